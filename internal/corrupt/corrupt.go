@@ -1,0 +1,31 @@
+// Package corrupt holds the one error for damaged bytes.
+package corrupt
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrCorrupt is what errors.Is finds in every Error.
+var ErrCorrupt = errors.New("corrupt data")
+
+// Error says which bytes of which file are damaged. The names of its fields
+// are part of the public contract (store.CorruptError).
+type Error struct {
+	File   string // the file's name within its directory
+	Offset int64  // where the damaged part begins
+	What   string // what was found, and what should have been
+}
+
+// Newf returns an Error whose What is formatted.
+func Newf(file string, offset int64, format string, args ...any) *Error {
+	return &Error{File: file, Offset: offset, What: fmt.Sprintf(format, args...)}
+}
+
+// Error describes the damage and its place.
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s: corrupt at offset %d: %s", e.File, e.Offset, e.What)
+}
+
+// Is reports whether target is ErrCorrupt.
+func (e *Error) Is(target error) bool { return target == ErrCorrupt }

@@ -1,0 +1,76 @@
+// Package vfs is the only door to the disk: the operating system's file
+// system, one in memory that can lose power, and one that fails on demand.
+//
+// Names are paths with forward slashes. An error wraps the operating system's,
+// so errors.Is works with fs.ErrNotExist, fs.ErrExist and syscall.ENOSPC.
+package vfs
+
+import "io"
+
+// FS is a file system. All methods may be called concurrently.
+type FS interface {
+	// Create makes a file that must not exist and opens it for reading and
+	// writing. The name is durable after SyncDir of its directory.
+	Create(name string) (File, error)
+	// Open opens an existing regular file for reading.
+	Open(name string) (File, error)
+	// OpenReadWrite opens an existing regular file for reading and writing.
+	OpenReadWrite(name string) (File, error)
+	// Rename moves a file, replacing any at newname.
+	Rename(oldname, newname string) error
+	// Link gives an existing file a second name, which must not exist.
+	Link(oldname, newname string) error
+	// Remove deletes a file or an empty directory.
+	Remove(name string) error
+	// List returns the names within a directory, sorted.
+	List(dir string) ([]string, error)
+	// Stat describes a file or directory without following a last symbolic link.
+	Stat(name string) (Info, error)
+	// MkdirAll makes a directory and its parents; existing ones are fine.
+	MkdirAll(dir string) error
+	// SyncDir makes creations, renames and removals within a directory durable.
+	SyncDir(dir string) error
+	// Lock takes the lock file, making it if it is missing, or fails at once
+	// with a LockedError. Closing the result releases the lock and leaves the
+	// file.
+	Lock(name string) (io.Closer, error)
+	// FreeSpace returns the bytes that can still be written below dir.
+	FreeSpace(dir string) (uint64, error)
+}
+
+// File is an open file. ReadAt may be called concurrently with anything;
+// writers do not overlap.
+type File interface {
+	// ReadAt reads as io.ReaderAt does: a short read comes with an error.
+	ReadAt(p []byte, off int64) (int, error)
+	// WriteAt writes all of p or returns an error; it may grow the file.
+	WriteAt(p []byte, off int64) (int, error)
+	// Sync makes contents and size durable. After an error the file's unsynced
+	// contents are undefined and no later Sync means anything.
+	Sync() error
+	// Truncate sets the size.
+	Truncate(size int64) error
+	// Preallocate reserves space for n bytes at off without changing the size
+	// that readers see of existing data; it may grow the file with zeros.
+	Preallocate(off, n int64) error
+	// Size returns the current size.
+	Size() (int64, error)
+	// Close releases the file. A second Close returns nil.
+	Close() error
+}
+
+// Info describes a file.
+type Info struct {
+	Size    int64
+	Dir     bool
+	Regular bool
+}
+
+// LockedError says that another holder has the lock.
+type LockedError struct {
+	Name   string // the lock file
+	Holder string // what the holder wrote of itself, such as "pid 12 on host h"
+}
+
+// Error names the lock and its holder.
+func (e *LockedError) Error() string { return e.Name + " is locked by " + e.Holder }
