@@ -3,10 +3,13 @@ package edm
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 )
 
-// Sentinels that errors.Is finds in an Error. Every Error is ErrInvalid; those
-// about a length, a size or a count are ErrTooLarge as well.
+// Sentinels that errors.Is finds in an Error. Every Error is ErrInvalid; one
+// about a length, a size or a count above its limit is ErrTooLarge as well.
 var (
 	ErrInvalid  = errors.New("invalid")
 	ErrTooLarge = errors.New("too large")
@@ -27,28 +30,114 @@ const (
 	RulePropertyDuplicate                  // each property name once in an entity
 	RuleValueSize                          // at most 64 KiB in a String or Binary
 	RuleEntitySize                         // at most 1 MiB by the service's formula
-	RuleRange                              // a DateTime between 1601 and 9999
+	RuleRange                              // a value its type can have; a DateTime between 1601 and 9999
 	RuleUTF8                               // keys, names and strings are valid UTF-8
-	RuleBatchCount                         // at most 100 operations in a batch
+	RuleBatchCount                         // 1 to 100 operations in a batch
 	RuleBatchBytes                         // at most 4 MiB in a batch
 	RuleBatchPartition                     // one partition in a batch
 	RuleBatchDuplicate                     // each key once in a batch
 	RuleMetaSize                           // at most 64 KiB of table or account metadata
 )
 
+// rules gives each rule its name, what it demands, with %d where the limit
+// stands, and its lower limit, below which an input is not too large but too
+// small. tooLarge marks rules about a length, a size or a count.
+var rules = [...]struct {
+	name     string
+	demand   string
+	tooLarge bool
+	least    int64
+}{
+	RuleTableName:          {name: "table name", demand: `a table's name is ASCII letters and digits, begins with a letter and is not "tables"`},
+	RuleTableNameLength:    {"table name length", "a table's name has 3 to 63 characters", true, MinTableNameLen},
+	RuleKey:                {name: "key", demand: `a key has none of / \ # ? and no control characters`},
+	RuleKeyLength:          {"key length", "a key has at most %d UTF-16 code units", true, 0},
+	RulePropertyName:       {name: "property name", demand: "a property's name is an identifier of letters, digits and _, begins with a letter or _, and is not PartitionKey, RowKey or Timestamp"},
+	RulePropertyNameLength: {"property name length", "a property's name has at most %d UTF-16 code units", true, 0},
+	RulePropertyCount:      {"property count", "an entity has at most %d properties beside PartitionKey, RowKey and Timestamp", true, 0},
+	RulePropertyDuplicate:  {name: "property duplicate", demand: "an entity has each property once"},
+	RuleValueSize:          {"value size", "the limit is %d: 32768 UTF-16 code units in a String, 65536 bytes in a Binary", true, 0},
+	RuleEntitySize:         {"entity size", "an entity has at most %d bytes, where each character of a text counts two or four", true, 0},
+	RuleRange:              {name: "range", demand: "a value is in the range of its type, a DateTime from 1601-01-01T00:00:00Z to 9999-12-31T23:59:59.9999999Z"},
+	RuleUTF8:               {name: "UTF-8", demand: "keys, names and strings are valid UTF-8"},
+	RuleBatchCount:         {"batch count", "a batch has 1 to 100 operations", true, 1},
+	RuleBatchBytes:         {"batch bytes", "a batch has at most %d bytes", true, 0},
+	RuleBatchPartition:     {name: "batch partition", demand: "all operations of a batch have one PartitionKey"},
+	RuleBatchDuplicate:     {name: "batch duplicate", demand: "a batch has each key once"},
+	RuleMetaSize:           {"metadata size", "metadata has at most %d bytes", true, 0},
+}
+
+// Valid reports whether r is one of the rules.
+func (r Rule) Valid() bool { return r >= RuleTableName && int(r) < len(rules) }
+
+// String returns the rule's name, such as "key length".
+func (r Rule) String() string {
+	if !r.Valid() {
+		return "rule " + strconv.Itoa(int(r))
+	}
+	return rules[r].name
+}
+
 // Error says which input broke which rule.
 type Error struct {
 	Rule  Rule
-	Name  string // the offender: a property's name, "PartitionKey", a table's name
-	Limit int64  // the limit that the rule sets, 0 where it has none
-	Got   string // what was given, shortened
+	Name  string // the offender, whole: a property's name, "PartitionKey", a table's name; "" where it has none
+	Limit int64  // the limit that was passed, 0 where the rule sets none
+	Got   string // what was given, for people, shortened
 }
 
-// Error describes the refusal.
+// Error names the offender, what was given and what the rule demands.
 func (e *Error) Error() string {
-	return fmt.Sprintf("rule %d broken by %q (limit %d): %s", e.Rule, e.Name, e.Limit, e.Got)
+	demand := "this breaks a rule"
+	if e.Rule.Valid() {
+		demand = rules[e.Rule].demand
+	}
+	if strings.Contains(demand, "%d") {
+		demand = fmt.Sprintf(demand, e.Limit)
+	}
+	text := e.Got + "; " + demand
+	if e.Name == "" {
+		return text
+	}
+	return subject(e.Rule, e.Name) + ": " + text
+}
+
+// subject says what name is the name of.
+func subject(r Rule, name string) string {
+	switch {
+	case name == PartitionKeyName || name == RowKeyName:
+		return name
+	case r == RuleTableName || r == RuleTableNameLength:
+		return "table " + quote(name)
+	case r == RuleMetaSize:
+		return shorten(name)
+	}
+	return "property " + quote(name)
 }
 
 // Is reports whether target is ErrInvalid, or ErrTooLarge where e is about a
-// length, a size or a count.
-func (e *Error) Is(target error) bool { return target == ErrInvalid }
+// length, a size or a count that is above its limit.
+func (e *Error) Is(target error) bool {
+	if target == ErrTooLarge {
+		return e.Rule.Valid() && rules[e.Rule].tooLarge && (e.Limit == 0 || e.Limit != rules[e.Rule].least)
+	}
+	return target == ErrInvalid
+}
+
+// maxShown is the number of bytes of an input that a message shows.
+const maxShown = 64
+
+// shorten cuts s to about maxShown bytes, between characters.
+func shorten(s string) string {
+	if len(s) <= maxShown {
+		return s
+	}
+	n := maxShown
+	for n > maxShown-utf8.UTFMax && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "..."
+}
+
+// quote shows s in a message.
+func quote(s string) string { return strconv.Quote(shorten(s)) }

@@ -1,9 +1,6 @@
 package edm
 
-import (
-	"errors"
-	"time"
-)
+import "time"
 
 // Ticks is a moment: a count of 100 ns since 1601-01-01T00:00:00Z, the first
 // moment an Edm.DateTime can name.
@@ -95,5 +92,3 @@ func AppendETag(dst []byte, t Ticks) []byte {
 
 // ETag returns the ETag that belongs to the Timestamp t.
 func (t Ticks) ETag() ETag { return ETag(AppendETag(make([]byte, 0, 48), t)) }
-
-var errTicks = errors.New("a DateTime has the form YYYY-MM-DDThh:mm:ss[.fffffff]Z and lies between 1601-01-01 and 9999-12-31")

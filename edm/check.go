@@ -1,0 +1,184 @@
+package edm
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Classes of ASCII characters, as bits.
+const (
+	notKey    = 1 << iota // not allowed in a key
+	notASCII              // begins or continues a character beyond ASCII
+	nameStart             // may begin a property's name
+	namePart              // may continue a property's name
+)
+
+// class holds the bits of each byte.
+var class = func() (t [256]uint8) {
+	for i := range t {
+		c := byte(i)
+		switch {
+		case c >= utf8.RuneSelf:
+			t[i] = notASCII
+		case c < ' ' || c == 0x7F || strings.IndexByte(`/\#?`, c) >= 0:
+			t[i] = notKey
+		case isLetter(c) || c == '_':
+			t[i] = nameStart | namePart
+		case isDigit(c):
+			t[i] = namePart
+		}
+	}
+	return t
+}()
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// CheckTableName returns an *Error unless name may name a table: 3 to 63 ASCII
+// letters and digits, a letter first, and not "tables" in any case. A wrong
+// length is found first. Text that is not UTF-8 breaks RuleTableName.
+func CheckTableName(name string) error {
+	if n := utf8.RuneCountInString(name); n < MinTableNameLen {
+		return &Error{RuleTableNameLength, name, MinTableNameLen, fmt.Sprintf("%d characters", n)}
+	} else if n > MaxTableNameLen {
+		return &Error{RuleTableNameLength, name, MaxTableNameLen, fmt.Sprintf("%d characters", n)}
+	}
+	if FoldTableName(name) == "tables" {
+		return &Error{RuleTableName, name, 0, "a reserved name"}
+	}
+	for i := range len(name) {
+		if c := name[i]; !isLetter(c) && (!isDigit(c) || i == 0) {
+			return &Error{RuleTableName, name, 0, describeAt(name, i)}
+		}
+	}
+	return nil
+}
+
+// FoldTableName returns the form of name in which two names of the same table
+// are equal: its ASCII letters in lower case.
+func FoldTableName(name string) string {
+	for i := range len(name) {
+		if c := name[i]; 'A' <= c && c <= 'Z' {
+			return foldFrom(name, i)
+		}
+	}
+	return name
+}
+
+func foldFrom(name string, i int) string {
+	b := []byte(name)
+	for ; i < len(b); i++ {
+		if 'A' <= b[i] && b[i] <= 'Z' {
+			b[i] |= 0x20
+		}
+	}
+	return string(b)
+}
+
+// CheckKey returns an *Error unless both parts of k are valid UTF-8 of at most
+// MaxKeyUnits code units without / \ # ? and control characters (U+0000 to
+// U+001F, U+007F to U+009F). Empty keys are allowed. Partition is looked at
+// first, and in each part UTF-8, then length, then characters.
+func CheckKey(k Key) error {
+	if !plainKey(k.Partition) {
+		if err := checkKeyPart(PartitionKeyName, k.Partition); err != nil {
+			return err
+		}
+	}
+	if !plainKey(k.Row) {
+		return checkKeyPart(RowKeyName, k.Row)
+	}
+	return nil
+}
+
+// plainKey reports whether s is an allowed key of ASCII alone. It looks at each
+// byte once and branches on none.
+func plainKey(s string) bool {
+	var bits uint8
+	for i := range len(s) {
+		bits |= class[s[i]]
+	}
+	return bits&(notKey|notASCII) == 0 && len(s) <= MaxKeyUnits
+}
+
+func checkKeyPart(name, s string) error {
+	if i := invalidUTF8(s); i >= 0 {
+		return &Error{RuleUTF8, name, 0, describeAt(s, i)}
+	}
+	if n := UTF16Len(s); n > MaxKeyUnits {
+		return &Error{RuleKeyLength, name, MaxKeyUnits, fmt.Sprintf("%d code units, %s", n, quote(s))}
+	}
+	for i, r := range s {
+		if r < utf8.RuneSelf && class[r]&notKey != 0 || 0x80 <= r && r <= 0x9F {
+			return &Error{RuleKey, name, 0, describeAt(s, i)}
+		}
+	}
+	return nil
+}
+
+// identifierStart are the classes of characters that may begin a property's
+// name, beside _; identifierPart those that may follow as well.
+var (
+	identifierStart = []*unicode.RangeTable{unicode.Lu, unicode.Ll, unicode.Lt, unicode.Lm, unicode.Lo, unicode.Nl}
+	identifierPart  = []*unicode.RangeTable{unicode.Nd, unicode.Pc, unicode.Mn, unicode.Mc, unicode.Cf}
+)
+
+// CheckPropertyName returns an *Error unless name may name a custom property: a
+// C# identifier of at most MaxNameUnits code units that is not PartitionKey,
+// RowKey or Timestamp. It begins with a letter (Unicode classes Lu, Ll, Lt, Lm,
+// Lo, Nl) or _, and goes on with these, digits (Nd), connectors (Pc), marks (Mn,
+// Mc) and format characters (Cf). UTF-8 is looked at first, then length, then
+// characters.
+func CheckPropertyName(name string) error {
+	if i := invalidUTF8(name); i >= 0 {
+		return &Error{RuleUTF8, name, 0, describeAt(name, i)}
+	}
+	if n := UTF16Len(name); n > MaxNameUnits {
+		return &Error{RulePropertyNameLength, name, MaxNameUnits, fmt.Sprintf("%d code units", n)}
+	}
+	switch name {
+	case "":
+		return &Error{RulePropertyName, name, 0, "an empty property name"}
+	case PartitionKeyName, RowKeyName, TimestampName:
+		return &Error{RulePropertyName, name, 0, "the reserved property name " + name}
+	}
+	for i, r := range name {
+		if !namesProperty(r, i == 0) {
+			return &Error{RulePropertyName, name, 0, describeAt(name, i)}
+		}
+	}
+	return nil
+}
+
+// namesProperty reports whether r may stand in a property's name.
+func namesProperty(r rune, first bool) bool {
+	if r < utf8.RuneSelf {
+		return class[r]&nameStart != 0 || !first && class[r]&namePart != 0
+	}
+	return unicode.In(r, identifierStart...) || !first && unicode.In(r, identifierPart...)
+}
+
+// invalidUTF8 returns where s stops being valid UTF-8, or -1.
+func invalidUTF8(s string) int {
+	if utf8.ValidString(s) {
+		return -1
+	}
+	for i, r := range s {
+		if r == utf8.RuneError && !strings.HasPrefix(s[i:], string(utf8.RuneError)) {
+			return i
+		}
+	}
+	return -1
+}
+
+// describeAt shows s and the character or byte at i to which a rule objects.
+func describeAt(s string, i int) string {
+	r, n := utf8.DecodeRuneInString(s[i:])
+	if r == utf8.RuneError && n == 1 {
+		return fmt.Sprintf("byte 0x%02X at offset %d of %s", s[i], i, quote(s))
+	}
+	return fmt.Sprintf("%U at offset %d of %s", r, i, quote(s))
+}

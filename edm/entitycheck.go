@@ -1,0 +1,181 @@
+package edm
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// CheckEntity returns the first *Error among: its key; then each property in
+// order, name before value; a name that stands twice; the number of properties;
+// the size of the entity. Properties that are null count neither as properties
+// nor as bytes, but their names must be legal and stand once. It allocates
+// nothing unless it fails or e has more properties than an entity may keep.
+func CheckEntity(e *Entity) error {
+	if err := CheckKey(e.Key); err != nil {
+		return err
+	}
+	for i := range e.Properties {
+		p := &e.Properties[i]
+		if err := CheckPropertyName(p.Name); err != nil {
+			return err
+		}
+		if err := CheckValue(p.Name, p.Value); err != nil {
+			return err
+		}
+	}
+	if err := CheckDuplicates(e.Properties); err != nil {
+		return err
+	}
+	return CheckTotals(e.Key, e.Properties)
+}
+
+// CheckTotals returns an *Error if p has more than MaxProperties properties that
+// are not null, or if the entity of k and p is larger than MaxEntityBytes. The
+// parts themselves are taken as checked.
+func CheckTotals(k Key, p Properties) error {
+	n := len(p)
+	if n > MaxProperties {
+		n = 0
+		for i := range p {
+			if !p[i].Value.IsNull() {
+				n++
+			}
+		}
+	}
+	if n > MaxProperties {
+		return &Error{RulePropertyCount, "", MaxProperties, fmt.Sprintf("%d properties", n)}
+	}
+	if sizeBound(k, p) <= MaxEntityBytes {
+		return nil
+	}
+	return CheckSize(EntitySize(k, p))
+}
+
+// CheckSize returns an *Error if n, the result of EntitySize, is above
+// MaxEntityBytes.
+func CheckSize(n int) error {
+	if n > MaxEntityBytes {
+		return &Error{RuleEntitySize, "", MaxEntityBytes, fmt.Sprintf("an entity of %d bytes", n)}
+	}
+	return nil
+}
+
+// CheckValue returns an *Error, which names the property, unless v may be
+// stored: a String is valid UTF-8 of at most MaxStringUnits code units, a Binary
+// has at most MaxBinaryBytes, the others are in the range of their type. Null
+// passes; it is dropped before anything is stored.
+func CheckValue(name string, v Value) error {
+	switch v.typ {
+	case TypeString:
+		return checkString(name, v.bytes)
+	case TypeBinary:
+		if n := len(v.bytes); n > MaxBinaryBytes {
+			return &Error{RuleValueSize, name, MaxBinaryBytes, fmt.Sprintf("a Binary of %d bytes", n)}
+		}
+		return nil
+	case TypeDateTime:
+		if !v.DateTime().Valid() {
+			return &Error{RuleRange, name, 0, fmt.Sprintf("a DateTime of %d ticks", v.DateTime())}
+		}
+		return nil
+	case 0, TypeInt64, TypeDouble, TypeGuid:
+		return nil
+	case TypeBoolean:
+		if v.word <= 1 {
+			return nil
+		}
+	case TypeInt32:
+		if uint64(int64(v.Int32())) == v.word {
+			return nil
+		}
+	}
+	return &Error{RuleRange, name, 0, fmt.Sprintf("%v with the word %#x", v.typ, v.word)}
+}
+
+func checkString(name string, b []byte) error {
+	if !utf8.Valid(b) {
+		s := string(b)
+		return &Error{RuleUTF8, name, 0, describeAt(s, invalidUTF8(s))}
+	}
+	if len(b) <= MaxStringUnits {
+		return nil
+	}
+	if n := UTF16LenBytes(b); n > MaxStringUnits {
+		return &Error{RuleValueSize, name, MaxStringUnits, fmt.Sprintf("a String of %d code units", n)}
+	}
+	return nil
+}
+
+const (
+	fewProperties = 16  // up to here, comparing each with each is the fastest
+	maxSlots      = 256 // more names than an entity may keep
+)
+
+// CheckDuplicates returns an *Error for the first property whose name stands
+// earlier in p too, null or not. It allocates nothing for up to maxSlots
+// properties.
+func CheckDuplicates(p Properties) error {
+	i := 0
+	switch {
+	case len(p) <= fewProperties:
+		i = duplicateOfFew(p)
+	case len(p) <= maxSlots:
+		i = duplicateOfMany(p)
+	default:
+		i = duplicateOfAny(p)
+	}
+	if i < 0 {
+		return nil
+	}
+	return &Error{RulePropertyDuplicate, p[i].Name, 0, "given more than once"}
+}
+
+func duplicateOfFew(p Properties) int {
+	for i := 1; i < len(p); i++ {
+		for j := range i {
+			if p[i].Name == p[j].Name {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// duplicateOfMany looks names up in a hash table on the stack, twice as large as
+// the names it can hold.
+func duplicateOfMany(p Properties) int {
+	var slots [2 * maxSlots]uint16 // index in p plus one, 0 is free
+	for i := range p {
+		name := p[i].Name
+		slot := hashName(name) % uint32(len(slots))
+		for slots[slot] != 0 {
+			if p[slots[slot]-1].Name == name {
+				return i
+			}
+			slot = (slot + 1) % uint32(len(slots))
+		}
+		slots[slot] = uint16(i + 1)
+	}
+	return -1
+}
+
+// hashName is FNV-1a. Names that collide on purpose cost no more than comparing
+// each with each.
+func hashName(s string) uint32 {
+	h := uint32(2166136261)
+	for i := range len(s) {
+		h = (h ^ uint32(s[i])) * 16777619
+	}
+	return h ^ h>>15
+}
+
+func duplicateOfAny(p Properties) int {
+	seen := make(map[string]struct{}, len(p))
+	for i := range p {
+		if _, ok := seen[p[i].Name]; ok {
+			return i
+		}
+		seen[p[i].Name] = struct{}{}
+	}
+	return -1
+}

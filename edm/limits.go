@@ -1,0 +1,73 @@
+package edm
+
+// The limits of the data model. A code unit is a UTF-16 code unit.
+const (
+	MinTableNameLen = 3        // characters in a table's name, at least
+	MaxTableNameLen = 63       // characters in a table's name, at most
+	MaxKeyUnits     = 1024     // code units in a PartitionKey, and in a RowKey
+	MaxProperties   = 252      // custom properties that are not null
+	MaxNameUnits    = 255      // code units in a property's name
+	MaxStringUnits  = 32768    // code units in a String
+	MaxBinaryBytes  = 65536    // bytes in a Binary
+	MaxEntityBytes  = 1 << 20  // bytes of an entity by the service's formula
+	MaxBatchOps     = 100      // operations in a batch
+	MaxBatchBytes   = 4 << 20  // encoded bytes of the operations in a batch
+	MaxMetaBytes    = 64 << 10 // bytes of metadata of a table, and of the account
+)
+
+const (
+	// maxUnitBytes is the most bytes of UTF-8 that one code unit stands for.
+	maxUnitBytes = 3
+
+	entityOverhead   = 4 // in an entity's size; it includes the Timestamp
+	propertyOverhead = 8 // for each custom property
+	lengthOverhead   = 4 // for each String and Binary
+)
+
+// EntitySize returns the size of an entity by the service's formula, in bytes:
+// 4, twice the code units of both keys, and PropertySize for each property. It
+// is the size that MaxEntityBytes limits, and not the size on disk.
+func EntitySize(k Key, p Properties) int {
+	n := KeySize(k)
+	for i := range p {
+		n += PropertySize(p[i].Name, p[i].Value)
+	}
+	return n
+}
+
+// KeySize returns what an entity without custom properties counts in EntitySize,
+// its Timestamp included.
+func KeySize(k Key) int {
+	return entityOverhead + 2*(UTF16Len(k.Partition)+UTF16Len(k.Row))
+}
+
+// PropertySize returns what a custom property adds to EntitySize; null adds
+// nothing.
+func PropertySize(name string, v Value) int {
+	n := propertyOverhead + 2*UTF16Len(name)
+	switch v.typ {
+	case TypeString:
+		return n + lengthOverhead + 2*UTF16LenBytes(v.bytes)
+	case TypeBinary:
+		return n + lengthOverhead + len(v.bytes)
+	case TypeBoolean:
+		return n + 1
+	case TypeInt32:
+		return n + 4
+	case TypeInt64, TypeDouble, TypeDateTime:
+		return n + 8
+	case TypeGuid:
+		return n + 16
+	}
+	return 0
+}
+
+// sizeBound returns a number that is not below EntitySize, without counting
+// code units: a text never has more of them than bytes.
+func sizeBound(k Key, p Properties) int {
+	n := entityOverhead + 2*(len(k.Partition)+len(k.Row))
+	for i := range p {
+		n += propertyOverhead + 2*len(p[i].Name) + lengthOverhead + 16 + 2*len(p[i].Value.bytes)
+	}
+	return n
+}

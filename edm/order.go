@@ -1,0 +1,104 @@
+package edm
+
+import (
+	"math/bits"
+	"unicode/utf8"
+)
+
+// text is what holds UTF-8.
+type text interface{ string | []byte }
+
+// UTF16Len returns the number of UTF-16 code units of s, which is valid UTF-8.
+// It never exceeds len(s).
+func UTF16Len(s string) int { return utf16Len(s) }
+
+// UTF16LenBytes is UTF16Len of bytes.
+func UTF16LenBytes(b []byte) int { return utf16Len(b) }
+
+// utf16Len counts the bytes that begin a character, and once more those that
+// begin one of two code units, eight bytes at a time.
+func utf16Len[T text](s T) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	n, i := 0, 0
+	for ; i+8 <= len(s); i += 8 {
+		w := load64(s, i)
+		if w&highs == 0 {
+			n += 8
+			continue
+		}
+		continuation := w & ^(w << 1) & highs              // 10xxxxxx
+		pair := w & (w << 1) & (w << 2) & (w << 3) & highs // 1111xxxx
+		n += 8 - bits.OnesCount64(continuation) + bits.OnesCount64(pair)
+	}
+	for ; i < len(s); i++ {
+		switch c := s[i]; {
+		case c < utf8.RuneSelf || c&0xC0 == 0xC0 && c < 0xF0:
+			n++
+		case c >= 0xF0:
+			n += 2
+		}
+	}
+	return n
+}
+
+// load64 returns s[i:i+8] as a little-endian word.
+func load64[T text](s T, i int) uint64 {
+	_ = s[i+7]
+	return uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
+		uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+}
+
+// Compare orders two texts of valid UTF-8 by their UTF-16 code units: -1 if a
+// is before b, 0 if they are equal, +1 if a is after b. It differs from the
+// order of bytes only where U+E000 to U+FFFF meet characters above U+FFFF, whose
+// first code unit is a surrogate and smaller.
+func Compare(a, b string) int { return compare(a, b) }
+
+// CompareBytes is Compare of bytes.
+func CompareBytes(a, b []byte) int { return compare(a, b) }
+
+func compare[T text](a, b T) int {
+	n, i := min(len(a), len(b)), 0
+	for ; i+8 <= n; i += 8 {
+		if x := load64(a, i) ^ load64(b, i); x != 0 {
+			i += bits.TrailingZeros64(x) / 8
+			return compareByte(a[i], b[i])
+		}
+	}
+	for ; i < n; i++ {
+		if a[i] != b[i] {
+			return compareByte(a[i], b[i])
+		}
+	}
+	switch {
+	case len(a) < len(b):
+		return -1
+	case len(a) > len(b):
+		return 1
+	}
+	return 0
+}
+
+// compareByte orders the first bytes in which two texts differ. Either both
+// begin a character or neither does, since all bytes before them are equal.
+func compareByte(x, y byte) int {
+	const (
+		afterSurrogates = 0xEE // begins U+E000 to U+FFFF, with 0xEF
+		pair            = 0xF0 // begins a character of two surrogates, and so does all above
+	)
+	if x >= afterSurrogates && y >= afterSurrogates && (x >= pair) != (y >= pair) {
+		x, y = y, x
+	}
+	if x < y {
+		return -1
+	}
+	return 1
+}
+
+// Compare orders keys by Partition, then by Row: -1, 0 or +1.
+func (k Key) Compare(o Key) int {
+	if c := compare(k.Partition, o.Partition); c != 0 {
+		return c
+	}
+	return compare(k.Row, o.Row)
+}
