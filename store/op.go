@@ -1,6 +1,8 @@
 package store
 
 import (
+	"strconv"
+
 	"github.com/tablerock-db/tablerock/edm"
 )
 
@@ -16,6 +18,26 @@ const (
 	OpReplace                           // as OpInsertOrReplace, but the entity must exist
 	OpDelete                            // the entity must exist
 )
+
+var kindNames = [...]string{
+	OpInsert:          "insert",
+	OpInsertOrMerge:   "insert or merge",
+	OpInsertOrReplace: "insert or replace",
+	OpMerge:           "merge",
+	OpReplace:         "replace",
+	OpDelete:          "delete",
+}
+
+// Valid reports whether k is one of the kinds.
+func (k OpKind) Valid() bool { return k >= OpInsert && k <= OpDelete }
+
+// String returns the name of k, such as "insert or merge".
+func (k OpKind) String() string {
+	if !k.Valid() {
+		return "kind " + strconv.Itoa(int(k))
+	}
+	return kindNames[k]
+}
 
 // Any as an Op's IfMatch accepts whatever content an existing entity has.
 const Any edm.ETag = "*"

@@ -1,10 +1,3 @@
-// Package store is the contract that every storage backend of Tablerock
-// fulfils, and the errors it may answer with.
-//
-// A write is acknowledged when Apply (or a table operation) returns nil: it is
-// then on stable storage, unless the backend was opened without that promise.
-// Nothing is revealed before it is durable: not a value, and not a refusal
-// computed from one.
 package store
 
 import (
@@ -17,6 +10,12 @@ import (
 // Store holds the tables of one account. All methods may be called
 // concurrently. ctx is checked until an operation enters the log; from then on
 // the call waits for its outcome.
+//
+// Every method that takes a table's name refuses one that no table can have
+// with an *edm.Error, before it looks for the table. A Get, View or DeleteTable
+// of a thing that is not there is told so by a sentinel, and so is a Get or View
+// of a key that no entity can have: ErrEntityNotFound. After Close every method
+// returns ErrClosed.
 type Store interface {
 	// CreateTable makes an empty table. Names are compared without regard to
 	// ASCII case and keep the spelling of creation. It fails with *edm.Error or
@@ -27,6 +26,7 @@ type Store interface {
 	DeleteTable(ctx context.Context, table string) error
 	// Tables lists tables in the order of their case-folded names, from the
 	// folded name from (inclusive; "" is the first), at most limit (0 = all).
+	// from is folded and need not be a legal name.
 	Tables(ctx context.Context, from string, limit int) ([]TableInfo, error)
 	// Get returns a copy of an entity, or ErrTableNotFound or ErrEntityNotFound.
 	Get(ctx context.Context, table string, key edm.Key) (edm.Entity, error)
@@ -38,16 +38,20 @@ type Store interface {
 	// other failure, is the cursor's Err.
 	Query(ctx context.Context, table string, q Query) Cursor
 	// Apply carries out one to 100 operations on one partition, all or nothing,
-	// and returns a Result for each. A failing operation is an *OpError.
+	// and returns a Result for each; Timestamps rise from each Apply to the next
+	// that begins after it returned. A failing operation is an *OpError;
+	// Checker.Check says which failure comes first. ops and all they refer to
+	// are the caller's again when Apply returns.
 	Apply(ctx context.Context, table string, ops ...Op) ([]Result, error)
-	// TableMeta returns a table's metadata, nil if none was set.
+	// TableMeta returns a copy of a table's metadata, nil if none was set.
 	TableMeta(ctx context.Context, table string) ([]byte, error)
 	// SetTableMeta stores at most MaxMetaBytes of metadata with a table; empty
 	// clears it. It goes when the table goes.
 	SetTableMeta(ctx context.Context, table string, meta []byte) error
-	// AccountMeta returns the account's metadata, nil if none was set.
+	// AccountMeta returns a copy of the account's metadata, nil if none was set.
 	AccountMeta(ctx context.Context) ([]byte, error)
-	// SetAccountMeta stores at most MaxMetaBytes of metadata with the account.
+	// SetAccountMeta stores at most MaxMetaBytes of metadata with the account;
+	// empty clears it.
 	SetAccountMeta(ctx context.Context, meta []byte) error
 	// Close refuses new calls, lets started commits finish and releases
 	// everything. A second Close returns nil.
@@ -55,7 +59,7 @@ type Store interface {
 }
 
 // MaxMetaBytes is the most metadata that a table or the account can carry.
-const MaxMetaBytes = 64 << 10
+const MaxMetaBytes = edm.MaxMetaBytes
 
 // TableInfo describes a table.
 type TableInfo struct {
@@ -71,7 +75,9 @@ type Query struct {
 	// Timestamp are always there.
 	Select []string
 	// From is the key to start at, inclusive; with Reverse, the upper end. Nil
-	// starts at the table's first (with Reverse, last) entity.
+	// starts at the table's first (with Reverse, last) entity. It need not be a
+	// key that an entity can have, but text that is not valid UTF-8 has no place
+	// in the order and fails with an *edm.Error.
 	From *edm.Key
 	// Reverse returns entities in descending order of their keys.
 	Reverse bool

@@ -1,0 +1,214 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math/bits"
+	"unicode/utf8"
+
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// CheckBatch is Check of the zero Checker.
+func CheckBatch(table string, ops []Op) error { return Checker{}.Check(table, ops) }
+
+// Checker holds a batch against every rule that needs no stored state.
+type Checker struct {
+	// Known reports whether all names in props, those of nulls included, are
+	// known to be legal and to stand once, so that they need not be looked at
+	// again. Nil knows none.
+	Known func(props edm.Properties) bool
+}
+
+// Check returns an *OpError for the first rule that a batch breaks, in the order
+// that every backend follows:
+//
+//  1. The table's name: Index 0.
+//  2. Then op by op, so that every failure of an op comes before any of the
+//     next: its kind; its key, Partition before Row; the names of its
+//     properties, each legal and given once; their values; then whether
+//     Partition is that of op 0, and whether no earlier op has the same key.
+//     Index is that op: the first that differs, the second occurrence.
+//  3. The number of ops. Index is MaxBatchOps-1 for too many, 0 for none.
+//  4. The bytes of all ops as given, each counted by edm.EntitySize, an OpDelete
+//     by edm.KeySize: at most edm.MaxBatchBytes. Index is the op that passes the
+//     limit.
+//
+// What follows needs stored state and is the backend's: whether the table exists
+// (ErrTableNotFound, Index 0); then op by op, with Executed set, whether the
+// entity exists (or, for OpInsert, does not), whether it has the ETag, and
+// CheckResult of what the op would leave behind. So an entity of too many
+// properties, or too large, is found only there: after a missing table, and with
+// Executed set.
+//
+// The properties of an OpDelete are not looked at. Check allocates nothing for a
+// batch that is in order. An unknown kind is ErrInvalid without an *edm.Error;
+// all else is an *edm.Error.
+func (c Checker) Check(table string, ops []Op) error {
+	if err := edm.CheckTableName(table); err != nil {
+		return &OpError{Err: err}
+	}
+	rising := true
+	for i := range ops {
+		if err := c.checkOp(&ops[i]); err != nil {
+			return &OpError{Index: i, Err: err}
+		}
+		if i == 0 {
+			continue
+		}
+		key := ops[i].Entity.Key
+		if err := edm.CheckBatchPartition(ops[0].Entity.Key, key); err != nil {
+			return &OpError{Index: i, Err: err}
+		}
+		// Keys that rise in any one order are distinct, and most callers
+		// give them so.
+		if rising = rising && ops[i-1].Entity.Key.Row < key.Row; !rising {
+			return c.checkUnordered(ops, i)
+		}
+	}
+	return checkTotals(ops)
+}
+
+// checkUnordered goes on where Check stopped: the Rows of ops[:from] rise, and
+// that of ops[from], which passed every other check, does not.
+func (c Checker) checkUnordered(ops []Op, from int) error {
+	var buf [256]int32
+	rows := rowSet{ops: ops, slots: buf[:]}
+	if 2*len(ops) > len(buf) {
+		rows.slots = make([]int32, 1<<bits.Len(uint(2*len(ops))))
+	}
+	for i := range ops {
+		if i > from {
+			if err := c.checkOp(&ops[i]); err != nil {
+				return &OpError{Index: i, Err: err}
+			}
+			if err := edm.CheckBatchPartition(ops[0].Entity.Key, ops[i].Entity.Key); err != nil {
+				return &OpError{Index: i, Err: err}
+			}
+		}
+		if !rows.add(i) {
+			return &OpError{Index: i, Err: edm.BatchDuplicate(ops[i].Entity.Key)}
+		}
+	}
+	return checkTotals(ops)
+}
+
+var errKind = errors.New("unknown kind of operation")
+
+// checkOp looks at what an op is by itself.
+func (c Checker) checkOp(op *Op) error {
+	if !op.Kind.Valid() {
+		return fmt.Errorf("%w %d: %w", errKind, op.Kind, ErrInvalid)
+	}
+	if err := edm.CheckKey(op.Entity.Key); err != nil {
+		return err
+	}
+	props := op.Entity.Properties
+	if op.Kind == OpDelete || len(props) == 0 {
+		return nil
+	}
+	if c.Known == nil || !c.Known(props) {
+		for i := range props {
+			if err := edm.CheckPropertyName(props[i].Name); err != nil {
+				return err
+			}
+		}
+		if err := edm.CheckDuplicates(props); err != nil {
+			return err
+		}
+	}
+	for i := range props {
+		if err := edm.CheckValue(props[i].Name, props[i].Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkTotals looks at what a batch is as a whole.
+func checkTotals(ops []Op) error {
+	if err := edm.CheckBatchCount(len(ops)); err != nil {
+		return &OpError{Index: max(0, min(len(ops), edm.MaxBatchOps)-1), Err: err}
+	}
+	if bytesBound(ops) <= edm.MaxBatchBytes {
+		return nil
+	}
+	var sum int64
+	for i := range ops {
+		e := &ops[i].Entity
+		if ops[i].Kind == OpDelete {
+			sum += int64(edm.KeySize(e.Key))
+		} else {
+			sum += int64(edm.EntitySize(e.Key, e.Properties))
+		}
+		if err := edm.CheckBatchBytes(sum); err != nil {
+			return &OpError{Index: i, Err: err}
+		}
+	}
+	return nil
+}
+
+// bytesBound returns a number that is not below the bytes of ops, without
+// counting code units: a text never has more of them than bytes.
+func bytesBound(ops []Op) int64 {
+	// More than what the formula adds to a key, and to a name and a value.
+	const perOp, perProperty = 8, 32
+	var n int64
+	for i := range ops {
+		e := &ops[i].Entity
+		n += perOp + 2*int64(len(e.Key.Partition)+len(e.Key.Row))
+		for j := range e.Properties {
+			p := &e.Properties[j]
+			n += perProperty + 2*int64(len(p.Name)+len(p.Value.Bytes()))
+		}
+	}
+	return n
+}
+
+// CheckResult returns an *edm.Error if an entity may not be left behind by an
+// op: more than 252 properties, or more than 1 MiB by edm.EntitySize. Its parts
+// are taken as checked.
+func CheckResult(key edm.Key, props edm.Properties) error { return edm.CheckTotals(key, props) }
+
+// CheckQuery returns an *edm.Error unless q has a From that has a place in the
+// order of keys, or none.
+func CheckQuery(q Query) error {
+	if q.From == nil {
+		return nil
+	}
+	for _, part := range [...]struct{ name, text string }{
+		{edm.PartitionKeyName, q.From.Partition}, {edm.RowKeyName, q.From.Row},
+	} {
+		if !utf8.ValidString(part.text) {
+			return &edm.Error{Rule: edm.RuleUTF8, Name: part.name, Got: "a place to start at that is not UTF-8"}
+		}
+	}
+	return nil
+}
+
+// rowSet is a set of the Rows of ops: an open hash table at most half full,
+// whose slots hold an index in ops plus one.
+type rowSet struct {
+	ops   []Op
+	slots []int32 // a power of two of them; 0 is free
+}
+
+// rowSeed makes collisions unpredictable. No result depends on it.
+var rowSeed = maphash.MakeSeed()
+
+// add adds the Row of ops[i], and reports whether it was not there.
+func (s *rowSet) add(i int) bool {
+	row := s.ops[i].Entity.Key.Row
+	mask := uint64(len(s.slots) - 1)
+	for at := maphash.String(rowSeed, row) & mask; ; at = (at + 1) & mask {
+		other := s.slots[at]
+		if other == 0 {
+			s.slots[at] = int32(i + 1)
+			return true
+		}
+		if s.ops[other-1].Entity.Key.Row == row {
+			return false
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// rowOf returns an entity of partition p and row r.
+func rowOf(p, r string, props ...edm.Property) edm.Entity {
+	return edm.Entity{Key: edm.Key{Partition: p, Row: r}, Properties: props}
+}
+
+func prop(name string, v edm.Value) edm.Property { return edm.Property{Name: name, Value: v} }
+
+// twelve returns an entity of the usual kind.
+func twelve(p, r string) edm.Entity {
+	return rowOf(p, r,
+		prop("Name", edm.String("Ada Lovelace")), prop("Mail", edm.String("ada@example.org")),
+		prop("City", edm.String("London")), prop("Note", edm.String("wrote the first program")),
+		prop("Age", edm.Int32(36)), prop("Visits", edm.Int64(1<<40)), prop("Score", edm.Double(0.5)),
+		prop("Active", edm.Boolean(true)), prop("Seen", edm.DateTime(edm.MaxTicks)),
+		prop("Id", edm.GuidWords(1, 2)), prop("Photo", edm.Binary(make([]byte, 32))), prop("Rank", edm.Int32(1)))
+}
+
+func batch(n int, row func(i int) string) []Op {
+	ops := make([]Op, n)
+	for i := range ops {
+		ops[i] = InsertOrReplace(twelve("partition", row(i)))
+	}
+	return ops
+}
+
+func rising(i int) string   { return fmt.Sprintf("%09d", i) }
+func shuffled(i int) string { return fmt.Sprintf("%09d", i*7919%10007) }
+
+// sized returns properties that count n bytes in an entity's size.
+func sized(n int) edm.Properties {
+	const most = 60_000
+	var p edm.Properties
+	for i := 0; n > 0; i++ {
+		name := fmt.Sprintf("p%03d", i)
+		over := edm.PropertySize(name, edm.Binary(nil))
+		take := min(n, most+over)
+		if rest := n - take; rest > 0 && rest < over {
+			take -= over
+		}
+		p = append(p, prop(name, edm.Binary(make([]byte, take-over))))
+		n -= take
+	}
+	return p
+}
+
+func TestCheckBatch(t *testing.T) {
+	bad := prop("a-b", edm.Int32(1))
+	late := prop("When", edm.DateTime(edm.MaxTicks+1))
+	e := func(p, r string, props ...edm.Property) Op { return Insert(rowOf(p, r, props...)) }
+	many := func(n int, more ...Op) []Op { return append(batch(n, rising), more...) }
+	full := Op{Kind: OpMerge, Entity: edm.Entity{Properties: sized(edm.MaxBatchBytes - edm.KeySize(edm.Key{}))}}
+	cases := []struct {
+		name  string
+		table string
+		ops   []Op
+		index int
+		rule  edm.Rule // 0: no failure
+	}{
+		{"one", "abc", many(1), 0, 0},
+		{"hundred", "abc", many(100), 0, 0},
+		{"hundred in no order", "abc", batch(100, shuffled), 0, 0},
+		{"table", "a-b", []Op{e("p", "/", bad)}, 0, edm.RuleTableName},
+		{"table's length", "ab", nil, 0, edm.RuleTableNameLength},
+		{"none", "abc", nil, 0, edm.RuleBatchCount},
+		{"too many", "abc", many(101), 99, edm.RuleBatchCount},
+		{"too many in no order", "abc", batch(300, shuffled), 99, edm.RuleBatchCount},
+		{"too many with a bad key behind", "abc", many(104, e("partition", "#")), 104, edm.RuleKey},
+		{"too many with a duplicate behind", "abc", append(batch(300, shuffled), e("partition", shuffled(200))), 300, edm.RuleBatchDuplicate},
+		{"key before name", "abc", []Op{e("p", "/", bad, late)}, 0, edm.RuleKey},
+		{"partition before row", "abc", []Op{e("\xff", "/")}, 0, edm.RuleUTF8},
+		{"name before value", "abc", []Op{e("p", "1", late, bad)}, 0, edm.RulePropertyName},
+		{"name twice", "abc", []Op{e("p", "1", late, prop("a", edm.Int32(1)), prop("a", edm.Int32(1)))}, 0, edm.RulePropertyDuplicate},
+		{"value", "abc", []Op{e("p", "1"), e("q", "1", late)}, 1, edm.RuleRange},
+		{"partition", "abc", []Op{e("p", "1"), e("p", "2"), e("q", "1"), e("q", "1")}, 2, edm.RuleBatchPartition},
+		{"duplicate", "abc", []Op{e("p", "1"), e("p", "2"), e("p", "1"), e("q", "3")}, 2, edm.RuleBatchDuplicate},
+		{"duplicate next to it", "abc", []Op{e("p", "1"), e("p", "1"), e("p", "/")}, 1, edm.RuleBatchDuplicate},
+		{"first op first, no order", "abc", []Op{e("p", "3"), e("p", "2"), e("p", "1", late), e("p", "/")}, 2, edm.RuleRange},
+		{"partition, no order", "abc", []Op{e("p", "3"), e("p", "2"), e("q", "3"), e("p", "/")}, 2, edm.RuleBatchPartition},
+		{"null's name", "abc", []Op{e("p", "1", prop("a-b", edm.Value{}))}, 0, edm.RulePropertyName},
+		{"deletion's properties", "abc", []Op{{Kind: OpDelete, Entity: rowOf("p", "1", bad, late)}}, 0, 0},
+		{"deletion's key", "abc", []Op{Delete(edm.Key{Row: "\n"}, Any)}, 0, edm.RuleKey},
+		{"all bytes", "abc", []Op{full}, 0, 0},
+		{"a byte too many", "abc", []Op{Delete(edm.Key{Row: "1"}, Any), full}, 1, edm.RuleBatchBytes},
+		{"bytes are found where they pass", "abc", []Op{full, Delete(edm.Key{Row: "1"}, Any), Delete(edm.Key{Row: "2"}, Any)}, 1, edm.RuleBatchBytes},
+		{"count before bytes", "abc", append([]Op{Merge(rowOf("partition", "", full.Entity.Properties...), Any)}, many(100)...), 99, edm.RuleBatchCount},
+		{"deletions do not count properties", "abc", []Op{full, {Kind: OpDelete, Entity: rowOf("", "1", full.Entity.Properties...)}}, 1, edm.RuleBatchBytes},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			err := CheckBatch(c.table, c.ops)
+			if c.rule == 0 {
+				if err != nil {
+					t.Fatalf("got %v, want no error", err)
+				}
+				return
+			}
+			var op *OpError
+			var broken *edm.Error
+			if !errors.As(err, &op) || !errors.As(err, &broken) || !errors.Is(err, ErrInvalid) {
+				t.Fatalf("got %#v, want an OpError of an edm.Error", err)
+			}
+			if op.Index != c.index || broken.Rule != c.rule || op.Executed {
+				t.Errorf("got op %d, %v, executed %v; want op %d, %v, not executed", op.Index, broken.Rule, op.Executed, c.index, c.rule)
+			}
+		})
+	}
+}
+
+func TestCheckBatchKind(t *testing.T) {
+	for _, kind := range []OpKind{0, OpDelete + 1} {
+		err := CheckBatch("abc", []Op{Insert(rowOf("p", "1")), {Kind: kind, Entity: rowOf("p", "/")}})
+		var op *OpError
+		if !errors.As(err, &op) || op.Index != 1 || !errors.Is(err, ErrInvalid) || !errors.Is(err, errKind) {
+			t.Errorf("kind %d: got %v, want an invalid kind in op 1", kind, err)
+		}
+	}
+}
+
+func TestCheckerKnown(t *testing.T) {
+	ops := []Op{
+		Insert(rowOf("p", "1", prop("a-b", edm.Int32(1)), prop("a-b", edm.Int32(1)))),
+		Insert(rowOf("p", "2", prop("c-d", edm.Int32(1)))),
+	}
+	known := func(p edm.Properties) bool { return p[0].Name == "a-b" }
+	var op *OpError
+	if err := (Checker{Known: known}).Check("abc", ops); !errors.As(err, &op) || op.Index != 1 {
+		t.Errorf("got %v, want only the unknown name of op 1 refused", err)
+	}
+	ops[0].Entity.Properties[1].Value = edm.DateTime(-1)
+	if err := (Checker{Known: known}).Check("abc", ops); !errors.As(err, &op) || op.Index != 0 {
+		t.Errorf("got %v, want the value of op 0 refused, known names or not", err)
+	}
+}
+
+func TestCheckQuery(t *testing.T) {
+	for _, c := range []struct {
+		from *edm.Key
+		name string
+	}{
+		{nil, ""},
+		{&edm.Key{Partition: "a/b", Row: strings.Repeat("x", 5000)}, ""},
+		{&edm.Key{Partition: "\xff"}, edm.PartitionKeyName},
+		{&edm.Key{Row: "\xed\xa0\x80"}, edm.RowKeyName},
+	} {
+		err := CheckQuery(Query{From: c.from})
+		var broken *edm.Error
+		if c.name == "" {
+			if err != nil {
+				t.Errorf("%v: got %v, want no error", c.from, err)
+			}
+		} else if !errors.As(err, &broken) || broken.Rule != edm.RuleUTF8 || broken.Name != c.name {
+			t.Errorf("%v: got %v, want %v refused", c.from, err, c.name)
+		}
+	}
+}
+
+func TestCheckBatchAllocs(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		ops  []Op
+	}{{"one", batch(1, rising)}, {"hundred", batch(100, rising)}, {"hundred in no order", batch(100, shuffled)}} {
+		if n := testing.AllocsPerRun(10, func() { _ = CheckBatch("customers", c.ops) }); n != 0 {
+			t.Errorf("%s: %v allocations, want none", c.name, n)
+		}
+	}
+}
+
+func BenchmarkCheckBatch(b *testing.B) {
+	known := Checker{Known: func(edm.Properties) bool { return true }}
+	for _, c := range []struct {
+		name    string
+		checker Checker
+		ops     []Op
+	}{
+		{"ops=1", Checker{}, batch(1, rising)},
+		{"ops=1/names=known", known, batch(1, rising)},
+		{"ops=100/names=known", known, batch(100, rising)},
+		{"ops=100/names=known/order=none", known, batch(100, shuffled)},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := c.checker.Check("customers", c.ops); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(c.ops)), "ns/entity")
+		})
+	}
+}
