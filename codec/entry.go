@@ -1,0 +1,129 @@
+package codec
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// Entry is one operation of a log record.
+type Entry struct {
+	Kind      Kind
+	Wide      bool   // the values have the wide form
+	Shape     uint16 // id of the values' shape; 0 in a delete
+	Timestamp edm.Ticks
+	Key       []byte // user key; empty in a shape definition
+	Values    []byte // values of a row, or an encoded shape
+}
+
+// Len returns the length of the encoding of e.
+func (e *Entry) Len() int { return EntryHeaderLen + len(e.Key) + len(e.Values) }
+
+// AppendEntry appends the encoding of e.
+func AppendEntry(dst []byte, e Entry) []byte {
+	var h [EntryHeaderLen]byte
+	h[0] = byte(e.Kind)
+	if e.Wide {
+		h[1] = flagWide
+	}
+	binary.LittleEndian.PutUint16(h[2:], e.Shape)
+	binary.LittleEndian.PutUint32(h[4:], uint32(len(e.Values)))
+	binary.LittleEndian.PutUint64(h[8:], uint64(e.Timestamp))
+	binary.LittleEndian.PutUint16(h[16:], uint16(len(e.Key)))
+	dst = append(dst, h[:]...)
+	dst = append(dst, e.Key...)
+	return append(dst, e.Values...)
+}
+
+// DecodeEntry returns the entry that src begins with and its length. Key and
+// Values share the memory of src. It checks the frame alone: CheckKey,
+// CheckValues and DecodeShape check what is in it.
+func DecodeEntry(src []byte) (e Entry, n int, err error) {
+	if len(src) < EntryHeaderLen {
+		return Entry{}, 0, damaged(len(src), "entry ends within its header")
+	}
+	e.Kind = Kind(src[0])
+	e.Wide = src[1]&flagWide != 0
+	e.Shape = binary.LittleEndian.Uint16(src[2:])
+	e.Timestamp = edm.Ticks(binary.LittleEndian.Uint64(src[8:]))
+	k := int(binary.LittleEndian.Uint16(src[16:]))
+	v := uint64(binary.LittleEndian.Uint32(src[4:]))
+	if src[1]&^flagWide != 0 {
+		return Entry{}, 0, damaged(1, "flags %#02x in an entry", src[1])
+	}
+	if !e.Timestamp.Valid() {
+		return Entry{}, 0, damaged(8, "time stamp of %d ticks in an entry", e.Timestamp)
+	}
+	if what := e.misfit(k, v); what != "" {
+		return Entry{}, 0, damaged(0, "entry of kind %d with %s", e.Kind, what)
+	}
+	if total := EntryHeaderLen + uint64(k) + v; total > uint64(len(src)) {
+		return Entry{}, 0, damaged(4, "entry of %d bytes, left %d", total, len(src))
+	}
+	n = EntryHeaderLen + k + int(v)
+	e.Key = src[EntryHeaderLen : EntryHeaderLen+k : EntryHeaderLen+k]
+	e.Values = src[EntryHeaderLen+k : n : n]
+	return e, n, nil
+}
+
+// misfit says which part of e, its key of k and its values of v bytes does not
+// go with its kind, "" when all do.
+func (e *Entry) misfit(k int, v uint64) string {
+	if k > MaxKeyLen {
+		return "too long a key"
+	}
+	switch e.Kind {
+	case KindPut:
+		if e.Shape == 0 {
+			return "no shape"
+		}
+	case KindDelete:
+		if e.Shape != 0 || e.Wide || v != 0 {
+			return "values"
+		}
+	case KindShape:
+		if e.Shape == 0 || e.Wide || k != 0 {
+			return "a key, or without an id"
+		}
+		return ""
+	default:
+		return "an unknown meaning"
+	}
+	if k == 0 {
+		return "no key"
+	}
+	return ""
+}
+
+// PatchEntry sets the shape id and the time stamp of an encoded entry, which
+// are known only once its place in the log is.
+func PatchEntry(entry []byte, shape uint16, ts edm.Ticks) {
+	binary.LittleEndian.PutUint16(entry[2:], shape)
+	binary.LittleEndian.PutUint64(entry[8:], uint64(ts))
+}
+
+// EntryKind returns the kind of a well-formed entry.
+func EntryKind(entry []byte) Kind { return Kind(entry[0]) }
+
+// EntryShape returns the shape id of a well-formed entry.
+func EntryShape(entry []byte) uint16 { return binary.LittleEndian.Uint16(entry[2:]) }
+
+// EntryKeyLen returns the length of a well-formed entry's key.
+func EntryKeyLen(entry []byte) int { return int(binary.LittleEndian.Uint16(entry[16:])) }
+
+// EntryKey returns the key of a well-formed entry; it shares its memory.
+func EntryKey(entry []byte) []byte {
+	n := EntryHeaderLen + int(binary.LittleEndian.Uint16(entry[16:]))
+	return entry[EntryHeaderLen:n:n]
+}
+
+// ResetEntry sets r to the row in a well-formed put whose values have the
+// shape s and passed CheckValues.
+func (r *Row) ResetEntry(entry []byte, s *Shape) {
+	k := EntryHeaderLen + int(binary.LittleEndian.Uint16(entry[16:]))
+	v := k + int(binary.LittleEndian.Uint32(entry[4:])&math.MaxInt32)
+	r.key, r.values, r.shape = entry[EntryHeaderLen:k:k], entry[k:v:v], s
+	r.ts = edm.Ticks(binary.LittleEndian.Uint64(entry[8:]))
+	r.width = entry[1] & flagWide
+}

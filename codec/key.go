@@ -1,0 +1,262 @@
+package codec
+
+import (
+	"bytes"
+	"encoding/binary"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// AppendKey appends the user key of a row. As in all functions that take text,
+// partition and row are valid UTF-8 of at most 1,024 UTF-16 code units without
+// control characters: the door of the engine sees to that.
+func AppendKey(dst []byte, table uint32, partition, row string) []byte {
+	dst = AppendPartition(dst, table, partition)
+	return append(AppendText(dst, row), endOfComponent)
+}
+
+// AppendTable appends the lower bound of a table's keys, which is the upper
+// bound of those of table - 1.
+func AppendTable(dst []byte, table uint32) []byte {
+	return binary.BigEndian.AppendUint32(dst, table)
+}
+
+// AppendPartitionStart appends the lower bound of the keys whose PartitionKey
+// is at least partition.
+func AppendPartitionStart(dst []byte, table uint32, partition string) []byte {
+	return AppendText(AppendTable(dst, table), partition)
+}
+
+// AppendPartition appends what all keys of a partition begin with, which is
+// their lower bound.
+func AppendPartition(dst []byte, table uint32, partition string) []byte {
+	return append(AppendPartitionStart(dst, table, partition), endOfComponent)
+}
+
+// AppendPartitionEnd appends the upper bound of a partition's keys, which is
+// the lower bound of the keys whose PartitionKey is greater than partition.
+func AppendPartitionEnd(dst []byte, table uint32, partition string) []byte {
+	return append(AppendPartitionStart(dst, table, partition), afterComponent)
+}
+
+// AppendPartitionPrefixEnd appends the upper bound of the keys whose
+// PartitionKey begins with prefix; AppendPartitionStart is the lower one.
+func AppendPartitionPrefixEnd(dst []byte, table uint32, prefix string) []byte {
+	return append(AppendPartitionStart(dst, table, prefix), afterContinuation)
+}
+
+// AppendRowStart appends the lower bound of the keys in a partition whose
+// RowKey is at least row.
+func AppendRowStart(dst []byte, table uint32, partition, row string) []byte {
+	return AppendText(AppendPartition(dst, table, partition), row)
+}
+
+// AppendRowEnd appends the lower bound of the keys in a partition whose RowKey
+// is greater than row.
+func AppendRowEnd(dst []byte, table uint32, partition, row string) []byte {
+	return append(AppendRowStart(dst, table, partition, row), afterComponent)
+}
+
+// AppendRowPrefixEnd appends the upper bound of the keys in a partition whose
+// RowKey begins with prefix; AppendRowStart is the lower one.
+func AppendRowPrefixEnd(dst []byte, table uint32, partition, prefix string) []byte {
+	return append(AppendRowStart(dst, table, partition, prefix), afterContinuation)
+}
+
+// AppendText appends s as a component, without its end.
+func AppendText(dst []byte, s string) []byte {
+	for {
+		i := 0
+		for i < len(s) && s[i] < 0xF0 {
+			i++
+		}
+		dst = append(dst, s[:i]...)
+		if i == len(s) {
+			return dst
+		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		hi, lo := utf16.EncodeRune(r)
+		dst = appendUnit(appendUnit(dst, hi), lo)
+		s = s[i+n:]
+	}
+}
+
+// appendUnit appends the three bytes of one surrogate, which package utf8
+// refuses to write.
+func appendUnit(dst []byte, u rune) []byte {
+	return append(dst, 0xE0|byte(u>>12), 0x80|byte(u>>6)&0x3F, 0x80|byte(u)&0x3F)
+}
+
+// AppendUTF8 appends the UTF-8 of a well-formed component.
+func AppendUTF8(dst, component []byte) []byte {
+	for {
+		i := nextSurrogate(component)
+		dst = append(dst, component[:i]...)
+		if i == len(component) {
+			return dst
+		}
+		if len(component) < i+6 {
+			return append(dst, component[i:]...)
+		}
+		hi, lo := unit(component[i:]), unit(component[i+3:])
+		dst = utf8.AppendRune(dst, utf16.DecodeRune(hi, lo))
+		component = component[i+6:]
+	}
+}
+
+// nextSurrogate returns the place of the first surrogate in b, or len(b).
+func nextSurrogate(b []byte) int {
+	for i := 0; ; {
+		j := bytes.IndexByte(b[i:], 0xED)
+		if j < 0 {
+			return len(b)
+		}
+		i += j + 1
+		if i < len(b) && b[i] >= 0xA0 {
+			return i - 1
+		}
+	}
+}
+
+// unit returns the code unit in the first three bytes of b.
+func unit(b []byte) rune {
+	return rune(b[0]&0x0F)<<12 | rune(b[1]&0x3F)<<6 | rune(b[2]&0x3F)
+}
+
+// PartitionLen returns the length of what a user key shares with all keys of
+// its partition, its table id and its PartitionKey with the end. It is 0 when
+// userKey, perhaps a bound, holds no whole PartitionKey.
+func PartitionLen(userKey []byte) int {
+	if len(userKey) <= tableLen {
+		return 0
+	}
+	i := bytes.IndexByte(userKey[tableLen:], endOfComponent)
+	if i < 0 {
+		return 0
+	}
+	return tableLen + i + 1
+}
+
+// SplitKey returns the parts of a user key, the components as they stand in
+// it; they share its memory. ok is false when userKey does not have the two
+// ends of a user key; CheckKey looks closer.
+func SplitKey(userKey []byte) (table uint32, partition, row []byte, ok bool) {
+	p := PartitionLen(userKey)
+	if p == 0 || len(userKey) == p || userKey[len(userKey)-1] != endOfComponent {
+		return 0, nil, nil, false
+	}
+	return binary.BigEndian.Uint32(userKey), userKey[tableLen : p-1], userKey[p : len(userKey)-1], true
+}
+
+// CheckKey returns an error unless userKey is a user key that AppendKey can
+// have written.
+func CheckKey(userKey []byte) error {
+	if len(userKey) < tableLen {
+		return damaged(len(userKey), "key ends within the table id")
+	}
+	off, err := checkComponent(userKey, tableLen)
+	if err != nil {
+		return err
+	}
+	off, err = checkComponent(userKey, off)
+	if err != nil {
+		return err
+	}
+	if off != len(userKey) {
+		return damaged(off, "%d bytes after the end of a key", len(userKey)-off)
+	}
+	return nil
+}
+
+// CheckInternalKey returns an error unless key is an internal key of a row or
+// a tombstone.
+func CheckInternalKey(key []byte) error {
+	n := len(key) - TrailerLen
+	if n < 0 {
+		return damaged(len(key), "internal key of %d bytes", len(key))
+	}
+	if _, _, kind := SplitTrailer(key); kind != KindDelete && kind != KindPut {
+		return damaged(len(key)-1, "kind %d in an internal key", kind)
+	}
+	return CheckKey(key[:n])
+}
+
+// checkComponent checks the component of key at off and returns where the next
+// one begins.
+func checkComponent(key []byte, off int) (int, error) {
+	units := 0
+	for i := off; i < len(key); units++ {
+		c := key[i]
+		if c == endOfComponent {
+			if units > maxComponentUnits {
+				return 0, damaged(off, "key component of %d code units, limit %d", units, maxComponentUnits)
+			}
+			return i + 1, nil
+		}
+		n := unitLen(key[i:])
+		if n == 0 {
+			return 0, damaged(i, "byte %#02x does not begin a code unit", c)
+		}
+		if n == 6 {
+			units++
+		}
+		i += n
+	}
+	return 0, damaged(len(key), "key component without end")
+}
+
+// unitLen returns the length of the code unit, or the surrogate pair, that b
+// begins with, 0 when it is malformed.
+func unitLen(b []byte) int {
+	switch c := b[0]; {
+	case c < 0x20:
+		return 0
+	case c < 0x80:
+		return 1
+	case c < 0xE0:
+		if c >= 0xC2 && len(b) >= 2 && b[1]&0xC0 == 0x80 {
+			return 2
+		}
+		return 0
+	case c < 0xF0:
+		if len(b) < 3 || b[1]&0xC0 != 0x80 || b[2]&0xC0 != 0x80 {
+			return 0
+		}
+	default:
+		return 0
+	}
+	switch u := unit(b); {
+	case u < 0x800:
+		return 0
+	case u < 0xD800 || u > 0xDFFF:
+		return 3
+	case u > 0xDBFF || len(b) < 6 || b[3] != 0xED || b[4]&0xF0 != 0xB0 || b[5]&0xC0 != 0x80:
+		return 0
+	}
+	return 6
+}
+
+// AppendTrailer appends the trailer that makes an internal key of the user key
+// before it.
+func AppendTrailer(dst []byte, seq uint64, kind Kind) []byte {
+	return binary.BigEndian.AppendUint64(dst, ^(seq<<8 | uint64(kind)))
+}
+
+// SplitTrailer returns the parts of an internal key, which has at least
+// TrailerLen bytes; user shares its memory.
+func SplitTrailer(internal []byte) (user []byte, seq uint64, kind Kind) {
+	n := len(internal) - TrailerLen
+	t := ^binary.BigEndian.Uint64(internal[n:])
+	return internal[:n:n], t >> 8, Kind(t)
+}
+
+// PartitionHash returns the hash of the partition that userKey belongs to.
+func PartitionHash(userKey []byte) uint64 {
+	return xxhash.Sum64(userKey[:PartitionLen(userKey)])
+}
+
+// KeyHash returns the hash of a user key. It is part of the file format: the
+// filters of sstables hold it.
+func KeyHash(userKey []byte) uint64 { return xxhash.Sum64(userKey) }

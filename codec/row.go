@@ -1,0 +1,107 @@
+package codec
+
+import (
+	"encoding/binary"
+
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// ShapedRow is a row that knows its shape.
+type ShapedRow interface {
+	edm.Row
+	// Shape returns the names and types of the row's properties.
+	Shape() *Shape
+}
+
+// Row is the lazy view of an encoded row: a value is decoded when it is asked
+// for. It is valid as long as the bytes it was set to do not change, and so
+// are the bytes of the values it gives. Its methods are safe for concurrent
+// use while none of the Reset methods runs, and only Key allocates.
+type Row struct {
+	key    []byte
+	values []byte
+	shape  *Shape
+	ts     edm.Ticks
+	width  uint8
+}
+
+// Reset sets r to a row. key is a well-formed user key; values passed
+// CheckValues or came from AppendValues. r keeps all of them.
+func (r *Row) Reset(key []byte, ts edm.Ticks, s *Shape, wide bool, values []byte) {
+	r.key, r.values, r.shape, r.ts, r.width = key, values, s, ts, widthOf(wide)
+}
+
+// Shape returns the names and types of the row's properties.
+func (r *Row) Shape() *Shape { return r.shape }
+
+// AppendPartition appends the PartitionKey as UTF-8 to dst.
+func (r *Row) AppendPartition(dst []byte) []byte {
+	_, partition, _, _ := SplitKey(r.key)
+	return AppendUTF8(dst, partition)
+}
+
+// AppendRow appends the RowKey as UTF-8 to dst.
+func (r *Row) AppendRow(dst []byte) []byte {
+	_, _, row, _ := SplitKey(r.key)
+	return AppendUTF8(dst, row)
+}
+
+// Key returns a copy of the key.
+func (r *Row) Key() edm.Key {
+	both := r.AppendPartition(make([]byte, 0, len(r.key)))
+	n := len(both)
+	text := string(r.AppendRow(both))
+	return edm.Key{Partition: text[:n], Row: text[n:]}
+}
+
+// Timestamp returns the moment of the last write.
+func (r *Row) Timestamp() edm.Ticks { return r.ts }
+
+// Len returns the number of properties.
+func (r *Row) Len() int { return len(r.shape.fields) }
+
+// At returns property i, 0 <= i < Len, in stored order.
+func (r *Row) At(i int) (name string, v edm.Value) {
+	f := &r.shape.fields[i]
+	return f.name, r.value(f)
+}
+
+// Lookup returns the property called name.
+func (r *Row) Lookup(name string) (edm.Value, bool) {
+	i := r.shape.Index(name)
+	if i < 0 {
+		return edm.Value{}, false
+	}
+	return r.value(&r.shape.fields[i]), true
+}
+
+func (r *Row) value(f *field) edm.Value {
+	w := r.width & 1
+	off := int(f.off[w])
+	switch f.typ {
+	case edm.TypeString:
+		return edm.StringBytes(r.bytes(f, off, w))
+	case edm.TypeBinary:
+		return edm.Binary(r.bytes(f, off, w))
+	case edm.TypeBoolean:
+		return edm.Fixed(edm.TypeBoolean, uint64(r.values[off]))
+	case edm.TypeInt32:
+		return edm.Int32(int32(binary.LittleEndian.Uint32(r.values[off:])))
+	case edm.TypeInt64, edm.TypeDouble, edm.TypeDateTime:
+		return edm.Fixed(f.typ, binary.LittleEndian.Uint64(r.values[off:]))
+	case edm.TypeGuid:
+		b := r.values[off:][:16]
+		return edm.GuidWords(binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]))
+	}
+	return edm.Value{}
+}
+
+// bytes returns the bytes of a String or Binary whose end stands at off.
+func (r *Row) bytes(f *field, off int, w uint8) []byte {
+	start := r.shape.fixed[w]
+	end := start + endAt(r.values, off, w)
+	if prev := f.prev[w]; prev != none {
+		start += endAt(r.values, int(prev), w)
+	}
+	return r.values[start:end:end]
+}

@@ -1,0 +1,241 @@
+package codec
+
+import (
+	"encoding/binary"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// Shape is the ordered list of names and types of a row's properties, and the
+// places of their values. It never changes; all its methods are safe for
+// concurrent use and allocate nothing.
+type Shape struct {
+	fields []field
+	fixed  [2]int         // length of the fixed section of a narrow and of a wide row
+	ends   bool           // a String or a Binary is among the fields
+	names  int            // bytes of all names
+	index  map[string]int // nil when a search through fields is faster
+}
+
+// field is one property of a shape. In arrays of two the first is for narrow
+// rows, the second for wide ones.
+type field struct {
+	name string
+	off  [2]uint16 // place in the fixed section
+	prev [2]uint16 // place of the end of the String or Binary before this one, or none
+	typ  edm.Type
+}
+
+const (
+	none         = 1<<16 - 1 // no place: a fixed section has at most 252 * 16 bytes
+	maxScanNames = 16        // longest list in which Index compares name by name
+)
+
+// fixedLen holds the length of a value in the fixed section by type and width.
+var fixedLen = [...][2]uint16{
+	edm.TypeString:   {2, 4},
+	edm.TypeBinary:   {2, 4},
+	edm.TypeBoolean:  {1, 1},
+	edm.TypeInt32:    {4, 4},
+	edm.TypeInt64:    {8, 8},
+	edm.TypeDouble:   {8, 8},
+	edm.TypeDateTime: {8, 8},
+	edm.TypeGuid:     {16, 16},
+}
+
+// NewShape returns the shape of props, of which null values are no part. It
+// copies the names: a name may be a piece of a large request.
+func NewShape(props edm.Properties) *Shape {
+	size := 0
+	for i := range props {
+		size += len(props[i].Name)
+	}
+	var text strings.Builder
+	text.Grow(size)
+	fields := make([]field, 0, len(props))
+	for i := range props {
+		p := &props[i]
+		if p.Value.IsNull() {
+			continue
+		}
+		at := text.Len()
+		text.WriteString(p.Name)
+		fields = append(fields, field{name: text.String()[at:], typ: p.Value.Type()})
+	}
+	return newShape(fields, text.Len())
+}
+
+// newShape places the fields, whose names and types are set.
+func newShape(fields []field, names int) *Shape {
+	s := &Shape{fields: fields, names: names}
+	off, prev := [2]uint16{}, [2]uint16{none, none}
+	for i := range fields {
+		f := &fields[i]
+		f.off, f.prev = off, prev
+		if f.typ == edm.TypeString || f.typ == edm.TypeBinary {
+			prev = off
+			s.ends = true
+		}
+		off[0] += fixedLen[f.typ][0]
+		off[1] += fixedLen[f.typ][1]
+	}
+	s.fixed = [2]int{int(off[0]), int(off[1])}
+	if len(fields) > maxScanNames {
+		s.index = make(map[string]int, len(fields))
+		for i := range fields {
+			s.index[fields[i].name] = i
+		}
+	}
+	return s
+}
+
+// Len returns the number of properties.
+func (s *Shape) Len() int { return len(s.fields) }
+
+// Name returns the name of property i.
+func (s *Shape) Name(i int) string { return s.fields[i].name }
+
+// Type returns the type of property i.
+func (s *Shape) Type(i int) edm.Type { return s.fields[i].typ }
+
+// Index returns the place of the property called name, -1 when there is none.
+func (s *Shape) Index(name string) int {
+	if s.index != nil {
+		if i, ok := s.index[name]; ok {
+			return i
+		}
+		return -1
+	}
+	for i := range s.fields {
+		if s.fields[i].name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// Matches reports whether props, nulls left out, have the names and types of s
+// in the same order. Names that came from s, as those of a row that was read
+// and is written again do, are compared without looking at their bytes.
+func (s *Shape) Matches(props edm.Properties) bool {
+	fields := s.fields
+	for i := range props {
+		p := &props[i]
+		if p.Value.IsNull() {
+			continue
+		}
+		if len(fields) == 0 || fields[0].typ != p.Value.Type() || fields[0].name != p.Name {
+			return false
+		}
+		fields = fields[1:]
+	}
+	return len(fields) == 0
+}
+
+// MemBytes returns about how much memory s takes.
+func (s *Shape) MemBytes() int {
+	const shapeBytes, fieldBytes, indexBytes = 80, 32, 48
+	n := shapeBytes + fieldBytes*len(s.fields) + s.names
+	if s.index != nil {
+		n += indexBytes * len(s.fields)
+	}
+	return n
+}
+
+// AppendShape appends the encoding of s.
+func AppendShape(dst []byte, s *Shape) []byte {
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(s.fields)))
+	for i := range s.fields {
+		f := &s.fields[i]
+		dst = append(dst, byte(f.typ))
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(len(f.name)))
+		dst = append(dst, f.name...)
+	}
+	return dst
+}
+
+// DecodeShape returns the shape that src begins with and the bytes after it.
+// The shape shares no memory with src.
+func DecodeShape(src []byte) (s *Shape, rest []byte, err error) {
+	if len(src) < shapeHeaderLen {
+		return nil, nil, damaged(len(src), "shape ends within its header")
+	}
+	n := int(binary.LittleEndian.Uint16(src))
+	if n > MaxProperties {
+		return nil, nil, damaged(0, "shape of %d properties, limit %d", n, MaxProperties)
+	}
+	end, names, err := checkShape(src, n)
+	if err != nil {
+		return nil, nil, err
+	}
+	text := make([]byte, 0, names)
+	for i, off := 0, shapeHeaderLen; i < n; i++ {
+		name := nameAt(src, off)
+		text = append(text, name...)
+		off += propertyHeaderLen + len(name)
+	}
+	fields := make([]field, n)
+	all := string(text)
+	for i, off, at := 0, shapeHeaderLen, 0; i < n; i++ {
+		size := len(nameAt(src, off))
+		fields[i] = field{name: all[at : at+size], typ: edm.Type(src[off])}
+		at += size
+		off += propertyHeaderLen + size
+	}
+	s = newShape(fields, names)
+	if i := s.duplicate(); i >= 0 {
+		return nil, nil, damaged(0, "shape names %q twice", s.Name(i))
+	}
+	return s, src[end:], nil
+}
+
+// checkShape checks the n properties of an encoded shape one by one and
+// returns where they end and how long their names are together.
+func checkShape(src []byte, n int) (end, names int, err error) {
+	off := shapeHeaderLen
+	for range n {
+		if len(src)-off < propertyHeaderLen {
+			return 0, 0, damaged(off, "shape ends within a property")
+		}
+		if t := edm.Type(src[off]); !t.Valid() {
+			return 0, 0, damaged(off, "type %d in a shape", t)
+		}
+		size := int(binary.LittleEndian.Uint16(src[off+1:]))
+		if size == 0 || size > MaxNameLen || size > len(src)-off-propertyHeaderLen {
+			return 0, 0, damaged(off+1, "property name of %d bytes, limit %d, left %d", size, MaxNameLen, len(src)-off-propertyHeaderLen)
+		}
+		if !utf8.Valid(nameAt(src, off)) {
+			return 0, 0, damaged(off+propertyHeaderLen, "property name is not UTF-8")
+		}
+		off += propertyHeaderLen + size
+		names += size
+	}
+	return off, names, nil
+}
+
+// nameAt returns the name of the property encoded at off.
+func nameAt(src []byte, off int) []byte {
+	size := int(binary.LittleEndian.Uint16(src[off+1:]))
+	return src[off+propertyHeaderLen:][:size]
+}
+
+// duplicate returns the place of a property whose name occurs again before or
+// after it, -1 when there is none.
+func (s *Shape) duplicate() int {
+	if s.index != nil {
+		for i := range s.fields {
+			if s.index[s.fields[i].name] != i {
+				return i
+			}
+		}
+		return -1
+	}
+	for i := range s.fields {
+		if s.Index(s.fields[i].name) != i {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,11 @@
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd) || race
+
+package arena
+
+import "errors"
+
+const canMap = false
+
+func mapBytes(int) ([]byte, error) { return nil, errors.ErrUnsupported }
+
+func unmapBytes([]byte) error { return errors.ErrUnsupported }
