@@ -1,18 +1,21 @@
-// Package vfs is the only door to the disk: the operating system's file
-// system, one in memory that can lose power, and one that fails on demand.
-//
-// Names are paths with forward slashes. An error wraps the operating system's,
-// so errors.Is works with fs.ErrNotExist, fs.ErrExist and syscall.ENOSPC.
 package vfs
 
-import "io"
+import (
+	"errors"
+	"io"
+)
+
+// ErrNotRegular says that a name given to Open, OpenReadWrite or Lock is a
+// symbolic link, a directory, a FIFO, a socket or a device.
+var ErrNotRegular = errors.New("not a regular file")
 
 // FS is a file system. All methods may be called concurrently.
 type FS interface {
 	// Create makes a file that must not exist and opens it for reading and
 	// writing. The name is durable after SyncDir of its directory.
 	Create(name string) (File, error)
-	// Open opens an existing regular file for reading.
+	// Open opens an existing regular file for reading. Anything else of that
+	// name is ErrNotRegular.
 	Open(name string) (File, error)
 	// OpenReadWrite opens an existing regular file for reading and writing.
 	OpenReadWrite(name string) (File, error)
@@ -26,7 +29,8 @@ type FS interface {
 	List(dir string) ([]string, error)
 	// Stat describes a file or directory without following a last symbolic link.
 	Stat(name string) (Info, error)
-	// MkdirAll makes a directory and its parents; existing ones are fine.
+	// MkdirAll makes a directory and its parents; existing ones are fine. Each
+	// new one is durable after SyncDir of its parent.
 	MkdirAll(dir string) error
 	// SyncDir makes creations, renames and removals within a directory durable.
 	SyncDir(dir string) error

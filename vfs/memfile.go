@@ -1,0 +1,245 @@
+package vfs
+
+import (
+	"io"
+	"io/fs"
+	"math"
+	"sync/atomic"
+	"syscall"
+)
+
+// memFile is a handle of a Mem's file.
+type memFile struct {
+	m      *Mem
+	node   *inode
+	name   string
+	write  bool
+	closed atomic.Bool
+}
+
+// check refuses a closed handle, a write through one for reading, and an
+// impossible range.
+func (f *memFile) check(op string, off, n int64, write bool) error {
+	switch {
+	case f.closed.Load():
+		return memError(op, f.name, fs.ErrClosed)
+	case write && !f.write:
+		return memError(op, f.name, syscall.EBADF)
+	case off < 0 || n < 0:
+		return memError(op, f.name, syscall.EINVAL)
+	case write && off > maxFileBytes-n:
+		return memError(op, f.name, syscall.EFBIG)
+	}
+	return nil
+}
+
+func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
+	if err := f.check("read", off, int64(len(p)), false); err != nil {
+		return 0, err
+	}
+	n := f.node
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	have := min(int64(len(p)), max(n.cache.size-off, 0))
+	n.cache.read(p[:have], off)
+	if have < int64(len(p)) {
+		return int(have), io.EOF
+	}
+	return int(have), nil
+}
+
+func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
+	if err := f.check("write", off, int64(len(p)), true); err != nil {
+		return 0, err
+	}
+	op := Op{Kind: OpWrite, Name: f.name, Off: off, Len: int64(len(p))}
+	hook := f.m.begin(&op)
+	if hook == nil || len(p) == 0 {
+		return f.writePart(p, off)
+	}
+	first := off / sectorBytes
+	count := (off+int64(len(p))-1)/sectorBytes - first + 1
+	done := 0
+	for _, k := range inside(count) {
+		end := (first+k)*sectorBytes - off
+		n, err := f.writePart(p[done:end], off+int64(done))
+		done += n
+		if err != nil {
+			return done, err
+		}
+		op.Done = int64(done)
+		hook(op)
+	}
+	n, err := f.writePart(p[done:], off+int64(done))
+	return done + n, err
+}
+
+// inside returns the points within n sectors at which a hook looks: how many
+// are done then.
+func inside(n int64) []int64 {
+	points := make([]int64, 0, 3)
+	for _, k := range [...]int64{1, n / 2, n - 1} {
+		if k > 0 && k < n && (len(points) == 0 || points[len(points)-1] < k) {
+			points = append(points, k)
+		}
+	}
+	return points
+}
+
+func (f *memFile) writePart(p []byte, off int64) (int, error) {
+	f.m.mu.RLock()
+	defer f.m.mu.RUnlock()
+	n := f.writeCacheLocked(p, off)
+	if n < len(p) {
+		return n, memError("write", f.name, syscall.ENOSPC)
+	}
+	return n, nil
+}
+
+// writeCacheLocked stores what there is room for. Mem.mu is held.
+func (f *memFile) writeCacheLocked(p []byte, off int64) int {
+	n := f.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(p) == 0 {
+		return 0
+	}
+	if need := off + int64(len(p)) - n.alloc; need > 0 {
+		granted := f.m.reserve(need, false)
+		p = p[:max(int64(len(p))-(need-granted), 0)]
+		if len(p) == 0 {
+			f.m.used.Add(-granted)
+			return 0
+		}
+		n.alloc += granted
+	}
+	n.cache.write(p, off)
+	if f.m.tracked {
+		n.noteWriteLocked(f.m.seq.Add(1), off, off+int64(len(p)))
+	}
+	return len(p)
+}
+
+func (f *memFile) Sync() error {
+	if err := f.check("sync", 0, 0, false); err != nil {
+		return err
+	}
+	op := Op{Kind: OpSync, Name: f.name}
+	hook := f.m.begin(&op)
+	if !f.m.tracked {
+		return nil
+	}
+	n := f.node
+	n.syncing.Lock()
+	defer n.syncing.Unlock()
+	if hook == nil {
+		f.syncPart(true, math.MaxInt)
+		return nil
+	}
+	f.m.mu.RLock()
+	n.mu.RLock()
+	count := n.pendingSectorsLocked()
+	n.mu.RUnlock()
+	f.m.mu.RUnlock()
+	for _, k := range inside(int64(count)) {
+		f.syncPart(op.Done == 0, int(k-op.Done))
+		op.Done = k
+		hook(op)
+	}
+	f.syncPart(op.Done == 0, math.MaxInt)
+	return nil
+}
+
+// syncPart makes the next sectors durable; first begins a sync.
+func (f *memFile) syncPart(first bool, sectors int) {
+	f.m.mu.RLock()
+	defer f.m.mu.RUnlock()
+	n := f.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.pending) == 0 {
+		return
+	}
+	if first || len(n.history) == 0 {
+		n.rememberSyncLocked()
+	}
+	n.flushLocked(sectors)
+}
+
+func (f *memFile) Truncate(size int64) error {
+	if err := f.check("truncate", size, 0, true); err != nil {
+		return err
+	}
+	f.m.begin(&Op{Kind: OpTruncate, Name: f.name, Off: size})
+	f.m.mu.RLock()
+	defer f.m.mu.RUnlock()
+	n := f.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if size == n.cache.size {
+		return nil
+	}
+	if f.m.tracked {
+		n.pending = append(n.pending, item{seq: f.m.seq.Add(1), size: size, cut: size < n.cache.size})
+	}
+	n.cache.truncate(size)
+	if size < n.alloc {
+		f.m.used.Add(size - n.alloc)
+		n.alloc = size
+	}
+	return nil
+}
+
+func (f *memFile) Preallocate(off, length int64) error {
+	if err := f.check("preallocate", off, length, true); err != nil {
+		return err
+	}
+	f.m.begin(&Op{Kind: OpPreallocate, Name: f.name, Off: off, Len: length})
+	f.m.mu.RLock()
+	defer f.m.mu.RUnlock()
+	n := f.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if length == 0 {
+		return nil
+	}
+	end := off + length
+	if need := end - n.alloc; need > 0 {
+		if f.m.reserve(need, true) < need {
+			return memError("preallocate", f.name, syscall.ENOSPC)
+		}
+		n.alloc = end
+	}
+	if end <= n.cache.size {
+		return nil
+	}
+	if f.m.tracked {
+		n.pending = append(n.pending, item{seq: f.m.seq.Add(1), size: end})
+	}
+	n.cache.truncate(end)
+	return nil
+}
+
+func (f *memFile) Size() (int64, error) {
+	if err := f.check("size", 0, 0, false); err != nil {
+		return 0, err
+	}
+	f.node.mu.RLock()
+	defer f.node.mu.RUnlock()
+	return f.node.cache.size, nil
+}
+
+func (f *memFile) Close() error {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	f.closeLocked()
+	return nil
+}
+
+func (f *memFile) closeLocked() {
+	if f.closed.Swap(true) {
+		return
+	}
+	f.node.open--
+	f.m.reclaimLocked(f.node)
+}

@@ -1,0 +1,105 @@
+package vfs
+
+import "fmt"
+
+// OpKind says which method of FS or File an operation is.
+type OpKind uint8
+
+// The operations, in the order of the interfaces' methods.
+const (
+	OpCreate OpKind = iota + 1
+	OpOpen
+	OpOpenReadWrite
+	OpRename
+	OpLink
+	OpRemove
+	OpList
+	OpStat
+	OpMkdirAll
+	OpSyncDir
+	OpLock
+	OpUnlock
+	OpFreeSpace
+	OpRead
+	OpWrite
+	OpSync
+	OpTruncate
+	OpPreallocate
+	OpSize
+	OpClose
+)
+
+var opNames = [...]string{
+	OpCreate:        "create",
+	OpOpen:          "open",
+	OpOpenReadWrite: "open-rw",
+	OpRename:        "rename",
+	OpLink:          "link",
+	OpRemove:        "remove",
+	OpList:          "list",
+	OpStat:          "stat",
+	OpMkdirAll:      "mkdir",
+	OpSyncDir:       "sync-dir",
+	OpLock:          "lock",
+	OpUnlock:        "unlock",
+	OpFreeSpace:     "free-space",
+	OpRead:          "read",
+	OpWrite:         "write",
+	OpSync:          "sync",
+	OpTruncate:      "truncate",
+	OpPreallocate:   "preallocate",
+	OpSize:          "size",
+	OpClose:         "close",
+}
+
+// String returns the operation's name.
+func (k OpKind) String() string {
+	if int(k) < len(opNames) && opNames[k] != "" {
+		return opNames[k]
+	}
+	return fmt.Sprintf("op(%d)", uint8(k))
+}
+
+// Changes reports whether the operation can change what is in memory or on
+// disk.
+func (k OpKind) Changes() bool {
+	switch k {
+	case OpCreate, OpRename, OpLink, OpRemove, OpMkdirAll, OpSyncDir, OpLock,
+		OpWrite, OpSync, OpTruncate, OpPreallocate:
+		return true
+	case OpOpen, OpOpenReadWrite, OpList, OpStat, OpUnlock, OpFreeSpace, OpRead, OpSize, OpClose:
+		return false
+	}
+	return false
+}
+
+// Op is one operation that is about to happen.
+type Op struct {
+	Kind    OpKind
+	Index   uint64 // counts the operations of one FS, from 1
+	Name    string // the file or directory, as opened
+	NewName string // the second name of a rename or link
+	Off     int64  // read, write, preallocate: first byte; truncate: the size
+	Len     int64  // read, write, preallocate: bytes
+	// Done is the bytes already written by a write, or the sectors already
+	// made durable by a sync, at a point inside it. 0 is before it began.
+	Done int64
+}
+
+// String formats the operation for a log of a failing run.
+func (op Op) String() string {
+	s := fmt.Sprintf("#%d %s %s", op.Index, op.Kind, op.Name)
+	switch op.Kind {
+	case OpRename, OpLink:
+		s += " " + op.NewName
+	case OpRead, OpWrite, OpPreallocate:
+		s += fmt.Sprintf(" [%d,%d)", op.Off, op.Off+op.Len)
+	case OpTruncate:
+		s += fmt.Sprintf(" to %d", op.Off)
+	default:
+	}
+	if op.Done > 0 {
+		s += fmt.Sprintf(" after %d", op.Done)
+	}
+	return s
+}

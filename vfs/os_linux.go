@@ -1,0 +1,49 @@
+package vfs
+
+import (
+	"errors"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+)
+
+// syncFile uses fdatasync, which writes the size where it changed and leaves
+// out the times.
+func syncFile(fd uintptr) error {
+	return retry(func() error { return unix.Fdatasync(int(fd)) })
+}
+
+func syncDirFD(fd uintptr) error {
+	return retry(func() error { return unix.Fsync(int(fd)) })
+}
+
+// allocateStep bounds one fallocate: an interrupted call undoes its work on
+// tmpfs and starts again, so a long one may never end.
+const allocateStep = 8 << 20
+
+func allocate(fd uintptr, off, n int64) error {
+	for n > 0 {
+		step := min(n, allocateStep)
+		err := retry(func() error { return unix.Fallocate(int(fd), 0, off, step) })
+		if err == unix.EOPNOTSUPP || err == unix.ENOSYS {
+			return errors.ErrUnsupported
+		}
+		if err != nil {
+			return err
+		}
+		off, n = off+step, n-step
+	}
+	return nil
+}
+
+func freeSpace(dir string) (uint64, error) {
+	var st unix.Statfs_t
+	if err := retry(func() error { return unix.Statfs(dir, &st) }); err != nil {
+		return 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	block := st.Frsize
+	if block == 0 {
+		block = st.Bsize
+	}
+	return st.Bavail * uint64(block), nil
+}

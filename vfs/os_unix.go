@@ -1,0 +1,66 @@
+//go:build linux || darwin
+
+package vfs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// openFlags keeps an open from following a link and from waiting for the other
+// end of a FIFO. Package os adds O_CLOEXEC.
+const openFlags = unix.O_NOFOLLOW | unix.O_NONBLOCK
+
+func isLinkError(err error) bool { return errors.Is(err, unix.ELOOP) }
+
+// openDir opens a directory and nothing else, so that a FIFO in its place
+// fails instead of blocking.
+func openDir(dir string) (*os.File, error) {
+	return os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
+}
+
+func syncDir(dir string) error {
+	d, err := openDir(dir)
+	if err != nil {
+		return err
+	}
+	f := newOSFile(d)
+	return errors.Join(f.control("sync", syncDirFD), f.Close())
+}
+
+func tryLock(fd uintptr) (busy bool, err error) {
+	err = retry(func() error { return unix.Flock(int(fd), unix.LOCK_EX|unix.LOCK_NB) })
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return true, nil
+	}
+	return false, err
+}
+
+func identify(name string) (fileID, error) {
+	var st unix.Stat_t
+	if err := retry(func() error { return unix.Lstat(name, &st) }); err != nil {
+		return fileID{}, &fs.PathError{Op: "lstat", Path: name, Err: err}
+	}
+	return fileID{dev: uint64(st.Dev), ino: st.Ino}, nil
+}
+
+func identifyFD(fd uintptr) (fileID, error) {
+	var st unix.Stat_t
+	if err := retry(func() error { return unix.Fstat(int(fd), &st) }); err != nil {
+		return fileID{}, err
+	}
+	return fileID{dev: uint64(st.Dev), ino: st.Ino}, nil
+}
+
+// retry repeats a call that a signal interrupted.
+func retry(call func() error) error {
+	for {
+		err := call()
+		if err != unix.EINTR {
+			return err
+		}
+	}
+}

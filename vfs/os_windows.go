@@ -1,0 +1,83 @@
+package vfs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// openFlags is empty: the check that a file is regular comes before the open
+// and after it, and no name in a directory is a FIFO here.
+const openFlags = 0
+
+func isLinkError(error) bool { return false }
+
+func openDir(dir string) (*os.File, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: windows.ERROR_DIRECTORY}
+	}
+	return os.Open(dir)
+}
+
+// syncDir checks that the directory is there; it cannot be flushed.
+func syncDir(dir string) error {
+	d, err := openDir(dir)
+	if err != nil {
+		return err
+	}
+	return d.Close()
+}
+
+func syncFile(fd uintptr) error { return windows.FlushFileBuffers(windows.Handle(fd)) }
+
+func allocate(uintptr, int64, int64) error { return errors.ErrUnsupported }
+
+// tryLock locks one byte far past the end, since locked bytes cannot be read
+// and the file's text is for others to read.
+func tryLock(fd uintptr) (busy bool, err error) {
+	at := windows.Overlapped{OffsetHigh: 1 << 30}
+	err = windows.LockFileEx(windows.Handle(fd),
+		windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)
+	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) || errors.Is(err, windows.ERROR_IO_PENDING) {
+		return true, nil
+	}
+	return false, err
+}
+
+func identify(name string) (fileID, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return fileID{}, err
+	}
+	id, err := identifyFD(f.Fd())
+	return id, errors.Join(err, f.Close())
+}
+
+func identifyFD(fd uintptr) (fileID, error) {
+	var info windows.ByHandleFileInformation
+	if err := windows.GetFileInformationByHandle(windows.Handle(fd), &info); err != nil {
+		return fileID{}, err
+	}
+	return fileID{
+		dev: uint64(info.VolumeSerialNumber),
+		ino: uint64(info.FileIndexHigh)<<32 | uint64(info.FileIndexLow),
+	}, nil
+}
+
+func freeSpace(dir string) (uint64, error) {
+	path, err := windows.UTF16PtrFromString(dir)
+	if err != nil {
+		return 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	var free uint64
+	if err := windows.GetDiskFreeSpaceEx(path, &free, nil, nil); err != nil {
+		return 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	return free, nil
+}
