@@ -46,12 +46,12 @@ func CheckTableName(name string) error {
 	} else if n > MaxTableNameLen {
 		return &Error{RuleTableNameLength, name, MaxTableNameLen, fmt.Sprintf("%d characters", n)}
 	}
-	if FoldTableName(name) == "tables" {
+	if strings.EqualFold(name, "tables") {
 		return &Error{RuleTableName, name, 0, "a reserved name"}
 	}
 	for i := range len(name) {
 		if c := name[i]; !isLetter(c) && (!isDigit(c) || i == 0) {
-			return &Error{RuleTableName, name, 0, describeAt(name, i)}
+			return &Error{RuleTableName, name, 0, characterAt(name, i)}
 		}
 	}
 	return nil
@@ -108,8 +108,10 @@ func checkKeyPart(name, s string) error {
 	if i := invalidUTF8(s); i >= 0 {
 		return &Error{RuleUTF8, name, 0, describeAt(s, i)}
 	}
-	if n := UTF16Len(s); n > MaxKeyUnits {
-		return &Error{RuleKeyLength, name, MaxKeyUnits, fmt.Sprintf("%d code units, %s", n, quote(s))}
+	if len(s) > MaxKeyUnits { // a text never has more code units than bytes
+		if n := UTF16Len(s); n > MaxKeyUnits {
+			return &Error{RuleKeyLength, name, MaxKeyUnits, fmt.Sprintf("%d code units, %s", n, quote(s))}
+		}
 	}
 	for i, r := range s {
 		if r < utf8.RuneSelf && class[r]&notKey != 0 || 0x80 <= r && r <= 0x9F {
@@ -133,22 +135,42 @@ var (
 // Mc) and format characters (Cf). UTF-8 is looked at first, then length, then
 // characters.
 func CheckPropertyName(name string) error {
+	if plainName(name) {
+		return checkReserved(name)
+	}
 	if i := invalidUTF8(name); i >= 0 {
-		return &Error{RuleUTF8, name, 0, describeAt(name, i)}
+		return &Error{RuleUTF8, name, 0, characterAt(name, i)}
 	}
 	if n := UTF16Len(name); n > MaxNameUnits {
 		return &Error{RulePropertyNameLength, name, MaxNameUnits, fmt.Sprintf("%d code units", n)}
 	}
-	switch name {
-	case "":
-		return &Error{RulePropertyName, name, 0, "an empty property name"}
-	case PartitionKeyName, RowKeyName, TimestampName:
-		return &Error{RulePropertyName, name, 0, "the reserved property name " + name}
+	if name == "" {
+		return &Error{RulePropertyName, name, 0, "an empty name"}
 	}
 	for i, r := range name {
 		if !namesProperty(r, i == 0) {
-			return &Error{RulePropertyName, name, 0, describeAt(name, i)}
+			return &Error{RulePropertyName, name, 0, characterAt(name, i)}
 		}
+	}
+	return nil
+}
+
+// plainName reports whether s is an identifier of ASCII alone.
+func plainName(s string) bool {
+	if s == "" || len(s) > MaxNameUnits || class[s[0]]&nameStart == 0 {
+		return false
+	}
+	bits := uint8(namePart)
+	for i := range len(s) {
+		bits &= class[s[i]]
+	}
+	return bits != 0
+}
+
+func checkReserved(name string) error {
+	switch name {
+	case PartitionKeyName, RowKeyName, TimestampName:
+		return &Error{RulePropertyName, name, 0, "a reserved name"}
 	}
 	return nil
 }
@@ -175,10 +197,13 @@ func invalidUTF8(s string) int {
 }
 
 // describeAt shows s and the character or byte at i to which a rule objects.
-func describeAt(s string, i int) string {
+func describeAt(s string, i int) string { return characterAt(s, i) + " of " + quote(s) }
+
+// characterAt shows the character or byte at i of s.
+func characterAt(s string, i int) string {
 	r, n := utf8.DecodeRuneInString(s[i:])
 	if r == utf8.RuneError && n == 1 {
-		return fmt.Sprintf("byte 0x%02X at offset %d of %s", s[i], i, quote(s))
+		return fmt.Sprintf("byte 0x%02X at offset %d", s[i], i)
 	}
-	return fmt.Sprintf("%U at offset %d of %s", r, i, quote(s))
+	return fmt.Sprintf("%q (%U) at offset %d", r, r, i)
 }

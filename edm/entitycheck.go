@@ -107,7 +107,7 @@ func checkString(name string, b []byte) error {
 }
 
 const (
-	fewProperties = 16  // up to here, comparing each with each is the fastest
+	fewProperties = 4   // up to here, comparing each with each is the fastest
 	maxSlots      = 256 // more names than an entity may keep
 )
 

@@ -56,7 +56,7 @@ var rules = [...]struct {
 	RulePropertyNameLength: {"property name length", "a property's name has at most %d UTF-16 code units", true, 0},
 	RulePropertyCount:      {"property count", "an entity has at most %d properties beside PartitionKey, RowKey and Timestamp", true, 0},
 	RulePropertyDuplicate:  {name: "property duplicate", demand: "an entity has each property once"},
-	RuleValueSize:          {"value size", "the limit is %d: 32768 UTF-16 code units in a String, 65536 bytes in a Binary", true, 0},
+	RuleValueSize:          {"value size", "a String has at most 32768 UTF-16 code units, a Binary at most 65536 bytes", true, 0},
 	RuleEntitySize:         {"entity size", "an entity has at most %d bytes, where each character of a text counts two or four", true, 0},
 	RuleRange:              {name: "range", demand: "a value is in the range of its type, a DateTime from 1601-01-01T00:00:00Z to 9999-12-31T23:59:59.9999999Z"},
 	RuleUTF8:               {name: "UTF-8", demand: "keys, names and strings are valid UTF-8"},

@@ -16,9 +16,6 @@ const (
 )
 
 const (
-	// maxUnitBytes is the most bytes of UTF-8 that one code unit stands for.
-	maxUnitBytes = 3
-
 	entityOverhead   = 4 // in an entity's size; it includes the Timestamp
 	propertyOverhead = 8 // for each custom property
 	lengthOverhead   = 4 // for each String and Binary
