@@ -139,6 +139,18 @@ func PartitionLen(userKey []byte) int {
 	return tableLen + i + 1
 }
 
+// IsPartitionEnd reports whether bound is what AppendPartitionEnd makes.
+func IsPartitionEnd(bound []byte) bool {
+	last := len(bound) - 1
+	return last >= tableLen && bound[last] == afterComponent && PartitionLen(bound) == 0
+}
+
+// AppendPartitionOfEnd appends what AppendPartition makes of the partition
+// that end is the end of.
+func AppendPartitionOfEnd(dst, end []byte) []byte {
+	return append(append(dst, end[:len(end)-1]...), endOfComponent)
+}
+
 // SplitKey returns the parts of a user key, the components as they stand in
 // it; they share its memory. ok is false when userKey does not have the two
 // ends of a user key; CheckKey looks closer.

@@ -1,0 +1,309 @@
+package memtable
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+
+	"github.com/google/btree"
+)
+
+// item is one row of a partition: its newest version.
+type item struct {
+	prefix uint64 // the RowKey's first 8 bytes after the partition's shared prefix, big-endian
+	trail  uint64 // sequence number << 8 | kind
+	off    uint32 // place of the entry in the image
+	prev   uint32 // 1 + place of the version before this one, 0 when none is kept
+}
+
+// probeOff is the offset of an item that stands for the shard's probe key.
+const probeOff = math.MaxUint32
+
+// form is how a partition holds its rows.
+type form uint8
+
+// The forms, by rising number of rows.
+const (
+	formOne   form = 0              // in the partition itself
+	formArray form = 1              // in a sorted array of 4; and so on up to 32
+	formTree  form = 1 + arrayForms // in a btree
+
+	arrayForms = 4
+	treeDegree = 64
+)
+
+// capacity returns the number of items in an array of the form f.
+func (f form) capacity() uint32 { return 2 << f }
+
+// less orders the items of one partition.
+func (s *shard) less(a, b item) bool {
+	if a.prefix != b.prefix {
+		return a.prefix < b.prefix
+	}
+	return bytes.Compare(s.key(a.off), s.key(b.off)) < 0
+}
+
+// shared returns what the RowKeys of all rows in p begin with.
+func (s *shard) shared(p *partition) []byte {
+	return s.table.key(p.off)[p.keyLen:][:p.shared]
+}
+
+// prefixOf returns the first 8 bytes of b as a number, zeros standing for what
+// b lacks. It orders as b does, except that equal numbers say nothing.
+func prefixOf(b []byte) uint64 {
+	if len(b) >= 8 {
+		return binary.BigEndian.Uint64(b)
+	}
+	var n uint64
+	for i, c := range b {
+		n |= uint64(c) << (56 - 8*i)
+	}
+	return n
+}
+
+// commonLen returns the length of what a and b both begin with.
+func commonLen(a, b []byte) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
+
+// prefixFor returns the prefix by which key, which begins as the keys of p do,
+// compares with the items of p. where is negative when key sorts before all
+// rows of p and positive when after them; then the prefix says nothing.
+func (s *shard) prefixFor(p *partition, key []byte) (prefix uint64, where int) {
+	row, shared := key[p.keyLen:], s.shared(p)
+	n := min(len(row), len(shared))
+	if c := bytes.Compare(row[:n], shared[:n]); c != 0 {
+		return 0, c
+	}
+	if n < len(shared) {
+		return 0, -1
+	}
+	return prefixOf(row[n:]), 0
+}
+
+// probeOf returns an item that stands for key until the next call.
+func (s *shard) probeOf(prefix uint64, key []byte) item {
+	s.probe = append(s.probe[:0], key...)
+	return item{prefix: prefix, off: probeOff}
+}
+
+// items returns the rows of p, which is not a tree, in order. They may be
+// changed in place.
+func (s *shard) items(p *partition) []item {
+	if p.form == formOne {
+		return p.one[:]
+	}
+	return s.arrays[p.form-formArray].run(p.handle, p.form.capacity())[:p.rows]
+}
+
+// search returns the place of the first item that is not before the key with
+// the given prefix, and whether it has that key.
+func (s *shard) search(items []item, prefix uint64, key []byte) (int, bool) {
+	lo, hi := 0, len(items)
+	for lo < hi {
+		mid := int(uint(lo+hi) / 2)
+		it := &items[mid]
+		before := it.prefix < prefix
+		if it.prefix == prefix {
+			c := bytes.Compare(s.key(it.off), key)
+			if c == 0 {
+				return mid, true
+			}
+			before = c < 0
+		}
+		if before {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo, false
+}
+
+// row returns the row of p that key names.
+func (s *shard) row(p *partition, key []byte) (item, bool) {
+	row, shared := key[p.keyLen:], s.shared(p)
+	if !bytes.HasPrefix(row, shared) {
+		return item{}, false
+	}
+	switch {
+	case p.form == formOne: // the shared prefix is the whole RowKey
+		return p.one[0], len(row) == len(shared)
+	case p.form < formTree:
+		items := s.items(p)
+		i, ok := s.search(items, prefixOf(row[len(shared):]), key)
+		if !ok {
+			return item{}, false
+		}
+		return items[i], true
+	}
+	return s.trees[p.handle].Get(s.probeOf(prefixOf(row[len(shared):]), key))
+}
+
+// put makes it the newest version of its row, which has the shared prefix.
+func (s *shard) put(p *partition, it item, keep uint64) {
+	if p.form == formTree {
+		tree := s.trees[p.handle]
+		old, replaced := tree.ReplaceOrInsert(it)
+		if !replaced {
+			p.rows++
+			s.grew(treeItemBytes)
+			return
+		}
+		if it = s.replace(old, it, keep); it.prev != 0 {
+			tree.ReplaceOrInsert(it)
+		}
+		return
+	}
+	items := s.items(p)
+	i, found := s.search(items, it.prefix, s.key(it.off))
+	if found {
+		items[i] = s.replace(items[i], it, keep)
+		return
+	}
+	if p.form == formOne || p.rows == p.form.capacity() {
+		if s.promote(p); p.form == formTree {
+			s.put(p, it, keep)
+			return
+		}
+	}
+	p.rows++
+	items = s.items(p)
+	copy(items[i+1:], items[i:])
+	items[i] = it
+}
+
+// promote moves the rows of p, which is full, to the next form.
+func (s *shard) promote(p *partition) {
+	items, old, handle := s.items(p), p.form, p.handle
+	p.form++
+	if p.form == formTree {
+		p.handle = uint32(len(s.trees))
+		s.trees = append(s.trees, s.treeOf(items))
+		s.grew(treeBytes + len(items)*treeItemBytes)
+	} else {
+		p.handle = s.newArray(p.form)
+		copy(s.items(p), items)
+	}
+	if old != formOne {
+		free := &s.freeArrays[old-formArray]
+		*free = append(*free, handle)
+	}
+}
+
+// newArray returns the place of an unused array of the form f.
+func (s *shard) newArray(f form) uint32 {
+	if free := &s.freeArrays[f-formArray]; len(*free) > 0 {
+		i := (*free)[len(*free)-1]
+		*free = (*free)[:len(*free)-1]
+		return i
+	}
+	i, n := s.arrays[f-formArray].add(f.capacity())
+	s.grew(n * itemBytes)
+	return i
+}
+
+// treeOf returns a tree of items, which are in order.
+func (s *shard) treeOf(items []item) *btree.BTreeG[item] {
+	tree := btree.NewWithFreeListG(treeDegree, s.lessFunc, s.nodes)
+	for _, it := range items {
+		tree.ReplaceOrInsert(it)
+	}
+	return tree
+}
+
+// shrink makes n the length of the prefix that all RowKeys of p share. It
+// works out all prefixes anew, in a tree by building it again: the order of
+// the rows stays, but a tree cannot be changed in place.
+func (s *shard) shrink(p *partition, n int) {
+	// Keys can be chosen so that each breaks the prefix one byte earlier. From
+	// some number of breaks on, halving it bounds how many may follow.
+	const exactBreaks = 16
+	if p.form == formTree {
+		if p.breaks < exactBreaks {
+			p.breaks++
+		} else {
+			n /= 2
+		}
+	}
+	p.shared = uint16(n)
+	at := int(p.keyLen) + n
+	if p.form != formTree {
+		items := s.items(p)
+		for i := range items {
+			items[i].prefix = prefixOf(s.key(items[i].off)[at:])
+		}
+		return
+	}
+	items := make([]item, 0, p.rows)
+	s.trees[p.handle].Ascend(func(it item) bool {
+		it.prefix = prefixOf(s.key(it.off)[at:])
+		items = append(items, it)
+		return true
+	})
+	s.trees[p.handle] = s.treeOf(items)
+}
+
+// ascend calls fn with the rows of p whose key is at least from, all when from
+// is nil, until fn returns false.
+func (s *shard) ascend(p *partition, from []byte, fn btree.ItemIteratorG[item]) {
+	prefix, where := uint64(0), -1
+	if from != nil {
+		prefix, where = s.prefixFor(p, from)
+	}
+	if where > 0 {
+		return
+	}
+	if p.form == formTree {
+		if where < 0 {
+			s.trees[p.handle].Ascend(fn)
+		} else {
+			s.trees[p.handle].AscendGreaterOrEqual(s.probeOf(prefix, from), fn)
+		}
+		return
+	}
+	items, i := s.items(p), 0
+	if where == 0 {
+		i, _ = s.search(items, prefix, from)
+	}
+	for i < len(items) && fn(items[i]) {
+		i++
+	}
+}
+
+// descend calls fn with the rows of p whose key is at most from, all when from
+// is nil, the last first, until fn returns false.
+func (s *shard) descend(p *partition, from []byte, fn btree.ItemIteratorG[item]) {
+	prefix, where := uint64(0), 1
+	if from != nil {
+		prefix, where = s.prefixFor(p, from)
+	}
+	if where < 0 {
+		return
+	}
+	if p.form == formTree {
+		if where > 0 {
+			s.trees[p.handle].Descend(fn)
+		} else {
+			s.trees[p.handle].DescendLessOrEqual(s.probeOf(prefix, from), fn)
+		}
+		return
+	}
+	items := s.items(p)
+	i := len(items) - 1
+	if where == 0 {
+		at, found := s.search(items, prefix, from)
+		if i = at - 1; found {
+			i = at
+		}
+	}
+	for i >= 0 && fn(items[i]) {
+		i--
+	}
+}

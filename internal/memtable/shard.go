@@ -1,0 +1,236 @@
+package memtable
+
+import (
+	"bytes"
+	"sync"
+
+	"github.com/google/btree"
+	"github.com/tablerock-db/tablerock/codec"
+)
+
+// Sizes for the accounting.
+const (
+	tableBytes     = 32 << 10 // an empty Table
+	itemBytes      = 24
+	partitionBytes = 48
+	versionBytes   = 16
+	slotBytes      = 8
+	treeBytes      = 168 // an empty tree
+	treeItemBytes  = 36  // an item in a tree, its share of half-full nodes included
+)
+
+// shard holds the partitions whose hash ends in its number.
+type shard struct {
+	mu sync.Mutex
+
+	// The hash table of partitions, open addressing: the high 32 bits of the
+	// hash, which also give the slot, and 1 + the partition's place in parts.
+	// +checklocks:mu
+	slots []uint64
+	// +checklocks:mu
+	parts slab[partition]
+	// Arrays of 4, 8, 16 and 32 items, and those of them that are free.
+	// +checklocks:mu
+	arrays [arrayForms]slab[item]
+	// +checklocks:mu
+	freeArrays [arrayForms][]uint32
+	// +checklocks:mu
+	trees []*btree.BTreeG[item]
+	// Versions that are no longer the newest, and 1 + the first free one.
+	// +checklocks:mu
+	versions slab[version]
+	// +checklocks:mu
+	freeVersion uint32
+	// The key that an item with the offset probeOff stands for.
+	// +checklocks:mu
+	probe []byte
+	// Versions held, the newest ones included.
+	// +checklocks:mu
+	held int
+	// Bytes allocated that the table's sum does not count yet.
+	// +checklocks:mu
+	uncounted int
+
+	table    *Table
+	lessFunc btree.LessFunc[item]
+	nodes    *btree.FreeListG[item]
+
+	_ [64]byte // keeps the mutexes of two shards off one cache line
+}
+
+// partition is one partition of a shard; it holds no pointers.
+type partition struct {
+	one    [1]item // the row of a partition of one
+	off    uint32  // an entry of the partition, which gives its key and the shared prefix
+	rows   uint32  // number of rows
+	handle uint32  // place of the array or the tree
+	keyLen uint16  // length of the table id and the PartitionKey with its end
+	shared uint16  // length of what all RowKeys begin with, or less
+	form   form
+	breaks uint8 // times that the shared prefix broke in a tree
+}
+
+// version is an older version of a row.
+type version struct {
+	trail uint64
+	off   uint32
+	prev  uint32
+}
+
+func (s *shard) init(t *Table) {
+	s.table = t
+	s.lessFunc = s.less
+	s.nodes = btree.NewFreeListG[item](0)
+}
+
+// grew counts n allocated bytes.
+func (s *shard) grew(n int) {
+	const step = 4096
+	if s.uncounted += n; s.uncounted >= step || s.uncounted <= -step {
+		s.table.mem.Add(int64(s.uncounted))
+		s.uncounted = 0
+	}
+}
+
+// find returns the partition that keys beginning with prefix belong to.
+func (s *shard) find(tag uint32, prefix []byte) (id uint32, p *partition) {
+	if len(s.slots) == 0 {
+		return 0, nil
+	}
+	mask := uint32(len(s.slots) - 1)
+	for i := tag & mask; ; i = (i + 1) & mask {
+		slot := s.slots[i]
+		if slot == 0 {
+			return 0, nil
+		}
+		if uint32(slot>>32) != tag {
+			continue
+		}
+		p = s.parts.at(uint32(slot) - 1)
+		if int(p.keyLen) == len(prefix) && bytes.Equal(s.table.key(p.off)[:p.keyLen], prefix) {
+			return uint32(slot) - 1, p
+		}
+	}
+}
+
+// addLocked adds a partition of one row.
+func (s *shard) addLocked(tag uint32, key []byte, keyLen int, it item) {
+	if int(s.parts.n)+1 > len(s.slots)/4*3 {
+		s.growSlots()
+	}
+	id, n := s.parts.add(1)
+	s.grew(n * partitionBytes)
+	*s.parts.at(id) = partition{
+		one: [1]item{it}, off: it.off, rows: 1, keyLen: uint16(keyLen), shared: uint16(len(key) - keyLen),
+	}
+	s.setSlot(uint64(tag)<<32 | uint64(id+1))
+	s.table.places.Add(1)
+}
+
+func (s *shard) growSlots() {
+	const first = 16
+	old := s.slots
+	s.slots = make([]uint64, max(first, 2*len(old)))
+	s.grew((len(s.slots) - len(old)) * slotBytes)
+	for _, slot := range old {
+		if slot != 0 {
+			s.setSlot(slot)
+		}
+	}
+}
+
+func (s *shard) setSlot(slot uint64) {
+	mask := uint32(len(s.slots) - 1)
+	i := uint32(slot>>32) & mask
+	for s.slots[i] != 0 {
+		i = (i + 1) & mask
+	}
+	s.slots[i] = slot
+}
+
+// applyLocked puts it, a version of key, in its place.
+func (s *shard) applyLocked(tag uint32, key []byte, keyLen int, it item, keep uint64) {
+	s.held++
+	_, p := s.find(tag, key[:keyLen])
+	if p == nil {
+		s.addLocked(tag, key, keyLen, it)
+		return
+	}
+	row, shared := key[keyLen:], s.shared(p)
+	if n := commonLen(row, shared); n < len(shared) {
+		s.shrink(p, n)
+	}
+	it.prefix = prefixOf(row[p.shared:])
+	s.put(p, it, keep)
+}
+
+// replace returns it as the newest version of the row whose newest version is
+// old, having kept or dropped the older ones.
+func (s *shard) replace(old, it item, keep uint64) item {
+	switch {
+	case keep == 0:
+		s.held--
+		for i := old.prev; i != 0; {
+			v := s.versions.at(i - 1)
+			next := v.prev
+			v.prev, s.freeVersion = s.freeVersion, i
+			i = next
+			s.held--
+		}
+	case old.trail>>8 <= keep:
+		it.prev = s.keep(version{old.trail, old.off, old.prev})
+	default:
+		s.held--
+		it.prev = old.prev
+	}
+	return it
+}
+
+// keep stores v and returns 1 + its place.
+func (s *shard) keep(v version) uint32 {
+	i := s.freeVersion
+	if i != 0 {
+		s.freeVersion = s.versions.at(i - 1).prev
+	} else {
+		at, n := s.versions.add(1)
+		s.grew(n * versionBytes)
+		i = at + 1
+	}
+	*s.versions.at(i - 1) = v
+	return i
+}
+
+// getLocked returns the newest version of key with a sequence number of at
+// most snap.
+func (s *shard) getLocked(tag uint32, key []byte, keyLen int, snap uint64) (version, bool) {
+	_, p := s.find(tag, key[:keyLen])
+	if p == nil {
+		return version{}, false
+	}
+	it, ok := s.row(p, key)
+	if !ok {
+		return version{}, false
+	}
+	return s.visible(it, snap)
+}
+
+// visible returns the newest version of a row with a sequence number of at
+// most snap.
+func (s *shard) visible(it item, snap uint64) (version, bool) {
+	v := version{it.trail, it.off, it.prev}
+	for v.trail>>8 > snap {
+		if v.prev == 0 {
+			return version{}, false
+		}
+		v = *s.versions.at(v.prev - 1)
+	}
+	return v, true
+}
+
+// key returns the user key of an item: that of its entry, or the probe.
+func (s *shard) key(off uint32) []byte {
+	if off == probeOff {
+		return s.probe
+	}
+	return codec.EntryKey(s.table.image[off:])
+}

@@ -1,0 +1,135 @@
+// Package memtable indexes the entries of one log segment: point reads, and
+// ordered iteration at any sequence number that a snapshot still holds.
+//
+// A Table keeps no copy of a key or a value. It holds 24 bytes per row that
+// point into the segment's image, in three forms by the size of the partition,
+// all but the largest free of pointers, so that the garbage collector has
+// nothing to follow. Partitions are found by hash; their order is worked out
+// when a scan across partitions asks for it, so a load never pays for it.
+//
+// Locks, outermost first: the directory of partitions, then one shard. Neither
+// is held while anything outside this package runs.
+package memtable
+
+import (
+	"math"
+	"sync/atomic"
+
+	"github.com/tablerock-db/tablerock/codec"
+)
+
+// shardCount is the number of shards; the low bits of a partition's hash
+// choose one, the high 32 bits its slot there.
+const shardCount = 64
+
+// Options are the parameters of a Table.
+type Options struct {
+	// Image is the segment's image, at most 4 GiB. Bytes of an entry do not
+	// change once it was applied.
+	Image []byte
+}
+
+// Table is the index. One goroutine at a time calls AddShape and Apply;
+// everything else is safe beside it and beside each other.
+type Table struct {
+	image  []byte
+	shapes atomic.Pointer[[]*codec.Shape] // by id; what lies below its length never changes
+	mem    atomic.Int64                   // bytes allocated
+	places atomic.Int64                   // partitions in all shards
+	dir    directory
+	shards [shardCount]shard
+}
+
+// New returns an empty Table.
+func New(o Options) *Table {
+	if uint64(len(o.Image)) > math.MaxUint32 {
+		panic("memtable: image larger than 4 GiB")
+	}
+	t := &Table{image: o.Image}
+	t.shapes.Store(new([]*codec.Shape))
+	t.mem.Store(tableBytes)
+	t.dir.init(t)
+	for i := range t.shards {
+		t.shards[i].init(t)
+	}
+	return t
+}
+
+// AddShape makes s the shape that entries call id. It comes before the first
+// such entry.
+func (t *Table) AddShape(id uint16, s *codec.Shape) {
+	old := *t.shapes.Load()
+	list := old
+	if int(id) < len(old) {
+		list = append([]*codec.Shape(nil), old...)
+	}
+	for len(list) <= int(id) {
+		list = append(list, nil)
+		t.mem.Add(8)
+	}
+	list[id] = s
+	t.shapes.Store(&list)
+	t.mem.Add(int64(s.MemBytes()))
+}
+
+// Apply indexes the entry at image[off:], a put or a delete. The sequence
+// numbers of one key rise. The version that was the newest of its key until
+// then stays readable if its sequence number is at most keep, which is the
+// newest sequence number that a registered snapshot or a running scan reads; 0
+// keeps none and drops the older versions of the key too.
+func (t *Table) Apply(off uint32, seq uint64, keep uint64) {
+	entry := t.image[off:]
+	key := codec.EntryKey(entry)
+	n := codec.PartitionLen(key)
+	hash := codec.PartitionHash(key[:n])
+	it := item{trail: seq<<8 | uint64(codec.EntryKind(entry)), off: off}
+	s := t.shard(hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.applyLocked(uint32(hash>>32), key, n, it, keep)
+}
+
+// Get returns the newest version of key, a user key whose partition has the
+// hash partHash, with a sequence number of at most snap. It sets row if that
+// version is a put; row then shares the memory of the image.
+func (t *Table) Get(key []byte, partHash uint64, snap uint64, row *codec.Row) (seq uint64, kind codec.Kind, ok bool) {
+	s := t.shard(partHash)
+	s.mu.Lock()
+	v, ok := s.getLocked(uint32(partHash>>32), key, codec.PartitionLen(key), snap)
+	s.mu.Unlock()
+	if !ok {
+		return 0, 0, false
+	}
+	kind = codec.Kind(v.trail)
+	if kind == codec.KindPut {
+		t.setRow(row, v.off)
+	}
+	return v.trail >> 8, kind, true
+}
+
+// Bytes returns about how much memory the index and the shapes take, without
+// the image.
+func (t *Table) Bytes() int64 { return t.mem.Load() }
+
+// Len returns the number of versions that the table holds.
+func (t *Table) Len() int {
+	n := 0
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		n += s.held
+		s.mu.Unlock()
+	}
+	return n
+}
+
+func (t *Table) shard(hash uint64) *shard { return &t.shards[hash%shardCount] }
+
+// key returns the user key of the entry at off.
+func (t *Table) key(off uint32) []byte { return codec.EntryKey(t.image[off:]) }
+
+// setRow sets row to the put at off.
+func (t *Table) setRow(row *codec.Row, off uint32) {
+	entry := t.image[off:]
+	row.ResetEntry(entry, (*t.shapes.Load())[codec.EntryShape(entry)])
+}

@@ -1,0 +1,193 @@
+package memtable
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/codec"
+)
+
+// keyspaces are ways to draw keys, one per shape of data.
+var keyspaces = []struct {
+	name string
+	rows int
+	key  func(rnd *rand.Rand, n int) []byte
+}{
+	{"partitions=100/rows=100", 8000, func(rnd *rand.Rand, n int) []byte {
+		return codec.AppendKey(nil, 16, fmt.Sprintf("p%04d", rnd.IntN(100)), fmt.Sprintf("%013d", 1700000000000+rnd.Int64N(100)*977))
+	}},
+	{"partitions=many/rows=1", 8000, func(rnd *rand.Rand, n int) []byte {
+		return codec.AppendKey(nil, 16, fmt.Sprintf("p%04d", rnd.IntN(6000)), "")
+	}},
+	{"partitions=1/rows=many", 8000, func(rnd *rand.Rand, n int) []byte {
+		return codec.AppendKey(nil, 16, "p", fmt.Sprint("row-", rnd.IntN(6000)))
+	}},
+	{"sequential", 8000, func(rnd *rand.Rand, n int) []byte {
+		return codec.AppendKey(nil, 16, fmt.Sprintf("p%02d", n/1000), fmt.Sprintf("%013d", n))
+	}},
+	{"mixed", 8000, func(rnd *rand.Rand, n int) []byte {
+		sizes := []int{1, 2, 5, 33, 40, 700}
+		p := rnd.IntN(60)
+		row := strings.Repeat("x", rnd.IntN(3)*7) + []string{"", "a", "é", "\U0001F600", "\uE000"}[rnd.IntN(5)] + fmt.Sprint(rnd.IntN(sizes[p%len(sizes)]))
+		return codec.AppendKey(nil, []uint32{0, 16, 257, 1 << 24}[p%4], fmt.Sprint("part", p), row)
+	}},
+}
+
+func TestModel(t *testing.T) {
+	for _, ks := range keyspaces {
+		t.Run(ks.name, func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 1))
+			m := newModel(t, 4<<20)
+			for n := range ks.rows {
+				kind := codec.KindPut
+				if rnd.IntN(5) == 0 {
+					kind = codec.KindDelete
+				}
+				m.apply(ks.key(rnd, n), kind)
+				switch rnd.IntN(ks.rows / 16) {
+				case 0:
+					m.snaps = append(m.snaps, m.seq)
+				case 1:
+					m.snaps = nil
+				case 2:
+					if len(m.snaps) > 0 {
+						m.snaps = m.snaps[1:]
+					}
+				}
+				if rnd.IntN(ks.rows/8) == 0 { // the directory takes in new partitions on the way
+					m.walk(rnd, nil, nil, m.seq, 50)
+				}
+			}
+			m.snaps = append(m.snaps, m.seq)
+			for _, k := range m.sorted() {
+				m.checkGet([]byte(k), codec.MaxSeq)
+				m.checkGet([]byte(k), m.snaps[rnd.IntN(len(m.snaps))])
+				m.checkGet(append([]byte(k[:len(k)-1]), 'z', 1), codec.MaxSeq)
+			}
+			for range 500 {
+				m.checkGet(ks.key(rnd, rnd.IntN(2*ks.rows)), m.seq)
+			}
+			m.checkVersions()
+			for _, snap := range m.snaps {
+				m.checkScans(nil, nil, snap)
+			}
+			for range 60 {
+				lower, upper := m.bound(rnd), m.bound(rnd)
+				m.checkScans(lower, upper, m.seq)
+				m.walk(rnd, lower, upper, m.snaps[rnd.IntN(len(m.snaps))], 300)
+			}
+		})
+	}
+}
+
+// TestPartitionBounds scans each partition between its own bounds, which does
+// not ask the directory, and then a range of RowKeys in it.
+func TestPartitionBounds(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(seed, 2))
+	m := newModel(t, 4<<20)
+	for p := range 50 {
+		for r := range p {
+			m.apply(codec.AppendKey(nil, 16, fmt.Sprint(p), fmt.Sprint(r)), codec.KindPut)
+		}
+	}
+	for p := range 51 {
+		pk := fmt.Sprint(p)
+		lower, upper := codec.AppendPartition(nil, 16, pk), codec.AppendPartitionEnd(nil, 16, pk)
+		m.checkScans(lower, upper, m.seq)
+		m.walk(rnd, lower, upper, m.seq, 200)
+		m.checkScans(codec.AppendRowStart(nil, 16, pk, "1"), codec.AppendRowPrefixEnd(nil, 16, pk, "1"), m.seq)
+		m.checkScans(codec.AppendRowEnd(nil, 16, pk, "1"), codec.AppendRowStart(nil, 16, pk, "4"), m.seq)
+	}
+	if m.table.dir.known != 0 {
+		t.Fatalf("the directory took in %d partitions for scans within one", m.table.dir.known)
+	}
+	m.checkScans(codec.AppendPartitionStart(nil, 16, "2"), codec.AppendPartitionPrefixEnd(nil, 16, "2"), m.seq)
+	if m.table.dir.known != 49 {
+		t.Fatalf("the directory knows %d partitions, want 49", m.table.dir.known)
+	}
+}
+
+// TestPrefixBreaks grows a partition whose shared prefix breaks with every
+// row, one byte earlier each time.
+func TestPrefixBreaks(t *testing.T) {
+	m := newModel(t, 4<<20)
+	const longest = 1000
+	for n := longest; n >= 0; n-- {
+		m.apply(codec.AppendKey(nil, 16, "p", strings.Repeat("a", n)+"b"), codec.KindPut)
+	}
+	for _, k := range m.sorted() {
+		m.checkGet([]byte(k), m.seq)
+	}
+	m.checkScans(nil, nil, m.seq)
+	s := m.table.shard(codec.PartitionHash([]byte(m.keys[0])))
+	if p := s.parts.at(0); p.breaks != 16 || p.shared != 0 {
+		t.Fatalf("%d breaks, shared prefix %d, want 16 and 0", p.breaks, p.shared)
+	}
+}
+
+func TestKeepZeroDropsAllOlder(t *testing.T) {
+	m := newModel(t, 1<<20)
+	key := codec.AppendKey(nil, 16, "p", "r")
+	for range 10 {
+		m.snaps = append(m.snaps, m.seq)
+		m.apply(key, codec.KindPut)
+	}
+	if n := m.table.Len(); n != 10 {
+		t.Fatalf("Len = %d, want 10", n)
+	}
+	m.checkVersions()
+	m.snaps = nil
+	m.apply(key, codec.KindDelete)
+	if n := m.table.Len(); n != 1 {
+		t.Fatalf("Len = %d, want 1", n)
+	}
+	m.checkVersions()
+	s := m.table.shard(codec.PartitionHash(key))
+	held := s.versions.n
+	m.snaps = []uint64{m.seq}
+	m.apply(key, codec.KindPut)
+	if s.versions.n != held {
+		t.Fatalf("the slab of versions grew to %d beside free ones", s.versions.n)
+	}
+	m.checkVersions()
+}
+
+func TestAddShapeAgain(t *testing.T) {
+	tb := New(Options{Image: make([]byte, 64)})
+	for _, id := range []uint16{3, 1, 3, 65535} {
+		tb.AddShape(id, testShape)
+		if got := (*tb.shapes.Load())[id]; got != testShape {
+			t.Fatalf("shape %d = %v", id, got)
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		got, want uintptr
+	}{
+		{"item", reflect.TypeOf(item{}).Size(), itemBytes},
+		{"partition", reflect.TypeOf(partition{}).Size(), partitionBytes},
+		{"version", reflect.TypeOf(version{}).Size(), versionBytes},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s has %d bytes, the accounting says %d", c.name, c.got, c.want)
+		}
+	}
+	if n := reflect.TypeOf(Table{}).Size(); n > tableBytes || n < tableBytes/2 {
+		t.Errorf("a Table has %d bytes, the accounting says %d", n, tableBytes)
+	}
+}
+
+func TestEmpty(t *testing.T) {
+	m := newModel(t, 64)
+	m.checkGet(codec.AppendKey(nil, 16, "p", "r"), codec.MaxSeq)
+	m.checkScans(nil, nil, codec.MaxSeq)
+	m.checkScans(codec.AppendPartition(nil, 16, "p"), codec.AppendPartitionEnd(nil, 16, "p"), codec.MaxSeq)
+	m.checkScans(codec.AppendTable(nil, 16), codec.AppendTable(nil, 17), codec.MaxSeq)
+	m.checkVersions()
+}
