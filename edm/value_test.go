@@ -120,7 +120,8 @@ func TestValueContent(t *testing.T) {
 
 func TestValueEqual(t *testing.T) {
 	values := []edm.Value{
-		{}, edm.String(""), edm.String("a"), edm.Binary(nil), edm.Binary([]byte("a")), edm.Boolean(false), edm.Boolean(true),
+		{},
+		edm.String(""), edm.String("a"), edm.Binary(nil), edm.Binary([]byte("a")), edm.Boolean(false), edm.Boolean(true),
 		edm.Int32(1), edm.Int64(1), edm.Double(1), edm.Double(math.NaN()), edm.Double(0), edm.Double(math.Copysign(0, -1)),
 		edm.DateTime(1), edm.GuidWords(1, 0), edm.GuidWords(0, 1),
 	}

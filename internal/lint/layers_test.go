@@ -1,0 +1,195 @@
+package lint
+
+import (
+	"go/token"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// layer is one package of the map, or with a final /... all packages below a
+// folder, and what of ours its files import that are no tests.
+type layer struct {
+	dir     string
+	imports []string
+}
+
+const anything = "anything"
+
+// layers is the map of the project, ground up. A package without a row fails; a
+// new package starts with its row here and in docs/design.md.
+var layers = []layer{
+	{"edm", nil},
+	{"vfs", nil},
+	{"internal/corrupt", nil},
+	{"internal/predicate", []string{"edm"}},
+	{"internal/arena", nil},
+	{"internal/cache", []string{"internal/arena"}},
+	{"codec", []string{"edm", "internal/corrupt"}},
+	{"filter/ast", []string{"edm", "internal/predicate"}},
+	{"filter", []string{"edm", "internal/predicate", "filter/ast"}},
+	{"wal", []string{"vfs", "internal/corrupt"}},
+	{"sstable", []string{"vfs", "internal/corrupt", "edm", "codec", "internal/predicate", "internal/arena", "internal/cache"}},
+	{"internal/memtable", []string{"edm", "codec", "internal/arena"}},
+	{"internal/manifest", []string{"vfs", "internal/corrupt"}},
+	{"internal/merge", nil},
+	{"internal/lsm", []string{
+		"vfs", "internal/corrupt", "edm", "codec", "internal/predicate", "internal/arena", "internal/cache",
+		"sstable", "internal/memtable", "internal/manifest", "internal/merge",
+	}},
+	{"store", []string{"edm", "filter", "internal/corrupt"}},
+	{"store/storetest", []string{"edm", "filter", "store"}},
+	{"engine", []string{
+		"edm", "vfs", "internal/corrupt", "internal/predicate", "internal/arena", "internal/cache", "codec", "filter", "wal",
+		"sstable", "internal/memtable", "internal/manifest", "internal/merge", "internal/lsm", "store",
+	}},
+	{"internal/odata", []string{"edm", "store"}},
+	{"internal/sharedkey", []string{"edm", "store"}},
+	{"server", []string{"edm", "filter", "store", "internal/odata", "internal/sharedkey"}}, // never engine
+	{"tabletest", []string{"engine", "server", "store", "edm", "vfs"}},
+	{"internal/transfer", []string{"edm", "filter", "store", "internal/odata"}},
+	{"internal/lint", nil},
+	{"bench/...", []string{anything}},
+	{"fuzz/...", []string{anything}},
+	{"cmd/tablerock/...", []string{anything}},
+}
+
+// foreign says which packages import a module that is not ours. A library has
+// one package, or few, that know it.
+var foreign = map[string][]string{
+	"github.com/cespare/xxhash/v2":            {"codec", "wal", "sstable", "internal/manifest", "internal/lsm", "engine"},
+	"github.com/klauspost/compress":           {"sstable"},
+	"github.com/google/btree":                 {"internal/memtable"},
+	"golang.org/x/sys":                        {"vfs", "internal/arena"},
+	"github.com/google/uuid":                  {"server"},
+	"github.com/spf13/cobra":                  {"cmd/..."},
+	"github.com/spf13/pflag":                  {"cmd/..."},
+	"github.com/vbauerster/mpb/v8":            {"cmd/..."},
+	"github.com/HdrHistogram/hdrhistogram-go": {"bench/...", "cmd/..."},
+	"github.com/prometheus/client_golang":     {"cmd/..."},
+	"github.com/google/go-cmp":                {"store/storetest"},
+	"pgregory.net/rapid":                      {"store/storetest"},
+}
+
+// rowOf returns the row of a package, nil if it has none.
+func rowOf(dir string) *layer {
+	for i := range layers {
+		if matches(layers[i].dir, dir) {
+			return &layers[i]
+		}
+	}
+	return nil
+}
+
+// matches reports whether pattern, a folder or with /... all below it, holds dir.
+func matches(pattern, dir string) bool {
+	if folder, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return anywhere(dir, folder)
+	}
+	return pattern == dir
+}
+
+func matchesAny(patterns []string, dir string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, dir) })
+}
+
+// TestLayers holds each import of ours against the table.
+func TestLayers(t *testing.T) {
+	for dir, list := range packages(t) {
+		row := rowOf(dir)
+		if row == nil {
+			complain(t, list[0].file.Package, "package "+dir+" has no row in the table of layers", "add one in internal/lint/layers_test.go and in the map of docs/design.md")
+			continue
+		}
+		if row.imports != nil && row.imports[0] == anything {
+			continue
+		}
+		for _, s := range list {
+			for _, i := range s.file.Imports {
+				of, ok := strings.CutPrefix(importPath(i), modulePath+"/")
+				if ok && !slices.Contains(row.imports, of) {
+					complain(t, i.Pos(), dir+" may not import "+of, "its row allows ["+strings.Join(row.imports, " ")+"]; move the code, or hand the value in from above")
+				}
+			}
+		}
+	}
+}
+
+// TestLayersPointDown keeps the table itself in order: each row allows only what
+// stands above it in the table, which is below it in the map.
+func TestLayersPointDown(t *testing.T) {
+	place := map[string]int{}
+	for i, l := range layers {
+		if _, ok := place[l.dir]; ok {
+			t.Errorf("package %s has two rows", l.dir)
+		}
+		place[l.dir] = i
+	}
+	for i, l := range layers {
+		for _, of := range l.imports {
+			below, ok := place[of]
+			switch {
+			case of == anything:
+			case !ok:
+				t.Errorf("the row of %s allows %s, which has no row", l.dir, of)
+			case below >= i:
+				t.Errorf("the row of %s allows %s, which does not stand before it", l.dir, of)
+			}
+		}
+	}
+}
+
+// TestForeignImports keeps each library behind the packages that wrap it.
+func TestForeignImports(t *testing.T) {
+	modules := slices.Sorted(maps.Keys(foreign))
+	for dir, list := range packages(t) {
+		for _, s := range list {
+			for _, i := range s.file.Imports {
+				p := importPath(i)
+				first, _, _ := strings.Cut(p, "/")
+				if !strings.Contains(first, ".") || anywhere(p, modulePath) {
+					continue
+				}
+				m := slices.IndexFunc(modules, func(m string) bool { return anywhere(p, m) })
+				switch {
+				case m < 0:
+					complain(t, i.Pos(), dir+" imports "+p+", which has no row in foreign", "say its reason in docs/design.md and its one package in internal/lint/layers_test.go")
+				case !matchesAny(foreign[modules[m]], dir):
+					complain(t, i.Pos(), dir+" imports "+p, "only ["+strings.Join(foreign[modules[m]], " ")+"] may; use what that package offers")
+				}
+			}
+		}
+	}
+}
+
+// TestDoorToTheDisk keeps the operating system out of the engine and of all
+// below it, but for vfs and the memory that arena maps.
+func TestDoorToTheDisk(t *testing.T) {
+	engine := slices.IndexFunc(layers, func(l layer) bool { return l.dir == "engine" })
+	for i, l := range layers {
+		for _, s := range packages(t)[l.dir] {
+			if i <= engine && l.dir != "vfs" {
+				for _, im := range s.file.Imports {
+					if p := importPath(im); anywhere(p, "os") || p == "io/ioutil" {
+						complain(t, im.Pos(), l.dir+" imports "+p, "reach files through vfs.FS alone, so that a test can cut the power")
+					}
+				}
+			}
+			if l.dir == "vfs" || l.dir == "internal/arena" || anywhere(l.dir, "cmd", "bench") {
+				continue
+			}
+			s.uses("syscall", func(pos token.Pos, name string) {
+				if !errorNumber(name) {
+					complain(t, pos, l.dir+" uses syscall."+name, "only vfs and internal/arena make system calls; others may compare error numbers")
+				}
+			})
+		}
+	}
+}
+
+// errorNumber reports whether a name of package syscall is that of an error,
+// such as ENOSPC.
+func errorNumber(name string) bool {
+	return len(name) > 1 && name[0] == 'E' && strings.ToUpper(name) == name
+}
