@@ -243,3 +243,44 @@ func (f *memFile) closeLocked() {
 	f.node.open--
 	f.m.reclaimLocked(f.node)
 }
+
+// failSync acts out a failed sync. Without crash tracking nothing is known to
+// be unsynced, so nothing changes.
+func (f *memFile) failSync(how SyncFailure) {
+	if !f.m.tracked || how == SyncKeeps {
+		return
+	}
+	f.m.mu.RLock()
+	defer f.m.mu.RUnlock()
+	n := f.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.pending = nil
+	if how == SyncReverts {
+		n.cache = n.durable.freeze()
+		f.m.used.Add(n.cache.size - n.alloc)
+		n.alloc = n.cache.size
+	}
+}
+
+// Patch overwrites bytes of a file at rest, in memory and on the disk alike,
+// as rot does: no operation is counted and nothing is left to sync. The bytes
+// must lie within the file.
+func (m *Mem) Patch(name string, off int64, p []byte) error {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	n, err := m.findLocked("patch", name)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.dir != nil || off < 0 || off > n.cache.size-int64(len(p)) {
+		return memError("patch", name, syscall.EINVAL)
+	}
+	n.cache.write(p, off)
+	if m.tracked && off < n.durable.size {
+		n.durable.write(p[:min(int64(len(p)), n.durable.size-off)], off)
+	}
+	return nil
+}

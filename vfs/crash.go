@@ -1,0 +1,323 @@
+package vfs
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"math"
+	"slices"
+)
+
+// CrashMode says which unsynced changes a power cut leaves on the disk.
+type CrashMode uint8
+
+const (
+	// CrashMin keeps nothing.
+	CrashMin CrashMode = iota + 1
+	// CrashMax keeps everything.
+	CrashMax
+	// CrashPrefix keeps the changes up to one point of their order, which can
+	// lie within a write: Choice.Cut, or a random one.
+	CrashPrefix
+	// CrashSubset keeps or loses each change as a whole.
+	CrashSubset
+	// CrashSector keeps or loses each sector of each write, each size and
+	// each name by itself.
+	CrashSector
+	// CrashDirs keeps all contents, and keeps or loses each name by itself.
+	CrashDirs
+	// CrashLying takes one file's last syncs back, in whole or in one sector,
+	// and otherwise is CrashSector. It breaks the promise of Sync: what was
+	// acknowledged may be lost, and must be missed. Without a synced file it
+	// is CrashSector.
+	CrashLying
+)
+
+// CrashModes lists the modes that keep the promise of Sync.
+var CrashModes = []CrashMode{CrashMin, CrashMax, CrashPrefix, CrashSubset, CrashSector, CrashDirs}
+
+// String returns the mode's name.
+func (c CrashMode) String() string {
+	names := [...]string{"", "min", "max", "prefix", "subset", "sector", "dirs", "lying"}
+	if int(c) < len(names) && c != 0 {
+		return names[c]
+	}
+	return "unknown"
+}
+
+// Fill says how a sector reads that is new to its file, within its size, and
+// never reached the disk.
+type Fill uint8
+
+const (
+	// FillAny draws one of the others for each such sector.
+	FillAny Fill = iota
+	// FillZeros reads as zeros.
+	FillZeros
+	// FillGarbage reads as random bytes.
+	FillGarbage
+	// FillStale reads as the sector at the same place in another file or in
+	// one removed lately, or as garbage where there is none.
+	FillStale
+)
+
+// Choice picks one of the disks that a power cut can leave. Equal choices on
+// equal histories give equal disks.
+type Choice struct {
+	Mode CrashMode
+	Seed uint64
+	Fill Fill
+	// Cut, in mode CrashPrefix, is the number of sectors, sizes and names
+	// kept, in the order of the changes; from Pending on everything is. 0
+	// draws one from Seed.
+	Cut int
+	// File, in mode CrashLying, names the file whose syncs did nothing; empty
+	// draws one from Seed.
+	File string
+}
+
+// Pending returns how many sectors, sizes and names are not durable: the
+// number of places at which mode CrashPrefix can cut.
+func (m *Mem) Pending() int {
+	return newPlanLocked(m.Clone(), nil).parts
+}
+
+// Crash returns a disk that power loss at this moment could leave, as an
+// independent Mem with crash tracking, on which everything is durable, no file
+// is open and no lock is held. Contents are shared until they change, so it
+// costs little. It panics unless NewCrashMem made m.
+func (m *Mem) Crash(c Choice) *Mem {
+	if !m.tracked {
+		panic("vfs: Crash of a Mem that NewCrashMem did not make")
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d := newDraw(c)
+	var p *plan
+	if c.Mode == CrashLying {
+		p = newPlanLocked(m, d.liarLocked(m, c.File))
+	} else {
+		p = newPlanLocked(m, nil)
+	}
+	return p.buildLocked(d.choose(p, c), d)
+}
+
+// CrashStateCount returns how many ways there are to keep or lose each pending
+// sector (in each of its versions), size and name, or math.MaxUint64 if that
+// does not fit. Different ways can leave equal disks.
+func (m *Mem) CrashStateCount() uint64 {
+	return newPlanLocked(m.Clone(), nil).count()
+}
+
+// CrashStates yields every disk that power loss at this moment could leave, if
+// CrashStateCount is at most limit: each way once with unwritten sectors as
+// zeros and, if it has any, again as garbage and as stale sectors. With more
+// ways than limit it yields that many: nothing and everything kept, then
+// random ones, always the same. Later changes of m do not matter to it.
+func (m *Mem) CrashStates(limit int) iter.Seq[*Mem] {
+	if !m.tracked {
+		panic("vfs: CrashStates of a Mem that NewCrashMem did not make")
+	}
+	m = m.Clone()
+	return func(yield func(*Mem) bool) {
+		p := newPlanLocked(m, nil)
+		for pick := range p.picks(limit) {
+			for _, fill := range [...]Fill{FillZeros, FillGarbage, FillStale} {
+				d := newDraw(Choice{Fill: fill})
+				m.mu.Lock()
+				state := p.buildLocked(pick, d)
+				m.mu.Unlock()
+				if fill != FillZeros && !d.filled {
+					break
+				}
+				if !yield(state) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// picks yields every choice of one version per unit, or a sample of limit.
+func (p *plan) picks(limit int) iter.Seq[[]int] {
+	return func(yield func([]int) bool) {
+		pick := make([]int, len(p.units))
+		if p.count() > uint64(max(limit, 0)) {
+			for i := range limit {
+				c := Choice{Mode: CrashSector, Seed: uint64(i)}
+				switch i {
+				case 0:
+					c.Mode = CrashMin
+				case 1:
+					c.Mode = CrashMax
+				}
+				if !yield(newDraw(c).choose(p, c)) {
+					return
+				}
+			}
+			return
+		}
+		for {
+			if !yield(pick) {
+				return
+			}
+			i := 0
+			for i < len(pick) && pick[i] == len(p.units[i].versions) {
+				pick[i] = 0
+				i++
+			}
+			if i == len(pick) {
+				return
+			}
+			pick[i]++
+		}
+	}
+}
+
+func (p *plan) count() uint64 {
+	n := uint64(1)
+	for i := range p.units {
+		radix := uint64(len(p.units[i].versions) + 1)
+		if n > math.MaxUint64/radix {
+			return math.MaxUint64
+		}
+		n *= radix
+	}
+	return n
+}
+
+// Clone returns an independent copy of everything, unsynced changes included:
+// what a process that is killed leaves behind. No file is open in it, no lock
+// is held, and it has no hook. Contents are shared until they change.
+func (m *Mem) Clone() *Mem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.emptyCopyLocked()
+	nodes := m.reachableLocked()
+	for _, node := range nodes {
+		node.twin = node.cloneFile()
+	}
+	c.root = m.root.twin
+	for _, node := range nodes {
+		if node.dir != nil {
+			node.twin.dir = node.dir.clone()
+		}
+	}
+	for _, node := range nodes {
+		node.twin = nil
+	}
+	c.countLinksLocked()
+	return c
+}
+
+func (m *Mem) emptyCopyLocked() *Mem {
+	c := &Mem{
+		tracked: m.tracked,
+		nextID:  m.nextID,
+		locks:   map[*inode]struct{}{},
+		graves:  slices.Clone(m.graves),
+	}
+	c.capacity.Store(m.capacity.Load())
+	c.seq.Store(m.seq.Load())
+	return c
+}
+
+// reachableLocked returns every file and directory that has a name at present,
+// or could have one after a crash, in the order they were made.
+func (m *Mem) reachableLocked() []*inode {
+	seen := make(map[*inode]struct{}, 16)
+	var nodes []*inode
+	visit := func(n *inode) {
+		if n == nil {
+			return
+		}
+		if _, ok := seen[n]; !ok {
+			seen[n] = struct{}{}
+			nodes = append(nodes, n)
+		}
+	}
+	visit(m.root)
+	for i := 0; i < len(nodes); i++ {
+		d := nodes[i].dir
+		if d == nil {
+			continue
+		}
+		for _, n := range d.names {
+			visit(n)
+		}
+		for _, n := range d.durable {
+			visit(n)
+		}
+		for j := range d.pending {
+			visit(d.pending[j].node)
+		}
+	}
+	slices.SortFunc(nodes, func(a, b *inode) int { return cmp.Compare(a.id, b.id) })
+	return nodes
+}
+
+// cloneFile copies all but a directory's entries.
+func (n *inode) cloneFile() *inode {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	t := &inode{
+		id:      n.id,
+		cache:   n.cache.freeze(),
+		alloc:   n.alloc,
+		durable: n.durable.freeze(),
+		pending: slices.Clip(n.pending),
+		history: slices.Clone(n.history),
+	}
+	for i := range t.history {
+		t.history[i].items = slices.Clip(t.history[i].items)
+	}
+	return t
+}
+
+// clone copies entries, with each node's twin in its place.
+func (d *dir) clone() *dir {
+	return &dir{
+		names:   twins(d.names),
+		durable: twins(d.durable),
+		pending: twinOps(d.pending),
+	}
+}
+
+func twins(names map[string]*inode) map[string]*inode {
+	names = maps.Clone(names)
+	for name, node := range names {
+		names[name] = node.twin
+	}
+	return names
+}
+
+func twinOps(ops []dirOp) []dirOp {
+	ops = slices.Clone(ops)
+	for i := range ops {
+		if ops[i].node != nil {
+			ops[i].node = ops[i].node.twin
+		}
+	}
+	return ops
+}
+
+// countLinksLocked derives the numbers of names and the space in use from the
+// present entries.
+func (m *Mem) countLinksLocked() {
+	var used int64
+	var count func(n *inode)
+	count = func(n *inode) {
+		n.nlink++
+		if n.dir == nil {
+			if n.nlink == 1 {
+				used += n.alloc
+			}
+			return
+		}
+		for _, child := range n.dir.names {
+			count(child)
+		}
+	}
+	count(m.root)
+	m.used.Store(used)
+}

@@ -1,0 +1,94 @@
+package vfs
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"syscall"
+)
+
+// ReadFile returns the contents of a file of at most limit bytes; a larger one
+// is an error before anything of its size is allocated.
+func ReadFile(fsys FS, name string, limit int64) (data []byte, err error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size > limit {
+		return nil, memError("read", name, syscall.EFBIG)
+	}
+	data = make([]byte, size)
+	if n, err := f.ReadAt(data, 0); err != nil && (err != io.EOF || n < len(data)) {
+		return nil, err
+	}
+	return data, nil
+}
+
+// Dump describes everything below dir, one line each in order of path: the
+// path, then "dir", "other", or the file's size and the start of its SHA-256.
+// Equal trees give equal dumps on any FS.
+func Dump(fsys FS, dir string) (string, error) {
+	var b strings.Builder
+	if err := dump(&b, fsys, dir, ""); err != nil {
+		return "", err
+	}
+	return b.String(), nil
+}
+
+// Hash returns the SHA-256 of what Dump says.
+func Hash(fsys FS, dir string) ([sha256.Size]byte, error) {
+	text, err := Dump(fsys, dir)
+	return sha256.Sum256([]byte(text)), err
+}
+
+func dump(b *strings.Builder, fsys FS, dir, shown string) error {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		full, short := path.Join(dir, name), path.Join(shown, name)
+		info, err := fsys.Stat(full)
+		switch {
+		case err != nil:
+			return err
+		case info.Dir:
+			fmt.Fprintf(b, "%q dir\n", short)
+			err = dump(b, fsys, full, short)
+		case !info.Regular:
+			fmt.Fprintf(b, "%q other\n", short)
+		default:
+			err = dumpFile(b, fsys, full, short)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func dumpFile(b *strings.Builder, fsys FS, full, short string) (err error) {
+	f, err := fsys.Open(full)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.NewSectionReader(f, 0, size)); err != nil {
+		return err
+	}
+	fmt.Fprintf(b, "%q %d %x\n", short, size, sum.Sum(nil)[:8])
+	return nil
+}
