@@ -5,26 +5,28 @@ import (
 	"unicode/utf8"
 )
 
-// CheckEntity returns the first *Error among: its key; then each property in
-// order, name before value; a name that stands twice; the number of properties;
-// the size of the entity. Properties that are null count neither as properties
-// nor as bytes, but their names must be legal and stand once. It allocates
-// nothing unless it fails or e has more properties than an entity may keep.
+// CheckEntity returns the first *Error of e, looking at its key; at the names of
+// its properties, then whether each stands once; at their values; at the number
+// of properties; at the size of the entity. Properties that are null count
+// neither as properties nor as bytes, but their names must be legal and stand
+// once. It allocates nothing unless it fails or e has more properties, nulls
+// included, than an entity may keep.
 func CheckEntity(e *Entity) error {
 	if err := CheckKey(e.Key); err != nil {
 		return err
 	}
 	for i := range e.Properties {
-		p := &e.Properties[i]
-		if err := CheckPropertyName(p.Name); err != nil {
-			return err
-		}
-		if err := CheckValue(p.Name, p.Value); err != nil {
+		if err := CheckPropertyName(e.Properties[i].Name); err != nil {
 			return err
 		}
 	}
 	if err := CheckDuplicates(e.Properties); err != nil {
 		return err
+	}
+	for i := range e.Properties {
+		if err := CheckValue(e.Properties[i].Name, e.Properties[i].Value); err != nil {
+			return err
+		}
 	}
 	return CheckTotals(e.Key, e.Properties)
 }

@@ -70,6 +70,10 @@ func TestValue(t *testing.T) {
 func TestEntityOrderOfChecks(t *testing.T) {
 	long := edm.String(strings.Repeat("s", 32769))
 	many := wideEntity(253).Properties
+	heavy := wideEntity(253).Properties
+	for i := range heavy {
+		heavy[i].Value = edm.Binary(make([]byte, 5000))
+	}
 	for _, c := range []struct {
 		name   string
 		entity edm.Entity
@@ -78,9 +82,13 @@ func TestEntityOrderOfChecks(t *testing.T) {
 	}{
 		{"key first", edm.Entity{Key: edm.Key{Row: "/"}, Properties: edm.Properties{{Name: "-", Value: long}}}, edm.RuleKey, "RowKey"},
 		{"name before its value", edm.Entity{Properties: edm.Properties{{Name: "-", Value: long}}}, edm.RulePropertyName, "-"},
-		{"first property before the second", edm.Entity{Properties: edm.Properties{{Name: "a", Value: long}, {Name: "-"}}}, edm.RuleValueSize, "a"},
-		{"values before duplicates", edm.Entity{Properties: edm.Properties{{Name: "a"}, {Name: "a"}, {Name: "b", Value: long}}}, edm.RuleValueSize, "b"},
+		{"names before values", edm.Entity{Properties: edm.Properties{{Name: "a", Value: long}, {Name: "-"}}}, edm.RulePropertyName, "-"},
+		{"duplicates before values", edm.Entity{Properties: edm.Properties{{Name: "b", Value: long}, {Name: "a"}, {Name: "a"}}}, edm.RulePropertyDuplicate, "a"},
+		{"names before duplicates", edm.Entity{Properties: edm.Properties{{Name: "a"}, {Name: "a"}, {Name: "-"}}}, edm.RulePropertyName, "-"},
+		{"first value first", edm.Entity{Properties: edm.Properties{{Name: "a", Value: edm.DateTime(-1)}, {Name: "b", Value: long}}}, edm.RuleRange, "a"},
+		{"values before count", edm.Entity{Properties: append(many[:253:253], edm.Property{Name: "big", Value: long})}, edm.RuleValueSize, "big"},
 		{"duplicates before count", edm.Entity{Properties: append(many[:253:253], many[7])}, edm.RulePropertyDuplicate, "Field7"},
+		{"count before size", edm.Entity{Properties: heavy}, edm.RulePropertyCount, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err, ok := edm.CheckEntity(&c.entity).(*edm.Error)

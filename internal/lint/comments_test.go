@@ -164,7 +164,7 @@ func checkDefaults(t *testing.T, options *ast.StructType) {
 		}
 		for _, name := range f.Names {
 			if name.IsExported() {
-				complain(t, name.Pos(), "Options."+name.Name+" does not say its default", `write "The default is ...", also where zero is the default`)
+				complain(t, name.Pos(), "Options."+name.Name+" does not say its default", `write "The default is ...", or "It has no default" where it must be given`)
 			}
 		}
 	}
