@@ -1,0 +1,291 @@
+package cache
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	entryBytes = 176 // what a block costs beside its bytes
+
+	kinds = 4 // kinds that have their own free list; others share one
+
+	// Blocks kept for use by the next load of their kind, and the largest.
+	freeBlocks   = 2
+	freeMaxBytes = 64 << 10
+)
+
+type state uint8
+
+const (
+	loading state = iota + 1
+	ready
+	failed
+)
+
+// entry is one block. It is in the table of its shard, or belongs to those who
+// pin it alone.
+type entry struct {
+	shard *shard
+	pins  atomic.Int32 // one of them is the table's own
+	state state        // guarded by shard.mu while anyone but the loader knows the entry
+	ref   bool         // guarded by shard.mu: used since the hand passed
+
+	key        Key
+	hash       uint64
+	chain      *entry // guarded by shard.mu: next of the same bucket
+	prev, next *entry // guarded by shard.mu: the clock; nil when not in the table
+
+	buf   []byte
+	value any
+	extra int
+}
+
+func (e *entry) cost() int64 { return int64(cap(e.buf) + e.extra + entryBytes) }
+
+// shard is a part of the cache: a chained hash table whose entries form a ring
+// that a clock hand walks. Every entry of the table is on the ring, and bytes is
+// the sum of their costs; it exceeds limit only by what is pinned.
+type shard struct {
+	limit int64
+	over  atomic.Bool // bytes exceeds limit, because of pins
+
+	mu      sync.Mutex
+	loaded  sync.Cond       // +checklocks:mu; a load ended
+	buckets []*entry        // +checklocks:mu; a power of two
+	hand    *entry          // +checklocks:mu; next candidate for eviction
+	blocks  int             // +checklocks:mu
+	bytes   int64           // +checklocks:mu
+	free    [kinds][]*entry // +checklocks:mu
+
+	hits, misses, evictions uint64 // +checklocks:mu
+
+	_ [64]byte // neighbours do not share a cache line
+}
+
+func (s *shard) init(limit int64) {
+	s.limit = limit
+	s.loaded.L = &s.mu
+	s.buckets = make([]*entry, 16)
+}
+
+func (s *shard) findLocked(k Key, hash uint64) *entry {
+	for e := s.buckets[hash&uint64(len(s.buckets)-1)]; e != nil; e = e.chain {
+		if e.hash == hash && e.key == k {
+			return e
+		}
+	}
+	return nil
+}
+
+func (s *shard) get(k Key, hash uint64) *entry {
+	s.mu.Lock()
+	e := s.findLocked(k, hash)
+	if e == nil || e.state != ready {
+		s.mu.Unlock()
+		return nil
+	}
+	e.pins.Add(1)
+	e.ref = true
+	s.hits++
+	s.mu.Unlock()
+	return e
+}
+
+func (s *shard) acquire(k Key, hash uint64, size int, admit bool) (e *entry, loaded bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		e := s.findLocked(k, hash)
+		if e == nil {
+			break
+		}
+		e.pins.Add(1)
+		for e.state == loading {
+			s.loaded.Wait()
+		}
+		if e.state == ready {
+			e.ref = true
+			s.hits++
+			return e, true
+		}
+		if e.pins.Add(-1) == 0 {
+			s.recycleLocked(e)
+		}
+	}
+	s.misses++
+	admit = admit && int64(size)+entryBytes <= s.limit
+	if admit {
+		s.evictLocked(int64(size) + entryBytes)
+	}
+	e = s.takeLocked(k, size)
+	e.key, e.hash, e.state, e.extra, e.ref = k, hash, loading, 0, false
+	if admit {
+		e.pins.Store(2)
+		s.insertLocked(e)
+	} else {
+		e.pins.Store(1)
+	}
+	return e, false
+}
+
+func (s *shard) fill(e *entry, value any, extra int) {
+	s.mu.Lock()
+	e.value = value
+	e.state = ready
+	if e.next != nil {
+		s.bytes += int64(extra)
+		e.extra = extra
+		s.evictLocked(0)
+		s.loaded.Broadcast()
+	}
+	s.mu.Unlock()
+}
+
+func (s *shard) fail(e *entry) {
+	s.mu.Lock()
+	e.state = failed
+	if e.next != nil {
+		s.removeLocked(e)
+		s.loaded.Broadcast()
+		e.pins.Add(-1)
+	}
+	if e.pins.Add(-1) == 0 {
+		s.recycleLocked(e)
+	}
+	s.mu.Unlock()
+}
+
+// evictLocked makes room for n more bytes. It gives up after two rounds: what
+// is pinned stays.
+func (s *shard) evictLocked(n int64) {
+	for i := 2 * s.blocks; i > 0 && s.bytes+n > s.limit; i-- {
+		e := s.hand
+		s.hand = e.next
+		if e.ref {
+			e.ref = false
+			continue
+		}
+		// Only holders of mu raise pins above the table's own.
+		if !e.pins.CompareAndSwap(1, 0) {
+			continue
+		}
+		s.removeLocked(e)
+		s.recycleLocked(e)
+		s.evictions++
+	}
+	if over := s.bytes > s.limit; over != s.over.Load() {
+		s.over.Store(over)
+	}
+}
+
+// shrink evicts what could not be evicted while it was pinned.
+func (s *shard) shrink() {
+	s.mu.Lock()
+	s.evictLocked(0)
+	s.mu.Unlock()
+}
+
+func (s *shard) insertLocked(e *entry) {
+	if s.blocks >= len(s.buckets) {
+		s.growLocked()
+	}
+	b := &s.buckets[e.hash&uint64(len(s.buckets)-1)]
+	e.chain, *b = *b, e
+	if s.hand == nil {
+		e.prev, e.next = e, e
+		s.hand = e
+	} else { // behind the hand: last to be looked at
+		e.prev, e.next = s.hand.prev, s.hand
+		e.prev.next, e.next.prev = e, e
+	}
+	s.blocks++
+	s.bytes += e.cost()
+}
+
+func (s *shard) growLocked() {
+	old := s.buckets
+	s.buckets = make([]*entry, 2*len(old))
+	for _, e := range old {
+		for e != nil {
+			next := e.chain
+			b := &s.buckets[e.hash&uint64(len(s.buckets)-1)]
+			e.chain, *b = *b, e
+			e = next
+		}
+	}
+}
+
+// removeLocked takes e out of the table; the table's pin is the caller's to
+// give back.
+func (s *shard) removeLocked(e *entry) {
+	p := &s.buckets[e.hash&uint64(len(s.buckets)-1)]
+	for *p != e {
+		p = &(*p).chain
+	}
+	*p = e.chain
+	if s.hand == e {
+		s.hand = e.next
+	}
+	if s.hand == e {
+		s.hand = nil
+	}
+	e.prev.next, e.next.prev = e.next, e.prev
+	e.chain, e.prev, e.next = nil, nil, nil
+	s.blocks--
+	s.bytes -= e.cost()
+}
+
+func (s *shard) dropIf(match func(Key) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := s.blocks; i > 0; i-- {
+		e := s.hand
+		s.hand = e.next
+		// A loader still counts on its entry being in the table.
+		if e.state != ready || !match(e.key) {
+			continue
+		}
+		s.removeLocked(e)
+		if e.pins.Add(-1) == 0 {
+			s.recycleLocked(e)
+		}
+	}
+}
+
+// takeLocked returns an entry that nobody knows, with size bytes.
+func (s *shard) takeLocked(k Key, size int) *entry {
+	free := &s.free[k.Kind%kinds]
+	var e *entry
+	if n := len(*free); n > 0 {
+		e = (*free)[n-1]
+		(*free)[n-1] = nil
+		*free = (*free)[:n-1]
+	} else {
+		e = &entry{shard: s}
+	}
+	if cap(e.buf) < size || cap(e.buf) > 2*size+1024 {
+		e.buf = make([]byte, size)
+	}
+	e.buf = e.buf[:size]
+	return e
+}
+
+func (s *shard) recycle(e *entry) {
+	s.mu.Lock()
+	s.recycleLocked(e)
+	s.mu.Unlock()
+}
+
+// recycleLocked takes back an entry that nobody knows.
+func (s *shard) recycleLocked(e *entry) {
+	if poison {
+		for i := range e.buf {
+			e.buf[i] = 0xDB
+		}
+	}
+	free := &s.free[e.key.Kind%kinds]
+	if len(*free) < freeBlocks && cap(e.buf) <= freeMaxBytes {
+		*free = append(*free, e)
+	}
+}

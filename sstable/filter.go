@@ -1,0 +1,50 @@
+package sstable
+
+import "math/bits"
+
+// The filter: blocks of 64 bytes. A user key's hash (codec.KeyHash) chooses a
+// block by its upper half, and seven bits in it by a second mixing. Ten bits a
+// key give about one false answer in a hundred. An empty file has no block.
+const (
+	filterBlockBytes = 64
+	filterBitsPerKey = 10 // how a writer sizes it; a reader does not rely on it
+	filterProbes     = 7  // part of the file format
+)
+
+// appendFilter appends the filter of the keys with the given hashes.
+func appendFilter(dst []byte, hashes []uint64) []byte {
+	blocks := (len(hashes)*filterBitsPerKey + 8*filterBlockBytes - 1) / (8 * filterBlockBytes)
+	from := len(dst)
+	dst = append(dst, make([]byte, blocks*filterBlockBytes)...)
+	for _, h := range hashes {
+		block, m := filterPlace(dst[from:], h)
+		for range filterProbes {
+			block[m>>3&63] |= 1 << (m & 7)
+			m >>= 9
+		}
+	}
+	return dst
+}
+
+// filterHas reports whether a key with the given hash may be among those of
+// filter.
+func filterHas(filter []byte, hash uint64) bool {
+	if len(filter) == 0 {
+		return false
+	}
+	block, m := filterPlace(filter, hash)
+	for range filterProbes {
+		if block[m>>3&63]>>(m&7)&1 == 0 {
+			return false
+		}
+		m >>= 9
+	}
+	return true
+}
+
+// filterPlace returns the block of a hash, and the bits' places, nine bits each.
+func filterPlace(filter []byte, hash uint64) (block *[filterBlockBytes]byte, places uint64) {
+	i, _ := bits.Mul64(hash, uint64(len(filter)/filterBlockBytes))
+	m := bits.RotateLeft64(hash, 32) * 0x9E3779B97F4A7C15
+	return (*[filterBlockBytes]byte)(filter[i*filterBlockBytes:]), m ^ m>>32
+}

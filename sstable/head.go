@@ -1,0 +1,353 @@
+package sstable
+
+import (
+	"encoding/binary"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// A group's head: its keys and columns. Rows are in internal-key order.
+//
+// A stretch is the rows of one partition. It keeps what its keys have in common
+// once; what follows is the row's suffix, of which the first bytes stand in an
+// array of fixed width, padded with zeros, which no key contains. The 01 that
+// ends every user key is left out.
+//
+//	 0  u16 rows, 1..1024
+//	 2  u16 stretches
+//	 4  u16 heap units
+//	 6  u16 slots
+//	 8  u16 extents
+//	10  u8  width of the suffix array, 0..8
+//	11  u8  flags: 1 = some user key has several rows
+//	12  u16 length of what all keys have in common
+//	14  u16 length of every suffix's rest, or FFFF
+//	16  u32 length of all stretch prefixes
+//	20  u32 zero
+//	24  u64 largest sequence
+//	32  what all keys have in common
+//	    stretches times
+//	        0  u16 first row
+//	        2  u16 length of the partition's key: table id, PartitionKey, 01
+//	        4  u16 end of the prefix
+//	    prefixes, without what all keys have in common
+//	    rows times width bytes: suffixes
+//	    only with FFFF: rows times u16: ends of the rests
+//	    rests of the suffixes
+//	    vector of sequences
+//	    vector of timestamps
+//	    vector of slots, from 1; 0 is a tombstone
+//	    unless all rows have one slot: vector of ranks, places within the slot
+//	    vector of rows + 1 places in the heap, the raw bytes of all units
+//	    heap units times
+//	        0  u16 first row
+//	        2  u16 zero
+//	        4  u32 offset within the group
+//	        8  u32 stored length, sum included
+//	    extents, by row and property, times
+//	        0  u16 row
+//	        2  u16 property
+//	        4  u32 offset within the group
+//	        8  u32 stored length, sum included
+//	       12  u32 raw length
+//	    slots times
+//	        0  u32 shape id
+//	        4  u16 rows
+//	        6  u8  mode
+//	        7  mode 1: the columns, in the order of the shape, see column.go
+//
+// A slot is the rows of one shape. Of mode 1, its values are in columns. Of mode
+// 2, for shapes of few rows, they are in the heap: a byte that is 1 for the wide
+// form, and what codec.AppendValues writes.
+const (
+	headFixedBytes = 32
+	stretchBytes   = 6
+	unitDirBytes   = 12
+	extentDirBytes = 16
+
+	flagVersions = 1      // part of the file format
+	restsVary    = 0xFFFF // part of the file format
+
+	modeColumns = 1 // part of the file format
+	modeRows    = 2 // part of the file format
+)
+
+// head is a decoded head. Everything that it refers to by place has been
+// checked: no later use of it can go out of bounds.
+type head struct {
+	keys
+	off    int64 // of the group in the file
+	maxSeq uint64
+	seqs   vector
+	times  vector
+	slotOf vector // 0: tombstone
+	ranks  vector // unused with one slot
+	starts vector
+
+	units   []unit
+	extents []extent
+	slots   []slot
+	columns []column // of all slots
+}
+
+type unit struct {
+	first, end int // rows
+	off        int64
+	stored     int
+	base, raw  int // place in the heap, length
+}
+
+type extent struct {
+	row, property int
+	off           int64
+	stored, raw   int
+}
+
+type slot struct {
+	shape   *codec.Shape
+	rows    int
+	heap    bool // rows have a part of the heap
+	mode    uint8
+	columns []column
+}
+
+// memBytes is what h takes beside its bytes.
+func (h *head) memBytes() int {
+	return 600 + 56*cap(h.units) + 40*cap(h.extents) + 64*cap(h.slots) + columnMemBytes*cap(h.columns)
+}
+
+// decode reads the head that section holds, whose sum holds and which stands
+// at off. group is the length of the whole group, h's memory is used again, and
+// section is kept. What is wrong is returned, "" when nothing is.
+func (h *head) decode(section []byte, off int64, group int, shapes []*codec.Shape) string {
+	c := &cursor{p: section[:len(section)-sumBytes]}
+	h.off = off
+	h.rows = c.u16()
+	stretches, units, slots, extents := c.u16(), c.u16(), c.u16(), c.u16()
+	if h.rows < 1 || h.rows > maxGroupRows || stretches < 1 || stretches > h.rows || units > h.rows || slots > h.rows {
+		return "impossible counts"
+	}
+	if what := h.keys.decode(c, stretches); what != "" {
+		return what
+	}
+	h.maxSeq = binary.LittleEndian.Uint64(section[24:])
+	h.seqs, h.times, h.slotOf = c.vector(h.rows), c.vector(h.rows), c.vector(h.rows)
+	h.ranks = vector{}
+	if h.slotOf.width != 0 {
+		h.ranks = c.vector(h.rows)
+	}
+	h.starts = c.vector(h.rows + 1)
+	unitDir, extentDir := c.bytes(units*unitDirBytes), c.bytes(extents*extentDirBytes)
+	if c.bad {
+		return "head ends early"
+	}
+	if what := h.decodeUnits(unitDir, len(section), group); what != "" {
+		return what
+	}
+	if what := h.decodeSlots(c, slots, shapes); what != "" {
+		return what
+	}
+	if c.bad || c.off != len(c.p) {
+		return "head has another length than its parts"
+	}
+	if what := h.checkRows(); what != "" {
+		return what
+	}
+	if len(h.units) == 0 && !h.checkNoHeap() {
+		return "values in a heap that is not there"
+	}
+	return h.decodeExtents(extentDir, group)
+}
+
+// decodeUnits reads the directory of heap units, which follow the head.
+func (h *head) decodeUnits(dir []byte, next, group int) string {
+	h.units = h.units[:0]
+	for ; len(dir) > 0; dir = dir[unitDirBytes:] {
+		u := unit{
+			first:  le16(dir, 0),
+			end:    h.rows,
+			off:    h.off + int64(binary.LittleEndian.Uint32(dir[4:])),
+			stored: int(binary.LittleEndian.Uint32(dir[8:])),
+		}
+		if len(dir) > unitDirBytes {
+			u.end = le16(dir[unitDirBytes:], 0)
+		}
+		if u.first >= u.end || u.end > h.rows || u.off != h.off+int64(next) || u.stored <= sumBytes || u.stored > group-next || le16(dir, 1) != 0 {
+			return "unit directory names impossible places"
+		}
+		from, to := h.starts.at(u.first), h.starts.at(u.end)
+		if from > to || to-from > maxUnitBytes || to > 1<<31 || u.stored-sumBytes > int(to-from) {
+			return "unit directory names impossible lengths"
+		}
+		u.base, u.raw = int(from), int(to-from)
+		next += u.stored
+		h.units = append(h.units, u)
+	}
+	if n := len(h.units); n == 0 && (h.starts.width != 0 || h.starts.base != 0) || n > 0 && (h.units[0].first != 0 || h.units[0].base != 0) {
+		return "units do not begin with the first row"
+	}
+	return ""
+}
+
+func (h *head) decodeExtents(dir []byte, group int) string {
+	h.extents = h.extents[:0]
+	last := -1
+	for ; len(dir) > 0; dir = dir[extentDirBytes:] {
+		e := extent{
+			row: le16(dir, 0), property: le16(dir, 1),
+			off:    h.off + int64(binary.LittleEndian.Uint32(dir[4:])),
+			stored: int(binary.LittleEndian.Uint32(dir[8:])),
+			raw:    int(binary.LittleEndian.Uint32(dir[12:])),
+		}
+		place := e.row<<16 | e.property
+		if place <= last || e.row >= h.rows || e.raw <= bigValueBytes || e.raw > maxExtentBytes ||
+			e.stored <= sumBytes || e.stored-sumBytes > e.raw || e.off+int64(e.stored) > h.off+int64(group) {
+			return "extent directory is impossible"
+		}
+		last = place
+		s := h.slotAt(e.row)
+		if s == nil || s.mode != modeColumns || e.property >= len(s.columns) || !s.columns[e.property].heap() {
+			return "extent of no string or binary"
+		}
+		h.extents = append(h.extents, e)
+	}
+	return ""
+}
+
+func (h *head) decodeSlots(c *cursor, n int, shapes []*codec.Shape) string {
+	h.slots, h.columns = h.slots[:0], h.columns[:0]
+	for range n {
+		id, rows, mode := c.u32(), c.u16(), c.u8()
+		if int64(id) >= int64(len(shapes)) || rows < 1 || rows > h.rows {
+			return "slot of an unknown shape"
+		}
+		s := slot{shape: shapes[id], rows: rows, mode: mode, heap: mode == modeRows}
+		switch mode {
+		case modeRows:
+		case modeColumns:
+			from := len(h.columns)
+			for i := range s.shape.Len() {
+				var col column
+				if !col.decode(c, s.shape, i, rows) {
+					return "column of an unknown or unfit encoding"
+				}
+				h.columns = append(h.columns, col)
+			}
+			var ok bool
+			if s.heap, ok = linkHeap(h.columns[from:]); !ok {
+				return "columns divide the heap wrongly"
+			}
+		default:
+			return "slot of an unknown mode"
+		}
+		h.slots = append(h.slots, s)
+	}
+	// Slots refer to the columns only when these no longer move.
+	from := 0
+	for i := range h.slots {
+		if s := &h.slots[i]; s.mode == modeColumns {
+			to := from + s.shape.Len()
+			s.columns = h.columns[from:to:to]
+			from = to
+		}
+	}
+	return ""
+}
+
+// checkRows checks that every row has a place in its slot.
+func (h *head) checkRows() string {
+	if h.slotOf.width == 0 {
+		if s := h.slotOf.base; s > uint64(len(h.slots)) || s > 0 && h.slots[s-1].rows != h.rows {
+			return "rows of an unknown slot"
+		}
+		return ""
+	}
+	for row := range h.rows {
+		s := h.slotOf.at(row)
+		if s > uint64(len(h.slots)) || s > 0 && h.ranks.at(row) >= uint64(h.slots[s-1].rows) {
+			return "row of an unknown slot"
+		}
+	}
+	return ""
+}
+
+// checkNoHeap checks that every value is empty that would stand in the heap.
+func (h *head) checkNoHeap() bool {
+	for row := range h.rows {
+		s := h.slotAt(row)
+		if s != nil && s.heap && (s.mode == modeRows || !checkHeap(s.columns, h.rank(row), 0)) {
+			return false
+		}
+	}
+	return true
+}
+
+// slotAt returns the slot of a row, nil for a tombstone.
+func (h *head) slotAt(row int) *slot {
+	if s := h.slotOf.at(row); s > 0 {
+		return &h.slots[s-1]
+	}
+	return nil
+}
+
+// rank returns the place of a row within its slot.
+func (h *head) rank(row int) int {
+	if h.slotOf.width == 0 {
+		return row
+	}
+	return int(h.ranks.at(row))
+}
+
+// unitAt returns the unit that holds the heap part of a row, nil when there
+// is none.
+func (h *head) unitAt(row int) *unit {
+	for i := range h.units {
+		if row < h.units[i].end {
+			return &h.units[i]
+		}
+	}
+	return nil
+}
+
+// checkUnit checks the heap parts of the rows of a decoded unit.
+func (h *head) checkUnit(u *unit, raw []byte) string {
+	at := uint64(u.base)
+	for row := u.first; row < u.end; row++ {
+		end := h.starts.at(row + 1)
+		if h.starts.at(row) != at || end < at || end > uint64(u.base+u.raw) {
+			return "row outside its unit"
+		}
+		part := raw[at-uint64(u.base) : end-uint64(u.base)]
+		at = end
+		s := h.slotAt(row)
+		switch {
+		case s == nil || !s.heap:
+			if len(part) != 0 {
+				return "heap part of a row that has none"
+			}
+		case s.mode == modeRows:
+			if len(part) == 0 || part[0] > 1 {
+				return "row of an unknown form"
+			}
+			if err := codec.CheckValues(s.shape, part[0] == 1, part[1:]); err != nil {
+				return err.Error()
+			}
+		default:
+			if !checkHeap(s.columns, h.rank(row), len(part)) {
+				return "values outside their row"
+			}
+		}
+	}
+	return ""
+}
+
+// sequence, and kind of a row.
+func (h *head) version(row int) (seq uint64, kind codec.Kind) {
+	if h.slotOf.at(row) == 0 {
+		return h.seqs.at(row), codec.KindDelete
+	}
+	return h.seqs.at(row), codec.KindPut
+}
+
+func (h *head) timestamp(row int) edm.Ticks { return edm.Ticks(h.times.at(row)) }

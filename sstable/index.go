@@ -1,0 +1,161 @@
+package sstable
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/tablerock-db/tablerock/codec"
+)
+
+// group is an entry of the index.
+type group struct {
+	off       int64
+	head, len int // bytes
+	rows      int
+	continues bool
+	separator []byte
+}
+
+func appendIndex(dst []byte, groups []group, smallest, largest []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(groups)))
+	for i := range groups {
+		g := &groups[i]
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(g.off))
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(g.head))
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(g.len))
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(g.rows))
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(len(g.separator)))
+		flags := uint32(0)
+		if g.continues {
+			flags = flagContinues
+		}
+		dst = binary.LittleEndian.AppendUint32(dst, flags)
+	}
+	for i := range groups {
+		dst = append(dst, groups[i].separator...)
+	}
+	for _, k := range [][]byte{smallest, largest} {
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(len(k)))
+		dst = append(dst, k...)
+	}
+	return dst
+}
+
+// index finds groups by key. The first eight bytes of each separator behind
+// what all have in common stand in an array of their own.
+type index struct {
+	groups            []group
+	common            []byte
+	prefixes          []uint64
+	smallest, largest []byte // internal keys
+}
+
+// decodeIndex reads an index whose sum holds, of a file whose groups end at
+// end. It keeps p.
+func decodeIndex(p []byte, end uint64) (x index, what string) {
+	c := &cursor{p: p}
+	n := int(c.u32())
+	if n > (len(p)-4)/indexEntryBytes {
+		return x, "index of more groups than it has room for"
+	}
+	x.groups = make([]group, n)
+	off := uint64(headerBytes)
+	lens := make([]int, n)
+	for i := range x.groups {
+		at := c.u64()
+		head, size := c.u32(), c.u32()
+		rows, key, flags := c.u16(), c.u16(), c.u32()
+		switch {
+		case at != off, uint64(size) > end-off, head > size, head > maxHeadBytes, head < headFixedBytes+sumBytes:
+			return x, "index names impossible places"
+		case rows < 1, rows > maxGroupRows, key > codec.MaxKeyLen, flags&^flagContinues != 0, i == 0 && flags != 0:
+			return x, "index has impossible entries"
+		}
+		off += uint64(size)
+		lens[i] = key
+		x.groups[i] = group{off: int64(at), head: int(head), len: int(size), rows: rows, continues: flags != 0}
+	}
+	for i := range x.groups {
+		x.groups[i].separator = c.bytes(lens[i])
+	}
+	x.smallest, x.largest = c.bytes(c.u16()), c.bytes(c.u16())
+	switch {
+	case c.bad || c.off != len(p):
+		return x, "index has another length than its parts"
+	case off != end:
+		return x, "index does not name all groups"
+	case n > 0 && (codec.CheckInternalKey(x.smallest) != nil || codec.CheckInternalKey(x.largest) != nil):
+		return x, "index has malformed bounds"
+	}
+	for i := 1; i < n; i++ {
+		d := bytes.Compare(x.groups[i-1].separator, x.groups[i].separator)
+		if d > 0 || d == 0 && !x.groups[i].continues {
+			return x, "index is not sorted"
+		}
+	}
+	x.prepare()
+	return x, ""
+}
+
+func (x *index) prepare() {
+	n := len(x.groups)
+	if n == 0 {
+		return
+	}
+	x.common = x.groups[0].separator
+	x.common = x.common[:commonLen(x.common, x.groups[n-1].separator)]
+	x.prefixes = make([]uint64, n)
+	for i := range x.groups {
+		x.prefixes[i] = prefix8(x.groups[i].separator[len(x.common):])
+	}
+}
+
+// prefix8 is the first eight bytes of p, filled with zeros.
+func prefix8(p []byte) uint64 {
+	if len(p) >= 8 {
+		return binary.BigEndian.Uint64(p)
+	}
+	var b [8]byte
+	copy(b[:], p)
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// commonLen returns how many bytes a and b have in common.
+func commonLen(a, b []byte) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
+
+// seek returns the first group that can have a user key that is not less than
+// key; 0 in an empty file. Greater keys that are less than the next separator
+// may be missing in it.
+func (x *index) seek(key []byte) int {
+	if !bytes.HasPrefix(key, x.common) {
+		if bytes.Compare(key, x.common) < 0 {
+			return 0
+		}
+		return max(len(x.groups)-1, 0)
+	}
+	rest := key[len(x.common):]
+	want := prefix8(rest)
+	lo, hi := 0, len(x.prefixes)
+	for lo < hi {
+		m := int(uint(lo+hi) / 2)
+		p := x.prefixes[m]
+		if p < want || p == want && bytes.Compare(x.groups[m].separator[len(x.common):], rest) <= 0 {
+			lo = m + 1
+		} else {
+			hi = m
+		}
+	}
+	i := max(lo-1, 0)
+	for i > 0 && x.groups[i].continues && bytes.Equal(x.groups[i].separator, key) {
+		i--
+	}
+	return i
+}

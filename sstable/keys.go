@@ -1,0 +1,224 @@
+package sstable
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
+
+// keys is the part of a head that holds the user keys; head.go has the bytes.
+type keys struct {
+	rows     int
+	common   []byte
+	dir      []byte // stretches
+	prefixes []byte
+	suffixes []byte // with eight bytes behind it
+	width    int    // of a suffix in suffixes
+	ends     []byte // of the rests; nil when all have restLen
+	restLen  int
+	rests    []byte
+	versions bool // some user key has several rows
+}
+
+// endOfKey ends every user key.
+const endOfKey = 1
+
+// decode reads the keys; c stands behind the counts.
+func (k *keys) decode(c *cursor, stretches int) string {
+	k.width = int(c.u8())
+	flags := c.u8()
+	common, restLen, prefixes, zero := c.u16(), c.u16(), int(c.u32()), c.u32()
+	c.u64() // the largest sequence, for the head
+	if k.width > 8 || flags&^flagVersions != 0 || zero != 0 {
+		return "impossible key layout"
+	}
+	k.versions = flags&flagVersions != 0
+	k.common = c.bytes(common)
+	k.dir = c.bytes(stretches * stretchBytes)
+	k.prefixes = c.bytes(prefixes)
+	from := c.off
+	c.bytes(k.rows * k.width)
+	if c.bad {
+		return "keys end early"
+	}
+	k.suffixes = c.p[from : c.off+sumBytes]
+	k.ends, k.restLen = nil, restLen
+	total := restLen * k.rows
+	if restLen == restsVary {
+		k.ends = c.bytes(2 * k.rows)
+		if c.bad {
+			return "keys end early"
+		}
+		total = le16(k.ends, k.rows-1)
+	}
+	k.rests = c.bytes(total)
+	if c.bad {
+		return "keys end early"
+	}
+	return k.check(stretches)
+}
+
+// check checks the places within the directory and the rests.
+func (k *keys) check(stretches int) string {
+	row, end := -1, 0
+	for i := range stretches {
+		first, partition, e := k.first(i), le16(k.dir, 3*i+1), le16(k.dir, 3*i+2)
+		if first <= row || i == 0 && first != 0 || first >= k.rows || e < end || partition > len(k.common)+e-end || partition < 5 {
+			return "impossible stretch of keys"
+		}
+		row, end = first, e
+	}
+	if end != len(k.prefixes) {
+		return "prefixes of another length"
+	}
+	if k.ends == nil {
+		return ""
+	}
+	last := 0
+	for row := range k.rows {
+		end := le16(k.ends, row)
+		if end < last {
+			return "impossible rest of a key"
+		}
+		last = end
+	}
+	return ""
+}
+
+func (k *keys) stretches() int { return len(k.dir) / stretchBytes }
+
+// first returns the first row of stretch i.
+func (k *keys) first(i int) int { return le16(k.dir, 3*i) }
+
+// end returns the row after the last of stretch i.
+func (k *keys) end(i int) int {
+	if (i+1)*stretchBytes < len(k.dir) {
+		return k.first(i + 1)
+	}
+	return k.rows
+}
+
+// prefix returns what the keys of stretch i have in common beyond common.
+func (k *keys) prefix(i int) []byte {
+	from := 0
+	if i > 0 {
+		from = le16(k.dir, 3*i-1)
+	}
+	return k.prefixes[from:le16(k.dir, 3*i+2)]
+}
+
+// stretchOf returns the stretch of a row.
+func (k *keys) stretchOf(row int) int {
+	lo, hi := 1, k.stretches()
+	for lo < hi {
+		if m := (lo + hi) / 2; k.first(m) <= row {
+			lo = m + 1
+		} else {
+			hi = m
+		}
+	}
+	return lo - 1
+}
+
+// suffix returns the array's part of a row's suffix, filled with zeros to eight
+// bytes.
+func (k *keys) suffix(row int) uint64 {
+	return binary.BigEndian.Uint64(k.suffixes[row*k.width:]) &^ (^uint64(0) >> (8 * k.width))
+}
+
+func (k *keys) rest(row int) []byte {
+	if k.ends == nil {
+		return k.rests[row*k.restLen : (row+1)*k.restLen]
+	}
+	from := 0
+	if row > 0 {
+		from = le16(k.ends, row-1)
+	}
+	return k.rests[from:le16(k.ends, row)]
+}
+
+// same reports whether a row has the user key of the row before, which is in
+// the same group.
+func (k *keys) same(row int) bool {
+	if !k.versions || k.suffix(row) != k.suffix(row-1) || !bytes.Equal(k.rest(row), k.rest(row-1)) {
+		return false
+	}
+	return k.first(k.stretchOf(row)) != row
+}
+
+// appendKey appends the user key of a row.
+func (k *keys) appendKey(dst []byte, row int) []byte {
+	dst = append(dst, k.common...)
+	dst = append(dst, k.prefix(k.stretchOf(row))...)
+	return k.appendSuffix(dst, row)
+}
+
+// appendSuffix appends what a row's key has beyond the prefix of its stretch.
+func (k *keys) appendSuffix(dst []byte, row int) []byte {
+	if s := k.suffix(row); s != 0 {
+		n := len(dst) + 8 - bits.TrailingZeros64(s)/8
+		dst = binary.BigEndian.AppendUint64(dst, s)[:n]
+		dst = append(dst, k.rest(row)...)
+	}
+	return append(dst, endOfKey)
+}
+
+// seek returns the first row whose user key is not less than key, and whether
+// it is equal. Key is a user key or a bound made by package codec.
+func (k *keys) seek(key []byte) (row int, equal bool) {
+	if !bytes.HasPrefix(key, k.common) {
+		if bytes.Compare(key, k.common) < 0 {
+			return 0, false
+		}
+		return k.rows, false
+	}
+	key = key[len(k.common):]
+	lo, hi := 0, k.stretches()
+	for lo < hi {
+		if m := (lo + hi) / 2; bytes.Compare(k.prefix(m), key) <= 0 {
+			lo = m + 1
+		} else {
+			hi = m
+		}
+	}
+	if lo == 0 {
+		return 0, false
+	}
+	// No prefix begins another, since each contains the end of a PartitionKey.
+	prefix := k.prefix(lo - 1)
+	if !bytes.HasPrefix(key, prefix) {
+		return k.end(lo - 1), false
+	}
+	return k.seekSuffix(k.first(lo-1), k.end(lo-1), key[len(prefix):])
+}
+
+// seekSuffix is seek among the rows of a stretch.
+func (k *keys) seekSuffix(lo, hi int, key []byte) (row int, equal bool) {
+	whole := len(key) > 0 && key[len(key)-1] == endOfKey
+	if whole {
+		key = key[:len(key)-1]
+	}
+	var want uint64
+	for i, b := range key[:min(len(key), k.width)] {
+		want |= uint64(b) << (56 - 8*i)
+	}
+	rest := key[min(len(key), k.width):]
+	end := hi
+	for lo < hi {
+		m := (lo + hi) / 2
+		s := k.suffix(m)
+		less := s < want
+		if s == want {
+			c := bytes.Compare(k.rest(m), rest)
+			// Only a whole key can be equal: a bound lies before what it begins.
+			less = c < 0
+		}
+		if less {
+			lo = m + 1
+		} else {
+			hi = m
+		}
+	}
+	equal = whole && lo < end && k.suffix(lo) == want && bytes.Equal(k.rest(lo), rest)
+	return lo, equal
+}

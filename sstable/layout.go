@@ -1,0 +1,406 @@
+package sstable
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/klauspost/compress/s2"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// appendTo appends the group, which will stand at off, and returns the length
+// of its head.
+func (g *groupBuilder) appendTo(dst []byte, off int64, b binding, comp Compression) (out []byte, head int) {
+	heap, places := g.layout()
+	g.cutUnits(places)
+	g.compress(heap, comp)
+	from := len(dst)
+	dst = g.appendKeys(dst)
+	dst = appendUnsigned(dst, g.seqs)
+	dst = appendSigned(dst, g.times)
+	dst = appendUnsigned(dst, g.slotOf)
+	if slices.Min(g.slotOf) != slices.Max(g.slotOf) {
+		dst = appendUnsigned(dst, g.ranks)
+	}
+	dst = appendUnsigned(dst, places)
+	dirs := len(dst)
+	dst = append(dst, make([]byte, len(g.units)*unitDirBytes+len(g.extents)*extentDirBytes)...)
+	for _, s := range g.slots {
+		dst = s.appendTo(dst)
+	}
+	head = len(dst) - from + sumBytes
+	g.fillDirs(dst[dirs:], head)
+	dst = b.appendSum(dst, from, off)
+	stored := g.stored
+	for _, n := range g.lens {
+		start := len(dst)
+		dst = append(dst, stored[:n]...)
+		dst = b.appendSum(dst, start, off+int64(start-from))
+		stored = stored[n:]
+	}
+	return dst, head
+}
+
+// layout decides how each slot is stored and returns the heap that follows
+// from it, and the places of the rows in it.
+func (g *groupBuilder) layout() (heap []byte, places []uint64) {
+	same := true
+	for _, s := range g.slots {
+		s.byRow = s.rows < minColumnRows && !s.big && len(s.columns) > 0
+		same = same && !s.byRow
+		for i := range s.columns {
+			c := &s.columns[i]
+			c.inDict = !s.byRow && c.text() && c.dict.pays(s.rows)
+			same = same && !c.inDict
+		}
+	}
+	if same {
+		return g.heap, g.places
+	}
+	g.reheap = g.reheap[:0]
+	g.replaces = append(g.replaces[:0], 0)
+	for row, n := range g.slotOf {
+		if n > 0 {
+			s := g.slots[n-1]
+			part := g.heap[g.places[row]:g.places[row+1]]
+			if s.byRow {
+				g.appendRow(s, int(g.ranks[row]), part)
+			} else {
+				g.appendPart(s, int(g.ranks[row]), part)
+			}
+		}
+		g.replaces = append(g.replaces, uint64(len(g.reheap)))
+	}
+	return g.reheap, g.replaces
+}
+
+// appendRow appends a row of a slot of mode 2 to the heap.
+func (g *groupBuilder) appendRow(s *slotBuilder, rank int, part []byte) {
+	g.props = g.props[:0]
+	from := uint64(0)
+	for i := range s.columns {
+		c := &s.columns[i]
+		w := c.words[rank]
+		var v edm.Value
+		switch c.typ {
+		case edm.TypeString, edm.TypeBinary:
+			v = textValue(c.typ, part[from:w])
+			from = w
+		case edm.TypeGuid:
+			v = edm.GuidWords(w, c.more[rank])
+		default:
+			v = edm.Fixed(c.typ, w)
+		}
+		g.props = append(g.props, edm.Property{Name: s.shape.shape.Name(i), Value: v})
+	}
+	at := len(g.reheap)
+	g.reheap = append(g.reheap, 0)
+	var wide bool
+	g.reheap, wide = codec.AppendValues(g.reheap, s.shape.shape, g.props)
+	if wide {
+		g.reheap[at] = 1
+	}
+}
+
+// appendPart appends those values of a row to the heap that are in no
+// dictionary.
+func (g *groupBuilder) appendPart(s *slotBuilder, rank int, part []byte) {
+	at, from := len(g.reheap), uint64(0)
+	for i := range s.columns {
+		c := &s.columns[i]
+		if !c.text() {
+			continue
+		}
+		to := c.words[rank]
+		if !c.inDict {
+			g.reheap = append(g.reheap, part[from:to]...)
+			c.words[rank] = uint64(len(g.reheap) - at)
+		}
+		from = to
+	}
+}
+
+// cutUnits decides where heap units begin. Rows without a part of the heap
+// never begin one but the first, so that none is empty.
+func (g *groupBuilder) cutUnits(places []uint64) {
+	g.units = g.units[:0]
+	for row := range g.seqs {
+		size := int(places[row+1] - places[row])
+		if size == 0 {
+			continue
+		}
+		n := len(g.units)
+		switch {
+		case n == 0:
+			g.units = append(g.units, unit{})
+		case g.units[n-1].raw >= unitBytes || g.units[n-1].raw+size > unitBytes*3/2:
+			g.units = append(g.units, unit{first: row, base: int(places[row])})
+		}
+		g.units[len(g.units)-1].raw += size
+	}
+}
+
+// compress fills stored and lens.
+func (g *groupBuilder) compress(heap []byte, comp Compression) {
+	g.stored, g.lens = g.stored[:0], g.lens[:0]
+	for _, u := range g.units {
+		g.store(heap[u.base:u.base+u.raw], comp)
+	}
+	for _, e := range g.extents {
+		g.store(g.big[e.from:e.to], comp)
+	}
+}
+
+func (g *groupBuilder) store(raw []byte, comp Compression) {
+	from := len(g.stored)
+	g.stored = slices.Grow(g.stored, s2.MaxEncodedLen(len(raw)))
+	into := g.stored[from:cap(g.stored)]
+	n := len(raw)
+	switch comp {
+	case CompressionFast:
+		n = len(s2.Encode(into, raw))
+	case CompressionBetter:
+		n = len(s2.EncodeBetter(into, raw))
+	case CompressionNone:
+	}
+	if n > len(raw)-len(raw)/16 || n == len(raw) { // not worth decoding
+		n = copy(into, raw)
+	}
+	g.stored = g.stored[:from+n]
+	g.lens = append(g.lens, n)
+}
+
+// fillDirs writes the directories of units and extents; head is the length of
+// the head, behind which they stand.
+func (g *groupBuilder) fillDirs(p []byte, head int) {
+	at := head
+	for i, u := range g.units {
+		stored := g.lens[i] + sumBytes
+		binary.LittleEndian.PutUint16(p, uint16(u.first))
+		binary.LittleEndian.PutUint32(p[4:], uint32(at))
+		binary.LittleEndian.PutUint32(p[8:], uint32(stored))
+		p = p[unitDirBytes:]
+		at += stored
+	}
+	for i, e := range g.extents {
+		stored := g.lens[len(g.units)+i] + sumBytes
+		binary.LittleEndian.PutUint16(p, uint16(e.row))
+		binary.LittleEndian.PutUint16(p[2:], uint16(e.property))
+		binary.LittleEndian.PutUint32(p[4:], uint32(at))
+		binary.LittleEndian.PutUint32(p[8:], uint32(stored))
+		binary.LittleEndian.PutUint32(p[12:], uint32(e.to-e.from))
+		p = p[extentDirBytes:]
+		at += stored
+	}
+}
+
+// appendKeys appends the head up to the end of the keys.
+func (g *groupBuilder) appendKeys(dst []byte) []byte {
+	n, stretches := g.rows(), len(g.starts)
+	prefix := func(i int) []byte { // what the keys of stretch i have in common
+		first, last := g.key(g.starts[i].first), g.key(g.stretchEnd(i)-1)
+		return first[:commonLen(first, last)]
+	}
+	first := prefix(0)
+	common := commonLen(first, prefix(stretches-1))
+	g.prefixes, g.ends = g.prefixes[:0], g.ends[:0]
+	longest := 0
+	for i := range stretches {
+		p := prefix(i)
+		g.prefixes = append(g.prefixes, p[common:]...)
+		g.ends = append(g.ends, uint64(len(g.prefixes)))
+		for row := g.starts[i].first; row < g.stretchEnd(i); row++ {
+			longest = max(longest, len(g.key(row))-len(p))
+		}
+	}
+	width := min(longest, 8)
+	flags := byte(0)
+	if g.versions {
+		flags = flagVersions
+	}
+	for _, v := range []int{n, stretches, len(g.units), len(g.slots), len(g.extents)} {
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(v))
+	}
+	dst = append(dst, byte(width), flags)
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(common))
+	restAt := len(dst)
+	dst = binary.LittleEndian.AppendUint16(dst, 0)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(g.prefixes)))
+	dst = binary.LittleEndian.AppendUint32(dst, 0)
+	dst = binary.LittleEndian.AppendUint64(dst, g.maxSeq)
+	dst = append(dst, first[:common]...)
+	for i, s := range g.starts {
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(s.first))
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(s.partition))
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(g.ends[i]))
+	}
+	dst = append(dst, g.prefixes...)
+	return g.appendSuffixes(dst, common, width, restAt)
+}
+
+func (g *groupBuilder) stretchEnd(i int) int {
+	if i+1 < len(g.starts) {
+		return g.starts[i+1].first
+	}
+	return g.rows()
+}
+
+// appendSuffixes appends the suffixes' array and their rests. The length of the
+// rests goes to dst[restAt].
+func (g *groupBuilder) appendSuffixes(dst []byte, common, width, restAt int) []byte {
+	n := g.rows()
+	array := len(dst)
+	dst = append(dst, make([]byte, n*width)...)
+	g.reheap = g.reheap[:0] // the rests: the heap is stored by now
+	from := uint64(0)
+	restLen := -1
+	for i := range g.starts {
+		skip := common + int(g.ends[i]-from)
+		from = g.ends[i]
+		for row := g.starts[i].first; row < g.stretchEnd(i); row++ {
+			suffix := g.key(row)[skip:]
+			took := copy(dst[array+row*width:array+(row+1)*width], suffix)
+			g.reheap = append(g.reheap, suffix[took:]...)
+			switch l := len(suffix) - took; {
+			case restLen < 0:
+				restLen = l
+			case restLen != l:
+				restLen = restsVary
+			}
+		}
+	}
+	binary.LittleEndian.PutUint16(dst[restAt:], uint16(restLen))
+	if restLen == restsVary {
+		end := 0
+		from = 0
+		for i := range g.starts {
+			skip := common + int(g.ends[i]-from)
+			from = g.ends[i]
+			for row := g.starts[i].first; row < g.stretchEnd(i); row++ {
+				end += max(len(g.key(row))-skip-width, 0)
+				dst = binary.LittleEndian.AppendUint16(dst, uint16(end))
+			}
+		}
+	}
+	return append(dst, g.reheap...)
+}
+
+// appendTo appends the slot with its columns.
+func (s *slotBuilder) appendTo(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(s.shape.id))
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(s.rows))
+	if s.byRow {
+		return append(dst, modeRows)
+	}
+	dst = append(dst, modeColumns)
+	last := -1
+	for i := range s.columns {
+		if c := &s.columns[i]; c.text() && !c.inDict {
+			last = i
+		}
+	}
+	for i := range s.columns {
+		dst = s.columns[i].appendTo(dst, i == last)
+	}
+	return dst
+}
+
+func (c *columnBuilder) text() bool { return c.typ == edm.TypeString || c.typ == edm.TypeBinary }
+
+func (c *columnBuilder) appendTo(dst []byte, last bool) []byte {
+	switch {
+	case c.inDict:
+		return c.dict.appendTo(append(dst, encodingDict))
+	case last:
+		return append(dst, encodingHeapLast)
+	case c.text():
+		return appendUnsigned(append(dst, encodingHeap), c.words)
+	case c.typ == edm.TypeBoolean:
+		dst = append(dst, encodingBits)
+		at := len(dst)
+		dst = append(dst, make([]byte, (len(c.words)+7)/8)...)
+		for i, w := range c.words {
+			dst[at+i/8] |= byte(w&1) << (i % 8)
+		}
+		return dst
+	case c.typ == edm.TypeGuid:
+		return appendUnsigned(appendUnsigned(append(dst, encodingGuid), c.words), c.more)
+	case c.typ == edm.TypeDouble:
+		return appendUnsigned(append(dst, encodingWord), c.words)
+	}
+	return appendSigned(append(dst, encodingWord), c.words)
+}
+
+// dictBuilder gathers the distinct values of a column, until it is clear that
+// there are too many.
+type dictBuilder struct {
+	off   bool
+	codes []uint64
+	total int // bytes of all values
+	ends  []int
+	bytes []byte
+	table [2 * maxDictEntries]uint16 // by hash, code + 1
+}
+
+// A column of random values costs a dictionary's attempt only this many rows.
+const dictTrialRows = 16
+
+func (d *dictBuilder) reset() {
+	d.off, d.total = false, 0
+	d.codes, d.ends, d.bytes = d.codes[:0], d.ends[:0], d.bytes[:0]
+	clear(d.table[:])
+}
+
+func (d *dictBuilder) value(code int) []byte {
+	from := 0
+	if code > 0 {
+		from = d.ends[code-1]
+	}
+	return d.bytes[from:d.ends[code]]
+}
+
+func (d *dictBuilder) add(b []byte) {
+	if d.off {
+		return
+	}
+	d.total += len(b)
+	i := xxhash.Sum64(b) % uint64(len(d.table))
+	for ; d.table[i] != 0; i = (i + 1) % uint64(len(d.table)) {
+		if code := int(d.table[i] - 1); bytes.Equal(d.value(code), b) {
+			d.codes = append(d.codes, uint64(code))
+			return
+		}
+	}
+	n := len(d.ends)
+	if n == maxDictEntries || n >= dictTrialRows*3/4 && 2*n > len(d.codes) || len(d.bytes)+len(b) > 1<<15 {
+		d.off = true
+		return
+	}
+	d.table[i] = uint16(n + 1)
+	d.bytes = append(d.bytes, b...)
+	d.ends = append(d.ends, len(d.bytes))
+	d.codes = append(d.codes, uint64(n))
+}
+
+// pays reports whether the dictionary takes clearly less room than the heap.
+func (d *dictBuilder) pays(rows int) bool {
+	if d.off || len(d.ends) == 0 {
+		return false
+	}
+	width := (bits.Len(uint(len(d.ends)-1)) + 7) / 8
+	return 3+2*len(d.ends)+len(d.bytes)+vectorHeaderBytes+rows*width < (d.total+rows)*3/4
+}
+
+func (d *dictBuilder) appendTo(dst []byte) []byte {
+	dst = append(dst, byte(len(d.ends)-1))
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(d.bytes)))
+	for _, end := range d.ends {
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(end))
+	}
+	return appendUnsigned(append(dst, d.bytes...), d.codes)
+}

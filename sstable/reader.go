@@ -1,0 +1,341 @@
+package sstable
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+
+	"github.com/klauspost/compress/s2"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// Reader reads a finished file. All methods may be called concurrently; Close
+// comes after the last use of the Reader, its Iterators and its Rows.
+type Reader struct {
+	f       vfs.File
+	o       ReaderOptions
+	bind    binding
+	size    int64
+	footer  footer
+	shapes  []*codec.Shape
+	index   index
+	filter  []byte
+	scratch sync.Pool // *[]byte, for stored bytes on their way to be decoded
+}
+
+// Open checks the ends of a file and keeps its index, filter and shapes in
+// memory. The file belongs to the Reader unless Open fails. An error is a
+// *corrupt.Error, ErrNewerFormat, or the file's own.
+func Open(f vfs.File, o ReaderOptions) (*Reader, error) {
+	if o.Cache == nil {
+		o.Cache = cache.New(0)
+	}
+	r := &Reader{f: f, o: o, bind: bind(o.DBID, o.Number)}
+	r.scratch.New = func() any { return new([]byte) }
+	size, err := f.Size()
+	if err != nil {
+		return nil, fmt.Errorf("size of %s: %w", o.Name, err)
+	}
+	if o.Size != 0 && size != o.Size {
+		return nil, r.corruptf(min(size, o.Size), "file of %d bytes, not %d", size, o.Size)
+	}
+	r.size = size
+	if size < headerBytes+footerBytes {
+		return nil, r.corruptf(0, "file of %d bytes is too short", size)
+	}
+	if err := r.readHeader(); err != nil {
+		return nil, err
+	}
+	if err := r.readTail(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Reader) corruptf(off int64, format string, args ...any) error {
+	return corrupt.Newf(r.o.Name, off, format, args...)
+}
+
+// read fills p from off; the file's size says that it can.
+func (r *Reader) read(p []byte, off int64) error {
+	if n, err := r.f.ReadAt(p, off); n < len(p) {
+		return fmt.Errorf("read %d bytes at %d of %s: %w", len(p), off, r.o.Name, err)
+	}
+	return nil
+}
+
+// readSection fills p with the section at off and checks its sum.
+func (r *Reader) readSection(p []byte, off int64, what string) error {
+	if err := r.read(p, off); err != nil {
+		return err
+	}
+	if !r.bind.check(p, off) {
+		return r.corruptf(off, "%s of %d bytes: wrong sum", what, len(p))
+	}
+	return nil
+}
+
+func (r *Reader) readHeader() error {
+	var p [headerBytes]byte
+	if err := r.read(p[:], 0); err != nil {
+		return err
+	}
+	if string(p[:8]) != magic {
+		return r.corruptf(0, "not an sstable")
+	}
+	if !r.bind.check(p[:], 0) {
+		return r.corruptf(0, "header: wrong sum, or of another file or database")
+	}
+	switch v := binary.LittleEndian.Uint32(p[8:]); {
+	case v > version:
+		return fmt.Errorf("%s: %w: %d, newest known is %d", r.o.Name, ErrNewerFormat, v, version)
+	case v == 0:
+		return r.corruptf(8, "format version 0")
+	}
+	if binary.LittleEndian.Uint32(p[12:]) != 0 || [16]byte(p[16:32]) != r.o.DBID || binary.LittleEndian.Uint64(p[32:]) != r.o.Number {
+		return r.corruptf(0, "header of another file or database")
+	}
+	return nil
+}
+
+// readTail reads what stands behind the groups.
+func (r *Reader) readTail() error {
+	off := r.size - footerBytes
+	var p [footerBytes]byte
+	if err := r.readSection(p[:], off, "footer"); err != nil {
+		return err
+	}
+	f, what := decodeFooter(p[:], r.o.DBID, r.o.Number, off)
+	if what != "" {
+		return r.corruptf(off, "%s", what)
+	}
+	r.footer = f
+	section := func(s span, what string) ([]byte, error) {
+		if s.len < sumBytes {
+			return nil, r.corruptf(int64(s.off), "%s of %d bytes", what, s.len)
+		}
+		p := make([]byte, s.len)
+		if err := r.readSection(p, int64(s.off), what); err != nil {
+			return nil, err
+		}
+		return p[:len(p)-sumBytes], nil
+	}
+	shapes, err := section(f.shapes, "shapes")
+	if err != nil {
+		return err
+	}
+	if err := r.decodeShapes(shapes); err != nil {
+		return err
+	}
+	index, err := section(f.index, "index")
+	if err != nil {
+		return err
+	}
+	if r.index, what = decodeIndex(index, f.shapes.off); what != "" {
+		return r.corruptf(int64(f.index.off), "%s", what)
+	}
+	if (len(r.index.groups) == 0) != (f.entries == 0) {
+		return r.corruptf(off, "%d entries in %d groups", f.entries, len(r.index.groups))
+	}
+	if r.filter, err = section(f.filter, "filter"); err != nil {
+		return err
+	}
+	if len(r.filter)%filterBlockBytes != 0 || (len(r.filter) == 0) != (f.keys == 0) {
+		return r.corruptf(int64(f.filter.off), "filter of %d bytes for %d keys", len(r.filter), f.keys)
+	}
+	return nil
+}
+
+func (r *Reader) decodeShapes(p []byte) error {
+	if len(p) < 4 {
+		return r.corruptf(int64(r.footer.shapes.off), "shapes of %d bytes", len(p))
+	}
+	n, rest := binary.LittleEndian.Uint32(p), p[4:]
+	for range n {
+		s, after, err := codec.DecodeShape(rest)
+		if err != nil {
+			return r.corruptf(int64(r.footer.shapes.off), "shape %d: %v", len(r.shapes), err)
+		}
+		r.shapes = append(r.shapes, s)
+		rest = after
+	}
+	if len(rest) != 0 {
+		return r.corruptf(int64(r.footer.shapes.off), "%d bytes after the last shape", len(rest))
+	}
+	return nil
+}
+
+// Close closes the file. Blocks stay in the cache until they are dropped there.
+func (r *Reader) Close() error {
+	if err := r.f.Close(); err != nil {
+		return fmt.Errorf("close %s: %w", r.o.Name, err)
+	}
+	return nil
+}
+
+// MemBytes returns about how much memory the Reader holds outside the cache.
+func (r *Reader) MemBytes() int {
+	n := len(r.filter) + int(r.footer.index.len) + len(r.index.groups)*(72+8)
+	for _, s := range r.shapes {
+		n += s.MemBytes()
+	}
+	return n
+}
+
+// head returns the head of group g, pinned.
+func (r *Reader) head(g int, fill bool) (*head, cache.Handle, error) {
+	e := &r.index.groups[g]
+	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(e.off), Kind: kindHead}
+	pin, ok := r.o.Cache.Get(key)
+	if !ok {
+		if pin, ok = r.o.Cache.Acquire(key, e.head, fill); !ok {
+			if err := r.loadHead(pin, e); err != nil {
+				pin.Fail()
+				return nil, cache.Handle{}, err
+			}
+		}
+	}
+	return pin.Value().(*head), pin, nil
+}
+
+func (r *Reader) loadHead(pin cache.Handle, e *group) error {
+	p := pin.Bytes()
+	if err := r.readSection(p, e.off, "head"); err != nil {
+		return err
+	}
+	h, ok := pin.Value().(*head)
+	if !ok {
+		h = new(head)
+	}
+	if what := h.decode(p, e.off, e.len, r.shapes); what != "" {
+		return r.corruptf(e.off, "%s", what)
+	}
+	if h.rows != e.rows {
+		return r.corruptf(e.off, "group of %d rows, the index says %d", h.rows, e.rows)
+	}
+	pin.Fill(h, h.memBytes())
+	return nil
+}
+
+// unit returns a decoded heap unit of h, pinned.
+func (r *Reader) unit(h *head, u *unit, fill bool) (cache.Handle, error) {
+	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(u.off), Kind: kindUnit}
+	pin, ok := r.o.Cache.Get(key)
+	if ok {
+		return pin, nil
+	}
+	if pin, ok = r.o.Cache.Acquire(key, u.raw, fill); ok {
+		return pin, nil
+	}
+	err := r.decompress(pin.Bytes(), u.off, u.stored, "heap unit")
+	if err == nil {
+		if what := h.checkUnit(u, pin.Bytes()); what != "" {
+			err = r.corruptf(u.off, "heap unit: %s", what)
+		}
+	}
+	if err != nil {
+		pin.Fail()
+		return cache.Handle{}, err
+	}
+	pin.Fill(nil, 0)
+	return pin, nil
+}
+
+// extent returns a big value, pinned.
+func (r *Reader) extent(e *extent, fill bool) (cache.Handle, error) {
+	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(e.off), Kind: kindExtent}
+	pin, ok := r.o.Cache.Get(key)
+	if ok {
+		return pin, nil
+	}
+	if pin, ok = r.o.Cache.Acquire(key, e.raw, fill); ok {
+		return pin, nil
+	}
+	if err := r.decompress(pin.Bytes(), e.off, e.stored, "extent"); err != nil {
+		pin.Fail()
+		return cache.Handle{}, err
+	}
+	pin.Fill(nil, 0)
+	return pin, nil
+}
+
+// decompress fills raw from the section of stored bytes at off.
+func (r *Reader) decompress(raw []byte, off int64, stored int, what string) error {
+	scratch := r.scratch.Get().(*[]byte)
+	defer r.scratch.Put(scratch)
+	if cap(*scratch) < stored {
+		*scratch = make([]byte, stored)
+	}
+	p := (*scratch)[:stored]
+	if err := r.readSection(p, off, what); err != nil {
+		return err
+	}
+	p = p[:stored-sumBytes]
+	if len(p) == len(raw) {
+		copy(raw, p)
+		return nil
+	}
+	if n, err := s2.DecodedLen(p); err != nil || n != len(raw) {
+		return r.corruptf(off, "%s decodes to %d bytes, not %d", what, n, len(raw))
+	}
+	if _, err := s2.Decode(raw, p); err != nil {
+		return r.corruptf(off, "%s: %v", what, err)
+	}
+	return nil
+}
+
+// MayContain reports whether the file may have a version of the user key with
+// the given hash (codec.KeyHash).
+func (r *Reader) MayContain(keyHash uint64) bool { return filterHas(r.filter, keyHash) }
+
+// Get finds the newest version of a user key whose sequence is not greater than
+// snap. If that is a row and no tombstone, row becomes its view with everything
+// loaded but big values, and pins it until its Release; what row was before is
+// released. Get does not allocate when the filter knows that the key is not
+// there, nor when all it needs is in the cache.
+func (r *Reader) Get(key []byte, keyHash uint64, snap uint64, row *Row) (seq uint64, kind codec.Kind, ok bool, err error) {
+	row.Release()
+	if !filterHas(r.filter, keyHash) {
+		return 0, 0, false, nil
+	}
+	for g := r.index.seek(key); ; {
+		h, pin, err := r.head(g, true)
+		if err != nil {
+			return 0, 0, false, err
+		}
+		i, equal := h.seek(key)
+		for equal && h.seqs.at(i) > snap {
+			i++
+			equal = i < h.rows && h.same(i)
+		}
+		if equal {
+			return r.found(h, pin, i, row)
+		}
+		pin.Release()
+		// The next group can only go on with older versions of the same key.
+		g++
+		if i < h.rows || g == len(r.index.groups) || !r.index.groups[g].continues {
+			return 0, 0, false, nil
+		}
+	}
+}
+
+// found makes row the view of row i of h.
+func (r *Reader) found(h *head, pin cache.Handle, i int, row *Row) (uint64, codec.Kind, bool, error) {
+	seq, kind := h.version(i)
+	if kind == codec.KindDelete {
+		pin.Release()
+		return seq, kind, true, nil
+	}
+	row.r, row.h, row.headPin, row.fill = r, h, pin, true
+	row.set(i)
+	if err := row.Load(); err != nil {
+		row.Release()
+		return 0, 0, false, err
+	}
+	return seq, kind, true, nil
+}

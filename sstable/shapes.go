@@ -1,0 +1,74 @@
+package sstable
+
+import (
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/tablerock-db/tablerock/codec"
+)
+
+// shapeTable gives the shapes of a file their ids. Shapes with the same content
+// have one id, wherever they come from.
+type shapeTable struct {
+	last      *fileShape
+	byPointer map[*codec.Shape]*fileShape
+	byHash    map[uint64]*fileShape // of the encoded form; chained by next
+	list      []*fileShape
+	size      int // bytes encoded
+	scratch   []byte
+}
+
+// fileShape is a shape of a file, and its slot in the group being gathered.
+type fileShape struct {
+	shape   *codec.Shape
+	pointer *codec.Shape // of the source that used it last
+	id      int
+	encoded []byte
+	next    *fileShape
+	slot    *slotBuilder // nil when no row of the group has the shape
+}
+
+func (t *shapeTable) init() {
+	t.byPointer = make(map[*codec.Shape]*fileShape)
+	t.byHash = make(map[uint64]*fileShape)
+}
+
+// find returns the entry of s, a new one if it must.
+func (t *shapeTable) find(s *codec.Shape) *fileShape {
+	if t.last != nil && t.last.pointer == s {
+		return t.last
+	}
+	e := t.byPointer[s]
+	if e == nil {
+		e = t.byContent(s)
+		t.byPointer[s] = e
+	}
+	e.pointer = s
+	t.last = e
+	return e
+}
+
+func (t *shapeTable) byContent(s *codec.Shape) *fileShape {
+	t.scratch = codec.AppendShape(t.scratch[:0], s)
+	hash := xxhash.Sum64(t.scratch)
+	for e := t.byHash[hash]; e != nil; e = e.next {
+		if string(e.encoded) == string(t.scratch) {
+			return e
+		}
+	}
+	e := &fileShape{shape: s, id: len(t.list), encoded: append([]byte(nil), t.scratch...), next: t.byHash[hash]}
+	t.byHash[hash] = e
+	t.list = append(t.list, e)
+	t.size += len(e.encoded)
+	return e
+}
+
+// append writes the shapes section.
+func (t *shapeTable) append(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(t.list)))
+	for _, e := range t.list {
+		dst = append(dst, e.encoded...)
+	}
+	return dst
+}

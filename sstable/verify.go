@@ -1,0 +1,220 @@
+package sstable
+
+import (
+	"bytes"
+	"context"
+	"unicode/utf8"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/cache"
+)
+
+// Verify reads the whole file, past the cache, and checks every byte against
+// its sum and the rules of the format: keys are well formed and sorted, index
+// and footer agree with the groups, the filter has every key, groups leave no
+// byte between them, values are of their types. The first thing that is wrong
+// is returned as a *corrupt.Error. What a whole-file hash says is the caller's
+// to check.
+func (r *Reader) Verify(ctx context.Context) error {
+	r = &Reader{f: r.f, o: r.o, bind: r.bind, size: r.size, footer: r.footer, shapes: r.shapes, index: r.index, filter: r.filter}
+	r.o.Cache = cache.New(0)
+	r.scratch.New = func() any { return new([]byte) }
+	v := verifier{r: r}
+	if err := r.readHeader(); err != nil {
+		return err
+	}
+	for _, s := range []span{r.footer.shapes, r.footer.index, r.footer.filter, {uint64(r.size - footerBytes), footerBytes}} {
+		p := make([]byte, s.len)
+		if err := r.readSection(p, int64(s.off), "section"); err != nil {
+			return err
+		}
+	}
+	for g := range r.index.groups {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := v.group(g); err != nil {
+			return err
+		}
+	}
+	f := &r.footer
+	if v.f.entries != f.entries || v.f.tombstones != f.tombstones || v.f.keys != f.keys ||
+		f.entries > 0 && (v.f.minSeq != f.minSeq || v.f.maxSeq != f.maxSeq) {
+		return r.corruptf(r.size-footerBytes, "footer's counts are not those of the groups")
+	}
+	if f.entries > 0 && !bytes.Equal(v.key, r.index.largest) {
+		return r.corruptf(int64(f.index.off), "largest key is not the last")
+	}
+	return nil
+}
+
+// verifier is what Verify knows of the groups behind it.
+type verifier struct {
+	r   *Reader
+	f   footer // counts
+	key []byte // last internal key
+	buf []byte
+	h   head
+	row Row
+}
+
+func (v *verifier) group(g int) error {
+	r, e, h := v.r, &v.r.index.groups[g], &v.h
+	v.buf = append(v.buf[:0], make([]byte, e.head)...)
+	if err := r.readSection(v.buf, e.off, "head"); err != nil {
+		return err
+	}
+	if what := h.decode(v.buf, e.off, e.len, r.shapes); what != "" {
+		return r.corruptf(e.off, "%s", what)
+	}
+	if h.rows != e.rows {
+		return r.corruptf(e.off, "group of %d rows, the index says %d", h.rows, e.rows)
+	}
+	maxSeq := uint64(0)
+	for row := range h.rows {
+		maxSeq = max(maxSeq, h.seqs.at(row))
+		if what := v.entry(g, row); what != "" {
+			return r.corruptf(e.off, "row %d: %s", row, what)
+		}
+	}
+	if maxSeq != h.maxSeq {
+		return r.corruptf(e.off, "largest sequence is not %d", h.maxSeq)
+	}
+	if next := r.index.groups[g+1:]; len(next) > 0 && bytes.Compare(next[0].separator, v.key[:len(v.key)-codec.TrailerLen]) < 0 {
+		return r.corruptf(e.off, "group reaches into the next")
+	}
+	return v.values(e)
+}
+
+// entry checks the key of a row.
+func (v *verifier) entry(g, row int) (what string) {
+	h, e := &v.h, &v.r.index.groups[g]
+	seq, kind := h.version(row)
+	user := h.appendKey(nil, row)
+	s := h.stretchOf(row)
+	if codec.CheckKey(user) != nil || seq > codec.MaxSeq || codec.PartitionLen(user) != le16(h.dir, 3*s+1) {
+		return "malformed key"
+	}
+	key := codec.AppendTrailer(user, seq, kind)
+	user = key[:len(user)]
+	if bytes.Compare(key, v.key) <= 0 {
+		return "key does not follow the one before"
+	}
+	again := len(v.key) > 0 && bytes.Equal(user, v.key[:len(v.key)-codec.TrailerLen])
+	marked := e.continues
+	if row > 0 {
+		marked = h.same(row)
+	}
+	if again != marked {
+		return "older version is not marked"
+	}
+	if row == 0 {
+		if bytes.Compare(user, e.separator) < 0 || g == 0 && !bytes.Equal(key, v.r.index.smallest) {
+			return "key before the group's beginning"
+		}
+		if len(v.key) > 0 && !again && bytes.Compare(e.separator, v.key[:len(v.key)-codec.TrailerLen]) <= 0 {
+			return "separator does not separate"
+		}
+	}
+	if i, equal := h.seek(user); !equal || (!again || row == 0) && i != row {
+		return "key cannot be found"
+	}
+	if !v.r.MayContain(codec.KeyHash(user)) {
+		return "key is not in the filter"
+	}
+	v.count(seq, kind, again)
+	v.key = append(v.key[:0], key...)
+	return ""
+}
+
+func (v *verifier) count(seq uint64, kind codec.Kind, again bool) {
+	if v.f.entries == 0 {
+		v.f.minSeq = seq
+	}
+	v.f.minSeq, v.f.maxSeq = min(v.f.minSeq, seq), max(v.f.maxSeq, seq)
+	v.f.entries++
+	if !again {
+		v.f.keys++
+	}
+	if kind == codec.KindDelete {
+		v.f.tombstones++
+	}
+}
+
+// values checks the units and extents of the group, and that there is nothing
+// else behind its head.
+func (v *verifier) values(e *group) error {
+	r, h := v.r, &v.h
+	at := e.off + int64(e.head)
+	row := &v.row
+	row.r, row.h = r, h
+	defer row.Release()
+	for i := range h.units {
+		u := &h.units[i]
+		if u.off != at {
+			return r.corruptf(at, "bytes between units")
+		}
+		at += int64(u.stored)
+		if err := v.check(row, u.first, u.end); err != nil {
+			return err
+		}
+	}
+	if len(h.units) == 0 {
+		if err := v.check(row, 0, h.rows); err != nil {
+			return err
+		}
+	}
+	for i := range h.extents {
+		if h.extents[i].off != at {
+			return r.corruptf(at, "bytes between extents")
+		}
+		at += int64(h.extents[i].stored)
+	}
+	if at != e.off+int64(e.len) {
+		return r.corruptf(at, "bytes behind the group")
+	}
+	return nil
+}
+
+// check reads every value of some rows.
+func (v *verifier) check(row *Row, from, to int) error {
+	r, h := v.r, &v.h
+	for i := from; i < to; i++ {
+		if h.slotAt(i) == nil {
+			if h.times.at(i) != 0 {
+				return r.corruptf(h.off, "row %d: tombstone with a timestamp", i)
+			}
+			continue
+		}
+		row.set(i)
+		if !row.Timestamp().Valid() {
+			return r.corruptf(h.off, "row %d: timestamp of %d ticks", i, row.Timestamp())
+		}
+		for p := range row.Len() {
+			name, value := row.At(p)
+			if row.err != nil {
+				return row.err
+			}
+			if !validValue(value) {
+				return r.corruptf(h.off, "row %d: property %q is no %v", i, name, value.Type())
+			}
+		}
+	}
+	row.releaseUnit()
+	return nil
+}
+
+// validValue reports whether v can have been written: reading only guarantees
+// that bytes are where they should be.
+func validValue(v edm.Value) bool {
+	switch v.Type() {
+	case edm.TypeString:
+		return utf8.Valid(v.Bytes())
+	case edm.TypeInt32:
+		return v.Int64() == int64(v.Int32())
+	case edm.TypeDateTime:
+		return v.DateTime().Valid()
+	}
+	return true
+}

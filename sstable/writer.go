@@ -1,0 +1,219 @@
+package sstable
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// writeBytes is how much a Writer gathers before it writes.
+const writeBytes = 256 << 10
+
+// Writer writes one file. It is not safe for concurrent use. After an error
+// every call returns it, and the file is worthless.
+type Writer struct {
+	f    vfs.File
+	o    WriterOptions
+	bind binding
+
+	buf     []byte // not yet written
+	written int64  // bytes of the file before buf
+	hash    *xxhash.Digest
+
+	shapes shapeTable
+	group  groupBuilder
+	groups []group
+	keys   []byte   // of the groups' separators
+	hashes []uint64 // of user keys
+	last   []byte   // internal key
+	first  []byte   // internal key of the file's first entry
+	ended  []byte   // user key that ended the group before; nil before the first
+	info   Info
+	err    error
+}
+
+var (
+	errFinished = errors.New("sstable writer is finished")
+	errAborted  = errors.New("sstable writer was aborted")
+)
+
+// NewWriter returns a Writer of an empty file, which stays the caller's to
+// close. Wrong options are reported by the first Add, or by Finish.
+func NewWriter(f vfs.File, o WriterOptions) *Writer {
+	o, err := o.withDefaults()
+	w := &Writer{f: f, o: o, bind: bind(o.DBID, o.Number), hash: xxhash.New(), err: err}
+	w.shapes.init()
+	w.buf = appendHeader(make([]byte, 0, writeBytes+maxGroupBytes*2), w.bind, o.DBID, o.Number)
+	return w
+}
+
+// Add appends an entry, of which it keeps nothing. Keys are internal keys in
+// rising order; row is nil exactly for a tombstone.
+func (w *Writer) Add(key []byte, row codec.ShapedRow) error {
+	if w.err != nil {
+		return w.err
+	}
+	if err := w.add(key, row); err != nil {
+		w.err = err
+		return err
+	}
+	return nil
+}
+
+func (w *Writer) add(key []byte, row codec.ShapedRow) error {
+	if len(key) < codec.TrailerLen+minKeyLen || len(key) > codec.TrailerLen+codec.MaxKeyLen {
+		return fmt.Errorf("add: internal key of %d bytes", len(key))
+	}
+	user, seq, kind := codec.SplitTrailer(key)
+	if kind != codec.KindPut && kind != codec.KindDelete || (kind == codec.KindDelete) != (row == nil) {
+		return fmt.Errorf("add: entry of kind %d with row %t", kind, row != nil)
+	}
+	if bytes.Compare(key, w.last) <= 0 {
+		return fmt.Errorf("add: key %x does not follow %x", key, w.last)
+	}
+	lastUser := w.last[:max(len(w.last)-codec.TrailerLen, 0)]
+	again := bytes.Equal(user, lastUser)
+	if user[len(user)-1] != endOfKey || bytes.IndexByte(user[tableBytes:], 0) >= 0 {
+		return fmt.Errorf("add: key %x is no user key", key)
+	}
+	if w.group.full(w.o.GroupBytes) {
+		if err := w.endGroup(); err != nil {
+			return err
+		}
+	}
+	if w.group.rows() == 0 {
+		w.beginGroup(user, again)
+	}
+	// With 0 the row is of the partition of the row before.
+	partition := 0
+	if p := w.group.partition; p == 0 || len(user) <= p || !bytes.Equal(user[:p], lastUser[:p]) {
+		if partition = codec.PartitionLen(user); partition == 0 || partition == len(user) {
+			return fmt.Errorf("add: key %x is no user key", key)
+		}
+	}
+	if err := w.group.add(user, partition, again, seq, row, &w.shapes); err != nil {
+		return err
+	}
+	if !again {
+		w.hashes = append(w.hashes, codec.KeyHash(user))
+	}
+	w.count(key, seq, row == nil)
+	return nil
+}
+
+func (w *Writer) count(key []byte, seq uint64, tombstone bool) {
+	if w.info.Entries == 0 {
+		w.first = append(w.first, key...)
+		w.info.MinSeq = seq
+	}
+	w.last = append(w.last[:0], key...)
+	w.info.MinSeq, w.info.MaxSeq = min(w.info.MinSeq, seq), max(w.info.MaxSeq, seq)
+	w.info.Entries++
+	if tombstone {
+		w.info.Tombstones++
+	}
+}
+
+// beginGroup notes the separator of a group whose first user key is user.
+func (w *Writer) beginGroup(user []byte, again bool) {
+	separator := user
+	if len(w.groups) > 0 && !again {
+		separator = user[:commonLen(user, w.ended)+1]
+	}
+	from := len(w.keys)
+	w.keys = append(w.keys, separator...)
+	w.groups = append(w.groups, group{continues: again, separator: w.keys[from:len(w.keys):len(w.keys)]})
+}
+
+// endGroup appends the group that was gathered to the file.
+func (w *Writer) endGroup() error {
+	w.ended = append(w.ended[:0], w.last[:len(w.last)-codec.TrailerLen]...)
+	e := &w.groups[len(w.groups)-1]
+	e.off = w.written + int64(len(w.buf))
+	e.rows = w.group.rows()
+	from := len(w.buf)
+	w.buf, e.head = w.group.appendTo(w.buf, e.off, w.bind, w.o.Compression)
+	e.len = len(w.buf) - from
+	w.group.reset()
+	if len(w.buf) >= writeBytes {
+		return w.flush()
+	}
+	return nil
+}
+
+func (w *Writer) flush() error {
+	w.hash.Write(w.buf)
+	if _, err := w.f.WriteAt(w.buf, w.written); err != nil {
+		return fmt.Errorf("write sstable %06d at %d: %w", w.o.Number, w.written, err)
+	}
+	w.written += int64(len(w.buf))
+	w.buf = w.buf[:0]
+	return nil
+}
+
+// Size returns about how large the file would be if it were finished now.
+func (w *Writer) Size() int64 {
+	tail := w.shapes.size + len(w.groups)*indexEntryBytes + len(w.keys) + len(w.hashes)*filterBitsPerKey/8
+	return w.written + int64(len(w.buf)+w.group.logical/2+tail+footerBytes)
+}
+
+// Finish writes the rest of the file and syncs it.
+func (w *Writer) Finish() (Info, error) {
+	if w.err != nil {
+		return Info{}, w.err
+	}
+	if err := w.finish(); err != nil {
+		w.err = err
+		return Info{}, err
+	}
+	w.err = errFinished
+	return w.info, nil
+}
+
+func (w *Writer) finish() error {
+	if w.group.rows() > 0 {
+		if err := w.endGroup(); err != nil {
+			return err
+		}
+	}
+	f := footer{
+		entries: w.info.Entries, tombstones: w.info.Tombstones,
+		minSeq: w.info.MinSeq, maxSeq: w.info.MaxSeq, keys: uint64(len(w.hashes)),
+	}
+	f.shapes = w.section(w.shapes.append)
+	f.index = w.section(func(dst []byte) []byte { return appendIndex(dst, w.groups, w.first, w.last) })
+	f.filter = w.section(func(dst []byte) []byte { return appendFilter(dst, w.hashes) })
+	w.buf = appendFooter(w.buf, w.bind, w.o.DBID, w.o.Number, f, w.written+int64(len(w.buf)))
+	if err := w.flush(); err != nil {
+		return err
+	}
+	if err := w.f.Sync(); err != nil {
+		return fmt.Errorf("sync sstable %06d: %w", w.o.Number, err)
+	}
+	w.info.Size = w.written
+	w.info.Smallest, w.info.Largest = w.first, bytes.Clone(w.last)
+	w.info.Hash = w.hash.Sum64()
+	return nil
+}
+
+// section appends a section to the file.
+func (w *Writer) section(appendTo func([]byte) []byte) span {
+	from := len(w.buf)
+	off := w.written + int64(from)
+	w.buf = w.bind.appendSum(appendTo(w.buf), from, off)
+	return span{uint64(off), uint64(len(w.buf) - from)}
+}
+
+// Abort makes every later call fail. The file is the caller's to remove.
+func (w *Writer) Abort() {
+	if w.err == nil {
+		w.err = errAborted
+	}
+	w.buf, w.hashes, w.groups, w.keys = nil, nil, nil, nil
+	w.group = groupBuilder{}
+}
