@@ -40,8 +40,10 @@ func (s *shard) less(a, b item) bool {
 	if a.prefix != b.prefix {
 		return a.prefix < b.prefix
 	}
-	return bytes.Compare(s.key(a.off), s.key(b.off)) < 0
+	return s.lessKey(a.off, b.off)
 }
+
+func (s *shard) lessKey(a, b uint32) bool { return bytes.Compare(s.key(a), s.key(b)) < 0 }
 
 // shared returns what the RowKeys of all rows in p begin with.
 func (s *shard) shared(p *partition) []byte {

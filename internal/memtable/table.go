@@ -12,6 +12,7 @@
 package memtable
 
 import (
+	"bytes"
 	"math"
 	"sync/atomic"
 
@@ -37,6 +38,11 @@ type Table struct {
 	mem    atomic.Int64                   // bytes allocated
 	places atomic.Int64                   // partitions in all shards
 	dir    directory
+
+	// The partition of the last entry applied, which only Apply uses.
+	last     []byte
+	lastHash uint64
+
 	shards [shardCount]shard
 }
 
@@ -80,13 +86,16 @@ func (t *Table) AddShape(id uint16, s *codec.Shape) {
 func (t *Table) Apply(off uint32, seq uint64, keep uint64) {
 	entry := t.image[off:]
 	key := codec.EntryKey(entry)
-	n := codec.PartitionLen(key)
-	hash := codec.PartitionHash(key[:n])
+	// Batches and loads stay in one partition for a while.
+	if len(t.last) == 0 || !bytes.HasPrefix(key, t.last) {
+		t.last = key[:codec.PartitionLen(key)]
+		t.lastHash = codec.PartitionHash(t.last)
+	}
 	it := item{trail: seq<<8 | uint64(codec.EntryKind(entry)), off: off}
-	s := t.shard(hash)
+	s := t.shard(t.lastHash)
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.applyLocked(uint32(hash>>32), key, n, it, keep)
+	s.applyLocked(uint32(t.lastHash>>32), key, len(t.last), it, keep)
+	s.mu.Unlock()
 }
 
 // Get returns the newest version of key, a user key whose partition has the
