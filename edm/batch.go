@@ -14,7 +14,7 @@ func CheckBatchCount(n int) error {
 }
 
 // CheckBatchBytes returns an *Error if the operations of a batch may not have n
-// encoded bytes together.
+// bytes together, as they are given.
 func CheckBatchBytes(n int64) error {
 	if n > MaxBatchBytes {
 		return &Error{RuleBatchBytes, "", MaxBatchBytes, fmt.Sprintf("a batch of %d bytes", n)}

@@ -11,7 +11,7 @@ const (
 	MaxBinaryBytes  = 65536    // bytes in a Binary
 	MaxEntityBytes  = 1 << 20  // bytes of an entity by the service's formula
 	MaxBatchOps     = 100      // operations in a batch
-	MaxBatchBytes   = 4 << 20  // encoded bytes of the operations in a batch
+	MaxBatchBytes   = 4 << 20  // bytes of the operations in a batch, as given
 	MaxMetaBytes    = 64 << 10 // bytes of metadata of a table, and of the account
 )
 
