@@ -262,9 +262,9 @@ func (n *inode) cloneFile() *inode {
 	defer n.mu.Unlock()
 	t := &inode{
 		id:      n.id,
-		cache:   n.cache.freeze(),
+		cache:   n.cache.Freeze(),
 		alloc:   n.alloc,
-		durable: n.durable.freeze(),
+		durable: n.durable.Freeze(),
 		pending: slices.Clip(n.pending),
 		history: slices.Clone(n.history),
 	}

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/tablerock-db/tablerock/vfs/internal/cow"
 )
 
 // plan lists what is undecided on the disk of a Mem. A crash state is a pick
@@ -21,10 +23,10 @@ type plan struct {
 // nodePlan is a directory or file with undecided units.
 type nodePlan struct {
 	node  *inode
-	base  image  // files: what is durable
-	items []item // files: the changes on top of it
-	units [2]int // its units are plan.units[units[0]:units[1]]
-	lied  int    // files: the first items that a sync acknowledged
+	base  cow.Image // files: what is durable
+	items []item    // files: the changes on top of it
+	units [2]int    // its units are plan.units[units[0]:units[1]]
+	lied  int       // files: the first items that a sync acknowledged
 }
 
 // unit is one thing that the disk holds in exactly one version: a sector, the
@@ -93,7 +95,7 @@ func (np *nodePlan) addFile(p *plan, l *lie) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	np.items = n.pending
-	np.base = n.durable.freeze()
+	np.base = n.durable.Freeze()
 	if l != nil && l.node == n {
 		records := n.history[len(n.history)-l.syncs:]
 		np.base = records[0].before
@@ -114,7 +116,7 @@ func (np *nodePlan) addFile(p *plan, l *lie) {
 // growths that survive only the largest shows.
 func (np *nodePlan) addSizes(p *plan) {
 	var growth []version
-	floor := np.base.size
+	floor := np.base.Size
 	flush := func() {
 		if len(growth) == 0 {
 			return
@@ -175,7 +177,7 @@ func (p *plan) buildLocked(pick []int, d *draw) *Mem {
 		t := &inode{id: n.id}
 		if n.dir == nil {
 			n.mu.Lock()
-			t.durable = n.durable.freeze()
+			t.durable = n.durable.Freeze()
 			n.mu.Unlock()
 		}
 		n.twin = t
@@ -186,8 +188,8 @@ func (p *plan) buildLocked(pick []int, d *draw) *Mem {
 	}
 	for _, n := range p.nodes {
 		if t := n.twin; n.dir == nil {
-			t.cache = t.durable.freeze()
-			t.alloc = t.cache.size
+			t.cache = t.durable.Freeze()
+			t.alloc = t.cache.Size
 		}
 	}
 	dirs := p.dirs
@@ -220,7 +222,7 @@ func (p *plan) buildLocked(pick []int, d *draw) *Mem {
 // contents builds a file: the kept changes in order over what is durable, with
 // data and size apart until the end, since a size may come without its data
 // and data that lies past a lost size may come to light with a later one.
-func (p *plan) contents(np *nodePlan, pick []int, d *draw) image {
+func (p *plan) contents(np *nodePlan, pick []int, d *draw) cow.Image {
 	im := np.base // frozen: the first change copies its list of chunks
 	kept := make([][]int, len(np.items))
 	sized := make([]bool, len(np.items))
@@ -236,17 +238,17 @@ func (p *plan) contents(np *nodePlan, pick []int, d *draw) image {
 			sized[v.item] = true
 		}
 	}
-	size, floor := im.size, im.size
+	size, floor := im.Size, im.Size
 	for i := range np.items {
 		it := &np.items[i]
 		if sized[i] && it.cut {
-			im.clip(it.size)
+			im.Clip(it.size)
 			size, floor = it.size, min(floor, it.size)
 		} else if sized[i] {
 			size = max(size, it.size)
 		}
 		for _, j := range kept[i] {
-			im.put(it.data[j*sectorBytes:(j+1)*sectorBytes], it.off+int64(j)*sectorBytes)
+			im.Put(it.data[j*sectorBytes:(j+1)*sectorBytes], it.off+int64(j)*sectorBytes)
 		}
 	}
 	for i := range units {
@@ -255,8 +257,8 @@ func (p *plan) contents(np *nodePlan, pick []int, d *draw) image {
 			d.fillSector(p, np.node, &im, at)
 		}
 	}
-	im.size = size
-	im.clip(size)
+	im.Size = size
+	im.Clip(size)
 	return im
 }
 
@@ -393,7 +395,7 @@ func (d *draw) cut(p *plan, n int) (version, bool) {
 }
 
 // fillSector gives a sector of file n that was never written something to read.
-func (d *draw) fillSector(p *plan, n *inode, im *image, at int64) {
+func (d *draw) fillSector(p *plan, n *inode, im *cow.Image, at int64) {
 	d.filled = true
 	fill := d.fill
 	if fill == FillAny {
@@ -408,25 +410,25 @@ func (d *draw) fillSector(p *plan, n *inode, im *image, at int64) {
 			b[i] = byte(d.rng.Uint32())
 		}
 	}
-	im.put(b, at)
+	im.Put(b, at)
 }
 
 // stale reads the sector at the same place of a random other file.
 func (d *draw) stale(p *plan, n *inode, b []byte, at int64) bool {
-	var from []*image
+	var from []*cow.Image
 	for i := range p.m.graves {
-		if p.m.graves[i].size > at {
+		if p.m.graves[i].Size > at {
 			from = append(from, &p.m.graves[i])
 		}
 	}
 	for _, other := range p.nodes {
-		if other != n && other.dir == nil && other.durable.size > at {
+		if other != n && other.dir == nil && other.durable.Size > at {
 			from = append(from, &other.durable)
 		}
 	}
 	if len(from) == 0 {
 		return false
 	}
-	from[d.rng.IntN(len(from))].read(b, at)
+	from[d.rng.IntN(len(from))].Read(b, at)
 	return true
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"io/fs"
 	"sync/atomic"
+
+	"github.com/tablerock-db/tablerock/vfs/internal/callsite"
 )
 
 // Fault is what Inject does to one operation.
@@ -54,7 +56,7 @@ type Injected struct {
 	fs    FS
 	rule  atomic.Pointer[Rule]
 	ops   atomic.Uint64
-	sites atomic.Pointer[siteTable]
+	sites atomic.Pointer[callsite.Table[OpKind]]
 }
 
 // Inject returns a file system that passes every operation to under, unless
@@ -81,7 +83,7 @@ func (x *Injected) decide(op Op) *Fault {
 	op.Index = x.ops.Add(1)
 	f := (*x.rule.Load())(op)
 	if t := x.sites.Load(); t != nil {
-		t.note(op.Kind, f != nil && f.Err != nil)
+		t.Note(op.Kind, f != nil && f.Err != nil)
 	}
 	return f
 }
@@ -107,6 +109,19 @@ func (x *Injected) run(op Op, do func() error) error {
 		}
 	}
 	return f.wrap(op.Kind, op.Name)
+}
+
+// value is run for an operation that has a result, which an error hides.
+func value[T any](x *Injected, op Op, get func() (T, error)) (T, error) {
+	var v, none T
+	err := x.run(op, func() (err error) {
+		v, err = get()
+		return err
+	})
+	if err != nil {
+		return none, err
+	}
+	return v, nil
 }
 
 func (x *Injected) open(kind OpKind, name string, open func(string) (File, error)) (File, error) {
@@ -155,27 +170,13 @@ func (x *Injected) Remove(name string) error {
 }
 
 // List implements FS.
-func (x *Injected) List(dir string) (names []string, err error) {
-	err = x.run(Op{Kind: OpList, Name: dir}, func() (err error) {
-		names, err = x.fs.List(dir)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return names, nil
+func (x *Injected) List(dir string) ([]string, error) {
+	return value(x, Op{Kind: OpList, Name: dir}, func() ([]string, error) { return x.fs.List(dir) })
 }
 
 // Stat implements FS.
-func (x *Injected) Stat(name string) (info Info, err error) {
-	err = x.run(Op{Kind: OpStat, Name: name}, func() (err error) {
-		info, err = x.fs.Stat(name)
-		return err
-	})
-	if err != nil {
-		return Info{}, err
-	}
-	return info, nil
+func (x *Injected) Stat(name string) (Info, error) {
+	return value(x, Op{Kind: OpStat, Name: name}, func() (Info, error) { return x.fs.Stat(name) })
 }
 
 // MkdirAll implements FS.
@@ -189,15 +190,8 @@ func (x *Injected) SyncDir(dir string) error {
 }
 
 // FreeSpace implements FS.
-func (x *Injected) FreeSpace(dir string) (free uint64, err error) {
-	err = x.run(Op{Kind: OpFreeSpace, Name: dir}, func() (err error) {
-		free, err = x.fs.FreeSpace(dir)
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	return free, nil
+func (x *Injected) FreeSpace(dir string) (uint64, error) {
+	return value(x, Op{Kind: OpFreeSpace, Name: dir}, func() (uint64, error) { return x.fs.FreeSpace(dir) })
 }
 
 // Lock implements FS.
@@ -315,15 +309,8 @@ func (f *injectedFile) Preallocate(off, n int64) error {
 	})
 }
 
-func (f *injectedFile) Size() (size int64, err error) {
-	err = f.x.run(Op{Kind: OpSize, Name: f.name}, func() (err error) {
-		size, err = f.file.Size()
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	return size, nil
+func (f *injectedFile) Size() (int64, error) {
+	return value(f.x, Op{Kind: OpSize, Name: f.name}, f.file.Size)
 }
 
 func (f *injectedFile) Close() error {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+
+	"github.com/tablerock-db/tablerock/vfs/internal/cow"
 )
 
 // Mem is a file system in memory. Made by NewCrashMem it also remembers what
@@ -37,7 +39,7 @@ type Mem struct {
 	locks map[*inode]struct{}
 	// Contents of the files removed last: what unwritten sectors may show.
 	// +checklocks:mu
-	graves []image
+	graves []cow.Image
 }
 
 // NewMem returns an empty file system that loses nothing and keeps no history:
@@ -165,7 +167,7 @@ func (m *Mem) reclaimLocked(node *inode) {
 		if len(m.graves) == graveFiles {
 			m.graves = slices.Clone(m.graves[1:])
 		}
-		m.graves = append(m.graves, node.cache.freeze())
+		m.graves = append(m.graves, node.cache.Freeze())
 	}
 }
 
@@ -322,7 +324,7 @@ func (m *Mem) Stat(name string) (Info, error) {
 	}
 	node.mu.RLock()
 	defer node.mu.RUnlock()
-	return Info{Size: node.cache.size, Regular: true}, nil
+	return Info{Size: node.cache.Size, Regular: true}, nil
 }
 
 // MkdirAll implements FS.

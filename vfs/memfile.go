@@ -40,8 +40,8 @@ func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 	n := f.node
 	n.mu.RLock()
 	defer n.mu.RUnlock()
-	have := min(int64(len(p)), max(n.cache.size-off, 0))
-	n.cache.read(p[:have], off)
+	have := min(int64(len(p)), max(n.cache.Size-off, 0))
+	n.cache.Read(p[:have], off)
 	if have < int64(len(p)) {
 		return int(have), io.EOF
 	}
@@ -113,7 +113,7 @@ func (f *memFile) writeCacheLocked(p []byte, off int64) int {
 		}
 		n.alloc += granted
 	}
-	n.cache.write(p, off)
+	n.cache.Write(p, off)
 	if f.m.tracked {
 		n.noteWriteLocked(f.m.seq.Add(1), off, off+int64(len(p)))
 	}
@@ -176,13 +176,13 @@ func (f *memFile) Truncate(size int64) error {
 	n := f.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if size == n.cache.size {
+	if size == n.cache.Size {
 		return nil
 	}
 	if f.m.tracked {
-		n.pending = append(n.pending, item{seq: f.m.seq.Add(1), size: size, cut: size < n.cache.size})
+		n.pending = append(n.pending, item{seq: f.m.seq.Add(1), size: size, cut: size < n.cache.Size})
 	}
-	n.cache.truncate(size)
+	n.cache.Truncate(size)
 	if size < n.alloc {
 		f.m.used.Add(size - n.alloc)
 		n.alloc = size
@@ -210,13 +210,13 @@ func (f *memFile) Preallocate(off, length int64) error {
 		}
 		n.alloc = end
 	}
-	if end <= n.cache.size {
+	if end <= n.cache.Size {
 		return nil
 	}
 	if f.m.tracked {
 		n.pending = append(n.pending, item{seq: f.m.seq.Add(1), size: end})
 	}
-	n.cache.truncate(end)
+	n.cache.Truncate(end)
 	return nil
 }
 
@@ -226,7 +226,7 @@ func (f *memFile) Size() (int64, error) {
 	}
 	f.node.mu.RLock()
 	defer f.node.mu.RUnlock()
-	return f.node.cache.size, nil
+	return f.node.cache.Size, nil
 }
 
 func (f *memFile) Close() error {
@@ -257,9 +257,9 @@ func (f *memFile) failSync(how SyncFailure) {
 	defer n.mu.Unlock()
 	n.pending = nil
 	if how == SyncReverts {
-		n.cache = n.durable.freeze()
-		f.m.used.Add(n.cache.size - n.alloc)
-		n.alloc = n.cache.size
+		n.cache = n.durable.Freeze()
+		f.m.used.Add(n.cache.Size - n.alloc)
+		n.alloc = n.cache.Size
 	}
 }
 
@@ -275,12 +275,12 @@ func (m *Mem) Patch(name string, off int64, p []byte) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.dir != nil || off < 0 || off > n.cache.size-int64(len(p)) {
+	if n.dir != nil || off < 0 || off > n.cache.Size-int64(len(p)) {
 		return memError("patch", name, syscall.EINVAL)
 	}
-	n.cache.write(p, off)
-	if m.tracked && off < n.durable.size {
-		n.durable.write(p[:min(int64(len(p)), n.durable.size-off)], off)
+	n.cache.Write(p, off)
+	if m.tracked && off < n.durable.Size {
+		n.durable.Write(p[:min(int64(len(p)), n.durable.Size-off)], off)
 	}
 	return nil
 }

@@ -4,6 +4,16 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/tablerock-db/tablerock/vfs/internal/cow"
+)
+
+const (
+	// sectorBytes is what a disk writes whole or not at all.
+	sectorBytes = 512
+	// maxFileBytes keeps a wild offset from taking all memory for the list of
+	// a file's chunks.
+	maxFileBytes = 1 << 40
 )
 
 // inode is a file or a directory of a Mem.
@@ -21,13 +31,13 @@ type inode struct {
 
 	mu sync.RWMutex
 	// What readers see. +checklocks:mu
-	cache image
+	cache cow.Image
 	// Bytes that count against the capacity: [0, alloc). +checklocks:mu
 	alloc int64
 
 	// Crash tracking only. durable with pending applied in order is cache,
 	// unless a failed sync parted them. +checklocks:mu
-	durable image
+	durable cow.Image
 	// +checklocks:mu
 	pending []item
 	// The last syncs, for devices that lie. +checklocks:mu
@@ -60,20 +70,20 @@ func (it item) split(n int) (head, tail item) {
 }
 
 // apply makes the change in a durable image.
-func (it *item) apply(im *image) {
+func (it *item) apply(im *cow.Image) {
 	if it.cut {
-		im.truncate(it.size)
+		im.Truncate(it.size)
 		return
 	}
-	im.size = max(im.size, it.size)
-	if n := im.size - it.off; n > 0 {
-		im.put(it.data[:min(int64(len(it.data)), n)], it.off)
+	im.Size = max(im.Size, it.size)
+	if n := im.Size - it.off; n > 0 {
+		im.Put(it.data[:min(int64(len(it.data)), n)], it.off)
 	}
 }
 
 // syncRecord is one sync that reported success.
 type syncRecord struct {
-	before image
+	before cow.Image
 	items  []item
 }
 
@@ -84,7 +94,7 @@ func (n *inode) rememberSyncLocked() {
 	if len(n.history) == historySyncs {
 		n.history = slices.Clone(n.history[1:])
 	}
-	n.history = append(n.history, syncRecord{before: n.durable.freeze()})
+	n.history = append(n.history, syncRecord{before: n.durable.Freeze()})
 }
 
 // flushLocked makes the first changes durable, up to a number of sectors, and
@@ -128,7 +138,7 @@ func (n *inode) pendingSectorsLocked() int {
 func (n *inode) noteWriteLocked(seq uint64, off, end int64) {
 	first, last := off/sectorBytes*sectorBytes, (end+sectorBytes-1)/sectorBytes*sectorBytes
 	data := make([]byte, last-first)
-	n.cache.read(data, first)
+	n.cache.Read(data, first)
 	n.pending = append(n.pending, item{seq: seq, data: data, off: first, size: end})
 }
 

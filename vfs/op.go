@@ -68,7 +68,6 @@ func (k OpKind) Changes() bool {
 		OpWrite, OpSync, OpTruncate, OpPreallocate:
 		return true
 	case OpOpen, OpOpenReadWrite, OpList, OpStat, OpUnlock, OpFreeSpace, OpRead, OpSize, OpClose:
-		return false
 	}
 	return false
 }

@@ -1,12 +1,9 @@
 package vfs
 
 import (
-	"cmp"
-	"runtime"
-	"slices"
-	"strings"
-	"sync"
 	"sync/atomic"
+
+	"github.com/tablerock-db/tablerock/vfs/internal/callsite"
 )
 
 // FailAt fails the n-th operation, counted from 1, and with sticky every later
@@ -76,7 +73,7 @@ type Site struct {
 
 // RecordSites begins to note where operations come from. It costs about a
 // microsecond for each.
-func (x *Injected) RecordSites() { x.sites.CompareAndSwap(nil, &siteTable{sites: map[siteKey]*Site{}}) }
+func (x *Injected) RecordSites() { x.sites.CompareAndSwap(nil, callsite.NewTable[OpKind]()) }
 
 // Sites returns every place seen since RecordSites, ordered by file and line.
 func (x *Injected) Sites() []Site {
@@ -84,56 +81,9 @@ func (x *Injected) Sites() []Site {
 	if t == nil {
 		return nil
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	sites := make([]Site, 0, len(t.sites))
-	for _, s := range t.sites {
-		sites = append(sites, *s)
+	var sites []Site
+	for _, s := range t.Sites() {
+		sites = append(sites, Site{s.Kind, s.Func, s.File, s.Line, s.Calls, s.Failed})
 	}
-	slices.SortFunc(sites, func(a, b Site) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Kind, b.Kind))
-	})
 	return sites
-}
-
-type siteKey struct {
-	file string
-	line int
-	kind OpKind
-}
-
-type siteTable struct {
-	mu sync.Mutex
-	// +checklocks:mu
-	sites map[siteKey]*Site
-}
-
-// inPackage begins the name of every function of this package.
-var inPackage = func() string {
-	pc, _, _, _ := runtime.Caller(0)
-	name := runtime.FuncForPC(pc).Name()
-	slash := strings.LastIndexByte(name, '/') + 1
-	return name[:slash+strings.IndexByte(name[slash:], '.')+1]
-}()
-
-// note finds the first caller outside this package.
-func (t *siteTable) note(kind OpKind, failed bool) {
-	var pcs [16]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
-	frame, more := frames.Next()
-	for more && strings.HasPrefix(frame.Function, inPackage) {
-		frame, more = frames.Next()
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	key := siteKey{frame.File, frame.Line, kind}
-	s := t.sites[key]
-	if s == nil {
-		s = &Site{Kind: kind, Func: frame.Function, File: frame.File, Line: frame.Line}
-		t.sites[key] = s
-	}
-	s.Ops++
-	if failed {
-		s.Failed++
-	}
 }

@@ -66,29 +66,14 @@ func dump(b *strings.Builder, fsys FS, dir, shown string) error {
 		case !info.Regular:
 			fmt.Fprintf(b, "%q other\n", short)
 		default:
-			err = dumpFile(b, fsys, full, short)
+			var data []byte
+			data, err = ReadFile(fsys, full, info.Size)
+			sum := sha256.Sum256(data)
+			fmt.Fprintf(b, "%q %d %x\n", short, len(data), sum[:8])
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-func dumpFile(b *strings.Builder, fsys FS, full, short string) (err error) {
-	f, err := fsys.Open(full)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	size, err := f.Size()
-	if err != nil {
-		return err
-	}
-	sum := sha256.New()
-	if _, err := io.Copy(sum, io.NewSectionReader(f, 0, size)); err != nil {
-		return err
-	}
-	fmt.Fprintf(b, "%q %d %x\n", short, size, sum.Sum(nil)[:8])
 	return nil
 }

@@ -1,13 +1,14 @@
 package vfs
 
 import (
-	"errors"
 	"io"
+
+	"github.com/tablerock-db/tablerock/vfs/internal/disk"
 )
 
 // ErrNotRegular says that a name given to Open, OpenReadWrite or Lock is a
 // symbolic link, a directory, a FIFO, a socket or a device.
-var ErrNotRegular = errors.New("not a regular file")
+var ErrNotRegular = disk.ErrNotRegular
 
 // FS is a file system. All methods may be called concurrently.
 type FS interface {

@@ -1,4 +1,4 @@
-package vfs
+package disk
 
 import (
 	"errors"
@@ -20,7 +20,8 @@ func syncDirFD(fd uintptr) error { return syncFile(fd) }
 
 func allocate(uintptr, int64, int64) error { return errors.ErrUnsupported }
 
-func freeSpace(dir string) (uint64, error) {
+// FreeSpace returns the bytes that can still be written below dir.
+func FreeSpace(dir string) (uint64, error) {
 	var st unix.Statfs_t
 	if err := retry(func() error { return unix.Statfs(dir, &st) }); err != nil {
 		return 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}

@@ -1,4 +1,4 @@
-package vfs
+package disk
 
 import (
 	"errors"
@@ -36,7 +36,8 @@ func allocate(fd uintptr, off, n int64) error {
 	return nil
 }
 
-func freeSpace(dir string) (uint64, error) {
+// FreeSpace returns the bytes that can still be written below dir.
+func FreeSpace(dir string) (uint64, error) {
 	var st unix.Statfs_t
 	if err := retry(func() error { return unix.Statfs(dir, &st) }); err != nil {
 		return 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}

@@ -1,4 +1,4 @@
-package vfs
+package disk
 
 import (
 	"errors"
@@ -25,8 +25,8 @@ func openDir(dir string) (*os.File, error) {
 	return os.Open(dir)
 }
 
-// syncDir checks that the directory is there; it cannot be flushed.
-func syncDir(dir string) error {
+// SyncDir checks that the directory is there; it cannot be flushed.
+func SyncDir(dir string) error {
 	d, err := openDir(dir)
 	if err != nil {
 		return err
@@ -70,7 +70,8 @@ func identifyFD(fd uintptr) (fileID, error) {
 	}, nil
 }
 
-func freeSpace(dir string) (uint64, error) {
+// FreeSpace returns the bytes that can still be written below dir.
+func FreeSpace(dir string) (uint64, error) {
 	path, err := windows.UTF16PtrFromString(dir)
 	if err != nil {
 		return 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}

@@ -1,13 +1,8 @@
-package vfs
+// Package cow holds the contents of a file in chunks that are copied when they
+// are written, so that a copy costs the same for a file of any size.
+package cow
 
-const (
-	chunkBytes  = 4096
-	sectorBytes = 512
-
-	// maxFileBytes keeps a wild offset from taking all memory for the list of
-	// chunks.
-	maxFileBytes = 1 << 40
-)
+const chunkBytes = 4096
 
 type chunk [chunkBytes]byte
 
@@ -17,25 +12,25 @@ type slot struct {
 	owned bool // no other image refers to c
 }
 
-// image is the contents of a file, copied on write: freeze costs the same for
-// a file of any size. Bytes at and past size are zero, and slots past the end
-// of the list read as zeros.
-type image struct {
-	size  int64
+// Image is the contents of a file. Bytes at and past Size are zero, but between
+// Put and Clip, and slots past the end of the list read as zeros. The zero
+// value is an empty file. It is not safe for concurrent use; two images that
+// share contents are independent.
+type Image struct {
+	Size  int64
 	slots []slot
-	// shared says that another image uses slots too. It changes only under the
-	// lock of the image's file; what is shared is never written.
+	// shared says that another image uses slots too: they are not written.
 	shared bool
 }
 
-// freeze returns a second image with the same contents.
-func (im *image) freeze() image {
+// Freeze returns a second image with the same contents.
+func (im *Image) Freeze() Image {
 	im.shared = true
 	return *im
 }
 
 // own makes the list of slots exclusive to im and at least n long.
-func (im *image) own(n int) {
+func (im *Image) own(n int) {
 	if im.shared {
 		slots := make([]slot, max(n, len(im.slots)))
 		for i, s := range im.slots {
@@ -50,7 +45,7 @@ func (im *image) own(n int) {
 }
 
 // mutable returns chunk i for writing.
-func (im *image) mutable(i int64) *chunk {
+func (im *Image) mutable(i int64) *chunk {
 	s := &im.slots[i]
 	if s.owned {
 		return s.c
@@ -65,8 +60,8 @@ func (im *image) mutable(i int64) *chunk {
 
 func chunks(size int64) int { return int((size + chunkBytes - 1) / chunkBytes) }
 
-// put stores p at off and leaves the size alone.
-func (im *image) put(p []byte, off int64) {
+// Put stores p at off and leaves the size alone.
+func (im *Image) Put(p []byte, off int64) {
 	im.own(chunks(off + int64(len(p))))
 	for len(p) > 0 {
 		n := copy(im.mutable(off / chunkBytes)[off%chunkBytes:], p)
@@ -74,17 +69,17 @@ func (im *image) put(p []byte, off int64) {
 	}
 }
 
-// write stores p at off and grows the size where needed.
-func (im *image) write(p []byte, off int64) {
+// Write stores p at off and grows the size where needed.
+func (im *Image) Write(p []byte, off int64) {
 	if len(p) == 0 {
 		return
 	}
-	im.put(p, off)
-	im.size = max(im.size, off+int64(len(p)))
+	im.Put(p, off)
+	im.Size = max(im.Size, off+int64(len(p)))
 }
 
-// read fills p from off without regard to the size.
-func (im *image) read(p []byte, off int64) {
+// Read fills p from off without regard to the size.
+func (im *Image) Read(p []byte, off int64) {
 	for len(p) > 0 {
 		at := off % chunkBytes
 		n := min(int64(len(p)), chunkBytes-at)
@@ -97,8 +92,8 @@ func (im *image) read(p []byte, off int64) {
 	}
 }
 
-// clip drops every byte at and past size and leaves im.size alone.
-func (im *image) clip(size int64) {
+// Clip drops every byte at and past size and leaves im.Size alone.
+func (im *Image) Clip(size int64) {
 	n := chunks(size)
 	if n < len(im.slots) {
 		im.own(0)
@@ -111,9 +106,9 @@ func (im *image) clip(size int64) {
 	}
 }
 
-func (im *image) truncate(size int64) {
-	if size < im.size {
-		im.clip(size)
+func (im *Image) Truncate(size int64) {
+	if size < im.Size {
+		im.Clip(size)
 	}
-	im.size = size
+	im.Size = size
 }

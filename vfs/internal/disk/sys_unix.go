@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package vfs
+package disk
 
 import (
 	"errors"
@@ -22,12 +22,13 @@ func openDir(dir string) (*os.File, error) {
 	return os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
 }
 
-func syncDir(dir string) error {
+// SyncDir makes the names within a directory durable.
+func SyncDir(dir string) error {
 	d, err := openDir(dir)
 	if err != nil {
 		return err
 	}
-	f := newOSFile(d)
+	f := &File{File: d}
 	return errors.Join(f.control("sync", syncDirFD), f.Close())
 }
 

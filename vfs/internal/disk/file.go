@@ -1,0 +1,154 @@
+// Package disk is the operating system's files, directories and locks, through
+// the system calls that package os lacks.
+package disk
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"sync/atomic"
+)
+
+// Modes of what is made: nobody but the owner.
+const (
+	DirMode  = 0o700
+	FileMode = 0o600
+)
+
+// ErrNotRegular says that a name to open is not that of a regular file.
+var ErrNotRegular = errors.New("not a regular file")
+
+// Create makes a file that must not exist.
+func Create(name string) (*File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL|openFlags, FileMode)
+	if err != nil {
+		return nil, err
+	}
+	return &File{File: f}, nil
+}
+
+// Open opens what is a regular file before and after the open. The
+// first look keeps it from opening a device, which can act on being opened;
+// the second one judges what was really opened. With os.O_CREATE a missing
+// file is made.
+func Open(name string, flag int) (*File, error) {
+	refuse := func() error { return &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular} }
+	info, err := os.Lstat(name)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		return nil, refuse()
+	case err != nil && !(flag&os.O_CREATE != 0 && errors.Is(err, fs.ErrNotExist)):
+		return nil, err
+	}
+	f, err := os.OpenFile(name, flag|openFlags, FileMode)
+	if err != nil {
+		if isLinkError(err) {
+			return nil, refuse()
+		}
+		return nil, err
+	}
+	info, err = f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = refuse()
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &File{File: f}, nil
+}
+
+// List returns the names within a directory, sorted.
+func List(dir string) ([]string, error) {
+	d, err := openDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	names, err := d.Readdirnames(-1)
+	if err := errors.Join(err, d.Close()); err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// File adds to os.File the system calls that it lacks. The os.File itself retries on EINTR, completes short writes, and lets Close race with
+// other calls.
+type File struct {
+	*os.File
+	closed atomic.Bool
+}
+
+// Sync makes contents and size durable.
+func (f *File) Sync() error {
+	return f.control("sync", syncFile)
+}
+
+// Preallocate reserves n bytes at off and grows the file to hold them.
+func (f *File) Preallocate(off, n int64) error {
+	if off < 0 || n < 0 || off+n < off {
+		return &fs.PathError{Op: "preallocate", Path: f.Name(), Err: fs.ErrInvalid}
+	}
+	if n == 0 {
+		return nil
+	}
+	err := f.control("preallocate", func(fd uintptr) error { return allocate(fd, off, n) })
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return f.fillZeros(off + n)
+}
+
+// fillZeros grows the file to end by writing, which reserves the space where
+// no system call does. It leaves bytes that exist alone.
+func (f *File) fillZeros(end int64) error {
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	zeros := make([]byte, 64<<10)
+	for size < end {
+		n, err := f.WriteAt(zeros[:min(int64(len(zeros)), end-size)], size)
+		if err != nil {
+			return err
+		}
+		size += int64(n)
+	}
+	return nil
+}
+
+// Size returns the size.
+func (f *File) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// Close closes the file once; a second call returns nil.
+func (f *File) Close() error {
+	if f.closed.Swap(true) {
+		return nil
+	}
+	return f.File.Close()
+}
+
+// control runs a system call on the descriptor while Close waits.
+func (f *File) control(op string, call func(fd uintptr) error) error {
+	var callErr error
+	conn, err := f.SyscallConn()
+	if err == nil {
+		err = conn.Control(func(fd uintptr) { callErr = call(fd) })
+	}
+	if f.closed.Load() {
+		err = errors.Join(fs.ErrClosed, err)
+	}
+	if err == nil {
+		err = callErr
+	}
+	if err != nil {
+		return &fs.PathError{Op: op, Path: f.Name(), Err: err}
+	}
+	return nil
+}
