@@ -1,0 +1,77 @@
+package lsm
+
+import (
+	"log/slog"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/internal/merge"
+	"github.com/tablerock-db/tablerock/sstable"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+const (
+	defaultFileBytes = 32 << 20
+	defaultTierRuns  = 8
+	// A file is cut where a table ends once it has this size, and a file of
+	// this size is worth moving to the bottom as it is.
+	maxPieceBytes = 4 << 20
+)
+
+// Options configure a Tree.
+type Options struct {
+	FS  vfs.FS
+	Dir string
+	// Cache keeps blocks that reads use; nil keeps none. CacheDB is the number
+	// of the database within it.
+	Cache   *cache.Cache
+	CacheDB uint64
+	// FileBytes is the size at which files are cut, by default 32 MiB.
+	FileBytes int64
+	// TierRuns is how many runs of a tier are merged into one of the next, by
+	// default 8.
+	TierRuns int
+	// Compression is that of flushed files and of the tiers; BottomCompression
+	// is that of files that will stay.
+	Compression, BottomCompression sstable.Compression
+	// GroupBytes is sstable.WriterOptions.GroupBytes.
+	GroupBytes int
+	// Snapshots returns, rising, the sequences that registered snapshots read:
+	// the versions they need survive. It is asked when a job starts. A snapshot
+	// that is registered later reads a sequence that is not below those of all
+	// rows in files and in memtables given to NewFlush, so it misses nothing.
+	// Nil: there are none.
+	Snapshots func() []uint64
+	// Dropped tells whether a table was dropped, and at which sequence. An id
+	// must be reported as long as files may hold its rows. Nil: none was.
+	Dropped func(table uint32) (seq uint64, ok bool)
+	// Logger gets a line for what is not returned as an error. Nil: nothing.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.FileBytes <= 0 {
+		o.FileBytes = defaultFileBytes
+	}
+	if o.TierRuns < 2 {
+		o.TierRuns = defaultTierRuns
+	}
+	if o.Snapshots == nil {
+		o.Snapshots = func() []uint64 { return nil }
+	}
+	if o.Dropped == nil {
+		o.Dropped = func(uint32) (uint64, bool) { return 0, false }
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+func (o *Options) pieceBytes() int64 { return min(maxPieceBytes, o.FileBytes/8) }
+
+// IterOptions bound what Version.AppendSources gives.
+type IterOptions = sstable.IterOptions
+
+// Source is a sorted list of rows.
+type Source = merge.Source[codec.ShapedRow]

@@ -1,0 +1,136 @@
+package lsm
+
+import "github.com/tablerock-db/tablerock/internal/manifest"
+
+// Counters add up what jobs have done since Open.
+type Counters struct {
+	Flushes uint64
+	Merges  uint64 // that read and wrote
+	Edits   uint64 // that only changed the manifest
+	// FlushedBytes is what flushes wrote; MergedBytes is what merges wrote, of
+	// ReadBytes, an estimate.
+	FlushedBytes, MergedBytes, ReadBytes int64
+	// EntriesIn of flushes and merges is EntriesOut and what was dropped.
+	EntriesIn, EntriesOut uint64
+	Shadowed              uint64 // hidden by a newer version
+	Graves                uint64 // tombstones that hid nothing
+	DroppedRows           uint64 // rows of dropped tables
+	DroppedFiles          uint64 // files of dropped tables, removed unread
+	MovedFiles            uint64 // to the bottom, unread
+}
+
+// TierStats describes the runs of a tier.
+type TierStats struct {
+	Tier    uint32 // manifest.BottomTier for the bottom
+	Runs    int
+	Files   int
+	Bytes   int64 // without what merges have taken away
+	Entries uint64
+	// Tombstones, like Entries, counts whole files.
+	Tombstones uint64
+}
+
+// Stats describes a Tree.
+type Stats struct {
+	Tiers []TierStats // newest first
+	// Files and Bytes are those on disk that the manifest lists.
+	Files      int
+	Bytes      int64
+	Entries    uint64
+	Tombstones uint64
+	// RunsMax is how many runs overlap at the worst key.
+	RunsMax int
+	// LiveBytes estimates the size of the rows that readers of the present see:
+	// that of the bottom, or of the largest run if it is larger. SpaceAmp is
+	// Bytes over LiveBytes, 1 for an empty tree.
+	LiveBytes int64
+	SpaceAmp  float64
+	Counters  Counters
+}
+
+// Stats describes the current version.
+func (t *Tree) Stats() Stats {
+	v := t.Version()
+	defer v.Unref()
+	s := v.stats()
+	t.mu.Lock()
+	s.Counters = t.counters
+	t.mu.Unlock()
+	return s
+}
+
+func (v *Version) stats() Stats {
+	s := Stats{RunsMax: v.runsMax, SpaceAmp: 1}
+	seen := make(map[*file]bool)
+	for _, r := range v.runs {
+		n := len(s.Tiers)
+		if n == 0 || s.Tiers[n-1].Tier != r.tier {
+			s.Tiers = append(s.Tiers, TierStats{Tier: r.tier})
+			n++
+		}
+		ts := &s.Tiers[n-1]
+		ts.Runs++
+		ts.Bytes += r.bytes()
+		s.LiveBytes = max(s.LiveBytes, r.bytes())
+		for _, p := range r.parts {
+			if seen[p.file] {
+				continue
+			}
+			seen[p.file] = true
+			ts.Files++
+			ts.Entries += p.meta.Entries
+			ts.Tombstones += p.meta.Tombstones
+			s.Files++
+			s.Bytes += p.size
+			s.Entries += p.meta.Entries
+			s.Tombstones += p.meta.Tombstones
+		}
+	}
+	if s.LiveBytes > 0 {
+		s.SpaceAmp = float64(s.Bytes) / float64(s.LiveBytes)
+	}
+	return s
+}
+
+// count adds a finished job to the counters.
+func (w *rewrite) count() {
+	w.t.mu.Lock()
+	defer w.t.mu.Unlock()
+	c := &w.t.counters
+	switch {
+	case w.flush:
+		c.Flushes++
+		c.FlushedBytes += w.out.bytes
+	case len(w.plan.inputs) > 0:
+		c.Merges++
+		c.MergedBytes += w.out.bytes
+		c.ReadBytes += w.before
+	default:
+		c.Edits++
+		c.MovedFiles += uint64(len(w.plan.add))
+		c.DroppedFiles += uint64(len(w.plan.remove) - len(w.plan.add))
+	}
+	c.EntriesIn += w.in.n
+	c.EntriesOut += w.fate[fateKeep].n + w.fate[fateKeepZero].n
+	c.Shadowed += w.fate[fateShadowed].n
+	c.Graves += w.fate[fateGrave].n
+	c.DroppedRows += w.fate[fateTable].n
+}
+
+// TierRuns returns how many runs a tier has.
+func (s *Stats) TierRuns(tier uint32) int {
+	for _, ts := range s.Tiers {
+		if ts.Tier == tier {
+			return ts.Runs
+		}
+	}
+	return 0
+}
+
+// Bottom returns the statistics of the bottom.
+func (s *Stats) Bottom() TierStats {
+	if n := len(s.Tiers); n > 0 && s.Tiers[n-1].Tier == manifest.BottomTier {
+		return s.Tiers[n-1]
+	}
+	return TierStats{Tier: manifest.BottomTier}
+}

@@ -1,0 +1,296 @@
+package lsm
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/manifest"
+)
+
+// Tree is the set of live files of a database, and owns its manifest. All
+// methods may be called concurrently.
+type Tree struct {
+	o       Options
+	dbid    [16]byte
+	current atomic.Pointer[Version]
+
+	// mu is held while the manifest is written. Readers do not take it.
+	mu sync.Mutex
+	// m is what the manifest file says, but for NextFile, which is what the
+	// next one will say.
+	// +checklocks:mu
+	m manifest.Manifest
+	// doubt is set once it is unknown which manifest a crash would leave.
+	// +checklocks:mu
+	doubt error
+	// merging and flushing are the jobs under way.
+	// +checklocks:mu
+	merging, flushing *Job
+	// +checklocks:mu
+	policy policy
+	// +checklocks:mu
+	counters Counters
+
+	trashMu sync.Mutex
+	// trash is files that nothing needs and that could not be removed.
+	// +checklocks:trashMu
+	trash []uint64
+}
+
+// ErrInDoubt is found in the error of a change whose manifest may or may not
+// survive a crash, and of every change after it. Reads go on; what is the case
+// shows when the database is opened again.
+var ErrInDoubt = errors.New("it is unknown whether a change to the manifest is durable")
+
+// Open opens every file that m lists. A file that is missing, or is not the one
+// that was listed, is a *corrupt.Error. Nothing is written. The Tree owns m.
+func Open(o Options, m *manifest.Manifest) (*Tree, error) {
+	t := &Tree{o: o.withDefaults(), dbid: m.DBID, m: *m}
+	files := make(map[uint64]*file, len(m.Files))
+	v, err := t.openVersion(m.Files, files)
+	if err != nil {
+		for _, meta := range m.Files {
+			if f := files[meta.Number]; f != nil {
+				t.close(f)
+				delete(files, meta.Number)
+			}
+		}
+		return nil, err
+	}
+	v.hold()
+	t.current.Store(v)
+	return t, nil
+}
+
+func (t *Tree) openVersion(metas []manifest.File, files map[uint64]*file) (*Version, error) {
+	parts := make([]*part, 0, len(metas))
+	for i := range metas {
+		meta := metas[i]
+		f := files[meta.Number]
+		if f == nil {
+			var err error
+			f, err = t.openFile(&meta)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil, corrupt.Newf(fileName(meta.Number), 0, "the manifest lists it, but there is no such file")
+			}
+			if err != nil {
+				return nil, err
+			}
+			files[meta.Number] = f
+		}
+		clipped, err := f.clippedBy(&meta)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, newPart(f, meta, clipped))
+	}
+	v, err := newVersion(t, parts)
+	if err != nil {
+		return nil, corrupt.Newf(manifestName, 0, "%v", err)
+	}
+	return v, nil
+}
+
+// Version returns the current version, pinned until its Unref. It must not be
+// called after Close.
+func (t *Tree) Version() *Version {
+	for {
+		// A version that has lost its last holder is no longer current.
+		if v := t.current.Load(); v.tryRef() {
+			return v
+		}
+	}
+}
+
+// Manifest returns a copy of the manifest.
+func (t *Tree) Manifest() manifest.Manifest {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return *t.m.Clone()
+}
+
+// Update changes what the manifest says beside its files, and returns when that
+// is durable. edit runs under the Tree's lock, must not call the Tree, and must
+// leave DBID, NextFile (which may only rise) and Files alone.
+func (t *Tree) Update(edit func(m *manifest.Manifest)) error {
+	return t.install(change{edit: edit})
+}
+
+// Close closes the files. Jobs under way must have been aborted. Files of
+// versions that are still pinned are closed by their last Unref. A second Close
+// does nothing.
+func (t *Tree) Close() error {
+	v := t.current.Swap(nil)
+	if v == nil {
+		return nil
+	}
+	t.emptyTrash()
+	v.Unref()
+	return nil
+}
+
+// newNumber returns a number for a file or a run that none had before.
+func (t *Tree) newNumber() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.numberLocked()
+}
+
+func (t *Tree) numberLocked() uint64 {
+	n := t.m.NextFile
+	t.m.NextFile++
+	return n
+}
+
+// change is a step from one version to the next.
+type change struct {
+	// remove lists parts that the current version must have.
+	remove, add []*part
+	edit        func(m *manifest.Manifest)
+}
+
+// apply returns the version that c makes of v.
+func (c *change) apply(v *Version) (*Version, error) {
+	gone := make(map[*part]bool, len(c.remove))
+	for _, p := range c.remove {
+		gone[p] = true
+	}
+	parts := slices.DeleteFunc(v.parts(), func(p *part) bool {
+		if !gone[p] {
+			return false
+		}
+		delete(gone, p)
+		return true
+	})
+	if len(gone) > 0 {
+		return nil, fmt.Errorf("%d inputs are no longer live", len(gone))
+	}
+	return newVersion(v.tree, append(parts, c.add...))
+}
+
+// install makes c durable, and then visible.
+func (t *Tree) install(c change) error {
+	t.mu.Lock()
+	old, err := t.installLocked(c)
+	t.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	t.emptyTrash()
+	if old != nil {
+		old.Unref()
+	}
+	return nil
+}
+
+func (t *Tree) installLocked(c change) (old *Version, err error) {
+	if t.doubt != nil {
+		return nil, t.doubt
+	}
+	old = t.current.Load()
+	if old == nil {
+		return nil, errors.New("the tree is closed")
+	}
+	next := old
+	if len(c.remove)+len(c.add) > 0 {
+		if next, err = c.apply(old); err != nil {
+			return nil, err
+		}
+	}
+	m := t.m.Clone()
+	if c.edit != nil {
+		c.edit(m)
+	}
+	m.Files = next.Files()
+	m.Sort()
+	if err := t.writeLocked(m); err != nil {
+		return nil, err
+	}
+	t.m = *m
+	if next == old {
+		return nil, nil
+	}
+	next.hold()
+	live := make(map[*file]bool)
+	for _, p := range next.parts() {
+		live[p.file] = true
+	}
+	for _, p := range old.parts() {
+		if !live[p.file] {
+			p.obsolete.Store(true)
+		}
+	}
+	t.current.Store(next)
+	return old, nil
+}
+
+// writeLocked replaces the manifest. After an error it finds out which of the
+// two is in place: if it is the old one, nothing has happened.
+func (t *Tree) writeLocked(m *manifest.Manifest) error {
+	err := manifest.Write(t.o.FS, t.o.Dir, m)
+	if err == nil {
+		return nil
+	}
+	found, rerr := manifest.Read(t.o.FS, t.o.Dir)
+	if rerr != nil || !sameManifest(found, &t.m) {
+		t.doubt = fmt.Errorf("%w: %w", ErrInDoubt, err)
+		return t.doubt
+	}
+	return err
+}
+
+// sameManifest reports whether a and b say the same, but for the numbers that
+// were handed out since.
+func sameManifest(a, b *manifest.Manifest) bool {
+	return a.DBID == b.DBID && a.HighWater == b.HighWater && a.LastSeq == b.LastSeq &&
+		slices.Equal(a.Logs, b.Logs) &&
+		slices.EqualFunc(a.Files, b.Files, func(f, g manifest.File) bool {
+			return f.Number == g.Number && f.Tier == g.Tier && f.Run == g.Run &&
+				string(f.Smallest) == string(g.Smallest) && string(f.Largest) == string(g.Largest)
+		})
+}
+
+// retire closes a file that no version holds, and removes it if the manifest
+// does not list it.
+func (t *Tree) retire(f *file) {
+	t.close(f)
+	if f.obsolete.Load() {
+		t.remove(f.number)
+	}
+}
+
+func (t *Tree) close(f *file) {
+	if err := f.reader.Close(); err != nil {
+		t.o.Logger.Warn("close failed", "file", fileName(f.number), "cause", err)
+	}
+	if t.o.Cache != nil {
+		t.o.Cache.Drop(t.o.CacheDB, f.number)
+	}
+}
+
+// remove deletes a file. If that fails it is tried again after the next change.
+func (t *Tree) remove(number uint64) {
+	err := t.o.FS.Remove(t.path(number))
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	t.o.Logger.Warn("removal failed", "file", fileName(number), "cause", err)
+	t.trashMu.Lock()
+	t.trash = append(t.trash, number)
+	t.trashMu.Unlock()
+}
+
+func (t *Tree) emptyTrash() {
+	t.trashMu.Lock()
+	trash := t.trash
+	t.trash = nil
+	t.trashMu.Unlock()
+	for _, n := range trash {
+		t.remove(n)
+	}
+}

@@ -1,0 +1,116 @@
+package lsm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// Verified says what Verify has read.
+type Verified struct {
+	Files   int
+	Bytes   int64
+	Entries uint64
+	// Findings are the damages, at most one for each check of a file.
+	Findings []*corrupt.Error
+}
+
+// Verify reads every file of the current version in full and checks it against
+// its own sums and rules, and against the manifest: the hash of the whole file,
+// counts and bounds. What is damaged is a finding; an error means that Verify
+// could not go on.
+func (t *Tree) Verify(ctx context.Context) (Verified, error) {
+	v := t.Version()
+	defer v.Unref()
+	var out Verified
+	seen := make(map[*file]bool)
+	for _, p := range v.parts() {
+		if !seen[p.file] {
+			seen[p.file] = true
+			out.Files++
+			out.Bytes += p.size
+			out.Entries += p.meta.Entries
+			if err := t.verifyFile(ctx, p, &out); err != nil {
+				return out, err
+			}
+		}
+		if err := out.note(p.checkBounds()); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// note takes err as a finding if it is one.
+func (v *Verified) note(err error) error {
+	var c *corrupt.Error
+	if errors.As(err, &c) {
+		v.Findings = append(v.Findings, c)
+		return nil
+	}
+	return err
+}
+
+func (t *Tree) verifyFile(ctx context.Context, p *part, out *Verified) error {
+	if err := out.note(p.reader.Verify(ctx)); err != nil {
+		return fmt.Errorf("verify %s: %w", fileName(p.number), err)
+	}
+	f, err := t.o.FS.Open(t.path(p.number))
+	if err != nil {
+		return fmt.Errorf("verify %s: %w", fileName(p.number), err)
+	}
+	hash, err := hashFile(ctx, f, p.size)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return fmt.Errorf("hash %s: %w", fileName(p.number), err)
+	}
+	if hash != p.meta.Hash {
+		return out.note(corrupt.Newf(fileName(p.number), 0, "the file's hash is %016x, the manifest says %016x", hash, p.meta.Hash))
+	}
+	return nil
+}
+
+func hashFile(ctx context.Context, f vfs.File, size int64) (uint64, error) {
+	const chunkBytes = 1 << 20
+	h := xxhash.New()
+	buf := make([]byte, min(chunkBytes, size))
+	for off := int64(0); off < size; off += int64(len(buf)) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		buf = buf[:min(int64(len(buf)), size-off)]
+		if n, err := f.ReadAt(buf, off); n < len(buf) {
+			return 0, err
+		}
+		_, _ = h.Write(buf) // a hash takes everything
+	}
+	return h.Sum64(), nil
+}
+
+// checkBounds checks that the first and the last entry of the part are those
+// that the manifest names.
+func (p *part) checkBounds() error {
+	it := p.reader.NewIterator(p.bounds(IterOptions{AllVersions: true}))
+	if it.SeekGE(nil) && !bytes.Equal(it.Key(), p.meta.Smallest) {
+		err := corrupt.Newf(fileName(p.number), 0, "begins with %x, the manifest says %x", it.Key(), p.meta.Smallest)
+		return errors.Join(err, it.Close())
+	}
+	if err := it.Close(); err != nil {
+		return err
+	}
+	it = p.reader.NewIterator(p.bounds(IterOptions{Snapshot: ^uint64(0)}))
+	// The last key at its newest version: the manifest names one of them.
+	if it.SeekLT(nil) && !bytes.Equal(it.Key()[:len(it.Key())-8], p.hi) {
+		err := corrupt.Newf(fileName(p.number), p.size, "ends with %x, the manifest says %x", it.Key(), p.meta.Largest)
+		return errors.Join(err, it.Close())
+	}
+	return it.Close()
+}

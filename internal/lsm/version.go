@@ -1,0 +1,256 @@
+package lsm
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/sstable"
+)
+
+// run is a list of parts, sorted by key, that do not overlap.
+type run struct {
+	tier   uint32
+	number uint64
+	parts  []*part
+}
+
+// find returns the index of the first part that ends at key or after it.
+func (r *run) find(key []byte) int {
+	lo, hi := 0, len(r.parts)
+	for lo < hi {
+		mid := int(uint(lo+hi) / 2)
+		if bytes.Compare(r.parts[mid].hi, key) < 0 {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// within returns the parts that hold keys in [lower, upper).
+func (r *run) within(lower, upper []byte) []*part {
+	from := r.find(lower)
+	to := from
+	for to < len(r.parts) && r.parts[to].overlaps(lower, upper) {
+		to++
+	}
+	return r.parts[from:to]
+}
+
+func (r *run) bytes() (n int64) {
+	for _, p := range r.parts {
+		n += p.bytes
+	}
+	return n
+}
+
+// Version is an immutable list of runs. Its files stay on disk and open until
+// its last holder calls Unref.
+type Version struct {
+	tree *Tree
+	runs []*run // newest first; the bottom, if there is one, is last
+	// runsMax is how many runs overlap at the worst key.
+	runsMax int
+	refs    atomic.Int64
+}
+
+// newVersion arranges parts in runs. It does not take hold of the files.
+func newVersion(t *Tree, parts []*part) (*Version, error) {
+	parts = slices.Clone(parts)
+	slices.SortFunc(parts, func(a, b *part) int {
+		return cmp.Or(cmp.Compare(a.meta.Tier, b.meta.Tier), cmp.Compare(b.meta.Run, a.meta.Run), bytes.Compare(a.lo, b.lo))
+	})
+	v := &Version{tree: t}
+	for _, p := range parts {
+		n := len(v.runs)
+		if n == 0 || v.runs[n-1].tier != p.meta.Tier || v.runs[n-1].number != p.meta.Run {
+			if n > 0 && v.runs[n-1].tier == manifest.BottomTier {
+				return nil, fmt.Errorf("two runs %d and %d at the bottom", v.runs[n-1].number, p.meta.Run)
+			}
+			v.runs = append(v.runs, &run{tier: p.meta.Tier, number: p.meta.Run})
+			n++
+		}
+		r := v.runs[n-1]
+		if k := len(r.parts); k > 0 && bytes.Compare(r.parts[k-1].hi, p.lo) >= 0 {
+			return nil, fmt.Errorf("files %d and %d overlap in run %d of tier %d", r.parts[k-1].number, p.number, r.number, r.tier)
+		}
+		r.parts = append(r.parts, p)
+	}
+	v.runsMax = maxOverlap(v.runs)
+	return v, nil
+}
+
+// maxOverlap returns how many runs overlap at the worst key.
+func maxOverlap(runs []*run) (most int) {
+	var starts, ends [][]byte
+	for _, r := range runs {
+		for _, p := range r.parts {
+			starts, ends = append(starts, p.lo), append(ends, p.hi)
+		}
+	}
+	slices.SortFunc(starts, bytes.Compare)
+	slices.SortFunc(ends, bytes.Compare)
+	open, e := 0, 0
+	for _, s := range starts {
+		for bytes.Compare(ends[e], s) < 0 {
+			e++
+			open--
+		}
+		open++
+		most = max(most, open)
+	}
+	return most
+}
+
+// hold takes hold of the files on behalf of v's holders, of which there is one.
+func (v *Version) hold() {
+	v.refs.Store(1)
+	for _, r := range v.runs {
+		for _, p := range r.parts {
+			p.refs.Add(1)
+		}
+	}
+}
+
+// tryRef adds a holder unless the last one is gone.
+func (v *Version) tryRef() bool {
+	for {
+		n := v.refs.Load()
+		if n == 0 {
+			return false
+		}
+		if v.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// Unref gives up one hold. Sources and rows taken from v must be closed and
+// released before. The last Unref of an old version removes the files that
+// nothing needs any more.
+func (v *Version) Unref() {
+	n := v.refs.Add(-1)
+	if n > 0 {
+		return
+	}
+	if n < 0 {
+		panic("lsm: version given up twice")
+	}
+	for _, r := range v.runs {
+		for _, p := range r.parts {
+			if p.refs.Add(-1) == 0 {
+				v.tree.retire(p.file)
+			}
+		}
+	}
+}
+
+// Get finds the newest version of a user key whose sequence is <= snap, and
+// fills row if it is a put. keyHash is codec.KeyHash(key). The row must be
+// released before Unref.
+func (v *Version) Get(key []byte, keyHash, snap uint64, row *sstable.Row) (seq uint64, kind codec.Kind, ok bool, err error) {
+	for _, r := range v.runs {
+		i := r.find(key)
+		if i == len(r.parts) {
+			continue
+		}
+		p := r.parts[i]
+		if p.meta.MinSeq > snap || bytes.Compare(key, p.lo) < 0 {
+			continue
+		}
+		// Every run below is older at this key: the first answer is the newest.
+		seq, kind, ok, err = p.reader.Get(key, keyHash, snap, row)
+		if ok || err != nil {
+			return seq, kind, ok, err
+		}
+	}
+	return 0, 0, false, nil
+}
+
+// AppendSources appends one source for every run that holds keys within the
+// bounds, newest first. They must be closed before Unref.
+func (v *Version) AppendSources(dst []Source, o IterOptions) []Source {
+	for _, r := range v.runs {
+		if parts := r.within(o.Lower, o.Upper); len(parts) > 0 {
+			dst = append(dst, newRunSource(parts, o))
+		}
+	}
+	return dst
+}
+
+// Probes returns how many runs have a file whose bounds hold the user key: as
+// many as a Get of a missing key must ask.
+func (v *Version) Probes(key []byte) (n int) {
+	for _, r := range v.runs {
+		if i := r.find(key); i < len(r.parts) && bytes.Compare(r.parts[i].lo, key) <= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// RunsMax returns how many runs overlap at the worst key.
+func (v *Version) RunsMax() int { return v.runsMax }
+
+// Files returns the manifest's records of v, newest run first. A file of which
+// a range was merged away may be listed more than once, with disjoint bounds.
+func (v *Version) Files() []manifest.File {
+	var out []manifest.File
+	for _, r := range v.runs {
+		for _, p := range r.parts {
+			out = append(out, p.meta)
+		}
+	}
+	return out
+}
+
+func (v *Version) parts() []*part {
+	var out []*part
+	for _, r := range v.runs {
+		out = append(out, r.parts...)
+	}
+	return out
+}
+
+// bottom returns the parts of the bottom run.
+func (v *Version) bottom() []*part {
+	if n := len(v.runs); n > 0 && v.runs[n-1].tier == manifest.BottomTier {
+		return v.runs[n-1].parts
+	}
+	return nil
+}
+
+// tiers returns the runs above the bottom.
+func (v *Version) tiers() []*run {
+	if n := len(v.runs); n > 0 && v.runs[n-1].tier == manifest.BottomTier {
+		return v.runs[:n-1]
+	}
+	return v.runs
+}
+
+// tier returns the runs of one tier, newest first.
+func (v *Version) tier(n uint32) []*run {
+	var out []*run
+	for _, r := range v.runs {
+		if r.tier == n {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// below returns the runs that are older than those of a tier.
+func (v *Version) below(tier uint32) []*run {
+	for i, r := range v.runs {
+		if r.tier > tier {
+			return v.runs[i:]
+		}
+	}
+	return nil
+}
