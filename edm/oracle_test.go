@@ -50,6 +50,15 @@ func oracleKeyPart(s string) edm.Rule {
 	return 0
 }
 
+var firstClasses, laterClasses = classes("Lu", "Ll", "Lt", "Lm", "Lo", "Nl"), classes("Nd", "Pc", "Mn", "Mc", "Cf")
+
+func classes(names ...string) (list []*unicode.RangeTable) {
+	for _, name := range names {
+		list = append(list, unicode.Categories[name])
+	}
+	return list
+}
+
 func oraclePropertyName(s string) edm.Rule {
 	if !utf8.ValidString(s) {
 		return edm.RuleUTF8
@@ -61,13 +70,7 @@ func oraclePropertyName(s string) edm.Rule {
 		return edm.RulePropertyName
 	}
 	for i, r := range []rune(s) {
-		ok := r == '_'
-		for _, c := range []string{"Lu", "Ll", "Lt", "Lm", "Lo", "Nl"} {
-			ok = ok || unicode.Is(unicode.Categories[c], r)
-		}
-		for _, c := range []string{"Nd", "Pc", "Mn", "Mc", "Cf"} {
-			ok = ok || i > 0 && unicode.Is(unicode.Categories[c], r)
-		}
+		ok := r == '_' || unicode.In(r, firstClasses...) || i > 0 && unicode.In(r, laterClasses...)
 		if !ok {
 			return edm.RulePropertyName
 		}

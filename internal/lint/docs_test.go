@@ -10,7 +10,10 @@ import (
 	"testing"
 )
 
-const dataModel = "docs/data-model.md"
+const (
+	dataModel = "docs/data-model.md"
+	suite     = "store/storetest"
+)
 
 // proof is a reference to a test: a package and a function of its tests, then a
 // case if there is one; or storetest and the name of a part.
@@ -27,8 +30,8 @@ func TestDataModelProofs(t *testing.T) {
 			dir, function, name, part := m[1], m[2], m[3], m[4]
 			switch {
 			case part != "":
-				if !literals["store/storetest"][part] {
-					t.Errorf("%s:%d: package store/storetest has no part %q: name one that proves the rule", dataModel, i+1, part)
+				if !literals[suite][part] {
+					t.Errorf("%s:%d: package %s has no part %q: name one that proves the rule", dataModel, i+1, suite, part)
 				}
 			case !functions[dir+"."+function]:
 				t.Errorf("%s:%d: package %s has no %s: name a test that proves the rule", dataModel, i+1, dir, function)
@@ -82,19 +85,20 @@ func readDataModel(t *testing.T) string {
 func testNames(t *testing.T) (functions map[string]bool, literals map[string]map[string]bool) {
 	functions, literals = map[string]bool{}, map[string]map[string]bool{}
 	for _, s := range moduleSources(t) {
-		if !s.test && s.dir != "store/storetest" {
+		dir := ownerOf(s.dir)
+		if !s.test && dir != suite {
 			continue
 		}
-		if literals[s.dir] == nil {
-			literals[s.dir] = map[string]bool{}
+		if literals[dir] == nil {
+			literals[dir] = map[string]bool{}
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.FuncDecl:
-				functions[s.dir+"."+n.Name.Name] = true
+				functions[dir+"."+n.Name.Name] = true
 			case *ast.BasicLit:
 				if text, err := strconv.Unquote(n.Value); err == nil {
-					literals[s.dir][text] = true
+					literals[dir][text] = true
 				}
 			}
 			return true
