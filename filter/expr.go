@@ -3,29 +3,185 @@
 // predicate over rows.
 package filter
 
-import "github.com/tablerock-db/tablerock/edm"
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/filter/ast"
+	"github.com/tablerock-db/tablerock/internal/predicate"
+)
+
+// Limits of a filter. The service's own are not published, but for its advice of
+// 15 comparisons, which it does not keep to and [Options] can ask for.
+const (
+	// MaxDepth is how deep parentheses and negations may nest. "not" and a
+	// parenthesis right after it are one level.
+	MaxDepth = 100
+	// MaxGroups is how many "not" and chains of "and" or of "or" a filter may
+	// have. A chain is one group, however long.
+	MaxGroups = 256
+)
+
+// TableName is the one property of a table that a filter over tables can name.
+const TableName = "TableName"
 
 // Expr is a filter. It is immutable and may be shared. A nil *Expr keeps every
 // row.
-type Expr struct{}
-
-// BoundKind says where a Bound lies relative to keys.
-type BoundKind uint8
-
-// Kinds of Bound, in the order in which they lie for the same Key.
-const (
-	Unbounded       BoundKind = iota // before the first key as From, after the last as To
-	BeforePartition                  // before every key whose Partition is Key.Partition or greater
-	BeforeRow                        // before Key itself and every greater key
-	AfterRow                         // after Key and before every greater key
-	AfterPartition                   // after every key whose Partition is Key.Partition or smaller
-)
-
-// Bound is a place between keys.
-type Bound struct {
-	Kind BoundKind
-	Key  edm.Key
+type Expr struct {
+	root    ast.Node
+	tables  bool
+	program *predicate.Program
+	ranges  []Range
 }
 
-// Range is the keys between two bounds.
-type Range struct{ From, To Bound }
+// Options are ways to parse. The zero Options are those of Parse.
+type Options struct {
+	// MaxComparisons is how many comparisons and other conditions a filter may
+	// have. The default value is 0, which sets no limit.
+	MaxComparisons int
+	// Tables reads a filter over tables, as ParseTables does.
+	Tables bool
+}
+
+// Parse reads a filter over entities. An empty or blank text gives nil, which
+// keeps every row. The error is an *Error.
+func Parse(text string) (*Expr, error) { return ParseOptions(text, Options{}) }
+
+// ParseTables reads a filter over tables, whose one property is TableName. The
+// result is for MatchTable. Names are compared without regard to ASCII case.
+func ParseTables(text string) (*Expr, error) { return ParseOptions(text, Options{Tables: true}) }
+
+// ParseOptions is Parse with options.
+func ParseOptions(text string, o Options) (*Expr, error) {
+	if !utf8.ValidString(text) {
+		return nil, &Error{InvalidInput, 0, messageInvalid}
+	}
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	root, err := parse(text, o)
+	if err != nil {
+		return nil, err
+	}
+	c := checker{text, o.Tables}
+	if err := c.root(root); err != nil {
+		return nil, err
+	}
+	return newExpr(root, o.Tables), nil
+}
+
+// MustParse is Parse for texts that are part of a program; it panics if Parse
+// fails.
+func MustParse(text string) *Expr {
+	e, err := Parse(text)
+	if err != nil {
+		panic("filter: " + err.Error())
+	}
+	return e
+}
+
+func newExpr(root ast.Node, tables bool) *Expr {
+	p := predicate.Compile(compile(root, tables))
+	return &Expr{root: root, tables: tables, program: p, ranges: rangesOf(p.Root())}
+}
+
+// And returns the filter that keeps what both a and b keep.
+func And(a, b *Expr) *Expr {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return newExpr(ast.NewAnd(a.root, b.root), a.tables || b.tables)
+}
+
+// Keys returns the filter that keeps the keys from from, up to and without to.
+// The keys in the bounds are valid UTF-8, and may be such as no entity has.
+func Keys(from, to Bound) *Expr {
+	const partition, row = edm.PartitionKeyName, edm.RowKeyName
+	// side returns the keys that beyond tells to be in other partitions on the
+	// wanted side of key, and those in the same partition with such a row.
+	side := func(key edm.Key, beyond, within predicate.Op) ast.Node {
+		return ast.NewOr(
+			ast.CompareKey(partition, beyond, key.Partition),
+			ast.NewAnd(ast.CompareKey(partition, predicate.Eq, key.Partition), ast.CompareKey(row, within, key.Row)))
+	}
+	var nodes []ast.Node
+	switch from.Kind {
+	case Unbounded:
+	case BeforePartition:
+		nodes = append(nodes, ast.CompareKey(partition, predicate.Ge, from.Key.Partition))
+	case BeforeRow:
+		nodes = append(nodes, side(from.Key, predicate.Gt, predicate.Ge))
+	case AfterRow:
+		nodes = append(nodes, side(from.Key, predicate.Gt, predicate.Gt))
+	case AfterPartition:
+		nodes = append(nodes, ast.CompareKey(partition, predicate.Gt, from.Key.Partition))
+	}
+	switch to.Kind {
+	case Unbounded:
+	case BeforePartition:
+		nodes = append(nodes, ast.CompareKey(partition, predicate.Lt, to.Key.Partition))
+	case BeforeRow:
+		nodes = append(nodes, side(to.Key, predicate.Lt, predicate.Lt))
+	case AfterRow:
+		nodes = append(nodes, side(to.Key, predicate.Lt, predicate.Le))
+	case AfterPartition:
+		nodes = append(nodes, ast.CompareKey(partition, predicate.Le, to.Key.Partition))
+	}
+	if len(nodes) == 0 {
+		return nil
+	}
+	return newExpr(ast.NewAnd(nodes...), false)
+}
+
+// String returns e in the filter language, for logs; it is "" if e is nil.
+// Parse reads what a parsed e gives as an equal filter.
+func (e *Expr) String() string {
+	if e == nil {
+		return ""
+	}
+	return string(e.root.AppendText(nil))
+}
+
+// Match reports whether e keeps row. It does not allocate.
+func (e *Expr) Match(row edm.Row) bool { return e == nil || e.program.Match(row) }
+
+// MatchTable reports whether e, a filter over tables, keeps the table called
+// name.
+func (e *Expr) MatchTable(name string) bool {
+	if e == nil {
+		return true
+	}
+	return e.program.Match(&tableRow{name: edm.String(edm.FoldTableName(name))})
+}
+
+// Predicate returns the condition that e puts on rows, keys included.
+func (e *Expr) Predicate() *predicate.Program {
+	if e == nil {
+		return everything
+	}
+	return e.program
+}
+
+var everything = predicate.Compile(predicate.NewConst(true))
+
+// Ranges returns ranges of keys, ascending and apart from each other, that
+// contain every key that e keeps: none if e keeps nothing, one without bounds if
+// any key may be kept. Bounds have keys of at most edm.MaxKeyUnits code units,
+// without characters below U+0020 but otherwise as in the filter, so that they
+// need not be legal keys. Callers must not change the result.
+//
+// For conditions on PartitionKey and RowKey the ranges are as narrow as ranges
+// can be that name single partitions; if they would be more than 256,
+// neighbours are joined.
+func (e *Expr) Ranges() []Range {
+	if e == nil {
+		return whole
+	}
+	return e.ranges
+}
+
+var whole = []Range{{}}

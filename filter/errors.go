@@ -1,0 +1,135 @@
+package filter
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/filter/ast"
+	"github.com/tablerock-db/tablerock/internal/predicate"
+)
+
+// ErrorKind is how a filter is refused; it names the protocol's error code.
+type ErrorKind uint8
+
+// The kinds of Error.
+const (
+	InvalidInput   ErrorKind = iota + 1 // not a filter: status 400
+	NotImplemented                      // a filter, but the service has no such operation: status 501
+)
+
+// String returns the protocol's error code.
+func (k ErrorKind) String() string {
+	if k == NotImplemented {
+		return "NotImplemented"
+	}
+	return "InvalidInput"
+}
+
+// Error is the refusal of a filter's text.
+type Error struct {
+	Kind     ErrorKind
+	Position int    // where in the text, in UTF-16 code units, the protocol's measure
+	Message  string // the service's words
+}
+
+// Error returns the service's words.
+func (e *Error) Error() string { return e.Message }
+
+// The service's words, as far as they say nothing of the text.
+const (
+	messageInvalid        = "One of the request inputs is not valid."
+	messageNotImplemented = "The requested operation is not implemented on the specified resource."
+	messageTooDeep        = "Recursion depth exceeded allowed limit."
+	messageTooMany        = "The filter has more comparisons or groups than allowed."
+)
+
+// maxQuotedBytes is how much of a filter's text a message repeats. It is the
+// length of the longest URL that the service takes.
+const maxQuotedBytes = 32 << 10
+
+// syntaxError refuses text at the byte offset pos. The words have two holes,
+// for the position and for the text.
+func syntaxError(text string, pos int, words string) *Error {
+	at := edm.UTF16Len(text[:pos])
+	return &Error{InvalidInput, at, fmt.Sprintf(words, at, quoted(text))}
+}
+
+// Words for syntaxError.
+const (
+	wordsSyntax             = "Syntax error at position %d in '%s'."
+	wordsExpression         = "Expression expected at position %d in '%s'."
+	wordsCloseParen         = "')' or operator expected at position %d in '%s'."
+	wordsUnterminatedString = "There is an unterminated string literal at position %d in '%s'."
+	wordsUnterminated       = "There is an unterminated literal at position %d in '%s'."
+	wordsDigit              = "A digit was expected at position %d in '%s'."
+)
+
+// characterError refuses the character at the byte offset pos.
+func characterError(text string, pos int) *Error {
+	_, n := utf8.DecodeRuneInString(text[pos:])
+	at := edm.UTF16Len(text[:pos])
+	return &Error{InvalidInput, at, fmt.Sprintf("Syntax error: character '%s' is not valid at position %d in '%s'.",
+		text[pos:pos+n], at, quoted(text))}
+}
+
+// literalError refuses the literal text[pos:end], which was taken for a t.
+func literalError(text string, pos, end int, t edm.Type) *Error {
+	at := edm.UTF16Len(text[:pos])
+	return &Error{InvalidInput, at, fmt.Sprintf("Unrecognized '%v' literal '%s' at '%d' in '%s'.",
+		t, quoted(text[pos:end]), at, quoted(text))}
+}
+
+// quoted returns text, cut if it is longer than any that reaches a server.
+func quoted(text string) string {
+	if len(text) <= maxQuotedBytes {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxQuotedBytes], "") + "..."
+}
+
+// refusal refuses text at the byte offset pos in words that do not quote it.
+func refusal(text string, pos int, kind ErrorKind, message string) *Error {
+	return &Error{kind, edm.UTF16Len(text[:pos]), message}
+}
+
+// notImplemented refuses what begins at the byte offset pos.
+func notImplemented(text string, pos int) *Error {
+	return refusal(text, pos, NotImplemented, messageNotImplemented)
+}
+
+// incompatible refuses an operator with operands of the types left and right.
+func incompatible(text string, pos int, left, right edm.Type, operator string) *Error {
+	return refusal(text, pos, InvalidInput, fmt.Sprintf(
+		"A binary operator with incompatible types was detected. Found operand types '%v' and '%v' for operator kind '%s'.",
+		left, right, operator))
+}
+
+// nullError refuses a comparison with null.
+func nullError(text string, c *ast.Compare) *Error {
+	if c.Op == predicate.Eq || c.Op == predicate.Ne {
+		return refusal(text, c.Left.Pos, InvalidInput, messageInvalid)
+	}
+	return refusal(text, c.Left.Pos, InvalidInput, fmt.Sprintf(
+		"The operator '%s' is not supported for the 'null' literal; only equality checks are supported.", operatorKind(c.Op)))
+}
+
+// operatorKind returns the name that the service's messages give op.
+func operatorKind(op predicate.Op) string {
+	switch op {
+	case predicate.Eq:
+		return "Equal"
+	case predicate.Ne:
+		return "NotEqual"
+	case predicate.Lt:
+		return "LessThan"
+	case predicate.Le:
+		return "LessThanOrEqual"
+	case predicate.Gt:
+		return "GreaterThan"
+	case predicate.Ge:
+		return "GreaterThanOrEqual"
+	}
+	return op.String()
+}

@@ -1,0 +1,31 @@
+package filter_test
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/filter"
+)
+
+func Example() {
+	unpaid := filter.MustParse("PartitionKey eq 'eu' and Total gt 50 and Paid eq false")
+	order := edm.Entity{
+		Key:        edm.Key{Partition: "eu", Row: "0002"},
+		Properties: edm.Properties{{Name: "Total", Value: edm.Double(99)}, {Name: "Paid", Value: edm.Boolean(false)}},
+	}
+	fmt.Println(unpaid.Match(order.View()))
+	// Output: true
+}
+
+func ExampleParse_error() {
+	_, err := filter.Parse("aaa bbb ccc")
+	var refusal *filter.Error
+	if errors.As(err, &refusal) {
+		fmt.Println(refusal.Kind, refusal.Position)
+		fmt.Println(refusal.Message)
+	}
+	// Output:
+	// InvalidInput 7
+	// Syntax error at position 7 in 'aaa bbb ccc'.
+}

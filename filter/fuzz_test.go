@@ -1,0 +1,191 @@
+package filter
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/filter/ast"
+)
+
+func addTexts(add func(text string)) {
+	for _, text := range []string{
+		"", "PartitionKey eq 'a' and RowKey ge 'x'", "not (a eq 1 or b ne 2L) and c lt 3.5", "'x' le RowKey", "aaa bbb ccc",
+		"a eq datetime'2008-07-10T00:00:00Z' or a eq guid'a455c695-df98-5678-aaaa-81d3367e5a34' or a eq X'0123'", "not not true",
+		"PartitionKey gt 'a\x01' or (PartitionKey eq '\uE000' and RowKey lt '\U0001F600')", "a eq -INF or a ne NaN or a eq null",
+		"((((a))))", "f(a) eq 1", "a eq 'it''s", "a eq 1e400", "a add 1 eq 2",
+	} {
+		add(text)
+	}
+}
+
+// FuzzParse asks that a text is refused by an *Error in proportion to it, or is
+// a filter that its own text gives again.
+func FuzzParse(f *testing.F) {
+	addTexts(func(text string) { f.Add(text) })
+	f.Fuzz(func(t *testing.T, text string) {
+		if _, err := ParseTables(text); err != nil && !errors.As(err, new(*Error)) {
+			t.Fatalf("ParseTables: %T", err)
+		}
+		e, err := Parse(text)
+		if err != nil {
+			var refusal *Error
+			if !errors.As(err, &refusal) {
+				t.Fatalf("%T", err)
+			}
+			if refusal.Position < 0 || refusal.Position > len(text) || len(refusal.Message) > 2*len(text)+256 {
+				t.Fatalf("%+v", refusal)
+			}
+			return
+		}
+		if e == nil {
+			return
+		}
+		if !utf8.ValidString(text) {
+			t.Fatal("took invalid UTF-8")
+		}
+		again, err := Parse(e.String())
+		if err != nil {
+			t.Fatalf("%q, the text of %q: %v", e, text, err)
+		}
+		if !equalNodes(e.root, again.root) {
+			t.Fatalf("%q gives %q, which gives %q", text, e, again)
+		}
+		checkRanges(t, e)
+	})
+}
+
+// FuzzEval compares a filter with its meaning on entities that hold the values
+// it asks for, and others.
+func FuzzEval(f *testing.F) {
+	addTexts(func(text string) { f.Add(text, uint64(1)) })
+	f.Fuzz(func(t *testing.T, text string, seed uint64) {
+		if len(text) > 4096 {
+			return
+		}
+		e, err := Parse(text)
+		if err != nil || e == nil {
+			return
+		}
+		r := newRand(seed)
+		var literals []ast.Compare
+		collect(e.root, &literals)
+		for range 20 {
+			entity := randomEntity(r)
+			for range r.IntN(4) {
+				if len(literals) > 0 {
+					put(r, &entity, pick(r, literals))
+				}
+			}
+			if edm.CheckKey(entity.Key) == nil {
+				checkMatch(t, e, &entity)
+			}
+		}
+	})
+}
+
+// collect appends the comparisons of n to out.
+func collect(n ast.Node, out *[]ast.Compare) {
+	switch n := n.(type) {
+	case *ast.Or:
+		for _, k := range n.Nodes {
+			collect(k, out)
+		}
+	case *ast.And:
+		for _, k := range n.Nodes {
+			collect(k, out)
+		}
+	case *ast.Not:
+		collect(n.Node, out)
+	case *ast.Compare:
+		*out = append(*out, *n)
+	}
+}
+
+// put gives e the value that c compares with, or one near it.
+func put(r *rand.Rand, e *edm.Entity, c ast.Compare) {
+	name, v := c.Left.Name, c.Right.Value
+	if c.Left.Kind == ast.Literal {
+		name, v = c.Right.Name, c.Left.Value
+	}
+	text := v.Text()
+	if r.IntN(3) == 0 {
+		text += pick(r, legalKeys)
+	}
+	switch name {
+	case edm.PartitionKeyName:
+		e.Key.Partition = text
+		return
+	case edm.RowKeyName:
+		e.Key.Row = text
+		return
+	case edm.TimestampName:
+		e.Timestamp = max(v.DateTime(), edm.MinTicks)
+		return
+	}
+	switch v.Type() {
+	case edm.TypeInt32, edm.TypeInt64:
+		v = pick(r, []edm.Value{v, edm.Int64(v.Int64()), edm.Int64(v.Int64() + 1), edm.Double(float64(v.Int64()))})
+	case edm.TypeDouble:
+		v = pick(r, []edm.Value{v, edm.Int64(int64(v.Double()))})
+	case edm.TypeString:
+		v = edm.String(text)
+	}
+	for i := range e.Properties {
+		if e.Properties[i].Name == name {
+			e.Properties[i].Value = v
+			return
+		}
+	}
+	e.Properties = append(e.Properties, edm.Property{Name: name, Value: v})
+}
+
+// equalNodes reports whether a and b are the same tree, wherever they stand.
+func equalNodes(a, b ast.Node) bool {
+	all := func(a, b []ast.Node) bool {
+		for i := range min(len(a), len(b)) {
+			if !equalNodes(a[i], b[i]) {
+				return false
+			}
+		}
+		return len(a) == len(b)
+	}
+	operand := func(a, b ast.Operand) bool {
+		return a.Kind == b.Kind && a.Name == b.Name && a.Value.Equal(b.Value)
+	}
+	switch a := a.(type) {
+	case *ast.Or:
+		b, ok := b.(*ast.Or)
+		return ok && all(a.Nodes, b.Nodes)
+	case *ast.And:
+		b, ok := b.(*ast.And)
+		return ok && all(a.Nodes, b.Nodes)
+	case *ast.Not:
+		b, ok := b.(*ast.Not)
+		return ok && equalNodes(a.Node, b.Node)
+	case *ast.Compare:
+		b, ok := b.(*ast.Compare)
+		return ok && a.Op == b.Op && operand(a.Left, b.Left) && operand(a.Right, b.Right)
+	case *ast.Bare:
+		b, ok := b.(*ast.Bare)
+		return ok && operand(a.Operand, b.Operand)
+	}
+	return false
+}
+
+// TestStringRandom asks of random trees what FuzzParse asks of texts.
+func TestStringRandom(t *testing.T) {
+	r := newRand(seed(t))
+	for range 2000 {
+		e := newExpr(randomNode(r, r.IntN(4), false), false)
+		again, err := Parse(e.String())
+		if err != nil {
+			t.Fatalf("%q: %v", e, err)
+		}
+		if !equalNodes(e.root, again.root) {
+			t.Fatalf("%q gives %q", e, again)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package filter
+
+import (
+	"bytes"
+	"math"
+	"math/big"
+	"slices"
+	"unicode/utf16"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/filter/ast"
+	"github.com/tablerock-db/tablerock/internal/predicate"
+)
+
+// naive is the meaning of a filter, spelled out from its tree without any of
+// the package's machinery: numbers as fractions, strings as code units.
+func naive(n ast.Node, e *edm.Entity) bool {
+	switch n := n.(type) {
+	case *ast.Or:
+		return slices.ContainsFunc(n.Nodes, func(k ast.Node) bool { return naive(k, e) })
+	case *ast.And:
+		return !slices.ContainsFunc(n.Nodes, func(k ast.Node) bool { return !naive(k, e) })
+	case *ast.Not:
+		return !naive(n.Node, e)
+	case *ast.Bare:
+		v, ok := naiveOperand(n.Operand, e)
+		return ok && v.Type() == edm.TypeBoolean && v.Bool()
+	case *ast.Compare:
+		left, ok1 := naiveOperand(n.Left, e)
+		right, ok2 := naiveOperand(n.Right, e)
+		return ok1 && ok2 && naiveCompare(left, n.Op, right)
+	}
+	panic("unknown node")
+}
+
+func naiveOperand(o ast.Operand, e *edm.Entity) (edm.Value, bool) {
+	if o.Kind == ast.Literal {
+		return o.Value, true
+	}
+	switch o.Name {
+	case "PartitionKey":
+		return edm.String(e.Key.Partition), true
+	case "RowKey":
+		return edm.String(e.Key.Row), true
+	case "Timestamp":
+		return edm.DateTime(e.Timestamp), true
+	}
+	for _, p := range e.Properties {
+		if p.Name == o.Name {
+			return p.Value, !p.Value.IsNull()
+		}
+	}
+	return edm.Value{}, false
+}
+
+func naiveCompare(a edm.Value, op predicate.Op, b edm.Value) bool {
+	isNumber := func(v edm.Value) bool {
+		return v.Type() == edm.TypeInt32 || v.Type() == edm.TypeInt64 || v.Type() == edm.TypeDouble
+	}
+	isNaN := func(v edm.Value) bool { return v.Type() == edm.TypeDouble && math.IsNaN(v.Double()) }
+	var c int
+	switch {
+	case isNumber(a) && isNumber(b):
+		if isNaN(a) || isNaN(b) {
+			return op == predicate.Ne
+		}
+		c = naiveNumber(a).Cmp(naiveNumber(b))
+	case a.Type() != b.Type():
+		return op == predicate.Ne
+	case a.Type() == edm.TypeString:
+		c = slices.Compare(utf16.Encode([]rune(a.Text())), utf16.Encode([]rune(b.Text())))
+	case a.Type() == edm.TypeBinary:
+		c = bytes.Compare(a.Bytes(), b.Bytes())
+	case a.Type() == edm.TypeBoolean:
+		bit := map[bool]int{true: 1}
+		c = bit[a.Bool()] - bit[b.Bool()]
+	case a.Type() == edm.TypeDateTime:
+		c = big.NewInt(int64(a.DateTime())).Cmp(big.NewInt(int64(b.DateTime())))
+	case a.Type() == edm.TypeGuid:
+		c = slices.Compare([]byte(a.Guid().String()), []byte(b.Guid().String()))
+	}
+	switch op {
+	case predicate.Eq:
+		return c == 0
+	case predicate.Ne:
+		return c != 0
+	case predicate.Lt:
+		return c < 0
+	case predicate.Le:
+		return c <= 0
+	case predicate.Gt:
+		return c > 0
+	case predicate.Ge:
+		return c >= 0
+	}
+	panic("unknown operator")
+}
+
+func naiveNumber(v edm.Value) *big.Float {
+	f := new(big.Float).SetPrec(200)
+	if v.Type() == edm.TypeDouble {
+		return f.SetFloat64(v.Double())
+	}
+	return f.SetInt64(v.Int64())
+}
+
+// naiveKeyCompare orders keys by code units.
+func naiveKeyCompare(a, b edm.Key) int {
+	units := func(s string) []uint16 { return utf16.Encode([]rune(s)) }
+	if c := slices.Compare(units(a.Partition), units(b.Partition)); c != 0 {
+		return c
+	}
+	return slices.Compare(units(a.Row), units(b.Row))
+}
+
+// naiveReached reports whether k lies after the bound b of the kind that is not
+// Unbounded.
+func naiveReached(k edm.Key, b Bound) bool {
+	partition := naiveKeyCompare(edm.Key{Partition: k.Partition}, edm.Key{Partition: b.Key.Partition})
+	switch b.Kind {
+	case BeforePartition:
+		return partition >= 0
+	case BeforeRow:
+		return naiveKeyCompare(k, b.Key) >= 0
+	case AfterRow:
+		return naiveKeyCompare(k, b.Key) > 0
+	case AfterPartition:
+		return partition > 0
+	}
+	panic("unbounded")
+}
+
+func naiveInside(k edm.Key, r Range) bool {
+	return (r.From.Kind == Unbounded || naiveReached(k, r.From)) && (r.To.Kind == Unbounded || !naiveReached(k, r.To))
+}

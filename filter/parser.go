@@ -1,0 +1,273 @@
+package filter
+
+import (
+	"github.com/tablerock-db/tablerock/filter/ast"
+	"github.com/tablerock-db/tablerock/internal/predicate"
+)
+
+// parser reads a filter by recursive descent, one method for each production of
+// the grammar. Operators are words like any other: "and" is one where an
+// operator may stand, and a property's name where an operand must.
+type parser struct {
+	lexer       lexer
+	tok         token // the one to look at next
+	options     Options
+	depth       int // of parentheses and negations around tok
+	groups      int // or, and and not so far
+	comparisons int // conditions so far
+}
+
+// parse returns the tree of text, which is valid UTF-8 and not blank.
+//
+//	filter = or-expr ;
+func parse(text string, o Options) (ast.Node, *Error) {
+	p := &parser{lexer: lexer{text: text}, options: o}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	n, err := p.orExpr()
+	if err != nil {
+		return nil, err
+	}
+	if p.tok.kind != tokenEnd {
+		return nil, syntaxError(text, p.tok.end, wordsSyntax)
+	}
+	return n, nil
+}
+
+// orExpr reads a disjunction.
+//
+//	or-expr = and-expr { "or" and-expr } ;
+func (p *parser) orExpr() (ast.Node, *Error) {
+	return p.chain("or", (*parser).andExpr, ast.NewOr)
+}
+
+// andExpr reads a conjunction.
+//
+//	and-expr = not-expr { "and" not-expr } ;
+func (p *parser) andExpr() (ast.Node, *Error) {
+	return p.chain("and", (*parser).notExpr, ast.NewAnd)
+}
+
+// chain reads operands with the operator word between them.
+func (p *parser) chain(word string, operand func(*parser) (ast.Node, *Error), join func(...ast.Node) ast.Node) (ast.Node, *Error) {
+	n, err := operand(p)
+	if err != nil || !p.atWord(word) {
+		return n, err
+	}
+	if err := p.countGroup(); err != nil {
+		return nil, err
+	}
+	nodes := []ast.Node{n}
+	for p.atWord(word) {
+		if err := p.advance(); err != nil {
+			return nil, err
+		}
+		if n, err = operand(p); err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, n)
+	}
+	return join(nodes...), nil
+}
+
+// notExpr reads a negation. It reaches over one comparison, so that "not a eq 1"
+// is "not (a eq 1)".
+//
+//	not-expr = { "not" } primary ;
+func (p *parser) notExpr() (ast.Node, *Error) {
+	if !p.atWord("not") {
+		return p.primary()
+	}
+	if err := p.countGroup(); err != nil {
+		return nil, err
+	}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	// A parenthesis after not is part of it, and counts once.
+	if p.tok.kind != tokenOpen {
+		if err := p.descend(); err != nil {
+			return nil, err
+		}
+		defer p.ascend()
+	}
+	n, err := p.notExpr()
+	if err != nil {
+		return nil, err
+	}
+	return &ast.Not{Node: n}, nil
+}
+
+// primary reads a condition.
+//
+//	primary = "(" or-expr ")" | comparison | bool-literal | property ;
+func (p *parser) primary() (ast.Node, *Error) {
+	var n ast.Node
+	var err *Error
+	if p.tok.kind == tokenOpen {
+		n, err = p.parenthesised()
+	} else {
+		n, err = p.comparison()
+	}
+	if err != nil {
+		return nil, err
+	}
+	// An operator here would compare the result of a comparison, or calculate.
+	if _, ok := p.atComparison(); ok || p.atUnimplemented() {
+		return nil, notImplemented(p.lexer.text, p.tok.pos)
+	}
+	return n, nil
+}
+
+// parenthesised reads "(" or-expr ")".
+func (p *parser) parenthesised() (ast.Node, *Error) {
+	if err := p.descend(); err != nil {
+		return nil, err
+	}
+	defer p.ascend()
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	n, err := p.orExpr()
+	if err != nil {
+		return nil, err
+	}
+	if p.tok.kind != tokenClose {
+		return nil, syntaxError(p.lexer.text, p.tok.pos, wordsCloseParen)
+	}
+	return n, p.advance()
+}
+
+// comparison reads a comparison, or an operand that stands for a condition.
+//
+//	comparison = operand op operand ;
+//	op         = "eq" | "ne" | "gt" | "ge" | "lt" | "le" ;
+func (p *parser) comparison() (ast.Node, *Error) {
+	p.comparisons++
+	if limit := p.options.MaxComparisons; limit > 0 && p.comparisons > limit {
+		return nil, refusal(p.lexer.text, p.tok.pos, InvalidInput, messageTooMany)
+	}
+	left, err := p.operand()
+	if err != nil {
+		return nil, err
+	}
+	op, ok := p.atComparison()
+	if !ok {
+		return &ast.Bare{Operand: left}, nil
+	}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	if p.tok.kind == tokenOpen {
+		return nil, notImplemented(p.lexer.text, p.tok.pos)
+	}
+	right, err := p.operand()
+	if err != nil {
+		return nil, err
+	}
+	return &ast.Compare{Op: op, Left: left, Right: right}, nil
+}
+
+// operand reads a property or a literal. Functions, paths and calculations,
+// which OData has and the service has not, are told from mistakes.
+//
+//	operand  = property | literal ;
+//	property = name ;
+//	literal  = string | bool | int32 | int64 | double | datetime | guid | binary | "null" ;
+func (p *parser) operand() (ast.Operand, *Error) {
+	t := p.tok
+	o := ast.Operand{Pos: t.pos}
+	switch t.kind {
+	case tokenLiteral:
+		o.Kind, o.Value = ast.Literal, t.value
+	case tokenNull:
+		o.Kind = ast.Null
+	case tokenName:
+		o.Kind, o.Name = ast.Property, p.word()
+	case tokenArithmetic:
+		if p.word() == "-" {
+			return o, notImplemented(p.lexer.text, t.pos)
+		}
+		fallthrough
+	case tokenEnd, tokenOpen, tokenClose, tokenMark:
+		return o, syntaxError(p.lexer.text, t.pos, wordsExpression)
+	}
+	if err := p.advance(); err != nil {
+		return o, err
+	}
+	if t.kind == tokenName && (p.tok.kind == tokenOpen || p.tok.kind == tokenMark && (p.word() == "/" || p.word() == ".")) {
+		return o, notImplemented(p.lexer.text, t.pos)
+	}
+	return o, nil
+}
+
+// advance moves to the next token.
+func (p *parser) advance() *Error {
+	t, err := p.lexer.next()
+	p.tok = t
+	return err
+}
+
+// word returns the characters of the token.
+func (p *parser) word() string { return p.lexer.text[p.tok.pos:p.tok.end] }
+
+// atWord reports whether the token is the operator word.
+func (p *parser) atWord(word string) bool { return p.tok.kind == tokenName && p.word() == word }
+
+// atComparison returns the comparison that the token stands for.
+func (p *parser) atComparison() (predicate.Op, bool) {
+	if p.tok.kind != tokenName {
+		return 0, false
+	}
+	switch p.word() {
+	case "eq":
+		return predicate.Eq, true
+	case "ne":
+		return predicate.Ne, true
+	case "gt":
+		return predicate.Gt, true
+	case "ge":
+		return predicate.Ge, true
+	case "lt":
+		return predicate.Lt, true
+	case "le":
+		return predicate.Le, true
+	}
+	return 0, false
+}
+
+// atUnimplemented reports whether the token is an operator that OData has and
+// the service has not, or "=" as in other languages, which it treats alike.
+func (p *parser) atUnimplemented() bool {
+	if p.tok.kind == tokenArithmetic {
+		return true
+	}
+	if p.tok.kind != tokenName {
+		return false
+	}
+	switch p.word() {
+	case "add", "sub", "mul", "div", "mod", "in", "has":
+		return true
+	}
+	return false
+}
+
+// descend goes one level deeper, which bounds the recursion of everything that
+// walks the tree.
+func (p *parser) descend() *Error {
+	if p.depth++; p.depth > MaxDepth {
+		return refusal(p.lexer.text, p.tok.pos, InvalidInput, messageTooDeep)
+	}
+	return nil
+}
+
+func (p *parser) ascend() { p.depth-- }
+
+// countGroup counts a chain or a negation that begins.
+func (p *parser) countGroup() *Error {
+	if p.groups++; p.groups > MaxGroups {
+		return refusal(p.lexer.text, p.tok.pos, InvalidInput, messageTooMany)
+	}
+	return nil
+}
