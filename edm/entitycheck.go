@@ -76,8 +76,8 @@ func CheckValue(name string, v Value) error {
 		}
 		return nil
 	case TypeDateTime:
-		if !v.DateTime().Valid() {
-			return &Error{RuleRange, name, 0, fmt.Sprintf("a DateTime of %d ticks", v.DateTime())}
+		if t := Ticks(v.word); !t.Valid() {
+			return &Error{RuleRange, name, 0, fmt.Sprintf("a DateTime of %d ticks", t)}
 		}
 		return nil
 	case 0, TypeInt64, TypeDouble, TypeGuid:
