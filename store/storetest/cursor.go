@@ -1,0 +1,127 @@
+package storetest
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// mapCursor walks the rows that a Map had when it was asked.
+type mapCursor struct {
+	ctx      context.Context
+	query    store.Query
+	todo     []*edm.Entity // in the order of the walk, next first
+	examined int
+	returned int
+	ended    bool
+	row      edm.Entity // the current row; Next writes the next one over it
+	resume   *edm.Key
+	err      error
+}
+
+// Query implements store.Store.
+func (m *Map) Query(ctx context.Context, table string, q store.Query) store.Cursor {
+	c := &mapCursor{ctx: ctx, query: q}
+	if c.err = store.CheckQuery(q); c.err != nil {
+		return c
+	}
+	// The end of ctx is for Next to see, which knows where to go on.
+	t, err := m.enterTable(context.WithoutCancel(ctx), table)
+	if err != nil {
+		c.err = err
+		return c
+	}
+	defer m.mu.Unlock()
+	if t.sorted == nil {
+		for _, e := range t.rows {
+			t.sorted = append(t.sorted, e)
+		}
+		slices.SortFunc(t.sorted, func(a, b *edm.Entity) int { return a.Key.Compare(b.Key) })
+	}
+	for _, e := range t.sorted {
+		if inQuery(e.Key, q) {
+			c.todo = append(c.todo, e)
+		}
+	}
+	if q.Reverse {
+		slices.Reverse(c.todo)
+	}
+	return c
+}
+
+// inQuery reports whether q must look at the entity of k, if there is one.
+func inQuery(k edm.Key, q store.Query) bool {
+	if q.From != nil {
+		c := k.Compare(*q.From)
+		if c < 0 && !q.Reverse || c > 0 && q.Reverse {
+			return false
+		}
+	}
+	return q.Filter == nil || slices.ContainsFunc(q.Filter.Ranges(), func(r filter.Range) bool {
+		return (r.From.Kind == filter.Unbounded || isAfter(k, r.From)) &&
+			(r.To.Kind == filter.Unbounded || !isAfter(k, r.To))
+	})
+}
+
+// isAfter reports whether k lies after b, which is not Unbounded.
+func isAfter(k edm.Key, b filter.Bound) bool {
+	switch b.Kind {
+	case filter.BeforePartition:
+		return edm.Compare(k.Partition, b.Key.Partition) >= 0
+	case filter.BeforeRow:
+		return k.Compare(b.Key) >= 0
+	case filter.AfterRow:
+		return k.Compare(b.Key) > 0
+	case filter.AfterPartition:
+		return edm.Compare(k.Partition, b.Key.Partition) > 0
+	}
+	panic("a bound of unknown kind")
+}
+
+// Next implements store.Cursor.
+func (c *mapCursor) Next() bool {
+	for !c.ended && c.err == nil && len(c.todo) > 0 {
+		e := c.todo[0]
+		c.err = c.ctx.Err()
+		if c.err != nil || reached(c.returned, c.query.Limit) || reached(c.examined, c.query.Budget) {
+			c.ended, c.resume = true, &edm.Key{Partition: e.Key.Partition, Row: e.Key.Row}
+			return false
+		}
+		c.todo = c.todo[1:]
+		c.examined++
+		if c.query.Filter != nil && !c.query.Filter.Match(e.View()) {
+			continue
+		}
+		c.returned++
+		c.row = edm.Entity{Key: e.Key, Timestamp: e.Timestamp}
+		for _, p := range e.Properties {
+			if c.query.Select == nil || slices.Contains(c.query.Select, p.Name) {
+				c.row.Properties = append(c.row.Properties, p)
+			}
+		}
+		return true
+	}
+	c.ended = true
+	return false
+}
+
+// reached reports whether n is at limit, which is none if it is 0.
+func reached(n, limit int) bool { return limit > 0 && n >= limit }
+
+// Row implements store.Cursor.
+func (c *mapCursor) Row() edm.Row { return c.row.View() }
+
+// Resume implements store.Cursor.
+func (c *mapCursor) Resume() *edm.Key { return c.resume }
+
+// Err implements store.Cursor.
+func (c *mapCursor) Err() error { return c.err }
+
+// Close implements store.Cursor.
+func (c *mapCursor) Close() error {
+	c.ended = true
+	return nil
+}

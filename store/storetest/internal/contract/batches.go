@@ -1,0 +1,164 @@
+package contract
+
+import (
+	"fmt"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
+)
+
+var batchParts = []Part{
+	{"Batch", testBatch},
+	{"BatchIndex", testBatchIndex},
+	{"BatchAtomic", testBatchAtomic},
+	{"BatchCount", testBatchCount},
+	{"BatchBytes", testBatchBytes},
+}
+
+func testBatch(t *tester) {
+	s := t.OpenPeople()
+	gone := t.Insert(s, number("p", "6", 1))
+	merged := t.Insert(s, entity("p", "3", prop("A", edm.Int32(1))))
+	t.Insert(s, number("p", "5", 1))
+	elsewhere := t.Insert(s, number("q", "1", 1))
+	// In no order, one of each kind.
+	ops := []store.Op{
+		store.Replace(number("p", "5", 2), store.Any),
+		store.Insert(number("p", "1", 2)),
+		store.Merge(number("p", "3", 2), merged.Timestamp.ETag()),
+		store.Delete(gone.Key, gone.Timestamp.ETag()),
+		store.InsertOrReplace(number("p", "4", 2)),
+		store.InsertOrMerge(number("p", "", 2)),
+	}
+	var want []edm.Entity
+	results := t.Apply(s, ops...)
+	for _, i := range []int{5, 1, 2, 4, 0} {
+		e := ops[i].Entity
+		if i == 2 {
+			e = entity("p", "3", prop("A", edm.Int32(1)), prop("N", edm.Int32(2)))
+		}
+		e.Timestamp = results[i].Timestamp
+		want = append(want, e)
+	}
+	t.WantRows("after one of each kind", s, store.Query{}, append(want, elsewhere))
+}
+
+// testBatchIndex tries which of several ops is the one that failed.
+func testBatchIndex(t *tester) {
+	s := t.OpenPeople()
+	t.Insert(s, number("p", "old", 1))
+	in := func(p, r string) store.Op { return store.Insert(number(p, r, 1)) }
+	bad := store.Insert(entity("p", "bad", prop("a-b", edm.Int32(1))))
+	for _, c := range []struct {
+		name string
+		ops  []store.Op
+		want failure
+	}{
+		{"name", []store.Op{in("p", "1"), bad, bad}, failure{Index: 1, Rule: edm.RulePropertyName}},
+		{"partition", []store.Op{in("p", "1"), in("p", "2"), in("q", "3"), in("p", "4"), in("r", "5")}, failure{Index: 2, Rule: edm.RuleBatchPartition}},
+		{"partition, most differ", []store.Op{in("p", "1"), in("q", "1"), in("q", "2")}, failure{Index: 1, Rule: edm.RuleBatchPartition}},
+		{"duplicate", []store.Op{in("p", "1"), in("p", "2"), in("p", "1"), in("p", "2")}, failure{Index: 2, Rule: edm.RuleBatchDuplicate}},
+		{"duplicate in a row", []store.Op{in("p", "1"), in("p", "1"), in("p", "1")}, failure{Index: 1, Rule: edm.RuleBatchDuplicate}},
+		{"duplicate of another kind", []store.Op{in("p", "1"), in("p", "0"), store.Delete(key("p", "1"), store.Any)}, failure{Index: 2, Rule: edm.RuleBatchDuplicate}},
+		{"duplicate of an empty key", []store.Op{in("p", ""), in("p", "")}, failure{Index: 1, Rule: edm.RuleBatchDuplicate}},
+		{"exists", []store.Op{in("p", "1"), in("p", "old"), store.Delete(key("p", "none"), store.Any)}, failure{Index: 1, Executed: true, Err: store.ErrEntityExists}},
+		{"missing", []store.Op{in("p", "1"), store.Delete(key("p", "none"), store.Any), in("p", "old")}, failure{Index: 1, Executed: true, Err: store.ErrEntityNotFound}},
+		{"ETag", []store.Op{in("p", "1"), in("p", "2"), store.Replace(number("p", "old", 2), `W/"x"`)}, failure{Index: 2, Executed: true, Err: store.ErrPrecondition}},
+		{"nothing to do", nil, failure{Rule: edm.RuleBatchCount}},
+	} {
+		results, err := s.Apply(t.Ctx, people, c.ops...)
+		t.WantFailure(c.name, err, c.want)
+		if results != nil {
+			t.Errorf("%s: results %v beside a failure", c.name, results)
+		}
+	}
+}
+
+// testBatchAtomic lets each op of a batch fail in turn.
+func testBatchAtomic(t *tester) {
+	s := t.OpenPeople()
+	var list []edm.Entity
+	for i := range 6 {
+		list = append(list, number("p", fmt.Sprint(i), i))
+	}
+	list = t.Fill(s, list)
+	good := []store.Op{
+		store.Insert(number("p", "new", 9)), store.Replace(number("p", "1", 9), store.Any), store.Merge(number("p", "2", 9), store.Any),
+		store.Delete(key("p", "3"), store.Any), store.InsertOrMerge(number("p", "4", 9)), store.InsertOrReplace(number("p", "newer", 9)),
+	}
+	for i := range good {
+		for _, bad := range []struct {
+			op   store.Op
+			want failure
+		}{
+			{store.Insert(number("p", "5", 9)), failure{Index: i, Executed: true, Err: store.ErrEntityExists}},
+			{store.Delete(key("p", "none"), store.Any), failure{Index: i, Executed: true, Err: store.ErrEntityNotFound}},
+			{store.Merge(number("p", "5", 9), "old"), failure{Index: i, Executed: true, Err: store.ErrPrecondition}},
+			{store.InsertOrMerge(edm.Entity{Key: key("p", "5"), Properties: suite.Several("P", 252)}), failure{Index: i, Executed: true, Rule: edm.RulePropertyCount}},
+			{store.Insert(number("q", "5", 9)), failure{Index: max(i, 1), Rule: edm.RuleBatchPartition}},
+		} {
+			ops := append([]store.Op{}, good...)
+			ops[i] = bad.op
+			_, err := s.Apply(t.Ctx, people, ops...)
+			t.WantFailure(fmt.Sprintf("op %d", i), err, bad.want)
+			t.WantRows(fmt.Sprintf("after op %d failed: %v", i, err), s, store.Query{}, list)
+		}
+	}
+	t.Apply(s, good...)
+}
+
+func testBatchCount(t *tester) {
+	s := t.OpenPeople()
+	ops := func(n int) (ops []store.Op) {
+		for i := range n {
+			ops = append(ops, store.InsertOrReplace(number("p", fmt.Sprint(i*37%1009), i)))
+		}
+		return ops
+	}
+	for _, n := range []int{edm.MaxBatchOps + 1, 3 * edm.MaxBatchOps} {
+		_, err := s.Apply(t.Ctx, people, ops(n)...)
+		t.WantFailure(fmt.Sprintf("%d ops", n), err, failure{Index: 99, Rule: edm.RuleBatchCount, Err: store.ErrTooLarge})
+	}
+	t.WantRows("after refusals", s, store.Query{}, nil)
+	t.Apply(s, ops(edm.MaxBatchOps)...)
+	if n := len(t.Page(s, store.Query{}).Rows); n != edm.MaxBatchOps {
+		t.Errorf("%d entities of a full batch, want %d", n, edm.MaxBatchOps)
+	}
+}
+
+// testBatchBytes shows that the limit is on what is given, and not on what
+// merges make of it.
+func testBatchBytes(t *tester) {
+	s := t.OpenPeople()
+	// Four ops as large as an entity may be, less 1,000 bytes each, and one of
+	// what is left.
+	big := edm.MaxEntityBytes - 1000
+	ops := func(total int) (ops []store.Op) {
+		for i := range 5 {
+			k := key("p", fmt.Sprint(i))
+			size := min(big, total)
+			total -= size
+			ops = append(ops, store.InsertOrMerge(edm.Entity{Key: k, Properties: suite.Filling(size - edm.KeySize(k))}))
+		}
+		return ops
+	}
+	_, err := s.Apply(t.Ctx, people, ops(edm.MaxBatchBytes+1)...)
+	t.WantFailure("a byte above the limit", err, failure{Index: 4, Rule: edm.RuleBatchBytes, Err: store.ErrTooLarge})
+	t.WantRows("after a refusal", s, store.Query{}, nil)
+	t.Apply(s, ops(edm.MaxBatchBytes)...)
+	var merges []store.Op
+	for i := range 5 {
+		merges = append(merges, store.Merge(entity("p", fmt.Sprint(i), prop("A", edm.Boolean(true))), store.Any))
+	}
+	for i := 5; i < 9; i++ {
+		t.Apply(s, store.Insert(edm.Entity{Key: key("p", fmt.Sprint(i)), Properties: suite.Filling(big)}))
+		merges = append(merges, store.Merge(entity("p", fmt.Sprint(i), prop("A", edm.Boolean(true))), store.Any))
+	}
+	t.Apply(s, merges...)
+	for _, e := range t.Page(s, store.Query{}).Rows {
+		if last := e.Properties[len(e.Properties)-1]; last.Name != "A" || len(e.Properties) < 2 {
+			t.Errorf("%q: the merge left %d properties, %s last", e.Key, len(e.Properties), last.Name)
+		}
+	}
+}

@@ -1,0 +1,338 @@
+package contract
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
+)
+
+var entityParts = []Part{
+	{"Values", testValues},
+	{"Nulls", testNulls},
+	{"Keys", testKeys},
+	{"PropertyNames", testPropertyNames},
+	{"View", testView},
+	{"Ownership", testOwnership},
+}
+
+var etagParts = []Part{
+	{"Timestamps", testTimestamps},
+	{"Conditions", testConditions},
+	{"Merge", testMerge},
+	{"Replace", testReplace},
+}
+
+// extremes has, for each type, what is most likely to be damaged on its way.
+func extremes() edm.Properties {
+	var p edm.Properties
+	add := func(values ...edm.Value) {
+		for _, v := range values {
+			p = append(p, prop(fmt.Sprintf("V%02d", len(p)), v))
+		}
+	}
+	add(edm.String(""), edm.String(" "), edm.String("\x00\t\r\n\x7f"), edm.String("\u8868\U0001F600\ufffd\uffff\ufeff"),
+		edm.String(strings.Repeat("x", edm.MaxStringUnits)), edm.String(strings.Repeat("\u8868", edm.MaxStringUnits)),
+		edm.String(strings.Repeat("\U0001F600", edm.MaxStringUnits/2)))
+	add(edm.Binary(nil), edm.Binary([]byte{0}), edm.Binary([]byte("\xff\xfe\x00")), edm.Binary(bytes.Repeat([]byte{0xA5}, edm.MaxBinaryBytes)))
+	add(edm.Boolean(true), edm.Boolean(false))
+	add(edm.Int32(0), edm.Int32(-1), edm.Int32(math.MinInt32), edm.Int32(math.MaxInt32))
+	add(edm.Int64(0), edm.Int64(-1), edm.Int64(math.MinInt64), edm.Int64(math.MaxInt64), edm.Int64(1<<53+1))
+	for _, bits := range []uint64{0x7ff8000000000001, 0xfff8000000000000, 0x7ffc00000000beef} {
+		add(edm.Double(math.Float64frombits(bits))) // NaN is kept to the bit
+	}
+	add(edm.Double(0), edm.Double(math.Copysign(0, -1)), edm.Double(math.Inf(1)), edm.Double(math.Inf(-1)),
+		edm.Double(math.MaxFloat64), edm.Double(math.SmallestNonzeroFloat64), edm.Double(0.1))
+	add(edm.DateTime(edm.MinTicks), edm.DateTime(edm.MaxTicks), edm.DateTime(1))
+	add(edm.Guid(edm.GUID{}), edm.GuidWords(math.MaxUint64, 0), edm.GuidWords(0, 1))
+	return p
+}
+
+func testValues(t *tester) {
+	s := t.OpenPeople()
+	all := extremes()
+	want := t.Insert(s, edm.Entity{Key: key("all", ""), Properties: all})
+	t.WantEntity("all types in one entity", s, want)
+	// The same name with every type, so that none is taken for the table's.
+	var list []edm.Entity
+	for i, p := range all {
+		list = append(list, entity("each", fmt.Sprintf("%03d", i), prop("V", p.Value)))
+	}
+	list = t.Fill(s, list)
+	for _, e := range list {
+		t.WantEntity("one value", s, e)
+	}
+	t.WantRows("every value by one query", s, store.Query{From: &list[0].Key}, list)
+	back := slices.Clone(list)
+	slices.Reverse(back)
+	t.WantRows("every value backwards", s, store.Query{From: &list[len(list)-1].Key, Reverse: true, Limit: len(list)}, back)
+}
+
+func testNulls(t *tester) {
+	s := t.OpenPeople()
+	null := edm.Value{}
+	given := entity("p", "r", prop("A", null), prop("B", edm.Int32(1)), prop("C", null))
+	kept := entity("p", "r", prop("B", edm.Int32(1)))
+	for _, op := range []store.Op{
+		store.Insert(given), store.Replace(given, store.Any), store.InsertOrReplace(given),
+		store.Merge(given, store.Any), store.InsertOrMerge(given),
+	} {
+		kept.Timestamp = t.Apply(s, op)[0].Timestamp
+		t.WantEntity(op.Kind.String(), s, kept)
+	}
+	kept.Timestamp = t.Apply(s, store.Merge(entity("p", "r", prop("B", null)), store.Any))[0].Timestamp
+	t.WantEntity("merge of null keeps the value", s, kept)
+	given.Key, kept.Key = key("p", "s"), key("p", "s")
+	kept.Timestamp = t.Apply(s, store.InsertOrMerge(given))[0].Timestamp
+	t.WantEntity("merge that inserts", s, kept)
+	none := entity("p", "r")
+	none.Timestamp = t.Apply(s, store.Replace(entity("p", "r", prop("B", null)), store.Any))[0].Timestamp
+	t.WantEntity("replace by nothing but null", s, none)
+}
+
+func testKeys(t *tester) {
+	s := t.OpenPeople()
+	long := strings.Repeat("k", edm.MaxKeyUnits)
+	wide := strings.Repeat("\U0001F600", edm.MaxKeyUnits/2)
+	parts := []string{
+		"", " ", "  a ", "'", "''", `"`, "%", "%25", "a,b", "+&=;()@*$!", "\u00a0", "\u8868\u5f62", "\U0001F600", "a\u0301", "\u00e1",
+		"~", "Abc", "abc", "\ufffd", "\uffff", long, wide, long[1:] + "\u8868",
+	}
+	var list []edm.Entity
+	for i, p := range parts {
+		list = append(list, number(p, parts[(i+7)%len(parts)], i), number("one", p, i))
+	}
+	for _, e := range t.Fill(s, list) {
+		t.WantEntity("key", s, e)
+	}
+	for _, k := range []edm.Key{
+		key("one", "ABC"), key("One", "abc"), key("one", long[1:]), key("one", " a"), // only near an entity
+		key("a/b", ""), key("", "a\\b"), key("#", "?"), key("\x00", "\x1f"), key("\x7f", "\u009f"), // none can have these
+		key(long+"k", ""), key("one", wide+"k"), key("one", "\xff"), key("\xed\xa0\x80", ""),
+	} {
+		t.WantGone(fmt.Sprintf("key %.40q", k), s, k)
+	}
+}
+
+func testPropertyNames(t *tester) {
+	s := t.OpenPeople()
+	long := strings.Repeat("n", edm.MaxNameUnits)
+	names := []string{"b", "a", "B", "_", "_a1", "ETag", "partitionKey", "\u8868", "\ua015\u0301", "Z", "long_" + long[5:], "etag"}
+	var p edm.Properties
+	for i, name := range names {
+		p = append(p, prop(name, edm.Int32(int32(i))))
+	}
+	t.WantEntity("names and their order", s, t.Insert(s, edm.Entity{Key: key("p", "1"), Properties: p}))
+	back := slices.Clone(p)
+	slices.Reverse(back)
+	t.WantEntity("the other order", s, t.Insert(s, edm.Entity{Key: key("p", "2"), Properties: back}))
+}
+
+func testView(t *tester) {
+	s := t.OpenPeople()
+	t.Insert(s, number("p", "r", 1))
+	mine := errors.New("of the callback")
+	if err := s.View(t.Ctx, people, key("p", "r"), func(edm.Row) error { return mine }); err != mine {
+		t.Errorf("View returns %v, want its callback's error", err)
+	}
+	for _, c := range []struct {
+		table string
+		key   edm.Key
+		want  error
+	}{{people, key("p", "s"), store.ErrEntityNotFound}, {"Nobody", key("p", "r"), store.ErrTableNotFound}} {
+		err := s.View(t.Ctx, c.table, c.key, func(edm.Row) error {
+			t.Errorf("View calls back for %q in %s", c.key, c.table)
+			return nil
+		})
+		t.WantErr("View", err, c.want)
+	}
+}
+
+// testOwnership finds a store that keeps, changes or gives away memory.
+func testOwnership(t *tester) {
+	s := t.OpenPeople()
+	text, blob := []byte("some text"), []byte("some blob")
+	given := entity("p", "r", prop("T", edm.StringBytes(text)), prop("B", edm.Binary(blob)), prop("Null", edm.Value{}), prop("N", edm.Int32(1)))
+	given.Timestamp = 42
+	pristine := func() edm.Entity {
+		return entity("p", "r", prop("T", edm.String("some text")), prop("B", edm.Binary([]byte("some blob"))), prop("Null", edm.Value{}), prop("N", edm.Int32(1)))
+	}
+	want := entity("p", "r", prop("T", edm.String("some text")), prop("B", edm.Binary([]byte("some blob"))), prop("N", edm.Int32(1)))
+	for _, kind := range []store.OpKind{store.OpInsert, store.OpInsertOrMerge, store.OpInsertOrReplace, store.OpMerge, store.OpReplace} {
+		ops := []store.Op{{Kind: kind, Entity: given, IfMatch: store.Any}}
+		want.Timestamp = t.Apply(s, ops...)[0].Timestamp
+		unchanged := pristine()
+		unchanged.Timestamp = 42
+		if !suite.SameEntity(given, unchanged) || !suite.SameEntity(ops[0].Entity, unchanged) || ops[0].Kind != kind {
+			t.Fatalf("%v: the caller's entity became %s", kind, suite.Show(given))
+		}
+		copy(text, "overwrite")
+		copy(blob, "overwrite")
+		given.Properties[3] = prop("X", edm.Int32(9))
+		ops[0] = store.Op{}
+		t.WantEntity(kind.String()+", after the caller reused its memory", s, want)
+		copy(text, "some text")
+		copy(blob, "some blob")
+		given.Properties[3] = prop("N", edm.Int32(1))
+	}
+	got, err := s.Get(t.Ctx, people, want.Key)
+	t.NoErr("Get", err)
+	for i := range got.Properties {
+		b := got.Properties[i].Value.Bytes()
+		for j := range b {
+			b[j] = '!'
+		}
+		got.Properties[i].Name = "gone"
+	}
+	t.WantEntity("after the caller changed what Get returned", s, want)
+}
+
+func testTimestamps(t *tester) {
+	s := t.OpenPeople()
+	last := edm.Ticks(0)
+	check := func(what string, ops ...store.Op) {
+		t.Helper()
+		for i, r := range t.Apply(s, ops...) {
+			if ops[i].Kind == store.OpDelete {
+				if r != (store.Result{}) {
+					t.Errorf("%s: a deletion results in %v", what, r)
+				}
+				continue
+			}
+			if !r.Timestamp.Valid() || r.ETag != r.Timestamp.ETag() {
+				t.Errorf("%s: Timestamp %d with ETag %q", what, r.Timestamp, r.ETag)
+			}
+			if r.Timestamp < last || i == 0 && r.Timestamp == last {
+				t.Errorf("%s: Timestamp %d of op %d after %d", what, r.Timestamp, i, last)
+			}
+			last = r.Timestamp
+			e, err := s.Get(t.Ctx, people, ops[i].Entity.Key)
+			if err != nil || e.Timestamp != r.Timestamp {
+				t.Errorf("%s: Get shows Timestamp %d, %v, the result is %d", what, e.Timestamp, err, r.Timestamp)
+			}
+		}
+	}
+	e := number("p", "r", 1)
+	e.Timestamp = edm.MaxTicks // ignored
+	for range 3 {
+		check("insert", store.Insert(e))
+		check("insert or merge", store.InsertOrMerge(e))
+		check("insert or replace", store.InsertOrReplace(e))
+		check("merge", store.Merge(e, store.Any))
+		check("merge of nothing", store.Merge(entity("p", "r"), store.Any))
+		check("replace", store.Replace(e, store.Any))
+		check("batch", store.Insert(number("p", "1", 1)), store.Delete(e.Key, store.Any), store.InsertOrMerge(number("p", "0", 2)))
+		check("deletions", store.Delete(key("p", "1"), store.Any), store.Delete(key("p", "0"), store.Any))
+		check("another partition", store.InsertOrReplace(number("a", "r", 1)))
+	}
+}
+
+func testConditions(t *tester) {
+	s := t.OpenPeople()
+	for _, kind := range []store.OpKind{store.OpMerge, store.OpReplace, store.OpDelete} {
+		for _, c := range []struct {
+			name    string
+			ifMatch func(current, old edm.ETag) edm.ETag
+			missing bool
+			want    error
+		}{
+			{name: "Any", ifMatch: func(_, _ edm.ETag) edm.ETag { return store.Any }},
+			{name: "its own", ifMatch: func(e, _ edm.ETag) edm.ETag { return e }},
+			{name: "an old one", ifMatch: func(_, e edm.ETag) edm.ETag { return e }, want: store.ErrPrecondition},
+			{name: "none", ifMatch: func(_, _ edm.ETag) edm.ETag { return "" }, want: store.ErrPrecondition},
+			{name: "with a space", ifMatch: func(e, _ edm.ETag) edm.ETag { return e + " " }, want: store.ErrPrecondition},
+			{name: "in lower case", ifMatch: func(e, _ edm.ETag) edm.ETag { return edm.ETag(strings.ToLower(string(e))) }, want: store.ErrPrecondition},
+			{name: "another syntax", ifMatch: func(_, _ edm.ETag) edm.ETag { return `W/"*"` }, want: store.ErrPrecondition},
+			{name: "Any, missing", ifMatch: func(_, _ edm.ETag) edm.ETag { return store.Any }, missing: true, want: store.ErrEntityNotFound},
+			{name: "an old one, missing", ifMatch: func(_, e edm.ETag) edm.ETag { return e }, missing: true, want: store.ErrEntityNotFound},
+		} {
+			what := kind.String() + " with " + c.name
+			old := t.Apply(s, store.InsertOrReplace(number("p", "r", 1)))[0]
+			now := t.insertAgain(s, number("p", "r", 2))
+			if c.missing {
+				t.Apply(s, store.Delete(now.Key, store.Any))
+			}
+			op := store.Op{Kind: kind, Entity: number("p", "r", 3), IfMatch: c.ifMatch(now.Timestamp.ETag(), old.ETag)}
+			results, err := s.Apply(t.Ctx, people, op)
+			if c.want != nil {
+				t.WantFailure(what, err, failure{Executed: true, Err: c.want})
+				if !c.missing {
+					t.WantEntity(what, s, now)
+				}
+				continue
+			}
+			t.WantErr(what, err, nil)
+			if kind == store.OpDelete {
+				t.WantGone(what, s, now.Key)
+			} else if len(results) == 1 {
+				want := number("p", "r", 3)
+				want.Timestamp = results[0].Timestamp
+				t.WantEntity(what, s, want)
+			}
+		}
+	}
+	now := t.insertAgain(s, number("p", "r", 1))
+	_, err := s.Apply(t.Ctx, people, store.Insert(number("p", "r", 2)))
+	t.WantFailure("insert of what exists", err, failure{Executed: true, Err: store.ErrEntityExists})
+	t.WantEntity("after a refused insert", s, now)
+	for _, kind := range []store.OpKind{store.OpInsertOrMerge, store.OpInsertOrReplace} {
+		// IfMatch does not count for these.
+		t.Apply(s, store.Op{Kind: kind, Entity: number("p", "r", 2), IfMatch: "wrong"}, store.Op{Kind: kind, Entity: number("p", kind.String(), 2), IfMatch: "wrong"})
+	}
+}
+
+// insertAgain puts e in place of what there is, and returns it as it must be found.
+func (t *tester) insertAgain(s store.Store, e edm.Entity) edm.Entity {
+	t.Helper()
+	e.Timestamp = t.Apply(s, store.InsertOrReplace(e))[0].Timestamp
+	return e
+}
+
+func testMerge(t *tester) {
+	one, two := edm.Int32(1), edm.String("two")
+	for _, c := range []struct {
+		name             string
+		old, patch, want edm.Properties
+	}{
+		{"a new property comes last", edm.Properties{prop("B", one)}, edm.Properties{prop("A", two)}, edm.Properties{prop("B", one), prop("A", two)}},
+		{
+			"a type changes in its place",
+			edm.Properties{prop("A", one), prop("B", one), prop("C", one)}, edm.Properties{prop("Z", one), prop("B", two), prop("Y", one)},
+			edm.Properties{prop("A", one), prop("B", two), prop("C", one), prop("Z", one), prop("Y", one)},
+		},
+		{"case counts", edm.Properties{prop("a", one)}, edm.Properties{prop("A", two)}, edm.Properties{prop("a", one), prop("A", two)}},
+		{"nothing", edm.Properties{prop("A", one)}, nil, edm.Properties{prop("A", one)}},
+		{"into nothing", nil, edm.Properties{prop("B", one), prop("A", one)}, edm.Properties{prop("B", one), prop("A", one)}},
+	} {
+		s := t.OpenPeople()
+		for i, kind := range []store.OpKind{store.OpMerge, store.OpInsertOrMerge} {
+			k := key("p", fmt.Sprint(i))
+			t.Apply(s, store.Insert(edm.Entity{Key: k, Properties: c.old}))
+			r := t.Apply(s, store.Op{Kind: kind, Entity: edm.Entity{Key: k, Properties: c.patch}, IfMatch: store.Any})
+			t.WantEntity(kind.String()+": "+c.name, s, edm.Entity{Key: k, Timestamp: r[0].Timestamp, Properties: c.want})
+		}
+		fresh := t.Apply(s, store.InsertOrMerge(edm.Entity{Key: key("p", "new"), Properties: c.patch}))
+		t.WantEntity("into no entity: "+c.name, s, edm.Entity{Key: key("p", "new"), Timestamp: fresh[0].Timestamp, Properties: c.patch})
+	}
+}
+
+func testReplace(t *tester) {
+	s := t.OpenPeople()
+	for _, kind := range []store.OpKind{store.OpReplace, store.OpInsertOrReplace} {
+		t.insertAgain(s, entity("p", "r", prop("A", edm.Int32(1)), prop("B", edm.Int32(1))))
+		for _, p := range []edm.Properties{{prop("C", edm.Int32(2)), prop("A", edm.String("x"))}, nil, {prop("B", edm.Boolean(false))}} {
+			want := edm.Entity{Key: key("p", "r"), Properties: p}
+			want.Timestamp = t.Apply(s, store.Op{Kind: kind, Entity: want, IfMatch: store.Any})[0].Timestamp
+			t.WantEntity(kind.String(), s, want)
+		}
+	}
+	want := entity("p", "new", prop("A", edm.Int32(1)))
+	want.Timestamp = t.Apply(s, store.InsertOrReplace(want))[0].Timestamp
+	t.WantEntity("insert or replace of no entity", s, want)
+}

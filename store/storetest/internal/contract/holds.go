@@ -1,0 +1,300 @@
+package contract
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
+)
+
+var syncParts = []Part{
+	{"HeldWrite", testHeldWrite},
+	{"HeldRefusal", testHeldRefusal},
+	{"HeldFailure", testHeldFailure},
+	{"HeldContext", testHeldContext},
+	{"HeldClose", testHeldClose},
+}
+
+// grace is how long a call that must wait for a held sync is watched. A store
+// that does not wait is found if it answers within that time, and one that does
+// is never blamed.
+const grace = 40 * time.Millisecond
+
+var errDisk = errors.New("the disk failed to sync")
+
+// call is a call under way.
+type call struct {
+	what string
+	done chan struct{}
+	err  error // once done is closed
+}
+
+func begin(what string, f func() error) *call {
+	c := &call{what: what, done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		c.err = f()
+	}()
+	return c
+}
+
+// mustWait fails if a call returns although a sync that it depends on is held up.
+func (t *tester) mustWait(calls ...*call) {
+	t.Helper()
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	<-timer.C
+	for _, c := range calls {
+		select {
+		case <-c.done:
+			t.Errorf("%s: returns %v before what it depends on is durable", c.what, c.err)
+		default:
+		}
+	}
+}
+
+func (t *tester) result(c *call) error {
+	t.Helper()
+	t.wait(c.what, c.done)
+	return c.err
+}
+
+// openHeld returns a store with the table people and the entities list, whose
+// syncs are held up.
+func (t *tester) openHeld(list ...edm.Entity) (store.Store, []edm.Entity, suite.Hold) {
+	t.Helper()
+	if t.Backend.HoldSync == nil {
+		t.Skip("this backend has no HoldSync")
+	}
+	s := t.Backend.Open(t)
+	t.Cleanup(func() { _ = s.Close() }) // fails where a sync has failed
+	t.NoErr("CreateTable", s.CreateTable(t.Ctx, people))
+	list = t.Fill(s, list)
+	return s, list, t.Backend.HoldSync(t, s)
+}
+
+// held waits until c waits for a sync.
+func (t *tester) held(c *call, h suite.Hold) {
+	t.Helper()
+	select {
+	case <-h.Held:
+	case <-c.done:
+		t.Fatalf("%s: returns %v without a sync", c.what, c.err)
+	case <-time.After(patience):
+		t.Fatalf("%s: no sync after %v", c.what, patience)
+	}
+}
+
+// calls that take part in scenarios.
+func (t *tester) applying(s store.Store, ops ...store.Op) func() error {
+	return func() error { _, err := s.Apply(t.Ctx, people, ops...); return err }
+}
+
+func (t *tester) creating(s store.Store, table string) func() error {
+	return func() error { return s.CreateTable(t.Ctx, table) }
+}
+
+func (t *tester) deleting(s store.Store, table string) func() error {
+	return func() error { return s.DeleteTable(t.Ctx, table) }
+}
+
+func testHeldWrite(t *tester) {
+	s, list, h := t.openHeld(number("p", "0", 0), number("p", "1", 1))
+	before := t.content(s)
+	calls := []*call{
+		begin("Apply", t.applying(s, store.Insert(number("p", "2", 2)), store.Replace(number("p", "1", 9), store.Any), store.Delete(list[0].Key, store.Any))),
+		begin("Apply", t.applying(s, store.Insert(number("q", "1", 1)))),
+		begin("CreateTable", t.creating(s, "Another")),
+		begin("SetTableMeta", func() error { return s.SetTableMeta(t.Ctx, people, []byte("m")) }),
+		begin("SetAccountMeta", func() error { return s.SetAccountMeta(t.Ctx, []byte("m")) }),
+	}
+	t.held(calls[0], h)
+	t.mustWait(calls...)
+	t.within("readers beside a held sync", func() {
+		for _, e := range list {
+			if got, err := s.Get(t.Ctx, people, e.Key); err != nil || !suite.SameEntity(got, e) {
+				t.Errorf("Get sees %s, %v, want %s until the write is durable", suite.Show(got), err, suite.Show(e))
+			}
+		}
+		for _, k := range []edm.Key{key("p", "2"), key("q", "1")} {
+			t.WantGone("while the sync is held up", s, k)
+		}
+	})
+	t.wantContent("while the sync is held up", s, before)
+	cursor := s.Query(t.Ctx, people, store.Query{})
+	h.Release(nil)
+	for _, c := range calls {
+		t.WantErr(c.what, t.result(c), nil)
+	}
+	if rows := t.Drain(cursor).Rows; len(rows) != len(list) {
+		t.Errorf("a query begun while the sync was held up sees %s", suite.Show(rows))
+	}
+	if n, tables := len(t.Page(s, store.Query{}).Rows), t.Tables(s, "", 0); n != 3 || len(tables) != 2 {
+		t.Errorf("after the sync: %d entities, want 3, and the tables %v", n, tables)
+	}
+}
+
+// scenario is a call whose sync is held up and one that it makes fail.
+type scenario struct {
+	name          string
+	first, second func() error
+	want          failure // an OpError if index, executed or rule is set
+	plain         bool    // err is not an OpError
+}
+
+// scenarios are about the entity old, which is there.
+func (t *tester) scenarios(s store.Store, old edm.Entity) []scenario {
+	fresh := number("p", "new", 1)
+	stale := old.Timestamp.ETag()
+	replace := t.applying(s, store.Replace(number("p", "old", 2), stale))
+	remove := t.applying(s, store.Delete(old.Key, stale))
+	stored := func(i int, err error) failure { return failure{Index: i, Executed: true, Err: err} }
+	missing := failure{Err: store.ErrTableNotFound}
+	return []scenario{
+		{"insert, insert", t.applying(s, store.Insert(fresh)), t.applying(s, store.Insert(fresh)), stored(0, store.ErrEntityExists), false},
+		{"upsert, insert", t.applying(s, store.InsertOrMerge(fresh)), t.applying(s, store.Insert(fresh)), stored(0, store.ErrEntityExists), false},
+		{
+			"batch, batch", t.applying(s, store.Insert(number("p", "1", 1)), store.Insert(fresh)),
+			t.applying(s, store.Insert(number("p", "2", 1)), store.Insert(fresh)), stored(1, store.ErrEntityExists), false,
+		},
+		{"replace, replace", replace, t.applying(s, store.Replace(number("p", "old", 3), stale)), stored(0, store.ErrPrecondition), false},
+		{"replace, merge", replace, t.applying(s, store.Merge(number("p", "old", 3), stale)), stored(0, store.ErrPrecondition), false},
+		{"replace, delete", replace, t.applying(s, store.Delete(old.Key, stale)), stored(0, store.ErrPrecondition), false},
+		{"delete, replace", remove, t.applying(s, store.Replace(number("p", "old", 3), store.Any)), stored(0, store.ErrEntityNotFound), false},
+		{"delete, delete", remove, t.applying(s, store.Delete(old.Key, store.Any)), stored(0, store.ErrEntityNotFound), false},
+		{
+			"merge, merge", t.applying(s, store.Merge(edm.Entity{Key: old.Key, Properties: suite.Several("P", 251)}, store.Any)),
+			t.applying(s, store.Merge(edm.Entity{Key: old.Key, Properties: suite.Several("Q", 1)}, store.Any)),
+			failure{Executed: true, Rule: edm.RulePropertyCount}, false,
+		},
+		{"create, create", t.creating(s, "Another"), t.creating(s, "aNOTHER"), failure{Err: store.ErrTableExists}, true},
+		{"drop, drop", t.deleting(s, people), t.deleting(s, people), missing, true},
+		{"drop, insert", t.deleting(s, people), t.applying(s, store.Insert(fresh)), missing, false},
+	}
+}
+
+// eachScenario runs f with every scenario, on a store of its own whose first
+// call is held and whose second has begun.
+func (t *tester) eachScenario(f func(s store.Store, h suite.Hold, c scenario, first, second *call)) {
+	for i := 0; ; i++ {
+		s, list, h := t.openHeld(number("p", "old", 1))
+		all := t.scenarios(s, list[0])
+		if i == len(all) {
+			h.Release(nil)
+			return
+		}
+		c := all[i]
+		first := begin(c.name+": first", c.first)
+		t.held(first, h)
+		second := begin(c.name+": second", c.second)
+		t.mustWait(first, second)
+		f(s, h, c, first, second)
+	}
+}
+
+func testHeldRefusal(t *tester) {
+	t.eachScenario(func(_ store.Store, h suite.Hold, c scenario, first, second *call) {
+		h.Release(nil)
+		t.WantErr(first.what, t.result(first), nil)
+		err := t.result(second)
+		if c.plain {
+			t.WantErr(second.what, err, c.want.Err)
+			return
+		}
+		t.WantFailure(second.what, err, c.want)
+	})
+	// What is not refused waits too, and comes after.
+	s, list, h := t.openHeld(number("p", "old", 1))
+	first := begin("first", t.applying(s, store.Replace(number("p", "old", 2), list[0].Timestamp.ETag())))
+	t.held(first, h)
+	second := begin("second", t.applying(s, store.Merge(entity("p", "old", prop("M", edm.Int32(3))), store.Any)))
+	t.mustWait(first, second)
+	h.Release(nil)
+	t.WantErr("first", t.result(first), nil)
+	t.WantErr("second", t.result(second), nil)
+	if e, err := s.Get(t.Ctx, people, list[0].Key); err != nil || len(e.Properties) != 2 || e.Properties.Get("N").Int32() != 2 {
+		t.Errorf("after both: got %s, %v", suite.Show(e), err)
+	}
+}
+
+// testHeldFailure lets the held sync fail. Neither call knows its outcome, the
+// store takes no more writes, and what it finds when it is opened stays.
+func testHeldFailure(t *tester) {
+	late := 0
+	t.eachScenario(func(s store.Store, h suite.Hold, c scenario, first, second *call) {
+		before := t.content(s)
+		h.Release(errDisk)
+		t.WantErr(first.what, t.result(first), store.ErrOutcomeUnknown)
+		err := t.result(second)
+		if errors.Is(err, store.ErrReadOnly) && late < 3 {
+			late++ // it began only after the failure
+		} else {
+			t.WantErr(second.what, err, store.ErrOutcomeUnknown)
+		}
+		t.WantErr(c.name+": a write after the failure", t.applying(s, store.InsertOrReplace(number("q", "1", 1)))(), store.ErrReadOnly)
+		t.wantContent(c.name+": a read after the failure", s, before)
+		again := t.Backend.PowerCut
+		if again == nil {
+			again = t.Backend.Reopen
+		}
+		if again == nil {
+			return
+		}
+		s = again(t, s)
+		after := t.content(s)
+		whole := map[string]bool{}
+		for _, e := range after.rows[people] {
+			whole[e.Key.Row] = true
+		}
+		if c.name == "batch, batch" && (whole["1"] != whole["new"] || whole["2"]) {
+			t.Errorf("%s: half a batch is there: %s", c.name, suite.Show(after.rows[people]))
+		}
+		for range 2 {
+			s = again(t, s)
+			t.wantContent(c.name+": opened once more", s, after)
+		}
+		t.WantErr(c.name+": CreateTable after all", s.CreateTable(t.Ctx, "Later"), nil)
+		t.WantErr(c.name+": Close", s.Close(), nil)
+	})
+}
+
+func testHeldContext(t *tester) {
+	s, _, h := t.openHeld()
+	ctx, cancel := context.WithCancel(t.Ctx)
+	c := begin("Apply", func() error { _, err := s.Apply(ctx, people, store.Insert(number("p", "r", 1))); return err })
+	t.held(c, h)
+	cancel()
+	t.mustWait(c)
+	h.Release(nil)
+	t.WantErr("Apply whose ctx ended while it waited for its outcome", t.result(c), nil)
+	if _, err := s.Get(t.Ctx, people, key("p", "r")); err != nil {
+		t.Errorf("Get: %v", err)
+	}
+}
+
+func testHeldClose(t *tester) {
+	s, _, h := t.openHeld()
+	var calls []*call
+	for i := range 3 {
+		calls = append(calls, begin("Apply", t.applying(s, store.Insert(number(fmt.Sprint(i), "r", 1)))))
+	}
+	t.held(calls[0], h)
+	t.mustWait(calls...)
+	closing := begin("Close", s.Close)
+	t.mustWait(append(calls, closing)...)
+	h.Release(nil)
+	for _, c := range append(calls, closing) {
+		t.WantErr(c.what+" that began before Close", t.result(c), nil)
+	}
+	if t.Backend.Reopen == nil {
+		return
+	}
+	s = t.Reopen(s)
+	if n := len(t.Page(s, store.Query{}).Rows); n != len(calls) {
+		t.Errorf("%d entities, want %d", n, len(calls))
+	}
+}

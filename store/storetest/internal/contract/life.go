@@ -1,0 +1,229 @@
+package contract
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
+)
+
+var lifeParts = []Part{
+	{"Close", testClose},
+	{"CloseWhileBusy", testCloseWhileBusy},
+	{"Reopen", testReopen},
+	{"PowerCut", testPowerCut},
+}
+
+// patience is how long a call may take that need not wait for anything.
+const patience = 20 * time.Second
+
+// within fails unless f returns in time.
+func (t *tester) within(what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	t.wait(what, done)
+}
+
+func (t *tester) wait(what string, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatalf("%s: still waiting after %v", what, patience)
+	}
+}
+
+func testClose(t *tester) {
+	s := t.OpenPeople()
+	t.Fill(s, family())
+	cursor := s.Query(t.Ctx, people, store.Query{})
+	if !cursor.Next() {
+		t.Errorf("no row: %v", cursor.Err())
+	}
+	t.within("Close beside an open cursor", func() { t.WantErr("Close", s.Close(), nil) })
+	t.WantErr("second Close", s.Close(), nil)
+	for cursor.Next() {
+		t.WellFormed(cursor.Row())
+	}
+	if err := cursor.Err(); err != nil && !errors.Is(err, store.ErrClosed) {
+		t.Errorf("a cursor that outlives its store: %v", err)
+	}
+	t.WantErr("Close of the cursor", cursor.Close(), nil)
+	calls := t.onTable(s, people)
+	calls["CreateTable"] = s.CreateTable(t.Ctx, "Another")
+	_, calls["Tables"] = s.Tables(t.Ctx, "", 0)
+	_, calls["AccountMeta"] = s.AccountMeta(t.Ctx)
+	calls["SetAccountMeta"] = s.SetAccountMeta(t.Ctx, []byte("m"))
+	for method, err := range calls {
+		t.WantErr(method+" after Close", err, store.ErrClosed)
+	}
+}
+
+// testCloseWhileBusy closes under writers and readers. Each call either does
+// what it should or returns ErrClosed, and what was acknowledged is there later.
+func testCloseWhileBusy(t *tester) {
+	s := t.OpenPeople()
+	const writers = 4
+	acknowledged := make([]int, writers)
+	var all sync.WaitGroup
+	started := make(chan struct{}, 2*writers)
+	for w := range writers {
+		all.Go(func() {
+			for n := 0; ; n++ {
+				_, err := s.Apply(t.Ctx, people, store.Insert(number(fmt.Sprint(w), fmt.Sprintf("%06d", n), n)))
+				if err != nil {
+					t.WantErr("Apply while closing", err, store.ErrClosed)
+					return
+				}
+				acknowledged[w] = n + 1
+				if n == 3 {
+					started <- struct{}{}
+				}
+			}
+		})
+		all.Go(func() {
+			for n := 0; ; n++ {
+				p := t.Drain(s.Query(t.Ctx, people, store.Query{Limit: 10}))
+				if p.Err != nil {
+					t.WantErr("Query while closing", p.Err, store.ErrClosed)
+					return
+				}
+				if n == 3 {
+					started <- struct{}{}
+				}
+			}
+		})
+	}
+	for range 2 * writers {
+		<-started
+	}
+	t.within("concurrent calls of Close", func() {
+		var closers sync.WaitGroup
+		for range 3 {
+			closers.Go(func() { t.WantErr("Close while busy", s.Close(), nil) })
+		}
+		closers.Wait()
+		all.Wait()
+	})
+	if t.Backend.Reopen == nil {
+		return
+	}
+	s = t.Reopen(s)
+	rows := map[string]int{}
+	for _, e := range t.Page(s, store.Query{}).Rows {
+		rows[e.Key.Partition]++
+	}
+	for w, n := range acknowledged {
+		if got := rows[fmt.Sprint(w)]; got != n {
+			t.Errorf("writer %d: %d inserts were acknowledged, the others refused, and %d are there", w, n, got)
+		}
+	}
+}
+
+// content is all that a store shows.
+type content struct {
+	tables  []store.TableInfo
+	account string
+	metas   map[string]string
+	rows    map[string][]edm.Entity
+}
+
+func (t *tester) content(s store.Store) content {
+	t.Helper()
+	c := content{tables: t.Tables(s, "", 0), metas: map[string]string{}, rows: map[string][]edm.Entity{}}
+	meta, err := s.AccountMeta(t.Ctx)
+	t.NoErr("AccountMeta", err)
+	c.account = string(meta)
+	for _, table := range c.tables {
+		meta, err := s.TableMeta(t.Ctx, table.Name)
+		t.NoErr("TableMeta", err)
+		c.metas[table.Name] = string(meta)
+		p := t.Drain(s.Query(t.Ctx, table.Name, store.Query{}))
+		t.NoErr("Query", p.Err)
+		c.rows[table.Name] = p.Rows
+	}
+	return c
+}
+
+// wantContent fails unless s shows what c says.
+func (t *tester) wantContent(what string, s store.Store, c content) {
+	t.Helper()
+	got := t.content(s)
+	if fmt.Sprint(got.tables, got.account, got.metas) != fmt.Sprint(c.tables, c.account, c.metas) {
+		t.Errorf("%s: got tables %v, metadata %q, %q; want %v, %q, %q", what, got.tables, got.account, got.metas, c.tables, c.account, c.metas)
+	}
+	for name, want := range c.rows {
+		rows := got.rows[name]
+		for i := range max(len(rows), len(want)) {
+			if i >= len(rows) || i >= len(want) || !suite.SameEntity(rows[i], want[i]) {
+				t.Errorf("%s: %s: got %d rows, want %d; from row %d got %s, want %s", what, name,
+					len(rows), len(want), i, suite.Show(rows[min(i, len(rows)):]), suite.Show(want[min(i, len(want)):]))
+				break
+			}
+		}
+	}
+}
+
+// mixed puts something of everything into a store with the table people.
+func (t *tester) mixed(s store.Store) {
+	t.Helper()
+	list := t.Fill(s, family())
+	t.Apply(s, store.Insert(edm.Entity{Key: key("values", ""), Properties: extremes()}))
+	t.Apply(s, store.Delete(list[3].Key, store.Any), store.Merge(entity("a", "04", prop("M", edm.Guid(edm.GUID{1}))), store.Any),
+		store.Replace(number("a", "05", 55), list[5].Timestamp.ETag()))
+	t.NoErr("SetTableMeta", s.SetTableMeta(t.Ctx, people, []byte("of people")))
+	t.NoErr("SetAccountMeta", s.SetAccountMeta(t.Ctx, []byte("of the account")))
+	for _, name := range []string{"Gone", "Back", "Empty"} {
+		t.NoErr("CreateTable", s.CreateTable(t.Ctx, name))
+	}
+	for _, name := range []string{"Gone", "Back"} {
+		t.insertInto(s, name, number("p", "r", 1))
+		t.NoErr("SetTableMeta", s.SetTableMeta(t.Ctx, name, []byte("of "+name)))
+		t.NoErr("DeleteTable", s.DeleteTable(t.Ctx, name))
+	}
+	t.NoErr("CreateTable", s.CreateTable(t.Ctx, "bACK"))
+	t.insertInto(s, "back", number("q", "r", 2))
+}
+
+func testReopen(t *tester) {
+	t.NeedReopen()
+	s := t.OpenPeople()
+	t.mixed(s)
+	t.survives(s, "reopen", func(s store.Store) store.Store { return t.Reopen(s) })
+}
+
+func testPowerCut(t *tester) {
+	if t.Backend.PowerCut == nil {
+		t.Skip("this backend has no PowerCut")
+	}
+	s := t.OpenPeople()
+	t.mixed(s)
+	t.survives(s, "power cut", func(s store.Store) store.Store { return t.Closing(t.Backend.PowerCut(t, s)) })
+}
+
+// survives holds what is acknowledged against what is there after again, which
+// ends a store and opens its data: three times, with writes between.
+func (t *tester) survives(s store.Store, what string, again func(store.Store) store.Store) {
+	t.Helper()
+	for round := range 3 {
+		want := t.content(s)
+		last := t.insertAgain(s, number("round", "last", round))
+		s = again(s)
+		what := fmt.Sprintf("%s %d", what, round)
+		t.WantEntity(what, s, last)
+		t.Apply(s, store.Delete(last.Key, last.Timestamp.ETag()))
+		t.wantContent(what, s, want)
+		// What follows has later Timestamps than anything before.
+		if e := t.Insert(s, number("round", fmt.Sprint(round), round)); e.Timestamp <= last.Timestamp {
+			t.Errorf("%s: Timestamp %d after %d", what, e.Timestamp, last.Timestamp)
+		}
+	}
+}

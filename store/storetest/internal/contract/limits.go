@@ -1,0 +1,148 @@
+package contract
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
+)
+
+var limitParts = []Part{
+	{"OpLimits", testOpLimits},
+	{"ResultLimits", testResultLimits},
+	{"QueryFromLimits", testQueryFromLimits},
+}
+
+// testOpLimits tries what an op by itself may not be, in every kind of op.
+func testOpLimits(t *tester) {
+	s := t.OpenPeople()
+	longKey, longName := strings.Repeat("k", edm.MaxKeyUnits), strings.Repeat("n", edm.MaxNameUnits)
+	wideKey := strings.Repeat("\U0001F600", edm.MaxKeyUnits/2)
+	one := edm.Int32(1)
+	named := func(name string) edm.Entity { return entity("p", "r", prop(name, one)) }
+	valued := func(v edm.Value) edm.Entity { return entity("p", "r", prop("V", v)) }
+	for _, c := range []struct {
+		e    edm.Entity
+		rule edm.Rule
+		key  bool // a deletion is refused too
+	}{
+		{entity("a/b", "r"), edm.RuleKey, true},
+		{entity("p", `a\b`), edm.RuleKey, true},
+		{entity("#", "r"), edm.RuleKey, true},
+		{entity("p", "?"), edm.RuleKey, true},
+		{entity("\x00", "r"), edm.RuleKey, true},
+		{entity("p", "\x1f"), edm.RuleKey, true},
+		{entity("\x7f", "r"), edm.RuleKey, true},
+		{entity("p", "\u0080"), edm.RuleKey, true},
+		{entity("p", "\u009f"), edm.RuleKey, true},
+		{entity(longKey+"k", "r"), edm.RuleKeyLength, true},
+		{entity("p", longKey+"k"), edm.RuleKeyLength, true},
+		{entity(wideKey+"k", "r"), edm.RuleKeyLength, true},
+		{entity("p", "k"+wideKey), edm.RuleKeyLength, true},
+		{entity("\xff", "r"), edm.RuleUTF8, true},
+		{entity("p", "\xed\xa0\x80"), edm.RuleUTF8, true}, // half of a pair of surrogates
+		{named(""), edm.RulePropertyName, false},
+		{named("1a"), edm.RulePropertyName, false},
+		{named("a-b"), edm.RulePropertyName, false},
+		{named("a b"), edm.RulePropertyName, false},
+		{named("a.b"), edm.RulePropertyName, false},
+		{named(edm.PartitionKeyName), edm.RulePropertyName, false},
+		{named(edm.RowKeyName), edm.RulePropertyName, false},
+		{named(edm.TimestampName), edm.RulePropertyName, false},
+		{named(longName + "n"), edm.RulePropertyNameLength, false},
+		{named("a\xff"), edm.RuleUTF8, false},
+		{entity("p", "r", prop("A", one), prop("B", one), prop("A", one)), edm.RulePropertyDuplicate, false},
+		{valued(edm.String(strings.Repeat("x", edm.MaxStringUnits+1))), edm.RuleValueSize, false},
+		{valued(edm.String(strings.Repeat("\U0001F600", edm.MaxStringUnits/2) + "x")), edm.RuleValueSize, false},
+		{valued(edm.Binary(make([]byte, edm.MaxBinaryBytes+1))), edm.RuleValueSize, false},
+		{valued(edm.DateTime(edm.MinTicks - 1)), edm.RuleRange, false},
+		{valued(edm.DateTime(edm.MaxTicks + 1)), edm.RuleRange, false},
+		{valued(edm.String("\xff")), edm.RuleUTF8, false},
+		{valued(edm.String("a\xed\xa0\xbd\xed\xb8\x80")), edm.RuleUTF8, false},
+		{valued(edm.Fixed(99, 0)), edm.RuleRange, false},
+	} {
+		for kind := store.OpInsert; kind <= store.OpDelete; kind++ {
+			what := fmt.Sprintf("%v refused by rule %q", kind, c.rule)
+			_, err := s.Apply(t.Ctx, people, store.Op{Kind: kind, Entity: c.e, IfMatch: store.Any})
+			if kind == store.OpDelete && !c.key {
+				t.WantFailure(what, err, failure{Executed: true, Err: store.ErrEntityNotFound})
+				continue
+			}
+			t.WantFailure(what, err, failure{Rule: c.rule})
+		}
+	}
+	_, err := s.Apply(t.Ctx, people, store.Op{Entity: entity("p", "r")})
+	t.WantFailure("no kind of op", err, failure{Err: store.ErrInvalid})
+	t.WantRows("after refusals alone", s, store.Query{}, nil)
+}
+
+// testResultLimits tries what an op may leave behind: exactly the limit, and a
+// little more.
+func testResultLimits(t *tester) {
+	s := t.OpenPeople()
+	at := func(row string, p edm.Properties) edm.Entity { return edm.Entity{Key: key("p", row), Properties: p} }
+	room := edm.MaxEntityBytes - edm.KeySize(key("p", "1"))
+	small := edm.Properties{prop("Small", edm.Boolean(true))}
+	smallSize := edm.PropertySize("Small", edm.Boolean(true))
+	for _, c := range []struct {
+		name         string
+		old          edm.Properties // what is there; nil is nothing
+		fits, breaks edm.Properties
+		rule         edm.Rule
+	}{
+		{"count", nil, suite.Several("P", 252), suite.Several("P", 253), edm.RulePropertyCount},
+		{"count without nulls", nil, append(suite.Several("P", 252), prop("Null", edm.Value{})), suite.Several("P", 300), edm.RulePropertyCount},
+		{"count of a merge", suite.Several("P", 200), suite.Several("Q", 52), append(suite.Several("Q", 52), prop("More", edm.Boolean(true))), edm.RulePropertyCount},
+		{"size", nil, suite.Filling(room), append(suite.Filling(room-smallSize+1), small...), edm.RuleEntitySize},
+		{"size of a merge", suite.Filling(room - smallSize), small, edm.Properties{prop("SmallX", edm.Boolean(true))}, edm.RuleEntitySize},
+	} {
+		kinds := []store.OpKind{store.OpInsertOrMerge, store.OpMerge}
+		if c.old == nil {
+			kinds = []store.OpKind{store.OpInsert, store.OpInsertOrReplace, store.OpInsertOrMerge, store.OpReplace, store.OpMerge}
+		}
+		for _, kind := range kinds {
+			what := kind.String() + ", " + c.name
+			for _, p := range []edm.Properties{c.breaks, c.fits} {
+				t.clear(s)
+				if c.old != nil || kind == store.OpReplace || kind == store.OpMerge {
+					t.Insert(s, at("1", c.old))
+				}
+				before := t.Page(s, store.Query{}).Rows
+				_, err := s.Apply(t.Ctx, people, store.InsertOrReplace(at("2", small)), store.Op{Kind: kind, Entity: at("1", p), IfMatch: store.Any})
+				if &p[0] == &c.fits[0] {
+					t.WantErr(what+" at the limit", err, nil)
+					continue
+				}
+				t.WantFailure(what+" above the limit", err, failure{Index: 1, Executed: true, Rule: c.rule, Err: store.ErrTooLarge})
+				t.WantRows(what+" above the limit", s, store.Query{}, before)
+			}
+		}
+	}
+}
+
+// clear removes all entities of people.
+func (t *tester) clear(s store.Store) {
+	t.Helper()
+	for _, e := range t.Page(s, store.Query{}).Rows {
+		t.Apply(s, store.Delete(e.Key, e.Timestamp.ETag()))
+	}
+}
+
+func testQueryFromLimits(t *tester) {
+	s := t.OpenPeople()
+	list := t.Fill(s, []edm.Entity{number("b", "1", 1), number("b", "2", 2)})
+	long := strings.Repeat("a", 5*edm.MaxKeyUnits)
+	for _, c := range []struct {
+		from edm.Key
+		want []edm.Entity // forward
+	}{
+		{key("a/b", "?"), list}, {key(long, long), list}, {key("b", "1\x00"), list[1:]}, {key("b", long), nil}, {key("b/", ""), nil}, {key("b", "1"), list},
+	} {
+		t.WantRows(fmt.Sprintf("from %.20q", c.from), s, store.Query{From: &c.from}, c.want)
+	}
+	for _, from := range []edm.Key{key("\xff", ""), key("b", "\xed\xa0\x80")} {
+		t.WantRule(fmt.Sprintf("Query from %q", from), t.Drain(s.Query(t.Ctx, people, store.Query{From: &from})).Err, edm.RuleUTF8)
+	}
+}

@@ -1,0 +1,132 @@
+package contract
+
+import (
+	"fmt"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
+)
+
+var orderParts = []Part{
+	{"OrderOfChecks", testOrderOfChecks},
+}
+
+// request is an Apply in the making.
+type request struct {
+	table string
+	ops   []store.Op
+}
+
+// The groups of checks, in their order. Within the two groups that go op by op,
+// an op's index counts before the violation's place in the list.
+const (
+	groupName = iota
+	groupOps
+	groupCount
+	groupBytes
+	groupTable
+	groupStored
+)
+
+// violation breaks one rule in op i of a request.
+type violation struct {
+	name  string
+	group int
+	do    func(r *request, i int)
+	want  failure // index is i, unless fixed
+	fixed bool
+	key   bool // changes the key, so no two such fit in one op
+}
+
+// violations are in the order in which they are found in one op.
+func violations() []violation {
+	wide := suite.Several("P", 253)
+	blob := edm.Binary(make([]byte, edm.MaxBinaryBytes))
+	op := func(change func(op *store.Op)) func(*request, int) {
+		return func(r *request, i int) { change(&r.ops[i]) }
+	}
+	add := func(p edm.Property) func(*request, int) {
+		return op(func(op *store.Op) { op.Entity.Properties = append(op.Entity.Properties, p) })
+	}
+	return []violation{
+		{"table name", groupName, func(r *request, _ int) { r.table = "no-good" }, failure{Rule: edm.RuleTableName}, true, false},
+		{"key", groupOps, op(func(op *store.Op) { op.Entity.Key.Row = "bad/key" }), failure{Rule: edm.RuleKey}, false, true},
+		{"name", groupOps, add(prop("bad-name", edm.Int32(1))), failure{Rule: edm.RulePropertyName}, false, false},
+		{"value", groupOps, func(r *request, i int) {
+			// First in the entity, so that only the order of checks puts a name before it.
+			r.ops[i].Entity.Properties = append(edm.Properties{prop("V", edm.DateTime(-1))}, r.ops[i].Entity.Properties...)
+		}, failure{Rule: edm.RuleRange}, false, false},
+		{"partition", groupOps, op(func(op *store.Op) { op.Entity.Key.Partition = "other" }), failure{Rule: edm.RuleBatchPartition}, false, true},
+		{"duplicate", groupOps, func(r *request, i int) { r.ops[i].Entity.Key = key("p", "0") }, failure{Rule: edm.RuleBatchDuplicate}, false, true},
+		{"count", groupCount, func(r *request, _ int) {
+			for i := len(r.ops); i < 101; i++ {
+				r.ops = append(r.ops, store.InsertOrReplace(number("p", fmt.Sprintf("x%d", i), i)))
+			}
+		}, failure{Index: 99, Rule: edm.RuleBatchCount}, true, false},
+		{"bytes", groupBytes, op(func(op *store.Op) {
+			for i := range 65 {
+				op.Entity.Properties = append(op.Entity.Properties, prop(fmt.Sprintf("B%d", i), blob))
+			}
+		}), failure{Rule: edm.RuleBatchBytes}, false, false},
+		{"table", groupTable, func(r *request, _ int) { r.table = "Nobody" }, failure{Err: store.ErrTableNotFound}, true, false},
+		{"existence", groupStored, op(func(op *store.Op) { op.Entity.Key.Row += "none" }), failure{Executed: true, Err: store.ErrEntityNotFound}, false, true},
+		{"ETag", groupStored, op(func(op *store.Op) { op.IfMatch = `W/"wrong"` }), failure{Executed: true, Err: store.ErrPrecondition}, false, false},
+		{"result", groupStored, op(func(op *store.Op) { op.Entity.Properties = append(op.Entity.Properties, wide...) }), failure{Executed: true, Rule: edm.RulePropertyCount}, false, false},
+	}
+}
+
+// testOrderOfChecks puts every two violations into one batch, the first into op
+// a and the second into op b, and looks which of them is told.
+func testOrderOfChecks(t *tester) {
+	s := t.OpenPeople()
+	var list []edm.Entity
+	for i := range 4 {
+		list = append(list, number("p", fmt.Sprint(i), i))
+	}
+	list = t.Fill(s, list)
+	all := violations()
+	// Where a batch is refused must not matter to rules of another group: the
+	// ops are in rising order of keys, or the last two in falling order.
+	for _, rows := range [][]string{{"0", "1", "2", "3"}, {"0", "3", "2", "1"}} {
+		for x := range all {
+			for y := x; y < len(all); y++ {
+				for _, at := range [][2]int{{1, 1}, {1, 2}, {2, 1}, {3, 1}, {1, 3}} {
+					t.twoViolations(s, rows, all, [2]int{x, y}, at)
+				}
+			}
+		}
+	}
+	t.WantRows("after all refusals", s, store.Query{}, list)
+}
+
+func (t *tester) twoViolations(s store.Store, rows []string, all []violation, which, at [2]int) {
+	t.Helper()
+	x, y := all[which[0]], all[which[1]]
+	same := which[0] == which[1]
+	switch {
+	case same && x.fixed:
+		at[1] = at[0]
+	case !same && at[0] == at[1] && x.key && y.key, x.fixed && y.fixed && x.group != y.group && x.group != groupCount && y.group != groupCount:
+		return // one would undo the other
+	}
+	r := request{table: people}
+	for i, row := range rows {
+		r.ops = append(r.ops, store.Replace(number("p", row, i), store.Any))
+	}
+	x.do(&r, at[0])
+	if !same || at[0] != at[1] {
+		y.do(&r, at[1])
+	}
+	first, index := x, at[0]
+	if y.group < x.group || y.group == x.group && (y.group == groupOps || y.group == groupStored) && at[1] < at[0] ||
+		same && x.group == groupBytes && at[1] < at[0] {
+		first, index = y, at[1]
+	}
+	want := first.want
+	if !first.fixed {
+		want.Index = index
+	}
+	_, err := s.Apply(t.Ctx, r.table, r.ops...)
+	t.WantFailure(fmt.Sprintf("%s in op %d with %s in op %d, rows %q", x.name, at[0], y.name, at[1], rows), err, want)
+}

@@ -1,0 +1,209 @@
+package contract
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
+)
+
+var raceParts = []Part{
+	{"RaceInsert", testRaceInsert},
+	{"RaceETag", testRaceETag},
+	{"RaceCounter", testRaceCounter},
+	{"RaceTables", testRaceTables},
+	{"RaceWholeBatches", testRaceWholeBatches},
+}
+
+const racers = 8
+
+// race runs f for each racer at once and waits for all.
+func (t *tester) race(n int, f func(i int)) {
+	t.Helper()
+	t.within("a race", func() {
+		var all sync.WaitGroup
+		start := make(chan struct{})
+		for i := range n {
+			all.Go(func() {
+				<-start
+				f(i)
+			})
+		}
+		close(start)
+		all.Wait()
+	})
+}
+
+func testRaceInsert(t *tester) {
+	s := t.OpenPeople()
+	for round := range 20 {
+		row := fmt.Sprint(round)
+		var won atomic.Int32
+		var winner atomic.Int32
+		t.race(racers, func(i int) {
+			_, err := s.Apply(t.Ctx, people, store.Insert(number("p", row, i)))
+			if err == nil {
+				won.Add(1)
+				winner.Store(int32(i))
+				return
+			}
+			t.WantFailure("Insert", err, failure{Executed: true, Err: store.ErrEntityExists})
+		})
+		e, err := s.Get(t.Ctx, people, key("p", row))
+		if won.Load() != 1 || err != nil || e.Properties.Get("N").Int32() != winner.Load() {
+			t.Errorf("round %d: %d inserts of one key won, the last by %d; stored: %s, %v", round, won.Load(), winner.Load(), suite.Show(e), err)
+		}
+	}
+}
+
+func testRaceETag(t *tester) {
+	s := t.OpenPeople()
+	e := t.Insert(s, number("p", "r", -1))
+	for round := range 20 {
+		var won atomic.Int32
+		var results [racers]store.Result
+		t.race(racers, func(i int) {
+			op := store.Replace(number("p", "r", i), e.Timestamp.ETag())
+			if i%2 == 0 {
+				op.Kind = store.OpMerge
+			}
+			r, err := s.Apply(t.Ctx, people, op)
+			if err == nil {
+				won.Add(1)
+				results[i] = r[0]
+				return
+			}
+			t.WantFailure("conditional write", err, failure{Executed: true, Err: store.ErrPrecondition})
+		})
+		if won.Load() != 1 {
+			t.Fatalf("round %d: %d writes with one ETag won", round, won.Load())
+		}
+		for i, r := range results {
+			if r.ETag != "" {
+				e = number("p", "r", i)
+				e.Timestamp = r.Timestamp
+			}
+		}
+		t.WantEntity("after the race", s, e)
+	}
+}
+
+// testRaceCounter counts by reading and conditional writing, in two entities of
+// one batch that must agree at all times.
+func testRaceCounter(t *tester) {
+	s := t.OpenPeople()
+	t.Fill(s, []edm.Entity{number("p", "1", 0), number("p", "2", 0)})
+	const each = 20
+	t.race(racers, func(int) {
+		for done := 0; done < each; {
+			rows := t.Drain(s.Query(t.Ctx, people, store.Query{})).Rows
+			if len(rows) != 2 || rows[0].Properties.Get("N").Int32() != rows[1].Properties.Get("N").Int32() {
+				t.Errorf("a query sees half a batch: %s", suite.Show(rows))
+				return
+			}
+			n := int(rows[0].Properties.Get("N").Int32()) + 1
+			_, err := s.Apply(t.Ctx, people, store.Replace(number("p", "1", n), rows[0].Timestamp.ETag()), store.Merge(number("p", "2", n), rows[1].Timestamp.ETag()))
+			if err == nil {
+				done++
+			} else if !errors.Is(err, store.ErrPrecondition) {
+				t.Errorf("Apply: %v", err)
+				return
+			}
+		}
+	})
+	for _, e := range t.Page(s, store.Query{}).Rows {
+		if n := e.Properties.Get("N").Int32(); n != racers*each {
+			t.Errorf("%q counts %d, want %d", e.Key, n, racers*each)
+		}
+	}
+}
+
+func testRaceTables(t *tester) {
+	s := t.Open()
+	for round := range 10 {
+		var created, deleted atomic.Int32
+		t.race(racers, func(i int) {
+			err := s.CreateTable(t.Ctx, []string{"Table", "tABLE"}[i%2])
+			if err == nil {
+				created.Add(1)
+			} else {
+				t.WantErr("CreateTable", err, store.ErrTableExists)
+			}
+		})
+		t.race(racers, func(i int) {
+			if i%2 == 0 {
+				// A write beside the deletion is there or not, but never in the next table.
+				_, err := s.Apply(t.Ctx, "table", store.InsertOrReplace(number("p", fmt.Sprint(i), round)))
+				if err != nil {
+					t.WantFailure("Apply", err, failure{Err: store.ErrTableNotFound})
+				}
+				return
+			}
+			err := s.DeleteTable(t.Ctx, "TABLE")
+			if err == nil {
+				deleted.Add(1)
+			} else {
+				t.WantErr("DeleteTable", err, store.ErrTableNotFound)
+			}
+		})
+		if created.Load() != 1 || deleted.Load() != 1 {
+			t.Fatalf("round %d: created %d times, deleted %d times", round, created.Load(), deleted.Load())
+		}
+	}
+	t.NoErr("CreateTable", s.CreateTable(t.Ctx, "table"))
+	if p := t.Drain(s.Query(t.Ctx, "table", store.Query{})); len(p.Rows) != 0 || p.Err != nil {
+		t.Errorf("a fresh table shows %s, %v", suite.Show(p.Rows), p.Err)
+	}
+}
+
+// testRaceWholeBatches lets each writer set all entities of its partition to one
+// number again and again, while readers look for two numbers in a partition.
+func testRaceWholeBatches(t *tester) {
+	s := t.OpenPeople()
+	const rows, rounds = 20, 15
+	batch := func(w, n int) (ops []store.Op) {
+		for i := range rows {
+			ops = append(ops, store.InsertOrReplace(number(fmt.Sprint(w), fmt.Sprintf("%02d", i), n)))
+		}
+		return ops
+	}
+	for w := range racers {
+		t.Apply(s, batch(w, 0)...)
+	}
+	var writing atomic.Int32
+	writing.Store(racers)
+	t.race(2*racers, func(i int) {
+		if i < racers {
+			defer writing.Add(-1)
+			for n := range rounds {
+				if _, err := s.Apply(t.Ctx, people, batch(i, n+1)...); err != nil {
+					t.Errorf("Apply: %v", err)
+				}
+			}
+			return
+		}
+		from := key(fmt.Sprint(i%racers), "")
+		for last := int32(0); writing.Load() > 0; {
+			list := t.Drain(s.Query(t.Ctx, people, store.Query{From: &from, Limit: rows, Reverse: false})).Rows
+			for _, e := range list {
+				if n := e.Properties.Get("N").Int32(); len(list) != rows || n != list[0].Properties.Get("N").Int32() || n < last {
+					t.Errorf("a reader that had seen round %d sees %s", last, suite.Show(list))
+					return
+				}
+			}
+			if len(list) > 0 {
+				last = list[0].Properties.Get("N").Int32()
+			}
+		}
+	})
+	for w := range racers {
+		from := key(fmt.Sprint(w), "")
+		if list := t.Page(s, store.Query{From: &from, Limit: 1}).Rows; len(list) != 1 || list[0].Properties.Get("N").Int32() != rounds {
+			t.Errorf("partition %d ends with %s, want %d", w, suite.Show(list), rounds)
+		}
+	}
+}

@@ -1,0 +1,296 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// Map is a Store in plain Go maps. It favours being plainly right over speed.
+type Map struct {
+	now func() edm.Ticks
+
+	mu     sync.Mutex
+	last   edm.Ticks            // the last Timestamp given out
+	tables map[string]*mapTable // by folded name
+	meta   []byte
+	closed bool
+}
+
+// mapTable is a table. Entities are replaced and never changed, so whoever holds
+// one, or holds sorted, needs no lock.
+type mapTable struct {
+	info   store.TableInfo
+	meta   []byte
+	rows   map[edm.Key]*edm.Entity
+	sorted []*edm.Entity // rows in order; nil after a change
+}
+
+// NewMap returns an empty Map whose clock stands still, so that equal calls give
+// equal Timestamps.
+func NewMap() *Map {
+	const noon = edm.Ticks(133_514_496_000_000_000) // 2024-02-03T12:00:00Z
+	return NewMapAt(func() edm.Ticks { return noon })
+}
+
+// NewMapAt returns an empty Map that takes the time from now. A Timestamp is the
+// time or, where that would not rise, the last Timestamp plus one.
+func NewMapAt(now func() edm.Ticks) *Map {
+	return &Map{now: now, tables: map[string]*mapTable{}}
+}
+
+func (m *Map) tickLocked() edm.Ticks {
+	m.last = max(m.now(), m.last+1)
+	return m.last
+}
+
+// enter begins a call: unless it returns an error, m.mu is held.
+func (m *Map) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return store.ErrClosed
+	}
+	return nil
+}
+
+// enterTable is enter for a call on a table that must exist.
+func (m *Map) enterTable(ctx context.Context, table string) (*mapTable, error) {
+	if err := edm.CheckTableName(table); err != nil {
+		return nil, err
+	}
+	if err := m.enter(ctx); err != nil {
+		return nil, err
+	}
+	t, ok := m.tables[edm.FoldTableName(table)]
+	if !ok {
+		m.mu.Unlock()
+		return nil, store.ErrTableNotFound
+	}
+	return t, nil
+}
+
+// CreateTable implements store.Store.
+func (m *Map) CreateTable(ctx context.Context, table string) error {
+	if err := edm.CheckTableName(table); err != nil {
+		return err
+	}
+	if err := m.enter(ctx); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	name := edm.FoldTableName(table)
+	if _, ok := m.tables[name]; ok {
+		return store.ErrTableExists
+	}
+	m.tables[name] = &mapTable{
+		info: store.TableInfo{Name: table, Created: m.tickLocked()},
+		rows: map[edm.Key]*edm.Entity{},
+	}
+	return nil
+}
+
+// DeleteTable implements store.Store.
+func (m *Map) DeleteTable(ctx context.Context, table string) error {
+	if _, err := m.enterTable(ctx, table); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	delete(m.tables, edm.FoldTableName(table))
+	return nil
+}
+
+// Tables implements store.Store.
+func (m *Map) Tables(ctx context.Context, from string, limit int) ([]store.TableInfo, error) {
+	if err := m.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	var list []store.TableInfo
+	for name, t := range m.tables {
+		if name >= edm.FoldTableName(from) {
+			list = append(list, t.info)
+		}
+	}
+	slices.SortFunc(list, func(a, b store.TableInfo) int {
+		return strings.Compare(edm.FoldTableName(a.Name), edm.FoldTableName(b.Name))
+	})
+	if limit > 0 && len(list) > limit {
+		list = list[:limit]
+	}
+	return list, nil
+}
+
+// TableMeta implements store.Store.
+func (m *Map) TableMeta(ctx context.Context, table string) ([]byte, error) {
+	t, err := m.enterTable(ctx, table)
+	if err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	return bytes.Clone(t.meta), nil
+}
+
+// SetTableMeta implements store.Store.
+func (m *Map) SetTableMeta(ctx context.Context, table string, meta []byte) error {
+	if err := edm.CheckTableName(table); err != nil {
+		return err
+	}
+	if err := edm.CheckMeta(table, len(meta)); err != nil {
+		return err
+	}
+	t, err := m.enterTable(ctx, table)
+	if err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	t.meta = copyMeta(meta)
+	return nil
+}
+
+// AccountMeta implements store.Store.
+func (m *Map) AccountMeta(ctx context.Context) ([]byte, error) {
+	if err := m.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	return bytes.Clone(m.meta), nil
+}
+
+// SetAccountMeta implements store.Store.
+func (m *Map) SetAccountMeta(ctx context.Context, meta []byte) error {
+	if err := edm.CheckMeta("", len(meta)); err != nil {
+		return err
+	}
+	if err := m.enter(ctx); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	m.meta = copyMeta(meta)
+	return nil
+}
+
+// copyMeta returns a copy of meta, nil if it is empty.
+func copyMeta(meta []byte) []byte {
+	if len(meta) == 0 {
+		return nil
+	}
+	return bytes.Clone(meta)
+}
+
+// Close implements store.Store.
+func (m *Map) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	m.tables, m.meta = nil, nil
+	return nil
+}
+
+// Get implements store.Store.
+func (m *Map) Get(ctx context.Context, table string, key edm.Key) (edm.Entity, error) {
+	var e edm.Entity
+	err := m.View(ctx, table, key, func(r edm.Row) error {
+		e = edm.EntityOf(r)
+		return nil
+	})
+	return e, err
+}
+
+// View implements store.Store.
+func (m *Map) View(ctx context.Context, table string, key edm.Key, read func(edm.Row) error) error {
+	t, err := m.enterTable(ctx, table)
+	if err != nil {
+		return err
+	}
+	e, ok := t.rows[key]
+	m.mu.Unlock()
+	if !ok {
+		return store.ErrEntityNotFound
+	}
+	return read(e.View())
+}
+
+// Apply implements store.Store.
+func (m *Map) Apply(ctx context.Context, table string, ops ...store.Op) ([]store.Result, error) {
+	if err := store.CheckBatch(table, ops); err != nil {
+		return nil, err
+	}
+	t, err := m.enterTable(ctx, table)
+	if err == store.ErrTableNotFound {
+		return nil, &store.OpError{Err: err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	// No two ops have the same key, so none needs to see what another did.
+	next := make([]*edm.Entity, len(ops))
+	for i := range ops {
+		if next[i], err = resolve(t.rows[ops[i].Entity.Key], &ops[i]); err != nil {
+			return nil, &store.OpError{Index: i, Executed: true, Err: err}
+		}
+	}
+	results := make([]store.Result, len(ops))
+	for i, e := range next {
+		ts := m.tickLocked()
+		if e == nil {
+			delete(t.rows, ops[i].Entity.Key)
+			continue
+		}
+		e.Timestamp = ts
+		t.rows[e.Key] = e
+		results[i] = store.Result{Timestamp: ts, ETag: ts.ETag()}
+	}
+	t.sorted = nil
+	return results, nil
+}
+
+// resolve returns what op makes of old, which is nil if there is no entity: an
+// entity of its own memory, or nil for a deletion.
+func resolve(old *edm.Entity, op *store.Op) (*edm.Entity, error) {
+	switch op.Kind {
+	case store.OpInsert:
+		if old != nil {
+			return nil, store.ErrEntityExists
+		}
+	case store.OpMerge, store.OpReplace, store.OpDelete:
+		if old == nil {
+			return nil, store.ErrEntityNotFound
+		}
+		if op.IfMatch != store.Any && op.IfMatch != old.Timestamp.ETag() {
+			return nil, store.ErrPrecondition
+		}
+	}
+	if op.Kind == store.OpDelete {
+		return nil, nil
+	}
+	e := &edm.Entity{Key: op.Entity.Key}
+	before := edm.Properties(nil)
+	if old != nil && (op.Kind == store.OpMerge || op.Kind == store.OpInsertOrMerge) {
+		before = old.Properties
+	}
+	for _, p := range before {
+		if v := op.Entity.Properties.Get(p.Name); !v.IsNull() {
+			p.Value = v
+		}
+		e.Properties = append(e.Properties, p)
+	}
+	for _, p := range op.Entity.Properties {
+		if !p.Value.IsNull() && before.Get(p.Name).IsNull() {
+			e.Properties = append(e.Properties, p)
+		}
+	}
+	for i := range e.Properties {
+		e.Properties[i].Value = e.Properties[i].Value.Clone()
+	}
+	return e, store.CheckResult(e.Key, e.Properties)
+}

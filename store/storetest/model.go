@@ -1,0 +1,367 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
+)
+
+// RunModel carries out a random sequence of steps on a fresh store of b and on a
+// Map, and fails tb at the first difference between them. The sequence depends
+// on seed alone (and on whether b has Reopen and PowerCut), and a failure names
+// it with the last steps. Timestamps need not be the Map's, but must be equal
+// where the Map's are and rise where the Map's rise from call to call.
+func RunModel(tb testing.TB, b Backend, seed uint64, steps int) {
+	tb.Helper()
+	m := &model{
+		T: suite.New(tb, b), seed: seed, rand: rand.New(rand.NewPCG(seed, 0x7461626c65)), oracle: NewMap(),
+		ticks: map[edm.Ticks]edm.Ticks{}, created: map[edm.Ticks]edm.Ticks{}, versions: map[edm.Key][]edm.Ticks{},
+	}
+	tb.Logf("model: seed %d, %d steps", seed, steps)
+	defer func() {
+		if tb.Failed() {
+			tb.Logf("model: seed %d failed at step %d; the last steps:\n  %s", seed, m.step, strings.Join(m.trace, "\n  "))
+		}
+	}()
+	m.s = m.Open()
+	for m.step = range steps {
+		if m.do(); m.Failed() {
+			return
+		}
+	}
+	m.finishCursors()
+	m.compareAll()
+	m.NoErr("Close", m.s.Close())
+}
+
+// model is a comparison under way.
+type model struct {
+	*suite.T
+	seed   uint64
+	step   int
+	trace  []string // the last steps
+	rand   *rand.Rand
+	s      store.Store // what is tested
+	oracle *Map
+
+	last     edm.Ticks               // of s, the latest Timestamp of a finished call
+	ticks    map[edm.Ticks]edm.Ticks // of s for the oracle's
+	created  map[edm.Ticks]edm.Ticks // the same for the creation of tables
+	versions map[edm.Key][]edm.Ticks // the oracle's for all entities a key has had
+	cursors  []*pairOfCursors
+}
+
+// pairOfCursors are cursors of one query of both, begun at the same moment.
+type pairOfCursors struct {
+	what      string
+	got, want store.Cursor
+	begun     int // at this step
+}
+
+func (m *model) fatalf(format string, args ...any) {
+	m.Helper()
+	m.Fatalf("seed %d, step %d: %s", m.seed, m.step, fmt.Sprintf(format, args...))
+}
+
+// note keeps what a step does for a failure's message.
+func (m *model) note(format string, args ...any) string {
+	text := fmt.Sprintf(format, args...)
+	if len(text) > 600 {
+		text = text[:600] + "..."
+	}
+	if len(m.trace) == 12 {
+		m.trace = m.trace[1:]
+	}
+	m.trace = append(m.trace, fmt.Sprintf("%d: %s", m.step, text))
+	return text
+}
+
+// chance is true in n of 1,000 cases.
+func (m *model) chance(n int) bool { return m.rand.IntN(1000) < n }
+
+// do carries out one step.
+func (m *model) do() {
+	switch n := m.rand.IntN(100); {
+	case n < 50:
+		m.apply()
+	case n < 62:
+		m.get()
+	case n < 80:
+		m.query()
+	case n < 86:
+		m.cursor()
+	case n < 93:
+		m.tables()
+	case n < 97:
+		m.meta()
+	case n < 98:
+		m.compareAll()
+	default:
+		m.reopen()
+	}
+}
+
+// sameErr fails unless both failed in the same way, and reports whether both
+// succeeded.
+func (m *model) sameErr(got, want error) bool {
+	m.Helper()
+	if a, b := kindOf(got), kindOf(want); a != b {
+		m.fatalf("got %v (%s), want %v (%s)", got, a, want, b)
+	}
+	return want == nil
+}
+
+// kindOf names all that callers can tell errors apart by.
+func kindOf(err error) string {
+	if err == nil {
+		return "success"
+	}
+	var kind []string
+	var op *store.OpError
+	if errors.As(err, &op) {
+		kind = append(kind, fmt.Sprintf("op %d, executed %v", op.Index, op.Executed))
+	}
+	if rule := suite.RuleOf(err); rule != 0 {
+		kind = append(kind, fmt.Sprintf("rule %q", rule))
+	}
+	for _, sentinel := range []error{
+		store.ErrTableExists, store.ErrTableNotFound, store.ErrEntityExists, store.ErrEntityNotFound, store.ErrPrecondition, store.ErrInvalid,
+		store.ErrTooLarge, store.ErrLocked, store.ErrReadOnly, store.ErrNoSpace, store.ErrNewerFormat, store.ErrOutcomeUnknown, store.ErrCorrupt, store.ErrClosed,
+	} {
+		if errors.Is(err, sentinel) {
+			kind = append(kind, sentinel.Error())
+		}
+	}
+	return strings.Join(kind, ", ")
+}
+
+// apply carries out a batch on both.
+func (m *model) apply() {
+	table, ops := m.tableName(), m.ops()
+	theirs := slices.Clone(ops)
+	for i := range theirs {
+		for _, ts := range m.versions[ops[i].Entity.Key] {
+			if ts.ETag() == ops[i].IfMatch {
+				theirs[i].IfMatch = m.ticks[ts].ETag()
+			}
+		}
+	}
+	m.note("%s", describe(table, ops))
+	want, wantErr := m.oracle.Apply(m.Ctx, table, ops...)
+	got, err := m.s.Apply(m.Ctx, table, theirs...)
+	if !m.sameErr(err, wantErr) {
+		if got != nil {
+			m.fatalf("results %v beside a failure", got)
+		}
+		return
+	}
+	if len(got) != len(want) {
+		m.fatalf("%d results, want %d", len(got), len(want))
+	}
+	last := m.last
+	for i, w := range want {
+		g := got[i]
+		if ops[i].Kind == store.OpDelete {
+			if g != w {
+				m.fatalf("op %d, a deletion, results in %v", i, g)
+			}
+			continue
+		}
+		if g.Timestamp <= m.last || g.Timestamp < last || g.ETag != g.Timestamp.ETag() {
+			m.fatalf("op %d results in %v, after %d in this batch and %d before", i, g, last, m.last)
+		}
+		last = g.Timestamp
+		m.ticks[w.Timestamp] = g.Timestamp
+		k := ops[i].Entity.Key
+		m.versions[k] = append(m.versions[k], w.Timestamp)
+	}
+	m.last = last
+}
+
+// same fails unless got is what the oracle has.
+func (m *model) same(what string, got, want []edm.Entity) {
+	m.Helper()
+	for i := range max(len(got), len(want)) {
+		if i < len(got) && i < len(want) {
+			w := want[i]
+			w.Timestamp = m.ticks[w.Timestamp]
+			if suite.SameEntity(got[i], w) {
+				continue
+			}
+		}
+		m.fatalf("%s: %d rows, want %d; from row %d got %s, want %s", what,
+			len(got), len(want), i, suite.Show(got[min(i, len(got)):]), suite.Show(want[min(i, len(want)):]))
+	}
+}
+
+func (m *model) get() {
+	table, k := m.tableName(), m.key()
+	what := m.note("get %q of %s", k, table)
+	want, wantErr := m.oracle.Get(m.Ctx, table, k)
+	got, err := m.s.Get(m.Ctx, table, k)
+	if m.sameErr(err, wantErr) {
+		m.same(what, []edm.Entity{got}, []edm.Entity{want})
+	}
+	err = m.s.View(m.Ctx, table, k, func(r edm.Row) error {
+		m.same(what+" by View", []edm.Entity{edm.EntityOf(r)}, []edm.Entity{want})
+		return nil
+	})
+	m.sameErr(err, wantErr)
+}
+
+// query compares a chain of pages with the whole result.
+func (m *model) query() {
+	table, q := m.tableName(), m.queryOf()
+	what := m.note("query %s: %s", table, suite.Show(q))
+	whole := q
+	whole.Limit, whole.Budget = 0, 0
+	want := m.Drain(m.oracle.Query(m.Ctx, table, whole))
+	if want.Err != nil {
+		m.sameErr(m.Drain(m.s.Query(m.Ctx, table, q)).Err, want.Err)
+		return
+	}
+	m.same(what, m.Chain(m.s, table, q, 100_000), want.Rows)
+}
+
+// cursor begins a query, or goes on with one begun earlier.
+func (m *model) cursor() {
+	if len(m.cursors) < 3 && m.chance(600) {
+		table, q := m.tableName(), m.queryOf()
+		q.Budget = 0
+		what := m.note("begin query %s: %s", table, suite.Show(q))
+		m.cursors = append(m.cursors, &pairOfCursors{what: what, got: m.s.Query(m.Ctx, table, q), want: m.oracle.Query(m.Ctx, table, q), begun: m.step})
+		return
+	}
+	if len(m.cursors) > 0 {
+		i := m.rand.IntN(len(m.cursors))
+		if !m.advance(m.cursors[i], m.rand.IntN(20)) {
+			m.cursors = slices.Delete(m.cursors, i, i+1)
+		}
+	}
+}
+
+// advance reads up to n rows of c, and reports whether there may be more.
+func (m *model) advance(c *pairOfCursors, n int) bool {
+	m.note("read %d rows of the query of step %d", n, c.begun)
+	for range n {
+		got, want := c.got.Next(), c.want.Next()
+		if got != want {
+			m.fatalf("query of step %d, %s: Next is %v (%v), want %v", c.begun, c.what, got, c.got.Err(), want)
+		}
+		if !want {
+			m.sameErr(c.got.Err(), c.want.Err())
+			m.NoErr("Close", errors.Join(c.got.Close(), c.want.Close()))
+			return false
+		}
+		m.same(fmt.Sprintf("query of step %d, %s", c.begun, c.what), []edm.Entity{edm.EntityOf(c.got.Row())}, []edm.Entity{edm.EntityOf(c.want.Row())})
+	}
+	return true
+}
+
+func (m *model) finishCursors() {
+	for _, c := range m.cursors {
+		for m.advance(c, 100) {
+		}
+	}
+	m.cursors = nil
+}
+
+func (m *model) tables() {
+	switch table := m.tableName(); m.rand.IntN(4) {
+	case 0, 1:
+		m.note("create table %s", table)
+		m.sameErr(m.s.CreateTable(m.Ctx, table), m.oracle.CreateTable(m.Ctx, table))
+	case 2:
+		if m.chance(500) {
+			m.note("delete table %s", table)
+			m.sameErr(m.s.DeleteTable(m.Ctx, table), m.oracle.DeleteTable(m.Ctx, table))
+		}
+	case 3:
+		m.list(table[:m.rand.IntN(len(table)+1)], m.rand.IntN(4))
+	}
+}
+
+func (m *model) list(from string, limit int) {
+	m.note("tables from %q limit %d", from, limit)
+	want, wantErr := m.oracle.Tables(m.Ctx, from, limit)
+	got, err := m.s.Tables(m.Ctx, from, limit)
+	if !m.sameErr(err, wantErr) {
+		return
+	}
+	if !slices.EqualFunc(got, want, func(a, b store.TableInfo) bool { return a.Name == b.Name }) {
+		m.fatalf("got tables %v, want %v", got, want)
+	}
+	for i, w := range want {
+		if _, ok := m.created[w.Created]; !ok {
+			m.created[w.Created] = got[i].Created
+		}
+		if got[i].Created != m.created[w.Created] {
+			m.fatalf("table %s was created at %d, and at %d when last seen", w.Name, got[i].Created, m.created[w.Created])
+		}
+	}
+}
+
+func (m *model) meta() {
+	table := m.tableName()
+	meta := []byte(strings.Repeat("m", m.rand.IntN(4)))
+	if m.chance(100) {
+		meta = make([]byte, store.MaxMetaBytes+m.rand.IntN(2))
+	}
+	switch m.rand.IntN(4) {
+	case 0:
+		m.note("set %d bytes of metadata of %s", len(meta), table)
+		m.sameErr(m.s.SetTableMeta(m.Ctx, table, meta), m.oracle.SetTableMeta(m.Ctx, table, meta))
+	case 1:
+		m.note("set %d bytes of metadata", len(meta))
+		m.sameErr(m.s.SetAccountMeta(m.Ctx, meta), m.oracle.SetAccountMeta(m.Ctx, meta))
+	default:
+		m.compareMeta(table)
+	}
+}
+
+func (m *model) compareMeta(table string) {
+	want, wantErr := m.oracle.TableMeta(m.Ctx, table)
+	got, err := m.s.TableMeta(m.Ctx, table)
+	if m.sameErr(err, wantErr) && string(got) != string(want) {
+		m.fatalf("metadata of %s: %d bytes, want %d", table, len(got), len(want))
+	}
+	want, wantErr = m.oracle.AccountMeta(m.Ctx)
+	got, err = m.s.AccountMeta(m.Ctx)
+	if m.sameErr(err, wantErr) && string(got) != string(want) {
+		m.fatalf("metadata of the account: %d bytes, want %d", len(got), len(want))
+	}
+}
+
+// compareAll compares everything.
+func (m *model) compareAll() {
+	m.list("", 0)
+	for _, table := range m.T.Tables(m.oracle, "", 0) {
+		m.compareMeta(table.Name)
+		got, want := m.Drain(m.s.Query(m.Ctx, table.Name, store.Query{})), m.Drain(m.oracle.Query(m.Ctx, table.Name, store.Query{}))
+		m.sameErr(got.Err, want.Err)
+		m.same("all of "+table.Name, got.Rows, want.Rows)
+	}
+}
+
+// reopen opens the data again, by Close or by a loss of power.
+func (m *model) reopen() {
+	cut := m.Backend.PowerCut != nil && (m.Backend.Reopen == nil || m.chance(500))
+	if !cut && m.Backend.Reopen == nil {
+		return
+	}
+	m.finishCursors()
+	m.note("reopen, by a loss of power: %v", cut)
+	if cut {
+		m.s = m.Closing(m.Backend.PowerCut(m, m.s))
+	} else {
+		m.s = m.T.Reopen(m.s)
+	}
+	m.compareAll()
+}

@@ -1,0 +1,211 @@
+package storetest
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// syncedMap is a Store of two Maps: writers see front, which has all writes, and
+// readers see durable, which has those that a pretended sync has covered.
+type syncedMap struct {
+	early   bool // mutant: refusals do not wait
+	dirty   bool // mutant: readers see front
+	guesses bool // mutant: a failed sync does not make outcomes unknown
+	hasty   bool // mutant: a write is acknowledged before it is durable
+	stuck   bool // mutant: Close does not wait
+
+	mu       sync.Mutex
+	changed  *sync.Cond // when synced, held or failed change
+	front    *Map
+	durable  *Map
+	appended int // writes that front has
+	synced   int // writes that durable has
+	pending  int // calls that wait
+	held     chan struct{}
+	isHeld   bool // held is closed
+	failed   bool
+	closed   bool
+}
+
+func newSyncedMap(m *Map) *syncedMap {
+	s := &syncedMap{front: m, durable: clone(m)}
+	s.changed = sync.NewCond(&s.mu)
+	return s
+}
+
+// clone returns a copy of m, which shares entities.
+func clone(m *Map) *Map {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := NewMapAt(m.now)
+	c.last, c.meta = m.last, m.meta
+	for name, t := range m.tables {
+		u := *t
+		u.rows = maps.Clone(t.rows)
+		c.tables[name] = &u
+	}
+	return c
+}
+
+// write carries out f on front and waits until its outcome is durable.
+func (s *syncedMap) write(f func(m *Map) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return store.ErrClosed
+	}
+	if s.failed {
+		return store.ErrReadOnly
+	}
+	err := f(s.front)
+	if err == nil {
+		s.appended++
+	} else if s.early {
+		return err
+	}
+	s.pending++
+	defer func() { s.pending--; s.changed.Broadcast() }()
+	for at := s.appended; s.synced < at; {
+		if s.failed {
+			if s.guesses && err != nil {
+				return err
+			}
+			return store.ErrOutcomeUnknown
+		}
+		if s.held == nil {
+			s.syncLocked()
+			continue
+		}
+		if !s.isHeld {
+			s.isHeld = true
+			close(s.held)
+		}
+		if s.hasty {
+			return err
+		}
+		s.changed.Wait()
+	}
+	return err
+}
+
+func (s *syncedMap) syncLocked() {
+	s.synced, s.durable = s.appended, clone(s.front)
+	s.changed.Broadcast()
+}
+
+func (s *syncedMap) hold() Hold {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = make(chan struct{})
+	return Hold{Held: s.held, Release: func(fail error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.held, s.failed = nil, fail != nil
+		s.changed.Broadcast()
+	}}
+}
+
+// reader returns what readers see.
+func (s *syncedMap) reader() *Map {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		m := NewMap()
+		m.closed = true
+		return m
+	}
+	if s.dirty {
+		return s.front
+	}
+	return s.durable
+}
+
+func (s *syncedMap) CreateTable(ctx context.Context, table string) error {
+	return s.write(func(m *Map) error { return m.CreateTable(ctx, table) })
+}
+
+func (s *syncedMap) DeleteTable(ctx context.Context, table string) error {
+	return s.write(func(m *Map) error { return m.DeleteTable(ctx, table) })
+}
+
+func (s *syncedMap) Apply(ctx context.Context, table string, ops ...store.Op) (r []store.Result, err error) {
+	err = s.write(func(m *Map) error {
+		r, err = m.Apply(ctx, table, ops...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (s *syncedMap) SetTableMeta(ctx context.Context, table string, meta []byte) error {
+	return s.write(func(m *Map) error { return m.SetTableMeta(ctx, table, meta) })
+}
+
+func (s *syncedMap) SetAccountMeta(ctx context.Context, meta []byte) error {
+	return s.write(func(m *Map) error { return m.SetAccountMeta(ctx, meta) })
+}
+
+func (s *syncedMap) Tables(ctx context.Context, from string, limit int) ([]store.TableInfo, error) {
+	return s.reader().Tables(ctx, from, limit)
+}
+
+func (s *syncedMap) Get(ctx context.Context, table string, key edm.Key) (edm.Entity, error) {
+	return s.reader().Get(ctx, table, key)
+}
+
+func (s *syncedMap) View(ctx context.Context, table string, key edm.Key, read func(edm.Row) error) error {
+	return s.reader().View(ctx, table, key, read)
+}
+
+func (s *syncedMap) Query(ctx context.Context, table string, q store.Query) store.Cursor {
+	return s.reader().Query(ctx, table, q)
+}
+
+func (s *syncedMap) TableMeta(ctx context.Context, table string) ([]byte, error) {
+	return s.reader().TableMeta(ctx, table)
+}
+
+func (s *syncedMap) AccountMeta(ctx context.Context) ([]byte, error) {
+	return s.reader().AccountMeta(ctx)
+}
+
+func (s *syncedMap) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for s.pending > 0 && !s.stuck {
+		s.changed.Wait()
+	}
+	return nil
+}
+
+// syncedBackend is the Backend of syncedMaps that change has made mutants of.
+func syncedBackend(change func(s *syncedMap)) Backend {
+	fresh := func(m *Map) store.Store {
+		s := newSyncedMap(m)
+		change(s)
+		return s
+	}
+	return Backend{
+		Open: func(testing.TB) store.Store { return fresh(NewMap()) },
+		Reopen: func(tb testing.TB, s store.Store) store.Store {
+			if err := s.Close(); err != nil {
+				tb.Errorf("Close: %v", err)
+			}
+			return fresh(clone(s.(*syncedMap).durable))
+		},
+		PowerCut: func(_ testing.TB, s store.Store) store.Store { return fresh(clone(s.(*syncedMap).durable)) },
+		HoldSync: func(_ testing.TB, s store.Store) Hold { return s.(*syncedMap).hold() },
+	}
+}
+
+func TestSyncedMap(t *testing.T) {
+	Run(t, syncedBackend(func(*syncedMap) {}))
+}
