@@ -337,6 +337,42 @@ var conformance = []struct {
 		_, err = e.fs.Lock(e.dir)
 		e.fails(err, vfs.ErrNotRegular)
 	}},
+	{"locked", func(e *env) {
+		want := func(name string, want bool) {
+			e.Helper()
+			holder, held, err := e.fs.Locked(e.path(name))
+			e.ok(err)
+			if held != want || held != (holder != "") {
+				e.Fatalf("Locked(%s) is %q, %v; want %v, and a holder only then", name, holder, held, want)
+			}
+		}
+		want("LOCK", false)
+		want("missing/LOCK", false)
+		e.wantNames() // looking makes no file
+		lock, err := e.fs.Lock(e.path("LOCK"))
+		e.ok(err)
+		before, err := vfs.Hash(e.fs, e.dir)
+		e.ok(err)
+		want("LOCK", true)
+		want("LOCK", true)
+		after, err := vfs.Hash(e.fs, e.dir)
+		e.ok(err)
+		if before != after {
+			e.Error("looking at a lock changed the directory")
+		}
+		_, err = e.fs.Lock(e.path("LOCK"))
+		var locked *vfs.LockedError
+		if !errors.As(err, &locked) {
+			e.Fatalf("looking at a lock released it: got %v, want a LockedError", err)
+		}
+		e.ok(lock.Close())
+		want("LOCK", false)
+		again, err := e.fs.Lock(e.path("LOCK"))
+		e.ok(err)
+		e.ok(again.Close())
+		_, _, err = e.fs.Locked(e.dir)
+		e.fails(err, vfs.ErrNotRegular)
+	}},
 	{"free space", func(e *env) {
 		free, err := e.fs.FreeSpace(e.dir)
 		e.ok(err)

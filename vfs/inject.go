@@ -210,6 +210,15 @@ func (x *Injected) Lock(name string) (io.Closer, error) {
 	return &injectedClose{x: x, kind: OpUnlock, name: name, close: lock.Close}, nil
 }
 
+// Locked implements FS.
+func (x *Injected) Locked(name string) (holder string, held bool, err error) {
+	err = x.run(Op{Kind: OpLocked, Name: name}, func() (err error) {
+		holder, held, err = x.fs.Locked(name)
+		return err
+	})
+	return holder, held, err
+}
+
 // injectedClose closes once and for real, whatever it returns: a failed close
 // of the system has closed too.
 type injectedClose struct {

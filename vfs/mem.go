@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"maps"
@@ -134,16 +135,10 @@ func (m *Mem) findLocked(op, name string) (*inode, error) {
 	return node, err
 }
 
-// linkLocked and unlinkLocked keep count of a file's names.
+// linkLocked and dropNameLocked keep count of a file's names.
 func (m *Mem) linkLocked(d *dir, name string, node *inode) {
 	node.nlink++
 	d.change(dirOp{seq: m.seq.Add(1), name: name, node: node}, m.tracked)
-}
-
-func (m *Mem) unlinkLocked(d *dir, name string) {
-	node := d.names[name]
-	d.change(dirOp{seq: m.seq.Add(1), name: name}, m.tracked)
-	m.dropNameLocked(node)
 }
 
 func (m *Mem) dropNameLocked(node *inode) {
@@ -234,7 +229,7 @@ func (m *Mem) Rename(oldname, newname string) error {
 		return memError("rename", newname, syscall.EEXIST)
 	case node.dir != nil && target != nil:
 		return memError("rename", newname, syscall.ENOTDIR)
-	case node.dir != nil && within(newname, oldname):
+	case node.dir != nil && strings.HasPrefix(path.Clean("/"+newname), path.Clean("/"+oldname)+"/"):
 		return memError("rename", newname, syscall.EINVAL)
 	}
 	if fromDir == toDir {
@@ -247,11 +242,6 @@ func (m *Mem) Rename(oldname, newname string) error {
 		m.dropNameLocked(target)
 	}
 	return nil
-}
-
-// within reports whether name is below dir.
-func within(name, dir string) bool {
-	return strings.HasPrefix(path.Clean("/"+name), path.Clean("/"+dir)+"/")
 }
 
 // Link implements FS.
@@ -293,7 +283,8 @@ func (m *Mem) Remove(name string) error {
 	case node.dir != nil && len(node.dir.names) > 0:
 		return memError("remove", name, syscall.ENOTEMPTY)
 	}
-	m.unlinkLocked(parent, base)
+	parent.change(dirOp{seq: m.seq.Add(1), name: base}, m.tracked)
+	m.dropNameLocked(node)
 	return nil
 }
 
@@ -397,6 +388,23 @@ func (m *Mem) Lock(name string) (io.Closer, error) {
 	// As on a real disk, the text is written if there is room for it.
 	f.writeCacheLocked([]byte(memHolder+"\n"), 0)
 	return &memLock{m: m, f: f}, nil
+}
+
+// Locked implements FS.
+func (m *Mem) Locked(name string) (holder string, held bool, err error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	node, err := m.findLocked("lock", name)
+	if err == nil && node.dir != nil {
+		err = memError("lock", name, ErrNotRegular)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", false, nil
+	}
+	if _, held = m.locks[node]; held {
+		holder = memHolder
+	}
+	return holder, held, err
 }
 
 type memLock struct {

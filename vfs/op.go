@@ -1,6 +1,9 @@
 package vfs
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // OpKind says which method of FS or File an operation is.
 type OpKind uint8
@@ -19,6 +22,7 @@ const (
 	OpSyncDir
 	OpLock
 	OpUnlock
+	OpLocked
 	OpFreeSpace
 	OpRead
 	OpWrite
@@ -29,32 +33,14 @@ const (
 	OpClose
 )
 
-var opNames = [...]string{
-	OpCreate:        "create",
-	OpOpen:          "open",
-	OpOpenReadWrite: "open-rw",
-	OpRename:        "rename",
-	OpLink:          "link",
-	OpRemove:        "remove",
-	OpList:          "list",
-	OpStat:          "stat",
-	OpMkdirAll:      "mkdir",
-	OpSyncDir:       "sync-dir",
-	OpLock:          "lock",
-	OpUnlock:        "unlock",
-	OpFreeSpace:     "free-space",
-	OpRead:          "read",
-	OpWrite:         "write",
-	OpSync:          "sync",
-	OpTruncate:      "truncate",
-	OpPreallocate:   "preallocate",
-	OpSize:          "size",
-	OpClose:         "close",
-}
+// opNames stand in the order of the constants.
+var opNames = strings.Fields(`?
+	create open open-rw rename link remove list stat mkdir sync-dir lock unlock locked free-space
+	read write sync truncate preallocate size close`)
 
 // String returns the operation's name.
 func (k OpKind) String() string {
-	if int(k) < len(opNames) && opNames[k] != "" {
+	if int(k) < len(opNames) {
 		return opNames[k]
 	}
 	return fmt.Sprintf("op(%d)", uint8(k))
@@ -67,7 +53,7 @@ func (k OpKind) Changes() bool {
 	case OpCreate, OpRename, OpLink, OpRemove, OpMkdirAll, OpSyncDir, OpLock,
 		OpWrite, OpSync, OpTruncate, OpPreallocate:
 		return true
-	case OpOpen, OpOpenReadWrite, OpList, OpStat, OpUnlock, OpFreeSpace, OpRead, OpSize, OpClose:
+	case OpOpen, OpOpenReadWrite, OpList, OpStat, OpUnlock, OpLocked, OpFreeSpace, OpRead, OpSize, OpClose:
 	}
 	return false
 }

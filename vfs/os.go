@@ -62,6 +62,10 @@ func (osFS) SyncDir(dir string) error { return disk.SyncDir(filepath.FromSlash(d
 
 func (osFS) FreeSpace(dir string) (uint64, error) { return disk.FreeSpace(filepath.FromSlash(dir)) }
 
+func (osFS) Locked(name string) (string, bool, error) {
+	return disk.LockHolder(filepath.FromSlash(name))
+}
+
 func (osFS) Lock(name string) (io.Closer, error) {
 	lock, holder, err := disk.TakeLock(filepath.FromSlash(name))
 	if err != nil {

@@ -128,6 +128,10 @@ func TestOSLockProcess(t *testing.T) {
 	if said != "locked" {
 		t.Fatalf("another process says %q of a free lock", said)
 	}
+	holder, held, err := vfs.OS().Locked(name)
+	if err != nil || !held || !strings.HasPrefix(holder, "pid "+strconv.Itoa(child.cmd.Process.Pid)+" ") {
+		t.Errorf("Locked is %q, %v, %v; want the other process", holder, held, err)
+	}
 	_, err = vfs.OS().Lock(name)
 	want := name + " is locked by pid " + strconv.Itoa(child.cmd.Process.Pid) + " on host " + host
 	if err == nil || err.Error() != want {

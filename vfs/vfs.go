@@ -39,6 +39,9 @@ type FS interface {
 	// with a LockedError. Closing the result releases the lock and leaves the
 	// file.
 	Lock(name string) (io.Closer, error)
+	// Locked reports whether somebody holds the lock, and who, without taking
+	// it and without writing. A missing lock file is held by nobody.
+	Locked(name string) (holder string, held bool, err error)
 	// FreeSpace returns the bytes that can still be written below dir.
 	FreeSpace(dir string) (uint64, error)
 }

@@ -55,6 +55,41 @@ func TakeLock(name string) (lock *Lock, holder string, err error) {
 	return l, "", nil
 }
 
+// LockHolder reports whether somebody holds the lock file, and who. To see that
+// nobody does it shares the lock for a moment, in which TakeLock fails.
+func LockHolder(name string) (holder string, locked bool, err error) {
+	held.mu.Lock()
+	defer held.mu.Unlock()
+	info, err := os.Lstat(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", false, nil
+	}
+	// As in TakeLock, the check comes before the open.
+	if err == nil && info.Mode().IsRegular() {
+		var id fileID
+		if id, err = identify(name); err == nil {
+			if _, ok := held.ids[id]; ok {
+				return self() + ", this process", true, nil
+			}
+		}
+	}
+	if err != nil {
+		return "", false, err
+	}
+	f, err := Open(name, os.O_RDONLY)
+	if err != nil {
+		return "", false, err
+	}
+	err = f.control("lock", func(fd uintptr) (err error) {
+		locked, err = tryShare(fd)
+		return err
+	})
+	if locked {
+		holder = readHolder(f)
+	}
+	return holder, locked, errors.Join(err, f.Close())
+}
+
 // Lock is a lock that this process holds.
 type Lock struct {
 	f  *File

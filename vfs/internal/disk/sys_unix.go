@@ -32,8 +32,12 @@ func SyncDir(dir string) error {
 	return errors.Join(f.control("sync", syncDirFD), f.Close())
 }
 
-func tryLock(fd uintptr) (busy bool, err error) {
-	err = retry(func() error { return unix.Flock(int(fd), unix.LOCK_EX|unix.LOCK_NB) })
+func tryLock(fd uintptr) (busy bool, err error) { return flock(fd, unix.LOCK_EX) }
+
+func tryShare(fd uintptr) (busy bool, err error) { return flock(fd, unix.LOCK_SH) }
+
+func flock(fd uintptr, how int) (busy bool, err error) {
+	err = retry(func() error { return unix.Flock(int(fd), how|unix.LOCK_NB) })
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return true, nil
 	}

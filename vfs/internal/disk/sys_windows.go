@@ -41,9 +41,15 @@ func allocate(uintptr, int64, int64) error { return errors.ErrUnsupported }
 // tryLock locks one byte far past the end, since locked bytes cannot be read
 // and the file's text is for others to read.
 func tryLock(fd uintptr) (busy bool, err error) {
+	return lockFile(fd, windows.LOCKFILE_EXCLUSIVE_LOCK)
+}
+
+func tryShare(fd uintptr) (busy bool, err error) { return lockFile(fd, 0) }
+
+func lockFile(fd uintptr, how uint32) (busy bool, err error) {
 	at := windows.Overlapped{OffsetHigh: 1 << 30}
 	err = windows.LockFileEx(windows.Handle(fd),
-		windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)
+		how|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) || errors.Is(err, windows.ERROR_IO_PENDING) {
 		return true, nil
 	}
