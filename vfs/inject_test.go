@@ -1,0 +1,355 @@
+package vfs_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// workload calls every method once or more, and returns its first error. It
+// closes what it opened.
+func workload(fsys vfs.FS) (err error) {
+	lock, err := fsys.Lock("LOCK")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if _, _, err := fsys.Locked("LOCK"); err != nil {
+		return err
+	}
+	if err := fsys.MkdirAll("d"); err != nil {
+		return err
+	}
+	if _, err := fsys.FreeSpace("d"); err != nil {
+		return err
+	}
+	if err := writeSynced(fsys, "d/a"); err != nil {
+		return err
+	}
+	if err := fsys.Link("d/a", "d/b"); err != nil {
+		return err
+	}
+	if err := fsys.Rename("d/b", "d/c"); err != nil {
+		return err
+	}
+	if err := fsys.SyncDir("d"); err != nil {
+		return err
+	}
+	if _, err := vfs.ReadFile(fsys, "d/c", 1<<10); err != nil {
+		return err
+	}
+	f, err := fsys.OpenReadWrite("d/a")
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if _, err := fsys.List("d"); err != nil {
+		return err
+	}
+	if _, err := fsys.Stat("d/a"); err != nil {
+		return err
+	}
+	return fsys.Remove("d/a")
+}
+
+func writeSynced(fsys vfs.FS, name string) (err error) {
+	f, err := fsys.Create(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := f.Preallocate(0, 100); err != nil {
+		return err
+	}
+	if _, err := f.WriteAt([]byte("0123456789"), 0); err != nil {
+		return err
+	}
+	if err := f.Truncate(10); err != nil {
+		return err
+	}
+	if _, err := f.Size(); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// TestFailAtReachesEverything fails each operation in turn, and wants every
+// place that calls the file system to have failed, and no handle left open.
+func TestFailAtReachesEverything(t *testing.T) {
+	clean := vfs.Inject(vfs.NewMem(), nil)
+	clean.RecordSites()
+	if err := workload(clean); err != nil {
+		t.Fatal(err)
+	}
+	total := clean.Ops()
+	kinds := map[vfs.OpKind]bool{}
+	failed := map[string]uint64{}
+	for _, sticky := range []bool{false, true} {
+		for n := uint64(1); n <= total; n++ {
+			m := vfs.NewMem()
+			x := vfs.Inject(m, vfs.FailAt(n, syscall.EIO, sticky))
+			x.RecordSites()
+			err := workload(x)
+			var pathErr *fs.PathError
+			if !errors.Is(err, syscall.EIO) || !errors.As(err, &pathErr) {
+				t.Fatalf("operation %d of %d, sticky %v: got %v, want EIO in a PathError", n, total, sticky, err)
+			}
+			if want := uint64(1); !sticky {
+				var got uint64
+				for _, s := range x.Sites() {
+					got += s.Failed
+				}
+				if got != want {
+					t.Fatalf("operation %d: %d operations failed, want %d", n, got, want)
+				}
+			}
+			for _, s := range x.Sites() {
+				failed[fmt.Sprint(s.File, s.Line, s.Kind)] += s.Failed
+			}
+			lock, err := m.Lock("LOCK")
+			if err != nil {
+				t.Fatalf("operation %d: the lock is still held: %v", n, err)
+			}
+			_ = lock.Close()
+		}
+		err := workload(vfs.Inject(vfs.NewMem(), vfs.FailAt(total+1, syscall.EIO, sticky)))
+		if err != nil {
+			t.Errorf("failing past the end: got %v", err)
+		}
+	}
+	for _, s := range clean.Sites() {
+		kinds[s.Kind] = true
+		if failed[fmt.Sprint(s.File, s.Line, s.Kind)] == 0 {
+			t.Errorf("%s:%d: %s never failed", s.File, s.Line, s.Kind)
+		}
+		if !strings.HasSuffix(s.File, "inject_test.go") && s.Func == "" {
+			t.Errorf("a site without a name in %s", s.File)
+		}
+	}
+	for k := vfs.OpCreate; k <= vfs.OpClose; k++ {
+		if !kinds[k] {
+			t.Errorf("the workload has no %s", k)
+		}
+	}
+}
+
+func TestSitesNameTheCaller(t *testing.T) {
+	x := vfs.Inject(vfs.NewMem(), nil)
+	if x.Sites() != nil {
+		t.Error("sites before RecordSites")
+	}
+	x.RecordSites()
+	for range 3 {
+		_ = writeSynced(x, "a")
+	}
+	var got []string
+	for _, s := range x.Sites() {
+		name := s.Func[strings.LastIndexByte(s.Func, '/')+1:]
+		got = append(got, fmt.Sprintf("%s %s %d %d", name, s.Kind, s.Ops, s.Failed))
+	}
+	want := []string{
+		"vfs_test.writeSynced create 3 0",
+		"vfs_test.writeSynced.func1 close 1 0",
+		"vfs_test.writeSynced preallocate 1 0",
+		"vfs_test.writeSynced write 1 0",
+		"vfs_test.writeSynced truncate 1 0",
+		"vfs_test.writeSynced size 1 0",
+		"vfs_test.writeSynced sync 1 0",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestFaultEffects(t *testing.T) {
+	is := func(kind vfs.OpKind) func(vfs.Op) bool { return func(op vfs.Op) bool { return op.Kind == kind } }
+	for _, c := range []struct {
+		name  string
+		kind  vfs.OpKind
+		fault vfs.Fault
+		do    func(x vfs.FS, f vfs.File) (int, error)
+		n     int
+		left  string
+	}{
+		{"write none", vfs.OpWrite, vfs.Fault{Err: syscall.ENOSPC}, writeXYZ, 0, "abcdef"},
+		{"write short", vfs.OpWrite, vfs.Fault{Err: syscall.ENOSPC, Short: 2}, writeXYZ, 2, "xycdef"},
+		{"write past the end of the request", vfs.OpWrite, vfs.Fault{Err: syscall.EIO, Short: 9}, writeXYZ, 3, "xyzdef"},
+		{"write applied", vfs.OpWrite, vfs.Fault{Err: syscall.EIO, Applied: true}, writeXYZ, 3, "xyzdef"},
+		{"truncate", vfs.OpTruncate, vfs.Fault{Err: syscall.EIO}, truncate1, 0, "abcdef"},
+		{"truncate applied", vfs.OpTruncate, vfs.Fault{Err: syscall.EIO, Applied: true}, truncate1, 0, "a"},
+		{"read short", vfs.OpRead, vfs.Fault{Err: syscall.EIO, Short: 2}, read4, 2, "abcdef"},
+		{"rename", vfs.OpRename, vfs.Fault{Err: syscall.EIO}, rename, 0, "abcdef"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := vfs.NewMem()
+			e := &env{T: t, fs: m, dir: ""}
+			e.put("a", "abcdef")
+			x := vfs.Inject(m, vfs.FaultNth(1, is(c.kind), c.fault, false))
+			f, err := x.OpenReadWrite("/a")
+			e.ok(err)
+			n, err := c.do(x, f)
+			e.fails(err, c.fault.Err)
+			if n != c.n {
+				t.Errorf("got %d bytes, want %d", n, c.n)
+			}
+			e.want("a", c.left)
+			e.ok(f.Close())
+		})
+	}
+	t.Run("rename applied", func(t *testing.T) {
+		m := vfs.NewMem()
+		e := &env{T: t, fs: m, dir: "/"}
+		e.put("a", "")
+		x := vfs.Inject(m, vfs.FaultNth(1, is(vfs.OpRename), vfs.Fault{Err: syscall.EIO, Applied: true}, false))
+		e.fails(x.Rename("/a", "/b"), syscall.EIO)
+		e.wantNames("b")
+	})
+}
+
+func writeXYZ(_ vfs.FS, f vfs.File) (int, error)  { return f.WriteAt([]byte("xyz"), 0) }
+func truncate1(_ vfs.FS, f vfs.File) (int, error) { return 0, f.Truncate(1) }
+func read4(_ vfs.FS, f vfs.File) (int, error)     { return f.ReadAt(make([]byte, 4), 0) }
+func rename(x vfs.FS, _ vfs.File) (int, error)    { return 0, x.Rename("/a", "/b") }
+
+// TestCloseFailsOnce wants a close that fails to have closed.
+func TestCloseFailsOnce(t *testing.T) {
+	m := vfs.NewMem()
+	m.SetCapacity(100)
+	x := vfs.Inject(m, vfs.FaultNth(1, func(op vfs.Op) bool { return op.Kind == vfs.OpClose }, vfs.Fault{Err: syscall.EIO}, true))
+	e := &env{T: t, fs: x, dir: ""}
+	f := e.create("a", "xyz")
+	e.ok(x.Remove("/a"))
+	e.fails(f.Close(), syscall.EIO)
+	e.ok(f.Close())
+	if got := m.Used(); got != 0 {
+		t.Errorf("%d bytes in use by a handle whose close failed", got)
+	}
+}
+
+// TestFailedSync shows the three ways of file systems to fail a sync.
+func TestFailedSync(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		how               vfs.SyncFailure
+		sticky            bool
+		second            error
+		read, min, max    string
+		afterMore, crash2 string // after another write and sync
+	}{
+		{"keeps", vfs.SyncKeeps, false, nil, " B*512", " B*512", " B*512", " B*512 C*512", " B*512 C*512"},
+		{"forgets", vfs.SyncForgets, false, nil, " B*512", " A*512", " A*512", " B*512 C*512", " A*512 C*512"},
+		{"reverts", vfs.SyncReverts, false, nil, " A*512", " A*512", " A*512", " A*512 C*512", " A*512 C*512"},
+		{"persistent", vfs.SyncKeeps, true, syscall.EIO, " B*512", " A*512", " B*512", " B*512 C*512", " A*512"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := vfs.NewCrashMem()
+			x := vfs.Inject(m, nil)
+			e := &env{T: t, fs: x, dir: ""}
+			read := func(fsys vfs.FS, want string) {
+				t.Helper()
+				got, err := vfs.ReadFile(fsys, "a", 1<<20)
+				e.ok(err)
+				if runs(got) != want {
+					t.Errorf("got%s, want%s", runs(got), want)
+				}
+			}
+			f := e.create("a", strings.Repeat("A", 512))
+			syncAll(t, m, f)
+			_, err := f.WriteAt(bytes.Repeat([]byte("B"), 512), 0)
+			e.ok(err)
+			x.SetRule(vfs.FaultNth(1, func(op vfs.Op) bool { return op.Kind == vfs.OpSync },
+				vfs.Fault{Err: syscall.EIO, Sync: c.how}, c.sticky))
+			e.fails(f.Sync(), syscall.EIO)
+			e.fails(f.Sync(), c.second)
+			read(m, c.read)
+			read(m.Crash(vfs.Choice{Mode: vfs.CrashMin}), c.min)
+			read(m.Crash(vfs.Choice{Mode: vfs.CrashMax}), c.max)
+			_, err = f.WriteAt(bytes.Repeat([]byte("C"), 512), 512)
+			e.ok(err)
+			e.fails(f.Sync(), c.second)
+			read(m, c.afterMore)
+			read(m.Crash(vfs.Choice{Mode: vfs.CrashMin}), c.crash2)
+		})
+	}
+}
+
+func TestFlipBits(t *testing.T) {
+	for _, sticky := range []bool{false, true} {
+		m := vfs.NewMem()
+		e := &env{T: t, fs: m, dir: ""}
+		e.put("a", "0123456789")
+		x := vfs.Inject(m, vfs.FlipBits("/a", 5, 0x40, sticky))
+		f, err := x.Open("/a")
+		e.ok(err)
+		for i, want := range []struct {
+			off  int64
+			text string
+			hit  bool
+		}{{0, "01234", false}, {6, "6789", false}, {3, "34u67", true}, {3, "34u67", true}} {
+			text := want.text
+			if want.hit && i == 3 && !sticky {
+				text = "34567"
+			}
+			p := make([]byte, len(text))
+			_, err := f.ReadAt(p, want.off)
+			e.ok(err)
+			if string(p) != text {
+				t.Errorf("sticky %v, read %d: got %q, want %q", sticky, i, p, text)
+			}
+		}
+		e.want("a", "0123456789")
+		p := make([]byte, 20) // covers the byte, and ends early
+		if n, err := f.ReadAt(p, 8); n != 2 || err != io.EOF {
+			t.Errorf("got %d, %v; want 2, EOF", n, err)
+		}
+		e.ok(f.Close())
+	}
+}
+
+func TestFirstOf(t *testing.T) {
+	x := vfs.Inject(vfs.NewMem(), vfs.FirstOf(
+		vfs.FailAt(2, syscall.EIO, false), vfs.FailAt(2, syscall.ENOSPC, false), vfs.FailAt(3, syscall.EROFS, false)))
+	for i, want := range []error{nil, syscall.EIO, syscall.EROFS, nil} {
+		if err := x.MkdirAll("d"); !errors.Is(err, want) {
+			t.Errorf("operation %d: got %v, want %v", i+1, err, want)
+		}
+	}
+}
+
+// TestHangingDisk lets one operation hang while another passes.
+func TestHangingDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		x := vfs.Inject(vfs.NewMem(), func(op vfs.Op) *vfs.Fault {
+			if op.Kind == vfs.OpSync {
+				<-release
+			}
+			return nil
+		})
+		e := &env{T: t, fs: x, dir: ""}
+		f := e.create("a", "x")
+		synced := make(chan error, 1)
+		go func() { synced <- f.Sync() }()
+		synctest.Wait()
+		e.want("a", "x")
+		select {
+		case err := <-synced:
+			t.Fatalf("sync returned %v before the disk answered", err)
+		default:
+		}
+		close(release)
+		e.ok(<-synced)
+		e.ok(f.Close())
+	})
+}
