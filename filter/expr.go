@@ -40,7 +40,8 @@ type Options struct {
 	// MaxComparisons is how many comparisons and other conditions a filter may
 	// have. The default value is 0, which sets no limit.
 	MaxComparisons int
-	// Tables reads a filter over tables, as ParseTables does.
+	// Tables reads a filter over tables, as ParseTables does. The default value
+	// is false, for a filter over entities.
 	Tables bool
 }
 

@@ -2,6 +2,7 @@ package filter
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -218,6 +219,64 @@ func compareBounds(a, b Bound) int {
 		}
 	}
 	return int(a.Kind) - int(b.Kind)
+}
+
+// TestWidenRandom asks of every step that makes a set of keys smaller that it
+// loses no key, and that it is a step.
+func TestWidenRandom(t *testing.T) {
+	r := newRand(seed(t))
+	for range 2000 {
+		e := newExpr(randomNode(r, 3, true), false)
+		set := keysOf(e.Predicate().Root())
+		halved := set.halve()
+		rows := slices.Clone(set)
+		n := 1 + r.IntN(3)
+		for i := range rows {
+			rows[i].rows = rows[i].rows.coalesce(n)
+		}
+		for _, wide := range []struct {
+			step string
+			set  keySet
+		}{{"halve", halved}, {"coalesce", rows}, {"widen", slices.Clone(set).widen(maxSpans + 1)}} {
+			for range 20 {
+				k := randomEntity(r).Key
+				if set.contains(k) && !wide.set.contains(k) {
+					t.Fatalf("%s\n%s loses %q", e, wide.step, k)
+				}
+			}
+		}
+		if held := holding(set); holding(halved) != (held+1)/2 {
+			t.Fatalf("%s\nhas %d segments with rows, halved %d", e, held, holding(halved))
+		}
+		if trailing := set[len(set)-1].rows == nil; trailing && halved[len(halved)-1].rows != nil {
+			t.Fatalf("%s\nhas no last keys, but halved it has", e)
+		}
+	}
+}
+
+// contains reports whether k, which is legal, belongs to s.
+func (s keySet) contains(k edm.Key) bool {
+	reached := func(text string, p place) bool {
+		return p.kind == first || p.kind == before && edm.Compare(text, p.text) >= 0 || p.kind == after && edm.Compare(text, p.text) > 0
+	}
+	rows := s[0].rows
+	for _, g := range s[1:] {
+		if reached(k.Partition, g.from) {
+			rows = g.rows
+		}
+	}
+	return slices.ContainsFunc(rows, func(r span) bool { return reached(k.Row, r.from) && !reached(k.Row, r.to) })
+}
+
+// holding counts the segments of s that hold rows.
+func holding(s keySet) int {
+	n := 0
+	for _, g := range s {
+		if len(g.rows) > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // TestRangesMany asks that long filters keep to the limit of ranges without
