@@ -1,0 +1,271 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/sstable"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// txn is the working memory of one Apply.
+type txn struct {
+	commit *commit
+	key    []byte
+	values []byte
+	props  edm.Properties
+	mem    codec.Row
+	disk   sstable.Row
+	etag   []byte
+	// pending is the highest sequence number of a pending entry that this
+	// transaction looked at; a refusal waits until it is durable.
+	pending uint64
+}
+
+var txnPool = sync.Pool{New: func() any { return &txn{commit: newCommit()} }}
+
+func (t *txn) release() {
+	t.commit.reset()
+	clear(t.props)
+	t.props = t.props[:0]
+	t.pending = 0
+	if cap(t.commit.buf) > maxPooledBytes {
+		t.commit.buf = nil
+	}
+	txnPool.Put(t)
+}
+
+// maxPooledBytes is the largest buffer that is kept for the next transaction.
+const maxPooledBytes = 1 << 20
+
+// Apply implements store.Store.
+func (db *DB) Apply(ctx context.Context, table string, ops ...store.Op) ([]store.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := db.beginWrite(); err != nil {
+		return nil, err
+	}
+	defer db.writers.RUnlock()
+	if err := (store.Checker{Known: db.shapes.known}).Check(table, ops); err != nil {
+		return nil, err
+	}
+	view := db.tables.Load()
+	info := view.catalog.lookup(table)
+	if info == nil {
+		return nil, db.settle(view.pending(db), &store.OpError{Err: store.ErrTableNotFound})
+	}
+	if err := db.throttle(ctx); err != nil {
+		return nil, err
+	}
+	t := txnPool.Get().(*txn)
+	defer t.release()
+	t.commit.table, t.commit.view = info.id, view
+	err := db.place(t, info.id, ops)
+	if errors.Is(err, errTableGone) {
+		return nil, db.settle(db.tables.Load().pending(db), &store.OpError{Err: store.ErrTableNotFound})
+	}
+	if err != nil {
+		return nil, db.settle(t.pending, err)
+	}
+	if err := db.complete(t.commit); err != nil {
+		return nil, err
+	}
+	return results(t.commit, ops), nil
+}
+
+// complete waits for what the database promises of a commit in the log.
+func (db *DB) complete(c *commit) error {
+	if db.opts.NoSync {
+		// The write is in the database. If the log cannot keep up with it, the
+		// next one hears of that.
+		_ = db.writeBehind()
+		return nil
+	}
+	if err := db.wait(c); err != nil {
+		return err
+	}
+	db.afterWrite()
+	return nil
+}
+
+// place resolves the operations against what is in the log and appends their
+// record, in the partition's turn.
+func (db *DB) place(t *txn, table uint32, ops []store.Op) error {
+	first := &ops[0].Entity.Key
+	t.key = codec.AppendKey(t.key[:0], table, first.Partition, first.Row)
+	partHash := codec.PartitionHash(t.key)
+
+	turn := &db.turns[partHash%turnStripes]
+	turn.Lock()
+	defer turn.Unlock()
+	for i := range ops {
+		op := &ops[i]
+		if i > 0 {
+			t.key = codec.AppendKey(t.key[:0], table, op.Entity.Key.Partition, op.Entity.Key.Row)
+		}
+		if err := db.resolve(t, op, partHash); err != nil {
+			return &store.OpError{Index: i, Executed: true, Err: err}
+		}
+	}
+	return db.append(t.commit)
+}
+
+// turnStripes is the number of partitions that can be in their turn at once.
+const turnStripes = 1024
+
+// resolve encodes what op leaves behind, or refuses it.
+func (db *DB) resolve(t *txn, op *store.Op, partHash uint64) error {
+	keyHash := codec.KeyHash(t.key)
+	if op.Kind == store.OpInsertOrReplace {
+		return db.encode(t, keyHash, op.Entity.Key, op.Entity.Properties)
+	}
+	cur, err := db.current(t, partHash, keyHash)
+	if err != nil {
+		return err
+	}
+	defer cur.release(t)
+	switch op.Kind {
+	case store.OpInsert:
+		if cur.row != nil {
+			return store.ErrEntityExists
+		}
+	case store.OpMerge, store.OpReplace, store.OpDelete:
+		if cur.row == nil {
+			return store.ErrEntityNotFound
+		}
+		if op.IfMatch != store.Any {
+			t.etag = edm.AppendETag(t.etag[:0], cur.row.Timestamp())
+			if string(t.etag) != string(op.IfMatch) {
+				return store.ErrPrecondition
+			}
+		}
+	}
+	if op.Kind == store.OpDelete {
+		t.commit.addDelete(t.key, keyHash)
+		return nil
+	}
+	props := op.Entity.Properties
+	if cur.row != nil && (op.Kind == store.OpMerge || op.Kind == store.OpInsertOrMerge) {
+		t.props = store.MergeProperties(t.props[:0], cur.row, props)
+		props = t.props
+	}
+	return db.encode(t, keyHash, op.Entity.Key, props)
+}
+
+// encode appends a put of key with props to the commit.
+func (db *DB) encode(t *txn, keyHash uint64, key edm.Key, props edm.Properties) error {
+	shape := db.shapes.find(props)
+	if shape == nil {
+		// A shape seen for the first time, or nulls, which are not stored.
+		props, shape = db.shapes.add(props)
+	}
+	start := len(t.commit.buf)
+	t.values = t.commit.addPut(t.key, keyHash, shape, props, t.values)
+	// The formula counts at most two bytes for each encoded one, and a fixed
+	// amount and the name for each property: only what comes near needs it.
+	if size := len(t.commit.buf) - start; 2*size+shape.Len()*(2*edm.MaxNameUnits+16) > edm.MaxEntityBytes || shape.Len() > edm.MaxProperties {
+		return store.CheckResult(key, props)
+	}
+	return nil
+}
+
+// current is what an operation finds: the newest entry of its key, durable or
+// not.
+type current struct {
+	row   edm.Row // nil if there is no entity
+	state *readState
+	shard uint64
+}
+
+func (c *current) release(t *txn) {
+	t.disk.Release()
+	c.state.unpin(c.shard)
+}
+
+// current finds the newest entry of t.key in the overlay, the memtables and the
+// files. The caller has the partition's turn.
+func (db *DB) current(t *txn, partHash, keyHash uint64) (current, error) {
+	for {
+		s := db.pin(keyHash)
+		if s == nil {
+			return current{}, store.ErrClosed
+		}
+		cur := current{state: s, shard: keyHash}
+		p, ok := db.overlay.get(keyHash, t.key)
+		switch {
+		case ok && s.holds(p.seg):
+			t.pending = max(t.pending, p.seq)
+			if p.shape != nil {
+				t.mem.ResetEntry(p.seg.image[p.off:], p.shape)
+				cur.row = &t.mem
+			}
+			return cur, nil
+		case ok || db.state.Load() != s:
+			// The log has moved on to a segment that s does not hold: what was
+			// pending may be there by now.
+			cur.release(t)
+			continue
+		}
+		row, err := s.get(t.key, partHash, keyHash, codec.MaxSeq, &t.mem, &t.disk)
+		if err != nil {
+			cur.release(t)
+			return current{}, err
+		}
+		cur.row = row
+		return cur, nil
+	}
+}
+
+func (s *readState) holds(seg *memSegment) bool {
+	for _, m := range s.mems {
+		if m == seg {
+			return true
+		}
+	}
+	return false
+}
+
+// results returns what became of ops. The ETags share one string.
+func results(c *commit, ops []store.Op) []store.Result {
+	out := make([]store.Result, len(ops))
+	const etagLen = 42
+	buf := make([]byte, 0, etagLen*len(ops))
+	var ends [edm.MaxBatchOps]int
+	for i := range ops {
+		if ops[i].Kind != store.OpDelete {
+			out[i].Timestamp = c.firstTS + edm.Ticks(i)
+			buf = edm.AppendETag(buf, out[i].Timestamp)
+		}
+		ends[i] = len(buf)
+	}
+	all := string(buf)
+	start := 0
+	for i := range out {
+		out[i].ETag = edm.ETag(all[start:ends[i]])
+		start = ends[i]
+	}
+	return out
+}
+
+// beginWrite admits a writing call; the caller ends it with writers.RUnlock.
+func (db *DB) beginWrite() error {
+	db.writers.RLock()
+	var err error
+	switch {
+	case db.closed.Load():
+		err = store.ErrClosed
+	case db.opts.ReadOnly:
+		err = fmt.Errorf("%w: opened for reading", store.ErrReadOnly)
+	case db.log.broken.Load():
+		err = fmt.Errorf("%w: %w", store.ErrReadOnly, db.failure())
+	default:
+		return nil
+	}
+	db.writers.RUnlock()
+	return err
+}

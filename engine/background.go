@@ -1,0 +1,273 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/tablerock-db/tablerock/internal/lsm"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+const (
+	// maxFrozen is how many frozen memtables may wait to be flushed before
+	// writers wait too.
+	maxFrozen = 3
+	// maxRuns is how many sorted runs may overlap before writers wait for a
+	// merge.
+	maxRuns = 20
+	// retryAfter is how long the background work rests after a failure.
+	retryAfter = time.Second
+	// sealAfter is how long the log is idle before its end is made provable.
+	sealAfter = 100 * time.Millisecond
+)
+
+// worker does the background work: it flushes frozen memtables and merges runs,
+// one bounded step at a time.
+type worker struct {
+	// stepping is held for one step, so that Step, Flush and Compact can help
+	// the background goroutine.
+	stepping sync.Mutex
+	// merge is the compaction under way.
+	// +checklocks:stepping
+	merge *lsm.Job
+
+	mu   sync.Mutex
+	cond *sync.Cond // on mu: progress was made, work has come, or the end
+	// work counts reasons to look for work.
+	// +checklocks:mu
+	work uint64
+	// progress counts finished steps, for those who wait for one.
+	// +checklocks:mu
+	progress uint64
+	// err is why the last step failed, nil after one that succeeded.
+	// +checklocks:mu
+	err error
+	// +checklocks:mu
+	stopped bool
+	// stop cancels the step under way.
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+// startWorker starts the background goroutine, which stopWorker ends and waits
+// for.
+func (db *DB) startWorker() {
+	ctx, cancel := context.WithCancel(context.Background())
+	db.work.stop = cancel
+	db.work.done = make(chan struct{})
+	if db.opts.Manual || db.opts.ReadOnly {
+		close(db.work.done)
+		return
+	}
+	go func() {
+		defer close(db.work.done)
+		db.runWorker(ctx)
+	}()
+}
+
+func (db *DB) stopWorker() {
+	w := &db.work
+	w.mu.Lock()
+	w.stopped = true
+	w.cond.Broadcast()
+	w.mu.Unlock()
+	w.stop()
+	<-w.done
+	w.stepping.Lock()
+	defer w.stepping.Unlock()
+	if w.merge != nil {
+		w.merge.Abort()
+		w.merge = nil
+	}
+}
+
+func (db *DB) runWorker(ctx context.Context) {
+	w := &db.work
+	seen := uint64(0)
+	for {
+		worked, err := db.step(ctx)
+		w.mu.Lock()
+		for !w.stopped && !worked && err == nil && w.work == seen {
+			w.cond.Wait()
+		}
+		seen = w.work
+		stopped := w.stopped
+		w.mu.Unlock()
+		if stopped {
+			return
+		}
+		if err != nil {
+			db.opts.Logger.Error("background work failed", "cause", err)
+			db.pause(ctx, retryAfter)
+		}
+	}
+}
+
+// pause returns after d or when ctx ends.
+func (db *DB) pause(ctx context.Context, d time.Duration) {
+	fired := make(chan struct{})
+	stop := db.opts.Clock.AfterFunc(d, func() { close(fired) })
+	select {
+	case <-fired:
+	case <-ctx.Done():
+		stop()
+	}
+}
+
+// kick tells the worker that there may be something to do.
+func (db *DB) kick() {
+	db.work.mu.Lock()
+	db.work.work++
+	db.work.cond.Broadcast()
+	db.work.mu.Unlock()
+}
+
+// Step does one bounded piece of background work and reports whether there was
+// any. A database opened with Manual gets its background work only this way.
+func (db *DB) Step(ctx context.Context) (worked bool, err error) {
+	if err := db.beginWrite(); err != nil {
+		return false, err
+	}
+	defer db.writers.RUnlock()
+	return db.step(ctx)
+}
+
+// step flushes what can be flushed, or else takes a merge one step on.
+func (db *DB) step(ctx context.Context) (worked bool, err error) {
+	w := &db.work
+	w.stepping.Lock()
+	defer w.stepping.Unlock()
+	worked, err = db.flushStep(ctx)
+	if !worked && err == nil {
+		worked, err = db.mergeStep(ctx)
+	}
+	w.mu.Lock()
+	w.err = err
+	if worked || err != nil {
+		w.progress++
+		w.cond.Broadcast()
+	}
+	w.mu.Unlock()
+	return worked, err
+}
+
+// mergeStep takes the compaction under way, or a new one, one step on.
+func (db *DB) mergeStep(ctx context.Context) (worked bool, err error) {
+	w := &db.work
+	if w.merge == nil {
+		if w.merge = db.tree.PickCompaction(); w.merge == nil {
+			return false, nil
+		}
+	}
+	done, err := w.merge.Step(ctx)
+	if err != nil {
+		w.merge.Abort()
+		w.merge = nil
+		return false, fmt.Errorf("merge: %w", err)
+	}
+	if done {
+		w.merge = nil
+		db.replaceState(func(mems []*memSegment) []*memSegment { return mems })
+	}
+	return true, nil
+}
+
+// throttle holds a writer back while the background work is behind.
+func (db *DB) throttle(ctx context.Context) error {
+	if !db.behind() {
+		return nil
+	}
+	w := &db.work
+	if db.opts.Manual {
+		for db.behind() {
+			worked, err := db.step(ctx)
+			if err != nil {
+				return refusal(err)
+			}
+			if !worked {
+				return nil
+			}
+		}
+		return nil
+	}
+	wake := context.AfterFunc(ctx, func() {
+		w.mu.Lock()
+		w.cond.Broadcast()
+		w.mu.Unlock()
+	})
+	defer wake()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for db.behind() {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case w.stopped:
+			return store.ErrClosed
+		case db.failure() != nil:
+			return fmt.Errorf("%w: %w", store.ErrReadOnly, db.failure())
+		case w.err != nil:
+			return refusal(w.err)
+		}
+		w.cond.Wait()
+	}
+	return nil
+}
+
+// behind reports whether writers must wait.
+func (db *DB) behind() bool {
+	s := db.state.Load()
+	if s == nil {
+		return false
+	}
+	return len(s.mems) > maxFrozen || db.runs.Load() >= maxRuns
+}
+
+// failure returns why the log takes nothing more, nil if it does.
+func (db *DB) failure() error {
+	db.log.mu.Lock()
+	defer db.log.mu.Unlock()
+	return db.log.failed
+}
+
+// refusal turns a failure of the background work, which keeps writers from
+// going on, into what they are told: nothing has happened to their write.
+func refusal(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w: %w", store.ErrNoSpace, err)
+	}
+	return fmt.Errorf("%w: background work fails: %w", store.ErrReadOnly, err)
+}
+
+// afterWrite arranges for the log to be sealed once writes stop coming.
+func (db *DB) afterWrite() {
+	if db.opts.Manual || db.sealArmed.Load() || !db.sealArmed.CompareAndSwap(false, true) {
+		return
+	}
+	db.armSeal(db.log.writes.Load())
+}
+
+// armSeal looks again after sealAfter: if nothing was written since, it seals.
+func (db *DB) armSeal(writes uint64) {
+	db.opts.Clock.AfterFunc(sealAfter, func() {
+		if db.beginWrite() != nil {
+			return
+		}
+		defer db.writers.RUnlock()
+		if now := db.log.writes.Load(); now != writes {
+			db.armSeal(now)
+			return
+		}
+		db.sealArmed.Store(false)
+		c := newCommit()
+		c.seal = true
+		db.barrier(c)
+		if err := db.wait(c); err != nil {
+			db.opts.Logger.Error("seal of the idle log failed", "cause", err)
+		}
+	})
+}

@@ -1,0 +1,12 @@
+package engine
+
+import "time"
+
+// systemClock is the one place where the engine asks the system for the time.
+type systemClock struct{}
+
+func (systemClock) Now() time.Time { return time.Now() }
+
+func (systemClock) AfterFunc(d time.Duration, f func()) func() bool {
+	return time.AfterFunc(d, f).Stop
+}

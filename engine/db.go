@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tablerock-db/tablerock/internal/lsm"
+	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// DB is one storage account's tables in one directory. It implements
+// store.Store; all methods may be called concurrently.
+type DB struct {
+	opts Options
+	dir  string
+	fs   vfs.FS
+	id   [16]byte
+	lock io.Closer // nil when read-only
+	tree *lsm.Tree
+
+	// state is what reads look at, nil once closed; stateMu is held to replace
+	// it.
+	state   atomic.Pointer[readState]
+	stateMu sync.Mutex
+	// runs is how many runs of the current version can hold one key.
+	runs atomic.Int64
+
+	// catalog is what readers see, tables what writers go by; catalogTurn lets
+	// one change of the catalog at a time into the log.
+	catalog     atomic.Pointer[catalog]
+	tables      atomic.Pointer[catalogView]
+	catalogTurn sync.Mutex
+	dropped     droppedTables
+
+	shapes  shapeCache
+	overlay overlay
+	turns   [turnStripes]sync.Mutex
+	log     commitLog
+	apply   applyOrder
+	// published is applyOrder.applied for those without its mutex.
+	published atomic.Uint64
+	snapshots snapshots
+
+	// out is held to write the log without a group, in NoSync mode.
+	out sync.Mutex
+
+	work      worker
+	sealArmed atomic.Bool
+	// listed is the sequence number up to which the manifest knows the ends
+	// of the logs.
+	listed uint64
+
+	// writers is held for reading by every call that writes, and for writing
+	// by Close: started writes finish first.
+	writers sync.RWMutex
+	closed  atomic.Bool
+}
+
+var _ store.Store = (*DB)(nil)
+
+// Close implements store.Store. Snapshots and cursors that are still open keep
+// their memory and files until they are closed, too.
+func (db *DB) Close() error {
+	db.writers.Lock()
+	again := db.closed.Swap(true)
+	db.writers.Unlock()
+	if again {
+		return nil
+	}
+	db.stopWorker()
+	var errs []error
+	if !db.opts.ReadOnly {
+		errs = append(errs, db.closeLogs(db.state.Load().mems))
+	}
+	db.stateMu.Lock()
+	last := db.state.Swap(nil)
+	db.stateMu.Unlock()
+	errs = append(errs, db.tree.Close())
+	last.retire()
+	if db.lock != nil {
+		errs = append(errs, db.lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// closeLogs makes everything in the log durable and provable, and closes it. A
+// log that has failed is left as it is.
+func (db *DB) closeLogs(mems []*memSegment) error {
+	db.log.mu.Lock()
+	failed := db.log.failed
+	db.log.mu.Unlock()
+	var errs []error
+	if failed == nil {
+		errs = append(errs, db.sealLogs(mems))
+	}
+	for _, m := range mems {
+		if m.log != nil {
+			errs = append(errs, m.log.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// sealLogs syncs every segment, seals the newest, and lists their ends in the
+// manifest. It does nothing if the manifest knows them already.
+func (db *DB) sealLogs(mems []*memSegment) error {
+	if db.listed == db.published.Load() {
+		return nil
+	}
+	for i := len(mems) - 1; i >= 0; i-- {
+		m := mems[i]
+		if m.log == nil || m.empty() {
+			continue
+		}
+		if err := db.openLog(m); err != nil {
+			return err
+		}
+		if err := m.log.Seal(); err != nil {
+			return err
+		}
+	}
+	return db.listLogs(mems)
+}
+
+// listLogs puts the segments that hold records into the manifest, with their
+// ends, and the number of the active one if there is no other.
+func (db *DB) listLogs(mems []*memSegment) error {
+	var logs []manifest.Log
+	for i := len(mems) - 1; i >= 0; i-- {
+		if !mems[i].empty() {
+			logs = append(logs, manifest.Log{Number: mems[i].number, Sealed: mems[i].tail()})
+		}
+	}
+	if len(logs) == 0 {
+		logs = []manifest.Log{{Number: mems[0].number}}
+	}
+	highWater := db.currentHighWater()
+	return db.tree.Update(func(m *manifest.Manifest) { m.Logs, m.HighWater = logs, uint64(highWater) })
+}

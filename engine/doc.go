@@ -1,0 +1,36 @@
+// Package engine is the storage engine: an append-only, log-structured store of
+// typed entities that implements store.Store over one directory.
+//
+// # The life of a write
+//
+// Apply checks the operations and encodes them outside all locks. In the turn of
+// their partition, conditions are looked up and merges resolved; then, under the
+// log mutex, the record gets its sequence numbers and time stamps and is copied
+// into the memory that mirrors the log. The first waiter becomes the leader: it
+// writes and syncs for everyone who has come by then. What is durable is applied
+// to the memtable in the order of the log, and only then revealed. Nothing that
+// a crash could take back is ever read: writers find it in the overlay, readers
+// do not look there.
+//
+// A full log segment is frozen together with its memtable. The background work
+// writes frozen memtables into sorted files (package lsm) and drops the segment
+// once the manifest lists the files.
+//
+// # Locks
+//
+// Outermost first; a lock is taken only while holding locks above it.
+//
+//	DB.writers           held for reading by every writing call, for writing by Close
+//	worker.stepping      one step of background work; files are written under it
+//	DB.catalogTurn       the turn of the catalog
+//	DB.turns             the turn of a partition; a batch holds one
+//	DB.out               writes of the log without a group, in NoSync mode
+//	commitLog.mu         the order of the log; memory only
+//	applyOrder.mu        the memtables' newest versions, and the start of snapshots
+//	DB.stateMu           replacing the read state
+//	overlayShard.mu, droppedTables.mu, snapshots.mu, worker.mu   leaves
+//
+// Leadership of a group and the order of applying groups are waits, not locks:
+// nobody waits for them while holding a lock below DB.out. A reader takes no
+// lock of this package for a point read, and applyOrder.mu once for a query.
+package engine

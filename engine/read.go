@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"context"
+	"sync"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/sstable"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// viewer is the working memory of one point read.
+type viewer struct {
+	key  []byte
+	mem  codec.Row
+	disk sstable.Row
+}
+
+var viewerPool = sync.Pool{New: func() any { return new(viewer) }}
+
+// Get implements store.Store.
+func (db *DB) Get(ctx context.Context, table string, key edm.Key) (edm.Entity, error) {
+	var e edm.Entity
+	err := db.View(ctx, table, key, func(row edm.Row) error {
+		e = edm.EntityOf(row)
+		return nil
+	})
+	return e, err
+}
+
+// View implements store.Store. It allocates nothing.
+func (db *DB) View(ctx context.Context, table string, key edm.Key, read func(edm.Row) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	// What is applied is durable, so the newest applied entry is the answer and
+	// needs no snapshot.
+	return db.viewAt(db.catalog.Load(), table, key, codec.MaxSeq, nil, read)
+}
+
+// viewAt calls read with the entity as of sequence number snap. State is what
+// to look at, or nil for the current one.
+func (db *DB) viewAt(cat *catalog, table string, key edm.Key, snap uint64, state *readState, read func(edm.Row) error) error {
+	if db.closed.Load() {
+		return store.ErrClosed
+	}
+	if err := edm.CheckTableName(table); err != nil {
+		return err
+	}
+	info := cat.lookup(table)
+	if info == nil {
+		return store.ErrTableNotFound
+	}
+	if edm.CheckKey(key) != nil {
+		// No entity has such a key.
+		return store.ErrEntityNotFound
+	}
+	v := viewerPool.Get().(*viewer)
+	defer viewerPool.Put(v)
+	v.key = codec.AppendKey(v.key[:0], info.id, key.Partition, key.Row)
+	partHash, keyHash := codec.PartitionHash(v.key), codec.KeyHash(v.key)
+	if state == nil {
+		if state = db.pin(keyHash); state == nil {
+			return store.ErrClosed
+		}
+		defer state.unpin(keyHash)
+	}
+	row, err := state.get(v.key, partHash, keyHash, snap, &v.mem, &v.disk)
+	defer v.disk.Release()
+	if err != nil {
+		return err
+	}
+	if row == nil {
+		return store.ErrEntityNotFound
+	}
+	return read(row)
+}
+
+// get returns the newest version of key with a sequence number of at most snap,
+// nil if there is none or it is a tombstone. The row is mem or disk and lives
+// as long as the state is pinned and disk is not released.
+func (s *readState) get(key []byte, partHash, keyHash, snap uint64, mem *codec.Row, disk *sstable.Row) (edm.Row, error) {
+	for _, m := range s.mems {
+		if _, kind, ok := m.table.Get(key, partHash, snap, mem); ok {
+			if kind == codec.KindDelete {
+				return nil, nil
+			}
+			return mem, nil
+		}
+	}
+	_, kind, ok, err := s.version.Get(key, keyHash, snap, disk)
+	if err != nil || !ok || kind == codec.KindDelete {
+		return nil, err
+	}
+	if err := disk.Load(); err != nil {
+		return nil, err
+	}
+	return disk, nil
+}

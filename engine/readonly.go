@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"reflect"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/lsm"
+	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/wal"
+)
+
+// readOnlyAttempts is how often a view beside a writer begins anew because the
+// files changed under it.
+const readOnlyAttempts = 10
+
+// openReadOnly opens the database as it is at this moment and changes no byte of
+// it. Beside a live writer it shows only what a sync is known to have covered;
+// what the writer acknowledged in the last moments may be missing. Without one
+// it first has the log synced and then shows all of it.
+func openReadOnly(dir string, o Options) (*DB, error) {
+	var err error
+	for range readOnlyAttempts {
+		var db *DB
+		var again bool
+		if db, again, err = tryReadOnly(dir, o); err == nil {
+			return db, nil
+		}
+		if !again {
+			break
+		}
+	}
+	return nil, fmt.Errorf("open %s for reading: %w", dir, err)
+}
+
+// tryReadOnly is one attempt; again says that it failed because a writer moved
+// files meanwhile.
+func tryReadOnly(dir string, o Options) (db *DB, again bool, err error) {
+	m, err := readManifest(o.FS, dir)
+	if err != nil {
+		return nil, false, err
+	}
+	db = newDB(dir, o, m)
+	opened := false
+	defer func() {
+		if err != nil {
+			again = db.moved(m)
+			if opened {
+				err = errors.Join(err, db.tree.Close())
+			}
+			db = nil
+		}
+	}()
+	if db.tree, err = lsm.Open(db.treeOptions(), m); err != nil {
+		return db, false, err
+	}
+	opened = true
+	if err = db.view(m); err != nil {
+		return db, false, err
+	}
+	if db.moved(m) {
+		db.state.Swap(nil).retire()
+		err = errors.New("the writer keeps changing the files")
+		return db, true, err
+	}
+	db.startWorker()
+	return db, false, nil
+}
+
+// moved reports whether the manifest is another one than m.
+func (db *DB) moved(m *manifest.Manifest) bool {
+	now, err := readManifest(db.fs, db.dir)
+	return err == nil && !reflect.DeepEqual(now, m)
+}
+
+// view replays the log without touching it and makes the result the state.
+func (db *DB) view(m *manifest.Manifest) error {
+	_, live, err := db.fs.Locked(path.Join(db.dir, lockName))
+	if err != nil {
+		return err
+	}
+	files, next, err := db.findLogs(m)
+	if err != nil {
+		return err
+	}
+	r := &replay{db: db, lastSeq: m.LastSeq, highWater: edm.Ticks(m.HighWater), replay: wal.Replay}
+	if live {
+		r.replay = wal.ReplayDurable
+	}
+	for i := range files {
+		if !live {
+			err = syncForReading(db.fs, db.walPath(files[i].number))
+		}
+		if err == nil {
+			err = r.segment(files, i)
+		}
+		if err != nil {
+			r.free()
+			return err
+		}
+	}
+	db.tree.SkipNumbers(next)
+	if err := db.start(r.segs, r.lastSeq, r.highWater); err != nil {
+		r.free()
+		return err
+	}
+	return db.loadCatalog()
+}
+
+// syncForReading makes durable what the page cache shows of a log that nobody
+// writes, so that nothing is shown that a crash could still take back.
+func syncForReading(fsys vfs.FS, name string) error {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

@@ -1,0 +1,129 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+
+	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// Report is what Verify found.
+type Report struct {
+	Files    int   // looked at: sorted files, log segments, the manifest
+	Bytes    int64 // read
+	Entities int64 // as in Stats
+	Findings []Finding
+	// Unknown lists names in the directory that are not the database's. They
+	// are no damage.
+	Unknown []string
+}
+
+// Finding is one damage.
+type Finding struct {
+	File   string
+	Offset int64
+	What   string
+}
+
+func (r *Report) add(file string, err error) {
+	f := Finding{File: file, What: err.Error()}
+	var c *corrupt.Error
+	if errors.As(err, &c) {
+		f = Finding{File: c.File, Offset: c.Offset, What: c.What}
+	}
+	r.Findings = append(r.Findings, f)
+}
+
+// Verify reads every byte that is on disk and holds it against its checksums
+// and the rules of its format. Damage is in the Report; the error says why
+// Verify could not finish.
+func (db *DB) Verify(ctx context.Context) (Report, error) {
+	m := db.takeMoment()
+	if m == nil {
+		return Report{}, store.ErrClosed
+	}
+	defer m.release()
+	var r Report
+	if _, err := readManifest(db.fs, db.dir); err != nil {
+		r.add(manifest.Name, err)
+	}
+	r.Files++
+	known := map[string]bool{lockName: true, manifest.Name: true, manifest.TempName: true}
+	found, err := db.tree.Verify(ctx)
+	if err != nil {
+		return r, fmt.Errorf("verify: %w", err)
+	}
+	r.Files += found.Files
+	r.Bytes += found.Bytes
+	for _, f := range found.Findings {
+		r.add(f.File, f)
+	}
+	for _, seg := range m.state.mems {
+		if err := ctx.Err(); err != nil {
+			return r, err
+		}
+		db.verifyLog(seg, &r)
+	}
+	stats, err := db.Stats()
+	if err != nil {
+		return r, err
+	}
+	r.Entities = stats.Entities
+	names, err := db.fs.List(db.dir)
+	if err != nil {
+		return r, fmt.Errorf("verify: %w", err)
+	}
+	for _, name := range names {
+		_, isSST := fileNumber(name, ".sst")
+		_, isWAL := fileNumber(name, ".wal")
+		if !known[name] && !isSST && !isWAL {
+			r.Unknown = append(r.Unknown, name)
+		}
+	}
+	return r, nil
+}
+
+// verifyLog holds the durable part of a segment against its image in memory,
+// which was verified when it was read, or never left it.
+func (db *DB) verifyLog(seg *memSegment, r *Report) {
+	end := seg.durable()
+	if end == 0 {
+		return
+	}
+	r.Files++
+	name := walName(seg.number)
+	f, err := db.fs.Open(path.Join(db.dir, name))
+	if err != nil {
+		r.add(name, err)
+		return
+	}
+	defer f.Close()
+	buf := make([]byte, 256<<10)
+	for off := int64(0); off < end; off += int64(len(buf)) {
+		part := buf[:min(int64(len(buf)), end-off)]
+		if n, err := f.ReadAt(part, off); n < len(part) {
+			if err == io.EOF {
+				err = corrupt.Newf(name, off+int64(n), "file ends, want %d bytes", end)
+			}
+			r.add(name, err)
+			return
+		}
+		r.Bytes += int64(len(part))
+		want := seg.image[off : off+int64(len(part))]
+		if bytes.Equal(part, want) {
+			continue
+		}
+		for i := range part {
+			if part[i] != want[i] {
+				r.add(name, corrupt.Newf(name, off+int64(i), "byte is %#x, want %#x", part[i], want[i]))
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// crashImage is just enough for the records of a crashRun.
+const crashImage = 10 << 10
+
+// crashRun writes a log on a file system that a hook may cut the power of.
+type crashRun struct {
+	mem     *vfs.Mem
+	records []logged
+	acked   int  // records whose sync has returned
+	ready   bool // the directory was synced, so that the segment exists
+}
+
+// run creates a segment and appends groups, with a seal between.
+func (c *crashRun) run(prepared string) error {
+	s, err := Create(c.mem, testName, testHeader(), make([]byte, crashImage), CreateOptions{Prepared: prepared})
+	if err != nil {
+		return err
+	}
+	if err := c.mem.SyncDir("db"); err != nil {
+		return err
+	}
+	c.ready = true
+	for group, sizes := range [][]int{{40, 600}, {5}, {900, 10, 1000}, {0}} {
+		for _, n := range sizes {
+			i := len(c.records)
+			r := logged{FirstSeq: 100 + uint64(i), Count: 1, Payload: testPayload(i, n)}
+			if _, ok := s.Append(Record{FirstSeq: r.FirstSeq, Count: 1}, []byte(r.Payload)); !ok {
+				return errors.New("segment is full")
+			}
+			r.End = s.Tail()
+			c.records = append(c.records, r)
+		}
+		if err := s.Sync(s.Tail()); err != nil {
+			return err
+		}
+		c.acked = len(c.records)
+		if group == 1 {
+			if err := s.Seal(); err != nil {
+				return err
+			}
+		}
+	}
+	return s.Close()
+}
+
+// crashPoint is a disk after a power cut with what must be on it.
+type crashPoint struct {
+	disk    *vfs.Mem
+	what    string
+	written []logged
+	acked   int
+	ready   bool
+}
+
+// cuts returns the disks that power cuts at every operation of a run leave.
+func cuts(t *testing.T, prepared bool, each func(crashPoint)) {
+	t.Helper()
+	mem := vfs.NewCrashMem()
+	if err := errors.Join(mem.MkdirAll("db"), mem.SyncDir("/")); err != nil {
+		t.Fatal(err)
+	}
+	c := &crashRun{mem: mem}
+	spare := ""
+	if prepared {
+		old := testHeader()
+		old.Number = 5
+		spare = "db/000005.wal"
+		writeFile(t, mem, spare, makeLog(t, old, []step{{n: 700}, {n: 3000}, {sync: true}, {n: 200}}).data)
+		if err := mem.SyncDir("db"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mem.OnOp(func(op vfs.Op) {
+		for _, mode := range vfs.CrashModes {
+			for seed := range uint64(2) {
+				each(crashPoint{
+					disk: mem.Crash(vfs.Choice{Mode: mode, Seed: seed}), what: fmt.Sprintf("%v, mode %v, seed %d", op, mode, seed),
+					written: c.records, acked: c.acked, ready: c.ready,
+				})
+			}
+		}
+	})
+	if err := c.run(spare); err != nil {
+		t.Fatal(err)
+	}
+	mem.OnOp(nil)
+}
+
+// TestCrashAnywhere cuts the power at every operation, recovers, and cuts it
+// again at every operation of the recovery, three deep.
+func TestCrashAnywhere(t *testing.T) {
+	for _, prepared := range []bool{false, true} {
+		t.Run(fmt.Sprintf("prepared=%v", prepared), func(t *testing.T) {
+			states := 0
+			cuts(t, prepared, func(p crashPoint) {
+				states++
+				recoverLog(t, p, 0)
+			})
+			t.Logf("%d power cuts", states)
+		})
+	}
+}
+
+// recoverLog replays and repairs a log as an engine does, and cuts the power
+// during the repair.
+func recoverLog(t *testing.T, p crashPoint, depth int) {
+	t.Helper()
+	if _, err := p.disk.Stat(testName); errors.Is(err, fs.ErrNotExist) {
+		if p.ready {
+			t.Fatalf("%s: the segment is gone", p.what)
+		}
+		return
+	}
+	r := replayFS(p.disk, testName, testOptions(), crashImage)
+	if errors.Is(r.err, ErrUnfinished) {
+		if p.ready {
+			t.Fatalf("%s: %v", p.what, r.err)
+		}
+		return
+	}
+	if r.err != nil {
+		t.Fatalf("%s: %v", p.what, r.err)
+	}
+	if !isPrefix(r.records, p.written) || len(r.records) < p.acked {
+		t.Fatalf("%s: got %d records, want a prefix of %d, at least %d", p.what, len(r.records), len(p.written), p.acked)
+	}
+	if depth < 2 {
+		seed := uint64(0)
+		p.disk.OnOp(func(op vfs.Op) {
+			modes := vfs.CrashModes
+			if depth > 0 {
+				modes = modes[int(op.Index)%len(modes):][:1]
+			}
+			for _, mode := range modes {
+				seed++
+				again := p
+				again.disk = p.disk.Crash(vfs.Choice{Mode: mode, Seed: seed})
+				again.what = fmt.Sprintf("%s; then %v, mode %v, seed %d", p.what, op, mode, seed)
+				recoverLog(t, again, depth+1)
+			}
+		})
+	}
+	if err := Repair(p.disk, testName, r.image, r.end); err != nil {
+		t.Fatalf("%s: repair: %v", p.what, err)
+	}
+	p.disk.OnOp(nil)
+	// The fate of every record is fixed from here on.
+	o := testOptions()
+	o.Sealed = r.end.Offset
+	after := replayFS(p.disk.Crash(vfs.Choice{Mode: vfs.CrashMin}), testName, o, crashImage)
+	if after.err != nil || len(after.records) != len(r.records) || !isPrefix(after.records, r.records) {
+		t.Fatalf("%s: after the repair %d records and %v, want %d", p.what, len(after.records), after.err, len(r.records))
+	}
+}
+
+// TestLyingDevice takes syncs back that had returned. Whatever a later record
+// proves missing must be missed.
+func TestLyingDevice(t *testing.T) {
+	missed, accepted := 0, 0
+	mem := vfs.NewCrashMem()
+	if err := errors.Join(mem.MkdirAll("db"), mem.SyncDir("/")); err != nil {
+		t.Fatal(err)
+	}
+	c := &crashRun{mem: mem}
+	mem.OnOp(func(op vfs.Op) {
+		for seed := range uint64(30) {
+			disk := mem.Crash(vfs.Choice{Mode: vfs.CrashLying, Seed: seed, File: testName})
+			if _, err := disk.Stat(testName); err != nil {
+				continue
+			}
+			data := readFile(t, disk, testName)
+			r := replay(data, testOptions())
+			if !isPrefix(r.records, c.records) {
+				t.Fatalf("%v, seed %d: got %+v", op, seed, r.records)
+			}
+			if r.err != nil {
+				if !errors.Is(r.err, corrupt.ErrCorrupt) {
+					t.Fatalf("%v, seed %d: %v", op, seed, r.err)
+				}
+				missed++
+				continue
+			}
+			accepted++
+			if proven := refProven(data, HeaderLen, testOptions()); proven > r.end.Offset {
+				t.Fatalf("%v, seed %d: log ends at %d, but %d was synced", op, seed, r.end.Offset, proven)
+			}
+		}
+	})
+	if err := c.run(""); err != nil {
+		t.Fatal(err)
+	}
+	if missed == 0 || accepted == 0 {
+		t.Fatalf("%d states missed, %d accepted, want some of both", missed, accepted)
+	}
+	t.Logf("%d states missed, %d accepted", missed, accepted)
+}
+
+func TestRepairFails(t *testing.T) {
+	l := makeLog(t, testHeader(), smallSteps)
+	mem := newMem(t)
+	writeFile(t, mem, testName, l.data)
+	r := replayFS(mem, testName, testOptions(), len(l.data))
+	if r.err != nil || r.end.Proven >= r.end.Offset {
+		t.Fatalf("nothing to repair: %+v, %v", r.end, r.err)
+	}
+	boom := errors.New("boom")
+	for _, kind := range []vfs.OpKind{vfs.OpWrite, vfs.OpSync} {
+		fsys := &hookFS{FS: mem, before: func(o vfs.Op) error {
+			if o.Kind == kind {
+				return boom
+			}
+			return nil
+		}}
+		if err := Repair(fsys, testName, r.image, r.end); !errors.Is(err, boom) {
+			t.Fatalf("%v failed: got %v", kind, err)
+		}
+	}
+	if err := Repair(mem, "db/none", r.image, r.end); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("without a file: %v", err)
+	}
+	r.end.Proven = r.end.Offset
+	if err := Repair(mem, "db/none", r.image, r.end); err != nil {
+		t.Fatalf("with nothing to repair: %v", err)
+	}
+}

@@ -1,0 +1,254 @@
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// A segment file is an image: what stands at an offset of the file stands at
+// the same offset of the memory that the writer appends to. It is a header and
+// then records, each aligned to 8 bytes. Integers are little-endian.
+//
+//	segment
+//	+------------------+----------+----------+-- - - --+----------------------+
+//	| header 4096      | record   | record   |         | zeros, stale records |
+//	+------------------+----------+----------+-- - - --+----------------------+
+//
+//	header
+//	   0  8  magic "TRSEGWAL"
+//	   8  4  version
+//	  12  4  zero
+//	  16 16  database id
+//	  32  8  segment number
+//	  40  8  first sequence
+//	  48  8  high-water time stamp, ticks
+//	  56  8  durable end of the previous segment, 0 none
+//	  64     zeros
+//	4088  8  sum = XXH64(header[0:4088]) ^ place(0)
+//	4096
+//
+//	record
+//	   0  8  sum = XXH64(record[8:end]) ^ place(offset), padding included
+//	   8  4  check = high 32 bits of XXH64(record[12:40]) ^ place(offset)
+//	  12  4  length of the payload
+//	  16  4  segment number, low 32 bits
+//	  20  1  kind: 1 data, 2 seal
+//	  21  1  flags, the caller's
+//	  22  2  count: sequence numbers that the record consumes
+//	  24  8  first sequence
+//	  32  4  synced-to: the file was known to be durable up to here
+//	  36  4  chain: low 32 bits of the previous record's sum, or of the header's
+//	  40     payload, then zeros up to a multiple of 8
+//
+//	place(offset) = finish(XXH64(database id | segment number) + offset * 9E3779B97F4A7C15)
+//	finish(x)     = the last steps of SplitMix64
+//
+// The place makes bytes worthless anywhere but in their database, segment and
+// offset. Sequences are dense: a record begins where the one before it ended,
+// the first one where the header says. Synced-to never falls and never passes
+// the record's own offset.
+//
+// A seal is a record without meaning for the database. It is appended when
+// everything before it is durable, so its synced-to is its own offset, and it
+// comes twice: the payload of the first reaches to the next multiple of 512,
+// where the second stands, so that no single sector holds the end of the data
+// and all that proves it.
+//
+// Magic, version, database id, number and sum keep their places in every
+// version. A version is raised when an older reader could misread a file.
+
+// Sizes that are part of the file format.
+const (
+	// HeaderLen is the length of a segment's header; records begin here.
+	HeaderLen = 4096
+	// RecordHeaderLen is what stands before the payload of a record.
+	RecordHeaderLen = 40
+	// MaxSegmentBytes is the most that a segment can hold.
+	MaxSegmentBytes = 1 << 31
+	// MaxSeq is the greatest sequence number.
+	MaxSeq = 1<<56 - 1
+
+	version      = 1
+	align        = 8
+	sealSector   = 512
+	maxSealBytes = RecordHeaderLen + sealSector - align + RecordHeaderLen
+	headerSumOff = HeaderLen - 8
+)
+
+// Kinds of records; part of the file format. 0 is invalid.
+const (
+	kindData uint8 = 1
+	kindSeal uint8 = 2
+)
+
+const magic = "TRSEGWAL"
+
+// ErrNewerFormat says that a later version of Tablerock wrote the segment. The
+// file is not damaged and was not touched.
+var ErrNewerFormat = errors.New("segment has a newer format")
+
+// Header opens a segment.
+type Header struct {
+	DBID      [16]byte // the database
+	Number    uint64   // the segment, from 1; never used twice in a database
+	FirstSeq  uint64   // the sequence of the first record
+	HighWater uint64   // no time stamp of an earlier segment is greater, ticks
+	PrevEnd   int64    // the previous segment is durable up to here at least; 0 none
+}
+
+// place binds checksums to a database and a segment; at binds them to an offset.
+type place uint64
+
+func newPlace(dbid [16]byte, number uint64) place {
+	var b [24]byte
+	copy(b[:], dbid[:])
+	binary.LittleEndian.PutUint64(b[16:], number)
+	return place(xxhash.Sum64(b[:]))
+}
+
+func (p place) at(off int64) uint64 {
+	x := uint64(p) + uint64(off)*0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// appendHeader appends the 4 KiB of h.
+func appendHeader(dst []byte, h Header) []byte {
+	start := len(dst)
+	dst = append(dst, magic...)
+	dst = binary.LittleEndian.AppendUint32(dst, version)
+	dst = binary.LittleEndian.AppendUint32(dst, 0)
+	dst = append(dst, h.DBID[:]...)
+	dst = binary.LittleEndian.AppendUint64(dst, h.Number)
+	dst = binary.LittleEndian.AppendUint64(dst, h.FirstSeq)
+	dst = binary.LittleEndian.AppendUint64(dst, h.HighWater)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(h.PrevEnd))
+	dst = append(dst, make([]byte, headerSumOff-(len(dst)-start))...)
+	sum := xxhash.Sum64(dst[start:]) ^ newPlace(h.DBID, h.Number).at(0)
+	return binary.LittleEndian.AppendUint64(dst, sum)
+}
+
+// decodeHeader reads the 4 KiB of a header. Its errors are ErrNewerFormat and
+// descriptions of damage. A version counts only under a right sum, so that a
+// flipped bit is damage and not a newer format.
+func decodeHeader(src []byte) (Header, error) {
+	if len(src) < HeaderLen {
+		return Header{}, fmt.Errorf("header of %d bytes, want %d", len(src), HeaderLen)
+	}
+	src = src[:HeaderLen]
+	if string(src[:8]) != magic {
+		return Header{}, fmt.Errorf("magic is %q, want %q", src[:8], magic)
+	}
+	h := Header{
+		DBID:      [16]byte(src[16:32]),
+		Number:    binary.LittleEndian.Uint64(src[32:]),
+		FirstSeq:  binary.LittleEndian.Uint64(src[40:]),
+		HighWater: binary.LittleEndian.Uint64(src[48:]),
+		PrevEnd:   int64(binary.LittleEndian.Uint64(src[56:])),
+	}
+	sum := xxhash.Sum64(src[:headerSumOff]) ^ newPlace(h.DBID, h.Number).at(0)
+	if got := headerSum(src); got != sum {
+		return Header{}, fmt.Errorf("header sum is %016x, want %016x", got, sum)
+	}
+	v := binary.LittleEndian.Uint32(src[8:])
+	if v > version {
+		return Header{}, fmt.Errorf("%w: version %d, this build knows %d", ErrNewerFormat, v, version)
+	}
+	if v == 0 {
+		return Header{}, errors.New("version is 0")
+	}
+	return h, h.check()
+}
+
+// headerSum returns the sum that an encoded header carries.
+func headerSum(src []byte) uint64 { return binary.LittleEndian.Uint64(src[headerSumOff:]) }
+
+func (h Header) check() error {
+	switch {
+	case h.Number == 0:
+		return errors.New("segment number is 0")
+	case h.FirstSeq == 0 || h.FirstSeq > MaxSeq:
+		return fmt.Errorf("first sequence is %d, want 1 to %d", h.FirstSeq, uint64(MaxSeq))
+	case h.PrevEnd < 0 || h.PrevEnd > MaxSegmentBytes:
+		return fmt.Errorf("end of the previous segment is %d", h.PrevEnd)
+	}
+	return nil
+}
+
+// recordHeader is the decoded form of the 40 bytes.
+type recordHeader struct {
+	sum      uint64
+	check    uint32
+	length   uint32
+	number   uint32
+	kind     uint8
+	flags    uint8
+	count    uint16
+	firstSeq uint64
+	syncedTo uint32
+	chain    uint32
+}
+
+// recordBytes returns what a record with a payload of n bytes takes.
+func recordBytes(n int64) int64 { return RecordHeaderLen + (n+align-1)&^(align-1) }
+
+// SegmentBytes returns the least capacity of a segment whose only record has a
+// payload of n bytes.
+func SegmentBytes(n int) int64 { return HeaderLen + recordBytes(int64(n)) + maxSealBytes }
+
+// encodeRecord completes the record that fills rec, whose payload and padding
+// stand already: it writes the header with both sums, and returns the sum.
+func encodeRecord(rec []byte, h recordHeader, bind uint64) uint64 {
+	binary.LittleEndian.PutUint32(rec[12:], h.length)
+	binary.LittleEndian.PutUint32(rec[16:], h.number)
+	rec[20] = h.kind
+	rec[21] = h.flags
+	binary.LittleEndian.PutUint16(rec[22:], h.count)
+	binary.LittleEndian.PutUint64(rec[24:], h.firstSeq)
+	binary.LittleEndian.PutUint32(rec[32:], h.syncedTo)
+	binary.LittleEndian.PutUint32(rec[36:], h.chain)
+	binary.LittleEndian.PutUint32(rec[8:], recordCheck(rec, bind))
+	sum := xxhash.Sum64(rec[8:]) ^ bind
+	binary.LittleEndian.PutUint64(rec, sum)
+	return sum
+}
+
+// decodeRecordHeader reads the 40 bytes without judging them.
+func decodeRecordHeader(src []byte) recordHeader {
+	src = src[:RecordHeaderLen]
+	return recordHeader{
+		sum:      binary.LittleEndian.Uint64(src),
+		check:    binary.LittleEndian.Uint32(src[8:]),
+		length:   binary.LittleEndian.Uint32(src[12:]),
+		number:   binary.LittleEndian.Uint32(src[16:]),
+		kind:     src[20],
+		flags:    src[21],
+		count:    binary.LittleEndian.Uint16(src[22:]),
+		firstSeq: binary.LittleEndian.Uint64(src[24:]),
+		syncedTo: binary.LittleEndian.Uint32(src[32:]),
+		chain:    binary.LittleEndian.Uint32(src[36:]),
+	}
+}
+
+// recordCheck computes the check of a record's header at a place.
+func recordCheck(src []byte, bind uint64) uint32 {
+	return uint32((xxhash.Sum64(src[12:RecordHeaderLen]) ^ bind) >> 32)
+}
+
+// isRecord reports whether src begins with the header of a record of the
+// segment number, at the place that bind stands for.
+func isRecord(src []byte, h recordHeader, number uint64, bind uint64) bool {
+	return h.number == uint32(number) && (h.kind == kindData || h.kind == kindSeal) &&
+		h.check == recordCheck(src, bind)
+}
+
+// staleNumber returns the segment, earlier than number, whose low 32 bits are
+// low, or false if there is none.
+func staleNumber(number uint64, low uint32) (uint64, bool) {
+	back := uint64(uint32(number) - low)
+	return number - back, back != 0 && back < number
+}

@@ -1,0 +1,337 @@
+package wal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// resumHeader makes the sum of a damaged header right again.
+func resumHeader(data []byte) {
+	sum := xxhash.Sum64(data[:headerSumOff]) ^ newPlace([16]byte(data[16:32]), binary.LittleEndian.Uint64(data[32:])).at(0)
+	binary.LittleEndian.PutUint64(data[headerSumOff:], sum)
+}
+
+// TestHeaderFields damages each field of a header, with a wrong sum and with a
+// right one.
+func TestHeaderFields(t *testing.T) {
+	l := makeLog(t, testHeader(), smallSteps)
+	blank := makeLog(t, testHeader(), nil)
+	for _, c := range []struct {
+		name string
+		off  int
+		with []byte
+		want string // with a right sum; empty: then the field is as good as another
+		is   error
+	}{
+		{"magic", 0, []byte("x"), "magic", nil},
+		{"version newer", 8, []byte{2}, "newer format: version 2", ErrNewerFormat},
+		{"version 0", 8, []byte{0}, "version is 0", nil},
+		{"reserved", 12, []byte{1}, "", nil},
+		{"database", 16, []byte{1}, "segment of database 01", nil},
+		{"number above", 32, []byte{8}, "header of segment 8, want 7", ErrChanged},
+		{"number below", 32, []byte{6}, "header of segment 6, want 7", nil},
+		{"number 0", 32, []byte{0}, "segment number is 0", nil},
+		{"first sequence", 40, []byte{99}, "record follows another", nil},
+		{"first sequence 0", 40, make([]byte, 8), "first sequence is 0", nil},
+		{"first sequence above", 47, []byte{1}, "first sequence is", nil},
+		{"high water", 48, []byte{1}, "record follows another", nil},
+		{"previous end", 56, []byte{8}, "record follows another", nil},
+		{"previous end below 0", 63, []byte{0x80}, "end of the previous segment", nil},
+		{"zeros", 64, []byte{1}, "record follows another", nil},
+		{"last zero", headerSumOff - 1, []byte{1}, "record follows another", nil},
+		{"sum", headerSumOff, []byte{1}, "", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			data := bytes.Clone(l.data)
+			copy(data[c.off:], c.with)
+			var ce *corrupt.Error
+			r := replay(data, testOptions())
+			if !errors.As(r.err, &ce) || ce.Offset != 0 || errors.Is(r.err, ErrUnfinished) || errors.Is(r.err, ErrNewerFormat) {
+				t.Fatalf("wrong sum: got %v, want damage at 0", r.err)
+			}
+			empty := bytes.Clone(blank.data)
+			copy(empty[c.off:], c.with)
+			if r := replay(empty, testOptions()); !errors.Is(r.err, ErrUnfinished) || !errors.Is(r.err, corrupt.ErrCorrupt) {
+				t.Fatalf("wrong sum and no record: got %v, want ErrUnfinished", r.err)
+			}
+			if c.want == "" {
+				return
+			}
+			resumHeader(data)
+			r = replay(data, testOptions())
+			if r.err == nil || !strings.Contains(r.err.Error(), c.want) || !strings.Contains(r.err.Error(), "000007.wal") {
+				t.Fatalf("right sum: got %v, want %q", r.err, c.want)
+			}
+			if c.is != nil && !errors.Is(r.err, c.is) {
+				t.Fatalf("right sum: got %v, want %v", r.err, c.is)
+			}
+			if errors.Is(r.err, corrupt.ErrCorrupt) == (c.is == ErrNewerFormat) {
+				t.Fatalf("right sum: %v is corruption: %v", r.err, errors.Is(r.err, corrupt.ErrCorrupt))
+			}
+		})
+	}
+}
+
+// resumRecord makes the sums of a damaged record right again.
+func resumRecord(data []byte, off, end int64) {
+	bind := newPlace(testDB, 7).at(off)
+	binary.LittleEndian.PutUint32(data[off+8:], recordCheck(data[off:end], bind))
+	binary.LittleEndian.PutUint64(data[off:], xxhash.Sum64(data[off+8:end])^bind)
+}
+
+// TestRecordFields damages each field of a record in the middle, with wrong
+// sums and with right ones.
+func TestRecordFields(t *testing.T) {
+	l := makeLog(t, testHeader(), smallSteps)
+	off, end := l.records[1].End, l.records[2].End
+	for _, c := range []struct {
+		name string
+		at   int64
+		with []byte
+		want string // with right sums
+	}{
+		{"sum", 0, []byte{1}, ""},
+		{"check", 8, []byte{1}, ""},
+		{"length", 12, []byte{1}, "was synced to"},
+		{"length huge", 12, []byte{0xff, 0xff, 0xff, 0xff}, "was synced to"},
+		{"number", 16, []byte{9}, "was synced to"},
+		{"number stale", 16, []byte{6}, "was synced to"},
+		{"kind 0", 20, []byte{0}, "was synced to"},
+		{"kind 3", 20, []byte{3}, "was synced to"},
+		{"count", 22, []byte{9}, "follows another"},
+		{"first sequence", 24, []byte{1}, "begins at sequence 1,"},
+		{"synced-to falls", 32, make([]byte, 4), "says that 0 was synced"},
+		{"synced-to ahead", 33, []byte{0xff}, "was synced, want"},
+		{"chain", 36, []byte{0x55, 0xaa}, "follows another"},
+		{"payload", 40, []byte{0}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			data := bytes.Clone(l.data)
+			copy(data[off+c.at:], c.with)
+			r := checkDamaged(t, "wrong sums", l, data, testOptions(), l.synced)
+			var ce *corrupt.Error
+			if !errors.As(r.err, &ce) || ce.Offset != off || len(r.records) != 2 {
+				t.Fatalf("wrong sums: got %d records and %v, want 2 and damage at %d", len(r.records), r.err, off)
+			}
+			if c.want == "" {
+				return
+			}
+			resumRecord(data, off, end)
+			r = replay(data, testOptions())
+			if r.err == nil || !strings.Contains(r.err.Error(), c.want) || !errors.Is(r.err, corrupt.ErrCorrupt) {
+				t.Fatalf("right sums: got %v, want %q", r.err, c.want)
+			}
+			if ref := refReplay(data, testOptions()); ref.class != "corrupt" {
+				t.Fatalf("right sums: the reference reader says %q", ref.class)
+			}
+		})
+	}
+}
+
+// TestWrongPlace moves whole logs and records to where they do not belong.
+func TestWrongPlace(t *testing.T) {
+	l := makeLog(t, testHeader(), smallSteps)
+	other := testHeader()
+	other.DBID[0]++
+	foreign := makeLog(t, other, smallSteps)
+	for _, c := range []struct {
+		name string
+		make func(data []byte)
+	}{
+		{"record of another database", func(data []byte) {
+			copy(data[HeaderLen:l.records[0].End], foreign.data[HeaderLen:])
+		}},
+		{"record from another offset", func(data []byte) {
+			copy(data[HeaderLen:], l.data[l.records[0].End:l.records[1].End])
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			data := bytes.Clone(l.data)
+			c.make(data)
+			if r := checkDamaged(t, c.name, l, data, testOptions(), l.synced); r.err == nil {
+				t.Fatal("the damage was not seen")
+			}
+		})
+	}
+}
+
+// TestNextSegment is about what a later segment proves of this one.
+func TestNextSegment(t *testing.T) {
+	l := makeLog(t, testHeader(), smallSteps)
+	next := testHeader().FirstSeq
+	for _, r := range l.records {
+		next += uint64(r.Count)
+	}
+	torn := bytes.Clone(l.data)
+	torn[len(torn)-1] ^= 1
+	size := int64(len(l.data))
+	for _, c := range []struct {
+		name string
+		data []byte
+		o    ReplayOptions
+		want string
+	}{
+		{"complete", l.data, ReplayOptions{NextSeq: next}, ""},
+		{"complete and proven", l.data, ReplayOptions{NextSeq: next, Proven: size}, ""},
+		{"behind an older life", append(bytes.Clone(l.data), testPayload(1, 4096)...), ReplayOptions{NextSeq: next}, ""},
+		{"torn", torn, ReplayOptions{NextSeq: next}, "the next segment begins at"},
+		{"torn, last", torn, ReplayOptions{}, ""},
+		{"torn, proven", torn, ReplayOptions{Proven: size}, "was synced to"},
+		{"torn, proven to less", torn, ReplayOptions{Proven: l.synced}, ""},
+		{"gap", l.data, ReplayOptions{NextSeq: next + 1}, "the next segment begins at"},
+		{"overlap", l.data, ReplayOptions{NextSeq: next - 1}, "the next segment begins at"},
+		{"proven beyond the file", l.data, ReplayOptions{Proven: size + 8}, "was synced to"},
+		{"sealed", l.data, ReplayOptions{Sealed: size}, ""},
+		{"sealed early", l.data, ReplayOptions{Sealed: l.records[2].End}, ""},
+		{"sealed within a record", l.data, ReplayOptions{Sealed: l.records[2].End + 8}, "log is sealed at"},
+		{"sealed within the header", l.data, ReplayOptions{Sealed: 8}, "log is sealed at"},
+		{"sealed before the file", l.data, ReplayOptions{Sealed: -8}, "log is sealed at"},
+		{"sealed beyond the file", l.data, ReplayOptions{Sealed: size + 8}, "log is sealed at"},
+		{"sealed, torn", torn, ReplayOptions{Sealed: size}, "log is sealed at"},
+		{"sealed, gap", l.data, ReplayOptions{Sealed: size, NextSeq: next + 1}, "the next segment begins at"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.o.DBID, c.o.Number = testDB, 7
+			r := replay(c.data, c.o)
+			if (c.want == "") != (r.err == nil) || (r.err != nil && !strings.Contains(r.err.Error(), c.want)) {
+				t.Fatalf("got %v, want %q", r.err, c.want)
+			}
+			if (r.err != nil) != errors.Is(r.err, corrupt.ErrCorrupt) {
+				t.Fatalf("%v is not corruption", r.err)
+			}
+			if c.o.Sealed > 0 && r.err == nil && (r.end.Offset != c.o.Sealed || r.end.Proven != c.o.Sealed || !isZero(r.image[c.o.Sealed:])) {
+				t.Fatalf("end is %+v, want %d", r.end, c.o.Sealed)
+			}
+			checkImage(t, r, c.data)
+		})
+	}
+}
+
+func TestCallersErrors(t *testing.T) {
+	l := makeLog(t, testHeader(), smallSteps)
+	fsys := bytesFS{data: l.data}
+	boom := errors.New("boom")
+	n := 0
+	image := make([]byte, len(l.data))
+	_, end, err := Replay(fsys, testName, testOptions(), image, func(RecordView) error {
+		if n++; n == 3 {
+			return boom
+		}
+		return nil
+	})
+	if !errors.Is(err, boom) || n != 3 || end.Records != 3 {
+		t.Fatalf("got %v after %d calls, end %+v", err, n, end)
+	}
+	_, _, err = Replay(fsys, testName, testOptions(), image[1:], nil)
+	if err == nil || errors.Is(err, corrupt.ErrCorrupt) {
+		t.Fatalf("with a short image: %v", err)
+	}
+	_, _, err = Replay(newMem(t), testName, testOptions(), image, nil)
+	if err == nil || errors.Is(err, ErrUnfinished) {
+		t.Fatalf("without a file: %v", err)
+	}
+}
+
+// faultyFS is a bytesFS whose nth read is wrong.
+type faultyFS struct {
+	vfs.FS
+	data  []byte
+	wrong func(read int, p []byte, off int64) (int, error)
+}
+
+func (f *faultyFS) Open(string) (vfs.File, error) {
+	return &faultyFile{bytesFile: bytesFile{data: f.data}, wrong: f.wrong}, nil
+}
+
+type faultyFile struct {
+	bytesFile
+	reads int
+	wrong func(read int, p []byte, off int64) (int, error)
+}
+
+func (f *faultyFile) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.bytesFile.ReadAt(p, off)
+	f.reads++
+	if wn, werr := f.wrong(f.reads, p, off); werr != nil {
+		return wn, werr
+	}
+	return n, err
+}
+
+// TestReadFaults fails each read once, and gets each read wrong once.
+func TestReadFaults(t *testing.T) {
+	l := makeLog(t, testHeader(), smallSteps)
+	for at := 1; ; at++ {
+		seen := 0
+		fsys := &faultyFS{data: l.data, wrong: func(read int, p []byte, _ int64) (int, error) {
+			if seen = read; read == at {
+				return len(p) / 2, syscall.EIO
+			}
+			return 0, nil
+		}}
+		r := replayFS(fsys, testName, testOptions(), len(l.data))
+		if seen < at {
+			break
+		}
+		if !errors.Is(r.err, syscall.EIO) || errors.Is(r.err, corrupt.ErrCorrupt) {
+			t.Fatalf("read %d failed: got %v", at, r.err)
+		}
+	}
+	fsys := &faultyFS{data: l.data, wrong: func(read int, p []byte, off int64) (int, error) {
+		if read == 2 {
+			p[len(l.data)-10-int(off)] ^= 4
+		}
+		return 0, nil
+	}}
+	if r := replayFS(fsys, testName, testOptions(), len(l.data)); r.err != nil || len(r.records) != len(l.records) {
+		t.Fatalf("a read was wrong once: got %d records and %v, want %d", len(r.records), r.err, len(l.records))
+	}
+	fsys.wrong = func(_ int, p []byte, _ int64) (int, error) { return len(p) - 1, io.EOF }
+	if r := replayFS(fsys, testName, testOptions(), len(l.data)); !errors.Is(r.err, io.ErrUnexpectedEOF) {
+		t.Fatalf("the file became shorter: got %v", r.err)
+	}
+}
+
+// TestHugeFile is a file that claims more than a segment can be.
+func TestHugeFile(t *testing.T) {
+	fsys := hugeFS{}
+	if r := replayFS(fsys, testName, testOptions(), 8192); !errors.Is(r.err, corrupt.ErrCorrupt) {
+		t.Fatalf("got %v", r.err)
+	}
+	if blank, err := Blank(fsys, testName); blank || err != nil {
+		t.Fatalf("Blank: %v, %v", blank, err)
+	}
+}
+
+type hugeFS struct{ vfs.FS }
+
+func (hugeFS) Open(string) (vfs.File, error) { return hugeFile{}, nil }
+
+type hugeFile struct{ bytesFile }
+
+func (hugeFile) Size() (int64, error) { return MaxSegmentBytes + 1, nil }
+
+// TestOverlappingRecords is a file made to keep a scan busy: record headers
+// whose checks hold, each claiming the rest of the file.
+func TestOverlappingRecords(t *testing.T) {
+	data := make([]byte, 1<<20)
+	appendHeader(data[:0:HeaderLen], testHeader())
+	for off := int64(HeaderLen + RecordHeaderLen); off+RecordHeaderLen < int64(len(data)); off += RecordHeaderLen {
+		encodeRecord(data[off:off+RecordHeaderLen], recordHeader{
+			length: uint32(len(data)) - uint32(off) - RecordHeaderLen, number: 7, kind: kindData, syncedTo: HeaderLen,
+		}, newPlace(testDB, 7).at(off))
+	}
+	if r := replay(data, testOptions()); r.err == nil || !strings.Contains(r.err.Error(), "overlap") {
+		t.Fatalf("got %v", r.err)
+	}
+}

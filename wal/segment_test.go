@@ -1,0 +1,370 @@
+package wal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+func TestRoundTrip(t *testing.T) {
+	const seed = 1
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	for round := range 200 {
+		var steps []step
+		for range 1 + rnd.IntN(30) {
+			steps = append(steps, step{n: rnd.IntN(1 + rnd.IntN(2000)), sync: rnd.IntN(4) == 0, seal: rnd.IntN(10) == 0})
+		}
+		l := makeLog(t, testHeader(), steps)
+		r := replay(l.data, testOptions())
+		if r.err != nil {
+			t.Fatalf("round %d: %v", round, r.err)
+		}
+		if diff := cmp.Diff(l.records, r.records); diff != "" {
+			t.Fatalf("round %d: records (-want +got):\n%s", round, diff)
+		}
+		if r.header != testHeader() {
+			t.Fatalf("round %d: header is %+v, want %+v", round, r.header, testHeader())
+		}
+		last := testHeader().FirstSeq - 1
+		for _, rec := range l.records {
+			last += uint64(rec.Count)
+		}
+		if r.end.Offset != int64(len(l.data)) || r.end.LastSeq != last || r.end.Records != len(l.records) || r.end.Torn || r.end.Proven > l.synced {
+			t.Fatalf("round %d: end is %+v, want offset %d, sequence %d", round, r.end, len(l.data), last)
+		}
+		if s := steps[len(steps)-1]; s.seal && !s.sync && !r.end.Sealed {
+			t.Fatalf("round %d: %+v does not end sealed", round, r.end)
+		}
+		checkImage(t, r, l.data)
+	}
+}
+
+func TestBeginCommit(t *testing.T) {
+	fsys := newMem(t)
+	image := make([]byte, SegmentBytes(100))
+	s, err := Create(fsys, testName, testHeader(), image, CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Room(); got != 104 {
+		t.Fatalf("room is %d, want 104", got)
+	}
+	if _, _, ok := s.Begin(105); ok {
+		t.Fatal("Begin took 105 bytes into room for 104")
+	}
+	p, _, ok := s.Begin(90)
+	if !ok || len(p) != 90 || cap(p) != 90 {
+		t.Fatalf("Begin gave %d bytes of %d, %v", len(p), cap(p), ok)
+	}
+	for i := range p {
+		p[i] = 0xee
+	}
+	// The first Begin is given up, and leaves no trace in the second record.
+	p, off, ok := s.Begin(3)
+	if !ok || off != HeaderLen+RecordHeaderLen {
+		t.Fatalf("Begin gave offset %d, %v", off, ok)
+	}
+	copy(p, "abc")
+	s.Commit(Record{FirstSeq: 100, Count: 1})
+	if s.Tail() != HeaderLen+RecordHeaderLen+8 || !isZero(image[off+3:s.Tail()]) {
+		t.Fatalf("tail is %d, padding % x", s.Tail(), image[off+3:s.Tail()])
+	}
+	if _, ok := s.Append(Record{FirstSeq: 101, Count: 1}, make([]byte, 100)); ok {
+		t.Fatal("Append took a record that does not fit")
+	}
+	mustPanic(t, "Commit without Begin", func() { s.Commit(Record{FirstSeq: 101}) })
+	mustPanic(t, "want 101", func() { s.Append(Record{FirstSeq: 102}, nil) })
+	mustPanic(t, "last record ends", func() { _ = s.Write(s.Tail() + 8) })
+	if err := s.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Close(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Sync(s.Tail()); err == nil {
+		t.Fatal("Sync of a closed segment returned nil")
+	}
+	r := replayFS(fsys, testName, testOptions(), len(readFile(t, fsys, testName)))
+	if r.err != nil || len(r.records) != 1 || r.records[0].Payload != "abc" {
+		t.Fatalf("got %+v, %v", r.records, r.err)
+	}
+}
+
+// TestAppendBeforeOpen fills a segment that has no file yet.
+func TestAppendBeforeOpen(t *testing.T) {
+	fsys := newMem(t)
+	s, err := New(testHeader(), make([]byte, 1<<16))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if _, ok := s.Append(Record{FirstSeq: 100 + uint64(i), Count: 1}, []byte(testPayload(i, 50))); !ok {
+			t.Fatal("segment is full")
+		}
+	}
+	if s.AppendSeal() || s.Synced() != HeaderLen {
+		t.Fatalf("records without a file count as synced up to %d", s.Synced())
+	}
+	mustPanic(t, "before Open", func() { _ = s.Write(s.Tail()) })
+	if err := s.Open(fsys, testName, CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if r := replayFS(fsys, testName, testOptions(), 1<<16); r.err != nil || len(r.records) != 0 {
+		t.Fatalf("before the first Write: %d records, %v", len(r.records), r.err)
+	}
+	if err := errors.Join(s.Seal(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if r := replayFS(fsys, testName, testOptions(), 1<<16); r.err != nil || len(r.records) != 3 || !r.end.Sealed {
+		t.Fatalf("got %d records, %+v, %v", len(r.records), r.end, r.err)
+	}
+	again, err := New(testHeader(), make([]byte, 1<<16))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Open(fsys, testName, CreateOptions{}); !errors.Is(err, fs.ErrExist) {
+		t.Fatalf("Open over a file: %v", err)
+	}
+	again.Append(Record{FirstSeq: 100, Count: 1})
+	if err := again.Sync(again.Tail()); !errors.Is(err, fs.ErrExist) || again.Close() != nil {
+		t.Fatalf("after a failed Open: %v", err)
+	}
+}
+
+func mustPanic(t *testing.T, want string, f func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		if got := fmt.Sprint(recover()); !strings.Contains(got, want) {
+			t.Fatalf("panic is %q, want %q", got, want)
+		}
+	}()
+	f()
+}
+
+// TestFullSegment fills segments of many sizes to the last byte; a seal fits
+// behind every log.
+func TestFullSegment(t *testing.T) {
+	for capacity := SegmentBytes(0); capacity < SegmentBytes(0)+1200; capacity++ {
+		fsys := newMem(t)
+		s, err := Create(fsys, testName, testHeader(), make([]byte, capacity), CreateOptions{NoPreallocate: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seq := uint64(100)
+		for n := int64(56); s.Room() >= 0; n += 16 {
+			if _, ok := s.Append(Record{FirstSeq: seq, Count: 1}, make([]byte, min(n, s.Room()))); !ok {
+				t.Fatalf("capacity %d: record of %d bytes does not fit into room for %d", capacity, min(n, s.Room()), s.Room())
+			}
+			seq++
+			if seq%3 == 0 {
+				if err := s.Seal(); err != nil {
+					t.Fatalf("capacity %d: %v", capacity, err)
+				}
+			}
+		}
+		if err := s.Seal(); err != nil {
+			t.Fatalf("capacity %d: %v", capacity, err)
+		}
+		data := readFile(t, fsys, testName)
+		r := replay(data, testOptions())
+		if r.err != nil || !r.end.Sealed || r.end.LastSeq != seq-1 || int64(len(data)) > capacity {
+			t.Fatalf("capacity %d: got %+v, %v, want sequence %d", capacity, r.end, r.err, seq-1)
+		}
+	}
+}
+
+func TestSeal(t *testing.T) {
+	fsys := newMem(t)
+	s, err := Create(fsys, testName, testHeader(), make([]byte, 1<<16), CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Append(Record{FirstSeq: 100, Count: 1}, []byte("x"))
+	if s.AppendSeal() {
+		t.Fatal("a seal was appended behind a record that is not synced")
+	}
+	if err := s.Sync(s.Tail()); err != nil {
+		t.Fatal(err)
+	}
+	before := s.Tail()
+	if !s.AppendSeal() || s.Tail() == before {
+		t.Fatal("no seal was appended behind a synced record")
+	}
+	sealed := s.Tail()
+	if !s.AppendSeal() || s.Tail() != sealed {
+		t.Fatal("a second seal was appended behind a seal")
+	}
+	if err := s.Seal(); err != nil || s.Tail() != sealed || s.Synced() != sealed {
+		t.Fatalf("Seal behind a seal: %v, tail %d, synced %d, want %d", err, s.Tail(), s.Synced(), sealed)
+	}
+	if (sealed-RecordHeaderLen)%sealSector != 0 {
+		t.Fatalf("the seal's second half stands at %d", sealed-RecordHeaderLen)
+	}
+	s.Append(Record{FirstSeq: 101, Count: 1}, []byte("y"))
+	if err := s.Sync(s.Tail()); err != nil {
+		t.Fatal(err)
+	}
+	r := replayFS(fsys, testName, testOptions(), 1<<18)
+	if r.err != nil || r.end.Sealed || r.end.Records != 2 || r.end.Proven != sealed {
+		t.Fatalf("got %+v, %v", r.end, r.err)
+	}
+}
+
+// TestGrowth looks at how a segment that was not prewritten asks for space.
+func TestGrowth(t *testing.T) {
+	type ask struct{ off, n int64 }
+	for _, c := range []struct {
+		name     string
+		capacity int64
+		full     bool // no step above 1 MiB is granted
+		want     []ask
+	}{
+		{"small", 64 << 10, false, []ask{{0, 64 << 10}}},
+		{"large", 5 << 20, false, []ask{{0, 256 << 10}, {256 << 10, 768 << 10}, {1 << 20, 3 << 20}, {4 << 20, 1 << 20}}},
+		{"full disk", 5 << 20, true, []ask{{0, 256 << 10}, {256 << 10, 768 << 10}, {1 << 20, 3 << 20}, {1 << 20, 256 << 10}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var got []ask
+			fsys := &hookFS{FS: newMem(t), before: func(o vfs.Op) error {
+				if o.Kind != vfs.OpPreallocate {
+					return nil
+				}
+				got = append(got, ask{o.Off, o.Len})
+				if c.full && o.Len > 1<<20 {
+					return syscall.ENOSPC
+				}
+				return nil
+			}}
+			s, err := Create(fsys, testName, testHeader(), make([]byte, c.capacity), CreateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			part := make([]byte, 10_000)
+			for seq := uint64(100); ; seq++ {
+				if _, ok := s.Append(Record{FirstSeq: seq, Count: 1}, part); !ok || len(got) == len(c.want) {
+					break
+				}
+				if err := s.Write(s.Tail()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !slices.Equal(got, c.want) {
+				t.Fatalf("asked for %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestFailureIsFinal fails each operation of a segment's file once: the
+// failure stays, and what was synced before is there.
+func TestFailureIsFinal(t *testing.T) {
+	boom := fmt.Errorf("disk: %w", syscall.EIO)
+	for at := 1; ; at++ {
+		n := 0
+		var failed vfs.OpKind
+		mem := newMem(t)
+		fsys := &hookFS{FS: mem, before: func(o vfs.Op) error {
+			if n++; n == at {
+				failed = o.Kind
+				return boom
+			}
+			return nil
+		}}
+		s, err := Create(fsys, testName, testHeader(), make([]byte, 1<<20), CreateOptions{})
+		if failed != 0 {
+			if !errors.Is(err, syscall.EIO) {
+				t.Fatalf("operation %d, %v: Create returned %v", at, failed, err)
+			}
+			if names, err := mem.List("db"); err != nil || len(names) != 0 {
+				t.Fatalf("operation %d, %v: Create left %v, %v", at, failed, names, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var first error
+		acked := 0
+		for seq := uint64(100); seq < 110; seq++ {
+			s.Append(Record{FirstSeq: seq, Count: 1}, make([]byte, 60_000))
+			was := s.Synced()
+			err := s.Sync(s.Tail())
+			switch {
+			case first == nil && err == nil:
+				acked++
+			case first == nil:
+				first = err
+				if !errors.Is(err, syscall.EIO) || s.Synced() != was {
+					t.Fatalf("operation %d, %v: Sync returned %v, synced %d, want %d", at, failed, err, s.Synced(), was)
+				}
+			case err != first || s.Write(s.Tail()) != first || s.Seal() != first || s.Sync(0) != first:
+				t.Fatalf("operation %d, %v: after %v came %v", at, failed, first, err)
+			}
+		}
+		if first == nil {
+			if failed != 0 {
+				t.Fatalf("operation %d, %v: its failure was not seen", at, failed)
+			}
+			return
+		}
+		r := replayFS(mem, testName, testOptions(), 1<<20)
+		if r.err != nil || len(r.records) < acked {
+			t.Fatalf("operation %d, %v: %d of %d records, %v", at, failed, len(r.records), acked, r.err)
+		}
+	}
+}
+
+// TestConcurrentAppend appends from many goroutines while one leader at a time
+// writes and syncs, as the engine does.
+func TestConcurrentAppend(t *testing.T) {
+	fsys := newMem(t)
+	s, err := Create(fsys, testName, testHeader(), make([]byte, 1<<20), CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log, leader sync.Mutex
+	seq := uint64(100)
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for i := range 200 {
+				log.Lock()
+				off, ok := s.Append(Record{FirstSeq: seq, Count: 1}, []byte{byte(w)}, bytes.Repeat([]byte{byte(i)}, i))
+				seq++
+				tail := s.Tail()
+				log.Unlock()
+				if !ok {
+					t.Error("segment is full")
+					return
+				}
+				leader.Lock()
+				err := s.Sync(tail)
+				leader.Unlock()
+				if err != nil || s.Synced() < tail {
+					t.Errorf("Sync: %v, synced %d, want %d", err, s.Synced(), tail)
+				}
+				if s.image[off] != byte(w) {
+					t.Errorf("image at %d is %d, want %d", off, s.image[off], w)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	r := replayFS(fsys, testName, testOptions(), 1<<20)
+	if r.err != nil || len(r.records) != 800 {
+		t.Fatalf("%d records, %v, want 800", len(r.records), r.err)
+	}
+}
