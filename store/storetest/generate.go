@@ -38,7 +38,8 @@ func (m *model) key() edm.Key {
 	return edm.Key{Partition: pick(m, modelPartitions), Row: pick(m, modelRows)}
 }
 
-// ops returns a batch: mostly of one op or a few, mostly in order.
+// ops returns a batch, mostly of one op or a few. Large ones break no rule but
+// those about batches, which they would hardly reach otherwise.
 func (m *model) ops() []store.Op {
 	n := 1
 	switch {
@@ -52,12 +53,13 @@ func (m *model) ops() []store.Op {
 	ops := make([]store.Op, 0, n)
 	for i := range n {
 		row := pick(m, modelRows)
-		for used[row] && !m.chance(5) {
+		for used[row] && (n > 8 || !m.chance(20)) {
 			row = fmt.Sprintf("%s%d", pick(m, modelRows), i)
 		}
 		used[row] = true
 		k := edm.Key{Partition: partition, Row: row}
 		switch {
+		case n > 8:
 		case m.chance(3):
 			k.Partition = pick(m, modelPartitions)
 		case m.chance(3):
@@ -72,12 +74,12 @@ func (m *model) ops() []store.Op {
 
 // op returns an op on k for a batch of n.
 func (m *model) op(k edm.Key, n int) store.Op {
-	op := store.Op{Kind: store.OpKind(1 + m.rand.IntN(6)), Entity: edm.Entity{Key: k, Properties: m.properties()}}
-	if n > 1 && !m.chance(100) {
+	op := store.Op{Kind: store.OpKind(1 + m.rand.IntN(6)), Entity: edm.Entity{Key: k, Properties: m.properties(n <= 8)}}
+	if n > 1 && (n > 8 || !m.chance(100)) {
 		// Batches must succeed often enough to matter.
 		op.Kind = pick(m, []store.OpKind{store.OpInsertOrMerge, store.OpInsertOrReplace})
 	}
-	if m.chance(2) {
+	if n <= 8 && m.chance(2) {
 		op.Kind = store.OpKind(m.rand.IntN(2) * 99)
 	}
 	versions := m.versions[k]
@@ -94,13 +96,16 @@ func (m *model) op(k edm.Key, n int) store.Op {
 	return op
 }
 
-func (m *model) properties() edm.Properties {
+// properties returns a few properties; with odd, in rare cases such as break a
+// rule, or very many, or very large ones.
+func (m *model) properties(odd bool) edm.Properties {
 	var p edm.Properties
 	start := m.rand.IntN(len(modelNames))
 	for i := range m.rand.IntN(len(modelNames)) {
 		p = append(p, edm.Property{Name: modelNames[(start+i)%len(modelNames)], Value: m.value()})
 	}
 	switch {
+	case !odd:
 	case m.chance(3):
 		p = append(p, edm.Property{Name: pick(m, badNames), Value: edm.Int32(1)})
 	case m.chance(3) && len(p) > 0:
@@ -111,7 +116,7 @@ func (m *model) properties() edm.Properties {
 		p = append(p, edm.Property{Name: "L", Value: edm.Binary(make([]byte, edm.MaxBinaryBytes+m.rand.IntN(2)))})
 	case m.chance(3):
 		p = append(p, edm.Property{Name: "L", Value: edm.String("\xff")})
-	case m.chance(5):
+	case m.chance(8):
 		p = append(p, suite.Several(pick(m, []string{"P", "Q"}), 120+m.rand.IntN(136))...)
 	case m.chance(3):
 		p = append(p, suite.Filling(edm.MaxEntityBytes/2+m.rand.IntN(edm.MaxEntityBytes))...)

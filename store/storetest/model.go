@@ -102,6 +102,7 @@ func (m *model) do() {
 	case n < 97:
 		m.meta()
 	case n < 98:
+		m.note("compare all")
 		m.compareAll()
 	default:
 		m.reopen()
@@ -322,6 +323,7 @@ func (m *model) meta() {
 		m.note("set %d bytes of metadata", len(meta))
 		m.sameErr(m.s.SetAccountMeta(m.Ctx, meta), m.oracle.SetAccountMeta(m.Ctx, meta))
 	default:
+		m.note("metadata of %s and of the account", table)
 		m.compareMeta(table)
 	}
 }

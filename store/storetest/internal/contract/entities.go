@@ -141,6 +141,11 @@ func testView(t *tester) {
 	if err := s.View(t.Ctx, people, key("p", "r"), func(edm.Row) error { return mine }); err != mine {
 		t.Errorf("View returns %v, want its callback's error", err)
 	}
+	err := s.View(t.Ctx, people, key("p", "r"), func(edm.Row) error {
+		_, err := s.Get(t.Ctx, people, key("p", "r"))
+		return err
+	})
+	t.WantErr("Get within View", err, nil)
 	for _, c := range []struct {
 		table string
 		key   edm.Key

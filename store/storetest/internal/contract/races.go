@@ -3,6 +3,7 @@ package contract
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -17,6 +18,7 @@ var raceParts = []Part{
 	{"RaceCounter", testRaceCounter},
 	{"RaceTables", testRaceTables},
 	{"RaceWholeBatches", testRaceWholeBatches},
+	{"RaceMoment", testRaceMoment},
 }
 
 const racers = 8
@@ -164,46 +166,94 @@ func testRaceTables(t *tester) {
 // number again and again, while readers look for two numbers in a partition.
 func testRaceWholeBatches(t *tester) {
 	s := t.OpenPeople()
-	const rows, rounds = 20, 15
+	const rows, rounds, reads = 20, 5, 100
 	batch := func(w, n int) (ops []store.Op) {
 		for i := range rows {
 			ops = append(ops, store.InsertOrReplace(number(fmt.Sprint(w), fmt.Sprintf("%02d", i), n)))
 		}
 		return ops
 	}
+	var last [racers]int32
+	var reading atomic.Int32
+	reading.Store(racers)
 	for w := range racers {
 		t.Apply(s, batch(w, 0)...)
 	}
-	var writing atomic.Int32
-	writing.Store(racers)
 	t.race(2*racers, func(i int) {
 		if i < racers {
-			defer writing.Add(-1)
-			for n := range rounds {
-				if _, err := s.Apply(t.Ctx, people, batch(i, n+1)...); err != nil {
+			for n := int32(1); n <= rounds || reading.Load() > 0; n++ {
+				if _, err := s.Apply(t.Ctx, people, batch(i, int(n))...); err != nil {
 					t.Errorf("Apply: %v", err)
+					return
 				}
+				last[i] = n
 			}
 			return
 		}
-		from := key(fmt.Sprint(i%racers), "")
-		for last := int32(0); writing.Load() > 0; {
-			list := t.Drain(s.Query(t.Ctx, people, store.Query{From: &from, Limit: rows, Reverse: false})).Rows
+		defer reading.Add(-1)
+		from, seen := key(fmt.Sprint(i%racers), ""), int32(0)
+		for range reads {
+			list := t.Drain(s.Query(t.Ctx, people, store.Query{From: &from, Limit: rows})).Rows
 			for _, e := range list {
-				if n := e.Properties.Get("N").Int32(); len(list) != rows || n != list[0].Properties.Get("N").Int32() || n < last {
-					t.Errorf("a reader that had seen round %d sees %s", last, suite.Show(list))
+				if n := e.Properties.Get("N").Int32(); len(list) != rows || n != list[0].Properties.Get("N").Int32() || n < seen {
+					t.Errorf("a reader that had seen round %d sees %s", seen, suite.Show(list))
 					return
 				}
 			}
 			if len(list) > 0 {
-				last = list[0].Properties.Get("N").Int32()
+				seen = list[0].Properties.Get("N").Int32()
 			}
 		}
 	})
 	for w := range racers {
 		from := key(fmt.Sprint(w), "")
-		if list := t.Page(s, store.Query{From: &from, Limit: 1}).Rows; len(list) != 1 || list[0].Properties.Get("N").Int32() != rounds {
-			t.Errorf("partition %d ends with %s, want %d", w, suite.Show(list), rounds)
+		if list := t.Page(s, store.Query{From: &from, Limit: 1}).Rows; len(list) != 1 || list[0].Properties.Get("N").Int32() != last[w] {
+			t.Errorf("partition %d ends with %s, want %d", w, suite.Show(list), last[w])
 		}
 	}
+}
+
+// testRaceMoment lets one writer set partitions to a number, one after the other
+// in the order of their keys, while readers look for a moment that never was.
+func testRaceMoment(t *tester) {
+	s := t.OpenPeople()
+	const rounds = 40
+	partitions := []string{"a", "b", "c", "d"}
+	set := func(n int) {
+		for _, p := range partitions {
+			if _, err := s.Apply(t.Ctx, people, store.InsertOrReplace(number(p, "r", n))); err != nil {
+				t.Errorf("Apply: %v", err)
+			}
+		}
+	}
+	set(0)
+	var done atomic.Bool
+	t.race(5, func(i int) {
+		if i == 0 {
+			defer done.Store(true)
+			for n := range rounds {
+				set(n + 1)
+			}
+			return
+		}
+		for !done.Load() {
+			list := t.Drain(s.Query(t.Ctx, people, store.Query{Reverse: i%2 == 0})).Rows
+			if i%2 == 0 {
+				slices.Reverse(list)
+			}
+			if len(list) != len(partitions) {
+				t.Errorf("a query sees %s, want one entity of each partition", suite.Show(list))
+				return
+			}
+			first, last := list[0].Properties.Get("N").Int32(), int32(0)
+			for i, e := range list {
+				n := e.Properties.Get("N").Int32()
+				if i > 0 && n > last || n < first-1 {
+					t.Errorf("a query sees what was never there at one moment: %s", suite.Show(list))
+					return
+				}
+				last = n
+			}
+		}
+	})
 }

@@ -1,0 +1,175 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// hooks is a Store whose calls of a Map go through functions, where there are any.
+type hooks struct {
+	*Map
+	apply       func(ctx context.Context, table string, ops []store.Op) ([]store.Result, error)
+	query       func(ctx context.Context, table string, q store.Query) store.Cursor
+	get         func(ctx context.Context, table string, key edm.Key) (edm.Entity, error)
+	createTable func(ctx context.Context, table string) error
+	deleteTable func(ctx context.Context, table string) error
+	list        func(ctx context.Context, from string, limit int) ([]store.TableInfo, error)
+	setMeta     func(ctx context.Context, table string, meta []byte) error
+	close       func() error
+}
+
+func (h *hooks) Apply(ctx context.Context, table string, ops ...store.Op) ([]store.Result, error) {
+	if h.apply != nil {
+		return h.apply(ctx, table, ops)
+	}
+	return h.Map.Apply(ctx, table, ops...)
+}
+
+func (h *hooks) Query(ctx context.Context, table string, q store.Query) store.Cursor {
+	if h.query != nil {
+		return h.query(ctx, table, q)
+	}
+	return h.Map.Query(ctx, table, q)
+}
+
+func (h *hooks) Get(ctx context.Context, table string, key edm.Key) (edm.Entity, error) {
+	if h.get != nil {
+		return h.get(ctx, table, key)
+	}
+	return h.Map.Get(ctx, table, key)
+}
+
+func (h *hooks) CreateTable(ctx context.Context, table string) error {
+	if h.createTable != nil {
+		return h.createTable(ctx, table)
+	}
+	return h.Map.CreateTable(ctx, table)
+}
+
+func (h *hooks) DeleteTable(ctx context.Context, table string) error {
+	if h.deleteTable != nil {
+		return h.deleteTable(ctx, table)
+	}
+	return h.Map.DeleteTable(ctx, table)
+}
+
+func (h *hooks) Tables(ctx context.Context, from string, limit int) ([]store.TableInfo, error) {
+	if h.list != nil {
+		return h.list(ctx, from, limit)
+	}
+	return h.Map.Tables(ctx, from, limit)
+}
+
+func (h *hooks) SetTableMeta(ctx context.Context, table string, meta []byte) error {
+	if h.setMeta != nil {
+		return h.setMeta(ctx, table, meta)
+	}
+	return h.Map.SetTableMeta(ctx, table, meta)
+}
+
+func (h *hooks) Close() error {
+	if h.close != nil {
+		return h.close()
+	}
+	return h.Map.Close()
+}
+
+// wrapped is a cursor some of whose answers are changed.
+type wrapped struct {
+	store.Cursor
+	next   func() bool
+	row    func() edm.Row
+	resume func() *edm.Key
+	err    func() error
+}
+
+func (w *wrapped) Next() bool {
+	if w.next != nil {
+		return w.next()
+	}
+	return w.Cursor.Next()
+}
+
+func (w *wrapped) Row() edm.Row {
+	if w.row != nil {
+		return w.row()
+	}
+	return w.Cursor.Row()
+}
+
+func (w *wrapped) Resume() *edm.Key {
+	if w.resume != nil {
+		return w.resume()
+	}
+	return w.Cursor.Resume()
+}
+
+func (w *wrapped) Err() error {
+	if w.err != nil {
+		return w.err()
+	}
+	return w.Cursor.Err()
+}
+
+// eachOp returns a hook that changes copies of all ops.
+func eachOp(h *hooks, change func(op *store.Op)) {
+	h.apply = func(ctx context.Context, table string, ops []store.Op) ([]store.Result, error) {
+		ops = slices.Clone(ops)
+		for i := range ops {
+			ops[i].Entity.Properties = slices.Clone(ops[i].Entity.Properties)
+			change(&ops[i])
+		}
+		return h.Map.Apply(ctx, table, ops...)
+	}
+}
+
+// eachQuery returns a hook that changes queries.
+func eachQuery(h *hooks, change func(q *store.Query)) {
+	h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
+		change(&q)
+		return h.Map.Query(ctx, table, q)
+	}
+}
+
+// eachResult is a hook that changes how Apply ends.
+func eachResult(h *hooks, change func(table string, ops []store.Op, r []store.Result, err error) ([]store.Result, error)) {
+	h.apply = func(ctx context.Context, table string, ops []store.Op) ([]store.Result, error) {
+		r, err := h.Map.Apply(ctx, table, ops...)
+		return change(table, ops, r, err)
+	}
+}
+
+// opErrors is a hook that changes the OpErrors of Apply.
+func opErrors(h *hooks, change func(ops []store.Op, e *store.OpError)) {
+	eachResult(h, func(_ string, ops []store.Op, r []store.Result, err error) ([]store.Result, error) {
+		var e *store.OpError
+		if errors.As(err, &e) {
+			change(ops, e)
+		}
+		return r, err
+	})
+}
+
+// resumeAt is a hook that changes where pages resume; change gets the keys of the
+// page's last row, if there is one, and of the Map's own answer.
+func resumeAt(h *hooks, change func(last, next *edm.Key) *edm.Key) {
+	h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
+		c := h.Map.Query(ctx, table, q)
+		w := &wrapped{Cursor: c}
+		var last *edm.Key
+		w.next = func() bool {
+			if !c.Next() {
+				return false
+			}
+			k := c.Row().Key()
+			last = &k
+			return true
+		}
+		w.resume = func() *edm.Key { return change(last, c.Resume()) }
+		return w
+	}
+}

@@ -1,0 +1,190 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// queryMutants are about queries.
+var queryMutants = []mutant{
+	{"From is exclusive", "QueryFrom", true, func(h *hooks) {
+		eachQuery(h, func(q *store.Query) {
+			if q.From != nil && !q.Reverse {
+				q.From = &edm.Key{Partition: q.From.Partition, Row: q.From.Row + "\x01"}
+			}
+		})
+	}},
+	{"From counts code points", "QueryFrom", true, func(h *hooks) {
+		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
+			from := q.From
+			if from == nil || q.Reverse || q.Limit > 0 || q.Budget > 0 {
+				return h.Map.Query(ctx, table, q)
+			}
+			q.From = nil
+			c := h.Map.Query(ctx, table, q)
+			return &wrapped{Cursor: c, next: func() bool {
+				for c.Next() {
+					if k := c.Row().Key(); k.Partition > from.Partition || k.Partition == from.Partition && k.Row >= from.Row {
+						return true
+					}
+				}
+				return false
+			}}
+		}
+	}},
+	{"Reverse forgets From", "QueryFrom", true, func(h *hooks) {
+		eachQuery(h, func(q *store.Query) {
+			if q.Reverse && q.Limit == 0 {
+				q.From = nil
+			}
+		})
+	}},
+	{"order of code points", "QueryOrder", true, func(h *hooks) {
+		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
+			c := h.Map.Query(ctx, table, q).(*mapCursor)
+			if !q.Reverse {
+				slices.SortFunc(c.todo, func(a, b *edm.Entity) int {
+					if n := strings.Compare(a.Key.Partition, b.Key.Partition); n != 0 {
+						return n
+					}
+					return strings.Compare(a.Key.Row, b.Key.Row)
+				})
+			}
+			return c
+		}
+	}},
+	{"a page has a row more", "Pages", true, func(h *hooks) {
+		eachQuery(h, func(q *store.Query) {
+			if q.Limit > 3 {
+				q.Limit++
+			}
+		})
+	}},
+	{"pages resume at the last row", "Pages", true, func(h *hooks) {
+		resumeAt(h, func(last, next *edm.Key) *edm.Key {
+			if next != nil && last != nil {
+				return last
+			}
+			return next
+		})
+	}},
+	{"pages that match nothing have no end", "PagesOfBudget", true, func(h *hooks) {
+		resumeAt(h, func(last, next *edm.Key) *edm.Key {
+			if last == nil {
+				return nil
+			}
+			return next
+		})
+	}},
+	{"a full page always resumes", "PageEnds", false, func(h *hooks) {
+		resumeAt(h, func(last, next *edm.Key) *edm.Key {
+			if next == nil && last != nil {
+				next = &edm.Key{Partition: last.Partition, Row: last.Row + " "}
+			}
+			return next
+		})
+	}},
+	{"a row is lost between pages", "Pages", true, func(h *hooks) {
+		resumeAt(h, func(_, next *edm.Key) *edm.Key {
+			if next != nil {
+				next.Row += " "
+			}
+			return next
+		})
+	}},
+	{"the filter forgets ranges", "QueryKeys", false, func(h *hooks) {
+		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
+			all := q
+			all.Filter = nil
+			c := h.Map.Query(ctx, table, all).(*mapCursor)
+			c.query.Filter = q.Filter
+			return c
+		}
+	}},
+	{"a query begins when it is read", "QuerySnapshot", true, func(h *hooks) {
+		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
+			w := &wrapped{Cursor: h.Map.Query(ctx, table, q)}
+			w.next = func() bool {
+				w.Cursor, w.next = h.Map.Query(ctx, table, q), nil
+				return w.Cursor.Next()
+			}
+			return w
+		}
+	}},
+	{"a deleted table's queries end", "QueryDeletedTable", false, func(h *hooks) {
+		deleted := 0
+		h.deleteTable = func(ctx context.Context, table string) error {
+			deleted++
+			return h.Map.DeleteTable(ctx, table)
+		}
+		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
+			at := deleted
+			c := h.Map.Query(ctx, table, q)
+			return &wrapped{Cursor: c, next: func() bool { return deleted == at && c.Next() }}
+		}
+	}},
+	{"Select adds nothing but sorts", "QuerySelect", true, func(h *hooks) {
+		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
+			c := h.Map.Query(ctx, table, q)
+			return &wrapped{Cursor: c, row: func() edm.Row {
+				e := edm.EntityOf(c.Row())
+				if q.Select != nil {
+					slices.SortFunc(e.Properties, func(a, b edm.Property) int {
+						return slices.Index(q.Select, a.Name) - slices.Index(q.Select, b.Name)
+					})
+				}
+				return e.View()
+			}}
+		}
+	}},
+	{"an empty Select shows all", "QuerySelect", true, func(h *hooks) {
+		eachQuery(h, func(q *store.Query) {
+			if len(q.Select) == 0 {
+				q.Select = nil
+			}
+		})
+	}},
+	{"the end of ctx ends the result", "QueryContext", false, func(h *hooks) {
+		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
+			c := h.Map.Query(ctx, table, q)
+			return &wrapped{Cursor: c, resume: func() *edm.Key {
+				if c.Err() != nil {
+					return nil
+				}
+				return c.Resume()
+			}}
+		}
+	}},
+	{"ctx is not looked at", "QueryContext", false, func(h *hooks) {
+		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
+			return h.Map.Query(context.WithoutCancel(ctx), table, q)
+		}
+	}},
+	{"the cause of ctx instead of its error", "QueryContext", false, func(h *hooks) {
+		eachResult(h, func(_ string, _ []store.Op, r []store.Result, err error) ([]store.Result, error) {
+			if err == context.Canceled {
+				err = errors.New("the cause")
+			}
+			return r, err
+		})
+	}},
+	{"the row of a cursor moves when it is read", "QueryRow", false, func(h *hooks) {
+		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
+			c := h.Map.Query(ctx, table, q)
+			first := true
+			return &wrapped{Cursor: c, row: func() edm.Row {
+				e := edm.EntityOf(c.Row())
+				if len(e.Properties) > 1 && !first {
+					e.Properties[0], e.Properties[1] = e.Properties[1], e.Properties[0]
+				}
+				first = !first
+				return e.View()
+			}}
+		}
+	}},
+}

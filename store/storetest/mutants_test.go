@@ -1,0 +1,71 @@
+package storetest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/storetest/internal/contract"
+	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
+)
+
+// heldMutants are mutants of syncedMap.
+var heldMutants = []struct {
+	name, part string
+	change     func(s *syncedMap)
+}{
+	{"refusals do not wait", "HeldRefusal", func(s *syncedMap) { s.early = true }},
+	{"readers see what may vanish", "HeldWrite", func(s *syncedMap) { s.dirty = true }},
+	{"a refusal after a failed sync", "HeldFailure", func(s *syncedMap) { s.guesses = true }},
+	{"acknowledged before it is durable", "HeldContext", func(s *syncedMap) { s.hasty = true }},
+	{"Close does not wait", "HeldClose", func(s *syncedMap) { s.stuck = true }},
+}
+
+func partOf(t *testing.T, name string) contract.Part {
+	for _, p := range contract.Parts() {
+		if p.Name == name {
+			return p
+		}
+	}
+	t.Fatalf("the contract has no part %q", name)
+	panic("unreachable")
+}
+
+// TestMutants shows that the suite can fail: each mutant of a Map is found by
+// the part that is about the rule it breaks.
+func TestMutants(t *testing.T) {
+	for _, m := range slices.Concat(writeMutants, queryMutants) {
+		t.Run(m.name, func(t *testing.T) {
+			b := Backend{Open: func(testing.TB) store.Store {
+				h := &hooks{Map: NewMap()}
+				m.make(h)
+				return h
+			}}
+			wantFound(t, m.part, record(t, func(tb testing.TB) { partOf(t, m.part).Run(suite.New(tb, b)) }))
+			if m.model {
+				wantFound(t, "the model", record(t, func(tb testing.TB) {
+					for seed := uint64(0); seed < 20 && !tb.Failed(); seed++ {
+						RunModel(tb, b, seed, 400)
+					}
+				}))
+			}
+		})
+	}
+	for _, m := range heldMutants {
+		t.Run(m.name, func(t *testing.T) {
+			b := syncedBackend(m.change)
+			wantFound(t, m.part, record(t, func(tb testing.TB) { partOf(t, m.part).Run(suite.New(tb, b)) }))
+		})
+	}
+}
+
+func wantFound(t *testing.T, by string, r *recorder) {
+	t.Helper()
+	if !r.failed || r.skipped {
+		t.Errorf("%s does not find this mutant", by)
+		return
+	}
+	text := strings.Join(r.text, "\n")
+	t.Logf("%s: %.300s", by, text)
+}

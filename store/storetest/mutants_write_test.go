@@ -1,0 +1,327 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
+)
+
+// mutant breaks one rule. The part named must find it, and so must the model
+// where it says so.
+type mutant struct {
+	name  string
+	part  string
+	model bool
+	make  func(h *hooks)
+}
+
+// writeMutants are about writes, tables and the life of a store.
+var writeMutants = []mutant{
+	{"partition before other checks", "OrderOfChecks", true, func(h *hooks) {
+		h.apply = func(ctx context.Context, table string, ops []store.Op) ([]store.Result, error) {
+			for i := range ops {
+				if err := edm.CheckBatchPartition(ops[0].Entity.Key, ops[i].Entity.Key); err != nil {
+					return nil, &store.OpError{Index: i, Err: err}
+				}
+			}
+			return h.Map.Apply(ctx, table, ops...)
+		}
+	}},
+	{"table before the ops", "OrderOfChecks", false, func(h *hooks) {
+		h.apply = func(ctx context.Context, table string, ops []store.Op) ([]store.Result, error) {
+			if _, err := h.TableMeta(ctx, table); err == store.ErrTableNotFound {
+				return nil, &store.OpError{Err: err}
+			}
+			return h.Map.Apply(ctx, table, ops...)
+		}
+	}},
+	{"result before the ETag", "OrderOfChecks", false, func(h *hooks) {
+		h.apply = func(ctx context.Context, table string, ops []store.Op) ([]store.Result, error) {
+			r, err := h.Map.Apply(ctx, table, ops...)
+			if errors.Is(err, store.ErrPrecondition) {
+				var e *store.OpError
+				errors.As(err, &e)
+				if late := store.CheckResult(ops[e.Index].Entity.Key, ops[e.Index].Entity.Properties); late != nil {
+					e.Err = late
+				}
+			}
+			return r, err
+		}
+	}},
+	{"first occurrence of a duplicate", "BatchIndex", true, func(h *hooks) {
+		opErrors(h, func(ops []store.Op, e *store.OpError) {
+			if suite.RuleOf(e) == edm.RuleBatchDuplicate {
+				e.Index = slices.IndexFunc(ops, func(op store.Op) bool { return op.Entity.Key == ops[e.Index].Entity.Key })
+			}
+		})
+	}},
+	{"too many ops is of op 100", "BatchCount", true, func(h *hooks) {
+		opErrors(h, func(_ []store.Op, e *store.OpError) {
+			if e.Index == 99 {
+				e.Index = 100
+			}
+		})
+	}},
+	{"Executed is never set", "Conditions", true, func(h *hooks) {
+		opErrors(h, func(_ []store.Op, e *store.OpError) { e.Executed = false })
+	}},
+	{"a missing table is found by executing", "MissingTable", true, func(h *hooks) {
+		opErrors(h, func(_ []store.Op, e *store.OpError) { e.Executed = true })
+	}},
+	{"ETags are ignored", "Conditions", true, func(h *hooks) {
+		eachOp(h, func(op *store.Op) { op.IfMatch = store.Any })
+	}},
+	{"upserts look at the ETag", "Conditions", false, func(h *hooks) {
+		eachOp(h, func(op *store.Op) {
+			if op.Kind == store.OpInsertOrMerge && op.IfMatch == "wrong" {
+				op.Kind = store.OpMerge
+			}
+		})
+	}},
+	{"merges replace", "Merge", true, func(h *hooks) {
+		eachOp(h, func(op *store.Op) {
+			if op.Kind == store.OpMerge {
+				op.Kind = store.OpReplace
+			}
+		})
+	}},
+	{"replaces merge", "Replace", true, func(h *hooks) {
+		eachOp(h, func(op *store.Op) {
+			if op.Kind == store.OpInsertOrReplace {
+				op.Kind = store.OpInsertOrMerge
+			}
+		})
+	}},
+	{"properties are sorted", "PropertyNames", true, func(h *hooks) {
+		eachOp(h, func(op *store.Op) {
+			slices.SortStableFunc(op.Entity.Properties, func(a, b edm.Property) int { return strings.Compare(a.Name, b.Name) })
+		})
+	}},
+	{"null is stored as the empty string", "Nulls", true, func(h *hooks) {
+		eachOp(h, func(op *store.Op) {
+			for i := range op.Entity.Properties {
+				if p := &op.Entity.Properties[i]; p.Value.IsNull() {
+					p.Value = edm.String("")
+				}
+			}
+		})
+	}},
+	{"minus zero becomes zero", "Values", true, func(h *hooks) {
+		eachOp(h, func(op *store.Op) {
+			for i := range op.Entity.Properties {
+				if p := &op.Entity.Properties[i]; p.Value.Type() == edm.TypeDouble && p.Value.Double() == 0 {
+					p.Value = edm.Double(0)
+				}
+			}
+		})
+	}},
+	{"all NaN are one", "Values", false, func(h *hooks) {
+		eachOp(h, func(op *store.Op) {
+			for i := range op.Entity.Properties {
+				if p := &op.Entity.Properties[i]; p.Value.Type() == edm.TypeDouble && p.Value.Double() != p.Value.Double() {
+					p.Value = edm.Double(math.NaN())
+				}
+			}
+		})
+	}},
+	{"an empty Binary becomes a String", "Values", true, func(h *hooks) {
+		eachOp(h, func(op *store.Op) {
+			for i := range op.Entity.Properties {
+				if p := &op.Entity.Properties[i]; p.Value.Type() == edm.TypeBinary && len(p.Value.Bytes()) == 0 {
+					p.Value = edm.String("")
+				}
+			}
+		})
+	}},
+	{"the caller's nulls are removed in place", "Ownership", false, func(h *hooks) {
+		h.apply = func(ctx context.Context, table string, ops []store.Op) ([]store.Result, error) {
+			for i := range ops {
+				p := ops[i].Entity.Properties
+				if len(p) > 2 && p[2].Value.IsNull() {
+					p[2], p[3] = p[3], p[2]
+				}
+			}
+			return h.Map.Apply(ctx, table, ops...)
+		}
+	}},
+	{"the caller's memory is kept", "Ownership", false, func(h *hooks) {
+		eachResult(h, func(table string, ops []store.Op, r []store.Result, err error) ([]store.Result, error) {
+			if t := h.tables[edm.FoldTableName(table)]; err == nil && t != nil {
+				for i := range ops {
+					e := t.rows[ops[i].Entity.Key]
+					for j := 0; e != nil && j < len(e.Properties); j++ {
+						if v := ops[i].Entity.Properties.Get(e.Properties[j].Name); v.Equal(e.Properties[j].Value) {
+							e.Properties[j].Value = v
+						}
+					}
+				}
+			}
+			return r, err
+		})
+	}},
+	{"Get gives the store's memory", "Ownership", false, func(h *hooks) {
+		h.get = func(ctx context.Context, table string, key edm.Key) (e edm.Entity, err error) {
+			err = h.View(ctx, table, key, func(r edm.Row) error {
+				e = edm.EntityOf(r)
+				for i := range e.Properties {
+					_, e.Properties[i].Value = r.At(i)
+				}
+				return nil
+			})
+			return e, err
+		}
+	}},
+	{"the first ops of a failed batch stay", "BatchAtomic", true, func(h *hooks) {
+		eachResult(h, func(table string, ops []store.Op, r []store.Result, err error) ([]store.Result, error) {
+			var e *store.OpError
+			if errors.As(err, &e) && e.Executed && e.Index > 0 {
+				_, _ = h.Map.Apply(context.Background(), table, ops[:e.Index]...)
+			}
+			return r, err
+		})
+	}},
+	{"results beside a failure", "BatchIndex", true, func(h *hooks) {
+		eachResult(h, func(_ string, ops []store.Op, r []store.Result, err error) ([]store.Result, error) {
+			if err != nil {
+				r = make([]store.Result, len(ops))
+			}
+			return r, err
+		})
+	}},
+	{"a deletion has a Result", "Timestamps", true, func(h *hooks) {
+		eachResult(h, func(_ string, ops []store.Op, r []store.Result, err error) ([]store.Result, error) {
+			for i := range r {
+				if ops[i].Kind == store.OpDelete {
+					r[i].ETag = "gone"
+				}
+			}
+			return r, err
+		})
+	}},
+	{"Timestamps stand still", "Timestamps", true, func(h *hooks) {
+		// Every second tick is taken back.
+		n := 0
+		eachResult(h, func(_ string, _ []store.Op, r []store.Result, err error) ([]store.Result, error) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if n++; err == nil && n%2 == 0 {
+				h.last -= edm.Ticks(len(r))
+			}
+			return r, err
+		})
+	}},
+	{"names of tables do not fold", "TableNamesFold", true, func(h *hooks) {
+		h.createTable = func(ctx context.Context, table string) error {
+			if table == strings.ToLower(table) {
+				return h.Map.CreateTable(ctx, table)
+			}
+			return h.Map.CreateTable(ctx, table+"X")
+		}
+	}},
+	{"tables are listed folded", "CreateTable", true, func(h *hooks) {
+		h.list = func(ctx context.Context, from string, limit int) ([]store.TableInfo, error) {
+			list, err := h.Map.Tables(ctx, from, limit)
+			for i := range list {
+				list[i].Name = strings.ToLower(list[i].Name)
+			}
+			return list, err
+		}
+	}},
+	{"tables are listed after from", "ListTables", true, func(h *hooks) {
+		h.list = func(ctx context.Context, from string, limit int) ([]store.TableInfo, error) {
+			return h.Map.Tables(ctx, from+"\x00", limit)
+		}
+	}},
+	{"a table keeps its rows", "DeleteTable", true, func(h *hooks) {
+		kept := map[string]*mapTable{}
+		h.deleteTable = func(ctx context.Context, table string) error {
+			if t := h.tables[edm.FoldTableName(table)]; t != nil {
+				kept[edm.FoldTableName(table)] = t
+			}
+			return h.Map.DeleteTable(ctx, table)
+		}
+		h.createTable = func(ctx context.Context, table string) error {
+			err := h.Map.CreateTable(ctx, table)
+			if old := kept[edm.FoldTableName(table)]; err == nil && old != nil {
+				h.tables[edm.FoldTableName(table)].rows = old.rows
+			}
+			return err
+		}
+	}},
+	{"a table keeps its metadata", "DeleteTable", true, func(h *hooks) {
+		kept := map[string][]byte{}
+		h.deleteTable = func(ctx context.Context, table string) error {
+			if meta, err := h.TableMeta(ctx, table); err == nil {
+				kept[edm.FoldTableName(table)] = meta
+			}
+			return h.Map.DeleteTable(ctx, table)
+		}
+		h.createTable = func(ctx context.Context, table string) error {
+			err := h.Map.CreateTable(ctx, table)
+			if err == nil {
+				_ = h.SetTableMeta(ctx, table, kept[edm.FoldTableName(table)])
+			}
+			return err
+		}
+	}},
+	{"metadata is the caller's slice", "TableMeta", false, func(h *hooks) {
+		h.setMeta = func(ctx context.Context, table string, meta []byte) error {
+			err := h.Map.SetTableMeta(ctx, table, meta)
+			if err == nil && len(meta) > 0 {
+				h.tables[edm.FoldTableName(table)].meta = meta
+			}
+			return err
+		}
+	}},
+	{"metadata is cut", "TableMeta", true, func(h *hooks) {
+		h.setMeta = func(ctx context.Context, table string, meta []byte) error {
+			return h.Map.SetTableMeta(ctx, table, bytes.TrimRight(meta[:min(len(meta), store.MaxMetaBytes)], "\x00"))
+		}
+	}},
+	{"a second Close fails", "Close", false, func(h *hooks) {
+		n := 0
+		h.close = func() error {
+			if n++; n == 2 {
+				return store.ErrClosed
+			}
+			return h.Map.Close()
+		}
+	}},
+	{"Close does nothing", "Close", false, func(h *hooks) { h.close = func() error { return nil } }},
+	{"two inserts win", "RaceInsert", false, func(h *hooks) {
+		var mu sync.Mutex
+		first := true
+		eachResult(h, func(_ string, ops []store.Op, r []store.Result, err error) ([]store.Result, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if errors.Is(err, store.ErrEntityExists) && first {
+				first = false
+				return make([]store.Result, len(ops)), nil
+			}
+			return r, err
+		})
+	}},
+	{"batches are applied op by op", "RaceWholeBatches", false, func(h *hooks) {
+		h.apply = func(ctx context.Context, table string, ops []store.Op) ([]store.Result, error) {
+			var all []store.Result
+			for _, op := range ops {
+				r, err := h.Map.Apply(ctx, table, op)
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, r...)
+				runtime.Gosched()
+			}
+			return all, nil
+		}
+	}},
+}
