@@ -157,23 +157,3 @@ func (c *column) inDict(rank int) []byte {
 	}
 	return c.bytes[from:to:to]
 }
-
-// fixed returns the value of c where it needs no heap.
-func (c *column) fixed(rank int) edm.Value {
-	switch c.encoding {
-	case encodingBits:
-		return edm.Fixed(edm.TypeBoolean, uint64(c.bytes[rank/8]>>(rank%8)&1))
-	case encodingGuid:
-		return edm.GuidWords(c.a.at(rank), c.b.at(rank))
-	case encodingDict:
-		return textValue(c.typ, c.inDict(rank))
-	}
-	return edm.Fixed(c.typ, c.a.at(rank))
-}
-
-func textValue(t edm.Type, b []byte) edm.Value {
-	if t == edm.TypeString {
-		return edm.StringBytes(b)
-	}
-	return edm.Binary(b)
-}

@@ -89,7 +89,10 @@ func (g *groupBuilder) appendRow(s *slotBuilder, rank int, part []byte) {
 		var v edm.Value
 		switch c.typ {
 		case edm.TypeString, edm.TypeBinary:
-			v = textValue(c.typ, part[from:w])
+			v = edm.Binary(part[from:w])
+			if c.typ == edm.TypeString {
+				v = edm.StringBytes(part[from:w])
+			}
 			from = w
 		case edm.TypeGuid:
 			v = edm.GuidWords(w, c.more[rank])

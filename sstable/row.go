@@ -145,6 +145,10 @@ func (r *Row) Key() edm.Key {
 func (r *Row) Len() int { return r.slot.shape.Len() }
 
 // At returns property i, 0 <= i < Len, in stored order.
+//
+// A Value is too large for the compiler to keep in registers, and each copy of
+// one that was just built stalls on its own stores: it is built here, in every
+// case as the last thing, and no helper returns one.
 func (r *Row) At(i int) (name string, v edm.Value) {
 	if r.slot.mode == modeRows {
 		if r.Load() != nil {
@@ -153,10 +157,22 @@ func (r *Row) At(i int) (name string, v edm.Value) {
 		return r.plain.At(i)
 	}
 	c := &r.slot.columns[i]
-	if c.encoding == encodingWord {
+	switch c.encoding {
+	case encodingWord:
 		return c.name, edm.Fixed(c.typ, c.a.at(r.rank))
+	case encodingBits:
+		return c.name, edm.Fixed(edm.TypeBoolean, uint64(c.bytes[r.rank/8]>>(r.rank%8)&1))
+	case encodingGuid:
+		return c.name, edm.GuidWords(c.a.at(r.rank), c.b.at(r.rank))
 	}
-	return c.name, r.value(c, i)
+	b, ok := r.text(c, i)
+	switch {
+	case !ok:
+		return c.name, edm.Value{}
+	case c.typ == edm.TypeString:
+		return c.name, edm.StringBytes(b)
+	}
+	return c.name, edm.Binary(b)
 }
 
 // Lookup returns the property called name.
@@ -169,20 +185,21 @@ func (r *Row) Lookup(name string) (edm.Value, bool) {
 	return v, true
 }
 
-// value returns property i, which is in column c.
-func (r *Row) value(c *column, i int) edm.Value {
-	if !c.heap() {
-		return c.fixed(r.rank)
+// text returns the bytes of the String or Binary i, which is in column c; ok is
+// false when they cannot be read.
+func (r *Row) text(c *column, i int) (b []byte, ok bool) {
+	if c.encoding == encodingDict {
+		return c.inDict(r.rank), true
 	}
 	if len(r.h.extents) > 0 {
 		if e := r.extentAt(i); e != nil {
-			return r.big(c, e)
+			return r.big(e)
 		}
 	}
 	if !r.loaded && r.Load() != nil {
-		return edm.Value{}
+		return nil, false
 	}
-	return textValue(c.typ, c.inHeap(r.rank, r.part))
+	return c.inHeap(r.rank, r.part), true
 }
 
 // extentAt returns the extent that is property i, nil when it is none.
@@ -197,15 +214,15 @@ func (r *Row) extentAt(i int) *extent {
 }
 
 // big returns a value that is an extent.
-func (r *Row) big(c *column, e *extent) edm.Value {
+func (r *Row) big(e *extent) (b []byte, ok bool) {
 	if r.err != nil {
-		return edm.Value{}
+		return nil, false
 	}
 	pin, err := r.r.extent(e, r.fill)
 	if err != nil {
 		r.err = err
-		return edm.Value{}
+		return nil, false
 	}
 	r.extents = append(r.extents, pin)
-	return textValue(c.typ, pin.Bytes())
+	return pin.Bytes(), true
 }

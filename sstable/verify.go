@@ -71,15 +71,16 @@ func (v *verifier) group(g int) error {
 	if h.rows != e.rows {
 		return r.corruptf(e.off, "group of %d rows, the index says %d", h.rows, e.rows)
 	}
-	maxSeq := uint64(0)
+	maxSeq, versions := uint64(0), false
 	for row := range h.rows {
 		maxSeq = max(maxSeq, h.seqs.at(row))
+		versions = versions || row > 0 && h.same(row)
 		if what := v.entry(g, row); what != "" {
 			return r.corruptf(e.off, "row %d: %s", row, what)
 		}
 	}
-	if maxSeq != h.maxSeq {
-		return r.corruptf(e.off, "largest sequence is not %d", h.maxSeq)
+	if maxSeq != h.maxSeq || versions != h.versions {
+		return r.corruptf(e.off, "largest sequence is not %d, or no key has several rows", h.maxSeq)
 	}
 	if next := r.index.groups[g+1:]; len(next) > 0 && bytes.Compare(next[0].separator, v.key[:len(v.key)-codec.TrailerLen]) < 0 {
 		return r.corruptf(e.off, "group reaches into the next")

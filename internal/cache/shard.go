@@ -118,7 +118,7 @@ func (s *shard) acquire(k Key, hash uint64, size int, admit bool) (e *entry, loa
 	if admit {
 		s.evictLocked(int64(size) + entryBytes)
 	}
-	e = s.takeLocked(k, size)
+	e = s.takeLocked(k, size, admit)
 	e.key, e.hash, e.state, e.extra, e.ref = k, hash, loading, 0, false
 	if admit {
 		e.pins.Store(2)
@@ -253,8 +253,9 @@ func (s *shard) dropIf(match func(Key) bool) {
 	}
 }
 
-// takeLocked returns an entry that nobody knows, with size bytes.
-func (s *shard) takeLocked(k Key, size int) *entry {
+// takeLocked returns an entry that nobody knows, with size bytes. One that is
+// kept must not hold on to much more memory than that.
+func (s *shard) takeLocked(k Key, size int, keep bool) *entry {
 	free := &s.free[k.Kind%kinds]
 	var e *entry
 	if n := len(*free); n > 0 {
@@ -264,7 +265,7 @@ func (s *shard) takeLocked(k Key, size int) *entry {
 	} else {
 		e = &entry{shard: s}
 	}
-	if cap(e.buf) < size || cap(e.buf) > 2*size+1024 {
+	if cap(e.buf) < size || keep && cap(e.buf) > size+size/4+512 {
 		e.buf = make([]byte, size)
 	}
 	e.buf = e.buf[:size]

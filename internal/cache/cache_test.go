@@ -1,0 +1,247 @@
+package cache
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+)
+
+func key(n int) Key {
+	return Key{DB: 1, File: uint64(n % 3), Offset: uint64(n) * 4096, Kind: uint8(n % 2)}
+}
+
+// load returns the block of key(n), whose contents say n.
+func load(t testing.TB, c *Cache, n, size int, admit bool) (h Handle, hit bool) {
+	t.Helper()
+	h, hit = c.Get(key(n))
+	if !hit {
+		if h, hit = c.Acquire(key(n), size, admit); !hit {
+			binary.LittleEndian.PutUint64(h.Bytes(), uint64(n))
+			h.Fill(n, 10)
+			if h.Value() != n {
+				t.Fatalf("value of a filled block: %v", h.Value())
+			}
+		}
+	}
+	if got := binary.LittleEndian.Uint64(h.Bytes()); got != uint64(n) || len(h.Bytes()) != size || h.Value() != n {
+		t.Fatalf("block %d has contents %d, %d bytes, value %v, want %d bytes", n, got, len(h.Bytes()), h.Value(), size)
+	}
+	return h, hit
+}
+
+func TestKeepsWithinLimit(t *testing.T) {
+	for _, limit := range []int64{0, 1, 5000, 1 << 20, 40 << 20} {
+		c := New(limit)
+		r := rand.New(rand.NewPCG(1, uint64(limit)))
+		var held []Handle
+		for range 20000 {
+			n := r.IntN(3000)
+			h, _ := load(t, c, n, 500+n, r.IntN(4) > 0)
+			if len(held) < 10 {
+				held = append(held, h)
+				continue
+			}
+			i := r.IntN(len(held))
+			held[i].Release()
+			held[i] = h
+		}
+		for _, h := range held {
+			h.Release()
+		}
+		s := c.Stats()
+		if s.Bytes > limit || s.Bytes < 0 || s.Limit > limit {
+			t.Errorf("limit %d: %+v", limit, s)
+		}
+		c.DropDB(1)
+		if s := c.Stats(); s.Blocks != 0 || s.Bytes != 0 {
+			t.Errorf("limit %d: after dropping all: %+v", limit, s)
+		}
+	}
+}
+
+func TestPinnedBlocksStay(t *testing.T) {
+	c := New(10000)
+	var held []Handle
+	for n := range 30 {
+		h, _ := load(t, c, n, 1000, true)
+		held = append(held, h)
+	}
+	for n, h := range held {
+		if got := binary.LittleEndian.Uint64(h.Bytes()); got != uint64(n) {
+			t.Fatalf("pinned block %d has contents %d", n, got)
+		}
+		h.Release()
+	}
+	if s := c.Stats(); s.Bytes > 10000 {
+		t.Fatalf("after the last release: %+v", s)
+	}
+}
+
+func TestUsedBlocksOutliveOthers(t *testing.T) {
+	c := New(200 << 10)
+	for n := range 1000 {
+		h, _ := load(t, c, 5, 1000, true)
+		h.Release()
+		h, _ = load(t, c, 100+n, 1000, true)
+		h.Release()
+	}
+	if _, hit := load(t, c, 5, 1000, true); !hit {
+		t.Error("the block that is used at every step was evicted")
+	}
+	before := c.Stats()
+	for n := range 1000 {
+		h, _ := load(t, c, 5000+n, 1000, false)
+		h.Release()
+	}
+	if after := c.Stats(); after.Blocks != before.Blocks || after.Evictions != before.Evictions {
+		t.Errorf("blocks that are not admitted change the cache: %+v, %+v", before, after)
+	}
+}
+
+func TestDrop(t *testing.T) {
+	c := New(1 << 20)
+	for n := range 90 {
+		h, _ := load(t, c, n, 100, true)
+		h.Release()
+	}
+	pinned, hit := load(t, c, 0, 100, true)
+	if !hit {
+		t.Fatal("block is not kept")
+	}
+	c.Drop(1, 0)
+	for n := range 90 {
+		if _, ok := c.Get(key(n)); ok != (n%3 != 0) {
+			t.Errorf("block %d: kept %t", n, ok)
+		}
+	}
+	if got := binary.LittleEndian.Uint64(pinned.Bytes()); got != 0 {
+		t.Errorf("dropped block changed under its pin: %d", got)
+	}
+	pinned.Release()
+}
+
+func TestOneLoadForAll(t *testing.T) {
+	c := New(1 << 20)
+	const waiters = 8
+	h, loaded := c.Acquire(key(1), 100, true)
+	if loaded {
+		t.Fatal("loaded in an empty cache")
+	}
+	if _, ok := c.Get(key(1)); ok {
+		t.Fatal("a block is visible while it is loaded")
+	}
+	var wg sync.WaitGroup
+	loads := make(chan bool, waiters)
+	for range waiters {
+		wg.Go(func() {
+			h, loaded := c.Acquire(key(1), 100, true)
+			if !loaded { // after the failure one of them
+				binary.LittleEndian.PutUint64(h.Bytes(), 77)
+				h.Fill(nil, 0)
+			}
+			if binary.LittleEndian.Uint64(h.Bytes()) != 77 {
+				t.Error("waiter has other contents")
+			}
+			loads <- !loaded
+			h.Release()
+		})
+	}
+	h.Fail()
+	wg.Wait()
+	close(loads)
+	n := 0
+	for l := range loads {
+		if l {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d loads after a failed one, want 1", n)
+	}
+}
+
+func TestSameCallsSameEvictions(t *testing.T) {
+	run := func() string {
+		c := New(300 << 10)
+		r := rand.New(rand.NewPCG(2, 2))
+		log := ""
+		for range 5000 {
+			n := r.IntN(800)
+			h, hit := load(t, c, n, 300+n, true)
+			h.Release()
+			if !hit {
+				log += fmt.Sprintf(" %d", n)
+			}
+		}
+		return log
+	}
+	if a, b := run(), run(); a != b {
+		t.Error("two runs load different blocks")
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	c := New(600 << 10)
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(3, uint64(g)))
+			for i := range 5000 {
+				n := r.IntN(600)
+				h, _ := load(t, c, n, 1000+n, r.IntN(8) > 0)
+				if i%500 == 0 {
+					c.Drop(1, uint64(r.IntN(3)))
+				}
+				if got := binary.LittleEndian.Uint64(h.Bytes()); got != uint64(n) {
+					t.Errorf("block %d has contents %d", n, got)
+				}
+				h.Release()
+			}
+		})
+	}
+	wg.Wait()
+	if s := c.Stats(); s.Bytes > s.Limit {
+		t.Errorf("over the limit when nothing is pinned: %+v", s)
+	}
+}
+
+func TestHitsDoNotAllocate(t *testing.T) {
+	c := New(1 << 20)
+	h, _ := load(t, c, 1, 4000, true)
+	h.Release()
+	if n := testing.AllocsPerRun(100, func() {
+		h, _ := c.Get(key(1))
+		h.Release()
+		h, _ = c.Acquire(key(2), 4000, false)
+		h.Fill(nil, 0)
+		h.Release()
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkGet(b *testing.B) {
+	for _, blocks := range []int{100, 20000} {
+		b.Run(fmt.Sprintf("blocks=%d", blocks), func(b *testing.B) {
+			c := New(256 << 20)
+			for n := range blocks {
+				h, _ := load(b, c, n, 4000, true)
+				h.Release()
+			}
+			n := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				h, ok := c.Get(key(n))
+				if !ok {
+					b.Fatal("miss")
+				}
+				h.Release()
+				if n += 7919; n >= blocks {
+					n %= blocks
+				}
+			}
+		})
+	}
+}

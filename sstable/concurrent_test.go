@@ -1,0 +1,144 @@
+package sstable
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/cache"
+)
+
+// TestConcurrentReaders reads through a cache that is too small, so that blocks
+// are evicted and their memory used again while others read.
+func TestConcurrentReaders(t *testing.T) {
+	entries := visible(newGenerator(4).entries(1200, 5, 4), IterOptions{Snapshot: codec.MaxSeq})
+	o := writerOptions()
+	o.GroupBytes = 2000
+	f, _ := write(t, o, entries)
+	r := open(t, f, cache.New(96<<10))
+	var wg sync.WaitGroup
+	for n := range 4 {
+		wg.Go(func() {
+			g := newGenerator(uint64(n))
+			var row Row
+			defer row.Release()
+			for range 1500 {
+				e := &entries[g.IntN(len(entries))]
+				_, kind, ok, err := r.Get(e.user, codec.KeyHash(e.user), codec.MaxSeq, &row)
+				if err != nil || !ok || (kind == codec.KindDelete) != e.del {
+					t.Errorf("get: %t, kind %d, %v", ok, kind, err)
+					return
+				}
+				if !e.del {
+					if d := diff(e, &row); d != "" {
+						t.Error(d)
+						return
+					}
+				}
+			}
+			it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Fill: n%2 == 0})
+			i := 0
+			for ok := it.SeekGE(nil); ok; ok = it.Next() {
+				if d := diff(&entries[i], it.Row()); d != "" {
+					t.Error(d)
+					break
+				}
+				i++
+			}
+			if err := it.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// uniform is n small rows of one shape, without big values.
+func uniform(n int) []entry {
+	var list []entry
+	for i := range n {
+		list = append(list, newEntry(fmt.Sprintf("p%d", i/300), fmt.Sprintf("%06d", i), uint64(i+1), i%50 == 7, edm.Properties{
+			{Name: "a", Value: edm.Int64(int64(i))},
+			{Name: "s", Value: edm.String(fmt.Sprintf("value number %d of some length", i*i))},
+			{Name: "g", Value: edm.GuidWords(uint64(i), 5)},
+		}))
+	}
+	return sortEntries(list)
+}
+
+func TestReadsDoNotAllocate(t *testing.T) {
+	entries := uniform(2000)
+	f, _ := write(t, writerOptions(), entries)
+	hot := open(t, f, cache.New(16<<20))
+	var row Row
+	get := func(r *Reader) {
+		for i := range entries {
+			e := &entries[i]
+			if _, _, ok, err := r.Get(e.user, codec.KeyHash(e.user), codec.MaxSeq, &row); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			if !e.del {
+				touch(&row)
+			}
+		}
+	}
+	miss := func() {
+		for i := range entries {
+			if hot.MayContain(uint64(i) * 0x9E3779B97F4A7C15) {
+				sink++
+			}
+		}
+	}
+	it := hot.NewIterator(IterOptions{Snapshot: codec.MaxSeq})
+	scan := func() {
+		for ok := it.SeekGE(nil); ok; ok = it.Next() {
+			sink += uint64(len(it.Key()))
+			if row := it.Row(); row != nil {
+				touch(row)
+			}
+		}
+		for ok := it.SeekLT(nil); ok; ok = it.Prev() {
+			sink += uint64(len(it.Key()))
+		}
+	}
+	cold := open(t, f, cache.New(0)).NewIterator(IterOptions{Snapshot: codec.MaxSeq})
+	coldScan := func() {
+		for ok := cold.SeekGE(nil); ok; ok = cold.Next() {
+			if row := cold.Row(); row != nil {
+				touch(row)
+			}
+		}
+	}
+	for name, run := range map[string]func(){"get": func() { get(hot) }, "miss": miss, "scan": scan, "scan without a cache": coldScan} {
+		if n := testing.AllocsPerRun(3, run); n > 2 && !raceEnabled || n > 5000 {
+			t.Errorf("%s: %v allocations in %d rows", name, n, len(entries))
+		}
+	}
+}
+
+// TestFilterRate keeps false answers of the filter near one in a hundred.
+func TestFilterRate(t *testing.T) {
+	g := newGenerator(1)
+	hashes := make([]uint64, 20000)
+	for i := range hashes {
+		hashes[i] = g.Uint64()
+	}
+	filter := appendFilter(nil, hashes)
+	for _, h := range hashes {
+		if !filterHas(filter, h) {
+			t.Fatalf("key with hash %x is not in the filter", h)
+		}
+	}
+	wrong := 0
+	for range 100_000 {
+		if filterHas(filter, g.Uint64()) {
+			wrong++
+		}
+	}
+	if wrong > 1500 {
+		t.Errorf("%d wrong answers in 100000", wrong)
+	}
+	t.Logf("%d wrong answers in 100000, %d bits a key", wrong, len(filter)*8/len(hashes))
+}

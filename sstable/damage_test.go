@@ -1,0 +1,337 @@
+package sstable
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// small is a file that has every part of the format: columns of each encoding,
+// rows by value, a dictionary, an extent, versions over a group's end, several
+// partitions, tombstones.
+func small(t testing.TB) ([]entry, []byte) {
+	t.Helper()
+	entries, o := smallEntries()
+	f, info := write(t, o, entries)
+	return entries, bytesOf(t, f, info.Size)
+}
+
+func smallEntries() ([]entry, WriterOptions) {
+	g := newGenerator(17)
+	var list []entry
+	for i := range 24 {
+		props := edm.Properties{
+			{Name: "n", Value: edm.Int32(int32(i - 5))},
+			{Name: "l", Value: edm.Int64(int64(i) << 30)},
+			{Name: "d", Value: edm.Double(float64(i) / 3)},
+			{Name: "t", Value: edm.DateTime(edm.Ticks(1 << 57))},
+			{Name: "b", Value: edm.Boolean(i%3 == 0)},
+			{Name: "g", Value: edm.GuidWords(7, g.Uint64())},
+			{Name: "color", Value: edm.String([]string{"red", "green"}[i%2])},
+			{Name: "s", Value: edm.String(g.text(i))},
+			{Name: "x", Value: edm.Binary(g.bytes(5))},
+		}
+		list = append(list, newEntry(fmt.Sprintf("p%d", i/8), fmt.Sprintf("%05d", i), uint64(10+i), i == 9, props))
+	}
+	list = append(list,
+		newEntry("p3", "", 50, false, edm.Properties{{Name: "odd", Value: edm.String("alone")}}),
+		newEntry("p3", "none", 51, false, nil),
+		newEntry("p4", "big", 52, false, edm.Properties{{Name: "big", Value: edm.String(string(bytes.Repeat([]byte("abcdefg "), 600)))}}),
+	)
+	for v := range 12 {
+		list = append(list, newEntry("p5", "often", uint64(60+v), false, edm.Properties{{Name: "v", Value: edm.Int32(int32(v))}}))
+	}
+	o := writerOptions()
+	o.GroupBytes = 1500
+	return sortEntries(list), o
+}
+
+// readAll reads everything that a file has in every way there is. It returns
+// the first error, and fails the test when data is wrong that came without one.
+func readAll(t testing.TB, f vfs.File, entries []entry, what string) error {
+	t.Helper()
+	r, err := Open(f, readerOptions(nil))
+	if err != nil {
+		return err
+	}
+	it := r.NewIterator(IterOptions{AllVersions: true})
+	defer it.Close()
+	n := 0
+	for ok := it.SeekGE(nil); ok; ok = it.Next() {
+		if n == len(entries) || !bytes.Equal(it.Key(), entries[n].key) {
+			t.Fatalf("%s: entry %d has key %x and no error", what, n, it.Key())
+		}
+		row := it.Row()
+		d := diff(&entries[n], row)
+		if it.Err() != nil {
+			return it.Err()
+		}
+		if d != "" {
+			t.Fatalf("%s: entry %d differs and no error: %s", what, n, d)
+		}
+		n++
+	}
+	if it.Err() != nil {
+		return it.Err()
+	}
+	if n != len(entries) {
+		t.Fatalf("%s: %d entries, want %d, and no error", what, n, len(entries))
+	}
+	var row Row
+	defer row.Release()
+	for i := range entries {
+		e := &entries[i]
+		seq, _, ok, err := r.Get(e.user, codec.KeyHash(e.user), e.seq, &row)
+		if err != nil {
+			return err
+		}
+		if !ok || seq != e.seq {
+			t.Fatalf("%s: get of entry %d: %t, sequence %d, and no error", what, i, ok, seq)
+		}
+	}
+	return r.Verify(context.Background())
+}
+
+func wantCorrupt(t testing.TB, err error, what string) {
+	t.Helper()
+	var c *corrupt.Error
+	if !errors.As(err, &c) {
+		t.Fatalf("%s: error %v, want a corrupt.Error", what, err)
+	}
+	if c.File != "000007.sst" || c.Offset < 0 || c.What == "" {
+		t.Fatalf("%s: error does not tell its place: %#v", what, c)
+	}
+}
+
+func TestEveryFlippedBitIsFound(t *testing.T) {
+	entries, data := small(t)
+	if err := readAll(t, fileOf(t, data), entries, "whole file"); err != nil {
+		t.Fatal(err)
+	}
+	f := fileOf(t, data)
+	for bit := range len(data) * 8 {
+		b := []byte{data[bit/8] ^ 1<<(bit%8)}
+		f.WriteAt(b, int64(bit/8))
+		what := fmt.Sprintf("bit %d of byte %d", bit%8, bit/8)
+		wantCorrupt(t, readAll(t, f, entries, what), what)
+		f.WriteAt(data[bit/8:bit/8+1], int64(bit/8))
+	}
+}
+
+func TestEveryTruncationIsFound(t *testing.T) {
+	entries, data := small(t)
+	for n := range data {
+		what := fmt.Sprintf("%d of %d bytes", n, len(data))
+		wantCorrupt(t, readAll(t, fileOf(t, data[:n]), entries, what), what)
+	}
+	what := "one byte more"
+	wantCorrupt(t, readAll(t, fileOf(t, append(bytes.Clone(data), 0)), entries, what), what)
+}
+
+// TestMovedSections exchanges parts of equal length within the file and with
+// files of other numbers and databases: their bytes are whole, their place is
+// not.
+func TestMovedSections(t *testing.T) {
+	_, data := small(t)
+	for name, change := range map[string]func(*ReaderOptions){
+		"other file":     func(o *ReaderOptions) { o.Number++ },
+		"other database": func(o *ReaderOptions) { o.DBID[3]++ },
+		"other size":     func(o *ReaderOptions) { o.Size = int64(len(data)) + 1 },
+	} {
+		o := readerOptions(nil)
+		change(&o)
+		_, err := Open(fileOf(t, data), o)
+		wantCorrupt(t, err, name)
+	}
+	b := bind(testDB, testFile)
+	section := b.appendSum([]byte("some section"), 0, 100)
+	if !b.check(section, 100) || b.check(section, 101) || bind(testDB, testFile+1).check(section, 100) {
+		t.Fatal("a sum holds at another place, or not at its own")
+	}
+}
+
+// TestDamagedFields changes fields and mends the sums, so that only the checks
+// of the contents can find it.
+func TestDamagedFields(t *testing.T) {
+	_, data := small(t)
+	r := open(t, fileOf(t, data), nil)
+	foot := int(r.size) - footerBytes
+	sections := []struct {
+		name   string
+		at, n  int
+		fields []int
+	}{
+		{"header", 0, headerBytes, []int{0, 12, 16, 32}},
+		{"footer", foot, footerBytes, []int{0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 128, 132, 136}},
+		{"shapes", int(r.footer.shapes.off), int(r.footer.shapes.len), []int{0, 4, 5, 7}},
+		{"index", int(r.footer.index.off), int(r.footer.index.len), []int{0, 4, 12, 16, 20, 22, 24, 28}},
+	}
+	for g, e := range r.index.groups {
+		sections = append(sections, struct {
+			name   string
+			at, n  int
+			fields []int
+		}{fmt.Sprintf("head %d", g), int(e.off), e.head, []int{0, 2, 4, 6, 8, 10, 11, 12, 14, 16, 20, 24, 32}})
+	}
+	for _, s := range sections {
+		for _, field := range s.fields {
+			for _, add := range []byte{1, 2, 0x80, 0xFF} {
+				p := bytes.Clone(data)
+				p[s.at+field] += add
+				binary.LittleEndian.PutUint64(p[s.at+s.n-sumBytes:], r.bind.sum(p[s.at:s.at+s.n-sumBytes], int64(s.at)))
+				what := fmt.Sprintf("%s: byte %d + %d", s.name, field, add)
+				if err := verifyOnly(t, p); err == nil {
+					t.Errorf("%s: no error", what)
+				}
+			}
+		}
+	}
+}
+
+func verifyOnly(t testing.TB, data []byte) error {
+	t.Helper()
+	r, err := Open(fileOf(t, data), readerOptions(nil))
+	if err != nil {
+		return err
+	}
+	return r.Verify(context.Background())
+}
+
+func TestNewerVersion(t *testing.T) {
+	_, data := small(t)
+	binary.LittleEndian.PutUint32(data[8:], version+1)
+	binary.LittleEndian.PutUint64(data[headerBytes-sumBytes:], bind(testDB, testFile).sum(data[:headerBytes-sumBytes], 0))
+	if _, err := Open(fileOf(t, data), readerOptions(nil)); !errors.Is(err, ErrNewerFormat) || errors.Is(err, corrupt.ErrCorrupt) {
+		t.Fatalf("error %v, want ErrNewerFormat", err)
+	}
+}
+
+// brokenFile fails to read beyond a place.
+type brokenFile struct {
+	vfs.File
+	from, to int64
+}
+
+var errBroken = errors.New("broken disk")
+
+func (f *brokenFile) ReadAt(p []byte, off int64) (int, error) {
+	if off+int64(len(p)) > f.from && off < f.to {
+		return 0, errBroken
+	}
+	return f.File.ReadAt(p, off)
+}
+
+// TestReadErrors: an error of the disk comes out of the call that meets it, is
+// no corruption, and stays an iterator's error.
+func TestReadErrors(t *testing.T) {
+	entries, data := small(t)
+	f := &brokenFile{File: fileOf(t, data)}
+	r := open(t, f, cache.New(1<<20))
+	f.to = r.index.groups[0].off + int64(r.index.groups[0].len)
+	f.from = r.index.groups[0].off + int64(r.index.groups[0].head)
+	it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Fill: true})
+	if !it.SeekGE(nil) {
+		t.Fatal(it.Err())
+	}
+	row := it.View()
+	if err := row.Load(); !errors.Is(err, errBroken) {
+		t.Fatalf("load: %v", err)
+	}
+	if v, ok := row.Lookup("s"); !ok || !v.IsNull() {
+		t.Fatalf("a value that cannot be read is %v %t", v, ok)
+	}
+	if it.Next() || it.Valid() || !errors.Is(it.Err(), errBroken) || !errors.Is(it.Close(), errBroken) {
+		t.Fatalf("the iterator goes on, error %v", it.Err())
+	}
+	var got Row
+	if _, _, _, err := r.Get(entries[0].user, codec.KeyHash(entries[0].user), codec.MaxSeq, &got); !errors.Is(err, errBroken) || errors.Is(err, corrupt.ErrCorrupt) {
+		t.Fatalf("get: %v", err)
+	}
+	f.to = 0
+	if _, _, ok, err := r.Get(entries[0].user, codec.KeyHash(entries[0].user), codec.MaxSeq, &got); !ok || err != nil {
+		t.Fatalf("get after the disk is well again: %t %v", ok, err)
+	}
+	if d := diff(&entries[0], &got); d != "" {
+		t.Fatal(d)
+	}
+	got.Release()
+}
+
+func TestWriterRefuses(t *testing.T) {
+	put := newEntry("a", "b", 5, false, nil)
+	del := newEntry("a", "c", 5, true, nil)
+	var s shaper
+	for _, c := range []struct {
+		name string
+		key  []byte
+		row  codec.ShapedRow
+	}{
+		{"put without row", put.key, nil},
+		{"tombstone with row", del.key, s.row(&put)},
+		{"key twice", newEntry("0", "0", 1, false, nil).key, s.row(&put)},
+		{"key before", newEntry("", "", 1, false, nil).key, s.row(&put)},
+		{"no user key", codec.AppendTrailer([]byte("\x00\x00\x00\x10abcdef"), 1, codec.KindPut), s.row(&put)},
+		{"one component", codec.AppendTrailer([]byte("\x00\x00\x00\x10abcdef\x01"), 1, codec.KindPut), s.row(&put)},
+		{"zero byte", codec.AppendTrailer([]byte("\x00\x00\x00\x10a\x01b\x00\x01"), 1, codec.KindPut), s.row(&put)},
+		{"short", put.key[:9], s.row(&put)},
+		{"long", codec.AppendTrailer(make([]byte, codec.MaxKeyLen+1), 1, codec.KindPut), s.row(&put)},
+	} {
+		w := NewWriter(create(t), writerOptions())
+		first := newEntry("0", "0", 1, false, nil)
+		if err := w.Add(first.key, s.row(&first)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Add(c.key, c.row); err == nil {
+			t.Errorf("%s: no error", c.name)
+		}
+		if _, err := w.Finish(); err == nil {
+			t.Errorf("%s: finished after an error", c.name)
+		}
+	}
+	for _, o := range []WriterOptions{{GroupBytes: -1}, {GroupBytes: maxGroupBytes + 1}, {Compression: 9}} {
+		if _, err := NewWriter(create(t), o).Finish(); err == nil {
+			t.Errorf("options %+v: no error", o)
+		}
+	}
+	w := NewWriter(create(t), writerOptions())
+	w.Abort()
+	if _, err := w.Finish(); err == nil {
+		t.Error("finished after Abort")
+	}
+}
+
+// TestMendedDamage changes bytes and mends all sums. The reader may find it or
+// not, but it must neither panic nor find fault, after Verify did not.
+func TestMendedDamage(t *testing.T) {
+	const seed = 3
+	_, data := small(t)
+	g := newGenerator(seed)
+	var accepted int
+	for round := range 20000 {
+		p := bytes.Clone(data)
+		for range 1 + g.IntN(3) {
+			p[g.IntN(len(p))] = byte(g.Uint32() >> g.IntN(24))
+		}
+		mend(p)
+		if err := use(p); err != nil {
+			if !errors.Is(err, corrupt.ErrCorrupt) && !errors.Is(err, ErrNewerFormat) {
+				t.Fatalf("seed %d round %d: %v", seed, round, err)
+			}
+			continue
+		}
+		accepted++
+	}
+	if accepted == 0 || accepted == 20000 {
+		t.Fatalf("%d of 20000 changed files were accepted", accepted)
+	}
+	t.Logf("%d of 20000 changed files are well formed", accepted)
+}

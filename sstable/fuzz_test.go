@@ -1,0 +1,163 @@
+package sstable
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/cache"
+)
+
+// mend sets the sums of all sections that can be found, so that mutations get
+// past them.
+func mend(data []byte) {
+	b := bind(testDB, testFile)
+	sum := func(off, n uint64) {
+		if size := uint64(len(data)); n >= sumBytes && off <= size && n <= size-off {
+			p := data[off : off+n]
+			binary.LittleEndian.PutUint64(p[n-sumBytes:], b.sum(p[:n-sumBytes], int64(off)))
+		}
+	}
+	if len(data) < headerBytes+footerBytes {
+		return
+	}
+	sum(0, headerBytes)
+	foot := len(data) - footerBytes
+	u := func(i int) uint64 { return binary.LittleEndian.Uint64(data[foot+i:]) }
+	index := span{u(16), u(24)}
+	for i := 0; i < 48; i += 16 {
+		sum(u(i), u(i+8))
+	}
+	sum(uint64(foot), footerBytes)
+	if index.off > uint64(foot) || index.len > uint64(foot)-index.off || index.len < 4 {
+		return
+	}
+	p := data[index.off:index.end()]
+	n := binary.LittleEndian.Uint32(p)
+	for p = p[4:]; n > 0 && len(p) >= indexEntryBytes; n-- {
+		off, head := binary.LittleEndian.Uint64(p), uint64(binary.LittleEndian.Uint32(p[8:]))
+		sum(off, head)
+		mendUnits(data, off, head, sum)
+		p = p[indexEntryBytes:]
+	}
+}
+
+// mendUnits sets the sums of units: it looks for a unit directory by decoding
+// the head as far as it goes.
+func mendUnits(data []byte, off, head uint64, sum func(off, n uint64)) {
+	if head < headFixedBytes+sumBytes || off > uint64(len(data)) || head > uint64(len(data))-off {
+		return
+	}
+	h := new(headOf)
+	section := data[off : off+head : off+head]
+	h.decode(section, int64(off), len(data)-int(off), nil)
+	for _, u := range h.units {
+		sum(uint64(u.off), uint64(u.stored))
+	}
+}
+
+type headOf = head // the parameter hides the name
+
+// use reads everything there is; nothing may panic.
+func use(data []byte) error {
+	o := readerOptions(cache.New(0))
+	r, err := Open(&memory{data: data}, o)
+	if err != nil {
+		return err
+	}
+	it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq})
+	for ok := it.SeekGE(nil); ok; ok = it.Next() {
+		if row := it.Row(); row != nil {
+			row.Key()
+			for i := range row.Len() {
+				row.At(i)
+			}
+			row.Timestamp()
+		}
+		it.Key()
+	}
+	for ok := it.SeekLT(nil); ok; ok = it.Prev() {
+		it.Key()
+	}
+	walkErr := it.Close()
+	for _, g := range r.index.groups {
+		var row Row
+		r.Get(g.separator, codec.KeyHash(g.separator), codec.MaxSeq, &row)
+		row.Release()
+	}
+	err = r.Verify(context.Background())
+	if err == nil && walkErr != nil {
+		panic("a file that Verify accepts cannot be read: " + walkErr.Error())
+	}
+	return err
+}
+
+// memory is a file of bytes.
+type memory struct {
+	discard
+	data []byte
+}
+
+func (m *memory) Size() (int64, error) { return int64(len(m.data)), nil }
+
+func (m *memory) ReadAt(p []byte, off int64) (int, error) {
+	return bytes.NewReader(m.data).ReadAt(p, off)
+}
+
+// FuzzOpen gives arbitrary bytes to a Reader, once as they are and once with
+// mended sums. What Verify accepts must be readable without an error.
+func FuzzOpen(f *testing.F) {
+	_, data := small(f)
+	f.Add(data)
+	f.Add(data[:len(data)/2])
+	f.Add([]byte(magic))
+	for _, s := range samples()[:4] {
+		file, info := write(f, s.options, s.entries[:min(len(s.entries), 30)])
+		f.Add(bytesOf(f, file, info.Size))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		use(data)
+		data = bytes.Clone(data)
+		mend(data)
+		use(data)
+	})
+}
+
+// FuzzRoundTrip makes entries of the bytes, writes them and reads them again.
+func FuzzRoundTrip(f *testing.F) {
+	f.Add([]byte("abc\x00def\x01ghi"), uint16(700), uint64(1))
+	f.Add(bytes.Repeat([]byte("k\x00v\x07wwww"), 100), uint16(0), uint64(9))
+	f.Fuzz(func(t *testing.T, data []byte, group uint16, seed uint64) {
+		g := newGenerator(seed)
+		var entries []entry
+		for i, part := range bytes.Split(data, []byte{0}) {
+			text := string(bytes.ToValidUTF8(bytes.Map(func(r rune) rune { return max(r, ' ') }, part), []byte("?")))
+			n := min(len(text), 2)
+			for n < len(text) && text[n]&0xC0 == 0x80 {
+				n++
+			}
+			pk, rk := text[:n], text[n:]
+			props := append(g.props(3), edm.Property{Name: "text", Value: edm.String(text)}, edm.Property{Name: "raw", Value: edm.Binary(part)})
+			entries = append(entries, newEntry(pk, rk, uint64(i), i%7 == 3, props))
+			if i == 300 {
+				break
+			}
+		}
+		for i := range entries {
+			if codec.CheckKey(entries[i].user) != nil {
+				return
+			}
+		}
+		entries = sortEntries(entries)
+		o := writerOptions()
+		o.GroupBytes = int(group) % maxGroupBytes
+		o.Compression = Compression(seed % 3)
+		file, _ := write(t, o, entries)
+		if err := readAll(t, file, entries, "round trip"); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

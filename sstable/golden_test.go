@@ -1,0 +1,44 @@
+package sstable
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files of the present version")
+
+// TestGolden reads a file of each version. The one without compression must
+// also be written again byte by byte; what s2 makes of the same input differs
+// between processors.
+func TestGolden(t *testing.T) {
+	entries, o := smallEntries()
+	for _, c := range []struct {
+		name        string
+		compression Compression
+		exact       bool
+	}{
+		{"testdata/v1-none.sst", CompressionNone, true},
+		{"testdata/v1-fast.sst", CompressionFast, false},
+	} {
+		o.Compression = c.compression
+		f, info := write(t, o, entries)
+		data := bytesOf(t, f, info.Size)
+		if *update {
+			if err := os.WriteFile(c.name, data, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		golden, err := os.ReadFile(c.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := readAll(t, fileOf(t, golden), entries, c.name); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if c.exact && !bytes.Equal(golden, data) {
+			t.Errorf("%s: the same entries give other bytes: the format has changed and needs another version", c.name)
+		}
+	}
+}
