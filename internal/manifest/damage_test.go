@@ -1,0 +1,384 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// resum makes the sum of a damaged manifest right again.
+func resum(b []byte) {
+	end := len(b) - sumLen
+	binary.LittleEndian.PutUint64(b[end:], sum(b[:end], [16]byte(b[24:40])))
+}
+
+// TestFields damages each field of the head, with a wrong sum and a right one.
+func TestFields(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		off  int
+		with []byte
+		want string // with a right sum; empty: as good as another
+	}{
+		{"magic", 0, []byte("x"), "magic"},
+		{"version newer", 8, []byte{2}, "newer format: version 2"},
+		{"version 0", 8, []byte{0}, "version is 0"},
+		{"reserved", 12, []byte{1}, "version is 1, then 1"},
+		{"length", 16, []byte{1}, "says that it has"},
+		{"length huge", 23, []byte{0xff}, "says that it has"},
+		{"database", 24, []byte{1}, ""},
+		{"next file", 40, []byte{30}, "number 30, want 1 to 29"},
+		{"high water", 48, []byte{1}, ""},
+		{"last sequence", 56, []byte{1}, "sequences 7 to 40"},
+		{"logs", 64, []byte{3}, "passes the end"},
+		{"logs huge", 64, []byte{0xff, 0xff, 0xff, 0xff}, "logs and"},
+		{"files", 68, []byte{7}, "behind the last file"},
+		{"files more", 68, []byte{9}, "passes the end"},
+		{"files huge", 70, []byte{0xff}, "files in"},
+		{"log number", 72, []byte{31}, "log 30 stands behind"},
+		{"log seal", 87, []byte{0x80}, "sealed at"},
+		{"file number", 104, []byte{31}, "number 31"},
+		{"file size", 119, []byte{0x80}, "size is"},
+		{"smallest length", 172, []byte{0xff, 0xff}, "passes the end"},
+		{"largest length", 174, []byte{0xff, 0xff}, "passes the end"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := mustEncode(t, sample())
+			copy(b[c.off:], c.with)
+			if _, err := decode(b); !errors.Is(err, corrupt.ErrCorrupt) || errors.Is(err, ErrNewerFormat) {
+				t.Fatalf("wrong sum: got %v", err)
+			}
+			resum(b)
+			_, err := decode(b)
+			if c.want == "" {
+				if err != nil {
+					t.Fatalf("right sum: got %v", err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("right sum: got %v, want %q", err, c.want)
+			}
+			if errors.Is(err, ErrNewerFormat) == errors.Is(err, corrupt.ErrCorrupt) {
+				t.Fatalf("right sum: %v is both or neither of newer and corrupt", err)
+			}
+		})
+	}
+}
+
+// TestEveryBitAndCut flips every bit, cuts at every byte and appends to a
+// manifest: nothing of it passes.
+func TestEveryBitAndCut(t *testing.T) {
+	b := mustEncode(t, sample())
+	check := func(what string, b []byte) {
+		t.Helper()
+		m, err := decode(b)
+		var ce *corrupt.Error
+		if m != nil || !errors.As(err, &ce) || ce.File != Name {
+			t.Fatalf("%s: got %v, %v", what, m, err)
+		}
+	}
+	for bit := range len(b) * 8 {
+		b[bit/8] ^= 1 << (bit % 8)
+		check(fmt.Sprintf("bit %d", bit), b)
+		b[bit/8] ^= 1 << (bit % 8)
+	}
+	for n := range b {
+		check(fmt.Sprintf("cut at %d", n), b[:n])
+		if n >= headLen+sumLen {
+			// A cut that brings length and sum along meets the lists' own rules.
+			short := bytes.Clone(b[:n])
+			binary.LittleEndian.PutUint64(short[16:], uint64(n))
+			resum(short)
+			check(fmt.Sprintf("cut at %d with a right sum", n), short)
+		}
+	}
+	check("a byte more", append(bytes.Clone(b), 0))
+	check("twice", append(bytes.Clone(b), b...))
+}
+
+// TestReadBounded reads files that claim to be huge.
+func TestReadBounded(t *testing.T) {
+	mem := newMem(t)
+	b := mustEncode(t, sample())
+	writeBytes(t, mem, "db/MANIFEST", b)
+	f, err := mem.OpenReadWrite("db/MANIFEST")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Truncate(1 << 38); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(mem, "db"); !errors.Is(err, corrupt.ErrCorrupt) {
+		t.Fatalf("got %v", err)
+	}
+	if err := f.Truncate(10); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(mem, "db"); !errors.Is(err, corrupt.ErrCorrupt) {
+		t.Fatalf("short: got %v", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLeftover writes over what a crash left of an earlier write.
+func TestLeftover(t *testing.T) {
+	mem := newMem(t)
+	writeBytes(t, mem, "db/MANIFEST.tmp", make([]byte, 100_000))
+	if _, err := Read(mem, "db"); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("with a leftover only: %v", err)
+	}
+	if err := Write(mem, "db", sample()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Read(mem, "db"); err != nil || cmp.Diff(sample(), got) != "" {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+}
+
+// second is what comes after sample.
+func second() *Manifest {
+	m := sample()
+	m.NextFile, m.LastSeq = 50, 90
+	m.Files = append(m.Files[1:], file(45, 0, 6, "b", "q"))
+	m.Sort()
+	return m
+}
+
+// TestCrash cuts the power at every operation of a Write: one of the two
+// manifests is there, whole, and the second once Write has returned.
+func TestCrash(t *testing.T) {
+	for _, leftover := range []bool{false, true} {
+		mem := newMem(t)
+		if err := Write(mem, "db", sample()); err != nil {
+			t.Fatal(err)
+		}
+		if leftover {
+			writeBytes(t, mem, "db/MANIFEST.tmp", make([]byte, 3000))
+		}
+		old, next := mustEncode(t, sample()), mustEncode(t, second())
+		seen := map[string]int{}
+		check := func(what string, disk *vfs.Mem, done bool) {
+			t.Helper()
+			m, err := Read(disk, "db")
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			switch b := mustEncode(t, m); {
+			case bytes.Equal(b, next):
+				seen["next"]++
+			case bytes.Equal(b, old) && !done:
+				seen["old"]++
+			default:
+				t.Fatalf("%s: got %+v", what, m)
+			}
+			// Whatever is there, writing goes on from it.
+			if err := Write(disk, "db", second()); err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+		}
+		mem.OnOp(func(op vfs.Op) {
+			for _, mode := range vfs.CrashModes {
+				for seed := range uint64(10) {
+					check(fmt.Sprintf("%v, mode %v, seed %d", op, mode, seed), mem.Crash(vfs.Choice{Mode: mode, Seed: seed}), false)
+				}
+			}
+		})
+		if err := Write(mem, "db", second()); err != nil {
+			t.Fatal(err)
+		}
+		mem.OnOp(nil)
+		for _, mode := range vfs.CrashModes {
+			check(fmt.Sprintf("after it, mode %v", mode), mem.Crash(vfs.Choice{Mode: mode}), true)
+		}
+		if seen["old"] == 0 || seen["next"] == 0 {
+			t.Fatalf("states seen: %v", seen)
+		}
+	}
+}
+
+// failFS fails one operation, counted from 1.
+type failFS struct {
+	vfs.FS
+	at, n int
+}
+
+func (f *failFS) step() error {
+	if f.n++; f.n == f.at {
+		return syscall.EIO
+	}
+	return nil
+}
+
+func (f *failFS) Remove(name string) error {
+	if err := f.step(); err != nil {
+		return err
+	}
+	return f.FS.Remove(name)
+}
+
+func (f *failFS) Rename(oldname, newname string) error {
+	if err := f.step(); err != nil {
+		return err
+	}
+	return f.FS.Rename(oldname, newname)
+}
+
+func (f *failFS) SyncDir(dir string) error {
+	if err := f.step(); err != nil {
+		return err
+	}
+	return f.FS.SyncDir(dir)
+}
+
+func (f *failFS) Create(name string) (vfs.File, error) {
+	if err := f.step(); err != nil {
+		return nil, err
+	}
+	file, err := f.FS.Create(name)
+	return &failFile{File: file, fs: f}, err
+}
+
+func (f *failFS) Open(name string) (vfs.File, error) {
+	if err := f.step(); err != nil {
+		return nil, err
+	}
+	file, err := f.FS.Open(name)
+	return &failFile{File: file, fs: f}, err
+}
+
+type failFile struct {
+	vfs.File
+	fs *failFS
+}
+
+func (f *failFile) ReadAt(p []byte, off int64) (int, error) {
+	if err := f.fs.step(); err != nil {
+		return 0, err
+	}
+	return f.File.ReadAt(p, off)
+}
+
+func (f *failFile) WriteAt(p []byte, off int64) (int, error) {
+	if err := f.fs.step(); err != nil {
+		n, _ := f.File.WriteAt(p[:len(p)/2], off)
+		return n, err
+	}
+	return f.File.WriteAt(p, off)
+}
+
+func (f *failFile) Sync() error {
+	if err := f.fs.step(); err != nil {
+		return err
+	}
+	return f.File.Sync()
+}
+
+func (f *failFile) Size() (int64, error) {
+	if err := f.fs.step(); err != nil {
+		return 0, err
+	}
+	return f.File.Size()
+}
+
+func (f *failFile) Close() error {
+	err := f.fs.step()
+	if cerr := f.File.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// TestFaults fails each operation of Write and Read.
+func TestFaults(t *testing.T) {
+	for at := 1; ; at++ {
+		mem := newMem(t)
+		if err := Write(mem, "db", sample()); err != nil {
+			t.Fatal(err)
+		}
+		fsys := &failFS{FS: mem, at: at}
+		err := Write(fsys, "db", second())
+		m, rerr := Read(mem, "db")
+		if rerr != nil || (cmp.Diff(m, sample()) != "" && cmp.Diff(m, second()) != "") {
+			t.Fatalf("operation %d failed: read %+v, %v", at, m, rerr)
+		}
+		if fsys.n < at {
+			if err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+		if !errors.Is(err, syscall.EIO) {
+			t.Fatalf("operation %d failed: Write returned %v", at, err)
+		}
+		if err := Write(mem, "db", second()); err != nil {
+			t.Fatalf("operation %d failed: the next Write: %v", at, err)
+		}
+	}
+	mem := newMem(t)
+	if err := Write(mem, "db", sample()); err != nil {
+		t.Fatal(err)
+	}
+	for at := 1; ; at++ {
+		fsys := &failFS{FS: mem, at: at}
+		_, err := Read(fsys, "db")
+		if fsys.n < at {
+			if err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+		if !errors.Is(err, syscall.EIO) || errors.Is(err, corrupt.ErrCorrupt) {
+			t.Fatalf("operation %d failed: Read returned %v", at, err)
+		}
+	}
+}
+
+// TestWrongOnce gets a read wrong once: a second look helps.
+func TestWrongOnce(t *testing.T) {
+	mem := newMem(t)
+	if err := Write(mem, "db", sample()); err != nil {
+		t.Fatal(err)
+	}
+	for at := 1; at <= 2; at++ {
+		f := &flipFS{FS: mem, at: at}
+		if m, err := Read(f, "db"); err != nil || cmp.Diff(sample(), m) != "" || f.n != at+2 {
+			t.Fatalf("read %d was wrong: got %+v, %v after %d reads", at, m, err, f.n)
+		}
+	}
+}
+
+type flipFS struct {
+	vfs.FS
+	at, n int
+}
+
+func (f *flipFS) Open(name string) (vfs.File, error) {
+	file, err := f.FS.Open(name)
+	return &flipFile{File: file, fs: f}, err
+}
+
+type flipFile struct {
+	vfs.File
+	fs *flipFS
+}
+
+func (f *flipFile) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.File.ReadAt(p, off)
+	if f.fs.n++; f.fs.n == f.fs.at {
+		p[17] ^= 1
+	}
+	return n, err
+}

@@ -1,0 +1,154 @@
+// Package manifest holds the list of what a database consists of: live files
+// and logs, and the counters that must never go back. It is one small file that
+// is written whole and replaced by a rename.
+package manifest
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Name is the manifest's name within the directory of a database, and TempName
+// that of one which is being written; what stands there means nothing.
+const (
+	Name     = "MANIFEST"
+	TempName = "MANIFEST.tmp"
+)
+
+// BottomTier is the tier of the files that nothing lies below.
+const BottomTier uint32 = math.MaxUint32
+
+// Manifest says what a database consists of.
+type Manifest struct {
+	Version   uint32 // of the format; Write takes 0 for the present one
+	DBID      [16]byte
+	NextFile  uint64 // greater than the number of any log or file ever made
+	HighWater uint64 // no time stamp within Files is greater, ticks
+	LastSeq   uint64 // Files hold exactly what was written up to here; logs hold the rest
+	Logs      []Log  // by rising number
+	Files     []File // in the order that Sort makes
+}
+
+// Log is a live segment of the write-ahead log.
+type Log struct {
+	Number uint64
+	Sealed int64 // exact end of its records; 0 open
+}
+
+// File is a live sstable. Logs and files take their numbers from one counter.
+type File struct {
+	Number     uint64
+	Size       int64
+	Tier       uint32 // 0 for what was flushed; BottomTier for the last
+	Run        uint64 // files of one run share it; greater is newer
+	Smallest   []byte // internal keys, inclusive; never changed in place
+	Largest    []byte
+	MinSeq     uint64
+	MaxSeq     uint64
+	Entries    uint64 // tombstones included
+	Tombstones uint64
+	Hash       uint64 // of the whole file
+}
+
+// Clone returns a copy that shares only the bytes of keys.
+func (m *Manifest) Clone() *Manifest {
+	c := *m
+	c.Logs = slices.Clone(m.Logs)
+	c.Files = slices.Clone(m.Files)
+	return &c
+}
+
+// Sort brings logs and files into the one order that a manifest has: logs by
+// number; files by tier, within a tier the newest run first, within a run by
+// keys. The bottom tier counts as one run.
+func (m *Manifest) Sort() {
+	slices.SortFunc(m.Logs, func(a, b Log) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(m.Files, func(a, b File) int { return compareFiles(&a, &b) })
+}
+
+func compareFiles(a, b *File) int {
+	if c := cmp.Compare(a.Tier, b.Tier); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(b.Run, a.Run); c != 0 && a.Tier != BottomTier {
+		return c
+	}
+	if c := bytes.Compare(a.Smallest, b.Smallest); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.Number, b.Number)
+}
+
+// check verifies the rules that readers of a manifest rely on.
+func (m *Manifest) check() error {
+	if len(m.Logs) > maxLogs || len(m.Files) > maxFiles {
+		return fmt.Errorf("%d logs and %d files, at most %d and %d", len(m.Logs), len(m.Files), maxLogs, maxFiles)
+	}
+	numbers := make([]uint64, 0, len(m.Logs)+len(m.Files))
+	for i, l := range m.Logs {
+		if l.Sealed < 0 {
+			return fmt.Errorf("log %d is sealed at %d", l.Number, l.Sealed)
+		}
+		if i > 0 && l.Number <= m.Logs[i-1].Number {
+			return fmt.Errorf("log %d stands behind log %d", l.Number, m.Logs[i-1].Number)
+		}
+		numbers = append(numbers, l.Number)
+	}
+	for i := range m.Files {
+		f := &m.Files[i]
+		if err := f.check(m.LastSeq); err != nil {
+			return fmt.Errorf("file %d: %w", f.Number, err)
+		}
+		if i > 0 {
+			if err := f.checkAfter(&m.Files[i-1]); err != nil {
+				return err
+			}
+		}
+		numbers = append(numbers, f.Number)
+	}
+	slices.Sort(numbers)
+	for i, n := range numbers {
+		if n == 0 || n >= m.NextFile {
+			return fmt.Errorf("number %d, want 1 to %d", n, m.NextFile-1)
+		}
+		if i > 0 && n == numbers[i-1] {
+			return fmt.Errorf("number %d is used twice", n)
+		}
+	}
+	return nil
+}
+
+// check verifies what can be said of a file alone.
+func (f *File) check(lastSeq uint64) error {
+	switch {
+	case f.Size <= 0:
+		return fmt.Errorf("size is %d", f.Size)
+	case len(f.Smallest) <= trailerLen || len(f.Smallest) > maxKey || len(f.Largest) <= trailerLen || len(f.Largest) > maxKey:
+		return fmt.Errorf("bounds of %d and %d bytes, want %d to %d", len(f.Smallest), len(f.Largest), trailerLen+1, maxKey)
+	case bytes.Compare(f.Smallest, f.Largest) > 0:
+		return fmt.Errorf("smallest key %x is above the largest, %x", f.Smallest, f.Largest)
+	case f.MinSeq > f.MaxSeq || f.MaxSeq > lastSeq:
+		return fmt.Errorf("sequences %d to %d, the last is %d", f.MinSeq, f.MaxSeq, lastSeq)
+	case f.Entries == 0 || f.Tombstones > f.Entries:
+		return fmt.Errorf("%d entries with %d tombstones", f.Entries, f.Tombstones)
+	}
+	return nil
+}
+
+// checkAfter verifies that f may stand right behind prev. All versions of a key
+// are in one file of a run, so bounds are compared without their trailers.
+func (f *File) checkAfter(prev *File) error {
+	if compareFiles(prev, f) >= 0 {
+		return fmt.Errorf("file %d stands behind file %d", f.Number, prev.Number)
+	}
+	sameRun := f.Tier == prev.Tier && (f.Run == prev.Run || f.Tier == BottomTier)
+	if sameRun && bytes.Compare(userKey(prev.Largest), userKey(f.Smallest)) >= 0 {
+		return fmt.Errorf("files %d and %d of run %d overlap", prev.Number, f.Number, f.Run)
+	}
+	return nil
+}
+
+func userKey(internal []byte) []byte { return internal[:len(internal)-trailerLen] }

@@ -1,0 +1,245 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+var update = flag.Bool("update", false, "write the golden files of the present version")
+
+// key makes an internal key.
+func key(user string, seq uint64) []byte {
+	return binary.BigEndian.AppendUint64([]byte(user), ^(seq<<8 | 2))
+}
+
+func file(number uint64, tier uint32, run uint64, from, to string) File {
+	return File{
+		Number: number, Size: 4096 + int64(number), Tier: tier, Run: run,
+		Smallest: key(from, 40), Largest: key(to, 7), MinSeq: 7, MaxSeq: 40,
+		Entries: 100, Tombstones: 3, Hash: 0x1234567890abcdef * number,
+	}
+}
+
+// sample is a manifest in order, with something of everything.
+func sample() *Manifest {
+	return &Manifest{
+		Version: 1, DBID: [16]byte{0xdb, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+		NextFile: 31, HighWater: 638_000_000_000_000_000, LastSeq: 40,
+		Logs: []Log{{Number: 20, Sealed: 8192}, {Number: 30}},
+		Files: []File{
+			file(29, 0, 5, "a", "z"),
+			file(25, 0, 4, "a", "c"), file(26, 0, 4, "d", "d"), file(24, 0, 4, "e", "y"),
+			file(9, 1, 3, "b", "x"),
+			file(3, BottomTier, 1, "a", "f"), file(8, BottomTier, 2, "g", "z"), file(1, BottomTier, 1, "zzy", "zzz"),
+		},
+	}
+}
+
+func newMem(tb testing.TB) *vfs.Mem {
+	tb.Helper()
+	m := vfs.NewCrashMem()
+	if err := errors.Join(m.MkdirAll("db"), m.SyncDir("/")); err != nil {
+		tb.Fatal(err)
+	}
+	return m
+}
+
+func writeBytes(tb testing.TB, m *vfs.Mem, name string, b []byte) {
+	tb.Helper()
+	if err := m.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		tb.Fatal(err)
+	}
+	f, err := m.Create(name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := f.WriteAt(b, 0); err != nil {
+		tb.Fatal(err)
+	}
+	if err := errors.Join(f.Sync(), f.Close(), m.SyncDir("db")); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func mustEncode(tb testing.TB, m *Manifest) []byte {
+	tb.Helper()
+	b, err := encode(m)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b
+}
+
+func TestRoundTrip(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		m    *Manifest
+	}{
+		{"empty", &Manifest{Version: 1, NextFile: 1}},
+		{"logs", &Manifest{Version: 1, NextFile: 9, Logs: []Log{{Number: 1}, {Number: 8, Sealed: 4096}}}},
+		{"all", sample()},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			mem := newMem(t)
+			if _, err := Read(mem, "db"); !errors.Is(err, fs.ErrNotExist) {
+				t.Fatalf("without a manifest: %v", err)
+			}
+			if err := Write(mem, "db", c.m); err != nil {
+				t.Fatal(err)
+			}
+			got, err := Read(mem, "db")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.m, got); diff != "" {
+				t.Fatalf("manifest (-want +got):\n%s", diff)
+			}
+			if again := mustEncode(t, got); !bytes.Equal(again, mustEncode(t, c.m)) {
+				t.Fatalf("decoded and encoded again: %x", again)
+			}
+			if names, err := mem.List("db"); err != nil || len(names) != 1 {
+				t.Fatalf("directory holds %v, %v", names, err)
+			}
+		})
+	}
+}
+
+// TestOneEncoding shuffles a manifest: bytes do not depend on the order.
+func TestOneEncoding(t *testing.T) {
+	const seed = 1
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	want := mustEncode(t, sample())
+	for range 100 {
+		m := sample()
+		m.Version = 0
+		rnd.Shuffle(len(m.Files), func(i, j int) { m.Files[i], m.Files[j] = m.Files[j], m.Files[i] })
+		rnd.Shuffle(len(m.Logs), func(i, j int) { m.Logs[i], m.Logs[j] = m.Logs[j], m.Logs[i] })
+		before := m.Clone()
+		if got := mustEncode(t, m); !bytes.Equal(got, want) {
+			t.Fatalf("order %+v: got %x, want %x", m, got, want)
+		}
+		if diff := cmp.Diff(before, m); diff != "" {
+			t.Fatalf("encode changed its argument:\n%s", diff)
+		}
+	}
+}
+
+// TestRules breaks each rule: Write refuses it, and so does Read when it is
+// under a right sum.
+func TestRules(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		edit func(m *Manifest)
+		want string
+	}{
+		{"log twice", func(m *Manifest) { m.Logs[1].Number = 20 }, "log 20 stands behind log 20"},
+		{"log number 0", func(m *Manifest) { m.Logs[0].Number = 0 }, "number 0"},
+		{"log number above", func(m *Manifest) { m.Logs[1].Number = 31 }, "number 31, want 1 to 30"},
+		{"seal below 0", func(m *Manifest) { m.Logs[0].Sealed = -1 }, "sealed at -1"},
+		{"file twice", func(m *Manifest) { m.Files[0].Number = 9 }, "number 9 is used twice"},
+		{"file and log", func(m *Manifest) { m.Files[0].Number = 30 }, "number 30 is used twice"},
+		{"file number above", func(m *Manifest) { m.Files[0].Number = 99 }, "number 99"},
+		{"size", func(m *Manifest) { m.Files[2].Size = 0 }, "file 26: size is 0"},
+		{"no entries", func(m *Manifest) { m.Files[2].Entries = 0 }, "0 entries with 3"},
+		{"tombstones", func(m *Manifest) { m.Files[2].Tombstones = 101 }, "100 entries with 101"},
+		{"sequences", func(m *Manifest) { m.Files[2].MinSeq = 41 }, "sequences 41 to 40"},
+		{"sequence above", func(m *Manifest) { m.LastSeq = 39 }, "sequences 7 to 40, the last is 39"},
+		{"no smallest", func(m *Manifest) { m.Files[2].Smallest = nil }, "bounds of 0 and 9 bytes"},
+		{"largest is a trailer", func(m *Manifest) { m.Files[2].Largest = key("", 1) }, "bounds of 9 and 8 bytes"},
+		{"bounds", func(m *Manifest) { m.Files[4].Smallest = key("y", 1) }, "is above the largest"},
+		{"overlap", func(m *Manifest) { m.Files[1].Largest = key("d", 9) }, "files 25 and 26 of run 4 overlap"},
+		{"key in two files", func(m *Manifest) { m.Files[1].Largest = key("d", 50) }, "files 25 and 26 of run 4 overlap"},
+		{"overlap at the bottom", func(m *Manifest) { m.Files[5].Largest = key("h", 9) }, "files 3 and 8 of run 2 overlap"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := sample()
+			c.edit(m)
+			mem := newMem(t)
+			if err := Write(mem, "db", m); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("Write: got %v, want %q", err, c.want)
+			}
+			if names, err := mem.List("db"); err != nil || len(names) != 0 {
+				t.Fatalf("Write left %v, %v", names, err)
+			}
+			_, err := decode(appendManifest(nil, m))
+			if !errors.Is(err, corrupt.ErrCorrupt) || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("decode: got %v, want %q", err, c.want)
+			}
+		})
+	}
+	disorder := sample()
+	disorder.Files[0], disorder.Files[4] = disorder.Files[4], disorder.Files[0]
+	if _, err := decode(appendManifest(nil, disorder)); !errors.Is(err, corrupt.ErrCorrupt) {
+		t.Fatalf("files out of order: %v", err)
+	}
+	newer := sample()
+	newer.Version = 2
+	if _, err := encode(newer); !errors.Is(err, ErrNewerFormat) {
+		t.Fatalf("newer version: %v", err)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	m := &Manifest{NextFile: 1 << 40, Logs: make([]Log, maxLogs+1)}
+	if _, err := encode(m); err == nil || !strings.Contains(err.Error(), "at most") {
+		t.Fatalf("too many logs: %v", err)
+	}
+	m = &Manifest{NextFile: 1 << 40, LastSeq: 40}
+	long := strings.Repeat("k", 60_000)
+	for i := range 600 {
+		user := fmt.Sprintf("%06d%s", i, long)
+		m.Files = append(m.Files, file(uint64(i+1), 1, 1, user, user))
+	}
+	if _, err := encode(m); err == nil || !strings.Contains(err.Error(), "at most") {
+		t.Fatalf("too many bytes: %v", err)
+	}
+	m.Files = []File{file(1, 1, 1, strings.Repeat("k", maxKey), "l")}
+	if _, err := encode(m); err == nil || !strings.Contains(err.Error(), "bounds of") {
+		t.Fatalf("key too long: %v", err)
+	}
+}
+
+// TestGolden compares the bytes of a manifest with those that the version's
+// first release wrote. Files of a version are kept for ever;
+// go test ./internal/manifest -run Golden -update writes those of a version yet
+// unreleased.
+func TestGolden(t *testing.T) {
+	const name = "testdata/manifest-v1"
+	b := mustEncode(t, sample())
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(golden, b); diff != "" {
+		t.Errorf("the encoding of version %d changed (-golden +got):\n%s", version, diff)
+	}
+	m, err := decode(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(sample(), m); diff != "" {
+		t.Errorf("manifest (-want +got):\n%s", diff)
+	}
+}
