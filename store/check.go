@@ -3,8 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"hash/maphash"
-	"math/bits"
 	"unicode/utf8"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -73,11 +71,7 @@ func (c Checker) Check(table string, ops []Op) error {
 // checkUnordered goes on where Check stopped: the Rows of ops[:from] rise, and
 // that of ops[from], which passed every other check, does not.
 func (c Checker) checkUnordered(ops []Op, from int) error {
-	var buf [256]int32
-	rows := rowSet{ops: ops, slots: buf[:]}
-	if 2*len(ops) > len(buf) {
-		rows.slots = make([]int32, 1<<bits.Len(uint(2*len(ops))))
-	}
+	rows := rowSet{ops: ops}
 	for i := range ops {
 		if i > from {
 			if err := c.checkOp(&ops[i]); err != nil {
@@ -187,28 +181,44 @@ func CheckQuery(q Query) error {
 	return nil
 }
 
-// rowSet is a set of the Rows of ops: an open hash table at most half full,
-// whose slots hold an index in ops plus one.
+// rowSet is the set of the Rows of some of ops. Up to MaxBatchOps of them stand
+// in a hash table on the stack, where keys that collide on purpose cost no more
+// than comparing each with each; a longer batch, which will be refused, takes a
+// map.
 type rowSet struct {
 	ops   []Op
-	slots []int32 // a power of two of them; 0 is free
+	slots [256]uint8 // an index in ops plus one; 0 is free
+	many  map[string]struct{}
 }
-
-// rowSeed makes collisions unpredictable. No result depends on it.
-var rowSeed = maphash.MakeSeed()
 
 // add adds the Row of ops[i], and reports whether it was not there.
 func (s *rowSet) add(i int) bool {
 	row := s.ops[i].Entity.Key.Row
-	mask := uint64(len(s.slots) - 1)
-	for at := maphash.String(rowSeed, row) & mask; ; at = (at + 1) & mask {
+	if len(s.ops) > edm.MaxBatchOps {
+		if s.many == nil {
+			s.many = make(map[string]struct{}, len(s.ops))
+		}
+		n := len(s.many)
+		s.many[row] = struct{}{}
+		return len(s.many) > n
+	}
+	for at := hashRow(row); ; at++ {
 		other := s.slots[at]
 		if other == 0 {
-			s.slots[at] = int32(i + 1)
+			s.slots[at] = uint8(i + 1)
 			return true
 		}
 		if s.ops[other-1].Entity.Key.Row == row {
 			return false
 		}
 	}
+}
+
+// hashRow is FNV-1a, folded to a slot.
+func hashRow(s string) uint8 {
+	h := uint32(2166136261)
+	for i := range len(s) {
+		h = (h ^ uint32(s[i])) * 16777619
+	}
+	return uint8(h ^ h>>8 ^ h>>16 ^ h>>24)
 }

@@ -3,6 +3,9 @@ package store
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -114,6 +117,46 @@ func TestCheckBatch(t *testing.T) {
 				t.Errorf("got op %d, %v, executed %v; want op %d, %v, not executed", op.Index, broken.Rule, op.Executed, c.index, c.rule)
 			}
 		})
+	}
+}
+
+// TestCheckBatchDuplicates compares with a search of all pairs, on random rows
+// of which few are equal.
+func TestCheckBatchDuplicates(t *testing.T) {
+	const seed = 1
+	rnd := rand.New(rand.NewPCG(seed, seed))
+	found := 0
+	for round := range 2000 {
+		n := 1 + rnd.IntN(edm.MaxBatchOps)
+		if round%20 == 0 {
+			n += edm.MaxBatchOps
+		}
+		var rows []string
+		ops := make([]Op, n)
+		want := -1
+		for i := range ops {
+			row := strconv.Itoa(rnd.IntN(n * n))
+			if slices.Contains(rows, row) && want < 0 {
+				want = i
+			}
+			rows = append(rows, row)
+			ops[i] = InsertOrMerge(rowOf("p", row))
+		}
+		err := CheckBatch("abc", ops)
+		var op *OpError
+		var broken *edm.Error
+		switch {
+		case want >= 0:
+			found++
+			if !errors.As(err, &op) || !errors.As(err, &broken) || op.Index != want || broken.Rule != edm.RuleBatchDuplicate {
+				t.Fatalf("seed %d, round %d: rows %q: got %v, want a duplicate in op %d", seed, round, rows, err, want)
+			}
+		case n <= edm.MaxBatchOps && err != nil:
+			t.Fatalf("seed %d, round %d: rows %q: got %v, want no error", seed, round, rows, err)
+		}
+	}
+	if found < 100 || found > 1900 {
+		t.Errorf("%d of 2000 batches had a duplicate: both kinds must be common", found)
 	}
 }
 
