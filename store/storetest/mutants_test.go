@@ -20,6 +20,10 @@ var heldMutants = []struct {
 	{"a refusal after a failed sync", "HeldFailure", func(s *syncedMap) { s.guesses = true }},
 	{"acknowledged before it is durable", "HeldContext", func(s *syncedMap) { s.hasty = true }},
 	{"Close does not wait", "HeldClose", func(s *syncedMap) { s.stuck = true }},
+	{"a loss of power takes what was acknowledged", "PowerCut", func(s *syncedMap) { s.loses = true }},
+	{"half a batch after a failed sync", "HeldFailure", func(s *syncedMap) { s.torn = true }},
+	{"an unknown outcome changes later", "HeldFailure", func(s *syncedMap) { s.wavers = true }},
+	{"Timestamps begin anew when closed", "Reopen", func(s *syncedMap) { s.resets = true }},
 }
 
 func partOf(t *testing.T, name string) contract.Part {

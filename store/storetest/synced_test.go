@@ -18,14 +18,20 @@ type syncedMap struct {
 	guesses bool // mutant: a failed sync does not make outcomes unknown
 	hasty   bool // mutant: a write is acknowledged before it is durable
 	stuck   bool // mutant: Close does not wait
+	loses   bool // mutant: a loss of power takes the last write that was synced
+	torn    bool // mutant: after a failed sync, a loss of power leaves part of a batch
+	wavers  bool // mutant: after a failed sync, each loss of power shows another outcome
+	resets  bool // mutant: Timestamps begin anew after a loss of power or Close
 
 	mu       sync.Mutex
 	changed  *sync.Cond // when synced, held or failed change
 	front    *Map
 	durable  *Map
-	appended int // writes that front has
-	synced   int // writes that durable has
-	pending  int // calls that wait
+	before   *Map // durable before the last sync
+	other    *Map // what wavers shows next
+	appended int  // writes that front has
+	synced   int  // writes that durable has
+	pending  int  // calls that wait
 	held     chan struct{}
 	isHeld   bool // held is closed
 	failed   bool
@@ -94,7 +100,7 @@ func (s *syncedMap) write(f func(m *Map) error) error {
 }
 
 func (s *syncedMap) syncLocked() {
-	s.synced, s.durable = s.appended, clone(s.front)
+	s.synced, s.before, s.durable = s.appended, s.durable, clone(s.front)
 	s.changed.Broadcast()
 }
 
@@ -186,22 +192,45 @@ func (s *syncedMap) Close() error {
 	return nil
 }
 
+// afterPowerCut returns what a loss of power leaves.
+func (s *syncedMap) afterPowerCut() *syncedMap {
+	left := clone(s.durable)
+	switch {
+	case s.loses && s.before != nil:
+		left = clone(s.before)
+	case s.torn && s.failed:
+		left = clone(s.front)
+		if t := left.tables["people"]; t != nil {
+			delete(t.rows, edm.Key{Partition: "p", Row: "new"})
+			t.sorted = nil
+		}
+	case s.wavers && s.other != nil:
+		left = clone(s.other)
+	}
+	next := newSyncedMap(left)
+	if s.wavers && s.failed {
+		next.other = s.front
+	}
+	return next
+}
+
 // syncedBackend is the Backend of syncedMaps that change has made mutants of.
 func syncedBackend(change func(s *syncedMap)) Backend {
-	fresh := func(m *Map) store.Store {
-		s := newSyncedMap(m)
-		change(s)
+	fresh := func(s *syncedMap) store.Store {
+		if change(s); s.resets {
+			s.front.last = 0
+		}
 		return s
 	}
 	return Backend{
-		Open: func(testing.TB) store.Store { return fresh(NewMap()) },
+		Open: func(testing.TB) store.Store { return fresh(newSyncedMap(NewMap())) },
 		Reopen: func(tb testing.TB, s store.Store) store.Store {
 			if err := s.Close(); err != nil {
 				tb.Errorf("Close: %v", err)
 			}
-			return fresh(clone(s.(*syncedMap).durable))
+			return fresh(newSyncedMap(clone(s.(*syncedMap).durable)))
 		},
-		PowerCut: func(_ testing.TB, s store.Store) store.Store { return fresh(clone(s.(*syncedMap).durable)) },
+		PowerCut: func(_ testing.TB, s store.Store) store.Store { return fresh(s.(*syncedMap).afterPowerCut()) },
 		HoldSync: func(_ testing.TB, s store.Store) Hold { return s.(*syncedMap).hold() },
 	}
 }
