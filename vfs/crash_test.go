@@ -136,7 +136,7 @@ func TestCrashKeepsItsPromises(t *testing.T) {
 // TestCrashModesAreStates holds the random modes against the enumeration.
 func TestCrashModesAreStates(t *testing.T) {
 	checked := 0
-	for seed := range uint64(150) {
+	for seed := range uint64(60) {
 		h := newHistory(t, seed)
 		for range 4 {
 			h.step(1200)
@@ -160,7 +160,7 @@ func TestCrashModesAreStates(t *testing.T) {
 			}
 		}
 	}
-	if checked < 1000 {
+	if checked < 500 {
 		t.Errorf("only %d disks were small enough to check", checked)
 	}
 }
@@ -355,7 +355,7 @@ func TestCrashLying(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := range int64(3) {
+		for i := range int64(5) {
 			if _, err := f.WriteAt(bytes.Repeat([]byte{byte('1' + i)}, 1024), i*1024); err != nil {
 				t.Fatal(err)
 			}
@@ -363,13 +363,13 @@ func TestCrashLying(t *testing.T) {
 		}
 	}
 	seen := map[string]bool{}
-	for seed := range uint64(200) {
+	for seed := range uint64(600) {
 		state := m.Crash(vfs.Choice{Mode: vfs.CrashLying, Seed: seed, Fill: vfs.FillZeros, File: "a"})
 		b, err := vfs.ReadFile(state, "b", 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := " 1*1024 2*1024 3*1024"; runs(b) != want {
+		if want := " 1*1024 2*1024 3*1024 4*1024 5*1024"; runs(b) != want {
 			t.Fatalf("seed %d: b is%s, want%s", seed, runs(b), want)
 		}
 		a, err := vfs.ReadFile(state, "a", 1<<20)
@@ -379,14 +379,49 @@ func TestCrashLying(t *testing.T) {
 		seen[runs(a)] = true
 	}
 	for _, want := range []string{
-		" nothing",                   // three syncs did nothing
-		" 1*1024",                    // two
-		" 1*1024 2*1024",             // one
-		" 1*1024 2*1024 3*512 0*512", // one sector of the last
-		" 0*512 1*512 2*1024 3*1024", // one sector of the first
+		" 1*1024",                                  // four syncs did nothing
+		" 1*1024 2*1024",                           // three
+		" 1*1024 2*1024 3*1024",                    // two
+		" 1*1024 2*1024 3*1024 4*1024",             // one
+		" 1*1024 2*1024 3*1024 4*1024 5*512 0*512", // one sector of the last
+		" 1*1024 0*512 2*512 3*1024 4*1024 5*1024", // one of the second
 	} {
 		if !seen[want] {
 			t.Errorf("no lie left%s", want)
+		}
+	}
+	if seen[" nothing"] {
+		t.Error("a lie went further back than the syncs that are remembered")
+	}
+}
+
+// TestCrashHidesWhatIsPastTheSize grows a file whose data survived a crash and
+// whose size did not: the data must not come back.
+func TestCrashHidesWhatIsPastTheSize(t *testing.T) {
+	for _, sectors := range []int64{1, 20} {
+		m, f := fileWith(t, 0)
+		if _, err := f.WriteAt(bytes.Repeat([]byte("x"), int(sectors)*512), 0); err != nil {
+			t.Fatal(err)
+		}
+		for state := range m.CrashStates(64) {
+			g, err := state.OpenReadWrite("a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			size, err := g.Size()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := g.Truncate(size + sectors*512); err != nil {
+				t.Fatal(err)
+			}
+			got := make([]byte, sectors*512)
+			if _, err := g.ReadAt(got, size); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, make([]byte, len(got))) {
+				t.Fatalf("%d sectors: growing from %d bytes shows what a crash took", sectors, size)
+			}
 		}
 	}
 }

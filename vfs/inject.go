@@ -136,7 +136,10 @@ func (x *Injected) open(kind OpKind, name string, open func(string) (File, error
 		}
 		return nil, err
 	}
-	return &injectedFile{x: x, file: file, name: name}, nil
+	return &injectedFile{
+		injectedClose: injectedClose{x: x, kind: OpClose, name: name, close: file.Close},
+		file:          file,
+	}, nil
 }
 
 // Create implements FS.
@@ -243,10 +246,8 @@ func (c *injectedClose) Close() error {
 
 // injectedFile is an open file of an Injected.
 type injectedFile struct {
-	x      *Injected
-	file   File
-	name   string
-	closed atomic.Bool
+	injectedClose
+	file File
 }
 
 func (f *injectedFile) ReadAt(p []byte, off int64) (int, error) {
@@ -320,11 +321,4 @@ func (f *injectedFile) Preallocate(off, n int64) error {
 
 func (f *injectedFile) Size() (int64, error) {
 	return value(f.x, Op{Kind: OpSize, Name: f.name}, f.file.Size)
-}
-
-func (f *injectedFile) Close() error {
-	if f.closed.Swap(true) {
-		return nil
-	}
-	return (&injectedClose{x: f.x, kind: OpClose, name: f.name, close: f.file.Close}).Close()
 }

@@ -64,6 +64,29 @@ func TestOnOp(t *testing.T) {
 	}
 }
 
+// TestOpKinds pins the names to the constants.
+func TestOpKinds(t *testing.T) {
+	for k, want := range map[vfs.OpKind]string{
+		0: "?", vfs.OpCreate: "create", vfs.OpSyncDir: "sync-dir", vfs.OpLocked: "locked",
+		vfs.OpFreeSpace: "free-space", vfs.OpClose: "close", vfs.OpClose + 1: "op(22)",
+	} {
+		if got := k.String(); got != want {
+			t.Errorf("kind %d is %q, want %q", uint8(k), got, want)
+		}
+	}
+	m := vfs.NewMem()
+	seen := map[vfs.OpKind]bool{}
+	m.OnOp(func(op vfs.Op) { seen[op.Kind] = true })
+	if err := workload(m); err != nil {
+		t.Fatal(err)
+	}
+	for k := vfs.OpCreate; k <= vfs.OpClose; k++ {
+		if seen[k] != k.Changes() {
+			t.Errorf("%s: Changes is %v, but the hook saw it: %v", k, k.Changes(), seen[k])
+		}
+	}
+}
+
 // TestOnOpInsideWrite wants the sectors written so far, and no more, to be
 // there for a crash that keeps everything.
 func TestOnOpInsideWrite(t *testing.T) {
@@ -85,6 +108,23 @@ func TestOnOpInsideWrite(t *testing.T) {
 	}
 	if want := []int64{0, 512, 1024, 2048}; !slices.Equal(sizes, want) {
 		t.Errorf("sizes inside the write are %d, want %d", sizes, want)
+	}
+}
+
+// TestOnOpInsideSync cuts the power inside the sync of one large write.
+func TestOnOpInsideSync(t *testing.T) {
+	m, f := fileWith(t, 0)
+	if _, err := f.WriteAt(bytes.Repeat([]byte("X"), 5*512), 0); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	m.OnOp(func(op vfs.Op) { got = append(got, show(t, m.Crash(vfs.Choice{Mode: vfs.CrashMin}))) })
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"/a: nothing\n", "/a: X*512\n", "/a: X*1024\n", "/a: X*2048\n"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -40,7 +40,8 @@ type FS interface {
 	// file.
 	Lock(name string) (io.Closer, error)
 	// Locked reports whether somebody holds the lock, and who, without taking
-	// it and without writing. A missing lock file is held by nobody.
+	// it and without writing. A missing lock file is held by nobody. While it
+	// looks, a Lock of another process can fail.
 	Locked(name string) (holder string, held bool, err error)
 	// FreeSpace returns the bytes that can still be written below dir.
 	FreeSpace(dir string) (uint64, error)

@@ -106,6 +106,7 @@ func (im *Image) Clip(size int64) {
 	}
 }
 
+// Truncate sets the size and drops what is past it.
 func (im *Image) Truncate(size int64) {
 	if size < im.Size {
 		im.Clip(size)

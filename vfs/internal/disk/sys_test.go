@@ -4,6 +4,7 @@ package disk
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -21,6 +22,52 @@ func TestRetry(t *testing.T) {
 	})
 	if calls != 4 || err != unix.EIO {
 		t.Errorf("%d calls and %v, want 4 and EIO", calls, err)
+	}
+}
+
+// TestRegistry takes the system's lock away, as a file system does whose locks
+// belong to a process: the process must still know that it holds it.
+func TestRegistry(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "LOCK")
+	lock, _, err := TakeLock(name)
+	if err != nil || lock == nil {
+		t.Fatal(err)
+	}
+	err = lock.f.control("unlock", func(fd uintptr) error { return unix.Flock(int(fd), unix.LOCK_UN) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, holder, err := TakeLock(name); second != nil || err != nil || holder == "" {
+		t.Errorf("second lock: %v, %q, %v; want none and a holder", second, holder, err)
+	}
+	if holder, locked, err := LockHolder(name); !locked || err != nil || holder == "" {
+		t.Errorf("holder %q, %v, %v; want one", holder, locked, err)
+	}
+	if err := lock.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOpenFlags opens without the look that comes first, as when a name is
+// exchanged between the two.
+func TestOpenFlags(t *testing.T) {
+	dir := t.TempDir()
+	fifo, link := filepath.Join(dir, "fifo"), filepath.Join(dir, "link")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(fifo, link); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(fifo, os.O_RDONLY|openFlags, 0) // must not wait for a writer
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	if f, err := os.OpenFile(link, os.O_RDONLY|openFlags, 0); !isLinkError(err) {
+		t.Errorf("a link opens: %v, %v", f, err)
 	}
 }
 
