@@ -215,13 +215,13 @@ func TestRepairFails(t *testing.T) {
 		t.Fatalf("nothing to repair: %+v, %v", r.end, r.err)
 	}
 	boom := errors.New("boom")
-	for _, kind := range []vfs.OpKind{vfs.OpWrite, vfs.OpSync} {
-		fsys := &hookFS{FS: mem, before: func(o vfs.Op) error {
+	for _, kind := range []vfs.OpKind{vfs.OpOpenReadWrite, vfs.OpWrite, vfs.OpSync, vfs.OpClose} {
+		fsys := failing(mem, func(o vfs.Op) error {
 			if o.Kind == kind {
 				return boom
 			}
 			return nil
-		}}
+		})
 		if err := Repair(fsys, testName, r.image, r.end); !errors.Is(err, boom) {
 			t.Fatalf("%v failed: got %v", kind, err)
 		}

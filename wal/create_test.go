@@ -59,12 +59,12 @@ func TestPrepare(t *testing.T) {
 	for at := 1; ; at++ {
 		n := 0
 		mem := newMem(t)
-		fsys := &hookFS{FS: mem, before: func(vfs.Op) error {
+		fsys := failing(mem, func(vfs.Op) error {
 			if n++; n == at {
 				return syscall.ENOSPC
 			}
 			return nil
-		}}
+		})
 		err := Prepare(fsys, "db/spare", 2*prewriteChunk)
 		if n < at {
 			break
@@ -87,10 +87,10 @@ func TestTakeOver(t *testing.T) {
 	}
 	old := "db/spare"
 	preallocated := false
-	fsys := &hookFS{FS: mem, before: func(o vfs.Op) error {
+	fsys := failing(mem, func(o vfs.Op) error {
 		preallocated = preallocated || o.Kind == vfs.OpPreallocate
 		return nil
-	}}
+	})
 	for i, capacity := range []int64{40_000, 20_000, 60_000, 8192, 60_000} {
 		h := testHeader()
 		h.Number = uint64(7 + i)
@@ -139,12 +139,7 @@ func TestTakeOverFails(t *testing.T) {
 		if err := Prepare(mem, "db/spare", 20_000); err != nil {
 			t.Fatal(err)
 		}
-		fsys := &hookFS{FS: mem, before: func(vfs.Op) error {
-			if n++; n == at {
-				return syscall.EIO
-			}
-			return nil
-		}}
+		fsys := failAt(mem, at, &n)
 		_, err := Create(fsys, testName, testHeader(), make([]byte, 20_000), CreateOptions{Prepared: "db/spare"})
 		if n < at {
 			if err != nil {

@@ -1,64 +1,122 @@
 package wal
 
-import "github.com/tablerock-db/tablerock/vfs"
+import (
+	"bytes"
+	"errors"
+	"syscall"
+	"testing"
 
-// hookFS asks before each operation that can change something whether it fails.
-type hookFS struct {
-	vfs.FS
-	before func(vfs.Op) error
-}
+	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/vfs"
+)
 
-func (h *hookFS) Create(name string) (vfs.File, error) {
-	if err := h.before(vfs.Op{Kind: vfs.OpCreate, Name: name}); err != nil {
-		return nil, err
-	}
-	f, err := h.FS.Create(name)
-	return h.wrap(f, name), err
-}
-
-func (h *hookFS) OpenReadWrite(name string) (vfs.File, error) {
-	f, err := h.FS.OpenReadWrite(name)
-	return h.wrap(f, name), err
-}
-
-func (h *hookFS) Rename(oldname, newname string) error {
-	if err := h.before(vfs.Op{Kind: vfs.OpRename, Name: oldname, NewName: newname}); err != nil {
-		return err
-	}
-	return h.FS.Rename(oldname, newname)
-}
-
-func (h *hookFS) wrap(f vfs.File, name string) vfs.File {
-	if f == nil {
+// failing returns a file system that asks before each operation whether it
+// fails. A failing read or write does half of its work.
+func failing(under vfs.FS, before func(vfs.Op) error) vfs.FS {
+	return vfs.Inject(under, func(op vfs.Op) *vfs.Fault {
+		if err := before(op); err != nil {
+			return &vfs.Fault{Err: err, Short: int(op.Len / 2)}
+		}
 		return nil
-	}
-	return &hookFile{File: f, fs: h, name: name}
+	})
 }
 
-type hookFile struct {
-	vfs.File
-	fs   *hookFS
-	name string
+// failAt fails the operation number at, and counts them.
+func failAt(under vfs.FS, at int, n *int) vfs.FS {
+	return failing(under, func(vfs.Op) error {
+		if *n++; *n == at {
+			return syscall.EIO
+		}
+		return nil
+	})
 }
 
-func (f *hookFile) WriteAt(p []byte, off int64) (int, error) {
-	if err := f.fs.before(vfs.Op{Kind: vfs.OpWrite, Name: f.name, Off: off, Len: int64(len(p))}); err != nil {
-		n, _ := f.File.WriteAt(p[:len(p)/2], off)
-		return n, err
+// TestReaderFaults fails each operation of everything that reads, on a log whose
+// records are larger than what is read at a time.
+func TestReaderFaults(t *testing.T) {
+	mem := newMem(t)
+	s, err := Create(mem, testName, testHeader(), make([]byte, 4<<20), CreateOptions{NoPreallocate: true})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return f.File.WriteAt(p, off)
+	for i := range 5 {
+		n := 2*scanChunk + 1000*i
+		if i == 0 {
+			n = readChunk - HeaderLen - RecordHeaderLen // ends where a read does
+		}
+		s.Append(Record{FirstSeq: 100 + uint64(i), Count: 1}, bytes.Repeat([]byte{byte(i + 1)}, n))
+		if i < 3 {
+			err = s.Sync(s.Tail())
+		}
+	}
+	if err = errors.Join(err, s.Write(s.Tail()), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	size := int(s.Tail())
+	torn := readFile(t, mem, testName)
+	torn[size-3*scanChunk] ^= 1 // in the fourth record: the fifth proves the third
+	writeFile(t, mem, "db/torn.wal", torn)
+	writeFile(t, mem, "db/header.wal", append([]byte{1}, torn[1:]...))
+	writeFile(t, mem, "db/zeros.wal", make([]byte, size))
+	skip := func(RecordView) error { return nil }
+	for _, c := range []struct {
+		name string
+		run  func(fsys vfs.FS) error
+		want error
+	}{
+		{"replay", func(fsys vfs.FS) error {
+			_, end, err := Replay(fsys, testName, testOptions(), make([]byte, size), skip)
+			return wantRecords(end, 5, err)
+		}, nil},
+		{"replay torn", func(fsys vfs.FS) error {
+			_, end, err := Replay(fsys, "db/torn.wal", testOptions(), make([]byte, size), skip)
+			return wantRecords(end, 3, err)
+		}, nil},
+		{"replay beside a writer", func(fsys vfs.FS) error {
+			_, end, err := ReplayDurable(fsys, testName, testOptions(), make([]byte, size), skip)
+			return wantRecords(end, 3, err)
+		}, nil},
+		{"replay without a header", func(fsys vfs.FS) error {
+			_, _, err := Replay(fsys, "db/header.wal", testOptions(), make([]byte, size), skip)
+			return err
+		}, corrupt.ErrCorrupt},
+		{"inspect", func(fsys vfs.FS) error {
+			info, err := Inspect(fsys, testName, testDB, 7)
+			if err == nil && (!info.Records || info.Bytes != int64(size)) {
+				return errors.New("no record was found")
+			}
+			return err
+		}, nil},
+		{"blank", func(fsys vfs.FS) error {
+			blank, err := Blank(fsys, "db/zeros.wal")
+			if err == nil && !blank {
+				return errors.New("not blank")
+			}
+			return err
+		}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for at := 1; ; at++ {
+				n := 0
+				err := c.run(failAt(mem, at, &n))
+				if n < at {
+					if !errors.Is(err, c.want) {
+						t.Fatalf("got %v, want %v", err, c.want)
+					}
+					t.Logf("%d operations", n)
+					return
+				}
+				if !errors.Is(err, syscall.EIO) {
+					t.Fatalf("operation %d failed: got %v", at, err)
+				}
+			}
+		})
+	}
 }
 
-func (f *hookFile) Sync() error {
-	if err := f.fs.before(vfs.Op{Kind: vfs.OpSync, Name: f.name}); err != nil {
-		return err
+func wantRecords(end End, n int, err error) error {
+	if err == nil && end.Records != n {
+		return errors.New("a record is missing")
 	}
-	return f.File.Sync()
-}
-
-func (f *hookFile) Preallocate(off, n int64) error {
-	if err := f.fs.before(vfs.Op{Kind: vfs.OpPreallocate, Name: f.name, Off: off, Len: n}); err != nil {
-		return err
-	}
-	return f.File.Preallocate(off, n)
+	return err
 }

@@ -222,7 +222,7 @@ func (r *reader) readHeader() error {
 // readAt fills p from off. A file that ends earlier than it said is an error.
 func (r *reader) readAt(p []byte, off int64) error {
 	n, err := r.file.ReadAt(p, off)
-	if n == len(p) {
+	if n == len(p) && (err == nil || errors.Is(err, io.EOF)) {
 		return nil
 	}
 	if errors.Is(err, io.EOF) {

@@ -138,6 +138,24 @@ func TestRecordFields(t *testing.T) {
 	}
 }
 
+// TestGreatestSequence ends a log at the last sequence there is, and beyond.
+func TestGreatestSequence(t *testing.T) {
+	h := testHeader()
+	h.FirstSeq = MaxSeq
+	l := makeLog(t, h, []step{{n: 3}})
+	if r := replay(l.data, testOptions()); r.err != nil || r.end.LastSeq != MaxSeq {
+		t.Fatalf("got %+v, %v", r.end, r.err)
+	}
+	l.data[HeaderLen+22] = 2
+	resumRecord(l.data, HeaderLen, int64(len(l.data)))
+	if r := replay(l.data, testOptions()); !errors.Is(r.err, corrupt.ErrCorrupt) {
+		t.Fatalf("got %+v, %v", r.end, r.err)
+	}
+	if ref := refReplay(l.data, testOptions()); ref.class != "corrupt" {
+		t.Fatalf("the reference reader says %q", ref.class)
+	}
+}
+
 // TestWrongPlace moves whole logs and records to where they do not belong.
 func TestWrongPlace(t *testing.T) {
 	l := makeLog(t, testHeader(), smallSteps)

@@ -102,6 +102,70 @@ func TestBeginCommit(t *testing.T) {
 	}
 }
 
+// TestSyncCoversWhatWasWritten appends while a sync is under way: what came too
+// late for it is not synced.
+func TestSyncCoversWhatWasWritten(t *testing.T) {
+	var s *Segment
+	seq := uint64(100)
+	appendOne := func() {
+		s.Append(Record{FirstSeq: seq, Count: 1}, []byte("record"))
+		seq++
+	}
+	fsys := failing(newMem(t), func(o vfs.Op) error {
+		if s != nil && (o.Kind == vfs.OpWrite || o.Kind == vfs.OpSync) {
+			appendOne()
+		}
+		return nil
+	})
+	created, err := Create(fsys, testName, testHeader(), make([]byte, 1<<16), CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = created
+	for range 5 {
+		appendOne()
+		upto := s.Tail()
+		if err := s.Sync(upto); err != nil {
+			t.Fatal(err)
+		}
+		if s.Synced() != upto || s.Tail() == upto {
+			t.Fatalf("synced %d of %d, want %d", s.Synced(), s.Tail(), upto)
+		}
+	}
+	// A sync covers all that was written before it.
+	first := s.Tail()
+	appendOne()
+	written := s.Tail()
+	if err := s.Write(written); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Sync(first); err != nil || s.Synced() != written {
+		t.Fatalf("synced %d, %v, want %d", s.Synced(), err, written)
+	}
+}
+
+func TestCloseFails(t *testing.T) {
+	fsys := failing(newMem(t), func(o vfs.Op) error {
+		if o.Kind == vfs.OpClose {
+			return syscall.EIO
+		}
+		return nil
+	})
+	s, err := Create(fsys, testName, testHeader(), make([]byte, 1<<16), CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Header() != testHeader() {
+		t.Fatalf("header is %+v", s.Header())
+	}
+	if err := s.Close(); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("Close returned %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatalf("the second Close returned %v", err)
+	}
+}
+
 // TestAppendBeforeOpen fills a segment that has no file yet.
 func TestAppendBeforeOpen(t *testing.T) {
 	fsys := newMem(t)
@@ -238,7 +302,7 @@ func TestGrowth(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []ask
-			fsys := &hookFS{FS: newMem(t), before: func(o vfs.Op) error {
+			fsys := failing(newMem(t), func(o vfs.Op) error {
 				if o.Kind != vfs.OpPreallocate {
 					return nil
 				}
@@ -247,7 +311,7 @@ func TestGrowth(t *testing.T) {
 					return syscall.ENOSPC
 				}
 				return nil
-			}}
+			})
 			s, err := Create(fsys, testName, testHeader(), make([]byte, c.capacity), CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
@@ -276,13 +340,13 @@ func TestFailureIsFinal(t *testing.T) {
 		n := 0
 		var failed vfs.OpKind
 		mem := newMem(t)
-		fsys := &hookFS{FS: mem, before: func(o vfs.Op) error {
+		fsys := failing(mem, func(o vfs.Op) error {
 			if n++; n == at {
 				failed = o.Kind
 				return boom
 			}
 			return nil
-		}}
+		})
 		s, err := Create(fsys, testName, testHeader(), make([]byte, 1<<20), CreateOptions{})
 		if failed != 0 {
 			if !errors.Is(err, syscall.EIO) {

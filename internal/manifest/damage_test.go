@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"strings"
 	"syscall"
@@ -209,96 +210,15 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// failFS fails one operation, counted from 1.
-type failFS struct {
-	vfs.FS
-	at, n int
-}
-
-func (f *failFS) step() error {
-	if f.n++; f.n == f.at {
-		return syscall.EIO
-	}
-	return nil
-}
-
-func (f *failFS) Remove(name string) error {
-	if err := f.step(); err != nil {
-		return err
-	}
-	return f.FS.Remove(name)
-}
-
-func (f *failFS) Rename(oldname, newname string) error {
-	if err := f.step(); err != nil {
-		return err
-	}
-	return f.FS.Rename(oldname, newname)
-}
-
-func (f *failFS) SyncDir(dir string) error {
-	if err := f.step(); err != nil {
-		return err
-	}
-	return f.FS.SyncDir(dir)
-}
-
-func (f *failFS) Create(name string) (vfs.File, error) {
-	if err := f.step(); err != nil {
-		return nil, err
-	}
-	file, err := f.FS.Create(name)
-	return &failFile{File: file, fs: f}, err
-}
-
-func (f *failFS) Open(name string) (vfs.File, error) {
-	if err := f.step(); err != nil {
-		return nil, err
-	}
-	file, err := f.FS.Open(name)
-	return &failFile{File: file, fs: f}, err
-}
-
-type failFile struct {
-	vfs.File
-	fs *failFS
-}
-
-func (f *failFile) ReadAt(p []byte, off int64) (int, error) {
-	if err := f.fs.step(); err != nil {
-		return 0, err
-	}
-	return f.File.ReadAt(p, off)
-}
-
-func (f *failFile) WriteAt(p []byte, off int64) (int, error) {
-	if err := f.fs.step(); err != nil {
-		n, _ := f.File.WriteAt(p[:len(p)/2], off)
-		return n, err
-	}
-	return f.File.WriteAt(p, off)
-}
-
-func (f *failFile) Sync() error {
-	if err := f.fs.step(); err != nil {
-		return err
-	}
-	return f.File.Sync()
-}
-
-func (f *failFile) Size() (int64, error) {
-	if err := f.fs.step(); err != nil {
-		return 0, err
-	}
-	return f.File.Size()
-}
-
-func (f *failFile) Close() error {
-	err := f.fs.step()
-	if cerr := f.File.Close(); err == nil {
-		err = cerr
-	}
-	return err
+// failAt fails the operation number at, and counts them. A failing read or write
+// does half of its work.
+func failAt(under vfs.FS, at int, n *int) vfs.FS {
+	return vfs.Inject(under, func(op vfs.Op) *vfs.Fault {
+		if *n++; *n == at {
+			return &vfs.Fault{Err: syscall.EIO, Short: int(op.Len / 2)}
+		}
+		return nil
+	})
 }
 
 // TestFaults fails each operation of Write and Read.
@@ -308,13 +228,13 @@ func TestFaults(t *testing.T) {
 		if err := Write(mem, "db", sample()); err != nil {
 			t.Fatal(err)
 		}
-		fsys := &failFS{FS: mem, at: at}
-		err := Write(fsys, "db", second())
+		n := 0
+		err := Write(failAt(mem, at, &n), "db", second())
 		m, rerr := Read(mem, "db")
 		if rerr != nil || (cmp.Diff(m, sample()) != "" && cmp.Diff(m, second()) != "") {
 			t.Fatalf("operation %d failed: read %+v, %v", at, m, rerr)
 		}
-		if fsys.n < at {
+		if n < at {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -332,9 +252,9 @@ func TestFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for at := 1; ; at++ {
-		fsys := &failFS{FS: mem, at: at}
-		_, err := Read(fsys, "db")
-		if fsys.n < at {
+		n := 0
+		_, err := Read(failAt(mem, at, &n), "db")
+		if n < at {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -346,6 +266,23 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestShrinks reads a file that ends earlier than it said.
+func TestShrinks(t *testing.T) {
+	mem := newMem(t)
+	if err := Write(mem, "db", sample()); err != nil {
+		t.Fatal(err)
+	}
+	fsys := vfs.Inject(mem, func(op vfs.Op) *vfs.Fault {
+		if op.Kind == vfs.OpRead {
+			return &vfs.Fault{Err: io.EOF, Short: int(op.Len) - 1}
+		}
+		return nil
+	})
+	if _, err := Read(fsys, "db"); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Fatalf("got %v", err)
+	}
+}
+
 // TestWrongOnce gets a read wrong once: a second look helps.
 func TestWrongOnce(t *testing.T) {
 	mem := newMem(t)
@@ -353,32 +290,18 @@ func TestWrongOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for at := 1; at <= 2; at++ {
-		f := &flipFS{FS: mem, at: at}
-		if m, err := Read(f, "db"); err != nil || cmp.Diff(sample(), m) != "" || f.n != at+2 {
-			t.Fatalf("read %d was wrong: got %+v, %v after %d reads", at, m, err, f.n)
+		n := 0
+		fsys := vfs.Inject(mem, func(op vfs.Op) *vfs.Fault {
+			if op.Kind != vfs.OpRead {
+				return nil
+			}
+			if n++; n != at {
+				return nil
+			}
+			return &vfs.Fault{Corrupt: func(p []byte, _ int64) { p[17] ^= 1 }}
+		})
+		if m, err := Read(fsys, "db"); err != nil || cmp.Diff(sample(), m) != "" || n != at+2 {
+			t.Fatalf("read %d was wrong: got %+v, %v after %d reads", at, m, err, n)
 		}
 	}
-}
-
-type flipFS struct {
-	vfs.FS
-	at, n int
-}
-
-func (f *flipFS) Open(name string) (vfs.File, error) {
-	file, err := f.FS.Open(name)
-	return &flipFile{File: file, fs: f}, err
-}
-
-type flipFile struct {
-	vfs.File
-	fs *flipFS
-}
-
-func (f *flipFile) ReadAt(p []byte, off int64) (int, error) {
-	n, err := f.File.ReadAt(p, off)
-	if f.fs.n++; f.fs.n == f.fs.at {
-		p[17] ^= 1
-	}
-	return n, err
 }

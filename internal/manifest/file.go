@@ -54,7 +54,7 @@ func read(f vfs.File) (*Manifest, error) {
 
 func readAt(f vfs.File, p []byte, off int64) error {
 	n, err := f.ReadAt(p, off)
-	if n == len(p) {
+	if n == len(p) && (err == nil || errors.Is(err, io.EOF)) {
 		return nil
 	}
 	if errors.Is(err, io.EOF) {

@@ -193,6 +193,15 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestSameRunSameStart is two files that begin with the same key.
+func TestSameRunSameStart(t *testing.T) {
+	m := sample()
+	m.Files = []File{file(5, 0, 1, "a", "b"), file(4, 0, 1, "a", "c")}
+	if _, err := encode(m); err == nil || !strings.Contains(err.Error(), "files 4 and 5 of run 1 overlap") {
+		t.Fatalf("got %v", err)
+	}
+}
+
 func TestLimits(t *testing.T) {
 	m := &Manifest{NextFile: 1 << 40, Logs: make([]Log, maxLogs+1)}
 	if _, err := encode(m); err == nil || !strings.Contains(err.Error(), "at most") {
