@@ -212,7 +212,7 @@ func (it *Iterator) find(key []byte) bool {
 	hash := codec.PartitionHash(prefix)
 	s := it.t.shard(hash)
 	s.mu.Lock()
-	id, p := s.find(uint32(hash>>32), prefix)
+	id, p := s.find(hash, prefix)
 	var at place
 	if p != nil {
 		at = place{off: p.off, id: id*shardCount + uint32(hash%shardCount), keyLen: p.keyLen}

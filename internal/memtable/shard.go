@@ -92,12 +92,13 @@ func (s *shard) grew(n int) {
 	}
 }
 
-// find returns the partition that keys beginning with prefix belong to.
-func (s *shard) find(tag uint32, prefix []byte) (id uint32, p *partition) {
+// find returns the partition that keys beginning with prefix, which has the
+// given hash, belong to.
+func (s *shard) find(hash uint64, prefix []byte) (id uint32, p *partition) {
 	if len(s.slots) == 0 {
 		return 0, nil
 	}
-	mask := uint32(len(s.slots) - 1)
+	tag, mask := uint32(hash>>32), uint32(len(s.slots)-1)
 	for i := tag & mask; ; i = (i + 1) & mask {
 		slot := s.slots[i]
 		if slot == 0 {
@@ -114,7 +115,7 @@ func (s *shard) find(tag uint32, prefix []byte) (id uint32, p *partition) {
 }
 
 // addLocked adds a partition of one row.
-func (s *shard) addLocked(tag uint32, key []byte, keyLen int, it item) {
+func (s *shard) addLocked(hash uint64, key []byte, keyLen int, it item) {
 	if int(s.parts.n)+1 > len(s.slots)/4*3 {
 		s.growSlots()
 	}
@@ -123,7 +124,7 @@ func (s *shard) addLocked(tag uint32, key []byte, keyLen int, it item) {
 	*s.parts.at(id) = partition{
 		one: [1]item{it}, off: it.off, rows: 1, keyLen: uint16(keyLen), shared: uint16(len(key) - keyLen),
 	}
-	s.setSlot(uint64(tag)<<32 | uint64(id+1))
+	s.setSlot(hash>>32<<32 | uint64(id+1))
 	s.table.places.Add(1)
 }
 
@@ -148,12 +149,16 @@ func (s *shard) setSlot(slot uint64) {
 	s.slots[i] = slot
 }
 
-// applyLocked puts it, a version of key, in its place.
-func (s *shard) applyLocked(tag uint32, key []byte, keyLen int, it item, keep uint64) {
+// applyLocked puts the entry at off in its place. The first keyLen bytes of
+// its key are its partition's, which has the given hash.
+func (s *shard) applyLocked(hash uint64, keyLen int, off uint32, seq uint64, keep uint64) {
 	s.held++
-	_, p := s.find(tag, key[:keyLen])
+	entry := s.table.image[off:]
+	key := codec.EntryKey(entry)
+	it := item{trail: seq<<8 | uint64(codec.EntryKind(entry)), off: off}
+	_, p := s.find(hash, key[:keyLen])
 	if p == nil {
-		s.addLocked(tag, key, keyLen, it)
+		s.addLocked(hash, key, keyLen, it)
 		return
 	}
 	row, shared := key[keyLen:], s.shared(p)
@@ -202,8 +207,8 @@ func (s *shard) keep(v version) uint32 {
 
 // getLocked returns the newest version of key with a sequence number of at
 // most snap.
-func (s *shard) getLocked(tag uint32, key []byte, keyLen int, snap uint64) (version, bool) {
-	_, p := s.find(tag, key[:keyLen])
+func (s *shard) getLocked(hash uint64, key []byte, keyLen int, snap uint64) (version, bool) {
+	_, p := s.find(hash, key[:keyLen])
 	if p == nil {
 		return version{}, false
 	}

@@ -83,19 +83,40 @@ func (t *Table) AddShape(id uint16, s *codec.Shape) {
 // then stays readable if its sequence number is at most keep, which is the
 // newest sequence number that a registered snapshot or a running scan reads; 0
 // keeps none and drops the older versions of the key too.
+//
+// A snapshot registers between two calls, and at a sequence number that is at
+// least that of every entry applied by then: at a smaller one it could need a
+// version that is dropped already.
 func (t *Table) Apply(off uint32, seq uint64, keep uint64) {
-	entry := t.image[off:]
-	key := codec.EntryKey(entry)
-	// Batches and loads stay in one partition for a while.
+	s := t.locate(off)
+	s.mu.Lock()
+	s.applyLocked(t.lastHash, len(t.last), off, seq, keep)
+	s.mu.Unlock()
+}
+
+// ApplyAll is Apply of the entries at offs, with sequence numbers from seq on.
+// Their keys are in one partition, and readers see all of the entries or none.
+func (t *Table) ApplyAll(offs []uint32, seq uint64, keep uint64) {
+	if len(offs) == 0 {
+		return
+	}
+	s := t.locate(offs[0])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, off := range offs {
+		s.applyLocked(t.lastHash, len(t.last), off, seq+uint64(i), keep)
+	}
+}
+
+// locate returns the shard of the entry at off, whose partition it notes in
+// last. Batches and loads stay in one partition for a while.
+func (t *Table) locate(off uint32) *shard {
+	key := t.key(off)
 	if len(t.last) == 0 || !bytes.HasPrefix(key, t.last) {
 		t.last = key[:codec.PartitionLen(key)]
 		t.lastHash = codec.PartitionHash(t.last)
 	}
-	it := item{trail: seq<<8 | uint64(codec.EntryKind(entry)), off: off}
-	s := t.shard(t.lastHash)
-	s.mu.Lock()
-	s.applyLocked(uint32(t.lastHash>>32), key, len(t.last), it, keep)
-	s.mu.Unlock()
+	return t.shard(t.lastHash)
 }
 
 // Get returns the newest version of key, a user key whose partition has the
@@ -104,7 +125,7 @@ func (t *Table) Apply(off uint32, seq uint64, keep uint64) {
 func (t *Table) Get(key []byte, partHash uint64, snap uint64, row *codec.Row) (seq uint64, kind codec.Kind, ok bool) {
 	s := t.shard(partHash)
 	s.mu.Lock()
-	v, ok := s.getLocked(uint32(partHash>>32), key, codec.PartitionLen(key), snap)
+	v, ok := s.getLocked(partHash, key, codec.PartitionLen(key), snap)
 	s.mu.Unlock()
 	if !ok {
 		return 0, 0, false
