@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/sstable/group"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -152,9 +153,9 @@ func TestMovedSections(t *testing.T) {
 		_, err := Open(fileOf(t, data), o)
 		wantCorrupt(t, err, name)
 	}
-	b := bind(testDB, testFile)
-	section := b.appendSum([]byte("some section"), 0, 100)
-	if !b.check(section, 100) || b.check(section, 101) || bind(testDB, testFile+1).check(section, 100) {
+	b := group.Bind(testDB, testFile)
+	section := b.AppendSum([]byte("some section"), 0, 100)
+	if !b.Check(section, 100) || b.Check(section, 101) || group.Bind(testDB, testFile+1).Check(section, 100) {
 		t.Fatal("a sum holds at another place, or not at its own")
 	}
 }
@@ -187,7 +188,7 @@ func TestDamagedFields(t *testing.T) {
 			for _, add := range []byte{1, 2, 0x80, 0xFF} {
 				p := bytes.Clone(data)
 				p[s.at+field] += add
-				binary.LittleEndian.PutUint64(p[s.at+s.n-sumBytes:], r.bind.sum(p[s.at:s.at+s.n-sumBytes], int64(s.at)))
+				binary.LittleEndian.PutUint64(p[s.at+s.n-sumBytes:], r.bind.Sum(p[s.at:s.at+s.n-sumBytes], int64(s.at)))
 				what := fmt.Sprintf("%s: byte %d + %d", s.name, field, add)
 				if err := verifyOnly(t, p); err == nil {
 					t.Errorf("%s: no error", what)
@@ -209,7 +210,7 @@ func verifyOnly(t testing.TB, data []byte) error {
 func TestNewerVersion(t *testing.T) {
 	_, data := small(t)
 	binary.LittleEndian.PutUint32(data[8:], version+1)
-	binary.LittleEndian.PutUint64(data[headerBytes-sumBytes:], bind(testDB, testFile).sum(data[:headerBytes-sumBytes], 0))
+	binary.LittleEndian.PutUint64(data[headerBytes-sumBytes:], group.Bind(testDB, testFile).Sum(data[:headerBytes-sumBytes], 0))
 	if _, err := Open(fileOf(t, data), readerOptions(nil)); !errors.Is(err, ErrNewerFormat) || errors.Is(err, corrupt.ErrCorrupt) {
 		t.Fatalf("error %v, want ErrNewerFormat", err)
 	}
@@ -297,7 +298,7 @@ func TestWriterRefuses(t *testing.T) {
 			t.Errorf("%s: finished after an error", c.name)
 		}
 	}
-	for _, o := range []WriterOptions{{GroupBytes: -1}, {GroupBytes: maxGroupBytes + 1}, {Compression: 9}} {
+	for _, o := range []WriterOptions{{GroupBytes: -1}, {GroupBytes: group.MaxBytes + 1}, {Compression: 9}} {
 		if _, err := NewWriter(create(t), o).Finish(); err == nil {
 			t.Errorf("options %+v: no error", o)
 		}

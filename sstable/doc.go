@@ -16,19 +16,20 @@ import (
 	"fmt"
 
 	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/sstable/group"
 )
 
 // ErrNewerFormat is the error of opening a file that a newer version wrote.
 var ErrNewerFormat = errors.New("sstable of a newer format version")
 
 // Compression says how heap units and big values are compressed.
-type Compression uint8
+type Compression = group.Compression
 
 // The compressions. Any reader reads all of them.
 const (
-	CompressionFast   Compression = iota // s2, for files that will soon be merged
-	CompressionBetter                    // s2 at half the speed and some 10 % smaller
-	CompressionNone
+	CompressionFast   = group.Fast   // s2, for files that will soon be merged
+	CompressionBetter = group.Better // s2 at half the speed and some 3 % smaller
+	CompressionNone   = group.None
 )
 
 // WriterOptions configure a Writer.
@@ -43,10 +44,10 @@ type WriterOptions struct {
 
 func (o WriterOptions) withDefaults() (WriterOptions, error) {
 	if o.GroupBytes == 0 {
-		o.GroupBytes = maxGroupBytes
+		o.GroupBytes = group.MaxBytes
 	}
-	if o.GroupBytes < 0 || o.GroupBytes > maxGroupBytes {
-		return o, fmt.Errorf("group size %d is not within 1..%d", o.GroupBytes, maxGroupBytes)
+	if o.GroupBytes < 0 || o.GroupBytes > group.MaxBytes {
+		return o, fmt.Errorf("group size %d is not within 1..%d", o.GroupBytes, group.MaxBytes)
 	}
 	if o.Compression > CompressionNone {
 		return o, fmt.Errorf("unknown compression %d", o.Compression)

@@ -2,9 +2,8 @@ package sstable
 
 import (
 	"encoding/binary"
-	"math/bits"
 
-	"github.com/cespare/xxhash/v2"
+	"github.com/tablerock-db/tablerock/sstable/group"
 )
 
 // The file. Integers are little-endian, except where key bytes stand.
@@ -14,10 +13,10 @@ import (
 // Header, groups' parts, shapes, index, filter and footer are sections: each
 // ends in the sum of what stands before it in that section,
 //
-//	XXH64(bytes) xor bind(file, offset of the section)
+//	XXH64(bytes) xor f(file, offset of the section)
 //
-// so that a section found at another place, or in another file, is refused.
-// Sections follow each other without a gap.
+// so that a section found at another place, or in another file, is refused
+// (group.Binding). Sections follow each other without a gap.
 //
 // Header, 48 bytes
 //
@@ -28,14 +27,7 @@ import (
 //	32  u64 file number
 //	40  u64 sum
 //
-// Group
-//
-//	head | heap unit ... | extent ...
-//
-// The head is described in head.go. A heap unit is the values of some
-// consecutive rows, an extent is one value of more than 4 KiB; both are either
-// an s2 block or, when that would not be smaller, the raw bytes, which is the
-// case when the stored length is the raw length.
+// Groups are described in package group.
 //
 // Shapes
 //
@@ -80,21 +72,10 @@ const (
 
 	headerBytes = 48
 	footerBytes = 152
-	sumBytes    = 8
+	sumBytes    = group.SumBytes
 
 	indexEntryBytes = 24
 	flagContinues   = 1 // part of the file format
-)
-
-// Limits of the format. A reader refuses what exceeds them before it allocates.
-const (
-	maxGroupBytes  = 32 << 10 // logical size at which a writer ends a group
-	maxGroupRows   = 1024
-	maxHeadBytes   = 1 << 20
-	unitBytes      = 4 << 10 // a unit ends with the row that reaches it
-	maxUnitBytes   = 2 << 20
-	bigValueBytes  = 4 << 10 // a longer value is an extent
-	maxExtentBytes = 1 << 20
 )
 
 // Kinds of blocks in the cache.
@@ -104,41 +85,14 @@ const (
 	kindExtent
 )
 
-// binding is what the sums of one file are bound to.
-type binding uint64
-
-func bind(dbid [16]byte, number uint64) binding {
-	var b [24]byte
-	copy(b[:], dbid[:])
-	binary.LittleEndian.PutUint64(b[16:], number)
-	return binding(xxhash.Sum64(b[:]))
-}
-
-func (b binding) sum(p []byte, off int64) uint64 {
-	m := (uint64(b) + uint64(off)) * 0x9E3779B97F4A7C15
-	m = (m ^ m>>32) * 0xD6E8FEB86659FD93
-	return xxhash.Sum64(p) ^ m ^ m>>29
-}
-
-// appendSum ends the section that begins at dst[from] and will stand at off.
-func (b binding) appendSum(dst []byte, from int, off int64) []byte {
-	return binary.LittleEndian.AppendUint64(dst, b.sum(dst[from:], off))
-}
-
-// check reports whether section, which stands at off, has the right sum.
-func (b binding) check(section []byte, off int64) bool {
-	n := len(section) - sumBytes
-	return n >= 0 && binary.LittleEndian.Uint64(section[n:]) == b.sum(section[:n], off)
-}
-
-func appendHeader(dst []byte, b binding, dbid [16]byte, number uint64) []byte {
+func appendHeader(dst []byte, b group.Binding, dbid [16]byte, number uint64) []byte {
 	from := len(dst)
 	dst = append(dst, magic...)
 	dst = binary.LittleEndian.AppendUint32(dst, version)
 	dst = binary.LittleEndian.AppendUint32(dst, 0)
 	dst = append(dst, dbid[:]...)
 	dst = binary.LittleEndian.AppendUint64(dst, number)
-	return b.appendSum(dst, from, 0)
+	return b.AppendSum(dst, from, 0)
 }
 
 // span is the place of a section.
@@ -153,7 +107,7 @@ type footer struct {
 	keys                  uint64
 }
 
-func appendFooter(dst []byte, b binding, dbid [16]byte, number uint64, f footer, off int64) []byte {
+func appendFooter(dst []byte, b group.Binding, dbid [16]byte, number uint64, f footer, off int64) []byte {
 	from := len(dst)
 	for _, s := range []span{f.shapes, f.index, f.filter, {}} {
 		dst = binary.LittleEndian.AppendUint64(dst, s.off)
@@ -166,7 +120,7 @@ func appendFooter(dst []byte, b binding, dbid [16]byte, number uint64, f footer,
 	dst = binary.LittleEndian.AppendUint32(dst, version)
 	dst = binary.LittleEndian.AppendUint32(dst, 0)
 	dst = append(dst, magic...)
-	return b.appendSum(dst, from, off)
+	return b.AppendSum(dst, from, off)
 }
 
 // decodeFooter reads a footer that stands at off and whose sum holds.
@@ -188,128 +142,4 @@ func decodeFooter(p []byte, dbid [16]byte, number uint64, off int64) (f footer, 
 		return f, "footer has impossible counts"
 	}
 	return f, ""
-}
-
-// cursor reads fields one after the other; reading past the end sets bad and
-// gives zeros.
-type cursor struct {
-	p   []byte
-	off int
-	bad bool
-}
-
-func (c *cursor) bytes(n int) []byte {
-	if n < 0 || n > len(c.p)-c.off {
-		c.bad = true
-		return nil
-	}
-	b := c.p[c.off : c.off+n]
-	c.off += n
-	return b
-}
-
-func (c *cursor) u8() uint8 {
-	if b := c.bytes(1); b != nil {
-		return b[0]
-	}
-	return 0
-}
-
-func (c *cursor) u16() int {
-	if b := c.bytes(2); b != nil {
-		return int(binary.LittleEndian.Uint16(b))
-	}
-	return 0
-}
-
-func (c *cursor) u32() uint32 {
-	if b := c.bytes(4); b != nil {
-		return binary.LittleEndian.Uint32(b)
-	}
-	return 0
-}
-
-func (c *cursor) u64() uint64 {
-	if b := c.bytes(8); b != nil {
-		return binary.LittleEndian.Uint64(b)
-	}
-	return 0
-}
-
-// le16 is entry i of an array of little-endian u16.
-func le16(p []byte, i int) int { return int(binary.LittleEndian.Uint16(p[2*i:])) }
-
-// vector is an array of integers, stored as differences from their smallest:
-//
-//	0  u8  width of a difference in bytes, 0..8
-//	1  u64 base
-//	9  n * width bytes
-//
-// Whatever the width, a difference is read as eight bytes and cut by a mask:
-// behind each vector stand eight more bytes, at least the sum of its section.
-type vector struct {
-	data  []byte
-	base  uint64
-	mask  uint64
-	width int
-}
-
-const vectorHeaderBytes = 9
-
-func (v *vector) at(i int) uint64 {
-	return v.base + binary.LittleEndian.Uint64(v.data[i*v.width:])&v.mask
-}
-
-// vector reads a vector of n integers. c.p must have eight more bytes behind
-// its end, within its capacity.
-func (c *cursor) vector(n int) (v vector) {
-	v.width = int(c.u8())
-	v.base = c.u64()
-	from := c.off
-	c.bytes(n * v.width)
-	if v.width > 8 || c.bad {
-		c.bad = true
-		return vector{}
-	}
-	v.data = c.p[from : c.off+sumBytes]
-	v.mask = widthMask(v.width)
-	return v
-}
-
-func widthMask(width int) uint64 { return uint64(1)<<(8*width) - 1 }
-
-// appendVector writes words as differences from base, none of which is smaller
-// in the order that makes limit, the largest difference, right.
-func appendVector(dst []byte, words []uint64, base, limit uint64) []byte {
-	width := (bits.Len64(limit) + 7) / 8
-	dst = append(dst, byte(width))
-	dst = binary.LittleEndian.AppendUint64(dst, base)
-	if width == 0 {
-		return dst
-	}
-	n := len(dst)
-	dst = append(dst, make([]byte, len(words)*width+8)...)
-	for _, w := range words {
-		binary.LittleEndian.PutUint64(dst[n:], w-base)
-		n += width
-	}
-	return dst[:n]
-}
-
-// appendSigned writes words that are two's complement integers.
-func appendSigned(dst []byte, words []uint64) []byte {
-	lo, hi := int64(words[0]), int64(words[0])
-	for _, w := range words[1:] {
-		lo, hi = min(lo, int64(w)), max(hi, int64(w))
-	}
-	return appendVector(dst, words, uint64(lo), uint64(hi)-uint64(lo))
-}
-
-// appendUnsigned writes words that are unsigned integers or mere bits.
-func appendUnsigned(dst []byte, words []uint64) []byte {
-	lo, hi := words[0], words[0]
-	for _, w := range words[1:] {
-		lo, hi = min(lo, w), max(hi, w)
-	}
-	return appendVector(dst, words, lo, hi-lo)
 }

@@ -9,16 +9,17 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/sstable/group"
 )
 
 // mend sets the sums of all sections that can be found, so that mutations get
 // past them.
 func mend(data []byte) {
-	b := bind(testDB, testFile)
+	b := group.Bind(testDB, testFile)
 	sum := func(off, n uint64) {
 		if size := uint64(len(data)); n >= sumBytes && off <= size && n <= size-off {
 			p := data[off : off+n]
-			binary.LittleEndian.PutUint64(p[n-sumBytes:], b.sum(p[:n-sumBytes], int64(off)))
+			binary.LittleEndian.PutUint64(p[n-sumBytes:], b.Sum(p[:n-sumBytes], int64(off)))
 		}
 	}
 	if len(data) < headerBytes+footerBytes {
@@ -48,18 +49,16 @@ func mend(data []byte) {
 // mendUnits sets the sums of units: it looks for a unit directory by decoding
 // the head as far as it goes.
 func mendUnits(data []byte, off, head uint64, sum func(off, n uint64)) {
-	if head < headFixedBytes+sumBytes || off > uint64(len(data)) || head > uint64(len(data))-off {
+	if head < 40 || off > uint64(len(data)) || head > uint64(len(data))-off {
 		return
 	}
-	h := new(headOf)
+	h := new(group.Head)
 	section := data[off : off+head : off+head]
-	h.decode(section, int64(off), len(data)-int(off), nil)
-	for _, u := range h.units {
-		sum(uint64(u.off), uint64(u.stored))
+	h.Decode(section, int64(off), len(data)-int(off), nil)
+	for _, u := range h.Units {
+		sum(uint64(u.Off), uint64(u.Stored))
 	}
 }
-
-type headOf = head // the parameter hides the name
 
 // use reads everything there is; nothing may panic.
 func use(data []byte) error {
@@ -130,7 +129,7 @@ func FuzzOpen(f *testing.F) {
 func FuzzRoundTrip(f *testing.F) {
 	f.Add([]byte("abc\x00def\x01ghi"), uint16(700), uint64(1))
 	f.Add(bytes.Repeat([]byte("k\x00v\x07wwww"), 100), uint16(0), uint64(9))
-	f.Fuzz(func(t *testing.T, data []byte, group uint16, seed uint64) {
+	f.Fuzz(func(t *testing.T, data []byte, size uint16, seed uint64) {
 		g := newGenerator(seed)
 		var entries []entry
 		for i, part := range bytes.Split(data, []byte{0}) {
@@ -153,7 +152,7 @@ func FuzzRoundTrip(f *testing.F) {
 		}
 		entries = sortEntries(entries)
 		o := writerOptions()
-		o.GroupBytes = int(group) % maxGroupBytes
+		o.GroupBytes = int(size) % group.MaxBytes
 		o.Compression = Compression(seed % 3)
 		file, _ := write(t, o, entries)
 		if err := readAll(t, file, entries, "round trip"); err != nil {

@@ -5,10 +5,11 @@ import (
 	"encoding/binary"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/sstable/group"
 )
 
-// group is an entry of the index.
-type group struct {
+// groupEntry is an entry of the index.
+type groupEntry struct {
 	off       int64
 	head, len int // bytes
 	rows      int
@@ -16,7 +17,7 @@ type group struct {
 	separator []byte
 }
 
-func appendIndex(dst []byte, groups []group, smallest, largest []byte) []byte {
+func appendIndex(dst []byte, groups []groupEntry, smallest, largest []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(groups)))
 	for i := range groups {
 		g := &groups[i]
@@ -44,7 +45,7 @@ func appendIndex(dst []byte, groups []group, smallest, largest []byte) []byte {
 // index finds groups by key. The first eight bytes of each separator behind
 // what all have in common stand in an array of their own.
 type index struct {
-	groups            []group
+	groups            []groupEntry
 	common            []byte
 	prefixes          []uint64
 	smallest, largest []byte // internal keys
@@ -53,34 +54,43 @@ type index struct {
 // decodeIndex reads an index whose sum holds, of a file whose groups end at
 // end. It keeps p.
 func decodeIndex(p []byte, end uint64) (x index, what string) {
-	c := &cursor{p: p}
-	n := int(c.u32())
+	if len(p) < 4 {
+		return x, "index without a count"
+	}
+	n := int(binary.LittleEndian.Uint32(p))
 	if n > (len(p)-4)/indexEntryBytes {
 		return x, "index of more groups than it has room for"
 	}
-	x.groups = make([]group, n)
+	entries, rest := p[4:4+n*indexEntryBytes], p[4+n*indexEntryBytes:]
+	x.groups = make([]groupEntry, n)
 	off := uint64(headerBytes)
-	lens := make([]int, n)
 	for i := range x.groups {
-		at := c.u64()
-		head, size := c.u32(), c.u32()
-		rows, key, flags := c.u16(), c.u16(), c.u32()
+		e := entries[i*indexEntryBytes:][:indexEntryBytes]
+		at := binary.LittleEndian.Uint64(e)
+		head, size := binary.LittleEndian.Uint32(e[8:]), binary.LittleEndian.Uint32(e[12:])
+		rows, key := int(binary.LittleEndian.Uint16(e[16:])), int(binary.LittleEndian.Uint16(e[18:]))
+		flags := binary.LittleEndian.Uint32(e[20:])
 		switch {
-		case at != off, uint64(size) > end-off, head > size, head > maxHeadBytes, head < headFixedBytes+sumBytes:
+		case at != off, uint64(size) > end-off, head > size, head > group.MaxHeadBytes, head < sumBytes:
 			return x, "index names impossible places"
-		case rows < 1, rows > maxGroupRows, key > codec.MaxKeyLen, flags&^flagContinues != 0, i == 0 && flags != 0:
+		case rows < 1, rows > group.MaxRows, key > codec.MaxKeyLen, flags&^flagContinues != 0, i == 0 && flags != 0, key > len(rest):
 			return x, "index has impossible entries"
 		}
+		x.groups[i] = groupEntry{
+			off: int64(at), head: int(head), len: int(size), rows: rows,
+			continues: flags != 0, separator: rest[:key:key],
+		}
 		off += uint64(size)
-		lens[i] = key
-		x.groups[i] = group{off: int64(at), head: int(head), len: int(size), rows: rows, continues: flags != 0}
+		rest = rest[key:]
 	}
-	for i := range x.groups {
-		x.groups[i].separator = c.bytes(lens[i])
+	for _, k := range []*[]byte{&x.smallest, &x.largest} {
+		if len(rest) < 2 || len(rest)-2 < int(binary.LittleEndian.Uint16(rest)) {
+			return x, "index ends early"
+		}
+		*k, rest = rest[2:][:binary.LittleEndian.Uint16(rest)], rest[2+int(binary.LittleEndian.Uint16(rest)):]
 	}
-	x.smallest, x.largest = c.bytes(c.u16()), c.bytes(c.u16())
 	switch {
-	case c.bad || c.off != len(p):
+	case len(rest) != 0:
 		return x, "index has another length than its parts"
 	case off != end:
 		return x, "index does not name all groups"
@@ -103,7 +113,7 @@ func (x *index) prepare() {
 		return
 	}
 	x.common = x.groups[0].separator
-	x.common = x.common[:commonLen(x.common, x.groups[n-1].separator)]
+	x.common = x.common[:group.CommonLen(x.common, x.groups[n-1].separator)]
 	x.prefixes = make([]uint64, n)
 	for i := range x.groups {
 		x.prefixes[i] = prefix8(x.groups[i].separator[len(x.common):])
@@ -118,17 +128,6 @@ func prefix8(p []byte) uint64 {
 	var b [8]byte
 	copy(b[:], p)
 	return binary.BigEndian.Uint64(b[:])
-}
-
-// commonLen returns how many bytes a and b have in common.
-func commonLen(a, b []byte) int {
-	n := min(len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return n
 }
 
 // seek returns the first group that can have a user key that is not less than

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/tablerock-db/tablerock/codec"
-	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/sstable/group"
 )
 
 // Iterator walks over the entries of a file. Unless all versions were asked
@@ -20,8 +20,7 @@ type Iterator struct {
 	lowest, highest int
 
 	g     int
-	h     *head
-	pin   cache.Handle
+	h     *group.Head
 	row   int
 	first int  // rows of h within the bounds
 	limit int  // and the end of these
@@ -53,7 +52,7 @@ func (r *Reader) NewIterator(o IterOptions) *Iterator {
 	if o.Upper != nil {
 		it.highest = r.index.seek(o.Upper)
 	}
-	it.view.r, it.view.fill = r, o.Fill
+	it.view.pins.r, it.view.pins.fill = r, o.Fill
 	return it
 }
 
@@ -68,7 +67,7 @@ func (it *Iterator) SeekGE(key []byte) bool {
 	if !it.load(it.r.index.seek(key)) {
 		return false
 	}
-	row, _ := it.h.seek(key)
+	row, _ := it.h.Seek(key)
 	it.row = row - 1
 	return it.advance() && it.findForward(false)
 }
@@ -95,14 +94,14 @@ func (it *Iterator) SeekLT(key []byte) bool {
 		if !it.load(it.r.index.seek(key)) {
 			return false
 		}
-		it.row, _ = it.h.seek(key)
+		it.row, _ = it.h.Seek(key)
 	}
 	return it.retreat() && it.findBackward()
 }
 
 // Next moves to the following entry.
 func (it *Iterator) Next() bool {
-	if !it.valid || it.view.err != nil {
+	if !it.valid || it.view.Err() != nil {
 		return it.fail()
 	}
 	it.viewed, it.keyed = false, false
@@ -119,7 +118,7 @@ func (it *Iterator) Next() bool {
 
 // Prev moves to the entry before.
 func (it *Iterator) Prev() bool {
-	if !it.valid || it.view.err != nil {
+	if !it.valid || it.view.Err() != nil {
 		return it.fail()
 	}
 	it.viewed, it.keyed = false, false
@@ -146,7 +145,7 @@ func (it *Iterator) Valid() bool { return it.valid }
 // Err returns the error that ended the last move.
 func (it *Iterator) Err() error {
 	if it.err == nil {
-		return it.view.err
+		return it.view.Err()
 	}
 	return it.err
 }
@@ -166,13 +165,11 @@ func (it *Iterator) Key() []byte {
 	}
 	h := it.h
 	if it.row < it.from || it.row >= it.to {
-		s := h.stretchOf(it.row)
-		it.from, it.to = h.keys.first(s), h.end(s)
-		it.key = append(append(it.key[:0], h.common...), h.prefix(s)...)
+		it.key, it.from, it.to = h.AppendPrefix(it.key[:0], it.row)
 		it.prefix = len(it.key)
 	}
-	seq, kind := h.version(it.row)
-	it.key = codec.AppendTrailer(h.appendSuffix(it.key[:it.prefix], it.row), seq, kind)
+	seq, kind := h.Version(it.row)
+	it.key = codec.AppendTrailer(h.AppendSuffix(it.key[:it.prefix], it.row), seq, kind)
 	it.keyed = true
 	return it.key
 }
@@ -180,7 +177,7 @@ func (it *Iterator) Key() []byte {
 // Row returns the row, nil for a tombstone; it and its values are valid until
 // the iterator moves.
 func (it *Iterator) Row() codec.ShapedRow {
-	if it.h.slotOf.at(it.row) == 0 {
+	if it.h.Tombstone(it.row) {
 		return nil
 	}
 	return it.View()
@@ -189,14 +186,15 @@ func (it *Iterator) Row() codec.ShapedRow {
 // View is Row for an entry that is no tombstone.
 func (it *Iterator) View() *Row {
 	if !it.viewed {
-		it.view.set(it.row)
+		it.view.pins.releaseExtents()
+		it.view.Set(it.row)
 		it.viewed = true
 	}
 	return &it.view
 }
 
 // Sequence and kind of the entry.
-func (it *Iterator) Version() (seq uint64, kind codec.Kind) { return it.h.version(it.row) }
+func (it *Iterator) Version() (seq uint64, kind codec.Kind) { return it.h.Version(it.row) }
 
 // restart prepares for a seek.
 func (it *Iterator) restart() bool {
@@ -207,15 +205,17 @@ func (it *Iterator) restart() bool {
 func (it *Iterator) fail() bool {
 	it.valid = false
 	if it.err == nil {
-		it.err = it.view.err
+		it.err = it.view.Err()
 	}
 	return false
 }
 
 func (it *Iterator) unload() {
-	it.view.releaseUnit()
-	it.pin.Release()
-	it.pin, it.h, it.view.h, it.g = cache.Handle{}, nil, nil, -1
+	if it.err == nil {
+		it.err = it.view.Err()
+	}
+	it.view.Release()
+	it.h, it.g = nil, -1
 	it.from, it.to = 0, 0
 }
 
@@ -230,15 +230,16 @@ func (it *Iterator) load(g int) bool {
 		it.err = err
 		return false
 	}
-	it.g, it.h, it.pin, it.view.h = g, h, pin, h
-	it.first, it.limit = 0, h.rows
+	it.g, it.h, it.view.pins.head = g, h, pin
+	it.view.Attach(h, &it.view.pins)
+	it.first, it.limit = 0, h.Rows()
 	if g <= it.lowest && it.o.Lower != nil {
-		it.first, _ = h.seek(it.o.Lower)
+		it.first, _ = h.Seek(it.o.Lower)
 	}
 	if g >= it.highest {
-		it.limit, _ = h.seek(it.o.Upper)
+		it.limit, _ = h.Seek(it.o.Upper)
 	}
-	it.plain = it.o.AllVersions || !h.versions && h.maxSeq <= it.o.Snapshot && !it.r.index.groups[g].continues
+	it.plain = it.o.AllVersions || !h.Versions() && h.MaxSeq <= it.o.Snapshot && !it.r.index.groups[g].continues
 	return true
 }
 
@@ -246,7 +247,7 @@ func (it *Iterator) load(g int) bool {
 func (it *Iterator) advance() bool {
 	it.row++
 	for it.row >= it.limit {
-		if it.limit < it.h.rows || it.g >= it.highest || it.g+1 == len(it.r.index.groups) || !it.load(it.g+1) {
+		if it.limit < it.h.Rows() || it.g >= it.highest || it.g+1 == len(it.r.index.groups) || !it.load(it.g+1) {
 			return false
 		}
 		it.row = it.first
@@ -271,13 +272,13 @@ func (it *Iterator) sameAsBefore() bool {
 	if it.row == 0 {
 		return it.r.index.groups[it.g].continues
 	}
-	return it.h.same(it.row)
+	return it.h.Same(it.row)
 }
 
 // findForward stops at the first row from here on that is to be shown. done
 // says that a newer version of the same key has been.
 func (it *Iterator) findForward(done bool) bool {
-	for done && !it.o.AllVersions || it.h.seqs.at(it.row) > it.o.Snapshot {
+	for done && !it.o.AllVersions || it.h.Sequence(it.row) > it.o.Snapshot {
 		if !it.advance() {
 			return false
 		}
@@ -293,7 +294,7 @@ func (it *Iterator) findBackward() bool {
 	for {
 		g, row := -1, 0
 		for {
-			if it.h.seqs.at(it.row) <= it.o.Snapshot {
+			if it.h.Sequence(it.row) <= it.o.Snapshot {
 				g, row = it.g, it.row
 			}
 			if !it.sameAsBefore() {

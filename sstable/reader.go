@@ -10,6 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/sstable/group"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -18,7 +19,7 @@ import (
 type Reader struct {
 	f       vfs.File
 	o       ReaderOptions
-	bind    binding
+	bind    group.Binding
 	size    int64
 	footer  footer
 	shapes  []*codec.Shape
@@ -34,7 +35,7 @@ func Open(f vfs.File, o ReaderOptions) (*Reader, error) {
 	if o.Cache == nil {
 		o.Cache = cache.New(0)
 	}
-	r := &Reader{f: f, o: o, bind: bind(o.DBID, o.Number)}
+	r := &Reader{f: f, o: o, bind: group.Bind(o.DBID, o.Number)}
 	r.scratch.New = func() any { return new([]byte) }
 	size, err := f.Size()
 	if err != nil {
@@ -73,7 +74,7 @@ func (r *Reader) readSection(p []byte, off int64, what string) error {
 	if err := r.read(p, off); err != nil {
 		return err
 	}
-	if !r.bind.check(p, off) {
+	if !r.bind.Check(p, off) {
 		return r.corruptf(off, "%s of %d bytes: wrong sum", what, len(p))
 	}
 	return nil
@@ -87,7 +88,7 @@ func (r *Reader) readHeader() error {
 	if string(p[:8]) != magic {
 		return r.corruptf(0, "not an sstable")
 	}
-	if !r.bind.check(p[:], 0) {
+	if !r.bind.Check(p[:], 0) {
 		return r.corruptf(0, "header: wrong sum, or of another file or database")
 	}
 	switch v := binary.LittleEndian.Uint32(p[8:]); {
@@ -187,7 +188,7 @@ func (r *Reader) MemBytes() int {
 }
 
 // head returns the head of group g, pinned.
-func (r *Reader) head(g int, fill bool) (*head, cache.Handle, error) {
+func (r *Reader) head(g int, fill bool) (*group.Head, cache.Handle, error) {
 	e := &r.index.groups[g]
 	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(e.off), Kind: kindHead}
 	pin, ok := r.o.Cache.Get(key)
@@ -199,42 +200,42 @@ func (r *Reader) head(g int, fill bool) (*head, cache.Handle, error) {
 			}
 		}
 	}
-	return pin.Value().(*head), pin, nil
+	return pin.Value().(*group.Head), pin, nil
 }
 
-func (r *Reader) loadHead(pin cache.Handle, e *group) error {
+func (r *Reader) loadHead(pin cache.Handle, e *groupEntry) error {
 	p := pin.Bytes()
 	if err := r.readSection(p, e.off, "head"); err != nil {
 		return err
 	}
-	h, ok := pin.Value().(*head)
+	h, ok := pin.Value().(*group.Head)
 	if !ok {
-		h = new(head)
+		h = new(group.Head)
 	}
-	if what := h.decode(p, e.off, e.len, r.shapes); what != "" {
+	if what := h.Decode(p, e.off, e.len, r.shapes); what != "" {
 		return r.corruptf(e.off, "%s", what)
 	}
-	if h.rows != e.rows {
-		return r.corruptf(e.off, "group of %d rows, the index says %d", h.rows, e.rows)
+	if h.Rows() != e.rows {
+		return r.corruptf(e.off, "group of %d rows, the index says %d", h.Rows(), e.rows)
 	}
-	pin.Fill(h, h.memBytes())
+	pin.Fill(h, h.MemBytes())
 	return nil
 }
 
 // unit returns a decoded heap unit of h, pinned.
-func (r *Reader) unit(h *head, u *unit, fill bool) (cache.Handle, error) {
-	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(u.off), Kind: kindUnit}
+func (r *Reader) unit(h *group.Head, u *group.Unit, fill bool) (cache.Handle, error) {
+	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(u.Off), Kind: kindUnit}
 	pin, ok := r.o.Cache.Get(key)
 	if ok {
 		return pin, nil
 	}
-	if pin, ok = r.o.Cache.Acquire(key, u.raw, fill); ok {
+	if pin, ok = r.o.Cache.Acquire(key, u.Raw, fill); ok {
 		return pin, nil
 	}
-	err := r.decompress(pin.Bytes(), u.off, u.stored, "heap unit")
+	err := r.decompress(pin.Bytes(), u.Off, u.Stored, "heap unit")
 	if err == nil {
-		if what := h.checkUnit(u, pin.Bytes()); what != "" {
-			err = r.corruptf(u.off, "heap unit: %s", what)
+		if what := h.CheckUnit(u, pin.Bytes()); what != "" {
+			err = r.corruptf(u.Off, "heap unit: %s", what)
 		}
 	}
 	if err != nil {
@@ -246,16 +247,16 @@ func (r *Reader) unit(h *head, u *unit, fill bool) (cache.Handle, error) {
 }
 
 // extent returns a big value, pinned.
-func (r *Reader) extent(e *extent, fill bool) (cache.Handle, error) {
-	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(e.off), Kind: kindExtent}
+func (r *Reader) extent(e *group.Extent, fill bool) (cache.Handle, error) {
+	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(e.Off), Kind: kindExtent}
 	pin, ok := r.o.Cache.Get(key)
 	if ok {
 		return pin, nil
 	}
-	if pin, ok = r.o.Cache.Acquire(key, e.raw, fill); ok {
+	if pin, ok = r.o.Cache.Acquire(key, e.Raw, fill); ok {
 		return pin, nil
 	}
-	if err := r.decompress(pin.Bytes(), e.off, e.stored, "extent"); err != nil {
+	if err := r.decompress(pin.Bytes(), e.Off, e.Stored, "extent"); err != nil {
 		pin.Fail()
 		return cache.Handle{}, err
 	}
@@ -307,10 +308,10 @@ func (r *Reader) Get(key []byte, keyHash uint64, snap uint64, row *Row) (seq uin
 		if err != nil {
 			return 0, 0, false, err
 		}
-		i, equal := h.seek(key)
-		for equal && h.seqs.at(i) > snap {
+		i, equal := h.Seek(key)
+		for equal && h.Sequence(i) > snap {
 			i++
-			equal = i < h.rows && h.same(i)
+			equal = i < h.Rows() && h.Same(i)
 		}
 		if equal {
 			return r.found(h, pin, i, row)
@@ -318,21 +319,22 @@ func (r *Reader) Get(key []byte, keyHash uint64, snap uint64, row *Row) (seq uin
 		pin.Release()
 		// The next group can only go on with older versions of the same key.
 		g++
-		if i < h.rows || g == len(r.index.groups) || !r.index.groups[g].continues {
+		if i < h.Rows() || g == len(r.index.groups) || !r.index.groups[g].continues {
 			return 0, 0, false, nil
 		}
 	}
 }
 
 // found makes row the view of row i of h.
-func (r *Reader) found(h *head, pin cache.Handle, i int, row *Row) (uint64, codec.Kind, bool, error) {
-	seq, kind := h.version(i)
+func (r *Reader) found(h *group.Head, pin cache.Handle, i int, row *Row) (uint64, codec.Kind, bool, error) {
+	seq, kind := h.Version(i)
 	if kind == codec.KindDelete {
 		pin.Release()
 		return seq, kind, true, nil
 	}
-	row.r, row.h, row.headPin, row.fill = r, h, pin, true
-	row.set(i)
+	row.pins.r, row.pins.head, row.pins.fill = r, pin, true
+	row.Attach(h, &row.pins)
+	row.Set(i)
 	if err := row.Load(); err != nil {
 		row.Release()
 		return 0, 0, false, err

@@ -8,6 +8,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/sstable/group"
 )
 
 // Verify reads the whole file, past the cache, and checks every byte against
@@ -55,7 +56,7 @@ type verifier struct {
 	f   footer // counts
 	key []byte // last internal key
 	buf []byte
-	h   head
+	h   group.Head
 	row Row
 }
 
@@ -65,22 +66,22 @@ func (v *verifier) group(g int) error {
 	if err := r.readSection(v.buf, e.off, "head"); err != nil {
 		return err
 	}
-	if what := h.decode(v.buf, e.off, e.len, r.shapes); what != "" {
+	if what := h.Decode(v.buf, e.off, e.len, r.shapes); what != "" {
 		return r.corruptf(e.off, "%s", what)
 	}
-	if h.rows != e.rows {
-		return r.corruptf(e.off, "group of %d rows, the index says %d", h.rows, e.rows)
+	if h.Rows() != e.rows {
+		return r.corruptf(e.off, "group of %d rows, the index says %d", h.Rows(), e.rows)
 	}
 	maxSeq, versions := uint64(0), false
-	for row := range h.rows {
-		maxSeq = max(maxSeq, h.seqs.at(row))
-		versions = versions || row > 0 && h.same(row)
+	for row := range h.Rows() {
+		maxSeq = max(maxSeq, h.Sequence(row))
+		versions = versions || row > 0 && h.Same(row)
 		if what := v.entry(g, row); what != "" {
 			return r.corruptf(e.off, "row %d: %s", row, what)
 		}
 	}
-	if maxSeq != h.maxSeq || versions != h.versions {
-		return r.corruptf(e.off, "largest sequence is not %d, or no key has several rows", h.maxSeq)
+	if maxSeq != h.MaxSeq || versions != h.Versions() {
+		return r.corruptf(e.off, "largest sequence is not %d, or no key has several rows", h.MaxSeq)
 	}
 	if next := r.index.groups[g+1:]; len(next) > 0 && bytes.Compare(next[0].separator, v.key[:len(v.key)-codec.TrailerLen]) < 0 {
 		return r.corruptf(e.off, "group reaches into the next")
@@ -91,10 +92,9 @@ func (v *verifier) group(g int) error {
 // entry checks the key of a row.
 func (v *verifier) entry(g, row int) (what string) {
 	h, e := &v.h, &v.r.index.groups[g]
-	seq, kind := h.version(row)
-	user := h.appendKey(nil, row)
-	s := h.stretchOf(row)
-	if codec.CheckKey(user) != nil || seq > codec.MaxSeq || codec.PartitionLen(user) != le16(h.dir, 3*s+1) {
+	seq, kind := h.Version(row)
+	user := h.AppendKey(nil, row)
+	if codec.CheckKey(user) != nil || seq > codec.MaxSeq || codec.PartitionLen(user) != h.PartitionLen(row) {
 		return "malformed key"
 	}
 	key := codec.AppendTrailer(user, seq, kind)
@@ -105,7 +105,7 @@ func (v *verifier) entry(g, row int) (what string) {
 	again := len(v.key) > 0 && bytes.Equal(user, v.key[:len(v.key)-codec.TrailerLen])
 	marked := e.continues
 	if row > 0 {
-		marked = h.same(row)
+		marked = h.Same(row)
 	}
 	if again != marked {
 		return "older version is not marked"
@@ -118,7 +118,7 @@ func (v *verifier) entry(g, row int) (what string) {
 			return "separator does not separate"
 		}
 	}
-	if i, equal := h.seek(user); !equal || (!again || row == 0) && i != row {
+	if i, equal := h.Seek(user); !equal || (!again || row == 0) && i != row {
 		return "key cannot be found"
 	}
 	if !v.r.MayContain(codec.KeyHash(user)) {
@@ -145,32 +145,33 @@ func (v *verifier) count(seq uint64, kind codec.Kind, again bool) {
 
 // values checks the units and extents of the group, and that there is nothing
 // else behind its head.
-func (v *verifier) values(e *group) error {
+func (v *verifier) values(e *groupEntry) error {
 	r, h := v.r, &v.h
 	at := e.off + int64(e.head)
 	row := &v.row
-	row.r, row.h = r, h
+	row.pins.r = r
+	row.Attach(h, &row.pins)
 	defer row.Release()
-	for i := range h.units {
-		u := &h.units[i]
-		if u.off != at {
+	for i := range h.Units {
+		u := &h.Units[i]
+		if u.Off != at {
 			return r.corruptf(at, "bytes between units")
 		}
-		at += int64(u.stored)
-		if err := v.check(row, u.first, u.end); err != nil {
+		at += int64(u.Stored)
+		if err := v.check(e.off, row, u.First, u.End); err != nil {
 			return err
 		}
 	}
-	if len(h.units) == 0 {
-		if err := v.check(row, 0, h.rows); err != nil {
+	if len(h.Units) == 0 {
+		if err := v.check(e.off, row, 0, h.Rows()); err != nil {
 			return err
 		}
 	}
-	for i := range h.extents {
-		if h.extents[i].off != at {
+	for i := range h.Extents {
+		if h.Extents[i].Off != at {
 			return r.corruptf(at, "bytes between extents")
 		}
-		at += int64(h.extents[i].stored)
+		at += int64(h.Extents[i].Stored)
 	}
 	if at != e.off+int64(e.len) {
 		return r.corruptf(at, "bytes behind the group")
@@ -179,30 +180,30 @@ func (v *verifier) values(e *group) error {
 }
 
 // check reads every value of some rows.
-func (v *verifier) check(row *Row, from, to int) error {
+func (v *verifier) check(off int64, row *Row, from, to int) error {
 	r, h := v.r, &v.h
 	for i := from; i < to; i++ {
-		if h.slotAt(i) == nil {
-			if h.times.at(i) != 0 {
-				return r.corruptf(h.off, "row %d: tombstone with a timestamp", i)
+		if h.Tombstone(i) {
+			if h.Timestamp(i) != 0 {
+				return r.corruptf(off, "row %d: tombstone with a timestamp", i)
 			}
 			continue
 		}
-		row.set(i)
+		row.pins.releaseExtents()
+		row.Set(i)
 		if !row.Timestamp().Valid() {
-			return r.corruptf(h.off, "row %d: timestamp of %d ticks", i, row.Timestamp())
+			return r.corruptf(off, "row %d: timestamp of %d ticks", i, row.Timestamp())
 		}
 		for p := range row.Len() {
 			name, value := row.At(p)
-			if row.err != nil {
-				return row.err
+			if row.Err() != nil {
+				return row.Err()
 			}
 			if !validValue(value) {
-				return r.corruptf(h.off, "row %d: property %q is no %v", i, name, value.Type())
+				return r.corruptf(off, "row %d: property %q is no %v", i, name, value.Type())
 			}
 		}
 	}
-	row.releaseUnit()
 	return nil
 }
 

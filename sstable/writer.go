@@ -8,6 +8,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/sstable/group"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -19,15 +20,15 @@ const writeBytes = 256 << 10
 type Writer struct {
 	f    vfs.File
 	o    WriterOptions
-	bind binding
+	bind group.Binding
 
 	buf     []byte // not yet written
 	written int64  // bytes of the file before buf
 	hash    *xxhash.Digest
 
-	shapes shapeTable
-	group  groupBuilder
-	groups []group
+	shapes *group.Shapes
+	group  group.Builder
+	groups []groupEntry
 	keys   []byte   // of the groups' separators
 	hashes []uint64 // of user keys
 	last   []byte   // internal key
@@ -46,9 +47,8 @@ var (
 // close. Wrong options are reported by the first Add, or by Finish.
 func NewWriter(f vfs.File, o WriterOptions) *Writer {
 	o, err := o.withDefaults()
-	w := &Writer{f: f, o: o, bind: bind(o.DBID, o.Number), hash: xxhash.New(), err: err}
-	w.shapes.init()
-	w.buf = appendHeader(make([]byte, 0, writeBytes+maxGroupBytes*2), w.bind, o.DBID, o.Number)
+	w := &Writer{f: f, o: o, bind: group.Bind(o.DBID, o.Number), hash: xxhash.New(), shapes: group.NewShapes(), err: err}
+	w.buf = appendHeader(make([]byte, 0, writeBytes+group.MaxBytes*2), w.bind, o.DBID, o.Number)
 	return w
 }
 
@@ -66,7 +66,7 @@ func (w *Writer) Add(key []byte, row codec.ShapedRow) error {
 }
 
 func (w *Writer) add(key []byte, row codec.ShapedRow) error {
-	if len(key) < codec.TrailerLen+minKeyLen || len(key) > codec.TrailerLen+codec.MaxKeyLen {
+	if len(key) < codec.TrailerLen+group.MinKeyLen || len(key) > codec.TrailerLen+codec.MaxKeyLen {
 		return fmt.Errorf("add: internal key of %d bytes", len(key))
 	}
 	user, seq, kind := codec.SplitTrailer(key)
@@ -78,25 +78,25 @@ func (w *Writer) add(key []byte, row codec.ShapedRow) error {
 	}
 	lastUser := w.last[:max(len(w.last)-codec.TrailerLen, 0)]
 	again := bytes.Equal(user, lastUser)
-	if user[len(user)-1] != endOfKey || bytes.IndexByte(user[tableBytes:], 0) >= 0 {
+	if user[len(user)-1] != group.EndOfKey || bytes.IndexByte(user[group.TableBytes:], 0) >= 0 {
 		return fmt.Errorf("add: key %x is no user key", key)
 	}
-	if w.group.full(w.o.GroupBytes) {
+	if w.group.Full(w.o.GroupBytes) {
 		if err := w.endGroup(); err != nil {
 			return err
 		}
 	}
-	if w.group.rows() == 0 {
+	if w.group.Rows() == 0 {
 		w.beginGroup(user, again)
 	}
 	// With 0 the row is of the partition of the row before.
 	partition := 0
-	if p := w.group.partition; p == 0 || len(user) <= p || !bytes.Equal(user[:p], lastUser[:p]) {
+	if p := w.group.Partition(); p == 0 || len(user) <= p || !bytes.Equal(user[:p], lastUser[:p]) {
 		if partition = codec.PartitionLen(user); partition == 0 || partition == len(user) {
 			return fmt.Errorf("add: key %x is no user key", key)
 		}
 	}
-	if err := w.group.add(user, partition, again, seq, row, &w.shapes); err != nil {
+	if err := w.group.Add(user, partition, again, seq, row, w.shapes); err != nil {
 		return err
 	}
 	if !again {
@@ -123,11 +123,11 @@ func (w *Writer) count(key []byte, seq uint64, tombstone bool) {
 func (w *Writer) beginGroup(user []byte, again bool) {
 	separator := user
 	if len(w.groups) > 0 && !again {
-		separator = user[:commonLen(user, w.ended)+1]
+		separator = user[:group.CommonLen(user, w.ended)+1]
 	}
 	from := len(w.keys)
 	w.keys = append(w.keys, separator...)
-	w.groups = append(w.groups, group{continues: again, separator: w.keys[from:len(w.keys):len(w.keys)]})
+	w.groups = append(w.groups, groupEntry{continues: again, separator: w.keys[from:len(w.keys):len(w.keys)]})
 }
 
 // endGroup appends the group that was gathered to the file.
@@ -135,11 +135,11 @@ func (w *Writer) endGroup() error {
 	w.ended = append(w.ended[:0], w.last[:len(w.last)-codec.TrailerLen]...)
 	e := &w.groups[len(w.groups)-1]
 	e.off = w.written + int64(len(w.buf))
-	e.rows = w.group.rows()
+	e.rows = w.group.Rows()
 	from := len(w.buf)
-	w.buf, e.head = w.group.appendTo(w.buf, e.off, w.bind, w.o.Compression)
+	w.buf, e.head = w.group.AppendTo(w.buf, e.off, w.bind, w.o.Compression)
 	e.len = len(w.buf) - from
-	w.group.reset()
+	w.group.Reset()
 	if len(w.buf) >= writeBytes {
 		return w.flush()
 	}
@@ -158,8 +158,8 @@ func (w *Writer) flush() error {
 
 // Size returns about how large the file would be if it were finished now.
 func (w *Writer) Size() int64 {
-	tail := w.shapes.size + len(w.groups)*indexEntryBytes + len(w.keys) + len(w.hashes)*filterBitsPerKey/8
-	return w.written + int64(len(w.buf)+w.group.logical/2+tail+footerBytes)
+	tail := w.shapes.Size() + len(w.groups)*indexEntryBytes + len(w.keys) + len(w.hashes)*filterBitsPerKey/8
+	return w.written + int64(len(w.buf)+w.group.Logical()/2+tail+footerBytes)
 }
 
 // Finish writes the rest of the file and syncs it.
@@ -176,7 +176,7 @@ func (w *Writer) Finish() (Info, error) {
 }
 
 func (w *Writer) finish() error {
-	if w.group.rows() > 0 {
+	if w.group.Rows() > 0 {
 		if err := w.endGroup(); err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func (w *Writer) finish() error {
 		entries: w.info.Entries, tombstones: w.info.Tombstones,
 		minSeq: w.info.MinSeq, maxSeq: w.info.MaxSeq, keys: uint64(len(w.hashes)),
 	}
-	f.shapes = w.section(w.shapes.append)
+	f.shapes = w.section(w.shapes.AppendTo)
 	f.index = w.section(func(dst []byte) []byte { return appendIndex(dst, w.groups, w.first, w.last) })
 	f.filter = w.section(func(dst []byte) []byte { return appendFilter(dst, w.hashes) })
 	w.buf = appendFooter(w.buf, w.bind, w.o.DBID, w.o.Number, f, w.written+int64(len(w.buf)))
@@ -205,7 +205,7 @@ func (w *Writer) finish() error {
 func (w *Writer) section(appendTo func([]byte) []byte) span {
 	from := len(w.buf)
 	off := w.written + int64(from)
-	w.buf = w.bind.appendSum(appendTo(w.buf), from, off)
+	w.buf = w.bind.AppendSum(appendTo(w.buf), from, off)
 	return span{uint64(off), uint64(len(w.buf) - from)}
 }
 
@@ -215,5 +215,5 @@ func (w *Writer) Abort() {
 		w.err = errAborted
 	}
 	w.buf, w.hashes, w.groups, w.keys = nil, nil, nil, nil
-	w.group = groupBuilder{}
+	w.group = group.Builder{}
 }

@@ -1,4 +1,4 @@
-package sstable
+package group
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// appendTo appends the group, which will stand at off, and returns the length
+// AppendTo appends the group, which will stand at off, and returns the length
 // of its head.
-func (g *groupBuilder) appendTo(dst []byte, off int64, b binding, comp Compression) (out []byte, head int) {
+func (g *Builder) AppendTo(dst []byte, off int64, b Binding, comp Compression) (out []byte, head int) {
 	heap, places := g.layout()
 	g.cutUnits(places)
 	g.compress(heap, comp)
@@ -33,14 +33,14 @@ func (g *groupBuilder) appendTo(dst []byte, off int64, b binding, comp Compressi
 	for _, s := range g.slots {
 		dst = s.appendTo(dst)
 	}
-	head = len(dst) - from + sumBytes
+	head = len(dst) - from + SumBytes
 	g.fillDirs(dst[dirs:], head)
-	dst = b.appendSum(dst, from, off)
+	dst = b.AppendSum(dst, from, off)
 	stored := g.stored
 	for _, n := range g.lens {
 		start := len(dst)
 		dst = append(dst, stored[:n]...)
-		dst = b.appendSum(dst, start, off+int64(start-from))
+		dst = b.AppendSum(dst, start, off+int64(start-from))
 		stored = stored[n:]
 	}
 	return dst, head
@@ -48,7 +48,7 @@ func (g *groupBuilder) appendTo(dst []byte, off int64, b binding, comp Compressi
 
 // layout decides how each slot is stored and returns the heap that follows
 // from it, and the places of the rows in it.
-func (g *groupBuilder) layout() (heap []byte, places []uint64) {
+func (g *Builder) layout() (heap []byte, places []uint64) {
 	same := true
 	for _, s := range g.slots {
 		s.byRow = s.rows < minColumnRows && !s.big && len(s.columns) > 0
@@ -80,7 +80,7 @@ func (g *groupBuilder) layout() (heap []byte, places []uint64) {
 }
 
 // appendRow appends a row of a slot of mode 2 to the heap.
-func (g *groupBuilder) appendRow(s *slotBuilder, rank int, part []byte) {
+func (g *Builder) appendRow(s *slotBuilder, rank int, part []byte) {
 	g.props = g.props[:0]
 	from := uint64(0)
 	for i := range s.columns {
@@ -112,7 +112,7 @@ func (g *groupBuilder) appendRow(s *slotBuilder, rank int, part []byte) {
 
 // appendPart appends those values of a row to the heap that are in no
 // dictionary.
-func (g *groupBuilder) appendPart(s *slotBuilder, rank int, part []byte) {
+func (g *Builder) appendPart(s *slotBuilder, rank int, part []byte) {
 	at, from := len(g.reheap), uint64(0)
 	for i := range s.columns {
 		c := &s.columns[i]
@@ -130,7 +130,7 @@ func (g *groupBuilder) appendPart(s *slotBuilder, rank int, part []byte) {
 
 // cutUnits decides where heap units begin. Rows without a part of the heap
 // never begin one but the first, so that none is empty.
-func (g *groupBuilder) cutUnits(places []uint64) {
+func (g *Builder) cutUnits(places []uint64) {
 	g.units = g.units[:0]
 	for row := range g.seqs {
 		size := int(places[row+1] - places[row])
@@ -140,36 +140,36 @@ func (g *groupBuilder) cutUnits(places []uint64) {
 		n := len(g.units)
 		switch {
 		case n == 0:
-			g.units = append(g.units, unit{})
-		case g.units[n-1].raw >= unitBytes || g.units[n-1].raw+size > unitBytes*3/2:
-			g.units = append(g.units, unit{first: row, base: int(places[row])})
+			g.units = append(g.units, Unit{})
+		case g.units[n-1].Raw >= unitBytes || g.units[n-1].Raw+size > unitBytes*3/2:
+			g.units = append(g.units, Unit{First: row, base: int(places[row])})
 		}
-		g.units[len(g.units)-1].raw += size
+		g.units[len(g.units)-1].Raw += size
 	}
 }
 
 // compress fills stored and lens.
-func (g *groupBuilder) compress(heap []byte, comp Compression) {
+func (g *Builder) compress(heap []byte, comp Compression) {
 	g.stored, g.lens = g.stored[:0], g.lens[:0]
 	for _, u := range g.units {
-		g.store(heap[u.base:u.base+u.raw], comp)
+		g.store(heap[u.base:u.base+u.Raw], comp)
 	}
 	for _, e := range g.extents {
 		g.store(g.big[e.from:e.to], comp)
 	}
 }
 
-func (g *groupBuilder) store(raw []byte, comp Compression) {
+func (g *Builder) store(raw []byte, comp Compression) {
 	from := len(g.stored)
 	g.stored = slices.Grow(g.stored, s2.MaxEncodedLen(len(raw)))
 	into := g.stored[from:cap(g.stored)]
 	n := len(raw)
 	switch comp {
-	case CompressionFast:
+	case Fast:
 		n = len(s2.Encode(into, raw))
-	case CompressionBetter:
+	case Better:
 		n = len(s2.EncodeBetter(into, raw))
-	case CompressionNone:
+	case None:
 	}
 	if n > len(raw)-len(raw)/16 || n == len(raw) { // not worth decoding
 		n = copy(into, raw)
@@ -180,18 +180,18 @@ func (g *groupBuilder) store(raw []byte, comp Compression) {
 
 // fillDirs writes the directories of units and extents; head is the length of
 // the head, behind which they stand.
-func (g *groupBuilder) fillDirs(p []byte, head int) {
+func (g *Builder) fillDirs(p []byte, head int) {
 	at := head
 	for i, u := range g.units {
-		stored := g.lens[i] + sumBytes
-		binary.LittleEndian.PutUint16(p, uint16(u.first))
+		stored := g.lens[i] + SumBytes
+		binary.LittleEndian.PutUint16(p, uint16(u.First))
 		binary.LittleEndian.PutUint32(p[4:], uint32(at))
 		binary.LittleEndian.PutUint32(p[8:], uint32(stored))
 		p = p[unitDirBytes:]
 		at += stored
 	}
 	for i, e := range g.extents {
-		stored := g.lens[len(g.units)+i] + sumBytes
+		stored := g.lens[len(g.units)+i] + SumBytes
 		binary.LittleEndian.PutUint16(p, uint16(e.row))
 		binary.LittleEndian.PutUint16(p[2:], uint16(e.property))
 		binary.LittleEndian.PutUint32(p[4:], uint32(at))
@@ -203,14 +203,14 @@ func (g *groupBuilder) fillDirs(p []byte, head int) {
 }
 
 // appendKeys appends the head up to the end of the keys.
-func (g *groupBuilder) appendKeys(dst []byte) []byte {
-	n, stretches := g.rows(), len(g.starts)
+func (g *Builder) appendKeys(dst []byte) []byte {
+	n, stretches := g.Rows(), len(g.starts)
 	prefix := func(i int) []byte { // what the keys of stretch i have in common
 		first, last := g.key(g.starts[i].first), g.key(g.stretchEnd(i)-1)
-		return first[:commonLen(first, last)]
+		return first[:CommonLen(first, last)]
 	}
 	first := prefix(0)
-	common := commonLen(first, prefix(stretches-1))
+	common := CommonLen(first, prefix(stretches-1))
 	g.prefixes, g.ends = g.prefixes[:0], g.ends[:0]
 	longest := 0
 	for i := range stretches {
@@ -246,17 +246,17 @@ func (g *groupBuilder) appendKeys(dst []byte) []byte {
 	return g.appendSuffixes(dst, common, width, restAt)
 }
 
-func (g *groupBuilder) stretchEnd(i int) int {
+func (g *Builder) stretchEnd(i int) int {
 	if i+1 < len(g.starts) {
 		return g.starts[i+1].first
 	}
-	return g.rows()
+	return g.Rows()
 }
 
 // appendSuffixes appends the suffixes' array and their rests. The length of the
 // rests goes to dst[restAt].
-func (g *groupBuilder) appendSuffixes(dst []byte, common, width, restAt int) []byte {
-	n := g.rows()
+func (g *Builder) appendSuffixes(dst []byte, common, width, restAt int) []byte {
+	n := g.Rows()
 	array := len(dst)
 	dst = append(dst, make([]byte, n*width)...)
 	g.reheap = g.reheap[:0] // the rests: the heap is stored by now

@@ -1,4 +1,4 @@
-package sstable
+package group
 
 import (
 	"github.com/tablerock-db/tablerock/codec"

@@ -1,4 +1,4 @@
-package sstable
+package group
 
 import (
 	"encoding/binary"
@@ -73,35 +73,40 @@ const (
 	modeRows    = 2 // part of the file format
 )
 
-// head is a decoded head. Everything that it refers to by place has been
-// checked: no later use of it can go out of bounds.
-type head struct {
+// Head is a decoded head. Everything that it refers to by place has been
+// checked: no later use of it can go out of bounds. Once decoded, it may be used
+// concurrently.
+type Head struct {
 	keys
 	off    int64 // of the group in the file
-	maxSeq uint64
+	MaxSeq uint64
 	seqs   vector
 	times  vector
 	slotOf vector // 0: tombstone
 	ranks  vector // unused with one slot
 	starts vector
 
-	units   []unit
-	extents []extent
+	Units   []Unit
+	Extents []Extent
 	slots   []slot
 	columns []column // of all slots
 }
 
-type unit struct {
-	first, end int // rows
-	off        int64
-	stored     int
-	base, raw  int // place in the heap, length
+// Unit is the place of a heap unit.
+type Unit struct {
+	First, End int   // rows
+	Off        int64 // in the file
+	Stored     int   // bytes there, sum included
+	Raw        int   // bytes decoded
+	base       int   // place in the heap
 }
 
-type extent struct {
-	row, property int
-	off           int64
-	stored, raw   int
+// Extent is the place of a big value.
+type Extent struct {
+	Row, Property int
+	Off           int64 // in the file
+	Stored        int   // bytes there, sum included
+	Raw           int   // bytes decoded
 }
 
 type slot struct {
@@ -112,26 +117,26 @@ type slot struct {
 	columns []column
 }
 
-// memBytes is what h takes beside its bytes.
-func (h *head) memBytes() int {
-	return 600 + 56*cap(h.units) + 40*cap(h.extents) + 64*cap(h.slots) + columnMemBytes*cap(h.columns)
+// MemBytes is what h takes beside its bytes.
+func (h *Head) MemBytes() int {
+	return 600 + 56*cap(h.Units) + 40*cap(h.Extents) + 64*cap(h.slots) + columnMemBytes*cap(h.columns)
 }
 
-// decode reads the head that section holds, whose sum holds and which stands
+// Decode reads the head that section holds, whose sum holds and which stands
 // at off. group is the length of the whole group, h's memory is used again, and
 // section is kept. What is wrong is returned, "" when nothing is.
-func (h *head) decode(section []byte, off int64, group int, shapes []*codec.Shape) string {
-	c := &cursor{p: section[:len(section)-sumBytes]}
+func (h *Head) Decode(section []byte, off int64, group int, shapes []*codec.Shape) string {
+	c := &cursor{p: section[:len(section)-SumBytes]}
 	h.off = off
 	h.rows = c.u16()
 	stretches, units, slots, extents := c.u16(), c.u16(), c.u16(), c.u16()
-	if h.rows < 1 || h.rows > maxGroupRows || stretches < 1 || stretches > h.rows || units > h.rows || slots > h.rows {
+	if h.rows < 1 || h.rows > MaxRows || stretches < 1 || stretches > h.rows || units > h.rows || slots > h.rows {
 		return "impossible counts"
 	}
 	if what := h.keys.decode(c, stretches); what != "" {
 		return what
 	}
-	h.maxSeq = binary.LittleEndian.Uint64(section[24:])
+	h.MaxSeq = binary.LittleEndian.Uint64(section[24:])
 	h.seqs, h.times, h.slotOf = c.vector(h.rows), c.vector(h.rows), c.vector(h.rows)
 	h.ranks = vector{}
 	if h.slotOf.width != 0 {
@@ -154,68 +159,68 @@ func (h *head) decode(section []byte, off int64, group int, shapes []*codec.Shap
 	if what := h.checkRows(); what != "" {
 		return what
 	}
-	if len(h.units) == 0 && !h.checkNoHeap() {
+	if len(h.Units) == 0 && !h.checkNoHeap() {
 		return "values in a heap that is not there"
 	}
 	return h.decodeExtents(extentDir, group)
 }
 
 // decodeUnits reads the directory of heap units, which follow the head.
-func (h *head) decodeUnits(dir []byte, next, group int) string {
-	h.units = h.units[:0]
+func (h *Head) decodeUnits(dir []byte, next, group int) string {
+	h.Units = h.Units[:0]
 	for ; len(dir) > 0; dir = dir[unitDirBytes:] {
-		u := unit{
-			first:  le16(dir, 0),
-			end:    h.rows,
-			off:    h.off + int64(binary.LittleEndian.Uint32(dir[4:])),
-			stored: int(binary.LittleEndian.Uint32(dir[8:])),
+		u := Unit{
+			First:  le16(dir, 0),
+			End:    h.rows,
+			Off:    h.off + int64(binary.LittleEndian.Uint32(dir[4:])),
+			Stored: int(binary.LittleEndian.Uint32(dir[8:])),
 		}
 		if len(dir) > unitDirBytes {
-			u.end = le16(dir[unitDirBytes:], 0)
+			u.End = le16(dir[unitDirBytes:], 0)
 		}
-		if u.first >= u.end || u.end > h.rows || u.off != h.off+int64(next) || u.stored <= sumBytes || u.stored > group-next || le16(dir, 1) != 0 {
+		if u.First >= u.End || u.End > h.rows || u.Off != h.off+int64(next) || u.Stored <= SumBytes || u.Stored > group-next || le16(dir, 1) != 0 {
 			return "unit directory names impossible places"
 		}
-		from, to := h.starts.at(u.first), h.starts.at(u.end)
-		if from > to || to-from > maxUnitBytes || to > 1<<31 || u.stored-sumBytes > int(to-from) {
+		from, to := h.starts.at(u.First), h.starts.at(u.End)
+		if from > to || to-from > maxUnitBytes || to > 1<<31 || u.Stored-SumBytes > int(to-from) {
 			return "unit directory names impossible lengths"
 		}
-		u.base, u.raw = int(from), int(to-from)
-		next += u.stored
-		h.units = append(h.units, u)
+		u.base, u.Raw = int(from), int(to-from)
+		next += u.Stored
+		h.Units = append(h.Units, u)
 	}
-	if n := len(h.units); n == 0 && (h.starts.width != 0 || h.starts.base != 0) || n > 0 && (h.units[0].first != 0 || h.units[0].base != 0) {
+	if n := len(h.Units); n == 0 && (h.starts.width != 0 || h.starts.base != 0) || n > 0 && (h.Units[0].First != 0 || h.Units[0].base != 0) {
 		return "units do not begin with the first row"
 	}
 	return ""
 }
 
-func (h *head) decodeExtents(dir []byte, group int) string {
-	h.extents = h.extents[:0]
+func (h *Head) decodeExtents(dir []byte, group int) string {
+	h.Extents = h.Extents[:0]
 	last := -1
 	for ; len(dir) > 0; dir = dir[extentDirBytes:] {
-		e := extent{
-			row: le16(dir, 0), property: le16(dir, 1),
-			off:    h.off + int64(binary.LittleEndian.Uint32(dir[4:])),
-			stored: int(binary.LittleEndian.Uint32(dir[8:])),
-			raw:    int(binary.LittleEndian.Uint32(dir[12:])),
+		e := Extent{
+			Row: le16(dir, 0), Property: le16(dir, 1),
+			Off:    h.off + int64(binary.LittleEndian.Uint32(dir[4:])),
+			Stored: int(binary.LittleEndian.Uint32(dir[8:])),
+			Raw:    int(binary.LittleEndian.Uint32(dir[12:])),
 		}
-		place := e.row<<16 | e.property
-		if place <= last || e.row >= h.rows || e.raw <= bigValueBytes || e.raw > maxExtentBytes ||
-			e.stored <= sumBytes || e.stored-sumBytes > e.raw || e.off+int64(e.stored) > h.off+int64(group) {
+		place := e.Row<<16 | e.Property
+		if place <= last || e.Row >= h.rows || e.Raw <= bigValueBytes || e.Raw > maxExtentBytes ||
+			e.Stored <= SumBytes || e.Stored-SumBytes > e.Raw || e.Off+int64(e.Stored) > h.off+int64(group) {
 			return "extent directory is impossible"
 		}
 		last = place
-		s := h.slotAt(e.row)
-		if s == nil || s.mode != modeColumns || e.property >= len(s.columns) || !s.columns[e.property].heap() {
+		s := h.slotAt(e.Row)
+		if s == nil || s.mode != modeColumns || e.Property >= len(s.columns) || !s.columns[e.Property].heap() {
 			return "extent of no string or binary"
 		}
-		h.extents = append(h.extents, e)
+		h.Extents = append(h.Extents, e)
 	}
 	return ""
 }
 
-func (h *head) decodeSlots(c *cursor, n int, shapes []*codec.Shape) string {
+func (h *Head) decodeSlots(c *cursor, n int, shapes []*codec.Shape) string {
 	h.slots, h.columns = h.slots[:0], h.columns[:0]
 	for range n {
 		id, rows, mode := c.u32(), c.u16(), c.u8()
@@ -256,7 +261,7 @@ func (h *head) decodeSlots(c *cursor, n int, shapes []*codec.Shape) string {
 }
 
 // checkRows checks that every row has a place in its slot.
-func (h *head) checkRows() string {
+func (h *Head) checkRows() string {
 	if h.slotOf.width == 0 {
 		if s := h.slotOf.base; s > uint64(len(h.slots)) || s > 0 && h.slots[s-1].rows != h.rows {
 			return "rows of an unknown slot"
@@ -273,7 +278,7 @@ func (h *head) checkRows() string {
 }
 
 // checkNoHeap checks that every value is empty that would stand in the heap.
-func (h *head) checkNoHeap() bool {
+func (h *Head) checkNoHeap() bool {
 	for row := range h.rows {
 		s := h.slotAt(row)
 		if s != nil && s.heap && (s.mode == modeRows || !checkHeap(s.columns, h.rank(row), 0)) {
@@ -284,7 +289,7 @@ func (h *head) checkNoHeap() bool {
 }
 
 // slotAt returns the slot of a row, nil for a tombstone.
-func (h *head) slotAt(row int) *slot {
+func (h *Head) slotAt(row int) *slot {
 	if s := h.slotOf.at(row); s > 0 {
 		return &h.slots[s-1]
 	}
@@ -292,30 +297,30 @@ func (h *head) slotAt(row int) *slot {
 }
 
 // rank returns the place of a row within its slot.
-func (h *head) rank(row int) int {
+func (h *Head) rank(row int) int {
 	if h.slotOf.width == 0 {
 		return row
 	}
 	return int(h.ranks.at(row))
 }
 
-// unitAt returns the unit that holds the heap part of a row, nil when there
+// UnitAt returns the unit that holds the heap part of a row, nil when there
 // is none.
-func (h *head) unitAt(row int) *unit {
-	for i := range h.units {
-		if row < h.units[i].end {
-			return &h.units[i]
+func (h *Head) UnitAt(row int) *Unit {
+	for i := range h.Units {
+		if row < h.Units[i].End {
+			return &h.Units[i]
 		}
 	}
 	return nil
 }
 
-// checkUnit checks the heap parts of the rows of a decoded unit.
-func (h *head) checkUnit(u *unit, raw []byte) string {
+// CheckUnit checks the heap parts of the rows of a decoded unit.
+func (h *Head) CheckUnit(u *Unit, raw []byte) string {
 	at := uint64(u.base)
-	for row := u.first; row < u.end; row++ {
+	for row := u.First; row < u.End; row++ {
 		end := h.starts.at(row + 1)
-		if h.starts.at(row) != at || end < at || end > uint64(u.base+u.raw) {
+		if h.starts.at(row) != at || end < at || end > uint64(u.base+u.Raw) {
 			return "row outside its unit"
 		}
 		part := raw[at-uint64(u.base) : end-uint64(u.base)]
@@ -342,12 +347,22 @@ func (h *head) checkUnit(u *unit, raw []byte) string {
 	return ""
 }
 
-// sequence, and kind of a row.
-func (h *head) version(row int) (seq uint64, kind codec.Kind) {
-	if h.slotOf.at(row) == 0 {
+// Rows returns the number of rows.
+func (h *Head) Rows() int { return h.rows }
+
+// Sequence returns the sequence of a row.
+func (h *Head) Sequence(row int) uint64 { return h.seqs.at(row) }
+
+// Tombstone reports whether a row is one.
+func (h *Head) Tombstone(row int) bool { return h.slotOf.at(row) == 0 }
+
+// Version returns the sequence and the kind of a row.
+func (h *Head) Version(row int) (seq uint64, kind codec.Kind) {
+	if h.Tombstone(row) {
 		return h.seqs.at(row), codec.KindDelete
 	}
 	return h.seqs.at(row), codec.KindPut
 }
 
-func (h *head) timestamp(row int) edm.Ticks { return edm.Ticks(h.times.at(row)) }
+// Timestamp returns the moment of a row's write, 0 for a tombstone.
+func (h *Head) Timestamp(row int) edm.Ticks { return edm.Ticks(h.times.at(row)) }

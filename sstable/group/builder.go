@@ -1,4 +1,4 @@
-package sstable
+package group
 
 import (
 	"fmt"
@@ -9,16 +9,26 @@ import (
 )
 
 const (
-	tableBytes = 4              // of a table id
-	minKeyLen  = tableBytes + 2 // two empty components follow
+	TableBytes = 4              // of a table id
+	MinKeyLen  = TableBytes + 2 // two empty components follow
 	// minColumnRows is the fewest rows of one shape that are worth columns:
 	// with fewer, the columns' headers take more than the columns save.
 	minColumnRows = 8
 )
 
-// groupBuilder gathers the rows of a group. Its memory is used again for the
-// next one.
-type groupBuilder struct {
+// Compression says how heap units and extents are compressed.
+type Compression uint8
+
+// The compressions. Any reader reads all of them.
+const (
+	Fast   Compression = iota // s2
+	Better                    // s2 at half the speed and some 3 % smaller
+	None
+)
+
+// Builder gathers the rows of a group. Its memory is used again for the next
+// one. The zero Builder is ready.
+type Builder struct {
 	logical   int // size before encoding
 	partition int // length of the last row's partition key
 
@@ -42,7 +52,7 @@ type groupBuilder struct {
 	props    edm.Properties
 	reheap   []byte
 	replaces []uint64
-	units    []unit
+	units    []Unit
 	stored   []byte // units and extents, compressed
 	lens     []int  // of each of them
 	prefixes []byte
@@ -74,13 +84,24 @@ type columnBuilder struct {
 	inDict bool
 }
 
-func (g *groupBuilder) rows() int { return len(g.seqs) }
+// Rows returns the number of rows gathered.
+func (g *Builder) Rows() int { return len(g.seqs) }
 
-func (g *groupBuilder) full(limit int) bool {
-	return g.logical >= limit || len(g.seqs) >= maxGroupRows
+// Logical returns the size of the rows before any encoding.
+func (g *Builder) Logical() int { return g.logical }
+
+// Partition returns the length of the last row's partition's key, 0 without
+// rows.
+func (g *Builder) Partition() int { return g.partition }
+
+// Full reports whether the group has reached a size before encoding, or cannot
+// take another row.
+func (g *Builder) Full(limit int) bool {
+	return g.logical >= limit || len(g.seqs) >= MaxRows
 }
 
-func (g *groupBuilder) reset() {
+// Reset forgets the rows.
+func (g *Builder) Reset() {
 	for _, s := range g.slots {
 		s.shape.slot = nil
 	}
@@ -92,10 +113,10 @@ func (g *groupBuilder) reset() {
 	g.extents, g.big = g.extents[:0], g.big[:0]
 }
 
-// add appends a row, nil for a tombstone. partition is the length of its
+// Add appends a row, nil for a tombstone. partition is the length of its
 // partition's key, or 0 when it is that of the row before; again says that the
 // row before has the same user key.
-func (g *groupBuilder) add(user []byte, partition int, again bool, seq uint64, row codec.ShapedRow, shapes *shapeTable) error {
+func (g *Builder) Add(user []byte, partition int, again bool, seq uint64, row codec.ShapedRow, shapes *Shapes) error {
 	n := len(g.seqs)
 	if partition > 0 {
 		g.starts = append(g.starts, stretch{n, partition})
@@ -125,7 +146,7 @@ func (g *groupBuilder) add(user []byte, partition int, again bool, seq uint64, r
 	return nil
 }
 
-func (g *groupBuilder) key(row int) []byte {
+func (g *Builder) key(row int) []byte {
 	from := 0
 	if row > 0 {
 		from = g.keyEnds[row-1]
@@ -134,7 +155,7 @@ func (g *groupBuilder) key(row int) []byte {
 }
 
 // slot returns the slot of a shape, a new one if it must.
-func (g *groupBuilder) slot(shape *fileShape) *slotBuilder {
+func (g *Builder) slot(shape *fileShape) *slotBuilder {
 	if shape.slot != nil {
 		return shape.slot
 	}
@@ -158,7 +179,7 @@ func (g *groupBuilder) slot(shape *fileShape) *slotBuilder {
 }
 
 // addValues appends the values of a row to the columns and the heap.
-func (g *groupBuilder) addValues(s *slotBuilder, row codec.ShapedRow, n int) error {
+func (g *Builder) addValues(s *slotBuilder, row codec.ShapedRow, n int) error {
 	from := len(g.heap)
 	for i := range s.columns {
 		c := &s.columns[i]

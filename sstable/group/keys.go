@@ -1,4 +1,4 @@
-package sstable
+package group
 
 import (
 	"bytes"
@@ -20,8 +20,8 @@ type keys struct {
 	versions bool // some user key has several rows
 }
 
-// endOfKey ends every user key.
-const endOfKey = 1
+// EndOfKey ends every user key.
+const EndOfKey = 1
 
 // decode reads the keys; c stands behind the counts.
 func (k *keys) decode(c *cursor, stretches int) string {
@@ -41,7 +41,7 @@ func (k *keys) decode(c *cursor, stretches int) string {
 	if c.bad {
 		return "keys end early"
 	}
-	k.suffixes = c.p[from : c.off+sumBytes]
+	k.suffixes = c.p[from : c.off+SumBytes]
 	k.ends, k.restLen = nil, restLen
 	total := restLen * k.rows
 	if restLen == restsVary {
@@ -137,35 +137,48 @@ func (k *keys) rest(row int) []byte {
 	return k.rests[from:le16(k.ends, row)]
 }
 
-// same reports whether a row has the user key of the row before, which is in
+// Same reports whether a row has the user key of the row before, which is in
 // the same group.
-func (k *keys) same(row int) bool {
+func (k *keys) Same(row int) bool {
 	if !k.versions || k.suffix(row) != k.suffix(row-1) || !bytes.Equal(k.rest(row), k.rest(row-1)) {
 		return false
 	}
 	return k.first(k.stretchOf(row)) != row
 }
 
-// appendKey appends the user key of a row.
-func (k *keys) appendKey(dst []byte, row int) []byte {
-	dst = append(dst, k.common...)
-	dst = append(dst, k.prefix(k.stretchOf(row))...)
-	return k.appendSuffix(dst, row)
+// AppendKey appends the user key of a row.
+func (k *keys) AppendKey(dst []byte, row int) []byte {
+	dst, _, _ = k.AppendPrefix(dst, row)
+	return k.AppendSuffix(dst, row)
 }
 
-// appendSuffix appends what a row's key has beyond the prefix of its stretch.
-func (k *keys) appendSuffix(dst []byte, row int) []byte {
+// AppendPrefix appends what the user keys of the rows from..to-1, row among
+// them, have in common.
+func (k *keys) AppendPrefix(dst []byte, row int) (out []byte, from, to int) {
+	s := k.stretchOf(row)
+	return append(append(dst, k.common...), k.prefix(s)...), k.first(s), k.end(s)
+}
+
+// PartitionLen returns how much of the user key of a row belongs to its
+// partition, as codec.PartitionLen does.
+func (k *keys) PartitionLen(row int) int { return le16(k.dir, 3*k.stretchOf(row)+1) }
+
+// Versions reports whether some user key has several rows.
+func (k *keys) Versions() bool { return k.versions }
+
+// AppendSuffix appends what the user key of a row has beyond its prefix.
+func (k *keys) AppendSuffix(dst []byte, row int) []byte {
 	if s := k.suffix(row); s != 0 {
 		n := len(dst) + 8 - bits.TrailingZeros64(s)/8
 		dst = binary.BigEndian.AppendUint64(dst, s)[:n]
 		dst = append(dst, k.rest(row)...)
 	}
-	return append(dst, endOfKey)
+	return append(dst, EndOfKey)
 }
 
-// seek returns the first row whose user key is not less than key, and whether
+// Seek returns the first row whose user key is not less than key, and whether
 // it is equal. Key is a user key or a bound made by package codec.
-func (k *keys) seek(key []byte) (row int, equal bool) {
+func (k *keys) Seek(key []byte) (row int, equal bool) {
 	if !bytes.HasPrefix(key, k.common) {
 		if bytes.Compare(key, k.common) < 0 {
 			return 0, false
@@ -192,9 +205,9 @@ func (k *keys) seek(key []byte) (row int, equal bool) {
 	return k.seekSuffix(k.first(lo-1), k.end(lo-1), key[len(prefix):])
 }
 
-// seekSuffix is seek among the rows of a stretch.
+// seekSuffix is Seek among the rows of a stretch.
 func (k *keys) seekSuffix(lo, hi int, key []byte) (row int, equal bool) {
-	whole := len(key) > 0 && key[len(key)-1] == endOfKey
+	whole := len(key) > 0 && key[len(key)-1] == EndOfKey
 	if whole {
 		key = key[:len(key)-1]
 	}
@@ -221,4 +234,15 @@ func (k *keys) seekSuffix(lo, hi int, key []byte) (row int, equal bool) {
 	}
 	equal = whole && lo < end && k.suffix(lo) == want && bytes.Equal(k.rest(lo), rest)
 	return lo, equal
+}
+
+// CommonLen returns how many bytes a and b begin with in common.
+func CommonLen(a, b []byte) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
 }

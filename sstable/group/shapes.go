@@ -1,4 +1,4 @@
-package sstable
+package group
 
 import (
 	"encoding/binary"
@@ -8,9 +8,9 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 )
 
-// shapeTable gives the shapes of a file their ids. Shapes with the same content
+// Shapes gives the shapes of a file their ids. Shapes with the same content
 // have one id, wherever they come from.
-type shapeTable struct {
+type Shapes struct {
 	last      *fileShape
 	byPointer map[*codec.Shape]*fileShape
 	byHash    map[uint64]*fileShape // of the encoded form; chained by next
@@ -29,13 +29,16 @@ type fileShape struct {
 	slot    *slotBuilder // nil when no row of the group has the shape
 }
 
-func (t *shapeTable) init() {
-	t.byPointer = make(map[*codec.Shape]*fileShape)
-	t.byHash = make(map[uint64]*fileShape)
+// NewShapes returns a table without shapes.
+func NewShapes() *Shapes {
+	return &Shapes{byPointer: make(map[*codec.Shape]*fileShape), byHash: make(map[uint64]*fileShape)}
 }
 
+// Size returns the length of what AppendTo appends.
+func (t *Shapes) Size() int { return 4 + t.size }
+
 // find returns the entry of s, a new one if it must.
-func (t *shapeTable) find(s *codec.Shape) *fileShape {
+func (t *Shapes) find(s *codec.Shape) *fileShape {
 	if t.last != nil && t.last.pointer == s {
 		return t.last
 	}
@@ -49,7 +52,7 @@ func (t *shapeTable) find(s *codec.Shape) *fileShape {
 	return e
 }
 
-func (t *shapeTable) byContent(s *codec.Shape) *fileShape {
+func (t *Shapes) byContent(s *codec.Shape) *fileShape {
 	t.scratch = codec.AppendShape(t.scratch[:0], s)
 	hash := xxhash.Sum64(t.scratch)
 	for e := t.byHash[hash]; e != nil; e = e.next {
@@ -64,8 +67,9 @@ func (t *shapeTable) byContent(s *codec.Shape) *fileShape {
 	return e
 }
 
-// append writes the shapes section.
-func (t *shapeTable) append(dst []byte) []byte {
+// AppendTo appends the shapes: their number, and each as codec.AppendShape
+// writes it, in the order of their ids.
+func (t *Shapes) AppendTo(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(t.list)))
 	for _, e := range t.list {
 		dst = append(dst, e.encoded...)

@@ -1,0 +1,207 @@
+package group
+
+import (
+	"errors"
+	"sort"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// Blocks gives a Row what is not in the head.
+type Blocks interface {
+	// Unit returns the decoded heap unit u of h, which passed h.CheckUnit. It
+	// may take back the one that it returned before.
+	Unit(h *Head, u *Unit) ([]byte, error)
+	// Extent returns a decoded big value.
+	Extent(e *Extent) ([]byte, error)
+}
+
+// Row is the lazy view of a row of a group. It implements codec.ShapedRow.
+//
+// Strings and binaries are read when they are first asked for. If that fails
+// they are null, and Err says why until Attach: whoever acts on a value
+// calls Load before, or looks at Err after.
+type Row struct {
+	blocks Blocks
+	h      *Head
+	slot   *slot
+	row    int
+	rank   int
+	loaded bool
+	part   []byte // of the heap
+	plain  codec.Row
+	err    error
+
+	unit *Unit // what raw holds
+	raw  []byte
+
+	key []byte // scratch
+}
+
+// Attach makes r a view of rows of h. With a nil head it lets go of everything.
+func (r *Row) Attach(h *Head, b Blocks) {
+	r.blocks, r.h, r.slot, r.unit, r.raw, r.part, r.err = b, h, nil, nil, nil, nil, nil
+	r.loaded = false
+}
+
+// Set moves to a row that is no tombstone.
+func (r *Row) Set(row int) {
+	r.row, r.rank, r.slot = row, r.h.rank(row), r.h.slotAt(row)
+	r.loaded = false
+}
+
+// Err returns why values could not be read.
+func (r *Row) Err() error { return r.err }
+
+// Load reads what the values need. Once it succeeded, only values of more than
+// 4 KiB can still fail.
+func (r *Row) Load() error {
+	if r.loaded || r.err != nil {
+		return r.err
+	}
+	r.part = nil
+	if r.slot.heap {
+		if r.err = r.loadPart(); r.err != nil {
+			return r.err
+		}
+	}
+	r.loaded = true
+	return nil
+}
+
+var errNoValues = errors.New("row without values")
+
+func (r *Row) loadPart() error {
+	h := r.h
+	if u := r.unit; u == nil || r.row < u.First || r.row >= u.End {
+		if u = h.UnitAt(r.row); u != nil {
+			raw, err := r.blocks.Unit(h, u)
+			if err != nil {
+				return err
+			}
+			r.unit, r.raw = u, raw
+		}
+	}
+	if u := r.unit; u != nil { // CheckUnit has checked the places
+		from, to := h.starts.at(r.row)-uint64(u.base), h.starts.at(r.row+1)-uint64(u.base)
+		r.part = r.raw[from:to:to]
+	}
+	if r.slot.mode == modeRows {
+		if len(r.part) == 0 { // Decode and CheckUnit let none pass
+			return errNoValues
+		}
+		r.key = h.AppendKey(r.key[:0], r.row)
+		r.plain.Reset(r.key, h.Timestamp(r.row), r.slot.shape, r.part[0] == 1, r.part[1:])
+	}
+	return nil
+}
+
+// Shape returns the names and types of the properties.
+func (r *Row) Shape() *codec.Shape { return r.slot.shape }
+
+// Timestamp returns the moment of the last write.
+func (r *Row) Timestamp() edm.Ticks { return r.h.Timestamp(r.row) }
+
+// AppendPartition appends the PartitionKey as UTF-8 to dst.
+func (r *Row) AppendPartition(dst []byte) []byte {
+	r.key = r.h.AppendKey(r.key[:0], r.row)
+	_, partition, _, _ := codec.SplitKey(r.key)
+	return codec.AppendUTF8(dst, partition)
+}
+
+// AppendRow appends the RowKey as UTF-8 to dst.
+func (r *Row) AppendRow(dst []byte) []byte {
+	r.key = r.h.AppendKey(r.key[:0], r.row)
+	_, _, row, _ := codec.SplitKey(r.key)
+	return codec.AppendUTF8(dst, row)
+}
+
+// Key returns a copy of the key.
+func (r *Row) Key() edm.Key {
+	both := r.AppendPartition(nil)
+	n := len(both)
+	text := string(r.AppendRow(both))
+	return edm.Key{Partition: text[:n], Row: text[n:]}
+}
+
+// Len returns the number of properties.
+func (r *Row) Len() int { return r.slot.shape.Len() }
+
+// At returns property i, 0 <= i < Len, in stored order.
+//
+// A Value is too large for the compiler to keep in registers, and each copy of
+// one that was just built stalls on its own stores: it is built here, in every
+// case as the last thing, and no helper returns one.
+func (r *Row) At(i int) (name string, v edm.Value) {
+	if r.slot.mode == modeRows {
+		if r.Load() != nil {
+			return r.slot.shape.Name(i), edm.Value{}
+		}
+		return r.plain.At(i)
+	}
+	c := &r.slot.columns[i]
+	switch c.encoding {
+	case encodingWord:
+		return c.name, edm.Fixed(c.typ, c.a.at(r.rank))
+	case encodingBits:
+		return c.name, edm.Fixed(edm.TypeBoolean, uint64(c.bytes[r.rank/8]>>(r.rank%8)&1))
+	case encodingGuid:
+		return c.name, edm.GuidWords(c.a.at(r.rank), c.b.at(r.rank))
+	}
+	b, ok := r.text(c, i)
+	switch {
+	case !ok:
+		return c.name, edm.Value{}
+	case c.typ == edm.TypeString:
+		return c.name, edm.StringBytes(b)
+	}
+	return c.name, edm.Binary(b)
+}
+
+// Lookup returns the property called name.
+func (r *Row) Lookup(name string) (edm.Value, bool) {
+	i := r.slot.shape.Index(name)
+	if i < 0 {
+		return edm.Value{}, false
+	}
+	_, v := r.At(i)
+	return v, true
+}
+
+// text returns the bytes of the String or Binary i, which is in column c; ok is
+// false when they cannot be read.
+func (r *Row) text(c *column, i int) (b []byte, ok bool) {
+	if c.encoding == encodingDict {
+		return c.inDict(r.rank), true
+	}
+	if len(r.h.Extents) > 0 {
+		if e := r.extentAt(i); e != nil {
+			return r.big(e)
+		}
+	}
+	if !r.loaded && r.Load() != nil {
+		return nil, false
+	}
+	return c.inHeap(r.rank, r.part), true
+}
+
+// extentAt returns the extent that is property i, nil when it is none.
+func (r *Row) extentAt(i int) *Extent {
+	all := r.h.Extents
+	place := r.row<<16 | i
+	n := sort.Search(len(all), func(n int) bool { return all[n].Row<<16|all[n].Property >= place })
+	if n < len(all) && all[n].Row == r.row && all[n].Property == i {
+		return &all[n]
+	}
+	return nil
+}
+
+// big returns a value that is an extent.
+func (r *Row) big(e *Extent) (b []byte, ok bool) {
+	if r.err != nil {
+		return nil, false
+	}
+	b, r.err = r.blocks.Extent(e)
+	return b, r.err == nil
+}
