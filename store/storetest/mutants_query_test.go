@@ -19,6 +19,13 @@ var queryMutants = []mutant{
 			}
 		})
 	}},
+	{"a From that is no key begins with its partition", "QueryFromNoKey", false, func(h *hooks) {
+		eachQuery(h, func(q *store.Query) {
+			if q.From != nil && strings.Contains(q.From.Row, "/") && !q.Reverse && q.Filter != nil {
+				q.From = &edm.Key{Partition: q.From.Partition}
+			}
+		})
+	}},
 	{"From counts code points", "QueryFrom", true, func(h *hooks) {
 		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
 			from := q.From

@@ -1,10 +1,8 @@
 package contract
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -29,34 +27,9 @@ var etagParts = []Part{
 	{"Replace", testReplace},
 }
 
-// extremes has, for each type, what is most likely to be damaged on its way.
-func extremes() edm.Properties {
-	var p edm.Properties
-	add := func(values ...edm.Value) {
-		for _, v := range values {
-			p = append(p, prop(fmt.Sprintf("V%02d", len(p)), v))
-		}
-	}
-	add(edm.String(""), edm.String(" "), edm.String("\x00\t\r\n\x7f"), edm.String("\u8868\U0001F600\ufffd\uffff\ufeff"),
-		edm.String(strings.Repeat("x", edm.MaxStringUnits)), edm.String(strings.Repeat("\u8868", edm.MaxStringUnits)),
-		edm.String(strings.Repeat("\U0001F600", edm.MaxStringUnits/2)))
-	add(edm.Binary(nil), edm.Binary([]byte{0}), edm.Binary([]byte("\xff\xfe\x00")), edm.Binary(bytes.Repeat([]byte{0xA5}, edm.MaxBinaryBytes)))
-	add(edm.Boolean(true), edm.Boolean(false))
-	add(edm.Int32(0), edm.Int32(-1), edm.Int32(math.MinInt32), edm.Int32(math.MaxInt32))
-	add(edm.Int64(0), edm.Int64(-1), edm.Int64(math.MinInt64), edm.Int64(math.MaxInt64), edm.Int64(1<<53+1))
-	for _, bits := range []uint64{0x7ff8000000000001, 0xfff8000000000000, 0x7ffc00000000beef} {
-		add(edm.Double(math.Float64frombits(bits))) // NaN is kept to the bit
-	}
-	add(edm.Double(0), edm.Double(math.Copysign(0, -1)), edm.Double(math.Inf(1)), edm.Double(math.Inf(-1)),
-		edm.Double(math.MaxFloat64), edm.Double(math.SmallestNonzeroFloat64), edm.Double(0.1))
-	add(edm.DateTime(edm.MinTicks), edm.DateTime(edm.MaxTicks), edm.DateTime(1))
-	add(edm.Guid(edm.GUID{}), edm.GuidWords(math.MaxUint64, 0), edm.GuidWords(0, 1))
-	return p
-}
-
 func testValues(t *tester) {
 	s := t.OpenPeople()
-	all := extremes()
+	all := suite.Extremes()
 	want := t.Insert(s, edm.Entity{Key: key("all", ""), Properties: all})
 	t.WantEntity("all types in one entity", s, want)
 	// The same name with every type, so that none is taken for the table's.

@@ -43,7 +43,7 @@ func (t *tester) wait(what string, done <-chan struct{}) {
 
 func testClose(t *tester) {
 	s := t.OpenPeople()
-	t.Fill(s, family())
+	t.Fill(s, suite.Family())
 	cursor := s.Query(t.Ctx, people, store.Query{})
 	if !cursor.Next() {
 		t.Errorf("no row: %v", cursor.Err())
@@ -175,8 +175,8 @@ func (t *tester) wantContent(what string, s store.Store, c content) {
 // mixed puts something of everything into a store with the table people.
 func (t *tester) mixed(s store.Store) {
 	t.Helper()
-	list := t.Fill(s, family())
-	t.Apply(s, store.Insert(edm.Entity{Key: key("values", ""), Properties: extremes()}))
+	list := t.Fill(s, suite.Family())
+	t.Apply(s, store.Insert(edm.Entity{Key: key("values", ""), Properties: suite.Extremes()}))
 	t.Apply(s, store.Delete(list[3].Key, store.Any), store.Merge(entity("a", "04", prop("M", edm.Guid(edm.GUID{1}))), store.Any),
 		store.Replace(number("a", "05", 55), list[5].Timestamp.ETag()))
 	t.NoErr("SetTableMeta", s.SetTableMeta(t.Ctx, people, []byte("of people")))

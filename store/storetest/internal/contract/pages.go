@@ -18,7 +18,7 @@ var pageParts = []Part{
 
 func testPages(t *tester) {
 	s := t.OpenPeople()
-	list := t.Fill(s, family())
+	list := t.Fill(s, suite.Family())
 	texts := []string{""}
 	for _, f := range filters {
 		texts = append(texts, f.text)
@@ -47,7 +47,7 @@ func testPages(t *tester) {
 
 func testPagesOfBudget(t *tester) {
 	s := t.OpenPeople()
-	list := t.Fill(s, family())
+	list := t.Fill(s, suite.Family())
 	for _, text := range []string{"", "N eq 100", "N eq 29", "N lt 3", "S eq '3'", "PartitionKey eq 'b' and Even eq true", "PartitionKey eq 'a' and RowKey eq '01' or PartitionKey eq 'c'"} {
 		for _, reverse := range []bool{false, true} {
 			want := t.Page(s, store.Query{Filter: t.parse(text), Reverse: reverse}).Rows
@@ -70,7 +70,7 @@ func testPageEnds(t *tester) {
 	if p := t.Page(s, store.Query{Limit: 1, Budget: 1}); p.Resume != nil {
 		t.Errorf("an empty table resumes at %q", *p.Resume)
 	}
-	list := t.Fill(s, family())
+	list := t.Fill(s, suite.Family())
 	last := &list[len(list)-1].Key
 	for _, c := range []struct {
 		q    store.Query
@@ -109,7 +109,7 @@ func testPageEnds(t *tester) {
 // begins with, and adds one among those already shown.
 func testPagesWhileWriting(t *tester) {
 	s := t.OpenPeople()
-	list := t.Fill(s, family())
+	list := t.Fill(s, suite.Family())
 	want := slices.Clone(list)
 	q := store.Query{Limit: 4}
 	var got []edm.Entity

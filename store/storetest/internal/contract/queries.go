@@ -83,23 +83,7 @@ func testQueryFrom(t *tester) {
 	t.WantRows("back from the least key", s, store.Query{From: &first, Reverse: true}, nil)
 }
 
-// family is a table of three partitions for filters.
-func family() []edm.Entity {
-	var list []edm.Entity
-	for i := range 30 {
-		e := entity(string(rune('a'+i/10)), fmt.Sprintf("%02d", i%10), prop("N", edm.Int32(int32(i))))
-		if i%2 == 0 {
-			e.Properties = append(e.Properties, prop("Even", edm.Boolean(true)))
-		}
-		if i%3 == 0 {
-			e.Properties = append(e.Properties, prop("S", edm.String(fmt.Sprint(i%7))))
-		}
-		list = append(list, e)
-	}
-	return list
-}
-
-// filters pairs texts with what they must keep of family.
+// filters pairs texts with what they must keep of suite.Family.
 var filters = []struct {
 	text string
 	keep func(e edm.Entity, n int) bool
@@ -133,7 +117,7 @@ func (t *tester) parse(text string) *filter.Expr {
 
 func testQueryFilter(t *tester) {
 	s := t.OpenPeople()
-	list := t.Fill(s, family())
+	list := t.Fill(s, suite.Family())
 	for _, f := range filters {
 		expr := t.parse(f.text)
 		for from := -1; from < len(list); from += 7 {
@@ -161,7 +145,7 @@ func testQueryFilter(t *tester) {
 // filter, whatever From says.
 func testQueryKeys(t *tester) {
 	s := t.OpenPeople()
-	list := t.Fill(s, family())
+	list := t.Fill(s, suite.Family())
 	at := func(kind filter.BoundKind, k edm.Key) filter.Bound { return filter.Bound{Kind: kind, Key: k} }
 	for _, c := range []struct {
 		from, to filter.Bound
@@ -266,7 +250,7 @@ func testQuerySelect(t *tester) {
 // nothing, one row, or half.
 func testQuerySnapshot(t *tester) {
 	s := t.OpenPeople()
-	list := t.Fill(s, family())
+	list := t.Fill(s, suite.Family())
 	back := slices.Clone(list)
 	slices.Reverse(back)
 	type open struct {
@@ -311,7 +295,7 @@ func testQuerySnapshot(t *tester) {
 
 func testQueryDeletedTable(t *tester) {
 	s := t.OpenPeople()
-	list := t.Fill(s, family())
+	list := t.Fill(s, suite.Family())
 	cursor := s.Query(t.Ctx, people, store.Query{})
 	late := s.Query(t.Ctx, people, store.Query{})
 	if !cursor.Next() {
@@ -331,7 +315,7 @@ func testQueryDeletedTable(t *tester) {
 
 func testQueryContext(t *tester) {
 	s := t.OpenPeople()
-	list := t.Fill(s, family())
+	list := t.Fill(s, suite.Family())
 	odd := t.parse("not (Even eq true)")
 	for _, reverse := range []bool{false, true} {
 		for _, expr := range []*filter.Expr{nil, odd} {
@@ -377,7 +361,7 @@ func testQueryContext(t *tester) {
 // testQueryRow looks at a row many times before the next, and keeps copies.
 func testQueryRow(t *tester) {
 	s := t.OpenPeople()
-	list := t.Fill(s, family())
+	list := t.Fill(s, suite.Family())
 	cursor := s.Query(t.Ctx, people, store.Query{})
 	var copies []edm.Entity
 	for i := 0; cursor.Next(); i++ {
@@ -412,7 +396,7 @@ func testQueryRow(t *tester) {
 
 func testQueryEntities(t *tester) {
 	s := t.OpenPeople()
-	list := t.Fill(s, family())
+	list := t.Fill(s, suite.Family())
 	var got []edm.Entity
 	for e, err := range store.Entities(s.Query(t.Ctx, people, store.Query{})) {
 		t.NoErr("Entities", err)

@@ -1,0 +1,80 @@
+package suite
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// Several returns n properties of one byte each, whose names begin with prefix.
+func Several(prefix string, n int) edm.Properties {
+	p := make(edm.Properties, n)
+	for i := range p {
+		p[i] = edm.Property{Name: fmt.Sprintf("%s%03d", prefix, i), Value: edm.Boolean(true)}
+	}
+	return p
+}
+
+// Filling returns properties that count n bytes in the size of an entity. The
+// least that one counts is 22.
+func Filling(n int) edm.Properties {
+	var p edm.Properties
+	for i := 0; n > 0; i++ {
+		name := fmt.Sprintf("F%03d", i)
+		over := edm.PropertySize(name, edm.Binary(nil))
+		size := min(n-over, edm.MaxBinaryBytes-100)
+		if rest := n - over - size; rest > 0 && rest < over {
+			size -= over
+		}
+		p = append(p, edm.Property{Name: name, Value: edm.Binary(make([]byte, size))})
+		n -= over + size
+	}
+	return p
+}
+
+// Extremes has, for each type, what is most likely to be damaged on its way.
+func Extremes() edm.Properties {
+	var p edm.Properties
+	add := func(values ...edm.Value) {
+		for _, v := range values {
+			p = append(p, edm.Property{Name: fmt.Sprintf("V%02d", len(p)), Value: v})
+		}
+	}
+	add(edm.String(""), edm.String(" "), edm.String("\x00\t\r\n\x7f"), edm.String("\u8868\U0001F600\ufffd\uffff\ufeff"),
+		edm.String(strings.Repeat("x", edm.MaxStringUnits)), edm.String(strings.Repeat("\u8868", edm.MaxStringUnits)),
+		edm.String(strings.Repeat("\U0001F600", edm.MaxStringUnits/2)))
+	add(edm.Binary(nil), edm.Binary([]byte{0}), edm.Binary([]byte("\xff\xfe\x00")), edm.Binary(bytes.Repeat([]byte{0xA5}, edm.MaxBinaryBytes)))
+	add(edm.Boolean(true), edm.Boolean(false))
+	add(edm.Int32(0), edm.Int32(-1), edm.Int32(math.MinInt32), edm.Int32(math.MaxInt32))
+	add(edm.Int64(0), edm.Int64(-1), edm.Int64(math.MinInt64), edm.Int64(math.MaxInt64), edm.Int64(1<<53+1))
+	for _, bits := range []uint64{0x7ff8000000000001, 0xfff8000000000000, 0x7ffc00000000beef} {
+		add(edm.Double(math.Float64frombits(bits))) // NaN is kept to the bit
+	}
+	add(edm.Double(0), edm.Double(math.Copysign(0, -1)), edm.Double(math.Inf(1)), edm.Double(math.Inf(-1)),
+		edm.Double(math.MaxFloat64), edm.Double(math.SmallestNonzeroFloat64), edm.Double(0.1))
+	add(edm.DateTime(edm.MinTicks), edm.DateTime(edm.MaxTicks), edm.DateTime(1))
+	add(edm.Guid(edm.GUID{}), edm.GuidWords(math.MaxUint64, 0), edm.GuidWords(0, 1))
+	return p
+}
+
+// Family is a table of three partitions of ten entities each, for filters.
+func Family() []edm.Entity {
+	var list []edm.Entity
+	for i := range 30 {
+		e := edm.Entity{
+			Key:        edm.Key{Partition: string(rune('a' + i/10)), Row: fmt.Sprintf("%02d", i%10)},
+			Properties: edm.Properties{{Name: "N", Value: edm.Int32(int32(i))}},
+		}
+		if i%2 == 0 {
+			e.Properties = append(e.Properties, edm.Property{Name: "Even", Value: edm.Boolean(true)})
+		}
+		if i%3 == 0 {
+			e.Properties = append(e.Properties, edm.Property{Name: "S", Value: edm.String(fmt.Sprint(i % 7))})
+		}
+		list = append(list, e)
+	}
+	return list
+}
