@@ -2,13 +2,13 @@ package lsm
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"path"
 	"sync/atomic"
 
 	"github.com/tablerock-db/tablerock/codec"
-	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
 )
@@ -23,9 +23,6 @@ type file struct {
 	number uint64
 	size   int64
 	reader *sstable.Reader
-	info   sstable.Info
-	// estimate is the size of what lies within bounds of user keys.
-	estimate func(lower, upper []byte) int64
 	// refs counts the places in living versions that list the file.
 	refs atomic.Int32
 	// obsolete is set once the durable manifest no longer lists the file.
@@ -43,17 +40,36 @@ type part struct {
 	lo, hi []byte
 	// clipped says that the file holds more than lo..hi.
 	clipped bool
-	bytes   int64 // estimated size of lo..hi
+	bytes   int64 // size of lo..hi, an estimate if clipped
 }
 
-func newPart(f *file, meta manifest.File, clipped bool) *part {
-	p := &part{file: f, meta: meta, clipped: clipped, bytes: meta.Size}
-	p.lo, _, _ = codec.SplitTrailer(p.meta.Smallest)
-	p.hi, _, _ = codec.SplitTrailer(p.meta.Largest)
-	if clipped {
-		p.bytes = f.estimate(p.lo, after(p.hi))
-	}
+// A part's bounds are internal keys that the file holds, but where a part was
+// clipped: there the trailer is one that no entry has. These values are part of
+// the format of the manifest.
+const (
+	clippedFirst = uint64(0)  // before every version of the key
+	clippedLast  = ^uint64(0) // after every version of the key
+)
+
+// newPart returns the part of f that meta lists; a part that was clipped before
+// is bytes long.
+func newPart(f *file, meta manifest.File, bytes int64) *part {
+	p := &part{file: f, meta: meta, bytes: bytes}
+	var first, last uint64
+	p.lo, first = splitBound(meta.Smallest)
+	p.hi, last = splitBound(meta.Largest)
+	p.clipped = first == clippedFirst || last == clippedLast
 	return p
+}
+
+func splitBound(key []byte) (user []byte, trailer uint64) {
+	n := len(key) - codec.TrailerLen
+	return key[:n:n], binary.BigEndian.Uint64(key[n:])
+}
+
+// clip returns a bound at which a part was clipped.
+func clip(user []byte, trailer uint64) []byte {
+	return binary.BigEndian.AppendUint64(append(make([]byte, 0, len(user)+codec.TrailerLen), user...), trailer)
 }
 
 // moved returns the part as a part of another run.
@@ -71,20 +87,6 @@ func (p *part) overlaps(lower, upper []byte) bool {
 // inside reports whether all of p lies within [lower, upper).
 func (p *part) inside(lower, upper []byte) bool {
 	return bytes.Compare(p.lo, lower) >= 0 && (upper == nil || bytes.Compare(p.hi, upper) < 0)
-}
-
-// bytesWithin estimates the size of what p holds within [lower, upper).
-func (p *part) bytesWithin(lower, upper []byte) int64 {
-	if p.inside(lower, upper) {
-		return p.bytes
-	}
-	if bytes.Compare(lower, p.lo) < 0 {
-		lower = p.lo
-	}
-	if end := after(p.hi); upper == nil || bytes.Compare(upper, end) > 0 {
-		upper = end
-	}
-	return p.estimate(lower, upper)
 }
 
 // bounds narrows o to the part.
@@ -107,8 +109,8 @@ func after(user []byte) []byte {
 	return append(append(make([]byte, 0, len(user)+1), user...), 0)
 }
 
-// openFile opens a file that the manifest lists and checks that it is the one
-// that was listed.
+// openFile opens a file that the manifest lists. Its header and footer are
+// checked, and so is its size.
 func (t *Tree) openFile(meta *manifest.File) (*file, error) {
 	name := fileName(meta.Number)
 	vf, err := t.o.FS.Open(path.Join(t.o.Dir, name))
@@ -126,28 +128,5 @@ func (t *Tree) openFile(meta *manifest.File) (*file, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", name, err), vf.Close())
 	}
-	info, err := infoOf(r, meta)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", name, err), r.Close())
-	}
-	if info.Entries != meta.Entries || info.Tombstones != meta.Tombstones || info.MinSeq != meta.MinSeq || info.MaxSeq != meta.MaxSeq {
-		_ = r.Close()
-		return nil, corrupt.Newf(name, 0, "footer counts %d entries, %d tombstones, sequences %d..%d; the manifest %d, %d, %d..%d",
-			info.Entries, info.Tombstones, info.MinSeq, info.MaxSeq, meta.Entries, meta.Tombstones, meta.MinSeq, meta.MaxSeq)
-	}
-	return &file{number: meta.Number, size: meta.Size, reader: r, info: info, estimate: estimatorOf(r, info)}, nil
-}
-
-// clippedBy reports whether meta lists less than all of f, and checks that it
-// does not list more.
-func (f *file) clippedBy(meta *manifest.File) (bool, error) {
-	info := f.info
-	if bytes.Equal(info.Smallest, meta.Smallest) && bytes.Equal(info.Largest, meta.Largest) {
-		return false, nil
-	}
-	if bytes.Compare(meta.Smallest, info.Smallest) < 0 || bytes.Compare(meta.Largest, info.Largest) > 0 {
-		return false, corrupt.Newf(fileName(f.number), 0, "holds %q to %q, the manifest says %q to %q",
-			info.Smallest, info.Largest, meta.Smallest, meta.Largest)
-	}
-	return true, nil
+	return &file{number: meta.Number, size: meta.Size, reader: r}, nil
 }

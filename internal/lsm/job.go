@@ -66,8 +66,8 @@ func (j *Job) end(err error) {
 }
 
 func (t *Tree) jobEnded(j *Job) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.jobsMu.Lock()
+	defer t.jobsMu.Unlock()
 	if t.merging == j {
 		t.merging = nil
 	}
@@ -82,8 +82,8 @@ func (t *Tree) jobEnded(j *Job) {
 // Update; LastSeq must cover the memtables. There must be no other flush under
 // way, and flushes are in the order of their memtables' age.
 func (t *Tree) NewFlush(tables []*memtable.Table, edit func(m *manifest.Manifest)) *Job {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.jobsMu.Lock()
+	defer t.jobsMu.Unlock()
 	if t.flushing != nil {
 		panic("lsm: a flush is under way")
 	}
@@ -94,7 +94,7 @@ func (t *Tree) NewFlush(tables []*memtable.Table, edit func(m *manifest.Manifest
 		it := tables[i].NewIterator(memtable.IterOptions{AllVersions: true})
 		w.sources = append(w.sources, &counted{MemSource(it), &w.in})
 	}
-	w.out = output{t: t, run: t.numberLocked(), fileBytes: t.o.FileBytes, compression: t.o.Compression}
+	w.out = output{t: t, run: t.newNumber(), fileBytes: t.o.FileBytes, compression: t.o.Compression}
 	t.flushing = &Job{t: t, what: "flush", step: w.step, abort: w.abort}
 	return t.flushing
 }
@@ -104,9 +104,9 @@ func (t *Tree) NewFlush(tables []*memtable.Table, edit func(m *manifest.Manifest
 // next pick goes on from there. Whoever holds on to the Version of before keeps
 // its files on disk.
 func (t *Tree) PickCompaction() *Job {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.merging != nil || t.doubt != nil {
+	t.jobsMu.Lock()
+	defer t.jobsMu.Unlock()
+	if t.merging != nil || t.failed() != nil {
 		return nil
 	}
 	v := t.Version()
@@ -126,9 +126,9 @@ func (t *Tree) PickCompaction() *Job {
 // way. It goes through the keys once and installs file by file, so that space
 // is freed on the way, unless older versions are pinned.
 func (t *Tree) NewFullCompaction() *Job {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.merging != nil || t.doubt != nil {
+	t.jobsMu.Lock()
+	defer t.jobsMu.Unlock()
+	if t.merging != nil || t.failed() != nil {
 		return nil
 	}
 	f := &full{t: t}
@@ -151,8 +151,7 @@ func (f *full) step(ctx context.Context) (done bool, err error) {
 	if err != nil || !done {
 		return false, err
 	}
-	f.from = f.w.plan.upper
-	f.w = nil
+	f.from, f.w = f.w.plan.upper, nil
 	return f.from == nil, nil
 }
 

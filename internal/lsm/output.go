@@ -118,7 +118,7 @@ func (o *output) finish() error {
 		o.t.remove(o.number)
 		return err
 	}
-	o.done = append(o.done, newPart(f, meta, false))
+	o.done = append(o.done, newPart(f, meta, meta.Size))
 	o.entries += info.Entries
 	o.bytes += info.Size
 	return nil

@@ -50,7 +50,7 @@ type picker struct {
 }
 
 func (t *Tree) picker(v *Version, snapshots []uint64) *picker {
-	return &picker{o: &t.o, v: v, snapshots: snapshots, policy: &t.policy, newRun: t.numberLocked}
+	return &picker{o: &t.o, v: v, snapshots: snapshots, policy: &t.policy, newRun: t.newNumber}
 }
 
 // pick returns what is most useful, nil for nothing.
@@ -212,7 +212,7 @@ func (k *picker) fullTier(runs int) *plan {
 
 // crowd merges the fullest tier when too many runs overlap.
 func (k *picker) crowd() *plan {
-	if maxOverlap(k.v.tiers()) <= maxTierRuns {
+	if k.v.runsMax <= maxTierRuns || maxOverlap(k.v.tiers()) <= maxTierRuns {
 		return nil
 	}
 	most, runs := 0, 0

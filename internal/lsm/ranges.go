@@ -137,6 +137,14 @@ func (k *picker) mergeDown(reason string, r *ranges, i, j int) *plan {
 	for ; i < j; i++ {
 		total += r.bottom[i] + r.above[i]
 	}
+	if b, first := k.v.bottom(), k.firstAbove(lower, upper); first != nil {
+		// What lies behind the end of a large file does not rewrite it.
+		at := (&run{parts: b}).find(lower)
+		if at < len(b) && b[at].bytes >= k.o.FileBytes/2 && bytes.Compare(b[at].hi, first) < 0 {
+			lower = first
+			total -= b[at].bytes
+		}
+	}
 	files := max(1, (total+k.o.FileBytes-1)/k.o.FileBytes)
 	return &plan{
 		reason:    reason,
@@ -146,4 +154,23 @@ func (k *picker) mergeDown(reason string, r *ranges, i, j int) *plan {
 		tier:      manifest.BottomTier,
 		fileBytes: max(total/files, k.o.FileBytes/2),
 	}
+}
+
+// firstAbove returns a bound below which nothing lies above the bottom within
+// [lower, upper), nil if nothing does at all.
+func (k *picker) firstAbove(lower, upper []byte) (first []byte) {
+	for _, r := range k.v.tiers() {
+		parts := r.within(lower, upper)
+		if len(parts) == 0 {
+			continue
+		}
+		lo := parts[0].lo
+		if bytes.Compare(lo, lower) < 0 {
+			lo = lower
+		}
+		if first == nil || bytes.Compare(lo, first) < 0 {
+			first = lo
+		}
+	}
+	return first
 }

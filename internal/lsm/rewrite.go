@@ -102,6 +102,9 @@ func (w *rewrite) abort() {
 }
 
 func (w *rewrite) start() (bool, error) {
+	if err := w.t.failed(); err != nil {
+		return false, err
+	}
 	if len(w.sources) == 0 {
 		w.phase = w.install
 		return false, nil
@@ -153,11 +156,13 @@ func (w *rewrite) entry(key, user []byte) error {
 		w.keyBuf = codec.AppendTrailer(append(w.keyBuf[:0], user...), 0, kind)
 		key, user = w.keyBuf, w.keyBuf[:len(user)]
 	}
-	if err := w.out.add(key, user, row); err != nil {
-		return err
+	err := w.out.add(key, user, row)
+	// A value that could not be read is an error of its source; to the output
+	// it is a row without that value, refused or not.
+	if serr := w.sources[w.it.At()].Err(); serr != nil {
+		return serr
 	}
-	// A value that could not be read shows in its source only.
-	return w.sources[w.it.At()].Err()
+	return err
 }
 
 // finish ends the last file and holds what came out against what went in.
@@ -192,12 +197,12 @@ func (w *rewrite) install() (bool, error) {
 	c.remove = append(c.remove, w.plan.remove...)
 	c.add = append(c.add, w.plan.add...)
 	for _, p := range w.taken {
+		if !p.overlaps(w.plan.lower, w.plan.upper) {
+			continue // the merge ended before it
+		}
 		rest, err := p.without(w.plan.lower, w.plan.upper)
 		if err != nil {
 			return false, err
-		}
-		if len(rest) == 1 && rest[0] == p {
-			continue
 		}
 		w.before += p.bytes
 		for _, r := range rest {
@@ -224,23 +229,24 @@ func (w *rewrite) install() (bool, error) {
 }
 
 // without returns what is left of p when the keys in [lower, upper) are taken
-// away: nothing, p itself, or one or two narrower parts. The bounds of a part
-// are always keys that it holds.
+// away: at most two narrower parts, whose bounds are keys that they hold.
 func (p *part) without(lower, upper []byte) ([]*part, error) {
-	if !p.overlaps(lower, upper) {
-		return []*part{p}, nil
+	if p.inside(lower, upper) {
+		return nil, nil
 	}
 	var rest []*part
 	it := p.reader.NewIterator(p.bounds(IterOptions{Snapshot: codec.MaxSeq}))
 	if lower != nil && it.SeekLT(lower) {
+		hi, _, _ := codec.SplitTrailer(it.Key())
 		meta := p.meta
-		meta.Largest = append([]byte(nil), it.Key()...)
-		rest = append(rest, newPart(p.file, meta, true))
+		meta.Largest = clip(hi, clippedLast)
+		rest = append(rest, newPart(p.file, meta, p.bytesWithin(nil, lower)))
 	}
 	if upper != nil && it.Err() == nil && it.SeekGE(upper) {
+		lo, _, _ := codec.SplitTrailer(it.Key())
 		meta := p.meta
-		meta.Smallest = append([]byte(nil), it.Key()...)
-		rest = append(rest, newPart(p.file, meta, true))
+		meta.Smallest = clip(lo, clippedFirst)
+		rest = append(rest, newPart(p.file, meta, p.bytesWithin(upper, nil)))
 	}
 	err := it.Err()
 	if cerr := it.Close(); err == nil {

@@ -165,13 +165,14 @@ func (c *counted) Next() bool {
 // to its last entry must have held as many as the manifest says.
 type countedRun struct {
 	*runSource
-	in   *tally
-	from uint64 // in.n when the part began
+	in *tally
+	n  uint64 // entries of the part that were left behind
 }
 
 // Next moves to the next entry.
 func (c *countedRun) Next() bool {
 	c.in.add(c.Key())
+	c.n++
 	at := c.i
 	ok := c.runSource.Next()
 	if c.i != at || !ok {
@@ -185,8 +186,8 @@ func (c *countedRun) Valid() bool { return c.err == nil && c.runSource.Valid() }
 
 func (c *countedRun) endPart(at int) {
 	p := c.parts[at]
-	n := c.in.n - c.from
-	c.from = c.in.n
+	n := c.n
+	c.n = 0
 	if c.err == nil && !p.clipped && p.inside(c.o.Lower, c.o.Upper) && n != p.meta.Entries {
 		c.err = corrupt.Newf(fileName(p.number), 0, "holds %d entries, the manifest says %d", n, p.meta.Entries)
 	}

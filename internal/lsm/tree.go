@@ -19,6 +19,15 @@ type Tree struct {
 	dbid    [16]byte
 	current atomic.Pointer[Version]
 
+	// jobsMu guards the choice of jobs. It comes before mu, and Options.Snapshots
+	// and Options.Dropped are called under it.
+	jobsMu sync.Mutex
+	// merging and flushing are the jobs under way.
+	// +checklocks:jobsMu
+	merging, flushing *Job
+	// +checklocks:jobsMu
+	policy policy
+
 	// mu is held while the manifest is written. Readers do not take it.
 	mu sync.Mutex
 	// m is what the manifest file says, but for NextFile, which is what the
@@ -28,11 +37,6 @@ type Tree struct {
 	// doubt is set once it is unknown which manifest a crash would leave.
 	// +checklocks:mu
 	doubt error
-	// merging and flushing are the jobs under way.
-	// +checklocks:mu
-	merging, flushing *Job
-	// +checklocks:mu
-	policy policy
 	// +checklocks:mu
 	counters Counters
 
@@ -68,6 +72,11 @@ func Open(o Options, m *manifest.Manifest) (*Tree, error) {
 }
 
 func (t *Tree) openVersion(metas []manifest.File, files map[uint64]*file) (*Version, error) {
+	// What was clipped from a file is not known: its size is dealt out evenly.
+	listed := make(map[uint64]int64, len(metas))
+	for i := range metas {
+		listed[metas[i].Number]++
+	}
 	parts := make([]*part, 0, len(metas))
 	for i := range metas {
 		meta := metas[i]
@@ -83,11 +92,7 @@ func (t *Tree) openVersion(metas []manifest.File, files map[uint64]*file) (*Vers
 			}
 			files[meta.Number] = f
 		}
-		clipped, err := f.clippedBy(&meta)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, newPart(f, meta, clipped))
+		parts = append(parts, newPart(f, meta, meta.Size/listed[meta.Number]))
 	}
 	v, err := newVersion(t, parts)
 	if err != nil {
@@ -105,6 +110,13 @@ func (t *Tree) Version() *Version {
 			return v
 		}
 	}
+}
+
+// failed returns the error that ended all changes, if there was one.
+func (t *Tree) failed() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.doubt
 }
 
 // Manifest returns a copy of the manifest.
@@ -138,10 +150,6 @@ func (t *Tree) Close() error {
 func (t *Tree) newNumber() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.numberLocked()
-}
-
-func (t *Tree) numberLocked() uint64 {
 	n := t.m.NextFile
 	t.m.NextFile++
 	return n

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -95,22 +96,24 @@ func hashFile(ctx context.Context, f vfs.File, size int64) (uint64, error) {
 	return h.Sum64(), nil
 }
 
-// checkBounds checks that the first and the last entry of the part are those
-// that the manifest names.
+// checkBounds checks that the part begins and ends with the keys that the
+// manifest names.
 func (p *part) checkBounds() error {
-	it := p.reader.NewIterator(p.bounds(IterOptions{AllVersions: true}))
-	if it.SeekGE(nil) && !bytes.Equal(it.Key(), p.meta.Smallest) {
-		err := corrupt.Newf(fileName(p.number), 0, "begins with %x, the manifest says %x", it.Key(), p.meta.Smallest)
-		return errors.Join(err, it.Close())
+	it := p.reader.NewIterator(p.bounds(IterOptions{Snapshot: codec.MaxSeq}))
+	var err error
+	if it.SeekGE(nil) && !bytes.Equal(userOf(it.Key()), p.lo) {
+		err = corrupt.Newf(fileName(p.number), 0, "begins with %x, the manifest says %x", it.Key(), p.meta.Smallest)
 	}
-	if err := it.Close(); err != nil {
-		return err
+	if err == nil && it.SeekLT(nil) && !bytes.Equal(userOf(it.Key()), p.hi) {
+		err = corrupt.Newf(fileName(p.number), p.size, "ends with %x, the manifest says %x", it.Key(), p.meta.Largest)
 	}
-	it = p.reader.NewIterator(p.bounds(IterOptions{Snapshot: ^uint64(0)}))
-	// The last key at its newest version: the manifest names one of them.
-	if it.SeekLT(nil) && !bytes.Equal(it.Key()[:len(it.Key())-8], p.hi) {
-		err := corrupt.Newf(fileName(p.number), p.size, "ends with %x, the manifest says %x", it.Key(), p.meta.Largest)
-		return errors.Join(err, it.Close())
+	if cerr := it.Close(); err == nil {
+		err = cerr
 	}
-	return it.Close()
+	return err
+}
+
+func userOf(key []byte) []byte {
+	user, _, _ := codec.SplitTrailer(key)
+	return user
 }

@@ -195,6 +195,9 @@ func (v *Version) Probes(key []byte) (n int) {
 	return n
 }
 
+// Current reports whether v is the current version of its tree.
+func (v *Version) Current() bool { return v.tree.current.Load() == v }
+
 // RunsMax returns how many runs overlap at the worst key.
 func (v *Version) RunsMax() int { return v.runsMax }
 

@@ -1,0 +1,176 @@
+package lsm
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/manifest"
+)
+
+// TestPick runs transcripts of the choice of compactions. A version is lines of
+//
+//	TIER/RUN FROM-TO BYTES [entries=N] [tombstones=N] [seq=N] [size=N]
+//
+// where B is the bottom's tier and FROM and TO are texts like b or 17:b, a
+// partition of table 16 or of the one given.
+func TestPick(t *testing.T) {
+	var k *picker
+	datadriven.RunTest(t, "testdata/pick", func(t *testing.T, d *datadriven.TestData) string {
+		switch d.Cmd {
+		case "version":
+			k = parsePicker(t, d)
+			return fmt.Sprintf("%d runs, %d overlap\n", len(k.v.runs), k.v.runsMax)
+		case "pick":
+			return describe(k.pick()) + k.policy.describe()
+		case "full":
+			var from []byte
+			for _, a := range d.CmdArgs {
+				from = pickKey(t, a.Vals[0])
+			}
+			return describe(k.full(from))
+		}
+		t.Fatalf("%s: unknown command %q", d.Pos, d.Cmd)
+		return ""
+	})
+}
+
+func parsePicker(t *testing.T, d *datadriven.TestData) *picker {
+	o := Options{FileBytes: 1000, TierRuns: 4}.withDefaults()
+	k := &picker{o: &o, policy: &policy{}, newRun: func() uint64 { return 100 }}
+	dropped := make(map[uint32]uint64)
+	o.Dropped = func(id uint32) (uint64, bool) { seq, ok := dropped[id]; return seq, ok }
+	for _, a := range d.CmdArgs {
+		switch a.Key {
+		case "snapshots":
+			for _, v := range a.Vals {
+				k.snapshots = append(k.snapshots, number(t, v))
+			}
+		case "dropped": // table, sequence
+			dropped[uint32(number(t, a.Vals[0]))] = number(t, a.Vals[1])
+		case "sweep": // tier, upto, run
+			k.policy.sweeps = append(k.policy.sweeps, sweep{uint32(number(t, a.Vals[0])), number(t, a.Vals[1]), number(t, a.Vals[2])})
+		case "cursor":
+			k.policy.cursor = pickKey(t, a.Vals[0])
+		default:
+			t.Fatalf("%s: unknown argument %q", d.Pos, a.Key)
+		}
+	}
+	var parts []*part
+	for i, line := range strings.Split(strings.TrimSpace(d.Input), "\n") {
+		parts = append(parts, parsePart(t, uint64(i+1), line))
+	}
+	var err error
+	k.v, err = newVersion(nil, parts)
+	must(t, err)
+	return k
+}
+
+func parsePart(t *testing.T, n uint64, line string) *part {
+	f := strings.Fields(line)
+	tier, run, _ := strings.Cut(f[0], "/")
+	from, to, _ := strings.Cut(f[1], "-")
+	bytes := int64(number(t, f[2]))
+	meta := manifest.File{Number: n, Size: bytes, Run: number(t, run), Entries: 100, MaxSeq: 10}
+	if tier == "B" {
+		meta.Tier = manifest.BottomTier
+		meta.MaxSeq = 0
+	} else {
+		meta.Tier = uint32(number(t, tier))
+	}
+	for _, arg := range f[3:] {
+		name, v, _ := strings.Cut(arg, "=")
+		switch name {
+		case "entries":
+			meta.Entries = number(t, v)
+		case "tombstones":
+			meta.Tombstones = number(t, v)
+		case "seq":
+			meta.MaxSeq = number(t, v)
+		case "size":
+			meta.Size = int64(number(t, v))
+		default:
+			t.Fatalf("unknown argument %q", arg)
+		}
+	}
+	first, last := uint64(1), uint64(1)
+	if meta.Size > bytes {
+		first = clippedFirst
+	}
+	meta.Smallest, meta.Largest = clip(pickKey(t, from), first), clip(pickKey(t, to), last)
+	return newPart(&file{number: n, size: meta.Size}, meta, bytes)
+}
+
+func number(t *testing.T, s string) uint64 {
+	n, err := strconv.ParseUint(s, 10, 64)
+	must(t, err)
+	return n
+}
+
+func pickKey(t *testing.T, s string) []byte {
+	table := uint32(16)
+	if id, name, ok := strings.Cut(s, ":"); ok {
+		table, s = uint32(number(t, id)), name
+	}
+	return codec.AppendKey(nil, table, s, "")
+}
+
+func showKey(key []byte) string {
+	if key == nil {
+		return "*"
+	}
+	table, partition, _, _ := codec.SplitKey(key)
+	if table != 16 {
+		return fmt.Sprintf("%d:%s", table, partition)
+	}
+	return string(partition)
+}
+
+func showTier(tier uint32) string {
+	if tier == manifest.BottomTier {
+		return "B"
+	}
+	return fmt.Sprint(tier)
+}
+
+func describe(p *plan) string {
+	if p == nil {
+		return "nothing\n"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s:", p.reason)
+	for _, f := range p.remove {
+		fmt.Fprintf(&b, " -%d", f.number)
+	}
+	for _, f := range p.add {
+		fmt.Fprintf(&b, " +%d as %s/%d", f.number, showTier(f.meta.Tier), f.meta.Run)
+	}
+	if len(p.inputs) > 0 {
+		fmt.Fprintf(&b, " [%s, %s) of", showKey(p.lower), showKey(p.upper))
+		for _, r := range p.inputs {
+			for _, f := range r.within(p.lower, p.upper) {
+				fmt.Fprintf(&b, " %d", f.number)
+			}
+		}
+		fmt.Fprintf(&b, " to %s/%d, files of %d", showTier(p.tier), p.run, p.fileBytes)
+		if p.oneFile {
+			b.WriteString(", one of them")
+		}
+	}
+	return b.String() + "\n"
+}
+
+func (p *policy) describe() string {
+	var b strings.Builder
+	for _, s := range p.sweeps {
+		fmt.Fprintf(&b, "sweeping tier %d up to run %d into %d\n", s.tier, s.upto, s.run)
+	}
+	if p.cursor != nil {
+		fmt.Fprintf(&b, "cursor at %s\n", showKey(p.cursor))
+	}
+	return b.String()
+}
