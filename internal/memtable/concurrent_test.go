@@ -57,7 +57,7 @@ func (r *registry) release(snap uint64) {
 // says of that moment.
 func TestConcurrent(t *testing.T) {
 	const (
-		entries = 30_000
+		entries = 20_000
 		readers = 3
 	)
 	rnd := rand.New(rand.NewPCG(seed, 3))

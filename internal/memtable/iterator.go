@@ -289,9 +289,6 @@ func (it *Iterator) readRows() {
 		}
 	}
 	s.mu.Unlock()
-	if it.bounded && !it.more {
-		it.done = true
-	}
 }
 
 // within reports whether rows of p can be within the bound, and prepares their

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -117,6 +118,12 @@ func TestPrefixBreaks(t *testing.T) {
 	const longest = 1000
 	for n := longest; n >= 0; n-- {
 		m.apply(codec.AppendKey(nil, 16, "p", strings.Repeat("a", n)+"b"), codec.KindPut)
+		if n == longest-60 {
+			p := m.table.shard(codec.PartitionHash([]byte(m.keys[0]))).parts.at(0)
+			if p.breaks != 16 || p.shared > longest/2 {
+				t.Fatalf("shared prefix of %d after %d breaks in a tree and more", p.shared, p.breaks)
+			}
+		}
 	}
 	for _, k := range m.sorted() {
 		m.checkGet([]byte(k), m.seq)
@@ -125,6 +132,45 @@ func TestPrefixBreaks(t *testing.T) {
 	s := m.table.shard(codec.PartitionHash([]byte(m.keys[0])))
 	if p := s.parts.at(0); p.breaks != 16 || p.shared != 0 {
 		t.Fatalf("%d breaks, shared prefix %d, want 16 and 0", p.breaks, p.shared)
+	}
+}
+
+// TestDirectoryGrows scans between arrivals of partitions that break the
+// prefix that all partitions of the directory share.
+func TestDirectoryGrows(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(seed, 4))
+	m := newModel(t, 4<<20)
+	n := 0
+	for _, prefix := range []string{"aaaaaaaaaaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaaa", "aaaab", "aaaaa", "b", ""} {
+		for i := range 100 {
+			m.apply(codec.AppendKey(nil, 16, fmt.Sprint(prefix, i*37%100), ""), codec.KindPut)
+			n++
+		}
+		m.checkScans(nil, nil, m.seq)
+		m.walk(rnd, nil, nil, m.seq, 200)
+		if got := m.table.dir.known; got != int64(n) || m.table.dir.tree.Len() != n {
+			t.Fatalf("the directory knows %d partitions and holds %d, want %d", got, m.table.dir.tree.Len(), n)
+		}
+	}
+	m.apply(codec.AppendKey(nil, 1<<31, "", ""), codec.KindPut)
+	m.checkScans(nil, nil, m.seq)
+	if m.table.dir.shared != 0 {
+		t.Fatalf("the directory shares %d bytes between tables 16 and 1<<31", m.table.dir.shared)
+	}
+}
+
+// TestEqualHash looks for a partition whose hash is that of another one.
+func TestEqualHash(t *testing.T) {
+	m := newModel(t, 1<<20)
+	key := codec.AppendKey(nil, 16, "p", "r")
+	m.apply(key, codec.KindPut)
+	hash := codec.PartitionHash(key)
+	s := m.table.shard(hash)
+	if _, p := s.find(hash, codec.AppendPartition(nil, 16, "p")); p == nil {
+		t.Error("the partition is not found")
+	}
+	if _, p := s.find(hash, codec.AppendPartition(nil, 16, "q")); p != nil {
+		t.Error("another partition with the same hash is taken for it")
 	}
 }
 
@@ -181,6 +227,48 @@ func TestSizes(t *testing.T) {
 	if n := reflect.TypeOf(Table{}).Size(); n > tableBytes || n < tableBytes/2 {
 		t.Errorf("a Table has %d bytes, the accounting says %d", n, tableBytes)
 	}
+}
+
+// TestBytes compares the accounting with what the Go heap holds, and checks
+// that arrays which partitions grew out of are used again.
+func TestBytes(t *testing.T) {
+	const rows = 60_000
+	for _, partitions := range []int{1, 60, 1500, 4000, 20_000, rows} {
+		t.Run(fmt.Sprint("partitions=", partitions), func(t *testing.T) {
+			l := newLog(rows * 64)
+			offs := make([]uint32, rows)
+			for i := range offs {
+				// Partition after partition, so that each grows out of the same arrays.
+				key := codec.AppendKey(nil, 16, fmt.Sprint(i/(rows/partitions)), fmt.Sprint(i))
+				offs[i] = l.add(t, key, codec.KindDelete, uint64(i+1), "")
+			}
+			before := heapBytes()
+			tb := New(Options{Image: l.image})
+			for i, off := range offs {
+				tb.Apply(off, uint64(i+1), 0)
+			}
+			used := heapBytes() - before
+			if got := tb.Bytes(); got < used*8/10 || got > used*13/10 {
+				t.Errorf("Bytes = %d, the heap holds %d more", got, used)
+			}
+			for i := range tb.shards {
+				for f, a := range tb.shards[i].arrays {
+					if partitions <= 1500 && a.n > slabLen {
+						t.Errorf("shard %d holds %d items in arrays of form %d for trees alone", i, a.n, f+1)
+					}
+				}
+			}
+			runtime.KeepAlive(tb)
+		})
+	}
+}
+
+// heapBytes returns how much memory live objects take.
+func heapBytes() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
 
 func TestEmpty(t *testing.T) {

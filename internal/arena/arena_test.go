@@ -1,0 +1,96 @@
+package arena
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+)
+
+func TestMemory(t *testing.T) {
+	for _, n := range []int{0, 1, minMapped - 1, minMapped, minMapped + 1, 5 << 20} {
+		t.Run(fmt.Sprint("n=", n), func(t *testing.T) {
+			m, err := New(n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := m.Bytes()
+			if len(b) != n {
+				t.Fatalf("%d bytes, want %d", len(b), n)
+			}
+			for i := range b {
+				if b[i] != 0 {
+					t.Fatalf("byte %d is %d, want 0", i, b[i])
+				}
+			}
+			for i := range b {
+				b[i] = byte(i)
+			}
+			if want := canMap && n >= minMapped; m.mapped != want {
+				t.Errorf("mapped = %t, want %t", m.mapped, want)
+			}
+			m.Free()
+			m.Free()
+			if m.Bytes() != nil {
+				t.Error("bytes after Free")
+			}
+		})
+	}
+}
+
+func TestNewRefusesNegative(t *testing.T) {
+	if m, err := New(-1); err == nil {
+		t.Errorf("New(-1) = %v", m)
+	}
+}
+
+// TestFreePoisons reads freed memory of the Go heap, which is a bug anywhere
+// else.
+func TestFreePoisons(t *testing.T) {
+	m, err := New(64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := m.Bytes()
+	m.Free()
+	for i, c := range b {
+		if want := byte(poison); poisonFreed && c != want {
+			t.Fatalf("byte %d is %#x, want %#x", i, c, want)
+		}
+	}
+}
+
+func TestFreeConcurrently(t *testing.T) {
+	m, err := New(minMapped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(m.Free)
+	}
+	wg.Wait()
+	if m.Bytes() != nil {
+		t.Error("bytes after Free")
+	}
+}
+
+// BenchmarkTouch writes to each page of new memory, as the first log record of
+// a segment does.
+func BenchmarkTouch(b *testing.B) {
+	for _, n := range []int{1 << 20, 64 << 20} {
+		b.Run(fmt.Sprint("bytes=", n), func(b *testing.B) {
+			b.SetBytes(int64(n))
+			for b.Loop() {
+				m, err := New(n)
+				if err != nil {
+					b.Fatal(err)
+				}
+				p := m.Bytes()
+				for i := 0; i < len(p); i += 4096 {
+					p[i] = 1
+				}
+				m.Free()
+			}
+		})
+	}
+}
