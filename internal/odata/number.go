@@ -1,0 +1,145 @@
+package odata
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// Texts of the Doubles that JSON has no number for.
+const (
+	textNaN      = "NaN"
+	textInfinity = "Infinity"
+)
+
+// special reports whether f has no JSON number.
+func special(f float64) bool { return math.IsNaN(f) || math.IsInf(f, 0) }
+
+// AppendDouble appends the service's text of f: at most 15 significant digits
+// where these give f back, 17 where they do not; always with a point or an
+// exponent, as in 3.0 and 9.2233720368547758E+21; and NaN, Infinity, -Infinity.
+func AppendDouble(dst []byte, f float64) []byte {
+	switch {
+	case math.IsNaN(f):
+		return append(dst, textNaN...)
+	case math.IsInf(f, 1):
+		return append(dst, textInfinity...)
+	case math.IsInf(f, -1):
+		return append(append(dst, '-'), textInfinity...)
+	}
+	if i := int64(f); float64(i) == f && -1e15 < f && f < 1e15 && (i != 0 || !math.Signbit(f)) {
+		return append(strconv.AppendInt(dst, i, 10), ".0"...)
+	}
+	if math.Signbit(f) {
+		dst, f = append(dst, '-'), -f
+	}
+	var buf [32]byte
+	digits, exponent, precision := decimal(buf[:0], f)
+	if exponent > -5 && exponent < precision {
+		return appendFixed(dst, digits, exponent)
+	}
+	return appendScientific(dst, digits, exponent)
+}
+
+// decimal returns the significant digits of f without trailing zeros, the power
+// of ten that the first of them counts, and how many digits were allowed. The
+// digits stand in buf.
+func decimal(buf []byte, f float64) (digits []byte, exponent, precision int) {
+	const (
+		short, long = 15, 17
+		leastNormal = 0x1p-1022 // below, a few digits give f back that are not its first 15
+	)
+	precision = short
+	fewest := strconv.AppendFloat(buf, f, 'e', -1, 64)
+	if f < leastNormal {
+		first := strconv.AppendFloat(nil, f, 'e', short-1, 64)
+		if g, err := strconv.ParseFloat(string(first), 64); err == nil && g == f {
+			fewest = first
+		}
+	}
+	if digits, exponent = split(fewest); len(digits) > short {
+		precision = long
+		digits, exponent = split(strconv.AppendFloat(buf, f, 'e', long-1, 64))
+	}
+	for len(digits) > 1 && digits[len(digits)-1] == '0' {
+		digits = digits[:len(digits)-1]
+	}
+	return digits, exponent, precision
+}
+
+// split takes d.ddde±dd apart. The digits are joined in place.
+func split(e []byte) (digits []byte, exponent int) {
+	at := len(e) - 1
+	for e[at] != 'e' {
+		at--
+	}
+	for _, c := range e[at+2:] {
+		exponent = exponent*10 + int(c-'0')
+	}
+	if e[at+1] == '-' {
+		exponent = -exponent
+	}
+	if at > 1 {
+		e[1] = e[0] // over the point
+		return e[1:at], exponent
+	}
+	return e[:1], exponent
+}
+
+func appendFixed(dst, digits []byte, exponent int) []byte {
+	if exponent < 0 {
+		dst = append(dst, "0.0000"[:1-exponent]...)
+		return append(dst, digits...)
+	}
+	for i := range max(len(digits), exponent+2) {
+		if i == exponent+1 {
+			dst = append(dst, '.')
+		}
+		if i < len(digits) {
+			dst = append(dst, digits[i])
+		} else {
+			dst = append(dst, '0')
+		}
+	}
+	return dst
+}
+
+func appendScientific(dst, digits []byte, exponent int) []byte {
+	dst = append(dst, digits[0])
+	if len(digits) > 1 {
+		dst = append(append(dst, '.'), digits[1:]...)
+	}
+	sign := byte('+')
+	if exponent < 0 {
+		sign, exponent = '-', -exponent
+	}
+	dst = append(dst, 'E', sign)
+	if exponent < 10 {
+		dst = append(dst, '0')
+	}
+	return strconv.AppendInt(dst, int64(exponent), 10)
+}
+
+// AppendValue appends the text of v that ParseValue reads back: a String or
+// Binary's own, and what stands in JSON without quotes for every other type.
+// Null has no text.
+func AppendValue(dst []byte, v edm.Value) []byte {
+	switch v.Type() {
+	case edm.TypeString:
+		return append(dst, v.Bytes()...)
+	case edm.TypeBinary:
+		return appendBase64(dst, v.Bytes())
+	case edm.TypeBoolean:
+		return strconv.AppendBool(dst, v.Bool())
+	case edm.TypeInt32, edm.TypeInt64:
+		return strconv.AppendInt(dst, v.Int64(), 10)
+	case edm.TypeDouble:
+		return AppendDouble(dst, v.Double())
+	case edm.TypeDateTime:
+		return v.DateTime().AppendText(dst)
+	case edm.TypeGuid:
+		return appendGuid(dst, v.Word(), v.Word2())
+	}
+	return dst
+}

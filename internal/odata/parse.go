@@ -1,0 +1,383 @@
+package odata
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"sync"
+
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// MaxNames is the most members with different names that the JSON of an entity
+// may have, where a property and its annotation count once. It is far above
+// what an entity can keep; nulls and metadata count here, and not there.
+const MaxNames = 1024
+
+// ParseOptions say where the key is. The zero ParseOptions demand both keys
+// under their usual names.
+type ParseOptions struct {
+	PartitionKey string // the member that is the PartitionKey; default that name
+	RowKey       string // the member that is the RowKey; default that name
+	// IgnoreKeys leaves out both keys, whatever their members are, since they
+	// stand somewhere else.
+	IgnoreKeys bool
+}
+
+// annotation ends the name of a member that tells a property's type, and
+// metadata begins one that is none of the entity.
+const (
+	annotation = "@odata.type"
+	metadata   = "odata."
+)
+
+// member is a property with what its members say.
+type member struct {
+	name     string
+	at       int      // offset of its first member
+	value    token    // kind tokenNone while only the annotation is there
+	typ      edm.Type // of the annotation, 0 if there is none or it is unknown
+	typed    bool     // there is an annotation
+	typeText token
+}
+
+// parser takes the JSON of an entity apart. What it learns of names serves the
+// next entity, which often has the same in the same order.
+type parser struct {
+	scanner
+	members []member
+	names   nameSet
+	scratch []byte
+}
+
+var parsers = sync.Pool{New: func() any { return new(parser) }}
+
+// ParseEntity reads one entity from its JSON, which is the caller's again when
+// ParseEntity returns. Any failure is an *Error.
+//
+// A property's annotation stands before or after it. An annotated string may
+// hold a number or a boolean. Without annotation a whole number is an Int32, or
+// a Double if it does not fit; other numbers are Doubles, strings are Strings.
+// Properties that are null, Timestamp and members of metadata are left out.
+func ParseEntity(src []byte, o ParseOptions) (edm.Entity, error) {
+	if o.PartitionKey == "" {
+		o.PartitionKey = edm.PartitionKeyName
+	}
+	if o.RowKey == "" {
+		o.RowKey = edm.RowKeyName
+	}
+	p := parsers.Get().(*parser)
+	p.scanner = scanner{src: src}
+	e, err := p.entity(&o)
+	p.names.remember(p.members)
+	p.forget()
+	parsers.Put(p)
+	if err != nil {
+		return edm.Entity{}, err
+	}
+	return e, nil
+}
+
+// forget lets go of the caller's memory, and of its own where a rare entity made
+// it large.
+func (p *parser) forget() {
+	const keepBytes = 64 << 10
+	p.scanner = scanner{}
+	clear(p.members)
+	p.members = p.members[:0]
+	if cap(p.scratch) > keepBytes {
+		p.scratch = nil
+	}
+}
+
+// entity returns an error that is nil or an *Error.
+func (p *parser) entity(o *ParseOptions) (edm.Entity, error) {
+	p.names.begin()
+	p.expect('{', "an object")
+	if p.next() == '}' {
+		p.pos++
+	} else {
+		for p.err == nil {
+			p.member()
+			if p.next() == ',' {
+				p.pos++
+				continue
+			}
+			p.expect('}', "a comma or the end of the object")
+			break
+		}
+	}
+	if p.next(); p.pos < len(p.src) {
+		p.unexpected("the end of the JSON")
+	}
+	if p.err != nil {
+		return edm.Entity{}, p.err
+	}
+	return p.build(o)
+}
+
+// member takes one member.
+func (p *parser) member() {
+	t := p.name()
+	if p.err != nil {
+		return
+	}
+	name := p.src[t.start:t.end]
+	if t.escaped {
+		p.scratch = appendUnescaped(p.scratch[:0], name)
+		name = p.scratch
+	}
+	of, isType := bytes.CutSuffix(name, []byte(annotation))
+	isType = isType && len(of) > 0
+	if isType {
+		name = of
+	}
+	m := p.find(name, t.start-1)
+	if p.err == nil && (isType && m.typed || !isType && m.value.kind != tokenNone) {
+		p.fail(t.start-1, "it stands a second time")
+		p.err.Kind = Duplicate
+	}
+	if p.err != nil {
+		p.blame(m)
+		return
+	}
+	switch {
+	case isType:
+		p.annotate(m)
+	case isMetadata(name) || m.name == edm.TimestampName:
+		p.skip(0)
+		m.value.kind = tokenSkipped
+	default:
+		m.value = p.value()
+	}
+	p.blame(m)
+}
+
+// blame names the member in a failure.
+func (p *parser) blame(m *member) {
+	if p.err != nil && m != nil {
+		p.err.Member = shorten([]byte(m.name))
+	}
+}
+
+// isMetadata reports whether name is none of a property: odata.etag,
+// Name@odata.navigationLink.
+func isMetadata(name []byte) bool {
+	if i := bytes.IndexByte(name, '@'); i >= 0 {
+		name = name[i+1:]
+	}
+	return bytes.HasPrefix(name, []byte(metadata))
+}
+
+// find returns the member of that name, new if it is not there yet.
+func (p *parser) find(name []byte, at int) *member {
+	if n := len(p.members); n > 0 && p.members[n-1].name == string(name) {
+		return &p.members[n-1]
+	}
+	i, text := p.names.find(p.members, name)
+	if i < 0 {
+		if len(p.members) == MaxNames {
+			p.fail(at, "more than "+strconv.Itoa(MaxNames)+" members")
+			p.err.Kind = TooManyNames
+			return nil
+		}
+		i = len(p.members)
+		p.members = append(p.members, member{name: text, at: at})
+		p.names.added(p.members)
+	}
+	return &p.members[i]
+}
+
+// annotate takes the type of m. An unknown one matters only if m has a value.
+func (p *parser) annotate(m *member) {
+	t := p.value()
+	if p.err != nil {
+		return
+	}
+	if t.kind != tokenText {
+		p.fail(t.start, "the type of a property is a string such as \"Edm.Int64\"")
+		return
+	}
+	m.typed, m.typeText = true, t
+	for typ := edm.TypeString; typ <= edm.TypeGuid; typ++ {
+		if typ.String() == string(p.src[t.start:t.end]) {
+			m.typ = typ
+		}
+	}
+}
+
+// build makes the entity of the members. Its texts share one piece of memory,
+// and so do its keys.
+func (p *parser) build(o *ParseOptions) (edm.Entity, error) {
+	var e edm.Entity
+	if !o.IgnoreKeys {
+		if err := p.keys(o, &e.Key); err != nil {
+			return e, err
+		}
+	}
+	count, room := 0, 0
+	for i := range p.members {
+		m := &p.members[i]
+		if m.kept() && !isKey(m.name, o) {
+			count++
+			room += m.room()
+		}
+	}
+	if count == 0 {
+		return e, nil
+	}
+	e.Properties = make(edm.Properties, 0, count)
+	var memory []byte
+	if room > 0 {
+		memory = make([]byte, 0, room)
+	}
+	for i := range p.members {
+		m := &p.members[i]
+		if !m.kept() || isKey(m.name, o) {
+			continue
+		}
+		v, rest, err := p.property(m, memory)
+		if err != nil {
+			return e, err
+		}
+		memory = rest
+		e.Properties = append(e.Properties, edm.Property{Name: m.name, Value: v})
+	}
+	return e, nil
+}
+
+func isKey(name string, o *ParseOptions) bool { return name == o.PartitionKey || name == o.RowKey }
+
+// kept reports whether m has a value to store.
+func (m *member) kept() bool { return m.value.kind > tokenNull && m.value.kind < tokenSkipped }
+
+// room returns how many bytes the value of m takes at most beside its Value.
+func (m *member) room() int {
+	if m.value.kind != tokenText || m.typed && m.typ != edm.TypeString && m.typ != edm.TypeBinary {
+		return 0
+	}
+	return m.value.end - m.value.start
+}
+
+// keys reads both keys, in one allocation.
+func (p *parser) keys(o *ParseOptions, k *edm.Key) error {
+	p.scratch = p.scratch[:0]
+	var err error
+	if p.scratch, err = p.appendKey(p.scratch, o.PartitionKey); err != nil {
+		return err
+	}
+	n := len(p.scratch)
+	if p.scratch, err = p.appendKey(p.scratch, o.RowKey); err != nil {
+		return err
+	}
+	both := string(p.scratch)
+	k.Partition, k.Row = both[:n], both[n:]
+	return nil
+}
+
+func (p *parser) appendKey(dst []byte, name string) ([]byte, error) {
+	for i := range p.members {
+		m := &p.members[i]
+		if m.name != name || m.value.kind <= tokenNull {
+			continue
+		}
+		if m.value.kind != tokenText || m.typed && m.typ != edm.TypeString {
+			return nil, p.wrong(m, BadValue, "a key is a string without a type or of Edm.String")
+		}
+		return p.appendText(dst, m.value), nil
+	}
+	return nil, &Error{Kind: MissingKey, Member: name, What: "it is missing"}
+}
+
+func (p *parser) appendText(dst []byte, t token) []byte {
+	raw := p.src[t.start:t.end]
+	if t.escaped {
+		return appendUnescaped(dst, raw)
+	}
+	return append(dst, raw...)
+}
+
+func (p *parser) wrong(m *member, kind ErrorKind, what string) error {
+	at := m.value.start
+	if m.value.kind == tokenText {
+		at--
+	}
+	return &Error{Kind: kind, Member: shorten([]byte(m.name)), Offset: at, What: what}
+}
+
+// property returns the value of m, whose bytes it puts into memory.
+func (p *parser) property(m *member, memory []byte) (edm.Value, []byte, error) {
+	if m.typed && m.typ == 0 {
+		t := m.typeText
+		return edm.Value{}, nil, &Error{
+			Kind: BadValue, Member: shorten([]byte(m.name)), Offset: t.start - 1,
+			What: "its type is " + quote(p.src[t.start:t.end]) + "; there are Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime and Guid",
+		}
+	}
+	text := p.src[m.value.start:m.value.end]
+	if m.value.kind == tokenText {
+		return p.textProperty(m, text, memory)
+	}
+	t, ok := m.typ, true
+	if !m.typed {
+		t = p.natural(m, text)
+	}
+	switch {
+	case t == edm.TypeBoolean:
+		ok = m.value.kind == tokenTrue || m.value.kind == tokenFalse
+	case t == edm.TypeInt32 || t == edm.TypeInt64:
+		ok = m.value.kind == tokenInteger
+	case t == edm.TypeDouble:
+		ok = m.value.kind == tokenInteger || m.value.kind == tokenDecimal
+	default:
+		return edm.Value{}, nil, p.wrong(m, BadValue, shorten(text)+" is no string: "+demands[t])
+	}
+	if !ok {
+		return edm.Value{}, nil, p.wrong(m, BadValue, shorten(text)+": "+demands[t])
+	}
+	v, err := ParseValue(t, text)
+	if err != nil {
+		return v, nil, p.wrong(m, BadValue, shorten(text)+": "+demands[t])
+	}
+	return v, memory, nil
+}
+
+// natural returns the type of a value that is no text and has no annotation.
+func (p *parser) natural(m *member, text []byte) edm.Type {
+	switch m.value.kind {
+	case tokenTrue, tokenFalse:
+		return edm.TypeBoolean
+	case tokenInteger:
+		if n, ok := parseInteger(text); ok && n == int64(int32(n)) {
+			return edm.TypeInt32
+		}
+	}
+	return edm.TypeDouble
+}
+
+func (p *parser) textProperty(m *member, text, memory []byte) (edm.Value, []byte, error) {
+	from := len(memory)
+	switch {
+	case !m.typed || m.typ == edm.TypeString:
+		memory = p.appendText(memory, m.value)
+		return edm.StringBytes(memory[from:len(memory):len(memory)]), memory, nil
+	case m.value.escaped:
+		p.scratch = appendUnescaped(p.scratch[:0], text)
+		text = p.scratch
+	}
+	if m.typ == edm.TypeBinary {
+		if decoded, err := appendBinary(memory, text); err == nil {
+			return edm.Binary(decoded[from:len(decoded):len(decoded)]), decoded, nil
+		}
+		return edm.Value{}, nil, p.wrong(m, BadValue, quote(text)+": "+demands[m.typ])
+	}
+	v, err := ParseValue(m.typ, text)
+	if err == nil {
+		return v, memory, nil
+	}
+	kind := BadValue
+	if t := (*textError)(nil); errors.As(err, &t) && t.outside {
+		kind = OutOfRange
+	}
+	return v, nil, p.wrong(m, kind, err.Error())
+}

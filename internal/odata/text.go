@@ -1,0 +1,175 @@
+package odata
+
+import (
+	"math/bits"
+	"unicode/utf8"
+)
+
+// Eight bytes are looked at as one word, and these are masks for all of them.
+const (
+	ones        = 0x0101010101010101
+	highs       = 0x80 * ones
+	quotes      = '"' * ones
+	backslashes = '\\' * ones
+	blanks      = ' ' * ones
+)
+
+// specials marks the bytes of w that are a quote, a backslash or below a blank.
+// The lowest mark is exact; those above it mean nothing.
+func specials(w uint64) uint64 {
+	return ((w - blanks) | ((w ^ quotes) - ones) | ((w ^ backslashes) - ones)) &^ w & highs
+}
+
+// plainLen returns how many bytes s begins with that stand for themselves in a
+// JSON string; with ascii, those are ASCII.
+func plainLen[T string | []byte](s T, ascii bool) int {
+	var also uint64
+	if ascii {
+		also = highs
+	}
+	i := 0
+	for ; i+8 <= len(s); i += 8 {
+		w := load64(s, i)
+		if m := specials(w) | w&also; m != 0 {
+			return i + bits.TrailingZeros64(m)/8
+		}
+	}
+	for ; i < len(s); i++ {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || ascii && c >= utf8.RuneSelf {
+			break
+		}
+	}
+	return i
+}
+
+// load64 returns s[i:i+8] as a little-endian word.
+func load64[T string | []byte](s T, i int) uint64 {
+	_ = s[i+7]
+	return uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
+		uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+}
+
+// AppendText appends s, which is valid UTF-8, as a JSON string with its quotes.
+// With ascii, characters beyond ASCII are escaped as the service does.
+func AppendText[T string | []byte](dst []byte, s T, ascii bool) []byte {
+	dst = append(dst, '"')
+	n := plainLen(s, ascii)
+	dst = append(dst, s[:n]...)
+	if n < len(s) {
+		dst = appendEscaped(dst, string(s[n:]), ascii)
+	}
+	return append(dst, '"')
+}
+
+// appendEscaped appends s with escapes, without quotes.
+func appendEscaped(dst []byte, s string, ascii bool) []byte {
+	for len(s) > 0 {
+		n := plainLen(s, ascii)
+		dst = append(dst, s[:n]...)
+		if s = s[n:]; s == "" {
+			break
+		}
+		c := s[0]
+		if c >= utf8.RuneSelf {
+			r, size := utf8.DecodeRuneInString(s)
+			dst, s = appendUnits(dst, r), s[size:]
+			continue
+		}
+		if short := shortEscape[c]; short != 0 {
+			dst = append(dst, '\\', short)
+		} else {
+			dst = appendUnit(dst, uint16(c))
+		}
+		s = s[1:]
+	}
+	return dst
+}
+
+// shortEscape holds what follows the backslash in the two-character escapes.
+var shortEscape = [utf8.RuneSelf]byte{'"': '"', '\\': '\\', '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't'}
+
+// appendUnits appends r as one escape, or two where it has two code units.
+func appendUnits(dst []byte, r rune) []byte {
+	if r < 0x10000 {
+		return appendUnit(dst, uint16(r))
+	}
+	r -= 0x10000
+	return appendUnit(appendUnit(dst, uint16(0xD800|r>>10)), uint16(0xDC00|r&0x3FF))
+}
+
+func appendUnit(dst []byte, u uint16) []byte {
+	const hex = "0123456789abcdef"
+	return append(dst, '\\', 'u', hex[u>>12], hex[u>>8&15], hex[u>>4&15], hex[u&15])
+}
+
+// quoteTail turns dst[from:], which is UTF-8, into a JSON string in place.
+func quoteTail(dst []byte, from int, ascii bool) []byte {
+	n := plainLen(dst[from:], ascii)
+	if from+n < len(dst) {
+		rest := string(dst[from+n:])
+		dst = appendEscaped(dst[:from+n], rest, ascii)
+	}
+	return append(dst, '"')
+}
+
+// appendUnescaped appends the text that raw, the inside of a JSON string that
+// the scanner has passed, stands for.
+func appendUnescaped(dst, raw []byte) []byte {
+	for i := 0; i < len(raw); {
+		c := raw[i]
+		if c != '\\' {
+			dst = append(dst, c)
+			i++
+			continue
+		}
+		c = raw[i+1]
+		if c != 'u' {
+			dst = append(dst, longEscape[c])
+			i += 2
+			continue
+		}
+		r := rune(hex4(raw[i+2:]))
+		i += 6
+		if r >= 0xD800 && r < 0xE000 {
+			r = 0x10000 + (r-0xD800)<<10 + rune(hex4(raw[i+2:])) - 0xDC00
+			i += 6
+		}
+		dst = utf8.AppendRune(dst, r)
+	}
+	return dst
+}
+
+// longEscape holds what each two-character escape stands for, 0 where there is
+// none.
+var longEscape = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// hex4 returns the number in the four hexadecimal digits that s begins with, or
+// -1.
+func hex4(s []byte) int {
+	if len(s) < 4 {
+		return -1
+	}
+	n := 0
+	for _, c := range s[:4] {
+		d := hexDigit[c]
+		if d < 0 {
+			return -1
+		}
+		n = n<<4 | int(d)
+	}
+	return n
+}
+
+var hexDigit = func() (t [256]int8) {
+	for i := range t {
+		switch c := byte(i); {
+		case '0' <= c && c <= '9':
+			t[i] = int8(c - '0')
+		case 'a' <= c|0x20 && c|0x20 <= 'f':
+			t[i] = int8(c|0x20-'a') + 10
+		default:
+			t[i] = -1
+		}
+	}
+	return t
+}()

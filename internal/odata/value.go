@@ -1,0 +1,175 @@
+package odata
+
+import (
+	"encoding/base64"
+	"errors"
+	"math"
+	"strconv"
+
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// ParseValue reads text as a value of type t, the way the service reads a JSON
+// string with an annotation: whole numbers in decimal, true and false in any
+// case, Doubles also as NaN, Infinity and -Infinity, times as edm.ParseTicks
+// does, Binary in base64. A String shares text. errors.Is finds ErrText in the
+// error.
+func ParseValue(t edm.Type, text []byte) (edm.Value, error) {
+	switch t {
+	case edm.TypeString:
+		return edm.StringBytes(text), nil
+	case edm.TypeBinary:
+		b, err := base64.StdEncoding.AppendDecode(make([]byte, 0, base64.StdEncoding.DecodedLen(len(text))), text)
+		if err == nil {
+			return edm.Binary(b), nil
+		}
+	case edm.TypeBoolean:
+		if b, ok := parseBool(text); ok {
+			return edm.Boolean(b), nil
+		}
+	case edm.TypeInt32:
+		if n, ok := parseInteger(text); ok && n == int64(int32(n)) {
+			return edm.Int32(int32(n)), nil
+		}
+	case edm.TypeInt64:
+		if n, ok := parseInteger(text); ok {
+			return edm.Int64(n), nil
+		}
+	case edm.TypeDouble:
+		if f, ok := parseDouble(text); ok {
+			return edm.Double(f), nil
+		}
+	case edm.TypeDateTime:
+		ticks, err := edm.ParseTicks(string(text))
+		if err == nil {
+			return edm.DateTime(ticks), nil
+		}
+		return edm.Value{}, &textError{t, quote(text), errors.Is(err, edm.ErrInvalid)}
+	case edm.TypeGuid:
+		if hi, lo, ok := parseGuid(text); ok {
+			return edm.GuidWords(hi, lo), nil
+		}
+	}
+	return edm.Value{}, &textError{t: t, got: quote(text)}
+}
+
+func parseBool(text []byte) (value, ok bool) {
+	switch {
+	case foldedEqual(text, "true"):
+		return true, true
+	case foldedEqual(text, "false"):
+		return false, true
+	}
+	return false, false
+}
+
+// foldedEqual reports whether text is the word, which is in lower case, in any
+// case.
+func foldedEqual(text []byte, word string) bool {
+	if len(text) != len(word) {
+		return false
+	}
+	for i, c := range text {
+		if c|0x20 != word[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// parseInteger reads a whole number of 64 bits without a detour through float.
+func parseInteger(text []byte) (n int64, ok bool) {
+	digits := text
+	negative := len(digits) > 0 && digits[0] == '-'
+	if negative {
+		digits = digits[1:]
+	}
+	if len(digits) == 0 {
+		return 0, false
+	}
+	limit := uint64(math.MaxInt64)
+	if negative {
+		limit++
+	}
+	u := uint64(0)
+	for _, c := range digits {
+		d := uint64(c - '0')
+		if d > 9 || u > (limit-d)/10 {
+			return 0, false
+		}
+		u = u*10 + d
+	}
+	if negative {
+		return -int64(u), true
+	}
+	return int64(u), true
+}
+
+// parseDouble reads a decimal number, or one of the three words.
+func parseDouble(text []byte) (f float64, ok bool) {
+	switch string(text) {
+	case textNaN:
+		return math.NaN(), true
+	case textInfinity:
+		return math.Inf(1), true
+	case "-" + textInfinity:
+		return math.Inf(-1), true
+	}
+	if !isDecimal(text) {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(string(text), 64)
+	return f, err == nil
+}
+
+// isDecimal reports whether text is a decimal number, in the forms of JSON or
+// with a plus sign, zeros before it, or no digit on one side of its point.
+func isDecimal(text []byte) bool {
+	i, n := 0, 0
+	if i < len(text) && (text[i] == '-' || text[i] == '+') {
+		i++
+	}
+	count := func() {
+		for ; i < len(text) && '0' <= text[i] && text[i] <= '9'; i++ {
+			n++
+		}
+	}
+	count()
+	if i < len(text) && text[i] == '.' {
+		i++
+		count()
+	}
+	if n == 0 {
+		return false
+	}
+	if i < len(text) && text[i]|0x20 == 'e' {
+		i++
+		if i < len(text) && (text[i] == '-' || text[i] == '+') {
+			i++
+		}
+		n = 0
+		count()
+	}
+	return n > 0 && i == len(text)
+}
+
+func parseGuid(text []byte) (hi, lo uint64, ok bool) {
+	if len(text) != 36 {
+		return 0, 0, false
+	}
+	for i, c := range text {
+		if i == 8 || i == 13 || i == 18 || i == 23 {
+			if c != '-' {
+				return 0, 0, false
+			}
+			continue
+		}
+		d := hexDigit[c]
+		if d < 0 {
+			return 0, 0, false
+		}
+		hi = hi<<4 | lo>>60
+		lo = lo<<4 | uint64(d)
+	}
+	return hi, lo, true
+}
