@@ -4,17 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
 )
 
 // txn is the working memory of one Apply.
 type txn struct {
-	commit *commit
+	commit *commitlog.Commit
+	// db, table and view are what the guard of the commit looks at.
+	db     *DB
+	table  uint32
+	view   *catalogView
 	key    []byte
 	values []byte
 	props  edm.Properties
@@ -26,21 +32,28 @@ type txn struct {
 	pending uint64
 }
 
-var txnPool = sync.Pool{New: func() any { return &txn{commit: newCommit()} }}
+var txnPool = sync.Pool{New: func() any { return &txn{commit: commitlog.NewCommit()} }}
 
 func (t *txn) release() {
-	t.commit.reset()
+	t.commit.Reset()
 	clear(t.props)
 	t.props = t.props[:0]
 	t.pending = 0
-	if cap(t.commit.buf) > maxPooledBytes {
-		t.commit.buf = nil
-	}
+	t.db, t.view = nil, nil
 	txnPool.Put(t)
 }
 
-// maxPooledBytes is the largest buffer that is kept for the next transaction.
-const maxPooledBytes = 1 << 20
+// errTableGone says that the table was dropped after the operations had begun.
+var errTableGone = errors.New("table was dropped")
+
+// Check is asked right before the record enters the log: the table that the
+// operations were resolved for must still be there.
+func (t *txn) Check() error {
+	if now := t.db.tables.Load(); now != t.view && !now.catalog.Live(t.table) {
+		return errTableGone
+	}
+	return nil
+}
 
 // Apply implements store.Store.
 func (db *DB) Apply(ctx context.Context, table string, ops ...store.Op) ([]store.Result, error) {
@@ -55,22 +68,23 @@ func (db *DB) Apply(ctx context.Context, table string, ops ...store.Op) ([]store
 		return nil, err
 	}
 	view := db.tables.Load()
-	info := view.catalog.lookup(table)
+	info := view.catalog.Lookup(table)
 	if info == nil {
-		return nil, db.settle(view.pending(db), &store.OpError{Err: store.ErrTableNotFound})
+		return nil, db.log.Settle(view.pending(db), &store.OpError{Err: store.ErrTableNotFound})
 	}
 	if err := db.throttle(ctx); err != nil {
 		return nil, err
 	}
 	t := txnPool.Get().(*txn)
 	defer t.release()
-	t.commit.table, t.commit.view = info.id, view
-	err := db.place(t, info.id, ops)
+	t.db, t.table, t.view = db, info.ID, view
+	t.commit.Guard = t
+	err := db.place(t, info.ID, ops)
 	if errors.Is(err, errTableGone) {
-		return nil, db.settle(db.tables.Load().pending(db), &store.OpError{Err: store.ErrTableNotFound})
+		return nil, db.log.Settle(db.tables.Load().pending(db), &store.OpError{Err: store.ErrTableNotFound})
 	}
 	if err != nil {
-		return nil, db.settle(t.pending, err)
+		return nil, db.log.Settle(t.pending, err)
 	}
 	if err := db.complete(t.commit); err != nil {
 		return nil, err
@@ -79,14 +93,14 @@ func (db *DB) Apply(ctx context.Context, table string, ops ...store.Op) ([]store
 }
 
 // complete waits for what the database promises of a commit in the log.
-func (db *DB) complete(c *commit) error {
+func (db *DB) complete(c *commitlog.Commit) error {
 	if db.opts.NoSync {
 		// The write is in the database. If the log cannot keep up with it, the
 		// next one hears of that.
-		_ = db.writeBehind()
+		_ = db.log.WriteBehind()
 		return nil
 	}
-	if err := db.wait(c); err != nil {
+	if err := db.log.Wait(c); err != nil {
 		return err
 	}
 	db.afterWrite()
@@ -112,7 +126,7 @@ func (db *DB) place(t *txn, table uint32, ops []store.Op) error {
 			return &store.OpError{Index: i, Executed: true, Err: err}
 		}
 	}
-	return db.append(t.commit)
+	return db.log.Append(t.commit)
 }
 
 // turnStripes is the number of partitions that can be in their turn at once.
@@ -146,7 +160,7 @@ func (db *DB) resolve(t *txn, op *store.Op, partHash uint64) error {
 		}
 	}
 	if op.Kind == store.OpDelete {
-		t.commit.addDelete(t.key, keyHash)
+		t.commit.Delete(t.key, keyHash)
 		return nil
 	}
 	props := op.Entity.Properties
@@ -164,11 +178,11 @@ func (db *DB) encode(t *txn, keyHash uint64, key edm.Key, props edm.Properties) 
 		// A shape seen for the first time, or nulls, which are not stored.
 		props, shape = db.shapes.add(props)
 	}
-	start := len(t.commit.buf)
-	t.values = t.commit.addPut(t.key, keyHash, shape, props, t.values)
+	var size int
+	size, t.values = t.commit.Put(t.key, keyHash, shape, props, t.values)
 	// The formula counts at most two bytes for each encoded one, and a fixed
 	// amount and the name for each property: only what comes near needs it.
-	if size := len(t.commit.buf) - start; 2*size+shape.Len()*(2*edm.MaxNameUnits+16) > edm.MaxEntityBytes || shape.Len() > edm.MaxProperties {
+	if 2*size+shape.Len()*(2*edm.MaxNameUnits+16) > edm.MaxEntityBytes || shape.Len() > edm.MaxProperties {
 		return store.CheckResult(key, props)
 	}
 	return nil
@@ -196,12 +210,11 @@ func (db *DB) current(t *txn, partHash, keyHash uint64) (current, error) {
 			return current{}, store.ErrClosed
 		}
 		cur := current{state: s, shard: keyHash}
-		p, ok := db.overlay.get(keyHash, t.key)
+		p, ok := db.log.Pending(keyHash, t.key)
 		switch {
-		case ok && s.holds(p.seg):
-			t.pending = max(t.pending, p.seq)
-			if p.shape != nil {
-				t.mem.ResetEntry(p.seg.image[p.off:], p.shape)
+		case ok && slices.Contains(s.mems, p.Seg):
+			t.pending = max(t.pending, p.Seq)
+			if p.Row(&t.mem) {
 				cur.row = &t.mem
 			}
 			return cur, nil
@@ -221,24 +234,15 @@ func (db *DB) current(t *txn, partHash, keyHash uint64) (current, error) {
 	}
 }
 
-func (s *readState) holds(seg *memSegment) bool {
-	for _, m := range s.mems {
-		if m == seg {
-			return true
-		}
-	}
-	return false
-}
-
 // results returns what became of ops. The ETags share one string.
-func results(c *commit, ops []store.Op) []store.Result {
+func results(c *commitlog.Commit, ops []store.Op) []store.Result {
 	out := make([]store.Result, len(ops))
 	const etagLen = 42
 	buf := make([]byte, 0, etagLen*len(ops))
 	var ends [edm.MaxBatchOps]int
 	for i := range ops {
 		if ops[i].Kind != store.OpDelete {
-			out[i].Timestamp = c.firstTS + edm.Ticks(i)
+			out[i].Timestamp = c.FirstTimestamp() + edm.Ticks(i)
 			buf = edm.AppendETag(buf, out[i].Timestamp)
 		}
 		ends[i] = len(buf)
@@ -261,8 +265,8 @@ func (db *DB) beginWrite() error {
 		err = store.ErrClosed
 	case db.opts.ReadOnly:
 		err = fmt.Errorf("%w: opened for reading", store.ErrReadOnly)
-	case db.log.broken.Load():
-		err = fmt.Errorf("%w: %w", store.ErrReadOnly, db.failure())
+	case db.log.Failure() != nil:
+		err = fmt.Errorf("%w: %w", store.ErrReadOnly, db.log.Failure())
 	default:
 		return nil
 	}

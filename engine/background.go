@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -171,7 +172,7 @@ func (db *DB) mergeStep(ctx context.Context) (worked bool, err error) {
 	}
 	if done {
 		w.merge = nil
-		db.replaceState(func(mems []*memSegment) []*memSegment { return mems })
+		db.replaceState(func(mems []*commitlog.Segment) []*commitlog.Segment { return mems })
 	}
 	return true, nil
 }
@@ -208,8 +209,8 @@ func (db *DB) throttle(ctx context.Context) error {
 			return ctx.Err()
 		case w.stopped:
 			return store.ErrClosed
-		case db.failure() != nil:
-			return fmt.Errorf("%w: %w", store.ErrReadOnly, db.failure())
+		case db.log.Failure() != nil:
+			return fmt.Errorf("%w: %w", store.ErrReadOnly, db.log.Failure())
 		case w.err != nil:
 			return refusal(w.err)
 		}
@@ -227,13 +228,6 @@ func (db *DB) behind() bool {
 	return len(s.mems) > maxFrozen || db.runs.Load() >= maxRuns
 }
 
-// failure returns why the log takes nothing more, nil if it does.
-func (db *DB) failure() error {
-	db.log.mu.Lock()
-	defer db.log.mu.Unlock()
-	return db.log.failed
-}
-
 // refusal turns a failure of the background work, which keeps writers from
 // going on, into what they are told: nothing has happened to their write.
 func refusal(err error) error {
@@ -248,7 +242,7 @@ func (db *DB) afterWrite() {
 	if db.opts.Manual || db.sealArmed.Load() || !db.sealArmed.CompareAndSwap(false, true) {
 		return
 	}
-	db.armSeal(db.log.writes.Load())
+	db.armSeal(db.log.Writes())
 }
 
 // armSeal looks again after sealAfter: if nothing was written since, it seals.
@@ -258,15 +252,12 @@ func (db *DB) armSeal(writes uint64) {
 			return
 		}
 		defer db.writers.RUnlock()
-		if now := db.log.writes.Load(); now != writes {
+		if now := db.log.Writes(); now != writes {
 			db.armSeal(now)
 			return
 		}
 		db.sealArmed.Store(false)
-		c := newCommit()
-		c.seal = true
-		db.barrier(c)
-		if err := db.wait(c); err != nil {
+		if err := db.log.Seal(); err != nil {
 			db.opts.Logger.Error("seal of the idle log failed", "cause", err)
 		}
 	})

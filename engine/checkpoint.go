@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 
+	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -51,21 +53,21 @@ func (db *DB) makeCheckpoint(ctx context.Context, dest string) error {
 	defer moment.release()
 
 	m := db.tree.Manifest()
-	m.HighWater = uint64(db.currentHighWater())
+	m.HighWater = uint64(db.log.HighWater())
 	m.Logs = nil
 	for i := len(moment.state.mems) - 1; i >= 0; i-- {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		seg := moment.state.mems[i]
-		end := seg.durable()
+		end := seg.Durable()
 		if end <= 0 {
 			continue
 		}
-		if err := writeFile(db.fs, path.Join(dest, walName(seg.number)), seg.image[:end]); err != nil {
-			return fmt.Errorf("copy segment %d: %w", seg.number, err)
+		if err := writeFile(db.fs, path.Join(dest, commitlog.Name(seg.Number)), seg.Image()[:end]); err != nil {
+			return fmt.Errorf("copy segment %d: %w", seg.Number, err)
 		}
-		m.Logs = append(m.Logs, manifest.Log{Number: seg.number, Sealed: end})
+		m.Logs = append(m.Logs, manifest.Log{Number: seg.Number, Sealed: end})
 	}
 	for i := range m.Files {
 		if err := ctx.Err(); err != nil {
@@ -87,29 +89,12 @@ func (db *DB) makeCheckpoint(ctx context.Context, dest string) error {
 
 // settleAll returns when everything in the log is durable.
 func (db *DB) settleAll() error {
-	if db.opts.NoSync {
-		for mems, i := db.state.Load().mems, 0; i < len(mems); i++ {
-			if err := db.syncFrozen(mems[len(mems)-1-i]); err != nil {
-				return err
-			}
-		}
-		return nil
+	if !db.opts.NoSync {
+		return db.log.Barrier()
 	}
-	c := newCommit()
-	db.barrier(c)
-	return db.wait(c)
-}
-
-// durable returns up to where the records of m are on disk, 0 if there are
-// none.
-func (m *memSegment) durable() int64 {
-	switch {
-	case m.empty():
-		return 0
-	case m.log == nil:
-		return m.end
-	}
-	return m.log.Synced()
+	mems := slices.Clone(db.state.Load().mems)
+	slices.Reverse(mems)
+	return db.log.SyncSegments(mems)
 }
 
 func writeFile(fsys vfs.FS, name string, b []byte) error {

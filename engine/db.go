@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tablerock-db/tablerock/engine/internal/catalog"
+	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
@@ -31,22 +33,14 @@ type DB struct {
 
 	// catalog is what readers see, tables what writers go by; catalogTurn lets
 	// one change of the catalog at a time into the log.
-	catalog     atomic.Pointer[catalog]
+	catalog     atomic.Pointer[catalog.Catalog]
 	tables      atomic.Pointer[catalogView]
 	catalogTurn sync.Mutex
 	dropped     droppedTables
 
-	shapes  shapeCache
-	overlay overlay
-	turns   [turnStripes]sync.Mutex
-	log     commitLog
-	apply   applyOrder
-	// published is applyOrder.applied for those without its mutex.
-	published atomic.Uint64
-	snapshots snapshots
-
-	// out is held to write the log without a group, in NoSync mode.
-	out sync.Mutex
+	shapes shapeCache
+	turns  [turnStripes]sync.Mutex
+	log    *commitlog.Log
 
 	work      worker
 	sealArmed atomic.Bool
@@ -87,57 +81,31 @@ func (db *DB) Close() error {
 	return errors.Join(errs...)
 }
 
-// closeLogs makes everything in the log durable and provable, and closes it. A
-// log that has failed is left as it is.
-func (db *DB) closeLogs(mems []*memSegment) error {
-	db.log.mu.Lock()
-	failed := db.log.failed
-	db.log.mu.Unlock()
-	var errs []error
-	if failed == nil {
-		errs = append(errs, db.sealLogs(mems))
+// closeLogs makes everything in the log durable and provable, closes it, and
+// lists the ends of its segments in the manifest, unless the log has failed or
+// the manifest knows them already.
+func (db *DB) closeLogs(mems []*commitlog.Segment) error {
+	if err := db.log.CloseAll(mems); err != nil || db.log.Failure() != nil {
+		return err
 	}
-	for _, m := range mems {
-		if m.log != nil {
-			errs = append(errs, m.log.Close())
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// sealLogs syncs every segment, seals the newest, and lists their ends in the
-// manifest. It does nothing if the manifest knows them already.
-func (db *DB) sealLogs(mems []*memSegment) error {
-	if db.listed == db.published.Load() {
+	if db.listed == db.log.Published() {
 		return nil
-	}
-	for i := len(mems) - 1; i >= 0; i-- {
-		m := mems[i]
-		if m.log == nil || m.empty() {
-			continue
-		}
-		if err := db.openLog(m); err != nil {
-			return err
-		}
-		if err := m.log.Seal(); err != nil {
-			return err
-		}
 	}
 	return db.listLogs(mems)
 }
 
 // listLogs puts the segments that hold records into the manifest, with their
 // ends, and the number of the active one if there is no other.
-func (db *DB) listLogs(mems []*memSegment) error {
+func (db *DB) listLogs(mems []*commitlog.Segment) error {
 	var logs []manifest.Log
 	for i := len(mems) - 1; i >= 0; i-- {
-		if !mems[i].empty() {
-			logs = append(logs, manifest.Log{Number: mems[i].number, Sealed: mems[i].tail()})
+		if !mems[i].Empty() {
+			logs = append(logs, manifest.Log{Number: mems[i].Number, Sealed: mems[i].Tail()})
 		}
 	}
 	if len(logs) == 0 {
-		logs = []manifest.Log{{Number: mems[0].number}}
+		logs = []manifest.Log{{Number: mems[0].Number}}
 	}
-	highWater := db.currentHighWater()
+	highWater := db.log.HighWater()
 	return db.tree.Update(func(m *manifest.Manifest) { m.Logs, m.HighWater = logs, uint64(highWater) })
 }

@@ -20,17 +20,14 @@
 //
 // Outermost first; a lock is taken only while holding locks above it.
 //
-//	DB.writers           held for reading by every writing call, for writing by Close
-//	worker.stepping      one step of background work; files are written under it
-//	DB.catalogTurn       the turn of the catalog
-//	DB.turns             the turn of a partition; a batch holds one
-//	DB.out               writes of the log without a group, in NoSync mode
-//	commitLog.mu         the order of the log; memory only
-//	applyOrder.mu        the memtables' newest versions, and the start of snapshots
-//	DB.stateMu           replacing the read state
-//	overlayShard.mu, droppedTables.mu, snapshots.mu, worker.mu   leaves
+//	DB.writers        held for reading by every writing call, for writing by Close
+//	worker.stepping   one step of background work; files are written under it
+//	DB.catalogTurn    the turn of the catalog
+//	DB.turns          the turn of a partition; a batch holds one
+//	commitlog.Log     the order of the log, then that of applying; memory only
+//	DB.stateMu        replacing the read state
+//	droppedTables.mu, worker.mu   leaves
 //
-// Leadership of a group and the order of applying groups are waits, not locks:
-// nobody waits for them while holding a lock below DB.out. A reader takes no
-// lock of this package for a point read, and applyOrder.mu once for a query.
+// A reader takes no lock of this package for a point read, and for a query that
+// of applying once.
 package engine

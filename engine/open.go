@@ -6,12 +6,15 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"strconv"
-	"strings"
+	"slices"
 	"sync"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/catalog"
+	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/engine/internal/recovery"
+	"github.com/tablerock-db/tablerock/engine/internal/scan"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/merge"
@@ -79,7 +82,7 @@ func checkDir(fsys vfs.FS, dir string) error {
 	}
 	stranger := ""
 	for _, name := range names {
-		switch _, isWAL := fileNumber(name, ".wal"); {
+		switch _, isWAL := recovery.Number(name, ".wal"); {
 		case name == manifestName:
 			return nil
 		case name == lockName || name == manifestName+".tmp":
@@ -99,16 +102,6 @@ func checkDir(fsys vfs.FS, dir string) error {
 		return fmt.Errorf("%w: it holds %q and no %s", ErrNotDatabase, stranger, manifestName)
 	}
 	return nil
-}
-
-// fileNumber returns the number in a name such as 000012.wal.
-func fileNumber(name, ext string) (uint64, bool) {
-	digits, ok := strings.CutSuffix(name, ext)
-	if !ok || len(digits) < 6 || len(digits) > 19 || strings.Trim(digits, "0123456789") != "" || len(digits) > 6 && digits[0] == '0' {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(digits, 10, 64)
-	return n, err == nil && n > 0
 }
 
 func openLocked(dir string, o Options, lock io.Closer) (*DB, error) {
@@ -158,9 +151,8 @@ func create(o Options, dir string) (*manifest.Manifest, error) {
 
 func newDB(dir string, o Options, m *manifest.Manifest) *DB {
 	db := &DB{opts: o, dir: dir, fs: o.FS, id: m.DBID}
-	db.apply.cond = sync.NewCond(&db.apply.mu)
 	db.work.cond = sync.NewCond(&db.work.mu)
-	db.catalog.Store(newCatalog())
+	db.catalog.Store(catalog.New())
 	return db
 }
 
@@ -176,25 +168,55 @@ func (db *DB) treeOptions() lsm.Options {
 		FileBytes:   db.opts.FileBytes,
 		TierRuns:    db.opts.TierRuns,
 		Compression: compression,
-		Snapshots:   db.snapshots.list,
+		Snapshots:   func() []uint64 { return db.log.Registered() },
 		Dropped:     func(table uint32) (uint64, bool) { return 0, db.isDropped(table) },
 		Logger:      db.opts.Logger,
 	}
+}
+
+// recover makes what the log holds the database's state, once it is sure to be
+// on disk. Bytes that a sync had covered are as they were. The rest of the
+// newest segment may be in the page cache only: it is written again and synced
+// before anybody can see it, and its end goes into the manifest, so that it is
+// never judged again.
+func (db *DB) recover(m *manifest.Manifest) error {
+	log, err := recovery.Read(db.fs, db.dir, m, recovery.Own)
+	if err != nil {
+		return err
+	}
+	if err := log.Repair(); err != nil {
+		log.Free()
+		return err
+	}
+	if err := db.start(log); err != nil {
+		log.Free()
+		return err
+	}
+	if log.Unclean {
+		if err := db.listLogs(db.state.Load().mems); err != nil {
+			return err
+		}
+	}
+	if err := db.loadCatalog(); err != nil {
+		return err
+	}
+	return recovery.RemoveStale(db.fs, db.dir, m)
 }
 
 // loadCatalog reads table 0 as of everything recovered.
 func (db *DB) loadCatalog() error {
 	m := db.takeMoment()
 	defer m.release()
+	lower, upper := codec.AppendTable(nil, catalog.TableID), codec.AppendTable(nil, catalog.TableID+1)
 	var it merge.Iterator[codec.ShapedRow]
-	it.Init(m.sources(codec.AppendTable(nil, catalogTable), codec.AppendTable(nil, catalogTable+1)), merge.Options{})
-	cat := newCatalog()
-	var err error
-	for ok := it.SeekGE(nil); ok && err == nil; ok = it.Next() {
-		if live(it.Key()) {
-			cat, err = cat.applyRow(it.Row())
+	it.Init(m.sources(lower, upper), merge.Options{})
+	cat, err := catalog.Load(func(yield func(edm.Row) bool) {
+		for ok := it.SeekGE(lower); ok; ok = it.Next() {
+			if scan.Live(it.Key()) && !yield(it.Row()) {
+				return
+			}
 		}
-	}
+	})
 	if err = errors.Join(err, it.Err(), it.Close()); err != nil {
 		return fmt.Errorf("load catalog: %w", err)
 	}
@@ -205,31 +227,44 @@ func (db *DB) loadCatalog() error {
 
 // start makes what was recovered the database's state and opens the log behind
 // it.
-func (db *DB) start(recovered []*memSegment, lastSeq uint64, highWater edm.Ticks) error {
-	db.log.mu.Lock()
-	defer db.log.mu.Unlock()
-	db.log.lastSeq, db.log.highWater = lastSeq, highWater
-	db.apply.mu.Lock()
-	db.apply.applied = lastSeq
-	db.apply.mu.Unlock()
-	db.published.Store(lastSeq)
-	db.listed = lastSeq
-
+func (db *DB) start(log *recovery.Log) error {
 	prevEnd := int64(0)
-	if n := len(recovered); n > 0 {
-		prevEnd = recovered[n-1].tail()
+	if n := len(log.Segments); n > 0 {
+		prevEnd = log.Segments[n-1].Tail()
 	}
-	active, err := db.newSegment(db.tree.NewNumber(), lastSeq+1, highWater, prevEnd, 0)
+	db.tree.SkipNumbers(log.Next)
+	var err error
+	db.log, err = commitlog.New(commitlog.Options{
+		FS:            db.fs,
+		Dir:           db.dir,
+		DBID:          db.id,
+		SegmentBytes:  db.opts.SegmentBytes,
+		NoSync:        db.opts.NoSync,
+		NoPreallocate: db.opts.inMemory(),
+		Now:           func() edm.Ticks { return edm.TicksOf(db.opts.Clock.Now()) },
+		NextNumber:    db.tree.NewNumber,
+		Rotated:       db.rotated,
+		Ready:         db.kick,
+		Logger:        db.opts.Logger,
+	}, log.LastSeq, log.HighWater, prevEnd)
 	if err != nil {
 		return err
 	}
-	db.log.active = active
-	mems := []*memSegment{active}
-	for i := len(recovered) - 1; i >= 0; i-- {
-		mems = append(mems, recovered[i])
+	db.listed = log.LastSeq
+	mems := []*commitlog.Segment{db.log.Active()}
+	for _, seg := range slices.Backward(log.Segments) {
+		mems = append(mems, seg)
 	}
 	version := db.tree.Version()
 	db.runs.Store(int64(version.RunsMax()))
 	db.state.Store(newReadState(mems, version))
 	return nil
+}
+
+// rotated puts the new active segment before the others.
+func (db *DB) rotated(seg *commitlog.Segment) {
+	db.replaceState(func(mems []*commitlog.Segment) []*commitlog.Segment {
+		return append([]*commitlog.Segment{seg}, mems...)
+	})
+	db.kick()
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -41,14 +42,14 @@ func (db *DB) View(ctx context.Context, table string, key edm.Key, read func(edm
 
 // viewAt calls read with the entity as of sequence number snap. State is what
 // to look at, or nil for the current one.
-func (db *DB) viewAt(cat *catalog, table string, key edm.Key, snap uint64, state *readState, read func(edm.Row) error) error {
+func (db *DB) viewAt(cat *catalog.Catalog, table string, key edm.Key, snap uint64, state *readState, read func(edm.Row) error) error {
 	if db.closed.Load() {
 		return store.ErrClosed
 	}
 	if err := edm.CheckTableName(table); err != nil {
 		return err
 	}
-	info := cat.lookup(table)
+	info := cat.Lookup(table)
 	if info == nil {
 		return store.ErrTableNotFound
 	}
@@ -58,7 +59,7 @@ func (db *DB) viewAt(cat *catalog, table string, key edm.Key, snap uint64, state
 	}
 	v := viewerPool.Get().(*viewer)
 	defer viewerPool.Put(v)
-	v.key = codec.AppendKey(v.key[:0], info.id, key.Partition, key.Row)
+	v.key = codec.AppendKey(v.key[:0], info.ID, key.Partition, key.Row)
 	partHash, keyHash := codec.PartitionHash(v.key), codec.KeyHash(v.key)
 	if state == nil {
 		if state = db.pin(keyHash); state == nil {
@@ -82,7 +83,7 @@ func (db *DB) viewAt(cat *catalog, table string, key edm.Key, snap uint64, state
 // as long as the state is pinned and disk is not released.
 func (s *readState) get(key []byte, partHash, keyHash, snap uint64, mem *codec.Row, disk *sstable.Row) (edm.Row, error) {
 	for _, m := range s.mems {
-		if _, kind, ok := m.table.Get(key, partHash, snap, mem); ok {
+		if _, kind, ok := m.Table.Get(key, partHash, snap, mem); ok {
 			if kind == codec.KindDelete {
 				return nil, nil
 			}

@@ -6,11 +6,9 @@ import (
 	"path"
 	"reflect"
 
-	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/recovery"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/manifest"
-	"github.com/tablerock-db/tablerock/vfs"
-	"github.com/tablerock-db/tablerock/wal"
 )
 
 // readOnlyAttempts is how often a view beside a writer begins anew because the
@@ -78,44 +76,19 @@ func (db *DB) moved(m *manifest.Manifest) bool {
 
 // view replays the log without touching it and makes the result the state.
 func (db *DB) view(m *manifest.Manifest) error {
-	_, live, err := db.fs.Locked(path.Join(db.dir, lockName))
+	mode := recovery.Idle
+	if _, live, err := db.fs.Locked(path.Join(db.dir, lockName)); err != nil {
+		return err
+	} else if live {
+		mode = recovery.Beside
+	}
+	log, err := recovery.Read(db.fs, db.dir, m, mode)
 	if err != nil {
 		return err
 	}
-	files, next, err := db.findLogs(m)
-	if err != nil {
-		return err
-	}
-	r := &replay{db: db, lastSeq: m.LastSeq, highWater: edm.Ticks(m.HighWater), replay: wal.Replay}
-	if live {
-		r.replay = wal.ReplayDurable
-	}
-	for i := range files {
-		if !live {
-			err = syncForReading(db.fs, db.walPath(files[i].number))
-		}
-		if err == nil {
-			err = r.segment(files, i)
-		}
-		if err != nil {
-			r.free()
-			return err
-		}
-	}
-	db.tree.SkipNumbers(next)
-	if err := db.start(r.segs, r.lastSeq, r.highWater); err != nil {
-		r.free()
+	if err := db.start(log); err != nil {
+		log.Free()
 		return err
 	}
 	return db.loadCatalog()
-}
-
-// syncForReading makes durable what the page cache shows of a log that nobody
-// writes, so that nothing is shown that a crash could still take back.
-func syncForReading(fsys vfs.FS, name string) error {
-	f, err := fsys.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

@@ -3,59 +3,9 @@ package engine
 import (
 	"sync/atomic"
 
-	"github.com/tablerock-db/tablerock/codec"
-	"github.com/tablerock-db/tablerock/internal/arena"
+	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/internal/lsm"
-	"github.com/tablerock-db/tablerock/internal/memtable"
-	"github.com/tablerock-db/tablerock/wal"
 )
-
-// memSegment is a log segment, the memory that mirrors it byte for byte, and
-// the memtable that indexes that memory. The three are born, frozen and dropped
-// together.
-type memSegment struct {
-	number uint64
-	memory *arena.Memory
-	image  []byte
-	table  *memtable.Table
-	// log writes the segment; nil for one that was recovered.
-	log *wal.Segment
-	// refs counts the read states that hold the segment.
-	refs atomic.Int32
-	// appliedSeq is the last sequence number in the memtable.
-	appliedSeq atomic.Uint64
-
-	// opened says that the segment has its file. Only a leader, or in NoSync
-	// mode the holder of DB.out, touches it.
-	opened bool
-	// written is how far NoSync mode has handed the segment to the file system.
-	written atomic.Int64
-	// end is where the records of a recovered segment end.
-	end int64
-
-	// What follows is guarded by DB.log.mu until the segment is frozen.
-
-	shapes  map[*codec.Shape]uint16
-	lastSeq uint64 // the last sequence number appended
-}
-
-// tail returns where the records of m end.
-func (m *memSegment) tail() int64 {
-	if m.log == nil {
-		return m.end
-	}
-	return m.log.Tail()
-}
-
-// empty reports whether m holds no record.
-func (m *memSegment) empty() bool { return m.tail() <= wal.HeaderLen }
-
-// unref gives up one read state's hold on the segment's memory.
-func (m *memSegment) unref() {
-	if m.refs.Add(-1) == 0 {
-		m.memory.Free()
-	}
-}
 
 // readState is what a read looks at: every memtable and the live files. It is
 // immutable; the current one stands behind DB.state.
@@ -65,7 +15,7 @@ func (m *memSegment) unref() {
 // Pins are counted in shards: readers on different processors write different
 // cache lines.
 type readState struct {
-	mems    []*memSegment // newest first
+	mems    []*commitlog.Segment // newest first
 	version *lsm.Version
 	pins    [pinShards]pinShard
 	retired atomic.Bool
@@ -79,9 +29,9 @@ type pinShard struct {
 	_ [56]byte
 }
 
-func newReadState(mems []*memSegment, version *lsm.Version) *readState {
+func newReadState(mems []*commitlog.Segment, version *lsm.Version) *readState {
 	for _, m := range mems {
-		m.refs.Add(1)
+		m.Ref()
 	}
 	return &readState{mems: mems, version: version}
 }
@@ -127,14 +77,14 @@ func (s *readState) tryFree() {
 		return
 	}
 	for _, m := range s.mems {
-		m.unref()
+		m.Unref()
 	}
 	s.version.Unref()
 }
 
 // replaceState installs the state that change makes of the current one's
 // memtables, with the tree's current version.
-func (db *DB) replaceState(change func(mems []*memSegment) []*memSegment) {
+func (db *DB) replaceState(change func(mems []*commitlog.Segment) []*commitlog.Segment) {
 	db.stateMu.Lock()
 	old := db.state.Load()
 	version := db.tree.Version()

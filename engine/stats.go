@@ -30,7 +30,7 @@ func (db *DB) Stats() (Stats, error) {
 	defer m.release()
 	t := db.tree.Stats()
 	s := Stats{
-		Tables:       len(m.catalog.sorted),
+		Tables:       m.catalog.Len(),
 		SSTables:     t.Files,
 		SSTableBytes: t.Bytes,
 		LastSequence: m.seq,
@@ -39,11 +39,11 @@ func (db *DB) Stats() (Stats, error) {
 		Entities:     int64(t.Entries) - 2*int64(t.Tombstones),
 	}
 	for _, seg := range m.state.mems {
-		s.MemtableBytes += seg.table.Bytes() + seg.tail()
-		if !seg.empty() {
-			s.WALBytes += seg.tail()
+		s.MemtableBytes += seg.Table.Bytes() + seg.Tail()
+		if !seg.Empty() {
+			s.WALBytes += seg.Tail()
 		}
-		s.Entities += int64(seg.table.Len())
+		s.Entities += int64(seg.Table.Len())
 	}
 	// The catalog's own rows: one a table, and the next id.
 	s.Entities = max(0, s.Entities-int64(s.Tables)-1)

@@ -7,28 +7,25 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/catalog"
+	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/store"
 )
 
 // catalogView is the catalog with every change that is in the log, durable or
 // not: what writers go by. It changes under the log mutex.
 type catalogView struct {
-	catalog *catalog
+	catalog *catalog.Catalog
 	seq     uint64 // the last change in the log
 }
 
 // pending returns the sequence number that an answer computed from v must wait
 // for, 0 if all of v is durable.
 func (v *catalogView) pending(db *DB) uint64 {
-	if v.seq > db.published.Load() {
+	if v.seq > db.log.Published() {
 		return v.seq
 	}
 	return 0
-}
-
-func (v *catalogView) has(table uint32) bool {
-	_, ok := v.catalog.live[table]
-	return ok
 }
 
 // CreateTable implements store.Store.
@@ -36,19 +33,19 @@ func (db *DB) CreateTable(ctx context.Context, table string) error {
 	if err := edm.CheckTableName(table); err != nil {
 		return err
 	}
-	return db.changeCatalog(ctx, func(cat *catalog, c *commit) (*catalog, error) {
-		if cat.lookup(table) != nil {
+	return db.changeCatalog(ctx, func(cat *catalog.Catalog, c *commitlog.Commit) (*catalog.Catalog, error) {
+		if cat.Lookup(table) != nil {
 			return nil, store.ErrTableExists
 		}
-		t := &tableEntry{
-			id:      cat.next,
-			name:    table,
-			folded:  edm.FoldTableName(table),
-			created: edm.TicksOf(db.opts.Clock.Now()),
+		t := &catalog.Table{
+			ID:      cat.Next(),
+			Name:    table,
+			Folded:  edm.FoldTableName(table),
+			Created: edm.TicksOf(db.opts.Clock.Now()),
 		}
-		db.addCatalogRow(c, nextIDEntity(t.id+1))
-		db.addCatalogRow(c, t.entity())
-		return cat.with(t), nil
+		db.putCatalog(c, catalog.NextEntity(t.ID+1))
+		db.putCatalog(c, t.Entity())
+		return cat.With(t), nil
 	})
 }
 
@@ -58,14 +55,14 @@ func (db *DB) DeleteTable(ctx context.Context, table string) error {
 	if err := edm.CheckTableName(table); err != nil {
 		return err
 	}
-	return db.changeCatalog(ctx, func(cat *catalog, c *commit) (*catalog, error) {
-		t := cat.lookup(table)
+	return db.changeCatalog(ctx, func(cat *catalog.Catalog, c *commitlog.Commit) (*catalog.Catalog, error) {
+		t := cat.Lookup(table)
 		if t == nil {
 			return nil, store.ErrTableNotFound
 		}
-		key := catalogKey(catalogTables, t.folded)
-		c.addDelete(key, codec.KeyHash(key))
-		return cat.without(t), nil
+		key := catalogKey(t.Row())
+		c.Delete(key, codec.KeyHash(key))
+		return cat.Without(t), nil
 	})
 }
 
@@ -77,7 +74,7 @@ func (db *DB) Tables(ctx context.Context, from string, limit int) ([]store.Table
 	if db.closed.Load() {
 		return nil, store.ErrClosed
 	}
-	return db.catalog.Load().list(from, limit), nil
+	return db.catalog.Load().List(from, limit), nil
 }
 
 // TableMeta implements store.Store.
@@ -91,11 +88,11 @@ func (db *DB) TableMeta(ctx context.Context, table string) ([]byte, error) {
 	if err := edm.CheckTableName(table); err != nil {
 		return nil, err
 	}
-	t := db.catalog.Load().lookup(table)
+	t := db.catalog.Load().Lookup(table)
 	if t == nil {
 		return nil, store.ErrTableNotFound
 	}
-	return slices.Clone(t.meta), nil
+	return slices.Clone(t.Meta), nil
 }
 
 // SetTableMeta implements store.Store.
@@ -103,18 +100,18 @@ func (db *DB) SetTableMeta(ctx context.Context, table string, meta []byte) error
 	if err := edm.CheckTableName(table); err != nil {
 		return err
 	}
-	if err := checkMeta(table, meta); err != nil {
+	if err := edm.CheckMeta(table, len(meta)); err != nil {
 		return err
 	}
-	return db.changeCatalog(ctx, func(cat *catalog, c *commit) (*catalog, error) {
-		old := cat.lookup(table)
+	return db.changeCatalog(ctx, func(cat *catalog.Catalog, c *commitlog.Commit) (*catalog.Catalog, error) {
+		old := cat.Lookup(table)
 		if old == nil {
 			return nil, store.ErrTableNotFound
 		}
 		t := *old
-		t.meta = cloneMeta(meta)
-		db.addCatalogRow(c, t.entity())
-		return cat.with(&t), nil
+		t.Meta = cloneMeta(meta)
+		db.putCatalog(c, t.Entity())
+		return cat.With(&t), nil
 	})
 }
 
@@ -126,18 +123,18 @@ func (db *DB) AccountMeta(ctx context.Context) ([]byte, error) {
 	if db.closed.Load() {
 		return nil, store.ErrClosed
 	}
-	return slices.Clone(db.catalog.Load().account), nil
+	return slices.Clone(db.catalog.Load().Account()), nil
 }
 
 // SetAccountMeta implements store.Store.
 func (db *DB) SetAccountMeta(ctx context.Context, meta []byte) error {
-	if err := checkMeta("account", meta); err != nil {
+	if err := edm.CheckMeta("", len(meta)); err != nil {
 		return err
 	}
-	return db.changeCatalog(ctx, func(cat *catalog, c *commit) (*catalog, error) {
+	return db.changeCatalog(ctx, func(cat *catalog.Catalog, c *commitlog.Commit) (*catalog.Catalog, error) {
 		meta := cloneMeta(meta)
-		db.addCatalogRow(c, accountEntity(meta))
-		return cat.withAccount(meta), nil
+		db.putCatalog(c, catalog.AccountEntity(meta))
+		return cat.WithAccount(meta), nil
 	})
 }
 
@@ -149,9 +146,13 @@ func cloneMeta(meta []byte) []byte {
 	return slices.Clone(meta)
 }
 
+// catalogChange adds the rows of a change to a commit and returns the catalog
+// that they make.
+type catalogChange = func(*catalog.Catalog, *commitlog.Commit) (*catalog.Catalog, error)
+
 // changeCatalog runs change on the latest catalog, logs the rows it adds to the
 // commit, and reveals the new catalog once they are durable.
-func (db *DB) changeCatalog(ctx context.Context, change func(*catalog, *commit) (*catalog, error)) error {
+func (db *DB) changeCatalog(ctx context.Context, change catalogChange) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -162,17 +163,17 @@ func (db *DB) changeCatalog(ctx context.Context, change func(*catalog, *commit) 
 	if err := db.throttle(ctx); err != nil {
 		return err
 	}
-	c := newCommit()
+	c := commitlog.NewCommit()
 	pending, err := db.logCatalog(c, change)
 	if err != nil {
-		return db.settle(pending, err)
+		return db.log.Settle(pending, err)
 	}
 	return db.complete(c)
 }
 
 // logCatalog appends the change in the catalog's turn. A refusal comes with the
 // sequence number it must wait for, 0 if it looked only at durable state.
-func (db *DB) logCatalog(c *commit, change func(*catalog, *commit) (*catalog, error)) (pending uint64, err error) {
+func (db *DB) logCatalog(c *commitlog.Commit, change catalogChange) (pending uint64, err error) {
 	db.catalogTurn.Lock()
 	defer db.catalogTurn.Unlock()
 	view := db.tables.Load()
@@ -181,26 +182,28 @@ func (db *DB) logCatalog(c *commit, change func(*catalog, *commit) (*catalog, er
 	if err != nil {
 		return pending, err
 	}
-	c.catalog = after
-	c.onApply = func() { db.revealCatalog(view.catalog, after, c.firstSeq) }
-	return pending, db.append(c)
+	c.OnPlace = func(seq uint64) { db.tables.Store(&catalogView{catalog: after, seq: seq}) }
+	c.OnApply = func(seq uint64) { db.revealCatalog(view.catalog, after, seq) }
+	return pending, db.log.Append(c)
 }
 
-// revealCatalog runs under the apply mutex, so the catalog and the published
-// sequence number change together.
-func (db *DB) revealCatalog(before, after *catalog, seq uint64) {
-	for id := range before.live {
-		if _, ok := after.live[id]; !ok {
-			db.dropped.add(id, seq)
-		}
+// revealCatalog runs when the change is applied, so that snapshots see the
+// catalog and the sequence number change together.
+func (db *DB) revealCatalog(before, after *catalog.Catalog, seq uint64) {
+	for _, id := range before.Gone(after) {
+		db.dropped.add(id, seq)
 	}
 	db.catalog.Store(after)
 }
 
-func (db *DB) addCatalogRow(c *commit, e edm.Entity) {
-	key := catalogKey(e.Key.Partition, e.Key.Row)
+func (db *DB) putCatalog(c *commitlog.Commit, e edm.Entity) {
+	key := catalogKey(e.Key)
 	props, shape := db.shapes.add(e.Properties)
-	c.addPut(key, codec.KeyHash(key), shape, props, nil)
+	c.Put(key, codec.KeyHash(key), shape, props, nil)
+}
+
+func catalogKey(key edm.Key) []byte {
+	return codec.AppendKey(nil, catalog.TableID, key.Partition, key.Row)
 }
 
 // droppedTables knows which tables of this process's life were dropped when.
@@ -223,16 +226,13 @@ func (d *droppedTables) add(id uint32, seq uint64) {
 // not in the catalog, and no snapshot is older than its end. Once true it stays
 // true.
 func (db *DB) isDropped(table uint32) bool {
-	if table < firstTableID {
-		return false
-	}
 	cat := db.catalog.Load()
-	if _, live := cat.live[table]; live || table >= cat.next {
+	if table < catalog.FirstTableID || table >= cat.Next() || cat.Live(table) {
 		return false
 	}
 	db.dropped.mu.Lock()
 	seq := db.dropped.at[table]
 	db.dropped.mu.Unlock()
-	snaps := db.snapshots.list()
-	return len(snaps) == 0 || snaps[0] >= seq
+	readers := db.log.Registered()
+	return len(readers) == 0 || readers[0] >= seq
 }

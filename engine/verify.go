@@ -8,6 +8,8 @@ import (
 	"io"
 	"path"
 
+	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/engine/internal/recovery"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
@@ -80,8 +82,8 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 		return r, fmt.Errorf("verify: %w", err)
 	}
 	for _, name := range names {
-		_, isSST := fileNumber(name, ".sst")
-		_, isWAL := fileNumber(name, ".wal")
+		_, isSST := recovery.Number(name, ".sst")
+		_, isWAL := recovery.Number(name, ".wal")
 		if !known[name] && !isSST && !isWAL {
 			r.Unknown = append(r.Unknown, name)
 		}
@@ -91,13 +93,13 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 
 // verifyLog holds the durable part of a segment against its image in memory,
 // which was verified when it was read, or never left it.
-func (db *DB) verifyLog(seg *memSegment, r *Report) {
-	end := seg.durable()
+func (db *DB) verifyLog(seg *commitlog.Segment, r *Report) {
+	end := seg.Durable()
 	if end == 0 {
 		return
 	}
 	r.Files++
-	name := walName(seg.number)
+	name := commitlog.Name(seg.Number)
 	f, err := db.fs.Open(path.Join(db.dir, name))
 	if err != nil {
 		r.add(name, err)
@@ -115,7 +117,7 @@ func (db *DB) verifyLog(seg *memSegment, r *Report) {
 			return
 		}
 		r.Bytes += int64(len(part))
-		want := seg.image[off : off+int64(len(part))]
+		want := seg.Image()[off : off+int64(len(part))]
 		if bytes.Equal(part, want) {
 			continue
 		}

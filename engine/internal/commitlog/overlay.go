@@ -1,4 +1,4 @@
-package engine
+package commitlog
 
 import (
 	"bytes"
@@ -8,8 +8,7 @@ import (
 )
 
 // overlay holds what is in the log and not yet durable: the newest pending
-// entry of each key. Writers look here first, readers never, so nothing that a
-// crash could take back is ever read.
+// entry of each key.
 type overlay struct {
 	shards [overlayShards]overlayShard
 }
@@ -25,7 +24,7 @@ type overlayShard struct {
 
 // pendingEntry is an entry of a record that no sync has covered yet.
 type pendingEntry struct {
-	seg   *memSegment
+	seg   *Segment
 	off   uint32
 	seq   uint64
 	shape *codec.Shape // nil for a delete

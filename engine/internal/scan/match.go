@@ -1,4 +1,4 @@
-package engine
+package scan
 
 import (
 	"github.com/tablerock-db/tablerock/codec"

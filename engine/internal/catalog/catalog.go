@@ -1,0 +1,255 @@
+// Package catalog is the set of an account's tables, and how it is stored.
+package catalog
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// The catalog is stored as entities of table 0, so that creating and dropping a
+// table are ordinary records of the log. Its keys and property names are part
+// of the file format.
+const (
+	// TableID is the id of the catalog's own table.
+	TableID = 0
+	// FirstTableID is the least id of an account's table. Ids are never used
+	// twice.
+	FirstTableID = 16
+
+	partitionTables  = "table"   // partition: one entity per table, RowKey = folded name
+	partitionAccount = "account" // partition: one entity, the account's metadata
+	partitionNext    = "next"    // partition: one entity, the next table id
+
+	propID      = "Id"
+	propName    = "Name"
+	propCreated = "Created"
+	propMeta    = "Meta"
+)
+
+// Table is one table as of one change of the catalog. It is immutable.
+type Table struct {
+	ID      uint32
+	Name    string // as it was created
+	Folded  string // by edm.FoldTableName
+	Created edm.Ticks
+	Meta    []byte // nil for none
+}
+
+// Catalog is the set of tables, and the account's metadata, as of one moment.
+// It is immutable, and so is what it gives out.
+type Catalog struct {
+	byName  map[string]*Table // by the name as created and by the folded name
+	sorted  []*Table          // by folded name
+	live    map[uint32]struct{}
+	next    uint32 // the id of the next table
+	account []byte
+}
+
+// New returns the catalog of an account without tables.
+func New() *Catalog {
+	return &Catalog{byName: map[string]*Table{}, live: map[uint32]struct{}{}, next: FirstTableID}
+}
+
+// Lookup finds a table by its name in any spelling. The spelling of creation
+// costs no allocation.
+func (c *Catalog) Lookup(name string) *Table {
+	if t, ok := c.byName[name]; ok {
+		return t
+	}
+	return c.byName[edm.FoldTableName(name)]
+}
+
+func (c *Catalog) clone() *Catalog {
+	return &Catalog{
+		byName:  maps.Clone(c.byName),
+		sorted:  slices.Clone(c.sorted),
+		live:    maps.Clone(c.live),
+		next:    c.next,
+		account: c.account,
+	}
+}
+
+// With returns the catalog with t added, or put in the place of the table of
+// that name.
+func (c *Catalog) With(t *Table) *Catalog {
+	n := c.clone()
+	i, found := n.find(t.Folded)
+	if found {
+		n.sorted[i] = t
+	} else {
+		n.sorted = slices.Insert(n.sorted, i, t)
+	}
+	n.add(t)
+	return n
+}
+
+// Without returns the catalog with t removed.
+func (c *Catalog) Without(t *Table) *Catalog {
+	n := c.clone()
+	if i, found := n.find(t.Folded); found {
+		n.sorted = slices.Delete(n.sorted, i, i+1)
+	}
+	delete(n.byName, t.Folded)
+	delete(n.byName, t.Name)
+	delete(n.live, t.ID)
+	return n
+}
+
+// WithAccount returns the catalog with other metadata of the account.
+func (c *Catalog) WithAccount(meta []byte) *Catalog {
+	n := c.clone()
+	n.account = meta
+	return n
+}
+
+func (c *Catalog) find(folded string) (int, bool) {
+	return slices.BinarySearchFunc(c.sorted, folded, func(t *Table, name string) int {
+		return strings.Compare(t.Folded, name)
+	})
+}
+
+// List returns at most limit tables from the folded name from on.
+func (c *Catalog) List(from string, limit int) []store.TableInfo {
+	i, _ := c.find(edm.FoldTableName(from))
+	tables := c.sorted[i:]
+	if limit > 0 && len(tables) > limit {
+		tables = tables[:limit]
+	}
+	infos := make([]store.TableInfo, len(tables))
+	for i, t := range tables {
+		infos[i] = store.TableInfo{Name: t.Name, Created: t.Created}
+	}
+	return infos
+}
+
+// Entity returns the row that stores t.
+func (t *Table) Entity() edm.Entity {
+	props := edm.Properties{
+		{Name: propID, Value: edm.Int64(int64(t.ID))},
+		{Name: propName, Value: edm.String(t.Name)},
+		{Name: propCreated, Value: edm.DateTime(t.Created)},
+	}
+	if len(t.Meta) > 0 {
+		props = append(props, edm.Property{Name: propMeta, Value: edm.Binary(t.Meta)})
+	}
+	return edm.Entity{Key: t.Row(), Properties: props}
+}
+
+// Load returns the catalog that stored rows of table 0 make. A row is used only
+// until the next one is asked for.
+func Load(rows iter.Seq[edm.Row]) (*Catalog, error) {
+	c := New()
+	for row := range rows {
+		if err := c.load(row); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(c.sorted, func(a, b *Table) int { return strings.Compare(a.Folded, b.Folded) })
+	return c, nil
+}
+
+func (c *Catalog) load(row edm.Row) error {
+	switch key := row.Key(); key.Partition {
+	case partitionTables:
+		t, err := tableOf(key.Row, row)
+		if err != nil {
+			return err
+		}
+		c.sorted = append(c.sorted, t)
+		c.add(t)
+	case partitionAccount:
+		meta, _ := row.Lookup(propMeta)
+		c.account = slices.Clone(meta.Bytes())
+	case partitionNext:
+		next, _ := row.Lookup(propID)
+		if next.Type() != edm.TypeInt64 || next.Int64() < FirstTableID || next.Int64() > 1<<32-2 {
+			return corrupt.Newf(source, 0, "next table id is %v", next)
+		}
+		c.next = max(c.next, uint32(next.Int64()))
+	default:
+		return corrupt.Newf(source, 0, "unknown row %q", key)
+	}
+	return nil
+}
+
+// source stands for a file's name in errors: the rows' own sums are right.
+const source = "catalog"
+
+// add makes c know t, but for its place in sorted.
+func (c *Catalog) add(t *Table) {
+	c.byName[t.Folded] = t
+	c.byName[t.Name] = t
+	c.live[t.ID] = struct{}{}
+	c.next = max(c.next, t.ID+1)
+}
+
+func tableOf(folded string, row edm.Row) (*Table, error) {
+	id, _ := row.Lookup(propID)
+	name, _ := row.Lookup(propName)
+	created, _ := row.Lookup(propCreated)
+	meta, _ := row.Lookup(propMeta)
+	ok := id.Type() == edm.TypeInt64 && id.Int64() >= FirstTableID && id.Int64() < 1<<32-1 &&
+		name.Type() == edm.TypeString && created.Type() == edm.TypeDateTime
+	if !ok || edm.FoldTableName(name.Text()) != folded {
+		return nil, corrupt.Newf(source, 0, "row of table %q has id %v and name %v", folded, id, name)
+	}
+	return &Table{
+		ID:      uint32(id.Int64()),
+		Name:    name.Text(),
+		Folded:  folded,
+		Created: created.DateTime(),
+		Meta:    slices.Clone(meta.Bytes()),
+	}, nil
+}
+
+// Row returns the key of the row that stores t.
+func (t *Table) Row() edm.Key { return edm.Key{Partition: partitionTables, Row: t.Folded} }
+
+// NextEntity returns the row that keeps table ids below next from being used
+// again.
+func NextEntity(next uint32) edm.Entity {
+	return edm.Entity{
+		Key:        edm.Key{Partition: partitionNext},
+		Properties: edm.Properties{{Name: propID, Value: edm.Int64(int64(next))}},
+	}
+}
+
+// AccountEntity returns the row that stores the account's metadata.
+func AccountEntity(meta []byte) edm.Entity {
+	return edm.Entity{
+		Key:        edm.Key{Partition: partitionAccount},
+		Properties: edm.Properties{{Name: propMeta, Value: edm.Binary(meta)}},
+	}
+}
+
+// Len returns the number of tables.
+func (c *Catalog) Len() int { return len(c.sorted) }
+
+// Next returns the id of the next table.
+func (c *Catalog) Next() uint32 { return c.next }
+
+// Account returns the account's metadata, nil for none.
+func (c *Catalog) Account() []byte { return c.account }
+
+// Live reports whether a table has the id.
+func (c *Catalog) Live(id uint32) bool {
+	_, ok := c.live[id]
+	return ok
+}
+
+// Gone returns the ids that c has and after has not.
+func (c *Catalog) Gone(after *Catalog) []uint32 {
+	var gone []uint32
+	for _, t := range c.sorted {
+		if !after.Live(t.ID) {
+			gone = append(gone, t.ID)
+		}
+	}
+	return gone
+}

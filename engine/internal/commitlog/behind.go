@@ -1,0 +1,67 @@
+package commitlog
+
+import "fmt"
+
+// behindBytes is how much NoSync mode gathers before it hands it to the file
+// system.
+const behindBytes = 1 << 20
+
+// WriteBehind, in NoSync mode, hands what has gathered in the active segment to
+// the file system, without a sync. One caller does it at a time; the others go
+// on.
+func (l *Log) WriteBehind() error {
+	l.mu.Lock()
+	seg := l.active
+	tail := seg.file.Tail()
+	l.mu.Unlock()
+	if tail-seg.written.Load() < behindBytes || !l.out.TryLock() {
+		return nil
+	}
+	defer l.out.Unlock()
+	// The segment vouches for the one before it, so that must be on disk first:
+	// the flush sees to it.
+	if !seg.follows.Load() {
+		return nil
+	}
+	err := l.open(seg)
+	if err == nil {
+		err = seg.file.Write(tail)
+	}
+	if err != nil {
+		return l.fail(err)
+	}
+	seg.written.Store(tail)
+	return nil
+}
+
+// SyncSegments, in NoSync mode, makes whole segments durable, oldest first.
+func (l *Log) SyncSegments(segs []*Segment) error {
+	l.out.Lock()
+	defer l.out.Unlock()
+	for _, s := range segs {
+		if s.file == nil {
+			continue
+		}
+		err := l.open(s)
+		if err == nil {
+			err = s.file.Sync(s.file.Tail())
+		}
+		if err != nil {
+			return l.fail(err)
+		}
+		if s.next != nil {
+			s.next.follows.Store(true)
+		}
+	}
+	return nil
+}
+
+// fail makes a failure of the log sticky.
+func (l *Log) fail(cause error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed == nil {
+		l.failLocked(nil, cause)
+	}
+	return fmt.Errorf("write log: %w", cause)
+}

@@ -1,0 +1,228 @@
+package commitlog
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// Wait returns once c is durable and applied, or has failed; its goroutine may
+// have to lead a group for that.
+func (l *Log) Wait(c *Commit) error {
+	for {
+		<-c.wake
+		if !c.lead {
+			return c.err
+		}
+		c.lead = false
+		l.leadGroup()
+	}
+}
+
+// Barrier returns once everything appended so far is durable and applied.
+func (l *Log) Barrier() error { return l.barrier(NewCommit()) }
+
+// Seal is Barrier, and makes the end of the log provable if nothing is appended
+// meanwhile.
+func (l *Log) Seal() error {
+	c := NewCommit()
+	c.seal = true
+	return l.barrier(c)
+}
+
+func (l *Log) barrier(c *Commit) error {
+	l.mu.Lock()
+	if err := l.failed; err != nil {
+		l.mu.Unlock()
+		return fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, err)
+	}
+	l.enqueueLocked(c)
+	l.mu.Unlock()
+	return l.Wait(c)
+}
+
+// Settle returns refusal once everything up to the pending sequence number seq
+// is durable, so that an answer computed from it may be given. A seq of 0 waits
+// for nothing.
+func (l *Log) Settle(seq uint64, refusal error) error {
+	if seq == 0 {
+		return refusal
+	}
+	if err := l.Barrier(); err != nil {
+		return err
+	}
+	return refusal
+}
+
+// leadGroup makes everything in the queue durable and applied. Leadership goes
+// on to a waiter before the group is applied, so that the next sync overlaps
+// with it.
+func (l *Log) leadGroup() {
+	// Writers that are about to append ride along.
+	runtime.Gosched()
+	l.mu.Lock()
+	group := l.queue
+	l.queue, l.spare = l.spare[:0], nil
+	l.mu.Unlock()
+
+	err := l.syncGroup(group)
+
+	l.mu.Lock()
+	if err != nil {
+		group = l.failLocked(group, err)
+	}
+	if len(l.queue) > 0 {
+		next := l.queue[0]
+		next.lead = true
+		next.wake <- struct{}{}
+	} else {
+		l.leading = false
+	}
+	l.mu.Unlock()
+
+	if err == nil {
+		l.applyGroup(group)
+	}
+	for i, c := range group {
+		group[i] = nil
+		c.wake <- struct{}{}
+	}
+	l.mu.Lock()
+	l.spare = group[:0]
+	l.mu.Unlock()
+}
+
+// syncGroup writes and syncs the group's segments in order. A segment is whole
+// on disk before the next one's header, which vouches for it, is written.
+func (l *Log) syncGroup(group []*Commit) error {
+	var seg *Segment
+	var end int64
+	seal := false
+	for _, c := range group {
+		seal = seal || c.seal
+		if c.seg == nil {
+			continue
+		}
+		if seg != nil && seg != c.seg {
+			if err := l.syncTo(seg, end); err != nil {
+				return err
+			}
+		}
+		seg, end = c.seg, c.end
+	}
+	if seg != nil {
+		if err := l.syncTo(seg, end); err != nil {
+			return err
+		}
+	}
+	if seal {
+		return l.sealActive()
+	}
+	return nil
+}
+
+func (l *Log) syncTo(seg *Segment, end int64) error {
+	if err := l.open(seg); err != nil {
+		return err
+	}
+	return seg.file.Sync(end)
+}
+
+// sealActive adds the marker that proves the end of the log, unless something
+// is behind it already.
+func (l *Log) sealActive() error {
+	l.mu.Lock()
+	seg := l.active
+	sealed := seg.opened && len(l.queue) == 0 && seg.file.AppendSeal()
+	l.mu.Unlock()
+	if !sealed {
+		return nil
+	}
+	return seg.file.Sync(seg.file.Tail())
+}
+
+// failLocked makes the failure sticky and gives every waiter the unknown
+// outcome: its record may or may not be on disk.
+func (l *Log) failLocked(group []*Commit, cause error) []*Commit {
+	l.failed = cause
+	l.broken.Store(true)
+	group = append(group, l.queue...)
+	l.queue = l.queue[:0]
+	for _, c := range group {
+		c.err = fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, cause)
+	}
+	l.overlay.clear()
+	l.o.Ready()
+	l.o.Logger.Error("log failed, database is read-only until it is opened again", "cause", cause)
+	return group
+}
+
+// applyGroup applies a group once the one before it is applied.
+func (l *Log) applyGroup(group []*Commit) {
+	l.applyMu.Lock()
+	defer l.applyMu.Unlock()
+	for _, c := range group {
+		if c.seg == nil {
+			continue
+		}
+		for l.applied+1 != c.firstSeq {
+			l.applyTurn.Wait()
+		}
+		l.applyLocked(c)
+	}
+	l.applyTurn.Broadcast()
+	for _, c := range group {
+		for i := range c.entries {
+			l.overlay.remove(c.entries[i].keyHash, c.firstSeq+uint64(i))
+		}
+	}
+	if first := group[0].seg; first != nil && first.frozen.Load() {
+		l.o.Ready()
+	}
+}
+
+// applyLocked puts c's entries into its segment's memtable and publishes them.
+func (l *Log) applyLocked(c *Commit) {
+	for _, d := range c.defs {
+		c.seg.Table.AddShape(d.id, d.shape)
+	}
+	keep := l.readers.newest()
+	if c.OnApply == nil {
+		c.seg.Table.ApplyAll(c.offs, c.firstSeq, keep)
+	} else {
+		for i, off := range c.offs {
+			c.seg.Table.Apply(off, c.firstSeq+uint64(i), keep)
+		}
+	}
+	l.applied = c.firstSeq + uint64(len(c.entries)) - 1
+	l.published.Store(l.applied)
+	c.seg.appliedSeq.Store(l.applied)
+	if c.OnApply != nil {
+		c.OnApply(c.firstSeq)
+	}
+}
+
+// CloseAll makes everything in the segments, newest first, durable and
+// provable, unless the log has failed, and closes their files.
+func (l *Log) CloseAll(segs []*Segment) error {
+	var errs []error
+	failed := l.Failure() != nil
+	for i := len(segs) - 1; i >= 0; i-- {
+		s := segs[i]
+		if s.file == nil || s.Empty() {
+			continue
+		}
+		if !failed {
+			err := l.open(s)
+			if err == nil {
+				err = s.file.Seal()
+			}
+			failed = err != nil
+			errs = append(errs, err)
+		}
+		errs = append(errs, s.CloseFile())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,315 @@
+package commitlog
+
+import (
+	"fmt"
+	"log/slog"
+	"path"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/wal"
+)
+
+// Options configure a Log. The functions are called under its locks and must
+// not call it, but for Ready.
+type Options struct {
+	// FS and Dir say where the segments are. The default value of FS is none.
+	FS vfs.FS
+	// Dir is the database's directory. The default value is the current one.
+	Dir string
+	// DBID is the database's name in its files. The default value is zeros.
+	DBID [16]byte
+	// SegmentBytes is the size of a segment, unless a record needs more. The
+	// default value is the smallest possible.
+	SegmentBytes int64
+	// NoSync applies and reveals records at once. The default value is to sync.
+	NoSync bool
+	// NoPreallocate lets files grow by their writes alone. The default value is
+	// to make space ahead of them.
+	NoPreallocate bool
+	// Now tells the time. It must be set: there is no default.
+	Now func() edm.Ticks
+	// NextNumber gives each segment a number of its own. It must be set: there
+	// is no default.
+	NextNumber func() uint64
+	// Rotated is told of each new active segment. It must be set: there is no
+	// default.
+	Rotated func(seg *Segment)
+	// Ready is told that a frozen segment may have become ready to be flushed,
+	// or that the log has failed. It must be set: there is no default.
+	Ready func()
+	// Logger gets a line when the log fails. It must be set: there is no
+	// default.
+	Logger *slog.Logger
+}
+
+// Log is the order of all commits. All methods may be called concurrently.
+type Log struct {
+	o       Options
+	overlay overlay
+
+	mu sync.Mutex
+	// +checklocks:mu
+	active *Segment
+	// +checklocks:mu
+	lastSeq uint64
+	// +checklocks:mu
+	highWater edm.Ticks
+	// queue holds appended commits that no leader has taken.
+	// +checklocks:mu
+	queue []*Commit
+	// spare is the queue's other buffer.
+	// +checklocks:mu
+	spare []*Commit
+	// leading is set while some goroutine writes, syncs, or has been woken to.
+	// +checklocks:mu
+	leading bool
+	// failed is the first write or sync error; nothing is appended after it.
+	// +checklocks:mu
+	failed error
+
+	// broken says that failed is set, for those without the mutex.
+	broken atomic.Bool
+	// writes counts appended commits.
+	writes atomic.Uint64
+
+	// applyMu is also taken by whoever registers a reader: none begins in the
+	// middle of a group.
+	applyMu sync.Mutex
+	// applied is the last sequence number applied; applyTurn is on applyMu.
+	// +checklocks:applyMu
+	applied   uint64
+	applyTurn *sync.Cond
+	// published is applied for those without the mutex.
+	published atomic.Uint64
+	readers   registry
+
+	// out is held to write the log without a group, in NoSync mode.
+	out sync.Mutex
+}
+
+// New returns a log that goes on behind lastSeq, with time stamps above
+// highWater. The segment before the first one ends at prevEnd, 0 if there is
+// none.
+func New(o Options, lastSeq uint64, highWater edm.Ticks, prevEnd int64) (*Log, error) {
+	l := &Log{o: o, lastSeq: lastSeq, highWater: highWater, applied: lastSeq}
+	l.applyTurn = sync.NewCond(&l.applyMu)
+	l.published.Store(lastSeq)
+	var err error
+	if l.active, err = l.newSegmentLocked(prevEnd, 0); err != nil {
+		return nil, err
+	}
+	l.active.follows.Store(true)
+	return l, nil
+}
+
+// Active returns the segment that records go to.
+func (l *Log) Active() *Segment {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.active
+}
+
+// HighWater returns the greatest time stamp given.
+func (l *Log) HighWater() edm.Ticks {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.highWater
+}
+
+// Published returns the last sequence number that readers see.
+func (l *Log) Published() uint64 { return l.published.Load() }
+
+// Writes returns a number that changes with every commit.
+func (l *Log) Writes() uint64 { return l.writes.Load() }
+
+// Failure returns why the log takes nothing more, nil if it does.
+func (l *Log) Failure() error {
+	if !l.broken.Load() {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failed
+}
+
+// Append gives c its place in the log. With sync, it must be waited for; in
+// NoSync mode it has been applied.
+func (l *Log) Append(c *Commit) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed != nil {
+		return fmt.Errorf("%w: %w", store.ErrReadOnly, l.failed)
+	}
+	if c.Guard != nil {
+		if err := c.Guard.Check(); err != nil {
+			return err
+		}
+	}
+	if err := l.placeLocked(c); err != nil {
+		return err
+	}
+	if c.OnPlace != nil {
+		c.OnPlace(l.lastSeq)
+	}
+	l.writes.Add(1)
+	if l.o.NoSync {
+		l.applyMu.Lock()
+		l.applyLocked(c)
+		l.applyMu.Unlock()
+		return nil
+	}
+	for i := range c.entries {
+		e := &c.entries[i]
+		key := codec.EntryKey(c.seg.image[c.offs[i]:])
+		l.overlay.put(e.keyHash, key, pendingEntry{seg: c.seg, off: c.offs[i], seq: c.firstSeq + uint64(i), shape: e.shape})
+	}
+	l.enqueueLocked(c)
+	return nil
+}
+
+func (l *Log) enqueueLocked(c *Commit) {
+	l.queue = append(l.queue, c)
+	if !l.leading {
+		l.leading = true
+		c.lead = true
+		c.wake <- struct{}{}
+	}
+}
+
+// placeLocked copies the record into the active segment's image, opening the
+// next segment when this one is full, and numbers its entries.
+func (l *Log) placeLocked(c *Commit) error {
+	for {
+		seg := l.active
+		defs, ok := l.defineShapesLocked(seg, c)
+		var payload []byte
+		var off int64
+		if ok {
+			payload, off, ok = seg.file.Begin(len(defs) + len(c.buf))
+		}
+		if !ok {
+			c.defs = c.defs[:0]
+			if err := l.rotateLocked(int64(len(defs) + len(c.buf))); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, d := range c.defs {
+			seg.shapes[d.shape] = d.id
+		}
+		n := copy(payload, defs)
+		copy(payload[n:], c.buf)
+		c.seg = seg
+		c.firstSeq = l.lastSeq + 1
+		c.firstTS = max(l.o.Now(), l.highWater+1)
+		for i := range c.entries {
+			e := &c.entries[i]
+			c.offs = append(c.offs, uint32(off)+uint32(n+e.start))
+			codec.PatchEntry(payload[n+e.start:n+e.end], seg.shapes[e.shape], c.firstTS+edm.Ticks(i))
+		}
+		l.lastSeq += uint64(len(c.entries))
+		l.highWater = c.firstTS + edm.Ticks(len(c.entries)-1)
+		seg.lastSeq = l.lastSeq
+		seg.file.Commit(wal.Record{FirstSeq: c.firstSeq, Count: uint16(len(c.entries))})
+		c.end = seg.file.Tail()
+		return nil
+	}
+}
+
+// maxShapes is how many shapes a segment can define.
+const maxShapes = 1<<16 - 1
+
+// defineShapesLocked returns the encoded definitions of the shapes that seg
+// does not know yet, and lists them in c.defs. It is not ok when the segment has
+// no room for more shapes.
+func (l *Log) defineShapesLocked(seg *Segment, c *Commit) (defs []byte, ok bool) {
+	next := len(seg.shapes) + 1
+entries:
+	for i := range c.entries {
+		shape := c.entries[i].shape
+		if shape == nil {
+			continue
+		}
+		if _, known := seg.shapes[shape]; known {
+			continue
+		}
+		for _, d := range c.defs {
+			if d.shape == shape {
+				continue entries
+			}
+		}
+		id := uint16(next + len(c.defs))
+		c.defs = append(c.defs, shapeDef{id, shape})
+		values := codec.AppendShape(nil, shape)
+		defs = codec.AppendEntry(defs, codec.Entry{Kind: codec.KindShape, Shape: id, Values: values})
+	}
+	if len(c.defs) == 0 {
+		return nil, true
+	}
+	// An empty segment takes whatever comes; a batch has few shapes.
+	return defs, next == 1 || next+len(c.defs) <= maxShapes && seg.Table.Bytes() < l.o.SegmentBytes
+}
+
+// rotateLocked freezes the active segment and opens the next one, with room for
+// a record of need bytes. It touches memory only: the next segment's file is
+// made by the leader that first writes to it, once this one is whole on disk.
+func (l *Log) rotateLocked(need int64) error {
+	seg, err := l.newSegmentLocked(l.active.Tail(), need)
+	if err != nil {
+		return err
+	}
+	l.active.next = seg
+	l.active.frozen.Store(true)
+	l.active = seg
+	l.o.Rotated(seg)
+	return nil
+}
+
+func (l *Log) newSegmentLocked(prevEnd, need int64) (*Segment, error) {
+	s, err := newSegment(l.o.NextNumber(), max(l.o.SegmentBytes, wal.SegmentBytes(int(need))))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.start(l.o.DBID, l.lastSeq+1, l.highWater, prevEnd); err != nil {
+		s.Free()
+		return nil, err
+	}
+	return s, nil
+}
+
+// open makes seg's file, so that seg can be written. Everything before seg is
+// durable by then, because its header says so.
+func (l *Log) open(seg *Segment) error {
+	if seg.opened {
+		return nil
+	}
+	name := path.Join(l.o.Dir, Name(seg.Number))
+	if err := seg.file.Open(l.o.FS, name, wal.CreateOptions{NoPreallocate: l.o.NoPreallocate}); err != nil {
+		return err
+	}
+	seg.opened = true
+	if err := l.o.FS.SyncDir(l.o.Dir); err != nil {
+		return fmt.Errorf("sync directory after creating segment %d: %w", seg.Number, err)
+	}
+	return nil
+}
+
+// Freeze opens the next segment, unless the active one is empty, and returns
+// once the one before is durable and applied.
+func (l *Log) Freeze() error {
+	l.mu.Lock()
+	var err error
+	if !l.active.Empty() {
+		err = l.rotateLocked(0)
+	}
+	l.mu.Unlock()
+	if err != nil || l.o.NoSync {
+		return err
+	}
+	return l.Barrier()
+}

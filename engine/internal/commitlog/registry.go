@@ -1,0 +1,63 @@
+package commitlog
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// registry is the set of sequence numbers that readers read at. The applier
+// asks it before it discards a version, under the same mutex, Log.applyMu, under
+// which a reader takes its number and registers it: a version cannot go in
+// between.
+type registry struct {
+	// mu is also taken by merges, which read the list without Log.applyMu.
+	mu sync.Mutex
+	// +checklocks:mu
+	seqs []uint64 // ascending, one for each registration
+	// top is the last of seqs, 0 if there is none.
+	top atomic.Uint64
+}
+
+// newest returns the newest registered sequence number, 0 if there is none.
+func (r *registry) newest() uint64 { return r.top.Load() }
+
+func (r *registry) add(seq uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i, _ := slices.BinarySearch(r.seqs, seq)
+	r.seqs = slices.Insert(r.seqs, i, seq)
+	r.top.Store(r.seqs[len(r.seqs)-1])
+}
+
+func (r *registry) remove(seq uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i, ok := slices.BinarySearch(r.seqs, seq); ok {
+		r.seqs = slices.Delete(r.seqs, i, i+1)
+	}
+	top := uint64(0)
+	if n := len(r.seqs); n > 0 {
+		top = r.seqs[n-1]
+	}
+	r.top.Store(top)
+}
+
+// Register calls at with the present sequence number, between the records, and
+// keeps every version that a reader at that number sees until Unregister.
+func (l *Log) Register(at func(seq uint64)) {
+	l.applyMu.Lock()
+	defer l.applyMu.Unlock()
+	l.readers.add(l.applied)
+	at(l.applied)
+}
+
+// Unregister undoes one Register at seq.
+func (l *Log) Unregister(seq uint64) { l.readers.remove(seq) }
+
+// Registered returns the registered sequence numbers, ascending, each once.
+func (l *Log) Registered() []uint64 {
+	l.readers.mu.Lock()
+	defer l.readers.mu.Unlock()
+	return slices.Compact(slices.Clone(l.readers.seqs))
+}

@@ -1,0 +1,145 @@
+package commitlog
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/arena"
+	"github.com/tablerock-db/tablerock/internal/memtable"
+	"github.com/tablerock-db/tablerock/wal"
+)
+
+// Name returns the name of the segment's file within the database's directory.
+func Name(number uint64) string { return fmt.Sprintf("%06d.wal", number) }
+
+// Segment is a log segment with its memory and its memtable.
+type Segment struct {
+	Number uint64
+	Table  *memtable.Table
+
+	memory *arena.Memory
+	image  []byte
+	// refs counts who reads the memory.
+	refs atomic.Int32
+	// file writes the segment; nil for one that was recovered.
+	file *wal.Segment
+	// opened says that file has its file on disk. Only a leader, or in NoSync
+	// mode the holder of Log.out, touches it.
+	opened bool
+	// follows says that the segment before s is whole on disk, in NoSync mode.
+	follows atomic.Bool
+	// written is how far NoSync mode has handed the segment to the file system.
+	written atomic.Int64
+	// end is where the records of a recovered segment end.
+	end int64
+	// appliedSeq is the last sequence number in the memtable.
+	appliedSeq atomic.Uint64
+	// frozen says that nothing more is appended, and next is the segment that
+	// records go to instead.
+	frozen atomic.Bool
+	next   *Segment
+
+	// What follows is guarded by Log.mu until the segment is frozen.
+
+	shapes  map[*codec.Shape]uint16
+	lastSeq uint64 // the last sequence number appended
+}
+
+// Recovered returns the segment into whose memory a file is to be replayed.
+func Recovered(number uint64, bytes int64) (*Segment, error) {
+	return newSegment(number, max(bytes, wal.SegmentBytes(0)))
+}
+
+func newSegment(number uint64, bytes int64) (*Segment, error) {
+	memory, err := arena.New(int(bytes))
+	if err != nil {
+		return nil, fmt.Errorf("memory of segment %d: %w", number, err)
+	}
+	s := &Segment{Number: number, memory: memory, image: memory.Bytes()}
+	s.Table = memtable.New(memtable.Options{Image: s.image})
+	return s, nil
+}
+
+// SetReplayed says what a replay has put into s.
+func (s *Segment) SetReplayed(end wal.End) {
+	s.end, s.lastSeq = end.Offset, end.LastSeq
+	s.appliedSeq.Store(end.LastSeq)
+}
+
+// Image returns the memory, which mirrors the file up to Tail.
+func (s *Segment) Image() []byte { return s.image }
+
+// Ref keeps the memory until Unref; the last Unref gives it back.
+func (s *Segment) Ref() { s.refs.Add(1) }
+
+// Unref undoes one Ref.
+func (s *Segment) Unref() {
+	if s.refs.Add(-1) == 0 {
+		s.memory.Free()
+	}
+}
+
+// Free gives the memory back of a segment that nobody has taken a Ref of.
+func (s *Segment) Free() { s.memory.Free() }
+
+// Tail returns where the records of s end.
+func (s *Segment) Tail() int64 {
+	if s.file == nil {
+		return s.end
+	}
+	return s.file.Tail()
+}
+
+// Empty reports whether s holds no record.
+func (s *Segment) Empty() bool { return s.Tail() <= wal.HeaderLen }
+
+// Durable returns up to where the records of s are on disk, 0 if none is.
+func (s *Segment) Durable() int64 {
+	switch {
+	case s.Empty():
+		return 0
+	case s.file == nil:
+		return s.end
+	}
+	return s.file.Synced()
+}
+
+// LastSeq returns the last sequence number of a frozen segment.
+func (s *Segment) LastSeq() uint64 { return s.lastSeq }
+
+// Applied reports whether all of a frozen segment's records are durable and in
+// its memtable, so that it can be flushed.
+func (s *Segment) Applied() bool { return s.appliedSeq.Load() == s.lastSeq }
+
+// CloseFile closes the file, if s has one open.
+func (s *Segment) CloseFile() error {
+	if s.file == nil || !s.opened {
+		return nil
+	}
+	return s.file.Close()
+}
+
+// HasFile reports whether there is a file of s on disk.
+func (s *Segment) HasFile() bool { return s.file == nil || s.opened }
+
+// start makes s, whose first record will have the sequence number firstSeq, a
+// segment that can be written.
+func (s *Segment) start(dbid [16]byte, firstSeq uint64, highWater edm.Ticks, prevEnd int64) error {
+	file, err := wal.New(wal.Header{
+		DBID:      dbid,
+		Number:    s.Number,
+		FirstSeq:  firstSeq,
+		HighWater: uint64(highWater),
+		PrevEnd:   prevEnd,
+	}, s.image)
+	if err != nil {
+		return err
+	}
+	s.file = file
+	s.lastSeq = firstSeq - 1
+	s.appliedSeq.Store(s.lastSeq)
+	s.shapes = make(map[*codec.Shape]uint16)
+	return nil
+}

@@ -1,0 +1,70 @@
+package recovery
+
+import (
+	"fmt"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/memtable"
+	"github.com/tablerock-db/tablerock/wal"
+)
+
+// entries puts the entries of one segment's records into its memtable.
+type entries struct {
+	name      string
+	table     *memtable.Table
+	shapes    []*codec.Shape // by id - 1
+	highWater edm.Ticks
+}
+
+func (e *entries) apply(rec wal.RecordView) error {
+	seq := rec.FirstSeq
+	rest := rec.Payload
+	for len(rest) > 0 {
+		off := rec.PayloadOff + int64(len(rec.Payload)-len(rest))
+		entry, n, err := codec.DecodeEntry(rest)
+		if err != nil {
+			return corrupt.Newf(e.name, off, "entry: %v", err)
+		}
+		if err := e.check(entry); err != nil {
+			return corrupt.Newf(e.name, off, "entry: %v", err)
+		}
+		if entry.Kind != codec.KindShape {
+			e.table.Apply(uint32(off), seq, 0)
+			e.highWater = max(e.highWater, entry.Timestamp)
+			seq++
+		}
+		rest = rest[n:]
+	}
+	if seq != rec.FirstSeq+uint64(rec.Count) {
+		return corrupt.Newf(e.name, rec.PayloadOff, "record of %d entries holds %d", rec.Count, seq-rec.FirstSeq)
+	}
+	return nil
+}
+
+// check holds an entry against everything that reading it relies on.
+func (e *entries) check(entry codec.Entry) error {
+	switch entry.Kind {
+	case codec.KindShape:
+		shape, rest, err := codec.DecodeShape(entry.Values)
+		if err != nil {
+			return err
+		}
+		if len(rest) > 0 || int(entry.Shape) != len(e.shapes)+1 {
+			return fmt.Errorf("definition of shape %d after %d shapes, with %d bytes behind it", entry.Shape, len(e.shapes), len(rest))
+		}
+		e.shapes = append(e.shapes, shape)
+		e.table.AddShape(entry.Shape, shape)
+		return nil
+	case codec.KindPut:
+		if entry.Shape == 0 || int(entry.Shape) > len(e.shapes) {
+			return fmt.Errorf("shape %d of %d", entry.Shape, len(e.shapes))
+		}
+		if err := codec.CheckValues(e.shapes[entry.Shape-1], entry.Wide, entry.Values); err != nil {
+			return err
+		}
+	case codec.KindDelete:
+	}
+	return codec.CheckKey(entry.Key)
+}

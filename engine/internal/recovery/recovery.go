@@ -1,0 +1,228 @@
+// Package recovery reads the log of a database back into memtables.
+package recovery
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/wal"
+)
+
+// Log is what the segments of a log hold.
+type Log struct {
+	Segments  []*commitlog.Segment // oldest first
+	LastSeq   uint64
+	HighWater edm.Ticks
+	// Next is the first number that no segment has used.
+	Next uint64
+	// Unclean says that the end of the log had to be judged, because neither
+	// the manifest nor a seal states it.
+	Unclean bool
+
+	fs   vfs.FS
+	dir  string
+	dbid [16]byte
+	ends []wal.End
+}
+
+// Mode says how a log is read.
+type Mode uint8
+
+// The modes.
+const (
+	// Own is for who has the database's lock.
+	Own Mode = iota
+	// Idle is for a reader when nobody has the lock. What only the page cache
+	// holds is synced first, so that nothing is shown that a crash could still
+	// take back.
+	Idle
+	// Beside is for a reader beside a live writer: only what a sync is known to
+	// have covered counts.
+	Beside
+)
+
+// Read replays the log that m does not have in files. On failure nothing is
+// held.
+func Read(fsys vfs.FS, dir string, m *manifest.Manifest, mode Mode) (*Log, error) {
+	l := &Log{fs: fsys, dir: dir, dbid: m.DBID, LastSeq: m.LastSeq, HighWater: edm.Ticks(m.HighWater)}
+	files, err := l.find(m)
+	if err != nil {
+		return nil, err
+	}
+	for i := range files {
+		if mode == Idle {
+			err = syncFile(fsys, path.Join(dir, commitlog.Name(files[i].number)))
+		}
+		if err == nil {
+			err = l.segment(files, i, mode)
+		}
+		if err != nil {
+			l.Free()
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// Free gives back the memory of segments that nobody has taken over.
+func (l *Log) Free() {
+	for _, s := range l.Segments {
+		s.Free()
+	}
+}
+
+// Repair makes what no sync is known to have covered durable, by writing it
+// again: the page cache may show bytes that never reached the disk. It is for
+// who has the lock, before anybody sees what was read.
+func (l *Log) Repair() error {
+	for i, s := range l.Segments {
+		if l.ends[i].Proven >= l.ends[i].Offset {
+			continue
+		}
+		if err := wal.Repair(l.fs, path.Join(l.dir, commitlog.Name(s.Number)), s.Image(), l.ends[i]); err != nil {
+			return fmt.Errorf("repair: %w", err)
+		}
+	}
+	return nil
+}
+
+func syncFile(fsys vfs.FS, name string) error {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// file is a segment found in the directory.
+type file struct {
+	number uint64
+	info   wal.Info
+	sealed int64 // its exact end, if the manifest knows it
+}
+
+// find returns the finished segments that the manifest has not done with, oldest
+// first.
+func (l *Log) find(m *manifest.Manifest) (files []file, err error) {
+	names, err := l.fs.List(l.dir)
+	if err != nil {
+		return nil, fmt.Errorf("list directory: %w", err)
+	}
+	sealed := make(map[uint64]int64)
+	for _, known := range m.Logs {
+		sealed[known.Number] = known.Sealed
+		l.Next = max(l.Next, known.Number+1)
+	}
+	present := make(map[uint64]bool)
+	for _, name := range names {
+		number, ok := Number(name, ".wal")
+		if !ok || len(m.Logs) > 0 && number < m.Logs[0].Number {
+			continue
+		}
+		info, err := wal.Inspect(l.fs, path.Join(l.dir, name), l.dbid, number)
+		if errors.Is(err, wal.ErrNewerFormat) {
+			return nil, fmt.Errorf("%w: %w", store.ErrNewerFormat, err)
+		}
+		l.Next = max(l.Next, number+1)
+		if errors.Is(err, wal.ErrUnfinished) && sealed[number] == 0 {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("inspect log: %w", err)
+		}
+		present[number] = true
+		files = append(files, file{number: number, info: info, sealed: sealed[number]})
+	}
+	for _, known := range m.Logs {
+		if known.Sealed > 0 && !present[known.Number] {
+			return nil, corrupt.Newf(commitlog.Name(known.Number), 0, "segment is missing, the log is sealed at %d", known.Sealed)
+		}
+	}
+	slices.SortFunc(files, func(a, b file) int { return cmp.Compare(a.number, b.number) })
+	return files, nil
+}
+
+// segment replays files[i].
+func (l *Log) segment(files []file, i int, mode Mode) error {
+	f := &files[i]
+	name := commitlog.Name(f.number)
+	if f.info.Header.FirstSeq != l.LastSeq+1 {
+		return corrupt.Newf(name, 40, "segment begins at sequence %d, want %d", f.info.Header.FirstSeq, l.LastSeq+1)
+	}
+	o := wal.ReplayOptions{DBID: l.dbid, Number: f.number, Sealed: f.sealed}
+	if i+1 < len(files) {
+		o.Proven = files[i+1].info.Header.PrevEnd
+		for _, later := range files[i+1:] {
+			if later.info.Records {
+				o.NextSeq = files[i+1].info.Header.FirstSeq
+				break
+			}
+		}
+	}
+	seg, err := commitlog.Recovered(f.number, f.info.Bytes)
+	if err != nil {
+		return err
+	}
+	l.Segments = append(l.Segments, seg)
+	e := entries{name: name, table: seg.Table, highWater: edm.Ticks(f.info.Header.HighWater)}
+	replay := wal.Replay
+	if mode == Beside {
+		replay = wal.ReplayDurable
+	}
+	_, end, err := replay(l.fs, path.Join(l.dir, name), o, seg.Image(), e.apply)
+	if err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	seg.SetReplayed(end)
+	l.ends = append(l.ends, end)
+	l.LastSeq = end.LastSeq
+	l.HighWater = max(l.HighWater, e.highWater)
+	if f.sealed == 0 && !(end.Sealed && end.Proven == end.Offset) {
+		l.Unclean = true
+	}
+	return nil
+}
+
+// Number returns the number in a name such as 000012.wal, whose extension is ext.
+func Number(name, ext string) (uint64, bool) {
+	digits, ok := strings.CutSuffix(name, ext)
+	if !ok || len(digits) < 6 || len(digits) > 19 || strings.Trim(digits, "0123456789") != "" || len(digits) > 6 && digits[0] == '0' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return n, err == nil && n > 0
+}
+
+// RemoveStale removes segments that the manifest has done with: an earlier
+// life was cut short before it removed them.
+func RemoveStale(fsys vfs.FS, dir string, m *manifest.Manifest) error {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return fmt.Errorf("list directory: %w", err)
+	}
+	for _, name := range names {
+		number, ok := Number(name, ".wal")
+		if !ok || len(m.Logs) == 0 || number >= m.Logs[0].Number {
+			continue
+		}
+		// Only what carries our id is ours to remove.
+		if _, err := wal.Inspect(fsys, path.Join(dir, name), m.DBID, number); err != nil {
+			continue
+		}
+		if err := fsys.Remove(path.Join(dir, name)); err != nil {
+			return fmt.Errorf("remove stale segment: %w", err)
+		}
+	}
+	return nil
+}
