@@ -99,7 +99,8 @@ func TestGoldenValues(t *testing.T) {
 	}
 	add("empty strings", edm.Properties{{Name: "a", Value: edm.String("")}, {Name: "b", Value: edm.Binary(nil)}})
 	add("two strings around a Boolean", edm.Properties{
-		{Name: "a", Value: edm.String("ab")}, {Name: "t", Value: edm.Boolean(true)}, {Name: "b", Value: edm.String("cde")}})
+		{Name: "a", Value: edm.String("ab")}, {Name: "t", Value: edm.Boolean(true)}, {Name: "b", Value: edm.String("cde")},
+	})
 	add("sample", sampleProps())
 	add("large", wideProps())
 	checkGolden(t, "values", list)

@@ -207,6 +207,10 @@ func checkComponent(key []byte, off int) (int, error) {
 			}
 			return i + 1, nil
 		}
+		if c >= 0x20 && c < 0x80 {
+			i++
+			continue
+		}
 		n := unitLen(key[i:])
 		if n == 0 {
 			return 0, damaged(i, "byte %#02x does not begin a code unit", c)
@@ -219,16 +223,14 @@ func checkComponent(key []byte, off int) (int, error) {
 	return 0, damaged(len(key), "key component without end")
 }
 
-// unitLen returns the length of the code unit, or the surrogate pair, that b
-// begins with, 0 when it is malformed.
+// unitLen returns the length of the code unit or the surrogate pair beyond
+// ASCII that b begins with, 0 when it is malformed.
 func unitLen(b []byte) int {
 	switch c := b[0]; {
-	case c < 0x20:
-		return 0
-	case c < 0x80:
-		return 1
+	case c < 0xC2:
+		return 0 // a control character, a continuation or an overlong form
 	case c < 0xE0:
-		if c >= 0xC2 && len(b) >= 2 && b[1]&0xC0 == 0x80 {
+		if len(b) >= 2 && b[1]&0xC0 == 0x80 {
 			return 2
 		}
 		return 0

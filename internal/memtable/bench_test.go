@@ -55,12 +55,18 @@ func benchLog(b *testing.B, key func(n int) (string, string), random bool) (imag
 // sampleProps are the twelve properties of the measured data set.
 func sampleProps() edm.Properties {
 	return edm.Properties{
-		{Name: "Measured", Value: edm.DateTime(132000000000000000)}, {Name: "Status", Value: edm.Int32(7)},
-		{Name: "Battery", Value: edm.Int32(93)}, {Name: "Counter", Value: edm.Int64(123456789)},
-		{Name: "Temperature", Value: edm.Double(21.5)}, {Name: "Humidity", Value: edm.Double(0.43)},
-		{Name: "Online", Value: edm.Boolean(true)}, {Name: "Session", Value: edm.Guid(edm.GUID{1, 2, 3})},
-		{Name: "Site", Value: edm.String("amsterdam north")}, {Name: "Model", Value: edm.String("tx-400 rev b")},
-		{Name: "Firmware", Value: edm.String("4.11.2-stable")}, {Name: "Note", Value: edm.String("replaced the outer casing in spring")},
+		{Name: "Measured", Value: edm.DateTime(132000000000000000)},
+		{Name: "Status", Value: edm.Int32(7)},
+		{Name: "Battery", Value: edm.Int32(93)},
+		{Name: "Counter", Value: edm.Int64(123456789)},
+		{Name: "Temperature", Value: edm.Double(21.5)},
+		{Name: "Humidity", Value: edm.Double(0.43)},
+		{Name: "Online", Value: edm.Boolean(true)},
+		{Name: "Session", Value: edm.Guid(edm.GUID{1, 2, 3})},
+		{Name: "Site", Value: edm.String("amsterdam north")},
+		{Name: "Model", Value: edm.String("tx-400 rev b")},
+		{Name: "Firmware", Value: edm.String("4.11.2-stable")},
+		{Name: "Note", Value: edm.String("replaced the outer casing in spring")},
 	}
 }
 

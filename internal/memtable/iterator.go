@@ -2,6 +2,7 @@ package memtable
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/tablerock-db/tablerock/codec"
 )
@@ -239,7 +240,7 @@ func (it *Iterator) enter(p place) {
 
 // fill reads the next batch and goes to its first row.
 func (it *Iterator) fill() bool {
-	it.batch, it.i = it.batch[:0], 0
+	it.batch, it.i = slices.Grow(it.batch[:0], it.limit), 0
 	for len(it.batch) < it.limit && !it.done {
 		if it.more {
 			it.readRows()

@@ -26,7 +26,7 @@ const shardCount = 64
 // Options are the parameters of a Table.
 type Options struct {
 	// Image is the segment's image, at most 4 GiB. Bytes of an entry do not
-	// change once it was applied.
+	// change once it was applied. It has no default.
 	Image []byte
 }
 
