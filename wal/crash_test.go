@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"syscall"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
@@ -63,7 +64,8 @@ type crashPoint struct {
 	ready   bool
 }
 
-// cuts returns the disks that power cuts at every operation of a run leave.
+// cuts gives each the disks that a power cut at every operation of a run leaves,
+// and what a killed process leaves: a disk with changes that are not durable.
 func cuts(t *testing.T, prepared bool, each func(crashPoint)) {
 	t.Helper()
 	mem := vfs.NewCrashMem()
@@ -82,8 +84,11 @@ func cuts(t *testing.T, prepared bool, each func(crashPoint)) {
 		}
 	}
 	mem.OnOp(func(op vfs.Op) {
+		each(crashPoint{
+			disk: mem.Clone(), what: fmt.Sprintf("%v, killed", op), written: c.records, acked: c.acked, ready: c.ready,
+		})
 		for _, mode := range vfs.CrashModes {
-			for seed := range uint64(2) {
+			for seed := range 1 + op.Index%2 {
 				each(crashPoint{
 					disk: mem.Crash(vfs.Choice{Mode: mode, Seed: seed}), what: fmt.Sprintf("%v, mode %v, seed %d", op, mode, seed),
 					written: c.records, acked: c.acked, ready: c.ready,
@@ -151,7 +156,7 @@ func recoverLog(t *testing.T, p crashPoint, depth int) {
 			}
 		})
 	}
-	if err := Repair(p.disk, testName, r.image, r.end); err != nil {
+	if err := errors.Join(Repair(p.disk, testName, r.image, r.end), p.disk.SyncDir("db")); err != nil {
 		t.Fatalf("%s: repair: %v", p.what, err)
 	}
 	p.disk.OnOp(nil)
@@ -204,6 +209,54 @@ func TestLyingDevice(t *testing.T) {
 		t.Fatalf("%d states missed, %d accepted, want some of both", missed, accepted)
 	}
 	t.Logf("%d states missed, %d accepted", missed, accepted)
+}
+
+// TestRepairAfterFailedSync is a sync that failed and left its pages in the
+// cache, clean: readers see them, and no later sync writes them.
+func TestRepairAfterFailedSync(t *testing.T) {
+	mem := vfs.NewCrashMem()
+	if err := errors.Join(mem.MkdirAll("db"), mem.SyncDir("/")); err != nil {
+		t.Fatal(err)
+	}
+	syncs := 0
+	fsys := vfs.Inject(mem, func(op vfs.Op) *vfs.Fault {
+		if op.Kind != vfs.OpSync {
+			return nil
+		}
+		if syncs++; syncs < 4 {
+			return nil
+		}
+		return &vfs.Fault{Err: syscall.EIO, Sync: vfs.SyncForgets}
+	})
+	s, err := Create(fsys, testName, testHeader(), make([]byte, crashImage), CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seq := uint64(100)
+	for s.Sync(s.Tail()) == nil {
+		s.Append(Record{FirstSeq: seq, Count: 1}, []byte(testPayload(int(seq), 700)))
+		seq++
+	}
+	if err := errors.Join(s.Close(), mem.SyncDir("db")); err != nil || seq != 103 {
+		t.Fatalf("%d records, %v, want 3", seq-100, err)
+	}
+	r := replayFS(mem, testName, testOptions(), crashImage)
+	if r.err != nil || len(r.records) != 3 {
+		t.Fatalf("from the cache: %d records, %v, want 3", len(r.records), r.err)
+	}
+	lost := replayFS(mem.Crash(vfs.Choice{Mode: vfs.CrashMax}), testName, testOptions(), crashImage)
+	if lost.err != nil || len(lost.records) != 2 {
+		t.Fatalf("from the disk: %d records, %v, want 2", len(lost.records), lost.err)
+	}
+	if err := Repair(mem, testName, r.image, r.end); err != nil {
+		t.Fatal(err)
+	}
+	o := testOptions()
+	o.Sealed = r.end.Offset
+	after := replayFS(mem.Crash(vfs.Choice{Mode: vfs.CrashMin}), testName, o, crashImage)
+	if after.err != nil || len(after.records) != 3 {
+		t.Fatalf("after the repair: %d records, %v, want 3", len(after.records), after.err)
+	}
 }
 
 func TestRepairFails(t *testing.T) {

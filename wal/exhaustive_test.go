@@ -202,6 +202,41 @@ func TestEverySectorSubset(t *testing.T) {
 	}
 }
 
+// TestProofAnywhere damages a record that only the one behind it proves, which
+// stands at every offset, and across the parts that a scan reads.
+func TestProofAnywhere(t *testing.T) {
+	var sizes []int
+	for n := 0; n <= 128; n += align {
+		sizes = append(sizes, n)
+	}
+	for n := scanChunk - 300; n < scanChunk+64; n += align {
+		sizes = append(sizes, n)
+	}
+	for _, n := range sizes {
+		for _, m := range []int{0, 100, 2 * scanChunk} {
+			if n > 128 && m > 100 {
+				continue
+			}
+			data := make([]byte, SegmentBytes(n)+SegmentBytes(m))
+			s, err := New(testHeader(), data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Append(Record{FirstSeq: 100, Count: 1}, make([]byte, n))
+			s.synced.Store(s.Tail())
+			if _, ok := s.Append(Record{FirstSeq: 101, Count: 1}, []byte(testPayload(1, m))); !ok {
+				t.Fatalf("payloads of %d and %d bytes do not fit", n, m)
+			}
+			data = data[:s.Tail()]
+			data[HeaderLen] ^= 1
+			r := replay(data, testOptions())
+			if !errors.Is(r.err, corrupt.ErrCorrupt) || len(r.records) != 0 {
+				t.Fatalf("payloads of %d and %d bytes: got %+v, %v", n, m, r.end, r.err)
+			}
+		}
+	}
+}
+
 // TestRecycledAtEveryOffset puts a log of every length over an older, longer
 // one whose records stand at the same offsets.
 func TestRecycledAtEveryOffset(t *testing.T) {
@@ -220,6 +255,16 @@ func TestRecycledAtEveryOffset(t *testing.T) {
 			break
 		}
 		keep = l.records[i].End
+	}
+	// Only a whole header of an older record is known as one.
+	data := append(bytes.Clone(l.data[:HeaderLen]), stale.data[HeaderLen:]...)
+	for i := 8; i < RecordHeaderLen; i++ {
+		data[HeaderLen+i] ^= 0x20
+		r := checkDamaged(t, "damaged older record", l, data, testOptions(), 0)
+		if r.err != nil || !r.end.Torn {
+			t.Fatalf("byte %d of an older record damaged: got %+v and %v", i, r.end, r.err)
+		}
+		data[HeaderLen+i] ^= 0x20
 	}
 	// The rest of an older record that the log's end cuts through is no record.
 	for keep := int64(HeaderLen); keep < int64(len(l.data)); keep += align {

@@ -54,6 +54,7 @@ func TestReaderFaults(t *testing.T) {
 	}
 	size := int(s.Tail())
 	torn := readFile(t, mem, testName)
+	writeFile(t, mem, "db/ahead.wal", append(torn[:size:size], make([]byte, 5000)...))
 	torn[size-3*scanChunk] ^= 1 // in the fourth record: the fifth proves the third
 	writeFile(t, mem, "db/torn.wal", torn)
 	writeFile(t, mem, "db/header.wal", append([]byte{1}, torn[1:]...))
@@ -66,6 +67,10 @@ func TestReaderFaults(t *testing.T) {
 	}{
 		{"replay", func(fsys vfs.FS) error {
 			_, end, err := Replay(fsys, testName, testOptions(), make([]byte, size), skip)
+			return wantRecords(end, 5, err)
+		}, nil},
+		{"replay before zeros", func(fsys vfs.FS) error {
+			_, end, err := Replay(fsys, "db/ahead.wal", testOptions(), make([]byte, size+5000), skip)
 			return wantRecords(end, 5, err)
 		}, nil},
 		{"replay torn", func(fsys vfs.FS) error {

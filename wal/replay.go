@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -54,7 +55,7 @@ type RecordView struct {
 // End says where and how the log of a segment ended.
 type End struct {
 	Offset  int64  // end of the last accepted record
-	Proven  int64  // the file is durable up to here for certain; at most Offset
+	Proven  int64  // the file is durable up to here for certain; at most Offset, 0 if not even the header is
 	LastSeq uint64 // last sequence of the accepted records
 	Records int    // accepted records, seals not counted
 	Torn    bool   // behind Offset stand neither zeros nor a record of the file's earlier life
@@ -221,6 +222,9 @@ func (r *reader) readHeader() error {
 
 // readAt fills p from off. A file that ends earlier than it said is an error.
 func (r *reader) readAt(p []byte, off int64) error {
+	if len(p) == 0 {
+		return nil
+	}
 	n, err := r.file.ReadAt(p, off)
 	if n == len(p) && (err == nil || errors.Is(err, io.EOF)) {
 		return nil
@@ -244,17 +248,19 @@ func (r *reader) fill(upto int64) error {
 	return nil
 }
 
-// refill reads what stands at an offset once more: all of it if it is damaged,
-// and a header's length if the log merely seems to end there.
+// refill reads what stands at an offset once more, where the log merely seems
+// to end only if a record's header reads differently.
 func (r *reader) refill(off int64, what found) error {
-	upto := r.filled
 	if what != foundBad {
-		upto = min(upto, off+RecordHeaderLen)
+		head := make([]byte, min(r.filled-off, RecordHeaderLen))
+		if err := r.readAt(head, off); err != nil {
+			return err
+		}
+		if bytes.Equal(head, r.image[off:off+int64(len(head))]) {
+			return nil
+		}
 	}
-	if upto == off {
-		return nil
-	}
-	return r.readAt(r.image[off:upto], off)
+	return r.readAt(r.image[off:r.filled], off)
 }
 
 // found is what stands at an offset.
@@ -415,6 +421,10 @@ func (r *reader) judge(o ReplayOptions, w walk) (End, error) {
 		}
 		end.Proven = end.Offset
 		return end, r.checkNext(o, end)
+	}
+	if end.Offset == HeaderLen {
+		// Only a record shows that the header was synced, and there is none.
+		end.Proven = 0
 	}
 	end.Proven = max(end.Proven, o.Proven)
 	end.Torn = w.stop == foundBad

@@ -305,14 +305,22 @@ func TestReadFaults(t *testing.T) {
 			t.Fatalf("read %d failed: got %v", at, r.err)
 		}
 	}
-	fsys := &faultyFS{data: l.data, wrong: func(read int, p []byte, off int64) (int, error) {
-		if read == 2 {
-			p[len(l.data)-10-int(off)] ^= 4
+	fsys := &faultyFS{data: l.data}
+	from := l.records[2].End - HeaderLen
+	for name, damage := range map[string]func(p []byte){
+		"bit":    func(p []byte) { p[from+50] ^= 4 },
+		"zeros":  func(p []byte) { clear(p[from:]) },
+		"number": func(p []byte) { p[from+16]++ },
+	} {
+		fsys.wrong = func(read int, p []byte, off int64) (int, error) {
+			if read == 2 {
+				damage(p[HeaderLen-off:])
+			}
+			return 0, nil
 		}
-		return 0, nil
-	}}
-	if r := replayFS(fsys, testName, testOptions(), len(l.data)); r.err != nil || len(r.records) != len(l.records) {
-		t.Fatalf("a read was wrong once: got %d records and %v, want %d", len(r.records), r.err, len(l.records))
+		if r := replayFS(fsys, testName, testOptions(), len(l.data)); r.err != nil || len(r.records) != len(l.records) {
+			t.Fatalf("%s: a read was wrong once: got %d records and %v, want %d", name, len(r.records), r.err, len(l.records))
+		}
 	}
 	fsys.wrong = func(_ int, p []byte, _ int64) (int, error) { return len(p) - 1, io.EOF }
 	if r := replayFS(fsys, testName, testOptions(), len(l.data)); !errors.Is(r.err, io.ErrUnexpectedEOF) {

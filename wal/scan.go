@@ -158,7 +158,8 @@ func (r *reader) blank() (bool, error) {
 
 // Repair writes the part of the log that no sync has proven, from Proven to
 // Offset, again in place and syncs it, so that what was accepted from the page
-// cache is durable before anyone builds on it. The image is the one that Replay
+// cache is durable before anyone builds on it. The caller syncs the directory,
+// since the name may be as young. The image is the one that Replay
 // filled. A crash during it leaves a log that replays to the same end or, where
 // nothing was acknowledged, to an earlier one.
 func Repair(fs vfs.FS, name string, image []byte, end End) error {

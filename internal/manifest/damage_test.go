@@ -120,7 +120,11 @@ func TestReadBounded(t *testing.T) {
 	if err := f.Truncate(1 << 38); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Read(mem, "db"); !errors.Is(err, corrupt.ErrCorrupt) {
+	size := binary.LittleEndian.AppendUint64(nil, 1<<38)
+	if _, err := f.WriteAt(size, 16); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(mem, "db"); !errors.Is(err, corrupt.ErrCorrupt) || !strings.Contains(err.Error(), "at most") {
 		t.Fatalf("got %v", err)
 	}
 	if err := f.Truncate(10); err != nil {
