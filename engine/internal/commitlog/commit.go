@@ -40,6 +40,8 @@ type Commit struct {
 
 // Guard decides at the last moment whether a record may enter the log.
 type Guard interface {
+	// Check returns why the record may not enter the log, nil if it may. It
+	// runs under the log mutex and must not call the Log.
 	Check() error
 }
 
