@@ -174,6 +174,7 @@ func TestDamagedFields(t *testing.T) {
 		{"header", 0, headerBytes, []int{0, 12, 16, 32}},
 		{"footer", foot, footerBytes, []int{0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 128, 132, 136}},
 		{"shapes", int(r.footer.shapes.off), int(r.footer.shapes.len), []int{0, 4, 5, 7}},
+		{"summaries", int(r.footer.summaries.off), int(r.footer.summaries.len), []int{0, 1, 4, 5, 7}},
 		{"index", int(r.footer.index.off), int(r.footer.index.len), []int{0, 4, 12, 16, 20, 22, 24, 28}},
 	}
 	for g, e := range r.index.groups {
@@ -317,7 +318,7 @@ func TestMendedDamage(t *testing.T) {
 	_, data := small(t)
 	g := newGenerator(seed)
 	var accepted int
-	for round := range 20000 {
+	for round := range 6000 {
 		p := bytes.Clone(data)
 		for range 1 + g.IntN(3) {
 			p[g.IntN(len(p))] = byte(g.Uint32() >> g.IntN(24))
@@ -331,8 +332,8 @@ func TestMendedDamage(t *testing.T) {
 		}
 		accepted++
 	}
-	if accepted == 0 || accepted == 20000 {
-		t.Fatalf("%d of 20000 changed files were accepted", accepted)
+	if accepted == 0 || accepted == 6000 {
+		t.Fatalf("%d of 6000 changed files were accepted", accepted)
 	}
-	t.Logf("%d of 20000 changed files are well formed", accepted)
+	t.Logf("%d of 6000 changed files are well formed", accepted)
 }

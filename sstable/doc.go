@@ -16,6 +16,7 @@ import (
 	"fmt"
 
 	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/sstable/group"
 )
 
@@ -83,4 +84,9 @@ type IterOptions struct {
 	// AllVersions shows every version and ignores Snapshot; forward only.
 	AllVersions bool
 	Fill        bool // keep blocks that are read in the cache
+	// Prune leaves out groups of which the summary says that no row in them
+	// satisfies it; others are shown whole. What is left out shadows nothing any
+	// more: it may only be set where no other source has older versions of this
+	// file's keys.
+	Prune *predicate.Program
 }

@@ -8,9 +8,9 @@ import (
 
 // The file. Integers are little-endian, except where key bytes stand.
 //
-//	header | group ... | shapes | index | filter | footer
+//	header | group ... | shapes | index | filter | summaries | footer
 //
-// Header, groups' parts, shapes, index, filter and footer are sections: each
+// Header, groups' parts and what follows them are sections: each
 // ends in the sum of what stands before it in that section,
 //
 //	XXH64(bytes) xor f(file, offset of the section)
@@ -51,10 +51,12 @@ import (
 //
 // Filter: blocks of 64 bytes, see filter.go.
 //
+// Summaries: see package group. They are read when they are first of use.
+//
 // Footer, 152 bytes
 //
-//	  0  3 times u64 offset and u64 length, sum included: shapes, index, filter
-//	 48  16 bytes zero
+//	  0  4 times u64 offset and u64 length, sum included: shapes, index, filter,
+//	     summaries
 //	 64  u64 entries
 //	 72  u64 tombstones
 //	 80  u64 smallest sequence
@@ -101,15 +103,18 @@ type span struct{ off, len uint64 }
 func (s span) end() uint64 { return s.off + s.len }
 
 type footer struct {
-	shapes, index, filter span
-	entries, tombstones   uint64
-	minSeq, maxSeq        uint64
-	keys                  uint64
+	shapes, index, filter, summaries span
+
+	entries, tombstones uint64
+	minSeq, maxSeq      uint64
+	keys                uint64
 }
+
+func (f *footer) spans() [4]span { return [4]span{f.shapes, f.index, f.filter, f.summaries} }
 
 func appendFooter(dst []byte, b group.Binding, dbid [16]byte, number uint64, f footer, off int64) []byte {
 	from := len(dst)
-	for _, s := range []span{f.shapes, f.index, f.filter, {}} {
+	for _, s := range f.spans() {
 		dst = binary.LittleEndian.AppendUint64(dst, s.off)
 		dst = binary.LittleEndian.AppendUint64(dst, s.len)
 	}
@@ -127,16 +132,16 @@ func appendFooter(dst []byte, b group.Binding, dbid [16]byte, number uint64, f f
 func decodeFooter(p []byte, dbid [16]byte, number uint64, off int64) (f footer, what string) {
 	u := func(i int) uint64 { return binary.LittleEndian.Uint64(p[i:]) }
 	f = footer{
-		shapes: span{u(0), u(8)}, index: span{u(16), u(24)}, filter: span{u(32), u(40)},
+		shapes: span{u(0), u(8)}, index: span{u(16), u(24)}, filter: span{u(32), u(40)}, summaries: span{u(48), u(56)},
 		entries: u(64), tombstones: u(72), minSeq: u(80), maxSeq: u(88), keys: u(96),
 	}
 	end := uint64(off)
 	switch {
-	case string(p[136:144]) != magic || u(104) != number || [16]byte(p[112:128]) != dbid || u(128) != version || u(48) != 0 || u(56) != 0:
+	case string(p[136:144]) != magic || u(104) != number || [16]byte(p[112:128]) != dbid || u(128) != version:
 		return f, "footer does not belong to the header"
-	case f.shapes.off < headerBytes, f.shapes.off > end, f.shapes.len > end, f.index.len > end, f.filter.len > end:
+	case f.shapes.off < headerBytes, f.shapes.off > end, f.shapes.len > end, f.index.len > end, f.filter.len > end, f.summaries.len > end:
 		return f, "footer names sections outside the file"
-	case f.shapes.end() != f.index.off, f.index.end() != f.filter.off, f.filter.end() != end:
+	case f.shapes.end() != f.index.off, f.index.end() != f.filter.off, f.filter.end() != f.summaries.off, f.summaries.end() != end:
 		return f, "footer names sections that do not follow each other"
 	case f.tombstones > f.entries, f.minSeq > f.maxSeq, f.keys > f.entries, f.entries > 0 && f.keys == 0:
 		return f, "footer has impossible counts"

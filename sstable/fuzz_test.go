@@ -29,7 +29,7 @@ func mend(data []byte) {
 	foot := len(data) - footerBytes
 	u := func(i int) uint64 { return binary.LittleEndian.Uint64(data[foot+i:]) }
 	index := span{u(16), u(24)}
-	for i := 0; i < 48; i += 16 {
+	for i := 0; i < 64; i += 16 {
 		sum(u(i), u(i+8))
 	}
 	sum(uint64(foot), footerBytes)

@@ -19,6 +19,8 @@ type Iterator struct {
 	// highest are not less than Upper.
 	lowest, highest int
 
+	pruner *group.Pruner // nil: nothing is left out
+
 	g     int
 	h     *group.Head
 	row   int
@@ -53,6 +55,14 @@ func (r *Reader) NewIterator(o IterOptions) *Iterator {
 		it.highest = r.index.seek(o.Upper)
 	}
 	it.view.pins.r, it.view.pins.fill = r, o.Fill
+	if o.Prune != nil {
+		s, err := r.loadSummaries()
+		if err != nil {
+			it.err = err
+			return it
+		}
+		it.pruner = s.NewPruner(o.Prune)
+	}
 	return it
 }
 
@@ -219,8 +229,29 @@ func (it *Iterator) unload() {
 	it.from, it.to = 0, 0
 }
 
-// load makes g the current group.
+// following returns the next group in a direction, 1 or -1, that may hold
+// something; -1 when there is none.
+func (it *Iterator) following(step int) int {
+	for g := it.g + step; g >= it.lowest && g <= it.highest && g < len(it.r.index.groups); g += step {
+		if it.pruner == nil || !it.prunable(g) || !it.pruner.None(g) {
+			return g
+		}
+	}
+	return -1
+}
+
+// prunable reports whether the versions of each key of g are in g alone. A
+// group that is left out must not take a newer version away from an older one.
+func (it *Iterator) prunable(g int) bool {
+	all := it.r.index.groups
+	return !all[g].continues && (g+1 == len(all) || !all[g+1].continues)
+}
+
+// load makes g the current group, unless there is none with that number.
 func (it *Iterator) load(g int) bool {
+	if g < 0 {
+		return false
+	}
 	if g == it.g {
 		return true
 	}
@@ -247,7 +278,7 @@ func (it *Iterator) load(g int) bool {
 func (it *Iterator) advance() bool {
 	it.row++
 	for it.row >= it.limit {
-		if it.limit < it.h.Rows() || it.g >= it.highest || it.g+1 == len(it.r.index.groups) || !it.load(it.g+1) {
+		if it.limit < it.h.Rows() || !it.load(it.following(1)) {
 			return false
 		}
 		it.row = it.first
@@ -259,7 +290,7 @@ func (it *Iterator) advance() bool {
 func (it *Iterator) retreat() bool {
 	it.row--
 	for it.row < it.first {
-		if it.first > 0 || it.g <= it.lowest || !it.load(it.g-1) {
+		if it.first > 0 || !it.load(it.following(-1)) {
 			return false
 		}
 		it.row = it.limit - 1

@@ -26,6 +26,9 @@ type Reader struct {
 	index   index
 	filter  []byte
 	scratch sync.Pool // *[]byte, for stored bytes on their way to be decoded
+
+	mu        sync.Mutex
+	summaries *group.Summaries // +checklocks:mu; nil until first of use
 }
 
 // Open checks the ends of a file and keeps its index, filter and shapes in
@@ -145,6 +148,9 @@ func (r *Reader) readTail() error {
 	if r.filter, err = section(f.filter, "filter"); err != nil {
 		return err
 	}
+	if f.summaries.len < sumBytes {
+		return r.corruptf(off, "summaries of %d bytes", f.summaries.len)
+	}
 	if len(r.filter)%filterBlockBytes != 0 || (len(r.filter) == 0) != (f.keys == 0) {
 		return r.corruptf(int64(f.filter.off), "filter of %d bytes for %d keys", len(r.filter), f.keys)
 	}
@@ -170,6 +176,26 @@ func (r *Reader) decodeShapes(p []byte) error {
 	return nil
 }
 
+// loadSummaries returns the summaries, which it reads the first time.
+func (r *Reader) loadSummaries() (*group.Summaries, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.summaries != nil {
+		return r.summaries, nil
+	}
+	at := r.footer.summaries
+	p := make([]byte, at.len)
+	if err := r.readSection(p, int64(at.off), "summaries"); err != nil {
+		return nil, err
+	}
+	s, what := group.DecodeSummaries(p[:len(p)-sumBytes], len(r.index.groups))
+	if what != "" {
+		return nil, r.corruptf(int64(at.off), "summaries: %s", what)
+	}
+	r.summaries = s
+	return s, nil
+}
+
 // Close closes the file. Blocks stay in the cache until they are dropped there.
 func (r *Reader) Close() error {
 	if err := r.f.Close(); err != nil {
@@ -183,6 +209,11 @@ func (r *Reader) MemBytes() int {
 	n := len(r.filter) + int(r.footer.index.len) + len(r.index.groups)*(72+8)
 	for _, s := range r.shapes {
 		n += s.MemBytes()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.summaries != nil {
+		n += r.summaries.MemBytes()
 	}
 	return n
 }

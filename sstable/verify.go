@@ -21,11 +21,16 @@ func (r *Reader) Verify(ctx context.Context) error {
 	r = &Reader{f: r.f, o: r.o, bind: r.bind, size: r.size, footer: r.footer, shapes: r.shapes, index: r.index, filter: r.filter}
 	r.o.Cache = cache.New(0)
 	r.scratch.New = func() any { return new([]byte) }
-	v := verifier{r: r}
+	summaries, err := r.loadSummaries()
+	if err != nil {
+		return err
+	}
+	v := verifier{r: r, pruner: summaries.NewPruner(nil)}
 	if err := r.readHeader(); err != nil {
 		return err
 	}
-	for _, s := range []span{r.footer.shapes, r.footer.index, r.footer.filter, {uint64(r.size - footerBytes), footerBytes}} {
+	spans := r.footer.spans()
+	for _, s := range append(spans[:], span{uint64(r.size - footerBytes), footerBytes}) {
 		p := make([]byte, s.len)
 		if err := r.readSection(p, int64(s.off), "section"); err != nil {
 			return err
@@ -58,6 +63,8 @@ type verifier struct {
 	buf []byte
 	h   group.Head
 	row Row
+
+	pruner *group.Pruner
 }
 
 func (v *verifier) group(g int) error {
@@ -72,6 +79,7 @@ func (v *verifier) group(g int) error {
 	if h.Rows() != e.rows {
 		return r.corruptf(e.off, "group of %d rows, the index says %d", h.Rows(), e.rows)
 	}
+	v.pruner.Load(g)
 	maxSeq, versions := uint64(0), false
 	for row := range h.Rows() {
 		maxSeq = max(maxSeq, h.Sequence(row))
@@ -184,15 +192,12 @@ func (v *verifier) check(off int64, row *Row, from, to int) error {
 	r, h := v.r, &v.h
 	for i := from; i < to; i++ {
 		if h.Tombstone(i) {
-			if h.Timestamp(i) != 0 {
-				return r.corruptf(off, "row %d: tombstone with a timestamp", i)
-			}
 			continue
 		}
 		row.pins.releaseExtents()
 		row.Set(i)
-		if !row.Timestamp().Valid() {
-			return r.corruptf(off, "row %d: timestamp of %d ticks", i, row.Timestamp())
+		if t := row.Timestamp(); !t.Valid() || !v.pruner.Holds(edm.TimestampName, edm.DateTime(t)) {
+			return r.corruptf(off, "row %d: timestamp of %d ticks", i, t)
 		}
 		for p := range row.Len() {
 			name, value := row.At(p)
@@ -201,6 +206,9 @@ func (v *verifier) check(off int64, row *Row, from, to int) error {
 			}
 			if !validValue(value) {
 				return r.corruptf(off, "row %d: property %q is no %v", i, name, value.Type())
+			}
+			if !v.pruner.Holds(name, value) {
+				return r.corruptf(off, "row %d: property %q is outside the summary", i, name)
 			}
 		}
 	}

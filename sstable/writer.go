@@ -26,16 +26,17 @@ type Writer struct {
 	written int64  // bytes of the file before buf
 	hash    *xxhash.Digest
 
-	shapes *group.Shapes
-	group  group.Builder
-	groups []groupEntry
-	keys   []byte   // of the groups' separators
-	hashes []uint64 // of user keys
-	last   []byte   // internal key
-	first  []byte   // internal key of the file's first entry
-	ended  []byte   // user key that ended the group before; nil before the first
-	info   Info
-	err    error
+	shapes    *group.Shapes
+	group     group.Builder
+	groups    []groupEntry
+	keys      []byte   // of the groups' separators
+	hashes    []uint64 // of user keys
+	summaries []byte   // of the groups
+	last      []byte   // internal key
+	first     []byte   // internal key of the file's first entry
+	ended     []byte   // user key that ended the group before; nil before the first
+	info      Info
+	err       error
 }
 
 var (
@@ -137,6 +138,7 @@ func (w *Writer) endGroup() error {
 	e.off = w.written + int64(len(w.buf))
 	e.rows = w.group.Rows()
 	from := len(w.buf)
+	w.summaries = w.group.Summarize(w.summaries, w.shapes)
 	w.buf, e.head = w.group.AppendTo(w.buf, e.off, w.bind, w.o.Compression)
 	e.len = len(w.buf) - from
 	w.group.Reset()
@@ -158,7 +160,7 @@ func (w *Writer) flush() error {
 
 // Size returns about how large the file would be if it were finished now.
 func (w *Writer) Size() int64 {
-	tail := w.shapes.Size() + len(w.groups)*indexEntryBytes + len(w.keys) + len(w.hashes)*filterBitsPerKey/8
+	tail := w.shapes.Size() + len(w.groups)*indexEntryBytes + len(w.keys) + len(w.summaries) + len(w.hashes)*filterBitsPerKey/8
 	return w.written + int64(len(w.buf)+w.group.Logical()/2+tail+footerBytes)
 }
 
@@ -188,6 +190,7 @@ func (w *Writer) finish() error {
 	f.shapes = w.section(w.shapes.AppendTo)
 	f.index = w.section(func(dst []byte) []byte { return appendIndex(dst, w.groups, w.first, w.last) })
 	f.filter = w.section(func(dst []byte) []byte { return appendFilter(dst, w.hashes) })
+	f.summaries = w.section(func(dst []byte) []byte { return append(w.shapes.AppendColumns(dst), w.summaries...) })
 	w.buf = appendFooter(w.buf, w.bind, w.o.DBID, w.o.Number, f, w.written+int64(len(w.buf)))
 	if err := w.flush(); err != nil {
 		return err
@@ -214,6 +217,6 @@ func (w *Writer) Abort() {
 	if w.err == nil {
 		w.err = errAborted
 	}
-	w.buf, w.hashes, w.groups, w.keys = nil, nil, nil, nil
+	w.buf, w.hashes, w.groups, w.keys, w.summaries = nil, nil, nil, nil, nil
 	w.group = group.Builder{}
 }

@@ -48,7 +48,9 @@ type Builder struct {
 	extents []bigValue
 	big     []byte // their bytes
 
-	// Work space of appendTo.
+	summaries []columnSummary
+
+	// Work space of AppendTo.
 	props    edm.Properties
 	reheap   []byte
 	replaces []uint64
@@ -80,6 +82,8 @@ type columnBuilder struct {
 	words []uint64 // ends in the row's part of the heap for strings and binaries
 	more  []uint64 // second halves of Guids
 	dict  dictBuilder
+	// bounds are complete only for strings, until Summarize.
+	bounds bounds
 	// inDict says that the dictionary is what will be stored.
 	inDict bool
 }
@@ -170,6 +174,7 @@ func (g *Builder) slot(shape *fileShape) *slotBuilder {
 	for i := range columns {
 		c := &columns[i]
 		c.typ, c.words, c.more, c.inDict = shape.shape.Type(i), c.words[:0], c.more[:0], false
+		c.bounds = bounds{}
 		if c.text() {
 			c.dict.reset()
 		}
@@ -190,6 +195,9 @@ func (g *Builder) addValues(s *slotBuilder, row codec.ShapedRow, n int) error {
 		switch c.typ {
 		case edm.TypeString, edm.TypeBinary:
 			b := v.Bytes()
+			if c.typ == edm.TypeString {
+				c.bounds.addText(b)
+			}
 			if len(b) > bigValueBytes {
 				if len(b) > maxExtentBytes {
 					return fmt.Errorf("add: value of %d bytes, limit %d", len(b), maxExtentBytes)

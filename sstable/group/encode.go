@@ -22,6 +22,7 @@ func (g *Builder) AppendTo(dst []byte, off int64, b Binding, comp Compression) (
 	from := len(dst)
 	dst = g.appendKeys(dst)
 	dst = appendUnsigned(dst, g.seqs)
+	g.fillTimes()
 	dst = appendSigned(dst, g.times)
 	dst = appendUnsigned(dst, g.slotOf)
 	if slices.Min(g.slotOf) != slices.Max(g.slotOf) {
@@ -44,6 +45,24 @@ func (g *Builder) AppendTo(dst []byte, off int64, b Binding, comp Compression) (
 		stored = stored[n:]
 	}
 	return dst, head
+}
+
+// fillTimes gives tombstones the timestamp of a neighbour: with another one the
+// vector would be wider.
+func (g *Builder) fillTimes() {
+	last, known := uint64(0), false
+	for row, s := range g.slotOf {
+		switch {
+		case s == 0:
+			g.times[row] = last
+		case !known:
+			known = true
+			for before := range row {
+				g.times[before] = g.times[row]
+			}
+		}
+		last = g.times[row]
+	}
 }
 
 // layout decides how each slot is stored and returns the heap that follows

@@ -36,7 +36,7 @@ import (
 //	    only with FFFF: rows times u16: ends of the rests
 //	    rests of the suffixes
 //	    vector of sequences
-//	    vector of timestamps
+//	    vector of timestamps; those of tombstones mean nothing
 //	    vector of slots, from 1; 0 is a tombstone
 //	    unless all rows have one slot: vector of ranks, places within the slot
 //	    vector of rows + 1 places in the heap, the raw bytes of all units
@@ -364,5 +364,6 @@ func (h *Head) Version(row int) (seq uint64, kind codec.Kind) {
 	return h.seqs.at(row), codec.KindPut
 }
 
-// Timestamp returns the moment of a row's write, 0 for a tombstone.
+// Timestamp returns the moment of a row's write; that of a tombstone means
+// nothing.
 func (h *Head) Timestamp(row int) edm.Ticks { return edm.Ticks(h.times.at(row)) }

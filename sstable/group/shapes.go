@@ -15,6 +15,8 @@ type Shapes struct {
 	byPointer map[*codec.Shape]*fileShape
 	byHash    map[uint64]*fileShape // of the encoded form; chained by next
 	list      []*fileShape
+	columns   []summaryColumn // of all shapes, at most maxSummaryColumns
+	columnIDs map[summaryColumn]int
 	size      int // bytes encoded
 	scratch   []byte
 }
@@ -26,12 +28,13 @@ type fileShape struct {
 	id      int
 	encoded []byte
 	next    *fileShape
+	columns []int        // place in Shapes.columns; maxSummaryColumns: none
 	slot    *slotBuilder // nil when no row of the group has the shape
 }
 
 // NewShapes returns a table without shapes.
 func NewShapes() *Shapes {
-	return &Shapes{byPointer: make(map[*codec.Shape]*fileShape), byHash: make(map[uint64]*fileShape)}
+	return &Shapes{byPointer: make(map[*codec.Shape]*fileShape), byHash: make(map[uint64]*fileShape), columnIDs: make(map[summaryColumn]int)}
 }
 
 // Size returns the length of what AppendTo appends.
@@ -61,10 +64,26 @@ func (t *Shapes) byContent(s *codec.Shape) *fileShape {
 		}
 	}
 	e := &fileShape{shape: s, id: len(t.list), encoded: append([]byte(nil), t.scratch...), next: t.byHash[hash]}
+	e.columns = make([]int, s.Len())
+	for i := range e.columns {
+		e.columns[i] = t.columnID(summaryColumn{s.Name(i), s.Type(i)})
+	}
 	t.byHash[hash] = e
 	t.list = append(t.list, e)
 	t.size += len(e.encoded)
 	return e
+}
+
+func (t *Shapes) columnID(c summaryColumn) int {
+	id, ok := t.columnIDs[c]
+	if !ok {
+		if id = len(t.columns); id == maxSummaryColumns {
+			return id
+		}
+		t.columnIDs[c] = id
+		t.columns = append(t.columns, c)
+	}
+	return id
 }
 
 // AppendTo appends the shapes: their number, and each as codec.AppendShape

@@ -1,0 +1,134 @@
+package sstable
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/internal/predicate"
+)
+
+// condition returns a random program over the properties of entries.
+func (g *generator) condition(entries []entry, depth int) *predicate.Node {
+	if depth > 0 && g.IntN(2) == 0 {
+		a, b := g.condition(entries, depth-1), g.condition(entries, depth-1)
+		switch g.IntN(3) {
+		case 0:
+			return predicate.NewAnd(a, b)
+		case 1:
+			return predicate.NewOr(a, b)
+		}
+		return predicate.NewNot(a)
+	}
+	ops := []predicate.Op{predicate.Eq, predicate.Ne, predicate.Lt, predicate.Le, predicate.Gt, predicate.Ge}
+	op := ops[g.IntN(len(ops))]
+	e := &entries[g.IntN(len(entries))]
+	if len(e.props) == 0 || g.IntN(8) == 0 {
+		return predicate.NewCompare(edm.TimestampName, op, edm.DateTime(e.ts))
+	}
+	p := e.props[g.IntN(len(e.props))]
+	if g.IntN(3) == 0 {
+		p.Value = g.value(p.Value.Type())
+	}
+	return predicate.NewCompare(p.Name, op, p.Value)
+}
+
+// TestPruneLosesNothing: a scan that leaves groups out shows every row that
+// satisfies the condition, in both directions, and no older version instead.
+func TestPruneLosesNothing(t *testing.T) {
+	for _, s := range samples() {
+		if len(s.entries) < 2 {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			f, info := write(t, s.options, s.entries)
+			r := open(t, f, cache.New(1<<20))
+			g := newGenerator(11)
+			for range 40 {
+				p := predicate.Compile(g.condition(s.entries, 2))
+				o := IterOptions{Snapshot: codec.MaxSeq, Prune: p}
+				if g.IntN(3) == 0 {
+					o.Snapshot = g.Uint64N(info.MaxSeq + 1)
+				}
+				var want []entry
+				var shaper shaper
+				for _, e := range visible(s.entries, o) {
+					if !e.del && p.Match(shaper.row(&e)) {
+						want = append(want, e)
+					}
+				}
+				it := r.NewIterator(o)
+				matches := func(ok bool, move func() bool) (list [][]byte) {
+					for ; ok; ok = move() {
+						if row := it.Row(); row != nil && p.Match(row) {
+							list = append(list, bytes.Clone(it.Key()))
+						}
+					}
+					return list
+				}
+				forward := matches(it.SeekGE(nil), it.Next)
+				backward := matches(it.SeekLT(nil), it.Prev)
+				if err := it.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if len(forward) != len(want) || len(backward) != len(want) {
+					t.Fatalf("%v at %d: %d and %d matches, want %d", p.Root(), o.Snapshot, len(forward), len(backward), len(want))
+				}
+				for i := range want {
+					if !bytes.Equal(forward[i], want[i].key) || !bytes.Equal(backward[len(want)-1-i], want[i].key) {
+						t.Fatalf("%v at %d: match %d has another key", p.Root(), o.Snapshot, i)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestPruneLeavesGroupsOut(t *testing.T) {
+	entries := uniform(4000)
+	o := writerOptions()
+	o.GroupBytes = 2000
+	f, _ := write(t, o, entries)
+	r := open(t, f, nil)
+	for name, c := range map[string]struct {
+		node *predicate.Node
+		most int
+	}{
+		"number":       {predicate.NewCompare("a", predicate.Gt, edm.Int64(3900)), 200},
+		"text":         {predicate.NewCompare("s", predicate.Eq, edm.String("value number 9000000 of some length")), 200},
+		"guid":         {predicate.NewCompare("g", predicate.Lt, edm.GuidWords(90, 0)), 200},
+		"timestamp":    {predicate.NewCompare(edm.TimestampName, predicate.Le, edm.DateTime(entries[50].ts)), 200},
+		"no such name": {predicate.NewCompare("b", predicate.Eq, edm.Int64(1)), 100},
+		"other type":   {predicate.NewCompare("a", predicate.Eq, edm.String("x")), 100},
+		"all":          {predicate.NewCompare("a", predicate.Ge, edm.Int64(0)), 4000},
+	} {
+		it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Prune: predicate.Compile(c.node)})
+		n := 0
+		for ok := it.SeekGE(nil); ok; ok = it.Next() {
+			n++
+		}
+		if err := it.Close(); err != nil || n > c.most || n == 0 {
+			t.Errorf("%s: %d of %d rows looked at, want at most %d, error %v", name, n, len(entries), c.most, err)
+		}
+	}
+}
+
+func TestSummariesThatCannotBeRead(t *testing.T) {
+	_, data := small(t)
+	f := &brokenFile{File: fileOf(t, data)}
+	r := open(t, f, nil)
+	f.from, f.to = int64(r.footer.summaries.off), int64(r.footer.summaries.end())
+	p := predicate.Compile(predicate.NewConst(true))
+	it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Prune: p})
+	if it.SeekGE(nil) || !errors.Is(it.Err(), errBroken) || !errors.Is(it.Close(), errBroken) {
+		t.Fatalf("error %v", it.Err())
+	}
+	f.to = 0
+	it = r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Prune: p})
+	if !it.SeekGE(nil) || it.Close() != nil {
+		t.Fatalf("error %v", it.Err())
+	}
+}
