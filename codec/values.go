@@ -13,7 +13,9 @@ import (
 func AppendValues(dst []byte, s *Shape, props edm.Properties) (out []byte, wide bool) {
 	heap := 0
 	for i := range props {
-		heap += len(props[i].Value.Bytes())
+		if t := props[i].Value.Type(); t == edm.TypeString || t == edm.TypeBinary {
+			heap += len(props[i].Value.Bytes())
+		}
 	}
 	w := 0
 	if heap > maxNarrow {
