@@ -1,0 +1,280 @@
+package group
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sort"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+var bound = Bind([16]byte{1, 2, 3}, 4)
+
+// build makes a group of rows with the given keys and, row by row, properties;
+// nil ones are a tombstone. It returns the head, decoded, and all bytes.
+func build(t testing.TB, users [][]byte, props func(i int) edm.Properties) (*Head, []byte) {
+	t.Helper()
+	var g Builder
+	shapes := NewShapes()
+	var last []byte
+	var known []*codec.Shape
+	for i, user := range users {
+		partition := codec.PartitionLen(user)
+		if i > 0 && codec.PartitionLen(last) == partition && bytes.Equal(user[:partition], last[:partition]) {
+			partition = 0
+		}
+		var row codec.ShapedRow
+		if p := props(i); p != nil {
+			n := slices.IndexFunc(known, func(s *codec.Shape) bool { return s.Matches(p) })
+			if n < 0 {
+				n, known = len(known), append(known, codec.NewShape(p))
+			}
+			r := new(codec.Row)
+			values, wide := codec.AppendValues(nil, known[n], p)
+			r.Reset(user, edm.Ticks(1000+i), known[n], wide, values)
+			row = r
+		}
+		if err := g.Add(user, partition, bytes.Equal(user, last), uint64(1000-i), row, shapes); err != nil {
+			t.Fatal(err)
+		}
+		last = user
+	}
+	const off = 4096
+	data, head := g.AppendTo(nil, off, bound, Fast)
+	if !bound.Check(data[:head], off) {
+		t.Fatal("head has a wrong sum")
+	}
+	h := new(Head)
+	if what := h.Decode(data[:head], off, len(data), known); what != "" {
+		t.Fatal(what)
+	}
+	return h, data
+}
+
+func userKeys(partitions []string, rows []string) (users [][]byte) {
+	for _, p := range partitions {
+		for _, r := range rows {
+			users = append(users, codec.AppendKey(nil, 16, p, r))
+		}
+	}
+	slices.SortFunc(users, bytes.Compare)
+	return users
+}
+
+// TestSeek compares Seek with a search through all keys, for keys and bounds of
+// every sort.
+func TestSeek(t *testing.T) {
+	long := string(bytes.Repeat([]byte("long"), 12))
+	for name, users := range map[string][][]byte{
+		"one":             userKeys([]string{"a"}, []string{"b"}),
+		"one partition":   userKeys([]string{"dev"}, []string{"1700000000100", "1700000000200", "1700000000201", "1700000001200"}),
+		"empty keys":      userKeys([]string{"", "a", "ab"}, []string{"", "a", "ab", "b"}),
+		"rests":           userKeys([]string{"p", "q"}, []string{"", "12345678", "123456789", "12345678a", long, long + "x", "z"}),
+		"beyond ASCII":    userKeys([]string{"é", "\U0001F600", "\uE000"}, []string{"\uFFFF", "\U0001F600", "x"}),
+		"one row each":    userKeys([]string{"a", "aa", "ab", "b", long}, []string{"r"}),
+		"same row length": userKeys([]string{"a"}, []string{"0123456789abcdef", "0123456789abcdeg", "1123456789abcdef"}),
+	} {
+		h, _ := build(t, users, func(int) edm.Properties { return nil })
+		var probes [][]byte
+		for _, u := range users {
+			for cut := range len(u) + 1 {
+				probes = append(probes, u[:cut])
+				for _, b := range []byte{1, 2, 'a', 0xFF} {
+					probes = append(probes, append(bytes.Clone(u[:cut]), b))
+				}
+			}
+		}
+		for _, p := range probes {
+			if len(p) > 4 && bytes.IndexByte(p[4:], 0) >= 0 {
+				continue
+			}
+			want := sort.Search(len(users), func(i int) bool { return bytes.Compare(users[i], p) >= 0 })
+			row, equal := h.Seek(p)
+			if wantEqual := want < len(users) && bytes.Equal(users[want], p); row != want || equal != wantEqual {
+				t.Errorf("%s: seek %x: %d %t, want %d %t", name, p, row, equal, want, wantEqual)
+			}
+		}
+		for i, u := range users {
+			if got := h.AppendKey(nil, i); !bytes.Equal(got, u) {
+				t.Errorf("%s: key %d is %x, want %x", name, i, got, u)
+			}
+		}
+	}
+}
+
+func TestVectors(t *testing.T) {
+	for width := range 9 {
+		limit := uint64(math.MaxUint64)
+		if width < 8 {
+			limit = 1<<(8*width) - 1
+		}
+		for _, base := range []uint64{0, 5, 1 << 63, math.MaxUint64 - limit} {
+			words := []uint64{base, base + limit, base + limit/2, base + limit/3}
+			lo, hi := int64(math.MaxInt64), int64(math.MinInt64)
+			for _, w := range words {
+				lo, hi = min(lo, int64(w)), max(hi, int64(w))
+			}
+			for name, p := range map[string][]byte{"unsigned": appendUnsigned(nil, words), "signed": appendSigned(nil, words)} {
+				size := len(p)
+				p = append(p, 1, 2, 3, 4, 5, 6, 7, 8) // the sum
+				c := &cursor{p: p[:size]}
+				v := c.vector(len(words))
+				if c.bad || c.off != size {
+					t.Fatalf("%s width %d base %d: %d of %d bytes read", name, width, base, c.off, size)
+				}
+				if name == "signed" || base <= base+limit {
+					if want := vectorHeaderBytes + len(words)*v.width; size != want || name == "signed" && v.base != uint64(lo) {
+						t.Errorf("%s width %d base %d: %d bytes, want %d", name, width, base, size, want)
+					}
+				}
+				for i, w := range words {
+					if v.at(i) != w {
+						t.Errorf("%s width %d base %d: word %d is %d, want %d", name, width, base, i, v.at(i), w)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestEncodings: each kind of values gets the encoding that is meant for it.
+func TestEncodings(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	var users [][]byte
+	for i := range 100 {
+		users = append(users, codec.AppendKey(nil, 16, "p", fmt.Sprintf("%03d", i)))
+	}
+	h, _ := build(t, users, func(i int) edm.Properties {
+		return edm.Properties{
+			{Name: "constant", Value: edm.Int64(1 << 60)},
+			{Name: "byte", Value: edm.Int32(int32(-i))},
+			{Name: "three", Value: edm.DateTime(edm.Ticks(1<<50 + i*1000))},
+			{Name: "double", Value: edm.Double(r.NormFloat64())},
+			{Name: "bits", Value: edm.Boolean(i%2 == 0)},
+			{Name: "guid", Value: edm.GuidWords(r.Uint64(), 9)},
+			{Name: "color", Value: edm.String([]string{"red", "green", "blue"}[i%3])},
+			{Name: "same", Value: edm.Binary([]byte("the same in all of them"))},
+			{Name: "text", Value: edm.String(fmt.Sprint("text ", r.Uint64()))},
+			{Name: "blob", Value: edm.Binary([]byte(fmt.Sprint("blob ", r.Uint64())))},
+		}
+	})
+	for i, want := range []struct {
+		encoding uint8
+		width    int
+	}{
+		{encodingWord, 0}, {encodingWord, 1}, {encodingWord, 3}, {encodingWord, 8}, {encodingBits, 0},
+		{encodingGuid, 8}, {encodingDict, 1}, {encodingDict, 0}, {encodingHeap, 1}, {encodingHeapLast, 0},
+	} {
+		c := &h.columns[i]
+		if c.encoding != want.encoding || c.a.width != want.width {
+			t.Errorf("%s: encoding %d of width %d, want %d of %d", c.name, c.encoding, c.a.width, want.encoding, want.width)
+		}
+	}
+	if c := &h.columns[5]; c.b.width != 0 {
+		t.Errorf("constant halves of Guids take %d bytes", c.b.width)
+	}
+	if h.times.width != 1 {
+		t.Errorf("timestamps take %d bytes", h.times.width)
+	}
+}
+
+// TestTombstonesTakeNoRoom: their timestamps do not widen the vector.
+func TestTombstonesTakeNoRoom(t *testing.T) {
+	users := userKeys([]string{"p"}, []string{"a", "b", "c", "d", "e"})
+	h, _ := build(t, users, func(i int) edm.Properties {
+		if i%2 == 0 {
+			return nil
+		}
+		return edm.Properties{{Name: "n", Value: edm.Int32(1)}}
+	})
+	if h.times.width > 1 {
+		t.Errorf("timestamps take %d bytes", h.times.width)
+	}
+	for i := range users {
+		if h.Tombstone(i) != (i%2 == 0) || h.Sequence(i) != uint64(1000-i) {
+			t.Errorf("row %d: tombstone %t, sequence %d", i, h.Tombstone(i), h.Sequence(i))
+		}
+	}
+}
+
+// TestTextBounds: a bound that was cut is never less than the string.
+func TestTextBounds(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	runes := []rune("az~\u007Fé\uD7FF\uE000\uFFFF\U00010000\U0010FFFF")
+	for range 20000 {
+		var list [][]byte
+		var b bounds
+		for range 1 + r.IntN(4) {
+			var s []rune
+			for range r.IntN(9) {
+				s = append(s, runes[r.IntN(len(runes))])
+			}
+			list = append(list, []byte(string(s)))
+			b.addText(list[len(list)-1])
+		}
+		lo := b.textLo.get()
+		hi, ok := slices.Clone(b.textHi.get()), true
+		if b.textHi.cut {
+			hi, ok = roundUp(hi)
+		}
+		for _, s := range list {
+			if edm.CompareBytes(s, lo) < 0 || ok && edm.CompareBytes(s, hi) > 0 {
+				t.Fatalf("%q is not within %q..%q", s, lo, hi)
+			}
+		}
+	}
+}
+
+// FuzzDecode gives arbitrary bytes to the head's decoder: what it accepts can be
+// used in every way without a panic.
+func FuzzDecode(f *testing.F) {
+	users := userKeys([]string{"p", "q"}, []string{"a", "b", "ccccccccccccccccccc", "d", "e"})
+	shape := edm.Properties{{Name: "s", Value: edm.String("some text")}, {Name: "n", Value: edm.Int32(7)}, {Name: "b", Value: edm.Boolean(true)}, {Name: "g", Value: edm.GuidWords(1, 2)}}
+	_, data := build(f, users, func(i int) edm.Properties { return shape })
+	f.Add(data, 9)
+	f.Add(data[:100], 0)
+	shapes := []*codec.Shape{codec.NewShape(shape), codec.NewShape(nil)}
+	f.Fuzz(func(t *testing.T, data []byte, raw int) {
+		if len(data) < SumBytes {
+			return
+		}
+		var h Head
+		if h.Decode(data, 0, len(data)+1<<20, shapes) != "" {
+			return
+		}
+		var r Row
+		r.Attach(&h, blocks{data})
+		for row := range h.Rows() {
+			h.Seek(h.AppendKey(nil, row))
+			h.Same(max(row, 1))
+			h.Version(row)
+			if h.Tombstone(row) {
+				continue
+			}
+			r.Set(row)
+			r.Key()
+			for i := range r.Len() {
+				r.At(i)
+			}
+		}
+	})
+}
+
+// blocks gives arbitrary bytes for units, if they pass.
+type blocks struct{ data []byte }
+
+func (b blocks) Unit(h *Head, u *Unit) ([]byte, error) {
+	raw := make([]byte, u.Raw)
+	copy(raw, b.data)
+	if h.CheckUnit(u, raw) != "" {
+		return nil, errNoValues
+	}
+	return raw, nil
+}
+
+func (b blocks) Extent(e *Extent) ([]byte, error) { return make([]byte, e.Raw), nil }
