@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"path"
 
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/internal/manifest"
@@ -59,7 +58,7 @@ func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 	db.replaceState(func(mems []*commitlog.Segment) []*commitlog.Segment {
 		return append([]*commitlog.Segment(nil), mems[:len(mems)-len(segs)]...)
 	})
-	return true, db.removeLogs(segs)
+	return true, db.dropSegments(segs)
 }
 
 // dropLogs returns the logs behind number last. Next, which follows it, is
@@ -88,19 +87,12 @@ func (db *DB) logAfter(seg *commitlog.Segment) uint64 {
 	panic("engine: flush of a segment that is not frozen")
 }
 
-// removeLogs removes the files of flushed segments. The manifest without them
+// dropSegments gives up the files of flushed segments. The manifest without them
 // is durable: what a failure leaves is removed by the next open.
-func (db *DB) removeLogs(segs []*commitlog.Segment) error {
+func (db *DB) dropSegments(segs []*commitlog.Segment) error {
 	for _, s := range segs {
-		if !s.HasFile() {
-			continue
-		}
-		if err := s.CloseFile(); err != nil {
+		if err := db.log.Drop(s); err != nil {
 			return err
-		}
-		name := commitlog.Name(s.Number)
-		if err := db.fs.Remove(path.Join(db.dir, name)); err != nil {
-			return fmt.Errorf("remove %s: %w", name, err)
 		}
 	}
 	return nil

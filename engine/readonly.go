@@ -9,6 +9,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/wal"
 )
 
 // readOnlyAttempts is how often a view beside a writer begins anew because the
@@ -45,7 +46,7 @@ func tryReadOnly(dir string, o Options) (db *DB, again bool, err error) {
 	opened := false
 	defer func() {
 		if err != nil {
-			again = db.moved(m)
+			again = errors.Is(err, wal.ErrChanged) || db.moved(m)
 			if opened {
 				err = errors.Join(err, db.tree.Close())
 			}

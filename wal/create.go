@@ -7,14 +7,11 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// prewriteChunk is how much Prepare writes at a time.
-const prewriteChunk = 256 << 10
-
 // CreateOptions says where the file of a segment comes from.
 type CreateOptions struct {
-	// Prepared names a file to take over instead of making one: a spare of
-	// Prepare's, or a segment that no manifest lists any more. It must not be
-	// open elsewhere for writing. Empty makes a file.
+	// Prepared names a file to take over instead of making one: a segment that
+	// no manifest lists any more. It must not be open elsewhere for writing.
+	// Empty makes a file.
 	Prepared string
 	// NoPreallocate lets the file grow by its writes alone.
 	NoPreallocate bool
@@ -113,32 +110,4 @@ func (s *Segment) start(f vfs.File, allocated int64) error {
 		return fmt.Errorf("sync header: %w", err)
 	}
 	return nil
-}
-
-// Prepare makes a spare: a file of size zeros, written and synced, so that the
-// segment which takes it over never waits for the file system to find space.
-// The file must not exist. The caller syncs the directory if the spare is to
-// outlive a crash. After an error the file is gone, if it can be removed.
-func Prepare(fs vfs.FS, path string, size int64) error {
-	f, err := fs.Create(path)
-	if err != nil {
-		return fmt.Errorf("prepare segment: %w", err)
-	}
-	if err := prewrite(f, size); err != nil {
-		return fmt.Errorf("prepare segment: %w", errors.Join(err, f.Close(), fs.Remove(path)))
-	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("prepare segment: %w", errors.Join(err, fs.Remove(path)))
-	}
-	return nil
-}
-
-func prewrite(f vfs.File, size int64) error {
-	zeros := make([]byte, min(size, prewriteChunk))
-	for off := int64(0); off < size; off += prewriteChunk {
-		if _, err := f.WriteAt(zeros[:min(size-off, prewriteChunk)], off); err != nil {
-			return err
-		}
-	}
-	return f.Sync()
 }

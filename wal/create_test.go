@@ -43,46 +43,11 @@ func TestCreateRefuses(t *testing.T) {
 	}
 }
 
-func TestPrepare(t *testing.T) {
-	for _, size := range []int64{0, 1, 4096, prewriteChunk, prewriteChunk + 1, 3*prewriteChunk - 512} {
-		fsys := newMem(t)
-		if err := Prepare(fsys, "db/spare", size); err != nil {
-			t.Fatal(err)
-		}
-		if got := readFile(t, fsys, "db/spare"); int64(len(got)) != size || !isZero(got) {
-			t.Fatalf("spare of %d bytes, want %d zeros", len(got), size)
-		}
-		if err := Prepare(fsys, "db/spare", size); !errors.Is(err, fs.ErrExist) {
-			t.Fatalf("over a file: %v", err)
-		}
-	}
-	for at := 1; ; at++ {
-		n := 0
-		mem := newMem(t)
-		fsys := failing(mem, func(vfs.Op) error {
-			if n++; n == at {
-				return syscall.ENOSPC
-			}
-			return nil
-		})
-		err := Prepare(fsys, "db/spare", 2*prewriteChunk)
-		if n < at {
-			break
-		}
-		if !errors.Is(err, syscall.ENOSPC) {
-			t.Fatalf("operation %d failed: got %v", at, err)
-		}
-		if names, err := mem.List("db"); err != nil || len(names) != 0 {
-			t.Fatalf("operation %d failed: left %v, %v", at, names, err)
-		}
-	}
-}
-
 // TestTakeOver makes a segment of a spare and of older segments, shorter and
 // longer than it, again and again.
 func TestTakeOver(t *testing.T) {
 	mem := newMem(t)
-	if err := Prepare(mem, "db/spare", 40_000); err != nil {
+	if err := prepare(mem, "db/spare", 40_000); err != nil {
 		t.Fatal(err)
 	}
 	old := "db/spare"
@@ -136,7 +101,7 @@ func TestTakeOverFails(t *testing.T) {
 	for at := 1; ; at++ {
 		n := 0
 		mem := newMem(t)
-		if err := Prepare(mem, "db/spare", 20_000); err != nil {
+		if err := prepare(mem, "db/spare", 20_000); err != nil {
 			t.Fatal(err)
 		}
 		fsys := failAt(mem, at, &n)
@@ -177,4 +142,14 @@ func TestBlank(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want %v", c.name, got, err, c.want)
 		}
 	}
+}
+
+// prepare makes a file of size zeros, for a segment to take over.
+func prepare(fsys vfs.FS, name string, size int64) error {
+	f, err := fsys.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(make([]byte, size), 0)
+	return errors.Join(err, f.Sync(), f.Close())
 }

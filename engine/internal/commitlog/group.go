@@ -222,7 +222,7 @@ func (l *Log) CloseAll(segs []*Segment) error {
 			failed = err != nil
 			errs = append(errs, err)
 		}
-		errs = append(errs, s.CloseFile())
+		errs = append(errs, s.closeFile())
 	}
 	return errors.Join(errs...)
 }

@@ -90,6 +90,11 @@ type Log struct {
 
 	// out is held to write the log without a group, in NoSync mode.
 	out sync.Mutex
+
+	// old is the file of a segment that nobody needs any more, for the next
+	// segment to take over: what is on disk already is synced faster than what
+	// the file system must first find space for.
+	old atomic.Pointer[string]
 }
 
 // New returns a log that goes on behind lastSeq, with time stamps above
@@ -288,8 +293,11 @@ func (l *Log) open(seg *Segment) error {
 	if seg.opened {
 		return nil
 	}
-	name := path.Join(l.o.Dir, Name(seg.Number))
-	if err := seg.file.Open(l.o.FS, name, wal.CreateOptions{NoPreallocate: l.o.NoPreallocate}); err != nil {
+	o := wal.CreateOptions{NoPreallocate: l.o.NoPreallocate}
+	if old := l.old.Swap(nil); old != nil {
+		o.Prepared = *old
+	}
+	if err := seg.file.Open(l.o.FS, path.Join(l.o.Dir, Name(seg.Number)), o); err != nil {
 		return err
 	}
 	seg.opened = true
@@ -297,6 +305,31 @@ func (l *Log) open(seg *Segment) error {
 		return fmt.Errorf("sync directory after creating segment %d: %w", seg.Number, err)
 	}
 	return nil
+}
+
+// Drop closes the file of a segment that the manifest no longer lists, and
+// removes it or keeps it for the next segment.
+func (l *Log) Drop(seg *Segment) error {
+	if !seg.hasFile() {
+		return nil
+	}
+	if err := seg.closeFile(); err != nil {
+		return err
+	}
+	name := path.Join(l.o.Dir, Name(seg.Number))
+	if l.reusable(seg) && l.old.CompareAndSwap(nil, &name) {
+		return nil
+	}
+	if err := l.o.FS.Remove(name); err != nil {
+		return fmt.Errorf("remove %s: %w", Name(seg.Number), err)
+	}
+	return nil
+}
+
+// reusable reports whether the file of seg has the size that segments have.
+func (l *Log) reusable(seg *Segment) bool {
+	size := int64(len(seg.image))
+	return !l.o.NoPreallocate && size == l.o.SegmentBytes && seg.Tail() > size/2
 }
 
 // Freeze opens the next segment, unless the active one is empty, and returns

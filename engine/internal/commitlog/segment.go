@@ -113,16 +113,16 @@ func (s *Segment) LastSeq() uint64 { return s.lastSeq }
 // its memtable, so that it can be flushed.
 func (s *Segment) Applied() bool { return s.appliedSeq.Load() == s.lastSeq }
 
-// CloseFile closes the file, if s has one open.
-func (s *Segment) CloseFile() error {
+// closeFile closes the file, if s has one open.
+func (s *Segment) closeFile() error {
 	if s.file == nil || !s.opened {
 		return nil
 	}
 	return s.file.Close()
 }
 
-// HasFile reports whether there is a file of s on disk.
-func (s *Segment) HasFile() bool { return s.file == nil || s.opened }
+// hasFile reports whether there is a file of s on disk.
+func (s *Segment) hasFile() bool { return s.file == nil || s.opened }
 
 // start makes s, whose first record will have the sequence number firstSeq, a
 // segment that can be written.

@@ -188,7 +188,7 @@ func (l *Log) segment(files []file, i int, mode Mode) error {
 	l.ends = append(l.ends, end)
 	l.LastSeq = end.LastSeq
 	l.HighWater = max(l.HighWater, e.highWater)
-	if f.sealed == 0 && !(end.Sealed && end.Proven == end.Offset) {
+	if f.sealed == 0 && !end.Sealed {
 		l.Unclean = true
 	}
 	return nil
@@ -217,7 +217,8 @@ func RemoveStale(fsys vfs.FS, dir string, m *manifest.Manifest) error {
 			continue
 		}
 		// Only what carries our id is ours to remove.
-		if _, err := wal.Inspect(fsys, path.Join(dir, name), m.DBID, number); err != nil {
+		_, err := wal.Inspect(fsys, path.Join(dir, name), m.DBID, number)
+		if err != nil && !errors.Is(err, wal.ErrChanged) {
 			continue
 		}
 		if err := fsys.Remove(path.Join(dir, name)); err != nil {
