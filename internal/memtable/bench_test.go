@@ -109,6 +109,12 @@ func loaded(b *testing.B, key func(n int) (string, string)) (*Table, [][]byte) {
 		t.Apply(off, uint64(i+1), 0)
 	}
 	rand.New(rand.NewPCG(seed, 10)).Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	// Side by side in the order of use, as a caller's key is in its cache.
+	all := make([]byte, 0, 48*len(keys))
+	for i, k := range keys {
+		all = append(all, k...)
+		keys[i] = all[len(all)-len(k) : len(all) : len(all)]
+	}
 	return t, keys
 }
 
