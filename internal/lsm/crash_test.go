@@ -188,9 +188,13 @@ func TestErrors(t *testing.T) {
 		// A file that may or may not have been created is left alone.
 		{"lost answer", func(op vfs.Op) bool { return op.Kind.Changes() && op.Kind != vfs.OpCreate }, vfs.Fault{Err: syscall.EIO, Applied: true}},
 	}
+	stride := uint64(1)
+	if testing.Short() {
+		stride = 7
+	}
 	for _, c := range cases {
 		doubts, failures := 0, 0
-		for n := uint64(1); ; n++ {
+		for n := uint64(1); ; n += stride {
 			disk := base.fs.(*vfs.Mem).Clone()
 			injected := vfs.Inject(disk, nil)
 			w := base.on(t, injected)
@@ -207,7 +211,7 @@ func TestErrors(t *testing.T) {
 			})
 			t.Run(fmt.Sprintf("%s/%d", c.name, n), func(t *testing.T) {
 				w.t = t
-				doubt, failed := w.workOn()
+				doubt, failed := w.workOn(disk)
 				if doubt {
 					doubts++
 				}
@@ -231,8 +235,9 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// workOn flushes and compacts; a job that failed is tried again.
-func (w *world) workOn() (doubt, failed bool) {
+// workOn flushes and compacts; a job that failed is tried again, and a power cut
+// right after the failure finds everything that its manifest lists.
+func (w *world) workOn(disk *vfs.Mem) (doubt, failed bool) {
 	w.t.Helper()
 	note := func(err error) bool {
 		if err == nil {
@@ -242,6 +247,11 @@ func (w *world) workOn() (doubt, failed bool) {
 		doubt = doubt || errors.Is(err, ErrInDoubt)
 		if !errors.Is(err, syscall.EIO) {
 			w.t.Fatalf("got %v, want an error that wraps EIO", err)
+		}
+		for _, mode := range []vfs.CrashMode{vfs.CrashMin, vfs.CrashMax} {
+			c := w.on(w.t, disk.Crash(vfs.Choice{Mode: mode}))
+			c.open()
+			must(w.t, c.tree.Close())
 		}
 		return false
 	}
