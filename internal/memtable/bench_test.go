@@ -18,11 +18,11 @@ var benchShapes = []struct {
 	key  func(n int) (partition, row string)
 }{
 	{"partitions=1000", func(n int) (string, string) {
-		return fmt.Sprintf("dev-%06d", n/(benchEntries/1000)), fmt.Sprintf("%013d", 1700000000000+n%(benchEntries/1000)*1000)
+		return fmt.Sprintf("dev-%06d", n/(benchEntries/1000)), fmt.Sprintf("%013d", 1700000000000+int64(n%(benchEntries/1000)*1000))
 	}},
 	{"partitions=300000", func(n int) (string, string) { return fmt.Sprintf("dev-%09d", n), "0" }},
 	{"partitions=1", func(n int) (string, string) {
-		return "dev-000000", fmt.Sprintf("%013d", 1700000000000+n*1000)
+		return "dev-000000", fmt.Sprintf("%013d", 1700000000000+int64(n)*1000)
 	}},
 }
 
