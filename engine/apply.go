@@ -134,10 +134,15 @@ const turnStripes = 1024
 
 // resolve encodes what op leaves behind, or refuses it.
 func (db *DB) resolve(t *txn, op *store.Op, partHash uint64) error {
-	keyHash := codec.KeyHash(t.key)
 	if op.Kind == store.OpInsertOrReplace {
+		// Nothing is looked up, and only the overlay needs the hash.
+		keyHash := uint64(0)
+		if !db.opts.NoSync {
+			keyHash = codec.KeyHash(t.key)
+		}
 		return db.encode(t, keyHash, op.Entity.Key, op.Entity.Properties)
 	}
+	keyHash := codec.KeyHash(t.key)
 	cur, err := db.current(t, partHash, keyHash)
 	if err != nil {
 		return err
@@ -173,11 +178,7 @@ func (db *DB) resolve(t *txn, op *store.Op, partHash uint64) error {
 
 // encode appends a put of key with props to the commit.
 func (db *DB) encode(t *txn, keyHash uint64, key edm.Key, props edm.Properties) error {
-	shape := db.shapes.find(props)
-	if shape == nil {
-		// A shape seen for the first time, or nulls, which are not stored.
-		props, shape = db.shapes.add(props)
-	}
+	shape := db.shapes.add(props)
 	var size int
 	size, t.values = t.commit.Put(t.key, keyHash, shape, props, t.values)
 	// The formula counts at most two bytes for each encoded one, and a fixed

@@ -14,16 +14,21 @@ import (
 // places: clients that invent names cannot make it grow.
 type shapeCache struct {
 	slots [shapeSlots]atomic.Pointer[codec.Shape]
+	// last is the shape found last: most writers write one shape for long, and
+	// to compare names costs less than to hash them.
+	last atomic.Pointer[codec.Shape]
 }
 
 const shapeSlots = 1024
 
-// slot returns where the shape of props has its place. Nulls count, so that
-// props with a null has no place among the shapes of props without.
+// slot returns where the shape of props has its place.
 func (c *shapeCache) slot(props edm.Properties) *atomic.Pointer[codec.Shape] {
-	h := uint64(len(props))
+	h := uint64(0)
 	for i := range props {
 		p := &props[i]
+		if p.Value.IsNull() {
+			continue
+		}
 		h = (h ^ uint64(p.Value.Type()) ^ xxhash.Sum64String(p.Name)) * 0x9E3779B97F4A7C15
 	}
 	return &c.slots[h>>32%shapeSlots]
@@ -31,38 +36,34 @@ func (c *shapeCache) slot(props edm.Properties) *atomic.Pointer[codec.Shape] {
 
 // find returns the shape of props if it is known, else nil.
 func (c *shapeCache) find(props edm.Properties) *codec.Shape {
-	if s := c.slot(props).Load(); s != nil && s.Matches(props) {
+	if s := c.last.Load(); s != nil && s.Matches(props) {
 		return s
 	}
-	return nil
+	s := c.slot(props).Load()
+	if s == nil || !s.Matches(props) {
+		return nil
+	}
+	c.last.Store(s)
+	return s
 }
 
 // known reports whether the names in props are known to be legal and distinct.
-func (c *shapeCache) known(props edm.Properties) bool { return c.find(props) != nil }
-
-// add returns props without nulls and their shape, which it remembers.
-func (c *shapeCache) add(props edm.Properties) (edm.Properties, *codec.Shape) {
+// A shape says nothing of the names of nulls.
+func (c *shapeCache) known(props edm.Properties) bool {
 	for i := range props {
 		if props[i].Value.IsNull() {
-			props = withoutNulls(props)
-			break
+			return false
 		}
 	}
-	slot := c.slot(props)
-	if s := slot.Load(); s != nil && s.Matches(props) {
-		return props, s
-	}
-	s := codec.NewShape(props)
-	slot.Store(s)
-	return props, s
+	return c.find(props) != nil
 }
 
-func withoutNulls(props edm.Properties) edm.Properties {
-	kept := make(edm.Properties, 0, len(props))
-	for _, p := range props {
-		if !p.Value.IsNull() {
-			kept = append(kept, p)
-		}
+// add returns the shape of props, nulls left out, and remembers it.
+func (c *shapeCache) add(props edm.Properties) *codec.Shape {
+	if s := c.find(props); s != nil {
+		return s
 	}
-	return kept
+	s := codec.NewShape(props)
+	c.slot(props).Store(s)
+	return s
 }

@@ -198,8 +198,7 @@ func (db *DB) revealCatalog(before, after *catalog.Catalog, seq uint64) {
 
 func (db *DB) putCatalog(c *commitlog.Commit, e edm.Entity) {
 	key := catalogKey(e.Key)
-	props, shape := db.shapes.add(e.Properties)
-	c.Put(key, codec.KeyHash(key), shape, props, nil)
+	c.Put(key, codec.KeyHash(key), db.shapes.add(e.Properties), e.Properties, nil)
 }
 
 func catalogKey(key edm.Key) []byte {
