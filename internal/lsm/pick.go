@@ -118,15 +118,6 @@ func (k *picker) moves() *plan {
 	return &p
 }
 
-func overlapsAny(runs []*run, f *part) bool {
-	for _, r := range runs {
-		if i := r.find(f.lo); i < len(r.parts) && bytes.Compare(r.parts[i].lo, f.hi) <= 0 {
-			return true
-		}
-	}
-	return false
-}
-
 func isGraves(p *part) bool { return p.meta.Tombstones*100 > p.meta.Entries*gravePercent }
 
 // graves merges a file of many tombstones down, if no snapshot keeps them and

@@ -73,7 +73,7 @@ func (t *Tree) newMerge(v *Version, snapshots []uint64, p *plan) *rewrite {
 			continue
 		}
 		w.taken = append(w.taken, parts...)
-		w.sources = append(w.sources, &countedRun{runSource: newRunSource(parts, o), in: &w.in})
+		w.sources = append(w.sources, &countedRun{runSource: &runSource{parts: parts, o: o}, in: &w.in})
 	}
 	w.out = output{t: t, tier: p.tier, run: p.run, fileBytes: p.fileBytes, compression: t.o.Compression}
 	if p.tier == manifest.BottomTier {

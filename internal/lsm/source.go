@@ -14,13 +14,12 @@ import (
 // is opened when the walk gets there.
 type runSource struct {
 	parts []*part
+	older []*run // the runs below
 	o     IterOptions
 	i     int // the part that it reads
 	it    *sstable.Iterator
 	err   error
 }
-
-func newRunSource(parts []*part, o IterOptions) *runSource { return &runSource{parts: parts, o: o} }
 
 // open moves to part i and reports whether there is one.
 func (s *runSource) open(i int) bool {
@@ -32,7 +31,12 @@ func (s *runSource) open(i int) bool {
 		return false
 	}
 	s.i = i
-	s.it = s.parts[i].reader.NewIterator(s.parts[i].bounds(s.o))
+	p := s.parts[i]
+	o := p.bounds(s.o)
+	if o.Prune != nil && overlapsAny(s.older, p) {
+		o.Prune = nil
+	}
+	s.it = p.reader.NewIterator(o)
 	return true
 }
 

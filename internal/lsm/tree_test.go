@@ -10,8 +10,11 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/internal/merge"
+	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -226,6 +229,51 @@ func TestReadersBesideInstalls(t *testing.T) {
 	wg.Wait()
 	w.check()
 	w.finish()
+}
+
+// TestPruneUncoversNothing scans for values that only shadowed versions have.
+func TestPruneUncoversNothing(t *testing.T) {
+	w := newWorld(t, vfs.NewMem(), smallOptions(), 32)
+	for n := range 1000 {
+		w.write(orderedKey(n), w.text(n, 60))
+	}
+	w.flush()
+	w.settle()
+	old := w.seq
+	for n := range 300 {
+		w.write(orderedKey(n), w.text(n, 60))
+	}
+	w.flush()
+	prune := predicate.Compile(predicate.NewCompare("Seq", predicate.Le, edm.Int64(int64(old))))
+	v := w.tree.Version()
+	defer v.Unref()
+	if len(v.runs) < 2 {
+		t.Fatalf("want rows above the bottom: %+v", v.stats())
+	}
+	it := merge.New(v.AppendSources(nil, IterOptions{Snapshot: w.seq, Prune: prune}), merge.Options{})
+	matches := 0
+	for ok := it.SeekGE(nil); ok; ok = it.Next() {
+		if seq, _ := it.Row().Lookup("Seq"); uint64(seq.Int64()) <= old {
+			matches++
+		}
+	}
+	must(t, errors.Join(it.Err(), it.Close()))
+	if matches != 700 {
+		t.Fatalf("%d rows are as old as that, want 700", matches)
+	}
+	// In the bottom alone, groups are left out: most of a thousand rows.
+	seen := 0
+	none := predicate.Compile(predicate.NewCompare("Seq", predicate.Le, edm.Int64(100)))
+	s := v.AppendSources(nil, IterOptions{Snapshot: w.seq, Prune: none})
+	for ok := s[1].SeekGE(nil); ok; ok = s[1].Next() {
+		seen++
+	}
+	if seen < 100 || seen > 500 {
+		t.Fatalf("a pruned scan of the bottom shows %d rows, want 100 and not many more", seen)
+	}
+	for _, s := range s {
+		must(t, s.Close())
+	}
 }
 
 func TestOpenRefusesDamage(t *testing.T) {

@@ -174,14 +174,25 @@ func (v *Version) Get(key []byte, keyHash, snap uint64, row *sstable.Row) (seq u
 }
 
 // AppendSources appends one source for every run that holds keys within the
-// bounds, newest first. They must be closed before Unref.
+// bounds, newest first. They must be closed before Unref. o.Prune is heeded where
+// it cannot uncover an older version: in files that lie above no other.
 func (v *Version) AppendSources(dst []Source, o IterOptions) []Source {
-	for _, r := range v.runs {
+	for i, r := range v.runs {
 		if parts := r.within(o.Lower, o.Upper); len(parts) > 0 {
-			dst = append(dst, newRunSource(parts, o))
+			dst = append(dst, &runSource{parts: parts, older: v.runs[i+1:], o: o})
 		}
 	}
 	return dst
+}
+
+// overlapsAny reports whether one of the runs has a part that overlaps p.
+func overlapsAny(runs []*run, p *part) bool {
+	for _, r := range runs {
+		if i := r.find(p.lo); i < len(r.parts) && bytes.Compare(r.parts[i].lo, p.hi) <= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Probes returns how many runs have a file whose bounds hold the user key: as
