@@ -85,7 +85,7 @@ func benchFile(b *testing.B, perPartition int, o WriterOptions) ([]entry, vfs.Fi
 
 func BenchmarkWrite(b *testing.B) {
 	for _, per := range []int{1000, 1} {
-		for name, comp := range map[string]Compression{"fast": CompressionFast, "better": CompressionBetter, "none": CompressionNone} {
+		for comp, name := range []string{"fast", "better", "none"} {
 			b.Run(fmt.Sprintf("perPartition=%d/compression=%s", per, name), func(b *testing.B) {
 				entries := telemetry(benchRows, per)
 				var s shaper
@@ -94,7 +94,7 @@ func BenchmarkWrite(b *testing.B) {
 					rows[i] = s.row(&entries[i])
 				}
 				o := writerOptions()
-				o.Compression = comp
+				o.Compression = Compression(comp)
 				var w *Writer
 				var size int64
 				n := 0
@@ -118,6 +118,25 @@ func BenchmarkWrite(b *testing.B) {
 					b.ReportMetric(float64(size)/benchRows, "B/row")
 				}
 			})
+		}
+	}
+}
+
+// BenchmarkCopy is what a merge of one file costs.
+func BenchmarkCopy(b *testing.B) {
+	_, f, _ := benchFile(b, 1000, writerOptions())
+	it := open(b, f, nil).NewIterator(IterOptions{AllVersions: true})
+	w := NewWriter(&discard{}, writerOptions())
+	ok := it.SeekGE(nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := w.Add(it.Key(), it.Row()); err != nil {
+			b.Fatal(err)
+		}
+		if ok = it.Next(); !ok {
+			w.Finish()
+			w = NewWriter(&discard{}, writerOptions())
+			it.SeekGE(nil)
 		}
 	}
 }
@@ -196,10 +215,27 @@ func touch(row edm.Row) {
 	sink += s
 }
 
+// touchWords is touch without edm.Values.
+func touchWords(row *Row) {
+	s := uint64(0)
+	shape := row.Shape()
+	for i := range shape.Len() {
+		switch shape.Type(i) {
+		case edm.TypeString, edm.TypeBinary:
+			b, _ := row.Bytes(i)
+			s += uint64(len(b))
+		default:
+			w, w2, _ := row.Words(i)
+			s += w + w2
+		}
+	}
+	sink += s
+}
+
 func BenchmarkScan(b *testing.B) {
 	for _, per := range []int{1000, 1} {
 		_, f, _ := benchFile(b, per, writerOptions())
-		for _, mode := range []string{"step", "key", "fixed", "touch", "cold"} {
+		for _, mode := range []string{"step", "key", "fixed", "touch", "words", "cold"} {
 			b.Run(fmt.Sprintf("perPartition=%d/mode=%s", per, mode), func(b *testing.B) {
 				size := int64(256 << 20)
 				if mode == "cold" {
@@ -219,6 +255,8 @@ func BenchmarkScan(b *testing.B) {
 					case "fixed":
 						_, v := it.Row().At(3)
 						sink += v.Word()
+					case "words":
+						touchWords(it.View())
 					case "touch", "cold":
 						touch(it.Row())
 					}

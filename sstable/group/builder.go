@@ -183,42 +183,81 @@ func (g *Builder) slot(shape *fileShape) *slotBuilder {
 	return s
 }
 
+// wordRow is a row that gives its values without building an edm.Value, which
+// costs more than all else that is done with most of them.
+type wordRow interface {
+	Words(i int) (w, w2 uint64, ok bool)
+	Bytes(i int) (b []byte, ok bool)
+}
+
+// unreadable is the error of a value that a row does not give.
+func unreadable(row codec.ShapedRow, i int) error {
+	err := errNoValues
+	if r, ok := row.(interface{ Err() error }); ok && r.Err() != nil {
+		err = r.Err()
+	}
+	return fmt.Errorf("add: property %d: %w", i, err)
+}
+
 // addValues appends the values of a row to the columns and the heap.
 func (g *Builder) addValues(s *slotBuilder, row codec.ShapedRow, n int) error {
 	from := len(g.heap)
+	words, fast := row.(wordRow)
 	for i := range s.columns {
 		c := &s.columns[i]
-		_, v := row.At(i)
-		if v.Type() != c.typ {
-			return fmt.Errorf("add: property %d is %v, its shape says %v", i, v.Type(), c.typ)
+		var w, w2 uint64
+		var b []byte
+		ok := true
+		switch {
+		case !fast:
+			_, v := row.At(i)
+			if ok = !v.IsNull(); ok && v.Type() != c.typ {
+				return fmt.Errorf("add: property %d is %v, its shape says %v", i, v.Type(), c.typ)
+			}
+			w, w2, b = v.Word(), v.Word2(), v.Bytes()
+		case c.text():
+			b, ok = words.Bytes(i)
+		default:
+			w, w2, ok = words.Words(i)
+		}
+		if !ok {
+			return unreadable(row, i)
 		}
 		switch c.typ {
 		case edm.TypeString, edm.TypeBinary:
-			b := v.Bytes()
-			if c.typ == edm.TypeString {
-				c.bounds.addText(b)
+			if err := g.addText(s, i, n, b); err != nil {
+				return err
 			}
-			if len(b) > bigValueBytes {
-				if len(b) > maxExtentBytes {
-					return fmt.Errorf("add: value of %d bytes, limit %d", len(b), maxExtentBytes)
-				}
-				g.extents = append(g.extents, bigValue{n, i, len(g.big), len(g.big) + len(b)})
-				g.big = append(g.big, b...)
-				s.big = true
-				c.dict.off = true
-			} else {
-				c.dict.add(b)
-				g.heap = append(g.heap, b...)
-			}
-			g.logical += len(b) + 2
 			c.words = append(c.words, uint64(len(g.heap)-from))
 		case edm.TypeGuid:
-			c.words, c.more = append(c.words, v.Word()), append(c.more, v.Word2())
+			c.words, c.more = append(c.words, w), append(c.more, w2)
 			g.logical += 16
 		default:
-			c.words = append(c.words, v.Word())
+			c.words = append(c.words, w)
 			g.logical += 8
 		}
 	}
+	return nil
+}
+
+// addText appends the String or Binary that is property i of row n.
+func (g *Builder) addText(s *slotBuilder, i, n int, b []byte) error {
+	c := &s.columns[i]
+	if c.typ == edm.TypeString {
+		c.bounds.addText(b)
+	}
+	g.logical += len(b) + 2
+	if len(b) <= bigValueBytes {
+		c.dict.add(b)
+		g.heap = append(g.heap, b...)
+		return nil
+	}
+	if len(b) > maxExtentBytes {
+		return fmt.Errorf("add: value of %d bytes, limit %d", len(b), maxExtentBytes)
+	}
+	g.extents = append(g.extents, bigValue{n, i, len(g.big), len(g.big) + len(b)})
+	g.big = append(g.big, b...)
+	s.big = true
+	c.dict.off = true
 	return nil
 }
