@@ -13,8 +13,6 @@ import (
 	"github.com/tablerock-db/tablerock/sstable"
 )
 
-const manifestName = "MANIFEST"
-
 // fileName returns the name of file n within its directory.
 func fileName(n uint64) string { return fmt.Sprintf("%06d.sst", n) }
 

@@ -370,3 +370,21 @@ func (w *world) checkFiles() {
 		w.t.Fatalf("the directory holds %v, the manifest lists %v", got, want)
 	}
 }
+
+// TierRuns returns how many runs a tier has.
+func (s *Stats) TierRuns(tier uint32) int {
+	for _, ts := range s.Tiers {
+		if ts.Tier == tier {
+			return ts.Runs
+		}
+	}
+	return 0
+}
+
+// Bottom returns the statistics of the bottom.
+func (s *Stats) Bottom() TierStats {
+	if n := len(s.Tiers); n > 0 && s.Tiers[n-1].Tier == manifest.BottomTier {
+		return s.Tiers[n-1]
+	}
+	return TierStats{Tier: manifest.BottomTier}
+}

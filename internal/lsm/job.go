@@ -62,17 +62,13 @@ func (j *Job) end(err error) {
 	if err != nil {
 		j.abort()
 	}
-	j.t.jobEnded(j)
-}
-
-func (t *Tree) jobEnded(j *Job) {
-	t.jobsMu.Lock()
-	defer t.jobsMu.Unlock()
-	if t.merging == j {
-		t.merging = nil
+	j.t.jobsMu.Lock()
+	defer j.t.jobsMu.Unlock()
+	if j.t.merging == j {
+		j.t.merging = nil
 	}
-	if t.flushing == j {
-		t.flushing = nil
+	if j.t.flushing == j {
+		j.t.flushing = nil
 	}
 }
 
@@ -94,7 +90,7 @@ func (t *Tree) NewFlush(tables []*memtable.Table, edit func(m *manifest.Manifest
 		it := tables[i].NewIterator(memtable.IterOptions{AllVersions: true})
 		w.sources = append(w.sources, &counted{MemSource(it), &w.in})
 	}
-	w.out = output{t: t, run: t.newNumber(), fileBytes: t.o.FileBytes, compression: t.o.Compression}
+	w.out = output{t: t, run: t.NewNumber(), fileBytes: t.o.FileBytes, compression: t.o.Compression}
 	t.flushing = &Job{t: t, what: "flush", step: w.step, abort: w.abort}
 	return t.flushing
 }

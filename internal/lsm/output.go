@@ -72,7 +72,7 @@ func (o *output) add(key, user []byte, row codec.ShapedRow) error {
 // a stranger, is passed over.
 func (o *output) create() error {
 	for {
-		o.number = o.t.newNumber()
+		o.number = o.t.NewNumber()
 		f, err := o.t.o.FS.Create(o.t.path(o.number))
 		if err == nil {
 			o.f = f

@@ -2,7 +2,9 @@ package lsm
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
+	"slices"
 	"sort"
 
 	"github.com/tablerock-db/tablerock/internal/manifest"
@@ -50,46 +52,26 @@ type picker struct {
 }
 
 func (t *Tree) picker(v *Version, snapshots []uint64) *picker {
-	return &picker{o: &t.o, v: v, snapshots: snapshots, policy: &t.policy, newRun: t.newNumber}
+	return &picker{o: &t.o, v: v, snapshots: snapshots, policy: &t.policy, newRun: t.NewNumber}
 }
 
 // pick returns what is most useful, nil for nothing.
 func (k *picker) pick() *plan {
 	k.forgetSweeps()
-	if p := k.droppedFiles(); p != nil {
-		return p
+	for _, rule := range []func() *plan{k.droppedFiles, k.moves, k.urgentTier, k.graves, k.heavyRange, k.fullTier, k.crowd} {
+		if p := rule(); p != nil {
+			return p
+		}
 	}
-	if p := k.moves(); p != nil {
-		return p
-	}
-	if p := k.urgentTier(); p != nil {
-		return p
-	}
-	if p := k.graves(); p != nil {
-		return p
-	}
-	if p := k.heavyRange(); p != nil {
-		return p
-	}
-	if p := k.fullTier(k.o.TierRuns); p != nil {
-		return p
-	}
-	return k.crowd()
-}
-
-// visibleToAll reports whether every registered snapshot sees all of p.
-func (k *picker) visibleToAll(p *part) bool {
-	return len(k.snapshots) == 0 || k.snapshots[0] >= p.meta.MaxSeq
+	return nil
 }
 
 // droppedFiles drops files that hold nothing but dropped tables.
 func (k *picker) droppedFiles() *plan {
 	var out []*part
-	for _, r := range k.v.runs {
-		for _, p := range r.parts {
-			if allTables(p, func(id uint32) bool { return gone(id, k.snapshots, k.o.Dropped) }) {
-				out = append(out, p)
-			}
+	for _, p := range k.v.parts() {
+		if allTables(p, func(id uint32) bool { return gone(id, k.snapshots, k.o.Dropped) }) {
+			out = append(out, p)
 		}
 	}
 	if out == nil {
@@ -123,38 +105,27 @@ func isGraves(p *part) bool { return p.meta.Tombstones*100 > p.meta.Entries*grav
 // graves merges a file of many tombstones down, if no snapshot keeps them and
 // what they hide is not too spread out.
 func (k *picker) graves() *plan {
-	bottom := &run{parts: k.v.bottom()}
-	for _, r := range k.v.runs {
-		for _, p := range r.parts {
-			if !isGraves(p) || !k.visibleToAll(p) {
-				continue
-			}
-			if r.tier != manifest.BottomTier {
-				entries := uint64(0)
-				for _, b := range bottom.within(p.lo, after(p.hi)) {
-					entries += b.meta.Entries
-				}
-				if p.meta.Tombstones*graveReach < entries {
-					continue
-				}
-			}
-			ranges := k.ranges()
-			i := ranges.find(p.lo)
-			return k.mergeDown("tombstones", ranges, i, i+1)
+	for _, p := range k.v.parts() {
+		if !isGraves(p) || len(k.snapshots) > 0 && k.snapshots[0] < p.meta.MaxSeq {
+			continue
 		}
+		entries := uint64(0)
+		for _, b := range k.v.bottom().within(p.lo, after(p.hi)) {
+			entries += b.meta.Entries
+		}
+		if p.meta.Tombstones*graveReach < entries {
+			continue
+		}
+		ranges := k.ranges()
+		i := ranges.find(p.lo)
+		return k.mergeDown("tombstones", ranges, i, i+1)
 	}
 	return nil
 }
 
 // forgetSweeps drops the sweeps whose inputs are gone.
 func (k *picker) forgetSweeps() {
-	var left []sweep
-	for _, s := range k.policy.sweeps {
-		if len(k.inputsOf(s)) > 0 {
-			left = append(left, s)
-		}
-	}
-	k.policy.sweeps = left
+	k.policy.sweeps = slices.DeleteFunc(k.policy.sweeps, func(s sweep) bool { return len(k.inputsOf(s)) == 0 })
 }
 
 func (k *picker) inputsOf(s sweep) []*run {
@@ -166,7 +137,7 @@ func (k *picker) inputsOf(s sweep) []*run {
 func (k *picker) urgentTier() *plan {
 	for _, n := range k.tierRuns() {
 		if n >= k.o.TierRuns+urgentRuns {
-			return k.fullTier(k.o.TierRuns)
+			return k.fullTier()
 		}
 	}
 	return nil
@@ -184,17 +155,17 @@ func (k *picker) tierRuns() []int {
 	return counts
 }
 
-// fullTier goes on with a sweep, or begins one of a tier with so many runs. It
-// takes the upper tier first: a tier must not be swept while the one above it
-// still adds to a run that would be among the inputs.
-func (k *picker) fullTier(runs int) *plan {
+// fullTier goes on with a sweep, or begins one of a full tier. It takes the upper
+// tier first: a tier must not be swept while the one above it still adds to a run
+// that would be among the inputs.
+func (k *picker) fullTier() *plan {
 	for tier, n := range k.tierRuns() {
 		for _, s := range k.policy.sweeps {
 			if s.tier == uint32(tier) {
 				return k.sweep(s)
 			}
 		}
-		if n >= runs {
+		if n >= k.o.TierRuns {
 			return k.beginSweep(uint32(tier))
 		}
 	}
@@ -206,22 +177,18 @@ func (k *picker) crowd() *plan {
 	if k.v.runsMax <= maxTierRuns || maxOverlap(k.v.tiers()) <= maxTierRuns {
 		return nil
 	}
-	most, runs := 0, 0
-	for tier, n := range k.tierRuns() {
-		if n > runs {
-			most, runs = tier, n
-		}
-	}
-	if runs < 2 {
+	counts := k.tierRuns()
+	most := slices.Max(counts)
+	if most < 2 {
 		return nil
 	}
-	return k.beginSweep(uint32(most))
+	return k.beginSweep(uint32(slices.Index(counts, most)))
 }
 
 func (k *picker) beginSweep(tier uint32) *plan {
 	s := sweep{tier: tier, upto: k.v.tier(tier)[0].number, run: k.newRun()}
 	k.policy.sweeps = append(k.policy.sweeps, s)
-	sort.Slice(k.policy.sweeps, func(i, j int) bool { return k.policy.sweeps[i].tier < k.policy.sweeps[j].tier })
+	slices.SortFunc(k.policy.sweeps, func(a, b sweep) int { return cmp.Compare(a.tier, b.tier) })
 	return k.sweep(s)
 }
 
@@ -240,7 +207,7 @@ func (k *picker) sweep(s sweep) *plan {
 	return &plan{
 		reason:    "sweep",
 		inputs:    inputs,
-		older:     k.v.below(s.tier),
+		older:     k.v.from(s.tier + 1),
 		tier:      s.tier + 1,
 		run:       s.run,
 		fileBytes: k.o.FileBytes,
@@ -273,7 +240,7 @@ func (k *picker) full(from []byte) *plan {
 	}
 	// A file of the bottom that begins before is merged as a whole, unless what
 	// was written a moment ago is its beginning.
-	for _, p := range k.v.bottom() {
+	for _, p := range k.v.bottom().parts {
 		if p.overlaps(lower, after(lower)) && bytes.Compare(p.lo, from) >= 0 {
 			lower = p.lo
 		}
@@ -292,7 +259,7 @@ func (k *picker) full(from []byte) *plan {
 // endOfDisorder returns the first key after lower where a settled file of the
 // bottom begins that nothing overlaps, nil if there is none.
 func (k *picker) endOfDisorder(lower []byte) []byte {
-	for _, p := range k.v.bottom() {
+	for _, p := range k.v.bottom().parts {
 		if bytes.Compare(p.lo, lower) > 0 && k.settled(p) && p.bytes >= k.o.FileBytes/2 && !overlapsAny(k.v.tiers(), p) {
 			return p.lo
 		}

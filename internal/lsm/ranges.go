@@ -37,7 +37,7 @@ func (r *ranges) heavy(i int) bool { return r.above[i] > 0 && r.above[i] >= r.bo
 // ranges weighs the ranges of the version. Without a bottom there is one range,
 // and the oldest run counts as the bottom.
 func (k *picker) ranges() *ranges {
-	bottom, runs := k.v.bottom(), k.v.tiers()
+	bottom, runs := k.v.bottom().parts, k.v.tiers()
 	n := max(1, len(bottom))
 	r := &ranges{starts: make([][]byte, n), bottom: make([]int64, n), above: make([]int64, n)}
 	for i, p := range bottom {
@@ -113,20 +113,8 @@ func (r *ranges) extend(i int, fileBytes int64) (end int) {
 // crowdedDisk reports whether the files take twice the space of the bottom. What
 // merges took from the middle of a file takes space until the file is gone.
 func (k *picker) crowdedDisk() bool {
-	var disk, bottom int64
-	seen := make(map[*file]bool)
-	for _, r := range k.v.runs {
-		for _, p := range r.parts {
-			if !seen[p.file] {
-				seen[p.file] = true
-				disk += p.size
-			}
-		}
-	}
-	for _, p := range k.v.bottom() {
-		bottom += p.bytes
-	}
-	return bottom > 0 && disk >= 2*bottom
+	bottom := k.v.bottom().bytes()
+	return bottom > 0 && k.v.stats().Bytes >= 2*bottom
 }
 
 // mergeDown merges all runs within ranges i up to j into the bottom. Its files
@@ -139,10 +127,10 @@ func (k *picker) mergeDown(reason string, r *ranges, i, j int) *plan {
 	}
 	if b, first := k.v.bottom(), k.firstAbove(lower, upper); first != nil {
 		// What lies behind the end of a large file does not rewrite it.
-		at := (&run{parts: b}).find(lower)
-		if at < len(b) && b[at].bytes >= k.o.FileBytes/2 && bytes.Compare(b[at].hi, first) < 0 {
+		at := b.find(lower)
+		if at < len(b.parts) && b.parts[at].bytes >= k.o.FileBytes/2 && bytes.Compare(b.parts[at].hi, first) < 0 {
 			lower = first
-			total -= b[at].bytes
+			total -= b.parts[at].bytes
 		}
 	}
 	files := max(1, (total+k.o.FileBytes-1)/k.o.FileBytes)

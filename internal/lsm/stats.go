@@ -1,7 +1,5 @@
 package lsm
 
-import "github.com/tablerock-db/tablerock/internal/manifest"
-
 // Counters add up what jobs have done since Open.
 type Counters struct {
 	Flushes uint64
@@ -115,22 +113,4 @@ func (w *rewrite) count() {
 	c.Shadowed += w.fate[fateShadowed].n
 	c.Graves += w.fate[fateGrave].n
 	c.DroppedRows += w.fate[fateTable].n
-}
-
-// TierRuns returns how many runs a tier has.
-func (s *Stats) TierRuns(tier uint32) int {
-	for _, ts := range s.Tiers {
-		if ts.Tier == tier {
-			return ts.Runs
-		}
-	}
-	return 0
-}
-
-// Bottom returns the statistics of the bottom.
-func (s *Stats) Bottom() TierStats {
-	if n := len(s.Tiers); n > 0 && s.Tiers[n-1].Tier == manifest.BottomTier {
-		return s.Tiers[n-1]
-	}
-	return TierStats{Tier: manifest.BottomTier}
 }

@@ -96,7 +96,7 @@ func (t *Tree) openVersion(metas []manifest.File, files map[uint64]*file) (*Vers
 	}
 	v, err := newVersion(t, parts)
 	if err != nil {
-		return nil, corrupt.Newf(manifestName, 0, "%v", err)
+		return nil, corrupt.Newf(manifest.Name, 0, "%v", err)
 	}
 	return v, nil
 }
@@ -146,13 +146,21 @@ func (t *Tree) Close() error {
 	return nil
 }
 
-// newNumber returns a number for a file or a run that none had before.
-func (t *Tree) newNumber() uint64 {
+// NewNumber returns a number for a file, a run or a log segment that none had
+// before. It is durable with the next manifest.
+func (t *Tree) NewNumber() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.m.NextFile
 	t.m.NextFile++
 	return n
+}
+
+// SkipNumbers makes every number that is handed out from here on at least next.
+func (t *Tree) SkipNumbers(next uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.m.NextFile = max(t.m.NextFile, next)
 }
 
 // change is a step from one version to the next.

@@ -100,20 +100,16 @@ func hashFile(ctx context.Context, f vfs.File, size int64) (uint64, error) {
 // manifest names.
 func (p *part) checkBounds() error {
 	it := p.reader.NewIterator(p.bounds(IterOptions{Snapshot: codec.MaxSeq}))
+	is := func(user []byte) bool { return bytes.Equal(it.Key()[:len(it.Key())-codec.TrailerLen], user) }
 	var err error
-	if it.SeekGE(nil) && !bytes.Equal(userOf(it.Key()), p.lo) {
+	if it.SeekGE(nil) && !is(p.lo) {
 		err = corrupt.Newf(fileName(p.number), 0, "begins with %x, the manifest says %x", it.Key(), p.meta.Smallest)
 	}
-	if err == nil && it.SeekLT(nil) && !bytes.Equal(userOf(it.Key()), p.hi) {
+	if err == nil && it.SeekLT(nil) && !is(p.hi) {
 		err = corrupt.Newf(fileName(p.number), p.size, "ends with %x, the manifest says %x", it.Key(), p.meta.Largest)
 	}
 	if cerr := it.Close(); err == nil {
 		err = cerr
 	}
 	return err
-}
-
-func userOf(key []byte) []byte {
-	user, _, _ := codec.SplitTrailer(key)
-	return user
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"sync/atomic"
 
 	"github.com/tablerock-db/tablerock/codec"
@@ -21,16 +22,7 @@ type run struct {
 
 // find returns the index of the first part that ends at key or after it.
 func (r *run) find(key []byte) int {
-	lo, hi := 0, len(r.parts)
-	for lo < hi {
-		mid := int(uint(lo+hi) / 2)
-		if bytes.Compare(r.parts[mid].hi, key) < 0 {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo
+	return sort.Search(len(r.parts), func(i int) bool { return bytes.Compare(r.parts[i].hi, key) >= 0 })
 }
 
 // within returns the parts that hold keys in [lower, upper).
@@ -111,10 +103,8 @@ func maxOverlap(runs []*run) (most int) {
 // hold takes hold of the files on behalf of v's holders, of which there is one.
 func (v *Version) hold() {
 	v.refs.Store(1)
-	for _, r := range v.runs {
-		for _, p := range r.parts {
-			p.refs.Add(1)
-		}
+	for _, p := range v.parts() {
+		p.refs.Add(1)
 	}
 }
 
@@ -142,11 +132,9 @@ func (v *Version) Unref() {
 	if n < 0 {
 		panic("lsm: version given up twice")
 	}
-	for _, r := range v.runs {
-		for _, p := range r.parts {
-			if p.refs.Add(-1) == 0 {
-				v.tree.retire(p.file)
-			}
+	for _, p := range v.parts() {
+		if p.refs.Add(-1) == 0 {
+			v.tree.retire(p.file)
 		}
 	}
 }
@@ -216,10 +204,8 @@ func (v *Version) RunsMax() int { return v.runsMax }
 // a range was merged away may be listed more than once, with disjoint bounds.
 func (v *Version) Files() []manifest.File {
 	var out []manifest.File
-	for _, r := range v.runs {
-		for _, p := range r.parts {
-			out = append(out, p.meta)
-		}
+	for _, p := range v.parts() {
+		out = append(out, p.meta)
 	}
 	return out
 }
@@ -232,39 +218,24 @@ func (v *Version) parts() []*part {
 	return out
 }
 
-// bottom returns the parts of the bottom run.
-func (v *Version) bottom() []*part {
-	if n := len(v.runs); n > 0 && v.runs[n-1].tier == manifest.BottomTier {
-		return v.runs[n-1].parts
-	}
-	return nil
-}
-
-// tiers returns the runs above the bottom.
-func (v *Version) tiers() []*run {
-	if n := len(v.runs); n > 0 && v.runs[n-1].tier == manifest.BottomTier {
-		return v.runs[:n-1]
-	}
-	return v.runs
+// from returns the runs of a tier and of those below.
+func (v *Version) from(tier uint32) []*run {
+	return v.runs[sort.Search(len(v.runs), func(i int) bool { return v.runs[i].tier >= tier }):]
 }
 
 // tier returns the runs of one tier, newest first.
 func (v *Version) tier(n uint32) []*run {
-	var out []*run
-	for _, r := range v.runs {
-		if r.tier == n {
-			out = append(out, r)
-		}
-	}
-	return out
+	runs := v.from(n)
+	return runs[:len(runs)-len(v.from(n+1))]
 }
 
-// below returns the runs that are older than those of a tier.
-func (v *Version) below(tier uint32) []*run {
-	for i, r := range v.runs {
-		if r.tier > tier {
-			return v.runs[i:]
-		}
+// tiers returns the runs above the bottom.
+func (v *Version) tiers() []*run { return v.runs[:len(v.runs)-len(v.from(manifest.BottomTier))] }
+
+// bottom returns the bottom run, an empty one if there is none.
+func (v *Version) bottom() *run {
+	if runs := v.from(manifest.BottomTier); len(runs) > 0 {
+		return runs[0]
 	}
-	return nil
+	return &run{tier: manifest.BottomTier}
 }
