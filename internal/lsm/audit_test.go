@@ -1,14 +1,18 @@
 package lsm
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/memtable"
+	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -102,4 +106,59 @@ func BenchmarkFullCompaction(b *testing.B) {
 	b.SetBytes(s.Counters.MergedBytes / int64(b.N))
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(s.Counters.EntriesIn), "ns/entry")
 	b.ReportAllocs()
+}
+
+// TestGetDoesNotAllocate reads hot rows, and keys that no run has.
+func TestGetDoesNotAllocate(t *testing.T) {
+	w := newWorld(t, vfs.NewMem(), smallOptions(), 45)
+	for range 3 {
+		for n := range 300 {
+			w.put(n, 60)
+		}
+		w.flush()
+	}
+	v := w.tree.Version()
+	var row sstable.Row
+	hit, miss := testKey(7), testKey(1000)
+	for _, key := range [][]byte{hit, miss} {
+		hash := codec.KeyHash(key)
+		got := testing.AllocsPerRun(100, func() {
+			if _, _, ok, err := v.Get(key, hash, w.seq, &row); err != nil || ok != bytes.Equal(key, hit) {
+				t.Fatalf("get %q: %v, %v", key, ok, err)
+			}
+			row.Release()
+		})
+		if got != 0 {
+			t.Errorf("get %q: %v allocations, want none", key, got)
+		}
+	}
+	v.Unref()
+	w.finish()
+}
+
+func BenchmarkGet(b *testing.B) {
+	for _, runs := range []int{1, 8} {
+		b.Run(fmt.Sprintf("runs=%d", runs), func(b *testing.B) {
+			w := newWorld(b, vfs.NewMem(), Options{}, 46)
+			for i := range runs {
+				w.mem = newMemory(4 << 20)
+				for n := i; n < 10_000; n += runs {
+					w.write(orderedKey(n), w.text(n, 100))
+				}
+				w.flush()
+			}
+			v := w.tree.Version()
+			defer v.Unref()
+			var row sstable.Row
+			key := orderedKey(4321)
+			hash := codec.KeyHash(key)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, _, ok, err := v.Get(key, hash, w.seq, &row); !ok || err != nil {
+					b.Fatal(ok, err)
+				}
+			}
+			row.Release()
+		})
+	}
 }

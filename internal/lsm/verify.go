@@ -22,13 +22,19 @@ type Verified struct {
 	Findings []*corrupt.Error
 }
 
-// Verify reads every file of the current version in full and checks it against
-// its own sums and rules, and against the manifest: the hash of the whole file,
-// counts and bounds. What is damaged is a finding; an error means that Verify
-// could not go on.
+// Verify is Version.Verify of the current version.
 func (t *Tree) Verify(ctx context.Context) (Verified, error) {
 	v := t.Version()
 	defer v.Unref()
+	return v.Verify(ctx)
+}
+
+// Verify reads every file of the version in full and checks it against its own
+// sums and rules, and against the manifest: the hash of the whole file, counts
+// and bounds. What is damaged is a finding; an error means that Verify could not
+// go on. It may be called after Tree.Close.
+func (v *Version) Verify(ctx context.Context) (Verified, error) {
+	t := v.tree
 	var out Verified
 	seen := make(map[*file]bool)
 	for _, p := range v.parts() {
