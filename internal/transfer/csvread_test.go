@@ -1,0 +1,143 @@
+package transfer
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// transcript reads all of a CSV text: each record as first-last and its cells,
+// quoted ones in quotes, or as its error.
+func transcript(t *testing.T, c *csvReader) []string {
+	t.Helper()
+	var got []string
+	for range 1000 {
+		cells, first, last, err := c.next()
+		switch {
+		case err != nil && !errors.Is(err, edm.ErrInvalid):
+			return append(got, "fatal: "+err.Error())
+		case err != nil:
+			got = append(got, fmt.Sprintf("%d: %v", first, err))
+			continue
+		case len(cells) == 0:
+			return got
+		}
+		var b strings.Builder
+		fmt.Fprintf(&b, "%d-%d", first, last)
+		for _, c := range cells {
+			if c.quoted {
+				fmt.Fprintf(&b, " %q", c.text)
+			} else {
+				fmt.Fprintf(&b, " %s", c.text)
+			}
+		}
+		got = append(got, b.String())
+	}
+	t.Fatal("the file has no end")
+	return nil
+}
+
+func TestCSVReader(t *testing.T) {
+	const inCell = "a quote within cell %d, which does not begin with one; put the cell in quotes and write \"\" for each quote in it"
+	const behind = "text behind the closing quote of cell %d; put the whole cell in quotes and write \"\" for each quote in it"
+	for _, c := range []struct {
+		name, in  string
+		delimiter byte
+		want      []string
+	}{
+		{"nothing", "", ',', nil},
+		{"empty lines", "\n\r\n\n", ',', nil},
+		{"one line", "a,b", ',', []string{"1-1 a b"}},
+		{"line ends", "a,b\nc,d\r\ne,f\r\n\n\ng,h\r", ',', []string{"1-1 a b", "2-2 c d", "3-3 e f", "6-6 g h"}},
+		{"empty cells", ",\n,,\na,\n,b\n", ',', []string{"1-1  ", "2-2   ", "3-3 a ", "4-4  b"}},
+		{"quotes", "\"a\",\"\",\"b\"\"c\"\"\",\"\"\"\"\n\"x\",y\r\n\"\"", ',', []string{`1-1 "a" "" "b\"c\"" "\""`, `2-2 "x" y`, `3-3 ""`}},
+		{"lines in quotes", "a,\"b\nc\r\nd\n\n\",e\nf,g,\"\n\"\nh\n", ',', []string{`1-5 a "b\nc\r\nd\n\n" e`, `6-7 f g "\n"`, "8-8 h"}},
+		{"delimiters in quotes", "\"a,b;c\",d;e\n", ',', []string{`1-1 "a,b;c" d;e`}},
+		{"semicolons", "\"a;b\",;c;;\n", ';', []string{"1: " + fmt.Sprintf(behind, 1)}},
+		{"other semicolons", "a,b;\"c;\"\"d\";\n", ';', []string{`1-1 a,b "c;\"d" `}},
+		{"tabs", "a b\tc\t\"d\te\"\n", '\t', []string{`1-1 a b c "d\te"`}},
+		{"carriage return alone", "a\rb,c\n", ',', []string{"1-1 a\rb c"}},
+		{"quote within", "a,b\"c\nd,e\n", ',', []string{"1: " + fmt.Sprintf(inCell, 2), "2-2 d e"}},
+		{"text behind a quote", "\"a\"b,c\nd,e\n", ',', []string{"1: " + fmt.Sprintf(behind, 1), "2-2 d e"}},
+		{"text behind lines in quotes", "x,\"a\nb\"c\nd,e\n", ',', []string{"1: " + fmt.Sprintf(behind, 2), "3-3 d e"}},
+		{"never closed", "a,b\nc,\"d\ne\nf", ',', []string{"1-1 a b", "2: the quote that opens in line 2 is never closed"}},
+		{"never closed, second line", "\"a\nb\",\"c\n", ',', []string{"1: the quote that opens in line 2 is never closed"}},
+		{"a quote at the end", "a,\"", ',', []string{"1: the quote that opens in line 1 is never closed"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := transcript(t, &csvReader{in: newInput(strings.NewReader(c.in)), delimiter: c.delimiter})
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("%q (-want +got):\n%s", c.in, d)
+			}
+			slow := transcript(t, &csvReader{in: newInput(iotest.OneByteReader(strings.NewReader(c.in))), delimiter: c.delimiter})
+			if d := cmp.Diff(c.want, slow); d != "" {
+				t.Errorf("%q byte by byte (-want +got):\n%s", c.in, d)
+			}
+		})
+	}
+}
+
+// TestCSVLongRecords passes over records above the limit, in one line and in
+// many, and finds the next one.
+func TestCSVLongRecords(t *testing.T) {
+	long := strings.Repeat("x", MaxRecordBytes+10)
+	tooLong := "2: " + errTooLong.Error()
+	for _, c := range []struct {
+		name, in string
+		want     []string
+	}{
+		{"one line", "a\n" + long + "\nb\n", []string{"1-1 a", tooLong, "3-3 b"}},
+		{"the last line", "a\n" + long, []string{"1-1 a", tooLong}},
+		{"one line in quotes", "a\n\"" + long + "\"\nb\n", []string{"1-1 a", tooLong, "3-3 b"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := transcript(t, &csvReader{in: newInput(strings.NewReader(c.in)), delimiter: ','})
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
+	}
+	t.Run("many lines in quotes", func(t *testing.T) {
+		in := newInput(strings.NewReader("\"" + strings.Repeat("0123456789abcde\n", MaxRecordBytes/16+100)))
+		c := csvReader{in: in, delimiter: ','}
+		if _, first, _, err := c.next(); first != 1 || err != errTooLong {
+			t.Errorf("line %d: %v, want line 1: %v", first, err, errTooLong)
+		}
+		if got := in.line; got < MaxRecordBytes/16 {
+			t.Errorf("goes on at line %d, want it behind the %d lines that were looked at", got, MaxRecordBytes/16)
+		}
+		if len(in.buf) > 4*MaxRecordBytes {
+			t.Errorf("holds %d bytes for records of at most %d", len(in.buf), MaxRecordBytes)
+		}
+	})
+}
+
+func TestReaderFails(t *testing.T) {
+	broken := errors.New("broken disk")
+	in := newInput(&failing{text: "a,b\nc", err: broken})
+	got := transcript(t, &csvReader{in: in, delimiter: ','})
+	if d := cmp.Diff([]string{"1-1 a b", "fatal: broken disk"}, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// failing gives its text, then its error.
+type failing struct {
+	text string
+	err  error
+}
+
+func (f *failing) Read(p []byte) (int, error) {
+	if f.text == "" {
+		return 0, f.err
+	}
+	n := copy(p, f.text)
+	f.text = f.text[n:]
+	return n, nil
+}

@@ -1,0 +1,244 @@
+package transfer
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/odata"
+)
+
+// maxColumns is the most columns of a CSV file.
+const maxColumns = 100_000
+
+// typeSuffix ends the header of a column that holds the types of another.
+const typeSuffix = "@type"
+
+// column is one column of CSV.
+type column struct {
+	name string
+	typ  edm.Type // of its values where no other column tells it
+	role role
+	// of is the column whose types this one holds, for columnTypes.
+	of int
+	// types is the column that holds the types of this one, -1 for none.
+	types int
+}
+
+// role is what a column is for.
+type role uint8
+
+const (
+	columnProperty role = iota + 1
+	columnTypes         // the types of another column
+	columnKey           // PartitionKey or RowKey
+	columnIgnored       // Timestamp
+)
+
+// csvSource reads entities from the rows of CSV.
+type csvSource struct {
+	rows           csvReader
+	columns        []column
+	partition, row int // columns of the keys
+	scratch        []byte
+}
+
+// newCSVSource reads the header, unless it is given.
+func newCSVSource(in *input, o *ReadOptions) (*csvSource, error) {
+	s := &csvSource{rows: csvReader{in: in, delimiter: o.Delimiter}}
+	header := o.Header
+	if len(header) == 0 {
+		cells, first, _, err := s.rows.next()
+		if err == nil && len(cells) == 0 {
+			err = invalid("the file is empty; its first line names the columns")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d, the header: %w", first, err)
+		}
+		for _, c := range cells {
+			header = append(header, string(c.text))
+		}
+	}
+	if err := s.setHeader(header, o); err != nil {
+		return nil, fmt.Errorf("the header: %w", err)
+	}
+	return s, nil
+}
+
+func (s *csvSource) setHeader(header []string, o *ReadOptions) error {
+	if len(header) > maxColumns {
+		return invalid("%d columns, at most %d are possible", len(header), maxColumns)
+	}
+	index := make(map[string]int, len(header)) // of property columns
+	types := make(map[string]int)              // of the columns that hold their types
+	for i, text := range header {
+		c, err := parseColumn(text, i, o)
+		if err != nil {
+			return err
+		}
+		seen := index
+		if c.role == columnTypes {
+			seen = types
+		}
+		if _, ok := seen[c.name]; ok {
+			return invalid("column %s stands twice", quote(text))
+		}
+		seen[c.name] = i
+		s.columns = append(s.columns, c)
+	}
+	for i := range s.columns {
+		c := &s.columns[i]
+		if c.role != columnTypes {
+			continue
+		}
+		of, ok := index[c.name]
+		if !ok {
+			return invalid("column %s has no column %s whose types it could hold", quote(header[i]), quote(c.name))
+		}
+		c.of = of
+		s.columns[of].types = i
+	}
+	var ok bool
+	for _, key := range [...]struct {
+		name, flag string
+		at         *int
+	}{{o.PartitionKey, "--partition-key", &s.partition}, {o.RowKey, "--row-key", &s.row}} {
+		if *key.at, ok = index[key.name]; !ok {
+			return invalid("no column %s; say with %s which column it is (there are: %s)", quote(key.name), key.flag, listed(header))
+		}
+	}
+	return nil
+}
+
+// listed shows some names in a message.
+func listed(names []string) string {
+	const most = 8
+	var b strings.Builder
+	for i, name := range names {
+		switch {
+		case i == most:
+			fmt.Fprintf(&b, " and %d more", len(names)-most)
+			return b.String()
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(quote(name))
+	}
+	return b.String()
+}
+
+// parseColumn reads the cell of the header at i.
+func parseColumn(text string, i int, o *ReadOptions) (column, error) {
+	name, suffix, typed := strings.Cut(text, "@")
+	c := column{name: name, typ: edm.TypeString, role: columnProperty, types: -1}
+	if typed && "@"+suffix == typeSuffix {
+		c.role = columnTypes
+		return c, nil
+	}
+	if typed {
+		t, ok := edm.ParseType(suffix)
+		if !ok {
+			return c, invalid("column %s has the type %s; there are Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime and Guid", quote(text), quote(suffix))
+		}
+		c.typ = t
+	}
+	switch {
+	case name == o.PartitionKey || name == o.RowKey:
+		if c.typ != edm.TypeString {
+			return c, invalid("column %s is a key, and keys are of Edm.String", quote(text))
+		}
+		c.role = columnKey
+	case name == edm.TimestampName:
+		c.role = columnIgnored
+	case name == "":
+		return c, invalid("column %d has no name", i+1)
+	default:
+		if err := edm.CheckPropertyName(name); err != nil {
+			return c, fmt.Errorf("column %d: %w", i+1, err)
+		}
+	}
+	return c, nil
+}
+
+func (s *csvSource) next() (Record, error) {
+	cells, first, last, err := s.rows.next()
+	rec := Record{First: first, Last: last}
+	switch {
+	case err != nil:
+		return rec, err
+	case len(cells) == 0:
+		return rec, io.EOF
+	case len(cells) != len(s.columns):
+		return rec, invalid("%d cells, but there are %d columns", len(cells), len(s.columns))
+	}
+	if rec.Entity.Key, err = s.key(cells); err != nil {
+		return rec, err
+	}
+	rec.Entity.Properties, err = s.properties(cells)
+	return rec, err
+}
+
+// key reads both keys, in one allocation.
+func (s *csvSource) key(cells []cell) (edm.Key, error) {
+	for _, at := range [...]int{s.partition, s.row} {
+		if c := cells[at]; len(c.text) == 0 && !c.quoted {
+			return edm.Key{}, invalid("column %s is empty, and every entity has that key; an empty key is written \"\"", quote(s.columns[at].name))
+		}
+	}
+	s.scratch = append(append(s.scratch[:0], cells[s.partition].text...), cells[s.row].text...)
+	both, n := string(s.scratch), len(cells[s.partition].text)
+	return edm.Key{Partition: both[:n], Row: both[n:]}, nil
+}
+
+// properties reads what is no key. The Strings share one piece of memory.
+func (s *csvSource) properties(cells []cell) (edm.Properties, error) {
+	count, room := 0, 0
+	for i := range cells {
+		c := &cells[i]
+		if s.columns[i].role == columnProperty && (len(c.text) > 0 || c.quoted) {
+			count++
+			room += len(c.text)
+		}
+	}
+	if count == 0 {
+		return nil, nil
+	}
+	props := make(edm.Properties, 0, count)
+	memory := make([]byte, 0, room)
+	for i := range cells {
+		c, col := &cells[i], &s.columns[i]
+		if col.role != columnProperty || len(c.text) == 0 && !c.quoted {
+			continue
+		}
+		t, err := s.typeOf(col, cells)
+		if err != nil {
+			return nil, err
+		}
+		text := c.text
+		if t == edm.TypeString {
+			from := len(memory)
+			memory = append(memory, text...)
+			text = memory[from:len(memory):len(memory)]
+		}
+		v, err := odata.ParseValue(t, text)
+		if err != nil {
+			return nil, fmt.Errorf("column %s: %w", quote(col.name), err)
+		}
+		props = append(props, edm.Property{Name: col.name, Value: v})
+	}
+	return props, nil
+}
+
+// typeOf returns the type of the value that a row has in col.
+func (s *csvSource) typeOf(col *column, cells []cell) (edm.Type, error) {
+	if col.types < 0 || len(cells[col.types].text) == 0 {
+		return col.typ, nil
+	}
+	t, ok := edm.ParseType(string(cells[col.types].text))
+	if !ok {
+		return 0, invalid("column %s has the type %s; there are Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime and Guid",
+			quote(col.name+typeSuffix), quote(string(cells[col.types].text)))
+	}
+	return t, nil
+}

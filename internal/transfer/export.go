@@ -1,0 +1,232 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"slices"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/odata"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// Querier answers queries: a store, or a snapshot of one.
+type Querier interface {
+	Query(ctx context.Context, table string, q store.Query) store.Cursor
+}
+
+// ExportOptions say how entities are written.
+type ExportOptions struct {
+	// ETags writes the ETag of each entity into JSONL. The default leaves it out:
+	// it names a content of one database only.
+	ETags bool
+	// Progress is called now and then with the rows and bytes written.
+	Progress func(rows, bytes int64)
+}
+
+// progressRows is how many rows are written between two calls of Progress.
+const progressRows = 1000
+
+// flushBytes is how much is gathered before it is written.
+const flushBytes = 64 << 10
+
+// output gathers rows.
+type output struct {
+	w           io.Writer
+	o           ExportOptions
+	buf         []byte
+	rows, bytes int64
+}
+
+// row ends a row that was appended to buf.
+func (out *output) row() error {
+	out.rows++
+	if out.rows%progressRows == 0 && out.o.Progress != nil {
+		out.o.Progress(out.rows, out.bytes+int64(len(out.buf)))
+	}
+	if len(out.buf) < flushBytes {
+		return nil
+	}
+	return out.flush()
+}
+
+func (out *output) flush() error {
+	n, err := out.w.Write(out.buf)
+	out.bytes += int64(n)
+	out.buf = out.buf[:0]
+	return err
+}
+
+// each calls write for each row of a query.
+func each(ctx context.Context, src Querier, table string, q store.Query, write func(edm.Row) error) error {
+	c := src.Query(ctx, table, q)
+	defer c.Close()
+	for c.Next() {
+		if err := write(c.Row()); err != nil {
+			return err
+		}
+	}
+	if err := c.Err(); err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+// ExportJSONL writes the entities of a query as JSON, one a line, and returns
+// how many.
+func ExportJSONL(ctx context.Context, src Querier, table string, q store.Query, w io.Writer, o ExportOptions) (int64, error) {
+	out := output{w: w, o: o}
+	err := each(ctx, src, table, q, func(row edm.Row) error {
+		out.buf = odata.AppendEntity(out.buf, row, odata.Options{Level: odata.Minimal, OmitETag: !o.ETags})
+		out.buf = append(out.buf, '\n')
+		return out.row()
+	})
+	if err != nil {
+		return out.rows, err
+	}
+	return out.rows, out.flush()
+}
+
+// Column is one property of a set of entities.
+type Column struct {
+	Name  string
+	types uint16 // a bit for each type that it has
+}
+
+// Type returns the type of all values, 0 if they have several.
+func (c *Column) Type() edm.Type {
+	for t := edm.TypeString; t <= edm.TypeGuid; t++ {
+		if c.types == 1<<t {
+			return t
+		}
+	}
+	return 0
+}
+
+// Columns returns the properties that the entities of a query have, in ordinal
+// order of their names.
+func Columns(ctx context.Context, src Querier, table string, q store.Query) ([]Column, error) {
+	index := map[string]int{}
+	var columns []Column
+	err := each(ctx, src, table, q, func(row edm.Row) error {
+		for i := range row.Len() {
+			name, v := row.At(i)
+			at, ok := index[name]
+			if !ok {
+				if at = len(columns); at == maxColumns/2 {
+					return invalid("more than %d names of properties; export as JSONL instead", at)
+				}
+				index[name] = at
+				columns = append(columns, Column{Name: name})
+			}
+			columns[at].types |= 1 << v.Type()
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(columns, func(a, b Column) int { return edm.Compare(a.Name, b.Name) })
+	return columns, nil
+}
+
+// ExportCSV writes the entities of a query as CSV and returns how many. It asks
+// src the query twice, first for the columns, so src must give the same answer
+// both times: use a snapshot.
+func ExportCSV(ctx context.Context, src Querier, table string, q store.Query, w io.Writer, o ExportOptions) (int64, error) {
+	columns, err := Columns(ctx, src, table, q)
+	if err != nil {
+		return 0, err
+	}
+	index := make(map[string]int, len(columns))
+	for i := range columns {
+		index[columns[i].Name] = i
+	}
+	out := output{w: w, o: o}
+	out.buf = appendHeader(out.buf, columns)
+	values := make([]edm.Value, len(columns))
+	var scratch []byte
+	err = each(ctx, src, table, q, func(row edm.Row) error {
+		clear(values)
+		for i := range row.Len() {
+			name, v := row.At(i)
+			if at, ok := index[name]; ok {
+				values[at] = v
+			}
+		}
+		scratch = row.AppendPartition(scratch[:0])
+		out.buf = AppendCell(out.buf, scratch)
+		scratch = row.AppendRow(scratch[:0])
+		out.buf = AppendCell(append(out.buf, ','), scratch)
+		out.buf = row.Timestamp().AppendText(append(out.buf, ','))
+		for i := range columns {
+			out.buf = appendValue(append(out.buf, ','), values[i], columns[i].Type() == 0)
+		}
+		out.buf = append(out.buf, '\n')
+		return out.row()
+	})
+	if err != nil {
+		return out.rows, err
+	}
+	return out.rows, out.flush()
+}
+
+// appendHeader appends the first line.
+func appendHeader(dst []byte, columns []Column) []byte {
+	dst = append(dst, edm.PartitionKeyName+","+edm.RowKeyName+","+edm.TimestampName...)
+	for i := range columns {
+		name, t := columns[i].Name, columns[i].Type()
+		dst = append(append(dst, ','), name...)
+		switch t {
+		case edm.TypeString:
+		case 0:
+			dst = append(append(append(dst, ','), name...), typeSuffix...)
+		default:
+			dst = append(append(dst, '@'), t.String()...)
+		}
+	}
+	return append(dst, '\n')
+}
+
+// appendValue appends the cell of v, with mixed also the cell of its type.
+func appendValue(dst []byte, v edm.Value, mixed bool) []byte {
+	switch v.Type() {
+	case 0:
+	case edm.TypeString:
+		dst = AppendCell(dst, v.Bytes())
+	case edm.TypeBinary:
+		if len(v.Bytes()) == 0 {
+			dst = append(dst, `""`...) // no bytes, but a value
+		} else {
+			dst = odata.AppendValue(dst, v)
+		}
+	default:
+		dst = odata.AppendValue(dst, v)
+	}
+	if mixed {
+		dst = append(dst, ',')
+		if v.Type() != 0 {
+			dst = append(dst, v.Type().String()...)
+		}
+	}
+	return dst
+}
+
+// AppendCell appends text as a cell of CSV, in quotes if they are needed: an
+// empty cell in quotes is an empty text, and one without is no value.
+func AppendCell(dst, text []byte) []byte {
+	if len(text) > 0 && bytes.IndexAny(text, ",\"\r\n") < 0 {
+		return append(dst, text...)
+	}
+	dst = append(dst, '"')
+	for {
+		i := bytes.IndexByte(text, '"')
+		if i < 0 {
+			break
+		}
+		dst = append(append(dst, text[:i+1]...), '"')
+		text = text[i+1:]
+	}
+	return append(append(dst, text...), '"')
+}

@@ -1,0 +1,152 @@
+package transfer_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/transfer"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// describe shows an entity in one line, each value with its type.
+func describe(e edm.Entity) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q %q", e.Key.Partition, e.Key.Row)
+	for _, p := range e.Properties {
+		fmt.Fprintf(&b, " %s=%#v", p.Name, p.Value)
+	}
+	return b.String()
+}
+
+// readAll reads a text: each record as its lines and entity, or its error.
+func readAll(t *testing.T, text string, o transfer.ReadOptions) []string {
+	t.Helper()
+	o.Name = "f"
+	r := transfer.NewReader(strings.NewReader(text), o)
+	var got []string
+	for range 1000 {
+		rec, err := r.Next()
+		var line *transfer.LineError
+		switch {
+		case err == io.EOF:
+			return got
+		case errors.As(err, &line):
+			if !errors.Is(err, store.ErrInvalid) {
+				t.Errorf("%v is not store.ErrInvalid", err)
+			}
+			got = append(got, err.Error())
+		case err != nil:
+			if _, again := r.Next(); again != err {
+				t.Errorf("after the error %v, Next says %v", err, again)
+			}
+			return append(got, "fatal: "+err.Error())
+		default:
+			got = append(got, fmt.Sprintf("%d-%d %s", rec.First, rec.Last, describe(rec.Entity)))
+		}
+	}
+	t.Fatal("the file has no end")
+	return nil
+}
+
+func TestReadCSV(t *testing.T) {
+	const head = "PartitionKey,RowKey"
+	for _, c := range []struct {
+		name string
+		in   string
+		o    transfer.ReadOptions
+		want []string
+	}{
+		{"strings", head + ",a,b\np,r,x,\"y z\"\n\"\",\"\",,\"\"\n", transfer.ReadOptions{}, []string{
+			`2-2 "p" "r" a=Edm.String("x") b=Edm.String("y z")`, `3-3 "" "" b=Edm.String("")`,
+		}},
+		{"every type", head + ",s@Edm.String,b@Edm.Binary,o@Edm.Boolean,i@Edm.Int32,l@Edm.Int64,d@Edm.Double,t@Edm.DateTime,g@Edm.Guid\n" +
+			"p,r,1,AAE=,True,-7,9223372036854775807,1.5,2020-01-01T02:00:00+02:00,A455C695-df98-5678-aaaa-81d3367e5a34\np,s,,\"\",,,,NaN,,\n", transfer.ReadOptions{}, []string{
+			`2-2 "p" "r" s=Edm.String("1") b=Edm.Binary("\x00\x01") o=Edm.Boolean(true) i=Edm.Int32(-7) l=Edm.Int64(9223372036854775807) d=Edm.Double(1.5) t=Edm.DateTime(2020-01-01T00:00:00Z) g=Edm.Guid(a455c695-df98-5678-aaaa-81d3367e5a34)`,
+			`3-3 "p" "s" b=Edm.Binary("") d=Edm.Double(NaN)`,
+		}},
+		{"types by row", "b@type,b@Edm.Int32," + head + "\nEdm.Int64,5,p,1\n,6,p,2\nEdm.String,7,p,3\nEdm.Int64,,p,4\nEdm.Odd,8,p,5\n", transfer.ReadOptions{}, []string{
+			`2-2 "p" "1" b=Edm.Int64(5)`, `3-3 "p" "2" b=Edm.Int32(6)`, `4-4 "p" "3" b=Edm.String("7")`, `5-5 "p" "4"`,
+			`f:6: column "b@type" has the type "Edm.Odd"; there are Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime and Guid`,
+		}},
+		{"key columns", "land,id,PLZ\nde,7,1\n", transfer.ReadOptions{PartitionKey: "land", RowKey: "id"}, []string{`2-2 "de" "7" PLZ=Edm.String("1")`}},
+		{"one key column", "id,n@Edm.Int32\n7,1\n", transfer.ReadOptions{PartitionKey: "id", RowKey: "id"}, []string{`2-2 "7" "7" n=Edm.Int32(1)`}},
+		{"a given header", "0041;LATIN A;Lu\n0042;;Lu\n", transfer.ReadOptions{Delimiter: ';', Header: []string{"code", "name", "cat"}, PartitionKey: "cat", RowKey: "code"}, []string{
+			`1-1 "Lu" "0041" name=Edm.String("LATIN A")`, `2-2 "Lu" "0042"`,
+		}},
+		{"Timestamp is ignored", head + ",Timestamp@Edm.DateTime,a\np,r,whenever,1\n", transfer.ReadOptions{}, []string{`2-2 "p" "r" a=Edm.String("1")`}},
+		{"a mark of UTF-8, CR LF", "\xef\xbb\xbf" + head + "\r\np,r\r\n", transfer.ReadOptions{}, []string{`2-2 "p" "r"`}},
+		{"no rows", head + "\n", transfer.ReadOptions{}, nil},
+		{"bad rows", head + ",n@Edm.Int32\np,1,x\np,2\np,3,3\n,4,4\np/,5,5\np,6,2147483648\np,7,\xff\np,\"8\nx\",7\np,9,9\n", transfer.ReadOptions{}, []string{
+			`f:2: column "n": "x": an Edm.Int32 is a whole number from -2147483648 to 2147483647`,
+			`f:3: 2 cells, but there are 3 columns`,
+			`4-4 "p" "3" n=Edm.Int32(3)`,
+			`f:5: column "PartitionKey" is empty, and every entity has that key; an empty key is written ""`,
+			`f:6: PartitionKey: '/' (U+002F) at offset 1 of "p/"; a key has none of / \ # ? and no control characters`,
+			`f:7: column "n": "2147483648": an Edm.Int32 is a whole number from -2147483648 to 2147483647`,
+			`f:8: column "n": "\xff": an Edm.Int32 is a whole number from -2147483648 to 2147483647`,
+			`f:9: RowKey: '\n' (U+000A) at offset 1 of "8\nx"; a key has none of / \ # ? and no control characters`,
+			`11-11 "p" "9" n=Edm.Int32(9)`,
+		}},
+		{"nothing", "", transfer.ReadOptions{}, []string{`fatal: f: line 1, the header: the file is empty; its first line names the columns`}},
+		{"no key column", "id,n\n", transfer.ReadOptions{}, []string{`fatal: f: the header: no column "PartitionKey"; say with --partition-key which column it is (there are: "id", "n")`}},
+		{"many columns, no key", "PartitionKey,a,b,c,d,e,f,g,h,i\n", transfer.ReadOptions{}, []string{`fatal: f: the header: no column "RowKey"; say with --row-key which column it is (there are: "PartitionKey", "a", "b", "c", "d", "e", "f", "g" and 2 more)`}},
+		{"a column twice", head + ",a,a\n", transfer.ReadOptions{}, []string{`fatal: f: the header: column "a" stands twice`}},
+		{"a column twice with types", head + ",a,a@Edm.Int32\n", transfer.ReadOptions{}, []string{`fatal: f: the header: column "a@Edm.Int32" stands twice`}},
+		{"types without a column", head + ",a@type\n", transfer.ReadOptions{}, []string{`fatal: f: the header: column "a@type" has no column "a" whose types it could hold`}},
+		{"an unknown type", head + ",a@Int32\n", transfer.ReadOptions{}, []string{`fatal: f: the header: column "a@Int32" has the type "Int32"; there are Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime and Guid`}},
+		{"a typed key", "PartitionKey,RowKey@Edm.Guid\n", transfer.ReadOptions{}, []string{`fatal: f: the header: column "RowKey@Edm.Guid" is a key, and keys are of Edm.String`}},
+		{"no name", head + ",\n", transfer.ReadOptions{}, []string{`fatal: f: the header: column 3 has no name`}},
+		{"a bad name", head + ",a b\n", transfer.ReadOptions{}, []string{`fatal: f: the header: column 3: property "a b": ' ' (U+0020) at offset 1; a property's name is an identifier of letters, digits and _, begins with a letter or _, and is not PartitionKey, RowKey or Timestamp`}},
+		{"a bad header", "a\"b\n", transfer.ReadOptions{}, []string{`fatal: f: line 1, the header: a quote within cell 1, which does not begin with one; put the cell in quotes and write "" for each quote in it`}},
+		{"UTF-16", "\xff\xfea\x00", transfer.ReadOptions{}, []string{`fatal: f: the file is UTF-16; save it as UTF-8`}},
+		{"gzip", "\x1f\x8b\x08", transfer.ReadOptions{}, []string{`fatal: f: the file is compressed; unpack it first, as in gzip -dc FILE | tablerock import TABLE -`}},
+		{"a spreadsheet", "PK\x03\x04", transfer.ReadOptions{}, []string{`fatal: f: the file is a ZIP archive or a spreadsheet; save it as CSV`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.o.Format = transfer.CSV
+			if d := cmp.Diff(c.want, readAll(t, c.in, c.o)); d != "" {
+				t.Errorf("%q (-want +got):\n%s", c.in, d)
+			}
+		})
+	}
+}
+
+func TestReadJSONL(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		in   string
+		o    transfer.ReadOptions
+		want []string
+	}{
+		{"nothing", "", transfer.ReadOptions{}, nil},
+		{"lines", "{\"PartitionKey\":\"p\",\"RowKey\":\"1\",\"n\":1}\r\n\n \t\n{\"odata.etag\":\"x\",\"PartitionKey\":\"p\",\"RowKey\":\"2\",\"Timestamp\":\"x\"}", transfer.ReadOptions{}, []string{
+			`1-1 "p" "1" n=Edm.Int32(1)`, `4-4 "p" "2"`,
+		}},
+		{"key members", `{"c":"de","id":"7"}`, transfer.ReadOptions{PartitionKey: "c", RowKey: "id"}, []string{`1-1 "de" "7"`}},
+		{"bad lines", "{\"PartitionKey\":\"p\"}\nx\n{\"PartitionKey\":\"p\",\"RowKey\":\"1\",\n\"n\":1}\n{\"PartitionKey\":\"p\",\"RowKey\":\"#\"}\n{\"PartitionKey\":\"p\",\"RowKey\":\"6\",\"a b\":1}\n{\"PartitionKey\":\"p\",\"RowKey\":\"7\"}\n", transfer.ReadOptions{}, []string{
+			`f:1: RowKey is missing, and every entity has it`,
+			`f:2: offset 0: "x" stands where an object should`,
+			`f:3: offset 33: the JSON ends here; the name of a member should follow`,
+			`f:4: offset 0: "\"" stands where an object should`,
+			`f:5: RowKey: '#' (U+0023) at offset 0 of "#"; a key has none of / \ # ? and no control characters`,
+			`f:6: property "a b": ' ' (U+0020) at offset 1; a property's name is an identifier of letters, digits and _, begins with a letter or _, and is not PartitionKey, RowKey or Timestamp`,
+			`7-7 "p" "7"`,
+		}},
+		{"a long line", "{\"PartitionKey\":\"p\",\"RowKey\":\"1\",\"x\":\"" + strings.Repeat("x", transfer.MaxRecordBytes) + "\"}\n{\"PartitionKey\":\"p\",\"RowKey\":\"2\"}\n", transfer.ReadOptions{}, []string{
+			`f:1: the record is longer than 16777216 bytes, which no entity is`, `2-2 "p" "2"`,
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.o.Format = transfer.JSONL
+			if d := cmp.Diff(c.want, readAll(t, c.in, c.o)); d != "" {
+				t.Errorf("%.300q (-want +got):\n%s", c.in, d)
+			}
+		})
+	}
+}
