@@ -127,13 +127,13 @@ func BenchmarkCopy(b *testing.B) {
 	_, f, _ := benchFile(b, 1000, writerOptions())
 	it := open(b, f, nil).NewIterator(IterOptions{AllVersions: true})
 	w := NewWriter(&discard{}, writerOptions())
-	ok := it.SeekGE(nil)
+	it.SeekGE(nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := w.Add(it.Key(), it.Row()); err != nil {
 			b.Fatal(err)
 		}
-		if ok = it.Next(); !ok {
+		if !it.Next() {
 			w.Finish()
 			w = NewWriter(&discard{}, writerOptions())
 			it.SeekGE(nil)
@@ -246,7 +246,7 @@ func BenchmarkScan(b *testing.B) {
 				for ok := it.SeekGE(nil); ok; ok = it.Next() {
 					touch(it.Row())
 				}
-				ok := it.SeekGE(nil)
+				it.SeekGE(nil)
 				b.ReportAllocs()
 				for b.Loop() {
 					switch mode {
@@ -260,7 +260,7 @@ func BenchmarkScan(b *testing.B) {
 					case "touch", "cold":
 						touch(it.Row())
 					}
-					if ok = it.Next(); !ok {
+					if !it.Next() {
 						it.SeekGE(nil)
 					}
 				}

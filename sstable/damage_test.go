@@ -203,6 +203,34 @@ func TestDamagedFields(t *testing.T) {
 	}
 }
 
+// TestBlockOfAnotherLength: an s2 block says how long it is; another length than
+// the head's must not leave a part of the memory as it was.
+func TestBlockOfAnotherLength(t *testing.T) {
+	entries, data := small(t)
+	r := open(t, fileOf(t, data), nil)
+	for g := range r.index.groups {
+		h, pin, err := r.head(g, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range h.Extents {
+			p := data[e.Off:][:e.Stored]
+			if len(p)-sumBytes == e.Raw {
+				t.Fatal("extent is not compressed")
+			}
+			for _, add := range []byte{1, 0xFE} { // to the low bits of the length
+				p[0] += add
+				binary.LittleEndian.PutUint64(p[len(p)-sumBytes:], r.bind.Sum(p[:len(p)-sumBytes], e.Off))
+				wantCorrupt(t, readAll(t, fileOf(t, data), entries, "other length"), "other length")
+			}
+			pin.Release()
+			return
+		}
+		pin.Release()
+	}
+	t.Fatal("no extent")
+}
+
 func verifyOnly(t testing.TB, data []byte) error {
 	t.Helper()
 	r, err := Open(fileOf(t, data), readerOptions(nil))

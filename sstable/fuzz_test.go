@@ -139,9 +139,13 @@ func FuzzRoundTrip(f *testing.F) {
 				n++
 			}
 			pk, rk := text[:n], text[n:]
-			props := append(g.props(3), edm.Property{Name: "text", Value: edm.String(text)}, edm.Property{Name: "raw", Value: edm.Binary(part)})
+			var props edm.Properties
+			if i%8 == 0 {
+				props = g.props(3)
+			}
+			props = append(props, edm.Property{Name: "text", Value: edm.String(text)}, edm.Property{Name: "raw", Value: edm.Binary(part)})
 			entries = append(entries, newEntry(pk, rk, uint64(i), i%7 == 3, props))
-			if i == 300 {
+			if i == 40 {
 				break
 			}
 		}

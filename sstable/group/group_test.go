@@ -2,6 +2,7 @@ package group
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -209,14 +210,21 @@ func TestTextBounds(t *testing.T) {
 	for range 20000 {
 		var list [][]byte
 		var b bounds
+		stem := []rune("0123456789abcdefgh")[:r.IntN(19)]
+		var other bounds // of another shape's rows
 		for range 1 + r.IntN(4) {
-			var s []rune
+			s := slices.Clone(stem)
 			for range r.IntN(9) {
 				s = append(s, runes[r.IntN(len(runes))])
 			}
 			list = append(list, []byte(string(s)))
-			b.addText(list[len(list)-1])
+			if r.IntN(2) == 0 {
+				b.addText(list[len(list)-1])
+			} else {
+				other.addText(list[len(list)-1])
+			}
 		}
+		b.merge(edm.TypeString, &other)
 		lo := b.textLo.get()
 		hi, ok := slices.Clone(b.textHi.get()), true
 		if b.textHi.cut {
@@ -228,6 +236,51 @@ func TestTextBounds(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestCraftedHeads: heads whose sum would hold, and which name what is not there.
+func TestCraftedHeads(t *testing.T) {
+	users := userKeys([]string{"p"}, []string{"a", "b", "c"})
+	texts := func(s string) func(int) edm.Properties {
+		return func(int) edm.Properties {
+			return edm.Properties{{Name: "a", Value: edm.Binary([]byte(s))}, {Name: "b", Value: edm.Binary([]byte(s))}}
+		}
+	}
+	shapes := []*codec.Shape{codec.NewShape(texts("")(0))}
+	refuse := func(name string, h *Head, data []byte, pattern []byte, change func(at []byte)) {
+		t.Helper()
+		at := bytes.Index(data, pattern)
+		if at < 0 {
+			t.Fatalf("%s: %x is not in the head", name, pattern)
+		}
+		change(data[at:])
+		if what := new(Head).Decode(data, h.off, len(data)+1<<20, shapes); what == "" {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	le := binary.LittleEndian
+	// Rows of few shapes are stored by row, unless a value is big.
+	h, data := build(t, users, func(i int) edm.Properties {
+		p := texts("")(0)
+		if i == 0 {
+			p[0].Value = edm.Binary(make([]byte, bigValueBytes+1))
+		}
+		return p
+	})
+	head := data[:h.Extents[0].Off-h.off]
+	pattern := append([]byte{encodingHeap, 0}, make([]byte, 8)...)
+	refuse("end of a value without a heap", h, bytes.Clone(head), pattern, func(at []byte) { at[2] = 5 })
+
+	h, data = build(t, users, texts("some text that is not so long"))
+	u := h.Units[0]
+	head = data[:u.Off-h.off]
+	pattern = le.AppendUint32(le.AppendUint32(nil, uint32(u.Off-h.off)), uint32(u.Stored))
+	refuse("unit longer than its rows", h, bytes.Clone(head), pattern, func(at []byte) { le.PutUint32(at[4:], uint32(u.Raw+SumBytes+1)) })
+	refuse("unit at another place", h, bytes.Clone(head), pattern, func(at []byte) { at[0]++ })
+	refuse("empty unit", h, bytes.Clone(head), pattern, func(at []byte) { le.PutUint32(at[4:], SumBytes) })
+	starts := append([]byte{1}, make([]byte, 8)...)
+	starts = append(starts, 0, byte(u.Raw/3), byte(u.Raw/3*2), byte(u.Raw))
+	refuse("unit larger than any", h, bytes.Clone(head), starts, func(at []byte) { at[0], at[1], at[9] = 1, 0, 1 })
 }
 
 // FuzzDecode gives arbitrary bytes to the head's decoder: what it accepts can be
