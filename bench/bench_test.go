@@ -1,0 +1,110 @@
+package bench_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
+	"strings"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/bench"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+var (
+	entities = flag.Int("bench.n", 100_000, "number of entities of a benchmark")
+	seed     = flag.Uint64("bench.seed", 1, "seed of entities and orders")
+	profiles = flag.String("bench.profiles", "", "directory for a CPU profile of each workload, without its preparation")
+)
+
+// BenchmarkStore runs every workload in every shape that it makes sense for.
+// Beside the wall time it reports the CPU time of the process, with a p99 of the
+// workload's steps.
+func BenchmarkStore(b *testing.B) {
+	for _, shapeName := range bench.ShapeNames() {
+		shape, err := bench.ShapeOf(shapeName, *entities)
+		if err != nil {
+			b.Fatal(err)
+		}
+		var run *bench.Run
+		for _, w := range bench.Workloads() {
+			if !w.Fits(shapeName) {
+				continue
+			}
+			b.Run("op="+w.Name+"/shape="+shape.String()+"/engine=tablerock", func(b *testing.B) {
+				if run == nil {
+					run = &bench.Run{Store: bench.Tablerock{}, Data: bench.NewDataset(shape, *seed), Dir: b.TempDir(), Seed: *seed}
+				}
+				run.Dir, run.Loaded = b.TempDir(), ""
+				b.ReportAllocs()
+				b.StopTimer()
+				before, after := profiled(b, w.Name+"-"+shapeName)
+				res, err := run.Do(w, b.N, before, after)
+				if err != nil {
+					b.Fatal(err)
+				}
+				report(b, w, run, res)
+			})
+		}
+	}
+}
+
+// profiled returns what starts and stops the timer and, if asked for, a profile.
+func profiled(b *testing.B, name string) (before, after func()) {
+	if *profiles == "" || b.N == 1 {
+		return b.StartTimer, b.StopTimer
+	}
+	name = strings.NewReplacer("/", "-", "=", "", "%", "").Replace(name)
+	f, err := os.Create(filepath.Join(*profiles, name+".cpu"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	before = func() {
+		if err := pprof.StartCPUProfile(f); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+	after = func() {
+		b.StopTimer()
+		pprof.StopCPUProfile()
+		if err := f.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return before, after
+}
+
+func report(b *testing.B, w bench.Workload, run *bench.Run, res bench.Result) {
+	b.ReportMetric(res.PerOp(res.CPU), "cpu-ns/op")
+	b.ReportMetric(float64(res.Quantile(0.99).Nanoseconds()), "p99-ns")
+	if w.Durable {
+		b.ReportMetric(float64(res.Syncs)/float64(b.N), "syncs/op")
+	}
+	if strings.HasPrefix(w.Name, "load") {
+		b.ReportMetric(float64(res.DiskBytes)/float64(min(b.N, run.Data.Len())), "bytes/entity")
+	}
+}
+
+// BenchmarkMemory is the engine without a disk.
+func BenchmarkMemory(b *testing.B) {
+	shape, err := bench.ShapeOf(bench.Grid, *entities)
+	if err != nil {
+		b.Fatal(err)
+	}
+	data := bench.NewDataset(shape, *seed)
+	for _, w := range bench.Workloads() {
+		if strings.HasPrefix(w.Name, "load") {
+			b.Run("op="+w.Name+"/shape="+shape.String()+"/engine=tablerock/fs=memory", func(b *testing.B) {
+				run := &bench.Run{Store: bench.Tablerock{FS: vfs.NewMem()}, Data: data, Dir: b.TempDir(), Seed: *seed}
+				b.StopTimer()
+				res, err := run.Do(w, b.N, b.StartTimer, b.StopTimer)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(res.PerOp(res.CPU), "cpu-ns/op")
+			})
+		}
+	}
+}

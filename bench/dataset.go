@@ -1,0 +1,265 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// Properties of a generated entity, in their stored order. The numbers are the
+// property ids of compact encodings.
+const (
+	PropWhen = iota
+	PropLevel
+	PropCount
+	PropTotal
+	PropTemperature
+	PropHumidity
+	PropActive
+	PropDevice
+	PropSite
+	PropState
+	PropOwner
+	PropNote
+	PropPayload
+	NumProps
+)
+
+var propNames = [NumProps]string{
+	"When", "Level", "Count", "Total", "Temperature", "Humidity", "Active",
+	"Device", "Site", "State", "Owner", "Note", "Payload",
+}
+
+// Filter is true of about 1 % of the entities and needs a property that is not
+// part of the key; Hot is the same condition.
+const Filter = "Temperature gt 99.0"
+
+// Hot reports whether Filter is true of an entity with this Temperature.
+func Hot(temperature float64) bool { return temperature > 99 }
+
+// Dataset is a fixed set of entities: the same seed and shape give the same
+// entities. It holds them without pointers, so that the garbage collector has
+// nothing to do with them while a store is measured. It is safe for concurrent
+// use.
+type Dataset struct {
+	shape   Shape
+	records []record
+	text    []byte
+	// Keys of fixed width, back to back.
+	partitions, rows, gaps string
+	partitionLen           int
+}
+
+// record is the content of one entity: the words of its fixed properties in
+// order, a Guid having two, and where its strings and its binary end in text.
+type record struct {
+	words [numWords]uint64
+	start uint64
+	ends  [numTexts]uint16
+}
+
+const (
+	numWords = PropDevice + 2
+	numTexts = NumProps - PropSite
+	rowLen   = 13
+	// firstMillis and stepMillis make the RowKeys: 13 digits like the
+	// milliseconds of a time stamp, with gaps between them.
+	firstMillis = 1_700_000_000_000
+	stepMillis  = 250
+)
+
+// NewDataset generates the entities of a shape.
+func NewDataset(shape Shape, seed uint64) *Dataset {
+	n := shape.Len()
+	d := &Dataset{shape: shape, records: make([]record, n), text: make([]byte, 0, n*160)}
+	g := newGenerator(seed)
+	for i := range d.records {
+		d.text = g.record(&d.records[i], d.text)
+	}
+	d.makeKeys()
+	return d
+}
+
+func (d *Dataset) makeKeys() {
+	digits := max(6, len(fmt.Sprint(d.shape.Partitions-1)))
+	var b strings.Builder
+	for p := range d.shape.Partitions {
+		fmt.Fprintf(&b, "dev-%0*d", digits, p)
+	}
+	d.partitions, d.partitionLen = b.String(), len("dev-")+digits
+	var rows, gaps strings.Builder
+	for r := range d.shape.Rows {
+		fmt.Fprintf(&rows, "%0*d", rowLen, firstMillis+r*stepMillis)
+		fmt.Fprintf(&gaps, "%0*d", rowLen, firstMillis+r*stepMillis+stepMillis/2)
+	}
+	d.rows, d.gaps = rows.String(), gaps.String()
+}
+
+// Shape returns how the entities are spread.
+func (d *Dataset) Shape() Shape { return d.shape }
+
+// Len returns the number of entities.
+func (d *Dataset) Len() int { return len(d.records) }
+
+// Partition returns the PartitionKey of partition p.
+func (d *Dataset) Partition(p int) string {
+	return d.partitions[p*d.partitionLen : (p+1)*d.partitionLen]
+}
+
+// Key returns the key of entity i; keys rise with i.
+func (d *Dataset) Key(i int) edm.Key {
+	r := i % d.shape.Rows
+	return edm.Key{Partition: d.Partition(i / d.shape.Rows), Row: d.rows[r*rowLen : (r+1)*rowLen]}
+}
+
+// Missing returns a key of no entity, right behind that of entity i.
+func (d *Dataset) Missing(i int) edm.Key {
+	r := i % d.shape.Rows
+	return edm.Key{Partition: d.Partition(i / d.shape.Rows), Row: d.gaps[r*rowLen : (r+1)*rowLen]}
+}
+
+// Fill makes *e the entity with key i and the content numbered content modulo
+// Len: entity i itself for content i, an overwrite of it otherwise. It reuses
+// e's properties and allocates only if there are none; its strings and bytes are
+// the dataset's.
+func (d *Dataset) Fill(i, content int, e *edm.Entity) {
+	e.Key = d.Key(i)
+	if len(e.Properties) != NumProps {
+		e.Properties = make(edm.Properties, NumProps)
+		for p := range e.Properties {
+			e.Properties[p].Name = propNames[p]
+		}
+	}
+	r := &d.records[content%len(d.records)]
+	props := e.Properties
+	props[PropWhen].Value = edm.Fixed(edm.TypeDateTime, r.words[PropWhen])
+	props[PropLevel].Value = edm.Fixed(edm.TypeInt32, r.words[PropLevel])
+	props[PropCount].Value = edm.Fixed(edm.TypeInt32, r.words[PropCount])
+	props[PropTotal].Value = edm.Fixed(edm.TypeInt64, r.words[PropTotal])
+	props[PropTemperature].Value = edm.Fixed(edm.TypeDouble, r.words[PropTemperature])
+	props[PropHumidity].Value = edm.Fixed(edm.TypeDouble, r.words[PropHumidity])
+	props[PropActive].Value = edm.Fixed(edm.TypeBoolean, r.words[PropActive])
+	props[PropDevice].Value = edm.GuidWords(r.words[PropDevice], r.words[PropDevice+1])
+	text := d.text[r.start:]
+	from := uint16(0)
+	for p := PropSite; p < PropPayload; p++ {
+		to := r.ends[p-PropSite]
+		props[p].Value = edm.StringBytes(text[from:to:to])
+		from = to
+	}
+	to := r.ends[numTexts-1]
+	props[PropPayload].Value = edm.Binary(text[from:to:to])
+}
+
+// Batch returns n entities of memory for Fill.
+func Batch(n int) []edm.Entity { return make([]edm.Entity, n) }
+
+// Order returns the numbers of all entities in random order.
+func (d *Dataset) Order(seed uint64) []uint32 {
+	order := make([]uint32, d.Len())
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	r := rand.New(rand.NewPCG(seed, 2))
+	r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	return order
+}
+
+// Bytes returns the average bytes of an entity's key and values, each number at
+// its width.
+func (d *Dataset) Bytes() float64 {
+	const fixed = 8 + 4 + 4 + 8 + 8 + 8 + 1 + 16
+	return float64(len(d.text))/float64(d.Len()) + float64(fixed+d.partitionLen+rowLen)
+}
+
+// Sum returns the checksum of entity i with the given content.
+func (d *Dataset) Sum(i, content int) uint64 {
+	var e edm.Entity
+	d.Fill(i, content, &e)
+	var f Fold
+	f.Row(e.View())
+	return f.Sum()
+}
+
+// generator draws entities.
+type generator struct {
+	rnd   *rand.Rand
+	zipf  *rand.Zipf
+	words []string
+}
+
+const (
+	vocabulary = 4096
+	// zipfS and zipfV make a common word about as common as in English text.
+	zipfS, zipfV = 1.1, 4
+)
+
+func newGenerator(seed uint64) *generator {
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	g := &generator{rnd: rnd, zipf: rand.NewZipf(rnd, zipfS, zipfV, vocabulary-1)}
+	for range vocabulary {
+		g.words = append(g.words, g.invent())
+	}
+	return g
+}
+
+// invent makes a word of two to four syllables.
+func (g *generator) invent() string {
+	const consonants, vowels = "bcdfghklmnprstvz", "aeiou"
+	var b strings.Builder
+	for range 1 + g.rnd.IntN(3) {
+		b.WriteByte(consonants[g.rnd.IntN(len(consonants))])
+		b.WriteByte(vowels[g.rnd.IntN(len(vowels))])
+	}
+	b.WriteByte(consonants[g.rnd.IntN(len(consonants))])
+	return b.String()
+}
+
+func (g *generator) record(r *record, text []byte) []byte {
+	rnd := g.rnd
+	start := len(text)
+	r.start = uint64(start)
+	r.words = [numWords]uint64{
+		PropWhen:        uint64(firstTicks + rnd.Int64N(yearTicks)),
+		PropLevel:       uint64(rnd.Int64N(100)),
+		PropCount:       uint64(rnd.Int64N(1 << 20)),
+		PropTotal:       uint64(rnd.Int64N(1 << 40)),
+		PropTemperature: math.Float64bits(rnd.Float64() * 100),
+		PropHumidity:    math.Float64bits(rnd.NormFloat64()*10 + 50),
+		PropActive:      uint64(rnd.IntN(2)),
+		PropDevice:      rnd.Uint64(),
+		PropDevice + 1:  rnd.Uint64(),
+	}
+	for p, words := range [numTexts - 1]int{1, 1, 2, 14} { // Site, State, Owner, Note
+		for w := range words {
+			if w > 0 {
+				text = append(text, ' ')
+			}
+			text = append(text, g.words[g.zipf.Uint64()]...)
+		}
+		r.ends[p] = uint16(len(text) - start)
+	}
+	text = g.payload(text)
+	r.ends[numTexts-1] = uint16(len(text) - start)
+	return text
+}
+
+// payload appends 32 to 96 bytes of which seven in eight are random.
+func (g *generator) payload(text []byte) []byte {
+	for n := 32 + g.rnd.IntN(65); n > 0; n-- {
+		b := byte(0)
+		if n%8 != 0 {
+			b = byte(g.rnd.Uint32())
+		}
+		text = append(text, b)
+	}
+	return text
+}
+
+const (
+	firstTicks = 638_000_000_000_000_000 // a moment of 2022
+	yearTicks  = 365 * 24 * 3600 * 10_000_000
+)

@@ -1,0 +1,116 @@
+package bench_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tablerock-db/tablerock/bench"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+func TestShapeOf(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		n    int
+		want string
+	}{
+		{bench.Grid, 1_000_000, "1000x1000"},
+		{bench.Grid, 2_500, "2x1000"},
+		{bench.Grid, 300, "1x300"},
+		{bench.Singles, 300, "300x1"},
+		{bench.Whole, 300, "1x300"},
+	} {
+		got, err := bench.ShapeOf(c.name, c.n)
+		if err != nil || got.String() != c.want {
+			t.Errorf("ShapeOf(%q, %d) = %v, %v, want %s", c.name, c.n, got, err, c.want)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		n    int
+	}{{bench.Grid, 0}, {"square", 10}} {
+		if got, err := bench.ShapeOf(c.name, c.n); err == nil {
+			t.Errorf("ShapeOf(%q, %d) = %v, want an error", c.name, c.n, got)
+		}
+	}
+}
+
+// entitiesOf returns all entities of a dataset.
+func entitiesOf(d *bench.Dataset) []edm.Entity {
+	out := bench.Batch(d.Len())
+	for i := range out {
+		d.Fill(i, i, &out[i])
+	}
+	return out
+}
+
+func TestDatasetIsDetermined(t *testing.T) {
+	shape := bench.Shape{Partitions: 3, Rows: 50}
+	a, b, c := bench.NewDataset(shape, 1), bench.NewDataset(shape, 1), bench.NewDataset(shape, 2)
+	equal := cmp.Comparer(func(x, y edm.Value) bool { return x.Equal(y) })
+	if diff := cmp.Diff(entitiesOf(a), entitiesOf(b), equal); diff != "" {
+		t.Errorf("the same seed gives other entities:\n%s", diff)
+	}
+	if cmp.Equal(entitiesOf(a), entitiesOf(c), equal) {
+		t.Error("seeds 1 and 2 give the same entities")
+	}
+	if diff := cmp.Diff(a.Order(5), b.Order(5)); diff != "" {
+		t.Errorf("the same seed gives another order:\n%s", diff)
+	}
+}
+
+// TestDatasetIsLegal holds the entities against the rules, the order of keys,
+// and what is said of their size and of the filter.
+func TestDatasetIsLegal(t *testing.T) {
+	for _, shape := range []bench.Shape{{Partitions: 20, Rows: 1000}, {Partitions: 20_000, Rows: 1}, {Partitions: 1, Rows: 20_000}} {
+		d := bench.NewDataset(shape, 1)
+		hot := 0
+		condition := filter.MustParse(bench.Filter)
+		for i, e := range entitiesOf(d) {
+			if err := store.CheckBatch("Telemetry", []store.Op{store.Insert(e)}); err != nil {
+				t.Fatalf("%v: entity %d: %v", shape, i, err)
+			}
+			if i > 0 && d.Key(i-1).Compare(e.Key) >= 0 || e.Key.Compare(d.Missing(i)) >= 0 {
+				t.Fatalf("%v: keys %v, %v and missing %v do not rise", shape, d.Key(max(0, i-1)), e.Key, d.Missing(i))
+			}
+			is := bench.Hot(e.Properties[bench.PropTemperature].Value.Double())
+			if got := condition.Match(e.View()); got != is {
+				t.Fatalf("%v: %s is %v of entity %d, Hot says %v", shape, bench.Filter, got, i, is)
+			}
+			if is {
+				hot++
+			}
+		}
+		if share := float64(hot) / float64(d.Len()); share < 0.007 || share > 0.013 {
+			t.Errorf("%v: %s is true of %.2f %%, want about 1 %%", shape, bench.Filter, 100*share)
+		}
+		if n := d.Bytes(); n < 220 || n > 280 {
+			t.Errorf("%v: %.0f bytes an entity, want about 250", shape, n)
+		}
+	}
+}
+
+// TestFoldSeesEverything changes each property and expects another sum.
+func TestFoldSeesEverything(t *testing.T) {
+	d := bench.NewDataset(bench.Shape{Partitions: 1, Rows: 2}, 1)
+	other := bench.Batch(1)
+	d.Fill(0, 1, &other[0])
+	want := d.Sum(0, 0)
+	for p := range bench.NumProps {
+		var e edm.Entity
+		d.Fill(0, 0, &e)
+		if e.Properties[p].Value.Equal(other[0].Properties[p].Value) {
+			e.Properties[p].Value = edm.Boolean(!e.Properties[p].Value.Bool())
+		} else {
+			e.Properties[p].Value = other[0].Properties[p].Value
+		}
+		var f bench.Fold
+		f.Row(e.View())
+		if f.Sum() == want {
+			t.Errorf("the sum does not change with %s", e.Properties[p].Name)
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// Run carries out one workload on one store.
+type Run struct {
+	Store Store
+	Data  *Dataset
+	// Dir is where databases are made, each in a folder of its own.
+	Dir string
+	// Loaded is the folder of a database that PrepareLoaded has made for this
+	// store and data. Workloads that read open it and leave it as it is. Empty
+	// makes one.
+	Loaded string
+	// CacheBytes is the size of the block cache. The default is 512 MiB, which
+	// a million entities fit in.
+	CacheBytes int64
+	// Seed orders random operations.
+	Seed uint64
+
+	made   int
+	meter  meter
+	result Result
+	db     DB
+	order  []uint32
+}
+
+const (
+	defaultCacheBytes = 512 << 20
+	defaultLogBytes   = 64 << 20
+	batchLen          = 100
+)
+
+// Do carries out ops operations of w, and reports what they have cost. before,
+// if not nil, is called when all is prepared, and after when the last operation
+// is done: a benchmark starts and stops its timer there.
+func (r *Run) Do(w Workload, ops int, before, after func()) (Result, error) {
+	r.result = Result{}
+	if r.order == nil {
+		r.order = r.Data.Order(r.Seed)
+	}
+	if err := r.do(w, ops, before, after); err != nil {
+		if r.db != nil {
+			err = errors.Join(err, r.db.Close())
+			r.db = nil
+		}
+		return Result{}, fmt.Errorf("%s on %s, %v: %w", w.Name, r.Store.Name(), r.Data.Shape(), err)
+	}
+	return r.result, nil
+}
+
+func (r *Run) do(w Workload, ops int, before, after func()) error {
+	dir, err := r.open(w)
+	if err != nil {
+		return err
+	}
+	if w.warm {
+		var f Fold
+		if err := r.db.Session().Scan("", false, &f); err != nil {
+			return fmt.Errorf("warm up: %w", err)
+		}
+	}
+	if before != nil {
+		before()
+	}
+	if err := w.run(r, w, ops); err != nil {
+		return err
+	}
+	if after != nil {
+		after()
+	}
+	r.result.Ops = int64(ops)
+	if w.start != startLoaded {
+		if err := r.settle(); err != nil {
+			return err
+		}
+	}
+	err = r.db.Close()
+	r.db = nil
+	if err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	if r.result.DiskBytes, err = diskBytes(dir); err != nil {
+		return err
+	}
+	if w.start != startLoaded {
+		return os.RemoveAll(dir)
+	}
+	return nil
+}
+
+// settle waits for the background to end and notes what that has cost.
+func (r *Run) settle() error {
+	wall, cpu := time.Now(), CPUTime()
+	if err := r.db.Settle(); err != nil {
+		return fmt.Errorf("settle: %w", err)
+	}
+	r.result.SettleElapsed, r.result.SettleCPU = time.Since(wall), CPUTime()-cpu
+	return nil
+}
+
+// open opens the database that w starts with, and returns its folder.
+func (r *Run) open(w Workload) (string, error) {
+	dir := r.fresh()
+	var err error
+	switch w.start {
+	case startLoaded:
+		if r.Loaded == "" {
+			r.Loaded = dir
+			if err := r.PrepareLoaded(dir); err != nil {
+				return "", err
+			}
+		}
+		dir = r.Loaded
+	case startCopied:
+		err = r.PrepareLoaded(dir)
+	case startLogged:
+		err = r.prepareLogged(dir)
+	case startEmpty:
+	}
+	if err != nil {
+		return "", err
+	}
+	r.db, err = r.Store.Open(dir, r.options(w))
+	if err != nil {
+		return "", fmt.Errorf("open: %w", err)
+	}
+	return dir, nil
+}
+
+func (r *Run) options(w Workload) Options {
+	o := Options{Durable: w.Durable, CacheBytes: r.CacheBytes, LogBytes: defaultLogBytes}
+	if o.CacheBytes == 0 {
+		o.CacheBytes = defaultCacheBytes
+	}
+	if w.start == startLogged {
+		// Room for everything, with what an engine needs beside the entities.
+		o.LogBytes = max(defaultLogBytes, int64(float64(r.Data.Len())*r.Data.Bytes()*2))
+	}
+	return o
+}
+
+// fresh returns the name of a folder that is not there.
+func (r *Run) fresh() string {
+	r.made++
+	return filepath.Join(r.Dir, fmt.Sprintf("%s-%d", r.Store.Name(), r.made))
+}
+
+// PrepareLoaded makes a database in dir that holds all entities, loaded in
+// random order and then compacted.
+func (r *Run) PrepareLoaded(dir string) error {
+	if r.order == nil {
+		r.order = r.Data.Order(r.Seed)
+	}
+	return r.prepare(dir, Workload{}, func(db DB) error {
+		if err := putAll(db.Session(), r.Data, r.order); err != nil {
+			return err
+		}
+		return db.Compact()
+	})
+}
+
+// prepareLogged makes a database in dir that holds all entities in its log
+// alone.
+func (r *Run) prepareLogged(dir string) error {
+	return r.prepare(dir, Workload{start: startLogged}, func(db DB) error {
+		return putAll(db.Session(), r.Data, r.order)
+	})
+}
+
+func (r *Run) prepare(dir string, w Workload, fill func(db DB) error) error {
+	db, err := r.Store.Open(dir, r.options(w))
+	if err != nil {
+		return fmt.Errorf("prepare: open: %w", err)
+	}
+	if err := errors.Join(fill(db), db.Close()); err != nil {
+		return fmt.Errorf("prepare: %w", err)
+	}
+	return nil
+}
+
+func putAll(s Session, d *Dataset, order []uint32) error {
+	batch := Batch(batchLen)
+	for at := 0; at < len(order); at += batchLen {
+		part := batch[:min(batchLen, len(order)-at)]
+		for i := range part {
+			d.Fill(int(order[at+i]), at+i, &part[i])
+		}
+		if err := s.Put(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// diskBytes returns the size of the files in dir.
+func diskBytes(dir string) (int64, error) {
+	var n int64
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			n += info.Size()
+		}
+		return err
+	})
+	return n, err
+}
+
+// worker is one goroutine of a workload.
+type worker struct {
+	id        int
+	session   Session
+	fold      Fold
+	latencies []time.Duration
+	batch     []edm.Entity
+}
+
+// timed runs step and notes how long it took.
+func (w *worker) timed(step func() error) error {
+	start := time.Now()
+	err := step()
+	w.latencies = append(w.latencies, time.Since(start))
+	return err
+}
+
+// parallel runs f in n workers, each on its part of ops operations, and measures
+// that.
+func (r *Run) parallel(n, ops int, f func(w *worker, from, to int) error) error {
+	workers := make([]*worker, n)
+	for i := range workers {
+		workers[i] = &worker{
+			id: i, session: r.db.Session(), batch: Batch(batchLen),
+			latencies: make([]time.Duration, 0, ops/n/sampleEvery+1024),
+		}
+		for j := range workers[i].batch {
+			r.Data.Fill(0, 0, &workers[i].batch[j])
+		}
+	}
+	errs := make([]error, n)
+	r.meter.start(r.db)
+	if n == 1 {
+		errs[0] = f(workers[0], 0, ops)
+	} else {
+		var wg sync.WaitGroup
+		for i := range workers {
+			wg.Go(func() { errs[i] = f(workers[i], ops*i/n, ops*(i+1)/n) })
+		}
+		wg.Wait()
+	}
+	r.meter.stop(r.db, &r.result)
+	r.result.Latencies = append(r.result.Latencies, merge(workers)...)
+	for _, w := range workers {
+		r.result.Sum += w.fold.Sum()
+		r.result.Rows += w.fold.Rows()
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,159 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// Tablerock is the store of package engine. The zero value has its default
+// options; FS is the file system, vfs.OS for nil.
+type Tablerock struct {
+	FS vfs.FS
+	// Small spends CPU on smaller files.
+	Small bool
+}
+
+// table is the name of the table.
+const table = "Telemetry"
+
+// Name implements Store.
+func (t Tablerock) Name() string {
+	if t.Small {
+		return "tablerock-compact"
+	}
+	return "tablerock"
+}
+
+// Describe implements Store.
+func (t Tablerock) Describe() string {
+	if t.Small {
+		return "engine.Options{Compact: true}"
+	}
+	return "engine.Options{}"
+}
+
+// Open implements Store.
+func (t Tablerock) Open(dir string, o Options) (DB, error) {
+	fs := t.FS
+	if fs == nil {
+		fs = vfs.OS()
+	}
+	db := &rockDB{}
+	if _, inMemory := fs.(*vfs.Mem); !inMemory {
+		fs = countFS{fs, &db.syncs}
+	}
+	e, err := engine.Open(dir, engine.Options{
+		FS:           fs,
+		CacheBytes:   o.CacheBytes,
+		SegmentBytes: o.LogBytes,
+		NoSync:       !o.Durable,
+		Compact:      t.Small,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := e.CreateTable(context.Background(), table); err != nil && !errors.Is(err, store.ErrTableExists) {
+		return nil, errors.Join(fmt.Errorf("create table: %w", err), e.Close())
+	}
+	db.engine = e
+	return db, nil
+}
+
+type rockDB struct {
+	engine *engine.DB
+	syncs  atomic.Int64
+}
+
+// Session implements DB.
+func (d *rockDB) Session() Session {
+	s := &rockSession{engine: d.engine, hot: filter.MustParse(Filter)}
+	s.read = func(row edm.Row) error {
+		s.fold.Row(row)
+		return nil
+	}
+	return s
+}
+
+// Settle implements DB.
+func (d *rockDB) Settle() error {
+	ctx := context.Background()
+	if err := d.engine.Flush(ctx); err != nil {
+		return err
+	}
+	for {
+		worked, err := d.engine.Step(ctx)
+		if err != nil || !worked {
+			return err
+		}
+	}
+}
+
+// Compact implements DB.
+func (d *rockDB) Compact() error { return d.engine.Compact(context.Background()) }
+
+// Syncs implements DB.
+func (d *rockDB) Syncs() int64 { return d.syncs.Load() }
+
+// Close implements DB.
+func (d *rockDB) Close() error { return d.engine.Close() }
+
+type rockSession struct {
+	engine *engine.DB
+	hot    *filter.Expr
+	ops    []store.Op
+	fold   *Fold
+	read   func(edm.Row) error
+}
+
+// Put implements Session: an Apply for each run of entities of one partition.
+func (s *rockSession) Put(entities []edm.Entity) error {
+	ctx := context.Background()
+	s.ops = s.ops[:0]
+	for i := range entities {
+		s.ops = append(s.ops, store.InsertOrReplace(entities[i]))
+		last := i == len(entities)-1 || len(s.ops) == edm.MaxBatchOps
+		if last || entities[i+1].Key.Partition != entities[i].Key.Partition {
+			if _, err := s.engine.Apply(ctx, table, s.ops...); err != nil {
+				return err
+			}
+			s.ops = s.ops[:0]
+		}
+	}
+	return nil
+}
+
+// Get implements Session.
+func (s *rockSession) Get(key edm.Key, f *Fold) (bool, error) {
+	s.fold = f
+	err := s.engine.View(context.Background(), table, key, s.read)
+	if errors.Is(err, store.ErrEntityNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Scan implements Session.
+func (s *rockSession) Scan(partition string, hot bool, f *Fold) error {
+	var q store.Query
+	if hot {
+		q.Filter = s.hot
+	}
+	if partition != "" {
+		key := edm.Key{Partition: partition}
+		q.Filter = filter.And(q.Filter, filter.Keys(
+			filter.Bound{Kind: filter.BeforePartition, Key: key}, filter.Bound{Kind: filter.AfterPartition, Key: key}))
+	}
+	c := s.engine.Query(context.Background(), table, q)
+	for c.Next() {
+		f.Row(c.Row())
+	}
+	return errors.Join(c.Err(), c.Close())
+}
