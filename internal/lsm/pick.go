@@ -85,8 +85,9 @@ func (k *picker) moves() *plan {
 	var p plan
 	for i, r := range k.v.tiers() {
 		for _, f := range r.parts {
-			// Small files would crumble the bottom; tombstones would stay there.
-			if f.bytes < k.o.pieceBytes() || f.bytes < f.size/2 || isGraves(f) || overlapsAny(k.v.runs[i+1:], f) {
+			// Small files would crumble the bottom; tombstones would stay there,
+			// and so would what was clipped from a file, whose parts share a run.
+			if f.bytes < k.o.pieceBytes() || f.clipped || isGraves(f) || overlapsAny(k.v.runs[i+1:], f) {
 				continue
 			}
 			p.remove = append(p.remove, f)

@@ -114,7 +114,7 @@ func (r *ranges) extend(i int, fileBytes int64) (end int) {
 // merges took from the middle of a file takes space until the file is gone.
 func (k *picker) crowdedDisk() bool {
 	bottom := k.v.bottom().bytes()
-	return bottom > 0 && k.v.stats().Bytes >= 2*bottom
+	return bottom > 0 && k.v.Stats().Bytes >= 2*bottom
 }
 
 // mergeDown merges all runs within ranges i up to j into the bottom. Its files

@@ -50,14 +50,16 @@ type Stats struct {
 func (t *Tree) Stats() Stats {
 	v := t.Version()
 	defer v.Unref()
-	s := v.stats()
+	s := v.Stats()
 	t.mu.Lock()
 	s.Counters = t.counters
 	t.mu.Unlock()
 	return s
 }
 
-func (v *Version) stats() Stats {
+// Stats describes the version; Counters are the Tree's alone. It may be called
+// after Tree.Close.
+func (v *Version) Stats() Stats {
 	s := Stats{RunsMax: v.runsMax, SpaceAmp: 1}
 	seen := make(map[*file]bool)
 	for _, r := range v.runs {

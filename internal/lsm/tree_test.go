@@ -248,7 +248,7 @@ func TestPruneUncoversNothing(t *testing.T) {
 	v := w.tree.Version()
 	defer v.Unref()
 	if len(v.runs) < 2 {
-		t.Fatalf("want rows above the bottom: %+v", v.stats())
+		t.Fatalf("want rows above the bottom: %+v", v.Stats())
 	}
 	it := merge.New(v.AppendSources(nil, IterOptions{Snapshot: w.seq, Prune: prune}), merge.Options{})
 	matches := 0
