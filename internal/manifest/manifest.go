@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 )
 
@@ -87,7 +88,6 @@ func (m *Manifest) check() error {
 	if len(m.Logs) > maxLogs || len(m.Files) > maxFiles {
 		return fmt.Errorf("%d logs and %d files, at most %d and %d", len(m.Logs), len(m.Files), maxLogs, maxFiles)
 	}
-	numbers := make([]uint64, 0, len(m.Logs)+len(m.Files))
 	for i, l := range m.Logs {
 		if l.Sealed < 0 {
 			return fmt.Errorf("log %d is sealed at %d", l.Number, l.Sealed)
@@ -95,7 +95,6 @@ func (m *Manifest) check() error {
 		if i > 0 && l.Number <= m.Logs[i-1].Number {
 			return fmt.Errorf("log %d stands behind log %d", l.Number, m.Logs[i-1].Number)
 		}
-		numbers = append(numbers, l.Number)
 	}
 	for i := range m.Files {
 		f := &m.Files[i]
@@ -107,18 +106,40 @@ func (m *Manifest) check() error {
 				return err
 			}
 		}
-		numbers = append(numbers, f.Number)
 	}
-	slices.Sort(numbers)
-	for i, n := range numbers {
-		if n == 0 || n >= m.NextFile {
-			return fmt.Errorf("number %d, want 1 to %d", n, m.NextFile-1)
+	return m.checkNumbers()
+}
+
+// checkNumbers verifies that logs and files have numbers of their own. A file
+// that a merge has taken a middle part of is listed once for each part that is
+// left.
+func (m *Manifest) checkNumbers() error {
+	used := make(map[uint64]*File, len(m.Logs)+len(m.Files))
+	for _, l := range m.Logs {
+		if l.Number == 0 || l.Number >= m.NextFile {
+			return fmt.Errorf("number %d, want 1 to %d", l.Number, m.NextFile-1)
 		}
-		if i > 0 && n == numbers[i-1] {
-			return fmt.Errorf("number %d is used twice", n)
+		used[l.Number] = nil
+	}
+	for i := range m.Files {
+		f := &m.Files[i]
+		if f.Number == 0 || f.Number >= m.NextFile {
+			return fmt.Errorf("number %d, want 1 to %d", f.Number, m.NextFile-1)
 		}
+		if first, ok := used[f.Number]; ok && (first == nil || !first.sameFile(f)) {
+			return fmt.Errorf("number %d is used twice", f.Number)
+		}
+		used[f.Number] = f
 	}
 	return nil
+}
+
+// sameFile reports whether f and g can be two parts of one file.
+func (f *File) sameFile(g *File) bool {
+	a, b := *f, *g
+	a.Smallest, a.Largest, a.Tier, a.Run = nil, nil, 0, 0
+	b.Smallest, b.Largest, b.Tier, b.Run = nil, nil, 0, 0
+	return reflect.DeepEqual(a, b)
 }
 
 // check verifies what can be said of a file alone.
