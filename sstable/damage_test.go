@@ -119,11 +119,7 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := fileOf(t, data)
-	step := 1
-	if raceEnabled {
-		step = 11
-	}
-	for bit := 0; bit < len(data)*8; bit += step {
+	for bit := 0; bit < len(data)*8; bit += 9 - rounds(8) {
 		b := []byte{data[bit/8] ^ 1<<(bit%8)}
 		f.WriteAt(b, int64(bit/8))
 		what := fmt.Sprintf("bit %d of byte %d", bit%8, bit/8)
@@ -353,7 +349,7 @@ func TestMendedDamage(t *testing.T) {
 	_, data := small(t)
 	g := newGenerator(seed)
 	var accepted int
-	for round := range 6000 {
+	for round := range rounds(6000) {
 		p := bytes.Clone(data)
 		for range 1 + g.IntN(3) {
 			p[g.IntN(len(p))] = byte(g.Uint32() >> g.IntN(24))
@@ -367,8 +363,8 @@ func TestMendedDamage(t *testing.T) {
 		}
 		accepted++
 	}
-	if accepted == 0 || accepted == 6000 {
-		t.Fatalf("%d of 6000 changed files were accepted", accepted)
+	if accepted == 0 || accepted == rounds(6000) {
+		t.Fatalf("%d of %d changed files were accepted", accepted, rounds(6000))
 	}
-	t.Logf("%d of 6000 changed files are well formed", accepted)
+	t.Logf("%d of %d changed files are well formed", accepted, rounds(6000))
 }

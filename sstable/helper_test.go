@@ -257,3 +257,11 @@ func (g *generator) entries(n, partitions, shapes int) []entry {
 	}
 	return sortEntries(all)
 }
+
+// rounds is n, or less of them when each takes ten times as long.
+func rounds(n int) int {
+	if raceEnabled {
+		return n/8 + 1
+	}
+	return n
+}

@@ -47,7 +47,7 @@ func TestPruneLosesNothing(t *testing.T) {
 			f, info := write(t, s.options, s.entries)
 			r := open(t, f, cache.New(1<<20))
 			g := newGenerator(11)
-			for range 40 {
+			for range rounds(40) {
 				p := predicate.Compile(g.condition(s.entries, 2))
 				o := IterOptions{Snapshot: codec.MaxSeq, Prune: p}
 				if g.IntN(3) == 0 {

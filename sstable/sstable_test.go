@@ -158,7 +158,7 @@ func TestGet(t *testing.T) {
 						}
 					}
 				}
-				for range min(400, 4*len(s.entries)+4) {
+				for range rounds(min(400, 4*len(s.entries)+4)) {
 					user := codec.AppendKey(nil, 16, fmt.Sprintf("p%d", g.IntN(3)), g.text(g.IntN(3)))
 					if len(s.entries) > 0 && g.IntN(4) > 0 {
 						user = s.entries[g.IntN(len(s.entries))].user
@@ -225,7 +225,7 @@ func TestIterate(t *testing.T) {
 			f, info := write(t, s.options, s.entries)
 			g := newGenerator(8)
 			r := open(t, f, cache.New(1<<20))
-			for round := range 60 {
+			for round := range rounds(60) {
 				o := IterOptions{Lower: g.bound(s.entries), Upper: g.bound(s.entries), Snapshot: g.Uint64N(info.MaxSeq + 2), Fill: round%2 == 0}
 				if round%3 == 0 {
 					o.Snapshot = codec.MaxSeq

@@ -11,7 +11,7 @@ import (
 //	1  word        vector of words: Int32 and Int64 sign-extended, Double as its
 //	               IEEE 754 bits, DateTime as ticks
 //	2  bits        (rows + 7) / 8 bytes, least significant bit first: Boolean
-//	3  guid        vector of first halves, vector of second halves, big-endian words
+//	3  guid        16 bytes each
 //	4  heap        vector of the values' ends within the row's part of the heap
 //	5  heap, last  nothing: the value ends where the row's part ends
 //	6  dictionary  u8 entries - 1, u16 length of all, entries times u16 ends, the
@@ -35,10 +35,10 @@ type column struct {
 	name     string
 	encoding uint8
 	typ      edm.Type
-	a        vector // words, first halves, ends, codes
-	b        vector // second halves; ends of the value before
+	a        vector // words, ends, codes
+	b        vector // ends of the value before
 	ends     []byte // dictionary
-	bytes    []byte // bits, dictionary
+	bytes    []byte // bits, guids, dictionary
 }
 
 const columnMemBytes = 160
@@ -59,7 +59,7 @@ func (c *column) decode(cur *cursor, s *codec.Shape, i, rows int) bool {
 		c.bytes = cur.bytes((rows + 7) / 8)
 		return !cur.bad && c.typ == edm.TypeBoolean && (rows%8 == 0 || c.bytes[rows/8]>>(rows%8) == 0)
 	case encodingGuid:
-		c.a, c.b = cur.vector(rows), cur.vector(rows)
+		c.bytes = cur.bytes(16 * rows)
 		return !cur.bad && c.typ == edm.TypeGuid
 	case encodingHeap:
 		c.a = cur.vector(rows)

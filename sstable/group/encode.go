@@ -351,7 +351,11 @@ func (c *columnBuilder) appendTo(dst []byte, last bool) []byte {
 		}
 		return dst
 	case c.typ == edm.TypeGuid:
-		return appendUnsigned(appendUnsigned(append(dst, encodingGuid), c.words), c.more)
+		dst = append(dst, encodingGuid)
+		for i, w := range c.words {
+			dst = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(dst, w), c.more[i])
+		}
+		return dst
 	case c.typ == edm.TypeDouble:
 		return appendUnsigned(append(dst, encodingWord), c.words)
 	}

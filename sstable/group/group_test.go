@@ -169,15 +169,12 @@ func TestEncodings(t *testing.T) {
 		width    int
 	}{
 		{encodingWord, 0}, {encodingWord, 1}, {encodingWord, 3}, {encodingWord, 8}, {encodingBits, 0},
-		{encodingGuid, 8}, {encodingDict, 1}, {encodingDict, 0}, {encodingHeap, 1}, {encodingHeapLast, 0},
+		{encodingGuid, 0}, {encodingDict, 1}, {encodingDict, 0}, {encodingHeap, 1}, {encodingHeapLast, 0},
 	} {
 		c := &h.columns[i]
 		if c.encoding != want.encoding || c.a.width != want.width {
 			t.Errorf("%s: encoding %d of width %d, want %d of %d", c.name, c.encoding, c.a.width, want.encoding, want.width)
 		}
-	}
-	if c := &h.columns[5]; c.b.width != 0 {
-		t.Errorf("constant halves of Guids take %d bytes", c.b.width)
 	}
 	if h.times.width != 1 {
 		t.Errorf("timestamps take %d bytes", h.times.width)

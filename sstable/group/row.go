@@ -1,6 +1,7 @@
 package group
 
 import (
+	"encoding/binary"
 	"errors"
 	"sort"
 
@@ -147,7 +148,7 @@ func (r *Row) At(i int) (name string, v edm.Value) {
 	case encodingBits:
 		return c.name, edm.Fixed(edm.TypeBoolean, uint64(c.bytes[r.rank/8]>>(r.rank%8)&1))
 	case encodingGuid:
-		return c.name, edm.GuidWords(c.a.at(r.rank), c.b.at(r.rank))
+		return c.name, edm.GuidBytes(c.bytes[16*r.rank:])
 	}
 	b, ok := r.text(c, i)
 	switch {
@@ -172,7 +173,8 @@ func (r *Row) Words(i int) (w, w2 uint64, ok bool) {
 	case encodingBits:
 		return uint64(c.bytes[r.rank/8] >> (r.rank % 8) & 1), 0, true
 	case encodingGuid:
-		return c.a.at(r.rank), c.b.at(r.rank), true
+		b := c.bytes[16*r.rank:][:16]
+		return binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]), true
 	}
 	return c.a.at(r.rank), 0, true
 }
