@@ -151,7 +151,7 @@ func (f *full) step(ctx context.Context) (done bool, err error) {
 	return f.from == nil, nil
 }
 
-// next plans the next file and reports whether there is something to merge.
+// next plans the next file, if there is something to merge.
 func (f *full) next() bool {
 	v := f.t.Version()
 	snapshots := f.t.o.Snapshots()

@@ -82,7 +82,7 @@ func (k *picker) droppedFiles() *plan {
 
 // moves lets files with nothing below them become files of the bottom.
 func (k *picker) moves() *plan {
-	var p plan
+	p := &plan{reason: "move"}
 	for i, r := range k.v.tiers() {
 		for _, f := range r.parts {
 			// Small files would crumble the bottom; tombstones would stay there,
@@ -97,8 +97,7 @@ func (k *picker) moves() *plan {
 	if p.add == nil {
 		return nil
 	}
-	p.reason = "move"
-	return &p
+	return p
 }
 
 func isGraves(p *part) bool { return p.meta.Tombstones*100 > p.meta.Entries*gravePercent }

@@ -13,7 +13,7 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// Verified says what Verify has read.
+// Verified is what Verify has read.
 type Verified struct {
 	Files   int
 	Bytes   int64
