@@ -90,8 +90,7 @@ func (r *Row) value(f *field) edm.Value {
 	case edm.TypeInt64, edm.TypeDouble, edm.TypeDateTime:
 		return edm.Fixed(f.typ, binary.LittleEndian.Uint64(r.values[off:]))
 	case edm.TypeGuid:
-		b := r.values[off:][:16]
-		return edm.GuidWords(binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]))
+		return edm.GuidBytes(r.values[off:])
 	}
 	return edm.Value{}
 }

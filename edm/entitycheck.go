@@ -67,7 +67,7 @@ func CheckSize(n int) error {
 // has at most MaxBinaryBytes, the others are in the range of their type. Null
 // passes; it is dropped before anything is stored.
 func CheckValue(name string, v Value) error {
-	switch v.typ {
+	switch v.Type() {
 	case TypeString:
 		return checkString(name, v.bytes)
 	case TypeBinary:
@@ -91,7 +91,7 @@ func CheckValue(name string, v Value) error {
 			return nil
 		}
 	}
-	return &Error{RuleRange, name, 0, fmt.Sprintf("%v with the word %#x", v.typ, v.word)}
+	return &Error{RuleRange, name, 0, fmt.Sprintf("%v with the word %#x", v.Type(), v.word)}
 }
 
 func checkString(name string, b []byte) error {

@@ -42,7 +42,7 @@ func KeySize(k Key) int {
 // nothing.
 func PropertySize(name string, v Value) int {
 	n := propertyOverhead + 2*UTF16Len(name)
-	switch v.typ {
+	switch v.Type() {
 	case TypeString:
 		return n + lengthOverhead + 2*UTF16LenBytes(v.bytes)
 	case TypeBinary:

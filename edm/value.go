@@ -95,61 +95,86 @@ func (g GUID) String() string { return string(g.AppendText(make([]byte, 0, 36)))
 // A Value of a String or Binary refers to bytes that it may share with the row
 // it came from; Clone gives it bytes of its own.
 type Value struct {
-	typ   Type
-	word  uint64 // numbers, booleans, ticks; the first half of a Guid
-	word2 uint64 // the second half of a Guid
-	bytes []byte // String (UTF-8) and Binary
+	// Four words in two fields: the compiler keeps such a struct in registers,
+	// and copies a larger one through memory at every call, which costs more
+	// than decoding a value does. So the type has no field of its own.
+	//
+	// When bytes is not empty, it is the content and word is the type; else
+	// word is the content and the capacity of bytes is the type.
+	word  uint64
+	bytes []byte
+}
+
+// typed gives empty bytes their capacity.
+var typed [256]byte
+
+// ofBytes returns a Value of type t that shares b.
+func ofBytes(t Type, b []byte) Value {
+	if len(b) == 0 {
+		return Value{bytes: typed[:0:t]}
+	}
+	return Value{word: uint64(t), bytes: b}
 }
 
 // String returns a Value of type Edm.String; it copies s.
-func String(s string) Value { return Value{typ: TypeString, bytes: []byte(s)} }
+func String(s string) Value { return ofBytes(TypeString, []byte(s)) }
 
 // StringBytes returns a Value of type Edm.String that shares b, which holds
 // UTF-8 and must not change as long as the Value is in use.
-func StringBytes(b []byte) Value { return Value{typ: TypeString, bytes: b} }
+func StringBytes(b []byte) Value { return ofBytes(TypeString, b) }
 
 // Binary returns a Value of type Edm.Binary that shares b, which must not
 // change as long as the Value is in use.
-func Binary(b []byte) Value { return Value{typ: TypeBinary, bytes: b} }
+func Binary(b []byte) Value { return ofBytes(TypeBinary, b) }
 
 // Boolean returns a Value of type Edm.Boolean.
 func Boolean(b bool) Value {
 	if b {
-		return Value{typ: TypeBoolean, word: 1}
+		return Fixed(TypeBoolean, 1)
 	}
-	return Value{typ: TypeBoolean}
+	return Fixed(TypeBoolean, 0)
 }
 
 // Int32 returns a Value of type Edm.Int32.
-func Int32(n int32) Value { return Value{typ: TypeInt32, word: uint64(int64(n))} }
+func Int32(n int32) Value { return Fixed(TypeInt32, uint64(int64(n))) }
 
 // Int64 returns a Value of type Edm.Int64.
-func Int64(n int64) Value { return Value{typ: TypeInt64, word: uint64(n)} }
+func Int64(n int64) Value { return Fixed(TypeInt64, uint64(n)) }
 
 // Double returns a Value of type Edm.Double.
-func Double(f float64) Value { return Value{typ: TypeDouble, word: math.Float64bits(f)} }
+func Double(f float64) Value { return Fixed(TypeDouble, math.Float64bits(f)) }
 
 // DateTime returns a Value of type Edm.DateTime.
-func DateTime(t Ticks) Value { return Value{typ: TypeDateTime, word: uint64(t)} }
+func DateTime(t Ticks) Value { return Fixed(TypeDateTime, uint64(t)) }
 
 // Guid returns a Value of type Edm.Guid.
-func Guid(g GUID) Value {
-	return GuidWords(binary.BigEndian.Uint64(g[:8]), binary.BigEndian.Uint64(g[8:]))
-}
+func Guid(g GUID) Value { return GuidBytes(bytes.Clone(g[:])) }
+
+// GuidBytes returns a Value of type Edm.Guid that shares the 16 bytes b, which
+// must not change as long as the Value is in use.
+func GuidBytes(b []byte) Value { return Value{word: uint64(TypeGuid), bytes: b[:16:16]} }
 
 // GuidWords returns a Value of type Edm.Guid from the two big-endian halves of
 // its sixteen bytes.
-func GuidWords(hi, lo uint64) Value { return Value{typ: TypeGuid, word: hi, word2: lo} }
+func GuidWords(hi, lo uint64) Value {
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, 16), hi)
+	return GuidBytes(binary.BigEndian.AppendUint64(b, lo))
+}
 
 // Fixed returns the Value of type t, which is Boolean, Int32, Int64, Double or
 // DateTime, whose Word is w.
-func Fixed(t Type, w uint64) Value { return Value{typ: t, word: w} }
+func Fixed(t Type, w uint64) Value { return Value{word: w, bytes: typed[:0:t]} }
 
 // Type returns the type of v, zero for null.
-func (v Value) Type() Type { return v.typ }
+func (v Value) Type() Type {
+	if len(v.bytes) > 0 {
+		return Type(v.word)
+	}
+	return Type(cap(v.bytes))
+}
 
 // IsNull reports whether v is null.
-func (v Value) IsNull() bool { return v.typ == 0 }
+func (v Value) IsNull() bool { return cap(v.bytes) == 0 }
 
 // Bool returns the value of an Edm.Boolean.
 func (v Value) Bool() bool { return v.word != 0 }
@@ -169,28 +194,37 @@ func (v Value) DateTime() Ticks { return Ticks(v.word) }
 // Guid returns the value of an Edm.Guid.
 func (v Value) Guid() GUID {
 	var g GUID
-	binary.BigEndian.PutUint64(g[:8], v.word)
-	binary.BigEndian.PutUint64(g[8:], v.word2)
+	copy(g[:], v.bytes)
 	return g
 }
 
 // Word returns the 64 bits of a Boolean (0 or 1), an Int32 (sign-extended), an
 // Int64, a Double (IEEE 754), a DateTime (ticks), or the first half of a Guid.
-func (v Value) Word() uint64 { return v.word }
+func (v Value) Word() uint64 {
+	if len(v.bytes) > 0 && v.word == uint64(TypeGuid) {
+		return binary.BigEndian.Uint64(v.bytes)
+	}
+	return v.word
+}
 
-// Word2 returns the second half of a Guid.
-func (v Value) Word2() uint64 { return v.word2 }
+// Word2 returns the second half of a Guid, 0 for any other type.
+func (v Value) Word2() uint64 {
+	if v.Type() != TypeGuid {
+		return 0
+	}
+	return binary.BigEndian.Uint64(v.bytes[8:])
+}
 
-// Bytes returns the UTF-8 of a String or the bytes of a Binary. The caller must
+// Bytes returns the UTF-8 of a String or the bytes of a Binary or a Guid. The caller must
 // not change them, and may use them as long as the row v came from.
-func (v Value) Bytes() []byte { return v.bytes }
+func (v Value) Bytes() []byte { return v.bytes[:len(v.bytes):len(v.bytes)] }
 
 // Text returns a copy of a String's text.
 func (v Value) Text() string { return string(v.bytes) }
 
 // Clone returns v with bytes of its own.
 func (v Value) Clone() Value {
-	if v.bytes != nil {
+	if len(v.bytes) > 0 {
 		v.bytes = bytes.Clone(v.bytes)
 	}
 	return v
@@ -199,12 +233,12 @@ func (v Value) Clone() Value {
 // Equal reports whether v and w have the same type and the same content; two
 // Doubles are equal when their bits are, so NaN equals itself.
 func (v Value) Equal(w Value) bool {
-	return v.typ == w.typ && v.word == w.word && v.word2 == w.word2 && bytes.Equal(v.bytes, w.bytes)
+	return v.Type() == w.Type() && v.word == w.word && bytes.Equal(v.bytes, w.bytes)
 }
 
 // String returns v as text for people; it is not the protocol's form.
 func (v Value) String() string {
-	switch v.typ {
+	switch v.Type() {
 	case TypeString:
 		return string(v.bytes)
 	case TypeBinary:
@@ -225,8 +259,8 @@ func (v Value) String() string {
 
 // GoString returns v with its type, for failures of tests.
 func (v Value) GoString() string {
-	if v.typ == TypeString || v.typ == TypeBinary {
-		return fmt.Sprintf("%v(%q)", v.typ, v.bytes)
+	if v.Type() == TypeString || v.Type() == TypeBinary {
+		return fmt.Sprintf("%v(%q)", v.Type(), v.bytes)
 	}
-	return fmt.Sprintf("%v(%v)", v.typ, v.String())
+	return fmt.Sprintf("%v(%v)", v.Type(), v.String())
 }

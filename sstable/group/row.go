@@ -130,10 +130,6 @@ func (r *Row) Key() edm.Key {
 func (r *Row) Len() int { return r.slot.shape.Len() }
 
 // At returns property i, 0 <= i < Len, in stored order.
-//
-// A Value is too large for the compiler to keep in registers, and each copy of
-// one that was just built stalls on its own stores: it is built here, in every
-// case as the last thing, and no helper returns one.
 func (r *Row) At(i int) (name string, v edm.Value) {
 	if r.slot.mode == modeRows {
 		if r.Load() != nil {
