@@ -215,27 +215,10 @@ func touch(row edm.Row) {
 	sink += s
 }
 
-// touchWords is touch without edm.Values.
-func touchWords(row *Row) {
-	s := uint64(0)
-	shape := row.Shape()
-	for i := range shape.Len() {
-		switch shape.Type(i) {
-		case edm.TypeString, edm.TypeBinary:
-			b, _ := row.Bytes(i)
-			s += uint64(len(b))
-		default:
-			w, w2, _ := row.Words(i)
-			s += w + w2
-		}
-	}
-	sink += s
-}
-
 func BenchmarkScan(b *testing.B) {
 	for _, per := range []int{1000, 1} {
 		_, f, _ := benchFile(b, per, writerOptions())
-		for _, mode := range []string{"step", "key", "fixed", "touch", "words", "cold"} {
+		for _, mode := range []string{"step", "key", "fixed", "touch", "cold"} {
 			b.Run(fmt.Sprintf("perPartition=%d/mode=%s", per, mode), func(b *testing.B) {
 				size := int64(256 << 20)
 				if mode == "cold" {
@@ -255,8 +238,6 @@ func BenchmarkScan(b *testing.B) {
 					case "fixed":
 						_, v := it.Row().At(3)
 						sink += v.Word()
-					case "words":
-						touchWords(it.View())
 					case "touch", "cold":
 						touch(it.Row())
 					}

@@ -183,13 +183,6 @@ func (g *Builder) slot(shape *fileShape) *slotBuilder {
 	return s
 }
 
-// wordRow is a row that gives its values without building an edm.Value, which
-// costs more than all else that is done with most of them.
-type wordRow interface {
-	Words(i int) (w, w2 uint64, ok bool)
-	Bytes(i int) (b []byte, ok bool)
-}
-
 // unreadable is the error of a value that a row does not give.
 func unreadable(row codec.ShapedRow, i int) error {
 	err := errNoValues
@@ -202,38 +195,26 @@ func unreadable(row codec.ShapedRow, i int) error {
 // addValues appends the values of a row to the columns and the heap.
 func (g *Builder) addValues(s *slotBuilder, row codec.ShapedRow, n int) error {
 	from := len(g.heap)
-	words, fast := row.(wordRow)
 	for i := range s.columns {
 		c := &s.columns[i]
-		var w, w2 uint64
-		var b []byte
-		ok := true
-		switch {
-		case !fast:
-			_, v := row.At(i)
-			if ok = !v.IsNull(); ok && v.Type() != c.typ {
-				return fmt.Errorf("add: property %d is %v, its shape says %v", i, v.Type(), c.typ)
+		_, v := row.At(i)
+		if v.Type() != c.typ {
+			if v.IsNull() {
+				return unreadable(row, i)
 			}
-			w, w2, b = v.Word(), v.Word2(), v.Bytes()
-		case c.text():
-			b, ok = words.Bytes(i)
-		default:
-			w, w2, ok = words.Words(i)
-		}
-		if !ok {
-			return unreadable(row, i)
+			return fmt.Errorf("add: property %d is %v, its shape says %v", i, v.Type(), c.typ)
 		}
 		switch c.typ {
 		case edm.TypeString, edm.TypeBinary:
-			if err := g.addText(s, i, n, b); err != nil {
+			if err := g.addText(s, i, n, v.Bytes()); err != nil {
 				return err
 			}
 			c.words = append(c.words, uint64(len(g.heap)-from))
 		case edm.TypeGuid:
-			c.words, c.more = append(c.words, w), append(c.more, w2)
+			c.words, c.more = append(c.words, v.Word()), append(c.more, v.Word2())
 			g.logical += 16
 		default:
-			c.words = append(c.words, w)
+			c.words = append(c.words, v.Word())
 			g.logical += 8
 		}
 	}

@@ -1,7 +1,6 @@
 package group
 
 import (
-	"encoding/binary"
 	"errors"
 	"sort"
 
@@ -154,35 +153,6 @@ func (r *Row) At(i int) (name string, v edm.Value) {
 		return c.name, edm.StringBytes(b)
 	}
 	return c.name, edm.Binary(b)
-}
-
-// Words returns Word and Word2 of property i, which is no String and no Binary;
-// ok is false when they cannot be read, and Err says why. It costs a third of
-// At, since no Value is built.
-func (r *Row) Words(i int) (w, w2 uint64, ok bool) {
-	if r.slot.mode == modeRows {
-		_, v := r.At(i)
-		return v.Word(), v.Word2(), !v.IsNull()
-	}
-	c := &r.slot.columns[i]
-	switch c.encoding {
-	case encodingBits:
-		return uint64(c.bytes[r.rank/8] >> (r.rank % 8) & 1), 0, true
-	case encodingGuid:
-		b := c.bytes[16*r.rank:][:16]
-		return binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]), true
-	}
-	return c.a.at(r.rank), 0, true
-}
-
-// Bytes returns the bytes of property i, which is a String or a Binary; ok is
-// false when they cannot be read, and Err says why.
-func (r *Row) Bytes(i int) (b []byte, ok bool) {
-	if r.slot.mode == modeRows {
-		_, v := r.At(i)
-		return v.Bytes(), !v.IsNull()
-	}
-	return r.text(&r.slot.columns[i], i)
 }
 
 // Lookup returns the property called name.
