@@ -37,7 +37,7 @@ func (db *DB) makeCheckpoint(ctx context.Context, dest string) error {
 	if len(names) > 0 {
 		return fmt.Errorf("%w: it holds %q", fs.ErrExist, names[0])
 	}
-	if err := db.fs.MkdirAll(dest); err != nil {
+	if err := makeDir(db.fs, dest); err != nil {
 		return fmt.Errorf("make directory: %w", err)
 	}
 	// No flush and no merge changes the set of files meanwhile.
@@ -55,11 +55,12 @@ func (db *DB) makeCheckpoint(ctx context.Context, dest string) error {
 	m := db.tree.Manifest()
 	m.HighWater = uint64(db.log.HighWater())
 	m.Logs = nil
-	for i := len(moment.state.mems) - 1; i >= 0; i-- {
+	// The newest segment comes first: if anything of it is durable, all of those
+	// before it is by the time that they are looked at.
+	for _, seg := range moment.state.mems {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		seg := moment.state.mems[i]
 		end := seg.Durable()
 		if end <= 0 {
 			continue
@@ -69,10 +70,15 @@ func (db *DB) makeCheckpoint(ctx context.Context, dest string) error {
 		}
 		m.Logs = append(m.Logs, manifest.Log{Number: seg.Number, Sealed: end})
 	}
+	copied := make(map[uint64]bool) // a file is listed once for each part that is live
 	for i := range m.Files {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		if copied[m.Files[i].Number] {
+			continue
+		}
+		copied[m.Files[i].Number] = true
 		name := fmt.Sprintf("%06d.sst", m.Files[i].Number)
 		if err := db.linkOrCopy(ctx, path.Join(db.dir, name), path.Join(dest, name), m.Files[i].Size); err != nil {
 			return fmt.Errorf("copy %s: %w", name, err)

@@ -22,7 +22,9 @@ type DB struct {
 	fs   vfs.FS
 	id   [16]byte
 	lock io.Closer // nil when read-only
-	tree *lsm.Tree
+	// cacheID tells its blocks from those of other databases in one cache.
+	cacheID uint64
+	tree    *lsm.Tree
 
 	// state is what reads look at, nil once closed; stateMu is held to replace
 	// it.
@@ -44,6 +46,9 @@ type DB struct {
 
 	work      worker
 	sealArmed atomic.Bool
+	// logSynced is the sequence number up to which NoSync mode has synced the
+	// log.
+	logSynced atomic.Uint64
 	// listed is the sequence number up to which the manifest knows the ends
 	// of the logs.
 	listed uint64
@@ -55,6 +60,10 @@ type DB struct {
 }
 
 var _ store.Store = (*DB)(nil)
+
+// lastCacheID is the last DB.cacheID given. Copies of a database share its id
+// and its files' numbers, so neither can take its place.
+var lastCacheID atomic.Uint64
 
 // Close implements store.Store. Snapshots and cursors that are still open keep
 // their memory and files until they are closed, too.

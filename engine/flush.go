@@ -37,6 +37,7 @@ func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 		if err := db.log.SyncSegments(segs); err != nil {
 			return false, err
 		}
+		db.logSynced.Store(segs[len(segs)-1].LastSeq())
 	}
 	tables := make([]*memtable.Table, len(segs))
 	for i, s := range segs {
@@ -148,13 +149,25 @@ func (db *DB) Compact(ctx context.Context) error {
 	if job == nil {
 		return nil
 	}
+	// What is merged is merged, also when the rest fails: those who wait for
+	// fewer runs may go on.
+	defer db.kick()
 	for done := false; !done; {
 		var err error
 		if done, err = job.Step(ctx); err != nil {
 			job.Abort()
 			return fmt.Errorf("compact: %w", err)
 		}
+		db.refresh()
 	}
-	db.replaceState(func(mems []*commitlog.Segment) []*commitlog.Segment { return mems })
 	return nil
+}
+
+// refresh makes readers use the newest files, so that those they replace can go.
+func (db *DB) refresh() {
+	v := db.tree.Version()
+	defer v.Unref()
+	if v != db.state.Load().version {
+		db.replaceState(func(mems []*commitlog.Segment) []*commitlog.Segment { return mems })
+	}
 }

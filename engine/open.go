@@ -47,7 +47,7 @@ func Open(dir string, o Options) (*DB, error) {
 	if err := checkDir(o.FS, dir); err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
-	if err := o.FS.MkdirAll(dir); err != nil {
+	if err := makeDir(o.FS, dir); err != nil {
 		return nil, fmt.Errorf("open %s: make directory: %w", dir, err)
 	}
 	lock, err := o.FS.Lock(path.Join(dir, lockName))
@@ -67,6 +67,31 @@ func Open(dir string, o Options) (*DB, error) {
 		db.kick()
 	}
 	return db, nil
+}
+
+// makeDir makes dir and its parents and the names of all that were missing
+// durable: a database is lost with any directory above it.
+func makeDir(fsys vfs.FS, dir string) error {
+	var parents []string
+	for d := path.Clean(dir); d != "." && d != "/"; d = path.Dir(d) {
+		_, err := fsys.Stat(d)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		parents = append(parents, path.Dir(d))
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return err
+	}
+	for _, d := range parents {
+		if err := fsys.SyncDir(d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkDir refuses a directory that is not ours: one that holds files and no
@@ -118,9 +143,17 @@ func openLocked(dir string, o Options, lock io.Closer) (*DB, error) {
 		return nil, err
 	}
 	if err := db.recover(m); err != nil {
-		return nil, errors.Join(err, db.tree.Close())
+		return nil, errors.Join(err, db.discard())
 	}
 	return db, nil
+}
+
+// discard gives back what an Open that fails holds in memory and open files.
+func (db *DB) discard() error {
+	if s := db.state.Swap(nil); s != nil {
+		s.retire()
+	}
+	return db.tree.Close()
 }
 
 func readManifest(fsys vfs.FS, dir string) (*manifest.Manifest, error) {
@@ -150,27 +183,30 @@ func create(o Options, dir string) (*manifest.Manifest, error) {
 }
 
 func newDB(dir string, o Options, m *manifest.Manifest) *DB {
-	db := &DB{opts: o, dir: dir, fs: o.FS, id: m.DBID}
+	db := &DB{opts: o, dir: dir, fs: o.FS, id: m.DBID, cacheID: lastCacheID.Add(1)}
 	db.work.cond = sync.NewCond(&db.work.mu)
 	db.catalog.Store(catalog.New())
 	return db
 }
 
 func (db *DB) treeOptions() lsm.Options {
-	compression := sstable.CompressionFast
+	bottom := sstable.CompressionFast
 	if db.opts.Compact {
-		compression = sstable.CompressionBetter
+		bottom = sstable.CompressionBetter
 	}
 	return lsm.Options{
 		FS:          db.fs,
 		Dir:         db.dir,
 		Cache:       db.opts.Cache,
+		CacheDB:     db.cacheID,
 		FileBytes:   db.opts.FileBytes,
 		TierRuns:    db.opts.TierRuns,
-		Compression: compression,
-		Snapshots:   func() []uint64 { return db.log.Registered() },
-		Dropped:     func(table uint32) (uint64, bool) { return 0, db.isDropped(table) },
-		Logger:      db.opts.Logger,
+		Compression: sstable.CompressionFast,
+		// Only what stays is worth the effort.
+		BottomCompression: bottom,
+		Snapshots:         func() []uint64 { return db.log.Registered() },
+		Dropped:           func(table uint32) (uint64, bool) { return 0, db.isDropped(table) },
+		Logger:            db.opts.Logger,
 	}
 }
 
@@ -200,7 +236,11 @@ func (db *DB) recover(m *manifest.Manifest) error {
 	if err := db.loadCatalog(); err != nil {
 		return err
 	}
-	return recovery.RemoveStale(db.fs, db.dir, m)
+	if err := recovery.RemoveStale(db.fs, db.dir, m); err != nil {
+		return err
+	}
+	_, err = db.tree.RemoveLeftovers()
+	return err
 }
 
 // loadCatalog reads table 0 as of everything recovered.
@@ -210,14 +250,19 @@ func (db *DB) loadCatalog() error {
 	lower, upper := codec.AppendTable(nil, catalog.TableID), codec.AppendTable(nil, catalog.TableID+1)
 	var it merge.Iterator[codec.ShapedRow]
 	it.Init(m.sources(lower, upper), merge.Options{})
+	var unread error
 	cat, err := catalog.Load(func(yield func(edm.Row) bool) {
 		for ok := it.SeekGE(lower); ok; ok = it.Next() {
-			if scan.Live(it.Key()) && !yield(it.Row()) {
+			if !scan.Live(it.Key()) {
+				continue
+			}
+			// A row that cannot be read is no damage of the catalog.
+			if unread = scan.Readable(it.Row()); unread != nil || !yield(it.Row()) {
 				return
 			}
 		}
 	})
-	if err = errors.Join(err, it.Err(), it.Close()); err != nil {
+	if err = errors.Join(err, unread, it.Err(), it.Close()); err != nil {
 		return fmt.Errorf("load catalog: %w", err)
 	}
 	db.catalog.Store(cat)

@@ -48,7 +48,7 @@ func tryReadOnly(dir string, o Options) (db *DB, again bool, err error) {
 		if err != nil {
 			again = errors.Is(err, wal.ErrChanged) || db.moved(m)
 			if opened {
-				err = errors.Join(err, db.tree.Close())
+				err = errors.Join(err, db.discard())
 			}
 			db = nil
 		}
@@ -61,7 +61,6 @@ func tryReadOnly(dir string, o Options) (db *DB, again bool, err error) {
 		return db, false, err
 	}
 	if db.moved(m) {
-		db.state.Swap(nil).retire()
 		err = errors.New("the writer keeps changing the files")
 		return db, true, err
 	}

@@ -28,7 +28,7 @@ func (db *DB) Stats() (Stats, error) {
 		return Stats{}, store.ErrClosed
 	}
 	defer m.release()
-	t := db.tree.Stats()
+	t := m.state.version.Stats()
 	s := Stats{
 		Tables:       m.catalog.Len(),
 		SSTables:     t.Files,

@@ -232,6 +232,10 @@ func (db *DB) isDropped(table uint32) bool {
 	db.dropped.mu.Lock()
 	seq := db.dropped.at[table]
 	db.dropped.mu.Unlock()
+	if db.opts.NoSync && seq > db.logSynced.Load() {
+		// A crash could still bring the table back, and its rows must be there.
+		return false
+	}
 	readers := db.log.Registered()
 	return len(readers) == 0 || readers[0] >= seq
 }

@@ -28,7 +28,7 @@ type Commit struct {
 
 	seg      *Segment // nil for a barrier, which has no record
 	end      int64    // where the record ends in the segment
-	firstSeq uint64
+	firstSeq uint64   // of a barrier: behind what it waits for
 	firstTS  edm.Ticks
 
 	err error

@@ -38,6 +38,7 @@ func (l *Log) barrier(c *Commit) error {
 		l.mu.Unlock()
 		return fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, err)
 	}
+	c.firstSeq = l.lastSeq + 1
 	l.enqueueLocked(c)
 	l.mu.Unlock()
 	return l.Wait(c)
@@ -163,14 +164,15 @@ func (l *Log) failLocked(group []*Commit, cause error) []*Commit {
 func (l *Log) applyGroup(group []*Commit) {
 	l.applyMu.Lock()
 	defer l.applyMu.Unlock()
+	filled := false
 	for _, c := range group {
-		if c.seg == nil {
-			continue
-		}
-		for l.applied+1 != c.firstSeq {
+		for l.applied+1 < c.firstSeq {
 			l.applyTurn.Wait()
 		}
-		l.applyLocked(c)
+		if c.seg != nil {
+			l.applyLocked(c)
+			filled = filled || c.seg.frozen.Load()
+		}
 	}
 	l.applyTurn.Broadcast()
 	for _, c := range group {
@@ -178,7 +180,7 @@ func (l *Log) applyGroup(group []*Commit) {
 			l.overlay.remove(c.entries[i].keyHash, c.firstSeq+uint64(i))
 		}
 	}
-	if first := group[0].seg; first != nil && first.frozen.Load() {
+	if filled {
 		l.o.Ready()
 	}
 }

@@ -198,6 +198,9 @@ func (l *Log) placeLocked(c *Commit) error {
 			payload, off, ok = seg.file.Begin(len(defs) + len(c.buf))
 		}
 		if !ok {
+			// The next segment knows none of the shapes.
+			c.defs = c.defs[:0]
+			defs, _ = l.defineShapesLocked(&Segment{}, c)
 			c.defs = c.defs[:0]
 			if err := l.rotateLocked(int64(len(defs) + len(c.buf))); err != nil {
 				return err

@@ -103,7 +103,10 @@ func (s *Segment) Durable() int64 {
 	case s.file == nil:
 		return s.end
 	}
-	return s.file.Synced()
+	if end := s.file.Synced(); end > wal.HeaderLen {
+		return end
+	}
+	return 0
 }
 
 // LastSeq returns the last sequence number of a frozen segment.

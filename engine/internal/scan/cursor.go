@@ -114,6 +114,9 @@ func (c *Cursor) Next() bool {
 	}
 }
 
+// Readable reads all of a row and returns why it cannot be trusted.
+func Readable(row codec.ShapedRow) error { return settleRow(row, true) }
+
 // settleRow returns why what was read of a row cannot be trusted. With whole it
 // reads the rest of the row, too: nothing that its reader does may fail.
 func settleRow(row codec.ShapedRow, whole bool) error {
@@ -189,6 +192,10 @@ func (c *Cursor) stop(err error) bool {
 	if c.advance() {
 		key := c.it.Row().Key()
 		c.resume = &key
+	} else if failed := c.it.Err(); failed != nil {
+		// Without a place to go on from, the end of ctx would look like the end
+		// of the result.
+		c.err = failed
 	}
 	return c.finish()
 }

@@ -1,0 +1,185 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// TestCheckpointIsTheMoment copies a database in each state of its data and
+// holds the copy against the source at that moment.
+func TestCheckpointIsTheMoment(t *testing.T) {
+	for _, noSync := range []bool{false, true} {
+		t.Run(fmt.Sprintf("nosync=%v", noSync), func(t *testing.T) {
+			disk := vfs.NewCrashMem()
+			o := manual(disk)
+			o.NoSync = noSync
+			db := mustCreate(t, o)
+			check(t, "SetTableMeta", db.SetTableMeta(t.Context(), table, []byte("meta")))
+			copies := map[string][]string{}
+			take := func(dest string) {
+				check(t, "Checkpoint", db.Checkpoint(t.Context(), dest))
+				copies[dest] = dump(t, db, store.Query{})
+			}
+			take("empty")
+			fill(t, db, "p", 30, 1000)
+			take("deep/er/log") // its parents are new as well
+			check(t, "Flush", db.Flush(t.Context()))
+			take("file")
+			fill(t, db, "p", 100, 2000) // several segments
+			take("segments")
+			check(t, "Compact", db.Compact(t.Context()))
+			fill(t, db, "q", 3, 10)
+			take("all")
+			check(t, "Close", db.Close())
+
+			after := disk.Crash(vfs.Choice{Mode: vfs.CrashMin})
+			for dest, want := range copies {
+				c := mustOpen(t, dest, manual(after))
+				if got := dump(t, c, store.Query{}); !slices.Equal(got, want) {
+					t.Errorf("%s holds %d rows, want %d: %q\nwant %q", dest, len(got), len(want), got, want)
+				}
+				if meta, err := c.TableMeta(t.Context(), table); err != nil || string(meta) != "meta" {
+					t.Errorf("%s: metadata %q, %v", dest, meta, err)
+				}
+				if r, err := c.Verify(t.Context()); err != nil || len(r.Findings)+len(r.Unknown) > 0 {
+					t.Errorf("%s: Verify: %+v, %v", dest, r, err)
+				}
+				apply(t, c, store.Insert(entity("new", "r", 1, 10)))
+				check(t, "Close", c.Close())
+				c = mustOpen(t, dest, manual(after))
+				if got := dump(t, c, store.Query{}); len(got) != len(want)+1 {
+					t.Errorf("%s holds %d rows after a write, want %d", dest, len(got), len(want)+1)
+				}
+			}
+		})
+	}
+}
+
+// TestCheckpointBesideWriters copies a database while it fills segments: every
+// copy holds a prefix of what each writer wrote, and at least what was
+// acknowledged to it before.
+func TestCheckpointBesideWriters(t *testing.T) {
+	disk := vfs.NewMem()
+	db := mustCreate(t, small(disk))
+	const writers, copies, rows = 4, 25, 600
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	var mu sync.Mutex
+	acked := make([]int, writers)
+	for w := range writers {
+		wg.Go(func() {
+			for i := range rows {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				apply(t, db, store.InsertOrReplace(entity(fmt.Sprint("p", w), fmt.Sprintf("%06d", i), int64(i), 8000)))
+				mu.Lock()
+				acked[w] = i + 1
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range copies {
+		mu.Lock()
+		least := slices.Clone(acked)
+		mu.Unlock()
+		dest := fmt.Sprint("copy", i)
+		check(t, "Checkpoint", db.Checkpoint(t.Context(), dest))
+		c := mustOpen(t, dest, manual(disk))
+		for w := range writers {
+			n := 0
+			from := edm.Key{Partition: fmt.Sprint("p", w)}
+			for e, err := range store.Entities(c.Query(t.Context(), table, store.Query{From: &from})) {
+				check(t, "Query", err)
+				if e.Key.Partition != from.Partition {
+					break
+				}
+				if e.Key.Row != fmt.Sprintf("%06d", n) {
+					t.Fatalf("%s: row %d of %s is %s", dest, n, from.Partition, e.Key.Row)
+				}
+				n++
+			}
+			if n < least[w] {
+				t.Fatalf("%s: %d rows of %s, %d were acknowledged before", dest, n, from.Partition, least[w])
+			}
+		}
+		check(t, "Close", c.Close())
+		for _, name := range files(t, disk, dest, "") {
+			check(t, "Remove", disk.Remove(dest+"/"+name))
+		}
+	}
+	close(stop)
+	wg.Wait()
+}
+
+// TestCheckpointRefusals leaves what it finds alone.
+func TestCheckpointRefusals(t *testing.T) {
+	disk := vfs.NewMem()
+	db := mustCreate(t, manual(disk))
+	check(t, "MkdirAll", disk.MkdirAll("full"))
+	writeFile(t, disk, "full/file", []byte("mine"))
+	before := treeOf(t, disk, "full")
+	if err := db.Checkpoint(t.Context(), "full"); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("into a directory with a file: %v, want %v", err, fs.ErrExist)
+	}
+	if after := treeOf(t, disk, "full"); after != before {
+		t.Errorf("the directory was\n%s and is\n%s", before, after)
+	}
+	if err := db.Checkpoint(t.Context(), "db"); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("into itself: %v, want %v", err, fs.ErrExist)
+	}
+	check(t, "MkdirAll", disk.MkdirAll("empty"))
+	check(t, "Checkpoint", db.Checkpoint(t.Context(), "empty"))
+	check(t, "Close", db.Close())
+	if err := db.Checkpoint(t.Context(), "late"); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("after Close: %v, want %v", err, store.ErrClosed)
+	}
+}
+
+// TestCheckpointLinks shares the sorted files with the source where that is
+// possible, and copies them where it is not; the source may go away then.
+func TestCheckpointLinks(t *testing.T) {
+	for _, linked := range []bool{true, false} {
+		t.Run(fmt.Sprintf("linked=%v", linked), func(t *testing.T) {
+			dir := t.TempDir()
+			links := 0
+			fsys := vfs.Inject(vfs.OS(), func(op vfs.Op) *vfs.Fault {
+				if op.Kind != vfs.OpLink {
+					return nil
+				}
+				links++
+				if linked {
+					return nil
+				}
+				return &vfs.Fault{Err: errors.New("cross-device link")}
+			})
+			db := mustOpen(t, dir+"/db", manual(fsys))
+			check(t, "CreateTable", db.CreateTable(t.Context(), table))
+			fill(t, db, "p", 50, 1000)
+			check(t, "Compact", db.Compact(t.Context()))
+			fill(t, db, "q", 10, 1000)
+			want := dump(t, db, store.Query{})
+			check(t, "Checkpoint", db.Checkpoint(t.Context(), dir+"/copy"))
+			if links == 0 {
+				t.Error("no link was tried")
+			}
+			check(t, "Compact", db.Compact(t.Context())) // removes the source's files
+			check(t, "Close", db.Close())
+			c := mustOpen(t, dir+"/copy", engine.Options{})
+			if got := dump(t, c, store.Query{}); !slices.Equal(got, want) {
+				t.Errorf("the copy holds %q\nwant %q", got, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,178 @@
+package engine_test
+
+import (
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// counting is a file system that knows which handles are open.
+type counting struct {
+	vfs.FS
+	mu   sync.Mutex
+	open map[string]int
+}
+
+func newCounting(under vfs.FS) *counting { return &counting{FS: under, open: map[string]int{}} }
+
+// left returns how many handles of each file are open.
+func (c *counting) left() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.open)
+}
+
+func (c *counting) count(name string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open[name] += n; c.open[name] == 0 {
+		delete(c.open, name)
+	}
+}
+
+func (c *counting) track(name string, f vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	c.count(name, 1)
+	return &countedFile{f, sync.OnceFunc(func() { c.count(name, -1) })}, nil
+}
+
+func (c *counting) Create(name string) (vfs.File, error) {
+	f, err := c.FS.Create(name)
+	return c.track(name, f, err)
+}
+
+func (c *counting) Open(name string) (vfs.File, error) {
+	f, err := c.FS.Open(name)
+	return c.track(name, f, err)
+}
+
+func (c *counting) OpenReadWrite(name string) (vfs.File, error) {
+	f, err := c.FS.OpenReadWrite(name)
+	return c.track(name, f, err)
+}
+
+func (c *counting) Lock(name string) (io.Closer, error) {
+	l, err := c.FS.Lock(name)
+	if err != nil {
+		return nil, err
+	}
+	c.count(name, 1)
+	return &countedLock{l, sync.OnceFunc(func() { c.count(name, -1) })}, nil
+}
+
+type countedFile struct {
+	vfs.File
+	closed func()
+}
+
+func (f *countedFile) Close() error {
+	f.closed()
+	return f.File.Close()
+}
+
+type countedLock struct {
+	io.Closer
+	closed func()
+}
+
+func (l *countedLock) Close() error {
+	l.closed()
+	return l.Closer.Close()
+}
+
+// TestFailedOpenHoldsNothing fails every operation of Open in turn: what it had
+// opened is closed, nothing that was acknowledged is lost, and only damage is
+// called damage.
+func TestFailedOpenHoldsNothing(t *testing.T) {
+	built := vfs.NewMem()
+	db := mustCreate(t, manual(built))
+	fill(t, db, "p", 40, 1000)
+	check(t, "Flush", db.Flush(t.Context()))
+	fill(t, db, "q", 10, 1000)
+	want := len(dump(t, db, store.Query{}))
+	killed := built.Clone()
+	injected := errors.New("injected")
+	for _, readOnly := range []bool{false, true} {
+		for n := uint64(1); ; n++ {
+			disk := killed.Clone()
+			faulty := vfs.Inject(disk, vfs.FailAt(n, injected, false))
+			c := newCounting(faulty)
+			o := manual(c)
+			o.ReadOnly = readOnly
+			db, err := engine.Open("db", o)
+			ops := faulty.Ops()
+			faulty.SetRule(nil)
+			if err == nil {
+				if got := len(dump(t, db, store.Query{})); got != want {
+					t.Errorf("operation %d, read-only %v: %d rows, want %d", n, readOnly, got, want)
+				}
+				_ = db.Close()
+			} else if !errors.Is(err, injected) || errors.Is(err, store.ErrCorrupt) {
+				t.Errorf("operation %d, read-only %v: %v, want %v", n, readOnly, err, injected)
+			}
+			if left := c.left(); len(left) > 0 {
+				t.Errorf("operation %d, read-only %v: %v are open after %v", n, readOnly, left, err)
+			}
+			if err == nil && ops < n {
+				break
+			}
+			db = mustOpen(t, "db", manual(disk))
+			if got := len(dump(t, db, store.Query{})); got != want {
+				t.Errorf("operation %d, read-only %v: %d rows after the next open, want %d", n, readOnly, got, want)
+			}
+			check(t, "Close", db.Close())
+		}
+	}
+}
+
+// TestDescriptors opens and closes a database with work in all its parts, and
+// looks at the descriptors of the process.
+func TestDescriptors(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("counts /proc/self/fd")
+	}
+	fds := func() int {
+		list, err := os.ReadDir("/proc/self/fd")
+		check(t, "ReadDir", err)
+		return len(list)
+	}
+	dir := t.TempDir()
+	before := 0
+	for round := range 5 {
+		o := small(nil)
+		c := newCounting(vfs.OS())
+		o.FS = c
+		db := mustOpen(t, dir+"/db", o)
+		if err := db.CreateTable(t.Context(), table); err != nil && !errors.Is(err, store.ErrTableExists) {
+			t.Fatal(err)
+		}
+		fill(t, db, "p", 100, 2000)
+		cur := db.Query(t.Context(), table, store.Query{})
+		cur.Next()
+		snap, err := db.Snapshot()
+		check(t, "Snapshot", err)
+		check(t, "Compact", db.Compact(t.Context()))
+		check(t, "Close", db.Close())
+		check(t, "Close of a cursor", cur.Close())
+		check(t, "Close of a snapshot", snap.Close())
+		if left := c.left(); len(left) > 0 {
+			t.Errorf("round %d: %v are open after Close", round, left)
+		}
+		switch n := fds(); {
+		case round == 0:
+			before = n
+		case n != before:
+			t.Errorf("round %d: %d descriptors, %d after the first", round, n, before)
+		}
+	}
+}

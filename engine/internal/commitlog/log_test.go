@@ -1,0 +1,224 @@
+package commitlog
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// hold makes syncs of segments wait in held until the channel is closed.
+func hold(held chan<- string, release <-chan struct{}) vfs.Rule {
+	return func(op vfs.Op) *vfs.Fault {
+		if op.Kind == vfs.OpSync && strings.HasSuffix(op.Name, ".wal") {
+			held <- op.Name
+			<-release
+		}
+		return nil
+	}
+}
+
+// TestGroupCommit holds the first writer's sync up: those who come meanwhile
+// become one group, which takes one more sync, and nobody's write is seen
+// before its own.
+func TestGroupCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		first := put(0, 1, 10)
+		must(t, "Append", w.log.Append(first))
+		must(t, "Wait", w.log.Wait(first)) // makes the file
+		held, release := make(chan string, 100), make(chan struct{})
+		w.fs.SetRule(hold(held, release))
+		const writers = 20
+		var wg sync.WaitGroup
+		order := make([]uint64, writers)
+		for i := range writers {
+			c := put(i+1, 2, 10)
+			must(t, "Append", w.log.Append(c))
+			order[i] = c.firstSeq
+			wg.Go(func() {
+				if err := w.log.Wait(c); err != nil {
+					t.Errorf("Wait: %v", err)
+				}
+				if seq, ok := w.read(i+1, 1); !ok || seq != order[i]+1 {
+					t.Errorf("writer %d was answered and reads %d, %v, want %d", i, seq, ok, order[i]+1)
+				}
+			})
+			synctest.Wait()
+			if _, ok := w.read(i+1, 0); ok {
+				t.Errorf("the write of %d is seen before its sync", i)
+			}
+			if _, ok := w.log.Pending(codec.KeyHash(key(i+1, 0)), key(i+1, 0)); !ok {
+				t.Errorf("the write of %d is not pending", i)
+			}
+		}
+		close(release)
+		wg.Wait()
+		if n := len(held); n != 2 {
+			t.Errorf("%d writers took %d syncs, want 2", writers, n)
+		}
+		if !slices.IsSorted(order) || w.log.Published() != order[writers-1]+1 {
+			t.Errorf("sequences %v, published %d", order, w.log.Published())
+		}
+		for i := range writers {
+			if _, ok := w.log.Pending(codec.KeyHash(key(i+1, 0)), key(i+1, 0)); ok {
+				t.Errorf("the write of %d is pending after its sync", i)
+			}
+		}
+	})
+}
+
+// TestFailedSync gives everybody in the group and behind it the unknown
+// outcome, and everybody later a refusal.
+func TestFailedSync(t *testing.T) {
+	for _, fail := range []error{syscall.EIO, syscall.ENOSPC} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, Options{})
+			acked := put(0, 1, 10)
+			must(t, "Append", w.log.Append(acked))
+			must(t, "Wait", w.log.Wait(acked))
+			held, release := make(chan string, 100), make(chan struct{})
+			after := vfs.FailAt(w.fs.Ops()+2, fail, true) // the write goes well
+			w.fs.SetRule(vfs.FirstOf(hold(held, release), after))
+			var wg sync.WaitGroup
+			for i := range 5 {
+				c := put(1+i, 1, 10)
+				must(t, "Append", w.log.Append(c))
+				wg.Go(func() {
+					if err := w.log.Wait(c); !errors.Is(err, store.ErrOutcomeUnknown) || !errors.Is(err, fail) {
+						t.Errorf("Wait: %v, want %v because of %v", err, store.ErrOutcomeUnknown, fail)
+					}
+				})
+				synctest.Wait()
+			}
+			refusal := errors.New("refusal")
+			wg.Go(func() {
+				if err := w.log.Settle(3, refusal); !errors.Is(err, store.ErrOutcomeUnknown) {
+					t.Errorf("Settle: %v, want %v", err, store.ErrOutcomeUnknown)
+				}
+			})
+			synctest.Wait()
+			close(release)
+			wg.Wait()
+			if err := w.log.Append(put(9, 1, 10)); !errors.Is(err, store.ErrReadOnly) || !errors.Is(err, fail) {
+				t.Errorf("Append: %v, want %v because of %v", err, store.ErrReadOnly, fail)
+			}
+			if err := w.log.Barrier(); !errors.Is(err, store.ErrOutcomeUnknown) {
+				t.Errorf("Barrier: %v, want %v", err, store.ErrOutcomeUnknown)
+			}
+			if err := w.log.Settle(0, refusal); err != refusal {
+				t.Errorf("Settle of what was durable: %v, want the refusal", err)
+			}
+			if w.log.Published() != 1 || !errors.Is(w.log.Failure(), fail) || w.ready.Load() == 0 {
+				t.Errorf("published %d, failure %v, told of it %d times", w.log.Published(), w.log.Failure(), w.ready.Load())
+			}
+			if _, ok := w.read(1, 0); ok {
+				t.Error("a write of unknown outcome is seen")
+			}
+		})
+	}
+}
+
+// TestBarrierWaitsForApply lets a barrier overtake the group before it: it must
+// not return before that group is applied, or a refusal would be answered whose
+// reason the caller cannot see yet.
+func TestBarrierWaitsForApply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		c := put(0, 3, 10)
+		must(t, "Append", w.log.Append(c))
+		w.log.mu.Lock()
+		group := w.log.queue
+		w.log.queue = nil
+		w.log.mu.Unlock()
+		must(t, "sync", w.log.syncGroup(group)) // its leader has handed on, and not applied
+		<-c.wake
+		w.log.mu.Lock()
+		w.log.leading = false
+		w.log.mu.Unlock()
+
+		done := false
+		go func() {
+			must(t, "Barrier", w.log.Barrier())
+			done = true
+		}()
+		synctest.Wait()
+		if done {
+			t.Error("the barrier returned before the write was applied")
+		}
+		w.log.applyGroup(group)
+		synctest.Wait()
+		if !done {
+			t.Error("the barrier did not return after the write was applied")
+		}
+	})
+}
+
+// TestRotateOnce fills segments with records of every size around theirs, of
+// shapes that the full segment knows and the next one does not: each record
+// opens at most one segment, none of which stays empty.
+func TestRotateOnce(t *testing.T) {
+	w := newWorld(t, Options{})
+	wide := func(n int) edm.Properties {
+		var p edm.Properties
+		for i := range 40 {
+			p = append(p, edm.Property{Name: fmt.Sprintf("%s%d_%d", strings.Repeat("n", 200), n, i), Value: edm.Int32(1)})
+		}
+		return p
+	}
+	var shapes []*codec.Shape
+	for n := range 30 {
+		shapes = append(shapes, codec.NewShape(wide(n)))
+	}
+	for round := range 3 {
+		for n, s := range shapes {
+			c := putShape(round*1000+n, 1, wide(n), s)
+			must(t, "Append", w.log.Append(c))
+			must(t, "Wait", w.log.Wait(c))
+		}
+		all := NewCommit()
+		for n, s := range shapes {
+			k := key(5000+round, n)
+			all.Put(k, codec.KeyHash(k), s, wide(n), nil)
+		}
+		before := len(w.rotated)
+		must(t, "Append", w.log.Append(all))
+		must(t, "Wait", w.log.Wait(all))
+		if n := len(w.rotated) - before; n > 1 {
+			t.Errorf("round %d: one record opened %d segments", round, n)
+		}
+	}
+	for i, s := range w.rotated {
+		if s.Empty() && i < len(w.rotated)-1 {
+			t.Errorf("segment %d of %d was frozen without a record", i, len(w.rotated))
+		}
+	}
+}
+
+// TestReadyAfterBarrier freezes a segment and lets a barrier go first in the
+// group that completes it: the worker must hear of it.
+func TestReadyAfterBarrier(t *testing.T) {
+	w := newWorld(t, Options{})
+	c := put(0, 1, 10)
+	must(t, "Append", w.log.Append(c))
+	w.log.mu.Lock()
+	must(t, "rotate", w.log.rotateLocked(0))
+	group := append([]*Commit{NewCommit()}, w.log.queue...)
+	w.log.queue = nil
+	w.log.mu.Unlock()
+	must(t, "sync", w.log.syncGroup(group))
+	before := w.ready.Load()
+	w.log.applyGroup(group)
+	if !w.rotated[0].Applied() || w.ready.Load() == before {
+		t.Errorf("applied %v, told of it %d times", w.rotated[0].Applied(), w.ready.Load()-before)
+	}
+}

@@ -1,0 +1,91 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// TestNoSyncKeepsOrder kills the process and cuts the power at many moments of
+// a run that syncs nothing by itself: what is left is a prefix of what was
+// written, and batches are whole.
+func TestNoSyncKeepsOrder(t *testing.T) {
+	disk := vfs.NewCrashMem()
+	o := manual(disk)
+	o.NoSync = true
+	db := mustCreate(t, o)
+	const batches = 120
+	judge := func(what string, after *vfs.Mem) {
+		db := mustOpen(t, "db", manual(after))
+		defer db.Close()
+		tables, err := db.Tables(t.Context(), "", 0)
+		check(t, "Tables", err)
+		got := 0
+		if len(tables) > 0 {
+			for e, err := range store.Entities(db.Query(t.Context(), table, store.Query{})) {
+				check(t, what, err)
+				if e.Key.Row != fmt.Sprintf("%06d", got) {
+					t.Fatalf("%s: row %d is %q", what, got, e.Key.Row)
+				}
+				got++
+			}
+		}
+		if got%3 != 0 {
+			t.Errorf("%s: %d rows are left, want whole batches of 3", what, got)
+		}
+		if r, err := db.Verify(t.Context()); err != nil || len(r.Findings) > 0 {
+			t.Errorf("%s: Verify: %+v, %v", what, r, err)
+		}
+	}
+	for i := range batches {
+		var ops []store.Op
+		for k := range 3 {
+			ops = append(ops, store.Insert(entity("p", fmt.Sprintf("%06d", 3*i+k), int64(i), 4000)))
+		}
+		apply(t, db, ops...)
+		_, err := db.Step(t.Context())
+		check(t, "Step", err)
+		if i%10 == 9 {
+			judge(fmt.Sprintf("kill after batch %d", i), disk.Clone())
+			for seed, mode := range vfs.CrashModes {
+				judge(fmt.Sprintf("%v after batch %d, seed %d", mode, i, seed), disk.Crash(vfs.Choice{Mode: mode, Seed: uint64(seed)}))
+			}
+		}
+	}
+	check(t, "Close", db.Close())
+	db = mustOpen(t, "db", manual(disk.Crash(vfs.Choice{Mode: vfs.CrashMin})))
+	if n := len(dump(t, db, store.Query{})); n != 3*batches {
+		t.Errorf("after Close %d rows are durable, want %d", n, 3*batches)
+	}
+}
+
+// TestNoSyncDropIsUndoneWhole drops a table, merges, and kills the process
+// before the drop is on disk: the table is back with all the rows that it had.
+func TestNoSyncDropIsUndoneWhole(t *testing.T) {
+	disk := vfs.NewMem()
+	o := manual(disk)
+	o.NoSync = true
+	db := mustCreate(t, o)
+	for i := range 6 {
+		fill(t, db, fmt.Sprint("p", i), 40, 1000)
+		fill(t, db, "p", 1, 1000)
+		check(t, "Flush", db.Flush(t.Context()))
+	}
+	check(t, "DeleteTable", db.DeleteTable(t.Context(), table))
+	drain(t, db)
+	killed := mustOpen(t, "db", manual(disk.Clone()))
+	if n := len(dump(t, killed, store.Query{})); n != 241 {
+		t.Errorf("the table is back with %d rows, want 241", n)
+	}
+	check(t, "Flush", db.Flush(t.Context()))
+	check(t, "Compact", db.Compact(t.Context()))
+	if names := files(t, disk, "db", ".sst"); len(names) != 1 {
+		t.Errorf("files %v are left, want one of the catalog", names)
+	}
+	if _, err := db.Get(t.Context(), table, edm.Key{}); err != store.ErrTableNotFound {
+		t.Errorf("Get: %v", err)
+	}
+}

@@ -1,0 +1,111 @@
+package engine_test
+
+import (
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// once returns a rule that runs act right before the first operation that match
+// accepts after it is armed.
+func once(armed *atomic.Bool, match func(vfs.Op) bool, act func()) vfs.Rule {
+	return func(op vfs.Op) *vfs.Fault {
+		if match(op) && armed.CompareAndSwap(true, false) {
+			act()
+		}
+		return nil
+	}
+}
+
+func opens(suffix string) func(vfs.Op) bool {
+	return func(op vfs.Op) bool { return op.Kind == vfs.OpOpen && strings.HasSuffix(op.Name, suffix) }
+}
+
+// TestVerifyBesideFlush flushes while Verify has the segments still to look at:
+// files that are gone by then are no damage, and neither are those that the
+// next segment has taken over.
+func TestVerifyBesideFlush(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		at   string
+		o    engine.Options
+	}{
+		{"gone", "MANIFEST", manual(vfs.NewMem())},
+		{"taken over", ".wal", manual(vfs.OS())},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var db *engine.DB
+			var armed atomic.Bool
+			c.o.FS = vfs.Inject(c.o.FS, once(&armed, opens(c.at), func() {
+				check(t, "Flush", db.Flush(t.Context()))
+				fill(t, db, "q", 60, 1000)
+			}))
+			db = mustOpen(t, path.Join(t.TempDir(), "db"), c.o)
+			check(t, "CreateTable", db.CreateTable(t.Context(), table))
+			fill(t, db, "p", 50, 1000)
+			armed.Store(true)
+			r, err := db.Verify(t.Context())
+			if err != nil || len(r.Findings) > 0 {
+				t.Errorf("Verify: %+v, %v", r, err)
+			}
+		})
+	}
+}
+
+// TestVerifyBesideClose closes the database while Verify reads it.
+func TestVerifyBesideClose(t *testing.T) {
+	var db *engine.DB
+	var armed atomic.Bool
+	fsys := vfs.Inject(vfs.NewMem(), once(&armed, opens("MANIFEST"), func() {
+		check(t, "Close", db.Close())
+	}))
+	db = mustCreate(t, manual(fsys))
+	fill(t, db, "p", 10, 100)
+	check(t, "Flush", db.Flush(t.Context()))
+	armed.Store(true)
+	if r, err := db.Verify(t.Context()); err != nil && !errors.Is(err, store.ErrClosed) || len(r.Findings) > 0 {
+		t.Errorf("Verify: %+v, %v", r, err)
+	}
+	if _, err := db.Verify(t.Context()); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("Verify after Close: %v, want %v", err, store.ErrClosed)
+	}
+}
+
+// TestVerifyFindsDamage damages bytes of each kind of file while the database is
+// open.
+func TestVerifyFindsDamage(t *testing.T) {
+	disk := vfs.NewMem()
+	db := mustCreate(t, manual(disk))
+	fill(t, db, "p", 10, 100)
+	check(t, "Flush", db.Flush(t.Context()))
+	fill(t, db, "q", 10, 100)
+	names := append(files(t, disk, "db", ".sst"), files(t, disk, "db", ".wal")...)
+	names = append(names, "MANIFEST")
+	if len(names) != 3 {
+		t.Fatalf("files are %v, want one of each kind", names)
+	}
+	if r, err := db.Verify(t.Context()); err != nil || len(r.Findings) > 0 || r.Files != 3 || r.Entities != 20 {
+		t.Fatalf("Verify of what is whole: %+v, %v", r, err)
+	}
+	for _, name := range names {
+		b := readFile(t, disk, "db/"+name)
+		for _, off := range []int64{0, 100} {
+			check(t, "Patch", disk.Patch("db/"+name, off, []byte{b[off] ^ 1}))
+			r, err := db.Verify(t.Context())
+			if err != nil || !slices.ContainsFunc(r.Findings, func(f engine.Finding) bool { return f.File == name }) {
+				t.Errorf("Verify with damage at %d of %s: %+v, %v", off, name, r, err)
+			}
+			check(t, "Patch", disk.Patch("db/"+name, off, b[off:off+1]))
+		}
+	}
+	if r, err := db.Verify(t.Context()); err != nil || len(r.Findings) > 0 {
+		t.Errorf("Verify of what is whole again: %+v, %v", r, err)
+	}
+}
