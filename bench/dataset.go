@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -53,8 +54,8 @@ type Dataset struct {
 	partitionLen           int
 }
 
-// record is the content of one entity: the words of its fixed properties in
-// order, a Guid having two, and where its strings and its binary end in text.
+// record is the content of one entity: the words of its properties up to Active,
+// and where the bytes of the others end in text.
 type record struct {
 	words [numWords]uint64
 	start uint64
@@ -62,8 +63,8 @@ type record struct {
 }
 
 const (
-	numWords = PropDevice + 2
-	numTexts = NumProps - PropSite
+	numWords = PropActive + 1
+	numTexts = NumProps - PropDevice
 	rowLen   = 13
 	// firstMillis and stepMillis make the RowKeys: 13 digits like the
 	// milliseconds of a time stamp, with gaps between them.
@@ -142,11 +143,11 @@ func (d *Dataset) Fill(i, content int, e *edm.Entity) {
 	props[PropTemperature].Value = edm.Fixed(edm.TypeDouble, r.words[PropTemperature])
 	props[PropHumidity].Value = edm.Fixed(edm.TypeDouble, r.words[PropHumidity])
 	props[PropActive].Value = edm.Fixed(edm.TypeBoolean, r.words[PropActive])
-	props[PropDevice].Value = edm.GuidWords(r.words[PropDevice], r.words[PropDevice+1])
 	text := d.text[r.start:]
-	from := uint16(0)
+	from := r.ends[0]
+	props[PropDevice].Value = edm.GuidBytes(text[:from:from])
 	for p := PropSite; p < PropPayload; p++ {
-		to := r.ends[p-PropSite]
+		to := r.ends[p-PropDevice]
 		props[p].Value = edm.StringBytes(text[from:to:to])
 		from = to
 	}
@@ -171,7 +172,7 @@ func (d *Dataset) Order(seed uint64) []uint32 {
 // Bytes returns the average bytes of an entity's key and values, each number at
 // its width.
 func (d *Dataset) Bytes() float64 {
-	const fixed = 8 + 4 + 4 + 8 + 8 + 8 + 1 + 16
+	const fixed = 8 + 4 + 4 + 8 + 8 + 8 + 1
 	return float64(len(d.text))/float64(d.Len()) + float64(fixed+d.partitionLen+rowLen)
 }
 
@@ -230,17 +231,18 @@ func (g *generator) record(r *record, text []byte) []byte {
 		PropTemperature: math.Float64bits(rnd.Float64() * 100),
 		PropHumidity:    math.Float64bits(rnd.NormFloat64()*10 + 50),
 		PropActive:      uint64(rnd.IntN(2)),
-		PropDevice:      rnd.Uint64(),
-		PropDevice + 1:  rnd.Uint64(),
 	}
-	for p, words := range [numTexts - 1]int{1, 1, 2, 14} { // Site, State, Owner, Note
+	text = binary.BigEndian.AppendUint64(text, rnd.Uint64())
+	text = binary.BigEndian.AppendUint64(text, rnd.Uint64())
+	r.ends[0] = uint16(len(text) - start)
+	for p, words := range [numTexts - 2]int{1, 1, 2, 14} { // Site, State, Owner, Note
 		for w := range words {
 			if w > 0 {
 				text = append(text, ' ')
 			}
 			text = append(text, g.words[g.zipf.Uint64()]...)
 		}
-		r.ends[p] = uint16(len(text) - start)
+		r.ends[1+p] = uint16(len(text) - start)
 	}
 	text = g.payload(text)
 	r.ends[numTexts-1] = uint16(len(text) - start)

@@ -35,10 +35,8 @@ func (f *Fold) Row(row edm.Row) {
 	for i := range row.Len() {
 		_, v := row.At(i)
 		switch t := v.Type(); t {
-		case edm.TypeString, edm.TypeBinary:
+		case edm.TypeString, edm.TypeBinary, edm.TypeGuid:
 			f.Bytes(t, v.Bytes())
-		case edm.TypeGuid:
-			f.Words(v.Word(), v.Word2())
 		default:
 			f.Word(t, v.Word())
 		}
@@ -51,13 +49,7 @@ const foldStep = 7
 // Word folds one property of a type that has one word.
 func (f *Fold) Word(t edm.Type, w uint64) { f.h = bits.RotateLeft64(f.h+uint64(t), foldStep) ^ w }
 
-// Words folds a Guid.
-func (f *Fold) Words(hi, lo uint64) {
-	f.Word(edm.TypeGuid, hi)
-	f.Word(edm.TypeGuid, lo)
-}
-
-// Bytes folds a String or Binary.
+// Bytes folds a String, a Binary or a Guid.
 func (f *Fold) Bytes(t edm.Type, b []byte) {
 	h := bits.RotateLeft64(f.h+uint64(t), foldStep) ^ uint64(len(b))
 	for ; len(b) >= 8; b = b[8:] {

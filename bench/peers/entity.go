@@ -63,8 +63,7 @@ func appendValue(dst []byte, props edm.Properties) []byte {
 		case edm.TypeDouble:
 			dst = binary.LittleEndian.AppendUint64(dst, v.Word())
 		case edm.TypeGuid:
-			dst = binary.LittleEndian.AppendUint64(dst, v.Word())
-			dst = binary.LittleEndian.AppendUint64(dst, v.Word2())
+			dst = append(dst, v.Bytes()...)
 		}
 	}
 	return dst
@@ -115,7 +114,7 @@ func foldValue(src []byte, f *bench.Fold) error {
 			if len(src) < 16 {
 				return errValue
 			}
-			f.Words(binary.LittleEndian.Uint64(src), binary.LittleEndian.Uint64(src[8:]))
+			f.Bytes(t, src[:16])
 			src = src[16:]
 		default:
 			return fmt.Errorf("%w: type %d", errValue, t)

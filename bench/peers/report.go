@@ -154,17 +154,25 @@ var columns = []string{
 	"allocs/op", "B/op", "disk MB", "foreign", "ops ratio", "cpu ratio",
 }
 
+// rate prints operations a second: whole ones, unless there are few.
+func rate(n float64) string {
+	if n < 100 {
+		return fmt.Sprintf("%.3g", n)
+	}
+	return fmt.Sprintf("%.0f", n)
+}
+
 func (g *group) cells(l *line) []string {
 	o := &l.o
 	cells := []string{
 		g.workload, g.shape, l.engine,
-		fmt.Sprintf("%.0f", o.OpsPerSecond), "", fmt.Sprintf("%.3f", o.CPUMicros), "",
+		rate(o.OpsPerSecond), "", fmt.Sprintf("%.3f", o.CPUMicros), "",
 		fmt.Sprintf("%.1f", o.P50Micros), fmt.Sprintf("%.1f", o.P99Micros), fmt.Sprintf("%.1f", o.P999Micros),
 		fmt.Sprintf("%.2f", o.AllocsPerOp), fmt.Sprintf("%.0f", o.AllocBytesPerOp), fmt.Sprintf("%.1f", float64(o.DiskBytes)/1e6),
 		"", "", "",
 	}
 	if o.SettledPerSecond > 0 {
-		cells[4], cells[6] = fmt.Sprintf("%.0f", o.SettledPerSecond), fmt.Sprintf("%.3f", o.SettledCPUMicros)
+		cells[4], cells[6] = rate(o.SettledPerSecond), fmt.Sprintf("%.3f", o.SettledCPUMicros)
 	}
 	if o.ForeignCores >= 0 {
 		cells[13] = fmt.Sprintf("%.2f", o.ForeignCores)
