@@ -56,6 +56,14 @@ const (
 // held.
 func Read(fsys vfs.FS, dir string, m *manifest.Manifest, mode Mode) (*Log, error) {
 	l := &Log{fs: fsys, dir: dir, dbid: m.DBID, LastSeq: m.LastSeq, HighWater: edm.Ticks(m.HighWater)}
+	if mode != Beside {
+		// A process that was killed may have left names that only the page cache
+		// has, the manifest's above all: nothing may be removed, or shown, that
+		// rests on one.
+		if err := fsys.SyncDir(dir); err != nil {
+			return nil, fmt.Errorf("sync directory: %w", err)
+		}
+	}
 	files, err := l.find(m)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,83 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// TestPowerFailsAfterKill kills the process at every operation of a flush and
+// lets the power fail at every operation of the recovery: what the page cache
+// showed to the recovery, names included, need not be on the disk.
+func TestPowerFailsAfterKill(t *testing.T) {
+	ctx := t.Context()
+	cache := engine.NewCache(1 << 20)
+	open := func(disk *vfs.Mem, readOnly bool) (*engine.DB, error) {
+		return engine.Open("db", engine.Options{FS: disk, Manual: true, SegmentBytes: 64 << 10, Cache: cache, ReadOnly: readOnly})
+	}
+	key := edm.Key{Partition: "p", Row: "r"}
+	disk := vfs.NewCrashMem()
+	for _, write := range []func(*engine.DB) error{
+		func(db *engine.DB) error { return db.CreateTable(ctx, "Rows") },
+		func(db *engine.DB) error {
+			_, err := db.Apply(ctx, "Rows", store.Insert(edm.Entity{Key: key}))
+			return err
+		},
+	} {
+		db, err := open(disk, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := write(db); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db, err := open(disk, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var killed []*vfs.Mem
+	disk.OnOp(func(vfs.Op) { killed = append(killed, disk.Clone()) })
+	if err := db.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	disk.OnOp(nil)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	states := 0
+	for kill, disk := range killed {
+		check := func(op vfs.Op) {
+			for after := range disk.CrashStates(64) {
+				states++
+				db, err := open(after, false)
+				if err != nil {
+					t.Fatalf("killed at operation %d of the flush, power lost at %v of the recovery: %v", kill, op, err)
+				}
+				if _, err := db.Get(ctx, "Rows", key); err != nil {
+					t.Fatalf("killed at operation %d of the flush, power lost at %v of the recovery: get: %v", kill, op, err)
+				}
+				if err := db.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		disk.OnOp(check)
+		db, err := open(disk, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		disk.OnOp(nil)
+		check(vfs.Op{})
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d kills, %d states", len(killed), states)
+}
