@@ -139,7 +139,7 @@ func openLocked(dir string, o Options, lock io.Closer) (*DB, error) {
 	}
 	db := newDB(dir, o, m)
 	db.lock = lock
-	if db.tree, err = lsm.Open(db.treeOptions(), m); err != nil {
+	if err := db.openTree(m); err != nil {
 		return nil, err
 	}
 	if err := db.recover(m); err != nil {
@@ -167,7 +167,11 @@ func readManifest(fsys vfs.FS, dir string) (*manifest.Manifest, error) {
 // create makes the first manifest. No segment exists before it is durable, so
 // no write can be acknowledged without it.
 func create(o Options, dir string) (*manifest.Manifest, error) {
-	m := &manifest.Manifest{NextFile: 2, Logs: []manifest.Log{{Number: 1}}}
+	first, err := unusedNumber(o.FS, dir)
+	if err != nil {
+		return nil, err
+	}
+	m := &manifest.Manifest{NextFile: first + 1, Logs: []manifest.Log{{Number: first}}}
 	if _, err := io.ReadFull(o.Random, m.DBID[:]); err != nil {
 		return nil, fmt.Errorf("name the database: %w", err)
 	}
@@ -182,11 +186,36 @@ func create(o Options, dir string) (*manifest.Manifest, error) {
 	return m, nil
 }
 
+// unusedNumber returns a number above those of the segments without records
+// that the directory of a new database may hold. Below the first log of the
+// manifest they mean nothing.
+func unusedNumber(fsys vfs.FS, dir string) (uint64, error) {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return 0, err
+	}
+	first := uint64(1)
+	for _, name := range names {
+		if number, ok := recovery.Number(name, ".wal"); ok {
+			first = max(first, number+1)
+		}
+	}
+	return first, nil
+}
+
 func newDB(dir string, o Options, m *manifest.Manifest) *DB {
 	db := &DB{opts: o, dir: dir, fs: o.FS, id: m.DBID, cacheID: lastCacheID.Add(1)}
 	db.work.cond = sync.NewCond(&db.work.mu)
 	db.catalog.Store(catalog.New())
 	return db
+}
+
+func (db *DB) openTree(m *manifest.Manifest) (err error) {
+	db.tree, err = lsm.Open(db.treeOptions(), m)
+	if errors.Is(err, sstable.ErrNewerFormat) {
+		err = fmt.Errorf("%w: %w", store.ErrNewerFormat, err)
+	}
+	return err
 }
 
 func (db *DB) treeOptions() lsm.Options {
@@ -228,13 +257,15 @@ func (db *DB) recover(m *manifest.Manifest) error {
 		log.Free()
 		return err
 	}
+	// A directory that does not open stays as it is: only from here on files
+	// change.
+	if err := db.loadCatalog(); err != nil {
+		return err
+	}
 	if log.Unclean {
 		if err := db.listLogs(db.state.Load().mems); err != nil {
 			return err
 		}
-	}
-	if err := db.loadCatalog(); err != nil {
-		return err
 	}
 	if err := recovery.RemoveStale(db.fs, db.dir, m); err != nil {
 		return err

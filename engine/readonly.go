@@ -7,7 +7,6 @@ import (
 	"reflect"
 
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
-	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/wal"
 )
@@ -53,7 +52,7 @@ func tryReadOnly(dir string, o Options) (db *DB, again bool, err error) {
 			db = nil
 		}
 	}()
-	if db.tree, err = lsm.Open(db.treeOptions(), m); err != nil {
+	if err = db.openTree(m); err != nil {
 		return db, false, err
 	}
 	opened = true

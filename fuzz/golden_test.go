@@ -3,6 +3,7 @@ package fuzz
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -191,6 +192,9 @@ type state struct {
 	Entities map[string][]edm.Entity
 }
 
+// errInconsistent says that two ways of reading a database disagree.
+var errInconsistent = errors.New("inconsistent")
+
 // stateOf reads a whole database, each table forwards and backwards, and checks
 // that both agree and that each entity is found by its key.
 func stateOf(ctx context.Context, db store.Store) (state, error) {
@@ -230,19 +234,19 @@ func checkReads(ctx context.Context, db store.Store, table string, want []edm.En
 			return err
 		}
 		if i--; i < 0 || !sameEntity(e, want[i]) {
-			return fmt.Errorf("%s backwards: entity %d is %v", table, i, e.Key)
+			return fmt.Errorf("%w: %s backwards: entity %d is %v", errInconsistent, table, i, e.Key)
 		}
 	}
 	if i != 0 {
-		return fmt.Errorf("%s backwards: %d entities fewer than forwards", table, i)
+		return fmt.Errorf("%w: %s backwards: %d entities fewer than forwards", errInconsistent, table, i)
 	}
 	for _, e := range want {
 		got, err := db.Get(ctx, table, e.Key)
-		if err != nil {
-			return fmt.Errorf("get of %v, which a scan shows: %w", e.Key, err)
+		if errors.Is(err, store.ErrEntityNotFound) || err == nil && !sameEntity(got, e) {
+			return fmt.Errorf("%w: get of %v, which a scan shows: %v, %v", errInconsistent, e.Key, got, err)
 		}
-		if !sameEntity(got, e) {
-			return fmt.Errorf("get of %v differs from what a scan shows: %v", e.Key, got)
+		if err != nil {
+			return err
 		}
 	}
 	return nil

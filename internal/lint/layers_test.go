@@ -54,6 +54,7 @@ var layers = []layer{
 	{"internal/lint", nil},
 	{"bench/...", []string{anything}},
 	{"fuzz/...", []string{anything}},
+	{"examples/...", []string{anything}},
 	{"cmd/tablerock/...", []string{anything}},
 }
 

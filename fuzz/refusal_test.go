@@ -1,0 +1,81 @@
+package fuzz
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// TestNewerFormats raises the version of each file of a database by itself: it
+// is refused as newer, not as damaged, and not touched.
+func TestNewerFormats(t *testing.T) {
+	for name := range goldenFiles(t) {
+		t.Run(name, func(t *testing.T) {
+			files := goldenFiles(t)
+			b := files[name]
+			little.PutUint32(b[8:], 2)
+			if strings.HasSuffix(name, ".sst") {
+				little.PutUint32(b[len(b)-24:], 2)
+			}
+			mend(files)
+			for _, readOnly := range []bool{false, true} {
+				disk := diskOf(t, files)
+				o := options(disk)
+				o.ReadOnly = readOnly
+				if _, err := engine.Open("db", o); !errors.Is(err, store.ErrNewerFormat) || errors.Is(err, store.ErrCorrupt) {
+					t.Errorf("read-only %t: %v, want %v", readOnly, err, store.ErrNewerFormat)
+				}
+				checkUnchanged(t, "a refused open", files, contents(t, disk, "db"))
+			}
+		})
+	}
+}
+
+// TestFailedOpenChangesNothing opens a database whose log has no stated end, and
+// whose catalog is damaged: the end must not be stated on the way to the refusal.
+func TestFailedOpenChangesNothing(t *testing.T) {
+	files := goldenFiles(t)
+	clear(files["MANIFEST"][0x50:0x58])
+	log := bytes.Replace(files["000006.wal"][:0x1208], []byte("\x00\x00\x00\x00account\x01\x01"), []byte("\x00\x00\x00\x00unknown\x01\x01"), 1)
+	files["000006.wal"] = log
+	mend(files)
+	disk := diskOf(t, files)
+	if _, err := engine.Open("db", options(disk)); !errors.Is(err, store.ErrCorrupt) {
+		t.Fatalf("open: %v, want %v", err, store.ErrCorrupt)
+	}
+	checkUnchanged(t, "a failed open", files, contents(t, disk, "db"))
+}
+
+// TestOpenCompletesCreation opens a directory that holds nothing but segments
+// without a record, of another database even: it counts as a creation that was
+// cut short, and Open completes it.
+func TestOpenCompletesCreation(t *testing.T) {
+	header := goldenFiles(t)["000006.wal"][:4096]
+	for name, files := range map[string]map[string][]byte{
+		"header":      {"000006.wal": header},
+		"empty":       {"000001.wal": nil},
+		"half":        {"000001.wal": header[:100], "000004.wal": header},
+		"temporary":   {"MANIFEST.tmp": []byte("half")},
+		"one of each": {"000002.wal": header, "MANIFEST.tmp": nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := diskOf(t, files)
+			for range 2 {
+				db, err := engine.Open("db", options(disk))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := db.CreateTable(t.Context(), "People"); err != nil && !errors.Is(err, store.ErrTableExists) {
+					t.Error(err)
+				}
+				if err := db.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
