@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"slices"
 
@@ -12,7 +13,9 @@ import (
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/wal"
 )
 
 // Report is what Verify found.
@@ -85,14 +88,44 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 	if err != nil {
 		return r, fmt.Errorf("verify: %w", err)
 	}
+	now := db.tree.Manifest()
+	for _, f := range now.Files {
+		known[fmt.Sprintf("%06d.sst", f.Number)] = true
+	}
 	for _, name := range names {
-		_, isSST := recovery.Number(name, ".sst")
-		_, isWAL := recovery.Number(name, ".wal")
-		if !known[name] && !isSST && !isWAL {
+		if !known[name] && !db.owns(name, now.Logs) {
 			r.Unknown = append(r.Unknown, name)
 		}
 	}
 	return r, nil
+}
+
+// owns reports whether a file that the manifest does not list is this
+// database's: a segment, or a sorted file that is in the making, about to go,
+// or left by a crash.
+func (db *DB) owns(name string, logs []manifest.Log) bool {
+	if number, ok := recovery.Number(name, ".wal"); ok {
+		if len(logs) == 0 || number >= logs[0].Number {
+			return true
+		}
+		_, err := wal.Inspect(db.fs, path.Join(db.dir, name), db.id, number)
+		return err == nil || errors.Is(err, wal.ErrChanged) || errors.Is(err, fs.ErrNotExist)
+	}
+	number, ok := recovery.Number(name, ".sst")
+	if !ok {
+		return false
+	}
+	f, err := db.fs.Open(path.Join(db.dir, name))
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	defer f.Close()
+	if size, err := f.Size(); err == nil && size == 0 {
+		return true // as far as one can see
+	}
+	_, err = sstable.Open(f, sstable.ReaderOptions{DBID: db.id, Number: number, Name: name})
+	var damage *corrupt.Error
+	return err == nil || errors.As(err, &damage) && damage.Offset > 0
 }
 
 // holds reports whether seg is a part of the database still.
