@@ -193,7 +193,7 @@ func TestDamageOfRows(t *testing.T) {
 		if err := c.Err(); !errors.Is(err, store.ErrCorrupt) || n == 0 || n >= rows {
 			t.Errorf("query, reverse %v: %v after %d rows, want %v after some", reverse, err, n, store.ErrCorrupt)
 		}
-		check(t, "Close", c.Close())
+		_ = c.Close() // which may say the same
 	}
 	row := fmt.Sprintf("%06d", bad)
 	if _, err := db.Apply(t.Context(), table, store.Merge(entity("p", row, 1, 10), store.Any)); !errors.Is(err, store.ErrCorrupt) {

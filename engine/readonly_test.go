@@ -1,0 +1,170 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+func readOnly(fsys vfs.FS) engine.Options {
+	o := manual(fsys)
+	o.ReadOnly = true
+	return o
+}
+
+// TestReadOnlyAfterKill opens what a killed process left for reading: every
+// acknowledged write is there, and no byte changes.
+func TestReadOnlyAfterKill(t *testing.T) {
+	disk := vfs.NewCrashMem()
+	db := mustCreate(t, manual(disk))
+	for i := range 8 {
+		fill(t, db, fmt.Sprint("p", i), 15, 1000)
+		if i == 2 {
+			check(t, "Flush", db.Flush(t.Context()))
+		}
+		want := dump(t, db, store.Query{})
+		for _, after := range []*vfs.Mem{disk.Clone(), disk.Crash(vfs.Choice{Mode: vfs.CrashMin}), disk.Crash(vfs.Choice{Mode: vfs.CrashMax})} {
+			before := treeOf(t, after, "/")
+			view := mustOpen(t, "db", readOnly(after))
+			if got := dump(t, view, store.Query{}); !slices.Equal(got, want) {
+				t.Errorf("step %d: %d rows, want %d", i, len(got), len(want))
+			}
+			if r, err := view.Verify(t.Context()); err != nil || len(r.Findings)+len(r.Unknown) > 0 {
+				t.Errorf("step %d: Verify: %+v, %v", i, r, err)
+			}
+			check(t, "Close", view.Close())
+			if now := treeOf(t, after, "/"); now != before {
+				t.Errorf("step %d: the disk was\n%s and is\n%s", i, before, now)
+			}
+		}
+	}
+}
+
+// TestReadOnlyRefusesWrites tries everything that would change something.
+func TestReadOnlyRefusesWrites(t *testing.T) {
+	disk := vfs.NewMem()
+	db := mustCreate(t, manual(disk))
+	fill(t, db, "p", 3, 10)
+	check(t, "Close", db.Close())
+	before := treeOf(t, disk, "/")
+	o := readOnly(disk)
+	o.Manual = false
+	view := mustOpen(t, "db", o)
+	mustOpen(t, "db", o) // two views need no lock
+	ctx := t.Context()
+	for name, call := range map[string]func() error{
+		"Apply":          func() error { _, err := view.Apply(ctx, table, store.Insert(entity("p", "r", 1, 1))); return err },
+		"CreateTable":    func() error { return view.CreateTable(ctx, "More") },
+		"DeleteTable":    func() error { return view.DeleteTable(ctx, table) },
+		"SetTableMeta":   func() error { return view.SetTableMeta(ctx, table, []byte("m")) },
+		"SetAccountMeta": func() error { return view.SetAccountMeta(ctx, []byte("m")) },
+		"Flush":          func() error { return view.Flush(ctx) },
+		"Compact":        func() error { return view.Compact(ctx) },
+		"Checkpoint":     func() error { return view.Checkpoint(ctx, "copy") },
+		"Step":           func() error { _, err := view.Step(ctx); return err },
+	} {
+		if err := call(); !errors.Is(err, store.ErrReadOnly) {
+			t.Errorf("%s: %v, want %v", name, err, store.ErrReadOnly)
+		}
+	}
+	if got := dump(t, view, store.Query{}); len(got) != 3 {
+		t.Errorf("rows are %q", got)
+	}
+	if s, err := view.Stats(); err != nil || s.Entities != 3 || s.Tables != 1 {
+		t.Errorf("Stats: %+v, %v", s, err)
+	}
+	check(t, "Close", view.Close())
+	if now := treeOf(t, disk, "/"); now != before {
+		t.Errorf("the disk was\n%s and is\n%s", before, now)
+	}
+}
+
+// TestReadOnlyBesideWriter opens views beside a writer that rests: what a sync
+// has proven is there, the writer and its files are not disturbed, and a view
+// keeps its moment.
+func TestReadOnlyBesideWriter(t *testing.T) {
+	disk := vfs.NewMem()
+	db := mustCreate(t, manual(disk))
+	fill(t, db, "p", 20, 1000)
+	apply(t, db, store.Insert(entity("p", "last", 1, 10))) // its record proves those before it
+	before := treeOf(t, disk, "/")
+	view := mustOpen(t, "db", readOnly(disk))
+	if now := treeOf(t, disk, "/"); now != before {
+		t.Errorf("the disk was\n%s and is\n%s", before, now)
+	}
+	first := dump(t, view, store.Query{})
+	if len(first) < 20 {
+		t.Errorf("the view has %d rows, want at least 20", len(first))
+	}
+	check(t, "DeleteTable", db.DeleteTable(t.Context(), table))
+	check(t, "Compact", db.Compact(t.Context()))
+	if got := dump(t, view, store.Query{}); !slices.Equal(got, first) {
+		t.Errorf("the view has changed to %q", got)
+	}
+	later := mustOpen(t, "db", readOnly(disk))
+	if tables, err := later.Tables(t.Context(), "", 0); err != nil || len(tables) != 0 {
+		t.Errorf("a later view has tables %v, %v", tables, err)
+	}
+}
+
+// TestReadOnlyHammer opens views as fast as possible beside a writer that
+// fills, flushes, merges and takes segments over: each is a prefix of what was
+// written, and holds all that was acknowledged and followed by more.
+func TestReadOnlyHammer(t *testing.T) {
+	for _, fsys := range []vfs.FS{vfs.NewMem(), vfs.OS()} {
+		t.Run(fmt.Sprintf("%T", fsys), func(t *testing.T) {
+			dir := "db"
+			if fsys == vfs.OS() {
+				dir = t.TempDir() + "/db"
+			}
+			db := mustOpen(t, dir, small(fsys))
+			check(t, "CreateTable", db.CreateTable(t.Context(), table))
+			check(t, "CreateTable", db.CreateTable(t.Context(), "Other")) // proves that of the first
+			const rows = 500
+			var acked atomic.Int64
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				for i := range rows {
+					apply(t, db, store.Insert(entity("p", fmt.Sprintf("%06d", i), int64(i), 2000)))
+					acked.Store(int64(i) + 1)
+				}
+			})
+			views := 0
+			for done := false; !done; views++ {
+				least := int(acked.Load())
+				done = least == rows
+				view, err := engine.Open(dir, readOnly(fsys))
+				if err != nil {
+					t.Errorf("view %d, %d rows acknowledged: %v", views, least, err)
+					break
+				}
+				n := 0
+				for e, err := range store.Entities(view.Query(t.Context(), table, store.Query{})) {
+					if err != nil || e.Key != (edm.Key{Partition: "p", Row: fmt.Sprintf("%06d", n)}) {
+						t.Errorf("view %d: row %d is %v, %v", views, n, e.Key, err)
+						break
+					}
+					n++
+				}
+				// The last record is proven by the next one or by the idle seal.
+				if n < least-1 {
+					t.Errorf("view %d: %d rows, %d were acknowledged", views, n, least)
+				}
+				check(t, "Close", view.Close())
+				if t.Failed() {
+					break
+				}
+			}
+			wg.Wait()
+			t.Logf("%d views", views)
+		})
+	}
+}
