@@ -284,11 +284,12 @@ func (db *DB) loadCatalog() error {
 	var unread error
 	cat, err := catalog.Load(func(yield func(edm.Row) bool) {
 		for ok := it.SeekGE(lower); ok; ok = it.Next() {
-			if !scan.Live(it.Key()) {
-				continue
+			row := it.Row()
+			if row == nil {
+				continue // a tombstone
 			}
 			// A row that cannot be read is no damage of the catalog.
-			if unread = scan.Readable(it.Row()); unread != nil || !yield(it.Row()) {
+			if unread = scan.Readable(row); unread != nil || !yield(row) {
 				return
 			}
 		}

@@ -94,7 +94,7 @@ func (s *readState) get(key []byte, partHash, keyHash, snap uint64, mem *codec.R
 	if err != nil || !ok || kind == codec.KindDelete {
 		return nil, err
 	}
-	if err := disk.Load(); err != nil {
+	if err := disk.LoadAll(); err != nil {
 		return nil, err
 	}
 	return disk, nil

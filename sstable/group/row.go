@@ -70,6 +70,21 @@ func (r *Row) Load() error {
 	return nil
 }
 
+// LoadAll reads all that the values need: afterwards none of them can fail.
+func (r *Row) LoadAll() error {
+	if err := r.Load(); err != nil || len(r.h.Extents) == 0 {
+		return err
+	}
+	for i := range r.slot.columns {
+		if e := r.extentAt(i); e != nil {
+			if _, ok := r.big(e); !ok {
+				return r.err
+			}
+		}
+	}
+	return nil
+}
+
 var errNoValues = errors.New("row without values")
 
 func (r *Row) loadPart() error {

@@ -33,7 +33,8 @@ type Cursor struct {
 	it   merge.Iterator[codec.ShapedRow]
 	pos  position
 
-	row      codec.ShapedRow
+	next     codec.ShapedRow // the entity to examine next
+	row      codec.ShapedRow // the current row
 	match    matcher
 	project  projection
 	returned int
@@ -100,7 +101,7 @@ func (c *Cursor) Next() bool {
 		}
 		c.examined++
 		c.pos = onExamined
-		row := c.it.Row()
+		row := c.next
 		matched := c.match.matches(row)
 		if err := settleRow(row, matched); err != nil {
 			c.err = err
@@ -125,7 +126,7 @@ func settleRow(row codec.ShapedRow, whole bool) error {
 	case !onDisk:
 		return nil
 	case whole:
-		return r.Load()
+		return r.LoadAll()
 	}
 	return r.Err()
 }
@@ -143,7 +144,8 @@ func (c *Cursor) advance() bool {
 			return c.pos == onNext
 		}
 		for ok && c.inRange() {
-			if Live(c.it.Key()) {
+			// A tombstone has no row.
+			if c.next = c.it.Row(); c.next != nil {
 				c.pos = onNext
 				return true
 			}
@@ -190,7 +192,7 @@ func (c *Cursor) inRange() bool {
 func (c *Cursor) stop(err error) bool {
 	c.err = err
 	if c.advance() {
-		key := c.it.Row().Key()
+		key := c.next.Key()
 		c.resume = &key
 	} else if failed := c.it.Err(); failed != nil {
 		// Without a place to go on from, the end of ctx would look like the end
@@ -239,11 +241,4 @@ func (c *Cursor) Close() error {
 	err := c.it.Close()
 	c.in.Close()
 	return err
-}
-
-// Live reports whether the entry behind an internal key is an entity and not a
-// tombstone.
-func Live(key []byte) bool {
-	_, _, kind := codec.SplitTrailer(key)
-	return kind == codec.KindPut
 }
