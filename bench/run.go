@@ -25,6 +25,9 @@ type Run struct {
 	// CacheBytes is the size of the block cache. The default is 512 MiB, which
 	// a million entities fit in.
 	CacheBytes int64
+	// LogBytes is how much the log takes before it is flushed. The default is
+	// 64 MiB.
+	LogBytes int64
 	// Seed orders random operations.
 	Seed uint64
 
@@ -139,13 +142,16 @@ func (r *Run) open(w Workload) (string, error) {
 }
 
 func (r *Run) options(w Workload) Options {
-	o := Options{Durable: w.Durable, CacheBytes: r.CacheBytes, LogBytes: defaultLogBytes}
+	o := Options{Durable: w.Durable, CacheBytes: r.CacheBytes, LogBytes: r.LogBytes}
+	if o.LogBytes == 0 {
+		o.LogBytes = defaultLogBytes
+	}
 	if o.CacheBytes == 0 {
 		o.CacheBytes = defaultCacheBytes
 	}
 	if w.start == startLogged {
 		// Room for everything, with what an engine needs beside the entities.
-		o.LogBytes = max(defaultLogBytes, int64(float64(r.Data.Len())*r.Data.Bytes()*2))
+		o.LogBytes = max(o.LogBytes, int64(float64(r.Data.Len())*r.Data.Bytes()*2))
 	}
 	return o
 }

@@ -25,7 +25,7 @@ func TestWorkloads(t *testing.T) {
 				hot.Row(e.View())
 			}
 		}
-		run := &bench.Run{Store: bench.Tablerock{}, Data: data, Dir: t.TempDir(), CacheBytes: 8 << 20, Seed: seed}
+		run := &bench.Run{Store: bench.Tablerock{}, Data: data, Dir: t.TempDir(), CacheBytes: 8 << 20, LogBytes: 1 << 20, Seed: seed}
 		for _, w := range bench.Workloads() {
 			if !w.Fits(name) {
 				continue
@@ -78,7 +78,7 @@ func TestReadsDoNotAllocate(t *testing.T) {
 	}
 	const rows = 2000
 	data := bench.NewDataset(bench.Shape{Partitions: 1, Rows: rows}, 1)
-	db, err := bench.Tablerock{}.Open(t.TempDir(), bench.Options{CacheBytes: 32 << 20})
+	db, err := bench.Tablerock{}.Open(t.TempDir(), bench.Options{CacheBytes: 32 << 20, LogBytes: 4 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

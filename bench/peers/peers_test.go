@@ -59,8 +59,10 @@ func TestValueFoldsAsEntity(t *testing.T) {
 func TestCompare(t *testing.T) {
 	var out, progress bytes.Buffer
 	file := filepath.Join(t.TempDir(), "results.json")
-	args := []string{"-n", "2000", "-reps", "1", "-shapes", "grid,singles", "-markdown", "-json", file, "-dir", t.TempDir(), "-cache-mib", "16",
-		"-workloads", "load,insert/writers=64,batch/writers=16,get/key=missing,scan,filter,overwrite,reopen"}
+	args := []string{
+		"-n", "2000", "-reps", "1", "-shapes", "grid,singles", "-markdown", "-json", file, "-dir", t.TempDir(), "-cache-mib", "16",
+		"-workloads", "load,insert/writers=64,batch/writers=16,get/key=missing,scan,filter,overwrite,reopen",
+	}
 	if err := run(t.Context(), args, &out, &progress); err != nil {
 		t.Fatalf("%v\n%s", err, progress.String())
 	}
