@@ -1,0 +1,170 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// TestSnapshotsKeepTheirVersions takes a snapshot after each of several
+// overwrites and deletes, and moves the rows from memory to files and through
+// merges: each snapshot shows its own moment, until it is closed.
+func TestSnapshotsKeepTheirVersions(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		move func(t *testing.T, db *engine.DB)
+	}{
+		{"memory", func(*testing.T, *engine.DB) {}},
+		{"flush", func(t *testing.T, db *engine.DB) { check(t, "Flush", db.Flush(t.Context())) }},
+		{"compact", func(t *testing.T, db *engine.DB) { check(t, "Compact", db.Compact(t.Context())) }},
+		{"merges", func(t *testing.T, db *engine.DB) { check(t, "Flush", db.Flush(t.Context())); drain(t, db) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			db := mustCreate(t, manual(vfs.NewMem()))
+			type moment struct {
+				s    *engine.Snapshot
+				want []string
+			}
+			var moments []moment
+			judge := func(when string) {
+				t.Helper()
+				for i, m := range moments {
+					if got := dump(t, m.s, store.Query{}); !slices.Equal(got, m.want) {
+						t.Fatalf("%s: snapshot %d shows %q\nwant %q", when, i, got, m.want)
+					}
+					backward := dump(t, m.s, store.Query{Reverse: true})
+					slices.Reverse(backward)
+					if !slices.Equal(backward, m.want) {
+						t.Fatalf("%s: snapshot %d backward shows %q\nwant %q", when, i, backward, m.want)
+					}
+				}
+			}
+			for n := range int64(8) {
+				for row := range 5 {
+					op := store.InsertOrReplace(entity("p", fmt.Sprint(row), n, 200))
+					if (int(n)+row)%4 == 0 && n > 0 {
+						op = store.Delete(edm.Key{Partition: "p", Row: fmt.Sprint(row)}, store.Any)
+					}
+					if _, err := db.Apply(t.Context(), table, op); err != nil && !errors.Is(err, store.ErrEntityNotFound) {
+						t.Fatal(err)
+					}
+				}
+				s, err := db.Snapshot()
+				check(t, "Snapshot", err)
+				moments = append(moments, moment{s, dump(t, db, store.Query{})})
+				c.move(t, db)
+				judge(fmt.Sprint("after overwrite ", n))
+			}
+			// The middle ones go first.
+			for len(moments) > 0 {
+				i := len(moments) / 2
+				check(t, "Close", moments[i].s.Close())
+				check(t, "Close again", moments[i].s.Close())
+				moments = slices.Delete(moments, i, i+1)
+				c.move(t, db)
+				judge(fmt.Sprint(len(moments), " left"))
+			}
+			want := dump(t, db, store.Query{})
+			check(t, "Compact", db.Compact(t.Context()))
+			stats, err := db.Stats()
+			check(t, "Stats", err)
+			if got := dump(t, db, store.Query{}); !slices.Equal(got, want) || stats.Entities != int64(len(want)) {
+				t.Errorf("without snapshots: %d entities are stored, rows %q, want %q", stats.Entities, got, want)
+			}
+		})
+	}
+}
+
+// TestDroppedTable drops a table that a snapshot and a cursor still see, makes
+// another one of its name, and merges: each sees its own, and the space of the
+// first returns once nobody sees it.
+func TestDroppedTable(t *testing.T) {
+	disk := vfs.NewMem()
+	db := mustCreate(t, manual(disk))
+	check(t, "CreateTable", db.CreateTable(t.Context(), "Other"))
+	fill(t, db, "p", 300, 1000)
+	check(t, "Flush", db.Flush(t.Context()))
+	want := dump(t, db, store.Query{})
+	s, err := db.Snapshot()
+	check(t, "Snapshot", err)
+	cur := db.Query(t.Context(), table, store.Query{})
+	check(t, "DeleteTable", db.DeleteTable(t.Context(), table))
+	check(t, "CreateTable", db.CreateTable(t.Context(), "tHINGS"))
+	fill(t, db, "new", 2, 10)
+	check(t, "Compact", db.Compact(t.Context()))
+
+	if got := dump(t, s, store.Query{}); !slices.Equal(got, want) {
+		t.Errorf("the snapshot shows %d rows, want %d", len(got), len(want))
+	}
+	if tables, err := s.Tables(t.Context(), "", 0); err != nil || len(tables) != 2 || tables[1].Name != table {
+		t.Errorf("the snapshot has tables %v, %v", tables, err)
+	}
+	if got := dump(t, db, store.Query{}); len(got) != 2 {
+		t.Errorf("the new table shows %q", got)
+	}
+	n := 0
+	for cur.Next() {
+		n++
+	}
+	if err := cur.Err(); err != nil || n != len(want) {
+		t.Errorf("the cursor gave %d rows, %v, want %d", n, err, len(want))
+	}
+	check(t, "Close", cur.Close())
+	big, err := db.Stats()
+	check(t, "Stats", err)
+	check(t, "Close", s.Close())
+	check(t, "Compact", db.Compact(t.Context()))
+	stats, err := db.Stats()
+	check(t, "Stats", err)
+	if stats.Entities != 2 || stats.SSTableBytes*2 > big.SSTableBytes {
+		t.Errorf("%d entities in %d bytes are left of %d bytes, want the two new ones", stats.Entities, stats.SSTableBytes, big.SSTableBytes)
+	}
+	// Ids are not used again, also not after another life.
+	check(t, "DeleteTable", db.DeleteTable(t.Context(), "things"))
+	check(t, "Close", db.Close())
+	db = mustOpen(t, "db", manual(disk))
+	check(t, "CreateTable", db.CreateTable(t.Context(), table))
+	if got := dump(t, db, store.Query{}); len(got) != 0 {
+		t.Errorf("a new table shows rows of an old one: %q", got)
+	}
+	check(t, "Compact", db.Compact(t.Context()))
+	if stats, err := db.Stats(); err != nil || stats.Entities != 0 {
+		t.Errorf("after a reopen: %+v, %v", stats, err)
+	}
+}
+
+// TestCompactFreesOnTheWay merges a database much larger than a file while it
+// watches the disk: replaced files go as it goes on, not at the end.
+func TestCompactFreesOnTheWay(t *testing.T) {
+	disk := vfs.NewMem()
+	o := manual(disk)
+	o.TierRuns = 16
+	db := mustCreate(t, o)
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 3 {
+		for p := range 20 {
+			for row := range 30 {
+				e := entity(fmt.Sprintf("p%02d", p), fmt.Sprint(row), 0, 2000)
+				noise := make([]byte, 2000)
+				_, _ = source{r}.Read(noise)
+				e.Properties[1].Value = edm.Binary(noise)
+				apply(t, db, store.InsertOrReplace(e))
+			}
+		}
+	}
+	check(t, "Flush", db.Flush(t.Context()))
+	before, peak := disk.Used(), int64(0)
+	disk.OnOp(func(vfs.Op) { peak = max(peak, disk.Used()) })
+	check(t, "Compact", db.Compact(t.Context()))
+	disk.OnOp(nil)
+	if peak > before+before/8 {
+		t.Errorf("Compact took %d bytes at its peak, with %d before it and %d after", peak, before, disk.Used())
+	}
+}
