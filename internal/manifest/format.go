@@ -67,6 +67,13 @@ const (
 	maxLogs  = 1 << 16
 	maxFiles = 1 << 20
 	maxKey   = 1<<16 - 1
+	maxSeq   = 1<<56 - 1
+	// maxNext is the greatest next number. Numbers below it have at most 18
+	// digits, so that names of files can be read as numbers without care.
+	maxNext = 1_000_000_000_000_000_000
+	// maxTier is the greatest tier above the bottom. Since a tier takes in
+	// several runs of the one before, no database comes near it.
+	maxTier = 255
 )
 
 const magic = "TRMANIFS"

@@ -88,6 +88,12 @@ func (m *Manifest) check() error {
 	if len(m.Logs) > maxLogs || len(m.Files) > maxFiles {
 		return fmt.Errorf("%d logs and %d files, at most %d and %d", len(m.Logs), len(m.Files), maxLogs, maxFiles)
 	}
+	if m.LastSeq > maxSeq {
+		return fmt.Errorf("last sequence is %d, at most %d", m.LastSeq, uint64(maxSeq))
+	}
+	if m.NextFile > maxNext {
+		return fmt.Errorf("next number is %d, at most %d", m.NextFile, uint64(maxNext))
+	}
 	for i, l := range m.Logs {
 		if l.Sealed < 0 {
 			return fmt.Errorf("log %d is sealed at %d", l.Number, l.Sealed)
@@ -145,6 +151,8 @@ func (f *File) sameFile(g *File) bool {
 // check verifies what can be said of a file alone.
 func (f *File) check(lastSeq uint64) error {
 	switch {
+	case f.Tier > maxTier && f.Tier != BottomTier:
+		return fmt.Errorf("tier %d, at most %d", f.Tier, maxTier)
 	case f.Size <= 0:
 		return fmt.Errorf("size is %d", f.Size)
 	case len(f.Smallest) <= trailerLen || len(f.Smallest) > maxKey || len(f.Largest) <= trailerLen || len(f.Largest) > maxKey:

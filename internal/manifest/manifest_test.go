@@ -164,6 +164,9 @@ func TestRules(t *testing.T) {
 		{"overlap", func(m *Manifest) { m.Files[1].Largest = key("d", 9) }, "files 25 and 26 of run 4 overlap"},
 		{"key in two files", func(m *Manifest) { m.Files[1].Largest = key("d", 50) }, "files 25 and 26 of run 4 overlap"},
 		{"overlap at the bottom", func(m *Manifest) { m.Files[5].Largest = key("h", 9) }, "files 3 and 8 of run 2 overlap"},
+		{"tier", func(m *Manifest) { m.Files[4].Tier = BottomTier - 1 }, "tier 4294967294, at most 255"},
+		{"no sequence left", func(m *Manifest) { m.LastSeq = 1 << 56 }, "last sequence is 72057594037927936"},
+		{"no number left", func(m *Manifest) { m.NextFile = 1e18 + 1 }, "next number is 1000000000000000001"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := sample()
