@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
 )
@@ -63,6 +64,18 @@ func newPart(f *file, meta manifest.File, bytes int64) *part {
 func splitBound(key []byte) (user []byte, trailer uint64) {
 	n := len(key) - codec.TrailerLen
 	return key[:n:n], binary.BigEndian.Uint64(key[n:])
+}
+
+// checkKeys verifies that the bounds of a part are user keys with trailers: what
+// plans merges reads table ids from them.
+func checkKeys(meta *manifest.File) error {
+	for _, bound := range [][]byte{meta.Smallest, meta.Largest} {
+		user, _ := splitBound(bound)
+		if err := codec.CheckKey(user); err != nil {
+			return corrupt.Newf(manifest.Name, 0, "bound of file %d: %v", meta.Number, err)
+		}
+	}
+	return nil
 }
 
 // clip returns a bound at which a part was clipped.

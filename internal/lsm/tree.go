@@ -80,6 +80,9 @@ func (t *Tree) openVersion(metas []manifest.File, files map[uint64]*file) (*Vers
 	parts := make([]*part, 0, len(metas))
 	for i := range metas {
 		meta := metas[i]
+		if err := checkKeys(&meta); err != nil {
+			return nil, err
+		}
 		f := files[meta.Number]
 		if f == nil {
 			var err error
