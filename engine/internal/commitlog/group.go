@@ -34,7 +34,7 @@ func (l *Log) Seal() error {
 
 func (l *Log) barrier(c *Commit) error {
 	l.mu.Lock()
-	if err := l.failed; err != nil {
+	if err := l.Failure(); err != nil {
 		l.mu.Unlock()
 		return fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, err)
 	}
@@ -72,7 +72,13 @@ func (l *Log) leadGroup() {
 
 	l.mu.Lock()
 	if err != nil {
-		group = l.failLocked(group, err)
+		// Every waiter has an unknown outcome: its record may be on disk.
+		l.failLocked(err)
+		group = append(group, l.queue...)
+		l.queue = l.queue[:0]
+		for _, c := range group {
+			c.err = fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, err)
+		}
 	}
 	if len(l.queue) > 0 {
 		next := l.queue[0]
@@ -132,52 +138,54 @@ func (l *Log) syncTo(seg *Segment, end int64) error {
 }
 
 // sealActive adds the marker that proves the end of the log, unless something
-// is behind it already.
+// is behind it already. The records before the marker are applied or soon will
+// be: once the segment is frozen, a flush can drop it in the middle of this.
 func (l *Log) sealActive() error {
+	l.out.Lock()
+	defer l.out.Unlock()
 	l.mu.Lock()
 	seg := l.active
 	sealed := seg.opened && len(l.queue) == 0 && seg.file.AppendSeal()
+	seg.Ref()
 	l.mu.Unlock()
+	defer seg.Unref()
 	if !sealed {
 		return nil
 	}
 	return seg.file.Sync(seg.file.Tail())
 }
 
-// failLocked makes the failure sticky and gives every waiter the unknown
-// outcome: its record may or may not be on disk.
-func (l *Log) failLocked(group []*Commit, cause error) []*Commit {
-	l.failed = cause
-	l.broken.Store(true)
-	group = append(group, l.queue...)
-	l.queue = l.queue[:0]
-	for _, c := range group {
-		c.err = fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, cause)
-	}
+// failLocked makes the failure sticky.
+func (l *Log) failLocked(cause error) {
+	l.failed.Store(&cause)
 	l.overlay.clear()
 	l.o.Ready()
 	l.o.Logger.Error("log failed, database is read-only until it is opened again", "cause", cause)
-	return group
 }
 
 // applyGroup applies a group once the one before it is applied.
 func (l *Log) applyGroup(group []*Commit) {
 	l.applyMu.Lock()
 	defer l.applyMu.Unlock()
-	filled := false
 	for _, c := range group {
 		for l.applied+1 < c.firstSeq {
 			l.applyTurn.Wait()
 		}
 		if c.seg != nil {
 			l.applyLocked(c)
-			filled = filled || c.seg.frozen.Load()
 		}
 	}
 	l.applyTurn.Broadcast()
 	for _, c := range group {
 		for i := range c.entries {
 			l.overlay.remove(c.entries[i].keyHash, c.firstSeq+uint64(i))
+		}
+	}
+	filled := false
+	for _, c := range group {
+		if c.seg != nil {
+			l.settleLocked(c)
+			filled = filled || c.seg.frozen.Load()
 		}
 	}
 	if filled {
@@ -200,14 +208,21 @@ func (l *Log) applyLocked(c *Commit) {
 	}
 	l.applied = c.firstSeq + uint64(len(c.entries)) - 1
 	l.published.Store(l.applied)
-	c.seg.appliedSeq.Store(l.applied)
 	if c.OnApply != nil {
 		c.OnApply(c.firstSeq)
 	}
 }
 
+// settleLocked tells c's segment that the record is applied. From the last one
+// on a flush may give the segment's memory back, so nothing, the overlay
+// included, points into it any more but the memtable.
+func (l *Log) settleLocked(c *Commit) {
+	c.seg.appliedSeq.Store(c.firstSeq + uint64(len(c.entries)) - 1)
+}
+
 // CloseAll makes everything in the segments, newest first, durable and
-// provable, unless the log has failed, and closes their files.
+// provable, unless the log has failed, closes their files, and removes the file
+// kept for the next segment.
 func (l *Log) CloseAll(segs []*Segment) error {
 	var errs []error
 	failed := l.Failure() != nil
@@ -225,6 +240,10 @@ func (l *Log) CloseAll(segs []*Segment) error {
 			errs = append(errs, err)
 		}
 		errs = append(errs, s.closeFile())
+	}
+	// No next segment will take it over. If it stays, the next open removes it.
+	if old := l.old.Swap(nil); old != nil && !failed {
+		errs = append(errs, l.o.FS.Remove(*old))
 	}
 	return errors.Join(errs...)
 }
