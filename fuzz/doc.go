@@ -6,17 +6,14 @@
 // Targets of this package. Run one with
 // go test -run '^$' -fuzz '^FuzzDirectory$' ./fuzz.
 //
-//	FuzzDirectory   a whole directory, opened, scanned both ways, verified, written to
+//	FuzzDirectory   any files as a database: opened for reading and for writing, scanned both ways, verified, written to, merged, opened again
 //	FuzzLog         any bytes as a log segment: replay, the view beside a writer, repair
-//	FuzzSSTable     any bytes as a sorted file: open, scan, get, verify
-//	FuzzManifest    any bytes as a manifest: read, write, read again
-//	FuzzEntity      any entity: limits, the bytes of key and row, the store's round trip
-//	FuzzFilter      a filter over a database against the same filter over each entity
-//	FuzzImport      CSV and JSONL into a store, exported, imported again
+//	FuzzEntity      any entity: the checks of names, keys and limits, and the bytes of memory and sorted file, by the way there and back
+//	FuzzFilter      a filter over a database of several groups, in pages, against the same filter over each entity
 //
-// Directory, log, sorted file and manifest take a flag that makes the checksums
-// of the mutated bytes right first, in the way that docs/format.md describes:
-// without it a fuzzer never gets past the first of them.
+// The first two take a flag that makes the ids and checksums of the mutated
+// bytes right first, in the way that docs/format.md describes: without it a
+// fuzzer never gets past the first of them.
 //
 // Targets that compare with an oracle of their package stay beside the code:
 //
@@ -29,5 +26,5 @@
 //	manifest       FuzzManifest (internal/manifest): one encoding for each content
 //	filter         FuzzParse, FuzzEval: the text of a filter, and the naive evaluator
 //	odata          FuzzEntity, FuzzValue (internal/odata): the service's JSON against encoding/json
-//	transfer       the readers of CSV and JSONL (internal/transfer), by themselves
+//	transfer       FuzzCSV, FuzzJSONL (internal/transfer): any file imported, exported and imported again
 package fuzz

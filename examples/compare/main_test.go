@@ -1,0 +1,57 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/internal/transfer"
+)
+
+const (
+	one = `{"PartitionKey":"p","RowKey":"1","a":5,"b":"x"}` + "\n"
+	two = `{"PartitionKey":"p","RowKey":"2","Timestamp":"2020-01-01T00:00:00Z","d":1.0}` + "\n"
+)
+
+// TestCompare compares two files that differ in what counts, or only in what
+// does not.
+func TestCompare(t *testing.T) {
+	for _, c := range []struct {
+		name, first, second string
+		same                bool
+	}{
+		{"the same", one + two, one + two, true},
+		{"order of lines", one + two, two + one, true},
+		{"order of properties", one, `{"b":"x","a":5,"RowKey":"1","PartitionKey":"p"}` + "\n", true},
+		{"Timestamp", two, strings.Replace(two, "2020", "2021", 1), true},
+		{"the last line of a key counts", two + strings.Replace(one, "5", "6", 1) + one, one + two, true},
+		{"value", one, strings.Replace(one, "5", "6", 1), false},
+		{"type", one, strings.Replace(one, `"a":5`, `"a@odata.type":"Edm.Int64","a":"5"`, 1), false},
+		{"minus zero", strings.Replace(two, "1.0", "0.0", 1), strings.Replace(two, "1.0", "-0.0", 1), false},
+		{"property missing", one, strings.Replace(one, `,"b":"x"`, "", 1), false},
+		{"entity missing", one + two, one, false},
+		{"entity more", one, one + two, false},
+		{"entity twice", one, one + one, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			options := func(name, text string) transfer.ReadOptions {
+				t.Helper()
+				name = filepath.Join(dir, name)
+				if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return transfer.ReadOptions{Name: name, Format: transfer.JSONL}
+			}
+			var out strings.Builder
+			same, err := compare(&out, options("first", c.first), options("second", c.second))
+			if err != nil || same != c.same {
+				t.Errorf("got %t, %v, want %t; printed %q", same, err, c.same, out.String())
+			}
+			if strings.HasPrefix(out.String(), "equal: ") != c.same {
+				t.Errorf("printed %q, want it to say that they are equal: %t", out.String(), c.same)
+			}
+		})
+	}
+}
