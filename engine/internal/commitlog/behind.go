@@ -10,14 +10,21 @@ const behindBytes = 1 << 20
 // the file system, without a sync. One caller does it at a time; the others go
 // on.
 func (l *Log) WriteBehind() error {
-	l.mu.Lock()
-	seg := l.active
+	return l.writeBehind(l.Active())
+}
+
+// writeBehind is WriteBehind for seg, which was the active one a moment ago.
+func (l *Log) writeBehind(seg *Segment) error {
 	tail := seg.file.Tail()
-	l.mu.Unlock()
 	if tail-seg.written.Load() < behindBytes || !l.out.TryLock() {
 		return nil
 	}
 	defer l.out.Unlock()
+	// A frozen segment is the flush's, which begins with SyncSegments and so
+	// waits for out, and may have dropped it by now.
+	if seg.frozen.Load() {
+		return nil
+	}
 	// The segment vouches for the one before it, so that must be on disk first:
 	// the flush sees to it.
 	if !seg.follows.Load() {
@@ -42,6 +49,8 @@ func (l *Log) SyncSegments(segs []*Segment) error {
 		if s.file == nil {
 			continue
 		}
+		// The active segment may get more records while it is synced.
+		whole := s.frozen.Load()
 		err := l.open(s)
 		if err == nil {
 			err = s.file.Sync(s.file.Tail())
@@ -49,7 +58,7 @@ func (l *Log) SyncSegments(segs []*Segment) error {
 		if err != nil {
 			return l.fail(err)
 		}
-		if s.next != nil {
+		if whole {
 			s.next.follows.Store(true)
 		}
 	}
@@ -60,8 +69,8 @@ func (l *Log) SyncSegments(segs []*Segment) error {
 func (l *Log) fail(cause error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.failed == nil {
-		l.failLocked(nil, cause)
+	if l.Failure() == nil {
+		l.failLocked(cause)
 	}
 	return fmt.Errorf("write log: %w", cause)
 }

@@ -31,7 +31,10 @@ func newWorld(tb testing.TB, o Options) *world {
 	o.NoPreallocate = true
 	o.Now = func() edm.Ticks { return now }
 	o.NextNumber = func() uint64 { number++; return number }
-	o.Rotated = func(s *Segment) { w.rotated = append(w.rotated, s) }
+	o.Rotated = func(s *Segment) {
+		s.Ref() // as the state that readers look at
+		w.rotated = append(w.rotated, s)
+	}
 	o.Ready = func() { w.ready.Add(1) }
 	o.Logger = slog.New(slog.DiscardHandler)
 	o.Dir = "."
@@ -39,7 +42,7 @@ func newWorld(tb testing.TB, o Options) *world {
 	if w.log, err = New(o, 0, 0, 0); err != nil {
 		tb.Fatalf("New: %v", err)
 	}
-	w.rotated = append(w.rotated, w.log.Active())
+	o.Rotated(w.log.Active())
 	return w
 }
 

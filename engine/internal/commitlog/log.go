@@ -68,12 +68,10 @@ type Log struct {
 	// leading is set while some goroutine writes, syncs, or has been woken to.
 	// +checklocks:mu
 	leading bool
-	// failed is the first write or sync error; nothing is appended after it.
-	// +checklocks:mu
-	failed error
 
-	// broken says that failed is set, for those without the mutex.
-	broken atomic.Bool
+	// failed is the first write or sync error. It is set under mu, and nothing
+	// is appended after it.
+	failed atomic.Pointer[error]
 	// writes counts appended commits.
 	writes atomic.Uint64
 
@@ -88,7 +86,8 @@ type Log struct {
 	published atomic.Uint64
 	readers   registry
 
-	// out is held to write the log without a group, in NoSync mode.
+	// out is held to write a segment whose records may all be applied, so that
+	// a flush could drop it meanwhile: in NoSync mode, and to seal.
 	out sync.Mutex
 
 	// old is the file of a segment that nobody needs any more, for the next
@@ -132,14 +131,13 @@ func (l *Log) Published() uint64 { return l.published.Load() }
 // Writes returns a number that changes with every commit.
 func (l *Log) Writes() uint64 { return l.writes.Load() }
 
-// Failure returns why the log takes nothing more, nil if it does.
+// Failure returns why the log takes nothing more, nil if it does. It waits for
+// nobody, so that who is told by Options.Ready may ask.
 func (l *Log) Failure() error {
-	if !l.broken.Load() {
-		return nil
+	if failed := l.failed.Load(); failed != nil {
+		return *failed
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.failed
+	return nil
 }
 
 // Append gives c its place in the log. With sync, it must be waited for; in
@@ -147,8 +145,8 @@ func (l *Log) Failure() error {
 func (l *Log) Append(c *Commit) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.failed != nil {
-		return fmt.Errorf("%w: %w", store.ErrReadOnly, l.failed)
+	if err := l.Failure(); err != nil {
+		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)
 	}
 	if c.Guard != nil {
 		if err := c.Guard.Check(); err != nil {
@@ -165,6 +163,7 @@ func (l *Log) Append(c *Commit) error {
 	if l.o.NoSync {
 		l.applyMu.Lock()
 		l.applyLocked(c)
+		l.settleLocked(c)
 		l.applyMu.Unlock()
 		return nil
 	}
@@ -316,7 +315,10 @@ func (l *Log) Drop(seg *Segment) error {
 	if !seg.hasFile() {
 		return nil
 	}
-	if err := seg.closeFile(); err != nil {
+	l.out.Lock()
+	err := seg.closeFile()
+	l.out.Unlock()
+	if err != nil {
 		return err
 	}
 	name := path.Join(l.o.Dir, Name(seg.Number))

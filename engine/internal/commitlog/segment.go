@@ -34,7 +34,8 @@ type Segment struct {
 	written atomic.Int64
 	// end is where the records of a recovered segment end.
 	end int64
-	// appliedSeq is the last sequence number in the memtable.
+	// appliedSeq is the last sequence number in the memtable and not in the
+	// overlay.
 	appliedSeq atomic.Uint64
 	// frozen says that nothing more is appended, and next is the segment that
 	// records go to instead.

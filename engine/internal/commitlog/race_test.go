@@ -1,0 +1,159 @@
+package commitlog
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// TestFailureDuringReady asks for the failure where it is announced, as those do
+// who wait for the background work under the mutex that the announcement needs.
+func TestFailureDuringReady(t *testing.T) {
+	w := newWorld(t, Options{})
+	bad := errors.New("bad")
+	var got error
+	w.log.o.Ready = func() {
+		if w.log.mu.TryLock() {
+			w.log.mu.Unlock()
+			t.Error("the log mutex is free, so this shows nothing")
+		}
+		got = w.log.Failure()
+	}
+	w.fs.SetRule(vfs.FaultNth(1, func(op vfs.Op) bool { return op.Kind == vfs.OpSync }, vfs.Fault{Err: bad}, true))
+	c := put(0, 1, 10)
+	must(t, "Append", w.log.Append(c))
+	_ = w.log.Wait(c)
+	if !errors.Is(got, bad) {
+		t.Errorf("Failure: %v, want %v", got, bad)
+	}
+}
+
+// TestAppliedAfterOverlay looks at a segment between its last record and the
+// next one of the same group: as soon as it can be flushed, and its memory given
+// back, the overlay must not point into it.
+func TestAppliedAfterOverlay(t *testing.T) {
+	w := newWorld(t, Options{})
+	last, next := put(0, 1, 10), put(1, 1, 10)
+	must(t, "Append", w.log.Append(last))
+	w.log.mu.Lock()
+	must(t, "rotate", w.log.rotateLocked(0))
+	w.log.mu.Unlock()
+	next.OnApply = func(uint64) {
+		if _, ok := w.log.Pending(codec.KeyHash(key(0, 0)), key(0, 0)); ok && w.rotated[0].Applied() {
+			t.Error("the segment can be flushed, and the overlay points into its memory")
+		}
+	}
+	must(t, "Append", w.log.Append(next))
+	must(t, "Wait", w.log.Wait(last))
+	must(t, "Wait", w.log.Wait(next))
+	if !w.rotated[0].Applied() {
+		t.Error("the segment cannot be flushed")
+	}
+}
+
+// TestDropDuringSeal freezes a segment while its seal is synced. All its records
+// are applied, so a flush can be done with it: memory and file must stay.
+func TestDropDuringSeal(t *testing.T) {
+	w := newWorld(t, Options{})
+	seg := w.log.Active()
+	c := put(0, 1, 10)
+	must(t, "Append", w.log.Append(c))
+	must(t, "Wait", w.log.Wait(c))
+	held, release := make(chan string, 10), make(chan struct{})
+	w.fs.SetRule(hold(held, release))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := w.log.Seal(); err != nil {
+			t.Errorf("Seal: %v", err)
+		}
+	})
+	<-held
+	w.fs.SetRule(nil)
+	late := put(1, 1, 64<<10)
+	must(t, "Append", w.log.Append(late))
+	if !seg.frozen.Load() || !seg.Applied() {
+		t.Error("the segment cannot be flushed, so this shows nothing")
+	}
+	seg.Unref()
+	if seg.memory.Bytes() == nil {
+		t.Error("the memory is gone while the seal is written from it")
+	}
+	if w.log.out.TryLock() {
+		w.log.out.Unlock()
+		t.Error("Drop would close the file while the seal is written to it")
+	}
+	close(release)
+	must(t, "Drop", w.log.Drop(seg))
+	wg.Wait()
+	must(t, "Wait", w.log.Wait(late))
+	must(t, "Failure", w.log.Failure())
+	if seg.memory.Bytes() != nil {
+		t.Error("the memory is kept")
+	}
+}
+
+// TestWriteBehindDropped lets a writer sleep between its look at the active
+// segment and writing it, for as long as a flush takes.
+func TestWriteBehindDropped(t *testing.T) {
+	w := newWorld(t, Options{NoSync: true, SegmentBytes: 4 << 20})
+	for i := range 20 {
+		must(t, "Append", w.log.Append(put(i, 1, 100<<10)))
+	}
+	seg := w.log.Active()
+	must(t, "Freeze", w.log.Freeze())
+	must(t, "SyncSegments", w.log.SyncSegments([]*Segment{seg}))
+	must(t, "Drop", w.log.Drop(seg))
+	must(t, "writeBehind", w.log.writeBehind(seg))
+	must(t, "Failure", w.log.Failure())
+}
+
+// TestFollowsWholeOnly gives the active segment more records while it is synced,
+// and freezes it: the next segment must wait, since its header vouches for them.
+func TestFollowsWholeOnly(t *testing.T) {
+	w := newWorld(t, Options{NoSync: true})
+	seg := w.log.Active()
+	must(t, "Append", w.log.Append(put(0, 1, 100)))
+	syncs := 0
+	w.fs.SetRule(func(op vfs.Op) *vfs.Fault {
+		if op.Kind != vfs.OpSync || !strings.HasSuffix(op.Name, ".wal") {
+			return nil
+		}
+		if syncs++; syncs == 2 { // the first is the header's
+			must(t, "Append", w.log.Append(put(1, 1, 40<<10)))
+			must(t, "Append", w.log.Append(put(2, 1, 40<<10)))
+		}
+		return nil
+	})
+	must(t, "SyncSegments", w.log.SyncSegments([]*Segment{seg}))
+	if len(w.rotated) != 2 || w.rotated[1].follows.Load() || seg.Durable() == seg.Tail() {
+		t.Errorf("%d segments, the last may be written: %v; the first is durable up to %d of %d",
+			len(w.rotated), w.rotated[1].follows.Load(), seg.Durable(), seg.Tail())
+	}
+	must(t, "SyncSegments", w.log.SyncSegments([]*Segment{seg}))
+	if !w.rotated[1].follows.Load() {
+		t.Error("the next segment cannot be written")
+	}
+}
+
+// TestFailureWakesBarrier fails the log of NoSync mode, which no leader writes,
+// while a barrier waits.
+func TestFailureWakesBarrier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{NoSync: true})
+		c, late := NewCommit(), NewCommit()
+		w.log.mu.Lock()
+		w.log.enqueueLocked(c)
+		w.log.enqueueLocked(late)
+		w.log.mu.Unlock()
+		if err := w.log.fail(errors.New("bad")); err == nil {
+			t.Error("fail returned nil")
+		}
+		_ = w.log.Wait(c)
+		_ = w.log.Wait(late)
+	})
+}
