@@ -43,6 +43,9 @@ func checkMatch(t *testing.T, e *Expr, entity *edm.Entity) {
 	if got := treeMatch(e.Predicate().Root(), row); got != want {
 		t.Fatalf("%s\non %+v\nits predicate %v = %v, want %v", e, *entity, e.Predicate().Root(), got, want)
 	}
+	if inRanges(entity.Key, e.Ranges()) {
+		checkResidual(t, e, entity)
+	}
 	if want && !inRanges(entity.Key, e.Ranges()) {
 		t.Fatalf("%s\nkeeps %q, which is in none of %q", e, entity.Key, e.Ranges())
 	}

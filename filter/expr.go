@@ -33,6 +33,8 @@ type Expr struct {
 	tables  bool
 	program *predicate.Program
 	ranges  []Range
+	// residual is what is left of program within ranges, nil for nothing.
+	residual *predicate.Program
 }
 
 // Options are ways to parse. The zero Options are those of Parse.
@@ -84,7 +86,8 @@ func MustParse(text string) *Expr {
 
 func newExpr(root ast.Node, tables bool) *Expr {
 	p := predicate.Compile(compile(root, tables))
-	return &Expr{root: root, tables: tables, program: p, ranges: rangesOf(p.Root())}
+	ranges := rangesOf(p.Root())
+	return &Expr{root: root, tables: tables, program: p, ranges: ranges, residual: residualOf(p, ranges)}
 }
 
 // And returns the filter that keeps what both a and b keep.
@@ -165,6 +168,15 @@ func (e *Expr) Predicate() *predicate.Program {
 		return everything
 	}
 	return e.program
+}
+
+// Residual returns the condition that e puts on rows whose keys lie in Ranges:
+// Predicate without what is true for all of them. It is nil if all are kept.
+func (e *Expr) Residual() *predicate.Program {
+	if e == nil {
+		return nil
+	}
+	return e.residual
 }
 
 var everything = predicate.Compile(predicate.NewConst(true))

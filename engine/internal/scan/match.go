@@ -17,11 +17,8 @@ type matcher struct {
 // maxBindings bounds what a query over entities of ever new shapes remembers.
 const maxBindings = 64
 
-func (m *matcher) init(e *filter.Expr) {
-	if e != nil {
-		m.program = e.Predicate()
-	}
-}
+// init prepares for rows whose keys lie in e's ranges.
+func (m *matcher) init(e *filter.Expr) { m.program = e.Residual() }
 
 func (m *matcher) matches(row codec.ShapedRow) bool {
 	if m.program == nil {
