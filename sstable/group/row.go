@@ -35,20 +35,27 @@ type Row struct {
 
 	unit *Unit // what raw holds
 	raw  []byte
+	bigs []big // big values read so far
 
 	key []byte // scratch
+}
+
+// big is a value of the present row that is an extent.
+type big struct {
+	at    *Extent
+	bytes []byte
 }
 
 // Attach makes r a view of rows of h. With a nil head it lets go of everything.
 func (r *Row) Attach(h *Head, b Blocks) {
 	r.blocks, r.h, r.slot, r.unit, r.raw, r.part, r.err = b, h, nil, nil, nil, nil, nil
-	r.loaded = false
+	r.loaded, r.bigs = false, r.bigs[:0]
 }
 
 // Set moves to a row that is no tombstone.
 func (r *Row) Set(row int) {
 	r.row, r.rank, r.slot = row, r.h.rank(row), r.h.slotAt(row)
-	r.loaded = false
+	r.loaded, r.bigs = false, r.bigs[:0]
 }
 
 // Err returns why values could not be read.
@@ -77,7 +84,7 @@ func (r *Row) LoadAll() error {
 	}
 	for i := range r.slot.columns {
 		if e := r.extentAt(i); e != nil {
-			if _, ok := r.big(e); !ok {
+			if _, ok := r.extent(e); !ok {
 				return r.err
 			}
 		}
@@ -188,7 +195,7 @@ func (r *Row) text(c *column, i int) (b []byte, ok bool) {
 	}
 	if len(r.h.Extents) > 0 {
 		if e := r.extentAt(i); e != nil {
-			return r.big(e)
+			return r.extent(e)
 		}
 	}
 	if !r.loaded && r.Load() != nil {
@@ -208,11 +215,21 @@ func (r *Row) extentAt(i int) *Extent {
 	return nil
 }
 
-// big returns a value that is an extent.
-func (r *Row) big(e *Extent) (b []byte, ok bool) {
+// extent returns a value that is an extent. It is read once, so that what
+// LoadAll has read cannot fail, whether a cache keeps it or not.
+func (r *Row) extent(e *Extent) (b []byte, ok bool) {
+	for i := range r.bigs {
+		if r.bigs[i].at == e {
+			return r.bigs[i].bytes, true
+		}
+	}
 	if r.err != nil {
 		return nil, false
 	}
 	b, r.err = r.blocks.Extent(e)
-	return b, r.err == nil
+	if r.err != nil {
+		return nil, false
+	}
+	r.bigs = append(r.bigs, big{e, b})
+	return b, true
 }

@@ -1,0 +1,85 @@
+package engine_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// TestUnreadableBigValue fails each read of a file in turn, without a cache that
+// could hide it: whoever is shown an entity is shown all of it, and a merge
+// loses nothing that it could not read.
+func TestUnreadableBigValue(t *testing.T) {
+	bad := errors.New("bad sector")
+	fsys := vfs.Inject(vfs.NewMem(), nil)
+	o := manual(fsys)
+	o.CacheBytes = 1
+	db := mustCreate(t, o)
+	key := edm.Key{Partition: "p", Row: "r"}
+	value := bytes.Repeat([]byte("abcdefgh"), 4000)
+	apply(t, db, store.Insert(edm.Entity{Key: key, Properties: edm.Properties{
+		{Name: "N", Value: edm.Int64(1)},
+		{Name: "Big", Value: edm.Binary(value)},
+	}}))
+	check(t, "Flush", db.Flush(t.Context()))
+	whole := func(r edm.Row) bool {
+		v, _ := r.Lookup("Big")
+		again, _ := r.Lookup("Big")
+		return bytes.Equal(v.Bytes(), value) && bytes.Equal(again.Bytes(), value)
+	}
+	merge := store.Merge(edm.Entity{Key: key, Properties: edm.Properties{{Name: "N", Value: edm.Int64(2)}}}, store.Any)
+	for _, c := range []struct {
+		name string
+		do   func() error
+	}{
+		{"View", func() error {
+			return db.View(t.Context(), table, key, func(r edm.Row) error {
+				if !whole(r) {
+					t.Error("View shows an entity without its big value")
+				}
+				return nil
+			})
+		}},
+		{"Query", func() error {
+			cur := db.Query(t.Context(), table, store.Query{})
+			defer cur.Close()
+			for cur.Next() {
+				if !whole(cur.Row()) {
+					t.Error("Query shows an entity without its big value")
+				}
+			}
+			return cur.Err()
+		}},
+		{"Merge", func() error {
+			_, err := db.Apply(t.Context(), table, merge)
+			return err
+		}},
+	} {
+		failed := 0
+		for n := uint64(1); ; n++ {
+			sst := func(op vfs.Op) bool { return op.Kind == vfs.OpRead && strings.HasSuffix(op.Name, ".sst") }
+			fsys.SetRule(vfs.FaultNth(n, sst, vfs.Fault{Err: bad}, false))
+			err := c.do()
+			if err == nil {
+				break
+			}
+			if failed++; !errors.Is(err, bad) {
+				t.Errorf("%s, read %d: %v, want %v", c.name, n, err, bad)
+			}
+		}
+		if failed < 3 {
+			t.Errorf("%s failed %d times; head, heap and big value are 3 reads", c.name, failed)
+		}
+		fsys.SetRule(nil)
+	}
+	e, err := db.Get(t.Context(), table, key)
+	check(t, "Get", err)
+	if !bytes.Equal(e.Properties.Get("Big").Bytes(), value) || e.Properties.Get("N").Int64() != 2 {
+		t.Errorf("after the merge: N is %v, Big has %d bytes", e.Properties.Get("N"), len(e.Properties.Get("Big").Bytes()))
+	}
+}
