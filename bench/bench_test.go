@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/bench"
-	"github.com/tablerock-db/tablerock/vfs"
 )
 
 var (
@@ -84,27 +83,5 @@ func report(b *testing.B, w bench.Workload, run *bench.Run, res bench.Result) {
 	}
 	if strings.HasPrefix(w.Name, "load") {
 		b.ReportMetric(float64(res.DiskBytes)/float64(min(b.N, run.Data.Len())), "bytes/entity")
-	}
-}
-
-// BenchmarkMemory is the engine without a disk.
-func BenchmarkMemory(b *testing.B) {
-	shape, err := bench.ShapeOf(bench.Grid, *entities)
-	if err != nil {
-		b.Fatal(err)
-	}
-	data := bench.NewDataset(shape, *seed)
-	for _, w := range bench.Workloads() {
-		if strings.HasPrefix(w.Name, "load") {
-			b.Run("op="+w.Name+"/shape="+shape.String()+"/engine=tablerock/fs=memory", func(b *testing.B) {
-				run := &bench.Run{Store: bench.Tablerock{FS: vfs.NewMem()}, Data: data, Dir: b.TempDir(), Seed: *seed}
-				b.StopTimer()
-				res, err := run.Do(w, b.N, b.StartTimer, b.StopTimer)
-				if err != nil {
-					b.Fatal(err)
-				}
-				b.ReportMetric(res.PerOp(res.CPU), "cpu-ns/op")
-			})
-		}
 	}
 }

@@ -13,10 +13,9 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// Tablerock is the store of package engine. The zero value has its default
-// options; FS is the file system, vfs.OS for nil.
+// Tablerock is the store of package engine on the file system of the operating
+// system. The zero value has the engine's default options.
 type Tablerock struct {
-	FS vfs.FS
 	// Small spends CPU on smaller files.
 	Small bool
 }
@@ -42,16 +41,9 @@ func (t Tablerock) Describe() string {
 
 // Open implements Store.
 func (t Tablerock) Open(dir string, o Options) (DB, error) {
-	fs := t.FS
-	if fs == nil {
-		fs = vfs.OS()
-	}
 	db := &rockDB{}
-	if _, inMemory := fs.(*vfs.Mem); !inMemory {
-		fs = countFS{fs, &db.syncs}
-	}
 	e, err := engine.Open(dir, engine.Options{
-		FS:           fs,
+		FS:           countFS{vfs.OS(), &db.syncs},
 		CacheBytes:   o.CacheBytes,
 		SegmentBytes: o.LogBytes,
 		NoSync:       !o.Durable,
