@@ -26,19 +26,20 @@ const (
 // entry is one block. It is in the table of its shard, or belongs to those who
 // pin it alone.
 type entry struct {
-	shard *shard
+	// What a look-up reads comes first: a hit touches two cache lines.
+	hash  uint64
+	chain *entry       // guarded by shard.mu: next of the same bucket
 	pins  atomic.Int32 // one of them is the table's own
 	state state        // guarded by shard.mu while anyone but the loader knows the entry
 	ref   bool         // guarded by shard.mu: used since the hand passed
-
-	key        Key
-	hash       uint64
-	chain      *entry // guarded by shard.mu: next of the same bucket
-	prev, next *entry // guarded by shard.mu: the clock; nil when not in the table
+	key   Key
+	extra int
 
 	buf   []byte
 	value any
-	extra int
+
+	shard      *shard
+	prev, next *entry // guarded by shard.mu: the clock; nil when not in the table
 }
 
 func (e *entry) cost() int64 { return int64(cap(e.buf) + e.extra + entryBytes) }
