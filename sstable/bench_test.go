@@ -60,7 +60,7 @@ func telemetry(n, perPartition int) []entry {
 			{Name: "Time", Value: edm.DateTime(edm.Ticks(133_500_000_000_000_000 + int64(i)*9_999_871))},
 			{Name: "Status", Value: edm.Int32(int32(r.IntN(6)))},
 			{Name: "Code", Value: edm.Int32(int32(r.IntN(100000)))},
-			{Name: "Counter", Value: edm.Int64(int64(r.IntN(1 << 40)))},
+			{Name: "Counter", Value: edm.Int64(r.Int64N(1 << 40))},
 			{Name: "Temperature", Value: edm.Double(r.NormFloat64() * 20)},
 			{Name: "Load", Value: edm.Double(r.Float64())},
 			{Name: "Active", Value: edm.Boolean(r.IntN(3) > 0)},

@@ -76,6 +76,10 @@ const (
 	footerBytes = 152
 	sumBytes    = group.SumBytes
 
+	// maxSectionBytes is the most that each section behind the groups takes. It is
+	// read at once: what claims more is refused.
+	maxSectionBytes = 64 << 20
+
 	indexEntryBytes = 24
 	flagContinues   = 1 // part of the file format
 )
@@ -141,6 +145,8 @@ func decodeFooter(p []byte, dbid [16]byte, number uint64, off int64) (f footer, 
 		return f, "footer does not belong to the header"
 	case f.shapes.off < headerBytes, f.shapes.off > end, f.shapes.len > end, f.index.len > end, f.filter.len > end, f.summaries.len > end:
 		return f, "footer names sections outside the file"
+	case max(f.shapes.len, f.index.len, f.filter.len, f.summaries.len) > maxSectionBytes:
+		return f, "footer names sections that are too long"
 	case f.shapes.end() != f.index.off, f.index.end() != f.filter.off, f.filter.end() != f.summaries.off, f.summaries.end() != end:
 		return f, "footer names sections that do not follow each other"
 	case f.tombstones > f.entries, f.minSeq > f.maxSeq, f.keys > f.entries, f.entries > 0 && f.keys == 0:

@@ -57,10 +57,11 @@ func decodeIndex(p []byte, end uint64) (x index, what string) {
 	if len(p) < 4 {
 		return x, "index without a count"
 	}
-	n := int(binary.LittleEndian.Uint32(p))
-	if n > (len(p)-4)/indexEntryBytes {
+	count := binary.LittleEndian.Uint32(p)
+	if count > uint32((len(p)-4)/indexEntryBytes) {
 		return x, "index of more groups than it has room for"
 	}
+	n := int(count)
 	entries, rest := p[4:4+n*indexEntryBytes], p[4+n*indexEntryBytes:]
 	x.groups = make([]groupEntry, n)
 	off := uint64(headerBytes)
@@ -105,6 +106,14 @@ func decodeIndex(p []byte, end uint64) (x index, what string) {
 	}
 	x.prepare()
 	return x, ""
+}
+
+// entries returns the number of rows in all groups.
+func (x *index) entries() (n uint64) {
+	for i := range x.groups {
+		n += uint64(x.groups[i].rows)
+	}
+	return n
 }
 
 func (x *index) prepare() {

@@ -142,8 +142,8 @@ func (r *Reader) readTail() error {
 	if r.index, what = decodeIndex(index, f.shapes.off); what != "" {
 		return r.corruptf(int64(f.index.off), "%s", what)
 	}
-	if (len(r.index.groups) == 0) != (f.entries == 0) {
-		return r.corruptf(off, "%d entries in %d groups", f.entries, len(r.index.groups))
+	if n := r.index.entries(); n != f.entries {
+		return r.corruptf(off, "%d entries, the index says %d", f.entries, n)
 	}
 	if r.filter, err = section(f.filter, "filter"); err != nil {
 		return err
@@ -161,11 +161,19 @@ func (r *Reader) decodeShapes(p []byte) error {
 	if len(p) < 4 {
 		return r.corruptf(int64(r.footer.shapes.off), "shapes of %d bytes", len(p))
 	}
-	n, rest := binary.LittleEndian.Uint32(p), p[4:]
+	n, rest, empty := binary.LittleEndian.Uint32(p), p[4:], false
 	for range n {
 		s, after, err := codec.DecodeShape(rest)
 		if err != nil {
 			return r.corruptf(int64(r.footer.shapes.off), "shape %d: %v", len(r.shapes), err)
+		}
+		if s.Len() == 0 {
+			// No shape stands twice, and this one is far shorter here than in
+			// memory.
+			if empty {
+				return r.corruptf(int64(r.footer.shapes.off), "shape %d is the second without properties", len(r.shapes))
+			}
+			empty = true
 		}
 		r.shapes = append(r.shapes, s)
 		rest = after

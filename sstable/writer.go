@@ -191,6 +191,11 @@ func (w *Writer) finish() error {
 	f.index = w.section(func(dst []byte) []byte { return appendIndex(dst, w.groups, w.first, w.last) })
 	f.filter = w.section(func(dst []byte) []byte { return appendFilter(dst, w.hashes) })
 	f.summaries = w.section(func(dst []byte) []byte { return append(w.shapes.AppendColumns(dst), w.summaries...) })
+	for _, s := range f.spans() {
+		if s.len > maxSectionBytes {
+			return fmt.Errorf("finish sstable %06d: a section of %d bytes, at most %d can be", w.o.Number, s.len, maxSectionBytes)
+		}
+	}
 	w.buf = appendFooter(w.buf, w.bind, w.o.DBID, w.o.Number, f, w.written+int64(len(w.buf)))
 	if err := w.flush(); err != nil {
 		return err

@@ -30,6 +30,7 @@ const (
 
 	unitBytes      = 4 << 10 // a unit ends with the row that reaches it
 	maxUnitBytes   = 2 << 20
+	maxHeapBytes   = 1 << 30 // of all units, decoded
 	bigValueBytes  = 4 << 10 // a longer value is an extent
 	maxExtentBytes = 1 << 20
 )

@@ -154,7 +154,7 @@ func TestEncodings(t *testing.T) {
 		return edm.Properties{
 			{Name: "constant", Value: edm.Int64(1 << 60)},
 			{Name: "byte", Value: edm.Int32(int32(-i))},
-			{Name: "three", Value: edm.DateTime(edm.Ticks(1<<50 + i*1000))},
+			{Name: "three", Value: edm.DateTime(edm.Ticks(1<<50 + int64(i)*1000))},
 			{Name: "double", Value: edm.Double(r.NormFloat64())},
 			{Name: "bits", Value: edm.Boolean(i%2 == 0)},
 			{Name: "guid", Value: edm.GuidWords(r.Uint64(), 9)},

@@ -182,7 +182,7 @@ func (h *Head) decodeUnits(dir []byte, next, group int) string {
 			return "unit directory names impossible places"
 		}
 		from, to := h.starts.at(u.First), h.starts.at(u.End)
-		if from > to || to-from > maxUnitBytes || to > 1<<31 || u.Stored-SumBytes > int(to-from) {
+		if from > to || to-from > maxUnitBytes || to > maxHeapBytes || u.Stored-SumBytes > int(to-from) {
 			return "unit directory names impossible lengths"
 		}
 		u.base, u.Raw = int(from), int(to-from)

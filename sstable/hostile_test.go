@@ -1,0 +1,170 @@
+package sstable
+
+import (
+	"context"
+	"encoding/binary"
+	"runtime"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/sstable/group"
+)
+
+// sparse is a file with a head and an end, and zeros between that take no space.
+type sparse struct {
+	discard
+	head, tail []byte
+	size       int64
+}
+
+func (s *sparse) Size() (int64, error) { return s.size, nil }
+
+func (s *sparse) ReadAt(p []byte, off int64) (int, error) {
+	clear(p)
+	if off < int64(len(s.head)) {
+		copy(p, s.head[off:])
+	}
+	if from := s.size - int64(len(s.tail)); off+int64(len(p)) > from {
+		copy(p[max(0, from-off):], s.tail[max(0, off-from):])
+	}
+	return len(p), nil
+}
+
+// TestSectionsAreBounded opens files whose footers, with right sums, claim
+// sections of the size of the file, which a sparse file has for nothing.
+func TestSectionsAreBounded(t *testing.T) {
+	const huge = 400 << 20
+	b := group.Bind(testDB, testFile)
+	for i, name := range []string{"shapes", "index", "filter", "summaries"} {
+		t.Run(name, func(t *testing.T) {
+			var body []byte
+			var f footer
+			off := uint64(headerBytes)
+			for j, s := range []*span{&f.shapes, &f.index, &f.filter, &f.summaries} {
+				*s = span{off, 4 + sumBytes}
+				if j == 1 {
+					s.len = 8 + sumBytes // a count and two empty bounds
+				}
+				if j == 2 {
+					s.len = sumBytes // an empty file has no filter
+				}
+				if j == i {
+					s.len = huge
+				} else if j < i {
+					from := len(body)
+					body = b.AppendSum(append(body, make([]byte, s.len-sumBytes)...), from, int64(off))
+				}
+				off = s.end()
+			}
+			file := &sparse{size: int64(off) + footerBytes}
+			file.head = append(appendHeader(nil, b, testDB, testFile), body...)
+			file.tail = appendFooter(nil, b, testDB, testFile, f, int64(off))
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			r, err := Open(file, readerOptions(nil))
+			if err == nil {
+				_, err = r.loadSummaries()
+			}
+			runtime.ReadMemStats(&after)
+			wantCorrupt(t, err, name)
+			if n := after.TotalAlloc - before.TotalAlloc; n > 8<<20 {
+				t.Errorf("%d bytes allocated", n)
+			}
+		})
+	}
+}
+
+// TestHostileIndex gives counts to the index that are negative where an int has
+// 32 bits.
+func TestHostileIndex(t *testing.T) {
+	for _, n := range []uint32{1, 2, 1 << 27, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
+		p := binary.LittleEndian.AppendUint32(nil, n)
+		if _, what := decodeIndex(append(p, make([]byte, 40)...), headerBytes); what == "" {
+			t.Errorf("index of %d groups in 40 bytes is accepted", n)
+		}
+	}
+}
+
+// TestHostileCounts changes counts that Open compares, and mends the sums.
+func TestHostileCounts(t *testing.T) {
+	_, data := small(t)
+	foot := len(data) - footerBytes
+	entries := binary.LittleEndian.Uint64(data[foot+64:])
+	binary.LittleEndian.PutUint64(data[foot+64:], entries+1)
+	mend(data)
+	_, err := Open(fileOf(t, data), readerOptions(nil))
+	wantCorrupt(t, err, "another number of entries")
+}
+
+// TestOneEmptyShape: of a shape of two bytes there can be only one, since its
+// object takes fifty times as much.
+func TestOneEmptyShape(t *testing.T) {
+	r := &Reader{o: readerOptions(nil)}
+	p := append(binary.LittleEndian.AppendUint32(nil, 1000), make([]byte, 2000)...)
+	wantCorrupt(t, r.decodeShapes(p), "a thousand empty shapes")
+	r.shapes = nil
+	if err := r.decodeShapes(append([]byte{1, 0, 0, 0}, 0, 0)); err != nil {
+		t.Errorf("one empty shape: %v", err)
+	}
+}
+
+// TestUnsortedKeys exchanges the suffixes of rows and the separators of groups.
+// All ways of reading end, and Verify tells.
+func TestUnsortedKeys(t *testing.T) {
+	entries, data := small(t)
+	r := open(t, fileOf(t, data), nil)
+	for g, e := range r.index.groups {
+		for at := int(e.off) + 32; at < int(e.off)+e.head-sumBytes; at += 3 {
+			p := append([]byte(nil), data...)
+			p[at], p[at+1], p[at+2] = p[at+2], p[at]^0x40, p[at+1]
+			mend(p)
+			hostile, err := Open(fileOf(t, p), readerOptions(nil))
+			if err != nil {
+				continue
+			}
+			for i := range entries {
+				lower, upper := entries[i].user, entries[min(i+5, len(entries)-1)].user
+				wander(t, hostile, IterOptions{Snapshot: entries[i].seq, Lower: lower, Upper: upper}, lower)
+				wander(t, hostile, IterOptions{Snapshot: codec.MaxSeq, Lower: upper, Upper: lower}, lower)
+			}
+			_ = hostile.Verify(context.Background())
+			if testing.Short() || raceEnabled {
+				at += 30
+			}
+		}
+		_ = g
+	}
+}
+
+// wander goes through a file in both directions and back, in no more steps than
+// it has entries.
+func wander(t *testing.T, r *Reader, o IterOptions, from []byte) {
+	t.Helper()
+	it := r.NewIterator(o)
+	most := int(r.footer.entries) + 1
+	n := 0
+	step := func() {
+		if n++; n > most {
+			t.Fatal("a walk does not end")
+		}
+		it.Key()
+		if row := it.Row(); row != nil {
+			row.Key()
+			for i := range row.Len() {
+				row.At(i)
+			}
+		}
+	}
+	for ok := it.SeekGE(from); ok; ok = it.Next() {
+		step()
+	}
+	n = 0
+	for ok := it.SeekLT(nil); ok; ok = it.Prev() {
+		step()
+	}
+	n = 0
+	for ok := it.SeekLT(from); ok; ok = it.Next() {
+		step()
+	}
+	_ = it.Close()
+}
