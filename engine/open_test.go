@@ -198,7 +198,7 @@ func TestSharedCache(t *testing.T) {
 // TestBadOptions refuses options that cannot work, and makes nothing.
 func TestBadOptions(t *testing.T) {
 	for _, o := range []engine.Options{
-		{SegmentBytes: 1}, {SegmentBytes: 2 << 30}, {FileBytes: 1}, {TierRuns: 1}, {TierRuns: 17}, {CacheBytes: -1},
+		{SegmentBytes: 1}, {SegmentBytes: 2 << 30}, {FileBytes: 1}, {FileBytes: 128 << 20}, {TierRuns: 1}, {TierRuns: 17}, {CacheBytes: -1},
 	} {
 		disk := vfs.NewMem()
 		o.FS = disk

@@ -29,7 +29,8 @@ type Options struct {
 	// it; at most three of them are waiting to be flushed at any time. At least
 	// 64 KiB. The default is 64 MiB.
 	SegmentBytes int64
-	// FileBytes is the size at which sorted files are cut. The default is
+	// FileBytes is the size at which sorted files are cut. At least 64 KiB and
+	// at most 64 MiB: index and filter of a file are read at once. The default is
 	// 32 MiB.
 	FileBytes int64
 	// TierRuns is how many sorted runs gather in a tier before they are merged
@@ -82,6 +83,8 @@ const (
 	defaultSegmentBytes = 64 << 20
 	defaultCacheBytes   = 256 << 20
 	defaultFileBytes    = 32 << 20
+	minFileBytes        = 64 << 10
+	maxFileBytes        = 64 << 20
 	defaultTierRuns     = 8
 )
 
@@ -115,8 +118,8 @@ func (o Options) withDefaults() (Options, error) {
 	switch {
 	case o.SegmentBytes < minSegmentBytes || o.SegmentBytes > maxSegmentBytes:
 		return o, fmt.Errorf("options: SegmentBytes is %d, must be between %d and %d", o.SegmentBytes, minSegmentBytes, maxSegmentBytes)
-	case o.FileBytes < minSegmentBytes:
-		return o, fmt.Errorf("options: FileBytes is %d, must be at least %d", o.FileBytes, minSegmentBytes)
+	case o.FileBytes < minFileBytes || o.FileBytes > maxFileBytes:
+		return o, fmt.Errorf("options: FileBytes is %d, must be between %d and %d", o.FileBytes, minFileBytes, maxFileBytes)
 	case o.TierRuns < 2 || o.TierRuns > 16:
 		return o, fmt.Errorf("options: TierRuns is %d, must be between 2 and 16", o.TierRuns)
 	case o.CacheBytes < 0:
