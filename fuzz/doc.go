@@ -10,6 +10,7 @@
 //	FuzzLog         any bytes as a log segment: replay, the view beside a writer, repair
 //	FuzzEntity      any entity: the checks of names, keys and limits, and the bytes of memory and sorted file, by the way there and back
 //	FuzzFilter      a filter over a database of several groups, in pages, against the same filter over each entity
+//	FuzzStore       any sequence of operations, flushes, merges, snapshots and reopens against the plain map of package storetest
 //
 // The first two take a flag that makes the ids and checksums of the mutated
 // bytes right first, in the way that docs/format.md describes: without it a
