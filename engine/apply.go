@@ -123,6 +123,10 @@ func (db *DB) place(t *txn, table uint32, ops []store.Op) error {
 			t.key = codec.AppendKey(t.key[:0], table, op.Entity.Key.Partition, op.Entity.Key.Row)
 		}
 		if err := db.resolve(t, op, partHash); err != nil {
+			// What is found of a dropped table says nothing.
+			if gone := t.Check(); gone != nil {
+				return gone
+			}
 			return &store.OpError{Index: i, Executed: true, Err: err}
 		}
 	}

@@ -147,7 +147,9 @@ func (db *DB) step(ctx context.Context) (worked bool, err error) {
 		worked, err = db.mergeStep(ctx)
 	}
 	w.mu.Lock()
-	w.err = err
+	if err == nil || ctx.Err() == nil {
+		w.err = err // and not that a caller has given up
+	}
 	if worked || err != nil {
 		w.progress++
 		w.cond.Broadcast()
@@ -161,7 +163,8 @@ func (db *DB) mergeStep(ctx context.Context) (worked bool, err error) {
 	w := &db.work
 	if w.merge == nil {
 		if w.merge = db.tree.PickCompaction(); w.merge == nil {
-			return false, nil
+			// Writers may be waiting for a merge that no longer can be.
+			return false, db.tree.Failure()
 		}
 	}
 	done, err := w.merge.Step(ctx)
@@ -186,7 +189,11 @@ func (db *DB) throttle(ctx context.Context) error {
 	if db.opts.Manual {
 		for db.behind() {
 			worked, err := db.step(ctx)
-			if err != nil {
+			switch {
+			case err == nil:
+			case ctx.Err() != nil:
+				return ctx.Err()
+			default:
 				return refusal(err)
 			}
 			if !worked {

@@ -147,7 +147,7 @@ func (db *DB) Compact(ctx context.Context) error {
 	}
 	job := db.tree.NewFullCompaction()
 	if job == nil {
-		return nil
+		return db.tree.Failure()
 	}
 	// What is merged is merged, also when the rest fails: those who wait for
 	// fewer runs may go on.

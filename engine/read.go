@@ -66,6 +66,11 @@ func (db *DB) viewAt(cat *catalog.Catalog, table string, key edm.Key, snap uint6
 			return store.ErrClosed
 		}
 		defer state.unpin(keyHash)
+		// The rows of a dropped table go one file after the other, and an older
+		// version may show where the newest is gone already.
+		if now := db.catalog.Load(); now != cat && !now.Live(info.ID) {
+			return store.ErrTableNotFound
+		}
 	}
 	row, err := state.get(v.key, partHash, keyHash, snap, &v.mem, &v.disk)
 	defer v.disk.Release()

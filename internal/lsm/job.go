@@ -102,7 +102,7 @@ func (t *Tree) NewFlush(tables []*memtable.Table, edit func(m *manifest.Manifest
 func (t *Tree) PickCompaction() *Job {
 	t.jobsMu.Lock()
 	defer t.jobsMu.Unlock()
-	if t.merging != nil || t.failed() != nil {
+	if t.merging != nil || t.Failure() != nil {
 		return nil
 	}
 	v := t.Version()
@@ -124,7 +124,7 @@ func (t *Tree) PickCompaction() *Job {
 func (t *Tree) NewFullCompaction() *Job {
 	t.jobsMu.Lock()
 	defer t.jobsMu.Unlock()
-	if t.merging != nil || t.failed() != nil {
+	if t.merging != nil || t.Failure() != nil {
 		return nil
 	}
 	f := &full{t: t}

@@ -102,7 +102,7 @@ func (w *rewrite) abort() {
 }
 
 func (w *rewrite) start() (bool, error) {
-	if err := w.t.failed(); err != nil {
+	if err := w.t.Failure(); err != nil {
 		return false, err
 	}
 	if len(w.sources) == 0 {

@@ -115,8 +115,9 @@ func (t *Tree) Version() *Version {
 	}
 }
 
-// failed returns the error that ended all changes, if there was one.
-func (t *Tree) failed() error {
+// Failure returns the error that ended all changes, nil if there was none. It is
+// an ErrInDoubt.
+func (t *Tree) Failure() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.doubt

@@ -1,0 +1,67 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/internal/lsm"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// TestDoubtStays makes it unknown whether a merge is durable. The background
+// work must go on saying so: writers that wait for it would wait for ever.
+func TestDoubtStays(t *testing.T) {
+	bad := errors.New("injected")
+	fsys := vfs.Inject(vfs.NewMem(), nil)
+	db := mustCreate(t, manual(fsys))
+	for range 2 {
+		fill(t, db, "p", 10, 100)
+		check(t, "Flush", db.Flush(t.Context()))
+	}
+	renamed := false
+	fsys.SetRule(func(op vfs.Op) *vfs.Fault {
+		renamed = renamed || op.Kind == vfs.OpRename && strings.HasSuffix(op.NewName, "MANIFEST")
+		if renamed && op.Kind == vfs.OpSyncDir {
+			return &vfs.Fault{Err: bad}
+		}
+		return nil
+	})
+	var err error
+	for worked := true; worked && err == nil; {
+		worked, err = db.Step(t.Context())
+	}
+	fsys.SetRule(nil)
+	if !errors.Is(err, lsm.ErrInDoubt) {
+		t.Fatalf("Step: %v, want %v", err, lsm.ErrInDoubt)
+	}
+	if worked, err := db.Step(t.Context()); !errors.Is(err, lsm.ErrInDoubt) {
+		t.Errorf("the next Step: %v, %v, want %v", worked, err, lsm.ErrInDoubt)
+	}
+	if err := db.Compact(t.Context()); !errors.Is(err, lsm.ErrInDoubt) {
+		t.Errorf("Compact: %v, want %v", err, lsm.ErrInDoubt)
+	}
+}
+
+// TestCancelledStep ends the context of a writer while it does background work
+// that it would otherwise wait for. That is no failure of the background work.
+func TestCancelledStep(t *testing.T) {
+	fsys := vfs.Inject(vfs.NewMem(), nil)
+	db := mustCreate(t, manual(fsys))
+	ctx, cancel := context.WithCancel(t.Context())
+	fsys.SetRule(func(op vfs.Op) *vfs.Fault {
+		if op.Kind == vfs.OpCreate && strings.HasSuffix(op.Name, ".sst") {
+			cancel()
+		}
+		return nil
+	})
+	var err error
+	for i := int64(0); err == nil; i++ {
+		_, err = db.Apply(ctx, table, store.InsertOrReplace(entity("p", "r", i, 30<<10)))
+	}
+	if !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrReadOnly) {
+		t.Errorf("Apply: %v, want %v alone", err, context.Canceled)
+	}
+}
