@@ -1,0 +1,139 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// layouts are the places where rows can be.
+var layouts = []struct {
+	name  string
+	build func(tb testing.TB, db *engine.DB)
+}{
+	{"memtable", func(tb testing.TB, db *engine.DB) {
+		fill(tb, db, "p", 2000, 50)
+	}},
+	{"sstable", func(tb testing.TB, db *engine.DB) {
+		fill(tb, db, "p", 2000, 50)
+		check(tb, "Flush", db.Flush(tb.Context()))
+	}},
+	{"both", func(tb testing.TB, db *engine.DB) {
+		fill(tb, db, "p", 2000, 50)
+		check(tb, "Flush", db.Flush(tb.Context()))
+		for i := range 1000 {
+			apply(tb, db, store.InsertOrReplace(entity("p", fmt.Sprintf("%06d", 2*i), int64(i), 40)))
+		}
+	}},
+}
+
+// TestReadsDoNotAllocate counts the allocations of point reads, and of a step
+// of a scan, wherever the rows are.
+func TestReadsDoNotAllocate(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	for _, l := range layouts {
+		t.Run(l.name, func(t *testing.T) {
+			o := engine.Options{FS: vfs.NewMem(), Manual: true, SegmentBytes: 4 << 20, CacheBytes: 16 << 20}
+			db := mustCreate(t, o)
+			l.build(t, db)
+			ctx := t.Context()
+			var sum int64
+			var buf []byte
+			read := func(row edm.Row) error {
+				n, _ := row.Lookup("N")
+				buf = row.AppendRow(row.AppendPartition(buf[:0]))
+				sum += n.Int64() + int64(len(buf))
+				return nil
+			}
+			for _, row := range []string{"000998", "000999"} {
+				if n := testing.AllocsPerRun(100, func() {
+					if err := db.View(ctx, table, edm.Key{Partition: "p", Row: row}, read); err != nil {
+						t.Fatal(err)
+					}
+				}); n != 0 {
+					t.Errorf("View of %s allocates %v times", row, n)
+				}
+			}
+			for _, key := range []edm.Key{{Partition: "p", Row: "none"}, {Partition: "none", Row: "000999"}} {
+				if n := testing.AllocsPerRun(100, func() {
+					if err := db.View(ctx, table, key, read); !errors.Is(err, store.ErrEntityNotFound) {
+						t.Fatal(err)
+					}
+				}); n != 0 {
+					t.Errorf("View of %v, which is missing, allocates %v times", key, n)
+				}
+			}
+			dump(t, db, store.Query{}) // fills the cache
+			for _, q := range []store.Query{
+				{}, {Reverse: true}, {Select: []string{"N"}}, {Filter: filter.MustParse("N ge 0 and Filler ne X''")},
+			} {
+				scan := func() {
+					c := db.Query(ctx, table, q)
+					defer c.Close()
+					for range 100 { // what is made once for a query
+						c.Next()
+					}
+					steps := func() {
+						for range 200 { // more than a row group
+							if !c.Next() {
+								t.Fatalf("the scan has ended: %v", c.Err())
+							}
+							_ = read(c.Row())
+						}
+					}
+					// Other goroutines of the process may allocate now and then.
+					least := testing.AllocsPerRun(1, steps)
+					for range 3 {
+						least = min(least, testing.AllocsPerRun(1, steps))
+					}
+					if least != 0 {
+						t.Errorf("200 steps of %+v allocate %v times", q, least)
+					}
+				}
+				scan()
+			}
+		})
+	}
+}
+
+// TestOpenIsCheap opens many databases in memory. The bound is far above what
+// one takes, so that only a change of kind breaks it.
+func TestOpenIsCheap(t *testing.T) {
+	const n = 20
+	start := time.Now()
+	for range n {
+		check(t, "Close", mustCreate(t, engine.Options{FS: vfs.NewMem(), CacheBytes: 1 << 20}).Close())
+	}
+	if each := time.Since(start) / n; each > 250*time.Millisecond {
+		t.Errorf("a database in memory takes %v to open", each)
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		open func(b *testing.B) (vfs.FS, string)
+	}{
+		{"fs=mem", func(*testing.B) (vfs.FS, string) { return vfs.NewMem(), "db" }},
+		{"fs=os", func(b *testing.B) (vfs.FS, string) { return vfs.OS(), b.TempDir() }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				fsys, dir := c.open(b)
+				db, err := engine.Open(dir, engine.Options{FS: fsys})
+				check(b, "Open", err)
+				check(b, "Close", db.Close())
+			}
+		})
+	}
+}

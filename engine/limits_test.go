@@ -1,0 +1,328 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// big returns an entity with n bytes of noise in properties called as prefix
+// says.
+func big(r *rand.Rand, row, prefix string, n int) edm.Entity {
+	e := edm.Entity{Key: edm.Key{Partition: "big", Row: row}}
+	for i := 0; n > 0; i++ {
+		b := make([]byte, min(n, edm.MaxBinaryBytes))
+		_, _ = source{r}.Read(b)
+		e.Properties = append(e.Properties, edm.Property{Name: fmt.Sprint(prefix, i), Value: edm.Binary(b)})
+		n -= len(b)
+	}
+	return e
+}
+
+// TestOversizedRecords writes records far above SegmentBytes: they survive a
+// kill, a flush and a reopen.
+func TestOversizedRecords(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	disk := vfs.NewMem()
+	db := mustCreate(t, manual(disk))
+	want := map[string]edm.Entity{}
+	put := func(make func(edm.Entity) store.Op, entities ...edm.Entity) {
+		t.Helper()
+		var ops []store.Op
+		for _, e := range entities {
+			old := want[e.Key.Row]
+			have := edm.Entity{Key: e.Key, Properties: append(old.Properties[:len(old.Properties):len(old.Properties)], e.Properties...)}
+			want[e.Key.Row] = have
+			ops = append(ops, make(e))
+		}
+		for i, res := range apply(t, db, ops...) {
+			have := want[entities[i].Key.Row]
+			have.Timestamp = res.Timestamp
+			want[entities[i].Key.Row] = have
+		}
+	}
+	judge := func(what string, db *engine.DB) {
+		t.Helper()
+		n := 0
+		for e, err := range store.Entities(db.Query(t.Context(), table, store.Query{})) {
+			check(t, what, err)
+			n++
+			w := want[e.Key.Row]
+			if e.Timestamp != w.Timestamp || edm.EntitySize(e.Key, e.Properties) != edm.EntitySize(w.Key, w.Properties) {
+				t.Fatalf("%s: %v has %d bytes of %v, want %d of %v", what, e.Key, edm.EntitySize(e.Key, e.Properties),
+					e.Timestamp, edm.EntitySize(w.Key, w.Properties), w.Timestamp)
+			}
+			for _, p := range w.Properties {
+				if got := e.Properties.Get(p.Name); string(got.Bytes()) != string(p.Value.Bytes()) {
+					t.Fatalf("%s: %v of %v differs", what, p.Name, e.Key)
+				}
+			}
+		}
+		if n != len(want) {
+			t.Errorf("%s: %d entities, want %d", what, n, len(want))
+		}
+	}
+	insert := func(e edm.Entity) store.Op { return store.Insert(e) }
+	var hundred []edm.Entity
+	for i := range 100 {
+		hundred = append(hundred, big(r, fmt.Sprint("h", i), "A", 40<<10))
+	}
+	put(insert, hundred...)
+	put(insert, big(r, "mega", "A", 1<<20-2000))
+	judge("after the batch", db)
+	judge("after a kill", mustOpen(t, "db", manual(disk.Clone())))
+	// Each merge adds 40 KiB to each of the hundred: the batch stays within its
+	// 4 MiB, and what it leaves behind grows to 36 MiB.
+	for round := range 8 {
+		var merges []edm.Entity
+		for i := range 100 {
+			merges = append(merges, big(r, fmt.Sprint("h", i), fmt.Sprint("M", round, "_"), 40<<10))
+		}
+		put(func(e edm.Entity) store.Op { return store.Merge(e, store.Any) }, merges...)
+	}
+	judge("after merges", db)
+	check(t, "Flush", db.Flush(t.Context()))
+	judge("after a flush", db)
+	apply(t, db, store.InsertOrReplace(want["mega"]))
+	e, err := db.Get(t.Context(), table, want["mega"].Key)
+	check(t, "Get", err)
+	want["mega"] = e
+	check(t, "Close", db.Close())
+	db = mustOpen(t, "db", manual(disk))
+	judge("after a reopen", db)
+	if r, err := db.Verify(t.Context()); err != nil || len(r.Findings) > 0 {
+		t.Errorf("Verify: %+v, %v", r, err)
+	}
+}
+
+// TestLongKeys uses keys of the greatest length, in characters of one to four
+// bytes.
+func TestLongKeys(t *testing.T) {
+	disk := vfs.NewMem()
+	db := mustCreate(t, manual(disk))
+	var keys []edm.Key
+	for _, c := range []string{"a", "\u00e9", "\u8868", "\U0001F600"} {
+		long := strings.Repeat(c, edm.MaxKeyUnits/edm.UTF16Len(c))
+		for _, row := range []string{"", "x", long} {
+			keys = append(keys, edm.Key{Partition: long, Row: row})
+		}
+	}
+	for i, k := range keys {
+		e := entity(k.Partition, k.Row, int64(i), 10)
+		apply(t, db, store.Insert(e))
+	}
+	for _, when := range []string{"memory", "file", "reopened"} {
+		for i, k := range keys {
+			e, err := db.Get(t.Context(), table, k)
+			if err != nil || e.Key != k || e.Properties.Get("N").Int64() != int64(i) {
+				t.Errorf("%s: key %d: %v", when, i, err)
+			}
+		}
+		if n := len(dump(t, db, store.Query{})); n != len(keys) {
+			t.Errorf("%s: %d rows, want %d", when, n, len(keys))
+		}
+		if when == "memory" {
+			check(t, "Compact", db.Compact(t.Context()))
+			continue
+		}
+		check(t, "Close", db.Close())
+		db = mustOpen(t, "db", manual(disk))
+	}
+}
+
+// TestManyShapes writes more sets of property names than a segment can number:
+// segments rotate, memory stays bounded, and each entity keeps its own.
+func TestManyShapes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 70,000 entities")
+	}
+	o := engine.Options{FS: vfs.NewMem(), SegmentBytes: 256 << 20, CacheBytes: 1 << 20, NoSync: true, Manual: true}
+	db := mustCreate(t, o)
+	const n = 70_000
+	var ops []store.Op
+	for i := range n {
+		ops = append(ops, store.Insert(edm.Entity{
+			Key:        edm.Key{Partition: fmt.Sprint(i / 100), Row: fmt.Sprint(i)},
+			Properties: edm.Properties{{Name: fmt.Sprint("P", i), Value: edm.Int32(int32(i))}},
+		}))
+		if len(ops) == 100 {
+			apply(t, db, ops...)
+			ops = ops[:0]
+		}
+	}
+	s, err := db.Stats()
+	check(t, "Stats", err)
+	if s.MemtableBytes > 4*o.SegmentBytes {
+		t.Errorf("memtables take %d bytes", s.MemtableBytes)
+	}
+	for i := 0; i < n; i += 997 {
+		e, err := db.Get(t.Context(), table, edm.Key{Partition: fmt.Sprint(i / 100), Row: fmt.Sprint(i)})
+		if err != nil || len(e.Properties) != 1 || e.Properties.Get(fmt.Sprint("P", i)).Int32() != int32(i) {
+			t.Fatalf("entity %d: %v, %v", i, e, err)
+		}
+	}
+	runtime.KeepAlive(db)
+}
+
+// TestBackpressure holds the disk of sorted files up: writers stop once three
+// memtables wait, a ctx ends their wait, and they go on afterwards.
+func TestBackpressure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		fsys := vfs.Inject(vfs.NewMem(), func(op vfs.Op) *vfs.Fault {
+			if op.Kind == vfs.OpCreate && strings.HasSuffix(op.Name, ".sst") {
+				<-release
+			}
+			return nil
+		})
+		db := mustCreate(t, small(fsys))
+		const rows = 200
+		var wg sync.WaitGroup
+		written := 0
+		wg.Go(func() {
+			for i := range rows {
+				apply(t, db, store.Insert(entity("p", fmt.Sprintf("%06d", i), int64(i), 8000)))
+				written++
+			}
+		})
+		synctest.Wait()
+		s, err := db.Stats()
+		check(t, "Stats", err)
+		// A segment of 64 KiB holds seven; three are frozen, and one was begun.
+		if written != 3*7+1 || s.MemtableBytes > 8*64<<10 {
+			t.Errorf("%d writes went through, want %d; memtables take %d bytes", written, 3*7+1, s.MemtableBytes)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		wg.Go(func() {
+			_, err := db.Apply(ctx, table, store.Insert(entity("q", "r", 1, 10)))
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("Apply whose ctx ends: %v, want %v", err, context.Canceled)
+			}
+		})
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		if n := len(dump(t, db, store.Query{})); n != written {
+			t.Errorf("%d rows are read while writers wait, want %d", n, written)
+		}
+		close(release)
+		wg.Wait()
+		if n := len(dump(t, db, store.Query{})); n != rows {
+			t.Errorf("%d rows, want %d", n, rows)
+		}
+		check(t, "Close", db.Close())
+	})
+}
+
+// TestCompactWakesWriters lets a writer wait for fewer runs and has Compact, and
+// not the background work, bring that about: it goes on.
+func TestCompactWakesWriters(t *testing.T) {
+	disk := vfs.NewMem()
+	o := manual(disk)
+	o.TierRuns = 16
+	db := mustCreate(t, o)
+	for range 20 {
+		fill(t, db, "p", 200, 10) // a merge takes several steps
+		check(t, "Flush", db.Flush(t.Context()))
+	}
+	s, err := db.Stats()
+	check(t, "Stats", err)
+	check(t, "Close", db.Close())
+	if s.RunsMax != 20 {
+		t.Fatalf("%d runs, want 20", s.RunsMax)
+	}
+	opened := make(chan *engine.DB, 1)
+	var wg sync.WaitGroup
+	var once sync.Once
+	wg.Add(1)
+	o.Manual = false
+	o.FS = vfs.Inject(disk, func(op vfs.Op) *vfs.Fault {
+		if op.Kind == vfs.OpCreate && strings.HasSuffix(op.Name, ".sst") {
+			once.Do(func() { // in the first step of a merge
+				db := <-opened
+				wg.Go(func() { fill(t, db, "q", 2, 10) })
+				wg.Go(func() { check(t, "Compact", db.Compact(t.Context())) })
+				wg.Done()
+				for range 100_000 {
+					runtime.Gosched() // until both of them wait
+				}
+			})
+		}
+		return nil
+	})
+	db = mustOpen(t, "db", o)
+	opened <- db
+	wg.Wait()
+	if n := len(dump(t, db, store.Query{})); n != 202 {
+		t.Errorf("%d rows, want 202", n)
+	}
+}
+
+// TestFullDisk fills the disk: what was acknowledged stays, reads go on, and
+// after a reopen with space writes do.
+func TestFullDisk(t *testing.T) {
+	for capacity := int64(100 << 10); capacity < 1<<20; capacity += 61 << 10 {
+		disk := vfs.NewMem()
+		db := mustCreate(t, manual(disk))
+		disk.SetCapacity(capacity)
+		r := rand.New(rand.NewPCG(uint64(capacity), 1))
+		var acked []edm.Entity
+		var failed error
+		for i := 0; failed == nil; i++ {
+			e := big(r, fmt.Sprintf("%06d", i), "A", 9000)
+			var results []store.Result
+			if results, failed = db.Apply(t.Context(), table, store.Insert(e)); failed == nil {
+				e.Timestamp = results[0].Timestamp
+				acked = append(acked, e)
+			}
+		}
+		if !errors.Is(failed, store.ErrNoSpace) && !errors.Is(failed, store.ErrReadOnly) && !errors.Is(failed, store.ErrOutcomeUnknown) {
+			t.Errorf("capacity %d: Apply on a full disk: %v", capacity, failed)
+		}
+		if !errors.Is(failed, syscall.ENOSPC) {
+			t.Errorf("capacity %d: %v does not say why", capacity, failed)
+		}
+		judge := func(what string, db *engine.DB, spare int) {
+			t.Helper()
+			n := 0
+			for e, err := range store.Entities(db.Query(t.Context(), table, store.Query{})) {
+				check(t, what, err)
+				if n < len(acked) && (e.Key != acked[n].Key || e.Timestamp != acked[n].Timestamp) {
+					t.Fatalf("capacity %d, %s: row %d is %v", capacity, what, n, e.Key)
+				}
+				n++
+			}
+			if n < len(acked) || n > len(acked)+spare {
+				t.Errorf("capacity %d, %s: %d rows, %d were acknowledged", capacity, what, n, len(acked))
+			}
+		}
+		judge("full", db, 0)
+		_ = db.Close() // may fail for want of space
+		if view, err := engine.Open("db", readOnly(disk)); err != nil {
+			t.Errorf("capacity %d: Open for reading on a full disk: %v", capacity, err)
+		} else {
+			judge("read-only", view, 1)
+			check(t, "Close", view.Close())
+		}
+		disk.SetCapacity(0)
+		db = mustOpen(t, "db", manual(disk))
+		judge("reopened", db, 1)
+		apply(t, db, store.InsertOrReplace(big(r, "last", "A", 9000)))
+		check(t, "Compact", db.Compact(t.Context()))
+		if r, err := db.Verify(t.Context()); err != nil || len(r.Findings) > 0 {
+			t.Errorf("capacity %d: Verify: %+v, %v", capacity, r, err)
+		}
+	}
+}
