@@ -197,6 +197,9 @@ func unusedNumber(fsys vfs.FS, dir string) (uint64, error) {
 	first := uint64(1)
 	for _, name := range names {
 		if number, ok := recovery.Number(name, ".wal"); ok {
+			if number > recovery.Reach {
+				return 0, fmt.Errorf("%w: it holds %q and no %s", ErrNotDatabase, name, manifestName)
+			}
 			first = max(first, number+1)
 		}
 	}

@@ -68,6 +68,9 @@ const (
 	RecordHeaderLen = 40
 	// MaxSegmentBytes is the most that a segment can hold.
 	MaxSegmentBytes = 1 << 31
+	// MaxNumber is the greatest number of a segment. Files named by numbers up to
+	// it have names of at most 18 digits.
+	MaxNumber = 999_999_999_999_999_999
 	// MaxSeq is the greatest sequence number.
 	MaxSeq = 1<<56 - 1
 
@@ -169,8 +172,8 @@ func headerSum(src []byte) uint64 { return binary.LittleEndian.Uint64(src[header
 
 func (h Header) check() error {
 	switch {
-	case h.Number == 0:
-		return errors.New("segment number is 0")
+	case h.Number == 0 || h.Number > MaxNumber:
+		return fmt.Errorf("segment number is %d, want 1 to %d", h.Number, uint64(MaxNumber))
 	case h.FirstSeq == 0 || h.FirstSeq > MaxSeq:
 		return fmt.Errorf("first sequence is %d, want 1 to %d", h.FirstSeq, uint64(MaxSeq))
 	case h.PrevEnd < 0 || h.PrevEnd > MaxSegmentBytes:

@@ -188,6 +188,11 @@ func (l *Log) enqueueLocked(c *Commit) {
 // placeLocked copies the record into the active segment's image, opening the
 // next segment when this one is full, and numbers its entries.
 func (l *Log) placeLocked(c *Commit) error {
+	firstTS := max(l.o.Now(), l.highWater+1)
+	count := len(c.entries)
+	if last := firstTS + edm.Ticks(count-1); !last.Valid() || l.lastSeq+uint64(count) > wal.MaxSeq {
+		return fmt.Errorf("%w: time stamps or sequence numbers are used up", store.ErrReadOnly)
+	}
 	for {
 		seg := l.active
 		defs, ok := l.defineShapesLocked(seg, c)
@@ -213,7 +218,7 @@ func (l *Log) placeLocked(c *Commit) error {
 		copy(payload[n:], c.buf)
 		c.seg = seg
 		c.firstSeq = l.lastSeq + 1
-		c.firstTS = max(l.o.Now(), l.highWater+1)
+		c.firstTS = firstTS
 		for i := range c.entries {
 			e := &c.entries[i]
 			c.offs = append(c.offs, uint32(off)+uint32(n+e.start))

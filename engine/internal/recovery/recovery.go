@@ -52,9 +52,16 @@ const (
 	Beside
 )
 
+// Reach is how far the number of an unfinished segment can be above those that
+// are known. What is further is no file of ours, and must not use up numbers.
+const Reach = 1 << 32
+
 // Read replays the log that m does not have in files. On failure nothing is
 // held.
 func Read(fsys vfs.FS, dir string, m *manifest.Manifest, mode Mode) (*Log, error) {
+	if t := edm.Ticks(m.HighWater); !t.Valid() {
+		return nil, corrupt.Newf(manifest.Name, 48, "high-water mark of %d ticks", t)
+	}
 	l := &Log{fs: fsys, dir: dir, dbid: m.DBID, LastSeq: m.LastSeq, HighWater: edm.Ticks(m.HighWater)}
 	if mode != Beside {
 		// A process that was killed may have left names that only the page cache
@@ -79,6 +86,10 @@ func Read(fsys vfs.FS, dir string, m *manifest.Manifest, mode Mode) (*Log, error
 			l.Free()
 			return nil, err
 		}
+	}
+	if l.LastSeq >= wal.MaxSeq {
+		l.Free()
+		return nil, corrupt.Newf(manifest.Name, 56, "sequence %d is the last one: no record can follow", l.LastSeq)
 	}
 	return l, nil
 }
@@ -133,6 +144,7 @@ func (l *Log) find(m *manifest.Manifest) (files []file, err error) {
 		l.Next = max(l.Next, known.Number+1)
 	}
 	present := make(map[uint64]bool)
+	var unfinished []uint64
 	for _, name := range names {
 		number, ok := Number(name, ".wal")
 		if !ok || len(m.Logs) > 0 && number < m.Logs[0].Number {
@@ -142,10 +154,11 @@ func (l *Log) find(m *manifest.Manifest) (files []file, err error) {
 		if errors.Is(err, wal.ErrNewerFormat) {
 			return nil, fmt.Errorf("%w: %w", store.ErrNewerFormat, err)
 		}
-		l.Next = max(l.Next, number+1)
 		if errors.Is(err, wal.ErrUnfinished) && sealed[number] == 0 {
+			unfinished = append(unfinished, number)
 			continue
 		}
+		l.Next = max(l.Next, number+1)
 		if err != nil {
 			return nil, fmt.Errorf("inspect log: %w", err)
 		}
@@ -157,6 +170,14 @@ func (l *Log) find(m *manifest.Manifest) (files []file, err error) {
 			return nil, corrupt.Newf(commitlog.Name(known.Number), 0, "segment is missing, the log is sealed at %d", known.Sealed)
 		}
 	}
+	for known := max(l.Next, m.NextFile); len(unfinished) > 0; unfinished = unfinished[1:] {
+		if number := unfinished[0]; number < known+Reach {
+			l.Next = max(l.Next, number+1)
+		}
+	}
+	if next := max(l.Next, m.NextFile); next > wal.MaxNumber {
+		return nil, corrupt.Newf(manifest.Name, 40, "next number is %d: no segment can follow", next)
+	}
 	slices.SortFunc(files, func(a, b file) int { return cmp.Compare(a.number, b.number) })
 	return files, nil
 }
@@ -167,6 +188,9 @@ func (l *Log) segment(files []file, i int, mode Mode) error {
 	name := commitlog.Name(f.number)
 	if f.info.Header.FirstSeq != l.LastSeq+1 {
 		return corrupt.Newf(name, 40, "segment begins at sequence %d, want %d", f.info.Header.FirstSeq, l.LastSeq+1)
+	}
+	if t := edm.Ticks(f.info.Header.HighWater); !t.Valid() {
+		return corrupt.Newf(name, 48, "high-water mark of %d ticks", t)
 	}
 	o := wal.ReplayOptions{DBID: l.dbid, Number: f.number, Sealed: f.sealed}
 	if i+1 < len(files) {
@@ -203,9 +227,10 @@ func (l *Log) segment(files []file, i int, mode Mode) error {
 }
 
 // Number returns the number in a name such as 000012.wal, whose extension is ext.
+// Greater ones than wal.MaxNumber are no file's.
 func Number(name, ext string) (uint64, bool) {
 	digits, ok := strings.CutSuffix(name, ext)
-	if !ok || len(digits) < 6 || len(digits) > 19 || strings.Trim(digits, "0123456789") != "" || len(digits) > 6 && digits[0] == '0' {
+	if !ok || len(digits) < 6 || len(digits) > 18 || strings.Trim(digits, "0123456789") != "" || len(digits) > 6 && digits[0] == '0' {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(digits, 10, 64)
