@@ -70,6 +70,9 @@ func (s *csvSource) setHeader(header []string, o *ReadOptions) error {
 	if len(header) > maxColumns {
 		return invalid("%d columns, at most %d are possible", len(header), maxColumns)
 	}
+	if len(header) == 1 && strings.ContainsAny(header[0], ",;\t|") {
+		return invalid("it is one column, %s; if its cells are parted by another character than %q, give that with --delimiter", quote(header[0]), o.Delimiter)
+	}
 	index := make(map[string]int, len(header)) // of property columns
 	types := make(map[string]int)              // of the columns that hold their types
 	for i, text := range header {
@@ -153,6 +156,8 @@ func parseColumn(text string, i int, o *ReadOptions) (column, error) {
 		c.role = columnIgnored
 	case name == "":
 		return c, invalid("column %d has no name", i+1)
+	case name == edm.PartitionKeyName || name == edm.RowKeyName:
+		return c, invalid("column %d is %s, but another column is to be that key; rename it or choose it as the key", i+1, name)
 	default:
 		if err := edm.CheckPropertyName(name); err != nil {
 			return c, fmt.Errorf("column %d: %w", i+1, err)

@@ -13,6 +13,7 @@ import (
 
 // Querier answers queries: a store, or a snapshot of one.
 type Querier interface {
+	// Query is that of store.Store.
 	Query(ctx context.Context, table string, q store.Query) store.Cursor
 }
 
@@ -216,7 +217,7 @@ func appendValue(dst []byte, v edm.Value, mixed bool) []byte {
 // AppendCell appends text as a cell of CSV, in quotes if they are needed: an
 // empty cell in quotes is an empty text, and one without is no value.
 func AppendCell(dst, text []byte) []byte {
-	if len(text) > 0 && bytes.IndexAny(text, ",\"\r\n") < 0 {
+	if len(text) > 0 && !bytes.ContainsAny(text, ",\"\r\n") {
 		return append(dst, text...)
 	}
 	dst = append(dst, '"')

@@ -101,6 +101,8 @@ func TestReadCSV(t *testing.T) {
 		{"types without a column", head + ",a@type\n", transfer.ReadOptions{}, []string{`fatal: f: the header: column "a@type" has no column "a" whose types it could hold`}},
 		{"an unknown type", head + ",a@Int32\n", transfer.ReadOptions{}, []string{`fatal: f: the header: column "a@Int32" has the type "Int32"; there are Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime and Guid`}},
 		{"a typed key", "PartitionKey,RowKey@Edm.Guid\n", transfer.ReadOptions{}, []string{`fatal: f: the header: column "RowKey@Edm.Guid" is a key, and keys are of Edm.String`}},
+		{"another delimiter", "PartitionKey;RowKey;a\n", transfer.ReadOptions{}, []string{`fatal: f: the header: it is one column, "PartitionKey;RowKey;a"; if its cells are parted by another character than ',', give that with --delimiter`}},
+		{"two candidates for a key", "PartitionKey,RowKey,id\n", transfer.ReadOptions{PartitionKey: "id"}, []string{`fatal: f: the header: column 1 is PartitionKey, but another column is to be that key; rename it or choose it as the key`}},
 		{"no name", head + ",\n", transfer.ReadOptions{}, []string{`fatal: f: the header: column 3 has no name`}},
 		{"a bad name", head + ",a b\n", transfer.ReadOptions{}, []string{`fatal: f: the header: column 3: property "a b": ' ' (U+0020) at offset 1; a property's name is an identifier of letters, digits and _, begins with a letter or _, and is not PartitionKey, RowKey or Timestamp`}},
 		{"a bad header", "a\"b\n", transfer.ReadOptions{}, []string{`fatal: f: line 1, the header: a quote within cell 1, which does not begin with one; put the cell in quotes and write "" for each quote in it`}},

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/tablerock-db/tablerock/engine"
+)
+
+func init() { commands = append(commands, newCompact) }
+
+func newCompact(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "compact",
+		Short: "Merge all files into one sorted run, without deleted entities",
+		Args:  arguments(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.write(func(db *engine.DB) error {
+				before, err := db.Stats()
+				if err != nil {
+					return err
+				}
+				if err := db.Compact(cmd.Context()); err != nil {
+					return err
+				}
+				after, err := db.Stats()
+				if err == nil {
+					a.note("%s in %d files and the log, now %s in %d files",
+						size(before.SSTableBytes+before.WALBytes), before.SSTables, size(after.SSTableBytes), after.SSTables)
+				}
+				return err
+			})
+		},
+	}
+}

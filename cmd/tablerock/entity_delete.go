@@ -1,0 +1,28 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+func newEntityDelete(a *app) *cobra.Command {
+	var etag string
+	cmd := &cobra.Command{
+		Use:   "delete TABLE PARTITIONKEY ROWKEY",
+		Short: "Delete an entity",
+		Args:  arguments(3, 3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			key := edm.Key{Partition: args[1], Row: args[2]}
+			err := a.write(func(db *engine.DB) error {
+				_, err := db.Apply(cmd.Context(), args[0], store.Delete(key, edm.ETag(etag)))
+				return err
+			})
+			return ofEntity(args[0], key, err)
+		},
+	}
+	ifMatchFlag(cmd, &etag)
+	return cmd
+}

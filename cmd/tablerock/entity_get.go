@@ -1,0 +1,48 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+)
+
+func newEntityGet(a *app) *cobra.Command {
+	var selected string
+	cmd := &cobra.Command{
+		Use:   "get TABLE PARTITIONKEY ROWKEY",
+		Short: "Print an entity",
+		Args:  arguments(3, 3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			key := edm.Key{Partition: args[1], Row: args[2]}
+			return a.snapshot(func(s *engine.Snapshot) error {
+				e, err := s.Get(cmd.Context(), args[0], key)
+				if err != nil {
+					return ofEntity(args[0], key, err)
+				}
+				list := splitList(selected)
+				e.Properties = keep(e.Properties, list)
+				return a.printEntity(cmd.Context(), s, args[0], e, list)
+			})
+		},
+	}
+	selectFlag(cmd, &selected)
+	return cmd
+}
+
+// keep returns the properties whose names are in list, all for an empty list.
+func keep(props edm.Properties, list []string) edm.Properties {
+	if len(list) == 0 {
+		return props
+	}
+	var kept edm.Properties
+	for _, p := range props {
+		for _, name := range list {
+			if p.Name == name {
+				kept = append(kept, p)
+				break
+			}
+		}
+	}
+	return kept
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// queryFlags are the flags of entity query.
+type queryFlags struct {
+	filter, selected         string
+	top                      int
+	fromPartition, fromRow   string
+	reverse                  bool
+	topGiven                 bool
+	partitionGiven, rowGiven bool
+}
+
+// query returns what the flags ask for.
+func (f *queryFlags) query() (store.Query, error) {
+	q := store.Query{Select: splitList(f.selected), Reverse: f.reverse, Limit: f.top}
+	if f.filter != "" {
+		e, err := filter.Parse(f.filter)
+		if err != nil {
+			return q, fmt.Errorf("--filter: %w", err)
+		}
+		q.Filter = e
+	}
+	switch {
+	case f.topGiven && f.top < 1:
+		return q, usagef("--top %d: it must be at least 1; leave it out for all", f.top)
+	case f.rowGiven && !f.partitionGiven:
+		return q, usagef("--from-row needs --from-partition")
+	case f.partitionGiven:
+		q.From = &edm.Key{Partition: f.fromPartition, Row: f.fromRow}
+	}
+	if f.reverse && f.partitionGiven && !f.rowGiven {
+		// The whole partition lies below, and From is the upper end.
+		q.From = nil
+		last := filter.Bound{Kind: filter.AfterPartition, Key: edm.Key{Partition: f.fromPartition}}
+		q.Filter = filter.And(q.Filter, filter.Keys(filter.Bound{}, last))
+	}
+	return q, nil
+}
+
+func newEntityQuery(a *app) *cobra.Command {
+	var f queryFlags
+	cmd := &cobra.Command{
+		Use:   "query TABLE",
+		Short: "Print the entities of a table",
+		Long: `Print the entities of a table, all or those that a filter keeps, in the order of
+their keys.
+
+  tablerock entity query Orders --filter "PartitionKey eq 'eu' and Total gt 50"`,
+		Args: arguments(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			flags := cmd.Flags()
+			f.topGiven, f.partitionGiven, f.rowGiven = flags.Changed("top"), flags.Changed("from-partition"), flags.Changed("from-row")
+			q, err := f.query()
+			if err != nil {
+				return err
+			}
+			return ofTable(args[0], a.snapshot(func(s *engine.Snapshot) error {
+				return a.printEntities(cmd.Context(), s, args[0], q)
+			}))
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.filter, "filter", "", "print only entities that match this OData `expression`")
+	selectFlag(cmd, &f.selected)
+	flags.IntVar(&f.top, "top", 0, "print at most `n` entities (default: all)")
+	flags.StringVar(&f.fromPartition, "from-partition", "", "start at this `PartitionKey`")
+	flags.StringVar(&f.fromRow, "from-row", "", "start at this `RowKey` of --from-partition")
+	flags.BoolVar(&f.reverse, "reverse", false, "print in descending order; --from-partition and --from-row are then the upper end")
+	return cmd
+}

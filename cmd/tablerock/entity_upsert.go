@@ -1,0 +1,30 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/tablerock-db/tablerock/store"
+)
+
+func newEntityUpsert(a *app) *cobra.Command {
+	replace := false
+	cmd := &cobra.Command{
+		Use:   "upsert TABLE [JSON|-]",
+		Short: "Insert an entity, or set the given properties of the one that exists",
+		Long:  "Insert an entity, or set the given properties of the one that exists." + entityHelp,
+		Args:  arguments(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e, err := a.readEntity(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			op := store.InsertOrMerge(e)
+			if replace {
+				op = store.InsertOrReplace(e)
+			}
+			return a.apply(cmd.Context(), args[0], op)
+		},
+	}
+	cmd.Flags().BoolVar(&replace, "replace", false, "replace all properties of the one that exists")
+	return cmd
+}

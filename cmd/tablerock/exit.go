@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/wal"
+)
+
+// The exit codes.
+const (
+	exitOK          = 0
+	exitFailure     = 1
+	exitUsage       = 2
+	exitNotFound    = 3
+	exitConflict    = 4
+	exitCorrupt     = 5
+	exitLocked      = 6
+	exitUnable      = 7
+	exitInterrupted = 130
+)
+
+// usageError is a command line that means nothing.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+
+// quietError ends the program with a code after all has been said.
+type quietError struct{ code int }
+
+func (e *quietError) Error() string { return "" }
+
+// message returns the one line that tells people of err: what happened, where,
+// and, as far as it can be known, what to do next.
+func message(err error) string {
+	var quiet *quietError
+	if errors.As(err, &quiet) {
+		return ""
+	}
+	if errors.Is(err, context.Canceled) {
+		return "interrupted"
+	}
+	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	if next := advice(err); next != "" {
+		text += "; " + next
+	}
+	return text
+}
+
+// advice says what to do about err, "" where its text does or nobody knows.
+func advice(err error) string {
+	switch {
+	case errors.Is(err, store.ErrTableNotFound):
+		return `see "tablerock table list" for those there are, and "tablerock table create" to make one`
+	case errors.Is(err, store.ErrPrecondition):
+		return `read the entity again with "tablerock entity get" and decide anew`
+	case errors.Is(err, store.ErrEntityExists):
+		return `use "upsert", or for an import --mode replace or merge, to write over it`
+	case errors.Is(err, store.ErrLocked):
+		return "stop that process, or wait for it; verbs that only read work beside it"
+	case errors.Is(err, store.ErrCorrupt):
+		return `"tablerock verify" lists all damage; restore the directory from a checkpoint`
+	case errors.Is(err, store.ErrNewerFormat), errors.Is(err, wal.ErrNewerFormat):
+		return "use a newer tablerock"
+	case errors.Is(err, engine.ErrNotDatabase):
+		return "give another directory with --data, or empty this one"
+	case errors.Is(err, store.ErrNoSpace):
+		return "make room on that disk and try again"
+	case errors.Is(err, fs.ErrPermission):
+		return "check who owns it"
+	case errors.Is(err, store.ErrOutcomeUnknown):
+		return "look whether the write is there before repeating it"
+	}
+	return ""
+}
+
+// exitCode returns the code for err.
+func exitCode(err error) int {
+	var usage *usageError
+	var quiet *quietError
+	var badFilter *filter.Error
+	switch {
+	case errors.As(err, &quiet):
+		return quiet.code
+	case errors.As(err, &usage), errors.As(err, &badFilter):
+		return exitUsage
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case errors.Is(err, store.ErrTableExists), errors.Is(err, store.ErrEntityExists), errors.Is(err, store.ErrPrecondition):
+		return exitConflict
+	case errors.Is(err, store.ErrCorrupt):
+		return exitCorrupt
+	case errors.Is(err, store.ErrLocked):
+		return exitLocked
+	case unable(err):
+		return exitUnable
+	case errors.Is(err, store.ErrTableNotFound), errors.Is(err, store.ErrEntityNotFound), errors.Is(err, fs.ErrNotExist):
+		return exitNotFound
+	}
+	return exitFailure
+}
+
+// unable reports whether err says that this database cannot be used by this
+// program, this user or on this file system.
+func unable(err error) bool {
+	for _, e := range []error{
+		store.ErrNewerFormat, wal.ErrNewerFormat, engine.ErrNotDatabase, fs.ErrPermission,
+		errors.ErrUnsupported, syscall.EROFS, syscall.ENOTDIR, syscall.ENOLCK,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// ofTable says which table err is about, if it is about one.
+func ofTable(table string, err error) error {
+	if errors.Is(err, store.ErrTableNotFound) || errors.Is(err, store.ErrTableExists) {
+		return fmt.Errorf("table %s: %w", table, withoutIndex(err))
+	}
+	return err
+}
+
+// ofEntity says which entity, or table, err is about, of an operation alone.
+func ofEntity(table string, key edm.Key, err error) error {
+	if errors.Is(err, store.ErrEntityNotFound) || errors.Is(err, store.ErrEntityExists) || errors.Is(err, store.ErrPrecondition) {
+		return fmt.Errorf("table %s, PartitionKey %q, RowKey %q: %w", table, key.Partition, key.Row, withoutIndex(err))
+	}
+	return ofTable(table, err)
+}
+
+// withoutIndex returns what an operation alone failed with.
+func withoutIndex(err error) error {
+	var op *store.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	return err
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/transfer"
+)
+
+func init() { commands = append(commands, newImport) }
+
+// importFlags are the flags of import.
+type importFlags struct {
+	format, partitionKey, rowKey string
+	delimiter, header, mode, ack string
+	skipBad                      bool
+}
+
+func newImport(a *app) *cobra.Command {
+	var f importFlags
+	cmd := &cobra.Command{
+		Use:   "import TABLE FILE|-",
+		Short: "Load entities from a CSV or JSONL file",
+		Long: `Load entities from a CSV or JSONL file, or for "-" from standard input. The table
+is made if it is missing. In CSV a header cell such as Count@Edm.Int64 types its
+column; an empty cell is an absent property, and "" is the empty string. A line
+of JSONL is an entity as "tablerock entity insert" takes it.
+
+  tablerock import Orders orders.csv --partition-key country --row-key id`,
+		Args: arguments(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			read, o, err := f.options(args[1])
+			if err != nil {
+				return err
+			}
+			if err := edm.CheckTableName(args[0]); err != nil {
+				return err
+			}
+			src, err := a.openSource(cmd.Context(), args[1])
+			if err != nil {
+				return err
+			}
+			read.Name = src.name
+			return errors.Join(a.load(cmd.Context(), args[0], src, read, o, f.ack), src.close())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.format, "format", "", "`format` of the file: csv or jsonl (default: by its name; jsonl for -)")
+	flags.StringVar(&f.partitionKey, "partition-key", edm.PartitionKeyName, "`column` or member that is the PartitionKey")
+	flags.StringVar(&f.rowKey, "row-key", edm.RowKeyName, "`column` or member that is the RowKey")
+	flags.StringVar(&f.delimiter, "delimiter", ",", "`character` between the cells of CSV")
+	flags.StringVar(&f.header, "header", "", "`columns` of a CSV file whose first line is data, with commas between")
+	flags.StringVar(&f.mode, "mode", "replace", "what to do with entities that exist: replace, merge or insert, which refuses")
+	flags.BoolVar(&f.skipBad, "skip-bad", false, "pass over rows that cannot be imported, and exit 1 at the end")
+	flags.StringVar(&f.ack, "ack", "", "write the lines of each transaction that is stored to this `file`")
+	return cmd
+}
+
+// options checks the flags for importing the file called name.
+func (f *importFlags) options(name string) (transfer.ReadOptions, transfer.ImportOptions, error) {
+	read := transfer.ReadOptions{PartitionKey: f.partitionKey, RowKey: f.rowKey}
+	o := transfer.ImportOptions{SkipBad: f.skipBad}
+	delimiter := f.delimiter
+	if delimiter == "," && strings.EqualFold(filepath.Ext(name), ".tsv") || delimiter == `\t` {
+		delimiter = "\t"
+	}
+	if len(delimiter) != 1 || strings.ContainsAny(delimiter, "\"\r\n\x00") || delimiter[0] >= 0x80 {
+		return read, o, usagef("--delimiter %q: it is one ASCII character, and no quote or line feed", f.delimiter)
+	}
+	read.Delimiter = delimiter[0]
+	format := f.format
+	if format == "" && (f.delimiter != "," || f.header != "") {
+		format = formatCSV
+	}
+	var err error
+	if read.Format, err = formatOf(format, name); err != nil {
+		return read, o, err
+	}
+	if read.Format != transfer.CSV && (f.delimiter != "," || f.header != "") {
+		return read, o, usagef("--delimiter and --header are for CSV only")
+	}
+	if f.header != "" {
+		read.Header = strings.Split(f.header, ",")
+	}
+	switch f.mode {
+	case "replace":
+		o.Mode = transfer.Replace
+	case "merge":
+		o.Mode = transfer.Merge
+	case "insert":
+		o.Mode = transfer.Insert
+	default:
+		return read, o, usagef("--mode %q: there are replace, merge and insert", f.mode)
+	}
+	return read, o, nil
+}
+
+// load imports src into table.
+func (a *app) load(ctx context.Context, table string, src *source, read transfer.ReadOptions, o transfer.ImportOptions, ackFile string) error {
+	var done transfer.Progress
+	begin := time.Now()
+	err := a.create(engine.Options{}, func(db *engine.DB) (err error) {
+		if ackFile != "" {
+			ack, err := newAckFile(ackFile)
+			if err != nil {
+				return err
+			}
+			defer ack.Close()
+			o.Ack = func(first, last int64) error {
+				_, err := fmt.Fprintf(ack, "{\"first\":%d,\"last\":%d}\n", first, last)
+				return err
+			}
+		}
+		bar := a.newBar("import", src.bytes)
+		o.Bad = func(e *transfer.LineError) { fmt.Fprintln(a.stderr, "tablerock: skipped "+e.Error()) }
+		o.Progress = func(p transfer.Progress) { bar.set(p.Rows, p.Bytes) }
+		done, err = transfer.Import(ctx, db, table, transfer.NewReader(src, read), o)
+		bar.done()
+		if err != nil {
+			return err
+		}
+		return db.Flush(ctx)
+	})
+	elapsed := time.Since(begin)
+	if err != nil {
+		if done.Rows > 0 && !errors.Is(err, context.Canceled) {
+			err = fmt.Errorf("%w (%s rows stand in table %s; mend that row and import again, or give --skip-bad)", err, count(done.Rows), table)
+		} else if done.Rows > 0 {
+			a.note("%s rows stand in table %s; import again to go on", count(done.Rows), table)
+		}
+		return err
+	}
+	a.note("imported %s rows into table %s in %.2f s: %s rows/s, %s read",
+		count(done.Rows), table, elapsed.Seconds(), count(int64(float64(done.Rows)/max(elapsed.Seconds(), 1e-9))), size(done.Bytes))
+	if done.Skipped > 0 {
+		fmt.Fprintf(a.stderr, "tablerock: skipped %s bad rows\n", count(done.Skipped))
+		return &quietError{exitFailure}
+	}
+	return nil
+}
+
+// newAckFile opens the file for acknowledgements. Each goes there by a write of
+// its own: it stands even if this program is killed right after.
+func newAckFile(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("--ack: %w", err)
+	}
+	return f, nil
+}

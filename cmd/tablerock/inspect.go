@@ -1,0 +1,273 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/sstable"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/wal"
+)
+
+func init() { commands = append(commands, newInspect) }
+
+func newInspect(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "inspect FILE",
+		Short: "Print what a file of a database holds",
+		Long: `Print a summary of a MANIFEST, a log segment (.wal) or a sorted file (.sst). A
+segment or sorted file must have the MANIFEST of its database beside it, which
+its checksums are bound to. Nothing is changed.`,
+		Args: arguments(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.inspect(cmd.Context(), filepath.ToSlash(args[0]))
+		},
+	}
+}
+
+func (a *app) inspect(ctx context.Context, name string) error {
+	fsys := vfs.OS()
+	if _, err := fsys.Stat(name); err != nil {
+		return err
+	}
+	dir, base := path.Dir(name), path.Base(name)
+	ext := path.Ext(base)
+	number, err := strconv.ParseUint(strings.TrimSuffix(base, ext), 10, 64)
+	if base != manifest.Name && (err != nil || ext != ".wal" && ext != ".sst") {
+		return usagef("%s: not the name of a database's file, which is MANIFEST, or a number and .wal or .sst", name)
+	}
+	m, err := manifest.Read(fsys, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: the %s of its database is not beside it: %w", name, manifest.Name, fs.ErrNotExist)
+	}
+	if err != nil {
+		return err
+	}
+	switch ext {
+	case ".wal":
+		err = a.inspectLog(fsys, name, number, m)
+	case ".sst":
+		err = a.inspectTable(ctx, fsys, name, number, m)
+	default:
+		return a.inspectManifest(m)
+	}
+	if errors.Is(err, store.ErrCorrupt) && !lists(m, ext, number) {
+		return fmt.Errorf("the %s beside it does not list it, so that it is no part of the database and may be unfinished: %v", manifest.Name, err)
+	}
+	return err
+}
+
+// lists reports whether m lists the segment or sorted file of that number.
+func lists(m *manifest.Manifest, ext string, number uint64) bool {
+	if ext == ".wal" {
+		return slices.ContainsFunc(m.Logs, func(l manifest.Log) bool { return l.Number == number })
+	}
+	return slices.ContainsFunc(m.Files, func(f manifest.File) bool { return f.Number == number })
+}
+
+func (a *app) inspectManifest(m *manifest.Manifest) error {
+	logs, files := []record{}, []record{}
+	for _, l := range m.Logs {
+		logs = append(logs, record{{"number", l.Number}, {"sealed", l.Sealed}})
+	}
+	for i := range m.Files {
+		f := &m.Files[i]
+		tier := strconv.FormatUint(uint64(f.Tier), 10)
+		if f.Tier == manifest.BottomTier {
+			tier = "bottom"
+		}
+		files = append(files, record{
+			{"number", f.Number},
+			{"tier", tier},
+			{"run", f.Run},
+			{"bytes", f.Size},
+			{"entries", f.Entries},
+			{"tombstones", f.Tombstones},
+			{"min_sequence", f.MinSeq},
+			{"max_sequence", f.MaxSeq},
+			{"smallest", showKey(f.Smallest)},
+			{"largest", showKey(f.Largest)},
+		})
+	}
+	r := record{
+		{"kind", "manifest"},
+		{"version", m.Version},
+		{"database", hex.EncodeToString(m.DBID[:])},
+		{"next_file", m.NextFile},
+		{"high_water", edm.Ticks(m.HighWater).String()},
+		{"last_sequence", m.LastSeq},
+	}
+	if a.output != formatTable {
+		return a.printRecord(append(r, field{"logs", logs}, field{"files", files}))
+	}
+	err := a.printRecord(append(r, field{"logs", len(logs)}, field{"files", len(files)}))
+	for _, list := range [][]record{logs, files} {
+		if err != nil || len(list) == 0 {
+			continue
+		}
+		if _, err = fmt.Fprintln(a.stdout); err == nil {
+			err = a.printList(names(list[0]), list)
+		}
+	}
+	return err
+}
+
+// showKey returns an internal key for people.
+func showKey(internal []byte) string {
+	if len(internal) < codec.TrailerLen {
+		return hex.EncodeToString(internal)
+	}
+	user, _, _ := codec.SplitTrailer(internal)
+	table, partition, row, ok := codec.SplitKey(user)
+	if !ok {
+		return hex.EncodeToString(internal)
+	}
+	return fmt.Sprintf("%d/%q/%q", table, codec.AppendUTF8(nil, partition), codec.AppendUTF8(nil, row))
+}
+
+// logSummary counts what the records of a segment hold.
+type logSummary struct {
+	puts, deletes, shapes int64
+	bytes                 int64
+	lastStamp             edm.Ticks
+}
+
+func (s *logSummary) add(r wal.RecordView) error {
+	s.bytes += int64(len(r.Payload))
+	for p := r.Payload; len(p) > 0; {
+		e, n, err := codec.DecodeEntry(p)
+		if err != nil {
+			return fmt.Errorf("record at offset %d: %w", r.PayloadOff, err)
+		}
+		switch e.Kind {
+		case codec.KindPut:
+			s.puts++
+		case codec.KindDelete:
+			s.deletes++
+		case codec.KindShape:
+			s.shapes++
+		}
+		s.lastStamp = max(s.lastStamp, e.Timestamp)
+		p = p[n:]
+	}
+	return nil
+}
+
+func (a *app) inspectLog(fsys vfs.FS, name string, number uint64, m *manifest.Manifest) error {
+	o := wal.ReplayOptions{DBID: m.DBID, Number: number}
+	for _, l := range m.Logs {
+		if l.Number == number {
+			o.Sealed = l.Sealed
+		}
+	}
+	info, err := wal.Inspect(fsys, name, m.DBID, number)
+	if err != nil {
+		return err
+	}
+	var s logSummary
+	header, end, err := wal.Replay(fsys, name, o, make([]byte, info.Bytes), s.add)
+	if err != nil {
+		return err
+	}
+	return a.printRecord(record{
+		{"kind", "log segment"},
+		{"number", header.Number},
+		{"listed", lists(m, ".wal", number)},
+		{"bytes", info.Bytes},
+		{"end", end.Offset},
+		{"sealed", end.Sealed || o.Sealed != 0},
+		{"torn", end.Torn},
+		{"records", end.Records},
+		{"record_bytes", s.bytes},
+		{"puts", s.puts},
+		{"deletes", s.deletes},
+		{"shapes", s.shapes},
+		{"first_sequence", header.FirstSeq},
+		{"last_sequence", end.LastSeq},
+		{"last_timestamp", s.lastStamp.String()},
+		{"high_water", edm.Ticks(header.HighWater).String()},
+		{"previous_end", header.PrevEnd},
+	})
+}
+
+func (a *app) inspectTable(ctx context.Context, fsys vfs.FS, name string, number uint64, m *manifest.Manifest) error {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return err
+	}
+	r, err := sstable.Open(f, sstable.ReaderOptions{DBID: m.DBID, Number: number, Name: path.Base(name)})
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	summary, err := summarize(ctx, r)
+	if err == nil {
+		err = r.Verify(ctx)
+	}
+	bytes, sizeErr := f.Size()
+	if err = errors.Join(err, sizeErr, r.Close()); err != nil {
+		return err
+	}
+	return a.printRecord(append(record{
+		{"kind", "sorted file"},
+		{"number", number},
+		{"listed", lists(m, ".sst", number)},
+		{"bytes", bytes},
+	}, summary...))
+}
+
+// summarize counts what a sorted file holds.
+func summarize(ctx context.Context, r *sstable.Reader) (record, error) {
+	var entries, tombstones, tables, partitions int64
+	var minSeq, maxSeq uint64
+	var first, last, partition []byte
+	table := uint32(0)
+	it := r.NewIterator(sstable.IterOptions{AllVersions: true})
+	for ok := it.SeekGE(nil); ok; ok = it.Next() {
+		if entries%1024 == 0 && ctx.Err() != nil {
+			return nil, errors.Join(ctx.Err(), it.Close())
+		}
+		key := it.Key()
+		user, seq, kind := codec.SplitTrailer(key)
+		if entries == 0 {
+			first, minSeq = append(first, key...), seq
+		}
+		last = append(last[:0], key...)
+		minSeq, maxSeq = min(minSeq, seq), max(maxSeq, seq)
+		if kind == codec.KindDelete {
+			tombstones++
+		}
+		if p := user[:codec.PartitionLen(user)]; entries == 0 || string(p) != string(partition) {
+			partitions++
+			partition = append(partition[:0], p...)
+		}
+		if id, _, _, ok := codec.SplitKey(user); ok && (entries == 0 || id != table) {
+			tables++
+			table = id
+		}
+		entries++
+	}
+	return record{
+		{"entries", entries},
+		{"tombstones", tombstones},
+		{"tables", tables},
+		{"partitions", partitions},
+		{"min_sequence", minSeq},
+		{"max_sequence", maxSeq},
+		{"smallest", showKey(first)},
+		{"largest", showKey(last)},
+	}, errors.Join(it.Err(), it.Close())
+}

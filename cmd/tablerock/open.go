@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/manifest"
+)
+
+// smallLog is the size of log segments for verbs that write little or nothing:
+// a large one takes longer to set up than they do.
+const smallLog = 1 << 20
+
+// dir returns the directory of the account's database.
+func (a *app) dir() string { return filepath.Join(a.data, a.account) }
+
+// missing says that there is no database.
+func (a *app) missing() error {
+	return fmt.Errorf("no database in %s: %w; give its place with --data and --account, or make one with \"tablerock table create\" or \"tablerock import\"",
+		a.dir(), fs.ErrNotExist)
+}
+
+// read opens the database as it is, without the lock and without a write.
+func (a *app) read(work func(db *engine.DB) error) error {
+	db, err := engine.Open(filepath.ToSlash(a.dir()), engine.Options{ReadOnly: true, SegmentBytes: smallLog})
+	if errors.Is(err, fs.ErrNotExist) && !a.exists() {
+		return a.missing()
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(work(db), db.Close())
+}
+
+// exists reports whether the account's directory holds a database.
+func (a *app) exists() bool {
+	_, err := os.Stat(filepath.Join(a.dir(), manifest.Name))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// write opens a database that exists, for writing.
+func (a *app) write(work func(db *engine.DB) error) error {
+	if !a.exists() {
+		return a.missing()
+	}
+	return a.create(engine.Options{SegmentBytes: smallLog}, work)
+}
+
+// create opens the database for writing, and makes it if there is none.
+func (a *app) create(o engine.Options, work func(db *engine.DB) error) error {
+	db, err := engine.Open(filepath.ToSlash(a.dir()), o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(work(db), db.Close())
+}
+
+// snapshot reads one moment of the database.
+func (a *app) snapshot(work func(s *engine.Snapshot) error) error {
+	return a.read(func(db *engine.DB) error {
+		s, err := db.Snapshot()
+		if err != nil {
+			return err
+		}
+		return errors.Join(work(s), s.Close())
+	})
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// app is one call of the program.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+
+	data    string
+	account string
+	output  string
+	quiet   bool
+}
+
+// commands make the commands of the root. A file that has one adds it in init.
+var commands []func(*app) *cobra.Command
+
+// run carries out one command line and returns the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	root := newRoot(a)
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if text := message(err); text != "" {
+		fmt.Fprintln(stderr, "tablerock: "+text)
+	}
+	return exitCode(err)
+}
+
+func newRoot(a *app) *cobra.Command {
+	root := group("tablerock", "Azure tables on this machine")
+	root.Long = `Tablerock keeps Azure tables in a directory of this machine.
+
+Every flag has an environment variable: TABLEROCK_DATA stands for --data.`
+	root.Version, _ = build()
+	root.SetVersionTemplate("tablerock {{.Version}}\n")
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := setFromEnvironment(cmd.Flags()); err != nil {
+			return err
+		}
+		return a.checkFlags()
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%v; see %s --help", err, cmd.CommandPath())
+	})
+	f := root.PersistentFlags()
+	f.StringVar(&a.data, "data", "tablerock-data", "`directory` of the data")
+	f.StringVar(&a.account, "account", "devstoreaccount1", "storage account, a `name` of 3 to 24 lower-case letters and digits")
+	f.StringVarP(&a.output, "output", "o", "", "`format` of what is printed: table, json, jsonl or csv (default: table on a terminal, else jsonl)")
+	f.BoolVarP(&a.quiet, "quiet", "q", false, "print no progress and no summaries")
+	for _, make := range commands {
+		root.AddCommand(make(a))
+	}
+	root.SetHelpCommand(newHelp())
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.Args, c.RunE = cobra.ArbitraryArgs, runGroup
+		}
+	}
+	return root
+}
+
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return usagef("no help on %q", strings.Join(args, " "))
+			}
+			return about.Help()
+		},
+	}
+}
+
+// group returns a command that only has other commands.
+func group(use, short string) *cobra.Command {
+	return &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  cobra.ArbitraryArgs,
+		RunE:  runGroup,
+	}
+}
+
+// runGroup is what a group does without a command of it.
+func runGroup(cmd *cobra.Command, args []string) error {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	there := strings.Join(names, ", ")
+	switch {
+	case len(args) > 0 && !cmd.HasParent():
+		return usagef("there is no command %q; there are: %s", args[0], there)
+	case len(args) > 0:
+		return usagef("%s has no command %q; there are: %s", cmd.Name(), args[0], there)
+	case cmd.HasParent():
+		return usagef("%s needs a command; there are: %s", cmd.Name(), there)
+	}
+	return cmd.Help()
+}
+
+// arguments refuses a command line that has fewer than least or more than most
+// arguments.
+func arguments(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return usagef("an argument is missing: %s", cmd.UseLine())
+		case len(args) > most:
+			return usagef("%q is one argument too many: %s", args[most], cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+// setFromEnvironment gives flags that the command line lacks the value of their
+// environment variable.
+func setFromEnvironment(flags *pflag.FlagSet) error {
+	var err error
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed || f.Name == "help" || f.Name == "version" || err != nil {
+			return
+		}
+		name := "TABLEROCK_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		if value := os.Getenv(name); value != "" {
+			if setErr := flags.Set(f.Name, value); setErr != nil {
+				err = usagef("environment variable %s is %q, which is no value for --%s", name, value, f.Name)
+			}
+		}
+	})
+	return err
+}
+
+// checkFlags looks at the flags that every command has.
+func (a *app) checkFlags() error {
+	if !accountName(a.account) {
+		return usagef("--account %q: a storage account's name is 3 to 24 lower-case letters and digits", a.account)
+	}
+	if a.data == "" {
+		return usagef("--data is empty; name the directory of the data")
+	}
+	if a.output == "" {
+		a.output = formatJSONL
+		if isTerminal(a.stdout) {
+			a.output = formatTable
+		}
+	}
+	if !slices.Contains([]string{formatTable, formatJSON, formatJSONL, formatCSV}, a.output) {
+		return usagef("--output %q: there are table, json, jsonl and csv", a.output)
+	}
+	return nil
+}
+
+func accountName(s string) bool {
+	if len(s) < 3 || len(s) > 24 {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+// note prints a line for people, unless they want none.
+func (a *app) note(format string, args ...any) {
+	if !a.quiet {
+		fmt.Fprintf(a.stderr, format+"\n", args...)
+	}
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// TestInterrupted cancels an import that waits for more of standard input. What
+// was acknowledged before stays.
+func TestInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	ack := filepath.Join(dir, "ack")
+	ctx, cancel := context.WithCancel(t.Context())
+	lines := "PartitionKey,RowKey\np,1\np,2\nq,1\n"
+	waiting, typed := io.Pipe()
+	t.Cleanup(func() { typed.Close() })
+	var stdout, stderr bytes.Buffer
+	done := make(chan int)
+	go func() {
+		done <- run(ctx, []string{"import", "Tab", "-", "--format", "csv", "--data", dir, "--ack", ack}, waiting, &stdout, &stderr)
+	}()
+	// A pipe hands over each write before it returns: when the last line is
+	// taken, the first one was read.
+	if _, err := io.WriteString(typed, lines); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if code := <-done; code != exitInterrupted {
+		t.Errorf("exit code %d, want %d; stderr: %s", code, exitInterrupted, &stderr)
+	}
+	if got := stderr.String(); !strings.HasSuffix(got, "tablerock: interrupted\n") {
+		t.Errorf("stderr %q does not end in interrupted", got)
+	}
+	text, err := os.ReadFile(ack)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	acked := map[string]string{"{\"first\":2,\"last\":3}": "p 2", "{\"first\":4,\"last\":4}": "q 1"}
+	for line := range strings.Lines(string(text)) {
+		last, ok := acked[strings.TrimSpace(line)]
+		if !ok {
+			t.Errorf("acknowledged %q, want lines 2 to 3 or 4", line)
+			continue
+		}
+		stderr.Reset()
+		args := append([]string{"entity", "get", "Tab", "--data", dir}, strings.Fields(last)...)
+		if code := run(t.Context(), args, nil, &stdout, &stderr); code != exitOK {
+			t.Errorf("%s was acknowledged, and get exits with %d: %s", last, code, &stderr)
+		}
+	}
+}
+
+// TestInterruptedReads ends verbs whose context is over.
+func TestInterruptedReads(t *testing.T) {
+	dir := t.TempDir()
+	var stdout, stderr bytes.Buffer
+	in := strings.NewReader(`{"PartitionKey":"p","RowKey":"r"}` + "\n")
+	if code := run(t.Context(), []string{"import", "Tab", "-", "--data", dir}, in, &stdout, &stderr); code != exitOK {
+		t.Fatalf("import exits with %d: %s", code, &stderr)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, args := range []string{"entity query Tab", "entity query Tab -o table", "entity get Tab p r", "export Tab", "verify", "table create Other", "import Tab -", "entity insert Tab -", "compact"} {
+		stderr.Reset()
+		if code := run(over, append(strings.Fields(args), "--data", dir), in, &stdout, &stderr); code != exitInterrupted {
+			t.Errorf("%s exits with %d, want %d: %s", args, code, exitInterrupted, &stderr)
+		}
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want int
+	}{
+		{errors.New("anything"), exitFailure},
+		{store.ErrInvalid, exitFailure},
+		{store.ErrTooLarge, exitFailure},
+		{store.ErrNoSpace, exitFailure},
+		{store.ErrOutcomeUnknown, exitFailure},
+		{store.ErrReadOnly, exitFailure},
+		{usagef("so not"), exitUsage},
+		{store.ErrTableNotFound, exitNotFound},
+		{store.ErrEntityNotFound, exitNotFound},
+		{fs.ErrNotExist, exitNotFound},
+		{store.ErrTableExists, exitConflict},
+		{store.ErrEntityExists, exitConflict},
+		{store.ErrPrecondition, exitConflict},
+		{&store.CorruptError{File: "f"}, exitCorrupt},
+		{store.ErrLocked, exitLocked},
+		{store.ErrNewerFormat, exitUnable},
+		{engine.ErrNotDatabase, exitUnable},
+		{fs.ErrPermission, exitUnable},
+		{&os.PathError{Op: "open", Path: "f", Err: syscall.EROFS}, exitUnable},
+		{context.Canceled, exitInterrupted},
+		{&quietError{exitCorrupt}, exitCorrupt},
+	} {
+		wrapped := fmt.Errorf("step: %w", errors.Join(c.err, nil))
+		if got := exitCode(wrapped); got != c.want {
+			t.Errorf("%v exits with %d, want %d", c.err, got, c.want)
+		}
+		if text := message(wrapped); strings.Contains(text, "\n") {
+			t.Errorf("the message of %v has several lines: %q", c.err, text)
+		}
+	}
+}
+
+func TestDisplay(t *testing.T) {
+	long := strings.Repeat("x", 100)
+	for _, c := range []struct{ in, want string }{
+		{"", ""},
+		{"plain", "plain"},
+		{`say "hi"`, `say "hi"`},
+		{"表 😀", "表 😀"},
+		{"a\nb\tc\x1b[0m", `a\nb\tc\x1b[0m`},
+		{"\xff", `\xff`},
+		{long, long[:59] + "…"},
+		{strings.Repeat("表", 40), strings.Repeat("表", 29) + "…"},
+	} {
+		if got := display(c.in); got != c.want {
+			t.Errorf("display(%q) = %q, want %q", c.in, got, c.want)
+		}
+	}
+}
+
+func TestCountAndSize(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1234: "-1,234", 1234567: "1,234,567"} {
+		if got := count(n); got != want {
+			t.Errorf("count(%d) = %q, want %q", n, got, want)
+		}
+	}
+	for n, want := range map[int64]string{0: "0 bytes", 1023: "1023 bytes", 1536: "1.5 KiB", 3 << 30: "3.0 GiB"} {
+		if got := size(n); got != want {
+			t.Errorf("size(%d) = %q, want %q", n, got, want)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/tablerock-db/tablerock/engine"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"tablerock": func() { os.Exit(mainCode()) }})
+}
+
+// TestScripts runs each script of testdata in a directory of its own. Beside the
+// commands of testscript they have
+//
+//	exits CODE COMMAND ...   run a command that ends with that exit code
+//	hold DIR                 open the database in DIR and keep it locked
+//	damage FILE OFFSET       flip the bits of one byte; a negative offset counts from the end
+//	undated FILE             blank the time stamps of this century's second quarter
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(e *testscript.Env) error {
+			for _, v := range os.Environ() {
+				if len(v) > 10 && v[:10] == "TABLEROCK_" {
+					e.Vars = append(e.Vars, v[:bytes.IndexByte([]byte(v), '=')+1])
+				}
+			}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":   exits,
+			"hold":    hold,
+			"damage":  damage,
+			"undated": undated,
+		},
+		RequireExplicitExec: true,
+	})
+}
+
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND ...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	if e := (*exec.ExitError)(nil); errors.As(err, &e) {
+		got = e.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("%q exits with %d, want %d; it says: %s%s", args[1:], got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	}
+}
+
+func hold(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: hold DIR")
+	}
+	db, err := engine.Open(filepath.ToSlash(ts.MkAbs(args[0])), engine.Options{})
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(db.Close()) })
+}
+
+func damage(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: damage FILE OFFSET")
+	}
+	matches, err := filepath.Glob(ts.MkAbs(args[0]))
+	ts.Check(err)
+	if len(matches) != 1 {
+		ts.Fatalf("%s are %d files, want 1", args[0], len(matches))
+	}
+	b, err := os.ReadFile(matches[0])
+	ts.Check(err)
+	at, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	if at < 0 {
+		at += len(b)
+	}
+	b[at] ^= 0xFF
+	ts.Check(os.WriteFile(matches[0], b, 0o600))
+}
+
+var stamp = regexp.MustCompile(`20[2-4]\d-\d\d-\d\dT\d\d(:|%3A)\d\d(:|%3A)\d\d(\.\d+)?Z`)
+
+// padding is what stands behind a time stamp, or its head, in a table: the width
+// of a time stamp depends on the time.
+var padding = regexp.MustCompile(`(TIME|Timestamp)  +`)
+
+func undated(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: undated FILE")
+	}
+	text := stamp.ReplaceAllString(ts.ReadFile(args[0]), "TIME")
+	text = padding.ReplaceAllString(text, "$1  ")
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
+}

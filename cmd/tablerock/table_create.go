@@ -1,0 +1,26 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+)
+
+func newTableCreate(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "create NAME",
+		Short: "Create an empty table",
+		Args:  arguments(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := edm.CheckTableName(args[0]); err != nil {
+				return err
+			}
+			err := a.create(engine.Options{SegmentBytes: smallLog}, func(db *engine.DB) error { return db.CreateTable(cmd.Context(), args[0]) })
+			if err == nil {
+				a.note("created table %s in %s", args[0], a.dir())
+			}
+			return ofTable(args[0], err)
+		},
+	}
+}

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/tablerock-db/tablerock/engine"
+)
+
+func newTableDelete(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a table and all its entities",
+		Args:  arguments(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := a.write(func(db *engine.DB) error { return db.DeleteTable(cmd.Context(), args[0]) })
+			if err == nil {
+				a.note("deleted table %s", args[0])
+			}
+			return ofTable(args[0], err)
+		},
+	}
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker in a release.
+var version = ""
+
+func init() { commands = append(commands, newVersion) }
+
+func newVersion(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this program",
+		Args:  arguments(0, 0),
+		RunE: func(*cobra.Command, []string) error {
+			name, revision := build()
+			return a.printRecord(record{
+				{"version", name},
+				{"revision", revision},
+				{"go", runtime.Version()},
+				{"platform", runtime.GOOS + "/" + runtime.GOARCH},
+			})
+		},
+	}
+}
+
+// build returns the version and the commit that the program was built from, as
+// far as the build says.
+func build() (name, revision string) {
+	name, revision = version, "unknown"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return name, revision
+	}
+	if name == "" {
+		name = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			revision = s.Value
+		}
+	}
+	return name, revision
+}
