@@ -1,0 +1,114 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"strings"
+
+	"github.com/tablerock-db/tablerock/cmd/torture/internal/oracle"
+	"github.com/tablerock-db/tablerock/cmd/torture/internal/workload"
+	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// lied looks at a disk on which one file's last syncs did nothing. The promise
+// of durability is off, but a loss must be found where something on the disk
+// proves it, and what is shown must be a state that there was.
+func (x *explorer) lied(ctx context.Context, f *found) error {
+	x.counts.States.Add(1)
+	before := f.disk.Clone()
+	rng := rand.New(rand.NewPCG(f.choice.Seed, 1))
+	db, err := x.open(f.disk, rng, false)
+	if err != nil {
+		x.counts.Detected.Add(1)
+		return nil
+	}
+	defer db.Close()
+	w := f.moment.Window()
+	got, err := oracle.Scan(ctx, db)
+	if errors.Is(err, store.ErrCorrupt) {
+		x.counts.Detected.Add(1)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("scan: %w", err)
+	}
+	if w.Find(got.Sum) != nil {
+		x.counts.Harmless.Add(1)
+		return nil
+	}
+	if report, err := db.Verify(ctx); err != nil || len(report.Findings) > 0 {
+		x.counts.Detected.Add(1)
+		return nil
+	}
+	earlier := w.FindEarlier(got.Sum)
+	if earlier == nil {
+		state, err := oracle.Load(ctx, db)
+		if err != nil {
+			return fmt.Errorf("load: %w", err)
+		}
+		if w.FindWithoutDropped(state) == nil {
+			return fmt.Errorf("a lie about %s shows a state that there never was: %s", f.choice.File, w.Low.State().Diff(state))
+		}
+	}
+	if f.choice.File != "" {
+		if proof := x.proof(before, f.choice.File); proof != "" {
+			return fmt.Errorf("a lie about %s lost commits before %d unseen, although %s", f.choice.File, w.Low.Number, proof)
+		}
+	}
+	x.counts.Undetectable.Add(1)
+	return nil
+}
+
+// liar picks the file that a device lied about.
+func liar(disk *vfs.Mem, rng *rand.Rand) string {
+	names, err := disk.Clone().List(workload.Dir)
+	if err != nil || len(names) == 0 {
+		return ""
+	}
+	return path.Join(workload.Dir, names[rng.IntN(len(names))])
+}
+
+// proof says what on the disk proves that name was longer, if anything does.
+func (x *explorer) proof(disk vfs.FS, name string) string {
+	if path.Ext(name) != ".wal" {
+		return "it is no log"
+	}
+	m, err := manifest.Read(disk, workload.Dir)
+	if err == nil {
+		for _, l := range m.Logs {
+			if path.Base(name) == fmt.Sprintf("%06d.wal", l.Number) && l.Sealed > 0 {
+				return "the manifest states its end"
+			}
+		}
+	}
+	names, err := disk.List(workload.Dir)
+	if err != nil {
+		return err.Error()
+	}
+	for _, other := range names {
+		if strings.HasSuffix(other, ".wal") && other > path.Base(name) && hasHeader(disk, path.Join(workload.Dir, other)) {
+			return other + " follows it"
+		}
+	}
+	return ""
+}
+
+// hasHeader reports whether a segment's header is whole enough to vouch for the
+// segment before it.
+func hasHeader(disk vfs.FS, name string) bool {
+	f, err := disk.Open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	const headerLen = 4096
+	page := make([]byte, headerLen)
+	n, _ := f.ReadAt(page, 0)
+	// The sum at the end is never zero in practice.
+	return n == headerLen && string(page[:8]) == "TRSEGWAL" && string(page[headerLen-8:]) != "\x00\x00\x00\x00\x00\x00\x00\x00"
+}

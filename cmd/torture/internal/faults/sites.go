@@ -1,0 +1,61 @@
+package faults
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// Sites are the places in the code that operations came from. Its methods may
+// be called concurrently.
+type Sites struct {
+	mu sync.Mutex
+	// +checklocks:mu
+	all map[site]*vfs.Site
+}
+
+type site struct {
+	kind vfs.OpKind
+	file string
+	line int
+}
+
+// NewSites returns no sites.
+func NewSites() *Sites { return &Sites{all: map[site]*vfs.Site{}} }
+
+func (s *Sites) add(used []*vfs.Injected) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, fs := range used {
+		for _, from := range fs.Sites() {
+			if strings.Contains(from.File, "/cmd/torture/") {
+				continue
+			}
+			k := site{from.Kind, from.File, from.Line}
+			to := s.all[k]
+			if to == nil {
+				to = &vfs.Site{Kind: from.Kind, Func: from.Func, File: from.File, Line: from.Line}
+				s.all[k] = to
+			}
+			to.Ops += from.Ops
+			to.Failed += from.Failed
+		}
+	}
+}
+
+// List returns all sites, ordered by file, line and kind.
+func (s *Sites) List() []vfs.Site {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []vfs.Site
+	for _, at := range s.all {
+		list = append(list, *at)
+	}
+	slices.SortFunc(list, func(a, b vfs.Site) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Kind, b.Kind))
+	})
+	return list
+}

@@ -1,0 +1,110 @@
+package faults
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"syscall"
+
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// variant is one way to fail an operation.
+type variant struct {
+	name   string
+	fault  vfs.Fault
+	half   bool // a read or write does half of its work first
+	sticky bool
+	// also are the operations that fail from then on, with sticky.
+	also []vfs.OpKind
+	// again fails one more operation, so many later: what cleans up after a
+	// failure fails, too.
+	again uint64
+}
+
+var (
+	reads  = []vfs.OpKind{vfs.OpRead, vfs.OpOpen, vfs.OpList, vfs.OpStat, vfs.OpSize}
+	writes = []vfs.OpKind{
+		vfs.OpCreate, vfs.OpOpenReadWrite, vfs.OpRename, vfs.OpLink, vfs.OpRemove, vfs.OpMkdirAll, vfs.OpSyncDir,
+		vfs.OpWrite, vfs.OpSync, vfs.OpTruncate, vfs.OpPreallocate,
+	}
+	growing = []vfs.OpKind{vfs.OpCreate, vfs.OpLink, vfs.OpMkdirAll, vfs.OpWrite, vfs.OpPreallocate}
+)
+
+// variants returns the ways in which an operation can fail.
+func variants(kind vfs.OpKind) []variant {
+	var list []variant
+	add := func(name string, f vfs.Fault, half bool, also []vfs.OpKind) {
+		list = append(list, variant{name: name, fault: f, half: half},
+			variant{name: name + ", sticky", fault: f, half: half, sticky: true, also: also})
+	}
+	switch kind {
+	case vfs.OpRead:
+		add("EIO", vfs.Fault{Err: syscall.EIO}, false, reads)
+		add("short read", vfs.Fault{Err: syscall.EIO}, true, reads)
+	case vfs.OpWrite:
+		add("EIO", vfs.Fault{Err: syscall.EIO}, false, writes)
+		add("short write", vfs.Fault{Err: syscall.EIO}, true, writes)
+		add("ENOSPC", vfs.Fault{Err: syscall.ENOSPC}, true, growing)
+	case vfs.OpSync:
+		add("EIO, keeps", vfs.Fault{Err: syscall.EIO, Sync: vfs.SyncKeeps}, false, writes)
+		add("EIO, forgets", vfs.Fault{Err: syscall.EIO, Sync: vfs.SyncForgets}, false, writes)
+		add("EIO, reverts", vfs.Fault{Err: syscall.EIO, Sync: vfs.SyncReverts}, false, writes)
+		add("ENOSPC, forgets", vfs.Fault{Err: syscall.ENOSPC, Sync: vfs.SyncForgets}, false, growing)
+	case vfs.OpCreate, vfs.OpLink, vfs.OpMkdirAll, vfs.OpRename, vfs.OpPreallocate:
+		add("EIO", vfs.Fault{Err: syscall.EIO}, false, writes)
+		add("EIO after it happened", vfs.Fault{Err: syscall.EIO, Applied: true}, false, writes)
+		add("ENOSPC", vfs.Fault{Err: syscall.ENOSPC}, false, growing)
+	case vfs.OpRemove, vfs.OpSyncDir, vfs.OpTruncate:
+		add("EIO", vfs.Fault{Err: syscall.EIO}, false, writes)
+		add("EIO after it happened", vfs.Fault{Err: syscall.EIO, Applied: true}, false, writes)
+	case vfs.OpOpen, vfs.OpOpenReadWrite:
+		add("EIO", vfs.Fault{Err: syscall.EIO}, false, reads)
+		add("EMFILE", vfs.Fault{Err: syscall.EMFILE}, false, []vfs.OpKind{vfs.OpOpen, vfs.OpOpenReadWrite, vfs.OpCreate})
+	case vfs.OpList, vfs.OpStat, vfs.OpSize, vfs.OpLock, vfs.OpUnlock, vfs.OpLocked, vfs.OpFreeSpace, vfs.OpClose:
+		add("EIO", vfs.Fault{Err: syscall.EIO}, false, []vfs.OpKind{kind})
+	}
+	return list
+}
+
+// twice returns failures of two operations: the second is one of the next, or
+// any of total that follow.
+func twice(kind vfs.OpKind, n, total uint64, rng *rand.Rand) []variant {
+	near := uint64(3)
+	if kind == vfs.OpLink {
+		near = 8 // what copies instead
+	}
+	var list []variant
+	add := func(k uint64) {
+		list = append(list, variant{name: fmt.Sprintf("EIO, and again %d later", k), fault: vfs.Fault{Err: syscall.EIO}, again: k})
+	}
+	for k := range near {
+		add(k + 1)
+	}
+	if n < total {
+		add(1 + rng.Uint64N(total-n))
+	}
+	return list
+}
+
+// rule fails the n-th operation in this way.
+func (v *variant) rule(n uint64, counter *uint64, happened *vfs.Op) vfs.Rule {
+	return func(op vfs.Op) *vfs.Fault {
+		*counter++
+		at := *counter
+		if at != n && (v.again == 0 || at != n+v.again) && (at < n || !v.sticky || !slices.Contains(v.also, op.Kind)) {
+			return nil
+		}
+		if at == n {
+			*happened = op
+		}
+		f := v.fault
+		if v.half {
+			f.Short = int(op.Len / 2)
+		}
+		return &f
+	}
+}
+
+// String names the variant.
+func (v *variant) String() string { return fmt.Sprintf("[%s]", v.name) }

@@ -1,0 +1,214 @@
+package rot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tablerock-db/tablerock/cmd/torture/internal/oracle"
+	"github.com/tablerock-db/tablerock/cmd/torture/internal/workload"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// Report is what the damages came to. It may be read meanwhile through its
+// counters.
+type Report struct {
+	Total, Detected, Harmless atomic.Int64
+	// Shorter counts cuts of a log that only its own end vouches for, which
+	// show an earlier state.
+	Shorter atomic.Int64
+
+	mu sync.Mutex
+	// +checklocks:mu
+	bytes map[string][]int64 // harmless flips and sectors: places by file
+	// +checklocks:mu
+	other []string // other damages without harm
+}
+
+// Violation is damage that was not found, or was answered wrongly.
+type Violation struct {
+	Subject, File, What string
+	Err                 error
+}
+
+// Error says which damage had which effect.
+func (v *Violation) Error() string {
+	return fmt.Sprintf("%s database, %s: %s: %v", v.Subject, v.File, v.What, v.Err)
+}
+
+// Unwrap returns what was found.
+func (v *Violation) Unwrap() error { return v.Err }
+
+// Jobs returns functions that do all damages of s between them.
+func (s *Subject) Jobs(o Options, r *Report) ([]func(context.Context) error, error) {
+	list, err := s.damages(o)
+	if err != nil {
+		return nil, err
+	}
+	var jobs []func(context.Context) error
+	for part := range slices.Chunk(list, 64) {
+		jobs = append(jobs, func(ctx context.Context) error {
+			cache := workload.NewCache()
+			for i := range part {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				if err := s.inflict(ctx, &part[i], cache, r); err != nil {
+					return &Violation{s.Name, part[i].file, part[i].what, err}
+				}
+			}
+			return nil
+		})
+	}
+	return jobs, nil
+}
+
+// inflict does one damage and looks at what comes of it.
+func (s *Subject) inflict(ctx context.Context, d *damage, cache *engine.Cache, r *Report) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	r.Total.Add(1)
+	disk := s.disk.Clone()
+	if err := d.do(disk); err != nil {
+		return err
+	}
+	db, err := engine.Open(workload.Dir, workload.EngineOptions(disk, workload.NewClock(), cache))
+	if err != nil {
+		return r.detected(d, err)
+	}
+	defer db.Close()
+	got, err := oracle.Scan(ctx, db)
+	if err != nil {
+		return r.detected(d, err)
+	}
+	if got.Sum != s.sum && slices.Contains(d.gone, s.open) && slices.Contains(s.shorter, got.Sum) {
+		r.Shorter.Add(1)
+		return nil
+	}
+	if got.Sum != s.sum {
+		return errors.New("wrong data was read without an error")
+	}
+	report, err := db.Verify(ctx)
+	if err != nil {
+		return r.detected(d, err)
+	}
+	for _, f := range report.Findings {
+		if d.loose || f.File == d.file {
+			r.Detected.Add(1)
+			return nil
+		}
+	}
+	if len(report.Findings) > 0 {
+		return fmt.Errorf("verify blames another file: %v", report.Findings)
+	}
+	reason := s.reason(d)
+	if reason == "" {
+		return errors.New("it is not found, and nothing is known that makes it harmless")
+	}
+	r.harmless(s, d, reason)
+	return nil
+}
+
+// reason says why a damage that nothing finds does no harm, empty if that is
+// not known.
+func (s *Subject) reason(d *damage) string {
+	ext := path.Ext(d.file)
+	switch {
+	case d.file == "LOCK":
+		return "who had the lock is for people to read"
+	case d.off < 0 && strings.HasPrefix(d.what, "a copy"):
+		return "the manifest does not list it"
+	case ext == ".wal" && d.off < 0 && strings.Contains(d.what, "garbage behind"):
+		return "the log ends before it"
+	case ext == ".wal" && d.off >= 0:
+		return s.behindLog(d)
+	}
+	return ""
+}
+
+// sealBytes is what a seal takes: a record up to the next sector, and another.
+const sealBytes = 40 + sectorBytes + 40
+
+// behindLog says whether a damaged place of a segment is behind its records. A
+// sector counts as damaged from its first byte that changed.
+func (s *Subject) behindLog(d *damage) string {
+	for _, l := range s.m.Logs {
+		if fmt.Sprintf("%06d.wal", l.Number) == d.file && l.Sealed > 0 {
+			if d.off+sectorBytes > l.Sealed {
+				return "the log ends before it, as the manifest states"
+			}
+			return ""
+		}
+	}
+	info, err := s.disk.Stat(path.Join(workload.Dir, d.file))
+	if err == nil && d.file == s.open && d.off+sectorBytes+sealBytes > info.Size {
+		return "one of the two halves of the seal, or behind it"
+	}
+	return ""
+}
+
+// detected judges an error: it must be damage, in the file that is damaged.
+func (r *Report) detected(d *damage, err error) error {
+	var c *store.CorruptError
+	switch {
+	case errors.As(err, &c):
+		if !d.loose && c.File != d.file {
+			return fmt.Errorf("another file is blamed: %w", err)
+		}
+	case d.loose && errors.Is(err, engine.ErrNotDatabase):
+	default:
+		return fmt.Errorf("not reported as damage: %w", err)
+	}
+	r.Detected.Add(1)
+	return nil
+}
+
+func (r *Report) harmless(s *Subject, d *damage, reason string) {
+	r.Harmless.Add(1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if d.off >= 0 {
+		if r.bytes == nil {
+			r.bytes = map[string][]int64{}
+		}
+		kind := s.Name + ": " + d.file + ", " + strings.Fields(d.what)[0] + ": " + reason
+		r.bytes[kind] = append(r.bytes[kind], d.off)
+		return
+	}
+	r.other = append(r.other, fmt.Sprintf("%s: %s %s: %s", s.Name, d.file, d.what, reason))
+}
+
+// Lines lists what did no harm, by file and kind of damage.
+func (r *Report) Lines() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var lines []string
+	for kind, offs := range r.bytes {
+		slices.Sort(offs)
+		lines = append(lines, fmt.Sprintf("%s (%d, from %d to %d)", kind, len(offs), offs[0], offs[len(offs)-1]))
+	}
+	slices.Sort(lines)
+	slices.Sort(r.other)
+	return append(lines, r.other...)
+}
+
+// Describe lists the files of s.
+func (s *Subject) Describe() string {
+	var b strings.Builder
+	names, _ := s.disk.List(workload.Dir)
+	for _, name := range names {
+		info, _ := s.disk.Stat(path.Join(workload.Dir, name))
+		fmt.Fprintf(&b, " %s (%d bytes)", name, info.Size)
+	}
+	return fmt.Sprintf("%s database:%s", s.Name, b.String())
+}

@@ -1,0 +1,343 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+
+	"github.com/tablerock-db/tablerock/cmd/torture/internal/oracle"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// Dir is where the database is.
+const Dir = "db"
+
+// Options say how a Session works.
+type Options struct {
+	// Seed decides every step. The default is seed 0.
+	Seed uint64
+	// Profile weighs the kinds of steps. The default is Mixed.
+	Profile Profile
+	// NoSync opens the database so. The default is to sync.
+	NoSync bool
+	// Wrap returns the file system that the database is to use over a disk. The
+	// default is the disk itself.
+	Wrap func(*vfs.Mem) vfs.FS
+	// Rule fails operations above Wrap's file system. While it is set, steps
+	// may fail. The default fails nothing.
+	Rule vfs.Rule
+	// Opened is called with the file system of each database before it is
+	// opened. The default does nothing.
+	Opened func(*vfs.Injected)
+	// Attach is called with each disk before it is used. The default does
+	// nothing.
+	Attach func(*vfs.Mem)
+	// Store stands between the steps and the database. The default is the
+	// database itself.
+	Store func(store.Store) store.Store
+	// Cache is what the session's databases use. The default is a new one.
+	Cache *engine.Cache
+}
+
+// Session is a database with its oracle.
+type Session struct {
+	o     Options
+	rng   *rand.Rand
+	clock *Clock
+	gate  gate
+
+	Disk *vfs.Mem
+	FS   *vfs.Injected
+	DB   *engine.DB
+	via  store.Store // what writes go through
+
+	State *oracle.State
+	Head  *oracle.Commit // everything up to it was acknowledged
+	// Unknown are the commits, in their order, whose outcome nobody knows:
+	// after the first of them the database must refuse all others.
+	Unknown []Pending
+	// Refused is set once the database refuses writes for good.
+	Refused bool
+
+	floor  *oracle.Commit // without syncs: durable up to here
+	epoch  *Epoch
+	steps  int
+	What   string // the step under way
+	copies int
+}
+
+// Epoch is a stretch of work between two acknowledgements.
+type Epoch struct {
+	low  *oracle.Commit
+	high *oracle.Commit // set when it is over
+	acks atomic.Int64   // commits after low that were acknowledged meanwhile
+	What string
+	// Checkpoint names the directory that a checkpoint is being made in.
+	Checkpoint string
+}
+
+// Moment is a point of an Epoch.
+type Moment struct {
+	epoch *Epoch
+	acks  int64
+}
+
+// What says what was under way.
+func (m Moment) What() string { return m.epoch.What }
+
+// Checkpoint returns the directory of a checkpoint under way, if there is one.
+func (m Moment) Checkpoint() string { return m.epoch.Checkpoint }
+
+// Window returns the states that a crash at m may lead to. It must not be called
+// before the step that m is in has ended.
+func (m Moment) Window() oracle.Window {
+	w := oracle.Window{Low: m.epoch.high, High: m.epoch.high}
+	for w.Low.Number > m.epoch.low.Number+int(m.acks) {
+		w.Low = w.Low.Before
+	}
+	return w
+}
+
+// New returns a session with an empty disk that tracks crashes.
+func New(o Options) *Session {
+	if o.Cache == nil {
+		o.Cache = NewCache()
+	}
+	root := &oracle.Commit{What: "new database"}
+	return &Session{
+		o: o, rng: rand.New(rand.NewPCG(o.Seed, 0x746f7274)), clock: NewClock(),
+		Disk: vfs.NewCrashMem(), State: oracle.NewState(), Head: root, floor: root,
+	}
+}
+
+// Start makes the database. The moments of its creation are the first Epoch.
+func (s *Session) Start() error {
+	s.begin("open")
+	if err := s.open(); err != nil {
+		return s.stopped(err)
+	}
+	s.end()
+	return nil
+}
+
+// stopped judges why a database could not be opened.
+func (s *Session) stopped(err error) error {
+	s.DB = nil
+	if s.strict() || errors.Is(err, store.ErrCorrupt) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrStopped, err)
+}
+
+// Moment returns where the work stands. A hook of the disk calls it.
+func (s *Session) Moment() Moment { return Moment{s.epoch, s.epoch.acks.Load()} }
+
+func (s *Session) begin(what string) {
+	s.What = what
+	low := s.Head
+	if s.o.NoSync {
+		low = s.floor
+	}
+	s.epoch = &Epoch{low: low, What: fmt.Sprintf("step %d, %s", s.steps, what)}
+}
+
+func (s *Session) end() {
+	s.epoch.high = s.Head
+	s.begin("between steps")
+	s.epoch.high = s.Head
+}
+
+// strict reports whether nothing may fail.
+func (s *Session) strict() bool { return s.o.Rule == nil }
+
+// NewCache returns a cache for the small databases of one run, which share it:
+// making one costs more than a small database does.
+func NewCache() *engine.Cache { return engine.NewCache(4 << 20) }
+
+// EngineOptions returns the options of a small database.
+func EngineOptions(fs vfs.FS, clock engine.Clock, cache *engine.Cache) engine.Options {
+	return engine.Options{
+		FS: fs, Clock: clock, Cache: cache, Random: zeros{}, Manual: true,
+		SegmentBytes: 64 << 10, FileBytes: 64 << 10, TierRuns: 2,
+	}
+}
+
+// zeros names databases: all the same, so that only the numbers and offsets of
+// what a crash mixes up can tell it apart.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// open opens the database on the present disk.
+func (s *Session) open() error {
+	if s.o.Attach != nil {
+		s.o.Attach(s.Disk)
+	}
+	under := vfs.FS(s.Disk)
+	if s.o.Wrap != nil {
+		under = s.o.Wrap(s.Disk)
+	}
+	rules := []vfs.Rule{s.gate.rule}
+	if s.o.Rule != nil {
+		rules = append(rules, s.o.Rule)
+	}
+	s.FS = vfs.Inject(under, vfs.FirstOf(rules...))
+	if s.o.Opened != nil {
+		s.o.Opened(s.FS)
+	}
+	o := EngineOptions(s.FS, s.clock, s.o.Cache)
+	o.NoSync = s.o.NoSync
+	db, err := engine.Open(Dir, o)
+	if err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	s.DB, s.via = db, db
+	if s.o.Store != nil {
+		s.via = s.o.Store(db)
+	}
+	return nil
+}
+
+// Abandon lets go of the database without what it still writes reaching the
+// hook. The disk must not be looked at any more.
+func (s *Session) Abandon() {
+	if s.DB == nil {
+		return
+	}
+	s.Disk.OnOp(nil)
+	s.FS.SetRule(nil)
+	_ = s.DB.Close() // the disk is thrown away
+	s.DB = nil
+}
+
+// Become goes on with another disk, whose database is in a state of the chain.
+func (s *Session) Become(ctx context.Context, disk *vfs.Mem, head *oracle.Commit) error {
+	s.Abandon()
+	s.Disk, s.Head, s.floor, s.State = disk, head, head, head.State()
+	s.begin("open after a crash")
+	if err := s.open(); err != nil {
+		return err
+	}
+	s.end()
+	return s.Check(ctx)
+}
+
+// Check compares the whole database with the oracle.
+func (s *Session) Check(ctx context.Context) error {
+	got, err := oracle.Scan(ctx, s.DB)
+	if err != nil {
+		return fmt.Errorf("scan: %w", err)
+	}
+	if got.Sum != s.State.Sum() {
+		return fmt.Errorf("%w: %s", ErrDiffers, s.diff(ctx))
+	}
+	return nil
+}
+
+func (s *Session) diff(ctx context.Context) string {
+	got, err := oracle.Load(ctx, s.DB)
+	if err != nil {
+		return err.Error()
+	}
+	return s.State.Diff(got)
+}
+
+// commit notes an acknowledged commit.
+func (s *Session) commit(what string, effects []oracle.Effect) error {
+	if len(s.Unknown) > 0 || s.Refused {
+		return fmt.Errorf("%s was acknowledged after an unknown outcome", what)
+	}
+	for _, e := range effects {
+		s.State.Apply(e)
+	}
+	s.Head = s.Head.Next(s.State, what, effects)
+	return nil
+}
+
+// failed judges an error that the oracle does not ask for: nil says that it is
+// in order.
+func (s *Session) failed(what string, p Pending, err error) error {
+	if s.strict() {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	switch {
+	case errors.Is(err, store.ErrOutcomeUnknown):
+		if p.Effects != nil {
+			s.Unknown = append(s.Unknown, p)
+		}
+		s.Refused = true
+	case errors.Is(err, store.ErrEntityExists), errors.Is(err, store.ErrEntityNotFound), errors.Is(err, store.ErrPrecondition),
+		errors.Is(err, store.ErrTableExists), errors.Is(err, store.ErrTableNotFound):
+		return fmt.Errorf("%s: refused for a reason that is not there: %w", what, err)
+	case errors.Is(err, store.ErrCorrupt):
+		return fmt.Errorf("%s: a failure of the disk was taken for damage: %w", what, err)
+	}
+	return nil
+}
+
+// Pending is a commit of unknown outcome. Its Timestamps are not known.
+type Pending struct {
+	What    string
+	Effects []oracle.Effect
+}
+
+// Outcomes returns the commit that a database with contents got has reached:
+// Head, or Head and the first of what is unknown. It returns nil if got is none
+// of them.
+func (s *Session) Outcomes(got *oracle.State) *oracle.Commit {
+	at, state := s.Head, s.Head.State()
+	for i := 0; ; i++ {
+		if state.Sum() == got.Sum() {
+			return at
+		}
+		if i == len(s.Unknown) {
+			return nil
+		}
+		effects := withTicks(s.Unknown[i].Effects, got)
+		for _, e := range effects {
+			state.Apply(e)
+		}
+		at = at.Next(state, s.Unknown[i].What, effects)
+	}
+}
+
+// withTicks takes Timestamps from what was found, if they can be right.
+func withTicks(effects []oracle.Effect, got *oracle.State) []oracle.Effect {
+	out := append([]oracle.Effect(nil), effects...)
+	for i := range out {
+		e := &out[i]
+		t := got.Table(e.Table)
+		if t == nil {
+			continue
+		}
+		switch e.Kind {
+		case oracle.Put:
+			if row, ok := t.Rows[e.Entity.Key]; ok {
+				e.Entity.Timestamp = row.Timestamp
+			}
+		case oracle.Create:
+			e.Info.Created = t.Info.Created
+		case oracle.Remove, oracle.Drop, oracle.SetMeta:
+		}
+	}
+	return out
+}
+
+// tick moves the clock, sometimes not and sometimes back.
+func (s *Session) tick() {
+	switch s.rng.IntN(20) {
+	case 0:
+		s.clock.Move(-edm.Ticks(s.rng.Int64N(1e13)))
+	case 1, 2, 3:
+	default:
+		s.clock.Move(edm.Ticks(s.rng.Int64N(1e6)))
+	}
+}

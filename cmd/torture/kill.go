@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tablerock-db/tablerock/cmd/torture/internal/kill"
+)
+
+const killChild = "kill-child"
+
+func killCommand() *cobra.Command {
+	var seed uint64
+	var cycles int
+	var dir, program string
+	var duration, longest time.Duration
+	cmd := &cobra.Command{
+		Use:   "kill",
+		Short: "Kill real processes at random moments and check what they acknowledged",
+		Long: `Kill starts a child that writes batches with four writers to a database on the
+real disk and notes each acknowledgement, kills it with SIGKILL after a random
+time, opens the database, and compares: nothing acknowledged may be missing, no
+batch may be there in part, and each writer's batches must be there in order.
+The next child goes on with the same database. With --tablerock, the program's
+import is killed, too: it is run again until it ends by itself, and the export
+must be the input.
+
+The moments depend on the machine: a seed repeats the delays, not the run.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			self, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			root, err := os.MkdirTemp(dir, "torture-kill-")
+			if err != nil {
+				return err
+			}
+			begin := time.Now()
+			c := kill.New(self, killChild, root, seed)
+			c.Longest = longest
+			stop := progress(cmd.ErrOrStderr(), func() string { return "killing" })
+			for err == nil && cmd.Context().Err() == nil && c.Killed < cycles && (duration == 0 || time.Since(begin) < duration) {
+				err = c.Run(cmd.Context())
+			}
+			if err == nil && cmd.Context().Err() == nil {
+				err = c.Finish(cmd.Context())
+			}
+			stop()
+			if cmd.Context().Err() != nil {
+				err = cmd.Context().Err()
+			}
+			if err == nil && program != "" {
+				err = killImports(cmd, program, root, seed, cycles, longest)
+			}
+			if err != nil {
+				return fmt.Errorf("after %d kills: %w\nthe database is kept in %s; try again with: torture kill --seed %d --cycles %d", c.Killed, err, root, seed, cycles)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%d kills, %d batches, %.0f s: 0 violations\n", c.Killed, c.Batches, time.Since(begin).Seconds())
+			return os.RemoveAll(root)
+		},
+	}
+	flags := cmd.Flags()
+	flags.Uint64Var(&seed, "seed", 1, "seed of the delays")
+	flags.IntVar(&cycles, "cycles", 100, "processes to kill")
+	flags.DurationVar(&duration, "duration", 0, "time to run for (0: no limit)")
+	flags.DurationVar(&longest, "longest", 60*time.Millisecond, "longest life of a process")
+	flags.StringVar(&dir, "dir", "", "where to make the databases (default: the system's directory for temporary files)")
+	flags.StringVar(&program, "tablerock", "", "the tablerock program, to kill its import, too")
+	return cmd
+}
+
+func killImports(cmd *cobra.Command, program, root string, seed uint64, cycles int, longest time.Duration) error {
+	n, err := kill.Imports(cmd.Context(), kill.ImportOptions{Program: program, Dir: root, Seed: seed, Cycles: cycles, Longest: 10 * longest})
+	if err == nil {
+		fmt.Fprintf(cmd.OutOrStdout(), "%d imports killed, the export is the input: 0 violations\n", n)
+	}
+	return err
+}
+
+// killChildCommand is what torture kill runs as a child.
+func killChildCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    killChild + " DIR ACKS UNTIL FROM FROM FROM FROM",
+		Hidden: true,
+		Args:   cobra.ExactArgs(7),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var from [4]int
+			until, err := strconv.Atoi(args[2])
+			for i := range from {
+				if err == nil {
+					from[i], err = strconv.Atoi(args[3+i])
+				}
+			}
+			if err != nil {
+				return usageError{err}
+			}
+			return kill.Child(cmd.Context(), args[0], args[1], from, until)
+		},
+	}
+}

@@ -1,0 +1,65 @@
+// Command torture tries to make the storage engine break its promises: it lets
+// the power fail at every operation, fails every operation, damages every byte
+// and kills processes, and holds what is left against an oracle.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	// Small databases come and go by the thousand.
+	debug.SetGCPercent(400)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "torture:", err)
+		os.Exit(exitCode(err))
+	}
+}
+
+const (
+	exitViolation   = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+// usageError is a wrong command line.
+type usageError struct{ error }
+
+func exitCode(err error) int {
+	var usage usageError
+	switch {
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case errors.As(err, &usage):
+		return exitUsage
+	}
+	return exitViolation
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	root := &cobra.Command{
+		Use:           "torture",
+		Short:         "Try to make the storage engine break its promises",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(crashCommand(), errorsCommand(), rotCommand(), killCommand(), killChildCommand(), plantedCommand())
+	return root.ExecuteContext(ctx)
+}

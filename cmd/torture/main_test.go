@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/cmd/torture/internal/plant"
+)
+
+// TestMain lets the test binary be the child of torture kill.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == killChild {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestCommands runs every command for a short time: each must end without a
+// violation and say how much it did.
+func TestCommands(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"crash --states 500 --steps 4 --all 0", "0 violations"},
+		{"crash --states 500 --steps 4 --all 0 --no-sync", "0 violations"},
+		{"crash --states 1000 --lying", "losses found"},
+		{"errors --stride 300", "call sites failed at least once"},
+		{"rot --stride 9973", "0 violations"},
+		{"kill --cycles 3", "3 kills"},
+		{"planted --only wal-sync", "caught after"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			if err := run(t.Context(), strings.Fields(c.args), &out, &errs); err != nil {
+				t.Fatalf("%v\n%s", err, errs.String())
+			}
+			if !strings.Contains(out.String(), c.want) {
+				t.Errorf("got %q, want it to say %q", out.String(), c.want)
+			}
+		})
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want int
+	}{
+		{"crash --profile none", exitUsage},
+		{"crash --modes none", exitUsage},
+		{"crash --no-such-flag", exitUsage},
+		{"errors --profile none", exitUsage},
+		{"planted --only none", exitUsage},
+		{"planted --only wal-sync --budget 0", exitViolation},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			err := run(t.Context(), strings.Fields(c.args), &out, &errs)
+			if err == nil || exitCode(err) != c.want {
+				t.Errorf("got %v (code %d), want code %d", err, exitCode(err), c.want)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := run(ctx, []string{"crash"}, &bytes.Buffer{}, &bytes.Buffer{})
+	if exitCode(err) != exitInterrupted {
+		t.Errorf("after an interrupt: got %v, want code %d", err, exitInterrupted)
+	}
+	if err := run(t.Context(), []string{"planted", "--only", "wal-sync", "--budget", "0"}, &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, plant.ErrMissed) {
+		t.Errorf("got %v, want %v", err, plant.ErrMissed)
+	}
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tablerock-db/tablerock/cmd/torture/internal/plant"
+)
+
+func plantedCommand() *cobra.Command {
+	var seed uint64
+	var budget int64
+	var only string
+	l := limits{}
+	cmd := &cobra.Command{
+		Use:   "planted",
+		Short: "Plant bugs beneath and above the engine: the crash explorer must catch each",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			bugs := plant.Bugs()
+			if only != "" {
+				bugs = slices.DeleteFunc(bugs, func(b plant.Bug) bool { return b.Name != only })
+				if len(bugs) == 0 {
+					return usageError{fmt.Errorf("no planted bug %q", only)}
+				}
+			}
+			l.count = uint64(len(bugs))
+			var mu sync.Mutex
+			return l.each(cmd.Context(), func() bool { return false }, func(ctx context.Context, i uint64) error {
+				c, err := plant.Hunt(ctx, bugs[i], seed, budget)
+				if err != nil {
+					return fmt.Errorf("%w\nrepeat with: torture planted --seed %d --budget %d --only %s", err, seed, budget, bugs[i].Name)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%-20s caught after %5d states: %s\n    %.200v\n", c.Bug.Name, c.States, c.Bug.What, c.By)
+				return err
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.Uint64Var(&seed, "seed", 1, "seed of the first workload")
+	flags.Int64Var(&budget, "budget", 10_000, "crash states to look at for each bug")
+	flags.StringVar(&only, "only", "", "plant only this bug")
+	flags.IntVar(&l.workers, "workers", runtime.GOMAXPROCS(0), "bugs to hunt at a time")
+	return cmd
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tablerock-db/tablerock/cmd/torture/internal/rot"
+)
+
+func rotCommand() *cobra.Command {
+	var o rot.Options
+	var l limits
+	cmd := &cobra.Command{
+		Use:   "rot",
+		Short: "Damage every byte, sector and file of small databases: all of it must be found or do no harm",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return runRot(cmd, l, o) },
+	}
+	flags := cmd.Flags()
+	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the databases, of bits and of garbage")
+	flags.IntVar(&o.Stride, "stride", 1, "flip and cut at every so many bytes only")
+	flags.BoolVar(&o.EveryBit, "every-bit", false, "flip all eight bits of each byte and not one")
+	flags.DurationVar(&l.duration, "duration", 0, "time to run for (0: no limit)")
+	flags.IntVar(&l.workers, "workers", runtime.GOMAXPROCS(0), "damages to do at a time")
+	return cmd
+}
+
+func runRot(cmd *cobra.Command, l limits, o rot.Options) error {
+	subjects, err := rot.Build(cmd.Context(), o.Seed)
+	if err != nil {
+		return fmt.Errorf("build the databases: %w", err)
+	}
+	var r rot.Report
+	var jobs []func(context.Context) error
+	for i := range subjects {
+		fmt.Fprintln(cmd.OutOrStdout(), subjects[i].Describe())
+		more, err := subjects[i].Jobs(o, &r)
+		if err != nil {
+			return err
+		}
+		jobs = append(jobs, more...)
+	}
+	begin := time.Now()
+	l.count = uint64(len(jobs))
+	summary := func() string {
+		return fmt.Sprintf("%d damages, %d found, %d without harm, %d cuts of an open log that show an earlier state, %.0f/s",
+			r.Total.Load(), r.Detected.Load(), r.Harmless.Load(), r.Shorter.Load(), rate(r.Total.Load(), begin))
+	}
+	stop := progress(cmd.ErrOrStderr(), summary)
+	err = l.each(cmd.Context(), func() bool { return false }, func(ctx context.Context, i uint64) error { return jobs[i](ctx) })
+	stop()
+	var v *rot.Violation
+	if errors.As(err, &v) {
+		return fmt.Errorf("%w\nrepeat with: torture rot --seed %d --stride %d --every-bit=%v --workers 1", err, o.Seed, o.Stride, o.EveryBit)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: 0 violations\n", summary())
+	for _, line := range r.Lines() {
+		fmt.Fprintln(cmd.OutOrStdout(), "  "+line)
+	}
+	return nil
+}
