@@ -1,0 +1,159 @@
+package catalog
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/corrupt"
+)
+
+func table(id uint32, name string) *Table {
+	return &Table{ID: id, Name: name, Folded: edm.FoldTableName(name), Created: edm.Ticks(id) * 10}
+}
+
+func load(entities ...edm.Entity) (*Catalog, error) {
+	return Load(func(yield func(edm.Row) bool) {
+		for i := range entities {
+			if !yield(entities[i].View()) {
+				return
+			}
+		}
+	})
+}
+
+// TestLoadIsWhatWasStored builds a catalog by changes, and again from the rows
+// that these changes store.
+func TestLoadIsWhatWasStored(t *testing.T) {
+	c := New()
+	rows := map[edm.Key]edm.Entity{}
+	put := func(e edm.Entity) { rows[e.Key] = e }
+	for _, name := range []string{"Beta", "alpha", "GAMMA", "delta"} {
+		tab := table(c.Next(), name)
+		put(NextEntity(tab.ID + 1))
+		put(tab.Entity())
+		c = c.With(tab)
+	}
+	gone := c.Lookup("DELTA") // the greatest id goes with it
+	c = c.Without(gone)
+	delete(rows, gone.Row())
+	withMeta := *c.Lookup("beta")
+	withMeta.Meta = []byte("meta")
+	c = c.With(&withMeta)
+	put(withMeta.Entity())
+	c = c.WithAccount([]byte("account"))
+	put(AccountEntity([]byte("account")))
+
+	var list []edm.Entity
+	for _, e := range rows {
+		list = append(list, e)
+	}
+	got, err := load(list...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []*Catalog{c, got} {
+		var names []string
+		for _, info := range c.List("", 0) {
+			names = append(names, info.Name)
+		}
+		if !slices.Equal(names, []string{"alpha", "Beta", "GAMMA"}) || c.Len() != 3 {
+			t.Errorf("tables are %q", names)
+		}
+		if c.Next() != FirstTableID+4 {
+			t.Errorf("next id is %d: that of a dropped table comes again", c.Next())
+		}
+		if b := c.Lookup("bETA"); b == nil || b.ID != FirstTableID || b.Name != "Beta" || string(b.Meta) != "meta" || b.Created != edm.Ticks(b.ID)*10 {
+			t.Errorf("Lookup(bETA) = %+v", b)
+		}
+		if string(c.Account()) != "account" || c.Lookup("delta") != nil || c.Live(gone.ID) || !c.Live(FirstTableID) {
+			t.Errorf("account %q, delta %v, live %v", c.Account(), c.Lookup("delta"), c.Live(gone.ID))
+		}
+	}
+}
+
+// TestCatalogsAreImmutable changes a catalog and looks at the one before.
+func TestCatalogsAreImmutable(t *testing.T) {
+	a := New().With(table(16, "Aaa"))
+	b := a.With(table(17, "Bbb"))
+	c := b.Without(b.Lookup("aaa"))
+	for _, x := range []struct {
+		name string
+		c    *Catalog
+		want []string
+	}{{"a", a, []string{"Aaa"}}, {"b", b, []string{"Aaa", "Bbb"}}, {"c", c, []string{"Bbb"}}} {
+		var names []string
+		for _, info := range x.c.List("", 0) {
+			names = append(names, info.Name)
+		}
+		if !slices.Equal(names, x.want) {
+			t.Errorf("%s lists %q, want %q", x.name, names, x.want)
+		}
+	}
+	if a.Lookup("Bbb") != nil || c.Lookup("Aaa") != nil || b.Lookup("AAA") == nil {
+		t.Error("a change of one catalog shows in another")
+	}
+	if gone := b.Gone(c); !slices.Equal(gone, []uint32{16}) {
+		t.Errorf("gone are %v, want 16", gone)
+	}
+}
+
+// TestList pages through tables by folded names.
+func TestList(t *testing.T) {
+	c := New()
+	for i, name := range []string{"ccc", "AAA", "bbb", "Ddd"} {
+		c = c.With(table(uint32(16+i), name))
+	}
+	for _, q := range []struct {
+		from  string
+		limit int
+		want  []string
+	}{
+		{"", 0, []string{"AAA", "bbb", "ccc", "Ddd"}},
+		{"", 2, []string{"AAA", "bbb"}},
+		{"BBB", 0, []string{"bbb", "ccc", "Ddd"}},
+		{"bbba", 1, []string{"ccc"}},
+		{"zzz", 0, nil},
+	} {
+		var names []string
+		for _, info := range c.List(q.from, q.limit) {
+			names = append(names, info.Name)
+		}
+		if !slices.Equal(names, q.want) {
+			t.Errorf("List(%q, %d) = %q, want %q", q.from, q.limit, names, q.want)
+		}
+	}
+}
+
+// TestLoadRefuses gives rows whose sums are right and that no catalog stores.
+func TestLoadRefuses(t *testing.T) {
+	good := table(16, "Good")
+	change := func(name string, v edm.Value) edm.Entity {
+		e := good.Entity()
+		for i := range e.Properties {
+			if e.Properties[i].Name == name {
+				e.Properties[i].Value = v
+			}
+		}
+		return e
+	}
+	for name, e := range map[string]edm.Entity{
+		"reserved id":      change(propID, edm.Int64(FirstTableID-1)),
+		"id too large":     change(propID, edm.Int64(1<<32-1)),
+		"id of other type": change(propID, edm.Int32(16)),
+		"other name":       change(propName, edm.String("Other")),
+		"no name":          change(propName, edm.Int32(1)),
+		"no time":          change(propCreated, edm.Int64(1)),
+		"next too small":   NextEntity(FirstTableID - 1),
+		"next missing":     {Key: edm.Key{Partition: partitionNext}},
+		"unknown row":      {Key: edm.Key{Partition: "other"}},
+	} {
+		if _, err := load(e); !errors.Is(err, corrupt.ErrCorrupt) {
+			t.Errorf("%s: %v, want damage", name, err)
+		}
+	}
+	if _, err := load(good.Entity()); err != nil {
+		t.Errorf("a good row: %v", err)
+	}
+}

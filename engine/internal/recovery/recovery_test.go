@@ -1,0 +1,264 @@
+package recovery
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/wal"
+)
+
+var dbid = [16]byte{1, 2, 3}
+
+// record is the payload of a record that puts or deletes keys first to
+// first+n-1; the first one of a segment defines shape 1.
+func record(define bool, first, n int) []byte {
+	props := edm.Properties{{Name: "N", Value: edm.Int32(1)}}
+	shape := codec.NewShape(props)
+	var out []byte
+	if define {
+		out = codec.AppendEntry(out, codec.Entry{Kind: codec.KindShape, Shape: 1, Values: codec.AppendShape(nil, shape)})
+	}
+	for i := range n {
+		e := codec.Entry{Kind: codec.KindPut, Shape: 1, Timestamp: edm.Ticks(1000 + first + i), Key: key(first + i)}
+		e.Values, e.Wide = codec.AppendValues(nil, shape, props)
+		if (first+i)%5 == 0 {
+			e = codec.Entry{Kind: codec.KindDelete, Timestamp: e.Timestamp, Key: e.Key}
+		}
+		out = codec.AppendEntry(out, e)
+	}
+	return out
+}
+
+func key(i int) []byte { return codec.AppendKey(nil, 16, "p", fmt.Sprint(i)) }
+
+// segment writes a segment whose records have the given payloads and counts,
+// and returns its end.
+func segment(t *testing.T, disk *vfs.Mem, number, firstSeq uint64, prevEnd int64, seal bool, counts []int, payloads ...[]byte) int64 {
+	t.Helper()
+	h := wal.Header{DBID: dbid, Number: number, FirstSeq: firstSeq, PrevEnd: prevEnd}
+	s, err := wal.Create(disk, commitlog.Name(number), h, make([]byte, 64<<10), wal.CreateOptions{NoPreallocate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range payloads {
+		if _, ok := s.Append(wal.Record{FirstSeq: firstSeq, Count: uint16(counts[i])}, p); !ok {
+			t.Fatal("a record does not fit")
+		}
+		firstSeq += uint64(counts[i])
+	}
+	end := s.Tail()
+	if seal {
+		err = s.Seal()
+		end = s.Tail()
+	} else {
+		err = s.Sync(end)
+	}
+	if err = errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return end
+}
+
+// three writes segments 2, 3 and 5 with sequences 1 to 10, 11 to 20, 21 to 30.
+func three(t *testing.T) (disk *vfs.Mem, ends [3]int64) {
+	t.Helper()
+	disk = vfs.NewMem()
+	prev := int64(0)
+	for i, number := range []uint64{2, 3, 5} {
+		first := 10*i + 1
+		ends[i] = segment(t, disk, number, uint64(first), prev, false, []int{4, 6}, record(true, first, 4), record(false, first+4, 6))
+		prev = ends[i]
+	}
+	return disk, ends
+}
+
+func read(t *testing.T, disk *vfs.Mem, m *manifest.Manifest, mode Mode) (*Log, error) {
+	t.Helper()
+	m.DBID = dbid
+	l, err := Read(disk, ".", m, mode)
+	if err == nil {
+		t.Cleanup(l.Free)
+	}
+	return l, err
+}
+
+// TestRead reads three segments in each mode and finds each entry in the
+// memtable of its own.
+func TestRead(t *testing.T) {
+	for _, mode := range []Mode{Own, Idle, Beside} {
+		disk, _ := three(t)
+		l, err := read(t, disk, &manifest.Manifest{Logs: []manifest.Log{{Number: 2}}}, mode)
+		if err != nil {
+			t.Fatalf("mode %d: %v", mode, err)
+		}
+		// Nothing proves the last record of the last segment to those beside it.
+		last := map[Mode]uint64{Own: 30, Idle: 30, Beside: 24}[mode]
+		if l.LastSeq > last || l.LastSeq < 20 || mode != Beside && l.LastSeq != 30 || l.Next != 6 || len(l.Segments) != 3 {
+			t.Errorf("mode %d: last sequence %d, next number %d, %d segments", mode, l.LastSeq, l.Next, len(l.Segments))
+		}
+		if mode == Own && l.HighWater != 1030 {
+			t.Errorf("high-water is %v, want 1030", l.HighWater)
+		}
+		for i := 1; i <= int(l.LastSeq); i++ {
+			var row codec.Row
+			s := l.Segments[(i-1)/10]
+			seq, kind, ok := s.Table.Get(key(i), codec.PartitionHash(key(i)), codec.MaxSeq, &row)
+			if !ok || seq != uint64(i) || (kind == codec.KindDelete) != (i%5 == 0) || kind == codec.KindPut && row.Timestamp() != edm.Ticks(1000+i) {
+				t.Errorf("mode %d: entry %d is %d, %v, %v", mode, i, seq, kind, ok)
+			}
+		}
+		if mode == Own {
+			if !l.Unclean {
+				t.Error("a log without a seal is clean")
+			}
+			if err := l.Repair(); err != nil {
+				t.Errorf("Repair: %v", err)
+			}
+		}
+	}
+}
+
+// TestReadFindsGaps takes segments away, swaps them, or lets the manifest say
+// other things than they do.
+func TestReadFindsGaps(t *testing.T) {
+	_, ends := three(t)
+	logs := func(l ...manifest.Log) manifest.Manifest { return manifest.Manifest{Logs: l} }
+	for _, c := range []struct {
+		name   string
+		m      manifest.Manifest
+		damage func(disk *vfs.Mem) error
+		file   string // in the error; "" reads well
+		last   uint64
+	}{
+		{"whole", logs(manifest.Log{Number: 2}), nil, "", 30},
+		{"no logs listed", logs(), nil, "", 30},
+		{"first segment done with", manifest.Manifest{LastSeq: 10, Logs: []manifest.Log{{Number: 3}}}, nil, "", 30},
+		{"sealed", logs(manifest.Log{Number: 2, Sealed: ends[0]}, manifest.Log{Number: 3, Sealed: ends[1]}, manifest.Log{Number: 5, Sealed: ends[2]}), nil, "", 30},
+		{"first missing", logs(manifest.Log{Number: 2}), func(d *vfs.Mem) error { return d.Remove("000002.wal") }, "000003.wal", 0},
+		// What 5 vouches for is taken to be 2, which is shorter.
+		{"middle missing", logs(manifest.Log{Number: 2}), func(d *vfs.Mem) error { return d.Remove("000003.wal") }, "000002.wal", 0},
+		{"sealed one missing", logs(manifest.Log{Number: 2}, manifest.Log{Number: 5, Sealed: ends[2]}),
+			func(d *vfs.Mem) error { return d.Remove("000005.wal") }, "000005.wal", 0},
+		{"files are ahead", manifest.Manifest{LastSeq: 5, Logs: []manifest.Log{{Number: 2}}}, nil, "000002.wal", 0},
+		{"swapped", logs(manifest.Log{Number: 2}), func(d *vfs.Mem) error {
+			return errors.Join(d.Rename("000002.wal", "x"), d.Rename("000003.wal", "000002.wal"), d.Rename("x", "000003.wal"))
+		}, "000002.wal", 0},
+		{"sealed short", logs(manifest.Log{Number: 2, Sealed: ends[0] - 8}), nil, "000002.wal", 0},
+		{"sealed long", logs(manifest.Log{Number: 2, Sealed: ends[0] + 8}), nil, "000002.wal", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			disk, _ := three(t)
+			if c.damage != nil {
+				if err := c.damage(disk); err != nil {
+					t.Fatal(err)
+				}
+			}
+			l, err := read(t, disk, &c.m, Own)
+			var damage *corrupt.Error
+			switch {
+			case c.file == "" && (err != nil || l.LastSeq != c.last):
+				t.Errorf("Read: %v, want all %d", err, c.last)
+			case c.file != "" && (!errors.As(err, &damage) || damage.File != c.file):
+				t.Errorf("Read: %v, want damage of %s", err, c.file)
+			}
+		})
+	}
+}
+
+// TestUnfinishedSegment is ignored, unless the manifest has its end; its number
+// is not used again.
+func TestUnfinishedSegment(t *testing.T) {
+	disk, _ := three(t)
+	f, err := disk.Create("000009.wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt(make([]byte, 5000), 0); err != nil {
+		t.Fatal(err)
+	}
+	l, err := read(t, disk, &manifest.Manifest{Logs: []manifest.Log{{Number: 2}}}, Own)
+	if err != nil || l.LastSeq != 30 || l.Next != 10 {
+		t.Fatalf("Read: %+v, %v, want 30 sequences and number 10", l, err)
+	}
+	_, err = read(t, disk, &manifest.Manifest{Logs: []manifest.Log{{Number: 2}, {Number: 9, Sealed: 4200}}}, Own)
+	if !errors.Is(err, corrupt.ErrCorrupt) {
+		t.Errorf("Read of one that the manifest lists: %v, want damage", err)
+	}
+}
+
+// TestSealedLogIsClean needs no repair and no word in the manifest.
+func TestSealedLogIsClean(t *testing.T) {
+	disk := vfs.NewMem()
+	segment(t, disk, 2, 1, 0, true, []int{4}, record(true, 1, 4))
+	l, err := read(t, disk, &manifest.Manifest{Logs: []manifest.Log{{Number: 2}}}, Own)
+	if err != nil || l.Unclean || l.LastSeq != 4 {
+		t.Errorf("Read: %+v, %v", l, err)
+	}
+}
+
+// TestReadRefusesEntries replays records whose sums are right and whose entries
+// make no sense.
+func TestReadRefusesEntries(t *testing.T) {
+	good := record(true, 1, 2)
+	put := func(e codec.Entry) []byte { return codec.AppendEntry(nil, e) }
+	for name, payload := range map[string][]byte{
+		"nothing":           nil,
+		"one entry too few": record(true, 1, 1),
+		"a shape too far":   put(codec.Entry{Kind: codec.KindPut, Shape: 2, Key: key(1)}),
+		"no shape":          record(false, 1, 2),
+		"cut":               good[:len(good)-1],
+		"a key of no table": append(record(true, 1, 1), put(codec.Entry{Kind: codec.KindDelete, Key: []byte("x")})...),
+		"shape numbers": append(put(codec.Entry{Kind: codec.KindShape, Shape: 3,
+			Values: codec.AppendShape(nil, codec.NewShape(nil))}), record(false, 1, 2)...),
+		"bytes behind a shape": append(put(codec.Entry{Kind: codec.KindShape, Shape: 1,
+			Values: append(codec.AppendShape(nil, codec.NewShape(nil)), 0)}), record(false, 1, 2)...),
+	} {
+		disk := vfs.NewMem()
+		segment(t, disk, 2, 1, 0, false, []int{2}, payload)
+		_, err := read(t, disk, &manifest.Manifest{Logs: []manifest.Log{{Number: 2}}}, Own)
+		var damage *corrupt.Error
+		if !errors.As(err, &damage) || damage.File != "000002.wal" || damage.Offset < wal.HeaderLen {
+			t.Errorf("%s: %v, want damage of 000002.wal", name, err)
+		}
+	}
+}
+
+// TestRemoveStale removes what the manifest has done with, and nothing else.
+func TestRemoveStale(t *testing.T) {
+	disk, _ := three(t)
+	f, err := disk.Create("000001.wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt([]byte(strings.Repeat("stranger", 1000)), 0); err != nil {
+		t.Fatal(err)
+	}
+	m := &manifest.Manifest{DBID: dbid, Logs: []manifest.Log{{Number: 5}}}
+	if err := RemoveStale(disk, ".", m); err != nil {
+		t.Fatal(err)
+	}
+	names, err := disk.List(".")
+	if err != nil || fmt.Sprint(names) != "[000001.wal 000005.wal]" {
+		t.Errorf("left are %v, %v", names, err)
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for name, want := range map[string]uint64{
+		"000001.wal": 1, "123456.wal": 123456, "1234567.wal": 1234567,
+		"000000.wal": 0, "00001.wal": 0, "0000001.wal": 0, "1.wal": 0, "-00001.wal": 0, "+00001.wal": 0,
+		"00000a.wal": 0, "000001.sst": 0, "000001.wal.": 0, ".wal": 0, "000001": 0, "99999999999999999999.wal": 0,
+	} {
+		if got, ok := Number(name, ".wal"); ok != (want > 0) || ok && got != want {
+			t.Errorf("Number(%q) = %d, %v, want %d", name, got, ok, want)
+		}
+	}
+}
