@@ -74,6 +74,9 @@ func (c *csvReader) record(n int) (cells []cell, last int64, err error) {
 		} else {
 			i, more, err = c.plain(c.in.view(n), i)
 		}
+		if err == nil && len(c.spans) > maxColumns {
+			err = invalid("more than %d cells", maxColumns)
+		}
 		if err != nil {
 			last = c.in.line + lines - 1
 			c.in.take(n, lines)
