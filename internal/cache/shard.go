@@ -10,7 +10,8 @@ const (
 
 	kinds = 4 // kinds that have their own free list; others share one
 
-	// Blocks kept for use by the next load of their kind, and the largest.
+	// Blocks kept for use by the next load of their kind, and the largest block
+	// and value.
 	freeBlocks   = 2
 	freeMaxBytes = 64 << 10
 )
@@ -132,11 +133,10 @@ func (s *shard) acquire(k Key, hash uint64, size int, admit bool) (e *entry, loa
 
 func (s *shard) fill(e *entry, value any, extra int) {
 	s.mu.Lock()
-	e.value = value
+	e.value, e.extra = value, extra
 	e.state = ready
 	if e.next != nil {
 		s.bytes += int64(extra)
-		e.extra = extra
 		s.evictLocked(0)
 		s.loaded.Broadcast()
 	}
@@ -146,6 +146,7 @@ func (s *shard) fill(e *entry, value any, extra int) {
 func (s *shard) fail(e *entry) {
 	s.mu.Lock()
 	e.state = failed
+	e.value = nil // its loader may have made it large
 	if e.next != nil {
 		s.removeLocked(e)
 		s.loaded.Broadcast()
@@ -287,7 +288,7 @@ func (s *shard) recycleLocked(e *entry) {
 		}
 	}
 	free := &s.free[e.key.Kind%kinds]
-	if len(*free) < freeBlocks && cap(e.buf) <= freeMaxBytes {
+	if len(*free) < freeBlocks && cap(e.buf) <= freeMaxBytes && e.extra <= freeMaxBytes {
 		*free = append(*free, e)
 	}
 }
