@@ -94,6 +94,8 @@ func LockHolder(name string) (holder string, locked bool, err error) {
 type Lock struct {
 	f  *File
 	id fileID
+	// names is how many names the file has.
+	names uint64
 }
 
 // take locks the file or reports that it is busy.
@@ -102,7 +104,7 @@ func (l *Lock) take() (busy bool, err error) {
 		if busy, err = tryLock(fd); err != nil || busy {
 			return err
 		}
-		l.id, err = identifyFD(fd)
+		l.id, l.names, err = identifyFD(fd)
 		return err
 	})
 	return busy, err
@@ -110,8 +112,12 @@ func (l *Lock) take() (busy bool, err error) {
 
 // writeHolder leaves a word for whoever finds the lock taken. The lock holds
 // without it, and on a full disk a database must open to make room, so
-// failing to write is no error. Overwriting first needs no new block.
+// failing to write is no error. Overwriting first needs no new block. A file
+// with another name may be somebody's data, and is left as it is.
 func (l *Lock) writeHolder() {
+	if l.names != 1 {
+		return
+	}
 	text := self() + "\n"
 	if _, err := l.f.WriteAt([]byte(text), 0); err == nil {
 		_ = l.f.Truncate(int64(len(text)))

@@ -52,12 +52,13 @@ func identify(name string) (fileID, error) {
 	return fileID{dev: uint64(st.Dev), ino: st.Ino}, nil
 }
 
-func identifyFD(fd uintptr) (fileID, error) {
+// identifyFD returns the id of an open file, and how many names it has.
+func identifyFD(fd uintptr) (id fileID, names uint64, err error) {
 	var st unix.Stat_t
 	if err := retry(func() error { return unix.Fstat(int(fd), &st) }); err != nil {
-		return fileID{}, err
+		return fileID{}, 0, err
 	}
-	return fileID{dev: uint64(st.Dev), ino: st.Ino}, nil
+	return fileID{dev: uint64(st.Dev), ino: st.Ino}, uint64(st.Nlink), nil
 }
 
 // retry repeats a call that a signal interrupted.

@@ -61,19 +61,20 @@ func identify(name string) (fileID, error) {
 	if err != nil {
 		return fileID{}, err
 	}
-	id, err := identifyFD(f.Fd())
+	id, _, err := identifyFD(f.Fd())
 	return id, errors.Join(err, f.Close())
 }
 
-func identifyFD(fd uintptr) (fileID, error) {
+// identifyFD returns the id of an open file, and how many names it has.
+func identifyFD(fd uintptr) (id fileID, names uint64, err error) {
 	var info windows.ByHandleFileInformation
 	if err := windows.GetFileInformationByHandle(windows.Handle(fd), &info); err != nil {
-		return fileID{}, err
+		return fileID{}, 0, err
 	}
 	return fileID{
 		dev: uint64(info.VolumeSerialNumber),
 		ino: uint64(info.FileIndexHigh)<<32 | uint64(info.FileIndexLow),
-	}, nil
+	}, uint64(info.NumberOfLinks), nil
 }
 
 // FreeSpace returns the bytes that can still be written below dir.

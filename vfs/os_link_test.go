@@ -1,0 +1,42 @@
+//go:build linux || darwin
+
+package vfs_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// TestOSLockWritesToNoOtherName locks a file that has another name, which may
+// stand anywhere: what is there must stay.
+func TestOSLockWritesToNoOtherName(t *testing.T) {
+	dir := t.TempDir()
+	precious, name := filepath.Join(dir, "precious"), filepath.Join(dir, "db", "LOCK")
+	const text = "a long text that somebody needs, longer than what a lock says of its holder\n"
+	if err := os.WriteFile(precious, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Dir(name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(precious, name); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := vfs.OS().Lock(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := vfs.OS().Lock(name); err == nil {
+		t.Error("locked twice")
+		_ = second.Close()
+	}
+	if err := lock.Close(); err != nil {
+		t.Error(err)
+	}
+	if got, err := os.ReadFile(precious); err != nil || string(got) != text {
+		t.Errorf("the other name holds %q, %v", got, err)
+	}
+}
