@@ -1,14 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"context"
 
 	"github.com/tablerock-db/tablerock/cmd/torture/internal/crash"
 	"github.com/tablerock-db/tablerock/cmd/torture/internal/workload"

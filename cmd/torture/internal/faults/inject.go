@@ -29,6 +29,9 @@ type Options struct {
 	Stride int
 	// Only fails this operation only. The default, 0, fails all.
 	Only uint64
+	// Store stands between the workload and the database. The default is the
+	// database itself.
+	Store func(store.Store) store.Store
 	// Sites gathers where operations come from. It has no default.
 	Sites *Sites
 }
@@ -114,7 +117,7 @@ type run struct {
 func newRun(o Options, rule vfs.Rule, counts *Counts) *run {
 	r := &run{o: o, counts: counts, cache: workload.NewCache(), rng: rand.New(rand.NewPCG(o.Seed, 0x6661696c))}
 	r.s = workload.New(workload.Options{
-		Seed: o.Seed, Profile: o.Profile, Rule: rule, Cache: r.cache,
+		Seed: o.Seed, Profile: o.Profile, Rule: rule, Cache: r.cache, Store: o.Store,
 		Opened: func(fs *vfs.Injected) {
 			fs.RecordSites()
 			r.used = append(r.used, fs)

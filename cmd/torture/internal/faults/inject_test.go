@@ -1,0 +1,64 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/cmd/torture/internal/workload"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// optimist takes an unknown outcome for success.
+type optimist struct {
+	store.Store
+	last edm.Ticks
+}
+
+func (o *optimist) Apply(ctx context.Context, table string, ops ...store.Op) ([]store.Result, error) {
+	results, err := o.Store.Apply(ctx, table, ops...)
+	if errors.Is(err, store.ErrOutcomeUnknown) {
+		results, err = nil, nil
+		for range ops {
+			o.last++
+			results = append(results, store.Result{Timestamp: o.last, ETag: o.last.ETag()})
+		}
+	}
+	for _, r := range results {
+		o.last = max(o.last, r.Timestamp)
+	}
+	return results, err
+}
+
+// TestFindsEarlyAck proves that the harness can fail: a store that acknowledges
+// although its log failed must be caught.
+func TestFindsEarlyAck(t *testing.T) {
+	var counts Counts
+	err := Run(t.Context(), Options{
+		Seed: 1, Profile: workload.Singles, Steps: 8, Sites: NewSites(),
+		Store: func(s store.Store) store.Store { return &optimist{Store: s} },
+	}, &counts)
+	var v *Violation
+	if !errors.As(err, &v) {
+		t.Fatalf("got %v after %d failures, want a violation", err, counts.Runs.Load())
+	}
+	t.Log(v)
+}
+
+func TestRun(t *testing.T) {
+	var counts Counts
+	sites := NewSites()
+	if err := Run(t.Context(), Options{Seed: 1, Profile: workload.Singles, Steps: 6, Stride: 5, Sites: sites}, &counts); err != nil {
+		t.Fatal(err)
+	}
+	failed := 0
+	for _, s := range sites.List() {
+		if s.Failed > 0 {
+			failed++
+		}
+	}
+	if counts.Runs.Load() == 0 || failed == 0 {
+		t.Errorf("%d runs failed operations of %d places", counts.Runs.Load(), failed)
+	}
+}
