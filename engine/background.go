@@ -32,9 +32,11 @@ type worker struct {
 	// stepping is held for one step, so that Step, Flush and Compact can help
 	// the background goroutine.
 	stepping sync.Mutex
-	// merge is the compaction under way.
+	// merge is the compaction under way, but for that of Compact.
 	// +checklocks:stepping
 	merge *lsm.Job
+	// compacting is held by Compact, outside stepping.
+	compacting sync.Mutex
 
 	mu   sync.Mutex
 	cond *sync.Cond // on mu: progress was made, work has come, or the end

@@ -21,6 +21,7 @@
 // Outermost first; a lock is taken only while holding locks above it.
 //
 //	DB.writers        held for reading by every writing call, for writing by Close
+//	worker.compacting one Compact
 //	worker.stepping   one step of background work; files are written under it
 //	DB.catalogTurn    the turn of the catalog
 //	DB.turns          the turn of a partition; a batch holds one

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/memtable"
 	"github.com/tablerock-db/tablerock/store"
@@ -139,28 +140,44 @@ func (db *DB) Compact(ctx context.Context) error {
 		return err
 	}
 	w := &db.work
+	w.compacting.Lock()
+	defer w.compacting.Unlock()
 	w.stepping.Lock()
-	defer w.stepping.Unlock()
 	if w.merge != nil {
 		w.merge.Abort()
 		w.merge = nil
 	}
 	job := db.tree.NewFullCompaction()
+	w.stepping.Unlock()
 	if job == nil {
 		return db.tree.Failure()
 	}
-	// What is merged is merged, also when the rest fails: those who wait for
-	// fewer runs may go on.
-	defer db.kick()
-	for done := false; !done; {
-		var err error
-		if done, err = job.Step(ctx); err != nil {
-			job.Abort()
+	for {
+		done, err := db.compactStep(ctx, job)
+		if err != nil {
 			return fmt.Errorf("compact: %w", err)
 		}
-		db.refresh()
+		if done {
+			return nil
+		}
 	}
-	return nil
+}
+
+// compactStep takes a full compaction one step on. Flushes go in between, so
+// that writers wait no longer than beside other merges.
+func (db *DB) compactStep(ctx context.Context, job *lsm.Job) (done bool, err error) {
+	db.work.stepping.Lock()
+	defer db.work.stepping.Unlock()
+	if done, err = job.Step(ctx); err != nil {
+		job.Abort()
+	}
+	db.refresh()
+	if done || err != nil {
+		// What is merged is merged, also when the rest fails: those who wait
+		// for fewer runs may go on.
+		db.kick()
+	}
+	return done, err
 }
 
 // refresh makes readers use the newest files, so that those they replace can go.

@@ -18,6 +18,9 @@ type Tree struct {
 	o       Options
 	dbid    [16]byte
 	current atomic.Pointer[Version]
+	// next is the next number. It has no lock: a log segment needs its number
+	// while the manifest is written.
+	next atomic.Uint64
 
 	// jobsMu guards the choice of jobs. It comes before mu, and Options.Snapshots
 	// and Options.Dropped are called under it.
@@ -30,8 +33,7 @@ type Tree struct {
 
 	// mu is held while the manifest is written. Readers do not take it.
 	mu sync.Mutex
-	// m is what the manifest file says, but for NextFile, which is what the
-	// next one will say.
+	// m is what the manifest file says.
 	// +checklocks:mu
 	m manifest.Manifest
 	// doubt is set once it is unknown which manifest a crash would leave.
@@ -68,6 +70,7 @@ func Open(o Options, m *manifest.Manifest) (*Tree, error) {
 	}
 	v.hold()
 	t.current.Store(v)
+	t.next.Store(m.NextFile)
 	return t, nil
 }
 
@@ -127,7 +130,9 @@ func (t *Tree) Failure() error {
 func (t *Tree) Manifest() manifest.Manifest {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return *t.m.Clone()
+	m := t.m.Clone()
+	m.NextFile = t.next.Load()
+	return *m
 }
 
 // Update changes what the manifest says beside its files, and returns when that
@@ -152,19 +157,12 @@ func (t *Tree) Close() error {
 
 // NewNumber returns a number for a file, a run or a log segment that none had
 // before. It is durable with the next manifest.
-func (t *Tree) NewNumber() uint64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	n := t.m.NextFile
-	t.m.NextFile++
-	return n
-}
+func (t *Tree) NewNumber() uint64 { return t.next.Add(1) - 1 }
 
 // SkipNumbers makes every number that is handed out from here on at least next.
 func (t *Tree) SkipNumbers(next uint64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.m.NextFile = max(t.m.NextFile, next)
+	for n := t.next.Load(); n < next && !t.next.CompareAndSwap(n, next); n = t.next.Load() {
+	}
 }
 
 // change is a step from one version to the next.
@@ -223,9 +221,12 @@ func (t *Tree) installLocked(c change) (old *Version, err error) {
 		}
 	}
 	m := t.m.Clone()
+	m.NextFile = t.next.Load()
 	if c.edit != nil {
 		c.edit(m)
+		t.SkipNumbers(m.NextFile)
 	}
+	m.NextFile = t.next.Load()
 	m.Files = next.Files()
 	m.Sort()
 	if err := t.writeLocked(m); err != nil {

@@ -433,6 +433,31 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
+// TestNumberDuringInstall asks for a number while the manifest is written, as a
+// writer does who opens a log segment: it must not wait for the disk.
+func TestNumberDuringInstall(t *testing.T) {
+	fsys := vfs.Inject(vfs.NewMem(), nil)
+	w := newWorld(t, fsys, smallOptions(), 32)
+	var numbers []uint64
+	fsys.SetRule(func(op vfs.Op) *vfs.Fault {
+		if w.tree.mu.TryLock() {
+			w.tree.mu.Unlock()
+			t.Errorf("%v happens without the lock, so this shows nothing", op)
+		}
+		numbers = append(numbers, w.tree.NewNumber())
+		return nil
+	})
+	must(t, w.tree.Update(func(m *manifest.Manifest) { m.HighWater = 1 }))
+	fsys.SetRule(nil)
+	if len(numbers) == 0 {
+		t.Fatal("the manifest was not written")
+	}
+	must(t, w.tree.Update(func(m *manifest.Manifest) { m.HighWater = 2 }))
+	if last := numbers[len(numbers)-1]; mustRead(t, fsys).NextFile != last+1 || w.tree.NewNumber() != last+1 {
+		t.Errorf("the next manifest says %d, the last number was %d", mustRead(t, fsys).NextFile, last)
+	}
+}
+
 func mustRead(t *testing.T, fsys vfs.FS) *manifest.Manifest {
 	m, err := manifest.Read(fsys, testDir)
 	must(t, err)
