@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -36,6 +37,9 @@ func (db *DB) CreateTable(ctx context.Context, table string) error {
 	return db.changeCatalog(ctx, func(cat *catalog.Catalog, c *commitlog.Commit) (*catalog.Catalog, error) {
 		if cat.Lookup(table) != nil {
 			return nil, store.ErrTableExists
+		}
+		if cat.Next() > catalog.MaxTableID {
+			return nil, fmt.Errorf("%w: no id is left for another table", store.ErrReadOnly)
 		}
 		t := &catalog.Table{
 			ID:      cat.Next(),

@@ -21,6 +21,8 @@ const (
 	// FirstTableID is the least id of an account's table. Ids are never used
 	// twice.
 	FirstTableID = 16
+	// MaxTableID is the greatest id that a table is given.
+	MaxTableID = 1<<32 - 3
 
 	partitionTables  = "table"   // partition: one entity per table, RowKey = folded name
 	partitionAccount = "account" // partition: one entity, the account's metadata
@@ -161,6 +163,9 @@ func (c *Catalog) load(row edm.Row) error {
 		if err != nil {
 			return err
 		}
+		if c.Live(t.ID) {
+			return corrupt.Newf(source, 0, "table %q has the id %d of another", t.Name, t.ID)
+		}
 		c.sorted = append(c.sorted, t)
 		c.add(t)
 	case partitionAccount:
@@ -168,7 +173,7 @@ func (c *Catalog) load(row edm.Row) error {
 		c.account = slices.Clone(meta.Bytes())
 	case partitionNext:
 		next, _ := row.Lookup(propID)
-		if next.Type() != edm.TypeInt64 || next.Int64() < FirstTableID || next.Int64() > 1<<32-2 {
+		if next.Type() != edm.TypeInt64 || next.Int64() < FirstTableID || next.Int64() > MaxTableID+1 {
 			return corrupt.Newf(source, 0, "next table id is %v", next)
 		}
 		c.next = max(c.next, uint32(next.Int64()))
@@ -194,9 +199,9 @@ func tableOf(folded string, row edm.Row) (*Table, error) {
 	name, _ := row.Lookup(propName)
 	created, _ := row.Lookup(propCreated)
 	meta, _ := row.Lookup(propMeta)
-	ok := id.Type() == edm.TypeInt64 && id.Int64() >= FirstTableID && id.Int64() < 1<<32-1 &&
+	ok := id.Type() == edm.TypeInt64 && id.Int64() >= FirstTableID && id.Int64() <= MaxTableID &&
 		name.Type() == edm.TypeString && created.Type() == edm.TypeDateTime
-	if !ok || edm.FoldTableName(name.Text()) != folded {
+	if !ok || edm.FoldTableName(name.Text()) != folded || edm.CheckTableName(name.Text()) != nil {
 		return nil, corrupt.Newf(source, 0, "row of table %q has id %v and name %v", folded, id, name)
 	}
 	return &Table{
@@ -231,7 +236,7 @@ func AccountEntity(meta []byte) edm.Entity {
 // Len returns the number of tables.
 func (c *Catalog) Len() int { return len(c.sorted) }
 
-// Next returns the id of the next table.
+// Next returns the id of the next table; above MaxTableID there is none.
 func (c *Catalog) Next() uint32 { return c.next }
 
 // Account returns the account's metadata, nil for none.

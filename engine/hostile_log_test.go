@@ -1,0 +1,123 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/engine/internal/catalog"
+	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/wal"
+)
+
+// craft makes a database whose log, with right sums, holds the entities as rows
+// of a table, without any of the checks that an engine makes.
+func craft(t *testing.T, tableID uint32, entities ...edm.Entity) *vfs.Mem {
+	t.Helper()
+	disk := vfs.NewMem()
+	check(t, "Close", mustOpen(t, "db", manual(disk)).Close())
+	m, err := manifest.Read(disk, "db")
+	check(t, "read manifest", err)
+	h := wal.Header{DBID: m.DBID, Number: m.NextFile, FirstSeq: m.LastSeq + 1}
+	s, err := wal.Create(disk, fmt.Sprintf("db/%06d.wal", h.Number), h, make([]byte, 1<<20), wal.CreateOptions{})
+	check(t, "create segment", err)
+	for i, e := range entities {
+		shape := codec.NewShape(e.Properties)
+		values, wide := codec.AppendValues(nil, shape, e.Properties)
+		p := codec.AppendEntry(nil, codec.Entry{Kind: codec.KindShape, Shape: uint16(i + 1), Values: codec.AppendShape(nil, shape)})
+		p = codec.AppendEntry(p, codec.Entry{
+			Kind: codec.KindPut, Shape: uint16(i + 1), Wide: wide, Timestamp: e.Timestamp,
+			Key: codec.AppendKey(nil, tableID, e.Key.Partition, e.Key.Row), Values: values,
+		})
+		if _, ok := s.Append(wal.Record{FirstSeq: h.FirstSeq + uint64(i), Count: 1}, p); !ok {
+			t.Fatal("no room in the segment")
+		}
+	}
+	check(t, "seal", s.Seal())
+	check(t, "close segment", s.Close())
+	check(t, "SyncDir", disk.SyncDir("db"))
+	return disk
+}
+
+// TestCraftedCatalog opens databases whose catalog says strange things. Tables
+// that are made there must be there afterwards.
+func TestCraftedCatalog(t *testing.T) {
+	named := func(id uint32, name string) edm.Entity {
+		return (&catalog.Table{ID: id, Name: name, Folded: edm.FoldTableName(name)}).Entity()
+	}
+	for _, c := range []struct {
+		name  string
+		rows  []edm.Entity
+		opens bool
+	}{
+		{"last id", []edm.Entity{named(catalog.MaxTableID, "Last")}, true},
+		{"last id but one", []edm.Entity{named(catalog.MaxTableID-1, "Last")}, true},
+		{"an id too great", []edm.Entity{named(catalog.MaxTableID+1, "Last")}, false},
+		{"next id is the last", []edm.Entity{catalog.NextEntity(math.MaxUint32 - 1)}, true},
+		{"no id fits", []edm.Entity{catalog.NextEntity(math.MaxUint32)}, false},
+		{"id of the catalog", []edm.Entity{named(0, "Zero")}, false},
+		{"an id twice", []edm.Entity{named(16, "One"), named(16, "Two")}, false},
+		{"a path", []edm.Entity{named(16, "../../etc/passwd")}, false},
+		{"no name", []edm.Entity{named(16, "")}, false},
+		{"a reserved name", []edm.Entity{named(16, "Tables")}, false},
+		{"meta of another type", []edm.Entity{{
+			Key: edm.Key{Partition: "account"}, Properties: edm.Properties{{Name: "Meta", Value: edm.Int64(5)}},
+		}}, true},
+		{"account without meta", []edm.Entity{{Key: edm.Key{Partition: "account"}}}, true},
+		{"unknown partition", []edm.Entity{{Key: edm.Key{Partition: "accounts"}}}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			disk := craft(t, catalog.TableID, c.rows...)
+			db, err := engine.Open("db", manual(disk))
+			if (err == nil) != c.opens || err != nil && !errors.Is(err, store.ErrCorrupt) {
+				t.Errorf("Open: %v", err)
+			}
+			if err != nil {
+				return
+			}
+			var made []string
+			for i := range 4 {
+				name := fmt.Sprint("Made", i)
+				if err := db.CreateTable(t.Context(), name); err != nil {
+					t.Logf("CreateTable: %v", err)
+					continue
+				}
+				made = append(made, name)
+				_, err := db.Apply(t.Context(), name, store.Insert(entity("p", "r", 1, 10)))
+				check(t, "Apply", err)
+			}
+			if _, err := db.AccountMeta(t.Context()); err != nil {
+				t.Errorf("AccountMeta: %v", err)
+			}
+			check(t, "Close", db.Close())
+			db = mustOpen(t, "db", manual(disk))
+			for _, name := range made {
+				if _, err := db.Get(t.Context(), name, edm.Key{Partition: "p", Row: "r"}); err != nil {
+					t.Errorf("table %s: %v", name, err)
+				}
+			}
+			check(t, "Close", db.Close())
+		})
+	}
+}
+
+// TestCraftedTimestamps opens a database whose log has an entity with the last
+// time stamp that there is.
+func TestCraftedTimestamps(t *testing.T) {
+	row := (&catalog.Table{ID: 16, Name: table, Folded: edm.FoldTableName(table)}).Entity()
+	row.Timestamp = edm.MaxTicks
+	disk := craft(t, catalog.TableID, row)
+	for range 2 {
+		db := mustOpen(t, "db", manual(disk))
+		if _, err := db.Apply(t.Context(), table, store.Insert(entity("p", "r", 1, 10))); !errors.Is(err, store.ErrReadOnly) {
+			t.Errorf("Apply: %v, want ErrReadOnly", err)
+		}
+		check(t, "Close", db.Close())
+	}
+}
