@@ -10,7 +10,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"testing/synctest"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
@@ -83,15 +82,16 @@ func TestOversizedRecords(t *testing.T) {
 	put(insert, big(r, "mega", "A", 1<<20-2000))
 	judge("after the batch", db)
 	judge("after a kill", mustOpen(t, "db", manual(disk.Clone())))
-	// Each merge adds 40 KiB to each of the hundred: the batch stays within its
-	// 4 MiB, and what it leaves behind grows to 36 MiB.
-	for round := range 8 {
-		var merges []edm.Entity
-		for i := range 100 {
-			merges = append(merges, big(r, fmt.Sprint("h", i), fmt.Sprint("M", round, "_"), 40<<10))
-		}
-		put(func(e edm.Entity) store.Op { return store.Merge(e, store.Any) }, merges...)
+	// One batch within its 4 MiB leaves 94 MiB behind.
+	merge := func(e edm.Entity) store.Op { return store.Merge(e, store.Any) }
+	for i := range 100 {
+		put(merge, big(r, fmt.Sprint("h", i), "L", 900<<10))
 	}
+	var merges []edm.Entity
+	for i := range 100 {
+		merges = append(merges, big(r, fmt.Sprint("h", i), "M", 40<<10))
+	}
+	put(merge, merges...)
 	judge("after merges", db)
 	check(t, "Flush", db.Flush(t.Context()))
 	judge("after a flush", db)
@@ -179,51 +179,60 @@ func TestManyShapes(t *testing.T) {
 // TestBackpressure holds the disk of sorted files up: writers stop once three
 // memtables wait, a ctx ends their wait, and they go on afterwards.
 func TestBackpressure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		fsys := vfs.Inject(vfs.NewMem(), func(op vfs.Op) *vfs.Fault {
-			if op.Kind == vfs.OpCreate && strings.HasSuffix(op.Name, ".sst") {
-				<-release
-			}
-			return nil
-		})
-		db := mustCreate(t, small(fsys))
-		const rows = 200
-		var wg sync.WaitGroup
-		written := 0
-		wg.Go(func() {
-			for i := range rows {
-				apply(t, db, store.Insert(entity("p", fmt.Sprintf("%06d", i), int64(i), 8000)))
-				written++
-			}
-		})
-		synctest.Wait()
-		s, err := db.Stats()
-		check(t, "Stats", err)
-		// A segment of 64 KiB holds seven; three are frozen, and one was begun.
-		if written != 3*7+1 || s.MemtableBytes > 8*64<<10 {
-			t.Errorf("%d writes went through, want %d; memtables take %d bytes", written, 3*7+1, s.MemtableBytes)
+	release := make(chan struct{})
+	fsys := vfs.Inject(vfs.NewMem(), func(op vfs.Op) *vfs.Fault {
+		if op.Kind == vfs.OpCreate && strings.HasSuffix(op.Name, ".sst") {
+			<-release
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		wg.Go(func() {
-			_, err := db.Apply(ctx, table, store.Insert(entity("q", "r", 1, 10)))
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("Apply whose ctx ends: %v, want %v", err, context.Canceled)
-			}
-		})
-		synctest.Wait()
-		cancel()
-		synctest.Wait()
-		if n := len(dump(t, db, store.Query{})); n != written {
-			t.Errorf("%d rows are read while writers wait, want %d", n, written)
-		}
-		close(release)
-		wg.Wait()
-		if n := len(dump(t, db, store.Query{})); n != rows {
-			t.Errorf("%d rows, want %d", n, rows)
-		}
-		check(t, "Close", db.Close())
+		return nil
 	})
+	db := mustCreate(t, small(fsys))
+	put := func(ctx context.Context, i int) error {
+		_, err := db.Apply(ctx, table, store.Insert(entity("p", fmt.Sprintf("%06d", i), int64(i), 8000)))
+		return err
+	}
+	// A segment of 64 KiB holds seven; three are frozen, and one is begun.
+	const held, rows = 3*7 + 1, 100
+	for i := range held {
+		check(t, "Apply", put(t.Context(), i))
+	}
+	s, err := db.Stats()
+	check(t, "Stats", err)
+	if s.MemtableBytes > 8*64<<10 {
+		t.Errorf("memtables take %d bytes", s.MemtableBytes)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	waiting := make(chan error, 1)
+	go func() { waiting <- put(ctx, held) }()
+	for range 20_000 {
+		runtime.Gosched()
+	}
+	select {
+	case err := <-waiting:
+		t.Errorf("write %d did not wait: %v", held, err)
+	default:
+		cancel()
+		if err := <-waiting; !errors.Is(err, context.Canceled) {
+			t.Errorf("Apply whose ctx ends: %v, want %v", err, context.Canceled)
+		}
+	}
+	cancel()
+	if n := len(dump(t, db, store.Query{})); n != held {
+		t.Errorf("%d rows are read while writers wait, want %d", n, held)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := held; i < rows; i++ {
+			if err := put(t.Context(), i); err != nil {
+				t.Errorf("Apply: %v", err)
+			}
+		}
+	})
+	close(release)
+	wg.Wait()
+	if n := len(dump(t, db, store.Query{})); n != rows {
+		t.Errorf("%d rows, want %d", n, rows)
+	}
 }
 
 // TestCompactWakesWriters lets a writer wait for fewer runs and has Compact, and
