@@ -187,8 +187,10 @@ func TestRotateOnce(t *testing.T) {
 		}
 		all := NewCommit()
 		for n, s := range shapes {
-			k := key(5000+round, n)
-			all.Put(k, codec.KeyHash(k), s, wide(n), nil)
+			one := putShape(5000+100*round+n, 1, wide(n), s)
+			e := one.entries[0]
+			e.start, e.end = e.start+len(all.buf), e.end+len(all.buf)
+			all.buf, all.entries = append(all.buf, one.buf...), append(all.entries, e)
 		}
 		before := len(w.rotated)
 		must(t, "Append", w.log.Append(all))
