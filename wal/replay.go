@@ -22,6 +22,11 @@ const readChunk = 1 << 20
 // a segment that a manifest lists.
 var ErrUnfinished = errors.New("segment was never finished")
 
+// ErrHeadless says that a file holds records of the segment behind a header that
+// is not valid. The error wraps a *corrupt.Error as well. Where nobody needs the
+// segment any more it shows whose the file was: another was to take it over.
+var ErrHeadless = errors.New("segment has records and no valid header")
+
 // ErrChanged says that a live writer got in the way: it made another segment of
 // the file, or let it outgrow the image. The reader looks at the manifest again.
 var ErrChanged = errors.New("segment changed while it was read")
@@ -70,8 +75,8 @@ type End struct {
 //
 // Damage is a *corrupt.Error, unless it can only be a torn tail: the segment is
 // the last one, and the accepted records reach every offset that a sync is
-// known to have covered. Other errors are ErrNewerFormat, ErrUnfinished and
-// those of the file system.
+// known to have covered; that of a header is ErrHeadless, too. Other errors are
+// ErrNewerFormat, ErrUnfinished and those of the file system.
 func Replay(fs vfs.FS, name string, o ReplayOptions, image []byte, fn func(RecordView) error) (Header, End, error) {
 	r, err := open(fs, name, o.DBID, o.Number)
 	if err != nil {
@@ -204,7 +209,7 @@ func (r *reader) readHeader() error {
 			return err
 		}
 		if s.found > 0 {
-			return damage
+			return fmt.Errorf("%w: %w", ErrHeadless, damage)
 		}
 		return fmt.Errorf("%w: %w", ErrUnfinished, damage)
 	case h.DBID != r.dbid:

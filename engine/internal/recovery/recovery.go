@@ -249,9 +249,9 @@ func RemoveStale(fsys vfs.FS, dir string, m *manifest.Manifest) error {
 		if !ok || len(m.Logs) == 0 || number >= m.Logs[0].Number {
 			continue
 		}
-		// Only what carries our id is ours to remove.
+		// Only what carries our id is ours to remove, be it in the records alone.
 		_, err := wal.Inspect(fsys, path.Join(dir, name), m.DBID, number)
-		if err != nil && !errors.Is(err, wal.ErrChanged) {
+		if err != nil && !errors.Is(err, wal.ErrChanged) && !errors.Is(err, wal.ErrHeadless) {
 			continue
 		}
 		if err := fsys.Remove(path.Join(dir, name)); err != nil {

@@ -1,0 +1,43 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// TestTornTakeOver cuts the power while the next segment's header is written
+// over that of a flushed one, whose file it takes over: the file is neither any
+// more, and must not stay for ever.
+func TestTornTakeOver(t *testing.T) {
+	disk := vfs.NewCrashMem()
+	db := mustCreate(t, manual(vfs.Inject(disk, nil)))
+	var states []*vfs.Mem
+	old := ""
+	disk.OnOp(func(op vfs.Op) {
+		if op.Kind != vfs.OpSync || op.Name != old {
+			return
+		}
+		for seed := range uint64(8) {
+			states = append(states, disk.Crash(vfs.Choice{Mode: vfs.CrashSector, Seed: seed}))
+		}
+	})
+	fill(t, db, "p", 4, 14<<10)
+	before := files(t, disk, "db", ".wal")
+	check(t, "Flush", db.Flush(t.Context()))
+	old = "db/" + before[len(before)-1]
+	fill(t, db, "q", 1, 10)
+	if len(states) == 0 {
+		t.Fatal("no file was taken over")
+	}
+	for i, state := range states {
+		db := mustOpen(t, "db", manual(state))
+		check(t, "Close", db.Close())
+		for _, name := range files(t, state, "db", ".wal") {
+			if strings.HasSuffix(old, name) {
+				t.Errorf("state %d: %s is still there", i, name)
+			}
+		}
+	}
+}
