@@ -36,6 +36,24 @@ func AppendEntry(dst []byte, e Entry) []byte {
 	return append(dst, e.Values...)
 }
 
+// AppendPut appends the entry of a put of key with the values of props, which s
+// matches. Shape id and time stamp are for PatchEntry to fill in.
+func AppendPut(dst, key []byte, s *Shape, props edm.Properties) []byte {
+	start := len(dst)
+	dst = append(dst, make([]byte, EntryHeaderLen)...)
+	dst = append(dst, key...)
+	values := len(dst)
+	dst, wide := AppendValues(dst, s, props)
+	h := dst[start:]
+	h[0] = byte(KindPut)
+	if wide {
+		h[1] = flagWide
+	}
+	binary.LittleEndian.PutUint32(h[4:], uint32(len(dst)-values))
+	binary.LittleEndian.PutUint16(h[16:], uint16(len(key)))
+	return dst
+}
+
 // DecodeEntry returns the entry that src begins with and its length. Key and
 // Values share the memory of src. It checks the frame alone: CheckKey,
 // CheckValues and DecodeShape check what is in it.

@@ -58,6 +58,11 @@ func (t Ticks) appendText(dst []byte, colon string) []byte {
 	dst = appendDigits(dst, minute, 2)
 	dst = append(dst, colon...)
 	dst = appendDigits(dst, second, 2)
+	return appendFraction(dst, t)
+}
+
+// appendFraction appends what follows the second.
+func appendFraction(dst []byte, t Ticks) []byte {
 	if f := int(t % ticksPerSecond); f != 0 {
 		dst = appendDigits(append(dst, '.'), f, 7)
 		for dst[len(dst)-1] == '0' {
@@ -88,6 +93,29 @@ func AppendETag(dst []byte, t Ticks) []byte {
 	dst = append(dst, `W/"datetime'`...)
 	dst = t.appendText(dst, "%3A")
 	return append(dst, `'"`...)
+}
+
+// ETagFormat appends ETags of Timestamps that mostly lie within the same second,
+// as those of a batch do, and works the second out once. The zero ETagFormat is
+// ready for use.
+type ETagFormat struct {
+	second Ticks // of text, plus one
+	text   [len(`W/"datetime'2024-02-03T04%3A05%3A06`)]byte
+}
+
+// Append appends what AppendETag does.
+func (f *ETagFormat) Append(dst []byte, t Ticks) []byte {
+	second := t/ticksPerSecond + 1
+	if second != f.second || t < 0 {
+		start := len(dst)
+		dst = AppendETag(dst, t)
+		if len(dst)-start >= len(f.text) {
+			f.second = second
+			copy(f.text[:], dst[start:])
+		}
+		return dst
+	}
+	return append(appendFraction(append(dst, f.text[:]...), t), `'"`...)
 }
 
 // ETag returns the ETag that belongs to the Timestamp t.

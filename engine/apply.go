@@ -18,12 +18,14 @@ import (
 type txn struct {
 	commit *commitlog.Commit
 	// db, table and view are what the guard of the commit looks at.
-	db     *DB
-	table  uint32
-	view   *catalogView
-	key    []byte
-	values []byte
-	props  edm.Properties
+	db    *DB
+	table uint32
+	view  *catalogView
+	key   []byte
+	props edm.Properties
+	// shapes are what check has found out about ops.
+	shapes checkedShapes
+	check  store.Checker
 	mem    codec.Row
 	disk   sstable.Row
 	etag   []byte
@@ -32,7 +34,11 @@ type txn struct {
 	pending uint64
 }
 
-var txnPool = sync.Pool{New: func() any { return &txn{commit: commitlog.NewCommit()} }}
+var txnPool = sync.Pool{New: func() any {
+	t := &txn{commit: commitlog.NewCommit()}
+	t.check.Known = t.shapes.known
+	return t
+}}
 
 func (t *txn) release() {
 	t.commit.Reset()
@@ -40,6 +46,7 @@ func (t *txn) release() {
 	t.props = t.props[:0]
 	t.pending = 0
 	t.db, t.view = nil, nil
+	t.shapes.reset(nil)
 	txnPool.Put(t)
 }
 
@@ -64,7 +71,10 @@ func (db *DB) Apply(ctx context.Context, table string, ops ...store.Op) ([]store
 		return nil, err
 	}
 	defer db.writers.RUnlock()
-	if err := (store.Checker{Known: db.shapes.known}).Check(table, ops); err != nil {
+	t := txnPool.Get().(*txn)
+	defer t.release()
+	t.shapes.reset(&db.shapes)
+	if err := t.check.Check(table, ops); err != nil {
 		return nil, err
 	}
 	view := db.tables.Load()
@@ -75,8 +85,6 @@ func (db *DB) Apply(ctx context.Context, table string, ops ...store.Op) ([]store
 	if err := db.throttle(ctx); err != nil {
 		return nil, err
 	}
-	t := txnPool.Get().(*txn)
-	defer t.release()
 	t.db, t.table, t.view = db, info.ID, view
 	t.commit.Guard = t
 	err := db.place(t, info.ID, ops)
@@ -144,7 +152,7 @@ func (db *DB) resolve(t *txn, op *store.Op, partHash uint64) error {
 		if !db.opts.NoSync {
 			keyHash = codec.KeyHash(t.key)
 		}
-		return db.encode(t, keyHash, op.Entity.Key, op.Entity.Properties)
+		return t.encode(keyHash, op.Entity.Key, op.Entity.Properties)
 	}
 	keyHash := codec.KeyHash(t.key)
 	cur, err := db.current(t, partHash, keyHash)
@@ -174,17 +182,17 @@ func (db *DB) resolve(t *txn, op *store.Op, partHash uint64) error {
 	}
 	props := op.Entity.Properties
 	if cur.row != nil && (op.Kind == store.OpMerge || op.Kind == store.OpInsertOrMerge) {
+		t.shapes.of(props) // takes its turn; what is stored has another shape
 		t.props = store.MergeProperties(t.props[:0], cur.row, props)
 		props = t.props
 	}
-	return db.encode(t, keyHash, op.Entity.Key, props)
+	return t.encode(keyHash, op.Entity.Key, props)
 }
 
 // encode appends a put of key with props to the commit.
-func (db *DB) encode(t *txn, keyHash uint64, key edm.Key, props edm.Properties) error {
-	shape := db.shapes.add(props)
-	var size int
-	size, t.values = t.commit.Put(t.key, keyHash, shape, props, t.values)
+func (t *txn) encode(keyHash uint64, key edm.Key, props edm.Properties) error {
+	shape := t.shapes.of(props)
+	size := t.commit.Put(t.key, keyHash, shape, props)
 	// The formula counts at most two bytes for each encoded one, and a fixed
 	// amount and the name for each property: only what comes near needs it.
 	if 2*size+shape.Len()*(2*edm.MaxNameUnits+16) > edm.MaxEntityBytes || shape.Len() > edm.MaxProperties {
@@ -245,10 +253,11 @@ func results(c *commitlog.Commit, ops []store.Op) []store.Result {
 	const etagLen = 42
 	buf := make([]byte, 0, etagLen*len(ops))
 	var ends [edm.MaxBatchOps]int
+	var format edm.ETagFormat
 	for i := range ops {
 		if ops[i].Kind != store.OpDelete {
 			out[i].Timestamp = c.FirstTimestamp() + edm.Ticks(i)
-			buf = edm.AppendETag(buf, out[i].Timestamp)
+			buf = format.Append(buf, out[i].Timestamp)
 		}
 		ends[i] = len(buf)
 	}

@@ -47,23 +47,55 @@ func (c *shapeCache) find(props edm.Properties) *codec.Shape {
 	return s
 }
 
-// known reports whether the names in props are known to be legal and distinct.
-// A shape says nothing of the names of nulls.
-func (c *shapeCache) known(props edm.Properties) bool {
-	for i := range props {
-		if props[i].Value.IsNull() {
-			return false
-		}
-	}
-	return c.find(props) != nil
-}
-
-// add returns the shape of props, nulls left out, and remembers it.
-func (c *shapeCache) add(props edm.Properties) *codec.Shape {
+// of returns the shape of props, nulls left out, and remembers it.
+func (c *shapeCache) of(props edm.Properties) *codec.Shape {
 	if s := c.find(props); s != nil {
 		return s
 	}
 	s := codec.NewShape(props)
 	c.slot(props).Store(s)
 	return s
+}
+
+// checkedShapes remembers, in order, the shapes that the check of a batch came
+// upon, for the encoding that follows.
+type checkedShapes struct {
+	cache *shapeCache
+	list  []checkedShape
+	next  int
+}
+
+type checkedShape struct {
+	first *edm.Property // of the properties that have the shape
+	shape *codec.Shape
+}
+
+func (c *checkedShapes) reset(cache *shapeCache) {
+	clear(c.list)
+	c.cache, c.list, c.next = cache, c.list[:0], 0
+}
+
+// known reports whether the names in props are known to be legal and distinct.
+// A shape says nothing of the names of nulls.
+func (c *checkedShapes) known(props edm.Properties) bool {
+	for i := range props {
+		if props[i].Value.IsNull() {
+			return false
+		}
+	}
+	s := c.cache.find(props)
+	if s == nil {
+		return false
+	}
+	c.list = append(c.list, checkedShape{&props[0], s})
+	return true
+}
+
+// of returns the shape of props.
+func (c *checkedShapes) of(props edm.Properties) *codec.Shape {
+	if c.next < len(c.list) && len(props) > 0 && c.list[c.next].first == &props[0] {
+		c.next++
+		return c.list[c.next-1].shape
+	}
+	return c.cache.of(props)
 }

@@ -76,14 +76,13 @@ func (c *Commit) Reset() {
 }
 
 // Put adds a put of key, a user key whose codec.KeyHash is keyHash, and returns
-// the size of its entry. Scratch is memory for encoding, given back grown. The
-// time stamp is filled in when the record enters the log.
-func (c *Commit) Put(key []byte, keyHash uint64, shape *codec.Shape, props edm.Properties, scratch []byte) (size int, grown []byte) {
-	values, wide := codec.AppendValues(scratch[:0], shape, props)
+// the size of its entry. The time stamp is filled in when the record enters the
+// log.
+func (c *Commit) Put(key []byte, keyHash uint64, shape *codec.Shape, props edm.Properties) (size int) {
 	start := len(c.buf)
-	c.buf = codec.AppendEntry(c.buf, codec.Entry{Kind: codec.KindPut, Wide: wide, Key: key, Values: values})
+	c.buf = codec.AppendPut(c.buf, key, shape, props)
 	c.entries = append(c.entries, entry{start: start, end: len(c.buf), keyHash: keyHash, shape: shape})
-	return len(c.buf) - start, values
+	return len(c.buf) - start
 }
 
 // Delete adds a delete of key.

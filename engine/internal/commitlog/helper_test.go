@@ -58,7 +58,7 @@ func putShape(id, n int, props edm.Properties, shape *codec.Shape) *Commit {
 	c := NewCommit()
 	for i := range n {
 		key := key(id, i)
-		c.Put(key, codec.KeyHash(key), shape, props, nil)
+		c.Put(key, codec.KeyHash(key), shape, props)
 	}
 	return c
 }
