@@ -66,8 +66,7 @@ func TestStrangeFiles(t *testing.T) {
 					t.Fatal(err)
 				}
 				check(t, kind.name, kind.make(path, outside))
-				wrong := tryStrange(t, dir, o)
-				t.Logf("%v", wrong)
+				tryStrange(t, dir, o)
 				if got, err := os.ReadFile(outside); err != nil || string(got) != precious {
 					t.Errorf("the file outside is %q, %v", got, err)
 				}
@@ -82,8 +81,9 @@ func TestStrangeFiles(t *testing.T) {
 	}
 }
 
-// tryStrange opens the database, reads and writes, and returns what went wrong.
-func tryStrange(t *testing.T, dir string, o engine.Options) error {
+// tryStrange opens the database, reads and writes. Much may go wrong, but not
+// with what was written.
+func tryStrange(t *testing.T, dir string, o engine.Options) {
 	t.Helper()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -99,13 +99,12 @@ func tryStrange(t *testing.T, dir string, o engine.Options) error {
 	}()
 	ro := o
 	ro.ReadOnly = true
-	view, viewErr := engine.Open(dir, ro)
-	if viewErr == nil {
+	if view, err := engine.Open(dir, ro); err == nil {
 		check(t, "Close of a view", view.Close())
 	}
 	db, err := engine.Open(dir, o)
 	if err != nil {
-		return errors.Join(err, viewErr)
+		return
 	}
 	defer db.Close()
 	if n := len(dump(t, db, store.Query{})); n != 2 {
@@ -115,5 +114,5 @@ func tryStrange(t *testing.T, dir string, o engine.Options) error {
 		t.Errorf("Verify: %v", err)
 	}
 	_, err = db.Apply(t.Context(), table, store.Insert(entity("p", "3", 3, 10)))
-	return errors.Join(err, db.Flush(t.Context()), db.Compact(t.Context()), viewErr)
+	_ = errors.Join(err, db.Flush(t.Context()), db.Compact(t.Context()))
 }
