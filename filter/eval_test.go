@@ -90,12 +90,19 @@ func TestMatchRules(t *testing.T) {
 		Key:       edm.Key{Partition: "p", Row: "r"},
 		Timestamp: edm.MinTicks + 5,
 		Properties: edm.Properties{
-			{Name: "s", Value: edm.String("x")}, {Name: "empty", Value: edm.String("")},
-			{Name: "t", Value: edm.Boolean(true)}, {Name: "f", Value: edm.Boolean(false)},
-			{Name: "i", Value: edm.Int32(5)}, {Name: "l", Value: edm.Int64(1<<53 + 1)}, {Name: "d", Value: edm.Double(5)},
-			{Name: "nan", Value: edm.Double(nan())}, {Name: "when", Value: edm.DateTime(mustTicks(t, "2008-07-10T00:00:00.1234567Z"))},
-			{Name: "g", Value: edm.Guid(edm.GUID{0xa4, 0x55})}, {Name: "b", Value: edm.Binary([]byte{1, 2})},
-			{Name: "high", Value: edm.String("\uE000")}, {Name: "pair", Value: edm.String("\U0001F600")},
+			{Name: "s", Value: edm.String("x")},
+			{Name: "empty", Value: edm.String("")},
+			{Name: "t", Value: edm.Boolean(true)},
+			{Name: "f", Value: edm.Boolean(false)},
+			{Name: "i", Value: edm.Int32(5)},
+			{Name: "l", Value: edm.Int64(1<<53 + 1)},
+			{Name: "d", Value: edm.Double(5)},
+			{Name: "nan", Value: edm.Double(nan())},
+			{Name: "when", Value: edm.DateTime(mustTicks(t, "2008-07-10T00:00:00.1234567Z"))},
+			{Name: "g", Value: edm.Guid(edm.GUID{0xa4, 0x55})},
+			{Name: "b", Value: edm.Binary([]byte{1, 2})},
+			{Name: "high", Value: edm.String("\uE000")},
+			{Name: "pair", Value: edm.String("\U0001F600")},
 		},
 	}
 	for _, tt := range []struct {
@@ -276,8 +283,10 @@ func benchEntity() edm.Entity {
 		Key:       edm.Key{Partition: "p", Row: "row-000123"},
 		Timestamp: 133_000_000_000_000_000,
 		Properties: edm.Properties{
-			{Name: "Name", Value: edm.String("some name")}, {Name: "Total", Value: edm.Double(50.5)},
-			{Name: "Paid", Value: edm.Boolean(false)}, {Name: "Count", Value: edm.Int32(12)},
+			{Name: "Name", Value: edm.String("some name")},
+			{Name: "Total", Value: edm.Double(50.5)},
+			{Name: "Paid", Value: edm.Boolean(false)},
+			{Name: "Count", Value: edm.Int32(12)},
 		},
 	}
 }

@@ -118,7 +118,8 @@ func TestRanges(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	bounds := []Bound{
-		{}, atPartition(""), atPartition("a"), afterPartition("a"), afterPartition("b"), atPartition("b"),
+		{},
+		atPartition(""), atPartition("a"), afterPartition("a"), afterPartition("b"), atPartition("b"),
 		atRow("a", "x"), afterRow("a", "x"), atRow("b", "y"), afterRow("b", "y"), afterRow("", ""), atRow("a\x01", "x"), afterRow("a", "x\x02"),
 	}
 	if Keys(Bound{}, Bound{}) != nil {
@@ -298,17 +299,27 @@ func TestRangesMany(t *testing.T) {
 		other      func(i int) edm.Key
 		misses     int // how many of them, at least, are to be in no range
 	}{
-		{"shuffled partitions", chain(4000, func(i int) string { return "PartitionKey eq '" + shuffled(i) + "'" }),
-			func(i int) edm.Key { return edm.Key{Partition: sorted(i)} }, 4000, func(i int) edm.Key { return edm.Key{Partition: sorted(i) + "x"} }, 250},
-		{"shuffled rows", "PartitionKey eq 'p' and " + chain(4000, func(i int) string { return "RowKey eq '" + shuffled(i) + "'" }),
-			func(i int) edm.Key { return edm.Key{Partition: "p", Row: sorted(i)} }, 4000, func(i int) edm.Key { return edm.Key{Partition: "p", Row: sorted(i) + "x"} }, 250},
-		{"more partitions than a set has segments", chain(12000, func(i int) string { return "PartitionKey eq '" + sorted(i) + "'" }),
-			func(i int) edm.Key { return edm.Key{Partition: sorted(i)} }, 12000, func(i int) edm.Key { return edm.Key{Partition: sorted(i) + "x"} }, 250},
-		{"all but many partitions", "not " + chain(1000, func(i int) string { return "PartitionKey eq '" + shuffled(i) + "'" }),
-			func(i int) edm.Key { return edm.Key{Partition: sorted(i) + "x"} }, 0, nil, 0},
-		{"partitions times rows", chain(300, func(i int) string { return "PartitionKey eq '" + shuffled(i) + "'" }) +
-			" and " + chain(300, func(i int) string { return "RowKey eq '" + shuffled(i) + "'" }),
-			func(i int) edm.Key { return edm.Key{Partition: shuffled(i), Row: shuffled(299 - i)} }, 300, func(i int) edm.Key { return edm.Key{Partition: "000000" + sorted(i)} }, 300},
+		{
+			"shuffled partitions", chain(4000, func(i int) string { return "PartitionKey eq '" + shuffled(i) + "'" }),
+			func(i int) edm.Key { return edm.Key{Partition: sorted(i)} }, 4000, func(i int) edm.Key { return edm.Key{Partition: sorted(i) + "x"} }, 250,
+		},
+		{
+			"shuffled rows", "PartitionKey eq 'p' and " + chain(4000, func(i int) string { return "RowKey eq '" + shuffled(i) + "'" }),
+			func(i int) edm.Key { return edm.Key{Partition: "p", Row: sorted(i)} }, 4000, func(i int) edm.Key { return edm.Key{Partition: "p", Row: sorted(i) + "x"} }, 250,
+		},
+		{
+			"more partitions than a set has segments", chain(12000, func(i int) string { return "PartitionKey eq '" + sorted(i) + "'" }),
+			func(i int) edm.Key { return edm.Key{Partition: sorted(i)} }, 12000, func(i int) edm.Key { return edm.Key{Partition: sorted(i) + "x"} }, 250,
+		},
+		{
+			"all but many partitions", "not " + chain(1000, func(i int) string { return "PartitionKey eq '" + shuffled(i) + "'" }),
+			func(i int) edm.Key { return edm.Key{Partition: sorted(i) + "x"} }, 0, nil, 0,
+		},
+		{
+			"partitions times rows", chain(300, func(i int) string { return "PartitionKey eq '" + shuffled(i) + "'" }) +
+				" and " + chain(300, func(i int) string { return "RowKey eq '" + shuffled(i) + "'" }),
+			func(i int) edm.Key { return edm.Key{Partition: shuffled(i), Row: shuffled(299 - i)} }, 300, func(i int) edm.Key { return edm.Key{Partition: "000000" + sorted(i)} }, 300,
+		},
 	} {
 		e := MustParse(tt.text)
 		checkRanges(t, e)

@@ -138,8 +138,12 @@ var conformance = []struct {
 			want   string
 			err    error
 		}{
-			{0, 10, "0123456789", nil}, {3, 4, "3456", nil}, {8, 4, "89", io.EOF},
-			{10, 1, "", io.EOF}, {99, 1, "", io.EOF}, {5, 0, "", nil},
+			{0, 10, "0123456789", nil},
+			{3, 4, "3456", nil},
+			{8, 4, "89", io.EOF},
+			{10, 1, "", io.EOF},
+			{99, 1, "", io.EOF},
+			{5, 0, "", nil},
 		} {
 			p := make([]byte, c.n)
 			n, err := f.ReadAt(p, int64(c.off))

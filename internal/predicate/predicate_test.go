@@ -133,8 +133,10 @@ func TestMismatch(t *testing.T) {
 
 func TestOrders(t *testing.T) {
 	for _, ascending := range [][]edm.Value{
-		{edm.String(""), edm.String("A"), edm.String("a"), edm.String("a\x00"), edm.String("ab"), edm.String("é"), edm.String("\uD7FF"),
-			edm.String("\U0001F600"), edm.String("\U0001F600a"), edm.String("\U0010FFFF"), edm.String("\uE000"), edm.String("\uFFFF")},
+		{
+			edm.String(""), edm.String("A"), edm.String("a"), edm.String("a\x00"), edm.String("ab"), edm.String("é"), edm.String("\uD7FF"),
+			edm.String("\U0001F600"), edm.String("\U0001F600a"), edm.String("\U0010FFFF"), edm.String("\uE000"), edm.String("\uFFFF"),
+		},
 		{edm.Binary(nil), edm.Binary([]byte{0}), edm.Binary([]byte{0, 0}), edm.Binary([]byte{0xEE}), edm.Binary([]byte{0xF0}), edm.Binary([]byte{0xFF})},
 		{edm.Boolean(false), edm.Boolean(true)},
 		{edm.DateTime(-1), edm.DateTime(0), edm.DateTime(1), edm.DateTime(edm.MaxTicks)},

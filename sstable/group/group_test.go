@@ -168,8 +168,16 @@ func TestEncodings(t *testing.T) {
 		encoding uint8
 		width    int
 	}{
-		{encodingWord, 0}, {encodingWord, 1}, {encodingWord, 3}, {encodingWord, 8}, {encodingBits, 0},
-		{encodingGuid, 0}, {encodingDict, 1}, {encodingDict, 0}, {encodingHeap, 1}, {encodingHeapLast, 0},
+		{encodingWord, 0},
+		{encodingWord, 1},
+		{encodingWord, 3},
+		{encodingWord, 8},
+		{encodingBits, 0},
+		{encodingGuid, 0},
+		{encodingDict, 1},
+		{encodingDict, 0},
+		{encodingHeap, 1},
+		{encodingHeapLast, 0},
 	} {
 		c := &h.columns[i]
 		if c.encoding != want.encoding || c.a.width != want.width {

@@ -145,8 +145,10 @@ func TestReadFindsGaps(t *testing.T) {
 		{"first missing", logs(manifest.Log{Number: 2}), func(d *vfs.Mem) error { return d.Remove("000002.wal") }, "000003.wal", 0},
 		// What 5 vouches for is taken to be 2, which is shorter.
 		{"middle missing", logs(manifest.Log{Number: 2}), func(d *vfs.Mem) error { return d.Remove("000003.wal") }, "000002.wal", 0},
-		{"sealed one missing", logs(manifest.Log{Number: 2}, manifest.Log{Number: 5, Sealed: ends[2]}),
-			func(d *vfs.Mem) error { return d.Remove("000005.wal") }, "000005.wal", 0},
+		{
+			"sealed one missing", logs(manifest.Log{Number: 2}, manifest.Log{Number: 5, Sealed: ends[2]}),
+			func(d *vfs.Mem) error { return d.Remove("000005.wal") }, "000005.wal", 0,
+		},
 		{"files are ahead", manifest.Manifest{LastSeq: 5, Logs: []manifest.Log{{Number: 2}}}, nil, "000002.wal", 0},
 		{"swapped", logs(manifest.Log{Number: 2}), func(d *vfs.Mem) error {
 			return errors.Join(d.Rename("000002.wal", "x"), d.Rename("000003.wal", "000002.wal"), d.Rename("x", "000003.wal"))
@@ -216,10 +218,14 @@ func TestReadRefusesEntries(t *testing.T) {
 		"no shape":          record(false, 1, 2),
 		"cut":               good[:len(good)-1],
 		"a key of no table": append(record(true, 1, 1), put(codec.Entry{Kind: codec.KindDelete, Key: []byte("x")})...),
-		"shape numbers": append(put(codec.Entry{Kind: codec.KindShape, Shape: 3,
-			Values: codec.AppendShape(nil, codec.NewShape(nil))}), record(false, 1, 2)...),
-		"bytes behind a shape": append(put(codec.Entry{Kind: codec.KindShape, Shape: 1,
-			Values: append(codec.AppendShape(nil, codec.NewShape(nil)), 0)}), record(false, 1, 2)...),
+		"shape numbers": append(put(codec.Entry{
+			Kind: codec.KindShape, Shape: 3,
+			Values: codec.AppendShape(nil, codec.NewShape(nil)),
+		}), record(false, 1, 2)...),
+		"bytes behind a shape": append(put(codec.Entry{
+			Kind: codec.KindShape, Shape: 1,
+			Values: append(codec.AppendShape(nil, codec.NewShape(nil)), 0),
+		}), record(false, 1, 2)...),
 	} {
 		disk := vfs.NewMem()
 		segment(t, disk, 2, 1, 0, false, []int{2}, payload)

@@ -281,7 +281,8 @@ func testMerge(t *tester) {
 		{"a new property comes last", edm.Properties{prop("B", one)}, edm.Properties{prop("A", two)}, edm.Properties{prop("B", one), prop("A", two)}},
 		{
 			"a type changes in its place",
-			edm.Properties{prop("A", one), prop("B", one), prop("C", one)}, edm.Properties{prop("Z", one), prop("B", two), prop("Y", one)},
+			edm.Properties{prop("A", one), prop("B", one), prop("C", one)},
+			edm.Properties{prop("Z", one), prop("B", two), prop("Y", one)},
 			edm.Properties{prop("A", one), prop("B", two), prop("C", one), prop("Z", one), prop("Y", one)},
 		},
 		{"case counts", edm.Properties{prop("a", one)}, edm.Properties{prop("A", two)}, edm.Properties{prop("a", one), prop("A", two)}},

@@ -169,7 +169,8 @@ func (t *tester) scenarios(s store.Store, old edm.Entity) []scenario {
 		{
 			"merge, merge", t.applying(s, store.Merge(edm.Entity{Key: old.Key, Properties: suite.Several("P", 251)}, store.Any)),
 			t.applying(s, store.Merge(edm.Entity{Key: old.Key, Properties: suite.Several("Q", 1)}, store.Any)),
-			failure{Executed: true, Rule: edm.RulePropertyCount}, false,
+			failure{Executed: true, Rule: edm.RulePropertyCount},
+			false,
 		},
 		{"create, create", t.creating(s, "Another"), t.creating(s, "aNOTHER"), failure{Err: store.ErrTableExists}, true},
 		{"drop, drop", t.deleting(s, people), t.deleting(s, people), missing, true},
