@@ -25,7 +25,7 @@ func craft(t *testing.T, tableID uint32, entities ...edm.Entity) *vfs.Mem {
 	m, err := manifest.Read(disk, "db")
 	check(t, "read manifest", err)
 	h := wal.Header{DBID: m.DBID, Number: m.NextFile, FirstSeq: m.LastSeq + 1}
-	s, err := wal.Create(disk, fmt.Sprintf("db/%06d.wal", h.Number), h, make([]byte, 1<<20), wal.CreateOptions{})
+	s, err := wal.Create(disk, fmt.Sprintf("db/%06d.wal", h.Number), h, make([]byte, 8<<20), wal.CreateOptions{})
 	check(t, "create segment", err)
 	for i, e := range entities {
 		shape := codec.NewShape(e.Properties)
@@ -119,5 +119,46 @@ func TestCraftedTimestamps(t *testing.T) {
 			t.Errorf("Apply: %v, want ErrReadOnly", err)
 		}
 		check(t, "Close", db.Close())
+	}
+}
+
+// TestCraftedValues opens databases whose log has values that no door lets
+// through. What sorted files cannot take is refused before anybody builds on it.
+func TestCraftedValues(t *testing.T) {
+	const mib = 1 << 20
+	zeros := make([]byte, 5*mib)
+	for _, c := range []struct {
+		name  string
+		props edm.Properties
+		opens bool
+	}{
+		{"binary of 1 MiB", edm.Properties{{Name: "B", Value: edm.Binary(zeros[:mib])}}, true},
+		{"binary above 1 MiB", edm.Properties{{Name: "B", Value: edm.Binary(zeros[:mib+1])}}, false},
+		{"string above 1 MiB", edm.Properties{{Name: "S", Value: edm.StringBytes(zeros[:mib+1])}, {Name: "N", Value: edm.Int32(1)}}, false},
+		{"two of 1 MiB", edm.Properties{{Name: "B", Value: edm.Binary(zeros[:mib])}, {Name: "S", Value: edm.StringBytes(zeros[:mib])}}, true},
+		{"three of 1 MiB", edm.Properties{
+			{Name: "A", Value: edm.Binary(zeros[:mib])}, {Name: "B", Value: edm.Binary(zeros[:mib])}, {Name: "C", Value: edm.Binary(zeros[:mib])},
+		}, false},
+		{"5 MiB", edm.Properties{{Name: "B", Value: edm.Binary(zeros)}}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			key := edm.Key{Partition: "p", Row: "r"}
+			disk := craft(t, 16, edm.Entity{Key: key, Properties: c.props})
+			db, err := engine.Open("db", manual(disk))
+			if (err == nil) != c.opens || err != nil && !errors.Is(err, store.ErrCorrupt) {
+				t.Fatalf("Open: %v", err)
+			}
+			if err != nil {
+				return
+			}
+			check(t, "Flush", db.Flush(t.Context()))
+			check(t, "Compact", db.Compact(t.Context()))
+			report, err := db.Verify(t.Context())
+			if err != nil || len(report.Findings) > 0 {
+				t.Errorf("Verify: %v, %v", report.Findings, err)
+			}
+			check(t, "Close", db.Close())
+			check(t, "Close", mustOpen(t, "db", manual(disk)).Close())
+		})
 	}
 }

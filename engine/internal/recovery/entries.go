@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/tablerock-db/tablerock/codec"
@@ -25,10 +26,10 @@ func (e *entries) apply(rec wal.RecordView) error {
 		off := rec.PayloadOff + int64(len(rec.Payload)-len(rest))
 		entry, n, err := codec.DecodeEntry(rest)
 		if err != nil {
-			return corrupt.Newf(e.name, off, "entry: %v", err)
+			return e.damage(off, err)
 		}
 		if err := e.check(entry); err != nil {
-			return corrupt.Newf(e.name, off, "entry: %v", err)
+			return e.damage(off, err)
 		}
 		if entry.Kind != codec.KindShape {
 			e.table.Apply(uint32(off), seq, 0)
@@ -41,6 +42,17 @@ func (e *entries) apply(rec wal.RecordView) error {
 		return corrupt.Newf(e.name, rec.PayloadOff, "record of %d entries holds %d", rec.Count, seq-rec.FirstSeq)
 	}
 	return nil
+}
+
+// damage returns the error for the entry at off. What package codec says of the
+// place within is left out.
+func (e *entries) damage(off int64, err error) error {
+	what := err.Error()
+	var within *corrupt.Error
+	if errors.As(err, &within) {
+		what = within.What
+	}
+	return corrupt.Newf(e.name, off, "entry: %s", what)
 }
 
 // check holds an entry against everything that reading it relies on.
@@ -64,7 +76,35 @@ func (e *entries) check(entry codec.Entry) error {
 		if err := codec.CheckValues(e.shapes[entry.Shape-1], entry.Wide, entry.Values); err != nil {
 			return err
 		}
+		if err := e.checkSizes(entry); err != nil {
+			return err
+		}
 	case codec.KindDelete:
 	}
 	return codec.CheckKey(entry.Key)
+}
+
+// What sorted files take: of a value, and of all values of a row in the log's
+// encoding. Entities stay below both by far.
+const (
+	maxValueBytes  = 1 << 20
+	maxValuesBytes = 2<<20 + 4<<10
+)
+
+// checkSizes refuses a row that no flush could ever write.
+func (e *entries) checkSizes(entry codec.Entry) error {
+	if len(entry.Values) <= maxValueBytes {
+		return nil
+	}
+	if len(entry.Values) > maxValuesBytes {
+		return fmt.Errorf("values of %d bytes, at most %d can be", len(entry.Values), maxValuesBytes)
+	}
+	var row codec.Row
+	row.Reset(entry.Key, entry.Timestamp, e.shapes[entry.Shape-1], entry.Wide, entry.Values)
+	for i := range row.Len() {
+		if name, v := row.At(i); len(v.Bytes()) > maxValueBytes {
+			return fmt.Errorf("property %q of %d bytes, at most %d can be", name, len(v.Bytes()), maxValueBytes)
+		}
+	}
+	return nil
 }
