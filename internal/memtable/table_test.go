@@ -2,6 +2,7 @@ package memtable
 
 import (
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"reflect"
 	"runtime"
@@ -220,7 +221,8 @@ func TestSizes(t *testing.T) {
 		{"partition", reflect.TypeOf(partition{}).Size(), partitionBytes},
 		{"version", reflect.TypeOf(version{}).Size(), versionBytes},
 	} {
-		if c.got != c.want {
+		// Where words have 32 bits, there is less padding.
+		if c.got > c.want || c.got < c.want && bits.UintSize == 64 {
 			t.Errorf("%s has %d bytes, the accounting says %d", c.name, c.got, c.want)
 		}
 	}
