@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/engine/internal/place"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -37,7 +38,7 @@ func (db *DB) makeCheckpoint(ctx context.Context, dest string) error {
 	if len(names) > 0 {
 		return fmt.Errorf("%w: it holds %q", fs.ErrExist, names[0])
 	}
-	if err := makeDir(db.fs, dest); err != nil {
+	if err := place.Make(db.fs, dest); err != nil {
 		return fmt.Errorf("make directory: %w", err)
 	}
 	// No flush and no merge changes the set of files meanwhile.

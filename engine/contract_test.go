@@ -12,12 +12,11 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// bench is a database on a disk in memory that can lose power and whose syncs
+// rig is a database on a disk in memory that can lose power and whose syncs
 // can be held up.
 type rig struct {
 	disk *vfs.Mem
 	gate *gate
-	opts engine.Options
 }
 
 // gate holds up the syncs of log segments while it is shut.

@@ -13,6 +13,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/engine/internal/place"
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
 	"github.com/tablerock-db/tablerock/engine/internal/scan"
 	"github.com/tablerock-db/tablerock/internal/lsm"
@@ -21,17 +22,11 @@ import (
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
-	"github.com/tablerock-db/tablerock/wal"
-)
-
-const (
-	lockName     = "LOCK"
-	manifestName = "MANIFEST"
 )
 
 // ErrNotDatabase says that a directory holds files and no manifest of ours, so
 // that making a database there could harm something else.
-var ErrNotDatabase = errors.New("directory is not a database and not empty")
+var ErrNotDatabase = place.ErrNotDatabase
 
 // Open opens the database in dir, making it if there is none. It fails with
 // store.ErrLocked, ErrNotDatabase, store.ErrNewerFormat or store.ErrCorrupt, or
@@ -44,13 +39,13 @@ func Open(dir string, o Options) (*DB, error) {
 	if o.ReadOnly {
 		return openReadOnly(dir, o)
 	}
-	if err := checkDir(o.FS, dir); err != nil {
+	if err := place.Check(o.FS, dir); err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
-	if err := makeDir(o.FS, dir); err != nil {
+	if err := place.Make(o.FS, dir); err != nil {
 		return nil, fmt.Errorf("open %s: make directory: %w", dir, err)
 	}
-	lock, err := o.FS.Lock(path.Join(dir, lockName))
+	lock, err := o.FS.Lock(path.Join(dir, place.LockName))
 	if err != nil {
 		var locked *vfs.LockedError
 		if errors.As(err, &locked) {
@@ -67,66 +62,6 @@ func Open(dir string, o Options) (*DB, error) {
 		db.kick()
 	}
 	return db, nil
-}
-
-// makeDir makes dir and its parents and the names of all that were missing
-// durable: a database is lost with any directory above it.
-func makeDir(fsys vfs.FS, dir string) error {
-	var parents []string
-	for d := path.Clean(dir); d != "." && d != "/"; d = path.Dir(d) {
-		_, err := fsys.Stat(d)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		parents = append(parents, path.Dir(d))
-	}
-	if err := fsys.MkdirAll(dir); err != nil {
-		return err
-	}
-	for _, d := range parents {
-		if err := fsys.SyncDir(d); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkDir refuses a directory that is not ours: one that holds files and no
-// manifest. What the creation of a database leaves when it is cut short is
-// ours.
-func checkDir(fsys vfs.FS, dir string) error {
-	names, err := fsys.List(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	stranger := ""
-	for _, name := range names {
-		switch _, isWAL := recovery.Number(name, ".wal"); {
-		case name == manifestName:
-			return nil
-		case name == lockName || name == manifestName+".tmp":
-		case isWAL:
-			blank, err := wal.Blank(fsys, path.Join(dir, name))
-			if err != nil {
-				return err
-			}
-			if !blank {
-				stranger = name
-			}
-		default:
-			stranger = name
-		}
-	}
-	if stranger != "" {
-		return fmt.Errorf("%w: it holds %q and no %s", ErrNotDatabase, stranger, manifestName)
-	}
-	return nil
 }
 
 func openLocked(dir string, o Options, lock io.Closer) (*DB, error) {
@@ -167,7 +102,7 @@ func readManifest(fsys vfs.FS, dir string) (*manifest.Manifest, error) {
 // create makes the first manifest. No segment exists before it is durable, so
 // no write can be acknowledged without it.
 func create(o Options, dir string) (*manifest.Manifest, error) {
-	first, err := unusedNumber(o.FS, dir)
+	first, err := place.FirstNumber(o.FS, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -186,29 +121,10 @@ func create(o Options, dir string) (*manifest.Manifest, error) {
 	return m, nil
 }
 
-// unusedNumber returns a number above those of the segments without records
-// that the directory of a new database may hold. Below the first log of the
-// manifest they mean nothing.
-func unusedNumber(fsys vfs.FS, dir string) (uint64, error) {
-	names, err := fsys.List(dir)
-	if err != nil {
-		return 0, err
-	}
-	first := uint64(1)
-	for _, name := range names {
-		if number, ok := recovery.Number(name, ".wal"); ok {
-			if number > recovery.Reach {
-				return 0, fmt.Errorf("%w: it holds %q and no %s", ErrNotDatabase, name, manifestName)
-			}
-			first = max(first, number+1)
-		}
-	}
-	return first, nil
-}
-
 func newDB(dir string, o Options, m *manifest.Manifest) *DB {
 	db := &DB{opts: o, dir: dir, fs: o.FS, id: m.DBID, cacheID: lastCacheID.Add(1)}
 	db.work.cond = sync.NewCond(&db.work.mu)
+	db.txns.New = newTxn
 	db.catalog.Store(catalog.New())
 	return db
 }

@@ -6,6 +6,7 @@ import (
 	"path"
 	"reflect"
 
+	"github.com/tablerock-db/tablerock/engine/internal/place"
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/wal"
@@ -76,7 +77,7 @@ func (db *DB) moved(m *manifest.Manifest) bool {
 // view replays the log without touching it and makes the result the state.
 func (db *DB) view(m *manifest.Manifest) error {
 	mode := recovery.Idle
-	if _, live, err := db.fs.Locked(path.Join(db.dir, lockName)); err != nil {
+	if _, live, err := db.fs.Locked(path.Join(db.dir, place.LockName)); err != nil {
 		return err
 	} else if live {
 		mode = recovery.Beside

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/engine/internal/place"
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/manifest"
@@ -59,7 +60,7 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 		r.add(manifest.Name, err)
 	}
 	r.Files++
-	known := map[string]bool{lockName: true, manifest.Name: true, manifest.TempName: true}
+	known := map[string]bool{place.LockName: true, manifest.Name: true, manifest.TempName: true}
 	found, err := m.state.version.Verify(ctx)
 	if err != nil {
 		return r, fmt.Errorf("verify: %w", err)

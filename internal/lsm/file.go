@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/span"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
 )
@@ -98,6 +99,14 @@ func (p *part) overlaps(lower, upper []byte) bool {
 // inside reports whether all of p lies within [lower, upper).
 func (p *part) inside(lower, upper []byte) bool {
 	return bytes.Compare(p.lo, lower) >= 0 && (upper == nil || bytes.Compare(p.hi, upper) < 0)
+}
+
+// bytesWithin estimates the size of what p holds within [lower, upper).
+func (p *part) bytesWithin(lower, upper []byte) int64 {
+	if p.inside(lower, upper) {
+		return p.bytes
+	}
+	return span.Share(p.bytes, p.lo, p.hi, lower, upper)
 }
 
 // bounds narrows o to the part.

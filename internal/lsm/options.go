@@ -20,11 +20,11 @@ const (
 
 // Options configure a Tree.
 type Options struct {
-	FS  vfs.FS
-	Dir string
-	// Cache keeps blocks that reads use; nil keeps none. CacheDB is the number
-	// of the database within it.
-	Cache   *cache.Cache
+	FS  vfs.FS // has no default
+	Dir string // has no default
+	// Cache keeps blocks that reads use, by default none.
+	Cache *cache.Cache
+	// CacheDB is the number of the database within Cache, by default 0.
 	CacheDB uint64
 	// FileBytes is the size at which files are cut, by default 32 MiB.
 	FileBytes int64
@@ -32,20 +32,21 @@ type Options struct {
 	// default 8.
 	TierRuns int
 	// Compression is that of flushed files and of the tiers; BottomCompression
-	// is that of files that will stay.
+	// is that of files that will stay. The default is sstable's.
 	Compression, BottomCompression sstable.Compression
-	// GroupBytes is sstable.WriterOptions.GroupBytes.
+	// GroupBytes is sstable.WriterOptions.GroupBytes, with its default.
 	GroupBytes int
 	// Snapshots returns, rising, the sequences that registered snapshots read:
 	// the versions they need survive. It is asked when a job starts. A snapshot
 	// that is registered later reads a sequence that is not below those of all
 	// rows in files and in memtables given to NewFlush, so it misses nothing.
-	// Nil: there are none.
+	// By default there are none.
 	Snapshots func() []uint64
 	// Dropped tells whether a table was dropped, and at which sequence. An id
-	// must be reported as long as files may hold its rows. Nil: none was.
+	// must be reported as long as files may hold its rows. By default none was.
 	Dropped func(table uint32) (seq uint64, ok bool)
-	// Logger gets a line for what is not returned as an error. Nil: nothing.
+	// Logger gets a line for what is not returned as an error. The default logs
+	// nothing.
 	Logger *slog.Logger
 }
 

@@ -22,9 +22,10 @@ type Source[R any] interface {
 	SeekGE(key []byte) bool
 	// SeekLT moves to the last entry whose user key is < key; nil is the end.
 	SeekLT(key []byte) bool
-	// Next and Prev move by one entry, after a Seek. Beyond either end only a
-	// Seek makes the source valid again.
+	// Next moves to the next entry, after a Seek. Beyond either end only a Seek
+	// makes the source valid again.
 	Next() bool
+	// Prev moves to the entry before, as Next does to the one behind.
 	Prev() bool
 	// Valid reports whether the source stands at an entry.
 	Valid() bool
@@ -41,8 +42,8 @@ type Source[R any] interface {
 // Options choose what an Iterator shows.
 type Options struct {
 	// AllVersions shows every entry of every source, forward only, for
-	// compaction. Otherwise each source shows at most one version per user key,
-	// and the Iterator shows the newest of these.
+	// compaction. By default each source shows at most one version per user
+	// key, and the Iterator shows the newest of these.
 	AllVersions bool
 }
 

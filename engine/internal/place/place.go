@@ -1,0 +1,100 @@
+// Package place judges whether a directory may become a database, and makes it.
+package place
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"github.com/tablerock-db/tablerock/engine/internal/recovery"
+	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/wal"
+)
+
+// LockName is the name of the lock file within the directory of a database.
+const LockName = "LOCK"
+
+// ErrNotDatabase is engine.ErrNotDatabase.
+var ErrNotDatabase = errors.New("directory is not a database and not empty")
+
+// Make makes dir and its parents and the names of all that were missing
+// durable: a database is lost with any directory above it.
+func Make(fsys vfs.FS, dir string) error {
+	var parents []string
+	for d := path.Clean(dir); d != "." && d != "/"; d = path.Dir(d) {
+		_, err := fsys.Stat(d)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		parents = append(parents, path.Dir(d))
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return err
+	}
+	for _, d := range parents {
+		if err := fsys.SyncDir(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Check refuses a directory that is not ours: one that holds files and no
+// manifest. What the creation of a database leaves when it is cut short is
+// ours.
+func Check(fsys vfs.FS, dir string) error {
+	names, err := fsys.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	stranger := ""
+	for _, name := range names {
+		switch _, isWAL := recovery.Number(name, ".wal"); {
+		case name == manifest.Name:
+			return nil
+		case name == LockName || name == manifest.TempName:
+		case isWAL:
+			blank, err := wal.Blank(fsys, path.Join(dir, name))
+			if err != nil {
+				return err
+			}
+			if !blank {
+				stranger = name
+			}
+		default:
+			stranger = name
+		}
+	}
+	if stranger != "" {
+		return fmt.Errorf("%w: it holds %q and no %s", ErrNotDatabase, stranger, manifest.Name)
+	}
+	return nil
+}
+
+// FirstNumber returns a number above those of the segments without records
+// that the directory of a new database may hold. Below the first log of the
+// manifest they mean nothing.
+func FirstNumber(fsys vfs.FS, dir string) (uint64, error) {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return 0, err
+	}
+	first := uint64(1)
+	for _, name := range names {
+		if number, ok := recovery.Number(name, ".wal"); ok {
+			if number > recovery.Reach {
+				return 0, fmt.Errorf("%w: it holds %q and no %s", ErrNotDatabase, name, manifest.Name)
+			}
+			first = max(first, number+1)
+		}
+	}
+	return first, nil
+}

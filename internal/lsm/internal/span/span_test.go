@@ -1,0 +1,34 @@
+package span_test
+
+import (
+	"testing"
+
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/span"
+)
+
+func TestShare(t *testing.T) {
+	for _, c := range []struct {
+		name                 string
+		lo, hi, lower, upper string
+		openEnd              bool
+		want                 int64
+	}{
+		{"first half", "k\x00", "k\x80", "", "k\x40", false, 500},
+		{"last quarter", "k\x00", "k\x80", "k\x60", "", true, 250},
+		{"middle", "k\x00", "k\x80", "k\x20", "k\x40", false, 250},
+		{"below and beyond", "k\x00", "k\x80", "a", "z", false, 1000},
+		{"next to nothing", "k\x00", "k\x80", "k\x40", "k\x40\x00\x01", false, 1},
+		{"too alike", "k", "k\x00", "k\x00", "", true, 1000},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			upper := []byte(c.upper)
+			if c.openEnd {
+				upper = nil
+			}
+			got := span.Share(1000, []byte(c.lo), []byte(c.hi), []byte(c.lower), upper)
+			if got != c.want {
+				t.Errorf("Share of [%q, %q] in [%q, %q): %d, want %d", c.lo, c.hi, c.lower, upper, got, c.want)
+			}
+		})
+	}
+}
