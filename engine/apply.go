@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
@@ -29,25 +28,26 @@ type txn struct {
 	mem    codec.Row
 	disk   sstable.Row
 	etag   []byte
+	format edm.ETagFormat
 	// pending is the highest sequence number of a pending entry that this
 	// transaction looked at; a refusal waits until it is durable.
 	pending uint64
 }
 
-var txnPool = sync.Pool{New: func() any {
+func newTxn() any {
 	t := &txn{commit: commitlog.NewCommit()}
 	t.check.Known = t.shapes.known
 	return t
-}}
+}
 
 func (t *txn) release() {
 	t.commit.Reset()
 	clear(t.props)
 	t.props = t.props[:0]
 	t.pending = 0
-	t.db, t.view = nil, nil
+	t.view = nil
 	t.shapes.reset(nil)
-	txnPool.Put(t)
+	t.db.txns.Put(t)
 }
 
 // errTableGone says that the table was dropped after the operations had begun.
@@ -71,7 +71,8 @@ func (db *DB) Apply(ctx context.Context, table string, ops ...store.Op) ([]store
 		return nil, err
 	}
 	defer db.writers.RUnlock()
-	t := txnPool.Get().(*txn)
+	t := db.txns.Get().(*txn)
+	t.db = db
 	defer t.release()
 	t.shapes.reset(&db.shapes)
 	if err := t.check.Check(table, ops); err != nil {
@@ -85,7 +86,7 @@ func (db *DB) Apply(ctx context.Context, table string, ops ...store.Op) ([]store
 	if err := db.throttle(ctx); err != nil {
 		return nil, err
 	}
-	t.db, t.table, t.view = db, info.ID, view
+	t.table, t.view = info.ID, view
 	t.commit.Guard = t
 	err := db.place(t, info.ID, ops)
 	if errors.Is(err, errTableGone) {
@@ -97,7 +98,7 @@ func (db *DB) Apply(ctx context.Context, table string, ops ...store.Op) ([]store
 	if err := db.complete(t.commit); err != nil {
 		return nil, err
 	}
-	return results(t.commit, ops), nil
+	return t.results(ops), nil
 }
 
 // complete waits for what the database promises of a commit in the log.
@@ -248,20 +249,18 @@ func (db *DB) current(t *txn, partHash, keyHash uint64) (current, error) {
 }
 
 // results returns what became of ops. The ETags share one string.
-func results(c *commitlog.Commit, ops []store.Op) []store.Result {
+func (t *txn) results(ops []store.Op) []store.Result {
 	out := make([]store.Result, len(ops))
-	const etagLen = 42
-	buf := make([]byte, 0, etagLen*len(ops))
+	t.etag = t.etag[:0]
 	var ends [edm.MaxBatchOps]int
-	var format edm.ETagFormat
 	for i := range ops {
 		if ops[i].Kind != store.OpDelete {
-			out[i].Timestamp = c.FirstTimestamp() + edm.Ticks(i)
-			buf = format.Append(buf, out[i].Timestamp)
+			out[i].Timestamp = t.commit.FirstTimestamp() + edm.Ticks(i)
+			t.etag = t.format.Append(t.etag, out[i].Timestamp)
 		}
-		ends[i] = len(buf)
+		ends[i] = len(t.etag)
 	}
-	all := string(buf)
+	all := string(t.etag)
 	start := 0
 	for i := range out {
 		out[i].ETag = edm.ETag(all[start:ends[i]])

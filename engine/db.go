@@ -42,7 +42,10 @@ type DB struct {
 
 	shapes shapeCache
 	turns  [turnStripes]sync.Mutex
-	log    *commitlog.Log
+	// txns keeps the working memory of writes. It has channels, so it is the
+	// database's own: a synctest bubble shares none with the outside.
+	txns sync.Pool
+	log  *commitlog.Log
 
 	work      worker
 	sealArmed atomic.Bool

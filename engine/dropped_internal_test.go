@@ -50,7 +50,7 @@ func TestLookupDuringDrop(t *testing.T) {
 		if !errors.Is(err, store.ErrTableNotFound) {
 			t.Errorf("View: %v, want %v", err, store.ErrTableNotFound)
 		}
-		tx := txnPool.Get().(*txn)
+		tx := db.txns.Get().(*txn)
 		tx.db, tx.view, tx.table = db, view, cat.Lookup(table).ID
 		err = db.place(tx, tx.table, []store.Op{store.Delete(key, "W/other")})
 		if !errors.Is(err, errTableGone) {

@@ -10,7 +10,7 @@ const behindBytes = 1 << 20
 // the file system, without a sync. One caller does it at a time; the others go
 // on.
 func (l *Log) WriteBehind() error {
-	return l.writeBehind(l.Active())
+	return l.writeBehind(l.newest.Load())
 }
 
 // writeBehind is WriteBehind for seg, which was the active one a moment ago.

@@ -72,6 +72,8 @@ type Log struct {
 	// failed is the first write or sync error. It is set under mu, and nothing
 	// is appended after it.
 	failed atomic.Pointer[error]
+	// newest is active for those without the mutex.
+	newest atomic.Pointer[Segment]
 	// writes counts appended commits.
 	writes atomic.Uint64
 
@@ -108,6 +110,7 @@ func New(o Options, lastSeq uint64, highWater edm.Ticks, prevEnd int64) (*Log, e
 		return nil, err
 	}
 	l.active.follows.Store(true)
+	l.newest.Store(l.active)
 	return l, nil
 }
 
@@ -278,6 +281,7 @@ func (l *Log) rotateLocked(need int64) error {
 	l.active.next = seg
 	l.active.frozen.Store(true)
 	l.active = seg
+	l.newest.Store(seg)
 	l.o.Rotated(seg)
 	return nil
 }

@@ -39,6 +39,7 @@ type Cursor struct {
 	project  projection
 	returned int
 	examined int
+	graves   int // tombstones passed
 
 	resume *edm.Key
 	err    error
@@ -57,6 +58,9 @@ const (
 
 // checkEvery is how many entities are examined between looks at ctx.
 const checkEvery = 64
+
+// gravesEvery is how many tombstones are passed between such looks.
+const gravesEvery = 1024
 
 // New returns a cursor over in for q, which store.CheckQuery has accepted.
 func New(ctx context.Context, in Input, q store.Query) *Cursor {
@@ -149,6 +153,9 @@ func (c *Cursor) advance() bool {
 				c.pos = onNext
 				return true
 			}
+			if c.graves++; c.graves%gravesEvery == 0 && c.ctx.Err() != nil {
+				return c.stopAtGrave()
+			}
 			ok = c.step()
 		}
 		if c.it.Err() != nil {
@@ -157,6 +164,20 @@ func (c *Cursor) advance() bool {
 		c.rest = c.rest[1:]
 		c.pos = beforeRange
 	}
+	return false
+}
+
+// stopAtGrave ends the walk among tombstones, because ctx has ended. The next
+// page begins at the one that it stands on.
+func (c *Cursor) stopAtGrave() bool {
+	c.err = c.ctx.Err()
+	user, _, _ := codec.SplitTrailer(c.it.Key())
+	_, partition, row, _ := codec.SplitKey(user)
+	c.resume = &edm.Key{
+		Partition: string(codec.AppendUTF8(nil, partition)),
+		Row:       string(codec.AppendUTF8(nil, row)),
+	}
+	c.rest = nil
 	return false
 }
 
