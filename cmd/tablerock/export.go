@@ -99,7 +99,12 @@ func newTarget(name string) (*target, error) {
 		f, err := os.OpenFile(name, os.O_WRONLY, 0)
 		return &target{file: f, name: name}, err
 	}
-	f, err := os.OpenFile(filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".partial"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	partial := filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".partial")
+	if err := os.Remove(partial); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	// Nothing that is there by now is followed or written over.
+	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	return &target{file: f, name: name, temp: true}, err
 }
 
