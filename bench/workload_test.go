@@ -37,12 +37,16 @@ func TestWorkloads(t *testing.T) {
 					ops = 10
 				}
 				before, after := 0, 0
+				loaded := run.Loaded != ""
 				res, err := run.Do(w, ops, func() { before++ }, func() { after++ })
 				if err != nil {
 					t.Fatal(err)
 				}
 				if before != 1 || after != 1 || res.Ops != int64(ops) || res.Elapsed <= 0 || res.DiskBytes <= 0 {
 					t.Errorf("%d and %d calls, result %+v; want one call each, %d ops, time and bytes", before, after, res, ops)
+				}
+				if got, want := run.Loaded != "", loaded || w.Reads(); got != want {
+					t.Errorf("a loaded database is there: %v, want %v", got, want)
 				}
 				if w.Durable && res.Syncs < 1 {
 					t.Errorf("%d syncs of a durable workload", res.Syncs)
