@@ -5,6 +5,7 @@ package filter
 
 import (
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -29,6 +30,11 @@ const TableName = "TableName"
 // Expr is a filter. It is immutable and may be shared. A nil *Expr keeps every
 // row.
 type Expr struct {
+	// keys are what Keys was given, if the rest but ranges has not been asked
+	// for; made makes it.
+	keys *Range
+	once sync.Once
+
 	root    ast.Node
 	tables  bool
 	program *predicate.Program
@@ -98,12 +104,72 @@ func And(a, b *Expr) *Expr {
 	case b == nil:
 		return a
 	}
-	return newExpr(ast.NewAnd(a.root, b.root), a.tables || b.tables)
+	return newExpr(ast.NewAnd(a.made().root, b.made().root), a.tables || b.tables)
+}
+
+// made returns e with all its parts.
+func (e *Expr) made() *Expr {
+	if e.keys != nil {
+		e.once.Do(func() {
+			full := compareKeys(e.keys.From, e.keys.To)
+			e.root, e.program = full.root, full.program
+		})
+	}
+	return e
 }
 
 // Keys returns the filter that keeps the keys from from, up to and without to.
 // The keys in the bounds are valid UTF-8, and may be such as no entity has.
 func Keys(from, to Bound) *Expr {
+	if plainRange(from, to) {
+		// Most such filters only say where to look.
+		r := Range{from.bare(), to.bare()}
+		return &Expr{keys: &r, ranges: []Range{r}}
+	}
+	return compareKeys(from, to)
+}
+
+// bare returns b without a row that does not count.
+func (b Bound) bare() Bound {
+	if b.Kind == BeforePartition || b.Kind == AfterPartition {
+		b.Key.Row = ""
+	}
+	return b
+}
+
+// plainRange reports whether from and to are, without more ado, the bounds of
+// the one range between them: legal keys in order, in the form that Ranges gives
+// them.
+func plainRange(from, to Bound) bool {
+	for _, b := range [...]Bound{from, to} {
+		switch b.Kind {
+		case BeforePartition, AfterPartition:
+			b.Key.Row = "any"
+		case BeforeRow, AfterRow:
+		case Unbounded:
+			return false
+		}
+		if b.Key.Partition == "" || b.Key.Row == "" || edm.CheckKey(b.Key) != nil {
+			return false
+		}
+	}
+	if c := edm.Compare(from.Key.Partition, to.Key.Partition); c != 0 {
+		return c < 0
+	}
+	if from.Kind == BeforePartition || to.Kind == AfterPartition {
+		return from.Kind < to.Kind
+	}
+	if from.Kind == AfterPartition || to.Kind == BeforePartition {
+		return false
+	}
+	if c := edm.Compare(from.Key.Row, to.Key.Row); c != 0 {
+		return c < 0
+	}
+	return from.Kind < to.Kind
+}
+
+// compareKeys is Keys by way of comparisons.
+func compareKeys(from, to Bound) *Expr {
 	const partition, row = edm.PartitionKeyName, edm.RowKeyName
 	// side returns the keys that beyond tells to be in other partitions on the
 	// wanted side of key, and those in the same partition with such a row.
@@ -147,11 +213,11 @@ func (e *Expr) String() string {
 	if e == nil {
 		return ""
 	}
-	return string(e.root.AppendText(nil))
+	return string(e.made().root.AppendText(nil))
 }
 
 // Match reports whether e keeps row. It does not allocate.
-func (e *Expr) Match(row edm.Row) bool { return e == nil || e.program.Match(row) }
+func (e *Expr) Match(row edm.Row) bool { return e == nil || e.made().program.Match(row) }
 
 // MatchTable reports whether e, a filter over tables, keeps the table called
 // name.
@@ -159,7 +225,7 @@ func (e *Expr) MatchTable(name string) bool {
 	if e == nil {
 		return true
 	}
-	return e.program.Match(&tableRow{name: edm.String(edm.FoldTableName(name))})
+	return e.made().program.Match(&tableRow{name: edm.String(edm.FoldTableName(name))})
 }
 
 // Predicate returns the condition that e puts on rows, keys included.
@@ -167,7 +233,7 @@ func (e *Expr) Predicate() *predicate.Program {
 	if e == nil {
 		return everything
 	}
-	return e.program
+	return e.made().program
 }
 
 // Residual returns the condition that e puts on rows whose keys lie in Ranges:

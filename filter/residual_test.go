@@ -49,3 +49,37 @@ func checkResidual(t *testing.T, e *Expr, ent *edm.Entity) {
 		t.Errorf("%s of %+v: residual says %v, the filter %v", e, ent, got, want)
 	}
 }
+
+// TestKeysWithoutComparisons holds ranges that Keys takes as they are against
+// those that it would work out.
+func TestKeysWithoutComparisons(t *testing.T) {
+	var bounds []Bound
+	for _, kind := range []BoundKind{Unbounded, BeforePartition, BeforeRow, AfterRow, AfterPartition} {
+		for _, key := range []edm.Key{{}, {Partition: "a"}, {Row: "a"}, {Partition: "a", Row: "b"}, {Partition: "a", Row: "c"}, {Partition: "b", Row: "a"}, {Partition: "a\x01", Row: "a"}} {
+			bounds = append(bounds, Bound{kind, key})
+		}
+	}
+	plain := 0
+	for _, from := range bounds {
+		for _, to := range bounds {
+			if !plainRange(from, to) {
+				continue
+			}
+			plain++
+			got, want := Keys(from, to), compareKeys(from, to)
+			if len(want.Ranges()) != 1 || want.Ranges()[0] != got.Ranges()[0] || got.Residual() != nil {
+				t.Errorf("Keys(%v, %v): got the ranges %v, want %v", from, to, got.Ranges(), want.Ranges())
+			}
+			e := edm.Entity{Key: edm.Key{Partition: "a", Row: "bb"}}
+			if in := inRanges(e.Key, got.Ranges()); in != got.Match(e.View()) || in != want.Match(e.View()) {
+				t.Errorf("Keys(%v, %v): %v lies within: %v; they match: %v, %v", from, to, e.Key, in, got.Match(e.View()), want.Match(e.View()))
+			}
+			if got.String() != want.String() {
+				t.Errorf("Keys(%v, %v): got %s, want %s", from, to, got, want)
+			}
+		}
+	}
+	if plain < 50 {
+		t.Errorf("only %d of the pairs are plain: this shows little", plain)
+	}
+}
