@@ -13,16 +13,27 @@ import (
 // pays for names only the first time they are seen. It has a fixed number of
 // places: clients that invent names cannot make it grow.
 type shapeCache struct {
-	slots [shapeSlots]atomic.Pointer[codec.Shape]
+	sets [shapeSets]shapeSet
 	// last is the shape found last: most writers write one shape for long, and
 	// to compare names costs less than to hash them.
 	last atomic.Pointer[codec.Shape]
 }
 
-const shapeSlots = 1024
+const (
+	shapeSets = 256
+	// shapeWays is how many shapes of equal hash live side by side. Two in
+	// steady use must not drive each other out: a shape that is made anew is
+	// defined anew in the log.
+	shapeWays = 8
+)
 
-// slot returns where the shape of props has its place.
-func (c *shapeCache) slot(props edm.Properties) *atomic.Pointer[codec.Shape] {
+type shapeSet struct {
+	ways [shapeWays]atomic.Pointer[codec.Shape]
+	next atomic.Uint32 // the way to replace next
+}
+
+// set returns where the shape of props has its place.
+func (c *shapeCache) set(props edm.Properties) *shapeSet {
 	h := uint64(0)
 	for i := range props {
 		p := &props[i]
@@ -31,7 +42,7 @@ func (c *shapeCache) slot(props edm.Properties) *atomic.Pointer[codec.Shape] {
 		}
 		h = (h ^ uint64(p.Value.Type()) ^ xxhash.Sum64String(p.Name)) * 0x9E3779B97F4A7C15
 	}
-	return &c.slots[h>>32%shapeSlots]
+	return &c.sets[h>>32%shapeSets]
 }
 
 // find returns the shape of props if it is known, else nil.
@@ -39,12 +50,14 @@ func (c *shapeCache) find(props edm.Properties) *codec.Shape {
 	if s := c.last.Load(); s != nil && s.Matches(props) {
 		return s
 	}
-	s := c.slot(props).Load()
-	if s == nil || !s.Matches(props) {
-		return nil
+	set := c.set(props)
+	for i := range set.ways {
+		if s := set.ways[i].Load(); s != nil && s.Matches(props) {
+			c.last.Store(s)
+			return s
+		}
 	}
-	c.last.Store(s)
-	return s
+	return nil
 }
 
 // of returns the shape of props, nulls left out, and remembers it.
@@ -53,7 +66,8 @@ func (c *shapeCache) of(props edm.Properties) *codec.Shape {
 		return s
 	}
 	s := codec.NewShape(props)
-	c.slot(props).Store(s)
+	set := c.set(props)
+	set.ways[set.next.Add(1)%shapeWays].Store(s)
 	return s
 }
 
