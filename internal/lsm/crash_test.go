@@ -66,7 +66,12 @@ func TestCrash(t *testing.T) {
 	mem.OnOp(nil)
 	t.Logf("%d disks", len(disks))
 	old, fresh := 0, 0
-	for i, disk := range disks {
+	stride := 1
+	if testing.Short() {
+		stride = 5 // shares no factor with the number of modes
+	}
+	for i := 0; i < len(disks); i += stride {
+		disk := disks[i]
 		m, err := manifest.Read(disk, testDir)
 		if err != nil {
 			t.Fatalf("%s: %v", names[i], err)
