@@ -92,7 +92,7 @@ func (d *Dataset) makeKeys() {
 	}
 	d.partitions, d.partitionLen = b.String(), len("dev-")+digits
 	var rows, gaps strings.Builder
-	for r := range d.shape.Rows {
+	for r := range int64(d.shape.Rows) {
 		fmt.Fprintf(&rows, "%0*d", rowLen, firstMillis+r*stepMillis)
 		fmt.Fprintf(&gaps, "%0*d", rowLen, firstMillis+r*stepMillis+stepMillis/2)
 	}
