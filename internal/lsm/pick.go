@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/fate"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 )
 
@@ -70,7 +71,7 @@ func (k *picker) pick() *plan {
 func (k *picker) droppedFiles() *plan {
 	var out []*part
 	for _, p := range k.v.parts() {
-		if allTables(p, func(id uint32) bool { return gone(id, k.snapshots, k.o.Dropped) }) {
+		if allTables(p, func(id uint32) bool { return fate.Gone(id, k.snapshots, k.o.Dropped) }) {
 			out = append(out, p)
 		}
 	}

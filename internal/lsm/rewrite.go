@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/fate"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/merge"
 )
@@ -42,17 +43,17 @@ type rewrite struct {
 	plan plan
 	edit func(m *manifest.Manifest)
 
-	flush     bool
-	taken     []*part // parts of v that are consumed, at least in part
-	sources   []Source
-	it        merge.Iterator[codec.ShapedRow]
-	collapser collapser
-	out       output
-	keyBuf    []byte
+	flush   bool
+	taken   []*part // parts of v that are consumed, at least in part
+	sources []Source
+	it      merge.Iterator[codec.ShapedRow]
+	judge   fate.Judge
+	out     output
+	keyBuf  []byte
 
-	in     tally        // counted by the sources
-	fate   [fates]tally // counted by what was decided
-	before int64        // bytes of the inputs
+	in     tally             // counted by the sources
+	fate   [fate.Count]tally // counted by what was decided
+	before int64             // bytes of the inputs
 
 	phase func() (done bool, err error)
 }
@@ -60,11 +61,11 @@ type rewrite struct {
 // newMerge prepares a planned compaction; it takes over v.
 func (t *Tree) newMerge(v *Version, snapshots []uint64, p *plan) *rewrite {
 	w := &rewrite{t: t, v: v, plan: *p}
-	w.collapser = collapser{
-		snapshots: snapshots,
-		dropped:   t.o.Dropped,
-		older:     newCoverage(p.older),
-		bottom:    p.tier == manifest.BottomTier,
+	w.judge = fate.Judge{
+		Snapshots: snapshots,
+		Dropped:   t.o.Dropped,
+		Older:     newCoverage(p.older).has,
+		Bottom:    p.tier == manifest.BottomTier,
 	}
 	o := IterOptions{Lower: p.lower, Upper: p.upper, AllVersions: true}
 	for _, r := range p.inputs {
@@ -145,13 +146,13 @@ func (w *rewrite) copy() (bool, error) {
 }
 
 func (w *rewrite) entry(key, user []byte) error {
-	f := w.collapser.decide(key)
+	f := w.judge.Decide(key)
 	w.fate[f].add(key)
-	if f != fateKeep && f != fateKeepZero {
+	if f != fate.Keep && f != fate.KeepZero {
 		return nil
 	}
 	row := w.it.Row()
-	if f == fateKeepZero {
+	if f == fate.KeepZero {
 		_, _, kind := codec.SplitTrailer(key)
 		w.keyBuf = codec.AppendTrailer(append(w.keyBuf[:0], user...), 0, kind)
 		key, user = w.keyBuf, w.keyBuf[:len(user)]
@@ -178,14 +179,14 @@ func (w *rewrite) finish() (bool, error) {
 	if err := errors.Join(errs...); err != nil {
 		return false, fmt.Errorf("close inputs: %w", err)
 	}
-	kept := w.fate[fateKeep].plus(w.fate[fateKeepZero])
+	kept := w.fate[fate.Keep].plus(w.fate[fate.KeepZero])
 	sum := kept
-	for f := fateShadowed; f < fates; f++ {
+	for f := fate.Shadowed; f < fate.Count; f++ {
 		sum = sum.plus(w.fate[f])
 	}
 	if sum != w.in || kept.n != w.out.entries {
 		return false, fmt.Errorf("%d entries (sum %x) went in, %d (sum %x) came out, %d of them into files; dropped: %d shadowed, %d tombstones, %d of dropped tables",
-			w.in.n, w.in.sum, sum.n, sum.sum, w.out.entries, w.fate[fateShadowed].n, w.fate[fateGrave].n, w.fate[fateTable].n)
+			w.in.n, w.in.sum, sum.n, sum.sum, w.out.entries, w.fate[fate.Shadowed].n, w.fate[fate.Grave].n, w.fate[fate.Table].n)
 	}
 	w.phase = w.install
 	return false, nil

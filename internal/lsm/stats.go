@@ -3,6 +3,8 @@ package lsm
 import (
 	"cmp"
 	"slices"
+
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/fate"
 )
 
 // Counters add up what jobs have done since Open.
@@ -139,8 +141,8 @@ func (w *rewrite) count() {
 		c.DroppedFiles += uint64(len(w.plan.remove) - len(w.plan.add))
 	}
 	c.EntriesIn += w.in.n
-	c.EntriesOut += w.fate[fateKeep].n + w.fate[fateKeepZero].n
-	c.Shadowed += w.fate[fateShadowed].n
-	c.Graves += w.fate[fateGrave].n
-	c.DroppedRows += w.fate[fateTable].n
+	c.EntriesOut += w.fate[fate.Keep].n + w.fate[fate.KeepZero].n
+	c.Shadowed += w.fate[fate.Shadowed].n
+	c.Graves += w.fate[fate.Grave].n
+	c.DroppedRows += w.fate[fate.Table].n
 }
