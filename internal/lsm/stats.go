@@ -1,12 +1,5 @@
 package lsm
 
-import (
-	"cmp"
-	"slices"
-
-	"github.com/tablerock-db/tablerock/internal/lsm/internal/fate"
-)
-
 // Counters add up what jobs have done since Open.
 type Counters struct {
 	Flushes uint64
