@@ -1,5 +1,12 @@
 package lsm
 
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/fate"
+)
+
 // Counters add up what jobs have done since Open.
 type Counters struct {
 	Flushes uint64
@@ -39,8 +46,8 @@ type Stats struct {
 	// RunsMax is how many runs overlap at the worst key.
 	RunsMax int
 	// LiveBytes estimates the size of the rows that readers of the present see:
-	// that of the largest run, or of all if none overlaps another. SpaceAmp is
-	// Bytes over LiveBytes, 1 for an empty tree.
+	// that of the largest run, and of those that overlap no larger one. SpaceAmp
+	// is Bytes over LiveBytes, 1 for an empty tree.
 	LiveBytes int64
 	SpaceAmp  float64
 	Counters  Counters
@@ -71,7 +78,6 @@ func (v *Version) Stats() Stats {
 		ts := &s.Tiers[n-1]
 		ts.Runs++
 		ts.Bytes += r.bytes()
-		s.LiveBytes = max(s.LiveBytes, r.bytes())
 		for _, p := range r.parts {
 			if seen[p.file] {
 				continue
@@ -86,13 +92,34 @@ func (v *Version) Stats() Stats {
 			s.Tombstones += p.meta.Tombstones
 		}
 	}
-	if v.runsMax <= 1 { // nothing hides anything
-		s.LiveBytes = s.Bytes
-	}
-	if s.LiveBytes > 0 {
+	if s.LiveBytes = v.liveBytes(); s.LiveBytes > 0 {
 		s.SpaceAmp = float64(s.Bytes) / float64(s.LiveBytes)
 	}
 	return s
+}
+
+// liveBytes takes the largest runs that overlap no larger one as what is live.
+func (v *Version) liveBytes() (live int64) {
+	runs := slices.Clone(v.runs)
+	slices.SortStableFunc(runs, func(a, b *run) int { return cmp.Compare(b.bytes(), a.bytes()) })
+	var apart []*run
+	for _, r := range runs {
+		if !slices.ContainsFunc(apart, r.overlaps) {
+			apart = append(apart, r)
+			live += r.bytes()
+		}
+	}
+	return live
+}
+
+// overlaps reports whether r and o can hold the same key.
+func (r *run) overlaps(o *run) bool {
+	for _, p := range r.parts {
+		if len(o.within(p.lo, after(p.hi))) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // count adds a finished job to the counters.
