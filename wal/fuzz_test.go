@@ -20,6 +20,9 @@ func FuzzReplay(f *testing.F) {
 	f.Add(l.data[:HeaderLen], int64(0), int64(8192), uint64(100), true)
 	f.Add(append(bytes.Clone(l.data[:l.records[2].End]), sealed.data[l.records[2].End:]...), int64(0), int64(0), uint64(0), false)
 	f.Add(l.data[:l.records[1].End], int64(0), int64(1), uint64(103), false)
+	renumbered := bytes.Clone(l.data)
+	renumbered[39] = 0x20 // no segment has so great a number
+	f.Add(renumbered, int64(0), int64(0), uint64(0), true)
 	f.Add([]byte{}, int64(-8), int64(-8), uint64(1), false)
 	f.Fuzz(func(t *testing.T, data []byte, sealed, proven int64, nextSeq uint64, sums bool) {
 		if sums {

@@ -85,7 +85,7 @@ func refHeader(file []byte, o ReplayOptions) string {
 	seq, prev := uint64(0), int64(0)
 	if ok {
 		seq, prev = u64(file, 40), int64(u64(file, 56))
-		ok = u32(file, 8) == 1 && u64(file, 32) != 0 && seq != 0 && seq < 1<<56 && prev >= 0 && prev <= 1<<31
+		ok = u32(file, 8) == 1 && u64(file, 32)-1 < 999_999_999_999_999_999 && seq != 0 && seq < 1<<56 && prev >= 0 && prev <= 1<<31
 	}
 	switch {
 	case !ok && refProven(file, 4096, o) > 0:
