@@ -30,6 +30,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
+			e.Setenv("GORACE", os.Getenv("GORACE")) // the race detector's options hold for the programs, too
 			for _, v := range os.Environ() {
 				if len(v) > 10 && v[:10] == "TABLEROCK_" {
 					e.Vars = append(e.Vars, v[:bytes.IndexByte([]byte(v), '=')+1])
