@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -150,8 +151,9 @@ func (r *Run) options(w Workload) Options {
 		o.CacheBytes = defaultCacheBytes
 	}
 	if w.start == startLogged {
-		// Room for everything, with what an engine needs beside the entities.
-		o.LogBytes = max(o.LogBytes, int64(float64(r.Data.Len())*r.Data.Bytes()*2))
+		// Pebble flushes once its full memtables, which double in size, reach
+		// half of this together: nothing may be flushed.
+		o.LogBytes = max(o.LogBytes, int64(float64(r.Data.Len())*r.Data.Bytes()*4))
 	}
 	return o
 }
@@ -177,12 +179,25 @@ func (r *Run) PrepareLoaded(dir string) error {
 }
 
 // prepareLogged makes a database in dir that holds all entities in its log
-// alone.
+// alone, so that every store has the same to replay.
 func (r *Run) prepareLogged(dir string) error {
-	return r.prepare(dir, Workload{start: startLogged}, func(db DB) error {
+	err := r.prepare(dir, Workload{start: startLogged}, func(db DB) error {
 		return putAll(db.Session(), r.Data, r.order)
 	})
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && slices.Contains(sortedFiles, filepath.Ext(name)) {
+			err = fmt.Errorf("prepare: %s is there, and all should be in the log", name)
+		}
+		return err
+	})
 }
+
+// sortedFiles are the endings of the names of files that a flush makes, of all
+// stores.
+var sortedFiles = []string{".sst", ".ldb"}
 
 func (r *Run) prepare(dir string, w Workload, fill func(db DB) error) error {
 	db, err := r.Store.Open(dir, r.options(w))

@@ -1,6 +1,7 @@
 package bench_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -120,6 +121,31 @@ func TestReadsDoNotAllocate(t *testing.T) {
 		// Starting a query allocates, a step does not.
 		if n := testing.AllocsPerRun(10, scan); n > rows/20 {
 			t.Errorf("%s: a scan of %d entities allocates %v times, want none for a step", place, rows, n)
+		}
+	}
+}
+
+// flushes is a store that flushes its log when it is closed.
+type flushes struct{ bench.Tablerock }
+
+func (s flushes) Open(dir string, o bench.Options) (bench.DB, error) {
+	db, err := s.Tablerock.Open(dir, o)
+	return flushesDB{db}, err
+}
+
+type flushesDB struct{ bench.DB }
+
+func (d flushesDB) Close() error { return errors.Join(d.DB.Settle(), d.DB.Close()) }
+
+// TestReopenReplaysAll refuses to compare a store that has nothing to replay.
+func TestReopenReplaysAll(t *testing.T) {
+	data := bench.NewDataset(bench.Shape{Partitions: 1, Rows: 100}, 1)
+	run := &bench.Run{Store: flushes{}, Data: data, Dir: t.TempDir(), CacheBytes: 8 << 20, Seed: 1}
+	for _, w := range bench.Workloads() {
+		if w.Name == "reopen/from=log" {
+			if _, err := run.Do(w, 1, nil, nil); err == nil || !strings.Contains(err.Error(), ".sst") {
+				t.Errorf("%s of a store that flushes: %v, want an error that names the file", w.Name, err)
+			}
 		}
 	}
 }
