@@ -1,6 +1,6 @@
-// Package odata writes and reads entities as the Table service's JSON: one flat
-// object, in which a member "Name@odata.type" names the type of the property
-// Name where the JSON value alone does not tell it.
+// Package odata writes and reads entities, tables and failures as the Table
+// service's JSON: flat objects, in which a member "Name@odata.type" names the
+// type of the property Name where the JSON value alone does not tell it.
 //
 // Nothing here checks the rules of the data model beyond what JSON itself
 // demands: names, lengths and counts are looked at by the store that takes the

@@ -21,6 +21,7 @@ const (
 	BadValue                          // a value is not one of its type
 	OutOfRange                        // a DateTime outside the years 1601 to 9999
 	TooManyNames                      // more than MaxNames members
+	MissingName                       // TableName is not there, null or empty
 )
 
 // Error says what in the JSON of an entity is wrong. errors.Is finds
@@ -37,6 +38,8 @@ func (e *Error) Error() string {
 	switch {
 	case e.Kind == MissingKey:
 		return e.Member + " is missing, and every entity has it"
+	case e.Kind == MissingName:
+		return e.Member + " is missing or empty, and every table has it"
 	case e.Member == "":
 		return fmt.Sprintf("offset %d: %s", e.Offset, e.What)
 	}

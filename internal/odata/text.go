@@ -52,26 +52,20 @@ func load64[T string | []byte](s T, i int) uint64 {
 // AppendText appends s, which is valid UTF-8, as a JSON string with its quotes.
 // With ascii, characters beyond ASCII are escaped as the service does.
 func AppendText[T string | []byte](dst []byte, s T, ascii bool) []byte {
-	dst = append(dst, '"')
-	n := plainLen(s, ascii)
-	dst = append(dst, s[:n]...)
-	if n < len(s) {
-		dst = appendEscaped(dst, string(s[n:]), ascii)
-	}
-	return append(dst, '"')
+	return append(appendEscaped(append(dst, '"'), s, ascii), '"')
 }
 
 // appendEscaped appends s with escapes, without quotes.
-func appendEscaped(dst []byte, s string, ascii bool) []byte {
-	for len(s) > 0 {
+func appendEscaped[T string | []byte](dst []byte, s T, ascii bool) []byte {
+	for {
 		n := plainLen(s, ascii)
 		dst = append(dst, s[:n]...)
-		if s = s[n:]; s == "" {
-			break
+		if s = s[n:]; len(s) == 0 {
+			return dst
 		}
 		c := s[0]
 		if c >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(s)
+			r, size := utf8.DecodeRuneInString(string(s[:min(utf8.UTFMax, len(s))]))
 			dst, s = appendUnits(dst, r), s[size:]
 			continue
 		}
@@ -82,7 +76,6 @@ func appendEscaped(dst []byte, s string, ascii bool) []byte {
 		}
 		s = s[1:]
 	}
-	return dst
 }
 
 // shortEscape holds what follows the backslash in the two-character escapes.
@@ -102,12 +95,11 @@ func appendUnit(dst []byte, u uint16) []byte {
 	return append(dst, '\\', 'u', hex[u>>12], hex[u>>8&15], hex[u>>4&15], hex[u&15])
 }
 
-// quoteTail turns dst[from:], which is UTF-8, into a JSON string in place.
+// quoteTail turns dst[from:], which is UTF-8, into the rest of a JSON string.
 func quoteTail(dst []byte, from int, ascii bool) []byte {
-	n := plainLen(dst[from:], ascii)
-	if from+n < len(dst) {
-		rest := string(dst[from+n:])
-		dst = appendEscaped(dst[:from+n], rest, ascii)
+	if n := plainLen(dst[from:], ascii); from+n < len(dst) {
+		mid := len(dst)
+		dst = over(appendEscaped(dst, dst[from+n:], ascii), from+n, mid)
 	}
 	return append(dst, '"')
 }

@@ -2,6 +2,7 @@ package odata
 
 import (
 	"encoding/base64"
+	"slices"
 	"strconv"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -14,9 +15,10 @@ type Level uint8
 const (
 	None    Level = iota // values alone
 	Minimal              // the ETag, and types that a value does not show
+	Full                 // also the entity's type and links, and the type of Timestamp
 )
 
-// Options say how an entity is written.
+// Options say how an entity or a table is written.
 type Options struct {
 	// Level is how much is written. The default is None.
 	Level Level
@@ -26,38 +28,142 @@ type Options struct {
 	// OmitETag leaves out the ETag, which is the Timestamp in other letters. The
 	// default is to write it where the level does.
 	OmitETag bool
+	// Metadata is the URL that stands first as odata.metadata, from Minimal on.
+	// The default, "", leaves it out, as what stands in a feed does.
+	Metadata string
+	// Account, Base and Table are what Full makes types and links of: the name
+	// of the account; its URL in the client's words, without a slash at its end;
+	// and the name of the table, which AppendTable has no use for.
+	Account, Base, Table string
+	// Select names the members to be written beside those of odata, none twice;
+	// what the entity does not have is written as null. PartitionKey, RowKey and
+	// Timestamp come first, the others as they stand here. The default, nil, is
+	// every member.
+	Select []string
+}
+
+// AppendFeed appends the beginning of a feed. What stands in it follows,
+// separated by commas and written without Metadata, and then ]}.
+func AppendFeed(dst []byte, o Options) []byte {
+	dst = appendMetadata(append(dst, '{'), &o)
+	return append(dst, `"value":[`...)
+}
+
+// appendMetadata appends odata.metadata and a comma, if the level has it.
+func appendMetadata(dst []byte, o *Options) []byte {
+	if o.Level < Minimal || o.Metadata == "" {
+		return dst
+	}
+	dst = append(dst, `"odata.metadata":`...)
+	return append(AppendText(dst, o.Metadata, o.ASCII), ',')
+}
+
+// appendTypeAndBase appends odata.type, what odata.id is up to the link, and
+// where the link begins.
+func appendTypeAndBase(dst []byte, of string, o *Options) (out []byte, link int) {
+	dst = append(dst, `"odata.type":"`...)
+	dst = appendEscaped(dst, o.Account, o.ASCII)
+	dst = append(dst, '.')
+	dst = appendEscaped(dst, of, o.ASCII)
+	dst = append(dst, `","odata.id":"`...)
+	dst = append(appendEscaped(dst, o.Base, o.ASCII), '/')
+	return dst, len(dst)
 }
 
 // maxTicksText is the longest text of a Timestamp.
 const maxTicksText = len("9999-12-31T23:59:59.9999999Z")
 
-// AppendEntity appends row as one JSON object without white space: the ETag if
-// the level has it, PartitionKey, RowKey, Timestamp, then the properties in
-// stored order. It allocates nothing when dst has room and, in a key or a
-// String, nothing has to be escaped.
+// AppendEntity appends row as one JSON object without white space: what the
+// level has of odata, PartitionKey, RowKey, Timestamp, then the properties in
+// stored order. It allocates nothing when dst has room for the object and, where
+// a key has to be escaped, for that key once more.
 func AppendEntity(dst []byte, row edm.Row, o Options) []byte {
 	var buf [maxTicksText]byte
 	stamp := row.Timestamp().AppendText(buf[:0])
-	dst = append(dst, '{')
+	dst = appendMetadata(append(dst, '{'), &o)
+	linkFrom, linkTo := 0, 0
+	if o.Level >= Full {
+		dst, linkFrom = appendTypeAndBase(dst, o.Table, &o)
+		dst = appendRowLink(dst, row, o.Table)
+		linkTo = len(dst)
+		dst = append(dst, '"', ',')
+	}
 	if o.Level >= Minimal && !o.OmitETag {
 		dst = append(dst, `"odata.etag":"W/\"datetime'`...)
 		dst = appendPercent(dst, stamp)
 		dst = append(dst, `'\"",`...)
 	}
-	dst = append(dst, `"PartitionKey":"`...)
-	from := len(dst)
-	dst = quoteTail(row.AppendPartition(dst), from, o.ASCII)
-	dst = append(dst, `,"RowKey":"`...)
-	from = len(dst)
-	dst = quoteTail(row.AppendRow(dst), from, o.ASCII)
-	dst = append(dst, `,"Timestamp":"`...)
-	dst = append(dst, stamp...)
-	dst = append(dst, '"')
-	for i := range row.Len() {
-		name, v := row.At(i)
-		dst = appendProperty(dst, name, v, o)
+	if o.Level >= Full {
+		dst = append(dst, `"odata.editLink":"`...)
+		dst = append(dst, dst[linkFrom:linkTo]...)
+		dst = append(dst, '"', ',')
+	}
+	if o.Select != nil {
+		dst = appendSelected(dst, row, stamp, &o)
+	} else {
+		dst = appendPartition(dst, row, &o)
+		dst = appendRow(dst, row, &o)
+		dst = appendTimestamp(dst, stamp, &o)
+		for i := range row.Len() {
+			name, v := row.At(i)
+			dst = appendProperty(dst, name, v, &o)
+		}
+	}
+	return endObject(dst)
+}
+
+// endObject turns the comma behind the last member into the end of the object.
+func endObject(dst []byte) []byte {
+	if n := len(dst) - 1; dst[n] == ',' {
+		dst = dst[:n]
 	}
 	return append(dst, '}')
+}
+
+// appendSelected appends the members that o selects, each with a comma.
+func appendSelected(dst []byte, row edm.Row, stamp []byte, o *Options) []byte {
+	if slices.Contains(o.Select, edm.PartitionKeyName) {
+		dst = appendPartition(dst, row, o)
+	}
+	if slices.Contains(o.Select, edm.RowKeyName) {
+		dst = appendRow(dst, row, o)
+	}
+	if slices.Contains(o.Select, edm.TimestampName) {
+		dst = appendTimestamp(dst, stamp, o)
+	}
+	for _, name := range o.Select {
+		switch name {
+		case edm.PartitionKeyName, edm.RowKeyName, edm.TimestampName:
+			continue
+		}
+		if v, ok := row.Lookup(name); ok && !v.IsNull() {
+			dst = appendProperty(dst, name, v, o)
+			continue
+		}
+		dst = AppendText(dst, name, o.ASCII)
+		dst = append(dst, ":null,"...)
+	}
+	return dst
+}
+
+func appendPartition(dst []byte, row edm.Row, o *Options) []byte {
+	dst = append(dst, `"PartitionKey":"`...)
+	from := len(dst)
+	return append(quoteTail(row.AppendPartition(dst), from, o.ASCII), ',')
+}
+
+func appendRow(dst []byte, row edm.Row, o *Options) []byte {
+	dst = append(dst, `"RowKey":"`...)
+	from := len(dst)
+	return append(quoteTail(row.AppendRow(dst), from, o.ASCII), ',')
+}
+
+func appendTimestamp(dst, stamp []byte, o *Options) []byte {
+	if o.Level >= Full {
+		dst = append(dst, `"Timestamp@odata.type":"Edm.DateTime",`...)
+	}
+	dst = append(dst, `"Timestamp":"`...)
+	return append(append(dst, stamp...), '"', ',')
 }
 
 // appendPercent appends the text of a time as it stands in an ETag.
@@ -72,14 +178,13 @@ func appendPercent(dst, stamp []byte) []byte {
 	return dst
 }
 
-// appendProperty appends a comma, the type if it has to be told, and the
-// property. A null, which no stored row has, is left out.
-func appendProperty(dst []byte, name string, v edm.Value, o Options) []byte {
+// appendProperty appends the type if it has to be told, the property, and a
+// comma. A null, which no stored row has, is left out.
+func appendProperty(dst []byte, name string, v edm.Value, o *Options) []byte {
 	t := v.Type()
 	if t == 0 {
 		return dst
 	}
-	dst = append(dst, ',')
 	if o.Level >= Minimal && tellsType(v) {
 		dst = AppendText(dst, name, o.ASCII)
 		dst = append(dst[:len(dst)-1], `@odata.type":"`...)
@@ -87,10 +192,14 @@ func appendProperty(dst []byte, name string, v edm.Value, o Options) []byte {
 		dst = append(dst, '"', ',')
 	}
 	dst = AppendText(dst, name, o.ASCII)
-	dst = append(dst, ':')
-	switch t {
+	return append(appendJSON(append(dst, ':'), v, o.ASCII), ',')
+}
+
+// appendJSON appends v as JSON.
+func appendJSON(dst []byte, v edm.Value, ascii bool) []byte {
+	switch v.Type() {
 	case edm.TypeString:
-		return AppendText(dst, v.Bytes(), o.ASCII)
+		return AppendText(dst, v.Bytes(), ascii)
 	case edm.TypeBoolean:
 		return strconv.AppendBool(dst, v.Bool())
 	case edm.TypeInt32:

@@ -1,0 +1,26 @@
+package odata
+
+import (
+	"strings"
+	"time"
+)
+
+// AppendError appends the JSON of a failure. Bytes of message that are no UTF-8
+// become replacement characters.
+func AppendError(dst []byte, code, message, requestID string, at time.Time) []byte {
+	dst = append(dst, `{"odata.error":{"code":`...)
+	dst = AppendText(dst, code, true)
+	dst = append(dst, `,"message":{"lang":"en-US","value":"`...)
+	from := len(dst)
+	dst = quoteTail(AppendErrorText(dst, message, requestID, at), from, true)
+	return append(dst, "}}}"...)
+}
+
+// AppendErrorText appends the text of a failure, which JSON and XML share: the
+// message, the request's id, and the time with all seven digits of a fraction.
+func AppendErrorText(dst []byte, message, requestID string, at time.Time) []byte {
+	dst = append(dst, strings.ToValidUTF8(message, "\uFFFD")...)
+	dst = append(append(dst, "\nRequestId:"...), requestID...)
+	dst = append(dst, "\nTime:"...)
+	return at.UTC().AppendFormat(dst, "2006-01-02T15:04:05.0000000Z")
+}

@@ -1,0 +1,25 @@
+package odata_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/tablerock-db/tablerock/internal/odata"
+)
+
+func TestAppendError(t *testing.T) {
+	at := time.Date(2021, 10, 19, 0, 0, 9, 811_046_000, time.FixedZone("", 2*60*60))
+	const id, lines = "a455c695-df98-5678-aaaa-81d3367e5a34", `\nRequestId:a455c695-df98-5678-aaaa-81d3367e5a34\nTime:2021-10-18T22:00:09.8110460Z`
+	for _, c := range []struct{ message, want string }{
+		{"The specified resource does not exist.", "The specified resource does not exist."},
+		{`0:Syntax error at position 7 in 'a "b" c\d'.`, `0:Syntax error at position 7 in 'a \"b\" c\\d'.`},
+		{"\u8868\xff\x01", `\u8868\ufffd\u0001`},
+	} {
+		got := odata.AppendError([]byte("before "), "ResourceNotFound", c.message, id, at)[len("before "):]
+		want := `{"odata.error":{"code":"ResourceNotFound","message":{"lang":"en-US","value":"` + c.want + lines + `"}}}`
+		if string(got) != want || !json.Valid(got) {
+			t.Errorf("AppendError of %q:\n got %s\nwant %s", c.message, got, want)
+		}
+	}
+}
