@@ -33,7 +33,8 @@ type Options struct {
 	Metadata string
 	// Account, Base and Table are what Full makes types and links of: the name
 	// of the account; its URL in the client's words, without a slash at its end;
-	// and the name of the table, which AppendTable has no use for.
+	// and the name of the table, which AppendTable has no use for. It has no
+	// default; lower levels need none of them.
 	Account, Base, Table string
 	// Select names the members to be written beside those of odata, none twice;
 	// what the entity does not have is written as null. PartitionKey, RowKey and
