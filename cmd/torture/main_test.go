@@ -31,7 +31,7 @@ func TestCommands(t *testing.T) {
 		{"crash --states 500 --steps 4 --all 0 --no-sync", "0 violations"},
 		{"crash --states 1000 --lying", "losses found"},
 		{"errors --stride 300", "call sites failed at least once"},
-		{"rot --stride 9973", "0 violations"},
+		{"rot --stride 101", "0 violations"},
 		{"kill --cycles 3", "3 kills"},
 		{"planted --only wal-sync", "caught after"},
 	} {

@@ -22,7 +22,7 @@ func rotCommand() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return runRot(cmd, l, o) },
 	}
 	flags := cmd.Flags()
-	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the databases, of bits and of garbage")
+	flags.Uint64Var(&o.Seed, "seed", 1, "seed of bits and of garbage")
 	flags.IntVar(&o.Stride, "stride", 1, "flip and cut at every so many bytes only")
 	flags.BoolVar(&o.EveryBit, "every-bit", false, "flip all eight bits of each byte and not one")
 	flags.DurationVar(&l.duration, "duration", 0, "time to run for (0: no limit)")
@@ -31,7 +31,7 @@ func rotCommand() *cobra.Command {
 }
 
 func runRot(cmd *cobra.Command, l limits, o rot.Options) error {
-	subjects, err := rot.Build(cmd.Context(), o.Seed)
+	subjects, err := rot.Build(cmd.Context())
 	if err != nil {
 		return fmt.Errorf("build the databases: %w", err)
 	}

@@ -2,6 +2,7 @@ package rot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"time"
@@ -31,81 +32,152 @@ type Subject struct {
 }
 
 // Build makes the subjects: a database that was closed, and one that fell idle
-// and whose process was then killed.
-func Build(ctx context.Context, seed uint64) ([]Subject, error) {
-	for ; ; seed++ {
-		closed, ok, err := buildClosed(ctx, seed)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			continue
-		}
-		idle, err := buildIdle(ctx, closed.disk.Clone())
-		if err != nil {
-			return nil, err
-		}
-		return []Subject{closed, idle}, nil
+// and whose process was then killed. They are small, since each of their bytes
+// is damaged and all of them are read after each damage.
+func Build(ctx context.Context) ([]Subject, error) {
+	closed, err := buildClosed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	idle, err := buildIdle(ctx, closed.disk.Clone())
+	if err != nil {
+		return nil, err
+	}
+	return []Subject{closed, idle}, nil
+}
+
+// builder writes a database by a list of steps; after the first that fails it
+// does nothing more.
+type builder struct {
+	ctx  context.Context
+	disk *vfs.Mem
+	db   *engine.DB
+	err  error
+}
+
+func (b *builder) do(step func() error) {
+	if b.err == nil {
+		b.err = step()
 	}
 }
 
-// buildClosed is not ok if the database lacks one of the structures.
-func buildClosed(ctx context.Context, seed uint64) (s Subject, ok bool, err error) {
-	w := workload.New(workload.Options{Seed: seed, Profile: workload.Churn})
-	defer w.Abandon()
-	if err := w.Start(); err != nil {
-		return s, false, err
+func (b *builder) apply(table string, ops ...store.Op) {
+	b.do(func() error {
+		_, err := b.db.Apply(b.ctx, table, ops...)
+		return err
+	})
+}
+
+func (b *builder) open() {
+	b.do(func() (err error) {
+		b.db, err = engine.Open(workload.Dir, workload.EngineOptions(b.disk, workload.NewClock(), workload.NewCache()))
+		return err
+	})
+}
+
+func (b *builder) flush() { b.do(func() error { return b.db.Flush(b.ctx) }) }
+
+// buildClosed makes a database with every structure: of the bottom tier a file
+// of several groups with rows of many shapes, of all types, with columns of all
+// encodings, a compressed unit, values apart from their rows and a wide row; a
+// younger run with tombstones and several versions of a key; a dropped table;
+// metadata; and a log of two segments.
+func buildClosed(ctx context.Context) (s Subject, err error) {
+	b := &builder{ctx: ctx, disk: vfs.NewMem()}
+	b.open()
+	for _, table := range []string{"Kept", "Dropped"} {
+		b.do(func() error { return b.db.CreateTable(ctx, table) })
 	}
-	for range 60 {
-		if err := w.Step(ctx); err != nil {
-			return s, false, err
-		}
+	for i := range 28 {
+		b.apply("Kept", store.InsertOrReplace(everyType(i)))
 	}
-	table := w.State.Tables()[0]
-	if err := w.DB.SetTableMeta(ctx, table, []byte("policies")); err != nil {
-		return s, false, err
+	for i := range 4 {
+		b.apply("Kept", store.InsertOrReplace(oddShape(i)))
 	}
-	if err := w.DB.SetAccountMeta(ctx, []byte("properties")); err != nil {
-		return s, false, err
+	b.apply("Kept", store.InsertOrReplace(large(1)))
+	b.apply("Dropped", store.InsertOrReplace(oddShape(1)))
+	b.do(func() error { return b.db.SetTableMeta(ctx, "Kept", []byte("policies")) })
+	b.do(func() error { return b.db.SetAccountMeta(ctx, []byte("properties")) })
+	b.do(func() error { return b.db.Compact(ctx) })
+	b.do(func() error { return b.db.DeleteTable(ctx, "Dropped") })
+	for i := range 4 {
+		b.apply("Kept", store.Delete(everyType(5*i).Key, store.Any))
+		b.apply("Kept", store.InsertOrReplace(everyType(5*i+1)))
 	}
-	for i := range 100 {
-		if _, err := w.DB.Apply(ctx, table, store.InsertOrReplace(everyType(i))); err != nil {
-			return s, false, err
-		}
+	b.flush()
+	for i := range 2 {
+		b.apply("Kept", store.InsertOrReplace(oddShape(10+i)))
+		b.apply("Kept", store.Delete(everyType(2+i).Key, store.Any), store.InsertOrReplace(everyType(40+i)))
+		b.do(b.closeDB)
+		b.open()
 	}
-	got, err := oracle.Scan(ctx, w.DB)
-	if err != nil {
-		return s, false, err
+	defer func() { err = errors.Join(err, b.db.Close()) }()
+	var got oracle.Scanned
+	b.do(func() (err error) {
+		got, err = oracle.Scan(ctx, b.db)
+		return err
+	})
+	if b.err != nil {
+		return s, b.err
 	}
-	if err := w.DB.Close(); err != nil {
-		return s, false, err
-	}
-	s = Subject{Name: "closed", disk: w.Disk.Clone(), sum: got.Sum}
+	s = Subject{Name: "closed", disk: b.disk.Clone(), sum: got.Sum}
 	if s.m, err = manifest.Read(s.disk, workload.Dir); err != nil {
-		return s, false, err
+		return s, err
 	}
+	return s, complete(s.m)
+}
+
+func (b *builder) closeDB() error { return b.db.Close() }
+
+// complete holds the database against what it must have.
+func complete(m *manifest.Manifest) error {
 	tiers, tombstones := map[uint32]bool{}, uint64(0)
-	for _, f := range s.m.Files {
+	for _, f := range m.Files {
 		tiers[f.Tier] = true
 		tombstones += f.Tombstones
 	}
-	return s, len(s.m.Logs) >= 2 && len(tiers) >= 2 && tombstones > 0, nil
+	if len(m.Logs) != 2 || len(tiers) < 2 || tombstones == 0 {
+		return fmt.Errorf("the database has %d logs, %d tiers and %d tombstones", len(m.Logs), len(tiers), tombstones)
+	}
+	return nil
 }
 
 // everyType returns an entity with a property of each type.
 func everyType(i int) edm.Entity {
+	b := make([]byte, 2000)
+	b[0] = byte(i)
 	return edm.Entity{
-		Key: edm.Key{Partition: fmt.Sprintf("rot%d", i%3), Row: fmt.Sprintf("%04d", i)},
+		Key: edm.Key{Partition: fmt.Sprintf("rot%d", i%2), Row: fmt.Sprintf("%04d", i)},
 		Properties: edm.Properties{
 			{Name: "S", Value: edm.String("text \u8868 " + fmt.Sprint(i))},
-			{Name: "B", Value: edm.Binary(make([]byte, 900))},
-			{Name: "F", Value: edm.Boolean(i%2 == 0)},
+			{Name: "C", Value: edm.String([]string{"red", "green"}[i%2])},
+			{Name: "B", Value: edm.Binary(b)},
+			{Name: "F", Value: edm.Boolean(i%3 == 0)},
 			{Name: "I", Value: edm.Int32(int32(i))},
 			{Name: "L", Value: edm.Int64(int64(i) << 40)},
 			{Name: "D", Value: edm.Double(float64(i) / 3)},
 			{Name: "T", Value: edm.DateTime(edm.Ticks(i))},
 			{Name: "G", Value: edm.GuidWords(uint64(i), 1)},
 		},
+	}
+}
+
+// oddShape returns an entity whose shape no other has.
+func oddShape(i int) edm.Entity {
+	return edm.Entity{
+		Key: edm.Key{Partition: "odd", Row: fmt.Sprintf("%0*d", 1+5*i, i)},
+		Properties: edm.Properties{
+			{Name: fmt.Sprintf("Only%d", i), Value: edm.String("here")},
+			{Name: "I", Value: edm.Int32(int32(i))},
+		},
+	}
+}
+
+// large returns an entity whose values have more bytes than 16 bits count.
+func large(i int) edm.Entity {
+	return edm.Entity{
+		Key:        edm.Key{Partition: "large", Row: fmt.Sprint(i)},
+		Properties: edm.Properties{{Name: "A", Value: edm.Binary(make([]byte, 1<<16))}, {Name: "Z", Value: edm.String("end")}},
 	}
 }
 
