@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestEntities holds what the workloads say of their entities: legal JSON, no key
+// twice, 1 KiB in ten properties.
+func TestEntities(t *testing.T) {
+	d := newDataset(3000, 1)
+	fixed := map[string]int{"Rating": 4, "Active": 1, "Price": 8, "Total": 8, "Made": 8, "Id": 16}
+	for _, table := range []string{tableLoaded, tableInserted} {
+		keys := map[string]bool{}
+		for i := range d.n {
+			text := d.appendEntity(nil, table, i)
+			var members map[string]any
+			if err := json.Unmarshal(text, &members); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+			key := members["PartitionKey"].(string) + "/" + members["RowKey"].(string)
+			if keys[key] {
+				t.Fatalf("%s stands twice in %s", key, table)
+			}
+			keys[key] = true
+			if !strings.Contains(d.entityPath(table, i), members["PartitionKey"].(string)+"',RowKey='"+members["RowKey"].(string)) {
+				t.Fatalf("entity %d is not at %s: %s", i, d.entityPath(table, i), text)
+			}
+			delete(members, "PartitionKey")
+			delete(members, "RowKey")
+			n, size := 0, 0
+			for name, value := range members {
+				if strings.HasSuffix(name, "@odata.type") {
+					continue
+				}
+				n++
+				if width, ok := fixed[name]; ok {
+					size += len(name) + width
+				} else {
+					size += len(name) + len(value.(string))
+				}
+			}
+			if n != 10 || size != 1024 {
+				t.Fatalf("entity %d has %d properties of %d bytes: %s", i, n, size, text)
+			}
+		}
+	}
+}
+
+// TestBatches wants each entity in one batch and each batch in one partition.
+func TestBatches(t *testing.T) {
+	d := newDataset(2000, 1)
+	target := &target{host: "h:1", base: "/a"}
+	for b := range d.n / perBatch {
+		text := d.appendBatch(nil, target, b)
+		partition := []byte(`{"PartitionKey":"` + strings.TrimPrefix(strings.SplitN(d.entityPath(tableLoaded, b*perBatch), "'", 3)[1], "'") + `"`)
+		if n := bytes.Count(text, partition); n != perBatch {
+			t.Errorf("batch %d has %d entities of its partition %s", b, n, partition)
+		}
+	}
+}
+
+func TestQuantile(t *testing.T) {
+	var sorted []time.Duration
+	for i := range 100 {
+		sorted = append(sorted, time.Duration(i+1))
+	}
+	for _, c := range []struct {
+		q    float64
+		want time.Duration
+	}{{0, 1}, {0.5, 50}, {0.99, 99}, {1, 100}} {
+		if got := quantile(sorted, c.q); got != c.want {
+			t.Errorf("quantile(%g): got %d, want %d", c.q, got, c.want)
+		}
+	}
+	if got := quantile(nil, 0.5); got != 0 {
+		t.Errorf("quantile of nothing: got %d", got)
+	}
+}
+
+func TestParseStat(t *testing.T) {
+	got, ok := parseStat("12 (a ) b) S 1 12 12 0 -1 4194560 100 0 0 0 150 25 0 0 20 0 9 0 1 2 3\n")
+	if want := 1750 * time.Millisecond; !ok || got != want {
+		t.Errorf("got %s %t, want %s", got, ok, want)
+	}
+	if _, ok := parseStat("12 (a) S 1"); ok {
+		t.Error("a line cut short was accepted")
+	}
+}

@@ -1,0 +1,154 @@
+// Command endpoint drives a Table service over its protocol and prints what an
+// operation costs the service: its processor time, its memory, and how long
+// clients wait.
+//
+//	tablerock serve --data DIR --ready-file ready.json &
+//	go run ./bench/endpoint -ready-file ready.json
+//	go run ./bench/endpoint -pid PID -connection-string 'AccountName=...;AccountKey=...;TableEndpoint=...'
+//	go run ./bench/endpoint -exec 'tablerock serve --data DIR'
+//
+// Any service of the protocol will do. With -exec the command starts the service
+// itself, and at the end restarts it and times the first answer. The processor
+// time of another process is known on Linux only.
+//
+// Requests are written to and read from plain sockets, kept alive, so that the
+// client costs little: it shares the machine with the service.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		os.Exit(2)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "endpoint:", err)
+		os.Exit(1)
+	}
+}
+
+// settings are the command's flags.
+type settings struct {
+	connectionString string
+	readyFile        string
+	pid              int
+	exec             string
+	signal           string
+	wait             time.Duration
+
+	entities  int
+	inserts   int
+	gets      int
+	scans     int
+	filters   int
+	conns     int
+	seed      uint64
+	workloads string
+	insecure  bool
+	keep      bool
+
+	json     bool
+	markdown bool
+}
+
+func parseSettings(args []string, stderr io.Writer) (settings, error) {
+	var s settings
+	fs := flag.NewFlagSet("endpoint", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	fs.StringVar(&s.connectionString, "connection-string", "UseDevelopmentStorage=true", "the service and its account")
+	fs.StringVar(&s.readyFile, "ready-file", "", "take connection string and process id from this file of tablerock serve")
+	fs.IntVar(&s.pid, "pid", 0, "process id of the service, to tell its processor time and memory")
+	fs.StringVar(&s.exec, "exec", "", "start the service by this command, and restart it at the end; arguments are split at blanks")
+	fs.StringVar(&s.signal, "signal", "TERM", "with -exec, how the service ends before it is restarted: TERM or KILL")
+	fs.DurationVar(&s.wait, "wait", time.Minute, "with -exec, how long to wait for the service")
+	fs.IntVar(&s.entities, "n", 100_000, "entities to load, in batches of 100")
+	fs.IntVar(&s.inserts, "inserts", 50_000, "single inserts")
+	fs.IntVar(&s.gets, "gets", 100_000, "point gets")
+	fs.IntVar(&s.scans, "scans", 8, "complete scans of the loaded entities")
+	fs.IntVar(&s.filters, "filters", 20, "queries over the loaded entities whose filter looks at no key")
+	fs.IntVar(&s.conns, "conns", 64, "connections, each with one request at a time")
+	fs.Uint64Var(&s.seed, "seed", 1, "seed of entities and of the order of gets")
+	fs.StringVar(&s.workloads, "workloads", "batch,insert,get,scan,filter", "what to measure, in this order; batch always runs, for it loads the entities")
+	fs.BoolVar(&s.insecure, "insecure", false, "accept any certificate of the service")
+	fs.BoolVar(&s.keep, "keep", false, "keep the tables at the end")
+	fs.BoolVar(&s.json, "json", false, "print JSON")
+	fs.BoolVar(&s.markdown, "markdown", false, "print a Markdown table")
+	if err := fs.Parse(args); err != nil {
+		return s, err
+	}
+	if fs.NArg() > 0 {
+		return s, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	if s.entities < perBatch || s.conns < 1 {
+		return s, fmt.Errorf("-n is at least %d and -conns at least 1", perBatch)
+	}
+	if s.exec != "" && (s.pid != 0 || s.readyFile != "") {
+		return s, errors.New("-exec knows the process: give neither -pid nor -ready-file")
+	}
+	s.entities -= s.entities % perBatch
+	return s, nil
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	s, err := parseSettings(args, stderr)
+	if err != nil {
+		return err
+	}
+	if s.readyFile != "" {
+		if err := s.readReadyFile(); err != nil {
+			return err
+		}
+	}
+	t, err := parseTarget(s.connectionString)
+	if err != nil {
+		return err
+	}
+	t.insecure = s.insecure
+	var service *service
+	if s.exec != "" {
+		if service, _, err = startService(ctx, s.exec, t, "Tables", s.wait); err != nil {
+			return err
+		}
+		defer func() { service.end(os.Kill) }()
+		s.pid = service.pid()
+	}
+	b := newHarness(s, t)
+	report, err := b.measure(ctx, stderr)
+	if err != nil {
+		return err
+	}
+	if service != nil {
+		if report.Restart, err = service.restart(ctx, s, t, b.data.entityPath(tableLoaded, s.entities/2)); err != nil {
+			return err
+		}
+	}
+	if !s.keep {
+		if err := b.dropTables(); err != nil {
+			return err
+		}
+	}
+	return report.print(stdout, s)
+}
+
+// selects reports whether a workload is asked for.
+func (s *settings) selects(name string) bool {
+	for _, w := range strings.Split(s.workloads, ",") {
+		if strings.TrimSpace(w) == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+// report is all that is printed, as it stands in JSON.
+type report struct {
+	Host     string    `json:"host"`
+	Seed     uint64    `json:"seed"`
+	Entities int       `json:"entities"`
+	Conns    int       `json:"conns"`
+	Results  []result  `json:"results"`
+	Restart  *restarts `json:"restart,omitempty"`
+}
+
+// result is what one workload cost. The processor time and the memory of the
+// service are zero if they are not known.
+type result struct {
+	Workload string        `json:"workload"`
+	Unit     string        `json:"unit"` // what the rates count
+	Calls    int           `json:"calls"`
+	Entities int           `json:"entities"`
+	Wall     time.Duration `json:"wall_ns"`
+	CPU      time.Duration `json:"service_cpu_ns"`
+	Own      time.Duration `json:"client_cpu_ns"`
+	Foreign  float64       `json:"foreign_cores"` // kept busy by others
+	P50      time.Duration `json:"p50_ns"`
+	P99      time.Duration `json:"p99_ns"`
+	Max      time.Duration `json:"max_ns"`
+	Resident int64         `json:"resident_bytes"`
+
+	PerSecond    float64 `json:"per_second"`
+	PerCPUSecond float64 `json:"per_service_cpu_second"`
+	CPUPerCall   float64 `json:"service_cpu_ns_per_call"`
+}
+
+// restarts is how a service came back.
+type restarts struct {
+	FirstAnswer time.Duration `json:"first_answer_ns"`
+	CPU         time.Duration `json:"service_cpu_ns"`
+	Resident    int64         `json:"resident_bytes"`
+	Signal      string        `json:"signal"`
+}
+
+func summarize(w workload, lanes []*lane, wall time.Duration, before, after usage) (result, error) {
+	res := result{Workload: w.name, Unit: w.unit, Wall: wall, Own: after.own - before.own}
+	var all []time.Duration
+	for _, l := range lanes {
+		if l.err != nil {
+			return res, l.err
+		}
+		all = append(all, l.latencies...)
+		res.Entities += l.entities
+	}
+	slices.Sort(all)
+	res.Calls = len(all)
+	res.P50, res.P99, res.Max = quantile(all, 0.5), quantile(all, 0.99), quantile(all, 1)
+	n := float64(res.Entities)
+	if w.unit != "entities" {
+		n = float64(res.Calls)
+	}
+	res.PerSecond = n / wall.Seconds()
+	if before.known && after.known {
+		res.CPU = after.service - before.service
+		res.Resident = after.resident
+		res.CPUPerCall = float64(res.CPU) / float64(max(1, res.Calls))
+		if res.CPU > 0 {
+			res.PerCPUSecond = n / res.CPU.Seconds()
+		}
+		if after.machine > 0 {
+			others := (after.machine - before.machine) - res.CPU - res.Own
+			res.Foreign = max(0, others.Seconds()/wall.Seconds())
+		}
+	}
+	return res, nil
+}
+
+// quantile returns the smallest of sorted values that at least the share q of
+// them do not exceed.
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	i := int(q*float64(len(sorted))+0.999999) - 1
+	return sorted[min(max(i, 0), len(sorted)-1)]
+}
+
+func (r *report) print(w io.Writer, s settings) error {
+	if s.json {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	}
+	rows := [][]string{{"workload", "rate unit", "per second", "per CPU second", "CPU a call", "p50", "p99", "resident", "client CPU", "foreign"}}
+	for _, res := range r.Results {
+		rows = append(rows, res.row())
+	}
+	var err error
+	if s.markdown {
+		err = printMarkdown(w, rows)
+	} else {
+		err = printAligned(w, rows)
+	}
+	if err == nil && r.Restart != nil {
+		_, err = fmt.Fprintf(w, "\nrestart after SIG%s: first answer %s, CPU until then %s, resident %s\n", r.Restart.Signal,
+			r.Restart.FirstAnswer.Round(time.Millisecond), r.Restart.CPU.Round(time.Millisecond), mib(r.Restart.Resident))
+	}
+	return err
+}
+
+func (res *result) row() []string {
+	known := func(text string) string {
+		if res.CPU == 0 {
+			return "-"
+		}
+		return text
+	}
+	return []string{
+		res.Workload, res.Unit,
+		fmt.Sprintf("%.0f", res.PerSecond),
+		known(fmt.Sprintf("%.0f", res.PerCPUSecond)),
+		known(time.Duration(res.CPUPerCall).Round(100 * time.Nanosecond).String()),
+		res.P50.Round(time.Microsecond).String(), res.P99.Round(time.Microsecond).String(),
+		known(mib(res.Resident)), res.Own.Round(time.Millisecond).String(),
+		known(fmt.Sprintf("%.2f", res.Foreign)),
+	}
+}
+
+func mib(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
+func printAligned(w io.Writer, rows [][]string) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		for _, cell := range row {
+			fmt.Fprintf(tw, "%s\t", cell)
+		}
+		fmt.Fprintln(tw)
+	}
+	return tw.Flush()
+}
+
+func printMarkdown(w io.Writer, rows [][]string) error {
+	for i, row := range rows {
+		for _, cell := range row {
+			fmt.Fprintf(w, "| %s ", cell)
+		}
+		fmt.Fprintln(w, "|")
+		if i == 0 {
+			for range row {
+				fmt.Fprint(w, "|---")
+			}
+			fmt.Fprintln(w, "|")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+)
+
+// development is what UseDevelopmentStorage=true stands for.
+const development = "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;" +
+	"AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==;" +
+	"TableEndpoint=http://127.0.0.1:10002/devstoreaccount1;"
+
+// target is an account of a service.
+type target struct {
+	tls      bool
+	insecure bool   // any certificate will do
+	host     string // with the port
+	base     string // path of the account, without a final slash
+	account  string
+	key      []byte
+}
+
+func parseTarget(connectionString string) (*target, error) {
+	if strings.TrimSuffix(connectionString, ";") == "UseDevelopmentStorage=true" {
+		connectionString = development
+	}
+	parts := map[string]string{}
+	for _, part := range strings.Split(connectionString, ";") {
+		if name, value, ok := strings.Cut(part, "="); ok {
+			parts[name] = value
+		}
+	}
+	t := &target{account: parts["AccountName"]}
+	var err error
+	if t.key, err = base64.StdEncoding.DecodeString(parts["AccountKey"]); err != nil || len(t.key) == 0 || t.account == "" {
+		return nil, errors.New("the connection string has no AccountName, or no AccountKey in base64")
+	}
+	endpoint := parts["TableEndpoint"]
+	if endpoint == "" {
+		endpoint = "https://" + t.account + ".table." + parts["EndpointSuffix"]
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" {
+		return nil, fmt.Errorf("the connection string has no good TableEndpoint: %q", endpoint)
+	}
+	t.tls, t.host, t.base = u.Scheme == "https", u.Host, strings.TrimSuffix(u.Path, "/")
+	if u.Port() == "" {
+		t.host += map[bool]string{false: ":80", true: ":443"}[t.tls]
+	}
+	return t, nil
+}
+
+// readReadyFile takes from a file of tablerock serve what flags have not said.
+func (s *settings) readReadyFile() error {
+	text, err := os.ReadFile(s.readyFile)
+	if err != nil {
+		return err
+	}
+	var ready struct {
+		PID              int    `json:"pid"`
+		ConnectionString string `json:"connection_string"`
+	}
+	if err := json.Unmarshal(text, &ready); err != nil {
+		return fmt.Errorf("%s: %w", s.readyFile, err)
+	}
+	s.connectionString = ready.ConnectionString
+	if s.pid == 0 {
+		s.pid = ready.PID
+	}
+	return nil
+}
