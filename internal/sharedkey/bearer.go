@@ -1,0 +1,109 @@
+package sharedkey
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+const (
+	maxTokenBytes = 16 << 10
+	bearerLeeway  = 5 * time.Minute
+)
+
+// claims are what of a JSON Web Token is looked at.
+type claims struct {
+	Issuer    string   `json:"iss"`
+	Audience  string   `json:"aud"`
+	NotBefore float64  `json:"nbf"`
+	Expiry    *float64 `json:"exp"`
+}
+
+// verifyBearer judges a token by its form, times, issuer and audience. Nobody
+// checks its signature: whoever can write a token has all of the account.
+func (v *Verifier) verifyBearer(r *Request, token string) (Grant, error) {
+	version, _ := r.header("X-Ms-Version")
+	tooOld := version != "" && version < versionBearer
+	if !v.OAuth || !r.TLS || tooOld || v.Keys(r.Account) == nil {
+		return Grant{}, refusedAuthentication
+	}
+	c, ok := parseToken(token)
+	if !ok || !c.validAt(v.now()) || !issuedByDirectory(c.Issuer) || !forAccount(c.Audience, r.Account) {
+		return Grant{}, refusedAuthentication
+	}
+	return Grant{kind: byBearer}, nil
+}
+
+// parseToken takes the three parts of a signed token apart.
+func parseToken(token string) (c claims, ok bool) {
+	parts := strings.Split(token[:min(len(token), maxTokenBytes+1)], ".")
+	if len(token) > maxTokenBytes || len(parts) != 3 {
+		return c, false
+	}
+	var decoded [3][]byte
+	for i, part := range parts {
+		var err error
+		if decoded[i], err = base64.RawURLEncoding.DecodeString(part); err != nil || len(decoded[i]) == 0 {
+			return c, false
+		}
+	}
+	var head struct {
+		Algorithm string `json:"alg"`
+	}
+	if json.Unmarshal(decoded[0], &head) != nil || head.Algorithm == "" {
+		return c, false
+	}
+	return c, json.Unmarshal(decoded[1], &c) == nil
+}
+
+func (c *claims) validAt(now time.Time) bool {
+	if c.Expiry == nil {
+		return false
+	}
+	seconds, leeway := float64(now.Unix()), bearerLeeway.Seconds()
+	return seconds+leeway >= c.NotBefore && seconds-leeway < *c.Expiry
+}
+
+// issuedByDirectory reports whether an issuer is a tenant of the directory, in
+// the form of version 1 or of version 2.
+func issuedByDirectory(issuer string) bool {
+	for _, form := range [...]struct{ before, after string }{
+		{"https://sts.windows.net/", "/"},
+		{"https://login.microsoftonline.com/", "/v2.0"},
+	} {
+		id, begins := strings.CutPrefix(issuer, form.before)
+		id, ends := strings.CutSuffix(id, form.after)
+		if begins && ends && isGUID(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// isGUID reports whether text is hexadecimal digits in groups of 8, 4, 4, 4, 12.
+func isGUID(text string) bool {
+	if len(text) != 36 {
+		return false
+	}
+	for i := range len(text) {
+		switch i {
+		case 8, 13, 18, 23:
+			if text[i] != '-' {
+				return false
+			}
+		default:
+			if hexDigit(text[i]) > 15 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// forAccount reports whether an audience is the storage service or the account's
+// tables.
+func forAccount(audience, account string) bool {
+	audience = strings.TrimSuffix(audience, "/")
+	return audience == "https://storage.azure.com" || audience == "https://"+account+".table.core.windows.net"
+}

@@ -1,0 +1,158 @@
+package sharedkey
+
+import (
+	"net/http"
+	"strings"
+	"time"
+)
+
+const (
+	schemeFull   = "SharedKey"
+	schemeLite   = "SharedKeyLite"
+	schemeBearer = "Bearer"
+
+	secondarySuffix = "-secondary"
+	maxSkew         = 15 * time.Minute
+)
+
+// signed is what an Authorization header signs besides the date.
+type signed struct {
+	lite                        bool
+	method, digest, contentType string
+	account, path               string
+	comp                        parameter
+}
+
+// parameter is a value that may be absent.
+type parameter struct {
+	value   string
+	present bool
+}
+
+func (p *parameters) comp() parameter {
+	return parameter{p.values[fieldComp], p.present[fieldComp]}
+}
+
+// appendTo appends the string to sign for a date:
+//
+//	SharedKey      verb LF Content-MD5 LF Content-Type LF date LF resource
+//	SharedKeyLite  date LF resource
+//
+// where resource is "/", the account, the escaped path, and "?comp=" with its
+// value if the query has comp. In a path of the path style the account is there
+// a second time.
+func (s *signed) appendTo(dst []byte, date string) []byte {
+	if !s.lite {
+		dst = append(append(dst, s.method...), '\n')
+		dst = append(append(dst, s.digest...), '\n')
+		dst = append(append(dst, s.contentType...), '\n')
+	}
+	dst = append(append(dst, date...), '\n')
+	dst = append(append(dst, '/'), s.account...)
+	dst = append(dst, s.path...)
+	if s.comp.present {
+		dst = append(append(dst, "?comp="...), s.comp.value...)
+	}
+	return dst
+}
+
+// verifyHeader judges the credentials of SharedKey or SharedKeyLite, an account,
+// a colon and a signature. What is signed is tried with each date that is fresh
+// and each way to write the path, eight at most, with two keys each.
+func (v *Verifier) verifyHeader(r *Request, comp parameter, lite bool, credentials string) (Grant, error) {
+	s, ok := signedBy(r, comp, lite)
+	if !ok {
+		return Grant{}, refusedAuthentication
+	}
+	dates, err := freshDates(r, v.now())
+	if err != nil {
+		return Grant{}, err
+	}
+	account, signature, _ := strings.Cut(credentials, ":")
+	c := v.claimOf(r.Account, signature, account == r.Account)
+	m := messages.Get().(*message)
+	defer m.release()
+	for _, date := range dates {
+		if date == "" {
+			continue
+		}
+		for _, path := range writtenPaths(r) {
+			if path == "" {
+				continue
+			}
+			s.path = path
+			m.text = s.appendTo(m.text[:0], date)
+			if c.keys.match(m.text, &c.signature) {
+				return Grant{kind: byKey}, nil
+			}
+		}
+	}
+	return Grant{}, refusedAuthentication
+}
+
+// signedBy collects what r signs but for date and path. It reports false if a
+// signed header has several values.
+func signedBy(r *Request, comp parameter, lite bool) (signed, bool) {
+	s := signed{lite: lite, method: r.Method, account: r.Account, comp: comp}
+	if lite {
+		return s, true
+	}
+	var one, both bool
+	s.digest, one = r.header("Content-Md5")
+	s.contentType, both = r.header("Content-Type")
+	return s, one && both
+}
+
+// freshDates returns the values of x-ms-date and Date that are now, give or take
+// the skew, "" for those that are not, and the second "" if both are the same. A
+// signature holds for the date that it signs, never for the one beside it.
+func freshDates(r *Request, now time.Time) (dates [2]string, err error) {
+	own, one := r.header("X-Ms-Date")
+	general, both := r.header("Date")
+	if !one || !both {
+		return dates, refusedAuthentication
+	}
+	for i, text := range [...]string{own, general} {
+		if text == "" || i > 0 && text == own {
+			continue
+		}
+		date, err := parseDate(text)
+		if err != nil && i == 0 {
+			return dates, refusedDate
+		}
+		if err == nil && date.Sub(now).Abs() <= maxSkew {
+			dates[i] = text
+		}
+	}
+	return dates, nil
+}
+
+// parseDate reads a date of RFC 1123 in GMT.
+func parseDate(text string) (time.Time, error) {
+	if len(text) != len(http.TimeFormat) {
+		return time.Time{}, errDate
+	}
+	return time.Parse(http.TimeFormat, text)
+}
+
+// writtenPaths returns the ways in which a client may have written the path that
+// it signed, "" for those that are no different: as it was sent; on the secondary
+// endpoint without the suffix of the account; and both with the escapes in their
+// normal form, since a proxy may have changed them.
+func writtenPaths(r *Request) (paths [4]string) {
+	paths[0] = r.Path
+	if paths[0] == "" {
+		paths[0] = "/"
+	}
+	if r.Secondary {
+		if rest, ok := strings.CutPrefix(r.Path, "/"+r.Account+secondarySuffix); ok && (rest == "" || rest[0] == '/') {
+			paths[1] = r.Path[:1+len(r.Account)] + rest
+		}
+	}
+	for i, path := range paths[:2] {
+		if normal := normalPath(path); normal != path {
+			paths[2+i] = normal
+		}
+	}
+	return paths
+}

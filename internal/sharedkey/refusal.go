@@ -1,0 +1,58 @@
+package sharedkey
+
+import "net/http"
+
+// Refusal says why a request is not served, in the terms of its answer. It is
+// shared between answers; nobody changes it.
+type Refusal struct {
+	Status    int
+	Code      string // as in x-ms-error-code
+	Message   string
+	Challenge string // the WWW-Authenticate header, "" for none
+	Bare      bool   // the service's front end answers, without x-ms-request-id and x-ms-version
+}
+
+// Error returns code and message.
+func (r *Refusal) Error() string { return r.Code + ": " + r.Message }
+
+const authenticationMessage = "Server failed to authenticate the request. " +
+	"Make sure the value of Authorization header is formed correctly including the signature."
+
+func forbidden(code, message string) *Refusal {
+	return &Refusal{Status: http.StatusForbidden, Code: code, Message: message}
+}
+
+func mismatch(code, with string) *Refusal {
+	return forbidden(code, "This request is not authorized to perform this operation using this "+with+".")
+}
+
+// Every reason for which a request cannot be told from a forged one gives the
+// same refusal, refusedAuthentication.
+var (
+	refusedAuthentication = forbidden("AuthenticationFailed", authenticationMessage)
+	refusedOperation      = forbidden("AuthorizationFailure", "This request is not authorized to perform this operation.")
+	refusedPermission     = mismatch("AuthorizationPermissionMismatch", "permission")
+	refusedResourceType   = mismatch("AuthorizationResourceTypeMismatch", "resource type")
+	refusedService        = mismatch("AuthorizationServiceMismatch", "service")
+	refusedProtocol       = mismatch("AuthorizationProtocolMismatch", "protocol")
+	refusedAnonymous      = &Refusal{Status: http.StatusForbidden, Code: "AuthenticationFailed", Message: authenticationMessage, Bare: true}
+	refusedScheme         = &Refusal{
+		Status: http.StatusBadRequest, Code: "InvalidAuthenticationInfo",
+		Message: "Authentication information is not given in the correct format. Check the value of Authorization header.",
+	}
+	refusedDate = &Refusal{
+		Status: http.StatusBadRequest, Code: "InvalidHeaderValue",
+		Message: "The value for one of the HTTP headers is not in the correct format.",
+	}
+	refusedBearerACL = &Refusal{Status: http.StatusNotFound, Code: "ResourceNotFound", Message: "The specified resource does not exist."}
+	challenge        = &Refusal{
+		Status: http.StatusUnauthorized, Code: "InvalidAuthenticationInfo",
+		Message:   "Server failed to authenticate the request. Please refer to the information in the www-authenticate header.",
+		Challenge: "Bearer authorization_uri=https://login.microsoftonline.com/" + tenant + "/oauth2/authorize resource_id=https://storage.azure.com",
+		Bare:      true,
+	}
+)
+
+// tenant stands in challenges, where clients look for a directory to ask for a
+// token. A token of any directory is accepted.
+const tenant = "00000000-0000-0000-0000-000000000000"

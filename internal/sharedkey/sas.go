@@ -1,0 +1,327 @@
+package sharedkey
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// Policy is a stored access policy, as the document of a table's ACL has it.
+// Start, Expiry and Permission may be empty.
+type Policy struct{ ID, Start, Expiry, Permission string }
+
+// Versions of shared access signatures from which something differs.
+const (
+	versionService  = "2012-02-12" // the first for tables
+	versionResource = "2015-02-21" // the resource begins with /table
+	versionAddress  = "2015-04-05" // addresses and protocols are signed; account signatures
+	versionScope    = "2020-12-06" // account signatures sign an encryption scope
+)
+
+const maxIdentifierLen = 64
+
+// verifySAS judges a shared access signature: its form, then the signature, and
+// only then what its policy, the clock and the connection say of it.
+func (v *Verifier) verifySAS(ctx context.Context, r *Request, p *parameters) (Grant, error) {
+	if !p.wellFormed() {
+		return Grant{}, refusedAuthentication
+	}
+	// An unescaped + of base64 arrives as a space.
+	signature := p.values[fieldSignature]
+	if len(signature) == signatureLen {
+		signature = strings.ReplaceAll(signature, " ", "+")
+	}
+	c := v.claimOf(r.Account, signature, true)
+	m := messages.Get().(*message)
+	defer m.release()
+	m.text = p.appendTo(m.text[:0], r.Account)
+	if !c.keys.match(m.text, &c.signature) {
+		return Grant{}, refusedAuthentication
+	}
+	if p.values[fieldIdentifier] != "" {
+		if err := v.completeFromPolicy(ctx, r.Account, p); err != nil {
+			return Grant{}, err
+		}
+	}
+	if !validAt(v.now(), p.values[fieldStart], p.values[fieldExpiry]) {
+		return Grant{}, refusedAuthentication
+	}
+	if p.values[fieldProtocol] == "https" && !r.TLS {
+		return Grant{}, refusedProtocol
+	}
+	if !addressAllowed(p.values[fieldIP], r.Remote) {
+		return Grant{}, mismatch("AuthorizationSourceIPMismatch", "source IP "+r.Remote.String())
+	}
+	return p.grant()
+}
+
+// isAccount reports whether this is the signature of an account; the other kind
+// is that of a table.
+func (p *parameters) isAccount() bool { return p.any(fieldServices, fieldResourceTypes) }
+
+// wellFormed reports whether p is a shared access signature whose every
+// parameter is one that its version signs and means something.
+func (p *parameters) wellFormed() bool {
+	version := p.values[fieldVersion]
+	if _, err := time.Parse(time.DateOnly, version); err != nil || len(version) != len(time.DateOnly) {
+		return false
+	}
+	if !validDate(p.values[fieldStart]) || !validDate(p.values[fieldExpiry]) || !validAddresses(p.values[fieldIP]) {
+		return false
+	}
+	switch p.values[fieldProtocol] {
+	case "", "https", "https,http":
+	default:
+		return false
+	}
+	if p.isAccount() {
+		return p.wellFormedAccount(version)
+	}
+	return p.wellFormedService(version)
+}
+
+func (p *parameters) wellFormedAccount(version string) bool {
+	unsigned := p.any(fieldTable, fieldIdentifier, fieldStartPartition, fieldStartRow, fieldEndPartition, fieldEndRow) ||
+		version < versionScope && p.present[fieldEncryptionScope]
+	return !unsigned && version >= versionAddress && p.values[fieldExpiry] != "" &&
+		accountLetters.hold(p.values[fieldPermissions]) &&
+		serviceLetters.hold(p.values[fieldServices]) &&
+		resourceTypeLetters.hold(p.values[fieldResourceTypes])
+}
+
+func (p *parameters) wellFormedService(version string) bool {
+	unsigned := p.present[fieldEncryptionScope] || version < versionAddress && p.any(fieldIP, fieldProtocol)
+	rowAlone := p.present[fieldStartRow] && !p.present[fieldStartPartition] || p.present[fieldEndRow] && !p.present[fieldEndPartition]
+	if unsigned || rowAlone || version < versionService || !isTableName(p.values[fieldTable]) {
+		return false
+	}
+	letters := p.values[fieldPermissions]
+	if id := p.values[fieldIdentifier]; id != "" {
+		return len(id) <= maxIdentifierLen*4 && edm.UTF16Len(id) <= maxIdentifierLen && (letters == "" || inTableOrder(letters))
+	}
+	return p.values[fieldExpiry] != "" && inTableOrder(letters)
+}
+
+// isTableName reports whether name is ASCII letters and digits, perhaps after
+// the dollar sign of a table that the service owns. Anything else could be made
+// equal to a name by folding its case.
+func isTableName(name string) bool {
+	name = strings.TrimPrefix(name, "$")
+	for i := range len(name) {
+		if c := name[i] | 0x20; (c < 'a' || c > 'z') && (name[i] < '0' || name[i] > '9') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// appendTo appends the string to sign. For an account every line has a line
+// feed, for a table every line but the last; an absent value is an empty line.
+//
+//	account           account sp ss srt st se sip spr sv, from 2020-12-06 ses
+//	table             sp st se resource si sip spr sv spk srk epk erk
+//	before 2015-04-05 sp st se resource si sv spk srk epk erk
+func (p *parameters) appendTo(dst []byte, account string) []byte {
+	line := func(values ...string) {
+		for _, value := range values {
+			dst = append(append(dst, value...), '\n')
+		}
+	}
+	w, version := &p.values, p.values[fieldVersion]
+	if p.isAccount() {
+		line(account, w[fieldPermissions], w[fieldServices], w[fieldResourceTypes], w[fieldStart], w[fieldExpiry])
+		line(w[fieldIP], w[fieldProtocol], version)
+		if version >= versionScope {
+			line(w[fieldEncryptionScope])
+		}
+		return dst
+	}
+	line(w[fieldPermissions], w[fieldStart], w[fieldExpiry])
+	if version >= versionResource {
+		dst = append(dst, "/table"...)
+	}
+	dst = append(append(dst, '/'), account...)
+	dst = append(dst, '/')
+	line(edm.FoldTableName(w[fieldTable]), w[fieldIdentifier])
+	if version >= versionAddress {
+		line(w[fieldIP], w[fieldProtocol])
+	}
+	line(version, w[fieldStartPartition], w[fieldStartRow], w[fieldEndPartition])
+	return append(dst, w[fieldEndRow]...)
+}
+
+// completeFromPolicy fills in what the token leaves to its stored policy. What
+// both say is refused, even if they agree, and so is what neither says.
+func (v *Verifier) completeFromPolicy(ctx context.Context, account string, p *parameters) error {
+	if v.Policies == nil {
+		return refusedAuthentication
+	}
+	policies, err := v.Policies(ctx, account, p.values[fieldTable])
+	if errors.Is(err, store.ErrTableNotFound) {
+		return refusedAuthentication
+	}
+	if err != nil {
+		return err
+	}
+	for _, policy := range policies {
+		if policy.ID != p.values[fieldIdentifier] {
+			continue
+		}
+		for _, stored := range [...]struct {
+			field field
+			value string
+		}{{fieldStart, policy.Start}, {fieldExpiry, policy.Expiry}, {fieldPermissions, policy.Permission}} {
+			if stored.value != "" && p.values[stored.field] != "" {
+				return refusedAuthentication
+			}
+			p.values[stored.field] += stored.value
+		}
+		complete := validDate(p.values[fieldStart]) && validDate(p.values[fieldExpiry]) && inTableOrder(p.values[fieldPermissions])
+		if !complete || p.values[fieldExpiry] == "" {
+			return refusedAuthentication
+		}
+		return nil
+	}
+	return refusedAuthentication
+}
+
+// grant returns what the token allows.
+func (p *parameters) grant() (Grant, error) {
+	g := Grant{kind: byAccountSAS, permissions: p.values[fieldPermissions], version: p.values[fieldVersion]}
+	if p.isAccount() {
+		if !strings.Contains(p.values[fieldServices], "t") {
+			return Grant{}, refusedService
+		}
+		g.resourceTypes = p.values[fieldResourceTypes]
+		return g, nil
+	}
+	g.kind, g.table = byTableSAS, edm.FoldTableName(p.values[fieldTable])
+	g.bounds = Range{
+		Start:    edm.Key{Partition: p.values[fieldStartPartition], Row: p.values[fieldStartRow]},
+		End:      edm.Key{Partition: p.values[fieldEndPartition], Row: p.values[fieldEndRow]},
+		HasEnd:   p.present[fieldEndPartition],
+		WholeEnd: !p.present[fieldEndRow],
+	}
+	g.bounded = p.any(fieldStartPartition, fieldEndPartition)
+	return g, nil
+}
+
+// letters are what a parameter may be made of.
+type letters string
+
+const (
+	serviceLetters      letters = "bqtf"
+	resourceTypeLetters letters = "sco"
+	accountLetters      letters = "rwdxylacuptfi"
+	tableLetters        letters = "raud"
+)
+
+// hold reports whether text is made of l, at least one and each once.
+func (l letters) hold(text string) bool {
+	for i := range len(text) {
+		if strings.IndexByte(string(l), text[i]) < 0 || strings.IndexByte(text[:i], text[i]) >= 0 {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// inTableOrder reports whether text is some of the letters of a table's
+// permissions in the order that the service writes them.
+func inTableOrder(text string) bool {
+	last := -1
+	for i := range len(text) {
+		at := strings.IndexByte(string(tableLetters), text[i])
+		if at <= last {
+			return false
+		}
+		last = at
+	}
+	return text != ""
+}
+
+var errDate = errors.New("not a date")
+
+const maxDateLen = len("2006-01-02T15:04:05.0000000+00:00")
+
+// parseTime reads the three forms of a time in a token; of a second there may
+// be a fraction, as stored policies have it.
+func parseTime(text string) (time.Time, error) {
+	if len(text) > maxDateLen {
+		return time.Time{}, errDate
+	}
+	const minutes = len("2006-01-02T15:04")
+	layout := time.RFC3339
+	if len(text) == len(time.DateOnly) {
+		layout = time.DateOnly
+	} else if len(text) > minutes && text[minutes] != ':' {
+		layout = "2006-01-02T15:04Z07:00"
+	}
+	return time.Parse(layout, text)
+}
+
+// validDate reports whether text is a time or empty.
+func validDate(text string) bool {
+	if text == "" {
+		return true
+	}
+	_, err := parseTime(text)
+	return err == nil
+}
+
+// validAt reports whether now is in the time from start, if it is not empty, to
+// before expiry.
+func validAt(now time.Time, start, expiry string) bool {
+	if from, err := parseTime(start); start != "" && (err != nil || now.Before(from)) {
+		return false
+	}
+	until, err := parseTime(expiry)
+	return err == nil && now.Before(until)
+}
+
+// parseAddresses reads an address, or the first and the last of a range.
+func parseAddresses(text string) (first, last netip.Addr, err error) {
+	low, high, ranged := strings.Cut(text, "-")
+	if first, err = netip.ParseAddr(low); err != nil || !ranged {
+		return first, first, err
+	}
+	last, err = netip.ParseAddr(high)
+	return first, last, err
+}
+
+// validAddresses reports whether text is addresses or empty.
+func validAddresses(text string) bool {
+	_, _, err := parseAddresses(text)
+	return err == nil || text == ""
+}
+
+// addressAllowed reports whether text is empty or holds addr. An IPv4 address
+// is the same as its form in IPv6.
+func addressAllowed(text string, addr netip.Addr) bool {
+	if text == "" {
+		return true
+	}
+	first, last, err := parseAddresses(text)
+	if err != nil || !addr.IsValid() {
+		return false
+	}
+	first, last, addr = first.Unmap(), last.Unmap(), addr.Unmap().WithZone("")
+	sameKind := first.BitLen() == addr.BitLen() && last.BitLen() == addr.BitLen()
+	return sameKind && first.Compare(addr) <= 0 && addr.Compare(last) <= 0
+}
+
+// plain reports whether text is UTF-8 without control characters.
+func plain(text string) bool {
+	for i := range len(text) {
+		if text[i] < 0x20 || text[i] == 0x7f {
+			return false
+		}
+	}
+	return utf8.ValidString(text)
+}
