@@ -29,7 +29,7 @@ func (v *Verifier) verifyBearer(r *Request, token string) (Grant, error) {
 		return Grant{}, refusedAuthentication
 	}
 	c, ok := parseToken(token)
-	if !ok || !c.validAt(v.now()) || !issuedByDirectory(c.Issuer) || !forAccount(c.Audience, r.Account) {
+	if !ok || !c.validAt(v.Now()) || !issuedByDirectory(c.Issuer) || !forAccount(c.Audience, r.Account) {
 		return Grant{}, refusedAuthentication
 	}
 	return Grant{kind: byBearer}, nil

@@ -64,7 +64,7 @@ func (v *Verifier) verifyHeader(r *Request, comp parameter, lite bool, credentia
 	if !ok {
 		return Grant{}, refusedAuthentication
 	}
-	dates, err := freshDates(r, v.now())
+	dates, err := freshDates(r, v.Now())
 	if err != nil {
 		return Grant{}, err
 	}

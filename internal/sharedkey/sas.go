@@ -49,7 +49,7 @@ func (v *Verifier) verifySAS(ctx context.Context, r *Request, p *parameters) (Gr
 			return Grant{}, err
 		}
 	}
-	if !validAt(v.now(), p.values[fieldStart], p.values[fieldExpiry]) {
+	if !validAt(v.Now(), p.values[fieldStart], p.values[fieldExpiry]) {
 		return Grant{}, refusedAuthentication
 	}
 	if p.values[fieldProtocol] == "https" && !r.TLS {

@@ -20,7 +20,7 @@ type Verifier struct {
 	Policies func(ctx context.Context, account, table string) ([]Policy, error)
 	// OAuth accepts bearer tokens over TLS, without a check of their signature.
 	OAuth bool
-	// Now tells the time, nil for time.Now.
+	// Now tells the time.
 	Now func() time.Time
 }
 
@@ -66,13 +66,6 @@ func anonymous(r *Request) *Refusal {
 		return challenge
 	}
 	return refusedAnonymous
-}
-
-func (v *Verifier) now() time.Time {
-	if v.Now == nil {
-		return time.Now()
-	}
-	return v.Now()
 }
 
 // claim is a signature that somebody says is an account's.
