@@ -48,7 +48,8 @@ var layers = []layer{
 	}},
 	{"internal/odata", []string{"edm", "store"}},
 	{"internal/sharedkey", []string{"edm", "store"}},
-	{"server", []string{"edm", "filter", "store", "internal/odata", "internal/sharedkey"}}, // never engine
+	{"internal/odata/multipart", nil},
+	{"server", []string{"edm", "filter", "store", "internal/odata", "internal/odata/multipart", "internal/sharedkey"}}, // never engine
 	{"tabletest", []string{"engine", "server", "store", "edm", "vfs"}},
 	{"internal/transfer", []string{"edm", "filter", "store", "internal/odata"}},
 	{"internal/lint", nil},

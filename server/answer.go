@@ -1,0 +1,186 @@
+package server
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tablerock-db/tablerock/internal/odata"
+)
+
+// maxClientIDBytes is how long an id may be that a client gives a request.
+const maxClientIDBytes = 1024
+
+// clientRequestID returns the id that the client gave the request, "" if it gave
+// none or one that cannot stand in a header.
+func (x *exchange) clientRequestID() string {
+	given := x.r.Header["X-Ms-Client-Request-Id"]
+	if len(given) != 1 || len(given[0]) > maxClientIDBytes {
+		return ""
+	}
+	for _, c := range []byte(given[0]) {
+		if c < ' ' || c > '~' {
+			return ""
+		}
+	}
+	return given[0]
+}
+
+const (
+	serverName         = "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"
+	frontEndName       = "Microsoft-HTTPAPI/2.0"
+	applicationXML     = "application/xml"
+	applicationXMLUTF8 = "application/xml;charset=utf-8"
+	byteOrderMark      = "\ufeff"
+)
+
+// set sets a header whose name is in canonical form.
+func (x *exchange) set(name, value string) { x.w.Header()[name] = []string{value} }
+
+// head sets the headers of every answer that the Table layer gives.
+func (x *exchange) head() {
+	x.set("Server", serverName)
+	x.set("X-Ms-Request-Id", x.id)
+	x.set("X-Ms-Version", x.version)
+	if id := x.clientRequestID(); id != "" {
+		x.set("X-Ms-Client-Request-Id", id)
+	}
+}
+
+// headOData sets the headers of every success of an OData operation.
+func (x *exchange) headOData() {
+	x.head()
+	x.set("Cache-Control", "no-cache")
+	x.set("X-Content-Type-Options", "nosniff")
+}
+
+// send writes x.buf as the answer.
+func (x *exchange) send(status int, contentType string) error {
+	x.status = status
+	if contentType != "" {
+		x.set("Content-Type", contentType)
+	}
+	x.set("Content-Length", strconv.Itoa(len(x.buf)))
+	x.w.WriteHeader(status)
+	_, err := x.w.Write(x.buf)
+	return x.gone(err)
+}
+
+// sendEmpty answers without a body.
+func (x *exchange) sendEmpty(status int) error {
+	x.status = status
+	x.set("Content-Length", "0")
+	x.w.WriteHeader(status)
+	return nil
+}
+
+// gone takes note of a client that does not wait for its answer. There is
+// nobody left to tell.
+func (x *exchange) gone(err error) error {
+	x.err = err
+	return nil
+}
+
+// preferenceApplied says which preference of an insert was followed.
+func (x *exchange) preferenceApplied() {
+	if x.prefer != noPreference {
+		x.set("Preference-Applied", x.prefer.String())
+	}
+}
+
+// invalidURLPage is what the service's front end says to a path that it does not
+// let through.
+const invalidURLPage = `<!DOCTYPE HTML PUBLIC "-//W3C//DTD HTML 4.01//EN""http://www.w3.org/TR/html4/strict.dtd">` + "\r\n" +
+	`<HTML><HEAD><TITLE>Bad Request</TITLE></HEAD><BODY><h2>Bad Request - Invalid URL</h2><hr><p>HTTP Error 400. The request URL is invalid.</p></BODY></HTML>` + "\r\n"
+
+// fail answers with a problem.
+func (x *exchange) fail(p *problem) {
+	x.code, x.err = p.code, p.cause
+	if p.status >= http.StatusInternalServerError && x.err == nil && p != errNotImplemented {
+		x.err = p
+	}
+	if x.version == "" {
+		x.version = newestVersion
+	}
+	x.buf = x.buf[:0]
+	if p.page {
+		x.set("Server", frontEndName)
+		x.set("Connection", "close")
+		x.buf = append(x.buf, invalidURLPage...)
+		_ = x.send(p.status, "text/html; charset=us-ascii")
+		return
+	}
+	xml := x.operation != nil && x.operation.xml || p.coded && !wantsJSON(x.r)
+	x.failHead(p, xml)
+	switch {
+	case xml:
+		x.buf = appendXMLError(x.buf, "m:", p.code, p.message, x.id, x.s.now())
+		_ = x.send(p.status, applicationXML)
+	case p == errAtom:
+		x.buf = appendXMLError(x.buf, "", p.code, p.message, x.id, x.s.now())
+		_ = x.send(p.status, applicationXMLUTF8)
+	default:
+		level := x.level
+		if x.operation == nil {
+			level = odata.Minimal
+		}
+		x.buf = odata.AppendError(x.buf, p.code, p.message, x.id, x.s.now())
+		_ = x.send(p.status, contentTypes[level])
+	}
+}
+
+// failHead sets the headers of a problem.
+func (x *exchange) failHead(p *problem, xml bool) {
+	if p.bare {
+		x.set("Server", frontEndName)
+	} else {
+		x.head()
+	}
+	x.set("X-Content-Type-Options", "nosniff")
+	if !p.early && !p.coded && !xml {
+		x.set("Cache-Control", "no-cache")
+	}
+	if xml || p.coded {
+		x.set("X-Ms-Error-Code", p.code)
+	}
+	if x.prefer != noPreference {
+		x.set("Preference-Applied", x.prefer.String())
+	}
+	for name, value := range map[string]string{"Www-Authenticate": p.challenge, "Allow": p.allow, "Retry-After": p.retry} {
+		if value != "" {
+			x.set(name, value)
+		}
+	}
+}
+
+// metadataNamespace is the XML namespace of error documents.
+const metadataNamespace = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata"
+
+var xmlEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// appendXMLError appends an error document, whose elements have the prefix given.
+func appendXMLError(dst []byte, prefix, code, message, id string, at time.Time) []byte {
+	attribute := "xmlns"
+	if prefix != "" {
+		attribute += ":" + strings.TrimSuffix(prefix, ":")
+	}
+	dst = append(dst, `<?xml version="1.0" encoding="utf-8"?><`+prefix+`error `+attribute+`="`+metadataNamespace+`">`...)
+	dst = append(dst, `<`+prefix+`code>`+code+`</`+prefix+`code><`+prefix+`message xml:lang="en-US">`...)
+	dst = append(dst, xmlEscapes.Replace(string(odata.AppendErrorText(nil, message, id, at)))...)
+	return append(dst, `</`+prefix+`message></`+prefix+`error>`...)
+}
+
+// event tells what became of the request.
+func (x *exchange) event() Event {
+	e := Event{
+		Method: x.r.Method, Account: x.address.account, Table: x.target.table,
+		Status: x.status, Code: x.code, Duration: x.s.now().Sub(x.start),
+		Examined: x.examined, Returned: x.returned,
+		RequestID: x.id, ClientRequestID: x.clientRequestID(), Err: x.err,
+	}
+	if x.operation != nil {
+		e.Operation = x.operation.name
+	}
+	return e
+}

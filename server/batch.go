@@ -1,0 +1,3 @@
+package server
+
+func (x *exchange) batch() error { return errNotImplemented }

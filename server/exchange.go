@@ -1,0 +1,267 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/tablerock-db/tablerock/internal/odata"
+	"github.com/tablerock-db/tablerock/internal/sharedkey"
+)
+
+// exchange is one request on its way to its answer. It is used by one goroutine
+// and, with its buffers, used again for later requests.
+type exchange struct {
+	s     *Server
+	w     http.ResponseWriter
+	r     *http.Request
+	start time.Time
+	id    string // of the request, a GUID
+
+	address
+	account   *account // nil if there is none of the name
+	base      string   // what links begin with: scheme, host and account
+	query     url.Values
+	target    target
+	operation *operation
+	method    string // that of X-HTTP-Method if it was tunnelled
+	version   string // of the protocol, echoed
+	grant     sharedkey.Grant
+	level     odata.Level
+	prefer    preference
+
+	body []byte // of the request
+	held int64  // bytes of inFlight that the body holds
+	buf  []byte // of the answer
+
+	status             int
+	code               string
+	examined, returned int
+	err                error
+}
+
+// maxKeptBytes is the most memory of one buffer that is kept for later requests.
+const maxKeptBytes = 256 << 10
+
+func newExchange(s *Server) *exchange { return &exchange{s: s} }
+
+func (x *exchange) begin(w http.ResponseWriter, r *http.Request) {
+	x.w, x.r, x.start = w, r, x.s.now()
+	x.id = uuid.NewString()
+}
+
+// end lets go of everything that belongs to the request.
+func (x *exchange) end() {
+	x.s.inFlight.release(x.held)
+	*x = exchange{s: x.s, body: kept(x.body), buf: kept(x.buf)}
+}
+
+func kept(b []byte) []byte {
+	if cap(b) > maxKeptBytes {
+		return nil
+	}
+	return b[:0]
+}
+
+// serve answers, whatever happens. A panic is a bug of this program: the client
+// gets a failure, and the log the place.
+func (x *exchange) serve() {
+	defer func() {
+		switch v := recover(); v {
+		case nil:
+		case http.ErrAbortHandler:
+			panic(v)
+		default:
+			err := fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+			if x.status == 0 {
+				x.fail(internalError(err))
+			}
+			x.err = err
+		}
+	}()
+	if err := x.answer(); err != nil {
+		x.fail(problemOf(err))
+	}
+}
+
+// answer takes the request through the checks in the service's order.
+func (x *exchange) answer() error {
+	located := x.locate()
+	if x.address.account == "" {
+		return errURI
+	}
+	if x.r.Method == http.MethodOptions {
+		return x.preflight()
+	}
+	x.allowOrigin()
+	if err := x.chooseVersion(); err != nil {
+		return err
+	}
+	if err := x.authorise(); err != nil {
+		return err
+	}
+	if located != nil {
+		return located
+	}
+	if err := x.chooseOperation(); err != nil {
+		return err
+	}
+	if err := x.negotiate(); err != nil {
+		return err
+	}
+	return x.operation.run(x)
+}
+
+// locate finds account and resource. Its error is for later: who is not
+// authorised learns nothing of it.
+func (x *exchange) locate() error {
+	path := x.r.URL.Path
+	x.address = addressOf(x.r.Host, path)
+	x.account = x.s.accounts[x.address.account]
+	scheme := "http://"
+	if x.r.TLS != nil {
+		scheme = "https://"
+	}
+	x.base = scheme + x.r.Host
+	if !x.hostStyle {
+		// The account's segment as the client wrote it, suffix included.
+		segment, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+		x.base += "/" + segment
+	}
+	var err error
+	if x.query, err = url.ParseQuery(x.r.URL.RawQuery); err != nil {
+		return errInput
+	}
+	if strings.ContainsFunc(path, isFrontEndControl) {
+		return errInvalidURL
+	}
+	x.target, err = parseTarget(x.rest, x.query.Get("comp"))
+	return err
+}
+
+// isFrontEndControl reports whether a character in a path is one that the
+// service's front end refuses.
+func isFrontEndControl(c rune) bool {
+	return c < 0x20 || c == 0x7f || c == 0x81 || c == 0x8d || c == 0x8f || c == 0x90 || c == 0x9d
+}
+
+// newestVersion is the version of requests that name none.
+const newestVersion = "2020-12-06"
+
+// oldestVersion is the first that has JSON.
+const oldestVersion = "2013-08-15"
+
+// chooseVersion takes the version of the protocol from the request. One that is
+// not known yet is as good as any.
+func (x *exchange) chooseVersion() error {
+	x.version = newestVersion
+	given := x.r.Header["X-Ms-Version"]
+	if len(given) == 0 {
+		given = x.query["api-version"]
+	}
+	switch {
+	case len(given) == 0:
+		if sv := x.query.Get("sv"); isVersion(sv) {
+			x.version = sv
+		}
+	case len(given) > 1 || !isVersion(given[0]):
+		return errHeaderValue
+	case given[0] < oldestVersion:
+		return &problem{status: http.StatusUnsupportedMediaType, code: "JsonFormatNotSupported", message: "JSON format is not supported."}
+	default:
+		x.version = given[0]
+	}
+	return nil
+}
+
+func isVersion(s string) bool {
+	if len(s) != len("2006-01-02") {
+		return false
+	}
+	for i, c := range []byte(s) {
+		if dash := i == 4 || i == 7; dash != (c == '-') || !dash && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+// authorise learns who asks.
+func (x *exchange) authorise() error {
+	remote, _ := netip.ParseAddrPort(x.r.RemoteAddr)
+	var err error
+	x.grant, err = x.s.verifier.Verify(x.r.Context(), &sharedkey.Request{
+		Method: x.r.Method, Path: rawPath(x.r), RawQuery: x.r.URL.RawQuery, Header: x.r.Header,
+		Account: x.address.account, Secondary: x.secondary,
+		TLS: x.r.TLS != nil, Remote: remote.Addr().Unmap(),
+	})
+	return err
+}
+
+// rawPath is the path as it stands on the request line, which is what is signed.
+func rawPath(r *http.Request) string {
+	if strings.HasPrefix(r.RequestURI, "/") {
+		path, _, _ := strings.Cut(r.RequestURI, "?")
+		return path
+	}
+	return r.URL.EscapedPath()
+}
+
+// tunnelled are the methods that a POST may carry in X-HTTP-Method.
+var tunnelled = []string{http.MethodPut, methodMerge, http.MethodPatch, http.MethodDelete}
+
+// tunnel returns the method that a request means.
+func tunnel(method string, override []string) (string, error) {
+	switch {
+	case len(override) == 0:
+		return method, nil
+	case len(override) > 1:
+		return "", errManyXMethods
+	case method != http.MethodPost:
+		return "", errXMethodNotPost
+	case !slices.Contains(tunnelled, override[0]):
+		return "", errUnknownXMethod
+	}
+	return override[0], nil
+}
+
+// chooseOperation finds the operation that method and resource name, and asks
+// whether the client may use it.
+func (x *exchange) chooseOperation() error {
+	var err error
+	if x.method, err = tunnel(x.r.Method, x.r.Header["X-Http-Method"]); err != nil {
+		return err
+	}
+	key := route{kind: x.target.kind, method: x.method}
+	switch x.target.kind {
+	case schema:
+		return errNotImplemented
+	case serviceRoot:
+		if x.query.Get("restype") != "service" {
+			return errURI
+		}
+		key.comp = x.query.Get("comp")
+	case tableACL:
+		key.comp = "acl"
+	case batch, tables, table, entities, entity:
+	}
+	x.operation = routes[key]
+	switch {
+	case x.operation == nil && x.target.kind == serviceRoot && key.comp != "properties" && key.comp != "stats":
+		return bad("InvalidQueryParameterValue", "Value for one of the query parameters specified in the request URI is invalid.")
+	case x.operation == nil:
+		return methodProblem(x.target.kind)
+	case x.secondary && x.method != http.MethodGet:
+		return errSecondary
+	case x.operation.action == asked:
+		return nil
+	}
+	return x.grant.Allow(x.operation.action, x.target.table)
+}

@@ -1,0 +1,230 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/internal/odata"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// Limits of one page of an answer. A page that reaches one is cut, and a
+// continuation token tells the client how to go on.
+const (
+	maxPage      = 1000            // entities or tables
+	maxPageTime  = 5 * time.Second // of execution
+	maxPageBytes = 4 << 20         // of JSON, passed by at most one entity
+	maxExamined  = 4_000_000       // entities
+)
+
+// freePageBytes of an answer are not counted as in flight.
+const freePageBytes = 256 << 10
+
+// maxSelected is the most members that $select can name: those that an entity
+// can have, and as many that it has not.
+const maxSelected = 1024
+
+// top reads $top.
+func (x *exchange) top() (n int, given bool, err error) {
+	text := x.query.Get("$top")
+	if text == "" {
+		return maxPage, false, nil
+	}
+	n, err = strconv.Atoi(text)
+	if err != nil || n < 0 || n > maxPage || text[0] == '+' {
+		return 0, true, errInput
+	}
+	return n, true, nil
+}
+
+// selection reads $select: its text, for the metadata URL, and the members that
+// it names, nil for all.
+func (x *exchange) selection() (text string, names []string) {
+	text = x.query.Get("$select")
+	if strings.TrimSpace(text) == "" {
+		return "", nil
+	}
+	for _, name := range strings.Split(text, ",") {
+		name = strings.TrimSpace(name)
+		switch {
+		case name == "*":
+			return text, nil
+		case name != "" && !slices.Contains(names, name) && len(names) < maxSelected:
+			names = append(names, name)
+		}
+	}
+	return text, names
+}
+
+// customNames returns what of names the store can select: keys and Timestamp are
+// always there.
+func customNames(names []string) []string {
+	if names == nil {
+		return nil
+	}
+	custom := make([]string, 0, len(names))
+	for _, name := range names {
+		switch name {
+		case edm.PartitionKeyName, edm.RowKeyName, edm.TimestampName:
+		default:
+			custom = append(custom, name)
+		}
+	}
+	return custom
+}
+
+// getEntity is GET /T(PartitionKey='a',RowKey='b').
+func (x *exchange) getEntity() error {
+	if err := checkTable(x.target.table); err != nil {
+		return err
+	}
+	if err := x.checkURLKey(x.target.key); err != nil {
+		return err
+	}
+	if err := x.viewEntity(x.target, x.query.Get("$select")); err != nil {
+		return err
+	}
+	x.headOData()
+	return x.send(http.StatusOK, contentTypes[x.level])
+}
+
+// viewEntity writes the entity that t names into x.buf, and its ETag as a header.
+func (x *exchange) viewEntity(t target, selection string) error {
+	_, names := x.selection()
+	o := x.form(t.table+"/@Element", selection)
+	o.Table, o.Select = t.table, names
+	x.examined = 1
+	err := x.account.store.View(x.r.Context(), t.table, t.key, func(row edm.Row) error {
+		x.buf = odata.AppendEntity(x.buf[:0], row, o)
+		x.set("Etag", string(row.Timestamp().ETag()))
+		return nil
+	})
+	if err == nil {
+		x.returned = 1
+	}
+	return err
+}
+
+// checkURLKey refuses a key that a URL cannot hold, and one outside of what the
+// client may see.
+func (x *exchange) checkURLKey(key edm.Key) error {
+	if strings.ContainsAny(key.Partition, `/\`) || strings.ContainsAny(key.Row, `/\`) {
+		return errURLSyntax
+	}
+	return x.checkRange(key)
+}
+
+// checkRange refuses a key outside the range of a shared access signature.
+func (x *exchange) checkRange(key edm.Key) error {
+	if bounds, ok := x.grant.Bounds(); ok && !bounds.Contains(key) {
+		return errOutsideRange
+	}
+	return nil
+}
+
+// within returns expr narrowed to what the client may see, so that neither scan
+// nor continuation leaves it.
+func (x *exchange) within(expr *filter.Expr) *filter.Expr {
+	r, ok := x.grant.Bounds()
+	if !ok {
+		return expr
+	}
+	var to filter.Bound
+	switch {
+	case r.HasEnd && r.WholeEnd:
+		to = filter.Bound{Kind: filter.AfterPartition, Key: r.End}
+	case r.HasEnd:
+		to = filter.Bound{Kind: filter.AfterRow, Key: r.End}
+	}
+	return filter.And(expr, filter.Keys(filter.Bound{Kind: filter.BeforeRow, Key: r.Start}, to))
+}
+
+// queryEntities is GET /T().
+func (x *exchange) queryEntities() error {
+	if err := checkTable(x.target.table); err != nil {
+		return err
+	}
+	expr, err := filter.Parse(x.query.Get("$filter"))
+	if err != nil {
+		return err
+	}
+	top, _, err := x.top()
+	if err != nil {
+		return err
+	}
+	from, err := keyToken(x.query)
+	if err != nil {
+		return err
+	}
+	text, names := x.selection()
+	o := x.form(x.target.table, text)
+	x.buf = odata.AppendFeed(x.buf[:0], o)
+	o.Metadata, o.Select = "", names
+	var next *edm.Key
+	if top == 0 {
+		_, err = x.account.store.TableMeta(x.r.Context(), x.target.table)
+	} else {
+		q := store.Query{Filter: x.within(expr), Select: customNames(names), From: from, Limit: top, Budget: maxExamined}
+		next, err = x.appendPage(q, o)
+	}
+	if err != nil {
+		return err
+	}
+	x.buf = append(x.buf, "]}"...)
+	x.headOData()
+	if next != nil {
+		x.set("X-Ms-Continuation-Nextpartitionkey", string(appendToken(nil, next.Partition)))
+		x.set("X-Ms-Continuation-Nextrowkey", string(appendToken(nil, next.Row)))
+	}
+	return x.send(http.StatusOK, contentTypes[x.level])
+}
+
+// examiner is a cursor that tells how many rows it looked at.
+type examiner interface{ Examined() int }
+
+// appendPage appends what q finds to x.buf and returns the key to go on from, nil
+// at the end.
+func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, err error) {
+	ctx, cancel := context.WithTimeout(x.r.Context(), maxPageTime)
+	defer cancel()
+	cursor := x.account.store.Query(ctx, x.target.table, q)
+	defer func() { err = errors.Join(err, cursor.Close()) }()
+	limit := freePageBytes
+	for cursor.Next() {
+		if len(x.buf) >= limit && !x.morePage(&limit) {
+			key := cursor.Row().Key()
+			return &key, nil
+		}
+		if x.returned > 0 {
+			x.buf = append(x.buf, ',')
+		}
+		x.buf = odata.AppendEntity(x.buf, cursor.Row(), o)
+		x.returned++
+	}
+	if e, ok := cursor.(examiner); ok {
+		x.examined = e.Examined()
+	}
+	err = cursor.Err()
+	if errors.Is(err, context.DeadlineExceeded) && x.r.Context().Err() == nil {
+		err = nil
+	}
+	return cursor.Resume(), err
+}
+
+// morePage asks for room beyond freePageBytes, once in a page. Where many clients
+// ask for great pages, some of them get smaller ones.
+func (x *exchange) morePage(limit *int) bool {
+	if *limit == maxPageBytes || !x.s.inFlight.acquire(maxPageBytes) {
+		return false
+	}
+	x.held += maxPageBytes
+	*limit = maxPageBytes
+	return true
+}

@@ -1,0 +1,174 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/internal/odata"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// createTable is POST /Tables.
+func (x *exchange) createTable() error {
+	if err := checkContentType(x.r.Header["Content-Type"]); err != nil {
+		return err
+	}
+	if err := x.readBody(); err != nil {
+		return err
+	}
+	name, err := odata.ParseTable(x.body)
+	if err != nil {
+		return err
+	}
+	x.target.table = name
+	if err := x.account.store.CreateTable(x.r.Context(), name); err != nil {
+		return err
+	}
+	x.headOData()
+	x.preferenceApplied()
+	link := string(odata.AppendTableLink([]byte(x.base+"/"), name))
+	x.set("Location", link)
+	if x.prefer == returnNoContent {
+		x.set("Dataserviceid", link)
+		return x.sendEmpty(http.StatusNoContent)
+	}
+	return x.sendTable(http.StatusCreated, name)
+}
+
+// sendTable answers with a table.
+func (x *exchange) sendTable(status int, name string) error {
+	o := x.form("Tables/@Element", "")
+	x.buf = odata.AppendTable(x.buf[:0], name, o)
+	x.returned = 1
+	return x.send(status, contentTypes[x.level])
+}
+
+// form returns how entities and tables are written in this answer. of is what the
+// metadata URL names, selection the text of $select.
+func (x *exchange) form(of, selection string) odata.Options {
+	o := odata.Options{Level: x.level, ASCII: true, Account: x.address.account, Base: x.base, Table: x.target.table}
+	if x.level == odata.None {
+		return o
+	}
+	o.Metadata = x.base + "/$metadata#" + of
+	if selection != "" {
+		o.Metadata += "&$select=" + selection
+	}
+	return o
+}
+
+// metricsPrefix begins the names of tables that the service keeps for itself.
+const metricsPrefix = "$Metrics"
+
+// checkTable refuses a name that no table can have.
+func checkTable(name string) error {
+	if strings.HasPrefix(name, metricsPrefix) {
+		return errNotFound
+	}
+	return edm.CheckTableName(name)
+}
+
+// getTable is GET /Tables('T').
+func (x *exchange) getTable() error {
+	name := x.target.table
+	if err := checkTable(name); err != nil {
+		return err
+	}
+	found, err := x.account.store.Tables(x.r.Context(), edm.FoldTableName(name), 1)
+	switch {
+	case err != nil:
+		return err
+	case len(found) == 0 || edm.FoldTableName(found[0].Name) != edm.FoldTableName(name):
+		return errNotFound
+	}
+	x.headOData()
+	return x.sendTable(http.StatusOK, found[0].Name)
+}
+
+// deleteTable is DELETE /Tables('T').
+func (x *exchange) deleteTable() error {
+	if err := checkTable(x.target.table); err != nil {
+		return err
+	}
+	err := x.account.store.DeleteTable(x.r.Context(), x.target.table)
+	if errors.Is(err, store.ErrTableNotFound) {
+		return errNotFound
+	}
+	if err != nil {
+		return err
+	}
+	x.headOData()
+	return x.sendEmpty(http.StatusNoContent)
+}
+
+// tablesChunk is how many tables are read from the store at once.
+const tablesChunk = 1000
+
+// queryTables is GET /Tables.
+func (x *exchange) queryTables() error {
+	keep, err := filter.ParseTables(x.query.Get("$filter"))
+	if err != nil {
+		return err
+	}
+	top, given, err := x.top()
+	if err != nil {
+		return err
+	}
+	if given && top == 0 {
+		return errInput
+	}
+	from, err := tableToken(x.query)
+	if err != nil {
+		return err
+	}
+	page, next, err := x.tablePage(from, keep, top)
+	if err != nil {
+		return err
+	}
+	x.headOData()
+	if next != nil {
+		x.set("X-Ms-Continuation-Nexttablename", appendTableToken(*next))
+	}
+	selection, names := x.selection()
+	o := x.form("Tables", selection)
+	x.buf = odata.AppendFeed(x.buf[:0], o)
+	o.Metadata, o.Select = "", names
+	for i, t := range page {
+		if i > 0 {
+			x.buf = append(x.buf, ',')
+		}
+		x.buf = odata.AppendTable(x.buf, t.Name, o)
+	}
+	x.buf = append(x.buf, "]}"...)
+	x.returned = len(page)
+	return x.send(http.StatusOK, contentTypes[x.level])
+}
+
+// tablePage returns at most top tables that keep keeps, beginning at the folded
+// name from, and the next after them.
+func (x *exchange) tablePage(from string, keep *filter.Expr, top int) (page []store.TableInfo, next *store.TableInfo, err error) {
+	for {
+		chunk, err := x.account.store.Tables(x.r.Context(), from, tablesChunk)
+		if err != nil {
+			return nil, nil, err
+		}
+		x.examined += len(chunk)
+		for _, t := range chunk {
+			if !keep.MatchTable(t.Name) {
+				continue
+			}
+			if len(page) == top {
+				return page, &t, nil
+			}
+			page = append(page, t)
+		}
+		if len(chunk) < tablesChunk {
+			return page, nil, nil
+		}
+		// The least name greater than the last.
+		from = edm.FoldTableName(chunk[len(chunk)-1].Name) + "\x00"
+	}
+}

@@ -1,0 +1,236 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/odata"
+	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// intent is one write as it was asked for, by a request or a part of a batch.
+type intent struct {
+	method      string // after tunnelling
+	target      target
+	ifMatch     []string
+	ifNoneMatch []string
+	contentType []string
+	body        []byte
+}
+
+// change is a write that is understood.
+type change struct {
+	op     store.Op
+	refuse error // what is wrong with it that comes after the table's absence
+}
+
+// writeNames are the operations that events name.
+var writeNames = [...]string{
+	store.OpInsert:          "InsertEntity",
+	store.OpInsertOrMerge:   "InsertOrMergeEntity",
+	store.OpInsertOrReplace: "InsertOrReplaceEntity",
+	store.OpMerge:           "MergeEntity",
+	store.OpReplace:         "ReplaceEntity",
+	store.OpDelete:          "DeleteEntity",
+}
+
+// kindOf returns what a method means, with a condition and without.
+func kindOf(method string, conditional bool) store.OpKind {
+	switch {
+	case method == http.MethodPost:
+		return store.OpInsert
+	case method == http.MethodDelete:
+		return store.OpDelete
+	case method == http.MethodPut && conditional:
+		return store.OpReplace
+	case method == http.MethodPut:
+		return store.OpInsertOrReplace
+	case conditional:
+		return store.OpMerge
+	}
+	return store.OpInsertOrMerge
+}
+
+// actionOf returns the permission that a write needs.
+func actionOf(kind store.OpKind) sharedkey.Action {
+	switch kind {
+	case store.OpInsert:
+		return sharedkey.Insert
+	case store.OpInsertOrMerge, store.OpInsertOrReplace:
+		return sharedkey.Upsert
+	case store.OpMerge, store.OpReplace:
+		return sharedkey.Update
+	case store.OpDelete:
+	}
+	return sharedkey.DeleteEntity
+}
+
+// parseETag reads an If-Match header.
+func parseETag(values []string) (edm.ETag, error) {
+	text := strings.TrimSpace(strings.Join(values, ","))
+	quoted, weak := strings.CutPrefix(text, `W/"`)
+	if !weak {
+		quoted, weak = strings.CutPrefix(text, `w/"`)
+	}
+	switch {
+	case text == string(store.Any):
+		return store.Any, nil
+	case weak && strings.IndexByte(quoted, '"') == len(quoted)-1 && len(values) == 1 && len(quoted) > 0:
+		return edm.ETag(text), nil
+	}
+	if len(text) > maxClientIDBytes {
+		text = text[:maxClientIDBytes]
+	}
+	return "", bad(codeInvalidInput, fmt.Sprintf("The etag value '%s' specified in one of the request headers is not valid. Please make sure only one etag value is specified and is valid.", text))
+}
+
+// conditionProblem returns what is wrong with the conditions of in, as opposed to
+// with the entity that they are about.
+func conditionProblem(in *intent) (etag edm.ETag, err error) {
+	switch {
+	case len(in.ifNoneMatch) > 0 && len(in.ifMatch) > 0:
+		return "", bad(codeInvalidInput, "Both If-Match and If-None-Match HTTP headers cannot be specified at the same time.")
+	case len(in.ifNoneMatch) > 0:
+		return "", bad(codeInvalidInput, "If-None-Match HTTP header cannot be specified for "+in.method+" operations.")
+	case len(in.ifMatch) > 0:
+		return parseETag(in.ifMatch)
+	case in.method == http.MethodDelete:
+		return "", errInput
+	}
+	return "", nil
+}
+
+// understand turns an intent into an op. What it returns shares in.body.
+// The client must be allowed to do it.
+func (x *exchange) understand(in *intent) (change, error) {
+	kind := kindOf(in.method, len(in.ifMatch) > 0)
+	if err := x.grant.Allow(actionOf(kind), in.target.table); err != nil {
+		return change{}, err
+	}
+	if err := edm.CheckTableName(in.target.table); err != nil {
+		return change{}, err
+	}
+	c := change{op: store.Op{Kind: kind, Entity: edm.Entity{Key: in.target.key}}}
+	if kind != store.OpInsert {
+		if err := x.checkURLKey(in.target.key); err != nil {
+			return change{}, err
+		}
+		c.op.IfMatch, c.refuse = conditionProblem(in)
+	}
+	if kind == store.OpDelete {
+		return c, nil
+	}
+	if err := checkContentType(in.contentType); err != nil {
+		return change{}, err
+	}
+	e, err := odata.ParseEntity(in.body, odata.ParseOptions{IgnoreKeys: kind != store.OpInsert})
+	if err != nil {
+		return change{}, err
+	}
+	c.op.Entity.Properties = e.Properties
+	if kind == store.OpInsert {
+		c.op.Entity.Key = e.Key
+		return c, x.checkRange(e.Key)
+	}
+	return c, nil
+}
+
+// write is every operation that changes one entity.
+func (x *exchange) write() error {
+	if err := x.readBody(); err != nil {
+		return err
+	}
+	in := intent{
+		method: x.method, target: x.target, body: x.body,
+		ifMatch: x.r.Header["If-Match"], ifNoneMatch: x.r.Header["If-None-Match"],
+		contentType: x.r.Header["Content-Type"],
+	}
+	c, err := x.understand(&in)
+	if err != nil {
+		return err
+	}
+	if c.refuse != nil {
+		return x.refuse(&c)
+	}
+	res, err := x.account.store.Apply(x.r.Context(), x.target.table, c.op)
+	if err != nil {
+		return keyProblem(err, &c.op)
+	}
+	x.returned = 1
+	x.headOData()
+	if c.op.Kind == store.OpInsert {
+		return x.sendInserted(&c.op.Entity, res[0])
+	}
+	if c.op.Kind != store.OpDelete {
+		x.set("Etag", string(res[0].ETag))
+	}
+	return x.sendEmpty(http.StatusNoContent)
+}
+
+// refuse returns what is wrong with c, unless its entity or the absence of its
+// table comes first.
+func (x *exchange) refuse(c *change) error {
+	op := c.op
+	op.IfMatch = store.Any
+	if err := store.CheckBatch(x.target.table, []store.Op{op}); err != nil {
+		return keyProblem(err, &op)
+	}
+	if _, err := x.account.store.TableMeta(x.r.Context(), x.target.table); err != nil {
+		return err
+	}
+	return c.refuse
+}
+
+// keyProblem names the key that an insert was refused for.
+func keyProblem(err error, op *store.Op) error {
+	var model *edm.Error
+	if op.Kind != store.OpInsert || !errors.As(err, &model) || model.Rule != edm.RuleKey {
+		return err
+	}
+	value := op.Entity.Key.Partition
+	if model.Name == edm.RowKeyName {
+		value = op.Entity.Key.Row
+	}
+	p := bad(codeOutOfRange, fmt.Sprintf("The '%s' parameter of value '%s' is out of range.", model.Name, escapeControls(value)))
+	p.early = true
+	return p
+}
+
+// escapeControls writes control characters as percent escapes.
+func escapeControls(s string) string {
+	var b strings.Builder
+	for _, c := range s {
+		if c < 0x20 || c >= 0x7f && c <= 0x9f {
+			for _, octet := range []byte(string(c)) {
+				fmt.Fprintf(&b, "%%%02x", octet)
+			}
+		} else {
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}
+
+// sendInserted answers an insert.
+func (x *exchange) sendInserted(e *edm.Entity, res store.Result) error {
+	link := x.entityLink(x.target.table, e.Key)
+	x.set("Location", link)
+	x.set("Etag", string(res.ETag))
+	x.preferenceApplied()
+	if x.prefer == returnNoContent {
+		x.set("Dataserviceid", link)
+		return x.sendEmpty(http.StatusNoContent)
+	}
+	e.Timestamp = res.Timestamp
+	x.buf = odata.AppendEntity(x.buf[:0], e.View(), x.form(x.target.table+"/@Element", ""))
+	return x.send(http.StatusCreated, contentTypes[x.level])
+}
+
+// entityLink returns the URL of an entity, in the client's own words.
+func (x *exchange) entityLink(table string, key edm.Key) string {
+	return string(odata.AppendKeyLink([]byte(x.base+"/"), table, key.Partition, key.Row))
+}
