@@ -1,0 +1,103 @@
+package multipart
+
+import "strings"
+
+// Field is a line of a header.
+type Field struct{ Name, Value string }
+
+// Header holds the fields of an operation in the order they were sent.
+type Header []Field
+
+// Get returns the first value of the field called name, in any case, or "".
+func (h Header) Get(name string) string {
+	for i := range h {
+		if equalFold(h[i].Name, name) {
+			return h[i].Value
+		}
+	}
+	return ""
+}
+
+// Count returns how many fields are called name, in any case.
+func (h Header) Count(name string) int {
+	n := 0
+	for i := range h {
+		if equalFold(h[i].Name, name) {
+			n++
+		}
+	}
+	return n
+}
+
+// equalFold compares ASCII. strings.EqualFold also takes letters for equal that
+// only look alike to it.
+func equalFold(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range len(a) {
+		if lower(a[i]) != lower(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c |= 0x20
+	}
+	return c
+}
+
+// token holds the characters of names of fields, parameters and methods.
+var token = func() (t [256]bool) {
+	for c := byte('0'); c <= 'z'; c++ {
+		t[c] = c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c
+	}
+	for _, c := range "!#$%&'*+-.^_`|~" {
+		t[c] = true
+	}
+	return t
+}()
+
+func isToken(s string) bool {
+	for i := range len(s) {
+		if !token[s[i]] {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// isText reports whether s has no control character but tabs.
+func isText(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' && c != '\t' || c == 0x7F {
+			return false
+		}
+	}
+	return true
+}
+
+// maxFields is the most fields that one header may have.
+const maxFields = 32
+
+// appendFields appends the lines of text, which is a head without its first
+// line, to h. It returns what is wrong with the first one that is no field.
+func appendFields(h Header, text string) (Header, string) {
+	for n := 0; text != ""; n++ {
+		var line string
+		line, text, _ = strings.Cut(text, "\n")
+		line = strings.TrimSuffix(line, "\r")
+		name, value, ok := strings.Cut(line, ":")
+		switch {
+		case !ok || !isToken(name) || !isText(value):
+			return h, quote(line) + " stands where a header as Name: value should"
+		case n == maxFields:
+			return h, "more headers than an operation needs"
+		}
+		h = append(h, Field{name, strings.Trim(value, " \t")})
+	}
+	return h, ""
+}

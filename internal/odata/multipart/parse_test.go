@@ -1,0 +1,234 @@
+package multipart_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tablerock-db/tablerock/internal/odata/multipart"
+)
+
+const mixed = "multipart/mixed; boundary=b"
+
+// crlf ends the lines of s as most clients do.
+func crlf(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }
+
+func TestParseDialects(t *testing.T) {
+	insert := multipart.Part{
+		Method: "POST", Target: "http://127.0.0.1:10002/acct/Book?$format=application%2Fjson",
+		Header: multipart.Header{{"Content-Type", "application/json"}, {"Prefer", "return-no-content"}}, Body: []byte(`{"a":1}`),
+	}
+	remove := multipart.Part{Method: "DELETE", Target: "/Book(PartitionKey='a', RowKey='b')", Header: multipart.Header{{"If-Match", "*"}}}
+	const insertHead = "POST http://127.0.0.1:10002/acct/Book?$format=application%2Fjson HTTP/1.1\nContent-Type: application/json\nPrefer: return-no-content\n"
+	const removeHead = "DELETE /Book(PartitionKey='a', RowKey='b') HTTP/1.1\nIf-Match: *\n"
+	const part = "Content-Type: application/http\nContent-Transfer-Encoding: binary\n\n"
+	const open = "--b\nContent-Type: multipart/mixed; boundary=c\n\n"
+	with := func(p multipart.Part, f ...multipart.Field) multipart.Part {
+		p.Header = append(p.Header[:len(p.Header):len(p.Header)], f...)
+		return p
+	}
+	identified := insert
+	identified.ContentID = "1"
+	for _, c := range []struct {
+		name, contentType, body string
+		want                    []multipart.Part
+	}{
+		{"lines end in LF, no line end behind the last", mixed, open + "--c\n" + part + insertHead + "\n{\"a\":1}\n--c\n" + part + removeHead + "\n\n--c--\n--b--", []multipart.Part{insert, remove}},
+		{"CRLF", mixed, crlf(open + "--c\n" + part + insertHead + "\n{\"a\":1}\n--c\n" + part + removeHead + "\n\n--c--\n--b--\n"), []multipart.Part{insert, remove}},
+		{"empty lines", mixed, crlf("\n\n" + open + "\n\n--c\n\n" + part + "\n" + insertHead + "\n\n{\"a\":1}\n\n--c\n" + part + removeHead + "\n\n\n\n--c--\n\n--b--\n\n"), []multipart.Part{insert, remove}},
+		{"no empty line behind a header without body", mixed, open + "--c\n" + part + removeHead + "--c--\n--b--", []multipart.Part{remove}},
+		{"preamble and epilogue", mixed, "x\n-- b\n--bb\n" + open + "y\n--b2\n--c\n" + part + removeHead + "\n--c--\nz\n--c\n--b--\n--b\nanything", []multipart.Part{remove}},
+		{"blanks behind boundaries", mixed, "--b \nContent-Type: multipart/mixed; boundary=c\n\n--c\t\n" + part + removeHead + "\n--c-- \n--b--  ", []multipart.Part{remove}},
+		{"names in lower case", "Multipart/Mixed ; charset=\"utf-8\"; boundary=b", "--b\ncontent-type: MULTIPART/MIXED;charset=\"utf-8\";boundary=\"c\"\n\n--c\ncontent-transfer-encoding:BINARY\ncontent-type:Application/HTTP;msgtype=request\n\n" + removeHead + "\n--c--\n--b--", []multipart.Part{remove}},
+		{"quoted boundary", `multipart/mixed; boundary="a \b.*+?^$(;=)" ; charset=x`, strings.NewReplacer("--b\n", "--a b.*+?^$(;=)\n", "--b--", "--a b.*+?^$(;=)--").Replace(open + "--c\n" + part + removeHead + "\n--c--\n--b--"), []multipart.Part{remove}},
+		{"odd boundary without quotes", "multipart/mixed;boundary={1=(2)} ; x", strings.NewReplacer("--b\n", "--{1=(2)}\n", "--b--", "--{1=(2)}--").Replace(open + "--c\n" + part + removeHead + "\n--c--\n--b--"), []multipart.Part{remove}},
+		{"inner boundary begins with the outer", mixed, "--b\nContent-Type: multipart/mixed; boundary=bb\n\n--bb\n" + part + removeHead + "\n--bb--\n--b--", []multipart.Part{remove}},
+		{"length", mixed, crlf(open + "--c\n" + part + insertHead + "content-length: 7\n\n{\"a\":1}\n--c--\n--b--"), []multipart.Part{with(insert, multipart.Field{Name: "content-length", Value: "7"})}},
+		{"length with line ends", mixed, crlf(open + "--c\n" + part + insertHead + "Content-Length: 0011\n\n\n{\"a\":1}\n--c--\n--b--"), []multipart.Part{with(insert, multipart.Field{Name: "Content-Length", Value: "0011"})}},
+		{"length of nothing", mixed, open + "--c\n" + part + removeHead + "content-length: 0\ncontent-type:\n\n--c--\n--b--", []multipart.Part{with(remove, multipart.Field{Name: "content-length", Value: "0"}, multipart.Field{Name: "content-type"})}},
+		{"Content-ID of the part", mixed, open + "--c\nContent-ID: 1\n" + part + insertHead + "\n{\"a\":1}\n--c--\n--b--", []multipart.Part{identified}},
+		{"Content-ID of the operation", mixed, open + "--c\n" + part + insertHead + "content-id: 1\n\n{\"a\":1}\n--c--\n--b--", []multipart.Part{with(identified, multipart.Field{Name: "content-id", Value: "1"})}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := multipart.Parse(c.contentType, []byte(c.body))
+			if err != nil {
+				t.Fatalf("Parse of %q: %v", c.body, err)
+			}
+			if d := cmp.Diff(multipart.Batch{Changeset: true, Parts: c.want}, got); d != "" {
+				t.Errorf("Parse of %q (-want +got):\n%s", c.body, d)
+			}
+		})
+	}
+}
+
+func TestParseQuery(t *testing.T) {
+	want := multipart.Batch{Parts: []multipart.Part{{
+		Method: "GET", Target: "/Book(PartitionKey='a',RowKey='b')?$select=x", Header: multipart.Header{{"Accept", "application/json;odata=nometadata"}},
+	}}}
+	for _, body := range []string{
+		"--b\nContent-Type: application/http\nContent-Transfer-Encoding: binary\n\nGET /Book(PartitionKey='a',RowKey='b')?$select=x HTTP/1.1\nAccept: application/json;odata=nometadata\n\n--b--",
+		crlf("--b\ncontent-type: application/http\n\nGET /Book(PartitionKey='a',RowKey='b')?$select=x HTTP/1.0\nAccept: \tapplication/json;odata=nometadata \n\n\n\n--b--\n\n"),
+	} {
+		got, err := multipart.Parse(mixed, []byte(body))
+		if err != nil {
+			t.Errorf("Parse of %q: %v", body, err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("Parse of %q (-want +got):\n%s", body, d)
+		}
+	}
+}
+
+// changeset returns a batch of the operations, each given from its request line on.
+func changeset(operations ...string) string {
+	var b strings.Builder
+	b.WriteString("--b\nContent-Type: multipart/mixed; boundary=c\n\n")
+	for _, o := range operations {
+		b.WriteString("--c\nContent-Type: application/http\n\n" + o + "\n")
+	}
+	return b.String() + "--c--\n--b--"
+}
+
+func TestParseRefuses(t *testing.T) {
+	const ok = "DELETE /x HTTP/1.1\n"
+	good := changeset(ok)
+	change := func(old, text string) string {
+		t.Helper()
+		if !strings.Contains(good, old) {
+			t.Fatalf("%q is not in %q", old, good)
+		}
+		return strings.Replace(good, old, text, 1)
+	}
+	nested := change("Content-Type: application/http", "Content-Type: multipart/mixed; boundary=d")
+	for _, c := range []struct {
+		name, contentType, body string
+		kind                    multipart.Kind
+		part                    int
+	}{
+		{"no type", "", good, multipart.BadType, 0},
+		{"type of one operation", "application/http; boundary=b", good, multipart.BadType, 0},
+		{"other type of many", "multipart/form-data; boundary=b", good, multipart.BadType, 0},
+		{"no boundary", "multipart/mixed", good, multipart.BadBoundary, 0},
+		{"no boundary among parameters", "multipart/mixed; charset=utf-8; ;x", good, multipart.BadBoundary, 0},
+		{"boundary of nothing", `multipart/mixed; boundary=""`, good, multipart.BadBoundary, 0},
+		{"two boundaries", "multipart/mixed; boundary=b; Boundary=b", good, multipart.BadBoundary, 0},
+		{"boundary of 71", "multipart/mixed; boundary=" + strings.Repeat("b", 71), good, multipart.BadBoundary, 0},
+		{"boundary without closing quote", `multipart/mixed; boundary="b`, good, multipart.BadBoundary, 0},
+		{"text behind the quote", `multipart/mixed; boundary="b"b`, good, multipart.BadBoundary, 0},
+		{"boundary that ends in a blank", `multipart/mixed; boundary="b "`, good, multipart.BadBoundary, 0},
+		{"boundary beyond ASCII", "multipart/mixed; boundary=\u00e4", good, multipart.BadBoundary, 0},
+		{"quote in a boundary", `multipart/mixed; boundary="\""`, good, multipart.BadBoundary, 0},
+		{"inner boundary missing", mixed, change("boundary=c", "x=c"), multipart.BadBoundary, 0},
+		{"one boundary for both", mixed, strings.ReplaceAll(good, "boundary=c", "boundary=b"), multipart.Unended, 0},
+		{"one boundary for both, twice", mixed, "--b\nContent-Type: multipart/mixed; boundary=b\n\n--b\n" + "Content-Type: application/http\n\n" + ok + "--b--\n--b--", multipart.Unended, 0},
+		{"no body", mixed, "", multipart.Unended, 0},
+		{"other boundary", "multipart/mixed; boundary=other", good, multipart.Unended, 0},
+		{"batch without end", mixed, strings.TrimSuffix(good, "--b--"), multipart.Unended, 0},
+		{"batch without dashes at its end", mixed, strings.TrimSuffix(good, "--"), multipart.Misplaced, 1},
+		{"changeset without end", mixed, change("--c--\n", ""), multipart.Unended, 0},
+		{"changeset without dashes at its end", mixed, change("--c--\n", "--c\n"), multipart.Unended, 1},
+		{"changeset without operations", mixed, changeset(), multipart.Empty, 0},
+		{"batch without operations", mixed, "--b--", multipart.Empty, 0},
+		{"part without a type", mixed, change("Content-Type: application/http\n", "A: b\n"), multipart.BadType, 0},
+		{"part without a header", mixed, change("Content-Type: application/http\n", ""), multipart.BadHeader, 0},
+		{"part of another type", mixed, change("application/http", "application/json"), multipart.BadType, 0},
+		{"batch of another type", mixed, change("multipart/mixed", "multipart/form-data"), multipart.BadType, 0},
+		{"changeset in a changeset", mixed, nested, multipart.Misplaced, 0},
+		{"two changesets", mixed, change("--b--", "--b\n"+good[len("--b\n"):]), multipart.Misplaced, 1},
+		{"query beside a changeset", mixed, change("--b--", "--b\nContent-Type: application/http\n\nGET /x HTTP/1.1\n\n--b--"), multipart.Misplaced, 1},
+		{"two queries", mixed, "--b\nContent-Type: application/http\n\nGET /x HTTP/1.1\n\n--b\nContent-Type: application/http\n\nGET /x HTTP/1.1\n\n--b--", multipart.Misplaced, 1},
+		{"query in a changeset", mixed, changeset(ok, "GET /x HTTP/1.1\n"), multipart.Misplaced, 1},
+		{"change outside a changeset", mixed, "--b\nContent-Type: application/http\n\n" + ok + "--b--", multipart.Misplaced, 0},
+		{"base64", mixed, change("application/http\n", "application/http\nContent-Transfer-Encoding: base64\n"), multipart.BadHeader, 0},
+		{"no header", mixed, change("application/http\n", "application/http\nx\n"), multipart.BadHeader, 0},
+		{"blank before a colon", mixed, changeset(ok + "Host : x\n"), multipart.BadHeader, 0},
+		{"folded header", mixed, changeset(ok + "Host: x\n y: z\n"), multipart.BadHeader, 0},
+		{"header without a name", mixed, changeset(ok + ": x\n"), multipart.BadHeader, 0},
+		{"carriage return in a header", mixed, changeset(ok + "A: x\rB: y\n"), multipart.BadHeader, 0},
+		{"NUL in a header", mixed, changeset(ok + "A: \x00\n"), multipart.BadHeader, 0},
+		{"JSON without an empty line before", mixed, changeset(ok + "{\"a\":1}\n"), multipart.BadHeader, 0},
+		{"many headers", mixed, changeset(ok + strings.Repeat("A: b\n", 33)), multipart.BadHeader, 0},
+		{"many headers of a part", mixed, change("application/http\n", "application/http\n"+strings.Repeat("A: b\n", 32)), multipart.BadHeader, 0},
+		{"many headers of a changeset", mixed, change("boundary=c\n", "boundary=c\n"+strings.Repeat("A: b\n", 32)), multipart.BadHeader, 0},
+		{"long header", mixed, changeset(ok, ok+"A: "+strings.Repeat("b", 64<<10)+"\n"), multipart.BadHeader, 1},
+		{"long header of a changeset", mixed, change("boundary=c\n", "boundary=c\nA: "+strings.Repeat("b", 64<<10)+"\n"), multipart.BadHeader, 0},
+		{"chunks", mixed, changeset(ok + "transfer-encoding: chunked\n\n0\n"), multipart.BadHeader, 0},
+		{"one Content-ID twice", mixed, changeset(ok+"Content-ID: 1\n", ok, ok+"Content-ID: 1\n"), multipart.BadHeader, 2},
+		{"no operation", mixed, changeset(ok, ""), multipart.BadRequest, 1},
+		{"no target", mixed, changeset("DELETE HTTP/1.1\n"), multipart.BadRequest, 0},
+		{"target of blanks", mixed, changeset("DELETE   HTTP/1.1\n"), multipart.BadRequest, 0},
+		{"no method", mixed, changeset(" /x HTTP/1.1\n"), multipart.BadRequest, 0},
+		{"method of other characters", mixed, changeset("DEL(ETE /x HTTP/1.1\n"), multipart.BadRequest, 0},
+		{"HTTP/0.9", mixed, changeset("DELETE /x\n"), multipart.BadRequest, 0},
+		{"HTTP/2", mixed, changeset("DELETE /x HTTP/2.0\n"), multipart.BadRequest, 0},
+		{"control character in a target", mixed, changeset("DELETE /x\x01 HTTP/1.1\n"), multipart.BadRequest, 0},
+		{"length too short", mixed, changeset(ok + "Content-Length: 6\n\n{\"a\":1}\n"), multipart.BadLength, 0},
+		{"length into the next part", mixed, changeset(ok+"Content-Length: 50\n\n{\"a\":1}\n", ok), multipart.BadLength, 0},
+		{"length with a plus", mixed, changeset(ok + "Content-Length: +7\n\n{\"a\":1}\n"), multipart.BadLength, 0},
+		{"negative length", mixed, changeset(ok + "Content-Length: -1\n\n{\"a\":1}\n"), multipart.BadLength, 0},
+		{"length of 2^64+7", mixed, changeset(ok + "Content-Length: 18446744073709551623\n\n{\"a\":1}\n"), multipart.BadLength, 0},
+		{"list of lengths", mixed, changeset(ok + "Content-Length: 7, 7\n\n{\"a\":1}\n"), multipart.BadLength, 0},
+		{"empty length", mixed, changeset(ok + "Content-Length:\n\n{\"a\":1}\n"), multipart.BadLength, 0},
+		{"two lengths", mixed, changeset(ok + "Content-Length: 7\nContent-Length: 7\n\n{\"a\":1}\n"), multipart.BadLength, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := multipart.Parse(c.contentType, []byte(c.body))
+			var e *multipart.Error
+			if !errors.As(err, &e) {
+				t.Fatalf("Parse of %q: %+v, %v, want an *Error", c.body, got, err)
+			}
+			if e.Kind != c.kind || e.Part != c.part || e.What == "" {
+				t.Errorf("Parse of %.200q: kind %d at %d, want %d at %d: %v", c.body, e.Kind, e.Part, c.kind, c.part, err)
+			}
+			if len(err.Error()) > 300 {
+				t.Errorf("the message has %d bytes: %.100s", len(err.Error()), err)
+			}
+		})
+	}
+}
+
+// TestParseCounts reads batches of as many operations as may be, and more.
+func TestParseCounts(t *testing.T) {
+	for _, c := range []struct{ given, want int }{{1, 1}, {100, 100}, {101, 101}, {102, 101}, {5000, 101}} {
+		var operations []string
+		for i := range c.given {
+			operations = append(operations, fmt.Sprintf("DELETE /x%d HTTP/1.1\n", i))
+		}
+		b, err := multipart.Parse(mixed, []byte(changeset(operations...)))
+		if err != nil || len(b.Parts) != c.want || b.Parts[c.want-1].Target != fmt.Sprintf("/x%d", c.want-1) {
+			t.Errorf("%d operations: %d, %v, want %d", c.given, len(b.Parts), err, c.want)
+		}
+	}
+}
+
+// TestBodiesShareMemory and nothing else does.
+func TestBodiesShareMemory(t *testing.T) {
+	body := []byte(changeset("POST /x HTTP/1.1\nA: b\nContent-ID: i\n\n{}\n"))
+	b, err := multipart.Parse(mixed, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range body {
+		body[i] = '!'
+	}
+	want := multipart.Part{Method: "POST", Target: "/x", ContentID: "i", Header: multipart.Header{{"A", "b"}, {"Content-ID", "i"}}, Body: []byte("!!")}
+	if d := cmp.Diff(want, b.Parts[0]); d != "" {
+		t.Errorf("the part changed (-want +got):\n%s", d)
+	}
+}
+
+func TestHeader(t *testing.T) {
+	h := multipart.Header{{"If-Match", "*"}, {"if-match", "x"}, {"\u212aey", "k"}}
+	if got := h.Get("IF-MATCH"); got != "*" {
+		t.Errorf("Get finds %q, want the first", got)
+	}
+	if h.Get("key") != "" || h.Get("If-Matc") != "" {
+		t.Error("Get finds a name that is not there")
+	}
+	if n := h.Count("If-Match"); n != 2 {
+		t.Errorf("Count is %d, want 2", n)
+	}
+}

@@ -1,0 +1,94 @@
+package multipart
+
+import "bytes"
+
+// delimiter is what ends a section.
+type delimiter uint8
+
+const (
+	none    delimiter = iota // the end of the text
+	between                  // the boundary's line
+	closing                  // the boundary's line with dashes behind it
+)
+
+// dashes stand before every boundary, and behind the last.
+const dashes = "--"
+
+// sections are what the lines of a boundary cut a text into.
+type sections struct {
+	rest     []byte
+	boundary string
+}
+
+// next takes what stands before the next line of the boundary.
+func (s *sections) next() (section []byte, end delimiter) {
+	text := s.rest
+	for at := 0; at < len(text); {
+		line, after := cutLine(text[at:])
+		if d := s.delimiter(line); d != none {
+			s.rest = after
+			return text[:at], d
+		}
+		at = len(text) - len(after)
+	}
+	s.rest = nil
+	return text, none
+}
+
+// delimiter says what line is. Blanks may follow a boundary.
+func (s *sections) delimiter(line []byte) delimiter {
+	if len(line) < len(dashes)+len(s.boundary) || line[0] != '-' || line[1] != '-' {
+		return none
+	}
+	line = line[len(dashes):]
+	if string(line[:len(s.boundary)]) != s.boundary {
+		return none
+	}
+	line = line[len(s.boundary):]
+	is := between
+	if bytes.HasPrefix(line, []byte(dashes)) {
+		is, line = closing, line[len(dashes):]
+	}
+	if len(bytes.Trim(line, " \t")) > 0 {
+		return none
+	}
+	return is
+}
+
+// cutLine returns the first line of text, without its end, and what follows it.
+func cutLine(text []byte) (line, after []byte) {
+	line = text
+	if i := bytes.IndexByte(text, '\n'); i >= 0 {
+		line, after = text[:i], text[i+1:]
+	}
+	if n := len(line); n > 0 && line[n-1] == '\r' {
+		line = line[:n-1]
+	}
+	return line, after
+}
+
+// cutHead returns the lines of text before the first empty one, which is all of
+// text if there is none, and what follows that one.
+func cutHead(text []byte) (head, after []byte) {
+	after = text
+	for len(after) > 0 {
+		from := len(text) - len(after)
+		var line []byte
+		if line, after = cutLine(after); len(line) == 0 {
+			return text[:from], after
+		}
+	}
+	return text, nil
+}
+
+// skipEmpty returns text without the empty lines it begins with.
+func skipEmpty(text []byte) []byte {
+	for len(text) > 0 {
+		line, after := cutLine(text)
+		if len(line) > 0 {
+			break
+		}
+		text = after
+	}
+	return text
+}

@@ -1,0 +1,120 @@
+package multipart_test
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"mime"
+	stdmultipart "mime/multipart"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/internal/odata/multipart"
+)
+
+func TestWriteChangeset(t *testing.T) {
+	w := multipart.NewWriter([]byte("before "), "G1", "G2")
+	w.Part(http.StatusNoContent, multipart.Field{Name: "Content-ID", Value: "1"}, multipart.Field{Name: "DataServiceVersion", Value: "3.0;"})
+	w.Part(http.StatusCreated, multipart.Field{Name: "ETag", Value: `W/"x"`})
+	w.Buf = append(w.Buf, `{"a":1}`...)
+	want := crlf(`before --batchresponse_G1
+Content-Type: multipart/mixed; boundary=changesetresponse_G2
+
+--changesetresponse_G2
+Content-Type: application/http
+Content-Transfer-Encoding: binary
+
+HTTP/1.1 204 No Content
+Content-ID: 1
+DataServiceVersion: 3.0;
+
+
+--changesetresponse_G2
+Content-Type: application/http
+Content-Transfer-Encoding: binary
+
+HTTP/1.1 201 Created
+ETag: W/"x"
+
+{"a":1}
+--changesetresponse_G2--
+--batchresponse_G1--
+`)
+	got := string(w.End())
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if ct := multipart.ContentType("G1"); ct != "multipart/mixed; boundary=batchresponse_G1" {
+		t.Errorf("ContentType: %s", ct)
+	}
+}
+
+func TestWriteQuery(t *testing.T) {
+	w := multipart.NewWriter(nil, "G1", "")
+	w.Part(http.StatusOK, multipart.Field{Name: "Cache-Control", Value: "no-cache"})
+	w.Buf = append(w.Buf, "{}"...)
+	want := crlf(`--batchresponse_G1
+Content-Type: application/http
+Content-Transfer-Encoding: binary
+
+HTTP/1.1 200 OK
+Cache-Control: no-cache
+
+{}
+--batchresponse_G1--
+`)
+	if got := string(w.End()); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestLibraryReadsAnswers reads an answer with packages mime and net/http.
+func TestLibraryReadsAnswers(t *testing.T) {
+	w := multipart.NewWriter(nil, "1", "2")
+	for _, status := range []int{204, 412} {
+		w.Part(status, multipart.Field{Name: "X", Value: "y"})
+		if status != http.StatusNoContent {
+			w.Buf = append(w.Buf, "body"...)
+		}
+	}
+	answer := w.End()
+	outer := open(t, multipart.ContentType("1"), bytes.NewReader(answer))
+	part, err := outer.NextPart()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner := open(t, part.Header.Get("Content-Type"), part)
+	for _, status := range []int{204, 412} {
+		p, err := inner.NextRawPart()
+		if err != nil {
+			t.Fatalf("%s: %v", answer, err)
+		}
+		r, err := http.ReadResponse(bufio.NewReader(p), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", answer, err)
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil || r.StatusCode != status || r.Header.Get("X") != "y" || p.Header.Get("Content-Transfer-Encoding") != "binary" {
+			t.Errorf("%s: status %d, header %v, %v", answer, r.StatusCode, r.Header, err)
+		}
+		if want := strings.Repeat("body", (status/100)/4); string(body) != want {
+			t.Errorf("%s: body %q, want %q", answer, body, want)
+		}
+	}
+	if _, err := inner.NextPart(); err != io.EOF {
+		t.Errorf("a third part: %v", err)
+	}
+	if _, err := outer.NextPart(); err != io.EOF {
+		t.Errorf("a second changeset: %v", err)
+	}
+}
+
+func open(t *testing.T, contentType string, r io.Reader) *stdmultipart.Reader {
+	t.Helper()
+	_, params, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		t.Fatalf("%s: %v", contentType, err)
+	}
+	return stdmultipart.NewReader(r, params["boundary"])
+}
