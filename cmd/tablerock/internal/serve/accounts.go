@@ -1,0 +1,118 @@
+package serve
+
+import (
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"strings"
+)
+
+// The account that every client library knows as the one of development.
+const (
+	developmentAccount = "devstoreaccount1"
+	developmentKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+
+// account is one account to serve.
+type account struct {
+	name string
+	keys []string
+}
+
+// accounts returns whom to serve, the one for the connection string first.
+// Exposed says that others than this machine can reach the server.
+func (c *Config) accounts(exposed bool) ([]account, error) {
+	var list []account
+	for _, text := range c.Accounts {
+		for i, one := range strings.Split(text, ";") {
+			if one = strings.TrimSpace(one); one == "" {
+				continue
+			}
+			a, err := parseAccount(one)
+			if err != nil {
+				return nil, usagef("account %d of --account: %v", i+1, err)
+			}
+			list = append(list, a)
+		}
+	}
+	if c.AccountsFile != "" {
+		more, err := readAccounts(c.AccountsFile)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, more...)
+	}
+	seen := map[string]bool{}
+	for _, a := range list {
+		if seen[a.name] {
+			return nil, usagef("account %s is given twice; its second key stands behind the first, NAME:KEY1:KEY2", a.name)
+		}
+		seen[a.name] = true
+	}
+	switch {
+	case seen[developmentAccount]:
+		return list, nil
+	case !exposed || c.DevelopmentKey:
+		return append([]account{{developmentAccount, []string{developmentKey}}}, list...), nil
+	case len(list) == 0:
+		return nil, usagef("%s, or the admin listener, can be reached from outside, and everybody knows the key of %s: give an account of your own with --account NAME:KEY or --accounts-file, "+
+			"or say --insecure-dev-key if that is what you want", c.Listen, developmentAccount)
+	}
+	c.say("without %s, since others can reach this server; --insecure-dev-key would serve it", developmentAccount)
+	return list, nil
+}
+
+// parseAccount parses NAME:KEY1[:KEY2]. Its errors show no key.
+func parseAccount(text string) (account, error) {
+	parts := strings.Split(text, ":")
+	name, keys := parts[0], parts[1:]
+	switch {
+	case len(keys) == 0:
+		return account{}, fmt.Errorf("it has no key; an account is NAME:KEY1[:KEY2]")
+	case len(keys) > 2:
+		return account{}, fmt.Errorf("it has %d keys, and an account has one or two: NAME:KEY1[:KEY2]", len(keys))
+	case !accountName(name):
+		return account{}, fmt.Errorf("its name is not 3 to 24 lower-case letters and digits")
+	}
+	for i, key := range keys {
+		if raw, err := base64.StdEncoding.DecodeString(key); err != nil || len(raw) == 0 {
+			return account{}, fmt.Errorf("key %d of %s is not base64", i+1, name)
+		}
+	}
+	return account{name, keys}, nil
+}
+
+func accountName(s string) bool {
+	return len(s) >= 3 && len(s) <= 24 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
+}
+
+// readAccounts reads a file of accounts. Empty lines and lines that begin with #
+// say nothing.
+func readAccounts(name string) ([]account, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, fmt.Errorf("--accounts-file: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+		return nil, fmt.Errorf("--accounts-file %s: %w: others than its owner can use it (mode %04o); run \"chmod 600\" on it", name, fs.ErrPermission, info.Mode().Perm())
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("--accounts-file: %w", err)
+	}
+	var list []account
+	for i, line := range strings.Split(string(text), "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		a, err := parseAccount(line)
+		if err != nil {
+			return nil, usagef("%s:%d: %v", name, i+1, err)
+		}
+		list = append(list, a)
+	}
+	return list, nil
+}

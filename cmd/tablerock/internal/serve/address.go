@@ -1,0 +1,83 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"syscall"
+)
+
+const (
+	defaultAdmin = "127.0.0.1:10012"
+	anyAdmin     = "127.0.0.1:0"
+)
+
+// address is where a listener is to be, resolved once, so that what was judged
+// is what is listened on.
+type address struct {
+	flag string // its flag
+	host string // as it was given, "" for none
+	tcp  *net.TCPAddr
+}
+
+func resolve(flag, text string) (*address, error) {
+	host, _, err := net.SplitHostPort(text)
+	if err != nil {
+		return nil, usagef("%s %q is no host:port", flag, text)
+	}
+	tcp, err := net.ResolveTCPAddr("tcp", text)
+	if err != nil {
+		return nil, usagef("%s %q: %v", flag, text, err)
+	}
+	return &address{flag, host, tcp}, nil
+}
+
+// addresses resolves both listeners; the second is nil if there is none.
+func (c *Config) addresses() (main, admin *address, err error) {
+	if main, err = resolve("--listen", c.Listen); err != nil {
+		return nil, nil, err
+	}
+	text := c.Admin
+	switch {
+	case text == adminOff:
+		return main, nil, nil
+	case text == "" && main.tcp.Port == 0:
+		text = anyAdmin
+	case text == "":
+		text = defaultAdmin
+	}
+	admin, err = resolve("--admin", text)
+	return main, admin, err
+}
+
+// exposed reports whether other machines can reach the address.
+func (a *address) exposed() bool { return a != nil && !a.tcp.IP.IsLoopback() }
+
+// listen takes the address.
+func (a *address) listen() (net.Listener, error) {
+	l, err := net.ListenTCP("tcp", a.tcp)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%s %s: %w; end the process that listens there, or choose another address (port 0 takes any that is free)", a.flag, a.tcp, syscall.EADDRINUSE)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("%s %s: %w; give an address of this machine", a.flag, a.tcp, syscall.EADDRNOTAVAIL)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", a.flag, err)
+	}
+	return l, nil
+}
+
+// reach returns host:port under which this machine reaches l: the name that was
+// given, or a loopback address where the listener takes all.
+func (a *address) reach(l net.Listener) string {
+	tcp := l.Addr().(*net.TCPAddr)
+	host := a.host
+	switch {
+	case tcp.IP.IsUnspecified() && tcp.IP.To4() == nil && host != "":
+		host = "::1"
+	case tcp.IP.IsUnspecified():
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, strconv.Itoa(tcp.Port))
+}

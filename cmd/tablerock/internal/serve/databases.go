@@ -1,0 +1,49 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// database is the open database of one account.
+type database struct {
+	account
+	db *engine.DB
+}
+
+// databases are all that are served.
+type databases []database
+
+// open opens, or makes, the database of every account. They share one cache.
+func (c *Config) open(accounts []account, log *slog.Logger) (databases, error) {
+	cache := engine.NewCache(int64(c.CacheBytes))
+	var open databases
+	for _, a := range accounts {
+		o := engine.Options{Cache: cache, SegmentBytes: int64(c.SegmentBytes), Logger: log.With("account", a.name)}
+		if c.InMemory {
+			o.FS = vfs.NewMem()
+		}
+		db, err := engine.Open(filepath.ToSlash(filepath.Join(c.Data, a.name)), o)
+		if err != nil {
+			return nil, errors.Join(err, open.close())
+		}
+		open = append(open, database{a, db})
+	}
+	return open, nil
+}
+
+// close flushes and closes all.
+func (d databases) close() error {
+	var errs []error
+	for _, one := range d {
+		if err := one.db.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("close the database of %s: %w", one.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}

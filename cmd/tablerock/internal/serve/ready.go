@@ -1,0 +1,100 @@
+package serve
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// endpoint is where the service answers.
+type endpoint struct {
+	scheme string
+	host   string // host:port
+	admin  string // host:port of the admin listener, "" for none
+}
+
+func (e *endpoint) url(account string) string { return e.scheme + "://" + e.host + "/" + account }
+
+func (e *endpoint) connectionString(account, key string) string {
+	return fmt.Sprintf("DefaultEndpointsProtocol=%s;AccountName=%s;AccountKey=%s;TableEndpoint=%s;", e.scheme, account, key, e.url(account))
+}
+
+// ready is what a ready file holds.
+type ready struct {
+	URL              string `json:"url"`
+	Admin            string `json:"admin,omitempty"`
+	PID              int    `json:"pid"`
+	ConnectionString string `json:"connection_string"`
+}
+
+// writeReady writes the file that says where the service is. It holds a key, so
+// only its owner may read it; it appears whole.
+func writeReady(name string, e *endpoint, first account) error {
+	r := ready{URL: e.url(first.name), PID: os.Getpid(), ConnectionString: e.connectionString(first.name, first.keys[0])}
+	if e.admin != "" {
+		r.Admin = "http://" + e.admin
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".ready-*")
+	if err != nil {
+		return fmt.Errorf("--ready-file: %w", err)
+	}
+	_, err = f.Write(append(text, '\n'))
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return fmt.Errorf("--ready-file: %w", errors.Join(err, os.Remove(f.Name())))
+	}
+	return nil
+}
+
+// removeReady removes a ready file, so that nobody takes that of an earlier run
+// for this one's.
+func removeReady(name string) error {
+	if name == "" {
+		return nil
+	}
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("--ready-file: %w", err)
+	}
+	return nil
+}
+
+// banner says where the service is. Keys of one's own are not printed: the
+// output of a server ends in logs.
+func (c *Config) banner(e *endpoint, dbs databases) {
+	if c.Quiet {
+		return
+	}
+	data := "in memory"
+	if !c.InMemory {
+		data = c.Data
+	}
+	for i, a := range dbs {
+		line := "Tablerock serves"
+		if i > 0 {
+			line = "            and"
+		}
+		fmt.Fprintf(c.Stdout, "%s  %s\n", line, e.url(a.name))
+	}
+	if e.admin != "" {
+		fmt.Fprintf(c.Stdout, "admin             http://%s\n", e.admin)
+	}
+	fmt.Fprintf(c.Stdout, "data              %s\n", data)
+	first, key := dbs[0], "..."
+	if first.keys[0] == developmentKey {
+		key = developmentKey
+	}
+	fmt.Fprintf(c.Stdout, "connection        %s\n", e.connectionString(first.name, key))
+	if e.scheme == "http" && e.host == defaultListen && first.name == developmentAccount {
+		fmt.Fprintln(c.Stdout, "               or UseDevelopmentStorage=true")
+	}
+}

@@ -1,0 +1,139 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"github.com/tablerock-db/tablerock/server"
+)
+
+// Run serves until ctx is done, then lets requests finish and closes the
+// databases. Nothing is left open when it returns. A *UsageError says that c
+// makes no sense, and nothing was touched.
+func Run(ctx context.Context, c Config) error {
+	if err := c.adopt(); err != nil {
+		return err
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	main, side, err := c.addresses()
+	if err != nil {
+		return err
+	}
+	accounts, err := c.accounts(main.exposed() || side.exposed())
+	if err != nil {
+		return err
+	}
+	if err := removeReady(c.ReadyFile); err != nil {
+		return err
+	}
+	log := c.logger()
+	m := newMetrics(c.Version)
+	at := endpoint{scheme: c.scheme()}
+	listener, err := main.listen()
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	at.host = main.reach(listener)
+
+	look := newAdmin(m, log)
+	if side != nil {
+		l, err := side.listen()
+		if err != nil {
+			return err
+		}
+		at.admin = side.reach(l)
+		done := background(func() error { return look.Serve(l) })
+		defer func() { look.Close(); <-done }()
+	}
+
+	dbs, err := c.open(accounts, log)
+	if err != nil {
+		return err
+	}
+	s := &service{Config: &c, log: log, metrics: m, admin: look, at: &at, dbs: dbs}
+	return errors.Join(s.serve(ctx, listener, main.host), dbs.close())
+}
+
+// service is a server with all that it needs.
+type service struct {
+	*Config
+	log     *slog.Logger
+	metrics *metrics
+	admin   *admin
+	at      *endpoint
+	dbs     databases
+}
+
+// serve answers on l until ctx is done and what then runs has finished.
+func (s *service) serve(ctx context.Context, l net.Listener, host string) error {
+	handler, err := s.handler()
+	if err != nil {
+		return err
+	}
+	tlsConfig, err := s.tlsConfig(host)
+	if err != nil {
+		return err
+	}
+	front := server.NewFront(l, handler, server.FrontOptions{
+		Connections: s.MaxConns, ConnectionsPerAddr: s.MaxConnsPerAddr, TLS: tlsConfig, Logger: s.log,
+	})
+	s.metrics.watch(s.dbs, front.Connections)
+	done := background(front.Serve)
+	s.admin.ready.Store(true)
+	if s.ReadyFile != "" {
+		err = writeReady(s.ReadyFile, s.at, s.dbs[0].account)
+	}
+	if err == nil {
+		s.banner(s.at, s.dbs)
+		select {
+		case <-ctx.Done():
+		case err = <-done:
+			err = fmt.Errorf("the listener failed: %w", err)
+		}
+	}
+	s.admin.ready.Store(false)
+	s.log.Debug("finishing what runs")
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	defer cancel()
+	if late := front.Shutdown(drain); late != nil {
+		s.log.Warn("requests were cut short", "after", drainTime.String(), "err", late)
+	}
+	return errors.Join(err, removeReady(s.ReadyFile))
+}
+
+// handler returns the protocol over the databases, observed.
+func (s *service) handler() (http.Handler, error) {
+	o := server.Options{OAuth: s.OAuth != ""}
+	for _, d := range s.dbs {
+		o.Accounts = append(o.Accounts, server.Account{Name: d.name, Keys: d.keys, Store: d.db})
+	}
+	o.Observe = func(e server.Event) {
+		s.metrics.observe(e)
+		logRequest(s.log, e, s.AccessLog)
+	}
+	h, err := server.New(o)
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	return s.metrics.around(h), nil
+}
+
+// background runs serve and tells how it ended.
+func background(serve func() error) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		err := serve()
+		if errors.Is(err, http.ErrServerClosed) {
+			err = nil
+		}
+		done <- err
+	}()
+	return done
+}

@@ -1,0 +1,60 @@
+package guard
+
+import (
+	"io"
+	"net/http"
+	"time"
+)
+
+// Pace says how fast the body of a request has to arrive.
+type Pace struct {
+	Grace     time.Duration // before any of it is asked for
+	PerSecond int64         // bytes, on the average after Grace
+	Most      time.Duration // altogether
+}
+
+// body is the body of a request, read against a deadline that what arrived moves.
+type body struct {
+	io.ReadCloser
+	control *http.ResponseController
+	pace    Pace
+	now     func() time.Time
+	start   time.Time
+	read    int64
+	over    bool
+}
+
+// Body makes the body of r fail with os.ErrDeadlineExceeded once it is slower
+// than p. What the handler leaves unread is bounded as well: the http.Server
+// reads some of it to use the connection again, and would wait for it.
+func Body(w http.ResponseWriter, r *http.Request, p Pace, now func() time.Time) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return
+	}
+	b := &body{ReadCloser: r.Body, control: http.NewResponseController(w), pace: p, now: now, start: now()}
+	b.renew()
+	r.Body = b
+}
+
+// Read reads, and gives the rest of the body the time that what came has earned.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.read += int64(n)
+	switch {
+	case b.over:
+	case err == io.EOF:
+		b.over = true
+		// What follows is the next request, for which the server has deadlines
+		// of its own, and the watch for a client that goes away.
+		_ = b.control.SetReadDeadline(time.Time{})
+	case err == nil && n > 0:
+		b.renew()
+	}
+	return n, err
+}
+
+// renew sets the deadline. A writer without deadlines belongs to no network.
+func (b *body) renew() {
+	earned := time.Duration(float64(b.read) / float64(b.pace.PerSecond) * float64(time.Second))
+	_ = b.control.SetReadDeadline(b.start.Add(min(b.pace.Grace+earned, b.pace.Most)))
+}
