@@ -1,3 +1,340 @@
 package server
 
-func (x *exchange) batch() error { return errNotImplemented }
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/odata"
+	"github.com/tablerock-db/tablerock/internal/odata/multipart"
+	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// part is one operation of a batch on its way.
+type part struct {
+	*multipart.Part
+	target target
+	query  url.Values
+	level  odata.Level
+	prefer preference
+	kind   store.OpKind
+}
+
+// batch is POST /$batch. What is wrong with the envelope is answered as with any
+// other request; what is wrong with an operation stands inside the answer, in the
+// place of all results.
+func (x *exchange) batch() error {
+	if err := x.readBody(); err != nil {
+		return err
+	}
+	types := x.r.Header["Content-Type"]
+	if len(types) != 1 {
+		return errMediaType
+	}
+	b, err := multipart.Parse(types[0], x.body)
+	if err != nil {
+		return err
+	}
+	if !b.Changeset {
+		return x.lookUp(&part{Part: &b.Parts[0]})
+	}
+	parts := make([]part, len(b.Parts))
+	ops := make([]store.Op, 0, len(b.Parts))
+	table := ""
+	for i := range b.Parts {
+		p := &parts[i]
+		p.Part = &b.Parts[i]
+		op, err := x.readPart(p)
+		if err == nil && i > 0 && !sameTable(table, p.target.table) {
+			err = modelProblem(&edm.Error{Rule: edm.RuleBatchPartition})
+		}
+		if err != nil {
+			// What is wrong with the operations before comes first.
+			if len(ops) > 0 {
+				if failed := store.CheckBatch(table, ops); failed != nil {
+					return x.failBatch(parts, ops, failed)
+				}
+			}
+			return x.failPart(parts, i, problemOf(err))
+		}
+		table = p.target.table
+		ops = append(ops, op)
+	}
+	x.target.table = table
+	res, err := x.account.store.Apply(x.r.Context(), table, ops...)
+	if err != nil {
+		return x.failBatch(parts, ops, err)
+	}
+	return x.sendBatch(parts, ops, res)
+}
+
+func sameTable(a, b string) bool { return a == b || strings.EqualFold(a, b) }
+
+// readPart turns p into an op.
+func (x *exchange) readPart(p *part) (store.Op, error) {
+	method, err := x.addressPart(p)
+	if err != nil {
+		return store.Op{}, err
+	}
+	if !isWrite(p.target.kind, method) {
+		return store.Op{}, errInput
+	}
+	in := intent{
+		method: method, target: p.target, body: p.Body,
+		ifMatch: values(p.Header, "If-Match"), ifNoneMatch: values(p.Header, "If-None-Match"),
+		contentType: values(p.Header, "Content-Type"),
+	}
+	c, err := x.understand(&in)
+	p.kind = c.op.Kind
+	if err == nil && c.refuse != nil {
+		err = x.refuse(&c)
+	}
+	return c.op, err
+}
+
+// isWrite reports whether a batch can have the operation.
+func isWrite(kind resource, method string) bool {
+	if kind == entities {
+		return method == http.MethodPost
+	}
+	return kind == entity && slices.Contains(tunnelled, method)
+}
+
+// values returns the values of a field, nil if there is none.
+func values(h multipart.Header, name string) []string {
+	n := h.Count(name)
+	if n == 0 {
+		return nil
+	}
+	if n == 1 {
+		return []string{h.Get(name)}
+	}
+	all := make([]string, 0, n)
+	for _, f := range h {
+		if strings.EqualFold(f.Name, name) {
+			all = append(all, f.Value)
+		}
+	}
+	return all
+}
+
+// addressPart finds out what p is about: its method, target and form of answer. The
+// account is that of the batch, whose signature covers nothing else.
+func (x *exchange) addressPart(p *part) (method string, err error) {
+	target, query, _ := strings.Cut(p.Target, "?")
+	if p.query, err = url.ParseQuery(query); err != nil {
+		return "", errInput
+	}
+	host := ""
+	if scheme, rest, ok := strings.Cut(target, "://"); ok && (scheme == "http" || scheme == "https") {
+		host, target, _ = strings.Cut(rest, "/")
+	}
+	path, err := url.PathUnescape(target)
+	if err != nil {
+		return "", errURLSyntax
+	}
+	rest := strings.TrimPrefix(path, "/")
+	if host != "" {
+		a := addressOf(host, path)
+		if a.account != x.address.account {
+			return "", errInput
+		}
+		rest = a.rest
+	} else if first, after, ok := strings.Cut(rest, "/"); ok && strings.TrimSuffix(first, secondarySuffix) == x.address.account {
+		rest = after
+	}
+	if p.target, err = parseTarget(rest, p.query.Get("comp")); err != nil {
+		return "", err
+	}
+	accept := values(p.Header, "Accept")
+	if format := p.query.Get("$format"); format != "" {
+		accept = []string{format}
+	}
+	if p.level, err = levelOf(accept); err != nil {
+		return "", err
+	}
+	p.prefer = preferenceOf(values(p.Header, "Prefer"))
+	return tunnel(p.Method, values(p.Header, "X-HTTP-Method"))
+}
+
+// failBatch answers that an operation failed, or fails as a whole.
+func (x *exchange) failBatch(parts []part, ops []store.Op, err error) error {
+	var failed *store.OpError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	if failed.Index < len(ops) {
+		err = keyProblem(err, &ops[failed.Index])
+	}
+	p := problemOf(err)
+	if p.status == http.StatusRequestEntityTooLarge {
+		return p
+	}
+	if failed.Executed && !p.executed {
+		q := *p
+		q.executed, p = true, &q
+	}
+	return x.failPart(parts, failed.Index, p)
+}
+
+// failPart answers that operation i failed with p, and nothing happened.
+func (x *exchange) failPart(parts []part, i int, p *problem) error {
+	message := p.message
+	// Alone, an operation that was carried out far enough to fail is not counted.
+	if alone := len(parts) == 1 && (p.executed || p == errValueTooLarge); !alone {
+		message = strconv.Itoa(i) + ":" + message
+	}
+	if p.status >= http.StatusInternalServerError && p.cause != nil {
+		return p
+	}
+	x.code = p.code
+	w := x.beginBatch(true)
+	header := make([]multipart.Field, 0, 8)
+	header = appendID(header, &parts[i])
+	header = append(header, fieldNoSniff)
+	if !p.early {
+		header = append(header, fieldNoCache)
+	}
+	header = appendPreference(header, parts[i].prefer)
+	header = append(header, fieldVersion3, multipart.Field{Name: "Content-Type", Value: contentTypes[max(parts[i].level, odata.Minimal)]})
+	w.Part(p.status, header...)
+	w.Buf = odata.AppendError(w.Buf, p.code, message, x.id, x.s.now())
+	return x.endBatch(w)
+}
+
+// Fields that parts of an answer have in common.
+var (
+	fieldNoSniff  = multipart.Field{Name: "X-Content-Type-Options", Value: "nosniff"}
+	fieldNoCache  = multipart.Field{Name: "Cache-Control", Value: "no-cache"}
+	fieldVersion1 = multipart.Field{Name: "DataServiceVersion", Value: "1.0;"}
+	fieldVersion3 = multipart.Field{Name: "DataServiceVersion", Value: "3.0;"}
+)
+
+func appendID(header []multipart.Field, p *part) []multipart.Field {
+	if p.ContentID == "" {
+		return header
+	}
+	return append(header, multipart.Field{Name: "Content-ID", Value: p.ContentID})
+}
+
+func appendPreference(header []multipart.Field, p preference) []multipart.Field {
+	if p == noPreference {
+		return header
+	}
+	return append(header, multipart.Field{Name: "Preference-Applied", Value: p.String()})
+}
+
+// beginBatch begins the envelope of an answer in x.buf.
+func (x *exchange) beginBatch(changeset bool) *multipart.Writer {
+	inner := ""
+	if changeset {
+		inner = uuid.NewString()
+	}
+	outer := uuid.NewString()
+	x.headOData()
+	x.set("Content-Type", multipart.ContentType(outer))
+	return multipart.NewWriter(x.buf[:0], outer, inner)
+}
+
+func (x *exchange) endBatch(w *multipart.Writer) error {
+	x.buf = w.End()
+	return x.send(http.StatusAccepted, "")
+}
+
+// sendBatch answers that all operations were carried out.
+func (x *exchange) sendBatch(parts []part, ops []store.Op, res []store.Result) error {
+	w := x.beginBatch(true)
+	header := make([]multipart.Field, 0, 10)
+	for i := range parts {
+		p := &parts[i]
+		switch p.kind {
+		case store.OpInsert:
+			x.appendInserted(w, p, &ops[i].Entity, res[i])
+		case store.OpDelete:
+			w.Part(http.StatusNoContent, append(appendID(header[:0], p), fieldNoSniff, fieldNoCache, fieldVersion1)...)
+		case store.OpInsertOrMerge, store.OpInsertOrReplace, store.OpMerge, store.OpReplace:
+			etag := multipart.Field{Name: "ETag", Value: string(res[i].ETag)}
+			w.Part(http.StatusNoContent, append(appendID(header[:0], p), fieldNoSniff, fieldNoCache, fieldVersion1, etag)...)
+		}
+	}
+	x.returned = len(parts)
+	return x.endBatch(w)
+}
+
+// appendInserted appends the answer to an insert.
+func (x *exchange) appendInserted(w *multipart.Writer, p *part, e *edm.Entity, res store.Result) {
+	link := x.entityLink(p.target.table, e.Key)
+	location := multipart.Field{Name: "Location", Value: link}
+	etag := multipart.Field{Name: "ETag", Value: string(res.ETag)}
+	header := appendID(make([]multipart.Field, 0, 10), p)
+	if p.prefer == returnNoContent {
+		header = appendPreference(append(header, fieldNoSniff, fieldNoCache), p.prefer)
+		w.Part(http.StatusNoContent, append(header, fieldVersion3, location, multipart.Field{Name: "DataServiceId", Value: link}, etag)...)
+		return
+	}
+	header = append(header, fieldVersion3, multipart.Field{Name: "Content-Type", Value: contentTypes[p.level]}, fieldNoSniff, fieldNoCache)
+	w.Part(http.StatusCreated, append(appendPreference(header, p.prefer), location, etag)...)
+	e.Timestamp = res.Timestamp
+	x.level = p.level
+	o := x.form(p.target.table+"/@Element", "")
+	o.Table = p.target.table
+	w.Buf = odata.AppendEntity(w.Buf, e.View(), o)
+}
+
+// lookUp answers a batch that is one read, of an entity or of a query.
+func (x *exchange) lookUp(p *part) error {
+	err := x.readOnly(p)
+	if err == nil {
+		content := bytes.Clone(x.buf)
+		etag := x.w.Header()["Etag"]
+		delete(x.w.Header(), "Etag")
+		header := []multipart.Field{fieldVersion3, {Name: "Content-Type", Value: contentTypes[p.level]}, fieldNoSniff, fieldNoCache}
+		if len(etag) > 0 {
+			header = append(header, multipart.Field{Name: "ETag", Value: etag[0]})
+		}
+		w := x.beginBatch(false)
+		w.Part(http.StatusOK, header...)
+		w.Buf = append(w.Buf, content...)
+		return x.endBatch(w)
+	}
+	failed := problemOf(err)
+	if failed.status >= http.StatusInternalServerError && failed.cause != nil {
+		return failed
+	}
+	x.code = failed.code
+	header := []multipart.Field{fieldVersion3, {Name: "Content-Type", Value: contentTypes[max(p.level, odata.Minimal)]}, fieldNoSniff}
+	if !failed.early {
+		header = append(header, fieldNoCache)
+	}
+	w := x.beginBatch(false)
+	w.Part(failed.status, header...)
+	w.Buf = odata.AppendError(w.Buf, failed.code, "0:"+failed.message, x.id, x.s.now())
+	return x.endBatch(w)
+}
+
+// readOnly writes what p asks for into x.buf, as if it had come by itself.
+func (x *exchange) readOnly(p *part) error {
+	method, err := x.addressPart(p)
+	if err != nil {
+		return err
+	}
+	if method != http.MethodGet || p.target.kind != entity && p.target.kind != entities {
+		return errInput
+	}
+	if err := x.grant.Allow(sharedkey.Query, p.target.table); err != nil {
+		return err
+	}
+	x.target, x.query, x.level = p.target, p.query, p.level
+	if p.target.kind == entity {
+		return x.viewEntity()
+	}
+	return x.collectEntities()
+}

@@ -12,7 +12,6 @@ import (
 const (
 	maxBodyBytes     = 4 << 20  // of one request
 	maxInFlightBytes = 64 << 20 // of the bodies of all requests
-	bodySlack        = 64 << 10 // beyond maxBodyBytes: the multipart frame of a batch
 	firstBodyBytes   = 4 << 10  // of a body whose length is not announced
 )
 
@@ -38,7 +37,7 @@ func (x *exchange) readBody() error {
 	}
 	size := x.r.ContentLength
 	switch {
-	case size > maxBodyBytes+bodySlack:
+	case size > maxBodyBytes:
 		return errBodyTooLarge
 	case size < 0:
 		size = firstBodyBytes
@@ -47,7 +46,7 @@ func (x *exchange) readBody() error {
 	if err := x.growBody(int(size)); err != nil {
 		return err
 	}
-	source := http.MaxBytesReader(x.w, x.r.Body, maxBodyBytes+bodySlack)
+	source := http.MaxBytesReader(x.w, x.r.Body, maxBodyBytes)
 	for {
 		if len(x.body) == cap(x.body) {
 			if err := x.growBody(2 * cap(x.body)); err != nil {

@@ -82,24 +82,25 @@ func customNames(names []string) []string {
 
 // getEntity is GET /T(PartitionKey='a',RowKey='b').
 func (x *exchange) getEntity() error {
-	if err := checkTable(x.target.table); err != nil {
-		return err
-	}
-	if err := x.checkURLKey(x.target.key); err != nil {
-		return err
-	}
-	if err := x.viewEntity(x.target, x.query.Get("$select")); err != nil {
+	if err := x.viewEntity(); err != nil {
 		return err
 	}
 	x.headOData()
 	return x.send(http.StatusOK, contentTypes[x.level])
 }
 
-// viewEntity writes the entity that t names into x.buf, and its ETag as a header.
-func (x *exchange) viewEntity(t target, selection string) error {
-	_, names := x.selection()
-	o := x.form(t.table+"/@Element", selection)
-	o.Table, o.Select = t.table, names
+// viewEntity writes the target into x.buf, and its ETag as a header.
+func (x *exchange) viewEntity() error {
+	t := &x.target
+	if err := checkTable(t.table); err != nil {
+		return err
+	}
+	if err := x.checkURLKey(t.key); err != nil {
+		return err
+	}
+	text, names := x.selection()
+	o := x.form(t.table+"/@Element", text)
+	o.Select = names
 	x.examined = 1
 	err := x.account.store.View(x.r.Context(), t.table, t.key, func(row edm.Row) error {
 		x.buf = odata.AppendEntity(x.buf[:0], row, o)
@@ -148,6 +149,16 @@ func (x *exchange) within(expr *filter.Expr) *filter.Expr {
 
 // queryEntities is GET /T().
 func (x *exchange) queryEntities() error {
+	if err := x.collectEntities(); err != nil {
+		return err
+	}
+	x.headOData()
+	return x.send(http.StatusOK, contentTypes[x.level])
+}
+
+// collectEntities writes what the query finds into x.buf, and where it goes on as
+// headers.
+func (x *exchange) collectEntities() error {
 	if err := checkTable(x.target.table); err != nil {
 		return err
 	}
@@ -178,12 +189,11 @@ func (x *exchange) queryEntities() error {
 		return err
 	}
 	x.buf = append(x.buf, "]}"...)
-	x.headOData()
 	if next != nil {
 		x.set("X-Ms-Continuation-Nextpartitionkey", string(appendToken(nil, next.Partition)))
 		x.set("X-Ms-Continuation-Nextrowkey", string(appendToken(nil, next.Row)))
 	}
-	return x.send(http.StatusOK, contentTypes[x.level])
+	return nil
 }
 
 // examiner is a cursor that tells how many rows it looked at.
