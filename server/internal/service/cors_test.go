@@ -1,0 +1,86 @@
+package service
+
+import (
+	"net/http"
+	"testing"
+)
+
+func TestMatchCors(t *testing.T) {
+	rules := []CorsRule{
+		{AllowedMethods: []string{"GET"}, AllowedOrigins: []string{"http://a.example", "http://b.example"}, AllowedHeaders: []string{"x-one"}},
+		{AllowedMethods: []string{"GET", "PUT"}, AllowedOrigins: []string{"http://a.example"}, AllowedHeaders: []string{"x-*", "Accept"}},
+		{AllowedMethods: []string{"DELETE"}, AllowedOrigins: []string{"*"}, AllowedHeaders: []string{"*"}},
+		{AllowedMethods: []string{"MERGE"}, AllowedOrigins: []string{"*", "http://a.example"}},
+	}
+	const none = -1
+	for _, c := range []struct {
+		name, origin, method string
+		headers              []string
+		actual, preflight    int // of rules
+		allowed              string
+	}{
+		{"first", "http://a.example", "GET", nil, 0, 0, "http://a.example"},
+		{"first of several that match", "http://a.example", "GET", []string{"X-ONE"}, 0, 0, "http://a.example"},
+		{"second by a header", "http://a.example", "GET", []string{"x-one, x-two"}, 0, 1, "http://a.example"},
+		{"headers in two lists", "http://a.example", "GET", []string{"x-one", " accept\t,,x-"}, 0, 1, "http://a.example"},
+		{"header of none", "http://b.example", "GET", []string{"x-two"}, 0, none, "http://b.example"},
+		{"header shorter than the prefix", "http://a.example", "PUT", []string{"x"}, 1, none, "http://a.example"},
+		{"second by the method", "http://a.example", "PUT", []string{""}, 1, 1, "http://a.example"},
+		{"origin in another case", "http://A.example", "GET", nil, none, none, ""},
+		{"origin with more", "http://a.example.com", "GET", nil, none, none, ""},
+		{"no origin", "", "GET", nil, none, none, ""},
+		{"method in another case", "http://a.example", "get", nil, none, none, ""},
+		{"method of none", "http://a.example", "POST", nil, none, none, ""},
+		{"star", "null", "DELETE", []string{"anything"}, 2, 2, "*"},
+		{"star, and what is no header", "null", "DELETE", []string{"any thing"}, 2, none, "*"},
+		{"no headers allowed", "null", "MERGE", []string{"a"}, 3, none, "*"},
+		{"named beside a star", "http://a.example", "MERGE", nil, 3, 3, "http://a.example"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			at := func(i int) *CorsRule {
+				if i == none {
+					return nil
+				}
+				return &rules[i]
+			}
+			if got := MatchCors(rules, c.origin, c.method); got != at(c.actual) {
+				t.Errorf("MatchCors(%q, %q): got %+v, want rule %d", c.origin, c.method, got, c.actual)
+			} else if got != nil && got.Origin(c.origin) != c.allowed {
+				t.Errorf("rule %d for %q: got origin %q, want %q", c.actual, c.origin, got.Origin(c.origin), c.allowed)
+			}
+			if got := MatchPreflight(rules, c.origin, c.method, c.headers); got != at(c.preflight) {
+				t.Errorf("MatchPreflight(%q, %q, %q): got %+v, want rule %d", c.origin, c.method, c.headers, got, c.preflight)
+			}
+		})
+	}
+}
+
+func TestExposed(t *testing.T) {
+	h := http.Header{}
+	for _, name := range []string{
+		"X-Ms-Version", "ETag", "Server", "Content-Type", "x-ms-request-id", "Cache-Control", "X-Content-Type-Options",
+		"X-Ms-Client-Request-Id", "Vary", "Content-Length",
+	} {
+		h.Set(name, "1")
+	}
+	for _, c := range []struct {
+		name   string
+		expose []string
+		want   string
+	}{
+		{"none", nil, ""},
+		{
+			"star",
+			[]string{"*"},
+			"x-ms-request-id,x-ms-client-request-id,Server,x-ms-version,X-Content-Type-Options,Cache-Control,ETag,Content-Type,Content-Length,Date,Transfer-Encoding",
+		},
+		{"literals, there or not", []string{"etag", "x-ms-meta-a"}, "etag,x-ms-meta-a"},
+		{"literals and a prefix", []string{"X-MS-*", "x-ms-version", "date"}, "x-ms-version,date,x-ms-request-id,x-ms-client-request-id"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := (&CorsRule{ExposedHeaders: c.expose}).Exposed(h); got != c.want {
+				t.Errorf("exposed by %q of %v:\ngot  %q\nwant %q", c.expose, h, got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,95 @@
+package service
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// FuzzPolicies takes its input as a document, as stored bytes, and as stored
+// bytes but for their sum. What reads as policies is written and stored, and read
+// again from both as the same.
+func FuzzPolicies(f *testing.F) {
+	f.Add([]byte(acl("<Id>a</Id>", "<Id> &lt;&#13;</Id><AccessPolicy><Expiry>2021-06-08T03:10:09.5+01:00</Expiry><Permission>ra</Permission></AccessPolicy>")))
+	f.Add(EncodePolicies(nil, somePolicies()))
+	f.Add(withoutSum(EncodePolicies(nil, somePolicies())))
+	f.Fuzz(func(t *testing.T, src []byte) {
+		given := bytes.Clone(src)
+		p, err := ParsePolicies(src)
+		if err != nil && !refused(err) || err != nil && p != nil {
+			t.Fatalf("ParsePolicies(%q): got %v, %v; want an *Error alone", src, p, err)
+		}
+		read := [][]Policy{p}
+		for _, src := range [][]byte{src, appendSum(bytes.Clone(src), 0)} {
+			stored, err := DecodePolicies(src)
+			switch {
+			case err != nil:
+				wantStoredError(t, src, err)
+			case !bytes.Equal(EncodePolicies(nil, stored), src):
+				t.Fatalf("stored %x reads as %v, which is stored as %x", src, stored, EncodePolicies(nil, stored))
+			}
+			read = append(read, stored)
+		}
+		if !bytes.Equal(src, given) {
+			t.Fatalf("%q was changed to %q", given, src)
+		}
+		for _, p := range read {
+			doc, meta := AppendPolicies(nil, p), EncodePolicies(nil, p)
+			if got, err := ParsePolicies(doc); err != nil || !reflect.DeepEqual(got, p) {
+				t.Fatalf("%v is written as %q, which reads as %v, %v", p, doc, got, err)
+			}
+			if got, err := DecodePolicies(meta); err != nil || !reflect.DeepEqual(got, p) || len(meta) > edm.MaxMetaBytes {
+				t.Fatalf("%v is stored as %x, which reads as %v, %v", p, meta, got, err)
+			}
+		}
+	})
+}
+
+// FuzzProperties is FuzzPolicies for properties.
+func FuzzProperties(f *testing.F) {
+	f.Add([]byte(properties(loggingOn, metricsOn, "<Cors>"+ruleOne+ruleTwo+"</Cors>")))
+	f.Add(EncodeProperties(nil, full()))
+	f.Add(withoutSum(EncodeProperties(nil, full())))
+	f.Fuzz(func(t *testing.T, src []byte) {
+		given := bytes.Clone(src)
+		p, err := MergeProperties(full(), src)
+		if err != nil && !refused(err) {
+			t.Fatalf("MergeProperties(%q): got %v, want an *Error", src, err)
+		}
+		read := []Properties{p}
+		for _, src := range [][]byte{src, appendSum(bytes.Clone(src), 0)} {
+			stored, err := DecodeProperties(src)
+			switch {
+			case err != nil:
+				wantStoredError(t, src, err)
+			case len(src) > 0 && !bytes.Equal(EncodeProperties(nil, stored), src):
+				t.Fatalf("stored %x reads as %+v, which is stored as %x", src, stored, EncodeProperties(nil, stored))
+			}
+			read = append(read, stored)
+		}
+		if !bytes.Equal(src, given) {
+			t.Fatalf("%q was changed to %q", given, src)
+		}
+		for _, p := range read {
+			doc, meta := AppendProperties(nil, p), EncodeProperties(nil, p)
+			if got, err := MergeProperties(full(), doc); err != nil || !reflect.DeepEqual(got, p) {
+				t.Fatalf("%+v is written as %q, which reads as %+v, %v", p, doc, got, err)
+			}
+			if got, err := DecodeProperties(meta); err != nil || !reflect.DeepEqual(got, p) || len(meta) > edm.MaxMetaBytes {
+				t.Fatalf("%+v is stored as %x, which reads as %+v, %v", p, meta, got, err)
+			}
+		}
+	})
+}
+
+func withoutSum(stored []byte) []byte { return stored[:len(stored)-sumBytes] }
+
+func wantStoredError(t *testing.T, src []byte, err error) {
+	t.Helper()
+	if !errors.Is(err, ErrStored) && !errors.Is(err, ErrStoredVersion) || refused(err) {
+		t.Fatalf("stored %x: got %v, want ErrStored or ErrStoredVersion", src, err)
+	}
+}
