@@ -218,11 +218,14 @@ var (
 	fieldVersion3 = multipart.Field{Name: "DataServiceVersion", Value: "3.0;"}
 )
 
+// appendID echoes the Content-ID of an operation. One that stands in the frame
+// around the operation is not echoed, as the service does not.
 func appendID(header []multipart.Field, p *part) []multipart.Field {
-	if p.ContentID == "" {
+	id := p.Header.Get("Content-ID")
+	if id == "" {
 		return header
 	}
-	return append(header, multipart.Field{Name: "Content-ID", Value: p.ContentID})
+	return append(header, multipart.Field{Name: "Content-ID", Value: id})
 }
 
 func appendPreference(header []multipart.Field, p preference) []multipart.Field {
