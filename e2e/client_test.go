@@ -1,0 +1,190 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+)
+
+// options are those of all clients: a failure comes back at once.
+func options() *aztables.ClientOptions { return optionsWith(http.DefaultClient) }
+
+func optionsWith(transport policy.Transporter) *aztables.ClientOptions {
+	return &aztables.ClientOptions{ClientOptions: azcore.ClientOptions{
+		Retry:     policy.RetryOptions{MaxRetries: -1, TryTimeout: time.Minute},
+		Transport: transport,
+	}}
+}
+
+func (e *endpoint) credential(t *testing.T) *aztables.SharedKeyCredential {
+	t.Helper()
+	return must(aztables.NewSharedKeyCredential(e.account, e.key))(t)
+}
+
+// service returns a client of the account.
+func (e *endpoint) service(t *testing.T) *aztables.ServiceClient {
+	t.Helper()
+	return must(aztables.NewServiceClientWithSharedKey(e.url, e.credential(t), options()))(t)
+}
+
+// must turns what a call returned into its value, or ends the test.
+func must[V any](v V, err error) func(*testing.T) V {
+	return func(t *testing.T) V {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+var tables atomic.Int64
+
+// tableName returns a name that no other test uses.
+func tableName() string {
+	return fmt.Sprintf("E%d%d", time.Now().UnixMicro(), tables.Add(1))
+}
+
+// newTable makes a table of the shared account that goes with the test.
+func newTable(t *testing.T) (string, *aztables.Client) {
+	t.Helper()
+	name := tableName()
+	client := shared.service(t).NewClient(name)
+	must(client.CreateTable(t.Context(), nil))(t)
+	t.Cleanup(func() {
+		if _, err := client.Delete(context.Background(), nil); err != nil {
+			t.Errorf("delete the table: %v", err)
+		}
+	})
+	return name, client
+}
+
+// property is one member of an entity: its JSON, and its type if that does not
+// follow from the JSON.
+type property struct{ name, edm, json string }
+
+// entity returns the JSON of an entity. Keys stand as they are: the SDK's own
+// entity doubles their quotes.
+func entity(partition, row string, properties ...property) []byte {
+	text := `{"PartitionKey":` + quote(partition) + `,"RowKey":` + quote(row)
+	for _, p := range properties {
+		if p.edm != "" {
+			text += `,` + quote(p.name+"@odata.type") + `:` + quote(p.edm)
+		}
+		text += `,` + quote(p.name) + `:` + p.json
+	}
+	return []byte(text + `}`)
+}
+
+// quote returns a JSON string.
+func quote(s string) string {
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // a string always has one
+	}
+	return string(text)
+}
+
+// members decodes an entity that came back.
+func members(t *testing.T, text []byte) map[string]any {
+	t.Helper()
+	var m map[string]any
+	if err := json.Unmarshal(text, &m); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return m
+}
+
+// custom returns the members that are neither keys nor metadata.
+func custom(m map[string]any) map[string]any {
+	out := map[string]any{}
+	for name, v := range m {
+		if name != "PartitionKey" && name != "RowKey" && name != "Timestamp" && !strings.Contains(name, "odata.") {
+			out[name] = v
+		}
+	}
+	return out
+}
+
+// get reads an entity that is there.
+func get(t *testing.T, client *aztables.Client, partition, row string) map[string]any {
+	t.Helper()
+	resp := must(client.GetEntity(t.Context(), partition, row, nil))(t)
+	return members(t, resp.Value)
+}
+
+// rows reads all pages of a query and returns the row keys as they came.
+func rows(t *testing.T, client *aztables.Client, filter string) []string {
+	t.Helper()
+	all, err := queryRows(t.Context(), client, &aztables.ListEntitiesOptions{Filter: &filter})
+	if err != nil {
+		t.Fatalf("%s: %v", filter, err)
+	}
+	return all
+}
+
+func queryRows(ctx context.Context, client *aztables.Client, o *aztables.ListEntitiesOptions) ([]string, error) {
+	all := []string{}
+	for pager := client.NewListEntitiesPager(o); pager.More(); {
+		page, err := pager.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, text := range page.Entities {
+			var e struct{ RowKey string }
+			if err := json.Unmarshal(text, &e); err != nil {
+				return nil, err
+			}
+			all = append(all, e.RowKey)
+		}
+	}
+	return all, nil
+}
+
+// refusal is a failure as a client sees it; the zero refusal is success.
+type refusal struct {
+	status int
+	code   string
+}
+
+// refusalOf returns what the service said, with status -1 for a failure that did
+// not come from it.
+func refusalOf(err error) refusal {
+	var e *azcore.ResponseError
+	switch {
+	case err == nil:
+		return refusal{}
+	case errors.As(err, &e):
+		return refusal{e.StatusCode, e.ErrorCode}
+	}
+	return refusal{-1, err.Error()}
+}
+
+// wantRefusal compares the outcome of a call.
+func wantRefusal(t *testing.T, err error, want refusal) {
+	t.Helper()
+	if got := refusalOf(err); got != want {
+		t.Errorf("got %d %s, want %d %s\n%v", got.status, got.code, want.status, want.code, err)
+	}
+}
+
+// wantStrings compares lists.
+func wantStrings(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+func pointer[T any](v T) *T { return &v }

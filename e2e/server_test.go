@@ -1,0 +1,215 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	developmentAccount = "devstoreaccount1"
+	developmentKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+	readyTimeout = 30 * time.Second
+	stopTimeout  = 30 * time.Second
+)
+
+var (
+	program string    // tablerock, built for this run
+	shared  *endpoint // what tests use that start no server of their own
+)
+
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+
+func runTests(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "tablerock-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if given := os.Getenv("TABLEROCK_E2E_CONNECTION_STRING"); given != "" {
+		shared, err = parseConnectionString(given)
+	} else {
+		var s *server
+		if err = build(dir); err == nil {
+			s, err = launch(filepath.Join(dir, "shared"), nil)
+		}
+		if err == nil {
+			defer s.end(syscall.SIGKILL)
+			shared = &s.endpoint
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// build makes the program from the tree that this module lies in, unless a
+// program is given.
+func build(dir string) error {
+	if program = os.Getenv("TABLEROCK_E2E_PROGRAM"); program != "" {
+		return nil
+	}
+	program = filepath.Join(dir, "tablerock")
+	cmd := exec.Command("go", "build", "-o", program, "./cmd/tablerock")
+	cmd.Dir = ".."
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// endpoint is where an account of a service is reached.
+type endpoint struct {
+	url              string // of the account, without a final slash
+	account, key     string
+	connectionString string
+}
+
+func parseConnectionString(text string) (*endpoint, error) {
+	e := &endpoint{connectionString: text}
+	for _, part := range strings.Split(text, ";") {
+		name, value, _ := strings.Cut(part, "=")
+		switch name {
+		case "TableEndpoint":
+			e.url = strings.TrimSuffix(value, "/")
+		case "AccountName":
+			e.account = value
+		case "AccountKey":
+			e.key = value
+		}
+	}
+	if e.url == "" || e.account == "" || e.key == "" {
+		return nil, fmt.Errorf("the connection string lacks TableEndpoint, AccountName or AccountKey")
+	}
+	return e, nil
+}
+
+// server is a process that serves one data directory.
+type server struct {
+	endpoint
+	cmd  *exec.Cmd
+	log  string
+	done chan struct{} // closed when the process has ended
+}
+
+// launch starts the program on a data directory, on any free port of loopback,
+// and waits until it answers.
+func launch(data string, env []string, args ...string) (*server, error) {
+	if err := os.MkdirAll(filepath.Dir(data), 0o755); err != nil {
+		return nil, err
+	}
+	ready := data + ".ready.json"
+	if err := os.Remove(ready); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	s := &server{log: data + ".log", done: make(chan struct{})}
+	log, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--ready-file", ready, "--data", data}, args...)
+	s.cmd = exec.Command(program, args...)
+	s.cmd.Env = append(os.Environ(), env...)
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		_ = s.cmd.Wait() // ProcessState tells how it ended
+		close(s.done)
+	}()
+	if err := s.awaitReady(ready); err != nil {
+		s.end(syscall.SIGKILL)
+		return nil, fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, s.tail())
+	}
+	return s, nil
+}
+
+// awaitReady looks for the file that the program writes once it answers.
+func (s *server) awaitReady(file string) error {
+	look := time.NewTicker(2 * time.Millisecond)
+	defer look.Stop()
+	timeout := time.After(readyTimeout)
+	for {
+		text, err := os.ReadFile(file)
+		var ready struct {
+			URL              string `json:"url"`
+			ConnectionString string `json:"connection_string"`
+		}
+		if err == nil {
+			err = json.Unmarshal(text, &ready)
+		}
+		if err == nil {
+			e, err := parseConnectionString(ready.ConnectionString)
+			if err != nil {
+				return err
+			}
+			s.endpoint = *e
+			if e.url != strings.TrimSuffix(ready.URL, "/") {
+				return fmt.Errorf("the ready file names %s and %s", ready.URL, e.url)
+			}
+			return nil
+		}
+		select {
+		case <-s.done:
+			return fmt.Errorf("ended before it was ready: %s", s.cmd.ProcessState)
+		case <-timeout:
+			return fmt.Errorf("no ready file: %w", err)
+		case <-look.C:
+		}
+	}
+}
+
+// end ends the process by a signal, waits for it and returns its exit code, -1
+// after a kill.
+func (s *server) end(sig os.Signal) int {
+	// A process that has ended refuses the signal.
+	_ = s.cmd.Process.Signal(sig)
+	select {
+	case <-s.done:
+	case <-time.After(stopTimeout):
+		_ = s.cmd.Process.Kill()
+		<-s.done
+	}
+	return s.cmd.ProcessState.ExitCode()
+}
+
+// tail returns the end of what the process wrote.
+func (s *server) tail() string {
+	text, err := os.ReadFile(s.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-4000):])
+}
+
+// start launches a server that lives as long as the test.
+func start(t *testing.T, data string, env []string, args ...string) *server {
+	t.Helper()
+	if os.Getenv("TABLEROCK_E2E_CONNECTION_STRING") != "" {
+		t.Skip("another service is judged: this test needs a server of its own")
+	}
+	s, err := launch(data, env, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.end(syscall.SIGKILL)
+		if t.Failed() {
+			t.Logf("the server's last words:\n%s", s.tail())
+		}
+	})
+	return s
+}

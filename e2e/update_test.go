@@ -1,0 +1,152 @@
+package e2e
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+)
+
+// write is a way to write an entity; tag is nil where the SDK sends none.
+type write struct {
+	name string
+	do   func(t *testing.T, client *aztables.Client, text []byte, tag *azcore.ETag) error
+	// what becomes of A and B when B and C are written
+	want map[string]any
+}
+
+var (
+	replaced = map[string]any{"B": "new", "C": 3.0}
+	merged   = map[string]any{"A": 1.0, "B": "new", "C": 3.0}
+)
+
+func update(mode aztables.UpdateMode) func(*testing.T, *aztables.Client, []byte, *azcore.ETag) error {
+	return func(t *testing.T, client *aztables.Client, text []byte, tag *azcore.ETag) error {
+		_, err := client.UpdateEntity(t.Context(), text, &aztables.UpdateEntityOptions{UpdateMode: mode, IfMatch: tag})
+		return err
+	}
+}
+
+func upsert(mode aztables.UpdateMode) func(*testing.T, *aztables.Client, []byte, *azcore.ETag) error {
+	return func(t *testing.T, client *aztables.Client, text []byte, _ *azcore.ETag) error {
+		_, err := client.UpsertEntity(t.Context(), text, &aztables.UpsertEntityOptions{UpdateMode: mode})
+		return err
+	}
+}
+
+func remove(t *testing.T, client *aztables.Client, text []byte, tag *azcore.ETag) error {
+	m := members(t, text)
+	_, err := client.DeleteEntity(t.Context(), m["PartitionKey"].(string), m["RowKey"].(string), &aztables.DeleteEntityOptions{IfMatch: tag})
+	return err
+}
+
+func insert(t *testing.T, client *aztables.Client, text []byte, _ *azcore.ETag) error {
+	_, err := client.AddEntity(t.Context(), text, nil)
+	return err
+}
+
+// TestWrites makes each kind of write to an entity that is there and to one that
+// is not, with each kind of ETag.
+func TestWrites(t *testing.T) {
+	_, client := newTable(t)
+	any := pointer(azcore.ETagAny)
+	stale := pointer(azcore.ETag(`W/"datetime'2001-01-01T00%3A00%3A00Z'"`))
+	missing, mismatch, malformed := refusal{404, "ResourceNotFound"}, refusal{412, "UpdateConditionNotSatisfied"}, refusal{400, "InvalidInput"}
+	conditional := func(there bool, tag string) refusal {
+		switch {
+		case tag == "malformed":
+			return malformed
+		case !there:
+			return missing
+		case tag == "stale":
+			return mismatch
+		}
+		return refusal{}
+	}
+	unconditional := func(bool, string) refusal { return refusal{} }
+	for _, w := range []struct {
+		write
+		refused func(there bool, tag string) refusal
+	}{
+		{write{"insert", insert, replaced}, func(there bool, _ string) refusal {
+			if there {
+				return refusal{409, "EntityAlreadyExists"}
+			}
+			return refusal{}
+		}},
+		{write{"merge", update(aztables.UpdateModeMerge), merged}, conditional},
+		{write{"replace", update(aztables.UpdateModeReplace), replaced}, conditional},
+		{write{"upsert by merge", upsert(aztables.UpdateModeMerge), merged}, unconditional},
+		{write{"upsert by replace", upsert(aztables.UpdateModeReplace), replaced}, unconditional},
+		{write{"delete", remove, nil}, conditional},
+	} {
+		for _, there := range []bool{true, false} {
+			for _, tag := range []string{"none", "any", "current", "stale", "malformed"} {
+				name := fmt.Sprintf("%s,there=%t,%s", w.name, there, tag)
+				t.Run(name, func(t *testing.T) {
+					current := stale
+					if there {
+						old := entity("p", name, property{"A", "", "1"}, property{"B", "", `"old"`})
+						current = pointer(must(client.AddEntity(t.Context(), old, nil))(t).ETag)
+					}
+					tags := map[string]*azcore.ETag{"none": nil, "any": any, "current": current, "stale": stale, "malformed": pointer(azcore.ETag(`"x"`))}
+					err := w.do(t, client, entity("p", name, property{"B", "", `"new"`}, property{"C", "", "3"}), tags[tag])
+					refused := w.refused(there, tag)
+					wantRefusal(t, err, refused)
+					checkWritten(t, client, name, w.want, there, refused != refusal{})
+				})
+			}
+		}
+	}
+}
+
+// checkWritten reads the entity that a write was about.
+func checkWritten(t *testing.T, client *aztables.Client, row string, written map[string]any, there, refused bool) {
+	t.Helper()
+	want := written
+	switch {
+	case refused && there:
+		want = map[string]any{"A": 1.0, "B": "old"}
+	case refused:
+		want = nil
+	case !there && written != nil:
+		want = replaced // there was no A
+	}
+	resp, err := client.GetEntity(t.Context(), "p", row, nil)
+	if want == nil {
+		wantRefusal(t, err, refusal{404, "ResourceNotFound"})
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := custom(members(t, resp.Value)); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestRace lets only one of several writers with the same ETag win.
+func TestRace(t *testing.T) {
+	_, client := newTable(t)
+	tag := must(client.AddEntity(t.Context(), entity("p", "r"), nil))(t).ETag
+	const writers = 16
+	outcomes := make(chan error, writers)
+	for i := range writers {
+		go func() {
+			outcomes <- update(aztables.UpdateModeReplace)(t, client, entity("p", "r", property{"By", "", fmt.Sprint(i)}), &tag)
+		}()
+	}
+	won := 0
+	for range writers {
+		if err := <-outcomes; err == nil {
+			won++
+		} else {
+			wantRefusal(t, err, refusal{412, "UpdateConditionNotSatisfied"})
+		}
+	}
+	if won != 1 {
+		t.Errorf("%d writers won, want 1", won)
+	}
+}
