@@ -62,6 +62,7 @@ func (x *exchange) send(status int, contentType string) error {
 		x.set("Content-Type", contentType)
 	}
 	x.set("Content-Length", strconv.Itoa(len(x.buf)))
+	x.allowOrigin()
 	x.w.WriteHeader(status)
 	_, err := x.w.Write(x.buf)
 	return x.gone(err)
@@ -71,6 +72,7 @@ func (x *exchange) send(status int, contentType string) error {
 func (x *exchange) sendEmpty(status int) error {
 	x.status = status
 	x.set("Content-Length", "0")
+	x.allowOrigin()
 	x.w.WriteHeader(status)
 	return nil
 }

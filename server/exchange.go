@@ -100,7 +100,6 @@ func (x *exchange) answer() error {
 	if x.r.Method == http.MethodOptions {
 		return x.preflight()
 	}
-	x.allowOrigin()
 	if err := x.chooseVersion(); err != nil {
 		return err
 	}
@@ -255,7 +254,7 @@ func (x *exchange) chooseOperation() error {
 	x.operation = routes[key]
 	switch {
 	case x.operation == nil && x.target.kind == serviceRoot && key.comp != "properties" && key.comp != "stats":
-		return bad("InvalidQueryParameterValue", "Value for one of the query parameters specified in the request URI is invalid.")
+		return errQueryValue
 	case x.operation == nil:
 		return methodProblem(x.target.kind)
 	case x.secondary && x.method != http.MethodGet:

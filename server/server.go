@@ -68,10 +68,10 @@ type Server struct {
 
 // account is an Account as the server works with it.
 type account struct {
-	name  string
-	keys  *sharedkey.Keys
-	store store.Store
-	cors  corsCache
+	name       string
+	keys       *sharedkey.Keys
+	store      store.Store
+	properties propertyCache
 }
 
 // New returns a server for the accounts of o, or says which of them cannot be.

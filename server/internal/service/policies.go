@@ -149,11 +149,14 @@ func AppendPolicies(dst []byte, policies []Policy) []byte {
 	return appendEnd(dst, root)
 }
 
+// TimeLayout is the form of a policy's times, for package time.
+const TimeLayout = "2006-01-02T15:04:05.0000000Z"
+
 func appendTime(dst []byte, name string, t time.Time) []byte {
 	if t.IsZero() {
 		return dst
 	}
-	dst = t.AppendFormat(appendStart(dst, name), "2006-01-02T15:04:05.0000000Z")
+	dst = t.AppendFormat(appendStart(dst, name), TimeLayout)
 	return appendEnd(dst, name)
 }
 
