@@ -114,11 +114,8 @@ func (g *Grant) Allow(a Action, table string) error {
 }
 
 // Bounds returns the range of keys that the grant reaches, false if it reaches
-// all. An action on a key outside of it is refused with RefuseRange.
+// all. An action on a key outside of it is refused as AuthorizationFailure.
 func (g *Grant) Bounds() (Range, bool) { return g.bounds, g.bounded }
-
-// RefuseRange is the *Refusal of a key that is outside of a grant's bounds.
-func RefuseRange() error { return refusedOperation }
 
 // Version returns the version (sv) of a shared access signature, "" for a
 // request that was signed otherwise.

@@ -182,7 +182,7 @@ func (v *Verifier) completeFromPolicy(ctx context.Context, account string, p *pa
 			}
 			p.values[stored.field] += stored.value
 		}
-		complete := validDate(p.values[fieldStart]) && validDate(p.values[fieldExpiry]) && inTableOrder(p.values[fieldPermissions])
+		complete := validDate(p.values[fieldStart]) && validDate(p.values[fieldExpiry]) && tableLetters.hold(p.values[fieldPermissions])
 		if !complete || p.values[fieldExpiry] == "" {
 			return refusedAuthentication
 		}

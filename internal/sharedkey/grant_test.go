@@ -1,0 +1,120 @@
+package sharedkey
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestAllow lists for each action what covers it: key, bearer, then for each
+// kind of signature the letters that do.
+func TestAllow(t *testing.T) {
+	c := credential(t, key1)
+	const all = "rwdlacu"
+	for _, a := range []struct {
+		action   Action
+		resource byte   // the letter of srt
+		account  string // each of these letters alone covers it for an account
+		table    string // these letters together cover it for a table
+	}{
+		{ReadProperties, 's', "r", ""},
+		{WriteProperties, 's', "w", ""},
+		{ReadStats, 's', "r", ""},
+		{ListTables, 'c', "l", ""},
+		{CreateTable, 'c', "cw", ""},
+		{DeleteTable, 'c', "d", ""},
+		{ACL, 0, "", ""},
+		{Query, 'o', "r", "r"},
+		{Insert, 'o', "a", "a"},
+		{Update, 'o', "u", "u"},
+		{Upsert, 'o', "au", "au"},
+		{DeleteEntity, 'o', "d", "d"},
+	} {
+		for _, resources := range []string{"s", "c", "o", "sco"} {
+			for i := range len(all) {
+				letter := all[i : i+1]
+				query := must(t)(c.AccountSAS(AccountSAS{ResourceTypes: resources, Permissions: letter, Expiry: "2026-03-05"}))
+				var want *Refusal
+				switch {
+				case a.resource == 0:
+					want = refusedOperation
+				case !holds(resources, a.resource):
+					want = refusedResourceType
+				case !holds(a.account, letter[0]):
+					want = refusedPermission
+				}
+				allow(t, query, a.action, "T", want)
+			}
+		}
+		for _, letters := range []string{"r", "a", "u", "d", "ra", "au", "ud", "rd", "rau", "rud", "rad", "aud", "raud"} {
+			query := must(t)(c.TableSAS(TableSAS{Table: "People", Permissions: letters, Expiry: "2026-03-05"}))
+			var want *Refusal
+			if a.table == "" {
+				want = refusedOperation
+			}
+			for i := range len(a.table) {
+				if !holds(letters, a.table[i]) {
+					want = refusedPermission
+				}
+			}
+			allow(t, query, a.action, "pEOPLE", want)
+			allow(t, query, a.action, "Other", refusedOperation)
+			allow(t, query, a.action, "", refusedOperation)
+		}
+		key, bearer, nobody := Grant{kind: byKey}, Grant{kind: byBearer}, Grant{}
+		if err := key.Allow(a.action, "T"); err != nil {
+			t.Errorf("action %d by key: %v", a.action, err)
+		}
+		if err := bearer.Allow(a.action, "T"); (err == nil) != (a.action != ACL) {
+			t.Errorf("action %d by bearer: %v", a.action, err)
+		}
+		wantRefusal(t, nobody.Allow(a.action, "T"), refusedAuthentication)
+	}
+	key, bearer := Grant{kind: byKey}, Grant{kind: byBearer}
+	wantRefusal(t, bearer.Allow(ACL, "T"), refusedBearerACL)
+	wantRefusal(t, key.Allow(actions, "T"), refusedOperation)
+}
+
+func holds(letters string, letter byte) bool {
+	for i := range len(letters) {
+		if letters[i] == letter {
+			return true
+		}
+	}
+	return false
+}
+
+func allow(t *testing.T, query string, a Action, table string, want *Refusal) {
+	t.Helper()
+	g, err := verify(verifier(t), request("GET", "/T", query))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := g.Allow(a, table)
+	if want == nil && got != nil || want != nil && got != error(want) {
+		t.Errorf("action %d on %q with %s: %v, want %v", a, table, query, got, want)
+	}
+}
+
+func TestRefusalTexts(t *testing.T) {
+	for _, c := range []struct {
+		refusal *Refusal
+		want    string
+	}{
+		{refusedAuthentication, "403 AuthenticationFailed Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature."},
+		{refusedOperation, "403 AuthorizationFailure This request is not authorized to perform this operation."},
+		{refusedPermission, "403 AuthorizationPermissionMismatch This request is not authorized to perform this operation using this permission."},
+		{refusedResourceType, "403 AuthorizationResourceTypeMismatch This request is not authorized to perform this operation using this resource type."},
+		{refusedService, "403 AuthorizationServiceMismatch This request is not authorized to perform this operation using this service."},
+		{refusedProtocol, "403 AuthorizationProtocolMismatch This request is not authorized to perform this operation using this protocol."},
+		{refusedBearerACL, "404 ResourceNotFound The specified resource does not exist."},
+		{refusedDate, "400 InvalidHeaderValue The value for one of the HTTP headers is not in the correct format."},
+		{challenge, "401 InvalidAuthenticationInfo Server failed to authenticate the request. Please refer to the information in the www-authenticate header."},
+	} {
+		if got := fmt.Sprint(c.refusal.Status, " ", c.refusal.Code, " ", c.refusal.Message); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+	if refusedAuthentication.Error() != "AuthenticationFailed: "+authenticationMessage {
+		t.Error(refusedAuthentication.Error())
+	}
+}
