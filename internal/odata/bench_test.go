@@ -33,7 +33,13 @@ func BenchmarkAppendEntity(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		o    odata.Options
-	}{{"level=none", odata.Options{}}, {"level=minimal", odata.Options{Level: odata.Minimal}}, {"level=minimal/ascii=true", odata.Options{Level: odata.Minimal, ASCII: true}}} {
+	}{
+		{"level=none", odata.Options{}},
+		{"level=minimal", odata.Options{Level: odata.Minimal}},
+		{"level=minimal/ascii=true", odata.Options{Level: odata.Minimal, ASCII: true}},
+		{"level=full", inBook(odata.Options{Level: odata.Full})},
+		{"level=minimal/select=4", odata.Options{Level: odata.Minimal, Select: []string{"RowKey", "Total", "Site", "none"}}},
+	} {
 		b.Run(c.name, func(b *testing.B) {
 			dst := odata.AppendEntity(nil, row, c.o)
 			b.SetBytes(int64(len(dst)))
@@ -48,13 +54,26 @@ func BenchmarkAppendEntity(b *testing.B) {
 func BenchmarkParseEntity(b *testing.B) {
 	e := tenProperties(b)
 	src := odata.AppendEntity(nil, e.View(), odata.Options{Level: odata.Minimal})
-	b.SetBytes(int64(len(src)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := odata.ParseEntity(src, odata.ParseOptions{}); err != nil {
-			b.Fatal(err)
+	b.Run("memory=own", func(b *testing.B) {
+		b.SetBytes(int64(len(src)))
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := odata.ParseEntity(src, odata.ParseOptions{}); err != nil {
+				b.Fatal(err)
+			}
 		}
-	}
+	})
+	b.Run("memory=again", func(b *testing.B) {
+		b.SetBytes(int64(len(src)))
+		b.ReportAllocs()
+		var p odata.Parser
+		for b.Loop() {
+			p.Reset()
+			if _, err := p.ParseEntity(src, odata.ParseOptions{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
 
 func BenchmarkAppendDouble(b *testing.B) {

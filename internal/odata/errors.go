@@ -31,6 +31,7 @@ type Error struct {
 	Member string // the member at fault, shortened; "" for the object as a whole
 	Offset int    // where in the JSON, in bytes from 0
 	What   string // what is there, and what should be
+	Got    string // of OutOfRange, the moment as MM/dd/yyyy HH:mm:ss; else ""
 }
 
 // Error names member, offset and fault.
@@ -70,7 +71,7 @@ func quote(s []byte) string { return strconv.Quote(shorten(s)) }
 // demands says of each type what its text is.
 var demands = [...]string{
 	edm.TypeString:   "an Edm.String is valid UTF-8",
-	edm.TypeBinary:   "an Edm.Binary is base64 with padding",
+	edm.TypeBinary:   "an Edm.Binary is base64 with padding, in one line, without bits that mean nothing",
 	edm.TypeBoolean:  "an Edm.Boolean is true or false",
 	edm.TypeInt32:    "an Edm.Int32 is a whole number from -2147483648 to 2147483647",
 	edm.TypeInt64:    "an Edm.Int64 is a whole number from -9223372036854775808 to 9223372036854775807",

@@ -2,7 +2,9 @@ package odata
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 
@@ -48,6 +50,7 @@ type parser struct {
 	members []member
 	names   nameSet
 	scratch []byte
+	memory  memory
 }
 
 var parsers = sync.Pool{New: func() any { return new(parser) }}
@@ -60,18 +63,24 @@ var parsers = sync.Pool{New: func() any { return new(parser) }}
 // a Double if it does not fit; other numbers are Doubles, strings are Strings.
 // Properties that are null, Timestamp and members of metadata are left out.
 func ParseEntity(src []byte, o ParseOptions) (edm.Entity, error) {
+	p := parsers.Get().(*parser)
+	e, err := p.parse(src, o)
+	p.memory = memory{}
+	parsers.Put(p)
+	return e, err
+}
+
+func (p *parser) parse(src []byte, o ParseOptions) (edm.Entity, error) {
 	if o.PartitionKey == "" {
 		o.PartitionKey = edm.PartitionKeyName
 	}
 	if o.RowKey == "" {
 		o.RowKey = edm.RowKeyName
 	}
-	p := parsers.Get().(*parser)
 	p.scanner = scanner{src: src}
 	e, err := p.entity(&o)
 	p.names.remember(p.members)
 	p.forget()
-	parsers.Put(p)
 	if err != nil {
 		return edm.Entity{}, err
 	}
@@ -199,15 +208,19 @@ func (p *parser) annotate(m *member) {
 		return
 	}
 	m.typed, m.typeText = true, t
+	text := p.src[t.start:t.end]
+	if t.escaped {
+		p.scratch = appendUnescaped(p.scratch[:0], text)
+		text = p.scratch
+	}
 	for typ := edm.TypeString; typ <= edm.TypeGuid; typ++ {
-		if typ.String() == string(p.src[t.start:t.end]) {
+		if typ.String() == string(text) {
 			m.typ = typ
 		}
 	}
 }
 
-// build makes the entity of the members. Its texts share one piece of memory,
-// and so do its keys.
+// build makes the entity of the members.
 func (p *parser) build(o *ParseOptions) (edm.Entity, error) {
 	var e edm.Entity
 	if !o.IgnoreKeys {
@@ -220,29 +233,26 @@ func (p *parser) build(o *ParseOptions) (edm.Entity, error) {
 		m := &p.members[i]
 		if m.kept() && !isKey(m.name, o) {
 			count++
-			room += m.room()
+			room += p.room(m)
 		}
 	}
 	if count == 0 {
 		return e, nil
 	}
-	e.Properties = make(edm.Properties, 0, count)
-	var memory []byte
-	if room > 0 {
-		memory = make([]byte, 0, room)
-	}
+	p.memory.reserve(count, room)
+	from := len(p.memory.properties)
 	for i := range p.members {
 		m := &p.members[i]
 		if !m.kept() || isKey(m.name, o) {
 			continue
 		}
-		v, rest, err := p.property(m, memory)
+		v, err := p.property(m)
 		if err != nil {
 			return e, err
 		}
-		memory = rest
-		e.Properties = append(e.Properties, edm.Property{Name: m.name, Value: v})
+		p.memory.properties = append(p.memory.properties, edm.Property{Name: m.name, Value: v})
 	}
+	e.Properties = p.memory.properties[from:len(p.memory.properties):len(p.memory.properties)]
 	return e, nil
 }
 
@@ -252,14 +262,20 @@ func isKey(name string, o *ParseOptions) bool { return name == o.PartitionKey ||
 func (m *member) kept() bool { return m.value.kind > tokenNull && m.value.kind < tokenSkipped }
 
 // room returns how many bytes the value of m takes at most beside its Value.
-func (m *member) room() int {
-	if m.value.kind != tokenText || m.typed && m.typ != edm.TypeString && m.typ != edm.TypeBinary {
+func (p *parser) room(m *member) int {
+	switch {
+	case m.value.kind != tokenText:
+		return 0
+	case m.typ == edm.TypeGuid:
+		return 16
+	case m.typ == edm.TypeBinary:
+	case m.typed && m.typ != edm.TypeString, p.memory.again && !m.value.escaped:
 		return 0
 	}
 	return m.value.end - m.value.start
 }
 
-// keys reads both keys, in one allocation.
+// keys reads both keys.
 func (p *parser) keys(o *ParseOptions, k *edm.Key) error {
 	p.scratch = p.scratch[:0]
 	var err error
@@ -270,7 +286,7 @@ func (p *parser) keys(o *ParseOptions, k *edm.Key) error {
 	if p.scratch, err = p.appendKey(p.scratch, o.RowKey); err != nil {
 		return err
 	}
-	both := string(p.scratch)
+	both := p.memory.text(p.scratch)
 	k.Partition, k.Row = both[:n], both[n:]
 	return nil
 }
@@ -297,7 +313,7 @@ func (p *parser) appendText(dst []byte, t token) []byte {
 	return append(dst, raw...)
 }
 
-func (p *parser) wrong(m *member, kind ErrorKind, what string) error {
+func (p *parser) wrong(m *member, kind ErrorKind, what string) *Error {
 	at := m.value.start
 	if m.value.kind == tokenText {
 		at--
@@ -305,18 +321,18 @@ func (p *parser) wrong(m *member, kind ErrorKind, what string) error {
 	return &Error{Kind: kind, Member: shorten([]byte(m.name)), Offset: at, What: what}
 }
 
-// property returns the value of m, whose bytes it puts into memory.
-func (p *parser) property(m *member, memory []byte) (edm.Value, []byte, error) {
+// property returns the value of m.
+func (p *parser) property(m *member) (edm.Value, error) {
 	if m.typed && m.typ == 0 {
 		t := m.typeText
-		return edm.Value{}, nil, &Error{
+		return edm.Value{}, &Error{
 			Kind: BadValue, Member: shorten([]byte(m.name)), Offset: t.start - 1,
 			What: "its type is " + quote(p.src[t.start:t.end]) + "; there are Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime and Guid",
 		}
 	}
 	text := p.src[m.value.start:m.value.end]
 	if m.value.kind == tokenText {
-		return p.textProperty(m, text, memory)
+		return p.textProperty(m, text)
 	}
 	t, ok := m.typ, true
 	if !m.typed {
@@ -330,16 +346,16 @@ func (p *parser) property(m *member, memory []byte) (edm.Value, []byte, error) {
 	case t == edm.TypeDouble:
 		ok = m.value.kind == tokenInteger || m.value.kind == tokenDecimal
 	default:
-		return edm.Value{}, nil, p.wrong(m, BadValue, shorten(text)+" is no string: "+demands[t])
+		return edm.Value{}, p.wrong(m, BadValue, shorten(text)+" is no string: "+demands[t])
 	}
 	if !ok {
-		return edm.Value{}, nil, p.wrong(m, BadValue, shorten(text)+": "+demands[t])
+		return edm.Value{}, p.wrong(m, BadValue, shorten(text)+": "+demands[t])
 	}
 	v, err := ParseValue(t, text)
 	if err != nil {
-		return v, nil, p.wrong(m, BadValue, shorten(text)+": "+demands[t])
+		return v, p.wrong(m, BadValue, shorten(text)+": "+demands[t])
 	}
-	return v, memory, nil
+	return v, nil
 }
 
 // natural returns the type of a value that is no text and has no annotation.
@@ -355,29 +371,41 @@ func (p *parser) natural(m *member, text []byte) edm.Type {
 	return edm.TypeDouble
 }
 
-func (p *parser) textProperty(m *member, text, memory []byte) (edm.Value, []byte, error) {
-	from := len(memory)
+func (p *parser) textProperty(m *member, text []byte) (edm.Value, error) {
+	memory := &p.memory.bytes
+	from := len(*memory)
 	switch {
 	case !m.typed || m.typ == edm.TypeString:
-		memory = p.appendText(memory, m.value)
-		return edm.StringBytes(memory[from:len(memory):len(memory)]), memory, nil
+		if p.memory.again && !m.value.escaped {
+			return edm.StringBytes(text[:len(text):len(text)]), nil
+		}
+		*memory = p.appendText(*memory, m.value)
+		return edm.StringBytes((*memory)[from:len(*memory):len(*memory)]), nil
 	case m.value.escaped:
 		p.scratch = appendUnescaped(p.scratch[:0], text)
 		text = p.scratch
 	}
-	if m.typ == edm.TypeBinary {
-		if decoded, err := appendBinary(memory, text); err == nil {
-			return edm.Binary(decoded[from:len(decoded):len(decoded)]), decoded, nil
+	switch m.typ {
+	case edm.TypeBinary:
+		if decoded, ok := appendBinary(*memory, text); ok {
+			*memory = decoded
+			return edm.Binary(decoded[from:len(decoded):len(decoded)]), nil
 		}
-		return edm.Value{}, nil, p.wrong(m, BadValue, quote(text)+": "+demands[m.typ])
+		return edm.Value{}, p.wrong(m, BadValue, quote(text)+": "+demands[m.typ])
+	case edm.TypeGuid:
+		if hi, lo, ok := parseGuid(text); ok {
+			*memory = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(*memory, hi), lo)
+			return edm.GuidBytes((*memory)[from:]), nil
+		}
 	}
 	v, err := ParseValue(m.typ, text)
 	if err == nil {
-		return v, memory, nil
+		return v, nil
 	}
-	kind := BadValue
+	refusal := p.wrong(m, BadValue, err.Error())
 	if t := (*textError)(nil); errors.As(err, &t) && t.outside {
-		kind = OutOfRange
+		refusal.Kind = OutOfRange
+		refusal.Got = fmt.Sprintf("%s/%s/%s %s", text[5:7], text[8:10], text[:4], text[11:19])
 	}
-	return v, nil, p.wrong(m, kind, err.Error())
+	return v, refusal
 }

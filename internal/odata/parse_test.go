@@ -62,6 +62,16 @@ func TestParseProperties(t *testing.T) {
 		{`"a@odata.type":"Edm.Binary","a":"AAEC/w=="`, one("a", edm.Binary([]byte{0, 1, 2, 255}))},
 		{`"a@odata.type":"Edm.Binary","a":"AAEC\/w=="`, one("a", edm.Binary([]byte{0, 1, 2, 255}))},
 		{`"a@odata.type":"Edm.Binary","a":""`, one("a", edm.Binary(nil))},
+		{`"a@odata.type":"Edm.Int\u00364","a":"5"`, one("a", edm.Int64(5))},
+		{`"a@odata.type":"Edm.Double","a":"1e-999999999"`, one("a", edm.Double(0))},
+		{`"a":1e-999999999`, one("a", edm.Double(0))},
+		{`"a":9007199254740993`, one("a", edm.Double(9007199254740992))},
+		{`"a@odata.type":"Edm.DateTime","a":"1601-01-01T00:00:00Z"`, one("a", edm.DateTime(edm.MinTicks))},
+		{`"a@odata.type":"Edm.DateTime","a":"9999-12-31T23:59:59.9999999Z"`, one("a", edm.DateTime(edm.MaxTicks))},
+		{`"a@odata.type":"Edm.DateTime","a":"9999-12-31T23:59:59.99999999Z"`, one("a", edm.DateTime(edm.MaxTicks))},
+		{`"a":"\ufffe\uffff"`, one("a", edm.String("\ufffe\uffff"))},
+		{`"\u00e9":1,"e\u0301":2`, edm.Properties{{Name: "\u00e9", Value: edm.Int32(1)}, {Name: "e\u0301", Value: edm.Int32(2)}}},
+		{`"a@b":1,"odata":2,"partitionkey":3,"":4`, edm.Properties{{Name: "a@b", Value: edm.Int32(1)}, {Name: "odata", Value: edm.Int32(2)}, {Name: "partitionkey", Value: edm.Int32(3)}, {Name: "", Value: edm.Int32(4)}}},
 		{`"a@odata.type":"Edm.Int32","a":null`, nil},
 		{`"a@odata.type":"Edm.Odd","a":null`, nil},
 		{`"a@odata.type":"Edm.Int32"`, nil},
@@ -98,10 +108,12 @@ func TestParseKeys(t *testing.T) {
 	}{
 		{" \t\r\n{ \"PartitionKey\" : \"\" , \"RowKey\" : \"\" } \n", odata.ParseOptions{}, edm.Entity{}},
 		{`{"RowKey@odata.type":"Edm.String","RowKey":"\u8868","PartitionKey":"a b"}`, odata.ParseOptions{}, edm.Entity{Key: edm.Key{Partition: "a b", Row: "\u8868"}}},
+		{`{"RowKey":"\u00e9\ufffe","PartitionKey":"e\u0301"}`, odata.ParseOptions{}, edm.Entity{Key: edm.Key{Partition: "e\u0301", Row: "\u00e9\ufffe"}}},
 		{`{"c":"de","id":"7","n":1}`, odata.ParseOptions{PartitionKey: "c", RowKey: "id"}, edm.Entity{Key: edm.Key{Partition: "de", Row: "7"}, Properties: one("n", edm.Int32(1))}},
 		{`{"id":"7"}`, odata.ParseOptions{PartitionKey: "id", RowKey: "id"}, edm.Entity{Key: edm.Key{Partition: "7", Row: "7"}}},
 		{`{"n":1}`, odata.ParseOptions{IgnoreKeys: true}, edm.Entity{Properties: one("n", edm.Int32(1))}},
 		{`{"PartitionKey@odata.type":"Edm.Guid","PartitionKey":"x","RowKey":5}`, odata.ParseOptions{IgnoreKeys: true}, edm.Entity{}},
+		{`{"PartitionKey@odata.type":"Edm.Odd","PartitionKey":"x","RowKey@odata.type":"Edm.DateTime"}`, odata.ParseOptions{IgnoreKeys: true}, edm.Entity{}},
 	} {
 		t.Run(c.in, func(t *testing.T) {
 			got, err := odata.ParseEntity([]byte(c.in), c.o)
@@ -164,6 +176,15 @@ func TestParseRefuses(t *testing.T) {
 		{"{\"a\":\"ok\xff\"}", odata.Malformed, "a", 8},
 		{"{\"a\":\"12345678\xed\xa0\x80\"}", odata.Malformed, "a", 14},
 		{"{\"\xc0\":1}", odata.Malformed, "", 2},
+		{"\ufeff{}", odata.Malformed, "", 0},
+		{"{\x00}", odata.Malformed, "", 1},
+		{"\xff\xfe{\x00}\x00", odata.Malformed, "", 0},
+		{`{"a":1/* b */}`, odata.Malformed, "", 6},
+		{`{"a":0x10}`, odata.Malformed, "", 6},
+		{`{"\ud800":1}`, odata.Malformed, "", 2},
+		{strings.Repeat("[", 4<<20), odata.Malformed, "", 0},
+		{`{"odata.x":` + strings.Repeat("[", 4<<20), odata.Malformed, "odata.x", 43},
+		{`{` + strings.Repeat(`"":1,`, 1_000_000) + `"":1}`, odata.Duplicate, "", 6},
 		{`{"a":{}}`, odata.Malformed, "a", 5},
 		{`{"a":[1]}`, odata.Malformed, "a", 5},
 		{`{"a@odata.type":5,"a":1}`, odata.Malformed, "a", 16},
@@ -175,12 +196,17 @@ func TestParseRefuses(t *testing.T) {
 		{`{"a":1,"\u0061":1}`, odata.Duplicate, "a", 7},
 		{`{"a@odata.type":"Edm.Int32","a@odata.type":"Edm.Int32"}`, odata.Duplicate, "a", 28},
 		{`{"odata.etag":"","odata.etag":""}`, odata.Duplicate, "odata.etag", 17},
+		{`{"PartitionKey":"p","PartitionKey":"p"}`, odata.Duplicate, "PartitionKey", 20},
 		{`{"Timestamp":null,"Timestamp":null}`, odata.Duplicate, "Timestamp", 18},
 		{`{}`, odata.MissingKey, "PartitionKey", 0},
 		{`{"PartitionKey":"p"}`, odata.MissingKey, "RowKey", 0},
 		{`{"PartitionKey":null,"RowKey":"r"}`, odata.MissingKey, "PartitionKey", 0},
 		{`{"PartitionKey":"p","RowKey":5}`, odata.BadValue, "RowKey", 29},
 		{`{"PartitionKey":"p","RowKey":"2020-01-01T00:00:00Z","RowKey@odata.type":"Edm.DateTime"}`, odata.BadValue, "RowKey", 29},
+		{`{"RowKey":"r","PartitionKey":"x","PartitionKey@odata.type":"Edm.Guid"}`, odata.BadValue, "PartitionKey", 29},
+		{`{"RowKey":"r","PartitionKey":"AAEC","PartitionKey@odata.type":"Edm.Binary"}`, odata.BadValue, "PartitionKey", 29},
+		{`{"RowKey":"r","PartitionKey":"x","PartitionKey@odata.type":"Edm.Odd"}`, odata.BadValue, "PartitionKey", 29},
+		{`{"PartitionKey":"p","RowKey":true}`, odata.BadValue, "RowKey", 29},
 		{`{` + keys + `,"a@odata.type":"Edm.Odd","a":1}`, odata.BadValue, "a", 48},
 		{`{` + keys + `,"a@odata.type":"Edm.Int32","a":"2147483648"}`, odata.BadValue, "a", 64},
 		{`{` + keys + `,"a@odata.type":"Edm.Int32","a":1.0}`, odata.BadValue, "a", 64},
@@ -196,7 +222,22 @@ func TestParseRefuses(t *testing.T) {
 		{`{` + keys + `,"a@odata.type":"Edm.String","a":1}`, odata.BadValue, "a", 65},
 		{`{` + keys + `,"a@odata.type":"Edm.Guid","a":"a455c695"}`, odata.BadValue, "a", 63},
 		{`{` + keys + `,"a@odata.type":"Edm.Guid","a":true}`, odata.BadValue, "a", 63},
+		{`{` + keys + `,"a@odata.type":"Edm.Guid","a":"{a455c695-df98-5678-aaaa-81d3367e5a34}"}`, odata.BadValue, "a", 63},
+		{`{` + keys + `,"a@odata.type":"Edm.Guid","a":"a455c695-df98-5678-aaaa-81d3367e5a3"}`, odata.BadValue, "a", 63},
+		{`{` + keys + `,"a@odata.type":"Edm.Int64","a":"+1"}`, odata.BadValue, "a", 64},
+		{`{` + keys + `,"a@odata.type":"Edm.Int64","a":"0x10"}`, odata.BadValue, "a", 64},
+		{`{` + keys + `,"a@odata.type":"Edm.Int64","a":1e3}`, odata.BadValue, "a", 64},
+		{`{` + keys + `,"a@odata.type":"Edm.Double","a":"INF"}`, odata.BadValue, "a", 65},
+		{`{` + keys + `,"a":1e999999999}`, odata.BadValue, "a", 37},
+		{`{` + keys + `,"a":` + strings.Repeat("9", 1<<20) + `}`, odata.BadValue, "a", 37},
 		{`{` + keys + `,"a@odata.type":"Edm.Binary","a":"A"}`, odata.BadValue, "a", 65},
+		{`{` + keys + `,"a@odata.type":"Edm.Binary","a":"AAEC\n/w=="}`, odata.BadValue, "a", 65},
+		{`{` + keys + `,"a@odata.type":"Edm.Binary","a":"AAEC/w==\r"}`, odata.BadValue, "a", 65},
+		{`{` + keys + `,"a@odata.type":"Edm.Binary","a":"AAEC/x=="}`, odata.BadValue, "a", 65},
+		{`{` + keys + `,"a@odata.type":"Edm.Binary","a":"AAEC/w"}`, odata.BadValue, "a", 65},
+		{`{` + keys + `,"a@odata.type":"Edm.Binary","a":"AAEC_w=="}`, odata.BadValue, "a", 65},
+		{`{` + keys + `,"a@odata.type":"Edm.DateTime","a":"2016-12-31T23:59:60Z"}`, odata.BadValue, "a", 67},
+		{`{` + keys + `,"a@odata.type":"Edm.DateTime","a":"0000-01-01T00:00:00Z"}`, odata.OutOfRange, "a", 67},
 		{`{` + keys + `,"a@odata.type":"Edm.DateTime","a":"yesterday"}`, odata.BadValue, "a", 67},
 		{`{` + keys + `,"a@odata.type":"Edm.DateTime","a":"1600-12-31T23:59:59Z"}`, odata.OutOfRange, "a", 67},
 		{manyNames(odata.MaxNames), odata.TooManyNames, "", len(manyNames(odata.MaxNames-2)) - 1 + len(",")},
@@ -206,6 +247,9 @@ func TestParseRefuses(t *testing.T) {
 			var e *odata.Error
 			if !errors.As(err, &e) || !errors.Is(err, edm.ErrInvalid) {
 				t.Fatalf("ParseEntity(%.200s): %v, want an *odata.Error that is edm.ErrInvalid", c.in, err)
+			}
+			if len(err.Error()) > 400 {
+				t.Errorf("the message has %d bytes: %.200s", len(err.Error()), err)
 			}
 			if e.Kind != c.kind || e.Member != c.member || e.Offset != c.offset || e.What == "" {
 				t.Errorf("ParseEntity(%.200s): kind %d, member %q, offset %d, want %d, %q, %d: %v", c.in, e.Kind, e.Member, e.Offset, c.kind, c.member, c.offset, err)
@@ -250,5 +294,20 @@ func TestParsedEntityOwnsItsMemory(t *testing.T) {
 	e.Properties[0].Value = edm.StringBytes(append(e.Properties[0].Value.Bytes(), "more"...))
 	if got := e.Properties[1].Value.Text(); got != "A" {
 		t.Errorf("growing one value changed the next to %q", got)
+	}
+}
+
+// TestOutOfRangeShowsTheMoment in the form that the service has for it.
+func TestOutOfRangeShowsTheMoment(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"1600-12-31T23:59:58.5Z", "12/31/1600 23:59:58"},
+		{"0001-02-03T04:05:06", "02/03/0001 04:05:06"},
+		{"9999-12-31T23:59:59-01:00", "12/31/9999 23:59:59"},
+	} {
+		_, err := odata.ParseEntity([]byte(`{"PartitionKey":"p","RowKey":"r","a@odata.type":"Edm.DateTime","a":"`+c.in+`"}`), odata.ParseOptions{})
+		var e *odata.Error
+		if !errors.As(err, &e) || e.Kind != odata.OutOfRange || e.Got != c.want {
+			t.Errorf("%s: %#v, want OutOfRange of %s", c.in, err, c.want)
+		}
 	}
 }

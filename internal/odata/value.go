@@ -1,7 +1,6 @@
 package odata
 
 import (
-	"encoding/base64"
 	"errors"
 	"math"
 	"strconv"
@@ -19,8 +18,7 @@ func ParseValue(t edm.Type, text []byte) (edm.Value, error) {
 	case edm.TypeString:
 		return edm.StringBytes(text), nil
 	case edm.TypeBinary:
-		b, err := base64.StdEncoding.AppendDecode(make([]byte, 0, base64.StdEncoding.DecodedLen(len(text))), text)
-		if err == nil {
+		if b, ok := appendBinary(make([]byte, 0, base64Text.DecodedLen(len(text))), text); ok {
 			return edm.Binary(b), nil
 		}
 	case edm.TypeBoolean:

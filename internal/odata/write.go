@@ -1,6 +1,7 @@
 package odata
 
 import (
+	"bytes"
 	"encoding/base64"
 	"slices"
 	"strconv"
@@ -225,7 +226,19 @@ func tellsType(v edm.Value) bool {
 	return true
 }
 
-func appendBase64(dst, b []byte) []byte { return base64.StdEncoding.AppendEncode(dst, b) }
+// base64Text is the one text for each Binary.
+var base64Text = base64.StdEncoding.Strict()
+
+func appendBase64(dst, b []byte) []byte { return base64Text.AppendEncode(dst, b) }
+
+// appendBinary appends the bytes that text stands for.
+func appendBinary(dst, text []byte) (out []byte, ok bool) {
+	if bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0 {
+		return dst, false // the decoder would pass them over
+	}
+	out, err := base64Text.AppendDecode(dst, text)
+	return out, err == nil
+}
 
 func appendGuid(dst []byte, hi, lo uint64) []byte {
 	dst = appendHex(dst, hi>>32, 8)
@@ -241,9 +254,4 @@ func appendHex(dst []byte, w uint64, n int) []byte {
 		dst = append(dst, "0123456789abcdef"[w>>shift&15])
 	}
 	return dst
-}
-
-// appendBinary appends the bytes that base64 text stands for.
-func appendBinary(dst, text []byte) ([]byte, error) {
-	return base64.StdEncoding.AppendDecode(dst, text)
 }

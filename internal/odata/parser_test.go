@@ -1,0 +1,77 @@
+package odata_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/odata"
+)
+
+// TestParserKeepsEntities reads many entities, which all hold until Reset, and
+// then others into the same memory.
+func TestParserKeepsEntities(t *testing.T) {
+	var p odata.Parser
+	for round := range 3 {
+		var texts [][]byte
+		var got []edm.Entity
+		for i := range 120 {
+			e := everyType(t)
+			e.Timestamp = 0
+			e.Key.Row = fmt.Sprintf("%d in %d %s", i, round, strings.Repeat("\u8868", i))
+			e.Properties[0].Value = edm.String(strings.Repeat("\"\n", 10*i) + "\u00f4")
+			e.Properties[7].Value = edm.Binary(bytes.Repeat([]byte{byte(i)}, i))
+			e.Properties[6].Value = edm.GuidWords(uint64(i), uint64(round))
+			text := odata.AppendEntity(nil, e.View(), odata.Options{Level: odata.Minimal, ASCII: i%2 == 0})
+			texts = append(texts, text)
+			read, err := p.ParseEntity(text, odata.ParseOptions{})
+			if err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+			got = append(got, read)
+			if _, err := p.ParseEntity([]byte(`{"PartitionKey":"p","RowKey":"r","a":"\u0041","b":5,"c@odata.type":"Edm.Guid","c":"x"}`), odata.ParseOptions{}); err == nil {
+				t.Fatal("a Guid of x was taken")
+			}
+		}
+		for i, text := range texts {
+			want, err := odata.ParseEntity(text, odata.ParseOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(want, got[i], sameBits); d != "" {
+				t.Fatalf("round %d, entity %d, from %s (-want +got):\n%s", round, i, text, d)
+			}
+		}
+		key := got[0].Key
+		p.Reset()
+		if _, err := p.ParseEntity([]byte(`{"PartitionKey":"other","RowKey":"other"}`), odata.ParseOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if want := (edm.Key{Partition: "a", Row: fmt.Sprintf("0 in %d ", round)}); key != want {
+			t.Errorf("after Reset the first key is %+v, want %+v", key, want)
+		}
+	}
+}
+
+func TestParserAllocatesLittle(t *testing.T) {
+	e := tenProperties(t)
+	src := odata.AppendEntity(nil, e.View(), odata.Options{Level: odata.Minimal})
+	for _, entities := range []int{1, 100} {
+		var p odata.Parser
+		n := testing.AllocsPerRun(100, func() {
+			for range entities {
+				if _, err := p.ParseEntity(src, odata.ParseOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.Reset()
+		})
+		if most := float64(entities) / 20; n > most {
+			t.Errorf("reading %d entities allocates %v times, want %v at most", entities, n, most)
+		}
+	}
+}
