@@ -9,6 +9,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/engine/internal/shapes"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -23,7 +24,7 @@ type txn struct {
 	key   []byte
 	props edm.Properties
 	// shapes are what check has found out about ops.
-	shapes checkedShapes
+	shapes shapes.Checked
 	check  store.Checker
 	mem    codec.Row
 	disk   sstable.Row
@@ -36,7 +37,7 @@ type txn struct {
 
 func newTxn() any {
 	t := &txn{commit: commitlog.NewCommit()}
-	t.check.Known = t.shapes.known
+	t.check.Known = t.shapes.Known
 	return t
 }
 
@@ -46,7 +47,7 @@ func (t *txn) release() {
 	t.props = t.props[:0]
 	t.pending = 0
 	t.view = nil
-	t.shapes.reset(nil)
+	t.shapes.Reset(nil)
 	t.db.txns.Put(t)
 }
 
@@ -74,7 +75,7 @@ func (db *DB) Apply(ctx context.Context, table string, ops ...store.Op) ([]store
 	t := db.txns.Get().(*txn)
 	t.db = db
 	defer t.release()
-	t.shapes.reset(&db.shapes)
+	t.shapes.Reset(&db.shapes)
 	if err := t.check.Check(table, ops); err != nil {
 		return nil, err
 	}
@@ -183,7 +184,7 @@ func (db *DB) resolve(t *txn, op *store.Op, partHash uint64) error {
 	}
 	props := op.Entity.Properties
 	if cur.row != nil && (op.Kind == store.OpMerge || op.Kind == store.OpInsertOrMerge) {
-		t.shapes.of(props) // takes its turn; what is stored has another shape
+		t.shapes.Of(props) // takes its turn; what is stored has another shape
 		t.props = store.MergeProperties(t.props[:0], cur.row, props)
 		props = t.props
 	}
@@ -192,7 +193,7 @@ func (db *DB) resolve(t *txn, op *store.Op, partHash uint64) error {
 
 // encode appends a put of key with props to the commit.
 func (t *txn) encode(keyHash uint64, key edm.Key, props edm.Properties) error {
-	shape := t.shapes.of(props)
+	shape := t.shapes.Of(props)
 	size := t.commit.Put(t.key, keyHash, shape, props)
 	// The formula counts at most two bytes for each encoded one, and a fixed
 	// amount and the name for each property: only what comes near needs it.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/internal/lsm"
+	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -24,6 +25,10 @@ const (
 	retryAfter = time.Second
 	// sealAfter is how long the log is idle before its end is made provable.
 	sealAfter = 100 * time.Millisecond
+	// listAfter is how long it is idle, from then on, before the manifest states
+	// its end. A manifest costs more than a seal, so that who writes now and then
+	// does not pay for one each time.
+	listAfter = time.Second
 )
 
 // worker does the background work: it flushes frozen memtables and merges runs,
@@ -268,6 +273,25 @@ func (db *DB) armSeal(writes uint64) {
 		db.sealArmed.Store(false)
 		if err := db.log.Seal(); err != nil {
 			db.opts.Logger.Error("seal of the idle log failed", "cause", err)
+			return
+		}
+		db.armList(writes)
+	})
+}
+
+// armList puts the end of a sealed log into the manifest after listAfter, if
+// nothing is written until then.
+func (db *DB) armList(writes uint64) {
+	db.opts.Clock.AfterFunc(listAfter, func() {
+		if db.beginWrite() != nil {
+			return
+		}
+		defer db.writers.RUnlock()
+		if db.log.Writes() != writes {
+			return
+		}
+		if err := db.tree.Update(func(*manifest.Manifest) {}); err != nil {
+			db.opts.Logger.Error("the end of the idle log could not be listed", "cause", err)
 		}
 	})
 }

@@ -3,11 +3,13 @@ package engine
 import (
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/engine/internal/shapes"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
@@ -40,7 +42,7 @@ type DB struct {
 	catalogTurn sync.Mutex
 	dropped     droppedTables
 
-	shapes shapeCache
+	shapes shapes.Cache
 	turns  [turnStripes]sync.Mutex
 	// txns keeps the working memory of writes. It has channels, so it is the
 	// database's own: a synctest bubble shares none with the outside.
@@ -104,6 +106,30 @@ func (db *DB) closeLogs(mems []*commitlog.Segment) error {
 		return nil
 	}
 	return db.listLogs(mems)
+}
+
+// proveLogs tells a manifest how far each live segment is durable, so that what
+// is lost of one is missed. Every manifest that is written is told.
+func (db *DB) proveLogs(m *manifest.Manifest) {
+	s := db.state.Load()
+	if s == nil || len(m.Logs) == 0 {
+		return
+	}
+	oldest := m.Logs[0].Number
+	for _, seg := range s.mems {
+		end := seg.Durable()
+		if end == 0 || seg.Number < oldest {
+			continue // of what is flushed the manifest knows more
+		}
+		i := slices.IndexFunc(m.Logs, func(l manifest.Log) bool { return l.Number == seg.Number })
+		if i < 0 {
+			i = len(m.Logs)
+			m.Logs = append(m.Logs, manifest.Log{Number: seg.Number})
+		}
+		if m.Logs[i].Sealed == 0 {
+			m.Logs[i].Proven = end
+		}
+	}
 }
 
 // listLogs puts the segments that hold records into the manifest, with their

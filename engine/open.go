@@ -154,6 +154,7 @@ func (db *DB) treeOptions() lsm.Options {
 		BottomCompression: bottom,
 		Snapshots:         func() []uint64 { return db.log.Registered() },
 		Dropped:           func(table uint32) (uint64, bool) { return 0, db.isDropped(table) },
+		Amend:             db.proveLogs,
 		Logger:            db.opts.Logger,
 	}
 }
@@ -181,7 +182,7 @@ func (db *DB) recover(m *manifest.Manifest) error {
 	if err := db.loadCatalog(); err != nil {
 		return err
 	}
-	if log.Unclean {
+	if log.Unlisted {
 		if err := db.listLogs(db.state.Load().mems); err != nil {
 			return err
 		}

@@ -23,10 +23,11 @@ import (
 
 var update = flag.Bool("update", false, "write the golden database of the present version")
 
-// goldenDir holds a database as its version's first release wrote it: sorted
-// files, a sealed log and a manifest, with all types, tombstones, metadata and a
-// dropped table. Files of a version are kept for ever.
-const goldenDir = "testdata/database-v1"
+// goldenDirs hold a database as the first release of each version of a file in
+// it wrote it: sorted files, a sealed log and a manifest, with all types,
+// tombstones, metadata and a dropped table. They are kept for ever; the last
+// one is of the present versions.
+var goldenDirs = []string{"testdata/database-v1", "testdata/database-v2"}
 
 // clock is a clock that stands still and never calls back.
 type clock struct{}
@@ -142,16 +143,21 @@ func newGolden(tb testing.TB) map[string][]byte {
 	return contents(tb, disk, "db")
 }
 
-// goldenFiles returns the committed files.
+// goldenFiles returns the committed files of the present versions.
 func goldenFiles(tb testing.TB) map[string][]byte {
 	tb.Helper()
-	list, err := os.ReadDir(goldenDir)
+	return goldenFilesIn(tb, goldenDirs[len(goldenDirs)-1])
+}
+
+func goldenFilesIn(tb testing.TB, dir string) map[string][]byte {
+	tb.Helper()
+	list, err := os.ReadDir(dir)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	files := map[string][]byte{}
 	for _, e := range list {
-		b, err := os.ReadFile(filepath.Join(goldenDir, e.Name()))
+		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -267,11 +273,11 @@ func sameEntity(a, b edm.Entity) bool {
 
 var compareEntities = cmp.Comparer(sameEntity)
 
-// TestGoldenDatabase opens the files of version 1 and compares what they show
+// TestGoldenDatabase opens the files of all versions and compares what they show
 // with the same operations done now. Rewrite them, for a version yet unreleased,
 // with go test ./fuzz -run GoldenDatabase -update.
 func TestGoldenDatabase(t *testing.T) {
-	if *update {
+	if goldenDir := goldenDirs[len(goldenDirs)-1]; *update {
 		if err := os.RemoveAll(goldenDir); err != nil {
 			t.Fatal(err)
 		}
@@ -302,7 +308,10 @@ func TestGoldenDatabase(t *testing.T) {
 		}
 		return s
 	}
-	if diff := cmp.Diff(read(newGolden(t)), read(goldenFiles(t)), compareEntities); diff != "" {
-		t.Errorf("the golden database reads differently (-want +got):\n%s", diff)
+	want := read(newGolden(t))
+	for _, dir := range goldenDirs {
+		if diff := cmp.Diff(want, read(goldenFilesIn(t, dir)), compareEntities); diff != "" {
+			t.Errorf("%s reads differently (-want +got):\n%s", dir, diff)
+		}
 	}
 }

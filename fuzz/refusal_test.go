@@ -17,9 +17,10 @@ func TestNewerFormats(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			files := goldenFiles(t)
 			b := files[name]
-			little.PutUint32(b[8:], 2)
+			newer := little.Uint32(b[8:]) + 1
+			little.PutUint32(b[8:], newer)
 			if strings.HasSuffix(name, ".sst") {
-				little.PutUint32(b[len(b)-24:], 2)
+				little.PutUint32(b[len(b)-24:], newer)
 			}
 			mend(files)
 			for _, readOnly := range []bool{false, true} {

@@ -39,8 +39,8 @@ type ReplayOptions struct {
 	// states it: nothing behind it is read. 0 leaves the end open, and the
 	// fields below count.
 	Sealed int64
-	// Proven is what the next segment's header states: this one is durable up
-	// to here at least. 0 when unknown.
+	// Proven is what the next segment's header or the manifest states: this one
+	// is durable up to here at least. 0 when unknown.
 	Proven int64
 	// NextSeq is the first sequence of the next segment, if that holds a record
 	// (see Inspect): this log must end right before it. 0 says that no later

@@ -82,7 +82,7 @@ func lists(m *manifest.Manifest, ext string, number uint64) bool {
 func (a *app) inspectManifest(m *manifest.Manifest) error {
 	logs, files := []record{}, []record{}
 	for _, l := range m.Logs {
-		logs = append(logs, record{{"number", l.Number}, {"sealed", l.Sealed}})
+		logs = append(logs, record{{"number", l.Number}, {"sealed", l.Sealed}, {"proven", l.Proven}})
 	}
 	for i := range m.Files {
 		f := &m.Files[i]
@@ -171,7 +171,7 @@ func (a *app) inspectLog(fsys vfs.FS, name string, number uint64, m *manifest.Ma
 	o := wal.ReplayOptions{DBID: m.DBID, Number: number}
 	for _, l := range m.Logs {
 		if l.Number == number {
-			o.Sealed = l.Sealed
+			o.Sealed, o.Proven = l.Sealed, l.Proven
 		}
 	}
 	info, err := wal.Inspect(fsys, name, m.DBID, number)

@@ -48,8 +48,8 @@ func runRot(cmd *cobra.Command, l limits, o rot.Options) error {
 	begin := time.Now()
 	l.count = uint64(len(jobs))
 	summary := func() string {
-		return fmt.Sprintf("%d damages, %d found, %d without harm, %d cuts of an open log that show an earlier state, %.0f/s",
-			r.Total.Load(), r.Detected.Load(), r.Harmless.Load(), r.Shorter.Load(), rate(r.Total.Load(), begin))
+		return fmt.Sprintf("%d damages, %d found, %d without harm, %.0f/s",
+			r.Total.Load(), r.Detected.Load(), r.Harmless.Load(), rate(r.Total.Load(), begin))
 	}
 	stop := progress(cmd.ErrOrStderr(), summary)
 	err = l.each(cmd.Context(), func() bool { return false }, func(ctx context.Context, i uint64) error { return jobs[i](ctx) })

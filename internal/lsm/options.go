@@ -5,6 +5,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/merge"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -45,6 +46,10 @@ type Options struct {
 	// Dropped tells whether a table was dropped, and at which sequence. An id
 	// must be reported as long as files may hold its rows. By default none was.
 	Dropped func(table uint32) (seq uint64, ok bool)
+	// Amend adds to each manifest, right before it is written, what is known by
+	// then besides its files. It runs under the Tree's lock and keeps the rules
+	// of Update. By default nothing is.
+	Amend func(m *manifest.Manifest)
 	// Logger gets a line for what is not returned as an error. The default logs
 	// nothing.
 	Logger *slog.Logger
@@ -62,6 +67,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Dropped == nil {
 		o.Dropped = func(uint32) (uint64, bool) { return 0, false }
+	}
+	if o.Amend == nil {
+		o.Amend = func(*manifest.Manifest) {}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

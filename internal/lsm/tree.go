@@ -226,6 +226,7 @@ func (t *Tree) installLocked(c change) (old *Version, err error) {
 		c.edit(m)
 		t.SkipNumbers(m.NextFile)
 	}
+	t.o.Amend(m)
 	m.NextFile = t.next.Load()
 	m.Files = next.Files()
 	m.Sort()

@@ -32,9 +32,9 @@ func TestFields(t *testing.T) {
 		want string // with a right sum; empty: as good as another
 	}{
 		{"magic", 0, []byte("x"), "magic"},
-		{"version newer", 8, []byte{2}, "newer format: version 2"},
+		{"version newer", 8, []byte{3}, "newer format: version 3"},
 		{"version 0", 8, []byte{0}, "version is 0"},
-		{"reserved", 12, []byte{1}, "version is 1, then 1"},
+		{"reserved", 12, []byte{1}, "version is 2, then 1"},
 		{"length", 16, []byte{1}, "says that it has"},
 		{"length huge", 23, []byte{0xff}, "says that it has"},
 		{"database", 24, []byte{1}, ""},
@@ -47,7 +47,9 @@ func TestFields(t *testing.T) {
 		{"files more", 68, []byte{9}, "passes the end"},
 		{"files huge", 70, []byte{0xff}, "files in"},
 		{"log number", 72, []byte{31}, "log 30 stands behind"},
-		{"log seal", 87, []byte{0x80}, "sealed at"},
+		{"log seal", 83, []byte{0x81}, "sealed at"},
+		{"log sealed and proven", 84, []byte{1}, "both sealed"},
+		{"log proven", 99, []byte{0x81}, "proven to"},
 		{"file number", 104, []byte{31}, "number 31"},
 		{"file size", 119, []byte{0x80}, "size is"},
 		{"smallest length", 172, []byte{0xff, 0xff}, "passes the end"},

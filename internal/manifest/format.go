@@ -27,7 +27,8 @@ import (
 //
 //	log
 //	 0  8  number
-//	 8  8  sealed end, 0 open
+//	 8  4  sealed end, 0 open
+//	12  4  proven end of an open log, 0 unknown; in version 1 always 0
 //
 //	file
 //	 0  8  number
@@ -49,11 +50,11 @@ import (
 // manifest has one encoding.
 //
 // Magic, version, length, database id and the sum at the end keep their places
-// in every version.
+// in every version. Version 1 differs in what is said above and is read, too.
 
 // Sizes that are part of the file format.
 const (
-	version    = 1
+	version    = 2
 	headLen    = 72
 	logLen     = 16
 	fileLen    = 72
@@ -68,6 +69,7 @@ const (
 	maxFiles = 1 << 20
 	maxKey   = 1<<16 - 1
 	maxSeq   = 1<<56 - 1
+	maxEnd   = 1 << 31 // of a log
 	// maxNext is the greatest next number. Numbers below it have at most 18
 	// digits, so that names of files can be read as numbers without care.
 	maxNext = 1_000_000_000_000_000_000
@@ -106,7 +108,8 @@ func appendManifest(dst []byte, m *Manifest) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(m.Files)))
 	for _, l := range m.Logs {
 		dst = binary.LittleEndian.AppendUint64(dst, l.Number)
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(l.Sealed))
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(l.Sealed))
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(l.Proven))
 	}
 	for i := range m.Files {
 		dst = appendFile(dst, &m.Files[i])
@@ -191,7 +194,11 @@ func (m *Manifest) decodeLists(src []byte) error {
 	for i := range m.Logs {
 		m.Logs[i] = Log{
 			Number: binary.LittleEndian.Uint64(src[off:]),
-			Sealed: int64(binary.LittleEndian.Uint64(src[off+8:])),
+			Sealed: int64(binary.LittleEndian.Uint32(src[off+8:])),
+			Proven: int64(binary.LittleEndian.Uint32(src[off+12:])),
+		}
+		if m.Version == 1 && m.Logs[i].Proven != 0 {
+			return damage(int64(off)+12, "log %d is proven to %d in version 1", m.Logs[i].Number, m.Logs[i].Proven)
 		}
 		off += logLen
 	}

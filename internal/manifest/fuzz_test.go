@@ -3,6 +3,7 @@ package manifest
 import (
 	"bytes"
 	"errors"
+	"os"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
@@ -15,6 +16,11 @@ func FuzzManifest(f *testing.F) {
 	f.Add(mustEncode(f, sample()), false)
 	f.Add(mustEncode(f, second()), true)
 	f.Add(mustEncode(f, &Manifest{NextFile: 1}), true)
+	v1, err := os.ReadFile("testdata/manifest-v1")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(v1, false)
 	f.Add([]byte(magic), false)
 	f.Fuzz(func(t *testing.T, b []byte, sums bool) {
 		if sums && len(b) >= headLen+sumLen {
@@ -28,6 +34,13 @@ func FuzzManifest(f *testing.F) {
 				t.Fatalf("got %+v, %v", m, err)
 			}
 			return
+		}
+		if m.Version < version {
+			m.Version = version
+			b = mustEncode(t, m)
+			if m, err = decode(b); err != nil {
+				t.Fatal(err)
+			}
 		}
 		again, err := encode(m)
 		if err != nil || !bytes.Equal(again, b) {

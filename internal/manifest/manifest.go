@@ -27,7 +27,7 @@ type Manifest struct {
 	Version   uint32 // of the format; Write takes 0 for the present one
 	DBID      [16]byte
 	NextFile  uint64 // greater than the number of any log or file ever made
-	HighWater uint64 // no time stamp within Files is greater, ticks
+	HighWater uint64 // no time stamp within Files is greater, nor one that was lost with unsynced logs, ticks
 	LastSeq   uint64 // Files hold exactly what was written up to here; logs hold the rest
 	Logs      []Log  // by rising number
 	Files     []File // in the order that Sort makes
@@ -37,6 +37,9 @@ type Manifest struct {
 type Log struct {
 	Number uint64
 	Sealed int64 // exact end of its records; 0 open
+	// Proven is where an open log ends at least: its records up to there were
+	// durable when the manifest was written. 0 when unknown, or sealed.
+	Proven int64
 }
 
 // File is a live sstable. Logs and files take their numbers from one counter.
@@ -95,8 +98,11 @@ func (m *Manifest) check() error {
 		return fmt.Errorf("next number is %d, at most %d", m.NextFile, uint64(maxNext))
 	}
 	for i, l := range m.Logs {
-		if l.Sealed < 0 {
-			return fmt.Errorf("log %d is sealed at %d", l.Number, l.Sealed)
+		if l.Sealed < 0 || l.Sealed > maxEnd || l.Proven < 0 || l.Proven > maxEnd {
+			return fmt.Errorf("log %d is sealed at %d and proven to %d", l.Number, l.Sealed, l.Proven)
+		}
+		if l.Sealed > 0 && l.Proven > 0 {
+			return fmt.Errorf("log %d is both sealed at %d and open behind %d", l.Number, l.Sealed, l.Proven)
 		}
 		if i > 0 && l.Number <= m.Logs[i-1].Number {
 			return fmt.Errorf("log %d stands behind log %d", l.Number, m.Logs[i-1].Number)

@@ -36,9 +36,9 @@ func file(number uint64, tier uint32, run uint64, from, to string) File {
 // sample is a manifest in order, with something of everything.
 func sample() *Manifest {
 	return &Manifest{
-		Version: 1, DBID: [16]byte{0xdb, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+		Version: 2, DBID: [16]byte{0xdb, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
 		NextFile: 31, HighWater: 638_000_000_000_000_000, LastSeq: 40,
-		Logs: []Log{{Number: 20, Sealed: 8192}, {Number: 30}},
+		Logs: []Log{{Number: 20, Sealed: 8192}, {Number: 30, Proven: 4160}},
 		Files: []File{
 			file(29, 0, 5, "a", "z"),
 			file(25, 0, 4, "a", "c"), file(26, 0, 4, "d", "d"), file(24, 0, 4, "e", "y"),
@@ -88,8 +88,8 @@ func TestRoundTrip(t *testing.T) {
 		name string
 		m    *Manifest
 	}{
-		{"empty", &Manifest{Version: 1, NextFile: 1}},
-		{"logs", &Manifest{Version: 1, NextFile: 9, Logs: []Log{{Number: 1}, {Number: 8, Sealed: 4096}}}},
+		{"empty", &Manifest{Version: 2, NextFile: 1}},
+		{"logs", &Manifest{Version: 2, NextFile: 9, Logs: []Log{{Number: 1, Proven: 4104}, {Number: 7}, {Number: 8, Sealed: 4096}}}},
 		{"all", sample()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -149,7 +149,9 @@ func TestRules(t *testing.T) {
 		{"log twice", func(m *Manifest) { m.Logs[1].Number = 20 }, "log 20 stands behind log 20"},
 		{"log number 0", func(m *Manifest) { m.Logs[0].Number = 0 }, "number 0"},
 		{"log number above", func(m *Manifest) { m.Logs[1].Number = 31 }, "number 31, want 1 to 30"},
-		{"seal below 0", func(m *Manifest) { m.Logs[0].Sealed = -1 }, "sealed at -1"},
+		{"sealed too far", func(m *Manifest) { m.Logs[0].Sealed = 1<<31 + 1 }, "sealed at 2147483649"},
+		{"proven too far", func(m *Manifest) { m.Logs[1].Proven = 1<<31 + 1 }, "proven to 2147483649"},
+		{"sealed and proven", func(m *Manifest) { m.Logs[0].Proven = 4096 }, "both sealed at 8192 and open behind 4096"},
 		{"file twice", func(m *Manifest) { m.Files[0].Number = 9 }, "number 9 is used twice"},
 		{"file and log", func(m *Manifest) { m.Files[0].Number = 30 }, "number 30 is used twice"},
 		{"file number above", func(m *Manifest) { m.Files[0].Number = 99 }, "number 99"},
@@ -190,7 +192,7 @@ func TestRules(t *testing.T) {
 		t.Fatalf("files out of order: %v", err)
 	}
 	newer := sample()
-	newer.Version = 2
+	newer.Version = 3
 	if _, err := encode(newer); !errors.Is(err, ErrNewerFormat) {
 		t.Fatalf("newer version: %v", err)
 	}
@@ -226,32 +228,53 @@ func TestLimits(t *testing.T) {
 }
 
 // TestGolden compares the bytes of a manifest with those that the version's
-// first release wrote. Files of a version are kept for ever;
-// go test ./internal/manifest -run Golden -update writes those of a version yet
-// unreleased.
+// first release wrote, and reads those of earlier versions. Files of a version
+// are kept for ever; go test ./internal/manifest -run Golden -update writes
+// those of a version yet unreleased.
 func TestGolden(t *testing.T) {
-	const name = "testdata/manifest-v1"
+	first := sample()
+	first.Version, first.Logs[1].Proven = 1, 0
+	for _, c := range []struct {
+		name string
+		want *Manifest
+	}{
+		{"testdata/manifest-v1", first},
+		{"testdata/manifest-v2", sample()},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			present := c.want.Version == version
+			if present && *update {
+				if err := os.WriteFile(c.name, mustEncode(t, c.want), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			golden, err := os.ReadFile(c.name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := decode(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, m); diff != "" {
+				t.Errorf("manifest (-want +got):\n%s", diff)
+			}
+			if !present {
+				return
+			}
+			if diff := cmp.Diff(golden, mustEncode(t, c.want)); diff != "" {
+				t.Errorf("the encoding of version %d changed (-golden +got):\n%s", version, diff)
+			}
+		})
+	}
+}
+
+// TestVersion1 reads what no writer of version 1 wrote.
+func TestVersion1(t *testing.T) {
 	b := mustEncode(t, sample())
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, b, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	golden, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(golden, b); diff != "" {
-		t.Errorf("the encoding of version %d changed (-golden +got):\n%s", version, diff)
-	}
-	m, err := decode(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(sample(), m); diff != "" {
-		t.Errorf("manifest (-want +got):\n%s", diff)
+	b[8] = 1
+	resum(b)
+	if _, err := decode(b); !errors.Is(err, corrupt.ErrCorrupt) || !strings.Contains(err.Error(), "proven to 4160 in version 1") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -26,9 +26,9 @@ type Log struct {
 	HighWater edm.Ticks
 	// Next is the first number that no segment has used.
 	Next uint64
-	// Unclean says that the end of the log had to be judged, because neither
-	// the manifest nor a seal states it.
-	Unclean bool
+	// Unlisted says that the manifest does not state the end of a segment that
+	// has records.
+	Unlisted bool
 
 	fs   vfs.FS
 	dir  string
@@ -128,7 +128,7 @@ func syncFile(fsys vfs.FS, name string) error {
 type file struct {
 	number uint64
 	info   wal.Info
-	sealed int64 // its exact end, if the manifest knows it
+	known  manifest.Log // what the manifest says of it
 }
 
 // find returns the finished segments that the manifest has not done with, oldest
@@ -138,9 +138,9 @@ func (l *Log) find(m *manifest.Manifest) (files []file, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("list directory: %w", err)
 	}
-	sealed := make(map[uint64]int64)
+	listed := make(map[uint64]manifest.Log)
 	for _, known := range m.Logs {
-		sealed[known.Number] = known.Sealed
+		listed[known.Number] = known
 		l.Next = max(l.Next, known.Number+1)
 	}
 	present := make(map[uint64]bool)
@@ -154,7 +154,8 @@ func (l *Log) find(m *manifest.Manifest) (files []file, err error) {
 		if errors.Is(err, wal.ErrNewerFormat) {
 			return nil, fmt.Errorf("%w: %w", store.ErrNewerFormat, err)
 		}
-		if errors.Is(err, wal.ErrUnfinished) && sealed[number] == 0 {
+		known := listed[number]
+		if errors.Is(err, wal.ErrUnfinished) && known.Sealed == 0 && known.Proven == 0 {
 			unfinished = append(unfinished, number)
 			continue
 		}
@@ -163,11 +164,11 @@ func (l *Log) find(m *manifest.Manifest) (files []file, err error) {
 			return nil, fmt.Errorf("inspect log: %w", err)
 		}
 		present[number] = true
-		files = append(files, file{number: number, info: info, sealed: sealed[number]})
+		files = append(files, file{number: number, info: info, known: known})
 	}
 	for _, known := range m.Logs {
-		if known.Sealed > 0 && !present[known.Number] {
-			return nil, corrupt.Newf(commitlog.Name(known.Number), 0, "segment is missing, the log is sealed at %d", known.Sealed)
+		if end := max(known.Sealed, known.Proven); end > 0 && !present[known.Number] {
+			return nil, corrupt.Newf(commitlog.Name(known.Number), 0, "segment is missing, the manifest knows it up to %d", end)
 		}
 	}
 	for known := max(l.Next, m.NextFile); len(unfinished) > 0; unfinished = unfinished[1:] {
@@ -192,9 +193,9 @@ func (l *Log) segment(files []file, i int, mode Mode) error {
 	if t := edm.Ticks(f.info.Header.HighWater); !t.Valid() {
 		return corrupt.Newf(name, 48, "high-water mark of %d ticks", t)
 	}
-	o := wal.ReplayOptions{DBID: l.dbid, Number: f.number, Sealed: f.sealed}
+	o := wal.ReplayOptions{DBID: l.dbid, Number: f.number, Sealed: f.known.Sealed, Proven: f.known.Proven}
 	if i+1 < len(files) {
-		o.Proven = files[i+1].info.Header.PrevEnd
+		o.Proven = max(o.Proven, files[i+1].info.Header.PrevEnd)
 		for _, later := range files[i+1:] {
 			if later.info.Records {
 				o.NextSeq = files[i+1].info.Header.FirstSeq
@@ -220,8 +221,8 @@ func (l *Log) segment(files []file, i int, mode Mode) error {
 	l.ends = append(l.ends, end)
 	l.LastSeq = end.LastSeq
 	l.HighWater = max(l.HighWater, e.highWater)
-	if f.sealed == 0 && !end.Sealed {
-		l.Unclean = true
+	if f.known.Sealed == 0 && end.Records > 0 {
+		l.Unlisted = true
 	}
 	return nil
 }

@@ -116,8 +116,8 @@ func TestRead(t *testing.T) {
 			}
 		}
 		if mode == Own {
-			if !l.Unclean {
-				t.Error("a log without a seal is clean")
+			if !l.Unlisted {
+				t.Error("the manifest is said to state the ends")
 			}
 			if err := l.Repair(); err != nil {
 				t.Errorf("Repair: %v", err)
@@ -149,6 +149,17 @@ func TestReadFindsGaps(t *testing.T) {
 			"sealed one missing", logs(manifest.Log{Number: 2}, manifest.Log{Number: 5, Sealed: ends[2]}),
 			func(d *vfs.Mem) error { return d.Remove("000005.wal") }, "000005.wal", 0,
 		},
+		{
+			"proven one missing", logs(manifest.Log{Number: 2}, manifest.Log{Number: 5, Proven: 4136}),
+			func(d *vfs.Mem) error { return d.Remove("000005.wal") }, "000005.wal", 0,
+		},
+		{
+			"proven one empty", logs(manifest.Log{Number: 2}, manifest.Log{Number: 5, Proven: 4136}),
+			func(d *vfs.Mem) error { return d.Patch("000005.wal", 0, make([]byte, 4096)) }, "000005.wal", 0,
+		},
+		{"proven", logs(manifest.Log{Number: 2, Proven: ends[0]}, manifest.Log{Number: 5, Proven: ends[2]}), nil, "", 30},
+		{"proven short", logs(manifest.Log{Number: 2}, manifest.Log{Number: 5, Proven: 4136}), nil, "", 30},
+		{"proven long", logs(manifest.Log{Number: 2}, manifest.Log{Number: 5, Proven: ends[2] + 8}), nil, "000005.wal", 0},
 		{"files are ahead", manifest.Manifest{LastSeq: 5, Logs: []manifest.Log{{Number: 2}}}, nil, "000002.wal", 0},
 		{"swapped", logs(manifest.Log{Number: 2}), func(d *vfs.Mem) error {
 			return errors.Join(d.Rename("000002.wal", "x"), d.Rename("000003.wal", "000002.wal"), d.Rename("x", "000003.wal"))
@@ -196,13 +207,16 @@ func TestUnfinishedSegment(t *testing.T) {
 	}
 }
 
-// TestSealedLogIsClean needs no repair and no word in the manifest.
-func TestSealedLogIsClean(t *testing.T) {
+// TestSealedLogIsWhole needs no repair, but a word in the manifest unless that
+// states the end.
+func TestSealedLogIsWhole(t *testing.T) {
 	disk := vfs.NewMem()
-	segment(t, disk, 2, 1, 0, true, []int{4}, record(true, 1, 4))
-	l, err := read(t, disk, &manifest.Manifest{Logs: []manifest.Log{{Number: 2}}}, Own)
-	if err != nil || l.Unclean || l.LastSeq != 4 {
-		t.Errorf("Read: %+v, %v", l, err)
+	end := segment(t, disk, 2, 1, 0, true, []int{4}, record(true, 1, 4))
+	for _, known := range []manifest.Log{{Number: 2}, {Number: 2, Proven: end}, {Number: 2, Sealed: end}} {
+		l, err := read(t, disk, &manifest.Manifest{Logs: []manifest.Log{known}}, Own)
+		if err != nil || l.Unlisted != (known.Sealed == 0) || l.LastSeq != 4 || !l.ends[0].Sealed {
+			t.Errorf("Read with %+v: %+v, %v", known, l, err)
+		}
 	}
 }
 

@@ -22,13 +22,6 @@ type Subject struct {
 	disk *vfs.Mem
 	sum  uint64
 	m    *manifest.Manifest
-
-	// open is the log whose end only its own seal states; shorter are the sums
-	// of what the database held when that log was shorter. Cutting it, or
-	// putting another file in its place, takes the seal away with the rest:
-	// nothing on the disk tells that from a log that never grew.
-	open    string
-	shorter []uint64
 }
 
 // Build makes the subjects: a database that was closed, and one that fell idle
@@ -193,63 +186,48 @@ func (c idleClock) AfterFunc(_ time.Duration, f func()) func() bool {
 	return func() bool { return true }
 }
 
-// buildIdle writes to the database of a disk, lets it seal its idle log, and
-// kills it.
+// buildIdle writes to the database of a disk, lets it fall idle until the
+// manifest states the end of the log, and kills it. The log is in the file of an
+// earlier segment, whose records stand behind its own.
 func buildIdle(ctx context.Context, disk *vfs.Mem) (s Subject, err error) {
 	clock := idleClock{workload.NewClock(), make(chan func(), 16)}
-	o := workload.EngineOptions(disk, clock, workload.NewCache())
+	o := workload.EngineOptions(vfs.Inject(disk, func(vfs.Op) *vfs.Fault { return nil }), clock, workload.NewCache())
 	o.Manual = false
-	db, err := engine.Open(workload.Dir, o)
-	if err != nil {
+	b := &builder{ctx: ctx, disk: disk}
+	if b.db, err = engine.Open(workload.Dir, o); err != nil {
 		return s, err
 	}
-	defer db.Close()
-	if err := db.Flush(ctx); err != nil {
-		return s, err
+	defer func() { err = errors.Join(err, b.db.Close()) }()
+	for i := range 18 { // most of a segment, so that its file is kept
+		b.apply("Kept", store.InsertOrReplace(everyType(1000+i)))
 	}
-	for worked := true; worked && err == nil; {
-		worked, err = db.Step(ctx)
-	}
-	if err != nil {
-		return s, err
-	}
-	infos, err := db.Tables(ctx, "", 1)
-	if err != nil {
-		return s, err
-	}
-	s.Name = "idle and killed"
-	note := func() error {
-		got, err := oracle.Scan(ctx, db)
-		s.shorter = append(s.shorter, got.Sum)
-		return err
-	}
+	// Most bytes of this database do no harm, and each time all of it is read.
+	b.apply("Kept", store.Delete(large(1).Key, store.Any))
+	b.do(func() error { return b.db.Compact(ctx) })
 	for i := range 12 {
-		if err := note(); err != nil {
-			return s, err
-		}
-		if _, err := db.Apply(ctx, infos[0].Name, store.InsertOrReplace(everyType(1000+i))); err != nil {
-			return s, err
-		}
+		b.apply("Kept", store.InsertOrReplace(oddShape(20+i%3)))
 	}
-	// The first call sees that there were writes, the second that there were
-	// none since.
-	for range 2 {
+	if b.err != nil {
+		return s, b.err
+	}
+	// The calls see that there were writes, that there were none since, and that
+	// there were none for long.
+	for range 3 {
 		f := <-clock.calls
 		f()
 	}
-	got, err := oracle.Scan(ctx, db)
+	got, err := oracle.Scan(ctx, b.db)
 	if err != nil {
 		return s, err
 	}
-	s.disk, s.sum = disk.Clone(), got.Sum
+	s = Subject{Name: "idle and killed", disk: disk.Clone(), sum: got.Sum}
 	if s.m, err = manifest.Read(s.disk, workload.Dir); err != nil {
 		return s, err
 	}
-	names, err := s.disk.List(workload.Dir)
-	for _, name := range names {
-		if path.Ext(name) == ".wal" {
-			s.open = name
-		}
+	newest := s.m.Logs[len(s.m.Logs)-1]
+	info, err := s.disk.Stat(path.Join(workload.Dir, fmt.Sprintf("%06d.wal", newest.Number)))
+	if err == nil && (newest.Proven == 0 || info.Size <= newest.Proven+sectorBytes) {
+		err = fmt.Errorf("the log is proven to %d, its file has %d bytes", newest.Proven, info.Size)
 	}
 	return s, err
 }

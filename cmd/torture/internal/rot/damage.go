@@ -19,8 +19,6 @@ type damage struct {
 	do   func(*vfs.Mem) error
 	// loose damages files as a whole: what finds it need not name this file.
 	loose bool
-	// gone are the files whose end or whole is not where it was.
-	gone []string
 }
 
 // Options say how much is damaged.
@@ -86,7 +84,7 @@ func truncation(name string, at, size int64) []damage {
 	if at >= size {
 		return nil
 	}
-	return []damage{{what: fmt.Sprintf("cut to %d bytes", at), file: name, off: at, gone: []string{name}, do: func(disk *vfs.Mem) error {
+	return []damage{{what: fmt.Sprintf("cut to %d bytes", at), file: name, off: at, do: func(disk *vfs.Mem) error {
 		f, err := disk.OpenReadWrite(path.Join(workload.Dir, name))
 		if err != nil {
 			return err
@@ -122,7 +120,7 @@ func sectors(name string, data []byte, off int64, rng *rand.Rand) []damage {
 // files harms a file as a whole.
 func files(name string, names []string, data []byte, rng *rand.Rand) []damage {
 	full := path.Join(workload.Dir, name)
-	list := []damage{{what: "deleted", file: name, off: -1, loose: true, gone: []string{name}, do: func(disk *vfs.Mem) error { return disk.Remove(full) }}}
+	list := []damage{{what: "deleted", file: name, off: -1, loose: true, do: func(disk *vfs.Mem) error { return disk.Remove(full) }}}
 	for _, n := range []int{1, sectorBytes, 4096} {
 		junk := make([]byte, n)
 		for i := range junk {
@@ -139,7 +137,7 @@ func files(name string, names []string, data []byte, rng *rand.Rand) []damage {
 	}
 	for _, other := range names {
 		if other > name {
-			list = append(list, damage{what: "exchanged with " + other, file: name, off: -1, loose: true, gone: []string{name, other}, do: func(disk *vfs.Mem) error {
+			list = append(list, damage{what: "exchanged with " + other, file: name, off: -1, loose: true, do: func(disk *vfs.Mem) error {
 				const between = "between"
 				with := path.Join(workload.Dir, other)
 				return errors.Join(disk.Rename(full, between), disk.Rename(with, full), disk.Rename(between, with))

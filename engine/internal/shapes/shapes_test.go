@@ -1,4 +1,4 @@
-package engine
+package shapes
 
 import (
 	"fmt"
@@ -12,17 +12,17 @@ import (
 // or each write would define its shape anew in the log.
 func TestShapesLiveSideBySide(t *testing.T) {
 	const n = 400
-	var cache shapeCache
-	var shapes []edm.Properties
+	var cache Cache
+	var all []edm.Properties
 	for i := range n {
-		shapes = append(shapes, edm.Properties{
+		all = append(all, edm.Properties{
 			{Name: "Common", Value: edm.Int32(1)}, {Name: fmt.Sprint("Own", i), Value: edm.Boolean(true)},
 		})
 	}
 	made := make(map[*codec.Shape]bool)
 	for range 3 {
-		for _, props := range shapes {
-			made[cache.of(props)] = true
+		for _, props := range all {
+			made[cache.Of(props)] = true
 		}
 	}
 	if len(made) != n {

@@ -1,0 +1,119 @@
+// Package shapes remembers the shapes of what is written, so that a write pays
+// for names only the first time they are seen.
+package shapes
+
+import (
+	"sync/atomic"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// Cache remembers shapes whose names have been checked. It has a fixed number of
+// places: clients that invent names cannot make it grow. Its methods may be
+// called concurrently. The zero Cache is empty.
+type Cache struct {
+	sets [cacheSets]set
+	// last is the shape found last: most writers write one shape for long, and
+	// to compare names costs less than to hash them.
+	last atomic.Pointer[codec.Shape]
+}
+
+const (
+	cacheSets = 256
+	// setWays is how many shapes of equal hash live side by side. Two in steady
+	// use must not drive each other out: a shape that is made anew is defined
+	// anew in the log.
+	setWays = 8
+)
+
+type set struct {
+	ways [setWays]atomic.Pointer[codec.Shape]
+	next atomic.Uint32 // the way to replace next
+}
+
+// set returns where the shape of props has its place.
+func (c *Cache) set(props edm.Properties) *set {
+	h := uint64(0)
+	for i := range props {
+		p := &props[i]
+		if p.Value.IsNull() {
+			continue
+		}
+		h = (h ^ uint64(p.Value.Type()) ^ xxhash.Sum64String(p.Name)) * 0x9E3779B97F4A7C15
+	}
+	return &c.sets[h>>32%cacheSets]
+}
+
+// Find returns the shape of props if it is known, else nil.
+func (c *Cache) Find(props edm.Properties) *codec.Shape {
+	if s := c.last.Load(); s != nil && s.Matches(props) {
+		return s
+	}
+	set := c.set(props)
+	for i := range set.ways {
+		if s := set.ways[i].Load(); s != nil && s.Matches(props) {
+			c.last.Store(s)
+			return s
+		}
+	}
+	return nil
+}
+
+// Of returns the shape of props, nulls left out, and remembers it.
+func (c *Cache) Of(props edm.Properties) *codec.Shape {
+	if s := c.Find(props); s != nil {
+		return s
+	}
+	s := codec.NewShape(props)
+	set := c.set(props)
+	set.ways[set.next.Add(1)%setWays].Store(s)
+	return s
+}
+
+// Checked remembers, in order, the shapes that the check of a batch came upon,
+// for the encoding that follows. One goroutine at a time uses it.
+type Checked struct {
+	cache *Cache
+	list  []found
+	next  int
+}
+
+type found struct {
+	first *edm.Property // of the properties that have the shape
+	shape *codec.Shape
+}
+
+// Reset forgets everything and takes shapes from cache from here on.
+func (c *Checked) Reset(cache *Cache) {
+	clear(c.list)
+	c.cache, c.list, c.next = cache, c.list[:0], 0
+}
+
+// Known reports whether the names in props are known to be legal and distinct.
+// A shape says nothing of the names of nulls.
+func (c *Checked) Known(props edm.Properties) bool {
+	for i := range props {
+		if props[i].Value.IsNull() {
+			return false
+		}
+	}
+	s := c.cache.Find(props)
+	if s == nil {
+		return false
+	}
+	c.list = append(c.list, found{&props[0], s})
+	return true
+}
+
+// Of returns the shape of props, which come in the order in which Known was
+// asked of them.
+func (c *Checked) Of(props edm.Properties) *codec.Shape {
+	if c.next < len(c.list) && len(props) > 0 && c.list[c.next].first == &props[0] {
+		c.next++
+		return c.list[c.next-1].shape
+	}
+	return c.cache.Of(props)
+}

@@ -1,0 +1,144 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"testing"
+	"time"
+
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// hand is a clock whose calls are made by hand.
+type hand struct{ calls chan func() }
+
+func (hand) Now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+
+func (h hand) AfterFunc(_ time.Duration, f func()) func() bool {
+	h.calls <- f
+	return func() bool { return true }
+}
+
+// newestLog returns the name of the newest segment that a manifest lists.
+func newestLog(t *testing.T, disk *vfs.Mem) (name string, size int64) {
+	t.Helper()
+	m, err := manifest.Read(disk, "db")
+	check(t, "read manifest", err)
+	if len(m.Logs) == 0 {
+		t.Fatal("the manifest lists no log")
+	}
+	name = path.Join("db", fmt.Sprintf("%06d.wal", m.Logs[len(m.Logs)-1].Number))
+	info, err := disk.Stat(name)
+	check(t, "stat", err)
+	return name, info.Size
+}
+
+// missLog takes the newest log, or its end, away in every way: Open, and an open
+// for reading, must miss it.
+func missLog(t *testing.T, disk *vfs.Mem) {
+	t.Helper()
+	name, size := newestLog(t, disk)
+	gone := func(what string, do func(d *vfs.Mem) error) {
+		t.Helper()
+		for _, readOnly := range []bool{false, true} {
+			d := disk.Clone()
+			check(t, what, do(d))
+			o := manual(d)
+			o.ReadOnly = readOnly
+			db, err := engine.Open("db", o)
+			if err == nil {
+				_ = db.Close()
+			}
+			var damage *store.CorruptError
+			if !errors.As(err, &damage) || damage.File != path.Base(name) {
+				t.Errorf("%s %s (of %d bytes), for reading %v: Open says %v, want damage of it", name, what, size, readOnly, err)
+			}
+		}
+	}
+	gone("deleted", func(d *vfs.Mem) error { return d.Remove(name) })
+	gone("replaced by zeros", func(d *vfs.Mem) error { return d.Patch(name, 0, make([]byte, size)) })
+	for at := int64(0); at < size; at += 8 {
+		gone(fmt.Sprintf("cut to %d bytes", at), func(d *vfs.Mem) error {
+			f, err := d.OpenReadWrite(name)
+			if err != nil {
+				return err
+			}
+			return errors.Join(f.Truncate(at), f.Close())
+		})
+	}
+}
+
+// TestClosedLogIsMissed damages the newest log of a database that was closed.
+func TestClosedLogIsMissed(t *testing.T) {
+	for _, noSync := range []bool{false, true} {
+		disk := vfs.NewMem()
+		o := manual(disk)
+		o.NoSync = noSync
+		db := mustCreate(t, o)
+		fill(t, db, "p", 3, 10)
+		check(t, "Close", db.Close())
+		missLog(t, disk)
+		db = mustOpen(t, "db", o)
+		fill(t, db, "q", 3, 10)
+		check(t, "Close", db.Close())
+		missLog(t, disk)
+	}
+}
+
+// TestIdleLogIsMissed damages the newest log of a database that fell idle and
+// whose process was then killed.
+func TestIdleLogIsMissed(t *testing.T) {
+	disk := vfs.NewMem()
+	clock := hand{make(chan func(), 16)}
+	o := small(disk)
+	o.Clock = clock
+	db := mustCreate(t, o)
+	fill(t, db, "p", 3, 10)
+	for range 2 { // sees that there were writes, seals
+		(<-clock.calls)()
+	}
+	again := <-clock.calls
+	fill(t, db, "q", 3, 10)
+	again() // there were writes since
+	if m, err := manifest.Read(disk, "db"); err != nil || m.Logs[len(m.Logs)-1].Proven != 0 {
+		t.Errorf("the manifest of a log in use: %+v, %v", m, err)
+	}
+	for range 3 {
+		(<-clock.calls)()
+	}
+	killed := disk.Clone()
+	missLog(t, killed)
+
+	// Opening it again states the end of what was only sealed.
+	db = mustOpen(t, "db", manual(killed))
+	check(t, "Close", db.Close())
+	if m, err := manifest.Read(killed, "db"); err != nil || m.Logs[0].Sealed == 0 {
+		t.Errorf("the manifest after another open: %+v, %v", m, err)
+	}
+	missLog(t, killed)
+}
+
+// TestFlushProvesLog has each manifest say how far the segment in use is
+// durable.
+func TestFlushProvesLog(t *testing.T) {
+	disk := vfs.NewMem()
+	db := mustCreate(t, manual(disk))
+	fill(t, db, "p", 40, 2000)
+	worked, err := db.Step(t.Context())
+	check(t, "Step", err)
+	m, err := manifest.Read(disk, "db")
+	check(t, "read manifest", err)
+	if !worked || len(m.Logs) != 1 || m.Logs[0].Proven == 0 {
+		t.Fatalf("worked %v, logs %+v", worked, m.Logs)
+	}
+	killed := disk.Clone()
+	name, _ := newestLog(t, killed)
+	check(t, "Remove", killed.Remove(name))
+	if _, err := engine.Open("db", manual(killed)); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("Open without the log: %v, want damage", err)
+	}
+}
