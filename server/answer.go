@@ -55,15 +55,19 @@ func (x *exchange) headOData() {
 	x.set("X-Content-Type-Options", "nosniff")
 }
 
-// send writes x.buf as the answer.
+// send writes x.pages and x.buf as the answer.
 func (x *exchange) send(status int, contentType string) error {
 	x.status = status
 	if contentType != "" {
 		x.set("Content-Type", contentType)
 	}
-	x.set("Content-Length", strconv.Itoa(len(x.buf)))
-	x.allowOrigin()
+	x.set("Content-Length", strconv.Itoa(x.pages.bytes+len(x.buf)))
 	x.w.WriteHeader(status)
+	for _, b := range x.pages.full {
+		if _, err := x.w.Write(b); err != nil {
+			return x.gone(err)
+		}
+	}
 	_, err := x.w.Write(x.buf)
 	return x.gone(err)
 }
@@ -80,7 +84,9 @@ func (x *exchange) sendEmpty(status int) error {
 // gone takes note of a client that does not wait for its answer. There is
 // nobody left to tell.
 func (x *exchange) gone(err error) error {
-	x.err = err
+	if x.err == nil {
+		x.err = err
+	}
 	return nil
 }
 
@@ -105,6 +111,7 @@ func (x *exchange) fail(p *problem) {
 	if x.version == "" {
 		x.version = newestVersion
 	}
+	x.pages.release()
 	x.buf = x.buf[:0]
 	if p.page {
 		x.set("Server", frontEndName)

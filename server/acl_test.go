@@ -1,0 +1,116 @@
+package server_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/internal/sharedkey"
+)
+
+const aclPath = "/acct/People?comp=acl"
+
+func TestTableACL(t *testing.T) {
+	c := newClient(t)
+	const none = bom + "<SignedIdentifiers />"
+	c.want(c.signed("GET", aclPath, ""), answer{status: 200, body: none})
+	c.want(c.signed("PUT", aclPath, "<?xml version='1.0' encoding='utf-8'?>\n<SignedIdentifiers><SignedIdentifier><Id>testid</Id><AccessPolicy>"+
+		"<Start>2021-06-08</Start><Expiry>2021-06-08T03:10:09Z</Expiry><Permission>r</Permission></AccessPolicy></SignedIdentifier>"+
+		"<SignedIdentifier><Id>empty</Id><AccessPolicy /></SignedIdentifier></SignedIdentifiers>", "Content-Type", "application/xml"), answer{status: 204})
+	const two = bom + "<SignedIdentifiers><SignedIdentifier><Id>testid</Id><AccessPolicy><Start>2021-06-08T00:00:00.0000000Z</Start>" +
+		"<Expiry>2021-06-08T03:10:09.0000000Z</Expiry><Permission>r</Permission></AccessPolicy></SignedIdentifier>" +
+		"<SignedIdentifier><Id>empty</Id></SignedIdentifier></SignedIdentifiers>"
+	c.want(c.signed("GET", "/acct/pEOPLE?comp=acl", ""), answer{status: 200, body: two})
+
+	// A refused document changes nothing.
+	six := strings.Repeat("<SignedIdentifier><Id>a</Id></SignedIdentifier>", 6)
+	for _, doc := range []string{
+		"<SignedIdentifiers>" + six + "</SignedIdentifiers>", "{}", "<!DOCTYPE a><SignedIdentifiers />",
+		"<SignedIdentifiers />" + strings.Repeat(" ", 64<<10), strings.Repeat("<a>", 10_000),
+	} {
+		c.want(c.signed("PUT", aclPath, doc), answer{status: 400, code: "InvalidXmlDocument"})
+	}
+	c.want(c.signed("GET", aclPath, ""), answer{status: 200, body: two})
+
+	// The dialect of old clients.
+	c.want(c.signed("PUT", aclPath, "", "Accept", "application/atom+xml,application/xml", "Content-Type", ""), answer{status: 204})
+	c.want(c.signed("GET", aclPath, "", "Accept", "application/atom+xml,application/xml"), answer{status: 200, body: none})
+}
+
+func TestTableACLRefused(t *testing.T) {
+	const doc = "<SignedIdentifiers />"
+	for _, q := range []struct {
+		name, method, path, body string
+		want                     answer
+	}{
+		{"get of a missing table", "GET", "/acct/Nobody?comp=acl", "", answer{status: 404, code: "ResourceNotFound"}},
+		{"set of a missing table", "PUT", "/acct/Nobody?comp=acl", doc, answer{status: 404, code: "ResourceNotFound"}},
+		{"get of an illegal name", "GET", "/acct/my_table?comp=acl", "", answer{status: 400, code: "InvalidResourceName"}},
+		{"set of an illegal name", "PUT", "/acct/my_table?comp=acl", "{}", answer{status: 400, code: "InvalidResourceName"}},
+		{"set of a short name", "PUT", "/acct/ab?comp=acl", doc, answer{status: 400, code: "OutOfRangeInput"}},
+		{"document before table", "PUT", "/acct/Nobody?comp=acl", "{}", answer{status: 400, code: "InvalidXmlDocument"}},
+		{"on the secondary", "PUT", "/acct-secondary/People?comp=acl", doc, answer{status: 403, code: "WriteOperationNotSupportedOnSecondary"}},
+	} {
+		t.Run(q.name, func(t *testing.T) {
+			c := newClient(t)
+			c.want(c.signed(q.method, q.path, q.body), q.want)
+		})
+	}
+}
+
+// TestDamagedMeta gives the server what it never stored.
+func TestDamagedMeta(t *testing.T) {
+	c := newClient(t)
+	c.store.SetTableMeta(t.Context(), "People", []byte("damaged"))
+	c.store.Store.SetAccountMeta(t.Context(), []byte("damaged"))
+	for _, path := range []string{aclPath, propertiesPath} {
+		c.want(c.signed("GET", path, "", "Origin", "http://a.example"), answer{status: 500, code: "InternalError"})
+		if e := c.events[len(c.events)-1]; e.Err == nil || !strings.Contains(e.Err.Error(), "damaged") {
+			t.Errorf("%s: got event %+v, want its cause", path, e)
+		}
+	}
+	c.want(c.signed("PUT", propertiesPath, "<StorageServiceProperties><Cors /></StorageServiceProperties>"), answer{status: 500, code: "InternalError"})
+	// New policies replace all of the old.
+	c.want(c.signed("PUT", aclPath, ""), answer{status: 204})
+	c.want(c.signed("GET", aclPath, ""), answer{status: 200, body: bom + "<SignedIdentifiers />"})
+}
+
+// TestStoredPolicy sends signatures that name a policy, while it changes.
+func TestStoredPolicy(t *testing.T) {
+	c := newClient(t)
+	query := func(table, id string) int {
+		t.Helper()
+		sas, err := c.credential.TableSAS(sharedkey.TableSAS{Table: table, Identifier: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.send("GET", "/acct/"+url.PathEscape(table)+"()?"+sas, "", "Accept", "application/json").StatusCode
+	}
+	set := func(expiry, permission string) {
+		t.Helper()
+		c.want(c.signed("PUT", aclPath, "<SignedIdentifiers><SignedIdentifier><Id>reader</Id><AccessPolicy><Start>2021-06-17T16:54:22.9999999Z</Start>"+
+			"<Expiry>"+expiry+"</Expiry><Permission>"+permission+"</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>"), answer{status: 204})
+	}
+	for _, step := range []struct {
+		name          string
+		change        func()
+		table, policy string
+		want          int
+	}{
+		{"no policy", func() {}, "People", "reader", 403},
+		{"a policy", func() { set("2021-06-17T16:54:23.0000001Z", "r") }, "People", "reader", 200},
+		{"table in another case", func() {}, "peOPLE", "reader", 200},
+		{"a policy of another name", func() {}, "People", "Reader", 403},
+		{"a missing table", func() {}, "Nobody", "reader", 403},
+		{"a name of no table", func() {}, "ab", "reader", 403},
+		{"letters in another order", func() { set("2021-06-18", "dr") }, "People", "reader", 200},
+		{"the wrong letter", func() { set("2021-06-18", "a") }, "People", "reader", 403},
+		{"expired", func() { set("2021-06-17T16:54:23Z", "r") }, "People", "reader", 403},
+		{"withdrawn", func() { c.want(c.signed("PUT", aclPath, ""), answer{status: 204}) }, "People", "reader", 403},
+	} {
+		step.change()
+		if got := query(step.table, step.policy); got != step.want {
+			t.Errorf("%s: got status %d, want %d", step.name, got, step.want)
+		}
+	}
+}
