@@ -111,11 +111,12 @@ func exitCode(err error) int {
 }
 
 // unable reports whether err says that this database cannot be used by this
-// program, this user or on this file system.
+// program, this user, on this file system or at this address.
 func unable(err error) bool {
 	for _, e := range []error{
 		store.ErrNewerFormat, wal.ErrNewerFormat, engine.ErrNotDatabase, fs.ErrPermission,
 		errors.ErrUnsupported, syscall.EROFS, syscall.ENOTDIR, syscall.ENOLCK,
+		syscall.EADDRINUSE, syscall.EADDRNOTAVAIL,
 	} {
 		if errors.Is(err, e) {
 			return true

@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 //	hold DIR                 open the database in DIR and keep it locked
 //	damage FILE OFFSET       flip the bits of one byte; a negative offset counts from the end
 //	undated FILE             blank the time stamps of this century's second quarter
+//	serve FLAG ...           start a server; see startServer
+//	stop SIGNAL              end it
+//	request STATUS METHOD URL [BODY]   send it a signed request
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
@@ -36,6 +39,8 @@ func TestScripts(t *testing.T) {
 					e.Vars = append(e.Vars, v[:bytes.IndexByte([]byte(v), '=')+1])
 				}
 			}
+			e.Setenv("KEY", developmentKey)
+			e.Values[runningKey{}] = new(*running)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -43,6 +48,9 @@ func TestScripts(t *testing.T) {
 			"hold":    hold,
 			"damage":  damage,
 			"undated": undated,
+			"serve":   startServer,
+			"stop":    stopServer,
+			"request": request,
 		},
 		RequireExplicitExec: true,
 	})

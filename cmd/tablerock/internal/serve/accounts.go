@@ -1,12 +1,13 @@
 package serve
 
 import (
-	"encoding/base64"
 	"fmt"
 	"io/fs"
 	"os"
 	"runtime"
 	"strings"
+
+	"github.com/tablerock-db/tablerock/internal/sharedkey"
 )
 
 // The account that every client library knows as the one of development.
@@ -32,7 +33,7 @@ func (c *Config) accounts(exposed bool) ([]account, error) {
 			}
 			a, err := parseAccount(one)
 			if err != nil {
-				return nil, usagef("account %d of --account: %v", i+1, err)
+				return nil, usagef("account %d of --account or TABLEROCK_ACCOUNT: %v", i+1, err)
 			}
 			list = append(list, a)
 		}
@@ -71,15 +72,11 @@ func parseAccount(text string) (account, error) {
 	switch {
 	case len(keys) == 0:
 		return account{}, fmt.Errorf("it has no key; an account is NAME:KEY1[:KEY2]")
-	case len(keys) > 2:
-		return account{}, fmt.Errorf("it has %d keys, and an account has one or two: NAME:KEY1[:KEY2]", len(keys))
 	case !accountName(name):
 		return account{}, fmt.Errorf("its name is not 3 to 24 lower-case letters and digits")
 	}
-	for i, key := range keys {
-		if raw, err := base64.StdEncoding.DecodeString(key); err != nil || len(raw) == 0 {
-			return account{}, fmt.Errorf("key %d of %s is not base64", i+1, name)
-		}
+	if _, err := sharedkey.NewKeys(keys...); err != nil {
+		return account{}, fmt.Errorf("%s: %w; \"openssl rand -base64 64\" makes a key", name, err)
 	}
 	return account{name, keys}, nil
 }

@@ -48,6 +48,8 @@ const (
 	defaultMaxConns        = 8192
 	defaultMaxConnsPerAddr = 64
 	adminOff               = "off"
+	minSegmentBytes        = 64 << 10
+	maxSegmentBytes        = 1 << 30
 )
 
 // drainTime is how long requests that run may take to finish once the server is
@@ -73,12 +75,21 @@ func (c *Config) check() error {
 		return usagef("--max-conns %d: at least 1", c.MaxConns)
 	case c.MaxConnsPerAddr < 1:
 		return usagef("--max-conns-per-addr %d: at least 1", c.MaxConnsPerAddr)
+	case c.SegmentBytes < minSegmentBytes || c.SegmentBytes > maxSegmentBytes:
+		return usagef("--segment-size %s: between 64KiB and 1GiB", &c.SegmentBytes)
 	case (c.Cert == "") != (c.Key == ""):
 		return usagef("--cert and --key come together: a certificate and its key, in PEM")
 	case c.Cert != "" && c.SelfSigned:
 		return usagef("--self-signed makes a certificate, and --cert gives one: choose")
 	case c.OAuth != "" && !c.tls():
 		return usagef("--oauth basic needs TLS, since whoever hears a bearer token can use it: add --cert and --key, or --self-signed")
+	}
+	if c.Cert != "" {
+		// It is read again when it is used; here it is only judged, before anything
+		// is touched.
+		if _, err := c.givenCertificate(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -41,11 +41,7 @@ func (c *Config) tlsConfig(host string) (*tls.Config, error) {
 
 func (c *Config) certificate(host string) (tls.Certificate, error) {
 	if c.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
-			err = usagef("--cert %s and --key %s: %v", c.Cert, c.Key, err)
-		}
-		return pair, err
+		return c.givenCertificate()
 	}
 	if c.InMemory {
 		cert, key, err := makeCertificate(host)
@@ -61,6 +57,15 @@ func (c *Config) certificate(host string) (tls.Certificate, error) {
 	}
 	if err == nil {
 		c.say("clients have to trust the certificate in %s", certFile)
+	}
+	return pair, err
+}
+
+// givenCertificate reads the certificate of --cert.
+func (c *Config) givenCertificate() (tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+		err = usagef("--cert %s and --key %s: %v", c.Cert, c.Key, err)
 	}
 	return pair, err
 }

@@ -1,0 +1,95 @@
+package serve
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tablerock-db/tablerock/server"
+)
+
+func TestPrintable(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"", ""},
+		{"Orders", "Orders"},
+		{"日本 x", "日本 x"},
+		{"a\nlevel=ERROR", `a\nlevel=ERROR`},
+		{"\x1b[31m", `\x1b[31m`},
+		{"\u009b31m", `\u009b31m`},
+		{"\x7f\u2028\u202e", `\x7f\u2028\u202e`},
+		{"\xff", `\xff`},
+		{strings.Repeat("x", mostPrinted+1), strings.Repeat("x", mostPrinted)},
+	} {
+		if got := printable(c.in); got != c.want {
+			t.Errorf("printable(%q) = %q, want %q", c.in, got, c.want)
+		}
+	}
+}
+
+// TestLogOfRequests logs a request whose names want to write lines of their own.
+func TestLogOfRequests(t *testing.T) {
+	e := server.Event{
+		Method: "GET", Operation: "QueryEntities", Account: "acct", Table: "T\nx", Status: 200, Duration: 1500 * time.Microsecond,
+		Examined: 7, Returned: 3, RequestID: "id", ClientRequestID: "mine\x1b\" y=z",
+	}
+	failed := e
+	failed.Status, failed.Code, failed.Err = 500, "InternalError", errors.New("disk\ngone")
+	for _, c := range []struct {
+		name   string
+		config Config
+		all    bool
+		event  server.Event
+		want   string
+	}{
+		{
+			"text",
+			Config{LogFormat: "text"},
+			true, e,
+			`level=INFO msg=request method=GET operation=QueryEntities account=acct table=T\nx status=200 code="" ms=1.5 examined=7 returned=3 request_id=id client_request_id="mine\\x1b\\\" y=z"` + "\n",
+		},
+		{
+			"json",
+			Config{LogFormat: "json"},
+			true, e,
+			`"level":"INFO","msg":"request","method":"GET","operation":"QueryEntities","account":"acct","table":"T\\nx","status":200,"code":"","ms":1.5,"examined":7,"returned":3,"request_id":"id","client_request_id":"mine\\x1b\\\" y=z"}` + "\n",
+		},
+		{
+			"failure",
+			Config{LogFormat: "json", Quiet: true},
+			false, failed,
+			`"status":500,"code":"InternalError","ms":1.5,"examined":7,"returned":3,"request_id":"id","client_request_id":"mine\\x1b\\\" y=z","err":"disk\\ngone"}` + "\n",
+		},
+		{"only failures", Config{LogFormat: "text"}, false, e, ""},
+		{"quiet", Config{LogFormat: "text", Quiet: true}, true, e, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out bytes.Buffer
+			c.config.Stderr = &out
+			logRequest(c.config.logger(), c.event, c.all)
+			if got := out.String(); !strings.HasSuffix(got, c.want) || c.want == "" && got != "" || strings.Count(got, "\n") > 1 {
+				t.Errorf("the log says\n%swant it to end in\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestSize(t *testing.T) {
+	for text, want := range map[string]Size{"0": 0, "100": 100, "64KiB": 64 << 10, "3 MiB": 3 << 20, "1GiB": 1 << 30} {
+		var got Size
+		if err := got.Set(text); err != nil || got != want {
+			t.Errorf("Set(%q) = %d, %v; want %d", text, got, err, want)
+		}
+		var again Size
+		if err := again.Set(got.String()); err != nil || again != got {
+			t.Errorf("%d is printed as %s, which is %d, %v", got, &got, again, err)
+		}
+	}
+	for _, text := range []string{"", "-1", "x", "1.5MiB", "1MB", "99999999999GiB", "9223372036854775808"} {
+		var got Size
+		if err := got.Set(text); err == nil {
+			t.Errorf("Set(%q) = %d, want an error", text, got)
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	"go.uber.org/goleak"
+
+	"github.com/tablerock-db/tablerock/internal/sharedkey"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// output collects what several goroutines print.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// started tells when the banner is out, which is when the server answers.
+type started struct {
+	output
+	once sync.Once
+	done chan struct{}
+}
+
+func (s *started) Write(p []byte) (int, error) {
+	if bytes.HasPrefix(p, []byte("connection")) {
+		s.once.Do(func() { close(s.done) })
+	}
+	return s.output.Write(p)
+}
+
+// running is a server in this process.
+type running struct {
+	url, admin     string
+	dir            string
+	stdout, stderr *output
+	credential     *sharedkey.Credential
+	client         *http.Client
+	stop           func()
+}
+
+// start runs a server with the flags until the test ends or stop is called.
+func start(t *testing.T, flags ...string) *running {
+	t.Helper()
+	dir := t.TempDir()
+	out := &started{done: make(chan struct{})}
+	r := &running{dir: dir, stdout: &out.output, stderr: new(output)}
+	c := Config{Data: filepath.Join(dir, "data"), Version: "test", Stdout: out, Stderr: r.stderr}
+	set := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	c.Flags(set)
+	file := filepath.Join(dir, "ready.json")
+	if err := set.Parse(append([]string{"--listen", "127.0.0.1:0", "--ready-file", file}, flags...)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, c) }()
+	select {
+	case <-out.done:
+	case err := <-ended:
+		cancel()
+		t.Fatalf("serve ends with %v before it is ready; it says: %s", err, r.stderr)
+	}
+	transport := &http.Transport{TLSClientConfig: r.trust(t)}
+	r.client = &http.Client{Transport: transport}
+	r.stop = sync.OnceFunc(func() {
+		transport.CloseIdleConnections()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("serve ends with %v", err)
+		}
+	})
+	t.Cleanup(r.stop)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at ready
+	if err := json.Unmarshal(text, &at); err != nil {
+		t.Fatal(err)
+	}
+	r.url, r.admin = at.URL, at.Admin
+	if r.credential, err = sharedkey.NewCredential(developmentAccount, developmentKey); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// trust returns a configuration that trusts the certificate that the server
+// made, nil if it made none.
+func (r *running) trust(t *testing.T) *tls.Config {
+	text, err := os.ReadFile(filepath.Join(r.dir, "data", selfSignedCert))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(text) {
+		t.Fatalf("%s holds no certificate", selfSignedCert)
+	}
+	return &tls.Config{RootCAs: roots}
+}
+
+// send sends a request, signed unless its URL is or it has an Authorization.
+func (r *running) send(t *testing.T, method, at, body string, header ...string) (int, string) {
+	t.Helper()
+	q, err := http.NewRequestWithContext(t.Context(), method, at, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header.Set("Accept", "application/json;odata=nometadata")
+	q.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		q.Header.Set(header[i], header[i+1])
+	}
+	if q.Header.Get("Authorization") == "" && !strings.Contains(q.URL.RawQuery, "sig=") {
+		if err := r.credential.SignRequest(q, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer, err := r.client.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+func (r *running) want(t *testing.T, status int, method, at, body string, header ...string) string {
+	t.Helper()
+	got, text := r.send(t, method, at, body, header...)
+	if got != status {
+		t.Errorf("%s %s: status %d, want %d: %s", method, at, got, status, text)
+	}
+	return text
+}
+
+// TestTLS speaks to a server with a certificate of its own making, as clients
+// that trust it do, before and after a restart.
+func TestTLS(t *testing.T) {
+	r := start(t, "--self-signed", "--oauth", "basic")
+	if !strings.HasPrefix(r.url, "https://") {
+		t.Fatalf("url %s, want https", r.url)
+	}
+	r.want(t, http.StatusCreated, http.MethodPost, r.url+"/Tables", `{"TableName":"Orders"}`)
+	cert := filepath.Join(r.dir, "data", selfSignedCert)
+	for _, name := range []string{cert, filepath.Join(r.dir, "data", selfSignedKey)} {
+		info, err := os.Stat(name)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, error %v; want only its owner to read it", name, info.Mode(), err)
+		}
+	}
+	before, err := os.ReadFile(cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.stop()
+	c := Config{SelfSigned: true, Data: filepath.Join(r.dir, "data"), Stderr: io.Discard}
+	for _, want := range []struct {
+		host string
+		same bool
+	}{{"127.0.0.1", true}, {"localhost", true}, {"tables.example", false}} {
+		if _, err := c.certificate(want.host); err != nil {
+			t.Fatal(err)
+		}
+		after, err := os.ReadFile(cert)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Equal(before, after) != want.same {
+			t.Errorf("for %s the certificate stays: %v, want %v", want.host, bytes.Equal(before, after), want.same)
+		}
+	}
+	if pair, err := (&Config{SelfSigned: true, InMemory: true}).certificate("127.0.0.1"); err != nil || pair.Leaf.VerifyHostname("acct.table.localhost") != nil {
+		t.Errorf("in memory: %v", err)
+	}
+	given := Config{Cert: cert, Key: filepath.Join(r.dir, "data", selfSignedKey)}
+	if _, err := given.certificate("anything"); err != nil {
+		t.Errorf("given as --cert and --key: %v", err)
+	}
+}
+
+// TestNoSecretsInOutput sends what secrets a client has in all the places where
+// they belong and do not belong, and looks for them in all that the server
+// prints, counts and profiles.
+func TestNoSecretsInOutput(t *testing.T) {
+	const second = "c29tZSBvdGhlciBrZXkgb2YgbXkgb3duLCBsb25nIGVub3VnaCBmb3IgdXMh"
+	r := start(t, "--access-log", "--debug=log", "--account", "mine:"+second)
+	r.want(t, http.StatusCreated, http.MethodPost, r.url+"/Tables", `{"TableName":"Orders"}`)
+	r.want(t, http.StatusCreated, http.MethodPost, r.url+"/Orders", `{"PartitionKey":"p","RowKey":"1","Text":"content of an entity"}`)
+	sas, err := r.credential.TableSAS(sharedkey.TableSAS{Table: "Orders", Permissions: "r", Expiry: "2099-01-01T00:00:00Z"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.want(t, http.StatusOK, http.MethodGet, r.url+"/Orders()?"+sas, "")
+	r.want(t, http.StatusForbidden, http.MethodPost, r.url+"/Orders?"+sas, `{"PartitionKey":"p","RowKey":"2"}`)
+	const wrong = "SharedKey devstoreaccount1:d3JvbmcgYnV0IG9mIHRoZSByaWdodCBsZW5ndGggISE="
+	r.want(t, http.StatusForbidden, http.MethodGet, r.url+"/Tables", "", "Authorization", wrong, "X-Ms-Date", time.Now().UTC().Format(http.TimeFormat))
+	r.want(t, http.StatusForbidden, http.MethodGet, r.url+"/Tables", "", "Authorization", "Bearer eyJhbGciOiJub25lIn0.eyJhIjoiYiJ9.c2ln")
+	r.send(t, http.MethodGet, r.url+"/Orders()?%24filter="+url.QueryEscape("Text eq 'content of an entity' and"), "")
+	r.send(t, http.MethodGet, r.url+"/"+developmentKey, "")
+	seen := r.want(t, http.StatusOK, http.MethodGet, r.admin+"/metrics", "")
+	for _, profile := range []string{"goroutine?debug=2", "heap?debug=1", "allocs?debug=1", ""} {
+		seen += r.want(t, http.StatusOK, http.MethodGet, r.admin+"/debug/pprof/"+profile, "")
+	}
+	r.want(t, http.StatusNotFound, http.MethodGet, r.admin+"/debug/pprof/cmdline", "")
+	r.stop()
+	seen += r.stderr.String()
+	if !strings.Contains(seen, "operation=CreateTable") || !strings.Contains(seen, "code=AuthenticationFailed") {
+		t.Fatalf("the log lacks requests: %s", r.stderr)
+	}
+	// The banner shows the published key, and only that.
+	out := strings.ReplaceAll(r.stdout.String(), "AccountKey="+developmentKey, "")
+	query, err := url.ParseQuery(sas)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{
+		second, developmentKey, developmentKey[:20], query.Get("sig"), url.QueryEscape(query.Get("sig")), "sig=",
+		"SharedKey ", wrong[30:], "Bearer ", "eyJhbGci", "AccountKey", "content of an entity",
+	} {
+		if strings.Contains(seen+out, secret) {
+			t.Errorf("the server prints %q; stdout:\n%s\nstderr:\n%s", secret, out, r.stderr)
+		}
+	}
+}
