@@ -10,6 +10,9 @@
 //	FuzzLog         any bytes as a log segment: replay, the view beside a writer, repair
 //	FuzzEntity      any entity: the checks of names, keys and limits, and the bytes of memory and sorted file, by the way there and back
 //	FuzzFilter      a filter over a database of several groups, in pages, against the same filter over each entity
+//	FuzzSharedKey   any request: a signature verifies, and with one byte changed it does not
+//	FuzzSAS         any shared access signature: what it says is granted, and no more, and nothing once it says another thing
+//	FuzzBatch       any body as a batch of the protocol, and what is taken of it written down and read again
 //	FuzzStore       any sequence of operations, flushes, merges, snapshots and reopens against the plain map of package storetest
 //
 // The first two take a flag that makes the ids and checksums of the mutated
