@@ -62,6 +62,7 @@ func (x *exchange) send(status int, contentType string) error {
 		x.set("Content-Type", contentType)
 	}
 	x.set("Content-Length", strconv.Itoa(x.pages.bytes+len(x.buf)))
+	x.allowOrigin()
 	x.w.WriteHeader(status)
 	for _, b := range x.pages.full {
 		if _, err := x.w.Write(b); err != nil {
