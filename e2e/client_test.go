@@ -188,3 +188,9 @@ func wantStrings(t *testing.T, what string, got, want []string) {
 }
 
 func pointer[T any](v T) *T { return &v }
+
+// quoteAny returns the JSON of anything, for messages.
+func quoteAny(t *testing.T, v any) string {
+	t.Helper()
+	return string(must(json.Marshal(v))(t))
+}

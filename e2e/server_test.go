@@ -14,9 +14,6 @@ import (
 )
 
 const (
-	developmentAccount = "devstoreaccount1"
-	developmentKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-
 	readyTimeout = 30 * time.Second
 	stopTimeout  = 30 * time.Second
 )
