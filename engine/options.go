@@ -26,8 +26,8 @@ type Options struct {
 	// 256 MiB.
 	CacheBytes int64
 	// SegmentBytes is the size of a log segment and of the memory that mirrors
-	// it; at most three of them are waiting to be flushed at any time. At least
-	// 64 KiB. The default is 64 MiB.
+	// it; at most three of them are waiting to be flushed at any time, and the
+	// memory of one is kept for the next. At least 64 KiB. The default is 64 MiB.
 	SegmentBytes int64
 	// FileBytes is the size at which sorted files are cut. At least 64 KiB and
 	// at most 64 MiB: index and filter of a file are read at once. The default is

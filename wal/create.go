@@ -19,9 +19,9 @@ type CreateOptions struct {
 
 // New returns a segment that is memory only: records can be appended, and Open
 // must come before the first Write, Sync or Seal. The image is the caller's
-// memory, zeroed, at least SegmentBytes(0) and at most MaxSegmentBytes long; its
-// length is the segment's capacity, and it must stay until the segment is
-// closed.
+// memory, of any content, at least SegmentBytes(0) and at most MaxSegmentBytes
+// long; its length is the segment's capacity, and it must stay until the segment
+// is closed.
 func New(h Header, image []byte) (*Segment, error) {
 	if n := int64(len(image)); n < SegmentBytes(0) || n > MaxSegmentBytes {
 		return nil, fmt.Errorf("segment %d: image of %d bytes, want %d to %d",

@@ -70,11 +70,12 @@ type step struct {
 	seal bool
 }
 
-// makeLog writes a log into a file system and returns what it holds.
+// makeLog writes a log into a file system and returns what it holds. The image
+// is not zeroed before: memory of an older segment comes like that.
 func makeLog(tb testing.TB, h Header, steps []step) testLog {
 	tb.Helper()
 	fsys := newMem(tb)
-	s, err := Create(fsys, testName, h, make([]byte, 1<<16), CreateOptions{NoPreallocate: true})
+	s, err := Create(fsys, testName, h, bytes.Repeat([]byte{0xA5}, 1<<16), CreateOptions{NoPreallocate: true})
 	if err != nil {
 		tb.Fatalf("Create: %v", err)
 	}

@@ -66,4 +66,20 @@ func (m *Memory) Free() {
 
 // poison is what freed memory holds in a race build: a read of it gives
 // nonsense, and the race detector sees the write beside the read.
+// Idle says that the contents are needed no more, and the memory will be: until
+// it is written again the system may take its pages back, which it does only
+// when it is short of them. Race builds fill it with poison.
+func (m *Memory) Idle() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mapped {
+		adviseFree(m.bytes)
+	}
+	if poisonFreed {
+		for i := range m.bytes {
+			m.bytes[i] = poison
+		}
+	}
+}
+
 const poison = 0xDB

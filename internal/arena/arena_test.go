@@ -59,6 +59,31 @@ func TestFreePoisons(t *testing.T) {
 	}
 }
 
+func TestIdleMemoryIsWrittenAgain(t *testing.T) {
+	for _, n := range []int{64, 2 * minMapped} {
+		m, err := New(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := m.Bytes()
+		b[0], b[n-1] = 1, 2
+		m.Idle()
+		if poisonFreed && (b[0] != poison || b[n-1] != poison) {
+			t.Errorf("n=%d: idle memory holds %#x and %#x, want poison", n, b[0], b[n-1])
+		}
+		for i := range b {
+			b[i] = byte(i)
+		}
+		for i := range b {
+			if b[i] != byte(i) {
+				t.Fatalf("n=%d: byte %d is %d after it was written", n, i, b[i])
+			}
+		}
+		m.Free()
+		m.Idle() // nothing is left to be idle
+	}
+}
+
 func TestFreeConcurrently(t *testing.T) {
 	m, err := New(minMapped)
 	if err != nil {

@@ -9,3 +9,5 @@ const canMap = false
 func mapBytes(int) ([]byte, error) { return nil, errors.ErrUnsupported }
 
 func unmapBytes([]byte) error { return errors.ErrUnsupported }
+
+func adviseFree([]byte) {}

@@ -7,11 +7,11 @@ import "golang.org/x/sys/unix"
 const canMap = true
 
 func mapBytes(n int) ([]byte, error) {
-	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
-	if err == nil {
-		adviseHuge(b)
-	}
-	return b, err
+	return unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 }
 
 func unmapBytes(b []byte) error { return unix.Munmap(b) }
+
+// adviseFree lets the system take the pages of b back. One that refuses keeps
+// them.
+func adviseFree(b []byte) { _ = unix.Madvise(b, unix.MADV_FREE) }

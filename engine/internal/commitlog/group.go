@@ -222,8 +222,9 @@ func (l *Log) settleLocked(c *Commit) {
 
 // CloseAll makes everything in the segments, newest first, durable and
 // provable, unless the log has failed, closes their files, and removes the file
-// kept for the next segment.
+// and the memory kept for the next segment.
 func (l *Log) CloseAll(segs []*Segment) error {
+	l.memory.end()
 	var errs []error
 	failed := l.Failure() != nil
 	for i := len(segs) - 1; i >= 0; i-- {

@@ -96,6 +96,8 @@ type Log struct {
 	// segment to take over: what is on disk already is synced faster than what
 	// the file system must first find space for.
 	old atomic.Pointer[string]
+	// memory is that of such a segment.
+	memory spare
 }
 
 // New returns a log that goes on behind lastSeq, with time stamps above
@@ -287,10 +289,17 @@ func (l *Log) rotateLocked(need int64) error {
 }
 
 func (l *Log) newSegmentLocked(prevEnd, need int64) (*Segment, error) {
-	s, err := newSegment(l.o.NextNumber(), max(l.o.SegmentBytes, wal.SegmentBytes(int(need))))
-	if err != nil {
-		return nil, err
+	bytes := max(l.o.SegmentBytes, wal.SegmentBytes(int(need)))
+	from := &l.memory
+	if bytes != l.o.SegmentBytes {
+		from = nil
 	}
+	memory, err := l.memory.take(bytes)
+	if err != nil {
+		return nil, fmt.Errorf("open segment: %w", err)
+	}
+	s := newSegment(l.o.NextNumber(), memory)
+	s.from = from
 	if err := s.start(l.o.DBID, l.lastSeq+1, l.highWater, prevEnd); err != nil {
 		s.Free()
 		return nil, err

@@ -21,6 +21,8 @@ type Segment struct {
 
 	memory *arena.Memory
 	image  []byte
+	// from is where the memory goes back to; nil frees it.
+	from *spare
 	// refs counts who reads the memory.
 	refs atomic.Int32
 	// file writes the segment; nil for one that was recovered.
@@ -50,17 +52,17 @@ type Segment struct {
 
 // Recovered returns the segment into whose memory a file is to be replayed.
 func Recovered(number uint64, bytes int64) (*Segment, error) {
-	return newSegment(number, max(bytes, wal.SegmentBytes(0)))
-}
-
-func newSegment(number uint64, bytes int64) (*Segment, error) {
-	memory, err := arena.New(int(bytes))
+	memory, err := arena.New(int(max(bytes, wal.SegmentBytes(0))))
 	if err != nil {
 		return nil, fmt.Errorf("memory of segment %d: %w", number, err)
 	}
+	return newSegment(number, memory), nil
+}
+
+func newSegment(number uint64, memory *arena.Memory) *Segment {
 	s := &Segment{Number: number, memory: memory, image: memory.Bytes()}
 	s.Table = memtable.New(memtable.Options{Image: s.image})
-	return s, nil
+	return s
 }
 
 // SetReplayed says what a replay has put into s.
@@ -78,12 +80,18 @@ func (s *Segment) Ref() { s.refs.Add(1) }
 // Unref undoes one Ref.
 func (s *Segment) Unref() {
 	if s.refs.Add(-1) == 0 {
-		s.memory.Free()
+		s.Free()
 	}
 }
 
 // Free gives the memory back of a segment that nobody has taken a Ref of.
-func (s *Segment) Free() { s.memory.Free() }
+func (s *Segment) Free() {
+	if s.from == nil {
+		s.memory.Free()
+		return
+	}
+	s.from.give(s.memory)
+}
 
 // Tail returns where the records of s end.
 func (s *Segment) Tail() int64 {
