@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"errors"
 	"net/http"
 	"net/url"
@@ -296,7 +295,8 @@ func (x *exchange) appendInserted(w *multipart.Writer, p *part, e *edm.Entity, r
 func (x *exchange) lookUp(p *part) error {
 	err := x.readOnly(p)
 	if err == nil {
-		content := bytes.Clone(x.buf)
+		content := slices.Concat(append(x.pages.full, x.buf)...)
+		x.pages.release()
 		etag := x.w.Header()["Etag"]
 		delete(x.w.Header(), "Etag")
 		header := []multipart.Field{fieldVersion3, {Name: "Content-Type", Value: contentTypes[p.level]}, fieldNoSniff, fieldNoCache}

@@ -37,9 +37,11 @@ type exchange struct {
 	level     odata.Level
 	prefer    preference
 
-	body []byte // of the request
-	held int64  // bytes of inFlight that the body holds
-	buf  []byte // of the answer
+	parser *odata.Parser
+	body   []byte // of the request
+	held   int64  // bytes of inFlight that the body holds
+	pages  chunks // of the answer: what comes before buf
+	buf    []byte // of the answer
 
 	status             int
 	code               string
@@ -50,7 +52,9 @@ type exchange struct {
 // maxKeptBytes is the most memory of one buffer that is kept for later requests.
 const maxKeptBytes = 256 << 10
 
-func newExchange(s *Server) *exchange { return &exchange{s: s} }
+func newExchange(s *Server) *exchange {
+	return &exchange{s: s, parser: new(odata.Parser), buf: newChunk()}
+}
 
 func (x *exchange) begin(w http.ResponseWriter, r *http.Request) {
 	x.w, x.r, x.start = w, r, x.s.now()
@@ -60,7 +64,9 @@ func (x *exchange) begin(w http.ResponseWriter, r *http.Request) {
 // end lets go of everything that belongs to the request.
 func (x *exchange) end() {
 	x.s.inFlight.release(x.held)
-	*x = exchange{s: x.s, body: kept(x.body), buf: kept(x.buf)}
+	x.pages.release()
+	x.parser.Reset()
+	*x = exchange{s: x.s, parser: x.parser, pages: x.pages, body: kept(x.body), buf: kept(x.buf)}
 }
 
 func kept(b []byte) []byte {

@@ -199,8 +199,8 @@ func (x *exchange) collectEntities() error {
 // examiner is a cursor that tells how many rows it looked at.
 type examiner interface{ Examined() int }
 
-// appendPage appends what q finds to x.buf and returns the key to go on from, nil
-// at the end.
+// appendPage appends what q finds to the answer and returns the key to go on
+// from, nil at the end.
 func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, err error) {
 	ctx, cancel := context.WithTimeout(x.r.Context(), maxPageTime)
 	defer cancel()
@@ -208,7 +208,7 @@ func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, er
 	defer func() { err = errors.Join(err, cursor.Close()) }()
 	limit := freePageBytes
 	for cursor.Next() {
-		if len(x.buf) >= limit && !x.morePage(&limit) {
+		if x.pages.bytes+len(x.buf) >= limit && !x.morePage(&limit) {
 			key := cursor.Row().Key()
 			return &key, nil
 		}
@@ -217,6 +217,9 @@ func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, er
 		}
 		x.buf = odata.AppendEntity(x.buf, cursor.Row(), o)
 		x.returned++
+		if len(x.buf) >= chunkBytes {
+			x.buf = x.pages.put(x.buf)
+		}
 	}
 	if e, ok := cursor.(examiner); ok {
 		x.examined = e.Examined()

@@ -104,8 +104,8 @@ func conditionProblem(in *intent) (etag edm.ETag, err error) {
 	return "", nil
 }
 
-// understand turns an intent into an op. What it returns shares in.body.
-// The client must be allowed to do it.
+// understand turns an intent into an op, which shares in.body and the parser's
+// memory. The client must be allowed to do it.
 func (x *exchange) understand(in *intent) (change, error) {
 	kind := kindOf(in.method, len(in.ifMatch) > 0)
 	if err := x.grant.Allow(actionOf(kind), in.target.table); err != nil {
@@ -127,7 +127,7 @@ func (x *exchange) understand(in *intent) (change, error) {
 	if err := checkContentType(in.contentType); err != nil {
 		return change{}, err
 	}
-	e, err := odata.ParseEntity(in.body, odata.ParseOptions{IgnoreKeys: kind != store.OpInsert})
+	e, err := x.parser.ParseEntity(in.body, odata.ParseOptions{IgnoreKeys: kind != store.OpInsert})
 	if err != nil {
 		return change{}, err
 	}
