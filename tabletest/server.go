@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"time"
 
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/server"
+	"github.com/tablerock-db/tablerock/server/front"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -36,6 +39,8 @@ type Server struct {
 	// Store is the database behind the server, for looking at it, or preparing it,
 	// past the protocol.
 	Store store.Store
+
+	client *http.Client
 }
 
 // The account of all servers, with the published key of development.
@@ -71,14 +76,15 @@ func WithAccount(name, key string) Option {
 // WithObserver calls f after each request, from the request's goroutine.
 func WithObserver(f func(server.Event)) Option { return func(o *options) { o.observe = f } }
 
-// WithClock takes the time that signatures and tokens are judged by from now.
+// WithClock takes the time that signatures and tokens are judged by, and that
+// Client signs with, from now.
 func WithClock(now func() time.Time) Option { return func(o *options) { o.now = now } }
 
 // New starts a server that ends with the test. It ends the test at once if that
 // fails.
 func New(t TB, opts ...Option) *Server {
 	t.Helper()
-	o := options{account: developmentAccount, key: developmentKey}
+	o := options{account: developmentAccount, key: developmentKey, now: systemNow}
 	for _, set := range opts {
 		set(&o)
 	}
@@ -102,21 +108,51 @@ func New(t TB, opts ...Option) *Server {
 	if err != nil {
 		t.Fatalf("tabletest: %v", err)
 	}
-	front := server.NewFront(l, h, server.FrontOptions{})
+	f := front.New(l, h, front.Options{})
 	served := make(chan error, 1)
-	go func() { served <- front.Serve() }()
+	go func() { served <- f.Serve() }()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 		defer cancel()
-		if err := errors.Join(front.Shutdown(ctx), <-served); err != nil {
+		if err := errors.Join(f.Shutdown(ctx), <-served); err != nil {
 			t.Errorf("tabletest: stop the server: %v", err)
 		}
 	})
-	return &Server{Endpoint: "http://" + l.Addr().String() + "/" + o.account, Account: o.account, Key: o.key, Store: db}
+	credential, err := sharedkey.NewCredential(o.account, o.key)
+	if err != nil {
+		t.Fatalf("tabletest: %v", err)
+	}
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &Server{
+		Endpoint: "http://" + l.Addr().String() + "/" + o.account, Account: o.account, Key: o.key, Store: db,
+		client: &http.Client{Transport: &signer{credential, transport, o.now}},
+	}
 }
 
 // ConnectionString returns what every client library takes as a connection
 // string.
 func (s *Server) ConnectionString() string {
 	return "DefaultEndpointsProtocol=http;AccountName=" + s.Account + ";AccountKey=" + s.Key + ";TableEndpoint=" + s.Endpoint + ";"
+}
+
+// Client returns a client that signs what it sends with the account's key, for
+// tests that speak the protocol without a library. Its idle connections are
+// closed with the server.
+func (s *Server) Client() *http.Client { return s.client }
+
+// signer signs requests on their way.
+type signer struct {
+	credential *sharedkey.Credential
+	next       http.RoundTripper
+	now        func() time.Time
+}
+
+// RoundTrip sends a signed copy of r.
+func (s *signer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if err := s.credential.SignRequest(r, s.now()); err != nil {
+		return nil, err
+	}
+	return s.next.RoundTrip(r)
 }

@@ -50,7 +50,8 @@ var layers = []layer{
 	{"internal/sharedkey", []string{"edm", "store"}},
 	{"internal/odata/multipart", nil},
 	{"server", []string{"edm", "filter", "store", "internal/odata", "internal/odata/multipart", "internal/sharedkey"}}, // never engine
-	{"tabletest", []string{"engine", "server", "store", "edm", "vfs"}},
+	{"server/front", nil},
+	{"tabletest", []string{"engine", "server", "server/front", "internal/sharedkey", "store", "edm", "vfs"}},
 	{"internal/transfer", []string{"edm", "filter", "store", "internal/odata"}},
 	{"internal/lint", nil},
 	{"bench/...", []string{anything}},

@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"github.com/tablerock-db/tablerock/server"
+	"github.com/tablerock-db/tablerock/server/front"
 )
 
 // Run serves until ctx is done, then lets requests finish and closes the
@@ -81,11 +82,11 @@ func (s *service) serve(ctx context.Context, l net.Listener, host string) error 
 	if err != nil {
 		return err
 	}
-	front := server.NewFront(l, handler, server.FrontOptions{
+	f := front.New(l, handler, front.Options{
 		Connections: s.MaxConns, ConnectionsPerAddr: s.MaxConnsPerAddr, TLS: tlsConfig, Logger: s.log,
 	})
-	s.metrics.watch(s.dbs, front.Connections)
-	done := background(front.Serve)
+	s.metrics.watch(s.dbs, f.Connections)
+	done := background(f.Serve)
 	s.admin.ready.Store(true)
 	if s.ReadyFile != "" {
 		err = writeReady(s.ReadyFile, s.at, s.dbs[0].account)
@@ -102,7 +103,7 @@ func (s *service) serve(ctx context.Context, l net.Listener, host string) error 
 	s.log.Debug("finishing what runs")
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
-	if late := front.Shutdown(drain); late != nil {
+	if late := f.Shutdown(drain); late != nil {
 		s.log.Warn("requests were cut short", "after", drainTime.String(), "err", late)
 	}
 	return errors.Join(err, removeReady(s.ReadyFile))

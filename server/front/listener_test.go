@@ -1,4 +1,4 @@
-package guard
+package front
 
 import (
 	"errors"
@@ -44,16 +44,16 @@ func (e *end) Close() error {
 	return nil
 }
 
-// room is a Listener with a line to it and a clock that moves with each step.
+// room is a listener with a line to it and a clock that moves with each step.
 type room struct {
-	*Listener
+	*listener
 	line
 	time time.Time
 }
 
 func newRoom(most, mostPerAddr int) *room {
 	r := &room{time: time.Unix(1, 0)}
-	r.Listener = Listen(&r.line, most, mostPerAddr, func() time.Time {
+	r.listener = limit(&r.line, most, mostPerAddr, func() time.Time {
 		r.time = r.time.Add(time.Second)
 		return r.time
 	})
@@ -65,7 +65,7 @@ func (r *room) enter(t *testing.T, peer string) (net.Conn, *end) {
 	t.Helper()
 	e := &end{peer: peer}
 	r.next = append(r.next, e)
-	c, err := r.Listener.Accept()
+	c, err := r.listener.Accept()
 	if errors.Is(err, net.ErrClosed) && e.closed == 1 {
 		return nil, e
 	}
@@ -80,18 +80,18 @@ func TestLongestIdleIsClosedFirst(t *testing.T) {
 	a, aEnd := r.enter(t, "127.0.0.1:1")
 	b, bEnd := r.enter(t, "127.0.0.1:2")
 	c, cEnd := r.enter(t, "127.0.0.1:3")
-	r.State(b, http.StateActive)
-	r.State(a, http.StateActive)
-	r.State(a, http.StateIdle) // after c, which never sent anything
+	r.state(b, http.StateActive)
+	r.state(a, http.StateActive)
+	r.state(a, http.StateIdle) // after c, which never sent anything
 	d, dEnd := r.enter(t, "127.0.0.1:4")
 	if d == nil || cEnd.closed != 1 || aEnd.closed+bEnd.closed != 0 {
 		t.Errorf("the fourth of 3: in %v; closed first %d, active %d, silent %d; want only the silent one", d != nil, aEnd.closed, bEnd.closed, cEnd.closed)
 	}
-	if got := r.Connections(); got != 3 {
+	if got := r.connections(); got != 3 {
 		t.Errorf("%d are open, want 3", got)
 	}
-	r.State(a, http.StateActive)
-	r.State(d, http.StateActive)
+	r.state(a, http.StateActive)
+	r.state(d, http.StateActive)
 	if e, eEnd := r.enter(t, "127.0.0.1:5"); e != nil || eEnd.closed != 1 {
 		t.Errorf("with 3 at work, a fourth is in: %v", e != nil)
 	}
@@ -105,7 +105,7 @@ func TestLongestIdleIsClosedFirst(t *testing.T) {
 			t.Errorf("connection %d was closed %d times, want once", i, e.closed)
 		}
 	}
-	if got := r.Connections(); got != 0 {
+	if got := r.connections(); got != 0 {
 		t.Errorf("%d are open at the end", got)
 	}
 }
@@ -169,9 +169,9 @@ func TestCloseUnused(t *testing.T) {
 	r := newRoom(10, 10)
 	used, usedEnd := r.enter(t, "127.0.0.1:1")
 	_, unusedEnd := r.enter(t, "127.0.0.1:2")
-	r.State(used, http.StateActive)
-	r.State(used, http.StateIdle)
-	r.CloseUnused()
+	r.state(used, http.StateActive)
+	r.state(used, http.StateIdle)
+	r.closeUnused()
 	if usedEnd.closed != 0 || unusedEnd.closed != 1 {
 		t.Errorf("the used one was closed %d times, the unused one %d times; want 0 and 1", usedEnd.closed, unusedEnd.closed)
 	}

@@ -1,4 +1,4 @@
-package guard
+package front
 
 import (
 	"cmp"
@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// Listener bounds the connections that are open. For one too many it closes those
+// listener bounds the connections that are open. For one too many it closes those
 // that have waited longest for a request to come, or to come whole; if all are at
 // work, or the address has its share, it closes what comes. All methods may be
 // called concurrently.
-type Listener struct {
+type listener struct {
 	net.Listener
 	most, mostPerAddr int
 	now               func() time.Time
@@ -28,19 +28,19 @@ type Listener struct {
 	perAddr map[netip.Addr]int
 }
 
-// Listen returns l, bounded. Its State has to be the ConnState of the
+// limit returns l, bounded. Its state has to be the ConnState of the
 // http.Server.
-func Listen(l net.Listener, most, mostPerAddr int, now func() time.Time) *Listener {
-	return &Listener{
+func limit(l net.Listener, most, mostPerAddr int, now func() time.Time) *listener {
+	return &listener{
 		Listener: l, most: most, mostPerAddr: mostPerAddr, now: now,
 		open: make(map[*conn]struct{}), perAddr: make(map[netip.Addr]int),
 	}
 }
 
-// conn is a connection of a Listener.
+// conn is a connection of a listener.
 type conn struct {
 	net.Conn
-	l    *Listener
+	l    *listener
 	addr netip.Addr // invalid if it is not counted
 	// since when it waits for a request, in nanoseconds; 0 while it has one
 	waiting atomic.Int64
@@ -50,7 +50,7 @@ type conn struct {
 }
 
 // Accept waits for a connection that is within the bounds.
-func (l *Listener) Accept() (net.Conn, error) {
+func (l *listener) Accept() (net.Conn, error) {
 	for {
 		inner, err := l.Listener.Accept()
 		if err != nil {
@@ -89,7 +89,7 @@ func counted(a net.Addr) netip.Addr {
 
 // admit counts c in, unless its address has its share, and returns the
 // connections that have to make room.
-func (l *Listener) admit(c *conn) (late []*conn, ok bool) {
+func (l *listener) admit(c *conn) (late []*conn, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c.addr.IsValid() && l.perAddr[c.addr] >= l.mostPerAddr {
@@ -109,7 +109,7 @@ func (l *Listener) admit(c *conn) (late []*conn, ok bool) {
 
 // idleLocked returns the connections that wait for longest. It is more than one
 // where there are many, since looking through all of them has its price.
-func (l *Listener) idleLocked() []*conn {
+func (l *listener) idleLocked() []*conn {
 	type wait struct {
 		c     *conn
 		since int64
@@ -129,8 +129,8 @@ func (l *Listener) idleLocked() []*conn {
 	return late
 }
 
-// State takes note of what an http.Server says of its connections.
-func (l *Listener) State(nc net.Conn, state http.ConnState) {
+// state takes note of what an http.Server says of its connections.
+func (l *listener) state(nc net.Conn, state http.ConnState) {
 	if t, ok := nc.(*tls.Conn); ok {
 		nc = t.NetConn()
 	}
@@ -147,9 +147,9 @@ func (l *Listener) State(nc net.Conn, state http.ConnState) {
 	}
 }
 
-// CloseUnused closes the connections that never had a request. An http.Server
+// closeUnused closes the connections that never had a request. An http.Server
 // that shuts down would wait for them for seconds.
-func (l *Listener) CloseUnused() {
+func (l *listener) closeUnused() {
 	l.mu.Lock()
 	var unused []*conn
 	for c := range l.open {
@@ -163,8 +163,8 @@ func (l *Listener) CloseUnused() {
 	}
 }
 
-// Connections returns how many are open.
-func (l *Listener) Connections() int {
+// connections returns how many are open.
+func (l *listener) connections() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.open)

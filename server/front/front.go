@@ -1,4 +1,4 @@
-package server
+package front
 
 import (
 	"context"
@@ -8,12 +8,10 @@ import (
 	"net"
 	"net/http"
 	"time"
-
-	"github.com/tablerock-db/tablerock/server/internal/guard"
 )
 
-// FrontOptions say how much clients may hold at a time.
-type FrontOptions struct {
+// Options say how much clients may hold at a time.
+type Options struct {
 	// Connections is how many may be open. One more closes those that wait for a
 	// request for longest. The default is 8,192.
 	Connections int
@@ -33,7 +31,7 @@ type FrontOptions struct {
 // methods may be called concurrently.
 type Front struct {
 	http     http.Server
-	listener *guard.Listener
+	listener *listener
 }
 
 // What a request may take.
@@ -45,12 +43,12 @@ const (
 	maxStreams     = 100 // of one HTTP/2 connection
 )
 
-// pace is how fast bodies have to arrive.
-var pace = guard.Pace{Grace: 5 * time.Second, PerSecond: 8 << 10, Most: 30 * time.Second}
+// bodyPace is how fast bodies have to arrive.
+var bodyPace = pace{grace: 5 * time.Second, perSecond: 8 << 10, most: 30 * time.Second}
 
-// NewFront returns a Front that takes its connections from l, which becomes its
+// New returns a Front that takes its connections from l, which becomes its
 // own, and its answers from h.
-func NewFront(l net.Listener, h http.Handler, o FrontOptions) *Front {
+func New(l net.Listener, h http.Handler, o Options) *Front {
 	if o.Connections == 0 {
 		o.Connections = 8192
 	}
@@ -63,10 +61,10 @@ func NewFront(l net.Listener, h http.Handler, o FrontOptions) *Front {
 	if o.Now == nil {
 		o.Now = systemNow
 	}
-	f := &Front{listener: guard.Listen(l, o.Connections, o.ConnectionsPerAddr, o.Now)}
+	f := &Front{listener: limit(l, o.Connections, o.ConnectionsPerAddr, o.Now)}
 	f.http = http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			guard.Body(w, r, pace, o.Now)
+			watchBody(w, r, bodyPace, o.Now)
 			h.ServeHTTP(w, r)
 		}),
 		TLSConfig:                    o.TLS,
@@ -76,10 +74,10 @@ func NewFront(l net.Listener, h http.Handler, o FrontOptions) *Front {
 		MaxHeaderBytes:               maxHeaderBytes,
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
-		ConnState:                    f.listener.State,
+		ConnState:                    f.listener.state,
 		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 	}
-	f.http.RegisterOnShutdown(f.listener.CloseUnused)
+	f.http.RegisterOnShutdown(f.listener.closeUnused)
 	return f
 }
 
@@ -108,4 +106,4 @@ func (f *Front) Shutdown(ctx context.Context) error {
 }
 
 // Connections returns how many are open.
-func (f *Front) Connections() int { return f.listener.Connections() }
+func (f *Front) Connections() int { return f.listener.connections() }

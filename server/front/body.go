@@ -1,4 +1,4 @@
-package guard
+package front
 
 import (
 	"io"
@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// Pace says how fast the body of a request has to arrive.
-type Pace struct {
-	Grace     time.Duration // before any of it is asked for
-	PerSecond int64         // bytes, on the average after Grace
-	Most      time.Duration // altogether
+// pace says how fast the body of a request has to arrive.
+type pace struct {
+	grace     time.Duration // before any of it is asked for
+	perSecond int64         // bytes, on the average after grace
+	most      time.Duration // altogether
 }
 
 // body is the body of a request, read against a deadline that what arrived moves.
 type body struct {
 	io.ReadCloser
 	control *http.ResponseController
-	pace    Pace
+	pace    pace
 	now     func() time.Time
 	start   time.Time
 	read    int64
 	over    bool
 }
 
-// Body makes the body of r fail with os.ErrDeadlineExceeded once it is slower
+// watchBody makes the body of r fail with os.ErrDeadlineExceeded once it is slower
 // than p. What the handler leaves unread is bounded as well: the http.Server
 // reads some of it to use the connection again, and would wait for it.
-func Body(w http.ResponseWriter, r *http.Request, p Pace, now func() time.Time) {
+func watchBody(w http.ResponseWriter, r *http.Request, p pace, now func() time.Time) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return
 	}
@@ -55,6 +55,6 @@ func (b *body) Read(p []byte) (int, error) {
 
 // renew sets the deadline. A writer without deadlines belongs to no network.
 func (b *body) renew() {
-	earned := time.Duration(float64(b.read) / float64(b.pace.PerSecond) * float64(time.Second))
-	_ = b.control.SetReadDeadline(b.start.Add(min(b.pace.Grace+earned, b.pace.Most)))
+	earned := time.Duration(float64(b.read) / float64(b.pace.perSecond) * float64(time.Second))
+	_ = b.control.SetReadDeadline(b.start.Add(min(b.pace.grace+earned, b.pace.most)))
 }

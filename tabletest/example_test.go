@@ -1,0 +1,56 @@
+package tabletest_test
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/tablerock-db/tablerock/tabletest"
+)
+
+// T stands for the *testing.T of a test, which an example lacks.
+type T struct {
+	tabletest.TB
+	cleanups []func()
+}
+
+func (*T) Helper() {}
+
+func (t *T) Cleanup(f func()) { t.cleanups = append(t.cleanups, f) }
+
+func (t *T) end() {
+	for i := len(t.cleanups) - 1; i >= 0; i-- {
+		t.cleanups[i]()
+	}
+}
+
+// A program under test is given srv.ConnectionString(), or, as here, the endpoint
+// and a client that signs.
+func ExampleNew() {
+	t := new(T)
+	defer t.end()
+	srv := tabletest.New(t)
+
+	client := srv.Client()
+	created, err := client.Post(srv.Endpoint+"/Tables", "application/json", strings.NewReader(`{"TableName":"Orders"}`))
+	if err != nil {
+		panic(err)
+	}
+	defer created.Body.Close()
+	fmt.Println(created.Status)
+
+	answer, err := client.Get(srv.Endpoint + "/Tables?$format=application/json%3Bodata%3Dnometadata")
+	if err != nil {
+		panic(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("%s\n", text)
+
+	// Output:
+	// 201 Created
+	// {"value":[{"TableName":"Orders"}]}
+}
