@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 	"unicode/utf8"
 
@@ -24,6 +25,10 @@ func FuzzEntity(f *testing.F) {
 	f.Fuzz(func(t *testing.T, src []byte) {
 		given := bytes.Clone(src)
 		e, err := odata.ParseEntity(src, odata.ParseOptions{})
+		var p odata.Parser
+		if shared, errAgain := p.ParseEntity(src, odata.ParseOptions{}); !cmp.Equal(e, shared, sameBits) || fmt.Sprint(err) != fmt.Sprint(errAgain) {
+			t.Fatalf("%q is %+v, %v, and to a Parser %+v, %v", src, e, err, shared, errAgain)
+		}
 		if !bytes.Equal(src, given) {
 			t.Fatalf("ParseEntity changed %q", given)
 		}
@@ -37,7 +42,7 @@ func FuzzEntity(f *testing.F) {
 		if !json.Valid(src) || !utf8.Valid(src) {
 			t.Fatalf("ParseEntity took %q, which is no JSON", src)
 		}
-		for _, o := range []odata.Options{{Level: odata.Minimal}, {Level: odata.Minimal, ASCII: true, OmitETag: true}} {
+		for _, o := range []odata.Options{{Level: odata.Minimal}, {Level: odata.Minimal, ASCII: true, OmitETag: true}, inBook(odata.Options{Level: odata.Full})} {
 			text := odata.AppendEntity(nil, e.View(), o)
 			if !json.Valid(text) {
 				t.Fatalf("%q is written as %q, which is no JSON", src, text)

@@ -1,0 +1,99 @@
+package fuzz
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tablerock-db/tablerock/internal/odata/multipart"
+)
+
+// FuzzBatch takes any body of any type apart as a batch. What is taken, written
+// down in one plain form and taken apart again, is the same; what is refused is
+// refused by a *multipart.Error.
+func FuzzBatch(f *testing.F) {
+	const plain = "multipart/mixed; boundary=b"
+	const part = "--c\nContent-Type: application/http\nContent-Transfer-Encoding: binary\n\n"
+	const open = "--b\nContent-Type: multipart/mixed; boundary=c\n\n"
+	f.Add(plain, []byte(open+part+"POST /t HTTP/1.1\nContent-Length: 7\nContent-ID: 1\n\n{\"a\":1}\n"+part+"DELETE http://h:1/a/t(PartitionKey='p',RowKey='r') HTTP/1.1\nIf-Match: *\n\n\n--c--\n--b--"))
+	f.Add(`Multipart/MIXED; charset="utf-8"; boundary="b"`, []byte("x\r\n--b\r\ncontent-type: multipart/mixed;boundary=\"c\"\r\n\r\n\r\n--c\r\ncontent-type: application/http\r\n\r\nPATCH /t HTTP/1.0\r\n\r\n\r\n{}\r\n--c-- \r\ny\r\n--b--\r\nz"))
+	f.Add("multipart/mixed;boundary=b", []byte("--b\nContent-Type: application/http\n\nGET /t(PartitionKey='p', RowKey='r') HTTP/1.1\n\n--b--"))
+	f.Add(plain, []byte("--b\nContent-Type: multipart/mixed; boundary=b\n\n--b\n--b--"))
+	f.Add(plain, []byte(open+part+"PUT /t HTTP/1.1\nContent-Length: 900\n\n{}\n--c--\n--b--"))
+	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
+		given := bytes.Clone(body)
+		batch, err := multipart.Parse(contentType, body)
+		if !bytes.Equal(body, given) {
+			t.Fatalf("Parse changed %q", given)
+		}
+		if err != nil {
+			var refusal *multipart.Error
+			if !errors.As(err, &refusal) || refusal.Kind < multipart.BadType || refusal.Kind > multipart.BadLength ||
+				refusal.Part < 0 || refusal.Part > multipart.MaxParts || refusal.What == "" {
+				t.Fatalf("Parse(%q, %q): %#v", contentType, body, err)
+			}
+			return
+		}
+		if n := len(batch.Parts); n < 1 || n > multipart.MaxParts || !batch.Changeset && n > 1 {
+			t.Fatalf("Parse(%q, %q): %d operations, changeset %t", contentType, body, n, batch.Changeset)
+		}
+		contentType, again := writeBatch(batch)
+		got, err := multipart.Parse(contentType, again)
+		if err != nil {
+			t.Fatalf("%q is written as %q, which is refused: %v", body, again, err)
+		}
+		if d := cmp.Diff(batch, got); d != "" {
+			t.Fatalf("%q is written as %q, which reads (-want +got):\n%s", body, again, d)
+		}
+	})
+}
+
+// writeBatch returns b as a client might send it.
+func writeBatch(b multipart.Batch) (contentType string, body []byte) {
+	outer, inner := freeBoundary(b, "batch"), freeBoundary(b, "changeset")
+	w := new(bytes.Buffer)
+	fmt.Fprintf(w, "--%s\n", outer)
+	if b.Changeset {
+		fmt.Fprintf(w, "Content-Type: multipart/mixed; boundary=%s\n\n", inner)
+	}
+	for _, p := range b.Parts {
+		if b.Changeset {
+			fmt.Fprintf(w, "--%s\n", inner)
+		}
+		fmt.Fprint(w, "Content-Type: application/http\n")
+		if p.ContentID != "" {
+			fmt.Fprintf(w, "Content-ID:%s\n", p.ContentID)
+		}
+		fmt.Fprintf(w, "\n%s %s HTTP/1.1\n", p.Method, p.Target)
+		for _, h := range p.Header {
+			fmt.Fprintf(w, "%s:%s\n", h.Name, h.Value)
+		}
+		fmt.Fprintf(w, "\n%s", p.Body)
+		if n, err := strconv.Atoi(p.Header.Get("Content-Length")); err == nil { // which may count line ends
+			w.Write(bytes.Repeat([]byte(" "), n-len(p.Body)))
+		}
+		fmt.Fprint(w, "\n")
+	}
+	if b.Changeset {
+		fmt.Fprintf(w, "--%s--\n", inner)
+	}
+	fmt.Fprintf(w, "--%s--", outer)
+	return "multipart/mixed; boundary=" + outer, w.Bytes()
+}
+
+// freeBoundary returns a boundary that no body has.
+func freeBoundary(b multipart.Batch, name string) string {
+	for n := 0; ; n++ {
+		boundary, free := fmt.Sprintf("%s_%d", name, n), true
+		for _, p := range b.Parts {
+			free = free && !bytes.Contains(p.Body, []byte(boundary))
+		}
+		if free {
+			return boundary
+		}
+	}
+}
