@@ -58,6 +58,8 @@ func TestBearer(t *testing.T) {
 		{"four parts", jwt(head, body, "s", "t"), nil, false},
 		{"padding", good + "==", nil, false},
 		{"empty", "", nil, false},
+		{"longest", good + strings.Repeat("A", maxTokenBytes-len(good)), nil, true},
+		{"too long", good + strings.Repeat("A", maxTokenBytes), nil, false},
 		{"dots", strings.Repeat(".", 1<<20), nil, false},
 		{"a megabyte", strings.Repeat("A", 1<<20), nil, false},
 		{"not TLS", good, func(_ *Verifier, r *Request) { r.TLS = false }, false},

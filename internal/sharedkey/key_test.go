@@ -121,6 +121,12 @@ func TestRefusalsCostTheSame(t *testing.T) {
 			r.Header.Set("Authorization", "SharedKeyLite "+account+":"+signature)
 			return r
 		}},
+		{"the same date twice", 2, func(account, signature string) *Request {
+			r := request("GET", "/T", "")
+			r.Header["Date"] = r.Header["X-Ms-Date"]
+			r.Header.Set("Authorization", "SharedKey "+account+":"+signature)
+			return r
+		}},
 		{"table SAS", 2, func(_, signature string) *Request {
 			return request("GET", "/T", "sv=2019-02-02&tn=T&sp=r&se=2026-03-05&sig="+signature)
 		}},

@@ -112,6 +112,7 @@ func TestSAS(t *testing.T) {
 		{"2012", good, "sv=2012-02-12", "", nil, nil},
 		{"2013", good, "sv=2013-08-15", "", nil, nil},
 		{"2015", good, "sv=2015-02-21", "", nil, nil},
+		{"2015, with address", good, "sv=2015-04-05\nsip=127.0.0.1", "", nil, nil},
 		{"before any", good, "sv=2011-08-18", "", nil, auth},
 		{"future", good, "sv=2031-01-01", "", nil, nil},
 		{"no version", good, "sv=" + none, "", nil, auth},
@@ -157,6 +158,7 @@ func TestSAS(t *testing.T) {
 		{"end row with the start partition", good, "spk=a\nerk=1", "", nil, auth},
 		{"end before start", good, "spk=b\nepk=a", "", nil, nil},
 		{"key with a line feed", good, "spk=a\nsrk=1", "&epk=%0A", nil, auth},
+		{"key with a delete", good, "", "&epk=%7f", nil, auth},
 		{"key that is not UTF-8", good, "", "&spk=%ff", nil, auth},
 		{"key badly escaped", good, "", "&spk=%f", nil, auth},
 
@@ -195,6 +197,7 @@ func TestSAS(t *testing.T) {
 
 		{"account", goodAccount, "", "", nil, nil},
 		{"account, all letters", goodAccount, "sp=rwdxylacuptfi\nss=bqtf\nsrt=cos\nspr=https,http\nsip=127.0.0.1", "", nil, nil},
+		{"account, oldest", goodAccount, "sv=2015-04-05", "", nil, nil},
 		{"account, other order", goodAccount, "sp=larw", "", nil, nil},
 		{"account, scope", goodAccount, "sv=2020-12-06\nses=x", "", nil, nil},
 		{"account, scope not signed", goodAccount, "ses=x", "", nil, auth},
@@ -303,6 +306,7 @@ func TestPolicies(t *testing.T) {
 		{"odd date", "", "soon", "r"},
 		{"odd letters", "", "2026-03-05", "rx"},
 		{strings.Repeat("\u20ac", 64), "", "2026-03-05", "r"},
+		{strings.Repeat("\u20ac", 65), "", "2026-03-05", "r"},
 	}
 	for _, c := range []struct {
 		name, id, st, se, sp string
@@ -313,7 +317,7 @@ func TestPolicies(t *testing.T) {
 		{"dates of the token", "letters", "", "2026-03-05", "", true},
 		{"all of the token", "empty", "", "2026-03-05", "r", true},
 		{"longest name", strings.Repeat("\u20ac", 64), "", "", "", true},
-		{"name too long", strings.Repeat("\u20ac", 65), "", "2026-03-05", "r", false},
+		{"name too long", strings.Repeat("\u20ac", 65), "", "", "", false},
 		{"unknown", "none", "", "2026-03-05", "r", false},
 		{"other case", "Full", "", "", "", false},
 		{"start in both", "full", "2026-03-01T00:00:00.0000000Z", "", "", false},
