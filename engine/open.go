@@ -169,6 +169,10 @@ func (db *DB) recover(m *manifest.Manifest) error {
 	if err != nil {
 		return err
 	}
+	if err := db.tree.CheckLeftovers(log.LastSeq, log.HighWater); err != nil {
+		log.Free()
+		return err
+	}
 	if err := log.Repair(); err != nil {
 		log.Free()
 		return err

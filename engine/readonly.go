@@ -68,6 +68,19 @@ func tryReadOnly(dir string, o Options) (db *DB, again bool, err error) {
 	return db, false, nil
 }
 
+// checkLeftovers is lsm.Tree.CheckLeftovers. A writer that has come meanwhile
+// makes files that neither manifest nor log knew of.
+func (db *DB) checkLeftovers(log *recovery.Log) error {
+	err := db.tree.CheckLeftovers(log.LastSeq, log.HighWater)
+	if err == nil {
+		return nil
+	}
+	if _, live, lerr := db.fs.Locked(path.Join(db.dir, place.LockName)); lerr != nil || live {
+		return errors.Join(wal.ErrChanged, err, lerr)
+	}
+	return err
+}
+
 // moved reports whether the manifest is another one than m.
 func (db *DB) moved(m *manifest.Manifest) bool {
 	now, err := readManifest(db.fs, db.dir)
@@ -85,6 +98,12 @@ func (db *DB) view(m *manifest.Manifest) error {
 	log, err := recovery.Read(db.fs, db.dir, m, mode)
 	if err != nil {
 		return err
+	}
+	if mode == recovery.Idle {
+		if err := db.checkLeftovers(log); err != nil {
+			log.Free()
+			return err
+		}
 	}
 	if err := db.start(log); err != nil {
 		log.Free()

@@ -2,12 +2,14 @@ package sstable
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/klauspost/compress/s2"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/sstable/group"
@@ -326,6 +328,20 @@ func (r *Reader) decompress(raw []byte, off int64, stored int, what string) erro
 		return r.corruptf(off, "%s: %v", what, err)
 	}
 	return nil
+}
+
+// Newest returns the greatest sequence and the latest time stamp of an entity
+// that the file has.
+func (r *Reader) Newest() (seq uint64, stamp edm.Ticks, err error) {
+	it := r.NewIterator(IterOptions{AllVersions: true})
+	for ok := it.SeekGE(nil); ok; ok = it.Next() {
+		s, kind := it.Version()
+		seq = max(seq, s)
+		if kind == codec.KindPut {
+			stamp = max(stamp, it.Row().Timestamp())
+		}
+	}
+	return seq, stamp, errors.Join(it.Err(), it.Close())
 }
 
 // MayContain reports whether the file may have a version of the user key with

@@ -1,0 +1,117 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// TestOutdatedManifest puts an earlier manifest back. What was written since is
+// in sorted files that it does not list: Open must miss what it lacks, and not
+// take them for what a crash left.
+func TestOutdatedManifest(t *testing.T) {
+	ctx := t.Context()
+	flushed := func(t *testing.T, db *engine.DB, partition string) {
+		t.Helper()
+		fill(t, db, partition, 20, 500)
+		check(t, "Flush", db.Flush(ctx))
+	}
+	for _, c := range []struct {
+		name           string
+		before, behind func(t *testing.T, db *engine.DB)
+	}{
+		{"of a new database", func(*testing.T, *engine.DB) {}, func(t *testing.T, db *engine.DB) {
+			t.Helper()
+			check(t, "CreateTable", db.CreateTable(ctx, table))
+			flushed(t, db, "p")
+		}},
+		{"of a new database, before a merge", func(*testing.T, *engine.DB) {}, func(t *testing.T, db *engine.DB) {
+			t.Helper()
+			check(t, "CreateTable", db.CreateTable(ctx, table))
+			fill(t, db, "p", 20, 500)
+			check(t, "Compact", db.Compact(ctx)) // sequences are gone from the file
+		}},
+		{"before a flush", func(t *testing.T, db *engine.DB) {
+			t.Helper()
+			check(t, "CreateTable", db.CreateTable(ctx, table))
+			flushed(t, db, "p")
+		}, func(t *testing.T, db *engine.DB) {
+			t.Helper()
+			flushed(t, db, "q")
+		}},
+		{"before deletions", func(t *testing.T, db *engine.DB) {
+			t.Helper()
+			check(t, "CreateTable", db.CreateTable(ctx, table))
+			flushed(t, db, "p")
+		}, func(t *testing.T, db *engine.DB) {
+			t.Helper()
+			apply(t, db, store.Delete(entity("p", "000003", 0, 0).Key, store.Any)) // tombstones have no time stamps
+			check(t, "Flush", db.Flush(ctx))
+		}},
+		{"before merges", func(t *testing.T, db *engine.DB) {
+			t.Helper()
+			check(t, "CreateTable", db.CreateTable(ctx, table))
+			flushed(t, db, "p")
+		}, func(t *testing.T, db *engine.DB) {
+			t.Helper()
+			for i := range 3 {
+				flushed(t, db, fmt.Sprint("q", i))
+			}
+			for worked := true; worked; {
+				var err error
+				worked, err = db.Step(ctx)
+				check(t, "Step", err)
+			}
+		}},
+	} {
+		for _, noSync := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, no sync %v", c.name, noSync), func(t *testing.T) {
+				disk := vfs.NewMem()
+				o := manual(disk)
+				o.NoSync = noSync
+				db := mustOpen(t, "db", o)
+				c.before(t, db)
+				old, err := vfs.ReadFile(disk, "db/MANIFEST", 1<<20)
+				check(t, "read manifest", err)
+				c.behind(t, db)
+				check(t, "Close", db.Close())
+				f, err := disk.OpenReadWrite("db/MANIFEST")
+				check(t, "open manifest", err)
+				check(t, "truncate", f.Truncate(int64(len(old))))
+				_, err = f.WriteAt(old, 0)
+				check(t, "write manifest", errors.Join(err, f.Close()))
+				before := contents(t, disk)
+				for _, readOnly := range []bool{true, false} {
+					o.ReadOnly = readOnly
+					if _, err := engine.Open("db", o); !errors.Is(err, store.ErrCorrupt) {
+						t.Errorf("for reading %v: Open says %v, want damage", readOnly, err)
+					}
+				}
+				if after := contents(t, disk); fmt.Sprint(after) != fmt.Sprint(before) {
+					t.Error("files changed")
+				}
+			})
+		}
+	}
+}
+
+// contents returns the files of the database but for LOCK.
+func contents(t *testing.T, disk *vfs.Mem) map[string]string {
+	t.Helper()
+	names, err := disk.List("db")
+	check(t, "List", err)
+	all := map[string]string{}
+	for _, name := range names {
+		if name == "LOCK" {
+			continue
+		}
+		b, err := vfs.ReadFile(disk, "db/"+name, 1<<30)
+		check(t, "ReadFile", err)
+		all[name] = string(b)
+	}
+	return all
+}
