@@ -37,8 +37,11 @@ func (v *Verifier) verifyBearer(r *Request, token string) (Grant, error) {
 
 // parseToken takes the three parts of a signed token apart.
 func parseToken(token string) (c claims, ok bool) {
-	parts := strings.Split(token[:min(len(token), maxTokenBytes+1)], ".")
-	if len(token) > maxTokenBytes || len(parts) != 3 {
+	if len(token) > maxTokenBytes {
+		return c, false
+	}
+	parts := strings.SplitN(token, ".", 4)
+	if len(parts) != 3 {
 		return c, false
 	}
 	var decoded [3][]byte

@@ -158,8 +158,8 @@ func TestSAS(t *testing.T) {
 		{"end row with the start partition", good, "spk=a\nerk=1", "", nil, auth},
 		{"end before start", good, "spk=b\nepk=a", "", nil, nil},
 		{"key with a line feed", good, "spk=a\nsrk=1", "&epk=%0A", nil, auth},
-		{"key with a delete", good, "", "&epk=%7f", nil, auth},
-		{"key that is not UTF-8", good, "", "&spk=%ff", nil, auth},
+		{"key with a delete", good, "epk=\x7f", "", nil, auth},
+		{"key that is not UTF-8", good, "spk=\xff", "", nil, auth},
 		{"key badly escaped", good, "", "&spk=%f", nil, auth},
 
 		{"address", good, "sip=10.0.0.1", "", nil, source("127.0.0.1")},
@@ -174,6 +174,7 @@ func TestSAS(t *testing.T) {
 		{"client unknown", good, "sip=127.0.0.1", "", func(r *Request) { r.Remote = netip.Addr{} }, source("invalid IP")},
 		{"header claims an address", good, "sip=10.0.0.1", "", func(r *Request) { r.Header.Set("X-Forwarded-For", "10.0.0.1") }, source("127.0.0.1")},
 		{"address that is none", good, "sip=10.0.0.256", "", nil, auth},
+		{"range of two kinds", good, "sip=10.0.0.1-ffff::", "", func(r *Request) { r.Remote = netip.MustParseAddr("::1") }, source("::1")},
 		{"half a range", good, "sip=10.0.0.1-", "", nil, auth},
 		{"network", good, "sip=127.0.0.0/8", "", nil, auth},
 		{"address before it was signed", good, "sv=2013-08-15\nsip=127.0.0.1", "", nil, auth},
