@@ -47,24 +47,25 @@ func (t Ticks) appendText(dst []byte, colon string) []byte {
 	tm := t.Time()
 	year, month, day := tm.Date()
 	hour, minute, second := tm.Clock()
-	dst = appendDigits(dst, year, 4)
+	dst = appendDigits(dst, uint(year), 2)
 	dst = append(dst, '-')
-	dst = appendDigits(dst, int(month), 2)
+	dst = appendPair(dst, int(month))
 	dst = append(dst, '-')
-	dst = appendDigits(dst, day, 2)
+	dst = appendPair(dst, day)
 	dst = append(dst, 'T')
-	dst = appendDigits(dst, hour, 2)
+	dst = appendPair(dst, hour)
 	dst = append(dst, colon...)
-	dst = appendDigits(dst, minute, 2)
+	dst = appendPair(dst, minute)
 	dst = append(dst, colon...)
-	dst = appendDigits(dst, second, 2)
+	dst = appendPair(dst, second)
 	return appendFraction(dst, t)
 }
 
 // appendFraction appends what follows the second.
 func appendFraction(dst []byte, t Ticks) []byte {
-	if f := int(t % ticksPerSecond); f != 0 {
-		dst = appendDigits(append(dst, '.'), f, 7)
+	if f := uint(t % ticksPerSecond); f != 0 {
+		dst = append(dst, '.', byte('0'+f/1_000_000))
+		dst = appendDigits(dst, f, 3)
 		for dst[len(dst)-1] == '0' {
 			dst = dst[:len(dst)-1]
 		}
@@ -72,13 +73,29 @@ func appendFraction(dst []byte, t Ticks) []byte {
 	return append(dst, 'Z')
 }
 
-func appendDigits(dst []byte, n, width int) []byte {
+// pairs are the numbers below 100.
+const pairs = "00010203040506070809" +
+	"10111213141516171819" +
+	"20212223242526272829" +
+	"30313233343536373839" +
+	"40414243444546474849" +
+	"50515253545556575859" +
+	"60616263646566676869" +
+	"70717273747576777879" +
+	"80818283848586878889" +
+	"90919293949596979899"
+
+func appendPair(dst []byte, v int) []byte { return append(dst, pairs[2*v:2*v+2]...) }
+
+// appendDigits appends the last 2*n digits of v.
+func appendDigits(dst []byte, v uint, n int) []byte {
 	var b [8]byte
-	for i := width - 1; i >= 0; i-- {
-		b[i] = byte('0' + n%10)
-		n /= 10
+	for i := 2 * (n - 1); i >= 0; i -= 2 {
+		at := v % 100 * 2
+		b[i], b[i+1] = pairs[at], pairs[at+1]
+		v /= 100
 	}
-	return append(dst, b[:width]...)
+	return append(dst, b[:2*n]...)
 }
 
 // String returns the service's text of t.

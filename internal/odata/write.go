@@ -168,16 +168,12 @@ func appendTimestamp(dst, stamp []byte, o *Options) []byte {
 	return append(append(dst, stamp...), '"', ',')
 }
 
-// appendPercent appends the text of a time as it stands in an ETag.
+// appendPercent appends the text of a time, YYYY-MM-DDThh:mm:ss and more, as it
+// stands in an ETag.
 func appendPercent(dst, stamp []byte) []byte {
-	for _, c := range stamp {
-		if c == ':' {
-			dst = append(dst, "%3A"...)
-		} else {
-			dst = append(dst, c)
-		}
-	}
-	return dst
+	dst = append(append(dst, stamp[:13]...), "%3A"...)
+	dst = append(append(dst, stamp[14:16]...), "%3A"...)
+	return append(dst, stamp[17:]...)
 }
 
 // appendProperty appends the type if it has to be told, the property, and a

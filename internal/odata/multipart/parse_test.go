@@ -41,6 +41,8 @@ func TestParseDialects(t *testing.T) {
 		{"empty lines", mixed, crlf("\n\n" + open + "\n\n--c\n\n" + part + "\n" + insertHead + "\n\n{\"a\":1}\n\n--c\n" + part + removeHead + "\n\n\n\n--c--\n\n--b--\n\n"), []multipart.Part{insert, remove}},
 		{"no empty line behind a header without body", mixed, open + "--c\n" + part + removeHead + "--c--\n--b--", []multipart.Part{remove}},
 		{"preamble and epilogue", mixed, "x\n-- b\n--bb\n" + open + "y\n--b2\n--c\n" + part + removeHead + "\n--c--\nz\n--c\n--b--\n--b\nanything", []multipart.Part{remove}},
+		{"long preamble and epilogue", mixed, strings.Repeat("--bb\n", 800_000) + open + strings.Repeat("--c-\n", 800_000) + "--c\n" + part + removeHead + "\n--c--\n--b--\n" + strings.Repeat("\n", 4<<20), []multipart.Part{remove}},
+		{"boundary of 70", "multipart/mixed; boundary=" + strings.Repeat("b", 70), strings.ReplaceAll(open+"--c\n"+part+removeHead+"\n--c--\n--b--", "--b", "--"+strings.Repeat("b", 70)), []multipart.Part{remove}},
 		{"blanks behind boundaries", mixed, "--b \nContent-Type: multipart/mixed; boundary=c\n\n--c\t\n" + part + removeHead + "\n--c-- \n--b--  ", []multipart.Part{remove}},
 		{"names in lower case", "Multipart/Mixed ; charset=\"utf-8\"; boundary=b", "--b\ncontent-type: MULTIPART/MIXED;charset=\"utf-8\";boundary=\"c\"\n\n--c\ncontent-transfer-encoding:BINARY\ncontent-type:Application/HTTP;msgtype=request\n\n" + removeHead + "\n--c--\n--b--", []multipart.Part{remove}},
 		{"quoted boundary", `multipart/mixed; boundary="a \b.*+?^$(;=)" ; charset=x`, strings.NewReplacer("--b\n", "--a b.*+?^$(;=)\n", "--b--", "--a b.*+?^$(;=)--").Replace(open + "--c\n" + part + removeHead + "\n--c--\n--b--"), []multipart.Part{remove}},
@@ -55,10 +57,10 @@ func TestParseDialects(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := multipart.Parse(c.contentType, []byte(c.body))
 			if err != nil {
-				t.Fatalf("Parse of %q: %v", c.body, err)
+				t.Fatalf("Parse of %.500q: %v", c.body, err)
 			}
 			if d := cmp.Diff(multipart.Batch{Changeset: true, Parts: c.want}, got); d != "" {
-				t.Errorf("Parse of %q (-want +got):\n%s", c.body, d)
+				t.Errorf("Parse of %.500q (-want +got):\n%s", c.body, d)
 			}
 		})
 	}
