@@ -65,6 +65,29 @@ func TestKnownSAS(t *testing.T) {
 	}
 }
 
+// TestClientsTokens takes tokens that @azure/data-tables 13.3.2 made.
+func TestClientsTokens(t *testing.T) {
+	for name, query := range map[string]string{
+		"table": "sv=2019-02-02&spr=https%2Chttp&se=2030-01-01T00%3A00%3A00Z&sip=127.0.0.1-127.0.0.9&sp=ra" +
+			"&sig=nwTfrXGEh6VCX4AMCPeQjHDnfPVQT%2B6inOy5rw6xIYo%3D&tn=People&srk=1&spk=a%20b%2Bc%25'%C3%A9&epk=z&erk=2",
+		"account": "sv=2019-02-02&ss=t&srt=sco&se=2030-01-01T00%3A00%3A00Z&sp=rl&sig=6atERsp82qDGsajntf9Es3ucADuU%2B5Mh%2Fvk0jf0U1tw%3D",
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, err := verify(verifier(t), request("GET", "/devstoreaccount1/People()", query))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := g.Allow(Query, "People"); err != nil {
+				t.Error(err)
+			}
+			want := Range{Start: edm.Key{Partition: "a b+c%'\u00e9", Row: "1"}, End: edm.Key{Partition: "z", Row: "2"}, HasEnd: true}
+			if r, bounded := g.Bounds(); bounded && r != want || bounded != (name == "table") {
+				t.Errorf("bounds %+v, %v, want %+v", r, bounded, want)
+			}
+		})
+	}
+}
+
 // signSAS signs the parameters of a query by a transcription of the tables of
 // strings to sign.
 func signSAS(t *testing.T, key string, v url.Values) string {
