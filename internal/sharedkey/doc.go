@@ -13,8 +13,8 @@
 //     stays valid for 15 minutes. Who sees a request can repeat it and change its
 //     body; TLS is the defence.
 //   - A shared access signature signs an absent parameter as an empty one. Its
-//     holder can take an empty epk or erk away and widen the range; the makers of
-//     this package refuse to set one.
+//     holder can take an empty epk or erk away and widen the range, so the makers of
+//     this package never set one.
 //   - The signature of a bearer token is not checked. Anybody can write one, so
 //     OAuth is for development alone.
 //
