@@ -11,16 +11,23 @@ import (
 // Limits of what requests hold.
 const (
 	maxBodyBytes     = 4 << 20  // of one request
-	maxInFlightBytes = 64 << 20 // of the bodies of all requests
-	firstBodyBytes   = 4 << 10  // of a body whose length is not announced
+	maxInFlightBytes = 64 << 20 // of all requests, bodies and great pages
+	maxPagesBytes    = 32 << 20 // of that, pages: who does not read leaves room for who writes
+	firstBodyBytes   = 4 << 10  // that a body is given before any of it has come
 )
 
 // gauge counts bytes that requests hold.
 type gauge struct{ held atomic.Int64 }
 
-// acquire takes n bytes, or none and reports false if they would be too many.
-func (g *gauge) acquire(n int64) bool {
-	if g.held.Add(n) <= maxInFlightBytes {
+// acquire takes n bytes of a body, or none and reports false if they would be too
+// many.
+func (g *gauge) acquire(n int64) bool { return g.within(n, maxInFlightBytes) }
+
+// acquirePage takes n bytes of a page, likewise.
+func (g *gauge) acquirePage(n int64) bool { return g.within(n, maxPagesBytes) }
+
+func (g *gauge) within(n, most int64) bool {
+	if g.held.Add(n) <= most {
 		return true
 	}
 	g.held.Add(-n)
@@ -29,7 +36,8 @@ func (g *gauge) acquire(n int64) bool {
 
 func (g *gauge) release(n int64) { g.held.Add(-n) }
 
-// readBody reads the request's body into x.body.
+// readBody reads the request's body into x.body. Memory is taken as the body
+// comes: an announcement costs a client nothing, and many could stop there.
 func (x *exchange) readBody() error {
 	encoding := x.r.Header["Content-Encoding"]
 	if len(encoding) > 1 || len(encoding) == 1 && !strings.EqualFold(encoding[0], "identity") {
@@ -40,16 +48,13 @@ func (x *exchange) readBody() error {
 	case size > maxBodyBytes:
 		return errBodyTooLarge
 	case size < 0:
-		size = firstBodyBytes
+		size = maxBodyBytes
 	}
 	x.body = x.body[:0]
-	if err := x.growBody(int(size)); err != nil {
-		return err
-	}
 	source := http.MaxBytesReader(x.w, x.r.Body, maxBodyBytes)
 	for {
 		if len(x.body) == cap(x.body) {
-			if err := x.growBody(2 * cap(x.body)); err != nil {
+			if err := x.growBody(min(int(size), max(firstBodyBytes, 4*len(x.body)))); err != nil {
 				return err
 			}
 		}
@@ -70,9 +75,6 @@ func (x *exchange) readBody() error {
 // growBody makes room for size bytes and one more, with which a read meets the
 // end, and counts them as held.
 func (x *exchange) growBody(size int) error {
-	if size < cap(x.body) {
-		return nil
-	}
 	more := int64(size + 1 - cap(x.body))
 	if !x.s.inFlight.acquire(more) {
 		return errBusy
