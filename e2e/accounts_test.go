@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"context"
 	"encoding/base64"
+	"net"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -10,6 +13,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
+// developmentKey is published: every SDK knows it.
+const developmentKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
 // TestConnectionStrings takes the ready-made connection string, and with every
 // setting at its default the one that the development account has in all SDKs.
 func TestConnectionStrings(t *testing.T) {
@@ -17,8 +23,7 @@ func TestConnectionStrings(t *testing.T) {
 	wantRefusal(t, listOnce(t)(service), refusal{})
 
 	s := start(t, filepath.Join(t.TempDir(), "data"), nil)
-	const key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-	if s.account != "devstoreaccount1" || s.key != key || !strings.HasSuffix(s.url, "/devstoreaccount1") {
+	if s.account != "devstoreaccount1" || s.key != developmentKey || !strings.HasSuffix(s.url, "/devstoreaccount1") {
 		t.Errorf("a server without an account has %s at %s", s.account, s.url)
 	}
 }
@@ -26,7 +31,9 @@ func TestConnectionStrings(t *testing.T) {
 // TestAccounts keeps accounts apart, each with its keys, one of which may go.
 func TestAccounts(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
-	key := func(name string) string { return base64.StdEncoding.EncodeToString([]byte(strings.Repeat("key "+name, 8))) }
+	key := func(name string) string {
+		return base64.StdEncoding.EncodeToString([]byte(strings.Repeat("key "+name, 8)))
+	}
 	account := func(s *server, name, key string) *aztables.ServiceClient {
 		e := endpoint{url: strings.Replace(s.url, s.account, name, 1), account: name, key: key}
 		return e.service(t)
@@ -53,4 +60,31 @@ func TestAccounts(t *testing.T) {
 	s = start(t, data, []string{"AZURITE_ACCOUNTS=first:" + key("2") + ":" + key("4")})
 	wantRefusal(t, listOnce(t)(account(s, "first", key("1"))), unauthenticated)
 	get(t, account(s, "first", key("4")).NewClient("Table"), "p", "r")
+}
+
+// TestHostStyle names the account in the host, as the real service does.
+func TestHostStyle(t *testing.T) {
+	s := start(t, filepath.Join(t.TempDir(), "data"), nil)
+	address := strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/"+s.account)
+	_, port, _ := net.SplitHostPort(address)
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, address) // whatever the name
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	client := func(host string) *aztables.ServiceClient {
+		return must(aztables.NewServiceClientWithSharedKey("http://"+host+":"+port, s.credential(t), optionsWith(&http.Client{Transport: transport})))(t)
+	}
+	primary := client(s.account + ".table.localhost")
+	must(primary.CreateTable(t.Context(), "Table", nil))(t)
+	table := primary.NewClient("Table")
+	must(table.SubmitTransaction(t.Context(), adds(3), nil))(t)
+	resp := must(table.GetEntity(t.Context(), "p", "r001", &aztables.GetEntityOptions{Format: pointer(aztables.MetadataFormatFull)}))(t)
+	want := "http://" + s.account + ".table.localhost:" + port + "/Table(PartitionKey='p',RowKey='r001')"
+	if got := members(t, resp.Value)["odata.id"]; got != want {
+		t.Errorf("odata.id: got %v, want %s", got, want)
+	}
+	secondary := client(s.account + "-secondary.table.localhost")
+	get(t, secondary.NewClient("Table"), "p", "r001")
+	must(secondary.GetStatistics(t.Context(), nil))(t)
+	get(t, s.service(t).NewClient("Table"), "p", "r001")
 }
