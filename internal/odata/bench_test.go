@@ -1,6 +1,7 @@
 package odata_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -63,7 +64,21 @@ func BenchmarkParseEntity(b *testing.B) {
 			}
 		}
 	})
-	b.Run("memory=again", func(b *testing.B) {
+	b.Run("memory=again/names=mixed", func(b *testing.B) {
+		slices.Reverse(e.Properties)
+		other := odata.AppendEntity(nil, e.View(), odata.Options{Level: odata.Minimal})
+		b.SetBytes(int64(len(src)))
+		b.ReportAllocs()
+		var p odata.Parser
+		for b.Loop() {
+			p.Reset()
+			if _, err := p.ParseEntity(src, odata.ParseOptions{}); err != nil {
+				b.Fatal(err)
+			}
+			src, other = other, src
+		}
+	})
+	b.Run("memory=again/names=same", func(b *testing.B) {
 		b.SetBytes(int64(len(src)))
 		b.ReportAllocs()
 		var p odata.Parser

@@ -8,23 +8,33 @@ type nameSet struct {
 	// one entity are distinct.
 	last   []string
 	asLast bool
-	// slots is a hash table of indices in members plus one, at most half full;
-	// it is in use once a name was not as in last.
-	slots []uint16
-	// known are names seen before.
-	known map[string]string
+	// known are indices in seen of all names there. A table with a hash of its
+	// own would be faster, until somebody sends names that collide.
+	known  map[string]int
+	seen   []seenName
+	entity uint64 // counts them
+	bytes  int    // of the names in seen
+}
+
+// seenName is a name, and which of the members of which entity had it last.
+type seenName struct {
+	text   string
+	entity uint64
+	member int
 }
 
 const (
-	fewSlots      = 64
 	maxKnown      = 1024
-	maxKnownBytes = 128 // longer names are rare, and no memory is kept for them
+	maxKnownBytes = 64 << 10
 )
 
-func (s *nameSet) begin() { s.asLast = true }
+func (s *nameSet) begin() {
+	s.asLast = true
+	s.entity++
+}
 
-// find returns the index of the member called name, or -1 and the name as a
-// text.
+// find returns the index of the member called name. If there is none, it returns
+// -1 and the name as a text, and the next of members is the one called so.
 func (s *nameSet) find(members []member, name []byte) (int, string) {
 	n := len(members)
 	if s.asLast && n < len(s.last) && s.last[n] == string(name) {
@@ -32,90 +42,49 @@ func (s *nameSet) find(members []member, name []byte) (int, string) {
 	}
 	if s.asLast {
 		s.asLast = false
-		s.rebuild(members)
-	}
-	mask := uint32(len(s.slots) - 1)
-	for at := hash(name) & mask; s.slots[at] != 0; at = (at + 1) & mask {
-		if i := int(s.slots[at] - 1); members[i].name == string(name) {
-			return i, ""
+		for i := range members {
+			s.see(members[i].name, i)
 		}
 	}
-	return -1, s.intern(name)
+	i, ok := s.known[string(name)]
+	if !ok {
+		text := string(name)
+		s.see(text, n)
+		return -1, text
+	}
+	if was := &s.seen[i]; was.entity != s.entity {
+		was.entity, was.member = s.entity, n
+		return -1, was.text
+	}
+	return s.seen[i].member, ""
 }
 
-// added takes note of the last of members.
-func (s *nameSet) added(members []member) {
-	if s.asLast {
+// see takes note that a member has that name.
+func (s *nameSet) see(name string, member int) {
+	if i, ok := s.known[name]; ok {
+		s.seen[i].entity, s.seen[i].member = s.entity, member
 		return
 	}
-	if 2*len(members) > len(s.slots) {
-		s.rebuild(members)
-		return
+	if s.known == nil {
+		s.known = make(map[string]int)
 	}
-	s.insert(members[len(members)-1].name, len(members))
+	s.known[name] = len(s.seen)
+	s.seen = append(s.seen, seenName{name, s.entity, member})
+	s.bytes += len(name)
 }
 
-func (s *nameSet) rebuild(members []member) {
-	n := max(fewSlots, len(s.slots))
-	for n < 4*len(members) {
-		n *= 2
-	}
-	if n > len(s.slots) {
-		s.slots = make([]uint16, n)
-	} else {
-		clear(s.slots)
-	}
-	for i := range members {
-		s.insert(members[i].name, i+1)
-	}
-}
-
-func (s *nameSet) insert(name string, slot int) {
-	mask := uint32(len(s.slots) - 1)
-	at := hash(name) & mask
-	for s.slots[at] != 0 {
-		at = (at + 1) & mask
-	}
-	s.slots[at] = uint16(slot)
-}
-
-// hash is FNV-1a. MaxNames bounds what names cost that collide on purpose.
-func hash[T string | []byte](name T) uint32 {
-	h := uint32(2166136261)
-	for i := range len(name) {
-		h = (h ^ uint32(name[i])) * 16777619
-	}
-	return h ^ h>>15
-}
-
-// intern returns name as a text, the one of before if there is one.
-func (s *nameSet) intern(name []byte) string {
-	if text, ok := s.known[string(name)]; ok {
-		return text
-	}
-	text := string(name)
-	if len(text) <= maxKnownBytes {
-		if s.known == nil || len(s.known) >= maxKnown {
-			s.known = make(map[string]string)
-		}
-		s.known[text] = text
-	}
-	return text
-}
-
-// remember keeps the names of members for the next entity.
+// remember keeps the names of members for the next entity, unless they and those
+// before have become many.
 func (s *nameSet) remember(members []member) {
+	if len(s.seen) > maxKnown || s.bytes > maxKnownBytes {
+		*s = nameSet{}
+		return
+	}
 	if s.asLast && len(members) >= len(s.last) {
 		return // the same
 	}
 	s.last = s.last[:0]
 	for i := range members {
-		if len(members[i].name) > maxKnownBytes {
-			break
-		}
 		s.last = append(s.last, members[i].name)
-	}
-	if len(s.slots) > fewSlots && len(members) <= fewSlots/4 {
-		s.slots = nil
 	}
 }

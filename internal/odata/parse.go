@@ -192,7 +192,6 @@ func (p *parser) find(name []byte, at int) *member {
 		}
 		i = len(p.members)
 		p.members = append(p.members, member{name: text, at: at})
-		p.names.added(p.members)
 	}
 	return &p.members[i]
 }
