@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/engine/internal/shapes"
@@ -130,6 +131,16 @@ func (db *DB) proveLogs(m *manifest.Manifest) {
 			m.Logs[i].Proven = end
 		}
 	}
+}
+
+// reserve states in the manifest that time stamps up to upto may have been given
+// out. An error refuses the write that would have had the next one.
+func (db *DB) reserve(upto edm.Ticks) error {
+	err := db.tree.Update(func(m *manifest.Manifest) { m.HighWater = max(m.HighWater, uint64(upto)) })
+	if err != nil {
+		return refusal(err)
+	}
+	return nil
 }
 
 // listLogs puts the segments that hold records into the manifest, with their

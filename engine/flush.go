@@ -48,7 +48,7 @@ func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 	highWater, next := db.log.HighWater(), db.logAfter(last)
 	job := db.tree.NewFlush(tables, func(m *manifest.Manifest) {
 		m.LastSeq = last.LastSeq()
-		m.HighWater = uint64(highWater)
+		m.HighWater = max(m.HighWater, uint64(highWater)) // more may be reserved
 		m.Logs = dropLogs(m.Logs, last.Number, next)
 	})
 	for done := false; !done; {

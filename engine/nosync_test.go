@@ -1,8 +1,11 @@
 package engine_test
 
 import (
+	"errors"
 	"fmt"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
@@ -88,4 +91,70 @@ func TestNoSyncDropIsUndoneWhole(t *testing.T) {
 	if _, err := db.Get(t.Context(), table, edm.Key{}); err != store.ErrTableNotFound {
 		t.Errorf("Get: %v", err)
 	}
+}
+
+// stopped is a clock that stands still.
+type stopped struct{ at time.Time }
+
+func (s stopped) Now() time.Time { return s.at }
+
+func (stopped) AfterFunc(time.Duration, func()) func() bool { return func() bool { return true } }
+
+// TestNoSyncGivesNoTimestampTwice loses acknowledged writes while the clock
+// stands still, or goes back: a Timestamp that somebody has seen is not given to
+// other contents, neither before the first sync nor between reservations.
+func TestNoSyncGivesNoTimestampTwice(t *testing.T) {
+	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, back := range []time.Duration{0, time.Hour} {
+		disk := vfs.NewCrashMem()
+		o := manual(disk)
+		o.NoSync, o.Clock = true, stopped{begin}
+		db := mustCreate(t, o)
+		check(t, "Flush", db.Flush(t.Context()))
+		most := edm.Ticks(0)
+		for i := range 30 {
+			// In the middle the clock runs, past what is reserved.
+			o.Clock = stopped{begin.Add(time.Duration(i/10) * 7 * time.Second)}
+			if i%10 == 0 {
+				check(t, "Close", db.Close())
+				db = mustOpen(t, "db", o)
+			}
+			r := apply(t, db, store.InsertOrReplace(entity("p", "r", int64(i), 10)))
+			most = max(most, r[0].Timestamp)
+			for seed, mode := range vfs.CrashModes {
+				after := disk.Crash(vfs.Choice{Mode: mode, Seed: uint64(seed)})
+				o := manual(after)
+				o.NoSync, o.Clock = true, stopped{begin.Add(-back)}
+				again := mustOpen(t, "db", o)
+				r := apply(t, again, store.InsertOrReplace(entity("p", "other", 0, 10)))
+				if r[0].Timestamp <= most {
+					t.Errorf("write %d, clock back by %v, %v: Timestamp %v was given out when %v had been", i, back, mode, r[0].Timestamp, most)
+				}
+				check(t, "Close", again.Close())
+			}
+		}
+		check(t, "Close", db.Close())
+	}
+}
+
+// TestNoSyncReservationFails refuses the write whose time stamp cannot be
+// reserved, and takes it later.
+func TestNoSyncReservationFails(t *testing.T) {
+	disk := vfs.NewMem()
+	full := false
+	o := manual(vfs.Inject(disk, func(op vfs.Op) *vfs.Fault {
+		if full && op.Kind == vfs.OpCreate {
+			return &vfs.Fault{Err: syscall.ENOSPC}
+		}
+		return nil
+	}))
+	o.NoSync, o.Clock = true, stopped{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	db := mustOpen(t, "db", o)
+	full = true
+	if err := db.CreateTable(t.Context(), table); !errors.Is(err, store.ErrNoSpace) {
+		t.Errorf("CreateTable on a full disk: %v, want %v", err, store.ErrNoSpace)
+	}
+	full = false
+	check(t, "CreateTable", db.CreateTable(t.Context(), table))
+	apply(t, db, store.Insert(entity("p", "r", 1, 10)))
 }

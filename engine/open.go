@@ -243,6 +243,7 @@ func (db *DB) start(log *recovery.Log) error {
 		NoSync:        db.opts.NoSync,
 		NoPreallocate: db.opts.inMemory(),
 		Now:           func() edm.Ticks { return edm.TicksOf(db.opts.Clock.Now()) },
+		Reserve:       db.reserve,
 		NextNumber:    db.tree.NewNumber,
 		Rotated:       db.rotated,
 		Ready:         db.kick,

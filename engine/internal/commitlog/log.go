@@ -33,6 +33,10 @@ type Options struct {
 	NoPreallocate bool
 	// Now tells the time. It must be set: there is no default.
 	Now func() edm.Ticks
+	// Reserve makes it durable that time stamps up to the given one may have been
+	// given out. Only NoSync mode asks, under no lock but one of its own, since
+	// what else says so may be lost. The default value has nothing to do.
+	Reserve func(upto edm.Ticks) error
 	// NextNumber gives each segment a number of its own. It must be set: there
 	// is no default.
 	NextNumber func() uint64
@@ -59,6 +63,9 @@ type Log struct {
 	lastSeq uint64
 	// +checklocks:mu
 	highWater edm.Ticks
+	// reserved is the greatest time stamp that NoSync mode may give out.
+	// +checklocks:mu
+	reserved edm.Ticks
 	// queue holds appended commits that no leader has taken.
 	// +checklocks:mu
 	queue []*Commit
@@ -88,6 +95,9 @@ type Log struct {
 	published atomic.Uint64
 	readers   registry
 
+	// reserving is held while reserved is raised, outside mu.
+	reserving sync.Mutex
+
 	// out is held to write a segment whose records may all be applied, so that
 	// a flush could drop it meanwhile: in NoSync mode, and to seal.
 	out sync.Mutex
@@ -104,7 +114,7 @@ type Log struct {
 // highWater. The segment before the first one ends at prevEnd, 0 if there is
 // none.
 func New(o Options, lastSeq uint64, highWater edm.Ticks, prevEnd int64) (*Log, error) {
-	l := &Log{o: o, lastSeq: lastSeq, highWater: highWater, applied: lastSeq}
+	l := &Log{o: o, lastSeq: lastSeq, highWater: highWater, reserved: highWater, applied: lastSeq}
 	l.applyTurn = sync.NewCond(&l.applyMu)
 	l.published.Store(lastSeq)
 	var err error
@@ -148,6 +158,14 @@ func (l *Log) Failure() error {
 // Append gives c its place in the log. With sync, it must be waited for; in
 // NoSync mode it has been applied.
 func (l *Log) Append(c *Commit) error {
+	err := l.append(c)
+	if err != nil && l.o.NoSync {
+		return l.appendReserved(c, err)
+	}
+	return err
+}
+
+func (l *Log) append(c *Commit) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.Failure(); err != nil {
@@ -197,6 +215,9 @@ func (l *Log) placeLocked(c *Commit) error {
 	count := len(c.entries)
 	if last := firstTS + edm.Ticks(count-1); !last.Valid() || l.lastSeq+uint64(count) > wal.MaxSeq {
 		return fmt.Errorf("%w: time stamps or sequence numbers are used up", store.ErrReadOnly)
+	}
+	if last := firstTS + edm.Ticks(count-1); l.o.NoSync && last > l.reserved {
+		return unreserved(last)
 	}
 	for {
 		seg := l.active

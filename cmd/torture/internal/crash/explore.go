@@ -236,7 +236,7 @@ func (x *explorer) guard(do func() error) (err error) {
 }
 
 func (x *explorer) check(ctx context.Context, f *found) error {
-	life := &life{x: x, disk: f.disk, rng: rand.New(rand.NewPCG(f.choice.Seed, uint64(f.point))), depth: 1}
+	life := &life{x: x, disk: f.disk, rng: rand.New(rand.NewPCG(f.choice.Seed, uint64(f.point))), depth: 1, issued: f.moment.Issued()}
 	w := f.moment.Window()
 	if err := life.run(ctx, w); err != nil {
 		return err

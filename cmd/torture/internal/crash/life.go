@@ -22,6 +22,9 @@ type life struct {
 	disk  *vfs.Mem
 	rng   *rand.Rand
 	depth int
+	// issued is the greatest Timestamp that was given out before the first
+	// crash.
+	issued edm.Ticks
 
 	span   *span // what a crash at this moment may lead to
 	points int
@@ -47,7 +50,7 @@ func (l *life) run(ctx context.Context, w oracle.Window) error {
 		return err
 	}
 	l.x.counts.Nested.Add(1)
-	inner := &life{x: l.x, disk: l.next, rng: l.rng, depth: l.depth + 1}
+	inner := &life{x: l.x, disk: l.next, rng: l.rng, depth: l.depth + 1, issued: l.issued}
 	where := l.where
 	if err := inner.run(ctx, l.after.window); err != nil {
 		return fmt.Errorf("crash %d at %s: %w", l.depth+1, where, err)
@@ -233,8 +236,8 @@ func (l *life) write(ctx context.Context, db *engine.DB, at *oracle.Commit) (*or
 		return nil, err
 	}
 	e.Timestamp = results[0].Timestamp
-	if e.Timestamp <= at.MaxTick {
-		return nil, fmt.Errorf("time stamp %d was given out when %d had been before", e.Timestamp, at.MaxTick)
+	if last := max(at.MaxTick, l.issued); e.Timestamp <= last {
+		return nil, fmt.Errorf("time stamp %d was given out when %d had been before", e.Timestamp, last)
 	}
 	return at.Insert("entity after a crash", oracle.Effect{Kind: oracle.Put, Table: folded, Entity: e}), nil
 }

@@ -74,6 +74,7 @@ type Session struct {
 // Epoch is a stretch of work between two acknowledgements.
 type Epoch struct {
 	low  *oracle.Commit
+	head *oracle.Commit // acknowledged before it began, durable or not
 	high *oracle.Commit // set when it is over
 	acks atomic.Int64   // commits after low that were acknowledged meanwhile
 	What string
@@ -92,6 +93,10 @@ func (m Moment) What() string { return m.epoch.What }
 
 // Checkpoint returns the directory of a checkpoint under way, if there is one.
 func (m Moment) Checkpoint() string { return m.epoch.Checkpoint }
+
+// Issued returns the greatest Timestamp that was given out before m, be it of a
+// commit that a crash may lose.
+func (m Moment) Issued() edm.Ticks { return m.epoch.head.MaxTick }
 
 // Window returns the states that a crash at m may lead to. It must not be called
 // before the step that m is in has ended.
@@ -143,7 +148,7 @@ func (s *Session) begin(what string) {
 	if s.o.NoSync {
 		low = s.floor
 	}
-	s.epoch = &Epoch{low: low, What: fmt.Sprintf("step %d, %s", s.steps, what)}
+	s.epoch = &Epoch{low: low, head: s.Head, What: fmt.Sprintf("step %d, %s", s.steps, what)}
 }
 
 func (s *Session) end() {
