@@ -24,6 +24,10 @@ type conn struct {
 	out  []byte
 
 	answer answer
+
+	// The times that requests took, if they are asked for.
+	timed     bool
+	latencies []time.Duration
 }
 
 // answer is what came back for a request, valid until the next one.
@@ -107,6 +111,9 @@ func (c *conn) do(q request) error {
 	}
 	if err := c.read(); err != nil {
 		return fmt.Errorf("%s %s: %w", q.method, path, err)
+	}
+	if c.timed {
+		c.latencies = append(c.latencies, time.Since(now))
 	}
 	return nil
 }

@@ -90,3 +90,12 @@ func TestParseStat(t *testing.T) {
 		t.Error("a line cut short was accepted")
 	}
 }
+
+func TestStatusField(t *testing.T) {
+	const text = "Name:\ta\nVmHWM:\t    2048 kB\nVmRSS:\t      12 kB\n"
+	for name, want := range map[string]int64{"VmHWM": 2 << 20, "VmRSS": 12 << 10, "VmSwap": 0, "Name": 0} {
+		if got := statusField(text, name); got != want {
+			t.Errorf("%s: got %d, want %d", name, got, want)
+		}
+	}
+}

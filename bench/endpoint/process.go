@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -39,13 +40,40 @@ func parseStat(text string) (time.Duration, bool) {
 	return time.Duration(user+system) * tick, err == nil && err2 == nil
 }
 
-// resident returns the memory of a process, 0 if it is not known.
-func resident(pid int) int64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+// threadTime returns the processor time of the threads that a process has, to the
+// nanosecond, which counts for a process that has just begun.
+func threadTime(pid int) time.Duration {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(text), "\nVmRSS:")
+	var sum time.Duration
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread has ended
+		}
+		field, _, _ := strings.Cut(string(text), " ")
+		if n, err := strconv.ParseInt(field, 10, 64); err == nil {
+			sum += time.Duration(n)
+		}
+	}
+	return sum
+}
+
+// memory returns what a process has in memory, and the most that it had; 0 if it
+// is not known.
+func memory(pid int) (resident, peak int64) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, 0
+	}
+	return statusField(string(text), "VmRSS"), statusField(string(text), "VmHWM")
+}
+
+// statusField returns the bytes of a line "name:  n kB".
+func statusField(text, name string) int64 {
+	_, rest, _ := strings.Cut("\n"+text, "\n"+name+":")
 	fields := strings.Fields(rest)
 	if len(fields) == 0 {
 		return 0
@@ -158,8 +186,8 @@ func (p *service) restart(ctx context.Context, s settings, t *target, path strin
 	if err != nil {
 		return nil, err
 	}
-	res := &restarts{FirstAnswer: took, Resident: resident(again.pid()), Signal: s.signal}
-	res.CPU, _ = processTime(again.pid())
+	res := &restarts{FirstAnswer: took, CPU: threadTime(again.pid()), Signal: s.signal}
+	res.Resident, _ = memory(again.pid())
 	*p = *again
 	return res, nil
 }

@@ -20,7 +20,8 @@ type report struct {
 }
 
 // result is what one workload cost. The processor time and the memory of the
-// service are zero if they are not known.
+// service are zero if they are not known. The latencies of a scan are those of its
+// pages.
 type result struct {
 	Workload string        `json:"workload"`
 	Unit     string        `json:"unit"` // what the rates count
@@ -34,6 +35,7 @@ type result struct {
 	P99      time.Duration `json:"p99_ns"`
 	Max      time.Duration `json:"max_ns"`
 	Resident int64         `json:"resident_bytes"`
+	Peak     int64         `json:"peak_resident_bytes"` // since the service began
 
 	PerSecond    float64 `json:"per_second"`
 	PerCPUSecond float64 `json:"per_service_cpu_second"`
@@ -57,9 +59,9 @@ func summarize(w workload, lanes []*lane, wall time.Duration, before, after usag
 		}
 		all = append(all, l.latencies...)
 		res.Entities += l.entities
+		res.Calls += l.calls
 	}
 	slices.Sort(all)
-	res.Calls = len(all)
 	res.P50, res.P99, res.Max = quantile(all, 0.5), quantile(all, 0.99), quantile(all, 1)
 	n := float64(res.Entities)
 	if w.unit != "entities" {
@@ -68,7 +70,7 @@ func summarize(w workload, lanes []*lane, wall time.Duration, before, after usag
 	res.PerSecond = n / wall.Seconds()
 	if before.known && after.known {
 		res.CPU = after.service - before.service
-		res.Resident = after.resident
+		res.Resident, res.Peak = after.resident, after.peak
 		res.CPUPerCall = float64(res.CPU) / float64(max(1, res.Calls))
 		if res.CPU > 0 {
 			res.PerCPUSecond = n / res.CPU.Seconds()
@@ -97,7 +99,7 @@ func (r *report) print(w io.Writer, s settings) error {
 		e.SetIndent("", "  ")
 		return e.Encode(r)
 	}
-	rows := [][]string{{"workload", "rate unit", "per second", "per CPU second", "CPU a call", "p50", "p99", "resident", "client CPU", "foreign"}}
+	rows := [][]string{{"workload", "rate unit", "per second", "per CPU second", "CPU a call", "p50", "p99", "resident", "peak", "client CPU", "foreign"}}
 	for _, res := range r.Results {
 		rows = append(rows, res.row())
 	}
@@ -127,7 +129,7 @@ func (res *result) row() []string {
 		known(fmt.Sprintf("%.0f", res.PerCPUSecond)),
 		known(time.Duration(res.CPUPerCall).Round(100 * time.Nanosecond).String()),
 		res.P50.Round(time.Microsecond).String(), res.P99.Round(time.Microsecond).String(),
-		known(mib(res.Resident)), res.Own.Round(time.Millisecond).String(),
+		known(mib(res.Resident)), known(mib(res.Peak)), res.Own.Round(time.Millisecond).String(),
 		known(fmt.Sprintf("%.2f", res.Foreign)),
 	}
 }

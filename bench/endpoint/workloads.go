@@ -27,6 +27,11 @@ type workload struct {
 	step  func(c *conn, i int) (entities int, err error)
 	// unit is what the rate counts: entities, or calls.
 	unit string
+	// conns bounds the connections; 0 leaves them at the settings.
+	conns int
+	// pages says that the latencies are those of single requests, of which a call
+	// makes many.
+	pages bool
 }
 
 // harness runs workloads on a target.
@@ -45,8 +50,8 @@ func (b *harness) workloads() []workload {
 		{name: "batch", calls: b.s.entities / perBatch, step: b.batch, unit: "entities"},
 		{name: "insert", calls: b.s.inserts, step: b.insert, unit: "entities"},
 		{name: "get", calls: b.s.gets, step: b.get, unit: "entities"},
-		{name: "scan", calls: b.s.scans, step: b.scan, unit: "entities"},
-		{name: "filter", calls: b.s.filters, step: b.filter, unit: "queries"},
+		{name: "scan", calls: b.s.scans, step: b.scan, unit: "entities", pages: true},
+		{name: "filter", calls: b.s.filters, step: b.filter, unit: "queries", conns: 1},
 	}
 }
 
@@ -186,6 +191,7 @@ func (b *harness) pages(c *conn, query string) (int, error) {
 type lane struct {
 	c         *conn
 	latencies []time.Duration
+	calls     int
 	entities  int
 	err       error
 }
@@ -194,6 +200,9 @@ type lane struct {
 // time begins.
 func (b *harness) run(ctx context.Context, w workload) (result, error) {
 	lanes := make([]*lane, min(b.s.conns, w.calls))
+	if w.conns > 0 {
+		lanes = lanes[:min(w.conns, len(lanes))]
+	}
 	for i := range lanes {
 		c, err := dial(b.t)
 		if err != nil {
@@ -221,13 +230,20 @@ func (l *lane) work(ctx context.Context, w workload, next *atomic.Int64) {
 			return
 		}
 		begin := time.Now()
+		l.c.timed = w.pages
 		n, err := w.step(l.c, i)
 		if err != nil {
 			l.err = err
 			next.Store(int64(w.calls))
 			return
 		}
-		l.latencies = append(l.latencies, time.Since(begin))
+		if w.pages {
+			l.latencies = append(l.latencies, l.c.latencies...)
+			l.c.latencies = l.c.latencies[:0]
+		} else {
+			l.latencies = append(l.latencies, time.Since(begin))
+		}
+		l.calls++
 		l.entities += n
 	}
 	l.err = ctx.Err()
@@ -237,13 +253,13 @@ func (l *lane) work(ctx context.Context, w workload, next *atomic.Int64) {
 // moment.
 type usage struct {
 	service, own, machine time.Duration
-	resident              int64
+	resident, peak        int64
 	known                 bool // the service's
 }
 
 func usageOf(pid int) usage {
 	u := usage{own: bench.CPUTime(), machine: machineTime()}
 	u.service, u.known = processTime(pid)
-	u.resident = resident(pid)
+	u.resident, u.peak = memory(pid)
 	return u
 }

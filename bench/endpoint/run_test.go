@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/tabletest"
+)
+
+// TestRun makes every workload, small, against a server in this process.
+func TestRun(t *testing.T) {
+	srv := tabletest.New(t)
+	args := []string{
+		"-connection-string", srv.ConnectionString(), "-pid", strconv.Itoa(os.Getpid()),
+		"-n", "2500", "-inserts", "100", "-gets", "200", "-scans", "2", "-filters", "3", "-conns", "4", "-json",
+	}
+	var out bytes.Buffer
+	if err := run(t.Context(), args, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	var rep report
+	if err := json.Unmarshal(out.Bytes(), &rep); err != nil {
+		t.Fatalf("%s: %v", out.Bytes(), err)
+	}
+	type work struct {
+		name            string
+		calls, entities int
+	}
+	var got []work
+	for _, res := range rep.Results {
+		got = append(got, work{res.Workload, res.Calls, res.Entities})
+		if res.P50 <= 0 || res.P99 < res.P50 || res.Max < res.P99 || res.PerSecond <= 0 {
+			t.Errorf("%s has no order in its latencies: %+v", res.Workload, res)
+		}
+	}
+	want := []work{{"batch", 25, 2500}, {"insert", 100, 100}, {"get", 200, 200}, {"scan", 2, 5000}, {"filter", 3, 9}}
+	if len(got) != len(want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("got %v, want %v", got[i], want[i])
+		}
+	}
+	if err := ask(mustTarget(t, srv.ConnectionString()), "Tables('"+tableLoaded+"')"); err == nil {
+		t.Error("the table is still there")
+	}
+}
+
+func mustTarget(t *testing.T, connectionString string) *target {
+	t.Helper()
+	target, err := parseTarget(connectionString)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return target
+}
+
+// TestRunFails wants a service that answers wrongly to end the run with what it
+// said.
+func TestRunFails(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete || strings.HasSuffix(r.URL.Path, "/Tables") {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		http.Error(w, "no room", http.StatusInsufficientStorage)
+	}))
+	defer srv.Close()
+	key := base64.StdEncoding.EncodeToString([]byte("key"))
+	err := run(t.Context(), []string{"-connection-string", "AccountName=a;AccountKey=" + key + ";TableEndpoint=" + srv.URL + "/a"}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "batch: status 507 instead of 202: no room") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPrint(t *testing.T) {
+	rep := &report{
+		Results: []result{{Workload: "get", Unit: "entities", PerSecond: 10}, {Workload: "scan", Unit: "entities", CPU: 1e9, Resident: 3 << 20}},
+		Restart: &restarts{FirstAnswer: 44e6, CPU: 10e6, Resident: 1 << 20, Signal: "TERM"},
+	}
+	for _, c := range []struct {
+		settings settings
+		want     string
+	}{
+		{settings{}, "3.0 MiB"},
+		{settings{markdown: true}, "| scan | entities |"},
+		{settings{json: true}, `"first_answer_ns": 44000000`},
+	} {
+		var out bytes.Buffer
+		if err := rep.print(&out, c.settings); err != nil || !strings.Contains(out.String(), c.want) {
+			t.Errorf("%+v: got %v, %s", c.settings, err, out.String())
+		}
+	}
+}
