@@ -24,16 +24,22 @@ type body struct {
 	over    bool
 }
 
-// watchBody makes the body of r fail with os.ErrDeadlineExceeded once it is slower
-// than p. What the handler leaves unread is bounded as well: the http.Server
-// reads some of it to use the connection again, and would wait for it.
-func watchBody(w http.ResponseWriter, r *http.Request, p pace, now func() time.Time) {
+// watchBody returns r with a body that fails with os.ErrDeadlineExceeded once it is
+// slower than p. What the handler leaves unread is bounded as well: the
+// http.Server reads some of it to use the connection again, and would wait for it.
+//
+// r itself keeps its body. The http.Server looks at it to see how much is left,
+// and whether the client waits for leave to send it: of a body that it does not
+// know, it would ask for the rest before it lets a refusal out.
+func watchBody(w http.ResponseWriter, r *http.Request, p pace, now func() time.Time) *http.Request {
 	if r.Body == nil || r.Body == http.NoBody {
-		return
+		return r
 	}
 	b := &body{ReadCloser: r.Body, control: http.NewResponseController(w), pace: p, now: now, start: now()}
 	b.renew()
-	r.Body = b
+	watched := *r
+	watched.Body = b
+	return &watched
 }
 
 // Read reads, and gives the rest of the body the time that what came has earned.

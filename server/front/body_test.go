@@ -38,7 +38,7 @@ func TestBodyEarnsItsTime(t *testing.T) {
 	w := &recorder{ResponseWriter: httptest.NewRecorder()}
 	body := &pieces{[][]byte{make([]byte, 100), make([]byte, 400), make([]byte, 4000)}}
 	r := httptest.NewRequest(http.MethodPost, "/", body)
-	watchBody(w, r, pace{grace: 5 * time.Second, perSecond: 100, most: 30 * time.Second}, func() time.Time { return start })
+	r = watchBody(w, r, pace{grace: 5 * time.Second, perSecond: 100, most: 30 * time.Second}, func() time.Time { return start })
 	if got, err := io.ReadAll(r.Body); err != nil || len(got) == 0 {
 		t.Fatalf("%d bytes, %v", len(got), err)
 	}
@@ -64,7 +64,7 @@ func TestNoBody(t *testing.T) {
 // TestBodyWithoutDeadlines reads through writers that are no connection's.
 func TestBodyWithoutDeadlines(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader([]byte("text")))
-	watchBody(httptest.NewRecorder(), r, pace{perSecond: 1}, func() time.Time { return time.Time{} })
+	r = watchBody(httptest.NewRecorder(), r, pace{perSecond: 1}, func() time.Time { return time.Time{} })
 	got, err := io.ReadAll(r.Body)
 	if string(got) != "text" || err != nil || errors.Join(r.Body.Close()) != nil {
 		t.Errorf("%q, %v", got, err)

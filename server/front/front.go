@@ -64,8 +64,7 @@ func New(l net.Listener, h http.Handler, o Options) *Front {
 	f := &Front{listener: limit(l, o.Connections, o.ConnectionsPerAddr, o.Now)}
 	f.http = http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			watchBody(w, r, bodyPace, o.Now)
-			h.ServeHTTP(w, r)
+			h.ServeHTTP(w, watchBody(w, r, bodyPace, o.Now))
 		}),
 		TLSConfig:                    o.TLS,
 		ReadHeaderTimeout:            headerTime,

@@ -266,3 +266,28 @@ func TestShutdown(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusedUnread refuses requests whose bodies were announced and not sent: the
+// answer does not wait for them, and nobody is asked to send one.
+func TestRefusedUnread(t *testing.T) {
+	for _, headers := range []string{
+		"Content-Length: 4194305\r\n",
+		"Content-Length: 4194305\r\nExpect: 100-continue\r\n",
+		"Content-Length: 5\r\nExpect: 100-continue\r\n",
+		"Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n",
+	} {
+		refuse := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusRequestEntityTooLarge) }
+		within(t, refuse, func(t *testing.T, p *pipes, _ *Front) {
+			c := p.dial()
+			defer c.Close()
+			start := time.Now()
+			if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: a\r\n"+headers+"\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			line, err := bufio.NewReader(c).ReadString('\n')
+			if waited := time.Since(start); !strings.HasPrefix(line, "HTTP/1.1 413 ") || err != nil || waited > 0 {
+				t.Errorf("%q: got %q and %v after %v, want status 413 at once", headers, line, err, waited)
+			}
+		})
+	}
+}
