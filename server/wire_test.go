@@ -1,0 +1,168 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/server"
+	"github.com/tablerock-db/tablerock/server/front"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// The account of every server of these tests, with the key that all development
+// servers of Azure tables have.
+const (
+	wireAccount = "devstoreaccount1"
+	wireKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+
+// handClock stands still until it is moved.
+type handClock struct{ at atomic.Int64 }
+
+func (c *handClock) Now() time.Time { return time.Unix(0, c.at.Load()).UTC() }
+
+func (c *handClock) AfterFunc(time.Duration, func()) func() bool { return func() bool { return true } }
+func (c *handClock) advance(d time.Duration)                     { c.at.Add(int64(d)) }
+
+// wire is a server on a socket, over an engine in memory, whose clock stands at
+// testTime until it is moved.
+type wire struct {
+	t          testing.TB
+	addr       string
+	store      store.Store
+	clock      *handClock
+	credential *sharedkey.Credential
+	tls        *tls.Config // of clients, nil for plain HTTP
+
+	mu     sync.Mutex
+	events []server.Event // +checklocks:mu
+}
+
+// newWire starts a server. The store it serves is what wrap makes of the engine;
+// secured, if not nil, is the certificate that it has.
+func newWire(t testing.TB, wrap func(store.Store) store.Store, secured *tls.Config) *wire {
+	t.Helper()
+	w := &wire{t: t, clock: &handClock{}}
+	w.clock.at.Store(testTime.UnixNano())
+	db, err := engine.Open("db", engine.Options{FS: vfs.NewMem(), SegmentBytes: 64 << 10, CacheBytes: 4 << 20, Clock: w.clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w.store = db
+	if wrap != nil {
+		w.store = wrap(db)
+	}
+	if w.credential, err = sharedkey.NewCredential(wireAccount, wireKey); err != nil {
+		t.Fatal(err)
+	}
+	h, err := server.New(server.Options{
+		Accounts: []server.Account{{Name: wireAccount, Keys: []string{wireKey}, Store: w.store}, {Name: "other", Keys: []string{testKey}, Store: w.store}},
+		OAuth:    true, Now: w.clock.Now,
+		Observe: func(e server.Event) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.events = append(w.events, e)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.addr = l.Addr().String()
+	f := front.New(l, h, front.Options{TLS: secured})
+	served := make(chan error, 1)
+	go func() { served <- f.Serve() }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := errors.Join(f.Shutdown(ctx), <-served); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// takeEvents returns the events since the last call.
+func (w *wire) takeEvents() []server.Event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := w.events
+	w.events = nil
+	return all
+}
+
+// patience is how long an answer may take before a test gives up.
+const patience = 30 * time.Second
+
+// dial opens a connection that ends with the test.
+func (w *wire) dial() net.Conn {
+	w.t.Helper()
+	conn, err := net.Dial("tcp", w.addr)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if w.tls != nil {
+		conn = tls.Client(conn, w.tls)
+	}
+	w.t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		w.t.Fatal(err)
+	}
+	return conn
+}
+
+// exchange sends the bytes of a request on a connection of its own, and returns
+// the bytes of the answer and what net/http makes of them. Without an answer, raw
+// is what came before the connection was closed, and res is nil.
+func (w *wire) exchange(request string) (raw []byte, res *http.Response) {
+	w.t.Helper()
+	conn := w.dial()
+	defer conn.Close()
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		_, _ = io.WriteString(conn, request) // a server may answer before it has read all
+	}()
+	raw, res = readAnswer(conn, request)
+	_ = conn.Close()
+	<-sent
+	return raw, res
+}
+
+// readAnswer reads one answer.
+func readAnswer(conn io.Reader, request string) ([]byte, *http.Response) {
+	var raw bytes.Buffer
+	method, _, _ := strings.Cut(request, " ")
+	res, err := http.ReadResponse(bufio.NewReader(io.TeeReader(conn, &raw)), &http.Request{Method: method})
+	if err != nil {
+		return raw.Bytes(), nil
+	}
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return raw.Bytes(), nil
+	}
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	return raw.Bytes(), res
+}
