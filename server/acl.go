@@ -13,10 +13,10 @@ import (
 
 // tableACL is GET /T?comp=acl.
 func (x *exchange) tableACL() error {
-	if err := checkTable(x.target.table); err != nil {
+	if err := checkTable(x.target.Table); err != nil {
 		return err
 	}
-	meta, err := x.account.store.TableMeta(x.r.Context(), x.target.table)
+	meta, err := x.account.store.TableMeta(x.r.Context(), x.target.Table)
 	if err != nil {
 		return aclProblem(err)
 	}
@@ -31,7 +31,7 @@ func (x *exchange) tableACL() error {
 
 // setTableACL is PUT /T?comp=acl.
 func (x *exchange) setTableACL() error {
-	if err := checkTable(x.target.table); err != nil {
+	if err := checkTable(x.target.Table); err != nil {
 		return err
 	}
 	if err := x.readBody(); err != nil {
@@ -42,7 +42,7 @@ func (x *exchange) setTableACL() error {
 		return err
 	}
 	meta := service.EncodePolicies(nil, policies)
-	if err := x.account.store.SetTableMeta(x.r.Context(), x.target.table, meta); err != nil {
+	if err := x.account.store.SetTableMeta(x.r.Context(), x.target.Table, meta); err != nil {
 		return aclProblem(err)
 	}
 	x.head()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/internal/odata"
+	"github.com/tablerock-db/tablerock/server/internal/media"
 )
 
 // maxClientIDBytes is how long an id may be that a client gives a request.
@@ -136,7 +137,7 @@ func (x *exchange) fail(p *problem) {
 			level = odata.Minimal
 		}
 		x.buf = odata.AppendError(x.buf, p.code, p.message, x.id, x.s.now())
-		_ = x.send(p.status, contentTypes[level])
+		_ = x.send(p.status, media.TypeOf(level))
 	}
 }
 
@@ -184,13 +185,16 @@ func appendXMLError(dst []byte, prefix, code, message, id string, at time.Time) 
 // event tells what became of the request.
 func (x *exchange) event() Event {
 	e := Event{
-		Method: x.r.Method, Account: x.address.account, Table: x.target.table,
+		Method: x.r.Method, Account: x.Address.Account, Table: x.target.Table,
 		Status: x.status, Code: x.code, Duration: x.s.now().Sub(x.start),
 		Examined: x.examined, Returned: x.returned,
 		RequestID: x.id, ClientRequestID: x.clientRequestID(), Err: x.err,
 	}
 	if x.operation != nil {
 		e.Operation = x.operation.name
+	}
+	if x.did != "" {
+		e.Operation = x.did
 	}
 	return e
 }

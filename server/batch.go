@@ -14,13 +14,15 @@ import (
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/internal/odata/multipart"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/server/internal/media"
+	"github.com/tablerock-db/tablerock/server/internal/uri"
 	"github.com/tablerock-db/tablerock/store"
 )
 
 // part is one operation of a batch on its way.
 type part struct {
 	*multipart.Part
-	target target
+	target uri.Target
 	query  url.Values
 	level  odata.Level
 	prefer preference
@@ -52,7 +54,7 @@ func (x *exchange) batch() error {
 		p := &parts[i]
 		p.Part = &b.Parts[i]
 		op, err := x.readPart(p)
-		if err == nil && i > 0 && !sameTable(table, p.target.table) {
+		if err == nil && i > 0 && !sameTable(table, p.target.Table) {
 			err = modelProblem(&edm.Error{Rule: edm.RuleBatchPartition})
 		}
 		if err != nil {
@@ -64,10 +66,10 @@ func (x *exchange) batch() error {
 			}
 			return x.failPart(parts, i, problemOf(err))
 		}
-		table = p.target.table
+		table = p.target.Table
 		ops = append(ops, op)
 	}
-	x.target.table = table
+	x.target.Table = table
 	res, err := x.account.store.Apply(x.r.Context(), table, ops...)
 	if err != nil {
 		return x.failBatch(parts, ops, err)
@@ -83,7 +85,7 @@ func (x *exchange) readPart(p *part) (store.Op, error) {
 	if err != nil {
 		return store.Op{}, err
 	}
-	if !isWrite(p.target.kind, method) {
+	if !isWrite(p.target.Kind, method) {
 		return store.Op{}, errInput
 	}
 	in := intent{
@@ -100,11 +102,11 @@ func (x *exchange) readPart(p *part) (store.Op, error) {
 }
 
 // isWrite reports whether a batch can have the operation.
-func isWrite(kind resource, method string) bool {
-	if kind == entities {
+func isWrite(kind uri.Resource, method string) bool {
+	if kind == uri.Entities {
 		return method == http.MethodPost
 	}
-	return kind == entity && slices.Contains(tunnelled, method)
+	return kind == uri.Entity && slices.Contains(tunnelled, method)
 }
 
 // values returns the values of a field, nil if there is none.
@@ -142,22 +144,22 @@ func (x *exchange) addressPart(p *part) (method string, err error) {
 	}
 	rest := strings.TrimPrefix(path, "/")
 	if host != "" {
-		a := addressOf(host, path)
-		if a.account != x.address.account {
+		a := uri.AddressOf(host, path)
+		if a.Account != x.Address.Account {
 			return "", errInput
 		}
-		rest = a.rest
-	} else if first, after, ok := strings.Cut(rest, "/"); ok && strings.TrimSuffix(first, secondarySuffix) == x.address.account {
+		rest = a.Rest
+	} else if first, after, ok := strings.Cut(rest, "/"); ok && strings.TrimSuffix(first, uri.SecondarySuffix) == x.Address.Account {
 		rest = after
 	}
-	if p.target, err = parseTarget(rest, p.query.Get("comp")); err != nil {
+	if p.target, err = uri.ParseTarget(rest, p.query.Get("comp")); err != nil {
 		return "", err
 	}
 	accept := values(p.Header, "Accept")
 	if format := p.query.Get("$format"); format != "" {
 		accept = []string{format}
 	}
-	if p.level, err = levelOf(accept); err != nil {
+	if p.level, err = media.LevelOf(accept); err != nil {
 		return "", err
 	}
 	p.prefer = preferenceOf(values(p.Header, "Prefer"))
@@ -203,7 +205,7 @@ func (x *exchange) failPart(parts []part, i int, p *problem) error {
 		header = append(header, fieldNoCache)
 	}
 	header = appendPreference(header, parts[i].prefer)
-	header = append(header, fieldVersion3, multipart.Field{Name: "Content-Type", Value: contentTypes[max(parts[i].level, odata.Minimal)]})
+	header = append(header, fieldVersion3, multipart.Field{Name: "Content-Type", Value: media.TypeOf(max(parts[i].level, odata.Minimal))})
 	w.Part(p.status, header...)
 	w.Buf = odata.AppendError(w.Buf, p.code, message, x.id, x.s.now())
 	return x.endBatch(w)
@@ -273,7 +275,7 @@ func (x *exchange) sendBatch(parts []part, ops []store.Op, res []store.Result) e
 
 // appendInserted appends the answer to an insert.
 func (x *exchange) appendInserted(w *multipart.Writer, p *part, e *edm.Entity, res store.Result) {
-	link := x.entityLink(p.target.table, e.Key)
+	link := x.entityLink(p.target.Table, e.Key)
 	location := multipart.Field{Name: "Location", Value: link}
 	etag := multipart.Field{Name: "ETag", Value: string(res.ETag)}
 	header := appendID(make([]multipart.Field, 0, 10), p)
@@ -282,12 +284,12 @@ func (x *exchange) appendInserted(w *multipart.Writer, p *part, e *edm.Entity, r
 		w.Part(http.StatusNoContent, append(header, fieldVersion3, location, multipart.Field{Name: "DataServiceId", Value: link}, etag)...)
 		return
 	}
-	header = append(header, fieldVersion3, multipart.Field{Name: "Content-Type", Value: contentTypes[p.level]}, fieldNoSniff, fieldNoCache)
+	header = append(header, fieldVersion3, multipart.Field{Name: "Content-Type", Value: media.TypeOf(p.level)}, fieldNoSniff, fieldNoCache)
 	w.Part(http.StatusCreated, append(appendPreference(header, p.prefer), location, etag)...)
 	e.Timestamp = res.Timestamp
 	x.level = p.level
-	o := x.form(p.target.table+"/@Element", "")
-	o.Table = p.target.table
+	o := x.form(p.target.Table+"/@Element", "")
+	o.Table = p.target.Table
 	w.Buf = odata.AppendEntity(w.Buf, e.View(), o)
 }
 
@@ -299,7 +301,7 @@ func (x *exchange) lookUp(p *part) error {
 		x.pages.release()
 		etag := x.w.Header()["Etag"]
 		delete(x.w.Header(), "Etag")
-		header := []multipart.Field{fieldVersion3, {Name: "Content-Type", Value: contentTypes[p.level]}, fieldNoSniff, fieldNoCache}
+		header := []multipart.Field{fieldVersion3, {Name: "Content-Type", Value: media.TypeOf(p.level)}, fieldNoSniff, fieldNoCache}
 		if len(etag) > 0 {
 			header = append(header, multipart.Field{Name: "ETag", Value: etag[0]})
 		}
@@ -313,7 +315,7 @@ func (x *exchange) lookUp(p *part) error {
 		return failed
 	}
 	x.code = failed.code
-	header := []multipart.Field{fieldVersion3, {Name: "Content-Type", Value: contentTypes[max(p.level, odata.Minimal)]}, fieldNoSniff}
+	header := []multipart.Field{fieldVersion3, {Name: "Content-Type", Value: media.TypeOf(max(p.level, odata.Minimal))}, fieldNoSniff}
 	if !failed.early {
 		header = append(header, fieldNoCache)
 	}
@@ -329,14 +331,14 @@ func (x *exchange) readOnly(p *part) error {
 	if err != nil {
 		return err
 	}
-	if method != http.MethodGet || p.target.kind != entity && p.target.kind != entities {
+	if method != http.MethodGet || p.target.Kind != uri.Entity && p.target.Kind != uri.Entities {
 		return errInput
 	}
-	if err := x.grant.Allow(sharedkey.Query, p.target.table); err != nil {
+	if err := x.grant.Allow(sharedkey.Query, p.target.Table); err != nil {
 		return err
 	}
 	x.target, x.query, x.level = p.target, p.query, p.level
-	if p.target.kind == entity {
+	if p.target.Kind == uri.Entity {
 		return x.viewEntity()
 	}
 	return x.collectEntities()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/server/internal/uri"
 )
 
 // exchange is one request on its way to its answer. It is used by one goroutine
@@ -25,12 +26,13 @@ type exchange struct {
 	start time.Time
 	id    string // of the request, a GUID
 
-	address
+	uri.Address
 	account   *account // nil if there is none of the name
 	base      string   // what links begin with: scheme, host and account
 	query     url.Values
-	target    target
+	target    uri.Target
 	operation *operation
+	did       string // the write that it came to be, for events
 	method    string // that of X-HTTP-Method if it was tunnelled
 	version   string // of the protocol, echoed
 	grant     sharedkey.Grant
@@ -100,7 +102,7 @@ func (x *exchange) serve() {
 // answer takes the request through the checks in the service's order.
 func (x *exchange) answer() error {
 	located := x.locate()
-	if x.address.account == "" {
+	if x.Address.Account == "" {
 		return errURI
 	}
 	if x.r.Method == http.MethodOptions {
@@ -128,14 +130,14 @@ func (x *exchange) answer() error {
 // authorised learns nothing of it.
 func (x *exchange) locate() error {
 	path := x.r.URL.Path
-	x.address = addressOf(x.r.Host, path)
-	x.account = x.s.accounts[x.address.account]
+	x.Address = uri.AddressOf(x.r.Host, path)
+	x.account = x.s.accounts[x.Address.Account]
 	scheme := "http://"
 	if x.r.TLS != nil {
 		scheme = "https://"
 	}
 	x.base = scheme + x.r.Host
-	if !x.hostStyle {
+	if !x.HostStyle {
 		// The account's segment as the client wrote it, suffix included.
 		segment, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 		x.base += "/" + segment
@@ -147,7 +149,7 @@ func (x *exchange) locate() error {
 	if strings.ContainsFunc(path, isFrontEndControl) {
 		return errInvalidURL
 	}
-	x.target, err = parseTarget(x.rest, x.query.Get("comp"))
+	x.target, err = uri.ParseTarget(x.Rest, x.query.Get("comp"))
 	return err
 }
 
@@ -204,7 +206,7 @@ func (x *exchange) authorise() error {
 	var err error
 	x.grant, err = x.s.verifier.Verify(x.r.Context(), &sharedkey.Request{
 		Method: x.r.Method, Path: rawPath(x.r), RawQuery: x.r.URL.RawQuery, Header: x.r.Header,
-		Account: x.address.account, Secondary: x.secondary,
+		Account: x.Address.Account, Secondary: x.Secondary,
 		TLS: x.r.TLS != nil, Remote: remote.Addr().Unmap(),
 	})
 	return err
@@ -244,29 +246,29 @@ func (x *exchange) chooseOperation() error {
 	if x.method, err = tunnel(x.r.Method, x.r.Header["X-Http-Method"]); err != nil {
 		return err
 	}
-	key := route{kind: x.target.kind, method: x.method}
-	switch x.target.kind {
-	case schema:
+	key := route{kind: x.target.Kind, method: x.method}
+	switch x.target.Kind {
+	case uri.Schema:
 		return errNotImplemented
-	case serviceRoot:
+	case uri.ServiceRoot:
 		if x.query.Get("restype") != "service" {
 			return errURI
 		}
 		key.comp = x.query.Get("comp")
-	case tableACL:
+	case uri.TableACL:
 		key.comp = "acl"
-	case batch, tables, table, entities, entity:
+	case uri.Batch, uri.Tables, uri.Table, uri.Entities, uri.Entity:
 	}
 	x.operation = routes[key]
 	switch {
-	case x.operation == nil && x.target.kind == serviceRoot && key.comp != "properties" && key.comp != "stats":
+	case x.operation == nil && x.target.Kind == uri.ServiceRoot && key.comp != "properties" && key.comp != "stats":
 		return errQueryValue
 	case x.operation == nil:
-		return methodProblem(x.target.kind)
-	case x.secondary && x.method != http.MethodGet:
+		return methodProblem(x.target.Kind)
+	case x.Secondary && x.method != http.MethodGet:
 		return errSecondary
 	case x.operation.action == asked:
 		return nil
 	}
-	return x.grant.Allow(x.operation.action, x.target.table)
+	return x.grant.Allow(x.operation.action, x.target.Table)
 }

@@ -11,7 +11,9 @@ import (
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/internal/odata/multipart"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/server/internal/media"
 	"github.com/tablerock-db/tablerock/server/internal/service"
+	"github.com/tablerock-db/tablerock/server/internal/uri"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -75,6 +77,8 @@ var (
 	errXMethodNotPost = bad("XMethodNotUsingPost", "The request uses X-HTTP-Method with an HTTP verb other than POST.")
 	errNotImplemented = &problem{status: http.StatusNotImplemented, code: "NotImplemented", message: "The requested operation is not implemented on the specified resource."}
 	errOutsideRange   = &problem{status: http.StatusForbidden, code: "AuthorizationFailure", message: "This request is not authorized to perform this operation."}
+	errURI            = bad("InvalidUri", "The requested URI does not represent any resource on the server.")
+	errURLSyntax      = &problem{status: http.StatusBadRequest, code: codeInvalidInput, message: "Bad Request - Error in query syntax.", early: true}
 	errInvalidURL     = &problem{status: http.StatusBadRequest, page: true, bare: true}
 	errSecondary      = &problem{status: http.StatusForbidden, code: "WriteOperationNotSupportedOnSecondary", message: "Write operations are not supported on the secondary endpoint."}
 	errBusy           = &problem{status: http.StatusServiceUnavailable, code: "ServerBusy", message: "The server is currently unable to receive requests. Please retry your request.", retry: "1"}
@@ -90,7 +94,7 @@ func internalError(cause error) *problem {
 }
 
 // methodProblem refuses a method for which the resource has no operation.
-func methodProblem(kind resource) *problem {
+func methodProblem(kind uri.Resource) *problem {
 	var methods []string
 	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, methodMerge, http.MethodDelete} {
 		for r := range routes {
@@ -122,6 +126,18 @@ func problemOf(err error) *problem {
 	switch {
 	case errors.As(err, &p):
 		return p
+	case errors.Is(err, media.ErrUnsupported):
+		return errMediaType
+	case errors.Is(err, media.ErrAtom):
+		return errAtom
+	case errors.Is(err, media.ErrVerbose):
+		return errVerbose
+	case errors.Is(err, uri.ErrNothing):
+		return errURI
+	case errors.Is(err, uri.ErrSyntax):
+		return errURLSyntax
+	case errors.Is(err, uri.ErrToken):
+		return errInput
 	case errors.As(err, &refusal):
 		return &problem{
 			status: refusal.Status, code: refusal.Code, message: refusal.Message,

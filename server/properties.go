@@ -97,7 +97,7 @@ var errQueryValue = bad("InvalidQueryParameterValue", "Value for one of the quer
 // serviceStats is GET /?restype=service&comp=stats. The secondary endpoint reads
 // what the primary wrote, so it never lags behind.
 func (x *exchange) serviceStats() error {
-	if !x.secondary {
+	if !x.Secondary {
 		return errQueryValue
 	}
 	x.head()

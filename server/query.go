@@ -12,6 +12,8 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/odata"
+	"github.com/tablerock-db/tablerock/server/internal/media"
+	"github.com/tablerock-db/tablerock/server/internal/uri"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -86,23 +88,23 @@ func (x *exchange) getEntity() error {
 		return err
 	}
 	x.headOData()
-	return x.send(http.StatusOK, contentTypes[x.level])
+	return x.send(http.StatusOK, media.TypeOf(x.level))
 }
 
 // viewEntity writes the target into x.buf, and its ETag as a header.
 func (x *exchange) viewEntity() error {
 	t := &x.target
-	if err := checkTable(t.table); err != nil {
+	if err := checkTable(t.Table); err != nil {
 		return err
 	}
-	if err := x.checkURLKey(t.key); err != nil {
+	if err := x.checkURLKey(t.Key); err != nil {
 		return err
 	}
 	text, names := x.selection()
-	o := x.form(t.table+"/@Element", text)
+	o := x.form(t.Table+"/@Element", text)
 	o.Select = names
 	x.examined = 1
-	err := x.account.store.View(x.r.Context(), t.table, t.key, func(row edm.Row) error {
+	err := x.account.store.View(x.r.Context(), t.Table, t.Key, func(row edm.Row) error {
 		x.buf = odata.AppendEntity(x.buf[:0], row, o)
 		x.set("Etag", string(row.Timestamp().ETag()))
 		return nil
@@ -153,13 +155,13 @@ func (x *exchange) queryEntities() error {
 		return err
 	}
 	x.headOData()
-	return x.send(http.StatusOK, contentTypes[x.level])
+	return x.send(http.StatusOK, media.TypeOf(x.level))
 }
 
 // collectEntities writes what the query finds into x.buf, and where it goes on as
 // headers.
 func (x *exchange) collectEntities() error {
-	if err := checkTable(x.target.table); err != nil {
+	if err := checkTable(x.target.Table); err != nil {
 		return err
 	}
 	expr, err := filter.Parse(x.query.Get("$filter"))
@@ -170,17 +172,17 @@ func (x *exchange) collectEntities() error {
 	if err != nil {
 		return err
 	}
-	from, err := keyToken(x.query)
+	from, err := uri.KeyToken(x.query)
 	if err != nil {
 		return err
 	}
 	text, names := x.selection()
-	o := x.form(x.target.table, text)
+	o := x.form(x.target.Table, text)
 	x.buf = odata.AppendFeed(x.buf[:0], o)
 	o.Metadata, o.Select = "", names
 	var next *edm.Key
 	if top == 0 {
-		_, err = x.account.store.TableMeta(x.r.Context(), x.target.table)
+		_, err = x.account.store.TableMeta(x.r.Context(), x.target.Table)
 	} else {
 		q := store.Query{Filter: x.within(expr), Select: customNames(names), From: from, Limit: top, Budget: maxExamined}
 		next, err = x.appendPage(q, o)
@@ -190,8 +192,8 @@ func (x *exchange) collectEntities() error {
 	}
 	x.buf = append(x.buf, "]}"...)
 	if next != nil {
-		x.set("X-Ms-Continuation-Nextpartitionkey", string(appendToken(nil, next.Partition)))
-		x.set("X-Ms-Continuation-Nextrowkey", string(appendToken(nil, next.Row)))
+		x.set("X-Ms-Continuation-Nextpartitionkey", string(uri.AppendToken(nil, next.Partition)))
+		x.set("X-Ms-Continuation-Nextrowkey", string(uri.AppendToken(nil, next.Row)))
 	}
 	return nil
 }
@@ -204,7 +206,7 @@ type examiner interface{ Examined() int }
 func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, err error) {
 	ctx, cancel := context.WithTimeout(x.r.Context(), maxPageTime)
 	defer cancel()
-	cursor := x.account.store.Query(ctx, x.target.table, q)
+	cursor := x.account.store.Query(ctx, x.target.Table, q)
 	defer func() { err = errors.Join(err, cursor.Close()) }()
 	limit := freePageBytes
 	for cursor.Next() {
@@ -234,7 +236,7 @@ func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, er
 // morePage asks for room beyond freePageBytes, once in a page. Where many clients
 // ask for great pages, some of them get smaller ones.
 func (x *exchange) morePage(limit *int) bool {
-	if *limit == maxPageBytes || !x.s.inFlight.acquire(maxPageBytes) {
+	if *limit == maxPageBytes || !x.s.inFlight.acquirePage(maxPageBytes) {
 		return false
 	}
 	x.held += maxPageBytes

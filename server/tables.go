@@ -8,12 +8,14 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/odata"
+	"github.com/tablerock-db/tablerock/server/internal/media"
+	"github.com/tablerock-db/tablerock/server/internal/uri"
 	"github.com/tablerock-db/tablerock/store"
 )
 
 // createTable is POST /Tables.
 func (x *exchange) createTable() error {
-	if err := checkContentType(x.r.Header["Content-Type"]); err != nil {
+	if err := media.CheckJSON(x.r.Header["Content-Type"]); err != nil {
 		return err
 	}
 	if err := x.readBody(); err != nil {
@@ -23,7 +25,7 @@ func (x *exchange) createTable() error {
 	if err != nil {
 		return err
 	}
-	x.target.table = name
+	x.target.Table = name
 	if err := x.account.store.CreateTable(x.r.Context(), name); err != nil {
 		return err
 	}
@@ -43,13 +45,13 @@ func (x *exchange) sendTable(status int, name string) error {
 	o := x.form("Tables/@Element", "")
 	x.buf = odata.AppendTable(x.buf[:0], name, o)
 	x.returned = 1
-	return x.send(status, contentTypes[x.level])
+	return x.send(status, media.TypeOf(x.level))
 }
 
 // form returns how entities and tables are written in this answer. of is what the
 // metadata URL names, selection the text of $select.
 func (x *exchange) form(of, selection string) odata.Options {
-	o := odata.Options{Level: x.level, ASCII: true, Account: x.address.account, Base: x.base, Table: x.target.table}
+	o := odata.Options{Level: x.level, ASCII: true, Account: x.Address.Account, Base: x.base, Table: x.target.Table}
 	if x.level == odata.None {
 		return o
 	}
@@ -73,7 +75,7 @@ func checkTable(name string) error {
 
 // getTable is GET /Tables('T').
 func (x *exchange) getTable() error {
-	name := x.target.table
+	name := x.target.Table
 	if err := checkTable(name); err != nil {
 		return err
 	}
@@ -90,10 +92,10 @@ func (x *exchange) getTable() error {
 
 // deleteTable is DELETE /Tables('T').
 func (x *exchange) deleteTable() error {
-	if err := checkTable(x.target.table); err != nil {
+	if err := checkTable(x.target.Table); err != nil {
 		return err
 	}
-	err := x.account.store.DeleteTable(x.r.Context(), x.target.table)
+	err := x.account.store.DeleteTable(x.r.Context(), x.target.Table)
 	if errors.Is(err, store.ErrTableNotFound) {
 		return errNotFound
 	}
@@ -120,7 +122,7 @@ func (x *exchange) queryTables() error {
 	if given && top == 0 {
 		return errInput
 	}
-	from, err := tableToken(x.query)
+	from, err := uri.TableToken(x.query)
 	if err != nil {
 		return err
 	}
@@ -130,7 +132,7 @@ func (x *exchange) queryTables() error {
 	}
 	x.headOData()
 	if next != nil {
-		x.set("X-Ms-Continuation-Nexttablename", appendTableToken(*next))
+		x.set("X-Ms-Continuation-Nexttablename", uri.TableTokenOf(*next))
 	}
 	selection, names := x.selection()
 	o := x.form("Tables", selection)
@@ -144,7 +146,7 @@ func (x *exchange) queryTables() error {
 	}
 	x.buf = append(x.buf, "]}"...)
 	x.returned = len(page)
-	return x.send(http.StatusOK, contentTypes[x.level])
+	return x.send(http.StatusOK, media.TypeOf(x.level))
 }
 
 // tablePage returns at most top tables that keep keeps, beginning at the folded

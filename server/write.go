@@ -9,13 +9,15 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/server/internal/media"
+	"github.com/tablerock-db/tablerock/server/internal/uri"
 	"github.com/tablerock-db/tablerock/store"
 )
 
 // intent is one write as it was asked for, by a request or a part of a batch.
 type intent struct {
 	method      string // after tunnelling
-	target      target
+	target      uri.Target
 	ifMatch     []string
 	ifNoneMatch []string
 	contentType []string
@@ -108,15 +110,15 @@ func conditionProblem(in *intent) (etag edm.ETag, err error) {
 // memory. The client must be allowed to do it.
 func (x *exchange) understand(in *intent) (change, error) {
 	kind := kindOf(in.method, len(in.ifMatch) > 0)
-	if err := x.grant.Allow(actionOf(kind), in.target.table); err != nil {
+	if err := x.grant.Allow(actionOf(kind), in.target.Table); err != nil {
 		return change{}, err
 	}
-	if err := edm.CheckTableName(in.target.table); err != nil {
+	if err := edm.CheckTableName(in.target.Table); err != nil {
 		return change{}, err
 	}
-	c := change{op: store.Op{Kind: kind, Entity: edm.Entity{Key: in.target.key}}}
+	c := change{op: store.Op{Kind: kind, Entity: edm.Entity{Key: in.target.Key}}}
 	if kind != store.OpInsert {
-		if err := x.checkURLKey(in.target.key); err != nil {
+		if err := x.checkURLKey(in.target.Key); err != nil {
 			return change{}, err
 		}
 		c.op.IfMatch, c.refuse = conditionProblem(in)
@@ -124,7 +126,7 @@ func (x *exchange) understand(in *intent) (change, error) {
 	if kind == store.OpDelete {
 		return c, nil
 	}
-	if err := checkContentType(in.contentType); err != nil {
+	if err := media.CheckJSON(in.contentType); err != nil {
 		return change{}, err
 	}
 	e, err := x.parser.ParseEntity(in.body, odata.ParseOptions{IgnoreKeys: kind != store.OpInsert})
@@ -153,10 +155,11 @@ func (x *exchange) write() error {
 	if err != nil {
 		return err
 	}
+	x.did = writeNames[c.op.Kind]
 	if c.refuse != nil {
 		return x.refuse(&c)
 	}
-	res, err := x.account.store.Apply(x.r.Context(), x.target.table, c.op)
+	res, err := x.account.store.Apply(x.r.Context(), x.target.Table, c.op)
 	if err != nil {
 		return keyProblem(err, &c.op)
 	}
@@ -176,10 +179,10 @@ func (x *exchange) write() error {
 func (x *exchange) refuse(c *change) error {
 	op := c.op
 	op.IfMatch = store.Any
-	if err := store.CheckBatch(x.target.table, []store.Op{op}); err != nil {
+	if err := store.CheckBatch(x.target.Table, []store.Op{op}); err != nil {
 		return keyProblem(err, &op)
 	}
-	if _, err := x.account.store.TableMeta(x.r.Context(), x.target.table); err != nil {
+	if _, err := x.account.store.TableMeta(x.r.Context(), x.target.Table); err != nil {
 		return err
 	}
 	return c.refuse
@@ -217,7 +220,7 @@ func escapeControls(s string) string {
 
 // sendInserted answers an insert.
 func (x *exchange) sendInserted(e *edm.Entity, res store.Result) error {
-	link := x.entityLink(x.target.table, e.Key)
+	link := x.entityLink(x.target.Table, e.Key)
 	x.set("Location", link)
 	x.set("Etag", string(res.ETag))
 	x.preferenceApplied()
@@ -226,8 +229,8 @@ func (x *exchange) sendInserted(e *edm.Entity, res store.Result) error {
 		return x.sendEmpty(http.StatusNoContent)
 	}
 	e.Timestamp = res.Timestamp
-	x.buf = odata.AppendEntity(x.buf[:0], e.View(), x.form(x.target.table+"/@Element", ""))
-	return x.send(http.StatusCreated, contentTypes[x.level])
+	x.buf = odata.AppendEntity(x.buf[:0], e.View(), x.form(x.target.Table+"/@Element", ""))
+	return x.send(http.StatusCreated, media.TypeOf(x.level))
 }
 
 // entityLink returns the URL of an entity, in the client's own words.

@@ -1,7 +1,8 @@
-package server
+package uri
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -11,6 +12,9 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
 )
+
+// ErrToken says that a continuation token is none that the service gives.
+var ErrToken = errors.New("not a continuation token")
 
 // A continuation token is "1!" N "!" TEXT: TEXT is a key in base64 with other
 // letters where base64's have a meaning in a URL, N the number of its characters.
@@ -23,7 +27,8 @@ var (
 // maxTokenBytes is longer than the token of any key.
 const maxTokenBytes = 8 << 10
 
-func appendToken(dst []byte, text string) []byte {
+// AppendToken appends the token of text to dst.
+func AppendToken(dst []byte, text string) []byte {
 	encoded := toToken.Replace(base64.StdEncoding.EncodeToString([]byte(text)))
 	dst = append(dst, "1!"...)
 	dst = strconv.AppendInt(dst, int64(len(encoded)), 10)
@@ -36,21 +41,21 @@ func parseToken(token string) (string, error) {
 	version, rest, _ := strings.Cut(token, "!")
 	length, encoded, ok := strings.Cut(rest, "!")
 	if !ok || version != "1" || length != strconv.Itoa(len(encoded)) || len(encoded) > maxTokenBytes {
-		return "", errInput
+		return "", ErrToken
 	}
 	text, err := base64.StdEncoding.Strict().DecodeString(fromToken.Replace(encoded))
 	if err != nil || !utf8.Valid(text) {
-		return "", errInput
+		return "", ErrToken
 	}
 	return string(text), nil
 }
 
-// keyToken reads the place at which a query over entities goes on, nil for the
+// KeyToken reads the place at which a query over entities goes on, nil for the
 // beginning. An empty parameter counts as none, as old clients send it.
-func keyToken(query url.Values) (*edm.Key, error) {
+func KeyToken(query url.Values) (*edm.Key, error) {
 	partition, row := query.Get("NextPartitionKey"), query.Get("NextRowKey")
 	if len(query["NextPartitionKey"]) > 1 || len(query["NextRowKey"]) > 1 || partition == "" && row != "" {
-		return nil, errInput
+		return nil, ErrToken
 	}
 	if partition == "" {
 		return nil, nil
@@ -71,18 +76,19 @@ func keyToken(query url.Values) (*edm.Key, error) {
 // tableMark stands between the name and the time of creation in a table's token.
 const tableMark = "\x01"
 
-func appendTableToken(t store.TableInfo) string {
+// TableTokenOf returns the token of a table.
+func TableTokenOf(t store.TableInfo) string {
 	text := fmt.Sprintf("%s%s%016x", edm.FoldTableName(t.Name), tableMark, int64(t.Created))
-	return string(appendToken(nil, text))
+	return string(AppendToken(nil, text))
 }
 
-// tableToken reads the folded name at which a query over tables goes on. A plain
+// TableToken reads the folded name at which a query over tables goes on. A plain
 // name is as good as a token.
-func tableToken(query url.Values) (string, error) {
+func TableToken(query url.Values) (string, error) {
 	token := query.Get("NextTableName")
 	switch {
 	case len(query["NextTableName"]) > 1:
-		return "", errInput
+		return "", ErrToken
 	case token == "":
 		return "", nil
 	case edm.CheckTableName(token) == nil:

@@ -1,0 +1,102 @@
+// Package media negotiates in what form entities are sent: which media types ask
+// for which level of metadata.
+package media
+
+import (
+	"errors"
+	"mime"
+	"strings"
+
+	"github.com/tablerock-db/tablerock/internal/odata"
+)
+
+// Refusals of media types.
+var (
+	ErrUnsupported = errors.New("media type not supported")
+	ErrAtom        = errors.New("Atom not supported")
+	ErrVerbose     = errors.New("verbose JSON not supported")
+)
+
+// contentTypes are what answers say of themselves, by level.
+var contentTypes = [...]string{
+	odata.None:    "application/json;odata=nometadata;streaming=true;charset=utf-8",
+	odata.Minimal: "application/json;odata=minimalmetadata;streaming=true;charset=utf-8",
+	odata.Full:    "application/json;odata=fullmetadata;streaming=true;charset=utf-8",
+}
+
+// TypeOf returns the Content-Type of an answer of that level.
+func TypeOf(level odata.Level) string { return contentTypes[level] }
+
+// levelNames are the values of a media type's parameter odata.
+var levelNames = map[string]odata.Level{
+	"nometadata": odata.None, "minimalmetadata": odata.Minimal, "fullmetadata": odata.Full,
+}
+
+// levels are the media types that are asked for nearly always.
+var levels = map[string]odata.Level{
+	"application/json;odata=nometadata":       odata.None,
+	"application/json;odata=minimalmetadata":  odata.Minimal,
+	"application/json;odata=fullmetadata":     odata.Full,
+	"application/json; odata=minimalmetadata": odata.Minimal,
+	"application/json":                        odata.Minimal,
+	"*/*":                                     odata.Minimal,
+}
+
+// LevelOf reads Accept: the first media type that JSON can answer wins, one that
+// names a level before one that does not. Without any, the answer is minimal.
+func LevelOf(accept []string) (odata.Level, error) {
+	if len(accept) == 0 {
+		return odata.Minimal, nil
+	}
+	if level, ok := levels[accept[0]]; ok && len(accept) == 1 {
+		return level, nil
+	}
+	found := false
+	var refusal error = ErrUnsupported
+	for _, item := range strings.Split(strings.Join(accept, ","), ",") {
+		kind, params, err := mime.ParseMediaType(item)
+		switch {
+		case strings.TrimSpace(item) == "":
+			found = true
+		case err != nil:
+		case kind == "application/json":
+			text, ok := params["odata"]
+			level, known := levelNames[text]
+			switch {
+			case known:
+				return level, nil
+			case ok && text == "verbose":
+				refusal = ErrVerbose
+			case !ok:
+				found = true
+			}
+		case kind == "*/*" || kind == "application/*":
+			found = true
+		case kind == "application/atom+xml" || kind == "application/xml":
+			refusal = ErrAtom
+		}
+	}
+	if !found {
+		return odata.None, refusal
+	}
+	return odata.Minimal, nil
+}
+
+// CheckJSON refuses bodies that are not JSON in UTF-8. A client that does
+// not say what it sends is taken to send that.
+func CheckJSON(values []string) error {
+	if len(values) == 0 || len(values) == 1 && (values[0] == "application/json" || values[0] == "") {
+		return nil
+	}
+	kind, params, err := mime.ParseMediaType(values[0])
+	charset, ok := params["charset"]
+	switch {
+	case len(values) > 1 || err != nil:
+		return ErrUnsupported
+	case kind == "application/atom+xml" || kind == "application/xml":
+		return ErrAtom
+	case kind != "application/json", ok && !strings.EqualFold(charset, "utf-8"):
+		return ErrUnsupported
+	}
+	return nil
+}

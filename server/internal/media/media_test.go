@@ -1,0 +1,58 @@
+package media
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/internal/odata"
+)
+
+func TestLevelOf(t *testing.T) {
+	for _, c := range []struct {
+		accept []string
+		want   odata.Level
+		err    error
+	}{
+		{nil, odata.Minimal, nil},
+		{[]string{""}, odata.Minimal, nil},
+		{[]string{"*/*"}, odata.Minimal, nil},
+		{[]string{"application/json"}, odata.Minimal, nil},
+		{[]string{"application/json;odata=nometadata"}, odata.None, nil},
+		{[]string{"application/json; odata=fullmetadata"}, odata.Full, nil},
+		{[]string{"application/json", "application/json; odata=fullmetadata"}, odata.Full, nil},
+		{[]string{"text/html, application/json;odata=nometadata;q=0.5"}, odata.None, nil},
+		{[]string{"application/json;odata=verbose"}, odata.None, ErrVerbose},
+		{[]string{"application/atom+xml"}, odata.None, ErrAtom},
+		{[]string{"application/atom+xml,application/xml"}, odata.None, ErrAtom},
+		{[]string{"application/atom+xml, */*"}, odata.Minimal, nil},
+		{[]string{"text/plain"}, odata.None, ErrUnsupported},
+		{[]string{"application/json;odata=some"}, odata.None, ErrUnsupported},
+		{[]string{";;;"}, odata.None, ErrUnsupported},
+	} {
+		got, err := LevelOf(c.accept)
+		if err == nil && got != c.want || !errors.Is(err, c.err) {
+			t.Errorf("LevelOf(%q) = %v, %v, want %v, %v", c.accept, got, err, c.want, c.err)
+		}
+	}
+}
+
+func TestCheckJSON(t *testing.T) {
+	for _, c := range []struct {
+		values []string
+		err    error
+	}{
+		{nil, nil},
+		{[]string{""}, nil},
+		{[]string{"application/json"}, nil},
+		{[]string{"application/json;odata=nometadata; charset=UTF-8"}, nil},
+		{[]string{"application/json; charset=utf-16"}, ErrUnsupported},
+		{[]string{"application/atom+xml"}, ErrAtom},
+		{[]string{"text/plain"}, ErrUnsupported},
+		{[]string{"application/json", "application/json"}, ErrUnsupported},
+		{[]string{"/"}, ErrUnsupported},
+	} {
+		if err := CheckJSON(c.values); !errors.Is(err, c.err) {
+			t.Errorf("CheckJSON(%q) = %v, want %v", c.values, err, c.err)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+// Package uri reads what the addresses of requests name, an account, a table or a
+// key, and the continuation tokens that stand in their queries. All of it comes
+// from clients and may be forged.
+package uri
+
+import (
+	"net"
+	"strings"
+)
+
+// SecondarySuffix ends the account's name on the secondary endpoint.
+const SecondarySuffix = "-secondary"
+
+// Address is where a request goes: an account, by host or by the first segment
+// of the path, and the rest of the path.
+type Address struct {
+	Account   string // without SecondarySuffix
+	Secondary bool
+	HostStyle bool
+	Rest      string // decoded, without the slash before it
+}
+
+// AddressOf finds the account that host or path names. Only a host such as
+// ACCOUNT.table.localhost names one; to any other host, the first segment does.
+func AddressOf(host, path string) Address {
+	a := Address{Rest: strings.TrimPrefix(path, "/")}
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if label, rest, ok := strings.Cut(host, "."); ok && hasTableLabel(rest) {
+		a.Account, a.HostStyle = strings.ToLower(label), true
+	} else {
+		a.Account, a.Rest, _ = strings.Cut(a.Rest, "/")
+	}
+	a.Account, a.Secondary = strings.CutSuffix(a.Account, SecondarySuffix)
+	return a
+}
+
+// hasTableLabel reports whether rest, a host's labels after the first, begins
+// with the one that tells the Table service from its siblings.
+func hasTableLabel(rest string) bool {
+	return len(rest) > len("table.") && strings.EqualFold(rest[:len("table.")], "table.")
+}

@@ -1,0 +1,135 @@
+package uri
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+func TestAddressOf(t *testing.T) {
+	for _, c := range []struct {
+		host, path string
+		want       Address
+	}{
+		{"127.0.0.1:10002", "/acct/T", Address{"acct", false, false, "T"}},
+		{"localhost", "/acct", Address{"acct", false, false, ""}},
+		{"[::1]:10002", "/acct-secondary/T()", Address{"acct", true, false, "T()"}},
+		{"acct.table.localhost:10002", "/T", Address{"acct", false, true, "T"}},
+		{"ACCT.Table.core.windows.net", "/Tables", Address{"acct", false, true, "Tables"}},
+		{"acct-secondary.table.localhost", "/", Address{"acct", true, true, ""}},
+		{"rock.example.org", "/acct/T", Address{"acct", false, false, "T"}},
+		{"", "/", Address{}},
+	} {
+		if got := AddressOf(c.host, c.path); got != c.want {
+			t.Errorf("AddressOf(%q, %q) = %+v, want %+v", c.host, c.path, got, c.want)
+		}
+	}
+}
+
+func TestParseTarget(t *testing.T) {
+	key := func(partition, row string) Target {
+		return Target{Entity, "T", edm.Key{Partition: partition, Row: row}}
+	}
+	for _, c := range []struct {
+		rest, comp string
+		want       Target
+		err        error
+	}{
+		{rest: "", want: Target{Kind: ServiceRoot}},
+		{rest: "$batch", want: Target{Kind: Batch}},
+		{rest: "$metadata", want: Target{Kind: Schema}},
+		{rest: "Tables", want: Target{Kind: Tables}},
+		{rest: "Tables/", want: Target{Kind: Tables}},
+		{rest: "Tables()", want: Target{Kind: Tables}},
+		{rest: "Tables('x')", want: Target{Kind: Table, Table: "x"}},
+		{rest: "Tables('x", err: ErrSyntax},
+		{rest: "Tables('x')y", err: ErrSyntax},
+		{rest: "tables", want: Target{Kind: Entities, Table: "tables"}},
+		{rest: "T", want: Target{Kind: Entities, Table: "T"}},
+		{rest: "T()", want: Target{Kind: Entities, Table: "T"}},
+		{rest: "T", comp: "acl", want: Target{Kind: TableACL, Table: "T"}},
+		{rest: "T(PartitionKey='a',RowKey='b')", want: key("a", "b")},
+		{rest: "T(RowKey='b',PartitionKey='a')", want: key("a", "b")},
+		{rest: "T(PartitionKey='a', RowKey='b')", want: key("a", "b")},
+		{rest: "T(PartitionKey='',RowKey='')", want: key("", "")},
+		{rest: "T(PartitionKey='a'',RowKey=''b',RowKey='c')", want: key("a',RowKey='b", "c")},
+		{rest: "T(PartitionKey='a/b',RowKey='c')", want: key("a/b", "c")},
+		{rest: "T(PartitionKey='a',RowKey='b'", err: ErrSyntax},
+		{rest: "T(PartitionKey='a',PartitionKey='b')", err: ErrSyntax},
+		{rest: "T(PartitionKey='a')", err: ErrSyntax},
+		{rest: "T(PartitionKey='a',RowKey='b',X='c')", err: ErrSyntax},
+		{rest: "T(partitionkey='a',RowKey='b')", err: ErrSyntax},
+		{rest: "T(1)", err: ErrSyntax},
+		{rest: "T\xff", err: ErrSyntax},
+		{rest: "a/b", err: ErrNothing},
+		{rest: "T" + strings.Repeat("(", 100_000), err: ErrSyntax},
+	} {
+		got, err := ParseTarget(c.rest, c.comp)
+		if got != c.want || !errors.Is(err, c.err) {
+			t.Errorf("ParseTarget(%.60q, %q) = %+v, %v, want %+v, %v", c.rest, c.comp, got, err, c.want, c.err)
+		}
+	}
+}
+
+func TestTokens(t *testing.T) {
+	for text, want := range map[string]string{
+		"Smith":   "1!8!U21pdGg-",
+		"Ben1898": "1!12!QmVuMTg5OA--",
+		"":        "1!0!",
+		"ÿ>>??":   "1!8!w78.Pj8_",
+	} {
+		token := string(AppendToken(nil, text))
+		if token != want {
+			t.Errorf("token of %q is %q, want %q", text, token, want)
+		}
+		if back, err := parseToken(token); back != text || err != nil {
+			t.Errorf("parseToken(%q) = %q, %v", token, back, err)
+		}
+	}
+	for _, token := range []string{"x", "1!8!U21pdGg", "1!7!U21pdGg-", "2!8!U21pdGg-", "1!08!U21pdGg-", "1!4!/w--", "1!4!!!!!", "1!4!_w--"} {
+		if text, err := parseToken(token); !errors.Is(err, ErrToken) {
+			t.Errorf("parseToken(%q) = %q, %v, want ErrToken", token, text, err)
+		}
+	}
+}
+
+func TestKeyToken(t *testing.T) {
+	for _, c := range []struct {
+		query string
+		want  *edm.Key
+		fails bool
+	}{
+		{query: ""},
+		{query: "NextPartitionKey=&NextRowKey="},
+		{query: "NextPartitionKey=1!8!U21pdGg-", want: &edm.Key{Partition: "Smith"}},
+		{query: "NextPartitionKey=1%218%21U21pdGg-&NextRowKey=1!0!", want: &edm.Key{Partition: "Smith"}},
+		{query: "NextPartitionKey=1!8!U21pdGg-&NextRowKey=1!12!QmVuMTg5OA--", want: &edm.Key{Partition: "Smith", Row: "Ben1898"}},
+		{query: "NextRowKey=1!8!U21pdGg-", fails: true},
+		{query: "NextPartitionKey=1!0!&NextPartitionKey=1!0!", fails: true},
+	} {
+		query, err := url.ParseQuery(c.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := KeyToken(query)
+		if (err != nil) != c.fails || (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
+			t.Errorf("KeyToken(%q) = %v, %v, want %v", c.query, got, err, c.want)
+		}
+	}
+}
+
+func TestTableToken(t *testing.T) {
+	token := TableTokenOf(store.TableInfo{Name: "Data17", Created: 0x01d32192bfeef623})
+	for text, want := range map[string]string{token: "data17", "Data17": "data17", "": ""} {
+		if got, err := TableToken(url.Values{"NextTableName": {text}}); got != want || err != nil {
+			t.Errorf("TableToken(%q) = %q, %v, want %q", text, got, err, want)
+		}
+	}
+	if _, err := TableToken(url.Values{"NextTableName": {"1!no"}}); !errors.Is(err, ErrToken) {
+		t.Errorf("a forged token gives %v", err)
+	}
+}
