@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -26,14 +27,15 @@ func (c *Config) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(c.Stderr, o))
 }
 
-// logRequest logs one request. Paths, queries and headers never come here: they
-// have signatures.
+// logRequest logs one request: failures of the server, and the rest if all are
+// wanted. Paths, queries and headers never come here: they have signatures.
 func logRequest(log *slog.Logger, e server.Event, all bool) {
 	level := slog.LevelInfo
-	if e.Err != nil {
+	failed := e.Err != nil && e.Status >= http.StatusInternalServerError
+	if failed {
 		level = slog.LevelError
 	}
-	if !all && e.Err == nil || !log.Enabled(context.Background(), level) {
+	if !all && !failed || !log.Enabled(context.Background(), level) {
 		return
 	}
 	attrs := []slog.Attr{

@@ -36,6 +36,8 @@ func TestLogOfRequests(t *testing.T) {
 	}
 	failed := e
 	failed.Status, failed.Code, failed.Err = 500, "InternalError", errors.New("disk\ngone")
+	gone := e
+	gone.Err = errors.New("broken pipe")
 	for _, c := range []struct {
 		name   string
 		config Config
@@ -61,6 +63,7 @@ func TestLogOfRequests(t *testing.T) {
 			false, failed,
 			`"status":500,"code":"InternalError","ms":1.5,"examined":7,"returned":3,"request_id":"id","client_request_id":"mine\\x1b\\\" y=z","err":"disk\\ngone"}` + "\n",
 		},
+		{"a client that has gone", Config{LogFormat: "text"}, false, gone, ""},
 		{"only failures", Config{LogFormat: "text"}, false, e, ""},
 		{"quiet", Config{LogFormat: "text", Quiet: true}, true, e, ""},
 	} {
@@ -90,6 +93,17 @@ func TestSize(t *testing.T) {
 		var got Size
 		if err := got.Set(text); err == nil {
 			t.Errorf("Set(%q) = %d, want an error", text, got)
+		}
+	}
+}
+
+func TestConnectionsLeaveFiles(t *testing.T) {
+	for _, c := range []struct{ asked, files, want int }{{8192, 20000, 8192}, {8192, 1024, 768}, {10, 1024, 10}, {10, 1, 1}} {
+		var out bytes.Buffer
+		s := service{Config: &Config{MaxConns: c.asked, LogFormat: "text", Stderr: &out}}
+		s.log = s.logger()
+		if got := s.connections(c.files); got != c.want || (out.Len() > 0) != (c.want < c.asked) {
+			t.Errorf("%d connections with %d files: %d, want %d; it says %q", c.asked, c.files, got, c.want, &out)
 		}
 	}
 }

@@ -83,7 +83,7 @@ func (s *service) serve(ctx context.Context, l net.Listener, host string) error 
 		return err
 	}
 	f := front.New(l, handler, front.Options{
-		Connections: s.MaxConns, ConnectionsPerAddr: s.MaxConnsPerAddr, TLS: tlsConfig, Logger: s.log,
+		Connections: s.connections(openFiles()), ConnectionsPerAddr: s.MaxConnsPerAddr, TLS: tlsConfig, Logger: s.log,
 	})
 	s.metrics.watch(s.dbs, f.Connections)
 	done := background(f.Serve)
@@ -107,6 +107,18 @@ func (s *service) serve(ctx context.Context, l net.Listener, host string) error 
 		s.log.Warn("requests were cut short", "after", drainTime.String(), "err", late)
 	}
 	return errors.Join(err, removeReady(s.ReadyFile))
+}
+
+// connections returns how many connections there may be if the process may have
+// that many files open. The databases need some, and take it badly if they get
+// none.
+func (s *service) connections(files int) int {
+	most := max(1, files/4*3)
+	if s.MaxConns <= most {
+		return s.MaxConns
+	}
+	s.log.Warn("fewer connections than --max-conns: raise the limit of open files", "files", files, "connections", most)
+	return most
 }
 
 // handler returns the protocol over the databases, observed.
