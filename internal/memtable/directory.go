@@ -2,6 +2,7 @@ package memtable
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"slices"
 	"sync"
@@ -12,11 +13,19 @@ import (
 // directory orders the partitions of all shards. It takes in the new ones when
 // it is asked: partitions stand in their shard in the order of their coming,
 // so a shard's list of new ones is what lies behind the last one taken.
+//
+// Most stand in an array, which costs less than a tree and is made anew when
+// the tree of those that came since has grown to a part of it.
 type directory struct {
 	mu sync.Mutex
 
 	// +checklocks:mu
+	sorted []place
+	// +checklocks:mu
 	tree *btree.BTreeG[place]
+	// The walk under way.
+	// +checklocks:mu
+	walk walk
 	// Partitions taken in, by shard and in all.
 	// +checklocks:mu
 	taken [shardCount]uint32
@@ -44,12 +53,28 @@ type place struct {
 	keyLen uint16
 }
 
-const placeBytes = 36 // a place in the tree, its share of half-full nodes included
+const (
+	placeBytes = 26 // a place, the share of a half-full tree included
+	// treePart is how many times as many partitions there are in the array as
+	// in the tree, at least.
+	treePart = 4
+)
+
+// walk goes through the array and the tree at once.
+type walk struct {
+	i    int // in the array
+	done bool
+	fn   btree.ItemIteratorG[place]
+	// up and down take an item of the tree, with what comes before it in the
+	// array. They are made once.
+	up, down btree.ItemIteratorG[place]
+}
 
 func (d *directory) init(t *Table) {
 	d.table = t
 	d.lessFunc = d.less
 	d.tree = btree.NewG(treeDegree, d.lessFunc)
+	d.walk.up, d.walk.down = d.takeUp, d.takeDown
 }
 
 func (d *directory) less(a, b place) bool {
@@ -57,6 +82,16 @@ func (d *directory) less(a, b place) bool {
 		return a.prefix < b.prefix
 	}
 	return bytes.Compare(d.key(a), d.key(b)) < 0
+}
+
+func (d *directory) compare(a, b place) int {
+	switch {
+	case a.prefix < b.prefix:
+		return -1
+	case a.prefix > b.prefix:
+		return 1
+	}
+	return bytes.Compare(d.key(a), d.key(b))
 }
 
 func (d *directory) key(p place) []byte {
@@ -75,12 +110,21 @@ func (d *directory) ascend(from []byte, fn btree.ItemIteratorG[place]) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.drainLocked()
+	w := &d.walk
+	w.i, w.done, w.fn = 0, false, fn
 	switch probe, where := d.probeLocked(from, -1); {
+	case where > 0:
+		return
 	case where < 0:
-		d.tree.Ascend(fn)
-	case where == 0:
-		d.tree.AscendGreaterOrEqual(probe, fn)
+		d.tree.Ascend(w.up)
+	default:
+		w.i = d.searchLocked(probe)
+		d.tree.AscendGreaterOrEqual(probe, w.up)
 	}
+	for ; !w.done && w.i < len(d.sorted); w.i++ {
+		w.done = !fn(d.sorted[w.i])
+	}
+	w.fn = nil
 }
 
 // descend calls fn with the partitions whose key is at most from, all when
@@ -89,12 +133,55 @@ func (d *directory) descend(from []byte, fn btree.ItemIteratorG[place]) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.drainLocked()
+	w := &d.walk
+	w.i, w.done, w.fn = len(d.sorted)-1, false, fn
 	switch probe, where := d.probeLocked(from, 1); {
+	case where < 0:
+		return
 	case where > 0:
-		d.tree.Descend(fn)
-	case where == 0:
-		d.tree.DescendLessOrEqual(probe, fn)
+		d.tree.Descend(w.down)
+	default:
+		w.i = d.searchLocked(probe)
+		if w.i == len(d.sorted) || d.less(probe, d.sorted[w.i]) {
+			w.i--
+		}
+		d.tree.DescendLessOrEqual(probe, w.down)
 	}
+	for ; !w.done && w.i >= 0; w.i-- {
+		w.done = !fn(d.sorted[w.i])
+	}
+	w.fn = nil
+}
+
+func (d *directory) takeUp(p place) bool {
+	w := &d.walk
+	for ; w.i < len(d.sorted) && d.less(d.sorted[w.i], p); w.i++ {
+		if !w.fn(d.sorted[w.i]) {
+			w.done = true
+			return false
+		}
+	}
+	w.done = !w.fn(p)
+	return !w.done
+}
+
+func (d *directory) takeDown(p place) bool {
+	w := &d.walk
+	for ; w.i >= 0 && d.less(p, d.sorted[w.i]); w.i-- {
+		if !w.fn(d.sorted[w.i]) {
+			w.done = true
+			return false
+		}
+	}
+	w.done = !w.fn(p)
+	return !w.done
+}
+
+// searchLocked returns the place in the array of the first partition that is
+// not before the probe.
+func (d *directory) searchLocked(probe place) int {
+	i, _ := slices.BinarySearchFunc(d.sorted, probe, d.compare)
+	return i
 }
 
 // probeLocked makes the probe of key. where is negative when key sorts before
@@ -134,35 +221,59 @@ func (d *directory) drainLocked() {
 		key := d.table.partitionKey(p)
 		shared = commonLen(sample[:min(shared, len(sample))], key)
 	}
-	if shared != d.shared && d.known > 0 {
-		d.tree.Ascend(func(p place) bool {
-			fresh = append(fresh, p)
-			return true
-		})
-		d.tree = btree.NewG(treeDegree, d.lessFunc)
-		d.known = 0
+	d.known += int64(len(fresh))
+	if shared != d.shared && len(fresh) < int(d.known) {
+		// All prefixes begin elsewhere.
+		fresh = d.takeTreeLocked(append(fresh, d.sorted...))
+		d.sorted = nil
 	}
 	d.shared = shared
 	for i := range fresh {
 		fresh[i].prefix = prefixOf(d.table.partitionKey(fresh[i])[shared:])
 	}
-	slices.SortFunc(fresh, func(a, b place) int {
-		switch {
-		case a.prefix < b.prefix:
-			return -1
-		case a.prefix > b.prefix:
-			return 1
+	slices.SortFunc(fresh, d.compare)
+	if (d.tree.Len()+len(fresh))*treePart <= len(d.sorted) {
+		for _, p := range fresh {
+			d.tree.ReplaceOrInsert(p)
 		}
-		return bytes.Compare(d.key(a), d.key(b))
-	})
-	for _, p := range fresh {
-		d.tree.ReplaceOrInsert(p)
+		return
 	}
-	d.known += int64(len(fresh))
+	if d.tree.Len() > 0 {
+		fresh = d.takeTreeLocked(fresh)
+		slices.SortFunc(fresh, d.compare)
+	}
+	d.sorted = d.mergeLocked(d.sorted, fresh)
 }
 
-// freshLocked returns the partitions that are not in the directory and counts
-// them as taken.
+// takeTreeLocked appends the partitions in the tree to list and empties it.
+func (d *directory) takeTreeLocked(list []place) []place {
+	d.tree.Ascend(func(p place) bool {
+		list = append(list, p)
+		return true
+	})
+	d.tree = btree.NewG(treeDegree, d.lessFunc)
+	return list
+}
+
+// mergeLocked returns the partitions of a and b in order, as those of each
+// are.
+func (d *directory) mergeLocked(a, b []place) []place {
+	if len(a) == 0 {
+		return b
+	}
+	out := make([]place, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if d.less(a[0], b[0]) {
+			out, a = append(out, a[0]), a[1:]
+		} else {
+			out, b = append(out, b[0]), b[1:]
+		}
+	}
+	return append(append(out, a...), b...)
+}
+
+// freshLocked returns the partitions that are not in the directory, in the
+// order of their entries, and counts them as taken.
 func (d *directory) freshLocked() []place {
 	fresh := make([]place, 0, d.table.places.Load()-d.known)
 	for i := range d.table.shards {
@@ -176,5 +287,40 @@ func (d *directory) freshLocked() []place {
 		s.mu.Unlock()
 	}
 	d.table.mem.Add(int64(len(fresh)) * placeBytes)
-	return fresh
+	return sortByEntry(fresh)
+}
+
+// sortByEntry returns list, which it may use as memory, in the order of the
+// entries: their keys are read one behind the other then, and are in their own
+// order if they came so.
+func sortByEntry(list []place) []place {
+	const (
+		fewest = 1024 // from here on, digits are faster than comparisons
+		bits   = 11
+		digits = 3
+		mask   = 1<<bits - 1
+	)
+	if len(list) < fewest {
+		slices.SortFunc(list, func(a, b place) int { return cmp.Compare(a.off, b.off) })
+		return list
+	}
+	other := make([]place, len(list))
+	for d := range digits {
+		var ends [1 << bits]uint32
+		for i := range list {
+			ends[list[i].off>>(d*bits)&mask]++
+		}
+		sum := uint32(0)
+		for i, n := range ends {
+			ends[i] = sum
+			sum += n
+		}
+		for i := range list {
+			at := &ends[list[i].off>>(d*bits)&mask]
+			other[*at] = list[i]
+			*at++
+		}
+		list, other = other, list
+	}
+	return list
 }

@@ -1,0 +1,70 @@
+package memtable
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/codec"
+)
+
+// TestDirectoryInTwoParts scans while partitions arrive one by one behind many
+// that came at once: first they stand in the tree, then in the array.
+func TestDirectoryInTwoParts(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(seed, 5))
+	m := newModel(t, 4<<20)
+	order := rnd.Perm(900)
+	add := func(n int) {
+		for ; n > 0; n-- {
+			m.apply(codec.AppendKey(nil, 16, fmt.Sprintf("partition-%03d", order[0]), ""), codec.KindPut)
+			order = order[1:]
+		}
+	}
+	add(600)
+	var inTree, emptied int
+	for len(order) > 0 {
+		add(min(len(order), 1+rnd.IntN(30)))
+		before := m.table.dir.tree.Len()
+		m.checkScans(nil, nil, m.seq)
+		m.walk(rnd, nil, nil, m.seq, 50)
+		inTree = max(inTree, m.table.dir.tree.Len())
+		if m.table.dir.tree.Len() < before {
+			emptied++
+		}
+	}
+	if inTree == 0 || emptied == 0 {
+		t.Errorf("at most %d partitions in the tree, emptied %d times: want both parts in use", inTree, emptied)
+	}
+}
+
+func TestSortByEntry(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(seed, 6))
+	for _, n := range []int{0, 1, 2, 1023, 1024, 5000} {
+		for _, limit := range []uint64{1, 1 << 12, 1 << 26, 1 << 32} {
+			list := make([]place, n)
+			for i := range list {
+				list[i] = place{off: uint32(rnd.Uint64N(limit)), id: uint32(i)}
+			}
+			want := slices.Clone(list)
+			slices.SortStableFunc(want, func(a, b place) int { return int(int64(a.off) - int64(b.off)) })
+			got := sortByEntry(list)
+			offs := func(list []place) (offs []uint32) {
+				for _, p := range list {
+					offs = append(offs, p.off)
+				}
+				return offs
+			}
+			if !slices.Equal(offs(got), offs(want)) {
+				t.Errorf("%d offsets below %d are not in order", n, limit)
+			}
+			ids := make(map[uint32]bool, n)
+			for _, p := range got {
+				ids[p.id] = true
+			}
+			if len(ids) != n {
+				t.Errorf("%d of %d places are left", len(ids), n)
+			}
+		}
+	}
+}
