@@ -1,0 +1,69 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// snippet returns the program in README.md in the block of a language, for a
+// server at another address.
+func snippet(t *testing.T, language string, s *server) string {
+	t.Helper()
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, program, ok := strings.Cut(string(text), "\n```"+language+"\n")
+	program, _, ok2 := strings.Cut(program, "\n```\n")
+	if !ok || !ok2 {
+		t.Fatalf("README.md has no block of %s: show how to speak to the server", language)
+	}
+	program = strings.ReplaceAll(program, "http://127.0.0.1:10002/devstoreaccount1", s.url)
+	// The short form stands for the usual port, and allows plain HTTP.
+	return strings.ReplaceAll(program, `"UseDevelopmentStorage=true", "Orders"`, `"`+s.connectionString+`", "Orders", { allowInsecureConnection: true }`)
+}
+
+// runSnippet runs a program in a folder from which its imports are found, and
+// returns what it prints.
+func runSnippet(t *testing.T, dir, name, program string, command ...string) string {
+	t.Helper()
+	own, err := os.MkdirTemp(dir, "readme-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(own) })
+	if err := os.WriteFile(filepath.Join(own, name), []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), command[0], append(command[1:], name)...)
+	cmd.Dir = own
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", command, err, out)
+	}
+	return string(out)
+}
+
+// TestReadme runs the programs that README.md shows to newcomers.
+func TestReadme(t *testing.T) {
+	s := start(t, filepath.Join(t.TempDir(), "data"), nil)
+	t.Run("Go", func(t *testing.T) {
+		got := runSnippet(t, ".", "main.go", snippet(t, "golang", s), "go", "run")
+		for _, want := range []string{`"PartitionKey":"tokyo"`, `"RowKey":"0001"`, `"Guests":4`, `"odata.etag":`} {
+			if !strings.Contains(got, want) {
+				t.Errorf("it prints %s, and %s is not in it", got, want)
+			}
+		}
+	})
+	t.Run("JavaScript", func(t *testing.T) {
+		if _, err := os.Stat("js/node_modules"); err != nil {
+			t.Skip("npm ci --prefix js installs the JavaScript clients")
+		}
+		if got := runSnippet(t, "js", "orders.mjs", snippet(t, "js", s), "node"); got != "0002 99.5\n" {
+			t.Errorf("it prints %q, want %q", got, "0002 99.5\n")
+		}
+	})
+}
