@@ -12,13 +12,7 @@ import (
 // TestJavaScript runs the tests of the folder js against servers started here:
 // one with the development account and another one, and one that speaks TLS.
 func TestJavaScript(t *testing.T) {
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("the JavaScript SDKs are not judged: there is no node")
-	}
-	if _, err := os.Stat(filepath.Join("js", "node_modules")); err != nil {
-		t.Skip("the JavaScript SDKs are not judged: run npm ci in e2e/js")
-	}
+	needNode(t)
 	files := must(filepath.Glob("js/test/*.test.js"))(t)
 	if len(files) == 0 {
 		t.Fatal("js/test has no tests")
@@ -31,7 +25,7 @@ func TestJavaScript(t *testing.T) {
 	for _, f := range files {
 		args = append(args, strings.TrimPrefix(filepath.ToSlash(f), "js/"))
 	}
-	cmd := exec.CommandContext(t.Context(), node, args...)
+	cmd := exec.CommandContext(t.Context(), "node", args...)
 	cmd.Dir = "js"
 	cmd.Env = append(os.Environ(),
 		"TABLEROCK_PROGRAM="+must(filepath.Abs(program))(t),
@@ -44,6 +38,17 @@ func TestJavaScript(t *testing.T) {
 		t.Errorf("node %s: %v\n%s", strings.Join(args, " "), err, failures(string(out)))
 	}
 	t.Log(strings.Join(strings.Fields(strings.ReplaceAll(summary, "#", ",")), " "))
+}
+
+// needNode skips a test without the JavaScript SDKs.
+func needNode(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("node"); err != nil {
+		t.Skip("the JavaScript SDKs are not judged: there is no node")
+	}
+	if _, err := os.Stat(filepath.Join("js", "node_modules")); err != nil {
+		t.Skip("the JavaScript SDKs are not judged: run npm ci in e2e/js")
+	}
 }
 
 // failures returns of what node says the tests that failed, each with what is

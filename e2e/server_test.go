@@ -123,15 +123,17 @@ func launch(data string, env []string, args ...string) (*server, error) {
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
-	go func() {
-		_ = s.cmd.Wait() // ProcessState tells how it ended
-		close(s.done)
-	}()
+	go s.wait()
 	if err := s.awaitReady(ready); err != nil {
 		s.end(syscall.SIGKILL)
 		return nil, fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, s.tail())
 	}
 	return s, nil
+}
+
+func (s *server) wait() {
+	_ = s.cmd.Wait() // ProcessState tells how it ended
+	close(s.done)
 }
 
 // awaitReady looks for the file that the program writes once it answers.
@@ -192,12 +194,18 @@ func (s *server) tail() string {
 	return string(text[max(0, len(text)-4000):])
 }
 
+// needProgram skips a test where another service than this program is judged.
+func needProgram(t *testing.T) {
+	t.Helper()
+	if program == "" {
+		t.Skip("another service is judged: this test needs a server of its own")
+	}
+}
+
 // start launches a server that lives as long as the test.
 func start(t *testing.T, data string, env []string, args ...string) *server {
 	t.Helper()
-	if os.Getenv("TABLEROCK_E2E_CONNECTION_STRING") != "" {
-		t.Skip("another service is judged: this test needs a server of its own")
-	}
+	needProgram(t)
 	s, err := launch(data, env, args...)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"testing"
@@ -149,4 +150,46 @@ func TestRace(t *testing.T) {
 	if won != 1 {
 		t.Errorf("%d writers won, want 1", won)
 	}
+}
+
+// TestCounter lets several writers count up one number by its ETag; none of their
+// steps is lost.
+func TestCounter(t *testing.T) {
+	_, client := newTable(t)
+	must(client.AddEntity(t.Context(), entity("p", "r", property{"N", "", "0"}), nil))(t)
+	const writers, each = 6, 20
+	outcomes := make(chan error, writers)
+	for range writers {
+		go func() { outcomes <- countUp(t, client, each) }()
+	}
+	for range writers {
+		if err := <-outcomes; err != nil {
+			t.Error(err)
+		}
+	}
+	if got := get(t, client, "p", "r")["N"]; got != float64(writers*each) {
+		t.Errorf("got %v, want %d", got, writers*each)
+	}
+}
+
+func countUp(t *testing.T, client *aztables.Client, n int) error {
+	for n > 0 {
+		resp, err := client.GetEntity(t.Context(), "p", "r", nil)
+		if err != nil {
+			return err
+		}
+		var e struct{ N int }
+		if err := json.Unmarshal(resp.Value, &e); err != nil {
+			return err
+		}
+		err = update(aztables.UpdateModeReplace)(t, client, entity("p", "r", property{"N", "", fmt.Sprint(e.N + 1)}), &resp.ETag)
+		switch refusalOf(err) {
+		case refusal{}:
+			n--
+		case refusal{412, "UpdateConditionNotSatisfied"}:
+		default:
+			return err
+		}
+	}
+	return nil
 }
