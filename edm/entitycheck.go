@@ -23,10 +23,8 @@ func CheckEntity(e *Entity) error {
 	if err := CheckDuplicates(e.Properties); err != nil {
 		return err
 	}
-	for i := range e.Properties {
-		if err := CheckValue(e.Properties[i].Name, e.Properties[i].Value); err != nil {
-			return err
-		}
+	if err := CheckValues(e.Properties); err != nil {
+		return err
 	}
 	return CheckTotals(e.Key, e.Properties)
 }
@@ -92,6 +90,29 @@ func CheckValue(name string, v Value) error {
 		}
 	}
 	return &Error{RuleRange, name, 0, fmt.Sprintf("%v with the word %#x", v.Type(), v.word)}
+}
+
+// CheckValues is CheckValue of all of p, in order.
+func CheckValues(p Properties) error {
+	for i := range p {
+		v := &p[i].Value
+		ok := false
+		switch v.Type() {
+		case TypeString:
+			ok = len(v.bytes) <= MaxStringUnits && utf8.Valid(v.bytes)
+		case TypeBinary:
+			ok = len(v.bytes) <= MaxBinaryBytes
+		case TypeInt64, TypeDouble, TypeGuid:
+			ok = true
+		}
+		if ok {
+			continue
+		}
+		if err := CheckValue(p[i].Name, *v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func checkString(name string, b []byte) error {

@@ -29,6 +29,7 @@ type txn struct {
 	mem    codec.Row
 	disk   sstable.Row
 	etag   []byte
+	ends   []int // of the ETags in etag
 	format edm.ETagFormat
 	// pending is the highest sequence number of a pending entry that this
 	// transaction looked at; a refusal waits until it is durable.
@@ -75,6 +76,11 @@ func (db *DB) Apply(ctx context.Context, table string, ops ...store.Op) ([]store
 	t := db.txns.Get().(*txn)
 	t.db = db
 	defer t.release()
+	return db.apply(ctx, t, table, ops)
+}
+
+// apply is Apply with the working memory t.
+func (db *DB) apply(ctx context.Context, t *txn, table string, ops []store.Op) ([]store.Result, error) {
 	t.shapes.Reset(&db.shapes)
 	if err := t.check.Check(table, ops); err != nil {
 		return nil, err
@@ -252,20 +258,19 @@ func (db *DB) current(t *txn, partHash, keyHash uint64) (current, error) {
 // results returns what became of ops. The ETags share one string.
 func (t *txn) results(ops []store.Op) []store.Result {
 	out := make([]store.Result, len(ops))
-	t.etag = t.etag[:0]
-	var ends [edm.MaxBatchOps]int
+	t.etag, t.ends = t.etag[:0], t.ends[:0]
 	for i := range ops {
 		if ops[i].Kind != store.OpDelete {
 			out[i].Timestamp = t.commit.FirstTimestamp() + edm.Ticks(i)
 			t.etag = t.format.Append(t.etag, out[i].Timestamp)
 		}
-		ends[i] = len(t.etag)
+		t.ends = append(t.ends, len(t.etag))
 	}
 	all := string(t.etag)
 	start := 0
-	for i := range out {
-		out[i].ETag = edm.ETag(all[start:ends[i]])
-		start = ends[i]
+	for i, end := range t.ends {
+		out[i].ETag = edm.ETag(all[start:end])
+		start = end
 	}
 	return out
 }

@@ -112,12 +112,7 @@ func (c Checker) checkOp(op *Op) error {
 			return err
 		}
 	}
-	for i := range props {
-		if err := edm.CheckValue(props[i].Name, props[i].Value); err != nil {
-			return err
-		}
-	}
-	return nil
+	return edm.CheckValues(props)
 }
 
 // checkTotals looks at what a batch is as a whole.

@@ -230,6 +230,8 @@ func (s *shard) shrink(p *partition, n int) {
 	if p.form == formTree {
 		if p.breaks < exactBreaks {
 			p.breaks++
+			// Numbers that count up break the digit before this one next.
+			n = max(0, n-2)
 		} else {
 			n /= 2
 		}

@@ -114,18 +114,20 @@ func (s *shard) find(hash uint64, prefix []byte) (id uint32, p *partition) {
 	}
 }
 
-// addLocked adds a partition of one row.
-func (s *shard) addLocked(hash uint64, key []byte, keyLen int, it item) {
+// addLocked adds a partition of one row and returns it.
+func (s *shard) addLocked(hash uint64, key []byte, keyLen int, it item) *partition {
 	if int(s.parts.n)+1 > len(s.slots)/4*3 {
 		s.growSlots()
 	}
 	id, n := s.parts.add(1)
 	s.grew(n * partitionBytes)
-	*s.parts.at(id) = partition{
+	p := s.parts.at(id)
+	*p = partition{
 		one: [1]item{it}, off: it.off, rows: 1, keyLen: uint16(keyLen), shared: uint16(len(key) - keyLen),
 	}
 	s.setSlot(hash>>32<<32 | uint64(id+1))
 	s.table.places.Add(1)
+	return p
 }
 
 func (s *shard) growSlots() {
@@ -150,23 +152,25 @@ func (s *shard) setSlot(slot uint64) {
 }
 
 // applyLocked puts the entry at off in its place. The first keyLen bytes of
-// its key are its partition's, which has the given hash.
-func (s *shard) applyLocked(hash uint64, keyLen int, off uint32, seq uint64, keep uint64) {
+// its key are its partition's, which has the given hash. p is that partition if
+// it is known, else nil; it is returned.
+func (s *shard) applyLocked(p *partition, hash uint64, keyLen int, off uint32, seq uint64, keep uint64) *partition {
 	s.held++
 	entry := s.table.image[off:]
 	key := codec.EntryKey(entry)
 	it := item{trail: seq<<8 | uint64(codec.EntryKind(entry)), off: off}
-	_, p := s.find(hash, key[:keyLen])
 	if p == nil {
-		s.addLocked(hash, key, keyLen, it)
-		return
+		if _, p = s.find(hash, key[:keyLen]); p == nil {
+			return s.addLocked(hash, key, keyLen, it)
+		}
 	}
 	row, shared := key[keyLen:], s.shared(p)
-	if n := commonLen(row, shared); n < len(shared) {
-		s.shrink(p, n)
+	if !bytes.HasPrefix(row, shared) {
+		s.shrink(p, commonLen(row, shared))
 	}
 	it.prefix = prefixOf(row[p.shared:])
 	s.put(p, it, keep)
+	return p
 }
 
 // replace returns it as the newest version of the row whose newest version is

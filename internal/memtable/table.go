@@ -90,7 +90,7 @@ func (t *Table) AddShape(id uint16, s *codec.Shape) {
 func (t *Table) Apply(off uint32, seq uint64, keep uint64) {
 	s := t.locate(off)
 	s.mu.Lock()
-	s.applyLocked(t.lastHash, len(t.last), off, seq, keep)
+	s.applyLocked(nil, t.lastHash, len(t.last), off, seq, keep)
 	s.mu.Unlock()
 }
 
@@ -103,8 +103,9 @@ func (t *Table) ApplyAll(offs []uint32, seq uint64, keep uint64) {
 	s := t.locate(offs[0])
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var p *partition
 	for i, off := range offs {
-		s.applyLocked(t.lastHash, len(t.last), off, seq+uint64(i), keep)
+		p = s.applyLocked(p, t.lastHash, len(t.last), off, seq+uint64(i), keep)
 	}
 }
 

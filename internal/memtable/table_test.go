@@ -119,7 +119,7 @@ func TestPrefixBreaks(t *testing.T) {
 	const longest = 1000
 	for n := longest; n >= 0; n-- {
 		m.apply(codec.AppendKey(nil, 16, "p", strings.Repeat("a", n)+"b"), codec.KindPut)
-		if n == longest-60 {
+		if n == longest-100 {
 			p := m.table.shard(codec.PartitionHash([]byte(m.keys[0]))).parts.at(0)
 			if p.breaks != 16 || p.shared > longest/2 {
 				t.Fatalf("shared prefix of %d after %d breaks in a tree and more", p.shared, p.breaks)

@@ -95,13 +95,8 @@ func (c *Checked) Reset(cache *Cache) {
 // Known reports whether the names in props are known to be legal and distinct.
 // A shape says nothing of the names of nulls.
 func (c *Checked) Known(props edm.Properties) bool {
-	for i := range props {
-		if props[i].Value.IsNull() {
-			return false
-		}
-	}
 	s := c.cache.Find(props)
-	if s == nil {
+	if s == nil || s.Len() < len(props) {
 		return false
 	}
 	c.list = append(c.list, found{&props[0], s})
