@@ -2,8 +2,11 @@ package codec
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/tablerock-db/tablerock/edm"
 )
@@ -13,10 +16,10 @@ import (
 // concurrent use and allocate nothing.
 type Shape struct {
 	fields []field
-	fixed  [2]int         // length of the fixed section of a narrow and of a wide row
-	ends   bool           // a String or a Binary is among the fields
-	names  int            // bytes of all names
-	index  map[string]int // nil when a search through fields is faster
+	fixed  [2]int  // length of the fixed section of a narrow and of a wide row
+	ends   bool    // a String or a Binary is among the fields
+	names  int     // bytes of all names
+	index  []uint8 // places + 1 by hash of the name, 0 for none; nil when a search through fields is faster
 }
 
 // field is one property of a shape. In arrays of two the first is for narrow
@@ -83,9 +86,11 @@ func newShape(fields []field, names int) *Shape {
 	}
 	s.fixed = [2]int{int(off[0]), int(off[1])}
 	if len(fields) > maxScanNames {
-		s.index = make(map[string]int, len(fields))
+		s.index = make([]uint8, 2<<bits.Len(uint(len(fields))))
 		for i := range fields {
-			s.index[fields[i].name] = i
+			if at := s.slot(fields[i].name); s.index[at] == 0 {
+				s.index[at] = uint8(i + 1)
+			}
 		}
 	}
 	return s
@@ -103,10 +108,7 @@ func (s *Shape) Type(i int) edm.Type { return s.fields[i].typ }
 // Index returns the place of the property called name, -1 when there is none.
 func (s *Shape) Index(name string) int {
 	if s.index != nil {
-		if i, ok := s.index[name]; ok {
-			return i
-		}
-		return -1
+		return int(s.index[s.slot(name)]) - 1
 	}
 	for i := range s.fields {
 		if s.fields[i].name == name {
@@ -114,6 +116,17 @@ func (s *Shape) Index(name string) int {
 		}
 	}
 	return -1
+}
+
+// slot returns the place of name in the index, or where it would be: at most half
+// of the places are taken.
+func (s *Shape) slot(name string) int {
+	mask := len(s.index) - 1
+	at := int(xxhash.Sum64String(name)) & mask
+	for i := s.index[at]; i != 0 && s.fields[i-1].name != name; i = s.index[at] {
+		at = (at + 1) & mask
+	}
+	return at
 }
 
 // Matches reports whether props, nulls left out, have the names and types of s
@@ -136,12 +149,8 @@ func (s *Shape) Matches(props edm.Properties) bool {
 
 // MemBytes returns about how much memory s takes.
 func (s *Shape) MemBytes() int {
-	const shapeBytes, fieldBytes, indexBytes = 80, 32, 48
-	n := shapeBytes + fieldBytes*len(s.fields) + s.names
-	if s.index != nil {
-		n += indexBytes * len(s.fields)
-	}
-	return n
+	const shapeBytes, fieldBytes = 96, 32
+	return shapeBytes + fieldBytes*len(s.fields) + s.names + len(s.index)
 }
 
 // AppendShape appends the encoding of s.
@@ -224,14 +233,6 @@ func nameAt(src []byte, off int) []byte {
 // duplicate returns the place of a property whose name occurs again before or
 // after it, -1 when there is none.
 func (s *Shape) duplicate() int {
-	if s.index != nil {
-		for i := range s.fields {
-			if s.index[s.fields[i].name] != i {
-				return i
-			}
-		}
-		return -1
-	}
 	for i := range s.fields {
 		if s.Index(s.fields[i].name) != i {
 			return i

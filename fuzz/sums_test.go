@@ -8,6 +8,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/sstable/group"
 )
 
@@ -118,7 +119,7 @@ func mendHeap(b []byte, off, head uint64, sum func(off, n uint64)) {
 		return
 	}
 	var h group.Head
-	h.Decode(b[off:off+head:off+head], int64(off), len(b)-int(off), nil)
+	h.Decode(b[off:off+head:off+head], int64(off), len(b)-int(off), codec.NewShapeList(nil, 0))
 	for _, u := range h.Units {
 		sum(uint64(u.Off), uint64(u.Stored))
 	}

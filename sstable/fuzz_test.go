@@ -54,7 +54,7 @@ func mendUnits(data []byte, off, head uint64, sum func(off, n uint64)) {
 	}
 	h := new(group.Head)
 	section := data[off : off+head : off+head]
-	h.Decode(section, int64(off), len(data)-int(off), nil)
+	h.Decode(section, int64(off), len(data)-int(off), codec.NewShapeList(nil, 0))
 	for _, u := range h.Units {
 		sum(uint64(u.Off), uint64(u.Stored))
 	}

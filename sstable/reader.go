@@ -24,7 +24,7 @@ type Reader struct {
 	bind    group.Binding
 	size    int64
 	footer  footer
-	shapes  []*codec.Shape
+	shapes  *codec.ShapeList
 	index   index
 	filter  []byte
 	scratch sync.Pool // *[]byte, for stored bytes on their way to be decoded
@@ -159,25 +159,30 @@ func (r *Reader) readTail() error {
 	return nil
 }
 
+// shapeBudget is how many bytes of decoded shapes a Reader keeps: those of some
+// hundred rows with few properties, or of some ten with as many as they can have.
+const shapeBudget = 512 << 10
+
 func (r *Reader) decodeShapes(p []byte) error {
 	if len(p) < 4 {
 		return r.corruptf(int64(r.footer.shapes.off), "shapes of %d bytes", len(p))
 	}
 	n, rest, empty := binary.LittleEndian.Uint32(p), p[4:], false
+	r.shapes = codec.NewShapeList(p, shapeBudget)
 	for range n {
 		s, after, err := codec.DecodeShape(rest)
 		if err != nil {
-			return r.corruptf(int64(r.footer.shapes.off), "shape %d: %v", len(r.shapes), err)
+			return r.corruptf(int64(r.footer.shapes.off), "shape %d: %v", r.shapes.Len(), err)
 		}
 		if s.Len() == 0 {
 			// No shape stands twice, and this one is far shorter here than in
 			// memory.
 			if empty {
-				return r.corruptf(int64(r.footer.shapes.off), "shape %d is the second without properties", len(r.shapes))
+				return r.corruptf(int64(r.footer.shapes.off), "shape %d is the second without properties", r.shapes.Len())
 			}
 			empty = true
 		}
-		r.shapes = append(r.shapes, s)
+		r.shapes.Add(len(p)-len(rest), s)
 		rest = after
 	}
 	if len(rest) != 0 {
@@ -217,9 +222,7 @@ func (r *Reader) Close() error {
 // MemBytes returns about how much memory the Reader holds outside the cache.
 func (r *Reader) MemBytes() int {
 	n := len(r.filter) + int(r.footer.index.len) + len(r.index.groups)*(72+8)
-	for _, s := range r.shapes {
-		n += s.MemBytes()
-	}
+	n += int(r.footer.shapes.len) + r.shapes.MemBytes()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.summaries != nil {

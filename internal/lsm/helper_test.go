@@ -56,7 +56,7 @@ type memory struct {
 func newMemory(size int) *memory {
 	m := &memory{image: make([]byte, size), shape: codec.NewShape(testProps("x", 1))}
 	m.table = memtable.New(memtable.Options{Image: m.image})
-	m.table.AddShape(1, m.shape)
+	m.table.AddShape(1, 0, m.shape)
 	return m
 }
 

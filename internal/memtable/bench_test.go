@@ -72,7 +72,7 @@ func sampleProps() edm.Properties {
 
 func benchTable(image []byte) *Table {
 	t := New(Options{Image: image})
-	t.AddShape(1, codec.NewShape(sampleProps()))
+	t.AddShape(1, 0, codec.NewShape(sampleProps()))
 	return t
 }
 

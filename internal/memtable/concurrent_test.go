@@ -74,7 +74,7 @@ func TestConcurrent(t *testing.T) {
 		ops[i] = o
 	}
 	tb := New(Options{Image: l.image})
-	tb.AddShape(1, testShape)
+	tb.AddShape(1, 0, testShape)
 	var reg registry
 	var wg sync.WaitGroup
 	for n := range readers {
@@ -165,7 +165,7 @@ func TestApplyAllIsOne(t *testing.T) {
 	const rows, batches = 20, 2000
 	l := newLog(rows * batches * 96)
 	tb := New(Options{Image: l.image})
-	tb.AddShape(1, testShape)
+	tb.AddShape(1, 0, testShape)
 	lower, upper := codec.AppendPartition(nil, 16, "p"), codec.AppendPartitionEnd(nil, 16, "p")
 	var wg sync.WaitGroup
 	var applied atomic.Bool

@@ -13,6 +13,7 @@ package memtable
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"sync/atomic"
 
@@ -34,9 +35,9 @@ type Options struct {
 // everything else is safe beside it and beside each other.
 type Table struct {
 	image  []byte
-	shapes atomic.Pointer[[]*codec.Shape] // by id; what lies below its length never changes
-	mem    atomic.Int64                   // bytes allocated
-	places atomic.Int64                   // partitions in all shards
+	shapes *codec.ShapeList // by id - 1
+	mem    atomic.Int64     // bytes allocated
+	places atomic.Int64     // partitions in all shards
 	dir    directory
 
 	// The partition of the last entry applied, which only Apply uses.
@@ -51,8 +52,7 @@ func New(o Options) *Table {
 	if uint64(len(o.Image)) > math.MaxUint32 {
 		panic("memtable: image larger than 4 GiB")
 	}
-	t := &Table{image: o.Image}
-	t.shapes.Store(new([]*codec.Shape))
+	t := &Table{image: o.Image, shapes: codec.NewShapeList(o.Image, shapeBudget)}
 	t.mem.Store(tableBytes)
 	t.dir.init(t)
 	for i := range t.shards {
@@ -61,22 +61,29 @@ func New(o Options) *Table {
 	return t
 }
 
-// AddShape makes s the shape that entries call id. It comes before the first
-// such entry.
-func (t *Table) AddShape(id uint16, s *codec.Shape) {
-	old := *t.shapes.Load()
-	list := old
-	if int(id) < len(old) {
-		list = append([]*codec.Shape(nil), old...)
+// shapeBudget is how many bytes of decoded shapes a Table keeps: those of some
+// hundred entities with as many properties as they can have.
+const shapeBudget = 4 << 20
+
+// AddShape makes s, whose definition is the entry at image[off:], the shape that
+// entries call id. It comes before the first such entry. Ids rise from 1.
+func (t *Table) AddShape(id uint16, off uint32, s *codec.Shape) {
+	if int(id) != t.shapes.Len()+1 {
+		panic(fmt.Sprintf("memtable: shape %d after %d of them", id, t.shapes.Len()))
 	}
-	for len(list) <= int(id) {
-		list = append(list, nil)
-		t.mem.Add(8)
-	}
-	list[id] = s
-	t.shapes.Store(&list)
-	t.mem.Add(int64(s.MemBytes()))
+	t.shapes.Add(int(off)+codec.EntryHeaderLen, s)
 }
+
+// Shape returns the shape that entries call id, nil if there is none.
+func (t *Table) Shape(id uint16) *codec.Shape {
+	if id == 0 || int(id) > t.shapes.Len() {
+		return nil
+	}
+	return t.shapes.At(int(id) - 1)
+}
+
+// Shapes returns the number of shapes.
+func (t *Table) Shapes() int { return t.shapes.Len() }
 
 // Apply indexes the entry at image[off:], a put or a delete. The sequence
 // numbers of one key rise. The version that was the newest of its key until
@@ -140,7 +147,7 @@ func (t *Table) Get(key []byte, partHash uint64, snap uint64, row *codec.Row) (s
 
 // Bytes returns about how much memory the index and the shapes take, without
 // the image.
-func (t *Table) Bytes() int64 { return t.mem.Load() }
+func (t *Table) Bytes() int64 { return t.mem.Load() + int64(t.shapes.MemBytes()) }
 
 // Len returns the number of versions that the table holds.
 func (t *Table) Len() int {
@@ -162,5 +169,5 @@ func (t *Table) key(off uint32) []byte { return codec.EntryKey(t.image[off:]) }
 // setRow sets row to the put at off.
 func (t *Table) setRow(row *codec.Row, off uint32) {
 	entry := t.image[off:]
-	row.ResetEntry(entry, (*t.shapes.Load())[codec.EntryShape(entry)])
+	row.ResetEntry(entry, t.shapes.At(int(codec.EntryShape(entry))-1))
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
 )
 
 // keyspaces are ways to draw keys, one per shape of data.
@@ -203,13 +204,37 @@ func TestKeepZeroDropsAllOlder(t *testing.T) {
 	m.checkVersions()
 }
 
-func TestAddShapeAgain(t *testing.T) {
-	tb := New(Options{Image: make([]byte, 64)})
-	for _, id := range []uint16{3, 1, 3, 65535} {
-		tb.AddShape(id, testShape)
-		if got := (*tb.shapes.Load())[id]; got != testShape {
-			t.Fatalf("shape %d = %v", id, got)
+// TestShapes defines more shapes than are kept decoded.
+func TestShapes(t *testing.T) {
+	var image []byte
+	var offs []uint32
+	var shapes []*codec.Shape
+	for i := range 2000 {
+		var props edm.Properties
+		for k := range 252 {
+			props = append(props, edm.Property{Name: fmt.Sprintf("Property%d", 300*k+i%300), Value: edm.Int32(0)})
 		}
+		shape := codec.NewShape(props)
+		offs, shapes = append(offs, uint32(len(image))), append(shapes, shape)
+		image = codec.AppendEntry(image, codec.Entry{Kind: codec.KindShape, Shape: uint16(i + 1), Values: codec.AppendShape(nil, shape)})
+	}
+	tb := New(Options{Image: image})
+	for i, s := range shapes {
+		tb.AddShape(uint16(i+1), offs[i], s)
+	}
+	for range 2 {
+		for i, want := range shapes {
+			got := tb.Shape(uint16(i + 1))
+			if got.Len() != want.Len() || got.Name(251) != want.Name(251) {
+				t.Fatalf("shape %d names %q, want %q", i+1, got.Name(251), want.Name(251))
+			}
+		}
+	}
+	if n := tb.Bytes(); n > shapeBudget+100<<10 {
+		t.Errorf("%d bytes are kept", n)
+	}
+	if tb.Shapes() != len(shapes) || tb.Shape(0) != nil || tb.Shape(uint16(len(shapes)+1)) != nil {
+		t.Error("there are more or fewer shapes")
 	}
 }
 

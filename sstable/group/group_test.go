@@ -51,10 +51,25 @@ func build(t testing.TB, users [][]byte, props func(i int) edm.Properties) (*Hea
 		t.Fatal("head has a wrong sum")
 	}
 	h := new(Head)
-	if what := h.Decode(data[:head], off, len(data), known); what != "" {
+	if what := h.Decode(data[:head], off, len(data), list(known...)); what != "" {
 		t.Fatal(what)
 	}
 	return h, data
+}
+
+// list returns a list of shapes of which one or two stay decoded.
+func list(shapes ...*codec.Shape) *codec.ShapeList {
+	var src []byte
+	var offs []int
+	for _, s := range shapes {
+		offs = append(offs, len(src))
+		src = codec.AppendShape(src, s)
+	}
+	l := codec.NewShapeList(src, 400)
+	for i, s := range shapes {
+		l.Add(offs[i], s)
+	}
+	return l
 }
 
 func userKeys(partitions []string, rows []string) (users [][]byte) {
@@ -251,7 +266,7 @@ func TestCraftedHeads(t *testing.T) {
 			return edm.Properties{{Name: "a", Value: edm.Binary([]byte(s))}, {Name: "b", Value: edm.Binary([]byte(s))}}
 		}
 	}
-	shapes := []*codec.Shape{codec.NewShape(texts("")(0))}
+	shapes := list(codec.NewShape(texts("")(0)))
 	refuse := func(name string, h *Head, data []byte, pattern []byte, change func(at []byte)) {
 		t.Helper()
 		at := bytes.Index(data, pattern)
@@ -296,7 +311,7 @@ func FuzzDecode(f *testing.F) {
 	_, data := build(f, users, func(i int) edm.Properties { return shape })
 	f.Add(data, 9)
 	f.Add(data[:100], 0)
-	shapes := []*codec.Shape{codec.NewShape(shape), codec.NewShape(nil)}
+	shapes := list(codec.NewShape(shape), codec.NewShape(nil))
 	f.Fuzz(func(t *testing.T, data []byte, raw int) {
 		if len(data) < SumBytes {
 			return

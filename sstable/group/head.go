@@ -117,15 +117,20 @@ type slot struct {
 	columns []column
 }
 
-// MemBytes is what h takes beside its bytes.
+// MemBytes is what h takes beside its bytes, the shapes of its rows included: the
+// list that they are from may forget them.
 func (h *Head) MemBytes() int {
-	return 600 + 56*cap(h.Units) + 40*cap(h.Extents) + 64*cap(h.slots) + columnMemBytes*cap(h.columns)
+	n := 600 + 56*cap(h.Units) + 40*cap(h.Extents) + 64*cap(h.slots) + columnMemBytes*cap(h.columns)
+	for i := range h.slots {
+		n += h.slots[i].shape.MemBytes()
+	}
+	return n
 }
 
 // Decode reads the head that section holds, whose sum holds and which stands
 // at off. group is the length of the whole group, h's memory is used again, and
 // section is kept. What is wrong is returned, "" when nothing is.
-func (h *Head) Decode(section []byte, off int64, group int, shapes []*codec.Shape) string {
+func (h *Head) Decode(section []byte, off int64, group int, shapes *codec.ShapeList) string {
 	c := &cursor{p: section[:len(section)-SumBytes]}
 	h.off = off
 	h.rows = c.u16()
@@ -220,14 +225,14 @@ func (h *Head) decodeExtents(dir []byte, group int) string {
 	return ""
 }
 
-func (h *Head) decodeSlots(c *cursor, n int, shapes []*codec.Shape) string {
+func (h *Head) decodeSlots(c *cursor, n int, shapes *codec.ShapeList) string {
 	h.slots, h.columns = h.slots[:0], h.columns[:0]
 	for range n {
 		id, rows, mode := c.u32(), c.u16(), c.u8()
-		if int64(id) >= int64(len(shapes)) || rows < 1 || rows > h.rows {
+		if int64(id) >= int64(shapes.Len()) || rows < 1 || rows > h.rows {
 			return "slot of an unknown shape"
 		}
-		s := slot{shape: shapes[id], rows: rows, mode: mode, heap: mode == modeRows}
+		s := slot{shape: shapes.At(int(id)), rows: rows, mode: mode, heap: mode == modeRows}
 		switch mode {
 		case modeRows:
 		case modeColumns:

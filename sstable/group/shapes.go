@@ -32,6 +32,9 @@ type fileShape struct {
 	slot    *slotBuilder // nil when no row of the group has the shape
 }
 
+// maxPointers is how many shapes of sources a table keeps in memory.
+const maxPointers = 1024
+
 // NewShapes returns a table without shapes.
 func NewShapes() *Shapes {
 	return &Shapes{byPointer: make(map[*codec.Shape]*fileShape), byHash: make(map[uint64]*fileShape), columnIDs: make(map[summaryColumn]int)}
@@ -48,6 +51,9 @@ func (t *Shapes) find(s *codec.Shape) *fileShape {
 	e := t.byPointer[s]
 	if e == nil {
 		e = t.byContent(s)
+		if len(t.byPointer) >= maxPointers {
+			clear(t.byPointer) // sources decode some shapes again and again
+		}
 		t.byPointer[s] = e
 	}
 	e.pointer = s

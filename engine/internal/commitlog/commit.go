@@ -55,6 +55,7 @@ type entry struct {
 // shapeDef is a shape that a record defines in its segment.
 type shapeDef struct {
 	id    uint16
+	off   uint32 // of the definition: in the segment's image once it has its place
 	shape *codec.Shape
 }
 

@@ -196,7 +196,7 @@ func (l *Log) applyGroup(group []*Commit) {
 // applyLocked puts c's entries into its segment's memtable and publishes them.
 func (l *Log) applyLocked(c *Commit) {
 	for _, d := range c.defs {
-		c.seg.Table.AddShape(d.id, d.shape)
+		c.seg.Table.AddShape(d.id, d.off, d.shape)
 	}
 	keep := l.readers.newest()
 	if c.OnApply == nil {

@@ -237,8 +237,9 @@ func (l *Log) placeLocked(c *Commit) error {
 			}
 			continue
 		}
-		for _, d := range c.defs {
-			seg.shapes[d.shape] = d.id
+		for i := range c.defs {
+			c.defs[i].off += uint32(off)
+			seg.define(c.defs[i])
 		}
 		n := copy(payload, defs)
 		copy(payload[n:], c.buf)
@@ -266,7 +267,8 @@ const maxShapes = 1<<16 - 1
 // does not know yet, and lists them in c.defs. It is not ok when the segment has
 // no room for more shapes.
 func (l *Log) defineShapesLocked(seg *Segment, c *Commit) (defs []byte, ok bool) {
-	next := len(seg.shapes) + 1
+	seg.forgetShapes()
+	next := seg.defined + 1
 entries:
 	for i := range c.entries {
 		shape := c.entries[i].shape
@@ -282,7 +284,7 @@ entries:
 			}
 		}
 		id := uint16(next + len(c.defs))
-		c.defs = append(c.defs, shapeDef{id, shape})
+		c.defs = append(c.defs, shapeDef{id, uint32(len(defs)), shape})
 		values := codec.AppendShape(nil, shape)
 		defs = codec.AppendEntry(defs, codec.Entry{Kind: codec.KindShape, Shape: id, Values: values})
 	}

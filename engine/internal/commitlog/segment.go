@@ -46,7 +46,12 @@ type Segment struct {
 
 	// What follows is guarded by Log.mu until the segment is frozen.
 
-	shapes  map[*codec.Shape]uint16
+	// shapes has the ids of shapes that were defined lately, shapeBytes is what
+	// they take, and defined is the last id.
+	shapes     map[*codec.Shape]uint16
+	shapeBytes int
+	defined    int
+
 	lastSeq uint64 // the last sequence number appended
 }
 
@@ -91,6 +96,26 @@ func (s *Segment) Free() {
 		return
 	}
 	s.from.give(s.memory)
+}
+
+// maxShapeBytes is what the shapes take that a segment knows again when they
+// come.
+const maxShapeBytes = 4 << 20
+
+// define remembers the id of a shape.
+func (s *Segment) define(d shapeDef) {
+	s.shapes[d.shape] = d.id
+	s.shapeBytes += d.shape.MemBytes()
+	s.defined = int(d.id)
+}
+
+// forgetShapes makes room for others if there are too many: those that come
+// again are defined again.
+func (s *Segment) forgetShapes() {
+	if s.shapeBytes > maxShapeBytes {
+		clear(s.shapes)
+		s.shapeBytes = 0
+	}
 }
 
 // Tail returns where the records of s end.

@@ -15,7 +15,6 @@ import (
 type entries struct {
 	name      string
 	table     *memtable.Table
-	shapes    []*codec.Shape // by id - 1
 	highWater edm.Ticks
 }
 
@@ -28,7 +27,7 @@ func (e *entries) apply(rec wal.RecordView) error {
 		if err != nil {
 			return e.damage(off, err)
 		}
-		if err := e.check(entry); err != nil {
+		if err := e.check(uint32(off), entry); err != nil {
 			return e.damage(off, err)
 		}
 		if entry.Kind != codec.KindShape {
@@ -55,28 +54,28 @@ func (e *entries) damage(off int64, err error) error {
 	return corrupt.Newf(e.name, off, "entry: %s", what)
 }
 
-// check holds an entry against everything that reading it relies on.
-func (e *entries) check(entry codec.Entry) error {
+// check holds the entry at off against everything that reading it relies on.
+func (e *entries) check(off uint32, entry codec.Entry) error {
 	switch entry.Kind {
 	case codec.KindShape:
 		shape, rest, err := codec.DecodeShape(entry.Values)
 		if err != nil {
 			return err
 		}
-		if len(rest) > 0 || int(entry.Shape) != len(e.shapes)+1 {
-			return fmt.Errorf("definition of shape %d after %d shapes, with %d bytes behind it", entry.Shape, len(e.shapes), len(rest))
+		if len(rest) > 0 || int(entry.Shape) != e.table.Shapes()+1 {
+			return fmt.Errorf("definition of shape %d after %d shapes, with %d bytes behind it", entry.Shape, e.table.Shapes(), len(rest))
 		}
-		e.shapes = append(e.shapes, shape)
-		e.table.AddShape(entry.Shape, shape)
+		e.table.AddShape(entry.Shape, off, shape)
 		return nil
 	case codec.KindPut:
-		if entry.Shape == 0 || int(entry.Shape) > len(e.shapes) {
-			return fmt.Errorf("shape %d of %d", entry.Shape, len(e.shapes))
+		shape := e.table.Shape(entry.Shape)
+		if shape == nil {
+			return fmt.Errorf("shape %d of %d", entry.Shape, e.table.Shapes())
 		}
-		if err := codec.CheckValues(e.shapes[entry.Shape-1], entry.Wide, entry.Values); err != nil {
+		if err := codec.CheckValues(shape, entry.Wide, entry.Values); err != nil {
 			return err
 		}
-		if err := e.checkSizes(entry); err != nil {
+		if err := checkSizes(entry, shape); err != nil {
 			return err
 		}
 	case codec.KindDelete:
@@ -92,7 +91,7 @@ const (
 )
 
 // checkSizes refuses a row that no flush could ever write.
-func (e *entries) checkSizes(entry codec.Entry) error {
+func checkSizes(entry codec.Entry, shape *codec.Shape) error {
 	if len(entry.Values) <= maxValueBytes {
 		return nil
 	}
@@ -100,7 +99,7 @@ func (e *entries) checkSizes(entry codec.Entry) error {
 		return fmt.Errorf("values of %d bytes, at most %d can be", len(entry.Values), maxValuesBytes)
 	}
 	var row codec.Row
-	row.Reset(entry.Key, entry.Timestamp, e.shapes[entry.Shape-1], entry.Wide, entry.Values)
+	row.Reset(entry.Key, entry.Timestamp, shape, entry.Wide, entry.Values)
 	for i := range row.Len() {
 		if name, v := row.At(i); len(v.Bytes()) > maxValueBytes {
 			return fmt.Errorf("property %q of %d bytes, at most %d can be", name, len(v.Bytes()), maxValueBytes)

@@ -12,13 +12,15 @@ import (
 )
 
 // Cache remembers shapes whose names have been checked. It has a fixed number of
-// places: clients that invent names cannot make it grow. Its methods may be
+// places, and forgets all when they take too much: clients that invent names
+// cannot make it grow. Its methods may be
 // called concurrently. The zero Cache is empty.
 type Cache struct {
 	sets [cacheSets]set
 	// last is the shape found last: most writers write one shape for long, and
 	// to compare names costs less than to hash them.
 	last atomic.Pointer[codec.Shape]
+	used atomic.Int64 // about what the shapes take
 }
 
 const (
@@ -27,6 +29,8 @@ const (
 	// use must not drive each other out: a shape that is made anew is defined
 	// anew in the log.
 	setWays = 8
+	// maxBytes is what the shapes may take: far more than those of programs do.
+	maxBytes = 8 << 20
 )
 
 type set struct {
@@ -68,9 +72,24 @@ func (c *Cache) Of(props edm.Properties) *codec.Shape {
 		return s
 	}
 	s := codec.NewShape(props)
-	set := c.set(props)
-	set.ways[set.next.Add(1)%setWays].Store(s)
+	c.remember(s, c.set(props))
 	return s
+}
+
+// remember puts s in the place of another shape.
+func (c *Cache) remember(s *codec.Shape, in *set) {
+	size := int64(s.MemBytes())
+	if c.used.Add(size) > maxBytes {
+		for i := range c.sets {
+			for k := range c.sets[i].ways {
+				c.sets[i].ways[k].Store(nil)
+			}
+		}
+		c.used.Store(size)
+	}
+	if old := in.ways[in.next.Add(1)%setWays].Swap(s); old != nil {
+		c.used.Add(-int64(old.MemBytes()))
+	}
 }
 
 // Checked remembers, in order, the shapes that the check of a batch came upon,

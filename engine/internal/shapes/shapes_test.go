@@ -29,3 +29,29 @@ func TestShapesLiveSideBySide(t *testing.T) {
 		t.Errorf("%d shapes were made %d times", n, len(made))
 	}
 }
+
+// TestForgets invents names: what is remembered of them is bounded.
+func TestForgets(t *testing.T) {
+	var cache Cache
+	for i := range 3000 {
+		props := make(edm.Properties, edm.MaxProperties)
+		for k := range props {
+			props[k] = edm.Property{Name: fmt.Sprintf("Property%dOf%d", k, i), Value: edm.Boolean(true)}
+		}
+		s := cache.Of(props)
+		if cache.Find(props) != s {
+			t.Fatalf("shape %d is not remembered", i)
+		}
+	}
+	size := 0
+	for i := range cache.sets {
+		for k := range cache.sets[i].ways {
+			if s := cache.sets[i].ways[k].Load(); s != nil {
+				size += s.MemBytes()
+			}
+		}
+	}
+	if size == 0 || size > maxBytes || int64(size) != cache.used.Load() {
+		t.Errorf("%d bytes are remembered, counted as %d", size, cache.used.Load())
+	}
+}

@@ -1,0 +1,107 @@
+package engine_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// heap returns how many bytes of the heap are in use.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what pools keep goes with the second
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// grown holds what the heap has grown by since before against the most that it
+// may.
+func grown(t *testing.T, what string, before, most int64) {
+	t.Helper()
+	n := heap() - before
+	t.Logf("%s: %d KiB", what, n>>10)
+	if n > most {
+		t.Errorf("%s: the heap grew by %d bytes, at most %d are due", what, n, most)
+	}
+}
+
+// oddNames returns as many properties as there can be, of which one has a name
+// of its own.
+func oddNames(i int) edm.Properties {
+	props := make(edm.Properties, edm.MaxProperties)
+	for k := range props {
+		props[k] = edm.Property{Name: fmt.Sprintf("Property%d", k), Value: edm.Boolean(true)}
+	}
+	props[i%len(props)].Name = fmt.Sprintf("New%d", i)
+	return props
+}
+
+// TestShapesCostLittleMemory has a client give each of its entities a new name
+// among many properties: neither writing them, nor what is kept of the log, nor
+// the sorted file of them may take many times their bytes.
+func TestShapesCostLittleMemory(t *testing.T) {
+	entities := 6000
+	if testing.Short() {
+		entities = 1000
+	}
+	dir := t.TempDir()
+	o := engine.Options{NoSync: true, Manual: true, CacheBytes: 1 << 20}
+	before := heap()
+	db := mustOpen(t, dir, o)
+	check(t, "CreateTable", db.CreateTable(t.Context(), table))
+	for i := range entities {
+		apply(t, db, store.Insert(edm.Entity{Key: edm.Key{Partition: "p", Row: fmt.Sprint(i)}, Properties: oddNames(i)}))
+	}
+	grown(t, "writing", before, 12<<20)
+	check(t, "Close", db.Close())
+
+	before = heap()
+	db = mustOpen(t, dir, o)
+	grown(t, "open with a log", before, 12<<20)
+	read := func() {
+		t.Helper()
+		for e, err := range store.Entities(db.Query(t.Context(), table, store.Query{})) {
+			if err != nil || len(e.Properties) != edm.MaxProperties {
+				t.Fatalf("%v has %d properties, %v", e.Key, len(e.Properties), err)
+			}
+		}
+	}
+	read()
+	grown(t, "reading the log", before, 12<<20)
+	check(t, "Flush", db.Flush(t.Context()))
+	check(t, "Close", db.Close())
+
+	before = heap()
+	db = mustOpen(t, dir, o)
+	stats, err := db.Stats()
+	check(t, "Stats", err)
+	grown(t, "open with a sorted file", before, stats.SSTableBytes+(4<<20))
+	read()
+	grown(t, "reading the sorted file", before, stats.SSTableBytes+(6<<20))
+}
+
+// TestCraftedShapesCostLittleMemory opens a log in which there is little but
+// shapes whose names are as short as they can be.
+func TestCraftedShapesCostLittleMemory(t *testing.T) {
+	var entities []edm.Entity
+	for i := range 4000 {
+		props := make(edm.Properties, edm.MaxProperties)
+		for k := range props {
+			props[k] = edm.Property{Name: string(rune(0x4e00 + k)), Value: edm.Boolean(true)}
+		}
+		props[i%len(props)].Name = string(rune(0x5000 + i))
+		entities = append(entities, edm.Entity{Key: edm.Key{Partition: "p", Row: fmt.Sprint(i)}, Timestamp: 1, Properties: props})
+	}
+	disk := craft(t, 16, entities...)
+	entities = nil
+	o := manual(disk)
+	o.CacheBytes = 1 << 20
+	before := heap()
+	_ = mustOpen(t, "db", o)
+	grown(t, "open", before, 12<<20)
+}
