@@ -148,6 +148,9 @@ func (x *exchange) failHead(p *problem, xml bool) {
 	} else {
 		x.head()
 	}
+	if p.unversioned {
+		delete(x.w.Header(), "X-Ms-Version")
+	}
 	x.set("X-Content-Type-Options", "nosniff")
 	if !p.early && !p.coded && !xml {
 		x.set("Cache-Control", "no-cache")

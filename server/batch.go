@@ -96,7 +96,7 @@ func (x *exchange) readPart(p *part) (store.Op, error) {
 	c, err := x.understand(&in)
 	p.kind = c.op.Kind
 	if err == nil && c.refuse != nil {
-		err = x.refuse(&c)
+		err = x.refuse(&c, p.target.Table)
 	}
 	return c.op, err
 }

@@ -141,6 +141,10 @@ func (x *exchange) locate() error {
 		// The account's segment as the client wrote it, suffix included.
 		segment, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 		x.base += "/" + segment
+		// A slash in escapes ends the account's segment here, and for nobody else.
+		if raw, _, _ := strings.Cut(strings.TrimPrefix(x.r.URL.RawPath, "/"), "/"); strings.Contains(strings.ToLower(raw), "%2f") {
+			x.Address.Account = ""
+		}
 	}
 	var err error
 	if x.query, err = url.ParseQuery(x.r.URL.RawQuery); err != nil {

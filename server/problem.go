@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -24,15 +25,16 @@ type problem struct {
 	code    string
 	message string
 
-	early     bool   // found before the request was understood: no Cache-Control
-	coded     bool   // the code stands in x-ms-error-code too, as with XML
-	bare      bool   // answered in front of the service: no ids, no version
-	page      bool   // answered by an HTML page, not by an error document
-	executed  bool   // of a batch: found by looking at stored entities
-	challenge string // WWW-Authenticate
-	allow     string // Allow
-	retry     string // Retry-After
-	cause     error  // of a failure that is not the client's; for logs alone
+	early       bool   // found before the request was understood: no Cache-Control
+	coded       bool   // the code stands in x-ms-error-code too, as with XML
+	bare        bool   // answered in front of the service: no ids, no version
+	unversioned bool   // answered without a version
+	page        bool   // answered by an HTML page, not by an error document
+	executed    bool   // of a batch: found by looking at stored entities
+	challenge   string // WWW-Authenticate
+	allow       string // Allow
+	retry       string // Retry-After
+	cause       error  // of a failure that is not the client's; for logs alone
 }
 
 func (p *problem) Error() string { return p.code + ": " + p.message }
@@ -50,6 +52,7 @@ const (
 	inputNotValid   = "One of the request inputs is not valid."
 	inputOutOfRange = "One of the request inputs is out of range."
 	notProcessed    = "An error occurred while processing this request."
+	outOfRange      = "The '%s' parameter of value '%s' is out of range."
 )
 
 func bad(code, message string) *problem {
@@ -60,7 +63,7 @@ func bad(code, message string) *problem {
 var (
 	errInput          = bad(codeInvalidInput, inputNotValid)
 	errProcessing     = bad(codeInvalidInput, notProcessed)
-	errOutOfRange     = bad(codeOutOfRange, inputOutOfRange)
+	errOutOfRange     = &problem{status: http.StatusBadRequest, code: codeOutOfRange, message: inputOutOfRange, early: true}
 	errNotFound       = &problem{status: http.StatusNotFound, code: codeNotFound, message: "The specified resource does not exist."}
 	errNoTable        = &problem{status: http.StatusNotFound, code: codeTableNotFound, message: "The table specified does not exist.", early: true}
 	errTableExists    = &problem{status: http.StatusConflict, code: "TableAlreadyExists", message: "The table specified already exists."}
@@ -142,6 +145,7 @@ func problemOf(err error) *problem {
 		return &problem{
 			status: refusal.Status, code: refusal.Code, message: refusal.Message,
 			challenge: refusal.Challenge, bare: refusal.Bare, coded: true,
+			unversioned: refusal.Code == "AuthenticationFailed",
 		}
 	case errors.As(err, &op):
 		q := *problemOf(op.Err)
@@ -236,7 +240,7 @@ func payloadProblem(e *odata.Error) *problem {
 	case odata.MissingKey, odata.MissingName:
 		return bad("PropertiesNeedValue", "The values are not specified for all properties in the entity.")
 	case odata.OutOfRange:
-		return errOutOfRange
+		return bad(codeOutOfRange, fmt.Sprintf(outOfRange, e.Member, e.Got))
 	case odata.TooManyNames:
 		return modelProblem(&edm.Error{Rule: edm.RulePropertyCount})
 	case odata.BadValue:

@@ -67,7 +67,7 @@ type step struct {
 
 // parseTranscript reads the text before the first step, and the steps.
 func parseTranscript(t *testing.T, text string) (head string, steps []step) {
-	head, rest, ok := strings.Cut(text, "\n### ")
+	head, rest, ok := strings.Cut(text, "\n\n### ")
 	if !ok {
 		t.Fatal("a transcript without a request")
 	}

@@ -160,8 +160,8 @@ func readAnswer(conn io.Reader, request string) ([]byte, *http.Response) {
 		return raw.Bytes(), nil
 	}
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		return raw.Bytes(), nil
+	if err != nil && res.ContentLength >= 0 {
+		return raw.Bytes(), nil // the answer was cut off
 	}
 	res.Body = io.NopCloser(bytes.NewReader(body))
 	return raw.Bytes(), res

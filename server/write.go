@@ -157,7 +157,7 @@ func (x *exchange) write() error {
 	}
 	x.did = writeNames[c.op.Kind]
 	if c.refuse != nil {
-		return x.refuse(&c)
+		return x.refuse(&c, x.target.Table)
 	}
 	res, err := x.account.store.Apply(x.r.Context(), x.target.Table, c.op)
 	if err != nil {
@@ -176,13 +176,13 @@ func (x *exchange) write() error {
 
 // refuse returns what is wrong with c, unless its entity or the absence of its
 // table comes first.
-func (x *exchange) refuse(c *change) error {
+func (x *exchange) refuse(c *change, table string) error {
 	op := c.op
 	op.IfMatch = store.Any
-	if err := store.CheckBatch(x.target.Table, []store.Op{op}); err != nil {
+	if err := store.CheckBatch(table, []store.Op{op}); err != nil {
 		return keyProblem(err, &op)
 	}
-	if _, err := x.account.store.TableMeta(x.r.Context(), x.target.Table); err != nil {
+	if _, err := x.account.store.TableMeta(x.r.Context(), table); err != nil {
 		return err
 	}
 	return c.refuse
@@ -198,7 +198,7 @@ func keyProblem(err error, op *store.Op) error {
 	if model.Name == edm.RowKeyName {
 		value = op.Entity.Key.Row
 	}
-	p := bad(codeOutOfRange, fmt.Sprintf("The '%s' parameter of value '%s' is out of range.", model.Name, escapeControls(value)))
+	p := bad(codeOutOfRange, fmt.Sprintf(outOfRange, model.Name, escapeControls(value)))
 	p.early = true
 	return p
 }

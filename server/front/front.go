@@ -64,6 +64,12 @@ func New(l net.Listener, h http.Handler, o Options) *Front {
 	f := &Front{listener: limit(l, o.Connections, o.ConnectionsPerAddr, o.Now)}
 	f.http = http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if len(r.TransferEncoding) > 0 && r.ProtoMajor == 1 {
+				// The request may have had a length as well, which net/http hides. What
+				// another took for the end of the body is not to be read as a request:
+				// RFC 9112, section 6.3.
+				w.Header().Set("Connection", "close")
+			}
 			h.ServeHTTP(w, watchBody(w, r, bodyPace, o.Now))
 		}),
 		TLSConfig:                    o.TLS,
