@@ -43,14 +43,19 @@ type Config struct {
 // The defaults that flags show.
 const (
 	defaultListen          = "127.0.0.1:10002"
-	defaultCacheBytes      = 64 << 20
-	defaultSegmentBytes    = 16 << 20
+	defaultCacheBytes      = 48 << 20
+	defaultSegmentBytes    = 8 << 20
 	defaultMaxConns        = 8192
 	defaultMaxConnsPerAddr = 64
 	adminOff               = "off"
 	minSegmentBytes        = 64 << 10
 	maxSegmentBytes        = 1 << 30
 )
+
+// gcPercent is how much garbage may lie around, in percent of what is live, unless
+// GOGC says it. Most of what is live is the cache, which makes no garbage: a
+// server would hold twice its size for nothing.
+const gcPercent = 75
 
 // drainTime is how long requests that run may take to finish once the server is
 // told to stop.

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"runtime/debug"
 
 	"github.com/tablerock-db/tablerock/server"
 	"github.com/tablerock-db/tablerock/server/front"
@@ -32,6 +34,9 @@ func Run(ctx context.Context, c Config) error {
 	}
 	if err := removeReady(c.ReadyFile); err != nil {
 		return err
+	}
+	if os.Getenv("GOGC") == "" {
+		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	}
 	log := c.logger()
 	m := newMetrics(c.Version)

@@ -168,6 +168,13 @@ func (r *running) want(t *testing.T, status int, method, at, body string, header
 	return text
 }
 
+func protocols(one, two bool) *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(one)
+	p.SetHTTP2(two)
+	return p
+}
+
 // TestTLS speaks to a server with a certificate of its own making, as clients
 // that trust it do, before and after a restart.
 func TestTLS(t *testing.T) {
@@ -176,6 +183,21 @@ func TestTLS(t *testing.T) {
 		t.Fatalf("url %s, want https", r.url)
 	}
 	r.want(t, http.StatusCreated, http.MethodPost, r.url+"/Tables", `{"TableName":"Orders"}`)
+	for proto, versions := range map[string]*http.Protocols{"HTTP/2.0": protocols(false, true), "HTTP/1.1": protocols(true, false)} {
+		transport := &http.Transport{TLSClientConfig: r.trust(t), Protocols: versions}
+		client := &http.Client{Transport: transport}
+		answer, err := client.Get(r.url + "/Tables")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := answer.Body.Close(); err != nil || answer.Proto != proto || answer.TLS.Version < tls.VersionTLS12 {
+			t.Errorf("the server speaks %s over TLS %x to who wants %s; %v", answer.Proto, answer.TLS.Version, proto, err)
+		}
+		transport.CloseIdleConnections()
+	}
+	if _, err := tls.Dial("tcp", strings.Split(r.url, "/")[2], &tls.Config{RootCAs: r.trust(t).RootCAs, MaxVersion: tls.VersionTLS11}); err == nil {
+		t.Error("the server speaks TLS 1.1")
+	}
 	cert := filepath.Join(r.dir, "data", selfSignedCert)
 	for _, name := range []string{cert, filepath.Join(r.dir, "data", selfSignedKey)} {
 		info, err := os.Stat(name)
