@@ -55,6 +55,7 @@ type settings struct {
 	scans     int
 	filters   int
 	conns     int
+	reps      int
 	seed      uint64
 	workloads string
 	insecure  bool
@@ -80,6 +81,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	fs.IntVar(&s.scans, "scans", 8, "complete scans of the loaded entities")
 	fs.IntVar(&s.filters, "filters", 20, "queries over the loaded entities whose filter looks at no key")
 	fs.IntVar(&s.conns, "conns", 64, "connections, each with one request at a time")
+	fs.IntVar(&s.reps, "reps", 1, "how often to do everything; of each workload the run with the middle cost is told")
 	fs.Uint64Var(&s.seed, "seed", 1, "seed of entities and of the order of gets")
 	fs.StringVar(&s.workloads, "workloads", "batch,insert,get,scan,filter", "what to measure, in this order; batch always runs, for it loads the entities")
 	fs.BoolVar(&s.insecure, "insecure", false, "accept any certificate of the service")
@@ -92,8 +94,8 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	if fs.NArg() > 0 {
 		return s, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	}
-	if s.entities < perBatch || s.conns < 1 {
-		return s, fmt.Errorf("-n is at least %d and -conns at least 1", perBatch)
+	if s.entities < perBatch || s.conns < 1 || s.reps < 1 {
+		return s, fmt.Errorf("-n is at least %d, -conns and -reps at least 1", perBatch)
 	}
 	if s.exec != "" && (s.pid != 0 || s.readyFile != "") {
 		return s, errors.New("-exec knows the process: give neither -pid nor -ready-file")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ type report struct {
 	Seed     uint64    `json:"seed"`
 	Entities int       `json:"entities"`
 	Conns    int       `json:"conns"`
+	Reps     int       `json:"reps"`
 	Results  []result  `json:"results"`
 	Restart  *restarts `json:"restart,omitempty"`
 }
@@ -40,6 +42,21 @@ type result struct {
 	PerSecond    float64 `json:"per_second"`
 	PerCPUSecond float64 `json:"per_service_cpu_second"`
 	CPUPerCall   float64 `json:"service_cpu_ns_per_call"`
+
+	// The least and the greatest PerCPUSecond of all repetitions.
+	Least    float64 `json:"least_per_service_cpu_second"`
+	Greatest float64 `json:"greatest_per_service_cpu_second"`
+}
+
+// middle returns of several runs the one with the middle cost, or the middle
+// speed if the cost is not known.
+func middle(runs []result) result {
+	slices.SortFunc(runs, func(a, b result) int {
+		return cmp.Or(cmp.Compare(a.PerCPUSecond, b.PerCPUSecond), cmp.Compare(a.PerSecond, b.PerSecond))
+	})
+	res := runs[len(runs)/2]
+	res.Least, res.Greatest = runs[0].PerCPUSecond, runs[len(runs)-1].PerCPUSecond
+	return res
 }
 
 // restarts is how a service came back.
@@ -99,7 +116,7 @@ func (r *report) print(w io.Writer, s settings) error {
 		e.SetIndent("", "  ")
 		return e.Encode(r)
 	}
-	rows := [][]string{{"workload", "rate unit", "per second", "per CPU second", "CPU a call", "p50", "p99", "resident", "peak", "client CPU", "foreign"}}
+	rows := [][]string{{"workload", "rate unit", "per second", "per CPU second", "least", "greatest", "CPU a call", "p50", "p99", "resident", "peak", "client CPU", "foreign"}}
 	for _, res := range r.Results {
 		rows = append(rows, res.row())
 	}
@@ -126,7 +143,7 @@ func (res *result) row() []string {
 	return []string{
 		res.Workload, res.Unit,
 		fmt.Sprintf("%.0f", res.PerSecond),
-		known(fmt.Sprintf("%.0f", res.PerCPUSecond)),
+		known(fmt.Sprintf("%.0f", res.PerCPUSecond)), known(fmt.Sprintf("%.0f", res.Least)), known(fmt.Sprintf("%.0f", res.Greatest)),
 		known(time.Duration(res.CPUPerCall).Round(100 * time.Nanosecond).String()),
 		res.P50.Round(time.Microsecond).String(), res.P99.Round(time.Microsecond).String(),
 		known(mib(res.Resident)), known(mib(res.Peak)), res.Own.Round(time.Millisecond).String(),

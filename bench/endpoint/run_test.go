@@ -20,7 +20,7 @@ func TestRun(t *testing.T) {
 	srv := tabletest.New(t)
 	args := []string{
 		"-connection-string", srv.ConnectionString(), "-pid", strconv.Itoa(os.Getpid()),
-		"-n", "2500", "-inserts", "100", "-gets", "200", "-scans", "2", "-filters", "3", "-conns", "4", "-json",
+		"-n", "2500", "-inserts", "100", "-gets", "200", "-scans", "2", "-filters", "3", "-conns", "4", "-reps", "2", "-json",
 	}
 	var out bytes.Buffer
 	if err := run(t.Context(), args, &out, io.Discard); err != nil {
@@ -79,6 +79,16 @@ func TestRunFails(t *testing.T) {
 	err := run(t.Context(), []string{"-connection-string", "AccountName=a;AccountKey=" + key + ";TableEndpoint=" + srv.URL + "/a"}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "batch: status 507 instead of 202: no room") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestMiddle(t *testing.T) {
+	got := middle([]result{{PerCPUSecond: 3}, {PerCPUSecond: 1}, {PerCPUSecond: 2}})
+	if got.PerCPUSecond != 2 || got.Least != 1 || got.Greatest != 3 {
+		t.Errorf("got %+v", got)
+	}
+	if got := middle([]result{{PerSecond: 9}, {PerSecond: 7}, {PerSecond: 8}}); got.PerSecond != 8 {
+		t.Errorf("without a cost: got %+v", got)
 	}
 }
 

@@ -55,26 +55,42 @@ func (b *harness) workloads() []workload {
 	}
 }
 
-// measure makes the tables and runs what the settings select.
+// measure runs what the settings select, as often as they say.
 func (b *harness) measure(ctx context.Context, progress io.Writer) (*report, error) {
-	for _, table := range []string{tableLoaded, tableInserted} {
-		if err := b.makeTable(table); err != nil {
+	runs := map[string][]result{}
+	for rep := range b.s.reps {
+		if err := b.repetition(ctx, progress, rep, runs); err != nil {
 			return nil, err
 		}
 	}
-	rep := &report{Host: b.t.host, Seed: b.s.seed, Entities: b.s.entities, Conns: b.s.conns}
+	r := &report{Host: b.t.host, Seed: b.s.seed, Entities: b.s.entities, Conns: b.s.conns, Reps: b.s.reps}
+	for _, w := range b.workloads() {
+		if len(runs[w.name]) > 0 {
+			r.Results = append(r.Results, middle(runs[w.name]))
+		}
+	}
+	return r, nil
+}
+
+// repetition makes the tables and runs each selected workload once.
+func (b *harness) repetition(ctx context.Context, progress io.Writer, rep int, runs map[string][]result) error {
+	for _, table := range []string{tableLoaded, tableInserted} {
+		if err := b.makeTable(table); err != nil {
+			return err
+		}
+	}
 	for _, w := range b.workloads() {
 		if !b.s.selects(w.name) && w.name != "batch" {
 			continue
 		}
-		fmt.Fprintf(progress, "%s: %d calls\n", w.name, w.calls)
+		fmt.Fprintf(progress, "%s: %d calls, %d of %d\n", w.name, w.calls, rep+1, b.s.reps)
 		res, err := b.run(ctx, w)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", w.name, err)
+			return fmt.Errorf("%s: %w", w.name, err)
 		}
-		rep.Results = append(rep.Results, res)
+		runs[w.name] = append(runs[w.name], res)
 	}
-	return rep, nil
+	return nil
 }
 
 // makeTable makes an empty table.
