@@ -97,7 +97,18 @@ func appendFields(h Header, text string) (Header, string) {
 		case n == maxFields:
 			return h, "more headers than an operation needs"
 		}
-		h = append(h, Field{name, strings.Trim(value, " \t")})
+		h = append(h, Field{name, trim(value)})
 	}
 	return h, ""
+}
+
+// trim cuts blanks off both ends of s. strings.Trim makes a set of them each time.
+func trim(s string) string {
+	for s != "" && (s[0] == ' ' || s[0] == '\t') {
+		s = s[1:]
+	}
+	for s != "" && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t') {
+		s = s[:len(s)-1]
+	}
+	return s
 }

@@ -9,7 +9,7 @@ const maxBoundary = 70
 // the first semicolon.
 func cutMediaType(s string) (name, parameters string) {
 	name, parameters, _ = strings.Cut(s, ";")
-	return strings.Trim(name, " \t"), parameters
+	return trim(name), parameters
 }
 
 // boundaryOf returns the value of boundary among the parameters of a media type,
@@ -28,7 +28,7 @@ func boundaryOf(parameters string) (boundary, wrong string) {
 			_, rest, _ = strings.Cut(rest, ";")
 			continue
 		}
-		name, rest = strings.Trim(rest[:end], " \t"), strings.TrimLeft(rest[end+1:], " \t")
+		name, rest = trim(rest[:end]), strings.TrimLeft(rest[end+1:], " \t")
 		var ok bool
 		if value, rest, ok = cutValue(rest); !ok {
 			return "", "the parameter " + quote(name) + " has no end, or something behind it"

@@ -120,7 +120,7 @@ func (p *parser) open(contentType string, text []byte, of string) (*sections, er
 	if wrong != "" {
 		return nil, p.fail(BadBoundary, of+": "+wrong)
 	}
-	s := &sections{text, boundary}
+	s := &sections{text, []byte(dashes + boundary)}
 	switch _, end := s.next(); end {
 	case none:
 		return nil, p.fail(Unended, of+" does not have its boundary "+quote(boundary))

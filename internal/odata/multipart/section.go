@@ -16,41 +16,43 @@ const dashes = "--"
 
 // sections are what the lines of a boundary cut a text into.
 type sections struct {
-	rest     []byte
-	boundary string
+	rest []byte
+	mark []byte // the boundary with the dashes before it
 }
 
 // next takes what stands before the next line of the boundary.
 func (s *sections) next() (section []byte, end delimiter) {
 	text := s.rest
-	for at := 0; at < len(text); {
-		line, after := cutLine(text[at:])
-		if d := s.delimiter(line); d != none {
-			s.rest = after
-			return text[:at], d
+	for at := 0; ; {
+		i := bytes.Index(text[at:], s.mark)
+		if i < 0 {
+			s.rest = nil
+			return text, none
 		}
-		at = len(text) - len(after)
+		from := at + i
+		at = from + len(s.mark)
+		if from > 0 && text[from-1] != '\n' {
+			continue
+		}
+		line, after := cutLine(text[at:])
+		if d := delimiterOf(line); d != none {
+			s.rest = after
+			return text[:from], d
+		}
 	}
-	s.rest = nil
-	return text, none
 }
 
-// delimiter says what line is. Blanks may follow a boundary.
-func (s *sections) delimiter(line []byte) delimiter {
-	if len(line) < len(dashes)+len(s.boundary) || line[0] != '-' || line[1] != '-' {
-		return none
-	}
-	line = line[len(dashes):]
-	if string(line[:len(s.boundary)]) != s.boundary {
-		return none
-	}
-	line = line[len(s.boundary):]
+// delimiterOf says what the line of a boundary is, by what stands behind it.
+// Blanks may follow.
+func delimiterOf(line []byte) delimiter {
 	is := between
 	if bytes.HasPrefix(line, []byte(dashes)) {
 		is, line = closing, line[len(dashes):]
 	}
-	if len(bytes.Trim(line, " \t")) > 0 {
-		return none
+	for _, c := range line {
+		if c != ' ' && c != '\t' {
+			return none
+		}
 	}
 	return is
 }
