@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/vfs"
 )
 
 // Tree is the set of live files of a database, and owns its manifest. All
@@ -92,6 +93,9 @@ func (t *Tree) openVersion(metas []manifest.File, files map[uint64]*file) (*Vers
 			f, err = t.openFile(&meta)
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil, corrupt.Newf(fileName(meta.Number), 0, "the manifest lists it, but there is no such file")
+			}
+			if errors.Is(err, vfs.ErrNotRegular) {
+				return nil, corrupt.Newf(fileName(meta.Number), 0, "the manifest lists it, but it is not a regular file")
 			}
 			if err != nil {
 				return nil, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
 	"github.com/tablerock-db/tablerock/internal/manifest"
@@ -55,15 +56,21 @@ func Check(fsys vfs.FS, dir string) error {
 	if err != nil {
 		return err
 	}
+	// What is left of a manifest is removed before the next one is written. A
+	// directory cannot be, and then nothing could ever be flushed.
+	if info, err := fsys.Stat(path.Join(dir, manifest.TempName)); err == nil && info.Dir {
+		return fmt.Errorf("%s is a directory: move it away, the database needs the name", manifest.TempName)
+	}
+	if slices.Contains(names, manifest.Name) {
+		return nil
+	}
 	stranger := ""
 	for _, name := range names {
 		switch _, isWAL := recovery.Number(name, ".wal"); {
-		case name == manifest.Name:
-			return nil
 		case name == LockName || name == manifest.TempName:
 		case isWAL:
 			blank, err := wal.Blank(fsys, path.Join(dir, name))
-			if err != nil {
+			if err != nil && !errors.Is(err, vfs.ErrNotRegular) {
 				return err
 			}
 			if !blank {

@@ -144,7 +144,7 @@ func (l *Log) find(m *manifest.Manifest) (files []file, err error) {
 		l.Next = max(l.Next, known.Number+1)
 	}
 	present := make(map[uint64]bool)
-	var unfinished []uint64
+	var unfinished, strange []uint64
 	for _, name := range names {
 		number, ok := Number(name, ".wal")
 		if !ok || len(m.Logs) > 0 && number < m.Logs[0].Number {
@@ -155,8 +155,12 @@ func (l *Log) find(m *manifest.Manifest) (files []file, err error) {
 			return nil, fmt.Errorf("%w: %w", store.ErrNewerFormat, err)
 		}
 		known := listed[number]
-		if errors.Is(err, wal.ErrUnfinished) && known.Sealed == 0 && known.Proven == 0 {
+		switch {
+		case errors.Is(err, wal.ErrUnfinished) && known.Sealed == 0 && known.Proven == 0:
 			unfinished = append(unfinished, number)
+			continue
+		case errors.Is(err, vfs.ErrNotRegular):
+			strange = append(strange, number)
 			continue
 		}
 		l.Next = max(l.Next, number+1)
@@ -166,13 +170,19 @@ func (l *Log) find(m *manifest.Manifest) (files []file, err error) {
 		present[number] = true
 		files = append(files, file{number: number, info: info, known: known})
 	}
+	reach := max(l.Next, m.NextFile) + Reach
+	for _, number := range strange {
+		if number < reach {
+			return nil, corrupt.Newf(commitlog.Name(number), 0, "not a regular file, but named like a segment")
+		}
+	}
 	for _, known := range m.Logs {
 		if end := max(known.Sealed, known.Proven); end > 0 && !present[known.Number] {
 			return nil, corrupt.Newf(commitlog.Name(known.Number), 0, "segment is missing, the manifest knows it up to %d", end)
 		}
 	}
-	for known := max(l.Next, m.NextFile); len(unfinished) > 0; unfinished = unfinished[1:] {
-		if number := unfinished[0]; number < known+Reach {
+	for _, number := range unfinished {
+		if number < reach {
 			l.Next = max(l.Next, number+1)
 		}
 	}
