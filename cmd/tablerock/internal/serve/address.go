@@ -71,13 +71,12 @@ func (a *address) listen() (net.Listener, error) {
 // reach returns host:port under which this machine reaches l: the name that was
 // given, or a loopback address where the listener takes all.
 func (a *address) reach(l net.Listener) string {
-	tcp := l.Addr().(*net.TCPAddr)
 	host := a.host
 	switch {
-	case tcp.IP.IsUnspecified() && tcp.IP.To4() == nil && host != "":
+	case host == "::":
 		host = "::1"
-	case tcp.IP.IsUnspecified():
+	case a.tcp.IP == nil || a.tcp.IP.IsUnspecified():
 		host = "127.0.0.1"
 	}
-	return net.JoinHostPort(host, strconv.Itoa(tcp.Port))
+	return net.JoinHostPort(host, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
 }

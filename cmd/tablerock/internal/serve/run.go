@@ -32,9 +32,6 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	if err := removeReady(c.ReadyFile); err != nil {
-		return err
-	}
 	if os.Getenv("GOGC") == "" {
 		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	}
@@ -47,6 +44,9 @@ func Run(ctx context.Context, c Config) error {
 	}
 	defer listener.Close()
 	at.host = main.reach(listener)
+	if err := removeReady(c.ReadyFile); err != nil {
+		return err
+	}
 
 	look := newAdmin(m, log)
 	if side != nil {
