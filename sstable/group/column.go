@@ -37,11 +37,12 @@ type column struct {
 	typ      edm.Type
 	a        vector // words, ends, codes
 	b        vector // ends of the value before
+	prev     int    // whose value that is, -1 none
 	ends     []byte // dictionary
 	bytes    []byte // bits, guids, dictionary
 }
 
-const columnMemBytes = 160
+const columnMemBytes = 168
 
 // heap reports whether values stand in the heap.
 func (c *column) heap() bool { return c.encoding == encodingHeap || c.encoding == encodingHeapLast }
@@ -102,7 +103,7 @@ func (c *column) decodeDict(cur *cursor, rows int) bool {
 // is whether there is such a column, ok whether the last of them and no other
 // ends where the row does.
 func linkHeap(cols []column) (found, ok bool) {
-	prev, last := vector{data: zeros[:]}, false
+	prev, before, last := vector{data: zeros[:]}, -1, false
 	for i := range cols {
 		c := &cols[i]
 		if !c.heap() {
@@ -112,6 +113,7 @@ func linkHeap(cols []column) (found, ok bool) {
 			return true, false
 		}
 		c.b, prev = prev, c.a
+		c.prev, before = before, i
 		found, last = true, c.encoding == encodingHeapLast
 	}
 	return found, last == found
@@ -135,17 +137,6 @@ func checkHeap(cols []column, rank, n int) bool {
 		last = end
 	}
 	return true
-}
-
-// inHeap returns the value of c from the row's part of the heap, which passed
-// checkHeap.
-func (c *column) inHeap(rank int, part []byte) []byte {
-	from := c.b.at(rank)
-	if c.encoding == encodingHeapLast {
-		return part[from:len(part):len(part)]
-	}
-	to := c.a.at(rank)
-	return part[from:to:to]
 }
 
 // inDict returns the value of c from the dictionary.

@@ -33,6 +33,12 @@ type Row struct {
 	plain  codec.Row
 	err    error
 
+	columns []column // of slot; nil in mode 2
+	// The column of the heap that was read last, and where its value ends: the
+	// next one's begins there.
+	heapAt  int
+	heapEnd uint64
+
 	unit *Unit // what raw holds
 	raw  []byte
 	bigs []big // big values read so far
@@ -49,13 +55,14 @@ type big struct {
 // Attach makes r a view of rows of h. With a nil head it lets go of everything.
 func (r *Row) Attach(h *Head, b Blocks) {
 	r.blocks, r.h, r.slot, r.unit, r.raw, r.part, r.err = b, h, nil, nil, nil, nil, nil
-	r.loaded, r.bigs = false, r.bigs[:0]
+	r.loaded, r.bigs, r.columns = false, r.bigs[:0], nil
 }
 
 // Set moves to a row that is no tombstone.
 func (r *Row) Set(row int) {
 	r.row, r.rank, r.slot = row, r.h.rank(row), r.h.slotAt(row)
-	r.loaded, r.bigs = false, r.bigs[:0]
+	r.loaded, r.bigs, r.columns = false, r.bigs[:0], r.slot.columns
+	r.heapAt, r.heapEnd = -1, 0
 }
 
 // Err returns why values could not be read.
@@ -152,13 +159,13 @@ func (r *Row) Len() int { return r.slot.shape.Len() }
 
 // At returns property i, 0 <= i < Len, in stored order.
 func (r *Row) At(i int) (name string, v edm.Value) {
-	if r.slot.mode == modeRows {
+	if i >= len(r.columns) {
 		if r.Load() != nil {
 			return r.slot.shape.Name(i), edm.Value{}
 		}
 		return r.plain.At(i)
 	}
-	c := &r.slot.columns[i]
+	c := &r.columns[i]
 	switch c.encoding {
 	case encodingWord:
 		return c.name, edm.Fixed(c.typ, c.a.at(r.rank))
@@ -201,7 +208,15 @@ func (r *Row) text(c *column, i int) (b []byte, ok bool) {
 	if !r.loaded && r.Load() != nil {
 		return nil, false
 	}
-	return c.inHeap(r.rank, r.part), true
+	from, to := r.heapEnd, uint64(len(r.part))
+	if c.prev != r.heapAt {
+		from = c.b.at(r.rank)
+	}
+	if c.encoding != encodingHeapLast {
+		to = c.a.at(r.rank)
+	}
+	r.heapAt, r.heapEnd = i, to
+	return r.part[from:to:to], true // checkHeap has checked the ends
 }
 
 // extentAt returns the extent that is property i, nil when it is none.
