@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/klauspost/compress/s2"
 
@@ -300,7 +301,11 @@ func (r *Reader) extent(e *group.Extent, fill bool) (cache.Handle, error) {
 	if pin, ok = r.o.Cache.Acquire(key, e.Raw, fill); ok {
 		return pin, nil
 	}
-	if err := r.decompress(pin.Bytes(), e.Off, e.Stored, "extent"); err != nil {
+	err := r.decompress(pin.Bytes(), e.Off, e.Stored, "extent")
+	if err == nil && e.Text && !utf8.Valid(pin.Bytes()) {
+		err = r.corruptf(e.Off, "extent: text that is not UTF-8")
+	}
+	if err != nil {
 		pin.Fail()
 		return cache.Handle{}, err
 	}

@@ -1,6 +1,10 @@
 package group
 
 import (
+	"encoding/binary"
+	"math"
+	"unicode/utf8"
+
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 )
@@ -55,7 +59,7 @@ func (c *column) decode(cur *cursor, s *codec.Shape, i, rows int) bool {
 	switch c.encoding {
 	case encodingWord:
 		c.a = cur.vector(rows)
-		return !cur.bad && !text && c.typ != edm.TypeBoolean && c.typ != edm.TypeGuid
+		return !cur.bad && !text && c.typ != edm.TypeBoolean && c.typ != edm.TypeGuid && c.wordsFit(rows)
 	case encodingBits:
 		c.bytes = cur.bytes((rows + 7) / 8)
 		return !cur.bad && c.typ == edm.TypeBoolean && (rows%8 == 0 || c.bytes[rows/8]>>(rows%8) == 0)
@@ -73,6 +77,17 @@ func (c *column) decode(cur *cursor, s *codec.Shape, i, rows int) bool {
 	return false
 }
 
+// wordsFit reports whether every word is a value of the column's type.
+func (c *column) wordsFit(rows int) bool {
+	switch c.typ {
+	case edm.TypeDateTime:
+		return c.a.within(rows, 0, int64(edm.MaxTicks))
+	case edm.TypeInt32:
+		return c.a.within(rows, math.MinInt32, math.MaxInt32)
+	}
+	return true
+}
+
 func (c *column) decodeDict(cur *cursor, rows int) bool {
 	n, size := int(cur.u8())+1, cur.u16()
 	c.ends, c.bytes = cur.bytes(2*n), cur.bytes(size)
@@ -83,7 +98,7 @@ func (c *column) decodeDict(cur *cursor, rows int) bool {
 	last := 0
 	for i := range n {
 		end := le16(c.ends, i)
-		if end < last {
+		if end < last || end > size || c.typ == edm.TypeString && !utf8.Valid(c.bytes[last:end]) {
 			return false
 		}
 		last = end
@@ -121,20 +136,60 @@ func linkHeap(cols []column) (found, ok bool) {
 
 var zeros [8]byte
 
-// checkHeap checks the ends of the values of one row, whose part of the heap
-// has n bytes.
-func checkHeap(cols []column, rank, n int) bool {
-	last := uint64(0)
+const notText = "text that is not UTF-8"
+
+// checkHeap checks the values of one row, whose part of the heap is given: that
+// their ends are within it, and unless all is plain ASCII, that Strings are text.
+func checkHeap(cols []column, rank int, part []byte, plain bool) (what string) {
+	// Strings that follow each other are looked at together: they are text if all
+	// is and each begins where a character does.
+	last, text := uint64(0), uint64(0) // since text there are Strings only
 	for i := range cols {
 		c := &cols[i]
-		if c.encoding != encodingHeap {
+		end := uint64(len(part))
+		switch c.encoding {
+		case encodingHeap:
+			end = c.a.at(rank)
+		case encodingHeapLast:
+		default:
 			continue
 		}
-		end := c.a.at(rank)
-		if end < last || end > uint64(n) {
-			return false
+		if end < last || end > uint64(len(part)) {
+			return "values outside their row"
+		}
+		switch {
+		case plain:
+		case c.typ == edm.TypeString:
+			if last < end && !utf8.RuneStart(part[last]) {
+				return notText
+			}
+		default:
+			if !utf8.Valid(part[text:last]) {
+				return notText
+			}
+			text = end
 		}
 		last = end
+	}
+	if !plain && !utf8.Valid(part[text:last]) {
+		return notText
+	}
+	return ""
+}
+
+// isASCII reports whether no byte of b is above 7F.
+func isASCII(b []byte) bool {
+	const high = 0x8080808080808080
+	for ; len(b) >= 32; b = b[32:] {
+		w := binary.LittleEndian.Uint64(b) | binary.LittleEndian.Uint64(b[8:]) | binary.LittleEndian.Uint64(b[16:]) | binary.LittleEndian.Uint64(b[24:])
+		if w&high != 0 {
+			return false
+		}
+	}
+	for _, c := range b {
+		if c >= utf8.RuneSelf {
+			return false
+		}
 	}
 	return true
 }

@@ -140,6 +140,20 @@ func (v *vector) at(i int) uint64 {
 	return v.base + binary.LittleEndian.Uint64(v.data[i*v.width:])&v.mask
 }
 
+// within reports whether the n integers, taken as signed, are low to high.
+func (v *vector) within(n int, low, high int64) bool {
+	// Most often the width alone tells.
+	if base := int64(v.base); base >= low && base <= high && v.mask <= uint64(high-base) {
+		return true
+	}
+	for i := range n {
+		if x := int64(v.at(i)); x < low || x > high {
+			return false
+		}
+	}
+	return true
+}
+
 // vector reads a vector of n integers. c.p must have eight more bytes behind
 // its end, within its capacity.
 func (c *cursor) vector(n int) (v vector) {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sort"
 	"testing"
 
@@ -351,3 +352,56 @@ func (b blocks) Unit(h *Head, u *Unit) ([]byte, error) {
 }
 
 func (b blocks) Extent(e *Extent) ([]byte, error) { return make([]byte, e.Raw), nil }
+
+// TestCheckHeap cuts one row's part of the heap into values, at the marks.
+func TestCheckHeap(t *testing.T) {
+	for _, c := range []struct {
+		types string // of the values: s and b
+		part  string
+		want  string
+	}{
+		{"s", "", ""},
+		{"s", "text", ""},
+		{"s", "\xc3\xa4", ""},
+		{"s", "\xc3", notText},
+		{"b", "\xc3", ""},
+		{"ss", "\xc3\xa4|\xc3\xb6", ""},
+		{"ss", "a\xc3|\xa4b", notText},
+		{"ss", "|\xa4b", notText},
+		{"ss", "\xc3\xa4|", ""},
+		{"sbs", "\xc3\xa4|\xff|\xc3\xb6", ""},
+		{"sbs", "\xc3|\xa4|x", notText},
+		{"sbs", "x|\xc3|\xa4", notText},
+		{"bsb", "\xff|\xc3\xa4|\xff", ""},
+		{"bsb", "\xff|\xc3|\xa4", notText},
+		{"bs", "\xff|", ""},
+	} {
+		var part []byte
+		var cols []column
+		for i, value := range strings.Split(c.part, "|") {
+			part = append(part, value...)
+			col := column{encoding: encodingHeap, typ: edm.TypeBinary, a: vector{base: uint64(len(part)), data: zeros[:]}}
+			if c.types[i] == 's' {
+				col.typ = edm.TypeString
+			}
+			cols = append(cols, col)
+		}
+		cols[len(cols)-1].encoding = encodingHeapLast
+		if got := checkHeap(cols, 0, part, isASCII(part)); got != c.want {
+			t.Errorf("%s as %s: got %q, want %q", c.part, c.types, got, c.want)
+		}
+	}
+	for n := range 100 {
+		b := bytes.Repeat([]byte{0x7f}, n)
+		if !isASCII(b) {
+			t.Errorf("%d plain bytes are not", n)
+		}
+		for i := range b {
+			b[i] = 0x80
+			if isASCII(b) {
+				t.Errorf("byte %d of %d is overlooked", i, n)
+			}
+			b[i] = 0
+		}
+	}
+}

@@ -107,6 +107,7 @@ type Extent struct {
 	Off           int64 // in the file
 	Stored        int   // bytes there, sum included
 	Raw           int   // bytes decoded
+	Text          bool  // of a String
 }
 
 type slot struct {
@@ -164,6 +165,9 @@ func (h *Head) Decode(section []byte, off int64, group int, shapes *codec.ShapeL
 	if what := h.checkRows(); what != "" {
 		return what
 	}
+	if !h.checkTimes() {
+		return "Timestamp out of range"
+	}
 	if len(h.Units) == 0 && !h.checkNoHeap() {
 		return "values in a heap that is not there"
 	}
@@ -220,6 +224,7 @@ func (h *Head) decodeExtents(dir []byte, group int) string {
 		if s == nil || s.mode != modeColumns || e.Property >= len(s.columns) || !s.columns[e.Property].heap() {
 			return "extent of no string or binary"
 		}
+		e.Text = s.columns[e.Property].typ == edm.TypeString
 		h.Extents = append(h.Extents, e)
 	}
 	return ""
@@ -282,11 +287,24 @@ func (h *Head) checkRows() string {
 	return ""
 }
 
+// checkTimes checks the Timestamps of all rows but tombstones.
+func (h *Head) checkTimes() bool {
+	if h.times.within(h.rows, 0, int64(edm.MaxTicks)) {
+		return true
+	}
+	for row := range h.rows {
+		if !h.Tombstone(row) && !h.Timestamp(row).Valid() {
+			return false
+		}
+	}
+	return true
+}
+
 // checkNoHeap checks that every value is empty that would stand in the heap.
 func (h *Head) checkNoHeap() bool {
 	for row := range h.rows {
 		s := h.slotAt(row)
-		if s != nil && s.heap && (s.mode == modeRows || !checkHeap(s.columns, h.rank(row), 0)) {
+		if s != nil && s.heap && (s.mode == modeRows || checkHeap(s.columns, h.rank(row), nil, true) != "") {
 			return false
 		}
 	}
@@ -323,6 +341,7 @@ func (h *Head) UnitAt(row int) *Unit {
 // CheckUnit checks the heap parts of the rows of a decoded unit.
 func (h *Head) CheckUnit(u *Unit, raw []byte) string {
 	at := uint64(u.base)
+	plain := isASCII(raw) // then all text in it is text
 	for row := u.First; row < u.End; row++ {
 		end := h.starts.at(row + 1)
 		if h.starts.at(row) != at || end < at || end > uint64(u.base+u.Raw) {
@@ -344,8 +363,8 @@ func (h *Head) CheckUnit(u *Unit, raw []byte) string {
 				return err.Error()
 			}
 		default:
-			if !checkHeap(s.columns, h.rank(row), len(part)) {
-				return "values outside their row"
+			if what := checkHeap(s.columns, h.rank(row), part, plain); what != "" {
+				return what
 			}
 		}
 	}
