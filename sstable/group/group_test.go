@@ -7,8 +7,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sort"
+	"strings"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
