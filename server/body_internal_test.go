@@ -60,11 +60,50 @@ func TestBodyTakesMemoryAsItComes(t *testing.T) {
 	}
 }
 
+// TestPagesTakeWhatIsLeft gathers pages while others hold much, little or all.
+func TestPagesTakeWhatIsLeft(t *testing.T) {
+	for _, c := range []struct {
+		held int64
+		want int // bytes of the page
+	}{
+		{0, freePageBytes + (maxPageBytes-freePageBytes+chunkBytes-1)/chunkBytes*chunkBytes},
+		{maxPagesBytes - 3*chunkBytes, freePageBytes + 3*chunkBytes},
+		{maxPagesBytes, freePageBytes},
+		{maxInFlightBytes, freePageBytes},
+	} {
+		s := new(Server)
+		s.inFlight.held.Store(c.held)
+		x := newExchange(s)
+		limit := freePageBytes
+		for x.morePage(&limit) {
+			continue
+		}
+		if limit != c.want || s.inFlight.held.Load() != c.held+int64(limit-freePageBytes) {
+			t.Errorf("with %d bytes held, a page has %d, want %d; then %d are held", c.held, limit, c.want, s.inFlight.held.Load())
+		}
+		w := httptest.NewRecorder()
+		x.w, x.r = w, httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+		for range x.paged / chunkBytes {
+			x.buf = x.pages.put(append(x.buf, make([]byte, chunkBytes)...))
+		}
+		if err := x.send(http.StatusOK, ""); err != nil || w.Body.Len() != limit-freePageBytes {
+			t.Errorf("%d bytes are sent, want %d; %v", w.Body.Len(), limit-freePageBytes, err)
+		}
+		if held := s.inFlight.held.Load(); held != c.held {
+			t.Errorf("after all is sent, %d bytes are held, want %d", held, c.held)
+		}
+		x.end()
+		if held := s.inFlight.held.Load(); held != c.held {
+			t.Errorf("at the end, %d bytes are held, want %d", held, c.held)
+		}
+	}
+}
+
 // TestBusy refuses bodies when others hold what there is, and great pages before
 // that.
 func TestBusy(t *testing.T) {
 	var g gauge
-	for g.acquirePage(maxPageBytes) {
+	for g.acquirePage(chunkBytes) {
 		continue
 	}
 	if g.held.Load() != maxPagesBytes || !g.acquire(1) {

@@ -27,13 +27,18 @@ func (c *chunks) put(b []byte) []byte {
 	return newChunk()
 }
 
+// drop lets go of piece i.
+func (c *chunks) drop(i int) {
+	if b := c.full[i]; cap(b) == chunkBytes+chunkSlack {
+		freeChunks.Put((*[chunkBytes + chunkSlack]byte)(b[:cap(b)]))
+	}
+	c.full[i] = nil
+}
+
 // release lets go of all pieces.
 func (c *chunks) release() {
-	for i, b := range c.full {
-		if cap(b) == chunkBytes+chunkSlack {
-			freeChunks.Put((*[chunkBytes + chunkSlack]byte)(b[:cap(b)]))
-		}
-		c.full[i] = nil
+	for i := range c.full {
+		c.drop(i)
 	}
 	c.full, c.bytes = c.full[:0], 0
 }

@@ -42,9 +42,11 @@ type exchange struct {
 	parser *odata.Parser
 	body   []byte // of the request
 	held   int64  // bytes of inFlight that the body holds
+	paged  int64  // bytes of inFlight that the answer holds
 	pages  chunks // of the answer: what comes before buf
 	buf    []byte // of the answer
 
+	values             []string // of headers, and net/http's once the answer is sent
 	status             int
 	code               string
 	examined, returned int
@@ -65,7 +67,7 @@ func (x *exchange) begin(w http.ResponseWriter, r *http.Request) {
 
 // end lets go of everything that belongs to the request.
 func (x *exchange) end() {
-	x.s.inFlight.release(x.held)
+	x.s.inFlight.release(x.held + x.paged)
 	x.pages.release()
 	x.parser.Reset()
 	*x = exchange{s: x.s, parser: x.parser, pages: x.pages, body: kept(x.body), buf: kept(x.buf)}
@@ -136,19 +138,22 @@ func (x *exchange) locate() error {
 	if x.r.TLS != nil {
 		scheme = "https://"
 	}
-	x.base = scheme + x.r.Host
-	if !x.HostStyle {
+	if x.HostStyle {
+		x.base = scheme + x.r.Host
+	} else {
 		// The account's segment as the client wrote it, suffix included.
 		segment, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-		x.base += "/" + segment
+		x.base = scheme + x.r.Host + "/" + segment
 		// A slash in escapes ends the account's segment here, and for nobody else.
 		if raw, _, _ := strings.Cut(strings.TrimPrefix(x.r.URL.RawPath, "/"), "/"); strings.Contains(strings.ToLower(raw), "%2f") {
 			x.Address.Account = ""
 		}
 	}
 	var err error
-	if x.query, err = url.ParseQuery(x.r.URL.RawQuery); err != nil {
-		return errInput
+	if raw := x.r.URL.RawQuery; raw != "" {
+		if x.query, err = url.ParseQuery(raw); err != nil {
+			return errInput
+		}
 	}
 	if strings.ContainsFunc(path, isFrontEndControl) {
 		return errInvalidURL

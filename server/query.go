@@ -26,8 +26,9 @@ const (
 	maxExamined  = 4_000_000       // entities
 )
 
-// freePageBytes of an answer are not counted as in flight.
-const freePageBytes = 256 << 10
+// freePageBytes of an answer are not counted as in flight: however many clients
+// do not read, each gets the beginning of a page.
+const freePageBytes = 32 << 10
 
 // maxSelected is the most members that $select can name: those that an entity
 // can have, and as many that it has not.
@@ -233,13 +234,13 @@ func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, er
 	return cursor.Resume(), err
 }
 
-// morePage asks for room beyond freePageBytes, once in a page. Where many clients
-// ask for great pages, some of them get smaller ones.
+// morePage asks for room for another chunk. Where many clients do not read their
+// pages, those that come get smaller ones.
 func (x *exchange) morePage(limit *int) bool {
-	if *limit == maxPageBytes || !x.s.inFlight.acquirePage(maxPageBytes) {
+	if *limit >= maxPageBytes || !x.s.inFlight.acquirePage(chunkBytes) {
 		return false
 	}
-	x.held += maxPageBytes
-	*limit = maxPageBytes
+	x.paged += chunkBytes
+	*limit += chunkBytes
 	return true
 }
