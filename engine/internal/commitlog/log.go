@@ -249,7 +249,7 @@ func (l *Log) placeLocked(c *Commit) error {
 		for i := range c.entries {
 			e := &c.entries[i]
 			c.offs = append(c.offs, uint32(off)+uint32(n+e.start))
-			codec.PatchEntry(payload[n+e.start:n+e.end], seg.shapes[e.shape], c.firstTS+edm.Ticks(i))
+			codec.PatchEntry(payload[n+e.start:n+e.end], seg.shapeID(e.shape), c.firstTS+edm.Ticks(i))
 		}
 		l.lastSeq += uint64(len(c.entries))
 		l.highWater = c.firstTS + edm.Ticks(len(c.entries)-1)
@@ -275,7 +275,7 @@ entries:
 		if shape == nil {
 			continue
 		}
-		if _, known := seg.shapes[shape]; known {
+		if seg.shapeID(shape) != 0 {
 			continue
 		}
 		for _, d := range c.defs {

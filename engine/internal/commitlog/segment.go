@@ -51,6 +51,9 @@ type Segment struct {
 	shapes     map[*codec.Shape]uint16
 	shapeBytes int
 	defined    int
+	// The shape asked for last and its id: most writers write one for long.
+	lastShape *codec.Shape
+	lastID    uint16
 
 	lastSeq uint64 // the last sequence number appended
 }
@@ -105,8 +108,18 @@ const maxShapeBytes = 4 << 20
 // define remembers the id of a shape.
 func (s *Segment) define(d shapeDef) {
 	s.shapes[d.shape] = d.id
+	s.lastShape, s.lastID = d.shape, d.id
 	s.shapeBytes += d.shape.MemBytes()
 	s.defined = int(d.id)
+}
+
+// shapeID returns the id of shape, 0 if s does not know it, and for a delete,
+// whose shape is nil.
+func (s *Segment) shapeID(shape *codec.Shape) uint16 {
+	if shape != s.lastShape {
+		s.lastShape, s.lastID = shape, s.shapes[shape]
+	}
+	return s.lastID
 }
 
 // forgetShapes makes room for others if there are too many: those that come
