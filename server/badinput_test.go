@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"fmt"
 	"hash"
@@ -108,7 +109,16 @@ func verdict(raw []byte, res *http.Response) string {
 // newPeople starts a server whose table People has one entity, a, 1.
 func newPeople(t *testing.T) *wire {
 	t.Helper()
-	w := newWire(t, nil, nil)
+	return newPeopleOver(t, nil)
+}
+
+// newPeopleOver is newPeople with a certificate, or nil for none.
+func newPeopleOver(t *testing.T, secured *tls.Config) *wire {
+	t.Helper()
+	w := newWire(t, nil, secured)
+	if secured != nil {
+		w.tls = &tls.Config{InsecureSkipVerify: true} // nobody can stand between a test and itself
+	}
 	if err := w.store.CreateTable(t.Context(), "People"); err != nil {
 		t.Fatal(err)
 	}
