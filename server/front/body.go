@@ -64,3 +64,20 @@ func (b *body) renew() {
 	earned := time.Duration(float64(b.read) / float64(b.pace.perSecond) * float64(time.Second))
 	_ = b.control.SetReadDeadline(b.start.Add(min(b.pace.grace+earned, b.pace.most)))
 }
+
+// maxDrained is how much of a body is taken that nobody wants.
+const maxDrained = 32 << 20
+
+// drain sends the answer and then takes what the client still sends of r's body. Many
+// clients read no answer before they have sent all, and a connection that is closed
+// while they send is reset, which loses the answer with it. A client that waits for
+// leave to send gets none.
+func drain(r *http.Request) {
+	b, ok := r.Body.(*body)
+	if !ok || b.over || r.ProtoMajor != 1 || b.read == 0 && r.Header.Get("Expect") != "" {
+		return
+	}
+	if b.control.Flush() == nil {
+		_, _ = io.CopyN(io.Discard, b, maxDrained)
+	}
+}

@@ -70,7 +70,9 @@ func New(l net.Listener, h http.Handler, o Options) *Front {
 				// RFC 9112, section 6.3.
 				w.Header().Set("Connection", "close")
 			}
-			h.ServeHTTP(w, watchBody(w, r, bodyPace, o.Now))
+			r = watchBody(w, r, bodyPace, o.Now)
+			h.ServeHTTP(w, r)
+			drain(r)
 		}),
 		TLSConfig:                    o.TLS,
 		ReadHeaderTimeout:            headerTime,

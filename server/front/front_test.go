@@ -291,3 +291,37 @@ func TestRefusedUnread(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusedWhileSending refuses a body that a client sends as a whole before it
+// reads: it gets the answer, and not a connection that is cut off.
+func TestRefusedWhileSending(t *testing.T) {
+	const size = 8 << 20
+	for _, c := range []struct{ name, headers, before, after string }{
+		{"announced", "Content-Length: 8388608\r\n", "", ""},
+		{"in chunks", "Transfer-Encoding: chunked\r\n", "800000\r\n", "\r\n0\r\n\r\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			refuse := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusRequestEntityTooLarge) }
+			within(t, refuse, func(t *testing.T, p *pipes, _ *Front) {
+				conn := p.dial()
+				defer conn.Close()
+				sent := make(chan error, 1)
+				go func() {
+					_, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\n"+c.headers+"\r\n"+c.before)
+					for n := 0; n < size && err == nil; n += 64 << 10 {
+						_, err = conn.Write(make([]byte, 64<<10))
+					}
+					_, after := io.WriteString(conn, c.after)
+					sent <- errors.Join(err, after)
+				}()
+				answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				if err != nil || answer.StatusCode != http.StatusRequestEntityTooLarge {
+					t.Errorf("got %v and %v, want status 413", answer, err)
+				}
+				if err := <-sent; err != nil {
+					t.Errorf("the client cannot send its request: %v", err)
+				}
+			})
+		})
+	}
+}
