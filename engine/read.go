@@ -102,5 +102,5 @@ func (s *readState) get(key []byte, partHash, keyHash, snap uint64, mem *codec.R
 	if err := disk.LoadAll(); err != nil {
 		return nil, err
 	}
-	return disk, nil
+	return &disk.View, nil
 }

@@ -190,7 +190,7 @@ func (it *Iterator) Row() codec.ShapedRow {
 	if it.h.Tombstone(it.row) {
 		return nil
 	}
-	return it.View()
+	return &it.View().View
 }
 
 // View is Row for an entry that is no tombstone.

@@ -15,11 +15,14 @@ import (
 // the Iterator ends with the same error: whoever acts on a value before the next
 // step calls Load first, or looks at Err after.
 type Row struct {
-	view
+	// View is the row itself: who asks it for each property saves a call on the
+	// way.
+	View
 	pins pins
 }
 
-type view = group.Row
+// View is a Row without its pins.
+type View = group.Row
 
 // Release drops the pins. The Row may be used for another Get.
 func (r *Row) Release() {

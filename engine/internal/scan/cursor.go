@@ -125,7 +125,7 @@ func Readable(row codec.ShapedRow) error { return settleRow(row, true) }
 // settleRow returns why what was read of a row cannot be trusted. With whole it
 // reads the rest of the row, too: nothing that its reader does may fail.
 func settleRow(row codec.ShapedRow, whole bool) error {
-	r, onDisk := row.(*sstable.Row)
+	r, onDisk := row.(*sstable.View)
 	switch {
 	case !onDisk:
 		return nil
