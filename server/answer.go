@@ -31,6 +31,7 @@ func (x *exchange) clientRequestID() string {
 const (
 	serverName         = "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"
 	frontEndName       = "Microsoft-HTTPAPI/2.0"
+	applicationJSON    = "application/json"
 	applicationXML     = "application/xml"
 	applicationXMLUTF8 = "application/xml;charset=utf-8"
 	byteOrderMark      = "\ufeff"
@@ -139,7 +140,7 @@ func (x *exchange) fail(p *problem) {
 		_ = x.send(p.status, "text/html; charset=us-ascii")
 		return
 	}
-	xml := x.operation != nil && x.operation.xml || p.coded && !wantsJSON(x.r)
+	xml := x.operation != nil && x.operation.xml || x.operation == nil && p.refusal && !wantsJSON(x.r)
 	x.failHead(p, xml)
 	switch {
 	case xml:
@@ -153,27 +154,33 @@ func (x *exchange) fail(p *problem) {
 		if x.operation == nil {
 			level = odata.Minimal
 		}
+		kind := media.TypeOf(level)
+		if p.front {
+			kind = applicationJSON
+		}
 		x.buf = odata.AppendError(x.buf, p.code, p.message, x.id, x.s.now())
-		_ = x.send(p.status, media.TypeOf(level))
+		_ = x.send(p.status, kind)
 	}
 }
 
 // failHead sets the headers of a problem.
 func (x *exchange) failHead(p *problem, xml bool) {
-	if p.bare {
+	switch {
+	case p.bare:
 		x.set("Server", frontEndName)
-	} else {
+	case p.front:
+		x.set("Server", frontEndName)
+		x.set("X-Ms-Request-Id", x.id)
+	default:
 		x.head()
 	}
-	if p.unversioned {
-		delete(x.w.Header(), "X-Ms-Version")
-	}
-	x.set("X-Content-Type-Options", "nosniff")
-	if !p.early && !p.coded && !xml {
-		x.set("Cache-Control", "no-cache")
-	}
-	if xml || p.coded {
+	if xml || p.front {
 		x.set("X-Ms-Error-Code", p.code)
+	} else {
+		x.set("X-Content-Type-Options", "nosniff")
+		if !p.early {
+			x.set("Cache-Control", "no-cache")
+		}
 	}
 	if x.prefer != noPreference {
 		x.set("Preference-Applied", x.prefer.String())

@@ -25,16 +25,16 @@ type problem struct {
 	code    string
 	message string
 
-	early       bool   // found before the request was understood: no Cache-Control
-	coded       bool   // the code stands in x-ms-error-code too, as with XML
-	bare        bool   // answered in front of the service: no ids, no version
-	unversioned bool   // answered without a version
-	page        bool   // answered by an HTML page, not by an error document
-	executed    bool   // of a batch: found by looking at stored entities
-	challenge   string // WWW-Authenticate
-	allow       string // Allow
-	retry       string // Retry-After
-	cause       error  // of a failure that is not the client's; for logs alone
+	early     bool   // found before the request was understood: no Cache-Control
+	refusal   bool   // of the client, which gets XML if nothing else is known of it
+	front     bool   // answered in front of the Table layer: no version, the code in a header
+	bare      bool   // without an id
+	page      bool   // answered by an HTML page, not by an error document
+	executed  bool   // of a batch: found by looking at stored entities
+	challenge string // WWW-Authenticate
+	allow     string // Allow
+	retry     string // Retry-After
+	cause     error  // of a failure that is not the client's; for logs alone
 }
 
 func (p *problem) Error() string { return p.code + ": " + p.message }
@@ -82,7 +82,7 @@ var (
 	errOutsideRange   = &problem{status: http.StatusForbidden, code: "AuthorizationFailure", message: "This request is not authorized to perform this operation."}
 	errURI            = bad("InvalidUri", "The requested URI does not represent any resource on the server.")
 	errURLSyntax      = &problem{status: http.StatusBadRequest, code: codeInvalidInput, message: "Bad Request - Error in query syntax.", early: true}
-	errInvalidURL     = &problem{status: http.StatusBadRequest, page: true, bare: true}
+	errInvalidURL     = &problem{status: http.StatusBadRequest, page: true}
 	errSecondary      = &problem{status: http.StatusForbidden, code: "WriteOperationNotSupportedOnSecondary", message: "Write operations are not supported on the secondary endpoint."}
 	errBusy           = &problem{status: http.StatusServiceUnavailable, code: "ServerBusy", message: "The server is currently unable to receive requests. Please retry your request.", retry: "1"}
 )
@@ -144,8 +144,7 @@ func problemOf(err error) *problem {
 	case errors.As(err, &refusal):
 		return &problem{
 			status: refusal.Status, code: refusal.Code, message: refusal.Message,
-			challenge: refusal.Challenge, bare: refusal.Bare, coded: true,
-			unversioned: refusal.Code == "AuthenticationFailed",
+			challenge: refusal.Challenge, refusal: true, front: refusal.Front, bare: refusal.Bare,
 		}
 	case errors.As(err, &op):
 		q := *problemOf(op.Err)

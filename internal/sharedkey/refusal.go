@@ -9,7 +9,8 @@ type Refusal struct {
 	Code      string // as in x-ms-error-code
 	Message   string
 	Challenge string // the WWW-Authenticate header, "" for none
-	Bare      bool   // the service's front end answers, without x-ms-request-id and x-ms-version
+	Front     bool   // the service's front end answers, which knows no versions of the protocol
+	Bare      bool   // it answers without x-ms-request-id
 }
 
 // Error returns code and message.
@@ -29,27 +30,29 @@ func mismatch(code, with string) *Refusal {
 // Every reason for which a request cannot be told from a forged one gives the
 // same refusal, refusedAuthentication.
 var (
-	refusedAuthentication = forbidden("AuthenticationFailed", authenticationMessage)
+	refusedAuthentication = &Refusal{Status: http.StatusForbidden, Code: "AuthenticationFailed", Message: authenticationMessage, Front: true}
 	refusedOperation      = forbidden("AuthorizationFailure", "This request is not authorized to perform this operation.")
 	refusedPermission     = mismatch("AuthorizationPermissionMismatch", "permission")
 	refusedResourceType   = mismatch("AuthorizationResourceTypeMismatch", "resource type")
 	refusedService        = mismatch("AuthorizationServiceMismatch", "service")
 	refusedProtocol       = mismatch("AuthorizationProtocolMismatch", "protocol")
-	refusedAnonymous      = &Refusal{Status: http.StatusForbidden, Code: "AuthenticationFailed", Message: authenticationMessage, Bare: true}
+	refusedAnonymous      = &Refusal{Status: http.StatusForbidden, Code: "AuthenticationFailed", Message: authenticationMessage, Front: true, Bare: true}
 	refusedScheme         = &Refusal{
 		Status: http.StatusBadRequest, Code: "InvalidAuthenticationInfo",
 		Message: "Authentication information is not given in the correct format. Check the value of Authorization header.",
+		Front:   true,
 	}
 	refusedDate = &Refusal{
 		Status: http.StatusBadRequest, Code: "InvalidHeaderValue",
 		Message: "The value for one of the HTTP headers is not in the correct format.",
+		Front:   true,
 	}
 	refusedBearerACL = &Refusal{Status: http.StatusNotFound, Code: "ResourceNotFound", Message: "The specified resource does not exist."}
 	challenge        = &Refusal{
 		Status: http.StatusUnauthorized, Code: "InvalidAuthenticationInfo",
 		Message:   "Server failed to authenticate the request. Please refer to the information in the www-authenticate header.",
 		Challenge: "Bearer authorization_uri=https://login.microsoftonline.com/" + tenant + "/oauth2/authorize resource_id=https://storage.azure.com",
-		Bare:      true,
+		Front:     true, Bare: true,
 	}
 )
 
