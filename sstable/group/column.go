@@ -1,7 +1,6 @@
 package group
 
 import (
-	"encoding/binary"
 	"math"
 	"unicode/utf8"
 
@@ -139,8 +138,8 @@ var zeros [8]byte
 const notText = "text that is not UTF-8"
 
 // checkHeap checks the values of one row, whose part of the heap is given: that
-// their ends are within it, and unless all is plain ASCII, that Strings are text.
-func checkHeap(cols []column, rank int, part []byte, plain bool) (what string) {
+// their ends are within it, and that Strings are text.
+func checkHeap(cols []column, rank int, part []byte) (what string) {
 	// Strings that follow each other are looked at together: they are text if all
 	// is and each begins where a character does.
 	last, text := uint64(0), uint64(0) // since text there are Strings only
@@ -157,41 +156,20 @@ func checkHeap(cols []column, rank int, part []byte, plain bool) (what string) {
 		if end < last || end > uint64(len(part)) {
 			return "values outside their row"
 		}
-		switch {
-		case plain:
-		case c.typ == edm.TypeString:
-			if last < end && !utf8.RuneStart(part[last]) {
-				return notText
-			}
-		default:
+		if c.typ != edm.TypeString {
 			if !utf8.Valid(part[text:last]) {
 				return notText
 			}
 			text = end
+		} else if last < end && !utf8.RuneStart(part[last]) {
+			return notText
 		}
 		last = end
 	}
-	if !plain && !utf8.Valid(part[text:last]) {
+	if !utf8.Valid(part[text:last]) {
 		return notText
 	}
 	return ""
-}
-
-// isASCII reports whether no byte of b is above 7F.
-func isASCII(b []byte) bool {
-	const high = 0x8080808080808080
-	for ; len(b) >= 32; b = b[32:] {
-		w := binary.LittleEndian.Uint64(b) | binary.LittleEndian.Uint64(b[8:]) | binary.LittleEndian.Uint64(b[16:]) | binary.LittleEndian.Uint64(b[24:])
-		if w&high != 0 {
-			return false
-		}
-	}
-	for _, c := range b {
-		if c >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }
 
 // inDict returns the value of c from the dictionary.

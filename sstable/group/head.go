@@ -304,7 +304,7 @@ func (h *Head) checkTimes() bool {
 func (h *Head) checkNoHeap() bool {
 	for row := range h.rows {
 		s := h.slotAt(row)
-		if s != nil && s.heap && (s.mode == modeRows || checkHeap(s.columns, h.rank(row), nil, true) != "") {
+		if s != nil && s.heap && (s.mode == modeRows || checkHeap(s.columns, h.rank(row), nil) != "") {
 			return false
 		}
 	}
@@ -341,7 +341,6 @@ func (h *Head) UnitAt(row int) *Unit {
 // CheckUnit checks the heap parts of the rows of a decoded unit.
 func (h *Head) CheckUnit(u *Unit, raw []byte) string {
 	at := uint64(u.base)
-	plain := isASCII(raw) // then all text in it is text
 	for row := u.First; row < u.End; row++ {
 		end := h.starts.at(row + 1)
 		if h.starts.at(row) != at || end < at || end > uint64(u.base+u.Raw) {
@@ -363,7 +362,7 @@ func (h *Head) CheckUnit(u *Unit, raw []byte) string {
 				return err.Error()
 			}
 		default:
-			if what := checkHeap(s.columns, h.rank(row), part, plain); what != "" {
+			if what := checkHeap(s.columns, h.rank(row), part); what != "" {
 				return what
 			}
 		}
