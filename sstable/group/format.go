@@ -88,33 +88,20 @@ func (c *cursor) bytes(n int) []byte {
 	return b
 }
 
-func (c *cursor) u8() uint8 {
-	if b := c.bytes(1); b != nil {
-		return b[0]
-	}
-	return 0
+// uint reads n bytes, at most 8.
+func (c *cursor) uint(n int) uint64 {
+	var b [8]byte
+	copy(b[:], c.bytes(n))
+	return binary.LittleEndian.Uint64(b[:])
 }
 
-func (c *cursor) u16() int {
-	if b := c.bytes(2); b != nil {
-		return int(binary.LittleEndian.Uint16(b))
-	}
-	return 0
-}
+func (c *cursor) u8() uint8 { return uint8(c.uint(1)) }
 
-func (c *cursor) u32() uint32 {
-	if b := c.bytes(4); b != nil {
-		return binary.LittleEndian.Uint32(b)
-	}
-	return 0
-}
+func (c *cursor) u16() int { return int(c.uint(2)) }
 
-func (c *cursor) u64() uint64 {
-	if b := c.bytes(8); b != nil {
-		return binary.LittleEndian.Uint64(b)
-	}
-	return 0
-}
+func (c *cursor) u32() uint32 { return uint32(c.uint(4)) }
+
+func (c *cursor) u64() uint64 { return c.uint(8) }
 
 // le16 is entry i of an array of little-endian u16.
 func le16(p []byte, i int) int { return int(binary.LittleEndian.Uint16(p[2*i:])) }
