@@ -41,7 +41,9 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 // letters and digits, a letter first, and not "tables" in any case. A wrong
 // length is found first. Text that is not UTF-8 breaks RuleTableName.
 func CheckTableName(name string) error {
-	if n := utf8.RuneCountInString(name); n < MinTableNameLen {
+	if n := utf8.RuneCountInString(name); n == 1 {
+		return &Error{RuleTableNameLength, name, MinTableNameLen, "1 character"}
+	} else if n < MinTableNameLen {
 		return &Error{RuleTableNameLength, name, MinTableNameLen, fmt.Sprintf("%d characters", n)}
 	} else if n > MaxTableNameLen {
 		return &Error{RuleTableNameLength, name, MaxTableNameLen, fmt.Sprintf("%d characters", n)}

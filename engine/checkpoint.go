@@ -36,7 +36,7 @@ func (db *DB) makeCheckpoint(ctx context.Context, dest string) error {
 		return err
 	}
 	if len(names) > 0 {
-		return fmt.Errorf("%w: it holds %q", fs.ErrExist, names[0])
+		return fmt.Errorf("%w: the directory is not empty, it holds %q", fs.ErrExist, names[0])
 	}
 	if err := place.Make(db.fs, dest); err != nil {
 		return fmt.Errorf("make directory: %w", err)

@@ -24,8 +24,9 @@ func newCompact(a *app) *cobra.Command {
 				}
 				after, err := db.Stats()
 				if err == nil {
-					a.note("%s in %d files and the log, now %s in %d files",
-						size(before.SSTableBytes+before.WALBytes), before.SSTables, size(after.SSTableBytes), after.SSTables)
+					a.note("%s in %s and the log, now %s in %s",
+						size(before.SSTableBytes+before.WALBytes), several(int64(before.SSTables), "file"),
+						size(after.SSTableBytes), several(int64(after.SSTables), "file"))
 				}
 				return err
 			})

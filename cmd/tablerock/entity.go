@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/odata"
@@ -83,6 +84,14 @@ func (a *app) apply(ctx context.Context, table string, op store.Op) error {
 
 func ifMatchFlag(cmd *cobra.Command, etag *string) {
 	cmd.Flags().StringVar(etag, "if-match", string(store.Any), "only if the entity has this `ETag`; * is any")
+}
+
+// checkIfMatch refuses what no entity would ever have.
+func checkIfMatch(etag string) error {
+	if text := hint.ETag(etag); text != "" {
+		return usagef("--if-match %q: %s", etag, text)
+	}
+	return nil
 }
 
 func selectFlag(cmd *cobra.Command, selected *string) {

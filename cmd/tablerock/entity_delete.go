@@ -15,6 +15,9 @@ func newEntityDelete(a *app) *cobra.Command {
 		Short: "Delete an entity",
 		Args:  arguments(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkIfMatch(etag); err != nil {
+				return err
+			}
 			key := edm.Key{Partition: args[1], Row: args[2]}
 			err := a.write(func(db *engine.DB) error {
 				_, err := db.Apply(cmd.Context(), args[0], store.Delete(key, edm.ETag(etag)))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/filter"
@@ -27,7 +28,7 @@ func (f *queryFlags) query() (store.Query, error) {
 	if f.filter != "" {
 		e, err := filter.Parse(f.filter)
 		if err != nil {
-			return q, fmt.Errorf("--filter: %w", err)
+			return q, fmt.Errorf("--filter: %w", hint.Filter(f.filter, err))
 		}
 		q.Filter = e
 	}

@@ -15,6 +15,9 @@ func newEntityUpdate(a *app, name, short string, op func(edm.Entity, edm.ETag) s
 		Long:  short + "." + entityHelp,
 		Args:  arguments(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkIfMatch(etag); err != nil {
+				return err
+			}
 			e, err := a.readEntity(cmd.Context(), args)
 			if err != nil {
 				return err

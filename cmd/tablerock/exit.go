@@ -96,7 +96,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case errors.Is(err, store.ErrTableExists), errors.Is(err, store.ErrEntityExists), errors.Is(err, store.ErrPrecondition):
+	case errors.Is(err, store.ErrTableExists), errors.Is(err, store.ErrEntityExists), errors.Is(err, store.ErrPrecondition), errors.Is(err, fs.ErrExist):
 		return exitConflict
 	case errors.Is(err, store.ErrCorrupt):
 		return exitCorrupt

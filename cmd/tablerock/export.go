@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/target"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 	"github.com/tablerock-db/tablerock/store"
@@ -55,21 +53,21 @@ func (a *app) export(ctx context.Context, s *engine.Snapshot, table, name string
 		_, err := write(ctx, s, table, store.Query{}, a.stdout, transfer.ExportOptions{})
 		return err
 	}
-	out, err := newTarget(name)
+	out, err := target.Create(name)
 	if err != nil {
 		return err
 	}
 	begin := time.Now()
 	bar := a.newBar("export", 0)
-	counter := &counter{w: out.file}
+	counter := &counter{w: out}
 	rows, err := write(ctx, s, table, store.Query{}, counter, transfer.ExportOptions{Progress: bar.set})
 	bar.done()
-	if err := out.close(err); err != nil {
+	if err := out.Close(err); err != nil {
 		return err
 	}
 	elapsed := time.Since(begin).Seconds()
-	a.note("exported %s rows of table %s in %.2f s: %s rows/s, %s written to %s",
-		count(rows), table, elapsed, count(int64(float64(rows)/max(elapsed, 1e-9))), size(counter.n), name)
+	a.note("exported %s of table %s in %.2f s: %s rows/s, %s written to %s",
+		several(rows, "row"), table, elapsed, count(int64(float64(rows)/max(elapsed, 1e-9))), size(counter.n), name)
 	return nil
 }
 
@@ -83,39 +81,4 @@ func (c *counter) Write(p []byte) (int, error) {
 	n, err := c.w.Write(p)
 	c.n += int64(n)
 	return n, err
-}
-
-// target is a file that takes its name once it is whole. What is no regular
-// file, such as a pipe, is written in place.
-type target struct {
-	file *os.File
-	name string
-	temp bool
-}
-
-func newTarget(name string) (*target, error) {
-	info, err := os.Stat(name)
-	if err == nil && !info.Mode().IsRegular() {
-		f, err := os.OpenFile(name, os.O_WRONLY, 0)
-		return &target{file: f, name: name}, err
-	}
-	partial := filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".partial")
-	if err := os.Remove(partial); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	// Nothing that is there by now is followed or written over.
-	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	return &target{file: f, name: name, temp: true}, err
-}
-
-// close ends the file after a write that gave err.
-func (t *target) close(err error) error {
-	err = errors.Join(err, t.file.Close())
-	switch {
-	case !t.temp:
-		return err
-	case err != nil:
-		return errors.Join(err, os.Remove(t.file.Name()))
-	}
-	return os.Rename(t.file.Name(), t.name)
 }

@@ -31,7 +31,7 @@ func newImport(a *app) *cobra.Command {
 		Use:   "import TABLE FILE|-",
 		Short: "Load entities from a CSV or JSONL file",
 		Long: `Load entities from a CSV or JSONL file, or for "-" from standard input. The table
-is made if it is missing. In CSV a header cell such as Count@Edm.Int64 types its
+is made if it is missing, unless no row is any good. In CSV a header cell such as Count@Edm.Int64 types its
 column; an empty cell is an absent property, and "" is the empty string. A line
 of JSONL is an entity as "tablerock entity insert" takes it.
 
@@ -133,19 +133,27 @@ func (a *app) load(ctx context.Context, table string, src *source, read transfer
 	elapsed := time.Since(begin)
 	if err != nil {
 		if done.Rows > 0 && !errors.Is(err, context.Canceled) {
-			err = fmt.Errorf("%w (%s rows stand in table %s; mend that row and import again, or give --skip-bad)", err, count(done.Rows), table)
+			err = fmt.Errorf("%w (%s in table %s; mend that row and import again, or give --skip-bad)", err, stand(done.Rows), table)
 		} else if done.Rows > 0 {
-			a.note("%s rows stand in table %s; import again to go on", count(done.Rows), table)
+			a.note("%s in table %s; import again to go on", stand(done.Rows), table)
 		}
 		return err
 	}
-	a.note("imported %s rows into table %s in %.2f s: %s rows/s, %s read",
-		count(done.Rows), table, elapsed.Seconds(), count(int64(float64(done.Rows)/max(elapsed.Seconds(), 1e-9))), size(done.Bytes))
+	a.note("imported %s into table %s in %.2f s: %s rows/s, %s read",
+		several(done.Rows, "row"), table, elapsed.Seconds(), count(int64(float64(done.Rows)/max(elapsed.Seconds(), 1e-9))), size(done.Bytes))
 	if done.Skipped > 0 {
-		fmt.Fprintf(a.stderr, "tablerock: skipped %s bad rows\n", count(done.Skipped))
+		fmt.Fprintf(a.stderr, "tablerock: skipped %s\n", several(done.Skipped, "bad row"))
 		return &quietError{exitFailure}
 	}
 	return nil
+}
+
+// stand says how many rows there are.
+func stand(rows int64) string {
+	if rows == 1 {
+		return "1 row stands"
+	}
+	return count(rows) + " rows stand"
 }
 
 // newAckFile opens the file for acknowledgements. Each goes there by a write of

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/manifest"
@@ -18,6 +19,14 @@ const smallLog = 1 << 20
 // dir returns the directory of the account's database.
 func (a *app) dir() string { return filepath.Join(a.data, a.account) }
 
+// checkData refuses a place for data that cannot have any.
+func (a *app) checkData() error {
+	if info, err := os.Stat(a.data); err == nil && !info.IsDir() {
+		return fmt.Errorf("--data %s: %w: give the directory of the data, or one that is to be made", a.data, syscall.ENOTDIR)
+	}
+	return nil
+}
+
 // missing says that there is no database.
 func (a *app) missing() error {
 	return fmt.Errorf("no database in %s: %w; give its place with --data and --account, or make one with \"tablerock table create\" or \"tablerock import\"",
@@ -26,6 +35,9 @@ func (a *app) missing() error {
 
 // read opens the database as it is, without the lock and without a write.
 func (a *app) read(work func(db *engine.DB) error) error {
+	if err := a.checkData(); err != nil {
+		return err
+	}
 	db, err := engine.Open(filepath.ToSlash(a.dir()), engine.Options{ReadOnly: true, SegmentBytes: smallLog})
 	if errors.Is(err, fs.ErrNotExist) && !a.exists() {
 		return a.missing()
@@ -52,6 +64,9 @@ func (a *app) write(work func(db *engine.DB) error) error {
 
 // create opens the database for writing, and makes it if there is none.
 func (a *app) create(o engine.Options, work func(db *engine.DB) error) error {
+	if err := a.checkData(); err != nil {
+		return err
+	}
 	db, err := engine.Open(filepath.ToSlash(a.dir()), o)
 	if err != nil {
 		return err

@@ -235,6 +235,14 @@ func count(n int64) string {
 	return s
 }
 
+// several returns a number of things for people.
+func several(n int64, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return count(n) + " " + thing
+}
+
 // size returns a number of bytes for people.
 func size(n int64) string {
 	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
@@ -243,6 +251,9 @@ func size(n int64) string {
 		f, i = f/1024, i+1
 	}
 	if i == 0 {
+		if n == 1 {
+			return "1 byte"
+		}
 		return fmt.Sprintf("%d bytes", n)
 	}
 	return fmt.Sprintf("%.1f %s", f, units[i])

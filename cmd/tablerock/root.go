@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 )
 
 // app is one call of the program.
@@ -58,9 +60,7 @@ Every flag has an environment variable: TABLEROCK_DATA stands for --data.`
 		}
 		return a.checkFlags()
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%v; see %s --help", err, cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef("%s", hint.Flag(cmd, err)) })
 	f := root.PersistentFlags()
 	f.StringVar(&a.data, "data", "tablerock-data", "`directory` of the data")
 	f.StringVar(&a.account, "account", "devstoreaccount1", "storage account, a `name` of 3 to 24 lower-case letters and digits")
@@ -114,9 +114,9 @@ func runGroup(cmd *cobra.Command, args []string) error {
 	there := strings.Join(names, ", ")
 	switch {
 	case len(args) > 0 && !cmd.HasParent():
-		return usagef("there is no command %q; there are: %s", args[0], there)
+		return usagef("there is no command %q%s; there are: %s", args[0], hint.Command(cmd, args[0]), there)
 	case len(args) > 0:
-		return usagef("%s has no command %q; there are: %s", cmd.Name(), args[0], there)
+		return usagef("%s has no command %q%s; there are: %s", cmd.Name(), args[0], hint.Command(cmd, args[0]), there)
 	case cmd.HasParent():
 		return usagef("%s needs a command; there are: %s", cmd.Name(), there)
 	}

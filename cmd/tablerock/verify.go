@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -23,7 +25,9 @@ any damage.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var report engine.Report
 			err := a.read(func(db *engine.DB) (err error) {
-				report, err = db.Verify(cmd.Context())
+				if report, err = db.Verify(cmd.Context()); err == nil && len(report.Findings) == 0 {
+					report.Entities, err = countEntities(cmd.Context(), db)
+				}
 				return err
 			})
 			var damage *store.CorruptError
@@ -38,6 +42,25 @@ any damage.`,
 			return a.printReport(&report)
 		},
 	}
+}
+
+// countEntities counts those of all tables one by one. What Stats has is less
+// exact: it counts what was written over until that is merged away.
+func countEntities(ctx context.Context, db *engine.DB) (n int64, err error) {
+	tables, err := db.Tables(ctx, "", 0)
+	if err != nil {
+		return 0, err
+	}
+	for _, t := range tables {
+		c := db.Query(ctx, t.Name, store.Query{Select: []string{edm.PartitionKeyName}})
+		for c.Next() {
+			n++
+		}
+		if err := errors.Join(c.Err(), c.Close()); err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
 }
 
 // printReport prints what was found.
@@ -63,7 +86,11 @@ func (a *app) printReport(r *engine.Report) error {
 		a.note("%s is not the database's; it is left alone", name)
 	}
 	if len(findings) == 0 {
-		a.note("%s files, %s, %s entities: no damage", count(int64(r.Files)), size(r.Bytes), count(r.Entities))
+		entities := count(r.Entities) + " entities"
+		if r.Entities == 1 {
+			entities = "1 entity"
+		}
+		a.note("%s, %s, %s: no damage", several(int64(r.Files), "file"), size(r.Bytes), entities)
 		return nil
 	}
 	fmt.Fprintf(a.stderr, "tablerock: %s: %d damaged; restore the directory from a checkpoint\n", a.dir(), len(findings))

@@ -34,6 +34,9 @@ func importAnything(t *testing.T, file []byte, o transfer.ReadOptions) {
 		}
 		return
 	}
+	if tables, err := st.Tables(t.Context(), "", 0); err != nil || len(tables) == 0 {
+		return // no row was any good
+	}
 	want := sortedEntities(t, st)
 	for _, f := range []transfer.Format{transfer.CSV, transfer.JSONL} {
 		text := exportText(t, st, f)

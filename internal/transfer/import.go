@@ -58,10 +58,12 @@ type ImportOptions struct {
 
 const defaultInFlight = 16
 
-// Import puts the entities of r into table, which it makes if it is missing, in
-// transactions: runs of records with one PartitionKey, at most 100 and 4 MiB,
+// Import puts the entities of r into table, in transactions: runs of records with one PartitionKey, at most 100 and 4 MiB,
 // none with a key twice. Those of one partition follow each other in the order
 // of the file; others overlap.
+//
+// A table that is missing is made before the first transaction, or at the end of
+// a file without rows; a file whose rows are all bad leaves none behind.
 //
 // It stops at the first row that cannot be imported, with a *LineError; all
 // before the transaction of that row has been imported, and possibly some behind
@@ -72,12 +74,6 @@ func Import(ctx context.Context, st store.Store, table string, r *Reader, o Impo
 	}
 	im := &importer{ctx: ctx, st: st, table: table, r: r, o: o, jobs: make(chan *transaction), last: map[string]*transaction{}}
 	im.failedAt.Store(noLine)
-	rec, err := r.Next()
-	if err == nil || err == io.EOF || isLine(err) {
-		if createErr := st.CreateTable(ctx, table); createErr != nil && !errors.Is(createErr, store.ErrTableExists) {
-			return im.progress, fmt.Errorf("create table %s: %w", table, createErr)
-		}
-	}
 	var workers sync.WaitGroup
 	for range o.InFlight {
 		workers.Go(func() {
@@ -86,16 +82,11 @@ func Import(ctx context.Context, st store.Store, table string, r *Reader, o Impo
 			}
 		})
 	}
-	im.read(rec, err)
+	im.read()
 	close(im.jobs)
 	workers.Wait()
 	im.progress.Bytes = r.Bytes()
 	return im.progress, im.err
-}
-
-func isLine(err error) bool {
-	var line *LineError
-	return errors.As(err, &line)
 }
 
 // noLine is behind every line of a file.
@@ -124,6 +115,9 @@ type importer struct {
 	r     *Reader
 	o     ImportOptions
 	jobs  chan *transaction
+	// created says that the table is there, and bad that a row was passed over
+	// unread.
+	created, bad bool
 	// failedAt is the line of the first failure; transactions behind it are
 	// dropped.
 	failedAt atomic.Int64
@@ -139,11 +133,11 @@ type importer struct {
 	err error
 }
 
-// read cuts the file into transactions, beginning with what the first call of
-// Next gave.
-func (im *importer) read(rec Record, err error) {
+// read cuts the file into transactions.
+func (im *importer) read() {
 	var tx *transaction
-	for ; ; rec, err = im.r.Next() {
+	for {
+		rec, err := im.r.Next()
 		if stop := im.ctx.Err(); stop != nil {
 			im.fail(0, stop)
 			return
@@ -174,11 +168,15 @@ func (im *importer) pass(rec Record, err error) bool {
 	var line *LineError
 	switch {
 	case err == io.EOF:
+		if !im.bad {
+			im.create()
+		}
 		return false
 	case im.ctx.Err() != nil: // the reader may have been closed to stop it
 		im.fail(0, im.ctx.Err())
 		return false
 	case errors.As(err, &line) && im.o.SkipBad:
+		im.bad = true
 		im.skip(line)
 		return true
 	}
@@ -219,6 +217,9 @@ func (im *importer) dispatch(tx *transaction) {
 	if tx == nil {
 		return
 	}
+	if !im.create() {
+		return
+	}
 	partition := tx.ops[0].Entity.Key.Partition
 	im.mu.Lock()
 	tx.before = im.last[partition]
@@ -227,6 +228,19 @@ func (im *importer) dispatch(tx *transaction) {
 	// Workers take transactions in the order of the file, so the one before is
 	// with a worker already, and waiting for it cannot last.
 	im.jobs <- tx
+}
+
+// create makes the table, and reports whether it is there.
+func (im *importer) create() bool {
+	if im.created {
+		return true
+	}
+	if err := im.st.CreateTable(im.ctx, im.table); err != nil && !errors.Is(err, store.ErrTableExists) {
+		im.fail(0, fmt.Errorf("create table %s: %w", im.table, err))
+		return false
+	}
+	im.created = true
+	return true
 }
 
 // run applies tx after the one before it.

@@ -330,11 +330,18 @@ func (r *repeat) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestImportBadHeader makes no table for a file that has no usable header.
+// TestImportBadHeader makes no table for a file that has no usable header, or no
+// good row.
 func TestImportBadHeader(t *testing.T) {
 	st := storetest.NewMap()
 	if got := importText(t.Context(), st, "a,b\n1,2\n", transfer.ImportOptions{SkipBad: true}); got.err == nil {
 		t.Error("no error for a header without keys")
+	}
+	for _, skip := range []bool{false, true} {
+		got := importText(t.Context(), st, head+"a,b,no number\n", transfer.ImportOptions{SkipBad: skip})
+		if (got.err == nil) != skip {
+			t.Errorf("a bad row alone, passed over %v: %v", skip, got.err)
+		}
 	}
 	if tables, err := st.Tables(t.Context(), "", 0); err != nil || len(tables) != 0 {
 		t.Errorf("tables %v, %v; want none", tables, err)
