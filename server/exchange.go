@@ -266,12 +266,18 @@ func (x *exchange) chooseOperation() error {
 		key.comp = x.query.Get("comp")
 	case uri.TableACL:
 		key.comp = "acl"
-	case uri.Batch, uri.Tables, uri.Table, uri.Entities, uri.Entity:
+	case uri.Batch, uri.Tables, uri.Table, uri.Entities, uri.Entity, uri.Misplaced:
+		if comp := x.query.Get("comp"); comp == "properties" || comp == "stats" {
+			return errComp
+		}
 	}
 	x.operation = routes[key]
+	if x.target.Kind == uri.Misplaced {
+		x.operation = misplacedOperation
+	}
 	switch {
 	case x.operation == nil && x.target.Kind == uri.ServiceRoot && key.comp != "properties" && key.comp != "stats":
-		return errQueryValue
+		return errComp
 	case x.operation == nil:
 		return methodProblem(x.target.Kind)
 	case x.Secondary && x.method != http.MethodGet:

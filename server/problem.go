@@ -52,6 +52,7 @@ const (
 	inputNotValid   = "One of the request inputs is not valid."
 	inputOutOfRange = "One of the request inputs is out of range."
 	notProcessed    = "An error occurred while processing this request."
+	keyCount        = "The number of keys specified in the URI does not match number of key properties for the resource '%s.%s'."
 	outOfRange      = "The '%s' parameter of value '%s' is out of range."
 )
 
@@ -72,15 +73,16 @@ var (
 	errValueTooLarge  = bad("PropertyValueTooLarge", "The property value exceeds the maximum allowed size (64KB). If the property value is a string, it is UTF-16 encoded and the maximum number of characters should be 32K or less.")
 	errBodyTooLarge   = &problem{status: http.StatusRequestEntityTooLarge, code: "RequestBodyTooLarge", message: "The request body is too large and exceeds the maximum permissible limit."}
 	errHeaderValue    = bad("InvalidHeaderValue", "The value for one of the HTTP headers is not in the correct format.")
-	errMediaType      = &problem{status: http.StatusUnsupportedMediaType, code: "MediaTypeNotSupported", message: "None of the provided media types are supported"}
+	errMediaType      = &problem{status: http.StatusUnsupportedMediaType, code: "MediaTypeNotSupported", message: "None of the provided media types are supported", early: true}
 	errAtom           = &problem{status: http.StatusUnsupportedMediaType, code: "AtomFormatNotSupported", message: "Atom format is not supported.", early: true}
-	errVerbose        = &problem{status: http.StatusUnsupportedMediaType, code: "JsonVerboseFormatNotSupported", message: "JSON Verbose format is not supported."}
+	errVerbose        = &problem{status: http.StatusUnsupportedMediaType, code: "JsonVerboseFormatNotSupported", message: "JSON Verbose format is not supported.", early: true}
 	errUnknownXMethod = bad("XMethodIncorrectValue", "The specified X-HTTP-Method is invalid.")
 	errManyXMethods   = bad("XMethodIncorrectCount", "More than one X-HTTP-Method is specified.")
 	errXMethodNotPost = bad("XMethodNotUsingPost", "The request uses X-HTTP-Method with an HTTP verb other than POST.")
 	errNotImplemented = &problem{status: http.StatusNotImplemented, code: "NotImplemented", message: "The requested operation is not implemented on the specified resource."}
 	errOutsideRange   = &problem{status: http.StatusForbidden, code: "AuthorizationFailure", message: "This request is not authorized to perform this operation."}
 	errURI            = bad("InvalidUri", "The requested URI does not represent any resource on the server.")
+	errNeedValue      = bad("PropertiesNeedValue", "The values are not specified for all properties in the entity.")
 	errURLSyntax      = &problem{status: http.StatusBadRequest, code: codeInvalidInput, message: "Bad Request - Error in query syntax.", early: true}
 	errInvalidURL     = &problem{status: http.StatusBadRequest, page: true}
 	errSecondary      = &problem{status: http.StatusForbidden, code: "WriteOperationNotSupportedOnSecondary", message: "Write operations are not supported on the secondary endpoint."}
@@ -237,7 +239,7 @@ func payloadProblem(e *odata.Error) *problem {
 	case odata.Duplicate:
 		return bad("DuplicatePropertiesSpecified", "A property is specified more than one time.")
 	case odata.MissingKey, odata.MissingName:
-		return bad("PropertiesNeedValue", "The values are not specified for all properties in the entity.")
+		return errNeedValue
 	case odata.OutOfRange:
 		return bad(codeOutOfRange, fmt.Sprintf(outOfRange, e.Member, e.Got))
 	case odata.TooManyNames:

@@ -91,8 +91,14 @@ func (x *exchange) setServiceProperties() error {
 	return x.sendEmpty(http.StatusAccepted)
 }
 
-// errQueryValue refuses the value of comp, or of another parameter, in the URL.
-var errQueryValue = bad("InvalidQueryParameterValue", "Value for one of the query parameters specified in the request URI is invalid.")
+const badQueryValue = "Value for one of the query parameters specified in the request URI is invalid."
+
+var (
+	// errQueryValue refuses the value of a parameter in the URL.
+	errQueryValue = bad("InvalidQueryParameterValue", badQueryValue)
+	// errComp refuses a comp that the service has not, or not this resource of it.
+	errComp = &problem{status: http.StatusBadRequest, code: "InvalidQueryParameterValue", message: badQueryValue, refusal: true, front: true}
+)
 
 // serviceStats is GET /?restype=service&comp=stats. The secondary endpoint reads
 // what the primary wrote, so it never lags behind.

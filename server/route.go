@@ -44,6 +44,10 @@ var routes = map[route]*operation{
 	{uri.Batch, http.MethodPost, ""}:                {"Batch", asked, false, (*exchange).batch},
 }
 
+// misplacedOperation is what any method does that is asked of the wrong address. It
+// never succeeds.
+var misplacedOperation = &operation{"Misplaced", sharedkey.Query, false, (*exchange).misplaced}
+
 // asked is the action of operations that ask for permission themselves, once they
 // know for what.
 const asked sharedkey.Action = 0xff

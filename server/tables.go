@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -104,6 +105,27 @@ func (x *exchange) deleteTable() error {
 	}
 	x.headOData()
 	return x.sendEmpty(http.StatusNoContent)
+}
+
+// misplaced answers who asks of a table what the account has. The service takes what
+// follows the table for a part of its entities: a table to be created is an entity
+// without keys, and one to be deleted an entity of too few.
+func (x *exchange) misplaced() error {
+	if err := checkTable(x.target.Table); err != nil {
+		return err
+	}
+	if _, err := x.account.store.TableMeta(x.r.Context(), x.target.Table); err != nil {
+		return err
+	}
+	if x.method != http.MethodPost {
+		p := bad(codeInvalidInput, fmt.Sprintf(keyCount, x.Address.Account, x.target.Table))
+		p.early = true
+		return p
+	}
+	if err := media.CheckJSON(x.r.Header["Content-Type"]); err != nil {
+		return err
+	}
+	return errNeedValue
 }
 
 // tablesChunk is how many tables are read from the store at once.

@@ -21,6 +21,7 @@ const (
 	Entities                        // /T, /T()
 	Entity                          // /T(PartitionKey='a',RowKey='b')
 	TableACL                        // /T?comp=acl
+	Misplaced                       // /T/Tables, /T/Tables('X'), /T/$batch: asked of a table, not of the account
 )
 
 // Target is the resource that a path names, with its table and key.
@@ -53,7 +54,7 @@ func ParseTarget(rest, comp string) (Target, error) {
 	case rest == "$metadata":
 		return Target{Kind: Schema}, nil
 	case strings.Contains(name, "/"):
-		return Target{}, ErrNothing
+		return parseMisplaced(rest)
 	case comp == "acl" && !called:
 		return Target{Kind: TableACL, Table: name}, nil
 	case name == "Tables":
@@ -66,6 +67,16 @@ func ParseTarget(rest, comp string) (Target, error) {
 		return Target{}, ErrSyntax
 	}
 	return Target{Entity, name, key}, nil
+}
+
+// parseMisplaced reads what a client asks for that takes the address of a table for
+// that of the account.
+func parseMisplaced(rest string) (Target, error) {
+	table, below, _ := strings.Cut(rest, "/")
+	if table == "" || table == "Tables" || table[0] == '$' || below != "$batch" && below != "Tables" && !strings.HasPrefix(below, "Tables(") {
+		return Target{}, ErrNothing
+	}
+	return Target{Kind: Misplaced, Table: table}, nil
 }
 
 // parseTablesTarget reads what follows "Tables(".

@@ -65,7 +65,15 @@ func TestParseTarget(t *testing.T) {
 		{rest: "T(partitionkey='a',RowKey='b')", err: ErrSyntax},
 		{rest: "T(1)", err: ErrSyntax},
 		{rest: "T\xff", err: ErrSyntax},
+		{rest: "T/Tables", want: Target{Kind: Misplaced, Table: "T"}},
+		{rest: "T/Tables('T')", want: Target{Kind: Misplaced, Table: "T"}},
+		{rest: "T/$batch", want: Target{Kind: Misplaced, Table: "T"}},
 		{rest: "a/b", err: ErrNothing},
+		{rest: "T/Tablesx", err: ErrNothing},
+		{rest: "T/T/Tables", err: ErrNothing},
+		{rest: "Tables/Tables", err: ErrNothing},
+		{rest: "$batch/$batch", err: ErrNothing},
+		{rest: "/Tables", err: ErrNothing},
 		{rest: "T" + strings.Repeat("(", 100_000), err: ErrSyntax},
 	} {
 		got, err := ParseTarget(c.rest, c.comp)
