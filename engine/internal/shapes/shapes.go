@@ -101,8 +101,23 @@ type Checked struct {
 }
 
 type found struct {
-	first *edm.Property // of the properties that have the shape
+	props edm.Properties
 	shape *codec.Shape
+}
+
+// like reports whether props have the shape of f, as those of a batch mostly do.
+// Names that programs share are compared without looking at their bytes.
+func (f *found) like(props edm.Properties) bool {
+	if len(props) != len(f.props) {
+		return false
+	}
+	for i := range props {
+		p, other := &props[i], &f.props[i]
+		if p.Value.Type() != other.Value.Type() || p.Name != other.Name {
+			return false
+		}
+	}
+	return true
 }
 
 // Reset forgets everything and takes shapes from cache from here on.
@@ -114,18 +129,22 @@ func (c *Checked) Reset(cache *Cache) {
 // Known reports whether the names in props are known to be legal and distinct.
 // A shape says nothing of the names of nulls.
 func (c *Checked) Known(props edm.Properties) bool {
+	if n := len(c.list); n > 0 && c.list[n-1].like(props) {
+		c.list = append(c.list, found{props, c.list[n-1].shape})
+		return true
+	}
 	s := c.cache.Find(props)
 	if s == nil || s.Len() < len(props) {
 		return false
 	}
-	c.list = append(c.list, found{&props[0], s})
+	c.list = append(c.list, found{props, s})
 	return true
 }
 
 // Of returns the shape of props, which come in the order in which Known was
 // asked of them.
 func (c *Checked) Of(props edm.Properties) *codec.Shape {
-	if c.next < len(c.list) && len(props) > 0 && c.list[c.next].first == &props[0] {
+	if c.next < len(c.list) && len(props) > 0 && &c.list[c.next].props[0] == &props[0] {
 		c.next++
 		return c.list[c.next-1].shape
 	}

@@ -55,3 +55,36 @@ func TestForgets(t *testing.T) {
 		t.Errorf("%d bytes are remembered, counted as %d", size, cache.used.Load())
 	}
 }
+
+// TestKnownOfBatch asks of properties that are nearly those asked of before.
+func TestKnownOfBatch(t *testing.T) {
+	props := func(names ...string) (out edm.Properties) {
+		for _, name := range names {
+			out = append(out, edm.Property{Name: name, Value: edm.Int32(1)})
+		}
+		return out
+	}
+	other := props("A", "B")
+	other[1].Value = edm.Boolean(true)
+	null := props("A", "B")
+	null[1].Value = edm.Value{}
+	var cache Cache
+	want := map[string]*codec.Shape{}
+	for _, p := range []edm.Properties{props("A", "B"), props("A", "C"), props("A"), other} {
+		want[fmt.Sprint(p)] = cache.Of(p)
+	}
+	var c Checked
+	c.Reset(&cache)
+	batch := []edm.Properties{props("A", "B"), props("A", "B"), props("A", "C"), props("A"), other, null, props("B", "A"), props("A", "B")}
+	for i, p := range batch {
+		if got, known := c.Known(p), want[fmt.Sprint(p)] != nil; got != known {
+			t.Errorf("%d: %v is known: %v, want %v", i, p, got, known)
+		}
+	}
+	for i, p := range batch {
+		shape := c.Of(p)
+		if w := want[fmt.Sprint(p)]; w != nil && shape != w || !shape.Matches(p) {
+			t.Errorf("%d: %v has the shape %p, want %p, which is its own", i, p, shape, w)
+		}
+	}
+}
