@@ -211,9 +211,11 @@ func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, er
 	defer func() { err = errors.Join(err, cursor.Close()) }()
 	limit := freePageBytes
 	for cursor.Next() {
-		if x.pages.bytes+len(x.buf) >= limit && !x.morePage(&limit) {
-			key := cursor.Row().Key()
-			return &key, nil
+		for x.pages.bytes+len(x.buf) >= limit {
+			if !x.morePage(&limit) {
+				key := cursor.Row().Key()
+				return &key, nil
+			}
 		}
 		if x.returned > 0 {
 			x.buf = append(x.buf, ',')

@@ -1,0 +1,143 @@
+package server_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/server"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/storetest"
+)
+
+// endlessStore finds nothing, for as long as it may look.
+type endlessStore struct{ store.Store }
+
+func (endlessStore) Query(ctx context.Context, _ string, _ store.Query) store.Cursor {
+	return &endlessCursor{ctx: ctx}
+}
+
+type endlessCursor struct{ ctx context.Context }
+
+func (c *endlessCursor) Next() bool {
+	<-c.ctx.Done()
+	return false
+}
+func (*endlessCursor) Row() edm.Row     { return nil }
+func (*endlessCursor) Resume() *edm.Key { return &edm.Key{Partition: "m", Row: "7"} }
+func (c *endlessCursor) Err() error     { return c.ctx.Err() }
+func (*endlessCursor) Close() error     { return nil }
+
+// TestEndlessScans asks a store that never ends: Q4. After five seconds the client
+// gets a page without entities and the place to go on from; a client that goes
+// away ends its scan.
+func TestEndlessScans(t *testing.T) {
+	for _, leaves := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var events []server.Event
+			h, err := server.New(server.Options{
+				Accounts: []server.Account{{Name: testAccount, Keys: []string{testKey}, Store: endlessStore{storetest.NewMap()}}},
+				Observe:  func(e server.Event) { events = append(events, e) },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			credential, err := sharedkey.NewCredential(testAccount, testKey)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if leaves {
+				time.AfterFunc(time.Second, cancel)
+			}
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/acct/People()", http.NoBody)
+			if err := credential.SignRequest(r, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			res := serve(h, r)
+			waited := time.Since(start)
+			if leaves {
+				if waited != time.Second || res.StatusCode < http.StatusBadRequest {
+					t.Errorf("after the client left, %d came %v later", res.StatusCode, waited-time.Second)
+				}
+				return
+			}
+			if next := res.Header.Get("X-Ms-Continuation-Nextrowkey"); res.StatusCode != http.StatusOK || next != "1!4!Nw--" || waited != 5*time.Second || len(events) != 1 {
+				t.Errorf("%d, token %q after %v; want a page without entities after 5s", res.StatusCode, next, waited)
+			}
+		})
+	}
+}
+
+// TestGreatPages asks for entities that are large: Q4. A page is cut at about 4
+// MiB, and all of them come.
+func TestGreatPages(t *testing.T) {
+	w := newPeople(t)
+	text := edm.String(strings.Repeat("x", edm.MaxStringUnits))
+	const n = 100
+	for i := range n {
+		e := edm.Entity{Key: edm.Key{Partition: "b", Row: fmt.Sprintf("%03d", i)}, Properties: edm.Properties{{Name: "p", Value: text}, {Name: "q", Value: text}, {Name: "r", Value: text}}}
+		if _, err := w.store.Apply(t.Context(), "People", store.Insert(e)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pages, entities, query := 0, 0, ""
+	for {
+		get := trial{method: "GET", path: "/People()?$filter=PartitionKey%20eq%20'b'" + query}
+		raw, res := w.exchange(get.bytes(w))
+		if res == nil || res.StatusCode != http.StatusOK || len(raw) > 5<<20 {
+			t.Fatalf("a page of %d bytes: %.300s", len(raw), raw)
+		}
+		pages++
+		entities += strings.Count(string(raw), `"RowKey"`)
+		next := res.Header.Get("X-Ms-Continuation-Nextpartitionkey")
+		if next == "" {
+			break
+		}
+		query = "&NextPartitionKey=" + strings.ReplaceAll(next, "!", "%21") + "&NextRowKey=" + strings.ReplaceAll(res.Header.Get("X-Ms-Continuation-Nextrowkey"), "!", "%21")
+	}
+	if entities != n || pages < 2 {
+		t.Errorf("%d entities in %d pages, want %d in several", entities, pages, n)
+	}
+}
+
+// TestStreams reads how many streams a connection of HTTP/2 may have: H5.
+func TestStreams(t *testing.T) {
+	w := newWire(t, nil, testCertificate())
+	w.tls = &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}} // nobody can stand between a test and itself
+	conn := w.dial()
+	if _, err := io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); err != nil {
+		t.Fatal(err)
+	}
+	// The first frame of a server is SETTINGS, type 4: pairs of a name in two bytes
+	// and a value in four. MAX_CONCURRENT_STREAMS is 3.
+	head := make([]byte, 9)
+	if _, err := io.ReadFull(conn, head); err != nil || head[3] != 4 {
+		t.Fatalf("%x, %v; want a frame of settings", head, err)
+	}
+	settings := make([]byte, int(head[0])<<16|int(head[1])<<8|int(head[2]))
+	if _, err := io.ReadFull(conn, settings); err != nil {
+		t.Fatal(err)
+	}
+	for ; len(settings) >= 6; settings = settings[6:] {
+		if binary.BigEndian.Uint16(settings) == 3 {
+			if n := binary.BigEndian.Uint32(settings[2:]); n != 100 {
+				t.Errorf("%d streams, want 100", n)
+			}
+			return
+		}
+	}
+	t.Error("streams without a limit")
+}
