@@ -1,0 +1,51 @@
+package codec
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// TestShapeListBesideReaders adds shapes to a list that keeps few of them, while
+// others ask for those that are there.
+func TestShapeListBesideReaders(t *testing.T) {
+	const n = 500
+	var src []byte
+	var offs []int
+	var shapes []*Shape
+	for i := range n {
+		s := NewShape(edm.Properties{{Name: fmt.Sprint("Name", i), Value: edm.Int32(0)}, {Name: "Common", Value: edm.String("")}})
+		offs, shapes = append(offs, len(src)), append(shapes, s)
+		src = AppendShape(src, s)
+	}
+	budget := 10 * shapes[0].MemBytes()
+	l := NewShapeList(src, budget)
+	var readers sync.WaitGroup
+	for reader := range 3 {
+		readers.Go(func() {
+			for i := reader; l.Len() < n; i++ {
+				if have := l.Len(); have > 0 {
+					at := i * 7 % have
+					if got := l.At(at); got.Name(0) != shapes[at].Name(0) || got.Len() != 2 {
+						t.Errorf("shape %d names %q", at, got.Name(0))
+						return
+					}
+				}
+			}
+		})
+	}
+	for i, s := range shapes {
+		l.Add(offs[i], s)
+	}
+	readers.Wait()
+	for i := range n {
+		if got := l.At(i).Name(0); got != shapes[i].Name(0) {
+			t.Errorf("shape %d names %q, want %q", i, got, shapes[i].Name(0))
+		}
+	}
+	if got := l.MemBytes(); got > budget+n*chunkShapeBytes {
+		t.Errorf("%d bytes are kept, the budget is %d", got, budget)
+	}
+}
