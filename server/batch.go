@@ -131,7 +131,7 @@ func values(h multipart.Header, name string) []string {
 // account is that of the batch, whose signature covers nothing else.
 func (x *exchange) addressPart(p *part) (method string, err error) {
 	target, query, _ := strings.Cut(p.Target, "?")
-	if p.query, err = url.ParseQuery(query); err != nil {
+	if p.query, err = uri.ParseQuery(query); err != nil {
 		return "", errInput
 	}
 	host := ""

@@ -150,10 +150,8 @@ func (x *exchange) locate() error {
 		}
 	}
 	var err error
-	if raw := x.r.URL.RawQuery; raw != "" {
-		if x.query, err = url.ParseQuery(raw); err != nil {
-			return errInput
-		}
+	if x.query, err = uri.ParseQuery(x.r.URL.RawQuery); err != nil {
+		return err
 	}
 	if strings.ContainsFunc(path, isFrontEndControl) {
 		return errInvalidURL

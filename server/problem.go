@@ -141,7 +141,7 @@ func problemOf(err error) *problem {
 		return errURI
 	case errors.Is(err, uri.ErrSyntax):
 		return errURLSyntax
-	case errors.Is(err, uri.ErrToken):
+	case errors.Is(err, uri.ErrToken), errors.Is(err, uri.ErrQuery):
 		return errInput
 	case errors.As(err, &refusal):
 		return &problem{

@@ -34,6 +34,9 @@ type Account struct {
 	// Keys are one or two keys in base64, all of which are accepted, so that they
 	// can be rotated.
 	Keys []string
+	// WeakKeys takes keys of fewer than 32 bytes, which can be guessed. The default
+	// is to refuse them.
+	WeakKeys bool
 	// Store holds the account's tables. It stays the caller's, who closes it after
 	// the last request.
 	Store store.Store
@@ -116,7 +119,11 @@ func newAccount(a Account) (*account, error) {
 	if a.Store == nil {
 		return nil, errors.New("no store given")
 	}
-	keys, err := sharedkey.NewKeys(a.Keys...)
+	newKeys := sharedkey.NewKeys
+	if a.WeakKeys {
+		newKeys = sharedkey.NewWeakKeys
+	}
+	keys, err := newKeys(a.Keys...)
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,10 @@ import (
 	"sync"
 )
 
+// SafeKeyBytes is the length from which a key cannot be guessed.
+const SafeKeyBytes = 32
+
 const (
-	minKeyBytes  = 32
 	maxKeys      = 2
 	signatureLen = 44 // of 32 bytes in padded base64
 )
@@ -24,8 +26,13 @@ type Keys struct {
 }
 
 // NewKeys prepares the one or two keys of an account, which are padded base64 of
-// at least 32 bytes. Its errors do not show a key.
-func NewKeys(keys ...string) (*Keys, error) {
+// at least SafeKeyBytes. Its errors do not show a key.
+func NewKeys(keys ...string) (*Keys, error) { return newKeys(SafeKeyBytes, keys) }
+
+// NewWeakKeys is NewKeys for keys of any length, which may be guessed.
+func NewWeakKeys(keys ...string) (*Keys, error) { return newKeys(1, keys) }
+
+func newKeys(least int, keys []string) (*Keys, error) {
 	if len(keys) == 0 || len(keys) > maxKeys {
 		return nil, fmt.Errorf("%d keys: an account has one or two", len(keys))
 	}
@@ -35,8 +42,8 @@ func NewKeys(keys ...string) (*Keys, error) {
 		if err != nil {
 			return nil, fmt.Errorf("key %d: not padded base64", i+1)
 		}
-		if len(secret) < minKeyBytes {
-			return nil, fmt.Errorf("key %d: %d bytes, at least %d are needed", i+1, len(secret), minKeyBytes)
+		if len(secret) < least {
+			return nil, fmt.Errorf("key %d: %d bytes, at least %d are needed", i+1, len(secret), least)
 		}
 		k.signers[i] = newSigner(secret)
 	}

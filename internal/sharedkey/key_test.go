@@ -41,6 +41,12 @@ func TestNewKeys(t *testing.T) {
 			}
 		})
 	}
+	if _, err := NewWeakKeys("a2V5MQ=="); err != nil {
+		t.Errorf("a weak key: %v", err)
+	}
+	if _, err := NewWeakKeys(""); err == nil {
+		t.Error("no key at all is a weak key")
+	}
 	if _, err := NewCredential(account, "short"); err == nil {
 		t.Error("a credential takes a key that is no key")
 	}

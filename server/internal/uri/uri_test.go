@@ -141,3 +141,24 @@ func TestTableToken(t *testing.T) {
 		t.Errorf("a forged token gives %v", err)
 	}
 }
+
+func TestParseQuery(t *testing.T) {
+	for raw, want := range map[string]string{
+		"":                       "",
+		"&&":                     "",
+		"a=1&b=%41+c&a=2":        "a=1&a=2&b=A+c",
+		"a":                      "a=",
+		"%24top=5":               "%24top=5",
+		"$format=x/json;odata=y": "%24format=x%2Fjson%3Bodata%3Dy",
+		"sig=a%2Bb%3D":           "sig=a%2Bb%3D",
+	} {
+		if got, err := ParseQuery(raw); got.Encode() != want || err != nil {
+			t.Errorf("ParseQuery(%q) = %q, %v, want %q", raw, got.Encode(), err, want)
+		}
+	}
+	for _, raw := range []string{"a=%zz", "%=1", "a;b", "a;b=c", strings.Repeat("a=1&", maxParameters+1)} {
+		if got, err := ParseQuery(raw); !errors.Is(err, ErrQuery) {
+			t.Errorf("ParseQuery(%.20q) = %v, %v, want ErrQuery", raw, got, err)
+		}
+	}
+}

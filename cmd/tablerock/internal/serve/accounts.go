@@ -20,6 +20,7 @@ const (
 type account struct {
 	name string
 	keys []string
+	weak bool // keys that can be guessed are in order
 }
 
 // accounts returns whom to serve, the one for the connection string first.
@@ -31,7 +32,7 @@ func (c *Config) accounts(exposed bool) ([]account, error) {
 			if one = strings.TrimSpace(one); one == "" {
 				continue
 			}
-			a, err := parseAccount(one)
+			a, err := c.parseAccount(one)
 			if err != nil {
 				return nil, usagef("account %d of --account or TABLEROCK_ACCOUNT: %v", i+1, err)
 			}
@@ -39,7 +40,7 @@ func (c *Config) accounts(exposed bool) ([]account, error) {
 		}
 	}
 	if c.AccountsFile != "" {
-		more, err := readAccounts(c.AccountsFile)
+		more, err := c.readAccounts(c.AccountsFile)
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +57,7 @@ func (c *Config) accounts(exposed bool) ([]account, error) {
 	case seen[developmentAccount]:
 		return list, nil
 	case !exposed || c.DevelopmentKey:
-		return append([]account{{developmentAccount, []string{developmentKey}}}, list...), nil
+		return append([]account{{name: developmentAccount, keys: []string{developmentKey}}}, list...), nil
 	case len(list) == 0:
 		return nil, usagef("%s, or the admin listener, can be reached from outside, and everybody knows the key of %s: give an account of your own with --account NAME:KEY or --accounts-file, "+
 			"or say --insecure-dev-key if that is what you want", c.Listen, developmentAccount)
@@ -65,8 +66,9 @@ func (c *Config) accounts(exposed bool) ([]account, error) {
 	return list, nil
 }
 
-// parseAccount parses NAME:KEY1[:KEY2]. Its errors show no key.
-func parseAccount(text string) (account, error) {
+// parseAccount parses NAME:KEY1[:KEY2]. Its errors show no key. Keys that can be
+// guessed are taken where Azurite's own variable has them, as its manual does.
+func (c *Config) parseAccount(text string) (account, error) {
 	parts := strings.Split(text, ":")
 	name, keys := parts[0], parts[1:]
 	switch {
@@ -75,10 +77,18 @@ func parseAccount(text string) (account, error) {
 	case !accountName(name):
 		return account{}, fmt.Errorf("its name is not 3 to 24 lower-case letters and digits")
 	}
-	if _, err := sharedkey.NewKeys(keys...); err != nil {
+	_, err := sharedkey.NewKeys(keys...)
+	weak := false
+	if err != nil && c.azuriteAccounts {
+		if _, err = sharedkey.NewWeakKeys(keys...); err == nil {
+			weak = true
+			c.say("account %s has a key of fewer than %d bytes, which can be guessed", name, sharedkey.SafeKeyBytes)
+		}
+	}
+	if err != nil {
 		return account{}, fmt.Errorf("%s: %w; \"openssl rand -base64 64\" makes a key", name, err)
 	}
-	return account{name, keys}, nil
+	return account{name, keys, weak}, nil
 }
 
 func accountName(s string) bool {
@@ -87,7 +97,7 @@ func accountName(s string) bool {
 
 // readAccounts reads a file of accounts. Empty lines and lines that begin with #
 // say nothing.
-func readAccounts(name string) ([]account, error) {
+func (c *Config) readAccounts(name string) ([]account, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, fmt.Errorf("--accounts-file: %w", err)
@@ -105,7 +115,7 @@ func readAccounts(name string) ([]account, error) {
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		a, err := parseAccount(line)
+		a, err := c.parseAccount(line)
 		if err != nil {
 			return nil, usagef("%s:%d: %v", name, i+1, err)
 		}

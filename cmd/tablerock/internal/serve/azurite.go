@@ -82,7 +82,7 @@ func (c *Config) adopt() error {
 		}
 	}
 	if list := os.Getenv("AZURITE_ACCOUNTS"); list != "" && len(c.Accounts) == 0 {
-		c.Accounts = []string{list}
+		c.Accounts, c.azuriteAccounts = []string{list}, true
 	}
 	return nil
 }

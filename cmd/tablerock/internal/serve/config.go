@@ -38,13 +38,15 @@ type Config struct {
 	Stdout, Stderr io.Writer
 
 	azurite azurite
+
+	azuriteAccounts bool // Accounts are those of AZURITE_ACCOUNTS
 }
 
 // The defaults that flags show.
 const (
 	defaultListen          = "127.0.0.1:10002"
 	defaultCacheBytes      = 48 << 20
-	defaultSegmentBytes    = 8 << 20
+	defaultSegmentBytes    = 16 << 20
 	defaultMaxConns        = 8192
 	defaultMaxConnsPerAddr = 64
 	adminOff               = "off"

@@ -44,10 +44,6 @@ func Run(ctx context.Context, c Config) error {
 	}
 	defer listener.Close()
 	at.host = main.reach(listener)
-	if err := removeReady(c.ReadyFile); err != nil {
-		return err
-	}
-
 	look := newAdmin(m, log)
 	if side != nil {
 		l, err := side.listen()
@@ -62,6 +58,10 @@ func Run(ctx context.Context, c Config) error {
 	dbs, err := c.open(accounts, log)
 	if err != nil {
 		return err
+	}
+	// Not before the lock is held: the file may be that of a server that runs.
+	if err := removeReady(c.ReadyFile); err != nil {
+		return errors.Join(err, dbs.close())
 	}
 	s := &service{Config: &c, log: log, metrics: m, admin: look, at: &at, dbs: dbs}
 	return errors.Join(s.serve(ctx, listener, main.host), dbs.close())
@@ -130,7 +130,7 @@ func (s *service) connections(files int) int {
 func (s *service) handler() (http.Handler, error) {
 	o := server.Options{OAuth: s.OAuth != ""}
 	for _, d := range s.dbs {
-		o.Accounts = append(o.Accounts, server.Account{Name: d.name, Keys: d.keys, Store: d.db})
+		o.Accounts = append(o.Accounts, server.Account{Name: d.name, Keys: d.keys, WeakKeys: d.weak, Store: d.db})
 	}
 	o.Observe = func(e server.Event) {
 		s.metrics.observe(e)
