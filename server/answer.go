@@ -3,8 +3,6 @@ package server
 import (
 	"net/http"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/server/internal/media"
@@ -112,7 +110,7 @@ func (x *exchange) gone(err error) error {
 
 // preferenceApplied says which preference of an insert was followed.
 func (x *exchange) preferenceApplied() {
-	if x.prefer != noPreference {
+	if x.prefer != media.NoPreference {
 		x.set("Preference-Applied", x.prefer.String())
 	}
 }
@@ -144,10 +142,10 @@ func (x *exchange) fail(p *problem) {
 	x.failHead(p, xml)
 	switch {
 	case xml:
-		x.buf = appendXMLError(x.buf, "m:", p.code, p.message, x.id, x.s.now())
+		x.buf = odata.AppendErrorXML(x.buf, "m:", p.code, p.message, x.id, x.s.now())
 		_ = x.send(p.status, applicationXML)
 	case p == errAtom:
-		x.buf = appendXMLError(x.buf, "", p.code, p.message, x.id, x.s.now())
+		x.buf = odata.AppendErrorXML(x.buf, "", p.code, p.message, x.id, x.s.now())
 		_ = x.send(p.status, applicationXMLUTF8)
 	default:
 		level := x.level
@@ -182,7 +180,7 @@ func (x *exchange) failHead(p *problem, xml bool) {
 			x.set("Cache-Control", "no-cache")
 		}
 	}
-	if x.prefer != noPreference {
+	if x.prefer != media.NoPreference {
 		x.set("Preference-Applied", x.prefer.String())
 	}
 	for name, value := range map[string]string{"Www-Authenticate": p.challenge, "Allow": p.allow, "Retry-After": p.retry} {
@@ -190,23 +188,6 @@ func (x *exchange) failHead(p *problem, xml bool) {
 			x.set(name, value)
 		}
 	}
-}
-
-// metadataNamespace is the XML namespace of error documents.
-const metadataNamespace = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata"
-
-var xmlEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
-
-// appendXMLError appends an error document, whose elements have the prefix given.
-func appendXMLError(dst []byte, prefix, code, message, id string, at time.Time) []byte {
-	attribute := "xmlns"
-	if prefix != "" {
-		attribute += ":" + strings.TrimSuffix(prefix, ":")
-	}
-	dst = append(dst, `<?xml version="1.0" encoding="utf-8"?><`+prefix+`error `+attribute+`="`+metadataNamespace+`">`...)
-	dst = append(dst, `<`+prefix+`code>`+code+`</`+prefix+`code><`+prefix+`message xml:lang="en-US">`...)
-	dst = append(dst, xmlEscapes.Replace(string(odata.AppendErrorText(nil, message, id, at)))...)
-	return append(dst, `</`+prefix+`message></`+prefix+`error>`...)
 }
 
 // event tells what became of the request.

@@ -24,3 +24,21 @@ func AppendErrorText(dst []byte, message, requestID string, at time.Time) []byte
 	dst = append(dst, "\nTime:"...)
 	return at.UTC().AppendFormat(dst, "2006-01-02T15:04:05.0000000Z")
 }
+
+// metadataNamespace is the XML namespace of error documents.
+const metadataNamespace = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata"
+
+var xmlEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// AppendErrorXML appends the XML document of a failure, whose elements have the
+// prefix given, "m:" or none.
+func AppendErrorXML(dst []byte, prefix, code, message, requestID string, at time.Time) []byte {
+	attribute := "xmlns"
+	if prefix != "" {
+		attribute += ":" + strings.TrimSuffix(prefix, ":")
+	}
+	dst = append(dst, `<?xml version="1.0" encoding="utf-8"?><`+prefix+`error `+attribute+`="`+metadataNamespace+`">`...)
+	dst = append(dst, `<`+prefix+`code>`+code+`</`+prefix+`code><`+prefix+`message xml:lang="en-US">`...)
+	dst = append(dst, xmlEscapes.Replace(string(AppendErrorText(nil, message, requestID, at)))...)
+	return append(dst, `</`+prefix+`message></`+prefix+`error>`...)
+}
