@@ -25,7 +25,7 @@ type part struct {
 	target uri.Target
 	query  url.Values
 	level  odata.Level
-	prefer preference
+	prefer media.Preference
 	kind   store.OpKind
 }
 
@@ -162,7 +162,7 @@ func (x *exchange) addressPart(p *part) (method string, err error) {
 	if p.level, err = media.LevelOf(accept); err != nil {
 		return "", err
 	}
-	p.prefer = preferenceOf(values(p.Header, "Prefer"))
+	p.prefer = media.PreferenceOf(values(p.Header, "Prefer"))
 	return tunnel(p.Method, values(p.Header, "X-HTTP-Method"))
 }
 
@@ -229,8 +229,8 @@ func appendID(header []multipart.Field, p *part) []multipart.Field {
 	return append(header, multipart.Field{Name: "Content-ID", Value: id})
 }
 
-func appendPreference(header []multipart.Field, p preference) []multipart.Field {
-	if p == noPreference {
+func appendPreference(header []multipart.Field, p media.Preference) []multipart.Field {
+	if p == media.NoPreference {
 		return header
 	}
 	return append(header, multipart.Field{Name: "Preference-Applied", Value: p.String()})
@@ -279,7 +279,7 @@ func (x *exchange) appendInserted(w *multipart.Writer, p *part, e *edm.Entity, r
 	location := multipart.Field{Name: "Location", Value: link}
 	etag := multipart.Field{Name: "ETag", Value: string(res.ETag)}
 	header := appendID(make([]multipart.Field, 0, 10), p)
-	if p.prefer == returnNoContent {
+	if p.prefer == media.ReturnNoContent {
 		header = appendPreference(append(header, fieldNoSniff, fieldNoCache), p.prefer)
 		w.Part(http.StatusNoContent, append(header, fieldVersion3, location, multipart.Field{Name: "DataServiceId", Value: link}, etag)...)
 		return

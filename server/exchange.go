@@ -14,6 +14,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/server/internal/media"
 	"github.com/tablerock-db/tablerock/server/internal/uri"
 )
 
@@ -37,7 +38,7 @@ type exchange struct {
 	version   string // of the protocol, echoed
 	grant     sharedkey.Grant
 	level     odata.Level
-	prefer    preference
+	prefer    media.Preference
 
 	parser *odata.Parser
 	body   []byte // of the request

@@ -9,39 +9,6 @@ import (
 	"github.com/tablerock-db/tablerock/server/internal/uri"
 )
 
-// preference is what a Prefer header asks of an insert.
-type preference uint8
-
-const (
-	noPreference preference = iota
-	returnContent
-	returnNoContent
-)
-
-// String returns the preference as Preference-Applied states it.
-func (p preference) String() string {
-	switch p {
-	case returnContent:
-		return "return-content"
-	case returnNoContent:
-		return "return-no-content"
-	case noPreference:
-	}
-	return ""
-}
-
-func preferenceOf(values []string) preference {
-	for _, v := range values {
-		switch strings.ToLower(strings.TrimSpace(v)) {
-		case "return-content":
-			return returnContent
-		case "return-no-content":
-			return returnNoContent
-		}
-	}
-	return noPreference
-}
-
 // negotiate chooses the form of the answer, and refuses query options that the
 // service does not have.
 func (x *exchange) negotiate() error {
@@ -49,7 +16,7 @@ func (x *exchange) negotiate() error {
 	if x.operation.xml {
 		return nil
 	}
-	x.prefer = preferenceOf(x.r.Header["Prefer"])
+	x.prefer = media.PreferenceOf(x.r.Header["Prefer"])
 	for name, values := range x.query {
 		if !strings.HasPrefix(name, "$") {
 			continue

@@ -34,7 +34,7 @@ func (x *exchange) createTable() error {
 	x.preferenceApplied()
 	link := string(odata.AppendTableLink([]byte(x.base+"/"), name))
 	x.set("Location", link)
-	if x.prefer == returnNoContent {
+	if x.prefer == media.ReturnNoContent {
 		x.set("Dataserviceid", link)
 		return x.sendEmpty(http.StatusNoContent)
 	}

@@ -224,7 +224,7 @@ func (x *exchange) sendInserted(e *edm.Entity, res store.Result) error {
 	x.set("Location", link)
 	x.set("Etag", string(res.ETag))
 	x.preferenceApplied()
-	if x.prefer == returnNoContent {
+	if x.prefer == media.ReturnNoContent {
 		x.set("Dataserviceid", link)
 		return x.sendEmpty(http.StatusNoContent)
 	}

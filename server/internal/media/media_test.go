@@ -56,3 +56,21 @@ func TestCheckJSON(t *testing.T) {
 		}
 	}
 }
+
+func TestPreferenceOf(t *testing.T) {
+	for _, c := range []struct {
+		values []string
+		want   Preference
+		text   string
+	}{
+		{nil, NoPreference, ""},
+		{[]string{"return-content"}, ReturnContent, "return-content"},
+		{[]string{" Return-No-Content "}, ReturnNoContent, "return-no-content"},
+		{[]string{"respond-async", "return-no-content", "return-content"}, ReturnNoContent, "return-no-content"},
+		{[]string{"return-nothing"}, NoPreference, ""},
+	} {
+		if got := PreferenceOf(c.values); got != c.want || got.String() != c.text {
+			t.Errorf("PreferenceOf(%q) = %q, want %q", c.values, got, c.text)
+		}
+	}
+}
