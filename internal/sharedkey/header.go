@@ -137,8 +137,9 @@ func parseDate(text string) (time.Time, error) {
 
 // writtenPaths returns the ways in which a client may have written the path that
 // it signed, "" for those that are no different: as it was sent; on the secondary
-// endpoint without the suffix of the account; and both with the escapes in their
-// normal form, since a proxy may have changed them.
+// endpoint without the suffix of the account, or, if the account stands there twice,
+// without the first; and both with the escapes in their normal form, since a proxy
+// may have changed them.
 func writtenPaths(r *Request) (paths [4]string) {
 	paths[0] = r.Path
 	if paths[0] == "" {
@@ -147,6 +148,9 @@ func writtenPaths(r *Request) (paths [4]string) {
 	if r.Secondary {
 		if rest, ok := strings.CutPrefix(r.Path, "/"+r.Account+secondarySuffix); ok && (rest == "" || rest[0] == '/') {
 			paths[1] = r.Path[:1+len(r.Account)] + rest
+			if strings.HasPrefix(rest, "/"+r.Account+"/") {
+				paths[1] = rest
+			}
 		}
 	}
 	for i, path := range paths[:2] {

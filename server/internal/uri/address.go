@@ -33,6 +33,13 @@ func AddressOf(host, path string) Address {
 		a.Account, a.Rest, _ = strings.Cut(a.Rest, "/")
 	}
 	a.Account, a.Secondary = strings.CutSuffix(a.Account, SecondarySuffix)
+	if a.Secondary && !a.HostStyle {
+		// The Python client asks the secondary endpoint by its whole address, and
+		// appends the path that it has for the primary.
+		if rest, ok := strings.CutPrefix(a.Rest, a.Account+"/"); ok {
+			a.Rest = rest
+		}
+	}
 	return a
 }
 
