@@ -13,7 +13,7 @@ import (
 // Refusals of media types.
 var (
 	ErrUnsupported = errors.New("media type not supported")
-	ErrAtom        = errors.New("Atom not supported")
+	ErrAtom        = errors.New("media type of Atom not supported")
 	ErrVerbose     = errors.New("verbose JSON not supported")
 )
 
