@@ -18,7 +18,7 @@ const (
 	hoursOff       = "<HourMetrics><Version>1.0</Version><Enabled>false</Enabled>" + off + "</HourMetrics>"
 	hoursOn        = "<HourMetrics><Version>1.0</Version><Enabled>true</Enabled><IncludeAPIs>true</IncludeAPIs><RetentionPolicy><Enabled>true</Enabled><Days>5</Days></RetentionPolicy></HourMetrics>"
 	minutesOff     = "<MinuteMetrics><Version>1.0</Version><Enabled>false</Enabled>" + off + "</MinuteMetrics>"
-	aRule          = "<CorsRule><AllowedMethods>GET,PUT</AllowedMethods><AllowedOrigins>http://a.example</AllowedOrigins><AllowedHeaders>x-ms-*,accept</AllowedHeaders><ExposedHeaders>*</ExposedHeaders><MaxAgeInSeconds>500</MaxAgeInSeconds></CorsRule>"
+	aRule          = "<CorsRule><AllowedMethods>GET,PUT</AllowedMethods><AllowedOrigins>http://a.example</AllowedOrigins><AllowedHeaders>accept,x-ms-*</AllowedHeaders><ExposedHeaders>*</ExposedHeaders><MaxAgeInSeconds>500</MaxAgeInSeconds></CorsRule>"
 	anyRule        = "<CorsRule><AllowedMethods>DELETE,GET</AllowedMethods><AllowedOrigins>*</AllowedOrigins><AllowedHeaders /><ExposedHeaders>etag</ExposedHeaders><MaxAgeInSeconds>0</MaxAgeInSeconds></CorsRule>"
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,23 +48,28 @@ func (x *exchange) top() (n int, given bool, err error) {
 	return n, true, nil
 }
 
-// selection reads $select: its text, for the metadata URL, and the members that
-// it names, nil for all.
-func (x *exchange) selection() (text string, names []string) {
-	text = x.query.Get("$select")
-	if strings.TrimSpace(text) == "" {
+// selection reads $select: what it adds to the metadata URL, blanks included, and
+// the members that it names, nil for all.
+func (x *exchange) selection() (suffix string, names []string) {
+	given := x.query.Get("$select")
+	if given == "" {
 		return "", nil
+	}
+	text := strings.TrimSpace(given)
+	suffix = "&$select=" + (&url.URL{Fragment: text}).EscapedFragment()
+	if text == "" {
+		return suffix, nil
 	}
 	for _, name := range strings.Split(text, ",") {
 		name = strings.TrimSpace(name)
 		switch {
 		case name == "*":
-			return text, nil
+			return suffix, nil
 		case name != "" && !slices.Contains(names, name) && len(names) < maxSelected:
 			names = append(names, name)
 		}
 	}
-	return text, names
+	return suffix, names
 }
 
 // customNames returns what of names the store can select: keys and Timestamp are
@@ -101,8 +107,8 @@ func (x *exchange) viewEntity() error {
 	if err := x.checkURLKey(t.Key); err != nil {
 		return err
 	}
-	text, names := x.selection()
-	o := x.form(t.Table+"/@Element", text)
+	suffix, names := x.selection()
+	o := x.form(t.Table+"/@Element", suffix)
 	o.Select = names
 	x.examined = 1
 	err := x.account.store.View(x.r.Context(), t.Table, t.Key, func(row edm.Row) error {
@@ -177,8 +183,8 @@ func (x *exchange) collectEntities() error {
 	if err != nil {
 		return err
 	}
-	text, names := x.selection()
-	o := x.form(x.target.Table, text)
+	suffix, names := x.selection()
+	o := x.form(x.target.Table, suffix)
 	x.buf = odata.AppendFeed(x.buf[:0], o)
 	o.Metadata, o.Select = "", names
 	var next *edm.Key

@@ -50,16 +50,13 @@ func (x *exchange) sendTable(status int, name string) error {
 }
 
 // form returns how entities and tables are written in this answer. of is what the
-// metadata URL names, selection the text of $select.
-func (x *exchange) form(of, selection string) odata.Options {
+// metadata URL names, suffix what a selection adds to it.
+func (x *exchange) form(of, suffix string) odata.Options {
 	o := odata.Options{Level: x.level, ASCII: true, Account: x.Address.Account, Base: x.base, Table: x.target.Table}
 	if x.level == odata.None {
 		return o
 	}
-	o.Metadata = x.base + "/$metadata#" + of
-	if selection != "" {
-		o.Metadata += "&$select=" + selection
-	}
+	o.Metadata = x.base + "/$metadata#" + of + suffix
 	return o
 }
 
@@ -156,8 +153,8 @@ func (x *exchange) queryTables() error {
 	if next != nil {
 		x.set("X-Ms-Continuation-Nexttablename", uri.TableTokenOf(*next))
 	}
-	selection, names := x.selection()
-	o := x.form("Tables", selection)
+	suffix, names := x.selection()
+	o := x.form("Tables", suffix)
 	x.buf = odata.AppendFeed(x.buf[:0], o)
 	o.Metadata, o.Select = "", names
 	for i, t := range page {

@@ -36,7 +36,15 @@ func (r *reader) corsRule() (CorsRule, error) {
 		wordsField("AllowedHeaders", &rule.AllowedHeaders), wordsField("ExposedHeaders", &rule.ExposedHeaders),
 		numberField("MaxAgeInSeconds", &rule.MaxAge),
 	)
+	sortHeaders(rule.AllowedHeaders)
+	sortHeaders(rule.ExposedHeaders)
 	return rule, err
+}
+
+// sortHeaders brings headers into the order in which the service returns them: whole
+// names before those that end in a star.
+func sortHeaders(headers []string) {
+	slices.SortStableFunc(headers, func(a, b string) int { return strings.Count(a, "*") - strings.Count(b, "*") })
 }
 
 // wordsField is an element of words with commas between them.

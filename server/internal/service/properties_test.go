@@ -59,6 +59,16 @@ func TestMergeProperties(t *testing.T) {
 			full(), func(p *Properties) { p.HourMetrics = Metrics{Enabled: true} },
 		},
 		{"no rules", properties("<Cors />"), full(), func(p *Properties) { p.Cors = nil }},
+		{
+			"headers in another order", properties("<Cors>" + strings.NewReplacer(
+				"x-ms-meta-a,x-ms-meta-b*,x-ms-c*", "x-ms-meta-b*,x-ms-c*,x-ms-meta-z,x-ms-meta-a", "<ExposedHeaders>*", "<ExposedHeaders>*,b,a",
+			).Replace(ruleTwo) + "</Cors>"), full(),
+			func(p *Properties) {
+				p.Cors = p.Cors[1:]
+				p.Cors[0].AllowedHeaders = []string{"x-ms-meta-z", "x-ms-meta-a", "x-ms-meta-b*", "x-ms-c*"}
+				p.Cors[0].ExposedHeaders = []string{"b", "a", "*"}
+			},
+		},
 		{"one rule", properties("<Cors>" + ruleOne + "</Cors>"), full(), func(p *Properties) { p.Cors = p.Cors[:1] }},
 		{"byte order mark", prologue + properties("<Cors />")[len("<?xml version='1.0' encoding='utf-8'?>\n"):], full(), func(p *Properties) { p.Cors = nil }},
 	} {
