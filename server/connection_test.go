@@ -1,0 +1,117 @@
+package server_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// ask sends the bytes of a request on a connection that stays open, and returns
+// the answer's verdict.
+func ask(t *testing.T, conn io.Writer, answers *bufio.Reader, request string) string {
+	t.Helper()
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	return nextVerdict(t, answers)
+}
+
+func nextVerdict(t *testing.T, answers *bufio.Reader) string {
+	t.Helper()
+	res, err := http.ReadResponse(answers, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return verdict(body, res)
+}
+
+// TestRefusedBodies refuses requests before their bodies are read, which look like
+// requests of their own: H1. The next answer on the connection is that of the next
+// request.
+func TestRefusedBodies(t *testing.T) {
+	w := newPeople(t)
+	before := fingerprint(t, w.store)
+	bait := w.sign("DELETE /devstoreaccount1/Tables('People') HTTP/1.1\r\n"+signedHeaders) + "\r\n"
+	length := fmt.Sprintf("Content-Length: %d\r\n", len(bait))
+	good := w.sign(goodRequest) + "\r\n"
+	for _, c := range []struct{ request, want string }{
+		{"POST /devstoreaccount1/People HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n" + length + "\r\n" + bait, notAuthentic},
+		{post(w, length+"Content-Encoding: gzip\r\n") + bait, "415 MediaTypeNotSupported"},
+		{w.sign("PUT /devstoreaccount1/Tables HTTP/1.1\r\n"+signedHeaders) + length + "\r\n" + bait, "405 MethodNotAllowed"},
+		{w.sign("GET /devstoreaccount1/Tables HTTP/1.1\r\n"+signedHeaders) + length + "\r\n" + bait, "200"},
+		{w.sign("DELETE /devstoreaccount1/People(PartitionKey='a',RowKey='9') HTTP/1.1\r\n"+signedHeaders) + "If-Match: *\r\n" + length + "\r\n" + bait, "404 ResourceNotFound"},
+		{post(w, length) + bait, refusedValue},
+		{"OPTIONS /devstoreaccount1/People HTTP/1.1\r\nHost: a\r\n" + length + "\r\n" + bait, "400 InvalidHeaderValue"},
+	} {
+		conn := w.dial()
+		answers := bufio.NewReader(conn)
+		if got := ask(t, conn, answers, c.request); got != c.want {
+			t.Errorf("%s\ngot %s, want %s", shown(c.request), got, c.want)
+		}
+		if got := ask(t, conn, answers, good); got != "200" {
+			t.Errorf("after %s\nthe next request got %s", shown(c.request), got)
+		}
+		_ = conn.Close()
+	}
+	if fingerprint(t, w.store) != before {
+		t.Error("the body of a refused request was carried out")
+	}
+}
+
+// TestPipelines sends several requests before the first is answered. The answers
+// come in their order.
+func TestPipelines(t *testing.T) {
+	w := newPeople(t)
+	conn := w.dial()
+	answers := bufio.NewReader(conn)
+	const n = 20
+	var requests strings.Builder
+	for i := range n {
+		if i%2 == 0 {
+			body := fmt.Sprintf(`{"PartitionKey":"p","RowKey":"%d"}`, i/4) // every second one is there already
+			requests.WriteString(post(w, fmt.Sprintf("Content-Length: %d\r\n", len(body))) + body)
+		} else {
+			requests.WriteString(w.sign(goodRequest) + "\r\n")
+		}
+	}
+	if _, err := io.WriteString(conn, requests.String()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		want := []string{"201", "200", "409 EntityAlreadyExists", "200"}[i%4]
+		if got := nextVerdict(t, answers); got != want {
+			t.Fatalf("answer %d: %s, want %s", i, got, want)
+		}
+	}
+}
+
+// TestLeaveToSend asks for leave to send a body, as old clients of .NET do.
+func TestLeaveToSend(t *testing.T) {
+	w := newPeople(t)
+	conn := w.dial()
+	answers := bufio.NewReader(conn)
+	head := post(w, fmt.Sprintf("Content-Length: %d\r\nExpect: 100-continue\r\n", len(entityBody)))
+	if _, err := io.WriteString(conn, head); err != nil {
+		t.Fatal(err)
+	}
+	line, err := answers.ReadString('\n')
+	if err != nil || line != "HTTP/1.1 100 Continue\r\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	if _, err := answers.ReadString('\n'); err != nil { // the empty line after it
+		t.Fatal(err)
+	}
+	if got := ask(t, conn, answers, entityBody); got != "201" {
+		t.Errorf("with leave, the body got %s", got)
+	}
+	if got := ask(t, conn, answers, w.sign(goodRequest)+"\r\n"); got != "200" {
+		t.Errorf("the next request got %s", got)
+	}
+}
