@@ -180,8 +180,8 @@ func (x *exchange) failHead(p *problem, xml bool) {
 			x.set("Cache-Control", "no-cache")
 		}
 	}
-	if x.prefer != media.NoPreference {
-		x.set("Preference-Applied", x.prefer.String())
+	if !p.early {
+		x.preferenceApplied()
 	}
 	for name, value := range map[string]string{"Www-Authenticate": p.challenge, "Allow": p.allow, "Retry-After": p.retry} {
 		if value != "" {

@@ -202,9 +202,8 @@ func (x *exchange) failPart(parts []part, i int, p *problem) error {
 	header = appendID(header, &parts[i])
 	header = append(header, fieldNoSniff)
 	if !p.early {
-		header = append(header, fieldNoCache)
+		header = appendPreference(append(header, fieldNoCache), parts[i].prefer)
 	}
-	header = appendPreference(header, parts[i].prefer)
 	header = append(header, fieldVersion3, multipart.Field{Name: "Content-Type", Value: media.TypeOf(max(parts[i].level, odata.Minimal))})
 	w.Part(p.status, header...)
 	w.Buf = odata.AppendError(w.Buf, p.code, message, x.id, x.s.now())

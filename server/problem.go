@@ -25,7 +25,7 @@ type problem struct {
 	code    string
 	message string
 
-	early     bool   // found before the request was understood: no Cache-Control
+	early     bool   // found before the request was understood: no Cache-Control, no preference
 	refusal   bool   // of the client, which gets XML if nothing else is known of it
 	front     bool   // answered in front of the Table layer: no version, the code in a header
 	bare      bool   // without an id
