@@ -115,3 +115,17 @@ func TestLeaveToSend(t *testing.T) {
 		t.Errorf("the next request got %s", got)
 	}
 }
+
+// TestNoHost asks without a host, as HTTP/1.0 may: links begin with the address
+// that was reached.
+func TestNoHost(t *testing.T) {
+	w := newPeople(t)
+	for _, c := range []struct{ proto, host string }{{"HTTP/1.0", ""}, {"HTTP/1.1", "Host: \r\n"}} {
+		head := strings.Replace(strings.Replace(goodRequest, "HTTP/1.1", c.proto, 1), "Host: 127.0.0.1:10002\r\n", c.host, 1)
+		raw, res := w.exchange(w.sign(head) + "\r\n")
+		want := `"odata.metadata":"http://` + w.addr + "/" + wireAccount + "/$metadata#People"
+		if res == nil || res.StatusCode != http.StatusOK || !strings.Contains(string(raw), want) {
+			t.Errorf("%s: got %s\nwant %s", c.proto, raw, want)
+		}
+	}
+}

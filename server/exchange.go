@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -139,12 +140,18 @@ func (x *exchange) locate() error {
 	if x.r.TLS != nil {
 		scheme = "https://"
 	}
+	host := x.r.Host
+	if host == "" { // clients of HTTP/1.0 need not say where they are
+		if at, ok := x.r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+			host = at.String()
+		}
+	}
 	if x.HostStyle {
-		x.base = scheme + x.r.Host
+		x.base = scheme + host
 	} else {
 		// The account's segment as the client wrote it, suffix included.
 		segment, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-		x.base = scheme + x.r.Host + "/" + segment
+		x.base = scheme + host + "/" + segment
 		// A slash in escapes ends the account's segment here, and for nobody else.
 		if raw, _, _ := strings.Cut(strings.TrimPrefix(x.r.URL.RawPath, "/"), "/"); strings.Contains(strings.ToLower(raw), "%2f") {
 			x.Address.Account = ""
