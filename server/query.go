@@ -101,7 +101,7 @@ func (x *exchange) getEntity() error {
 // viewEntity writes the target into x.buf, and its ETag as a header.
 func (x *exchange) viewEntity() error {
 	t := &x.target
-	if err := checkTable(t.Table); err != nil {
+	if err := early(checkTable(t.Table)); err != nil {
 		return err
 	}
 	if err := x.checkURLKey(t.Key); err != nil {
@@ -168,7 +168,7 @@ func (x *exchange) queryEntities() error {
 // collectEntities writes what the query finds into x.buf, and where it goes on as
 // headers.
 func (x *exchange) collectEntities() error {
-	if err := checkTable(x.target.Table); err != nil {
+	if err := early(checkTable(x.target.Table)); err != nil {
 		return err
 	}
 	expr, err := filter.Parse(x.query.Get("$filter"))

@@ -71,6 +71,18 @@ func checkTable(name string) error {
 	return edm.CheckTableName(name)
 }
 
+// early returns the refusal err of a name that no table can have, as requests about
+// the entities of the table are answered: they are not looked at any further.
+func early(err error) error {
+	var model *edm.Error
+	if !errors.As(err, &model) {
+		return err
+	}
+	p := *modelProblem(model)
+	p.early = true
+	return &p
+}
+
 // getTable is GET /Tables('T').
 func (x *exchange) getTable() error {
 	name := x.target.Table
@@ -108,7 +120,7 @@ func (x *exchange) deleteTable() error {
 // follows the table for a part of its entities: a table to be created is an entity
 // without keys, and one to be deleted an entity of too few.
 func (x *exchange) misplaced() error {
-	if err := checkTable(x.target.Table); err != nil {
+	if err := early(checkTable(x.target.Table)); err != nil {
 		return err
 	}
 	if _, err := x.account.store.TableMeta(x.r.Context(), x.target.Table); err != nil {

@@ -113,7 +113,7 @@ func (x *exchange) understand(in *intent) (change, error) {
 	if err := x.grant.Allow(actionOf(kind), in.target.Table); err != nil {
 		return change{}, err
 	}
-	if err := edm.CheckTableName(in.target.Table); err != nil {
+	if err := early(edm.CheckTableName(in.target.Table)); err != nil {
 		return change{}, err
 	}
 	c := change{op: store.Op{Kind: kind, Entity: edm.Entity{Key: in.target.Key}}}
