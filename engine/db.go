@@ -89,6 +89,7 @@ func (db *DB) Close() error {
 	last := db.state.Swap(nil)
 	db.stateMu.Unlock()
 	errs = append(errs, db.tree.Close())
+	db.log.End()
 	last.retire()
 	if db.lock != nil {
 		errs = append(errs, db.lock.Close())

@@ -85,6 +85,9 @@ func openLocked(dir string, o Options, lock io.Closer) (*DB, error) {
 
 // discard gives back what an Open that fails holds in memory and open files.
 func (db *DB) discard() error {
+	if db.log != nil {
+		db.log.End()
+	}
 	if s := db.state.Swap(nil); s != nil {
 		s.retire()
 	}

@@ -220,11 +220,14 @@ func (l *Log) settleLocked(c *Commit) {
 	c.seg.appliedSeq.Store(c.firstSeq + uint64(len(c.entries)) - 1)
 }
 
+// End says that there will be no next segment, so that no memory is kept for it,
+// neither now nor when the last segments are given up.
+func (l *Log) End() { l.memory.end() }
+
 // CloseAll makes everything in the segments, newest first, durable and
 // provable, unless the log has failed, closes their files, and removes the file
-// and the memory kept for the next segment.
+// kept for the next segment.
 func (l *Log) CloseAll(segs []*Segment) error {
-	l.memory.end()
 	var errs []error
 	failed := l.Failure() != nil
 	for i := len(segs) - 1; i >= 0; i-- {

@@ -70,3 +70,15 @@ func TestSegmentsReuseMemory(t *testing.T) {
 		t.Error("the memory of a large segment is kept")
 	}
 }
+
+// TestEndFreesMemory gives up a log right after it was made, as an open does that
+// fails later.
+func TestEndFreesMemory(t *testing.T) {
+	w := newWorld(t, Options{SegmentBytes: 1 << 20})
+	seg := w.log.Active()
+	w.log.End()
+	seg.Unref()
+	if seg.memory.Bytes() != nil {
+		t.Error("the memory is kept for a segment that will not be")
+	}
+}
