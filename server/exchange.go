@@ -161,17 +161,11 @@ func (x *exchange) locate() error {
 	if x.query, err = uri.ParseQuery(x.r.URL.RawQuery); err != nil {
 		return err
 	}
-	if strings.ContainsFunc(path, isFrontEndControl) {
+	if strings.ContainsFunc(path, uri.IsControl) {
 		return errInvalidURL
 	}
 	x.target, err = uri.ParseTarget(x.Rest, x.query.Get("comp"))
 	return err
-}
-
-// isFrontEndControl reports whether a character in a path is one that the
-// service's front end refuses.
-func isFrontEndControl(c rune) bool {
-	return c < 0x20 || c == 0x7f || c == 0x81 || c == 0x8d || c == 0x8f || c == 0x90 || c == 0x9d
 }
 
 // newestVersion is the version of requests that name none.

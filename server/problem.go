@@ -63,7 +63,8 @@ func bad(code, message string) *problem {
 // The problems that need no detail.
 var (
 	errInput          = bad(codeInvalidInput, inputNotValid)
-	errProcessing     = bad(codeInvalidInput, notProcessed)
+	errProcessing     = &problem{status: http.StatusBadRequest, code: codeInvalidInput, message: notProcessed, early: true}
+	errKeyType        = &problem{status: http.StatusBadRequest, code: codeInvalidInput, message: inputNotValid, early: true}
 	errOutOfRange     = &problem{status: http.StatusBadRequest, code: codeOutOfRange, message: inputOutOfRange, early: true}
 	errNotFound       = &problem{status: http.StatusNotFound, code: codeNotFound, message: "The specified resource does not exist."}
 	errNoTable        = &problem{status: http.StatusNotFound, code: codeTableNotFound, message: "The table specified does not exist.", early: true}
@@ -246,7 +247,7 @@ func payloadProblem(e *odata.Error) *problem {
 		return modelProblem(&edm.Error{Rule: edm.RulePropertyCount})
 	case odata.BadValue:
 		if key {
-			return errInput
+			return errKeyType
 		}
 	}
 	return errProcessing

@@ -198,24 +198,9 @@ func keyProblem(err error, op *store.Op) error {
 	if model.Name == edm.RowKeyName {
 		value = op.Entity.Key.Row
 	}
-	p := bad(codeOutOfRange, fmt.Sprintf(outOfRange, model.Name, escapeControls(value)))
+	p := bad(codeOutOfRange, fmt.Sprintf(outOfRange, model.Name, uri.EscapeControls(value)))
 	p.early = true
 	return p
-}
-
-// escapeControls writes control characters as percent escapes.
-func escapeControls(s string) string {
-	var b strings.Builder
-	for _, c := range s {
-		if c < 0x20 || c >= 0x7f && c <= 0x9f {
-			for _, octet := range []byte(string(c)) {
-				fmt.Fprintf(&b, "%%%02x", octet)
-			}
-		} else {
-			b.WriteRune(c)
-		}
-	}
-	return b.String()
 }
 
 // sendInserted answers an insert.

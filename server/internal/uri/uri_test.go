@@ -166,3 +166,20 @@ func TestParseQuery(t *testing.T) {
 		}
 	}
 }
+
+func TestControls(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                         "",
+		"a b/é😀":                   "a b/é😀",
+		"a\n\x00\x7f\u0085\u009fb": "a%0a%00%7f%c2%85%c2%9fb",
+	} {
+		if got := EscapeControls(text); got != want {
+			t.Errorf("EscapeControls(%q) = %q, want %q", text, got, want)
+		}
+	}
+	for c, want := range map[rune]bool{0: true, '\t': true, ' ': false, '~': false, 0x7f: true, 0x80: false, 0x81: true, 0x9d: true, 0x9e: false, 'é': false} {
+		if got := IsControl(c); got != want {
+			t.Errorf("IsControl(%q) = %v, want %v", c, got, want)
+		}
+	}
+}

@@ -1,0 +1,27 @@
+package uri
+
+import (
+	"fmt"
+	"strings"
+)
+
+// IsControl reports whether a character is one of those for which the service's
+// front end refuses a path.
+func IsControl(c rune) bool {
+	return c < 0x20 || c == 0x7f || c == 0x81 || c == 0x8d || c == 0x8f || c == 0x90 || c == 0x9d
+}
+
+// EscapeControls writes control characters as percent escapes.
+func EscapeControls(s string) string {
+	var b strings.Builder
+	for _, c := range s {
+		if c < 0x20 || c >= 0x7f && c <= 0x9f {
+			for _, octet := range []byte(string(c)) {
+				fmt.Fprintf(&b, "%%%02x", octet)
+			}
+		} else {
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}
