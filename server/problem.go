@@ -77,6 +77,7 @@ var (
 	errMediaType      = &problem{status: http.StatusUnsupportedMediaType, code: "MediaTypeNotSupported", message: "None of the provided media types are supported", early: true}
 	errAtom           = &problem{status: http.StatusUnsupportedMediaType, code: "AtomFormatNotSupported", message: "Atom format is not supported.", early: true}
 	errVerbose        = &problem{status: http.StatusUnsupportedMediaType, code: "JsonVerboseFormatNotSupported", message: "JSON Verbose format is not supported.", early: true}
+	errPropertyName   = &problem{status: http.StatusBadRequest, code: "PropertyNameInvalid", message: "The property name is invalid.", early: true}
 	errUnknownXMethod = bad("XMethodIncorrectValue", "The specified X-HTTP-Method is invalid.")
 	errManyXMethods   = bad("XMethodIncorrectCount", "More than one X-HTTP-Method is specified.")
 	errXMethodNotPost = bad("XMethodNotUsingPost", "The request uses X-HTTP-Method with an HTTP verb other than POST.")
@@ -208,7 +209,7 @@ func modelProblem(e *edm.Error) *problem {
 	case edm.RuleKeyLength, edm.RuleValueSize:
 		return errValueTooLarge
 	case edm.RulePropertyName:
-		return bad("PropertyNameInvalid", "The property name is invalid.")
+		return errPropertyName
 	case edm.RulePropertyNameLength:
 		return bad("PropertyNameTooLong", "The property name exceeds the maximum allowed length (255).")
 	case edm.RulePropertyCount:
