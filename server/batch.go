@@ -190,7 +190,7 @@ func (x *exchange) failBatch(parts []part, ops []store.Op, err error) error {
 func (x *exchange) failPart(parts []part, i int, p *problem) error {
 	message := p.message
 	// Alone, an operation that was carried out far enough to fail is not counted.
-	if alone := len(parts) == 1 && (p.executed || p == errValueTooLarge); !alone {
+	if alone := len(parts) == 1 && (p.executed || p.code == errValueTooLarge.code); !alone {
 		message = strconv.Itoa(i) + ":" + message
 	}
 	if p.status >= http.StatusInternalServerError && p.cause != nil {
