@@ -45,6 +45,9 @@ func oddNames(i int) edm.Properties {
 // among many properties: neither writing them, nor what is kept of the log, nor
 // the sorted file of them may take many times their bytes.
 func TestShapesCostLittleMemory(t *testing.T) {
+	if raceEnabled {
+		t.Skip("what is elsewhere otherwise is on the heap")
+	}
 	entities := 6000
 	if testing.Short() {
 		entities = 1000
@@ -88,6 +91,9 @@ func TestShapesCostLittleMemory(t *testing.T) {
 // TestCraftedShapesCostLittleMemory opens a log in which there is little but
 // shapes whose names are as short as they can be.
 func TestCraftedShapesCostLittleMemory(t *testing.T) {
+	if raceEnabled {
+		t.Skip("what is elsewhere otherwise is on the heap")
+	}
 	var entities []edm.Entity
 	for i := range 4000 {
 		props := make(edm.Properties, edm.MaxProperties)
