@@ -67,7 +67,7 @@ func restoreProperties(t *testing.T, service *aztables.ServiceClient) {
 
 func corsRule(origins, methods string) *aztables.CorsRule {
 	return &aztables.CorsRule{
-		AllowedOrigins: &origins, AllowedMethods: &methods, AllowedHeaders: pointer("x-ms-meta*,content-type"),
+		AllowedOrigins: &origins, AllowedMethods: &methods, AllowedHeaders: pointer("content-type,x-ms-meta*"),
 		ExposedHeaders: pointer("x-ms-*"), MaxAgeInSeconds: pointer(int32(60)),
 	}
 }
