@@ -6,6 +6,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/server/internal/media"
+	"github.com/tablerock-db/tablerock/server/internal/pieces"
 )
 
 // maxClientIDBytes is how long an id may be that a client gives a request.
@@ -72,17 +73,17 @@ func (x *exchange) send(status int, contentType string) error {
 	if contentType != "" {
 		x.set("Content-Type", contentType)
 	}
-	x.set("Content-Length", strconv.Itoa(x.pages.bytes+len(x.buf)))
+	x.set("Content-Length", strconv.Itoa(x.pages.Len()+len(x.buf)))
 	x.allowOrigin()
 	x.w.WriteHeader(status)
-	for i, b := range x.pages.full {
+	for i, b := range x.pages.All() {
 		if _, err := x.w.Write(b); err != nil {
 			return x.gone(err)
 		}
 		// What is sent is free for others: a client that reads slowly holds what it
 		// has not read.
-		x.pages.drop(i)
-		sent := min(x.paged, chunkBytes)
+		x.pages.Drop(i)
+		sent := min(x.paged, pieces.Bytes)
 		x.paged -= sent
 		x.s.inFlight.release(sent)
 	}
@@ -129,8 +130,8 @@ func (x *exchange) fail(p *problem) {
 	if x.version == "" {
 		x.version = newestVersion
 	}
-	x.pages.release()
-	x.buf = x.buf[:0]
+	x.pages.Release()
+	x.buf = kept(x.buf)
 	if p.page {
 		x.set("Server", frontEndName)
 		x.set("Connection", "close")

@@ -296,8 +296,8 @@ func (x *exchange) appendInserted(w *multipart.Writer, p *part, e *edm.Entity, r
 func (x *exchange) lookUp(p *part) error {
 	err := x.readOnly(p)
 	if err == nil {
-		content := slices.Concat(append(x.pages.full, x.buf)...)
-		x.pages.release()
+		content := x.pages.Join(x.buf)
+		x.pages.Release()
 		etag := x.w.Header()["Etag"]
 		delete(x.w.Header(), "Etag")
 		header := []multipart.Field{fieldVersion3, {Name: "Content-Type", Value: media.TypeOf(p.level)}, fieldNoSniff, fieldNoCache}
@@ -310,10 +310,11 @@ func (x *exchange) lookUp(p *part) error {
 		return x.endBatch(w)
 	}
 	failed := problemOf(err)
-	if failed.status >= http.StatusInternalServerError && failed.cause != nil {
+	if failed == errBusy || failed.status >= http.StatusInternalServerError && failed.cause != nil {
 		return failed
 	}
 	x.code = failed.code
+	x.pages.Release()
 	header := []multipart.Field{fieldVersion3, {Name: "Content-Type", Value: media.TypeOf(max(p.level, odata.Minimal))}, fieldNoSniff}
 	if !failed.early {
 		header = append(header, fieldNoCache)

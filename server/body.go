@@ -50,7 +50,7 @@ func (x *exchange) readBody() error {
 	case size < 0:
 		size = maxBodyBytes
 	}
-	x.body = x.body[:0]
+	x.takeKept(size)
 	source := http.MaxBytesReader(x.w, x.r.Body, maxBodyBytes)
 	for {
 		if len(x.body) == cap(x.body) {
@@ -70,6 +70,19 @@ func (x *exchange) readBody() error {
 			return errProcessing
 		}
 	}
+}
+
+// takeKept begins a body in the memory of an earlier one, which counts like any
+// other, unless that is much more than size or than there is: small bodies are not
+// to hold what a great one left.
+func (x *exchange) takeKept(size int64) {
+	kept := int64(cap(x.body))
+	if kept > max(firstBodyBytes+1, 4*size) || !x.s.inFlight.acquire(kept) {
+		x.body = nil
+		return
+	}
+	x.body = x.body[:0]
+	x.held += kept
 }
 
 // growBody makes room for size bytes and one more, with which a read meets the

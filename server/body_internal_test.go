@@ -6,8 +6,16 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/server/internal/pieces"
+	"github.com/tablerock-db/tablerock/server/internal/uri"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/storetest"
 )
 
 // half is a body that stops with an error after what came of it.
@@ -66,8 +74,8 @@ func TestPagesTakeWhatIsLeft(t *testing.T) {
 		held int64
 		want int // bytes of the page
 	}{
-		{0, freePageBytes + (maxPageBytes-freePageBytes+chunkBytes-1)/chunkBytes*chunkBytes},
-		{maxPagesBytes - 3*chunkBytes, freePageBytes + 3*chunkBytes},
+		{0, freePageBytes + (maxPageBytes-freePageBytes+pieces.Bytes-1)/pieces.Bytes*pieces.Bytes},
+		{maxPagesBytes - 3*pieces.Bytes, freePageBytes + 3*pieces.Bytes},
 		{maxPagesBytes, freePageBytes},
 		{maxInFlightBytes, freePageBytes},
 	} {
@@ -83,8 +91,8 @@ func TestPagesTakeWhatIsLeft(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		x.w, x.r = w, httptest.NewRequest(http.MethodGet, "/", http.NoBody)
-		for range x.paged / chunkBytes {
-			x.buf = x.pages.put(append(x.buf, make([]byte, chunkBytes)...))
+		for range x.paged / pieces.Bytes {
+			x.buf = x.pages.Put(append(x.buf, make([]byte, pieces.Bytes)...))
 		}
 		if err := x.send(http.StatusOK, ""); err != nil || w.Body.Len() != limit-freePageBytes {
 			t.Errorf("%d bytes are sent, want %d; %v", w.Body.Len(), limit-freePageBytes, err)
@@ -103,7 +111,7 @@ func TestPagesTakeWhatIsLeft(t *testing.T) {
 // that.
 func TestBusy(t *testing.T) {
 	var g gauge
-	for g.acquirePage(chunkBytes) {
+	for g.acquirePage(pieces.Bytes) {
 		continue
 	}
 	if g.held.Load() != maxPagesBytes || !g.acquire(1) {
@@ -122,5 +130,120 @@ func TestBusy(t *testing.T) {
 	x.w, x.r = httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader("text"))
 	if err := x.readBody(); !errors.Is(err, errBusy) {
 		t.Errorf("error %v, want %v", err, errBusy)
+	}
+}
+
+// TestKeptBodiesCount begins bodies in the memory of earlier ones: it is held as
+// any other, and small bodies hold no great memory.
+func TestKeptBodiesCount(t *testing.T) {
+	for _, c := range []struct {
+		kept, announced, others int64
+		held                    int64
+	}{
+		{100, 100, 0, 100},
+		{firstBodyBytes, 10, 0, firstBodyBytes},
+		{100_000, 99_999, 0, 100_000},
+		{100_000, 30_000, 0, 100_000},
+		{100_000, 20_000, 0, 0},
+		{maxKeptBytes, -1, 0, maxKeptBytes},
+		{100_000, 99_999, maxInFlightBytes, 0},
+	} {
+		s := new(Server)
+		s.inFlight.held.Store(c.others)
+		x := newExchange(s)
+		x.body = make([]byte, 0, c.kept)
+		x.w, x.r = httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", half{strings.NewReader("")})
+		x.r.ContentLength = c.announced
+		_ = x.readBody() // of a body that stops before it begins
+		if held := s.inFlight.held.Load() - c.others; held != x.held || held != int64(cap(x.body)) || held < c.held || c.held == 0 && held > firstBodyBytes+1 {
+			t.Errorf("of %d kept for a body of %d, with %d held by others: %d are counted, %d by the request, in %d; want %d",
+				c.kept, c.announced, c.others, held, x.held, cap(x.body), c.held)
+		}
+		x.end()
+		if held := s.inFlight.held.Load(); held != c.others {
+			t.Errorf("at the end, %d are held, want %d", held, c.others)
+		}
+	}
+}
+
+// TestGreatEntitiesCount reads an entity, alone and in a page, that takes more than
+// the room that an answer has.
+func TestGreatEntitiesCount(t *testing.T) {
+	st := storetest.NewMap()
+	if err := st.CreateTable(t.Context(), "Things"); err != nil {
+		t.Fatal(err)
+	}
+	great := edm.Properties{}
+	for i := range 15 {
+		great = append(great, edm.Property{Name: "P" + strconv.Itoa(i), Value: edm.String(strings.Repeat("é", 32_000))})
+	}
+	for row, properties := range map[string]edm.Properties{"great": great, "small": great[:0]} {
+		if _, err := st.Apply(t.Context(), "Things", store.Insert(edm.Entity{Key: edm.Key{Partition: row, Row: "r"}, Properties: properties})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name, partition, filter string
+		others, held            int64 // held at least
+		err                     error
+	}{
+		{"great", "great", "", 0, 2 << 20, nil},
+		{"great in a page", "", "PartitionKey eq 'great'", 0, 2 << 20, nil},
+		{"great beside others", "great", "", maxPagesBytes - 1<<20, 0, errBusy},
+		{"great in a page beside others", "", "PartitionKey eq 'great'", maxPagesBytes - 1<<20, 0, errBusy},
+		{"small beside others", "small", "", maxInFlightBytes, 0, nil},
+		{"small in a page beside others", "", "PartitionKey eq 'small'", maxInFlightBytes, 0, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := &Server{now: systemNow}
+			s.inFlight.held.Store(c.others)
+			x := newExchange(s)
+			w := httptest.NewRecorder()
+			x.w, x.r, x.account = w, httptest.NewRequest(http.MethodGet, "/", http.NoBody), &account{store: st}
+			x.target = uri.Target{Kind: uri.Entity, Table: "Things", Key: edm.Key{Partition: c.partition, Row: "r"}}
+			x.query = url.Values{"$filter": {c.filter}}
+			read := x.viewEntity
+			if c.partition == "" {
+				read = x.collectEntities
+			}
+			if err := read(); !errors.Is(err, c.err) {
+				t.Errorf("error %v, want %v", err, c.err)
+			}
+			if held := s.inFlight.held.Load() - c.others; held < c.held || c.held == 0 && held != 0 {
+				t.Errorf("%d are held, want %d", held, c.held)
+			}
+			if c.err != nil {
+				x.fail(errBusy)
+				if w.Header().Get("Etag") != "" || cap(x.buf) > maxKeptBytes {
+					t.Errorf("a refusal has the ETag %q, and %d bytes of memory", w.Header().Get("Etag"), cap(x.buf))
+				}
+			}
+			x.end()
+			if held := s.inFlight.held.Load(); held != c.others {
+				t.Errorf("at the end, %d are held, want %d", held, c.others)
+			}
+		})
+	}
+}
+
+// TestPanicsHoldNothing ends requests by panics that go on to net/http.
+func TestPanicsHoldNothing(t *testing.T) {
+	s, err := New(Options{
+		Accounts: []Account{{Name: "acct", Keys: []string{strings.Repeat("A", 44)}, WeakKeys: true, Store: storetest.NewMap()}},
+		Observe:  func(Event) { panic(http.ErrAbortHandler) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := newExchange(s)
+	x.held, x.paged = 100, 10
+	s.inFlight.held.Store(110)
+	s.idle.New = func() any { return x }
+	func() {
+		defer func() { _ = recover() }()
+		s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/acct/Tables", http.NoBody))
+	}()
+	if held := s.inFlight.held.Load(); held != 0 {
+		t.Errorf("%d bytes are held for a request that is over", held)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/server/internal/media"
+	"github.com/tablerock-db/tablerock/server/internal/pieces"
 	"github.com/tablerock-db/tablerock/server/internal/uri"
 )
 
@@ -42,11 +43,11 @@ type exchange struct {
 	prefer    media.Preference
 
 	parser *odata.Parser
-	body   []byte // of the request
-	held   int64  // bytes of inFlight that the body holds
-	paged  int64  // bytes of inFlight that the answer holds
-	pages  chunks // of the answer: what comes before buf
-	buf    []byte // of the answer
+	body   []byte      // of the request
+	held   int64       // bytes of inFlight that the body holds
+	paged  int64       // bytes of inFlight that the answer holds
+	pages  pieces.List // of the answer: what comes before buf
+	buf    []byte      // of the answer
 
 	values             []string // of headers, and net/http's once the answer is sent
 	status             int
@@ -59,7 +60,7 @@ type exchange struct {
 const maxKeptBytes = 256 << 10
 
 func newExchange(s *Server) *exchange {
-	return &exchange{s: s, parser: new(odata.Parser), buf: newChunk()}
+	return &exchange{s: s, parser: new(odata.Parser), buf: pieces.New()}
 }
 
 func (x *exchange) begin(w http.ResponseWriter, r *http.Request) {
@@ -70,7 +71,7 @@ func (x *exchange) begin(w http.ResponseWriter, r *http.Request) {
 // end lets go of everything that belongs to the request.
 func (x *exchange) end() {
 	x.s.inFlight.release(x.held + x.paged)
-	x.pages.release()
+	x.pages.Release()
 	x.parser.Reset()
 	*x = exchange{s: x.s, parser: x.parser, pages: x.pages, body: kept(x.body), buf: kept(x.buf)}
 }

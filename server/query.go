@@ -14,6 +14,7 @@ import (
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/server/internal/media"
+	"github.com/tablerock-db/tablerock/server/internal/pieces"
 	"github.com/tablerock-db/tablerock/server/internal/uri"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -111,15 +112,21 @@ func (x *exchange) viewEntity() error {
 	o := x.form(t.Table+"/@Element", suffix)
 	o.Select = names
 	x.examined = 1
+	var etag edm.ETag
 	err := x.account.store.View(x.r.Context(), t.Table, t.Key, func(row edm.Row) error {
 		x.buf = odata.AppendEntity(x.buf[:0], row, o)
-		x.set("Etag", string(row.Timestamp().ETag()))
+		etag = row.Timestamp().ETag()
 		return nil
 	})
 	if err == nil {
-		x.returned = 1
+		err = x.holdAnswer()
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	x.returned = 1
+	x.set("Etag", string(etag))
+	return nil
 }
 
 // checkURLKey refuses a key that a URL cannot hold, and one outside of what the
@@ -194,6 +201,9 @@ func (x *exchange) collectEntities() error {
 		q := store.Query{Filter: x.within(expr), Select: customNames(names), From: from, Limit: top, Budget: maxExamined}
 		next, err = x.appendPage(q, o)
 	}
+	if err == nil {
+		err = x.holdAnswer()
+	}
 	if err != nil {
 		return err
 	}
@@ -217,7 +227,7 @@ func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, er
 	defer func() { err = errors.Join(err, cursor.Close()) }()
 	limit := freePageBytes
 	for cursor.Next() {
-		for x.pages.bytes+len(x.buf) >= limit {
+		for x.pages.Len()+len(x.buf) >= limit {
 			if !x.morePage(&limit) {
 				key := cursor.Row().Key()
 				return &key, nil
@@ -228,8 +238,8 @@ func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, er
 		}
 		x.buf = odata.AppendEntity(x.buf, cursor.Row(), o)
 		x.returned++
-		if len(x.buf) >= chunkBytes {
-			x.buf = x.pages.put(x.buf)
+		if len(x.buf) >= pieces.Bytes {
+			x.buf = x.pages.Put(x.buf)
 		}
 	}
 	if e, ok := cursor.(examiner); ok {
@@ -245,10 +255,24 @@ func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, er
 // morePage asks for room for another chunk. Where many clients do not read their
 // pages, those that come get smaller ones.
 func (x *exchange) morePage(limit *int) bool {
-	if *limit >= maxPageBytes || !x.s.inFlight.acquirePage(chunkBytes) {
+	if *limit >= maxPageBytes || !x.s.inFlight.acquirePage(pieces.Bytes) {
 		return false
 	}
-	x.paged += chunkBytes
-	*limit += chunkBytes
+	x.paged += pieces.Bytes
+	*limit += pieces.Bytes
 	return true
+}
+
+// holdAnswer counts what great entities make of an answer beyond the room that it
+// has: a client that does not read one holds it.
+func (x *exchange) holdAnswer() error {
+	more := int64(x.pages.Len()+len(x.buf)) - x.paged - pieces.Room
+	if more <= 0 {
+		return nil
+	}
+	if !x.s.inFlight.acquirePage(more) {
+		return errBusy
+	}
+	x.paged += more
+	return nil
 }

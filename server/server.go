@@ -141,11 +141,12 @@ func (s *Server) keys(account string) *sharedkey.Keys {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := s.idle.Get().(*exchange)
+	// A panic that goes on ends the request, not what is held for it.
+	defer s.idle.Put(x)
+	defer x.end()
 	x.begin(w, r)
 	x.serve()
 	if s.observe != nil {
 		s.observe(x.event())
 	}
-	x.end()
-	s.idle.Put(x)
 }
