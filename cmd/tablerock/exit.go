@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/filter"
@@ -51,37 +52,10 @@ func message(err error) string {
 		return "interrupted"
 	}
 	text := strings.ReplaceAll(err.Error(), "\n", "; ")
-	if next := advice(err); next != "" {
+	if next := hint.Next(err); next != "" {
 		text += "; " + next
 	}
 	return text
-}
-
-// advice says what to do about err, "" where its text does or nobody knows.
-func advice(err error) string {
-	switch {
-	case errors.Is(err, store.ErrTableNotFound):
-		return `see "tablerock table list" for those there are, and "tablerock table create" to make one`
-	case errors.Is(err, store.ErrPrecondition):
-		return `read the entity again with "tablerock entity get" and decide anew`
-	case errors.Is(err, store.ErrEntityExists):
-		return `use "upsert", or for an import --mode replace or merge, to write over it`
-	case errors.Is(err, store.ErrLocked):
-		return "stop that process, or wait for it; verbs that only read work beside it"
-	case errors.Is(err, store.ErrCorrupt):
-		return `"tablerock verify" lists all damage; restore the directory from a checkpoint`
-	case errors.Is(err, store.ErrNewerFormat), errors.Is(err, wal.ErrNewerFormat):
-		return "use a newer tablerock"
-	case errors.Is(err, engine.ErrNotDatabase):
-		return "give another directory with --data, or empty this one"
-	case errors.Is(err, store.ErrNoSpace):
-		return "make room on that disk and try again"
-	case errors.Is(err, fs.ErrPermission):
-		return "check who owns it"
-	case errors.Is(err, store.ErrOutcomeUnknown):
-		return "look whether the write is there before repeating it"
-	}
-	return ""
 }
 
 // exitCode returns the code for err.
@@ -116,7 +90,7 @@ func unable(err error) bool {
 	for _, e := range []error{
 		store.ErrNewerFormat, wal.ErrNewerFormat, engine.ErrNotDatabase, fs.ErrPermission,
 		errors.ErrUnsupported, syscall.EROFS, syscall.ENOTDIR, syscall.ENOLCK,
-		syscall.EADDRINUSE, syscall.EADDRNOTAVAIL,
+		syscall.EADDRINUSE, syscall.EADDRNOTAVAIL, hint.ErrOneAccount,
 	} {
 		if errors.Is(err, e) {
 			return true

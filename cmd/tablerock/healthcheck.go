@@ -7,12 +7,16 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 )
 
 func init() { commands = append(commands, newHealthcheck) }
+
+// readyURL is where a server on its usual ports says whether it is ready.
+const readyURL = "http://127.0.0.1:10012/readyz"
 
 // mostHealthText is how much of an answer is shown.
 const mostHealthText = 200
@@ -27,13 +31,13 @@ http://127.0.0.1:10012/readyz. The exit code is 0 if it says yes, and 1 if it sa
 says nothing within the time, or is not there: what a container's health check wants.`,
 		Args: arguments(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			at := "http://127.0.0.1:10012/readyz"
+			at := readyURL
 			if len(args) == 1 {
 				at = args[0]
 			}
 			u, err := url.Parse(at)
 			if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-				return usagef("%q is no URL of a server; one is http://127.0.0.1:10012/readyz", at)
+				return usagef("%q is no URL of a server; one is %s", at, readyURL)
 			}
 			if u.Path == "" || u.Path == "/" {
 				u.Path = "/readyz"
@@ -63,12 +67,15 @@ func (a *app) askHealth(ctx context.Context, u *url.URL) error {
 	}
 	if err != nil {
 		// Not wrapped: whatever the reason, the exit code is that of a failure.
-		return fmt.Errorf("%s does not answer: %s", shown, err.Error())
+		return fmt.Errorf("%s does not answer: %s; start it with \"tablerock serve\", or give the URL of its admin listener", shown, err.Error())
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, mostHealthText))
+	if err == nil && answer.StatusCode/100 == 4 {
+		return fmt.Errorf("%s says %s: %s; /readyz of the admin listener tells, by default %s", shown, answer.Status, display(strings.TrimSpace(string(text))), readyURL)
+	}
 	if err != nil || answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s says %s: %s", shown, answer.Status, display(string(text)))
+		return fmt.Errorf("%s says %s: %s", shown, answer.Status, display(strings.TrimSpace(string(text))))
 	}
 	a.note("%s says ok", shown)
 	return nil

@@ -133,7 +133,11 @@ func (a *app) load(ctx context.Context, table string, src *source, read transfer
 	elapsed := time.Since(begin)
 	if err != nil {
 		if done.Rows > 0 && !errors.Is(err, context.Canceled) {
-			err = fmt.Errorf("%w (%s in table %s; mend that row and import again, or give --skip-bad)", err, stand(done.Rows), table)
+			next := "mend that row and import again, or give --skip-bad"
+			if line := (*transfer.LineError)(nil); !errors.As(err, &line) {
+				next = "import again to go on"
+			}
+			err = fmt.Errorf("%w (%s in table %s; %s)", err, stand(done.Rows), table, next)
 		} else if done.Rows > 0 {
 			a.note("%s in table %s; import again to go on", stand(done.Rows), table)
 		}

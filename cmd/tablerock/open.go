@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 )
@@ -19,14 +19,6 @@ const smallLog = 1 << 20
 // dir returns the directory of the account's database.
 func (a *app) dir() string { return filepath.Join(a.data, a.account) }
 
-// checkData refuses a place for data that cannot have any.
-func (a *app) checkData() error {
-	if info, err := os.Stat(a.data); err == nil && !info.IsDir() {
-		return fmt.Errorf("--data %s: %w: give the directory of the data, or one that is to be made", a.data, syscall.ENOTDIR)
-	}
-	return nil
-}
-
 // missing says that there is no database.
 func (a *app) missing() error {
 	return fmt.Errorf("no database in %s: %w; give its place with --data and --account, or make one with \"tablerock table create\" or \"tablerock import\"",
@@ -35,7 +27,7 @@ func (a *app) missing() error {
 
 // read opens the database as it is, without the lock and without a write.
 func (a *app) read(work func(db *engine.DB) error) error {
-	if err := a.checkData(); err != nil {
+	if err := hint.Data(a.data); err != nil {
 		return err
 	}
 	db, err := engine.Open(filepath.ToSlash(a.dir()), engine.Options{ReadOnly: true, SegmentBytes: smallLog})
@@ -64,7 +56,7 @@ func (a *app) write(work func(db *engine.DB) error) error {
 
 // create opens the database for writing, and makes it if there is none.
 func (a *app) create(o engine.Options, work func(db *engine.DB) error) error {
-	if err := a.checkData(); err != nil {
+	if err := hint.Data(a.data); err != nil {
 		return err
 	}
 	db, err := engine.Open(filepath.ToSlash(a.dir()), o)

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 )
 
@@ -103,7 +104,8 @@ func (c *Config) readAccounts(name string) ([]account, error) {
 		return nil, fmt.Errorf("--accounts-file: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-		return nil, fmt.Errorf("--accounts-file %s: %w: others than its owner can use it (mode %04o); run \"chmod 600\" on it", name, fs.ErrPermission, info.Mode().Perm())
+		err := fmt.Errorf("--accounts-file %s: %w: others than its owner can use it (mode %04o)", name, fs.ErrPermission, info.Mode().Perm())
+		return nil, hint.With(err, fmt.Sprintf("run \"chmod 600 %s\"", name))
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {

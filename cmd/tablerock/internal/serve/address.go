@@ -6,6 +6,8 @@ import (
 	"net"
 	"strconv"
 	"syscall"
+
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 )
 
 const (
@@ -24,7 +26,7 @@ type address struct {
 func resolve(flag, text string) (*address, error) {
 	host, _, err := net.SplitHostPort(text)
 	if err != nil {
-		return nil, usagef("%s %q is no host:port", flag, text)
+		return nil, usagef("%s %q is no host:port; one is %s", flag, text, defaultListen)
 	}
 	tcp, err := net.ResolveTCPAddr("tcp", text)
 	if err != nil {
@@ -57,15 +59,19 @@ func (a *address) exposed() bool { return a != nil && !a.tcp.IP.IsLoopback() }
 // listen takes the address.
 func (a *address) listen() (net.Listener, error) {
 	l, err := net.ListenTCP("tcp", a.tcp)
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("%s %s: %w; end the process that listens there, or choose another address (port 0 takes any that is free)", a.flag, a.tcp, syscall.EADDRINUSE)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("%s %s: %w; give an address of this machine", a.flag, a.tcp, syscall.EADDRNOTAVAIL)
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", a.flag, err)
+	if err == nil {
+		return l, nil
 	}
-	return l, nil
+	for cause, next := range map[syscall.Errno]string{
+		syscall.EADDRINUSE:    "end the process that listens there, or choose another address (port 0 takes any that is free)",
+		syscall.EADDRNOTAVAIL: "give an address of this machine",
+		syscall.EACCES:        "choose a port above 1023; those below are for privileged users",
+	} {
+		if errors.Is(err, cause) {
+			return nil, hint.With(fmt.Errorf("%s %s: %w", a.flag, a.tcp, cause), next)
+		}
+	}
+	return nil, fmt.Errorf("%s: %w", a.flag, err)
 }
 
 // reach returns host:port under which this machine reaches l: the name that was

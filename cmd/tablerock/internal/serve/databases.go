@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path/filepath"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -21,6 +22,11 @@ type databases []database
 
 // open opens, or makes, the database of every account. They share one cache.
 func (c *Config) open(accounts []account, log *slog.Logger) (databases, error) {
+	if !c.InMemory {
+		if err := hint.Data(c.Data); err != nil {
+			return nil, err
+		}
+	}
 	cache := engine.NewCache(int64(c.CacheBytes))
 	var open databases
 	for _, a := range accounts {

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -28,10 +29,10 @@ func (c *Config) logger() *slog.Logger {
 }
 
 // logRequest logs one request: failures of the server, and the rest if all are
-// wanted. Paths, queries and headers never come here: they have signatures.
+// wanted. That a client went away is not the server's failure. Paths, queries and headers never come here: they have signatures.
 func logRequest(log *slog.Logger, e server.Event, all bool) {
 	level := slog.LevelInfo
-	failed := e.Err != nil && e.Status >= http.StatusInternalServerError
+	failed := e.Err != nil && e.Status >= http.StatusInternalServerError && !errors.Is(e.Err, context.Canceled)
 	if failed {
 		level = slog.LevelError
 	}

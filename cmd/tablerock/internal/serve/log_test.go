@@ -2,7 +2,9 @@ package serve
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +40,8 @@ func TestLogOfRequests(t *testing.T) {
 	failed.Status, failed.Code, failed.Err = 500, "InternalError", errors.New("disk\ngone")
 	gone := e
 	gone.Err = errors.New("broken pipe")
+	left := failed
+	left.Err = fmt.Errorf("query: %w", context.Canceled)
 	for _, c := range []struct {
 		name   string
 		config Config
@@ -64,6 +68,7 @@ func TestLogOfRequests(t *testing.T) {
 			`"status":500,"code":"InternalError","ms":1.5,"examined":7,"returned":3,"request_id":"id","client_request_id":"mine\\x1b\\\" y=z","err":"disk\\ngone"}` + "\n",
 		},
 		{"a client that has gone", Config{LogFormat: "text"}, false, gone, ""},
+		{"a client that has gone before the answer", Config{LogFormat: "text"}, false, left, ""},
 		{"only failures", Config{LogFormat: "text"}, false, e, ""},
 		{"quiet", Config{LogFormat: "text", Quiet: true}, true, e, ""},
 	} {

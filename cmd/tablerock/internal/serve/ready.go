@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 )
 
 // endpoint is where the service answers.
@@ -42,6 +44,10 @@ func writeReady(name string, e *endpoint, first account) error {
 		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), ".ready-*")
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		// The file in the making has a name of its own, which nobody asked about.
+		return hint.With(fmt.Errorf("--ready-file: write %s: %w", name, path.Err), "give a file in a directory that is there")
+	}
 	if err != nil {
 		return fmt.Errorf("--ready-file: %w", err)
 	}

@@ -64,10 +64,13 @@ func (c *Config) certificate(host string) (tls.Certificate, error) {
 // givenCertificate reads the certificate of --cert.
 func (c *Config) givenCertificate() (tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
-		err = usagef("--cert %s and --key %s: %v", c.Cert, c.Key, err)
+	switch {
+	case err == nil:
+		return pair, nil
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+		return pair, fmt.Errorf("--cert %s and --key %s: %w", c.Cert, c.Key, err)
 	}
-	return pair, err
+	return pair, usagef("--cert %s and --key %s: %v", c.Cert, c.Key, err)
 }
 
 // writeCertificate makes a certificate and keeps it, so that clients who trust
