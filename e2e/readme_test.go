@@ -47,14 +47,18 @@ func runSnippet(t *testing.T, dir, name, program string, command ...string) stri
 	return string(out)
 }
 
-// TestReadme runs the programs that README.md shows to newcomers.
+// TestReadme runs the programs that README.md shows to newcomers, who run them
+// more than once.
 func TestReadme(t *testing.T) {
+	const runs = 2
 	s := start(t, filepath.Join(t.TempDir(), "data"), nil)
 	t.Run("Go", func(t *testing.T) {
-		got := runSnippet(t, ".", "main.go", snippet(t, "golang", s), "go", "run")
-		for _, want := range []string{`"PartitionKey":"tokyo"`, `"RowKey":"0001"`, `"Guests":4`, `"odata.etag":`} {
-			if !strings.Contains(got, want) {
-				t.Errorf("it prints %s, and %s is not in it", got, want)
+		for range runs {
+			got := runSnippet(t, ".", "main.go", snippet(t, "golang", s), "go", "run")
+			for _, want := range []string{`"PartitionKey":"tokyo"`, `"RowKey":"0001"`, `"Guests":4`, `"odata.etag":`} {
+				if !strings.Contains(got, want) {
+					t.Errorf("it prints %s, and %s is not in it", got, want)
+				}
 			}
 		}
 	})
@@ -62,8 +66,10 @@ func TestReadme(t *testing.T) {
 		if _, err := os.Stat("js/node_modules"); err != nil {
 			t.Skip("npm ci --prefix js installs the JavaScript clients")
 		}
-		if got := runSnippet(t, "js", "orders.mjs", snippet(t, "js", s), "node"); got != "0002 99.5\n" {
-			t.Errorf("it prints %q, want %q", got, "0002 99.5\n")
+		for range runs {
+			if got := runSnippet(t, "js", "orders.mjs", snippet(t, "js", s), "node"); got != "0002 99.5\n" {
+				t.Errorf("it prints %q, want %q", got, "0002 99.5\n")
+			}
 		}
 	})
 }
