@@ -261,8 +261,9 @@ func (it *Iterator) load(g int) bool {
 		it.err = err
 		return false
 	}
-	it.g, it.h, it.view.pins.head = g, h, pin
-	it.view.Attach(h, &it.view.pins)
+	it.g, it.h = g, &h.Head
+	it.view.pins.head, it.view.pins.hints = pin, h.units
+	it.view.Attach(&h.Head, &it.view.pins)
 	it.first, it.limit = 0, h.Rows()
 	if g <= it.lowest && it.o.Lower != nil {
 		it.first, _ = h.Seek(it.o.Lower)

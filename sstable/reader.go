@@ -28,7 +28,8 @@ type Reader struct {
 	shapes  *codec.ShapeList
 	index   index
 	filter  []byte
-	scratch sync.Pool // *[]byte, for stored bytes on their way to be decoded
+	heads   []cache.Hint // one for each group
+	scratch sync.Pool    // *[]byte, for stored bytes on their way to be decoded
 
 	mu        sync.Mutex
 	summaries *group.Summaries // +checklocks:mu; nil until first of use
@@ -148,6 +149,7 @@ func (r *Reader) readTail() error {
 	if n := r.index.entries(); n != f.entries {
 		return r.corruptf(off, "%d entries, the index says %d", f.entries, n)
 	}
+	r.heads = make([]cache.Hint, len(r.index.groups))
 	if r.filter, err = section(f.filter, "filter"); err != nil {
 		return err
 	}
@@ -222,7 +224,7 @@ func (r *Reader) Close() error {
 
 // MemBytes returns about how much memory the Reader holds outside the cache.
 func (r *Reader) MemBytes() int {
-	n := len(r.filter) + int(r.footer.index.len) + len(r.index.groups)*(72+8)
+	n := len(r.filter) + int(r.footer.index.len) + len(r.index.groups)*(72+8+hintBytes)
 	n += int(r.footer.shapes.len) + r.shapes.MemBytes()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -232,11 +234,17 @@ func (r *Reader) MemBytes() int {
 	return n
 }
 
+// head is what the cache keeps of a group beside the head's bytes.
+type head struct {
+	group.Head
+	units []cache.Hint // one for each heap unit
+}
+
 // head returns the head of group g, pinned.
-func (r *Reader) head(g int, fill bool) (*group.Head, cache.Handle, error) {
+func (r *Reader) head(g int, fill bool) (*head, cache.Handle, error) {
 	e := &r.index.groups[g]
 	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(e.off), Kind: kindHead}
-	pin, ok := r.o.Cache.Get(key)
+	pin, ok := r.o.Cache.GetAt(key, &r.heads[g])
 	if !ok {
 		if pin, ok = r.o.Cache.Acquire(key, e.head, fill); !ok {
 			if err := r.loadHead(pin, e); err != nil {
@@ -245,7 +253,7 @@ func (r *Reader) head(g int, fill bool) (*group.Head, cache.Handle, error) {
 			}
 		}
 	}
-	return pin.Value().(*group.Head), pin, nil
+	return pin.Value().(*head), pin, nil
 }
 
 func (r *Reader) loadHead(pin cache.Handle, e *groupEntry) error {
@@ -253,9 +261,9 @@ func (r *Reader) loadHead(pin cache.Handle, e *groupEntry) error {
 	if err := r.readSection(p, e.off, "head"); err != nil {
 		return err
 	}
-	h, ok := pin.Value().(*group.Head)
+	h, ok := pin.Value().(*head)
 	if !ok {
-		h = new(group.Head)
+		h = new(head)
 	}
 	if what := h.Decode(p, e.off, e.len, r.shapes); what != "" {
 		return r.corruptf(e.off, "%s", what)
@@ -263,14 +271,19 @@ func (r *Reader) loadHead(pin cache.Handle, e *groupEntry) error {
 	if h.Rows() != e.rows {
 		return r.corruptf(e.off, "group of %d rows, the index says %d", h.Rows(), e.rows)
 	}
-	pin.Fill(h, h.MemBytes())
+	if n := len(h.Units); len(h.units) < n {
+		h.units = make([]cache.Hint, n)
+	}
+	pin.Fill(h, h.MemBytes()+hintBytes*len(h.units))
 	return nil
 }
 
-// unit returns a decoded heap unit of h, pinned.
-func (r *Reader) unit(h *group.Head, u *group.Unit, fill bool) (cache.Handle, error) {
+const hintBytes = 8
+
+// unit returns a decoded heap unit of h, pinned. hint may be nil.
+func (r *Reader) unit(h *group.Head, u *group.Unit, hint *cache.Hint, fill bool) (cache.Handle, error) {
 	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(u.Off), Kind: kindUnit}
-	pin, ok := r.o.Cache.Get(key)
+	pin, ok := r.o.Cache.GetAt(key, hint)
 	if ok {
 		return pin, nil
 	}
@@ -389,14 +402,14 @@ func (r *Reader) Get(key []byte, keyHash uint64, snap uint64, row *Row) (seq uin
 }
 
 // found makes row the view of row i of h.
-func (r *Reader) found(h *group.Head, pin cache.Handle, i int, row *Row) (uint64, codec.Kind, bool, error) {
+func (r *Reader) found(h *head, pin cache.Handle, i int, row *Row) (uint64, codec.Kind, bool, error) {
 	seq, kind := h.Version(i)
 	if kind == codec.KindDelete {
 		pin.Release()
 		return seq, kind, true, nil
 	}
-	row.pins.r, row.pins.head, row.pins.fill = r, pin, true
-	row.Attach(h, &row.pins)
+	row.pins.r, row.pins.head, row.pins.hints, row.pins.fill = r, pin, h.units, true
+	row.Attach(&h.Head, &row.pins)
 	row.Set(i)
 	if err := row.Load(); err != nil {
 		row.Release()

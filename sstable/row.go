@@ -35,6 +35,7 @@ type pins struct {
 	r       *Reader
 	fill    bool // keep blocks in the cache
 	head    cache.Handle
+	hints   []cache.Hint // of the units of head; nil for a head that is not of the cache
 	unit    cache.Handle
 	extents []cache.Handle
 }
@@ -43,7 +44,7 @@ func (p *pins) release() {
 	p.releaseExtents()
 	p.unit.Release()
 	p.head.Release()
-	p.unit, p.head = cache.Handle{}, cache.Handle{}
+	p.unit, p.head, p.hints = cache.Handle{}, cache.Handle{}, nil
 }
 
 func (p *pins) releaseExtents() {
@@ -56,7 +57,11 @@ func (p *pins) releaseExtents() {
 
 // Unit returns a heap unit and lets go of the one before.
 func (p *pins) Unit(h *group.Head, u *group.Unit) ([]byte, error) {
-	pin, err := p.r.unit(h, u, p.fill)
+	var hint *cache.Hint
+	if p.hints != nil {
+		hint = &p.hints[u.Index]
+	}
+	pin, err := p.r.unit(h, u, hint, p.fill)
 	if err != nil {
 		return nil, err
 	}

@@ -245,3 +245,67 @@ func BenchmarkGet(b *testing.B) {
 		})
 	}
 }
+
+// TestHints reads blocks through hints from several goroutines, in a cache so
+// small that a hint's block has become another's most of the time.
+func TestHints(t *testing.T) {
+	const blocks, size = 64, 512
+	c := New(8 * (size + entryBytes))
+	hints := make([]Hint, blocks)
+	var wg sync.WaitGroup
+	for g := range uint64(4) {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(4, g))
+			for range 5_000 {
+				i := rng.IntN(blocks)
+				k := Key{File: 1, Offset: uint64(i)}
+				h, ok := c.GetAt(k, &hints[i])
+				if !ok {
+					if h, ok = c.Acquire(k, size, rng.IntN(8) > 0); !ok {
+						for j := range h.Bytes() {
+							h.Bytes()[j] = byte(i)
+						}
+						h.Fill(nil, 0)
+					}
+				}
+				for _, b := range h.Bytes() {
+					if b != byte(i) {
+						t.Errorf("block %d holds %d", i, b)
+						break
+					}
+				}
+				h.Release()
+			}
+		})
+	}
+	wg.Wait()
+	if s := c.Stats(); s.Hits == 0 || s.Evictions == 0 {
+		t.Errorf("%+v: nothing was tried", s)
+	}
+}
+
+// TestHintOfAnother gives a hint to a block whose memory has another block now.
+func TestHintOfAnother(t *testing.T) {
+	c := New(minShardBytes)
+	var hint Hint
+	fill := func(k Key) {
+		h, _ := c.Acquire(k, 100, true)
+		h.Fill(nil, 0)
+		h.Release()
+	}
+	one, two := Key{File: 1}, Key{File: 2}
+	fill(one)
+	h, ok := c.GetAt(one, &hint)
+	if !ok {
+		t.Fatal("the block is not there")
+	}
+	h.Release()
+	c.Drop(0, 1)
+	if _, ok := c.GetAt(one, &hint); ok {
+		t.Error("a dropped block is found by its hint")
+	}
+	fill(two)
+	if _, ok := c.GetAt(one, &hint); ok {
+		t.Error("another block is found by the hint")
+	}
+}

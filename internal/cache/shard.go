@@ -16,10 +16,8 @@ const (
 	freeMaxBytes = 64 << 10
 )
 
-type state uint8
-
 const (
-	loading state = iota + 1
+	loading uint32 = iota + 1
 	ready
 	failed
 )
@@ -29,11 +27,11 @@ const (
 type entry struct {
 	// What a look-up reads comes first: a hit touches two cache lines.
 	hash  uint64
-	chain *entry       // guarded by shard.mu: next of the same bucket
-	pins  atomic.Int32 // one of them is the table's own
-	state state        // guarded by shard.mu while anyone but the loader knows the entry
-	ref   bool         // guarded by shard.mu: used since the hand passed
-	key   Key
+	chain *entry        // guarded by shard.mu: next of the same bucket
+	pins  atomic.Int32  // one of them is the table's own; without any, nobody knows the entry
+	state atomic.Uint32 // changes under shard.mu
+	ref   atomic.Bool   // used since the hand passed
+	key   Key           // does not change while pinned
 	extra int
 
 	buf   []byte
@@ -60,7 +58,9 @@ type shard struct {
 	bytes   int64           // +checklocks:mu
 	free    [kinds][]*entry // +checklocks:mu
 
-	hits, misses, evictions uint64 // +checklocks:mu
+	misses, evictions uint64 // +checklocks:mu
+
+	hits atomic.Uint64
 
 	_ [64]byte // neighbours do not share a cache line
 }
@@ -83,15 +83,36 @@ func (s *shard) findLocked(k Key, hash uint64) *entry {
 func (s *shard) get(k Key, hash uint64) *entry {
 	s.mu.Lock()
 	e := s.findLocked(k, hash)
-	if e == nil || e.state != ready {
+	if e == nil || e.state.Load() != ready {
 		s.mu.Unlock()
 		return nil
 	}
 	e.pins.Add(1)
-	e.ref = true
-	s.hits++
 	s.mu.Unlock()
+	e.used()
 	return e
+}
+
+// used takes note of a hit.
+func (e *entry) used() {
+	if !e.ref.Load() {
+		e.ref.Store(true)
+	}
+	e.shard.hits.Add(1)
+}
+
+// pin pins e without its shard's lock, unless nobody knows e at the moment. What e
+// is about, or whether it is filled, is known only once it is pinned.
+func (e *entry) pin() bool {
+	for {
+		n := e.pins.Load()
+		if n == 0 {
+			return false
+		}
+		if e.pins.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
 }
 
 func (s *shard) acquire(k Key, hash uint64, size int, admit bool) (e *entry, loaded bool) {
@@ -103,12 +124,11 @@ func (s *shard) acquire(k Key, hash uint64, size int, admit bool) (e *entry, loa
 			break
 		}
 		e.pins.Add(1)
-		for e.state == loading {
+		for e.state.Load() == loading {
 			s.loaded.Wait()
 		}
-		if e.state == ready {
-			e.ref = true
-			s.hits++
+		if e.state.Load() == ready {
+			e.used()
 			return e, true
 		}
 		if e.pins.Add(-1) == 0 {
@@ -121,7 +141,9 @@ func (s *shard) acquire(k Key, hash uint64, size int, admit bool) (e *entry, loa
 		s.evictLocked(int64(size) + entryBytes)
 	}
 	e = s.takeLocked(k, size, admit)
-	e.key, e.hash, e.state, e.extra, e.ref = k, hash, loading, 0, false
+	e.key, e.hash, e.extra = k, hash, 0
+	e.state.Store(loading)
+	e.ref.Store(false)
 	if admit {
 		e.pins.Store(2)
 		s.insertLocked(e)
@@ -134,7 +156,7 @@ func (s *shard) acquire(k Key, hash uint64, size int, admit bool) (e *entry, loa
 func (s *shard) fill(e *entry, value any, extra int) {
 	s.mu.Lock()
 	e.value, e.extra = value, extra
-	e.state = ready
+	e.state.Store(ready)
 	if e.next != nil {
 		s.bytes += int64(extra)
 		s.evictLocked(0)
@@ -145,7 +167,7 @@ func (s *shard) fill(e *entry, value any, extra int) {
 
 func (s *shard) fail(e *entry) {
 	s.mu.Lock()
-	e.state = failed
+	e.state.Store(failed)
 	e.value = nil // its loader may have made it large
 	if e.next != nil {
 		s.removeLocked(e)
@@ -164,11 +186,9 @@ func (s *shard) evictLocked(n int64) {
 	for i := 2 * s.blocks; i > 0 && s.bytes+n > s.limit; i-- {
 		e := s.hand
 		s.hand = e.next
-		if e.ref {
-			e.ref = false
+		if e.ref.Swap(false) {
 			continue
 		}
-		// Only holders of mu raise pins above the table's own.
 		if !e.pins.CompareAndSwap(1, 0) {
 			continue
 		}
@@ -245,7 +265,7 @@ func (s *shard) dropIf(match func(Key) bool) {
 		e := s.hand
 		s.hand = e.next
 		// A loader still counts on its entry being in the table.
-		if e.state != ready || !match(e.key) {
+		if e.state.Load() != ready || !match(e.key) {
 			continue
 		}
 		s.removeLocked(e)

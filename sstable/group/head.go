@@ -94,6 +94,7 @@ type Head struct {
 
 // Unit is the place of a heap unit.
 type Unit struct {
+	Index      int   // of Head.Units
 	First, End int   // rows
 	Off        int64 // in the file
 	Stored     int   // bytes there, sum included
@@ -179,6 +180,7 @@ func (h *Head) decodeUnits(dir []byte, next, group int) string {
 	h.Units = h.Units[:0]
 	for ; len(dir) > 0; dir = dir[unitDirBytes:] {
 		u := Unit{
+			Index:  len(h.Units),
 			First:  le16(dir, 0),
 			End:    h.rows,
 			Off:    h.off + int64(binary.LittleEndian.Uint32(dir[4:])),
