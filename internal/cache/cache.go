@@ -102,17 +102,8 @@ func (c *Cache) Acquire(k Key, size int, admit bool) (h Handle, loaded bool) {
 
 // Drop forgets the blocks of a file. Pinned ones live until released.
 func (c *Cache) Drop(db, file uint64) {
-	c.dropIf(func(k Key) bool { return k.DB == db && k.File == file })
-}
-
-// DropDB forgets the blocks of a database. Pinned ones live until released.
-func (c *Cache) DropDB(db uint64) {
-	c.dropIf(func(k Key) bool { return k.DB == db })
-}
-
-func (c *Cache) dropIf(match func(Key) bool) {
 	for i := range c.shards {
-		c.shards[i].dropIf(match)
+		c.shards[i].drop(db, file)
 	}
 }
 

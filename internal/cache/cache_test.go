@@ -54,7 +54,9 @@ func TestKeepsWithinLimit(t *testing.T) {
 		if s.Bytes > limit || s.Bytes < 0 || s.Limit > limit {
 			t.Errorf("limit %d: %+v", limit, s)
 		}
-		c.DropDB(1)
+		for file := range uint64(3) {
+			c.Drop(1, file)
+		}
 		if s := c.Stats(); s.Blocks != 0 || s.Bytes != 0 {
 			t.Errorf("limit %d: after dropping all: %+v", limit, s)
 		}

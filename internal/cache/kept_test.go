@@ -28,7 +28,7 @@ func TestLargeValuesAreNotKept(t *testing.T) {
 			}
 			first.Fill(value, c.extra)
 			first.Release()
-			s.DropDB(key(1).DB)
+			s.Drop(key(1).DB, key(1).File)
 			if c.fail {
 				again, _ := s.Acquire(key(3), 100, admit)
 				if again.Value() != any(value) {

@@ -258,14 +258,14 @@ func (s *shard) removeLocked(e *entry) {
 	s.bytes -= e.cost()
 }
 
-func (s *shard) dropIf(match func(Key) bool) {
+func (s *shard) drop(db, file uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := s.blocks; i > 0; i-- {
 		e := s.hand
 		s.hand = e.next
 		// A loader still counts on its entry being in the table.
-		if e.state.Load() != ready || !match(e.key) {
+		if e.state.Load() != ready || e.key.DB != db || e.key.File != file {
 			continue
 		}
 		s.removeLocked(e)

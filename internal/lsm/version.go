@@ -183,20 +183,6 @@ func overlapsAny(runs []*run, p *part) bool {
 	return false
 }
 
-// Probes returns how many runs have a file whose bounds hold the user key: as
-// many as a Get of a missing key must ask.
-func (v *Version) Probes(key []byte) (n int) {
-	for _, r := range v.runs {
-		if i := r.find(key); i < len(r.parts) && bytes.Compare(r.parts[i].lo, key) <= 0 {
-			n++
-		}
-	}
-	return n
-}
-
-// Current reports whether v is the current version of its tree.
-func (v *Version) Current() bool { return v.tree.current.Load() == v }
-
 // RunsMax returns how many runs overlap at the worst key.
 func (v *Version) RunsMax() int { return v.runsMax }
 
