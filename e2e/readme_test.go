@@ -8,20 +8,20 @@ import (
 	"testing"
 )
 
-// snippet returns the program in README.md in the block of a language, for a
-// server at another address.
-func snippet(t *testing.T, language string, s *server) string {
+// snippet returns the program in a page in the block of a language, for a server
+// at another address.
+func snippet(t *testing.T, page, language string, s *server) string {
 	t.Helper()
-	text, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, program, ok := strings.Cut(string(text), "\n```"+language+"\n")
 	program, _, ok2 := strings.Cut(program, "\n```\n")
 	if !ok || !ok2 {
-		t.Fatalf("README.md has no block of %s: show how to speak to the server", language)
+		t.Fatalf("%s has no block of %s: show how to speak to the server", page, language)
 	}
-	program = strings.ReplaceAll(program, "http://127.0.0.1:10002/devstoreaccount1", s.url)
+	program = strings.ReplaceAll(program, "http://127.0.0.1:10002", strings.TrimSuffix(s.url, "/devstoreaccount1"))
 	// The short form stands for the usual port, and allows plain HTTP.
 	return strings.ReplaceAll(program, `"UseDevelopmentStorage=true", "Orders"`, `"`+s.connectionString+`", "Orders", { allowInsecureConnection: true }`)
 }
@@ -54,7 +54,7 @@ func TestReadme(t *testing.T) {
 	s := start(t, filepath.Join(t.TempDir(), "data"), nil)
 	t.Run("Go", func(t *testing.T) {
 		for range runs {
-			got := runSnippet(t, ".", "main.go", snippet(t, "golang", s), "go", "run")
+			got := runSnippet(t, ".", "main.go", snippet(t, "../README.md", "golang", s), "go", "run")
 			for _, want := range []string{`"PartitionKey":"tokyo"`, `"RowKey":"0001"`, `"Guests":4`, `"odata.etag":`} {
 				if !strings.Contains(got, want) {
 					t.Errorf("it prints %s, and %s is not in it", got, want)
@@ -67,9 +67,23 @@ func TestReadme(t *testing.T) {
 			t.Skip("npm ci --prefix js installs the JavaScript clients")
 		}
 		for range runs {
-			if got := runSnippet(t, "js", "orders.mjs", snippet(t, "js", s), "node"); got != "0002 99.5\n" {
+			if got := runSnippet(t, "js", "orders.mjs", snippet(t, "../README.md", "js", s), "node"); got != "0002 99.5\n" {
 				t.Errorf("it prints %q, want %q", got, "0002 99.5\n")
 			}
 		}
 	})
+}
+
+// TestByHand runs what docs/serve.md shows to whoever has no client library.
+func TestByHand(t *testing.T) {
+	for _, program := range []string{"bash", "curl", "openssl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is needed: %v", program, err)
+		}
+	}
+	s := start(t, filepath.Join(t.TempDir(), "data"), nil)
+	got := runSnippet(t, t.TempDir(), "ask.sh", snippet(t, "../docs/serve.md", "bash", s), "bash")
+	if want := `{"value":[{"PartitionKey":"tokyo","RowKey":"0001","Timestamp":"`; !strings.Contains(got, want) || !strings.HasSuffix(got, `"Guests":4}]}`) {
+		t.Errorf("it prints %s, want %s... with 4 guests at the end", got, want)
+	}
 }
