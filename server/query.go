@@ -215,16 +215,18 @@ func (x *exchange) collectEntities() error {
 	return nil
 }
 
-// examiner is a cursor that tells how many rows it looked at.
-type examiner interface{ Examined() int }
-
 // appendPage appends what q finds to the answer and returns the key to go on
 // from, nil at the end.
 func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, err error) {
 	ctx, cancel := context.WithTimeout(x.r.Context(), maxPageTime)
 	defer cancel()
 	cursor := x.account.store.Query(ctx, x.target.Table, q)
-	defer func() { err = errors.Join(err, cursor.Close()) }()
+	defer func() {
+		if e, ok := cursor.(store.Examiner); ok {
+			x.examined = e.Examined()
+		}
+		err = errors.Join(err, cursor.Close())
+	}()
 	limit := freePageBytes
 	for cursor.Next() {
 		for x.pages.Len()+len(x.buf) >= limit {
@@ -241,9 +243,6 @@ func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, er
 		if len(x.buf) >= pieces.Bytes {
 			x.buf = x.pages.Put(x.buf)
 		}
-	}
-	if e, ok := cursor.(examiner); ok {
-		x.examined = e.Examined()
 	}
 	err = cursor.Err()
 	if errors.Is(err, context.DeadlineExceeded) && x.r.Context().Err() == nil {

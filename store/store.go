@@ -105,3 +105,11 @@ type Cursor interface {
 	// Close releases what the cursor holds. A second Close returns nil.
 	Close() error
 }
+
+// Examiner is what a Cursor may be, too.
+type Examiner interface {
+	// Examined returns how many entities the cursor has looked at so far, those
+	// that did not match among them. It is called before Close, by the goroutine
+	// that uses the cursor.
+	Examined() int
+}

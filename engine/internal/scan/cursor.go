@@ -24,7 +24,7 @@ type Input struct {
 	Close func()
 }
 
-// Cursor implements store.Cursor.
+// Cursor implements store.Cursor and store.Examiner.
 type Cursor struct {
 	ctx  context.Context
 	in   Input
@@ -45,6 +45,11 @@ type Cursor struct {
 	err    error
 	closed bool
 }
+
+var (
+	_ store.Cursor   = (*Cursor)(nil)
+	_ store.Examiner = (*Cursor)(nil)
+)
 
 // position is where a cursor's iterator stands.
 type position uint8
@@ -250,6 +255,9 @@ func (c *Cursor) Resume() *edm.Key { return c.resume }
 
 // Err implements store.Cursor.
 func (c *Cursor) Err() error { return c.err }
+
+// Examined implements store.Examiner.
+func (c *Cursor) Examined() int { return c.examined }
 
 // Close implements store.Cursor.
 func (c *Cursor) Close() error {
