@@ -3,7 +3,6 @@ package memtable
 import (
 	"bytes"
 	"cmp"
-	"math"
 	"slices"
 	"sync"
 
@@ -211,16 +210,12 @@ func (d *directory) drainLocked() {
 	if len(fresh) == 0 {
 		return
 	}
-	shared := d.shared
+	guess := d.shared
 	if d.known == 0 {
 		d.sample = fresh[0]
-		shared = math.MaxInt
+		guess = commonLen(d.table.partitionKey(fresh[0]), d.table.partitionKey(fresh[len(fresh)-1]))
 	}
-	sample := d.table.partitionKey(d.sample)
-	for _, p := range fresh {
-		key := d.table.partitionKey(p)
-		shared = commonLen(sample[:min(shared, len(sample))], key)
-	}
+	shared := d.prefixLocked(fresh, guess)
 	d.known += int64(len(fresh))
 	if shared != d.shared && len(fresh) < int(d.known) {
 		// All prefixes begin elsewhere.
@@ -228,8 +223,8 @@ func (d *directory) drainLocked() {
 		d.sorted = nil
 	}
 	d.shared = shared
-	for i := range fresh {
-		fresh[i].prefix = prefixOf(d.table.partitionKey(fresh[i])[shared:])
+	if shared != guess {
+		d.prefixLocked(fresh, shared)
 	}
 	slices.SortFunc(fresh, d.compare)
 	if (d.tree.Len()+len(fresh))*treePart <= len(d.sorted) {
@@ -243,6 +238,21 @@ func (d *directory) drainLocked() {
 		slices.SortFunc(fresh, d.compare)
 	}
 	d.sorted = d.mergeLocked(d.sorted, fresh)
+}
+
+// prefixLocked sets the prefixes of list to what follows the first n bytes of
+// the keys, and returns how many of these bytes the keys share with the sample.
+// If those are fewer, the prefixes say nothing.
+func (d *directory) prefixLocked(list []place, n int) (shared int) {
+	common := d.table.partitionKey(d.sample)[:n]
+	for i := range list {
+		key := d.table.partitionKey(list[i])
+		if !bytes.HasPrefix(key, common) {
+			common = common[:commonLen(common, key)]
+		}
+		list[i].prefix = prefixOf(key[len(common):])
+	}
+	return len(common)
 }
 
 // takeTreeLocked appends the partitions in the tree to list and empties it.

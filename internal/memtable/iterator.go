@@ -268,12 +268,15 @@ func (it *Iterator) fill() bool {
 
 // beyond reports whether all rows of the partition at p lie beyond the bound.
 func (it *Iterator) beyond(p place) bool {
-	key := it.t.partitionKey(p)
 	if it.reverse {
 		lower := it.o.Lower
-		return lower != nil && bytes.Compare(key, lower) < 0 && !bytes.HasPrefix(lower, key)
+		if lower == nil {
+			return false
+		}
+		key := it.t.partitionKey(p)
+		return bytes.Compare(key, lower) < 0 && !bytes.HasPrefix(lower, key)
 	}
-	return it.o.Upper != nil && bytes.Compare(key, it.o.Upper) >= 0
+	return it.o.Upper != nil && bytes.Compare(it.t.partitionKey(p), it.o.Upper) >= 0
 }
 
 // readRows copies rows of the current partition.
