@@ -26,14 +26,7 @@ func TestStrangersInDirectory(t *testing.T) {
 		"dangling link": func(name string) error { return os.Symlink("nowhere", name) },
 		"pipe":          func(name string) error { return syscall.Mkfifo(name, 0o600) },
 		"directory":     func(name string) error { return os.MkdirAll(filepath.Join(name, "full"), 0o700) },
-		"socket": func(name string) error {
-			l, err := net.Listen("unix", name)
-			if err == nil {
-				l.(*net.UnixListener).SetUnlinkOnClose(false)
-				err = l.Close()
-			}
-			return err
-		},
+		"socket":        makeSocket,
 	}
 	const opens, corrupt, refuses = "opens", "damage", "refuses"
 	for _, c := range []struct {
@@ -99,6 +92,23 @@ func TestStrangersInDirectory(t *testing.T) {
 			})
 		}
 	}
+}
+
+// makeSocket makes a socket with any name: those that can be bound are short,
+// shorter than some temporary directories let the names of a test be.
+func makeSocket(name string) error {
+	dir, err := os.MkdirTemp("", "s")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	short := filepath.Join(dir, "s")
+	l, err := net.Listen("unix", short)
+	if err != nil {
+		return err
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	return errors.Join(l.Close(), os.Rename(short, name))
 }
 
 // actual returns the name of the newest file of a kind, or of the next one.
