@@ -131,7 +131,7 @@ func (x *exchange) fail(p *problem) {
 		x.version = newestVersion
 	}
 	x.pages.Release()
-	x.buf = kept(x.buf)
+	x.buf = pieces.Kept(x.buf)
 	if p.page {
 		x.set("Server", frontEndName)
 		x.set("Connection", "close")

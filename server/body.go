@@ -50,6 +50,8 @@ func (x *exchange) readBody() error {
 	case size < 0:
 		size = maxBodyBytes
 	}
+	x.giveBack()
+	defer x.borrow()
 	x.takeKept(size)
 	source := http.MaxBytesReader(x.w, x.r.Body, maxBodyBytes)
 	for {

@@ -145,7 +145,7 @@ func TestKeptBodiesCount(t *testing.T) {
 		{100_000, 99_999, 0, 100_000},
 		{100_000, 30_000, 0, 100_000},
 		{100_000, 20_000, 0, 0},
-		{maxKeptBytes, -1, 0, maxKeptBytes},
+		{pieces.MaxKept, -1, 0, pieces.MaxKept},
 		{100_000, 99_999, maxInFlightBytes, 0},
 	} {
 		s := new(Server)
@@ -214,7 +214,7 @@ func TestGreatEntitiesCount(t *testing.T) {
 			}
 			if c.err != nil {
 				x.fail(errBusy)
-				if w.Header().Get("Etag") != "" || cap(x.buf) > maxKeptBytes {
+				if w.Header().Get("Etag") != "" || cap(x.buf) > pieces.MaxKept {
 					t.Errorf("a refusal has the ETag %q, and %d bytes of memory", w.Header().Get("Etag"), cap(x.buf))
 				}
 			}
@@ -247,3 +247,26 @@ func TestPanicsHoldNothing(t *testing.T) {
 		t.Errorf("%d bytes are held for a request that is over", held)
 	}
 }
+
+// TestBodiesHoldNoAnswer looks at a request while its body comes: it has no memory
+// for an answer then, and has some afterwards.
+func TestBodiesHoldNoAnswer(t *testing.T) {
+	x := newExchange(&Server{now: systemNow})
+	looked := false
+	look := readerFunc(func([]byte) (int, error) {
+		looked = true
+		if x.buf != nil || x.lent != nil {
+			t.Errorf("a body that comes holds %d bytes for its answer", cap(x.buf))
+		}
+		return 0, io.EOF
+	})
+	x.begin(httptest.NewRecorder(), httptest.NewRequest("POST", "/", look))
+	if err := x.readBody(); err != nil || !looked || cap(x.buf) == 0 {
+		t.Errorf("error %v; afterwards there are %d bytes for the answer", err, cap(x.buf))
+	}
+	x.end()
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

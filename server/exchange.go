@@ -48,6 +48,7 @@ type exchange struct {
 	paged  int64       // bytes of inFlight that the answer holds
 	pages  pieces.List // of the answer: what comes before buf
 	buf    []byte      // of the answer
+	lent   *[]byte     // where buf came from, nil while there is none
 
 	values             []string // of headers, and net/http's once the answer is sent
 	status             int
@@ -56,31 +57,33 @@ type exchange struct {
 	err                error
 }
 
-// maxKeptBytes is the most memory of one buffer that is kept for later requests.
-const maxKeptBytes = 256 << 10
-
 func newExchange(s *Server) *exchange {
-	return &exchange{s: s, parser: new(odata.Parser), buf: pieces.New()}
+	return &exchange{s: s, parser: new(odata.Parser)}
 }
 
 func (x *exchange) begin(w http.ResponseWriter, r *http.Request) {
 	x.w, x.r, x.start = w, r, x.s.now()
 	x.id = uuid.NewString()
+	x.borrow()
+}
+
+// borrow takes memory for the answer. No request has any while its body comes: that
+// takes as long as the client likes.
+func (x *exchange) borrow() { x.lent, x.buf = pieces.Borrow() }
+
+// giveBack ends what borrow began, with the memory that buf has now.
+func (x *exchange) giveBack() {
+	pieces.GiveBack(x.lent, x.buf)
+	x.lent, x.buf = nil, nil
 }
 
 // end lets go of everything that belongs to the request.
 func (x *exchange) end() {
 	x.s.inFlight.release(x.held + x.paged)
 	x.pages.Release()
+	x.giveBack()
 	x.parser.Reset()
-	*x = exchange{s: x.s, parser: x.parser, pages: x.pages, body: kept(x.body), buf: kept(x.buf)}
-}
-
-func kept(b []byte) []byte {
-	if cap(b) > maxKeptBytes {
-		return nil
-	}
-	return b[:0]
+	*x = exchange{s: x.s, parser: x.parser, pages: x.pages, body: pieces.Kept(x.body)}
 }
 
 // serve answers, whatever happens. A panic is a bug of this program: the client
