@@ -143,7 +143,7 @@ func TestCraftedValues(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			key := edm.Key{Partition: "p", Row: "r"}
-			disk := craft(t, 16, edm.Entity{Key: key, Properties: c.props})
+			disk := craft(t, neverGiven, edm.Entity{Key: key, Properties: c.props})
 			db, err := engine.Open("db", manual(disk))
 			if (err == nil) != c.opens || err != nil && !errors.Is(err, store.ErrCorrupt) {
 				t.Fatalf("Open: %v", err)
@@ -160,5 +160,21 @@ func TestCraftedValues(t *testing.T) {
 			check(t, "Close", db.Close())
 			check(t, "Close", mustOpen(t, "db", manual(disk)).Close())
 		})
+	}
+}
+
+// neverGiven is the id of no account's table: those begin behind it.
+const neverGiven = catalog.FirstTableID - 1
+
+// TestEntitiesBeforeTheirTable opens a database whose log has entities of the table
+// that would be created next, which would find them there.
+func TestEntitiesBeforeTheirTable(t *testing.T) {
+	disk := craft(t, catalog.FirstTableID, edm.Entity{Key: edm.Key{Partition: "p", Row: "r"}})
+	for _, readOnly := range []bool{true, false} {
+		o := manual(disk)
+		o.ReadOnly = readOnly
+		if _, err := engine.Open("db", o); !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("read-only %v: Open: %v, want ErrCorrupt", readOnly, err)
+		}
 	}
 }

@@ -103,7 +103,7 @@ func TestCraftedShapesCostLittleMemory(t *testing.T) {
 		props[i%len(props)].Name = string(rune(0x5000 + i))
 		entities = append(entities, edm.Entity{Key: edm.Key{Partition: "p", Row: fmt.Sprint(i)}, Timestamp: 1, Properties: props})
 	}
-	disk := craft(t, 16, entities...)
+	disk := craft(t, neverGiven, entities...)
 	entities = nil
 	o := manual(disk)
 	o.CacheBytes = 1 << 20

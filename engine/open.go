@@ -16,6 +16,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine/internal/place"
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
 	"github.com/tablerock-db/tablerock/engine/internal/scan"
+	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/merge"
@@ -224,9 +225,25 @@ func (db *DB) loadCatalog() error {
 	if err = errors.Join(err, unread, it.Err(), it.Close()); err != nil {
 		return fmt.Errorf("load catalog: %w", err)
 	}
+	if err := m.checkTables(cat.Next()); err != nil {
+		return err
+	}
 	db.catalog.Store(cat)
 	db.tables.Store(&catalogView{catalog: cat})
 	return nil
+}
+
+// checkTables refuses entities of tables from the id next on, which no table has
+// had. They would become those of the table that is given the id.
+func (m *moment) checkTables(next uint32) (err error) {
+	lower := codec.AppendTable(nil, next)
+	var it merge.Iterator[codec.ShapedRow]
+	it.Init(m.sources(lower, nil), merge.Options{})
+	defer func() { err = errors.Join(err, it.Close()) }()
+	if it.SeekGE(lower) {
+		return corrupt.Newf(manifest.Name, 0, "entities of a table that the catalog has given no id; the next is %d", next)
+	}
+	return it.Err()
 }
 
 // start makes what was recovered the database's state and opens the log behind
