@@ -1,7 +1,7 @@
 // Package arena gives memory outside the Go heap, which the garbage collector
-// neither scans nor counts: the images of log segments and the blocks of the
-// cache. Such memory is freed by hand; a slice that outlives Free is a bug
-// that ends the process, or in a race build reads poison.
+// neither scans nor counts: the images of log segments. It is freed by hand; a
+// slice that outlives Free is a bug that ends the process, or in a race build
+// reads poison.
 package arena
 
 import (
@@ -64,8 +64,6 @@ func (m *Memory) Free() {
 	}
 }
 
-// poison is what freed memory holds in a race build: a read of it gives
-// nonsense, and the race detector sees the write beside the read.
 // Idle says that the contents are needed no more, and the memory will be: until
 // it is written again the system may take its pages back, which it does only
 // when it is short of them. Race builds fill it with poison.
@@ -82,4 +80,6 @@ func (m *Memory) Idle() {
 	}
 }
 
+// poison is what freed memory holds in a race build: a read of it gives
+// nonsense, and the race detector sees the write beside the read.
 const poison = 0xDB
