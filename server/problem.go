@@ -82,7 +82,6 @@ var (
 	errManyXMethods   = bad("XMethodIncorrectCount", "More than one X-HTTP-Method is specified.")
 	errXMethodNotPost = bad("XMethodNotUsingPost", "The request uses X-HTTP-Method with an HTTP verb other than POST.")
 	errNotImplemented = &problem{status: http.StatusNotImplemented, code: "NotImplemented", message: "The requested operation is not implemented on the specified resource."}
-	errOutsideRange   = &problem{status: http.StatusForbidden, code: "AuthorizationFailure", message: "This request is not authorized to perform this operation."}
 	errURI            = bad("InvalidUri", "The requested URI does not represent any resource on the server.")
 	errNeedValue      = bad("PropertiesNeedValue", "The values are not specified for all properties in the entity.")
 	errURLSyntax      = &problem{status: http.StatusBadRequest, code: codeInvalidInput, message: "Bad Request - Error in query syntax.", early: true}

@@ -135,15 +135,7 @@ func (x *exchange) checkURLKey(key edm.Key) error {
 	if strings.ContainsAny(key.Partition, `/\`) || strings.ContainsAny(key.Row, `/\`) {
 		return errURLSyntax
 	}
-	return x.checkRange(key)
-}
-
-// checkRange refuses a key outside the range of a shared access signature.
-func (x *exchange) checkRange(key edm.Key) error {
-	if bounds, ok := x.grant.Bounds(); ok && !bounds.Contains(key) {
-		return errOutsideRange
-	}
-	return nil
+	return x.grant.AllowKey(key)
 }
 
 // within returns expr narrowed to what the client may see, so that neither scan

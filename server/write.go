@@ -136,7 +136,7 @@ func (x *exchange) understand(in *intent) (change, error) {
 	c.op.Entity.Properties = e.Properties
 	if kind == store.OpInsert {
 		c.op.Entity.Key = e.Key
-		return c, x.checkRange(e.Key)
+		return c, x.grant.AllowKey(e.Key)
 	}
 	return c, nil
 }

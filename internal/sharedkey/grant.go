@@ -74,7 +74,7 @@ type Grant struct {
 
 // Allow returns a *Refusal unless the grant covers a on the table of that name,
 // which only actions on one table need. The keys that an action touches are
-// judged by Bounds.
+// judged by AllowKey, or for a query kept within Bounds.
 func (g *Grant) Allow(a Action, table string) error {
 	if a >= actions {
 		return refusedOperation
@@ -113,8 +113,16 @@ func (g *Grant) Allow(a Action, table string) error {
 	return refusedAuthentication
 }
 
+// AllowKey returns a *Refusal if the grant does not reach the key.
+func (g *Grant) AllowKey(key edm.Key) error {
+	if g.bounded && !g.bounds.Contains(key) {
+		return refusedOperation
+	}
+	return nil
+}
+
 // Bounds returns the range of keys that the grant reaches, false if it reaches
-// all. An action on a key outside of it is refused as AuthorizationFailure.
+// all.
 func (g *Grant) Bounds() (Range, bool) { return g.bounds, g.bounded }
 
 // Version returns the version (sv) of a shared access signature, "" for a

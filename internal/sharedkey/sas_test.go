@@ -485,14 +485,15 @@ func TestBounds(t *testing.T) {
 				t.Errorf("bounded: %v, want %v", bounded, c.bounded)
 			}
 			for _, k := range c.in {
-				if !r.Contains(k) {
-					t.Errorf("%+v is not in %+v", k, r)
+				if err := g.AllowKey(k); err != nil || !r.Contains(k) {
+					t.Errorf("%+v is not in %+v: %v", k, r, err)
 				}
 			}
 			for _, k := range c.out {
 				if r.Contains(k) {
 					t.Errorf("%+v is in %+v", k, r)
 				}
+				wantRefusal(t, g.AllowKey(k), refusedOperation)
 			}
 		})
 	}
