@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/internal/odata/multipart"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/server/internal/cors"
 	"github.com/tablerock-db/tablerock/server/internal/media"
 	"github.com/tablerock-db/tablerock/server/internal/service"
 	"github.com/tablerock-db/tablerock/server/internal/uri"
@@ -144,6 +145,10 @@ func problemOf(err error) *problem {
 		return errURLSyntax
 	case errors.Is(err, uri.ErrToken), errors.Is(err, uri.ErrQuery):
 		return errInput
+	case errors.Is(err, cors.ErrHeader):
+		return errCorsHeader
+	case errors.Is(err, cors.ErrNoRule):
+		return errNoCors
 	case errors.As(err, &refusal):
 		return &problem{
 			status: refusal.Status, code: refusal.Code, message: refusal.Message,

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"time"
+
+	"github.com/tablerock-db/tablerock/server/internal/cors"
 )
 
 // Stored metadata. The same values always have the same bytes, and no other
@@ -107,7 +109,7 @@ func EncodeProperties(dst []byte, p Properties) []byte {
 	}
 	dst = append(dst, byte(len(p.Cors)))
 	for i := range p.Cors {
-		for _, words := range p.Cors[i].words() {
+		for _, words := range wordsOf(&p.Cors[i]) {
 			dst = le.AppendUint16(dst, uint16(len(*words)))
 			for _, word := range *words {
 				dst = encodeText(dst, word)
@@ -139,12 +141,12 @@ func DecodeProperties(src []byte) (Properties, error) {
 		strange = strange || *days > MaxRetentionDays
 	}
 	n := d.u8()
-	if strange || n > MaxCorsRules {
+	if strange || n > cors.MaxRules {
 		return Properties{}, fmt.Errorf("%w: flags %#x, or days or rules beyond what there can be", ErrStored, set)
 	}
 	for range n {
-		var rule CorsRule
-		for _, words := range rule.words() {
+		var rule cors.Rule
+		for _, words := range wordsOf(&rule) {
 			*words = d.words()
 		}
 		rule.MaxAge = int(d.u32())
@@ -153,8 +155,8 @@ func DecodeProperties(src []byte) (Properties, error) {
 	if err := d.end(); err != nil {
 		return Properties{}, err
 	}
-	if err := checkCors(p.Cors); err != nil {
-		return Properties{}, fmt.Errorf("%w: %v", ErrStored, err) // not an *Error: no client is at fault
+	if err := cors.Check(p.Cors); err != nil {
+		return Properties{}, fmt.Errorf("%w: %v", ErrStored, err)
 	}
 	return p, nil
 }
@@ -169,8 +171,8 @@ func (p *Properties) days() [3]*int {
 	return [...]*int{&p.Logging.RetentionDays, &p.HourMetrics.RetentionDays, &p.MinuteMetrics.RetentionDays}
 }
 
-func (c *CorsRule) words() [4]*[]string {
-	return [...]*[]string{&c.AllowedMethods, &c.AllowedOrigins, &c.AllowedHeaders, &c.ExposedHeaders}
+func wordsOf(r *cors.Rule) [4]*[]string {
+	return [...]*[]string{&r.AllowedMethods, &r.AllowedOrigins, &r.AllowedHeaders, &r.ExposedHeaders}
 }
 
 func appendHead(dst []byte, magic uint32) []byte {

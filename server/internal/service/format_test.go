@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/tablerock-db/tablerock/server/internal/cors"
 )
 
 var update = flag.Bool("update", false, "write the golden files of the present version")
@@ -145,7 +147,7 @@ func TestStrangeFields(t *testing.T) {
 		"days":               changed(func(p *Properties) { p.HourMetrics.RetentionDays = MaxRetentionDays + 1 }),
 		"APIs of no hours":   changed(func(p *Properties) { p.HourMetrics.Enabled = false }),
 		"APIs of no minutes": changed(func(p *Properties) { p.MinuteMetrics.IncludeAPIs = true }),
-		"six rules":          changed(func(p *Properties) { p.Cors = make([]CorsRule, MaxCorsRules+1) }),
+		"six rules":          changed(func(p *Properties) { p.Cors = make([]cors.Rule, cors.MaxRules+1) }),
 		"age":                changed(func(p *Properties) { p.Cors[0].MaxAge = -1 }),
 		"method":             changed(func(p *Properties) { p.Cors[0].AllowedMethods = []string{"TRACE"} }),
 		"two origins in one": changed(func(p *Properties) { p.Cors[0].AllowedOrigins = []string{"a,b"} }),

@@ -3,15 +3,13 @@ package service
 import (
 	"bytes"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/tablerock-db/tablerock/server/internal/cors"
 )
 
-// The limits of the service's properties.
-const (
-	MaxRetentionDays = 365
-	MaxCorsRules     = 5
-)
+// MaxRetentionDays is the longest retention that can be set.
+const MaxRetentionDays = 365
 
 // analyticsVersion is the one version that Version elements have.
 const analyticsVersion = "1.0"
@@ -22,7 +20,7 @@ type Properties struct {
 	Logging       Logging
 	HourMetrics   Metrics
 	MinuteMetrics Metrics
-	Cors          []CorsRule
+	Cors          []cors.Rule
 }
 
 // Logging says which requests are to be logged.
@@ -55,7 +53,7 @@ func MergeProperties(old Properties, doc []byte) (Properties, error) {
 			section("MinuteMetrics", func(r *reader) error { return r.metrics(&p.MinuteMetrics) }),
 			section("Cors", func(r *reader) error {
 				p.Cors = nil
-				return r.list("CorsRule", MaxCorsRules, func(r *reader) error {
+				return r.list("CorsRule", cors.MaxRules, func(r *reader) error {
 					rule, err := r.corsRule()
 					p.Cors = append(p.Cors, rule)
 					return err
@@ -66,11 +64,11 @@ func MergeProperties(old Properties, doc []byte) (Properties, error) {
 	if err == nil && sections == 0 {
 		err = refuse("no section")
 	}
-	if err == nil {
-		err = checkCors(p.Cors)
-	}
 	if err != nil {
 		return Properties{}, err
+	}
+	if err := cors.Check(p.Cors); err != nil {
+		return Properties{}, refuse("%v", err)
 	}
 	return p, nil
 }
@@ -167,15 +165,6 @@ func appendRetention(dst []byte, days int) []byte {
 		dst = appendText(dst, "Days", strconv.Itoa(days))
 	}
 	return appendEnd(dst, "RetentionPolicy")
-}
-
-func appendRule(dst []byte, rule CorsRule) []byte {
-	dst = appendText(appendStart(dst, "CorsRule"), "AllowedMethods", strings.Join(rule.AllowedMethods, ","))
-	dst = appendText(dst, "AllowedOrigins", strings.Join(rule.AllowedOrigins, ","))
-	dst = appendText(dst, "AllowedHeaders", strings.Join(rule.AllowedHeaders, ","))
-	dst = appendText(dst, "ExposedHeaders", strings.Join(rule.ExposedHeaders, ","))
-	dst = appendText(dst, "MaxAgeInSeconds", strconv.Itoa(rule.MaxAge))
-	return appendEnd(dst, "CorsRule")
 }
 
 // AppendStats appends the statistics of the service's copy, which lives and had

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tablerock-db/tablerock/server/internal/cors"
 )
 
 // Sections as clients send them.
@@ -32,7 +34,7 @@ func full() Properties {
 	return Properties{
 		Logging:     Logging{Read: true, Delete: true, RetentionDays: 365},
 		HourMetrics: Metrics{Enabled: true, IncludeAPIs: true, RetentionDays: 5},
-		Cors: []CorsRule{
+		Cors: []cors.Rule{
 			{AllowedMethods: []string{"GET"}, AllowedOrigins: []string{"www.xyz.com"}},
 			{
 				AllowedMethods: []string{"GET", "PUT"}, AllowedOrigins: []string{"a.example", "http://b.example:8080"},

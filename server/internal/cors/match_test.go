@@ -1,12 +1,12 @@
-package service
+package cors
 
 import (
 	"net/http"
 	"testing"
 )
 
-func TestMatchCors(t *testing.T) {
-	rules := []CorsRule{
+func TestMatch(t *testing.T) {
+	rules := []Rule{
 		{AllowedMethods: []string{"GET"}, AllowedOrigins: []string{"http://a.example", "http://b.example"}, AllowedHeaders: []string{"x-one"}},
 		{AllowedMethods: []string{"GET", "PUT"}, AllowedOrigins: []string{"http://a.example"}, AllowedHeaders: []string{"x-*", "Accept"}},
 		{AllowedMethods: []string{"DELETE"}, AllowedOrigins: []string{"*"}, AllowedHeaders: []string{"*"}},
@@ -37,19 +37,19 @@ func TestMatchCors(t *testing.T) {
 		{"named beside a star", "http://a.example", "MERGE", nil, 3, 3, "http://a.example"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			at := func(i int) *CorsRule {
+			at := func(i int) *Rule {
 				if i == none {
 					return nil
 				}
 				return &rules[i]
 			}
-			if got := MatchCors(rules, c.origin, c.method); got != at(c.actual) {
-				t.Errorf("MatchCors(%q, %q): got %+v, want rule %d", c.origin, c.method, got, c.actual)
-			} else if got != nil && got.Origin(c.origin) != c.allowed {
-				t.Errorf("rule %d for %q: got origin %q, want %q", c.actual, c.origin, got.Origin(c.origin), c.allowed)
+			if got := match(rules, c.origin, c.method); got != at(c.actual) {
+				t.Errorf("match(%q, %q): got %+v, want rule %d", c.origin, c.method, got, c.actual)
+			} else if got != nil && got.origin(c.origin) != c.allowed {
+				t.Errorf("rule %d for %q: got origin %q, want %q", c.actual, c.origin, got.origin(c.origin), c.allowed)
 			}
-			if got := MatchPreflight(rules, c.origin, c.method, c.headers); got != at(c.preflight) {
-				t.Errorf("MatchPreflight(%q, %q, %q): got %+v, want rule %d", c.origin, c.method, c.headers, got, c.preflight)
+			if got := matchPreflight(rules, c.origin, c.method, c.headers); got != at(c.preflight) {
+				t.Errorf("matchPreflight(%q, %q, %q): got %+v, want rule %d", c.origin, c.method, c.headers, got, c.preflight)
 			}
 		})
 	}
@@ -78,7 +78,7 @@ func TestExposed(t *testing.T) {
 		{"literals and a prefix", []string{"X-MS-*", "x-ms-version", "date"}, "x-ms-version,date,x-ms-request-id,x-ms-client-request-id"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := (&CorsRule{ExposedHeaders: c.expose}).Exposed(h); got != c.want {
+			if got := (&Rule{ExposedHeaders: c.expose}).exposed(h); got != c.want {
 				t.Errorf("exposed by %q of %v:\ngot  %q\nwant %q", c.expose, h, got, c.want)
 			}
 		})

@@ -1,0 +1,107 @@
+package cors
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// match returns the first rule for a request of this method from this
+// origin, nil if there is none.
+func match(rules []Rule, origin, method string) *Rule {
+	for i := range rules {
+		if rules[i].allows(origin, method) {
+			return &rules[i]
+		}
+	}
+	return nil
+}
+
+// matchPreflight is match for a browser's question before the request: the
+// rule has to allow too all headers in the lists that Access-Control-Request-Headers
+// gave.
+func matchPreflight(rules []Rule, origin, method string, headers []string) *Rule {
+	for i := range rules {
+		if rules[i].allows(origin, method) && rules[i].allowsHeaders(headers) {
+			return &rules[i]
+		}
+	}
+	return nil
+}
+
+func (r *Rule) allows(origin, method string) bool {
+	return r.origin(origin) != "" && slices.Contains(r.AllowedMethods, method)
+}
+
+func (r *Rule) allowsHeaders(lists []string) bool {
+	for _, list := range lists {
+		for header := range strings.SplitSeq(list, ",") {
+			header = strings.Trim(header, " \t")
+			if header != "" && (!isToken(header) || !matchesHeader(r.AllowedHeaders, header)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// origin returns what Access-Control-Allow-Origin says to a page of origin: that
+// origin if the rule names it, a star if it allows all, "" if it does not allow it.
+func (r *Rule) origin(origin string) string {
+	switch {
+	case slices.Contains(r.AllowedOrigins, origin):
+		return origin
+	case slices.Contains(r.AllowedOrigins, "*"):
+		return "*"
+	}
+	return ""
+}
+
+// matchesHeader reports whether a header is in a rule's list; case does not count.
+func matchesHeader(list []string, header string) bool {
+	return slices.ContainsFunc(list, func(s string) bool {
+		if prefix, ok := strings.CutSuffix(s, "*"); ok {
+			return len(header) >= len(prefix) && strings.EqualFold(header[:len(prefix)], prefix)
+		}
+		return strings.EqualFold(s, header)
+	})
+}
+
+// exposable are the headers that answers have, in the order in which the service
+// names them.
+var exposable = [...]string{
+	"x-ms-request-id", "x-ms-client-request-id", "Server", "x-ms-version", "x-ms-error-code",
+	"X-Content-Type-Options", "Cache-Control", "Preference-Applied", "Location", "DataServiceId", "ETag", "Content-Type",
+	"x-ms-continuation-NextPartitionKey", "x-ms-continuation-NextRowKey", "x-ms-continuation-NextTableName",
+}
+
+// transport are the headers that every answer has, or that are added on its way.
+var transport = [...]string{"Content-Length", "Date", "Transfer-Encoding"}
+
+// exposed returns what Access-Control-Expose-Headers says with an answer of
+// header h: the headers that the rule names, and those of the answer that its
+// patterns mean.
+func (r *Rule) exposed(h http.Header) string {
+	var names, patterns []string
+	for _, s := range r.ExposedHeaders {
+		if strings.HasSuffix(s, "*") {
+			patterns = append(patterns, s)
+		} else {
+			names = append(names, s)
+		}
+	}
+	add := func(name string) {
+		if matchesHeader(patterns, name) && !matchesHeader(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range exposable {
+		if _, ok := h[http.CanonicalHeaderKey(name)]; ok {
+			add(name)
+		}
+	}
+	for _, name := range transport {
+		add(name)
+	}
+	return strings.Join(names, ",")
+}
