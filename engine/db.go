@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -70,6 +72,15 @@ var _ store.Store = (*DB)(nil)
 // lastCacheID is the last DB.cacheID given. Copies of a database share its id
 // and its files' numbers, so neither can take its place.
 var lastCacheID atomic.Uint64
+
+// Failure returns the failed write or sync, as ErrReadOnly, for which the database
+// takes no more writes until it is opened again, nil if there was none.
+func (db *DB) Failure() error {
+	if err := cmp.Or(db.log.Failure(), db.tree.Failure()); err != nil {
+		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)
+	}
+	return nil
+}
 
 // Close implements store.Store. Snapshots and cursors that are still open keep
 // their memory and files until they are closed, too.

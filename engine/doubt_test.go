@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/internal/lsm"
@@ -42,6 +43,42 @@ func TestDoubtStays(t *testing.T) {
 	}
 	if err := db.Compact(t.Context()); !errors.Is(err, lsm.ErrInDoubt) {
 		t.Errorf("Compact: %v, want %v", err, lsm.ErrInDoubt)
+	}
+	if err := db.Failure(); !errors.Is(err, lsm.ErrInDoubt) || !errors.Is(err, store.ErrReadOnly) {
+		t.Errorf("Failure: %v, want %v because of %v", err, store.ErrReadOnly, lsm.ErrInDoubt)
+	}
+}
+
+// TestFailure asks databases why they take no writes.
+func TestFailure(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		kind  vfs.OpKind
+		cause error
+		want  error
+	}{
+		{"a sync of the log", vfs.OpSync, syscall.EIO, store.ErrReadOnly},
+		{"nothing", vfs.OpStat, nil, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fsys := vfs.Inject(vfs.NewMem(), nil)
+			db := mustCreate(t, manual(fsys))
+			check(t, "Failure before any", db.Failure())
+			fsys.SetRule(func(op vfs.Op) *vfs.Fault {
+				if op.Kind == c.kind {
+					return &vfs.Fault{Err: c.cause}
+				}
+				return nil
+			})
+			_, err := db.Apply(t.Context(), table, store.Insert(entity("p", "r", 1, 10)))
+			if (err == nil) != (c.want == nil) {
+				t.Errorf("Apply: %v", err)
+			}
+			fsys.SetRule(nil)
+			if got := db.Failure(); !errors.Is(got, c.want) || !errors.Is(got, c.cause) {
+				t.Errorf("Failure: %v, want %v because of %v", got, c.want, c.cause)
+			}
+		})
 	}
 }
 

@@ -1,9 +1,11 @@
 package serve
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -11,8 +13,17 @@ import (
 // admin answers those who look after the server. It needs no authorisation, so
 // its listener is not for the world.
 type admin struct {
-	ready atomic.Bool
+	serves atomic.Pointer[databases] // nil while no requests are taken
 	http.Server
+}
+
+// ready says why clients had better ask another server, nil if they may come.
+func (a *admin) ready() error {
+	dbs := a.serves.Load()
+	if dbs == nil {
+		return errors.New("not ready")
+	}
+	return dbs.failure()
 }
 
 func newAdmin(m *metrics, log *slog.Logger) *admin {
@@ -20,11 +31,11 @@ func newAdmin(m *metrics, log *slog.Logger) *admin {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { status(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if a.ready.Load() {
-			status(w, http.StatusOK, "ok")
+		if err := a.ready(); err != nil {
+			status(w, http.StatusServiceUnavailable, printable(strings.ReplaceAll(err.Error(), "\n", "; ")))
 			return
 		}
-		status(w, http.StatusServiceUnavailable, "not ready")
+		status(w, http.StatusOK, "ok")
 	})
 	mux.Handle("GET /metrics", m.handler())
 	// The profile "cmdline" is left out: a command line may hold keys.

@@ -43,6 +43,18 @@ func (c *Config) open(accounts []account, log *slog.Logger) (databases, error) {
 	return open, nil
 }
 
+// failure says which databases take no writes until the server is started again,
+// and why, nil if there are none.
+func (d databases) failure() error {
+	var errs []error
+	for _, one := range d {
+		if err := one.db.Failure(); err != nil {
+			errs = append(errs, fmt.Errorf("account %s: %w", one.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // close flushes and closes all.
 func (d databases) close() error {
 	var errs []error

@@ -92,7 +92,7 @@ func (s *service) serve(ctx context.Context, l net.Listener, host string) error 
 	})
 	s.metrics.watch(s.dbs, f.Connections)
 	done := background(f.Serve)
-	s.admin.ready.Store(true)
+	s.admin.serves.Store(&s.dbs)
 	if s.ReadyFile != "" {
 		err = writeReady(s.ReadyFile, s.at, s.dbs[0].account)
 	}
@@ -104,7 +104,7 @@ func (s *service) serve(ctx context.Context, l net.Listener, host string) error 
 			err = fmt.Errorf("the listener failed: %w", err)
 		}
 	}
-	s.admin.ready.Store(false)
+	s.admin.serves.Store(nil)
 	s.log.Debug("finishing what runs")
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()

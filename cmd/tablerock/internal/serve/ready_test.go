@@ -1,0 +1,63 @@
+package serve
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// TestReadiness asks a server whether it is ready over the life of its databases,
+// one of which gets a disk that fails.
+func TestReadiness(t *testing.T) {
+	disk := vfs.Inject(vfs.NewMem(), nil)
+	var dbs databases
+	for name, fsys := range map[string]vfs.FS{"good": vfs.NewMem(), "failing": disk} {
+		db, err := engine.Open(name, engine.Options{FS: fsys, SegmentBytes: minSegmentBytes, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dbs = append(dbs, database{account{name: name}, db})
+	}
+	a := newAdmin(newMetrics("test"), slog.New(slog.DiscardHandler))
+	for _, step := range []struct {
+		name   string
+		do     func()
+		status int
+		text   string
+	}{
+		{"before it serves", func() {}, http.StatusServiceUnavailable, "not ready\n"},
+		{"while it serves", func() { a.serves.Store(&dbs) }, http.StatusOK, "ok\n"},
+		{"after a failed sync", func() {
+			disk.SetRule(func(op vfs.Op) *vfs.Fault {
+				if op.Kind == vfs.OpSync {
+					return &vfs.Fault{Err: syscall.EIO}
+				}
+				return nil
+			})
+			for _, d := range dbs {
+				if err := d.db.CreateTable(t.Context(), "Orders"); (err == nil) != (d.name == "good") {
+					t.Errorf("CreateTable for %s: %v", d.name, err)
+				}
+			}
+		}, http.StatusServiceUnavailable, "account failing: database is read-only: "},
+		{"while it ends", func() { a.serves.Store(nil) }, http.StatusServiceUnavailable, "not ready\n"},
+	} {
+		step.do()
+		for path, want := range map[string]int{"/readyz": step.status, "/healthz": http.StatusOK} {
+			w := httptest.NewRecorder()
+			a.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
+			if text := w.Body.String(); w.Code != want || path == "/readyz" && !strings.HasPrefix(text, step.text) {
+				t.Errorf("%s, %s says %d %q, want %d %q", step.name, path, w.Code, text, want, step.text)
+			}
+		}
+	}
+	if err := dbs.close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
