@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/server/internal/metadata"
 	"github.com/tablerock-db/tablerock/server/internal/service"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -16,13 +16,9 @@ func (x *exchange) tableACL() error {
 	if err := checkTable(x.target.Table); err != nil {
 		return err
 	}
-	meta, err := x.account.store.TableMeta(x.r.Context(), x.target.Table)
+	policies, err := metadata.Policies(x.r.Context(), x.account.store, x.target.Table)
 	if err != nil {
 		return aclProblem(err)
-	}
-	policies, err := service.DecodePolicies(meta)
-	if err != nil {
-		return err
 	}
 	x.head()
 	x.buf = service.AppendPolicies(x.buf[:0], policies)
@@ -37,12 +33,7 @@ func (x *exchange) setTableACL() error {
 	if err := x.readBody(); err != nil {
 		return err
 	}
-	policies, err := service.ParsePolicies(x.body)
-	if err != nil {
-		return err
-	}
-	meta := service.EncodePolicies(nil, policies)
-	if err := x.account.store.SetTableMeta(x.r.Context(), x.target.Table, meta); err != nil {
+	if err := metadata.SetPolicies(x.r.Context(), x.account.store, x.target.Table, x.body); err != nil {
 		return aclProblem(err)
 	}
 	x.head()
@@ -64,30 +55,5 @@ func (s *Server) policies(ctx context.Context, account, table string) ([]sharedk
 	if a == nil {
 		return nil, store.ErrTableNotFound
 	}
-	meta, err := a.store.TableMeta(ctx, table)
-	if errors.Is(err, store.ErrInvalid) {
-		err = store.ErrTableNotFound // no table can have the name
-	}
-	if err != nil {
-		return nil, err
-	}
-	stored, err := service.DecodePolicies(meta)
-	if err != nil {
-		return nil, err
-	}
-	var policies []sharedkey.Policy
-	for _, p := range stored {
-		policies = append(policies, sharedkey.Policy{
-			ID: p.ID, Start: policyTime(p.Start), Expiry: policyTime(p.Expiry), Permission: p.Permission,
-		})
-	}
-	return policies, nil
-}
-
-// policyTime returns the text of a time in a policy, "" if it has none.
-func policyTime(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.Format(service.TimeLayout)
+	return metadata.SignaturePolicies(ctx, a.store, table)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/server/internal/metadata"
 	"github.com/tablerock-db/tablerock/server/internal/pieces"
 	"github.com/tablerock-db/tablerock/server/internal/uri"
 	"github.com/tablerock-db/tablerock/store"
@@ -199,7 +200,7 @@ func TestGreatEntitiesCount(t *testing.T) {
 			s.inFlight.held.Store(c.others)
 			x := newExchange(s)
 			w := httptest.NewRecorder()
-			x.w, x.r, x.account = w, httptest.NewRequest(http.MethodGet, "/", http.NoBody), &account{store: st}
+			x.w, x.r, x.account = w, httptest.NewRequest(http.MethodGet, "/", http.NoBody), &account{store: st, properties: metadata.NewPropertyCache(st)}
 			x.target = uri.Target{Kind: uri.Entity, Table: "Things", Key: edm.Key{Partition: c.partition, Row: "r"}}
 			x.query = url.Values{"$filter": {c.filter}}
 			read := x.viewEntity

@@ -47,7 +47,7 @@ func (x *exchange) corsRules() []cors.Rule {
 	if x.account == nil {
 		return nil
 	}
-	p, err := x.account.properties.get(x.r.Context(), x.account.store)
+	p, err := x.account.properties.Get(x.r.Context())
 	if err != nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/server/internal/metadata"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -74,7 +75,7 @@ type account struct {
 	name       string
 	keys       *sharedkey.Keys
 	store      store.Store
-	properties propertyCache
+	properties *metadata.PropertyCache
 }
 
 // New returns a server for the accounts of o, or says which of them cannot be.
@@ -127,7 +128,7 @@ func newAccount(a Account) (*account, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &account{name: a.Name, keys: keys, store: a.Store}, nil
+	return &account{name: a.Name, keys: keys, store: a.Store, properties: metadata.NewPropertyCache(a.Store)}, nil
 }
 
 // keys returns the keys of an account, nil if there is none of the name.
