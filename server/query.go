@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -31,47 +28,6 @@ const (
 // freePageBytes of an answer are not counted as in flight: however many clients
 // do not read, each gets the beginning of a page.
 const freePageBytes = 32 << 10
-
-// maxSelected is the most members that $select can name: those that an entity
-// can have, and as many that it has not.
-const maxSelected = 1024
-
-// top reads $top.
-func (x *exchange) top() (n int, given bool, err error) {
-	text := x.query.Get("$top")
-	if text == "" {
-		return maxPage, false, nil
-	}
-	n, err = strconv.Atoi(text)
-	if err != nil || n < 0 || n > maxPage || text[0] == '+' {
-		return 0, true, errInput
-	}
-	return n, true, nil
-}
-
-// selection reads $select: what it adds to the metadata URL, blanks included, and
-// the members that it names, nil for all.
-func (x *exchange) selection() (suffix string, names []string) {
-	given := x.query.Get("$select")
-	if given == "" {
-		return "", nil
-	}
-	text := strings.TrimSpace(given)
-	suffix = "&$select=" + (&url.URL{Fragment: text}).EscapedFragment()
-	if text == "" {
-		return suffix, nil
-	}
-	for _, name := range strings.Split(text, ",") {
-		name = strings.TrimSpace(name)
-		switch {
-		case name == "*":
-			return suffix, nil
-		case name != "" && !slices.Contains(names, name) && len(names) < maxSelected:
-			names = append(names, name)
-		}
-	}
-	return suffix, names
-}
 
 // customNames returns what of names the store can select: keys and Timestamp are
 // always there.
@@ -108,7 +64,7 @@ func (x *exchange) viewEntity() error {
 	if err := x.checkURLKey(t.Key); err != nil {
 		return err
 	}
-	suffix, names := x.selection()
+	suffix, names := uri.Selection(x.query)
 	o := x.form(t.Table+"/@Element", suffix)
 	o.Select = names
 	x.examined = 1
@@ -174,7 +130,7 @@ func (x *exchange) collectEntities() error {
 	if err != nil {
 		return err
 	}
-	top, _, err := x.top()
+	top, _, err := uri.Top(x.query, maxPage)
 	if err != nil {
 		return err
 	}
@@ -182,7 +138,7 @@ func (x *exchange) collectEntities() error {
 	if err != nil {
 		return err
 	}
-	suffix, names := x.selection()
+	suffix, names := uri.Selection(x.query)
 	o := x.form(x.target.Table, suffix)
 	x.buf = odata.AppendFeed(x.buf[:0], o)
 	o.Metadata, o.Select = "", names

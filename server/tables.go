@@ -146,7 +146,7 @@ func (x *exchange) queryTables() error {
 	if err != nil {
 		return err
 	}
-	top, given, err := x.top()
+	top, given, err := uri.Top(x.query, maxPage)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (x *exchange) queryTables() error {
 	if next != nil {
 		x.set("X-Ms-Continuation-Nexttablename", uri.TableTokenOf(*next))
 	}
-	suffix, names := x.selection()
+	suffix, names := uri.Selection(x.query)
 	o := x.form("Tables", suffix)
 	x.buf = odata.AppendFeed(x.buf[:0], o)
 	o.Metadata, o.Select = "", names

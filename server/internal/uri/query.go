@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ErrQuery says that the query of a URL cannot be read.
+// ErrQuery says that the query of a URL cannot be read, or what an option of it says.
 var ErrQuery = errors.New("not a query")
 
 // maxParameters is the most parameters that a query may have.

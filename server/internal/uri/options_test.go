@@ -1,0 +1,53 @@
+package uri
+
+import (
+	"errors"
+	"net/url"
+	"slices"
+	"testing"
+)
+
+func TestTop(t *testing.T) {
+	const most = 1000
+	for _, c := range []struct {
+		text  string
+		want  int
+		given bool
+		err   error
+	}{
+		{"", most, false, nil},
+		{"0", 0, true, nil},
+		{"1000", 1000, true, nil},
+		{"1001", 0, true, ErrQuery},
+		{"-1", 0, true, ErrQuery},
+		{"+1", 0, true, ErrQuery},
+		{" 1", 0, true, ErrQuery},
+		{"ten", 0, true, ErrQuery},
+		{"99999999999999999999", 0, true, ErrQuery},
+	} {
+		got, given, err := Top(url.Values{"$top": {c.text}}, most)
+		if got != c.want || given != c.given || !errors.Is(err, c.err) {
+			t.Errorf("Top(%q) = %d, %v, %v, want %d, %v, %v", c.text, got, given, err, c.want, c.given, c.err)
+		}
+	}
+}
+
+func TestSelection(t *testing.T) {
+	for _, c := range []struct {
+		text, suffix string
+		names        []string
+	}{
+		{"", "", nil},
+		{" ", "&$select=", nil},
+		{"Name", "&$select=Name", []string{"Name"}},
+		{" a, b ,,a", "&$select=a,%20b%20,,a", []string{"a", "b"}},
+		{"a,*,b", "&$select=a,*,b", nil},
+		{"*", "&$select=*", nil},
+		{",", "&$select=,", nil},
+	} {
+		suffix, names := Selection(url.Values{"$select": {c.text}})
+		if suffix != c.suffix || !slices.Equal(names, c.names) {
+			t.Errorf("Selection(%q) = %q, %q, want %q, %q", c.text, suffix, names, c.suffix, c.names)
+		}
+	}
+}
