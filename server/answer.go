@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -204,6 +206,9 @@ func (x *exchange) event() Event {
 	}
 	if x.did != "" {
 		e.Operation = x.did
+	}
+	if errors.Is(x.err, context.Canceled) {
+		e.Status, e.Code = StatusClientGone, ""
 	}
 	return e
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -71,6 +72,9 @@ func TestEndlessScans(t *testing.T) {
 			if leaves {
 				if waited != time.Second || res.StatusCode < http.StatusBadRequest {
 					t.Errorf("after the client left, %d came %v later", res.StatusCode, waited-time.Second)
+				}
+				if len(events) != 1 || events[0].Status != server.StatusClientGone || events[0].Code != "" || !errors.Is(events[0].Err, context.Canceled) {
+					t.Errorf("after the client left, the events are %+v, want one of status %d", events, server.StatusClientGone)
 				}
 				return
 			}

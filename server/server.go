@@ -43,20 +43,24 @@ type Account struct {
 	Store store.Store
 }
 
+// StatusClientGone is the Status of events of clients that went away while their
+// request was carried out. No answer has it.
+const StatusClientGone = 499
+
 // Event is what became of a request. It holds no secrets, but names that clients
 // chose: quote them.
 type Event struct {
 	Method          string // on the wire
 	Operation       string // such as "InsertEntity"; "" if the request named none
 	Account, Table  string
-	Status          int
+	Status          int    // StatusClientGone if the client did not wait for another
 	Code            string // the protocol's error code, "" without one
 	Duration        time.Duration
 	Examined        int // rows that the store looked at, where it tells
 	Returned        int // entities or tables in the answer
 	RequestID       string
 	ClientRequestID string
-	Err             error // what failed, of a Status of 500 and above
+	Err             error // what failed, of a Status of StatusClientGone and above
 }
 
 // Server is an http.Handler that speaks the Azure Table protocol. All methods may

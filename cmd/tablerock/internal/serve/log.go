@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -29,10 +28,10 @@ func (c *Config) logger() *slog.Logger {
 }
 
 // logRequest logs one request: failures of the server, and the rest if all are
-// wanted. That a client went away is not the server's failure. Paths, queries and headers never come here: they have signatures.
+// wanted. Paths, queries and headers never come here: they have signatures.
 func logRequest(log *slog.Logger, e server.Event, all bool) {
 	level := slog.LevelInfo
-	failed := e.Err != nil && e.Status >= http.StatusInternalServerError && !errors.Is(e.Err, context.Canceled)
+	failed := e.Err != nil && e.Status >= http.StatusInternalServerError
 	if failed {
 		level = slog.LevelError
 	}

@@ -41,7 +41,7 @@ func TestLogOfRequests(t *testing.T) {
 	gone := e
 	gone.Err = errors.New("broken pipe")
 	left := failed
-	left.Err = fmt.Errorf("query: %w", context.Canceled)
+	left.Status, left.Err = server.StatusClientGone, fmt.Errorf("query: %w", context.Canceled)
 	for _, c := range []struct {
 		name   string
 		config Config

@@ -26,7 +26,7 @@ func newMetrics(version string) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tablerock_requests_total", Help: "Requests answered, by operation, status and the protocol's error code.",
+			Name: "tablerock_requests_total", Help: "Requests, by operation, status of the answer, or 499 if the client did not wait for it, and the protocol's error code.",
 		}, []string{"operation", "status", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "tablerock_request_duration_seconds", Help: "Time from the request's headers to the end of its answer.",
