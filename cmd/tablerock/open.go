@@ -59,6 +59,9 @@ func (a *app) create(o engine.Options, work func(db *engine.DB) error) error {
 	if err := hint.Data(a.data); err != nil {
 		return err
 	}
+	if strange := hint.Strange(a.data, a.account); strange != "" {
+		a.note("%s", strange)
+	}
 	db, err := engine.Open(filepath.ToSlash(a.dir()), o)
 	if err != nil {
 		return err

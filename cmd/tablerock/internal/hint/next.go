@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/tablerock-db/tablerock/engine"
@@ -73,4 +74,28 @@ func Data(dir string) error {
 		return fmt.Errorf("--data %s: %w: give the directory that it is in", dir, ErrOneAccount)
 	}
 	return nil
+}
+
+// Strange says that dir, where the directory of an account is about to be made, is
+// the place of other things: perhaps another was meant. It is "" if the account or
+// another one is there, or nothing but hidden files.
+func Strange(dir, account string) string {
+	if _, err := os.Stat(filepath.Join(dir, account)); err == nil {
+		return ""
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "" // it will be made, or what is wrong with it will show
+	}
+	strange := false
+	for _, e := range entries {
+		if _, err := os.Stat(filepath.Join(dir, e.Name(), manifest.Name)); err == nil {
+			return ""
+		}
+		strange = strange || !strings.HasPrefix(e.Name(), ".")
+	}
+	if !strange {
+		return ""
+	}
+	return fmt.Sprintf("--data %s has other things and no database: making %s beside them", dir, filepath.Join(dir, account))
 }

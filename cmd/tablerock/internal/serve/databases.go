@@ -33,6 +33,8 @@ func (c *Config) open(accounts []account, log *slog.Logger) (databases, error) {
 		o := engine.Options{Cache: cache, SegmentBytes: int64(c.SegmentBytes), Logger: log.With("account", a.name)}
 		if c.InMemory {
 			o.FS = vfs.NewMem()
+		} else if strange := hint.Strange(c.Data, a.name); strange != "" {
+			c.say("%s", strange)
 		}
 		db, err := engine.Open(filepath.ToSlash(filepath.Join(c.Data, a.name)), o)
 		if err != nil {
