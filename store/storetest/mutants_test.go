@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/store"
-	"github.com/tablerock-db/tablerock/store/storetest/internal/contract"
 	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
 )
 
@@ -26,8 +25,8 @@ var heldMutants = []struct {
 	{"Timestamps begin anew when closed", "Reopen", func(s *syncedMap) { s.resets = true }},
 }
 
-func partOf(t *testing.T, name string) contract.Part {
-	for _, p := range contract.Parts() {
+func partOf(t *testing.T, name string) suite.Part {
+	for _, p := range parts() {
 		if p.Name == name {
 			return p
 		}

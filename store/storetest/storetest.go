@@ -1,9 +1,11 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/store/storetest/internal/contract"
+	"github.com/tablerock-db/tablerock/store/storetest/internal/queries"
 	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
 )
 
@@ -14,10 +16,13 @@ type Backend = suite.Backend
 // Hold is a hand on the syncs of a store.
 type Hold = suite.Hold
 
+// parts returns the whole contract.
+func parts() []suite.Part { return slices.Concat(contract.Parts(), queries.Parts()) }
+
 // Run holds a backend against the whole contract of package store, and compares
 // a few random sequences of operations with Map.
 func Run(t *testing.T, b Backend) {
-	for _, p := range contract.Parts() {
+	for _, p := range parts() {
 		t.Run(p.Name, func(t *testing.T) { p.Run(suite.New(t, b)) })
 	}
 	t.Run("Model", func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
 )
 
-var batchParts = []Part{
+var batchParts = []part{
 	{"Batch", testBatch},
 	{"BatchIndex", testBatchIndex},
 	{"BatchAtomic", testBatchAtomic},

@@ -11,7 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
 )
 
-var entityParts = []Part{
+var entityParts = []part{
 	{"Values", testValues},
 	{"Nulls", testNulls},
 	{"Keys", testKeys},
@@ -20,7 +20,7 @@ var entityParts = []Part{
 	{"Ownership", testOwnership},
 }
 
-var etagParts = []Part{
+var etagParts = []part{
 	{"Timestamps", testTimestamps},
 	{"Conditions", testConditions},
 	{"Merge", testMerge},

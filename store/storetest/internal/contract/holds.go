@@ -11,7 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
 )
 
-var syncParts = []Part{
+var syncParts = []part{
 	{"HeldWrite", testHeldWrite},
 	{"HeldRefusal", testHeldRefusal},
 	{"HeldFailure", testHeldFailure},

@@ -11,7 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
 )
 
-var lifeParts = []Part{
+var lifeParts = []part{
 	{"Close", testClose},
 	{"CloseWhileBusy", testCloseWhileBusy},
 	{"Reopen", testReopen},

@@ -2,7 +2,6 @@ package contract
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -10,11 +9,9 @@ import (
 	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
 )
 
-var limitParts = []Part{
+var limitParts = []part{
 	{"OpLimits", testOpLimits},
 	{"ResultLimits", testResultLimits},
-	{"QueryFromLimits", testQueryFromLimits},
-	{"QueryFromNoKey", testQueryFromNoKey},
 }
 
 // testOpLimits tries what an op by itself may not be, in every kind of op.
@@ -129,50 +126,5 @@ func (t *tester) clear(s store.Store) {
 	t.Helper()
 	for _, e := range t.Page(s, store.Query{}).Rows {
 		t.Apply(s, store.Delete(e.Key, e.Timestamp.ETag()))
-	}
-}
-
-func testQueryFromLimits(t *tester) {
-	s := t.OpenPeople()
-	list := t.Fill(s, []edm.Entity{number("b", "1", 1), number("b", "2", 2)})
-	long := strings.Repeat("a", 5*edm.MaxKeyUnits)
-	for _, c := range []struct {
-		from edm.Key
-		want []edm.Entity // forward
-	}{
-		{key("a/b", "?"), list}, {key(long, long), list}, {key("b", "1\x00"), list[1:]}, {key("b", long), nil}, {key("b/", ""), nil}, {key("b", "1"), list},
-	} {
-		t.WantRows(fmt.Sprintf("from %.20q", c.from), s, store.Query{From: &c.from}, c.want)
-	}
-	for _, from := range []edm.Key{key("\xff", ""), key("b", "\xed\xa0\x80")} {
-		t.WantRule(fmt.Sprintf("Query from %q", from), t.Drain(s.Query(t.Ctx, people, store.Query{From: &from})).Err, edm.RuleUTF8)
-	}
-}
-
-// testQueryFromNoKey begins at keys that no entity can have, between two that are
-// there. No page shows, or resumes at, what lies before them.
-func testQueryFromNoKey(t *tester) {
-	s := t.OpenPeople()
-	list := t.Fill(s, suite.Family())
-	for _, f := range filters {
-		for _, from := range []edm.Key{key("b", "05/"), key("b/", ""), key("a", "\x1f")} {
-			for _, reverse := range []bool{false, true} {
-				var want []edm.Entity
-				for i, e := range list {
-					if f.keep(e, i) && (e.Key.Compare(from) > 0) != reverse {
-						want = append(want, e)
-					}
-				}
-				if reverse {
-					slices.Reverse(want)
-				}
-				for _, budget := range []int{1, 2, 0} {
-					q := store.Query{Filter: t.parse(f.text), From: &from, Reverse: reverse, Budget: budget}
-					if got := t.Chain(s, people, q, 4*len(list)); !slices.EqualFunc(got, want, suite.SameEntity) {
-						t.Errorf("%s: got %s, want %s", suite.Show(q), suite.Show(got), suite.Show(want))
-					}
-				}
-			}
-		}
 	}
 }

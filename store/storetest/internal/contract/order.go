@@ -8,7 +8,7 @@ import (
 	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
 )
 
-var orderParts = []Part{
+var orderParts = []part{
 	{"OrderOfChecks", testOrderOfChecks},
 }
 

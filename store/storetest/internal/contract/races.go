@@ -12,7 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
 )
 
-var raceParts = []Part{
+var raceParts = []part{
 	{"RaceInsert", testRaceInsert},
 	{"RaceETag", testRaceETag},
 	{"RaceCounter", testRaceCounter},

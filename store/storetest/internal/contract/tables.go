@@ -11,7 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-var tableParts = []Part{
+var tableParts = []part{
 	{"CreateTable", testCreateTable},
 	{"TableNames", testTableNames},
 	{"TableNamesFold", testTableNamesFold},
@@ -21,7 +21,7 @@ var tableParts = []Part{
 	{"IllegalTableName", testIllegalTableName},
 }
 
-var metaParts = []Part{
+var metaParts = []part{
 	{"TableMeta", testTableMeta},
 	{"AccountMeta", testAccountMeta},
 }

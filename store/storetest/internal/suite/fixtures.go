@@ -9,6 +9,22 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
+// Key returns the key of a partition and a row.
+func Key(p, r string) edm.Key { return edm.Key{Partition: p, Row: r} }
+
+// Prop returns a property.
+func Prop(name string, v edm.Value) edm.Property { return edm.Property{Name: name, Value: v} }
+
+// Entity returns an entity without a Timestamp.
+func Entity(p, r string, props ...edm.Property) edm.Entity {
+	return edm.Entity{Key: Key(p, r), Properties: props}
+}
+
+// Number returns an entity with one property of one number.
+func Number(p, r string, n int) edm.Entity {
+	return Entity(p, r, Prop("N", edm.Int32(int32(n))))
+}
+
 // Several returns n properties of one byte each, whose names begin with prefix.
 func Several(prefix string, n int) edm.Properties {
 	p := make(edm.Properties, n)

@@ -5,8 +5,17 @@ import (
 	"slices"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/store"
 )
+
+// Parse returns the expression of a filter's text, which must be one.
+func (t *T) Parse(text string) *filter.Expr {
+	t.Helper()
+	e, err := filter.Parse(text)
+	t.NoErr("Parse", err)
+	return e
+}
 
 // Page is what one Query gave.
 type Page struct {

@@ -36,6 +36,13 @@ type Hold struct {
 	Release func(fail error)
 }
 
+// Part is one part of the contract. Run skips where the backend lacks what the
+// part needs.
+type Part struct {
+	Name string
+	Run  func(t *T)
+}
+
 // T is a test of one store or several of one backend.
 type T struct {
 	testing.TB

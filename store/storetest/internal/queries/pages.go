@@ -1,4 +1,4 @@
-package contract
+package queries
 
 import (
 	"fmt"
@@ -9,14 +9,7 @@ import (
 	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
 )
 
-var pageParts = []Part{
-	{"Pages", testPages},
-	{"PagesOfBudget", testPagesOfBudget},
-	{"PageEnds", testPageEnds},
-	{"PagesWhileWriting", testPagesWhileWriting},
-}
-
-func testPages(t *tester) {
+func testPages(t *suite.T) {
 	s := t.OpenPeople()
 	list := t.Fill(s, suite.Family())
 	texts := []string{""}
@@ -25,10 +18,10 @@ func testPages(t *tester) {
 	}
 	for _, text := range texts {
 		for _, reverse := range []bool{false, true} {
-			q := store.Query{Filter: t.parse(text), Reverse: reverse}
+			q := store.Query{Filter: t.Parse(text), Reverse: reverse}
 			want := t.Page(s, q).Rows
 			for q.Limit = 1; q.Limit <= len(want)+1; q.Limit++ {
-				if got := t.Chain(s, people, q, len(list)+1); !slices.EqualFunc(got, want, suite.SameEntity) {
+				if got := t.Chain(s, suite.People, q, len(list)+1); !slices.EqualFunc(got, want, suite.SameEntity) {
 					t.Errorf("pages of %s: got %s, want %s", suite.Show(q), suite.Show(got), suite.Show(want))
 				}
 			}
@@ -45,16 +38,16 @@ func testPages(t *tester) {
 	}
 }
 
-func testPagesOfBudget(t *tester) {
+func testPagesOfBudget(t *suite.T) {
 	s := t.OpenPeople()
 	list := t.Fill(s, suite.Family())
 	for _, text := range []string{"", "N eq 100", "N eq 29", "N lt 3", "S eq '3'", "PartitionKey eq 'b' and Even eq true", "PartitionKey eq 'a' and RowKey eq '01' or PartitionKey eq 'c'"} {
 		for _, reverse := range []bool{false, true} {
-			want := t.Page(s, store.Query{Filter: t.parse(text), Reverse: reverse}).Rows
+			want := t.Page(s, store.Query{Filter: t.Parse(text), Reverse: reverse}).Rows
 			for budget := 1; budget <= len(list)+1; budget += 1 + budget/5 {
 				for _, limit := range []int{0, 1, 3, budget} {
-					q := store.Query{Filter: t.parse(text), Reverse: reverse, Budget: budget, Limit: limit}
-					if got := t.Chain(s, people, q, 4*len(list)); !slices.EqualFunc(got, want, suite.SameEntity) {
+					q := store.Query{Filter: t.Parse(text), Reverse: reverse, Budget: budget, Limit: limit}
+					if got := t.Chain(s, suite.People, q, 4*len(list)); !slices.EqualFunc(got, want, suite.SameEntity) {
 						t.Errorf("pages of %s: got %s, want %s", suite.Show(q), suite.Show(got), suite.Show(want))
 					}
 				}
@@ -65,7 +58,7 @@ func testPagesOfBudget(t *tester) {
 
 // testPageEnds looks for the key to resume from when nothing can follow, and
 // when something can.
-func testPageEnds(t *tester) {
+func testPageEnds(t *suite.T) {
 	s := t.OpenPeople()
 	if p := t.Page(s, store.Query{Limit: 1, Budget: 1}); p.Resume != nil {
 		t.Errorf("an empty table resumes at %q", *p.Resume)
@@ -88,12 +81,12 @@ func testPageEnds(t *tester) {
 		{store.Query{Limit: 29, Reverse: true}, 29, true},
 		{store.Query{From: last, Limit: 1}, 1, false},
 		{store.Query{From: &list[0].Key, Reverse: true, Limit: 1}, 1, false},
-		{store.Query{Filter: t.parse("PartitionKey eq 'b'"), Limit: 10}, 10, false},
-		{store.Query{Filter: t.parse("PartitionKey eq 'b'"), Budget: 10}, 10, false},
-		{store.Query{Filter: t.parse("PartitionKey eq 'b'"), Limit: 9}, 9, true},
-		{store.Query{Filter: t.parse("PartitionKey eq 'b'"), Limit: 10, Reverse: true}, 10, false},
-		{store.Query{Filter: t.parse("PartitionKey eq 'b' and RowKey eq '03'"), Limit: 1}, 1, false},
-		{store.Query{Filter: t.parse("N eq 100"), Budget: 30}, 0, false},
+		{store.Query{Filter: t.Parse("PartitionKey eq 'b'"), Limit: 10}, 10, false},
+		{store.Query{Filter: t.Parse("PartitionKey eq 'b'"), Budget: 10}, 10, false},
+		{store.Query{Filter: t.Parse("PartitionKey eq 'b'"), Limit: 9}, 9, true},
+		{store.Query{Filter: t.Parse("PartitionKey eq 'b'"), Limit: 10, Reverse: true}, 10, false},
+		{store.Query{Filter: t.Parse("PartitionKey eq 'b' and RowKey eq '03'"), Limit: 1}, 1, false},
+		{store.Query{Filter: t.Parse("N eq 100"), Budget: 30}, 0, false},
 	} {
 		p := t.Page(s, c.q)
 		if len(p.Rows) != c.rows || (p.Resume != nil) != c.more {
@@ -107,7 +100,7 @@ func testPageEnds(t *tester) {
 
 // testPagesWhileWriting deletes, at each page, the entity that the next page
 // begins with, and adds one among those already shown.
-func testPagesWhileWriting(t *tester) {
+func testPagesWhileWriting(t *suite.T) {
 	s := t.OpenPeople()
 	list := t.Fill(s, suite.Family())
 	want := slices.Clone(list)
@@ -124,7 +117,7 @@ func testPagesWhileWriting(t *tester) {
 		t.Apply(s, store.Delete(want[next].Key, store.Any))
 		want = slices.Delete(want, next, next+1)
 		shown := p.Rows[0].Key
-		t.Insert(s, number(shown.Partition, fmt.Sprintf("%s-%d", shown.Row, n), -1))
+		t.Insert(s, suite.Number(shown.Partition, fmt.Sprintf("%s-%d", shown.Row, n), -1))
 	}
 	if !slices.EqualFunc(got, want, suite.SameEntity) {
 		t.Errorf("pages with writes between: got %s, want %s", suite.Show(got), suite.Show(want))

@@ -1,0 +1,202 @@
+package queries
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
+)
+
+// ordered are texts in the order of their UTF-16 code units, which is not that
+// of their bytes: U+1F600 begins with the code unit D83D.
+var ordered = []string{
+	"", " ", "!", "0", "A", "a", "a ", "a!", "aa", "a\ud7ff", "a\U0001F600", "a\ue000", "a\uffff", "b", "~", "\u00a0", "\u00e9", "\u07ff", "\u0800",
+	"\ud7ff", "\U00010000", "\U0001F600", "\U0001F600a", "\U0010FFFF", "\ue000", "\ufffd", "\uffff", "\uffff\uffff",
+}
+
+func testQueryOrder(t *suite.T) {
+	s := t.OpenPeople()
+	var want []edm.Entity
+	for i, p := range ordered {
+		for j, r := range ordered {
+			if (i+j)%3 == 0 {
+				want = append(want, suite.Number(p, r, i*100+j))
+			}
+		}
+	}
+	// In an order of writing that is not theirs.
+	for i := range want {
+		e := &want[i*101%len(want)]
+		if e.Timestamp == 0 {
+			*e = t.Insert(s, *e)
+		}
+	}
+	for i := range want {
+		if want[i].Timestamp == 0 {
+			want[i] = t.Insert(s, want[i])
+		}
+	}
+	t.WantRows("all", s, store.Query{}, want)
+	back := slices.Clone(want)
+	slices.Reverse(back)
+	t.WantRows("all backwards", s, store.Query{Reverse: true}, back)
+}
+
+// filters pairs texts with what they must keep of suite.Family.
+var filters = []struct {
+	text string
+	keep func(e edm.Entity, n int) bool
+}{
+	{"PartitionKey eq 'b'", func(e edm.Entity, _ int) bool { return e.Key.Partition == "b" }},
+	{"PartitionKey eq 'b' and RowKey eq '05'", func(e edm.Entity, _ int) bool { return e.Key == suite.Key("b", "05") }},
+	{"PartitionKey eq 'b' and RowKey eq '99'", func(edm.Entity, int) bool { return false }},
+	{"PartitionKey gt 'a' and PartitionKey lt 'c'", func(e edm.Entity, _ int) bool { return e.Key.Partition == "b" }},
+	{"PartitionKey ge 'b' and RowKey lt '03'", func(e edm.Entity, _ int) bool { return e.Key.Partition >= "b" && e.Key.Row < "03" }},
+	{"PartitionKey eq 'a' and RowKey ge '03' and RowKey le '05'", func(_ edm.Entity, n int) bool { return n >= 3 && n <= 5 }},
+	{"PartitionKey eq 'a' and RowKey eq '01' or PartitionKey eq 'c' and RowKey eq '09'", func(_ edm.Entity, n int) bool { return n == 1 || n == 29 }},
+	{"PartitionKey lt 'a'", func(edm.Entity, int) bool { return false }},
+	{"RowKey eq '07'", func(e edm.Entity, _ int) bool { return e.Key.Row == "07" }},
+	{"N gt 12", func(_ edm.Entity, n int) bool { return n > 12 }},
+	{"N ge 25 or N lt 3", func(_ edm.Entity, n int) bool { return n >= 25 || n < 3 }},
+	{"N eq 100", func(edm.Entity, int) bool { return false }},
+	{"Even eq true and PartitionKey ne 'b'", func(e edm.Entity, n int) bool { return n%2 == 0 && e.Key.Partition != "b" }},
+	{"not (Even eq true)", func(_ edm.Entity, n int) bool { return n%2 != 0 }},
+	{"S eq '3'", func(_ edm.Entity, n int) bool { return n%3 == 0 && n%7 == 3 }},
+	{"S ne '3'", func(_ edm.Entity, n int) bool { return n%3 == 0 && n%7 != 3 }},
+	{"S ge '' and PartitionKey eq 'c'", func(_ edm.Entity, n int) bool { return n%3 == 0 && n >= 20 }},
+	{"Missing eq 1", func(edm.Entity, int) bool { return false }},
+}
+
+func testQueryFilter(t *suite.T) {
+	s := t.OpenPeople()
+	list := t.Fill(s, suite.Family())
+	for _, f := range filters {
+		expr := t.Parse(f.text)
+		for from := -1; from < len(list); from += 7 {
+			q := store.Query{Filter: expr}
+			var want, back []edm.Entity
+			if from >= 0 {
+				q.From = &list[from].Key
+			}
+			for i, e := range list {
+				if f.keep(e, i) && i >= from {
+					want = append(want, e)
+				}
+				if f.keep(e, i) && (from < 0 || i <= from) {
+					back = append([]edm.Entity{e}, back...)
+				}
+			}
+			t.WantRows(fmt.Sprintf("%s from %d", f.text, from), s, q, want)
+			q.Reverse = true
+			t.WantRows(fmt.Sprintf("%s back from %d", f.text, from), s, q, back)
+		}
+	}
+}
+
+// testQueryKeys shows that neither rows nor resume keys leave the ranges of a
+// filter, whatever From says.
+func testQueryKeys(t *suite.T) {
+	s := t.OpenPeople()
+	list := t.Fill(s, suite.Family())
+	at := func(kind filter.BoundKind, k edm.Key) filter.Bound { return filter.Bound{Kind: kind, Key: k} }
+	for _, c := range []struct {
+		from, to filter.Bound
+		lo, hi   int
+	}{
+		{at(filter.Unbounded, suite.Key("", "")), at(filter.Unbounded, suite.Key("", "")), 0, 30},
+		{at(filter.BeforePartition, suite.Key("b", "")), at(filter.AfterPartition, suite.Key("b", "")), 10, 20},
+		{at(filter.BeforePartition, suite.Key("b", "")), at(filter.BeforePartition, suite.Key("c", "")), 10, 20},
+		{at(filter.AfterPartition, suite.Key("a", "")), at(filter.Unbounded, suite.Key("", "")), 10, 30},
+		{at(filter.BeforeRow, suite.Key("a", "05")), at(filter.AfterRow, suite.Key("b", "04")), 5, 15},
+		{at(filter.AfterRow, suite.Key("a", "05")), at(filter.BeforeRow, suite.Key("b", "04")), 6, 14},
+		{at(filter.BeforeRow, suite.Key("a", "055")), at(filter.BeforeRow, suite.Key("a", "06")), 6, 6},
+		{at(filter.Unbounded, suite.Key("", "")), at(filter.BeforeRow, suite.Key("a", "03")), 0, 3},
+		{at(filter.AfterRow, suite.Key("c", "09")), at(filter.Unbounded, suite.Key("", "")), 30, 30},
+	} {
+		keys := filter.Keys(c.from, c.to)
+		want := list[c.lo:c.hi]
+		t.WantRows(fmt.Sprintf("%v", keys), s, store.Query{Filter: keys}, want)
+		var odd []edm.Entity
+		for i := c.lo; i < c.hi; i++ {
+			if i%2 != 0 {
+				odd = append(odd, list[i])
+			}
+		}
+		both := filter.And(t.Parse("not (Even eq true)"), keys)
+		t.WantRows(fmt.Sprintf("%v", both), s, store.Query{Filter: both}, odd)
+		for _, from := range []*edm.Key{nil, {}, {Partition: "a", Row: "08"}, {Partition: "b", Row: "02"}, {Partition: "zzz"}} {
+			for _, reverse := range []bool{false, true} {
+				q := store.Query{Filter: both, From: from, Reverse: reverse, Budget: 2}
+				for p := t.Page(s, q); ; p = t.Page(s, q) {
+					for _, e := range p.Rows {
+						if !containsKey(want, e.Key) {
+							t.Errorf("%s shows %q", suite.Show(q), e.Key)
+						}
+					}
+					if p.Resume == nil {
+						break
+					}
+					if len(want) == 0 || p.Resume.Compare(want[0].Key) < 0 || p.Resume.Compare(want[len(want)-1].Key) > 0 {
+						t.Fatalf("%s resumes at %q, out of its ranges", suite.Show(q), *p.Resume)
+					}
+					if q.From != nil && *q.From == *p.Resume {
+						t.Fatalf("%s resumes where it began", suite.Show(q))
+					}
+					q.From = p.Resume
+				}
+			}
+		}
+	}
+}
+
+func containsKey(list []edm.Entity, k edm.Key) bool {
+	return slices.ContainsFunc(list, func(e edm.Entity) bool { return e.Key == k })
+}
+
+func testQuerySelect(t *suite.T) {
+	s := t.OpenPeople()
+	e := t.Insert(s, suite.Entity("p", "r", suite.Prop("C", edm.Int32(3)), suite.Prop("A", edm.String("text")), suite.Prop("B", edm.Int32(2))))
+	other := t.Insert(s, suite.Entity("p", "s", suite.Prop("X", edm.Int32(1))))
+	for _, c := range []struct {
+		names []string
+		want  []int // of e's properties
+	}{
+		{nil, []int{0, 1, 2}},
+		{[]string{}, nil},
+		{[]string{"A"}, []int{1}},
+		{[]string{"B", "A", "C"}, []int{0, 1, 2}}, // in the stored order
+		{[]string{"B", "C", "B"}, []int{0, 2}},
+		{[]string{"a", "Missing"}, nil},
+		{[]string{"Missing", "B"}, []int{2}},
+		{[]string{edm.PartitionKeyName, edm.TimestampName, "C"}, []int{0}},
+	} {
+		for _, reverse := range []bool{false, true} {
+			want := []edm.Entity{e, other}
+			want[0].Properties = nil
+			for _, i := range c.want {
+				want[0].Properties = append(want[0].Properties, e.Properties[i])
+			}
+			if c.names != nil {
+				want[1].Properties = nil
+			}
+			if reverse {
+				slices.Reverse(want)
+			}
+			q := store.Query{Select: c.names, Reverse: reverse}
+			t.WantRows(suite.Show(q), s, q, want)
+		}
+	}
+	e.Properties = e.Properties[1:2]
+	q := store.Query{Select: []string{"A"}, Filter: t.Parse("C eq 3")}
+	t.WantRows("filter by what is not selected", s, q, []edm.Entity{e})
+	cursor := s.Query(t.Ctx, suite.People, q)
+	if cursor.Next() {
+		if v, ok := cursor.Row().Lookup("C"); ok {
+			t.Errorf("Lookup finds %#v, which was not selected", v)
+		}
+	}
+	t.NoErr("Close", cursor.Close())
+}
