@@ -77,7 +77,7 @@ func (a *app) apply(ctx context.Context, table string, op store.Op) error {
 		return err
 	})
 	if err != nil {
-		return ofEntity(table, op.Entity.Key, err)
+		return a.ofEntity(table, op.Entity.Key, err)
 	}
 	return a.printWritten(op.Entity.Key, result)
 }

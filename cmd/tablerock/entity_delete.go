@@ -23,7 +23,7 @@ func newEntityDelete(a *app) *cobra.Command {
 				_, err := db.Apply(cmd.Context(), args[0], store.Delete(key, edm.ETag(etag)))
 				return err
 			})
-			return ofEntity(args[0], key, err)
+			return a.ofEntity(args[0], key, err)
 		},
 	}
 	ifMatchFlag(cmd, &etag)

@@ -15,15 +15,15 @@ func newEntityGet(a *app) *cobra.Command {
 		Args:  arguments(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			key := edm.Key{Partition: args[1], Row: args[2]}
-			return a.snapshot(func(s *engine.Snapshot) error {
+			return a.ofEntity(args[0], key, a.snapshot(func(s *engine.Snapshot) error {
 				e, err := s.Get(cmd.Context(), args[0], key)
 				if err != nil {
-					return ofEntity(args[0], key, err)
+					return err
 				}
 				list := splitList(selected)
 				e.Properties = keep(e.Properties, list)
 				return a.printEntity(cmd.Context(), s, args[0], e, list)
-			})
+			}))
 		},
 	}
 	selectFlag(cmd, &selected)

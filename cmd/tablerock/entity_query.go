@@ -66,7 +66,7 @@ their keys.
 			if err != nil {
 				return err
 			}
-			return ofTable(args[0], a.snapshot(func(s *engine.Snapshot) error {
+			return a.ofTable(args[0], a.snapshot(func(s *engine.Snapshot) error {
 				return a.printEntities(cmd.Context(), s, args[0], q)
 			}))
 		},

@@ -100,19 +100,19 @@ func unable(err error) bool {
 }
 
 // ofTable says which table err is about, if it is about one.
-func ofTable(table string, err error) error {
+func (a *app) ofTable(table string, err error) error {
 	if errors.Is(err, store.ErrTableNotFound) || errors.Is(err, store.ErrTableExists) {
-		return fmt.Errorf("table %s: %w", table, withoutIndex(err))
+		return fmt.Errorf("table %s: %w%s", table, withoutIndex(err), hint.Near(table, a.tables))
 	}
 	return err
 }
 
 // ofEntity says which entity, or table, err is about, of an operation alone.
-func ofEntity(table string, key edm.Key, err error) error {
+func (a *app) ofEntity(table string, key edm.Key, err error) error {
 	if errors.Is(err, store.ErrEntityNotFound) || errors.Is(err, store.ErrEntityExists) || errors.Is(err, store.ErrPrecondition) {
 		return fmt.Errorf("table %s, PartitionKey %q, RowKey %q: %w", table, key.Partition, key.Row, withoutIndex(err))
 	}
-	return ofTable(table, err)
+	return a.ofTable(table, err)
 }
 
 // withoutIndex returns what an operation alone failed with.

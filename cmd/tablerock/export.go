@@ -33,7 +33,7 @@ back with all types.`,
 			if err != nil {
 				return err
 			}
-			return ofTable(args[0], a.snapshot(func(s *engine.Snapshot) error {
+			return a.ofTable(args[0], a.snapshot(func(s *engine.Snapshot) error {
 				return a.export(cmd.Context(), s, args[0], name, format)
 			}))
 		},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/store"
 )
 
 // smallLog is the size of log segments for verbs that write little or nothing:
@@ -37,7 +39,20 @@ func (a *app) read(work func(db *engine.DB) error) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(work(db), db.Close())
+	return a.use(db, work)
+}
+
+// use does the work and closes db. If that misses a table, a learns which there
+// are, for the one that was meant.
+func (a *app) use(db *engine.DB, work func(db *engine.DB) error) error {
+	err := work(db)
+	if errors.Is(err, store.ErrTableNotFound) {
+		there, _ := db.Tables(context.Background(), "", 0) // a hint is not worth a second error
+		for _, t := range there {
+			a.tables = append(a.tables, t.Name)
+		}
+	}
+	return errors.Join(err, db.Close())
 }
 
 // exists reports whether the account's directory holds a database.
@@ -66,7 +81,7 @@ func (a *app) create(o engine.Options, work func(db *engine.DB) error) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(work(db), db.Close())
+	return a.use(db, work)
 }
 
 // snapshot reads one moment of the database.

@@ -23,6 +23,8 @@ type app struct {
 	account string
 	output  string
 	quiet   bool
+
+	tables []string // those there are, once one was not found
 }
 
 // commands make the commands of the root. A file that has one adds it in init.
@@ -114,9 +116,9 @@ func runGroup(cmd *cobra.Command, args []string) error {
 	there := strings.Join(names, ", ")
 	switch {
 	case len(args) > 0 && !cmd.HasParent():
-		return usagef("there is no command %q%s; there are: %s", args[0], hint.Command(cmd, args[0]), there)
+		return usagef("there is no command %q%s; there are: %s", args[0], hint.Near(args[0], names), there)
 	case len(args) > 0:
-		return usagef("%s has no command %q%s; there are: %s", cmd.Name(), args[0], hint.Command(cmd, args[0]), there)
+		return usagef("%s has no command %q%s; there are: %s", cmd.Name(), args[0], hint.Near(args[0], names), there)
 	case cmd.HasParent():
 		return usagef("%s needs a command; there are: %s", cmd.Name(), there)
 	}

@@ -20,7 +20,7 @@ func newTableCreate(a *app) *cobra.Command {
 			if err == nil {
 				a.note("created table %s in %s", args[0], a.dir())
 			}
-			return ofTable(args[0], err)
+			return a.ofTable(args[0], err)
 		},
 	}
 }

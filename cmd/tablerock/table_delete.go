@@ -16,7 +16,7 @@ func newTableDelete(a *app) *cobra.Command {
 			if err == nil {
 				a.note("deleted table %s", args[0])
 			}
-			return ofTable(args[0], err)
+			return a.ofTable(args[0], err)
 		},
 	}
 }

@@ -16,15 +16,30 @@ import (
 )
 
 // Flag returns what to tell of err, which package pflag gave for the flags of
-// cmd: what a flag takes that was given something else.
+// cmd: what a flag takes that was given something else, or which flag was meant.
 func Flag(cmd *cobra.Command, err error) string {
 	text := err.Error()
 	var invalid *pflag.InvalidValueError
-	if errors.As(err, &invalid) {
+	var unknown *pflag.NotExistError
+	switch {
+	case errors.As(err, &invalid):
 		f := invalid.GetFlag()
 		text = fmt.Sprintf("--%s %q: %s", f.Name, invalid.GetValue(), wants(f, invalid.Unwrap()))
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		text += Near("--"+unknown.GetSpecifiedName(), flagsOf(cmd))
 	}
 	return fmt.Sprintf("%s; see %s --help", text, cmd.CommandPath())
+}
+
+// flagsOf returns the flags of cmd that its help lists, as they are typed.
+func flagsOf(cmd *cobra.Command) []string {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, "--"+f.Name)
+		}
+	})
+	return names
 }
 
 // wants says what values a flag has. What our own kinds of flags say of a value
@@ -39,17 +54,6 @@ func wants(f *pflag.Flag, refusal error) string {
 		return "it is a length of time such as 30s or 5m"
 	}
 	return refusal.Error()
-}
-
-// Command names the commands of cmd that a misspelled one is close to, "" if there
-// is none.
-func Command(cmd *cobra.Command, typed string) string {
-	cmd.SuggestionsMinimumDistance = 2
-	near := cmd.SuggestionsFor(typed)
-	if len(near) == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", did you mean %s", strings.Join(near, " or "))
 }
 
 // ETag says why something cannot be an ETag, so that no entity would ever have
