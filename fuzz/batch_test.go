@@ -60,15 +60,13 @@ func writeBatch(b multipart.Batch) (contentType string, body []byte) {
 	if b.Changeset {
 		fmt.Fprintf(w, "Content-Type: multipart/mixed; boundary=%s\n\n", inner)
 	}
-	for _, p := range b.Parts {
+	for i, p := range b.Parts {
 		if b.Changeset {
 			fmt.Fprintf(w, "--%s\n", inner)
 		}
 		fmt.Fprint(w, "Content-Type: application/http\n")
-		if p.ContentID != "" {
-			fmt.Fprintf(w, "Content-ID:%s\n", p.ContentID)
-		}
-		fmt.Fprintf(w, "\n%s %s HTTP/1.1\n", p.Method, p.Target)
+		// Two operations may have one Content-ID if their parts have others.
+		fmt.Fprintf(w, "Content-ID:%d\n\n%s %s HTTP/1.1\n", i, p.Method, p.Target)
 		for _, h := range p.Header {
 			fmt.Fprintf(w, "%s:%s\n", h.Name, h.Value)
 		}

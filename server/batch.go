@@ -22,11 +22,23 @@ import (
 // part is one operation of a batch on its way.
 type part struct {
 	*multipart.Part
+	*headers
+	address
+	kind store.OpKind
+}
+
+// headers are the values of an operation's header.
+type headers struct {
+	accept, preferences, xMethod, ifMatch, ifNoneMatch, contentType []string
+}
+
+// address is what an operation is about, and the form of its answer.
+type address struct {
+	method string
 	target uri.Target
 	query  url.Values
 	level  odata.Level
 	prefer media.Preference
-	kind   store.OpKind
 }
 
 // batch is POST /$batch. What is wrong with the envelope is answered as with any
@@ -45,15 +57,16 @@ func (x *exchange) batch() error {
 		return err
 	}
 	if !b.Changeset {
-		return x.lookUp(&part{Part: &b.Parts[0]})
+		return x.lookUp(&part{Part: &b.Parts[0], headers: headersOf(b.Parts[0].Header)})
 	}
 	parts := make([]part, len(b.Parts))
 	ops := make([]store.Op, 0, len(b.Parts))
 	table := ""
+	var before *part
 	for i := range b.Parts {
 		p := &parts[i]
 		p.Part = &b.Parts[i]
-		op, err := x.readPart(p)
+		op, err := x.readPart(p, before)
 		if err == nil && i > 0 && !sameTable(table, p.target.Table) {
 			err = modelProblem(&edm.Error{Rule: edm.RuleBatchPartition})
 		}
@@ -66,7 +79,7 @@ func (x *exchange) batch() error {
 			}
 			return x.failPart(parts, i, problemOf(err))
 		}
-		table = p.target.Table
+		before, table = p, p.target.Table
 		ops = append(ops, op)
 	}
 	x.target.Table = table
@@ -79,19 +92,26 @@ func (x *exchange) batch() error {
 
 func sameTable(a, b string) bool { return a == b || strings.EqualFold(a, b) }
 
-// readPart turns p into an op.
-func (x *exchange) readPart(p *part) (store.Op, error) {
-	method, err := x.addressPart(p)
-	if err != nil {
+// readPart turns p into an op. What it has in common with the part before, which is
+// nil for the first, is not read again: in most batches that is all but the bodies.
+func (x *exchange) readPart(p, before *part) (store.Op, error) {
+	again := before != nil && p.Header.Is(before.Header)
+	if again {
+		p.headers = before.headers
+	} else {
+		p.headers = headersOf(p.Header)
+	}
+	if again && p.Target == before.Target && p.Method == before.Method {
+		p.address = before.address
+	} else if err := x.addressPart(p); err != nil {
 		return store.Op{}, err
 	}
-	if !isWrite(p.target.Kind, method) {
+	if !isWrite(p.target.Kind, p.method) {
 		return store.Op{}, errInput
 	}
 	in := intent{
-		method: method, target: p.target, body: p.Body,
-		ifMatch: values(p.Header, "If-Match"), ifNoneMatch: values(p.Header, "If-None-Match"),
-		contentType: values(p.Header, "Content-Type"),
+		method: p.method, target: p.target, body: p.Body,
+		ifMatch: p.ifMatch, ifNoneMatch: p.ifNoneMatch, contentType: p.contentType,
 	}
 	c, err := x.understand(&in)
 	p.kind = c.op.Kind
@@ -109,30 +129,20 @@ func isWrite(kind uri.Resource, method string) bool {
 	return kind == uri.Entity && slices.Contains(tunnelled, method)
 }
 
-// values returns the values of a field, nil if there is none.
-func values(h multipart.Header, name string) []string {
-	n := h.Count(name)
-	if n == 0 {
-		return nil
+// headersOf returns the values that h has.
+func headersOf(h multipart.Header) *headers {
+	return &headers{
+		accept: h.Values("Accept"), preferences: h.Values("Prefer"), xMethod: h.Values("X-HTTP-Method"),
+		ifMatch: h.Values("If-Match"), ifNoneMatch: h.Values("If-None-Match"), contentType: h.Values("Content-Type"),
 	}
-	if n == 1 {
-		return []string{h.Get(name)}
-	}
-	all := make([]string, 0, n)
-	for _, f := range h {
-		if strings.EqualFold(f.Name, name) {
-			all = append(all, f.Value)
-		}
-	}
-	return all
 }
 
 // addressPart finds out what p is about: its method, target and form of answer. The
 // account is that of the batch, whose signature covers nothing else.
-func (x *exchange) addressPart(p *part) (method string, err error) {
+func (x *exchange) addressPart(p *part) (err error) {
 	target, query, _ := strings.Cut(p.Target, "?")
 	if p.query, err = uri.ParseQuery(query); err != nil {
-		return "", errInput
+		return errInput
 	}
 	host := ""
 	if scheme, rest, ok := strings.Cut(target, "://"); ok && (scheme == "http" || scheme == "https") {
@@ -140,30 +150,31 @@ func (x *exchange) addressPart(p *part) (method string, err error) {
 	}
 	path, err := url.PathUnescape(target)
 	if err != nil {
-		return "", errURLSyntax
+		return errURLSyntax
 	}
 	rest := strings.TrimPrefix(path, "/")
 	if host != "" {
 		a := uri.AddressOf(host, path)
 		if a.Account != x.Address.Account {
-			return "", errInput
+			return errInput
 		}
 		rest = a.Rest
 	} else if first, after, ok := strings.Cut(rest, "/"); ok && strings.TrimSuffix(first, uri.SecondarySuffix) == x.Address.Account {
 		rest = after
 	}
 	if p.target, err = uri.ParseTarget(rest, p.query.Get("comp")); err != nil {
-		return "", err
+		return err
 	}
-	accept := values(p.Header, "Accept")
+	accept := p.accept
 	if format := p.query.Get("$format"); format != "" {
 		accept = []string{format}
 	}
 	if p.level, err = media.LevelOf(accept); err != nil {
-		return "", err
+		return err
 	}
-	p.prefer = media.PreferenceOf(values(p.Header, "Prefer"))
-	return tunnel(p.Method, values(p.Header, "X-HTTP-Method"))
+	p.prefer = media.PreferenceOf(p.preferences)
+	p.method, err = tunnel(p.Method, p.xMethod)
+	return err
 }
 
 // failBatch answers that an operation failed, or fails as a whole.
@@ -221,11 +232,10 @@ var (
 // appendID echoes the Content-ID of an operation. One that stands in the frame
 // around the operation is not echoed, as the service does not.
 func appendID(header []multipart.Field, p *part) []multipart.Field {
-	id := p.Header.Get("Content-ID")
-	if id == "" {
+	if p.ContentID == "" {
 		return header
 	}
-	return append(header, multipart.Field{Name: "Content-ID", Value: id})
+	return append(header, multipart.Field{Name: "Content-ID", Value: p.ContentID})
 }
 
 func appendPreference(header []multipart.Field, p media.Preference) []multipart.Field {
@@ -274,7 +284,7 @@ func (x *exchange) sendBatch(parts []part, ops []store.Op, res []store.Result) e
 
 // appendInserted appends the answer to an insert.
 func (x *exchange) appendInserted(w *multipart.Writer, p *part, e *edm.Entity, res store.Result) {
-	link := x.entityLink(p.target.Table, e.Key)
+	link := x.entityLink(w.Buf, p.target.Table, e.Key)
 	location := multipart.Field{Name: "Location", Value: link}
 	etag := multipart.Field{Name: "ETag", Value: string(res.ETag)}
 	header := appendID(make([]multipart.Field, 0, 10), p)
@@ -327,11 +337,10 @@ func (x *exchange) lookUp(p *part) error {
 
 // readOnly writes what p asks for into x.buf, as if it had come by itself.
 func (x *exchange) readOnly(p *part) error {
-	method, err := x.addressPart(p)
-	if err != nil {
+	if err := x.addressPart(p); err != nil {
 		return err
 	}
-	if method != http.MethodGet || p.target.Kind != uri.Entity && p.target.Kind != uri.Entities {
+	if p.method != http.MethodGet || p.target.Kind != uri.Entity && p.target.Kind != uri.Entities {
 		return errInput
 	}
 	if err := x.grant.Allow(sharedkey.Query, p.target.Table); err != nil {

@@ -74,6 +74,9 @@ func checkTable(name string) error {
 // early returns the refusal err of a name that no table can have, as requests about
 // the entities of the table are answered: they are not looked at any further.
 func early(err error) error {
+	if err == nil {
+		return nil
+	}
 	var model *edm.Error
 	if !errors.As(err, &model) {
 		return err

@@ -205,7 +205,7 @@ func keyProblem(err error, op *store.Op) error {
 
 // sendInserted answers an insert.
 func (x *exchange) sendInserted(e *edm.Entity, res store.Result) error {
-	link := x.entityLink(x.target.Table, e.Key)
+	link := x.entityLink(x.buf, x.target.Table, e.Key)
 	x.set("Location", link)
 	x.set("Etag", string(res.ETag))
 	x.preferenceApplied()
@@ -218,7 +218,9 @@ func (x *exchange) sendInserted(e *edm.Entity, res store.Result) error {
 	return x.send(http.StatusCreated, media.TypeOf(x.level))
 }
 
-// entityLink returns the URL of an entity, in the client's own words.
-func (x *exchange) entityLink(table string, key edm.Key) string {
-	return string(odata.AppendKeyLink([]byte(x.base+"/"), table, key.Partition, key.Row))
+// entityLink returns the URL of an entity, in the client's own words. It is made in
+// the memory behind buf.
+func (x *exchange) entityLink(buf []byte, table string, key edm.Key) string {
+	from := len(buf)
+	return string(odata.AppendKeyLink(append(append(buf, x.base...), '/'), table, key.Partition, key.Row)[from:])
 }

@@ -8,6 +8,12 @@ type Field struct{ Name, Value string }
 // Header holds the fields of an operation in the order they were sent.
 type Header []Field
 
+// Is reports whether h and g are one header, in the same memory. Those of two parts
+// are if they were sent with the same bytes, one right after the other.
+func (h Header) Is(g Header) bool {
+	return len(h) == len(g) && (len(h) == 0 || &h[0] == &g[0])
+}
+
 // Get returns the first value of the field called name, in any case, or "".
 func (h Header) Get(name string) string {
 	for i := range h {
@@ -27,6 +33,18 @@ func (h Header) Count(name string) int {
 		}
 	}
 	return n
+}
+
+// Values returns the values of the fields called name, in any case, nil if there are
+// none.
+func (h Header) Values(name string) []string {
+	var all []string
+	for i := range h {
+		if equalFold(h[i].Name, name) {
+			all = append(all, h[i].Value)
+		}
+	}
+	return all
 }
 
 // equalFold compares ASCII. strings.EqualFold also takes letters for equal that
@@ -112,3 +130,20 @@ func trim(s string) string {
 	}
 	return s
 }
+
+// trimBlank cuts blanks and line ends off both ends of b, and returns nil if nothing
+// is left.
+func trimBlank(b []byte) []byte {
+	for len(b) > 0 && isBlank(b[0]) {
+		b = b[1:]
+	}
+	for len(b) > 0 && isBlank(b[len(b)-1]) {
+		b = b[:len(b)-1]
+	}
+	if len(b) == 0 {
+		return nil
+	}
+	return b
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }

@@ -51,8 +51,9 @@ func TestParseDialects(t *testing.T) {
 		{"length", mixed, crlf(open + "--c\n" + part + insertHead + "content-length: 7\n\n{\"a\":1}\n--c--\n--b--"), []multipart.Part{with(insert, multipart.Field{Name: "content-length", Value: "7"})}},
 		{"length with line ends", mixed, crlf(open + "--c\n" + part + insertHead + "Content-Length: 0011\n\n\n{\"a\":1}\n--c--\n--b--"), []multipart.Part{with(insert, multipart.Field{Name: "Content-Length", Value: "0011"})}},
 		{"length of nothing", mixed, open + "--c\n" + part + removeHead + "content-length: 0\ncontent-type:\n\n--c--\n--b--", []multipart.Part{with(remove, multipart.Field{Name: "content-length", Value: "0"}, multipart.Field{Name: "content-type"})}},
-		{"Content-ID of the part", mixed, open + "--c\nContent-ID: 1\n" + part + insertHead + "\n{\"a\":1}\n--c--\n--b--", []multipart.Part{identified}},
+		{"Content-ID of the part", mixed, open + "--c\nContent-ID: 1\n" + part + insertHead + "\n{\"a\":1}\n--c--\n--b--", []multipart.Part{insert}},
 		{"Content-ID of the operation", mixed, open + "--c\n" + part + insertHead + "content-id: 1\n\n{\"a\":1}\n--c--\n--b--", []multipart.Part{with(identified, multipart.Field{Name: "content-id", Value: "1"})}},
+		{"Content-ID of a part and that of its operation", mixed, open + "--c\nContent-ID: 2\n" + part + insertHead + "content-id: 1\n\n{\"a\":1}\n--c\nContent-ID: 3\n" + part + insertHead + "content-id: 1\n\n{\"a\":1}\n--c--\n--b--", []multipart.Part{with(identified, multipart.Field{Name: "content-id", Value: "1"}), with(identified, multipart.Field{Name: "content-id", Value: "1"})}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := multipart.Parse(c.contentType, []byte(c.body))
@@ -63,6 +64,50 @@ func TestParseDialects(t *testing.T) {
 				t.Errorf("Parse of %.500q (-want +got):\n%s", c.body, d)
 			}
 		})
+	}
+}
+
+// TestRepeats reads every operation behind every other as it reads it alone.
+func TestRepeats(t *testing.T) {
+	const mime, line, header = "Content-Type: application/http\n", "POST /x HTTP/1.1\n", "A: b\nContent-Length: 2\n"
+	const operation = mime + "\n" + line + header + "\n{}\n"
+	sections := []string{
+		operation, crlf(operation), "\n" + operation, mime + "\n\n" + line + header + "\n{}\n",
+		mime + "\n\r\n" + line + header + "\n{}", mime + "\n\r" + line + header + "\n{}", mime + "\n" + line + header + "\n\n{}\n\n",
+		mime + "\n" + line + header + "\n", mime + "\n" + line + header, mime + "\n" + line + header + "C: d\n\n{}\n", mime + "\n" + line + "A: b\n\n{}\n",
+		mime + "\n" + line + header + "\n{ }\n", mime + "\n" + line + "\n{}\n", mime + "\n" + line, mime + "\n" + strings.TrimSuffix(line, "\n"), mime + "\n", mime, "", "\n\n",
+		"X: y\n" + operation, mime + "X: y\n\n" + line + header + "\n{}\n", mime + "x\n\n" + line, "Content-Type: text/plain\n\n" + line + header,
+		mime + "\nPUT /x HTTP/1.1\n" + header + "\n{}\n", mime + "\nPOST /y HTTP/1.1\n" + header + "\n{}\n", mime + "\nPOST /x HTTP/1.0\n" + header + "\n{}\n", mime + "\nPOST /x\n" + header + "\n{}\n",
+		mime + "\n" + line + header + "x\n\n{}\n", mime + "\n" + line + "Content-Length: 2\r\nA: b\r\n\r\n{}\n", mime + "\n" + line + "Transfer-Encoding: x\n\n{}\n",
+	}
+	read := func(sections ...string) (multipart.Batch, error) {
+		return multipart.Parse(mixed, []byte("--b\nContent-Type: multipart/mixed; boundary=c\n\n--c\n"+strings.Join(sections, "--c\n")+"\n--c--\n--b--"))
+	}
+	for _, section := range sections {
+		alone, wrong := read(section)
+		for _, before := range sections {
+			if first, err := read(before); err != nil || len(first.Parts) != 1 {
+				continue
+			}
+			if !strings.HasSuffix(before, "\n") {
+				before += "\n"
+			}
+			both, err := read(before, section)
+			if (err == nil) != (wrong == nil) || err == nil && len(both.Parts) != 2 {
+				t.Errorf("%q behind %q: %+v, %v; alone: %v", section, before, both, err, wrong)
+				continue
+			}
+			if err != nil {
+				got, want := err.(*multipart.Error), *wrong.(*multipart.Error)
+				if want.Part++; *got != want {
+					t.Errorf("%q behind %q: %+v, want %+v", section, before, *got, want)
+				}
+				continue
+			}
+			if d := cmp.Diff(alone.Parts[0], both.Parts[1]); d != "" {
+				t.Errorf("%q behind %q (-alone +behind):\n%s", section, before, d)
+			}
+		}
 	}
 }
 
@@ -159,6 +204,8 @@ func TestParseRefuses(t *testing.T) {
 		{"long header of a changeset", mixed, change("boundary=c\n", "boundary=c\nA: "+strings.Repeat("b", 64<<10)+"\n"), multipart.BadHeader, 0},
 		{"chunks", mixed, changeset(ok + "transfer-encoding: chunked\n\n0\n"), multipart.BadHeader, 0},
 		{"one Content-ID twice", mixed, changeset(ok+"Content-ID: 1\n", ok, ok+"Content-ID: 1\n"), multipart.BadHeader, 2},
+		{"one Content-ID of two parts", mixed, strings.ReplaceAll(changeset(ok, ok), "--c\n", "--c\nContent-ID: 1\n"), multipart.BadHeader, 1},
+		{"Content-ID of a part and of an operation before", mixed, strings.Replace(changeset(ok+"Content-ID: 1\n", ok), "--c\nContent-Type: application/http\n\n"+ok+"\n", "--c\nContent-ID: 1\nContent-Type: application/http\n\n"+ok+"\n", 1), multipart.BadHeader, 1},
 		{"no operation", mixed, changeset(ok, ""), multipart.BadRequest, 1},
 		{"no target", mixed, changeset("DELETE HTTP/1.1\n"), multipart.BadRequest, 0},
 		{"target of blanks", mixed, changeset("DELETE   HTTP/1.1\n"), multipart.BadRequest, 0},

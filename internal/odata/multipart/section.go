@@ -17,28 +17,37 @@ const dashes = "--"
 // sections are what the lines of a boundary cut a text into.
 type sections struct {
 	rest []byte
-	mark []byte // the boundary with the dashes before it
+	// mark is the boundary with the line end and the dashes before it. Bodies have
+	// dashes, and few line ends, so that those are what to look for.
+	mark []byte
+}
+
+func newSections(text []byte, boundary string) *sections {
+	return &sections{text, []byte("\n" + dashes + boundary)}
 }
 
 // next takes what stands before the next line of the boundary.
 func (s *sections) next() (section []byte, end delimiter) {
 	text := s.rest
-	for at := 0; ; {
+	from, at := 0, 0 // of a line with the mark, and what stands behind the mark
+	if bytes.HasPrefix(text, s.mark[1:]) {
+		at = len(s.mark) - 1
+	}
+	for {
+		if at > 0 {
+			line, after := cutLine(text[at:])
+			if d := delimiterOf(line); d != none {
+				s.rest = after
+				return text[:from], d
+			}
+		}
 		i := bytes.Index(text[at:], s.mark)
 		if i < 0 {
 			s.rest = nil
 			return text, none
 		}
-		from := at + i
-		at = from + len(s.mark)
-		if from > 0 && text[from-1] != '\n' {
-			continue
-		}
-		line, after := cutLine(text[at:])
-		if d := delimiterOf(line); d != none {
-			s.rest = after
-			return text[:from], d
-		}
+		from = at + i + 1
+		at += i + len(s.mark)
 	}
 }
 
@@ -85,7 +94,7 @@ func cutHead(text []byte) (head, after []byte) {
 
 // skipEmpty returns text without the empty lines it begins with.
 func skipEmpty(text []byte) []byte {
-	for len(text) > 0 {
+	for len(text) > 0 && (text[0] == '\n' || text[0] == '\r') {
 		line, after := cutLine(text)
 		if len(line) > 0 {
 			break
