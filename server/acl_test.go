@@ -1,11 +1,14 @@
 package server_test
 
 import (
+	"errors"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/store"
 )
 
 const aclPath = "/acct/People?comp=acl"
@@ -67,6 +70,15 @@ func TestDamagedMeta(t *testing.T) {
 		c.want(c.signed("GET", path, "", "Origin", "http://a.example"), answer{status: 500, code: "InternalError"})
 		if e := c.events[len(c.events)-1]; e.Err == nil || !strings.Contains(e.Err.Error(), "damaged") {
 			t.Errorf("%s: got event %+v, want its cause", path, e)
+		}
+	}
+	// A page of another origin is not served as if there were no rules.
+	c.want(c.send("OPTIONS", "/acct/People", "", "Origin", "http://a.example", "Access-Control-Request-Method", "GET"), answer{status: 500, code: "InternalError"})
+	for _, origin := range [][]string{nil, {"Origin", "http://a.example"}} {
+		res := c.signed("GET", "/acct/People()", "", origin...)
+		wantCors(t, res, nil)
+		if e := c.events[len(c.events)-1]; res.StatusCode != http.StatusOK || errors.Is(e.Err, store.ErrCorrupt) != (origin != nil) {
+			t.Errorf("with headers %q: got status %d, event %+v", origin, res.StatusCode, e)
 		}
 	}
 	c.want(c.signed("PUT", propertiesPath, "<StorageServiceProperties><Cors /></StorageServiceProperties>"), answer{status: 500, code: "InternalError"})

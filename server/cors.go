@@ -18,7 +18,11 @@ var preflightOperation = &operation{name: "Preflight", xml: true}
 // preflight answers a browser's question whether a page may send a request.
 func (x *exchange) preflight() error {
 	x.operation, x.version = preflightOperation, newestVersion
-	fields, err := cors.Preflight(x.corsRules(), x.r.Header)
+	rules, err := x.corsRules()
+	if err != nil {
+		return err
+	}
+	fields, err := cors.Preflight(rules, x.r.Header)
 	if err != nil {
 		return err
 	}
@@ -28,11 +32,17 @@ func (x *exchange) preflight() error {
 }
 
 // allowOrigin adds to an answer what its rules let a page of another origin see
-// of it. It comes after all other headers.
+// of it. It comes after all other headers. Rules that cannot be read allow nothing,
+// and the event says so where they were asked for.
 func (x *exchange) allowOrigin() {
-	if x.operation != preflightOperation {
-		x.setFields(cors.Answer(x.corsRules(), x.r, x.w.Header()))
+	if x.operation == preflightOperation {
+		return
 	}
+	rules, err := x.corsRules()
+	if err != nil && x.err == nil && len(x.r.Header["Origin"]) > 0 {
+		x.err = err
+	}
+	x.setFields(cors.Answer(rules, x.r, x.w.Header()))
 }
 
 func (x *exchange) setFields(fields []cors.Field) {
@@ -41,15 +51,14 @@ func (x *exchange) setFields(fields []cors.Field) {
 	}
 }
 
-// corsRules returns the rules of the account that the request names, none if
-// they cannot be read: what is not known to be allowed is not.
-func (x *exchange) corsRules() []cors.Rule {
+// corsRules returns the rules of the account that the request names.
+func (x *exchange) corsRules() ([]cors.Rule, error) {
 	if x.account == nil {
-		return nil
+		return nil, nil
 	}
 	p, err := x.account.properties.Get(x.r.Context())
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	return p.Cors
+	return p.Cors, nil
 }

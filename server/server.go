@@ -60,7 +60,7 @@ type Event struct {
 	Returned        int // entities or tables in the answer
 	RequestID       string
 	ClientRequestID string
-	Err             error // what failed, of a Status of StatusClientGone and above
+	Err             error // what failed: the request, or beside another Status part of its answer
 }
 
 // Server is an http.Handler that speaks the Azure Table protocol. All methods may

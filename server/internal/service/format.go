@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/server/internal/cors"
+	"github.com/tablerock-db/tablerock/store"
 )
 
 // Stored metadata. The same values always have the same bytes, and no other
@@ -36,8 +37,8 @@ const (
 
 // The errors of stored metadata, tested by errors.Is.
 var (
-	// ErrStored says that stored bytes are damaged.
-	ErrStored = errors.New("stored metadata is damaged")
+	// ErrStored says that stored bytes are damaged; it is a store.ErrCorrupt.
+	ErrStored = fmt.Errorf("stored metadata is damaged: %w", store.ErrCorrupt)
 	// ErrStoredVersion says that a newer version of Tablerock wrote them.
 	ErrStoredVersion = errors.New("stored metadata has a newer format")
 )

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/tablerock-db/tablerock/server"
+	"github.com/tablerock-db/tablerock/store"
 )
 
 // logger writes to standard error.
@@ -27,11 +29,11 @@ func (c *Config) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(c.Stderr, o))
 }
 
-// logRequest logs one request: failures of the server, and the rest if all are
-// wanted. Paths, queries and headers never come here: they have signatures.
+// logRequest logs one request: failures of the server and damage that it met, and
+// the rest if all are wanted. Paths, queries and headers never come here: they have signatures.
 func logRequest(log *slog.Logger, e server.Event, all bool) {
 	level := slog.LevelInfo
-	failed := e.Err != nil && e.Status >= http.StatusInternalServerError
+	failed := e.Err != nil && (e.Status >= http.StatusInternalServerError || errors.Is(e.Err, store.ErrCorrupt))
 	if failed {
 		level = slog.LevelError
 	}

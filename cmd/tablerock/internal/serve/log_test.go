@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/server"
+	"github.com/tablerock-db/tablerock/store"
 )
 
 func TestPrintable(t *testing.T) {
@@ -40,6 +41,8 @@ func TestLogOfRequests(t *testing.T) {
 	failed.Status, failed.Code, failed.Err = 500, "InternalError", errors.New("disk\ngone")
 	gone := e
 	gone.Err = errors.New("broken pipe")
+	damaged := e
+	damaged.Err = fmt.Errorf("stored metadata: %w", store.ErrCorrupt)
 	left := failed
 	left.Status, left.Err = server.StatusClientGone, fmt.Errorf("query: %w", context.Canceled)
 	for _, c := range []struct {
@@ -67,6 +70,7 @@ func TestLogOfRequests(t *testing.T) {
 			false, failed,
 			`"status":500,"code":"InternalError","ms":1.5,"examined":7,"returned":3,"request_id":"id","client_request_id":"mine\\x1b\\\" y=z","err":"disk\\ngone"}` + "\n",
 		},
+		{"damage beside an answer", Config{LogFormat: "json", Quiet: true}, false, damaged, `"err":"stored metadata: corrupt data"}` + "\n"},
 		{"a client that has gone", Config{LogFormat: "text"}, false, gone, ""},
 		{"a client that has gone before the answer", Config{LogFormat: "text"}, false, left, ""},
 		{"only failures", Config{LogFormat: "text"}, false, e, ""},
