@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/terminal"
 	"github.com/tablerock-db/tablerock/engine"
 )
 
@@ -25,8 +26,8 @@ func newCompact(a *app) *cobra.Command {
 				after, err := db.Stats()
 				if err == nil {
 					a.note("%s in %s and the log, now %s in %s",
-						size(before.SSTableBytes+before.WALBytes), several(int64(before.SSTables), "file"),
-						size(after.SSTableBytes), several(int64(after.SSTables), "file"))
+						terminal.Size(before.SSTableBytes+before.WALBytes), terminal.Several(int64(before.SSTables), "file"),
+						terminal.Size(after.SSTableBytes), terminal.Several(int64(after.SSTables), "file"))
 				}
 				return err
 			})

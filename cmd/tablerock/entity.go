@@ -2,30 +2,27 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/entity"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
-	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/store"
 )
 
 func init() { commands = append(commands, newEntity) }
 
 func newEntity(a *app) *cobra.Command {
-	entity := group("entity", "Read and write entities")
-	entity.AddCommand(
+	verbs := group("entity", "Read and write entities")
+	verbs.AddCommand(
 		newEntityGet(a), newEntityDelete(a), newEntityInsert(a), newEntityUpsert(a),
 		newEntityUpdate(a, "merge", "Set the given properties of an entity that exists", store.Merge),
 		newEntityUpdate(a, "replace", "Replace all properties of an entity that exists", store.Replace),
 		newEntityQuery(a),
 	)
-	return entity
+	return verbs
 }
 
 // entityHelp says how the commands that write take an entity.
@@ -37,33 +34,12 @@ on standard input:
   {"PartitionKey": "eu", "RowKey": "0001", "Total": 42.5, "Paid": true,
    "Count@odata.type": "Edm.Int64", "Count": "9000000000"}`
 
-// maxEntityText is the most JSON that is read for one entity, far above any that
-// can be stored.
-const maxEntityText = 16 << 20
-
 // readEntity reads the entity that a command line gives behind the table.
 func (a *app) readEntity(ctx context.Context, args []string) (edm.Entity, error) {
-	var src []byte
 	if len(args) > 1 && args[1] != "-" {
-		src = []byte(args[1])
-	} else {
-		var err error
-		src, err = io.ReadAll(io.LimitReader(interruptible(ctx, a.stdin), maxEntityText+1))
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return edm.Entity{}, fmt.Errorf("read the entity from standard input: %w", err)
-		}
-		if len(src) > maxEntityText {
-			return edm.Entity{}, fmt.Errorf("the JSON of an entity has at most %d bytes; for many entities use \"tablerock import\": %w", maxEntityText, edm.ErrTooLarge)
-		}
+		return entity.Parse([]byte(args[1]))
 	}
-	e, err := odata.ParseEntity(src, odata.ParseOptions{})
-	if err != nil {
-		return e, fmt.Errorf("the entity's JSON: %w", err)
-	}
-	return e, edm.CheckEntity(&e)
+	return entity.Read(ctx, interruptible(ctx, a.stdin))
 }
 
 // apply carries out one operation and prints what it gave.
@@ -96,15 +72,4 @@ func checkIfMatch(etag string) error {
 
 func selectFlag(cmd *cobra.Command, selected *string) {
 	cmd.Flags().StringVar(selected, "select", "", "print only these properties, `names` with commas between, and the keys")
-}
-
-// splitList splits names at commas; nil for none.
-func splitList(s string) []string {
-	var list []string
-	for name := range strings.SplitSeq(s, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			list = append(list, name)
-		}
-	}
-	return list
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/entity"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 )
@@ -21,28 +22,11 @@ func newEntityGet(a *app) *cobra.Command {
 					return err
 				}
 				list := splitList(selected)
-				e.Properties = keep(e.Properties, list)
+				e.Properties = entity.Select(e.Properties, list)
 				return a.printEntity(cmd.Context(), s, args[0], e, list)
 			}))
 		},
 	}
 	selectFlag(cmd, &selected)
 	return cmd
-}
-
-// keep returns the properties whose names are in list, all for an empty list.
-func keep(props edm.Properties, list []string) edm.Properties {
-	if len(list) == 0 {
-		return props
-	}
-	var kept edm.Properties
-	for _, p := range props {
-		for _, name := range list {
-			if p.Name == name {
-				kept = append(kept, p)
-				break
-			}
-		}
-	}
-	return kept
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/target"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/terminal"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 	"github.com/tablerock-db/tablerock/store"
@@ -60,14 +61,14 @@ func (a *app) export(ctx context.Context, s *engine.Snapshot, table, name string
 	begin := time.Now()
 	bar := a.newBar("export", 0)
 	counter := &counter{w: out}
-	rows, err := write(ctx, s, table, store.Query{}, counter, transfer.ExportOptions{Progress: bar.set})
-	bar.done()
+	rows, err := write(ctx, s, table, store.Query{}, counter, transfer.ExportOptions{Progress: bar.Set})
+	bar.Done()
 	if err := out.Close(err); err != nil {
 		return err
 	}
 	elapsed := time.Since(begin).Seconds()
 	a.note("exported %s of table %s in %.2f s: %s rows/s, %s written to %s",
-		several(rows, "row"), table, elapsed, count(int64(float64(rows)/max(elapsed, 1e-9))), size(counter.n), name)
+		terminal.Several(rows, "row"), table, elapsed, terminal.Count(int64(float64(rows)/max(elapsed, 1e-9))), terminal.Size(counter.n), name)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/terminal"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/transfer"
@@ -122,9 +123,9 @@ func (a *app) load(ctx context.Context, table string, src *source, read transfer
 		}
 		bar := a.newBar("import", src.bytes)
 		o.Bad = func(e *transfer.LineError) { fmt.Fprintln(a.stderr, "tablerock: skipped "+e.Error()) }
-		o.Progress = func(p transfer.Progress) { bar.set(p.Rows, p.Bytes) }
+		o.Progress = func(p transfer.Progress) { bar.Set(p.Rows, p.Bytes) }
 		done, err = transfer.Import(ctx, db, table, transfer.NewReader(src, read), o)
-		bar.done()
+		bar.Done()
 		if err != nil {
 			return err
 		}
@@ -144,9 +145,9 @@ func (a *app) load(ctx context.Context, table string, src *source, read transfer
 		return err
 	}
 	a.note("imported %s into table %s in %.2f s: %s rows/s, %s read",
-		several(done.Rows, "row"), table, elapsed.Seconds(), count(int64(float64(done.Rows)/max(elapsed.Seconds(), 1e-9))), size(done.Bytes))
+		terminal.Several(done.Rows, "row"), table, elapsed.Seconds(), terminal.Count(int64(float64(done.Rows)/max(elapsed.Seconds(), 1e-9))), terminal.Size(done.Bytes))
 	if done.Skipped > 0 {
-		fmt.Fprintf(a.stderr, "tablerock: skipped %s\n", several(done.Skipped, "bad row"))
+		fmt.Fprintf(a.stderr, "tablerock: skipped %s\n", terminal.Several(done.Skipped, "bad row"))
 		return &quietError{exitFailure}
 	}
 	return nil
@@ -157,7 +158,7 @@ func stand(rows int64) string {
 	if rows == 1 {
 		return "1 row stands"
 	}
-	return count(rows) + " rows stand"
+	return terminal.Count(rows) + " rows stand"
 }
 
 // newAckFile opens the file for acknowledgements. Each goes there by a write of

@@ -84,3 +84,14 @@ func formatOf(given, name string) (transfer.Format, error) {
 	}
 	return 0, usagef("%s: its name does not end in .csv or .jsonl; say with --format csv or --format jsonl what it holds", name)
 }
+
+// splitList splits names at commas; nil for none.
+func splitList(s string) []string {
+	var list []string
+	for name := range strings.SplitSeq(s, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			list = append(list, name)
+		}
+	}
+	return list
+}

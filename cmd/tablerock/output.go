@@ -8,9 +8,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/terminal"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 )
 
@@ -73,10 +72,10 @@ func (a *app) printRecord(r record) error {
 	case formatTable:
 		widest := 0
 		for _, f := range r {
-			widest = max(widest, places(f.name))
+			widest = max(widest, terminal.Places(f.name))
 		}
 		for _, f := range r {
-			fmt.Fprintln(w, pad(f.name, widest)+"  "+display(text(f.value)))
+			fmt.Fprintln(w, terminal.Pad(f.name, widest)+"  "+terminal.Display(text(f.value)))
 		}
 	case formatCSV:
 		printCSV(w, names(r), []record{r})
@@ -145,39 +144,21 @@ func printCSV(w io.Writer, columns []string, list []record) {
 }
 
 func printTable(w io.Writer, columns []string, list []record) {
-	widths := make([]int, len(columns))
-	for i, c := range columns {
-		widths[i] = places(c)
-	}
-	for _, r := range list {
-		for i, f := range r {
-			widths[i] = max(widths[i], places(display(text(f.value))))
-		}
-	}
-	fmt.Fprintln(w, line(columns, widths))
+	lines := [][]string{columns}
 	for _, r := range list {
 		var cells []string
 		for _, f := range r {
-			cells = append(cells, display(text(f.value)))
+			cells = append(cells, terminal.Display(text(f.value)))
 		}
-		fmt.Fprintln(w, line(cells, widths))
+		lines = append(lines, cells)
 	}
-}
-
-// line returns cells below those of their column.
-func line(cells []string, widths []int) string {
-	var b strings.Builder
-	for i, c := range cells {
-		if i > 0 {
-			b.WriteString("  ")
-		}
-		b.WriteString(pad(c, widths[i]))
+	table := terminal.ColumnsOf(columns)
+	for _, cells := range lines {
+		table.Fit(cells)
 	}
-	return strings.TrimRight(b.String(), " ")
-}
-
-func pad(s string, width int) string {
-	return s + strings.Repeat(" ", max(0, width-places(s)))
+	for _, cells := range lines {
+		fmt.Fprintln(w, table.Line(cells))
+	}
 }
 
 // text returns a value as a cell.
@@ -195,66 +176,4 @@ func text(v any) string {
 		return string(b)
 	}
 	return fmt.Sprint(v)
-}
-
-// mostPlaces is how much of a value a table shows.
-const mostPlaces = 60
-
-// display returns s for one cell of a terminal: in one line, without characters
-// that would move the cursor, and cut where it is long.
-func display(s string) string {
-	plain := utf8.ValidString(s)
-	width := 0
-	for _, r := range s {
-		plain = plain && unicode.IsGraphic(r)
-		width += placesOf(r)
-	}
-	if !plain {
-		s = strconv.QuoteToGraphic(s)
-		s = strings.ReplaceAll(s[1:len(s)-1], `\"`, `"`)
-		width = places(s)
-	}
-	if width <= mostPlaces {
-		return s
-	}
-	n := 0
-	for i, r := range s {
-		if n += placesOf(r); n >= mostPlaces {
-			return s[:i] + "…"
-		}
-	}
-	return s
-}
-
-// count returns n with commas between thousands.
-func count(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-// several returns a number of things for people.
-func several(n int64, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return count(n) + " " + thing
-}
-
-// size returns a number of bytes for people.
-func size(n int64) string {
-	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
-	f, i := float64(n), 0
-	for f >= 1024 && i < len(units)-1 {
-		f, i = f/1024, i+1
-	}
-	if i == 0 {
-		if n == 1 {
-			return "1 byte"
-		}
-		return fmt.Sprintf("%d bytes", n)
-	}
-	return fmt.Sprintf("%.1f %s", f, units[i])
 }

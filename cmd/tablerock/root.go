@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/terminal"
 )
 
 // app is one call of the program.
@@ -167,7 +168,7 @@ func (a *app) checkFlags() error {
 	}
 	if a.output == "" {
 		a.output = formatJSONL
-		if isTerminal(a.stdout) {
+		if terminal.Is(a.stdout) {
 			a.output = formatTable
 		}
 	}
@@ -194,4 +195,12 @@ func (a *app) note(format string, args ...any) {
 	if !a.quiet {
 		fmt.Fprintf(a.stderr, format+"\n", args...)
 	}
+}
+
+// newBar shows progress on a terminal, unless they want none.
+func (a *app) newBar(name string, total int64) *terminal.Bar {
+	if a.quiet {
+		return nil
+	}
+	return terminal.NewBar(a.stderr, name, total)
 }

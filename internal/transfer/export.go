@@ -59,8 +59,9 @@ func (out *output) flush() error {
 	return err
 }
 
-// each calls write for each row of a query.
-func each(ctx context.Context, src Querier, table string, q store.Query, write func(edm.Row) error) error {
+// Each calls write for each row of a query, until one fails. The row is valid until
+// write returns.
+func Each(ctx context.Context, src Querier, table string, q store.Query, write func(edm.Row) error) error {
 	c := src.Query(ctx, table, q)
 	defer c.Close()
 	for c.Next() {
@@ -78,7 +79,7 @@ func each(ctx context.Context, src Querier, table string, q store.Query, write f
 // how many.
 func ExportJSONL(ctx context.Context, src Querier, table string, q store.Query, w io.Writer, o ExportOptions) (int64, error) {
 	out := output{w: w, o: o}
-	err := each(ctx, src, table, q, func(row edm.Row) error {
+	err := Each(ctx, src, table, q, func(row edm.Row) error {
 		out.buf = odata.AppendEntity(out.buf, row, odata.Options{Level: odata.Minimal, OmitETag: !o.ETags})
 		out.buf = append(out.buf, '\n')
 		return out.row()
@@ -110,7 +111,7 @@ func (c *Column) Type() edm.Type {
 func Columns(ctx context.Context, src Querier, table string, q store.Query) ([]Column, error) {
 	index := map[string]int{}
 	var columns []Column
-	err := each(ctx, src, table, q, func(row edm.Row) error {
+	err := Each(ctx, src, table, q, func(row edm.Row) error {
 		for i := range row.Len() {
 			name, v := row.At(i)
 			at, ok := index[name]
@@ -148,7 +149,7 @@ func ExportCSV(ctx context.Context, src Querier, table string, q store.Query, w 
 	out.buf = appendHeader(out.buf, columns)
 	values := make([]edm.Value, len(columns))
 	var scratch []byte
-	err = each(ctx, src, table, q, func(row edm.Row) error {
+	err = Each(ctx, src, table, q, func(row edm.Row) error {
 		clear(values)
 		for i := range row.Len() {
 			name, v := row.At(i)

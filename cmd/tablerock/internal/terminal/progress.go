@@ -1,0 +1,72 @@
+package terminal
+
+import (
+	"io"
+	"os"
+	"sync"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/cwriter"
+	"github.com/vbauerster/mpb/v8/decor"
+)
+
+// Is reports whether people look at w.
+func Is(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && cwriter.IsTerminal(int(f.Fd()))
+}
+
+// Bar shows progress on a terminal. A nil Bar shows nothing.
+type Bar struct {
+	container *mpb.Progress
+	bar       *mpb.Bar
+	mu        sync.Mutex
+	rows      int64
+}
+
+// NewBar returns a bar on w of total bytes, 0 if nobody knows how many; nil unless w
+// is a terminal.
+func NewBar(w io.Writer, name string, total int64) *Bar {
+	if !Is(w) {
+		return nil
+	}
+	b := &Bar{container: mpb.New(mpb.WithOutput(w))}
+	rows := decor.Any(func(decor.Statistics) string {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return " " + Count(b.rows) + " rows"
+	})
+	if total > 0 {
+		b.bar = b.container.AddBar(
+			total, mpb.BarRemoveOnComplete(),
+			mpb.PrependDecorators(decor.Name(name+" "), decor.CountersKibiByte("% .1f / % .1f")),
+			mpb.AppendDecorators(decor.Percentage(), rows, decor.Name(" "), decor.AverageETA(decor.ET_STYLE_GO)),
+		)
+		return b
+	}
+	b.bar = b.container.AddSpinner(
+		0, mpb.BarRemoveOnComplete(),
+		mpb.PrependDecorators(decor.Name(name+" "), decor.CurrentKibiByte("% .1f")), mpb.AppendDecorators(rows),
+	)
+	return b
+}
+
+// Set shows how far the work has come.
+func (b *Bar) Set(rows, bytes int64) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	b.rows = rows
+	b.mu.Unlock()
+	b.bar.SetCurrent(bytes)
+}
+
+// Done takes the bar away.
+func (b *Bar) Done() {
+	if b == nil {
+		return
+	}
+	b.bar.Abort(true)
+	b.container.Wait()
+}
