@@ -20,6 +20,7 @@ const (
 	refusedFilter    = "400 InvalidInput"
 	noSuchFilter     = "501 NotImplemented"
 	acceptedAnything = "200"
+	badTimeout       = "400 InvalidQueryParameterValue"
 )
 
 // TestFilters asks with filters that nobody means: Q1.
@@ -97,7 +98,10 @@ func TestOptions(t *testing.T) {
 		"$select=%00": "200", "$select=%FF": "200", "$select=" + url.QueryEscape(`"},{"x":"`): "200",
 		"$skip=1": noSuchFilter, "$orderby=Age": noSuchFilter, "$expand=x": noSuchFilter, "$count=true": noSuchFilter, "$inlinecount=allpages": noSuchFilter, "$x": noSuchFilter, "$": noSuchFilter,
 		"$filter=&$filter=": refusedFilter, "$format=json&$format=json": refusedFilter, "$format=atom": "415 MediaTypeNotSupported", "$format=%00": "415 MediaTypeNotSupported",
-		strings.Repeat("a=1&", 5_000): "200", "a;b": refusedFilter, "a=%zz": refusedFilter, "=": "200", "&&&&": "200", "timeout=99999999999999": "200", "timeout=x": "200",
+		strings.Repeat("a=1&", 5_000): "200", "a;b": refusedFilter, "a=%zz": refusedFilter, "=": "200", "&&&&": "200", "timeout=99999999999999": "200",
+		"timeout=": "200", "timeout=0": "200", "timeout=030": "200", "timeout=" + strings.Repeat("9", 10_000): "200",
+		"timeout=x": badTimeout, "timeout=-1": badTimeout, "timeout=%2B1": badTimeout, "timeout=1.5": badTimeout, "timeout=1s": badTimeout, "timeout=%20": badTimeout,
+
 		"comp=list": "200", "restype=service": "200",
 	} {
 		trials = append(trials, trial{name: fmt.Sprintf("%.40q %d", query, len(query)), method: "GET", path: "/People()?" + query, want: want})

@@ -40,10 +40,20 @@ func (c *endlessCursor) Err() error     { return c.ctx.Err() }
 func (*endlessCursor) Close() error     { return nil }
 
 // TestEndlessScans asks a store that never ends: Q4. After five seconds the client
-// gets a page without entities and the place to go on from; a client that goes
-// away ends its scan.
+// gets a page without entities and the place to go on from, or when the time is up
+// that it gave; a client that goes away ends its scan.
 func TestEndlessScans(t *testing.T) {
-	for _, leaves := range []bool{false, true} {
+	for _, c := range []struct {
+		query  string
+		leaves bool // after a second
+		waits  time.Duration
+	}{
+		{"", false, 5 * time.Second},
+		{"?timeout=30", false, 5 * time.Second},
+		{"?timeout=2", false, 2 * time.Second},
+		{"", true, time.Second},
+		{"?timeout=2", true, time.Second},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			var events []server.Event
 			h, err := server.New(server.Options{
@@ -59,27 +69,27 @@ func TestEndlessScans(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			if leaves {
+			if c.leaves {
 				time.AfterFunc(time.Second, cancel)
 			}
-			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/acct/People()", http.NoBody)
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/acct/People()"+c.query, http.NoBody)
 			if err := credential.SignRequest(r, time.Now()); err != nil {
 				t.Fatal(err)
 			}
 			start := time.Now()
 			res := serve(h, r)
 			waited := time.Since(start)
-			if leaves {
-				if waited != time.Second || res.StatusCode < http.StatusBadRequest {
-					t.Errorf("after the client left, %d came %v later", res.StatusCode, waited-time.Second)
+			if c.leaves {
+				if waited != c.waits || res.StatusCode < http.StatusBadRequest {
+					t.Errorf("after the client left, %d came %v later", res.StatusCode, waited-c.waits)
 				}
 				if len(events) != 1 || events[0].Status != server.StatusClientGone || events[0].Code != "" || !errors.Is(events[0].Err, context.Canceled) {
 					t.Errorf("after the client left, the events are %+v, want one of status %d", events, server.StatusClientGone)
 				}
 				return
 			}
-			if next := res.Header.Get("X-Ms-Continuation-Nextrowkey"); res.StatusCode != http.StatusOK || next != "1!4!Nw--" || waited != 5*time.Second || len(events) != 1 {
-				t.Errorf("%d, token %q after %v; want a page without entities after 5s", res.StatusCode, next, waited)
+			if next := res.Header.Get("X-Ms-Continuation-Nextrowkey"); res.StatusCode != http.StatusOK || next != "1!4!Nw--" || waited != c.waits || len(events) != 1 {
+				t.Errorf("%d, token %q after %v; want a page without entities after %v", res.StatusCode, next, waited, c.waits)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -23,11 +24,12 @@ import (
 // exchange is one request on its way to its answer. It is used by one goroutine
 // and, with its buffers, used again for later requests.
 type exchange struct {
-	s     *Server
-	w     http.ResponseWriter
-	r     *http.Request
-	start time.Time
-	id    string // of the request, a GUID
+	s      *Server
+	w      http.ResponseWriter
+	r      *http.Request
+	cancel context.CancelFunc // of r's context, nil unless the client limits its time
+	start  time.Time
+	id     string // of the request, a GUID
 
 	uri.Address
 	account   *account // nil if there is none of the name
@@ -79,6 +81,9 @@ func (x *exchange) giveBack() {
 
 // end lets go of everything that belongs to the request.
 func (x *exchange) end() {
+	if x.cancel != nil {
+		x.cancel()
+	}
 	x.s.inFlight.release(x.held + x.paged)
 	x.pages.Release()
 	x.giveBack()
@@ -131,7 +136,21 @@ func (x *exchange) answer() error {
 	if err := x.negotiate(); err != nil {
 		return err
 	}
+	if err := x.limitTime(); err != nil {
+		return err
+	}
 	return x.operation.run(x)
+}
+
+// limitTime lets the request take no longer than the client wants.
+func (x *exchange) limitTime() error {
+	limit, err := uri.Timeout(x.query)
+	if err != nil || limit == 0 {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(x.r.Context(), limit)
+	x.r, x.cancel = x.r.WithContext(ctx), cancel
+	return nil
 }
 
 // locate finds account and resource. Its error is for later: who is not

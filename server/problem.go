@@ -145,6 +145,8 @@ func problemOf(err error) *problem {
 		return errURLSyntax
 	case errors.Is(err, uri.ErrToken), errors.Is(err, uri.ErrQuery):
 		return errInput
+	case errors.Is(err, uri.ErrTimeout):
+		return errQueryValue
 	case errors.Is(err, cors.ErrHeader):
 		return errCorsHeader
 	case errors.Is(err, cors.ErrNoRule):

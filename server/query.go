@@ -193,7 +193,7 @@ func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, er
 		}
 	}
 	err = cursor.Err()
-	if errors.Is(err, context.DeadlineExceeded) && x.r.Context().Err() == nil {
+	if errors.Is(err, context.DeadlineExceeded) { // of the page, or the client's own
 		err = nil
 	}
 	return cursor.Resume(), err

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
@@ -180,6 +181,26 @@ func TestControls(t *testing.T) {
 	for c, want := range map[rune]bool{0: true, '\t': true, ' ': false, '~': false, 0x7f: true, 0x80: false, 0x81: true, 0x9d: true, 0x9e: false, 'é': false} {
 		if got := IsControl(c); got != want {
 			t.Errorf("IsControl(%q) = %v, want %v", c, got, want)
+		}
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"": 0, "timeout=": 0, "timeout=0": 0, "timeout=1": time.Second, "timeout=007": 7 * time.Second, "timeout=30": maxTimeout, "timeout=31": maxTimeout,
+		"timeout=" + strings.Repeat("9", 1000): maxTimeout,
+	} {
+		query, err := ParseQuery(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Timeout(query); got != want || err != nil {
+			t.Errorf("%.40q: %v, error %v; want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"x", "-1", "+1", "1.5", "1s", " ", "1 ", "٣", "0x1", "1e1"} {
+		if got, err := Timeout(url.Values{"timeout": {text}}); err != ErrTimeout {
+			t.Errorf("%q: %v, error %v; want %v", text, got, err, ErrTimeout)
 		}
 	}
 }
