@@ -1,7 +1,6 @@
 package sharedkey
 
 import (
-	"net/http"
 	"strings"
 	"time"
 )
@@ -72,15 +71,21 @@ func (v *Verifier) verifyHeader(r *Request, comp parameter, lite bool, credentia
 	c := v.claimOf(r.Account, signature, account == r.Account)
 	m := messages.Get().(*message)
 	defer m.release()
+	// Nearly every client signs the path as it sends it: the other ways are for what
+	// did not match.
+	paths, all := [4]string{sentPath(r)}, false
 	for _, date := range dates {
 		if date == "" {
 			continue
 		}
-		for _, path := range writtenPaths(r) {
-			if path == "" {
+		for i := range paths {
+			if i == 1 && !all {
+				paths, all = writtenPaths(r), true
+			}
+			if paths[i] == "" {
 				continue
 			}
-			s.path = path
+			s.path = paths[i]
 			m.text = s.appendTo(m.text[:0], date)
 			if c.keys.match(m.text, &c.signature) {
 				return Grant{kind: byKey}, nil
@@ -127,12 +132,12 @@ func freshDates(r *Request, now time.Time) (dates [2]string, err error) {
 	return dates, nil
 }
 
-// parseDate reads a date of RFC 1123 in GMT.
-func parseDate(text string) (time.Time, error) {
-	if len(text) != len(http.TimeFormat) {
-		return time.Time{}, errDate
+// sentPath is the path as the client sent it.
+func sentPath(r *Request) string {
+	if r.Path == "" {
+		return "/"
 	}
-	return time.Parse(http.TimeFormat, text)
+	return r.Path
 }
 
 // writtenPaths returns the ways in which a client may have written the path that
@@ -141,10 +146,7 @@ func parseDate(text string) (time.Time, error) {
 // without the first; and both with the escapes in their normal form, since a proxy
 // may have changed them.
 func writtenPaths(r *Request) (paths [4]string) {
-	paths[0] = r.Path
-	if paths[0] == "" {
-		paths[0] = "/"
-	}
+	paths[0] = sentPath(r)
 	if r.Secondary {
 		if rest, ok := strings.CutPrefix(r.Path, "/"+r.Account+secondarySuffix); ok && (rest == "" || rest[0] == '/') {
 			paths[1] = r.Path[:1+len(r.Account)] + rest
