@@ -39,7 +39,7 @@ func limit(l net.Listener, most, mostPerAddr int, now func() time.Time) *listene
 
 // conn is a connection of a listener.
 type conn struct {
-	net.Conn
+	patient
 	l    *listener
 	addr netip.Addr // invalid if it is not counted
 	// since when it waits for a request, in nanoseconds; 0 while it has one
@@ -56,7 +56,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &conn{Conn: inner, l: l, addr: counted(inner.RemoteAddr())}
+		c := &conn{patient: patientConn(inner), l: l, addr: counted(inner.RemoteAddr())}
 		c.waiting.Store(l.now().UnixNano())
 		late, ok := l.admit(c)
 		for _, idle := range late {

@@ -1,0 +1,230 @@
+package front
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// countedPipe is one end of a pipe that counts how often its deadlines are set.
+type countedPipe struct {
+	net.Conn
+	reads, writes int
+}
+
+func (c *countedPipe) SetReadDeadline(t time.Time) error {
+	c.reads++
+	return c.Conn.SetReadDeadline(t)
+}
+
+func (c *countedPipe) SetWriteDeadline(t time.Time) error {
+	c.writes++
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// longAgo is a time, in seconds from the start of a bubble, that was in 1970: so
+// net/http ends a wait.
+const longAgo = -946_684_799
+
+// TestDeadlines reads and writes under deadlines that were changed before, and
+// wants the wait to end when the last of them passes, or when the peer comes.
+func TestDeadlines(t *testing.T) {
+	const never = -1
+	for _, c := range []struct {
+		name      string
+		deadlines []time.Duration // from the start, 0 for none, in the order in which they are set
+		used      bool            // a wait under the first of them came before the others
+		meets     time.Duration   // when the peer comes
+		want      time.Duration   // when the wait ends in time, never if the peer ends it
+		applied   int             // how often the connection learned of a deadline
+	}{
+		{"none", nil, false, 5, never, 0},
+		{"one", []time.Duration{3}, false, 5, 3, 1},
+		{"one that is met", []time.Duration{8}, false, 5, never, 1},
+		{"lifted", []time.Duration{3, 0}, false, 5, never, 0},
+		{"lifted after use", []time.Duration{3, 0}, true, 5, never, 2},
+		{"later after use", []time.Duration{3, 4}, true, 5, 4, 2},
+		{"much later after use", []time.Duration{6, 60}, true, 5, never, 1},
+		{"earlier after use", []time.Duration{60, 4}, true, 5, 4, 2},
+		{"earlier and later again", []time.Duration{6, 2, 0, 4, 60}, true, 5, never, 1},
+		{"over", []time.Duration{-60}, false, 5, 0, 1},
+		{"aborted", []time.Duration{3, longAgo}, true, 5, 0, 1},
+	} {
+		for _, direction := range []string{"read", "write"} {
+			t.Run(direction+" "+c.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					near, far := net.Pipe()
+					inner := &countedPipe{Conn: near}
+					conn := patientConn(inner)
+					set, wait, meet, applied := conn.SetReadDeadline, conn.Read, far.Write, &inner.reads
+					if direction == "write" {
+						set, wait, meet, applied = conn.SetWriteDeadline, conn.Write, far.Read, &inner.writes
+					}
+					var peers sync.WaitGroup
+					peer := func(after time.Duration) {
+						peers.Go(func() {
+							<-time.After(after * time.Second)
+							_, _ = meet(make([]byte, 1))
+						})
+					}
+					start := time.Now()
+					for i, d := range c.deadlines {
+						at := start.Add(d * time.Second)
+						if d == 0 {
+							at = time.Time{}
+						}
+						if err := set(at); err != nil {
+							t.Fatal(err)
+						}
+						if i == 0 && c.used {
+							peer(0)
+							if n, err := wait(make([]byte, 1)); n != 1 || err != nil {
+								t.Fatal(n, err)
+							}
+						}
+					}
+					peer(c.meets)
+					n, err := wait(make([]byte, 1))
+					took := time.Since(start) / time.Second
+					if c.want == never && (n != 1 || err != nil || took != c.meets) || c.want != never && (n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) || took != c.want) {
+						t.Errorf("%d bytes, %v after %d s; want the peer at %d s, or a timeout at %d s", n, err, took, c.meets, c.want)
+					}
+					if *applied != c.applied {
+						t.Errorf("the connection learned of %d deadlines, want %d", *applied, c.applied)
+					}
+					_ = near.Close()
+					_ = far.Close()
+					peers.Wait()
+				})
+			})
+		}
+	}
+}
+
+// TestDeadlineWhileWaiting changes deadlines under those who wait.
+func TestDeadlineWhileWaiting(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, then time.Duration
+		want         time.Duration
+	}{
+		"sooner":      {60, 2, 2},
+		"later":       {3, 7, 7},
+		"at once":     {0, longAgo, 1},
+		"over":        {60, -60, 1},
+		"from none":   {0, 4, 4},
+		"from passed": {1, 9, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				near, far := net.Pipe()
+				conn := patientConn(near)
+				start := time.Now()
+				at := func(d time.Duration) time.Time {
+					if d == 0 {
+						return time.Time{}
+					}
+					return start.Add(d * time.Second)
+				}
+				if err := conn.SetDeadline(at(c.before)); err != nil {
+					t.Fatal(err)
+				}
+				took := make(chan time.Duration, 2)
+				wait := func(what func([]byte) (int, error)) {
+					if n, err := what(make([]byte, 1)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+						t.Errorf("%d bytes, %v", n, err)
+					}
+					took <- time.Since(start)
+				}
+				go wait(conn.Read)
+				go wait(conn.Write)
+				<-time.After(time.Second)
+				synctest.Wait()
+				if err := conn.SetDeadline(at(c.then)); err != nil {
+					t.Fatal(err)
+				}
+				for range 2 {
+					if got := <-took; got != c.want*time.Second {
+						t.Errorf("the wait took %v, want %d s", got, c.want)
+					}
+				}
+				_ = near.Close()
+				_ = far.Close()
+			})
+		})
+	}
+}
+
+// TestWriteGoesOn writes past a deadline that no longer holds: what was written
+// before it is not written again.
+func TestWriteGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		conn := patientConn(near)
+		start := time.Now()
+		read := make(chan []byte, 1)
+		go func() {
+			b := make([]byte, 3)
+			_, _ = io.ReadFull(far, b)
+			<-time.After(5 * time.Second)
+			rest, _ := io.ReadAll(far)
+			read <- append(b, rest...)
+		}()
+		for _, at := range []time.Duration{3, 60} {
+			if err := conn.SetWriteDeadline(start.Add(at * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := conn.Write([]byte{byte(at)}); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+		if n, err := conn.Write([]byte("abcdef")); n != 6 || err != nil {
+			t.Fatal(n, err)
+		}
+		_ = near.Close()
+		if got := <-read; !slices.Equal(got, []byte("\x03\x3cabcdef")) {
+			t.Errorf("read %q", got)
+		}
+		_ = far.Close()
+	})
+}
+
+// TestRequestsSetNoDeadlines answers many requests on one connection, which is to
+// learn of few deadlines.
+func TestRequestsSetNoDeadlines(t *testing.T) {
+	h := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "yes") }
+	synctest.Test(t, func(t *testing.T) {
+		p := newPipes()
+		f := New(p, http.HandlerFunc(h), Options{})
+		go func() { _ = f.Serve() }()
+		near, far := net.Pipe()
+		inner := &countedPipe{Conn: far}
+		p.calls <- inner
+		const requests = 100
+		ask := func() {
+			go func() { _, _ = io.WriteString(near, "GET / HTTP/1.1\r\nHost: a\r\n\r\n") }()
+			if _, err := io.ReadAtLeast(near, make([]byte, 4<<10), 3); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		for range requests {
+			ask()
+		}
+		// Those who watch whether the client goes away are woken by a deadline, and
+		// the next wait for a request needs another.
+		if inner.reads > 2*requests+2 || inner.writes > 2 {
+			t.Errorf("%d deadlines for reads and %d for writes in %d requests", inner.reads, inner.writes, requests)
+		}
+		_ = near.Close()
+		if err := f.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
