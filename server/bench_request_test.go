@@ -1,0 +1,245 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/server"
+	"github.com/tablerock-db/tablerock/server/front"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// benchEntity is an entity of ten properties and 1 KiB.
+func benchEntity(row int) string {
+	return fmt.Sprintf(`{"PartitionKey":"p00417","RowKey":"%09d","Rating":417,"Active":true,"Price":71023.25,`+
+		`"Total@odata.type":"Edm.Int64","Total":"4611686018427387904","Made@odata.type":"Edm.DateTime","Made":"2026-02-03T04:05:06.7891234Z",`+
+		`"Id@odata.type":"Edm.Guid","Id":"a455c695-0000-4000-8000-81d3367e5a34","City":"%s","Street":"%s","Name":"%s","Note":"%s"}`,
+		row, strings.Repeat("city", 5), strings.Repeat("street x", 5), strings.Repeat("name ", 6), strings.Repeat("note of a word ", 843/15))
+}
+
+// newBenchHandler returns a server of a table with one entity, at testTime.
+func newBenchHandler(b *testing.B) (http.Handler, *sharedkey.Credential) {
+	b.Helper()
+	db, err := engine.Open("db", engine.Options{FS: vfs.NewMem()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	h, err := server.New(server.Options{
+		Accounts: []server.Account{{Name: wireAccount, Keys: []string{wireKey}, Store: db}},
+		Now:      func() time.Time { return testTime },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := sharedkey.NewCredential(wireAccount, wireKey)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := db.CreateTable(b.Context(), "People"); err != nil {
+		b.Fatal(err)
+	}
+	return h, c
+}
+
+// benchRequests are the requests that are measured.
+var benchRequests = []struct {
+	name, method, path string
+	header             string
+	status             int
+}{
+	{"get", "GET", "/People(PartitionKey='p00417',RowKey='000000000')", "", http.StatusOK},
+	{"insert", "POST", "/People", "Prefer: return-no-content\r\n", http.StatusNoContent},
+	{"insert/echo", "POST", "/People", "", http.StatusCreated},
+	{"replace", "PUT", "/People(PartitionKey='p00417',RowKey='000000000')", "", http.StatusNoContent},
+}
+
+// benchRequest returns the text of a signed request without its end.
+func benchRequest(b *testing.B, c *sharedkey.Credential, method, path, header string) string {
+	b.Helper()
+	path = "/" + wireAccount + path
+	date := testTime.Format(http.TimeFormat)
+	authorization, err := c.SharedKeyLite(&sharedkey.Request{Method: method, Path: path, Header: http.Header{"X-Ms-Date": {date}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return method + " " + path + " HTTP/1.1\r\nHost: 127.0.0.1:10002\r\nAuthorization: " + authorization + "\r\nx-ms-date: " + date +
+		"\r\nx-ms-version: 2019-02-02\r\nDataServiceVersion: 3.0\r\nAccept: application/json;odata=minimalmetadata\r\n" + header
+}
+
+// withBody ends a request with a body.
+func withBody(request, body string) string {
+	return fmt.Sprintf("%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", request, len(body), body)
+}
+
+// BenchmarkHandler measures requests from their parsed form to the writer of the
+// answer, over an engine in memory.
+func BenchmarkHandler(b *testing.B) {
+	for _, c := range benchRequests {
+		b.Run("op="+c.name, func(b *testing.B) {
+			h, credential := newBenchHandler(b)
+			text := benchRequest(b, credential, c.method, c.path, c.header)
+			insert := benchRequest(b, credential, "POST", "/People", "")
+			parse := func(text string) *http.Request {
+				r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
+				if err != nil {
+					b.Fatal(err)
+				}
+				r.RemoteAddr = "127.0.0.1:40000"
+				return r
+			}
+			w := &discard{header: make(http.Header)}
+			h.ServeHTTP(w, parse(withBody(insert, benchEntity(0))))
+			body := []byte(benchEntity(0))
+			if c.method == http.MethodGet {
+				text += "\r\n"
+			} else {
+				text = withBody(text, string(body))
+			}
+			r := parse(text)
+			source, row := bytes.NewReader(body), rowIn(body)
+			n := int64(0)
+			b.ReportAllocs()
+			for b.Loop() {
+				if c.method != http.MethodGet {
+					n++
+					putRow(row, n)
+					source.Reset(body)
+					r.Body = io.NopCloser(source)
+				}
+				clear(w.header)
+				h.ServeHTTP(w, r)
+				if w.status != c.status {
+					b.Fatalf("status %d, want %d", w.status, c.status)
+				}
+			}
+		})
+	}
+}
+
+// benchClients is how many connections BenchmarkSocket has for each processor.
+const benchClients = 32
+
+// BenchmarkSocket measures requests on many connections of the loopback, clients
+// included.
+func BenchmarkSocket(b *testing.B) {
+	for _, c := range benchRequests {
+		b.Run("op="+c.name, func(b *testing.B) {
+			h, credential := newBenchHandler(b)
+			text := benchRequest(b, credential, c.method, c.path, c.header)
+			insert := benchRequest(b, credential, "POST", "/People", "")
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				b.Fatal(err)
+			}
+			f := front.New(l, h, front.Options{})
+			done := make(chan error, 1)
+			go func() { done <- f.Serve() }()
+			b.Cleanup(func() {
+				if err := errors.Join(f.Shutdown(context.Background()), <-done); err != nil {
+					b.Error(err)
+				}
+			})
+			first := dialBench(b, l.Addr())
+			if err := first.ask([]byte(withBody(insert, benchEntity(0))), http.StatusCreated); err != nil {
+				b.Fatal(err)
+			}
+			var rows atomic.Int64
+			b.ReportAllocs()
+			b.SetParallelism(benchClients)
+			b.RunParallel(func(pb *testing.PB) {
+				conn := dialBench(b, l.Addr())
+				request := []byte(text + "\r\n")
+				if c.method != http.MethodGet {
+					request = []byte(withBody(text, benchEntity(0)))
+				}
+				row := rowIn(request)
+				for pb.Next() {
+					if c.method != http.MethodGet {
+						putRow(row, rows.Add(1))
+					}
+					if err := conn.ask(request, c.status); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		})
+	}
+}
+
+// rowIn returns where in a request the RowKey of a benchEntity stands.
+func rowIn(request []byte) []byte {
+	const before = `"RowKey":"`
+	if i := bytes.Index(request, []byte(before)); i >= 0 {
+		return request[i+len(before):][:9]
+	}
+	return nil
+}
+
+// putRow writes n as such a RowKey.
+func putRow(row []byte, n int64) {
+	for i := len(row) - 1; i >= 0; i-- {
+		row[i] = '0' + byte(n%10)
+		n /= 10
+	}
+}
+
+// benchConn is a connection of a client that looks no further than it has to.
+type benchConn struct {
+	net.Conn
+	answers *bufio.Reader
+}
+
+func dialBench(b *testing.B, at net.Addr) *benchConn {
+	b.Helper()
+	conn, err := net.Dial("tcp", at.String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = conn.Close() })
+	return &benchConn{conn, bufio.NewReader(conn)}
+}
+
+// ask sends a request and reads its answer.
+func (c *benchConn) ask(request []byte, status int) error {
+	if _, err := c.Write(request); err != nil {
+		return err
+	}
+	length := 0
+	for first := true; ; first = false {
+		line, err := c.answers.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		if first && string(line[len("HTTP/1.1 "):][:3]) != strconv.Itoa(status) {
+			return fmt.Errorf("%s, want %d", line, status)
+		}
+		if len(line) == len("\r\n") {
+			_, err := c.answers.Discard(length)
+			return err
+		}
+		if digits, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
+			if length, err = strconv.Atoi(string(bytes.TrimSpace(digits))); err != nil {
+				return err
+			}
+		}
+	}
+}
