@@ -14,6 +14,7 @@ import (
 const (
 	refusedValue     = "400 InvalidInput"
 	refusedDuplicate = "400 DuplicatePropertiesSpecified"
+	refusedTwoKeys   = "400 DuplicateKeyPropertySpecified"
 	refusedSize      = "400 PropertyValueTooLarge"
 	refusedRange     = "400 OutOfRangeInput"
 )
@@ -71,8 +72,8 @@ func TestProperties(t *testing.T) {
 func TestKeyMembers(t *testing.T) {
 	var trials []trial
 	for body, want := range map[string]string{
-		`{"PartitionKey":"a","PartitionKey":"b","RowKey":"2"}`: refusedDuplicate,
-		`{"PartitionKey":"a","RowKey":"2","RowKey":"2"}`:       refusedDuplicate,
+		`{"PartitionKey":"a","PartitionKey":"b","RowKey":"2"}`: refusedTwoKeys,
+		`{"PartitionKey":"a","RowKey":"2","RowKey":"2"}`:       refusedTwoKeys,
 		`{"partitionkey":"a","RowKey":"2"}`:                    "400 PropertiesNeedValue",
 		`{"PARTITIONKEY":"a","rowKey":"2"}`:                    "400 PropertiesNeedValue",
 		`{"PartitionKey":1,"RowKey":"2"}`:                      refusedValue,

@@ -54,6 +54,7 @@ const (
 	inputOutOfRange = "One of the request inputs is out of range."
 	notProcessed    = "An error occurred while processing this request."
 	keyCount        = "The number of keys specified in the URI does not match number of key properties for the resource '%s.%s'."
+	propertyTwice   = "A property is specified more than one time."
 	outOfRange      = "The '%s' parameter of value '%s' is out of range."
 )
 
@@ -221,7 +222,7 @@ func modelProblem(e *edm.Error) *problem {
 	case edm.RulePropertyCount:
 		return bad("TooManyProperties", "The entity contains more properties than allowed. Each entity can include up to 252 properties to store data. Each entity also has 3 system properties.")
 	case edm.RulePropertyDuplicate:
-		return bad("DuplicatePropertiesSpecified", "A property is specified more than one time.")
+		return bad("DuplicatePropertiesSpecified", propertyTwice)
 	case edm.RuleEntitySize:
 		return bad("EntityTooLarge", "The entity is larger than the maximum allowed size (1MB).")
 	case edm.RuleRange:
@@ -245,7 +246,10 @@ func payloadProblem(e *odata.Error) *problem {
 	key := e.Member == edm.PartitionKeyName || e.Member == edm.RowKeyName
 	switch e.Kind {
 	case odata.Duplicate:
-		return bad("DuplicatePropertiesSpecified", "A property is specified more than one time.")
+		if key {
+			return bad("DuplicateKeyPropertySpecified", propertyTwice)
+		}
+		return modelProblem(&edm.Error{Rule: edm.RulePropertyDuplicate})
 	case odata.MissingKey, odata.MissingName:
 		return errNeedValue
 	case odata.OutOfRange:
