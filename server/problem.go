@@ -86,6 +86,7 @@ var (
 	errNotImplemented = &problem{status: http.StatusNotImplemented, code: "NotImplemented", message: "The requested operation is not implemented on the specified resource."}
 	errURI            = bad("InvalidUri", "The requested URI does not represent any resource on the server.")
 	errNeedValue      = bad("PropertiesNeedValue", "The values are not specified for all properties in the entity.")
+	errNoETag         = bad(codeInvalidInput, "If-Match or If-None-Match headers cannot be specified if the target type does not have etag properties defined.")
 	errURLSyntax      = &problem{status: http.StatusBadRequest, code: codeInvalidInput, message: "Bad Request - Error in query syntax.", early: true}
 	errInvalidURL     = &problem{status: http.StatusBadRequest, page: true}
 	errSecondary      = &problem{status: http.StatusForbidden, code: "WriteOperationNotSupportedOnSecondary", message: "Write operations are not supported on the secondary endpoint."}

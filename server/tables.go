@@ -88,10 +88,10 @@ func early(err error) error {
 
 // getTable is GET /Tables('T').
 func (x *exchange) getTable() error {
-	name := x.target.Table
-	if err := checkTable(name); err != nil {
+	if err := x.checkOneTable(); err != nil {
 		return err
 	}
+	name := x.target.Table
 	found, err := x.account.store.Tables(x.r.Context(), edm.FoldTableName(name), 1)
 	switch {
 	case err != nil:
@@ -103,9 +103,21 @@ func (x *exchange) getTable() error {
 	return x.sendTable(http.StatusOK, found[0].Name)
 }
 
+// checkOneTable refuses a name that no table can have, and conditions: tables have no
+// ETag.
+func (x *exchange) checkOneTable() error {
+	if err := checkTable(x.target.Table); err != nil {
+		return err
+	}
+	if len(x.r.Header["If-Match"])+len(x.r.Header["If-None-Match"]) > 0 {
+		return errNoETag
+	}
+	return nil
+}
+
 // deleteTable is DELETE /Tables('T').
 func (x *exchange) deleteTable() error {
-	if err := checkTable(x.target.Table); err != nil {
+	if err := x.checkOneTable(); err != nil {
 		return err
 	}
 	err := x.account.store.DeleteTable(x.r.Context(), x.target.Table)
