@@ -141,7 +141,7 @@ func (x *exchange) fail(p *problem) {
 		_ = x.send(p.status, "text/html; charset=us-ascii")
 		return
 	}
-	xml := x.operation != nil && x.operation.xml || x.operation == nil && p.refusal && !wantsJSON(x.r)
+	xml := p.xml || x.operation != nil && x.operation.xml || x.operation == nil && p.refusal && !wantsJSON(x.r)
 	x.failHead(p, xml)
 	switch {
 	case xml:
@@ -151,8 +151,8 @@ func (x *exchange) fail(p *problem) {
 		x.buf = odata.AppendErrorXML(x.buf, "", p.code, p.message, x.id, x.s.now())
 		_ = x.send(p.status, applicationXMLUTF8)
 	default:
-		level := x.level
-		if x.operation == nil {
+		level, err := levelOf(x.query, x.r.Header["Accept"])
+		if err != nil {
 			level = odata.Minimal
 		}
 		kind := media.TypeOf(level)

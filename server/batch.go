@@ -45,12 +45,12 @@ type address struct {
 // other request; what is wrong with an operation stands inside the answer, in the
 // place of all results.
 func (x *exchange) batch() error {
-	if err := x.readBody(); err != nil {
-		return err
-	}
 	types := x.r.Header["Content-Type"]
 	if len(types) != 1 {
 		return errMediaType
+	}
+	if err := x.readBody(); err != nil {
+		return err
 	}
 	b, err := multipart.Parse(types[0], x.body)
 	if err != nil {
@@ -113,8 +113,11 @@ func (x *exchange) readPart(p, before *part) (store.Op, error) {
 		method: p.method, target: p.target, body: p.Body,
 		ifMatch: p.ifMatch, ifNoneMatch: p.ifNoneMatch, contentType: p.contentType,
 	}
-	c, err := x.understand(&in)
-	p.kind = c.op.Kind
+	var err error
+	if p.kind, err = x.admit(&in); err != nil {
+		return store.Op{}, err
+	}
+	c, err := x.understand(p.kind, &in)
 	if err == nil && c.refuse != nil {
 		err = x.refuse(&c, p.target.Table)
 	}
@@ -140,9 +143,10 @@ func headersOf(h multipart.Header) *headers {
 // addressPart finds out what p is about: its method, target and form of answer. The
 // account is that of the batch, whose signature covers nothing else.
 func (x *exchange) addressPart(p *part) (err error) {
+	p.prefer = media.PreferenceOf(p.preferences)
 	target, query, _ := strings.Cut(p.Target, "?")
 	if p.query, err = uri.ParseQuery(query); err != nil {
-		return errInput
+		return err
 	}
 	host := ""
 	if scheme, rest, ok := strings.Cut(target, "://"); ok && (scheme == "http" || scheme == "https") {
@@ -165,14 +169,12 @@ func (x *exchange) addressPart(p *part) (err error) {
 	if p.target, err = uri.ParseTarget(rest, p.query.Get("comp")); err != nil {
 		return err
 	}
-	accept := p.accept
-	if format := p.query.Get("$format"); format != "" {
-		accept = []string{format}
-	}
-	if p.level, err = media.LevelOf(accept); err != nil {
+	if p.level, err = levelOf(p.query, p.accept); err != nil {
 		return err
 	}
-	p.prefer = media.PreferenceOf(p.preferences)
+	if err := uri.CheckOptions(p.query); err != nil {
+		return err
+	}
 	p.method, err = tunnel(p.Method, p.xMethod)
 	return err
 }

@@ -198,7 +198,7 @@ const newestVersion = "2020-12-06"
 const oldestVersion = "2013-08-15"
 
 // chooseVersion takes the version of the protocol from the request. One that is
-// not known yet is as good as any.
+// not known yet is as good as any, and one before JSON good for what speaks XML.
 func (x *exchange) chooseVersion() error {
 	x.version = newestVersion
 	given := x.r.Header["X-Ms-Version"]
@@ -212,8 +212,6 @@ func (x *exchange) chooseVersion() error {
 		}
 	case len(given) > 1 || !isVersion(given[0]):
 		return errHeaderValue
-	case given[0] < oldestVersion:
-		return &problem{status: http.StatusUnsupportedMediaType, code: "JsonFormatNotSupported", message: "JSON format is not supported."}
 	default:
 		x.version = given[0]
 	}
@@ -302,7 +300,7 @@ func (x *exchange) chooseOperation() error {
 	case x.operation == nil && x.target.Kind == uri.ServiceRoot && key.comp != "properties" && key.comp != "stats":
 		return errComp
 	case x.operation == nil:
-		return methodProblem(x.target.Kind)
+		return methodProblem(key)
 	case x.Secondary && x.method != http.MethodGet:
 		return errSecondary
 	case x.operation.action == asked:

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/tablerock-db/tablerock/internal/odata"
@@ -12,37 +13,30 @@ import (
 // negotiate chooses the form of the answer, and refuses query options that the
 // service does not have.
 func (x *exchange) negotiate() error {
-	x.level = odata.Minimal
 	if x.operation.xml {
 		return nil
 	}
 	x.prefer = media.PreferenceOf(x.r.Header["Prefer"])
-	for name, values := range x.query {
-		if !strings.HasPrefix(name, "$") {
-			continue
-		}
-		switch name {
-		case "$filter", "$select", "$top", "$format":
-			if len(values) > 1 {
-				return errInput
-			}
-		default:
-			return errNotImplemented
-		}
-	}
-	accept := x.r.Header["Accept"]
-	if format := x.query.Get("$format"); format != "" {
-		accept = []string{format}
-	}
-	if x.target.Kind == uri.Batch {
-		return nil // each part has its own, and the envelope has one form
-	}
-	level, err := media.LevelOf(accept)
-	if err != nil {
+	if err := uri.CheckOptions(x.query); err != nil {
 		return err
 	}
-	x.level = level
+	var err error
+	x.level, err = levelOf(x.query, x.r.Header["Accept"])
+	switch named := len(x.r.Header["X-Ms-Version"])+len(x.query["api-version"]) > 0; {
+	case err != nil && x.target.Kind != uri.Batch: // each part has its own, and the envelope has one form
+		return err
+	case named && x.version < oldestVersion:
+		return errNoJSON
+	}
 	return nil
+}
+
+// levelOf returns the level of metadata that a query or else an Accept header asks for.
+func levelOf(query url.Values, accept []string) (odata.Level, error) {
+	if format := query.Get("$format"); format != "" {
+		accept = []string{format}
+	}
+	return media.LevelOf(accept)
 }
 
 // wantsJSON reports whether the client said that it reads JSON: front-end

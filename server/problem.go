@@ -30,6 +30,7 @@ type problem struct {
 	refusal   bool   // of the client, which gets XML if nothing else is known of it
 	front     bool   // answered in front of the Table layer: no version, the code in a header
 	bare      bool   // without an id
+	xml       bool   // about what speaks XML
 	page      bool   // answered by an HTML page, not by an error document
 	executed  bool   // of a batch: found by looking at stored entities
 	challenge string // WWW-Authenticate
@@ -78,6 +79,7 @@ var (
 	errHeaderValue    = bad("InvalidHeaderValue", "The value for one of the HTTP headers is not in the correct format.")
 	errMediaType      = &problem{status: http.StatusUnsupportedMediaType, code: "MediaTypeNotSupported", message: "None of the provided media types are supported", early: true}
 	errAtom           = &problem{status: http.StatusUnsupportedMediaType, code: "AtomFormatNotSupported", message: "Atom format is not supported.", early: true}
+	errNoJSON         = &problem{status: http.StatusUnsupportedMediaType, code: "JsonFormatNotSupported", message: "JSON format is not supported."}
 	errVerbose        = &problem{status: http.StatusUnsupportedMediaType, code: "JsonVerboseFormatNotSupported", message: "JSON Verbose format is not supported.", early: true}
 	errPropertyName   = &problem{status: http.StatusBadRequest, code: "PropertyNameInvalid", message: "The property name is invalid.", early: true}
 	errUnknownXMethod = bad("XMethodIncorrectValue", "The specified X-HTTP-Method is invalid.")
@@ -103,11 +105,11 @@ func internalError(cause error) *problem {
 }
 
 // methodProblem refuses a method for which the resource has no operation.
-func methodProblem(kind uri.Resource) *problem {
+func methodProblem(asked route) *problem {
 	var methods []string
 	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, methodMerge, http.MethodDelete} {
 		for r := range routes {
-			if r.kind == kind && r.method == m {
+			if r == (route{asked.kind, m, asked.comp}) {
 				methods = append(methods, m)
 				break
 			}
@@ -116,6 +118,7 @@ func methodProblem(kind uri.Resource) *problem {
 	return &problem{
 		status: http.StatusMethodNotAllowed, code: "MethodNotAllowed",
 		message: "The requested method is not allowed on the specified resource.", allow: strings.Join(methods, ", "),
+		xml: asked.comp != "",
 	}
 }
 
@@ -149,6 +152,8 @@ func problemOf(err error) *problem {
 		return errInput
 	case errors.Is(err, uri.ErrTimeout):
 		return errQueryValue
+	case errors.Is(err, uri.ErrOption):
+		return errNotImplemented
 	case errors.Is(err, cors.ErrHeader):
 		return errCorsHeader
 	case errors.Is(err, cors.ErrNoRule):

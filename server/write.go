@@ -106,13 +106,19 @@ func conditionProblem(in *intent) (etag edm.ETag, err error) {
 	return "", nil
 }
 
-// understand turns an intent into an op, which shares in.body and the parser's
-// memory. The client must be allowed to do it.
-func (x *exchange) understand(in *intent) (change, error) {
+// admit looks at what comes before the body: whether the client may do what it asks
+// for, and whether it sends JSON.
+func (x *exchange) admit(in *intent) (store.OpKind, error) {
 	kind := kindOf(in.method, len(in.ifMatch) > 0)
-	if err := x.grant.Allow(actionOf(kind), in.target.Table); err != nil {
-		return change{}, err
+	if err := x.grant.Allow(actionOf(kind), in.target.Table); err != nil || kind == store.OpDelete {
+		return kind, err
 	}
+	return kind, media.CheckJSON(in.contentType)
+}
+
+// understand turns an intent that was admitted into an op, which shares in.body and
+// the parser's memory.
+func (x *exchange) understand(kind store.OpKind, in *intent) (change, error) {
 	if err := early(edm.CheckTableName(in.target.Table)); err != nil {
 		return change{}, err
 	}
@@ -125,9 +131,6 @@ func (x *exchange) understand(in *intent) (change, error) {
 	}
 	if kind == store.OpDelete {
 		return c, nil
-	}
-	if err := media.CheckJSON(in.contentType); err != nil {
-		return change{}, err
 	}
 	e, err := x.parser.ParseEntity(in.body, odata.ParseOptions{IgnoreKeys: kind != store.OpInsert})
 	if err != nil {
@@ -143,15 +146,20 @@ func (x *exchange) understand(in *intent) (change, error) {
 
 // write is every operation that changes one entity.
 func (x *exchange) write() error {
-	if err := x.readBody(); err != nil {
-		return err
-	}
 	in := intent{
-		method: x.method, target: x.target, body: x.body,
+		method: x.method, target: x.target,
 		ifMatch: x.r.Header["If-Match"], ifNoneMatch: x.r.Header["If-None-Match"],
 		contentType: x.r.Header["Content-Type"],
 	}
-	c, err := x.understand(&in)
+	kind, err := x.admit(&in)
+	if err != nil {
+		return err
+	}
+	if err := x.readBody(); err != nil {
+		return err
+	}
+	in.body = x.body
+	c, err := x.understand(kind, &in)
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,33 @@
 package uri
 
 import (
+	"errors"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 )
+
+// ErrOption says that a query has an option of OData that the service has not.
+var ErrOption = errors.New("not an option of the service")
+
+// CheckOptions refuses options of OData that the service has not, and those that are
+// given twice. It fails with ErrOption or ErrQuery.
+func CheckOptions(query url.Values) error {
+	for name, values := range query {
+		switch name {
+		case "$filter", "$select", "$top", "$format":
+			if len(values) > 1 {
+				return ErrQuery
+			}
+		default:
+			if strings.HasPrefix(name, "$") {
+				return ErrOption
+			}
+		}
+	}
+	return nil
+}
 
 // maxSelected is the most members that $select can name: those that an entity
 // can have, and as many that it has not.

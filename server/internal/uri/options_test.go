@@ -51,3 +51,25 @@ func TestSelection(t *testing.T) {
 		}
 	}
 }
+
+func TestCheckOptions(t *testing.T) {
+	for _, c := range []struct {
+		query string
+		err   error
+	}{
+		{"", nil},
+		{"$filter=a&$select=b&$top=1&$format=c&NextRowKey=d&skip=1&skip=2", nil},
+		{"$skip=1", ErrOption},
+		{"%24orderby=a", ErrOption},
+		{"$Top=1", ErrOption},
+		{"$top=1&$top=1", ErrQuery},
+	} {
+		query, err := ParseQuery(c.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := CheckOptions(query); !errors.Is(err, c.err) {
+			t.Errorf("CheckOptions(%q) = %v, want %v", c.query, err, c.err)
+		}
+	}
+}
