@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"iter"
 	"maps"
-	"math"
 	"slices"
 )
 
@@ -79,7 +78,7 @@ type Choice struct {
 // Pending returns how many sectors, sizes and names are not durable: the
 // number of places at which mode CrashPrefix can cut.
 func (m *Mem) Pending() int {
-	return newPlanLocked(m.Clone(), nil).parts
+	return newPlanLocked(m.Clone(), lie{}).Pending()
 }
 
 // Crash returns a disk that power loss at this moment could leave, as an
@@ -93,12 +92,11 @@ func (m *Mem) Crash(c Choice) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d := newDraw(c)
-	var p *plan
+	var l lie
 	if c.Mode == CrashLying {
-		p = newPlanLocked(m, d.liarLocked(m, c.File))
-	} else {
-		p = newPlanLocked(m, nil)
+		l = d.liarLocked(m, c.File)
 	}
+	p := newPlanLocked(m, l)
 	return p.buildLocked(d.choose(p, c), d)
 }
 
@@ -106,7 +104,7 @@ func (m *Mem) Crash(c Choice) *Mem {
 // sector (in each of its versions), size and name, or math.MaxUint64 if that
 // does not fit. Different ways can leave equal disks.
 func (m *Mem) CrashStateCount() uint64 {
-	return newPlanLocked(m.Clone(), nil).count()
+	return newPlanLocked(m.Clone(), lie{}).Count()
 }
 
 // CrashStates yields every disk that power loss at this moment could leave, if
@@ -120,7 +118,7 @@ func (m *Mem) CrashStates(limit int) iter.Seq[*Mem] {
 	}
 	m = m.Clone()
 	return func(yield func(*Mem) bool) {
-		p := newPlanLocked(m, nil)
+		p := newPlanLocked(m, lie{})
 		for pick := range p.picks(limit) {
 			for _, fill := range [...]Fill{FillZeros, FillGarbage, FillStale} {
 				d := newDraw(Choice{Fill: fill})
@@ -140,50 +138,23 @@ func (m *Mem) CrashStates(limit int) iter.Seq[*Mem] {
 
 // picks yields every choice of one version per unit, or a sample of limit.
 func (p *plan) picks(limit int) iter.Seq[[]int] {
+	if p.Count() <= uint64(max(limit, 0)) {
+		return p.Picks()
+	}
 	return func(yield func([]int) bool) {
-		pick := make([]int, len(p.units))
-		if p.count() > uint64(max(limit, 0)) {
-			for i := range limit {
-				c := Choice{Mode: CrashSector, Seed: uint64(i)}
-				switch i {
-				case 0:
-					c.Mode = CrashMin
-				case 1:
-					c.Mode = CrashMax
-				}
-				if !yield(newDraw(c).choose(p, c)) {
-					return
-				}
+		for i := range limit {
+			c := Choice{Mode: CrashSector, Seed: uint64(i)}
+			switch i {
+			case 0:
+				c.Mode = CrashMin
+			case 1:
+				c.Mode = CrashMax
 			}
-			return
-		}
-		for {
-			if !yield(pick) {
+			if !yield(newDraw(c).choose(p, c)) {
 				return
 			}
-			i := 0
-			for i < len(pick) && pick[i] == len(p.units[i].versions) {
-				pick[i] = 0
-				i++
-			}
-			if i == len(pick) {
-				return
-			}
-			pick[i]++
 		}
 	}
-}
-
-func (p *plan) count() uint64 {
-	n := uint64(1)
-	for i := range p.units {
-		radix := uint64(len(p.units[i].versions) + 1)
-		if n > math.MaxUint64/radix {
-			return math.MaxUint64
-		}
-		n *= radix
-	}
-	return n
 }
 
 // Clone returns an independent copy of everything, unsynced changes included:
@@ -260,18 +231,7 @@ func (m *Mem) reachableLocked() []*inode {
 func (n *inode) cloneFile() *inode {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	t := &inode{
-		id:      n.id,
-		cache:   n.cache.Freeze(),
-		alloc:   n.alloc,
-		durable: n.durable.Freeze(),
-		pending: slices.Clip(n.pending),
-		history: slices.Clone(n.history),
-	}
-	for i := range t.history {
-		t.history[i].items = slices.Clip(t.history[i].items)
-	}
-	return t
+	return &inode{id: n.id, cache: n.cache.Freeze(), alloc: n.alloc, disk: n.disk.Clone()}
 }
 
 // clone copies entries, with each node's twin in its place.

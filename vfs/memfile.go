@@ -6,6 +6,8 @@ import (
 	"math"
 	"sync/atomic"
 	"syscall"
+
+	"github.com/tablerock-db/tablerock/vfs/internal/crash"
 )
 
 // memFile is a handle of a Mem's file.
@@ -57,11 +59,11 @@ func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
 	if hook == nil || len(p) == 0 {
 		return f.writePart(p, off)
 	}
-	first := off / sectorBytes
-	count := (off+int64(len(p))-1)/sectorBytes - first + 1
+	first := off / crash.SectorBytes
+	count := (off+int64(len(p))-1)/crash.SectorBytes - first + 1
 	done := 0
 	for _, k := range inside(count) {
-		end := (first+k)*sectorBytes - off
+		end := (first+k)*crash.SectorBytes - off
 		n, err := f.writePart(p[done:end], off+int64(done))
 		done += n
 		if err != nil {
@@ -115,7 +117,7 @@ func (f *memFile) writeCacheLocked(p []byte, off int64) int {
 	}
 	n.cache.Write(p, off)
 	if f.m.tracked {
-		n.noteWriteLocked(f.m.seq.Add(1), off, off+int64(len(p)))
+		n.disk.Write(f.m.seq.Add(1), &n.cache, off, off+int64(len(p)))
 	}
 	return len(p)
 }
@@ -138,7 +140,7 @@ func (f *memFile) Sync() error {
 	}
 	f.m.mu.RLock()
 	n.mu.RLock()
-	count := n.pendingSectorsLocked()
+	count := n.disk.Pending()
 	n.mu.RUnlock()
 	f.m.mu.RUnlock()
 	for _, k := range inside(int64(count)) {
@@ -157,13 +159,7 @@ func (f *memFile) syncPart(first bool, sectors int) {
 	n := f.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.pending) == 0 {
-		return
-	}
-	if first || len(n.history) == 0 {
-		n.rememberSyncLocked()
-	}
-	n.flushLocked(sectors)
+	n.disk.Sync(first, sectors)
 }
 
 func (f *memFile) Truncate(size int64) error {
@@ -179,8 +175,12 @@ func (f *memFile) Truncate(size int64) error {
 	if size == n.cache.Size {
 		return nil
 	}
-	if f.m.tracked {
-		n.pending = append(n.pending, item{seq: f.m.seq.Add(1), size: size, cut: size < n.cache.Size})
+	switch {
+	case !f.m.tracked:
+	case size < n.cache.Size:
+		n.disk.Cut(f.m.seq.Add(1), size)
+	default:
+		n.disk.Grow(f.m.seq.Add(1), size)
 	}
 	n.cache.Truncate(size)
 	if size < n.alloc {
@@ -214,7 +214,7 @@ func (f *memFile) Preallocate(off, length int64) error {
 		return nil
 	}
 	if f.m.tracked {
-		n.pending = append(n.pending, item{seq: f.m.seq.Add(1), size: end})
+		n.disk.Grow(f.m.seq.Add(1), end)
 	}
 	n.cache.Truncate(end)
 	return nil
@@ -255,9 +255,9 @@ func (f *memFile) failSync(how SyncFailure) {
 	n := f.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.pending = nil
+	n.disk.Forget()
 	if how == SyncReverts {
-		n.cache = n.durable.Freeze()
+		n.cache = n.disk.Durable.Freeze()
 		f.m.used.Add(n.cache.Size - n.alloc)
 		n.alloc = n.cache.Size
 	}
@@ -279,8 +279,8 @@ func (m *Mem) Patch(name string, off int64, p []byte) error {
 		return memError("patch", name, syscall.EINVAL)
 	}
 	n.cache.Write(p, off)
-	if m.tracked && off < n.durable.Size {
-		n.durable.Write(p[:min(int64(len(p)), n.durable.Size-off)], off)
+	if m.tracked && off < n.disk.Durable.Size {
+		n.disk.Durable.Write(p[:min(int64(len(p)), n.disk.Durable.Size-off)], off)
 	}
 	return nil
 }
