@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/server/internal/media"
 	"github.com/tablerock-db/tablerock/server/internal/pieces"
@@ -196,10 +197,16 @@ func (x *exchange) failHead(p *problem, xml bool) {
 // event tells what became of the request.
 func (x *exchange) event() Event {
 	e := Event{
-		Method: x.r.Method, Account: x.Address.Account, Table: x.target.Table,
+		Method: x.r.Method,
 		Status: x.status, Code: x.code, Duration: x.s.now().Sub(x.start),
 		Examined: x.examined, Returned: x.returned,
 		RequestID: x.id, ClientRequestID: x.clientRequestID(), Err: x.err,
+	}
+	if isAccountName(x.Address.Account) {
+		e.Account = x.Address.Account
+	}
+	if edm.CheckTableName(x.target.Table) == nil {
+		e.Table = x.target.Table
 	}
 	if x.operation != nil {
 		e.Operation = x.operation.name

@@ -52,7 +52,7 @@ const StatusClientGone = 499
 type Event struct {
 	Method          string // on the wire
 	Operation       string // such as "InsertEntity"; "" if the request named none
-	Account, Table  string
+	Account, Table  string // "" if what stands there cannot be a name: people paste keys
 	Status          int    // StatusClientGone if the client did not wait for another
 	Code            string // the protocol's error code, "" without one
 	Duration        time.Duration
@@ -113,13 +113,8 @@ const (
 )
 
 func newAccount(a Account) (*account, error) {
-	if len(a.Name) < minAccountLen || len(a.Name) > maxAccountLen {
-		return nil, fmt.Errorf("a name has %d to %d characters", minAccountLen, maxAccountLen)
-	}
-	for _, c := range []byte(a.Name) {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
-			return nil, errors.New("a name is lower-case letters and digits")
-		}
+	if !isAccountName(a.Name) {
+		return nil, fmt.Errorf("a name is %d to %d lower-case letters and digits", minAccountLen, maxAccountLen)
 	}
 	if a.Store == nil {
 		return nil, errors.New("no store given")
@@ -133,6 +128,15 @@ func newAccount(a Account) (*account, error) {
 		return nil, err
 	}
 	return &account{name: a.Name, keys: keys, store: a.Store, properties: metadata.NewPropertyCache(a.Store)}, nil
+}
+
+func isAccountName(s string) bool {
+	for _, c := range []byte(s) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return len(s) >= minAccountLen && len(s) <= maxAccountLen
 }
 
 // keys returns the keys of an account, nil if there is none of the name.

@@ -117,6 +117,9 @@ func stopServer(ts *testscript.TestScript, neg bool, args []string) {
 	for _, f := range r.opened {
 		ts.Check(f.Close())
 	}
+	if text := ts.ReadFile("server.err"); strings.Contains(text, developmentKey[:20]) {
+		ts.Fatalf("the server logs a key:\n%s", text)
+	}
 }
 
 // request is the script command request: it sends a request, signed with the key
