@@ -299,7 +299,7 @@ func (x *exchange) appendInserted(w *multipart.Writer, p *part, e *edm.Entity, r
 	w.Part(http.StatusCreated, append(appendPreference(header, p.prefer), location, etag)...)
 	e.Timestamp = res.Timestamp
 	x.level = p.level
-	o := x.form(p.target.Table+"/@Element", "")
+	o := x.form(p.target.Table, element, "")
 	o.Table = p.target.Table
 	w.Buf = odata.AppendEntity(w.Buf, e.View(), o)
 }

@@ -62,16 +62,24 @@ func (x *exchange) readBody() error {
 		}
 		n, err := source.Read(x.body[len(x.body):cap(x.body)])
 		x.body = x.body[:len(x.body)+n]
-		var limit *http.MaxBytesError
-		switch {
-		case err == io.EOF:
+		if err == io.EOF {
+			// net/http looks no further into a body that is closed.
+			_ = x.r.Body.Close()
 			return nil
-		case errors.As(err, &limit):
-			return errBodyTooLarge
-		case err != nil:
-			return errProcessing
+		}
+		if err != nil {
+			return bodyProblem(err)
 		}
 	}
+}
+
+// bodyProblem returns what is wrong with a body that cannot be read.
+func bodyProblem(err error) error {
+	var limit *http.MaxBytesError
+	if errors.As(err, &limit) {
+		return errBodyTooLarge
+	}
+	return errProcessing
 }
 
 // takeKept begins a body in the memory of an earlier one, which counts like any

@@ -12,8 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/server/internal/media"
@@ -33,7 +32,7 @@ type exchange struct {
 
 	uri.Address
 	account   *account // nil if there is none of the name
-	base      string   // what links begin with: scheme, host and account
+	base      joined   // what links begin with: scheme, host and account
 	query     url.Values
 	target    uri.Target
 	operation *operation
@@ -52,6 +51,13 @@ type exchange struct {
 	buf    []byte      // of the answer
 	lent   *[]byte     // where buf came from, nil while there is none
 
+	// What View is to do with an entity, so that none of it has to be made anew.
+	viewed  func(edm.Row) error
+	options odata.Options
+	etag    edm.ETag
+
+	about              joined // the URL of the metadata that options have
+	ids                *ids
 	values             []string // of headers, and net/http's once the answer is sent
 	status             int
 	code               string
@@ -60,12 +66,14 @@ type exchange struct {
 }
 
 func newExchange(s *Server) *exchange {
-	return &exchange{s: s, parser: new(odata.Parser)}
+	x := &exchange{s: s, parser: new(odata.Parser), ids: new(ids)}
+	x.viewed = x.appendViewed
+	return x
 }
 
 func (x *exchange) begin(w http.ResponseWriter, r *http.Request) {
 	x.w, x.r, x.start = w, r, x.s.now()
-	x.id = uuid.NewString()
+	x.id = x.ids.next()
 	x.borrow()
 }
 
@@ -88,7 +96,10 @@ func (x *exchange) end() {
 	x.pages.Release()
 	x.giveBack()
 	x.parser.Reset()
-	*x = exchange{s: x.s, parser: x.parser, pages: x.pages, body: pieces.Kept(x.body)}
+	*x = exchange{
+		s: x.s, parser: x.parser, pages: x.pages, body: pieces.Kept(x.body),
+		viewed: x.viewed, base: x.base.kept(), about: x.about.kept(), ids: x.ids,
+	}
 }
 
 // serve answers, whatever happens. A panic is a bug of this program: the client
@@ -170,11 +181,11 @@ func (x *exchange) locate() error {
 		}
 	}
 	if x.HostStyle {
-		x.base = scheme + host
+		x.base.join(scheme, host)
 	} else {
 		// The account's segment as the client wrote it, suffix included.
 		segment, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-		x.base = scheme + host + "/" + segment
+		x.base.join(scheme, host, "/", segment)
 		// A slash in escapes ends the account's segment here, and for nobody else.
 		if raw, _, _ := strings.Cut(strings.TrimPrefix(x.r.URL.RawPath, "/"), "/"); strings.Contains(strings.ToLower(raw), "%2f") {
 			x.Address.Account = ""
@@ -184,7 +195,7 @@ func (x *exchange) locate() error {
 	if x.query, err = uri.ParseQuery(x.r.URL.RawQuery); err != nil {
 		return err
 	}
-	if strings.ContainsFunc(path, uri.IsControl) {
+	if uri.HasControl(path) {
 		return errInvalidURL
 	}
 	x.target, err = uri.ParseTarget(x.Rest, x.query.Get("comp"))
@@ -232,7 +243,10 @@ func isVersion(s string) bool {
 
 // authorise learns who asks.
 func (x *exchange) authorise() error {
-	remote, _ := netip.ParseAddrPort(x.r.RemoteAddr)
+	var remote netip.AddrPort
+	if x.r.URL.RawQuery != "" { // what limits the addresses stands there
+		remote, _ = netip.ParseAddrPort(x.r.RemoteAddr)
+	}
 	var err error
 	x.grant, err = x.s.verifier.Verify(x.r.Context(), &sharedkey.Request{
 		Method: x.r.Method, Path: rawPath(x.r), RawQuery: x.r.URL.RawQuery, Header: x.r.Header,

@@ -65,15 +65,10 @@ func (x *exchange) viewEntity() error {
 		return err
 	}
 	suffix, names := uri.Selection(x.query)
-	o := x.form(t.Table+"/@Element", suffix)
-	o.Select = names
+	x.options = x.form(t.Table, element, suffix)
+	x.options.Select = names
 	x.examined = 1
-	var etag edm.ETag
-	err := x.account.store.View(x.r.Context(), t.Table, t.Key, func(row edm.Row) error {
-		x.buf = odata.AppendEntity(x.buf[:0], row, o)
-		etag = row.Timestamp().ETag()
-		return nil
-	})
+	err := x.account.store.View(x.r.Context(), t.Table, t.Key, x.viewed)
 	if err == nil {
 		err = x.holdAnswer()
 	}
@@ -81,7 +76,14 @@ func (x *exchange) viewEntity() error {
 		return err
 	}
 	x.returned = 1
-	x.set("Etag", string(etag))
+	x.set("Etag", string(x.etag))
+	return nil
+}
+
+// appendViewed writes the entity that was asked for into x.buf.
+func (x *exchange) appendViewed(row edm.Row) error {
+	x.buf = odata.AppendEntity(x.buf[:0], row, x.options)
+	x.etag = row.Timestamp().ETag()
 	return nil
 }
 
@@ -139,7 +141,7 @@ func (x *exchange) collectEntities() error {
 		return err
 	}
 	suffix, names := uri.Selection(x.query)
-	o := x.form(x.target.Table, suffix)
+	o := x.form(x.target.Table, "", suffix)
 	x.buf = odata.AppendFeed(x.buf[:0], o)
 	o.Metadata, o.Select = "", names
 	var next *edm.Key

@@ -32,7 +32,7 @@ func (x *exchange) createTable() error {
 	}
 	x.headOData()
 	x.preferenceApplied()
-	link := string(odata.AppendTableLink([]byte(x.base+"/"), name))
+	link := string(odata.AppendTableLink(append([]byte(x.base), '/'), name))
 	x.set("Location", link)
 	if x.prefer == media.ReturnNoContent {
 		x.set("Dataserviceid", link)
@@ -43,20 +43,25 @@ func (x *exchange) createTable() error {
 
 // sendTable answers with a table.
 func (x *exchange) sendTable(status int, name string) error {
-	o := x.form("Tables/@Element", "")
+	o := x.form("Tables", element, "")
 	x.buf = odata.AppendTable(x.buf[:0], name, o)
 	x.returned = 1
 	return x.send(status, media.TypeOf(x.level))
 }
 
+// element is what the metadata URL adds to a name for one of what it holds.
+const element = "/@Element"
+
 // form returns how entities and tables are written in this answer. of is what the
-// metadata URL names, suffix what a selection adds to it.
-func (x *exchange) form(of, suffix string) odata.Options {
-	o := odata.Options{Level: x.level, ASCII: true, Account: x.Address.Account, Base: x.base, Table: x.target.Table}
+// metadata URL names, one says whether it is one or all of them, and suffix is what
+// a selection adds to it.
+func (x *exchange) form(of, one, suffix string) odata.Options {
+	o := odata.Options{Level: x.level, ASCII: true, Account: x.Address.Account, Base: string(x.base), Table: x.target.Table}
 	if x.level == odata.None {
 		return o
 	}
-	o.Metadata = x.base + "/$metadata#" + of + suffix
+	x.about.join(string(x.base), "/$metadata#", of, one, suffix)
+	o.Metadata = string(x.about)
 	return o
 }
 
@@ -181,7 +186,7 @@ func (x *exchange) queryTables() error {
 		x.set("X-Ms-Continuation-Nexttablename", uri.TableTokenOf(*next))
 	}
 	suffix, names := uri.Selection(x.query)
-	o := x.form("Tables", suffix)
+	o := x.form("Tables", "", suffix)
 	x.buf = odata.AppendFeed(x.buf[:0], o)
 	o.Metadata, o.Select = "", names
 	for i, t := range page {

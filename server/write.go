@@ -222,7 +222,7 @@ func (x *exchange) sendInserted(e *edm.Entity, res store.Result) error {
 		return x.sendEmpty(http.StatusNoContent)
 	}
 	e.Timestamp = res.Timestamp
-	x.buf = odata.AppendEntity(x.buf[:0], e.View(), x.form(x.target.Table+"/@Element", ""))
+	x.buf = odata.AppendEntity(x.buf[:0], e.View(), x.form(x.target.Table, element, ""))
 	return x.send(http.StatusCreated, media.TypeOf(x.level))
 }
 

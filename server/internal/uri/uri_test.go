@@ -179,8 +179,13 @@ func TestControls(t *testing.T) {
 		}
 	}
 	for c, want := range map[rune]bool{0: true, '\t': true, ' ': false, '~': false, 0x7f: true, 0x80: false, 0x81: true, 0x9d: true, 0x9e: false, 'é': false} {
-		if got := IsControl(c); got != want {
-			t.Errorf("IsControl(%q) = %v, want %v", c, got, want)
+		if got := isControl(c); got != want {
+			t.Errorf("isControl(%q) = %v, want %v", c, got, want)
+		}
+		for _, text := range []string{string(c), "a" + string(c), "\u20ac" + string(c) + "a", "a\xff" + string(c)} {
+			if got := HasControl(text); got != want {
+				t.Errorf("HasControl(%q) = %v, want %v", text, got, want)
+			}
 		}
 	}
 }
