@@ -127,18 +127,30 @@ func (x *exchange) understand(kind store.OpKind, in *intent) (change, error) {
 		if err := x.checkURLKey(in.target.Key); err != nil {
 			return change{}, err
 		}
+		var illegal *edm.Error
+		if err := edm.CheckKey(in.target.Key); errors.As(err, &illegal) && illegal.Rule == edm.RuleKey {
+			return change{}, err
+		}
 		c.op.IfMatch, c.refuse = conditionProblem(in)
 	}
 	if kind == store.OpDelete {
 		return c, nil
 	}
 	e, err := x.parser.ParseEntity(in.body, odata.ParseOptions{IgnoreKeys: kind != store.OpInsert})
-	if err != nil {
-		return change{}, err
-	}
 	c.op.Entity.Properties = e.Properties
 	if kind == store.OpInsert {
 		c.op.Entity.Key = e.Key
+	}
+	if late := (*odata.Error)(nil); errors.As(err, &late) && late.Kind == odata.OutOfRange {
+		// What is wrong with keys and names comes first.
+		if rest := store.CheckBatch(in.target.Table, []store.Op{c.op}); rest != nil {
+			err = keyProblem(rest, &c.op)
+		}
+	}
+	if err != nil {
+		return change{}, err
+	}
+	if kind == store.OpInsert {
 		return c, x.grant.AllowKey(e.Key)
 	}
 	return c, nil

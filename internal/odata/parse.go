@@ -62,6 +62,9 @@ var parsers = sync.Pool{New: func() any { return new(parser) }}
 // hold a number or a boolean. Without annotation a whole number is an Int32, or
 // a Double if it does not fit; other numbers are Doubles, strings are Strings.
 // Properties that are null, Timestamp and members of metadata are left out.
+//
+// A key that is not there is refused after values that are none of their types, and
+// a DateTime out of range last: with that refusal comes what else the entity has.
 func ParseEntity(src []byte, o ParseOptions) (edm.Entity, error) {
 	p := parsers.Get().(*parser)
 	e, err := p.parse(src, o)
@@ -81,10 +84,7 @@ func (p *parser) parse(src []byte, o ParseOptions) (edm.Entity, error) {
 	e, err := p.entity(&o)
 	p.names.remember(p.members)
 	p.forget()
-	if err != nil {
-		return edm.Entity{}, err
-	}
-	return e, nil
+	return e, err
 }
 
 // forget lets go of the caller's memory, and of its own where a rare entity made
@@ -220,13 +220,20 @@ func (p *parser) annotate(m *member) {
 }
 
 // build makes the entity of the members.
-func (p *parser) build(o *ParseOptions) (edm.Entity, error) {
-	var e edm.Entity
-	if !o.IgnoreKeys {
-		if err := p.keys(o, &e.Key); err != nil {
-			return e, err
-		}
+func (p *parser) build(o *ParseOptions) (e edm.Entity, err error) {
+	outside, err := p.properties(o, &e)
+	if err == nil && !o.IgnoreKeys {
+		err = p.keys(o, &e.Key)
 	}
+	if err == nil && outside != nil {
+		err = outside
+	}
+	return e, err
+}
+
+// properties gives e its properties, without those that are outside the range of
+// their type: the first of these is returned.
+func (p *parser) properties(o *ParseOptions, e *edm.Entity) (outside *Error, err error) {
 	count, room := 0, 0
 	for i := range p.members {
 		m := &p.members[i]
@@ -236,7 +243,7 @@ func (p *parser) build(o *ParseOptions) (edm.Entity, error) {
 		}
 	}
 	if count == 0 {
-		return e, nil
+		return nil, nil
 	}
 	p.memory.reserve(count, room)
 	from := len(p.memory.properties)
@@ -246,13 +253,19 @@ func (p *parser) build(o *ParseOptions) (edm.Entity, error) {
 			continue
 		}
 		v, err := p.property(m)
+		if refusal, ok := err.(*Error); ok && refusal.Kind == OutOfRange {
+			if outside == nil {
+				outside = refusal
+			}
+			continue
+		}
 		if err != nil {
-			return e, err
+			return nil, err
 		}
 		p.memory.properties = append(p.memory.properties, edm.Property{Name: m.name, Value: v})
 	}
 	e.Properties = p.memory.properties[from:len(p.memory.properties):len(p.memory.properties)]
-	return e, nil
+	return outside, nil
 }
 
 func isKey(name string, o *ParseOptions) bool { return name == o.PartitionKey || name == o.RowKey }

@@ -200,6 +200,9 @@ func TestParseRefuses(t *testing.T) {
 		{`{"Timestamp":null,"Timestamp":null}`, odata.Duplicate, "Timestamp", 18},
 		{`{}`, odata.MissingKey, "PartitionKey", 0},
 		{`{"PartitionKey":"p"}`, odata.MissingKey, "RowKey", 0},
+		{`{"PartitionKey":"p","a@odata.type":"Edm.Int32","a":"x"}`, odata.BadValue, "a", 51},
+		{`{"PartitionKey":"p","a@odata.type":"Edm.DateTime","a":"1600-12-31T23:59:59Z"}`, odata.MissingKey, "RowKey", 0},
+		{`{` + keys + `,"a@odata.type":"Edm.DateTime","a":"1600-12-31T23:59:59Z","b":1e400}`, odata.BadValue, "b", 94},
 		{`{"PartitionKey":null,"RowKey":"r"}`, odata.MissingKey, "PartitionKey", 0},
 		{`{"PartitionKey":"p","RowKey":5}`, odata.BadValue, "RowKey", 29},
 		{`{"PartitionKey":"p","RowKey":"2020-01-01T00:00:00Z","RowKey@odata.type":"Edm.DateTime"}`, odata.BadValue, "RowKey", 29},
@@ -304,10 +307,14 @@ func TestOutOfRangeShowsTheMoment(t *testing.T) {
 		{"0001-02-03T04:05:06", "02/03/0001 04:05:06"},
 		{"9999-12-31T23:59:59-01:00", "12/31/9999 23:59:59"},
 	} {
-		_, err := odata.ParseEntity([]byte(`{"PartitionKey":"p","RowKey":"r","a@odata.type":"Edm.DateTime","a":"`+c.in+`"}`), odata.ParseOptions{})
+		got, err := odata.ParseEntity([]byte(`{"PartitionKey":"p","RowKey":"r","a@odata.type":"Edm.DateTime","a":"`+c.in+`","b":1}`), odata.ParseOptions{})
 		var e *odata.Error
 		if !errors.As(err, &e) || e.Kind != odata.OutOfRange || e.Got != c.want {
 			t.Errorf("%s: %#v, want OutOfRange of %s", c.in, err, c.want)
+		}
+		rest := edm.Entity{Key: edm.Key{Partition: "p", Row: "r"}, Properties: edm.Properties{{Name: "b", Value: edm.Int32(1)}}}
+		if d := cmp.Diff(rest, got, sameBits); d != "" {
+			t.Errorf("%s: not the rest of the entity (-want +got):\n%s", c.in, d)
 		}
 	}
 }
