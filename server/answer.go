@@ -10,6 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/server/internal/media"
 	"github.com/tablerock-db/tablerock/server/internal/pieces"
+	"github.com/tablerock-db/tablerock/server/internal/uri"
 )
 
 // maxClientIDBytes is how long an id may be that a client gives a request.
@@ -142,7 +143,7 @@ func (x *exchange) fail(p *problem) {
 		_ = x.send(p.status, "text/html; charset=us-ascii")
 		return
 	}
-	xml := p.xml || x.operation != nil && x.operation.xml || x.operation == nil && p.refusal && !wantsJSON(x.r)
+	xml := x.inXML(p)
 	x.failHead(p, xml)
 	switch {
 	case xml:
@@ -163,6 +164,18 @@ func (x *exchange) fail(p *problem) {
 		x.buf = odata.AppendError(x.buf, p.code, p.message, x.id, x.s.now())
 		_ = x.send(p.status, kind)
 	}
+}
+
+// inXML reports whether a problem is stated in XML: so are those of resources that
+// speak it, and refusals of clients who do not say that they read JSON.
+func (x *exchange) inXML(p *problem) bool {
+	switch {
+	case x.operation != nil:
+		return x.operation.xml
+	case p.refusal:
+		return !wantsJSON(x.r)
+	}
+	return x.target.Kind == uri.TableACL || x.target.Kind == uri.ServiceRoot && x.query.Get("restype") == "service"
 }
 
 // failHead sets the headers of a problem.

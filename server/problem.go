@@ -30,7 +30,6 @@ type problem struct {
 	refusal   bool   // of the client, which gets XML if nothing else is known of it
 	front     bool   // answered in front of the Table layer: no version, the code in a header
 	bare      bool   // without an id
-	xml       bool   // about what speaks XML
 	page      bool   // answered by an HTML page, not by an error document
 	executed  bool   // of a batch: found by looking at stored entities
 	challenge string // WWW-Authenticate
@@ -118,7 +117,6 @@ func methodProblem(asked route) *problem {
 	return &problem{
 		status: http.StatusMethodNotAllowed, code: "MethodNotAllowed",
 		message: "The requested method is not allowed on the specified resource.", allow: strings.Join(methods, ", "),
-		xml: asked.comp != "",
 	}
 }
 
