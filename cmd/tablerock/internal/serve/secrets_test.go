@@ -50,6 +50,8 @@ func TestNoSecretsInOutput(t *testing.T) {
 			}
 			// The banner shows the published key, and only that.
 			out := strings.ReplaceAll(r.stdout.String(), "AccountKey="+developmentKey, "")
+			// Profiles name the function by which this test signs, if it was sampled.
+			admin = strings.ReplaceAll(admin, "sharedkey.(*Credential).SharedKey", "")
 			for _, secret := range []string{
 				flagKey, fileKey, developmentKey, developmentKey[:20], signature, url.QueryEscape(signature), "sig=",
 				"SharedKey", wrong, "Bearer ", "Basic ", token[:8], "AccountKey", content, url.QueryEscape(content), url.PathEscape(content),
