@@ -153,7 +153,7 @@ func (x *exchange) fail(p *problem) {
 		x.buf = odata.AppendErrorXML(x.buf, "", p.code, p.message, x.id, x.s.now())
 		_ = x.send(p.status, applicationXMLUTF8)
 	default:
-		level, err := levelOf(x.query, x.r.Header["Accept"])
+		level, err := media.LevelOf(x.query.Get("$format"), x.r.Header["Accept"])
 		if err != nil {
 			level = odata.Minimal
 		}
@@ -173,7 +173,7 @@ func (x *exchange) inXML(p *problem) bool {
 	case x.operation != nil:
 		return x.operation.xml
 	case p.refusal:
-		return !wantsJSON(x.r)
+		return !media.WantsJSON(x.r.Header["Accept"])
 	}
 	return x.target.Kind == uri.TableACL || x.target.Kind == uri.ServiceRoot && x.query.Get("restype") == "service"
 }

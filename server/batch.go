@@ -169,7 +169,7 @@ func (x *exchange) addressPart(p *part) (err error) {
 	if p.target, err = uri.ParseTarget(rest, p.query.Get("comp")); err != nil {
 		return err
 	}
-	if p.level, err = levelOf(p.query, p.accept); err != nil {
+	if p.level, err = media.LevelOf(p.query.Get("$format"), p.accept); err != nil {
 		return err
 	}
 	if err := uri.CheckOptions(p.query); err != nil {

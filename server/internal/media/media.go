@@ -5,6 +5,7 @@ package media
 import (
 	"errors"
 	"mime"
+	"slices"
 	"strings"
 
 	"github.com/tablerock-db/tablerock/internal/odata"
@@ -42,9 +43,13 @@ var levels = map[string]odata.Level{
 	"*/*":                                     odata.Minimal,
 }
 
-// LevelOf reads Accept: the first media type that JSON can answer wins, one that
-// names a level before one that does not. Without any, the answer is minimal.
-func LevelOf(accept []string) (odata.Level, error) {
+// LevelOf reads $format, or if that is empty Accept: the first media type that JSON
+// can answer wins, one that names a level before one that does not. Without any, the
+// answer is minimal.
+func LevelOf(format string, accept []string) (odata.Level, error) {
+	if format != "" {
+		accept = []string{format}
+	}
 	if len(accept) == 0 {
 		return odata.Minimal, nil
 	}
@@ -80,6 +85,12 @@ func LevelOf(accept []string) (odata.Level, error) {
 		return odata.None, refusal
 	}
 	return odata.Minimal, nil
+}
+
+// WantsJSON reports whether Accept says that the client reads JSON: what stands before
+// the service refuses in XML otherwise.
+func WantsJSON(accept []string) bool {
+	return slices.ContainsFunc(accept, func(s string) bool { return strings.Contains(s, "application/json") })
 }
 
 // CheckJSON refuses bodies that are not JSON in UTF-8. A client that does

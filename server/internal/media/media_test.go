@@ -29,9 +29,35 @@ func TestLevelOf(t *testing.T) {
 		{[]string{"application/json;odata=some"}, odata.None, ErrUnsupported},
 		{[]string{";;;"}, odata.None, ErrUnsupported},
 	} {
-		got, err := LevelOf(c.accept)
+		got, err := LevelOf("", c.accept)
 		if err == nil && got != c.want || !errors.Is(err, c.err) {
 			t.Errorf("LevelOf(%q) = %v, %v, want %v, %v", c.accept, got, err, c.want, c.err)
+		}
+	}
+}
+
+// TestLevelOfFormat names a level in the URL, where it wins over the header.
+func TestLevelOfFormat(t *testing.T) {
+	if got, err := LevelOf("application/json;odata=fullmetadata", []string{"application/json;odata=nometadata"}); err != nil || got != odata.Full {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := LevelOf("application/atom+xml", []string{"application/json"}); !errors.Is(err, ErrAtom) {
+		t.Error(err)
+	}
+}
+
+func TestWantsJSON(t *testing.T) {
+	for _, c := range []struct {
+		accept []string
+		want   bool
+	}{
+		{nil, false},
+		{[]string{"*/*"}, false},
+		{[]string{"application/xml"}, false},
+		{[]string{"application/xml", "text/html, application/json;odata=nometadata"}, true},
+	} {
+		if got := WantsJSON(c.accept); got != c.want {
+			t.Errorf("WantsJSON(%q) = %v", c.accept, got)
 		}
 	}
 }
