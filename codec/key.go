@@ -13,7 +13,11 @@ import (
 // partition and row are valid UTF-8 of at most 1,024 UTF-16 code units without
 // control characters: the door of the engine sees to that.
 func AppendKey(dst []byte, table uint32, partition, row string) []byte {
-	dst = AppendPartition(dst, table, partition)
+	return AppendRow(AppendPartition(dst, table, partition), row)
+}
+
+// AppendRow appends what makes a user key of what AppendPartition appended.
+func AppendRow(dst []byte, row string) []byte {
 	return append(AppendText(dst, row), endOfComponent)
 }
 

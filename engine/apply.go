@@ -9,7 +9,9 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/engine/internal/reading"
 	"github.com/tablerock-db/tablerock/engine/internal/shapes"
+	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -21,7 +23,13 @@ type txn struct {
 	db    *DB
 	table uint32
 	view  *catalogView
-	key   []byte
+	// keys are those of the operations, back to back, and wants one of each;
+	// partHash is of their partition.
+	keys     []byte
+	wants    []lsm.Candidate
+	partHash uint64
+	// state is pinned while the operations are resolved, nil if it is not.
+	state *reading.State
 	props edm.Properties
 	// shapes are what check has found out about ops.
 	shapes shapes.Checked
@@ -29,7 +37,7 @@ type txn struct {
 	mem    codec.Row
 	disk   sstable.Row
 	etag   []byte
-	ends   []int // of the ETags in etag
+	ends   []int // of the keys in keys, then of the ETags in etag
 	format edm.ETagFormat
 	// pending is the highest sequence number of a pending entry that this
 	// transaction looked at; a refusal waits until it is durable.
@@ -126,25 +134,12 @@ func (db *DB) complete(c *commitlog.Commit) error {
 // place resolves the operations against what is in the log and appends their
 // record, in the partition's turn.
 func (db *DB) place(t *txn, table uint32, ops []store.Op) error {
-	first := &ops[0].Entity.Key
-	t.key = codec.AppendKey(t.key[:0], table, first.Partition, first.Row)
-	partHash := codec.PartitionHash(t.key)
-
-	turn := &db.turns[partHash%turnStripes]
+	t.address(table, ops)
+	turn := &db.turns[t.partHash%turnStripes]
 	turn.Lock()
 	defer turn.Unlock()
-	for i := range ops {
-		op := &ops[i]
-		if i > 0 {
-			t.key = codec.AppendKey(t.key[:0], table, op.Entity.Key.Partition, op.Entity.Key.Row)
-		}
-		if err := db.resolve(t, op, partHash); err != nil {
-			// What is found of a dropped table says nothing.
-			if gone := t.Check(); gone != nil {
-				return gone
-			}
-			return &store.OpError{Index: i, Executed: true, Err: err}
-		}
+	if err := db.resolveAll(t, ops); err != nil {
+		return err
 	}
 	return db.log.Append(t.commit)
 }
@@ -152,55 +147,96 @@ func (db *DB) place(t *txn, table uint32, ops []store.Op) error {
 // turnStripes is the number of partitions that can be in their turn at once.
 const turnStripes = 1024
 
-// resolve encodes what op leaves behind, or refuses it.
-func (db *DB) resolve(t *txn, op *store.Op, partHash uint64) error {
-	if op.Kind == store.OpInsertOrReplace {
-		// Nothing is looked up, and only the overlay needs the hash.
-		keyHash := uint64(0)
-		if !db.opts.NoSync {
-			keyHash = codec.KeyHash(t.key)
+// address works out the keys of ops and their hashes.
+func (t *txn) address(table uint32, ops []store.Op) {
+	t.keys = codec.AppendPartition(t.keys[:0], table, ops[0].Entity.Key.Partition)
+	part := len(t.keys)
+	t.partHash = codec.PartitionHash(t.keys)
+	t.commit.SetPartition(t.partHash)
+	t.ends = t.ends[:0]
+	for i := range ops {
+		if i > 0 {
+			t.keys = append(t.keys, t.keys[:part]...)
 		}
-		return t.encode(keyHash, op.Entity.Key, op.Entity.Properties)
+		t.keys = codec.AppendRow(t.keys, ops[i].Entity.Key.Row)
+		t.ends = append(t.ends, len(t.keys))
 	}
-	keyHash := codec.KeyHash(t.key)
-	cur, err := db.current(t, partHash, keyHash)
-	if err != nil {
-		return err
+	t.wants = slices.Grow(t.wants[:0], len(ops))[:len(ops)]
+	start := 0
+	for i, end := range t.ends {
+		want := &t.wants[i]
+		*want = lsm.Candidate{Key: t.keys[start:end:end], Maybe: true}
+		if ops[i].Kind != store.OpInsertOrReplace || !t.db.opts.NoSync {
+			want.Hash = codec.KeyHash(want.Key) // else nobody asks for it
+		}
+		start = end
 	}
-	defer cur.release(t)
+}
+
+// resolveAll encodes what ops leave behind, or refuses them.
+func (db *DB) resolveAll(t *txn, ops []store.Op) error {
+	defer t.leave()
+	err := db.sift(t, ops)
+	for i := range ops {
+		if err == nil {
+			err = db.resolve(t, &ops[i], &t.wants[i])
+		}
+		if err != nil {
+			// What is found of a dropped table says nothing.
+			if gone := t.Check(); gone != nil {
+				return gone
+			}
+			return &store.OpError{Index: i, Executed: true, Err: err}
+		}
+	}
+	return nil
+}
+
+// resolve encodes what op leaves behind, or refuses it.
+func (db *DB) resolve(t *txn, op *store.Op, want *lsm.Candidate) error {
+	if op.Kind == store.OpInsertOrReplace {
+		return t.encode(want, op.Entity.Key, op.Entity.Properties)
+	}
+	var row edm.Row
+	if want.Maybe {
+		var err error
+		if row, err = db.current(t, want); err != nil {
+			return err
+		}
+	}
 	switch op.Kind {
 	case store.OpInsert:
-		if cur.row != nil {
+		if row != nil {
 			return store.ErrEntityExists
 		}
 	case store.OpMerge, store.OpReplace, store.OpDelete:
-		if cur.row == nil {
+		if row == nil {
 			return store.ErrEntityNotFound
 		}
 		if op.IfMatch != store.Any {
-			t.etag = edm.AppendETag(t.etag[:0], cur.row.Timestamp())
+			t.etag = edm.AppendETag(t.etag[:0], row.Timestamp())
 			if string(t.etag) != string(op.IfMatch) {
 				return store.ErrPrecondition
 			}
 		}
 	}
 	if op.Kind == store.OpDelete {
-		t.commit.Delete(t.key, keyHash)
+		t.commit.Delete(want.Key, want.Hash)
 		return nil
 	}
 	props := op.Entity.Properties
-	if cur.row != nil && (op.Kind == store.OpMerge || op.Kind == store.OpInsertOrMerge) {
+	if row != nil && (op.Kind == store.OpMerge || op.Kind == store.OpInsertOrMerge) {
 		t.shapes.Of(props) // takes its turn; what is stored has another shape
-		t.props = store.MergeProperties(t.props[:0], cur.row, props)
+		t.props = store.MergeProperties(t.props[:0], row, props)
 		props = t.props
 	}
-	return t.encode(keyHash, op.Entity.Key, props)
+	return t.encode(want, op.Entity.Key, props)
 }
 
-// encode appends a put of key with props to the commit.
-func (t *txn) encode(keyHash uint64, key edm.Key, props edm.Properties) error {
+// encode appends a put of a key with props to the commit.
+func (t *txn) encode(want *lsm.Candidate, key edm.Key, props edm.Properties) error {
 	shape := t.shapes.Of(props)
-	size := t.commit.Put(t.key, keyHash, shape, props)
+	size := t.commit.Put(want.Key, want.Hash, shape, props)
 	// The formula counts at most two bytes for each encoded one, and a fixed
 	// amount and the name for each property: only what comes near needs it.
 	if 2*size+shape.Len()*(2*edm.MaxNameUnits+16) > edm.MaxEntityBytes || shape.Len() > edm.MaxProperties {
@@ -209,49 +245,75 @@ func (t *txn) encode(keyHash uint64, key edm.Key, props edm.Properties) error {
 	return nil
 }
 
-// current is what an operation finds: the newest entry of its key, durable or
-// not.
-type current struct {
-	row   edm.Row // nil if there is no entity
-	state *readState
-	shard uint64
-}
-
-func (c *current) release(t *txn) {
-	t.disk.Release()
-	c.state.unpin(c.shard)
-}
-
-// current finds the newest entry of t.key in the overlay, the memtables and the
-// files. The caller has the partition's turn.
-func (db *DB) current(t *txn, partHash, keyHash uint64) (current, error) {
+// sift finds out which of the keys of a batch cannot be there, so that current
+// need not be asked for each.
+func (db *DB) sift(t *txn, ops []store.Op) error {
+	asks := func(op store.Op) bool { return op.Kind != store.OpInsertOrReplace }
+	if len(ops) == 1 || !slices.ContainsFunc(ops, asks) {
+		return nil
+	}
 	for {
-		s := db.pin(keyHash)
-		if s == nil {
-			return current{}, store.ErrClosed
+		if err := db.enter(t); err != nil {
+			return err
 		}
-		cur := current{state: s, shard: keyHash}
-		p, ok := db.log.Pending(keyHash, t.key)
+		quiet := db.log.Quiet(t.partHash)
+		for i := range t.wants {
+			want := &t.wants[i]
+			if want.Maybe = false; !quiet {
+				_, want.Maybe = db.log.Pending(t.partHash, want.Hash, want.Key)
+			}
+		}
+		if db.state.Load() == t.state {
+			t.state.Sift(t.partHash, t.wants)
+			return nil
+		}
+		t.leave() // as in current
+	}
+}
+
+// enter pins the current state, unless t has one pinned.
+func (db *DB) enter(t *txn) error {
+	if t.state == nil {
+		t.state = db.state.Pin(t.partHash)
+	}
+	if t.state == nil {
+		return store.ErrClosed
+	}
+	return nil
+}
+
+// leave gives up the row that current found, and the pinned state.
+func (t *txn) leave() {
+	t.disk.Release()
+	if t.state != nil {
+		t.state.Unpin(t.partHash)
+		t.state = nil
+	}
+}
+
+// current returns the newest entity of a key in the overlay, the memtables and
+// the files, durable or not, nil if there is none. It lives until the next call
+// or leave. The caller has the partition's turn.
+func (db *DB) current(t *txn, want *lsm.Candidate) (edm.Row, error) {
+	for {
+		if err := db.enter(t); err != nil {
+			return nil, err
+		}
+		p, ok := db.log.Pending(t.partHash, want.Hash, want.Key)
 		switch {
-		case ok && slices.Contains(s.mems, p.Seg):
+		case ok && slices.Contains(t.state.Mems, p.Seg):
 			t.pending = max(t.pending, p.Seq)
 			if p.Row(&t.mem) {
-				cur.row = &t.mem
+				return &t.mem, nil
 			}
-			return cur, nil
-		case ok || db.state.Load() != s:
-			// The log has moved on to a segment that s does not hold: what was
-			// pending may be there by now.
-			cur.release(t)
-			continue
+			return nil, nil
+		case ok || db.state.Load() != t.state:
+			// The log has moved on to a segment that the state does not hold: what
+			// was pending may be there by now.
+			t.leave()
+		default:
+			return t.state.Get(want.Key, t.partHash, want.Hash, codec.MaxSeq, &t.mem, &t.disk)
 		}
-		row, err := s.get(t.key, partHash, keyHash, codec.MaxSeq, &t.mem, &t.disk)
-		if err != nil {
-			cur.release(t)
-			return current{}, err
-		}
-		cur.row = row
-		return cur, nil
 	}
 }
 

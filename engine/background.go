@@ -239,7 +239,7 @@ func (db *DB) behind() bool {
 	if s == nil {
 		return false
 	}
-	return len(s.mems) > maxFrozen || db.runs.Load() >= maxRuns
+	return len(s.Mems) > maxFrozen || db.runs.Load() >= maxRuns
 }
 
 // refusal turns a failure of the background work, which keeps writers from

@@ -58,7 +58,7 @@ func (db *DB) makeCheckpoint(ctx context.Context, dest string) error {
 	m.Logs = nil
 	// The newest segment comes first: if anything of it is durable, all of those
 	// before it is by the time that they are looked at.
-	for _, seg := range moment.state.mems {
+	for _, seg := range moment.state.Mems {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (db *DB) settleAll() error {
 	if !db.opts.NoSync {
 		return db.log.Barrier()
 	}
-	mems := slices.Clone(db.state.Load().mems)
+	mems := slices.Clone(db.state.Load().Mems)
 	slices.Reverse(mems)
 	return db.log.SyncSegments(mems)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/engine/internal/reading"
 	"github.com/tablerock-db/tablerock/engine/internal/shapes"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/manifest"
@@ -31,10 +32,7 @@ type DB struct {
 	cacheID uint64
 	tree    *lsm.Tree
 
-	// state is what reads look at, nil once closed; stateMu is held to replace
-	// it.
-	state   atomic.Pointer[readState]
-	stateMu sync.Mutex
+	state reading.Current // none once closed
 	// runs is how many runs of the current version can hold one key.
 	runs atomic.Int64
 
@@ -82,6 +80,20 @@ func (db *DB) Failure() error {
 	return nil
 }
 
+// replaceState installs the state that change makes of the current one's
+// memtables, with the tree's current version.
+func (db *DB) replaceState(change func(mems []*commitlog.Segment) []*commitlog.Segment) {
+	db.state.Replace(func(mems []*commitlog.Segment) *reading.State {
+		return db.newState(change(mems))
+	})
+}
+
+func (db *DB) newState(mems []*commitlog.Segment) *reading.State {
+	version := db.tree.Version()
+	db.runs.Store(int64(version.RunsMax()))
+	return reading.New(mems, version)
+}
+
 // Close implements store.Store. Snapshots and cursors that are still open keep
 // their memory and files until they are closed, too.
 func (db *DB) Close() error {
@@ -94,14 +106,12 @@ func (db *DB) Close() error {
 	db.stopWorker()
 	var errs []error
 	if !db.opts.ReadOnly {
-		errs = append(errs, db.closeLogs(db.state.Load().mems))
+		errs = append(errs, db.closeLogs(db.state.Load().Mems))
 	}
-	db.stateMu.Lock()
-	last := db.state.Swap(nil)
-	db.stateMu.Unlock()
+	last := db.state.End()
 	errs = append(errs, db.tree.Close())
 	db.log.End()
-	last.retire()
+	last.Retire()
 	if db.lock != nil {
 		errs = append(errs, db.lock.Close())
 	}
@@ -129,7 +139,7 @@ func (db *DB) proveLogs(m *manifest.Manifest) {
 		return
 	}
 	oldest := m.Logs[0].Number
-	for _, seg := range s.mems {
+	for _, seg := range s.Mems {
 		end := seg.Durable()
 		if end == 0 || seg.Number < oldest {
 			continue // of what is flushed the manifest knows more

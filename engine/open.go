@@ -59,7 +59,7 @@ func Open(dir string, o Options) (*DB, error) {
 		return nil, fmt.Errorf("open %s: %w", dir, errors.Join(err, lock.Close()))
 	}
 	db.startWorker()
-	if len(db.state.Load().mems) > 1 {
+	if len(db.state.Load().Mems) > 1 {
 		db.kick()
 	}
 	return db, nil
@@ -89,8 +89,8 @@ func (db *DB) discard() error {
 	if db.log != nil {
 		db.log.End()
 	}
-	if s := db.state.Swap(nil); s != nil {
-		s.retire()
+	if s := db.state.End(); s != nil {
+		s.Retire()
 	}
 	return db.tree.Close()
 }
@@ -191,7 +191,7 @@ func (db *DB) recover(m *manifest.Manifest) error {
 		return err
 	}
 	if log.Unlisted {
-		if err := db.listLogs(db.state.Load().mems); err != nil {
+		if err := db.listLogs(db.state.Load().Mems); err != nil {
 			return err
 		}
 	}
@@ -277,9 +277,7 @@ func (db *DB) start(log *recovery.Log) error {
 	for _, seg := range slices.Backward(log.Segments) {
 		mems = append(mems, seg)
 	}
-	version := db.tree.Version()
-	db.runs.Store(int64(version.RunsMax()))
-	db.state.Store(newReadState(mems, version))
+	db.state.Start(db.newState(mems))
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
+	"github.com/tablerock-db/tablerock/engine/internal/reading"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -42,7 +43,7 @@ func (db *DB) View(ctx context.Context, table string, key edm.Key, read func(edm
 
 // viewAt calls read with the entity as of sequence number snap. State is what
 // to look at, or nil for the current one.
-func (db *DB) viewAt(cat *catalog.Catalog, table string, key edm.Key, snap uint64, state *readState, read func(edm.Row) error) error {
+func (db *DB) viewAt(cat *catalog.Catalog, table string, key edm.Key, snap uint64, state *reading.State, read func(edm.Row) error) error {
 	if db.closed.Load() {
 		return store.ErrClosed
 	}
@@ -62,17 +63,17 @@ func (db *DB) viewAt(cat *catalog.Catalog, table string, key edm.Key, snap uint6
 	v.key = codec.AppendKey(v.key[:0], info.ID, key.Partition, key.Row)
 	partHash, keyHash := codec.PartitionHash(v.key), codec.KeyHash(v.key)
 	if state == nil {
-		if state = db.pin(keyHash); state == nil {
+		if state = db.state.Pin(keyHash); state == nil {
 			return store.ErrClosed
 		}
-		defer state.unpin(keyHash)
+		defer state.Unpin(keyHash)
 		// The rows of a dropped table go one file after the other, and an older
 		// version may show where the newest is gone already.
 		if now := db.catalog.Load(); now != cat && !now.Live(info.ID) {
 			return store.ErrTableNotFound
 		}
 	}
-	row, err := state.get(v.key, partHash, keyHash, snap, &v.mem, &v.disk)
+	row, err := state.Get(v.key, partHash, keyHash, snap, &v.mem, &v.disk)
 	defer v.disk.Release()
 	if err != nil {
 		return err
@@ -81,26 +82,4 @@ func (db *DB) viewAt(cat *catalog.Catalog, table string, key edm.Key, snap uint6
 		return store.ErrEntityNotFound
 	}
 	return read(row)
-}
-
-// get returns the newest version of key with a sequence number of at most snap,
-// nil if there is none or it is a tombstone. The row is mem or disk and lives
-// as long as the state is pinned and disk is not released.
-func (s *readState) get(key []byte, partHash, keyHash, snap uint64, mem *codec.Row, disk *sstable.Row) (edm.Row, error) {
-	for _, m := range s.mems {
-		if _, kind, ok := m.Table.Get(key, partHash, snap, mem); ok {
-			if kind == codec.KindDelete {
-				return nil, nil
-			}
-			return mem, nil
-		}
-	}
-	_, kind, ok, err := s.version.Get(key, keyHash, snap, disk)
-	if err != nil || !ok || kind == codec.KindDelete {
-		return nil, err
-	}
-	if err := disk.LoadAll(); err != nil {
-		return nil, err
-	}
-	return &disk.View, nil
 }

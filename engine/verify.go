@@ -61,7 +61,7 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 	}
 	r.Files++
 	known := map[string]bool{place.LockName: true, manifest.Name: true, manifest.TempName: true}
-	found, err := m.state.version.Verify(ctx)
+	found, err := m.state.Version.Verify(ctx)
 	if err != nil {
 		return r, fmt.Errorf("verify: %w", err)
 	}
@@ -70,7 +70,7 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 	for _, f := range found.Findings {
 		r.add(f.File, f)
 	}
-	for _, seg := range m.state.mems {
+	for _, seg := range m.state.Mems {
 		if err := ctx.Err(); err != nil {
 			return r, err
 		}
@@ -132,7 +132,7 @@ func (db *DB) owns(name string, logs []manifest.Log) bool {
 // holds reports whether seg is a part of the database still.
 func (db *DB) holds(seg *commitlog.Segment) bool {
 	s := db.state.Load()
-	return s == nil || slices.Contains(s.mems, seg)
+	return s == nil || slices.Contains(s.Mems, seg)
 }
 
 // verifyLog holds the durable part of a segment against its image in memory,

@@ -334,6 +334,7 @@ func rowText(r edm.Row) string {
 func (w *world) checkGets(v *Version, snap uint64) {
 	w.t.Helper()
 	var row sstable.Row
+	found := map[string][]Candidate{}
 	for key := range w.model {
 		if w.invisible([]byte(key), snap) {
 			continue
@@ -347,6 +348,21 @@ func (w *world) checkGets(v *Version, snap uint64) {
 			w.t.Fatalf("get %q at %d: %.20q, want %.20q", key, snap, rowText(&row), want.value)
 		}
 		row.Release()
+		if ok {
+			part := key[:codec.PartitionLen([]byte(key))]
+			found[part] = append(found[part], Candidate{Key: []byte(key), Hash: codec.KeyHash([]byte(key))})
+		}
+	}
+	for part, list := range found {
+		// Keys that are not there must not hide those that are.
+		absent := append([]byte(part), "~none\x01"...)
+		list = append(list, Candidate{Key: absent, Hash: codec.KeyHash(absent)})
+		v.Sift(list)
+		for _, c := range list[:len(list)-1] {
+			if !c.Maybe {
+				w.t.Fatalf("sift at %d: %q of %d keys is ruled out", snap, c.Key, len(list))
+			}
+		}
 	}
 }
 

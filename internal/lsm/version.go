@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/span"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
 )
@@ -79,25 +80,14 @@ func newVersion(t *Tree, parts []*part) (*Version, error) {
 }
 
 // maxOverlap returns how many runs overlap at the worst key.
-func maxOverlap(runs []*run) (most int) {
+func maxOverlap(runs []*run) int {
 	var starts, ends [][]byte
 	for _, r := range runs {
 		for _, p := range r.parts {
 			starts, ends = append(starts, p.lo), append(ends, p.hi)
 		}
 	}
-	slices.SortFunc(starts, bytes.Compare)
-	slices.SortFunc(ends, bytes.Compare)
-	open, e := 0, 0
-	for _, s := range starts {
-		for bytes.Compare(ends[e], s) < 0 {
-			e++
-			open--
-		}
-		open++
-		most = max(most, open)
-	}
-	return most
+	return span.Deepest(starts, ends)
 }
 
 // hold takes hold of the files on behalf of v's holders, of which there is one.
@@ -145,20 +135,46 @@ func (v *Version) Unref() {
 func (v *Version) Get(key []byte, keyHash, snap uint64, row *sstable.Row) (seq uint64, kind codec.Kind, ok bool, err error) {
 	for _, r := range v.runs {
 		i := r.find(key)
-		if i == len(r.parts) {
-			continue
-		}
-		p := r.parts[i]
-		if p.meta.MinSeq > snap || bytes.Compare(key, p.lo) < 0 {
+		if i == len(r.parts) || r.parts[i].meta.MinSeq > snap || bytes.Compare(key, r.parts[i].lo) < 0 {
 			continue
 		}
 		// Every run below is older at this key: the first answer is the newest.
-		seq, kind, ok, err = p.reader.Get(key, keyHash, snap, row)
+		seq, kind, ok, err = r.parts[i].reader.Get(key, keyHash, snap, row)
 		if ok || err != nil {
 			return seq, kind, ok, err
 		}
 	}
 	return 0, 0, false, nil
+}
+
+// Candidate is a user key that a Version may hold an entry of.
+type Candidate struct {
+	Key   []byte
+	Hash  uint64 // codec.KeyHash
+	Maybe bool
+}
+
+// Sift sets Maybe of each in list, keys of one partition, that the filters do not
+// rule out. A run is asked for all keys before the next, so that the processor
+// waits for many places of a filter at once.
+func (v *Version) Sift(list []Candidate) {
+	byKey := func(a, b Candidate) int { return bytes.Compare(a.Key, b.Key) }
+	lo, hi := slices.MinFunc(list, byKey).Key, slices.MaxFunc(list, byKey).Key
+	for _, r := range v.runs {
+		at := r.find(lo)
+		if at == len(r.parts) || bytes.Compare(hi, r.parts[at].lo) < 0 {
+			continue
+		}
+		one := at == r.find(hi)
+		for i := range list {
+			if !one {
+				at = r.find(list[i].Key)
+			}
+			if at < len(r.parts) && r.parts[at].reader.MayContain(list[i].Hash) {
+				list[i].Maybe = true
+			}
+		}
+	}
 }
 
 // AppendSources appends one source for every run that holds keys within the
@@ -175,12 +191,10 @@ func (v *Version) AppendSources(dst []Source, o IterOptions) []Source {
 
 // overlapsAny reports whether one of the runs has a part that overlaps p.
 func overlapsAny(runs []*run, p *part) bool {
-	for _, r := range runs {
-		if i := r.find(p.lo); i < len(r.parts) && bytes.Compare(r.parts[i].lo, p.hi) <= 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(runs, func(r *run) bool {
+		i := r.find(p.lo)
+		return i < len(r.parts) && bytes.Compare(r.parts[i].lo, p.hi) <= 0
+	})
 }
 
 // RunsMax returns how many runs overlap at the worst key.

@@ -20,16 +20,20 @@ type Commit struct {
 	// partitions, and are not applied as one.
 	OnApply func(firstSeq uint64)
 
-	buf     []byte // encoded entries, back to back
-	entries []entry
-	offs    []uint32 // of the entries, in the segment's image
-	defs    []shapeDef
-	seal    bool // asks the leader to make the end of the log provable
+	partHash uint64
+	buf      []byte // encoded entries, back to back
+	entries  []entry
+	tags     []byte   // of the entries' keys
+	offs     []uint32 // of the entries, in the segment's image
+	defs     []shapeDef
+	seal     bool // asks the leader to make the end of the log provable
 
 	seg      *Segment // nil for a barrier, which has no record
 	end      int64    // where the record ends in the segment
 	firstSeq uint64   // of a barrier: behind what it waits for
 	firstTS  edm.Ticks
+
+	links
 
 	err error
 	// lead says, when wake is signalled, that the commit is not finished and
@@ -73,8 +77,12 @@ func (c *Commit) Reset() {
 	if cap(buf) > maxKeptBytes {
 		buf = nil
 	}
-	*c = Commit{buf: buf, entries: c.entries[:0], offs: c.offs[:0], defs: c.defs[:0], wake: c.wake}
+	*c = Commit{buf: buf, entries: c.entries[:0], tags: c.tags[:0], offs: c.offs[:0], defs: c.defs[:0], wake: c.wake}
 }
+
+// SetPartition says that the keys of all entries are in the partition with the
+// given codec.PartitionHash. Without OnApply it must be told.
+func (c *Commit) SetPartition(hash uint64) { c.partHash = hash }
 
 // Put adds a put of key, a user key whose codec.KeyHash is keyHash, and returns
 // the size of its entry. The time stamp is filled in when the record enters the
@@ -82,15 +90,20 @@ func (c *Commit) Reset() {
 func (c *Commit) Put(key []byte, keyHash uint64, shape *codec.Shape, props edm.Properties) (size int) {
 	start := len(c.buf)
 	c.buf = codec.AppendPut(c.buf, key, shape, props)
-	c.entries = append(c.entries, entry{start: start, end: len(c.buf), keyHash: keyHash, shape: shape})
+	c.add(entry{start: start, end: len(c.buf), keyHash: keyHash, shape: shape})
 	return len(c.buf) - start
+}
+
+func (c *Commit) add(e entry) {
+	c.entries = append(c.entries, e)
+	c.tags = append(c.tags, tagOf(e.keyHash))
 }
 
 // Delete adds a delete of key.
 func (c *Commit) Delete(key []byte, keyHash uint64) {
 	start := len(c.buf)
 	c.buf = codec.AppendEntry(c.buf, codec.Entry{Kind: codec.KindDelete, Key: key})
-	c.entries = append(c.entries, entry{start: start, end: len(c.buf), keyHash: keyHash})
+	c.add(entry{start: start, end: len(c.buf), keyHash: keyHash})
 }
 
 // FirstTimestamp returns the time stamp of the first entry; each further one has

@@ -177,9 +177,7 @@ func (l *Log) applyGroup(group []*Commit) {
 	}
 	l.applyTurn.Broadcast()
 	for _, c := range group {
-		for i := range c.entries {
-			l.overlay.remove(c.entries[i].keyHash, c.firstSeq+uint64(i))
-		}
+		l.overlay.remove(c)
 	}
 	filled := false
 	for _, c := range group {

@@ -56,6 +56,7 @@ func putShape(id, n int, props edm.Properties, shape *codec.Shape) *Commit {
 		shape = oneShape(props)
 	}
 	c := NewCommit()
+	c.SetPartition(codec.PartitionHash(key(id, 0)))
 	for i := range n {
 		key := key(id, i)
 		c.Put(key, codec.KeyHash(key), shape, props)
@@ -86,6 +87,13 @@ func (w *world) read(id, i int) (seq uint64, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// pending reports whether writers see an entry of a key that readers do not.
+func (w *world) pending(id, i int) bool {
+	k := key(id, i)
+	_, ok := w.log.Pending(codec.PartitionHash(k), codec.KeyHash(k), k)
+	return ok
 }
 
 func must(tb testing.TB, what string, err error) {

@@ -190,10 +190,8 @@ func (l *Log) append(c *Commit) error {
 		l.applyMu.Unlock()
 		return nil
 	}
-	for i := range c.entries {
-		e := &c.entries[i]
-		key := codec.EntryKey(c.seg.image[c.offs[i]:])
-		l.overlay.put(e.keyHash, key, pendingEntry{seg: c.seg, off: c.offs[i], seq: c.firstSeq + uint64(i), shape: e.shape})
+	if c.OnApply == nil {
+		l.overlay.put(c)
 	}
 	l.enqueueLocked(c)
 	return nil

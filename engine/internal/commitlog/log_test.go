@@ -57,7 +57,7 @@ func TestGroupCommit(t *testing.T) {
 			if _, ok := w.read(i+1, 0); ok {
 				t.Errorf("the write of %d is seen before its sync", i)
 			}
-			if _, ok := w.log.Pending(codec.KeyHash(key(i+1, 0)), key(i+1, 0)); !ok {
+			if !w.pending(i+1, 0) {
 				t.Errorf("the write of %d is not pending", i)
 			}
 		}
@@ -70,7 +70,7 @@ func TestGroupCommit(t *testing.T) {
 			t.Errorf("sequences %v, published %d", order, w.log.Published())
 		}
 		for i := range writers {
-			if _, ok := w.log.Pending(codec.KeyHash(key(i+1, 0)), key(i+1, 0)); ok {
+			if w.pending(i+1, 0) {
 				t.Errorf("the write of %d is pending after its sync", i)
 			}
 		}

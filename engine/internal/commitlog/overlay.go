@@ -7,8 +7,9 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 )
 
-// overlay holds what is in the log and not yet durable: the newest pending
-// entry of each key.
+// overlay holds the commits that are in the log and not yet durable, by the
+// partition of their entries. A write looks into its own partition only, where
+// mostly nothing is pending.
 type overlay struct {
 	shards [overlayShards]overlayShard
 }
@@ -17,110 +18,116 @@ const overlayShards = 64
 
 type overlayShard struct {
 	mu sync.Mutex
+	// The newest commit of each partition, by codec.PartitionHash; the others
+	// stand behind it.
 	// +checklocks:mu
-	pending map[uint64]pendingEntry // by codec.KeyHash
-	_       [40]byte                // shards do not share a cache line
+	newest map[uint64]*Commit
+	_      [48]byte // shards do not share a cache line
 }
 
-// pendingEntry is an entry of a record that no sync has covered yet.
-type pendingEntry struct {
-	seg   *Segment
-	off   uint32
-	seq   uint64
-	shape *codec.Shape // nil for a delete
-	// next is another pending key with the same hash.
-	next *pendingEntry
+// links are a commit's place in the overlay, guarded by its shard's mutex.
+type links struct {
+	newer, older *Commit // of the same partition
+	pending      bool
 }
 
-// key returns the entry's user key.
-func (p *pendingEntry) key() []byte {
-	return codec.EntryKey(p.seg.image[p.off:])
-}
+func (o *overlay) shard(partHash uint64) *overlayShard { return &o.shards[partHash%overlayShards] }
 
-func (o *overlay) shard(keyHash uint64) *overlayShard {
-	return &o.shards[keyHash>>32%overlayShards]
-}
-
-// put makes p the newest pending entry of key.
-func (o *overlay) put(keyHash uint64, key []byte, p pendingEntry) {
-	s := o.shard(keyHash)
+// put makes c, which has its place in the log, the newest commit of its
+// partition.
+func (o *overlay) put(c *Commit) {
+	s := o.shard(c.partHash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.pending == nil {
-		s.pending = make(map[uint64]pendingEntry)
+	if s.newest == nil {
+		s.newest = make(map[uint64]*Commit)
 	}
-	head, ok := s.pending[keyHash]
-	if !ok {
-		s.pending[keyHash] = p
-		return
+	c.links = links{older: s.newest[c.partHash], pending: true}
+	if c.older != nil {
+		c.older.newer = c
 	}
-	// Replace the entry of the same key, keep those of other keys.
-	var others *pendingEntry
-	for e := &head; e != nil; e = e.next {
-		if !bytes.Equal(e.key(), key) {
-			c := *e
-			c.next = others
-			others = &c
-		}
-	}
-	p.next = others
-	s.pending[keyHash] = p
+	s.newest[c.partHash] = c
+}
+
+// has reports whether something is pending in the partition with the given
+// hash.
+func (o *overlay) has(partHash uint64) bool {
+	s := o.shard(partHash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.newest[partHash] != nil
 }
 
 // get returns the newest pending entry of key.
-func (o *overlay) get(keyHash uint64, key []byte) (pendingEntry, bool) {
-	s := o.shard(keyHash)
+func (o *overlay) get(partHash, keyHash uint64, key []byte) (Pending, bool) {
+	s := o.shard(partHash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	head, ok := s.pending[keyHash]
-	if !ok {
-		return pendingEntry{}, false
-	}
-	for e := &head; e != nil; e = e.next {
-		if bytes.Equal(e.key(), key) {
-			return *e, true
+	for c := s.newest[partHash]; c != nil; c = c.older {
+		if i := c.find(keyHash, key); i >= 0 {
+			return Pending{Seg: c.seg, Seq: c.firstSeq + uint64(i), off: c.offs[i], shape: c.entries[i].shape}, true
 		}
 	}
-	return pendingEntry{}, false
+	return Pending{}, false
 }
 
-// remove forgets the entry with sequence seq, unless a newer one of its key has
-// taken its place.
-func (o *overlay) remove(keyHash, seq uint64) {
-	s := o.shard(keyHash)
+// find returns the place of the entry of key, -1 if c has none.
+func (c *Commit) find(keyHash uint64, key []byte) int {
+	tag := tagOf(keyHash)
+	for from := 0; ; from++ {
+		i := bytes.IndexByte(c.tags[from:], tag)
+		if i < 0 {
+			return -1
+		}
+		from += i
+		if c.entries[from].keyHash == keyHash && bytes.Equal(codec.EntryKey(c.seg.image[c.offs[from]:]), key) {
+			return from
+		}
+	}
+}
+
+// tagOf returns the part of a key's hash by which a commit's entries are
+// searched.
+func tagOf(keyHash uint64) byte { return byte(keyHash >> 56) }
+
+// remove forgets c, if clear has not.
+func (o *overlay) remove(c *Commit) {
+	s := o.shard(c.partHash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	head, ok := s.pending[keyHash]
-	if !ok {
+	if !c.pending {
 		return
 	}
-	if head.next == nil {
-		if head.seq == seq {
-			delete(s.pending, keyHash)
-		}
-		return
+	if c.older != nil {
+		c.older.newer = c.newer
 	}
-	var kept *pendingEntry
-	for e := &head; e != nil; e = e.next {
-		if e.seq != seq {
-			c := *e
-			c.next = kept
-			kept = &c
-		}
+	switch {
+	case c.newer != nil:
+		c.newer.older = c.older
+	case c.older != nil:
+		s.newest[c.partHash] = c.older
+	default:
+		delete(s.newest, c.partHash)
 	}
-	if kept == nil {
-		delete(s.pending, keyHash)
-		return
-	}
-	s.pending[keyHash] = *kept
+	c.links = links{}
 }
 
 // clear forgets everything, after a failure that leaves outcomes unknown.
 func (o *overlay) clear() {
 	for i := range o.shards {
-		s := &o.shards[i]
-		s.mu.Lock()
-		s.pending = nil
-		s.mu.Unlock()
+		o.shards[i].clear()
 	}
+}
+
+func (s *overlayShard) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.newest {
+		for c != nil {
+			older := c.older
+			c.links = links{}
+			c = older
+		}
+	}
+	s.newest = nil
 }

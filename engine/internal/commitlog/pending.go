@@ -21,10 +21,13 @@ func (p *Pending) Row(row *codec.Row) bool {
 	return true
 }
 
-// Pending returns the newest entry of key, whose codec.KeyHash is keyHash, that
-// is in the log and not durable. The caller keeps others from appending entries
-// of key meanwhile.
-func (l *Log) Pending(keyHash uint64, key []byte) (Pending, bool) {
-	p, ok := l.overlay.get(keyHash, key)
-	return Pending{Seg: p.seg, Seq: p.seq, off: p.off, shape: p.shape}, ok
+// Pending returns the newest entry of key, whose hashes are partHash and
+// keyHash, that is in the log and not durable. The caller keeps others from
+// appending entries of key meanwhile.
+func (l *Log) Pending(partHash, keyHash uint64, key []byte) (Pending, bool) {
+	return l.overlay.get(partHash, keyHash, key)
 }
+
+// Quiet reports whether nothing in the partition with the hash partHash is in
+// the log and not durable.
+func (l *Log) Quiet(partHash uint64) bool { return !l.overlay.has(partHash) }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -44,7 +43,7 @@ func TestAppliedAfterOverlay(t *testing.T) {
 	must(t, "rotate", w.log.rotateLocked(0))
 	w.log.mu.Unlock()
 	next.OnApply = func(uint64) {
-		if _, ok := w.log.Pending(codec.KeyHash(key(0, 0)), key(0, 0)); ok && w.rotated[0].Applied() {
+		if w.pending(0, 0) && w.rotated[0].Applied() {
 			t.Error("the segment can be flushed, and the overlay points into its memory")
 		}
 	}

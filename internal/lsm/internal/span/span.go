@@ -1,9 +1,11 @@
-// Package span estimates how much of one range of keys lies within another.
+// Package span reckons with ranges of keys: how much of one lies within another,
+// and how many lie over each other.
 package span
 
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 )
 
 // Share estimates how many of n bytes, spread evenly over the keys of [lo, hi],
@@ -24,6 +26,23 @@ func Share(n int64, lo, hi, lower, upper []byte) int64 {
 	}
 	// Not nothing: work that is done must be seen to be less.
 	return max(1, int64(float64(n)*(to-from)/(last-first)))
+}
+
+// Deepest returns how many ranges, which have the given starts and ends, both
+// inclusive, hold the key that most of them hold. It sorts both lists.
+func Deepest(starts, ends [][]byte) (most int) {
+	slices.SortFunc(starts, bytes.Compare)
+	slices.SortFunc(ends, bytes.Compare)
+	open, e := 0, 0
+	for _, s := range starts {
+		for bytes.Compare(ends[e], s) < 0 {
+			e++
+			open--
+		}
+		open++
+		most = max(most, open)
+	}
+	return most
 }
 
 func commonLen(a, b []byte) int {

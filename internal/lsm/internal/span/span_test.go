@@ -32,3 +32,29 @@ func TestShare(t *testing.T) {
 		})
 	}
 }
+
+func TestDeepest(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		starts, ends string // of one byte each
+		want         int
+	}{
+		{"none", "", "", 0},
+		{"apart", "ace", "bdf", 1},
+		{"end where another begins", "ab", "bc", 2},
+		{"one in another", "abh", "gci", 2},
+		{"three at one key", "cabx", "ddey", 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			split := func(s string) (out [][]byte) {
+				for i := range s {
+					out = append(out, []byte{s[i]})
+				}
+				return out
+			}
+			if got := span.Deepest(split(c.starts), split(c.ends)); got != c.want {
+				t.Errorf("Deepest of %q to %q: %d, want %d", c.starts, c.ends, got, c.want)
+			}
+		})
+	}
+}
