@@ -34,8 +34,8 @@ type mapTable struct {
 // NewMap returns an empty Map whose clock stands still, so that equal calls give
 // equal Timestamps.
 func NewMap() *Map {
-	const noon = edm.Ticks(133_514_496_000_000_000) // 2024-02-03T12:00:00Z
-	return NewMapAt(func() edm.Ticks { return noon })
+	const start = edm.Ticks(133_514_496_000_000_000) // 2024-02-03T16:00:00Z
+	return NewMapAt(func() edm.Ticks { return start })
 }
 
 // NewMapAt returns an empty Map that takes the time from now. A Timestamp is the
