@@ -3,11 +3,6 @@ package odata
 // nameSet finds names among the members of one entity, and remembers the names
 // of the entities before, so that a name costs no memory each time it is seen.
 type nameSet struct {
-	// last are the names of the entity before in their order. As long as this
-	// one's are the same, a name is new without looking for it: the names of
-	// one entity are distinct.
-	last   []string
-	asLast bool
 	// known are indices in seen of all names there. A table with a hash of its
 	// own would be faster, until somebody sends names that collide.
 	known  map[string]int
@@ -28,24 +23,9 @@ const (
 	maxKnownBytes = 64 << 10
 )
 
-func (s *nameSet) begin() {
-	s.asLast = true
-	s.entity++
-}
-
 // find returns the index of the member called name. If there is none, it returns
-// -1 and the name as a text, and the next of members is the one called so.
-func (s *nameSet) find(members []member, name []byte) (int, string) {
-	n := len(members)
-	if s.asLast && n < len(s.last) && s.last[n] == string(name) {
-		return -1, s.last[n]
-	}
-	if s.asLast {
-		s.asLast = false
-		for i := range members {
-			s.see(members[i].name, i)
-		}
-	}
+// -1 and the name as a text, and the next of n members is the one called so.
+func (s *nameSet) find(n int, name []byte) (int, string) {
 	i, ok := s.known[string(name)]
 	if !ok {
 		text := string(name)
@@ -73,18 +53,9 @@ func (s *nameSet) see(name string, member int) {
 	s.bytes += len(name)
 }
 
-// remember keeps the names of members for the next entity, unless they and those
-// before have become many.
-func (s *nameSet) remember(members []member) {
+// forget lets go of all names when they have become many.
+func (s *nameSet) forget() {
 	if len(s.seen) > maxKnown || s.bytes > maxKnownBytes {
 		*s = nameSet{}
-		return
-	}
-	if s.asLast && len(members) >= len(s.last) {
-		return // the same
-	}
-	s.last = s.last[:0]
-	for i := range members {
-		s.last = append(s.last, members[i].name)
 	}
 }

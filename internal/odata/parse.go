@@ -36,7 +36,6 @@ const (
 // member is a property with what its members say.
 type member struct {
 	name     string
-	at       int      // offset of its first member
 	value    token    // kind tokenNone while only the annotation is there
 	typ      edm.Type // of the annotation, 0 if there is none or it is unknown
 	typed    bool     // there is an annotation
@@ -48,6 +47,7 @@ type member struct {
 type parser struct {
 	scanner
 	members []member
+	steps   steps
 	names   nameSet
 	scratch []byte
 	memory  memory
@@ -82,7 +82,7 @@ func (p *parser) parse(src []byte, o ParseOptions) (edm.Entity, error) {
 	}
 	p.scanner = scanner{src: src}
 	e, err := p.entity(&o)
-	p.names.remember(p.members)
+	p.names.forget()
 	p.forget()
 	return e, err
 }
@@ -101,20 +101,10 @@ func (p *parser) forget() {
 
 // entity returns an error that is nil or an *Error.
 func (p *parser) entity(o *ParseOptions) (edm.Entity, error) {
-	p.names.begin()
-	p.expect('{', "an object")
-	if p.next() == '}' {
-		p.pos++
-	} else {
-		for p.err == nil {
-			p.member()
-			if p.next() == ',' {
-				p.pos++
-				continue
-			}
-			p.expect('}', "a comma or the end of the object")
-			break
-		}
+	p.names.entity++
+	p.steps.start()
+	for p.err == nil && (p.again() || p.member()) {
+		continue
 	}
 	if p.next(); p.pos < len(p.src) {
 		p.unexpected("the end of the JSON")
@@ -125,11 +115,70 @@ func (p *parser) entity(o *ParseOptions) (edm.Entity, error) {
 	return p.build(o)
 }
 
-// member takes one member.
-func (p *parser) member() {
+// again takes a member that is as in the entity before up to its value, and reports
+// whether there was one.
+func (p *parser) again() bool {
+	st := p.steps.next(p.src[p.pos:])
+	if st == nil {
+		return false
+	}
+	p.pos += st.end - st.begin
+	if st.member == len(p.members) {
+		p.members = append(p.members, member{name: st.name})
+	}
+	m := &p.members[st.member]
+	if st.means == meansType {
+		m.typed, m.typ = true, st.typ
+		return true
+	}
+	p.take(m, st.means)
+	return true
+}
+
+// take takes the value of m.
+func (p *parser) take(m *member, as meaning) {
+	if as == meansNothing {
+		p.skip(0)
+		m.value.kind = tokenSkipped
+	} else {
+		m.value = p.value()
+	}
+	p.blame(m)
+}
+
+// another takes what stands before a member, and reports whether there is one.
+func (p *parser) another() bool {
+	if len(p.members) == 0 {
+		p.expect('{', "an object")
+		if p.next() == '}' {
+			p.pos++
+			return false
+		}
+		return p.err == nil
+	}
+	if p.next() == ',' {
+		p.pos++
+		return true
+	}
+	p.expect('}', "a comma or the end of the object")
+	return false
+}
+
+// member takes one member, and reports whether there was one.
+func (p *parser) member() bool {
+	from := p.pos
+	if !p.another() {
+		return false
+	}
+	if !p.steps.diverged {
+		p.steps.diverge()
+		for i := range p.members {
+			p.names.see(p.members[i].name, i)
+		}
+	}
 	t := p.name()
 	if p.err != nil {
-		return
+		return false
 	}
 	name := p.src[t.start:t.end]
 	if t.escaped {
@@ -141,25 +190,33 @@ func (p *parser) member() {
 	if isType {
 		name = of
 	}
-	m := p.find(name, t.start-1)
-	if p.err == nil && (isType && m.typed || !isType && m.value.kind != tokenNone) {
+	i := p.find(name, t.start-1)
+	if p.err != nil {
+		return false
+	}
+	m := &p.members[i]
+	if isType && m.typed || !isType && m.value.kind != tokenNone {
 		p.fail(t.start-1, "it stands a second time")
 		p.err.Kind = Duplicate
-	}
-	if p.err != nil {
 		p.blame(m)
-		return
+		return false
 	}
+	st := step{name: m.name, member: i, means: meansValue}
 	switch {
 	case isType:
 		p.annotate(m)
+		p.blame(m)
+		st.means, st.typ = meansType, m.typ
 	case isMetadata(name) || m.name == edm.TimestampName:
-		p.skip(0)
-		m.value.kind = tokenSkipped
-	default:
-		m.value = p.value()
+		st.means = meansNothing
 	}
-	p.blame(m)
+	if p.err == nil {
+		p.steps.add(p.src[from:p.pos], st)
+	}
+	if st.means != meansType {
+		p.take(m, st.means)
+	}
+	return true
 }
 
 // blame names the member in a failure.
@@ -178,22 +235,23 @@ func isMetadata(name []byte) bool {
 	return bytes.HasPrefix(name, []byte(metadata))
 }
 
-// find returns the member of that name, new if it is not there yet.
-func (p *parser) find(name []byte, at int) *member {
-	if n := len(p.members); n > 0 && p.members[n-1].name == string(name) {
-		return &p.members[n-1]
+// find returns the index of the member of that name, new if it is not there yet.
+func (p *parser) find(name []byte, at int) int {
+	n := len(p.members)
+	if n > 0 && p.members[n-1].name == string(name) {
+		return n - 1
 	}
-	i, text := p.names.find(p.members, name)
-	if i < 0 {
-		if len(p.members) == MaxNames {
-			p.fail(at, "more than "+strconv.Itoa(MaxNames)+" members")
-			p.err.Kind = TooManyNames
-			return nil
-		}
-		i = len(p.members)
-		p.members = append(p.members, member{name: text, at: at})
+	i, text := p.names.find(n, name)
+	if i >= 0 {
+		return i
 	}
-	return &p.members[i]
+	if n == MaxNames {
+		p.fail(at, "more than "+strconv.Itoa(MaxNames)+" members")
+		p.err.Kind = TooManyNames
+		return n
+	}
+	p.members = append(p.members, member{name: text})
+	return n
 }
 
 // annotate takes the type of m. An unknown one matters only if m has a value.
@@ -215,6 +273,7 @@ func (p *parser) annotate(m *member) {
 	for typ := edm.TypeString; typ <= edm.TypeGuid; typ++ {
 		if typ.String() == string(text) {
 			m.typ = typ
+			return
 		}
 	}
 }

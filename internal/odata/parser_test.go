@@ -75,3 +75,34 @@ func TestParserAllocatesLittle(t *testing.T) {
 		}
 	}
 }
+
+// TestParserReadsAsAlone reads every text behind every other, and behind both that
+// and itself, as it reads it alone: whether it is taken or refused, what is the same
+// in the text before must not make a difference.
+func TestParserReadsAsAlone(t *testing.T) {
+	texts := []string{`{}`, `{`, ``, `x`, `{"PartitionKey":"p","RowKey":"r"`, `{"PartitionKey":"p","RowKey":"r","a":1,}`, `{"PartitionKey":"p","RowKey":"r"}}`}
+	for _, members := range []string{
+		`"a":1`, `"a":2,"b":"x"`, `"b":"x","a":2`, `"a": 1`, `"a" :1`, ` "a":1`, `"a":1 `, `"a":1,"a":2`, `"\u0061":1`, `"a":1,"\u0061":1`,
+		`"a@odata.type":"Edm.Int64","a":"1"`, `"a":"1","a@odata.type":"Edm.Int64"`, `"a@odata.type":"Edm.Int64","b":1,"a":"1"`,
+		`"a@odata.type":"Edm.Int32","a":"1"`, `"a@odata.type":"Edm.Int\u00364","a":"1"`, `"a@odata.type":"Edm.X","a":"1"`, `"a@odata.type":"Edm.X","a":null`,
+		`"a@odata.type":"Edm.X"`, `"a@odata.type":1,"a":"1"`, `"a@odata.type":"Edm.Int64","a":"x"`, `"a@odata.type":"Edm.Int64","a@odata.type":"Edm.Int64"`,
+		`"Timestamp":"x","a":1`, `"Timestamp":[1,{"x":[]}],"a":1`, `"Timestamp@odata.type":"Edm.DateTime","Timestamp":"x"`, `"odata.x":{},"a":1`, `"a@odata.x":{},"a":1`, `"odata.x":{,"a":1`,
+		`"a":null,"b":1`, `"a":{}`, `"a":"x`, `"a":"\x"`, `"a":tru`, `"a"1`, `a:1`, `"PartitionKey":"p"`, `"a":1;"b":1`, `"` + strings.Repeat("n", 20_000) + `":1,"a":1`,
+	} {
+		texts = append(texts, `{"PartitionKey":"p","RowKey":"r",`+members+`}`, `{`+members+`,"RowKey@odata.type":"Edm.String","RowKey":"r","PartitionKey":"q"}`)
+	}
+	for _, text := range texts {
+		var alone odata.Parser
+		want, wrong := alone.ParseEntity([]byte(text), odata.ParseOptions{})
+		for _, before := range texts {
+			var p odata.Parser
+			_, _ = p.ParseEntity([]byte(before), odata.ParseOptions{})
+			for range 2 {
+				got, err := p.ParseEntity([]byte(text), odata.ParseOptions{})
+				if !cmp.Equal(got, want, sameBits) || fmt.Sprint(err) != fmt.Sprint(wrong) {
+					t.Fatalf("%.200q behind %.200q: %+v, %v, want %+v, %v", text, before, got, err, want, wrong)
+				}
+			}
+		}
+	}
+}
