@@ -75,6 +75,36 @@ func (r *Row) Lookup(name string) (edm.Value, bool) {
 	return r.value(&r.shape.fields[i]), true
 }
 
+// Variable returns the bytes of all Strings and Binaries, in stored order with
+// nothing between them.
+func (r *Row) Variable() []byte {
+	n := len(r.values)
+	return r.values[r.shape.fixed[r.width&1]:n:n]
+}
+
+// AppendWords appends the words of all values in stored order: of a String or
+// Binary where it ends in Variable, of a Guid both halves.
+func (r *Row) AppendWords(dst []uint64) []uint64 {
+	w, fields := r.width&1, r.shape.fields
+	for i := range fields {
+		f := &fields[i]
+		at := r.values[f.off[w]:]
+		switch f.typ {
+		case edm.TypeString, edm.TypeBinary:
+			dst = append(dst, uint64(endAt(at, 0, w)))
+		case edm.TypeBoolean:
+			dst = append(dst, uint64(at[0]))
+		case edm.TypeInt32:
+			dst = append(dst, uint64(int64(int32(binary.LittleEndian.Uint32(at)))))
+		case edm.TypeGuid:
+			dst = append(dst, binary.BigEndian.Uint64(at), binary.BigEndian.Uint64(at[8:]))
+		case edm.TypeInt64, edm.TypeDouble, edm.TypeDateTime:
+			dst = append(dst, binary.LittleEndian.Uint64(at))
+		}
+	}
+	return dst
+}
+
 func (r *Row) value(f *field) edm.Value {
 	w := r.width & 1
 	off := int(f.off[w])

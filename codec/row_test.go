@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,6 +93,22 @@ func TestRowGivesWhatWasWritten(t *testing.T) {
 		}
 		if p, k := string(r.AppendPartition([]byte("+"))), string(r.AppendRow([]byte("+"))); p != "+pä\U0001F600" || k != "+r" {
 			t.Fatalf("round %d: row appends %q and %q", round, p, k)
+		}
+		var words []uint64
+		var text []byte
+		for _, p := range want {
+			switch p.Value.Type() {
+			case edm.TypeString, edm.TypeBinary:
+				text = append(text, p.Value.Bytes()...)
+				words = append(words, uint64(len(text)))
+			case edm.TypeGuid:
+				words = append(words, p.Value.Word(), p.Value.Word2())
+			default:
+				words = append(words, p.Value.Word())
+			}
+		}
+		if got := r.AppendWords([]uint64{9}); !slices.Equal(got[1:], words) || !bytes.Equal(r.Variable(), text) {
+			t.Fatalf("round %d: words %v and variable bytes %x, want %v and %x", round, got[1:], r.Variable(), words, text)
 		}
 		for i, p := range want {
 			name, v := r.At(i)

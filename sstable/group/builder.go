@@ -50,14 +50,15 @@ type Builder struct {
 
 	summaries []columnSummary
 
+	words []uint64 // work space of Add
+
 	// Work space of AppendTo.
 	props    edm.Properties
 	reheap   []byte
 	replaces []uint64
 	units    []Unit
-	stored   []byte // units and extents, compressed
-	lens     []int  // of each of them
 	prefixes []byte
+	rests    []byte
 	ends     []uint64
 }
 
@@ -194,6 +195,10 @@ func unreadable(row codec.ShapedRow, i int) error {
 
 // addValues appends the values of a row to the columns and the heap.
 func (g *Builder) addValues(s *slotBuilder, row codec.ShapedRow, n int) error {
+	if r, ok := row.(*codec.Row); ok && len(r.Variable()) <= bigValueBytes {
+		g.addEncoded(s, r)
+		return nil
+	}
 	from := len(g.heap)
 	for i := range s.columns {
 		c := &s.columns[i]
@@ -221,15 +226,44 @@ func (g *Builder) addValues(s *slotBuilder, row codec.ShapedRow, n int) error {
 	return nil
 }
 
-// addText appends the String or Binary that is property i of row n.
-func (g *Builder) addText(s *slotBuilder, i, n int, b []byte) error {
-	c := &s.columns[i]
+// addEncoded is addValues of a row without big values, whose texts stand in it
+// as they will in the heap.
+func (g *Builder) addEncoded(s *slotBuilder, row *codec.Row) {
+	text, from := row.Variable(), uint64(0)
+	g.heap = append(g.heap, text...)
+	g.words = row.AppendWords(g.words[:0])
+	words := g.words
+	g.logical += 8 * len(words)
+	for i := range s.columns {
+		c := &s.columns[i]
+		w := words[0]
+		words, c.words = words[1:], append(c.words, w)
+		if c.text() {
+			g.logical -= 8
+			g.noteText(c, text[from:w])
+			from = w
+		} else if c.typ == edm.TypeGuid {
+			words, c.more = words[1:], append(c.more, words[0])
+		}
+	}
+}
+
+// noteText takes a String or Binary of a column into account.
+func (g *Builder) noteText(c *columnBuilder, b []byte) {
 	if c.typ == edm.TypeString {
 		c.bounds.addText(b)
 	}
 	g.logical += len(b) + 2
-	if len(b) <= bigValueBytes {
+	if !c.dict.off && len(b) <= bigValueBytes {
 		c.dict.add(b)
+	}
+}
+
+// addText appends the String or Binary that is property i of row n.
+func (g *Builder) addText(s *slotBuilder, i, n int, b []byte) error {
+	c := &s.columns[i]
+	g.noteText(c, b)
+	if len(b) <= bigValueBytes {
 		g.heap = append(g.heap, b...)
 		return nil
 	}

@@ -18,7 +18,6 @@ import (
 func (g *Builder) AppendTo(dst []byte, off int64, b Binding, comp Compression) (out []byte, head int) {
 	heap, places := g.layout()
 	g.cutUnits(places)
-	g.compress(heap, comp)
 	from := len(dst)
 	dst = g.appendKeys(dst)
 	dst = appendUnsigned(dst, g.seqs)
@@ -29,22 +28,33 @@ func (g *Builder) AppendTo(dst []byte, off int64, b Binding, comp Compression) (
 		dst = appendUnsigned(dst, g.ranks)
 	}
 	dst = appendUnsigned(dst, places)
-	dirs := len(dst)
+	dir := len(dst)
 	dst = append(dst, make([]byte, len(g.units)*unitDirBytes+len(g.extents)*extentDirBytes)...)
 	for _, s := range g.slots {
 		dst = s.appendTo(dst)
 	}
-	head = len(dst) - from + SumBytes
-	g.fillDirs(dst[dirs:], head)
-	dst = b.AppendSum(dst, from, off)
-	stored := g.stored
-	for _, n := range g.lens {
+	end := len(dst) // of the head, whose sum comes when the directories are complete
+	dst = append(dst, make([]byte, SumBytes)...)
+	section := func(place int, raw []byte) {
 		start := len(dst)
-		dst = append(dst, stored[:n]...)
-		dst = b.AppendSum(dst, start, off+int64(start-from))
-		stored = stored[n:]
+		dst = b.AppendSum(appendStored(dst, raw, comp), start, off+int64(start-from))
+		binary.LittleEndian.PutUint32(dst[place:], uint32(start-from))
+		binary.LittleEndian.PutUint32(dst[place+4:], uint32(len(dst)-start))
 	}
-	return dst, head
+	for _, u := range g.units {
+		binary.LittleEndian.PutUint16(dst[dir:], uint16(u.First))
+		section(dir+4, heap[u.base:u.base+u.Raw])
+		dir += unitDirBytes
+	}
+	for _, e := range g.extents {
+		binary.LittleEndian.PutUint16(dst[dir:], uint16(e.row))
+		binary.LittleEndian.PutUint16(dst[dir+2:], uint16(e.property))
+		binary.LittleEndian.PutUint32(dst[dir+12:], uint32(e.to-e.from))
+		section(dir+4, g.big[e.from:e.to])
+		dir += extentDirBytes
+	}
+	binary.LittleEndian.PutUint64(dst[end:], b.Sum(dst[from:end], off))
+	return dst, end + SumBytes - from
 }
 
 // fillTimes gives tombstones the timestamp of a neighbour: with another one the
@@ -167,22 +177,11 @@ func (g *Builder) cutUnits(places []uint64) {
 	}
 }
 
-// compress fills stored and lens.
-func (g *Builder) compress(heap []byte, comp Compression) {
-	g.stored, g.lens = g.stored[:0], g.lens[:0]
-	for _, u := range g.units {
-		g.store(heap[u.base:u.base+u.Raw], comp)
-	}
-	for _, e := range g.extents {
-		g.store(g.big[e.from:e.to], comp)
-	}
-}
-
-func (g *Builder) store(raw []byte, comp Compression) {
-	from := len(g.stored)
-	g.stored = slices.Grow(g.stored, s2.MaxEncodedLen(len(raw)))
-	into := g.stored[from:cap(g.stored)]
-	n := len(raw)
+// appendStored appends a heap unit or an extent as it is stored.
+func appendStored(dst, raw []byte, comp Compression) []byte {
+	from, n := len(dst), len(raw)
+	dst = slices.Grow(dst, s2.MaxEncodedLen(n)+SumBytes)
+	into := dst[from:cap(dst)]
 	switch comp {
 	case Fast:
 		n = len(s2.Encode(into, raw))
@@ -193,32 +192,7 @@ func (g *Builder) store(raw []byte, comp Compression) {
 	if n > len(raw)-len(raw)/16 || n == len(raw) { // not worth decoding
 		n = copy(into, raw)
 	}
-	g.stored = g.stored[:from+n]
-	g.lens = append(g.lens, n)
-}
-
-// fillDirs writes the directories of units and extents; head is the length of
-// the head, behind which they stand.
-func (g *Builder) fillDirs(p []byte, head int) {
-	at := head
-	for i, u := range g.units {
-		stored := g.lens[i] + SumBytes
-		binary.LittleEndian.PutUint16(p, uint16(u.First))
-		binary.LittleEndian.PutUint32(p[4:], uint32(at))
-		binary.LittleEndian.PutUint32(p[8:], uint32(stored))
-		p = p[unitDirBytes:]
-		at += stored
-	}
-	for i, e := range g.extents {
-		stored := g.lens[len(g.units)+i] + SumBytes
-		binary.LittleEndian.PutUint16(p, uint16(e.row))
-		binary.LittleEndian.PutUint16(p[2:], uint16(e.property))
-		binary.LittleEndian.PutUint32(p[4:], uint32(at))
-		binary.LittleEndian.PutUint32(p[8:], uint32(stored))
-		binary.LittleEndian.PutUint32(p[12:], uint32(e.to-e.from))
-		p = p[extentDirBytes:]
-		at += stored
-	}
+	return dst[:from+n]
 }
 
 // appendKeys appends the head up to the end of the keys.
@@ -278,7 +252,7 @@ func (g *Builder) appendSuffixes(dst []byte, common, width, restAt int) []byte {
 	n := g.Rows()
 	array := len(dst)
 	dst = append(dst, make([]byte, n*width)...)
-	g.reheap = g.reheap[:0] // the rests: the heap is stored by now
+	g.rests = g.rests[:0]
 	from := uint64(0)
 	restLen := -1
 	for i := range g.starts {
@@ -287,7 +261,7 @@ func (g *Builder) appendSuffixes(dst []byte, common, width, restAt int) []byte {
 		for row := g.starts[i].first; row < g.stretchEnd(i); row++ {
 			suffix := g.key(row)[skip:]
 			took := copy(dst[array+row*width:array+(row+1)*width], suffix)
-			g.reheap = append(g.reheap, suffix[took:]...)
+			g.rests = append(g.rests, suffix[took:]...)
 			switch l := len(suffix) - took; {
 			case restLen < 0:
 				restLen = l
@@ -309,7 +283,7 @@ func (g *Builder) appendSuffixes(dst []byte, common, width, restAt int) []byte {
 			}
 		}
 	}
-	return append(dst, g.reheap...)
+	return append(dst, g.rests...)
 }
 
 // appendTo appends the slot with its columns.
@@ -391,9 +365,6 @@ func (d *dictBuilder) value(code int) []byte {
 }
 
 func (d *dictBuilder) add(b []byte) {
-	if d.off {
-		return
-	}
 	d.total += len(b)
 	i := xxhash.Sum64(b) % uint64(len(d.table))
 	for ; d.table[i] != 0; i = (i + 1) % uint64(len(d.table)) {

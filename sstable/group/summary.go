@@ -99,24 +99,37 @@ func (b *bounds) addText(text []byte) {
 // addWords takes the values of a column into account that is no String and no
 // Binary.
 func (b *bounds) addWords(t edm.Type, words, more []uint64) {
-	for i, w := range words {
-		w2 := uint64(0)
-		if t == edm.TypeGuid {
-			w2 = more[i]
+	switch t {
+	case edm.TypeGuid:
+		for i, w := range words {
+			b.addWord(t, w, more[i])
 		}
-		if t == edm.TypeDouble && math.IsNaN(math.Float64frombits(w)) {
-			b.nan = true
-			continue
+	case edm.TypeDouble:
+		for _, w := range words {
+			if math.IsNaN(math.Float64frombits(w)) {
+				b.nan = true
+				continue
+			}
+			b.addWord(t, w, 0)
 		}
-		if !b.any {
-			b.any, b.lo, b.hi, b.lo2, b.hi2 = true, w, w, w2, w2
-			continue
+	default: // the most, and without a branch
+		lo, hi := int64(words[0]), int64(words[0])
+		for _, w := range words {
+			lo, hi = min(lo, int64(w)), max(hi, int64(w))
 		}
-		if lessWords(t, w, w2, b.lo, b.lo2) {
-			b.lo, b.lo2 = w, w2
-		} else if lessWords(t, b.hi, b.hi2, w, w2) {
-			b.hi, b.hi2 = w, w2
-		}
+		b.addWord(t, uint64(lo), 0)
+		b.addWord(t, uint64(hi), 0)
+	}
+}
+
+func (b *bounds) addWord(t edm.Type, w, w2 uint64) {
+	switch {
+	case !b.any:
+		b.any, b.lo, b.hi, b.lo2, b.hi2 = true, w, w, w2, w2
+	case lessWords(t, w, w2, b.lo, b.lo2):
+		b.lo, b.lo2 = w, w2
+	case lessWords(t, b.hi, b.hi2, w, w2):
+		b.hi, b.hi2 = w, w2
 	}
 }
 
