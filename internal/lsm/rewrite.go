@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/fate"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/tally"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/merge"
 )
@@ -51,9 +52,9 @@ type rewrite struct {
 	out     output
 	keyBuf  []byte
 
-	in     tally             // counted by the sources
-	fate   [fate.Count]tally // counted by what was decided
-	before int64             // bytes of the inputs
+	in     tally.Tally             // counted by the sources
+	fate   [fate.Count]tally.Tally // counted by what was decided
+	before int64                   // bytes of the inputs
 
 	phase func() (done bool, err error)
 }
@@ -147,7 +148,7 @@ func (w *rewrite) copy() (bool, error) {
 
 func (w *rewrite) entry(key, user []byte) error {
 	f := w.judge.Decide(key)
-	w.fate[f].add(key)
+	w.fate[f].Add(key)
 	if f != fate.Keep && f != fate.KeepZero {
 		return nil
 	}
@@ -179,14 +180,14 @@ func (w *rewrite) finish() (bool, error) {
 	if err := errors.Join(errs...); err != nil {
 		return false, fmt.Errorf("close inputs: %w", err)
 	}
-	kept := w.fate[fate.Keep].plus(w.fate[fate.KeepZero])
+	kept := w.fate[fate.Keep].Plus(w.fate[fate.KeepZero])
 	sum := kept
 	for f := fate.Shadowed; f < fate.Count; f++ {
-		sum = sum.plus(w.fate[f])
+		sum = sum.Plus(w.fate[f])
 	}
-	if sum != w.in || kept.n != w.out.entries {
+	if sum != w.in || kept.N != w.out.entries {
 		return false, fmt.Errorf("%d entries (sum %x) went in, %d (sum %x) came out, %d of them into files; dropped: %d shadowed, %d tombstones, %d of dropped tables",
-			w.in.n, w.in.sum, sum.n, sum.sum, w.out.entries, w.fate[fate.Shadowed].n, w.fate[fate.Grave].n, w.fate[fate.Table].n)
+			w.in.N, w.in.Sum, sum.N, sum.Sum, w.out.entries, w.fate[fate.Shadowed].N, w.fate[fate.Grave].N, w.fate[fate.Table].N)
 	}
 	w.phase = w.install
 	return false, nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/tally"
 	"github.com/tablerock-db/tablerock/internal/memtable"
 	"github.com/tablerock-db/tablerock/sstable"
 )
@@ -141,27 +142,16 @@ func (s memSource) Row() codec.ShapedRow {
 	return nil
 }
 
-// tally counts entries and adds up hashes of their keys, so that what goes into
-// a merge can be held against what comes out of it.
-type tally struct{ n, sum uint64 }
-
-func (t *tally) add(key []byte) {
-	t.n++
-	t.sum += codec.KeyHash(key)
-}
-
-func (t tally) plus(u tally) tally { return tally{t.n + u.n, t.sum + u.sum} }
-
 // counted is the input of a merge: it tallies each entry that the merge leaves
 // behind.
 type counted struct {
 	Source
-	in *tally
+	in *tally.Tally
 }
 
 // Next moves to the next entry.
 func (c *counted) Next() bool {
-	c.in.add(c.Source.Key())
+	c.in.Add(c.Source.Key())
 	return c.Source.Next()
 }
 
@@ -169,13 +159,13 @@ func (c *counted) Next() bool {
 // to its last entry must have held as many as the manifest says.
 type countedRun struct {
 	*runSource
-	in *tally
+	in *tally.Tally
 	n  uint64 // entries of the part that were left behind
 }
 
 // Next moves to the next entry.
 func (c *countedRun) Next() bool {
-	c.in.add(c.Key())
+	c.in.Add(c.Key())
 	c.n++
 	at := c.i
 	ok := c.runSource.Next()

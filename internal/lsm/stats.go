@@ -140,9 +140,9 @@ func (w *rewrite) count() {
 		c.MovedFiles += uint64(len(w.plan.add))
 		c.DroppedFiles += uint64(len(w.plan.remove) - len(w.plan.add))
 	}
-	c.EntriesIn += w.in.n
-	c.EntriesOut += w.fate[fate.Keep].n + w.fate[fate.KeepZero].n
-	c.Shadowed += w.fate[fate.Shadowed].n
-	c.Graves += w.fate[fate.Grave].n
-	c.DroppedRows += w.fate[fate.Table].n
+	c.EntriesIn += w.in.N
+	c.EntriesOut += w.fate[fate.Keep].N + w.fate[fate.KeepZero].N
+	c.Shadowed += w.fate[fate.Shadowed].N
+	c.Graves += w.fate[fate.Grave].N
+	c.DroppedRows += w.fate[fate.Table].N
 }
