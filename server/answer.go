@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
+	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/server/internal/media"
 	"github.com/tablerock-db/tablerock/server/internal/pieces"
 	"github.com/tablerock-db/tablerock/server/internal/uri"
@@ -215,7 +216,7 @@ func (x *exchange) event() Event {
 		Examined: x.examined, Returned: x.returned,
 		RequestID: x.id, ClientRequestID: x.clientRequestID(), Err: x.err,
 	}
-	if isAccountName(x.Address.Account) {
+	if sharedkey.IsAccountName(x.Address.Account) {
 		e.Account = x.Address.Account
 	}
 	if edm.CheckTableName(x.target.Table) == nil {

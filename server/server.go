@@ -106,15 +106,9 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Lengths of the names of accounts.
-const (
-	minAccountLen = 3
-	maxAccountLen = 24
-)
-
 func newAccount(a Account) (*account, error) {
-	if !isAccountName(a.Name) {
-		return nil, fmt.Errorf("a name is %d to %d lower-case letters and digits", minAccountLen, maxAccountLen)
+	if !sharedkey.IsAccountName(a.Name) {
+		return nil, errors.New("a name is 3 to 24 lower-case letters and digits")
 	}
 	if a.Store == nil {
 		return nil, errors.New("no store given")
@@ -128,15 +122,6 @@ func newAccount(a Account) (*account, error) {
 		return nil, err
 	}
 	return &account{name: a.Name, keys: keys, store: a.Store, properties: metadata.NewPropertyCache(a.Store)}, nil
-}
-
-func isAccountName(s string) bool {
-	for _, c := range []byte(s) {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
-			return false
-		}
-	}
-	return len(s) >= minAccountLen && len(s) <= maxAccountLen
 }
 
 // keys returns the keys of an account, nil if there is none of the name.

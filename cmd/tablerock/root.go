@@ -13,6 +13,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/terminal"
+	"github.com/tablerock-db/tablerock/internal/sharedkey"
 )
 
 // app is one call of the program.
@@ -160,7 +161,7 @@ func setFromEnvironment(flags *pflag.FlagSet) error {
 
 // checkFlags looks at the flags that every command has.
 func (a *app) checkFlags() error {
-	if !accountName(a.account) {
+	if !sharedkey.IsAccountName(a.account) {
 		return usagef("--account %q: a storage account's name is 3 to 24 lower-case letters and digits", a.account)
 	}
 	if a.data == "" {
@@ -176,18 +177,6 @@ func (a *app) checkFlags() error {
 		return usagef("--output %q: there are table, json, jsonl and csv", a.output)
 	}
 	return nil
-}
-
-func accountName(s string) bool {
-	if len(s) < 3 || len(s) > 24 {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') {
-			return false
-		}
-	}
-	return true
 }
 
 // note prints a line for people, unless they want none.

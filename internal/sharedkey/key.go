@@ -14,9 +14,22 @@ import (
 const SafeKeyBytes = 32
 
 const (
-	maxKeys      = 2
-	signatureLen = 44 // of 32 bytes in padded base64
+	minAccountLen = 3
+	maxAccountLen = 24
+	maxKeys       = 2
+	signatureLen  = 44 // of 32 bytes in padded base64
 )
+
+// IsAccountName reports whether an account can have the name: 3 to 24 lower-case
+// letters and digits.
+func IsAccountName(name string) bool {
+	for _, c := range []byte(name) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return len(name) >= minAccountLen && len(name) <= maxAccountLen
+}
 
 // Keys are the keys of an account, ready for use by any number of goroutines at
 // the same time.

@@ -181,3 +181,14 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	all.Wait()
 }
+
+func TestIsAccountName(t *testing.T) {
+	for name, want := range map[string]bool{
+		"abc": true, "devstoreaccount1": true, "123": true, "abcdefghijklmnopqrstuvwx": true,
+		"": false, "ab": false, "abcdefghijklmnopqrstuvwxy": false, "Abc": false, "a-c": false, "-abc": false, "abc\n": false, "äbc": false,
+	} {
+		if got := IsAccountName(name); got != want {
+			t.Errorf("IsAccountName(%q) = %v, want %v", name, got, want)
+		}
+	}
+}

@@ -75,7 +75,7 @@ func (c *Config) parseAccount(text string) (account, error) {
 	switch {
 	case len(keys) == 0:
 		return account{}, fmt.Errorf("it has no key; an account is NAME:KEY1[:KEY2]")
-	case !accountName(name):
+	case !sharedkey.IsAccountName(name):
 		return account{}, fmt.Errorf("its name is not 3 to 24 lower-case letters and digits")
 	}
 	_, err := sharedkey.NewKeys(keys...)
@@ -90,10 +90,6 @@ func (c *Config) parseAccount(text string) (account, error) {
 		return account{}, fmt.Errorf("%s: %w; \"openssl rand -base64 64\" makes a key", name, err)
 	}
 	return account{name, keys, weak}, nil
-}
-
-func accountName(s string) bool {
-	return len(s) >= 3 && len(s) <= 24 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
 // readAccounts reads a file of accounts. Empty lines and lines that begin with #
