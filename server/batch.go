@@ -143,7 +143,9 @@ func headersOf(h multipart.Header) *headers {
 // addressPart finds out what p is about: its method, target and form of answer. The
 // account is that of the batch, whose signature covers nothing else.
 func (x *exchange) addressPart(p *part) (err error) {
-	p.prefer = media.PreferenceOf(p.preferences)
+	if p.Method == http.MethodPost && len(p.xMethod) == 0 {
+		p.prefer = media.PreferenceOf(p.preferences)
+	}
 	target, query, _ := strings.Cut(p.Target, "?")
 	if p.query, err = uri.ParseQuery(query); err != nil {
 		return err

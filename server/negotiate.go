@@ -1,6 +1,8 @@
 package server
 
 import (
+	"net/http"
+
 	"github.com/tablerock-db/tablerock/server/internal/media"
 	"github.com/tablerock-db/tablerock/server/internal/uri"
 )
@@ -11,7 +13,9 @@ func (x *exchange) negotiate() error {
 	if x.operation.xml {
 		return nil
 	}
-	x.prefer = media.PreferenceOf(x.r.Header["Prefer"])
+	if x.method == http.MethodPost && x.target.Kind != uri.Batch { // only what makes something heeds it
+		x.prefer = media.PreferenceOf(x.r.Header["Prefer"])
+	}
 	if err := uri.CheckOptions(x.query); err != nil {
 		return err
 	}
