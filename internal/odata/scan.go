@@ -161,7 +161,7 @@ func (s *scanner) text() token {
 	i := t.start
 	for {
 		for i+8 <= len(s.src) {
-			w := load64(s.src, i)
+			w := load64(s.src[i:])
 			if m := specials(w); m != 0 {
 				n := bits.TrailingZeros64(m) / 8
 				high |= w & (uint64(1)<<(8*n) - 1)

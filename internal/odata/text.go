@@ -27,26 +27,26 @@ func plainLen[T string | []byte](s T, ascii bool) int {
 	if ascii {
 		also = highs
 	}
-	i := 0
-	for ; i+8 <= len(s); i += 8 {
-		w := load64(s, i)
+	rest := s
+	for ; len(rest) >= 8; rest = rest[8:] { // without an index, the compiler sees that all is within bounds
+		w := load64(rest)
 		if m := specials(w) | w&also; m != 0 {
-			return i + bits.TrailingZeros64(m)/8
+			return len(s) - len(rest) + bits.TrailingZeros64(m)/8
 		}
 	}
-	for ; i < len(s); i++ {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' || ascii && c >= utf8.RuneSelf {
-			break
+	for i := range len(rest) {
+		if c := rest[i]; c < ' ' || c == '"' || c == '\\' || ascii && c >= utf8.RuneSelf {
+			return len(s) - len(rest) + i
 		}
 	}
-	return i
+	return len(s)
 }
 
-// load64 returns s[i:i+8] as a little-endian word.
-func load64[T string | []byte](s T, i int) uint64 {
-	_ = s[i+7]
-	return uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
-		uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+// load64 returns the first eight bytes of s as a little-endian word.
+func load64[T string | []byte](s T) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
 // AppendText appends s, which is valid UTF-8, as a JSON string with its quotes.
