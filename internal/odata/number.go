@@ -34,12 +34,39 @@ func AppendDouble(dst []byte, f float64) []byte {
 	if math.Signbit(f) {
 		dst, f = append(dst, '-'), -f
 	}
+	if out, ok := appendShort(dst, f); ok {
+		return out
+	}
 	var buf [32]byte
 	digits, exponent, precision := decimal(buf[:0], f)
 	if exponent > -5 && exponent < precision {
 		return appendFixed(dst, digits, exponent)
 	}
 	return appendScientific(dst, digits, exponent)
+}
+
+// appendShort appends f, which is not negative, if it is a decimal number of few
+// digits behind the point, as what is measured or paid mostly is: that takes a third
+// of the time. A number of at most 15 digits that is read as f is the one that
+// decimal finds.
+func appendShort(dst []byte, f float64) (out []byte, ok bool) {
+	const most = 1e11 // with four digits behind the point, 15 at most
+	if f >= most {
+		return dst, false
+	}
+	for scale := 10.0; scale <= 1e4; scale *= 10 {
+		n := math.Round(f * scale)
+		if n/scale != f { // the quotient is rounded as a text is that is read
+			continue
+		}
+		whole, rest := uint64(n)/uint64(scale), uint64(n)%uint64(scale)
+		dst = append(strconv.AppendUint(dst, whole, 10), '.')
+		for at := uint64(scale) / 10; at > 0; at /= 10 {
+			dst = append(dst, '0'+byte(rest/at%10))
+		}
+		return dst, true
+	}
+	return dst, false
 }
 
 // decimal returns the significant digits of f without trailing zeros, the power

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/internal/odata"
@@ -68,6 +69,45 @@ func TestDoublesReadBack(t *testing.T) {
 		got, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.Float64bits(got) != math.Float64bits(f) {
 			t.Fatalf("seed %d: %x written as %q reads as %x, %v", seed, f, text, got, err)
+		}
+	}
+}
+
+// fixedText is the text of f between 1E-4 and 1E+15: 15 digits if they are read as
+// f, 17 otherwise.
+func fixedText(f float64) string {
+	precision := 15
+	text := strconv.FormatFloat(f, 'e', precision-1, 64)
+	if g, _ := strconv.ParseFloat(text, 64); g != f {
+		precision = 17
+		text = strconv.FormatFloat(f, 'e', precision-1, 64)
+	}
+	_, e, _ := strings.Cut(text, "e")
+	exponent, _ := strconv.Atoi(e)
+	text = strconv.FormatFloat(f, 'f', max(1, precision-1-exponent), 64)
+	for strings.HasSuffix(text, "0") && !strings.HasSuffix(text, ".0") {
+		text = text[:len(text)-1]
+	}
+	return text
+}
+
+// TestDecimals writes decimal numbers with some digits behind the point, and the
+// Doubles beside them.
+func TestDecimals(t *testing.T) {
+	const seed = 12
+	r := rand.New(rand.NewPCG(seed, seed))
+	for range 100_000 {
+		f := float64(r.Uint64N(1e15) / uint64(math.Pow10(r.IntN(15))))
+		f /= math.Pow10(r.IntN(7))
+		for _, f := range []float64{f, math.Nextafter(f, 0), math.Nextafter(f, 1e15)} {
+			if f < 1e-4 {
+				continue
+			}
+			for sign, f := range map[string]float64{"": f, "-": -f} {
+				if got, want := string(odata.AppendDouble(nil, f)), sign+fixedText(math.Abs(f)); got != want {
+					t.Fatalf("seed %d: %x written as %q, want %q", seed, f, got, want)
+				}
+			}
 		}
 	}
 }
