@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/server/internal/metadata"
+	"github.com/tablerock-db/tablerock/server/internal/problem"
 	"github.com/tablerock-db/tablerock/server/internal/service"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -43,7 +44,7 @@ func (x *exchange) setTableACL() error {
 // aclProblem calls a missing table what these operations call it.
 func aclProblem(err error) error {
 	if errors.Is(err, store.ErrTableNotFound) {
-		return errNotFound
+		return problem.ErrNotFound
 	}
 	return err
 }

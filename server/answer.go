@@ -11,6 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/server/internal/media"
 	"github.com/tablerock-db/tablerock/server/internal/pieces"
+	"github.com/tablerock-db/tablerock/server/internal/problem"
 	"github.com/tablerock-db/tablerock/server/internal/uri"
 )
 
@@ -127,9 +128,9 @@ const invalidURLPage = `<!DOCTYPE HTML PUBLIC "-//W3C//DTD HTML 4.01//EN""http:/
 	`<HTML><HEAD><TITLE>Bad Request</TITLE></HEAD><BODY><h2>Bad Request - Invalid URL</h2><hr><p>HTTP Error 400. The request URL is invalid.</p></BODY></HTML>` + "\r\n"
 
 // fail answers with a problem.
-func (x *exchange) fail(p *problem) {
-	x.code, x.err = p.code, p.cause
-	if p.status >= http.StatusInternalServerError && x.err == nil && p != errNotImplemented {
+func (x *exchange) fail(p *problem.Problem) {
+	x.code, x.err = p.Code, p.Cause
+	if p.Status >= http.StatusInternalServerError && x.err == nil && p != problem.ErrNotImplemented {
 		x.err = p
 	}
 	if x.version == "" {
@@ -137,71 +138,71 @@ func (x *exchange) fail(p *problem) {
 	}
 	x.pages.Release()
 	x.buf = pieces.Kept(x.buf)
-	if p.page {
+	if p.Page {
 		x.set("Server", frontEndName)
 		x.set("Connection", "close")
 		x.buf = append(x.buf, invalidURLPage...)
-		_ = x.send(p.status, "text/html; charset=us-ascii")
+		_ = x.send(p.Status, "text/html; charset=us-ascii")
 		return
 	}
 	xml := x.inXML(p)
 	x.failHead(p, xml)
 	switch {
 	case xml:
-		x.buf = odata.AppendErrorXML(x.buf, "m:", p.code, p.message, x.id, x.s.now())
-		_ = x.send(p.status, applicationXML)
-	case p == errAtom:
-		x.buf = odata.AppendErrorXML(x.buf, "", p.code, p.message, x.id, x.s.now())
-		_ = x.send(p.status, applicationXMLUTF8)
+		x.buf = odata.AppendErrorXML(x.buf, "m:", p.Code, p.Message, x.id, x.s.now())
+		_ = x.send(p.Status, applicationXML)
+	case p == problem.ErrAtom:
+		x.buf = odata.AppendErrorXML(x.buf, "", p.Code, p.Message, x.id, x.s.now())
+		_ = x.send(p.Status, applicationXMLUTF8)
 	default:
 		level, err := media.LevelOf(x.query.Get("$format"), x.r.Header["Accept"])
 		if err != nil {
 			level = odata.Minimal
 		}
 		kind := media.TypeOf(level)
-		if p.front {
+		if p.Front {
 			kind = applicationJSON
 		}
-		x.buf = odata.AppendError(x.buf, p.code, p.message, x.id, x.s.now())
-		_ = x.send(p.status, kind)
+		x.buf = odata.AppendError(x.buf, p.Code, p.Message, x.id, x.s.now())
+		_ = x.send(p.Status, kind)
 	}
 }
 
 // inXML reports whether a problem is stated in XML: so are those of resources that
 // speak it, and refusals of clients who do not say that they read JSON.
-func (x *exchange) inXML(p *problem) bool {
+func (x *exchange) inXML(p *problem.Problem) bool {
 	switch {
 	case x.operation != nil:
 		return x.operation.xml
-	case p.refusal:
+	case p.Refusal:
 		return !media.WantsJSON(x.r.Header["Accept"])
 	}
 	return x.target.Kind == uri.TableACL || x.target.Kind == uri.ServiceRoot && x.query.Get("restype") == "service"
 }
 
 // failHead sets the headers of a problem.
-func (x *exchange) failHead(p *problem, xml bool) {
+func (x *exchange) failHead(p *problem.Problem, xml bool) {
 	switch {
-	case p.bare:
+	case p.Bare:
 		x.set("Server", frontEndName)
-	case p.front:
+	case p.Front:
 		x.set("Server", frontEndName)
 		x.set("X-Ms-Request-Id", x.id)
 	default:
 		x.head()
 	}
-	if xml || p.front {
-		x.set("X-Ms-Error-Code", p.code)
+	if xml || p.Front {
+		x.set("X-Ms-Error-Code", p.Code)
 	} else {
 		x.set("X-Content-Type-Options", "nosniff")
-		if !p.early {
+		if !p.Early {
 			x.set("Cache-Control", "no-cache")
 		}
 	}
-	if !p.early {
+	if !p.Early {
 		x.preferenceApplied()
 	}
-	for name, value := range map[string]string{"Www-Authenticate": p.challenge, "Allow": p.allow, "Retry-After": p.retry} {
+	for name, value := range map[string]string{"Www-Authenticate": p.Challenge, "Allow": p.Allow, "Retry-After": p.Retry} {
 		if value != "" {
 			x.set(name, value)
 		}

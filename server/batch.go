@@ -15,6 +15,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/odata/multipart"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/server/internal/media"
+	"github.com/tablerock-db/tablerock/server/internal/problem"
 	"github.com/tablerock-db/tablerock/server/internal/uri"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -47,7 +48,7 @@ type address struct {
 func (x *exchange) batch() error {
 	types := x.r.Header["Content-Type"]
 	if len(types) != 1 {
-		return errMediaType
+		return problem.ErrMediaType
 	}
 	if err := x.readBody(); err != nil {
 		return err
@@ -68,7 +69,7 @@ func (x *exchange) batch() error {
 		p.Part = &b.Parts[i]
 		op, err := x.readPart(p, before)
 		if err == nil && i > 0 && !sameTable(table, p.target.Table) {
-			err = modelProblem(&edm.Error{Rule: edm.RuleBatchPartition})
+			err = problem.OfModel(&edm.Error{Rule: edm.RuleBatchPartition})
 		}
 		if err != nil {
 			// What is wrong with the operations before comes first.
@@ -77,7 +78,7 @@ func (x *exchange) batch() error {
 					return x.failBatch(parts, ops, failed)
 				}
 			}
-			return x.failPart(parts, i, problemOf(err))
+			return x.failPart(parts, i, problem.Of(err))
 		}
 		before, table = p, p.target.Table
 		ops = append(ops, op)
@@ -107,7 +108,7 @@ func (x *exchange) readPart(p, before *part) (store.Op, error) {
 		return store.Op{}, err
 	}
 	if !isWrite(p.target.Kind, p.method) {
-		return store.Op{}, errInput
+		return store.Op{}, problem.ErrInput
 	}
 	in := intent{
 		method: p.method, target: p.target, body: p.Body,
@@ -156,13 +157,13 @@ func (x *exchange) addressPart(p *part) (err error) {
 	}
 	path, err := url.PathUnescape(target)
 	if err != nil {
-		return errURLSyntax
+		return problem.ErrURLSyntax
 	}
 	rest := strings.TrimPrefix(path, "/")
 	if host != "" {
 		a := uri.AddressOf(host, path)
 		if a.Account != x.Address.Account {
-			return errInput
+			return problem.ErrInput
 		}
 		rest = a.Rest
 	} else if first, after, ok := strings.Cut(rest, "/"); ok && strings.TrimSuffix(first, uri.SecondarySuffix) == x.Address.Account {
@@ -190,38 +191,38 @@ func (x *exchange) failBatch(parts []part, ops []store.Op, err error) error {
 	if failed.Index < len(ops) {
 		err = keyProblem(err, &ops[failed.Index])
 	}
-	p := problemOf(err)
-	if p.status == http.StatusRequestEntityTooLarge {
+	p := problem.Of(err)
+	if p.Status == http.StatusRequestEntityTooLarge {
 		return p
 	}
-	if failed.Executed && !p.executed {
+	if failed.Executed && !p.Executed {
 		q := *p
-		q.executed, p = true, &q
+		q.Executed, p = true, &q
 	}
 	return x.failPart(parts, failed.Index, p)
 }
 
 // failPart answers that operation i failed with p, and nothing happened.
-func (x *exchange) failPart(parts []part, i int, p *problem) error {
-	message := p.message
+func (x *exchange) failPart(parts []part, i int, p *problem.Problem) error {
+	message := p.Message
 	// Alone, an operation that was carried out far enough to fail is not counted.
-	if alone := len(parts) == 1 && (p.executed || p.code == errValueTooLarge.code); !alone {
+	if alone := len(parts) == 1 && (p.Executed || p.Code == problem.ErrValueTooLarge.Code); !alone {
 		message = strconv.Itoa(i) + ":" + message
 	}
-	if p.status >= http.StatusInternalServerError && p.cause != nil {
+	if p.Status >= http.StatusInternalServerError && p.Cause != nil {
 		return p
 	}
-	x.code = p.code
+	x.code = p.Code
 	w := x.beginBatch(true)
 	header := make([]multipart.Field, 0, 8)
 	header = appendID(header, &parts[i])
 	header = append(header, fieldNoSniff)
-	if !p.early {
+	if !p.Early {
 		header = appendPreference(append(header, fieldNoCache), parts[i].prefer)
 	}
 	header = append(header, fieldVersion3, multipart.Field{Name: "Content-Type", Value: media.TypeOf(max(parts[i].level, odata.Minimal))})
-	w.Part(p.status, header...)
-	w.Buf = odata.AppendError(w.Buf, p.code, message, x.id, x.s.now())
+	w.Part(p.Status, header...)
+	w.Buf = odata.AppendError(w.Buf, p.Code, message, x.id, x.s.now())
 	return x.endBatch(w)
 }
 
@@ -323,19 +324,19 @@ func (x *exchange) lookUp(p *part) error {
 		w.Buf = append(w.Buf, content...)
 		return x.endBatch(w)
 	}
-	failed := problemOf(err)
-	if failed == errBusy || failed.status >= http.StatusInternalServerError && failed.cause != nil {
+	failed := problem.Of(err)
+	if failed == problem.ErrBusy || failed.Status >= http.StatusInternalServerError && failed.Cause != nil {
 		return failed
 	}
-	x.code = failed.code
+	x.code = failed.Code
 	x.pages.Release()
 	header := []multipart.Field{fieldVersion3, {Name: "Content-Type", Value: media.TypeOf(max(p.level, odata.Minimal))}, fieldNoSniff}
-	if !failed.early {
+	if !failed.Early {
 		header = append(header, fieldNoCache)
 	}
 	w := x.beginBatch(false)
-	w.Part(failed.status, header...)
-	w.Buf = odata.AppendError(w.Buf, failed.code, "0:"+failed.message, x.id, x.s.now())
+	w.Part(failed.Status, header...)
+	w.Buf = odata.AppendError(w.Buf, failed.Code, "0:"+failed.Message, x.id, x.s.now())
 	return x.endBatch(w)
 }
 
@@ -345,7 +346,7 @@ func (x *exchange) readOnly(p *part) error {
 		return err
 	}
 	if p.method != http.MethodGet || p.target.Kind != uri.Entity && p.target.Kind != uri.Entities {
-		return errInput
+		return problem.ErrInput
 	}
 	if err := x.grant.Allow(sharedkey.Query, p.target.Table); err != nil {
 		return err

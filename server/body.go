@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
+
+	"github.com/tablerock-db/tablerock/server/internal/problem"
 )
 
 // Limits of what requests hold.
@@ -41,12 +43,12 @@ func (g *gauge) release(n int64) { g.held.Add(-n) }
 func (x *exchange) readBody() error {
 	encoding := x.r.Header["Content-Encoding"]
 	if len(encoding) > 1 || len(encoding) == 1 && !strings.EqualFold(encoding[0], "identity") {
-		return errMediaType
+		return problem.ErrMediaType
 	}
 	size := x.r.ContentLength
 	switch {
 	case size > maxBodyBytes:
-		return errBodyTooLarge
+		return problem.ErrBodyTooLarge
 	case size < 0:
 		size = maxBodyBytes
 	}
@@ -77,9 +79,9 @@ func (x *exchange) readBody() error {
 func bodyProblem(err error) error {
 	var limit *http.MaxBytesError
 	if errors.As(err, &limit) {
-		return errBodyTooLarge
+		return problem.ErrBodyTooLarge
 	}
-	return errProcessing
+	return problem.ErrProcessing
 }
 
 // takeKept begins a body in the memory of an earlier one, which counts like any
@@ -100,7 +102,7 @@ func (x *exchange) takeKept(size int64) {
 func (x *exchange) growBody(size int) error {
 	more := int64(size + 1 - cap(x.body))
 	if !x.s.inFlight.acquire(more) {
-		return errBusy
+		return problem.ErrBusy
 	}
 	x.held += more
 	x.body = append(make([]byte, 0, size+1), x.body...)

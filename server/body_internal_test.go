@@ -14,6 +14,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/server/internal/metadata"
 	"github.com/tablerock-db/tablerock/server/internal/pieces"
+	"github.com/tablerock-db/tablerock/server/internal/problem"
 	"github.com/tablerock-db/tablerock/server/internal/uri"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/storetest"
@@ -45,11 +46,11 @@ func TestBodyTakesMemoryAsItComes(t *testing.T) {
 		{"in chunks", strings.NewReader(text), -1, 5 * int64(len(text)), nil},
 		{"small", strings.NewReader(text[:100]), 100, 101, nil},
 		{"empty", strings.NewReader(""), 0, 1, nil},
-		{"a byte of much", half{strings.NewReader("x")}, maxBodyBytes, firstBodyBytes + 1, errProcessing},
-		{"a part of much", half{strings.NewReader(text)}, maxBodyBytes, 5 * int64(len(text)), errProcessing},
+		{"a byte of much", half{strings.NewReader("x")}, maxBodyBytes, firstBodyBytes + 1, problem.ErrProcessing},
+		{"a part of much", half{strings.NewReader(text)}, maxBodyBytes, 5 * int64(len(text)), problem.ErrProcessing},
 		{"all there may be", bytes.NewReader(make([]byte, maxBodyBytes)), maxBodyBytes, maxBodyBytes + 1, nil},
-		{"too much", bytes.NewReader(make([]byte, maxBodyBytes+1)), maxBodyBytes + 1, 0, errBodyTooLarge},
-		{"too much in chunks", bytes.NewReader(make([]byte, maxBodyBytes+1)), -1, maxBodyBytes + 1, errBodyTooLarge},
+		{"too much", bytes.NewReader(make([]byte, maxBodyBytes+1)), maxBodyBytes + 1, 0, problem.ErrBodyTooLarge},
+		{"too much in chunks", bytes.NewReader(make([]byte, maxBodyBytes+1)), -1, maxBodyBytes + 1, problem.ErrBodyTooLarge},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := new(Server)
@@ -129,8 +130,8 @@ func TestBusy(t *testing.T) {
 	s.inFlight.held.Store(maxInFlightBytes)
 	x := newExchange(s)
 	x.w, x.r = httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader("text"))
-	if err := x.readBody(); !errors.Is(err, errBusy) {
-		t.Errorf("error %v, want %v", err, errBusy)
+	if err := x.readBody(); !errors.Is(err, problem.ErrBusy) {
+		t.Errorf("error %v, want %v", err, problem.ErrBusy)
 	}
 }
 
@@ -190,8 +191,8 @@ func TestGreatEntitiesCount(t *testing.T) {
 	}{
 		{"great", "great", "", 0, 2 << 20, nil},
 		{"great in a page", "", "PartitionKey eq 'great'", 0, 2 << 20, nil},
-		{"great beside others", "great", "", maxPagesBytes - 1<<20, 0, errBusy},
-		{"great in a page beside others", "", "PartitionKey eq 'great'", maxPagesBytes - 1<<20, 0, errBusy},
+		{"great beside others", "great", "", maxPagesBytes - 1<<20, 0, problem.ErrBusy},
+		{"great in a page beside others", "", "PartitionKey eq 'great'", maxPagesBytes - 1<<20, 0, problem.ErrBusy},
 		{"small beside others", "small", "", maxInFlightBytes, 0, nil},
 		{"small in a page beside others", "", "PartitionKey eq 'small'", maxInFlightBytes, 0, nil},
 	} {
@@ -214,7 +215,7 @@ func TestGreatEntitiesCount(t *testing.T) {
 				t.Errorf("%d are held, want %d", held, c.held)
 			}
 			if c.err != nil {
-				x.fail(errBusy)
+				x.fail(problem.ErrBusy)
 				if w.Header().Get("Etag") != "" || cap(x.buf) > pieces.MaxKept {
 					t.Errorf("a refusal has the ETag %q, and %d bytes of memory", w.Header().Get("Etag"), cap(x.buf))
 				}

@@ -6,12 +6,6 @@ import (
 	"github.com/tablerock-db/tablerock/server/internal/cors"
 )
 
-// The refusals of a preflight.
-var (
-	errNoCors     = &problem{status: http.StatusForbidden, code: "CorsPreflightFailure", message: "CORS not enabled or no matching rule found for this request."}
-	errCorsHeader = bad("InvalidHeaderValue", "A required CORS header is not present.")
-)
-
 // preflightOperation names, in events, what no route does: any path has it.
 var preflightOperation = &operation{name: "Preflight", xml: true}
 

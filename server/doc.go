@@ -4,6 +4,6 @@
 //
 // The way of a request: route.go says what its path names; exchange.go carries it
 // through version, authorisation and negotiation to the operation (tables.go,
-// query.go, write.go, batch.go, acl.go, properties.go); problem.go is the one
+// query.go, write.go, batch.go, acl.go, properties.go); internal/problem is the one
 // place that maps an error to a status and a code.
 package server

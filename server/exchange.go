@@ -17,6 +17,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/server/internal/media"
 	"github.com/tablerock-db/tablerock/server/internal/pieces"
+	"github.com/tablerock-db/tablerock/server/internal/problem"
 	"github.com/tablerock-db/tablerock/server/internal/uri"
 )
 
@@ -113,13 +114,13 @@ func (x *exchange) serve() {
 		default:
 			err := fmt.Errorf("panic: %v\n%s", v, debug.Stack())
 			if x.status == 0 {
-				x.fail(internalError(err))
+				x.fail(problem.Internal(err))
 			}
 			x.err = err
 		}
 	}()
 	if err := x.answer(); err != nil {
-		x.fail(problemOf(err))
+		x.fail(problem.Of(err))
 	}
 }
 
@@ -127,7 +128,7 @@ func (x *exchange) serve() {
 func (x *exchange) answer() error {
 	located := x.locate()
 	if x.Address.Account == "" {
-		return errURI
+		return problem.ErrURI
 	}
 	if x.r.Method == http.MethodOptions {
 		return x.preflight()
@@ -196,7 +197,7 @@ func (x *exchange) locate() error {
 		return err
 	}
 	if uri.HasControl(path) {
-		return errInvalidURL
+		return problem.ErrInvalidURL
 	}
 	x.target, err = uri.ParseTarget(x.Rest, x.query.Get("comp"))
 	return err
@@ -222,7 +223,7 @@ func (x *exchange) chooseVersion() error {
 			x.version = sv
 		}
 	case len(given) > 1 || !isVersion(given[0]):
-		return errHeaderValue
+		return problem.ErrHeaderValue
 	default:
 		x.version = given[0]
 	}
@@ -274,11 +275,11 @@ func tunnel(method string, override []string) (string, error) {
 	case len(override) == 0:
 		return method, nil
 	case len(override) > 1:
-		return "", errManyXMethods
+		return "", problem.ErrManyXMethods
 	case method != http.MethodPost:
-		return "", errXMethodNotPost
+		return "", problem.ErrXMethodNotPost
 	case !slices.Contains(tunnelled, override[0]):
-		return "", errUnknownXMethod
+		return "", problem.ErrUnknownXMethod
 	}
 	return override[0], nil
 }
@@ -293,17 +294,17 @@ func (x *exchange) chooseOperation() error {
 	key := route{kind: x.target.Kind, method: x.method}
 	switch x.target.Kind {
 	case uri.Schema:
-		return errNotImplemented
+		return problem.ErrNotImplemented
 	case uri.ServiceRoot:
 		if x.query.Get("restype") != "service" {
-			return errURI
+			return problem.ErrURI
 		}
 		key.comp = x.query.Get("comp")
 	case uri.TableACL:
 		key.comp = "acl"
 	case uri.Batch, uri.Tables, uri.Table, uri.Entities, uri.Entity, uri.Misplaced:
 		if comp := x.query.Get("comp"); comp == "properties" || comp == "stats" {
-			return errComp
+			return problem.ErrComp
 		}
 	}
 	x.operation = routes[key]
@@ -312,11 +313,11 @@ func (x *exchange) chooseOperation() error {
 	}
 	switch {
 	case x.operation == nil && x.target.Kind == uri.ServiceRoot && key.comp != "properties" && key.comp != "stats":
-		return errComp
+		return problem.ErrComp
 	case x.operation == nil:
-		return methodProblem(key)
+		return notAllowed(key)
 	case x.Secondary && x.method != http.MethodGet:
-		return errSecondary
+		return problem.ErrSecondary
 	case x.operation.action == asked:
 		return nil
 	}

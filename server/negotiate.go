@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/tablerock-db/tablerock/server/internal/media"
+	"github.com/tablerock-db/tablerock/server/internal/problem"
 	"github.com/tablerock-db/tablerock/server/internal/uri"
 )
 
@@ -25,7 +26,7 @@ func (x *exchange) negotiate() error {
 	case err != nil && x.target.Kind != uri.Batch: // each part has its own, and the envelope has one form
 		return err
 	case named && x.version < oldestVersion:
-		return errNoJSON
+		return problem.ErrNoJSON
 	}
 	return nil
 }

@@ -24,13 +24,17 @@ func (p stated) in(answer string) bool {
 // the code and message of each problem and refusal that is written there.
 func statedProblems(t *testing.T) []stated {
 	t.Helper()
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, pattern := range []string{"*.go", "internal/problem/*.go", "../internal/sharedkey/refusal.go"} {
+		some, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, some...)
 	}
 	r := reader{constants: map[string]string{}}
 	var sources []*ast.File
-	for _, file := range append(files, "../internal/sharedkey/refusal.go") {
+	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
@@ -78,10 +82,23 @@ func (r *reader) text(e ast.Expr) string {
 		}
 	case *ast.Ident:
 		return r.constants[e.Name]
+	case *ast.SelectorExpr:
+		return r.constants[e.Sel.Name]
 	case *ast.BinaryExpr:
 		if a, b := r.text(e.X), r.text(e.Y); a != "" && b != "" {
 			return a + b
 		}
+	}
+	return ""
+}
+
+// nameOf returns the name of a type or a function, without that of its package.
+func nameOf(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
 	}
 	return ""
 }
@@ -91,18 +108,17 @@ func (r *reader) problem(n ast.Node) bool {
 	var p stated
 	switch n := n.(type) {
 	case *ast.CallExpr:
-		name, ok := n.Fun.(*ast.Ident)
-		if !ok || len(n.Args) != 2 {
+		if len(n.Args) != 2 {
 			return true
 		}
-		switch name.Name {
-		case "bad", "forbidden":
+		switch nameOf(n.Fun) {
+		case "Bad", "forbidden":
 			p = stated{r.text(n.Args[0]), r.text(n.Args[1])}
 		case "mismatch":
 			p = stated{r.text(n.Args[0]), "using this " + r.text(n.Args[1])}
 		}
 	case *ast.CompositeLit:
-		if name, ok := n.Type.(*ast.Ident); !ok || name.Name != "problem" && name.Name != "Refusal" {
+		if name := nameOf(n.Type); name != "Problem" && name != "Refusal" {
 			return true
 		}
 		for _, e := range n.Elts {

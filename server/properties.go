@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 
+	"github.com/tablerock-db/tablerock/server/internal/problem"
 	"github.com/tablerock-db/tablerock/server/internal/service"
 )
 
@@ -29,20 +30,11 @@ func (x *exchange) setServiceProperties() error {
 	return x.sendEmpty(http.StatusAccepted)
 }
 
-const badQueryValue = "Value for one of the query parameters specified in the request URI is invalid."
-
-var (
-	// errQueryValue refuses the value of a parameter in the URL.
-	errQueryValue = bad("InvalidQueryParameterValue", badQueryValue)
-	// errComp refuses a comp that the service has not, or not this resource of it.
-	errComp = &problem{status: http.StatusBadRequest, code: "InvalidQueryParameterValue", message: badQueryValue, refusal: true, front: true}
-)
-
 // serviceStats is GET /?restype=service&comp=stats. The secondary endpoint reads
 // what the primary wrote, so it never lags behind.
 func (x *exchange) serviceStats() error {
 	if !x.Secondary {
-		return errQueryValue
+		return problem.ErrQueryValue
 	}
 	x.head()
 	x.buf = service.AppendStats(x.buf[:0], x.start)

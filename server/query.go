@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/server/internal/media"
 	"github.com/tablerock-db/tablerock/server/internal/pieces"
+	"github.com/tablerock-db/tablerock/server/internal/problem"
 	"github.com/tablerock-db/tablerock/server/internal/uri"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -91,7 +92,7 @@ func (x *exchange) appendViewed(row edm.Row) error {
 // client may see.
 func (x *exchange) checkURLKey(key edm.Key) error {
 	if strings.ContainsAny(key.Partition, `/\`) || strings.ContainsAny(key.Row, `/\`) {
-		return errURLSyntax
+		return problem.ErrURLSyntax
 	}
 	return x.grant.AllowKey(key)
 }
@@ -220,7 +221,7 @@ func (x *exchange) holdAnswer() error {
 		return nil
 	}
 	if !x.s.inFlight.acquirePage(more) {
-		return errBusy
+		return problem.ErrBusy
 	}
 	x.paged += more
 	return nil

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/server/internal/problem"
 	"github.com/tablerock-db/tablerock/server/internal/uri"
 )
 
@@ -54,3 +55,17 @@ const asked sharedkey.Action = 0xff
 
 // methodMerge is the service's own name for PATCH.
 const methodMerge = "MERGE"
+
+// notAllowed refuses a method for which the resource has no operation.
+func notAllowed(asked route) *problem.Problem {
+	var methods []string
+	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, methodMerge, http.MethodDelete} {
+		for r := range routes {
+			if r == (route{asked.kind, m, asked.comp}) {
+				methods = append(methods, m)
+				break
+			}
+		}
+	}
+	return problem.MethodNotAllowed(methods)
+}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/server/internal/media"
+	"github.com/tablerock-db/tablerock/server/internal/problem"
 	"github.com/tablerock-db/tablerock/server/internal/uri"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -71,7 +71,7 @@ const metricsPrefix = "$Metrics"
 // checkTable refuses a name that no table can have.
 func checkTable(name string) error {
 	if strings.HasPrefix(name, metricsPrefix) {
-		return errNotFound
+		return problem.ErrNotFound
 	}
 	return edm.CheckTableName(name)
 }
@@ -86,8 +86,8 @@ func early(err error) error {
 	if !errors.As(err, &model) {
 		return err
 	}
-	p := *modelProblem(model)
-	p.early = true
+	p := *problem.OfModel(model)
+	p.Early = true
 	return &p
 }
 
@@ -102,7 +102,7 @@ func (x *exchange) getTable() error {
 	case err != nil:
 		return err
 	case len(found) == 0 || edm.FoldTableName(found[0].Name) != edm.FoldTableName(name):
-		return errNotFound
+		return problem.ErrNotFound
 	}
 	x.headOData()
 	return x.sendTable(http.StatusOK, found[0].Name)
@@ -115,7 +115,7 @@ func (x *exchange) checkOneTable() error {
 		return err
 	}
 	if len(x.r.Header["If-Match"])+len(x.r.Header["If-None-Match"]) > 0 {
-		return errNoETag
+		return problem.ErrNoETag
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func (x *exchange) deleteTable() error {
 	}
 	err := x.account.store.DeleteTable(x.r.Context(), x.target.Table)
 	if errors.Is(err, store.ErrTableNotFound) {
-		return errNotFound
+		return problem.ErrNotFound
 	}
 	if err != nil {
 		return err
@@ -147,14 +147,12 @@ func (x *exchange) misplaced() error {
 		return err
 	}
 	if x.method != http.MethodPost {
-		p := bad(codeInvalidInput, fmt.Sprintf(keyCount, x.Address.Account, x.target.Table))
-		p.early = true
-		return p
+		return problem.KeyCount(x.Address.Account, x.target.Table)
 	}
 	if err := media.CheckJSON(x.r.Header["Content-Type"]); err != nil {
 		return err
 	}
-	return errNeedValue
+	return problem.ErrNeedValue
 }
 
 // tablesChunk is how many tables are read from the store at once.
@@ -171,7 +169,7 @@ func (x *exchange) queryTables() error {
 		return err
 	}
 	if given && top == 0 {
-		return errInput
+		return problem.ErrInput
 	}
 	from, err := uri.TableToken(x.query)
 	if err != nil {

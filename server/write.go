@@ -10,6 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/server/internal/media"
+	"github.com/tablerock-db/tablerock/server/internal/problem"
 	"github.com/tablerock-db/tablerock/server/internal/uri"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -87,7 +88,7 @@ func parseETag(values []string) (edm.ETag, error) {
 	if len(text) > maxClientIDBytes {
 		text = text[:maxClientIDBytes]
 	}
-	return "", bad(codeInvalidInput, fmt.Sprintf("The etag value '%s' specified in one of the request headers is not valid. Please make sure only one etag value is specified and is valid.", text))
+	return "", problem.Bad(problem.CodeInvalidInput, fmt.Sprintf("The etag value '%s' specified in one of the request headers is not valid. Please make sure only one etag value is specified and is valid.", text))
 }
 
 // conditionProblem returns what is wrong with the conditions of in, as opposed to
@@ -95,13 +96,13 @@ func parseETag(values []string) (edm.ETag, error) {
 func conditionProblem(in *intent) (etag edm.ETag, err error) {
 	switch {
 	case len(in.ifNoneMatch) > 0 && len(in.ifMatch) > 0:
-		return "", bad(codeInvalidInput, "Both If-Match and If-None-Match HTTP headers cannot be specified at the same time.")
+		return "", problem.Bad(problem.CodeInvalidInput, "Both If-Match and If-None-Match HTTP headers cannot be specified at the same time.")
 	case len(in.ifNoneMatch) > 0:
-		return "", bad(codeInvalidInput, "If-None-Match HTTP header cannot be specified for "+in.method+" operations.")
+		return "", problem.Bad(problem.CodeInvalidInput, "If-None-Match HTTP header cannot be specified for "+in.method+" operations.")
 	case len(in.ifMatch) > 0:
 		return parseETag(in.ifMatch)
 	case in.method == http.MethodDelete:
-		return "", errInput
+		return "", problem.ErrInput
 	}
 	return "", nil
 }
@@ -218,8 +219,8 @@ func keyProblem(err error, op *store.Op) error {
 	if model.Name == edm.RowKeyName {
 		value = op.Entity.Key.Row
 	}
-	p := bad(codeOutOfRange, fmt.Sprintf(outOfRange, model.Name, uri.EscapeControls(value)))
-	p.early = true
+	p := problem.OutOfRange(model.Name, uri.EscapeControls(value))
+	p.Early = true
 	return p
 }
 

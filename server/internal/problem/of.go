@@ -1,0 +1,177 @@
+package problem
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/internal/odata"
+	"github.com/tablerock-db/tablerock/internal/odata/multipart"
+	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/server/internal/cors"
+	"github.com/tablerock-db/tablerock/server/internal/media"
+	"github.com/tablerock-db/tablerock/server/internal/service"
+	"github.com/tablerock-db/tablerock/server/internal/uri"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// Of is the one map from an error to its answer. An error that it does
+// not know is a failure of this program: status 500, and logged.
+func Of(err error) *Problem {
+	var (
+		p       *Problem
+		op      *store.OpError
+		model   *edm.Error
+		payload *odata.Error
+		parts   *multipart.Error
+		syntax  *filter.Error
+		doc     *service.Error
+		refusal *sharedkey.Refusal
+	)
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.Is(err, media.ErrUnsupported):
+		return ErrMediaType
+	case errors.Is(err, media.ErrAtom):
+		return ErrAtom
+	case errors.Is(err, media.ErrVerbose):
+		return ErrVerbose
+	case errors.Is(err, uri.ErrNothing):
+		return ErrURI
+	case errors.Is(err, uri.ErrSyntax):
+		return ErrURLSyntax
+	case errors.Is(err, uri.ErrToken), errors.Is(err, uri.ErrQuery):
+		return ErrInput
+	case errors.Is(err, uri.ErrTimeout):
+		return ErrQueryValue
+	case errors.Is(err, uri.ErrOption):
+		return ErrNotImplemented
+	case errors.Is(err, cors.ErrHeader):
+		return ErrCorsHeader
+	case errors.Is(err, cors.ErrNoRule):
+		return ErrNoCors
+	case errors.As(err, &refusal):
+		return &Problem{
+			Status: refusal.Status, Code: refusal.Code, Message: refusal.Message,
+			Challenge: refusal.Challenge, Refusal: true, Front: refusal.Front, Bare: refusal.Bare,
+		}
+	case errors.As(err, &op):
+		q := *Of(op.Err)
+		q.Executed = op.Executed
+		return &q
+	case errors.As(err, &model):
+		return OfModel(model)
+	case errors.As(err, &payload):
+		return ofPayload(payload)
+	case errors.As(err, &parts):
+		return Bad(CodeInvalidInput, inputNotValid)
+	case errors.As(err, &doc):
+		return Bad("InvalidXmlDocument", "XML specified is not syntactically valid.")
+	case errors.As(err, &syntax):
+		return ofFilter(syntax)
+	}
+	return ofStore(err)
+}
+
+// ofStore maps the sentinels of store.
+func ofStore(err error) *Problem {
+	switch {
+	case errors.Is(err, store.ErrTableExists):
+		return ErrTableExists
+	case errors.Is(err, store.ErrTableNotFound):
+		return ErrNoTable
+	case errors.Is(err, store.ErrEntityExists):
+		return ErrEntityExists
+	case errors.Is(err, store.ErrEntityNotFound):
+		return ErrNotFound
+	case errors.Is(err, store.ErrPrecondition):
+		return ErrCondition
+	case errors.Is(err, store.ErrNoSpace), errors.Is(err, store.ErrReadOnly), errors.Is(err, store.ErrClosed):
+		p := *ErrBusy
+		p.Cause = err
+		return &p
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, store.ErrOutcomeUnknown):
+		return &Problem{
+			Status: http.StatusInternalServerError, Code: "OperationTimedOut",
+			Message: "The operation could not be completed within the permitted time.", Cause: err,
+		}
+	}
+	return Internal(err)
+}
+
+// OfModel maps a broken rule of the data model.
+func OfModel(e *edm.Error) *Problem {
+	switch e.Rule {
+	case edm.RuleTableName:
+		if strings.EqualFold(e.Name, "tables") {
+			return ErrInput
+		}
+		return Bad("InvalidResourceName", "The specifed resource name contains invalid characters.")
+	case edm.RuleTableNameLength:
+		return Bad(codeOutOfRange, "The specified resource name length is not within the permissible limits.")
+	case edm.RuleKey:
+		return ErrOutOfRange
+	case edm.RuleKeyLength, edm.RuleValueSize:
+		return ErrValueTooLarge
+	case edm.RulePropertyName:
+		return ErrPropertyName
+	case edm.RulePropertyNameLength:
+		return Bad("PropertyNameTooLong", "The property name exceeds the maximum allowed length (255).")
+	case edm.RulePropertyCount:
+		return Bad("TooManyProperties", "The entity contains more properties than allowed. Each entity can include up to 252 properties to store data. Each entity also has 3 system properties.")
+	case edm.RulePropertyDuplicate:
+		return Bad("DuplicatePropertiesSpecified", propertyTwice)
+	case edm.RuleEntitySize:
+		return Bad("EntityTooLarge", "The entity is larger than the maximum allowed size (1MB).")
+	case edm.RuleRange:
+		return ErrOutOfRange
+	case edm.RuleBatchCount:
+		return Bad(CodeInvalidInput, "The batch request operation exceeds the maximum 100 changes per change set.")
+	case edm.RuleBatchBytes:
+		return ErrBodyTooLarge
+	case edm.RuleBatchPartition:
+		return Bad("CommandsInBatchActOnDifferentPartitions", "All commands in a batch must operate on same entity group.")
+	case edm.RuleBatchDuplicate:
+		return Bad("InvalidDuplicateRow", "The batch request contains multiple changes with same row key. An entity can appear only once in a batch request.")
+	case edm.RuleUTF8, edm.RuleMetaSize:
+		return ErrInput
+	}
+	return ErrInput
+}
+
+// ofPayload maps what is wrong with an entity's JSON.
+func ofPayload(e *odata.Error) *Problem {
+	key := e.Member == edm.PartitionKeyName || e.Member == edm.RowKeyName
+	switch e.Kind {
+	case odata.Duplicate:
+		if key {
+			return Bad("DuplicateKeyPropertySpecified", propertyTwice)
+		}
+		return OfModel(&edm.Error{Rule: edm.RulePropertyDuplicate})
+	case odata.MissingKey, odata.MissingName:
+		return ErrNeedValue
+	case odata.OutOfRange:
+		return OutOfRange(e.Member, e.Got)
+	case odata.TooManyNames:
+		return OfModel(&edm.Error{Rule: edm.RulePropertyCount})
+	case odata.BadValue:
+		if key {
+			return ErrKeyType
+		}
+	}
+	return ErrProcessing
+}
+
+// ofFilter maps the refusal of a $filter.
+func ofFilter(e *filter.Error) *Problem {
+	if e.Kind == filter.NotImplemented {
+		return ErrNotImplemented
+	}
+	p := Bad(CodeInvalidInput, e.Message)
+	p.Early = true
+	return p
+}

@@ -1,0 +1,123 @@
+// Package problem has the refusals and failures of the Table service, and the one map
+// that leads to them from errors.
+package problem
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// Problem is a refusal or a failure in the protocol's words. It is never changed
+// once made, so that one value can answer many requests.
+type Problem struct {
+	Status  int
+	Code    string
+	Message string
+
+	Early     bool   // found before the request was understood: no Cache-Control, no preference
+	Refusal   bool   // of the client, which gets XML if nothing else is known of it
+	Front     bool   // answered in front of the Table layer: no version, the code in a header
+	Bare      bool   // without an id
+	Page      bool   // answered by an HTML page, not by an error document
+	Executed  bool   // of a batch: found by looking at stored entities
+	Challenge string // WWW-Authenticate
+	Allow     string // Allow
+	Retry     string // Retry-After
+	Cause     error  // of a failure that is not the client's; for logs alone
+}
+
+// Error states code and message.
+func (p *Problem) Error() string { return p.Code + ": " + p.Message }
+
+// Codes that several problems have.
+const (
+	CodeInvalidInput  = "InvalidInput"
+	codeOutOfRange    = "OutOfRangeInput"
+	codeNotFound      = "ResourceNotFound"
+	codeTableNotFound = "TableNotFound"
+)
+
+// Messages that several problems have.
+const (
+	inputNotValid   = "One of the request inputs is not valid."
+	inputOutOfRange = "One of the request inputs is out of range."
+	notProcessed    = "An error occurred while processing this request."
+	keyCount        = "The number of keys specified in the URI does not match number of key properties for the resource '%s.%s'."
+	propertyTwice   = "A property is specified more than one time."
+	badQueryValue   = "Value for one of the query parameters specified in the request URI is invalid."
+	outOfRange      = "The '%s' parameter of value '%s' is out of range."
+)
+
+// Bad returns a problem of status 400 that needs no more.
+func Bad(code, message string) *Problem {
+	return &Problem{Status: http.StatusBadRequest, Code: code, Message: message}
+}
+
+// The problems that need no detail.
+var (
+	ErrInput          = Bad(CodeInvalidInput, inputNotValid)
+	ErrProcessing     = &Problem{Status: http.StatusBadRequest, Code: CodeInvalidInput, Message: notProcessed, Early: true}
+	ErrKeyType        = &Problem{Status: http.StatusBadRequest, Code: CodeInvalidInput, Message: inputNotValid, Early: true}
+	ErrOutOfRange     = &Problem{Status: http.StatusBadRequest, Code: codeOutOfRange, Message: inputOutOfRange, Early: true}
+	ErrNotFound       = &Problem{Status: http.StatusNotFound, Code: codeNotFound, Message: "The specified resource does not exist."}
+	ErrNoTable        = &Problem{Status: http.StatusNotFound, Code: codeTableNotFound, Message: "The table specified does not exist.", Early: true}
+	ErrTableExists    = &Problem{Status: http.StatusConflict, Code: "TableAlreadyExists", Message: "The table specified already exists."}
+	ErrEntityExists   = &Problem{Status: http.StatusConflict, Code: "EntityAlreadyExists", Message: "The specified entity already exists."}
+	ErrCondition      = &Problem{Status: http.StatusPreconditionFailed, Code: "UpdateConditionNotSatisfied", Message: "The update condition specified in the request was not satisfied."}
+	ErrValueTooLarge  = Bad("PropertyValueTooLarge", "The property value exceeds the maximum allowed size (64KB). If the property value is a string, it is UTF-16 encoded and the maximum number of characters should be 32K or less.")
+	ErrBodyTooLarge   = &Problem{Status: http.StatusRequestEntityTooLarge, Code: "RequestBodyTooLarge", Message: "The request body is too large and exceeds the maximum permissible limit."}
+	ErrHeaderValue    = Bad("InvalidHeaderValue", "The value for one of the HTTP headers is not in the correct format.")
+	ErrMediaType      = &Problem{Status: http.StatusUnsupportedMediaType, Code: "MediaTypeNotSupported", Message: "None of the provided media types are supported", Early: true}
+	ErrAtom           = &Problem{Status: http.StatusUnsupportedMediaType, Code: "AtomFormatNotSupported", Message: "Atom format is not supported.", Early: true}
+	ErrNoJSON         = &Problem{Status: http.StatusUnsupportedMediaType, Code: "JsonFormatNotSupported", Message: "JSON format is not supported."}
+	ErrVerbose        = &Problem{Status: http.StatusUnsupportedMediaType, Code: "JsonVerboseFormatNotSupported", Message: "JSON Verbose format is not supported.", Early: true}
+	ErrPropertyName   = &Problem{Status: http.StatusBadRequest, Code: "PropertyNameInvalid", Message: "The property name is invalid.", Early: true}
+	ErrUnknownXMethod = Bad("XMethodIncorrectValue", "The specified X-HTTP-Method is invalid.")
+	ErrManyXMethods   = Bad("XMethodIncorrectCount", "More than one X-HTTP-Method is specified.")
+	ErrXMethodNotPost = Bad("XMethodNotUsingPost", "The request uses X-HTTP-Method with an HTTP verb other than POST.")
+	ErrNotImplemented = &Problem{Status: http.StatusNotImplemented, Code: "NotImplemented", Message: "The requested operation is not implemented on the specified resource."}
+	ErrURI            = Bad("InvalidUri", "The requested URI does not represent any resource on the server.")
+	ErrNeedValue      = Bad("PropertiesNeedValue", "The values are not specified for all properties in the entity.")
+	ErrNoETag         = Bad(CodeInvalidInput, "If-Match or If-None-Match headers cannot be specified if the target type does not have etag properties defined.")
+	ErrURLSyntax      = &Problem{Status: http.StatusBadRequest, Code: CodeInvalidInput, Message: "Bad Request - Error in query syntax.", Early: true}
+	ErrInvalidURL     = &Problem{Status: http.StatusBadRequest, Page: true}
+	ErrSecondary      = &Problem{Status: http.StatusForbidden, Code: "WriteOperationNotSupportedOnSecondary", Message: "Write operations are not supported on the secondary endpoint."}
+	ErrNoCors         = &Problem{Status: http.StatusForbidden, Code: "CorsPreflightFailure", Message: "CORS not enabled or no matching rule found for this request."}
+	ErrCorsHeader     = Bad("InvalidHeaderValue", "A required CORS header is not present.")
+	ErrBusy           = &Problem{Status: http.StatusServiceUnavailable, Code: "ServerBusy", Message: "The server is currently unable to receive requests. Please retry your request.", Retry: "1"}
+	// ErrQueryValue refuses the value of a parameter in the URL.
+	ErrQueryValue = Bad("InvalidQueryParameterValue", badQueryValue)
+	// ErrComp refuses a comp that the service has not, or not this resource of it.
+	ErrComp = &Problem{Status: http.StatusBadRequest, Code: "InvalidQueryParameterValue", Message: badQueryValue, Refusal: true, Front: true}
+)
+
+// Internal is the answer to a failure that is not the client's; cause goes
+// to the log and not to the client.
+func Internal(cause error) *Problem {
+	return &Problem{
+		Status: http.StatusInternalServerError, Code: "InternalError",
+		Message: "Server encountered an internal error. Please try again after some time.", Cause: cause,
+	}
+}
+
+// MethodNotAllowed refuses a method, and names those that the resource has operations
+// for.
+func MethodNotAllowed(allowed []string) *Problem {
+	return &Problem{
+		Status: http.StatusMethodNotAllowed, Code: "MethodNotAllowed",
+		Message: "The requested method is not allowed on the specified resource.", Allow: strings.Join(allowed, ", "),
+	}
+}
+
+// KeyCount refuses an entity of a table that is named by too few keys.
+func KeyCount(account, table string) *Problem {
+	p := Bad(CodeInvalidInput, fmt.Sprintf(keyCount, account, table))
+	p.Early = true
+	return p
+}
+
+// OutOfRange refuses the value of a property or an option.
+func OutOfRange(name, value string) *Problem {
+	return Bad(codeOutOfRange, fmt.Sprintf(outOfRange, name, value))
+}
