@@ -142,13 +142,14 @@ func (x *exchange) understand(kind store.OpKind, in *intent) (change, error) {
 	if kind == store.OpInsert {
 		c.op.Entity.Key = e.Key
 	}
-	if late := (*odata.Error)(nil); errors.As(err, &late) && late.Kind == odata.OutOfRange {
-		// What is wrong with keys and names comes first.
-		if rest := store.CheckBatch(in.target.Table, []store.Op{c.op}); rest != nil {
-			err = keyProblem(rest, &c.op)
-		}
-	}
 	if err != nil {
+		var late *odata.Error
+		if errors.As(err, &late) && late.Kind == odata.OutOfRange {
+			// What is wrong with keys and names comes first.
+			if rest := store.CheckBatch(in.target.Table, []store.Op{c.op}); rest != nil {
+				err = keyProblem(rest, &c.op)
+			}
+		}
 		return change{}, err
 	}
 	if kind == store.OpInsert {

@@ -160,17 +160,8 @@ func (s *scanner) text() token {
 	var high uint64 // bytes beyond ASCII
 	i := t.start
 	for {
-		for i+8 <= len(s.src) {
-			w := load64(s.src[i:])
-			if m := specials(w); m != 0 {
-				n := bits.TrailingZeros64(m) / 8
-				high |= w & (uint64(1)<<(8*n) - 1)
-				i += n
-				break
-			}
-			high |= w
-			i += 8
-		}
+		n, read := plainWords(s.src[i:])
+		i, high = i+n, high|read
 		for i < len(s.src) && s.src[i] != '"' && s.src[i] != '\\' && s.src[i] >= ' ' {
 			high |= uint64(s.src[i])
 			i++
@@ -193,6 +184,26 @@ func (s *scanner) text() token {
 			return token{}
 		}
 	}
+}
+
+// plainWords returns how many bytes src begins with that are no specials, and the
+// bits that these have, by pairs of words: the last ones of src are left out that
+// do not make a pair.
+func plainWords(src []byte) (n int, read uint64) {
+	rest := src
+	for ; len(rest) >= 16; rest = rest[16:] {
+		v, w := load64(rest), load64(rest[8:])
+		if m := specials(v); m != 0 {
+			n := bits.TrailingZeros64(m) / 8
+			return len(src) - len(rest) + n, read | v&(1<<(8*n)-1)
+		}
+		if m := specials(w); m != 0 {
+			n := bits.TrailingZeros64(m) / 8
+			return len(src) - len(rest) + 8 + n, read | v | w&(1<<(8*n)-1)
+		}
+		read |= v | w
+	}
+	return len(src) - len(rest), read
 }
 
 // endText closes the string t, whose closing quote is at end.

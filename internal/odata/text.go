@@ -9,15 +9,16 @@ import (
 const (
 	ones        = 0x0101010101010101
 	highs       = 0x80 * ones
-	quotes      = '"' * ones
 	backslashes = '\\' * ones
-	blanks      = ' ' * ones
 )
 
 // specials marks the bytes of w that are a quote, a backslash or below a blank.
 // The lowest mark is exact; those above it mean nothing.
+//
+// Flipping the second bit of a byte brings the quote, 0x22, next to what is below
+// the blank, 0x20, and changes the order of nothing else below 0x21.
 func specials(w uint64) uint64 {
-	return ((w - blanks) | ((w ^ quotes) - ones) | ((w ^ backslashes) - ones)) &^ w & highs
+	return (((w ^ 2*ones) - 0x21*ones) | ((w ^ backslashes) - ones)) &^ w & highs
 }
 
 // plainLen returns how many bytes s begins with that stand for themselves in a
