@@ -13,6 +13,7 @@ type Writer struct {
 	Buf []byte
 
 	batch, changeset string
+	opening          string // of a part, up to its status
 	open             bool
 }
 
@@ -31,13 +32,15 @@ func ContentType(batch string) string { return multipartMixed + "; boundary=" + 
 // one for a changeset the answer has none.
 func NewWriter(buf []byte, batch, changeset string) *Writer {
 	w := &Writer{Buf: buf, batch: batchPrefix + batch}
-	if changeset == "" {
-		return w
+	boundary := w.batch
+	if changeset != "" {
+		w.changeset = changesetPrefix + changeset
+		boundary = w.changeset
+		w.line(dashes, w.batch)
+		w.line("Content-Type: "+multipartMixed+"; boundary=", w.changeset)
+		w.line()
 	}
-	w.changeset = changesetPrefix + changeset
-	w.line(dashes, w.batch)
-	w.line("Content-Type: "+multipartMixed+"; boundary=", w.changeset)
-	w.line()
+	w.opening = dashes + boundary + lineEnd + "Content-Type: " + operationType + lineEnd + "Content-Transfer-Encoding: binary" + lineEnd + lineEnd + "HTTP/1.1 "
 	return w
 }
 
@@ -46,18 +49,15 @@ func NewWriter(buf []byte, batch, changeset string) *Writer {
 func (w *Writer) Part(status int, header ...Field) {
 	w.endPart()
 	w.open = true
-	w.line(dashes, w.boundary())
-	w.line("Content-Type: ", operationType)
-	w.line("Content-Transfer-Encoding: ", "binary")
-	w.line()
-	w.Buf = append(w.Buf, "HTTP/1.1 "...)
-	w.Buf = append(strconv.AppendInt(w.Buf, int64(status), 10), ' ')
-	w.line(http.StatusText(status))
-	for _, f := range header {
-		w.Buf = append(append(w.Buf, f.Name...), ": "...)
-		w.line(f.Value)
+	b := append(w.Buf, w.opening...)
+	b = append(strconv.AppendInt(b, int64(status), 10), ' ')
+	b = append(append(b, http.StatusText(status)...), lineEnd...)
+	for i := range header {
+		f := &header[i]
+		b = append(append(b, f.Name...), ": "...)
+		b = append(append(b, f.Value...), lineEnd...)
 	}
-	w.line()
+	w.Buf = append(b, lineEnd...)
 }
 
 // End completes the answer and returns it.
@@ -68,14 +68,6 @@ func (w *Writer) End() []byte {
 	}
 	w.line(dashes, w.batch, dashes)
 	return w.Buf
-}
-
-// boundary returns the one around the operations.
-func (w *Writer) boundary() string {
-	if w.changeset != "" {
-		return w.changeset
-	}
-	return w.batch
 }
 
 func (w *Writer) endPart() {
