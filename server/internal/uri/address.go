@@ -24,12 +24,7 @@ type Address struct {
 // ACCOUNT.table.localhost names one; to any other host, the first segment does.
 func AddressOf(host, path string) Address {
 	a := Address{Rest: strings.TrimPrefix(path, "/")}
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	if label, rest, ok := strings.Cut(host, "."); ok && hasTableLabel(rest) {
-		a.Account, a.HostStyle = strings.ToLower(label), true
-	} else {
+	if a.Account, a.HostStyle = accountOf(host); !a.HostStyle {
 		a.Account, a.Rest, _ = strings.Cut(a.Rest, "/")
 	}
 	a.Account, a.Secondary = strings.CutSuffix(a.Account, SecondarySuffix)
@@ -41,6 +36,21 @@ func AddressOf(host, path string) Address {
 		}
 	}
 	return a
+}
+
+// accountOf returns the account that a host names, with a port or without.
+func accountOf(host string) (account string, ok bool) {
+	if _, rest, _ := strings.Cut(host, "."); !hasTableLabel(rest) {
+		return "", false // whatever of it is the port
+	}
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	label, rest, _ := strings.Cut(host, ".")
+	if !hasTableLabel(rest) {
+		return "", false
+	}
+	return strings.ToLower(label), true
 }
 
 // hasTableLabel reports whether rest, a host's labels after the first, begins

@@ -125,6 +125,7 @@ func cutQuoted(s string) (text, rest string, ok bool) {
 		return "", s, false
 	}
 	s = s[1:]
+	doubled := false
 	for at := 0; ; {
 		i := strings.IndexByte(s[at:], '\'')
 		if i < 0 {
@@ -132,9 +133,13 @@ func cutQuoted(s string) (text, rest string, ok bool) {
 		}
 		at += i
 		if at+1 < len(s) && s[at+1] == '\'' {
+			doubled = true
 			at += 2
 			continue
 		}
-		return strings.ReplaceAll(s[:at], "''", "'"), s[at+1:], true
+		if text = s[:at]; doubled {
+			text = strings.ReplaceAll(text, "''", "'")
+		}
+		return text, s[at+1:], true
 	}
 }

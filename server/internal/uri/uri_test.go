@@ -27,6 +27,12 @@ func TestAddressOf(t *testing.T) {
 		{"ACCT.Table.core.windows.net", "/Tables", Address{"acct", false, true, "Tables"}},
 		{"acct-secondary.table.localhost", "/", Address{"acct", true, true, ""}},
 		{"rock.example.org", "/acct/T", Address{"acct", false, false, "T"}},
+		{"acct.table:10002", "/a/T", Address{"a", false, false, "T"}},
+		{"acct.table.", "/a/T", Address{"a", false, false, "T"}},
+		{"acct.table.:10002", "/a/T", Address{"a", false, false, "T"}},
+		{"acct:a.table.localhost", "/a/T", Address{"a", false, false, "T"}},
+		{"acct.Table.localhost", "/T", Address{"acct", false, true, "T"}},
+		{"[acct.table.localhost]:1", "/T", Address{"acct", false, true, "T"}},
 		{"", "/", Address{}},
 	} {
 		if got := AddressOf(c.host, c.path); got != c.want {
