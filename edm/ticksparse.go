@@ -1,9 +1,6 @@
 package edm
 
-import (
-	"errors"
-	"time"
-)
+import "errors"
 
 var errTicks = errors.New("a DateTime has the form YYYY-MM-DDThh:mm:ss, then a fraction or none, then Z, an offset as +hh:mm, or nothing for UTC")
 
@@ -13,110 +10,92 @@ var errTicks = errors.New("a DateTime has the form YYYY-MM-DDThh:mm:ss, then a f
 // moment of that form outside the range of Edm.DateTime is an *Error of
 // RuleRange; any other text is another error.
 func ParseTicks(s string) (Ticks, error) {
-	p := ticksParser{rest: s, ok: true}
-	year := p.digits(4)
-	p.skip('-')
-	month := p.digits(2)
-	p.skip('-')
-	day := p.digits(2)
-	p.skip('T')
-	hour := p.digits(2)
-	p.skip(':')
-	minute := p.digits(2)
-	p.skip(':')
-	second := p.digits(2)
-	fraction := p.fraction()
-	offset := p.offset()
-	if !p.ok || p.rest != "" || hour > 23 || minute > 59 || second > 59 {
+	if len(s) < len("YYYY-MM-DDThh:mm:ss") || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' {
 		return 0, errTicks
 	}
-	tm := time.Date(year, time.Month(month), day, hour, minute, second, 0, time.UTC)
-	if tm.Day() != day || tm.Month() != time.Month(month) { // such as February 30, which is March 1 or 2 to time.Date
+	year, month, day := pair(s, 0)*100+pair(s, 2), pair(s, 5), pair(s, 8)
+	hour, minute, second := pair(s, 11), pair(s, 14), pair(s, 17)
+	fraction, rest, ok := cutFraction(s[len("YYYY-MM-DDThh:mm:ss"):])
+	offset, known := offsetOf(rest)
+	if !ok || !known || hour > 23 || minute > 59 || second > 59 ||
+		year > 9999 || month < 1 || month > 12 || day < 1 || day > daysOf(year, month) {
 		return 0, errTicks
 	}
-	t := Ticks((tm.Unix()-int64(offset))*ticksPerSecond + unixEpochTicks + int64(fraction))
+	seconds := int64(daysBefore(year, month)+day-1)*86400 + int64(hour*3600+minute*60+second-offset)
+	t := Ticks(seconds)*ticksPerSecond + Ticks(fraction)
 	if !t.Valid() {
 		return 0, &Error{RuleRange, "", 0, "the DateTime " + quote(s)}
 	}
 	return t, nil
 }
 
-// ticksParser takes a text apart from its front; ok falls with the first part
-// that is not there.
-type ticksParser struct {
-	rest string
-	ok   bool
+// pair returns the number in the two digits at i of s, or one beyond all years if
+// they are none.
+func pair(s string, i int) int {
+	tens, units := s[i]-'0', s[i+1]-'0'
+	if tens > 9 || units > 9 {
+		return 10_000
+	}
+	return int(tens)*10 + int(units)
 }
 
-// skip takes the character c.
-func (p *ticksParser) skip(c byte) {
-	if p.rest == "" || p.rest[0] != c {
-		p.ok = false
-		return
-	}
-	p.rest = p.rest[1:]
-}
-
-// digits takes a number of n digits.
-func (p *ticksParser) digits(n int) int {
-	if len(p.rest) < n {
-		p.ok = false
-		return 0
-	}
-	v := 0
-	for i := range n {
-		if !isDigit(p.rest[i]) {
-			p.ok = false
-			return 0
+// daysOf returns the length of a month.
+func daysOf(year, month int) int {
+	switch month {
+	case 2:
+		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+			return 29
 		}
-		v = v*10 + int(p.rest[i]-'0')
+		return 28
+	case 4, 6, 9, 11:
+		return 30
 	}
-	p.rest = p.rest[n:]
-	return v
+	return 31
 }
 
-// fraction takes a point and one or more digits, if there is a point, and
-// returns them as ticks.
-func (p *ticksParser) fraction() int {
-	if p.rest == "" || p.rest[0] != '.' {
-		return 0
+// daysBefore returns how many days lie between 1601-01-01 and the first of a month,
+// from year 0 on; package time takes as long as all else of a DateTime.
+func daysBefore(year, month int) int {
+	// Years begin in March here, so that a leap day is their last, and five months
+	// from the first on have 153 days. March 1 of 1600 is 306 days before 1601.
+	if month -= 3; month < 0 {
+		year, month = year-1, month+12
 	}
-	n, v := 1, 0
-	for ; n < len(p.rest) && isDigit(p.rest[n]); n++ {
+	year += 400 // which is the same, and positive
+	const since = 365*2000 + 2000/4 - 2000/100 + 2000/400 + 306
+	return 365*year + year/4 - year/100 + year/400 + (153*month+2)/5 - since
+}
+
+// cutFraction takes a point and one or more digits, if there is a point, as ticks.
+func cutFraction(s string) (ticks int, rest string, ok bool) {
+	if s == "" || s[0] != '.' {
+		return 0, s, true
+	}
+	n := 1
+	for ; n < len(s) && isDigit(s[n]); n++ {
 		if n <= 7 {
-			v = v*10 + int(p.rest[n]-'0')
+			ticks = ticks*10 + int(s[n]-'0')
 		}
 	}
-	p.ok = p.ok && n > 1
 	for i := n; i <= 7; i++ {
-		v *= 10
+		ticks *= 10
 	}
-	p.rest = p.rest[n:]
-	return v
+	return ticks, s[n:], n > 1
 }
 
-// offset takes what stands for the time zone, and returns by how many seconds
-// it is ahead of UTC.
-func (p *ticksParser) offset() int {
-	if p.rest == "" {
-		return 0
+// offsetOf reads what stands for the time zone, and returns by how many seconds it
+// is ahead of UTC.
+func offsetOf(s string) (seconds int, ok bool) {
+	if s == "" || s == "Z" {
+		return 0, true
 	}
-	sign := 1
-	switch p.rest[0] {
-	case 'Z':
-		p.rest = p.rest[1:]
-		return 0
-	case '-':
-		sign = -1
-	case '+':
-	default:
-		p.ok = false
-		return 0
+	if len(s) != len("+hh:mm") || s[0] != '+' && s[0] != '-' || s[3] != ':' {
+		return 0, false
 	}
-	p.rest = p.rest[1:]
-	hours := p.digits(2)
-	p.skip(':')
-	minutes := p.digits(2)
-	p.ok = p.ok && hours <= 23 && minutes <= 59
-	return sign * (hours*60 + minutes) * 60
+	hours, minutes := pair(s, 1), pair(s, 4)
+	seconds = (hours*60 + minutes) * 60
+	if s[0] == '-' {
+		seconds = -seconds
+	}
+	return seconds, hours <= 23 && minutes <= 59
 }

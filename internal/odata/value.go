@@ -105,6 +105,9 @@ func parseInteger(text []byte) (n int64, ok bool) {
 
 // parseDouble reads a decimal number, or one of the three words.
 func parseDouble(text []byte) (f float64, ok bool) {
+	if f, ok = shortDouble(text); ok {
+		return f, true
+	}
 	switch string(text) {
 	case textNaN:
 		return math.NaN(), true
@@ -119,6 +122,46 @@ func parseDouble(text []byte) (f float64, ok bool) {
 	f, err := strconv.ParseFloat(string(text), 64)
 	return f, err == nil
 }
+
+// shortDouble reads a number of fifteen digits at most and no exponent, as most
+// are. Its digits are an exact Double, and so is the power of ten that divides them:
+// the quotient is the nearest Double, which is what takes ParseFloat a while to find.
+func shortDouble(text []byte) (f float64, ok bool) {
+	const most = 15
+	digits := text
+	if len(text) > 0 && text[0] == '-' {
+		digits = text[1:]
+	}
+	if len(digits) > most+1 {
+		return 0, false
+	}
+	n, count, whole := uint64(0), 0, -1
+	for _, c := range digits {
+		switch {
+		case '0' <= c && c <= '9':
+			n = n*10 + uint64(c-'0')
+			count++
+		case c == '.' && whole < 0:
+			whole = count
+		default:
+			return 0, false
+		}
+	}
+	if count == 0 || count > most {
+		return 0, false
+	}
+	f = float64(n)
+	if whole >= 0 {
+		f /= powers[count-whole]
+	}
+	if len(digits) < len(text) {
+		f = -f
+	}
+	return f, true
+}
+
+// powers are those of ten.
+var powers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 
 // isDecimal reports whether text is a decimal number, in the forms of JSON or
 // with a plus sign, zeros before it, or no digit on one side of its point.
@@ -155,19 +198,25 @@ func parseGuid(text []byte) (hi, lo uint64, ok bool) {
 	if len(text) != 36 {
 		return 0, 0, false
 	}
-	for i, c := range text {
-		if i == 8 || i == 13 || i == 18 || i == 23 {
-			if c != '-' {
-				return 0, 0, false
-			}
-			continue
-		}
-		d := hexDigit[c]
-		if d < 0 {
-			return 0, 0, false
-		}
-		hi = hi<<4 | lo>>60
-		lo = lo<<4 | uint64(d)
+	if text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-' {
+		return 0, 0, false
 	}
-	return hi, lo, true
+	var bad int8
+	hi, bad = readHex(hi, text[:8], bad)
+	hi, bad = readHex(hi, text[9:13], bad)
+	hi, bad = readHex(hi, text[14:18], bad)
+	lo, bad = readHex(lo, text[19:23], bad)
+	lo, bad = readHex(lo, text[24:], bad)
+	return hi, lo, bad >= 0
+}
+
+// readHex returns n with the hexadecimal digits behind it, and bad, which it makes
+// negative if one is none.
+func readHex(n uint64, digits []byte, bad int8) (uint64, int8) {
+	for _, c := range digits {
+		d := hexDigit[c]
+		bad |= d
+		n = n<<4 | uint64(d)&0xF
+	}
+	return n, bad
 }
