@@ -152,7 +152,7 @@ func (t *txn) address(table uint32, ops []store.Op) {
 	t.keys = codec.AppendPartition(t.keys[:0], table, ops[0].Entity.Key.Partition)
 	part := len(t.keys)
 	t.partHash = codec.PartitionHash(t.keys)
-	t.commit.SetPartition(t.partHash)
+	t.commit.SetPartition(t.partHash, part)
 	t.ends = t.ends[:0]
 	for i := range ops {
 		if i > 0 {

@@ -193,12 +193,13 @@ func TestApplyAllIsOne(t *testing.T) {
 		})
 	}
 	offs := make([]uint32, rows)
-	tb.ApplyAll(nil, 1, 0)
+	hash := codec.PartitionHash(lower)
+	tb.ApplyAll(hash, len(lower), nil, 1, 0)
 	for b := range uint64(batches) {
 		for i := range offs {
 			offs[i] = l.add(t, codec.AppendKey(nil, 16, "p", fmt.Sprintf("%03d", i)), codec.KindPut, b*rows+uint64(i)+1, "x")
 		}
-		tb.ApplyAll(offs, b*rows+1, 0)
+		tb.ApplyAll(hash, len(lower), offs, b*rows+1, 0)
 	}
 	applied.Store(true)
 	wg.Wait()

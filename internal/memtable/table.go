@@ -102,22 +102,20 @@ func (t *Table) Apply(off uint32, seq uint64, keep uint64) {
 }
 
 // ApplyAll is Apply of the entries at offs, with sequence numbers from seq on.
-// Their keys are in one partition, and readers see all of the entries or none.
-func (t *Table) ApplyAll(offs []uint32, seq uint64, keep uint64) {
-	if len(offs) == 0 {
-		return
-	}
-	s := t.locate(offs[0])
+// Their keys are in the partition that has the hash partHash and whose key has
+// partLen bytes, and readers see all of the entries or none.
+func (t *Table) ApplyAll(partHash uint64, partLen int, offs []uint32, seq uint64, keep uint64) {
+	s := t.shard(partHash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var p *partition
 	for i, off := range offs {
-		p = s.applyLocked(p, t.lastHash, len(t.last), off, seq+uint64(i), keep)
+		p = s.applyLocked(p, partHash, partLen, off, seq+uint64(i), keep)
 	}
 }
 
 // locate returns the shard of the entry at off, whose partition it notes in
-// last. Batches and loads stay in one partition for a while.
+// last. A log stays in one partition for a while.
 func (t *Table) locate(off uint32) *shard {
 	key := t.key(off)
 	if len(t.last) == 0 || !bytes.HasPrefix(key, t.last) {

@@ -20,7 +20,8 @@ type Commit struct {
 	// partitions, and are not applied as one.
 	OnApply func(firstSeq uint64)
 
-	partHash uint64
+	partHash uint64 // of all keys
+	partLen  int
 	buf      []byte // encoded entries, back to back
 	entries  []entry
 	tags     []byte   // of the entries' keys
@@ -80,9 +81,10 @@ func (c *Commit) Reset() {
 	*c = Commit{buf: buf, entries: c.entries[:0], tags: c.tags[:0], offs: c.offs[:0], defs: c.defs[:0], wake: c.wake}
 }
 
-// SetPartition says that the keys of all entries are in the partition with the
-// given codec.PartitionHash. Without OnApply it must be told.
-func (c *Commit) SetPartition(hash uint64) { c.partHash = hash }
+// SetPartition says that the keys of all entries are in the partition that has
+// the given codec.PartitionHash and codec.PartitionLen. Without OnApply it must
+// be told.
+func (c *Commit) SetPartition(hash uint64, n int) { c.partHash, c.partLen = hash, n }
 
 // Put adds a put of key, a user key whose codec.KeyHash is keyHash, and returns
 // the size of its entry. The time stamp is filled in when the record enters the

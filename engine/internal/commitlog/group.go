@@ -198,7 +198,7 @@ func (l *Log) applyLocked(c *Commit) {
 	}
 	keep := l.readers.newest()
 	if c.OnApply == nil {
-		c.seg.Table.ApplyAll(c.offs, c.firstSeq, keep)
+		c.seg.Table.ApplyAll(c.partHash, c.partLen, c.offs, c.firstSeq, keep)
 	} else {
 		for i, off := range c.offs {
 			c.seg.Table.Apply(off, c.firstSeq+uint64(i), keep)

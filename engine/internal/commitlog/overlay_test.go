@@ -31,7 +31,7 @@ func TestOverlay(t *testing.T) {
 		default:
 			part := r.IntN(6)
 			c := NewCommit()
-			c.SetPartition(partHash(part))
+			c.SetPartition(partHash(part), codec.PartitionLen(key(part, 0)))
 			for _, row := range r.Perm(8)[:1+r.IntN(4)] {
 				if r.IntN(2) == 0 {
 					c.Delete(key(part, row), keyHash(row))
