@@ -140,3 +140,39 @@ func BenchmarkOpen(b *testing.B) {
 		})
 	}
 }
+
+// TestResultsStay keeps what many calls return, and adds to it: the calls share
+// the memory of their results, and none may see that.
+func TestResultsStay(t *testing.T) {
+	db := mustCreate(t, engine.Options{FS: vfs.NewMem(), Manual: true, NoSync: true})
+	var kept [][]store.Result
+	n := 0
+	for call := range 200 {
+		var ops []store.Op
+		for range 1 + call%5*call%23 {
+			ops = append(ops, store.InsertOrReplace(entity("p", fmt.Sprint(n), 1, 10)))
+			n++
+		}
+		if call%7 == 0 {
+			apply(t, db, store.InsertOrReplace(entity("p", "gone", 1, 10)))
+			ops = append(ops, store.Delete(edm.Key{Partition: "p", Row: "gone"}, store.Any), store.Insert(entity("p", fmt.Sprint("x", call), 1, 10)))
+		}
+		results := apply(t, db, ops...)
+		kept = append(kept, results)
+		if extra := append(results, store.Result{ETag: "mine"}); len(extra) != len(ops)+1 {
+			t.Fatalf("%d results of %d operations", len(results), len(ops))
+		}
+	}
+	last := edm.Ticks(0)
+	for call, results := range kept {
+		for i, r := range results {
+			if r == (store.Result{}) { // of the deletion
+				continue
+			}
+			if r.ETag != r.Timestamp.ETag() || r.Timestamp <= last {
+				t.Errorf("call %d, result %d: %d and %q after %d", call, i, r.Timestamp, r.ETag, last)
+			}
+			last = r.Timestamp
+		}
+	}
+}

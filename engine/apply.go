@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
@@ -39,6 +40,8 @@ type txn struct {
 	etag   []byte
 	ends   []int // of the keys in keys, then of the ETags in etag
 	format edm.ETagFormat
+	out    []store.Result  // for results to hand out
+	text   strings.Builder // the ETags of results
 	// pending is the highest sequence number of a pending entry that this
 	// transaction looked at; a refusal waits until it is durable.
 	pending uint64
@@ -317,9 +320,22 @@ func (db *DB) current(t *txn, want *lsm.Candidate) (edm.Row, error) {
 	}
 }
 
-// results returns what became of ops. The ETags share one string.
+// What results allocates at a time. Who keeps one of few results keeps up to so
+// much memory.
+const (
+	resultsAtOnce = 16
+	etagsAtOnce   = 512
+)
+
+// results returns what became of ops. Few of them share their memory with those
+// of other calls, and all ETags of a call are one string.
 func (t *txn) results(ops []store.Op) []store.Result {
-	out := make([]store.Result, len(ops))
+	n := len(ops)
+	if len(t.out) < n {
+		t.out = make([]store.Result, max(n, resultsAtOnce))
+	}
+	out := t.out[:n:n]
+	t.out = t.out[n:]
 	t.etag, t.ends = t.etag[:0], t.ends[:0]
 	for i := range ops {
 		if ops[i].Kind != store.OpDelete {
@@ -328,8 +344,14 @@ func (t *txn) results(ops []store.Op) []store.Result {
 		}
 		t.ends = append(t.ends, len(t.etag))
 	}
-	all := string(t.etag)
-	start := 0
+	if t.text.Cap()-t.text.Len() < len(t.etag) {
+		t.text.Reset()
+		t.text.Grow(max(len(t.etag), etagsAtOnce))
+	}
+	start := t.text.Len()
+	t.text.Write(t.etag)
+	all := t.text.String()[start:]
+	start = 0
 	for i, end := range t.ends {
 		out[i].ETag = edm.ETag(all[start:end])
 		start = end
