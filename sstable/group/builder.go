@@ -6,6 +6,8 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/sstable/group/internal/bounds"
+	"github.com/tablerock-db/tablerock/sstable/group/internal/dict"
 )
 
 const (
@@ -82,9 +84,9 @@ type columnBuilder struct {
 	typ   edm.Type
 	words []uint64 // ends in the row's part of the heap for strings and binaries
 	more  []uint64 // second halves of Guids
-	dict  dictBuilder
+	dict  dict.Builder
 	// bounds are complete only for strings, until Summarize.
-	bounds bounds
+	bounds bounds.Bounds
 	// inDict says that the dictionary is what will be stored.
 	inDict bool
 }
@@ -175,9 +177,9 @@ func (g *Builder) slot(shape *fileShape) *slotBuilder {
 	for i := range columns {
 		c := &columns[i]
 		c.typ, c.words, c.more, c.inDict = shape.shape.Type(i), c.words[:0], c.more[:0], false
-		c.bounds = bounds{}
+		c.bounds = bounds.Bounds{}
 		if c.text() {
-			c.dict.reset()
+			c.dict.Reset()
 		}
 	}
 	shape.slot = s
@@ -251,11 +253,11 @@ func (g *Builder) addEncoded(s *slotBuilder, row *codec.Row) {
 // noteText takes a String or Binary of a column into account.
 func (g *Builder) noteText(c *columnBuilder, b []byte) {
 	if c.typ == edm.TypeString {
-		c.bounds.addText(b)
+		c.bounds.AddText(b)
 	}
 	g.logical += len(b) + 2
-	if !c.dict.off && len(b) <= bigValueBytes {
-		c.dict.add(b)
+	if !c.dict.Stopped() && len(b) <= bigValueBytes {
+		c.dict.Add(b)
 	}
 }
 
@@ -273,6 +275,6 @@ func (g *Builder) addText(s *slotBuilder, i, n int, b []byte) error {
 	g.extents = append(g.extents, bigValue{n, i, len(g.big), len(g.big) + len(b)})
 	g.big = append(g.big, b...)
 	s.big = true
-	c.dict.off = true
+	c.dict.Stop()
 	return nil
 }

@@ -29,8 +29,6 @@ const (
 	encodingHeap     = 4 // part of the file format
 	encodingHeapLast = 5 // part of the file format
 	encodingDict     = 6 // part of the file format
-
-	maxDictEntries = 256
 )
 
 // column is a decoded column.

@@ -1,12 +1,9 @@
 package group
 
 import (
-	"bytes"
 	"encoding/binary"
-	"math/bits"
 	"slices"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/klauspost/compress/s2"
 
 	"github.com/tablerock-db/tablerock/codec"
@@ -84,7 +81,7 @@ func (g *Builder) layout() (heap []byte, places []uint64) {
 		same = same && !s.byRow
 		for i := range s.columns {
 			c := &s.columns[i]
-			c.inDict = !s.byRow && c.text() && c.dict.pays(s.rows)
+			c.inDict = !s.byRow && c.text() && c.dict.Pays(s.rows, vectorHeaderBytes)
 			same = same && !c.inDict
 		}
 	}
@@ -311,7 +308,7 @@ func (c *columnBuilder) text() bool { return c.typ == edm.TypeString || c.typ ==
 func (c *columnBuilder) appendTo(dst []byte, last bool) []byte {
 	switch {
 	case c.inDict:
-		return c.dict.appendTo(append(dst, encodingDict))
+		return appendUnsigned(c.dict.AppendTo(append(dst, encodingDict)), c.dict.Codes())
 	case last:
 		return append(dst, encodingHeapLast)
 	case c.text():
@@ -334,70 +331,4 @@ func (c *columnBuilder) appendTo(dst []byte, last bool) []byte {
 		return appendUnsigned(append(dst, encodingWord), c.words)
 	}
 	return appendSigned(append(dst, encodingWord), c.words)
-}
-
-// dictBuilder gathers the distinct values of a column, until it is clear that
-// there are too many.
-type dictBuilder struct {
-	off   bool
-	codes []uint64
-	total int // bytes of all values
-	ends  []int
-	bytes []byte
-	table [2 * maxDictEntries]uint16 // by hash, code + 1
-}
-
-// A column of random values costs a dictionary's attempt only this many rows.
-const dictTrialRows = 16
-
-func (d *dictBuilder) reset() {
-	d.off, d.total = false, 0
-	d.codes, d.ends, d.bytes = d.codes[:0], d.ends[:0], d.bytes[:0]
-	clear(d.table[:])
-}
-
-func (d *dictBuilder) value(code int) []byte {
-	from := 0
-	if code > 0 {
-		from = d.ends[code-1]
-	}
-	return d.bytes[from:d.ends[code]]
-}
-
-func (d *dictBuilder) add(b []byte) {
-	d.total += len(b)
-	i := xxhash.Sum64(b) % uint64(len(d.table))
-	for ; d.table[i] != 0; i = (i + 1) % uint64(len(d.table)) {
-		if code := int(d.table[i] - 1); bytes.Equal(d.value(code), b) {
-			d.codes = append(d.codes, uint64(code))
-			return
-		}
-	}
-	n := len(d.ends)
-	if n == maxDictEntries || n >= dictTrialRows*3/4 && 2*n > len(d.codes) || len(d.bytes)+len(b) > 1<<15 {
-		d.off = true
-		return
-	}
-	d.table[i] = uint16(n + 1)
-	d.bytes = append(d.bytes, b...)
-	d.ends = append(d.ends, len(d.bytes))
-	d.codes = append(d.codes, uint64(n))
-}
-
-// pays reports whether the dictionary takes clearly less room than the heap.
-func (d *dictBuilder) pays(rows int) bool {
-	if d.off || len(d.ends) == 0 {
-		return false
-	}
-	width := (bits.Len(uint(len(d.ends)-1)) + 7) / 8
-	return 3+2*len(d.ends)+len(d.bytes)+vectorHeaderBytes+rows*width < (d.total+rows)*3/4
-}
-
-func (d *dictBuilder) appendTo(dst []byte) []byte {
-	dst = append(dst, byte(len(d.ends)-1))
-	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(d.bytes)))
-	for _, end := range d.ends {
-		dst = binary.LittleEndian.AppendUint16(dst, uint16(end))
-	}
-	return appendUnsigned(append(dst, d.bytes...), d.codes)
 }

@@ -224,41 +224,6 @@ func TestTombstonesTakeNoRoom(t *testing.T) {
 	}
 }
 
-// TestTextBounds: a bound that was cut is never less than the string.
-func TestTextBounds(t *testing.T) {
-	r := rand.New(rand.NewPCG(7, 7))
-	runes := []rune("az~\u007Fé\uD7FF\uE000\uFFFF\U00010000\U0010FFFF")
-	for range 20000 {
-		var list [][]byte
-		var b bounds
-		stem := []rune("0123456789abcdefgh")[:r.IntN(19)]
-		var other bounds // of another shape's rows
-		for range 1 + r.IntN(4) {
-			s := slices.Clone(stem)
-			for range r.IntN(9) {
-				s = append(s, runes[r.IntN(len(runes))])
-			}
-			list = append(list, []byte(string(s)))
-			if r.IntN(2) == 0 {
-				b.addText(list[len(list)-1])
-			} else {
-				other.addText(list[len(list)-1])
-			}
-		}
-		b.merge(edm.TypeString, &other)
-		lo := b.textLo.get()
-		hi, ok := slices.Clone(b.textHi.get()), true
-		if b.textHi.cut {
-			hi, ok = roundUp(hi)
-		}
-		for _, s := range list {
-			if edm.CompareBytes(s, lo) < 0 || ok && edm.CompareBytes(s, hi) > 0 {
-				t.Fatalf("%q is not within %q..%q", s, lo, hi)
-			}
-		}
-	}
-}
-
 // TestCraftedHeads: heads whose sum would hold, and which name what is not there.
 func TestCraftedHeads(t *testing.T) {
 	users := userKeys([]string{"p"}, []string{"a", "b", "c"})

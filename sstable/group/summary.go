@@ -6,6 +6,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/predicate"
+	"github.com/tablerock-db/tablerock/sstable/group/internal/bounds"
 )
 
 // Summaries tell what the columns of each group hold between which bounds, so
@@ -27,7 +28,6 @@ import (
 //	              u64; a Binary has none
 const (
 	maxSummaryColumns = 256 // part of the file format
-	maxSummaryText    = 16  // part of the file format
 
 	summaryGroupBytes = 18
 
@@ -47,135 +47,7 @@ type summaryColumn struct {
 type columnSummary struct {
 	column int
 	rows   int
-	bounds bounds
-}
-
-// bounds hold the least and the greatest of some values of one type. Words
-// are compared as the type wants it; NaN is apart.
-type bounds struct {
-	any, nan bool
-	lo, hi   uint64
-	lo2, hi2 uint64 // second halves of Guids
-	textLo   textBound
-	textHi   textBound
-}
-
-// textBound is the beginning of a String.
-type textBound struct {
-	bytes [maxSummaryText]byte
-	n     int
-	cut   bool // the string is longer
-}
-
-func (t *textBound) set(b []byte) {
-	t.n = copy(t.bytes[:], b)
-	t.cut = len(b) > t.n
-}
-
-func (t *textBound) get() []byte { return t.bytes[:t.n] }
-
-// addText takes a String into account.
-func (b *bounds) addText(text []byte) {
-	if b.any {
-		lo, hi := &b.textLo, &b.textHi
-		// Most values are told apart by their first byte. From EE on, the order
-		// of bytes is not that of code units.
-		if len(text) > 0 && lo.n > 0 && hi.n > 0 && text[0] > lo.bytes[0] && text[0] < hi.bytes[0] && hi.bytes[0] < 0xEE {
-			return
-		}
-		if edm.CompareBytes(text, lo.get()) < 0 {
-			lo.set(text)
-		}
-		if edm.CompareBytes(text, hi.get()) > 0 {
-			hi.set(text)
-		}
-		return
-	}
-	b.any = true
-	b.textLo.set(text)
-	b.textHi.set(text)
-}
-
-// addWords takes the values of a column into account that is no String and no
-// Binary.
-func (b *bounds) addWords(t edm.Type, words, more []uint64) {
-	switch t {
-	case edm.TypeGuid:
-		for i, w := range words {
-			b.addWord(t, w, more[i])
-		}
-	case edm.TypeDouble:
-		for _, w := range words {
-			if math.IsNaN(math.Float64frombits(w)) {
-				b.nan = true
-				continue
-			}
-			b.addWord(t, w, 0)
-		}
-	default: // the most, and without a branch
-		lo, hi := int64(words[0]), int64(words[0])
-		for _, w := range words {
-			lo, hi = min(lo, int64(w)), max(hi, int64(w))
-		}
-		b.addWord(t, uint64(lo), 0)
-		b.addWord(t, uint64(hi), 0)
-	}
-}
-
-func (b *bounds) addWord(t edm.Type, w, w2 uint64) {
-	switch {
-	case !b.any:
-		b.any, b.lo, b.hi, b.lo2, b.hi2 = true, w, w, w2, w2
-	case lessWords(t, w, w2, b.lo, b.lo2):
-		b.lo, b.lo2 = w, w2
-	case lessWords(t, b.hi, b.hi2, w, w2):
-		b.hi, b.hi2 = w, w2
-	}
-}
-
-func lessWords(t edm.Type, a, a2, b, b2 uint64) bool {
-	switch t {
-	case edm.TypeDouble:
-		return math.Float64frombits(a) < math.Float64frombits(b)
-	case edm.TypeGuid:
-		return a < b || a == b && a2 < b2
-	}
-	return int64(a) < int64(b)
-}
-
-// merge takes the values into account that o did.
-func (b *bounds) merge(t edm.Type, o *bounds) {
-	nan := b.nan || o.nan
-	switch {
-	case !b.any:
-		*b = *o
-	case o.any && t == edm.TypeString:
-		if edm.CompareBytes(o.textLo.get(), b.textLo.get()) < 0 {
-			b.textLo = o.textLo
-		}
-		if c := edm.CompareBytes(o.textHi.get(), b.textHi.get()); c > 0 || c == 0 && o.textHi.cut {
-			b.textHi = o.textHi
-		}
-	case o.any:
-		b.addWords(t, []uint64{o.lo, o.hi}, []uint64{o.lo2, o.hi2})
-	}
-	b.nan = nan
-}
-
-// roundUp returns a bound that is greater than all strings that begin with
-// p, which it changes; ok is false if there is none.
-func roundUp(p []byte) (bound []byte, ok bool) {
-	for len(p) > 0 {
-		last := len(p) - 1
-		// Up to ED, and with ED itself as the greater one, code units have the
-		// order of their bytes.
-		if p[last] < 0xED {
-			p[last]++
-			return p, true
-		}
-		p = p[:last]
-	}
-	return nil, false
+	bounds bounds.Bounds
 }
 
 // Summarize appends the summary of the group that was gathered. It comes
@@ -208,12 +80,12 @@ func (g *Builder) Summarize(dst []byte, shapes *Shapes) []byte {
 
 func (g *Builder) summarize(id int, c *columnBuilder, rows int) {
 	if !c.text() {
-		c.bounds.addWords(c.typ, c.words, c.more)
+		c.bounds.AddWords(c.typ, c.words, c.more)
 	}
 	for i := range g.summaries {
 		if s := &g.summaries[i]; s.column == id {
 			s.rows += rows
-			s.bounds.merge(c.typ, &c.bounds)
+			s.bounds.Merge(c.typ, &c.bounds)
 			return
 		}
 	}
@@ -228,32 +100,15 @@ func (c *columnSummary) appendTo(dst []byte, t edm.Type, all bool) []byte {
 	if all {
 		flags |= summaryAll
 	}
-	b := &c.bounds
-	if b.nan {
+	if c.bounds.NaN() {
 		flags |= summaryNaN
 	}
-	switch {
-	case !b.any || t == edm.TypeBinary:
-	case t == edm.TypeString:
+	dst, lower, upper := c.bounds.AppendTo(dst, t)
+	if lower {
 		flags |= summaryLower
-		dst = append(append(dst, byte(b.textLo.n)), b.textLo.get()...)
-		hi, ok := b.textHi.get(), true
-		if b.textHi.cut {
-			hi, ok = roundUp(hi)
-		}
-		if ok {
-			flags |= summaryUpper
-			dst = append(append(dst, byte(len(hi))), hi...)
-		}
-	case t == edm.TypeGuid:
-		flags |= summaryLower | summaryUpper
-		for _, w := range []uint64{b.lo, b.lo2, b.hi, b.hi2} {
-			dst = binary.BigEndian.AppendUint64(dst, w)
-		}
-	default:
-		flags |= summaryLower | summaryUpper
-		dst = binary.LittleEndian.AppendUint64(dst, b.lo)
-		dst = binary.LittleEndian.AppendUint64(dst, b.hi)
+	}
+	if upper {
+		flags |= summaryUpper
 	}
 	dst[at] = flags
 	return dst
@@ -433,7 +288,7 @@ func (g *Pruner) Holds(name string, v edm.Value) bool {
 		if v.Type() == edm.TypeString {
 			return edm.CompareBytes(a.Bytes(), b.Bytes()) < 0
 		}
-		return lessWords(v.Type(), a.Word(), a.Word2(), b.Word(), b.Word2())
+		return bounds.Less(v.Type(), a.Word(), a.Word2(), b.Word(), b.Word2())
 	}
 	return (c.Min.IsNull() || !below(v, c.Min)) && (c.Max.IsNull() || !below(c.Max, v))
 }

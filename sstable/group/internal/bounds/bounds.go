@@ -1,0 +1,176 @@
+// Package bounds finds the least and the greatest of the values of a column.
+package bounds
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// MaxText is the length of the longest bound of a String.
+const MaxText = 16 // part of the file format
+
+// Bounds hold the least and the greatest of some values of one type. Words
+// are compared as the type wants it; NaN is apart.
+type Bounds struct {
+	any, nan bool
+	lo, hi   uint64
+	lo2, hi2 uint64 // second halves of Guids
+	textLo   textBound
+	textHi   textBound
+}
+
+// textBound is the beginning of a String.
+type textBound struct {
+	bytes [MaxText]byte
+	n     int
+	cut   bool // the string is longer
+}
+
+func (t *textBound) set(b []byte) {
+	t.n = copy(t.bytes[:], b)
+	t.cut = len(b) > t.n
+}
+
+func (t *textBound) get() []byte { return t.bytes[:t.n] }
+
+// AddText takes a String into account.
+func (b *Bounds) AddText(text []byte) {
+	if b.any {
+		lo, hi := &b.textLo, &b.textHi
+		// Most values are told apart by their first byte. From EE on, the order
+		// of bytes is not that of code units.
+		if len(text) > 0 && lo.n > 0 && hi.n > 0 && text[0] > lo.bytes[0] && text[0] < hi.bytes[0] && hi.bytes[0] < 0xEE {
+			return
+		}
+		if edm.CompareBytes(text, lo.get()) < 0 {
+			lo.set(text)
+		}
+		if edm.CompareBytes(text, hi.get()) > 0 {
+			hi.set(text)
+		}
+		return
+	}
+	b.any = true
+	b.textLo.set(text)
+	b.textHi.set(text)
+}
+
+// AddWords takes the values of a column into account that is no String and no
+// Binary.
+func (b *Bounds) AddWords(t edm.Type, words, more []uint64) {
+	switch t {
+	case edm.TypeGuid:
+		for i, w := range words {
+			b.addWord(t, w, more[i])
+		}
+	case edm.TypeDouble:
+		for _, w := range words {
+			if math.IsNaN(math.Float64frombits(w)) {
+				b.nan = true
+				continue
+			}
+			b.addWord(t, w, 0)
+		}
+	default: // the most, and without a branch
+		lo, hi := int64(words[0]), int64(words[0])
+		for _, w := range words {
+			lo, hi = min(lo, int64(w)), max(hi, int64(w))
+		}
+		b.addWord(t, uint64(lo), 0)
+		b.addWord(t, uint64(hi), 0)
+	}
+}
+
+func (b *Bounds) addWord(t edm.Type, w, w2 uint64) {
+	switch {
+	case !b.any:
+		b.any, b.lo, b.hi, b.lo2, b.hi2 = true, w, w, w2, w2
+	case Less(t, w, w2, b.lo, b.lo2):
+		b.lo, b.lo2 = w, w2
+	case Less(t, b.hi, b.hi2, w, w2):
+		b.hi, b.hi2 = w, w2
+	}
+}
+
+// Less compares two words of type t, and of Guids their second halves.
+func Less(t edm.Type, a, a2, b, b2 uint64) bool {
+	switch t {
+	case edm.TypeDouble:
+		return math.Float64frombits(a) < math.Float64frombits(b)
+	case edm.TypeGuid:
+		return a < b || a == b && a2 < b2
+	}
+	return int64(a) < int64(b)
+}
+
+// Merge takes the values into account that o did.
+func (b *Bounds) Merge(t edm.Type, o *Bounds) {
+	nan := b.nan || o.nan
+	switch {
+	case !b.any:
+		*b = *o
+	case o.any && t == edm.TypeString:
+		if edm.CompareBytes(o.textLo.get(), b.textLo.get()) < 0 {
+			b.textLo = o.textLo
+		}
+		if c := edm.CompareBytes(o.textHi.get(), b.textHi.get()); c > 0 || c == 0 && o.textHi.cut {
+			b.textHi = o.textHi
+		}
+	case o.any:
+		b.AddWords(t, []uint64{o.lo, o.hi}, []uint64{o.lo2, o.hi2})
+	}
+	b.nan = nan
+}
+
+// roundUp returns a bound that is greater than all strings that begin with
+// p, which it changes; ok is false if there is none.
+func roundUp(p []byte) (bound []byte, ok bool) {
+	for len(p) > 0 {
+		last := len(p) - 1
+		// Up to ED, and with ED itself as the greater one, code units have the
+		// order of their bytes.
+		if p[last] < 0xED {
+			p[last]++
+			return p, true
+		}
+		p = p[:last]
+	}
+	return nil, false
+}
+
+// NaN reports whether NaN may be among the values.
+func (b *Bounds) NaN() bool { return b.nan }
+
+// AppendTo appends the bounds of values of type t, as far as there are any: of a
+// String u8 length and the bytes, of others 8 or 16 bytes.
+func (b *Bounds) AppendTo(dst []byte, t edm.Type) (out []byte, lower, upper bool) {
+	switch {
+	case !b.any || t == edm.TypeBinary:
+		return dst, false, false
+	case t == edm.TypeString:
+		dst = append(append(dst, byte(b.textLo.n)), b.textLo.get()...)
+		hi, ok := b.upperText()
+		if ok {
+			dst = append(append(dst, byte(len(hi))), hi...)
+		}
+		return dst, true, ok
+	case t == edm.TypeGuid:
+		for _, w := range []uint64{b.lo, b.lo2, b.hi, b.hi2} {
+			dst = binary.BigEndian.AppendUint64(dst, w)
+		}
+	default:
+		dst = binary.LittleEndian.AppendUint64(dst, b.lo)
+		dst = binary.LittleEndian.AppendUint64(dst, b.hi)
+	}
+	return dst, true, true
+}
+
+// upperText returns the upper bound of Strings, if there is one.
+func (b *Bounds) upperText() ([]byte, bool) {
+	if b.textHi.cut {
+		return roundUp(b.textHi.get())
+	}
+	return b.textHi.get(), true
+}
