@@ -42,12 +42,12 @@ func appendIndex(dst []byte, groups []groupEntry, smallest, largest []byte) []by
 	return dst
 }
 
-// index finds groups by key. The first eight bytes of each separator behind
+// index finds groups by key. The first sixteen bytes of each separator behind
 // what all have in common stand in an array of their own.
 type index struct {
 	groups            []groupEntry
 	common            []byte
-	prefixes          []uint64
+	prefixes          []prefix
 	smallest, largest []byte // internal keys
 }
 
@@ -123,20 +123,24 @@ func (x *index) prepare() {
 	}
 	x.common = x.groups[0].separator
 	x.common = x.common[:group.CommonLen(x.common, x.groups[n-1].separator)]
-	x.prefixes = make([]uint64, n)
+	x.prefixes = make([]prefix, n)
 	for i := range x.groups {
-		x.prefixes[i] = prefix8(x.groups[i].separator[len(x.common):])
+		x.prefixes[i] = prefixOf(x.groups[i].separator[len(x.common):])
 	}
 }
 
-// prefix8 is the first eight bytes of p, filled with zeros.
-func prefix8(p []byte) uint64 {
-	if len(p) >= 8 {
-		return binary.BigEndian.Uint64(p)
+// prefix is the first sixteen bytes of a key, filled with zeros.
+type prefix struct{ hi, lo uint64 }
+
+const prefixBytes = 16
+
+func prefixOf(p []byte) prefix {
+	if len(p) < prefixBytes {
+		var b [prefixBytes]byte
+		copy(b[:], p)
+		p = b[:]
 	}
-	var b [8]byte
-	copy(b[:], p)
-	return binary.BigEndian.Uint64(b[:])
+	return prefix{binary.BigEndian.Uint64(p), binary.BigEndian.Uint64(p[8:])}
 }
 
 // seek returns the first group that can have a user key that is not less than
@@ -150,12 +154,12 @@ func (x *index) seek(key []byte) int {
 		return max(len(x.groups)-1, 0)
 	}
 	rest := key[len(x.common):]
-	want := prefix8(rest)
+	want := prefixOf(rest)
 	lo, hi := 0, len(x.prefixes)
 	for lo < hi {
 		m := int(uint(lo+hi) / 2)
-		p := x.prefixes[m]
-		if p < want || p == want && bytes.Compare(x.groups[m].separator[len(x.common):], rest) <= 0 {
+		p := &x.prefixes[m]
+		if p.hi < want.hi || p.hi == want.hi && (p.lo < want.lo || p.lo == want.lo && bytes.Compare(x.groups[m].separator[len(x.common):], rest) <= 0) {
 			lo = m + 1
 		} else {
 			hi = m

@@ -224,7 +224,7 @@ func (r *Reader) Close() error {
 
 // MemBytes returns about how much memory the Reader holds outside the cache.
 func (r *Reader) MemBytes() int {
-	n := len(r.filter) + int(r.footer.index.len) + len(r.index.groups)*(72+8+hintBytes)
+	n := len(r.filter) + int(r.footer.index.len) + len(r.index.groups)*(72+prefixBytes+hintBytes)
 	n += int(r.footer.shapes.len) + r.shapes.MemBytes()
 	r.mu.Lock()
 	defer r.mu.Unlock()
