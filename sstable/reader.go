@@ -247,7 +247,7 @@ func (r *Reader) head(g int, fill bool) (*head, cache.Handle, error) {
 	pin, ok := r.o.Cache.GetAt(key, &r.heads[g])
 	if !ok {
 		if pin, ok = r.o.Cache.Acquire(key, e.head, fill); !ok {
-			if err := r.loadHead(pin, e); err != nil {
+			if err := r.loadHead(pin, e, fill); err != nil {
 				pin.Fail()
 				return nil, cache.Handle{}, err
 			}
@@ -256,7 +256,7 @@ func (r *Reader) head(g int, fill bool) (*head, cache.Handle, error) {
 	return pin.Value().(*head), pin, nil
 }
 
-func (r *Reader) loadHead(pin cache.Handle, e *groupEntry) error {
+func (r *Reader) loadHead(pin cache.Handle, e *groupEntry, arrange bool) error {
 	p := pin.Bytes()
 	if err := r.readSection(p, e.off, "head"); err != nil {
 		return err
@@ -270,6 +270,11 @@ func (r *Reader) loadHead(pin cache.Handle, e *groupEntry) error {
 	}
 	if h.Rows() != e.rows {
 		return r.corruptf(e.off, "group of %d rows, the index says %d", h.Rows(), e.rows)
+	}
+	if arrange {
+		work := r.scratch.Get().(*[]byte)
+		*work = h.Arrange(*work)
+		r.scratch.Put(work)
 	}
 	if n := len(h.Units); len(h.units) < n {
 		h.units = make([]cache.Hint, n)
@@ -411,6 +416,7 @@ func (r *Reader) found(h *head, pin cache.Handle, i int, row *Row) (uint64, code
 	row.pins.r, row.pins.head, row.pins.hints, row.pins.fill = r, pin, h.units, true
 	row.Attach(&h.Head, &row.pins)
 	row.Set(i)
+	row.Fetch()
 	if err := row.Load(); err != nil {
 		row.Release()
 		return 0, 0, false, err

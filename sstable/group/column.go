@@ -29,6 +29,8 @@ const (
 	encodingHeap     = 4 // part of the file format
 	encodingHeapLast = 5 // part of the file format
 	encodingDict     = 6 // part of the file format
+
+	guidBytes = 16
 )
 
 // column is a decoded column.
@@ -36,14 +38,13 @@ type column struct {
 	name     string
 	encoding uint8
 	typ      edm.Type
-	a        vector // words, ends, codes
-	b        vector // ends of the value before
-	prev     int    // whose value that is, -1 none
-	ends     []byte // dictionary
-	bytes    []byte // bits, guids, dictionary
+	prev     int16  // column of the heap before this one, -1 none
+	dict     uint32 // place of the ends
+	bytes    uint32 // of the dictionary, or of the bits
+	a        vector // words, ends, codes, guids
 }
 
-const columnMemBytes = 168
+const columnMemBytes = 56
 
 // heap reports whether values stand in the heap.
 func (c *column) heap() bool { return c.encoding == encodingHeap || c.encoding == encodingHeapLast }
@@ -56,12 +57,14 @@ func (c *column) decode(cur *cursor, s *codec.Shape, i, rows int) bool {
 	switch c.encoding {
 	case encodingWord:
 		c.a = cur.vector(rows)
-		return !cur.bad && !text && c.typ != edm.TypeBoolean && c.typ != edm.TypeGuid && c.wordsFit(rows)
+		return !cur.bad && !text && c.typ != edm.TypeBoolean && c.typ != edm.TypeGuid && c.wordsFit(cur.section(), rows)
 	case encodingBits:
-		c.bytes = cur.bytes((rows + 7) / 8)
-		return !cur.bad && c.typ == edm.TypeBoolean && (rows%8 == 0 || c.bytes[rows/8]>>(rows%8) == 0)
+		c.bytes = uint32(cur.off)
+		bits := cur.bytes((rows + 7) / 8)
+		return !cur.bad && c.typ == edm.TypeBoolean && (rows%8 == 0 || bits[rows/8]>>(rows%8) == 0)
 	case encodingGuid:
-		c.bytes = cur.bytes(16 * rows)
+		c.a = vector{off: uint32(cur.off), step: guidBytes}
+		cur.bytes(guidBytes * rows)
 		return !cur.bad && c.typ == edm.TypeGuid
 	case encodingHeap:
 		c.a = cur.vector(rows)
@@ -75,27 +78,31 @@ func (c *column) decode(cur *cursor, s *codec.Shape, i, rows int) bool {
 }
 
 // wordsFit reports whether every word is a value of the column's type.
-func (c *column) wordsFit(rows int) bool {
+func (c *column) wordsFit(section []byte, rows int) bool {
 	switch c.typ {
 	case edm.TypeDateTime:
-		return c.a.within(rows, 0, int64(edm.MaxTicks))
+		return c.a.within(section, rows, 0, int64(edm.MaxTicks))
 	case edm.TypeInt32:
-		return c.a.within(rows, math.MinInt32, math.MaxInt32)
+		return c.a.within(section, rows, math.MinInt32, math.MaxInt32)
 	}
 	return true
 }
 
 func (c *column) decodeDict(cur *cursor, rows int) bool {
 	n, size := int(cur.u8())+1, cur.u16()
-	c.ends, c.bytes = cur.bytes(2*n), cur.bytes(size)
+	c.dict = uint32(cur.off)
+	ends := cur.bytes(2 * n)
+	c.bytes = uint32(cur.off)
+	texts := cur.bytes(size)
 	c.a = cur.vector(rows)
 	if cur.bad {
 		return false
 	}
+	section := cur.section()
 	last := 0
 	for i := range n {
-		end := le16(c.ends, i)
-		if end < last || end > size || c.typ == edm.TypeString && !utf8.Valid(c.bytes[last:end]) {
+		end := le16(ends, i)
+		if end < last || end > size || c.typ == edm.TypeString && !utf8.Valid(texts[last:end]) {
 			return false
 		}
 		last = end
@@ -104,7 +111,7 @@ func (c *column) decodeDict(cur *cursor, rows int) bool {
 		return false
 	}
 	for i := range rows {
-		if c.a.at(i) >= uint64(n) {
+		if c.a.at(section, i) >= uint64(n) {
 			return false
 		}
 	}
@@ -115,7 +122,7 @@ func (c *column) decodeDict(cur *cursor, rows int) bool {
 // is whether there is such a column, ok whether the last of them and no other
 // ends where the row does.
 func linkHeap(cols []column) (found, ok bool) {
-	prev, before, last := vector{data: zeros[:]}, -1, false
+	before, last := -1, false
 	for i := range cols {
 		c := &cols[i]
 		if !c.heap() {
@@ -124,20 +131,17 @@ func linkHeap(cols []column) (found, ok bool) {
 		if last {
 			return true, false
 		}
-		c.b, prev = prev, c.a
-		c.prev, before = before, i
+		c.prev, before = int16(before), i
 		found, last = true, c.encoding == encodingHeapLast
 	}
 	return found, last == found
 }
 
-var zeros [8]byte
-
 const notText = "text that is not UTF-8"
 
 // checkHeap checks the values of one row, whose part of the heap is given: that
 // their ends are within it, and that Strings are text.
-func checkHeap(cols []column, rank int, part []byte) (what string) {
+func checkHeap(section []byte, cols []column, rank int, part []byte) (what string) {
 	// Strings that follow each other are looked at together: they are text if all
 	// is and each begins where a character does.
 	last, text := uint64(0), uint64(0) // since text there are Strings only
@@ -146,7 +150,7 @@ func checkHeap(cols []column, rank int, part []byte) (what string) {
 		end := uint64(len(part))
 		switch c.encoding {
 		case encodingHeap:
-			end = c.a.at(rank)
+			end = c.a.at(section, rank)
 		case encodingHeapLast:
 		default:
 			continue
@@ -171,11 +175,12 @@ func checkHeap(cols []column, rank int, part []byte) (what string) {
 }
 
 // inDict returns the value of c from the dictionary.
-func (c *column) inDict(rank int) []byte {
-	code := int(c.a.at(rank))
-	from, to := 0, le16(c.ends, code)
+func (c *column) inDict(section []byte, rank int) []byte {
+	code := int(c.a.at(section, rank))
+	ends, from := section[c.dict:], 0
 	if code > 0 {
-		from = le16(c.ends, code-1)
+		from = le16(ends, code-1)
 	}
-	return c.bytes[from:to:to]
+	texts, to := section[c.bytes:], le16(ends, code)
+	return texts[from:to:to]
 }

@@ -88,6 +88,9 @@ func (c *cursor) bytes(n int) []byte {
 	return b
 }
 
+// section returns all of the section, its sum included.
+func (c *cursor) section() []byte { return c.p[:len(c.p)+SumBytes] }
+
 // uint reads n bytes, at most 8.
 func (c *cursor) uint(n int) uint64 {
 	var b [8]byte
@@ -115,26 +118,28 @@ func le16(p []byte, i int) int { return int(binary.LittleEndian.Uint16(p[2*i:]))
 // Whatever the width, a difference is read as eight bytes and cut by a mask:
 // behind each vector stand eight more bytes, at least the sum of its section.
 type vector struct {
-	data  []byte
-	base  uint64
-	mask  uint64
-	width int
+	base, mask uint64
+	off, step  uint32 // place in the section of the first difference, and from one to the next
 }
 
 const vectorHeaderBytes = 9
 
-func (v *vector) at(i int) uint64 {
-	return v.base + binary.LittleEndian.Uint64(v.data[i*v.width:])&v.mask
+// place returns where entry i stands.
+func (v *vector) place(i int) int { return int(v.off) + i*int(v.step) }
+
+func (v *vector) at(section []byte, i int) uint64 {
+	at := v.place(i)
+	return v.base + binary.LittleEndian.Uint64(section[at:at+8])&v.mask
 }
 
 // within reports whether the n integers, taken as signed, are low to high.
-func (v *vector) within(n int, low, high int64) bool {
+func (v *vector) within(section []byte, n int, low, high int64) bool {
 	// Most often the width alone tells.
 	if base := int64(v.base); base >= low && base <= high && v.mask <= uint64(high-base) {
 		return true
 	}
 	for i := range n {
-		if x := int64(v.at(i)); x < low || x > high {
+		if x := int64(v.at(section, i)); x < low || x > high {
 			return false
 		}
 	}
@@ -144,16 +149,18 @@ func (v *vector) within(n int, low, high int64) bool {
 // vector reads a vector of n integers. c.p must have eight more bytes behind
 // its end, within its capacity.
 func (c *cursor) vector(n int) (v vector) {
-	v.width = int(c.u8())
+	width := int(c.u8())
 	v.base = c.u64()
 	from := c.off
-	c.bytes(n * v.width)
-	if v.width > 8 || c.bad {
+	c.bytes(n * width)
+	if width > 8 || c.bad {
 		c.bad = true
 		return vector{}
 	}
-	v.data = c.p[from : c.off+SumBytes]
-	v.mask = widthMask(v.width)
+	v.mask = widthMask(width)
+	if width > 0 {
+		v.off, v.step = uint32(from), uint32(width)
+	}
 	return v
 }
 

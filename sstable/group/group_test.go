@@ -3,6 +3,7 @@ package group
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -10,6 +11,8 @@ import (
 	"sort"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/s2"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
@@ -145,13 +148,13 @@ func TestVectors(t *testing.T) {
 					t.Fatalf("%s width %d base %d: %d of %d bytes read", name, width, base, c.off, size)
 				}
 				if name == "signed" || base <= base+limit {
-					if want := vectorHeaderBytes + len(words)*v.width; size != want || name == "signed" && v.base != uint64(lo) {
+					if want := vectorHeaderBytes + len(words)*int(v.step); size != want || name == "signed" && v.base != uint64(lo) {
 						t.Errorf("%s width %d base %d: %d bytes, want %d", name, width, base, size, want)
 					}
 				}
 				for i, w := range words {
-					if v.at(i) != w {
-						t.Errorf("%s width %d base %d: word %d is %d, want %d", name, width, base, i, v.at(i), w)
+					if v.at(p, i) != w {
+						t.Errorf("%s width %d base %d: word %d is %d, want %d", name, width, base, i, v.at(p, i), w)
 					}
 				}
 			}
@@ -189,19 +192,19 @@ func TestEncodings(t *testing.T) {
 		{encodingWord, 3},
 		{encodingWord, 8},
 		{encodingBits, 0},
-		{encodingGuid, 0},
+		{encodingGuid, 16},
 		{encodingDict, 1},
 		{encodingDict, 0},
 		{encodingHeap, 1},
 		{encodingHeapLast, 0},
 	} {
 		c := &h.columns[i]
-		if c.encoding != want.encoding || c.a.width != want.width {
-			t.Errorf("%s: encoding %d of width %d, want %d of %d", c.name, c.encoding, c.a.width, want.encoding, want.width)
+		if c.encoding != want.encoding || int(c.a.step) != want.width {
+			t.Errorf("%s: encoding %d of width %d, want %d of %d", c.name, c.encoding, int(c.a.step), want.encoding, want.width)
 		}
 	}
-	if h.times.width != 1 {
-		t.Errorf("timestamps take %d bytes", h.times.width)
+	if h.times.step != 1 {
+		t.Errorf("timestamps take %d bytes", h.times.step)
 	}
 }
 
@@ -214,8 +217,8 @@ func TestTombstonesTakeNoRoom(t *testing.T) {
 		}
 		return edm.Properties{{Name: "n", Value: edm.Int32(1)}}
 	})
-	if h.times.width > 1 {
-		t.Errorf("timestamps take %d bytes", h.times.width)
+	if h.times.step > 1 {
+		t.Errorf("timestamps take %d bytes", h.times.step)
 	}
 	for i := range users {
 		if h.Tombstone(i) != (i%2 == 0) || h.Sequence(i) != uint64(1000-i) {
@@ -269,6 +272,35 @@ func TestCraftedHeads(t *testing.T) {
 	refuse("unit larger than any", h, bytes.Clone(head), starts, func(at []byte) { at[0], at[1], at[9] = 1, 0, 1 })
 }
 
+// TestArrangeUnusedSlot: the only slot has fewer rows than the head, all of
+// which are tombstones.
+func TestArrangeUnusedSlot(t *testing.T) {
+	const rows = 200
+	var users [][]byte
+	for i := range rows {
+		users = append(users, codec.AppendKey(nil, 16, "p", fmt.Sprintf("%03d", i)))
+	}
+	props := func(i int) edm.Properties { return edm.Properties{{Name: "n", Value: edm.Int32(int32(i))}} }
+	_, data := build(t, users, props)
+	slotOf := []byte{0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0} // and an empty heap
+	at := bytes.Index(data, slotOf)
+	if at < 0 {
+		t.Fatal("no vector of slots")
+	}
+	data[at+1] = 0
+	slot := []byte{rows, 0, modeColumns, encodingWord, 1}
+	if at = bytes.Index(data, slot); at < 0 {
+		t.Fatal("no slot")
+	}
+	data[at] = 1
+	data = slices.Delete(data, len(data)-SumBytes-rows+1, len(data)-SumBytes)
+	h := new(Head)
+	if what := h.Decode(data, 0, len(data), list(codec.NewShape(props(0)))); what != "" {
+		t.Fatal(what)
+	}
+	checkArrange(t, h, blocks{data})
+}
+
 // FuzzDecode gives arbitrary bytes to the head's decoder: what it accepts can be
 // used in every way without a panic.
 func FuzzDecode(f *testing.F) {
@@ -283,25 +315,134 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		var h Head
-		if h.Decode(data, 0, len(data)+1<<20, shapes) != "" {
+		if h.Decode(bytes.Clone(data), 0, len(data)+1<<20, shapes) != "" {
 			return
 		}
-		var r Row
-		r.Attach(&h, blocks{data})
 		for row := range h.Rows() {
 			h.Seek(h.AppendKey(nil, row))
 			h.Same(max(row, 1))
-			h.Version(row)
-			if h.Tombstone(row) {
-				continue
-			}
-			r.Set(row)
-			r.Key()
-			for i := range r.Len() {
-				r.At(i)
-			}
 		}
+		checkArrange(t, &h, blocks{data})
 	})
+}
+
+// checkArrange arranges h and compares all that it shows before and after.
+func checkArrange(t *testing.T, h *Head, b Blocks) []string {
+	t.Helper()
+	before := show(h, b)
+	h.Arrange(nil)
+	after := show(h, b)
+	if !slices.Equal(after, before) {
+		t.Fatalf("arranged:\n%q\nbefore:\n%q", after, before)
+	}
+	return after
+}
+
+// stored is a group as it stands in a file at off.
+type stored struct {
+	off  int64
+	data []byte
+}
+
+func (s stored) Unit(h *Head, u *Unit) ([]byte, error) {
+	raw, err := s.decode(u.Off, u.Stored, u.Raw)
+	if what := h.CheckUnit(u, raw); what != "" {
+		return nil, errors.New(what)
+	}
+	return raw, err
+}
+
+func (s stored) Extent(e *Extent) ([]byte, error) { return s.decode(e.Off, e.Stored, e.Raw) }
+
+func (s stored) decode(off int64, stored, raw int) ([]byte, error) {
+	p := s.data[off-s.off:][:stored-SumBytes]
+	if len(p) == raw {
+		return p, nil
+	}
+	return s2.Decode(nil, p)
+}
+
+// show returns each row of h as text, its values in both directions.
+func show(h *Head, b Blocks) (out []string) {
+	var r Row
+	r.Attach(h, b)
+	for row := range h.Rows() {
+		seq, kind := h.Version(row)
+		text := fmt.Sprintf("%x %d %d", h.AppendKey(nil, row), seq, kind)
+		if !h.Tombstone(row) {
+			r.Set(row)
+			r.Fetch()
+			text += fmt.Sprintf(" %v %d", r.Key(), r.Timestamp())
+			for i := range 2 * r.Len() {
+				if i >= r.Len() {
+					i = 2*r.Len() - 1 - i
+				}
+				name, v := r.At(i)
+				text += fmt.Sprintf(" %s=%#v", name, v)
+			}
+			text += fmt.Sprint(r.LoadAll())
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// TestArrange arranges heads of one shape and of several.
+func TestArrange(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	var users [][]byte
+	for i := range 300 {
+		users = append(users, codec.AppendKey(nil, 16, "p", fmt.Sprintf("%04d", i)))
+	}
+	all := func(i int) edm.Properties {
+		return edm.Properties{
+			{Name: "text", Value: edm.String(fmt.Sprint("text ", r.Uint64()))},
+			{Name: "constant", Value: edm.Int64(1 << 60)},
+			{Name: "byte", Value: edm.Int32(int32(-i))},
+			{Name: "color", Value: edm.String([]string{"red", "green", "blue"}[i%3])},
+			{Name: "two", Value: edm.Int64(r.Int64N(1 << 16))},
+			{Name: "three", Value: edm.DateTime(edm.Ticks(1<<50 + r.Int64N(1<<24)))},
+			{Name: "bits", Value: edm.Boolean(i%2 == 0)},
+			{Name: "four", Value: edm.Int64(r.Int64N(1 << 32))},
+			{Name: "guid", Value: edm.GuidWords(r.Uint64(), 9)},
+			{Name: "seven", Value: edm.Int64(r.Int64N(1 << 56))},
+			{Name: "double", Value: edm.Double(r.NormFloat64())},
+			{Name: "same", Value: edm.Binary([]byte("the same in all of them"))},
+			{Name: "blob", Value: edm.Binary([]byte(fmt.Sprint("blob ", r.Uint64())))},
+		}
+	}
+	for name, props := range map[string]func(i int) edm.Properties{
+		"one shape": all,
+		"nothing":   func(int) edm.Properties { return edm.Properties{} },
+		"two shapes, tombstones, few of a third": func(i int) edm.Properties {
+			switch p := all(i); {
+			case i%7 == 3:
+				return nil
+			case i%100 == 5:
+				return p[:2]
+			case i%3 == 1:
+				return p[3:]
+			default:
+				return p
+			}
+		},
+		"a big value": func(i int) edm.Properties {
+			p := all(i)
+			if i == 17 {
+				p[0].Value = edm.String(strings.Repeat("x", bigValueBytes+1))
+			}
+			return p
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, data := build(t, users, props)
+			for _, text := range checkArrange(t, h, stored{h.off, data}) {
+				if strings.Contains(text, "null") {
+					t.Fatalf("unreadable: %s", text)
+				}
+			}
+		})
+	}
 }
 
 // blocks gives arbitrary bytes for units, if they pass.
@@ -345,14 +486,14 @@ func TestCheckHeap(t *testing.T) {
 		var cols []column
 		for i, value := range strings.Split(c.part, "|") {
 			part = append(part, value...)
-			col := column{encoding: encodingHeap, typ: edm.TypeBinary, a: vector{base: uint64(len(part)), data: zeros[:]}}
+			col := column{encoding: encodingHeap, typ: edm.TypeBinary, a: vector{base: uint64(len(part))}}
 			if c.types[i] == 's' {
 				col.typ = edm.TypeString
 			}
 			cols = append(cols, col)
 		}
 		cols[len(cols)-1].encoding = encodingHeapLast
-		if got := checkHeap(cols, 0, part); got != c.want {
+		if got := checkHeap(make([]byte, 8), cols, 0, part); got != c.want {
 			t.Errorf("%s as %s: got %q, want %q", c.part, c.types, got, c.want)
 		}
 	}

@@ -78,17 +78,20 @@ const (
 // concurrently.
 type Head struct {
 	keys
-	off    int64 // of the group in the file
-	MaxSeq uint64
-	seqs   vector
-	times  vector
-	slotOf vector // 0: tombstone
-	ranks  vector // unused with one slot
-	starts vector
+	section []byte
+	off     int64 // of the group in the file
+	MaxSeq  uint64
+	values  int // where what follows the keys begins
+	seqs    vector
+	times   vector
+	slotOf  vector // 0: tombstone
+	ranks   vector // unused with one slot
+	starts  vector
 
 	Units   []Unit
 	Extents []Extent
 	slots   []slot
+	first   [1]slot  // memory of slots
 	columns []column // of all slots
 }
 
@@ -134,7 +137,7 @@ func (h *Head) MemBytes() int {
 // section is kept. What is wrong is returned, "" when nothing is.
 func (h *Head) Decode(section []byte, off int64, group int, shapes *codec.ShapeList) string {
 	c := &cursor{p: section[:len(section)-SumBytes]}
-	h.off = off
+	h.section, h.off = section, off
 	h.rows = c.u16()
 	stretches, units, slots, extents := c.u16(), c.u16(), c.u16(), c.u16()
 	if h.rows < 1 || h.rows > MaxRows || stretches < 1 || stretches > h.rows || units > h.rows || slots > h.rows {
@@ -143,10 +146,11 @@ func (h *Head) Decode(section []byte, off int64, group int, shapes *codec.ShapeL
 	if what := h.keys.decode(c, stretches); what != "" {
 		return what
 	}
+	h.values = c.off
 	h.MaxSeq = binary.LittleEndian.Uint64(section[24:])
 	h.seqs, h.times, h.slotOf = c.vector(h.rows), c.vector(h.rows), c.vector(h.rows)
 	h.ranks = vector{}
-	if h.slotOf.width != 0 {
+	if h.slotOf.step != 0 {
 		h.ranks = c.vector(h.rows)
 	}
 	h.starts = c.vector(h.rows + 1)
@@ -192,7 +196,7 @@ func (h *Head) decodeUnits(dir []byte, next, group int) string {
 		if u.First >= u.End || u.End > h.rows || u.Off != h.off+int64(next) || u.Stored <= SumBytes || u.Stored > group-next || le16(dir, 1) != 0 {
 			return "unit directory names impossible places"
 		}
-		from, to := h.starts.at(u.First), h.starts.at(u.End)
+		from, to := h.starts.at(h.section, u.First), h.starts.at(h.section, u.End)
 		if from > to || to-from > maxUnitBytes || to > maxHeapBytes || u.Stored-SumBytes > int(to-from) {
 			return "unit directory names impossible lengths"
 		}
@@ -200,7 +204,7 @@ func (h *Head) decodeUnits(dir []byte, next, group int) string {
 		next += u.Stored
 		h.Units = append(h.Units, u)
 	}
-	if n := len(h.Units); n == 0 && (h.starts.width != 0 || h.starts.base != 0) || n > 0 && (h.Units[0].First != 0 || h.Units[0].base != 0) {
+	if n := len(h.Units); n == 0 && (h.starts.step != 0 || h.starts.base != 0) || n > 0 && (h.Units[0].First != 0 || h.Units[0].base != 0) {
 		return "units do not begin with the first row"
 	}
 	return ""
@@ -233,6 +237,9 @@ func (h *Head) decodeExtents(dir []byte, group int) string {
 }
 
 func (h *Head) decodeSlots(c *cursor, n int, shapes *codec.ShapeList) string {
+	if h.slots == nil {
+		h.slots = h.first[:]
+	}
 	h.slots, h.columns = h.slots[:0], h.columns[:0]
 	for range n {
 		id, rows, mode := c.u32(), c.u16(), c.u8()
@@ -274,15 +281,15 @@ func (h *Head) decodeSlots(c *cursor, n int, shapes *codec.ShapeList) string {
 
 // checkRows checks that every row has a place in its slot.
 func (h *Head) checkRows() string {
-	if h.slotOf.width == 0 {
+	if h.slotOf.step == 0 {
 		if s := h.slotOf.base; s > uint64(len(h.slots)) || s > 0 && h.slots[s-1].rows != h.rows {
 			return "rows of an unknown slot"
 		}
 		return ""
 	}
 	for row := range h.rows {
-		s := h.slotOf.at(row)
-		if s > uint64(len(h.slots)) || s > 0 && h.ranks.at(row) >= uint64(h.slots[s-1].rows) {
+		s := h.slotOf.at(h.section, row)
+		if s > uint64(len(h.slots)) || s > 0 && h.ranks.at(h.section, row) >= uint64(h.slots[s-1].rows) {
 			return "row of an unknown slot"
 		}
 	}
@@ -291,7 +298,7 @@ func (h *Head) checkRows() string {
 
 // checkTimes checks the Timestamps of all rows but tombstones.
 func (h *Head) checkTimes() bool {
-	if h.times.within(h.rows, 0, int64(edm.MaxTicks)) {
+	if h.times.within(h.section, h.rows, 0, int64(edm.MaxTicks)) {
 		return true
 	}
 	for row := range h.rows {
@@ -306,7 +313,7 @@ func (h *Head) checkTimes() bool {
 func (h *Head) checkNoHeap() bool {
 	for row := range h.rows {
 		s := h.slotAt(row)
-		if s != nil && s.heap && (s.mode == modeRows || checkHeap(s.columns, h.rank(row), nil) != "") {
+		if s != nil && s.heap && (s.mode == modeRows || checkHeap(h.section, s.columns, h.rank(row), nil) != "") {
 			return false
 		}
 	}
@@ -315,7 +322,7 @@ func (h *Head) checkNoHeap() bool {
 
 // slotAt returns the slot of a row, nil for a tombstone.
 func (h *Head) slotAt(row int) *slot {
-	if s := h.slotOf.at(row); s > 0 {
+	if s := h.slotOf.at(h.section, row); s > 0 {
 		return &h.slots[s-1]
 	}
 	return nil
@@ -323,10 +330,10 @@ func (h *Head) slotAt(row int) *slot {
 
 // rank returns the place of a row within its slot.
 func (h *Head) rank(row int) int {
-	if h.slotOf.width == 0 {
+	if h.slotOf.step == 0 {
 		return row
 	}
-	return int(h.ranks.at(row))
+	return int(h.ranks.at(h.section, row))
 }
 
 // UnitAt returns the unit that holds the heap part of a row, nil when there
@@ -344,8 +351,8 @@ func (h *Head) UnitAt(row int) *Unit {
 func (h *Head) CheckUnit(u *Unit, raw []byte) string {
 	at := uint64(u.base)
 	for row := u.First; row < u.End; row++ {
-		end := h.starts.at(row + 1)
-		if h.starts.at(row) != at || end < at || end > uint64(u.base+u.Raw) {
+		end := h.starts.at(h.section, row+1)
+		if h.starts.at(h.section, row) != at || end < at || end > uint64(u.base+u.Raw) {
 			return "row outside its unit"
 		}
 		part := raw[at-uint64(u.base) : end-uint64(u.base)]
@@ -364,7 +371,7 @@ func (h *Head) CheckUnit(u *Unit, raw []byte) string {
 				return err.Error()
 			}
 		default:
-			if what := checkHeap(s.columns, h.rank(row), part); what != "" {
+			if what := checkHeap(h.section, s.columns, h.rank(row), part); what != "" {
 				return what
 			}
 		}
@@ -376,19 +383,19 @@ func (h *Head) CheckUnit(u *Unit, raw []byte) string {
 func (h *Head) Rows() int { return h.rows }
 
 // Sequence returns the sequence of a row.
-func (h *Head) Sequence(row int) uint64 { return h.seqs.at(row) }
+func (h *Head) Sequence(row int) uint64 { return h.seqs.at(h.section, row) }
 
 // Tombstone reports whether a row is one.
-func (h *Head) Tombstone(row int) bool { return h.slotOf.at(row) == 0 }
+func (h *Head) Tombstone(row int) bool { return h.slotOf.at(h.section, row) == 0 }
 
 // Version returns the sequence and the kind of a row.
 func (h *Head) Version(row int) (seq uint64, kind codec.Kind) {
 	if h.Tombstone(row) {
-		return h.seqs.at(row), codec.KindDelete
+		return h.seqs.at(h.section, row), codec.KindDelete
 	}
-	return h.seqs.at(row), codec.KindPut
+	return h.seqs.at(h.section, row), codec.KindPut
 }
 
 // Timestamp returns the moment of a row's write; that of a tombstone means
 // nothing.
-func (h *Head) Timestamp(row int) edm.Ticks { return edm.Ticks(h.times.at(row)) }
+func (h *Head) Timestamp(row int) edm.Ticks { return edm.Ticks(h.times.at(h.section, row)) }

@@ -29,15 +29,18 @@ type Row struct {
 	row    int
 	rank   int
 	loaded bool
+	cut    bool   // part has all Strings and Binaries that are in no dictionary
 	part   []byte // of the heap
 	plain  codec.Row
 	err    error
 
 	columns []column // of slot; nil in mode 2
+	section []byte   // of h
 	// The column of the heap that was read last, and where its value ends: the
 	// next one's begins there.
 	heapAt  int
-	heapEnd uint64
+	heapEnd int
+	fetched uint8 // of no meaning, see Fetch
 
 	unit *Unit // what raw holds
 	raw  []byte
@@ -55,14 +58,31 @@ type big struct {
 // Attach makes r a view of rows of h. With a nil head it lets go of everything.
 func (r *Row) Attach(h *Head, b Blocks) {
 	r.blocks, r.h, r.slot, r.unit, r.raw, r.part, r.err = b, h, nil, nil, nil, nil, nil
-	r.loaded, r.bigs, r.columns = false, r.bigs[:0], nil
+	r.loaded, r.cut, r.bigs, r.columns, r.section = false, false, r.bigs[:0], nil, nil
+	if h != nil {
+		r.section = h.section
+	}
 }
 
 // Set moves to a row that is no tombstone.
 func (r *Row) Set(row int) {
-	r.row, r.rank, r.slot = row, r.h.rank(row), r.h.slotAt(row)
-	r.loaded, r.bigs, r.columns = false, r.bigs[:0], r.slot.columns
-	r.heapAt, r.heapEnd = -1, 0
+	r.row, r.rank = row, r.h.rank(row)
+	if s := r.h.slotAt(row); s != r.slot {
+		r.slot, r.columns = s, s.columns
+	}
+	r.loaded, r.cut, r.bigs, r.heapAt, r.heapEnd = false, false, r.bigs[:0], -1, 0
+}
+
+// Fetch asks memory for all that the values need of the head at once. A row that
+// was not used for long waits otherwise for one cache line after the other, since
+// a processor does not look ahead past the pin of a unit. It is a tenth of a hot
+// get of bench/peers.
+func (r *Row) Fetch() {
+	sum := r.section[r.h.starts.place(r.row)]
+	for i := range r.columns {
+		sum += r.columns[i].encoding
+	}
+	r.fetched = sum
 }
 
 // Err returns why values could not be read.
@@ -74,13 +94,12 @@ func (r *Row) Load() error {
 	if r.loaded || r.err != nil {
 		return r.err
 	}
-	r.part = nil
 	if r.slot.heap {
 		if r.err = r.loadPart(); r.err != nil {
 			return r.err
 		}
 	}
-	r.loaded = true
+	r.loaded, r.cut = true, len(r.h.Extents) == 0
 	return nil
 }
 
@@ -113,8 +132,10 @@ func (r *Row) loadPart() error {
 		}
 	}
 	if u := r.unit; u != nil { // CheckUnit has checked the places
-		from, to := h.starts.at(r.row)-uint64(u.base), h.starts.at(r.row+1)-uint64(u.base)
+		from, to := h.starts.at(h.section, r.row)-uint64(u.base), h.starts.at(h.section, r.row+1)-uint64(u.base)
 		r.part = r.raw[from:to:to]
+	} else {
+		r.part = nil
 	}
 	if r.slot.mode == modeRows {
 		if len(r.part) == 0 { // Decode and CheckUnit let none pass
@@ -159,20 +180,24 @@ func (r *Row) Len() int { return r.slot.shape.Len() }
 
 // At returns property i, 0 <= i < Len, in stored order.
 func (r *Row) At(i int) (name string, v edm.Value) {
-	if i >= len(r.columns) {
-		if r.Load() != nil {
-			return r.slot.shape.Name(i), edm.Value{}
-		}
-		return r.plain.At(i)
+	if uint(i) >= uint(len(r.columns)) {
+		return r.byRow(i)
 	}
 	c := &r.columns[i]
-	switch c.encoding {
-	case encodingWord:
-		return c.name, edm.Fixed(c.typ, c.a.at(r.rank))
-	case encodingBits:
-		return c.name, edm.Fixed(edm.TypeBoolean, uint64(c.bytes[r.rank/8]>>(r.rank%8)&1))
-	case encodingGuid:
-		return c.name, edm.GuidBytes(c.bytes[16*r.rank:])
+	switch {
+	case c.encoding == encodingWord:
+		return c.name, edm.Fixed(c.typ, c.a.at(r.section, r.rank))
+	case c.heap() && r.cut:
+		b := r.heapText(c, i)
+		if c.typ == edm.TypeString {
+			return c.name, edm.StringBytes(b)
+		}
+		return c.name, edm.Binary(b)
+	case c.encoding == encodingGuid:
+		at := c.a.place(r.rank)
+		return c.name, edm.GuidBytes(r.section[at : at+guidBytes])
+	case c.encoding == encodingBits:
+		return c.name, edm.Fixed(edm.TypeBoolean, uint64(r.section[int(c.bytes)+r.rank/8]>>(r.rank%8)&1))
 	}
 	b, ok := r.text(c, i)
 	switch {
@@ -182,6 +207,14 @@ func (r *Row) At(i int) (name string, v edm.Value) {
 		return c.name, edm.StringBytes(b)
 	}
 	return c.name, edm.Binary(b)
+}
+
+// byRow is At in mode 2.
+func (r *Row) byRow(i int) (name string, v edm.Value) {
+	if r.Load() != nil {
+		return r.slot.shape.Name(i), edm.Value{}
+	}
+	return r.plain.At(i)
 }
 
 // Lookup returns the property called name.
@@ -198,7 +231,7 @@ func (r *Row) Lookup(name string) (edm.Value, bool) {
 // false when they cannot be read.
 func (r *Row) text(c *column, i int) (b []byte, ok bool) {
 	if c.encoding == encodingDict {
-		return c.inDict(r.rank), true
+		return c.inDict(r.section, r.rank), true
 	}
 	if len(r.h.Extents) > 0 {
 		if e := r.extentAt(i); e != nil {
@@ -208,15 +241,24 @@ func (r *Row) text(c *column, i int) (b []byte, ok bool) {
 	if !r.loaded && r.Load() != nil {
 		return nil, false
 	}
-	from, to := r.heapEnd, uint64(len(r.part))
-	if c.prev != r.heapAt {
-		from = c.b.at(r.rank)
+	return r.heapText(c, i), true
+}
+
+// heapText returns the value of a row in column c of the heap, which is
+// property i and no extent.
+func (r *Row) heapText(c *column, i int) []byte {
+	from, to := r.heapEnd, len(r.part)
+	if int(c.prev) != r.heapAt {
+		from = 0
+		if c.prev >= 0 {
+			from = int(r.columns[c.prev].a.at(r.section, r.rank))
+		}
 	}
-	if c.encoding != encodingHeapLast {
-		to = c.a.at(r.rank)
+	if c.encoding == encodingHeap {
+		to = int(c.a.at(r.section, r.rank))
 	}
 	r.heapAt, r.heapEnd = i, to
-	return r.part[from:to:to], true // checkHeap has checked the ends
+	return r.part[from:to:to] // checkHeap has checked the ends
 }
 
 // extentAt returns the extent that is property i, nil when it is none.
