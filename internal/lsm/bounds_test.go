@@ -147,6 +147,67 @@ func TestOrderedLoadIsMoved(t *testing.T) {
 	w.finish()
 }
 
+// TestGrowth adds keys in random order, of which some are written again, and
+// holds the files against the bound on space, the runs against theirs, and what
+// merges write against what a tier's merges alone would.
+func TestGrowth(t *testing.T) {
+	const flushes, perFlush = 70, 100
+	for _, c := range []struct {
+		name    string
+		again   int // percent
+		reopen  bool
+		written float64 // bound on merged bytes for each flushed
+	}{
+		{"new keys", 0, false, 2},
+		{"a fifth again", 20, false, 2},
+		{"half again", 50, false, 2.5},
+		{"new keys after a reopening", 0, true, 3.5},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := smallOptions()
+			o.FileBytes, o.TierRuns = 16<<10, 0
+			w := newWorld(t, vfs.NewMem(), o, 9)
+			order := w.rng.Perm(flushes * perFlush)
+			known, live := 0, int64(0)
+			for i := range flushes {
+				for range perFlush {
+					if known > 0 && w.rng.IntN(100) < c.again {
+						w.write(orderedKey(order[w.rng.IntN(known)]), w.text(i, 100))
+						continue
+					}
+					w.write(orderedKey(order[known]), w.text(i, 100))
+					known++
+				}
+				w.flush()
+				w.settle()
+				s := w.tree.Stats()
+				if live == 0 {
+					live = s.Bytes / int64(known) // a row
+				}
+				if bound := live*int64(known)*21/10 + o.FileBytes; s.Bytes > bound {
+					t.Fatalf("flush %d: %d bytes, want at most %d for %d rows", i, s.Bytes, bound, known)
+				}
+				if s.RunsMax > maxTierRuns+1 {
+					t.Fatalf("flush %d: %d runs overlap, want at most %d", i, s.RunsMax, maxTierRuns+1)
+				}
+				if c.reopen && i == flushes/2 {
+					w.close()
+					w.open()
+					w.settle()
+				}
+			}
+			n := w.tree.Stats().Counters
+			amplified := float64(n.MergedBytes) / float64(n.FlushedBytes)
+			t.Logf("merged %.2f of flushed, %d merges, runs %d", amplified, n.Merges, w.tree.Stats().RunsMax)
+			if amplified > c.written {
+				t.Errorf("merges wrote %.2f bytes for each that was flushed, want at most %v", amplified, c.written)
+			}
+			w.check()
+			w.finish()
+		})
+	}
+}
+
 // TestQueue lets rows be inserted at one end of a partition and deleted at the
 // other: the graves must not pile up.
 func TestQueue(t *testing.T) {

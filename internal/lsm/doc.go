@@ -6,8 +6,12 @@
 // in the runs below it. Flushes put runs on top, in tier 0. When a tier holds
 // Options.TierRuns runs they are merged into one run of the next tier. Below all
 // tiers lies the bottom, one run over all keys. A range of keys is merged down
-// to the bottom when what lies above it there weighs as much as the bottom, so
-// that the files take at most about twice the space of the live rows.
+// to the bottom when what may be hidden there weighs as much as all else, so
+// that the files take at most about twice the space of the live rows. All that
+// lies above the bottom may hide something, but for what is known to be new: of
+// each file that is written, the filters of older runs are asked for some of its
+// keys. Loads of new keys are merged within the tiers only, where the number of
+// runs wants it.
 //
 // Merges work range by range: one Job makes a file or a few, installs them, and
 // the inputs shrink by that range at the same moment. A file that is half merged

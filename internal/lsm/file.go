@@ -23,6 +23,9 @@ type file struct {
 	number uint64
 	size   int64
 	reader *sstable.Reader
+	// fresh estimates the share of the entries whose keys no older run had when
+	// the file was written. It is 0 for a file that an earlier life wrote.
+	fresh float64
 	// refs counts the places in living versions that list the file.
 	refs atomic.Int32
 	// obsolete is set once the durable manifest no longer lists the file.
@@ -108,6 +111,10 @@ func (p *part) bytesWithin(lower, upper []byte) int64 {
 	}
 	return span.Share(p.bytes, p.lo, p.hi, lower, upper)
 }
+
+// dead estimates how many bytes older versions take that n bytes of p hide, at
+// most n. What hides one counts twice: it may be smaller, or a tombstone.
+func (p *part) dead(n int64) int64 { return int64(float64(n) * min(1, 2*(1-p.fresh))) }
 
 // bounds narrows o to the part.
 func (p *part) bounds(o IterOptions) IterOptions {

@@ -32,7 +32,13 @@ type output struct {
 	f      vfs.File
 	number uint64
 	last   []byte // user key of the last entry
+	probes int    // entries that were looked up in older runs
+	fresh  int    // and not found there
 }
+
+// probeEvery is how many entries there are for each whose key is looked up in
+// the filters of older runs.
+const probeEvery = 16
 
 // full reports whether the file should end before a user key. A key's versions
 // stay together; beyond that, files end where a table or a partition does, if
@@ -82,6 +88,7 @@ func (o *output) create() error {
 			return fmt.Errorf("create %s: %w", fileName(o.number), err)
 		}
 	}
+	o.probes, o.fresh = 0, 0
 	o.w = sstable.NewWriter(o.f, sstable.WriterOptions{
 		DBID:        o.t.dbid,
 		Number:      o.number,
@@ -117,6 +124,9 @@ func (o *output) finish() error {
 	if err != nil {
 		o.t.remove(o.number)
 		return err
+	}
+	if o.probes > 0 {
+		f.fresh = float64(o.fresh) / float64(o.probes)
 	}
 	o.done = append(o.done, newPart(f, meta, meta.Size))
 	o.entries += info.Entries

@@ -118,7 +118,7 @@ func (k *picker) graves() *plan {
 			continue
 		}
 		ranges := k.ranges()
-		i := ranges.find(p.lo)
+		i := ranges.Find(p.lo)
 		return k.mergeDown("tombstones", ranges, i, i+1)
 	}
 	return nil

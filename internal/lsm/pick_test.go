@@ -14,7 +14,7 @@ import (
 
 // TestPick runs transcripts of the choice of compactions. A version is lines of
 //
-//	TIER/RUN FROM-TO BYTES [entries=N] [tombstones=N] [seq=N] [size=N]
+//	TIER/RUN FROM-TO BYTES [entries=N] [tombstones=N] [seq=N] [size=N] [fresh=PERCENT]
 //
 // where B is the bottom's tier and FROM and TO are texts like b or 17:b, a
 // partition of table 16 or of the one given.
@@ -82,6 +82,7 @@ func parsePart(t *testing.T, n uint64, line string) *part {
 	} else {
 		meta.Tier = uint32(number(t, tier))
 	}
+	fresh := 0.0
 	for _, arg := range f[3:] {
 		name, v, _ := strings.Cut(arg, "=")
 		switch name {
@@ -93,6 +94,8 @@ func parsePart(t *testing.T, n uint64, line string) *part {
 			meta.MaxSeq = number(t, v)
 		case "size":
 			meta.Size = int64(number(t, v))
+		case "fresh": // percent
+			fresh = float64(number(t, v)) / 100
 		default:
 			t.Fatalf("unknown argument %q", arg)
 		}
@@ -102,7 +105,7 @@ func parsePart(t *testing.T, n uint64, line string) *part {
 		first = clippedFirst
 	}
 	meta.Smallest, meta.Largest = clip(pickKey(t, from), first), clip(pickKey(t, to), last)
-	return newPart(&file{number: n, size: meta.Size}, meta, bytes)
+	return newPart(&file{number: n, size: meta.Size, fresh: fresh}, meta, bytes)
 }
 
 func number(t *testing.T, s string) uint64 {

@@ -1,6 +1,7 @@
 package lsm
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -32,9 +33,10 @@ type plan struct {
 	tier uint32
 	run  uint64
 	// fileBytes is the size of its files. With oneFile the merge ends where the
-	// first of them does.
+	// first of them does that goes beyond the key past.
 	fileBytes int64
 	oneFile   bool
+	past      []byte
 }
 
 // rewrite is a flush or a merge under way.
@@ -128,7 +130,7 @@ func (w *rewrite) copy() (bool, error) {
 		key := w.it.Key()
 		user := key[:len(key)-codec.TrailerLen]
 		if w.out.full(user) {
-			if w.plan.oneFile {
+			if w.plan.oneFile && bytes.Compare(user, w.plan.past) > 0 {
 				w.plan.upper = append([]byte(nil), user...)
 				w.phase = w.finish
 			}
@@ -159,6 +161,12 @@ func (w *rewrite) entry(key, user []byte) error {
 		key, user = w.keyBuf, w.keyBuf[:len(user)]
 	}
 	err := w.out.add(key, user, row)
+	if w.fate[f].N%probeEvery == 0 {
+		w.out.probes++
+		if !w.judge.Older(user) {
+			w.out.fresh++
+		}
+	}
 	// A value that could not be read is an error of its source; to the output
 	// it is a row without that value, refused or not.
 	if serr := w.sources[w.it.At()].Err(); serr != nil {

@@ -98,8 +98,15 @@ func (v *Version) Stats() Stats {
 	return s
 }
 
-// liveBytes takes the largest runs that overlap no larger one as what is live.
+// liveBytes takes the largest runs that overlap no larger one as what is live,
+// or more if entries above the bottom are known to hide nothing.
 func (v *Version) liveBytes() (live int64) {
+	known := v.bottom().bytes()
+	for _, r := range v.tiers() {
+		for _, p := range r.parts {
+			known += p.bytes - p.dead(p.bytes)
+		}
+	}
 	runs := slices.Clone(v.runs)
 	slices.SortStableFunc(runs, func(a, b *run) int { return cmp.Compare(b.bytes(), a.bytes()) })
 	var apart []*run
@@ -109,7 +116,7 @@ func (v *Version) liveBytes() (live int64) {
 			live += r.bytes()
 		}
 	}
-	return live
+	return max(live, known)
 }
 
 // overlaps reports whether r and o can hold the same key.
