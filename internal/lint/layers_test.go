@@ -63,18 +63,16 @@ var layers = []layer{
 // foreign says which packages import a module that is not ours. A library has
 // one package, or few, that know it.
 var foreign = map[string][]string{
-	"github.com/cespare/xxhash/v2":            {"codec", "wal", "sstable", "sstable/group", "internal/manifest", "internal/lsm", "engine"},
-	"github.com/klauspost/compress":           {"sstable", "sstable/group"},
-	"github.com/google/btree":                 {"internal/memtable"},
-	"golang.org/x/sys":                        {"vfs", "internal/arena"},
-	"github.com/google/uuid":                  {"server"},
-	"github.com/spf13/cobra":                  {"cmd/..."},
-	"github.com/spf13/pflag":                  {"cmd/..."},
-	"github.com/vbauerster/mpb/v8":            {"cmd/..."},
-	"github.com/HdrHistogram/hdrhistogram-go": {"bench/...", "cmd/..."},
-	"github.com/prometheus/client_golang":     {"cmd/..."},
-	"github.com/google/go-cmp":                {"store/storetest"},
-	"pgregory.net/rapid":                      {"store/storetest"},
+	"github.com/cespare/xxhash/v2":        {"codec", "wal", "sstable", "sstable/group", "internal/manifest", "internal/lsm", "engine"},
+	"github.com/klauspost/compress":       {"sstable", "sstable/group"},
+	"github.com/google/btree":             {"internal/memtable"},
+	"golang.org/x/sys":                    {"vfs", "internal/arena"},
+	"github.com/google/uuid":              {"server"},
+	"github.com/spf13/cobra":              {"cmd/..."},
+	"github.com/spf13/pflag":              {"cmd/..."},
+	"github.com/vbauerster/mpb/v8":        {"cmd/..."},
+	"github.com/prometheus/client_golang": {"cmd/..."},
+	"github.com/google/go-cmp":            {"store/storetest"},
 }
 
 // rowOf returns the row of a package, nil if it has none.
@@ -177,6 +175,16 @@ func TestForeignImports(t *testing.T) {
 					complain(t, i.Pos(), dir+" imports "+p, "only ["+strings.Join(foreign[modules[m]], " ")+"] may; use what that package offers")
 				}
 			}
+		}
+	}
+}
+
+// TestForeignThere wants each library of the table to be one that the module has.
+func TestForeignThere(t *testing.T) {
+	required := string(readRepositoryFile(t, "go.mod"))
+	for _, m := range slices.Sorted(maps.Keys(foreign)) {
+		if !strings.Contains(required, "\n\t"+m+" v") {
+			t.Errorf("go.mod has no %s: take it out of foreign, and out of docs/design.md", m)
 		}
 	}
 }
