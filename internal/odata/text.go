@@ -15,8 +15,8 @@ const (
 // specials marks the bytes of w that are a quote, a backslash or below a blank.
 // The lowest mark is exact; those above it mean nothing.
 //
-// Flipping the second bit of a byte brings the quote, 0x22, next to what is below
-// the blank, 0x20, and changes the order of nothing else below 0x21.
+// Flipping the second bit of a byte brings the quote, 0x22, down to 0x20, next to
+// what is below the blank; that stays there, and nothing else comes below 0x21.
 func specials(w uint64) uint64 {
 	return (((w ^ 2*ones) - 0x21*ones) | ((w ^ backslashes) - ones)) &^ w & highs
 }

@@ -1,3 +1,3 @@
-// Package metadata keeps what clients set of an account and of its tables: it holds
-// the documents of package service against a store, which takes them for bytes.
+// Package metadata keeps what clients set of an account and of its tables: it reads
+// and writes the documents of package service in a store, which takes them for bytes.
 package metadata

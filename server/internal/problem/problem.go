@@ -32,21 +32,15 @@ func (p *Problem) Error() string { return p.Code + ": " + p.Message }
 
 // Codes that several problems have.
 const (
-	CodeInvalidInput  = "InvalidInput"
-	codeOutOfRange    = "OutOfRangeInput"
-	codeNotFound      = "ResourceNotFound"
-	codeTableNotFound = "TableNotFound"
+	CodeInvalidInput = "InvalidInput"
+	codeOutOfRange   = "OutOfRangeInput"
 )
 
 // Messages that several problems have.
 const (
-	inputNotValid   = "One of the request inputs is not valid."
-	inputOutOfRange = "One of the request inputs is out of range."
-	notProcessed    = "An error occurred while processing this request."
-	keyCount        = "The number of keys specified in the URI does not match number of key properties for the resource '%s.%s'."
-	propertyTwice   = "A property is specified more than one time."
-	badQueryValue   = "Value for one of the query parameters specified in the request URI is invalid."
-	outOfRange      = "The '%s' parameter of value '%s' is out of range."
+	inputNotValid = "One of the request inputs is not valid."
+	propertyTwice = "A property is specified more than one time."
+	badQueryValue = "Value for one of the query parameters specified in the request URI is invalid."
 )
 
 // Bad returns a problem of status 400 that needs no more.
@@ -57,11 +51,11 @@ func Bad(code, message string) *Problem {
 // The problems that need no detail.
 var (
 	ErrInput          = Bad(CodeInvalidInput, inputNotValid)
-	ErrProcessing     = &Problem{Status: http.StatusBadRequest, Code: CodeInvalidInput, Message: notProcessed, Early: true}
+	ErrProcessing     = &Problem{Status: http.StatusBadRequest, Code: CodeInvalidInput, Message: "An error occurred while processing this request.", Early: true}
 	ErrKeyType        = &Problem{Status: http.StatusBadRequest, Code: CodeInvalidInput, Message: inputNotValid, Early: true}
-	ErrOutOfRange     = &Problem{Status: http.StatusBadRequest, Code: codeOutOfRange, Message: inputOutOfRange, Early: true}
-	ErrNotFound       = &Problem{Status: http.StatusNotFound, Code: codeNotFound, Message: "The specified resource does not exist."}
-	ErrNoTable        = &Problem{Status: http.StatusNotFound, Code: codeTableNotFound, Message: "The table specified does not exist.", Early: true}
+	ErrOutOfRange     = &Problem{Status: http.StatusBadRequest, Code: codeOutOfRange, Message: "One of the request inputs is out of range.", Early: true}
+	ErrNotFound       = &Problem{Status: http.StatusNotFound, Code: "ResourceNotFound", Message: "The specified resource does not exist."}
+	ErrNoTable        = &Problem{Status: http.StatusNotFound, Code: "TableNotFound", Message: "The table specified does not exist.", Early: true}
 	ErrTableExists    = &Problem{Status: http.StatusConflict, Code: "TableAlreadyExists", Message: "The table specified already exists."}
 	ErrEntityExists   = &Problem{Status: http.StatusConflict, Code: "EntityAlreadyExists", Message: "The specified entity already exists."}
 	ErrCondition      = &Problem{Status: http.StatusPreconditionFailed, Code: "UpdateConditionNotSatisfied", Message: "The update condition specified in the request was not satisfied."}
@@ -112,12 +106,12 @@ func MethodNotAllowed(allowed []string) *Problem {
 
 // KeyCount refuses an entity of a table that is named by too few keys.
 func KeyCount(account, table string) *Problem {
-	p := Bad(CodeInvalidInput, fmt.Sprintf(keyCount, account, table))
+	p := Bad(CodeInvalidInput, fmt.Sprintf("The number of keys specified in the URI does not match number of key properties for the resource '%s.%s'.", account, table))
 	p.Early = true
 	return p
 }
 
 // OutOfRange refuses the value of a property or an option.
 func OutOfRange(name, value string) *Problem {
-	return Bad(codeOutOfRange, fmt.Sprintf(outOfRange, name, value))
+	return Bad(codeOutOfRange, fmt.Sprintf("The '%s' parameter of value '%s' is out of range.", name, value))
 }
