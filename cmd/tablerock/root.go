@@ -90,7 +90,7 @@ func newHelp() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return usagef("no help on %q", strings.Join(args, " "))
+				return usagef("no help on %q%s", strings.Join(args, " "), hint.Command(about, rest[0]))
 			}
 			return about.Help()
 		},
@@ -109,18 +109,12 @@ func group(use, short string) *cobra.Command {
 
 // runGroup is what a group does without a command of it.
 func runGroup(cmd *cobra.Command, args []string) error {
-	var names []string
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
-			names = append(names, c.Name())
-		}
-	}
-	there := strings.Join(names, ", ")
+	there := strings.Join(hint.Commands(cmd), ", ")
 	switch {
 	case len(args) > 0 && !cmd.HasParent():
-		return usagef("there is no command %q%s; there are: %s", args[0], hint.Near(args[0], names), there)
+		return usagef("there is no command %q%s; there are: %s", args[0], hint.Command(cmd, args[0]), there)
 	case len(args) > 0:
-		return usagef("%s has no command %q%s; there are: %s", cmd.Name(), args[0], hint.Near(args[0], names), there)
+		return usagef("%s has no command %q%s; there are: %s", cmd.Name(), args[0], hint.Command(cmd, args[0]), there)
 	case cmd.HasParent():
 		return usagef("%s needs a command; there are: %s", cmd.Name(), there)
 	}

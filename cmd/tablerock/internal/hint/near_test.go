@@ -19,6 +19,8 @@ func TestNear(t *testing.T) {
 		{"Ordxyz", []string{"Orders"}, ""},
 		{"--daat", []string{"--account", "--data"}, ", did you mean --data"},
 		{"--x", []string{"--account", "--data"}, ""},
+		{"--port", []string{"--cert", "--output", "--quiet"}, ""}, // half of it is no slip
+		{"--acuont", []string{"--account", "--data"}, ", did you mean --account"},
 		{"Tables", many, ", did you mean Table1 or Table2 or Table3"},
 	} {
 		if got := Near(c.typed, c.names); got != c.want {
@@ -38,7 +40,9 @@ func TestEdits(t *testing.T) {
 		{"abc", "abd", 1},
 		{"abc", "xabc", 1},
 		{"abcd", "bcd", 1},
-		{"list", "lsit", 2},
+		{"list", "lsit", 1}, // a swap is one slip
+		{"listen", "lsitne", 2},
+		{"abc", "cab", 2},
 		{"kitten", "sitting", 3},
 	} {
 		for _, pair := range [][2]string{{c.a, c.b}, {c.b, c.a}} {
