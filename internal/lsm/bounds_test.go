@@ -208,6 +208,43 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
+// TestGrowthInGroups writes a group of rows again and again in each of many
+// partitions, with one new row behind them, and holds the files against the bound
+// on space: what is looked up of a file must not be the new rows alone.
+func TestGrowthInGroups(t *testing.T) {
+	const flushes, partitions = 30, 40
+	for _, again := range []int{1, 3, 7, 15, 31} {
+		t.Run(fmt.Sprint(again), func(t *testing.T) {
+			o := smallOptions()
+			o.FileBytes, o.TierRuns = 16<<10, 0
+			w := newWorld(t, vfs.NewMem(), o, 9)
+			live := int64(0)
+			for i := range flushes {
+				for p := range partitions {
+					for r := range again + 1 {
+						row := fmt.Sprintf("a%02d", r)
+						if r == again {
+							row = fmt.Sprintf("b%02d", i)
+						}
+						w.write(codec.AppendKey(nil, 16, fmt.Sprintf("p%02d", p), row), w.text(i, 100))
+					}
+				}
+				w.flush()
+				w.settle()
+				s, rows := w.tree.Stats(), int64(partitions*(again+1+i))
+				if live == 0 {
+					live = s.Bytes / rows // a row
+				}
+				if bound := live*rows*21/10 + o.FileBytes; s.Bytes > bound {
+					t.Fatalf("flush %d: %d bytes, want at most %d for %d rows", i, s.Bytes, bound, rows)
+				}
+			}
+			w.check()
+			w.finish()
+		})
+	}
+}
+
 // TestQueue lets rows be inserted at one end of a partition and deleted at the
 // other: the graves must not pile up.
 func TestQueue(t *testing.T) {

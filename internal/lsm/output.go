@@ -36,9 +36,10 @@ type output struct {
 	fresh  int    // and not found there
 }
 
-// probeEvery is how many entries there are for each whose key is looked up in
-// the filters of older runs.
-const probeEvery = 16
+// probed reports whether the key of the nth entry is looked up in the filters of
+// older runs. One in sixteen is, in no step with anything: of rows that come in
+// groups of sixteen, it is not the same one of each.
+func probed(n uint64) bool { return n*0x9E3779B97F4A7C15 < 1<<60 }
 
 // full reports whether the file should end before a user key. A key's versions
 // stay together; beyond that, files end where a table or a partition does, if

@@ -161,7 +161,7 @@ func (w *rewrite) entry(key, user []byte) error {
 		key, user = w.keyBuf, w.keyBuf[:len(user)]
 	}
 	err := w.out.add(key, user, row)
-	if w.fate[f].N%probeEvery == 0 {
+	if probed(w.fate[f].N) {
 		w.out.probes++
 		if !w.judge.Older(user) {
 			w.out.fresh++
