@@ -1,4 +1,5 @@
-// Package hint says what somebody may have meant who typed something else.
+// Package hint says what somebody may have meant who typed something else, and what
+// to do about an error.
 package hint
 
 import (
