@@ -1,0 +1,98 @@
+package reading
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/internal/lsm"
+	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+func openTree(t *testing.T) *lsm.Tree {
+	t.Helper()
+	tree, err := lsm.Open(lsm.Options{FS: vfs.NewMem(), Dir: "db"}, &manifest.Manifest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tree.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return tree
+}
+
+// TestPinHolds replaces the state while others pin it, through few shards and
+// many: none of them may be given up while it is pinned, and all have to be at the
+// end.
+func TestPinHolds(t *testing.T) {
+	const readers, replaced = 4, 30_000
+	tree := openTree(t)
+	for _, shards := range []uint64{1, readers} {
+		var c Current
+		c.Start(New(nil, tree.Version()))
+		var ended, early atomic.Int64
+		var wg sync.WaitGroup
+		for r := range uint64(readers) {
+			wg.Go(func() {
+				for s := c.Pin(r % shards); s != nil; s = c.Pin(r % shards) {
+					if s.freed.Load() {
+						early.Add(1)
+					}
+					s.Unpin(r % shards)
+				}
+				ended.Add(1)
+			})
+		}
+		states := []*State{c.Load()}
+		for range replaced {
+			c.Replace(func([]*commitlog.Segment) *State {
+				s := New(nil, tree.Version())
+				states = append(states, s)
+				return s
+			})
+		}
+		c.End().Retire()
+		wg.Wait()
+		if c.Load() != nil || c.End() != nil || ended.Load() != readers {
+			t.Errorf("%d shards: there is a state after the end, or %d of %d readers did not learn of it", shards, ended.Load(), readers)
+		}
+		if n := early.Load(); n > 0 {
+			t.Errorf("%d shards: a state was given up %d times while it was pinned", shards, n)
+		}
+		for i, s := range states {
+			if !s.freed.Load() {
+				t.Fatalf("%d shards: state %d of %d was never given up", shards, i, len(states))
+			}
+		}
+	}
+}
+
+// TestPinOutlives retires a state under a pin: it goes with the last one.
+func TestPinOutlives(t *testing.T) {
+	tree := openTree(t)
+	var c Current
+	if c.Pin(1) != nil {
+		t.Fatal("the zero Current has a state")
+	}
+	c.Start(New(nil, tree.Version()))
+	for _, shard := range []uint64{3, 3, 3 + pinShards, 4} {
+		if c.Pin(shard) == nil {
+			t.Fatal("no state")
+		}
+	}
+	s := c.End()
+	s.Retire()
+	for i, shard := range []uint64{3, 3 + pinShards, 4, 3} {
+		if s.freed.Load() {
+			t.Fatalf("given up with %d pins left", 4-i)
+		}
+		s.Unpin(shard)
+	}
+	if !s.freed.Load() {
+		t.Error("not given up with the last pin")
+	}
+}
