@@ -72,7 +72,8 @@ var _ store.Store = (*DB)(nil)
 var lastCacheID atomic.Uint64
 
 // Failure returns the failed write or sync, as ErrReadOnly, for which the database
-// takes no more writes until it is opened again, nil if there was none.
+// takes no more writes until it is opened again, nil if there was none. It does not
+// wait for a write or sync under way.
 func (db *DB) Failure() error {
 	if err := cmp.Or(db.log.Failure(), db.tree.Failure()); err != nil {
 		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)

@@ -82,6 +82,25 @@ func TestFailure(t *testing.T) {
 	}
 }
 
+// TestFailureWaitsForNobody asks while each file is written, the manifest among
+// them: a disk that takes its time is no reason for whoever asks to wait.
+func TestFailureWaitsForNobody(t *testing.T) {
+	fsys := vfs.Inject(vfs.NewMem(), nil)
+	db := mustCreate(t, manual(fsys))
+	fill(t, db, "p", 10, 100)
+	renamed := false
+	fsys.SetRule(func(op vfs.Op) *vfs.Fault {
+		renamed = renamed || op.Kind == vfs.OpRename
+		check(t, "Failure", db.Failure())
+		return nil
+	})
+	check(t, "Flush", db.Flush(t.Context()))
+	fsys.SetRule(nil)
+	if !renamed {
+		t.Error("no manifest was written")
+	}
+}
+
 // TestCancelledStep ends the context of a writer while it does background work
 // that it would otherwise wait for. That is no failure of the background work.
 func TestCancelledStep(t *testing.T) {

@@ -37,9 +37,8 @@ type Tree struct {
 	// m is what the manifest file says.
 	// +checklocks:mu
 	m manifest.Manifest
-	// doubt is set once it is unknown which manifest a crash would leave.
-	// +checklocks:mu
-	doubt error
+	// doubt is set, under mu, once it is unknown which manifest a crash would leave.
+	doubt atomic.Pointer[error]
 	// +checklocks:mu
 	counters Counters
 
@@ -123,11 +122,12 @@ func (t *Tree) Version() *Version {
 }
 
 // Failure returns the error that ended all changes, nil if there was none. It is
-// an ErrInDoubt.
+// an ErrInDoubt. It does not wait for a change under way.
 func (t *Tree) Failure() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.doubt
+	if doubt := t.doubt.Load(); doubt != nil {
+		return *doubt
+	}
+	return nil
 }
 
 // Manifest returns a copy of the manifest.
@@ -211,8 +211,8 @@ func (t *Tree) install(c change) error {
 }
 
 func (t *Tree) installLocked(c change) (old *Version, err error) {
-	if t.doubt != nil {
-		return nil, t.doubt
+	if err := t.Failure(); err != nil {
+		return nil, err
 	}
 	old = t.current.Load()
 	if old == nil {
@@ -264,8 +264,8 @@ func (t *Tree) writeLocked(m *manifest.Manifest) error {
 	}
 	found, rerr := manifest.Read(t.o.FS, t.o.Dir)
 	if rerr != nil || !sameManifest(found, &t.m) {
-		t.doubt = fmt.Errorf("%w: %w", ErrInDoubt, err)
-		return t.doubt
+		err = fmt.Errorf("%w: %w", ErrInDoubt, err)
+		t.doubt.Store(&err)
 	}
 	return err
 }
