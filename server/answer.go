@@ -75,6 +75,7 @@ func (x *exchange) headOData() {
 
 // send writes x.pages and x.buf as the answer.
 func (x *exchange) send(status int, contentType string) error {
+	x.giveBackParser() // the answer says all that there is to say of what was read
 	x.status = status
 	if contentType != "" {
 		x.set("Content-Type", contentType)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/server/internal/metadata"
 	"github.com/tablerock-db/tablerock/server/internal/pieces"
 	"github.com/tablerock-db/tablerock/server/internal/problem"
@@ -250,23 +251,32 @@ func TestPanicsHoldNothing(t *testing.T) {
 	}
 }
 
-// TestBodiesHoldNoAnswer looks at a request while its body comes: it has no memory
-// for an answer then, and has some afterwards.
-func TestBodiesHoldNoAnswer(t *testing.T) {
+// TestBodiesHoldNoMemory looks at requests while their bodies come and their answers
+// go: they have no memory for an answer while a body comes, no parser then and while
+// the answer goes, and what they need in between.
+func TestBodiesHoldNoMemory(t *testing.T) {
 	x := newExchange(&Server{now: systemNow})
-	looked := false
-	look := readerFunc(func([]byte) (int, error) {
-		looked = true
-		if x.buf != nil || x.lent != nil {
-			t.Errorf("a body that comes holds %d bytes for its answer", cap(x.buf))
+	for range 2 {
+		looked := false
+		look := readerFunc(func([]byte) (int, error) {
+			looked = true
+			if x.buf != nil || x.lent != nil || x.parser != nil {
+				t.Errorf("a body that comes holds %d bytes for its answer, and the parser %p", cap(x.buf), x.parser)
+			}
+			return 0, io.EOF
+		})
+		x.begin(httptest.NewRecorder(), httptest.NewRequest("POST", "/", look))
+		if err := x.readBody(); err != nil || !looked || cap(x.buf) == 0 {
+			t.Errorf("error %v; afterwards there are %d bytes for the answer", err, cap(x.buf))
 		}
-		return 0, io.EOF
-	})
-	x.begin(httptest.NewRecorder(), httptest.NewRequest("POST", "/", look))
-	if err := x.readBody(); err != nil || !looked || cap(x.buf) == 0 {
-		t.Errorf("error %v; afterwards there are %d bytes for the answer", err, cap(x.buf))
+		if _, err := x.parseEntity([]byte(`{"PartitionKey":"p","RowKey":"r"}`), odata.ParseOptions{}); err != nil || x.parser == nil {
+			t.Errorf("error %v; the entity belongs to the parser %p", err, x.parser)
+		}
+		if err := x.send(http.StatusOK, ""); err != nil || x.parser != nil {
+			t.Errorf("error %v; an answer that goes holds the parser %p", err, x.parser)
+		}
+		x.end()
 	}
-	x.end()
 }
 
 type readerFunc func([]byte) (int, error)

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -44,13 +45,13 @@ type exchange struct {
 	level     odata.Level
 	prefer    media.Preference
 
-	parser *odata.Parser
-	body   []byte      // of the request
-	held   int64       // bytes of inFlight that the body holds
-	paged  int64       // bytes of inFlight that the answer holds
-	pages  pieces.List // of the answer: what comes before buf
-	buf    []byte      // of the answer
-	lent   *[]byte     // where buf came from, nil while there is none
+	parser *odata.Parser // borrowed, nil until an entity is to be read
+	body   []byte        // of the request
+	held   int64         // bytes of inFlight that the body holds
+	paged  int64         // bytes of inFlight that the answer holds
+	pages  pieces.List   // of the answer: what comes before buf
+	buf    []byte        // of the answer
+	lent   *[]byte       // where buf came from, nil while there is none
 
 	// What View is to do with an entity, so that none of it has to be made anew.
 	viewed  func(edm.Row) error
@@ -67,7 +68,7 @@ type exchange struct {
 }
 
 func newExchange(s *Server) *exchange {
-	x := &exchange{s: s, parser: new(odata.Parser), ids: new(ids)}
+	x := &exchange{s: s, ids: new(ids)}
 	x.viewed = x.appendViewed
 	return x
 }
@@ -88,6 +89,28 @@ func (x *exchange) giveBack() {
 	x.lent, x.buf = nil, nil
 }
 
+// parsers are *odata.Parser. One that has read a great entity holds hundreds of
+// kilobytes, and none is needed while a body comes or an answer goes, which takes as
+// long as the client likes.
+var parsers = sync.Pool{New: func() any { return new(odata.Parser) }}
+
+// parseEntity reads an entity, which is valid until giveBackParser.
+func (x *exchange) parseEntity(src []byte, o odata.ParseOptions) (edm.Entity, error) {
+	if x.parser == nil {
+		x.parser = parsers.Get().(*odata.Parser)
+	}
+	return x.parser.ParseEntity(src, o)
+}
+
+// giveBackParser ends what parseEntity began.
+func (x *exchange) giveBackParser() {
+	if x.parser != nil {
+		x.parser.Reset()
+		parsers.Put(x.parser)
+		x.parser = nil
+	}
+}
+
 // end lets go of everything that belongs to the request.
 func (x *exchange) end() {
 	if x.cancel != nil {
@@ -96,9 +119,9 @@ func (x *exchange) end() {
 	x.s.inFlight.release(x.held + x.paged)
 	x.pages.Release()
 	x.giveBack()
-	x.parser.Reset()
+	x.giveBackParser()
 	*x = exchange{
-		s: x.s, parser: x.parser, pages: x.pages, body: pieces.Kept(x.body),
+		s: x.s, pages: x.pages, body: pieces.Kept(x.body),
 		viewed: x.viewed, base: x.base.kept(), about: x.about.kept(), ids: x.ids,
 	}
 }

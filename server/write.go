@@ -137,7 +137,7 @@ func (x *exchange) understand(kind store.OpKind, in *intent) (change, error) {
 	if kind == store.OpDelete {
 		return c, nil
 	}
-	e, err := x.parser.ParseEntity(in.body, odata.ParseOptions{IgnoreKeys: kind != store.OpInsert})
+	e, err := x.parseEntity(in.body, odata.ParseOptions{IgnoreKeys: kind != store.OpInsert})
 	c.op.Entity.Properties = e.Properties
 	if kind == store.OpInsert {
 		c.op.Entity.Key = e.Key
