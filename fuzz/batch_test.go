@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -48,6 +49,39 @@ func FuzzBatch(f *testing.F) {
 		}
 		if d := cmp.Diff(batch, got); d != "" {
 			t.Fatalf("%q is written as %q, which reads (-want +got):\n%s", body, again, d)
+		}
+	})
+}
+
+// FuzzParts takes operations apart that stand one behind the other, where each is
+// what it is alone: nothing is taken from the one before that is not the same in
+// both. Those that are refused alone are left out.
+func FuzzParts(f *testing.F) {
+	const mime = "Content-Type: application/http\n\n"
+	const post = mime + "POST /t HTTP/1.1\nPrefer: x\nContent-Length: 2\n\n{}\n"
+	f.Add([]byte(post + "--c\n" + post + "--c\n" + mime + "POST /t HTTP/1.1\nPrefer: y\nContent-Length: 3\n\n{ }"))
+	f.Add([]byte(post + "--c\n" + mime + "POST /t HTTP/1.1\n\n{}\n--c\n" + mime + "POST /u HTTP/1.1\n\n{}\n--c\n" + mime + "POST /u HTTP/1.1\nA: b\n"))
+	f.Add([]byte(post + "--c\n" + mime + "POST /t HTTP/1.1\nPrefer: x\nContent-Length: 2\nA: b\n\n{}\n--c\nX: y\n" + post + "--c\nX: y\nA: b\n" + post))
+	f.Add([]byte("Content-ID: 1\n" + post + "--c\nContent-ID: 2\n" + post + "--c\nContent-ID: 1\n" + post))
+	f.Add([]byte(mime + "DELETE /t HTTP/1.1\r\nContent-ID: 1\r\n\r\n--c\n" + mime + "DELETE /t HTTP/1.1\r\nContent-ID: 2\r\n\r\n--c\n" + mime + "DELETE /t HTTP/1.1"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		parse := func(operations ...[]byte) ([]multipart.Part, error) {
+			b, err := multipart.Parse("multipart/mixed; boundary=b", fmt.Appendf(nil, "--b\nContent-Type: multipart/mixed; boundary=c\n\n--c\n%s\n--c--\n--b--", bytes.Join(operations, []byte("\n--c\n"))))
+			return b.Parts, err
+		}
+		var taken [][]byte
+		var want []multipart.Part
+		for _, operation := range bytes.Split(text, []byte("--c\n")) {
+			if alone, err := parse(operation); err == nil && len(alone) == 1 && len(taken) < multipart.MaxParts {
+				taken, want = append(taken, operation), append(want, alone[0])
+			}
+		}
+		got, err := parse(taken...)
+		if len(taken) == 0 || err != nil && strings.Contains(err.Error(), "stands a second time") { // a Content-ID
+			return
+		}
+		if d := cmp.Diff(want, got); err != nil || d != "" {
+			t.Fatalf("%q: %v, (-alone +together):\n%s", taken, err, d)
 		}
 	})
 }

@@ -13,6 +13,7 @@
 //	FuzzSharedKey   any request: a signature verifies, and with one byte changed it does not
 //	FuzzSAS         any shared access signature: what it says is granted, and no more, and nothing once it says another thing
 //	FuzzBatch       any body as a batch of the protocol, and what is taken of it written down and read again
+//	FuzzParts       any operations of a batch one behind the other, each as it is alone
 //	FuzzHandler     any request to a server: no failure, well-formed answers, nothing changed by a refusal or a read, no entity beyond a limit
 //	FuzzToken       a query that goes on from any place: an end of the table's entities, and none outside of a signature's range
 //	FuzzKeyPredicate  any path of an entity, and any key by its link: one entity is written, and its own link finds it

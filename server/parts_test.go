@@ -1,12 +1,18 @@
 package server_test
 
 import (
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/storetest"
 )
 
 // timestamps are what differs between answers to one operation.
@@ -59,6 +65,75 @@ func TestPartsAnswerAsAlone(t *testing.T) {
 			if both := send(before, text); len(both) != 2 || both[1] != alone[0] {
 				t.Errorf("%q behind %q: %q\nwant %q last", text, before, both, alone)
 			}
+		}
+	}
+}
+
+// TestPartsStayWithinRange sends random batches with signatures for some actions on a
+// range of keys. The first part that is not within both is refused, and then nothing
+// happens, however much it has in common with the parts before it.
+func TestPartsStayWithinRange(t *testing.T) {
+	const seed = 31
+	r := rand.New(rand.NewPCG(seed, seed))
+	const people = "/" + testAccount + "/People"
+	kinds := []struct{ permissions, method, key, headers, body string }{
+		{"a", "POST", "", "Prefer: return-no-content\r\n", `{"PartitionKey":"p","RowKey":"%d","a":1}`},
+		{"a", "POST", "", "Prefer: return-no-content\r\n", `{"RowKey":"%d","PartitionKey":"p"}`},
+		{"au", "PUT", "(PartitionKey='p',RowKey='%d')", "", `{"PartitionKey":"p","RowKey":"0"}`},
+		{"au", "POST", "(PartitionKey='p',RowKey='%d')", "X-HTTP-Method: MERGE\r\n", `{}`},
+		{"u", "PUT", "(PartitionKey='p',RowKey='%d')", "If-Match: *\r\n", `{}`},
+		{"d", "DELETE", "(PartitionKey='p',RowKey='%d')", "If-Match: *\r\n", ``},
+	}
+	c := newClient(t)
+	for round := range 1000 {
+		c.store.Store = storetest.NewMap()
+		if err := c.store.CreateTable(t.Context(), "People"); err != nil {
+			t.Fatal(err)
+		}
+		first, last := r.IntN(5), 5+r.IntN(5)
+		s := sharedkey.TableSAS{
+			Table: "People", Permissions: []string{"a", "au", "raud"}[r.IntN(3)], Expiry: "2021-06-18",
+			StartPartition: "p", StartRow: strconv.Itoa(first), EndPartition: "p", EndRow: strconv.Itoa(last),
+		}
+		sas, err := c.credential.TableSAS(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts, want, wrong, absent := []string(nil), "202", -1, false
+		kind := r.IntN(len(kinds))
+		for i, row := range r.Perm(10)[:1+r.IntN(10)] {
+			if r.IntN(4) == 0 {
+				kind = r.IntN(len(kinds))
+			}
+			k := kinds[kind]
+			texts = append(texts, operation(k.method, people+strings.ReplaceAll(k.key, "%d", strconv.Itoa(row)), k.headers, strings.ReplaceAll(k.body, "%d", strconv.Itoa(row))))
+			switch permitted := !strings.ContainsFunc(k.permissions, func(p rune) bool { return !strings.ContainsRune(s.Permissions, p) }); {
+			case wrong >= 0:
+			case !permitted:
+				want, wrong = "202 AuthorizationPermissionMismatch", i
+			case row < first || row > last:
+				want, wrong = "202 AuthorizationFailure", i
+			}
+			absent = absent || strings.Contains(k.headers, "If-Match")
+		}
+		if absent && wrong < 0 {
+			want = "202 ResourceNotFound"
+		}
+		res := c.send(http.MethodPost, "/"+testAccount+"/$batch?"+sas, changeset(texts...), "Content-Type", "multipart/mixed; boundary=o")
+		answer, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored := 0
+		for _, err := range store.Entities(c.store.Query(t.Context(), "People", store.Query{})) {
+			if stored++; err != nil {
+				t.Fatal(err)
+			}
+		}
+		named := wrong < 0 || strings.Contains(string(answer), fmt.Sprintf(`"value":"%d:`, wrong))
+		if got := verdict(answer, res); got != want || !named || want == "202" && stored != len(texts) || want != "202" && stored != 0 {
+			t.Fatalf("seed %d, round %d, %q on rows %d to %d: %s and %d entities, want %s of part %d\n%s\n%s\nrerun: go test ./server -run '^TestPartsStayWithinRange$'",
+				seed, round, s.Permissions, first, last, got, stored, want, wrong, answer, strings.Join(texts, "\n"))
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"unicode/utf8"
 
@@ -22,6 +23,7 @@ func FuzzEntity(f *testing.F) {
 	f.Add(odata.AppendEntity(nil, e.View(), odata.Options{ASCII: true}))
 	f.Add([]byte(`{"PartitionKey":"\ud83d\ude00","RowKey":"","a":2147483648,"b":"1","b@odata.type":"Edm.Int64","odata.x":[{}]}`))
 	f.Add([]byte(`{"PartitionKey":"p","RowKey":"r","d@odata.type":"Edm.Double","d":"NaN","e":-0.0,"f":1E400}`))
+	f.Add([]byte(`{"PartitionKey":"p","RowKey":"r","a":"1","b":2,"Timestamp":[],"c":3,"a@odata.type":"Edm.Int64","d@odata.type":"Edm.Guid","d":null}`))
 	f.Fuzz(func(t *testing.T, src []byte) {
 		given := bytes.Clone(src)
 		e, err := odata.ParseEntity(src, odata.ParseOptions{})
@@ -32,6 +34,7 @@ func FuzzEntity(f *testing.F) {
 		if !bytes.Equal(src, given) {
 			t.Fatalf("ParseEntity changed %q", given)
 		}
+		readsAsAlone(t, src)
 		if err != nil {
 			var refusal *odata.Error
 			if !errors.As(err, &refusal) || refusal.Offset < 0 || refusal.Offset > len(src) || refusal.Kind == 0 {
@@ -59,6 +62,26 @@ func FuzzEntity(f *testing.F) {
 			}
 		}
 	})
+}
+
+// readsAsAlone reads src behind texts that lack a piece of it, and those behind src:
+// what a Parser has read before makes no difference.
+func readsAsAlone(t *testing.T, src []byte) {
+	t.Helper()
+	const places = 16
+	var p odata.Parser
+	for i := range min(places, len(src)) {
+		at := i * len(src) / places
+		without := slices.Delete(bytes.Clone(src), at, min(at+1+i%3, len(src)))
+		for _, text := range [][]byte{without, src} {
+			var alone odata.Parser
+			want, wrong := alone.ParseEntity(text, odata.ParseOptions{})
+			got, err := p.ParseEntity(text, odata.ParseOptions{})
+			if !cmp.Equal(got, want, sameBits) || !cmp.Equal(err, wrong) {
+				t.Fatalf("%q and %q in turns: %q is %+v, %v, and alone %+v, %v", src, without, text, got, err, want, wrong)
+			}
+		}
+	}
 }
 
 // hasMetadataName reports whether a property has a name that means something
