@@ -2,7 +2,9 @@ package front
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -227,4 +229,90 @@ func TestRequestsSetNoDeadlines(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestDeadlinesAreKept follows random scripts on a connection and on one that learns
+// of deadlines late: every wait has the same end at the same time.
+func TestDeadlinesAreKept(t *testing.T) {
+	const seed, scripts = 41, 500
+	for script := range uint64(scripts) {
+		read := script%2 == 0
+		var ends [2][]string
+		for i := range ends {
+			synctest.Test(t, func(t *testing.T) {
+				ends[i] = followDeadlines(rand.New(rand.NewPCG(seed, script)), read, i == 1)
+			})
+		}
+		if !slices.Equal(ends[0], ends[1]) {
+			t.Fatalf("seed %d, script %d: the waits end with\n%q, want\n%q\nrerun: go test ./server/front -run '^TestDeadlinesAreKept$'", seed, script, ends[1], ends[0])
+		}
+	}
+}
+
+// followDeadlines changes a deadline before and during waits, some of which a peer
+// ends, and says how each ended. No two things happen at the same time.
+func followDeadlines(r *rand.Rand, read, late bool) (ends []string) {
+	near, far := net.Pipe()
+	conn := near
+	if late {
+		p := patientConn(near)
+		conn = &p
+	}
+	set, wait, meet := conn.SetReadDeadline, conn.Read, far.Write
+	if !read {
+		set, wait, meet = conn.SetWriteDeadline, conn.Write, far.Read
+	}
+	start := time.Now()
+	pause := func(most int, beside time.Duration) <-chan time.Time {
+		return time.After(time.Duration(r.IntN(most))*time.Second + beside*time.Millisecond)
+	}
+	change := func(beside time.Duration) {
+		at := time.Now().Add(time.Duration(r.IntN(12)-2)*time.Second + beside*time.Millisecond)
+		switch r.IntN(8) {
+		case 0:
+			at = time.Time{}
+		case 1:
+			at = time.Unix(1, 0)
+		}
+		_ = set(at)
+	}
+	for range 12 {
+		for range r.IntN(3) {
+			change(100)
+		}
+		<-pause(3, 250)
+		done, met := make(chan struct{}), make(chan struct{})
+		comes := pause(15, 512)
+		go func() {
+			defer close(met)
+			select {
+			case <-done:
+			case <-comes:
+				_ = far.SetDeadline(time.Now().Add(time.Millisecond))
+				_, _ = meet(make([]byte, 1))
+			}
+		}()
+		go func() {
+			defer close(done)
+			n, err := wait(make([]byte, 2))
+			ends = append(ends, fmt.Sprint(n, errors.Is(err, os.ErrDeadlineExceeded), time.Since(start)))
+		}()
+		for range r.IntN(3) {
+			select {
+			case <-done:
+			case <-pause(4, 33):
+				change(61)
+			}
+		}
+		select {
+		case <-done:
+		case <-time.After(20 * time.Second):
+			_ = set(time.Unix(1, 0))
+			<-done
+		}
+		<-met
+		_ = far.SetDeadline(time.Time{})
+	}
+	_, _ = near.Close(), far.Close()
+	return ends
 }
