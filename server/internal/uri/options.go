@@ -14,11 +14,12 @@ var ErrOption = errors.New("not an option of the service")
 // CheckOptions refuses options of OData that the service has not, and those that are
 // given twice. It fails with ErrOption or ErrQuery.
 func CheckOptions(query url.Values) error {
+	var twice error // which is for later, since a query has no order
 	for name, values := range query {
 		switch name {
 		case "$filter", "$select", "$top", "$format":
 			if len(values) > 1 {
-				return ErrQuery
+				twice = ErrQuery
 			}
 		default:
 			if strings.HasPrefix(name, "$") {
@@ -26,7 +27,7 @@ func CheckOptions(query url.Values) error {
 			}
 		}
 	}
-	return nil
+	return twice
 }
 
 // maxSelected is the most members that $select can name: those that an entity

@@ -63,13 +63,16 @@ func TestCheckOptions(t *testing.T) {
 		{"%24orderby=a", ErrOption},
 		{"$Top=1", ErrOption},
 		{"$top=1&$top=1", ErrQuery},
+		{"$top=1&$top=1&$skip=1", ErrOption},
 	} {
 		query, err := ParseQuery(c.query)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := CheckOptions(query); !errors.Is(err, c.err) {
-			t.Errorf("CheckOptions(%q) = %v, want %v", c.query, err, c.err)
+		for range 20 { // whatever comes first
+			if err := CheckOptions(query); !errors.Is(err, c.err) {
+				t.Errorf("CheckOptions(%q) = %v, want %v", c.query, err, c.err)
+			}
 		}
 	}
 }
