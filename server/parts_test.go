@@ -39,32 +39,58 @@ func TestPartsAnswerAsAlone(t *testing.T) {
 		operation("POST", people+"(PartitionKey='p',RowKey='%d')", "X-HTTP-Method: MERGE\r\n", "{}"),
 		operation("POST", people+"(PartitionKey='p',RowKey='%d')", "X-HTTP-Method: PUT\r\nContent-ID: %d\r\n", "{}"),
 	}
-	send := func(texts ...string) []string {
-		c := newClient(t)
-		all := make([]string, len(texts))
-		for i, text := range texts {
-			all[i] = strings.ReplaceAll(text, "%d", strconv.Itoa(len(texts)-i)) // 1 for the last
-		}
-		res := c.signed(http.MethodPost, "/"+testAccount+"/$batch", changeset(all...), "Content-Type", "multipart/mixed; boundary=o")
-		answer, err := io.ReadAll(res.Body)
-		if err != nil || res.StatusCode != http.StatusAccepted {
-			t.Fatalf("%q: %s, %v", texts, res.Status, err)
-		}
-		parts := strings.Split(timestamps.ReplaceAllString(string(answer), "TIME"), "HTTP/1.1 ")[1:]
-		for i, p := range parts {
-			parts[i], _, _ = strings.Cut(p, "\r\n--changeset")
-		}
-		return parts
-	}
 	for _, text := range operations {
-		alone := send(text)
+		alone := sendParts(t, text)
 		if len(alone) != 1 || !strings.HasPrefix(alone[0], "20") {
 			t.Fatalf("%q alone: %q", text, alone)
 		}
 		for _, before := range operations {
-			if both := send(before, text); len(both) != 2 || both[1] != alone[0] {
+			if both := sendParts(t, before, text); len(both) != 2 || both[1] != alone[0] {
 				t.Errorf("%q behind %q: %q\nwant %q last", text, before, both, alone)
 			}
+		}
+	}
+}
+
+// sendParts sends operations as one batch to a server of their own, and returns the
+// answers to each, or the one of a failure.
+func sendParts(t *testing.T, texts ...string) []string {
+	t.Helper()
+	c := newClient(t)
+	all := make([]string, len(texts))
+	for i, text := range texts {
+		all[i] = strings.ReplaceAll(text, "%d", strconv.Itoa(len(texts)-i)) // 1 for the last
+	}
+	res := c.signed(http.MethodPost, "/"+testAccount+"/$batch", changeset(all...), "Content-Type", "multipart/mixed; boundary=o")
+	answer, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusAccepted {
+		t.Fatalf("%q: %s, %v", texts, res.Status, err)
+	}
+	parts := strings.Split(timestamps.ReplaceAllString(string(answer), "TIME"), "HTTP/1.1 ")[1:]
+	for i, p := range parts {
+		parts[i], _, _ = strings.Cut(p, "\r\n--changeset")
+	}
+	return parts
+}
+
+// TestPartsRefusedBehindOthers sends what is refused behind operations that are
+// carried out and differ from it in one thing alone.
+func TestPartsRefusedBehindOthers(t *testing.T) {
+	const people, body = "/" + testAccount + "/People", `{"PartitionKey":"p","RowKey":"%d"}`
+	for _, c := range []struct{ name, before, text string }{
+		{"method", operation("POST", people, "", body), operation("PUT", people, "", body)},
+		{"target", operation("POST", people, "", body), operation("POST", people+"(PartitionKey='p',RowKey='%d')", "", body)},
+		{"option", operation("POST", people, "", body), operation("POST", people+"?$skip=1", "", body)},
+		{"tunnelled method", operation("POST", people, "", body), operation("POST", people, "X-HTTP-Method: PUT\r\n", body)},
+		{"condition", operation("PUT", people+"(PartitionKey='p',RowKey='%d')", "", "{}"), operation("PUT", people+"(PartitionKey='p',RowKey='%d')", "If-Match: *\r\n", "{}")},
+		{"type of body", operation("POST", people, "", body), operation("POST", people, "Content-Type: text/plain\r\n", body)},
+	} {
+		if alone := sendParts(t, c.before); len(alone) != 1 || !strings.HasPrefix(alone[0], "20") {
+			t.Fatalf("%s: the first alone: %q", c.name, alone)
+		}
+		both := sendParts(t, c.before, c.text)
+		if len(both) != 1 || both[0] < "4" || !strings.Contains(both[0], `"1:`) {
+			t.Errorf("%s: got %q, want a refusal of operation 1", c.name, both)
 		}
 	}
 }

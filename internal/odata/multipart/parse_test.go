@@ -79,6 +79,8 @@ func TestRepeats(t *testing.T) {
 		"X: y\n" + operation, mime + "X: y\n\n" + line + header + "\n{}\n", mime + "x\n\n" + line, "Content-Type: text/plain\n\n" + line + header,
 		mime + "\nPUT /x HTTP/1.1\n" + header + "\n{}\n", mime + "\nPOST /y HTTP/1.1\n" + header + "\n{}\n", mime + "\nPOST /x HTTP/1.0\n" + header + "\n{}\n", mime + "\nPOST /x\n" + header + "\n{}\n",
 		mime + "\n" + line + header + "x\n\n{}\n", mime + "\n" + line + "Content-Length: 2\r\nA: b\r\n\r\n{}\n", mime + "\n" + line + "Transfer-Encoding: x\n\n{}\n",
+		// Without an empty line nothing tells that a header does not go on.
+		mime + "\n" + line + "A: b\n", mime + "\n" + line + "A: bc\n\n{}\n", mime + "\n" + line + "A: b\nC: d\n\n{}\n",
 	}
 	read := func(sections ...string) (multipart.Batch, error) {
 		return multipart.Parse(mixed, []byte("--b\nContent-Type: multipart/mixed; boundary=c\n\n--c\n"+strings.Join(sections, "--c\n")+"\n--c--\n--b--"))
