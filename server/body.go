@@ -5,8 +5,10 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 
+	"github.com/tablerock-db/tablerock/server/internal/pieces"
 	"github.com/tablerock-db/tablerock/server/internal/problem"
 )
 
@@ -54,6 +56,7 @@ func (x *exchange) readBody() error {
 	}
 	x.giveBack()
 	defer x.borrow()
+	x.borrowBody()
 	x.takeKept(size)
 	source := http.MaxBytesReader(x.w, x.r.Body, maxBodyBytes)
 	for {
@@ -82,6 +85,26 @@ func bodyProblem(err error) error {
 		return problem.ErrBodyTooLarge
 	}
 	return problem.ErrProcessing
+}
+
+// bodies are *[]byte, the memory of earlier bodies. Only a request that has one takes
+// it, and counts it: an answer that nobody reads is not to hold it as well.
+var bodies = sync.Pool{New: func() any { return new([]byte) }}
+
+func (x *exchange) borrowBody() {
+	if x.body == nil {
+		x.owner = bodies.Get().(*[]byte)
+		x.body, *x.owner = *x.owner, nil
+	}
+}
+
+// giveBackBody ends what borrowBody began.
+func (x *exchange) giveBackBody() {
+	if x.owner != nil {
+		*x.owner = pieces.Kept(x.body)
+		bodies.Put(x.owner)
+	}
+	x.body, x.owner = nil, nil
 }
 
 // takeKept begins a body in the memory of an earlier one, which counts like any

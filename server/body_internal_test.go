@@ -253,7 +253,7 @@ func TestPanicsHoldNothing(t *testing.T) {
 
 // TestBodiesHoldNoMemory looks at requests while their bodies come and their answers
 // go: they have no memory for an answer while a body comes, no parser then and while
-// the answer goes, and what they need in between.
+// the answer goes, what they need in between, and no body before it comes.
 func TestBodiesHoldNoMemory(t *testing.T) {
 	x := newExchange(&Server{now: systemNow})
 	for range 2 {
@@ -266,6 +266,9 @@ func TestBodiesHoldNoMemory(t *testing.T) {
 			return 0, io.EOF
 		})
 		x.begin(httptest.NewRecorder(), httptest.NewRequest("POST", "/", look))
+		if x.body != nil {
+			t.Errorf("a request without a body holds %d bytes for one", cap(x.body))
+		}
 		if err := x.readBody(); err != nil || !looked || cap(x.buf) == 0 {
 			t.Errorf("error %v; afterwards there are %d bytes for the answer", err, cap(x.buf))
 		}

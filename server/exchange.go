@@ -47,6 +47,7 @@ type exchange struct {
 
 	parser *odata.Parser // borrowed, nil until an entity is to be read
 	body   []byte        // of the request
+	owner  *[]byte       // where body came from, nil while there is none
 	held   int64         // bytes of inFlight that the body holds
 	paged  int64         // bytes of inFlight that the answer holds
 	pages  pieces.List   // of the answer: what comes before buf
@@ -120,8 +121,9 @@ func (x *exchange) end() {
 	x.pages.Release()
 	x.giveBack()
 	x.giveBackParser()
+	x.giveBackBody()
 	*x = exchange{
-		s: x.s, pages: x.pages, body: pieces.Kept(x.body),
+		s: x.s, pages: x.pages,
 		viewed: x.viewed, base: x.base.kept(), about: x.about.kept(), ids: x.ids,
 	}
 }
