@@ -321,7 +321,7 @@ func (db *DB) current(t *txn, want *lsm.Candidate) (edm.Row, error) {
 }
 
 // What results allocates at a time. Who keeps one of few results keeps up to so
-// much memory.
+// much memory, or as much as the ETags of a batch before it.
 const (
 	resultsAtOnce = 16
 	etagsAtOnce   = 512

@@ -17,7 +17,7 @@ type Commit struct {
 	OnPlace func(lastSeq uint64)
 	// OnApply, if set, runs together with the publication of the record, after
 	// which snapshots see it. Entries of such a commit may have several
-	// partitions, and are not applied as one.
+	// partitions, and are neither applied as one nor found by Log.Pending.
 	OnApply func(firstSeq uint64)
 
 	partHash uint64 // of all keys

@@ -22,8 +22,8 @@ func (p *Pending) Row(row *codec.Row) bool {
 }
 
 // Pending returns the newest entry of key, whose hashes are partHash and
-// keyHash, that is in the log and not durable. The caller keeps others from
-// appending entries of key meanwhile.
+// keyHash, that is in the log and not durable, of commits without OnApply. The
+// caller keeps others from appending entries of key meanwhile.
 func (l *Log) Pending(partHash, keyHash uint64, key []byte) (Pending, bool) {
 	return l.overlay.get(partHash, keyHash, key)
 }

@@ -1,0 +1,81 @@
+package group
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// asked is a row that is asked for each value, as one of a file is.
+type asked struct{ codec.ShapedRow }
+
+// TestRowsAtOnce builds groups of random rows of a few shapes, which are taken into
+// columns at once and value by value, and compares what is written.
+func TestRowsAtOnce(t *testing.T) {
+	const seed = 11
+	r := rand.New(rand.NewPCG(seed, seed))
+	values := []func() edm.Value{
+		func() edm.Value { return edm.String(strings.Repeat("é", r.IntN(30))) },
+		func() edm.Value { return edm.String([]string{"", "red", "green"}[r.IntN(3)]) },
+		func() edm.Value { return edm.Binary([]byte(fmt.Sprint(r.Uint64()))) },
+		func() edm.Value { return edm.Boolean(r.IntN(2) == 0) },
+		func() edm.Value { return edm.Int32(int32(r.Uint32())) },
+		func() edm.Value { return edm.Int64(int64(r.Uint64())) },
+		func() edm.Value { return edm.Double([]float64{math.NaN(), math.Inf(-1), r.NormFloat64()}[r.IntN(3)]) },
+		func() edm.Value { return edm.DateTime(edm.Ticks(r.Int64N(int64(edm.MaxTicks)))) },
+		func() edm.Value { return edm.GuidWords(r.Uint64(), r.Uint64()) },
+		func() edm.Value { return edm.Binary(make([]byte, r.IntN(40)/39*r.IntN(2*bigValueBytes))) },
+	}
+	var whole, single Builder
+	for round := range 100 {
+		var kinds [3][]int
+		for s := range kinds {
+			kinds[s] = r.Perm(len(values))[:r.IntN(len(values))]
+		}
+		knownWhole, knownSingle := NewShapes(), NewShapes()
+		shapes := make(map[int]*codec.Shape)
+		for i := range 1 + r.IntN(100) {
+			user := codec.AppendKey(nil, 16, "p", fmt.Sprintf("%03d", i))
+			partition := codec.PartitionLen(user)
+			if i > 0 {
+				partition = 0
+			}
+			s := r.IntN(len(kinds))
+			var props edm.Properties
+			for _, kind := range kinds[s] {
+				props = append(props, edm.Property{Name: fmt.Sprint("p", kind), Value: values[kind]()})
+			}
+			if shapes[s] == nil {
+				shapes[s] = codec.NewShape(props)
+			}
+			row := new(codec.Row)
+			encoded, wide := codec.AppendValues(nil, shapes[s], props)
+			row.Reset(user, edm.Ticks(1000+i), shapes[s], wide, encoded)
+			for _, err := range []error{
+				whole.Add(user, partition, false, uint64(i), row, knownWhole),
+				single.Add(user, partition, false, uint64(i), asked{row}, knownSingle),
+			} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if whole.Logical() != single.Logical() {
+			t.Errorf("round %d: size %d at once, %d value by value", round, whole.Logical(), single.Logical())
+		}
+		got, want := whole.Summarize(nil, knownWhole), single.Summarize(nil, knownSingle)
+		got, _ = whole.AppendTo(got, 4096, bound, Fast)
+		want, _ = single.AppendTo(want, 4096, bound, Fast)
+		if !bytes.Equal(got, want) {
+			t.Fatalf("seed %d, round %d: groups of %d rows differ; again with go test -run %s ./sstable/group", seed, round, whole.Rows(), t.Name())
+		}
+		whole.Reset()
+		single.Reset()
+	}
+}
