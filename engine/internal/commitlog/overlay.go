@@ -18,12 +18,24 @@ const overlayShards = 64
 
 type overlayShard struct {
 	mu sync.Mutex
-	// The newest commit of each partition, by codec.PartitionHash; the others
-	// stand behind it.
+	// By codec.PartitionHash.
 	// +checklocks:mu
-	newest map[uint64]*Commit
+	chains map[uint64]chain
 	_      [48]byte // shards do not share a cache line
 }
+
+// chain is what is pending in a partition.
+type chain struct {
+	newest *Commit // the others stand behind it
+	n      int     // commits
+	// index has the newest commit of each codec.KeyHash, nil if the commits are
+	// few enough to be looked through.
+	index map[uint64]*Commit
+}
+
+// crowded is how many commits of a partition have an index: from about here on
+// BenchmarkCrowd is faster with one.
+const crowded = 64
 
 // links are a commit's place in the overlay, guarded by its shard's mutex.
 type links struct {
@@ -39,14 +51,37 @@ func (o *overlay) put(c *Commit) {
 	s := o.shard(c.partHash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.newest == nil {
-		s.newest = make(map[uint64]*Commit)
+	if s.chains == nil {
+		s.chains = make(map[uint64]chain)
 	}
-	c.links = links{older: s.newest[c.partHash], pending: true}
+	ch := s.chains[c.partHash]
+	c.links = links{older: ch.newest, pending: true}
 	if c.older != nil {
 		c.older.newer = c
 	}
-	s.newest[c.partHash] = c
+	ch.newest = c
+	ch.n++
+	if ch.index != nil {
+		for i := range c.entries {
+			ch.index[c.entries[i].keyHash] = c
+		}
+	} else if ch.n >= crowded {
+		ch.index = c.indexed()
+	}
+	s.chains[c.partHash] = ch
+}
+
+// indexed returns the index of c and the commits behind it.
+func (c *Commit) indexed() map[uint64]*Commit {
+	index := make(map[uint64]*Commit)
+	for ; c != nil; c = c.older {
+		for i := range c.entries {
+			if hash := c.entries[i].keyHash; index[hash] == nil {
+				index[hash] = c
+			}
+		}
+	}
+	return index
 }
 
 // has reports whether something is pending in the partition with the given
@@ -55,7 +90,7 @@ func (o *overlay) has(partHash uint64) bool {
 	s := o.shard(partHash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.newest[partHash] != nil
+	return s.chains[partHash].newest != nil
 }
 
 // get returns the newest pending entry of key.
@@ -63,7 +98,12 @@ func (o *overlay) get(partHash, keyHash uint64, key []byte) (Pending, bool) {
 	s := o.shard(partHash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for c := s.newest[partHash]; c != nil; c = c.older {
+	ch := s.chains[partHash]
+	c := ch.newest
+	if ch.index != nil {
+		c = ch.index[keyHash]
+	}
+	for ; c != nil; c = c.older {
 		if i := c.find(keyHash, key); i >= 0 {
 			return Pending{Seg: c.seg, Seq: c.firstSeq + uint64(i), off: c.offs[i], shape: c.entries[i].shape}, true
 		}
@@ -98,16 +138,35 @@ func (o *overlay) remove(c *Commit) {
 	if !c.pending {
 		return
 	}
+	ch := s.chains[c.partHash]
+	ch.drop(c)
+	if ch.n == 0 {
+		delete(s.chains, c.partHash)
+	} else {
+		s.chains[c.partHash] = ch
+	}
+}
+
+// drop takes c out of the chain.
+func (ch *chain) drop(c *Commit) {
+	ch.n--
+	if c.older != nil || ch.n < crowded/2 {
+		ch.index = nil // an older commit may have a key of c, and the index does not tell
+	}
+	if ch.index != nil {
+		for i := range c.entries {
+			if hash := c.entries[i].keyHash; ch.index[hash] == c {
+				delete(ch.index, hash)
+			}
+		}
+	}
 	if c.older != nil {
 		c.older.newer = c.newer
 	}
-	switch {
-	case c.newer != nil:
+	if c.newer != nil {
 		c.newer.older = c.older
-	case c.older != nil:
-		s.newest[c.partHash] = c.older
-	default:
-		delete(s.newest, c.partHash)
+	} else {
+		ch.newest = c.older
 	}
 	c.links = links{}
 }
@@ -122,12 +181,12 @@ func (o *overlay) clear() {
 func (s *overlayShard) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range s.newest {
-		for c != nil {
+	for _, ch := range s.chains {
+		for c := ch.newest; c != nil; {
 			older := c.older
 			c.links = links{}
 			c = older
 		}
 	}
-	s.newest = nil
+	s.chains = nil
 }

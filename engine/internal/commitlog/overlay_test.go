@@ -1,6 +1,7 @@
 package commitlog
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -11,7 +12,15 @@ import (
 // TestOverlay compares with a list of all commits: those that are pending are
 // asked newest first. Hashes are so few that keys and partitions share them.
 func TestOverlay(t *testing.T) {
-	const seed, rounds = 7, 20_000
+	t.Run("few", func(t *testing.T) { testOverlay(t, 20_000, 8, 50, 100) })
+	t.Run("crowd", func(t *testing.T) { testOverlay(t, 6_000, 800, 80, 1500) })
+}
+
+// testOverlay writes rows of six partitions. It puts a commit in puts of 100 rounds,
+// or, while a crowd goes away, in the others, removes one in the rest, and forgets
+// all once in clears rounds.
+func testOverlay(t *testing.T, rounds, rows, puts, clears int) {
+	const seed = 7
 	r := rand.New(rand.NewPCG(seed, seed))
 	w := newWorld(t, Options{SegmentBytes: 64 << 20})
 	o := &w.log.overlay
@@ -19,12 +28,18 @@ func TestOverlay(t *testing.T) {
 	partHash := func(part int) uint64 { return uint64(part/2) * overlayShards } // two share one, all a shard
 	keyHash := func(row int) uint64 { return uint64(row%3)<<56 | uint64(row/2) }
 	for round := range rounds {
-		switch n := r.IntN(100); {
-		case n == 0:
+		if round%2000 == 1999 {
+			puts = 100 - puts
+		}
+		switch {
+		case r.IntN(clears) == 0:
 			o.clear()
 			list = nil
-		case n < 50 && len(list) > 0: // mostly the oldest, as a log does
-			i := r.IntN(1 + r.IntN(len(list)))
+		case r.IntN(100) >= puts && len(list) > 0: // mostly the oldest, as a log does
+			i := 0
+			if r.IntN(20) == 0 {
+				i = r.IntN(len(list))
+			}
 			o.remove(list[i])
 			o.remove(list[i])
 			list = append(list[:i:i], list[i+1:]...)
@@ -32,7 +47,9 @@ func TestOverlay(t *testing.T) {
 			part := r.IntN(6)
 			c := NewCommit()
 			c.SetPartition(partHash(part), codec.PartitionLen(key(part, 0)))
+			from := r.IntN(rows/8) * 8
 			for _, row := range r.Perm(8)[:1+r.IntN(4)] {
+				row += from
 				if r.IntN(2) == 0 {
 					c.Delete(key(part, row), keyHash(row))
 				} else {
@@ -45,7 +62,7 @@ func TestOverlay(t *testing.T) {
 			o.put(c)
 			list = append(list, c)
 		}
-		part, row := r.IntN(6), r.IntN(8)
+		part, row := r.IntN(6), r.IntN(rows)
 		want, busy := Pending{}, false
 		for _, c := range list {
 			busy = busy || c.partHash == partHash(part)
@@ -60,5 +77,34 @@ func TestOverlay(t *testing.T) {
 			t.Fatalf("seed %d, round %d: key %d in partition %d is pending as %d (%v), quiet %v; want %d, quiet %v; again with go test -run %s ./engine/internal/commitlog",
 				seed, round, row, part, got.Seq, ok, w.log.Quiet(partHash(part)), want.Seq, !busy, t.Name())
 		}
+	}
+}
+
+// BenchmarkCrowd looks for a key that is not there beside writes that are pending
+// in its partition, and puts and removes a commit.
+func BenchmarkCrowd(b *testing.B) {
+	for _, n := range []int{0, crowded / 2, crowded, 4096} {
+		b.Run(fmt.Sprint("pending=", n), func(b *testing.B) {
+			var o overlay
+			commits := make([]*Commit, n+1)
+			for i := range commits {
+				c := NewCommit()
+				c.SetPartition(1, 1)
+				c.Delete(key(1, i), codec.KeyHash(key(1, i)))
+				commits[i] = c
+				if i > 0 {
+					o.put(c)
+				}
+			}
+			absent := key(1, -1)
+			hash := codec.KeyHash(absent)
+			for i := 0; b.Loop(); i++ {
+				if _, ok := o.get(1, hash, absent); ok {
+					b.Fatal("a key is pending that nobody wrote")
+				}
+				o.put(commits[i%len(commits)])
+				o.remove(commits[(i+1)%len(commits)])
+			}
+		})
 	}
 }
