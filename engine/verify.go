@@ -76,8 +76,14 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 		}
 		// A segment that was flushed meanwhile has no file, or one that the next
 		// segment has taken over.
-		if err := db.verifyLog(seg, &r); err != nil && db.holds(seg) {
-			r.add(commitlog.Name(seg.Number), err)
+		if err := db.verifyLog(seg, &r); err != nil {
+			s := db.state.Load()
+			if s == nil {
+				return r, store.ErrClosed // nor does anything tell now whether it was flushed
+			}
+			if slices.Contains(s.Mems, seg) {
+				r.add(commitlog.Name(seg.Number), err)
+			}
 		}
 	}
 	stats, err := db.Stats()
@@ -127,12 +133,6 @@ func (db *DB) owns(name string, logs []manifest.Log) bool {
 	_, err = sstable.Open(f, sstable.ReaderOptions{DBID: db.id, Number: number, Name: name})
 	var damage *corrupt.Error
 	return err == nil || errors.As(err, &damage) && damage.Offset > 0
-}
-
-// holds reports whether seg is a part of the database still.
-func (db *DB) holds(seg *commitlog.Segment) bool {
-	s := db.state.Load()
-	return s == nil || slices.Contains(s.Mems, seg)
 }
 
 // verifyLog holds the durable part of a segment against its image in memory,

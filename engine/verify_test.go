@@ -109,3 +109,21 @@ func TestVerifyFindsDamage(t *testing.T) {
 		t.Errorf("Verify of what is whole again: %+v, %v", r, err)
 	}
 }
+
+// TestVerifyBesideFlushAndClose flushes and closes the database while Verify opens
+// the log: that the file is gone is no damage.
+func TestVerifyBesideFlushAndClose(t *testing.T) {
+	fsys := vfs.Inject(vfs.NewMem(), nil)
+	db := mustCreate(t, engine.Options{FS: fsys})
+	fill(t, db, "p", 10, 100)
+	var armed atomic.Bool
+	armed.Store(true)
+	opens := func(op vfs.Op) bool { return op.Kind == vfs.OpOpen && strings.HasSuffix(op.Name, ".wal") }
+	fsys.SetRule(once(&armed, opens, func() {
+		check(t, "Flush", db.Flush(t.Context()))
+		check(t, "Close", db.Close())
+	}))
+	if r, err := db.Verify(t.Context()); !errors.Is(err, store.ErrClosed) || len(r.Findings) > 0 || armed.Load() {
+		t.Errorf("Verify = %+v, %v; want no findings, and %v", r, err, store.ErrClosed)
+	}
+}
