@@ -13,11 +13,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
-	"github.com/tablerock-db/tablerock/server"
 	"github.com/tablerock-db/tablerock/server/front"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -30,7 +28,7 @@ func benchEntity(row int) string {
 		row, strings.Repeat("city", 5), strings.Repeat("street x", 5), strings.Repeat("name ", 6), strings.Repeat("note of a word ", 843/15))
 }
 
-// newBenchHandler returns a server of a table with one entity, at testTime.
+// newBenchHandler returns a server of an engine in memory that has a table.
 func newBenchHandler(b *testing.B) (http.Handler, *sharedkey.Credential) {
 	b.Helper()
 	db, err := engine.Open("db", engine.Options{FS: vfs.NewMem()})
@@ -42,21 +40,10 @@ func newBenchHandler(b *testing.B) (http.Handler, *sharedkey.Credential) {
 			b.Error(err)
 		}
 	})
-	h, err := server.New(server.Options{
-		Accounts: []server.Account{{Name: wireAccount, Keys: []string{wireKey}, Store: db}},
-		Now:      func() time.Time { return testTime },
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	c, err := sharedkey.NewCredential(wireAccount, wireKey)
-	if err != nil {
-		b.Fatal(err)
-	}
 	if err := db.CreateTable(b.Context(), "People"); err != nil {
 		b.Fatal(err)
 	}
-	return h, c
+	return newBenchServer(b, db)
 }
 
 // benchRequests are the requests that are measured.

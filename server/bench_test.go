@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
@@ -43,15 +42,31 @@ func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func hundred(insert bool) []byte {
 	b := []byte("--batch_b\r\nContent-Type: multipart/mixed; boundary=changeset_c\r\n\r\n")
 	for i := range 100 {
-		line := "POST http://127.0.0.1:10002/" + testAccount + "/People"
+		line := "POST http://127.0.0.1:10002/" + wireAccount + "/People"
 		if !insert {
-			line = fmt.Sprintf("PATCH http://127.0.0.1:10002/%s/People(PartitionKey='p00417',RowKey='%09d')", testAccount, i)
+			line = fmt.Sprintf("PATCH http://127.0.0.1:10002/%s/People(PartitionKey='p00417',RowKey='%09d')", wireAccount, i)
 		}
 		b = append(b, "--changeset_c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"+line+" HTTP/1.1\r\nAccept: application/json;odata=minimalmetadata\r\nContent-Type: application/json\r\nDataServiceVersion: 3.0\r\nPrefer: return-no-content\r\n\r\n"...)
-		b = fmt.Appendf(b, `{"PartitionKey":"p00417","RowKey":"%09d","Rating":%d,"Active":true,"Price":417.25,"Total@odata.type":"Edm.Int64","Total":"90071992547","Made@odata.type":"Edm.DateTime","Made":"2026-02-03T04:05:06.1234567Z","Id@odata.type":"Edm.Guid","Id":"a455c695-0000-4000-8000-81d3367e5a34"`, i, i)
-		b = fmt.Appendf(b, `,"City":"%s","Street":"%s","Name":"%s","Note":"%s"}`+"\r\n", strings.Repeat("a", 20), strings.Repeat("b", 40), strings.Repeat("c", 30), strings.Repeat("d ", 420))
+		b = append(b, benchEntity(i)+"\r\n"...)
 	}
 	return append(b, "--changeset_c--\r\n--batch_b--\r\n"...)
+}
+
+// newBenchServer returns a server of st, at testTime, and what signs requests to it.
+func newBenchServer(b *testing.B, st store.Store) (http.Handler, *sharedkey.Credential) {
+	b.Helper()
+	h, err := server.New(server.Options{
+		Accounts: []server.Account{{Name: wireAccount, Keys: []string{wireKey}, Store: st}},
+		Now:      func() time.Time { return testTime },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := sharedkey.NewCredential(wireAccount, wireKey)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return h, c
 }
 
 // BenchmarkBatch is what a transaction costs beside the store, per transaction of a
@@ -66,18 +81,8 @@ func benchmarkBatch(b *testing.B, body []byte) {
 	for i := range idle.results {
 		idle.results[i] = store.Result{ETag: "W/\"datetime'2024-02-03T12%3A00%3A00.0000001Z'\"", Timestamp: edm.MaxTicks}
 	}
-	handler, err := server.New(server.Options{
-		Accounts: []server.Account{{Name: testAccount, Keys: []string{testKey}, Store: idle}},
-		Now:      func() time.Time { return testTime },
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	credential, err := sharedkey.NewCredential(testAccount, testKey)
-	if err != nil {
-		b.Fatal(err)
-	}
-	r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/"+testAccount+"/$batch", http.NoBody)
+	handler, credential := newBenchServer(b, idle)
+	r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/"+wireAccount+"/$batch", http.NoBody)
 	r.Header.Set("X-Ms-Version", "2019-02-02")
 	r.Header.Set("Content-Type", "multipart/mixed; boundary=batch_b")
 	r.ContentLength = int64(len(body))

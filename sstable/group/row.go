@@ -75,7 +75,7 @@ func (r *Row) Set(row int) {
 
 // Fetch asks memory for all that the values need of the head at once. A row that
 // was not used for long waits otherwise for one cache line after the other, since
-// a processor does not look ahead past the pin of a unit. It is a tenth of a hot
+// a processor does not look ahead past the pin of a unit. It is up to a tenth of a hot
 // get of bench/peers.
 func (r *Row) Fetch() {
 	sum := r.section[r.h.starts.place(r.row)]
