@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bufio"
 	"crypto/rand"
 	"strings"
 
@@ -35,21 +36,10 @@ func (j joined) kept() joined {
 	return j
 }
 
-// ids makes GUIDs at random. It asks the system for many at a time.
-type ids struct {
-	random [16 * len(uuid.UUID{})]byte
-	left   int // bytes of random
-}
+// newIDs returns random bytes for GUIDs. The system is asked for many at a time.
+func newIDs() *bufio.Reader { return bufio.NewReaderSize(rand.Reader, 16*len(uuid.UUID{})) }
 
-// next returns the next GUID.
-func (s *ids) next() string {
-	if s.left == 0 {
-		_, _ = rand.Read(s.random[:]) // never fails
-		s.left = len(s.random)
-	}
-	s.left -= len(uuid.UUID{})
-	id := uuid.UUID(s.random[s.left:][:len(uuid.UUID{})])
-	id[6] = id[6]&0x0f | 0x40 // version 4: random
-	id[8] = id[8]&0x3f | 0x80 // of RFC 9562
-	return id.String()
+// nextID returns a new GUID of version 4.
+func nextID(random *bufio.Reader) string {
+	return uuid.Must(uuid.NewRandomFromReader(random)).String() // crypto/rand never fails
 }

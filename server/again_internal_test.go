@@ -40,9 +40,10 @@ func TestJoined(t *testing.T) {
 func TestIDs(t *testing.T) {
 	form := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 	seen := make(map[string]bool)
-	for _, s := range []*ids{new(ids), new(ids)} {
+	for range 2 {
+		random := newIDs()
 		for range 1000 {
-			id := s.next()
+			id := nextID(random)
 			if !form.MatchString(id) || seen[id] {
 				t.Fatalf("%q, which was seen: %v", id, seen[id])
 			}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"net"
@@ -59,9 +60,9 @@ type exchange struct {
 	options odata.Options
 	etag    edm.ETag
 
-	about              joined // the URL of the metadata that options have
-	ids                *ids
-	values             []string // of headers, and net/http's once the answer is sent
+	about              joined        // the URL of the metadata that options have
+	ids                *bufio.Reader // random bytes for GUIDs
+	values             []string      // of headers, and net/http's once the answer is sent
 	status             int
 	code               string
 	examined, returned int
@@ -69,14 +70,14 @@ type exchange struct {
 }
 
 func newExchange(s *Server) *exchange {
-	x := &exchange{s: s, ids: new(ids)}
+	x := &exchange{s: s, ids: newIDs()}
 	x.viewed = x.appendViewed
 	return x
 }
 
 func (x *exchange) begin(w http.ResponseWriter, r *http.Request) {
 	x.w, x.r, x.start = w, r, x.s.now()
-	x.id = x.ids.next()
+	x.id = nextID(x.ids)
 	x.borrow()
 }
 

@@ -1,6 +1,7 @@
 package sharedkey
 
 import (
+	"net/http"
 	"strings"
 	"time"
 )
@@ -161,4 +162,12 @@ func writtenPaths(r *Request) (paths [4]string) {
 		}
 	}
 	return paths
+}
+
+// parseDate reads a date of RFC 1123 in GMT.
+func parseDate(text string) (time.Time, error) {
+	if len(text) != len(http.TimeFormat) {
+		return time.Time{}, errDate
+	}
+	return time.Parse(http.TimeFormat, text)
 }
