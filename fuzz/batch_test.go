@@ -10,12 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tablerock-db/tablerock/internal/odata/multipart"
+	"github.com/tablerock-db/tablerock/internal/odata/batch"
 )
 
 // FuzzBatch takes any body of any type apart as a batch. What is taken, written
 // down in one plain form and taken apart again, is the same; what is refused is
-// refused by a *multipart.Error.
+// refused by a *batch.Error.
 func FuzzBatch(f *testing.F) {
 	const plain = "multipart/mixed; boundary=b"
 	const part = "--c\nContent-Type: application/http\nContent-Transfer-Encoding: binary\n\n"
@@ -27,27 +27,27 @@ func FuzzBatch(f *testing.F) {
 	f.Add(plain, []byte(open+part+"PUT /t HTTP/1.1\nContent-Length: 900\n\n{}\n--c--\n--b--"))
 	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
 		given := bytes.Clone(body)
-		batch, err := multipart.Parse(contentType, body)
+		b, err := batch.Parse(contentType, body)
 		if !bytes.Equal(body, given) {
 			t.Fatalf("Parse changed %q", given)
 		}
 		if err != nil {
-			var refusal *multipart.Error
-			if !errors.As(err, &refusal) || refusal.Kind < multipart.BadType || refusal.Kind > multipart.BadLength ||
-				refusal.Part < 0 || refusal.Part > multipart.MaxParts || refusal.What == "" {
+			var refusal *batch.Error
+			if !errors.As(err, &refusal) || refusal.Kind < batch.BadType || refusal.Kind > batch.BadLength ||
+				refusal.Operation < 0 || refusal.Operation > batch.MaxOperations || refusal.What == "" {
 				t.Fatalf("Parse(%q, %q): %#v", contentType, body, err)
 			}
 			return
 		}
-		if n := len(batch.Parts); n < 1 || n > multipart.MaxParts || !batch.Changeset && n > 1 {
-			t.Fatalf("Parse(%q, %q): %d operations, changeset %t", contentType, body, n, batch.Changeset)
+		if n := len(b.Operations); n < 1 || n > batch.MaxOperations || !b.Changeset && n > 1 {
+			t.Fatalf("Parse(%q, %q): %d operations, changeset %t", contentType, body, n, b.Changeset)
 		}
-		contentType, again := writeBatch(batch)
-		got, err := multipart.Parse(contentType, again)
+		contentType, again := writeBatch(b)
+		got, err := batch.Parse(contentType, again)
 		if err != nil {
 			t.Fatalf("%q is written as %q, which is refused: %v", body, again, err)
 		}
-		if d := cmp.Diff(batch, got); d != "" {
+		if d := cmp.Diff(b, got); d != "" {
 			t.Fatalf("%q is written as %q, which reads (-want +got):\n%s", body, again, d)
 		}
 	})
@@ -65,14 +65,14 @@ func FuzzParts(f *testing.F) {
 	f.Add([]byte("Content-ID: 1\n" + post + "--c\nContent-ID: 2\n" + post + "--c\nContent-ID: 1\n" + post))
 	f.Add([]byte(mime + "DELETE /t HTTP/1.1\r\nContent-ID: 1\r\n\r\n--c\n" + mime + "DELETE /t HTTP/1.1\r\nContent-ID: 2\r\n\r\n--c\n" + mime + "DELETE /t HTTP/1.1"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		parse := func(operations ...[]byte) ([]multipart.Part, error) {
-			b, err := multipart.Parse("multipart/mixed; boundary=b", fmt.Appendf(nil, "--b\nContent-Type: multipart/mixed; boundary=c\n\n--c\n%s\n--c--\n--b--", bytes.Join(operations, []byte("\n--c\n"))))
-			return b.Parts, err
+		parse := func(operations ...[]byte) ([]batch.Operation, error) {
+			b, err := batch.Parse("multipart/mixed; boundary=b", fmt.Appendf(nil, "--b\nContent-Type: multipart/mixed; boundary=c\n\n--c\n%s\n--c--\n--b--", bytes.Join(operations, []byte("\n--c\n"))))
+			return b.Operations, err
 		}
 		var taken [][]byte
-		var want []multipart.Part
+		var want []batch.Operation
 		for _, operation := range bytes.Split(text, []byte("--c\n")) {
-			if alone, err := parse(operation); err == nil && len(alone) == 1 && len(taken) < multipart.MaxParts {
+			if alone, err := parse(operation); err == nil && len(alone) == 1 && len(taken) < batch.MaxOperations {
 				taken, want = append(taken, operation), append(want, alone[0])
 			}
 		}
@@ -87,14 +87,14 @@ func FuzzParts(f *testing.F) {
 }
 
 // writeBatch returns b as a client might send it.
-func writeBatch(b multipart.Batch) (contentType string, body []byte) {
+func writeBatch(b batch.Request) (contentType string, body []byte) {
 	outer, inner := freeBoundary(b, "batch"), freeBoundary(b, "changeset")
 	w := new(bytes.Buffer)
 	fmt.Fprintf(w, "--%s\n", outer)
 	if b.Changeset {
 		fmt.Fprintf(w, "Content-Type: multipart/mixed; boundary=%s\n\n", inner)
 	}
-	for i, p := range b.Parts {
+	for i, p := range b.Operations {
 		if b.Changeset {
 			fmt.Fprintf(w, "--%s\n", inner)
 		}
@@ -118,10 +118,10 @@ func writeBatch(b multipart.Batch) (contentType string, body []byte) {
 }
 
 // freeBoundary returns a boundary that no body has.
-func freeBoundary(b multipart.Batch, name string) string {
+func freeBoundary(b batch.Request, name string) string {
 	for n := 0; ; n++ {
 		boundary, free := fmt.Sprintf("%s_%d", name, n), true
-		for _, p := range b.Parts {
+		for _, p := range b.Operations {
 			free = free && !bytes.Contains(p.Body, []byte(boundary))
 		}
 		if free {

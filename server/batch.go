@@ -12,7 +12,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
-	"github.com/tablerock-db/tablerock/internal/odata/multipart"
+	"github.com/tablerock-db/tablerock/internal/odata/batch"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/server/internal/media"
 	"github.com/tablerock-db/tablerock/server/internal/problem"
@@ -22,7 +22,7 @@ import (
 
 // part is one operation of a batch on its way.
 type part struct {
-	*multipart.Part
+	*batch.Operation
 	*headers
 	address
 	kind store.OpKind
@@ -53,20 +53,20 @@ func (x *exchange) batch() error {
 	if err := x.readBody(); err != nil {
 		return err
 	}
-	b, err := multipart.Parse(types[0], x.body)
+	b, err := batch.Parse(types[0], x.body)
 	if err != nil {
 		return err
 	}
 	if !b.Changeset {
-		return x.lookUp(&part{Part: &b.Parts[0], headers: headersOf(b.Parts[0].Header)})
+		return x.lookUp(&part{Operation: &b.Operations[0], headers: headersOf(b.Operations[0].Header)})
 	}
-	parts := make([]part, len(b.Parts))
-	ops := make([]store.Op, 0, len(b.Parts))
+	parts := make([]part, len(b.Operations))
+	ops := make([]store.Op, 0, len(b.Operations))
 	table := ""
 	var before *part
-	for i := range b.Parts {
+	for i := range b.Operations {
 		p := &parts[i]
-		p.Part = &b.Parts[i]
+		p.Operation = &b.Operations[i]
 		op, err := x.readPart(p, before)
 		if err == nil && i > 0 && !sameTable(table, p.target.Table) {
 			err = problem.OfModel(&edm.Error{Rule: edm.RuleBatchPartition})
@@ -134,7 +134,7 @@ func isWrite(kind uri.Resource, method string) bool {
 }
 
 // headersOf returns the values that h has.
-func headersOf(h multipart.Header) *headers {
+func headersOf(h batch.Header) *headers {
 	return &headers{
 		accept: h.Values("Accept"), preferences: h.Values("Prefer"), xMethod: h.Values("X-HTTP-Method"),
 		ifMatch: h.Values("If-Match"), ifNoneMatch: h.Values("If-None-Match"), contentType: h.Values("Content-Type"),
@@ -214,55 +214,55 @@ func (x *exchange) failPart(parts []part, i int, p *problem.Problem) error {
 	}
 	x.code = p.Code
 	w := x.beginBatch(true)
-	header := make([]multipart.Field, 0, 8)
+	header := make([]batch.Field, 0, 8)
 	header = appendID(header, &parts[i])
 	header = append(header, fieldNoSniff)
 	if !p.Early {
 		header = appendPreference(append(header, fieldNoCache), parts[i].prefer)
 	}
-	header = append(header, fieldVersion3, multipart.Field{Name: "Content-Type", Value: media.TypeOf(max(parts[i].level, odata.Minimal))})
-	w.Part(p.Status, header...)
+	header = append(header, fieldVersion3, batch.Field{Name: "Content-Type", Value: media.TypeOf(max(parts[i].level, odata.Minimal))})
+	w.BeginOperation(p.Status, header...)
 	w.Buf = odata.AppendError(w.Buf, p.Code, message, x.id, x.s.now())
 	return x.endBatch(w)
 }
 
 // Fields that parts of an answer have in common.
 var (
-	fieldNoSniff  = multipart.Field{Name: "X-Content-Type-Options", Value: "nosniff"}
-	fieldNoCache  = multipart.Field{Name: "Cache-Control", Value: "no-cache"}
-	fieldVersion1 = multipart.Field{Name: "DataServiceVersion", Value: "1.0;"}
-	fieldVersion3 = multipart.Field{Name: "DataServiceVersion", Value: "3.0;"}
+	fieldNoSniff  = batch.Field{Name: "X-Content-Type-Options", Value: "nosniff"}
+	fieldNoCache  = batch.Field{Name: "Cache-Control", Value: "no-cache"}
+	fieldVersion1 = batch.Field{Name: "DataServiceVersion", Value: "1.0;"}
+	fieldVersion3 = batch.Field{Name: "DataServiceVersion", Value: "3.0;"}
 )
 
 // appendID echoes the Content-ID of an operation. One that stands in the frame
 // around the operation is not echoed, as the service does not.
-func appendID(header []multipart.Field, p *part) []multipart.Field {
+func appendID(header []batch.Field, p *part) []batch.Field {
 	if p.ContentID == "" {
 		return header
 	}
-	return append(header, multipart.Field{Name: "Content-ID", Value: p.ContentID})
+	return append(header, batch.Field{Name: "Content-ID", Value: p.ContentID})
 }
 
-func appendPreference(header []multipart.Field, p media.Preference) []multipart.Field {
+func appendPreference(header []batch.Field, p media.Preference) []batch.Field {
 	if p == media.NoPreference {
 		return header
 	}
-	return append(header, multipart.Field{Name: "Preference-Applied", Value: p.String()})
+	return append(header, batch.Field{Name: "Preference-Applied", Value: p.String()})
 }
 
 // beginBatch begins the envelope of an answer in x.buf.
-func (x *exchange) beginBatch(changeset bool) *multipart.Writer {
+func (x *exchange) beginBatch(changeset bool) *batch.Writer {
 	inner := ""
 	if changeset {
 		inner = uuid.NewString()
 	}
 	outer := uuid.NewString()
 	x.headOData()
-	x.set("Content-Type", multipart.ContentType(outer))
-	return multipart.NewWriter(x.buf[:0], outer, inner)
+	x.set("Content-Type", batch.ContentType(outer))
+	return batch.NewWriter(x.buf[:0], outer, inner)
 }
 
-func (x *exchange) endBatch(w *multipart.Writer) error {
+func (x *exchange) endBatch(w *batch.Writer) error {
 	x.buf = w.End()
 	return x.send(http.StatusAccepted, "")
 }
@@ -270,17 +270,17 @@ func (x *exchange) endBatch(w *multipart.Writer) error {
 // sendBatch answers that all operations were carried out.
 func (x *exchange) sendBatch(parts []part, ops []store.Op, res []store.Result) error {
 	w := x.beginBatch(true)
-	header := make([]multipart.Field, 0, 10)
+	header := make([]batch.Field, 0, 10)
 	for i := range parts {
 		p := &parts[i]
 		switch p.kind {
 		case store.OpInsert:
 			x.appendInserted(w, p, &ops[i].Entity, res[i])
 		case store.OpDelete:
-			w.Part(http.StatusNoContent, append(appendID(header[:0], p), fieldNoSniff, fieldNoCache, fieldVersion1)...)
+			w.BeginOperation(http.StatusNoContent, append(appendID(header[:0], p), fieldNoSniff, fieldNoCache, fieldVersion1)...)
 		case store.OpInsertOrMerge, store.OpInsertOrReplace, store.OpMerge, store.OpReplace:
-			etag := multipart.Field{Name: "ETag", Value: string(res[i].ETag)}
-			w.Part(http.StatusNoContent, append(appendID(header[:0], p), fieldNoSniff, fieldNoCache, fieldVersion1, etag)...)
+			etag := batch.Field{Name: "ETag", Value: string(res[i].ETag)}
+			w.BeginOperation(http.StatusNoContent, append(appendID(header[:0], p), fieldNoSniff, fieldNoCache, fieldVersion1, etag)...)
 		}
 	}
 	x.returned = len(parts)
@@ -288,18 +288,18 @@ func (x *exchange) sendBatch(parts []part, ops []store.Op, res []store.Result) e
 }
 
 // appendInserted appends the answer to an insert.
-func (x *exchange) appendInserted(w *multipart.Writer, p *part, e *edm.Entity, res store.Result) {
+func (x *exchange) appendInserted(w *batch.Writer, p *part, e *edm.Entity, res store.Result) {
 	link := x.entityLink(w.Buf, p.target.Table, e.Key)
-	location := multipart.Field{Name: "Location", Value: link}
-	etag := multipart.Field{Name: "ETag", Value: string(res.ETag)}
-	header := appendID(make([]multipart.Field, 0, 10), p)
+	location := batch.Field{Name: "Location", Value: link}
+	etag := batch.Field{Name: "ETag", Value: string(res.ETag)}
+	header := appendID(make([]batch.Field, 0, 10), p)
 	if p.prefer == media.ReturnNoContent {
 		header = appendPreference(append(header, fieldNoSniff, fieldNoCache), p.prefer)
-		w.Part(http.StatusNoContent, append(header, fieldVersion3, location, multipart.Field{Name: "DataServiceId", Value: link}, etag)...)
+		w.BeginOperation(http.StatusNoContent, append(header, fieldVersion3, location, batch.Field{Name: "DataServiceId", Value: link}, etag)...)
 		return
 	}
-	header = append(header, fieldVersion3, multipart.Field{Name: "Content-Type", Value: media.TypeOf(p.level)}, fieldNoSniff, fieldNoCache)
-	w.Part(http.StatusCreated, append(appendPreference(header, p.prefer), location, etag)...)
+	header = append(header, fieldVersion3, batch.Field{Name: "Content-Type", Value: media.TypeOf(p.level)}, fieldNoSniff, fieldNoCache)
+	w.BeginOperation(http.StatusCreated, append(appendPreference(header, p.prefer), location, etag)...)
 	e.Timestamp = res.Timestamp
 	x.level = p.level
 	o := x.form(p.target.Table, element, "")
@@ -315,12 +315,12 @@ func (x *exchange) lookUp(p *part) error {
 		x.pages.Release()
 		etag := x.w.Header()["Etag"]
 		delete(x.w.Header(), "Etag")
-		header := []multipart.Field{fieldVersion3, {Name: "Content-Type", Value: media.TypeOf(p.level)}, fieldNoSniff, fieldNoCache}
+		header := []batch.Field{fieldVersion3, {Name: "Content-Type", Value: media.TypeOf(p.level)}, fieldNoSniff, fieldNoCache}
 		if len(etag) > 0 {
-			header = append(header, multipart.Field{Name: "ETag", Value: etag[0]})
+			header = append(header, batch.Field{Name: "ETag", Value: etag[0]})
 		}
 		w := x.beginBatch(false)
-		w.Part(http.StatusOK, header...)
+		w.BeginOperation(http.StatusOK, header...)
 		w.Buf = append(w.Buf, content...)
 		return x.endBatch(w)
 	}
@@ -330,12 +330,12 @@ func (x *exchange) lookUp(p *part) error {
 	}
 	x.code = failed.Code
 	x.pages.Release()
-	header := []multipart.Field{fieldVersion3, {Name: "Content-Type", Value: media.TypeOf(max(p.level, odata.Minimal))}, fieldNoSniff}
+	header := []batch.Field{fieldVersion3, {Name: "Content-Type", Value: media.TypeOf(max(p.level, odata.Minimal))}, fieldNoSniff}
 	if !failed.Early {
 		header = append(header, fieldNoCache)
 	}
 	w := x.beginBatch(false)
-	w.Part(failed.Status, header...)
+	w.BeginOperation(failed.Status, header...)
 	w.Buf = odata.AppendError(w.Buf, failed.Code, "0:"+failed.Message, x.id, x.s.now())
 	return x.endBatch(w)
 }

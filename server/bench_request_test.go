@@ -15,8 +15,8 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/front"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
-	"github.com/tablerock-db/tablerock/server/front"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 

@@ -45,7 +45,7 @@ func TestClock(t *testing.T) {
 
 // isClock reports whether s is the default clock of a package that has one.
 func isClock(s *source) bool {
-	return path.Base(s.path) == "clock.go" && slices.Contains([]string{"engine", "server", "server/front", "tabletest"}, s.dir)
+	return path.Base(s.path) == "clock.go" && slices.Contains([]string{"engine", "server", "internal/front", "tabletest"}, s.dir)
 }
 
 // TestRandomness refuses the functions of math/rand that draw from a source that

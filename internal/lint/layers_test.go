@@ -47,11 +47,11 @@ var layers = []layer{
 		"sstable", "internal/memtable", "internal/manifest", "internal/merge", "internal/lsm", "store",
 	}},
 	{"internal/odata", []string{"edm", "store"}},
+	{"internal/odata/batch", nil},
 	{"internal/sharedkey", []string{"edm", "store"}},
-	{"internal/odata/multipart", nil},
-	{"server", []string{"edm", "filter", "store", "internal/odata", "internal/odata/multipart", "internal/sharedkey"}}, // never engine
-	{"server/front", nil},
-	{"tabletest", []string{"engine", "server", "server/front", "internal/sharedkey", "store", "edm", "vfs"}},
+	{"internal/front", nil},
+	{"server", []string{"edm", "filter", "store", "internal/odata", "internal/odata/batch", "internal/sharedkey"}}, // never engine
+	{"tabletest", []string{"engine", "server", "internal/front", "internal/sharedkey", "store", "edm", "vfs"}},
 	{"internal/transfer", []string{"edm", "filter", "store", "internal/odata"}},
 	{"internal/lint", nil},
 	{"bench/...", []string{anything}},

@@ -9,7 +9,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/odata"
-	"github.com/tablerock-db/tablerock/internal/odata/multipart"
+	"github.com/tablerock-db/tablerock/internal/odata/batch"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/server/internal/cors"
 	"github.com/tablerock-db/tablerock/server/internal/media"
@@ -26,7 +26,7 @@ func Of(err error) *Problem {
 		op      *store.OpError
 		model   *edm.Error
 		payload *odata.Error
-		parts   *multipart.Error
+		parts   *batch.Error
 		syntax  *filter.Error
 		doc     *service.Error
 		refusal *sharedkey.Refusal

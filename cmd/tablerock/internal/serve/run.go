@@ -10,8 +10,8 @@ import (
 	"os"
 	"runtime/debug"
 
+	"github.com/tablerock-db/tablerock/internal/front"
 	"github.com/tablerock-db/tablerock/server"
-	"github.com/tablerock-db/tablerock/server/front"
 )
 
 // Run serves until ctx is done, then lets requests finish and closes the

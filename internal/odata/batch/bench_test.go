@@ -1,4 +1,4 @@
-package multipart_test
+package batch_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablerock-db/tablerock/internal/odata/multipart"
+	"github.com/tablerock-db/tablerock/internal/odata/batch"
 )
 
 // hundred is a batch of a hundred entities of about a kilobyte.
@@ -23,7 +23,7 @@ func BenchmarkParse(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := multipart.Parse(mixed, body); err != nil {
+		if _, err := batch.Parse(mixed, body); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -31,12 +31,12 @@ func BenchmarkParse(b *testing.B) {
 
 func BenchmarkWriter(b *testing.B) {
 	var buf []byte
-	header := []multipart.Field{{Name: "X-Content-Type-Options", Value: "nosniff"}, {Name: "DataServiceVersion", Value: "3.0;"}, {Name: "ETag", Value: "W/\"datetime'2024-02-03T04%3A05%3A06.789Z'\""}}
+	header := []batch.Field{{Name: "X-Content-Type-Options", Value: "nosniff"}, {Name: "DataServiceVersion", Value: "3.0;"}, {Name: "ETag", Value: "W/\"datetime'2024-02-03T04%3A05%3A06.789Z'\""}}
 	b.ReportAllocs()
 	for b.Loop() {
-		w := multipart.NewWriter(buf[:0], "a455c695-df98-5678-aaaa-81d3367e5a34", "a455c695-df98-5678-aaaa-81d3367e5a34")
+		w := batch.NewWriter(buf[:0], "a455c695-df98-5678-aaaa-81d3367e5a34", "a455c695-df98-5678-aaaa-81d3367e5a34")
 		for range 100 {
-			w.Part(http.StatusNoContent, header...)
+			w.BeginOperation(http.StatusNoContent, header...)
 		}
 		buf = w.End()
 	}
@@ -47,7 +47,7 @@ func BenchmarkWriter(b *testing.B) {
 func TestParseAllocatesLittle(t *testing.T) {
 	body := hundred()
 	n := testing.AllocsPerRun(20, func() {
-		if _, err := multipart.Parse(mixed, body); err != nil {
+		if _, err := batch.Parse(mixed, body); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -1,4 +1,4 @@
-package multipart_test
+package batch_test
 
 import (
 	"bufio"
@@ -10,13 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tablerock-db/tablerock/internal/odata/multipart"
+	"github.com/tablerock-db/tablerock/internal/odata/batch"
 )
 
 func TestWriteChangeset(t *testing.T) {
-	w := multipart.NewWriter([]byte("before "), "G1", "G2")
-	w.Part(http.StatusNoContent, multipart.Field{Name: "Content-ID", Value: "1"}, multipart.Field{Name: "DataServiceVersion", Value: "3.0;"})
-	w.Part(http.StatusCreated, multipart.Field{Name: "ETag", Value: `W/"x"`})
+	w := batch.NewWriter([]byte("before "), "G1", "G2")
+	w.BeginOperation(http.StatusNoContent, batch.Field{Name: "Content-ID", Value: "1"}, batch.Field{Name: "DataServiceVersion", Value: "3.0;"})
+	w.BeginOperation(http.StatusCreated, batch.Field{Name: "ETag", Value: `W/"x"`})
 	w.Buf = append(w.Buf, `{"a":1}`...)
 	want := crlf(`before --batchresponse_G1
 Content-Type: multipart/mixed; boundary=changesetresponse_G2
@@ -45,14 +45,14 @@ ETag: W/"x"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if ct := multipart.ContentType("G1"); ct != "multipart/mixed; boundary=batchresponse_G1" {
+	if ct := batch.ContentType("G1"); ct != "multipart/mixed; boundary=batchresponse_G1" {
 		t.Errorf("ContentType: %s", ct)
 	}
 }
 
 func TestWriteQuery(t *testing.T) {
-	w := multipart.NewWriter(nil, "G1", "")
-	w.Part(http.StatusOK, multipart.Field{Name: "Cache-Control", Value: "no-cache"})
+	w := batch.NewWriter(nil, "G1", "")
+	w.BeginOperation(http.StatusOK, batch.Field{Name: "Cache-Control", Value: "no-cache"})
 	w.Buf = append(w.Buf, "{}"...)
 	want := crlf(`--batchresponse_G1
 Content-Type: application/http
@@ -71,15 +71,15 @@ Cache-Control: no-cache
 
 // TestLibraryReadsAnswers reads an answer with packages mime and net/http.
 func TestLibraryReadsAnswers(t *testing.T) {
-	w := multipart.NewWriter(nil, "1", "2")
+	w := batch.NewWriter(nil, "1", "2")
 	for _, status := range []int{204, 412} {
-		w.Part(status, multipart.Field{Name: "X", Value: "y"})
+		w.BeginOperation(status, batch.Field{Name: "X", Value: "y"})
 		if status != http.StatusNoContent {
 			w.Buf = append(w.Buf, "body"...)
 		}
 	}
 	answer := w.End()
-	outer := open(t, multipart.ContentType("1"), bytes.NewReader(answer))
+	outer := open(t, batch.ContentType("1"), bytes.NewReader(answer))
 	part, err := outer.NextPart()
 	if err != nil {
 		t.Fatal(err)

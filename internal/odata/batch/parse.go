@@ -1,21 +1,21 @@
-package multipart
+package batch
 
-// MaxParts is the most operations that Parse returns: one more than a batch may
+// MaxOperations is the most operations that Parse returns: one more than a batch may
 // have, so that what there is too much of can be named. What follows it is not
 // looked at.
-const MaxParts = 101
+const MaxOperations = 101
 
-// Batch is a batch taken apart.
-type Batch struct {
-	// Parts are the operations, one at least.
-	Parts []Part
+// Request is a batch taken apart.
+type Request struct {
+	// Operations are the operations, one at least.
+	Operations []Operation
 	// Changeset says that they stand in a changeset. Else there is one, a GET.
 	Changeset bool
 }
 
-// Part is one operation. Its texts own their memory, which other parts may share;
+// Operation is one operation. Its texts own their memory, which other parts may share;
 // Body shares that of the batch.
-type Part struct {
+type Operation struct {
 	Method    string // of a token's characters
 	Target    string // a URL or an absolute path, without control characters
 	ContentID string // in Header; "" if there is none
@@ -29,21 +29,21 @@ type Part struct {
 // as the client likes. The Batch shares body. Any failure is an *Error.
 //
 // Time and memory are bounded by a multiple of the length of body.
-func Parse(contentType string, body []byte) (Batch, error) {
+func Parse(contentType string, body []byte) (Request, error) {
 	p := parser{bytes: len(body), fields: make(Header, 0, 16)}
 	changeset, err := p.envelope(contentType, body)
 	if err != nil {
-		return Batch{}, err
+		return Request{}, err
 	}
 	if p.wrong != nil {
-		return Batch{}, p.wrong
+		return Request{}, p.wrong
 	}
-	b := Batch{Parts: p.parts, Changeset: changeset}
+	b := Request{Operations: p.parts, Changeset: changeset}
 	for i := range p.parts {
 		if isQuery := p.parts[i].Method == "GET"; isQuery && changeset {
-			return Batch{}, &Error{Misplaced, i, "a query stands in a changeset, where only changes do"}
+			return Request{}, &Error{Misplaced, i, "a query stands in a changeset, where only changes do"}
 		} else if !isQuery && !changeset {
-			return Batch{}, &Error{Misplaced, i, "a change stands outside a changeset"}
+			return Request{}, &Error{Misplaced, i, "a change stands outside a changeset"}
 		}
 	}
 	return b, nil
@@ -129,7 +129,7 @@ func (p *parser) changeset(s *sections) (full bool, err error) {
 		if end == closing {
 			return false, nil
 		}
-		if len(p.parts) == MaxParts {
+		if len(p.parts) == MaxOperations {
 			return true, nil
 		}
 	}

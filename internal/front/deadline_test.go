@@ -244,7 +244,7 @@ func TestDeadlinesAreKept(t *testing.T) {
 			})
 		}
 		if !slices.Equal(ends[0], ends[1]) {
-			t.Fatalf("seed %d, script %d: the waits end with\n%q, want\n%q\nrerun: go test ./server/front -run '^TestDeadlinesAreKept$'", seed, script, ends[1], ends[0])
+			t.Fatalf("seed %d, script %d: the waits end with\n%q, want\n%q\nrerun: go test ./internal/front -run '^TestDeadlinesAreKept$'", seed, script, ends[1], ends[0])
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package multipart
+package batch
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 // not read again.
 type parser struct {
 	bytes int // of the batch
-	parts []Part
+	parts []Operation
 	wrong *Error // with the first bad operation; what is wrong with an envelope comes first
 
 	mime, header block  // of the last part, as they were sent
@@ -74,12 +74,12 @@ func (p *parser) add(section []byte) error {
 	}
 	i := len(p.parts)
 	if i == 0 { // the others are probably as long
-		p.parts = make([]Part, 0, min(MaxParts, p.bytes/max(1, len(section))+1))
+		p.parts = make([]Operation, 0, min(MaxOperations, p.bytes/max(1, len(section))+1))
 	}
-	p.parts = append(p.parts, Part{})
+	p.parts = append(p.parts, Operation{})
 	if p.wrong == nil {
 		if p.wrong = p.read(&r); p.wrong != nil {
-			p.wrong.Part = i
+			p.wrong.Operation = i
 		}
 	}
 	return nil
@@ -150,7 +150,7 @@ func (p *parser) readMIME(text string) *Error {
 
 // request reads the request line. A target may have blanks in it, as links in
 // old documents do.
-func (p *Part) request(line string) bool {
+func (p *Operation) request(line string) bool {
 	method, rest, _ := strings.Cut(line, " ")
 	i := strings.LastIndexByte(rest, ' ')
 	if i < 0 || !isToken(method) || !isText(rest) || rest[i+1:] != "HTTP/1.1" && rest[i+1:] != "HTTP/1.0" {
@@ -161,7 +161,7 @@ func (p *Part) request(line string) bool {
 }
 
 // readHeader reads the header of an operation.
-func (p *parser) readHeader(part *Part, text string) *Error {
+func (p *parser) readHeader(part *Operation, text string) *Error {
 	from := len(p.fields)
 	var wrong string
 	if p.fields, wrong = appendFields(p.fields, text); wrong != "" {

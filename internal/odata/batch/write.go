@@ -1,4 +1,4 @@
-package multipart
+package batch
 
 import (
 	"net/http"
@@ -44,9 +44,9 @@ func NewWriter(buf []byte, batch, changeset string) *Writer {
 	return w
 }
 
-// Part begins the answer to an operation, whose header is header; no value has a
+// BeginOperation begins the answer to an operation, whose header is header; no value has a
 // line end.
-func (w *Writer) Part(status int, header ...Field) {
+func (w *Writer) BeginOperation(status int, header ...Field) {
 	w.endPart()
 	w.open = true
 	b := append(w.Buf, w.opening...)

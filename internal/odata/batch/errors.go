@@ -1,4 +1,4 @@
-package multipart
+package batch
 
 import "fmt"
 
@@ -19,13 +19,15 @@ const (
 
 // Error says what in a batch is wrong.
 type Error struct {
-	Kind Kind
-	Part int    // the operation at fault, from 0, or the one that should begin there
-	What string // what is there, and what should be
+	Kind      Kind
+	Operation int    // the operation at fault, from 0, or the one that should begin there
+	What      string // what is there, and what should be
 }
 
 // Error names the operation and the fault.
-func (e *Error) Error() string { return fmt.Sprintf("operation %d of the batch: %s", e.Part, e.What) }
+func (e *Error) Error() string {
+	return fmt.Sprintf("operation %d of the batch: %s", e.Operation, e.What)
+}
 
 // maxShown is the number of bytes of a batch that a message shows.
 const maxShown = 64

@@ -1,0 +1,285 @@
+package batch_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tablerock-db/tablerock/internal/odata/batch"
+)
+
+const mixed = "multipart/mixed; boundary=b"
+
+// crlf ends the lines of s as most clients do.
+func crlf(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }
+
+func TestParseDialects(t *testing.T) {
+	insert := batch.Operation{
+		Method: "POST", Target: "http://127.0.0.1:10002/acct/Book?$format=application%2Fjson",
+		Header: batch.Header{{"Content-Type", "application/json"}, {"Prefer", "return-no-content"}}, Body: []byte(`{"a":1}`),
+	}
+	remove := batch.Operation{Method: "DELETE", Target: "/Book(PartitionKey='a', RowKey='b')", Header: batch.Header{{"If-Match", "*"}}}
+	const insertHead = "POST http://127.0.0.1:10002/acct/Book?$format=application%2Fjson HTTP/1.1\nContent-Type: application/json\nPrefer: return-no-content\n"
+	const removeHead = "DELETE /Book(PartitionKey='a', RowKey='b') HTTP/1.1\nIf-Match: *\n"
+	const part = "Content-Type: application/http\nContent-Transfer-Encoding: binary\n\n"
+	const open = "--b\nContent-Type: multipart/mixed; boundary=c\n\n"
+	with := func(p batch.Operation, f ...batch.Field) batch.Operation {
+		p.Header = append(p.Header[:len(p.Header):len(p.Header)], f...)
+		return p
+	}
+	identified := insert
+	identified.ContentID = "1"
+	for _, c := range []struct {
+		name, contentType, body string
+		want                    []batch.Operation
+	}{
+		{"lines end in LF, no line end behind the last", mixed, open + "--c\n" + part + insertHead + "\n{\"a\":1}\n--c\n" + part + removeHead + "\n\n--c--\n--b--", []batch.Operation{insert, remove}},
+		{"CRLF", mixed, crlf(open + "--c\n" + part + insertHead + "\n{\"a\":1}\n--c\n" + part + removeHead + "\n\n--c--\n--b--\n"), []batch.Operation{insert, remove}},
+		{"empty lines", mixed, crlf("\n\n" + open + "\n\n--c\n\n" + part + "\n" + insertHead + "\n\n{\"a\":1}\n\n--c\n" + part + removeHead + "\n\n\n\n--c--\n\n--b--\n\n"), []batch.Operation{insert, remove}},
+		{"no empty line behind a header without body", mixed, open + "--c\n" + part + removeHead + "--c--\n--b--", []batch.Operation{remove}},
+		{"preamble and epilogue", mixed, "x\n-- b\n--bb\n" + open + "y\n--b2\n--c\n" + part + removeHead + "\n--c--\nz\n--c\n--b--\n--b\nanything", []batch.Operation{remove}},
+		{"long preamble and epilogue", mixed, strings.Repeat("--bb\n", 800_000) + open + strings.Repeat("--c-\n", 800_000) + "--c\n" + part + removeHead + "\n--c--\n--b--\n" + strings.Repeat("\n", 4<<20), []batch.Operation{remove}},
+		{"boundary of 70", "multipart/mixed; boundary=" + strings.Repeat("b", 70), strings.ReplaceAll(open+"--c\n"+part+removeHead+"\n--c--\n--b--", "--b", "--"+strings.Repeat("b", 70)), []batch.Operation{remove}},
+		{"blanks behind boundaries", mixed, "--b \nContent-Type: multipart/mixed; boundary=c\n\n--c\t\n" + part + removeHead + "\n--c-- \n--b--  ", []batch.Operation{remove}},
+		{"names in lower case", "Multipart/Mixed ; charset=\"utf-8\"; boundary=b", "--b\ncontent-type: MULTIPART/MIXED;charset=\"utf-8\";boundary=\"c\"\n\n--c\ncontent-transfer-encoding:BINARY\ncontent-type:Application/HTTP;msgtype=request\n\n" + removeHead + "\n--c--\n--b--", []batch.Operation{remove}},
+		{"quoted boundary", `multipart/mixed; boundary="a \b.*+?^$(;=)" ; charset=x`, strings.NewReplacer("--b\n", "--a b.*+?^$(;=)\n", "--b--", "--a b.*+?^$(;=)--").Replace(open + "--c\n" + part + removeHead + "\n--c--\n--b--"), []batch.Operation{remove}},
+		{"odd boundary without quotes", "multipart/mixed;boundary={1=(2)} ; x", strings.NewReplacer("--b\n", "--{1=(2)}\n", "--b--", "--{1=(2)}--").Replace(open + "--c\n" + part + removeHead + "\n--c--\n--b--"), []batch.Operation{remove}},
+		{"inner boundary begins with the outer", mixed, "--b\nContent-Type: multipart/mixed; boundary=bb\n\n--bb\n" + part + removeHead + "\n--bb--\n--b--", []batch.Operation{remove}},
+		{"length", mixed, crlf(open + "--c\n" + part + insertHead + "content-length: 7\n\n{\"a\":1}\n--c--\n--b--"), []batch.Operation{with(insert, batch.Field{Name: "content-length", Value: "7"})}},
+		{"length with line ends", mixed, crlf(open + "--c\n" + part + insertHead + "Content-Length: 0011\n\n\n{\"a\":1}\n--c--\n--b--"), []batch.Operation{with(insert, batch.Field{Name: "Content-Length", Value: "0011"})}},
+		{"length of nothing", mixed, open + "--c\n" + part + removeHead + "content-length: 0\ncontent-type:\n\n--c--\n--b--", []batch.Operation{with(remove, batch.Field{Name: "content-length", Value: "0"}, batch.Field{Name: "content-type"})}},
+		{"Content-ID of the part", mixed, open + "--c\nContent-ID: 1\n" + part + insertHead + "\n{\"a\":1}\n--c--\n--b--", []batch.Operation{insert}},
+		{"Content-ID of the operation", mixed, open + "--c\n" + part + insertHead + "content-id: 1\n\n{\"a\":1}\n--c--\n--b--", []batch.Operation{with(identified, batch.Field{Name: "content-id", Value: "1"})}},
+		{"Content-ID of a part and that of its operation", mixed, open + "--c\nContent-ID: 2\n" + part + insertHead + "content-id: 1\n\n{\"a\":1}\n--c\nContent-ID: 3\n" + part + insertHead + "content-id: 1\n\n{\"a\":1}\n--c--\n--b--", []batch.Operation{with(identified, batch.Field{Name: "content-id", Value: "1"}), with(identified, batch.Field{Name: "content-id", Value: "1"})}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := batch.Parse(c.contentType, []byte(c.body))
+			if err != nil {
+				t.Fatalf("Parse of %.500q: %v", c.body, err)
+			}
+			if d := cmp.Diff(batch.Request{Changeset: true, Operations: c.want}, got); d != "" {
+				t.Errorf("Parse of %.500q (-want +got):\n%s", c.body, d)
+			}
+		})
+	}
+}
+
+// TestRepeats reads every operation behind every other as it reads it alone.
+func TestRepeats(t *testing.T) {
+	const mime, line, header = "Content-Type: application/http\n", "POST /x HTTP/1.1\n", "A: b\nContent-Length: 2\n"
+	const operation = mime + "\n" + line + header + "\n{}\n"
+	sections := []string{
+		operation, crlf(operation), "\n" + operation, mime + "\n\n" + line + header + "\n{}\n",
+		mime + "\n\r\n" + line + header + "\n{}", mime + "\n\r" + line + header + "\n{}", mime + "\n" + line + header + "\n\n{}\n\n",
+		mime + "\n" + line + header + "\n", mime + "\n" + line + header, mime + "\n" + line + header + "C: d\n\n{}\n", mime + "\n" + line + "A: b\n\n{}\n",
+		mime + "\n" + line + header + "\n{ }\n", mime + "\n" + line + "\n{}\n", mime + "\n" + line, mime + "\n" + strings.TrimSuffix(line, "\n"), mime + "\n", mime, "", "\n\n",
+		"X: y\n" + operation, mime + "X: y\n\n" + line + header + "\n{}\n", mime + "x\n\n" + line, "Content-Type: text/plain\n\n" + line + header,
+		mime + "\nPUT /x HTTP/1.1\n" + header + "\n{}\n", mime + "\nPOST /y HTTP/1.1\n" + header + "\n{}\n", mime + "\nPOST /x HTTP/1.0\n" + header + "\n{}\n", mime + "\nPOST /x\n" + header + "\n{}\n",
+		mime + "\n" + line + header + "x\n\n{}\n", mime + "\n" + line + "Content-Length: 2\r\nA: b\r\n\r\n{}\n", mime + "\n" + line + "Transfer-Encoding: x\n\n{}\n",
+		// Without an empty line nothing tells that a header does not go on.
+		mime + "\n" + line + "A: b\n", mime + "\n" + line + "A: bc\n\n{}\n", mime + "\n" + line + "A: b\nC: d\n\n{}\n",
+	}
+	read := func(sections ...string) (batch.Request, error) {
+		return batch.Parse(mixed, []byte("--b\nContent-Type: multipart/mixed; boundary=c\n\n--c\n"+strings.Join(sections, "--c\n")+"\n--c--\n--b--"))
+	}
+	for _, section := range sections {
+		alone, wrong := read(section)
+		for _, before := range sections {
+			if first, err := read(before); err != nil || len(first.Operations) != 1 {
+				continue
+			}
+			if !strings.HasSuffix(before, "\n") {
+				before += "\n"
+			}
+			both, err := read(before, section)
+			if (err == nil) != (wrong == nil) || err == nil && len(both.Operations) != 2 {
+				t.Errorf("%q behind %q: %+v, %v; alone: %v", section, before, both, err, wrong)
+				continue
+			}
+			if err != nil {
+				got, want := err.(*batch.Error), *wrong.(*batch.Error)
+				if want.Operation++; *got != want {
+					t.Errorf("%q behind %q: %+v, want %+v", section, before, *got, want)
+				}
+				continue
+			}
+			if d := cmp.Diff(alone.Operations[0], both.Operations[1]); d != "" {
+				t.Errorf("%q behind %q (-alone +behind):\n%s", section, before, d)
+			}
+		}
+	}
+}
+
+func TestParseQuery(t *testing.T) {
+	want := batch.Request{Operations: []batch.Operation{{
+		Method: "GET", Target: "/Book(PartitionKey='a',RowKey='b')?$select=x", Header: batch.Header{{"Accept", "application/json;odata=nometadata"}},
+	}}}
+	for _, body := range []string{
+		"--b\nContent-Type: application/http\nContent-Transfer-Encoding: binary\n\nGET /Book(PartitionKey='a',RowKey='b')?$select=x HTTP/1.1\nAccept: application/json;odata=nometadata\n\n--b--",
+		crlf("--b\ncontent-type: application/http\n\nGET /Book(PartitionKey='a',RowKey='b')?$select=x HTTP/1.0\nAccept: \tapplication/json;odata=nometadata \n\n\n\n--b--\n\n"),
+	} {
+		got, err := batch.Parse(mixed, []byte(body))
+		if err != nil {
+			t.Errorf("Parse of %q: %v", body, err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("Parse of %q (-want +got):\n%s", body, d)
+		}
+	}
+}
+
+// changeset returns a batch of the operations, each given from its request line on.
+func changeset(operations ...string) string {
+	var b strings.Builder
+	b.WriteString("--b\nContent-Type: multipart/mixed; boundary=c\n\n")
+	for _, o := range operations {
+		b.WriteString("--c\nContent-Type: application/http\n\n" + o + "\n")
+	}
+	return b.String() + "--c--\n--b--"
+}
+
+func TestParseRefuses(t *testing.T) {
+	const ok = "DELETE /x HTTP/1.1\n"
+	good := changeset(ok)
+	change := func(old, text string) string {
+		t.Helper()
+		if !strings.Contains(good, old) {
+			t.Fatalf("%q is not in %q", old, good)
+		}
+		return strings.Replace(good, old, text, 1)
+	}
+	nested := change("Content-Type: application/http", "Content-Type: multipart/mixed; boundary=d")
+	for _, c := range []struct {
+		name, contentType, body string
+		kind                    batch.Kind
+		part                    int
+	}{
+		{"no type", "", good, batch.BadType, 0},
+		{"type of one operation", "application/http; boundary=b", good, batch.BadType, 0},
+		{"other type of many", "multipart/form-data; boundary=b", good, batch.BadType, 0},
+		{"no boundary", "multipart/mixed", good, batch.BadBoundary, 0},
+		{"no boundary among parameters", "multipart/mixed; charset=utf-8; ;x", good, batch.BadBoundary, 0},
+		{"boundary of nothing", `multipart/mixed; boundary=""`, good, batch.BadBoundary, 0},
+		{"two boundaries", "multipart/mixed; boundary=b; Boundary=b", good, batch.BadBoundary, 0},
+		{"boundary of 71", "multipart/mixed; boundary=" + strings.Repeat("b", 71), good, batch.BadBoundary, 0},
+		{"boundary without closing quote", `multipart/mixed; boundary="b`, good, batch.BadBoundary, 0},
+		{"text behind the quote", `multipart/mixed; boundary="b"b`, good, batch.BadBoundary, 0},
+		{"boundary that ends in a blank", `multipart/mixed; boundary="b "`, good, batch.BadBoundary, 0},
+		{"boundary beyond ASCII", "multipart/mixed; boundary=\u00e4", good, batch.BadBoundary, 0},
+		{"quote in a boundary", `multipart/mixed; boundary="\""`, good, batch.BadBoundary, 0},
+		{"inner boundary missing", mixed, change("boundary=c", "x=c"), batch.BadBoundary, 0},
+		{"one boundary for both", mixed, strings.ReplaceAll(good, "boundary=c", "boundary=b"), batch.Unended, 0},
+		{"one boundary for both, twice", mixed, "--b\nContent-Type: multipart/mixed; boundary=b\n\n--b\n" + "Content-Type: application/http\n\n" + ok + "--b--\n--b--", batch.Unended, 0},
+		{"no body", mixed, "", batch.Unended, 0},
+		{"other boundary", "multipart/mixed; boundary=other", good, batch.Unended, 0},
+		{"batch without end", mixed, strings.TrimSuffix(good, "--b--"), batch.Unended, 0},
+		{"batch without dashes at its end", mixed, strings.TrimSuffix(good, "--"), batch.Misplaced, 1},
+		{"changeset without end", mixed, change("--c--\n", ""), batch.Unended, 0},
+		{"changeset without dashes at its end", mixed, change("--c--\n", "--c\n"), batch.Unended, 1},
+		{"changeset without operations", mixed, changeset(), batch.Empty, 0},
+		{"batch without operations", mixed, "--b--", batch.Empty, 0},
+		{"part without a type", mixed, change("Content-Type: application/http\n", "A: b\n"), batch.BadType, 0},
+		{"part without a header", mixed, change("Content-Type: application/http\n", ""), batch.BadHeader, 0},
+		{"part of another type", mixed, change("application/http", "application/json"), batch.BadType, 0},
+		{"batch of another type", mixed, change("multipart/mixed", "multipart/form-data"), batch.BadType, 0},
+		{"changeset in a changeset", mixed, nested, batch.Misplaced, 0},
+		{"two changesets", mixed, change("--b--", "--b\n"+good[len("--b\n"):]), batch.Misplaced, 1},
+		{"query beside a changeset", mixed, change("--b--", "--b\nContent-Type: application/http\n\nGET /x HTTP/1.1\n\n--b--"), batch.Misplaced, 1},
+		{"two queries", mixed, "--b\nContent-Type: application/http\n\nGET /x HTTP/1.1\n\n--b\nContent-Type: application/http\n\nGET /x HTTP/1.1\n\n--b--", batch.Misplaced, 1},
+		{"query in a changeset", mixed, changeset(ok, "GET /x HTTP/1.1\n"), batch.Misplaced, 1},
+		{"change outside a changeset", mixed, "--b\nContent-Type: application/http\n\n" + ok + "--b--", batch.Misplaced, 0},
+		{"base64", mixed, change("application/http\n", "application/http\nContent-Transfer-Encoding: base64\n"), batch.BadHeader, 0},
+		{"no header", mixed, change("application/http\n", "application/http\nx\n"), batch.BadHeader, 0},
+		{"blank before a colon", mixed, changeset(ok + "Host : x\n"), batch.BadHeader, 0},
+		{"folded header", mixed, changeset(ok + "Host: x\n y: z\n"), batch.BadHeader, 0},
+		{"header without a name", mixed, changeset(ok + ": x\n"), batch.BadHeader, 0},
+		{"carriage return in a header", mixed, changeset(ok + "A: x\rB: y\n"), batch.BadHeader, 0},
+		{"NUL in a header", mixed, changeset(ok + "A: \x00\n"), batch.BadHeader, 0},
+		{"JSON without an empty line before", mixed, changeset(ok + "{\"a\":1}\n"), batch.BadHeader, 0},
+		{"many headers", mixed, changeset(ok + strings.Repeat("A: b\n", 33)), batch.BadHeader, 0},
+		{"many headers of a part", mixed, change("application/http\n", "application/http\n"+strings.Repeat("A: b\n", 32)), batch.BadHeader, 0},
+		{"many headers of a changeset", mixed, change("boundary=c\n", "boundary=c\n"+strings.Repeat("A: b\n", 32)), batch.BadHeader, 0},
+		{"long header", mixed, changeset(ok, ok+"A: "+strings.Repeat("b", 64<<10)+"\n"), batch.BadHeader, 1},
+		{"long header of a changeset", mixed, change("boundary=c\n", "boundary=c\nA: "+strings.Repeat("b", 64<<10)+"\n"), batch.BadHeader, 0},
+		{"chunks", mixed, changeset(ok + "transfer-encoding: chunked\n\n0\n"), batch.BadHeader, 0},
+		{"one Content-ID twice", mixed, changeset(ok+"Content-ID: 1\n", ok, ok+"Content-ID: 1\n"), batch.BadHeader, 2},
+		{"one Content-ID of two parts", mixed, strings.ReplaceAll(changeset(ok, ok), "--c\n", "--c\nContent-ID: 1\n"), batch.BadHeader, 1},
+		{"Content-ID of a part and of an operation before", mixed, strings.Replace(changeset(ok+"Content-ID: 1\n", ok), "--c\nContent-Type: application/http\n\n"+ok+"\n", "--c\nContent-ID: 1\nContent-Type: application/http\n\n"+ok+"\n", 1), batch.BadHeader, 1},
+		{"no operation", mixed, changeset(ok, ""), batch.BadRequest, 1},
+		{"no target", mixed, changeset("DELETE HTTP/1.1\n"), batch.BadRequest, 0},
+		{"target of blanks", mixed, changeset("DELETE   HTTP/1.1\n"), batch.BadRequest, 0},
+		{"no method", mixed, changeset(" /x HTTP/1.1\n"), batch.BadRequest, 0},
+		{"method of other characters", mixed, changeset("DEL(ETE /x HTTP/1.1\n"), batch.BadRequest, 0},
+		{"HTTP/0.9", mixed, changeset("DELETE /x\n"), batch.BadRequest, 0},
+		{"HTTP/2", mixed, changeset("DELETE /x HTTP/2.0\n"), batch.BadRequest, 0},
+		{"control character in a target", mixed, changeset("DELETE /x\x01 HTTP/1.1\n"), batch.BadRequest, 0},
+		{"length too short", mixed, changeset(ok + "Content-Length: 6\n\n{\"a\":1}\n"), batch.BadLength, 0},
+		{"length into the next part", mixed, changeset(ok+"Content-Length: 50\n\n{\"a\":1}\n", ok), batch.BadLength, 0},
+		{"length with a plus", mixed, changeset(ok + "Content-Length: +7\n\n{\"a\":1}\n"), batch.BadLength, 0},
+		{"negative length", mixed, changeset(ok + "Content-Length: -1\n\n{\"a\":1}\n"), batch.BadLength, 0},
+		{"length of 2^64+7", mixed, changeset(ok + "Content-Length: 18446744073709551623\n\n{\"a\":1}\n"), batch.BadLength, 0},
+		{"list of lengths", mixed, changeset(ok + "Content-Length: 7, 7\n\n{\"a\":1}\n"), batch.BadLength, 0},
+		{"empty length", mixed, changeset(ok + "Content-Length:\n\n{\"a\":1}\n"), batch.BadLength, 0},
+		{"two lengths", mixed, changeset(ok + "Content-Length: 7\nContent-Length: 7\n\n{\"a\":1}\n"), batch.BadLength, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := batch.Parse(c.contentType, []byte(c.body))
+			var e *batch.Error
+			if !errors.As(err, &e) {
+				t.Fatalf("Parse of %q: %+v, %v, want an *Error", c.body, got, err)
+			}
+			if e.Kind != c.kind || e.Operation != c.part || e.What == "" {
+				t.Errorf("Parse of %.200q: kind %d at %d, want %d at %d: %v", c.body, e.Kind, e.Operation, c.kind, c.part, err)
+			}
+			if len(err.Error()) > 300 {
+				t.Errorf("the message has %d bytes: %.100s", len(err.Error()), err)
+			}
+		})
+	}
+}
+
+// TestParseCounts reads batches of as many operations as may be, and more.
+func TestParseCounts(t *testing.T) {
+	for _, c := range []struct{ given, want int }{{1, 1}, {100, 100}, {101, 101}, {102, 101}, {5000, 101}} {
+		var operations []string
+		for i := range c.given {
+			operations = append(operations, fmt.Sprintf("DELETE /x%d HTTP/1.1\n", i))
+		}
+		b, err := batch.Parse(mixed, []byte(changeset(operations...)))
+		if err != nil || len(b.Operations) != c.want || b.Operations[c.want-1].Target != fmt.Sprintf("/x%d", c.want-1) {
+			t.Errorf("%d operations: %d, %v, want %d", c.given, len(b.Operations), err, c.want)
+		}
+	}
+}
+
+// TestBodiesShareMemory and nothing else does.
+func TestBodiesShareMemory(t *testing.T) {
+	body := []byte(changeset("POST /x HTTP/1.1\nA: b\nContent-ID: i\n\n{}\n"))
+	b, err := batch.Parse(mixed, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range body {
+		body[i] = '!'
+	}
+	want := batch.Operation{Method: "POST", Target: "/x", ContentID: "i", Header: batch.Header{{"A", "b"}, {"Content-ID", "i"}}, Body: []byte("!!")}
+	if d := cmp.Diff(want, b.Operations[0]); d != "" {
+		t.Errorf("the part changed (-want +got):\n%s", d)
+	}
+}
+
+func TestHeader(t *testing.T) {
+	h := batch.Header{{"If-Match", "*"}, {"if-match", "x"}, {"\u212aey", "k"}}
+	if got := h.Get("IF-MATCH"); got != "*" {
+		t.Errorf("Get finds %q, want the first", got)
+	}
+	if h.Get("key") != "" || h.Get("If-Matc") != "" {
+		t.Error("Get finds a name that is not there")
+	}
+	if n := h.Count("If-Match"); n != 2 {
+		t.Errorf("Count is %d, want 2", n)
+	}
+}
