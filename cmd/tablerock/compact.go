@@ -3,7 +3,6 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/terminal"
 	"github.com/tablerock-db/tablerock/engine"
 )
 
@@ -26,8 +25,8 @@ func newCompact(a *app) *cobra.Command {
 				after, err := db.Stats()
 				if err == nil {
 					a.note("%s in %s and the log, now %s in %s",
-						terminal.Size(before.SSTableBytes+before.WALBytes), terminal.Several(int64(before.SSTables), "file"),
-						terminal.Size(after.SSTableBytes), terminal.Several(int64(after.SSTables), "file"))
+						formatSize(before.SSTableBytes+before.WALBytes), formatPlural(int64(before.SSTables), "file"),
+						formatSize(after.SSTableBytes), formatPlural(int64(after.SSTables), "file"))
 				}
 				return err
 			})

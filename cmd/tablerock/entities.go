@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/entity"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/odata"
@@ -18,11 +17,11 @@ func (a *app) printEntities(ctx context.Context, s *engine.Snapshot, table strin
 	var err error
 	switch a.output {
 	case formatTable:
-		err = entity.WriteTable(ctx, s, table, q, w)
+		err = writeEntityTable(ctx, s, table, q, w)
 	case formatCSV:
 		_, err = transfer.ExportCSV(ctx, s, table, q, w, transfer.ExportOptions{})
 	case formatJSON:
-		err = entity.WriteArray(ctx, s, table, q, w)
+		err = writeEntityArray(ctx, s, table, q, w)
 	case formatJSONL:
 		_, err = transfer.ExportJSONL(ctx, s, table, q, w, transfer.ExportOptions{ETags: true})
 	}

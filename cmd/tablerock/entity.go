@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/entity"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
@@ -37,9 +36,9 @@ on standard input:
 // readEntity reads the entity that a command line gives behind the table.
 func (a *app) readEntity(ctx context.Context, args []string) (edm.Entity, error) {
 	if len(args) > 1 && args[1] != "-" {
-		return entity.Parse([]byte(args[1]))
+		return parseEntity([]byte(args[1]))
 	}
-	return entity.Read(ctx, interruptible(ctx, a.stdin))
+	return readEntityJSON(ctx, interruptible(ctx, a.stdin))
 }
 
 // apply carries out one operation and prints what it gave.

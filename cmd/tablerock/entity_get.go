@@ -3,7 +3,6 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/entity"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 )
@@ -22,7 +21,7 @@ func newEntityGet(a *app) *cobra.Command {
 					return err
 				}
 				list := splitList(selected)
-				e.Properties = entity.Select(e.Properties, list)
+				e.Properties = selectProperties(e.Properties, list)
 				return a.printEntity(cmd.Context(), s, args[0], e, list)
 			}))
 		},

@@ -7,8 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/target"
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/terminal"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 	"github.com/tablerock-db/tablerock/store"
@@ -54,7 +52,7 @@ func (a *app) export(ctx context.Context, s *engine.Snapshot, table, name string
 		_, err := write(ctx, s, table, store.Query{}, a.stdout, transfer.ExportOptions{})
 		return err
 	}
-	out, err := target.Create(name)
+	out, err := createAtomic(name)
 	if err != nil {
 		return err
 	}
@@ -68,7 +66,7 @@ func (a *app) export(ctx context.Context, s *engine.Snapshot, table, name string
 	}
 	elapsed := time.Since(begin).Seconds()
 	a.note("exported %s of table %s in %.2f s: %s rows/s, %s written to %s",
-		terminal.Several(rows, "row"), table, elapsed, terminal.Count(int64(float64(rows)/max(elapsed, 1e-9))), terminal.Size(counter.n), name)
+		formatPlural(rows, "row"), table, elapsed, formatCount(int64(float64(rows)/max(elapsed, 1e-9))), formatSize(counter.n), name)
 	return nil
 }
 

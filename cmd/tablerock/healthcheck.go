@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/terminal"
 )
 
 func init() { commands = append(commands, newHealthcheck) }
@@ -74,10 +72,10 @@ func (a *app) askHealth(ctx context.Context, u *url.URL) error {
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, mostHealthText))
 	if err == nil && answer.StatusCode/100 == 4 {
-		return fmt.Errorf("%s says %s: %s; /readyz of the admin listener tells, by default %s", shown, answer.Status, terminal.Display(strings.TrimSpace(string(text))), readyURL)
+		return fmt.Errorf("%s says %s: %s; /readyz of the admin listener tells, by default %s", shown, answer.Status, displayText(strings.TrimSpace(string(text))), readyURL)
 	}
 	if err != nil || answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s says %s: %s", shown, answer.Status, terminal.Display(strings.TrimSpace(string(text))))
+		return fmt.Errorf("%s says %s: %s", shown, answer.Status, displayText(strings.TrimSpace(string(text))))
 	}
 	a.note("%s says ok", shown)
 	return nil

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/terminal"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/transfer"
@@ -145,9 +144,9 @@ func (a *app) load(ctx context.Context, table string, src *source, read transfer
 		return err
 	}
 	a.note("imported %s into table %s in %.2f s: %s rows/s, %s read",
-		terminal.Several(done.Rows, "row"), table, elapsed.Seconds(), terminal.Count(int64(float64(done.Rows)/max(elapsed.Seconds(), 1e-9))), terminal.Size(done.Bytes))
+		formatPlural(done.Rows, "row"), table, elapsed.Seconds(), formatCount(int64(float64(done.Rows)/max(elapsed.Seconds(), 1e-9))), formatSize(done.Bytes))
 	if done.Skipped > 0 {
-		fmt.Fprintf(a.stderr, "tablerock: skipped %s\n", terminal.Several(done.Skipped, "bad row"))
+		fmt.Fprintf(a.stderr, "tablerock: skipped %s\n", formatPlural(done.Skipped, "bad row"))
 		return &quietError{exitFailure}
 	}
 	return nil
@@ -158,7 +157,7 @@ func stand(rows int64) string {
 	if rows == 1 {
 		return "1 row stands"
 	}
-	return terminal.Count(rows) + " rows stand"
+	return formatCount(rows) + " rows stand"
 }
 
 // newAckFile opens the file for acknowledgements. Each goes there by a write of

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/terminal"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 )
 
@@ -72,10 +71,10 @@ func (a *app) printRecord(r record) error {
 	case formatTable:
 		widest := 0
 		for _, f := range r {
-			widest = max(widest, terminal.Places(f.name))
+			widest = max(widest, displayWidth(f.name))
 		}
 		for _, f := range r {
-			fmt.Fprintln(w, terminal.Pad(f.name, widest)+"  "+terminal.Display(text(f.value)))
+			fmt.Fprintln(w, pad(f.name, widest)+"  "+displayText(text(f.value)))
 		}
 	case formatCSV:
 		printCSV(w, names(r), []record{r})
@@ -148,16 +147,16 @@ func printTable(w io.Writer, columns []string, list []record) {
 	for _, r := range list {
 		var cells []string
 		for _, f := range r {
-			cells = append(cells, terminal.Display(text(f.value)))
+			cells = append(cells, displayText(text(f.value)))
 		}
 		lines = append(lines, cells)
 	}
-	table := terminal.ColumnsOf(columns)
+	table := widthsOf(columns)
 	for _, cells := range lines {
-		table.Fit(cells)
+		table.fit(cells)
 	}
 	for _, cells := range lines {
-		fmt.Fprintln(w, table.Line(cells))
+		fmt.Fprintln(w, table.line(cells))
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/terminal"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 )
 
@@ -163,7 +162,7 @@ func (a *app) checkFlags() error {
 	}
 	if a.output == "" {
 		a.output = formatJSONL
-		if terminal.Is(a.stdout) {
+		if isTerminal(a.stdout) {
 			a.output = formatTable
 		}
 	}
@@ -181,9 +180,9 @@ func (a *app) note(format string, args ...any) {
 }
 
 // newBar shows progress on a terminal, unless they want none.
-func (a *app) newBar(name string, total int64) *terminal.Bar {
+func (a *app) newBar(name string, total int64) *progressBar {
 	if a.quiet {
 		return nil
 	}
-	return terminal.NewBar(a.stderr, name, total)
+	return newProgressBar(a.stderr, name, total)
 }

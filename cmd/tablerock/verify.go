@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/terminal"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
@@ -87,11 +86,11 @@ func (a *app) printReport(r *engine.Report) error {
 		a.note("%s is not the database's; it is left alone", name)
 	}
 	if len(findings) == 0 {
-		entities := terminal.Count(r.Entities) + " entities"
+		entities := formatCount(r.Entities) + " entities"
 		if r.Entities == 1 {
 			entities = "1 entity"
 		}
-		a.note("%s, %s, %s: no damage", terminal.Several(int64(r.Files), "file"), terminal.Size(r.Bytes), entities)
+		a.note("%s, %s, %s: no damage", formatPlural(int64(r.Files), "file"), formatSize(r.Bytes), entities)
 		return nil
 	}
 	fmt.Fprintf(a.stderr, "tablerock: %s: %d damaged; restore the directory from a checkpoint\n", a.dir(), len(findings))

@@ -15,7 +15,7 @@ import (
 const (
 	maxFileLines     = 500
 	maxTestFileLines = 800 // tables of cases grow longer than code
-	maxPackageLines  = 2500
+	maxPackageLines  = 3000
 	maxFunctionLines = 70
 	maxFileBytes     = 200 << 10
 )

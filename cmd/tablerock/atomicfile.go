@@ -1,5 +1,4 @@
-// Package target writes files that are there whole or not at all.
-package target
+package main
 
 import (
 	"errors"
@@ -9,24 +8,24 @@ import (
 	"path/filepath"
 )
 
-// File is a file that takes its name once it is whole. What is no regular
+// atomicFile is a file that takes its name once it is whole. What is no regular
 // file, such as a pipe, is written in place.
-type File struct {
+type atomicFile struct {
 	file *os.File
 	name string
 	temp bool
 }
 
-// Create begins to write what is to be the file called name. Its error is of that
+// createAtomic begins to write what is to be the file called name. Its error is of that
 // name.
-func Create(name string) (*File, error) {
+func createAtomic(name string) (*atomicFile, error) {
 	info, err := os.Stat(name)
 	if err == nil && !info.Mode().IsRegular() {
 		f, err := os.OpenFile(name, os.O_WRONLY, 0)
 		if err != nil {
 			return nil, err
 		}
-		return &File{file: f, name: name}, nil
+		return &atomicFile{file: f, name: name}, nil
 	}
 	// The file in the making has a name of its own, which nobody asked about.
 	partial := filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".partial")
@@ -38,7 +37,7 @@ func Create(name string) (*File, error) {
 	if err != nil {
 		return nil, named(name, err)
 	}
-	return &File{file: f, name: name, temp: true}, nil
+	return &atomicFile{file: f, name: name, temp: true}, nil
 }
 
 // named returns err, which a file of another name met, as one of the file name.
@@ -55,7 +54,7 @@ func named(name string, err error) error {
 }
 
 // Write implements io.Writer.
-func (f *File) Write(p []byte) (int, error) {
+func (f *atomicFile) Write(p []byte) (int, error) {
 	n, err := f.file.Write(p)
 	if err != nil {
 		err = named(f.name, err)
@@ -65,7 +64,7 @@ func (f *File) Write(p []byte) (int, error) {
 
 // Close ends the file after work that gave err: it takes its name if that is nil
 // and nothing else fails, and is gone otherwise.
-func (f *File) Close(err error) error {
+func (f *atomicFile) Close(err error) error {
 	if cerr := f.file.Close(); cerr != nil {
 		err = errors.Join(err, named(f.name, cerr))
 	}

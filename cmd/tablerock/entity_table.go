@@ -1,18 +1,17 @@
-package entity
+package main
 
 import (
 	"context"
 	"io"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/terminal"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// WriteArray writes what q finds as one JSON document.
-func WriteArray(ctx context.Context, src transfer.Querier, table string, q store.Query, w io.Writer) error {
+// writeEntityArray writes what q finds as one JSON document.
+func writeEntityArray(ctx context.Context, src transfer.Querier, table string, q store.Query, w io.Writer) error {
 	separator, buf := "[\n", []byte(nil)
 	err := transfer.Each(ctx, src, table, q, func(row edm.Row) error {
 		buf = odata.AppendEntity(append(buf[:0], separator...), row, odata.Options{Level: odata.Minimal})
@@ -31,10 +30,10 @@ func WriteArray(ctx context.Context, src transfer.Querier, table string, q store
 	return err
 }
 
-// WriteTable writes what q finds as a table for people. It asks twice, first for
+// writeEntityTable writes what q finds as a table for people. It asks twice, first for
 // columns and their widths, so that a table of any length needs no memory; src answers
 // both times of one moment.
-func WriteTable(ctx context.Context, src transfer.Querier, table string, q store.Query, w io.Writer) error {
+func writeEntityTable(ctx context.Context, src transfer.Querier, table string, q store.Query, w io.Writer) error {
 	columns, err := transfer.Columns(ctx, src, table, q)
 	if err != nil {
 		return err
@@ -45,19 +44,19 @@ func WriteTable(ctx context.Context, src transfer.Querier, table string, q store
 		index[c.Name] = len(heads)
 		heads = append(heads, c.Name)
 	}
-	widths := terminal.ColumnsOf(heads)
+	widths := widthsOf(heads)
 	err = transfer.Each(ctx, src, table, q, func(row edm.Row) error {
-		widths.Fit(cellsOf(row, index, len(heads)))
+		widths.fit(cellsOf(row, index, len(heads)))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if _, err := io.WriteString(w, widths.Line(heads)+"\n"); err != nil {
+	if _, err := io.WriteString(w, widths.line(heads)+"\n"); err != nil {
 		return err
 	}
 	return transfer.Each(ctx, src, table, q, func(row edm.Row) error {
-		_, err := io.WriteString(w, widths.Line(cellsOf(row, index, len(heads)))+"\n")
+		_, err := io.WriteString(w, widths.line(cellsOf(row, index, len(heads)))+"\n")
 		return err
 	})
 }
@@ -66,10 +65,10 @@ func WriteTable(ctx context.Context, src transfer.Querier, table string, q store
 func cellsOf(row edm.Row, index map[string]int, n int) []string {
 	cells := make([]string, n)
 	key := row.Key()
-	cells[0], cells[1], cells[2] = terminal.Display(key.Partition), terminal.Display(key.Row), row.Timestamp().String()
+	cells[0], cells[1], cells[2] = displayText(key.Partition), displayText(key.Row), row.Timestamp().String()
 	for i := range row.Len() {
 		name, v := row.At(i)
-		cells[index[name]] = terminal.Display(string(odata.AppendValue(nil, v)))
+		cells[index[name]] = displayText(string(odata.AppendValue(nil, v)))
 	}
 	return cells
 }

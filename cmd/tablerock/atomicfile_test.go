@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package target
+package main
 
 import (
 	"errors"
@@ -21,7 +21,7 @@ func TestFollowsNoLink(t *testing.T) {
 	if err := os.Symlink(precious, filepath.Join(dir, ".out.csv.partial")); err != nil {
 		t.Fatal(err)
 	}
-	out, err := Create(name)
+	out, err := createAtomic(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,14 +53,14 @@ func TestErrorsNameTheFile(t *testing.T) {
 			t.Errorf("%s: the file holds %q, %v", what, got, err)
 		}
 	}
-	_, err := Create(filepath.Join(dir, "missing", "out.csv"))
+	_, err := createAtomic(filepath.Join(dir, "missing", "out.csv"))
 	check("no directory", err)
-	out, err := Create(name)
+	out, err := createAtomic(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	check("failed work", out.Close(errors.New("work failed")))
-	if out, err = Create(name); err != nil {
+	if out, err = createAtomic(name); err != nil {
 		t.Fatal(err)
 	}
 	if err := out.file.Close(); err != nil {

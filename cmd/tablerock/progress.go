@@ -1,4 +1,4 @@
-package terminal
+package main
 
 import (
 	"io"
@@ -10,31 +10,31 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// Is reports whether people look at w.
-func Is(w io.Writer) bool {
+// isTerminal reports whether people look at w.
+func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && cwriter.IsTerminal(int(f.Fd()))
 }
 
-// Bar shows progress on a terminal. A nil Bar shows nothing.
-type Bar struct {
+// progressBar shows progress on a terminal. A nil progressBar shows nothing.
+type progressBar struct {
 	container *mpb.Progress
 	bar       *mpb.Bar
 	mu        sync.Mutex
 	rows      int64
 }
 
-// NewBar returns a bar on w of total bytes, 0 if nobody knows how many; nil unless w
+// newProgressBar returns a bar on w of total bytes, 0 if nobody knows how many; nil unless w
 // is a terminal.
-func NewBar(w io.Writer, name string, total int64) *Bar {
-	if !Is(w) {
+func newProgressBar(w io.Writer, name string, total int64) *progressBar {
+	if !isTerminal(w) {
 		return nil
 	}
-	b := &Bar{container: mpb.New(mpb.WithOutput(w))}
+	b := &progressBar{container: mpb.New(mpb.WithOutput(w))}
 	rows := decor.Any(func(decor.Statistics) string {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return " " + Count(b.rows) + " rows"
+		return " " + formatCount(b.rows) + " rows"
 	})
 	if total > 0 {
 		b.bar = b.container.AddBar(
@@ -52,7 +52,7 @@ func NewBar(w io.Writer, name string, total int64) *Bar {
 }
 
 // Set shows how far the work has come.
-func (b *Bar) Set(rows, bytes int64) {
+func (b *progressBar) Set(rows, bytes int64) {
 	if b == nil {
 		return
 	}
@@ -63,7 +63,7 @@ func (b *Bar) Set(rows, bytes int64) {
 }
 
 // Done takes the bar away.
-func (b *Bar) Done() {
+func (b *progressBar) Done() {
 	if b == nil {
 		return
 	}

@@ -2,7 +2,7 @@
 // on a running "tablerock serve", which it finds by its ready file:
 //
 //	tablerock serve --ready-file ready.json &
-//	go run ./bench/crowd -ready ready.json -slow 2000 -idle 2000
+//	go run ./bench/slowclients -ready ready.json -slow 2000 -idle 2000
 //
 // A third of the slow clients sends headers byte by byte, a third the body of an
 // insert, and a third asks for a page of entities and does not read it. Whoever

@@ -1,12 +1,12 @@
-package terminal
+package main
 
 import (
 	"fmt"
 	"strconv"
 )
 
-// Count returns n with commas between thousands.
-func Count(n int64) string {
+// formatCount returns n with commas between thousands.
+func formatCount(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -14,16 +14,16 @@ func Count(n int64) string {
 	return s
 }
 
-// Several returns a number of things for people.
-func Several(n int64, thing string) string {
+// formatPlural returns a number of things for people.
+func formatPlural(n int64, thing string) string {
 	if n != 1 {
 		thing += "s"
 	}
-	return Count(n) + " " + thing
+	return formatCount(n) + " " + thing
 }
 
-// Size returns a number of bytes for people.
-func Size(n int64) string {
+// formatSize returns a number of bytes for people.
+func formatSize(n int64) string {
 	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
 	f, i := float64(n), 0
 	for f >= 1024 && i < len(units)-1 {

@@ -1,6 +1,4 @@
-// Package terminal is for people who look at a terminal: text in columns of it, how
-// far some work has come, and numbers in the form that they read.
-package terminal
+package main
 
 import (
 	"strconv"
@@ -12,9 +10,9 @@ import (
 // mostPlaces is how much of a value a table shows.
 const mostPlaces = 60
 
-// Display returns s for one cell of a terminal: in one line, without characters
+// displayText returns s for one cell of a terminal: in one line, without characters
 // that would move the cursor, and cut where it is long.
-func Display(s string) string {
+func displayText(s string) string {
 	plain := utf8.ValidString(s)
 	width := 0
 	for _, r := range s {
@@ -24,7 +22,7 @@ func Display(s string) string {
 	if !plain {
 		s = strconv.QuoteToGraphic(s)
 		s = strings.ReplaceAll(s[1:len(s)-1], `\"`, `"`)
-		width = Places(s)
+		width = displayWidth(s)
 	}
 	if width <= mostPlaces {
 		return s
@@ -38,45 +36,45 @@ func Display(s string) string {
 	return s
 }
 
-// Columns are the widths of the columns of a table.
-type Columns []int
+// columnWidths are the widths of the columns of a table.
+type columnWidths []int
 
-// ColumnsOf returns columns as wide as their heads.
-func ColumnsOf(heads []string) Columns {
-	c := make(Columns, len(heads))
-	c.Fit(heads)
+// widthsOf returns columns as wide as their heads.
+func widthsOf(heads []string) columnWidths {
+	c := make(columnWidths, len(heads))
+	c.fit(heads)
 	return c
 }
 
-// Fit makes columns wide enough for a line of cells.
-func (c Columns) Fit(cells []string) {
+// fit makes columns wide enough for a line of cells.
+func (c columnWidths) fit(cells []string) {
 	for i, cell := range cells {
-		c[i] = max(c[i], Places(cell))
+		c[i] = max(c[i], displayWidth(cell))
 	}
 }
 
-// Line returns cells below those of their column.
-func (c Columns) Line(cells []string) string {
+// line returns cells below those of their column.
+func (c columnWidths) line(cells []string) string {
 	var b strings.Builder
 	for i, cell := range cells {
 		if i > 0 {
 			b.WriteString("  ")
 		}
-		b.WriteString(Pad(cell, c[i]))
+		b.WriteString(pad(cell, c[i]))
 	}
 	return strings.TrimRight(b.String(), " ")
 }
 
-// Pad returns s with the blanks that it lacks to take width places.
-func Pad(s string, width int) string {
-	return s + strings.Repeat(" ", max(0, width-Places(s)))
+// pad returns s with the blanks that it lacks to take width places.
+func pad(s string, width int) string {
+	return s + strings.Repeat(" ", max(0, width-displayWidth(s)))
 }
 
 // wide are the scripts whose characters take two places of a terminal.
 var wide = []*unicode.RangeTable{unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana}
 
-// Places returns how many places of a terminal s takes.
-func Places(s string) int {
+// displayWidth returns how many places of a terminal s takes.
+func displayWidth(s string) int {
 	n := 0
 	for _, r := range s {
 		n += placesOf(r)

@@ -1,4 +1,4 @@
-package entity
+package main
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/tablerock-db/tablerock/store/storetest"
 )
 
-func TestRead(t *testing.T) {
+func TestReadEntityJSON(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, c := range []struct {
@@ -26,11 +26,11 @@ func TestRead(t *testing.T) {
 		{"an entity", t.Context(), `{"PartitionKey":"p","RowKey":"r","N":1}`, nil, ""},
 		{"no entity", t.Context(), `[]`, nil, "the entity's JSON: "},
 		{"a key that is refused", t.Context(), `{"PartitionKey":"a/b","RowKey":"r"}`, edm.ErrInvalid, ""},
-		{"too much", t.Context(), strings.Repeat(" ", maxText+1), edm.ErrTooLarge, "the JSON of an entity has at most "},
+		{"too much", t.Context(), strings.Repeat(" ", maxEntityJSON+1), edm.ErrTooLarge, "the JSON of an entity has at most "},
 		{"interrupted", ended, "", context.Canceled, "read the entity from standard input: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			e, err := Read(c.ctx, strings.NewReader(c.src))
+			e, err := readEntityJSON(c.ctx, strings.NewReader(c.src))
 			if c.err == nil && c.text == "" {
 				if want := (edm.Key{Partition: "p", Row: "r"}); err != nil || e.Key != want || len(e.Properties) != 1 {
 					t.Errorf("got %+v, error %v; want one property of %v", e, err, want)
@@ -42,7 +42,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestWrite(t *testing.T) {
+func TestWriteEntities(t *testing.T) {
 	s := storetest.NewMap()
 	if err := s.CreateTable(t.Context(), "People"); err != nil {
 		t.Fatal(err)
@@ -62,21 +62,21 @@ func TestWrite(t *testing.T) {
 		from  *edm.Key
 		want  string
 	}{
-		{"table", WriteTable, nil, `
+		{"table", writeEntityTable, nil, `
 PartitionKey  RowKey  Timestamp                     Age  Name
 p             1       2024-02-03T16:00:00.0000001Z  7
 p             two     2024-02-03T16:00:00.0000002Z       表\n
 `},
-		{"empty table", WriteTable, &none, `
+		{"empty table", writeEntityTable, &none, `
 PartitionKey  RowKey  Timestamp
 `},
-		{"array", WriteArray, nil, `
+		{"array", writeEntityArray, nil, `
 [
 {"odata.etag":"W/\"datetime'2024-02-03T16%3A00%3A00.0000001Z'\"","PartitionKey":"p","RowKey":"1","Timestamp":"2024-02-03T16:00:00.0000001Z","Age":7},
 {"odata.etag":"W/\"datetime'2024-02-03T16%3A00%3A00.0000002Z'\"","PartitionKey":"p","RowKey":"two","Timestamp":"2024-02-03T16:00:00.0000002Z","Name":"表\n"}
 ]
 `},
-		{"empty array", WriteArray, &none, `
+		{"empty array", writeEntityArray, &none, `
 []
 `},
 	} {

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/odata"
+)
+
+// maxEntityJSON is the most JSON that is read for one entity, far above any that can be
+// stored.
+const maxEntityJSON = 16 << 20
+
+// readEntityJSON reads all of r, standard input, as the JSON of an entity.
+func readEntityJSON(ctx context.Context, r io.Reader) (edm.Entity, error) {
+	src, err := io.ReadAll(io.LimitReader(r, maxEntityJSON+1))
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return edm.Entity{}, fmt.Errorf("read the entity from standard input: %w", err)
+	}
+	if len(src) > maxEntityJSON {
+		return edm.Entity{}, fmt.Errorf("the JSON of an entity has at most %d bytes; for many entities use \"tablerock import\": %w", maxEntityJSON, edm.ErrTooLarge)
+	}
+	return parseEntity(src)
+}
+
+// parseEntity reads the JSON of an entity, which the rules of the data model allow.
+func parseEntity(src []byte) (edm.Entity, error) {
+	e, err := odata.ParseEntity(src, odata.ParseOptions{})
+	if err != nil {
+		return e, fmt.Errorf("the entity's JSON: %w", err)
+	}
+	return e, edm.CheckEntity(&e)
+}
+
+// selectProperties returns the properties whose names are in list, all for an empty list.
+func selectProperties(props edm.Properties, list []string) edm.Properties {
+	if len(list) == 0 {
+		return props
+	}
+	var kept edm.Properties
+	for _, p := range props {
+		for _, name := range list {
+			if p.Name == name {
+				kept = append(kept, p)
+				break
+			}
+		}
+	}
+	return kept
+}
