@@ -2,7 +2,6 @@ package filter
 
 import (
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/filter/ast"
 )
 
 // checker finds what is written as the grammar asks, and still no filter.
@@ -24,7 +23,7 @@ func (c *checker) declared(name string) edm.Type {
 }
 
 // root checks a whole filter.
-func (c *checker) root(n ast.Node) *Error {
+func (c *checker) root(n node) *Error {
 	if err := c.node(n); err != nil {
 		return err
 	}
@@ -33,32 +32,32 @@ func (c *checker) root(n ast.Node) *Error {
 
 // condition refuses n if it stands alone and is no condition. The service words
 // it as if n were joined with one by "and".
-func (c *checker) condition(n ast.Node) *Error {
+func (c *checker) condition(n node) *Error {
 	if t := c.typeOf(n); t != edm.TypeBoolean {
-		return incompatible(c.text, n.(*ast.Bare).Operand.Pos, t, edm.TypeBoolean, "And")
+		return incompatible(c.text, n.(*operandNode).operand.pos, t, edm.TypeBoolean, "And")
 	}
 	return nil
 }
 
 // node checks n and what is below it.
-func (c *checker) node(n ast.Node) *Error {
+func (c *checker) node(n node) *Error {
 	switch n := n.(type) {
-	case *ast.Or:
-		return c.chain(n.Nodes, "Or")
-	case *ast.And:
-		return c.chain(n.Nodes, "And")
-	case *ast.Not:
-		return c.root(n.Node)
-	case *ast.Compare:
+	case *orNode:
+		return c.chain(n.nodes, "Or")
+	case *andNode:
+		return c.chain(n.nodes, "And")
+	case *notNode:
+		return c.root(n.node)
+	case *compareNode:
 		return c.compare(n)
-	case *ast.Bare:
-		return c.bare(&n.Operand)
+	case *operandNode:
+		return c.bare(&n.operand)
 	}
 	return nil
 }
 
 // chain checks the operands of an operator, which groups from the left.
-func (c *checker) chain(nodes []ast.Node, operator string) *Error {
+func (c *checker) chain(nodes []node, operator string) *Error {
 	left := edm.TypeBoolean
 	for i, n := range nodes {
 		if err := c.node(n); err != nil {
@@ -70,71 +69,71 @@ func (c *checker) chain(nodes []ast.Node, operator string) *Error {
 			continue
 		}
 		if left != edm.TypeBoolean || t != edm.TypeBoolean {
-			at, ok := n.(*ast.Bare)
+			at, ok := n.(*operandNode)
 			if left != edm.TypeBoolean || !ok {
-				at = nodes[i-1].(*ast.Bare)
+				at = nodes[i-1].(*operandNode)
 			}
-			return incompatible(c.text, at.Operand.Pos, left, t, operator)
+			return incompatible(c.text, at.operand.pos, left, t, operator)
 		}
 	}
 	return nil
 }
 
 // typeOf returns the type of n, Boolean for a property that may have any.
-func (c *checker) typeOf(n ast.Node) edm.Type {
-	b, ok := n.(*ast.Bare)
+func (c *checker) typeOf(n node) edm.Type {
+	b, ok := n.(*operandNode)
 	if !ok {
 		return edm.TypeBoolean
 	}
-	if b.Operand.Kind == ast.Literal {
-		return b.Operand.Value.Type()
+	if b.operand.kind == operandLiteral {
+		return b.operand.value.Type()
 	}
-	if t := c.declared(b.Operand.Name); t != 0 {
+	if t := c.declared(b.operand.name); t != 0 {
 		return t
 	}
 	return edm.TypeBoolean
 }
 
 // bare checks an operand that stands for a condition, but for its type.
-func (c *checker) bare(o *ast.Operand) *Error {
-	if o.Kind == ast.Null {
-		return refusal(c.text, o.Pos, InvalidInput, messageInvalid)
+func (c *checker) bare(o *operand) *Error {
+	if o.kind == operandNull {
+		return refusal(c.text, o.pos, InvalidInput, messageInvalid)
 	}
 	return c.property(o)
 }
 
 // property refuses a property that tables do not have.
-func (c *checker) property(o *ast.Operand) *Error {
-	if c.tables && o.Kind == ast.Property && o.Name != TableName {
-		return notImplemented(c.text, o.Pos)
+func (c *checker) property(o *operand) *Error {
+	if c.tables && o.kind == operandProperty && o.name != TableName {
+		return notImplemented(c.text, o.pos)
 	}
 	return nil
 }
 
 // compare checks a comparison: one side is a property, the other a literal of
 // its type if that is declared.
-func (c *checker) compare(n *ast.Compare) *Error {
-	for _, o := range []*ast.Operand{&n.Left, &n.Right} {
+func (c *checker) compare(n *compareNode) *Error {
+	for _, o := range []*operand{&n.left, &n.right} {
 		if err := c.property(o); err != nil {
 			return err
 		}
 	}
-	if (n.Left.Kind == ast.Property) == (n.Right.Kind == ast.Property) {
-		return notImplemented(c.text, n.Left.Pos)
+	if (n.left.kind == operandProperty) == (n.right.kind == operandProperty) {
+		return notImplemented(c.text, n.left.pos)
 	}
-	if n.Left.Kind == ast.Null || n.Right.Kind == ast.Null {
+	if n.left.kind == operandNull || n.right.kind == operandNull {
 		return nullError(c.text, n)
 	}
-	left, right := c.operandType(&n.Left), c.operandType(&n.Right)
+	left, right := c.operandType(&n.left), c.operandType(&n.right)
 	if left != 0 && right != 0 && left != right {
-		return incompatible(c.text, n.Left.Pos, left, right, operatorKind(n.Op))
+		return incompatible(c.text, n.left.pos, left, right, operatorKind(n.op))
 	}
 	return nil
 }
 
-func (c *checker) operandType(o *ast.Operand) edm.Type {
-	if o.Kind == ast.Property {
-		return c.declared(o.Name)
+func (c *checker) operandType(o *operand) edm.Type {
+	if o.kind == operandProperty {
+		return c.declared(o.name)
 	}
-	return o.Value.Type()
+	return o.value.Type()
 }

@@ -2,35 +2,34 @@ package filter
 
 import (
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/filter/ast"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
 
 // compile turns a checked tree into a predicate. For tables, names are folded,
 // since they are the same in every case.
-func compile(n ast.Node, tables bool) *predicate.Node {
+func compile(n node, tables bool) *predicate.Node {
 	switch n := n.(type) {
-	case *ast.Or:
-		return predicate.NewOr(compileAll(n.Nodes, tables)...)
-	case *ast.And:
-		return predicate.NewAnd(compileAll(n.Nodes, tables)...)
-	case *ast.Not:
-		return predicate.NewNot(compile(n.Node, tables))
-	case *ast.Compare:
-		if n.Left.Kind == ast.Property {
-			return compileTerm(n.Left.Name, n.Op, n.Right.Value, tables)
+	case *orNode:
+		return predicate.NewOr(compileAll(n.nodes, tables)...)
+	case *andNode:
+		return predicate.NewAnd(compileAll(n.nodes, tables)...)
+	case *notNode:
+		return predicate.NewNot(compile(n.node, tables))
+	case *compareNode:
+		if n.left.kind == operandProperty {
+			return compileTerm(n.left.name, n.op, n.right.value, tables)
 		}
-		return compileTerm(n.Right.Name, n.Op.Mirror(), n.Left.Value, tables)
-	case *ast.Bare:
-		if n.Operand.Kind == ast.Property {
-			return predicate.NewCompare(n.Operand.Name, predicate.Eq, edm.Boolean(true))
+		return compileTerm(n.right.name, n.op.Mirror(), n.left.value, tables)
+	case *operandNode:
+		if n.operand.kind == operandProperty {
+			return predicate.NewCompare(n.operand.name, predicate.Eq, edm.Boolean(true))
 		}
-		return predicate.NewConst(n.Operand.Value.Bool())
+		return predicate.NewConst(n.operand.value.Bool())
 	}
 	panic("filter: unknown node")
 }
 
-func compileAll(nodes []ast.Node, tables bool) []*predicate.Node {
+func compileAll(nodes []node, tables bool) []*predicate.Node {
 	kids := make([]*predicate.Node, len(nodes))
 	for i, n := range nodes {
 		kids[i] = compile(n, tables)

@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/filter/ast"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
 
@@ -107,12 +106,12 @@ func incompatible(text string, pos int, left, right edm.Type, operator string) *
 }
 
 // nullError refuses a comparison with null.
-func nullError(text string, c *ast.Compare) *Error {
-	if c.Op == predicate.Eq || c.Op == predicate.Ne {
-		return refusal(text, c.Left.Pos, InvalidInput, messageInvalid)
+func nullError(text string, c *compareNode) *Error {
+	if c.op == predicate.Eq || c.op == predicate.Ne {
+		return refusal(text, c.left.pos, InvalidInput, messageInvalid)
 	}
-	return refusal(text, c.Left.Pos, InvalidInput, fmt.Sprintf(
-		"The operator '%s' is not supported for the 'null' literal; only equality checks are supported.", operatorKind(c.Op)))
+	return refusal(text, c.left.pos, InvalidInput, fmt.Sprintf(
+		"The operator '%s' is not supported for the 'null' literal; only equality checks are supported.", operatorKind(c.op)))
 }
 
 // operatorKind returns the name that the service's messages give op.

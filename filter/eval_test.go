@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/filter/ast"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
 
@@ -330,7 +329,7 @@ func summary(entities []edm.Entity, name string, typ edm.Type) predicate.Column 
 	var c predicate.Column
 	n := 0
 	for i := range entities {
-		v, ok := naiveOperand(ast.Operand{Kind: ast.Property, Name: name}, &entities[i])
+		v, ok := naiveOperand(operand{kind: operandProperty, name: name}, &entities[i])
 		if !ok || v.Type() != typ {
 			continue
 		}

@@ -9,12 +9,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/filter/ast"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
 
-// Limits of a filter. The service's own are not published, but for its advice of
-// 15 comparisons, which it does not keep to and [Options] can ask for.
+// Limits of a filter. The service's own are not published.
 const (
 	// MaxDepth is how deep parentheses and negations may nest. "not" and a
 	// parenthesis right after it are one level.
@@ -35,7 +33,7 @@ type Expr struct {
 	keys *Range
 	once sync.Once
 
-	root    ast.Node
+	root    node
 	tables  bool
 	program *predicate.Program
 	ranges  []Range
@@ -43,41 +41,31 @@ type Expr struct {
 	residual *predicate.Program
 }
 
-// Options are ways to parse. The zero Options are those of Parse.
-type Options struct {
-	// MaxComparisons is how many comparisons and other conditions a filter may
-	// have. The default value is 0, which sets no limit.
-	MaxComparisons int
-	// Tables reads a filter over tables, as ParseTables does. The default value
-	// is false, for a filter over entities.
-	Tables bool
-}
-
 // Parse reads a filter over entities. An empty or blank text gives nil, which
 // keeps every row. The error is an *Error.
-func Parse(text string) (*Expr, error) { return ParseOptions(text, Options{}) }
+func Parse(text string) (*Expr, error) { return parseExpr(text, false) }
 
 // ParseTables reads a filter over tables, whose one property is TableName. The
 // result is for MatchTable. Names are compared without regard to ASCII case.
-func ParseTables(text string) (*Expr, error) { return ParseOptions(text, Options{Tables: true}) }
+func ParseTables(text string) (*Expr, error) { return parseExpr(text, true) }
 
-// ParseOptions is Parse with options.
-func ParseOptions(text string, o Options) (*Expr, error) {
+// parseExpr reads a filter over entities, or over tables.
+func parseExpr(text string, tables bool) (*Expr, error) {
 	if !utf8.ValidString(text) {
 		return nil, &Error{InvalidInput, 0, messageInvalid}
 	}
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
-	root, err := parse(text, o)
+	root, err := parse(text)
 	if err != nil {
 		return nil, err
 	}
-	c := checker{text, o.Tables}
+	c := checker{text, tables}
 	if err := c.root(root); err != nil {
 		return nil, err
 	}
-	return newExpr(root, o.Tables), nil
+	return newExpr(root, tables), nil
 }
 
 // MustParse is Parse for texts that are part of a program; it panics if Parse
@@ -90,7 +78,7 @@ func MustParse(text string) *Expr {
 	return e
 }
 
-func newExpr(root ast.Node, tables bool) *Expr {
+func newExpr(root node, tables bool) *Expr {
 	p := predicate.Compile(compile(root, tables))
 	ranges := rangesOf(p.Root())
 	return &Expr{root: root, tables: tables, program: p, ranges: ranges, residual: residualOf(p, ranges)}
@@ -104,7 +92,7 @@ func And(a, b *Expr) *Expr {
 	case b == nil:
 		return a
 	}
-	return newExpr(ast.NewAnd(a.made().root, b.made().root), a.tables || b.tables)
+	return newExpr(newAnd(a.made().root, b.made().root), a.tables || b.tables)
 }
 
 // made returns e with all its parts.
@@ -173,38 +161,38 @@ func compareKeys(from, to Bound) *Expr {
 	const partition, row = edm.PartitionKeyName, edm.RowKeyName
 	// side returns the keys that beyond tells to be in other partitions on the
 	// wanted side of key, and those in the same partition with such a row.
-	side := func(key edm.Key, beyond, within predicate.Op) ast.Node {
-		return ast.NewOr(
-			ast.CompareKey(partition, beyond, key.Partition),
-			ast.NewAnd(ast.CompareKey(partition, predicate.Eq, key.Partition), ast.CompareKey(row, within, key.Row)))
+	side := func(key edm.Key, beyond, within predicate.Op) node {
+		return newOr(
+			compareKey(partition, beyond, key.Partition),
+			newAnd(compareKey(partition, predicate.Eq, key.Partition), compareKey(row, within, key.Row)))
 	}
-	var nodes []ast.Node
+	var nodes []node
 	switch from.Kind {
 	case Unbounded:
 	case BeforePartition:
-		nodes = append(nodes, ast.CompareKey(partition, predicate.Ge, from.Key.Partition))
+		nodes = append(nodes, compareKey(partition, predicate.Ge, from.Key.Partition))
 	case BeforeRow:
 		nodes = append(nodes, side(from.Key, predicate.Gt, predicate.Ge))
 	case AfterRow:
 		nodes = append(nodes, side(from.Key, predicate.Gt, predicate.Gt))
 	case AfterPartition:
-		nodes = append(nodes, ast.CompareKey(partition, predicate.Gt, from.Key.Partition))
+		nodes = append(nodes, compareKey(partition, predicate.Gt, from.Key.Partition))
 	}
 	switch to.Kind {
 	case Unbounded:
 	case BeforePartition:
-		nodes = append(nodes, ast.CompareKey(partition, predicate.Lt, to.Key.Partition))
+		nodes = append(nodes, compareKey(partition, predicate.Lt, to.Key.Partition))
 	case BeforeRow:
 		nodes = append(nodes, side(to.Key, predicate.Lt, predicate.Lt))
 	case AfterRow:
 		nodes = append(nodes, side(to.Key, predicate.Lt, predicate.Le))
 	case AfterPartition:
-		nodes = append(nodes, ast.CompareKey(partition, predicate.Le, to.Key.Partition))
+		nodes = append(nodes, compareKey(partition, predicate.Le, to.Key.Partition))
 	}
 	if len(nodes) == 0 {
 		return nil
 	}
-	return newExpr(ast.NewAnd(nodes...), false)
+	return newExpr(newAnd(nodes...), false)
 }
 
 // String returns e in the filter language, for logs; it is "" if e is nil.
@@ -213,7 +201,7 @@ func (e *Expr) String() string {
 	if e == nil {
 		return ""
 	}
-	return string(e.made().root.AppendText(nil))
+	return string(e.made().root.appendText(nil))
 }
 
 // Match reports whether e keeps row. It does not allocate.

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/filter/ast"
 )
 
 func addTexts(add func(text string)) {
@@ -70,7 +69,7 @@ func FuzzEval(f *testing.F) {
 			return
 		}
 		r := newRand(seed)
-		var literals []ast.Compare
+		var literals []compareNode
 		collect(e.root, &literals)
 		for range 20 {
 			entity := randomEntity(r)
@@ -87,28 +86,28 @@ func FuzzEval(f *testing.F) {
 }
 
 // collect appends the comparisons of n to out.
-func collect(n ast.Node, out *[]ast.Compare) {
+func collect(n node, out *[]compareNode) {
 	switch n := n.(type) {
-	case *ast.Or:
-		for _, k := range n.Nodes {
+	case *orNode:
+		for _, k := range n.nodes {
 			collect(k, out)
 		}
-	case *ast.And:
-		for _, k := range n.Nodes {
+	case *andNode:
+		for _, k := range n.nodes {
 			collect(k, out)
 		}
-	case *ast.Not:
-		collect(n.Node, out)
-	case *ast.Compare:
+	case *notNode:
+		collect(n.node, out)
+	case *compareNode:
 		*out = append(*out, *n)
 	}
 }
 
 // put gives e the value that c compares with, or one near it.
-func put(r *rand.Rand, e *edm.Entity, c ast.Compare) {
-	name, v := c.Left.Name, c.Right.Value
-	if c.Left.Kind == ast.Literal {
-		name, v = c.Right.Name, c.Left.Value
+func put(r *rand.Rand, e *edm.Entity, c compareNode) {
+	name, v := c.left.name, c.right.value
+	if c.left.kind == operandLiteral {
+		name, v = c.right.name, c.left.value
 	}
 	text := v.Text()
 	if r.IntN(3) == 0 {
@@ -143,8 +142,8 @@ func put(r *rand.Rand, e *edm.Entity, c ast.Compare) {
 }
 
 // equalNodes reports whether a and b are the same tree, wherever they stand.
-func equalNodes(a, b ast.Node) bool {
-	all := func(a, b []ast.Node) bool {
+func equalNodes(a, b node) bool {
+	all := func(a, b []node) bool {
 		for i := range min(len(a), len(b)) {
 			if !equalNodes(a[i], b[i]) {
 				return false
@@ -152,25 +151,25 @@ func equalNodes(a, b ast.Node) bool {
 		}
 		return len(a) == len(b)
 	}
-	operand := func(a, b ast.Operand) bool {
-		return a.Kind == b.Kind && a.Name == b.Name && a.Value.Equal(b.Value)
+	operand := func(a, b operand) bool {
+		return a.kind == b.kind && a.name == b.name && a.value.Equal(b.value)
 	}
 	switch a := a.(type) {
-	case *ast.Or:
-		b, ok := b.(*ast.Or)
-		return ok && all(a.Nodes, b.Nodes)
-	case *ast.And:
-		b, ok := b.(*ast.And)
-		return ok && all(a.Nodes, b.Nodes)
-	case *ast.Not:
-		b, ok := b.(*ast.Not)
-		return ok && equalNodes(a.Node, b.Node)
-	case *ast.Compare:
-		b, ok := b.(*ast.Compare)
-		return ok && a.Op == b.Op && operand(a.Left, b.Left) && operand(a.Right, b.Right)
-	case *ast.Bare:
-		b, ok := b.(*ast.Bare)
-		return ok && operand(a.Operand, b.Operand)
+	case *orNode:
+		b, ok := b.(*orNode)
+		return ok && all(a.nodes, b.nodes)
+	case *andNode:
+		b, ok := b.(*andNode)
+		return ok && all(a.nodes, b.nodes)
+	case *notNode:
+		b, ok := b.(*notNode)
+		return ok && equalNodes(a.node, b.node)
+	case *compareNode:
+		b, ok := b.(*compareNode)
+		return ok && a.op == b.op && operand(a.left, b.left) && operand(a.right, b.right)
+	case *operandNode:
+		b, ok := b.(*operandNode)
+		return ok && operand(a.operand, b.operand)
 	}
 	return false
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/filter/ast"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
 
@@ -98,26 +97,26 @@ var ops = []predicate.Op{predicate.Eq, predicate.Ne, predicate.Lt, predicate.Le,
 
 // randomNode returns a filter at most depth levels deep; keys says that it is to
 // look at PartitionKey and RowKey alone.
-func randomNode(r *rand.Rand, depth int, keys bool) ast.Node {
+func randomNode(r *rand.Rand, depth int, keys bool) node {
 	if depth > 0 {
 		n := r.IntN(7)
-		kids := []ast.Node{randomNode(r, depth-1, keys)}
+		kids := []node{randomNode(r, depth-1, keys)}
 		for range 1 + r.IntN(3) {
 			kids = append(kids, randomNode(r, depth-1, keys))
 		}
 		switch {
 		case n < 2:
-			return ast.NewAnd(kids...)
+			return newAnd(kids...)
 		case n < 4:
-			return ast.NewOr(kids...)
+			return newOr(kids...)
 		case n < 5:
-			return &ast.Not{Node: kids[0]}
+			return &notNode{node: kids[0]}
 		}
 	}
 	return randomLeaf(r, keys)
 }
 
-func randomLeaf(r *rand.Rand, keys bool) ast.Node {
+func randomLeaf(r *rand.Rand, keys bool) node {
 	name, value := pick(r, names), randomValue(r, 0)
 	n := r.IntN(10)
 	if keys {
@@ -132,13 +131,13 @@ func randomLeaf(r *rand.Rand, keys bool) ast.Node {
 	case n == 4:
 		name, value = edm.TimestampName, randomValue(r, edm.TypeDateTime)
 	case n == 5 && r.IntN(2) == 0:
-		return &ast.Bare{Operand: ast.Operand{Kind: ast.Literal, Value: edm.Boolean(r.IntN(2) == 0)}}
+		return &operandNode{operand: operand{kind: operandLiteral, value: edm.Boolean(r.IntN(2) == 0)}}
 	case n == 5:
-		return &ast.Bare{Operand: ast.Operand{Kind: ast.Property, Name: name}}
+		return &operandNode{operand: operand{kind: operandProperty, name: name}}
 	}
-	c := &ast.Compare{Op: pick(r, ops), Left: ast.Operand{Kind: ast.Property, Name: name}, Right: ast.Operand{Kind: ast.Literal, Value: value}}
+	c := &compareNode{op: pick(r, ops), left: operand{kind: operandProperty, name: name}, right: operand{kind: operandLiteral, value: value}}
 	if r.IntN(4) == 0 {
-		c.Left, c.Right = c.Right, c.Left
+		c.left, c.right = c.right, c.left
 	}
 	return c
 }

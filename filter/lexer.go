@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/filter/ast"
 )
 
 // lexer takes a filter apart into tokens. It looks at each character once.
@@ -157,7 +156,7 @@ func dateTimeValue(s string) (edm.Value, bool) {
 		return edm.DateTime(t), true
 	}
 	var outside *edm.Error
-	if errors.As(err, &outside) && s >= ast.BeforeAll[:4] && s[0] < '9' {
+	if errors.As(err, &outside) && s >= textBeforeMin[:4] && s[0] < '9' {
 		return edm.DateTime(edm.MinTicks - 1), true
 	}
 	return edm.Value{}, false

@@ -8,36 +8,35 @@ import (
 	"unicode/utf16"
 
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/filter/ast"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
 
 // naive is the meaning of a filter, spelled out from its tree without any of
 // the package's machinery: numbers as fractions, strings as code units.
-func naive(n ast.Node, e *edm.Entity) bool {
+func naive(n node, e *edm.Entity) bool {
 	switch n := n.(type) {
-	case *ast.Or:
-		return slices.ContainsFunc(n.Nodes, func(k ast.Node) bool { return naive(k, e) })
-	case *ast.And:
-		return !slices.ContainsFunc(n.Nodes, func(k ast.Node) bool { return !naive(k, e) })
-	case *ast.Not:
-		return !naive(n.Node, e)
-	case *ast.Bare:
-		v, ok := naiveOperand(n.Operand, e)
+	case *orNode:
+		return slices.ContainsFunc(n.nodes, func(k node) bool { return naive(k, e) })
+	case *andNode:
+		return !slices.ContainsFunc(n.nodes, func(k node) bool { return !naive(k, e) })
+	case *notNode:
+		return !naive(n.node, e)
+	case *operandNode:
+		v, ok := naiveOperand(n.operand, e)
 		return ok && v.Type() == edm.TypeBoolean && v.Bool()
-	case *ast.Compare:
-		left, ok1 := naiveOperand(n.Left, e)
-		right, ok2 := naiveOperand(n.Right, e)
-		return ok1 && ok2 && naiveCompare(left, n.Op, right)
+	case *compareNode:
+		left, ok1 := naiveOperand(n.left, e)
+		right, ok2 := naiveOperand(n.right, e)
+		return ok1 && ok2 && naiveCompare(left, n.op, right)
 	}
 	panic("unknown node")
 }
 
-func naiveOperand(o ast.Operand, e *edm.Entity) (edm.Value, bool) {
-	if o.Kind == ast.Literal {
-		return o.Value, true
+func naiveOperand(o operand, e *edm.Entity) (edm.Value, bool) {
+	if o.kind == operandLiteral {
+		return o.value, true
 	}
-	switch o.Name {
+	switch o.name {
 	case "PartitionKey":
 		return edm.String(e.Key.Partition), true
 	case "RowKey":
@@ -46,7 +45,7 @@ func naiveOperand(o ast.Operand, e *edm.Entity) (edm.Value, bool) {
 		return edm.DateTime(e.Timestamp), true
 	}
 	for _, p := range e.Properties {
-		if p.Name == o.Name {
+		if p.Name == o.name {
 			return p.Value, !p.Value.IsNull()
 		}
 	}

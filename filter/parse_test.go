@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/filter/ast"
 )
 
 func TestParseBlank(t *testing.T) {
@@ -131,7 +130,7 @@ func TestParseLiterals(t *testing.T) {
 			t.Errorf("%s: %v", tt.text, err)
 			continue
 		}
-		if got := e.root.(*ast.Compare).Right.Value; !got.Equal(tt.want) {
+		if got := e.root.(*compareNode).right.value; !got.Equal(tt.want) {
 			t.Errorf("%s: got %#v, want %#v", tt.text, got, tt.want)
 		}
 		if tt.back == "" {

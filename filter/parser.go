@@ -1,7 +1,6 @@
 package filter
 
 import (
-	"github.com/tablerock-db/tablerock/filter/ast"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
 
@@ -9,19 +8,17 @@ import (
 // the grammar. Operators are words like any other: "and" is one where an
 // operator may stand, and a property's name where an operand must.
 type parser struct {
-	lexer       lexer
-	tok         token // the one to look at next
-	options     Options
-	depth       int // of parentheses and negations around tok
-	groups      int // or, and and not so far
-	comparisons int // conditions so far
+	lexer  lexer
+	tok    token // lookahead
+	depth  int   // of parentheses and negations around tok
+	groups int   // "or" chains, "and" chains and "not" so far
 }
 
 // parse returns the tree of text, which is valid UTF-8 and not blank.
 //
 //	filter = or-expr ;
-func parse(text string, o Options) (ast.Node, *Error) {
-	p := &parser{lexer: lexer{text: text}, options: o}
+func parse(text string) (node, *Error) {
+	p := &parser{lexer: lexer{text: text}}
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
@@ -38,19 +35,19 @@ func parse(text string, o Options) (ast.Node, *Error) {
 // orExpr reads a disjunction.
 //
 //	or-expr = and-expr { "or" and-expr } ;
-func (p *parser) orExpr() (ast.Node, *Error) {
-	return p.chain("or", (*parser).andExpr, ast.NewOr)
+func (p *parser) orExpr() (node, *Error) {
+	return p.chain("or", (*parser).andExpr, newOr)
 }
 
 // andExpr reads a conjunction.
 //
 //	and-expr = not-expr { "and" not-expr } ;
-func (p *parser) andExpr() (ast.Node, *Error) {
-	return p.chain("and", (*parser).notExpr, ast.NewAnd)
+func (p *parser) andExpr() (node, *Error) {
+	return p.chain("and", (*parser).notExpr, newAnd)
 }
 
 // chain reads operands with the operator word between them.
-func (p *parser) chain(word string, operand func(*parser) (ast.Node, *Error), join func(...ast.Node) ast.Node) (ast.Node, *Error) {
+func (p *parser) chain(word string, operand func(*parser) (node, *Error), join func(...node) node) (node, *Error) {
 	n, err := operand(p)
 	if err != nil || !p.atWord(word) {
 		return n, err
@@ -58,7 +55,7 @@ func (p *parser) chain(word string, operand func(*parser) (ast.Node, *Error), jo
 	if err := p.countGroup(); err != nil {
 		return nil, err
 	}
-	nodes := []ast.Node{n}
+	nodes := []node{n}
 	for p.atWord(word) {
 		if err := p.advance(); err != nil {
 			return nil, err
@@ -75,7 +72,7 @@ func (p *parser) chain(word string, operand func(*parser) (ast.Node, *Error), jo
 // is "not (a eq 1)".
 //
 //	not-expr = { "not" } primary ;
-func (p *parser) notExpr() (ast.Node, *Error) {
+func (p *parser) notExpr() (node, *Error) {
 	if !p.atWord("not") {
 		return p.primary()
 	}
@@ -96,14 +93,14 @@ func (p *parser) notExpr() (ast.Node, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ast.Not{Node: n}, nil
+	return &notNode{node: n}, nil
 }
 
 // primary reads a condition.
 //
 //	primary = "(" or-expr ")" | comparison | bool-literal | property ;
-func (p *parser) primary() (ast.Node, *Error) {
-	var n ast.Node
+func (p *parser) primary() (node, *Error) {
+	var n node
 	var err *Error
 	if p.tok.kind == tokenOpen {
 		n, err = p.parenthesised()
@@ -121,7 +118,7 @@ func (p *parser) primary() (ast.Node, *Error) {
 }
 
 // parenthesised reads "(" or-expr ")".
-func (p *parser) parenthesised() (ast.Node, *Error) {
+func (p *parser) parenthesised() (node, *Error) {
 	if err := p.descend(); err != nil {
 		return nil, err
 	}
@@ -143,18 +140,14 @@ func (p *parser) parenthesised() (ast.Node, *Error) {
 //
 //	comparison = operand op operand ;
 //	op         = "eq" | "ne" | "gt" | "ge" | "lt" | "le" ;
-func (p *parser) comparison() (ast.Node, *Error) {
-	p.comparisons++
-	if limit := p.options.MaxComparisons; limit > 0 && p.comparisons > limit {
-		return nil, refusal(p.lexer.text, p.tok.pos, InvalidInput, messageTooMany)
-	}
+func (p *parser) comparison() (node, *Error) {
 	left, err := p.operand()
 	if err != nil {
 		return nil, err
 	}
 	op, ok := p.atComparison()
 	if !ok {
-		return &ast.Bare{Operand: left}, nil
+		return &operandNode{operand: left}, nil
 	}
 	if err := p.advance(); err != nil {
 		return nil, err
@@ -166,7 +159,7 @@ func (p *parser) comparison() (ast.Node, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ast.Compare{Op: op, Left: left, Right: right}, nil
+	return &compareNode{op: op, left: left, right: right}, nil
 }
 
 // operand reads a property or a literal. Functions, paths and calculations,
@@ -175,16 +168,16 @@ func (p *parser) comparison() (ast.Node, *Error) {
 //	operand  = property | literal ;
 //	property = name ;
 //	literal  = string | bool | int32 | int64 | double | datetime | guid | binary | "null" ;
-func (p *parser) operand() (ast.Operand, *Error) {
+func (p *parser) operand() (operand, *Error) {
 	t := p.tok
-	o := ast.Operand{Pos: t.pos}
+	o := operand{pos: t.pos}
 	switch t.kind {
 	case tokenLiteral:
-		o.Kind, o.Value = ast.Literal, t.value
+		o.kind, o.value = operandLiteral, t.value
 	case tokenNull:
-		o.Kind = ast.Null
+		o.kind = operandNull
 	case tokenName:
-		o.Kind, o.Name = ast.Property, p.word()
+		o.kind, o.name = operandProperty, p.word()
 	case tokenArithmetic:
 		if p.word() == "-" {
 			return o, notImplemented(p.lexer.text, t.pos)

@@ -8,7 +8,6 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/store"
-	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
 )
 
 // What the steps of a model are made of. All of it is drawn from few values, so
@@ -117,9 +116,9 @@ func (m *model) properties(odd bool) edm.Properties {
 	case m.chance(3):
 		p = append(p, edm.Property{Name: "L", Value: edm.String("\xff")})
 	case m.chance(8):
-		p = append(p, suite.Several(pick(m, []string{"P", "Q"}), 120+m.rand.IntN(136))...)
+		p = append(p, several(pick(m, []string{"P", "Q"}), 120+m.rand.IntN(136))...)
 	case m.chance(3):
-		p = append(p, suite.Filling(edm.MaxEntityBytes/2+m.rand.IntN(edm.MaxEntityBytes))...)
+		p = append(p, filling(edm.MaxEntityBytes/2+m.rand.IntN(edm.MaxEntityBytes))...)
 	}
 	return p
 }

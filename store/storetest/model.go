@@ -10,7 +10,6 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
-	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
 )
 
 // RunModel carries out a random sequence of steps on a fresh store of b and on a
@@ -21,7 +20,7 @@ import (
 func RunModel(tb testing.TB, b Backend, seed uint64, steps int) {
 	tb.Helper()
 	m := &model{
-		T: suite.New(tb, b), seed: seed, rand: rand.New(rand.NewPCG(seed, 0x7461626c65)), oracle: NewMap(),
+		tester: newTester(tb, b), seed: seed, rand: rand.New(rand.NewPCG(seed, 0x7461626c65)), oracle: NewMap(),
 		ticks: map[edm.Ticks]edm.Ticks{}, created: map[edm.Ticks]edm.Ticks{}, versions: map[edm.Key][]edm.Ticks{},
 	}
 	tb.Logf("model: seed %d, %d steps", seed, steps)
@@ -30,7 +29,7 @@ func RunModel(tb testing.TB, b Backend, seed uint64, steps int) {
 			tb.Logf("model: seed %d failed at step %d; the last steps:\n  %s", seed, m.step, strings.Join(m.trace, "\n  "))
 		}
 	}()
-	m.s = m.Open()
+	m.s = m.open()
 	for m.step = range steps {
 		if m.do(); m.Failed() {
 			return
@@ -38,12 +37,12 @@ func RunModel(tb testing.TB, b Backend, seed uint64, steps int) {
 	}
 	m.finishCursors()
 	m.compareAll()
-	m.NoErr("Close", m.s.Close())
+	m.noErr("Close", m.s.Close())
 }
 
 // model is a comparison under way.
 type model struct {
-	*suite.T
+	*tester
 	seed   uint64
 	step   int
 	trace  []string // the last steps
@@ -129,7 +128,7 @@ func kindOf(err error) string {
 	if errors.As(err, &op) {
 		kind = append(kind, fmt.Sprintf("op %d, executed %v", op.Index, op.Executed))
 	}
-	if rule := suite.RuleOf(err); rule != 0 {
+	if rule := ruleOf(err); rule != 0 {
 		kind = append(kind, fmt.Sprintf("rule %q", rule))
 	}
 	for _, sentinel := range []error{
@@ -155,8 +154,8 @@ func (m *model) apply() {
 		}
 	}
 	m.note("%s", describe(table, ops))
-	want, wantErr := m.oracle.Apply(m.Ctx, table, ops...)
-	got, err := m.s.Apply(m.Ctx, table, theirs...)
+	want, wantErr := m.oracle.Apply(m.ctx, table, ops...)
+	got, err := m.s.Apply(m.ctx, table, theirs...)
 	if !m.sameErr(err, wantErr) {
 		if got != nil {
 			m.fatalf("results %v beside a failure", got)
@@ -193,24 +192,24 @@ func (m *model) same(what string, got, want []edm.Entity) {
 		if i < len(got) && i < len(want) {
 			w := want[i]
 			w.Timestamp = m.ticks[w.Timestamp]
-			if suite.SameEntity(got[i], w) {
+			if sameEntity(got[i], w) {
 				continue
 			}
 		}
 		m.fatalf("%s: %d rows, want %d; from row %d got %s, want %s", what,
-			len(got), len(want), i, suite.Show(got[min(i, len(got)):]), suite.Show(want[min(i, len(want)):]))
+			len(got), len(want), i, show(got[min(i, len(got)):]), show(want[min(i, len(want)):]))
 	}
 }
 
 func (m *model) get() {
 	table, k := m.tableName(), m.key()
 	what := m.note("get %q of %s", k, table)
-	want, wantErr := m.oracle.Get(m.Ctx, table, k)
-	got, err := m.s.Get(m.Ctx, table, k)
+	want, wantErr := m.oracle.Get(m.ctx, table, k)
+	got, err := m.s.Get(m.ctx, table, k)
 	if m.sameErr(err, wantErr) {
 		m.same(what, []edm.Entity{got}, []edm.Entity{want})
 	}
-	err = m.s.View(m.Ctx, table, k, func(r edm.Row) error {
+	err = m.s.View(m.ctx, table, k, func(r edm.Row) error {
 		m.same(what+" by View", []edm.Entity{edm.EntityOf(r)}, []edm.Entity{want})
 		return nil
 	})
@@ -220,15 +219,15 @@ func (m *model) get() {
 // query compares a chain of pages with the whole result.
 func (m *model) query() {
 	table, q := m.tableName(), m.queryOf()
-	what := m.note("query %s: %s", table, suite.Show(q))
+	what := m.note("query %s: %s", table, show(q))
 	whole := q
 	whole.Limit, whole.Budget = 0, 0
-	want := m.Drain(m.oracle.Query(m.Ctx, table, whole))
+	want := m.drain(m.oracle.Query(m.ctx, table, whole))
 	if want.Err != nil {
-		m.sameErr(m.Drain(m.s.Query(m.Ctx, table, q)).Err, want.Err)
+		m.sameErr(m.drain(m.s.Query(m.ctx, table, q)).Err, want.Err)
 		return
 	}
-	m.same(what, m.Chain(m.s, table, q, 100_000), want.Rows)
+	m.same(what, m.chain(m.s, table, q, 100_000), want.Rows)
 }
 
 // cursor begins a query, or goes on with one begun earlier.
@@ -236,8 +235,8 @@ func (m *model) cursor() {
 	if len(m.cursors) < 3 && m.chance(600) {
 		table, q := m.tableName(), m.queryOf()
 		q.Budget = 0
-		what := m.note("begin query %s: %s", table, suite.Show(q))
-		m.cursors = append(m.cursors, &pairOfCursors{what: what, got: m.s.Query(m.Ctx, table, q), want: m.oracle.Query(m.Ctx, table, q), begun: m.step})
+		what := m.note("begin query %s: %s", table, show(q))
+		m.cursors = append(m.cursors, &pairOfCursors{what: what, got: m.s.Query(m.ctx, table, q), want: m.oracle.Query(m.ctx, table, q), begun: m.step})
 		return
 	}
 	if len(m.cursors) > 0 {
@@ -258,7 +257,7 @@ func (m *model) advance(c *pairOfCursors, n int) bool {
 		}
 		if !want {
 			m.sameErr(c.got.Err(), c.want.Err())
-			m.NoErr("Close", errors.Join(c.got.Close(), c.want.Close()))
+			m.noErr("Close", errors.Join(c.got.Close(), c.want.Close()))
 			return false
 		}
 		m.same(fmt.Sprintf("query of step %d, %s", c.begun, c.what), []edm.Entity{edm.EntityOf(c.got.Row())}, []edm.Entity{edm.EntityOf(c.want.Row())})
@@ -278,11 +277,11 @@ func (m *model) tables() {
 	switch table := m.tableName(); m.rand.IntN(4) {
 	case 0, 1:
 		m.note("create table %s", table)
-		m.sameErr(m.s.CreateTable(m.Ctx, table), m.oracle.CreateTable(m.Ctx, table))
+		m.sameErr(m.s.CreateTable(m.ctx, table), m.oracle.CreateTable(m.ctx, table))
 	case 2:
 		if m.chance(500) {
 			m.note("delete table %s", table)
-			m.sameErr(m.s.DeleteTable(m.Ctx, table), m.oracle.DeleteTable(m.Ctx, table))
+			m.sameErr(m.s.DeleteTable(m.ctx, table), m.oracle.DeleteTable(m.ctx, table))
 		}
 	case 3:
 		m.list(table[:m.rand.IntN(len(table)+1)], m.rand.IntN(4))
@@ -291,8 +290,8 @@ func (m *model) tables() {
 
 func (m *model) list(from string, limit int) {
 	m.note("tables from %q limit %d", from, limit)
-	want, wantErr := m.oracle.Tables(m.Ctx, from, limit)
-	got, err := m.s.Tables(m.Ctx, from, limit)
+	want, wantErr := m.oracle.Tables(m.ctx, from, limit)
+	got, err := m.s.Tables(m.ctx, from, limit)
 	if !m.sameErr(err, wantErr) {
 		return
 	}
@@ -318,10 +317,10 @@ func (m *model) meta() {
 	switch m.rand.IntN(4) {
 	case 0:
 		m.note("set %d bytes of metadata of %s", len(meta), table)
-		m.sameErr(m.s.SetTableMeta(m.Ctx, table, meta), m.oracle.SetTableMeta(m.Ctx, table, meta))
+		m.sameErr(m.s.SetTableMeta(m.ctx, table, meta), m.oracle.SetTableMeta(m.ctx, table, meta))
 	case 1:
 		m.note("set %d bytes of metadata", len(meta))
-		m.sameErr(m.s.SetAccountMeta(m.Ctx, meta), m.oracle.SetAccountMeta(m.Ctx, meta))
+		m.sameErr(m.s.SetAccountMeta(m.ctx, meta), m.oracle.SetAccountMeta(m.ctx, meta))
 	default:
 		m.note("metadata of %s and of the account", table)
 		m.compareMeta(table)
@@ -329,13 +328,13 @@ func (m *model) meta() {
 }
 
 func (m *model) compareMeta(table string) {
-	want, wantErr := m.oracle.TableMeta(m.Ctx, table)
-	got, err := m.s.TableMeta(m.Ctx, table)
+	want, wantErr := m.oracle.TableMeta(m.ctx, table)
+	got, err := m.s.TableMeta(m.ctx, table)
 	if m.sameErr(err, wantErr) && string(got) != string(want) {
 		m.fatalf("metadata of %s: %d bytes, want %d", table, len(got), len(want))
 	}
-	want, wantErr = m.oracle.AccountMeta(m.Ctx)
-	got, err = m.s.AccountMeta(m.Ctx)
+	want, wantErr = m.oracle.AccountMeta(m.ctx)
+	got, err = m.s.AccountMeta(m.ctx)
 	if m.sameErr(err, wantErr) && string(got) != string(want) {
 		m.fatalf("metadata of the account: %d bytes, want %d", len(got), len(want))
 	}
@@ -344,9 +343,9 @@ func (m *model) compareMeta(table string) {
 // compareAll compares everything.
 func (m *model) compareAll() {
 	m.list("", 0)
-	for _, table := range m.T.Tables(m.oracle, "", 0) {
+	for _, table := range m.tester.tables(m.oracle, "", 0) {
 		m.compareMeta(table.Name)
-		got, want := m.Drain(m.s.Query(m.Ctx, table.Name, store.Query{})), m.Drain(m.oracle.Query(m.Ctx, table.Name, store.Query{}))
+		got, want := m.drain(m.s.Query(m.ctx, table.Name, store.Query{})), m.drain(m.oracle.Query(m.ctx, table.Name, store.Query{}))
 		m.sameErr(got.Err, want.Err)
 		m.same("all of "+table.Name, got.Rows, want.Rows)
 	}
@@ -354,16 +353,16 @@ func (m *model) compareAll() {
 
 // reopen opens the data again, by Close or by a loss of power.
 func (m *model) reopen() {
-	cut := m.Backend.PowerCut != nil && (m.Backend.Reopen == nil || m.chance(500))
-	if !cut && m.Backend.Reopen == nil {
+	cut := m.backend.PowerCut != nil && (m.backend.Reopen == nil || m.chance(500))
+	if !cut && m.backend.Reopen == nil {
 		return
 	}
 	m.finishCursors()
 	m.note("reopen, by a loss of power: %v", cut)
 	if cut {
-		m.s = m.Closing(m.Backend.PowerCut(m, m.s))
+		m.s = m.closing(m.backend.PowerCut(m, m.s))
 	} else {
-		m.s = m.T.Reopen(m.s)
+		m.s = m.tester.reopen(m.s)
 	}
 	m.compareAll()
 }

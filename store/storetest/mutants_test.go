@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/store"
-	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
 )
 
 // heldMutants are mutants of syncedMap.
@@ -25,13 +24,13 @@ var heldMutants = []struct {
 	{"Timestamps begin anew when closed", "Reopen", func(s *syncedMap) { s.resets = true }},
 }
 
-func partOf(t *testing.T, name string) suite.Part {
-	for _, p := range parts() {
-		if p.Name == name {
+func subtestOf(t *testing.T, name string) subtest {
+	for _, p := range subtests() {
+		if p.name == name {
 			return p
 		}
 	}
-	t.Fatalf("the contract has no part %q", name)
+	t.Fatalf("the contract has no test %q", name)
 	panic("unreachable")
 }
 
@@ -45,7 +44,7 @@ func TestMutants(t *testing.T) {
 				m.make(h)
 				return h
 			}}
-			wantFound(t, m.part, record(t, func(tb testing.TB) { partOf(t, m.part).Run(suite.New(tb, b)) }))
+			wantFound(t, m.part, record(t, func(tb testing.TB) { subtestOf(t, m.part).run(newTester(tb, b)) }))
 			if m.model {
 				wantFound(t, "the model", record(t, func(tb testing.TB) {
 					for seed := uint64(0); seed < 20 && !tb.Failed(); seed++ {
@@ -58,7 +57,7 @@ func TestMutants(t *testing.T) {
 	for _, m := range heldMutants {
 		t.Run(m.name, func(t *testing.T) {
 			b := syncedBackend(m.change)
-			wantFound(t, m.part, record(t, func(tb testing.TB) { partOf(t, m.part).Run(suite.New(tb, b)) }))
+			wantFound(t, m.part, record(t, func(tb testing.TB) { subtestOf(t, m.part).run(newTester(tb, b)) }))
 		})
 	}
 }

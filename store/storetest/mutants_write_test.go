@@ -12,7 +12,6 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
-	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
 )
 
 // mutant breaks one rule. The part named must find it, and so must the model
@@ -59,7 +58,7 @@ var writeMutants = []mutant{
 	}},
 	{"first occurrence of a duplicate", "BatchIndex", true, func(h *hooks) {
 		opErrors(h, func(ops []store.Op, e *store.OpError) {
-			if suite.RuleOf(e) == edm.RuleBatchDuplicate {
+			if ruleOf(e) == edm.RuleBatchDuplicate {
 				e.Index = slices.IndexFunc(ops, func(op store.Op) bool { return op.Entity.Key == ops[e.Index].Entity.Key })
 			}
 		})

@@ -4,26 +4,52 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tablerock-db/tablerock/store/storetest/internal/contract"
-	"github.com/tablerock-db/tablerock/store/storetest/internal/queries"
-	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
+	"github.com/tablerock-db/tablerock/store"
 )
 
-// Backend is how Run gets at the stores of one backend. A function that is nil
-// skips the tests that need it, which say so.
-type Backend = suite.Backend
+// Backend opens, and optionally breaks, the stores of one backend. Run skips the
+// tests that need a function that is nil, and says so.
+type Backend struct {
+	// Open returns a new, empty store. Run closes it; register the release of
+	// anything else with tb.Cleanup.
+	Open func(tb testing.TB) store.Store
+	// Reopen closes s and returns a store with the same data.
+	Reopen func(tb testing.TB, s store.Store) store.Store
+	// PowerCut ends s as a loss of power does. It returns a store with the data
+	// that was synced; any part of the rest may be lost. Run calls it while no
+	// call of s is running, possibly after calls that failed.
+	PowerCut func(tb testing.TB, s store.Store) store.Store
+	// HoldSync blocks every sync of s that begins after it returns.
+	HoldSync func(tb testing.TB, s store.Store) Hold
+}
 
-// Hold is a hand on the syncs of a store.
-type Hold = suite.Hold
+// Hold controls the syncs that HoldSync blocks.
+type Hold struct {
+	// Held is closed when the first sync blocks.
+	Held <-chan struct{}
+	// Release unblocks the syncs. With a nil error these and all later syncs
+	// succeed; otherwise they fail with the error. Run calls it once.
+	Release func(fail error)
+}
 
-// parts returns the whole contract.
-func parts() []suite.Part { return slices.Concat(contract.Parts(), queries.Parts()) }
+// subtest tests one rule, or a few, of the contract.
+type subtest struct {
+	name string
+	run  func(t *tester)
+}
 
-// Run holds a backend against the whole contract of package store, and compares
-// a few random sequences of operations with Map.
+// subtests returns the tests of the whole contract, except the model test.
+func subtests() []subtest {
+	return slices.Concat(tableTests, metaTests, entityTests, etagTests, limitTests, batchTests, orderTests,
+		lifeTests, raceTests, syncTests, queryTests)
+}
+
+// Run tests a backend against the whole contract of package store, one subtest
+// for each group of rules. The subtest Model compares short random sequences of
+// operations with Map; see [RunModel] for longer ones.
 func Run(t *testing.T, b Backend) {
-	for _, p := range parts() {
-		t.Run(p.Name, func(t *testing.T) { p.Run(suite.New(t, b)) })
+	for _, s := range subtests() {
+		t.Run(s.name, func(t *testing.T) { s.run(newTester(t, b)) })
 	}
 	t.Run("Model", func(t *testing.T) {
 		for seed := range uint64(6) {

@@ -1,4 +1,4 @@
-package ast
+package filter
 
 import (
 	"encoding/hex"
@@ -9,59 +9,54 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// AppendText is part of Node.
-func (o *Or) AppendText(dst []byte) []byte {
-	for i, n := range o.Nodes {
+func (o *orNode) appendText(dst []byte) []byte {
+	for i, n := range o.nodes {
 		if i > 0 {
 			dst = append(dst, " or "...)
 		}
-		dst = n.AppendText(dst)
+		dst = n.appendText(dst)
 	}
 	return dst
 }
 
-// AppendText is part of Node.
-func (a *And) AppendText(dst []byte) []byte {
-	for i, n := range a.Nodes {
+func (a *andNode) appendText(dst []byte) []byte {
+	for i, n := range a.nodes {
 		if i > 0 {
 			dst = append(dst, " and "...)
 		}
-		if _, ok := n.(*Or); ok {
+		if _, ok := n.(*orNode); ok {
 			dst = appendParenthesised(dst, n)
 		} else {
-			dst = n.AppendText(dst)
+			dst = n.appendText(dst)
 		}
 	}
 	return dst
 }
 
-// AppendText is part of Node.
-func (n *Not) AppendText(dst []byte) []byte {
-	return appendParenthesised(append(dst, "not "...), n.Node)
+func (n *notNode) appendText(dst []byte) []byte {
+	return appendParenthesised(append(dst, "not "...), n.node)
 }
 
-func appendParenthesised(dst []byte, n Node) []byte {
-	return append(n.AppendText(append(dst, '(')), ')')
+func appendParenthesised(dst []byte, n node) []byte {
+	return append(n.appendText(append(dst, '(')), ')')
 }
 
-// AppendText is part of Node.
-func (c *Compare) AppendText(dst []byte) []byte {
-	dst = append(c.Left.appendText(dst), ' ')
-	dst = append(append(dst, c.Op.String()...), ' ')
-	return c.Right.appendText(dst)
+func (c *compareNode) appendText(dst []byte) []byte {
+	dst = append(c.left.appendText(dst), ' ')
+	dst = append(append(dst, c.op.String()...), ' ')
+	return c.right.appendText(dst)
 }
 
-// AppendText is part of Node.
-func (b *Bare) AppendText(dst []byte) []byte { return b.Operand.appendText(dst) }
+func (b *operandNode) appendText(dst []byte) []byte { return b.operand.appendText(dst) }
 
-func (o *Operand) appendText(dst []byte) []byte {
-	switch o.Kind {
-	case Property:
-		return append(dst, o.Name...)
-	case Null:
+func (o *operand) appendText(dst []byte) []byte {
+	switch o.kind {
+	case operandProperty:
+		return append(dst, o.name...)
+	case operandNull:
 		return append(dst, "null"...)
 	}
-	return appendLiteral(dst, o.Value)
+	return appendLiteral(dst, o.value)
 }
 
 // appendLiteral appends v so that it is read back as the same value of the same
@@ -85,7 +80,7 @@ func appendLiteral(dst []byte, v edm.Value) []byte {
 	case edm.TypeDateTime:
 		dst = append(dst, "datetime'"...)
 		if t := v.DateTime(); t < edm.MinTicks {
-			dst = append(dst, BeforeAll...)
+			dst = append(dst, textBeforeMin...)
 		} else {
 			dst = t.AppendText(dst)
 		}
@@ -96,9 +91,9 @@ func appendLiteral(dst []byte, v edm.Value) []byte {
 	return append(dst, "null"...)
 }
 
-// BeforeAll is the text of every DateTime literal before 1601, which are alike
-// to a filter since no such moment can be stored.
-const BeforeAll = "0001-01-01T00:00:00Z"
+// textBeforeMin replaces every DateTime literal before edm.MinTicks. No stored
+// value is that early, so all such literals compare alike.
+const textBeforeMin = "0001-01-01T00:00:00Z"
 
 func appendDouble(dst []byte, f float64) []byte {
 	switch {

@@ -1,4 +1,4 @@
-package contract
+package storetest
 
 import (
 	"errors"
@@ -9,10 +9,9 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
-	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
 )
 
-var raceParts = []part{
+var raceTests = []subtest{
 	{"RaceInsert", testRaceInsert},
 	{"RaceETag", testRaceETag},
 	{"RaceCounter", testRaceCounter},
@@ -41,30 +40,30 @@ func (t *tester) race(n int, f func(i int)) {
 }
 
 func testRaceInsert(t *tester) {
-	s := t.OpenPeople()
+	s := t.openPeople()
 	for round := range 20 {
 		row := fmt.Sprint(round)
 		var won atomic.Int32
 		var winner atomic.Int32
 		t.race(racers, func(i int) {
-			_, err := s.Apply(t.Ctx, people, store.Insert(number("p", row, i)))
+			_, err := s.Apply(t.ctx, people, store.Insert(number("p", row, i)))
 			if err == nil {
 				won.Add(1)
 				winner.Store(int32(i))
 				return
 			}
-			t.WantFailure("Insert", err, failure{Executed: true, Err: store.ErrEntityExists})
+			t.wantFailure("Insert", err, failure{Executed: true, Err: store.ErrEntityExists})
 		})
-		e, err := s.Get(t.Ctx, people, key("p", row))
+		e, err := s.Get(t.ctx, people, key("p", row))
 		if won.Load() != 1 || err != nil || e.Properties.Get("N").Int32() != winner.Load() {
-			t.Errorf("round %d: %d inserts of one key won, the last by %d; stored: %s, %v", round, won.Load(), winner.Load(), suite.Show(e), err)
+			t.Errorf("round %d: %d inserts of one key won, the last by %d; stored: %s, %v", round, won.Load(), winner.Load(), show(e), err)
 		}
 	}
 }
 
 func testRaceETag(t *tester) {
-	s := t.OpenPeople()
-	e := t.Insert(s, number("p", "r", -1))
+	s := t.openPeople()
+	e := t.insert(s, number("p", "r", -1))
 	for round := range 20 {
 		var won atomic.Int32
 		var results [racers]store.Result
@@ -73,13 +72,13 @@ func testRaceETag(t *tester) {
 			if i%2 == 0 {
 				op.Kind = store.OpMerge
 			}
-			r, err := s.Apply(t.Ctx, people, op)
+			r, err := s.Apply(t.ctx, people, op)
 			if err == nil {
 				won.Add(1)
 				results[i] = r[0]
 				return
 			}
-			t.WantFailure("conditional write", err, failure{Executed: true, Err: store.ErrPrecondition})
+			t.wantFailure("conditional write", err, failure{Executed: true, Err: store.ErrPrecondition})
 		})
 		if won.Load() != 1 {
 			t.Fatalf("round %d: %d writes with one ETag won", round, won.Load())
@@ -90,25 +89,25 @@ func testRaceETag(t *tester) {
 				e.Timestamp = r.Timestamp
 			}
 		}
-		t.WantEntity("after the race", s, e)
+		t.wantEntity("after the race", s, e)
 	}
 }
 
 // testRaceCounter counts by reading and conditional writing, in two entities of
 // one batch that must agree at all times.
 func testRaceCounter(t *tester) {
-	s := t.OpenPeople()
-	t.Fill(s, []edm.Entity{number("p", "1", 0), number("p", "2", 0)})
+	s := t.openPeople()
+	t.fill(s, []edm.Entity{number("p", "1", 0), number("p", "2", 0)})
 	const each = 20
 	t.race(racers, func(int) {
 		for done := 0; done < each; {
-			rows := t.Drain(s.Query(t.Ctx, people, store.Query{})).Rows
+			rows := t.drain(s.Query(t.ctx, people, store.Query{})).Rows
 			if len(rows) != 2 || rows[0].Properties.Get("N").Int32() != rows[1].Properties.Get("N").Int32() {
-				t.Errorf("a query sees half a batch: %s", suite.Show(rows))
+				t.Errorf("a query sees half a batch: %s", show(rows))
 				return
 			}
 			n := int(rows[0].Properties.Get("N").Int32()) + 1
-			_, err := s.Apply(t.Ctx, people, store.Replace(number("p", "1", n), rows[0].Timestamp.ETag()), store.Merge(number("p", "2", n), rows[1].Timestamp.ETag()))
+			_, err := s.Apply(t.ctx, people, store.Replace(number("p", "1", n), rows[0].Timestamp.ETag()), store.Merge(number("p", "2", n), rows[1].Timestamp.ETag()))
 			if err == nil {
 				done++
 			} else if !errors.Is(err, store.ErrPrecondition) {
@@ -117,7 +116,7 @@ func testRaceCounter(t *tester) {
 			}
 		}
 	})
-	for _, e := range t.Page(s, store.Query{}).Rows {
+	for _, e := range t.page(s, store.Query{}).Rows {
 		if n := e.Properties.Get("N").Int32(); n != racers*each {
 			t.Errorf("%q counts %d, want %d", e.Key, n, racers*each)
 		}
@@ -125,47 +124,47 @@ func testRaceCounter(t *tester) {
 }
 
 func testRaceTables(t *tester) {
-	s := t.Open()
+	s := t.open()
 	for round := range 10 {
 		var created, deleted atomic.Int32
 		t.race(racers, func(i int) {
-			err := s.CreateTable(t.Ctx, []string{"Table", "tABLE"}[i%2])
+			err := s.CreateTable(t.ctx, []string{"Table", "tABLE"}[i%2])
 			if err == nil {
 				created.Add(1)
 			} else {
-				t.WantErr("CreateTable", err, store.ErrTableExists)
+				t.wantErr("CreateTable", err, store.ErrTableExists)
 			}
 		})
 		t.race(racers, func(i int) {
 			if i%2 == 0 {
 				// A write beside the deletion is there or not, but never in the next table.
-				_, err := s.Apply(t.Ctx, "table", store.InsertOrReplace(number("p", fmt.Sprint(i), round)))
+				_, err := s.Apply(t.ctx, "table", store.InsertOrReplace(number("p", fmt.Sprint(i), round)))
 				if err != nil {
-					t.WantFailure("Apply", err, failure{Err: store.ErrTableNotFound})
+					t.wantFailure("Apply", err, failure{Err: store.ErrTableNotFound})
 				}
 				return
 			}
-			err := s.DeleteTable(t.Ctx, "TABLE")
+			err := s.DeleteTable(t.ctx, "TABLE")
 			if err == nil {
 				deleted.Add(1)
 			} else {
-				t.WantErr("DeleteTable", err, store.ErrTableNotFound)
+				t.wantErr("DeleteTable", err, store.ErrTableNotFound)
 			}
 		})
 		if created.Load() != 1 || deleted.Load() != 1 {
 			t.Fatalf("round %d: created %d times, deleted %d times", round, created.Load(), deleted.Load())
 		}
 	}
-	t.NoErr("CreateTable", s.CreateTable(t.Ctx, "table"))
-	if p := t.Drain(s.Query(t.Ctx, "table", store.Query{})); len(p.Rows) != 0 || p.Err != nil {
-		t.Errorf("a fresh table shows %s, %v", suite.Show(p.Rows), p.Err)
+	t.noErr("CreateTable", s.CreateTable(t.ctx, "table"))
+	if p := t.drain(s.Query(t.ctx, "table", store.Query{})); len(p.Rows) != 0 || p.Err != nil {
+		t.Errorf("a fresh table shows %s, %v", show(p.Rows), p.Err)
 	}
 }
 
 // testRaceWholeBatches lets each writer set all entities of its partition to one
 // number again and again, while readers look for two numbers in a partition.
 func testRaceWholeBatches(t *tester) {
-	s := t.OpenPeople()
+	s := t.openPeople()
 	const rows, rounds, reads = 20, 5, 100
 	batch := func(w, n int) (ops []store.Op) {
 		for i := range rows {
@@ -177,12 +176,12 @@ func testRaceWholeBatches(t *tester) {
 	var reading atomic.Int32
 	reading.Store(racers)
 	for w := range racers {
-		t.Apply(s, batch(w, 0)...)
+		t.apply(s, batch(w, 0)...)
 	}
 	t.race(2*racers, func(i int) {
 		if i < racers {
 			for n := int32(1); n <= rounds || reading.Load() > 0; n++ {
-				if _, err := s.Apply(t.Ctx, people, batch(i, int(n))...); err != nil {
+				if _, err := s.Apply(t.ctx, people, batch(i, int(n))...); err != nil {
 					t.Errorf("Apply: %v", err)
 					return
 				}
@@ -193,10 +192,10 @@ func testRaceWholeBatches(t *tester) {
 		defer reading.Add(-1)
 		from, seen := key(fmt.Sprint(i%racers), ""), int32(0)
 		for range reads {
-			list := t.Drain(s.Query(t.Ctx, people, store.Query{From: &from, Limit: rows})).Rows
+			list := t.drain(s.Query(t.ctx, people, store.Query{From: &from, Limit: rows})).Rows
 			for _, e := range list {
 				if n := e.Properties.Get("N").Int32(); len(list) != rows || n != list[0].Properties.Get("N").Int32() || n < seen {
-					t.Errorf("a reader that had seen round %d sees %s", seen, suite.Show(list))
+					t.Errorf("a reader that had seen round %d sees %s", seen, show(list))
 					return
 				}
 			}
@@ -207,8 +206,8 @@ func testRaceWholeBatches(t *tester) {
 	})
 	for w := range racers {
 		from := key(fmt.Sprint(w), "")
-		if list := t.Page(s, store.Query{From: &from, Limit: 1}).Rows; len(list) != 1 || list[0].Properties.Get("N").Int32() != last[w] {
-			t.Errorf("partition %d ends with %s, want %d", w, suite.Show(list), last[w])
+		if list := t.page(s, store.Query{From: &from, Limit: 1}).Rows; len(list) != 1 || list[0].Properties.Get("N").Int32() != last[w] {
+			t.Errorf("partition %d ends with %s, want %d", w, show(list), last[w])
 		}
 	}
 }
@@ -216,12 +215,12 @@ func testRaceWholeBatches(t *tester) {
 // testRaceMoment lets one writer set partitions to a number, one after the other
 // in the order of their keys, while readers look for a moment that never was.
 func testRaceMoment(t *tester) {
-	s := t.OpenPeople()
+	s := t.openPeople()
 	const rounds = 40
 	partitions := []string{"a", "b", "c", "d"}
 	set := func(n int) {
 		for _, p := range partitions {
-			if _, err := s.Apply(t.Ctx, people, store.InsertOrReplace(number(p, "r", n))); err != nil {
+			if _, err := s.Apply(t.ctx, people, store.InsertOrReplace(number(p, "r", n))); err != nil {
 				t.Errorf("Apply: %v", err)
 			}
 		}
@@ -237,19 +236,19 @@ func testRaceMoment(t *tester) {
 			return
 		}
 		for !done.Load() {
-			list := t.Drain(s.Query(t.Ctx, people, store.Query{Reverse: i%2 == 0})).Rows
+			list := t.drain(s.Query(t.ctx, people, store.Query{Reverse: i%2 == 0})).Rows
 			if i%2 == 0 {
 				slices.Reverse(list)
 			}
 			if len(list) != len(partitions) {
-				t.Errorf("a query sees %s, want one entity of each partition", suite.Show(list))
+				t.Errorf("a query sees %s, want one entity of each partition", show(list))
 				return
 			}
 			first, last := list[0].Properties.Get("N").Int32(), int32(0)
 			for i, e := range list {
 				n := e.Properties.Get("N").Int32()
 				if i > 0 && n > last || n < first-1 {
-					t.Errorf("a query sees what was never there at one moment: %s", suite.Show(list))
+					t.Errorf("a query sees what was never there at one moment: %s", show(list))
 					return
 				}
 				last = n

@@ -1,4 +1,4 @@
-package contract
+package storetest
 
 import (
 	"errors"
@@ -8,10 +8,9 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
-	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
 )
 
-var entityParts = []part{
+var entityTests = []subtest{
 	{"Values", testValues},
 	{"Nulls", testNulls},
 	{"Keys", testKeys},
@@ -20,7 +19,7 @@ var entityParts = []part{
 	{"Ownership", testOwnership},
 }
 
-var etagParts = []part{
+var etagTests = []subtest{
 	{"Timestamps", testTimestamps},
 	{"Conditions", testConditions},
 	{"Merge", testMerge},
@@ -28,27 +27,27 @@ var etagParts = []part{
 }
 
 func testValues(t *tester) {
-	s := t.OpenPeople()
-	all := suite.Extremes()
-	want := t.Insert(s, edm.Entity{Key: key("all", ""), Properties: all})
-	t.WantEntity("all types in one entity", s, want)
+	s := t.openPeople()
+	all := extremes()
+	want := t.insert(s, edm.Entity{Key: key("all", ""), Properties: all})
+	t.wantEntity("all types in one entity", s, want)
 	// The same name with every type, so that none is taken for the table's.
 	var list []edm.Entity
 	for i, p := range all {
 		list = append(list, entity("each", fmt.Sprintf("%03d", i), prop("V", p.Value)))
 	}
-	list = t.Fill(s, list)
+	list = t.fill(s, list)
 	for _, e := range list {
-		t.WantEntity("one value", s, e)
+		t.wantEntity("one value", s, e)
 	}
-	t.WantRows("every value by one query", s, store.Query{From: &list[0].Key}, list)
+	t.wantRows("every value by one query", s, store.Query{From: &list[0].Key}, list)
 	back := slices.Clone(list)
 	slices.Reverse(back)
-	t.WantRows("every value backwards", s, store.Query{From: &list[len(list)-1].Key, Reverse: true, Limit: len(list)}, back)
+	t.wantRows("every value backwards", s, store.Query{From: &list[len(list)-1].Key, Reverse: true, Limit: len(list)}, back)
 }
 
 func testNulls(t *tester) {
-	s := t.OpenPeople()
+	s := t.openPeople()
 	null := edm.Value{}
 	given := entity("p", "r", prop("A", null), prop("B", edm.Int32(1)), prop("C", null))
 	kept := entity("p", "r", prop("B", edm.Int32(1)))
@@ -56,21 +55,21 @@ func testNulls(t *tester) {
 		store.Insert(given), store.Replace(given, store.Any), store.InsertOrReplace(given),
 		store.Merge(given, store.Any), store.InsertOrMerge(given),
 	} {
-		kept.Timestamp = t.Apply(s, op)[0].Timestamp
-		t.WantEntity(op.Kind.String(), s, kept)
+		kept.Timestamp = t.apply(s, op)[0].Timestamp
+		t.wantEntity(op.Kind.String(), s, kept)
 	}
-	kept.Timestamp = t.Apply(s, store.Merge(entity("p", "r", prop("B", null)), store.Any))[0].Timestamp
-	t.WantEntity("merge of null keeps the value", s, kept)
+	kept.Timestamp = t.apply(s, store.Merge(entity("p", "r", prop("B", null)), store.Any))[0].Timestamp
+	t.wantEntity("merge of null keeps the value", s, kept)
 	given.Key, kept.Key = key("p", "s"), key("p", "s")
-	kept.Timestamp = t.Apply(s, store.InsertOrMerge(given))[0].Timestamp
-	t.WantEntity("merge that inserts", s, kept)
+	kept.Timestamp = t.apply(s, store.InsertOrMerge(given))[0].Timestamp
+	t.wantEntity("merge that inserts", s, kept)
 	none := entity("p", "r")
-	none.Timestamp = t.Apply(s, store.Replace(entity("p", "r", prop("B", null)), store.Any))[0].Timestamp
-	t.WantEntity("replace by nothing but null", s, none)
+	none.Timestamp = t.apply(s, store.Replace(entity("p", "r", prop("B", null)), store.Any))[0].Timestamp
+	t.wantEntity("replace by nothing but null", s, none)
 }
 
 func testKeys(t *tester) {
-	s := t.OpenPeople()
+	s := t.openPeople()
 	long := strings.Repeat("k", edm.MaxKeyUnits)
 	wide := strings.Repeat("\U0001F600", edm.MaxKeyUnits/2)
 	parts := []string{
@@ -81,60 +80,60 @@ func testKeys(t *tester) {
 	for i, p := range parts {
 		list = append(list, number(p, parts[(i+7)%len(parts)], i), number("one", p, i))
 	}
-	for _, e := range t.Fill(s, list) {
-		t.WantEntity("key", s, e)
+	for _, e := range t.fill(s, list) {
+		t.wantEntity("key", s, e)
 	}
 	for _, k := range []edm.Key{
 		key("one", "ABC"), key("One", "abc"), key("one", long[1:]), key("one", " a"), // only near an entity
 		key("a/b", ""), key("", "a\\b"), key("#", "?"), key("\x00", "\x1f"), key("\x7f", "\u009f"), // none can have these
 		key(long+"k", ""), key("one", wide+"k"), key("one", "\xff"), key("\xed\xa0\x80", ""),
 	} {
-		t.WantGone(fmt.Sprintf("key %.40q", k), s, k)
+		t.wantGone(fmt.Sprintf("key %.40q", k), s, k)
 	}
 }
 
 func testPropertyNames(t *tester) {
-	s := t.OpenPeople()
+	s := t.openPeople()
 	long := strings.Repeat("n", edm.MaxNameUnits)
 	names := []string{"b", "a", "B", "_", "_a1", "ETag", "partitionKey", "\u8868", "\ua015\u0301", "Z", "long_" + long[5:], "etag"}
 	var p edm.Properties
 	for i, name := range names {
 		p = append(p, prop(name, edm.Int32(int32(i))))
 	}
-	t.WantEntity("names and their order", s, t.Insert(s, edm.Entity{Key: key("p", "1"), Properties: p}))
+	t.wantEntity("names and their order", s, t.insert(s, edm.Entity{Key: key("p", "1"), Properties: p}))
 	back := slices.Clone(p)
 	slices.Reverse(back)
-	t.WantEntity("the other order", s, t.Insert(s, edm.Entity{Key: key("p", "2"), Properties: back}))
+	t.wantEntity("the other order", s, t.insert(s, edm.Entity{Key: key("p", "2"), Properties: back}))
 }
 
 func testView(t *tester) {
-	s := t.OpenPeople()
-	t.Insert(s, number("p", "r", 1))
+	s := t.openPeople()
+	t.insert(s, number("p", "r", 1))
 	mine := errors.New("of the callback")
-	if err := s.View(t.Ctx, people, key("p", "r"), func(edm.Row) error { return mine }); err != mine {
+	if err := s.View(t.ctx, people, key("p", "r"), func(edm.Row) error { return mine }); err != mine {
 		t.Errorf("View returns %v, want its callback's error", err)
 	}
-	err := s.View(t.Ctx, people, key("p", "r"), func(edm.Row) error {
-		_, err := s.Get(t.Ctx, people, key("p", "r"))
+	err := s.View(t.ctx, people, key("p", "r"), func(edm.Row) error {
+		_, err := s.Get(t.ctx, people, key("p", "r"))
 		return err
 	})
-	t.WantErr("Get within View", err, nil)
+	t.wantErr("Get within View", err, nil)
 	for _, c := range []struct {
 		table string
 		key   edm.Key
 		want  error
 	}{{people, key("p", "s"), store.ErrEntityNotFound}, {"Nobody", key("p", "r"), store.ErrTableNotFound}} {
-		err := s.View(t.Ctx, c.table, c.key, func(edm.Row) error {
+		err := s.View(t.ctx, c.table, c.key, func(edm.Row) error {
 			t.Errorf("View calls back for %q in %s", c.key, c.table)
 			return nil
 		})
-		t.WantErr("View", err, c.want)
+		t.wantErr("View", err, c.want)
 	}
 }
 
 // testOwnership finds a store that keeps, changes or gives away memory.
 func testOwnership(t *tester) {
-	s := t.OpenPeople()
+	s := t.openPeople()
 	text, blob := []byte("some text"), []byte("some blob")
 	given := entity("p", "r", prop("T", edm.StringBytes(text)), prop("B", edm.Binary(blob)), prop("Null", edm.Value{}), prop("N", edm.Int32(1)))
 	given.Timestamp = 42
@@ -144,23 +143,23 @@ func testOwnership(t *tester) {
 	want := entity("p", "r", prop("T", edm.String("some text")), prop("B", edm.Binary([]byte("some blob"))), prop("N", edm.Int32(1)))
 	for _, kind := range []store.OpKind{store.OpInsert, store.OpInsertOrMerge, store.OpInsertOrReplace, store.OpMerge, store.OpReplace} {
 		ops := []store.Op{{Kind: kind, Entity: given, IfMatch: store.Any}}
-		want.Timestamp = t.Apply(s, ops...)[0].Timestamp
+		want.Timestamp = t.apply(s, ops...)[0].Timestamp
 		unchanged := pristine()
 		unchanged.Timestamp = 42
-		if !suite.SameEntity(given, unchanged) || !suite.SameEntity(ops[0].Entity, unchanged) || ops[0].Kind != kind {
-			t.Fatalf("%v: the caller's entity became %s", kind, suite.Show(given))
+		if !sameEntity(given, unchanged) || !sameEntity(ops[0].Entity, unchanged) || ops[0].Kind != kind {
+			t.Fatalf("%v: the caller's entity became %s", kind, show(given))
 		}
 		copy(text, "overwrite")
 		copy(blob, "overwrite")
 		given.Properties[3] = prop("X", edm.Int32(9))
 		ops[0] = store.Op{}
-		t.WantEntity(kind.String()+", after the caller reused its memory", s, want)
+		t.wantEntity(kind.String()+", after the caller reused its memory", s, want)
 		copy(text, "some text")
 		copy(blob, "some blob")
 		given.Properties[3] = prop("N", edm.Int32(1))
 	}
-	got, err := s.Get(t.Ctx, people, want.Key)
-	t.NoErr("Get", err)
+	got, err := s.Get(t.ctx, people, want.Key)
+	t.noErr("Get", err)
 	for i := range got.Properties {
 		b := got.Properties[i].Value.Bytes()
 		for j := range b {
@@ -168,15 +167,15 @@ func testOwnership(t *tester) {
 		}
 		got.Properties[i].Name = "gone"
 	}
-	t.WantEntity("after the caller changed what Get returned", s, want)
+	t.wantEntity("after the caller changed what Get returned", s, want)
 }
 
 func testTimestamps(t *tester) {
-	s := t.OpenPeople()
+	s := t.openPeople()
 	last := edm.Ticks(0)
 	check := func(what string, ops ...store.Op) {
 		t.Helper()
-		for i, r := range t.Apply(s, ops...) {
+		for i, r := range t.apply(s, ops...) {
 			if ops[i].Kind == store.OpDelete {
 				if r != (store.Result{}) {
 					t.Errorf("%s: a deletion results in %v", what, r)
@@ -190,7 +189,7 @@ func testTimestamps(t *tester) {
 				t.Errorf("%s: Timestamp %d of op %d after %d", what, r.Timestamp, i, last)
 			}
 			last = r.Timestamp
-			e, err := s.Get(t.Ctx, people, ops[i].Entity.Key)
+			e, err := s.Get(t.ctx, people, ops[i].Entity.Key)
 			if err != nil || e.Timestamp != r.Timestamp {
 				t.Errorf("%s: Get shows Timestamp %d, %v, the result is %d", what, e.Timestamp, err, r.Timestamp)
 			}
@@ -212,7 +211,7 @@ func testTimestamps(t *tester) {
 }
 
 func testConditions(t *tester) {
-	s := t.OpenPeople()
+	s := t.openPeople()
 	for _, kind := range []store.OpKind{store.OpMerge, store.OpReplace, store.OpDelete} {
 		for _, c := range []struct {
 			name    string
@@ -231,44 +230,44 @@ func testConditions(t *tester) {
 			{name: "an old one, missing", ifMatch: func(_, e edm.ETag) edm.ETag { return e }, missing: true, want: store.ErrEntityNotFound},
 		} {
 			what := kind.String() + " with " + c.name
-			old := t.Apply(s, store.InsertOrReplace(number("p", "r", 1)))[0]
+			old := t.apply(s, store.InsertOrReplace(number("p", "r", 1)))[0]
 			now := t.insertAgain(s, number("p", "r", 2))
 			if c.missing {
-				t.Apply(s, store.Delete(now.Key, store.Any))
+				t.apply(s, store.Delete(now.Key, store.Any))
 			}
 			op := store.Op{Kind: kind, Entity: number("p", "r", 3), IfMatch: c.ifMatch(now.Timestamp.ETag(), old.ETag)}
-			results, err := s.Apply(t.Ctx, people, op)
+			results, err := s.Apply(t.ctx, people, op)
 			if c.want != nil {
-				t.WantFailure(what, err, failure{Executed: true, Err: c.want})
+				t.wantFailure(what, err, failure{Executed: true, Err: c.want})
 				if !c.missing {
-					t.WantEntity(what, s, now)
+					t.wantEntity(what, s, now)
 				}
 				continue
 			}
-			t.WantErr(what, err, nil)
+			t.wantErr(what, err, nil)
 			if kind == store.OpDelete {
-				t.WantGone(what, s, now.Key)
+				t.wantGone(what, s, now.Key)
 			} else if len(results) == 1 {
 				want := number("p", "r", 3)
 				want.Timestamp = results[0].Timestamp
-				t.WantEntity(what, s, want)
+				t.wantEntity(what, s, want)
 			}
 		}
 	}
 	now := t.insertAgain(s, number("p", "r", 1))
-	_, err := s.Apply(t.Ctx, people, store.Insert(number("p", "r", 2)))
-	t.WantFailure("insert of what exists", err, failure{Executed: true, Err: store.ErrEntityExists})
-	t.WantEntity("after a refused insert", s, now)
+	_, err := s.Apply(t.ctx, people, store.Insert(number("p", "r", 2)))
+	t.wantFailure("insert of what exists", err, failure{Executed: true, Err: store.ErrEntityExists})
+	t.wantEntity("after a refused insert", s, now)
 	for _, kind := range []store.OpKind{store.OpInsertOrMerge, store.OpInsertOrReplace} {
 		// IfMatch does not count for these.
-		t.Apply(s, store.Op{Kind: kind, Entity: number("p", "r", 2), IfMatch: "wrong"}, store.Op{Kind: kind, Entity: number("p", kind.String(), 2), IfMatch: "wrong"})
+		t.apply(s, store.Op{Kind: kind, Entity: number("p", "r", 2), IfMatch: "wrong"}, store.Op{Kind: kind, Entity: number("p", kind.String(), 2), IfMatch: "wrong"})
 	}
 }
 
 // insertAgain puts e in place of what there is, and returns it as it must be found.
 func (t *tester) insertAgain(s store.Store, e edm.Entity) edm.Entity {
 	t.Helper()
-	e.Timestamp = t.Apply(s, store.InsertOrReplace(e))[0].Timestamp
+	e.Timestamp = t.apply(s, store.InsertOrReplace(e))[0].Timestamp
 	return e
 }
 
@@ -289,29 +288,29 @@ func testMerge(t *tester) {
 		{"nothing", edm.Properties{prop("A", one)}, nil, edm.Properties{prop("A", one)}},
 		{"into nothing", nil, edm.Properties{prop("B", one), prop("A", one)}, edm.Properties{prop("B", one), prop("A", one)}},
 	} {
-		s := t.OpenPeople()
+		s := t.openPeople()
 		for i, kind := range []store.OpKind{store.OpMerge, store.OpInsertOrMerge} {
 			k := key("p", fmt.Sprint(i))
-			t.Apply(s, store.Insert(edm.Entity{Key: k, Properties: c.old}))
-			r := t.Apply(s, store.Op{Kind: kind, Entity: edm.Entity{Key: k, Properties: c.patch}, IfMatch: store.Any})
-			t.WantEntity(kind.String()+": "+c.name, s, edm.Entity{Key: k, Timestamp: r[0].Timestamp, Properties: c.want})
+			t.apply(s, store.Insert(edm.Entity{Key: k, Properties: c.old}))
+			r := t.apply(s, store.Op{Kind: kind, Entity: edm.Entity{Key: k, Properties: c.patch}, IfMatch: store.Any})
+			t.wantEntity(kind.String()+": "+c.name, s, edm.Entity{Key: k, Timestamp: r[0].Timestamp, Properties: c.want})
 		}
-		fresh := t.Apply(s, store.InsertOrMerge(edm.Entity{Key: key("p", "new"), Properties: c.patch}))
-		t.WantEntity("into no entity: "+c.name, s, edm.Entity{Key: key("p", "new"), Timestamp: fresh[0].Timestamp, Properties: c.patch})
+		fresh := t.apply(s, store.InsertOrMerge(edm.Entity{Key: key("p", "new"), Properties: c.patch}))
+		t.wantEntity("into no entity: "+c.name, s, edm.Entity{Key: key("p", "new"), Timestamp: fresh[0].Timestamp, Properties: c.patch})
 	}
 }
 
 func testReplace(t *tester) {
-	s := t.OpenPeople()
+	s := t.openPeople()
 	for _, kind := range []store.OpKind{store.OpReplace, store.OpInsertOrReplace} {
 		t.insertAgain(s, entity("p", "r", prop("A", edm.Int32(1)), prop("B", edm.Int32(1))))
 		for _, p := range []edm.Properties{{prop("C", edm.Int32(2)), prop("A", edm.String("x"))}, nil, {prop("B", edm.Boolean(false))}} {
 			want := edm.Entity{Key: key("p", "r"), Properties: p}
-			want.Timestamp = t.Apply(s, store.Op{Kind: kind, Entity: want, IfMatch: store.Any})[0].Timestamp
-			t.WantEntity(kind.String(), s, want)
+			want.Timestamp = t.apply(s, store.Op{Kind: kind, Entity: want, IfMatch: store.Any})[0].Timestamp
+			t.wantEntity(kind.String(), s, want)
 		}
 	}
 	want := entity("p", "new", prop("A", edm.Int32(1)))
-	want.Timestamp = t.Apply(s, store.InsertOrReplace(want))[0].Timestamp
-	t.WantEntity("insert or replace of no entity", s, want)
+	want.Timestamp = t.apply(s, store.InsertOrReplace(want))[0].Timestamp
+	t.wantEntity("insert or replace of no entity", s, want)
 }

@@ -1,4 +1,4 @@
-package queries
+package storetest
 
 import (
 	"fmt"
@@ -7,8 +7,26 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/store"
-	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
 )
+
+var queryTests = []subtest{
+	{"QueryOrder", testQueryOrder},
+	{"QueryFrom", testQueryFrom},
+	{"QueryFromLimits", testQueryFromLimits},
+	{"QueryFromNoKey", testQueryFromNoKey},
+	{"QueryFilter", testQueryFilter},
+	{"QueryKeys", testQueryKeys},
+	{"QuerySelect", testQuerySelect},
+	{"QuerySnapshot", testQuerySnapshot},
+	{"QueryDeletedTable", testQueryDeletedTable},
+	{"QueryContext", testQueryContext},
+	{"QueryRow", testQueryRow},
+	{"QueryEntities", testQueryEntities},
+	{"Pages", testPages},
+	{"PagesOfBudget", testPagesOfBudget},
+	{"PageEnds", testPageEnds},
+	{"PagesWhileWriting", testPagesWhileWriting},
+}
 
 // ordered are texts in the order of their UTF-16 code units, which is not that
 // of their bytes: U+1F600 begins with the code unit D83D.
@@ -17,13 +35,13 @@ var ordered = []string{
 	"\ud7ff", "\U00010000", "\U0001F600", "\U0001F600a", "\U0010FFFF", "\ue000", "\ufffd", "\uffff", "\uffff\uffff",
 }
 
-func testQueryOrder(t *suite.T) {
-	s := t.OpenPeople()
+func testQueryOrder(t *tester) {
+	s := t.openPeople()
 	var want []edm.Entity
 	for i, p := range ordered {
 		for j, r := range ordered {
 			if (i+j)%3 == 0 {
-				want = append(want, suite.Number(p, r, i*100+j))
+				want = append(want, number(p, r, i*100+j))
 			}
 		}
 	}
@@ -31,27 +49,27 @@ func testQueryOrder(t *suite.T) {
 	for i := range want {
 		e := &want[i*101%len(want)]
 		if e.Timestamp == 0 {
-			*e = t.Insert(s, *e)
+			*e = t.insert(s, *e)
 		}
 	}
 	for i := range want {
 		if want[i].Timestamp == 0 {
-			want[i] = t.Insert(s, want[i])
+			want[i] = t.insert(s, want[i])
 		}
 	}
-	t.WantRows("all", s, store.Query{}, want)
+	t.wantRows("all", s, store.Query{}, want)
 	back := slices.Clone(want)
 	slices.Reverse(back)
-	t.WantRows("all backwards", s, store.Query{Reverse: true}, back)
+	t.wantRows("all backwards", s, store.Query{Reverse: true}, back)
 }
 
-// filters pairs texts with what they must keep of suite.Family.
+// filters pairs texts with what they must keep of family.
 var filters = []struct {
 	text string
 	keep func(e edm.Entity, n int) bool
 }{
 	{"PartitionKey eq 'b'", func(e edm.Entity, _ int) bool { return e.Key.Partition == "b" }},
-	{"PartitionKey eq 'b' and RowKey eq '05'", func(e edm.Entity, _ int) bool { return e.Key == suite.Key("b", "05") }},
+	{"PartitionKey eq 'b' and RowKey eq '05'", func(e edm.Entity, _ int) bool { return e.Key == key("b", "05") }},
 	{"PartitionKey eq 'b' and RowKey eq '99'", func(edm.Entity, int) bool { return false }},
 	{"PartitionKey gt 'a' and PartitionKey lt 'c'", func(e edm.Entity, _ int) bool { return e.Key.Partition == "b" }},
 	{"PartitionKey ge 'b' and RowKey lt '03'", func(e edm.Entity, _ int) bool { return e.Key.Partition >= "b" && e.Key.Row < "03" }},
@@ -70,11 +88,11 @@ var filters = []struct {
 	{"Missing eq 1", func(edm.Entity, int) bool { return false }},
 }
 
-func testQueryFilter(t *suite.T) {
-	s := t.OpenPeople()
-	list := t.Fill(s, suite.Family())
+func testQueryFilter(t *tester) {
+	s := t.openPeople()
+	list := t.fill(s, family())
 	for _, f := range filters {
-		expr := t.Parse(f.text)
+		expr := t.parse(f.text)
 		for from := -1; from < len(list); from += 7 {
 			q := store.Query{Filter: expr}
 			var want, back []edm.Entity
@@ -89,61 +107,61 @@ func testQueryFilter(t *suite.T) {
 					back = append([]edm.Entity{e}, back...)
 				}
 			}
-			t.WantRows(fmt.Sprintf("%s from %d", f.text, from), s, q, want)
+			t.wantRows(fmt.Sprintf("%s from %d", f.text, from), s, q, want)
 			q.Reverse = true
-			t.WantRows(fmt.Sprintf("%s back from %d", f.text, from), s, q, back)
+			t.wantRows(fmt.Sprintf("%s back from %d", f.text, from), s, q, back)
 		}
 	}
 }
 
 // testQueryKeys shows that neither rows nor resume keys leave the ranges of a
 // filter, whatever From says.
-func testQueryKeys(t *suite.T) {
-	s := t.OpenPeople()
-	list := t.Fill(s, suite.Family())
+func testQueryKeys(t *tester) {
+	s := t.openPeople()
+	list := t.fill(s, family())
 	at := func(kind filter.BoundKind, k edm.Key) filter.Bound { return filter.Bound{Kind: kind, Key: k} }
 	for _, c := range []struct {
 		from, to filter.Bound
 		lo, hi   int
 	}{
-		{at(filter.Unbounded, suite.Key("", "")), at(filter.Unbounded, suite.Key("", "")), 0, 30},
-		{at(filter.BeforePartition, suite.Key("b", "")), at(filter.AfterPartition, suite.Key("b", "")), 10, 20},
-		{at(filter.BeforePartition, suite.Key("b", "")), at(filter.BeforePartition, suite.Key("c", "")), 10, 20},
-		{at(filter.AfterPartition, suite.Key("a", "")), at(filter.Unbounded, suite.Key("", "")), 10, 30},
-		{at(filter.BeforeRow, suite.Key("a", "05")), at(filter.AfterRow, suite.Key("b", "04")), 5, 15},
-		{at(filter.AfterRow, suite.Key("a", "05")), at(filter.BeforeRow, suite.Key("b", "04")), 6, 14},
-		{at(filter.BeforeRow, suite.Key("a", "055")), at(filter.BeforeRow, suite.Key("a", "06")), 6, 6},
-		{at(filter.Unbounded, suite.Key("", "")), at(filter.BeforeRow, suite.Key("a", "03")), 0, 3},
-		{at(filter.AfterRow, suite.Key("c", "09")), at(filter.Unbounded, suite.Key("", "")), 30, 30},
+		{at(filter.Unbounded, key("", "")), at(filter.Unbounded, key("", "")), 0, 30},
+		{at(filter.BeforePartition, key("b", "")), at(filter.AfterPartition, key("b", "")), 10, 20},
+		{at(filter.BeforePartition, key("b", "")), at(filter.BeforePartition, key("c", "")), 10, 20},
+		{at(filter.AfterPartition, key("a", "")), at(filter.Unbounded, key("", "")), 10, 30},
+		{at(filter.BeforeRow, key("a", "05")), at(filter.AfterRow, key("b", "04")), 5, 15},
+		{at(filter.AfterRow, key("a", "05")), at(filter.BeforeRow, key("b", "04")), 6, 14},
+		{at(filter.BeforeRow, key("a", "055")), at(filter.BeforeRow, key("a", "06")), 6, 6},
+		{at(filter.Unbounded, key("", "")), at(filter.BeforeRow, key("a", "03")), 0, 3},
+		{at(filter.AfterRow, key("c", "09")), at(filter.Unbounded, key("", "")), 30, 30},
 	} {
 		keys := filter.Keys(c.from, c.to)
 		want := list[c.lo:c.hi]
-		t.WantRows(fmt.Sprintf("%v", keys), s, store.Query{Filter: keys}, want)
+		t.wantRows(fmt.Sprintf("%v", keys), s, store.Query{Filter: keys}, want)
 		var odd []edm.Entity
 		for i := c.lo; i < c.hi; i++ {
 			if i%2 != 0 {
 				odd = append(odd, list[i])
 			}
 		}
-		both := filter.And(t.Parse("not (Even eq true)"), keys)
-		t.WantRows(fmt.Sprintf("%v", both), s, store.Query{Filter: both}, odd)
+		both := filter.And(t.parse("not (Even eq true)"), keys)
+		t.wantRows(fmt.Sprintf("%v", both), s, store.Query{Filter: both}, odd)
 		for _, from := range []*edm.Key{nil, {}, {Partition: "a", Row: "08"}, {Partition: "b", Row: "02"}, {Partition: "zzz"}} {
 			for _, reverse := range []bool{false, true} {
 				q := store.Query{Filter: both, From: from, Reverse: reverse, Budget: 2}
-				for p := t.Page(s, q); ; p = t.Page(s, q) {
+				for p := t.page(s, q); ; p = t.page(s, q) {
 					for _, e := range p.Rows {
 						if !containsKey(want, e.Key) {
-							t.Errorf("%s shows %q", suite.Show(q), e.Key)
+							t.Errorf("%s shows %q", show(q), e.Key)
 						}
 					}
 					if p.Resume == nil {
 						break
 					}
 					if len(want) == 0 || p.Resume.Compare(want[0].Key) < 0 || p.Resume.Compare(want[len(want)-1].Key) > 0 {
-						t.Fatalf("%s resumes at %q, out of its ranges", suite.Show(q), *p.Resume)
+						t.Fatalf("%s resumes at %q, out of its ranges", show(q), *p.Resume)
 					}
 					if q.From != nil && *q.From == *p.Resume {
-						t.Fatalf("%s resumes where it began", suite.Show(q))
+						t.Fatalf("%s resumes where it began", show(q))
 					}
 					q.From = p.Resume
 				}
@@ -156,10 +174,10 @@ func containsKey(list []edm.Entity, k edm.Key) bool {
 	return slices.ContainsFunc(list, func(e edm.Entity) bool { return e.Key == k })
 }
 
-func testQuerySelect(t *suite.T) {
-	s := t.OpenPeople()
-	e := t.Insert(s, suite.Entity("p", "r", suite.Prop("C", edm.Int32(3)), suite.Prop("A", edm.String("text")), suite.Prop("B", edm.Int32(2))))
-	other := t.Insert(s, suite.Entity("p", "s", suite.Prop("X", edm.Int32(1))))
+func testQuerySelect(t *tester) {
+	s := t.openPeople()
+	e := t.insert(s, entity("p", "r", prop("C", edm.Int32(3)), prop("A", edm.String("text")), prop("B", edm.Int32(2))))
+	other := t.insert(s, entity("p", "s", prop("X", edm.Int32(1))))
 	for _, c := range []struct {
 		names []string
 		want  []int // of e's properties
@@ -186,17 +204,17 @@ func testQuerySelect(t *suite.T) {
 				slices.Reverse(want)
 			}
 			q := store.Query{Select: c.names, Reverse: reverse}
-			t.WantRows(suite.Show(q), s, q, want)
+			t.wantRows(show(q), s, q, want)
 		}
 	}
 	e.Properties = e.Properties[1:2]
-	q := store.Query{Select: []string{"A"}, Filter: t.Parse("C eq 3")}
-	t.WantRows("filter by what is not selected", s, q, []edm.Entity{e})
-	cursor := s.Query(t.Ctx, suite.People, q)
+	q := store.Query{Select: []string{"A"}, Filter: t.parse("C eq 3")}
+	t.wantRows("filter by what is not selected", s, q, []edm.Entity{e})
+	cursor := s.Query(t.ctx, people, q)
 	if cursor.Next() {
 		if v, ok := cursor.Row().Lookup("C"); ok {
 			t.Errorf("Lookup finds %#v, which was not selected", v)
 		}
 	}
-	t.NoErr("Close", cursor.Close())
+	t.noErr("Close", cursor.Close())
 }

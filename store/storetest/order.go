@@ -1,14 +1,13 @@
-package contract
+package storetest
 
 import (
 	"fmt"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
-	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
 )
 
-var orderParts = []part{
+var orderTests = []subtest{
 	{"OrderOfChecks", testOrderOfChecks},
 }
 
@@ -41,7 +40,7 @@ type violation struct {
 
 // violations are in the order in which they are found in one op.
 func violations() []violation {
-	wide := suite.Several("P", 253)
+	wide := several("P", 253)
 	blob := edm.Binary(make([]byte, edm.MaxBinaryBytes))
 	op := func(change func(op *store.Op)) func(*request, int) {
 		return func(r *request, i int) { change(&r.ops[i]) }
@@ -79,12 +78,12 @@ func violations() []violation {
 // testOrderOfChecks puts every two violations into one batch, the first into op
 // a and the second into op b, and looks which of them is told.
 func testOrderOfChecks(t *tester) {
-	s := t.OpenPeople()
+	s := t.openPeople()
 	var list []edm.Entity
 	for i := range 4 {
 		list = append(list, number("p", fmt.Sprint(i), i))
 	}
-	list = t.Fill(s, list)
+	list = t.fill(s, list)
 	all := violations()
 	// Where a batch is refused must not matter to rules of another group: the
 	// ops are in rising order of keys, or the last two in falling order.
@@ -97,7 +96,7 @@ func testOrderOfChecks(t *tester) {
 			}
 		}
 	}
-	t.WantRows("after all refusals", s, store.Query{}, list)
+	t.wantRows("after all refusals", s, store.Query{}, list)
 }
 
 func (t *tester) twoViolations(s store.Store, rows []string, all []violation, which, at [2]int) {
@@ -127,6 +126,6 @@ func (t *tester) twoViolations(s store.Store, rows []string, all []violation, wh
 	if !first.fixed {
 		want.Index = index
 	}
-	_, err := s.Apply(t.Ctx, r.table, r.ops...)
-	t.WantFailure(fmt.Sprintf("%s in op %d with %s in op %d, rows %q", x.name, at[0], y.name, at[1], rows), err, want)
+	_, err := s.Apply(t.ctx, r.table, r.ops...)
+	t.wantFailure(fmt.Sprintf("%s in op %d with %s in op %d, rows %q", x.name, at[0], y.name, at[1], rows), err, want)
 }

@@ -1,4 +1,4 @@
-package contract
+package storetest
 
 import (
 	"fmt"
@@ -6,17 +6,16 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
-	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
 )
 
-var limitParts = []part{
+var limitTests = []subtest{
 	{"OpLimits", testOpLimits},
 	{"ResultLimits", testResultLimits},
 }
 
 // testOpLimits tries what an op by itself may not be, in every kind of op.
 func testOpLimits(t *tester) {
-	s := t.OpenPeople()
+	s := t.openPeople()
 	longKey, longName := strings.Repeat("k", edm.MaxKeyUnits), strings.Repeat("n", edm.MaxNameUnits)
 	wideKey := strings.Repeat("\U0001F600", edm.MaxKeyUnits/2)
 	one := edm.Int32(1)
@@ -64,23 +63,23 @@ func testOpLimits(t *tester) {
 	} {
 		for kind := store.OpInsert; kind <= store.OpDelete; kind++ {
 			what := fmt.Sprintf("%v refused by rule %q", kind, c.rule)
-			_, err := s.Apply(t.Ctx, people, store.Op{Kind: kind, Entity: c.e, IfMatch: store.Any})
+			_, err := s.Apply(t.ctx, people, store.Op{Kind: kind, Entity: c.e, IfMatch: store.Any})
 			if kind == store.OpDelete && !c.key {
-				t.WantFailure(what, err, failure{Executed: true, Err: store.ErrEntityNotFound})
+				t.wantFailure(what, err, failure{Executed: true, Err: store.ErrEntityNotFound})
 				continue
 			}
-			t.WantFailure(what, err, failure{Rule: c.rule})
+			t.wantFailure(what, err, failure{Rule: c.rule})
 		}
 	}
-	_, err := s.Apply(t.Ctx, people, store.Op{Entity: entity("p", "r")})
-	t.WantFailure("no kind of op", err, failure{Err: store.ErrInvalid})
-	t.WantRows("after refusals alone", s, store.Query{}, nil)
+	_, err := s.Apply(t.ctx, people, store.Op{Entity: entity("p", "r")})
+	t.wantFailure("no kind of op", err, failure{Err: store.ErrInvalid})
+	t.wantRows("after refusals alone", s, store.Query{}, nil)
 }
 
 // testResultLimits tries what an op may leave behind: exactly the limit, and a
 // little more.
 func testResultLimits(t *tester) {
-	s := t.OpenPeople()
+	s := t.openPeople()
 	at := func(row string, p edm.Properties) edm.Entity { return edm.Entity{Key: key("p", row), Properties: p} }
 	room := edm.MaxEntityBytes - edm.KeySize(key("p", "1"))
 	small := edm.Properties{prop("Small", edm.Boolean(true))}
@@ -91,11 +90,11 @@ func testResultLimits(t *tester) {
 		fits, breaks edm.Properties
 		rule         edm.Rule
 	}{
-		{"count", nil, suite.Several("P", 252), suite.Several("P", 253), edm.RulePropertyCount},
-		{"count without nulls", nil, append(suite.Several("P", 252), prop("Null", edm.Value{})), suite.Several("P", 300), edm.RulePropertyCount},
-		{"count of a merge", suite.Several("P", 200), suite.Several("Q", 52), append(suite.Several("Q", 52), prop("More", edm.Boolean(true))), edm.RulePropertyCount},
-		{"size", nil, suite.Filling(room), append(suite.Filling(room-smallSize+1), small...), edm.RuleEntitySize},
-		{"size of a merge", suite.Filling(room - smallSize), small, edm.Properties{prop("SmallX", edm.Boolean(true))}, edm.RuleEntitySize},
+		{"count", nil, several("P", 252), several("P", 253), edm.RulePropertyCount},
+		{"count without nulls", nil, append(several("P", 252), prop("Null", edm.Value{})), several("P", 300), edm.RulePropertyCount},
+		{"count of a merge", several("P", 200), several("Q", 52), append(several("Q", 52), prop("More", edm.Boolean(true))), edm.RulePropertyCount},
+		{"size", nil, filling(room), append(filling(room-smallSize+1), small...), edm.RuleEntitySize},
+		{"size of a merge", filling(room - smallSize), small, edm.Properties{prop("SmallX", edm.Boolean(true))}, edm.RuleEntitySize},
 	} {
 		kinds := []store.OpKind{store.OpInsertOrMerge, store.OpMerge}
 		if c.old == nil {
@@ -106,16 +105,16 @@ func testResultLimits(t *tester) {
 			for _, p := range []edm.Properties{c.breaks, c.fits} {
 				t.clear(s)
 				if c.old != nil || kind == store.OpReplace || kind == store.OpMerge {
-					t.Insert(s, at("1", c.old))
+					t.insert(s, at("1", c.old))
 				}
-				before := t.Page(s, store.Query{}).Rows
-				_, err := s.Apply(t.Ctx, people, store.InsertOrReplace(at("2", small)), store.Op{Kind: kind, Entity: at("1", p), IfMatch: store.Any})
+				before := t.page(s, store.Query{}).Rows
+				_, err := s.Apply(t.ctx, people, store.InsertOrReplace(at("2", small)), store.Op{Kind: kind, Entity: at("1", p), IfMatch: store.Any})
 				if &p[0] == &c.fits[0] {
-					t.WantErr(what+" at the limit", err, nil)
+					t.wantErr(what+" at the limit", err, nil)
 					continue
 				}
-				t.WantFailure(what+" above the limit", err, failure{Index: 1, Executed: true, Rule: c.rule, Err: store.ErrTooLarge})
-				t.WantRows(what+" above the limit", s, store.Query{}, before)
+				t.wantFailure(what+" above the limit", err, failure{Index: 1, Executed: true, Rule: c.rule, Err: store.ErrTooLarge})
+				t.wantRows(what+" above the limit", s, store.Query{}, before)
 			}
 		}
 	}
@@ -124,7 +123,7 @@ func testResultLimits(t *tester) {
 // clear removes all entities of people.
 func (t *tester) clear(s store.Store) {
 	t.Helper()
-	for _, e := range t.Page(s, store.Query{}).Rows {
-		t.Apply(s, store.Delete(e.Key, e.Timestamp.ETag()))
+	for _, e := range t.page(s, store.Query{}).Rows {
+		t.apply(s, store.Delete(e.Key, e.Timestamp.ETag()))
 	}
 }

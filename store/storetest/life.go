@@ -1,4 +1,4 @@
-package contract
+package storetest
 
 import (
 	"errors"
@@ -8,10 +8,9 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
-	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
 )
 
-var lifeParts = []part{
+var lifeTests = []subtest{
 	{"Close", testClose},
 	{"CloseWhileBusy", testCloseWhileBusy},
 	{"Reopen", testReopen},
@@ -42,35 +41,35 @@ func (t *tester) wait(what string, done <-chan struct{}) {
 }
 
 func testClose(t *tester) {
-	s := t.OpenPeople()
-	t.Fill(s, suite.Family())
-	cursor := s.Query(t.Ctx, people, store.Query{})
+	s := t.openPeople()
+	t.fill(s, family())
+	cursor := s.Query(t.ctx, people, store.Query{})
 	if !cursor.Next() {
 		t.Errorf("no row: %v", cursor.Err())
 	}
-	t.within("Close beside an open cursor", func() { t.WantErr("Close", s.Close(), nil) })
-	t.WantErr("second Close", s.Close(), nil)
+	t.within("Close beside an open cursor", func() { t.wantErr("Close", s.Close(), nil) })
+	t.wantErr("second Close", s.Close(), nil)
 	for cursor.Next() {
-		t.WellFormed(cursor.Row())
+		t.wellFormed(cursor.Row())
 	}
 	if err := cursor.Err(); err != nil && !errors.Is(err, store.ErrClosed) {
 		t.Errorf("a cursor that outlives its store: %v", err)
 	}
-	t.WantErr("Close of the cursor", cursor.Close(), nil)
+	t.wantErr("Close of the cursor", cursor.Close(), nil)
 	calls := t.onTable(s, people)
-	calls["CreateTable"] = s.CreateTable(t.Ctx, "Another")
-	_, calls["Tables"] = s.Tables(t.Ctx, "", 0)
-	_, calls["AccountMeta"] = s.AccountMeta(t.Ctx)
-	calls["SetAccountMeta"] = s.SetAccountMeta(t.Ctx, []byte("m"))
+	calls["CreateTable"] = s.CreateTable(t.ctx, "Another")
+	_, calls["Tables"] = s.Tables(t.ctx, "", 0)
+	_, calls["AccountMeta"] = s.AccountMeta(t.ctx)
+	calls["SetAccountMeta"] = s.SetAccountMeta(t.ctx, []byte("m"))
 	for method, err := range calls {
-		t.WantErr(method+" after Close", err, store.ErrClosed)
+		t.wantErr(method+" after Close", err, store.ErrClosed)
 	}
 }
 
 // testCloseWhileBusy closes under writers and readers. Each call either does
 // what it should or returns ErrClosed, and what was acknowledged is there later.
 func testCloseWhileBusy(t *tester) {
-	s := t.OpenPeople()
+	s := t.openPeople()
 	const writers = 4
 	acknowledged := make([]int, writers)
 	var all sync.WaitGroup
@@ -78,9 +77,9 @@ func testCloseWhileBusy(t *tester) {
 	for w := range writers {
 		all.Go(func() {
 			for n := 0; ; n++ {
-				_, err := s.Apply(t.Ctx, people, store.Insert(number(fmt.Sprint(w), fmt.Sprintf("%06d", n), n)))
+				_, err := s.Apply(t.ctx, people, store.Insert(number(fmt.Sprint(w), fmt.Sprintf("%06d", n), n)))
 				if err != nil {
-					t.WantErr("Apply while closing", err, store.ErrClosed)
+					t.wantErr("Apply while closing", err, store.ErrClosed)
 					return
 				}
 				acknowledged[w] = n + 1
@@ -91,9 +90,9 @@ func testCloseWhileBusy(t *tester) {
 		})
 		all.Go(func() {
 			for n := 0; ; n++ {
-				p := t.Drain(s.Query(t.Ctx, people, store.Query{Limit: 10}))
+				p := t.drain(s.Query(t.ctx, people, store.Query{Limit: 10}))
 				if p.Err != nil {
-					t.WantErr("Query while closing", p.Err, store.ErrClosed)
+					t.wantErr("Query while closing", p.Err, store.ErrClosed)
 					return
 				}
 				if n == 3 {
@@ -108,17 +107,17 @@ func testCloseWhileBusy(t *tester) {
 	t.within("concurrent calls of Close", func() {
 		var closers sync.WaitGroup
 		for range 3 {
-			closers.Go(func() { t.WantErr("Close while busy", s.Close(), nil) })
+			closers.Go(func() { t.wantErr("Close while busy", s.Close(), nil) })
 		}
 		closers.Wait()
 		all.Wait()
 	})
-	if t.Backend.Reopen == nil {
+	if t.backend.Reopen == nil {
 		return
 	}
-	s = t.Reopen(s)
+	s = t.reopen(s)
 	rows := map[string]int{}
-	for _, e := range t.Page(s, store.Query{}).Rows {
+	for _, e := range t.page(s, store.Query{}).Rows {
 		rows[e.Key.Partition]++
 	}
 	for w, n := range acknowledged {
@@ -138,16 +137,16 @@ type content struct {
 
 func (t *tester) content(s store.Store) content {
 	t.Helper()
-	c := content{tables: t.Tables(s, "", 0), metas: map[string]string{}, rows: map[string][]edm.Entity{}}
-	meta, err := s.AccountMeta(t.Ctx)
-	t.NoErr("AccountMeta", err)
+	c := content{tables: t.tables(s, "", 0), metas: map[string]string{}, rows: map[string][]edm.Entity{}}
+	meta, err := s.AccountMeta(t.ctx)
+	t.noErr("AccountMeta", err)
 	c.account = string(meta)
 	for _, table := range c.tables {
-		meta, err := s.TableMeta(t.Ctx, table.Name)
-		t.NoErr("TableMeta", err)
+		meta, err := s.TableMeta(t.ctx, table.Name)
+		t.noErr("TableMeta", err)
 		c.metas[table.Name] = string(meta)
-		p := t.Drain(s.Query(t.Ctx, table.Name, store.Query{}))
-		t.NoErr("Query", p.Err)
+		p := t.drain(s.Query(t.ctx, table.Name, store.Query{}))
+		t.noErr("Query", p.Err)
 		c.rows[table.Name] = p.Rows
 	}
 	return c
@@ -163,9 +162,9 @@ func (t *tester) wantContent(what string, s store.Store, c content) {
 	for name, want := range c.rows {
 		rows := got.rows[name]
 		for i := range max(len(rows), len(want)) {
-			if i >= len(rows) || i >= len(want) || !suite.SameEntity(rows[i], want[i]) {
+			if i >= len(rows) || i >= len(want) || !sameEntity(rows[i], want[i]) {
 				t.Errorf("%s: %s: got %d rows, want %d; from row %d got %s, want %s", what, name,
-					len(rows), len(want), i, suite.Show(rows[min(i, len(rows)):]), suite.Show(want[min(i, len(want)):]))
+					len(rows), len(want), i, show(rows[min(i, len(rows)):]), show(want[min(i, len(want)):]))
 				break
 			}
 		}
@@ -175,38 +174,38 @@ func (t *tester) wantContent(what string, s store.Store, c content) {
 // mixed puts something of everything into a store with the table people.
 func (t *tester) mixed(s store.Store) {
 	t.Helper()
-	list := t.Fill(s, suite.Family())
-	t.Apply(s, store.Insert(edm.Entity{Key: key("values", ""), Properties: suite.Extremes()}))
-	t.Apply(s, store.Delete(list[3].Key, store.Any), store.Merge(entity("a", "04", prop("M", edm.Guid(edm.GUID{1}))), store.Any),
+	list := t.fill(s, family())
+	t.apply(s, store.Insert(edm.Entity{Key: key("values", ""), Properties: extremes()}))
+	t.apply(s, store.Delete(list[3].Key, store.Any), store.Merge(entity("a", "04", prop("M", edm.Guid(edm.GUID{1}))), store.Any),
 		store.Replace(number("a", "05", 55), list[5].Timestamp.ETag()))
-	t.NoErr("SetTableMeta", s.SetTableMeta(t.Ctx, people, []byte("of people")))
-	t.NoErr("SetAccountMeta", s.SetAccountMeta(t.Ctx, []byte("of the account")))
+	t.noErr("SetTableMeta", s.SetTableMeta(t.ctx, people, []byte("of people")))
+	t.noErr("SetAccountMeta", s.SetAccountMeta(t.ctx, []byte("of the account")))
 	for _, name := range []string{"Gone", "Back", "Empty"} {
-		t.NoErr("CreateTable", s.CreateTable(t.Ctx, name))
+		t.noErr("CreateTable", s.CreateTable(t.ctx, name))
 	}
 	for _, name := range []string{"Gone", "Back"} {
 		t.insertInto(s, name, number("p", "r", 1))
-		t.NoErr("SetTableMeta", s.SetTableMeta(t.Ctx, name, []byte("of "+name)))
-		t.NoErr("DeleteTable", s.DeleteTable(t.Ctx, name))
+		t.noErr("SetTableMeta", s.SetTableMeta(t.ctx, name, []byte("of "+name)))
+		t.noErr("DeleteTable", s.DeleteTable(t.ctx, name))
 	}
-	t.NoErr("CreateTable", s.CreateTable(t.Ctx, "bACK"))
+	t.noErr("CreateTable", s.CreateTable(t.ctx, "bACK"))
 	t.insertInto(s, "back", number("q", "r", 2))
 }
 
 func testReopen(t *tester) {
-	t.NeedReopen()
-	s := t.OpenPeople()
+	t.needReopen()
+	s := t.openPeople()
 	t.mixed(s)
-	t.survives(s, "reopen", func(s store.Store) store.Store { return t.Reopen(s) })
+	t.survives(s, "reopen", func(s store.Store) store.Store { return t.reopen(s) })
 }
 
 func testPowerCut(t *tester) {
-	if t.Backend.PowerCut == nil {
+	if t.backend.PowerCut == nil {
 		t.Skip("this backend has no PowerCut")
 	}
-	s := t.OpenPeople()
+	s := t.openPeople()
 	t.mixed(s)
-	t.survives(s, "power cut", func(s store.Store) store.Store { return t.Closing(t.Backend.PowerCut(t, s)) })
+	t.survives(s, "power cut", func(s store.Store) store.Store { return t.closing(t.backend.PowerCut(t, s)) })
 }
 
 // survives holds what is acknowledged against what is there after again, which
@@ -218,11 +217,11 @@ func (t *tester) survives(s store.Store, what string, again func(store.Store) st
 		last := t.insertAgain(s, number("round", "last", round))
 		s = again(s)
 		what := fmt.Sprintf("%s %d", what, round)
-		t.WantEntity(what, s, last)
-		t.Apply(s, store.Delete(last.Key, last.Timestamp.ETag()))
+		t.wantEntity(what, s, last)
+		t.apply(s, store.Delete(last.Key, last.Timestamp.ETag()))
 		t.wantContent(what, s, want)
 		// What follows has later Timestamps than anything before.
-		if e := t.Insert(s, number("round", fmt.Sprint(round), round)); e.Timestamp <= last.Timestamp {
+		if e := t.insert(s, number("round", fmt.Sprint(round), round)); e.Timestamp <= last.Timestamp {
 			t.Errorf("%s: Timestamp %d after %d", what, e.Timestamp, last.Timestamp)
 		}
 	}

@@ -1,14 +1,13 @@
-package contract
+package storetest
 
 import (
 	"fmt"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
-	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
 )
 
-var batchParts = []part{
+var batchTests = []subtest{
 	{"Batch", testBatch},
 	{"BatchIndex", testBatchIndex},
 	{"BatchAtomic", testBatchAtomic},
@@ -17,11 +16,11 @@ var batchParts = []part{
 }
 
 func testBatch(t *tester) {
-	s := t.OpenPeople()
-	gone := t.Insert(s, number("p", "6", 1))
-	merged := t.Insert(s, entity("p", "3", prop("A", edm.Int32(1))))
-	t.Insert(s, number("p", "5", 1))
-	elsewhere := t.Insert(s, number("q", "1", 1))
+	s := t.openPeople()
+	gone := t.insert(s, number("p", "6", 1))
+	merged := t.insert(s, entity("p", "3", prop("A", edm.Int32(1))))
+	t.insert(s, number("p", "5", 1))
+	elsewhere := t.insert(s, number("q", "1", 1))
 	// In no order, one of each kind.
 	ops := []store.Op{
 		store.Replace(number("p", "5", 2), store.Any),
@@ -32,7 +31,7 @@ func testBatch(t *tester) {
 		store.InsertOrMerge(number("p", "", 2)),
 	}
 	var want []edm.Entity
-	results := t.Apply(s, ops...)
+	results := t.apply(s, ops...)
 	for _, i := range []int{5, 1, 2, 4, 0} {
 		e := ops[i].Entity
 		if i == 2 {
@@ -41,13 +40,13 @@ func testBatch(t *tester) {
 		e.Timestamp = results[i].Timestamp
 		want = append(want, e)
 	}
-	t.WantRows("after one of each kind", s, store.Query{}, append(want, elsewhere))
+	t.wantRows("after one of each kind", s, store.Query{}, append(want, elsewhere))
 }
 
 // testBatchIndex tries which of several ops is the one that failed.
 func testBatchIndex(t *tester) {
-	s := t.OpenPeople()
-	t.Insert(s, number("p", "old", 1))
+	s := t.openPeople()
+	t.insert(s, number("p", "old", 1))
 	in := func(p, r string) store.Op { return store.Insert(number(p, r, 1)) }
 	bad := store.Insert(entity("p", "bad", prop("a-b", edm.Int32(1))))
 	for _, c := range []struct {
@@ -67,8 +66,8 @@ func testBatchIndex(t *tester) {
 		{"ETag", []store.Op{in("p", "1"), in("p", "2"), store.Replace(number("p", "old", 2), `W/"x"`)}, failure{Index: 2, Executed: true, Err: store.ErrPrecondition}},
 		{"nothing to do", nil, failure{Rule: edm.RuleBatchCount}},
 	} {
-		results, err := s.Apply(t.Ctx, people, c.ops...)
-		t.WantFailure(c.name, err, c.want)
+		results, err := s.Apply(t.ctx, people, c.ops...)
+		t.wantFailure(c.name, err, c.want)
 		if results != nil {
 			t.Errorf("%s: results %v beside a failure", c.name, results)
 		}
@@ -77,12 +76,12 @@ func testBatchIndex(t *tester) {
 
 // testBatchAtomic lets each op of a batch fail in turn.
 func testBatchAtomic(t *tester) {
-	s := t.OpenPeople()
+	s := t.openPeople()
 	var list []edm.Entity
 	for i := range 6 {
 		list = append(list, number("p", fmt.Sprint(i), i))
 	}
-	list = t.Fill(s, list)
+	list = t.fill(s, list)
 	good := []store.Op{
 		store.Insert(number("p", "new", 9)), store.Replace(number("p", "1", 9), store.Any), store.Merge(number("p", "2", 9), store.Any),
 		store.Delete(key("p", "3"), store.Any), store.InsertOrMerge(number("p", "4", 9)), store.InsertOrReplace(number("p", "newer", 9)),
@@ -95,21 +94,21 @@ func testBatchAtomic(t *tester) {
 			{store.Insert(number("p", "5", 9)), failure{Index: i, Executed: true, Err: store.ErrEntityExists}},
 			{store.Delete(key("p", "none"), store.Any), failure{Index: i, Executed: true, Err: store.ErrEntityNotFound}},
 			{store.Merge(number("p", "5", 9), "old"), failure{Index: i, Executed: true, Err: store.ErrPrecondition}},
-			{store.InsertOrMerge(edm.Entity{Key: key("p", "5"), Properties: suite.Several("P", 252)}), failure{Index: i, Executed: true, Rule: edm.RulePropertyCount}},
+			{store.InsertOrMerge(edm.Entity{Key: key("p", "5"), Properties: several("P", 252)}), failure{Index: i, Executed: true, Rule: edm.RulePropertyCount}},
 			{store.Insert(number("q", "5", 9)), failure{Index: max(i, 1), Rule: edm.RuleBatchPartition}},
 		} {
 			ops := append([]store.Op{}, good...)
 			ops[i] = bad.op
-			_, err := s.Apply(t.Ctx, people, ops...)
-			t.WantFailure(fmt.Sprintf("op %d", i), err, bad.want)
-			t.WantRows(fmt.Sprintf("after op %d failed: %v", i, err), s, store.Query{}, list)
+			_, err := s.Apply(t.ctx, people, ops...)
+			t.wantFailure(fmt.Sprintf("op %d", i), err, bad.want)
+			t.wantRows(fmt.Sprintf("after op %d failed: %v", i, err), s, store.Query{}, list)
 		}
 	}
-	t.Apply(s, good...)
+	t.apply(s, good...)
 }
 
 func testBatchCount(t *tester) {
-	s := t.OpenPeople()
+	s := t.openPeople()
 	ops := func(n int) (ops []store.Op) {
 		for i := range n {
 			ops = append(ops, store.InsertOrReplace(number("p", fmt.Sprint(i*37%1009), i)))
@@ -117,12 +116,12 @@ func testBatchCount(t *tester) {
 		return ops
 	}
 	for _, n := range []int{edm.MaxBatchOps + 1, 3 * edm.MaxBatchOps} {
-		_, err := s.Apply(t.Ctx, people, ops(n)...)
-		t.WantFailure(fmt.Sprintf("%d ops", n), err, failure{Index: 99, Rule: edm.RuleBatchCount, Err: store.ErrTooLarge})
+		_, err := s.Apply(t.ctx, people, ops(n)...)
+		t.wantFailure(fmt.Sprintf("%d ops", n), err, failure{Index: 99, Rule: edm.RuleBatchCount, Err: store.ErrTooLarge})
 	}
-	t.WantRows("after refusals", s, store.Query{}, nil)
-	t.Apply(s, ops(edm.MaxBatchOps)...)
-	if n := len(t.Page(s, store.Query{}).Rows); n != edm.MaxBatchOps {
+	t.wantRows("after refusals", s, store.Query{}, nil)
+	t.apply(s, ops(edm.MaxBatchOps)...)
+	if n := len(t.page(s, store.Query{}).Rows); n != edm.MaxBatchOps {
 		t.Errorf("%d entities of a full batch, want %d", n, edm.MaxBatchOps)
 	}
 }
@@ -130,7 +129,7 @@ func testBatchCount(t *tester) {
 // testBatchBytes shows that the limit is on what is given, and not on what
 // merges make of it.
 func testBatchBytes(t *tester) {
-	s := t.OpenPeople()
+	s := t.openPeople()
 	// Four ops as large as an entity may be, less 1,000 bytes each, and one of
 	// what is left.
 	big := edm.MaxEntityBytes - 1000
@@ -139,24 +138,24 @@ func testBatchBytes(t *tester) {
 			k := key("p", fmt.Sprint(i))
 			size := min(big, total)
 			total -= size
-			ops = append(ops, store.InsertOrMerge(edm.Entity{Key: k, Properties: suite.Filling(size - edm.KeySize(k))}))
+			ops = append(ops, store.InsertOrMerge(edm.Entity{Key: k, Properties: filling(size - edm.KeySize(k))}))
 		}
 		return ops
 	}
-	_, err := s.Apply(t.Ctx, people, ops(edm.MaxBatchBytes+1)...)
-	t.WantFailure("a byte above the limit", err, failure{Index: 4, Rule: edm.RuleBatchBytes, Err: store.ErrTooLarge})
-	t.WantRows("after a refusal", s, store.Query{}, nil)
-	t.Apply(s, ops(edm.MaxBatchBytes)...)
+	_, err := s.Apply(t.ctx, people, ops(edm.MaxBatchBytes+1)...)
+	t.wantFailure("a byte above the limit", err, failure{Index: 4, Rule: edm.RuleBatchBytes, Err: store.ErrTooLarge})
+	t.wantRows("after a refusal", s, store.Query{}, nil)
+	t.apply(s, ops(edm.MaxBatchBytes)...)
 	var merges []store.Op
 	for i := range 5 {
 		merges = append(merges, store.Merge(entity("p", fmt.Sprint(i), prop("A", edm.Boolean(true))), store.Any))
 	}
 	for i := 5; i < 9; i++ {
-		t.Apply(s, store.Insert(edm.Entity{Key: key("p", fmt.Sprint(i)), Properties: suite.Filling(big)}))
+		t.apply(s, store.Insert(edm.Entity{Key: key("p", fmt.Sprint(i)), Properties: filling(big)}))
 		merges = append(merges, store.Merge(entity("p", fmt.Sprint(i), prop("A", edm.Boolean(true))), store.Any))
 	}
-	t.Apply(s, merges...)
-	for _, e := range t.Page(s, store.Query{}).Rows {
+	t.apply(s, merges...)
+	for _, e := range t.page(s, store.Query{}).Rows {
 		if last := e.Properties[len(e.Properties)-1]; last.Name != "A" || len(e.Properties) < 2 {
 			t.Errorf("%q: the merge left %d properties, %s last", e.Key, len(e.Properties), last.Name)
 		}

@@ -1,4 +1,4 @@
-package suite
+package storetest
 
 import (
 	"errors"
@@ -9,33 +9,33 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// NoErr ends the test if err is not nil.
-func (t *T) NoErr(what string, err error) {
+// noErr ends the test if err is not nil.
+func (t *tester) noErr(what string, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 }
 
-// WantErr fails unless errors.Is finds want in err, which is nil for success.
-func (t *T) WantErr(what string, err, want error) {
+// wantErr fails unless errors.Is finds want in err, which is nil for success.
+func (t *tester) wantErr(what string, err, want error) {
 	t.Helper()
 	if want == nil && err != nil || want != nil && !errors.Is(err, want) {
 		t.Errorf("%s: got %v, want %v", what, err, want)
 	}
 }
 
-// WantRule fails unless err is a refusal by r that is not about an op.
-func (t *T) WantRule(what string, err error, r edm.Rule) {
+// wantRule fails unless err is a refusal by r that is not about an op.
+func (t *tester) wantRule(what string, err error, r edm.Rule) {
 	t.Helper()
 	var op *store.OpError
-	if got := RuleOf(err); got != r || errors.As(err, &op) {
+	if got := ruleOf(err); got != r || errors.As(err, &op) {
 		t.Errorf("%s: got %#v, want an *edm.Error of rule %v", what, err, r)
 	}
 }
 
-// RuleOf returns the rule by which err refuses, or 0.
-func RuleOf(err error) edm.Rule {
+// ruleOf returns the rule by which err refuses, or 0.
+func ruleOf(err error) edm.Rule {
 	var e *edm.Error
 	if errors.As(err, &e) && errors.Is(err, store.ErrInvalid) {
 		return e.Rule
@@ -43,8 +43,8 @@ func RuleOf(err error) edm.Rule {
 	return 0
 }
 
-// Failure is how an Apply may fail: by an error or by a rule.
-type Failure struct {
+// failure is how an Apply may fail: by an error or by a rule.
+type failure struct {
 	Index    int
 	Executed bool
 	Err      error
@@ -52,7 +52,7 @@ type Failure struct {
 }
 
 // String says what the failure is.
-func (f Failure) String() string {
+func (f failure) String() string {
 	what := fmt.Sprint(f.Err)
 	if f.Rule != 0 {
 		what = fmt.Sprintf("rule %q", f.Rule)
@@ -60,26 +60,26 @@ func (f Failure) String() string {
 	return fmt.Sprintf("op %d (executed %v): %s", f.Index, f.Executed, what)
 }
 
-// WantFailure fails unless err is the *store.OpError that f describes.
-func (t *T) WantFailure(what string, err error, f Failure) {
+// wantFailure fails unless err is the *store.OpError that f describes.
+func (t *tester) wantFailure(what string, err error, f failure) {
 	t.Helper()
 	var op *store.OpError
 	switch {
 	case !errors.As(err, &op):
 		t.Errorf("%s: got %v, want a failure of %v", what, err, f)
-	case op.Index != f.Index || op.Executed != f.Executed || RuleOf(err) != f.Rule || f.Err != nil && !errors.Is(err, f.Err):
+	case op.Index != f.Index || op.Executed != f.Executed || ruleOf(err) != f.Rule || f.Err != nil && !errors.Is(err, f.Err):
 		t.Errorf("%s: got a failure of op %d (executed %v): %v; want %v", what, op.Index, op.Executed, op.Err, f)
 	}
 }
 
-// SameEntity reports whether two entities agree in all, order included.
-func SameEntity(a, b edm.Entity) bool {
+// sameEntity reports whether two entities agree in all, order included.
+func sameEntity(a, b edm.Entity) bool {
 	return a.Key == b.Key && a.Timestamp == b.Timestamp && slices.EqualFunc(a.Properties, b.Properties,
 		func(p, q edm.Property) bool { return p.Name == q.Name && p.Value.Equal(q.Value) })
 }
 
-// Show returns v for a failure's message, shortened.
-func Show(v any) string {
+// show returns v for a failure's message, shortened.
+func show(v any) string {
 	const most = 1500
 	var text string
 	switch v := v.(type) {
@@ -92,7 +92,7 @@ func Show(v any) string {
 			}
 		}
 	case edm.Entity:
-		text = Show([]edm.Entity{v})
+		text = show([]edm.Entity{v})
 	case store.Query:
 		from, kind := "start", "forward"
 		if v.From != nil {

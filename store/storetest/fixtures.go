@@ -1,4 +1,4 @@
-package suite
+package storetest
 
 import (
 	"bytes"
@@ -9,24 +9,24 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// Key returns the key of a partition and a row.
-func Key(p, r string) edm.Key { return edm.Key{Partition: p, Row: r} }
+// key returns the key of a partition and a row.
+func key(p, r string) edm.Key { return edm.Key{Partition: p, Row: r} }
 
-// Prop returns a property.
-func Prop(name string, v edm.Value) edm.Property { return edm.Property{Name: name, Value: v} }
+// prop returns a property.
+func prop(name string, v edm.Value) edm.Property { return edm.Property{Name: name, Value: v} }
 
-// Entity returns an entity without a Timestamp.
-func Entity(p, r string, props ...edm.Property) edm.Entity {
-	return edm.Entity{Key: Key(p, r), Properties: props}
+// entity returns an entity without a Timestamp.
+func entity(p, r string, props ...edm.Property) edm.Entity {
+	return edm.Entity{Key: key(p, r), Properties: props}
 }
 
-// Number returns an entity with one property of one number.
-func Number(p, r string, n int) edm.Entity {
-	return Entity(p, r, Prop("N", edm.Int32(int32(n))))
+// number returns an entity with one property of one number.
+func number(p, r string, n int) edm.Entity {
+	return entity(p, r, prop("N", edm.Int32(int32(n))))
 }
 
-// Several returns n properties of one byte each, whose names begin with prefix.
-func Several(prefix string, n int) edm.Properties {
+// several returns n properties of one byte each, whose names begin with prefix.
+func several(prefix string, n int) edm.Properties {
 	p := make(edm.Properties, n)
 	for i := range p {
 		p[i] = edm.Property{Name: fmt.Sprintf("%s%03d", prefix, i), Value: edm.Boolean(true)}
@@ -34,9 +34,9 @@ func Several(prefix string, n int) edm.Properties {
 	return p
 }
 
-// Filling returns properties that count n bytes in the size of an entity. The
+// filling returns properties that count n bytes in the size of an entity. The
 // least that one counts is 22.
-func Filling(n int) edm.Properties {
+func filling(n int) edm.Properties {
 	var p edm.Properties
 	for i := 0; n > 0; i++ {
 		name := fmt.Sprintf("F%03d", i)
@@ -51,8 +51,8 @@ func Filling(n int) edm.Properties {
 	return p
 }
 
-// Extremes has, for each type, what is most likely to be damaged on its way.
-func Extremes() edm.Properties {
+// extremes has, for each type, what is most likely to be damaged on its way.
+func extremes() edm.Properties {
 	var p edm.Properties
 	add := func(values ...edm.Value) {
 		for _, v := range values {
@@ -76,8 +76,8 @@ func Extremes() edm.Properties {
 	return p
 }
 
-// Family is a table of three partitions of ten entities each, for filters.
-func Family() []edm.Entity {
+// family is a table of three partitions of ten entities each, for filters.
+func family() []edm.Entity {
 	var list []edm.Entity
 	for i := range 30 {
 		e := edm.Entity{

@@ -1,4 +1,4 @@
-package contract
+package storetest
 
 import (
 	"context"
@@ -8,10 +8,9 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
-	"github.com/tablerock-db/tablerock/store/storetest/internal/suite"
 )
 
-var syncParts = []part{
+var syncTests = []subtest{
 	{"HeldWrite", testHeldWrite},
 	{"HeldRefusal", testHeldRefusal},
 	{"HeldFailure", testHeldFailure},
@@ -65,20 +64,20 @@ func (t *tester) result(c *call) error {
 
 // openHeld returns a store with the table people and the entities list, whose
 // syncs are held up.
-func (t *tester) openHeld(list ...edm.Entity) (store.Store, []edm.Entity, suite.Hold) {
+func (t *tester) openHeld(list ...edm.Entity) (store.Store, []edm.Entity, Hold) {
 	t.Helper()
-	if t.Backend.HoldSync == nil {
+	if t.backend.HoldSync == nil {
 		t.Skip("this backend has no HoldSync")
 	}
-	s := t.Backend.Open(t)
+	s := t.backend.Open(t)
 	t.Cleanup(func() { _ = s.Close() }) // fails where a sync has failed
-	t.NoErr("CreateTable", s.CreateTable(t.Ctx, people))
-	list = t.Fill(s, list)
-	return s, list, t.Backend.HoldSync(t, s)
+	t.noErr("CreateTable", s.CreateTable(t.ctx, people))
+	list = t.fill(s, list)
+	return s, list, t.backend.HoldSync(t, s)
 }
 
 // held waits until c waits for a sync.
-func (t *tester) held(c *call, h suite.Hold) {
+func (t *tester) held(c *call, h Hold) {
 	t.Helper()
 	select {
 	case <-h.Held:
@@ -91,15 +90,15 @@ func (t *tester) held(c *call, h suite.Hold) {
 
 // calls that take part in scenarios.
 func (t *tester) applying(s store.Store, ops ...store.Op) func() error {
-	return func() error { _, err := s.Apply(t.Ctx, people, ops...); return err }
+	return func() error { _, err := s.Apply(t.ctx, people, ops...); return err }
 }
 
 func (t *tester) creating(s store.Store, table string) func() error {
-	return func() error { return s.CreateTable(t.Ctx, table) }
+	return func() error { return s.CreateTable(t.ctx, table) }
 }
 
 func (t *tester) deleting(s store.Store, table string) func() error {
-	return func() error { return s.DeleteTable(t.Ctx, table) }
+	return func() error { return s.DeleteTable(t.ctx, table) }
 }
 
 func testHeldWrite(t *tester) {
@@ -109,31 +108,31 @@ func testHeldWrite(t *tester) {
 		begin("Apply", t.applying(s, store.Insert(number("p", "2", 2)), store.Replace(number("p", "1", 9), store.Any), store.Delete(list[0].Key, store.Any))),
 		begin("Apply", t.applying(s, store.Insert(number("q", "1", 1)))),
 		begin("CreateTable", t.creating(s, "Another")),
-		begin("SetTableMeta", func() error { return s.SetTableMeta(t.Ctx, people, []byte("m")) }),
-		begin("SetAccountMeta", func() error { return s.SetAccountMeta(t.Ctx, []byte("m")) }),
+		begin("SetTableMeta", func() error { return s.SetTableMeta(t.ctx, people, []byte("m")) }),
+		begin("SetAccountMeta", func() error { return s.SetAccountMeta(t.ctx, []byte("m")) }),
 	}
 	t.held(calls[0], h)
 	t.mustWait(calls...)
 	t.within("readers beside a held sync", func() {
 		for _, e := range list {
-			if got, err := s.Get(t.Ctx, people, e.Key); err != nil || !suite.SameEntity(got, e) {
-				t.Errorf("Get sees %s, %v, want %s until the write is durable", suite.Show(got), err, suite.Show(e))
+			if got, err := s.Get(t.ctx, people, e.Key); err != nil || !sameEntity(got, e) {
+				t.Errorf("Get sees %s, %v, want %s until the write is durable", show(got), err, show(e))
 			}
 		}
 		for _, k := range []edm.Key{key("p", "2"), key("q", "1")} {
-			t.WantGone("while the sync is held up", s, k)
+			t.wantGone("while the sync is held up", s, k)
 		}
 	})
 	t.wantContent("while the sync is held up", s, before)
-	cursor := s.Query(t.Ctx, people, store.Query{})
+	cursor := s.Query(t.ctx, people, store.Query{})
 	h.Release(nil)
 	for _, c := range calls {
-		t.WantErr(c.what, t.result(c), nil)
+		t.wantErr(c.what, t.result(c), nil)
 	}
-	if rows := t.Drain(cursor).Rows; len(rows) != len(list) {
-		t.Errorf("a query begun while the sync was held up sees %s", suite.Show(rows))
+	if rows := t.drain(cursor).Rows; len(rows) != len(list) {
+		t.Errorf("a query begun while the sync was held up sees %s", show(rows))
 	}
-	if n, tables := len(t.Page(s, store.Query{}).Rows), t.Tables(s, "", 0); n != 3 || len(tables) != 2 {
+	if n, tables := len(t.page(s, store.Query{}).Rows), t.tables(s, "", 0); n != 3 || len(tables) != 2 {
 		t.Errorf("after the sync: %d entities, want 3, and the tables %v", n, tables)
 	}
 }
@@ -167,8 +166,8 @@ func (t *tester) scenarios(s store.Store, old edm.Entity) []scenario {
 		{"delete, replace", remove, t.applying(s, store.Replace(number("p", "old", 3), store.Any)), stored(0, store.ErrEntityNotFound), false},
 		{"delete, delete", remove, t.applying(s, store.Delete(old.Key, store.Any)), stored(0, store.ErrEntityNotFound), false},
 		{
-			"merge, merge", t.applying(s, store.Merge(edm.Entity{Key: old.Key, Properties: suite.Several("P", 251)}, store.Any)),
-			t.applying(s, store.Merge(edm.Entity{Key: old.Key, Properties: suite.Several("Q", 1)}, store.Any)),
+			"merge, merge", t.applying(s, store.Merge(edm.Entity{Key: old.Key, Properties: several("P", 251)}, store.Any)),
+			t.applying(s, store.Merge(edm.Entity{Key: old.Key, Properties: several("Q", 1)}, store.Any)),
 			failure{Executed: true, Rule: edm.RulePropertyCount},
 			false,
 		},
@@ -180,7 +179,7 @@ func (t *tester) scenarios(s store.Store, old edm.Entity) []scenario {
 
 // eachScenario runs f with every scenario, on a store of its own whose first
 // call is held and whose second has begun.
-func (t *tester) eachScenario(f func(s store.Store, h suite.Hold, c scenario, first, second *call)) {
+func (t *tester) eachScenario(f func(s store.Store, h Hold, c scenario, first, second *call)) {
 	for i := 0; ; i++ {
 		s, list, h := t.openHeld(number("p", "old", 1))
 		all := t.scenarios(s, list[0])
@@ -198,15 +197,15 @@ func (t *tester) eachScenario(f func(s store.Store, h suite.Hold, c scenario, fi
 }
 
 func testHeldRefusal(t *tester) {
-	t.eachScenario(func(_ store.Store, h suite.Hold, c scenario, first, second *call) {
+	t.eachScenario(func(_ store.Store, h Hold, c scenario, first, second *call) {
 		h.Release(nil)
-		t.WantErr(first.what, t.result(first), nil)
+		t.wantErr(first.what, t.result(first), nil)
 		err := t.result(second)
 		if c.plain {
-			t.WantErr(second.what, err, c.want.Err)
+			t.wantErr(second.what, err, c.want.Err)
 			return
 		}
-		t.WantFailure(second.what, err, c.want)
+		t.wantFailure(second.what, err, c.want)
 	})
 	// What is not refused waits too, and comes after.
 	s, list, h := t.openHeld(number("p", "old", 1))
@@ -215,10 +214,10 @@ func testHeldRefusal(t *tester) {
 	second := begin("second", t.applying(s, store.Merge(entity("p", "old", prop("M", edm.Int32(3))), store.Any)))
 	t.mustWait(first, second)
 	h.Release(nil)
-	t.WantErr("first", t.result(first), nil)
-	t.WantErr("second", t.result(second), nil)
-	if e, err := s.Get(t.Ctx, people, list[0].Key); err != nil || len(e.Properties) != 2 || e.Properties.Get("N").Int32() != 2 {
-		t.Errorf("after both: got %s, %v", suite.Show(e), err)
+	t.wantErr("first", t.result(first), nil)
+	t.wantErr("second", t.result(second), nil)
+	if e, err := s.Get(t.ctx, people, list[0].Key); err != nil || len(e.Properties) != 2 || e.Properties.Get("N").Int32() != 2 {
+		t.Errorf("after both: got %s, %v", show(e), err)
 	}
 }
 
@@ -226,21 +225,21 @@ func testHeldRefusal(t *tester) {
 // store takes no more writes, and what it finds when it is opened stays.
 func testHeldFailure(t *tester) {
 	late := 0
-	t.eachScenario(func(s store.Store, h suite.Hold, c scenario, first, second *call) {
+	t.eachScenario(func(s store.Store, h Hold, c scenario, first, second *call) {
 		before := t.content(s)
 		h.Release(errDisk)
-		t.WantErr(first.what, t.result(first), store.ErrOutcomeUnknown)
+		t.wantErr(first.what, t.result(first), store.ErrOutcomeUnknown)
 		err := t.result(second)
 		if errors.Is(err, store.ErrReadOnly) && late < 3 {
 			late++ // it began only after the failure
 		} else {
-			t.WantErr(second.what, err, store.ErrOutcomeUnknown)
+			t.wantErr(second.what, err, store.ErrOutcomeUnknown)
 		}
-		t.WantErr(c.name+": a write after the failure", t.applying(s, store.InsertOrReplace(number("q", "1", 1)))(), store.ErrReadOnly)
+		t.wantErr(c.name+": a write after the failure", t.applying(s, store.InsertOrReplace(number("q", "1", 1)))(), store.ErrReadOnly)
 		t.wantContent(c.name+": a read after the failure", s, before)
-		again := t.Backend.PowerCut
+		again := t.backend.PowerCut
 		if again == nil {
-			again = t.Backend.Reopen
+			again = t.backend.Reopen
 		}
 		if again == nil {
 			return
@@ -252,27 +251,27 @@ func testHeldFailure(t *tester) {
 			whole[e.Key.Row] = true
 		}
 		if c.name == "batch, batch" && (whole["1"] != whole["new"] || whole["2"]) {
-			t.Errorf("%s: half a batch is there: %s", c.name, suite.Show(after.rows[people]))
+			t.Errorf("%s: half a batch is there: %s", c.name, show(after.rows[people]))
 		}
 		for range 2 {
 			s = again(t, s)
 			t.wantContent(c.name+": opened once more", s, after)
 		}
-		t.WantErr(c.name+": CreateTable after all", s.CreateTable(t.Ctx, "Later"), nil)
-		t.WantErr(c.name+": Close", s.Close(), nil)
+		t.wantErr(c.name+": CreateTable after all", s.CreateTable(t.ctx, "Later"), nil)
+		t.wantErr(c.name+": Close", s.Close(), nil)
 	})
 }
 
 func testHeldContext(t *tester) {
 	s, _, h := t.openHeld()
-	ctx, cancel := context.WithCancel(t.Ctx)
+	ctx, cancel := context.WithCancel(t.ctx)
 	c := begin("Apply", func() error { _, err := s.Apply(ctx, people, store.Insert(number("p", "r", 1))); return err })
 	t.held(c, h)
 	cancel()
 	t.mustWait(c)
 	h.Release(nil)
-	t.WantErr("Apply whose ctx ended while it waited for its outcome", t.result(c), nil)
-	if _, err := s.Get(t.Ctx, people, key("p", "r")); err != nil {
+	t.wantErr("Apply whose ctx ended while it waited for its outcome", t.result(c), nil)
+	if _, err := s.Get(t.ctx, people, key("p", "r")); err != nil {
 		t.Errorf("Get: %v", err)
 	}
 }
@@ -289,13 +288,13 @@ func testHeldClose(t *tester) {
 	t.mustWait(append(calls, closing)...)
 	h.Release(nil)
 	for _, c := range append(calls, closing) {
-		t.WantErr(c.what+" that began before Close", t.result(c), nil)
+		t.wantErr(c.what+" that began before Close", t.result(c), nil)
 	}
-	if t.Backend.Reopen == nil {
+	if t.backend.Reopen == nil {
 		return
 	}
-	s = t.Reopen(s)
-	if n := len(t.Page(s, store.Query{}).Rows); n != len(calls) {
+	s = t.reopen(s)
+	if n := len(t.page(s, store.Query{}).Rows); n != len(calls) {
 		t.Errorf("%d entities, want %d", n, len(calls))
 	}
 }

@@ -1,4 +1,4 @@
-package contract
+package storetest
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-var tableParts = []part{
+var tableTests = []subtest{
 	{"CreateTable", testCreateTable},
 	{"TableNames", testTableNames},
 	{"TableNamesFold", testTableNamesFold},
@@ -21,7 +21,7 @@ var tableParts = []part{
 	{"IllegalTableName", testIllegalTableName},
 }
 
-var metaParts = []part{
+var metaTests = []subtest{
 	{"TableMeta", testTableMeta},
 	{"AccountMeta", testAccountMeta},
 }
@@ -35,16 +35,16 @@ func tableNames(list []store.TableInfo) []string {
 }
 
 func testCreateTable(t *tester) {
-	s := t.Open()
-	if list := t.Tables(s, "", 0); len(list) != 0 {
+	s := t.open()
+	if list := t.tables(s, "", 0); len(list) != 0 {
 		t.Errorf("a fresh store has the tables %v", list)
 	}
-	t.NoErr("CreateTable", s.CreateTable(t.Ctx, "Orders"))
+	t.noErr("CreateTable", s.CreateTable(t.ctx, "Orders"))
 	for _, name := range []string{"Orders", "orders", "ORDERS"} {
-		t.WantErr("CreateTable of "+name, s.CreateTable(t.Ctx, name), store.ErrTableExists)
+		t.wantErr("CreateTable of "+name, s.CreateTable(t.ctx, name), store.ErrTableExists)
 	}
-	t.NoErr("CreateTable", s.CreateTable(t.Ctx, "Orders2"))
-	list := t.Tables(s, "", 0)
+	t.noErr("CreateTable", s.CreateTable(t.ctx, "Orders2"))
+	list := t.tables(s, "", 0)
 	if got := tableNames(list); !slices.Equal(got, []string{"Orders", "Orders2"}) {
 		t.Fatalf("got the tables %q, want Orders and Orders2", got)
 	}
@@ -52,22 +52,22 @@ func testCreateTable(t *tester) {
 		t.Errorf("tables were created at %v, then at %v", list[0].Created, list[1].Created)
 	}
 	t.insertInto(s, "orders", number("p", "r", 1))
-	if again := t.Tables(s, "", 0); !slices.Equal(list, again) {
+	if again := t.tables(s, "", 0); !slices.Equal(list, again) {
 		t.Errorf("tables change from %v to %v by a write", list, again)
 	}
 }
 
 func (t *tester) insertInto(s store.Store, table string, e edm.Entity) {
 	t.Helper()
-	_, err := s.Apply(t.Ctx, table, store.Insert(e))
-	t.NoErr("Apply to "+table, err)
+	_, err := s.Apply(t.ctx, table, store.Insert(e))
+	t.noErr("Apply to "+table, err)
 }
 
 func testTableNames(t *tester) {
-	s := t.Open()
+	s := t.open()
 	long := strings.Repeat("x", edm.MaxTableNameLen)
 	for _, name := range []string{"abc", "a12", "Tables2", "tabl", long} {
-		t.NoErr("CreateTable of "+name, s.CreateTable(t.Ctx, name))
+		t.noErr("CreateTable of "+name, s.CreateTable(t.ctx, name))
 	}
 	for name, rule := range map[string]edm.Rule{
 		"":                   edm.RuleTableNameLength,
@@ -83,44 +83,44 @@ func testTableNames(t *tester) {
 		"abc\x00":            edm.RuleTableName,
 		"abc\xff":            edm.RuleTableName,
 	} {
-		t.WantRule(fmt.Sprintf("CreateTable of %q", name), s.CreateTable(t.Ctx, name), rule)
+		t.wantRule(fmt.Sprintf("CreateTable of %q", name), s.CreateTable(t.ctx, name), rule)
 	}
-	if n := len(t.Tables(s, "", 0)); n != 5 {
+	if n := len(t.tables(s, "", 0)); n != 5 {
 		t.Errorf("%d tables, want 5: a refused name made one", n)
 	}
 }
 
 func testTableNamesFold(t *tester) {
-	s := t.Open()
-	t.NoErr("CreateTable", s.CreateTable(t.Ctx, "MixedCase"))
+	s := t.open()
+	t.noErr("CreateTable", s.CreateTable(t.ctx, "MixedCase"))
 	const other = "mIXEDcASE"
 	e := number("p", "r", 1)
 	t.insertInto(s, other, e)
-	_, err := s.Get(t.Ctx, "MIXEDCASE", e.Key)
-	t.WantErr("Get", err, nil)
-	t.WantErr("View", s.View(t.Ctx, other, e.Key, func(edm.Row) error { return nil }), nil)
-	if p := t.Drain(s.Query(t.Ctx, other, store.Query{})); len(p.Rows) != 1 || p.Err != nil {
+	_, err := s.Get(t.ctx, "MIXEDCASE", e.Key)
+	t.wantErr("Get", err, nil)
+	t.wantErr("View", s.View(t.ctx, other, e.Key, func(edm.Row) error { return nil }), nil)
+	if p := t.drain(s.Query(t.ctx, other, store.Query{})); len(p.Rows) != 1 || p.Err != nil {
 		t.Errorf("Query: got %d rows and %v, want 1", len(p.Rows), p.Err)
 	}
-	t.WantErr("SetTableMeta", s.SetTableMeta(t.Ctx, other, []byte("m")), nil)
-	if meta, err := s.TableMeta(t.Ctx, "mixedcase"); string(meta) != "m" || err != nil {
+	t.wantErr("SetTableMeta", s.SetTableMeta(t.ctx, other, []byte("m")), nil)
+	if meta, err := s.TableMeta(t.ctx, "mixedcase"); string(meta) != "m" || err != nil {
 		t.Errorf("TableMeta: got %q, %v", meta, err)
 	}
-	if got := tableNames(t.Tables(s, "", 0)); !slices.Equal(got, []string{"MixedCase"}) {
+	if got := tableNames(t.tables(s, "", 0)); !slices.Equal(got, []string{"MixedCase"}) {
 		t.Errorf("got the tables %q, want the spelling of creation", got)
 	}
-	t.WantErr("DeleteTable", s.DeleteTable(t.Ctx, other), nil)
-	t.NoErr("CreateTable", s.CreateTable(t.Ctx, "mixedCASE"))
-	if got := tableNames(t.Tables(s, "", 0)); !slices.Equal(got, []string{"mixedCASE"}) {
+	t.wantErr("DeleteTable", s.DeleteTable(t.ctx, other), nil)
+	t.noErr("CreateTable", s.CreateTable(t.ctx, "mixedCASE"))
+	if got := tableNames(t.tables(s, "", 0)); !slices.Equal(got, []string{"mixedCASE"}) {
 		t.Errorf("got the tables %q, want the spelling of the second creation", got)
 	}
 }
 
 func testListTables(t *tester) {
-	s := t.Open()
+	s := t.open()
 	names := []string{"abc", "ABCD", "abd", "B10", "b2x", "Zoo"}
 	for _, i := range []int{3, 0, 5, 1, 4, 2} {
-		t.NoErr("CreateTable", s.CreateTable(t.Ctx, names[i]))
+		t.noErr("CreateTable", s.CreateTable(t.ctx, names[i]))
 	}
 	for _, c := range []struct {
 		from  string
@@ -142,117 +142,117 @@ func testListTables(t *tester) {
 		{"zooo", 0, nil},
 		{"\u00e9", 3, nil},
 	} {
-		if got := tableNames(t.Tables(s, c.from, c.limit)); !slices.Equal(got, c.want) {
+		if got := tableNames(t.tables(s, c.from, c.limit)); !slices.Equal(got, c.want) {
 			t.Errorf("Tables from %q limit %d: got %q, want %q", c.from, c.limit, got, c.want)
 		}
 	}
 }
 
 func testDeleteTable(t *tester) {
-	s := t.OpenPeople()
-	t.NoErr("CreateTable", s.CreateTable(t.Ctx, "Other"))
+	s := t.openPeople()
+	t.noErr("CreateTable", s.CreateTable(t.ctx, "Other"))
 	t.insertInto(s, "Other", number("p", "r", 1))
-	t.WantErr("DeleteTable of a missing table", s.DeleteTable(t.Ctx, "Nobody"), store.ErrTableNotFound)
-	created := t.Tables(s, "people", 1)[0].Created
+	t.wantErr("DeleteTable of a missing table", s.DeleteTable(t.ctx, "Nobody"), store.ErrTableNotFound)
+	created := t.tables(s, "people", 1)[0].Created
 	for round := range 3 {
 		what := fmt.Sprintf("round %d", round)
-		t.WantRows(what, s, store.Query{}, nil)
-		if meta, err := s.TableMeta(t.Ctx, people); meta != nil || err != nil {
+		t.wantRows(what, s, store.Query{}, nil)
+		if meta, err := s.TableMeta(t.ctx, people); meta != nil || err != nil {
 			t.Errorf("%s: a fresh table has the metadata %q, %v", what, meta, err)
 		}
-		old := t.Insert(s, number("p", "r", round))
-		t.NoErr("SetTableMeta", s.SetTableMeta(t.Ctx, people, []byte("meta")))
-		t.NoErr("DeleteTable", s.DeleteTable(t.Ctx, people))
-		t.WantErr("second DeleteTable", s.DeleteTable(t.Ctx, people), store.ErrTableNotFound)
-		_, err := s.Get(t.Ctx, people, old.Key)
-		t.WantErr("Get after DeleteTable", err, store.ErrTableNotFound)
-		t.NoErr("CreateTable", s.CreateTable(t.Ctx, people))
-		t.WantGone(what, s, old.Key)
-		next := t.Tables(s, "people", 1)[0].Created
+		old := t.insert(s, number("p", "r", round))
+		t.noErr("SetTableMeta", s.SetTableMeta(t.ctx, people, []byte("meta")))
+		t.noErr("DeleteTable", s.DeleteTable(t.ctx, people))
+		t.wantErr("second DeleteTable", s.DeleteTable(t.ctx, people), store.ErrTableNotFound)
+		_, err := s.Get(t.ctx, people, old.Key)
+		t.wantErr("Get after DeleteTable", err, store.ErrTableNotFound)
+		t.noErr("CreateTable", s.CreateTable(t.ctx, people))
+		t.wantGone(what, s, old.Key)
+		next := t.tables(s, "people", 1)[0].Created
 		if next < created {
 			t.Errorf("%s: the table is from %v, its predecessor from %v", what, next, created)
 		}
 		created = next
-		if e := t.Insert(s, number("p", "r", round)); e.Timestamp <= old.Timestamp {
+		if e := t.insert(s, number("p", "r", round)); e.Timestamp <= old.Timestamp {
 			t.Errorf("%s: Timestamp %d after %d in the table before", what, e.Timestamp, old.Timestamp)
 		}
-		t.Apply(s, store.Delete(old.Key, store.Any))
+		t.apply(s, store.Delete(old.Key, store.Any))
 	}
-	if _, err := s.Get(t.Ctx, "other", key("p", "r")); err != nil {
+	if _, err := s.Get(t.ctx, "other", key("p", "r")); err != nil {
 		t.Errorf("Get from the table that was not deleted: %v", err)
 	}
 }
 
 // onTable names every method that takes a table, called with table.
 func (t *tester) onTable(s store.Store, table string) map[string]error {
-	get := func() error { _, err := s.Get(t.Ctx, table, key("p", "r")); return err }
-	apply := func(ops ...store.Op) error { _, err := s.Apply(t.Ctx, table, ops...); return err }
-	meta := func() error { _, err := s.TableMeta(t.Ctx, table); return err }
+	get := func() error { _, err := s.Get(t.ctx, table, key("p", "r")); return err }
+	apply := func(ops ...store.Op) error { _, err := s.Apply(t.ctx, table, ops...); return err }
+	meta := func() error { _, err := s.TableMeta(t.ctx, table); return err }
 	return map[string]error{
-		"DeleteTable":  s.DeleteTable(t.Ctx, table),
+		"DeleteTable":  s.DeleteTable(t.ctx, table),
 		"Get":          get(),
-		"View":         s.View(t.Ctx, table, key("p", "r"), func(edm.Row) error { return nil }),
-		"Query":        t.Drain(s.Query(t.Ctx, table, store.Query{})).Err,
+		"View":         s.View(t.ctx, table, key("p", "r"), func(edm.Row) error { return nil }),
+		"Query":        t.drain(s.Query(t.ctx, table, store.Query{})).Err,
 		"Apply":        apply(store.Delete(key("p", "r"), store.Any)),
 		"TableMeta":    meta(),
-		"SetTableMeta": s.SetTableMeta(t.Ctx, table, []byte("m")),
+		"SetTableMeta": s.SetTableMeta(t.ctx, table, []byte("m")),
 	}
 }
 
 func testMissingTable(t *tester) {
-	s := t.OpenPeople()
+	s := t.openPeople()
 	for _, table := range []string{"peopl", "people2", "Nobody"} {
 		for method, err := range t.onTable(s, table) {
-			t.WantErr(method+" of "+table, err, store.ErrTableNotFound)
+			t.wantErr(method+" of "+table, err, store.ErrTableNotFound)
 			if method == "Apply" {
-				t.WantFailure(method, err, failure{Index: 0, Err: store.ErrTableNotFound})
+				t.wantFailure(method, err, failure{Index: 0, Err: store.ErrTableNotFound})
 			}
 		}
 	}
-	if p := t.Drain(s.Query(t.Ctx, "Nobody", store.Query{Limit: 1})); p.Resume != nil || len(p.Rows) != 0 {
+	if p := t.drain(s.Query(t.ctx, "Nobody", store.Query{Limit: 1})); p.Resume != nil || len(p.Rows) != 0 {
 		t.Errorf("Query of a missing table: got %d rows and resume %q", len(p.Rows), p.Resume)
 	}
 }
 
 func testIllegalTableName(t *tester) {
-	s := t.OpenPeople()
+	s := t.openPeople()
 	for table, rule := range map[string]edm.Rule{"a-b": edm.RuleTableName, "ab": edm.RuleTableNameLength, "tables": edm.RuleTableName} {
 		for method, err := range t.onTable(s, table) {
 			if method == "Apply" {
-				t.WantFailure(method, err, failure{Rule: rule})
+				t.wantFailure(method, err, failure{Rule: rule})
 				continue
 			}
-			t.WantRule(method+" of "+table, err, rule)
+			t.wantRule(method+" of "+table, err, rule)
 		}
 	}
 }
 
 func testTableMeta(t *tester) {
-	s := t.OpenPeople()
-	t.NoErr("CreateTable", s.CreateTable(t.Ctx, "Other"))
+	s := t.openPeople()
+	t.noErr("CreateTable", s.CreateTable(t.ctx, "Other"))
 	get := func(ctx context.Context) ([]byte, error) { return s.TableMeta(ctx, people) }
 	set := func(ctx context.Context, meta []byte) error { return s.SetTableMeta(ctx, people, meta) }
 	t.metadata(get, set)
-	t.WantErr("too much for a missing table", s.SetTableMeta(t.Ctx, "Nobody", make([]byte, store.MaxMetaBytes+1)), store.ErrTooLarge)
-	t.NoErr("SetTableMeta", set(t.Ctx, []byte("of people")))
-	if meta, err := s.TableMeta(t.Ctx, "Other"); meta != nil || err != nil {
+	t.wantErr("too much for a missing table", s.SetTableMeta(t.ctx, "Nobody", make([]byte, store.MaxMetaBytes+1)), store.ErrTooLarge)
+	t.noErr("SetTableMeta", set(t.ctx, []byte("of people")))
+	if meta, err := s.TableMeta(t.ctx, "Other"); meta != nil || err != nil {
 		t.Errorf("metadata of another table: got %q, %v, want nil", meta, err)
 	}
-	if meta, err := s.AccountMeta(t.Ctx); meta != nil || err != nil {
+	if meta, err := s.AccountMeta(t.ctx); meta != nil || err != nil {
 		t.Errorf("metadata of the account: got %q, %v, want nil", meta, err)
 	}
-	t.WantRows("metadata among the entities", s, store.Query{}, nil)
+	t.wantRows("metadata among the entities", s, store.Query{}, nil)
 }
 
 func testAccountMeta(t *tester) {
-	s := t.OpenPeople()
+	s := t.openPeople()
 	t.metadata(s.AccountMeta, s.SetAccountMeta)
-	t.NoErr("SetAccountMeta", s.SetAccountMeta(t.Ctx, []byte("of the account")))
-	if meta, err := s.TableMeta(t.Ctx, people); meta != nil || err != nil {
+	t.noErr("SetAccountMeta", s.SetAccountMeta(t.ctx, []byte("of the account")))
+	if meta, err := s.TableMeta(t.ctx, people); meta != nil || err != nil {
 		t.Errorf("metadata of a table: got %q, %v, want nil", meta, err)
 	}
-	t.NoErr("DeleteTable", s.DeleteTable(t.Ctx, people))
-	if meta, err := s.AccountMeta(t.Ctx); string(meta) != "of the account" || err != nil {
+	t.noErr("DeleteTable", s.DeleteTable(t.ctx, people))
+	if meta, err := s.AccountMeta(t.ctx); string(meta) != "of the account" || err != nil {
 		t.Errorf("after DeleteTable: got %q, %v", meta, err)
 	}
 }
@@ -262,7 +262,7 @@ func (t *tester) metadata(get func(context.Context) ([]byte, error), set func(co
 	t.Helper()
 	want := func(what string, meta []byte) {
 		t.Helper()
-		got, err := get(t.Ctx)
+		got, err := get(t.ctx)
 		if err != nil || !bytes.Equal(got, meta) || (got == nil) != (meta == nil) {
 			t.Errorf("%s: got %d bytes %.20q (nil %v), %v; want %d bytes %.20q", what, len(got), got, got == nil, err, len(meta), meta)
 		}
@@ -272,20 +272,20 @@ func (t *tester) metadata(get func(context.Context) ([]byte, error), set func(co
 	}
 	want("before anything is set", nil)
 	given := []byte("first\x00\xff")
-	t.NoErr("set", set(t.Ctx, given))
+	t.noErr("set", set(t.ctx, given))
 	given[0] = 'X'
 	want("first", []byte("first\x00\xff"))
 	want("again, after the caller changed its copy", []byte("first\x00\xff"))
 	most := bytes.Repeat([]byte("x"), store.MaxMetaBytes)
-	t.NoErr("set of all that is allowed", set(t.Ctx, most))
+	t.noErr("set of all that is allowed", set(t.ctx, most))
 	want("the most", most)
-	err := set(t.Ctx, append(most, 'x'))
-	t.WantRule("set of a byte more", err, edm.RuleMetaSize)
-	t.WantErr("set of a byte more", err, store.ErrTooLarge)
+	err := set(t.ctx, append(most, 'x'))
+	t.wantRule("set of a byte more", err, edm.RuleMetaSize)
+	t.wantErr("set of a byte more", err, store.ErrTooLarge)
 	want("after a refusal", most)
-	t.NoErr("clear", set(t.Ctx, []byte{}))
+	t.noErr("clear", set(t.ctx, []byte{}))
 	want("cleared", nil)
-	t.NoErr("set", set(t.Ctx, []byte("x")))
-	t.NoErr("clear by nil", set(t.Ctx, nil))
+	t.noErr("set", set(t.ctx, []byte("x")))
+	t.noErr("clear by nil", set(t.ctx, nil))
 	want("cleared by nil", nil)
 }

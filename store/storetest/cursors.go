@@ -1,0 +1,181 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// testQuerySnapshot changes everything while cursors are open that have read
+// nothing, one row, or half.
+func testQuerySnapshot(t *tester) {
+	s := t.openPeople()
+	list := t.fill(s, family())
+	back := slices.Clone(list)
+	slices.Reverse(back)
+	type open struct {
+		cursor store.Cursor
+		seen   []edm.Entity
+		want   []edm.Entity
+	}
+	var cursors []*open
+	for _, read := range []int{0, 1, 15} {
+		for _, q := range []store.Query{{}, {Reverse: true}} {
+			o := &open{s.Query(t.ctx, people, q), nil, list}
+			if q.Reverse {
+				o.want = back
+			}
+			for range read {
+				if o.cursor.Next() {
+					o.seen = append(o.seen, edm.EntityOf(o.cursor.Row()))
+				}
+			}
+			cursors = append(cursors, o)
+		}
+	}
+	for i, e := range list {
+		switch i % 3 {
+		case 0:
+			t.apply(s, store.Delete(e.Key, store.Any))
+		case 1:
+			t.apply(s, store.Replace(number(e.Key.Partition, e.Key.Row, -1), store.Any))
+		}
+		t.apply(s, store.Insert(number(e.Key.Partition, e.Key.Row+"+", -2)), store.Insert(number(e.Key.Partition, e.Key.Row+"-", -2)))
+	}
+	for i, o := range cursors {
+		rest := t.drain(o.cursor)
+		if got := append(o.seen, rest.Rows...); rest.Err != nil || !slices.EqualFunc(got, o.want, sameEntity) {
+			t.Errorf("cursor %d: got %s, %v; want what there was at the call of Query, %s", i, show(got), rest.Err, show(o.want))
+		}
+	}
+	if n := len(t.page(s, store.Query{}).Rows); n != 80 {
+		t.Errorf("%d entities after the writes, want 80", n)
+	}
+}
+
+func testQueryDeletedTable(t *tester) {
+	s := t.openPeople()
+	list := t.fill(s, family())
+	cursor := s.Query(t.ctx, people, store.Query{})
+	late := s.Query(t.ctx, people, store.Query{})
+	if !cursor.Next() {
+		t.Fatalf("no row: %v", cursor.Err())
+	}
+	first := edm.EntityOf(cursor.Row())
+	t.noErr("DeleteTable", s.DeleteTable(t.ctx, people))
+	t.noErr("CreateTable", s.CreateTable(t.ctx, people))
+	fresh := t.insert(s, number("a", "05", -1))
+	for _, rows := range [][]edm.Entity{append([]edm.Entity{first}, t.drain(cursor).Rows...), t.drain(late).Rows} {
+		if !slices.EqualFunc(rows, list, sameEntity) {
+			t.Errorf("the table was deleted during the query: got %s, want %s", show(rows), show(list))
+		}
+	}
+	t.wantRows("the table of the same name", s, store.Query{}, []edm.Entity{fresh})
+}
+
+func testQueryContext(t *tester) {
+	s := t.openPeople()
+	list := t.fill(s, family())
+	odd := t.parse("not (Even eq true)")
+	for _, reverse := range []bool{false, true} {
+		for _, expr := range []*filter.Expr{nil, odd} {
+			want := t.page(s, store.Query{Reverse: reverse, Filter: expr}).Rows
+			for read := 0; read < len(want); read += 4 {
+				ctx, cancel := context.WithCancel(t.ctx)
+				if read == 0 {
+					cancel()
+				}
+				cursor := s.Query(ctx, people, store.Query{Reverse: reverse, Filter: expr})
+				var got []edm.Entity
+				for len(got) < read && cursor.Next() {
+					got = append(got, edm.EntityOf(cursor.Row()))
+				}
+				cancel()
+				p := t.drain(cursor)
+				what := fmt.Sprintf("ctx ended after %d rows, reverse %v, filter %v", read, reverse, expr)
+				if len(p.Rows) != 0 || p.Err != context.Canceled {
+					t.Errorf("%s: got %d more rows and %v", what, len(p.Rows), p.Err)
+				}
+				if p.Resume == nil {
+					t.Errorf("%s: no key to resume from", what)
+					continue
+				}
+				rest := t.page(s, store.Query{Reverse: reverse, Filter: expr, From: p.Resume})
+				if got = append(got, rest.Rows...); !slices.EqualFunc(got, want, sameEntity) {
+					t.Errorf("%s: with the rest got %s, want %s", what, show(got), show(want))
+				}
+			}
+		}
+	}
+	ctx, cancel := context.WithCancelCause(t.ctx)
+	cancel(errors.New("its cause"))
+	_, err := s.Apply(ctx, people, store.Insert(number("z", "z", 1)))
+	t.wantErr("Apply", err, context.Canceled)
+	_, err = s.Get(ctx, people, list[0].Key)
+	t.wantErr("Get", err, context.Canceled)
+	t.wantErr("CreateTable", s.CreateTable(ctx, "Another"), context.Canceled)
+	t.wantErr("SetAccountMeta", s.SetAccountMeta(ctx, []byte("x")), context.Canceled)
+	t.wantRows("after calls whose ctx had ended", s, store.Query{}, list)
+}
+
+// testQueryRow looks at a row many times before the next, and keeps copies.
+func testQueryRow(t *tester) {
+	s := t.openPeople()
+	list := t.fill(s, family())
+	cursor := s.Query(t.ctx, people, store.Query{})
+	var copies []edm.Entity
+	for i := 0; cursor.Next(); i++ {
+		row := cursor.Row()
+		t.wellFormed(row)
+		one, two := edm.EntityOf(row), edm.EntityOf(cursor.Row())
+		t.wellFormed(row)
+		if !sameEntity(one, two) || !sameEntity(one, edm.EntityOf(row)) {
+			t.Errorf("row %d changes while it is the current row", i)
+		}
+		copies = append(copies, one)
+	}
+	t.noErr("Err", cursor.Err())
+	t.noErr("Close", cursor.Close())
+	t.noErr("second Close", cursor.Close())
+	if cursor.Next() {
+		t.Error("Next returns true after Close")
+	}
+	if !slices.EqualFunc(copies, list, sameEntity) {
+		t.Errorf("copies of rows: got %s, want %s", show(copies), show(list))
+	}
+	cursor = s.Query(t.ctx, people, store.Query{})
+	if !cursor.Next() {
+		t.Errorf("no row: %v", cursor.Err())
+	}
+	t.noErr("Close in the middle", errors.Join(cursor.Close(), cursor.Close()))
+	if cursor.Next() {
+		t.Error("Next returns true after Close in the middle")
+	}
+	t.noErr("Close before Next", s.Query(t.ctx, people, store.Query{}).Close())
+}
+
+func testQueryEntities(t *tester) {
+	s := t.openPeople()
+	list := t.fill(s, family())
+	var got []edm.Entity
+	for e, err := range store.Entities(s.Query(t.ctx, people, store.Query{})) {
+		t.noErr("Entities", err)
+		got = append(got, e)
+	}
+	if !slices.EqualFunc(got, list, sameEntity) {
+		t.Errorf("Entities: got %s, want %s", show(got), show(list))
+	}
+	n := 0
+	for _, err := range store.Entities(s.Query(t.ctx, "Nobody", store.Query{})) {
+		t.wantErr("Entities of a missing table", err, store.ErrTableNotFound)
+		n++
+	}
+	if n != 1 {
+		t.Errorf("Entities of a missing table: %d pairs, want one", n)
+	}
+}

@@ -1,0 +1,124 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+func testPages(t *tester) {
+	s := t.openPeople()
+	list := t.fill(s, family())
+	texts := []string{""}
+	for _, f := range filters {
+		texts = append(texts, f.text)
+	}
+	for _, text := range texts {
+		for _, reverse := range []bool{false, true} {
+			q := store.Query{Filter: t.parse(text), Reverse: reverse}
+			want := t.page(s, q).Rows
+			for q.Limit = 1; q.Limit <= len(want)+1; q.Limit++ {
+				if got := t.chain(s, people, q, len(list)+1); !slices.EqualFunc(got, want, sameEntity) {
+					t.Errorf("pages of %s: got %s, want %s", show(q), show(got), show(want))
+				}
+			}
+		}
+	}
+	for limit := 1; limit <= len(list)+1; limit++ {
+		for at := range list {
+			p := t.page(s, store.Query{From: &list[at].Key, Limit: limit})
+			want := list[at:min(at+limit, len(list))]
+			if !slices.EqualFunc(p.Rows, want, sameEntity) {
+				t.Errorf("%d from row %d: got %s, want %s", limit, at, show(p.Rows), show(want))
+			}
+		}
+	}
+}
+
+func testPagesOfBudget(t *tester) {
+	s := t.openPeople()
+	list := t.fill(s, family())
+	for _, text := range []string{"", "N eq 100", "N eq 29", "N lt 3", "S eq '3'", "PartitionKey eq 'b' and Even eq true", "PartitionKey eq 'a' and RowKey eq '01' or PartitionKey eq 'c'"} {
+		for _, reverse := range []bool{false, true} {
+			want := t.page(s, store.Query{Filter: t.parse(text), Reverse: reverse}).Rows
+			for budget := 1; budget <= len(list)+1; budget += 1 + budget/5 {
+				for _, limit := range []int{0, 1, 3, budget} {
+					q := store.Query{Filter: t.parse(text), Reverse: reverse, Budget: budget, Limit: limit}
+					if got := t.chain(s, people, q, 4*len(list)); !slices.EqualFunc(got, want, sameEntity) {
+						t.Errorf("pages of %s: got %s, want %s", show(q), show(got), show(want))
+					}
+				}
+			}
+		}
+	}
+}
+
+// testPageEnds looks for the key to resume from when nothing can follow, and
+// when something can.
+func testPageEnds(t *tester) {
+	s := t.openPeople()
+	if p := t.page(s, store.Query{Limit: 1, Budget: 1}); p.Resume != nil {
+		t.Errorf("an empty table resumes at %q", *p.Resume)
+	}
+	list := t.fill(s, family())
+	last := &list[len(list)-1].Key
+	for _, c := range []struct {
+		q    store.Query
+		rows int
+		more bool
+	}{
+		{store.Query{}, 30, false},
+		{store.Query{Limit: 30}, 30, false},
+		{store.Query{Limit: 31, Budget: 31}, 30, false},
+		{store.Query{Budget: 30}, 30, false},
+		{store.Query{Limit: 29}, 29, true},
+		{store.Query{Budget: 29}, 29, true},
+		{store.Query{Limit: 30, Reverse: true}, 30, false},
+		{store.Query{Budget: 30, Reverse: true}, 30, false},
+		{store.Query{Limit: 29, Reverse: true}, 29, true},
+		{store.Query{From: last, Limit: 1}, 1, false},
+		{store.Query{From: &list[0].Key, Reverse: true, Limit: 1}, 1, false},
+		{store.Query{Filter: t.parse("PartitionKey eq 'b'"), Limit: 10}, 10, false},
+		{store.Query{Filter: t.parse("PartitionKey eq 'b'"), Budget: 10}, 10, false},
+		{store.Query{Filter: t.parse("PartitionKey eq 'b'"), Limit: 9}, 9, true},
+		{store.Query{Filter: t.parse("PartitionKey eq 'b'"), Limit: 10, Reverse: true}, 10, false},
+		{store.Query{Filter: t.parse("PartitionKey eq 'b' and RowKey eq '03'"), Limit: 1}, 1, false},
+		{store.Query{Filter: t.parse("N eq 100"), Budget: 30}, 0, false},
+	} {
+		p := t.page(s, c.q)
+		if len(p.Rows) != c.rows || (p.Resume != nil) != c.more {
+			t.Errorf("%s: got %d rows and resume %v, want %d rows, more %v", show(c.q), len(p.Rows), p.Resume, c.rows, c.more)
+		}
+		if c.more && p.Resume != nil && t.page(s, store.Query{From: p.Resume, Reverse: c.q.Reverse, Limit: 1}).Rows == nil {
+			t.Errorf("%s: nothing at the resume key %q", show(c.q), *p.Resume)
+		}
+	}
+}
+
+// testPagesWhileWriting deletes, at each page, the entity that the next page
+// begins with, and adds one among those already shown.
+func testPagesWhileWriting(t *tester) {
+	s := t.openPeople()
+	list := t.fill(s, family())
+	want := slices.Clone(list)
+	q := store.Query{Limit: 4}
+	var got []edm.Entity
+	for n := 0; ; n++ {
+		p := t.page(s, q)
+		got = append(got, p.Rows...)
+		if p.Resume == nil || n > len(list) {
+			break
+		}
+		q.From = p.Resume
+		next := slices.IndexFunc(want, func(e edm.Entity) bool { return e.Key.Compare(*p.Resume) >= 0 })
+		t.apply(s, store.Delete(want[next].Key, store.Any))
+		want = slices.Delete(want, next, next+1)
+		shown := p.Rows[0].Key
+		t.insert(s, number(shown.Partition, fmt.Sprintf("%s-%d", shown.Row, n), -1))
+	}
+	if !slices.EqualFunc(got, want, sameEntity) {
+		t.Errorf("pages with writes between: got %s, want %s", show(got), show(want))
+	}
+}

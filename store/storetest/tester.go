@@ -1,0 +1,261 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// tester opens stores of one backend and compares what they return. Its methods
+// fail the test.
+type tester struct {
+	testing.TB
+	backend Backend
+	ctx     context.Context
+}
+
+func newTester(tb testing.TB, b Backend) *tester { return &tester{tb, b, context.Background()} }
+
+// people is the table that most parts use.
+const people = "People"
+
+// open returns an empty store.
+func (t *tester) open() store.Store {
+	t.Helper()
+	return t.closing(t.backend.Open(t))
+}
+
+// openPeople returns a store with the empty table People.
+func (t *tester) openPeople() store.Store {
+	t.Helper()
+	s := t.open()
+	t.noErr("CreateTable", s.CreateTable(t.ctx, people))
+	return s
+}
+
+// closing closes s when the test ends, and returns it.
+func (t *tester) closing(s store.Store) store.Store {
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil && !t.Failed() {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+// reopen closes s and returns a store with the same data.
+func (t *tester) reopen(s store.Store) store.Store {
+	t.Helper()
+	return t.closing(t.backend.Reopen(t, s))
+}
+
+// needReopen skips the test where the backend has no Reopen.
+func (t *tester) needReopen() {
+	if t.backend.Reopen == nil {
+		t.Skip("this backend has no Reopen")
+	}
+}
+
+// apply carries out ops on People.
+func (t *tester) apply(s store.Store, ops ...store.Op) []store.Result {
+	t.Helper()
+	results, err := s.Apply(t.ctx, people, ops...)
+	t.noErr("Apply", err)
+	if len(results) != len(ops) {
+		t.Fatalf("Apply of %d ops: %d results", len(ops), len(results))
+	}
+	return results
+}
+
+// insert adds e to People and returns it as it must be found.
+func (t *tester) insert(s store.Store, e edm.Entity) edm.Entity {
+	t.Helper()
+	e.Timestamp = t.apply(s, store.Insert(e))[0].Timestamp
+	return e
+}
+
+// fill adds entities to People, in batches, and returns them in the order of
+// their keys as they must be found.
+func (t *tester) fill(s store.Store, list []edm.Entity) []edm.Entity {
+	t.Helper()
+	list = slices.Clone(list)
+	slices.SortFunc(list, func(a, b edm.Entity) int { return a.Key.Compare(b.Key) })
+	for from := 0; from < len(list); {
+		to := from + 1
+		for to < len(list) && to-from < edm.MaxBatchOps && list[to].Key.Partition == list[from].Key.Partition {
+			to++
+		}
+		var ops []store.Op
+		for _, e := range list[from:to] {
+			ops = append(ops, store.Insert(e))
+		}
+		for i, r := range t.apply(s, ops...) {
+			list[from+i].Timestamp = r.Timestamp
+		}
+		from = to
+	}
+	return list
+}
+
+// wantEntity fails unless Get, View and Query of People show want.
+func (t *tester) wantEntity(what string, s store.Store, want edm.Entity) {
+	t.Helper()
+	got, err := s.Get(t.ctx, people, want.Key)
+	if err != nil || !sameEntity(got, want) {
+		t.Errorf("%s: Get: got %s, %v, want %s", what, show(got), err, show(want))
+	}
+	got = edm.Entity{}
+	err = s.View(t.ctx, people, want.Key, func(r edm.Row) error {
+		t.wellFormed(r)
+		got = edm.EntityOf(r)
+		return nil
+	})
+	if err != nil || !sameEntity(got, want) {
+		t.Errorf("%s: View: got %s, %v, want %s", what, show(got), err, show(want))
+	}
+	page := t.page(s, store.Query{From: &want.Key, Limit: 1})
+	if len(page.Rows) != 1 || !sameEntity(page.Rows[0], want) {
+		t.Errorf("%s: Query: got %s, want %s", what, show(page.Rows), show(want))
+	}
+}
+
+// wantGone fails unless People has no entity of key.
+func (t *tester) wantGone(what string, s store.Store, key edm.Key) {
+	t.Helper()
+	_, err := s.Get(t.ctx, people, key)
+	t.wantErr(what+": Get", err, store.ErrEntityNotFound)
+	err = s.View(t.ctx, people, key, func(edm.Row) error {
+		t.Errorf("%s: View shows an entity that is not there", what)
+		return nil
+	})
+	t.wantErr(what+": View", err, store.ErrEntityNotFound)
+}
+
+// wellFormed fails unless the methods of a row agree with each other.
+func (t *tester) wellFormed(r edm.Row) {
+	t.Helper()
+	key := r.Key()
+	if p := r.AppendPartition([]byte("+")); string(p) != "+"+key.Partition {
+		t.Errorf("AppendPartition gives %q for the key %q", p, key)
+	}
+	if p := r.AppendRow([]byte("+")); string(p) != "+"+key.Row {
+		t.Errorf("AppendRow gives %q for the key %q", p, key)
+	}
+	for i := range r.Len() {
+		name, v := r.At(i)
+		if w, ok := r.Lookup(name); !ok || !v.Equal(w) {
+			t.Errorf("At(%d) is %q = %s, Lookup gives %s, %v", i, name, show(v), show(w), ok)
+		}
+	}
+	if v, ok := r.Lookup("NoSuchName"); ok || !v.IsNull() {
+		t.Errorf("Lookup of a name that is not there gives %s, %v", show(v), ok)
+	}
+}
+
+// parse returns the expression of a filter's text, which must be one.
+func (t *tester) parse(text string) *filter.Expr {
+	t.Helper()
+	e, err := filter.Parse(text)
+	t.noErr("Parse", err)
+	return e
+}
+
+// page is what one Query gave.
+type page struct {
+	Rows   []edm.Entity
+	Resume *edm.Key
+	Err    error
+}
+
+// page returns what a Query of People gives, which must not fail.
+func (t *tester) page(s store.Store, q store.Query) page {
+	t.Helper()
+	p := t.drain(s.Query(t.ctx, people, q))
+	if p.Err != nil {
+		t.Fatalf("Query %s: %v", show(q), p.Err)
+	}
+	return p
+}
+
+// drain returns what a cursor gives and closes it.
+func (t *tester) drain(c store.Cursor) page {
+	t.Helper()
+	var p page
+	for c.Next() {
+		t.wellFormed(c.Row())
+		p.Rows = append(p.Rows, edm.EntityOf(c.Row()))
+	}
+	if c.Next() {
+		t.Error("Next returns true after it returned false")
+	}
+	p.Resume, p.Err = c.Resume(), c.Err()
+	if p.Resume != nil {
+		key := *p.Resume
+		p.Resume = &key
+	}
+	if err := errors.Join(c.Close(), c.Close()); err != nil {
+		t.Errorf("Close of a cursor: %v", err)
+	}
+	return p
+}
+
+// wantRows fails unless a Query of People gives want.
+func (t *tester) wantRows(what string, s store.Store, q store.Query, want []edm.Entity) {
+	t.Helper()
+	if got := t.page(s, q).Rows; !slices.EqualFunc(got, want, sameEntity) {
+		t.Errorf("%s: got %s, want %s", what, show(got), show(want))
+	}
+}
+
+// chain follows resume keys from q to the end and returns all rows. It fails if
+// a page breaks q's limits or does not move on.
+func (t *tester) chain(s store.Store, table string, q store.Query, most int) []edm.Entity {
+	t.Helper()
+	var all []edm.Entity
+	for n := 0; ; n++ {
+		p := t.drain(s.Query(t.ctx, table, q))
+		if p.Err != nil {
+			t.Fatalf("%s: %v", show(q), p.Err)
+		}
+		if q.Limit > 0 && len(p.Rows) > q.Limit || q.Budget > 0 && len(p.Rows) > q.Budget {
+			t.Fatalf("%s: a page of %d rows", show(q), len(p.Rows))
+		}
+		all = append(all, p.Rows...)
+		if p.Resume == nil {
+			return all
+		}
+		if q.Limit == 0 && q.Budget == 0 {
+			t.Fatalf("%s: resumes at %q without a limit", show(q), *p.Resume)
+		}
+		if q.Budget == 0 && len(p.Rows) != q.Limit {
+			t.Fatalf("%s: a page of %d rows, and it goes on at %q", show(q), len(p.Rows), *p.Resume)
+		}
+		for _, e := range p.Rows {
+			if c := p.Resume.Compare(e.Key); c == 0 || (c < 0) != q.Reverse {
+				t.Fatalf("%s: resumes at %q and has %q already", show(q), *p.Resume, e.Key)
+			}
+		}
+		if q.From != nil && len(p.Rows) == 0 {
+			if c := p.Resume.Compare(*q.From); c == 0 || (c < 0) != q.Reverse {
+				t.Fatalf("%s: resumes at %q, which is not further", show(q), *p.Resume)
+			}
+		}
+		if n > most {
+			t.Fatalf("%s: more than %d pages", show(q), most)
+		}
+		q.From = p.Resume
+	}
+}
+
+// tables returns what Tables of s returns, which must not fail.
+func (t *tester) tables(s store.Store, from string, limit int) []store.TableInfo {
+	t.Helper()
+	list, err := s.Tables(t.ctx, from, limit)
+	t.noErr("Tables", err)
+	return list
+}
