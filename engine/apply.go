@@ -10,8 +10,6 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
-	"github.com/tablerock-db/tablerock/engine/internal/reading"
-	"github.com/tablerock-db/tablerock/engine/internal/shapes"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
@@ -30,10 +28,10 @@ type txn struct {
 	wants    []lsm.Candidate
 	partHash uint64
 	// state is pinned while the operations are resolved, nil if it is not.
-	state *reading.State
+	state *readState
 	props edm.Properties
 	// shapes are what check has found out about ops.
-	shapes shapes.Checked
+	shapes checkedShapes
 	check  store.Checker
 	mem    codec.Row
 	disk   sstable.Row
@@ -49,7 +47,7 @@ type txn struct {
 
 func newTxn() any {
 	t := &txn{commit: commitlog.NewCommit()}
-	t.check.Known = t.shapes.Known
+	t.check.Known = t.shapes.known
 	return t
 }
 
@@ -59,7 +57,7 @@ func (t *txn) release() {
 	t.props = t.props[:0]
 	t.pending = 0
 	t.view = nil
-	t.shapes.Reset(nil)
+	t.shapes.reset(nil)
 	t.db.txns.Put(t)
 }
 
@@ -92,7 +90,7 @@ func (db *DB) Apply(ctx context.Context, table string, ops ...store.Op) ([]store
 
 // apply is Apply with the working memory t.
 func (db *DB) apply(ctx context.Context, t *txn, table string, ops []store.Op) ([]store.Result, error) {
-	t.shapes.Reset(&db.shapes)
+	t.shapes.reset(&db.shapes)
 	if err := t.check.Check(table, ops); err != nil {
 		return nil, err
 	}
@@ -229,7 +227,7 @@ func (db *DB) resolve(t *txn, op *store.Op, want *lsm.Candidate) error {
 	}
 	props := op.Entity.Properties
 	if row != nil && (op.Kind == store.OpMerge || op.Kind == store.OpInsertOrMerge) {
-		t.shapes.Of(props) // takes its turn; what is stored has another shape
+		t.shapes.of(props) // takes its turn; what is stored has another shape
 		t.props = store.MergeProperties(t.props[:0], row, props)
 		props = t.props
 	}
@@ -238,7 +236,7 @@ func (db *DB) resolve(t *txn, op *store.Op, want *lsm.Candidate) error {
 
 // encode appends a put of a key with props to the commit.
 func (t *txn) encode(want *lsm.Candidate, key edm.Key, props edm.Properties) error {
-	shape := t.shapes.Of(props)
+	shape := t.shapes.of(props)
 	size := t.commit.Put(want.Key, want.Hash, shape, props)
 	// The formula counts at most two bytes for each encoded one, and a fixed
 	// amount and the name for each property: only what comes near needs it.
@@ -266,8 +264,8 @@ func (db *DB) sift(t *txn, ops []store.Op) error {
 				_, want.Maybe = db.log.Pending(t.partHash, want.Hash, want.Key)
 			}
 		}
-		if db.state.Load() == t.state {
-			t.state.Sift(t.partHash, t.wants)
+		if db.state.load() == t.state {
+			t.state.sift(t.partHash, t.wants)
 			return nil
 		}
 		t.leave() // as in current
@@ -277,7 +275,7 @@ func (db *DB) sift(t *txn, ops []store.Op) error {
 // enter pins the current state, unless t has one pinned.
 func (db *DB) enter(t *txn) error {
 	if t.state == nil {
-		t.state = db.state.Pin(t.partHash)
+		t.state = db.state.pin(t.partHash)
 	}
 	if t.state == nil {
 		return store.ErrClosed
@@ -289,7 +287,7 @@ func (db *DB) enter(t *txn) error {
 func (t *txn) leave() {
 	t.disk.Release()
 	if t.state != nil {
-		t.state.Unpin(t.partHash)
+		t.state.unpin(t.partHash)
 		t.state = nil
 	}
 }
@@ -304,18 +302,18 @@ func (db *DB) current(t *txn, want *lsm.Candidate) (edm.Row, error) {
 		}
 		p, ok := db.log.Pending(t.partHash, want.Hash, want.Key)
 		switch {
-		case ok && slices.Contains(t.state.Mems, p.Seg):
+		case ok && slices.Contains(t.state.mems, p.Seg):
 			t.pending = max(t.pending, p.Seq)
 			if p.Row(&t.mem) {
 				return &t.mem, nil
 			}
 			return nil, nil
-		case ok || db.state.Load() != t.state:
+		case ok || db.state.load() != t.state:
 			// The log has moved on to a segment that the state does not hold: what
 			// was pending may be there by now.
 			t.leave()
 		default:
-			return t.state.Get(want.Key, t.partHash, want.Hash, codec.MaxSeq, &t.mem, &t.disk)
+			return t.state.get(want.Key, t.partHash, want.Hash, codec.MaxSeq, &t.mem, &t.disk)
 		}
 	}
 }

@@ -235,11 +235,11 @@ func (db *DB) throttle(ctx context.Context) error {
 
 // behind reports whether writers must wait.
 func (db *DB) behind() bool {
-	s := db.state.Load()
+	s := db.state.load()
 	if s == nil {
 		return false
 	}
-	return len(s.Mems) > maxFrozen || db.runs.Load() >= maxRuns
+	return len(s.mems) > maxFrozen || db.runs.Load() >= maxRuns
 }
 
 // refusal turns a failure of the background work, which keeps writers from

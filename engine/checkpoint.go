@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
-	"github.com/tablerock-db/tablerock/engine/internal/place"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -38,7 +37,7 @@ func (db *DB) makeCheckpoint(ctx context.Context, dest string) error {
 	if len(names) > 0 {
 		return fmt.Errorf("%w: the directory is not empty, it holds %q", fs.ErrExist, names[0])
 	}
-	if err := place.Make(db.fs, dest); err != nil {
+	if err := makeDirectory(db.fs, dest); err != nil {
 		return fmt.Errorf("make directory: %w", err)
 	}
 	// No flush and no merge changes the set of files meanwhile.
@@ -58,7 +57,7 @@ func (db *DB) makeCheckpoint(ctx context.Context, dest string) error {
 	m.Logs = nil
 	// The newest segment comes first: if anything of it is durable, all of those
 	// before it is by the time that they are looked at.
-	for _, seg := range moment.state.Mems {
+	for _, seg := range moment.state.mems {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -99,7 +98,7 @@ func (db *DB) settleAll() error {
 	if !db.opts.NoSync {
 		return db.log.Barrier()
 	}
-	mems := slices.Clone(db.state.Load().Mems)
+	mems := slices.Clone(db.state.load().mems)
 	slices.Reverse(mems)
 	return db.log.SyncSegments(mems)
 }

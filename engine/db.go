@@ -12,8 +12,6 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
-	"github.com/tablerock-db/tablerock/engine/internal/reading"
-	"github.com/tablerock-db/tablerock/engine/internal/shapes"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
@@ -32,7 +30,7 @@ type DB struct {
 	cacheID uint64
 	tree    *lsm.Tree
 
-	state reading.Current // none once closed
+	state currentState // none once closed
 	// runs is how many runs of the current version can hold one key.
 	runs atomic.Int64
 
@@ -43,7 +41,7 @@ type DB struct {
 	catalogTurn sync.Mutex
 	dropped     droppedTables
 
-	shapes shapes.Cache
+	shapes shapeCache
 	turns  [turnStripes]sync.Mutex
 	// txns keeps the working memory of writes. It has channels, so it is the
 	// database's own: a synctest bubble shares none with the outside.
@@ -84,15 +82,15 @@ func (db *DB) Failure() error {
 // replaceState installs the state that change makes of the current one's
 // memtables, with the tree's current version.
 func (db *DB) replaceState(change func(mems []*commitlog.Segment) []*commitlog.Segment) {
-	db.state.Replace(func(mems []*commitlog.Segment) *reading.State {
+	db.state.replace(func(mems []*commitlog.Segment) *readState {
 		return db.newState(change(mems))
 	})
 }
 
-func (db *DB) newState(mems []*commitlog.Segment) *reading.State {
+func (db *DB) newState(mems []*commitlog.Segment) *readState {
 	version := db.tree.Version()
 	db.runs.Store(int64(version.RunsMax()))
-	return reading.New(mems, version)
+	return newReadState(mems, version)
 }
 
 // Close implements store.Store. Snapshots and cursors that are still open keep
@@ -107,12 +105,12 @@ func (db *DB) Close() error {
 	db.stopWorker()
 	var errs []error
 	if !db.opts.ReadOnly {
-		errs = append(errs, db.closeLogs(db.state.Load().Mems))
+		errs = append(errs, db.closeLogs(db.state.load().mems))
 	}
-	last := db.state.End()
+	last := db.state.end()
 	errs = append(errs, db.tree.Close())
 	db.log.End()
-	last.Retire()
+	last.retire()
 	if db.lock != nil {
 		errs = append(errs, db.lock.Close())
 	}
@@ -135,12 +133,12 @@ func (db *DB) closeLogs(mems []*commitlog.Segment) error {
 // proveLogs tells a manifest how far each live segment is durable, so that what
 // is lost of one is missed. Every manifest that is written is told.
 func (db *DB) proveLogs(m *manifest.Manifest) {
-	s := db.state.Load()
+	s := db.state.load()
 	if s == nil || len(m.Logs) == 0 {
 		return
 	}
 	oldest := m.Logs[0].Number
-	for _, seg := range s.Mems {
+	for _, seg := range s.mems {
 		end := seg.Durable()
 		if end == 0 || seg.Number < oldest {
 			continue // of what is flushed the manifest knows more

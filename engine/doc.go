@@ -26,7 +26,7 @@
 //	DB.catalogTurn    the turn of the catalog
 //	DB.turns          the turn of a partition; a batch holds one
 //	commitlog.Log     the order of the log, then that of applying; memory only
-//	reading.Current   replacing the read state
+//	currentState   replacing the read state
 //	droppedTables.mu, worker.mu   leaves
 //
 // A reader takes no lock of this package for a point read, and for a query that

@@ -17,7 +17,7 @@ func (db *DB) flushable() []*commitlog.Segment {
 	if db.log.Failure() != nil {
 		return nil
 	}
-	mems := db.state.Load().Mems
+	mems := db.state.load().mems
 	var out []*commitlog.Segment
 	for i := len(mems) - 1; i > 0 && mems[i].Applied(); i-- {
 		out = append(out, mems[i])
@@ -80,7 +80,7 @@ func dropLogs(logs []manifest.Log, last, next uint64) []manifest.Log {
 
 // logAfter returns the number of the segment that follows seg.
 func (db *DB) logAfter(seg *commitlog.Segment) uint64 {
-	mems := db.state.Load().Mems
+	mems := db.state.load().mems
 	for i := 1; i < len(mems); i++ {
 		if mems[i] == seg {
 			return mems[i-1].Number
@@ -184,7 +184,7 @@ func (db *DB) compactStep(ctx context.Context, job *lsm.Job) (done bool, err err
 func (db *DB) refresh() {
 	v := db.tree.Version()
 	defer v.Unref()
-	if v != db.state.Load().Version {
+	if v != db.state.load().version {
 		db.replaceState(func(mems []*commitlog.Segment) []*commitlog.Segment { return mems })
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
-	"github.com/tablerock-db/tablerock/engine/internal/place"
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
 	"github.com/tablerock-db/tablerock/engine/internal/scan"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
@@ -24,10 +23,6 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
-
-// ErrNotDatabase says that a directory holds files and no manifest of ours, so
-// that making a database there could harm something else.
-var ErrNotDatabase = place.ErrNotDatabase
 
 // Open opens the database in dir, making it if there is none. It fails with
 // store.ErrLocked, ErrNotDatabase, store.ErrNewerFormat or store.ErrCorrupt, or
@@ -40,13 +35,13 @@ func Open(dir string, o Options) (*DB, error) {
 	if o.ReadOnly {
 		return openReadOnly(dir, o)
 	}
-	if err := place.Check(o.FS, dir); err != nil {
+	if err := checkDirectory(o.FS, dir); err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
-	if err := place.Make(o.FS, dir); err != nil {
+	if err := makeDirectory(o.FS, dir); err != nil {
 		return nil, fmt.Errorf("open %s: make directory: %w", dir, err)
 	}
-	lock, err := o.FS.Lock(path.Join(dir, place.LockName))
+	lock, err := o.FS.Lock(path.Join(dir, lockName))
 	if err != nil {
 		var locked *vfs.LockedError
 		if errors.As(err, &locked) {
@@ -59,7 +54,7 @@ func Open(dir string, o Options) (*DB, error) {
 		return nil, fmt.Errorf("open %s: %w", dir, errors.Join(err, lock.Close()))
 	}
 	db.startWorker()
-	if len(db.state.Load().Mems) > 1 {
+	if len(db.state.load().mems) > 1 {
 		db.kick()
 	}
 	return db, nil
@@ -89,8 +84,8 @@ func (db *DB) discard() error {
 	if db.log != nil {
 		db.log.End()
 	}
-	if s := db.state.End(); s != nil {
-		s.Retire()
+	if s := db.state.end(); s != nil {
+		s.retire()
 	}
 	return db.tree.Close()
 }
@@ -106,7 +101,7 @@ func readManifest(fsys vfs.FS, dir string) (*manifest.Manifest, error) {
 // create makes the first manifest. No segment exists before it is durable, so
 // no write can be acknowledged without it.
 func create(o Options, dir string) (*manifest.Manifest, error) {
-	first, err := place.FirstNumber(o.FS, dir)
+	first, err := firstNumber(o.FS, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +186,7 @@ func (db *DB) recover(m *manifest.Manifest) error {
 		return err
 	}
 	if log.Unlisted {
-		if err := db.listLogs(db.state.Load().Mems); err != nil {
+		if err := db.listLogs(db.state.load().mems); err != nil {
 			return err
 		}
 	}
@@ -277,7 +272,7 @@ func (db *DB) start(log *recovery.Log) error {
 	for _, seg := range slices.Backward(log.Segments) {
 		mems = append(mems, seg)
 	}
-	db.state.Start(db.newState(mems))
+	db.state.start(db.newState(mems))
 	return nil
 }
 

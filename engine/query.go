@@ -45,11 +45,11 @@ func (m *moment) query(ctx context.Context, table string, q store.Query, release
 // [lower, upper), newest first.
 func (m *moment) sources(lower, upper []byte) []merge.Source[codec.ShapedRow] {
 	var out []merge.Source[codec.ShapedRow]
-	for _, seg := range m.state.Mems {
+	for _, seg := range m.state.mems {
 		if !seg.Empty() {
 			o := memtable.IterOptions{Lower: lower, Upper: upper, Snapshot: m.seq}
 			out = append(out, lsm.MemSource(seg.Table.NewIterator(o)))
 		}
 	}
-	return m.state.Version.AppendSources(out, lsm.IterOptions{Lower: lower, Upper: upper, Snapshot: m.seq, Fill: true})
+	return m.state.version.AppendSources(out, lsm.IterOptions{Lower: lower, Upper: upper, Snapshot: m.seq, Fill: true})
 }

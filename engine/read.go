@@ -7,7 +7,6 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
-	"github.com/tablerock-db/tablerock/engine/internal/reading"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -43,7 +42,7 @@ func (db *DB) View(ctx context.Context, table string, key edm.Key, read func(edm
 
 // viewAt calls read with the entity as of sequence number snap. State is what
 // to look at, or nil for the current one.
-func (db *DB) viewAt(cat *catalog.Catalog, table string, key edm.Key, snap uint64, state *reading.State, read func(edm.Row) error) error {
+func (db *DB) viewAt(cat *catalog.Catalog, table string, key edm.Key, snap uint64, state *readState, read func(edm.Row) error) error {
 	if db.closed.Load() {
 		return store.ErrClosed
 	}
@@ -63,17 +62,17 @@ func (db *DB) viewAt(cat *catalog.Catalog, table string, key edm.Key, snap uint6
 	v.key = codec.AppendKey(v.key[:0], info.ID, key.Partition, key.Row)
 	partHash, keyHash := codec.PartitionHash(v.key), codec.KeyHash(v.key)
 	if state == nil {
-		if state = db.state.Pin(keyHash); state == nil {
+		if state = db.state.pin(keyHash); state == nil {
 			return store.ErrClosed
 		}
-		defer state.Unpin(keyHash)
+		defer state.unpin(keyHash)
 		// The rows of a dropped table go one file after the other, and an older
 		// version may show where the newest is gone already.
 		if now := db.catalog.Load(); now != cat && !now.Live(info.ID) {
 			return store.ErrTableNotFound
 		}
 	}
-	row, err := state.Get(v.key, partHash, keyHash, snap, &v.mem, &v.disk)
+	row, err := state.get(v.key, partHash, keyHash, snap, &v.mem, &v.disk)
 	defer v.disk.Release()
 	if err != nil {
 		return err

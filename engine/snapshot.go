@@ -6,7 +6,6 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
-	"github.com/tablerock-db/tablerock/engine/internal/reading"
 	"github.com/tablerock-db/tablerock/engine/internal/scan"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -16,7 +15,7 @@ type moment struct {
 	db       *DB
 	seq      uint64
 	catalog  *catalog.Catalog
-	state    *reading.State
+	state    *readState
 	released atomic.Bool
 }
 
@@ -25,7 +24,7 @@ type moment struct {
 func (db *DB) takeMoment() *moment {
 	m := &moment{db: db}
 	db.log.Register(func(seq uint64) { m.seq, m.catalog = seq, db.catalog.Load() })
-	if m.state = db.state.Pin(m.seq); m.state == nil {
+	if m.state = db.state.pin(m.seq); m.state == nil {
 		db.log.Unregister(m.seq)
 		return nil
 	}
@@ -34,7 +33,7 @@ func (db *DB) takeMoment() *moment {
 
 func (m *moment) release() {
 	if m.released.CompareAndSwap(false, true) {
-		m.state.Unpin(m.seq)
+		m.state.unpin(m.seq)
 		m.db.log.Unregister(m.seq)
 	}
 }

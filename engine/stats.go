@@ -28,7 +28,7 @@ func (db *DB) Stats() (Stats, error) {
 		return Stats{}, store.ErrClosed
 	}
 	defer m.release()
-	t := m.state.Version.Stats()
+	t := m.state.version.Stats()
 	s := Stats{
 		Tables:       m.catalog.Len(),
 		SSTables:     t.Files,
@@ -38,7 +38,7 @@ func (db *DB) Stats() (Stats, error) {
 		SpaceAmp:     t.SpaceAmp,
 		Entities:     int64(t.Entries) - 2*int64(t.Tombstones),
 	}
-	for _, seg := range m.state.Mems {
+	for _, seg := range m.state.mems {
 		s.MemtableBytes += seg.Table.Bytes() + seg.Tail()
 		if !seg.Empty() {
 			s.WALBytes += seg.Tail()

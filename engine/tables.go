@@ -202,7 +202,7 @@ func (db *DB) revealCatalog(before, after *catalog.Catalog, seq uint64) {
 
 func (db *DB) putCatalog(c *commitlog.Commit, e edm.Entity) {
 	key := catalogKey(e.Key)
-	c.Put(key, codec.KeyHash(key), db.shapes.Of(e.Properties), e.Properties)
+	c.Put(key, codec.KeyHash(key), db.shapes.of(e.Properties), e.Properties)
 }
 
 func catalogKey(key edm.Key) []byte {

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
-	"github.com/tablerock-db/tablerock/engine/internal/place"
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/manifest"
@@ -60,8 +59,8 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 		r.add(manifest.Name, err)
 	}
 	r.Files++
-	known := map[string]bool{place.LockName: true, manifest.Name: true, manifest.TempName: true}
-	found, err := m.state.Version.Verify(ctx)
+	known := map[string]bool{lockName: true, manifest.Name: true, manifest.TempName: true}
+	found, err := m.state.version.Verify(ctx)
 	if err != nil {
 		return r, fmt.Errorf("verify: %w", err)
 	}
@@ -70,18 +69,18 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 	for _, f := range found.Findings {
 		r.add(f.File, f)
 	}
-	for _, seg := range m.state.Mems {
+	for _, seg := range m.state.mems {
 		if err := ctx.Err(); err != nil {
 			return r, err
 		}
 		// A segment that was flushed meanwhile has no file, or one that the next
 		// segment has taken over.
 		if err := db.verifyLog(seg, &r); err != nil {
-			s := db.state.Load()
+			s := db.state.load()
 			if s == nil {
 				return r, store.ErrClosed // nor does anything tell now whether it was flushed
 			}
-			if slices.Contains(s.Mems, seg) {
+			if slices.Contains(s.mems, seg) {
 				r.add(commitlog.Name(seg.Number), err)
 			}
 		}

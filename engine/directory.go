@@ -1,5 +1,4 @@
-// Package place judges whether a directory may become a database, and makes it.
-package place
+package engine
 
 import (
 	"errors"
@@ -14,15 +13,16 @@ import (
 	"github.com/tablerock-db/tablerock/wal"
 )
 
-// LockName is the name of the lock file within the directory of a database.
-const LockName = "LOCK"
+// lockName is the name of the lock file within the directory of a database.
+const lockName = "LOCK"
 
-// ErrNotDatabase is engine.ErrNotDatabase.
+// ErrNotDatabase says that a directory holds files and no manifest of ours, so
+// that making a database there could harm something else.
 var ErrNotDatabase = errors.New("directory is not a database and not empty")
 
-// Make makes dir and its parents and the names of all that were missing
+// makeDirectory makes dir and its parents and the names of all that were missing
 // durable: a database is lost with any directory above it.
-func Make(fsys vfs.FS, dir string) error {
+func makeDirectory(fsys vfs.FS, dir string) error {
 	var parents []string
 	for d := path.Clean(dir); d != "." && d != "/"; d = path.Dir(d) {
 		_, err := fsys.Stat(d)
@@ -45,10 +45,10 @@ func Make(fsys vfs.FS, dir string) error {
 	return nil
 }
 
-// Check refuses a directory that is not ours: one that holds files and no
+// checkDirectory refuses a directory that is not ours: one that holds files and no
 // manifest. What the creation of a database leaves when it is cut short is
 // ours.
-func Check(fsys vfs.FS, dir string) error {
+func checkDirectory(fsys vfs.FS, dir string) error {
 	names, err := fsys.List(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -67,7 +67,7 @@ func Check(fsys vfs.FS, dir string) error {
 	stranger := ""
 	for _, name := range names {
 		switch _, isWAL := recovery.Number(name, ".wal"); {
-		case name == LockName || name == manifest.TempName:
+		case name == lockName || name == manifest.TempName:
 		case isWAL:
 			blank, err := wal.Blank(fsys, path.Join(dir, name))
 			if err != nil && !errors.Is(err, vfs.ErrNotRegular) {
@@ -86,10 +86,10 @@ func Check(fsys vfs.FS, dir string) error {
 	return nil
 }
 
-// FirstNumber returns a number above those of the segments without records
+// firstNumber returns a number above those of the segments without records
 // that the directory of a new database may hold. Below the first log of the
 // manifest they mean nothing.
-func FirstNumber(fsys vfs.FS, dir string) (uint64, error) {
+func firstNumber(fsys vfs.FS, dir string) (uint64, error) {
 	names, err := fsys.List(dir)
 	if err != nil {
 		return 0, err

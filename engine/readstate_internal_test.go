@@ -1,4 +1,4 @@
-package reading
+package engine
 
 import (
 	"sync"
@@ -32,32 +32,32 @@ func TestPinHolds(t *testing.T) {
 	const readers, replaced = 4, 30_000
 	tree := openTree(t)
 	for _, shards := range []uint64{1, readers} {
-		var c Current
-		c.Start(New(nil, tree.Version()))
+		var c currentState
+		c.start(newReadState(nil, tree.Version()))
 		var ended, early atomic.Int64
 		var wg sync.WaitGroup
 		for r := range uint64(readers) {
 			wg.Go(func() {
-				for s := c.Pin(r % shards); s != nil; s = c.Pin(r % shards) {
+				for s := c.pin(r % shards); s != nil; s = c.pin(r % shards) {
 					if s.freed.Load() {
 						early.Add(1)
 					}
-					s.Unpin(r % shards)
+					s.unpin(r % shards)
 				}
 				ended.Add(1)
 			})
 		}
-		states := []*State{c.Load()}
+		states := []*readState{c.load()}
 		for range replaced {
-			c.Replace(func([]*commitlog.Segment) *State {
-				s := New(nil, tree.Version())
+			c.replace(func([]*commitlog.Segment) *readState {
+				s := newReadState(nil, tree.Version())
 				states = append(states, s)
 				return s
 			})
 		}
-		c.End().Retire()
+		c.end().retire()
 		wg.Wait()
-		if c.Load() != nil || c.End() != nil || ended.Load() != readers {
+		if c.load() != nil || c.end() != nil || ended.Load() != readers {
 			t.Errorf("%d shards: there is a state after the end, or %d of %d readers did not learn of it", shards, ended.Load(), readers)
 		}
 		if n := early.Load(); n > 0 {
@@ -74,23 +74,23 @@ func TestPinHolds(t *testing.T) {
 // TestPinOutlives retires a state under a pin: it goes with the last one.
 func TestPinOutlives(t *testing.T) {
 	tree := openTree(t)
-	var c Current
-	if c.Pin(1) != nil {
-		t.Fatal("the zero Current has a state")
+	var c currentState
+	if c.pin(1) != nil {
+		t.Fatal("the zero currentState has a state")
 	}
-	c.Start(New(nil, tree.Version()))
+	c.start(newReadState(nil, tree.Version()))
 	for _, shard := range []uint64{3, 3, 3 + pinShards, 4} {
-		if c.Pin(shard) == nil {
+		if c.pin(shard) == nil {
 			t.Fatal("no state")
 		}
 	}
-	s := c.End()
-	s.Retire()
+	s := c.end()
+	s.retire()
 	for i, shard := range []uint64{3, 3 + pinShards, 4, 3} {
 		if s.freed.Load() {
 			t.Fatalf("given up with %d pins left", 4-i)
 		}
-		s.Unpin(shard)
+		s.unpin(shard)
 	}
 	if !s.freed.Load() {
 		t.Error("not given up with the last pin")

@@ -1,4 +1,4 @@
-package shapes
+package engine
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 // or each write would define its shape anew in the log.
 func TestShapesLiveSideBySide(t *testing.T) {
 	const n = 400
-	var cache Cache
+	var cache shapeCache
 	var all []edm.Properties
 	for i := range n {
 		all = append(all, edm.Properties{
@@ -22,7 +22,7 @@ func TestShapesLiveSideBySide(t *testing.T) {
 	made := make(map[*codec.Shape]bool)
 	for range 3 {
 		for _, props := range all {
-			made[cache.Of(props)] = true
+			made[cache.of(props)] = true
 		}
 	}
 	if len(made) != n {
@@ -32,14 +32,14 @@ func TestShapesLiveSideBySide(t *testing.T) {
 
 // TestForgets invents names: what is remembered of them is bounded.
 func TestForgets(t *testing.T) {
-	var cache Cache
+	var cache shapeCache
 	for i := range 3000 {
 		props := make(edm.Properties, edm.MaxProperties)
 		for k := range props {
 			props[k] = edm.Property{Name: fmt.Sprintf("Property%dOf%d", k, i), Value: edm.Boolean(true)}
 		}
-		s := cache.Of(props)
-		if cache.Find(props) != s {
+		s := cache.of(props)
+		if cache.find(props) != s {
 			t.Fatalf("shape %d is not remembered", i)
 		}
 	}
@@ -51,7 +51,7 @@ func TestForgets(t *testing.T) {
 			}
 		}
 	}
-	if size == 0 || size > maxBytes || int64(size) != cache.used.Load() {
+	if size == 0 || size > maxShapeBytes || int64(size) != cache.used.Load() {
 		t.Errorf("%d bytes are remembered, counted as %d", size, cache.used.Load())
 	}
 }
@@ -68,21 +68,21 @@ func TestKnownOfBatch(t *testing.T) {
 	other[1].Value = edm.Boolean(true)
 	null := props("A", "B")
 	null[1].Value = edm.Value{}
-	var cache Cache
+	var cache shapeCache
 	want := map[string]*codec.Shape{}
 	for _, p := range []edm.Properties{props("A", "B"), props("A", "C"), props("A"), other} {
-		want[fmt.Sprint(p)] = cache.Of(p)
+		want[fmt.Sprint(p)] = cache.of(p)
 	}
-	var c Checked
-	c.Reset(&cache)
+	var c checkedShapes
+	c.reset(&cache)
 	batch := []edm.Properties{props("A", "B"), props("A", "B"), props("A", "C"), props("A"), other, null, props("B", "A"), props("A", "B")}
 	for i, p := range batch {
-		if got, known := c.Known(p), want[fmt.Sprint(p)] != nil; got != known {
+		if got, known := c.known(p), want[fmt.Sprint(p)] != nil; got != known {
 			t.Errorf("%d: %v is known: %v, want %v", i, p, got, known)
 		}
 	}
 	for i, p := range batch {
-		shape := c.Of(p)
+		shape := c.of(p)
 		if w := want[fmt.Sprint(p)]; w != nil && shape != w || !shape.Matches(p) {
 			t.Errorf("%d: %v has the shape %p, want %p, which is its own", i, p, shape, w)
 		}

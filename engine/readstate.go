@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/internal/lsm"
+	"github.com/tablerock-db/tablerock/sstable"
+)
+
+// readState is the memtables and the version of one instant. It is immutable.
+//
+// A reader pins it before it looks at the first memtable, so that a flush that
+// moves rows from a memtable to a file cannot hide them from it in between.
+// Pins are counted in shards: readers on different processors write different
+// cache lines.
+type readState struct {
+	mems    []*commitlog.Segment // newest first
+	version *lsm.Version
+
+	pins    [pinShards]pinShard
+	retired atomic.Bool
+	freed   atomic.Bool
+}
+
+const pinShards = 16
+
+type pinShard struct {
+	n atomic.Int64
+	_ [56]byte
+}
+
+// newReadState returns a readState, which takes hold of the memtables and over the caller's
+// hold of the version.
+func newReadState(mems []*commitlog.Segment, version *lsm.Version) *readState {
+	for _, m := range mems {
+		m.Ref()
+	}
+	return &readState{mems: mems, version: version}
+}
+
+// unpin undoes one currentState.pin of the same shard.
+func (s *readState) unpin(shard uint64) {
+	if s.pins[shard%pinShards].n.Add(-1) == 0 && s.retired.Load() {
+		s.tryFree()
+	}
+}
+
+// retire is called once, after s has been replaced.
+func (s *readState) retire() {
+	s.retired.Store(true)
+	s.tryFree()
+}
+
+func (s *readState) tryFree() {
+	for i := range s.pins {
+		if s.pins[i].n.Load() != 0 {
+			return
+		}
+	}
+	if !s.freed.CompareAndSwap(false, true) {
+		return
+	}
+	for _, m := range s.mems {
+		m.Unref()
+	}
+	s.version.Unref()
+}
+
+// get returns the newest version of key with a sequence number of at most snap,
+// nil if there is none or it is a tombstone. The row is mem or disk and lives
+// as long as the state is pinned and disk is not released.
+func (s *readState) get(key []byte, partHash, keyHash, snap uint64, mem *codec.Row, disk *sstable.Row) (edm.Row, error) {
+	for _, m := range s.mems {
+		if _, kind, ok := m.Table.Get(key, partHash, snap, mem); ok {
+			if kind == codec.KindDelete {
+				return nil, nil
+			}
+			return mem, nil
+		}
+	}
+	_, kind, ok, err := s.version.Get(key, keyHash, snap, disk)
+	if err != nil || !ok || kind == codec.KindDelete {
+		return nil, err
+	}
+	if err := disk.LoadAll(); err != nil {
+		return nil, err
+	}
+	return &disk.View, nil
+}
+
+// sift sets Maybe of those keys, all of the partition with the hash partHash, of
+// which there may be an entry. It reads nothing from disk.
+func (s *readState) sift(partHash uint64, list []lsm.Candidate) {
+	var row codec.Row
+	for _, m := range s.mems {
+		for i := range list {
+			if _, _, ok := m.Table.Get(list[i].Key, partHash, codec.MaxSeq, &row); ok {
+				list[i].Maybe = true
+			}
+		}
+	}
+	s.version.Sift(list)
+}
+
+// currentState is the readState that reads look at. The zero currentState has none. Its
+// methods may be called concurrently.
+type currentState struct {
+	state atomic.Pointer[readState]
+	// mu is held to replace state.
+	mu sync.Mutex
+}
+
+// load returns the current state without a pin, nil if there is none.
+func (c *currentState) load() *readState { return c.state.Load() }
+
+// pin returns the current state, held until unpin is called with the same
+// shard, or nil if there is none.
+func (c *currentState) pin(shard uint64) *readState {
+	for {
+		s := c.state.Load()
+		if s == nil {
+			return nil
+		}
+		s.pins[shard%pinShards].n.Add(1)
+		// Whoever retires s replaces it first and reads the counters after: if s
+		// is still current here, it will see this pin.
+		if c.state.Load() == s {
+			return s
+		}
+		s.unpin(shard)
+	}
+}
+
+// start makes s the first state.
+func (c *currentState) start(s *readState) { c.state.Store(s) }
+
+// replace puts the state that next makes of the memtables in the place of the
+// current one. Nobody else replaces it meanwhile.
+func (c *currentState) replace(next func(mems []*commitlog.Segment) *readState) {
+	c.mu.Lock()
+	old := c.state.Load()
+	c.state.Store(next(old.mems))
+	c.mu.Unlock()
+	old.retire()
+}
+
+// end leaves no state, and returns the last one for the caller to retire, nil if
+// there is none.
+func (c *currentState) end() *readState {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state.Swap(nil)
+}
