@@ -152,7 +152,7 @@ func (db *DB) treeOptions() lsm.Options {
 		// Only what stays is worth the effort.
 		BottomCompression: bottom,
 		Snapshots:         func() []uint64 { return db.log.Registered() },
-		Dropped:           func(table uint32) (uint64, bool) { return 0, db.isDropped(table) },
+		Dropped:           db.isDropped,
 		Amend:             db.proveLogs,
 		Logger:            db.opts.Logger,
 	}

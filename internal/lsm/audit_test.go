@@ -32,7 +32,7 @@ func TestLostEntryStopsMerge(t *testing.T) {
 	j := &Job{t: w.tree, what: "merge", step: r.step, abort: r.abort}
 	_, err := j.Step(context.Background())
 	must(t, err)
-	r.in.Add(testKey(1))
+	r.in.add(testKey(1))
 	if err := runErr(j); err == nil || !strings.Contains(err.Error(), "301 entries") {
 		t.Fatalf("got %v, want an error about 301 entries", err)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
-	"github.com/tablerock-db/tablerock/internal/lsm/internal/span"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
 )
@@ -109,12 +108,13 @@ func (p *part) bytesWithin(lower, upper []byte) int64 {
 	if p.inside(lower, upper) {
 		return p.bytes
 	}
-	return span.Share(p.bytes, p.lo, p.hi, lower, upper)
+	return overlapBytes(p.bytes, p.lo, p.hi, lower, upper)
 }
 
-// dead estimates how many bytes older versions take that n bytes of p hide, at
-// most n. What hides one counts twice: it may be smaller, or a tombstone.
-func (p *part) dead(n int64) int64 { return int64(float64(n) * min(1, 2*(1-p.fresh))) }
+// garbage estimates how many bytes of older versions n bytes of p hide, at most
+// n. Each entry that hides one counts twice, because it may be smaller than the
+// version that it hides, or a tombstone.
+func (p *part) garbage(n int64) int64 { return int64(float64(n) * min(1, 2*(1-p.fresh))) }
 
 // bounds narrows o to the part.
 func (p *part) bounds(o IterOptions) IterOptions {

@@ -110,7 +110,10 @@ func (w *world) open() {
 	o.FS, o.Dir = w.fs, testDir
 	o.Cache = cache.New(1 << 20)
 	o.Snapshots = func() []uint64 { return slices.Clone(w.snaps) }
-	o.Dropped = func(table uint32) (uint64, bool) { seq, ok := w.dropped[table]; return seq, ok }
+	o.Dropped = func(table uint32) bool {
+		seq, ok := w.dropped[table]
+		return ok && (len(w.snaps) == 0 || w.snaps[0] >= seq)
+	}
 	w.tree, err = Open(o, m)
 	must(w.t, err)
 }

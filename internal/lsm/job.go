@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tablerock-db/tablerock/internal/lsm/internal/fate"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/memtable"
 )
@@ -86,7 +85,7 @@ func (t *Tree) NewFlush(tables []*memtable.Table, edit func(m *manifest.Manifest
 	}
 	v := t.Version()
 	w := &rewrite{t: t, v: v, edit: edit, flush: true}
-	w.judge = fate.Judge{Snapshots: t.o.Snapshots(), Dropped: t.o.Dropped, Older: newCoverage(v.runs).has}
+	w.visibility = visibility{snapshots: t.o.Snapshots(), dropped: t.o.Dropped, older: newCoverage(v.runs).has}
 	for i := len(tables) - 1; i >= 0; i-- {
 		it := tables[i].NewIterator(memtable.IterOptions{AllVersions: true})
 		w.sources = append(w.sources, &counted{MemSource(it), &w.in})

@@ -43,9 +43,10 @@ type Options struct {
 	// rows in files and in memtables given to NewFlush, so it misses nothing.
 	// By default there are none.
 	Snapshots func() []uint64
-	// Dropped tells whether a table was dropped, and at which sequence. An id
-	// must be reported as long as files may hold its rows. By default none was.
-	Dropped func(table uint32) (seq uint64, ok bool)
+	// Dropped reports whether a table was dropped and no snapshot is older than
+	// the drop, so that no reader can see its rows. Once true it must stay true as
+	// long as files may contain rows of the table. By default no table is dropped.
+	Dropped func(table uint32) bool
 	// Amend adds to each manifest, right before it is written, what is known by
 	// then besides its files. It runs under the Tree's lock and keeps the rules
 	// of Update. By default nothing is.
@@ -66,7 +67,7 @@ func (o Options) withDefaults() Options {
 		o.Snapshots = func() []uint64 { return nil }
 	}
 	if o.Dropped == nil {
-		o.Dropped = func(uint32) (uint64, bool) { return 0, false }
+		o.Dropped = func(uint32) bool { return false }
 	}
 	if o.Amend == nil {
 		o.Amend = func(*manifest.Manifest) {}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/tablerock-db/tablerock/internal/lsm/internal/fate"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 )
 
@@ -71,7 +70,7 @@ func (k *picker) pick() *plan {
 func (k *picker) droppedFiles() *plan {
 	var out []*part
 	for _, p := range k.v.parts() {
-		if allTables(p, func(id uint32) bool { return fate.Gone(id, k.snapshots, k.o.Dropped) }) {
+		if allTables(p, k.o.Dropped) {
 			out = append(out, p)
 		}
 	}
@@ -118,7 +117,7 @@ func (k *picker) graves() *plan {
 			continue
 		}
 		ranges := k.ranges()
-		i := ranges.Find(p.lo)
+		i := ranges.find(p.lo)
 		return k.mergeDown("tombstones", ranges, i, i+1)
 	}
 	return nil
@@ -273,10 +272,7 @@ func (k *picker) settled(p *part) bool {
 	if p.clipped || p.meta.MaxSeq > 0 || p.meta.Tombstones > 0 {
 		return false
 	}
-	return allTables(p, func(id uint32) bool {
-		_, dropped := k.o.Dropped(id)
-		return !dropped
-	})
+	return allTables(p, func(id uint32) bool { return !k.o.Dropped(id) })
 }
 
 // allTables reports whether f holds for every table that p can have rows of. A

@@ -42,16 +42,16 @@ func TestPick(t *testing.T) {
 func parsePicker(t *testing.T, d *datadriven.TestData) *picker {
 	o := Options{FileBytes: 1000, TierRuns: 4}.withDefaults()
 	k := &picker{o: &o, policy: &policy{}, newRun: func() uint64 { return 100 }}
-	dropped := make(map[uint32]uint64)
-	o.Dropped = func(id uint32) (uint64, bool) { seq, ok := dropped[id]; return seq, ok }
+	dropped := make(map[uint32]bool)
+	o.Dropped = func(table uint32) bool { return dropped[table] }
 	for _, a := range d.CmdArgs {
 		switch a.Key {
 		case "snapshots":
 			for _, v := range a.Vals {
 				k.snapshots = append(k.snapshots, number(t, v))
 			}
-		case "dropped": // table, sequence
-			dropped[uint32(number(t, a.Vals[0]))] = number(t, a.Vals[1])
+		case "dropped": // table
+			dropped[uint32(number(t, a.Vals[0]))] = true
 		case "sweep": // tier, upto, run
 			k.policy.sweeps = append(k.policy.sweeps, sweep{uint32(number(t, a.Vals[0])), number(t, a.Vals[1]), number(t, a.Vals[2])})
 		case "cursor":

@@ -3,61 +3,59 @@ package lsm
 import (
 	"bytes"
 
-	"github.com/tablerock-db/tablerock/internal/lsm/internal/weight"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 )
 
-// ranges weighs the ranges of the version. Without a bottom there is one range,
-// and the oldest run counts as the bottom.
-func (k *picker) ranges() *weight.Ranges {
+// ranges estimates the garbage of the version. Without a bottom there is one
+// range, and the oldest run counts as the bottom.
+func (k *picker) ranges() keyRanges {
 	bottom, runs := k.v.bottom().parts, k.v.tiers()
-	n := max(1, len(bottom))
-	r := weight.New(n)
+	rs := make(keyRanges, max(1, len(bottom)))
 	for i, p := range bottom {
-		r.Starts[i] = p.lo
-		r.Bottom[i] = p.bytes
+		rs[i].start = p.lo
+		rs[i].bottom = p.bytes
 	}
 	if len(bottom) == 0 && len(runs) > 0 {
-		r.Bottom[0] = runs[len(runs)-1].bytes()
+		rs[0].bottom = runs[len(runs)-1].bytes()
 		runs = runs[:len(runs)-1]
 	}
 	for _, run := range runs {
 		for _, p := range run.parts {
-			for i := r.Find(p.lo); i < n; i++ {
-				lower, upper := r.Bounds(i, i+1)
+			for i := rs.find(p.lo); i < len(rs); i++ {
+				lower, upper := rs.bounds(i, i+1)
 				if !p.overlaps(lower, upper) {
 					break
 				}
 				share := p.bytesWithin(lower, upper)
-				r.Above[i] += share
-				r.Dead[i] += p.dead(share)
+				rs[i].above += share
+				rs[i].garbage += p.garbage(share)
 			}
 		}
 	}
-	return r
+	return rs
 }
 
 // heavyRange merges a range down whose bottom takes part: a heavy one, or, when
 // the files take twice the bytes of what is live, the next one of some weight.
 func (k *picker) heavyRange() *plan {
-	r := k.ranges()
+	rs := k.ranges()
 	first := 0
 	if k.policy.cursor != nil {
-		first = r.Find(k.policy.cursor)
+		first = rs.find(k.policy.cursor)
 	}
-	best := r.Due(first, k.crowdedDisk(r))
+	best := rs.pick(first, k.crowdedDisk(rs))
 	if best < 0 {
 		return nil
 	}
-	end := r.Extend(best, k.o.FileBytes)
-	_, k.policy.cursor = r.Bounds(best, end)
-	return k.mergeDown("range", r, best, end)
+	end := rs.pickEnd(best, k.o.FileBytes)
+	_, k.policy.cursor = rs.bounds(best, end)
+	return k.mergeDown("range", rs, best, end)
 }
 
 // crowdedDisk reports whether the files take twice the space of what is live. What
 // merges took from the middle of a file takes space until the file is gone.
-func (k *picker) crowdedDisk(r *weight.Ranges) bool {
-	return len(k.v.bottom().parts) > 0 && k.v.Stats().Bytes >= 2*r.Live()
+func (k *picker) crowdedDisk(rs keyRanges) bool {
+	return len(k.v.bottom().parts) > 0 && k.v.Stats().Bytes >= 2*rs.live()
 }
 
 // maxMergeFiles is how many files a merge into the bottom installs at once. Of
@@ -66,11 +64,11 @@ const maxMergeFiles = 4
 
 // mergeDown merges all runs within ranges i up to j into the bottom. Its files
 // are of even size, since a small rest would become a range of its own.
-func (k *picker) mergeDown(reason string, r *weight.Ranges, i, j int) *plan {
-	lower, upper := r.Bounds(i, j)
+func (k *picker) mergeDown(reason string, rs keyRanges, i, j int) *plan {
+	lower, upper := rs.bounds(i, j)
 	total := int64(0)
 	for ; i < j; i++ {
-		total += r.Bottom[i] + r.Above[i]
+		total += rs[i].bottom + rs[i].above
 	}
 	b, first := k.v.bottom(), k.firstAbove(lower, upper)
 	if first != nil {

@@ -7,8 +7,6 @@ import (
 	"fmt"
 
 	"github.com/tablerock-db/tablerock/codec"
-	"github.com/tablerock-db/tablerock/internal/lsm/internal/fate"
-	"github.com/tablerock-db/tablerock/internal/lsm/internal/tally"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/merge"
 )
@@ -46,17 +44,17 @@ type rewrite struct {
 	plan plan
 	edit func(m *manifest.Manifest)
 
-	flush   bool
-	taken   []*part // parts of v that are consumed, at least in part
-	sources []Source
-	it      merge.Iterator[codec.ShapedRow]
-	judge   fate.Judge
-	out     output
-	keyBuf  []byte
+	flush      bool
+	taken      []*part // parts of v that are consumed, at least in part
+	sources    []Source
+	it         merge.Iterator[codec.ShapedRow]
+	visibility visibility
+	out        output
+	keyBuf     []byte
 
-	in     tally.Tally             // counted by the sources
-	fate   [fate.Count]tally.Tally // counted by what was decided
-	before int64                   // bytes of the inputs
+	in      fingerprint            // of the entries that the sources returned
+	decided [decisions]fingerprint // of the entries by decision
+	before  int64                  // bytes of the inputs
 
 	phase func() (done bool, err error)
 }
@@ -64,11 +62,11 @@ type rewrite struct {
 // newMerge prepares a planned compaction; it takes over v.
 func (t *Tree) newMerge(v *Version, snapshots []uint64, p *plan) *rewrite {
 	w := &rewrite{t: t, v: v, plan: *p}
-	w.judge = fate.Judge{
-		Snapshots: snapshots,
-		Dropped:   t.o.Dropped,
-		Older:     newCoverage(p.older).has,
-		Bottom:    p.tier == manifest.BottomTier,
+	w.visibility = visibility{
+		snapshots: snapshots,
+		dropped:   t.o.Dropped,
+		older:     newCoverage(p.older).has,
+		bottom:    p.tier == manifest.BottomTier,
 	}
 	o := IterOptions{Lower: p.lower, Upper: p.upper, AllVersions: true}
 	for _, r := range p.inputs {
@@ -149,21 +147,21 @@ func (w *rewrite) copy() (bool, error) {
 }
 
 func (w *rewrite) entry(key, user []byte) error {
-	f := w.judge.Decide(key)
-	w.fate[f].Add(key)
-	if f != fate.Keep && f != fate.KeepZero {
+	d := w.visibility.decide(key)
+	w.decided[d].add(key)
+	if d != keepEntry && d != keepZeroSeq {
 		return nil
 	}
 	row := w.it.Row()
-	if f == fate.KeepZero {
+	if d == keepZeroSeq {
 		_, _, kind := codec.SplitTrailer(key)
 		w.keyBuf = codec.AppendTrailer(append(w.keyBuf[:0], user...), 0, kind)
 		key, user = w.keyBuf, w.keyBuf[:len(user)]
 	}
 	err := w.out.add(key, user, row)
-	if probed(w.fate[f].N) {
+	if probed(w.decided[d].entries) {
 		w.out.probes++
-		if !w.judge.Older(user) {
+		if !w.visibility.older(user) {
 			w.out.fresh++
 		}
 	}
@@ -188,14 +186,15 @@ func (w *rewrite) finish() (bool, error) {
 	if err := errors.Join(errs...); err != nil {
 		return false, fmt.Errorf("close inputs: %w", err)
 	}
-	kept := w.fate[fate.Keep].Plus(w.fate[fate.KeepZero])
+	kept := w.decided[keepEntry].plus(w.decided[keepZeroSeq])
 	sum := kept
-	for f := fate.Shadowed; f < fate.Count; f++ {
-		sum = sum.Plus(w.fate[f])
+	for d := dropShadowed; d < decisions; d++ {
+		sum = sum.plus(w.decided[d])
 	}
-	if sum != w.in || kept.N != w.out.entries {
+	if sum != w.in || kept.entries != w.out.entries {
 		return false, fmt.Errorf("%d entries (sum %x) went in, %d (sum %x) came out, %d of them into files; dropped: %d shadowed, %d tombstones, %d of dropped tables",
-			w.in.N, w.in.Sum, sum.N, sum.Sum, w.out.entries, w.fate[fate.Shadowed].N, w.fate[fate.Grave].N, w.fate[fate.Table].N)
+			w.in.entries, w.in.sum, sum.entries, sum.sum, w.out.entries,
+			w.decided[dropShadowed].entries, w.decided[dropTombstone].entries, w.decided[dropTable].entries)
 	}
 	w.phase = w.install
 	return false, nil

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
-	"github.com/tablerock-db/tablerock/internal/lsm/internal/tally"
 	"github.com/tablerock-db/tablerock/internal/memtable"
 	"github.com/tablerock-db/tablerock/sstable"
 )
@@ -146,12 +145,12 @@ func (s memSource) Row() codec.ShapedRow {
 // behind.
 type counted struct {
 	Source
-	in *tally.Tally
+	in *fingerprint
 }
 
 // Next moves to the next entry.
 func (c *counted) Next() bool {
-	c.in.Add(c.Source.Key())
+	c.in.add(c.Source.Key())
 	return c.Source.Next()
 }
 
@@ -159,13 +158,13 @@ func (c *counted) Next() bool {
 // to its last entry must have held as many as the manifest says.
 type countedRun struct {
 	*runSource
-	in *tally.Tally
+	in *fingerprint
 	n  uint64 // entries of the part that were left behind
 }
 
 // Next moves to the next entry.
 func (c *countedRun) Next() bool {
-	c.in.Add(c.Key())
+	c.in.add(c.Key())
 	c.n++
 	at := c.i
 	ok := c.runSource.Next()

@@ -3,8 +3,6 @@ package lsm
 import (
 	"cmp"
 	"slices"
-
-	"github.com/tablerock-db/tablerock/internal/lsm/internal/fate"
 )
 
 // Counters add up what jobs have done since Open.
@@ -104,7 +102,7 @@ func (v *Version) liveBytes() (live int64) {
 	known := v.bottom().bytes()
 	for _, r := range v.tiers() {
 		for _, p := range r.parts {
-			known += p.bytes - p.dead(p.bytes)
+			known += p.bytes - p.garbage(p.bytes)
 		}
 	}
 	runs := slices.Clone(v.runs)
@@ -147,9 +145,9 @@ func (w *rewrite) count() {
 		c.MovedFiles += uint64(len(w.plan.add))
 		c.DroppedFiles += uint64(len(w.plan.remove) - len(w.plan.add))
 	}
-	c.EntriesIn += w.in.N
-	c.EntriesOut += w.fate[fate.Keep].N + w.fate[fate.KeepZero].N
-	c.Shadowed += w.fate[fate.Shadowed].N
-	c.Graves += w.fate[fate.Grave].N
-	c.DroppedRows += w.fate[fate.Table].N
+	c.EntriesIn += w.in.entries
+	c.EntriesOut += w.decided[keepEntry].entries + w.decided[keepZeroSeq].entries
+	c.Shadowed += w.decided[dropShadowed].entries
+	c.Graves += w.decided[dropTombstone].entries
+	c.DroppedRows += w.decided[dropTable].entries
 }

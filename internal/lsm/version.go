@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/tablerock-db/tablerock/codec"
-	"github.com/tablerock-db/tablerock/internal/lsm/internal/span"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
 )
@@ -87,7 +86,7 @@ func maxOverlap(runs []*run) int {
 			starts, ends = append(starts, p.lo), append(ends, p.hi)
 		}
 	}
-	return span.Deepest(starts, ends)
+	return overlapDepth(starts, ends)
 }
 
 // hold takes hold of the files on behalf of v's holders, of which there is one.

@@ -1,12 +1,8 @@
-package span_test
+package lsm
 
-import (
-	"testing"
+import "testing"
 
-	"github.com/tablerock-db/tablerock/internal/lsm/internal/span"
-)
-
-func TestShare(t *testing.T) {
+func TestOverlapBytes(t *testing.T) {
 	for _, c := range []struct {
 		name                 string
 		lo, hi, lower, upper string
@@ -25,15 +21,15 @@ func TestShare(t *testing.T) {
 			if c.openEnd {
 				upper = nil
 			}
-			got := span.Share(1000, []byte(c.lo), []byte(c.hi), []byte(c.lower), upper)
+			got := overlapBytes(1000, []byte(c.lo), []byte(c.hi), []byte(c.lower), upper)
 			if got != c.want {
-				t.Errorf("Share of [%q, %q] in [%q, %q): %d, want %d", c.lo, c.hi, c.lower, upper, got, c.want)
+				t.Errorf("overlapBytes of [%q, %q] in [%q, %q): %d, want %d", c.lo, c.hi, c.lower, upper, got, c.want)
 			}
 		})
 	}
 }
 
-func TestDeepest(t *testing.T) {
+func TestOverlapDepth(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		starts, ends string // of one byte each
@@ -52,8 +48,8 @@ func TestDeepest(t *testing.T) {
 				}
 				return out
 			}
-			if got := span.Deepest(split(c.starts), split(c.ends)); got != c.want {
-				t.Errorf("Deepest of %q to %q: %d, want %d", c.starts, c.ends, got, c.want)
+			if got := overlapDepth(split(c.starts), split(c.ends)); got != c.want {
+				t.Errorf("overlapDepth of %q to %q: %d, want %d", c.starts, c.ends, got, c.want)
 			}
 		})
 	}
