@@ -9,6 +9,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // TestUnreadableBigValue fails each read of a file in turn, without a cache that
@@ -16,7 +17,7 @@ import (
 // loses nothing that it could not read.
 func TestUnreadableBigValue(t *testing.T) {
 	bad := errors.New("bad sector")
-	fsys := vfs.Inject(vfs.NewMem(), nil)
+	fsys := errorfs.Wrap(vfs.NewMem(), nil)
 	o := manual(fsys)
 	o.CacheBytes = 1
 	db := mustCreate(t, o)
@@ -63,7 +64,7 @@ func TestUnreadableBigValue(t *testing.T) {
 		failed := 0
 		for n := uint64(1); ; n++ {
 			sst := func(op vfs.Op) bool { return op.Kind == vfs.OpRead && strings.HasSuffix(op.Name, ".sst") }
-			fsys.SetRule(vfs.FaultNth(n, sst, vfs.Fault{Err: bad}, false))
+			fsys.SetRule(errorfs.FailNth(n, sst, errorfs.Fault{Err: bad}, false))
 			err := c.do()
 			if err == nil {
 				break

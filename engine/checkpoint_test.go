@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // TestCheckpointIsTheMoment copies a database in each state of its data and
@@ -41,7 +42,7 @@ func TestCheckpointIsTheMoment(t *testing.T) {
 			take("all")
 			check(t, "Close", db.Close())
 
-			after := disk.Crash(vfs.Choice{Mode: vfs.CrashMin})
+			after := disk.Crash(vfs.CrashOptions{Mode: vfs.CrashMin})
 			for dest, want := range copies {
 				c := mustOpen(t, dest, manual(after))
 				if got := dump(t, c, store.Query{}); !slices.Equal(got, want) {
@@ -154,7 +155,7 @@ func TestCheckpointLinks(t *testing.T) {
 		t.Run(fmt.Sprintf("linked=%v", linked), func(t *testing.T) {
 			dir := t.TempDir()
 			links := 0
-			fsys := vfs.Inject(vfs.OS(), func(op vfs.Op) *vfs.Fault {
+			fsys := errorfs.Wrap(vfs.OS(), func(op vfs.Op) *errorfs.Fault {
 				if op.Kind != vfs.OpLink {
 					return nil
 				}
@@ -162,7 +163,7 @@ func TestCheckpointLinks(t *testing.T) {
 				if linked {
 					return nil
 				}
-				return &vfs.Fault{Err: errors.New("cross-device link")}
+				return &errorfs.Fault{Err: errors.New("cross-device link")}
 			})
 			db := mustOpen(t, dir+"/db", manual(fsys))
 			check(t, "CreateTable", db.CreateTable(t.Context(), table))

@@ -10,6 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/storetest"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // rig is a database on a disk in memory that can lose power and whose syncs
@@ -28,7 +29,7 @@ type gate struct {
 	seen atomic.Bool
 }
 
-func (g *gate) rule(op vfs.Op) *vfs.Fault {
+func (g *gate) rule(op vfs.Op) *errorfs.Fault {
 	if op.Kind != vfs.OpSync || !strings.HasSuffix(op.Name, ".wal") {
 		return nil
 	}
@@ -44,7 +45,7 @@ func (g *gate) rule(op vfs.Op) *vfs.Fault {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.fail != nil {
-		return &vfs.Fault{Err: g.fail, Sync: vfs.SyncForgets}
+		return &errorfs.Fault{Err: g.fail, Sync: errorfs.SyncForgets}
 	}
 	return nil
 }
@@ -59,7 +60,7 @@ type rigs struct {
 func (r *rigs) open(tb testing.TB, disk *vfs.Mem) store.Store {
 	g := new(gate)
 	o := r.opts
-	o.FS = vfs.Inject(disk, g.rule)
+	o.FS = errorfs.Wrap(disk, g.rule)
 	db, err := engine.Open("db", o)
 	if err != nil {
 		tb.Fatalf("Open: %v", err)
@@ -86,7 +87,7 @@ func (r *rigs) backend() storetest.Backend {
 			return r.open(tb, r.rig(s).disk)
 		},
 		PowerCut: func(tb testing.TB, s store.Store) store.Store {
-			disk := r.rig(s).disk.Crash(vfs.Choice{Mode: vfs.CrashMin})
+			disk := r.rig(s).disk.Crash(vfs.CrashOptions{Mode: vfs.CrashMin})
 			_ = s.Close() // fails where a sync has failed
 			return r.open(tb, disk)
 		},

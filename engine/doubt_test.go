@@ -10,23 +10,24 @@ import (
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // TestDoubtStays makes it unknown whether a merge is durable. The background
 // work must go on saying so: writers that wait for it would wait for ever.
 func TestDoubtStays(t *testing.T) {
 	bad := errors.New("injected")
-	fsys := vfs.Inject(vfs.NewMem(), nil)
+	fsys := errorfs.Wrap(vfs.NewMem(), nil)
 	db := mustCreate(t, manual(fsys))
 	for range 2 {
 		fill(t, db, "p", 10, 100)
 		check(t, "Flush", db.Flush(t.Context()))
 	}
 	renamed := false
-	fsys.SetRule(func(op vfs.Op) *vfs.Fault {
+	fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
 		renamed = renamed || op.Kind == vfs.OpRename && strings.HasSuffix(op.NewName, "MANIFEST")
 		if renamed && op.Kind == vfs.OpSyncDir {
-			return &vfs.Fault{Err: bad}
+			return &errorfs.Fault{Err: bad}
 		}
 		return nil
 	})
@@ -61,12 +62,12 @@ func TestFailure(t *testing.T) {
 		{"nothing", vfs.OpStat, nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			fsys := vfs.Inject(vfs.NewMem(), nil)
+			fsys := errorfs.Wrap(vfs.NewMem(), nil)
 			db := mustCreate(t, manual(fsys))
 			check(t, "Failure before any", db.Failure())
-			fsys.SetRule(func(op vfs.Op) *vfs.Fault {
+			fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
 				if op.Kind == c.kind {
-					return &vfs.Fault{Err: c.cause}
+					return &errorfs.Fault{Err: c.cause}
 				}
 				return nil
 			})
@@ -85,11 +86,11 @@ func TestFailure(t *testing.T) {
 // TestFailureWaitsForNobody asks while each file is written, the manifest among
 // them: a disk that takes its time is no reason for whoever asks to wait.
 func TestFailureWaitsForNobody(t *testing.T) {
-	fsys := vfs.Inject(vfs.NewMem(), nil)
+	fsys := errorfs.Wrap(vfs.NewMem(), nil)
 	db := mustCreate(t, manual(fsys))
 	fill(t, db, "p", 10, 100)
 	renamed := false
-	fsys.SetRule(func(op vfs.Op) *vfs.Fault {
+	fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
 		renamed = renamed || op.Kind == vfs.OpRename
 		check(t, "Failure", db.Failure())
 		return nil
@@ -104,10 +105,10 @@ func TestFailureWaitsForNobody(t *testing.T) {
 // TestCancelledStep ends the context of a writer while it does background work
 // that it would otherwise wait for. That is no failure of the background work.
 func TestCancelledStep(t *testing.T) {
-	fsys := vfs.Inject(vfs.NewMem(), nil)
+	fsys := errorfs.Wrap(vfs.NewMem(), nil)
 	db := mustCreate(t, manual(fsys))
 	ctx, cancel := context.WithCancel(t.Context())
-	fsys.SetRule(func(op vfs.Op) *vfs.Fault {
+	fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
 		if op.Kind == vfs.OpCreate && strings.HasSuffix(op.Name, ".sst") {
 			cancel()
 		}

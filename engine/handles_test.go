@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // counting is a file system that knows which handles are open.
@@ -105,7 +106,7 @@ func TestFailedOpenHoldsNothing(t *testing.T) {
 	for _, readOnly := range []bool{false, true} {
 		for n := uint64(1); ; n++ {
 			disk := killed.Clone()
-			faulty := vfs.Inject(disk, vfs.FailAt(n, injected, false))
+			faulty := errorfs.Wrap(disk, errorfs.FailNth(n, nil, errorfs.Fault{Err: injected}, false))
 			c := newCounting(faulty)
 			o := manual(c)
 			o.ReadOnly = readOnly

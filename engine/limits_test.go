@@ -15,6 +15,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // big returns an entity with n bytes of noise in properties called as prefix
@@ -180,7 +181,7 @@ func TestManyShapes(t *testing.T) {
 // memtables wait, a ctx ends their wait, and they go on afterwards.
 func TestBackpressure(t *testing.T) {
 	release := make(chan struct{})
-	fsys := vfs.Inject(vfs.NewMem(), func(op vfs.Op) *vfs.Fault {
+	fsys := errorfs.Wrap(vfs.NewMem(), func(op vfs.Op) *errorfs.Fault {
 		if op.Kind == vfs.OpCreate && strings.HasSuffix(op.Name, ".sst") {
 			<-release
 		}
@@ -257,7 +258,7 @@ func TestCompactWakesWriters(t *testing.T) {
 	var once sync.Once
 	wg.Add(1)
 	o.Manual = false
-	o.FS = vfs.Inject(disk, func(op vfs.Op) *vfs.Fault {
+	o.FS = errorfs.Wrap(disk, func(op vfs.Op) *errorfs.Fault {
 		if op.Kind == vfs.OpCreate && strings.HasSuffix(op.Name, ".sst") {
 			once.Do(func() { // in the first step of a merge
 				db := <-opened

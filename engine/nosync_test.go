@@ -10,6 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // TestNoSyncKeepsOrder kills the process and cuts the power at many moments of
@@ -54,12 +55,12 @@ func TestNoSyncKeepsOrder(t *testing.T) {
 		if i%10 == 9 {
 			judge(fmt.Sprintf("kill after batch %d", i), disk.Clone())
 			for seed, mode := range vfs.CrashModes {
-				judge(fmt.Sprintf("%v after batch %d, seed %d", mode, i, seed), disk.Crash(vfs.Choice{Mode: mode, Seed: uint64(seed)}))
+				judge(fmt.Sprintf("%v after batch %d, seed %d", mode, i, seed), disk.Crash(vfs.CrashOptions{Mode: mode, Seed: uint64(seed)}))
 			}
 		}
 	}
 	check(t, "Close", db.Close())
-	db = mustOpen(t, "db", manual(disk.Crash(vfs.Choice{Mode: vfs.CrashMin})))
+	db = mustOpen(t, "db", manual(disk.Crash(vfs.CrashOptions{Mode: vfs.CrashMin})))
 	if n := len(dump(t, db, store.Query{})); n != 3*batches {
 		t.Errorf("after Close %d rows are durable, want %d", n, 3*batches)
 	}
@@ -122,7 +123,7 @@ func TestNoSyncGivesNoTimestampTwice(t *testing.T) {
 			r := apply(t, db, store.InsertOrReplace(entity("p", "r", int64(i), 10)))
 			most = max(most, r[0].Timestamp)
 			for seed, mode := range vfs.CrashModes {
-				after := disk.Crash(vfs.Choice{Mode: mode, Seed: uint64(seed)})
+				after := disk.Crash(vfs.CrashOptions{Mode: mode, Seed: uint64(seed)})
 				o := manual(after)
 				o.NoSync, o.Clock = true, stopped{begin.Add(-back)}
 				again := mustOpen(t, "db", o)
@@ -142,9 +143,9 @@ func TestNoSyncGivesNoTimestampTwice(t *testing.T) {
 func TestNoSyncReservationFails(t *testing.T) {
 	disk := vfs.NewMem()
 	full := false
-	o := manual(vfs.Inject(disk, func(op vfs.Op) *vfs.Fault {
+	o := manual(errorfs.Wrap(disk, func(op vfs.Op) *errorfs.Fault {
 		if full && op.Kind == vfs.OpCreate {
-			return &vfs.Fault{Err: syscall.ENOSPC}
+			return &errorfs.Fault{Err: syscall.ENOSPC}
 		}
 		return nil
 	}))

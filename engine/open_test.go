@@ -112,7 +112,7 @@ func TestCreationCutShort(t *testing.T) {
 	disk.OnOp(func(vfs.Op) {
 		states = append(states, disk.Clone())
 		for mode, m := range vfs.CrashModes {
-			states = append(states, disk.Crash(vfs.Choice{Mode: m, Seed: uint64(mode)}))
+			states = append(states, disk.Crash(vfs.CrashOptions{Mode: m, Seed: uint64(mode)}))
 		}
 	})
 	db := mustOpen(t, "a/db", manual(disk))
@@ -142,7 +142,7 @@ func TestCreationIsDurable(t *testing.T) {
 		disk := vfs.NewCrashMem()
 		db := mustOpen(t, dir, manual(disk))
 		check(t, "CreateTable", db.CreateTable(t.Context(), table))
-		db = mustOpen(t, dir, manual(disk.Crash(vfs.Choice{Mode: vfs.CrashMin})))
+		db = mustOpen(t, dir, manual(disk.Crash(vfs.CrashOptions{Mode: vfs.CrashMin})))
 		if tables, err := db.Tables(t.Context(), "", 0); err != nil || len(tables) != 1 {
 			t.Errorf("%s: tables %v, %v after a power cut, want one", dir, tables, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // TestTornTakeOver cuts the power while the next segment's header is written
@@ -12,7 +13,7 @@ import (
 // more, and must not stay for ever.
 func TestTornTakeOver(t *testing.T) {
 	disk := vfs.NewCrashMem()
-	db := mustCreate(t, manual(vfs.Inject(disk, nil)))
+	db := mustCreate(t, manual(errorfs.Wrap(disk, nil)))
 	var states []*vfs.Mem
 	old := ""
 	disk.OnOp(func(op vfs.Op) {
@@ -20,7 +21,7 @@ func TestTornTakeOver(t *testing.T) {
 			return
 		}
 		for seed := range uint64(8) {
-			states = append(states, disk.Crash(vfs.Choice{Mode: vfs.CrashSector, Seed: seed}))
+			states = append(states, disk.Crash(vfs.CrashOptions{Mode: vfs.CrashSector, Seed: seed}))
 		}
 	})
 	fill(t, db, "p", 4, 14<<10)

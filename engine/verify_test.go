@@ -11,12 +11,13 @@ import (
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // once returns a rule that runs act right before the first operation that match
 // accepts after it is armed.
-func once(armed *atomic.Bool, match func(vfs.Op) bool, act func()) vfs.Rule {
-	return func(op vfs.Op) *vfs.Fault {
+func once(armed *atomic.Bool, match func(vfs.Op) bool, act func()) errorfs.Rule {
+	return func(op vfs.Op) *errorfs.Fault {
 		if match(op) && armed.CompareAndSwap(true, false) {
 			act()
 		}
@@ -43,7 +44,7 @@ func TestVerifyBesideFlush(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var db *engine.DB
 			var armed atomic.Bool
-			c.o.FS = vfs.Inject(c.o.FS, once(&armed, opens(c.at), func() {
+			c.o.FS = errorfs.Wrap(c.o.FS, once(&armed, opens(c.at), func() {
 				check(t, "Flush", db.Flush(t.Context()))
 				fill(t, db, "q", 60, 1000)
 			}))
@@ -63,7 +64,7 @@ func TestVerifyBesideFlush(t *testing.T) {
 func TestVerifyBesideClose(t *testing.T) {
 	var db *engine.DB
 	var armed atomic.Bool
-	fsys := vfs.Inject(vfs.NewMem(), once(&armed, opens("MANIFEST"), func() {
+	fsys := errorfs.Wrap(vfs.NewMem(), once(&armed, opens("MANIFEST"), func() {
 		check(t, "Close", db.Close())
 	}))
 	db = mustCreate(t, manual(fsys))
@@ -113,7 +114,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 // TestVerifyBesideFlushAndClose flushes and closes the database while Verify opens
 // the log: that the file is gone is no damage.
 func TestVerifyBesideFlushAndClose(t *testing.T) {
-	fsys := vfs.Inject(vfs.NewMem(), nil)
+	fsys := errorfs.Wrap(vfs.NewMem(), nil)
 	db := mustCreate(t, engine.Options{FS: fsys})
 	fill(t, db, "p", 10, 100)
 	var armed atomic.Bool

@@ -81,7 +81,7 @@ func BenchmarkCrash(b *testing.B) {
 			var seed uint64
 			for b.Loop() {
 				seed++
-				m.Crash(vfs.Choice{Mode: mode, Seed: seed})
+				m.Crash(vfs.CrashOptions{Mode: mode, Seed: seed})
 			}
 		})
 	}

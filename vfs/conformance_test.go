@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // backends are the file systems that must behave alike, each with a fresh
@@ -24,10 +25,10 @@ var backends = []struct {
 	{"crashmem", func(t *testing.T) (vfs.FS, string) { return vfs.NewCrashMem(), "/" }},
 	{"hookedmem", func(t *testing.T) (vfs.FS, string) {
 		m := vfs.NewCrashMem()
-		m.OnOp(func(vfs.Op) { m.Crash(vfs.Choice{Mode: vfs.CrashSector}) })
+		m.OnOp(func(vfs.Op) { m.Crash(vfs.CrashOptions{Mode: vfs.CrashSector}) })
 		return m, "/"
 	}},
-	{"injected", func(t *testing.T) (vfs.FS, string) { return vfs.Inject(vfs.NewMem(), nil), "/" }},
+	{"errorfs", func(t *testing.T) (vfs.FS, string) { return errorfs.Wrap(vfs.NewMem(), nil), "/" }},
 }
 
 func TestConformance(t *testing.T) {
@@ -355,11 +356,11 @@ var conformance = []struct {
 		e.wantNames() // looking makes no file
 		lock, err := e.fs.Lock(e.path("LOCK"))
 		e.ok(err)
-		before, err := vfs.Hash(e.fs, e.dir)
+		before, err := vfs.Dump(e.fs, e.dir)
 		e.ok(err)
 		want("LOCK", true)
 		want("LOCK", true)
-		after, err := vfs.Hash(e.fs, e.dir)
+		after, err := vfs.Dump(e.fs, e.dir)
 		e.ok(err)
 		if before != after {
 			e.Error("looking at a lock changed the directory")
@@ -406,17 +407,17 @@ var conformance = []struct {
 		if got != want {
 			e.Errorf("got\n%swant\n%s", got, want)
 		}
-		before, err := vfs.Hash(e.fs, e.dir)
+		before, err := vfs.Dump(e.fs, e.dir)
 		e.ok(err)
 		f, err := e.fs.OpenReadWrite(e.path("b"))
 		e.ok(err)
 		_, err = f.WriteAt([]byte("y"), 0)
 		e.ok(err)
 		e.ok(f.Close())
-		after, err := vfs.Hash(e.fs, e.dir)
+		after, err := vfs.Dump(e.fs, e.dir)
 		e.ok(err)
 		if before == after {
-			e.Error("the hash of a changed directory is the same")
+			e.Error("the dump of a changed directory is the same")
 		}
 	}},
 }

@@ -5,6 +5,8 @@ import (
 	"iter"
 	"maps"
 	"slices"
+
+	"github.com/tablerock-db/tablerock/vfs/internal/crash"
 )
 
 // CrashMode says which unsynced changes a power cut leaves on the disk.
@@ -15,8 +17,8 @@ const (
 	CrashMin CrashMode = iota + 1
 	// CrashMax keeps everything.
 	CrashMax
-	// CrashPrefix keeps the changes up to one point of their order, which can
-	// lie within a write: Choice.Cut, or a random one.
+	// CrashPrefix keeps the changes up to a random point of their order, which
+	// can be within a write.
 	CrashPrefix
 	// CrashSubset keeps or loses each change as a whole.
 	CrashSubset
@@ -44,60 +46,37 @@ func (c CrashMode) String() string {
 	return "unknown"
 }
 
-// Fill says how a sector reads that is new to its file, within its size, and
-// never reached the disk.
-type Fill uint8
-
-const (
-	// FillAny draws one of the others for each such sector.
-	FillAny Fill = iota
-	// FillZeros reads as zeros.
-	FillZeros
-	// FillGarbage reads as random bytes.
-	FillGarbage
-	// FillStale reads as the sector at the same place in another file or in
-	// one removed lately, or as garbage where there is none.
-	FillStale
-)
-
-// Choice picks one of the disks that a power cut can leave. Equal choices on
-// equal histories give equal disks.
-type Choice struct {
+// CrashOptions pick one of the disks that a power cut can leave. Equal options
+// on equal histories give equal disks.
+type CrashOptions struct {
 	Mode CrashMode
 	Seed uint64
-	Fill Fill
-	// Cut, in mode CrashPrefix, is the number of sectors, sizes and names
-	// kept, in the order of the changes; from Pending on everything is. 0
-	// draws one from Seed.
-	Cut int
-	// File, in mode CrashLying, names the file whose syncs did nothing; empty
-	// draws one from Seed.
+	// File names the file whose syncs did nothing in mode CrashLying. Empty
+	// picks one by Seed. Other modes ignore it.
 	File string
-}
-
-// Pending returns how many sectors, sizes and names are not durable: the
-// number of places at which mode CrashPrefix can cut.
-func (m *Mem) Pending() int {
-	return newPlanLocked(m.Clone(), lie{}).Pending()
 }
 
 // Crash returns a disk that power loss at this moment could leave, as an
 // independent Mem with crash tracking, on which everything is durable, no file
 // is open and no lock is held. Contents are shared until they change, so it
 // costs little. It panics unless NewCrashMem made m.
-func (m *Mem) Crash(c Choice) *Mem {
+func (m *Mem) Crash(o CrashOptions) *Mem { return m.crash(o, crash.FillAny, 0) }
+
+// crash is Crash with a given Fill and, in mode CrashPrefix, the number of
+// sectors, sizes and names to keep, in the order of the changes; 0 draws it.
+func (m *Mem) crash(o CrashOptions, fill crash.Fill, keep int) *Mem {
 	if !m.tracked {
 		panic("vfs: Crash of a Mem that NewCrashMem did not make")
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	d := newDraw(c)
+	d := newDraw(o, fill)
 	var l lie
-	if c.Mode == CrashLying {
-		l = d.liarLocked(m, c.File)
+	if o.Mode == CrashLying {
+		l = d.liarLocked(m, o.File)
 	}
 	p := newPlanLocked(m, l)
-	return p.buildLocked(d.choose(p, c), d)
+	return p.buildLocked(d.choose(p, o.Mode, keep), d)
 }
 
 // CrashStateCount returns how many ways there are to keep or lose each pending
@@ -120,12 +99,12 @@ func (m *Mem) CrashStates(limit int) iter.Seq[*Mem] {
 	return func(yield func(*Mem) bool) {
 		p := newPlanLocked(m, lie{})
 		for pick := range p.picks(limit) {
-			for _, fill := range [...]Fill{FillZeros, FillGarbage, FillStale} {
-				d := newDraw(Choice{Fill: fill})
+			for _, fill := range [...]crash.Fill{crash.FillZeros, crash.FillGarbage, crash.FillStale} {
+				d := newDraw(CrashOptions{}, fill)
 				m.mu.Lock()
 				state := p.buildLocked(pick, d)
 				m.mu.Unlock()
-				if fill != FillZeros && !d.filled {
+				if fill != crash.FillZeros && !d.filled {
 					break
 				}
 				if !yield(state) {
@@ -143,14 +122,14 @@ func (p *plan) picks(limit int) iter.Seq[[]int] {
 	}
 	return func(yield func([]int) bool) {
 		for i := range limit {
-			c := Choice{Mode: CrashSector, Seed: uint64(i)}
+			o := CrashOptions{Mode: CrashSector, Seed: uint64(i)}
 			switch i {
 			case 0:
-				c.Mode = CrashMin
+				o.Mode = CrashMin
 			case 1:
-				c.Mode = CrashMax
+				o.Mode = CrashMax
 			}
-			if !yield(newDraw(c).choose(p, c)) {
+			if !yield(newDraw(o, crash.FillAny).choose(p, o.Mode, 0)) {
 				return
 			}
 		}

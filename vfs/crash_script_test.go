@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/internal/crash"
 )
 
 // TestCrashScripts runs the transcripts of testdata/crash, which show what a
@@ -20,7 +21,7 @@ import (
 //	                    OFF BYTE COUNT, sync NAME, syncdir DIR, rename, link,
 //	                    remove, truncate NAME SIZE, preallocate NAME OFF N
 //	show                what a process sees
-//	crash mode=M [...]  one disk after a power cut, by Choice
+//	crash mode=M [...]  one disk after a power cut, by CrashChoice
 //	states [limit=N]    every distinct disk, and how many ways lead to them
 func TestCrashScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/crash", func(t *testing.T, file string) {
@@ -49,7 +50,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	case "show":
 		return show(t, s.m)
 	case "crash":
-		return show(t, s.m.Crash(scriptChoice(t, d)))
+		return show(t, s.m.CrashChoice(scriptChoice(t, d)))
 	case "states":
 		limit := 1 << 10
 		d.MaybeScanArgs(t, "limit", &limit)
@@ -67,12 +68,12 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	return ""
 }
 
-func scriptChoice(t *testing.T, d *datadriven.TestData) vfs.Choice {
+func scriptChoice(t *testing.T, d *datadriven.TestData) vfs.CrashChoice {
 	var mode, fill string
-	var c vfs.Choice
+	var c vfs.CrashChoice
 	d.ScanArgs(t, "mode", &mode)
 	d.MaybeScanArgs(t, "fill", &fill)
-	d.MaybeScanArgs(t, "cut", &c.Cut)
+	d.MaybeScanArgs(t, "keep", &c.Keep)
 	d.MaybeScanArgs(t, "seed", &c.Seed)
 	d.MaybeScanArgs(t, "file", &c.File)
 	for m := vfs.CrashMin; m <= vfs.CrashLying; m++ {
@@ -80,7 +81,7 @@ func scriptChoice(t *testing.T, d *datadriven.TestData) vfs.Choice {
 			c.Mode = m
 		}
 	}
-	c.Fill = map[string]vfs.Fill{"": vfs.FillZeros, "garbage": vfs.FillGarbage, "stale": vfs.FillStale}[fill]
+	c.Fill = map[string]crash.Fill{"": crash.FillZeros, "garbage": crash.FillGarbage, "stale": crash.FillStale}[fill]
 	return c
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/internal/crash"
 )
 
 // history is a random run of operations on a few files, with what a crash may
@@ -113,7 +114,7 @@ func TestCrashKeepsItsPromises(t *testing.T) {
 		}
 		for _, mode := range vfs.CrashModes {
 			for k := range uint64(3) {
-				c := vfs.Choice{Mode: mode, Seed: k}
+				c := vfs.CrashOptions{Mode: mode, Seed: k}
 				m := h.m.Crash(c)
 				for _, s := range h.files {
 					got, err := vfs.ReadFile(m, s.name, 1<<20)
@@ -152,9 +153,9 @@ func TestCrashModesAreStates(t *testing.T) {
 		}
 		for _, mode := range vfs.CrashModes {
 			for k := range uint64(8) {
-				c := vfs.Choice{Mode: mode, Seed: k, Fill: vfs.FillZeros}
-				if !states[dump(t, h.m.Crash(c))] {
-					t.Fatalf("seed %d: %+v gives a disk that CrashStates does not\n%s", seed, c, show(t, h.m.Crash(c)))
+				c := vfs.CrashChoice{CrashOptions: vfs.CrashOptions{Mode: mode, Seed: k}, Fill: crash.FillZeros}
+				if !states[dump(t, h.m.CrashChoice(c))] {
+					t.Fatalf("seed %d: %+v gives a disk that CrashStates does not\n%s", seed, c, show(t, h.m.CrashChoice(c)))
 				}
 				checked++
 			}
@@ -235,7 +236,7 @@ func TestCrashStatesSample(t *testing.T) {
 	if len(all) != 100 {
 		t.Fatalf("%d disks, want 100", len(all))
 	}
-	if all[0] != dump(t, m.Crash(vfs.Choice{Mode: vfs.CrashMin})) || all[1] != dump(t, m.Crash(vfs.Choice{Mode: vfs.CrashMax})) {
+	if all[0] != dump(t, m.Crash(vfs.CrashOptions{Mode: vfs.CrashMin})) || all[1] != dump(t, m.Crash(vfs.CrashOptions{Mode: vfs.CrashMax})) {
 		t.Error("a sample does not begin with nothing and everything kept")
 	}
 	slices.Sort(all)
@@ -269,7 +270,7 @@ func TestCrashIsDeterministic(t *testing.T) {
 	for mode := vfs.CrashMin; mode <= vfs.CrashLying; mode++ {
 		distinct := map[string]bool{}
 		for seed := range uint64(40) {
-			c := vfs.Choice{Mode: mode, Seed: seed}
+			c := vfs.CrashOptions{Mode: mode, Seed: seed}
 			one, two := dump(t, smallDB(t).Crash(c)), dump(t, smallDB(t).Crash(c))
 			if one != two {
 				t.Fatalf("%s seed %d: two runs differ:\n%s\n%s", mode, seed, one, two)
@@ -289,7 +290,7 @@ func TestCrashIsDeterministic(t *testing.T) {
 func TestCopiesAreIndependent(t *testing.T) {
 	m := smallDB(t)
 	before := dump(t, m)
-	copies := []*vfs.Mem{m.Clone(), m.Crash(vfs.Choice{Mode: vfs.CrashMax}), m.Crash(vfs.Choice{Mode: vfs.CrashMin})}
+	copies := []*vfs.Mem{m.Clone(), m.Crash(vfs.CrashOptions{Mode: vfs.CrashMax}), m.Crash(vfs.CrashOptions{Mode: vfs.CrashMin})}
 	dumps := make([]string, len(copies))
 	var wg sync.WaitGroup
 	for i, c := range copies {
@@ -333,11 +334,11 @@ func TestCloneKeepsWhatIsUnsynced(t *testing.T) {
 	if got, want := c.CrashStateCount(), m.CrashStateCount(); got != want {
 		t.Errorf("clone has %d crash states, want %d", got, want)
 	}
-	min := vfs.Choice{Mode: vfs.CrashMin}
+	min := vfs.CrashOptions{Mode: vfs.CrashMin}
 	if got, want := dump(t, c.Crash(min)), dump(t, m.Crash(min)); got != want {
 		t.Errorf("power cut of the clone leaves\n%swant\n%s", got, want)
 	}
-	after := c.Crash(vfs.Choice{Mode: vfs.CrashSector})
+	after := c.Crash(vfs.CrashOptions{Mode: vfs.CrashSector})
 	if n := after.CrashStateCount(); n != 1 {
 		t.Errorf("%d states after a second power cut at once, want 1", n)
 	}
@@ -364,7 +365,9 @@ func TestCrashLying(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for seed := range uint64(600) {
-		state := m.Crash(vfs.Choice{Mode: vfs.CrashLying, Seed: seed, Fill: vfs.FillZeros, File: "a"})
+		state := m.CrashChoice(vfs.CrashChoice{
+			CrashOptions: vfs.CrashOptions{Mode: vfs.CrashLying, Seed: seed, File: "a"}, Fill: crash.FillZeros,
+		})
 		b, err := vfs.ReadFile(state, "b", 1<<20)
 		if err != nil {
 			t.Fatal(err)
@@ -428,7 +431,7 @@ func TestCrashHidesWhatIsPastTheSize(t *testing.T) {
 
 func TestCrashNeedsTracking(t *testing.T) {
 	for name, call := range map[string]func(m *vfs.Mem){
-		"Crash":       func(m *vfs.Mem) { m.Crash(vfs.Choice{Mode: vfs.CrashMin}) },
+		"Crash":       func(m *vfs.Mem) { m.Crash(vfs.CrashOptions{Mode: vfs.CrashMin}) },
 		"CrashStates": func(m *vfs.Mem) { m.CrashStates(1) },
 	} {
 		func() {

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tablerock-db/tablerock/vfs/internal/cow"
 	"github.com/tablerock-db/tablerock/vfs/internal/crash"
 )
 
@@ -67,7 +66,7 @@ func (p *plan) buildLocked(pick []int, d *draw) *Mem {
 	}
 	for i, n := range p.groups {
 		if n.dir == nil {
-			n.twin.disk.Durable = p.Contents(i, pick, func(im *cow.Image, at int64) { d.fillSector(p, n, im, at) })
+			n.twin.disk.Durable = p.Contents(i, pick, func(im *crash.Image, at int64) { d.fillSector(p, n, im, at) })
 			continue
 		}
 		for _, kept := range p.Names(i, pick) {
@@ -96,12 +95,12 @@ func (p *plan) buildLocked(pick []int, d *draw) *Mem {
 // draw is the source of one crash's random choices.
 type draw struct {
 	crash.Draw
-	fill   Fill
+	fill   crash.Fill
 	filled bool // a sector was filled
 }
 
-func newDraw(c Choice) *draw {
-	return &draw{Draw: crash.NewDraw(c.Seed, uint64(c.Mode)), fill: c.Fill}
+func newDraw(o CrashOptions, fill crash.Fill) *draw {
+	return &draw{Draw: crash.NewDraw(o.Seed, uint64(o.Mode)), fill: fill}
 }
 
 // liarLocked picks a file and how many of its syncs did nothing; none if there is
@@ -124,14 +123,14 @@ func (d *draw) liarLocked(m *Mem, name string) lie {
 }
 
 // choose picks a version for each unit.
-func (d *draw) choose(p *plan, c Choice) []int {
-	switch c.Mode {
+func (d *draw) choose(p *plan, mode CrashMode, keep int) []int {
+	switch mode {
 	case CrashMin:
 		return p.Nothing()
 	case CrashMax:
 		return p.Everything()
 	case CrashPrefix:
-		return d.Prefix(&p.Plan, c.Cut)
+		return d.Prefix(&p.Plan, keep)
 	case CrashSubset:
 		return d.Subset(&p.Plan)
 	case CrashSector, CrashLying:
@@ -143,17 +142,17 @@ func (d *draw) choose(p *plan, c Choice) []int {
 }
 
 // fillSector gives a sector of file n that was never written something to read.
-func (d *draw) fillSector(p *plan, n *inode, im *cow.Image, at int64) {
+func (d *draw) fillSector(p *plan, n *inode, im *crash.Image, at int64) {
 	d.filled = true
 	fill := d.fill
-	if fill == FillAny {
-		fill = FillZeros + Fill(d.Rand.IntN(3))
+	if fill == crash.FillAny {
+		fill = crash.FillZeros + crash.Fill(d.Rand.IntN(3))
 	}
 	b := make([]byte, crash.SectorBytes)
-	if fill == FillStale && !d.stale(p, n, b, at) {
-		fill = FillGarbage
+	if fill == crash.FillStale && !d.stale(p, n, b, at) {
+		fill = crash.FillGarbage
 	}
-	if fill == FillGarbage {
+	if fill == crash.FillGarbage {
 		for i := range b {
 			b[i] = byte(d.Rand.Uint32())
 		}
@@ -163,7 +162,7 @@ func (d *draw) fillSector(p *plan, n *inode, im *cow.Image, at int64) {
 
 // stale reads the sector at the same place of a random other file.
 func (d *draw) stale(p *plan, n *inode, b []byte, at int64) bool {
-	var from []*cow.Image
+	var from []*crash.Image
 	for i := range p.m.graves {
 		if p.m.graves[i].Size > at {
 			from = append(from, &p.m.graves[i])

@@ -50,6 +50,5 @@
 // Not modelled: a drive that tears a sector or changes its neighbour, damage
 // at rest (Mem.Patch does that), a file system that needs repair after the
 // crash, times, permissions, and symbolic links. A device that acknowledges a
-// flush and drops it is the mode CrashLying, and failed syncs are a Fault of
-// Inject.
+// flush and drops it is the mode CrashLying, and package errorfs fails syncs.
 package vfs

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"github.com/tablerock-db/tablerock/vfs/internal/cow"
+	"github.com/tablerock-db/tablerock/vfs/internal/crash"
 )
 
 // Mem is a file system in memory. Made by NewCrashMem it also remembers what
@@ -40,7 +40,7 @@ type Mem struct {
 	locks map[*inode]struct{}
 	// Contents of the files removed last: what unwritten sectors may show.
 	// +checklocks:mu
-	graves []cow.Image
+	graves []crash.Image
 }
 
 // NewMem returns an empty file system that loses nothing and keeps no history:
@@ -71,9 +71,6 @@ func (m *Mem) OnOp(hook func(Op)) {
 	}
 	m.hook.Store(&hook)
 }
-
-// Ops returns the number of operations so far that can change something.
-func (m *Mem) Ops() uint64 { return m.ops.Load() }
 
 // SetCapacity limits the bytes of all files together; 0 lifts the limit. A
 // write past it stores what fits and returns ENOSPC.

@@ -244,10 +244,11 @@ func (f *memFile) closeLocked() {
 	f.m.reclaimLocked(f.node)
 }
 
-// failSync acts out a failed sync. Without crash tracking nothing is known to
-// be unsynced, so nothing changes.
-func (f *memFile) failSync(how SyncFailure) {
-	if !f.m.tracked || how == SyncKeeps {
+// LoseUnsynced acts out a failed sync: a crash loses the changes that no sync
+// has covered, and with revert readers do too. Package errorfs calls it. Without
+// crash tracking it changes nothing.
+func (f *memFile) LoseUnsynced(revert bool) {
+	if !f.m.tracked {
 		return
 	}
 	f.m.mu.RLock()
@@ -256,7 +257,7 @@ func (f *memFile) failSync(how SyncFailure) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.disk.Forget()
-	if how == SyncReverts {
+	if revert {
 		n.cache = n.disk.Durable.Freeze()
 		f.m.used.Add(n.cache.Size - n.alloc)
 		n.alloc = n.cache.Size

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/tablerock-db/tablerock/vfs/internal/cow"
 	"github.com/tablerock-db/tablerock/vfs/internal/crash"
 )
 
@@ -27,7 +26,7 @@ type inode struct {
 
 	mu sync.RWMutex
 	// What readers see. +checklocks:mu
-	cache cow.Image
+	cache crash.Image
 	// Bytes that count against the capacity: [0, alloc). +checklocks:mu
 	alloc int64
 

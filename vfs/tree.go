@@ -43,12 +43,6 @@ func Dump(fsys FS, dir string) (string, error) {
 	return b.String(), nil
 }
 
-// Hash returns the SHA-256 of what Dump says.
-func Hash(fsys FS, dir string) ([sha256.Size]byte, error) {
-	text, err := Dump(fsys, dir)
-	return sha256.Sum256([]byte(text)), err
-}
-
 func dump(b *strings.Builder, fsys FS, dir, shown string) error {
 	names, err := fsys.List(dir)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // crashImage is just enough for the records of a crashRun.
@@ -90,7 +91,7 @@ func cuts(t *testing.T, prepared bool, each func(crashPoint)) {
 		for _, mode := range vfs.CrashModes {
 			for seed := range 1 + op.Index%2 {
 				each(crashPoint{
-					disk: mem.Crash(vfs.Choice{Mode: mode, Seed: seed}), what: fmt.Sprintf("%v, mode %v, seed %d", op, mode, seed),
+					disk: mem.Crash(vfs.CrashOptions{Mode: mode, Seed: seed}), what: fmt.Sprintf("%v, mode %v, seed %d", op, mode, seed),
 					written: c.records, acked: c.acked, ready: c.ready,
 				})
 			}
@@ -150,7 +151,7 @@ func recoverLog(t *testing.T, p crashPoint, depth int) {
 			for _, mode := range modes {
 				seed++
 				again := p
-				again.disk = p.disk.Crash(vfs.Choice{Mode: mode, Seed: seed})
+				again.disk = p.disk.Crash(vfs.CrashOptions{Mode: mode, Seed: seed})
 				again.what = fmt.Sprintf("%s; then %v, mode %v, seed %d", p.what, op, mode, seed)
 				recoverLog(t, again, depth+1)
 			}
@@ -163,7 +164,7 @@ func recoverLog(t *testing.T, p crashPoint, depth int) {
 	// The fate of every record is fixed from here on.
 	o := testOptions()
 	o.Sealed = r.end.Offset
-	after := replayFS(p.disk.Crash(vfs.Choice{Mode: vfs.CrashMin}), testName, o, crashImage)
+	after := replayFS(p.disk.Crash(vfs.CrashOptions{Mode: vfs.CrashMin}), testName, o, crashImage)
 	if after.err != nil || len(after.records) != len(r.records) || !isPrefix(after.records, r.records) {
 		t.Fatalf("%s: after the repair %d records and %v, want %d", p.what, len(after.records), after.err, len(r.records))
 	}
@@ -180,7 +181,7 @@ func TestLyingDevice(t *testing.T) {
 	c := &crashRun{mem: mem}
 	mem.OnOp(func(op vfs.Op) {
 		for seed := range uint64(30) {
-			disk := mem.Crash(vfs.Choice{Mode: vfs.CrashLying, Seed: seed, File: testName})
+			disk := mem.Crash(vfs.CrashOptions{Mode: vfs.CrashLying, Seed: seed, File: testName})
 			if _, err := disk.Stat(testName); err != nil {
 				continue
 			}
@@ -219,14 +220,14 @@ func TestRepairAfterFailedSync(t *testing.T) {
 		t.Fatal(err)
 	}
 	syncs := 0
-	fsys := vfs.Inject(mem, func(op vfs.Op) *vfs.Fault {
+	fsys := errorfs.Wrap(mem, func(op vfs.Op) *errorfs.Fault {
 		if op.Kind != vfs.OpSync {
 			return nil
 		}
 		if syncs++; syncs < 4 {
 			return nil
 		}
-		return &vfs.Fault{Err: syscall.EIO, Sync: vfs.SyncForgets}
+		return &errorfs.Fault{Err: syscall.EIO, Sync: errorfs.SyncForgets}
 	})
 	s, err := Create(fsys, testName, testHeader(), make([]byte, crashImage), CreateOptions{})
 	if err != nil {
@@ -244,7 +245,7 @@ func TestRepairAfterFailedSync(t *testing.T) {
 	if r.err != nil || len(r.records) != 3 {
 		t.Fatalf("from the cache: %d records, %v, want 3", len(r.records), r.err)
 	}
-	lost := replayFS(mem.Crash(vfs.Choice{Mode: vfs.CrashMax}), testName, testOptions(), crashImage)
+	lost := replayFS(mem.Crash(vfs.CrashOptions{Mode: vfs.CrashMax}), testName, testOptions(), crashImage)
 	if lost.err != nil || len(lost.records) != 2 {
 		t.Fatalf("from the disk: %d records, %v, want 2", len(lost.records), lost.err)
 	}
@@ -253,7 +254,7 @@ func TestRepairAfterFailedSync(t *testing.T) {
 	}
 	o := testOptions()
 	o.Sealed = r.end.Offset
-	after := replayFS(mem.Crash(vfs.Choice{Mode: vfs.CrashMin}), testName, o, crashImage)
+	after := replayFS(mem.Crash(vfs.CrashOptions{Mode: vfs.CrashMin}), testName, o, crashImage)
 	if after.err != nil || len(after.records) != 3 {
 		t.Fatalf("after the repair: %d records, %v, want 3", len(after.records), after.err)
 	}

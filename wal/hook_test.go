@@ -8,14 +8,15 @@ import (
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // failing returns a file system that asks before each operation whether it
 // fails. A failing read or write does half of its work.
 func failing(under vfs.FS, before func(vfs.Op) error) vfs.FS {
-	return vfs.Inject(under, func(op vfs.Op) *vfs.Fault {
+	return errorfs.Wrap(under, func(op vfs.Op) *errorfs.Fault {
 		if err := before(op); err != nil {
-			return &vfs.Fault{Err: err, Short: int(op.Len / 2)}
+			return &errorfs.Fault{Err: err, Short: int(op.Len / 2)}
 		}
 		return nil
 	})

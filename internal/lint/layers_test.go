@@ -23,6 +23,7 @@ const anything = "anything"
 var layers = []layer{
 	{"edm", nil},
 	{"vfs", nil},
+	{"vfs/errorfs", []string{"vfs"}},
 	{"internal/corrupt", nil},
 	{"internal/predicate", []string{"edm"}},
 	{"internal/arena", nil},

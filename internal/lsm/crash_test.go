@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // prepare brings w to a state in which a flush and several kinds of compaction
@@ -56,7 +57,7 @@ func TestCrash(t *testing.T) {
 	mem.OnOp(func(op vfs.Op) {
 		for _, mode := range vfs.CrashModes {
 			n++
-			disks = append(disks, mem.Crash(vfs.Choice{Mode: mode, Seed: n}))
+			disks = append(disks, mem.Crash(vfs.CrashOptions{Mode: mode, Seed: n}))
 			names = append(names, fmt.Sprintf("%v at %v", mode, op))
 		}
 	})
@@ -147,7 +148,7 @@ func TestLeftoversAreRemoved(t *testing.T) {
 	var disk *vfs.Mem
 	mem.OnOp(func(op vfs.Op) {
 		if op.Kind == vfs.OpSyncDir && disk == nil {
-			disk = mem.Crash(vfs.Choice{Mode: vfs.CrashMax})
+			disk = mem.Crash(vfs.CrashOptions{Mode: vfs.CrashMax})
 		}
 	})
 	w.flush()
@@ -186,12 +187,12 @@ func TestErrors(t *testing.T) {
 	cases := []struct {
 		name  string
 		match func(op vfs.Op) bool
-		fault vfs.Fault
+		fault errorfs.Fault
 	}{
-		{"any", func(vfs.Op) bool { return true }, vfs.Fault{Err: syscall.EIO}},
-		{"forgotten sync", func(op vfs.Op) bool { return op.Kind == vfs.OpSync }, vfs.Fault{Err: syscall.EIO, Sync: vfs.SyncForgets}},
+		{"any", func(vfs.Op) bool { return true }, errorfs.Fault{Err: syscall.EIO}},
+		{"forgotten sync", func(op vfs.Op) bool { return op.Kind == vfs.OpSync }, errorfs.Fault{Err: syscall.EIO, Sync: errorfs.SyncForgets}},
 		// A file that may or may not have been created is left alone.
-		{"lost answer", func(op vfs.Op) bool { return op.Kind.Changes() && op.Kind != vfs.OpCreate }, vfs.Fault{Err: syscall.EIO, Applied: true}},
+		{"lost answer", func(op vfs.Op) bool { return op.Kind.Changes() && op.Kind != vfs.OpCreate }, errorfs.Fault{Err: syscall.EIO, Applied: true}},
 	}
 	stride := uint64(1)
 	if testing.Short() {
@@ -201,11 +202,11 @@ func TestErrors(t *testing.T) {
 		doubts, failures := 0, 0
 		for n := uint64(1); ; n += stride {
 			disk := base.fs.(*vfs.Mem).Clone()
-			injected := vfs.Inject(disk, nil)
+			injected := errorfs.Wrap(disk, nil)
 			w := base.on(t, injected)
 			w.open()
 			hits := uint64(0)
-			injected.SetRule(func(op vfs.Op) *vfs.Fault {
+			injected.SetRule(func(op vfs.Op) *errorfs.Fault {
 				if !c.match(op) {
 					return nil
 				}
@@ -254,7 +255,7 @@ func (w *world) workOn(disk *vfs.Mem) (doubt, failed bool) {
 			w.t.Fatalf("got %v, want an error that wraps EIO", err)
 		}
 		for _, mode := range []vfs.CrashMode{vfs.CrashMin, vfs.CrashMax} {
-			c := w.on(w.t, disk.Crash(vfs.Choice{Mode: mode}))
+			c := w.on(w.t, disk.Crash(vfs.CrashOptions{Mode: mode}))
 			c.open()
 			must(w.t, c.tree.Close())
 		}
@@ -303,7 +304,7 @@ func (w *world) afterError(mem *vfs.Mem, doubt bool, n uint64) {
 		if !doubt && n%4 != 0 {
 			continue
 		}
-		disk := mem.Crash(vfs.Choice{Mode: mode})
+		disk := mem.Crash(vfs.CrashOptions{Mode: mode})
 		m, err := manifest.Read(disk, testDir)
 		must(w.t, err)
 		c := w.on(w.t, disk)

@@ -17,6 +17,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // TestSameSeedSameBytes runs the same random life twice.
@@ -436,10 +437,10 @@ func TestUpdate(t *testing.T) {
 // TestNumberDuringInstall asks for a number while the manifest is written, as a
 // writer does who opens a log segment: it must not wait for the disk.
 func TestNumberDuringInstall(t *testing.T) {
-	fsys := vfs.Inject(vfs.NewMem(), nil)
+	fsys := errorfs.Wrap(vfs.NewMem(), nil)
 	w := newWorld(t, fsys, smallOptions(), 32)
 	var numbers []uint64
-	fsys.SetRule(func(op vfs.Op) *vfs.Fault {
+	fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
 		if w.tree.mu.TryLock() {
 			w.tree.mu.Unlock()
 			t.Errorf("%v happens without the lock, so this shows nothing", op)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // resum makes the sum of a damaged manifest right again.
@@ -199,7 +200,7 @@ func TestCrash(t *testing.T) {
 		mem.OnOp(func(op vfs.Op) {
 			for _, mode := range vfs.CrashModes {
 				for seed := range uint64(10) {
-					check(fmt.Sprintf("%v, mode %v, seed %d", op, mode, seed), mem.Crash(vfs.Choice{Mode: mode, Seed: seed}), false)
+					check(fmt.Sprintf("%v, mode %v, seed %d", op, mode, seed), mem.Crash(vfs.CrashOptions{Mode: mode, Seed: seed}), false)
 				}
 			}
 		})
@@ -208,7 +209,7 @@ func TestCrash(t *testing.T) {
 		}
 		mem.OnOp(nil)
 		for _, mode := range vfs.CrashModes {
-			check(fmt.Sprintf("after it, mode %v", mode), mem.Crash(vfs.Choice{Mode: mode}), true)
+			check(fmt.Sprintf("after it, mode %v", mode), mem.Crash(vfs.CrashOptions{Mode: mode}), true)
 		}
 		if seen["old"] == 0 || seen["next"] == 0 {
 			t.Fatalf("states seen: %v", seen)
@@ -219,9 +220,9 @@ func TestCrash(t *testing.T) {
 // failAt fails the operation number at, and counts them. A failing read or write
 // does half of its work.
 func failAt(under vfs.FS, at int, n *int) vfs.FS {
-	return vfs.Inject(under, func(op vfs.Op) *vfs.Fault {
+	return errorfs.Wrap(under, func(op vfs.Op) *errorfs.Fault {
 		if *n++; *n == at {
-			return &vfs.Fault{Err: syscall.EIO, Short: int(op.Len / 2)}
+			return &errorfs.Fault{Err: syscall.EIO, Short: int(op.Len / 2)}
 		}
 		return nil
 	})
@@ -278,9 +279,9 @@ func TestShrinks(t *testing.T) {
 	if err := Write(mem, "db", sample()); err != nil {
 		t.Fatal(err)
 	}
-	fsys := vfs.Inject(mem, func(op vfs.Op) *vfs.Fault {
+	fsys := errorfs.Wrap(mem, func(op vfs.Op) *errorfs.Fault {
 		if op.Kind == vfs.OpRead {
-			return &vfs.Fault{Err: io.EOF, Short: int(op.Len) - 1}
+			return &errorfs.Fault{Err: io.EOF, Short: int(op.Len) - 1}
 		}
 		return nil
 	})
@@ -297,14 +298,14 @@ func TestWrongOnce(t *testing.T) {
 	}
 	for at := 1; at <= 2; at++ {
 		n := 0
-		fsys := vfs.Inject(mem, func(op vfs.Op) *vfs.Fault {
+		fsys := errorfs.Wrap(mem, func(op vfs.Op) *errorfs.Fault {
 			if op.Kind != vfs.OpRead {
 				return nil
 			}
 			if n++; n != at {
 				return nil
 			}
-			return &vfs.Fault{Corrupt: func(p []byte, _ int64) { p[17] ^= 1 }}
+			return &errorfs.Fault{Corrupt: func(p []byte, _ int64) { p[17] ^= 1 }}
 		})
 		if m, err := Read(fsys, "db"); err != nil || cmp.Diff(sample(), m) != "" || n != at+2 {
 			t.Fatalf("read %d was wrong: got %+v, %v after %d reads", at, m, err, n)

@@ -9,13 +9,14 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // world is a log on a disk in memory.
 type world struct {
 	log     *Log
 	disk    *vfs.Mem
-	fs      *vfs.Injected
+	fs      *errorfs.FS
 	rotated []*Segment // each new active segment
 	ready   atomic.Int64
 }
@@ -23,7 +24,7 @@ type world struct {
 func newWorld(tb testing.TB, o Options) *world {
 	tb.Helper()
 	w := &world{disk: vfs.NewCrashMem()}
-	w.fs = vfs.Inject(w.disk, nil)
+	w.fs = errorfs.Wrap(w.disk, nil)
 	number := uint64(0)
 	now := edm.Ticks(1000)
 	o.FS = w.fs

@@ -14,11 +14,12 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // hold makes syncs of segments wait in held until the channel is closed.
-func hold(held chan<- string, release <-chan struct{}) vfs.Rule {
-	return func(op vfs.Op) *vfs.Fault {
+func hold(held chan<- string, release <-chan struct{}) errorfs.Rule {
+	return func(op vfs.Op) *errorfs.Fault {
 		if op.Kind == vfs.OpSync && strings.HasSuffix(op.Name, ".wal") {
 			held <- op.Name
 			<-release
@@ -87,8 +88,8 @@ func TestFailedSync(t *testing.T) {
 			must(t, "Append", w.log.Append(acked))
 			must(t, "Wait", w.log.Wait(acked))
 			held, release := make(chan string, 100), make(chan struct{})
-			after := vfs.FailAt(w.fs.Ops()+2, fail, true) // the write goes well
-			w.fs.SetRule(vfs.FirstOf(hold(held, release), after))
+			after := errorfs.FailNth(2, nil, errorfs.Fault{Err: fail}, true) // the write goes well
+			w.fs.SetRule(errorfs.FirstOf(hold(held, release), after))
 			var wg sync.WaitGroup
 			for i := range 5 {
 				c := put(1+i, 1, 10)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // TestFailureDuringReady asks for the failure where it is announced, as those do
@@ -23,7 +24,7 @@ func TestFailureDuringReady(t *testing.T) {
 		}
 		got = w.log.Failure()
 	}
-	w.fs.SetRule(vfs.FaultNth(1, func(op vfs.Op) bool { return op.Kind == vfs.OpSync }, vfs.Fault{Err: bad}, true))
+	w.fs.SetRule(errorfs.FailNth(1, func(op vfs.Op) bool { return op.Kind == vfs.OpSync }, errorfs.Fault{Err: bad}, true))
 	c := put(0, 1, 10)
 	must(t, "Append", w.log.Append(c))
 	_ = w.log.Wait(c)
@@ -118,7 +119,7 @@ func TestFollowsWholeOnly(t *testing.T) {
 	seg := w.log.Active()
 	must(t, "Append", w.log.Append(put(0, 1, 100)))
 	syncs := 0
-	w.fs.SetRule(func(op vfs.Op) *vfs.Fault {
+	w.fs.SetRule(func(op vfs.Op) *errorfs.Fault {
 		if op.Kind != vfs.OpSync || !strings.HasSuffix(op.Name, ".wal") {
 			return nil
 		}

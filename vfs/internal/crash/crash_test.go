@@ -5,14 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/tablerock-db/tablerock/vfs/internal/cow"
 )
 
 // history does what a script says to a file: a letter writes a sector of it at the
 // next offset, < goes back to the beginning, + grows the file by a sector, - cuts it to
 // one, and ! syncs. It returns what readers see too.
-func history(script string) (f File, cache cow.Image) {
+func history(script string) (f File, cache Image) {
 	off, sector := int64(0), int64(SectorBytes)
 	for i, c := range script {
 		seq := uint64(i + 1)
@@ -37,7 +35,7 @@ func history(script string) (f File, cache cow.Image) {
 }
 
 // letters returns the first byte of each sector, a dot for 0.
-func letters(im cow.Image) string {
+func letters(im Image) string {
 	b := make([]byte, im.Size)
 	im.Read(b, 0)
 	var s []byte
@@ -47,7 +45,7 @@ func letters(im cow.Image) string {
 	return strings.ReplaceAll(string(s), "\x00", ".")
 }
 
-func zeros(im *cow.Image, at int64) { im.Put(make([]byte, SectorBytes), at) }
+func zeros(im *Image, at int64) { im.Put(make([]byte, SectorBytes), at) }
 
 func TestPicks(t *testing.T) {
 	for _, c := range []struct {

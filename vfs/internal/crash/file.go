@@ -5,8 +5,6 @@ package crash
 
 import (
 	"slices"
-
-	"github.com/tablerock-db/tablerock/vfs/internal/cow"
 )
 
 // SectorBytes is what a disk writes whole or not at all.
@@ -16,7 +14,7 @@ const SectorBytes = 512
 // Durable with those changes made in their order is what readers see, unless a
 // failed sync parted them. It is not safe for concurrent use.
 type File struct {
-	Durable cow.Image
+	Durable Image
 	pending []change
 	history []syncRecord // the last syncs, for devices that lie
 }
@@ -46,7 +44,7 @@ func (c change) split(n int) (head, tail change) {
 }
 
 // apply makes the change in a durable image.
-func (c *change) apply(im *cow.Image) {
+func (c *change) apply(im *Image) {
 	if c.cut {
 		im.Truncate(c.size)
 		return
@@ -59,7 +57,7 @@ func (c *change) apply(im *cow.Image) {
 
 // syncRecord is one sync that reported success.
 type syncRecord struct {
-	before  cow.Image
+	before  Image
 	changes []change
 }
 
@@ -68,7 +66,7 @@ const historySyncs = 4
 
 // Write notes a write of [off, end) that cache, what readers see, already holds. seq
 // is its position in the order of all changes of the disk, files and names alike.
-func (f *File) Write(seq uint64, cache *cow.Image, off, end int64) {
+func (f *File) Write(seq uint64, cache *Image, off, end int64) {
 	first, last := off/SectorBytes*SectorBytes, (end+SectorBytes-1)/SectorBytes*SectorBytes
 	data := make([]byte, last-first)
 	cache.Read(data, first)

@@ -5,8 +5,22 @@ import (
 	"iter"
 	"math"
 	"slices"
+)
 
-	"github.com/tablerock-db/tablerock/vfs/internal/cow"
+// Fill says how a sector reads that is within the size of its file but was
+// never written to the disk.
+type Fill uint8
+
+const (
+	// FillAny draws one of the others for each such sector.
+	FillAny Fill = iota
+	// FillZeros reads as zeros.
+	FillZeros
+	// FillGarbage reads as random bytes.
+	FillGarbage
+	// FillStale reads as the sector at the same offset of another file or of a
+	// file removed lately, or as garbage if there is none.
+	FillStale
 )
 
 // Plan lists what is undecided on a disk. A crash state is a pick of one version for
@@ -18,11 +32,11 @@ type Plan struct {
 
 // group is a directory or file with undecided units.
 type group struct {
-	names    bool      // of a directory
-	base     cow.Image // files: what is durable
-	changes  []change  // files: the changes on top of it
-	lied     int       // files: the first changes that a sync acknowledged
-	from, to int       // its units are Plan.units[from:to]
+	names    bool     // of a directory
+	base     Image    // files: what is durable
+	changes  []change // files: the changes on top of it
+	lied     int      // files: the first changes that a sync acknowledged
+	from, to int      // its units are Plan.units[from:to]
 }
 
 // unit is one thing that the disk holds in exactly one version: a sector, the
@@ -234,7 +248,7 @@ func (p *Plan) Names(group int, pick []int) []int {
 // data and size apart until the end, since a size may come without its data
 // and data that lies past a lost size may come to light with a later one. fill gives
 // a sector at an offset, new to the file and lost, something to read.
-func (p *Plan) Contents(group int, pick []int, fill func(im *cow.Image, at int64)) cow.Image {
+func (p *Plan) Contents(group int, pick []int, fill func(im *Image, at int64)) Image {
 	g := &p.groups[group]
 	units, pick := p.units[g.from:g.to], pick[g.from:g.to]
 	im := g.base // frozen: the first change copies its list of chunks

@@ -10,12 +10,13 @@ import (
 
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // TestReadiness asks a server whether it is ready over the life of its databases,
 // one of which gets a disk that fails.
 func TestReadiness(t *testing.T) {
-	disk := vfs.Inject(vfs.NewMem(), nil)
+	disk := errorfs.Wrap(vfs.NewMem(), nil)
 	var dbs databases
 	for name, fsys := range map[string]vfs.FS{"good": vfs.NewMem(), "failing": disk} {
 		db, err := engine.Open(name, engine.Options{FS: fsys, SegmentBytes: minSegmentBytes, Logger: slog.New(slog.DiscardHandler)})
@@ -34,9 +35,9 @@ func TestReadiness(t *testing.T) {
 		{"before it serves", func() {}, http.StatusServiceUnavailable, "not ready\n"},
 		{"while it serves", func() { a.serves.Store(&dbs) }, http.StatusOK, "ok\n"},
 		{"after a failed sync", func() {
-			disk.SetRule(func(op vfs.Op) *vfs.Fault {
+			disk.SetRule(func(op vfs.Op) *errorfs.Fault {
 				if op.Kind == vfs.OpSync {
-					return &vfs.Fault{Err: syscall.EIO}
+					return &errorfs.Fault{Err: syscall.EIO}
 				}
 				return nil
 			})

@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // Options say what Explore looks at.
@@ -50,7 +51,7 @@ const Kill vfs.CrashMode = 0
 var modes = append([]vfs.CrashMode{Kill}, vfs.CrashModes...)
 
 // crashed returns the disk that a crash leaves.
-func crashed(disk *vfs.Mem, c vfs.Choice) *vfs.Mem {
+func crashed(disk *vfs.Mem, c vfs.CrashOptions) *vfs.Mem {
 	if c.Mode == Kill {
 		return disk.Clone()
 	}
@@ -58,7 +59,7 @@ func crashed(disk *vfs.Mem, c vfs.Choice) *vfs.Mem {
 }
 
 // describe names a crash, so that it can be found again.
-func describe(c vfs.Choice) string {
+func describe(c vfs.CrashOptions) string {
 	if c.Mode == Kill {
 		return "kill"
 	}
@@ -110,7 +111,7 @@ type found struct {
 	moment workload.Moment
 	point  int
 	op     vfs.Op
-	choice vfs.Choice
+	choice vfs.CrashOptions
 }
 
 func (o Options) withDefaults() Options {
@@ -174,7 +175,7 @@ func (x *explorer) look(disk *vfs.Mem, op vfs.Op) {
 	}
 	rng := rand.New(rand.NewPCG(x.o.Seed, uint64(x.points)))
 	moment := x.s.Moment()
-	take := func(c vfs.Choice) {
+	take := func(c vfs.CrashOptions) {
 		x.found = append(x.found, found{crashed(disk, c), moment, x.points, op, c})
 	}
 	for _, mode := range x.o.Modes {
@@ -183,7 +184,7 @@ func (x *explorer) look(disk *vfs.Mem, op vfs.Op) {
 			n = 1
 		}
 		for range n {
-			c := vfs.Choice{Mode: mode, Seed: rng.Uint64()}
+			c := vfs.CrashOptions{Mode: mode, Seed: rng.Uint64()}
 			if mode == vfs.CrashLying {
 				c.File = liar(disk, rng)
 			}
@@ -193,7 +194,7 @@ func (x *explorer) look(disk *vfs.Mem, op vfs.Op) {
 	if x.o.All > 0 && rng.IntN(16) == 0 && disk.CrashStateCount() <= uint64(x.o.All) {
 		i := uint64(0)
 		for state := range disk.CrashStates(x.o.All) {
-			x.found = append(x.found, found{state, moment, x.points, op, vfs.Choice{Mode: vfs.CrashSector, Seed: i}})
+			x.found = append(x.found, found{state, moment, x.points, op, vfs.CrashOptions{Mode: vfs.CrashSector, Seed: i}})
 			i++
 		}
 	}
@@ -251,7 +252,7 @@ func (x *explorer) check(ctx context.Context, f *found) error {
 // crash lets the power fail in the workload itself, which goes on with what is
 // left.
 func (x *explorer) crash(ctx context.Context, rng *rand.Rand) error {
-	c := vfs.Choice{Mode: modes[rng.IntN(len(modes))], Seed: rng.Uint64()}
+	c := vfs.CrashOptions{Mode: modes[rng.IntN(len(modes))], Seed: rng.Uint64()}
 	path := describe(c) + " between steps"
 	if err := x.s.Become(ctx, crashed(x.s.Disk, c), x.s.Head); err != nil {
 		return x.violation(0, path, err)
@@ -265,7 +266,7 @@ func (x *explorer) open(disk *vfs.Mem, rng *rand.Rand, readOnly bool) (*engine.D
 	if x.o.Wrap != nil {
 		fs = x.o.Wrap(disk)
 	} else if rng.IntN(4) == 0 {
-		fs = vfs.Inject(disk, nil)
+		fs = errorfs.Wrap(disk, nil)
 	}
 	clock := workload.NewClock()
 	switch rng.IntN(3) {

@@ -64,7 +64,7 @@ func (l *life) look(op vfs.Op) {
 	if l.rng.IntN(l.points) > 0 {
 		return
 	}
-	c := vfs.Choice{Mode: modes[l.rng.IntN(len(modes))], Seed: l.rng.Uint64()}
+	c := vfs.CrashOptions{Mode: modes[l.rng.IntN(len(modes))], Seed: l.rng.Uint64()}
 	l.next, l.after = crashed(l.disk, c), l.span
 	l.where = fmt.Sprintf("%v (%s)", op, describe(c))
 }

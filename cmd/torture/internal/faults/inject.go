@@ -14,6 +14,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // Options say what Run fails.
@@ -96,7 +97,7 @@ func Run(ctx context.Context, o Options, counts *Counts) error {
 // record runs the workload without a failure and returns its operations.
 func record(ctx context.Context, o Options) ([]vfs.OpKind, error) {
 	var kinds []vfs.OpKind
-	r := newRun(o, func(op vfs.Op) *vfs.Fault {
+	r := newRun(o, func(op vfs.Op) *errorfs.Fault {
 		kinds = append(kinds, op.Kind)
 		return nil
 	}, nil)
@@ -109,16 +110,16 @@ type run struct {
 	o      Options
 	s      *workload.Session
 	cache  *engine.Cache
-	used   []*vfs.Injected
+	used   []*errorfs.FS
 	counts *Counts
 	rng    *rand.Rand
 }
 
-func newRun(o Options, rule vfs.Rule, counts *Counts) *run {
+func newRun(o Options, rule errorfs.Rule, counts *Counts) *run {
 	r := &run{o: o, counts: counts, cache: workload.NewCache(), rng: rand.New(rand.NewPCG(o.Seed, 0x6661696c))}
 	r.s = workload.New(workload.Options{
 		Seed: o.Seed, Profile: o.Profile, Rule: rule, Cache: r.cache, Store: o.Store,
-		Opened: func(fs *vfs.Injected) {
+		Opened: func(fs *errorfs.FS) {
 			fs.RecordSites()
 			r.used = append(r.used, fs)
 		},
@@ -199,7 +200,7 @@ func (r *run) crashes(ctx context.Context) error {
 		disk *vfs.Mem
 	}{{"kill", r.s.Disk.Clone()}}
 	for _, mode := range vfs.CrashModes {
-		c := vfs.Choice{Mode: mode, Seed: r.rng.Uint64()}
+		c := vfs.CrashOptions{Mode: mode, Seed: r.rng.Uint64()}
 		disks = append(disks, struct {
 			what string
 			disk *vfs.Mem

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // Sites are the places in the code that operations came from. Its methods may
@@ -14,7 +15,7 @@ import (
 type Sites struct {
 	mu sync.Mutex
 	// +checklocks:mu
-	all map[site]*vfs.Site
+	all map[site]*errorfs.Site
 }
 
 type site struct {
@@ -24,9 +25,9 @@ type site struct {
 }
 
 // NewSites returns no sites.
-func NewSites() *Sites { return &Sites{all: map[site]*vfs.Site{}} }
+func NewSites() *Sites { return &Sites{all: map[site]*errorfs.Site{}} }
 
-func (s *Sites) add(used []*vfs.Injected) {
+func (s *Sites) add(used []*errorfs.FS) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, fs := range used {
@@ -37,7 +38,7 @@ func (s *Sites) add(used []*vfs.Injected) {
 			k := site{from.Kind, from.File, from.Line}
 			to := s.all[k]
 			if to == nil {
-				to = &vfs.Site{Kind: from.Kind, Func: from.Func, File: from.File, Line: from.Line}
+				to = &errorfs.Site{Kind: from.Kind, Func: from.Func, File: from.File, Line: from.Line}
 				s.all[k] = to
 			}
 			to.Ops += from.Ops
@@ -47,14 +48,14 @@ func (s *Sites) add(used []*vfs.Injected) {
 }
 
 // List returns all sites, ordered by file, line and kind.
-func (s *Sites) List() []vfs.Site {
+func (s *Sites) List() []errorfs.Site {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var list []vfs.Site
+	var list []errorfs.Site
 	for _, at := range s.all {
 		list = append(list, *at)
 	}
-	slices.SortFunc(list, func(a, b vfs.Site) int {
+	slices.SortFunc(list, func(a, b errorfs.Site) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Kind, b.Kind))
 	})
 	return list

@@ -7,12 +7,13 @@ import (
 	"syscall"
 
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // variant is one way to fail an operation.
 type variant struct {
 	name   string
-	fault  vfs.Fault
+	fault  errorfs.Fault
 	half   bool // a read or write does half of its work first
 	sticky bool
 	// also are the operations that fail from then on, with sticky.
@@ -34,35 +35,35 @@ var (
 // variants returns the ways in which an operation can fail.
 func variants(kind vfs.OpKind) []variant {
 	var list []variant
-	add := func(name string, f vfs.Fault, half bool, also []vfs.OpKind) {
+	add := func(name string, f errorfs.Fault, half bool, also []vfs.OpKind) {
 		list = append(list, variant{name: name, fault: f, half: half},
 			variant{name: name + ", sticky", fault: f, half: half, sticky: true, also: also})
 	}
 	switch kind {
 	case vfs.OpRead:
-		add("EIO", vfs.Fault{Err: syscall.EIO}, false, reads)
-		add("short read", vfs.Fault{Err: syscall.EIO}, true, reads)
+		add("EIO", errorfs.Fault{Err: syscall.EIO}, false, reads)
+		add("short read", errorfs.Fault{Err: syscall.EIO}, true, reads)
 	case vfs.OpWrite:
-		add("EIO", vfs.Fault{Err: syscall.EIO}, false, writes)
-		add("short write", vfs.Fault{Err: syscall.EIO}, true, writes)
-		add("ENOSPC", vfs.Fault{Err: syscall.ENOSPC}, true, growing)
+		add("EIO", errorfs.Fault{Err: syscall.EIO}, false, writes)
+		add("short write", errorfs.Fault{Err: syscall.EIO}, true, writes)
+		add("ENOSPC", errorfs.Fault{Err: syscall.ENOSPC}, true, growing)
 	case vfs.OpSync:
-		add("EIO, keeps", vfs.Fault{Err: syscall.EIO, Sync: vfs.SyncKeeps}, false, writes)
-		add("EIO, forgets", vfs.Fault{Err: syscall.EIO, Sync: vfs.SyncForgets}, false, writes)
-		add("EIO, reverts", vfs.Fault{Err: syscall.EIO, Sync: vfs.SyncReverts}, false, writes)
-		add("ENOSPC, forgets", vfs.Fault{Err: syscall.ENOSPC, Sync: vfs.SyncForgets}, false, growing)
+		add("EIO, keeps", errorfs.Fault{Err: syscall.EIO, Sync: errorfs.SyncKeeps}, false, writes)
+		add("EIO, forgets", errorfs.Fault{Err: syscall.EIO, Sync: errorfs.SyncForgets}, false, writes)
+		add("EIO, reverts", errorfs.Fault{Err: syscall.EIO, Sync: errorfs.SyncReverts}, false, writes)
+		add("ENOSPC, forgets", errorfs.Fault{Err: syscall.ENOSPC, Sync: errorfs.SyncForgets}, false, growing)
 	case vfs.OpCreate, vfs.OpLink, vfs.OpMkdirAll, vfs.OpRename, vfs.OpPreallocate:
-		add("EIO", vfs.Fault{Err: syscall.EIO}, false, writes)
-		add("EIO after it happened", vfs.Fault{Err: syscall.EIO, Applied: true}, false, writes)
-		add("ENOSPC", vfs.Fault{Err: syscall.ENOSPC}, false, growing)
+		add("EIO", errorfs.Fault{Err: syscall.EIO}, false, writes)
+		add("EIO after it happened", errorfs.Fault{Err: syscall.EIO, Applied: true}, false, writes)
+		add("ENOSPC", errorfs.Fault{Err: syscall.ENOSPC}, false, growing)
 	case vfs.OpRemove, vfs.OpSyncDir, vfs.OpTruncate:
-		add("EIO", vfs.Fault{Err: syscall.EIO}, false, writes)
-		add("EIO after it happened", vfs.Fault{Err: syscall.EIO, Applied: true}, false, writes)
+		add("EIO", errorfs.Fault{Err: syscall.EIO}, false, writes)
+		add("EIO after it happened", errorfs.Fault{Err: syscall.EIO, Applied: true}, false, writes)
 	case vfs.OpOpen, vfs.OpOpenReadWrite:
-		add("EIO", vfs.Fault{Err: syscall.EIO}, false, reads)
-		add("EMFILE", vfs.Fault{Err: syscall.EMFILE}, false, []vfs.OpKind{vfs.OpOpen, vfs.OpOpenReadWrite, vfs.OpCreate})
+		add("EIO", errorfs.Fault{Err: syscall.EIO}, false, reads)
+		add("EMFILE", errorfs.Fault{Err: syscall.EMFILE}, false, []vfs.OpKind{vfs.OpOpen, vfs.OpOpenReadWrite, vfs.OpCreate})
 	case vfs.OpList, vfs.OpStat, vfs.OpSize, vfs.OpLock, vfs.OpUnlock, vfs.OpLocked, vfs.OpFreeSpace, vfs.OpClose:
-		add("EIO", vfs.Fault{Err: syscall.EIO}, false, []vfs.OpKind{kind})
+		add("EIO", errorfs.Fault{Err: syscall.EIO}, false, []vfs.OpKind{kind})
 	}
 	return list
 }
@@ -76,7 +77,7 @@ func twice(kind vfs.OpKind, n, total uint64, rng *rand.Rand) []variant {
 	}
 	var list []variant
 	add := func(k uint64) {
-		list = append(list, variant{name: fmt.Sprintf("EIO, and again %d later", k), fault: vfs.Fault{Err: syscall.EIO}, again: k})
+		list = append(list, variant{name: fmt.Sprintf("EIO, and again %d later", k), fault: errorfs.Fault{Err: syscall.EIO}, again: k})
 	}
 	for k := range near {
 		add(k + 1)
@@ -88,8 +89,8 @@ func twice(kind vfs.OpKind, n, total uint64, rng *rand.Rand) []variant {
 }
 
 // rule fails the n-th operation in this way.
-func (v *variant) rule(n uint64, counter *uint64, happened *vfs.Op) vfs.Rule {
-	return func(op vfs.Op) *vfs.Fault {
+func (v *variant) rule(n uint64, counter *uint64, happened *vfs.Op) errorfs.Rule {
+	return func(op vfs.Op) *errorfs.Fault {
 		*counter++
 		at := *counter
 		if at != n && (v.again == 0 || at != n+v.again) && (at < n || !v.sticky || !slices.Contains(v.also, op.Kind)) {

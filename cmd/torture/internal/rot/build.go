@@ -14,6 +14,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // Subject is a database to damage.
@@ -191,7 +192,7 @@ func (c idleClock) AfterFunc(_ time.Duration, f func()) func() bool {
 // earlier segment, whose records stand behind its own.
 func buildIdle(ctx context.Context, disk *vfs.Mem) (s Subject, err error) {
 	clock := idleClock{workload.NewClock(), make(chan func(), 16)}
-	o := workload.EngineOptions(vfs.Inject(disk, func(vfs.Op) *vfs.Fault { return nil }), clock, workload.NewCache())
+	o := workload.EngineOptions(errorfs.Wrap(disk, func(vfs.Op) *errorfs.Fault { return nil }), clock, workload.NewCache())
 	o.Manual = false
 	b := &builder{ctx: ctx, disk: disk}
 	if b.db, err = engine.Open(workload.Dir, o); err != nil {

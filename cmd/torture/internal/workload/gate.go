@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // gate holds up the next sync of a log segment, so that commits gather behind
@@ -32,7 +33,7 @@ func (g *gate) shut() (held <-chan struct{}, open func()) {
 	})
 }
 
-func (g *gate) rule(op vfs.Op) *vfs.Fault {
+func (g *gate) rule(op vfs.Op) *errorfs.Fault {
 	if op.Kind != vfs.OpSync || path.Ext(op.Name) != ".wal" {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // Dir is where the database is.
@@ -30,10 +31,10 @@ type Options struct {
 	Wrap func(*vfs.Mem) vfs.FS
 	// Rule fails operations above Wrap's file system. While it is set, steps
 	// may fail. The default fails nothing.
-	Rule vfs.Rule
+	Rule errorfs.Rule
 	// Opened is called with the file system of each database before it is
 	// opened. The default does nothing.
-	Opened func(*vfs.Injected)
+	Opened func(*errorfs.FS)
 	// Attach is called with each disk before it is used. The default does
 	// nothing.
 	Attach func(*vfs.Mem)
@@ -52,7 +53,7 @@ type Session struct {
 	gate  gate
 
 	Disk *vfs.Mem
-	FS   *vfs.Injected
+	FS   *errorfs.FS
 	DB   *engine.DB
 	via  store.Store // what writes go through
 
@@ -190,11 +191,11 @@ func (s *Session) open() error {
 	if s.o.Wrap != nil {
 		under = s.o.Wrap(s.Disk)
 	}
-	rules := []vfs.Rule{s.gate.rule}
+	rules := []errorfs.Rule{s.gate.rule}
 	if s.o.Rule != nil {
 		rules = append(rules, s.o.Rule)
 	}
-	s.FS = vfs.Inject(under, vfs.FirstOf(rules...))
+	s.FS = errorfs.Wrap(under, errorfs.FirstOf(rules...))
 	if s.o.Opened != nil {
 		s.o.Opened(s.FS)
 	}

@@ -26,7 +26,7 @@ func TestSessionAgrees(t *testing.T) {
 				if err := s.Check(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				t.Logf("%d commits, %d tables, %d operations of the disk", s.Head.Number, len(s.State.Tables()), s.Disk.Ops())
+				t.Logf("%d commits, %d tables, %d operations of the file system", s.Head.Number, len(s.State.Tables()), s.FS.Ops())
 			})
 		}
 	}

@@ -1,4 +1,4 @@
-package vfs_test
+package errorfs_test
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // workload calls every method once or more, and returns its first error. It
@@ -87,7 +88,7 @@ func writeSynced(fsys vfs.FS, name string) (err error) {
 // TestFailAtReachesEverything fails each operation in turn, and wants every
 // place that calls the file system to have failed, and no handle left open.
 func TestFailAtReachesEverything(t *testing.T) {
-	clean := vfs.Inject(vfs.NewMem(), nil)
+	clean := errorfs.Wrap(vfs.NewMem(), nil)
 	clean.RecordSites()
 	if err := workload(clean); err != nil {
 		t.Fatal(err)
@@ -98,7 +99,7 @@ func TestFailAtReachesEverything(t *testing.T) {
 	for _, sticky := range []bool{false, true} {
 		for n := uint64(1); n <= total; n++ {
 			m := vfs.NewMem()
-			x := vfs.Inject(m, vfs.FailAt(n, syscall.EIO, sticky))
+			x := errorfs.Wrap(m, errorfs.FailNth(n, nil, errorfs.Fault{Err: syscall.EIO}, sticky))
 			x.RecordSites()
 			err := workload(x)
 			var pathErr *fs.PathError
@@ -123,7 +124,7 @@ func TestFailAtReachesEverything(t *testing.T) {
 			}
 			_ = lock.Close()
 		}
-		err := workload(vfs.Inject(vfs.NewMem(), vfs.FailAt(total+1, syscall.EIO, sticky)))
+		err := workload(errorfs.Wrap(vfs.NewMem(), errorfs.FailNth(total+1, nil, errorfs.Fault{Err: syscall.EIO}, sticky)))
 		if err != nil {
 			t.Errorf("failing past the end: got %v", err)
 		}
@@ -133,7 +134,7 @@ func TestFailAtReachesEverything(t *testing.T) {
 		if failed[fmt.Sprint(s.File, s.Line, s.Kind)] == 0 {
 			t.Errorf("%s:%d: %s never failed", s.File, s.Line, s.Kind)
 		}
-		if !strings.HasSuffix(s.File, "inject_test.go") && s.Func == "" {
+		if !strings.HasSuffix(s.File, "errorfs_test.go") && s.Func == "" {
 			t.Errorf("a site without a name in %s", s.File)
 		}
 	}
@@ -144,8 +145,23 @@ func TestFailAtReachesEverything(t *testing.T) {
 	}
 }
 
+// TestChanges compares OpKind.Changes with what a Mem tells its hook.
+func TestChanges(t *testing.T) {
+	m := vfs.NewMem()
+	seen := map[vfs.OpKind]bool{}
+	m.OnOp(func(op vfs.Op) { seen[op.Kind] = true })
+	if err := workload(m); err != nil {
+		t.Fatal(err)
+	}
+	for k := vfs.OpCreate; k <= vfs.OpClose; k++ {
+		if seen[k] != k.Changes() {
+			t.Errorf("%s: Changes is %v, but the hook saw it: %v", k, k.Changes(), seen[k])
+		}
+	}
+}
+
 func TestSitesNameTheCaller(t *testing.T) {
-	x := vfs.Inject(vfs.NewMem(), nil)
+	x := errorfs.Wrap(vfs.NewMem(), nil)
 	if x.Sites() != nil {
 		t.Error("sites before RecordSites")
 	}
@@ -159,13 +175,13 @@ func TestSitesNameTheCaller(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s %d %d", name, s.Kind, s.Ops, s.Failed))
 	}
 	want := []string{
-		"vfs_test.writeSynced create 3 0",
-		"vfs_test.writeSynced.func1 close 1 0",
-		"vfs_test.writeSynced preallocate 1 0",
-		"vfs_test.writeSynced write 1 0",
-		"vfs_test.writeSynced truncate 1 0",
-		"vfs_test.writeSynced size 1 0",
-		"vfs_test.writeSynced sync 1 0",
+		"errorfs_test.writeSynced create 3 0",
+		"errorfs_test.writeSynced.func1 close 1 0",
+		"errorfs_test.writeSynced preallocate 1 0",
+		"errorfs_test.writeSynced write 1 0",
+		"errorfs_test.writeSynced truncate 1 0",
+		"errorfs_test.writeSynced size 1 0",
+		"errorfs_test.writeSynced sync 1 0",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -177,25 +193,25 @@ func TestFaultEffects(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		kind  vfs.OpKind
-		fault vfs.Fault
+		fault errorfs.Fault
 		do    func(x vfs.FS, f vfs.File) (int, error)
 		n     int
 		left  string
 	}{
-		{"write none", vfs.OpWrite, vfs.Fault{Err: syscall.ENOSPC}, writeXYZ, 0, "abcdef"},
-		{"write short", vfs.OpWrite, vfs.Fault{Err: syscall.ENOSPC, Short: 2}, writeXYZ, 2, "xycdef"},
-		{"write past the end of the request", vfs.OpWrite, vfs.Fault{Err: syscall.EIO, Short: 9}, writeXYZ, 3, "xyzdef"},
-		{"write applied", vfs.OpWrite, vfs.Fault{Err: syscall.EIO, Applied: true}, writeXYZ, 3, "xyzdef"},
-		{"truncate", vfs.OpTruncate, vfs.Fault{Err: syscall.EIO}, truncate1, 0, "abcdef"},
-		{"truncate applied", vfs.OpTruncate, vfs.Fault{Err: syscall.EIO, Applied: true}, truncate1, 0, "a"},
-		{"read short", vfs.OpRead, vfs.Fault{Err: syscall.EIO, Short: 2}, read4, 2, "abcdef"},
-		{"rename", vfs.OpRename, vfs.Fault{Err: syscall.EIO}, rename, 0, "abcdef"},
+		{"write none", vfs.OpWrite, errorfs.Fault{Err: syscall.ENOSPC}, writeXYZ, 0, "abcdef"},
+		{"write short", vfs.OpWrite, errorfs.Fault{Err: syscall.ENOSPC, Short: 2}, writeXYZ, 2, "xycdef"},
+		{"write past the end of the request", vfs.OpWrite, errorfs.Fault{Err: syscall.EIO, Short: 9}, writeXYZ, 3, "xyzdef"},
+		{"write applied", vfs.OpWrite, errorfs.Fault{Err: syscall.EIO, Applied: true}, writeXYZ, 3, "xyzdef"},
+		{"truncate", vfs.OpTruncate, errorfs.Fault{Err: syscall.EIO}, truncate1, 0, "abcdef"},
+		{"truncate applied", vfs.OpTruncate, errorfs.Fault{Err: syscall.EIO, Applied: true}, truncate1, 0, "a"},
+		{"read short", vfs.OpRead, errorfs.Fault{Err: syscall.EIO, Short: 2}, read4, 2, "abcdef"},
+		{"rename", vfs.OpRename, errorfs.Fault{Err: syscall.EIO}, rename, 0, "abcdef"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := vfs.NewMem()
-			e := &env{T: t, fs: m, dir: ""}
+			e := &env{t, m}
 			e.put("a", "abcdef")
-			x := vfs.Inject(m, vfs.FaultNth(1, is(c.kind), c.fault, false))
+			x := errorfs.Wrap(m, errorfs.FailNth(1, is(c.kind), c.fault, false))
 			f, err := x.OpenReadWrite("/a")
 			e.ok(err)
 			n, err := c.do(x, f)
@@ -209,9 +225,9 @@ func TestFaultEffects(t *testing.T) {
 	}
 	t.Run("rename applied", func(t *testing.T) {
 		m := vfs.NewMem()
-		e := &env{T: t, fs: m, dir: "/"}
+		e := &env{t, m}
 		e.put("a", "")
-		x := vfs.Inject(m, vfs.FaultNth(1, is(vfs.OpRename), vfs.Fault{Err: syscall.EIO, Applied: true}, false))
+		x := errorfs.Wrap(m, errorfs.FailNth(1, is(vfs.OpRename), errorfs.Fault{Err: syscall.EIO, Applied: true}, false))
 		e.fails(x.Rename("/a", "/b"), syscall.EIO)
 		e.wantNames("b")
 	})
@@ -226,8 +242,8 @@ func rename(x vfs.FS, _ vfs.File) (int, error)    { return 0, x.Rename("/a", "/b
 func TestCloseFailsOnce(t *testing.T) {
 	m := vfs.NewMem()
 	m.SetCapacity(100)
-	x := vfs.Inject(m, vfs.FaultNth(1, func(op vfs.Op) bool { return op.Kind == vfs.OpClose }, vfs.Fault{Err: syscall.EIO}, true))
-	e := &env{T: t, fs: x, dir: ""}
+	x := errorfs.Wrap(m, errorfs.FailNth(1, func(op vfs.Op) bool { return op.Kind == vfs.OpClose }, errorfs.Fault{Err: syscall.EIO}, true))
+	e := &env{t, x}
 	f := e.create("a", "xyz")
 	e.ok(x.Remove("/a"))
 	e.fails(f.Close(), syscall.EIO)
@@ -241,21 +257,21 @@ func TestCloseFailsOnce(t *testing.T) {
 func TestFailedSync(t *testing.T) {
 	for _, c := range []struct {
 		name              string
-		how               vfs.SyncFailure
+		how               errorfs.SyncFailure
 		sticky            bool
 		second            error
 		read, min, max    string
 		afterMore, crash2 string // after another write and sync
 	}{
-		{"keeps", vfs.SyncKeeps, false, nil, " B*512", " B*512", " B*512", " B*512 C*512", " B*512 C*512"},
-		{"forgets", vfs.SyncForgets, false, nil, " B*512", " A*512", " A*512", " B*512 C*512", " A*512 C*512"},
-		{"reverts", vfs.SyncReverts, false, nil, " A*512", " A*512", " A*512", " A*512 C*512", " A*512 C*512"},
-		{"persistent", vfs.SyncKeeps, true, syscall.EIO, " B*512", " A*512", " B*512", " B*512 C*512", " A*512"},
+		{"keeps", errorfs.SyncKeeps, false, nil, " B*512", " B*512", " B*512", " B*512 C*512", " B*512 C*512"},
+		{"forgets", errorfs.SyncForgets, false, nil, " B*512", " A*512", " A*512", " B*512 C*512", " A*512 C*512"},
+		{"reverts", errorfs.SyncReverts, false, nil, " A*512", " A*512", " A*512", " A*512 C*512", " A*512 C*512"},
+		{"persistent", errorfs.SyncKeeps, true, syscall.EIO, " B*512", " A*512", " B*512", " B*512 C*512", " A*512"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := vfs.NewCrashMem()
-			x := vfs.Inject(m, nil)
-			e := &env{T: t, fs: x, dir: ""}
+			x := errorfs.Wrap(m, nil)
+			e := &env{t, x}
 			read := func(fsys vfs.FS, want string) {
 				t.Helper()
 				got, err := vfs.ReadFile(fsys, "a", 1<<20)
@@ -265,31 +281,40 @@ func TestFailedSync(t *testing.T) {
 				}
 			}
 			f := e.create("a", strings.Repeat("A", 512))
-			syncAll(t, m, f)
+			e.ok(f.Sync())
+			e.ok(m.SyncDir("/"))
 			_, err := f.WriteAt(bytes.Repeat([]byte("B"), 512), 0)
 			e.ok(err)
-			x.SetRule(vfs.FaultNth(1, func(op vfs.Op) bool { return op.Kind == vfs.OpSync },
-				vfs.Fault{Err: syscall.EIO, Sync: c.how}, c.sticky))
+			x.SetRule(errorfs.FailNth(1, func(op vfs.Op) bool { return op.Kind == vfs.OpSync },
+				errorfs.Fault{Err: syscall.EIO, Sync: c.how}, c.sticky))
 			e.fails(f.Sync(), syscall.EIO)
 			e.fails(f.Sync(), c.second)
 			read(m, c.read)
-			read(m.Crash(vfs.Choice{Mode: vfs.CrashMin}), c.min)
-			read(m.Crash(vfs.Choice{Mode: vfs.CrashMax}), c.max)
+			read(m.Crash(vfs.CrashOptions{Mode: vfs.CrashMin}), c.min)
+			read(m.Crash(vfs.CrashOptions{Mode: vfs.CrashMax}), c.max)
 			_, err = f.WriteAt(bytes.Repeat([]byte("C"), 512), 512)
 			e.ok(err)
 			e.fails(f.Sync(), c.second)
 			read(m, c.afterMore)
-			read(m.Crash(vfs.Choice{Mode: vfs.CrashMin}), c.crash2)
+			read(m.Crash(vfs.CrashOptions{Mode: vfs.CrashMin}), c.crash2)
 		})
 	}
 }
 
-func TestFlipBits(t *testing.T) {
+// TestCorrupt changes a byte of a file in the reads that cover it: in the first
+// of them, as an error on the way from the disk, or in all.
+func TestCorrupt(t *testing.T) {
 	for _, sticky := range []bool{false, true} {
 		m := vfs.NewMem()
-		e := &env{T: t, fs: m, dir: ""}
+		e := &env{t, m}
 		e.put("a", "0123456789")
-		x := vfs.Inject(m, vfs.FlipBits("/a", 5, 0x40, sticky))
+		covers := func(op vfs.Op) bool { return op.Kind == vfs.OpRead && op.Off <= 5 && 5 < op.Off+op.Len }
+		flip := func(p []byte, off int64) {
+			if 5-off < int64(len(p)) {
+				p[5-off] ^= 0x40
+			}
+		}
+		x := errorfs.Wrap(m, errorfs.FailNth(1, covers, errorfs.Fault{Corrupt: flip}, sticky))
 		f, err := x.Open("/a")
 		e.ok(err)
 		for i, want := range []struct {
@@ -318,8 +343,8 @@ func TestFlipBits(t *testing.T) {
 }
 
 func TestFirstOf(t *testing.T) {
-	x := vfs.Inject(vfs.NewMem(), vfs.FirstOf(
-		vfs.FailAt(2, syscall.EIO, false), vfs.FailAt(2, syscall.ENOSPC, false), vfs.FailAt(3, syscall.EROFS, false)))
+	x := errorfs.Wrap(vfs.NewMem(), errorfs.FirstOf(
+		errorfs.FailNth(2, nil, errorfs.Fault{Err: syscall.EIO}, false), errorfs.FailNth(2, nil, errorfs.Fault{Err: syscall.ENOSPC}, false), errorfs.FailNth(3, nil, errorfs.Fault{Err: syscall.EROFS}, false)))
 	for i, want := range []error{nil, syscall.EIO, syscall.EROFS, nil} {
 		if err := x.MkdirAll("d"); !errors.Is(err, want) {
 			t.Errorf("operation %d: got %v, want %v", i+1, err, want)
@@ -331,13 +356,13 @@ func TestFirstOf(t *testing.T) {
 func TestHangingDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		x := vfs.Inject(vfs.NewMem(), func(op vfs.Op) *vfs.Fault {
+		x := errorfs.Wrap(vfs.NewMem(), func(op vfs.Op) *errorfs.Fault {
 			if op.Kind == vfs.OpSync {
 				<-release
 			}
 			return nil
 		})
-		e := &env{T: t, fs: x, dir: ""}
+		e := &env{t, x}
 		f := e.create("a", "x")
 		synced := make(chan error, 1)
 		go func() { synced <- f.Sync() }()

@@ -1,6 +1,4 @@
-// Package cow holds the contents of a file in chunks that are copied when they
-// are written, so that a copy costs the same for a file of any size.
-package cow
+package crash
 
 const chunkBytes = 4096
 
