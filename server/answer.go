@@ -9,10 +9,8 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
-	"github.com/tablerock-db/tablerock/server/internal/media"
-	"github.com/tablerock-db/tablerock/server/internal/pieces"
 	"github.com/tablerock-db/tablerock/server/internal/problem"
-	"github.com/tablerock-db/tablerock/server/internal/uri"
+	"github.com/tablerock-db/tablerock/server/internal/request"
 )
 
 // maxClientIDBytes is how long an id may be that a client gives a request.
@@ -73,24 +71,24 @@ func (x *exchange) headOData() {
 	x.set("X-Content-Type-Options", "nosniff")
 }
 
-// send writes x.pages and x.buf as the answer.
+// send writes x.chunks and x.buf as the answer.
 func (x *exchange) send(status int, contentType string) error {
-	x.giveBackParser() // the answer says all that there is to say of what was read
+	x.freeParser() // the answer says all that there is to say of what was read
 	x.status = status
 	if contentType != "" {
 		x.set("Content-Type", contentType)
 	}
-	x.set("Content-Length", strconv.Itoa(x.pages.Len()+len(x.buf)))
+	x.set("Content-Length", strconv.Itoa(x.chunks.bytes+len(x.buf)))
 	x.allowOrigin()
 	x.w.WriteHeader(status)
-	for i, b := range x.pages.All() {
+	for i, b := range x.chunks.full {
 		if _, err := x.w.Write(b); err != nil {
 			return x.gone(err)
 		}
 		// What is sent is free for others: a client that reads slowly holds what it
 		// has not read.
-		x.pages.Drop(i)
-		sent := min(x.paged, pieces.Bytes)
+		x.chunks.free(i)
+		sent := min(x.paged, chunkBytes)
 		x.paged -= sent
 		x.s.inFlight.release(sent)
 	}
@@ -118,7 +116,7 @@ func (x *exchange) gone(err error) error {
 
 // preferenceApplied says which preference of an insert was followed.
 func (x *exchange) preferenceApplied() {
-	if x.prefer != media.NoPreference {
+	if x.prefer != request.NoPreference {
 		x.set("Preference-Applied", x.prefer.String())
 	}
 }
@@ -137,8 +135,8 @@ func (x *exchange) fail(p *problem.Problem) {
 	if x.version == "" {
 		x.version = newestVersion
 	}
-	x.pages.Release()
-	x.buf = pieces.Kept(x.buf)
+	x.chunks.reset()
+	x.buf = reusable(x.buf)
 	if p.Page {
 		x.set("Server", frontEndName)
 		x.set("Connection", "close")
@@ -156,11 +154,11 @@ func (x *exchange) fail(p *problem.Problem) {
 		x.buf = odata.AppendErrorXML(x.buf, "", p.Code, p.Message, x.id, x.s.now())
 		_ = x.send(p.Status, applicationXMLUTF8)
 	default:
-		level, err := media.LevelOf(x.query.Get("$format"), x.r.Header["Accept"])
+		level, err := request.LevelOf(x.query.Get("$format"), x.r.Header["Accept"])
 		if err != nil {
 			level = odata.Minimal
 		}
-		kind := media.TypeOf(level)
+		kind := request.ContentType(level)
 		if p.Front {
 			kind = applicationJSON
 		}
@@ -176,9 +174,9 @@ func (x *exchange) inXML(p *problem.Problem) bool {
 	case x.operation != nil:
 		return x.operation.xml
 	case p.Refusal:
-		return !media.WantsJSON(x.r.Header["Accept"])
+		return !request.WantsJSON(x.r.Header["Accept"])
 	}
-	return x.target.Kind == uri.TableACL || x.target.Kind == uri.ServiceRoot && x.query.Get("restype") == "service"
+	return x.target.Kind == request.TableACL || x.target.Kind == request.ServiceRoot && x.query.Get("restype") == "service"
 }
 
 // failHead sets the headers of a problem.

@@ -14,9 +14,8 @@ import (
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/internal/odata/batch"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
-	"github.com/tablerock-db/tablerock/server/internal/media"
 	"github.com/tablerock-db/tablerock/server/internal/problem"
-	"github.com/tablerock-db/tablerock/server/internal/uri"
+	"github.com/tablerock-db/tablerock/server/internal/request"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -36,10 +35,10 @@ type headers struct {
 // address is what an operation is about, and the form of its answer.
 type address struct {
 	method string
-	target uri.Target
+	target request.Target
 	query  url.Values
 	level  odata.Level
-	prefer media.Preference
+	prefer request.Preference
 }
 
 // batch is POST /$batch. What is wrong with the envelope is answered as with any
@@ -126,11 +125,11 @@ func (x *exchange) readPart(p, before *part) (store.Op, error) {
 }
 
 // isWrite reports whether a batch can have the operation.
-func isWrite(kind uri.Resource, method string) bool {
-	if kind == uri.Entities {
+func isWrite(kind request.Resource, method string) bool {
+	if kind == request.Entities {
 		return method == http.MethodPost
 	}
-	return kind == uri.Entity && slices.Contains(tunnelled, method)
+	return kind == request.Entity && slices.Contains(tunnelled, method)
 }
 
 // headersOf returns the values that h has.
@@ -145,10 +144,10 @@ func headersOf(h batch.Header) *headers {
 // account is that of the batch, whose signature covers nothing else.
 func (x *exchange) addressPart(p *part) (err error) {
 	if p.Method == http.MethodPost && len(p.xMethod) == 0 {
-		p.prefer = media.PreferenceOf(p.preferences)
+		p.prefer = request.PreferenceOf(p.preferences)
 	}
 	target, query, _ := strings.Cut(p.Target, "?")
-	if p.query, err = uri.ParseQuery(query); err != nil {
+	if p.query, err = request.ParseQuery(query); err != nil {
 		return err
 	}
 	host := ""
@@ -161,21 +160,21 @@ func (x *exchange) addressPart(p *part) (err error) {
 	}
 	rest := strings.TrimPrefix(path, "/")
 	if host != "" {
-		a := uri.AddressOf(host, path)
+		a := request.AddressOf(host, path)
 		if a.Account != x.Address.Account {
 			return problem.ErrInput
 		}
 		rest = a.Rest
-	} else if first, after, ok := strings.Cut(rest, "/"); ok && strings.TrimSuffix(first, uri.SecondarySuffix) == x.Address.Account {
+	} else if first, after, ok := strings.Cut(rest, "/"); ok && strings.TrimSuffix(first, request.SecondarySuffix) == x.Address.Account {
 		rest = after
 	}
-	if p.target, err = uri.ParseTarget(rest, p.query.Get("comp")); err != nil {
+	if p.target, err = request.ParseTarget(rest, p.query.Get("comp")); err != nil {
 		return err
 	}
-	if p.level, err = media.LevelOf(p.query.Get("$format"), p.accept); err != nil {
+	if p.level, err = request.LevelOf(p.query.Get("$format"), p.accept); err != nil {
 		return err
 	}
-	if err := uri.CheckOptions(p.query); err != nil {
+	if err := request.CheckOptions(p.query); err != nil {
 		return err
 	}
 	p.method, err = tunnel(p.Method, p.xMethod)
@@ -220,7 +219,7 @@ func (x *exchange) failPart(parts []part, i int, p *problem.Problem) error {
 	if !p.Early {
 		header = appendPreference(append(header, fieldNoCache), parts[i].prefer)
 	}
-	header = append(header, fieldVersion3, batch.Field{Name: "Content-Type", Value: media.TypeOf(max(parts[i].level, odata.Minimal))})
+	header = append(header, fieldVersion3, batch.Field{Name: "Content-Type", Value: request.ContentType(max(parts[i].level, odata.Minimal))})
 	w.BeginOperation(p.Status, header...)
 	w.Buf = odata.AppendError(w.Buf, p.Code, message, x.id, x.s.now())
 	return x.endBatch(w)
@@ -243,8 +242,8 @@ func appendID(header []batch.Field, p *part) []batch.Field {
 	return append(header, batch.Field{Name: "Content-ID", Value: p.ContentID})
 }
 
-func appendPreference(header []batch.Field, p media.Preference) []batch.Field {
-	if p == media.NoPreference {
+func appendPreference(header []batch.Field, p request.Preference) []batch.Field {
+	if p == request.NoPreference {
 		return header
 	}
 	return append(header, batch.Field{Name: "Preference-Applied", Value: p.String()})
@@ -293,12 +292,12 @@ func (x *exchange) appendInserted(w *batch.Writer, p *part, e *edm.Entity, res s
 	location := batch.Field{Name: "Location", Value: link}
 	etag := batch.Field{Name: "ETag", Value: string(res.ETag)}
 	header := appendID(make([]batch.Field, 0, 10), p)
-	if p.prefer == media.ReturnNoContent {
+	if p.prefer == request.ReturnNoContent {
 		header = appendPreference(append(header, fieldNoSniff, fieldNoCache), p.prefer)
 		w.BeginOperation(http.StatusNoContent, append(header, fieldVersion3, location, batch.Field{Name: "DataServiceId", Value: link}, etag)...)
 		return
 	}
-	header = append(header, fieldVersion3, batch.Field{Name: "Content-Type", Value: media.TypeOf(p.level)}, fieldNoSniff, fieldNoCache)
+	header = append(header, fieldVersion3, batch.Field{Name: "Content-Type", Value: request.ContentType(p.level)}, fieldNoSniff, fieldNoCache)
 	w.BeginOperation(http.StatusCreated, append(appendPreference(header, p.prefer), location, etag)...)
 	e.Timestamp = res.Timestamp
 	x.level = p.level
@@ -311,11 +310,11 @@ func (x *exchange) appendInserted(w *batch.Writer, p *part, e *edm.Entity, res s
 func (x *exchange) lookUp(p *part) error {
 	err := x.readOnly(p)
 	if err == nil {
-		content := x.pages.Join(x.buf)
-		x.pages.Release()
+		content := x.chunks.join(x.buf)
+		x.chunks.reset()
 		etag := x.w.Header()["Etag"]
 		delete(x.w.Header(), "Etag")
-		header := []batch.Field{fieldVersion3, {Name: "Content-Type", Value: media.TypeOf(p.level)}, fieldNoSniff, fieldNoCache}
+		header := []batch.Field{fieldVersion3, {Name: "Content-Type", Value: request.ContentType(p.level)}, fieldNoSniff, fieldNoCache}
 		if len(etag) > 0 {
 			header = append(header, batch.Field{Name: "ETag", Value: etag[0]})
 		}
@@ -329,8 +328,8 @@ func (x *exchange) lookUp(p *part) error {
 		return failed
 	}
 	x.code = failed.Code
-	x.pages.Release()
-	header := []batch.Field{fieldVersion3, {Name: "Content-Type", Value: media.TypeOf(max(p.level, odata.Minimal))}, fieldNoSniff}
+	x.chunks.reset()
+	header := []batch.Field{fieldVersion3, {Name: "Content-Type", Value: request.ContentType(max(p.level, odata.Minimal))}, fieldNoSniff}
 	if !failed.Early {
 		header = append(header, fieldNoCache)
 	}
@@ -345,14 +344,14 @@ func (x *exchange) readOnly(p *part) error {
 	if err := x.addressPart(p); err != nil {
 		return err
 	}
-	if p.method != http.MethodGet || p.target.Kind != uri.Entity && p.target.Kind != uri.Entities {
+	if p.method != http.MethodGet || p.target.Kind != request.Entity && p.target.Kind != request.Entities {
 		return problem.ErrInput
 	}
 	if err := x.grant.Allow(sharedkey.Query, p.target.Table); err != nil {
 		return err
 	}
 	x.target, x.query, x.level = p.target, p.query, p.level
-	if p.target.Kind == uri.Entity {
+	if p.target.Kind == request.Entity {
 		return x.viewEntity()
 	}
 	return x.collectEntities()

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/tablerock-db/tablerock/server/internal/pieces"
 	"github.com/tablerock-db/tablerock/server/internal/problem"
 )
 
@@ -54,9 +53,9 @@ func (x *exchange) readBody() error {
 	case size < 0:
 		size = maxBodyBytes
 	}
-	x.giveBack()
-	defer x.borrow()
-	x.borrowBody()
+	x.freeBuffer()
+	defer x.newBuffer()
+	x.newBody()
 	x.takeKept(size)
 	source := http.MaxBytesReader(x.w, x.r.Body, maxBodyBytes)
 	for {
@@ -91,20 +90,20 @@ func bodyProblem(err error) error {
 // it, and counts it: an answer that nobody reads is not to hold it as well.
 var bodies = sync.Pool{New: func() any { return new([]byte) }}
 
-func (x *exchange) borrowBody() {
+func (x *exchange) newBody() {
 	if x.body == nil {
-		x.owner = bodies.Get().(*[]byte)
-		x.body, *x.owner = *x.owner, nil
+		x.bodyOwner = bodies.Get().(*[]byte)
+		x.body, *x.bodyOwner = *x.bodyOwner, nil
 	}
 }
 
-// giveBackBody ends what borrowBody began.
-func (x *exchange) giveBackBody() {
-	if x.owner != nil {
-		*x.owner = pieces.Kept(x.body)
-		bodies.Put(x.owner)
+// freeBody ends what newBody began.
+func (x *exchange) freeBody() {
+	if x.bodyOwner != nil {
+		*x.bodyOwner = reusable(x.body)
+		bodies.Put(x.bodyOwner)
 	}
-	x.body, x.owner = nil, nil
+	x.body, x.bodyOwner = nil, nil
 }
 
 // takeKept begins a body in the memory of an earlier one, which counts like any

@@ -13,10 +13,8 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
-	"github.com/tablerock-db/tablerock/server/internal/metadata"
-	"github.com/tablerock-db/tablerock/server/internal/pieces"
 	"github.com/tablerock-db/tablerock/server/internal/problem"
-	"github.com/tablerock-db/tablerock/server/internal/uri"
+	"github.com/tablerock-db/tablerock/server/internal/request"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/storetest"
 )
@@ -77,8 +75,8 @@ func TestPagesTakeWhatIsLeft(t *testing.T) {
 		held int64
 		want int // bytes of the page
 	}{
-		{0, freePageBytes + (maxPageBytes-freePageBytes+pieces.Bytes-1)/pieces.Bytes*pieces.Bytes},
-		{maxPagesBytes - 3*pieces.Bytes, freePageBytes + 3*pieces.Bytes},
+		{0, freePageBytes + (maxPageBytes-freePageBytes+chunkBytes-1)/chunkBytes*chunkBytes},
+		{maxPagesBytes - 3*chunkBytes, freePageBytes + 3*chunkBytes},
 		{maxPagesBytes, freePageBytes},
 		{maxInFlightBytes, freePageBytes},
 	} {
@@ -94,8 +92,8 @@ func TestPagesTakeWhatIsLeft(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		x.w, x.r = w, httptest.NewRequest(http.MethodGet, "/", http.NoBody)
-		for range x.paged / pieces.Bytes {
-			x.buf = x.pages.Put(append(x.buf, make([]byte, pieces.Bytes)...))
+		for range x.paged / chunkBytes {
+			x.buf = x.chunks.add(append(x.buf, make([]byte, chunkBytes)...))
 		}
 		if err := x.send(http.StatusOK, ""); err != nil || w.Body.Len() != limit-freePageBytes {
 			t.Errorf("%d bytes are sent, want %d; %v", w.Body.Len(), limit-freePageBytes, err)
@@ -114,7 +112,7 @@ func TestPagesTakeWhatIsLeft(t *testing.T) {
 // that.
 func TestBusy(t *testing.T) {
 	var g gauge
-	for g.acquirePage(pieces.Bytes) {
+	for g.acquirePage(chunkBytes) {
 		continue
 	}
 	if g.held.Load() != maxPagesBytes || !g.acquire(1) {
@@ -148,7 +146,7 @@ func TestKeptBodiesCount(t *testing.T) {
 		{100_000, 99_999, 0, 100_000},
 		{100_000, 30_000, 0, 100_000},
 		{100_000, 20_000, 0, 0},
-		{pieces.MaxKept, -1, 0, pieces.MaxKept},
+		{maxKeptBytes, -1, 0, maxKeptBytes},
 		{100_000, 99_999, maxInFlightBytes, 0},
 	} {
 		s := new(Server)
@@ -202,8 +200,8 @@ func TestGreatEntitiesCount(t *testing.T) {
 			s.inFlight.held.Store(c.others)
 			x := newExchange(s)
 			w := httptest.NewRecorder()
-			x.w, x.r, x.account = w, httptest.NewRequest(http.MethodGet, "/", http.NoBody), &account{store: st, properties: metadata.NewPropertyCache(st)}
-			x.target = uri.Target{Kind: uri.Entity, Table: "Things", Key: edm.Key{Partition: c.partition, Row: "r"}}
+			x.w, x.r, x.account = w, httptest.NewRequest(http.MethodGet, "/", http.NoBody), &account{store: st, properties: newPropertyCache(st)}
+			x.target = request.Target{Kind: request.Entity, Table: "Things", Key: edm.Key{Partition: c.partition, Row: "r"}}
 			x.query = url.Values{"$filter": {c.filter}}
 			read := x.viewEntity
 			if c.partition == "" {
@@ -217,7 +215,7 @@ func TestGreatEntitiesCount(t *testing.T) {
 			}
 			if c.err != nil {
 				x.fail(problem.ErrBusy)
-				if w.Header().Get("Etag") != "" || cap(x.buf) > pieces.MaxKept {
+				if w.Header().Get("Etag") != "" || cap(x.buf) > maxKeptBytes {
 					t.Errorf("a refusal has the ETag %q, and %d bytes of memory", w.Header().Get("Etag"), cap(x.buf))
 				}
 			}
@@ -260,7 +258,7 @@ func TestBodiesHoldNoMemory(t *testing.T) {
 		looked := false
 		look := readerFunc(func([]byte) (int, error) {
 			looked = true
-			if x.buf != nil || x.lent != nil || x.parser != nil {
+			if x.buf != nil || x.bufOwner != nil || x.parser != nil {
 				t.Errorf("a body that comes holds %d bytes for its answer, and the parser %p", cap(x.buf), x.parser)
 			}
 			return 0, io.EOF

@@ -50,7 +50,7 @@ func (x *exchange) corsRules() ([]cors.Rule, error) {
 	if x.account == nil {
 		return nil, nil
 	}
-	p, err := x.account.properties.Get(x.r.Context())
+	p, err := x.account.properties.get(x.r.Context())
 	if err != nil {
 		return nil, err
 	}

@@ -17,10 +17,8 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
-	"github.com/tablerock-db/tablerock/server/internal/media"
-	"github.com/tablerock-db/tablerock/server/internal/pieces"
 	"github.com/tablerock-db/tablerock/server/internal/problem"
-	"github.com/tablerock-db/tablerock/server/internal/uri"
+	"github.com/tablerock-db/tablerock/server/internal/request"
 )
 
 // exchange is one request on its way to its answer. It is used by one goroutine
@@ -33,27 +31,27 @@ type exchange struct {
 	start  time.Time
 	id     string // of the request, a GUID
 
-	uri.Address
+	request.Address
 	account   *account // nil if there is none of the name
 	base      joined   // what links begin with: scheme, host and account
 	query     url.Values
-	target    uri.Target
+	target    request.Target
 	operation *operation
 	did       string // the write that it came to be, for events
 	method    string // that of X-HTTP-Method if it was tunnelled
 	version   string // of the protocol, echoed
 	grant     sharedkey.Grant
 	level     odata.Level
-	prefer    media.Preference
+	prefer    request.Preference
 
-	parser *odata.Parser // borrowed, nil until an entity is to be read
-	body   []byte        // of the request
-	owner  *[]byte       // where body came from, nil while there is none
-	held   int64         // bytes of inFlight that the body holds
-	paged  int64         // bytes of inFlight that the answer holds
-	pages  pieces.List   // of the answer: what comes before buf
-	buf    []byte        // of the answer
-	lent   *[]byte       // where buf came from, nil while there is none
+	parser    *odata.Parser // borrowed, nil until an entity is to be read
+	body      []byte        // of the request
+	bodyOwner *[]byte       // where body came from, nil while there is none
+	held      int64         // bytes of inFlight that the body holds
+	paged     int64         // bytes of inFlight that the answer holds
+	chunks    chunkList     // of the answer: what comes before buf
+	buf       []byte        // of the answer
+	bufOwner  *[]byte       // where buf came from, nil while there is none
 
 	// What View is to do with an entity, so that none of it has to be made anew.
 	viewed  func(edm.Row) error
@@ -78,17 +76,17 @@ func newExchange(s *Server) *exchange {
 func (x *exchange) begin(w http.ResponseWriter, r *http.Request) {
 	x.w, x.r, x.start = w, r, x.s.now()
 	x.id = nextID(x.ids)
-	x.borrow()
+	x.newBuffer()
 }
 
-// borrow takes memory for the answer. No request has any while its body comes: that
+// newBuffer takes memory for the answer. No request has any while its body comes: that
 // takes as long as the client likes.
-func (x *exchange) borrow() { x.lent, x.buf = pieces.Borrow() }
+func (x *exchange) newBuffer() { x.bufOwner, x.buf = getBuffer() }
 
-// giveBack ends what borrow began, with the memory that buf has now.
-func (x *exchange) giveBack() {
-	pieces.GiveBack(x.lent, x.buf)
-	x.lent, x.buf = nil, nil
+// freeBuffer ends what newBuffer began, with the memory that buf has now.
+func (x *exchange) freeBuffer() {
+	putBuffer(x.bufOwner, x.buf)
+	x.bufOwner, x.buf = nil, nil
 }
 
 // parsers are *odata.Parser. One that has read a great entity holds hundreds of
@@ -96,7 +94,7 @@ func (x *exchange) giveBack() {
 // long as the client likes.
 var parsers = sync.Pool{New: func() any { return new(odata.Parser) }}
 
-// parseEntity reads an entity, which is valid until giveBackParser.
+// parseEntity reads an entity, which is valid until freeParser.
 func (x *exchange) parseEntity(src []byte, o odata.ParseOptions) (edm.Entity, error) {
 	if x.parser == nil {
 		x.parser = parsers.Get().(*odata.Parser)
@@ -104,8 +102,8 @@ func (x *exchange) parseEntity(src []byte, o odata.ParseOptions) (edm.Entity, er
 	return x.parser.ParseEntity(src, o)
 }
 
-// giveBackParser ends what parseEntity began.
-func (x *exchange) giveBackParser() {
+// freeParser ends what parseEntity began.
+func (x *exchange) freeParser() {
 	if x.parser != nil {
 		x.parser.Reset()
 		parsers.Put(x.parser)
@@ -119,12 +117,12 @@ func (x *exchange) end() {
 		x.cancel()
 	}
 	x.s.inFlight.release(x.held + x.paged)
-	x.pages.Release()
-	x.giveBack()
-	x.giveBackParser()
-	x.giveBackBody()
+	x.chunks.reset()
+	x.freeBuffer()
+	x.freeParser()
+	x.freeBody()
 	*x = exchange{
-		s: x.s, pages: x.pages,
+		s: x.s, chunks: x.chunks,
 		viewed: x.viewed, base: x.base.kept(), about: x.about.kept(), ids: x.ids,
 	}
 }
@@ -182,7 +180,7 @@ func (x *exchange) answer() error {
 
 // limitTime lets the request take no longer than the client wants.
 func (x *exchange) limitTime() error {
-	limit, err := uri.Timeout(x.query)
+	limit, err := request.Timeout(x.query)
 	if err != nil || limit == 0 {
 		return err
 	}
@@ -195,7 +193,7 @@ func (x *exchange) limitTime() error {
 // authorised learns nothing of it.
 func (x *exchange) locate() error {
 	path := x.r.URL.Path
-	x.Address = uri.AddressOf(x.r.Host, path)
+	x.Address = request.AddressOf(x.r.Host, path)
 	x.account = x.s.accounts[x.Address.Account]
 	scheme := "http://"
 	if x.r.TLS != nil {
@@ -219,13 +217,13 @@ func (x *exchange) locate() error {
 		}
 	}
 	var err error
-	if x.query, err = uri.ParseQuery(x.r.URL.RawQuery); err != nil {
+	if x.query, err = request.ParseQuery(x.r.URL.RawQuery); err != nil {
 		return err
 	}
-	if uri.HasControl(path) {
+	if request.HasControl(path) {
 		return problem.ErrInvalidURL
 	}
-	x.target, err = uri.ParseTarget(x.Rest, x.query.Get("comp"))
+	x.target, err = request.ParseTarget(x.Rest, x.query.Get("comp"))
 	return err
 }
 
@@ -319,26 +317,26 @@ func (x *exchange) chooseOperation() error {
 	}
 	key := route{kind: x.target.Kind, method: x.method}
 	switch x.target.Kind {
-	case uri.Schema:
+	case request.Schema:
 		return problem.ErrNotImplemented
-	case uri.ServiceRoot:
+	case request.ServiceRoot:
 		if x.query.Get("restype") != "service" {
 			return problem.ErrURI
 		}
 		key.comp = x.query.Get("comp")
-	case uri.TableACL:
+	case request.TableACL:
 		key.comp = "acl"
-	case uri.Batch, uri.Tables, uri.Table, uri.Entities, uri.Entity, uri.Misplaced:
+	case request.Batch, request.Tables, request.Table, request.Entities, request.Entity, request.Misplaced:
 		if comp := x.query.Get("comp"); comp == "properties" || comp == "stats" {
 			return problem.ErrComp
 		}
 	}
 	x.operation = routes[key]
-	if x.target.Kind == uri.Misplaced {
+	if x.target.Kind == request.Misplaced {
 		x.operation = misplacedOperation
 	}
 	switch {
-	case x.operation == nil && x.target.Kind == uri.ServiceRoot && key.comp != "properties" && key.comp != "stats":
+	case x.operation == nil && x.target.Kind == request.ServiceRoot && key.comp != "properties" && key.comp != "stats":
 		return problem.ErrComp
 	case x.operation == nil:
 		return notAllowed(key)

@@ -3,9 +3,8 @@ package server
 import (
 	"net/http"
 
-	"github.com/tablerock-db/tablerock/server/internal/media"
 	"github.com/tablerock-db/tablerock/server/internal/problem"
-	"github.com/tablerock-db/tablerock/server/internal/uri"
+	"github.com/tablerock-db/tablerock/server/internal/request"
 )
 
 // negotiate chooses the form of the answer, and refuses query options that the
@@ -14,16 +13,16 @@ func (x *exchange) negotiate() error {
 	if x.operation.xml {
 		return nil
 	}
-	if x.method == http.MethodPost && x.target.Kind != uri.Batch { // only what makes something heeds it
-		x.prefer = media.PreferenceOf(x.r.Header["Prefer"])
+	if x.method == http.MethodPost && x.target.Kind != request.Batch { // only what makes something heeds it
+		x.prefer = request.PreferenceOf(x.r.Header["Prefer"])
 	}
-	if err := uri.CheckOptions(x.query); err != nil {
+	if err := request.CheckOptions(x.query); err != nil {
 		return err
 	}
 	var err error
-	x.level, err = media.LevelOf(x.query.Get("$format"), x.r.Header["Accept"])
+	x.level, err = request.LevelOf(x.query.Get("$format"), x.r.Header["Accept"])
 	switch named := len(x.r.Header["X-Ms-Version"])+len(x.query["api-version"]) > 0; {
-	case err != nil && x.target.Kind != uri.Batch: // each part has its own, and the envelope has one form
+	case err != nil && x.target.Kind != request.Batch: // each part has its own, and the envelope has one form
 		return err
 	case named && x.version < oldestVersion:
 		return problem.ErrNoJSON

@@ -3,18 +3,18 @@ package server
 import (
 	"net/http"
 
+	"github.com/tablerock-db/tablerock/server/internal/documents"
 	"github.com/tablerock-db/tablerock/server/internal/problem"
-	"github.com/tablerock-db/tablerock/server/internal/service"
 )
 
 // serviceProperties is GET /?restype=service&comp=properties.
 func (x *exchange) serviceProperties() error {
-	p, err := x.account.properties.Get(x.r.Context())
+	p, err := x.account.properties.get(x.r.Context())
 	if err != nil {
 		return err
 	}
 	x.head()
-	x.buf = service.AppendProperties(x.buf[:0], *p)
+	x.buf = documents.AppendProperties(x.buf[:0], *p)
 	return x.send(http.StatusOK, applicationXML)
 }
 
@@ -23,7 +23,7 @@ func (x *exchange) setServiceProperties() error {
 	if err := x.readBody(); err != nil {
 		return err
 	}
-	if err := x.account.properties.Merge(x.r.Context(), x.body); err != nil {
+	if err := x.account.properties.merge(x.r.Context(), x.body); err != nil {
 		return err
 	}
 	x.head()
@@ -37,6 +37,6 @@ func (x *exchange) serviceStats() error {
 		return problem.ErrQueryValue
 	}
 	x.head()
-	x.buf = service.AppendStats(x.buf[:0], x.start)
+	x.buf = documents.AppendStats(x.buf[:0], x.start)
 	return x.send(http.StatusOK, applicationXML)
 }

@@ -10,10 +10,8 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/odata"
-	"github.com/tablerock-db/tablerock/server/internal/media"
-	"github.com/tablerock-db/tablerock/server/internal/pieces"
 	"github.com/tablerock-db/tablerock/server/internal/problem"
-	"github.com/tablerock-db/tablerock/server/internal/uri"
+	"github.com/tablerock-db/tablerock/server/internal/request"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -53,7 +51,7 @@ func (x *exchange) getEntity() error {
 		return err
 	}
 	x.headOData()
-	return x.send(http.StatusOK, media.TypeOf(x.level))
+	return x.send(http.StatusOK, request.ContentType(x.level))
 }
 
 // viewEntity writes the target into x.buf, and its ETag as a header.
@@ -65,7 +63,7 @@ func (x *exchange) viewEntity() error {
 	if err := x.checkURLKey(t.Key); err != nil {
 		return err
 	}
-	suffix, names := uri.Selection(x.query)
+	suffix, names := request.Selection(x.query)
 	x.options = x.form(t.Table, element, suffix)
 	x.options.Select = names
 	x.examined = 1
@@ -120,7 +118,7 @@ func (x *exchange) queryEntities() error {
 		return err
 	}
 	x.headOData()
-	return x.send(http.StatusOK, media.TypeOf(x.level))
+	return x.send(http.StatusOK, request.ContentType(x.level))
 }
 
 // collectEntities writes what the query finds into x.buf, and where it goes on as
@@ -133,15 +131,15 @@ func (x *exchange) collectEntities() error {
 	if err != nil {
 		return err
 	}
-	top, _, err := uri.Top(x.query, maxPage)
+	top, _, err := request.Top(x.query, maxPage)
 	if err != nil {
 		return err
 	}
-	from, err := uri.KeyToken(x.query)
+	from, err := request.KeyToken(x.query)
 	if err != nil {
 		return err
 	}
-	suffix, names := uri.Selection(x.query)
+	suffix, names := request.Selection(x.query)
 	o := x.form(x.target.Table, "", suffix)
 	x.buf = odata.AppendFeed(x.buf[:0], o)
 	o.Metadata, o.Select = "", names
@@ -160,8 +158,8 @@ func (x *exchange) collectEntities() error {
 	}
 	x.buf = append(x.buf, "]}"...)
 	if next != nil {
-		x.set("X-Ms-Continuation-Nextpartitionkey", string(uri.AppendToken(nil, next.Partition)))
-		x.set("X-Ms-Continuation-Nextrowkey", string(uri.AppendToken(nil, next.Row)))
+		x.set("X-Ms-Continuation-Nextpartitionkey", string(request.AppendToken(nil, next.Partition)))
+		x.set("X-Ms-Continuation-Nextrowkey", string(request.AppendToken(nil, next.Row)))
 	}
 	return nil
 }
@@ -180,7 +178,7 @@ func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, er
 	}()
 	limit := freePageBytes
 	for cursor.Next() {
-		for x.pages.Len()+len(x.buf) >= limit {
+		for x.chunks.bytes+len(x.buf) >= limit {
 			if !x.morePage(&limit) {
 				key := cursor.Row().Key()
 				return &key, nil
@@ -191,8 +189,8 @@ func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, er
 		}
 		x.buf = odata.AppendEntity(x.buf, cursor.Row(), o)
 		x.returned++
-		if len(x.buf) >= pieces.Bytes {
-			x.buf = x.pages.Put(x.buf)
+		if len(x.buf) >= chunkBytes {
+			x.buf = x.chunks.add(x.buf)
 		}
 	}
 	err = cursor.Err()
@@ -205,18 +203,18 @@ func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, er
 // morePage asks for room for another chunk. Where many clients do not read their
 // pages, those that come get smaller ones.
 func (x *exchange) morePage(limit *int) bool {
-	if *limit >= maxPageBytes || !x.s.inFlight.acquirePage(pieces.Bytes) {
+	if *limit >= maxPageBytes || !x.s.inFlight.acquirePage(chunkBytes) {
 		return false
 	}
-	x.paged += pieces.Bytes
-	*limit += pieces.Bytes
+	x.paged += chunkBytes
+	*limit += chunkBytes
 	return true
 }
 
 // holdAnswer counts what great entities make of an answer beyond the room that it
 // has: a client that does not read one holds it.
 func (x *exchange) holdAnswer() error {
-	more := int64(x.pages.Len()+len(x.buf)) - x.paged - pieces.Room
+	more := int64(x.chunks.bytes+len(x.buf)) - x.paged - chunkCap
 	if more <= 0 {
 		return nil
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/server/internal/problem"
-	"github.com/tablerock-db/tablerock/server/internal/uri"
+	"github.com/tablerock-db/tablerock/server/internal/request"
 )
 
 // operation is one row of the table of routes.
@@ -18,7 +18,7 @@ type operation struct {
 
 // route is a method on a resource; comp is the query parameter of that name.
 type route struct {
-	kind   uri.Resource
+	kind   request.Resource
 	method string
 	comp   string
 }
@@ -26,23 +26,23 @@ type route struct {
 // routes is every operation of the service. A method that stands here for no
 // resource of the kind is refused as not allowed.
 var routes = map[route]*operation{
-	{uri.ServiceRoot, http.MethodGet, "properties"}: {"GetServiceProperties", sharedkey.ReadProperties, true, (*exchange).serviceProperties},
-	{uri.ServiceRoot, http.MethodPut, "properties"}: {"SetServiceProperties", sharedkey.WriteProperties, true, (*exchange).setServiceProperties},
-	{uri.ServiceRoot, http.MethodGet, "stats"}:      {"GetServiceStats", sharedkey.ReadStats, true, (*exchange).serviceStats},
-	{uri.Tables, http.MethodGet, ""}:                {"QueryTables", sharedkey.ListTables, false, (*exchange).queryTables},
-	{uri.Tables, http.MethodPost, ""}:               {"CreateTable", sharedkey.CreateTable, false, (*exchange).createTable},
-	{uri.Table, http.MethodGet, ""}:                 {"GetTable", sharedkey.ListTables, false, (*exchange).getTable},
-	{uri.Table, http.MethodDelete, ""}:              {"DeleteTable", sharedkey.DeleteTable, false, (*exchange).deleteTable},
-	{uri.TableACL, http.MethodGet, "acl"}:           {"GetTableACL", sharedkey.ACL, true, (*exchange).tableACL},
-	{uri.TableACL, http.MethodPut, "acl"}:           {"SetTableACL", sharedkey.ACL, true, (*exchange).setTableACL},
-	{uri.Entities, http.MethodGet, ""}:              {"QueryEntities", sharedkey.Query, false, (*exchange).queryEntities},
-	{uri.Entities, http.MethodPost, ""}:             {"InsertEntity", asked, false, (*exchange).write},
-	{uri.Entity, http.MethodGet, ""}:                {"GetEntity", sharedkey.Query, false, (*exchange).getEntity},
-	{uri.Entity, http.MethodPut, ""}:                {"ReplaceEntity", asked, false, (*exchange).write},
-	{uri.Entity, http.MethodPatch, ""}:              {"MergeEntity", asked, false, (*exchange).write},
-	{uri.Entity, methodMerge, ""}:                   {"MergeEntity", asked, false, (*exchange).write},
-	{uri.Entity, http.MethodDelete, ""}:             {"DeleteEntity", asked, false, (*exchange).write},
-	{uri.Batch, http.MethodPost, ""}:                {"Batch", asked, false, (*exchange).batch},
+	{request.ServiceRoot, http.MethodGet, "properties"}: {"GetServiceProperties", sharedkey.ReadProperties, true, (*exchange).serviceProperties},
+	{request.ServiceRoot, http.MethodPut, "properties"}: {"SetServiceProperties", sharedkey.WriteProperties, true, (*exchange).setServiceProperties},
+	{request.ServiceRoot, http.MethodGet, "stats"}:      {"GetServiceStats", sharedkey.ReadStats, true, (*exchange).serviceStats},
+	{request.Tables, http.MethodGet, ""}:                {"QueryTables", sharedkey.ListTables, false, (*exchange).queryTables},
+	{request.Tables, http.MethodPost, ""}:               {"CreateTable", sharedkey.CreateTable, false, (*exchange).createTable},
+	{request.Table, http.MethodGet, ""}:                 {"GetTable", sharedkey.ListTables, false, (*exchange).getTable},
+	{request.Table, http.MethodDelete, ""}:              {"DeleteTable", sharedkey.DeleteTable, false, (*exchange).deleteTable},
+	{request.TableACL, http.MethodGet, "acl"}:           {"GetTableACL", sharedkey.ACL, true, (*exchange).tableACL},
+	{request.TableACL, http.MethodPut, "acl"}:           {"SetTableACL", sharedkey.ACL, true, (*exchange).setTableACL},
+	{request.Entities, http.MethodGet, ""}:              {"QueryEntities", sharedkey.Query, false, (*exchange).queryEntities},
+	{request.Entities, http.MethodPost, ""}:             {"InsertEntity", asked, false, (*exchange).write},
+	{request.Entity, http.MethodGet, ""}:                {"GetEntity", sharedkey.Query, false, (*exchange).getEntity},
+	{request.Entity, http.MethodPut, ""}:                {"ReplaceEntity", asked, false, (*exchange).write},
+	{request.Entity, http.MethodPatch, ""}:              {"MergeEntity", asked, false, (*exchange).write},
+	{request.Entity, methodMerge, ""}:                   {"MergeEntity", asked, false, (*exchange).write},
+	{request.Entity, http.MethodDelete, ""}:             {"DeleteEntity", asked, false, (*exchange).write},
+	{request.Batch, http.MethodPost, ""}:                {"Batch", asked, false, (*exchange).batch},
 }
 
 // misplacedOperation is what any method does that is asked of the wrong address. It

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
-	"github.com/tablerock-db/tablerock/server/internal/metadata"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -79,7 +78,7 @@ type account struct {
 	name       string
 	keys       *sharedkey.Keys
 	store      store.Store
-	properties *metadata.PropertyCache
+	properties *propertyCache
 }
 
 // New returns a server for the accounts of o, or says which of them cannot be.
@@ -121,7 +120,7 @@ func newAccount(a Account) (*account, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &account{name: a.Name, keys: keys, store: a.Store, properties: metadata.NewPropertyCache(a.Store)}, nil
+	return &account{name: a.Name, keys: keys, store: a.Store, properties: newPropertyCache(a.Store)}, nil
 }
 
 // keys returns the keys of an account, nil if there is none of the name.

@@ -8,15 +8,14 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/odata"
-	"github.com/tablerock-db/tablerock/server/internal/media"
 	"github.com/tablerock-db/tablerock/server/internal/problem"
-	"github.com/tablerock-db/tablerock/server/internal/uri"
+	"github.com/tablerock-db/tablerock/server/internal/request"
 	"github.com/tablerock-db/tablerock/store"
 )
 
 // createTable is POST /Tables.
 func (x *exchange) createTable() error {
-	if err := media.CheckJSON(x.r.Header["Content-Type"]); err != nil {
+	if err := request.CheckJSON(x.r.Header["Content-Type"]); err != nil {
 		return err
 	}
 	if err := x.readBody(); err != nil {
@@ -34,7 +33,7 @@ func (x *exchange) createTable() error {
 	x.preferenceApplied()
 	link := string(odata.AppendTableLink(append([]byte(x.base), '/'), name))
 	x.set("Location", link)
-	if x.prefer == media.ReturnNoContent {
+	if x.prefer == request.ReturnNoContent {
 		x.set("Dataserviceid", link)
 		return x.sendEmpty(http.StatusNoContent)
 	}
@@ -46,7 +45,7 @@ func (x *exchange) sendTable(status int, name string) error {
 	o := x.form("Tables", element, "")
 	x.buf = odata.AppendTable(x.buf[:0], name, o)
 	x.returned = 1
-	return x.send(status, media.TypeOf(x.level))
+	return x.send(status, request.ContentType(x.level))
 }
 
 // element is what the metadata URL adds to a name for one of what it holds.
@@ -149,7 +148,7 @@ func (x *exchange) misplaced() error {
 	if x.method != http.MethodPost {
 		return problem.KeyCount(x.Address.Account, x.target.Table)
 	}
-	if err := media.CheckJSON(x.r.Header["Content-Type"]); err != nil {
+	if err := request.CheckJSON(x.r.Header["Content-Type"]); err != nil {
 		return err
 	}
 	return problem.ErrNeedValue
@@ -164,14 +163,14 @@ func (x *exchange) queryTables() error {
 	if err != nil {
 		return err
 	}
-	top, given, err := uri.Top(x.query, maxPage)
+	top, given, err := request.Top(x.query, maxPage)
 	if err != nil {
 		return err
 	}
 	if given && top == 0 {
 		return problem.ErrInput
 	}
-	from, err := uri.TableToken(x.query)
+	from, err := request.TableToken(x.query)
 	if err != nil {
 		return err
 	}
@@ -181,9 +180,9 @@ func (x *exchange) queryTables() error {
 	}
 	x.headOData()
 	if next != nil {
-		x.set("X-Ms-Continuation-Nexttablename", uri.TableTokenOf(*next))
+		x.set("X-Ms-Continuation-Nexttablename", request.TableTokenOf(*next))
 	}
-	suffix, names := uri.Selection(x.query)
+	suffix, names := request.Selection(x.query)
 	o := x.form("Tables", "", suffix)
 	x.buf = odata.AppendFeed(x.buf[:0], o)
 	o.Metadata, o.Select = "", names
@@ -195,7 +194,7 @@ func (x *exchange) queryTables() error {
 	}
 	x.buf = append(x.buf, "]}"...)
 	x.returned = len(page)
-	return x.send(http.StatusOK, media.TypeOf(x.level))
+	return x.send(http.StatusOK, request.ContentType(x.level))
 }
 
 // tablePage returns at most top tables that keep keeps, beginning at the folded

@@ -9,16 +9,15 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
-	"github.com/tablerock-db/tablerock/server/internal/media"
 	"github.com/tablerock-db/tablerock/server/internal/problem"
-	"github.com/tablerock-db/tablerock/server/internal/uri"
+	"github.com/tablerock-db/tablerock/server/internal/request"
 	"github.com/tablerock-db/tablerock/store"
 )
 
 // intent is one write as it was asked for, by a request or a part of a batch.
 type intent struct {
 	method      string // after tunnelling
-	target      uri.Target
+	target      request.Target
 	ifMatch     []string
 	ifNoneMatch []string
 	contentType []string
@@ -114,7 +113,7 @@ func (x *exchange) admit(in *intent) (store.OpKind, error) {
 	if err := x.grant.Allow(actionOf(kind), in.target.Table); err != nil || kind == store.OpDelete {
 		return kind, err
 	}
-	return kind, media.CheckJSON(in.contentType)
+	return kind, request.CheckJSON(in.contentType)
 }
 
 // understand turns an intent that was admitted into an op, which shares in.body and
@@ -220,7 +219,7 @@ func keyProblem(err error, op *store.Op) error {
 	if model.Name == edm.RowKeyName {
 		value = op.Entity.Key.Row
 	}
-	p := problem.OutOfRange(model.Name, uri.EscapeControls(value))
+	p := problem.OutOfRange(model.Name, request.EscapeControls(value))
 	p.Early = true
 	return p
 }
@@ -231,13 +230,13 @@ func (x *exchange) sendInserted(e *edm.Entity, res store.Result) error {
 	x.set("Location", link)
 	x.set("Etag", string(res.ETag))
 	x.preferenceApplied()
-	if x.prefer == media.ReturnNoContent {
+	if x.prefer == request.ReturnNoContent {
 		x.set("Dataserviceid", link)
 		return x.sendEmpty(http.StatusNoContent)
 	}
 	e.Timestamp = res.Timestamp
 	x.buf = odata.AppendEntity(x.buf[:0], e.View(), x.form(x.target.Table, element, ""))
-	return x.send(http.StatusCreated, media.TypeOf(x.level))
+	return x.send(http.StatusCreated, request.ContentType(x.level))
 }
 
 // entityLink returns the URL of an entity, in the client's own words. It is made in

@@ -12,9 +12,8 @@ import (
 	"github.com/tablerock-db/tablerock/internal/odata/batch"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/server/internal/cors"
-	"github.com/tablerock-db/tablerock/server/internal/media"
-	"github.com/tablerock-db/tablerock/server/internal/service"
-	"github.com/tablerock-db/tablerock/server/internal/uri"
+	"github.com/tablerock-db/tablerock/server/internal/documents"
+	"github.com/tablerock-db/tablerock/server/internal/request"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -28,27 +27,27 @@ func Of(err error) *Problem {
 		payload *odata.Error
 		parts   *batch.Error
 		syntax  *filter.Error
-		doc     *service.Error
+		doc     *documents.Error
 		refusal *sharedkey.Refusal
 	)
 	switch {
 	case errors.As(err, &p):
 		return p
-	case errors.Is(err, media.ErrUnsupported):
+	case errors.Is(err, request.ErrUnsupported):
 		return ErrMediaType
-	case errors.Is(err, media.ErrAtom):
+	case errors.Is(err, request.ErrAtom):
 		return ErrAtom
-	case errors.Is(err, media.ErrVerbose):
+	case errors.Is(err, request.ErrVerbose):
 		return ErrVerbose
-	case errors.Is(err, uri.ErrNothing):
+	case errors.Is(err, request.ErrNothing):
 		return ErrURI
-	case errors.Is(err, uri.ErrSyntax):
+	case errors.Is(err, request.ErrSyntax):
 		return ErrURLSyntax
-	case errors.Is(err, uri.ErrToken), errors.Is(err, uri.ErrQuery):
+	case errors.Is(err, request.ErrToken), errors.Is(err, request.ErrQuery):
 		return ErrInput
-	case errors.Is(err, uri.ErrTimeout):
+	case errors.Is(err, request.ErrTimeout):
 		return ErrQueryValue
-	case errors.Is(err, uri.ErrOption):
+	case errors.Is(err, request.ErrOption):
 		return ErrNotImplemented
 	case errors.Is(err, cors.ErrHeader):
 		return ErrCorsHeader

@@ -10,7 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
-	"github.com/tablerock-db/tablerock/server/internal/uri"
+	"github.com/tablerock-db/tablerock/server/internal/request"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -22,7 +22,7 @@ func TestOf(t *testing.T) {
 		executed, cause bool
 	}{
 		{ErrSecondary, http.StatusForbidden, "WriteOperationNotSupportedOnSecondary", false, false},
-		{uri.ErrToken, http.StatusBadRequest, "InvalidInput", false, false},
+		{request.ErrToken, http.StatusBadRequest, "InvalidInput", false, false},
 		{&sharedkey.Refusal{Status: http.StatusForbidden, Code: "AuthenticationFailed"}, http.StatusForbidden, "AuthenticationFailed", false, false},
 		{&odata.Error{Kind: odata.TooManyNames}, http.StatusBadRequest, "TooManyProperties", false, false},
 		{&edm.Error{Rule: edm.RuleTableName, Name: "TABLES"}, http.StatusBadRequest, "InvalidInput", false, false},

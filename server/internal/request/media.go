@@ -1,6 +1,4 @@
-// Package media negotiates in what form entities are sent: which media types ask
-// for which level of metadata.
-package media
+package request
 
 import (
 	"errors"
@@ -25,8 +23,8 @@ var contentTypes = [...]string{
 	odata.Full:    "application/json;odata=fullmetadata;streaming=true;charset=utf-8",
 }
 
-// TypeOf returns the Content-Type of an answer of that level.
-func TypeOf(level odata.Level) string { return contentTypes[level] }
+// ContentType returns the Content-Type of an answer of that level.
+func ContentType(level odata.Level) string { return contentTypes[level] }
 
 // levelNames are the values of a media type's parameter odata.
 var levelNames = map[string]odata.Level{

@@ -1,4 +1,4 @@
-package metadata
+package server
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
-	"github.com/tablerock-db/tablerock/server/internal/service"
+	"github.com/tablerock-db/tablerock/server/internal/documents"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/storetest"
 )
@@ -33,10 +33,10 @@ func TestPolicies(t *testing.T) {
 			if err := s.CreateTable(t.Context(), "People"); err != nil {
 				t.Fatal(err)
 			}
-			if err := SetPolicies(t.Context(), s, c.table, []byte(c.doc)); !errors.Is(err, c.set) {
+			if err := setTablePolicies(t.Context(), s, c.table, []byte(c.doc)); !errors.Is(err, c.set) {
 				t.Errorf("set: error %v, want %v", err, c.set)
 			}
-			got, err := SignaturePolicies(t.Context(), s, c.table)
+			got, err := signaturePolicies(t.Context(), s, c.table)
 			if !errors.Is(err, c.get) || !slices.Equal(got, c.want) {
 				t.Errorf("for signatures: %+v, error %v; want %+v, error %v", got, err, c.want, c.get)
 			}
@@ -63,18 +63,18 @@ func (s *metaStore) SetAccountMeta(ctx context.Context, meta []byte) error {
 
 func TestPropertyCache(t *testing.T) {
 	s := &metaStore{Store: storetest.NewMap()}
-	cache := NewPropertyCache(s)
+	cache := newPropertyCache(s)
 	want := func(days, reads int) {
 		t.Helper()
 		for range 2 {
-			p, err := cache.Get(t.Context())
+			p, err := cache.get(t.Context())
 			if err != nil || p.Logging.RetentionDays != days || s.reads != reads {
 				t.Errorf("got %+v after %d reads, error %v; want %d days after %d", p, s.reads, err, days, reads)
 			}
 		}
 	}
 	merge := func(days string) error {
-		return cache.Merge(t.Context(), []byte("<StorageServiceProperties><Logging><Version>1.0</Version><Read>true</Read><Write>true</Write><Delete>true</Delete>"+
+		return cache.merge(t.Context(), []byte("<StorageServiceProperties><Logging><Version>1.0</Version><Read>true</Read><Write>true</Write><Delete>true</Delete>"+
 			"<RetentionPolicy><Enabled>true</Enabled><Days>"+days+"</Days></RetentionPolicy></Logging></StorageServiceProperties>"))
 	}
 	want(0, 1)
@@ -82,7 +82,7 @@ func TestPropertyCache(t *testing.T) {
 		t.Error(err)
 	}
 	want(5, 1)
-	var refused *service.Error
+	var refused *documents.Error
 	if err := merge("many"); !errors.As(err, &refused) {
 		t.Errorf("a document that is none: error %v, want a refusal", err)
 	}

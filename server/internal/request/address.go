@@ -1,7 +1,4 @@
-// Package uri reads what the addresses of requests name, an account, a table or a
-// key, and the options and continuation tokens that stand in their queries. All of it
-// comes from clients and may be forged.
-package uri
+package request
 
 import (
 	"net"
