@@ -6,11 +6,18 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// ShapedRow is a row that knows its shape.
+// ShapedRow is a row that knows its shape. Values of a row in a file are read when
+// they are first asked for. At and Lookup give null for a value that cannot be read.
 type ShapedRow interface {
 	edm.Row
 	// Shape returns the names and types of the row's properties.
 	Shape() *Shape
+	// Load reads all values that are not in memory. After Load has returned nil, At
+	// and Lookup do not fail.
+	Load() error
+	// Err returns why a value that was asked for is null. Call it before anything
+	// depends on a value that was asked for without Load.
+	Err() error
 }
 
 // Row is the lazy view of an encoded row: a value is decoded when it is asked
@@ -33,6 +40,12 @@ func (r *Row) Reset(key []byte, ts edm.Ticks, s *Shape, wide bool, values []byte
 
 // Shape returns the names and types of the row's properties.
 func (r *Row) Shape() *Shape { return r.shape }
+
+// Load returns nil: all values are in memory.
+func (r *Row) Load() error { return nil }
+
+// Err returns nil: every value can be read.
+func (r *Row) Err() error { return nil }
 
 // AppendPartition appends the PartitionKey as UTF-8 to dst.
 func (r *Row) AppendPartition(dst []byte) []byte {

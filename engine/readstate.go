@@ -86,10 +86,10 @@ func (s *readState) get(key []byte, partHash, keyHash, snap uint64, mem *codec.R
 	if err != nil || !ok || kind == codec.KindDelete {
 		return nil, err
 	}
-	if err := disk.LoadAll(); err != nil {
+	if err := disk.Load(); err != nil {
 		return nil, err
 	}
-	return &disk.View, nil
+	return &disk.Row, nil
 }
 
 // sift sets Maybe of those keys, all of the partition with the hash partHash, of

@@ -7,9 +7,6 @@ import (
 	"testing"
 
 	"github.com/cespare/xxhash/v2"
-
-	"github.com/tablerock-db/tablerock/codec"
-	"github.com/tablerock-db/tablerock/sstable/group"
 )
 
 // What follows makes ids, numbers, lengths and sums of mutated files right, as
@@ -76,11 +73,13 @@ func mendSorted(b []byte, dbid [16]byte, number uint64) {
 	if len(b) < header+footer {
 		return
 	}
-	bind := group.Bind(dbid, number)
+	file := xxhash.Sum64(little.AppendUint64(dbid[:], number))
 	sum := func(off, n uint64) {
-		if size := uint64(len(b)); n >= group.SumBytes && off <= size && n <= size-off {
+		if size := uint64(len(b)); n >= 8 && off <= size && n <= size-off {
 			p := b[off : off+n]
-			little.PutUint64(p[n-group.SumBytes:], bind.Sum(p[:n-group.SumBytes], int64(off)))
+			m := (file + off) * 0x9e3779b97f4a7c15
+			m = (m ^ m>>32) * 0xd6e8feb86659fd93
+			little.PutUint64(p[n-8:], xxhash.Sum64(p[:n-8])^m^m>>29)
 		}
 	}
 	foot := len(b) - footer
@@ -113,18 +112,52 @@ func mendSorted(b []byte, dbid [16]byte, number uint64) {
 }
 
 // mendHeap sets the sums of a group's heap units and extents, whose directories
-// it finds by decoding the head as far as that goes.
+// are behind the keys and the vectors of the head.
 func mendHeap(b []byte, off, head uint64, sum func(off, n uint64)) {
 	if head < 40 || off > uint64(len(b)) || head > uint64(len(b))-off {
 		return
 	}
-	var h group.Head
-	h.Decode(b[off:off+head:off+head], int64(off), len(b)-int(off), codec.NewShapeList(nil, 0))
-	for _, u := range h.Units {
-		sum(uint64(u.Off), uint64(u.Stored))
+	const restsVary = 0xffff
+	h := b[off : off+head]
+	u16 := func(at int) int { return int(little.Uint16(h[at:])) }
+	rows, partitions, units, extents := u16(0), u16(2), u16(4), u16(8)
+	at := 32 + u16(12) + 6*partitions + int(little.Uint32(h[16:])) + rows*int(h[10])
+	skip := func(n int) bool {
+		at += n
+		return at <= len(h)-12
 	}
-	for _, e := range h.Extents {
-		sum(uint64(e.Off), uint64(e.Stored))
+	if !skip(0) {
+		return
+	}
+	rests := rows * u16(14)
+	if u16(14) == restsVary {
+		if rows == 0 || !skip(2*rows) {
+			return
+		}
+		rests = u16(at - 2)
+	}
+	if !skip(rests) {
+		return
+	}
+	one := false // all rows have one shape, or none
+	for i, n := range []int{rows, rows, rows, rows, rows + 1} {
+		if i == 3 && one {
+			continue // the ordinals
+		}
+		width := int(h[at])
+		one = width == 0
+		if !skip(9 + n*width) {
+			return
+		}
+	}
+	for _, dir := range []struct{ n, size int }{{units, 12}, {extents, 16}} {
+		for range dir.n {
+			if at > len(h)-dir.size {
+				return
+			}
+			sum(off+uint64(little.Uint32(h[at+4:])), uint64(little.Uint32(h[at+8:])))
+			at += dir.size
+		}
 	}
 }
 
@@ -163,6 +196,13 @@ func TestMend(t *testing.T) {
 	clear(log[4096:4108])
 	sst := files["000005.sst"]
 	clear(sst[40:48])
+	index := sst[little.Uint64(sst[len(sst)-152+16:]):]
+	for n := little.Uint32(index); n > 0; n-- { // the sums of each head and of what ends its group
+		off, head, size := little.Uint64(index[4:]), uint64(little.Uint32(index[12:])), uint64(little.Uint32(index[16:]))
+		clear(sst[off+head-8 : off+head])
+		clear(sst[off+size-8 : off+size])
+		index = index[24:]
+	}
 	clear(sst[len(sst)-8:])
 	mend(files)
 	for name := range want {

@@ -12,7 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
-	"github.com/tablerock-db/tablerock/sstable/group"
+	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -153,9 +153,9 @@ func TestMovedSections(t *testing.T) {
 		_, err := Open(fileOf(t, data), o)
 		wantCorrupt(t, err, name)
 	}
-	b := group.Bind(testDB, testFile)
+	b := rowgroup.Bind(testDB, testFile)
 	section := b.AppendSum([]byte("some section"), 0, 100)
-	if !b.Check(section, 100) || b.Check(section, 101) || group.Bind(testDB, testFile+1).Check(section, 100) {
+	if !b.Check(section, 100) || b.Check(section, 101) || rowgroup.Bind(testDB, testFile+1).Check(section, 100) {
 		t.Fatal("a sum holds at another place, or not at its own")
 	}
 }
@@ -239,7 +239,7 @@ func verifyOnly(t testing.TB, data []byte) error {
 func TestNewerVersion(t *testing.T) {
 	_, data := small(t)
 	binary.LittleEndian.PutUint32(data[8:], version+1)
-	binary.LittleEndian.PutUint64(data[headerBytes-sumBytes:], group.Bind(testDB, testFile).Sum(data[:headerBytes-sumBytes], 0))
+	binary.LittleEndian.PutUint64(data[headerBytes-sumBytes:], rowgroup.Bind(testDB, testFile).Sum(data[:headerBytes-sumBytes], 0))
 	if _, err := Open(fileOf(t, data), readerOptions(nil)); !errors.Is(err, ErrNewerFormat) || errors.Is(err, corrupt.ErrCorrupt) {
 		t.Fatalf("error %v, want ErrNewerFormat", err)
 	}
@@ -330,7 +330,7 @@ func TestWriterRefuses(t *testing.T) {
 			t.Errorf("%s: finished after an error", c.name)
 		}
 	}
-	for _, o := range []WriterOptions{{GroupBytes: -1}, {GroupBytes: group.MaxBytes + 1}, {Compression: 9}} {
+	for _, o := range []WriterOptions{{GroupBytes: -1}, {GroupBytes: rowgroup.MaxBytes + 1}, {Compression: 9}} {
 		if _, err := NewWriter(create(t), o).Finish(); err == nil {
 			t.Errorf("options %+v: no error", o)
 		}

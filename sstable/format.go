@@ -3,7 +3,7 @@ package sstable
 import (
 	"encoding/binary"
 
-	"github.com/tablerock-db/tablerock/sstable/group"
+	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
 // The file. Integers are little-endian, except where key bytes stand.
@@ -16,7 +16,7 @@ import (
 //	XXH64(bytes) xor f(file, offset of the section)
 //
 // so that a section found at another place, or in another file, is refused
-// (group.Binding). Sections follow each other without a gap.
+// (rowgroup.Binding). Sections follow each other without a gap.
 //
 // Header, 48 bytes
 //
@@ -27,7 +27,7 @@ import (
 //	32  u64 file number
 //	40  u64 sum
 //
-// Groups are described in package group.
+// Groups are described in package rowgroup.
 //
 // Shapes
 //
@@ -51,7 +51,7 @@ import (
 //
 // Filter: blocks of 64 bytes, see filter.go.
 //
-// Summaries: see package group. They are read when they are first of use.
+// Summaries: see package rowgroup. They are read when they are first of use.
 //
 // Footer, 152 bytes
 //
@@ -74,7 +74,7 @@ const (
 
 	headerBytes = 48
 	footerBytes = 152
-	sumBytes    = group.SumBytes
+	sumBytes    = rowgroup.SumBytes
 
 	// maxSectionBytes is the most that each section behind the groups takes. It is
 	// read at once: what claims more is refused.
@@ -91,7 +91,7 @@ const (
 	kindExtent
 )
 
-func appendHeader(dst []byte, b group.Binding, dbid [16]byte, number uint64) []byte {
+func appendHeader(dst []byte, b rowgroup.Binding, dbid [16]byte, number uint64) []byte {
 	from := len(dst)
 	dst = append(dst, magic...)
 	dst = binary.LittleEndian.AppendUint32(dst, version)
@@ -116,7 +116,7 @@ type footer struct {
 
 func (f *footer) spans() [4]span { return [4]span{f.shapes, f.index, f.filter, f.summaries} }
 
-func appendFooter(dst []byte, b group.Binding, dbid [16]byte, number uint64, f footer, off int64) []byte {
+func appendFooter(dst []byte, b rowgroup.Binding, dbid [16]byte, number uint64, f footer, off int64) []byte {
 	from := len(dst)
 	for _, s := range f.spans() {
 		dst = binary.LittleEndian.AppendUint64(dst, s.off)

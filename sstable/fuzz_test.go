@@ -9,13 +9,13 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
-	"github.com/tablerock-db/tablerock/sstable/group"
+	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
 // mend sets the sums of all sections that can be found, so that mutations get
 // past them.
 func mend(data []byte) {
-	b := group.Bind(testDB, testFile)
+	b := rowgroup.Bind(testDB, testFile)
 	sum := func(off, n uint64) {
 		if size := uint64(len(data)); n >= sumBytes && off <= size && n <= size-off {
 			p := data[off : off+n]
@@ -52,7 +52,7 @@ func mendUnits(data []byte, off, head uint64, sum func(off, n uint64)) {
 	if head < 40 || off > uint64(len(data)) || head > uint64(len(data))-off {
 		return
 	}
-	h := new(group.Head)
+	h := new(rowgroup.Head)
 	section := data[off : off+head : off+head]
 	h.Decode(section, int64(off), len(data)-int(off), codec.NewShapeList(nil, 0))
 	for _, u := range h.Units {
@@ -156,7 +156,7 @@ func FuzzRoundTrip(f *testing.F) {
 		}
 		entries = sortEntries(entries)
 		o := writerOptions()
-		o.GroupBytes = int(size) % group.MaxBytes
+		o.GroupBytes = int(size) % rowgroup.MaxBytes
 		o.Compression = Compression(seed % 3)
 		file, _ := write(t, o, entries)
 		if err := readAll(t, file, entries, "round trip"); err != nil {

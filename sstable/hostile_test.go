@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
-	"github.com/tablerock-db/tablerock/sstable/group"
+	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
 // sparse is a file with a head and an end, and zeros between that take no space.
@@ -34,7 +34,7 @@ func (s *sparse) ReadAt(p []byte, off int64) (int, error) {
 // sections of the size of the file, which a sparse file has for nothing.
 func TestSectionsAreBounded(t *testing.T) {
 	const huge = 400 << 20
-	b := group.Bind(testDB, testFile)
+	b := rowgroup.Bind(testDB, testFile)
 	for i, name := range []string{"shapes", "index", "filter", "summaries"} {
 		t.Run(name, func(t *testing.T) {
 			var body []byte

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 
 	"github.com/tablerock-db/tablerock/codec"
-	"github.com/tablerock-db/tablerock/sstable/group"
+	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
 // groupEntry is an entry of the index.
@@ -72,9 +72,9 @@ func decodeIndex(p []byte, end uint64) (x index, what string) {
 		rows, key := int(binary.LittleEndian.Uint16(e[16:])), int(binary.LittleEndian.Uint16(e[18:]))
 		flags := binary.LittleEndian.Uint32(e[20:])
 		switch {
-		case at != off, uint64(size) > end-off, head > size, head > group.MaxHeadBytes, head < sumBytes:
+		case at != off, uint64(size) > end-off, head > size, head > rowgroup.MaxHeadBytes, head < sumBytes:
 			return x, "index names impossible places"
-		case rows < 1, rows > group.MaxRows, key > codec.MaxKeyLen, flags&^flagContinues != 0, i == 0 && flags != 0, key > len(rest):
+		case rows < 1, rows > rowgroup.MaxRows, key > codec.MaxKeyLen, flags&^flagContinues != 0, i == 0 && flags != 0, key > len(rest):
 			return x, "index has impossible entries"
 		}
 		x.groups[i] = groupEntry{
@@ -122,7 +122,7 @@ func (x *index) prepare() {
 		return
 	}
 	x.common = x.groups[0].separator
-	x.common = x.common[:group.CommonLen(x.common, x.groups[n-1].separator)]
+	x.common = x.common[:rowgroup.CommonLen(x.common, x.groups[n-1].separator)]
 	x.prefixes = make([]prefix, n)
 	for i := range x.groups {
 		x.prefixes[i] = prefixOf(x.groups[i].separator[len(x.common):])

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/tablerock-db/tablerock/codec"
-	"github.com/tablerock-db/tablerock/sstable/group"
+	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
 // Iterator walks over the entries of a file. Unless all versions were asked
@@ -19,10 +19,10 @@ type Iterator struct {
 	// highest are not less than Upper.
 	lowest, highest int
 
-	pruner *group.Pruner // nil: nothing is left out
+	pruner *rowgroup.Pruner // nil: nothing is left out
 
 	g     int
-	h     *group.Head
+	h     *rowgroup.Head
 	row   int
 	first int  // rows of h within the bounds
 	limit int  // and the end of these
@@ -190,7 +190,7 @@ func (it *Iterator) Row() codec.ShapedRow {
 	if it.h.Tombstone(it.row) {
 		return nil
 	}
-	return &it.View().View
+	return &it.View().Row
 }
 
 // View is Row for an entry that is no tombstone.

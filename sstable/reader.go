@@ -13,7 +13,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
-	"github.com/tablerock-db/tablerock/sstable/group"
+	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -22,7 +22,7 @@ import (
 type Reader struct {
 	f       vfs.File
 	o       ReaderOptions
-	bind    group.Binding
+	bind    rowgroup.Binding
 	size    int64
 	footer  footer
 	shapes  *codec.ShapeList
@@ -32,7 +32,7 @@ type Reader struct {
 	scratch sync.Pool    // *[]byte, for stored bytes on their way to be decoded
 
 	mu        sync.Mutex
-	summaries *group.Summaries // +checklocks:mu; nil until first of use
+	summaries *rowgroup.Summaries // +checklocks:mu; nil until first of use
 }
 
 // Open checks the ends of a file and keeps its index, filter and shapes in
@@ -42,7 +42,7 @@ func Open(f vfs.File, o ReaderOptions) (*Reader, error) {
 	if o.Cache == nil {
 		o.Cache = cache.New(0)
 	}
-	r := &Reader{f: f, o: o, bind: group.Bind(o.DBID, o.Number)}
+	r := &Reader{f: f, o: o, bind: rowgroup.Bind(o.DBID, o.Number)}
 	r.scratch.New = func() any { return new([]byte) }
 	size, err := f.Size()
 	if err != nil {
@@ -195,7 +195,7 @@ func (r *Reader) decodeShapes(p []byte) error {
 }
 
 // loadSummaries returns the summaries, which it reads the first time.
-func (r *Reader) loadSummaries() (*group.Summaries, error) {
+func (r *Reader) loadSummaries() (*rowgroup.Summaries, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.summaries != nil {
@@ -206,7 +206,7 @@ func (r *Reader) loadSummaries() (*group.Summaries, error) {
 	if err := r.readSection(p, int64(at.off), "summaries"); err != nil {
 		return nil, err
 	}
-	s, what := group.DecodeSummaries(p[:len(p)-sumBytes], len(r.index.groups))
+	s, what := rowgroup.DecodeSummaries(p[:len(p)-sumBytes], len(r.index.groups))
 	if what != "" {
 		return nil, r.corruptf(int64(at.off), "summaries: %s", what)
 	}
@@ -236,7 +236,7 @@ func (r *Reader) MemBytes() int {
 
 // head is what the cache keeps of a group beside the head's bytes.
 type head struct {
-	group.Head
+	rowgroup.Head
 	units []cache.Hint // one for each heap unit
 }
 
@@ -286,7 +286,7 @@ func (r *Reader) loadHead(pin cache.Handle, e *groupEntry, arrange bool) error {
 const hintBytes = 8
 
 // unit returns a decoded heap unit of h, pinned. hint may be nil.
-func (r *Reader) unit(h *group.Head, u *group.Unit, hint *cache.Hint, fill bool) (cache.Handle, error) {
+func (r *Reader) unit(h *rowgroup.Head, u *rowgroup.Unit, hint *cache.Hint, fill bool) (cache.Handle, error) {
 	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(u.Off), Kind: kindUnit}
 	pin, ok := r.o.Cache.GetAt(key, hint)
 	if ok {
@@ -310,7 +310,7 @@ func (r *Reader) unit(h *group.Head, u *group.Unit, hint *cache.Hint, fill bool)
 }
 
 // extent returns a big value, pinned.
-func (r *Reader) extent(e *group.Extent, fill bool) (cache.Handle, error) {
+func (r *Reader) extent(e *rowgroup.Extent, fill bool) (cache.Handle, error) {
 	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(e.Off), Kind: kindExtent}
 	pin, ok := r.o.Cache.Get(key)
 	if ok {
@@ -417,7 +417,7 @@ func (r *Reader) found(h *head, pin cache.Handle, i int, row *Row) (uint64, code
 	row.Attach(&h.Head, &row.pins)
 	row.Set(i)
 	row.Fetch()
-	if err := row.Load(); err != nil {
+	if err := row.LoadHeap(); err != nil {
 		row.Release()
 		return 0, 0, false, err
 	}

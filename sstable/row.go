@@ -2,7 +2,7 @@ package sstable
 
 import (
 	"github.com/tablerock-db/tablerock/internal/cache"
-	"github.com/tablerock-db/tablerock/sstable/group"
+	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
 // Row is a lazy view of a row in a file; it implements codec.ShapedRow. The
@@ -11,18 +11,15 @@ import (
 // concurrent use, and must not be copied.
 //
 // A row that came from an Iterator reads its strings and binaries from the file
-// when they are first asked for. If that fails, they are null, Err says why, and
-// the Iterator ends with the same error: whoever acts on a value before the next
-// step calls Load first, or looks at Err after.
+// when they are first asked for. If that fails, they are null, Err returns the
+// reason, and the Iterator ends with the same error. Call Load before anything
+// depends on a value, or Err after.
 type Row struct {
-	// View is the row itself: who asks it for each property saves a call on the
-	// way.
-	View
+	// A caller that asks the embedded row itself for each property saves a call
+	// on the way.
+	rowgroup.Row
 	pins pins
 }
-
-// View is a Row without its pins.
-type View = group.Row
 
 // Release drops the pins. The Row may be used for another Get.
 func (r *Row) Release() {
@@ -30,7 +27,7 @@ func (r *Row) Release() {
 	r.pins.release()
 }
 
-// pins are the blocks that a Row holds; it implements group.Blocks.
+// pins are the blocks that a Row holds; it implements rowgroup.Blocks.
 type pins struct {
 	r       *Reader
 	fill    bool // keep blocks in the cache
@@ -56,7 +53,7 @@ func (p *pins) releaseExtents() {
 }
 
 // Unit returns a heap unit and lets go of the one before.
-func (p *pins) Unit(h *group.Head, u *group.Unit) ([]byte, error) {
+func (p *pins) Unit(h *rowgroup.Head, u *rowgroup.Unit) ([]byte, error) {
 	var hint *cache.Hint
 	if p.hints != nil {
 		hint = &p.hints[u.Index]
@@ -71,7 +68,7 @@ func (p *pins) Unit(h *group.Head, u *group.Unit) ([]byte, error) {
 }
 
 // Extent returns a big value, for as long as the row.
-func (p *pins) Extent(e *group.Extent) ([]byte, error) {
+func (p *pins) Extent(e *rowgroup.Extent) ([]byte, error) {
 	pin, err := p.r.extent(e, p.fill)
 	if err != nil {
 		return nil, err

@@ -58,7 +58,7 @@ func TestInvalidValues(t *testing.T) {
 					continue
 				}
 				row := it.View()
-				if row.LoadAll() != nil {
+				if row.Load() != nil {
 					break
 				}
 				for i := range row.Len() {

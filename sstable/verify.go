@@ -8,7 +8,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
-	"github.com/tablerock-db/tablerock/sstable/group"
+	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
 // Verify reads the whole file, past the cache, and checks every byte against
@@ -61,10 +61,10 @@ type verifier struct {
 	f   footer // counts
 	key []byte // last internal key
 	buf []byte
-	h   group.Head
+	h   rowgroup.Head
 	row Row
 
-	pruner *group.Pruner
+	pruner *rowgroup.Pruner
 }
 
 func (v *verifier) group(g int) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/tablerock-db/tablerock/codec"
-	"github.com/tablerock-db/tablerock/sstable/group"
+	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -20,14 +20,14 @@ const writeBytes = 256 << 10
 type Writer struct {
 	f    vfs.File
 	o    WriterOptions
-	bind group.Binding
+	bind rowgroup.Binding
 
 	buf     []byte // not yet written
 	written int64  // bytes of the file before buf
 	hash    *xxhash.Digest
 
-	shapes    *group.Shapes
-	group     group.Builder
+	shapes    *rowgroup.Shapes
+	group     rowgroup.Builder
 	groups    []groupEntry
 	keys      []byte   // of the groups' separators
 	hashes    []uint64 // of user keys
@@ -48,13 +48,14 @@ var (
 // close. Wrong options are reported by the first Add, or by Finish.
 func NewWriter(f vfs.File, o WriterOptions) *Writer {
 	o, err := o.withDefaults()
-	w := &Writer{f: f, o: o, bind: group.Bind(o.DBID, o.Number), hash: xxhash.New(), shapes: group.NewShapes(), err: err}
-	w.buf = appendHeader(make([]byte, 0, writeBytes+group.MaxBytes*2), w.bind, o.DBID, o.Number)
+	w := &Writer{f: f, o: o, bind: rowgroup.Bind(o.DBID, o.Number), hash: xxhash.New(), shapes: rowgroup.NewShapes(), err: err}
+	w.buf = appendHeader(make([]byte, 0, writeBytes+rowgroup.MaxBytes*2), w.bind, o.DBID, o.Number)
 	return w
 }
 
 // Add appends an entry, of which it keeps nothing. Keys are internal keys in
-// rising order; row is nil exactly for a tombstone.
+// rising order; row is nil exactly for a tombstone. If a value of row cannot be
+// read, Add returns that error.
 func (w *Writer) Add(key []byte, row codec.ShapedRow) error {
 	if w.err != nil {
 		return w.err
@@ -67,7 +68,7 @@ func (w *Writer) Add(key []byte, row codec.ShapedRow) error {
 }
 
 func (w *Writer) add(key []byte, row codec.ShapedRow) error {
-	if len(key) < codec.TrailerLen+group.MinKeyLen || len(key) > codec.TrailerLen+codec.MaxKeyLen {
+	if len(key) < codec.TrailerLen+rowgroup.MinKeyLen || len(key) > codec.TrailerLen+codec.MaxKeyLen {
 		return fmt.Errorf("add: internal key of %d bytes", len(key))
 	}
 	user, seq, kind := codec.SplitTrailer(key)
@@ -79,7 +80,7 @@ func (w *Writer) add(key []byte, row codec.ShapedRow) error {
 	}
 	lastUser := w.last[:max(len(w.last)-codec.TrailerLen, 0)]
 	again := bytes.Equal(user, lastUser)
-	if user[len(user)-1] != group.EndOfKey || bytes.IndexByte(user[group.TableBytes:], 0) >= 0 {
+	if user[len(user)-1] != rowgroup.EndOfKey || bytes.IndexByte(user[rowgroup.TableBytes:], 0) >= 0 {
 		return fmt.Errorf("add: key %x is no user key", key)
 	}
 	if w.group.Full(w.o.GroupBytes) {
@@ -124,7 +125,7 @@ func (w *Writer) count(key []byte, seq uint64, tombstone bool) {
 func (w *Writer) beginGroup(user []byte, again bool) {
 	separator := user
 	if len(w.groups) > 0 && !again {
-		separator = user[:group.CommonLen(user, w.ended)+1]
+		separator = user[:rowgroup.CommonLen(user, w.ended)+1]
 	}
 	from := len(w.keys)
 	w.keys = append(w.keys, separator...)
@@ -139,7 +140,7 @@ func (w *Writer) endGroup() error {
 	e.rows = w.group.Rows()
 	from := len(w.buf)
 	w.summaries = w.group.Summarize(w.summaries, w.shapes)
-	w.buf, e.head = w.group.AppendTo(w.buf, e.off, w.bind, w.o.Compression)
+	w.buf, e.head = w.group.AppendTo(w.buf, e.off, w.bind, rowgroup.Compression(w.o.Compression))
 	e.len = len(w.buf) - from
 	w.group.Reset()
 	if len(w.buf) >= writeBytes {
@@ -223,5 +224,5 @@ func (w *Writer) Abort() {
 		w.err = errAborted
 	}
 	w.buf, w.hashes, w.groups, w.keys, w.summaries = nil, nil, nil, nil, nil
-	w.group = group.Builder{}
+	w.group = rowgroup.Builder{}
 }

@@ -31,8 +31,7 @@ var layers = []layer{
 	{"codec", []string{"edm", "internal/corrupt"}},
 	{"filter", []string{"edm", "internal/predicate"}},
 	{"wal", []string{"vfs", "internal/corrupt"}},
-	{"sstable/group", []string{"edm", "codec", "internal/predicate"}},
-	{"sstable", []string{"vfs", "internal/corrupt", "edm", "codec", "internal/predicate", "internal/arena", "internal/cache", "sstable/group"}},
+	{"sstable", []string{"vfs", "internal/corrupt", "edm", "codec", "internal/predicate", "internal/arena", "internal/cache"}},
 	{"internal/memtable", []string{"edm", "codec", "internal/arena"}},
 	{"internal/manifest", []string{"vfs", "internal/corrupt"}},
 	{"internal/merge", nil},
@@ -63,8 +62,8 @@ var layers = []layer{
 // foreign says which packages import a module that is not ours. A library has
 // one package, or few, that know it.
 var foreign = map[string][]string{
-	"github.com/cespare/xxhash/v2":        {"codec", "wal", "sstable", "sstable/group", "internal/manifest", "internal/lsm", "engine"},
-	"github.com/klauspost/compress":       {"sstable", "sstable/group"},
+	"github.com/cespare/xxhash/v2":        {"codec", "wal", "sstable", "internal/manifest", "internal/lsm", "engine"},
+	"github.com/klauspost/compress":       {"sstable"},
 	"github.com/google/btree":             {"internal/memtable"},
 	"golang.org/x/sys":                    {"vfs", "internal/arena"},
 	"github.com/google/uuid":              {"server"},

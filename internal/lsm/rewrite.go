@@ -165,11 +165,6 @@ func (w *rewrite) entry(key, user []byte) error {
 			w.out.fresh++
 		}
 	}
-	// A value that could not be read is an error of its source; to the output
-	// it is a row without that value, refused or not.
-	if serr := w.sources[w.it.At()].Err(); serr != nil {
-		return serr
-	}
 	return err
 }
 

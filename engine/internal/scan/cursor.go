@@ -9,7 +9,6 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/merge"
-	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -130,14 +129,10 @@ func Readable(row codec.ShapedRow) error { return settleRow(row, true) }
 // settleRow returns why what was read of a row cannot be trusted. With whole it
 // reads the rest of the row, too: nothing that its reader does may fail.
 func settleRow(row codec.ShapedRow, whole bool) error {
-	r, onDisk := row.(*sstable.View)
-	switch {
-	case !onDisk:
-		return nil
-	case whole:
-		return r.LoadAll()
+	if whole {
+		return row.Load()
 	}
-	return r.Err()
+	return row.Err()
 }
 
 // advance moves to the entity to examine next.

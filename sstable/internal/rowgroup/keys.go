@@ -1,4 +1,4 @@
-package group
+package rowgroup
 
 import (
 	"bytes"
@@ -248,4 +248,95 @@ func CommonLen(a, b []byte) int {
 		i++
 	}
 	return i
+}
+
+// appendKeys appends the head up to the end of the keys.
+func (g *Builder) appendKeys(dst []byte) []byte {
+	n, stretches := g.Rows(), len(g.starts)
+	prefix := func(i int) []byte { // what the keys of stretch i have in common
+		first, last := g.key(g.starts[i].first), g.key(g.stretchEnd(i)-1)
+		return first[:CommonLen(first, last)]
+	}
+	first := prefix(0)
+	common := CommonLen(first, prefix(stretches-1))
+	g.prefixes, g.ends = g.prefixes[:0], g.ends[:0]
+	longest := 0
+	for i := range stretches {
+		p := prefix(i)
+		g.prefixes = append(g.prefixes, p[common:]...)
+		g.ends = append(g.ends, uint64(len(g.prefixes)))
+		for row := g.starts[i].first; row < g.stretchEnd(i); row++ {
+			longest = max(longest, len(g.key(row))-len(p))
+		}
+	}
+	width := min(longest, 8)
+	flags := byte(0)
+	if g.versions {
+		flags = flagVersions
+	}
+	for _, v := range []int{n, stretches, len(g.units), len(g.slots), len(g.extents)} {
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(v))
+	}
+	dst = append(dst, byte(width), flags)
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(common))
+	restAt := len(dst)
+	dst = binary.LittleEndian.AppendUint16(dst, 0)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(g.prefixes)))
+	dst = binary.LittleEndian.AppendUint32(dst, 0)
+	dst = binary.LittleEndian.AppendUint64(dst, g.maxSeq)
+	dst = append(dst, first[:common]...)
+	for i, s := range g.starts {
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(s.first))
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(s.partition))
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(g.ends[i]))
+	}
+	dst = append(dst, g.prefixes...)
+	return g.appendSuffixes(dst, common, width, restAt)
+}
+
+func (g *Builder) stretchEnd(i int) int {
+	if i+1 < len(g.starts) {
+		return g.starts[i+1].first
+	}
+	return g.Rows()
+}
+
+// appendSuffixes appends the suffixes' array and their rests. The length of the
+// rests goes to dst[restAt].
+func (g *Builder) appendSuffixes(dst []byte, common, width, restAt int) []byte {
+	n := g.Rows()
+	array := len(dst)
+	dst = append(dst, make([]byte, n*width)...)
+	g.rests = g.rests[:0]
+	from := uint64(0)
+	restLen := -1
+	for i := range g.starts {
+		skip := common + int(g.ends[i]-from)
+		from = g.ends[i]
+		for row := g.starts[i].first; row < g.stretchEnd(i); row++ {
+			suffix := g.key(row)[skip:]
+			took := copy(dst[array+row*width:array+(row+1)*width], suffix)
+			g.rests = append(g.rests, suffix[took:]...)
+			switch l := len(suffix) - took; {
+			case restLen < 0:
+				restLen = l
+			case restLen != l:
+				restLen = restsVary
+			}
+		}
+	}
+	binary.LittleEndian.PutUint16(dst[restAt:], uint16(restLen))
+	if restLen == restsVary {
+		end := 0
+		from = 0
+		for i := range g.starts {
+			skip := common + int(g.ends[i]-from)
+			from = g.ends[i]
+			for row := g.starts[i].first; row < g.stretchEnd(i); row++ {
+				end += max(len(g.key(row))-skip-width, 0)
+				dst = binary.LittleEndian.AppendUint16(dst, uint16(end))
+			}
+		}
+	}
+	return append(dst, g.rests...)
 }

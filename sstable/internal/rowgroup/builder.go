@@ -1,4 +1,4 @@
-package group
+package rowgroup
 
 import (
 	"fmt"
@@ -6,8 +6,6 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/sstable/group/internal/bounds"
-	"github.com/tablerock-db/tablerock/sstable/group/internal/dict"
 )
 
 const (
@@ -84,9 +82,9 @@ type columnBuilder struct {
 	typ   edm.Type
 	words []uint64 // ends in the row's part of the heap for strings and binaries
 	more  []uint64 // second halves of Guids
-	dict  dict.Builder
+	dict  dictBuilder
 	// bounds are complete only for strings, until Summarize.
-	bounds bounds.Bounds
+	bounds columnBounds
 	// inDict says that the dictionary is what will be stored.
 	inDict bool
 }
@@ -177,9 +175,9 @@ func (g *Builder) slot(shape *fileShape) *slotBuilder {
 	for i := range columns {
 		c := &columns[i]
 		c.typ, c.words, c.more, c.inDict = shape.shape.Type(i), c.words[:0], c.more[:0], false
-		c.bounds = bounds.Bounds{}
+		c.bounds = columnBounds{}
 		if c.text() {
-			c.dict.Reset()
+			c.dict.reset()
 		}
 	}
 	shape.slot = s
@@ -188,9 +186,9 @@ func (g *Builder) slot(shape *fileShape) *slotBuilder {
 
 // unreadable is the error of a value that a row does not give.
 func unreadable(row codec.ShapedRow, i int) error {
-	err := errNoValues
-	if r, ok := row.(interface{ Err() error }); ok && r.Err() != nil {
-		err = r.Err()
+	err := row.Err()
+	if err == nil {
+		err = errNoValues
 	}
 	return fmt.Errorf("add: property %d: %w", i, err)
 }
@@ -253,11 +251,11 @@ func (g *Builder) addEncoded(s *slotBuilder, row *codec.Row) {
 // noteText takes a String or Binary of a column into account.
 func (g *Builder) noteText(c *columnBuilder, b []byte) {
 	if c.typ == edm.TypeString {
-		c.bounds.AddText(b)
+		c.bounds.addText(b)
 	}
 	g.logical += len(b) + 2
-	if !c.dict.Stopped() && len(b) <= bigValueBytes {
-		c.dict.Add(b)
+	if !c.dict.stopped && len(b) <= bigValueBytes {
+		c.dict.add(b)
 	}
 }
 
@@ -275,6 +273,6 @@ func (g *Builder) addText(s *slotBuilder, i, n int, b []byte) error {
 	g.extents = append(g.extents, bigValue{n, i, len(g.big), len(g.big) + len(b)})
 	g.big = append(g.big, b...)
 	s.big = true
-	c.dict.Stop()
+	c.dict.stop()
 	return nil
 }

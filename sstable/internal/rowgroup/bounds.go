@@ -1,5 +1,4 @@
-// Package bounds finds the least and the greatest of the values of a column.
-package bounds
+package rowgroup
 
 import (
 	"encoding/binary"
@@ -8,12 +7,9 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// MaxText is the length of the longest bound of a String.
-const MaxText = 16 // part of the file format
-
-// Bounds hold the least and the greatest of some values of one type. Words
+// columnBounds hold the least and the greatest of some values of one type. Words
 // are compared as the type wants it; NaN is apart.
-type Bounds struct {
+type columnBounds struct {
 	any, nan bool
 	lo, hi   uint64
 	lo2, hi2 uint64 // second halves of Guids
@@ -23,7 +19,7 @@ type Bounds struct {
 
 // textBound is the beginning of a String.
 type textBound struct {
-	bytes [MaxText]byte
+	bytes [maxBoundText]byte
 	n     int
 	cut   bool // the string is longer
 }
@@ -35,8 +31,8 @@ func (t *textBound) set(b []byte) {
 
 func (t *textBound) get() []byte { return t.bytes[:t.n] }
 
-// AddText takes a String into account.
-func (b *Bounds) AddText(text []byte) {
+// addText takes a String into account.
+func (b *columnBounds) addText(text []byte) {
 	if b.any {
 		lo, hi := &b.textLo, &b.textHi
 		// Most values are told apart by their first byte. From EE on, the order
@@ -57,9 +53,9 @@ func (b *Bounds) AddText(text []byte) {
 	b.textHi.set(text)
 }
 
-// AddWords takes the values of a column into account that is no String and no
+// addWords takes the values of a column into account that is no String and no
 // Binary.
-func (b *Bounds) AddWords(t edm.Type, words, more []uint64) {
+func (b *columnBounds) addWords(t edm.Type, words, more []uint64) {
 	switch t {
 	case edm.TypeGuid:
 		for i, w := range words {
@@ -83,19 +79,19 @@ func (b *Bounds) AddWords(t edm.Type, words, more []uint64) {
 	}
 }
 
-func (b *Bounds) addWord(t edm.Type, w, w2 uint64) {
+func (b *columnBounds) addWord(t edm.Type, w, w2 uint64) {
 	switch {
 	case !b.any:
 		b.any, b.lo, b.hi, b.lo2, b.hi2 = true, w, w, w2, w2
-	case Less(t, w, w2, b.lo, b.lo2):
+	case wordLess(t, w, w2, b.lo, b.lo2):
 		b.lo, b.lo2 = w, w2
-	case Less(t, b.hi, b.hi2, w, w2):
+	case wordLess(t, b.hi, b.hi2, w, w2):
 		b.hi, b.hi2 = w, w2
 	}
 }
 
-// Less compares two words of type t, and of Guids their second halves.
-func Less(t edm.Type, a, a2, b, b2 uint64) bool {
+// wordLess compares two words of type t, and of Guids their second halves.
+func wordLess(t edm.Type, a, a2, b, b2 uint64) bool {
 	switch t {
 	case edm.TypeDouble:
 		return math.Float64frombits(a) < math.Float64frombits(b)
@@ -105,8 +101,8 @@ func Less(t edm.Type, a, a2, b, b2 uint64) bool {
 	return int64(a) < int64(b)
 }
 
-// Merge takes the values into account that o did.
-func (b *Bounds) Merge(t edm.Type, o *Bounds) {
+// merge takes the values into account that o did.
+func (b *columnBounds) merge(t edm.Type, o *columnBounds) {
 	nan := b.nan || o.nan
 	switch {
 	case !b.any:
@@ -119,7 +115,7 @@ func (b *Bounds) Merge(t edm.Type, o *Bounds) {
 			b.textHi = o.textHi
 		}
 	case o.any:
-		b.AddWords(t, []uint64{o.lo, o.hi}, []uint64{o.lo2, o.hi2})
+		b.addWords(t, []uint64{o.lo, o.hi}, []uint64{o.lo2, o.hi2})
 	}
 	b.nan = nan
 }
@@ -140,12 +136,12 @@ func roundUp(p []byte) (bound []byte, ok bool) {
 	return nil, false
 }
 
-// NaN reports whether NaN may be among the values.
-func (b *Bounds) NaN() bool { return b.nan }
+// hasNaN reports whether NaN may be among the values.
+func (b *columnBounds) hasNaN() bool { return b.nan }
 
-// AppendTo appends the bounds of values of type t, as far as there are any: of a
+// appendTo appends the bounds of values of type t, as far as there are any: of a
 // String u8 length and the bytes, of others 8 or 16 bytes.
-func (b *Bounds) AppendTo(dst []byte, t edm.Type) (out []byte, lower, upper bool) {
+func (b *columnBounds) appendTo(dst []byte, t edm.Type) (out []byte, lower, upper bool) {
 	switch {
 	case !b.any || t == edm.TypeBinary:
 		return dst, false, false
@@ -168,9 +164,25 @@ func (b *Bounds) AppendTo(dst []byte, t edm.Type) (out []byte, lower, upper bool
 }
 
 // upperText returns the upper bound of Strings, if there is one.
-func (b *Bounds) upperText() ([]byte, bool) {
+func (b *columnBounds) upperText() ([]byte, bool) {
 	if b.textHi.cut {
 		return roundUp(b.textHi.get())
 	}
 	return b.textHi.get(), true
+}
+
+func (c *cursor) bound(t edm.Type) edm.Value {
+	switch t {
+	case edm.TypeString:
+		return edm.StringBytes(c.bytes(int(c.u8())))
+	case edm.TypeGuid:
+		if b := c.bytes(16); b != nil {
+			return edm.GuidWords(binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]))
+		}
+		return edm.Value{}
+	case edm.TypeBinary:
+		c.bad = true
+		return edm.Value{}
+	}
+	return edm.Fixed(t, c.u64())
 }

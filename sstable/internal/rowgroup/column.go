@@ -1,36 +1,12 @@
-package group
+package rowgroup
 
 import (
+	"encoding/binary"
 	"math"
 	"unicode/utf8"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
-)
-
-// A column: the values of one property of the rows of one slot, by rank. It
-// begins with a byte that names the encoding:
-//
-//	1  word        vector of words: Int32 and Int64 sign-extended, Double as its
-//	               IEEE 754 bits, DateTime as ticks
-//	2  bits        (rows + 7) / 8 bytes, least significant bit first: Boolean
-//	3  guid        16 bytes each
-//	4  heap        vector of the values' ends within the row's part of the heap
-//	5  heap, last  nothing: the value ends where the row's part ends
-//	6  dictionary  u8 entries - 1, u16 length of all, entries times u16 ends, the
-//	               entries' bytes, vector of codes
-//
-// String and Binary have one of the last three. A value that is an extent is
-// empty in the heap.
-const (
-	encodingWord     = 1 // part of the file format
-	encodingBits     = 2 // part of the file format
-	encodingGuid     = 3 // part of the file format
-	encodingHeap     = 4 // part of the file format
-	encodingHeapLast = 5 // part of the file format
-	encodingDict     = 6 // part of the file format
-
-	guidBytes = 16
 )
 
 // column is a decoded column.
@@ -84,36 +60,6 @@ func (c *column) wordsFit(section []byte, rows int) bool {
 		return c.a.within(section, rows, 0, int64(edm.MaxTicks))
 	case edm.TypeInt32:
 		return c.a.within(section, rows, math.MinInt32, math.MaxInt32)
-	}
-	return true
-}
-
-func (c *column) decodeDict(cur *cursor, rows int) bool {
-	n, size := int(cur.u8())+1, cur.u16()
-	c.dict = uint32(cur.off)
-	ends := cur.bytes(2 * n)
-	c.bytes = uint32(cur.off)
-	texts := cur.bytes(size)
-	c.a = cur.vector(rows)
-	if cur.bad {
-		return false
-	}
-	section := cur.section()
-	last := 0
-	for i := range n {
-		end := le16(ends, i)
-		if end < last || end > size || c.typ == edm.TypeString && !utf8.Valid(texts[last:end]) {
-			return false
-		}
-		last = end
-	}
-	if last != size {
-		return false
-	}
-	for i := range rows {
-		if c.a.at(section, i) >= uint64(n) {
-			return false
-		}
 	}
 	return true
 }
@@ -174,13 +120,32 @@ func checkHeap(section []byte, cols []column, rank int, part []byte) (what strin
 	return ""
 }
 
-// inDict returns the value of c from the dictionary.
-func (c *column) inDict(section []byte, rank int) []byte {
-	code := int(c.a.at(section, rank))
-	ends, from := section[c.dict:], 0
-	if code > 0 {
-		from = le16(ends, code-1)
+func (c *columnBuilder) text() bool { return c.typ == edm.TypeString || c.typ == edm.TypeBinary }
+
+func (c *columnBuilder) appendTo(dst []byte, last bool) []byte {
+	switch {
+	case c.inDict:
+		return appendUnsigned(c.dict.appendTo(append(dst, encodingDict)), c.dict.codes)
+	case last:
+		return append(dst, encodingHeapLast)
+	case c.text():
+		return appendUnsigned(append(dst, encodingHeap), c.words)
+	case c.typ == edm.TypeBoolean:
+		dst = append(dst, encodingBits)
+		at := len(dst)
+		dst = append(dst, make([]byte, (len(c.words)+7)/8)...)
+		for i, w := range c.words {
+			dst[at+i/8] |= byte(w&1) << (i % 8)
+		}
+		return dst
+	case c.typ == edm.TypeGuid:
+		dst = append(dst, encodingGuid)
+		for i, w := range c.words {
+			dst = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(dst, w), c.more[i])
+		}
+		return dst
+	case c.typ == edm.TypeDouble:
+		return appendUnsigned(append(dst, encodingWord), c.words)
 	}
-	texts, to := section[c.bytes:], le16(ends, code)
-	return texts[from:to:to]
+	return appendSigned(append(dst, encodingWord), c.words)
 }

@@ -1,4 +1,4 @@
-package group
+package rowgroup
 
 import (
 	"encoding/binary"
@@ -6,35 +6,6 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/predicate"
-	"github.com/tablerock-db/tablerock/sstable/group/internal/bounds"
-)
-
-// Summaries tell what the columns of each group hold between which bounds, so
-// that a scan can leave out groups in which nothing can match. A column is a
-// name and a type, whatever shapes it is part of.
-//
-//	0  u32 columns, at most 256; with 256 there may be more that have no summary
-//	   columns times: u8 type, u16 length of the name, the name
-//	   groups times:
-//	       0  u16 columns that rows of the group have
-//	       2  u64 smallest timestamp, tombstones left out
-//	      10  u64 largest timestamp
-//	      18  for each of the columns:
-//	              u16 column
-//	              u8  flags: 1 = all rows have it, 2 = NaN may be among the values,
-//	                  4 = a lower bound follows, 8 = an upper bound follows
-//	              bounds: of a Guid 16 bytes in its order, of a String u8 length
-//	              and at most 16 bytes, of Int32, Int64, Double, DateTime and Boolean
-//	              u64; a Binary has none
-const (
-	maxSummaryColumns = 256 // part of the file format
-
-	summaryGroupBytes = 18
-
-	summaryAll   = 1 // part of the file format
-	summaryNaN   = 2 // part of the file format
-	summaryLower = 4 // part of the file format
-	summaryUpper = 8 // part of the file format
 )
 
 // summaryColumn is the identity of a column.
@@ -47,7 +18,7 @@ type summaryColumn struct {
 type columnSummary struct {
 	column int
 	rows   int
-	bounds bounds.Bounds
+	bounds columnBounds
 }
 
 // Summarize appends the summary of the group that was gathered. It comes
@@ -80,12 +51,12 @@ func (g *Builder) Summarize(dst []byte, shapes *Shapes) []byte {
 
 func (g *Builder) summarize(id int, c *columnBuilder, rows int) {
 	if !c.text() {
-		c.bounds.AddWords(c.typ, c.words, c.more)
+		c.bounds.addWords(c.typ, c.words, c.more)
 	}
 	for i := range g.summaries {
 		if s := &g.summaries[i]; s.column == id {
 			s.rows += rows
-			s.bounds.Merge(c.typ, &c.bounds)
+			s.bounds.merge(c.typ, &c.bounds)
 			return
 		}
 	}
@@ -100,10 +71,10 @@ func (c *columnSummary) appendTo(dst []byte, t edm.Type, all bool) []byte {
 	if all {
 		flags |= summaryAll
 	}
-	if c.bounds.NaN() {
+	if c.bounds.hasNaN() {
 		flags |= summaryNaN
 	}
-	dst, lower, upper := c.bounds.AppendTo(dst, t)
+	dst, lower, upper := c.bounds.appendTo(dst, t)
 	if lower {
 		flags |= summaryLower
 	}
@@ -204,22 +175,6 @@ func (s *Summaries) decodeGroup(c *cursor, g *Pruner) bool {
 	return !c.bad
 }
 
-func (c *cursor) bound(t edm.Type) edm.Value {
-	switch t {
-	case edm.TypeString:
-		return edm.StringBytes(c.bytes(int(c.u8())))
-	case edm.TypeGuid:
-		if b := c.bytes(16); b != nil {
-			return edm.GuidWords(binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]))
-		}
-		return edm.Value{}
-	case edm.TypeBinary:
-		c.bad = true
-		return edm.Value{}
-	}
-	return edm.Fixed(t, c.u64())
-}
-
 // Pruner judges groups by their summaries. It is not safe for concurrent use.
 type Pruner struct {
 	s           *Summaries
@@ -288,7 +243,7 @@ func (g *Pruner) Holds(name string, v edm.Value) bool {
 		if v.Type() == edm.TypeString {
 			return edm.CompareBytes(a.Bytes(), b.Bytes()) < 0
 		}
-		return bounds.Less(v.Type(), a.Word(), a.Word2(), b.Word(), b.Word2())
+		return wordLess(v.Type(), a.Word(), a.Word2(), b.Word(), b.Word2())
 	}
 	return (c.Min.IsNull() || !below(v, c.Min)) && (c.Max.IsNull() || !below(c.Max, v))
 }

@@ -1,4 +1,4 @@
-package dict
+package rowgroup
 
 import (
 	"bytes"
@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// TestBuilder gathers columns of some distinct values, each so many times, and
+// TestDictBuilder gathers columns of some distinct values, each so many times, and
 // reads back the dictionaries that are made of them.
-func TestBuilder(t *testing.T) {
-	var d Builder // used again, as by a writer
+func TestDictBuilder(t *testing.T) {
+	var d dictBuilder // used again, as by a writer
 	for _, c := range []struct {
 		name            string
 		distinct, times int
@@ -29,7 +29,7 @@ func TestBuilder(t *testing.T) {
 		{"as many bytes as there may be", 16, 20, 2048, true},
 		{"more bytes", 17, 20, 2048, false},
 	} {
-		d.Reset()
+		d.reset()
 		var values [][]byte
 		for range c.times {
 			for i := range c.distinct {
@@ -42,37 +42,37 @@ func TestBuilder(t *testing.T) {
 		}
 		slices.SortStableFunc(values, bytes.Compare)
 		for _, v := range values {
-			if !d.Stopped() {
-				d.Add(v)
+			if !d.stopped {
+				d.add(v)
 			}
 		}
-		if pays := d.Pays(len(values), 9); pays != c.pays {
+		if pays := d.pays(len(values), 9); pays != c.pays {
 			t.Errorf("%s: pays %v, want %v", c.name, pays, c.pays)
 			continue
 		}
 		if !c.pays {
 			continue
 		}
-		list := read(t, d.AppendTo([]byte("+"))[1:])
-		if len(list) != c.distinct || len(d.Codes()) != len(values) {
-			t.Errorf("%s: %d entries and %d codes, want %d and %d", c.name, len(list), len(d.Codes()), c.distinct, len(values))
+		list := readDict(t, d.appendTo([]byte("+"))[1:])
+		if len(list) != c.distinct || len(d.codes) != len(values) {
+			t.Errorf("%s: %d entries and %d codes, want %d and %d", c.name, len(list), len(d.codes), c.distinct, len(values))
 			continue
 		}
-		for i, code := range d.Codes() {
+		for i, code := range d.codes {
 			if !bytes.Equal(list[code], values[i]) {
 				t.Errorf("%s: value %d is %q, want %q", c.name, i, list[code], values[i])
 			}
 		}
 	}
-	d.Reset()
-	d.Add([]byte("a value"))
-	if d.Stop(); !d.Stopped() || d.Pays(1000, 9) {
+	d.reset()
+	d.add([]byte("a value"))
+	if d.stop(); !d.stopped || d.pays(1000, 9) {
 		t.Error("there is a dictionary after Stop")
 	}
 }
 
-// read returns the entries of a dictionary.
-func read(t *testing.T, b []byte) (list [][]byte) {
+// readDict returns the entries of a dictionary.
+func readDict(t *testing.T, b []byte) (list [][]byte) {
 	t.Helper()
 	n, size := int(b[0])+1, int(binary.LittleEndian.Uint16(b[1:]))
 	ends, texts := b[3:3+2*n], b[3+2*n:]

@@ -1,76 +1,11 @@
-package group
+package rowgroup
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
-)
-
-// A group's head: its keys and columns. Rows are in internal-key order.
-//
-// A stretch is the rows of one partition. It keeps what its keys have in common
-// once; what follows is the row's suffix, of which the first bytes stand in an
-// array of fixed width, padded with zeros, which no key contains. The 01 that
-// ends every user key is left out.
-//
-//	 0  u16 rows, 1..1024
-//	 2  u16 stretches
-//	 4  u16 heap units
-//	 6  u16 slots
-//	 8  u16 extents
-//	10  u8  width of the suffix array, 0..8
-//	11  u8  flags: 1 = some user key has several rows
-//	12  u16 length of what all keys have in common
-//	14  u16 length of every suffix's rest, or FFFF
-//	16  u32 length of all stretch prefixes
-//	20  u32 zero
-//	24  u64 largest sequence
-//	32  what all keys have in common
-//	    stretches times
-//	        0  u16 first row
-//	        2  u16 length of the partition's key: table id, PartitionKey, 01
-//	        4  u16 end of the prefix
-//	    prefixes, without what all keys have in common
-//	    rows times width bytes: suffixes
-//	    only with FFFF: rows times u16: ends of the rests
-//	    rests of the suffixes
-//	    vector of sequences
-//	    vector of timestamps; those of tombstones mean nothing
-//	    vector of slots, from 1; 0 is a tombstone
-//	    unless all rows have one slot: vector of ranks, places within the slot
-//	    vector of rows + 1 places in the heap, the raw bytes of all units
-//	    heap units times
-//	        0  u16 first row
-//	        2  u16 zero
-//	        4  u32 offset within the group
-//	        8  u32 stored length, sum included
-//	    extents, by row and property, times
-//	        0  u16 row
-//	        2  u16 property
-//	        4  u32 offset within the group
-//	        8  u32 stored length, sum included
-//	       12  u32 raw length
-//	    slots times
-//	        0  u32 shape id
-//	        4  u16 rows
-//	        6  u8  mode
-//	        7  mode 1: the columns, in the order of the shape, see column.go
-//
-// A slot is the rows of one shape. Of mode 1, its values are in columns. Of mode
-// 2, for shapes of few rows, they are in the heap: a byte that is 1 for the wide
-// form, and what codec.AppendValues writes.
-const (
-	headFixedBytes = 32
-	stretchBytes   = 6
-	unitDirBytes   = 12
-	extentDirBytes = 16
-
-	flagVersions = 1      // part of the file format
-	restsVary    = 0xFFFF // part of the file format
-
-	modeColumns = 1 // part of the file format
-	modeRows    = 2 // part of the file format
 )
 
 // Head is a decoded head. Everything that it refers to by place has been
@@ -399,3 +334,67 @@ func (h *Head) Version(row int) (seq uint64, kind codec.Kind) {
 // Timestamp returns the moment of a row's write; that of a tombstone means
 // nothing.
 func (h *Head) Timestamp(row int) edm.Ticks { return edm.Ticks(h.times.at(h.section, row)) }
+
+// AppendTo appends the group, which will stand at off, and returns the length
+// of its head.
+func (g *Builder) AppendTo(dst []byte, off int64, b Binding, comp Compression) (out []byte, head int) {
+	heap, places := g.layout()
+	g.cutUnits(places)
+	from := len(dst)
+	dst = g.appendKeys(dst)
+	dst = appendUnsigned(dst, g.seqs)
+	g.fillTimes()
+	dst = appendSigned(dst, g.times)
+	dst = appendUnsigned(dst, g.slotOf)
+	if slices.Min(g.slotOf) != slices.Max(g.slotOf) {
+		dst = appendUnsigned(dst, g.ranks)
+	}
+	dst = appendUnsigned(dst, places)
+	dir := len(dst)
+	dst = append(dst, make([]byte, len(g.units)*unitDirBytes+len(g.extents)*extentDirBytes)...)
+	for _, s := range g.slots {
+		dst = s.appendTo(dst)
+	}
+	end := len(dst) // of the head, whose sum comes when the directories are complete
+	dst = append(dst, make([]byte, SumBytes)...)
+	section := func(place int, raw []byte) {
+		start := len(dst)
+		dst = b.AppendSum(appendStored(dst, raw, comp), start, off+int64(start-from))
+		binary.LittleEndian.PutUint32(dst[place:], uint32(start-from))
+		binary.LittleEndian.PutUint32(dst[place+4:], uint32(len(dst)-start))
+	}
+	for _, u := range g.units {
+		binary.LittleEndian.PutUint16(dst[dir:], uint16(u.First))
+		section(dir+4, heap[u.base:u.base+u.Raw])
+		dir += unitDirBytes
+	}
+	for _, e := range g.extents {
+		binary.LittleEndian.PutUint16(dst[dir:], uint16(e.row))
+		binary.LittleEndian.PutUint16(dst[dir+2:], uint16(e.property))
+		binary.LittleEndian.PutUint32(dst[dir+12:], uint32(e.to-e.from))
+		section(dir+4, g.big[e.from:e.to])
+		dir += extentDirBytes
+	}
+	binary.LittleEndian.PutUint64(dst[end:], b.Sum(dst[from:end], off))
+	return dst, end + SumBytes - from
+}
+
+// appendTo appends the slot with its columns.
+func (s *slotBuilder) appendTo(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(s.shape.id))
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(s.rows))
+	if s.byRow {
+		return append(dst, modeRows)
+	}
+	dst = append(dst, modeColumns)
+	last := -1
+	for i := range s.columns {
+		if c := &s.columns[i]; c.text() && !c.inDict {
+			last = i
+		}
+	}
+	for i := range s.columns {
+		dst = s.columns[i].appendTo(dst, i == last)
+	}
+	return dst
+}

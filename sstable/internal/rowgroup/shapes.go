@@ -1,4 +1,4 @@
-package group
+package rowgroup
 
 import (
 	"encoding/binary"

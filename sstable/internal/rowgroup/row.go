@@ -1,4 +1,4 @@
-package group
+package rowgroup
 
 import (
 	"errors"
@@ -19,9 +19,8 @@ type Blocks interface {
 
 // Row is the lazy view of a row of a group. It implements codec.ShapedRow.
 //
-// Strings and binaries are read when they are first asked for. If that fails
-// they are null, and Err says why until Attach: whoever acts on a value
-// calls Load before, or looks at Err after.
+// Strings and binaries are read when they are first asked for. If that fails,
+// they are null, and Err returns the reason until Attach.
 type Row struct {
 	blocks Blocks
 	h      *Head
@@ -88,9 +87,9 @@ func (r *Row) Fetch() {
 // Err returns why values could not be read.
 func (r *Row) Err() error { return r.err }
 
-// Load reads what the values need. Once it succeeded, only values of more than
-// 4 KiB can still fail.
-func (r *Row) Load() error {
+// LoadHeap reads the row's part of the heap. Once it succeeded, only values of more
+// than 4 KiB can still fail.
+func (r *Row) LoadHeap() error {
 	if r.loaded || r.err != nil {
 		return r.err
 	}
@@ -103,9 +102,9 @@ func (r *Row) Load() error {
 	return nil
 }
 
-// LoadAll reads all that the values need: afterwards none of them can fail.
-func (r *Row) LoadAll() error {
-	if err := r.Load(); err != nil || len(r.h.Extents) == 0 {
+// Load reads all that the values need: afterwards none of them can fail.
+func (r *Row) Load() error {
+	if err := r.LoadHeap(); err != nil || len(r.h.Extents) == 0 {
 		return err
 	}
 	for i := range r.slot.columns {
@@ -211,7 +210,7 @@ func (r *Row) At(i int) (name string, v edm.Value) {
 
 // byRow is At in mode 2.
 func (r *Row) byRow(i int) (name string, v edm.Value) {
-	if r.Load() != nil {
+	if r.LoadHeap() != nil {
 		return r.slot.shape.Name(i), edm.Value{}
 	}
 	return r.plain.At(i)
@@ -238,7 +237,7 @@ func (r *Row) text(c *column, i int) (b []byte, ok bool) {
 			return r.extent(e)
 		}
 	}
-	if !r.loaded && r.Load() != nil {
+	if !r.loaded && r.LoadHeap() != nil {
 		return nil, false
 	}
 	return r.heapText(c, i), true
@@ -273,7 +272,7 @@ func (r *Row) extentAt(i int) *Extent {
 }
 
 // extent returns a value that is an extent. It is read once, so that what
-// LoadAll has read cannot fail, whether a cache keeps it or not.
+// Load has read cannot fail, whether a cache keeps it or not.
 func (r *Row) extent(e *Extent) (b []byte, ok bool) {
 	for i := range r.bigs {
 		if r.bigs[i].at == e {

@@ -1,74 +1,9 @@
-// Package group encodes and decodes row groups, the parts that an sstable is
-// made of: a head with keys and columns, heap units, extents. It reads and
-// writes no files: a Row asks for what is not in its head.
-package group
+package rowgroup
 
 import (
 	"encoding/binary"
 	"math/bits"
-
-	"github.com/cespare/xxhash/v2"
 )
-
-// A group is one section for its head, one for each heap unit and one for each
-// extent:
-//
-//	head | heap unit ... | extent ...
-//
-// A heap unit is the values of some consecutive rows, an extent is one value of
-// more than 4 KiB; both are either an s2 block or, when that would not be
-// clearly smaller, the raw bytes, which is the case when the stored length is
-// the raw length. The head is described in head.go, its columns in column.go.
-//
-// Integers are little-endian, except where key bytes stand.
-
-// Limits of the format. What exceeds them is refused before it is allocated.
-const (
-	MaxBytes     = 32 << 10 // logical size at which a group ends
-	MaxRows      = 1024
-	MaxHeadBytes = 1 << 20
-
-	unitBytes      = 4 << 10 // a unit ends with the row that reaches it
-	maxUnitBytes   = 2 << 20
-	maxHeapBytes   = 1 << 30 // of all units, decoded
-	bigValueBytes  = 4 << 10 // a longer value is an extent
-	maxExtentBytes = 1 << 20
-)
-
-// SumBytes is the length of the sum that ends a section.
-const SumBytes = 8
-
-// Binding is what the sums of one file are bound to: a section that is found at another
-// place, or in another file, has a wrong sum. The sum of a section is
-//
-//	XXH64(bytes before the sum) xor f(file, offset of the section)
-type Binding uint64
-
-// Bind returns the Binding of a file.
-func Bind(dbid [16]byte, number uint64) Binding {
-	var b [24]byte
-	copy(b[:], dbid[:])
-	binary.LittleEndian.PutUint64(b[16:], number)
-	return Binding(xxhash.Sum64(b[:]))
-}
-
-// Sum returns the sum of a section that stands at off and holds p.
-func (b Binding) Sum(p []byte, off int64) uint64 {
-	m := (uint64(b) + uint64(off)) * 0x9E3779B97F4A7C15
-	m = (m ^ m>>32) * 0xD6E8FEB86659FD93
-	return xxhash.Sum64(p) ^ m ^ m>>29
-}
-
-// AppendSum ends the section that begins at dst[from] and will stand at off.
-func (b Binding) AppendSum(dst []byte, from int, off int64) []byte {
-	return binary.LittleEndian.AppendUint64(dst, b.Sum(dst[from:], off))
-}
-
-// Check reports whether section, which stands at off, has the right sum.
-func (b Binding) Check(section []byte, off int64) bool {
-	n := len(section) - SumBytes
-	return n >= 0 && binary.LittleEndian.Uint64(section[n:]) == b.Sum(section[:n], off)
-}
 
 // cursor reads fields one after the other; reading past the end sets bad and
 // gives zeros.

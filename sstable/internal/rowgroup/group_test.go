@@ -1,4 +1,4 @@
-package group
+package rowgroup
 
 import (
 	"bytes"
@@ -380,7 +380,7 @@ func show(h *Head, b Blocks) (out []string) {
 				name, v := r.At(i)
 				text += fmt.Sprintf(" %s=%#v", name, v)
 			}
-			text += fmt.Sprint(r.LoadAll())
+			text += fmt.Sprint(r.Load())
 		}
 		out = append(out, text)
 	}

@@ -1,0 +1,127 @@
+package rowgroup
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"unicode/utf8"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// dictBuilder gathers the distinct values of a column, until it is clear that
+// there are too many.
+type dictBuilder struct {
+	stopped bool
+	codes   []uint64
+	total   int // bytes of all values
+	ends    []int
+	bytes   []byte
+	table   [2 * maxDictEntries]uint16 // by hash, code + 1
+}
+
+// A column of random values costs a dictionary's attempt only this many rows.
+const dictTrialRows = 16
+
+// reset forgets the values.
+func (d *dictBuilder) reset() {
+	d.stopped, d.total = false, 0
+	d.codes, d.ends, d.bytes = d.codes[:0], d.ends[:0], d.bytes[:0]
+	clear(d.table[:])
+}
+
+func (d *dictBuilder) value(code int) []byte {
+	from := 0
+	if code > 0 {
+		from = d.ends[code-1]
+	}
+	return d.bytes[from:d.ends[code]]
+}
+
+// add appends a value, unless d.stopped.
+func (d *dictBuilder) add(b []byte) {
+	d.total += len(b)
+	i := xxhash.Sum64(b) % uint64(len(d.table))
+	for ; d.table[i] != 0; i = (i + 1) % uint64(len(d.table)) {
+		if code := int(d.table[i] - 1); bytes.Equal(d.value(code), b) {
+			d.codes = append(d.codes, uint64(code))
+			return
+		}
+	}
+	n := len(d.ends)
+	if n == maxDictEntries || n >= dictTrialRows*3/4 && 2*n > len(d.codes) || len(d.bytes)+len(b) > 1<<15 {
+		d.stopped = true
+		return
+	}
+	d.table[i] = uint16(n + 1)
+	d.bytes = append(d.bytes, b...)
+	d.ends = append(d.ends, len(d.bytes))
+	d.codes = append(d.codes, uint64(n))
+}
+
+// pays reports whether the dictionary, with codes that follow a header, takes
+// clearly less room than the values of all rows.
+func (d *dictBuilder) pays(rows, header int) bool {
+	if d.stopped || len(d.ends) == 0 {
+		return false
+	}
+	width := (bits.Len(uint(len(d.ends)-1)) + 7) / 8
+	return 3+2*len(d.ends)+len(d.bytes)+header+rows*width < (d.total+rows)*3/4
+}
+
+// appendTo appends the dictionary: u8 entries - 1, u16 length of all, entries times
+// u16 ends, the entries' bytes.
+func (d *dictBuilder) appendTo(dst []byte) []byte {
+	dst = append(dst, byte(len(d.ends)-1))
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(d.bytes)))
+	for _, end := range d.ends {
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(end))
+	}
+	return append(dst, d.bytes...)
+}
+
+// stop gives up: there is a value that is not for a dictionary.
+func (d *dictBuilder) stop() { d.stopped = true }
+
+func (c *column) decodeDict(cur *cursor, rows int) bool {
+	n, size := int(cur.u8())+1, cur.u16()
+	c.dict = uint32(cur.off)
+	ends := cur.bytes(2 * n)
+	c.bytes = uint32(cur.off)
+	texts := cur.bytes(size)
+	c.a = cur.vector(rows)
+	if cur.bad {
+		return false
+	}
+	section := cur.section()
+	last := 0
+	for i := range n {
+		end := le16(ends, i)
+		if end < last || end > size || c.typ == edm.TypeString && !utf8.Valid(texts[last:end]) {
+			return false
+		}
+		last = end
+	}
+	if last != size {
+		return false
+	}
+	for i := range rows {
+		if c.a.at(section, i) >= uint64(n) {
+			return false
+		}
+	}
+	return true
+}
+
+// inDict returns the value of c from the dictionary.
+func (c *column) inDict(section []byte, rank int) []byte {
+	code := int(c.a.at(section, rank))
+	ends, from := section[c.dict:], 0
+	if code > 0 {
+		from = le16(ends, code-1)
+	}
+	texts, to := section[c.bytes:], le16(ends, code)
+	return texts[from:to:to]
+}
