@@ -2,25 +2,16 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/manifest"
-	"github.com/tablerock-db/tablerock/store"
 )
 
 const (
-	// maxFrozen is how many frozen memtables may wait to be flushed before
-	// writers wait too.
-	maxFrozen = 3
-	// maxRuns is how many sorted runs may overlap before writers wait for a
-	// merge.
-	maxRuns = 20
 	// retryAfter is how long the background work rests after a failure.
 	retryAfter = time.Second
 	// sealAfter is how long the log is idle before its end is made provable.
@@ -185,70 +176,6 @@ func (db *DB) mergeStep(ctx context.Context) (worked bool, err error) {
 		db.replaceState(func(mems []*commitlog.Segment) []*commitlog.Segment { return mems })
 	}
 	return true, nil
-}
-
-// throttle holds a writer back while the background work is behind.
-func (db *DB) throttle(ctx context.Context) error {
-	if !db.behind() {
-		return nil
-	}
-	w := &db.work
-	if db.opts.Manual {
-		for db.behind() {
-			worked, err := db.step(ctx)
-			switch {
-			case err == nil:
-			case ctx.Err() != nil:
-				return ctx.Err()
-			default:
-				return refusal(err)
-			}
-			if !worked {
-				return nil
-			}
-		}
-		return nil
-	}
-	wake := context.AfterFunc(ctx, func() {
-		w.mu.Lock()
-		w.cond.Broadcast()
-		w.mu.Unlock()
-	})
-	defer wake()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for db.behind() {
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case w.stopped:
-			return store.ErrClosed
-		case db.log.Failure() != nil:
-			return fmt.Errorf("%w: %w", store.ErrReadOnly, db.log.Failure())
-		case w.err != nil:
-			return refusal(w.err)
-		}
-		w.cond.Wait()
-	}
-	return nil
-}
-
-// behind reports whether writers must wait.
-func (db *DB) behind() bool {
-	s := db.state.load()
-	if s == nil {
-		return false
-	}
-	return len(s.mems) > maxFrozen || db.runs.Load() >= maxRuns
-}
-
-// refusal turns a failure of the background work, which keeps writers from
-// going on, into what they are told: nothing has happened to their write.
-func refusal(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("%w: %w", store.ErrNoSpace, err)
-	}
-	return fmt.Errorf("%w: background work fails: %w", store.ErrReadOnly, err)
 }
 
 // afterWrite arranges for the log to be sealed once writes stop coming.

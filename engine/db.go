@@ -49,6 +49,7 @@ type DB struct {
 	log  *commitlog.Log
 
 	work      worker
+	stalls    stalls
 	sealArmed atomic.Bool
 	// logSynced is the sequence number up to which NoSync mode has synced the
 	// log.

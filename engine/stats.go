@@ -1,8 +1,12 @@
 package engine
 
-import "github.com/tablerock-db/tablerock/store"
+import (
+	"time"
 
-// Stats describes a database at one moment.
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// Stats describes a database at one time, and what it has done since Open.
 type Stats struct {
 	Tables int
 	// Entities is exact when nothing was overwritten or deleted since the last
@@ -19,6 +23,23 @@ type Stats struct {
 	// SpaceAmp is the size of the sorted files over an estimate of what they
 	// would be after Compact, 1 for none.
 	SpaceAmp float64
+
+	// LogBytesWritten and LogSyncs count the bytes written to the log since Open
+	// and the syncs of its files.
+	LogBytesWritten int64
+	LogSyncs        uint64
+	// Flushes and Compactions count those since Open that wrote files, and the
+	// bytes of these files. CompactionBytesRead is an estimate.
+	Flushes, Compactions                                           uint64
+	FlushBytesWritten, CompactionBytesRead, CompactionBytesWritten int64
+	// Stalls counts the times since Open in which writers waited for flushes or
+	// compactions, one however many writers waited. StallTime is how long they
+	// took, with the one under way.
+	Stalls    uint64
+	StallTime time.Duration
+	// CacheHits and CacheMisses count look-ups in the block cache since it was
+	// made. Databases that share a cache have the same counts.
+	CacheHits, CacheMisses uint64
 }
 
 // Stats returns the current figures.
@@ -47,5 +68,17 @@ func (db *DB) Stats() (Stats, error) {
 	}
 	// The catalog's own rows: one a table, and the next id.
 	s.Entities = max(0, s.Entities-int64(s.Tables)-1)
+	db.addCounters(&s)
 	return s, nil
+}
+
+// addCounters sets the fields that count since Open.
+func (db *DB) addCounters(s *Stats) {
+	c := db.tree.Counters()
+	s.Flushes, s.FlushBytesWritten = c.Flushes, c.FlushedBytes
+	s.Compactions, s.CompactionBytesRead, s.CompactionBytesWritten = c.Merges, c.ReadBytes, c.MergedBytes
+	s.LogBytesWritten, s.LogSyncs = db.log.Counters()
+	s.Stalls, s.StallTime = db.stalls.read(db.opts.Clock.Now())
+	cache := db.opts.Cache.Stats()
+	s.CacheHits, s.CacheMisses = cache.Hits, cache.Misses
 }

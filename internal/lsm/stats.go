@@ -13,6 +13,9 @@ type Counters struct {
 	// FlushedBytes is what flushes wrote; MergedBytes is what merges wrote, of
 	// ReadBytes, an estimate.
 	FlushedBytes, MergedBytes, ReadBytes int64
+	// FlushedFiles is how many files flushes wrote; MergedFiles is how many
+	// merges wrote, of ReadFiles.
+	FlushedFiles, MergedFiles, ReadFiles uint64
 	// EntriesIn of flushes and merges is EntriesOut and what was dropped.
 	EntriesIn, EntriesOut uint64
 	Shadowed              uint64 // hidden by a newer version
@@ -56,10 +59,16 @@ func (t *Tree) Stats() Stats {
 	v := t.Version()
 	defer v.Unref()
 	s := v.Stats()
-	t.mu.Lock()
-	s.Counters = t.counters
-	t.mu.Unlock()
+	s.Counters = t.Counters()
 	return s
+}
+
+// Counters returns what jobs have done since Open. It does not wait for a change
+// under way.
+func (t *Tree) Counters() Counters {
+	t.countersMu.Lock()
+	defer t.countersMu.Unlock()
+	return t.counters
 }
 
 // Stats describes the version; Counters are the Tree's alone. It may be called
@@ -129,17 +138,20 @@ func (r *run) overlaps(o *run) bool {
 
 // count adds a finished job to the counters.
 func (w *rewrite) count() {
-	w.t.mu.Lock()
-	defer w.t.mu.Unlock()
+	w.t.countersMu.Lock()
+	defer w.t.countersMu.Unlock()
 	c := &w.t.counters
 	switch {
 	case w.flush:
 		c.Flushes++
 		c.FlushedBytes += w.out.bytes
+		c.FlushedFiles += uint64(len(w.out.done))
 	case len(w.plan.inputs) > 0:
 		c.Merges++
 		c.MergedBytes += w.out.bytes
+		c.MergedFiles += uint64(len(w.out.done))
 		c.ReadBytes += w.before
+		c.ReadFiles += uint64(len(w.taken))
 	default:
 		c.Edits++
 		c.MovedFiles += uint64(len(w.plan.add))

@@ -39,7 +39,9 @@ type Tree struct {
 	m manifest.Manifest
 	// doubt is set, under mu, once it is unknown which manifest a crash would leave.
 	doubt atomic.Pointer[error]
-	// +checklocks:mu
+
+	countersMu sync.Mutex
+	// +checklocks:countersMu
 	counters Counters
 
 	trashMu sync.Mutex

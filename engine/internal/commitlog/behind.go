@@ -37,7 +37,7 @@ func (l *Log) writeBehind(seg *Segment) error {
 	if err != nil {
 		return l.fail(err)
 	}
-	seg.written.Store(tail)
+	l.countWritten(seg, tail)
 	return nil
 }
 
@@ -51,11 +51,7 @@ func (l *Log) SyncSegments(segs []*Segment) error {
 		}
 		// The active segment may get more records while it is synced.
 		whole := s.frozen.Load()
-		err := l.open(s)
-		if err == nil {
-			err = s.file.Sync(s.file.Tail())
-		}
-		if err != nil {
+		if err := l.syncTo(s, s.file.Tail()); err != nil {
 			return l.fail(err)
 		}
 		if whole {

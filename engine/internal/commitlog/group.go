@@ -130,11 +130,29 @@ func (l *Log) syncGroup(group []*Commit) error {
 	return nil
 }
 
+// syncTo makes the records of seg up to end durable. The caller owns the file
+// side of seg.
 func (l *Log) syncTo(seg *Segment, end int64) error {
 	if err := l.open(seg); err != nil {
 		return err
 	}
-	return seg.file.Sync(end)
+	before := seg.file.Synced()
+	if err := seg.file.Sync(end); err != nil {
+		return err
+	}
+	if seg.file.Synced() != before {
+		l.syncs.Add(1)
+	}
+	l.countWritten(seg, end)
+	return nil
+}
+
+// countWritten notes that the file of seg holds its records up to end.
+func (l *Log) countWritten(seg *Segment, end int64) {
+	if before := seg.written.Load(); end > before {
+		l.bytesWritten.Add(end - before)
+		seg.written.Store(end)
+	}
 }
 
 // sealActive adds the marker that proves the end of the log, unless something
@@ -152,7 +170,7 @@ func (l *Log) sealActive() error {
 	if !sealed {
 		return nil
 	}
-	return seg.file.Sync(seg.file.Tail())
+	return l.syncTo(seg, seg.file.Tail())
 }
 
 // failLocked makes the failure sticky.

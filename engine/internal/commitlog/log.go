@@ -83,6 +83,9 @@ type Log struct {
 	newest atomic.Pointer[Segment]
 	// writes counts appended commits.
 	writes atomic.Uint64
+	// bytesWritten and syncs count what segments' files were given since New.
+	bytesWritten atomic.Int64
+	syncs        atomic.Uint64
 
 	// applyMu is also taken by whoever registers a reader: none begins in the
 	// middle of a group.
@@ -145,6 +148,12 @@ func (l *Log) Published() uint64 { return l.published.Load() }
 
 // Writes returns a number that changes with every commit.
 func (l *Log) Writes() uint64 { return l.writes.Load() }
+
+// Counters returns how many bytes were written to segments' files, and how many
+// syncs of them were made, since New.
+func (l *Log) Counters() (bytesWritten int64, syncs uint64) {
+	return l.bytesWritten.Load(), l.syncs.Load()
+}
 
 // Failure returns why the log takes nothing more, nil if it does. It waits for
 // nobody, so that who is told by Options.Ready may ask.
@@ -342,6 +351,8 @@ func (l *Log) open(seg *Segment) error {
 		return err
 	}
 	seg.opened = true
+	l.countWritten(seg, wal.HeaderLen)
+	l.syncs.Add(1) // of the header
 	if err := l.o.FS.SyncDir(l.o.Dir); err != nil {
 		return fmt.Errorf("sync directory after creating segment %d: %w", seg.Number, err)
 	}

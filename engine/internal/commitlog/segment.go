@@ -32,7 +32,7 @@ type Segment struct {
 	opened bool
 	// follows says that the segment before s is whole on disk, in NoSync mode.
 	follows atomic.Bool
-	// written is how far NoSync mode has handed the segment to the file system.
+	// written is how far the file system has been given the segment.
 	written atomic.Int64
 	// end is where the records of a recovered segment end.
 	end int64
