@@ -76,7 +76,8 @@ func TestDatasetIsLegal(t *testing.T) {
 			if i > 0 && d.Key(i-1).Compare(e.Key) >= 0 || e.Key.Compare(d.Missing(i)) >= 0 {
 				t.Fatalf("%v: keys %v, %v and missing %v do not rise", shape, d.Key(max(0, i-1)), e.Key, d.Missing(i))
 			}
-			is := bench.Hot(e.Properties[bench.PropTemperature].Value.Double())
+			temperature, _ := e.Properties[bench.PropTemperature].Value.Double()
+			is := bench.Hot(temperature)
 			if got := condition.Match(e.View()); got != is {
 				t.Fatalf("%v: %s is %v of entity %d, Hot says %v", shape, bench.Filter, got, i, is)
 			}
@@ -103,7 +104,8 @@ func TestFoldSeesEverything(t *testing.T) {
 		var e edm.Entity
 		d.Fill(0, 0, &e)
 		if e.Properties[p].Value.Equal(other[0].Properties[p].Value) {
-			e.Properties[p].Value = edm.Boolean(!e.Properties[p].Value.Bool())
+			b, _ := e.Properties[p].Value.Bool()
+			e.Properties[p].Value = edm.Boolean(!b)
 		} else {
 			e.Properties[p].Value = other[0].Properties[p].Value
 		}

@@ -22,7 +22,7 @@ func TestWorkloads(t *testing.T) {
 		var all, hot bench.Fold
 		for _, e := range entitiesOf(data) {
 			all.Row(e.View())
-			if bench.Hot(e.Properties[bench.PropTemperature].Value.Double()) {
+			if temperature, _ := e.Properties[bench.PropTemperature].Value.Double(); bench.Hot(temperature) {
 				hot.Row(e.View())
 			}
 		}

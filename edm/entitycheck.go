@@ -85,7 +85,7 @@ func CheckValue(name string, v Value) error {
 			return nil
 		}
 	case TypeInt32:
-		if uint64(int64(v.Int32())) == v.word {
+		if uint64(int64(int32(v.word))) == v.word {
 			return nil
 		}
 	}

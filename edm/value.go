@@ -176,30 +176,80 @@ func (v Value) Type() Type {
 // IsNull reports whether v is null.
 func (v Value) IsNull() bool { return cap(v.bytes) == 0 }
 
-// Bool returns the value of an Edm.Boolean.
-func (v Value) Bool() bool { return v.word != 0 }
+// Bool returns the content of a Boolean. For any other type ok is false.
+func (v Value) Bool() (b, ok bool) {
+	if v.Type() != TypeBoolean {
+		return false, false
+	}
+	return v.word != 0, true
+}
 
-// Int32 returns the value of an Edm.Int32.
-func (v Value) Int32() int32 { return int32(v.word) }
+// Int32 returns the content of an Int32. For any other type ok is false.
+func (v Value) Int32() (n int32, ok bool) {
+	if v.Type() != TypeInt32 {
+		return 0, false
+	}
+	return int32(v.word), true
+}
 
-// Int64 returns the value of an Edm.Int64 or Edm.Int32.
-func (v Value) Int64() int64 { return int64(v.word) }
+// Int64 returns the content of an Int64 or Int32. For any other type ok is
+// false.
+func (v Value) Int64() (n int64, ok bool) {
+	if t := v.Type(); t != TypeInt64 && t != TypeInt32 {
+		return 0, false
+	}
+	return int64(v.word), true
+}
 
-// Double returns the value of an Edm.Double.
-func (v Value) Double() float64 { return math.Float64frombits(v.word) }
+// Double returns the content of a Double or Int32. For any other type, Int64
+// included, ok is false.
+func (v Value) Double() (f float64, ok bool) {
+	switch v.Type() {
+	case TypeDouble:
+		return math.Float64frombits(v.word), true
+	case TypeInt32:
+		return float64(int32(v.word)), true
+	}
+	return 0, false
+}
 
-// DateTime returns the value of an Edm.DateTime.
-func (v Value) DateTime() Ticks { return Ticks(v.word) }
+// DateTime returns the content of a DateTime. For any other type ok is false.
+func (v Value) DateTime() (t Ticks, ok bool) {
+	if v.Type() != TypeDateTime {
+		return 0, false
+	}
+	return Ticks(v.word), true
+}
 
-// Guid returns the value of an Edm.Guid.
-func (v Value) Guid() GUID {
-	var g GUID
-	copy(g[:], v.bytes)
-	return g
+// Guid returns the content of a Guid. For any other type ok is false.
+func (v Value) Guid() (g GUID, ok bool) {
+	if v.Type() != TypeGuid {
+		return GUID{}, false
+	}
+	return GUID(v.bytes), true
+}
+
+// Text returns a copy of the content of a String. For any other type ok is
+// false.
+func (v Value) Text() (s string, ok bool) {
+	if v.Type() != TypeString {
+		return "", false
+	}
+	return string(v.bytes), true
+}
+
+// Binary returns the content of a Binary, without a copy. Do not change it; it
+// is valid as long as v is. For any other type ok is false.
+func (v Value) Binary() (b []byte, ok bool) {
+	if v.Type() != TypeBinary {
+		return nil, false
+	}
+	return v.Bytes(), true
 }
 
 // Word returns the 64 bits of a Boolean (0 or 1), an Int32 (sign-extended), an
 // Int64, a Double (IEEE 754), a DateTime (ticks), or the first half of a Guid.
+// It is meaningless for a String, a Binary and null: look at Type first.
 func (v Value) Word() uint64 {
 	if len(v.bytes) > 0 && v.word == uint64(TypeGuid) {
 		return binary.BigEndian.Uint64(v.bytes)
@@ -215,12 +265,10 @@ func (v Value) Word2() uint64 {
 	return binary.BigEndian.Uint64(v.bytes[8:])
 }
 
-// Bytes returns the UTF-8 of a String or the bytes of a Binary or a Guid. The caller must
-// not change them, and may use them as long as the row v came from.
+// Bytes returns the UTF-8 of a String or the bytes of a Binary or Guid, without a
+// copy, and an empty slice for any other type. Do not change them; they are
+// valid as long as v is.
 func (v Value) Bytes() []byte { return v.bytes[:len(v.bytes):len(v.bytes)] }
-
-// Text returns a copy of a String's text.
-func (v Value) Text() string { return string(v.bytes) }
 
 // Clone returns v with bytes of its own.
 func (v Value) Clone() Value {
@@ -244,15 +292,15 @@ func (v Value) String() string {
 	case TypeBinary:
 		return base64.StdEncoding.EncodeToString(v.bytes)
 	case TypeBoolean:
-		return strconv.FormatBool(v.Bool())
+		return strconv.FormatBool(v.word != 0)
 	case TypeInt32, TypeInt64:
-		return strconv.FormatInt(v.Int64(), 10)
+		return strconv.FormatInt(int64(v.word), 10)
 	case TypeDouble:
-		return strconv.FormatFloat(v.Double(), 'g', -1, 64)
+		return strconv.FormatFloat(math.Float64frombits(v.word), 'g', -1, 64)
 	case TypeDateTime:
-		return v.DateTime().String()
+		return Ticks(v.word).String()
 	case TypeGuid:
-		return v.Guid().String()
+		return GUID(v.bytes).String()
 	}
 	return "null"
 }

@@ -53,8 +53,8 @@ func TestGUID(t *testing.T) {
 			if c.ok && g.String() != text {
 				t.Errorf("ParseGUID(%q) = %v, want %v", c.input, g, text)
 			}
-			if got := edm.Guid(g).Guid(); got != g {
-				t.Errorf("Guid(%v).Guid() = %v", g, got)
+			if got, ok := edm.Guid(g).Guid(); got != g || !ok {
+				t.Errorf("Guid(%v).Guid() = %v, %v", g, got, ok)
 			}
 		})
 	}
@@ -91,20 +91,55 @@ func TestValueText(t *testing.T) {
 	}
 }
 
+// TestGetters calls each getter on a value of each type.
+func TestGetters(t *testing.T) {
+	g := edm.GUID{1, 15: 2}
+	values := []edm.Value{
+		{}, edm.String("\u6771"), edm.Binary([]byte("b")), edm.Boolean(true), edm.Int32(-5), edm.Int64(math.MinInt64),
+		edm.Double(-0.5), edm.DateTime(7), edm.Guid(g), edm.String(""), edm.Binary(nil),
+	}
+	getters := []struct {
+		name string
+		get  func(v edm.Value) (any, bool)
+		want map[edm.Type]any
+	}{
+		{"Text", func(v edm.Value) (any, bool) { s, ok := v.Text(); return s, ok }, map[edm.Type]any{edm.TypeString: "\u6771"}},
+		{"Binary", func(v edm.Value) (any, bool) { b, ok := v.Binary(); return string(b), ok }, map[edm.Type]any{edm.TypeBinary: "b"}},
+		{"Bool", func(v edm.Value) (any, bool) { b, ok := v.Bool(); return b, ok }, map[edm.Type]any{edm.TypeBoolean: true}},
+		{"Int32", func(v edm.Value) (any, bool) { n, ok := v.Int32(); return n, ok }, map[edm.Type]any{edm.TypeInt32: int32(-5)}},
+		{"Int64", func(v edm.Value) (any, bool) { n, ok := v.Int64(); return n, ok },
+			map[edm.Type]any{edm.TypeInt32: int64(-5), edm.TypeInt64: int64(math.MinInt64)}},
+		{"Double", func(v edm.Value) (any, bool) { f, ok := v.Double(); return f, ok },
+			map[edm.Type]any{edm.TypeInt32: -5.0, edm.TypeDouble: -0.5}},
+		{"DateTime", func(v edm.Value) (any, bool) { d, ok := v.DateTime(); return d, ok }, map[edm.Type]any{edm.TypeDateTime: edm.Ticks(7)}},
+		{"Guid", func(v edm.Value) (any, bool) { g, ok := v.Guid(); return g, ok }, map[edm.Type]any{edm.TypeGuid: g}},
+	}
+	zero := map[string]any{
+		"Text": "", "Binary": "", "Bool": false, "Int32": int32(0), "Int64": int64(0), "Double": 0.0, "DateTime": edm.Ticks(0), "Guid": edm.GUID{},
+	}
+	for _, get := range getters {
+		for _, v := range values {
+			got, ok := get.get(v)
+			want, wantOK := get.want[v.Type()]
+			if !wantOK || v.Type() <= edm.TypeBinary && len(v.Bytes()) == 0 {
+				want = zero[get.name]
+			}
+			if got != want || ok != wantOK {
+				t.Errorf("%#v: %s() = %v, %v, want %v, %v", v, get.name, got, ok, want, wantOK)
+			}
+		}
+	}
+}
+
 func TestValueContent(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		got, want any
 	}{
-		{"Bool", edm.Boolean(true).Bool(), true},
-		{"Int32", edm.Int32(-5).Int32(), int32(-5)},
-		{"Int64 of an Int32", edm.Int32(-5).Int64(), int64(-5)},
-		{"Int64", edm.Int64(math.MinInt64).Int64(), int64(math.MinInt64)},
-		{"Double", edm.Double(-0.5).Double(), -0.5},
-		{"DateTime", edm.DateTime(7).DateTime(), edm.Ticks(7)},
-		{"Text", edm.String("\u6771").Text(), "\u6771"},
 		{"Bytes", string(edm.Binary([]byte("b")).Bytes()), "b"},
+		{"Bytes of an Int64", len(edm.Int64(1).Bytes()), 0},
 		{"Word of an Int32", edm.Int32(-1).Word(), uint64(math.MaxUint64)},
+		{"Word of a Guid", edm.GuidWords(1, 2).Word(), uint64(1)},
 		{"Word2", edm.GuidWords(1, 2).Word2(), uint64(2)},
 		{"Fixed", edm.Fixed(edm.TypeInt64, 3).Equal(edm.Int64(3)), true},
 		{"null", edm.Value{}.IsNull(), true},
@@ -141,9 +176,9 @@ func TestOwnership(t *testing.T) {
 	owned := edm.EntityOf(e.View())
 	b[0] = 'S'
 	for _, c := range []struct{ name, got, want string }{
-		{"a view follows", view.Text(), "Shared"},
-		{"Clone does not", clone.Text(), "shared"},
-		{"EntityOf does not", owned.Properties.Get("a").Text(), "shared"},
+		{"a view follows", view.String(), "Shared"},
+		{"Clone does not", clone.String(), "shared"},
+		{"EntityOf does not", owned.Properties.Get("a").String(), "shared"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.got != c.want {
@@ -162,10 +197,10 @@ func TestRowOfEntity(t *testing.T) {
 	if r.Key() != e.Key || r.Timestamp() != 5 || r.Len() != 2 {
 		t.Errorf("key %v, timestamp %v, %d properties, want those of %+v", r.Key(), r.Timestamp(), r.Len(), e)
 	}
-	if name, v := r.At(1); name != "b" || v.Int32() != 2 {
+	if name, v := r.At(1); name != "b" || !v.Equal(edm.Int32(2)) {
 		t.Errorf("At(1) = %q %v, want b 2", name, v)
 	}
-	if v, ok := r.Lookup("b"); !ok || v.Int32() != 2 {
+	if v, ok := r.Lookup("b"); !ok || !v.Equal(edm.Int32(2)) {
 		t.Errorf("Lookup(b) = %v %v, want 2", v, ok)
 	}
 	if v, ok := r.Lookup("B"); ok || !v.IsNull() {

@@ -49,9 +49,10 @@ func TestReadsDoNotAllocate(t *testing.T) {
 			var sum int64
 			var buf []byte
 			read := func(row edm.Row) error {
-				n, _ := row.Lookup("N")
+				v, _ := row.Lookup("N")
+				n, _ := v.Int64()
 				buf = row.AppendRow(row.AppendPartition(buf[:0]))
-				sum += n.Int64() + int64(len(buf))
+				sum += n + int64(len(buf))
 				return nil
 			}
 			for _, row := range []string{"000998", "000999"} {

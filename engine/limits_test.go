@@ -127,7 +127,7 @@ func TestLongKeys(t *testing.T) {
 	for _, when := range []string{"memory", "file", "reopened"} {
 		for i, k := range keys {
 			e, err := db.Get(t.Context(), table, k)
-			if err != nil || e.Key != k || e.Properties.Get("N").Int64() != int64(i) {
+			if err != nil || e.Key != k || !e.Properties.Get("N").Equal(edm.Int64(int64(i))) {
 				t.Errorf("%s: key %d: %v", when, i, err)
 			}
 		}
@@ -170,7 +170,7 @@ func TestManyShapes(t *testing.T) {
 	}
 	for i := 0; i < n; i += 997 {
 		e, err := db.Get(t.Context(), table, edm.Key{Partition: fmt.Sprint(i / 100), Row: fmt.Sprint(i)})
-		if err != nil || len(e.Properties) != 1 || e.Properties.Get(fmt.Sprint("P", i)).Int32() != int32(i) {
+		if err != nil || len(e.Properties) != 1 || !e.Properties.Get(fmt.Sprint("P", i)).Equal(edm.Int32(int32(i))) {
 			t.Fatalf("entity %d: %v, %v", i, e, err)
 		}
 	}

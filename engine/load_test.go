@@ -77,7 +77,8 @@ func (l *load) write(p int) func(context.Context, *rand.Rand) bool {
 func (l *load) judge(what string, rows []edm.Entity, least [loadPartitions]int64, exact bool) {
 	byPartition := map[string][]int64{}
 	for _, e := range rows {
-		byPartition[e.Key.Partition] = append(byPartition[e.Key.Partition], e.Properties.Get("N").Int64())
+		n, _ := e.Properties.Get("N").Int64()
+		byPartition[e.Key.Partition] = append(byPartition[e.Key.Partition], n)
 	}
 	for p := range loadPartitions {
 		ns := byPartition[partition(p)]
@@ -132,8 +133,9 @@ func (l *load) view(ctx context.Context, r *rand.Rand) bool {
 		return true
 	}
 	err := l.db.View(ctx, table, edm.Key{Partition: partition(p), Row: "3"}, func(row edm.Row) error {
-		if n, _ := row.Lookup("N"); n.Int64() < least {
-			l.t.Errorf("View of %s shows %d, %d was acknowledged before", partition(p), n.Int64(), least)
+		v, _ := row.Lookup("N")
+		if n, ok := v.Int64(); !ok || n < least {
+			l.t.Errorf("View of %s shows %v, %d was acknowledged before", partition(p), v, least)
 		}
 		return nil
 	})

@@ -184,7 +184,7 @@ func TestSharedCache(t *testing.T) {
 	for range 2 {
 		for i, db := range dbs {
 			e, err := db.Get(t.Context(), table, edm.Key{Partition: "p", Row: "r"})
-			if err != nil || e.Properties.Get("N").Int64() != int64(i) {
+			if err != nil || !e.Properties.Get("N").Equal(edm.Int64(int64(i))) {
 				t.Errorf("database %d: %v, %v", i, e.Properties.Get("N"), err)
 			}
 		}

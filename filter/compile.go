@@ -24,7 +24,8 @@ func compile(n node, tables bool) *predicate.Node {
 		if n.operand.kind == operandProperty {
 			return predicate.NewCompare(n.operand.name, predicate.Eq, edm.Boolean(true))
 		}
-		return predicate.NewConst(n.operand.value.Bool())
+		b, _ := n.operand.value.Bool()
+		return predicate.NewConst(b)
 	}
 	panic("filter: unknown node")
 }
@@ -39,7 +40,7 @@ func compileAll(nodes []node, tables bool) []*predicate.Node {
 
 func compileTerm(name string, op predicate.Op, v edm.Value, tables bool) *predicate.Node {
 	if tables {
-		v = edm.String(edm.FoldTableName(v.Text()))
+		v = edm.String(edm.FoldTableName(string(v.Bytes())))
 	}
 	return predicate.NewCompare(name, op, v)
 }

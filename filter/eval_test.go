@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"math"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -334,7 +335,7 @@ func summary(entities []edm.Entity, name string, typ edm.Type) predicate.Column 
 			continue
 		}
 		n++
-		if typ == edm.TypeDouble && v.Double() != v.Double() {
+		if f, isDouble := v.Double(); typ == edm.TypeDouble && isDouble && math.IsNaN(f) {
 			c.NaN = true
 			continue
 		}

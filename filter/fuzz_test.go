@@ -109,7 +109,7 @@ func put(r *rand.Rand, e *edm.Entity, c compareNode) {
 	if c.left.kind == operandLiteral {
 		name, v = c.right.name, c.left.value
 	}
-	text := v.Text()
+	text, _ := v.Text()
 	if r.IntN(3) == 0 {
 		text += pick(r, legalKeys)
 	}
@@ -121,14 +121,17 @@ func put(r *rand.Rand, e *edm.Entity, c compareNode) {
 		e.Key.Row = text
 		return
 	case edm.TimestampName:
-		e.Timestamp = max(v.DateTime(), edm.MinTicks)
+		when, _ := v.DateTime()
+		e.Timestamp = max(when, edm.MinTicks)
 		return
 	}
 	switch v.Type() {
 	case edm.TypeInt32, edm.TypeInt64:
-		v = pick(r, []edm.Value{v, edm.Int64(v.Int64()), edm.Int64(v.Int64() + 1), edm.Double(float64(v.Int64()))})
+		n, _ := v.Int64()
+		v = pick(r, []edm.Value{v, edm.Int64(n), edm.Int64(n + 1), edm.Double(float64(n))})
 	case edm.TypeDouble:
-		v = pick(r, []edm.Value{v, edm.Int64(int64(v.Double()))})
+		f, _ := v.Double()
+		v = pick(r, []edm.Value{v, edm.Int64(int64(f))})
 	case edm.TypeString:
 		v = edm.String(text)
 	}

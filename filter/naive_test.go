@@ -23,7 +23,8 @@ func naive(n node, e *edm.Entity) bool {
 		return !naive(n.node, e)
 	case *operandNode:
 		v, ok := naiveOperand(n.operand, e)
-		return ok && v.Type() == edm.TypeBoolean && v.Bool()
+		b, isBool := v.Bool()
+		return ok && isBool && b
 	case *compareNode:
 		left, ok1 := naiveOperand(n.left, e)
 		right, ok2 := naiveOperand(n.right, e)
@@ -56,7 +57,10 @@ func naiveCompare(a edm.Value, op predicate.Op, b edm.Value) bool {
 	isNumber := func(v edm.Value) bool {
 		return v.Type() == edm.TypeInt32 || v.Type() == edm.TypeInt64 || v.Type() == edm.TypeDouble
 	}
-	isNaN := func(v edm.Value) bool { return v.Type() == edm.TypeDouble && math.IsNaN(v.Double()) }
+	isNaN := func(v edm.Value) bool {
+		f, ok := v.Double()
+		return ok && math.IsNaN(f)
+	}
 	var c int
 	switch {
 	case isNumber(a) && isNumber(b):
@@ -67,16 +71,15 @@ func naiveCompare(a edm.Value, op predicate.Op, b edm.Value) bool {
 	case a.Type() != b.Type():
 		return op == predicate.Ne
 	case a.Type() == edm.TypeString:
-		c = slices.Compare(utf16.Encode([]rune(a.Text())), utf16.Encode([]rune(b.Text())))
+		c = slices.Compare(utf16.Encode([]rune(string(a.Bytes()))), utf16.Encode([]rune(string(b.Bytes()))))
 	case a.Type() == edm.TypeBinary:
 		c = bytes.Compare(a.Bytes(), b.Bytes())
 	case a.Type() == edm.TypeBoolean:
-		bit := map[bool]int{true: 1}
-		c = bit[a.Bool()] - bit[b.Bool()]
+		c = int(a.Word()) - int(b.Word())
 	case a.Type() == edm.TypeDateTime:
-		c = big.NewInt(int64(a.DateTime())).Cmp(big.NewInt(int64(b.DateTime())))
+		c = big.NewInt(int64(a.Word())).Cmp(big.NewInt(int64(b.Word())))
 	case a.Type() == edm.TypeGuid:
-		c = slices.Compare([]byte(a.Guid().String()), []byte(b.Guid().String()))
+		c = slices.Compare([]byte(a.String()), []byte(b.String()))
 	}
 	switch op {
 	case predicate.Eq:
@@ -97,10 +100,11 @@ func naiveCompare(a edm.Value, op predicate.Op, b edm.Value) bool {
 
 func naiveNumber(v edm.Value) *big.Float {
 	f := new(big.Float).SetPrec(200)
-	if v.Type() == edm.TypeDouble {
-		return f.SetFloat64(v.Double())
+	if x, ok := v.Double(); ok {
+		return f.SetFloat64(x)
 	}
-	return f.SetInt64(v.Int64())
+	n, _ := v.Int64()
+	return f.SetInt64(n)
 }
 
 // naiveKeyCompare orders keys by code units.

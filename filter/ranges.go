@@ -97,7 +97,7 @@ func keysOf(n *predicate.Node) keySet {
 	if n.Negated {
 		op = op.Negate() // every entity has both keys
 	}
-	matching := spansOf(op, n.Term.Value.Text())
+	matching := spansOf(op, string(n.Term.Value.Bytes()))
 	if n.Term.Name == edm.RowKeyName {
 		return keySet{{place{kind: first}, matching}}
 	}

@@ -58,7 +58,7 @@ func holdsIn(n *predicate.Node, ranges []Range) bool {
 	if n.Negated {
 		op = op.Negate()
 	}
-	matching := spansOf(op, n.Term.Value.Text())
+	matching := spansOf(op, string(n.Term.Value.Bytes()))
 	for _, r := range ranges {
 		keys := r.partitions()
 		if n.Term.Name == edm.RowKeyName {

@@ -65,28 +65,28 @@ func appendLiteral(dst []byte, v edm.Value) []byte {
 	switch v.Type() {
 	case edm.TypeString:
 		dst = append(dst, '\'')
-		dst = append(dst, strings.ReplaceAll(v.Text(), "'", "''")...)
+		dst = append(dst, strings.ReplaceAll(string(v.Bytes()), "'", "''")...)
 		return append(dst, '\'')
 	case edm.TypeBinary:
 		return append(hex.AppendEncode(append(dst, "X'"...), v.Bytes()), '\'')
 	case edm.TypeBoolean:
-		return strconv.AppendBool(dst, v.Bool())
+		return strconv.AppendBool(dst, v.Word() != 0)
 	case edm.TypeInt32:
-		return strconv.AppendInt(dst, v.Int64(), 10)
+		return strconv.AppendInt(dst, int64(v.Word()), 10)
 	case edm.TypeInt64:
-		return append(strconv.AppendInt(dst, v.Int64(), 10), 'L')
+		return append(strconv.AppendInt(dst, int64(v.Word()), 10), 'L')
 	case edm.TypeDouble:
-		return appendDouble(dst, v.Double())
+		return appendDouble(dst, math.Float64frombits(v.Word()))
 	case edm.TypeDateTime:
 		dst = append(dst, "datetime'"...)
-		if t := v.DateTime(); t < edm.MinTicks {
+		if t := edm.Ticks(v.Word()); t < edm.MinTicks {
 			dst = append(dst, textBeforeMin...)
 		} else {
 			dst = t.AppendText(dst)
 		}
 		return append(dst, '\'')
 	case edm.TypeGuid:
-		return append(v.Guid().AppendText(append(dst, "guid'"...)), '\'')
+		return append(edm.GUID(v.Bytes()).AppendText(append(dst, "guid'"...)), '\'')
 	}
 	return append(dst, "null"...)
 }

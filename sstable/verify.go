@@ -222,9 +222,9 @@ func validValue(v edm.Value) bool {
 	case edm.TypeString:
 		return utf8.Valid(v.Bytes())
 	case edm.TypeInt32:
-		return v.Int64() == int64(v.Int32())
+		return v.Word() == uint64(int64(int32(v.Word())))
 	case edm.TypeDateTime:
-		return v.DateTime().Valid()
+		return edm.Ticks(v.Word()).Valid()
 	}
 	return true
 }

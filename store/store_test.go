@@ -70,7 +70,7 @@ func TestEntities(t *testing.T) {
 				t.Error("the cursor is still open")
 			}
 			text[0] = 'T'
-			if len(got) > 0 && got[0].Properties.Get("a").Text() != "text" {
+			if len(got) > 0 && !got[0].Properties.Get("a").Equal(edm.String("text")) {
 				t.Error("the entity shares the cursor's memory")
 			}
 			text[0] = 't'

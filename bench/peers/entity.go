@@ -57,7 +57,7 @@ func appendValue(dst []byte, props edm.Properties) []byte {
 		case edm.TypeBoolean:
 			dst = append(dst, byte(v.Word()))
 		case edm.TypeInt32, edm.TypeInt64:
-			dst = binary.AppendVarint(dst, v.Int64())
+			dst = binary.AppendVarint(dst, int64(v.Word()))
 		case edm.TypeDateTime:
 			dst = binary.AppendUvarint(dst, v.Word())
 		case edm.TypeDouble:

@@ -38,7 +38,8 @@ func TestValueFoldsAsEntity(t *testing.T) {
 		if err := foldValue(value, &f); err != nil || f.Sum() != data.Sum(i, i) || f.Rows() != 1 {
 			t.Fatalf("entity %d: sum %016x, %d rows, %v, want %016x, 1", i, f.Sum(), f.Rows(), err, data.Sum(i, i))
 		}
-		want := bench.Hot(e.Properties[bench.PropTemperature].Value.Double())
+		temperature, _ := e.Properties[bench.PropTemperature].Value.Double()
+		want := bench.Hot(temperature)
 		if got, err := hot(value); err != nil || got != want {
 			t.Fatalf("entity %d: hot is %v, %v, want %v", i, got, err, want)
 		}

@@ -154,7 +154,7 @@ func digestOf(e *edm.Entity) digest {
 		case edm.TypeString, edm.TypeBinary:
 			text(p.Value.Bytes())
 		case edm.TypeGuid:
-			g := p.Value.Guid()
+			g, _ := p.Value.Guid()
 			text(g[:])
 		default:
 			b = binary.LittleEndian.AppendUint64(b, p.Value.Word())

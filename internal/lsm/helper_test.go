@@ -331,7 +331,8 @@ func (w *world) invisible(key []byte, snap uint64) bool {
 
 func rowText(r edm.Row) string {
 	v, _ := r.Lookup("Value")
-	return v.Text()
+	text, _ := v.Text()
+	return text
 }
 
 func (w *world) checkGets(v *Version, snap uint64) {

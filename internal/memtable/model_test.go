@@ -132,7 +132,7 @@ func checkRow(t testing.TB, row *codec.Row, key []byte, seq uint64) {
 	}
 	_, n := row.At(0)
 	text, _ := row.Lookup("text")
-	if uint64(n.Int64()) != seq || row.Timestamp() != edm.Ticks(seq) || text.Text() != fmt.Sprint("t", seq) {
+	if !n.Equal(edm.Int64(int64(seq))) || row.Timestamp() != edm.Ticks(seq) || !text.Equal(edm.String(fmt.Sprint("t", seq))) {
 		t.Fatalf("row of %q has seq %v, time %d, text %v, want %d", key, n, row.Timestamp(), text, seq)
 	}
 }

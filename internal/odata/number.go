@@ -158,13 +158,13 @@ func AppendValue(dst []byte, v edm.Value) []byte {
 	case edm.TypeBinary:
 		return appendBase64(dst, v.Bytes())
 	case edm.TypeBoolean:
-		return strconv.AppendBool(dst, v.Bool())
+		return strconv.AppendBool(dst, v.Word() != 0)
 	case edm.TypeInt32, edm.TypeInt64:
-		return strconv.AppendInt(dst, v.Int64(), 10)
+		return strconv.AppendInt(dst, int64(v.Word()), 10)
 	case edm.TypeDouble:
-		return AppendDouble(dst, v.Double())
+		return AppendDouble(dst, math.Float64frombits(v.Word()))
 	case edm.TypeDateTime:
-		return v.DateTime().AppendText(dst)
+		return edm.Ticks(v.Word()).AppendText(dst)
 	case edm.TypeGuid:
 		return appendGuid(dst, v.Word(), v.Word2())
 	}

@@ -2,7 +2,6 @@ package odata_test
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"strconv"
 	"testing"
@@ -30,7 +29,7 @@ func TestDoublesRead(t *testing.T) {
 	for _, text := range texts {
 		got, err := odata.ParseValue(edm.TypeDouble, []byte(text))
 		want, wrong := strconv.ParseFloat(text, 64)
-		if err != nil || wrong != nil || math.Float64bits(got.Double()) != math.Float64bits(want) {
+		if err != nil || wrong != nil || !got.Equal(edm.Double(want)) {
 			t.Fatalf("seed %d: %q reads as %v, %v, want %v, %v\nrerun: go test ./internal/odata -run '^TestDoublesRead$'", seed, text, got, err, want, wrong)
 		}
 	}

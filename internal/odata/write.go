@@ -3,6 +3,7 @@ package odata
 import (
 	"bytes"
 	"encoding/base64"
+	"math"
 	"slices"
 	"strconv"
 
@@ -199,11 +200,11 @@ func appendJSON(dst []byte, v edm.Value, ascii bool) []byte {
 	case edm.TypeString:
 		return AppendText(dst, v.Bytes(), ascii)
 	case edm.TypeBoolean:
-		return strconv.AppendBool(dst, v.Bool())
+		return strconv.AppendBool(dst, v.Word() != 0)
 	case edm.TypeInt32:
-		return strconv.AppendInt(dst, v.Int64(), 10)
+		return strconv.AppendInt(dst, int64(v.Word()), 10)
 	case edm.TypeDouble:
-		if f := v.Double(); !special(f) {
+		if f := math.Float64frombits(v.Word()); !special(f) {
 			return AppendDouble(dst, f)
 		}
 	}
@@ -217,7 +218,7 @@ func tellsType(v edm.Value) bool {
 	case edm.TypeString, edm.TypeBoolean, edm.TypeInt32:
 		return false
 	case edm.TypeDouble:
-		return special(v.Double())
+		return special(math.Float64frombits(v.Word()))
 	}
 	return true
 }

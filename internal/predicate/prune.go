@@ -1,6 +1,10 @@
 package predicate
 
-import "github.com/tablerock-db/tablerock/edm"
+import (
+	"math"
+
+	"github.com/tablerock-db/tablerock/edm"
+)
 
 // Truth is for how many of some rows something holds.
 type Truth uint8
@@ -140,18 +144,24 @@ func (t *Test) compare(v edm.Value) int {
 	return t.compareBytes(v.Bytes())
 }
 
+// intOf returns the content of a Boolean, DateTime, Int32 or Int64.
+func intOf(v edm.Value) int64 { return int64(v.Word()) }
+
+// floatOf returns the content of a Double.
+func floatOf(v edm.Value) float64 { return math.Float64frombits(v.Word()) }
+
 func (t *Test) pruneInts(c *Column) Truth {
 	lo, hi, outside := t.IntRange()
-	inside := !c.Min.IsNull() && c.Min.Int64() >= lo && !c.Max.IsNull() && c.Max.Int64() <= hi
-	apart := !c.Min.IsNull() && c.Min.Int64() > hi || !c.Max.IsNull() && c.Max.Int64() < lo
+	inside := !c.Min.IsNull() && intOf(c.Min) >= lo && !c.Max.IsNull() && intOf(c.Max) <= hi
+	apart := !c.Min.IsNull() && intOf(c.Min) > hi || !c.Max.IsNull() && intOf(c.Max) < lo
 	return within(inside, apart, outside)
 }
 
 // pruneFloats is pruneInts for floats. NaN is outside of every interval.
 func (t *Test) pruneFloats(c *Column) Truth {
 	lo, hi, outside := t.FloatRange()
-	inside := !c.NaN && !c.Min.IsNull() && c.Min.Double() >= lo && !c.Max.IsNull() && c.Max.Double() <= hi
-	apart := !c.Min.IsNull() && c.Min.Double() > hi || !c.Max.IsNull() && c.Max.Double() < lo
+	inside := !c.NaN && !c.Min.IsNull() && floatOf(c.Min) >= lo && !c.Max.IsNull() && floatOf(c.Max) <= hi
+	apart := !c.Min.IsNull() && floatOf(c.Min) > hi || !c.Max.IsNull() && floatOf(c.Max) < lo
 	return within(inside, apart, outside)
 }
 

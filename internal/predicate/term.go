@@ -2,6 +2,7 @@ package predicate
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/tablerock-db/tablerock/edm"
 )
@@ -47,17 +48,19 @@ func newTerm(name string, op Op, v edm.Value) *Term {
 	case edm.TypeBinary:
 		t.tests[typ] = &Test{Kind: Blobs, op: op, bytes: v.Bytes(), byteOrder: true}
 	case edm.TypeBoolean, edm.TypeDateTime:
-		t.tests[typ] = intTest(op, v.Int64())
+		t.tests[typ] = intTest(op, int64(v.Word()))
 	case edm.TypeGuid:
 		t.tests[typ] = &Test{Kind: Guids, op: op, hi: v.Word(), lo: v.Word2()}
 	case edm.TypeInt32, edm.TypeInt64:
-		ints := intTest(op, v.Int64())
+		n := int64(v.Word())
+		ints := intTest(op, n)
 		t.tests[edm.TypeInt32], t.tests[edm.TypeInt64] = ints, ints
-		t.tests[edm.TypeDouble] = floatTestInt(op, v.Int64())
+		t.tests[edm.TypeDouble] = floatTestInt(op, n)
 	case edm.TypeDouble:
-		ints := intTestFloat(op, v.Double())
+		f := math.Float64frombits(v.Word())
+		ints := intTestFloat(op, f)
 		t.tests[edm.TypeInt32], t.tests[edm.TypeInt64] = ints, ints
-		t.tests[edm.TypeDouble] = floatTest(op, v.Double())
+		t.tests[edm.TypeDouble] = floatTest(op, f)
 	default:
 		panic(fmt.Sprintf("predicate: %s compared with %v", name, typ))
 	}

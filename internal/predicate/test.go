@@ -92,9 +92,9 @@ func (t *Test) compareWords(hi, lo uint64) int {
 func (t *Test) Value(v edm.Value) bool {
 	switch t.Kind {
 	case Ints:
-		return t.Int(v.Int64())
+		return t.Int(int64(v.Word()))
 	case Floats:
-		return t.Float(v.Double())
+		return t.Float(math.Float64frombits(v.Word()))
 	case Texts, Blobs:
 		return t.Bytes(v.Bytes())
 	case Guids:

@@ -199,7 +199,7 @@ func TestImportModes(t *testing.T) {
 			}
 			var props []string
 			for _, p := range e.Properties {
-				props = append(props, p.Name+"="+p.Value.Text())
+				props = append(props, p.Name+"="+p.Value.String())
 			}
 			if d := cmp.Diff(c.want, props); d != "" {
 				t.Errorf("properties (-want +got):\n%s", d)

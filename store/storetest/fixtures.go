@@ -25,6 +25,12 @@ func number(p, r string, n int) edm.Entity {
 	return entity(p, r, prop("N", edm.Int32(int32(n))))
 }
 
+// numberOf returns the number that number stored in e, 0 if it has none.
+func numberOf(e edm.Entity) int32 {
+	n, _ := e.Properties.Get("N").Int32()
+	return n
+}
+
 // several returns n properties of one byte each, whose names begin with prefix.
 func several(prefix string, n int) edm.Properties {
 	p := make(edm.Properties, n)

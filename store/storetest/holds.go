@@ -216,7 +216,7 @@ func testHeldRefusal(t *tester) {
 	h.Release(nil)
 	t.wantErr("first", t.result(first), nil)
 	t.wantErr("second", t.result(second), nil)
-	if e, err := s.Get(t.ctx, people, list[0].Key); err != nil || len(e.Properties) != 2 || e.Properties.Get("N").Int32() != 2 {
+	if e, err := s.Get(t.ctx, people, list[0].Key); err != nil || len(e.Properties) != 2 || numberOf(e) != 2 {
 		t.Errorf("after both: got %s, %v", show(e), err)
 	}
 }

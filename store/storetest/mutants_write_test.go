@@ -117,7 +117,7 @@ var writeMutants = []mutant{
 	{"minus zero becomes zero", "Values", true, func(h *hooks) {
 		eachOp(h, func(op *store.Op) {
 			for i := range op.Entity.Properties {
-				if p := &op.Entity.Properties[i]; p.Value.Type() == edm.TypeDouble && p.Value.Double() == 0 {
+				if p := &op.Entity.Properties[i]; p.Value.Equal(edm.Double(math.Copysign(0, -1))) {
 					p.Value = edm.Double(0)
 				}
 			}
@@ -126,7 +126,8 @@ var writeMutants = []mutant{
 	{"all NaN are one", "Values", false, func(h *hooks) {
 		eachOp(h, func(op *store.Op) {
 			for i := range op.Entity.Properties {
-				if p := &op.Entity.Properties[i]; p.Value.Type() == edm.TypeDouble && p.Value.Double() != p.Value.Double() {
+				p := &op.Entity.Properties[i]
+				if f, ok := p.Value.Double(); ok && math.IsNaN(f) {
 					p.Value = edm.Double(math.NaN())
 				}
 			}

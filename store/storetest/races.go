@@ -55,7 +55,7 @@ func testRaceInsert(t *tester) {
 			t.wantFailure("Insert", err, failure{Executed: true, Err: store.ErrEntityExists})
 		})
 		e, err := s.Get(t.ctx, people, key("p", row))
-		if won.Load() != 1 || err != nil || e.Properties.Get("N").Int32() != winner.Load() {
+		if won.Load() != 1 || err != nil || numberOf(e) != winner.Load() {
 			t.Errorf("round %d: %d inserts of one key won, the last by %d; stored: %s, %v", round, won.Load(), winner.Load(), show(e), err)
 		}
 	}
@@ -102,11 +102,11 @@ func testRaceCounter(t *tester) {
 	t.race(racers, func(int) {
 		for done := 0; done < each; {
 			rows := t.drain(s.Query(t.ctx, people, store.Query{})).Rows
-			if len(rows) != 2 || rows[0].Properties.Get("N").Int32() != rows[1].Properties.Get("N").Int32() {
+			if len(rows) != 2 || numberOf(rows[0]) != numberOf(rows[1]) {
 				t.Errorf("a query sees half a batch: %s", show(rows))
 				return
 			}
-			n := int(rows[0].Properties.Get("N").Int32()) + 1
+			n := int(numberOf(rows[0])) + 1
 			_, err := s.Apply(t.ctx, people, store.Replace(number("p", "1", n), rows[0].Timestamp.ETag()), store.Merge(number("p", "2", n), rows[1].Timestamp.ETag()))
 			if err == nil {
 				done++
@@ -117,7 +117,7 @@ func testRaceCounter(t *tester) {
 		}
 	})
 	for _, e := range t.page(s, store.Query{}).Rows {
-		if n := e.Properties.Get("N").Int32(); n != racers*each {
+		if n := numberOf(e); n != racers*each {
 			t.Errorf("%q counts %d, want %d", e.Key, n, racers*each)
 		}
 	}
@@ -194,19 +194,19 @@ func testRaceWholeBatches(t *tester) {
 		for range reads {
 			list := t.drain(s.Query(t.ctx, people, store.Query{From: &from, Limit: rows})).Rows
 			for _, e := range list {
-				if n := e.Properties.Get("N").Int32(); len(list) != rows || n != list[0].Properties.Get("N").Int32() || n < seen {
+				if n := numberOf(e); len(list) != rows || n != numberOf(list[0]) || n < seen {
 					t.Errorf("a reader that had seen round %d sees %s", seen, show(list))
 					return
 				}
 			}
 			if len(list) > 0 {
-				seen = list[0].Properties.Get("N").Int32()
+				seen = numberOf(list[0])
 			}
 		}
 	})
 	for w := range racers {
 		from := key(fmt.Sprint(w), "")
-		if list := t.page(s, store.Query{From: &from, Limit: 1}).Rows; len(list) != 1 || list[0].Properties.Get("N").Int32() != last[w] {
+		if list := t.page(s, store.Query{From: &from, Limit: 1}).Rows; len(list) != 1 || numberOf(list[0]) != last[w] {
 			t.Errorf("partition %d ends with %s, want %d", w, show(list), last[w])
 		}
 	}
@@ -244,9 +244,9 @@ func testRaceMoment(t *tester) {
 				t.Errorf("a query sees %s, want one entity of each partition", show(list))
 				return
 			}
-			first, last := list[0].Properties.Get("N").Int32(), int32(0)
+			first, last := numberOf(list[0]), int32(0)
 			for i, e := range list {
-				n := e.Properties.Get("N").Int32()
+				n := numberOf(e)
 				if i > 0 && n > last || n < first-1 {
 					t.Errorf("a query sees what was never there at one moment: %s", show(list))
 					return

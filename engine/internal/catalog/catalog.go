@@ -173,10 +173,11 @@ func (c *Catalog) load(row edm.Row) error {
 		c.account = slices.Clone(meta.Bytes())
 	case partitionNext:
 		next, _ := row.Lookup(propID)
-		if next.Type() != edm.TypeInt64 || next.Int64() < FirstTableID || next.Int64() > MaxTableID+1 {
+		id, _ := next.Int64()
+		if next.Type() != edm.TypeInt64 || id < FirstTableID || id > MaxTableID+1 {
 			return corrupt.Newf(source, 0, "next table id is %v", next)
 		}
-		c.next = max(c.next, uint32(next.Int64()))
+		c.next = max(c.next, uint32(id))
 	default:
 		return corrupt.Newf(source, 0, "unknown row %q", key)
 	}
@@ -199,16 +200,18 @@ func tableOf(folded string, row edm.Row) (*Table, error) {
 	name, _ := row.Lookup(propName)
 	created, _ := row.Lookup(propCreated)
 	meta, _ := row.Lookup(propMeta)
-	ok := id.Type() == edm.TypeInt64 && id.Int64() >= FirstTableID && id.Int64() <= MaxTableID &&
-		name.Type() == edm.TypeString && created.Type() == edm.TypeDateTime
-	if !ok || edm.FoldTableName(name.Text()) != folded || edm.CheckTableName(name.Text()) != nil {
+	n, _ := id.Int64()
+	text, _ := name.Text()
+	when, ok := created.DateTime()
+	ok = ok && id.Type() == edm.TypeInt64 && n >= FirstTableID && n <= MaxTableID && name.Type() == edm.TypeString
+	if !ok || edm.FoldTableName(text) != folded || edm.CheckTableName(text) != nil {
 		return nil, corrupt.Newf(source, 0, "row of table %q has id %v and name %v", folded, id, name)
 	}
 	return &Table{
-		ID:      uint32(id.Int64()),
-		Name:    name.Text(),
+		ID:      uint32(n),
+		Name:    text,
 		Folded:  folded,
-		Created: created.DateTime(),
+		Created: when,
 		Meta:    slices.Clone(meta.Bytes()),
 	}, nil
 }

@@ -236,7 +236,7 @@ func (g *Pruner) Holds(name string, v edm.Value) bool {
 	if c.Present == predicate.None {
 		return false
 	}
-	if v.Type() == edm.TypeDouble && math.IsNaN(v.Double()) {
+	if v.Type() == edm.TypeDouble && math.IsNaN(math.Float64frombits(v.Word())) {
 		return c.NaN
 	}
 	below := func(a, b edm.Value) bool {
