@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/filename"
 )
 
 // Run carries out one workload on one store.
@@ -197,7 +198,7 @@ func (r *Run) prepareLogged(dir string) error {
 
 // sortedFiles are the endings of the names of files that a flush makes, of all
 // stores.
-var sortedFiles = []string{".sst", ".ldb"}
+var sortedFiles = []string{string(filename.SSTable), ".ldb"}
 
 func (r *Run) prepare(dir string, w Workload, fill func(db DB) error) error {
 	db, err := r.Store.Open(dir, r.options(w))

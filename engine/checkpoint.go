@@ -8,7 +8,7 @@ import (
 	"path"
 	"slices"
 
-	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -65,7 +65,7 @@ func (db *DB) makeCheckpoint(ctx context.Context, dest string) error {
 		if end <= 0 {
 			continue
 		}
-		if err := writeFile(db.fs, path.Join(dest, commitlog.Name(seg.Number)), seg.Image()[:end]); err != nil {
+		if err := writeFile(db.fs, path.Join(dest, filename.Make(filename.WAL, seg.Number)), seg.Image()[:end]); err != nil {
 			return fmt.Errorf("copy segment %d: %w", seg.Number, err)
 		}
 		m.Logs = append(m.Logs, manifest.Log{Number: seg.Number, Sealed: end})
@@ -79,7 +79,7 @@ func (db *DB) makeCheckpoint(ctx context.Context, dest string) error {
 			continue
 		}
 		copied[m.Files[i].Number] = true
-		name := fmt.Sprintf("%06d.sst", m.Files[i].Number)
+		name := filename.Make(filename.SSTable, m.Files[i].Number)
 		if err := db.linkOrCopy(ctx, path.Join(db.dir, name), path.Join(dest, name), m.Files[i].Size); err != nil {
 			return fmt.Errorf("copy %s: %w", name, err)
 		}

@@ -8,13 +8,10 @@ import (
 	"slices"
 
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
-	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/wal"
 )
-
-// lockName is the name of the lock file within the directory of a database.
-const lockName = "LOCK"
 
 // ErrNotDatabase says that a directory holds files and no manifest of ours, so
 // that making a database there could harm something else.
@@ -58,17 +55,18 @@ func checkDirectory(fsys vfs.FS, dir string) error {
 	}
 	// What is left of a manifest is removed before the next one is written. A
 	// directory cannot be, and then nothing could ever be flushed.
-	if info, err := fsys.Stat(path.Join(dir, manifest.TempName)); err == nil && info.Dir {
-		return fmt.Errorf("%s is a directory: move it away, the database needs the name", manifest.TempName)
+	if info, err := fsys.Stat(path.Join(dir, filename.ManifestTemp)); err == nil && info.Dir {
+		return fmt.Errorf("%s is a directory: move it away, the database needs the name", filename.ManifestTemp)
 	}
-	if slices.Contains(names, manifest.Name) {
+	if slices.Contains(names, filename.Manifest) {
 		return nil
 	}
 	stranger := ""
 	for _, name := range names {
-		switch _, isWAL := recovery.Number(name, ".wal"); {
-		case name == lockName || name == manifest.TempName:
-		case isWAL:
+		kind, _ := filename.Parse(name)
+		switch {
+		case name == filename.Lock || name == filename.ManifestTemp:
+		case kind == filename.WAL:
 			blank, err := wal.Blank(fsys, path.Join(dir, name))
 			if err != nil && !errors.Is(err, vfs.ErrNotRegular) {
 				return err
@@ -81,7 +79,7 @@ func checkDirectory(fsys vfs.FS, dir string) error {
 		}
 	}
 	if stranger != "" {
-		return fmt.Errorf("%w: it holds %q and no %s", ErrNotDatabase, stranger, manifest.Name)
+		return fmt.Errorf("%w: it holds %q and no %s", ErrNotDatabase, stranger, filename.Manifest)
 	}
 	return nil
 }
@@ -96,9 +94,9 @@ func firstNumber(fsys vfs.FS, dir string) (uint64, error) {
 	}
 	first := uint64(1)
 	for _, name := range names {
-		if number, ok := recovery.Number(name, ".wal"); ok {
+		if kind, number := filename.Parse(name); kind == filename.WAL {
 			if number > recovery.Reach {
-				return 0, fmt.Errorf("%w: it holds %q and no %s", ErrNotDatabase, name, manifest.Name)
+				return 0, fmt.Errorf("%w: it holds %q and no %s", ErrNotDatabase, name, filename.Manifest)
 			}
 			first = max(first, number+1)
 		}

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -25,7 +27,7 @@ func craft(t *testing.T, tableID uint32, entities ...edm.Entity) *vfs.Mem {
 	m, err := manifest.Read(disk, "db")
 	check(t, "read manifest", err)
 	h := wal.Header{DBID: m.DBID, Number: m.NextFile, FirstSeq: m.LastSeq + 1}
-	s, err := wal.Create(disk, fmt.Sprintf("db/%06d.wal", h.Number), h, make([]byte, 8<<20), wal.CreateOptions{})
+	s, err := wal.Create(disk, path.Join("db", filename.Make(filename.WAL, h.Number)), h, make([]byte, 8<<20), wal.CreateOptions{})
 	check(t, "create segment", err)
 	for i, e := range entities {
 		shape := codec.NewShape(e.Properties)

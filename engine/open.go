@@ -16,6 +16,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
 	"github.com/tablerock-db/tablerock/engine/internal/scan"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/merge"
@@ -41,7 +42,7 @@ func Open(dir string, o Options) (*DB, error) {
 	if err := makeDirectory(o.FS, dir); err != nil {
 		return nil, fmt.Errorf("open %s: make directory: %w", dir, err)
 	}
-	lock, err := o.FS.Lock(path.Join(dir, lockName))
+	lock, err := o.FS.Lock(path.Join(dir, filename.Lock))
 	if err != nil {
 		var locked *vfs.LockedError
 		if errors.As(err, &locked) {
@@ -236,7 +237,7 @@ func (m *moment) checkTables(next uint32) (err error) {
 	it.Init(m.sources(lower, nil), merge.Options{})
 	defer func() { err = errors.Join(err, it.Close()) }()
 	if it.SeekGE(lower) {
-		return corrupt.Newf(manifest.Name, 0, "entities of a table that the catalog has given no id; the next is %d", next)
+		return corrupt.Newf(filename.Manifest, 0, "entities of a table that the catalog has given no id; the next is %d", next)
 	}
 	return it.Err()
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -31,7 +32,7 @@ func newestLog(t *testing.T, disk *vfs.Mem) (name string, size int64) {
 	if len(m.Logs) == 0 {
 		t.Fatal("the manifest lists no log")
 	}
-	name = path.Join("db", fmt.Sprintf("%06d.wal", m.Logs[len(m.Logs)-1].Number))
+	name = path.Join("db", filename.Make(filename.WAL, m.Logs[len(m.Logs)-1].Number))
 	info, err := disk.Stat(name)
 	check(t, "stat", err)
 	return name, info.Size

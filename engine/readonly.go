@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/wal"
 )
@@ -74,7 +75,7 @@ func (db *DB) checkLeftovers(log *recovery.Log) error {
 	if err == nil {
 		return nil
 	}
-	if _, live, lerr := db.fs.Locked(path.Join(db.dir, lockName)); lerr != nil || live {
+	if _, live, lerr := db.fs.Locked(path.Join(db.dir, filename.Lock)); lerr != nil || live {
 		return errors.Join(wal.ErrChanged, err, lerr)
 	}
 	return err
@@ -89,7 +90,7 @@ func (db *DB) moved(m *manifest.Manifest) bool {
 // view replays the log without touching it and makes the result the state.
 func (db *DB) view(m *manifest.Manifest) error {
 	mode := recovery.Idle
-	if _, live, err := db.fs.Locked(path.Join(db.dir, lockName)); err != nil {
+	if _, live, err := db.fs.Locked(path.Join(db.dir, filename.Lock)); err != nil {
 		return err
 	} else if live {
 		mode = recovery.Beside

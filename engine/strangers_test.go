@@ -4,7 +4,6 @@ package engine_test
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -119,18 +119,16 @@ func actual(t *testing.T, dir, name string) string {
 	check(t, "Glob", err)
 	all, err := filepath.Glob(filepath.Join(dir, "*.???"))
 	check(t, "Glob", err)
-	most := 0
+	most := uint64(0)
 	for _, n := range all {
-		number := 0
-		if _, err := fmt.Sscanf(filepath.Base(n), "%d.", &number); err == nil {
-			most = max(most, number)
-		}
+		_, number := filename.Parse(filepath.Base(n))
+		most = max(most, number)
 	}
 	switch name {
 	case "LAST" + ext:
 		return filepath.Base(names[len(names)-1])
 	case "NEXT" + ext:
-		return fmt.Sprintf("%06d%s", most+1, ext)
+		return filename.Make(filename.Kind(ext), most+1)
 	}
 	return name
 }

@@ -10,8 +10,8 @@ import (
 	"slices"
 
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
-	"github.com/tablerock-db/tablerock/engine/internal/recovery"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
@@ -56,10 +56,10 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 	defer m.release()
 	var r Report
 	if _, err := readManifest(db.fs, db.dir); err != nil {
-		r.add(manifest.Name, err)
+		r.add(filename.Manifest, err)
 	}
 	r.Files++
-	known := map[string]bool{lockName: true, manifest.Name: true, manifest.TempName: true}
+	known := map[string]bool{filename.Lock: true, filename.Manifest: true, filename.ManifestTemp: true}
 	found, err := m.state.version.Verify(ctx)
 	if err != nil {
 		return r, fmt.Errorf("verify: %w", err)
@@ -81,7 +81,7 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 				return r, store.ErrClosed // nor does anything tell now whether it was flushed
 			}
 			if slices.Contains(s.mems, seg) {
-				r.add(commitlog.Name(seg.Number), err)
+				r.add(filename.Make(filename.WAL, seg.Number), err)
 			}
 		}
 	}
@@ -96,7 +96,7 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 	}
 	now := db.tree.Manifest()
 	for _, f := range now.Files {
-		known[fmt.Sprintf("%06d.sst", f.Number)] = true
+		known[filename.Make(filename.SSTable, f.Number)] = true
 	}
 	for _, name := range names {
 		if !known[name] && !db.owns(name, now.Logs) {
@@ -110,15 +110,15 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 // database's: a segment, or a sorted file that is in the making, about to go,
 // or left by a crash.
 func (db *DB) owns(name string, logs []manifest.Log) bool {
-	if number, ok := recovery.Number(name, ".wal"); ok {
+	kind, number := filename.Parse(name)
+	if kind == filename.WAL {
 		if len(logs) == 0 || number >= logs[0].Number {
 			return true
 		}
 		_, err := wal.Inspect(db.fs, path.Join(db.dir, name), db.id, number)
 		return err == nil || errors.Is(err, wal.ErrChanged) || errors.Is(err, fs.ErrNotExist)
 	}
-	number, ok := recovery.Number(name, ".sst")
-	if !ok {
+	if kind != filename.SSTable {
 		return false
 	}
 	f, err := db.fs.Open(path.Join(db.dir, name))
@@ -142,7 +142,7 @@ func (db *DB) verifyLog(seg *commitlog.Segment, r *Report) error {
 		return nil
 	}
 	r.Files++
-	name := commitlog.Name(seg.Number)
+	name := filename.Make(filename.WAL, seg.Number)
 	f, err := db.fs.Open(path.Join(db.dir, name))
 	if err != nil {
 		return err

@@ -2,11 +2,10 @@ package fuzz
 
 import (
 	"encoding/binary"
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/tablerock-db/tablerock/internal/filename"
 )
 
 // What follows makes ids, numbers, lengths and sums of mutated files right, as
@@ -22,13 +21,10 @@ func mend(files map[string][]byte) {
 		copy(dbid[:], m[24:])
 	}
 	for name, b := range files {
-		var number uint64
-		switch {
-		case strings.HasSuffix(name, ".wal"):
-			fmt.Sscanf(name, "%d.wal", &number)
+		switch kind, number := filename.Parse(name); kind {
+		case filename.WAL:
 			mendLog(b, dbid, number)
-		case strings.HasSuffix(name, ".sst"):
-			fmt.Sscanf(name, "%d.sst", &number)
+		case filename.SSTable:
 			mendSorted(b, dbid, number)
 		}
 	}
@@ -171,7 +167,7 @@ func mendManifest(b []byte, files map[string][]byte) {
 	off := head + int(min(little.Uint32(b[64:]), 1000))*logBytes
 	for n := little.Uint32(b[68:]); n > 0 && off+fileBytes <= end; n-- {
 		f := b[off:]
-		if file, ok := files[fmt.Sprintf("%06d.sst", little.Uint64(f))]; ok {
+		if file, ok := files[filename.Make(filename.SSTable, little.Uint64(f))]; ok {
 			little.PutUint64(f[8:], uint64(len(file)))
 			little.PutUint64(f[56:], xxhash.Sum64(file))
 		}

@@ -10,12 +10,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
@@ -45,35 +45,34 @@ func (a *app) inspect(ctx context.Context, name string) error {
 		return err
 	}
 	dir, base := path.Dir(name), path.Base(name)
-	ext := path.Ext(base)
-	number, err := strconv.ParseUint(strings.TrimSuffix(base, ext), 10, 64)
-	if base != manifest.Name && (err != nil || ext != ".wal" && ext != ".sst") {
+	kind, number := filename.Parse(base)
+	if base != filename.Manifest && kind == "" {
 		return usagef("%s: not the name of a database's file, which is MANIFEST, or a number and .wal or .sst", name)
 	}
 	m, err := manifest.Read(fsys, dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: the %s of its database is not beside it: %w", name, manifest.Name, fs.ErrNotExist)
+		return fmt.Errorf("%s: the %s of its database is not beside it: %w", name, filename.Manifest, fs.ErrNotExist)
 	}
 	if err != nil {
 		return err
 	}
-	switch ext {
-	case ".wal":
+	switch kind {
+	case filename.WAL:
 		err = a.inspectLog(fsys, name, number, m)
-	case ".sst":
+	case filename.SSTable:
 		err = a.inspectTable(ctx, fsys, name, number, m)
 	default:
 		return a.inspectManifest(m)
 	}
-	if errors.Is(err, store.ErrCorrupt) && !lists(m, ext, number) {
-		return fmt.Errorf("the %s beside it does not list it, so that it is no part of the database and may be unfinished: %v", manifest.Name, err)
+	if errors.Is(err, store.ErrCorrupt) && !lists(m, kind, number) {
+		return fmt.Errorf("the %s beside it does not list it, so that it is no part of the database and may be unfinished: %v", filename.Manifest, err)
 	}
 	return err
 }
 
 // lists reports whether m lists the segment or sorted file of that number.
-func lists(m *manifest.Manifest, ext string, number uint64) bool {
-	if ext == ".wal" {
+func lists(m *manifest.Manifest, kind filename.Kind, number uint64) bool {
+	if kind == filename.WAL {
 		return slices.ContainsFunc(m.Logs, func(l manifest.Log) bool { return l.Number == number })
 	}
 	return slices.ContainsFunc(m.Files, func(f manifest.File) bool { return f.Number == number })
@@ -186,7 +185,7 @@ func (a *app) inspectLog(fsys vfs.FS, name string, number uint64, m *manifest.Ma
 	return a.printRecord(record{
 		{"kind", "log segment"},
 		{"number", header.Number},
-		{"listed", lists(m, ".wal", number)},
+		{"listed", lists(m, filename.WAL, number)},
 		{"bytes", info.Bytes},
 		{"end", end.Offset},
 		{"sealed", end.Sealed || o.Sealed != 0},
@@ -224,7 +223,7 @@ func (a *app) inspectTable(ctx context.Context, fsys vfs.FS, name string, number
 	return a.printRecord(append(record{
 		{"kind", "sorted file"},
 		{"number", number},
-		{"listed", lists(m, ".sst", number)},
+		{"listed", lists(m, filename.SSTable, number)},
 		{"bytes", bytes},
 	}, summary...))
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/engine"
-	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -57,7 +57,7 @@ func (a *app) use(db *engine.DB, work func(db *engine.DB) error) error {
 
 // exists reports whether the account's directory holds a database.
 func (a *app) exists() bool {
-	_, err := os.Stat(filepath.Join(a.dir(), manifest.Name))
+	_, err := os.Stat(filepath.Join(a.dir(), filename.Manifest))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 

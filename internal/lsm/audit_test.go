@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/memtable"
 	"github.com/tablerock-db/tablerock/sstable"
@@ -58,8 +59,8 @@ func TestWrongCountStopsMerge(t *testing.T) {
 	must(t, manifest.Write(w.fs, testDir, m))
 	w.open()
 	var c *corrupt.Error
-	if err := runErr(w.tree.NewFullCompaction()); !errors.As(err, &c) || c.File != fileName(m.Files[3].Number) {
-		t.Fatalf("got %v, want damage of %s", err, fileName(m.Files[3].Number))
+	if err := runErr(w.tree.NewFullCompaction()); !errors.As(err, &c) || c.File != filename.Make(filename.SSTable, m.Files[3].Number) {
+		t.Fatalf("got %v, want damage of %s", err, filename.Make(filename.SSTable, m.Files[3].Number))
 	}
 }
 

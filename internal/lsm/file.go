@@ -10,12 +10,10 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
 )
-
-// fileName returns the name of file n within its directory.
-func fileName(n uint64) string { return fmt.Sprintf("%06d.sst", n) }
 
 // file is a file on disk and its open reader.
 type file struct {
@@ -75,7 +73,7 @@ func checkKeys(meta *manifest.File) error {
 	for _, bound := range [][]byte{meta.Smallest, meta.Largest} {
 		user, _ := splitBound(bound)
 		if err := codec.CheckKey(user); err != nil {
-			return corrupt.Newf(manifest.Name, 0, "bound of file %d: %v", meta.Number, err)
+			return corrupt.Newf(filename.Manifest, 0, "bound of file %d: %v", meta.Number, err)
 		}
 	}
 	return nil
@@ -139,7 +137,7 @@ func after(user []byte) []byte {
 // openFile opens a file that the manifest lists. Its header and footer are
 // checked, and so is its size.
 func (t *Tree) openFile(meta *manifest.File) (*file, error) {
-	name := fileName(meta.Number)
+	name := filename.Make(filename.SSTable, meta.Number)
 	vf, err := t.o.FS.Open(path.Join(t.o.Dir, name))
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", name, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/memtable"
 	"github.com/tablerock-db/tablerock/internal/merge"
@@ -376,15 +377,15 @@ func (w *world) checkFiles() {
 	w.t.Helper()
 	m, err := manifest.Read(w.fs, testDir)
 	must(w.t, err)
-	want := []string{manifest.Name}
+	want := []string{filename.Manifest}
 	for _, f := range m.Files {
-		want = append(want, fileName(f.Number))
+		want = append(want, filename.Make(filename.SSTable, f.Number))
 	}
 	slices.Sort(want)
 	want = slices.Compact(want)
 	got, err := w.fs.List(testDir)
 	must(w.t, err)
-	got = slices.DeleteFunc(got, func(s string) bool { return s == manifest.TempName })
+	got = slices.DeleteFunc(got, func(s string) bool { return s == filename.ManifestTemp })
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
 		w.t.Fatalf("the directory holds %v, the manifest lists %v", got, want)

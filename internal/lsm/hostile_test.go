@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -50,7 +51,7 @@ func TestBoundsAreKeys(t *testing.T) {
 				must(t, tree.Close())
 			}
 			var damage *corrupt.Error
-			if !errors.As(err, &damage) || damage.File != manifest.Name {
+			if !errors.As(err, &damage) || damage.File != filename.Manifest {
 				t.Fatalf("got %v, want damage of the manifest", err)
 			}
 		})

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
-	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/sstable"
 )
 
@@ -28,8 +28,8 @@ func (t *Tree) leftovers() (found map[string]uint64, err error) {
 	}
 	found = make(map[string]uint64)
 	for _, name := range names {
-		var number uint64
-		if n, _ := fmt.Sscanf(name, "%d.sst", &number); n == 1 && fileName(number) == name && !listed[number] && t.owns(name, number) {
+		kind, number := filename.Parse(name)
+		if kind == filename.SSTable && !listed[number] && t.owns(name, number) {
 			found[name] = number
 		}
 	}
@@ -61,7 +61,7 @@ func (t *Tree) CheckLeftovers(lastSeq uint64, highWater edm.Ticks) error {
 			return cerr
 		}
 		if err == nil && (seq > lastSeq || stamp > highWater) {
-			return corrupt.Newf(manifest.Name, 56, "%s, which it does not list, holds sequence %d of %v, but manifest and logs end at %d of %v: "+
+			return corrupt.Newf(filename.Manifest, 56, "%s, which it does not list, holds sequence %d of %v, but manifest and logs end at %d of %v: "+
 				"either is not what it was", name, seq, stamp, lastSeq, highWater)
 		}
 	}

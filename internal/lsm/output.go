@@ -8,6 +8,7 @@ import (
 	"path"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -70,7 +71,7 @@ func (o *output) add(key, user []byte, row codec.ShapedRow) error {
 	}
 	o.last = append(o.last[:0], user...)
 	if err := o.w.Add(key, row); err != nil {
-		return fmt.Errorf("write %s: %w", fileName(o.number), err)
+		return fmt.Errorf("write %s: %w", filename.Make(filename.SSTable, o.number), err)
 	}
 	return nil
 }
@@ -86,7 +87,7 @@ func (o *output) create() error {
 			break
 		}
 		if !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("create %s: %w", fileName(o.number), err)
+			return fmt.Errorf("create %s: %w", filename.Make(filename.SSTable, o.number), err)
 		}
 	}
 	o.probes, o.fresh = 0, 0
@@ -104,7 +105,7 @@ func (o *output) finish() error {
 	if o.w == nil {
 		return nil
 	}
-	name := fileName(o.number)
+	name := filename.Make(filename.SSTable, o.number)
 	info, err := o.w.Finish()
 	if err != nil {
 		return fmt.Errorf("finish %s: %w", name, err)
@@ -143,7 +144,7 @@ func (o *output) discard() {
 	}
 	if o.f != nil {
 		if err := o.f.Close(); err != nil {
-			o.t.o.Logger.Warn("close of an unfinished file failed", "file", fileName(o.number), "cause", err)
+			o.t.o.Logger.Warn("close of an unfinished file failed", "file", filename.Make(filename.SSTable, o.number), "cause", err)
 		}
 		o.f = nil
 		o.t.remove(o.number)
@@ -171,4 +172,6 @@ func (o *output) size() int64 {
 	return o.bytes + o.w.Size()
 }
 
-func (t *Tree) path(number uint64) string { return path.Join(t.o.Dir, fileName(number)) }
+func (t *Tree) path(number uint64) string {
+	return path.Join(t.o.Dir, filename.Make(filename.SSTable, number))
+}

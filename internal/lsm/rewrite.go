@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/merge"
 )
@@ -257,7 +258,7 @@ func (p *part) without(lower, upper []byte) ([]*part, error) {
 		err = cerr
 	}
 	if err != nil {
-		return nil, fmt.Errorf("bounds of what is left of %s: %w", fileName(p.number), err)
+		return nil, fmt.Errorf("bounds of what is left of %s: %w", filename.Make(filename.SSTable, p.number), err)
 	}
 	return rest, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/memtable"
 	"github.com/tablerock-db/tablerock/sstable"
 )
@@ -182,6 +183,6 @@ func (c *countedRun) endPart(at int) {
 	n := c.n
 	c.n = 0
 	if c.err == nil && !p.clipped && p.inside(c.o.Lower, c.o.Upper) && n != p.meta.Entries {
-		c.err = corrupt.Newf(fileName(p.number), 0, "holds %d entries, the manifest says %d", n, p.meta.Entries)
+		c.err = corrupt.Newf(filename.Make(filename.SSTable, p.number), 0, "holds %d entries, the manifest says %d", n, p.meta.Entries)
 	}
 }

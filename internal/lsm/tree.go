@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -93,10 +94,10 @@ func (t *Tree) openVersion(metas []manifest.File, files map[uint64]*file) (*Vers
 			var err error
 			f, err = t.openFile(&meta)
 			if errors.Is(err, fs.ErrNotExist) {
-				return nil, corrupt.Newf(fileName(meta.Number), 0, "the manifest lists it, but there is no such file")
+				return nil, corrupt.Newf(filename.Make(filename.SSTable, meta.Number), 0, "the manifest lists it, but there is no such file")
 			}
 			if errors.Is(err, vfs.ErrNotRegular) {
-				return nil, corrupt.Newf(fileName(meta.Number), 0, "the manifest lists it, but it is not a regular file")
+				return nil, corrupt.Newf(filename.Make(filename.SSTable, meta.Number), 0, "the manifest lists it, but it is not a regular file")
 			}
 			if err != nil {
 				return nil, err
@@ -107,7 +108,7 @@ func (t *Tree) openVersion(metas []manifest.File, files map[uint64]*file) (*Vers
 	}
 	v, err := newVersion(t, parts)
 	if err != nil {
-		return nil, corrupt.Newf(manifest.Name, 0, "%v", err)
+		return nil, corrupt.Newf(filename.Manifest, 0, "%v", err)
 	}
 	return v, nil
 }
@@ -294,7 +295,7 @@ func (t *Tree) retire(f *file) {
 
 func (t *Tree) close(f *file) {
 	if err := f.reader.Close(); err != nil {
-		t.o.Logger.Warn("close failed", "file", fileName(f.number), "cause", err)
+		t.o.Logger.Warn("close failed", "file", filename.Make(filename.SSTable, f.number), "cause", err)
 	}
 	if t.o.Cache != nil {
 		t.o.Cache.Drop(t.o.CacheDB, f.number)
@@ -307,7 +308,7 @@ func (t *Tree) remove(number uint64) {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	t.o.Logger.Warn("removal failed", "file", fileName(number), "cause", err)
+	t.o.Logger.Warn("removal failed", "file", filename.Make(filename.SSTable, number), "cause", err)
 	t.trashMu.Lock()
 	t.trash = append(t.trash, number)
 	t.trashMu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/merge"
 	"github.com/tablerock-db/tablerock/internal/predicate"
@@ -334,8 +335,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 		t.Fatalf("got %+v, want a finding among %d files and 300 entries", got, len(files))
 	}
 	for _, c := range got.Findings {
-		if c.File != fileName(f.Number) {
-			t.Fatalf("finding %v, want one of %s", c, fileName(f.Number))
+		if c.File != filename.Make(filename.SSTable, f.Number) {
+			t.Fatalf("finding %v, want one of %s", c, filename.Make(filename.SSTable, f.Number))
 		}
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -357,8 +358,8 @@ func TestMergeMeetsDamage(t *testing.T) {
 	f := w.files()[1]
 	must(t, w.fs.(*vfs.Mem).Patch(w.tree.path(f.Number), f.Size/3, []byte{1, 2, 3}))
 	var c *corrupt.Error
-	if err := runErr(w.tree.NewFullCompaction()); !errors.As(err, &c) || c.File != fileName(f.Number) {
-		t.Fatalf("got %v, want damage of %s", err, fileName(f.Number))
+	if err := runErr(w.tree.NewFullCompaction()); !errors.As(err, &c) || c.File != filename.Make(filename.SSTable, f.Number) {
+		t.Fatalf("got %v, want damage of %s", err, filename.Make(filename.SSTable, f.Number))
 	}
 	if !slices.ContainsFunc(w.files(), func(g manifest.File) bool { return g.Number == f.Number }) {
 		t.Fatalf("file %d is no longer listed", f.Number)

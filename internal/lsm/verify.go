@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -66,21 +67,21 @@ func (v *Verified) note(err error) error {
 
 func (t *Tree) verifyFile(ctx context.Context, p *part, out *Verified) error {
 	if err := out.note(p.reader.Verify(ctx)); err != nil {
-		return fmt.Errorf("verify %s: %w", fileName(p.number), err)
+		return fmt.Errorf("verify %s: %w", filename.Make(filename.SSTable, p.number), err)
 	}
 	f, err := t.o.FS.Open(t.path(p.number))
 	if err != nil {
-		return fmt.Errorf("verify %s: %w", fileName(p.number), err)
+		return fmt.Errorf("verify %s: %w", filename.Make(filename.SSTable, p.number), err)
 	}
 	hash, err := hashFile(ctx, f, p.size)
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
 	if err != nil {
-		return fmt.Errorf("hash %s: %w", fileName(p.number), err)
+		return fmt.Errorf("hash %s: %w", filename.Make(filename.SSTable, p.number), err)
 	}
 	if hash != p.meta.Hash {
-		return out.note(corrupt.Newf(fileName(p.number), 0, "the file's hash is %016x, the manifest says %016x", hash, p.meta.Hash))
+		return out.note(corrupt.Newf(filename.Make(filename.SSTable, p.number), 0, "the file's hash is %016x, the manifest says %016x", hash, p.meta.Hash))
 	}
 	return nil
 }
@@ -109,10 +110,10 @@ func (p *part) checkBounds() error {
 	is := func(user []byte) bool { return bytes.Equal(it.Key()[:len(it.Key())-codec.TrailerLen], user) }
 	var err error
 	if it.SeekGE(nil) && !is(p.lo) {
-		err = corrupt.Newf(fileName(p.number), 0, "begins with %x, the manifest says %x", it.Key(), p.meta.Smallest)
+		err = corrupt.Newf(filename.Make(filename.SSTable, p.number), 0, "begins with %x, the manifest says %x", it.Key(), p.meta.Smallest)
 	}
 	if err == nil && it.SeekLT(nil) && !is(p.hi) {
-		err = corrupt.Newf(fileName(p.number), p.size, "ends with %x, the manifest says %x", it.Key(), p.meta.Largest)
+		err = corrupt.Newf(filename.Make(filename.SSTable, p.number), p.size, "ends with %x, the manifest says %x", it.Key(), p.meta.Largest)
 	}
 	if cerr := it.Close(); err == nil {
 		err = cerr

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
@@ -88,7 +89,7 @@ func TestEveryBitAndCut(t *testing.T) {
 		t.Helper()
 		m, err := decode(b)
 		var ce *corrupt.Error
-		if m != nil || !errors.As(err, &ce) || ce.File != Name {
+		if m != nil || !errors.As(err, &ce) || ce.File != filename.Manifest {
 			t.Fatalf("%s: got %v, %v", what, m, err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"path"
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -15,7 +16,7 @@ import (
 // error wraps fs.ErrNotExist when there is none and ErrNewerFormat when a later
 // version wrote it; damage is a *corrupt.Error.
 func Read(fs vfs.FS, dir string) (*Manifest, error) {
-	f, err := fs.Open(path.Join(dir, Name))
+	f, err := fs.Open(path.Join(dir, filename.Manifest))
 	if err != nil {
 		return nil, fmt.Errorf("open manifest: %w", err)
 	}
@@ -75,7 +76,7 @@ func Write(fs vfs.FS, dir string, m *Manifest) error {
 	if err != nil {
 		return fmt.Errorf("write manifest: %w", err)
 	}
-	temp := path.Join(dir, TempName)
+	temp := path.Join(dir, filename.ManifestTemp)
 	if err := fs.Remove(temp); err != nil && !errors.Is(err, iofs.ErrNotExist) {
 		return fmt.Errorf("remove old temporary manifest: %w", err)
 	}
@@ -89,7 +90,7 @@ func Write(fs vfs.FS, dir string, m *Manifest) error {
 	if err := f.Close(); err != nil {
 		return fmt.Errorf("close manifest: %w", err)
 	}
-	if err := fs.Rename(temp, path.Join(dir, Name)); err != nil {
+	if err := fs.Rename(temp, path.Join(dir, filename.Manifest)); err != nil {
 		return fmt.Errorf("rename manifest: %w", err)
 	}
 	if err := fs.SyncDir(dir); err != nil {

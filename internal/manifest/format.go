@@ -8,6 +8,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/filename"
 )
 
 // A manifest is one file, written whole. Integers are little-endian.
@@ -244,5 +245,5 @@ func decodeFile(src []byte, f *File) (n int, ok bool) {
 }
 
 func damage(off int64, format string, args ...any) error {
-	return corrupt.Newf(Name, off, format, args...)
+	return corrupt.Newf(filename.Manifest, off, format, args...)
 }

@@ -12,13 +12,6 @@ import (
 	"slices"
 )
 
-// Name is the manifest's name within the directory of a database, and TempName
-// that of one which is being written; what stands there means nothing.
-const (
-	Name     = "MANIFEST"
-	TempName = "MANIFEST.tmp"
-)
-
 // BottomTier is the tier of the files that nothing lies below.
 const BottomTier uint32 = math.MaxUint32
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/wal"
@@ -347,7 +348,7 @@ func (l *Log) open(seg *Segment) error {
 	if old := l.old.Swap(nil); old != nil {
 		o.Prepared = *old
 	}
-	if err := seg.file.Open(l.o.FS, path.Join(l.o.Dir, Name(seg.Number)), o); err != nil {
+	if err := seg.file.Open(l.o.FS, path.Join(l.o.Dir, filename.Make(filename.WAL, seg.Number)), o); err != nil {
 		return err
 	}
 	seg.opened = true
@@ -371,12 +372,12 @@ func (l *Log) Drop(seg *Segment) error {
 	if err != nil {
 		return err
 	}
-	name := path.Join(l.o.Dir, Name(seg.Number))
+	name := path.Join(l.o.Dir, filename.Make(filename.WAL, seg.Number))
 	if l.reusable(seg) && l.old.CompareAndSwap(nil, &name) {
 		return nil
 	}
 	if err := l.o.FS.Remove(name); err != nil {
-		return fmt.Errorf("remove %s: %w", Name(seg.Number), err)
+		return fmt.Errorf("remove %s: %w", filename.Make(filename.WAL, seg.Number), err)
 	}
 	return nil
 }

@@ -11,9 +11,6 @@ import (
 	"github.com/tablerock-db/tablerock/wal"
 )
 
-// Name returns the name of the segment's file within the database's directory.
-func Name(number uint64) string { return fmt.Sprintf("%06d.wal", number) }
-
 // Segment is a log segment with its memory and its memtable.
 type Segment struct {
 	Number uint64

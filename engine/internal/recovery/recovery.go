@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -60,7 +59,7 @@ const Reach = 1 << 32
 // held.
 func Read(fsys vfs.FS, dir string, m *manifest.Manifest, mode Mode) (*Log, error) {
 	if t := edm.Ticks(m.HighWater); !t.Valid() {
-		return nil, corrupt.Newf(manifest.Name, 48, "high-water mark of %d ticks", t)
+		return nil, corrupt.Newf(filename.Manifest, 48, "high-water mark of %d ticks", t)
 	}
 	l := &Log{fs: fsys, dir: dir, dbid: m.DBID, LastSeq: m.LastSeq, HighWater: edm.Ticks(m.HighWater)}
 	if mode != Beside {
@@ -77,7 +76,7 @@ func Read(fsys vfs.FS, dir string, m *manifest.Manifest, mode Mode) (*Log, error
 	}
 	for i := range files {
 		if mode == Idle {
-			err = syncFile(fsys, path.Join(dir, commitlog.Name(files[i].number)))
+			err = syncFile(fsys, path.Join(dir, filename.Make(filename.WAL, files[i].number)))
 		}
 		if err == nil {
 			err = l.segment(files, i, mode)
@@ -89,7 +88,7 @@ func Read(fsys vfs.FS, dir string, m *manifest.Manifest, mode Mode) (*Log, error
 	}
 	if l.LastSeq >= wal.MaxSeq {
 		l.Free()
-		return nil, corrupt.Newf(manifest.Name, 56, "sequence %d is the last one: no record can follow", l.LastSeq)
+		return nil, corrupt.Newf(filename.Manifest, 56, "sequence %d is the last one: no record can follow", l.LastSeq)
 	}
 	return l, nil
 }
@@ -109,7 +108,7 @@ func (l *Log) Repair() error {
 		if l.ends[i].Proven >= l.ends[i].Offset {
 			continue
 		}
-		if err := wal.Repair(l.fs, path.Join(l.dir, commitlog.Name(s.Number)), s.Image(), l.ends[i]); err != nil {
+		if err := wal.Repair(l.fs, path.Join(l.dir, filename.Make(filename.WAL, s.Number)), s.Image(), l.ends[i]); err != nil {
 			return fmt.Errorf("repair: %w", err)
 		}
 	}
@@ -146,8 +145,8 @@ func (l *Log) find(m *manifest.Manifest) (files []file, err error) {
 	present := make(map[uint64]bool)
 	var unfinished, strange []uint64
 	for _, name := range names {
-		number, ok := Number(name, ".wal")
-		if !ok || len(m.Logs) > 0 && number < m.Logs[0].Number {
+		kind, number := filename.Parse(name)
+		if kind != filename.WAL || len(m.Logs) > 0 && number < m.Logs[0].Number {
 			continue
 		}
 		info, err := wal.Inspect(l.fs, path.Join(l.dir, name), l.dbid, number)
@@ -173,12 +172,12 @@ func (l *Log) find(m *manifest.Manifest) (files []file, err error) {
 	reach := max(l.Next, m.NextFile) + Reach
 	for _, number := range strange {
 		if number < reach {
-			return nil, corrupt.Newf(commitlog.Name(number), 0, "not a regular file, but named like a segment")
+			return nil, corrupt.Newf(filename.Make(filename.WAL, number), 0, "not a regular file, but named like a segment")
 		}
 	}
 	for _, known := range m.Logs {
 		if end := max(known.Sealed, known.Proven); end > 0 && !present[known.Number] {
-			return nil, corrupt.Newf(commitlog.Name(known.Number), 0, "segment is missing, the manifest knows it up to %d", end)
+			return nil, corrupt.Newf(filename.Make(filename.WAL, known.Number), 0, "segment is missing, the manifest knows it up to %d", end)
 		}
 	}
 	for _, number := range unfinished {
@@ -187,7 +186,7 @@ func (l *Log) find(m *manifest.Manifest) (files []file, err error) {
 		}
 	}
 	if next := max(l.Next, m.NextFile); next > wal.MaxNumber {
-		return nil, corrupt.Newf(manifest.Name, 40, "next number is %d: no segment can follow", next)
+		return nil, corrupt.Newf(filename.Manifest, 40, "next number is %d: no segment can follow", next)
 	}
 	slices.SortFunc(files, func(a, b file) int { return cmp.Compare(a.number, b.number) })
 	return files, nil
@@ -196,7 +195,7 @@ func (l *Log) find(m *manifest.Manifest) (files []file, err error) {
 // segment replays files[i].
 func (l *Log) segment(files []file, i int, mode Mode) error {
 	f := &files[i]
-	name := commitlog.Name(f.number)
+	name := filename.Make(filename.WAL, f.number)
 	if f.info.Header.FirstSeq != l.LastSeq+1 {
 		return corrupt.Newf(name, 40, "segment begins at sequence %d, want %d", f.info.Header.FirstSeq, l.LastSeq+1)
 	}
@@ -237,17 +236,6 @@ func (l *Log) segment(files []file, i int, mode Mode) error {
 	return nil
 }
 
-// Number returns the number in a name such as 000012.wal, whose extension is ext.
-// Greater ones than wal.MaxNumber are no file's.
-func Number(name, ext string) (uint64, bool) {
-	digits, ok := strings.CutSuffix(name, ext)
-	if !ok || len(digits) < 6 || len(digits) > 18 || strings.Trim(digits, "0123456789") != "" || len(digits) > 6 && digits[0] == '0' {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(digits, 10, 64)
-	return n, err == nil && n > 0
-}
-
 // RemoveStale removes segments that the manifest has done with: an earlier
 // life was cut short before it removed them.
 func RemoveStale(fsys vfs.FS, dir string, m *manifest.Manifest) error {
@@ -256,8 +244,8 @@ func RemoveStale(fsys vfs.FS, dir string, m *manifest.Manifest) error {
 		return fmt.Errorf("list directory: %w", err)
 	}
 	for _, name := range names {
-		number, ok := Number(name, ".wal")
-		if !ok || len(m.Logs) == 0 || number >= m.Logs[0].Number {
+		kind, number := filename.Parse(name)
+		if kind != filename.WAL || len(m.Logs) == 0 || number >= m.Logs[0].Number {
 			continue
 		}
 		// Only what carries our id is ours to remove, be it in the records alone.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/wal"
@@ -44,7 +44,7 @@ func key(i int) []byte { return codec.AppendKey(nil, 16, "p", fmt.Sprint(i)) }
 func segment(t *testing.T, disk *vfs.Mem, number, firstSeq uint64, prevEnd int64, seal bool, counts []int, payloads ...[]byte) int64 {
 	t.Helper()
 	h := wal.Header{DBID: dbid, Number: number, FirstSeq: firstSeq, PrevEnd: prevEnd}
-	s, err := wal.Create(disk, commitlog.Name(number), h, make([]byte, 64<<10), wal.CreateOptions{NoPreallocate: true})
+	s, err := wal.Create(disk, filename.Make(filename.WAL, number), h, make([]byte, 64<<10), wal.CreateOptions{NoPreallocate: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,17 +268,5 @@ func TestRemoveStale(t *testing.T) {
 	names, err := disk.List(".")
 	if err != nil || fmt.Sprint(names) != "[000001.wal 000005.wal]" {
 		t.Errorf("left are %v, %v", names, err)
-	}
-}
-
-func TestNumber(t *testing.T) {
-	for name, want := range map[string]uint64{
-		"000001.wal": 1, "123456.wal": 123456, "1234567.wal": 1234567,
-		"000000.wal": 0, "00001.wal": 0, "0000001.wal": 0, "1.wal": 0, "-00001.wal": 0, "+00001.wal": 0,
-		"00000a.wal": 0, "000001.sst": 0, "000001.wal.": 0, ".wal": 0, "000001": 0, "99999999999999999999.wal": 0,
-	} {
-		if got, ok := Number(name, ".wal"); ok != (want > 0) || ok && got != want {
-			t.Errorf("Number(%q) = %d, %v, want %d", name, got, ok, want)
-		}
 	}
 }

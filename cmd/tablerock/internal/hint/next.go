@@ -10,7 +10,7 @@ import (
 	"syscall"
 
 	"github.com/tablerock-db/tablerock/engine"
-	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/wal"
 )
@@ -70,7 +70,7 @@ func Data(dir string) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return fmt.Errorf("--data %s: %w: give the directory of the data, or one that is to be made", dir, syscall.ENOTDIR)
 	}
-	if _, err := os.Stat(filepath.Join(dir, manifest.Name)); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, filename.Manifest)); err == nil {
 		return fmt.Errorf("--data %s: %w: give the directory that it is in", dir, ErrOneAccount)
 	}
 	return nil
@@ -89,7 +89,7 @@ func Strange(dir, account string) string {
 	}
 	strange := false
 	for _, e := range entries {
-		if _, err := os.Stat(filepath.Join(dir, e.Name(), manifest.Name)); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, e.Name(), filename.Manifest)); err == nil {
 			return ""
 		}
 		strange = strange || !strings.HasPrefix(e.Name(), ".")

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path"
-	"strings"
 
 	"github.com/tablerock-db/tablerock/cmd/torture/internal/oracle"
 	"github.com/tablerock-db/tablerock/cmd/torture/internal/workload"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -76,16 +76,16 @@ func liar(disk *vfs.Mem, rng *rand.Rand) string {
 
 // proof says what on the disk proves that name was longer, if anything does.
 func (x *explorer) proof(disk vfs.FS, name string) string {
-	if path.Base(name) == manifest.Name {
+	if path.Base(name) == filename.Manifest {
 		return "" // stale sectors can make an earlier manifest of it, whole
 	}
-	if path.Ext(name) != ".wal" {
+	if kind, _ := filename.Parse(path.Base(name)); kind != filename.WAL {
 		return "it is no log"
 	}
 	m, err := manifest.Read(disk, workload.Dir)
 	if err == nil {
 		for _, l := range m.Logs {
-			if path.Base(name) == fmt.Sprintf("%06d.wal", l.Number) && l.Sealed > 0 {
+			if path.Base(name) == filename.Make(filename.WAL, l.Number) && l.Sealed > 0 {
 				return "the manifest states its end"
 			}
 		}
@@ -95,7 +95,7 @@ func (x *explorer) proof(disk vfs.FS, name string) string {
 		return err.Error()
 	}
 	for _, other := range names {
-		if strings.HasSuffix(other, ".wal") && other > path.Base(name) && hasHeader(disk, path.Join(workload.Dir, other)) {
+		if other > path.Base(name) && hasHeader(disk, path.Join(workload.Dir, other)) {
 			return other + " follows it"
 		}
 	}
@@ -105,8 +105,8 @@ func (x *explorer) proof(disk vfs.FS, name string) string {
 // hasHeader reports whether a segment's header is whole, so that it vouches for
 // the segment before it.
 func hasHeader(disk vfs.FS, name string) bool {
-	var number uint64
-	if _, err := fmt.Sscanf(path.Base(name), "%d.wal", &number); err != nil {
+	kind, number := filename.Parse(path.Base(name))
+	if kind != filename.WAL {
 		return false
 	}
 	_, err := wal.Inspect(disk, name, [16]byte{}, number)

@@ -3,10 +3,10 @@ package plant
 import (
 	"io"
 	"path"
-	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -15,7 +15,9 @@ type match func(name string) bool
 
 func always(string) bool { return true }
 
-func ext(e string) match { return func(name string) bool { return path.Ext(name) == e } }
+func ext(kind filename.Kind) match {
+	return func(name string) bool { return path.Ext(name) == string(kind) }
+}
 
 func base(b string) match { return func(name string) bool { return path.Base(name) == b } }
 
@@ -74,7 +76,7 @@ func (b *badFS) touched(name string) {
 // Create implements vfs.FS.
 func (b *badFS) Create(name string) (vfs.File, error) {
 	b.touched(name)
-	if b.t.removeEarly && base("MANIFEST.tmp")(name) {
+	if b.t.removeEarly && base(filename.ManifestTemp)(name) {
 		b.removeOldest(path.Dir(name))
 	}
 	f, err := b.FS.Create(name)
@@ -90,7 +92,7 @@ func (b *badFS) removeOldest(dir string) {
 	names, _ := b.FS.List(dir)
 	var logs []string
 	for _, n := range names {
-		if strings.HasSuffix(n, ".wal") {
+		if kind, _ := filename.Parse(n); kind == filename.WAL {
 			logs = append(logs, n)
 		}
 	}

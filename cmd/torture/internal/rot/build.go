@@ -11,6 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/cmd/torture/internal/workload"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -226,7 +227,7 @@ func buildIdle(ctx context.Context, disk *vfs.Mem) (s Subject, err error) {
 		return s, err
 	}
 	newest := s.m.Logs[len(s.m.Logs)-1]
-	info, err := s.disk.Stat(path.Join(workload.Dir, fmt.Sprintf("%06d.wal", newest.Number)))
+	info, err := s.disk.Stat(path.Join(workload.Dir, filename.Make(filename.WAL, newest.Number)))
 	if err == nil && (newest.Proven == 0 || info.Size <= newest.Proven+sectorBytes) {
 		err = fmt.Errorf("the log is proven to %d, its file has %d bytes", newest.Proven, info.Size)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tablerock-db/tablerock/cmd/torture/internal/workload"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -130,9 +131,9 @@ func files(name string, names []string, data []byte, rng *rand.Rand) []damage {
 			return write(disk, full, int64(len(data)), junk)
 		}})
 	}
-	if ext := path.Ext(name); ext == ".wal" || ext == ".sst" {
+	if kind, _ := filename.Parse(name); kind != "" {
 		list = append(list, damage{what: "a copy under another number", file: name, off: -1, loose: true, do: func(disk *vfs.Mem) error {
-			return create(disk, path.Join(workload.Dir, "000999"+ext), data)
+			return create(disk, path.Join(workload.Dir, filename.Make(kind, 999)), data)
 		}})
 	}
 	for _, other := range names {

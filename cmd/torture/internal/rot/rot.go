@@ -14,6 +14,7 @@ import (
 	"github.com/tablerock-db/tablerock/cmd/torture/internal/oracle"
 	"github.com/tablerock-db/tablerock/cmd/torture/internal/workload"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -115,15 +116,15 @@ func (s *Subject) inflict(ctx context.Context, d *damage, cache *engine.Cache, r
 // reason says why a damage that nothing finds does no harm, empty if that is
 // not known.
 func (s *Subject) reason(d *damage) string {
-	ext := path.Ext(d.file)
+	kind, _ := filename.Parse(d.file)
 	switch {
-	case d.file == "LOCK":
+	case d.file == filename.Lock:
 		return "who had the lock is for people to read"
 	case d.off < 0 && strings.HasPrefix(d.what, "a copy"):
 		return "the manifest does not list it"
-	case ext == ".wal" && d.off < 0 && strings.Contains(d.what, "garbage behind"):
+	case kind == filename.WAL && d.off < 0 && strings.Contains(d.what, "garbage behind"):
 		return "the log ends before it"
-	case ext == ".wal" && d.off >= 0:
+	case kind == filename.WAL && d.off >= 0:
 		return s.behindLog(d)
 	}
 	return ""
@@ -133,7 +134,7 @@ func (s *Subject) reason(d *damage) string {
 // sector counts as damaged from its first byte that changed.
 func (s *Subject) behindLog(d *damage) string {
 	for _, l := range s.m.Logs {
-		if fmt.Sprintf("%06d.wal", l.Number) == d.file && d.off+sectorBytes > max(l.Sealed, l.Proven) {
+		if filename.Make(filename.WAL, l.Number) == d.file && d.off+sectorBytes > max(l.Sealed, l.Proven) {
 			return "the log ends before it, as the manifest states"
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"path"
 	"sync"
 
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
@@ -34,7 +35,7 @@ func (g *gate) shut() (held <-chan struct{}, open func()) {
 }
 
 func (g *gate) rule(op vfs.Op) *errorfs.Fault {
-	if op.Kind != vfs.OpSync || path.Ext(op.Name) != ".wal" {
+	if op.Kind != vfs.OpSync || path.Ext(op.Name) != string(filename.WAL) {
 		return nil
 	}
 	g.mu.Lock()
