@@ -21,7 +21,7 @@ func (x *exchange) tableACL() error {
 	if err != nil {
 		return aclProblem(err)
 	}
-	x.head()
+	x.setHead()
 	x.buf = documents.AppendPolicies(x.buf[:0], policies)
 	return x.send(http.StatusOK, applicationXML)
 }
@@ -37,7 +37,7 @@ func (x *exchange) setTableACL() error {
 	if err := setTablePolicies(x.r.Context(), x.account.store, x.target.Table, x.body); err != nil {
 		return aclProblem(err)
 	}
-	x.head()
+	x.setHead()
 	return x.sendEmpty(http.StatusNoContent)
 }
 

@@ -19,31 +19,22 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// part is one operation of a batch on its way.
-type part struct {
+// batchOp is one operation of a batch.
+type batchOp struct {
 	*batch.Operation
 	*headers
-	address
+	command
 	kind store.OpKind
 }
 
-// headers are the values of an operation's header.
+// headers are the values of headers of a request, or of an operation of a batch.
 type headers struct {
-	accept, preferences, xMethod, ifMatch, ifNoneMatch, contentType []string
+	accept, prefer, xMethod, ifMatch, ifNoneMatch, contentType []string
 }
 
-// address is what an operation is about, and the form of its answer.
-type address struct {
-	method string
-	target request.Target
-	query  url.Values
-	level  odata.Level
-	prefer request.Preference
-}
-
-// batch is POST /$batch. What is wrong with the envelope is answered as with any
-// other request; what is wrong with an operation stands inside the answer, in the
-// place of all results.
+// batch is POST /$batch. An error of the envelope is the response to the request; an
+// error of an operation is inside the envelope of the response, in place of all
+// results.
 func (x *exchange) batch() error {
 	types := x.r.Header["Content-Type"]
 	if len(types) != 1 {
@@ -57,97 +48,96 @@ func (x *exchange) batch() error {
 		return err
 	}
 	if !b.Changeset {
-		return x.lookUp(&part{Operation: &b.Operations[0], headers: headersOf(b.Operations[0].Header)})
+		return x.runQuery(&batchOp{Operation: &b.Operations[0], headers: headersOf(b.Operations[0].Header)})
 	}
-	parts := make([]part, len(b.Operations))
-	ops := make([]store.Op, 0, len(b.Operations))
+	ops := make([]batchOp, len(b.Operations))
+	writes := make([]store.Op, 0, len(b.Operations))
 	table := ""
-	var before *part
+	var previous *batchOp
 	for i := range b.Operations {
-		p := &parts[i]
-		p.Operation = &b.Operations[i]
-		op, err := x.readPart(p, before)
-		if err == nil && i > 0 && !sameTable(table, p.target.Table) {
+		o := &ops[i]
+		o.Operation = &b.Operations[i]
+		write, err := x.parseOp(o, previous)
+		if err == nil && i > 0 && !sameTable(table, o.target.Table) {
 			err = problem.OfModel(&edm.Error{Rule: edm.RuleBatchPartition})
 		}
 		if err != nil {
-			// What is wrong with the operations before comes first.
-			if len(ops) > 0 {
-				if failed := store.CheckBatch(table, ops); failed != nil {
-					return x.failBatch(parts, ops, failed)
+			// Errors of earlier operations take precedence.
+			if len(writes) > 0 {
+				if failed := store.CheckBatch(table, writes); failed != nil {
+					return x.failBatch(ops, writes, failed)
 				}
 			}
-			return x.failPart(parts, i, problem.Of(err))
+			return x.failOp(ops, i, problem.Of(err))
 		}
-		before, table = p, p.target.Table
-		ops = append(ops, op)
+		previous, table = o, o.target.Table
+		writes = append(writes, write)
 	}
 	x.target.Table = table
-	res, err := x.account.store.Apply(x.r.Context(), table, ops...)
+	res, err := x.account.store.Apply(x.r.Context(), table, writes...)
 	if err != nil {
-		return x.failBatch(parts, ops, err)
+		return x.failBatch(ops, writes, err)
 	}
-	return x.sendBatch(parts, ops, res)
+	return x.sendBatch(ops, writes, res)
 }
 
-func sameTable(a, b string) bool { return a == b || strings.EqualFold(a, b) }
+// sameTable compares table names as the data model does: only ASCII letters fold.
+func sameTable(a, b string) bool { return a == b || edm.FoldTableName(a) == edm.FoldTableName(b) }
 
-// readPart turns p into an op. What it has in common with the part before, which is
-// nil for the first, is not read again: in most batches that is all but the bodies.
-func (x *exchange) readPart(p, before *part) (store.Op, error) {
-	again := before != nil && p.Header.Is(before.Header)
-	if again {
-		p.headers = before.headers
+// parseOp parses o as a write. It copies what o has in common with the previous
+// operation, which is nil for the first: most batches differ in the bodies alone.
+func (x *exchange) parseOp(o, previous *batchOp) (store.Op, error) {
+	sameHeader := previous != nil && o.Header.Is(previous.Header)
+	if sameHeader {
+		o.headers = previous.headers
 	} else {
-		p.headers = headersOf(p.Header)
+		o.headers = headersOf(o.Header)
 	}
-	if again && p.Target == before.Target && p.Method == before.Method {
-		p.address = before.address
-	} else if err := x.addressPart(p); err != nil {
+	if sameHeader && o.Target == previous.Target && o.Method == previous.Method {
+		o.command = previous.command
+	} else if err := o.parseCommand(x.Address.Account); err != nil {
 		return store.Op{}, err
 	}
-	if !isWrite(p.target.Kind, p.method) {
+	if !isWrite(&o.command) {
 		return store.Op{}, problem.ErrInput
 	}
-	in := intent{
-		method: p.method, target: p.target, body: p.Body,
-		ifMatch: p.ifMatch, ifNoneMatch: p.ifNoneMatch, contentType: p.contentType,
-	}
 	var err error
-	if p.kind, err = x.admit(&in); err != nil {
+	if o.kind, err = admit(&x.grant, &o.command, o.headers); err != nil {
 		return store.Op{}, err
 	}
-	c, err := x.understand(p.kind, &in)
-	if err == nil && c.refuse != nil {
-		err = x.refuse(&c, p.target.Table)
+	w, err := x.parseWrite(o.kind, &o.command, o.headers, o.Body)
+	if err == nil && w.refusal != nil {
+		err = x.refuse(&w, o.target.Table)
 	}
-	return c.op, err
+	return w.op, err
 }
 
-// isWrite reports whether a batch can have the operation.
-func isWrite(kind request.Resource, method string) bool {
-	if kind == request.Entities {
-		return method == http.MethodPost
+// isWrite reports whether c is a write that a changeset can have.
+func isWrite(c *command) bool {
+	if c.target.Kind == request.Entities {
+		return c.method == http.MethodPost
 	}
-	return kind == request.Entity && slices.Contains(tunnelled, method)
+	return c.target.Kind == request.Entity && slices.Contains(tunnelled, c.method)
 }
 
-// headersOf returns the values that h has.
+// headersOf returns the values of h.
 func headersOf(h batch.Header) *headers {
 	return &headers{
-		accept: h.Values("Accept"), preferences: h.Values("Prefer"), xMethod: h.Values("X-HTTP-Method"),
+		accept: h.Values("Accept"), prefer: h.Values("Prefer"), xMethod: h.Values("X-HTTP-Method"),
 		ifMatch: h.Values("If-Match"), ifNoneMatch: h.Values("If-None-Match"), contentType: h.Values("Content-Type"),
 	}
 }
 
-// addressPart finds out what p is about: its method, target and form of answer. The
-// account is that of the batch, whose signature covers nothing else.
-func (x *exchange) addressPart(p *part) (err error) {
-	if p.Method == http.MethodPost && len(p.xMethod) == 0 {
-		p.prefer = request.PreferenceOf(p.preferences)
+// parseCommand fills the command of o. The account must be that of the batch: only the
+// batch is signed. If an operation has several errors, the order of the checks here
+// decides which one the client sees, and differs from that of a request. On failure the
+// fields that were parsed before are set, since the response depends on them.
+func (o *batchOp) parseCommand(account string) (err error) {
+	if o.Method == http.MethodPost && len(o.xMethod) == 0 {
+		o.command.prefer = request.PreferenceOf(o.headers.prefer)
 	}
-	target, query, _ := strings.Cut(p.Target, "?")
-	if p.query, err = request.ParseQuery(query); err != nil {
+	target, query, _ := strings.Cut(o.Target, "?")
+	if o.query, err = request.ParseQuery(query); err != nil {
 		return err
 	}
 	host := ""
@@ -161,34 +151,34 @@ func (x *exchange) addressPart(p *part) (err error) {
 	rest := strings.TrimPrefix(path, "/")
 	if host != "" {
 		a := request.AddressOf(host, path)
-		if a.Account != x.Address.Account {
+		if a.Account != account {
 			return problem.ErrInput
 		}
 		rest = a.Rest
-	} else if first, after, ok := strings.Cut(rest, "/"); ok && strings.TrimSuffix(first, request.SecondarySuffix) == x.Address.Account {
+	} else if first, after, ok := strings.Cut(rest, "/"); ok && strings.TrimSuffix(first, request.SecondarySuffix) == account {
 		rest = after
 	}
-	if p.target, err = request.ParseTarget(rest, p.query.Get("comp")); err != nil {
+	if o.target, err = request.ParseTarget(rest, o.query.Get("comp")); err != nil {
 		return err
 	}
-	if p.level, err = request.LevelOf(p.query.Get("$format"), p.accept); err != nil {
+	if o.level, err = request.LevelOf(o.query.Get("$format"), o.accept); err != nil {
 		return err
 	}
-	if err := request.CheckOptions(p.query); err != nil {
+	if err := request.CheckOptions(o.query); err != nil {
 		return err
 	}
-	p.method, err = tunnel(p.Method, p.xMethod)
+	o.method, err = effectiveMethod(o.Method, o.xMethod)
 	return err
 }
 
-// failBatch answers that an operation failed, or fails as a whole.
-func (x *exchange) failBatch(parts []part, ops []store.Op, err error) error {
+// failBatch responds that an operation failed, or returns err if it is of the batch.
+func (x *exchange) failBatch(ops []batchOp, writes []store.Op, err error) error {
 	var failed *store.OpError
 	if !errors.As(err, &failed) {
 		return err
 	}
-	if failed.Index < len(ops) {
-		err = keyProblem(err, &ops[failed.Index])
+	if failed.Index < len(writes) {
+		err = keyProblem(err, &writes[failed.Index])
 	}
 	p := problem.Of(err)
 	if p.Status == http.StatusRequestEntityTooLarge {
@@ -198,34 +188,34 @@ func (x *exchange) failBatch(parts []part, ops []store.Op, err error) error {
 		q := *p
 		q.Executed, p = true, &q
 	}
-	return x.failPart(parts, failed.Index, p)
+	return x.failOp(ops, failed.Index, p)
 }
 
-// failPart answers that operation i failed with p, and nothing happened.
-func (x *exchange) failPart(parts []part, i int, p *problem.Problem) error {
+// failOp responds that operation i failed with p, and that nothing was written.
+func (x *exchange) failOp(ops []batchOp, i int, p *problem.Problem) error {
 	message := p.Message
-	// Alone, an operation that was carried out far enough to fail is not counted.
-	if alone := len(parts) == 1 && (p.Executed || p.Code == problem.ErrValueTooLarge.Code); !alone {
+	// The service omits the index if the only operation failed in its execution.
+	if alone := len(ops) == 1 && (p.Executed || p.Code == problem.ErrValueTooLarge.Code); !alone {
 		message = strconv.Itoa(i) + ":" + message
 	}
 	if p.Status >= http.StatusInternalServerError && p.Cause != nil {
 		return p
 	}
-	x.code = p.Code
+	x.event.Code = p.Code
 	w := x.beginBatch(true)
 	header := make([]batch.Field, 0, 8)
-	header = appendID(header, &parts[i])
+	header = appendID(header, &ops[i])
 	header = append(header, fieldNoSniff)
 	if !p.Early {
-		header = appendPreference(append(header, fieldNoCache), parts[i].prefer)
+		header = appendPreference(append(header, fieldNoCache), ops[i].command.prefer)
 	}
-	header = append(header, fieldVersion3, batch.Field{Name: "Content-Type", Value: request.ContentType(max(parts[i].level, odata.Minimal))})
+	header = append(header, fieldVersion3, batch.Field{Name: "Content-Type", Value: request.ContentType(max(ops[i].level, odata.Minimal))})
 	w.BeginOperation(p.Status, header...)
 	w.Buf = odata.AppendError(w.Buf, p.Code, message, x.id, x.s.now())
 	return x.endBatch(w)
 }
 
-// Fields that parts of an answer have in common.
+// Fields of the responses to operations.
 var (
 	fieldNoSniff  = batch.Field{Name: "X-Content-Type-Options", Value: "nosniff"}
 	fieldNoCache  = batch.Field{Name: "Cache-Control", Value: "no-cache"}
@@ -233,13 +223,13 @@ var (
 	fieldVersion3 = batch.Field{Name: "DataServiceVersion", Value: "3.0;"}
 )
 
-// appendID echoes the Content-ID of an operation. One that stands in the frame
-// around the operation is not echoed, as the service does not.
-func appendID(header []batch.Field, p *part) []batch.Field {
-	if p.ContentID == "" {
+// appendID repeats the Content-ID of an operation. Like the service, it ignores one in
+// the MIME header around the operation.
+func appendID(header []batch.Field, o *batchOp) []batch.Field {
+	if o.ContentID == "" {
 		return header
 	}
-	return append(header, batch.Field{Name: "Content-ID", Value: p.ContentID})
+	return append(header, batch.Field{Name: "Content-ID", Value: o.ContentID})
 }
 
 func appendPreference(header []batch.Field, p request.Preference) []batch.Field {
@@ -249,14 +239,14 @@ func appendPreference(header []batch.Field, p request.Preference) []batch.Field 
 	return append(header, batch.Field{Name: "Preference-Applied", Value: p.String()})
 }
 
-// beginBatch begins the envelope of an answer in x.buf.
+// beginBatch begins the envelope of a response in x.buf.
 func (x *exchange) beginBatch(changeset bool) *batch.Writer {
 	inner := ""
 	if changeset {
 		inner = uuid.NewString()
 	}
 	outer := uuid.NewString()
-	x.headOData()
+	x.setODataHead()
 	x.set("Content-Type", batch.ContentType(outer))
 	return batch.NewWriter(x.buf[:0], outer, inner)
 }
@@ -266,55 +256,56 @@ func (x *exchange) endBatch(w *batch.Writer) error {
 	return x.send(http.StatusAccepted, "")
 }
 
-// sendBatch answers that all operations were carried out.
-func (x *exchange) sendBatch(parts []part, ops []store.Op, res []store.Result) error {
+// sendBatch responds that all operations succeeded.
+func (x *exchange) sendBatch(ops []batchOp, writes []store.Op, res []store.Result) error {
 	w := x.beginBatch(true)
 	header := make([]batch.Field, 0, 10)
-	for i := range parts {
-		p := &parts[i]
-		switch p.kind {
+	for i := range ops {
+		o := &ops[i]
+		switch o.kind {
 		case store.OpInsert:
-			x.appendInserted(w, p, &ops[i].Entity, res[i])
+			x.appendInserted(w, o, &writes[i].Entity, res[i])
 		case store.OpDelete:
-			w.BeginOperation(http.StatusNoContent, append(appendID(header[:0], p), fieldNoSniff, fieldNoCache, fieldVersion1)...)
+			w.BeginOperation(http.StatusNoContent, append(appendID(header[:0], o), fieldNoSniff, fieldNoCache, fieldVersion1)...)
 		case store.OpInsertOrMerge, store.OpInsertOrReplace, store.OpMerge, store.OpReplace:
 			etag := batch.Field{Name: "ETag", Value: string(res[i].ETag)}
-			w.BeginOperation(http.StatusNoContent, append(appendID(header[:0], p), fieldNoSniff, fieldNoCache, fieldVersion1, etag)...)
+			w.BeginOperation(http.StatusNoContent, append(appendID(header[:0], o), fieldNoSniff, fieldNoCache, fieldVersion1, etag)...)
 		}
 	}
-	x.returned = len(parts)
+	x.event.Returned = len(ops)
 	return x.endBatch(w)
 }
 
-// appendInserted appends the answer to an insert.
-func (x *exchange) appendInserted(w *batch.Writer, p *part, e *edm.Entity, res store.Result) {
-	link := x.entityLink(w.Buf, p.target.Table, e.Key)
+// appendInserted appends the response to an insert.
+func (x *exchange) appendInserted(w *batch.Writer, o *batchOp, e *edm.Entity, res store.Result) {
+	link := x.entityLink(w.Buf, o.target.Table, e.Key)
 	location := batch.Field{Name: "Location", Value: link}
 	etag := batch.Field{Name: "ETag", Value: string(res.ETag)}
-	header := appendID(make([]batch.Field, 0, 10), p)
-	if p.prefer == request.ReturnNoContent {
-		header = appendPreference(append(header, fieldNoSniff, fieldNoCache), p.prefer)
+	header := appendID(make([]batch.Field, 0, 10), o)
+	prefer := o.command.prefer
+	if prefer == request.ReturnNoContent {
+		header = appendPreference(append(header, fieldNoSniff, fieldNoCache), prefer)
 		w.BeginOperation(http.StatusNoContent, append(header, fieldVersion3, location, batch.Field{Name: "DataServiceId", Value: link}, etag)...)
 		return
 	}
-	header = append(header, fieldVersion3, batch.Field{Name: "Content-Type", Value: request.ContentType(p.level)}, fieldNoSniff, fieldNoCache)
-	w.BeginOperation(http.StatusCreated, append(appendPreference(header, p.prefer), location, etag)...)
+	header = append(header, fieldVersion3, batch.Field{Name: "Content-Type", Value: request.ContentType(o.level)}, fieldNoSniff, fieldNoCache)
+	w.BeginOperation(http.StatusCreated, append(appendPreference(header, prefer), location, etag)...)
 	e.Timestamp = res.Timestamp
-	x.level = p.level
-	o := x.form(p.target.Table, element, "")
-	o.Table = p.target.Table
-	w.Buf = odata.AppendEntity(w.Buf, e.View(), o)
+	x.level = o.level
+	options := x.form(o.target.Table, element, "")
+	options.Table = o.target.Table
+	w.Buf = odata.AppendEntity(w.Buf, e.View(), options)
 }
 
-// lookUp answers a batch that is one read, of an entity or of a query.
-func (x *exchange) lookUp(p *part) error {
-	err := x.readOnly(p)
+// runQuery is a batch of one operation that reads an entity or runs a query.
+func (x *exchange) runQuery(o *batchOp) error {
+	err := x.appendResult(o)
 	if err == nil {
 		content := x.chunks.join(x.buf)
 		x.chunks.reset()
 		etag := x.w.Header()["Etag"]
 		delete(x.w.Header(), "Etag")
-		header := []batch.Field{fieldVersion3, {Name: "Content-Type", Value: request.ContentType(p.level)}, fieldNoSniff, fieldNoCache}
+		header := []batch.Field{fieldVersion3, {Name: "Content-Type", Value: request.ContentType(o.level)}, fieldNoSniff, fieldNoCache}
 		if len(etag) > 0 {
 			header = append(header, batch.Field{Name: "ETag", Value: etag[0]})
 		}
@@ -327,9 +318,9 @@ func (x *exchange) lookUp(p *part) error {
 	if failed == problem.ErrBusy || failed.Status >= http.StatusInternalServerError && failed.Cause != nil {
 		return failed
 	}
-	x.code = failed.Code
+	x.event.Code = failed.Code
 	x.chunks.reset()
-	header := []batch.Field{fieldVersion3, {Name: "Content-Type", Value: request.ContentType(max(p.level, odata.Minimal))}, fieldNoSniff}
+	header := []batch.Field{fieldVersion3, {Name: "Content-Type", Value: request.ContentType(max(o.level, odata.Minimal))}, fieldNoSniff}
 	if !failed.Early {
 		header = append(header, fieldNoCache)
 	}
@@ -339,19 +330,19 @@ func (x *exchange) lookUp(p *part) error {
 	return x.endBatch(w)
 }
 
-// readOnly writes what p asks for into x.buf, as if it had come by itself.
-func (x *exchange) readOnly(p *part) error {
-	if err := x.addressPart(p); err != nil {
+// appendResult appends the result of o to x.buf, as if o were a request of its own.
+func (x *exchange) appendResult(o *batchOp) error {
+	if err := o.parseCommand(x.Address.Account); err != nil {
 		return err
 	}
-	if p.method != http.MethodGet || p.target.Kind != request.Entity && p.target.Kind != request.Entities {
+	if o.method != http.MethodGet || o.target.Kind != request.Entity && o.target.Kind != request.Entities {
 		return problem.ErrInput
 	}
-	if err := x.grant.Allow(sharedkey.Query, p.target.Table); err != nil {
+	if err := x.grant.Allow(sharedkey.Query, o.target.Table); err != nil {
 		return err
 	}
-	x.target, x.query, x.level = p.target, p.query, p.level
-	if p.target.Kind == request.Entity {
+	x.command = o.command
+	if o.target.Kind == request.Entity {
 		return x.viewEntity()
 	}
 	return x.collectEntities()

@@ -11,36 +11,36 @@ import (
 	"github.com/tablerock-db/tablerock/server/internal/problem"
 )
 
-// Limits of what requests hold.
+// Limits of the memory of requests.
 const (
 	maxBodyBytes     = 4 << 20  // of one request
-	maxInFlightBytes = 64 << 20 // of all requests, bodies and great pages
-	maxPagesBytes    = 32 << 20 // of that, pages: who does not read leaves room for who writes
-	firstBodyBytes   = 4 << 10  // that a body is given before any of it has come
+	maxInFlightBytes = 64 << 20 // of all requests: bodies and large responses
+	maxPagesBytes    = 32 << 20 // responses are refused beyond, so that slow readers do not block writers
+	firstBodyBytes   = 4 << 10  // allocated for a body before any of it was read
 )
 
-// gauge counts bytes that requests hold.
-type gauge struct{ held atomic.Int64 }
+// budget counts the bytes that all requests have reserved.
+type budget struct{ used atomic.Int64 }
 
-// acquire takes n bytes of a body, or none and reports false if they would be too
-// many.
-func (g *gauge) acquire(n int64) bool { return g.within(n, maxInFlightBytes) }
+// reserveBody reserves n bytes for a body. It reports false, and reserves nothing, if
+// the limit would be exceeded.
+func (b *budget) reserveBody(n int64) bool { return b.reserve(n, maxInFlightBytes) }
 
-// acquirePage takes n bytes of a page, likewise.
-func (g *gauge) acquirePage(n int64) bool { return g.within(n, maxPagesBytes) }
+// reservePage reserves n bytes for a response, likewise.
+func (b *budget) reservePage(n int64) bool { return b.reserve(n, maxPagesBytes) }
 
-func (g *gauge) within(n, most int64) bool {
-	if g.held.Add(n) <= most {
+func (b *budget) reserve(n, limit int64) bool {
+	if b.used.Add(n) <= limit {
 		return true
 	}
-	g.held.Add(-n)
+	b.used.Add(-n)
 	return false
 }
 
-func (g *gauge) release(n int64) { g.held.Add(-n) }
+func (b *budget) release(n int64) { b.used.Add(-n) }
 
-// readBody reads the request's body into x.body. Memory is taken as the body
-// comes: an announcement costs a client nothing, and many could stop there.
+// readBody reads the request's body into x.body. It allocates as the body arrives, not
+// by Content-Length: that header costs a client nothing.
 func (x *exchange) readBody() error {
 	encoding := x.r.Header["Content-Encoding"]
 	if len(encoding) > 1 || len(encoding) == 1 && !strings.EqualFold(encoding[0], "identity") {
@@ -56,7 +56,7 @@ func (x *exchange) readBody() error {
 	x.freeBuffer()
 	defer x.newBuffer()
 	x.newBody()
-	x.takeKept(size)
+	x.reuseBody(size)
 	source := http.MaxBytesReader(x.w, x.r.Body, maxBodyBytes)
 	for {
 		if len(x.body) == cap(x.body) {
@@ -67,7 +67,7 @@ func (x *exchange) readBody() error {
 		n, err := source.Read(x.body[len(x.body):cap(x.body)])
 		x.body = x.body[:len(x.body)+n]
 		if err == io.EOF {
-			// net/http looks no further into a body that is closed.
+			// net/http does not read on in a closed body.
 			_ = x.r.Body.Close()
 			return nil
 		}
@@ -77,7 +77,7 @@ func (x *exchange) readBody() error {
 	}
 }
 
-// bodyProblem returns what is wrong with a body that cannot be read.
+// bodyProblem returns the problem of a body that could not be read.
 func bodyProblem(err error) error {
 	var limit *http.MaxBytesError
 	if errors.As(err, &limit) {
@@ -86,47 +86,48 @@ func bodyProblem(err error) error {
 	return problem.ErrProcessing
 }
 
-// bodies are *[]byte, the memory of earlier bodies. Only a request that has one takes
-// it, and counts it: an answer that nobody reads is not to hold it as well.
-var bodies = sync.Pool{New: func() any { return new([]byte) }}
+// bodyPool holds *[]byte, the memory of earlier bodies. Only a request with a body
+// takes one, and reserves its bytes.
+var bodyPool = sync.Pool{New: func() any { return new([]byte) }}
 
+// newBody gives x.body the memory of an earlier body.
 func (x *exchange) newBody() {
 	if x.body == nil {
-		x.bodyOwner = bodies.Get().(*[]byte)
+		x.bodyOwner = bodyPool.Get().(*[]byte)
 		x.body, *x.bodyOwner = *x.bodyOwner, nil
 	}
 }
 
-// freeBody ends what newBody began.
+// freeBody returns the memory of the body to the pool.
 func (x *exchange) freeBody() {
 	if x.bodyOwner != nil {
 		*x.bodyOwner = reusable(x.body)
-		bodies.Put(x.bodyOwner)
+		bodyPool.Put(x.bodyOwner)
 	}
 	x.body, x.bodyOwner = nil, nil
 }
 
-// takeKept begins a body in the memory of an earlier one, which counts like any
-// other, unless that is much more than size or than there is: small bodies are not
-// to hold what a great one left.
-func (x *exchange) takeKept(size int64) {
+// reuseBody reserves the memory that x.body has of an earlier body. It drops that memory
+// if it is much more than size, so that a small body does not occupy the memory of a
+// large one, or if the budget does not allow it.
+func (x *exchange) reuseBody(size int64) {
 	kept := int64(cap(x.body))
-	if kept > max(firstBodyBytes+1, 4*size) || !x.s.inFlight.acquire(kept) {
+	if kept > max(firstBodyBytes+1, 4*size) || !x.s.inFlight.reserveBody(kept) {
 		x.body = nil
 		return
 	}
 	x.body = x.body[:0]
-	x.held += kept
+	x.bodyReserved += kept
 }
 
-// growBody makes room for size bytes and one more, with which a read meets the
-// end, and counts them as held.
+// growBody reserves and allocates size bytes and one more, with which a read finds the
+// end of the body.
 func (x *exchange) growBody(size int) error {
 	more := int64(size + 1 - cap(x.body))
-	if !x.s.inFlight.acquire(more) {
+	if !x.s.inFlight.reserveBody(more) {
 		return problem.ErrBusy
 	}
-	x.held += more
+	x.bodyReserved += more
 	x.body = append(make([]byte, 0, size+1), x.body...)
 	return nil
 }

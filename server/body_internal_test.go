@@ -19,37 +19,37 @@ import (
 	"github.com/tablerock-db/tablerock/store/storetest"
 )
 
-// half is a body that stops with an error after what came of it.
-type half struct{ came *strings.Reader }
+// brokenBody is a body that fails after its first bytes.
+type brokenBody struct{ first *strings.Reader }
 
-func (h half) Read(p []byte) (int, error) {
-	n, err := h.came.Read(p)
+func (b brokenBody) Read(p []byte) (int, error) {
+	n, err := b.first.Read(p)
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
 	return n, err
 }
 
-// TestBodyTakesMemoryAsItComes reads bodies whose announced length says nothing
-// about what comes.
-func TestBodyTakesMemoryAsItComes(t *testing.T) {
+// TestBodyMemoryFollowsContent reads bodies that are shorter or longer than
+// Content-Length, and checks how much memory was reserved.
+func TestBodyMemoryFollowsContent(t *testing.T) {
 	text := strings.Repeat("0123456789", 10_000)
 	for _, c := range []struct {
 		name      string
 		body      io.Reader
 		announced int64
-		held      int64 // at most
+		reserved  int64 // at most
 		err       error
 	}{
 		{"whole", strings.NewReader(text), int64(len(text)), int64(len(text)) + 1, nil},
 		{"in chunks", strings.NewReader(text), -1, 5 * int64(len(text)), nil},
 		{"small", strings.NewReader(text[:100]), 100, 101, nil},
 		{"empty", strings.NewReader(""), 0, 1, nil},
-		{"a byte of much", half{strings.NewReader("x")}, maxBodyBytes, firstBodyBytes + 1, problem.ErrProcessing},
-		{"a part of much", half{strings.NewReader(text)}, maxBodyBytes, 5 * int64(len(text)), problem.ErrProcessing},
-		{"all there may be", bytes.NewReader(make([]byte, maxBodyBytes)), maxBodyBytes, maxBodyBytes + 1, nil},
-		{"too much", bytes.NewReader(make([]byte, maxBodyBytes+1)), maxBodyBytes + 1, 0, problem.ErrBodyTooLarge},
-		{"too much in chunks", bytes.NewReader(make([]byte, maxBodyBytes+1)), -1, maxBodyBytes + 1, problem.ErrBodyTooLarge},
+		{"one byte of 4 MiB", brokenBody{strings.NewReader("x")}, maxBodyBytes, firstBodyBytes + 1, problem.ErrProcessing},
+		{"the first bytes of 4 MiB", brokenBody{strings.NewReader(text)}, maxBodyBytes, 5 * int64(len(text)), problem.ErrProcessing},
+		{"the largest body", bytes.NewReader(make([]byte, maxBodyBytes)), maxBodyBytes, maxBodyBytes + 1, nil},
+		{"too large", bytes.NewReader(make([]byte, maxBodyBytes+1)), maxBodyBytes + 1, 0, problem.ErrBodyTooLarge},
+		{"too large in chunks", bytes.NewReader(make([]byte, maxBodyBytes+1)), -1, maxBodyBytes + 1, problem.ErrBodyTooLarge},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := new(Server)
@@ -60,20 +60,21 @@ func TestBodyTakesMemoryAsItComes(t *testing.T) {
 				t.Errorf("error %v, want %v", err, c.err)
 			}
 			if c.err == nil && c.announced > 0 && int64(len(x.body)) != c.announced {
-				t.Errorf("%d bytes are read, want %d", len(x.body), c.announced)
+				t.Errorf("read %d bytes, want %d", len(x.body), c.announced)
 			}
-			if held := s.inFlight.held.Load(); held > c.held || held != x.held {
-				t.Errorf("%d bytes are held, %d by the request, want at most %d", held, x.held, c.held)
+			if used := s.inFlight.used.Load(); used > c.reserved || used != x.bodyReserved {
+				t.Errorf("%d bytes are reserved, %d by the request, want at most %d", used, x.bodyReserved, c.reserved)
 			}
 		})
 	}
 }
 
-// TestPagesTakeWhatIsLeft gathers pages while others hold much, little or all.
-func TestPagesTakeWhatIsLeft(t *testing.T) {
+// TestPageSizeFollowsBudget grows pages while other requests have reserved none, some or
+// all of the budget.
+func TestPageSizeFollowsBudget(t *testing.T) {
 	for _, c := range []struct {
-		held int64
-		want int // bytes of the page
+		others int64
+		want   int // bytes of the page
 	}{
 		{0, freePageBytes + (maxPageBytes-freePageBytes+chunkBytes-1)/chunkBytes*chunkBytes},
 		{maxPagesBytes - 3*chunkBytes, freePageBytes + 3*chunkBytes},
@@ -81,52 +82,52 @@ func TestPagesTakeWhatIsLeft(t *testing.T) {
 		{maxInFlightBytes, freePageBytes},
 	} {
 		s := new(Server)
-		s.inFlight.held.Store(c.held)
+		s.inFlight.used.Store(c.others)
 		x := newExchange(s)
 		limit := freePageBytes
-		for x.morePage(&limit) {
+		for x.growPage(&limit) {
 			continue
 		}
-		if limit != c.want || s.inFlight.held.Load() != c.held+int64(limit-freePageBytes) {
-			t.Errorf("with %d bytes held, a page has %d, want %d; then %d are held", c.held, limit, c.want, s.inFlight.held.Load())
+		if limit != c.want || s.inFlight.used.Load() != c.others+int64(limit-freePageBytes) {
+			t.Errorf("with %d bytes reserved by others, a page has %d, want %d; in all %d are reserved", c.others, limit, c.want, s.inFlight.used.Load())
 		}
 		w := httptest.NewRecorder()
 		x.w, x.r = w, httptest.NewRequest(http.MethodGet, "/", http.NoBody)
-		for range x.paged / chunkBytes {
+		for range x.pageReserved / chunkBytes {
 			x.buf = x.chunks.add(append(x.buf, make([]byte, chunkBytes)...))
 		}
 		if err := x.send(http.StatusOK, ""); err != nil || w.Body.Len() != limit-freePageBytes {
-			t.Errorf("%d bytes are sent, want %d; %v", w.Body.Len(), limit-freePageBytes, err)
+			t.Errorf("sent %d bytes, want %d; error %v", w.Body.Len(), limit-freePageBytes, err)
 		}
-		if held := s.inFlight.held.Load(); held != c.held {
-			t.Errorf("after all is sent, %d bytes are held, want %d", held, c.held)
+		if used := s.inFlight.used.Load(); used != c.others {
+			t.Errorf("after send, %d bytes are reserved, want %d", used, c.others)
 		}
 		x.end()
-		if held := s.inFlight.held.Load(); held != c.held {
-			t.Errorf("at the end, %d bytes are held, want %d", held, c.held)
+		if used := s.inFlight.used.Load(); used != c.others {
+			t.Errorf("after end, %d bytes are reserved, want %d", used, c.others)
 		}
 	}
 }
 
-// TestBusy refuses bodies when others hold what there is, and great pages before
-// that.
-func TestBusy(t *testing.T) {
-	var g gauge
-	for g.acquirePage(chunkBytes) {
+// TestBudget exhausts the budget of pages, then that of bodies, and checks that a body
+// is refused.
+func TestBudget(t *testing.T) {
+	var b budget
+	for b.reservePage(chunkBytes) {
 		continue
 	}
-	if g.held.Load() != maxPagesBytes || !g.acquire(1) {
-		t.Errorf("pages hold %d bytes, want %d and room for bodies", g.held.Load(), maxPagesBytes)
+	if b.used.Load() != maxPagesBytes || !b.reserveBody(1) {
+		t.Errorf("pages reserved %d bytes, want %d, and a body to get more", b.used.Load(), maxPagesBytes)
 	}
-	g.release(1)
-	for g.acquire(maxBodyBytes) {
+	b.release(1)
+	for b.reserveBody(maxBodyBytes) {
 		continue
 	}
-	if g.held.Load() != maxInFlightBytes || g.acquire(1) {
-		t.Errorf("all hold %d bytes, want %d", g.held.Load(), maxInFlightBytes)
+	if b.used.Load() != maxInFlightBytes || b.reserveBody(1) {
+		t.Errorf("%d bytes are reserved, want %d", b.used.Load(), maxInFlightBytes)
 	}
 	s := new(Server)
-	s.inFlight.held.Store(maxInFlightBytes)
+	s.inFlight.used.Store(maxInFlightBytes)
 	x := newExchange(s)
 	x.w, x.r = httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader("text"))
 	if err := x.readBody(); !errors.Is(err, problem.ErrBusy) {
@@ -134,12 +135,12 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// TestKeptBodiesCount begins bodies in the memory of earlier ones: it is held as
-// any other, and small bodies hold no great memory.
-func TestKeptBodiesCount(t *testing.T) {
+// TestReusedBodies reads bodies into the memory of earlier ones: the request reserves
+// that memory, and a small body does not take large memory.
+func TestReusedBodies(t *testing.T) {
 	for _, c := range []struct {
 		kept, announced, others int64
-		held                    int64
+		reserved                int64
 	}{
 		{100, 100, 0, 100},
 		{firstBodyBytes, 10, 0, firstBodyBytes},
@@ -150,54 +151,54 @@ func TestKeptBodiesCount(t *testing.T) {
 		{100_000, 99_999, maxInFlightBytes, 0},
 	} {
 		s := new(Server)
-		s.inFlight.held.Store(c.others)
+		s.inFlight.used.Store(c.others)
 		x := newExchange(s)
 		x.body = make([]byte, 0, c.kept)
-		x.w, x.r = httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", half{strings.NewReader("")})
+		x.w, x.r = httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", brokenBody{strings.NewReader("")})
 		x.r.ContentLength = c.announced
-		_ = x.readBody() // of a body that stops before it begins
-		if held := s.inFlight.held.Load() - c.others; held != x.held || held != int64(cap(x.body)) || held < c.held || c.held == 0 && held > firstBodyBytes+1 {
-			t.Errorf("of %d kept for a body of %d, with %d held by others: %d are counted, %d by the request, in %d; want %d",
-				c.kept, c.announced, c.others, held, x.held, cap(x.body), c.held)
+		_ = x.readBody() // fails at the first byte
+		used := s.inFlight.used.Load() - c.others
+		if used != x.bodyReserved || used != int64(cap(x.body)) || used < c.reserved || c.reserved == 0 && used > firstBodyBytes+1 {
+			t.Errorf("%d bytes kept for a body of %d, with %d reserved by others: reserved %d, %d by the request, for %d; want %d",
+				c.kept, c.announced, c.others, used, x.bodyReserved, cap(x.body), c.reserved)
 		}
 		x.end()
-		if held := s.inFlight.held.Load(); held != c.others {
-			t.Errorf("at the end, %d are held, want %d", held, c.others)
+		if used := s.inFlight.used.Load(); used != c.others {
+			t.Errorf("after end, %d bytes are reserved, want %d", used, c.others)
 		}
 	}
 }
 
-// TestGreatEntitiesCount reads an entity, alone and in a page, that takes more than
-// the room that an answer has.
-func TestGreatEntitiesCount(t *testing.T) {
+// TestLargeEntitiesReserve reads an entity that exceeds a chunk, alone and in a page.
+func TestLargeEntitiesReserve(t *testing.T) {
 	st := storetest.NewMap()
 	if err := st.CreateTable(t.Context(), "Things"); err != nil {
 		t.Fatal(err)
 	}
-	great := edm.Properties{}
+	large := edm.Properties{}
 	for i := range 15 {
-		great = append(great, edm.Property{Name: "P" + strconv.Itoa(i), Value: edm.String(strings.Repeat("é", 32_000))})
+		large = append(large, edm.Property{Name: "P" + strconv.Itoa(i), Value: edm.String(strings.Repeat("é", 32_000))})
 	}
-	for row, properties := range map[string]edm.Properties{"great": great, "small": great[:0]} {
+	for row, properties := range map[string]edm.Properties{"large": large, "small": large[:0]} {
 		if _, err := st.Apply(t.Context(), "Things", store.Insert(edm.Entity{Key: edm.Key{Partition: row, Row: "r"}, Properties: properties})); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, c := range []struct {
 		name, partition, filter string
-		others, held            int64 // held at least
+		others, reserved        int64 // reserved at least
 		err                     error
 	}{
-		{"great", "great", "", 0, 2 << 20, nil},
-		{"great in a page", "", "PartitionKey eq 'great'", 0, 2 << 20, nil},
-		{"great beside others", "great", "", maxPagesBytes - 1<<20, 0, problem.ErrBusy},
-		{"great in a page beside others", "", "PartitionKey eq 'great'", maxPagesBytes - 1<<20, 0, problem.ErrBusy},
+		{"large", "large", "", 0, 2 << 20, nil},
+		{"large in a page", "", "PartitionKey eq 'large'", 0, 2 << 20, nil},
+		{"large beside others", "large", "", maxPagesBytes - 1<<20, 0, problem.ErrBusy},
+		{"large in a page beside others", "", "PartitionKey eq 'large'", maxPagesBytes - 1<<20, 0, problem.ErrBusy},
 		{"small beside others", "small", "", maxInFlightBytes, 0, nil},
 		{"small in a page beside others", "", "PartitionKey eq 'small'", maxInFlightBytes, 0, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &Server{now: systemNow}
-			s.inFlight.held.Store(c.others)
+			s.inFlight.used.Store(c.others)
 			x := newExchange(s)
 			w := httptest.NewRecorder()
 			x.w, x.r, x.account = w, httptest.NewRequest(http.MethodGet, "/", http.NoBody), &account{store: st, properties: newPropertyCache(st)}
@@ -210,25 +211,25 @@ func TestGreatEntitiesCount(t *testing.T) {
 			if err := read(); !errors.Is(err, c.err) {
 				t.Errorf("error %v, want %v", err, c.err)
 			}
-			if held := s.inFlight.held.Load() - c.others; held < c.held || c.held == 0 && held != 0 {
-				t.Errorf("%d are held, want %d", held, c.held)
+			if used := s.inFlight.used.Load() - c.others; used < c.reserved || c.reserved == 0 && used != 0 {
+				t.Errorf("%d bytes are reserved, want %d", used, c.reserved)
 			}
 			if c.err != nil {
 				x.fail(problem.ErrBusy)
 				if w.Header().Get("Etag") != "" || cap(x.buf) > maxKeptBytes {
-					t.Errorf("a refusal has the ETag %q, and %d bytes of memory", w.Header().Get("Etag"), cap(x.buf))
+					t.Errorf("a refusal has the ETag %q, and a buffer of %d bytes", w.Header().Get("Etag"), cap(x.buf))
 				}
 			}
 			x.end()
-			if held := s.inFlight.held.Load(); held != c.others {
-				t.Errorf("at the end, %d are held, want %d", held, c.others)
+			if used := s.inFlight.used.Load(); used != c.others {
+				t.Errorf("after end, %d bytes are reserved, want %d", used, c.others)
 			}
 		})
 	}
 }
 
-// TestPanicsHoldNothing ends requests by panics that go on to net/http.
-func TestPanicsHoldNothing(t *testing.T) {
+// TestPanicReleasesMemory ends a request by a panic that reaches net/http.
+func TestPanicReleasesMemory(t *testing.T) {
 	s, err := New(Options{
 		Accounts: []Account{{Name: "acct", Keys: []string{strings.Repeat("A", 44)}, WeakKeys: true, Store: storetest.NewMap()}},
 		Observe:  func(Event) { panic(http.ErrAbortHandler) },
@@ -237,44 +238,44 @@ func TestPanicsHoldNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := newExchange(s)
-	x.held, x.paged = 100, 10
-	s.inFlight.held.Store(110)
+	x.bodyReserved, x.pageReserved = 100, 10
+	s.inFlight.used.Store(110)
 	s.idle.New = func() any { return x }
 	func() {
 		defer func() { _ = recover() }()
 		s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/acct/Tables", http.NoBody))
 	}()
-	if held := s.inFlight.held.Load(); held != 0 {
-		t.Errorf("%d bytes are held for a request that is over", held)
+	if used := s.inFlight.used.Load(); used != 0 {
+		t.Errorf("after a panic, %d bytes are reserved, want 0", used)
 	}
 }
 
-// TestBodiesHoldNoMemory looks at requests while their bodies come and their answers
-// go: they have no memory for an answer while a body comes, no parser then and while
-// the answer goes, what they need in between, and no body before it comes.
-func TestBodiesHoldNoMemory(t *testing.T) {
+// TestIdleRequestsHaveNoBuffers checks which memory a request has while it waits for its
+// client: no response buffer and no parser while the body is read, no parser while the
+// response is sent, and no body before it is read.
+func TestIdleRequestsHaveNoBuffers(t *testing.T) {
 	x := newExchange(&Server{now: systemNow})
 	for range 2 {
-		looked := false
-		look := readerFunc(func([]byte) (int, error) {
-			looked = true
+		called := false
+		body := readerFunc(func([]byte) (int, error) {
+			called = true
 			if x.buf != nil || x.bufOwner != nil || x.parser != nil {
-				t.Errorf("a body that comes holds %d bytes for its answer, and the parser %p", cap(x.buf), x.parser)
+				t.Errorf("while the body is read, the request has a buffer of %d bytes and the parser %p", cap(x.buf), x.parser)
 			}
 			return 0, io.EOF
 		})
-		x.begin(httptest.NewRecorder(), httptest.NewRequest("POST", "/", look))
+		x.begin(httptest.NewRecorder(), httptest.NewRequest("POST", "/", body))
 		if x.body != nil {
-			t.Errorf("a request without a body holds %d bytes for one", cap(x.body))
+			t.Errorf("before the body is read, the request has %d bytes for it", cap(x.body))
 		}
-		if err := x.readBody(); err != nil || !looked || cap(x.buf) == 0 {
-			t.Errorf("error %v; afterwards there are %d bytes for the answer", err, cap(x.buf))
+		if err := x.readBody(); err != nil || !called || cap(x.buf) == 0 {
+			t.Errorf("after readBody: error %v, a buffer of %d bytes", err, cap(x.buf))
 		}
 		if _, err := x.parseEntity([]byte(`{"PartitionKey":"p","RowKey":"r"}`), odata.ParseOptions{}); err != nil || x.parser == nil {
-			t.Errorf("error %v; the entity belongs to the parser %p", err, x.parser)
+			t.Errorf("after parseEntity: error %v, the parser %p", err, x.parser)
 		}
 		if err := x.send(http.StatusOK, ""); err != nil || x.parser != nil {
-			t.Errorf("error %v; an answer that goes holds the parser %p", err, x.parser)
+			t.Errorf("after send: error %v, the parser %p", err, x.parser)
 		}
 		x.end()
 	}

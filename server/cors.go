@@ -20,7 +20,7 @@ func (x *exchange) preflight() error {
 	if err != nil {
 		return err
 	}
-	x.head()
+	x.setHead()
 	x.setFields(fields)
 	return x.sendEmpty(http.StatusOK)
 }
@@ -33,8 +33,8 @@ func (x *exchange) allowOrigin() {
 		return
 	}
 	rules, err := x.corsRules()
-	if err != nil && x.err == nil && len(x.r.Header["Origin"]) > 0 {
-		x.err = err
+	if err != nil && x.event.Err == nil && len(x.r.Header["Origin"]) > 0 {
+		x.event.Err = err
 	}
 	x.setFields(cors.Answer(rules, x.r, x.w.Header()))
 }

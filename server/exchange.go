@@ -21,54 +21,61 @@ import (
 	"github.com/tablerock-db/tablerock/server/internal/request"
 )
 
-// exchange is one request on its way to its answer. It is used by one goroutine
-// and, with its buffers, used again for later requests.
+// exchange is one request and its response. One goroutine uses it at a time. The
+// server pools exchanges; end resets all of one but the field reused.
 type exchange struct {
-	s      *Server
+	reused
 	w      http.ResponseWriter
 	r      *http.Request
-	cancel context.CancelFunc // of r's context, nil unless the client limits its time
+	cancel context.CancelFunc // of r's context, nil unless the client set a timeout
 	start  time.Time
 	id     string // of the request, a GUID
 
 	request.Address
-	account   *account // nil if there is none of the name
-	base      joined   // what links begin with: scheme, host and account
-	query     url.Values
-	target    request.Target
+	account *account // nil if the server has no account of that name
+	command
 	operation *operation
-	did       string // the write that it came to be, for events
-	method    string // that of X-HTTP-Method if it was tunnelled
-	version   string // of the protocol, echoed
+	version   string // of the protocol, repeated in the response
 	grant     sharedkey.Grant
-	level     odata.Level
-	prefer    request.Preference
 
-	parser    *odata.Parser // borrowed, nil until an entity is to be read
-	body      []byte        // of the request
-	bodyOwner *[]byte       // where body came from, nil while there is none
-	held      int64         // bytes of inFlight that the body holds
-	paged     int64         // bytes of inFlight that the answer holds
-	chunks    chunkList     // of the answer: what comes before buf
-	buf       []byte        // of the answer
-	bufOwner  *[]byte       // where buf came from, nil while there is none
+	parser       *odata.Parser // from parserPool, nil until an entity is parsed
+	body         []byte        // of the request
+	bodyOwner    *[]byte       // from bodyPool, nil without a body
+	bodyReserved int64         // bytes of s.inFlight that the body has reserved
+	pageReserved int64         // bytes of s.inFlight that the response has reserved
+	buf          []byte        // the response after chunks
+	bufOwner     *[]byte       // from getBuffer, nil while buf is nil
 
-	// What View is to do with an entity, so that none of it has to be made anew.
-	viewed  func(edm.Row) error
+	// Arguments and result of appendViewed.
 	options odata.Options
 	etag    edm.ETag
 
-	about              joined        // the URL of the metadata that options have
-	ids                *bufio.Reader // random bytes for GUIDs
-	values             []string      // of headers, and net/http's once the answer is sent
-	status             int
-	code               string
-	examined, returned int
-	err                error
+	values []string // of headers; net/http reads them after the response is sent
+	event  Event
+}
+
+// reused is the state that an exchange keeps from one request to the next: memory, and
+// texts that are likely to be the same.
+type reused struct {
+	s      *Server
+	ids    *bufio.Reader       // random bytes for GUIDs
+	viewed func(edm.Row) error // appendViewed, so that View needs no new closure
+	chunks chunkList           // of the response, in front of buf
+	base   joinCache           // the beginning of links: scheme, host and account
+	about  joinCache           // the metadata URL in options
+}
+
+// command is what a request, or one operation of a batch, asks for.
+type command struct {
+	method string // of X-HTTP-Method if the request has that header
+	target request.Target
+	query  url.Values
+	level  odata.Level // of metadata in the response
+	prefer request.Preference
 }
 
 func newExchange(s *Server) *exchange {
-	x := &exchange{s: s, ids: newIDs()}
+	x := &exchange{reused: reused{s: s, ids: newIDs()}}
 	x.viewed = x.appendViewed
 	return x
 }
@@ -79,56 +86,55 @@ func (x *exchange) begin(w http.ResponseWriter, r *http.Request) {
 	x.newBuffer()
 }
 
-// newBuffer takes memory for the answer. No request has any while its body comes: that
-// takes as long as the client likes.
+// newBuffer allocates buf. A request has no buffer while its body is read, since the
+// client decides how long that takes.
 func (x *exchange) newBuffer() { x.bufOwner, x.buf = getBuffer() }
 
-// freeBuffer ends what newBuffer began, with the memory that buf has now.
+// freeBuffer returns buf to the pool.
 func (x *exchange) freeBuffer() {
 	putBuffer(x.bufOwner, x.buf)
 	x.bufOwner, x.buf = nil, nil
 }
 
-// parsers are *odata.Parser. One that has read a great entity holds hundreds of
-// kilobytes, and none is needed while a body comes or an answer goes, which takes as
-// long as the client likes.
-var parsers = sync.Pool{New: func() any { return new(odata.Parser) }}
+// parserPool holds *odata.Parser. A parser of a large entity has hundreds of
+// kilobytes, so an exchange has none while it reads a body or sends a response: the
+// client decides how long that takes.
+var parserPool = sync.Pool{New: func() any { return new(odata.Parser) }}
 
-// parseEntity reads an entity, which is valid until freeParser.
+// parseEntity parses an entity, which is valid until freeParser.
 func (x *exchange) parseEntity(src []byte, o odata.ParseOptions) (edm.Entity, error) {
 	if x.parser == nil {
-		x.parser = parsers.Get().(*odata.Parser)
+		x.parser = parserPool.Get().(*odata.Parser)
 	}
 	return x.parser.ParseEntity(src, o)
 }
 
-// freeParser ends what parseEntity began.
+// freeParser returns the parser of parseEntity to the pool.
 func (x *exchange) freeParser() {
 	if x.parser != nil {
 		x.parser.Reset()
-		parsers.Put(x.parser)
+		parserPool.Put(x.parser)
 		x.parser = nil
 	}
 }
 
-// end lets go of everything that belongs to the request.
+// end releases everything that belongs to the request.
 func (x *exchange) end() {
 	if x.cancel != nil {
 		x.cancel()
 	}
-	x.s.inFlight.release(x.held + x.paged)
+	x.s.inFlight.release(x.bodyReserved + x.pageReserved)
 	x.chunks.reset()
 	x.freeBuffer()
 	x.freeParser()
 	x.freeBody()
-	*x = exchange{
-		s: x.s, chunks: x.chunks,
-		viewed: x.viewed, base: x.base.kept(), about: x.about.kept(), ids: x.ids,
-	}
+	x.base.trim()
+	x.about.trim()
+	*x = exchange{reused: x.reused}
 }
 
-// serve answers, whatever happens. A panic is a bug of this program: the client
-// gets a failure, and the log the place.
+// serve always sends a response. A panic is a bug of this program: the client gets an
+// internal error, and the event has the stack.
 func (x *exchange) serve() {
 	defer func() {
 		switch v := recover(); v {
@@ -137,49 +143,50 @@ func (x *exchange) serve() {
 			panic(v)
 		default:
 			err := fmt.Errorf("panic: %v\n%s", v, debug.Stack())
-			if x.status == 0 {
+			if x.event.Status == 0 {
 				x.fail(problem.Internal(err))
 			}
-			x.err = err
+			x.event.Err = err
 		}
 	}()
-	if err := x.answer(); err != nil {
+	if err := x.handle(); err != nil {
 		x.fail(problem.Of(err))
 	}
 }
 
-// answer takes the request through the checks in the service's order.
-func (x *exchange) answer() error {
-	located := x.locate()
+// handle checks the request, in the order of the service, and runs its operation.
+func (x *exchange) handle() error {
+	locateErr := x.locate()
 	if x.Address.Account == "" {
 		return problem.ErrURI
 	}
 	if x.r.Method == http.MethodOptions {
 		return x.preflight()
 	}
-	if err := x.chooseVersion(); err != nil {
+	var err error
+	if x.version, err = versionOf(x.r.Header, x.query); err != nil {
 		return err
 	}
-	if err := x.authorise(); err != nil {
+	if err := x.authorize(); err != nil {
 		return err
 	}
-	if located != nil {
-		return located
+	if locateErr != nil {
+		return locateErr
 	}
-	if err := x.chooseOperation(); err != nil {
+	if err := x.findOperation(); err != nil {
 		return err
 	}
 	if err := x.negotiate(); err != nil {
 		return err
 	}
-	if err := x.limitTime(); err != nil {
+	if err := x.setTimeout(); err != nil {
 		return err
 	}
 	return x.operation.run(x)
 }
 
-// limitTime lets the request take no longer than the client wants.
-func (x *exchange) limitTime() error {
+// setTimeout limits the time of the request to the timeout that the client gave.
+func (x *exchange) setTimeout() error {
 	limit, err := request.Timeout(x.query)
 	if err != nil || limit == 0 {
 		return err
@@ -189,29 +196,20 @@ func (x *exchange) limitTime() error {
 	return nil
 }
 
-// locate finds account and resource. Its error is for later: who is not
-// authorised learns nothing of it.
+// locate finds account and resource. Report its error only to an authorized client:
+// others must not learn which resources exist.
 func (x *exchange) locate() error {
 	path := x.r.URL.Path
 	x.Address = request.AddressOf(x.r.Host, path)
 	x.account = x.s.accounts[x.Address.Account]
-	scheme := "http://"
-	if x.r.TLS != nil {
-		scheme = "https://"
-	}
-	host := x.r.Host
-	if host == "" { // clients of HTTP/1.0 need not say where they are
-		if at, ok := x.r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
-			host = at.String()
-		}
-	}
+	scheme, host := originOf(x.r)
 	if x.HostStyle {
-		x.base.join(scheme, host)
+		x.base.set(scheme, host)
 	} else {
 		// The account's segment as the client wrote it, suffix included.
 		segment, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-		x.base.join(scheme, host, "/", segment)
-		// A slash in escapes ends the account's segment here, and for nobody else.
+		x.base.set(scheme, host, "/", segment)
+		// An escaped slash would end the account's segment here, but not in the signature.
 		if raw, _, _ := strings.Cut(strings.TrimPrefix(x.r.URL.RawPath, "/"), "/"); strings.Contains(strings.ToLower(raw), "%2f") {
 			x.Address.Account = ""
 		}
@@ -227,31 +225,44 @@ func (x *exchange) locate() error {
 	return err
 }
 
-// newestVersion is the version of requests that name none.
+// originOf returns the scheme and the host of the server, as the client addressed it.
+func originOf(r *http.Request) (scheme, host string) {
+	scheme, host = "http://", r.Host
+	if r.TLS != nil {
+		scheme = "https://"
+	}
+	if host == "" { // clients of HTTP/1.0 may omit it
+		if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+			host = local.String()
+		}
+	}
+	return scheme, host
+}
+
+// newestVersion is the version of requests without a version.
 const newestVersion = "2020-12-06"
 
-// oldestVersion is the first that has JSON.
+// oldestVersion is the first version with JSON.
 const oldestVersion = "2013-08-15"
 
-// chooseVersion takes the version of the protocol from the request. One that is
-// not known yet is as good as any, and one before JSON good for what speaks XML.
-func (x *exchange) chooseVersion() error {
-	x.version = newestVersion
-	given := x.r.Header["X-Ms-Version"]
+// versionOf returns the version of the protocol that a request names. Versions newer
+// than newestVersion are accepted, and versions before oldestVersion for operations
+// whose documents are XML.
+func versionOf(header http.Header, query url.Values) (string, error) {
+	given := header["X-Ms-Version"]
 	if len(given) == 0 {
-		given = x.query["api-version"]
+		given = query["api-version"]
 	}
 	switch {
 	case len(given) == 0:
-		if sv := x.query.Get("sv"); isVersion(sv) {
-			x.version = sv
+		if sv := query.Get("sv"); isVersion(sv) {
+			return sv, nil
 		}
+		return newestVersion, nil
 	case len(given) > 1 || !isVersion(given[0]):
-		return problem.ErrHeaderValue
-	default:
-		x.version = given[0]
+		return newestVersion, problem.ErrHeaderValue
 	}
-	return nil
+	return given[0], nil
 }
 
 func isVersion(s string) bool {
@@ -266,10 +277,10 @@ func isVersion(s string) bool {
 	return true
 }
 
-// authorise learns who asks.
-func (x *exchange) authorise() error {
+// authorize verifies the credentials of the request.
+func (x *exchange) authorize() error {
 	var remote netip.AddrPort
-	if x.r.URL.RawQuery != "" { // what limits the addresses stands there
+	if x.r.URL.RawQuery != "" { // only a signature in the query can limit the addresses
 		remote, _ = netip.ParseAddrPort(x.r.RemoteAddr)
 	}
 	var err error
@@ -281,7 +292,7 @@ func (x *exchange) authorise() error {
 	return err
 }
 
-// rawPath is the path as it stands on the request line, which is what is signed.
+// rawPath returns the path exactly as it is on the request line: clients sign that.
 func rawPath(r *http.Request) string {
 	if strings.HasPrefix(r.RequestURI, "/") {
 		path, _, _ := strings.Cut(r.RequestURI, "?")
@@ -293,8 +304,8 @@ func rawPath(r *http.Request) string {
 // tunnelled are the methods that a POST may carry in X-HTTP-Method.
 var tunnelled = []string{http.MethodPut, methodMerge, http.MethodPatch, http.MethodDelete}
 
-// tunnel returns the method that a request means.
-func tunnel(method string, override []string) (string, error) {
+// effectiveMethod returns the method of a request whose X-HTTP-Method is override.
+func effectiveMethod(method string, override []string) (string, error) {
 	switch {
 	case len(override) == 0:
 		return method, nil
@@ -308,41 +319,20 @@ func tunnel(method string, override []string) (string, error) {
 	return override[0], nil
 }
 
-// chooseOperation finds the operation that method and resource name, and asks
-// whether the client may use it.
-func (x *exchange) chooseOperation() error {
+// findOperation finds the operation of method and resource, and checks that the client
+// may use it.
+func (x *exchange) findOperation() error {
 	var err error
-	if x.method, err = tunnel(x.r.Method, x.r.Header["X-Http-Method"]); err != nil {
+	if x.method, err = effectiveMethod(x.r.Method, x.r.Header["X-Http-Method"]); err != nil {
 		return err
 	}
-	key := route{kind: x.target.Kind, method: x.method}
-	switch x.target.Kind {
-	case request.Schema:
-		return problem.ErrNotImplemented
-	case request.ServiceRoot:
-		if x.query.Get("restype") != "service" {
-			return problem.ErrURI
-		}
-		key.comp = x.query.Get("comp")
-	case request.TableACL:
-		key.comp = "acl"
-	case request.Batch, request.Tables, request.Table, request.Entities, request.Entity, request.Misplaced:
-		if comp := x.query.Get("comp"); comp == "properties" || comp == "stats" {
-			return problem.ErrComp
-		}
-	}
-	x.operation = routes[key]
-	if x.target.Kind == request.Misplaced {
-		x.operation = misplacedOperation
+	if x.operation, err = operationOf(&x.command); err != nil {
+		return err
 	}
 	switch {
-	case x.operation == nil && x.target.Kind == request.ServiceRoot && key.comp != "properties" && key.comp != "stats":
-		return problem.ErrComp
-	case x.operation == nil:
-		return notAllowed(key)
 	case x.Secondary && x.method != http.MethodGet:
 		return problem.ErrSecondary
-	case x.operation.action == asked:
+	case x.operation.checksAccess:
 		return nil
 	}
 	return x.grant.Allow(x.operation.action, x.target.Table)

@@ -13,7 +13,7 @@ func (x *exchange) serviceProperties() error {
 	if err != nil {
 		return err
 	}
-	x.head()
+	x.setHead()
 	x.buf = documents.AppendProperties(x.buf[:0], *p)
 	return x.send(http.StatusOK, applicationXML)
 }
@@ -26,7 +26,7 @@ func (x *exchange) setServiceProperties() error {
 	if err := x.account.properties.merge(x.r.Context(), x.body); err != nil {
 		return err
 	}
-	x.head()
+	x.setHead()
 	return x.sendEmpty(http.StatusAccepted)
 }
 
@@ -36,7 +36,7 @@ func (x *exchange) serviceStats() error {
 	if !x.Secondary {
 		return problem.ErrQueryValue
 	}
-	x.head()
+	x.setHead()
 	x.buf = documents.AppendStats(x.buf[:0], x.start)
 	return x.send(http.StatusOK, applicationXML)
 }

@@ -10,13 +10,14 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/odata"
+	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/server/internal/problem"
 	"github.com/tablerock-db/tablerock/server/internal/request"
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// Limits of one page of an answer. A page that reaches one is cut, and a
-// continuation token tells the client how to go on.
+// Limits of one page of a response. A page ends at the first that it reaches, and
+// continuation headers tell the client where the next page starts.
 const (
 	maxPage      = 1000            // entities or tables
 	maxPageTime  = 5 * time.Second // of execution
@@ -24,12 +25,12 @@ const (
 	maxExamined  = 4_000_000       // entities
 )
 
-// freePageBytes of an answer are not counted as in flight: however many clients
-// do not read, each gets the beginning of a page.
+// freePageBytes of a response are not reserved, so that each client gets the beginning of
+// a page, however many others do not read theirs.
 const freePageBytes = 32 << 10
 
-// customNames returns what of names the store can select: keys and Timestamp are
-// always there.
+// customNames returns the names that the store can select: it always returns keys and
+// Timestamp.
 func customNames(names []string) []string {
 	if names == nil {
 		return nil
@@ -50,55 +51,54 @@ func (x *exchange) getEntity() error {
 	if err := x.viewEntity(); err != nil {
 		return err
 	}
-	x.headOData()
+	x.setODataHead()
 	return x.send(http.StatusOK, request.ContentType(x.level))
 }
 
-// viewEntity writes the target into x.buf, and its ETag as a header.
+// viewEntity appends the target to x.buf, and sets its ETag as a header.
 func (x *exchange) viewEntity() error {
 	t := &x.target
 	if err := early(checkTable(t.Table)); err != nil {
 		return err
 	}
-	if err := x.checkURLKey(t.Key); err != nil {
+	if err := checkURLKey(&x.grant, t.Key); err != nil {
 		return err
 	}
 	suffix, names := request.Selection(x.query)
 	x.options = x.form(t.Table, element, suffix)
 	x.options.Select = names
-	x.examined = 1
+	x.event.Examined = 1
 	err := x.account.store.View(x.r.Context(), t.Table, t.Key, x.viewed)
 	if err == nil {
-		err = x.holdAnswer()
+		err = x.reserveResponse()
 	}
 	if err != nil {
 		return err
 	}
-	x.returned = 1
+	x.event.Returned = 1
 	x.set("Etag", string(x.etag))
 	return nil
 }
 
-// appendViewed writes the entity that was asked for into x.buf.
+// appendViewed appends the entity to x.buf, with x.options, and sets x.etag.
 func (x *exchange) appendViewed(row edm.Row) error {
 	x.buf = odata.AppendEntity(x.buf[:0], row, x.options)
 	x.etag = row.Timestamp().ETag()
 	return nil
 }
 
-// checkURLKey refuses a key that a URL cannot hold, and one outside of what the
-// client may see.
-func (x *exchange) checkURLKey(key edm.Key) error {
+// checkURLKey refuses a key that a URL cannot contain, and one outside of the grant.
+func checkURLKey(g *sharedkey.Grant, key edm.Key) error {
 	if strings.ContainsAny(key.Partition, `/\`) || strings.ContainsAny(key.Row, `/\`) {
 		return problem.ErrURLSyntax
 	}
-	return x.grant.AllowKey(key)
+	return g.AllowKey(key)
 }
 
-// within returns expr narrowed to what the client may see, so that neither scan
-// nor continuation leaves it.
-func (x *exchange) within(expr *filter.Expr) *filter.Expr {
-	r, ok := x.grant.Bounds()
+// within restricts expr to the keys of the grant, so that neither the scan nor the
+// continuation leaves them.
+func within(g *sharedkey.Grant, expr *filter.Expr) *filter.Expr {
+	r, ok := g.Bounds()
 	if !ok {
 		return expr
 	}
@@ -117,12 +117,12 @@ func (x *exchange) queryEntities() error {
 	if err := x.collectEntities(); err != nil {
 		return err
 	}
-	x.headOData()
+	x.setODataHead()
 	return x.send(http.StatusOK, request.ContentType(x.level))
 }
 
-// collectEntities writes what the query finds into x.buf, and where it goes on as
-// headers.
+// collectEntities appends the results of the query to the response, and sets the
+// continuation headers.
 func (x *exchange) collectEntities() error {
 	if err := early(checkTable(x.target.Table)); err != nil {
 		return err
@@ -147,11 +147,11 @@ func (x *exchange) collectEntities() error {
 	if top == 0 {
 		_, err = x.account.store.TableMeta(x.r.Context(), x.target.Table)
 	} else {
-		q := store.Query{Filter: x.within(expr), Select: customNames(names), From: from, Limit: top, Budget: maxExamined}
+		q := store.Query{Filter: within(&x.grant, expr), Select: customNames(names), From: from, Limit: top, Budget: maxExamined}
 		next, err = x.appendPage(q, o)
 	}
 	if err == nil {
-		err = x.holdAnswer()
+		err = x.reserveResponse()
 	}
 	if err != nil {
 		return err
@@ -164,31 +164,31 @@ func (x *exchange) collectEntities() error {
 	return nil
 }
 
-// appendPage appends what q finds to the answer and returns the key to go on
-// from, nil at the end.
+// appendPage appends the results of q to the response. It returns the key at which the
+// next page starts, nil after the last page.
 func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, err error) {
 	ctx, cancel := context.WithTimeout(x.r.Context(), maxPageTime)
 	defer cancel()
 	cursor := x.account.store.Query(ctx, x.target.Table, q)
 	defer func() {
 		if e, ok := cursor.(store.Examiner); ok {
-			x.examined = e.Examined()
+			x.event.Examined = e.Examined()
 		}
 		err = errors.Join(err, cursor.Close())
 	}()
 	limit := freePageBytes
 	for cursor.Next() {
 		for x.chunks.bytes+len(x.buf) >= limit {
-			if !x.morePage(&limit) {
+			if !x.growPage(&limit) {
 				key := cursor.Row().Key()
 				return &key, nil
 			}
 		}
-		if x.returned > 0 {
+		if x.event.Returned > 0 {
 			x.buf = append(x.buf, ',')
 		}
 		x.buf = odata.AppendEntity(x.buf, cursor.Row(), o)
-		x.returned++
+		x.event.Returned++
 		if len(x.buf) >= chunkBytes {
 			x.buf = x.chunks.add(x.buf)
 		}
@@ -200,27 +200,27 @@ func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, er
 	return cursor.Resume(), err
 }
 
-// morePage asks for room for another chunk. Where many clients do not read their
-// pages, those that come get smaller ones.
-func (x *exchange) morePage(limit *int) bool {
-	if *limit >= maxPageBytes || !x.s.inFlight.acquirePage(chunkBytes) {
+// growPage reserves another chunk for the page, or reports false. The more memory unread
+// pages occupy, the smaller are new pages.
+func (x *exchange) growPage(limit *int) bool {
+	if *limit >= maxPageBytes || !x.s.inFlight.reservePage(chunkBytes) {
 		return false
 	}
-	x.paged += chunkBytes
+	x.pageReserved += chunkBytes
 	*limit += chunkBytes
 	return true
 }
 
-// holdAnswer counts what great entities make of an answer beyond the room that it
-// has: a client that does not read one holds it.
-func (x *exchange) holdAnswer() error {
-	more := int64(x.chunks.bytes+len(x.buf)) - x.paged - chunkCap
+// reserveResponse reserves the bytes by which large entities exceed what the response
+// has reserved, since a slow client occupies them.
+func (x *exchange) reserveResponse() error {
+	more := int64(x.chunks.bytes+len(x.buf)) - x.pageReserved - chunkCap
 	if more <= 0 {
 		return nil
 	}
-	if !x.s.inFlight.acquirePage(more) {
+	if !x.s.inFlight.reservePage(more) {
 		return problem.ErrBusy
 	}
-	x.paged += more
+	x.pageReserved += more
 	return nil
 }

@@ -8,12 +8,13 @@ import (
 	"github.com/tablerock-db/tablerock/server/internal/request"
 )
 
-// operation is one row of the table of routes.
+// operation is an entry of routes.
 type operation struct {
-	name   string
-	action sharedkey.Action
-	xml    bool // speaks XML, not OData
-	run    func(*exchange) error
+	name         string
+	action       sharedkey.Action // that the client needs permission for
+	checksAccess bool             // run checks the permission: it depends on headers or body
+	xml          bool             // has documents in XML, not in OData
+	run          func(*exchange) error
 }
 
 // route is a method on a resource; comp is the query parameter of that name.
@@ -23,48 +24,72 @@ type route struct {
 	comp   string
 }
 
-// routes is every operation of the service. A method that stands here for no
-// resource of the kind is refused as not allowed.
+// routes has every operation of the service. Any other method on a resource is not
+// allowed.
 var routes = map[route]*operation{
-	{request.ServiceRoot, http.MethodGet, "properties"}: {"GetServiceProperties", sharedkey.ReadProperties, true, (*exchange).serviceProperties},
-	{request.ServiceRoot, http.MethodPut, "properties"}: {"SetServiceProperties", sharedkey.WriteProperties, true, (*exchange).setServiceProperties},
-	{request.ServiceRoot, http.MethodGet, "stats"}:      {"GetServiceStats", sharedkey.ReadStats, true, (*exchange).serviceStats},
-	{request.Tables, http.MethodGet, ""}:                {"QueryTables", sharedkey.ListTables, false, (*exchange).queryTables},
-	{request.Tables, http.MethodPost, ""}:               {"CreateTable", sharedkey.CreateTable, false, (*exchange).createTable},
-	{request.Table, http.MethodGet, ""}:                 {"GetTable", sharedkey.ListTables, false, (*exchange).getTable},
-	{request.Table, http.MethodDelete, ""}:              {"DeleteTable", sharedkey.DeleteTable, false, (*exchange).deleteTable},
-	{request.TableACL, http.MethodGet, "acl"}:           {"GetTableACL", sharedkey.ACL, true, (*exchange).tableACL},
-	{request.TableACL, http.MethodPut, "acl"}:           {"SetTableACL", sharedkey.ACL, true, (*exchange).setTableACL},
-	{request.Entities, http.MethodGet, ""}:              {"QueryEntities", sharedkey.Query, false, (*exchange).queryEntities},
-	{request.Entities, http.MethodPost, ""}:             {"InsertEntity", asked, false, (*exchange).write},
-	{request.Entity, http.MethodGet, ""}:                {"GetEntity", sharedkey.Query, false, (*exchange).getEntity},
-	{request.Entity, http.MethodPut, ""}:                {"ReplaceEntity", asked, false, (*exchange).write},
-	{request.Entity, http.MethodPatch, ""}:              {"MergeEntity", asked, false, (*exchange).write},
-	{request.Entity, methodMerge, ""}:                   {"MergeEntity", asked, false, (*exchange).write},
-	{request.Entity, http.MethodDelete, ""}:             {"DeleteEntity", asked, false, (*exchange).write},
-	{request.Batch, http.MethodPost, ""}:                {"Batch", asked, false, (*exchange).batch},
+	{request.ServiceRoot, http.MethodGet, "properties"}: {name: "GetServiceProperties", action: sharedkey.ReadProperties, xml: true, run: (*exchange).serviceProperties},
+	{request.ServiceRoot, http.MethodPut, "properties"}: {name: "SetServiceProperties", action: sharedkey.WriteProperties, xml: true, run: (*exchange).setServiceProperties},
+	{request.ServiceRoot, http.MethodGet, "stats"}:      {name: "GetServiceStats", action: sharedkey.ReadStats, xml: true, run: (*exchange).serviceStats},
+	{request.Tables, http.MethodGet, ""}:                {name: "QueryTables", action: sharedkey.ListTables, run: (*exchange).queryTables},
+	{request.Tables, http.MethodPost, ""}:               {name: "CreateTable", action: sharedkey.CreateTable, run: (*exchange).createTable},
+	{request.Table, http.MethodGet, ""}:                 {name: "GetTable", action: sharedkey.ListTables, run: (*exchange).getTable},
+	{request.Table, http.MethodDelete, ""}:              {name: "DeleteTable", action: sharedkey.DeleteTable, run: (*exchange).deleteTable},
+	{request.TableACL, http.MethodGet, "acl"}:           {name: "GetTableACL", action: sharedkey.ACL, xml: true, run: (*exchange).tableACL},
+	{request.TableACL, http.MethodPut, "acl"}:           {name: "SetTableACL", action: sharedkey.ACL, xml: true, run: (*exchange).setTableACL},
+	{request.Entities, http.MethodGet, ""}:              {name: "QueryEntities", action: sharedkey.Query, run: (*exchange).queryEntities},
+	{request.Entities, http.MethodPost, ""}:             {name: "InsertEntity", checksAccess: true, run: (*exchange).write},
+	{request.Entity, http.MethodGet, ""}:                {name: "GetEntity", action: sharedkey.Query, run: (*exchange).getEntity},
+	{request.Entity, http.MethodPut, ""}:                {name: "ReplaceEntity", checksAccess: true, run: (*exchange).write},
+	{request.Entity, http.MethodPatch, ""}:              {name: "MergeEntity", checksAccess: true, run: (*exchange).write},
+	{request.Entity, methodMerge, ""}:                   {name: "MergeEntity", checksAccess: true, run: (*exchange).write},
+	{request.Entity, http.MethodDelete, ""}:             {name: "DeleteEntity", checksAccess: true, run: (*exchange).write},
+	{request.Batch, http.MethodPost, ""}:                {name: "Batch", checksAccess: true, run: (*exchange).batch},
 }
 
-// misplacedOperation is what any method does that is asked of the wrong address. It
-// never succeeds.
-var misplacedOperation = &operation{"Misplaced", sharedkey.Query, false, (*exchange).misplaced}
-
-// asked is the action of operations that ask for permission themselves, once they
-// know for what.
-const asked sharedkey.Action = 0xff
+// misplacedOperation is the operation of every method on a misplaced resource. It
+// always fails.
+var misplacedOperation = &operation{name: "Misplaced", action: sharedkey.Query, run: (*exchange).misplaced}
 
 // methodMerge is the service's own name for PATCH.
 const methodMerge = "MERGE"
 
-// notAllowed refuses a method for which the resource has no operation.
-func notAllowed(asked route) *problem.Problem {
+// operationOf returns the operation of method and resource.
+func operationOf(c *command) (*operation, error) {
+	key := route{kind: c.target.Kind, method: c.method}
+	switch c.target.Kind {
+	case request.Schema:
+		return nil, problem.ErrNotImplemented
+	case request.ServiceRoot:
+		if c.query.Get("restype") != "service" {
+			return nil, problem.ErrURI
+		}
+		key.comp = c.query.Get("comp")
+		if key.comp != "properties" && key.comp != "stats" {
+			return nil, problem.ErrComp
+		}
+	case request.TableACL:
+		key.comp = "acl"
+	case request.Batch, request.Tables, request.Table, request.Entities, request.Entity, request.Misplaced:
+		if comp := c.query.Get("comp"); comp == "properties" || comp == "stats" {
+			return nil, problem.ErrComp
+		}
+	}
+	if c.target.Kind == request.Misplaced {
+		return misplacedOperation, nil
+	}
+	if o := routes[key]; o != nil {
+		return o, nil
+	}
+	return nil, notAllowed(key)
+}
+
+// notAllowed refuses a method that the resource does not have, and names those that it
+// has.
+func notAllowed(r route) *problem.Problem {
 	var methods []string
 	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, methodMerge, http.MethodDelete} {
-		for r := range routes {
-			if r == (route{asked.kind, m, asked.comp}) {
-				methods = append(methods, m)
-				break
-			}
+		if routes[route{r.kind, m, r.comp}] != nil {
+			methods = append(methods, m)
 		}
 	}
 	return problem.MethodNotAllowed(methods)

@@ -70,7 +70,7 @@ type Server struct {
 	observe  func(Event)
 	now      func() time.Time
 	idle     sync.Pool // of *exchange
-	inFlight gauge
+	inFlight budget
 }
 
 // account is an Account as the server works with it.
@@ -134,12 +134,13 @@ func (s *Server) keys(account string) *sharedkey.Keys {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := s.idle.Get().(*exchange)
-	// A panic that goes on ends the request, not what is held for it.
+	// Also after a panic that serve does not recover from.
 	defer s.idle.Put(x)
 	defer x.end()
 	x.begin(w, r)
 	x.serve()
 	if s.observe != nil {
-		s.observe(x.event())
+		x.finishEvent()
+		s.observe(x.event)
 	}
 }

@@ -29,8 +29,8 @@ func (x *exchange) createTable() error {
 	if err := x.account.store.CreateTable(x.r.Context(), name); err != nil {
 		return err
 	}
-	x.headOData()
-	x.preferenceApplied()
+	x.setODataHead()
+	x.setPreferenceApplied()
 	link := string(odata.AppendTableLink(append([]byte(x.base), '/'), name))
 	x.set("Location", link)
 	if x.prefer == request.ReturnNoContent {
@@ -44,7 +44,7 @@ func (x *exchange) createTable() error {
 func (x *exchange) sendTable(status int, name string) error {
 	o := x.form("Tables", element, "")
 	x.buf = odata.AppendTable(x.buf[:0], name, o)
-	x.returned = 1
+	x.event.Returned = 1
 	return x.send(status, request.ContentType(x.level))
 }
 
@@ -59,7 +59,7 @@ func (x *exchange) form(of, one, suffix string) odata.Options {
 	if x.level == odata.None {
 		return o
 	}
-	x.about.join(string(x.base), "/$metadata#", of, one, suffix)
+	x.about.set(string(x.base), "/$metadata#", of, one, suffix)
 	o.Metadata = string(x.about)
 	return o
 }
@@ -103,7 +103,7 @@ func (x *exchange) getTable() error {
 	case len(found) == 0 || edm.FoldTableName(found[0].Name) != edm.FoldTableName(name):
 		return problem.ErrNotFound
 	}
-	x.headOData()
+	x.setODataHead()
 	return x.sendTable(http.StatusOK, found[0].Name)
 }
 
@@ -131,7 +131,7 @@ func (x *exchange) deleteTable() error {
 	if err != nil {
 		return err
 	}
-	x.headOData()
+	x.setODataHead()
 	return x.sendEmpty(http.StatusNoContent)
 }
 
@@ -178,7 +178,7 @@ func (x *exchange) queryTables() error {
 	if err != nil {
 		return err
 	}
-	x.headOData()
+	x.setODataHead()
 	if next != nil {
 		x.set("X-Ms-Continuation-Nexttablename", request.TableTokenOf(*next))
 	}
@@ -193,7 +193,7 @@ func (x *exchange) queryTables() error {
 		x.buf = odata.AppendTable(x.buf, t.Name, o)
 	}
 	x.buf = append(x.buf, "]}"...)
-	x.returned = len(page)
+	x.event.Returned = len(page)
 	return x.send(http.StatusOK, request.ContentType(x.level))
 }
 
@@ -205,7 +205,7 @@ func (x *exchange) tablePage(from string, keep *filter.Expr, top int) (page []st
 		if err != nil {
 			return nil, nil, err
 		}
-		x.examined += len(chunk)
+		x.event.Examined += len(chunk)
 		for _, t := range chunk {
 			if !keep.MatchTable(t.Name) {
 				continue

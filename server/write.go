@@ -14,23 +14,13 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// intent is one write as it was asked for, by a request or a part of a batch.
-type intent struct {
-	method      string // after tunnelling
-	target      request.Target
-	ifMatch     []string
-	ifNoneMatch []string
-	contentType []string
-	body        []byte
+// parsedWrite is a write that was parsed.
+type parsedWrite struct {
+	op      store.Op
+	refusal error // an error of its conditions; the absence of the table takes precedence
 }
 
-// change is a write that is understood.
-type change struct {
-	op     store.Op
-	refuse error // what is wrong with it that comes after the table's absence
-}
-
-// writeNames are the operations that events name.
+// writeNames are the names of writes in events.
 var writeNames = [...]string{
 	store.OpInsert:          "InsertEntity",
 	store.OpInsertOrMerge:   "InsertOrMergeEntity",
@@ -40,7 +30,7 @@ var writeNames = [...]string{
 	store.OpDelete:          "DeleteEntity",
 }
 
-// kindOf returns what a method means, with a condition and without.
+// kindOf returns the kind of a write by its method and whether it has If-Match.
 func kindOf(method string, conditional bool) store.OpKind {
 	switch {
 	case method == http.MethodPost:
@@ -57,7 +47,7 @@ func kindOf(method string, conditional bool) store.OpKind {
 	return store.OpInsertOrMerge
 }
 
-// actionOf returns the permission that a write needs.
+// actionOf returns the action of a write, for its permission.
 func actionOf(kind store.OpKind) sharedkey.Action {
 	switch kind {
 	case store.OpInsert:
@@ -71,7 +61,7 @@ func actionOf(kind store.OpKind) sharedkey.Action {
 	return sharedkey.DeleteEntity
 }
 
-// parseETag reads an If-Match header.
+// parseETag parses an If-Match header.
 func parseETag(values []string) (edm.ETag, error) {
 	text := strings.TrimSpace(strings.Join(values, ","))
 	quoted, weak := strings.CutPrefix(text, `W/"`)
@@ -90,115 +80,109 @@ func parseETag(values []string) (edm.ETag, error) {
 	return "", problem.Bad(problem.CodeInvalidInput, fmt.Sprintf("The etag value '%s' specified in one of the request headers is not valid. Please make sure only one etag value is specified and is valid.", text))
 }
 
-// conditionProblem returns what is wrong with the conditions of in, as opposed to
-// with the entity that they are about.
-func conditionProblem(in *intent) (etag edm.ETag, err error) {
+// conditionOf returns the ETag of the conditions in h, "" if there is none.
+func conditionOf(method string, h *headers) (edm.ETag, error) {
 	switch {
-	case len(in.ifNoneMatch) > 0 && len(in.ifMatch) > 0:
+	case len(h.ifNoneMatch) > 0 && len(h.ifMatch) > 0:
 		return "", problem.Bad(problem.CodeInvalidInput, "Both If-Match and If-None-Match HTTP headers cannot be specified at the same time.")
-	case len(in.ifNoneMatch) > 0:
-		return "", problem.Bad(problem.CodeInvalidInput, "If-None-Match HTTP header cannot be specified for "+in.method+" operations.")
-	case len(in.ifMatch) > 0:
-		return parseETag(in.ifMatch)
-	case in.method == http.MethodDelete:
+	case len(h.ifNoneMatch) > 0:
+		return "", problem.Bad(problem.CodeInvalidInput, "If-None-Match HTTP header cannot be specified for "+method+" operations.")
+	case len(h.ifMatch) > 0:
+		return parseETag(h.ifMatch)
+	case method == http.MethodDelete:
 		return "", problem.ErrInput
 	}
 	return "", nil
 }
 
-// admit looks at what comes before the body: whether the client may do what it asks
-// for, and whether it sends JSON.
-func (x *exchange) admit(in *intent) (store.OpKind, error) {
-	kind := kindOf(in.method, len(in.ifMatch) > 0)
-	if err := x.grant.Allow(actionOf(kind), in.target.Table); err != nil || kind == store.OpDelete {
+// admit checks what is known of a write without its body: that the client may do it,
+// and that the body is JSON.
+func admit(g *sharedkey.Grant, c *command, h *headers) (store.OpKind, error) {
+	kind := kindOf(c.method, len(h.ifMatch) > 0)
+	if err := g.Allow(actionOf(kind), c.target.Table); err != nil || kind == store.OpDelete {
 		return kind, err
 	}
-	return kind, request.CheckJSON(in.contentType)
+	return kind, request.CheckJSON(h.contentType)
 }
 
-// understand turns an intent that was admitted into an op, which shares in.body and
-// the parser's memory.
-func (x *exchange) understand(kind store.OpKind, in *intent) (change, error) {
-	if err := early(edm.CheckTableName(in.target.Table)); err != nil {
-		return change{}, err
+// parseWrite parses a write that was admitted. The result shares memory with body and
+// with the parser.
+func (x *exchange) parseWrite(kind store.OpKind, c *command, h *headers, body []byte) (parsedWrite, error) {
+	if err := early(edm.CheckTableName(c.target.Table)); err != nil {
+		return parsedWrite{}, err
 	}
-	c := change{op: store.Op{Kind: kind, Entity: edm.Entity{Key: in.target.Key}}}
+	w := parsedWrite{op: store.Op{Kind: kind, Entity: edm.Entity{Key: c.target.Key}}}
 	if kind != store.OpInsert {
-		if err := x.checkURLKey(in.target.Key); err != nil {
-			return change{}, err
+		if err := checkURLKey(&x.grant, c.target.Key); err != nil {
+			return parsedWrite{}, err
 		}
 		var illegal *edm.Error
-		if err := edm.CheckKey(in.target.Key); errors.As(err, &illegal) && illegal.Rule == edm.RuleKey {
-			return change{}, err
+		if err := edm.CheckKey(c.target.Key); errors.As(err, &illegal) && illegal.Rule == edm.RuleKey {
+			return parsedWrite{}, err
 		}
-		c.op.IfMatch, c.refuse = conditionProblem(in)
+		w.op.IfMatch, w.refusal = conditionOf(c.method, h)
 	}
 	if kind == store.OpDelete {
-		return c, nil
+		return w, nil
 	}
-	e, err := x.parseEntity(in.body, odata.ParseOptions{IgnoreKeys: kind != store.OpInsert})
-	c.op.Entity.Properties = e.Properties
+	e, err := x.parseEntity(body, odata.ParseOptions{IgnoreKeys: kind != store.OpInsert})
+	w.op.Entity.Properties = e.Properties
 	if kind == store.OpInsert {
-		c.op.Entity.Key = e.Key
+		w.op.Entity.Key = e.Key
 	}
 	if err != nil {
-		var late *odata.Error
-		if errors.As(err, &late) && late.Kind == odata.OutOfRange {
-			// What is wrong with keys and names comes first.
-			if rest := store.CheckBatch(in.target.Table, []store.Op{c.op}); rest != nil {
-				err = keyProblem(rest, &c.op)
+		var outOfRange *odata.Error
+		if errors.As(err, &outOfRange) && outOfRange.Kind == odata.OutOfRange {
+			// Errors of keys and names take precedence.
+			if other := store.CheckBatch(c.target.Table, []store.Op{w.op}); other != nil {
+				err = keyProblem(other, &w.op)
 			}
 		}
-		return change{}, err
+		return parsedWrite{}, err
 	}
 	if kind == store.OpInsert {
-		return c, x.grant.AllowKey(e.Key)
+		return w, x.grant.AllowKey(e.Key)
 	}
-	return c, nil
+	return w, nil
 }
 
 // write is every operation that changes one entity.
 func (x *exchange) write() error {
-	in := intent{
-		method: x.method, target: x.target,
-		ifMatch: x.r.Header["If-Match"], ifNoneMatch: x.r.Header["If-None-Match"],
-		contentType: x.r.Header["Content-Type"],
-	}
-	kind, err := x.admit(&in)
+	h := headers{ifMatch: x.r.Header["If-Match"], ifNoneMatch: x.r.Header["If-None-Match"], contentType: x.r.Header["Content-Type"]}
+	kind, err := admit(&x.grant, &x.command, &h)
 	if err != nil {
 		return err
 	}
 	if err := x.readBody(); err != nil {
 		return err
 	}
-	in.body = x.body
-	c, err := x.understand(kind, &in)
+	w, err := x.parseWrite(kind, &x.command, &h, x.body)
 	if err != nil {
 		return err
 	}
-	x.did = writeNames[c.op.Kind]
-	if c.refuse != nil {
-		return x.refuse(&c, x.target.Table)
+	x.event.Operation = writeNames[kind]
+	if w.refusal != nil {
+		return x.refuse(&w, x.target.Table)
 	}
-	res, err := x.account.store.Apply(x.r.Context(), x.target.Table, c.op)
+	res, err := x.account.store.Apply(x.r.Context(), x.target.Table, w.op)
 	if err != nil {
-		return keyProblem(err, &c.op)
+		return keyProblem(err, &w.op)
 	}
-	x.returned = 1
-	x.headOData()
-	if c.op.Kind == store.OpInsert {
-		return x.sendInserted(&c.op.Entity, res[0])
+	x.event.Returned = 1
+	x.setODataHead()
+	if kind == store.OpInsert {
+		return x.sendInserted(&w.op.Entity, res[0])
 	}
-	if c.op.Kind != store.OpDelete {
+	if kind != store.OpDelete {
 		x.set("Etag", string(res[0].ETag))
 	}
 	return x.sendEmpty(http.StatusNoContent)
 }
 
-// refuse returns what is wrong with c, unless its entity or the absence of its
-// table comes first.
-func (x *exchange) refuse(c *change, table string) error {
-	op := c.op
+// refuse returns the refusal of w, or an error of its entity or of the table, which
+// take precedence.
+func (x *exchange) refuse(w *parsedWrite, table string) error {
+	op := w.op
 	op.IfMatch = store.Any
 	if err := store.CheckBatch(table, []store.Op{op}); err != nil {
 		return keyProblem(err, &op)
@@ -206,10 +190,10 @@ func (x *exchange) refuse(c *change, table string) error {
 	if _, err := x.account.store.TableMeta(x.r.Context(), table); err != nil {
 		return err
 	}
-	return c.refuse
+	return w.refusal
 }
 
-// keyProblem names the key that an insert was refused for.
+// keyProblem returns err, with the text of the key if it refuses a key of an insert.
 func keyProblem(err error, op *store.Op) error {
 	var model *edm.Error
 	if op.Kind != store.OpInsert || !errors.As(err, &model) || model.Rule != edm.RuleKey {
@@ -224,12 +208,12 @@ func keyProblem(err error, op *store.Op) error {
 	return p
 }
 
-// sendInserted answers an insert.
+// sendInserted sends the response to an insert.
 func (x *exchange) sendInserted(e *edm.Entity, res store.Result) error {
 	link := x.entityLink(x.buf, x.target.Table, e.Key)
 	x.set("Location", link)
 	x.set("Etag", string(res.ETag))
-	x.preferenceApplied()
+	x.setPreferenceApplied()
 	if x.prefer == request.ReturnNoContent {
 		x.set("Dataserviceid", link)
 		return x.sendEmpty(http.StatusNoContent)
@@ -239,8 +223,8 @@ func (x *exchange) sendInserted(e *edm.Entity, res store.Result) error {
 	return x.send(http.StatusCreated, request.ContentType(x.level))
 }
 
-// entityLink returns the URL of an entity, in the client's own words. It is made in
-// the memory behind buf.
+// entityLink returns the URL of an entity, with scheme, host and account as the client
+// wrote them. It uses the free capacity of buf.
 func (x *exchange) entityLink(buf []byte, table string, key edm.Key) string {
 	from := len(buf)
 	return string(odata.AppendKeyLink(append(append(buf, x.base...), '/'), table, key.Partition, key.Row)[from:])

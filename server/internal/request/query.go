@@ -35,31 +35,27 @@ func Timeout(query url.Values) (time.Duration, error) {
 	return min(time.Duration(seconds)*time.Second, maxTimeout), nil
 }
 
-// maxParameters is the most parameters that a query may have.
+// maxParameters is the most parameters that a query may have. net/url has the same limit
+// in newer releases.
 const maxParameters = 10_000
 
-// ParseQuery reads the query of a URL. It is url.ParseQuery, but for semicolons in
-// values: clients and people write $format=application/json;odata=nometadata.
+// ParseQuery parses the query of a URL. Unlike url.ParseQuery it accepts semicolons in
+// values: clients write $format=application/json;odata=nometadata.
 func ParseQuery(raw string) (url.Values, error) {
 	if raw == "" {
 		return nil, nil
 	}
-	query := make(url.Values)
-	for n := 0; raw != ""; n++ {
-		var pair string
-		pair, raw, _ = strings.Cut(raw, "&")
-		if pair == "" {
-			continue
-		}
-		name, value, _ := strings.Cut(pair, "=")
-		name, err := url.QueryUnescape(name)
-		if err != nil || n == maxParameters || strings.Contains(name, ";") {
+	if strings.Count(raw, "&") >= maxParameters {
+		return nil, ErrQuery
+	}
+	query, err := url.ParseQuery(strings.ReplaceAll(raw, ";", "%3B"))
+	if err != nil {
+		return nil, ErrQuery
+	}
+	for name := range query {
+		if strings.Contains(name, ";") {
 			return nil, ErrQuery
 		}
-		if value, err = url.QueryUnescape(value); err != nil {
-			return nil, ErrQuery
-		}
-		query[name] = append(query[name], value)
 	}
 	return query, nil
 }

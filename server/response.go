@@ -13,24 +13,6 @@ import (
 	"github.com/tablerock-db/tablerock/server/internal/request"
 )
 
-// maxClientIDBytes is how long an id may be that a client gives a request.
-const maxClientIDBytes = 1024
-
-// clientRequestID returns the id that the client gave the request, "" if it gave
-// none or one that cannot stand in a header.
-func (x *exchange) clientRequestID() string {
-	given := x.r.Header["X-Ms-Client-Request-Id"]
-	if len(given) != 1 || len(given[0]) > maxClientIDBytes {
-		return ""
-	}
-	for _, c := range []byte(given[0]) {
-		if c < ' ' || c > '~' {
-			return ""
-		}
-	}
-	return given[0]
-}
-
 const (
 	serverName         = "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"
 	frontEndName       = "Microsoft-HTTPAPI/2.0"
@@ -40,11 +22,11 @@ const (
 	byteOrderMark      = "\ufeff"
 )
 
-// maxFields is how many headers answers have, but for few.
+// maxFields is the number of headers of nearly all responses.
 const maxFields = 12
 
-// set sets a header whose name is in canonical form. The values of an answer
-// share one slice; one for each is a fifth of all that a read allocates.
+// set sets a header, whose name must be in canonical form. The values of a response
+// share one slice: a slice for each is a fifth of the allocations of a read.
 func (x *exchange) set(name, value string) {
 	if len(x.values) == cap(x.values) {
 		x.values = make([]string, 0, maxFields)
@@ -54,27 +36,27 @@ func (x *exchange) set(name, value string) {
 	x.w.Header()[name] = x.values[n-1 : n : n]
 }
 
-// head sets the headers of every answer that the Table layer gives.
-func (x *exchange) head() {
+// setHead sets the headers of every response of the Table layer.
+func (x *exchange) setHead() {
 	x.set("Server", serverName)
 	x.set("X-Ms-Request-Id", x.id)
 	x.set("X-Ms-Version", x.version)
-	if id := x.clientRequestID(); id != "" {
+	if id := clientRequestID(x.r.Header); id != "" {
 		x.set("X-Ms-Client-Request-Id", id)
 	}
 }
 
-// headOData sets the headers of every success of an OData operation.
-func (x *exchange) headOData() {
-	x.head()
+// setODataHead sets the headers of every success of an OData operation.
+func (x *exchange) setODataHead() {
+	x.setHead()
 	x.set("Cache-Control", "no-cache")
 	x.set("X-Content-Type-Options", "nosniff")
 }
 
-// send writes x.chunks and x.buf as the answer.
+// send sends x.chunks and x.buf as the response.
 func (x *exchange) send(status int, contentType string) error {
-	x.freeParser() // the answer says all that there is to say of what was read
-	x.status = status
+	x.freeParser() // nothing of the entity is needed any more
+	x.event.Status = status
 	if contentType != "" {
 		x.set("Content-Type", contentType)
 	}
@@ -83,54 +65,53 @@ func (x *exchange) send(status int, contentType string) error {
 	x.w.WriteHeader(status)
 	for i, b := range x.chunks.full {
 		if _, err := x.w.Write(b); err != nil {
-			return x.gone(err)
+			return x.noteSendError(err)
 		}
-		// What is sent is free for others: a client that reads slowly holds what it
-		// has not read.
+		// Release what was sent: a slow client only occupies memory for the rest.
 		x.chunks.free(i)
-		sent := min(x.paged, chunkBytes)
-		x.paged -= sent
+		sent := min(x.pageReserved, chunkBytes)
+		x.pageReserved -= sent
 		x.s.inFlight.release(sent)
 	}
 	_, err := x.w.Write(x.buf)
-	return x.gone(err)
+	return x.noteSendError(err)
 }
 
-// sendEmpty answers without a body.
+// sendEmpty sends a response without a body.
 func (x *exchange) sendEmpty(status int) error {
-	x.status = status
+	x.event.Status = status
 	x.set("Content-Length", "0")
 	x.allowOrigin()
 	x.w.WriteHeader(status)
 	return nil
 }
 
-// gone takes note of a client that does not wait for its answer. There is
-// nobody left to tell.
-func (x *exchange) gone(err error) error {
-	if x.err == nil {
-		x.err = err
+// noteSendError records in the event that the response could not be sent. It returns
+// nil, since the client is gone and cannot be sent a failure.
+func (x *exchange) noteSendError(err error) error {
+	if x.event.Err == nil {
+		x.event.Err = err
 	}
 	return nil
 }
 
-// preferenceApplied says which preference of an insert was followed.
-func (x *exchange) preferenceApplied() {
+// setPreferenceApplied states which preference of an insert was honored.
+func (x *exchange) setPreferenceApplied() {
 	if x.prefer != request.NoPreference {
 		x.set("Preference-Applied", x.prefer.String())
 	}
 }
 
-// invalidURLPage is what the service's front end says to a path that it does not
-// let through.
+// invalidURLPage is the response of the service's front end to a path with control
+// characters.
 const invalidURLPage = `<!DOCTYPE HTML PUBLIC "-//W3C//DTD HTML 4.01//EN""http://www.w3.org/TR/html4/strict.dtd">` + "\r\n" +
 	`<HTML><HEAD><TITLE>Bad Request</TITLE></HEAD><BODY><h2>Bad Request - Invalid URL</h2><hr><p>HTTP Error 400. The request URL is invalid.</p></BODY></HTML>` + "\r\n"
 
-// fail answers with a problem.
+// fail sends a problem as the response.
 func (x *exchange) fail(p *problem.Problem) {
-	x.code, x.err = p.Code, p.Cause
-	if p.Status >= http.StatusInternalServerError && x.err == nil && p != problem.ErrNotImplemented {
-		x.err = p
+	x.event.Code, x.event.Err = p.Code, p.Cause
+	if p.Status >= http.StatusInternalServerError && p.Cause == nil && p != problem.ErrNotImplemented {
+		x.event.Err = p
 	}
 	if x.version == "" {
 		x.version = newestVersion
@@ -145,7 +126,7 @@ func (x *exchange) fail(p *problem.Problem) {
 		return
 	}
 	xml := x.inXML(p)
-	x.failHead(p, xml)
+	x.setFailHead(p, xml)
 	switch {
 	case xml:
 		x.buf = odata.AppendErrorXML(x.buf, "m:", p.Code, p.Message, x.id, x.s.now())
@@ -167,8 +148,8 @@ func (x *exchange) fail(p *problem.Problem) {
 	}
 }
 
-// inXML reports whether a problem is stated in XML: so are those of resources that
-// speak it, and refusals of clients who do not say that they read JSON.
+// inXML reports whether the document of a problem is XML: it is for operations and
+// resources with documents in XML, and for refusals of a request without JSON in Accept.
 func (x *exchange) inXML(p *problem.Problem) bool {
 	switch {
 	case x.operation != nil:
@@ -179,8 +160,8 @@ func (x *exchange) inXML(p *problem.Problem) bool {
 	return x.target.Kind == request.TableACL || x.target.Kind == request.ServiceRoot && x.query.Get("restype") == "service"
 }
 
-// failHead sets the headers of a problem.
-func (x *exchange) failHead(p *problem.Problem, xml bool) {
+// setFailHead sets the headers of a problem.
+func (x *exchange) setFailHead(p *problem.Problem, xml bool) {
 	switch {
 	case p.Bare:
 		x.set("Server", frontEndName)
@@ -188,7 +169,7 @@ func (x *exchange) failHead(p *problem.Problem, xml bool) {
 		x.set("Server", frontEndName)
 		x.set("X-Ms-Request-Id", x.id)
 	default:
-		x.head()
+		x.setHead()
 	}
 	if xml || p.Front {
 		x.set("X-Ms-Error-Code", p.Code)
@@ -199,7 +180,7 @@ func (x *exchange) failHead(p *problem.Problem, xml bool) {
 		}
 	}
 	if !p.Early {
-		x.preferenceApplied()
+		x.setPreferenceApplied()
 	}
 	for name, value := range map[string]string{"Www-Authenticate": p.Challenge, "Allow": p.Allow, "Retry-After": p.Retry} {
 		if value != "" {
@@ -208,28 +189,21 @@ func (x *exchange) failHead(p *problem.Problem, xml bool) {
 	}
 }
 
-// event tells what became of the request.
-func (x *exchange) event() Event {
-	e := Event{
-		Method: x.r.Method,
-		Status: x.status, Code: x.code, Duration: x.s.now().Sub(x.start),
-		Examined: x.examined, Returned: x.returned,
-		RequestID: x.id, ClientRequestID: x.clientRequestID(), Err: x.err,
-	}
+// finishEvent completes the event of the request.
+func (x *exchange) finishEvent() {
+	e := &x.event
+	e.Method, e.Duration = x.r.Method, x.s.now().Sub(x.start)
+	e.RequestID, e.ClientRequestID = x.id, clientRequestID(x.r.Header)
 	if sharedkey.IsAccountName(x.Address.Account) {
 		e.Account = x.Address.Account
 	}
 	if edm.CheckTableName(x.target.Table) == nil {
 		e.Table = x.target.Table
 	}
-	if x.operation != nil {
+	if e.Operation == "" && x.operation != nil {
 		e.Operation = x.operation.name
 	}
-	if x.did != "" {
-		e.Operation = x.did
-	}
-	if errors.Is(x.err, context.Canceled) {
+	if errors.Is(e.Err, context.Canceled) {
 		e.Status, e.Code = StatusClientGone, ""
 	}
-	return e
 }
