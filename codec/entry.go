@@ -2,6 +2,7 @@ package codec
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -16,9 +17,6 @@ type Entry struct {
 	Key       []byte // user key; empty in a shape definition
 	Values    []byte // values of a row, or an encoded shape
 }
-
-// Len returns the length of the encoding of e.
-func (e *Entry) Len() int { return EntryHeaderLen + len(e.Key) + len(e.Values) }
 
 // AppendEntry appends the encoding of e.
 func AppendEntry(dst []byte, e Entry) []byte {
@@ -73,8 +71,8 @@ func DecodeEntry(src []byte) (e Entry, n int, err error) {
 	if !e.Timestamp.Valid() {
 		return Entry{}, 0, damaged(8, "time stamp of %d ticks in an entry", e.Timestamp)
 	}
-	if what := e.misfit(k, v); what != "" {
-		return Entry{}, 0, damaged(0, "entry of kind %d with %s", e.Kind, what)
+	if err := e.checkFields(k, v); err != nil {
+		return Entry{}, 0, damaged(0, "entry of kind %d with %v", e.Kind, err)
 	}
 	if total := EntryHeaderLen + uint64(k) + v; total > uint64(len(src)) {
 		return Entry{}, 0, damaged(4, "entry of %d bytes, left %d", total, len(src))
@@ -85,33 +83,33 @@ func DecodeEntry(src []byte) (e Entry, n int, err error) {
 	return e, n, nil
 }
 
-// misfit says which part of e, its key of k and its values of v bytes does not
-// go with its kind, "" when all do.
-func (e *Entry) misfit(k int, v uint64) string {
+// checkFields checks that the fields of e, its key of k bytes and its values of v
+// bytes are allowed for its kind.
+func (e *Entry) checkFields(k int, v uint64) error {
 	if k > MaxKeyLen {
-		return "too long a key"
+		return errors.New("too long a key")
 	}
 	switch e.Kind {
 	case KindPut:
 		if e.Shape == 0 {
-			return "no shape"
+			return errors.New("no shape")
 		}
 	case KindDelete:
 		if e.Shape != 0 || e.Wide || v != 0 {
-			return "values"
+			return errors.New("values")
 		}
 	case KindShape:
 		if e.Shape == 0 || e.Wide || k != 0 {
-			return "a key, or without an id"
+			return errors.New("a key, or without an id")
 		}
-		return ""
+		return nil
 	default:
-		return "an unknown meaning"
+		return errors.New("an unknown meaning")
 	}
 	if k == 0 {
-		return "no key"
+		return errors.New("no key")
 	}
-	return ""
+	return nil
 }
 
 // PatchEntry sets the shape id and the time stamp of an encoded entry, which

@@ -20,7 +20,7 @@ func TestEntryRoundTrip(t *testing.T) {
 	} {
 		b := AppendEntry(nil, e)
 		got, n, err := DecodeEntry(append(b, "rest"...))
-		if err != nil || n != len(b) || n != e.Len() {
+		if err != nil || n != len(b) || n != EntryHeaderLen+len(e.Key)+len(e.Values) {
 			t.Fatalf("%+v: %d of %d bytes, %v", e, n, len(b), err)
 		}
 		if diff := cmp.Diff(e, got); diff != "" {

@@ -5,8 +5,10 @@
 //
 // Decoders check every length against the bytes they were given and return a
 // *corrupt.Error whose File is empty and whose Offset counts from the first
-// byte of their input; the caller, who knows the file, completes both. What
-// decodes encodes back to the same bytes: each content has one encoding.
+// byte of their input; the caller knows the file and completes both. A decoded
+// value encodes back to the same bytes: each content has one encoding.
+//
+// The API serves Tablerock's engine. It is not stable.
 //
 // # Keys
 //
@@ -127,9 +129,8 @@ const (
 	maxComponentUnits = 1024
 	maxComponentLen   = 3 * maxComponentUnits
 
-	endOfComponent    = 0x01 // ends a component
-	afterComponent    = 0x02 // sorts after all keys with that component
-	afterContinuation = 0xFF // sorts after all continuations
+	endOfComponent = 0x01 // ends a component
+	afterComponent = 0x02 // sorts after all keys with that component
 
 	shapeHeaderLen    = 2
 	propertyHeaderLen = 3

@@ -126,16 +126,16 @@ func TestGoldenEntries(t *testing.T) {
 func TestSampleSize(t *testing.T) {
 	props := sampleProps()
 	values, _ := AppendValues(nil, NewShape(props), props)
-	e := Entry{Kind: KindPut, Shape: 1, Key: AppendKey(nil, 16, "dev-000001", "1700000000000"), Values: values}
+	entry := AppendEntry(nil, Entry{Kind: KindPut, Shape: 1, Key: AppendKey(nil, 16, "dev-000001", "1700000000000"), Values: values})
 	heap := 0
 	for _, p := range props {
 		if t := p.Value.Type(); t == edm.TypeString || t == edm.TypeBinary {
 			heap += len(p.Value.Bytes())
 		}
 	}
-	if len(values) != 67+heap || e.Len() != 18+29+67+heap {
-		t.Errorf("values of %d bytes, entry of %d, variable section %d", len(values), e.Len(), heap)
+	if len(values) != 67+heap || len(entry) != 18+29+67+heap {
+		t.Errorf("values of %d bytes, entry of %d, variable section %d", len(values), len(entry), heap)
 	}
 	t.Logf("values %d bytes, entry %d, of which strings and binary %d; wide form %d more",
-		len(values), e.Len(), heap, NewShape(props).fixed[1]-NewShape(props).fixed[0])
+		len(values), len(entry), heap, NewShape(props).fixed[1]-NewShape(props).fixed[0])
 }

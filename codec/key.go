@@ -45,12 +45,6 @@ func AppendPartitionEnd(dst []byte, table uint32, partition string) []byte {
 	return append(AppendPartitionStart(dst, table, partition), afterComponent)
 }
 
-// AppendPartitionPrefixEnd appends the upper bound of the keys whose
-// PartitionKey begins with prefix; AppendPartitionStart is the lower one.
-func AppendPartitionPrefixEnd(dst []byte, table uint32, prefix string) []byte {
-	return append(AppendPartitionStart(dst, table, prefix), afterContinuation)
-}
-
 // AppendRowStart appends the lower bound of the keys in a partition whose
 // RowKey is at least row.
 func AppendRowStart(dst []byte, table uint32, partition, row string) []byte {
@@ -61,12 +55,6 @@ func AppendRowStart(dst []byte, table uint32, partition, row string) []byte {
 // is greater than row.
 func AppendRowEnd(dst []byte, table uint32, partition, row string) []byte {
 	return append(AppendRowStart(dst, table, partition, row), afterComponent)
-}
-
-// AppendRowPrefixEnd appends the upper bound of the keys in a partition whose
-// RowKey begins with prefix; AppendRowStart is the lower one.
-func AppendRowPrefixEnd(dst []byte, table uint32, partition, prefix string) []byte {
-	return append(AppendRowStart(dst, table, partition, prefix), afterContinuation)
 }
 
 // AppendText appends s as a component, without its end.

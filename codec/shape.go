@@ -147,9 +147,14 @@ func (s *Shape) Matches(props edm.Properties) bool {
 	return len(fields) == 0
 }
 
+// Sizes in memory.
+const (
+	shapeBytes = 80
+	fieldBytes = 32
+)
+
 // MemBytes returns about how much memory s takes.
 func (s *Shape) MemBytes() int {
-	const shapeBytes, fieldBytes = 96, 32
 	return shapeBytes + fieldBytes*len(s.fields) + s.names + len(s.index)
 }
 

@@ -2,6 +2,7 @@ package sstable
 
 import (
 	"encoding/binary"
+	"errors"
 
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
@@ -133,7 +134,7 @@ func appendFooter(dst []byte, b rowgroup.Binding, dbid [16]byte, number uint64, 
 }
 
 // decodeFooter reads a footer that stands at off and whose sum holds.
-func decodeFooter(p []byte, dbid [16]byte, number uint64, off int64) (f footer, what string) {
+func decodeFooter(p []byte, dbid [16]byte, number uint64, off int64) (f footer, err error) {
 	u := func(i int) uint64 { return binary.LittleEndian.Uint64(p[i:]) }
 	f = footer{
 		shapes: span{u(0), u(8)}, index: span{u(16), u(24)}, filter: span{u(32), u(40)}, summaries: span{u(48), u(56)},
@@ -142,15 +143,15 @@ func decodeFooter(p []byte, dbid [16]byte, number uint64, off int64) (f footer, 
 	end := uint64(off)
 	switch {
 	case string(p[136:144]) != magic || u(104) != number || [16]byte(p[112:128]) != dbid || u(128) != version:
-		return f, "footer does not belong to the header"
+		return f, errors.New("footer does not belong to the header")
 	case f.shapes.off < headerBytes, f.shapes.off > end, f.shapes.len > end, f.index.len > end, f.filter.len > end, f.summaries.len > end:
-		return f, "footer names sections outside the file"
+		return f, errors.New("footer names sections outside the file")
 	case max(f.shapes.len, f.index.len, f.filter.len, f.summaries.len) > maxSectionBytes:
-		return f, "footer names sections that are too long"
+		return f, errors.New("footer names sections that are too long")
 	case f.shapes.end() != f.index.off, f.index.end() != f.filter.off, f.filter.end() != f.summaries.off, f.summaries.end() != end:
-		return f, "footer names sections that do not follow each other"
+		return f, errors.New("footer names sections that do not follow each other")
 	case f.tombstones > f.entries, f.minSeq > f.maxSeq, f.keys > f.entries, f.entries > 0 && f.keys == 0:
-		return f, "footer has impossible counts"
+		return f, errors.New("footer has impossible counts")
 	}
-	return f, ""
+	return f, nil
 }

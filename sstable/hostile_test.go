@@ -79,7 +79,7 @@ func TestSectionsAreBounded(t *testing.T) {
 func TestHostileIndex(t *testing.T) {
 	for _, n := range []uint32{1, 2, 1 << 27, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
 		p := binary.LittleEndian.AppendUint32(nil, n)
-		if _, what := decodeIndex(append(p, make([]byte, 40)...), headerBytes); what == "" {
+		if _, err := decodeIndex(append(p, make([]byte, 40)...), headerBytes); err == nil {
 			t.Errorf("index of %d groups in 40 bytes is accepted", n)
 		}
 	}

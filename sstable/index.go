@@ -3,6 +3,7 @@ package sstable
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
@@ -53,13 +54,13 @@ type index struct {
 
 // decodeIndex reads an index whose sum holds, of a file whose groups end at
 // end. It keeps p.
-func decodeIndex(p []byte, end uint64) (x index, what string) {
+func decodeIndex(p []byte, end uint64) (x index, err error) {
 	if len(p) < 4 {
-		return x, "index without a count"
+		return x, errors.New("index without a count")
 	}
 	count := binary.LittleEndian.Uint32(p)
 	if count > uint32((len(p)-4)/indexEntryBytes) {
-		return x, "index of more groups than it has room for"
+		return x, errors.New("index of more groups than it has room for")
 	}
 	n := int(count)
 	entries, rest := p[4:4+n*indexEntryBytes], p[4+n*indexEntryBytes:]
@@ -73,9 +74,9 @@ func decodeIndex(p []byte, end uint64) (x index, what string) {
 		flags := binary.LittleEndian.Uint32(e[20:])
 		switch {
 		case at != off, uint64(size) > end-off, head > size, head > rowgroup.MaxHeadBytes, head < sumBytes:
-			return x, "index names impossible places"
+			return x, errors.New("index names impossible places")
 		case rows < 1, rows > rowgroup.MaxRows, key > codec.MaxKeyLen, flags&^flagContinues != 0, i == 0 && flags != 0, key > len(rest):
-			return x, "index has impossible entries"
+			return x, errors.New("index has impossible entries")
 		}
 		x.groups[i] = groupEntry{
 			off: int64(at), head: int(head), len: int(size), rows: rows,
@@ -86,26 +87,26 @@ func decodeIndex(p []byte, end uint64) (x index, what string) {
 	}
 	for _, k := range []*[]byte{&x.smallest, &x.largest} {
 		if len(rest) < 2 || len(rest)-2 < int(binary.LittleEndian.Uint16(rest)) {
-			return x, "index ends early"
+			return x, errors.New("index ends early")
 		}
 		*k, rest = rest[2:][:binary.LittleEndian.Uint16(rest)], rest[2+int(binary.LittleEndian.Uint16(rest)):]
 	}
 	switch {
 	case len(rest) != 0:
-		return x, "index has another length than its parts"
+		return x, errors.New("index has another length than its parts")
 	case off != end:
-		return x, "index does not name all groups"
+		return x, errors.New("index does not name all groups")
 	case n > 0 && (codec.CheckInternalKey(x.smallest) != nil || codec.CheckInternalKey(x.largest) != nil):
-		return x, "index has malformed bounds"
+		return x, errors.New("index has malformed bounds")
 	}
 	for i := 1; i < n; i++ {
 		d := bytes.Compare(x.groups[i-1].separator, x.groups[i].separator)
 		if d > 0 || d == 0 && !x.groups[i].continues {
-			return x, "index is not sorted"
+			return x, errors.New("index is not sorted")
 		}
 	}
 	x.prepare()
-	return x, ""
+	return x, nil
 }
 
 // entries returns the number of rows in all groups.

@@ -2,7 +2,6 @@ package sstable
 
 import (
 	"bytes"
-	"errors"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
@@ -39,8 +38,6 @@ type Iterator struct {
 	from   int
 	to     int
 }
-
-var errForwardOnly = errors.New("an iterator over all versions moves forward only")
 
 // NewIterator returns an Iterator that stands nowhere. It keeps the bounds.
 func (r *Reader) NewIterator(o IterOptions) *Iterator {

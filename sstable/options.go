@@ -1,16 +1,12 @@
 package sstable
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
-
-// ErrNewerFormat is the error of opening a file that a newer version wrote.
-var ErrNewerFormat = errors.New("sstable of a newer format version")
 
 // Compression selects how heap units and big values are compressed.
 type Compression uint8

@@ -117,9 +117,9 @@ func (r *Reader) readTail() error {
 	if err := r.readSection(p[:], off, "footer"); err != nil {
 		return err
 	}
-	f, what := decodeFooter(p[:], r.o.DBID, r.o.Number, off)
-	if what != "" {
-		return r.corruptf(off, "%s", what)
+	f, err := decodeFooter(p[:], r.o.DBID, r.o.Number, off)
+	if err != nil {
+		return r.corruptf(off, "%v", err)
 	}
 	r.footer = f
 	section := func(s span, what string) ([]byte, error) {
@@ -143,8 +143,8 @@ func (r *Reader) readTail() error {
 	if err != nil {
 		return err
 	}
-	if r.index, what = decodeIndex(index, f.shapes.off); what != "" {
-		return r.corruptf(int64(f.index.off), "%s", what)
+	if r.index, err = decodeIndex(index, f.shapes.off); err != nil {
+		return r.corruptf(int64(f.index.off), "%v", err)
 	}
 	if n := r.index.entries(); n != f.entries {
 		return r.corruptf(off, "%d entries, the index says %d", f.entries, n)
@@ -206,9 +206,9 @@ func (r *Reader) loadSummaries() (*rowgroup.Summaries, error) {
 	if err := r.readSection(p, int64(at.off), "summaries"); err != nil {
 		return nil, err
 	}
-	s, what := rowgroup.DecodeSummaries(p[:len(p)-sumBytes], len(r.index.groups))
-	if what != "" {
-		return nil, r.corruptf(int64(at.off), "summaries: %s", what)
+	s, err := rowgroup.DecodeSummaries(p[:len(p)-sumBytes], len(r.index.groups))
+	if err != nil {
+		return nil, r.corruptf(int64(at.off), "summaries: %v", err)
 	}
 	r.summaries = s
 	return s, nil
@@ -222,9 +222,15 @@ func (r *Reader) Close() error {
 	return nil
 }
 
+// Sizes in memory.
+const (
+	groupEntryBytes = 64
+	hintBytes       = 8
+)
+
 // MemBytes returns about how much memory the Reader holds outside the cache.
 func (r *Reader) MemBytes() int {
-	n := len(r.filter) + int(r.footer.index.len) + len(r.index.groups)*(72+prefixBytes+hintBytes)
+	n := len(r.filter) + int(r.footer.index.len) + len(r.index.groups)*(groupEntryBytes+prefixBytes+hintBytes)
 	n += int(r.footer.shapes.len) + r.shapes.MemBytes()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -265,8 +271,8 @@ func (r *Reader) loadHead(pin cache.Handle, e *groupEntry, arrange bool) error {
 	if !ok {
 		h = new(head)
 	}
-	if what := h.Decode(p, e.off, e.len, r.shapes); what != "" {
-		return r.corruptf(e.off, "%s", what)
+	if err := h.Decode(p, e.off, e.len, r.shapes); err != nil {
+		return r.corruptf(e.off, "%v", err)
 	}
 	if h.Rows() != e.rows {
 		return r.corruptf(e.off, "group of %d rows, the index says %d", h.Rows(), e.rows)
@@ -283,8 +289,6 @@ func (r *Reader) loadHead(pin cache.Handle, e *groupEntry, arrange bool) error {
 	return nil
 }
 
-const hintBytes = 8
-
 // unit returns a decoded heap unit of h, pinned. hint may be nil.
 func (r *Reader) unit(h *rowgroup.Head, u *rowgroup.Unit, hint *cache.Hint, fill bool) (cache.Handle, error) {
 	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(u.Off), Kind: kindUnit}
@@ -297,8 +301,8 @@ func (r *Reader) unit(h *rowgroup.Head, u *rowgroup.Unit, hint *cache.Hint, fill
 	}
 	err := r.decompress(pin.Bytes(), u.Off, u.Stored, "heap unit")
 	if err == nil {
-		if what := h.CheckUnit(u, pin.Bytes()); what != "" {
-			err = r.corruptf(u.Off, "heap unit: %s", what)
+		if damage := h.CheckUnit(u, pin.Bytes()); damage != nil {
+			err = r.corruptf(u.Off, "heap unit: %v", damage)
 		}
 	}
 	if err != nil {
@@ -416,7 +420,7 @@ func (r *Reader) found(h *head, pin cache.Handle, i int, row *Row) (uint64, code
 	row.pins.r, row.pins.head, row.pins.hints, row.pins.fill = r, pin, h.units, true
 	row.Attach(&h.Head, &row.pins)
 	row.Set(i)
-	row.Fetch()
+	row.Prefetch()
 	if err := row.LoadHeap(); err != nil {
 		row.Release()
 		return 0, 0, false, err

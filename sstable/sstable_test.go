@@ -211,7 +211,7 @@ func (g *generator) bound(entries []entry) []byte {
 	case 5:
 		return codec.AppendRowStart(nil, 16, pk, rk)
 	case 6:
-		return codec.AppendRowPrefixEnd(nil, 16, pk, rk)
+		return append(codec.AppendRowStart(nil, 16, pk, rk), 0xFF)
 	case 7:
 		return nil
 	}

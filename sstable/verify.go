@@ -3,6 +3,7 @@ package sstable
 import (
 	"bytes"
 	"context"
+	"errors"
 	"unicode/utf8"
 
 	"github.com/tablerock-db/tablerock/codec"
@@ -73,8 +74,8 @@ func (v *verifier) group(g int) error {
 	if err := r.readSection(v.buf, e.off, "head"); err != nil {
 		return err
 	}
-	if what := h.Decode(v.buf, e.off, e.len, r.shapes); what != "" {
-		return r.corruptf(e.off, "%s", what)
+	if err := h.Decode(v.buf, e.off, e.len, r.shapes); err != nil {
+		return r.corruptf(e.off, "%v", err)
 	}
 	if h.Rows() != e.rows {
 		return r.corruptf(e.off, "group of %d rows, the index says %d", h.Rows(), e.rows)
@@ -84,8 +85,8 @@ func (v *verifier) group(g int) error {
 	for row := range h.Rows() {
 		maxSeq = max(maxSeq, h.Sequence(row))
 		versions = versions || row > 0 && h.Same(row)
-		if what := v.entry(g, row); what != "" {
-			return r.corruptf(e.off, "row %d: %s", row, what)
+		if err := v.entry(g, row); err != nil {
+			return r.corruptf(e.off, "row %d: %v", row, err)
 		}
 	}
 	if maxSeq != h.MaxSeq || versions != h.Versions() {
@@ -98,17 +99,17 @@ func (v *verifier) group(g int) error {
 }
 
 // entry checks the key of a row.
-func (v *verifier) entry(g, row int) (what string) {
+func (v *verifier) entry(g, row int) error {
 	h, e := &v.h, &v.r.index.groups[g]
 	seq, kind := h.Version(row)
 	user := h.AppendKey(nil, row)
 	if codec.CheckKey(user) != nil || seq > codec.MaxSeq || codec.PartitionLen(user) != h.PartitionLen(row) {
-		return "malformed key"
+		return errors.New("malformed key")
 	}
 	key := codec.AppendTrailer(user, seq, kind)
 	user = key[:len(user)]
 	if bytes.Compare(key, v.key) <= 0 {
-		return "key does not follow the one before"
+		return errors.New("key does not follow the one before")
 	}
 	again := len(v.key) > 0 && bytes.Equal(user, v.key[:len(v.key)-codec.TrailerLen])
 	marked := e.continues
@@ -116,25 +117,25 @@ func (v *verifier) entry(g, row int) (what string) {
 		marked = h.Same(row)
 	}
 	if again != marked {
-		return "older version is not marked"
+		return errors.New("older version is not marked")
 	}
 	if row == 0 {
 		if bytes.Compare(user, e.separator) < 0 || g == 0 && !bytes.Equal(key, v.r.index.smallest) {
-			return "key before the group's beginning"
+			return errors.New("key before the group's beginning")
 		}
 		if len(v.key) > 0 && !again && bytes.Compare(e.separator, v.key[:len(v.key)-codec.TrailerLen]) <= 0 {
-			return "separator does not separate"
+			return errors.New("separator does not separate")
 		}
 	}
 	if i, equal := h.Seek(user); !equal || (!again || row == 0) && i != row {
-		return "key cannot be found"
+		return errors.New("key cannot be found")
 	}
 	if !v.r.MayContain(codec.KeyHash(user)) {
-		return "key is not in the filter"
+		return errors.New("key is not in the filter")
 	}
 	v.count(seq, kind, again)
 	v.key = append(v.key[:0], key...)
-	return ""
+	return nil
 }
 
 func (v *verifier) count(seq uint64, kind codec.Kind, again bool) {

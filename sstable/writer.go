@@ -2,7 +2,6 @@ package sstable
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 
 	"github.com/cespare/xxhash/v2"
@@ -38,11 +37,6 @@ type Writer struct {
 	info      Info
 	err       error
 }
-
-var (
-	errFinished = errors.New("sstable writer is finished")
-	errAborted  = errors.New("sstable writer was aborted")
-)
 
 // NewWriter returns a Writer of an empty file, which stays the caller's to
 // close. Wrong options are reported by the first Add, or by Finish.

@@ -72,12 +72,13 @@ func (m *memory) add(key []byte, value string, seq, keep uint64) bool {
 		e.Kind, e.Shape = codec.KindPut, 1
 		e.Values, e.Wide = codec.AppendValues(nil, m.shape, testProps(value, seq))
 	}
-	if m.used+e.Len() > len(m.image) {
+	n := codec.EntryHeaderLen + len(e.Key) + len(e.Values)
+	if m.used+n > len(m.image) {
 		return false
 	}
 	codec.AppendEntry(m.image[m.used:m.used], e)
 	m.table.Apply(uint32(m.used), seq, keep)
-	m.used += e.Len()
+	m.used += n
 	return true
 }
 

@@ -33,11 +33,12 @@ func (l *log) add(t testing.TB, key []byte, kind codec.Kind, seq uint64, text st
 		e.Values, e.Shape = l.buf, 1
 	}
 	off := l.tail
-	if off+e.Len() > len(l.image) {
+	n := codec.EntryHeaderLen + len(e.Key) + len(e.Values)
+	if off+n > len(l.image) {
 		t.Fatalf("image of %d bytes is full", len(l.image))
 	}
 	codec.AppendEntry(l.image[off:off], e)
-	l.tail += e.Len()
+	l.tail += n
 	return uint32(off)
 }
 

@@ -101,13 +101,13 @@ func TestPartitionBounds(t *testing.T) {
 		lower, upper := codec.AppendPartition(nil, 16, pk), codec.AppendPartitionEnd(nil, 16, pk)
 		m.checkScans(lower, upper, m.seq)
 		m.walk(rnd, lower, upper, m.seq, 200)
-		m.checkScans(codec.AppendRowStart(nil, 16, pk, "1"), codec.AppendRowPrefixEnd(nil, 16, pk, "1"), m.seq)
+		m.checkScans(codec.AppendRowStart(nil, 16, pk, "1"), append(codec.AppendRowStart(nil, 16, pk, "1"), 0xFF), m.seq)
 		m.checkScans(codec.AppendRowEnd(nil, 16, pk, "1"), codec.AppendRowStart(nil, 16, pk, "4"), m.seq)
 	}
 	if m.table.dir.known != 0 {
 		t.Fatalf("the directory took in %d partitions for scans within one", m.table.dir.known)
 	}
-	m.checkScans(codec.AppendPartitionStart(nil, 16, "2"), codec.AppendPartitionPrefixEnd(nil, 16, "2"), m.seq)
+	m.checkScans(codec.AppendPartitionStart(nil, 16, "2"), append(codec.AppendPartitionStart(nil, 16, "2"), 0xFF), m.seq)
 	if m.table.dir.known != 49 {
 		t.Fatalf("the directory knows %d partitions, want 49", m.table.dir.known)
 	}

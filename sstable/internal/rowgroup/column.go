@@ -2,6 +2,7 @@ package rowgroup
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 	"unicode/utf8"
 
@@ -19,8 +20,6 @@ type column struct {
 	bytes    uint32 // of the dictionary, or of the bits
 	a        vector // words, ends, codes, guids
 }
-
-const columnMemBytes = 56
 
 // heap reports whether values stand in the heap.
 func (c *column) heap() bool { return c.encoding == encodingHeap || c.encoding == encodingHeapLast }
@@ -83,11 +82,11 @@ func linkHeap(cols []column) (found, ok bool) {
 	return found, last == found
 }
 
-const notText = "text that is not UTF-8"
+var errNotText = errors.New("text that is not UTF-8")
 
 // checkHeap checks the values of one row, whose part of the heap is given: that
 // their ends are within it, and that Strings are text.
-func checkHeap(section []byte, cols []column, rank int, part []byte) (what string) {
+func checkHeap(section []byte, cols []column, rank int, part []byte) error {
 	// Strings that follow each other are looked at together: they are text if all
 	// is and each begins where a character does.
 	last, text := uint64(0), uint64(0) // since text there are Strings only
@@ -102,22 +101,22 @@ func checkHeap(section []byte, cols []column, rank int, part []byte) (what strin
 			continue
 		}
 		if end < last || end > uint64(len(part)) {
-			return "values outside their row"
+			return errors.New("values outside their row")
 		}
 		if c.typ != edm.TypeString {
 			if !utf8.Valid(part[text:last]) {
-				return notText
+				return errNotText
 			}
 			text = end
 		} else if last < end && !utf8.RuneStart(part[last]) {
-			return notText
+			return errNotText
 		}
 		last = end
 	}
 	if !utf8.Valid(part[text:last]) {
-		return notText
+		return errNotText
 	}
-	return ""
+	return nil
 }
 
 func (c *columnBuilder) text() bool { return c.typ == edm.TypeString || c.typ == edm.TypeBinary }

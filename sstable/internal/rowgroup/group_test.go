@@ -3,7 +3,6 @@ package rowgroup
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -55,8 +54,8 @@ func build(t testing.TB, users [][]byte, props func(i int) edm.Properties) (*Hea
 		t.Fatal("head has a wrong sum")
 	}
 	h := new(Head)
-	if what := h.Decode(data[:head], off, len(data), list(known...)); what != "" {
-		t.Fatal(what)
+	if err := h.Decode(data[:head], off, len(data), list(known...)); err != nil {
+		t.Fatal(err)
 	}
 	return h, data
 }
@@ -243,7 +242,7 @@ func TestCraftedHeads(t *testing.T) {
 			t.Fatalf("%s: %x is not in the head", name, pattern)
 		}
 		change(data[at:])
-		if what := new(Head).Decode(data, h.off, len(data)+1<<20, shapes); what == "" {
+		if err := new(Head).Decode(data, h.off, len(data)+1<<20, shapes); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
@@ -295,8 +294,8 @@ func TestArrangeUnusedSlot(t *testing.T) {
 	data[at] = 1
 	data = slices.Delete(data, len(data)-SumBytes-rows+1, len(data)-SumBytes)
 	h := new(Head)
-	if what := h.Decode(data, 0, len(data), list(codec.NewShape(props(0)))); what != "" {
-		t.Fatal(what)
+	if err := h.Decode(data, 0, len(data), list(codec.NewShape(props(0)))); err != nil {
+		t.Fatal(err)
 	}
 	checkArrange(t, h, blocks{data})
 }
@@ -315,7 +314,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		var h Head
-		if h.Decode(bytes.Clone(data), 0, len(data)+1<<20, shapes) != "" {
+		if h.Decode(bytes.Clone(data), 0, len(data)+1<<20, shapes) != nil {
 			return
 		}
 		for row := range h.Rows() {
@@ -346,8 +345,8 @@ type stored struct {
 
 func (s stored) Unit(h *Head, u *Unit) ([]byte, error) {
 	raw, err := s.decode(u.Off, u.Stored, u.Raw)
-	if what := h.CheckUnit(u, raw); what != "" {
-		return nil, errors.New(what)
+	if err := h.CheckUnit(u, raw); err != nil {
+		return nil, err
 	}
 	return raw, err
 }
@@ -371,7 +370,7 @@ func show(h *Head, b Blocks) (out []string) {
 		text := fmt.Sprintf("%x %d %d", h.AppendKey(nil, row), seq, kind)
 		if !h.Tombstone(row) {
 			r.Set(row)
-			r.Fetch()
+			r.Prefetch()
 			text += fmt.Sprintf(" %v %d", r.Key(), r.Timestamp())
 			for i := range 2 * r.Len() {
 				if i >= r.Len() {
@@ -451,7 +450,7 @@ type blocks struct{ data []byte }
 func (b blocks) Unit(h *Head, u *Unit) ([]byte, error) {
 	raw := make([]byte, u.Raw)
 	copy(raw, b.data)
-	if h.CheckUnit(u, raw) != "" {
+	if h.CheckUnit(u, raw) != nil {
 		return nil, errNoValues
 	}
 	return raw, nil
@@ -464,23 +463,23 @@ func TestCheckHeap(t *testing.T) {
 	for _, c := range []struct {
 		types string // of the values: s and b
 		part  string
-		want  string
+		want  error
 	}{
-		{"s", "", ""},
-		{"s", "text", ""},
-		{"s", "\xc3\xa4", ""},
-		{"s", "\xc3", notText},
-		{"b", "\xc3", ""},
-		{"ss", "\xc3\xa4|\xc3\xb6", ""},
-		{"ss", "a\xc3|\xa4b", notText},
-		{"ss", "|\xa4b", notText},
-		{"ss", "\xc3\xa4|", ""},
-		{"sbs", "\xc3\xa4|\xff|\xc3\xb6", ""},
-		{"sbs", "\xc3|\xa4|x", notText},
-		{"sbs", "x|\xc3|\xa4", notText},
-		{"bsb", "\xff|\xc3\xa4|\xff", ""},
-		{"bsb", "\xff|\xc3|\xa4", notText},
-		{"bs", "\xff|", ""},
+		{"s", "", nil},
+		{"s", "text", nil},
+		{"s", "\xc3\xa4", nil},
+		{"s", "\xc3", errNotText},
+		{"b", "\xc3", nil},
+		{"ss", "\xc3\xa4|\xc3\xb6", nil},
+		{"ss", "a\xc3|\xa4b", errNotText},
+		{"ss", "|\xa4b", errNotText},
+		{"ss", "\xc3\xa4|", nil},
+		{"sbs", "\xc3\xa4|\xff|\xc3\xb6", nil},
+		{"sbs", "\xc3|\xa4|x", errNotText},
+		{"sbs", "x|\xc3|\xa4", errNotText},
+		{"bsb", "\xff|\xc3\xa4|\xff", nil},
+		{"bsb", "\xff|\xc3|\xa4", errNotText},
+		{"bs", "\xff|", nil},
 	} {
 		var part []byte
 		var cols []column
@@ -494,7 +493,7 @@ func TestCheckHeap(t *testing.T) {
 		}
 		cols[len(cols)-1].encoding = encodingHeapLast
 		if got := checkHeap(make([]byte, 8), cols, 0, part); got != c.want {
-			t.Errorf("%s as %s: got %q, want %q", c.part, c.types, got, c.want)
+			t.Errorf("%s as %s: got %v, want %v", c.part, c.types, got, c.want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package rowgroup
 
 import (
 	"encoding/binary"
+	"errors"
 	"slices"
 
 	"github.com/tablerock-db/tablerock/codec"
@@ -57,10 +58,19 @@ type slot struct {
 	columns []column
 }
 
-// MemBytes is what h takes beside its bytes, the shapes of its rows included: the
-// list that they are from may forget them.
+// Sizes in memory.
+const (
+	headMemBytes   = 512 // with the fields that sstable adds
+	unitMemBytes   = 56
+	extentMemBytes = 48
+	slotMemBytes   = 48
+	columnMemBytes = 56
+)
+
+// MemBytes returns how much memory h takes beside its bytes. It includes the shapes
+// of its rows, because the list that they come from may forget them.
 func (h *Head) MemBytes() int {
-	n := 600 + 56*cap(h.Units) + 40*cap(h.Extents) + 64*cap(h.slots) + columnMemBytes*cap(h.columns)
+	n := headMemBytes + unitMemBytes*cap(h.Units) + extentMemBytes*cap(h.Extents) + slotMemBytes*cap(h.slots) + columnMemBytes*cap(h.columns)
 	for i := range h.slots {
 		n += h.slots[i].shape.MemBytes()
 	}
@@ -70,16 +80,16 @@ func (h *Head) MemBytes() int {
 // Decode reads the head that section holds, whose sum holds and which stands
 // at off. group is the length of the whole group, h's memory is used again, and
 // section is kept. What is wrong is returned, "" when nothing is.
-func (h *Head) Decode(section []byte, off int64, group int, shapes *codec.ShapeList) string {
+func (h *Head) Decode(section []byte, off int64, group int, shapes *codec.ShapeList) error {
 	c := &cursor{p: section[:len(section)-SumBytes]}
 	h.section, h.off = section, off
 	h.rows = c.u16()
 	stretches, units, slots, extents := c.u16(), c.u16(), c.u16(), c.u16()
 	if h.rows < 1 || h.rows > MaxRows || stretches < 1 || stretches > h.rows || units > h.rows || slots > h.rows {
-		return "impossible counts"
+		return errors.New("impossible counts")
 	}
-	if what := h.keys.decode(c, stretches); what != "" {
-		return what
+	if err := h.keys.decode(c, stretches); err != nil {
+		return err
 	}
 	h.values = c.off
 	h.MaxSeq = binary.LittleEndian.Uint64(section[24:])
@@ -91,31 +101,31 @@ func (h *Head) Decode(section []byte, off int64, group int, shapes *codec.ShapeL
 	h.starts = c.vector(h.rows + 1)
 	unitDir, extentDir := c.bytes(units*unitDirBytes), c.bytes(extents*extentDirBytes)
 	if c.bad {
-		return "head ends early"
+		return errors.New("head ends early")
 	}
-	if what := h.decodeUnits(unitDir, len(section), group); what != "" {
-		return what
+	if err := h.decodeUnits(unitDir, len(section), group); err != nil {
+		return err
 	}
-	if what := h.decodeSlots(c, slots, shapes); what != "" {
-		return what
+	if err := h.decodeSlots(c, slots, shapes); err != nil {
+		return err
 	}
 	if c.bad || c.off != len(c.p) {
-		return "head has another length than its parts"
+		return errors.New("head has another length than its parts")
 	}
-	if what := h.checkRows(); what != "" {
-		return what
+	if err := h.checkRows(); err != nil {
+		return err
 	}
 	if !h.checkTimes() {
-		return "Timestamp out of range"
+		return errors.New("Timestamp out of range")
 	}
 	if len(h.Units) == 0 && !h.checkNoHeap() {
-		return "values in a heap that is not there"
+		return errors.New("values in a heap that is not there")
 	}
 	return h.decodeExtents(extentDir, group)
 }
 
 // decodeUnits reads the directory of heap units, which follow the head.
-func (h *Head) decodeUnits(dir []byte, next, group int) string {
+func (h *Head) decodeUnits(dir []byte, next, group int) error {
 	h.Units = h.Units[:0]
 	for ; len(dir) > 0; dir = dir[unitDirBytes:] {
 		u := Unit{
@@ -129,23 +139,23 @@ func (h *Head) decodeUnits(dir []byte, next, group int) string {
 			u.End = le16(dir[unitDirBytes:], 0)
 		}
 		if u.First >= u.End || u.End > h.rows || u.Off != h.off+int64(next) || u.Stored <= SumBytes || u.Stored > group-next || le16(dir, 1) != 0 {
-			return "unit directory names impossible places"
+			return errors.New("unit directory names impossible places")
 		}
 		from, to := h.starts.at(h.section, u.First), h.starts.at(h.section, u.End)
 		if from > to || to-from > maxUnitBytes || to > maxHeapBytes || u.Stored-SumBytes > int(to-from) {
-			return "unit directory names impossible lengths"
+			return errors.New("unit directory names impossible lengths")
 		}
 		u.base, u.Raw = int(from), int(to-from)
 		next += u.Stored
 		h.Units = append(h.Units, u)
 	}
 	if n := len(h.Units); n == 0 && (h.starts.step != 0 || h.starts.base != 0) || n > 0 && (h.Units[0].First != 0 || h.Units[0].base != 0) {
-		return "units do not begin with the first row"
+		return errors.New("units do not begin with the first row")
 	}
-	return ""
+	return nil
 }
 
-func (h *Head) decodeExtents(dir []byte, group int) string {
+func (h *Head) decodeExtents(dir []byte, group int) error {
 	h.Extents = h.Extents[:0]
 	last := -1
 	for ; len(dir) > 0; dir = dir[extentDirBytes:] {
@@ -158,20 +168,20 @@ func (h *Head) decodeExtents(dir []byte, group int) string {
 		place := e.Row<<16 | e.Property
 		if place <= last || e.Row >= h.rows || e.Raw <= bigValueBytes || e.Raw > maxExtentBytes ||
 			e.Stored <= SumBytes || e.Stored-SumBytes > e.Raw || e.Off+int64(e.Stored) > h.off+int64(group) {
-			return "extent directory is impossible"
+			return errors.New("extent directory is impossible")
 		}
 		last = place
 		s := h.slotAt(e.Row)
 		if s == nil || s.mode != modeColumns || e.Property >= len(s.columns) || !s.columns[e.Property].heap() {
-			return "extent of no string or binary"
+			return errors.New("extent of no string or binary")
 		}
 		e.Text = s.columns[e.Property].typ == edm.TypeString
 		h.Extents = append(h.Extents, e)
 	}
-	return ""
+	return nil
 }
 
-func (h *Head) decodeSlots(c *cursor, n int, shapes *codec.ShapeList) string {
+func (h *Head) decodeSlots(c *cursor, n int, shapes *codec.ShapeList) error {
 	if h.slots == nil {
 		h.slots = h.first[:]
 	}
@@ -179,7 +189,7 @@ func (h *Head) decodeSlots(c *cursor, n int, shapes *codec.ShapeList) string {
 	for range n {
 		id, rows, mode := c.u32(), c.u16(), c.u8()
 		if int64(id) >= int64(shapes.Len()) || rows < 1 || rows > h.rows {
-			return "slot of an unknown shape"
+			return errors.New("slot of an unknown shape")
 		}
 		s := slot{shape: shapes.At(int(id)), rows: rows, mode: mode, heap: mode == modeRows}
 		switch mode {
@@ -189,16 +199,16 @@ func (h *Head) decodeSlots(c *cursor, n int, shapes *codec.ShapeList) string {
 			for i := range s.shape.Len() {
 				var col column
 				if !col.decode(c, s.shape, i, rows) {
-					return "column of an unknown or unfit encoding"
+					return errors.New("column of an unknown or unfit encoding")
 				}
 				h.columns = append(h.columns, col)
 			}
 			var ok bool
 			if s.heap, ok = linkHeap(h.columns[from:]); !ok {
-				return "columns divide the heap wrongly"
+				return errors.New("columns divide the heap wrongly")
 			}
 		default:
-			return "slot of an unknown mode"
+			return errors.New("slot of an unknown mode")
 		}
 		h.slots = append(h.slots, s)
 	}
@@ -211,24 +221,24 @@ func (h *Head) decodeSlots(c *cursor, n int, shapes *codec.ShapeList) string {
 			from = to
 		}
 	}
-	return ""
+	return nil
 }
 
 // checkRows checks that every row has a place in its slot.
-func (h *Head) checkRows() string {
+func (h *Head) checkRows() error {
 	if h.slotOf.step == 0 {
 		if s := h.slotOf.base; s > uint64(len(h.slots)) || s > 0 && h.slots[s-1].rows != h.rows {
-			return "rows of an unknown slot"
+			return errors.New("rows of an unknown slot")
 		}
-		return ""
+		return nil
 	}
 	for row := range h.rows {
 		s := h.slotOf.at(h.section, row)
 		if s > uint64(len(h.slots)) || s > 0 && h.ranks.at(h.section, row) >= uint64(h.slots[s-1].rows) {
-			return "row of an unknown slot"
+			return errors.New("row of an unknown slot")
 		}
 	}
-	return ""
+	return nil
 }
 
 // checkTimes checks the Timestamps of all rows but tombstones.
@@ -248,7 +258,7 @@ func (h *Head) checkTimes() bool {
 func (h *Head) checkNoHeap() bool {
 	for row := range h.rows {
 		s := h.slotAt(row)
-		if s != nil && s.heap && (s.mode == modeRows || checkHeap(h.section, s.columns, h.rank(row), nil) != "") {
+		if s != nil && s.heap && (s.mode == modeRows || checkHeap(h.section, s.columns, h.rank(row), nil) != nil) {
 			return false
 		}
 	}
@@ -283,12 +293,12 @@ func (h *Head) UnitAt(row int) *Unit {
 }
 
 // CheckUnit checks the heap parts of the rows of a decoded unit.
-func (h *Head) CheckUnit(u *Unit, raw []byte) string {
+func (h *Head) CheckUnit(u *Unit, raw []byte) error {
 	at := uint64(u.base)
 	for row := u.First; row < u.End; row++ {
 		end := h.starts.at(h.section, row+1)
 		if h.starts.at(h.section, row) != at || end < at || end > uint64(u.base+u.Raw) {
-			return "row outside its unit"
+			return errors.New("row outside its unit")
 		}
 		part := raw[at-uint64(u.base) : end-uint64(u.base)]
 		at = end
@@ -296,22 +306,22 @@ func (h *Head) CheckUnit(u *Unit, raw []byte) string {
 		switch {
 		case s == nil || !s.heap:
 			if len(part) != 0 {
-				return "heap part of a row that has none"
+				return errors.New("heap part of a row that has none")
 			}
 		case s.mode == modeRows:
 			if len(part) == 0 || part[0] > 1 {
-				return "row of an unknown form"
+				return errors.New("row of an unknown form")
 			}
 			if err := codec.CheckValues(s.shape, part[0] == 1, part[1:]); err != nil {
-				return err.Error()
+				return err
 			}
 		default:
-			if what := checkHeap(h.section, s.columns, h.rank(row), part); what != "" {
-				return what
+			if err := checkHeap(h.section, s.columns, h.rank(row), part); err != nil {
+				return err
 			}
 		}
 	}
-	return ""
+	return nil
 }
 
 // Rows returns the number of rows.

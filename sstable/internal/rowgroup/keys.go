@@ -3,6 +3,7 @@ package rowgroup
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"math/bits"
 )
 
@@ -24,13 +25,13 @@ type keys struct {
 const EndOfKey = 1
 
 // decode reads the keys; c stands behind the counts.
-func (k *keys) decode(c *cursor, stretches int) string {
+func (k *keys) decode(c *cursor, stretches int) error {
 	k.width = int(c.u8())
 	flags := c.u8()
 	common, restLen, prefixes, zero := c.u16(), c.u16(), int(c.u32()), c.u32()
 	c.u64() // the largest sequence, for the head
 	if k.width > 8 || flags&^flagVersions != 0 || zero != 0 {
-		return "impossible key layout"
+		return errors.New("impossible key layout")
 	}
 	k.versions = flags&flagVersions != 0
 	k.common = c.bytes(common)
@@ -39,7 +40,7 @@ func (k *keys) decode(c *cursor, stretches int) string {
 	from := c.off
 	c.bytes(k.rows * k.width)
 	if c.bad {
-		return "keys end early"
+		return errors.New("keys end early")
 	}
 	k.suffixes = c.p[from : c.off+SumBytes]
 	k.ends, k.restLen = nil, restLen
@@ -47,42 +48,42 @@ func (k *keys) decode(c *cursor, stretches int) string {
 	if restLen == restsVary {
 		k.ends = c.bytes(2 * k.rows)
 		if c.bad {
-			return "keys end early"
+			return errors.New("keys end early")
 		}
 		total = le16(k.ends, k.rows-1)
 	}
 	k.rests = c.bytes(total)
 	if c.bad {
-		return "keys end early"
+		return errors.New("keys end early")
 	}
 	return k.check(stretches)
 }
 
 // check checks the places within the directory and the rests.
-func (k *keys) check(stretches int) string {
+func (k *keys) check(stretches int) error {
 	row, end := -1, 0
 	for i := range stretches {
 		first, partition, e := k.first(i), le16(k.dir, 3*i+1), le16(k.dir, 3*i+2)
 		if first <= row || i == 0 && first != 0 || first >= k.rows || e < end || partition > len(k.common)+e-end || partition < 5 {
-			return "impossible stretch of keys"
+			return errors.New("impossible stretch of keys")
 		}
 		row, end = first, e
 	}
 	if end != len(k.prefixes) {
-		return "prefixes of another length"
+		return errors.New("prefixes of another length")
 	}
 	if k.ends == nil {
-		return ""
+		return nil
 	}
 	last := 0
 	for row := range k.rows {
 		end := le16(k.ends, row)
 		if end < last {
-			return "impossible rest of a key"
+			return errors.New("impossible rest of a key")
 		}
 		last = end
 	}
-	return ""
+	return nil
 }
 
 func (k *keys) stretches() int { return len(k.dir) / stretchBytes }

@@ -37,9 +37,9 @@ type Row struct {
 	section []byte   // of h
 	// The column of the heap that was read last, and where its value ends: the
 	// next one's begins there.
-	heapAt  int
-	heapEnd int
-	fetched uint8 // of no meaning, see Fetch
+	heapAt     int
+	heapEnd    int
+	prefetched uint8 // keeps the compiler from removing the loads of Prefetch; never read
 
 	unit *Unit // what raw holds
 	raw  []byte
@@ -72,16 +72,17 @@ func (r *Row) Set(row int) {
 	r.loaded, r.cut, r.bigs, r.heapAt, r.heapEnd = false, false, r.bigs[:0], -1, 0
 }
 
-// Fetch asks memory for all that the values need of the head at once. A row that
-// was not used for long waits otherwise for one cache line after the other, since
-// a processor does not look ahead past the pin of a unit. It is up to a tenth of a hot
-// get of bench/peers.
-func (r *Row) Fetch() {
+// Prefetch touches every cache line of the head that the row's columns need, so
+// that the loads overlap. Otherwise a row that was not used for long waits for one
+// cache line after the other, because a processor does not execute loads ahead of
+// the atomic operation that pins a heap unit. It saves up to a tenth of a hot get
+// of bench/peers.
+func (r *Row) Prefetch() {
 	sum := r.section[r.h.starts.place(r.row)]
 	for i := range r.columns {
 		sum += r.columns[i].encoding
 	}
-	r.fetched = sum
+	r.prefetched = sum
 }
 
 // Err returns why values could not be read.

@@ -2,6 +2,7 @@ package rowgroup
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -106,40 +107,46 @@ type Summaries struct {
 
 // DecodeSummaries reads the section of a file of n groups and keeps p. What is
 // wrong is returned, "" when nothing is.
-func DecodeSummaries(p []byte, n int) (s *Summaries, what string) {
+func DecodeSummaries(p []byte, n int) (s *Summaries, err error) {
 	c := &cursor{p: p}
 	columns := c.u32()
 	if columns > maxSummaryColumns {
-		return nil, "summaries of too many columns"
+		return nil, errors.New("summaries of too many columns")
 	}
 	s = &Summaries{columns: make([]summaryColumn, columns)}
 	for i := range s.columns {
 		t := edm.Type(c.u8())
 		s.columns[i] = summaryColumn{string(c.bytes(c.u16())), t}
 		if c.bad || !t.Valid() {
-			return nil, "impossible column"
+			return nil, errors.New("impossible column")
 		}
 	}
 	if n > (len(p)-c.off)/summaryGroupBytes {
-		return nil, "fewer summaries than groups"
+		return nil, errors.New("fewer summaries than groups")
 	}
 	s.groups = make([][]byte, n)
 	for i := range s.groups {
 		from := c.off
 		if !s.decodeGroup(c, nil) {
-			return nil, "impossible summary"
+			return nil, errors.New("impossible summary")
 		}
 		s.groups[i] = p[from:c.off]
 	}
 	if c.off != len(p) {
-		return nil, "more summaries than groups"
+		return nil, errors.New("more summaries than groups")
 	}
-	return s, ""
+	return s, nil
 }
+
+// Sizes in memory; a column's name is often as long as its struct.
+const (
+	sliceMemBytes         = 24
+	summaryColumnMemBytes = 64
+)
 
 // MemBytes returns about how much memory s takes.
 func (s *Summaries) MemBytes() int {
-	n := 24*len(s.groups) + 64*len(s.columns)
+	n := sliceMemBytes*len(s.groups) + summaryColumnMemBytes*len(s.columns)
 	for _, g := range s.groups {
 		n += len(g)
 	}

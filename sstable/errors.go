@@ -1,0 +1,12 @@
+package sstable
+
+import "errors"
+
+// ErrNewerFormat is the error of opening a file that a newer version wrote.
+var ErrNewerFormat = errors.New("sstable of a newer format version")
+
+var (
+	errFinished    = errors.New("sstable writer is finished")
+	errAborted     = errors.New("sstable writer was aborted")
+	errForwardOnly = errors.New("an iterator over all versions moves forward only")
+)

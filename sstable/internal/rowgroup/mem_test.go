@@ -1,0 +1,32 @@
+package rowgroup
+
+import (
+	"reflect"
+	"strconv"
+	"testing"
+)
+
+// TestMemBytes compares the sizes that MemBytes counts with those of the structs.
+func TestMemBytes(t *testing.T) {
+	if strconv.IntSize != 64 {
+		t.Skip("the sizes are those of a 64-bit system")
+	}
+	for _, c := range []struct {
+		name    string
+		counted int
+		size    uintptr
+		extra   uintptr // counted beside the struct
+	}{
+		{name: "Unit", counted: unitMemBytes, size: reflect.TypeFor[Unit]().Size()},
+		{name: "Extent", counted: extentMemBytes, size: reflect.TypeFor[Extent]().Size()},
+		{name: "slot", counted: slotMemBytes, size: reflect.TypeFor[slot]().Size()},
+		{name: "column", counted: columnMemBytes, size: reflect.TypeFor[column]().Size()},
+		{name: "slice", counted: sliceMemBytes, size: reflect.TypeFor[[]byte]().Size()},
+		{name: "Head", counted: headMemBytes, size: reflect.TypeFor[Head]().Size(), extra: 32},
+		{name: "summaryColumn", counted: summaryColumnMemBytes, size: reflect.TypeFor[summaryColumn]().Size(), extra: 40},
+	} {
+		if n := uintptr(c.counted); n < c.size || n > c.size+c.extra {
+			t.Errorf("%s: %d bytes counted, the struct has %d", c.name, c.counted, c.size)
+		}
+	}
+}
