@@ -28,11 +28,10 @@ type txn struct {
 	wants    []lsm.Candidate
 	partHash uint64
 	// state is pinned while the operations are resolved, nil if it is not.
-	state *readState
-	props edm.Properties
-	// shapes are what check has found out about ops.
-	shapes checkedShapes
-	check  store.Checker
+	state  *readState
+	props  edm.Properties
+	shapes opShapes
+	known  func(i int, props edm.Properties) bool // shapes.known
 	mem    codec.Row
 	disk   sstable.Row
 	etag   []byte
@@ -47,7 +46,7 @@ type txn struct {
 
 func newTxn() any {
 	t := &txn{commit: commitlog.NewCommit()}
-	t.check.Known = t.shapes.known
+	t.known = t.shapes.known
 	return t
 }
 
@@ -57,7 +56,7 @@ func (t *txn) release() {
 	t.props = t.props[:0]
 	t.pending = 0
 	t.view = nil
-	t.shapes.reset(nil)
+	t.shapes.reset(nil, 0)
 	t.db.txns.Put(t)
 }
 
@@ -90,8 +89,8 @@ func (db *DB) Apply(ctx context.Context, table string, ops ...store.Op) ([]store
 
 // apply is Apply with the working memory t.
 func (db *DB) apply(ctx context.Context, t *txn, table string, ops []store.Op) ([]store.Result, error) {
-	t.shapes.reset(&db.shapes)
-	if err := t.check.Check(table, ops); err != nil {
+	t.shapes.reset(&db.shapes, len(ops))
+	if err := store.CheckBatchFunc(table, ops, t.known); err != nil {
 		return nil, err
 	}
 	view := db.tables.Load()
@@ -180,7 +179,7 @@ func (db *DB) resolveAll(t *txn, ops []store.Op) error {
 	err := db.sift(t, ops)
 	for i := range ops {
 		if err == nil {
-			err = db.resolve(t, &ops[i], &t.wants[i])
+			err = db.resolve(t, i, &ops[i])
 		}
 		if err != nil {
 			// What is found of a dropped table says nothing.
@@ -193,10 +192,11 @@ func (db *DB) resolveAll(t *txn, ops []store.Op) error {
 	return nil
 }
 
-// resolve encodes what op leaves behind, or refuses it.
-func (db *DB) resolve(t *txn, op *store.Op, want *lsm.Candidate) error {
+// resolve encodes what op, the operation i, leaves behind, or refuses it.
+func (db *DB) resolve(t *txn, i int, op *store.Op) error {
+	want := &t.wants[i]
 	if op.Kind == store.OpInsertOrReplace {
-		return t.encode(want, op.Entity.Key, op.Entity.Properties)
+		return t.encode(want, op.Entity.Key, t.shapes.of(i, op.Entity.Properties), op.Entity.Properties)
 	}
 	var row edm.Row
 	if want.Maybe {
@@ -225,18 +225,16 @@ func (db *DB) resolve(t *txn, op *store.Op, want *lsm.Candidate) error {
 		t.commit.Delete(want.Key, want.Hash)
 		return nil
 	}
-	props := op.Entity.Properties
 	if row != nil && (op.Kind == store.OpMerge || op.Kind == store.OpInsertOrMerge) {
-		t.shapes.of(props) // takes its turn; what is stored has another shape
-		t.props = store.MergeProperties(t.props[:0], row, props)
-		props = t.props
+		t.props = store.MergeProperties(t.props[:0], row, op.Entity.Properties)
+		return t.encode(want, op.Entity.Key, db.shapes.of(t.props), t.props)
 	}
-	return t.encode(want, op.Entity.Key, props)
+	return t.encode(want, op.Entity.Key, t.shapes.of(i, op.Entity.Properties), op.Entity.Properties)
 }
 
-// encode appends a put of a key with props to the commit.
-func (t *txn) encode(want *lsm.Candidate, key edm.Key, props edm.Properties) error {
-	shape := t.shapes.of(props)
+// encode appends a put of key with props, which have the given shape, to the
+// commit.
+func (t *txn) encode(want *lsm.Candidate, key edm.Key, shape *codec.Shape, props edm.Properties) error {
 	size := t.commit.Put(want.Key, want.Hash, shape, props)
 	// The formula counts at most two bytes for each encoded one, and a fixed
 	// amount and the name for each property: only what comes near needs it.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
@@ -90,61 +91,56 @@ func (c *shapeCache) remember(s *codec.Shape, in *shapeSet) {
 	}
 }
 
-// checkedShapes remembers, in order, the shapes that the check of a batch came upon,
-// for the encoding that follows. One goroutine at a time uses it.
-type checkedShapes struct {
+// opShapes are the shapes of the ops of a batch that are known when the batch is
+// checked, by index of the op. One goroutine at a time uses it.
+type opShapes struct {
 	cache *shapeCache
-	list  []foundShape
-	next  int
+	// shapes has nil for an op whose shape is not known.
+	shapes []*codec.Shape
+	// last and lastShape are the properties and the shape found last.
+	last      edm.Properties
+	lastShape *codec.Shape
 }
 
-type foundShape struct {
-	props edm.Properties
-	shape *codec.Shape
+// reset prepares for a batch of n ops, whose shapes are looked up in cache.
+func (o *opShapes) reset(cache *shapeCache, n int) {
+	clear(o.shapes)
+	*o = opShapes{cache: cache, shapes: slices.Grow(o.shapes[:0], n)[:n]}
 }
 
-// like reports whether props have the shape of f, as those of a batch mostly do.
-// Names that programs share are compared without looking at their bytes.
-func (f *foundShape) like(props edm.Properties) bool {
-	if len(props) != len(f.props) {
+// known looks up the shape of op i, whose properties are props, and reports
+// whether all names in props, those of nulls included, are known to be legal and
+// distinct. It is for store.CheckBatchFunc.
+func (o *opShapes) known(i int, props edm.Properties) bool {
+	s := o.lastShape
+	if s == nil || !like(props, o.last) {
+		if s = o.cache.find(props); s == nil || s.Len() < len(props) {
+			return false // a shape says nothing of the names of nulls
+		}
+	}
+	o.shapes[i], o.last, o.lastShape = s, props, s
+	return true
+}
+
+// like reports whether a and b have the same names and types, as the ops of a
+// batch mostly do. Names that programs share are compared without looking at
+// their bytes.
+func like(a, b edm.Properties) bool {
+	if len(a) != len(b) {
 		return false
 	}
-	for i := range props {
-		p, other := &props[i], &f.props[i]
-		if p.Value.Type() != other.Value.Type() || p.Name != other.Name {
+	for i := range a {
+		if a[i].Value.Type() != b[i].Value.Type() || a[i].Name != b[i].Name {
 			return false
 		}
 	}
 	return true
 }
 
-// reset forgets everything and takes shapes from cache from here on.
-func (c *checkedShapes) reset(cache *shapeCache) {
-	clear(c.list)
-	c.cache, c.list, c.next = cache, c.list[:0], 0
-}
-
-// known reports whether the names in props are known to be legal and distinct.
-// A shape says nothing of the names of nulls.
-func (c *checkedShapes) known(props edm.Properties) bool {
-	if n := len(c.list); n > 0 && c.list[n-1].like(props) {
-		c.list = append(c.list, foundShape{props, c.list[n-1].shape})
-		return true
+// of returns the shape of op i, whose properties are props.
+func (o *opShapes) of(i int, props edm.Properties) *codec.Shape {
+	if s := o.shapes[i]; s != nil {
+		return s
 	}
-	s := c.cache.find(props)
-	if s == nil || s.Len() < len(props) {
-		return false
-	}
-	c.list = append(c.list, foundShape{props, s})
-	return true
-}
-
-// of returns the shape of props, which come in the order in which Known was
-// asked of them.
-func (c *checkedShapes) of(props edm.Properties) *codec.Shape {
-	if c.next < len(c.list) && len(props) > 0 && &c.list[c.next].props[0] == &props[0] {
-		c.next++
-		return c.list[c.next-1].shape
-	}
-	return c.cache.of(props)
+	return o.cache.of(props)
 }

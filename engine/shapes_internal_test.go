@@ -73,16 +73,16 @@ func TestKnownOfBatch(t *testing.T) {
 	for _, p := range []edm.Properties{props("A", "B"), props("A", "C"), props("A"), other} {
 		want[fmt.Sprint(p)] = cache.of(p)
 	}
-	var c checkedShapes
-	c.reset(&cache)
 	batch := []edm.Properties{props("A", "B"), props("A", "B"), props("A", "C"), props("A"), other, null, props("B", "A"), props("A", "B")}
+	var c opShapes
+	c.reset(&cache, len(batch))
 	for i, p := range batch {
-		if got, known := c.known(p), want[fmt.Sprint(p)] != nil; got != known {
+		if got, known := c.known(i, p), want[fmt.Sprint(p)] != nil; got != known {
 			t.Errorf("%d: %v is known: %v, want %v", i, p, got, known)
 		}
 	}
 	for i, p := range batch {
-		shape := c.of(p)
+		shape := c.of(i, p)
 		if w := want[fmt.Sprint(p)]; w != nil && shape != w || !shape.Matches(p) {
 			t.Errorf("%d: %v has the shape %p, want %p, which is its own", i, p, shape, w)
 		}

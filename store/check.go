@@ -8,18 +8,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// CheckBatch is Check of the zero Checker.
-func CheckBatch(table string, ops []Op) error { return Checker{}.Check(table, ops) }
-
-// Checker holds a batch against every rule that needs no stored state.
-type Checker struct {
-	// Known reports whether all names in props, those of nulls included, are
-	// known to be legal and to stand once, so that they need not be looked at
-	// again. Nil knows none.
-	Known func(props edm.Properties) bool
-}
-
-// Check returns an *OpError for the first rule that a batch breaks, in the order
+// CheckBatch returns an *OpError for the first rule that a batch breaks, in the order
 // that every backend follows:
 //
 //  1. The table's name: Index 0.
@@ -40,16 +29,34 @@ type Checker struct {
 // properties, or too large, is found only there: after a missing table, and with
 // Executed set.
 //
-// The properties of an OpDelete are not looked at. Check allocates nothing for a
+// The properties of an OpDelete are not looked at. CheckBatch allocates nothing for a
 // batch that is in order. An unknown kind is ErrInvalid without an *edm.Error;
 // all else is an *edm.Error.
-func (c Checker) Check(table string, ops []Op) error {
+func CheckBatch(table string, ops []Op) error { return CheckBatchFunc(table, ops, nil) }
+
+// CheckBatchFunc is CheckBatch for a backend that remembers which property names
+// it has checked. It calls known with the properties of ops[i] at most once for
+// each op, in the order of ops. If known returns true, all names in props, those
+// of nulls included, are legal and distinct, and are not checked again.
+func CheckBatchFunc(table string, ops []Op, known func(i int, props edm.Properties) bool) error {
+	c := checker{ops: ops, known: known}
+	return c.check(table)
+}
+
+// checker is a batch while it is checked.
+type checker struct {
+	ops   []Op
+	known func(i int, props edm.Properties) bool
+}
+
+func (c *checker) check(table string) error {
+	ops := c.ops
 	if err := edm.CheckTableName(table); err != nil {
 		return &OpError{Err: err}
 	}
 	rising := true
 	for i := range ops {
-		if err := c.checkOp(&ops[i]); err != nil {
+		if err := c.checkOp(i); err != nil {
 			return &OpError{Index: i, Err: err}
 		}
 		if i == 0 {
@@ -62,19 +69,20 @@ func (c Checker) Check(table string, ops []Op) error {
 		// Keys that rise in any one order are distinct, and most callers
 		// give them so.
 		if rising = rising && ops[i-1].Entity.Key.Row < key.Row; !rising {
-			return c.checkUnordered(ops, i)
+			return c.checkUnordered(i)
 		}
 	}
 	return checkTotals(ops)
 }
 
-// checkUnordered goes on where Check stopped: the Rows of ops[:from] rise, and
+// checkUnordered goes on where check stopped: the Rows of ops[:from] rise, and
 // that of ops[from], which passed every other check, does not.
-func (c Checker) checkUnordered(ops []Op, from int) error {
+func (c *checker) checkUnordered(from int) error {
+	ops := c.ops
 	rows := rowSet{ops: ops}
 	for i := range ops {
 		if i > from {
-			if err := c.checkOp(&ops[i]); err != nil {
+			if err := c.checkOp(i); err != nil {
 				return &OpError{Index: i, Err: err}
 			}
 			if err := edm.CheckBatchPartition(ops[0].Entity.Key, ops[i].Entity.Key); err != nil {
@@ -90,8 +98,9 @@ func (c Checker) checkUnordered(ops []Op, from int) error {
 
 var errKind = errors.New("unknown kind of operation")
 
-// checkOp looks at what an op is by itself.
-func (c Checker) checkOp(op *Op) error {
+// checkOp checks op i by itself.
+func (c *checker) checkOp(i int) error {
+	op := &c.ops[i]
 	if !op.Kind.Valid() {
 		return fmt.Errorf("%w %d: %w", errKind, op.Kind, ErrInvalid)
 	}
@@ -102,9 +111,9 @@ func (c Checker) checkOp(op *Op) error {
 	if op.Kind == OpDelete || len(props) == 0 {
 		return nil
 	}
-	if c.Known == nil || !c.Known(props) {
-		for i := range props {
-			if err := edm.CheckPropertyName(props[i].Name); err != nil {
+	if c.known == nil || !c.known(i, props) {
+		for k := range props {
+			if err := edm.CheckPropertyName(props[k].Name); err != nil {
 				return err
 			}
 		}
