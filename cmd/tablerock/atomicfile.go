@@ -6,18 +6,34 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// atomicFile is a file that takes its name once it is whole. What is no regular
-// file, such as a pipe, is written in place.
+// atomicFile is a new file that replaces any of its name when it is complete and durable.
+// Until then its contents are in a temporary file of the same directory. Anything but a
+// regular file, such as a pipe, is written directly.
 type atomicFile struct {
-	file *os.File
-	name string
-	temp bool
+	file  *os.File
+	name  string
+	temp  bool
+	steps commitSteps
 }
 
-// createAtomic begins to write what is to be the file called name. Its error is of that
-// name.
+// commitSteps are the system calls of Close. Tests make them fail.
+type commitSteps struct {
+	sync    func(*os.File) error
+	rename  func(from, to string) error
+	syncDir func(dir string) error
+}
+
+var systemSteps = commitSteps{
+	sync:    (*os.File).Sync,
+	rename:  os.Rename,
+	syncDir: func(dir string) error { return vfs.OS().SyncDir(filepath.ToSlash(dir)) },
+}
+
+// createAtomic starts to write the file called name. Call Close.
 func createAtomic(name string) (*atomicFile, error) {
 	info, err := os.Stat(name)
 	if err == nil && !info.Mode().IsRegular() {
@@ -27,21 +43,22 @@ func createAtomic(name string) (*atomicFile, error) {
 		}
 		return &atomicFile{file: f, name: name}, nil
 	}
-	// The file in the making has a name of its own, which nobody asked about.
 	partial := filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".partial")
 	if err := os.Remove(partial); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, named(name, err)
+		return nil, errorOf(name, err)
 	}
-	// Nothing that is there by now is followed or written over.
+	// With O_EXCL, a file or link that somebody else has made since fails the call
+	// instead of being overwritten or followed.
 	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
-		return nil, named(name, err)
+		return nil, errorOf(name, err)
 	}
-	return &atomicFile{file: f, name: name, temp: true}, nil
+	return &atomicFile{file: f, name: name, temp: true, steps: systemSteps}, nil
 }
 
-// named returns err, which a file of another name met, as one of the file name.
-func named(name string, err error) error {
+// errorOf returns err as an error of the file called name instead of the temporary file,
+// which the user does not know.
+func errorOf(name string, err error) error {
 	var path *fs.PathError
 	var link *os.LinkError
 	switch {
@@ -57,16 +74,23 @@ func named(name string, err error) error {
 func (f *atomicFile) Write(p []byte) (int, error) {
 	n, err := f.file.Write(p)
 	if err != nil {
-		err = named(f.name, err)
+		err = errorOf(f.name, err)
 	}
 	return n, err
 }
 
-// Close ends the file after work that gave err: it takes its name if that is nil
-// and nothing else fails, and is gone otherwise.
+// Close closes the file. Pass the error of the work that wrote it: if that is nil, Close
+// syncs the file, renames it, and syncs the directory; otherwise, or if that fails, it
+// removes what was written. It returns nil only if the file is complete and durable. If
+// only the sync of the directory failed, the file is complete and may not be durable.
 func (f *atomicFile) Close(err error) error {
+	if f.temp && err == nil {
+		if serr := f.steps.sync(f.file); serr != nil {
+			err = errorOf(f.name, serr)
+		}
+	}
 	if cerr := f.file.Close(); cerr != nil {
-		err = errors.Join(err, named(f.name, cerr))
+		err = errors.Join(err, errorOf(f.name, cerr))
 	}
 	switch {
 	case !f.temp:
@@ -74,8 +98,11 @@ func (f *atomicFile) Close(err error) error {
 	case err != nil:
 		return errors.Join(err, os.Remove(f.file.Name()))
 	}
-	if err := os.Rename(f.file.Name(), f.name); err != nil {
-		return named(f.name, errors.Join(err, os.Remove(f.file.Name())))
+	if err := f.steps.rename(f.file.Name(), f.name); err != nil {
+		return errorOf(f.name, errors.Join(err, os.Remove(f.file.Name())))
+	}
+	if err := f.steps.syncDir(filepath.Dir(f.name)); err != nil {
+		return errorOf(f.name, err)
 	}
 	return nil
 }

@@ -6,13 +6,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// TestFollowsNoLink writes beside a link of the name that the unfinished
-// file takes, which anybody who may write to the directory can put there.
-func TestFollowsNoLink(t *testing.T) {
+// TestAtomicFileFollowsNoLink puts a link at the name of the temporary file, as anybody
+// can who may write to the directory.
+func TestAtomicFileFollowsNoLink(t *testing.T) {
 	dir := t.TempDir()
 	precious, name := filepath.Join(dir, "precious"), filepath.Join(dir, "out.csv")
 	if err := os.WriteFile(precious, []byte("precious"), 0o600); err != nil {
@@ -31,14 +32,14 @@ func TestFollowsNoLink(t *testing.T) {
 	}
 	for file, want := range map[string]string{precious: "precious", name: "rows"} {
 		if got, err := os.ReadFile(file); err != nil || string(got) != want {
-			t.Errorf("%s holds %q, %v; want %q", file, got, err, want)
+			t.Errorf("%s contains %q, error %v; want %q", file, got, err, want)
 		}
 	}
 }
 
-// TestErrorsNameTheFile fails in each way: what is said is of the file that was
-// asked for, and what was there before still is.
-func TestErrorsNameTheFile(t *testing.T) {
+// TestAtomicFileErrors fails each step: the error names the file of the caller, and its
+// old contents stay.
+func TestAtomicFileErrors(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "out.csv")
 	if err := os.WriteFile(name, []byte("before"), 0o600); err != nil {
@@ -47,10 +48,10 @@ func TestErrorsNameTheFile(t *testing.T) {
 	check := func(what string, err error) {
 		t.Helper()
 		if err == nil || strings.Contains(err.Error(), "partial") {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: error %v", what, err)
 		}
 		if got, err := os.ReadFile(name); err != nil || string(got) != "before" {
-			t.Errorf("%s: the file holds %q, %v", what, got, err)
+			t.Errorf("%s: the file contains %q, error %v", what, got, err)
 		}
 	}
 	_, err := createAtomic(filepath.Join(dir, "missing", "out.csv"))
@@ -70,6 +71,68 @@ func TestErrorsNameTheFile(t *testing.T) {
 	check("write", err)
 	check("close", out.Close(nil))
 	if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
-		t.Errorf("the directory holds %v, %v", names, err)
+		t.Errorf("the directory contains %v, error %v", names, err)
+	}
+}
+
+// TestAtomicFileSyncs records the steps of Close, once without and once with each of them
+// failing: the file is durable before the rename, and the rename before Close returns.
+func TestAtomicFileSyncs(t *testing.T) {
+	failure := errors.New("no luck")
+	for _, c := range []struct {
+		failing string
+		want    []string
+		content string
+	}{
+		{"", []string{"sync", "rename", "sync directory"}, "rows"},
+		{"sync", []string{"sync"}, "before"},
+		{"rename", []string{"sync", "rename"}, "before"},
+		{"sync directory", []string{"sync", "rename", "sync directory"}, "rows"},
+	} {
+		t.Run("failing="+c.failing, func(t *testing.T) {
+			dir := t.TempDir()
+			name := filepath.Join(dir, "out.csv")
+			if err := os.WriteFile(name, []byte("before"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, err := createAtomic(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var steps []string
+			step := func(what string, do func() error) error {
+				steps = append(steps, what)
+				if what == c.failing {
+					return failure
+				}
+				return do()
+			}
+			out.steps = commitSteps{
+				sync: func(f *os.File) error { return step("sync", func() error { return systemSteps.sync(f) }) },
+				rename: func(from, to string) error {
+					return step("rename", func() error { return systemSteps.rename(from, to) })
+				},
+				syncDir: func(of string) error {
+					if of != dir {
+						t.Errorf("syncs directory %s, want %s", of, dir)
+					}
+					return step("sync directory", func() error { return systemSteps.syncDir(of) })
+				},
+			}
+			_, err = out.Write([]byte("rows"))
+			err = out.Close(err)
+			if (c.failing == "") != (err == nil) || err != nil && !errors.Is(err, failure) {
+				t.Errorf("Close returns %v", err)
+			}
+			if !slices.Equal(steps, c.want) {
+				t.Errorf("steps %q, want %q", steps, c.want)
+			}
+			if got, err := os.ReadFile(name); err != nil || string(got) != c.content {
+				t.Errorf("the file contains %q, error %v; want %q", got, err, c.content)
+			}
+			if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
+				t.Errorf("the directory contains %v, error %v", names, err)
+			}
+		})
 	}
 }

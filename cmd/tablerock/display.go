@@ -5,55 +5,52 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/rivo/uniseg"
 )
 
-// mostPlaces is how much of a value a table shows.
-const mostPlaces = 60
+// maxCellWidth limits the width of a value in a table, in terminal columns.
+const maxCellWidth = 60
 
-// displayText returns s for one cell of a terminal: in one line, without characters
-// that would move the cursor, and cut where it is long.
+// displayText returns s for one cell of a table: on one line, without characters that
+// move the cursor, and cut at maxCellWidth.
 func displayText(s string) string {
-	plain := utf8.ValidString(s)
-	width := 0
-	for _, r := range s {
-		plain = plain && unicode.IsGraphic(r)
-		width += placesOf(r)
-	}
-	if !plain {
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) }) {
 		s = strconv.QuoteToGraphic(s)
 		s = strings.ReplaceAll(s[1:len(s)-1], `\"`, `"`)
-		width = displayWidth(s)
 	}
-	if width <= mostPlaces {
+	if displayWidth(s) <= maxCellWidth {
 		return s
 	}
-	n := 0
-	for i, r := range s {
-		if n += placesOf(r); n >= mostPlaces {
-			return s[:i] + "…"
+	rest, width := s, 0
+	for state := -1; ; {
+		var w int
+		next := rest
+		if _, next, w, state = uniseg.FirstGraphemeClusterInString(rest, state); width+w >= maxCellWidth {
+			return s[:len(s)-len(rest)] + "…"
 		}
+		rest, width = next, width+w
 	}
-	return s
 }
 
-// columnWidths are the widths of the columns of a table.
+// columnWidths are the widths of a table's columns, in terminal columns.
 type columnWidths []int
 
-// widthsOf returns columns as wide as their heads.
-func widthsOf(heads []string) columnWidths {
-	c := make(columnWidths, len(heads))
-	c.fit(heads)
+// widthsOf returns the widths of the column headers.
+func widthsOf(headers []string) columnWidths {
+	c := make(columnWidths, len(headers))
+	c.fit(headers)
 	return c
 }
 
-// fit makes columns wide enough for a line of cells.
+// fit widens the columns to the cells of a line.
 func (c columnWidths) fit(cells []string) {
 	for i, cell := range cells {
 		c[i] = max(c[i], displayWidth(cell))
 	}
 }
 
-// line returns cells below those of their column.
+// line returns the cells padded to the widths of their columns.
 func (c columnWidths) line(cells []string) string {
 	var b strings.Builder
 	for i, cell := range cells {
@@ -65,31 +62,10 @@ func (c columnWidths) line(cells []string) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// pad returns s with the blanks that it lacks to take width places.
+// pad appends blanks to s up to width.
 func pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-displayWidth(s)))
 }
 
-// wide are the scripts whose characters take two places of a terminal.
-var wide = []*unicode.RangeTable{unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana}
-
-// displayWidth returns how many places of a terminal s takes.
-func displayWidth(s string) int {
-	n := 0
-	for _, r := range s {
-		n += placesOf(r)
-	}
-	return n
-}
-
-func placesOf(r rune) int {
-	switch {
-	case r < 0x300:
-		return 1
-	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
-		return 0
-	case unicode.In(r, wide...) || 0x3000 <= r && r <= 0x303E || 0xFF01 <= r && r <= 0xFF60 || 0x1F300 <= r && r <= 0x1FAFF:
-		return 2
-	}
-	return 1
-}
+// displayWidth returns the width of s in terminal columns.
+func displayWidth(s string) int { return uniseg.StringWidth(s) }

@@ -89,7 +89,7 @@ func newHelp() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return usagef("no help on %q%s", strings.Join(args, " "), hint.Command(about, rest[0]))
+				return usagef("no help on %q%s", strings.Join(args, " "), suggestCommand(about, rest[0]))
 			}
 			return about.Help()
 		},
@@ -108,16 +108,40 @@ func group(use, short string) *cobra.Command {
 
 // runGroup is what a group does without a command of it.
 func runGroup(cmd *cobra.Command, args []string) error {
-	there := strings.Join(hint.Commands(cmd), ", ")
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	list := strings.Join(names, ", ")
 	switch {
 	case len(args) > 0 && !cmd.HasParent():
-		return usagef("there is no command %q%s; there are: %s", args[0], hint.Command(cmd, args[0]), there)
+		return usagef("there is no command %q%s; there are: %s", args[0], suggestCommand(cmd, args[0]), list)
 	case len(args) > 0:
-		return usagef("%s has no command %q%s; there are: %s", cmd.Name(), args[0], hint.Command(cmd, args[0]), there)
+		return usagef("%s has no command %q%s; there are: %s", cmd.Name(), args[0], suggestCommand(cmd, args[0]), list)
 	case cmd.HasParent():
-		return usagef("%s needs a command; there are: %s", cmd.Name(), there)
+		return usagef("%s needs a command; there are: %s", cmd.Name(), list)
 	}
 	return cmd.Help()
+}
+
+// suggestCommand suggests commands for a name that group does not have: the commands of
+// that name in its subgroups or, if there are none, those that cobra finds similar.
+func suggestCommand(group *cobra.Command, typed string) string {
+	var names []string
+	for _, sub := range group.Commands() {
+		for _, c := range sub.Commands() {
+			if c.Name() == typed && sub.IsAvailableCommand() && c.IsAvailableCommand() {
+				names = append(names, sub.Name()+" "+typed)
+			}
+		}
+	}
+	if len(names) == 0 {
+		group.SuggestionsMinimumDistance = 2
+		names = group.SuggestionsFor(typed)
+	}
+	return hint.DidYouMean(names)
 }
 
 // arguments refuses a command line that has fewer than least or more than most

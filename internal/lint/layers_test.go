@@ -63,16 +63,17 @@ var layers = []layer{
 // foreign says which packages import a module that is not ours. A library has
 // one package, or few, that know it.
 var foreign = map[string][]string{
-	"github.com/cespare/xxhash/v2":        {"codec", "wal", "sstable", "internal/manifest", "internal/lsm", "engine"},
-	"github.com/klauspost/compress":       {"sstable"},
-	"github.com/google/btree":             {"internal/memtable"},
-	"golang.org/x/sys":                    {"vfs", "internal/arena"},
-	"github.com/google/uuid":              {"server"},
-	"github.com/spf13/cobra":              {"cmd/..."},
-	"github.com/spf13/pflag":              {"cmd/..."},
-	"github.com/vbauerster/mpb/v8":        {"cmd/..."},
-	"github.com/prometheus/client_golang": {"cmd/..."},
-	"github.com/google/go-cmp":            {"store/storetest"},
+	"github.com/cespare/xxhash/v2":       {"codec", "wal", "sstable", "internal/manifest", "internal/lsm", "engine"},
+	"github.com/klauspost/compress":      {"sstable"},
+	"github.com/google/btree":            {"internal/memtable"},
+	"golang.org/x/sys":                   {"vfs", "internal/arena"},
+	"github.com/google/uuid":             {"server"},
+	"github.com/spf13/cobra":             {"cmd/..."},
+	"github.com/spf13/pflag":             {"cmd/..."},
+	"github.com/vbauerster/mpb/v8":       {"cmd/..."},
+	"github.com/VictoriaMetrics/metrics": {"cmd/..."},
+	"github.com/rivo/uniseg":             {"cmd/..."},
+	"github.com/google/go-cmp":           {"store/storetest"},
 }
 
 // rowOf returns the row of a package, nil if it has none.

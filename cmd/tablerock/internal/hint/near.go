@@ -1,73 +1,41 @@
 package hint
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-
-	"github.com/spf13/cobra"
-)
+import "strings"
 
 const (
-	slipLetters = 3 // for each of them there may be one slip,
-	mostSlips   = 2 // and no more than these
-	mostNear    = 3 // names that are suggested
+	bytesPerEdit   = 3 // a name may differ in one edit for each of these bytes,
+	maxEdits       = 2 // and in no more than these
+	maxSuggestions = 3
 )
 
-// Near asks whether some of names were meant by typed, which is none of them: those
-// that begin with it, or differ by few slips, whatever their case. It is "" if there
-// are none.
+// Near suggests those of names that start with typed or differ from it in few edits,
+// ignoring case. It returns "" if there are none.
 func Near(typed string, names []string) string {
 	folded := strings.ToLower(typed)
-	slips := min(mostSlips, len(strings.TrimLeft(folded, "-"))/slipLetters)
+	limit := min(maxEdits, len(strings.TrimLeft(folded, "-"))/bytesPerEdit)
 	var near []string
 	for _, name := range names {
 		n := strings.ToLower(name)
-		if len(near) < mostNear && (strings.HasPrefix(n, folded) || edits(folded, n) <= slips) {
+		if strings.HasPrefix(n, folded) || edits(folded, n) <= limit {
 			near = append(near, name)
 		}
 	}
-	return ask(near)
+	return DidYouMean(near)
 }
 
-// Command asks which command was meant by typed, which is none of group: one of that
-// name in a group below, or one that is near. It is "" if there is none.
-func Command(group *cobra.Command, typed string) string {
-	var below []string
-	for _, c := range group.Commands() {
-		if c.IsAvailableCommand() && slices.Contains(Commands(c), typed) {
-			below = append(below, c.Name()+" "+typed)
-		}
-	}
-	if len(below) > 0 {
-		return ask(below)
-	}
-	return Near(typed, Commands(group))
-}
-
-// Commands returns the names of the commands of group.
-func Commands(group *cobra.Command) []string {
-	var names []string
-	for _, c := range group.Commands() {
-		if c.IsAvailableCommand() {
-			names = append(names, c.Name())
-		}
-	}
-	return names
-}
-
-// ask asks whether one of names was meant, if there are any.
-func ask(names []string) string {
+// DidYouMean asks whether the user meant one of the first few names. It returns "" if
+// there are none.
+func DidYouMean(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", did you mean %s", strings.Join(names, " or "))
+	return ", did you mean " + strings.Join(names[:min(maxSuggestions, len(names))], " or ")
 }
 
-// edits returns how many bytes of a have to be put in, left out, changed or swapped
-// with the next to make it b.
+// edits returns the Damerau-Levenshtein distance of a and b: the least number of bytes to
+// insert, delete, change or swap with the next one.
 func edits(a, b string) int {
-	// From what of a is done to each beginning of b, and the two rows before that.
+	// Row i of the table has the distances of a[:i] and the prefixes of b.
 	row, before, first := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -19,7 +19,7 @@ func TestNear(t *testing.T) {
 		{"Ordxyz", []string{"Orders"}, ""},
 		{"--daat", []string{"--account", "--data"}, ", did you mean --data"},
 		{"--x", []string{"--account", "--data"}, ""},
-		{"--port", []string{"--cert", "--output", "--quiet"}, ""}, // half of it is no slip
+		{"--port", []string{"--cert", "--output", "--quiet"}, ""}, // two of four letters differ
 		{"--acuont", []string{"--account", "--data"}, ", did you mean --account"},
 		{"Tables", many, ", did you mean Table1 or Table2 or Table3"},
 	} {
@@ -40,7 +40,7 @@ func TestEdits(t *testing.T) {
 		{"abc", "abd", 1},
 		{"abc", "xabc", 1},
 		{"abcd", "bcd", 1},
-		{"list", "lsit", 1}, // a swap is one slip
+		{"list", "lsit", 1}, // a swap is one edit
 		{"listen", "lsitne", 2},
 		{"abc", "cab", 2},
 		{"kitten", "sitting", 3},

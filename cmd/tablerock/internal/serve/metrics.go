@@ -1,74 +1,63 @@
 package serve
 
 import (
+	"bytes"
+	"fmt"
+	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	vm "github.com/VictoriaMetrics/metrics"
 
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/server"
 )
 
-// metrics are the figures of one server.
+// metrics are the metrics of one server, in the text format of Prometheus.
 type metrics struct {
-	registry *prometheus.Registry
-	requests *prometheus.CounterVec
-	duration *prometheus.HistogramVec
-	examined *prometheus.CounterVec
-	returned *prometheus.CounterVec
-	inFlight prometheus.Gauge
+	set      *vm.Set
+	inFlight atomic.Int64
 
-	mu    sync.RWMutex
-	known map[outcome]*series // +checklocks:mu
+	mu        sync.RWMutex
+	series    map[outcome]*series   // +checklocks:mu
+	durations map[string]*histogram // by operation; +checklocks:mu
 }
 
-// outcome is what requests have in common that are counted together. All of it is
-// the server's own words, so that there are few.
+// outcome is the set of labels that a request is counted under. The values of its labels
+// come from the server, never from the request, so their number is limited.
 type outcome struct {
 	operation string
 	status    int
 	code      string
 }
 
-// series are the figures of an outcome. To find them by their labels each time would
-// take four times as long as to count.
+// series are the metrics of an outcome. Finding them by their labels for each request
+// would cost four times as much as counting.
 type series struct {
-	requests, examined, returned prometheus.Counter
-	duration                     prometheus.Observer
+	requests, examined, returned *vm.Counter
+	duration                     *histogram
+}
+
+// helpOf has the help texts of our metrics; package vm writes none.
+var helpOf = map[string]string{
+	"tablerock_requests_total":           "Requests, by operation, status of the response, or 499 if the client did not wait for it, and the protocol's error code.",
+	"tablerock_request_duration_seconds": "Time from the request's headers to the end of its response.",
+	"tablerock_rows_examined_total":      "Rows that were examined.",
+	"tablerock_rows_returned_total":      "Rows that were returned.",
+	"tablerock_requests_in_flight":       "Requests that are being answered.",
+	"tablerock_build_info":               "1, with the version as a label.",
+	"tablerock_connections":              "Connections of clients that are open.",
 }
 
 func newMetrics(version string) *metrics {
-	m := &metrics{
-		registry: prometheus.NewRegistry(), known: make(map[outcome]*series),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tablerock_requests_total", Help: "Requests, by operation, status of the answer, or 499 if the client did not wait for it, and the protocol's error code.",
-		}, []string{"operation", "status", "code"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "tablerock_request_duration_seconds", Help: "Time from the request's headers to the end of its answer.",
-			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
-		}, []string{"operation"}),
-		examined: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tablerock_rows_examined_total", Help: "Rows that were looked at.",
-		}, []string{"operation"}),
-		returned: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tablerock_rows_returned_total", Help: "Rows that were part of an answer.",
-		}, []string{"operation"}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "tablerock_requests_in_flight", Help: "Requests that are being answered.",
-		}),
-	}
-	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "tablerock_build_info", Help: "1, with the version as a label.", ConstLabels: prometheus.Labels{"version": version},
-	})
-	build.Set(1)
-	m.registry.MustRegister(
-		m.requests, m.duration, m.examined, m.returned, m.inFlight, build,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	)
+	vm.ExposeMetadata(true)
+	m := &metrics{set: vm.NewSet(), series: make(map[outcome]*series), durations: make(map[string]*histogram)}
+	m.set.NewGauge(fmt.Sprintf("tablerock_build_info{version=%q}", version), func() float64 { return 1 })
+	m.set.NewGauge("tablerock_requests_in_flight", func() float64 { return float64(m.inFlight.Load()) })
+	m.set.RegisterMetricsWriter(m.writeDurations)
 	return m
 }
 
@@ -76,97 +65,126 @@ func newMetrics(version string) *metrics {
 func (m *metrics) observe(e server.Event) {
 	o := outcome{e.Operation, e.Status, e.Code}
 	m.mu.RLock()
-	s := m.known[o]
+	s := m.series[o]
 	m.mu.RUnlock()
 	if s == nil {
-		s = m.find(o)
+		s = m.add(o)
 	}
 	s.requests.Inc()
-	s.duration.Observe(e.Duration.Seconds())
-	s.examined.Add(float64(e.Examined))
-	s.returned.Add(float64(e.Returned))
+	s.duration.observe(e.Duration)
+	s.examined.AddInt64(int64(e.Examined))
+	s.returned.AddInt64(int64(e.Returned))
 }
 
-// find finds the figures of an outcome that is new.
-func (m *metrics) find(o outcome) *series {
+// add adds the metrics of an outcome unless they exist, and returns them.
+func (m *metrics) add(o outcome) *series {
 	operation := o.operation
 	if operation == "" {
 		operation = "none"
 	}
-	s := &series{
-		requests: m.requests.WithLabelValues(operation, strconv.Itoa(o.status), o.code),
-		duration: m.duration.WithLabelValues(operation),
-		examined: m.examined.WithLabelValues(operation),
-		returned: m.returned.WithLabelValues(operation),
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.known[o] = s
+	duration := m.durations[operation]
+	if duration == nil {
+		duration = &histogram{}
+		m.durations[operation] = duration
+	}
+	s := &series{
+		requests: m.set.GetOrCreateCounter(fmt.Sprintf("tablerock_requests_total{code=%q,operation=%q,status=\"%d\"}", o.code, operation, o.status)),
+		examined: m.set.GetOrCreateCounter(fmt.Sprintf("tablerock_rows_examined_total{operation=%q}", operation)),
+		returned: m.set.GetOrCreateCounter(fmt.Sprintf("tablerock_rows_returned_total{operation=%q}", operation)),
+		duration: duration,
+	}
+	m.series[o] = s
 	return s
 }
 
-// around counts the requests that are within h.
-func (m *metrics) around(h http.Handler) http.Handler {
+// countInFlight counts the requests that h is answering.
+func (m *metrics) countInFlight(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		m.inFlight.Inc()
-		defer m.inFlight.Dec()
+		m.inFlight.Add(1)
+		defer m.inFlight.Add(-1)
 		h.ServeHTTP(w, r)
 	})
 }
 
-// watch adds the figures of the databases and the number of connections.
+// watch adds the metrics of the databases and the number of connections.
 func (m *metrics) watch(dbs databases, connections func() int) {
-	m.registry.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "tablerock_connections", Help: "Connections of clients that are open.",
-		}, func() float64 { return float64(connections()) }),
-		engineCollector{dbs},
-	)
+	m.set.NewGauge("tablerock_connections", func() float64 { return float64(connections()) })
+	m.set.RegisterMetricsWriter(func(w io.Writer) { writeEngine(w, dbs) })
 }
 
+// handler returns the handler of /metrics.
 func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		var b bytes.Buffer
+		m.set.WritePrometheus(&b)
+		vm.WriteProcessMetrics(&b)
+		vm.WriteFDMetrics(&b)
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		_, _ = w.Write(addHelp(b.String())) // an error means that the client is gone
+	})
 }
 
-// engineFigures are what each database tells of itself.
-var engineFigures = []struct {
-	desc  *prometheus.Desc
-	value func(*engine.Stats) float64
-}{
-	{figure("tables", "Tables."), func(s *engine.Stats) float64 { return float64(s.Tables) }},
-	{figure("entities", "Entities, estimated where some were overwritten or deleted."), func(s *engine.Stats) float64 { return float64(s.Entities) }},
-	{figure("sstables", "Sorted files."), func(s *engine.Stats) float64 { return float64(s.SSTables) }},
-	{figure("sstable_bytes", "Size of the sorted files."), func(s *engine.Stats) float64 { return float64(s.SSTableBytes) }},
-	{figure("wal_bytes", "Records in the log that are not in sorted files."), func(s *engine.Stats) float64 { return float64(s.WALBytes) }},
-	{figure("memtable_bytes", "Memory of memtables and of the log's mirror."), func(s *engine.Stats) float64 { return float64(s.MemtableBytes) }},
-	{figure("last_sequence", "Sequence number of the newest write."), func(s *engine.Stats) float64 { return float64(s.LastSequence) }},
-	{figure("runs_max", "Most sorted runs that a read has to look into."), func(s *engine.Stats) float64 { return float64(s.RunsMax) }},
-	{figure("space_amp", "Size of the sorted files over that of what is live in them."), func(s *engine.Stats) float64 { return s.SpaceAmp }},
-}
-
-func figure(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc("tablerock_engine_"+name, help, []string{"account"}, nil)
-}
-
-// engineCollector asks the databases when it is asked.
-type engineCollector struct{ dbs databases }
-
-// Describe names all figures.
-func (engineCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, f := range engineFigures {
-		out <- f.desc
-	}
-}
-
-// Collect tells those of the databases that are open.
-func (c engineCollector) Collect(out chan<- prometheus.Metric) {
-	for _, d := range c.dbs {
-		stats, err := d.db.Stats()
-		if err != nil {
+// addHelp completes the HELP lines of a text that package vm has written, which have no
+// help text. It removes those of metrics without one.
+func addHelp(text string) []byte {
+	out := make([]byte, 0, 2*len(text))
+	for line := range strings.Lines(text) {
+		name, is := strings.CutPrefix(line, "# HELP ")
+		if !is {
+			out = append(out, line...)
 			continue
 		}
-		for _, f := range engineFigures {
-			out <- prometheus.MustNewConstMetric(f.desc, prometheus.GaugeValue, f.value(&stats), d.name)
+		name = strings.TrimSpace(name)
+		if help := helpOf[name]; help != "" {
+			out = fmt.Appendf(out, "# HELP %s %s\n", name, help)
+		}
+	}
+	return out
+}
+
+// engineMetric is a metric of each database.
+type engineMetric struct {
+	name, kind, help string
+	value            func(*engine.Stats) float64
+}
+
+var engineMetrics = []engineMetric{
+	{"tables", "gauge", "Tables.", func(s *engine.Stats) float64 { return float64(s.Tables) }},
+	{"entities", "gauge", "Entities, estimated where some were overwritten or deleted.", func(s *engine.Stats) float64 { return float64(s.Entities) }},
+	{"sstables", "gauge", "Sstables.", func(s *engine.Stats) float64 { return float64(s.SSTables) }},
+	{"sstable_bytes", "gauge", "Size of the sstables.", func(s *engine.Stats) float64 { return float64(s.SSTableBytes) }},
+	{"wal_bytes", "gauge", "Size of the log's records that are not in sstables.", func(s *engine.Stats) float64 { return float64(s.WALBytes) }},
+	{"memtable_bytes", "gauge", "Memory of memtables and of the log's copy in memory.", func(s *engine.Stats) float64 { return float64(s.MemtableBytes) }},
+	{"last_sequence", "gauge", "Sequence number of the newest write.", func(s *engine.Stats) float64 { return float64(s.LastSequence) }},
+	{"runs_max", "gauge", "Largest number of sorted runs that a read of one key searches.", func(s *engine.Stats) float64 { return float64(s.RunsMax) }},
+	{"space_amp", "gauge", "Size of the sstables divided by the size of their live data.", func(s *engine.Stats) float64 { return s.SpaceAmp }},
+}
+
+func init() {
+	for _, f := range engineMetrics {
+		helpOf["tablerock_engine_"+f.name] = f.help
+	}
+}
+
+// writeEngine writes the metrics of the databases that are open.
+func writeEngine(w io.Writer, dbs databases) {
+	var names []string
+	var all []engine.Stats
+	for _, d := range dbs {
+		if stats, err := d.db.Stats(); err == nil {
+			names, all = append(names, d.name), append(all, stats)
+		}
+	}
+	for _, f := range engineMetrics {
+		name := "tablerock_engine_" + f.name
+		vm.WriteMetadataIfNeeded(w, name, f.kind)
+		for i := range all {
+			fmt.Fprintf(w, "%s{account=%q} %s\n", name, names[i], formatFloat(f.value(&all[i])))
 		}
 	}
 }
+
+// formatFloat returns v in the shortest form that Prometheus reads.
+func formatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

@@ -140,7 +140,7 @@ func (s *service) handler() (http.Handler, error) {
 	if err != nil {
 		return nil, usagef("%v", err)
 	}
-	return s.metrics.around(h), nil
+	return s.metrics.countInFlight(h), nil
 }
 
 // background runs serve and tells how it ended.
