@@ -144,12 +144,13 @@ func addHelp(text string) []byte {
 	return out
 }
 
-// engineMetric is a metric of each database.
+// engineMetric is a metric that engine.Stats has a value of.
 type engineMetric struct {
 	name, kind, help string
 	value            func(*engine.Stats) float64
 }
 
+// engineMetrics are the metrics of each database.
 var engineMetrics = []engineMetric{
 	{"tables", "gauge", "Tables.", func(s *engine.Stats) float64 { return float64(s.Tables) }},
 	{"entities", "gauge", "Entities, estimated where some were overwritten or deleted.", func(s *engine.Stats) float64 { return float64(s.Entities) }},
@@ -160,11 +161,29 @@ var engineMetrics = []engineMetric{
 	{"last_sequence", "gauge", "Sequence number of the newest write.", func(s *engine.Stats) float64 { return float64(s.LastSequence) }},
 	{"runs_max", "gauge", "Largest number of sorted runs that a read of one key searches.", func(s *engine.Stats) float64 { return float64(s.RunsMax) }},
 	{"space_amp", "gauge", "Size of the sstables divided by the size of their live data.", func(s *engine.Stats) float64 { return s.SpaceAmp }},
+	{"log_written_bytes_total", "counter", "Bytes written to the log.", func(s *engine.Stats) float64 { return float64(s.LogBytesWritten) }},
+	{"log_syncs_total", "counter", "Syncs of files of the log.", func(s *engine.Stats) float64 { return float64(s.LogSyncs) }},
+	{"flushes_total", "counter", "Flushes of memtables.", func(s *engine.Stats) float64 { return float64(s.Flushes) }},
+	{"flush_written_bytes_total", "counter", "Size of the sstables that flushes wrote.", func(s *engine.Stats) float64 { return float64(s.FlushBytesWritten) }},
+	{"compactions_total", "counter", "Compactions.", func(s *engine.Stats) float64 { return float64(s.Compactions) }},
+	{"compaction_read_bytes_total", "counter", "Bytes of sstables that compactions read, estimated.", func(s *engine.Stats) float64 { return float64(s.CompactionBytesRead) }},
+	{"compaction_written_bytes_total", "counter", "Size of the sstables that compactions wrote.", func(s *engine.Stats) float64 { return float64(s.CompactionBytesWritten) }},
+	{"stalls_total", "counter", "Times that writers waited for flushes or compactions.", func(s *engine.Stats) float64 { return float64(s.Stalls) }},
+	{"stall_seconds_total", "counter", "Time that writers waited for flushes or compactions.", func(s *engine.Stats) float64 { return s.StallTime.Seconds() }},
+}
+
+// cacheMetrics are the metrics of the block cache, which all databases share.
+var cacheMetrics = []engineMetric{
+	{"tablerock_cache_hits_total", "counter", "Blocks found in the block cache.", func(s *engine.Stats) float64 { return float64(s.CacheHits) }},
+	{"tablerock_cache_misses_total", "counter", "Blocks not found in the block cache.", func(s *engine.Stats) float64 { return float64(s.CacheMisses) }},
 }
 
 func init() {
 	for _, f := range engineMetrics {
 		helpOf["tablerock_engine_"+f.name] = f.help
+	}
+	for _, f := range cacheMetrics {
+		helpOf[f.name] = f.help
 	}
 }
 
@@ -183,6 +202,13 @@ func writeEngine(w io.Writer, dbs databases) {
 		for i := range all {
 			fmt.Fprintf(w, "%s{account=%q} %s\n", name, names[i], formatFloat(f.value(&all[i])))
 		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	for _, f := range cacheMetrics {
+		vm.WriteMetadataIfNeeded(w, f.name, f.kind)
+		fmt.Fprintf(w, "%s %s\n", f.name, formatFloat(f.value(&all[0])))
 	}
 }
 

@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/server"
+	"github.com/tablerock-db/tablerock/vfs"
 )
 
 // TestObserve counts requests of several outcomes, each more than once.
@@ -70,7 +72,15 @@ var metricLine = regexp.MustCompile(`^(# HELP [a-z_]+ .+|# TYPE [a-z_]+ (counter
 func TestMetricsFormat(t *testing.T) {
 	m := newMetrics(`1.0 "quoted"`)
 	m.observe(server.Event{Operation: "GetEntity", Status: 200})
-	m.watch(nil, func() int { return 3 })
+	db, err := engine.Open("db", engine.Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.CreateTable(t.Context(), "Table"); err != nil {
+		t.Fatal(err)
+	}
+	m.watch(databases{{account: account{name: "first"}, db: db}, {account: account{name: "second"}, db: db}}, func() int { return 3 })
 	got := scrape(t, m)
 	types := map[string]int{}
 	for line := range strings.Lines(got) {
@@ -92,6 +102,14 @@ func TestMetricsFormat(t *testing.T) {
 	for name := range helpOf {
 		if types[name] == 0 {
 			t.Errorf("metric %s is missing", name)
+		}
+	}
+	for _, line := range []string{
+		`tablerock_connections 3`, `tablerock_engine_tables{account="second"} 1`, `tablerock_engine_flushes_total{account="first"} 0`,
+		`tablerock_cache_hits_total 0`,
+	} {
+		if strings.Count(got, line+"\n") != 1 {
+			t.Errorf("not one line %s in\n%s", line, got)
 		}
 	}
 	want := []string{"go_goroutines", "go_memstats_heap_alloc_bytes", "go_gc_duration_seconds", "go_info"}
