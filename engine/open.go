@@ -203,7 +203,7 @@ func (db *DB) loadCatalog() error {
 	m := db.takeMoment()
 	defer m.release()
 	lower, upper := codec.AppendTable(nil, catalog.TableID), codec.AppendTable(nil, catalog.TableID+1)
-	var it merge.Iterator[codec.ShapedRow]
+	var it merge.Iterator
 	it.Init(m.sources(lower, upper), merge.Options{})
 	var unread error
 	cat, err := catalog.Load(func(yield func(edm.Row) bool) {
@@ -233,7 +233,7 @@ func (db *DB) loadCatalog() error {
 // had. They would become those of the table that is given the id.
 func (m *moment) checkTables(next uint32) (err error) {
 	lower := codec.AppendTable(nil, next)
-	var it merge.Iterator[codec.ShapedRow]
+	var it merge.Iterator
 	it.Init(m.sources(lower, nil), merge.Options{})
 	defer func() { err = errors.Join(err, it.Close()) }()
 	if it.SeekGE(lower) {

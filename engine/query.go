@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 
-	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/scan"
 	"github.com/tablerock-db/tablerock/internal/lsm"
@@ -43,12 +42,12 @@ func (m *moment) query(ctx context.Context, table string, q store.Query, release
 
 // sources returns one source for every memtable and run that can hold keys in
 // [lower, upper), newest first.
-func (m *moment) sources(lower, upper []byte) []merge.Source[codec.ShapedRow] {
-	var out []merge.Source[codec.ShapedRow]
+func (m *moment) sources(lower, upper []byte) []merge.Source {
+	var out []merge.Source
 	for _, seg := range m.state.mems {
 		if !seg.Empty() {
 			o := memtable.IterOptions{Lower: lower, Upper: upper, Snapshot: m.seq}
-			out = append(out, lsm.MemSource(seg.Table.NewIterator(o)))
+			out = append(out, seg.Table.NewIterator(o))
 		}
 	}
 	return m.state.version.AppendSources(out, lsm.IterOptions{Lower: lower, Upper: upper, Snapshot: m.seq, Fill: true})

@@ -35,7 +35,7 @@ var layers = []layer{
 	{"sstable", []string{"vfs", "internal/corrupt", "edm", "codec", "internal/predicate", "internal/arena", "internal/cache"}},
 	{"internal/memtable", []string{"edm", "codec", "internal/arena"}},
 	{"internal/manifest", []string{"vfs", "internal/corrupt", "internal/filename"}},
-	{"internal/merge", nil},
+	{"internal/merge", []string{"codec"}},
 	{"internal/lsm", []string{
 		"vfs", "internal/corrupt", "internal/filename", "edm", "codec", "internal/predicate", "internal/arena", "internal/cache",
 		"sstable", "internal/memtable", "internal/manifest", "internal/merge",

@@ -274,12 +274,13 @@ func (w *world) checkScan(v *Version, snap uint64, keys, values []string, revers
 		to, _ := slices.BinarySearch(keys, string(o.Upper))
 		keys, values = keys[from:to], values[from:to]
 	}
-	it := merge.New(v.AppendSources(nil, o), merge.Options{})
+	var it merge.Iterator
+	it.Init(v.AppendSources(nil, o), merge.Options{})
 	i, ok := 0, it.SeekGE(o.Lower)
 	if reverse {
 		ok = it.SeekLT(nil)
 	}
-	for ; ok; ok = step(it, reverse) {
+	for ; ok; ok = step(&it, reverse) {
 		if it.Row() == nil || w.invisible(it.Key(), snap) {
 			continue
 		}
@@ -295,8 +296,8 @@ func (w *world) checkScan(v *Version, snap uint64, keys, values []string, revers
 		if w.rng.IntN(20) == 0 { // there and back
 			user = bytes.Clone(user)
 			switch {
-			case step(it, !reverse):
-				step(it, reverse)
+			case step(&it, !reverse):
+				step(&it, reverse)
 			case reverse:
 				it.SeekLT(after(user))
 			default:
@@ -318,7 +319,7 @@ func at(s []string, i int) string {
 	return s[i]
 }
 
-func step(it *merge.Iterator[codec.ShapedRow], reverse bool) bool {
+func step(it *merge.Iterator, reverse bool) bool {
 	if reverse {
 		return it.Prev()
 	}

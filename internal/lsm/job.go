@@ -88,7 +88,7 @@ func (t *Tree) NewFlush(tables []*memtable.Table, edit func(m *manifest.Manifest
 	w.visibility = visibility{snapshots: t.o.Snapshots(), dropped: t.o.Dropped, older: newCoverage(v.runs).has}
 	for i := len(tables) - 1; i >= 0; i-- {
 		it := tables[i].NewIterator(memtable.IterOptions{AllVersions: true})
-		w.sources = append(w.sources, &counted{MemSource(it), &w.in})
+		w.sources = append(w.sources, &counted{it, &w.in})
 	}
 	w.out = output{t: t, run: t.NewNumber(), fileBytes: t.o.FileBytes, compression: t.o.Compression}
 	t.flushing = &Job{t: t, what: "flush", step: w.step, abort: w.abort}

@@ -3,10 +3,8 @@ package lsm
 import (
 	"log/slog"
 
-	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/manifest"
-	"github.com/tablerock-db/tablerock/internal/merge"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -82,6 +80,3 @@ func (o *Options) pieceBytes() int64 { return min(maxPieceBytes, o.FileBytes/8) 
 
 // IterOptions bound what Version.AppendSources gives.
 type IterOptions = sstable.IterOptions
-
-// Source is a sorted list of rows.
-type Source = merge.Source[codec.ShapedRow]

@@ -47,8 +47,8 @@ type rewrite struct {
 
 	flush      bool
 	taken      []*part // parts of v that are consumed, at least in part
-	sources    []Source
-	it         merge.Iterator[codec.ShapedRow]
+	sources    []merge.Source
+	it         merge.Iterator
 	visibility visibility
 	out        output
 	keyBuf     []byte

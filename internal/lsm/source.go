@@ -7,7 +7,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
-	"github.com/tablerock-db/tablerock/internal/memtable"
+	"github.com/tablerock-db/tablerock/internal/merge"
 	"github.com/tablerock-db/tablerock/sstable"
 )
 
@@ -128,24 +128,10 @@ func (s *runSource) Close() error {
 	return s.err
 }
 
-// memSource is a memtable's iterator as a Source.
-type memSource struct{ *memtable.Iterator }
-
-// MemSource returns it as a Source.
-func MemSource(it *memtable.Iterator) Source { return memSource{it} }
-
-// Row returns the row, nil for a tombstone.
-func (s memSource) Row() codec.ShapedRow {
-	if row := s.Iterator.Row(); row != nil {
-		return row
-	}
-	return nil
-}
-
 // counted is the input of a merge: it tallies each entry that the merge leaves
 // behind.
 type counted struct {
-	Source
+	merge.Source
 	in *fingerprint
 }
 

@@ -252,7 +252,8 @@ func TestPruneUncoversNothing(t *testing.T) {
 	if len(v.runs) < 2 {
 		t.Fatalf("want rows above the bottom: %+v", v.Stats())
 	}
-	it := merge.New(v.AppendSources(nil, IterOptions{Snapshot: w.seq, Prune: prune}), merge.Options{})
+	var it merge.Iterator
+	it.Init(v.AppendSources(nil, IterOptions{Snapshot: w.seq, Prune: prune}), merge.Options{})
 	matches := 0
 	for ok := it.SeekGE(nil); ok; ok = it.Next() {
 		if seq, _ := it.Row().Lookup("Seq"); seq.Word() <= old {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/internal/merge"
 	"github.com/tablerock-db/tablerock/sstable"
 )
 
@@ -179,7 +180,7 @@ func (v *Version) Sift(list []Candidate) {
 // AppendSources appends one source for every run that holds keys within the
 // bounds, newest first. They must be closed before Unref. o.Prune is heeded where
 // it cannot uncover an older version: in files that lie above no other.
-func (v *Version) AppendSources(dst []Source, o IterOptions) []Source {
+func (v *Version) AppendSources(dst []merge.Source, o IterOptions) []merge.Source {
 	for i, r := range v.runs {
 		if parts := r.within(o.Lower, o.Upper); len(parts) > 0 {
 			dst = append(dst, &runSource{parts: parts, older: v.runs[i+1:], o: o})

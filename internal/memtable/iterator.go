@@ -174,9 +174,9 @@ func (it *Iterator) Key() []byte {
 	return it.key
 }
 
-// Row returns the current row, valid until the iterator moves, nil for a
-// tombstone. The bytes of its values are those of the image.
-func (it *Iterator) Row() *codec.Row {
+// Row returns the current row, nil for a tombstone, valid until the iterator
+// moves. The bytes of its values are bytes of the image.
+func (it *Iterator) Row() codec.ShapedRow {
 	r := &it.batch[it.i]
 	if codec.Kind(r.trail) != codec.KindPut {
 		return nil

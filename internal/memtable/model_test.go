@@ -121,7 +121,7 @@ func (m *model) checkGet(key []byte, snap uint64) {
 }
 
 // checkRow checks that row is what the log wrote for key at seq.
-func checkRow(t testing.TB, row *codec.Row, key []byte, seq uint64) {
+func checkRow(t testing.TB, row codec.ShapedRow, key []byte, seq uint64) {
 	t.Helper()
 	if row == nil {
 		t.Fatalf("no row of %q at %d", key, seq)

@@ -1,23 +1,20 @@
-// Package merge shows several sorted sources as one.
+// Package merge implements a k-way merge of sorted sources.
 //
-// Keys are internal keys: a user key followed by a trailer of eight bytes that
-// is smaller the newer the version. No user key is a prefix of another, so
-// that bytes.Compare of whole internal keys orders by user key and then newest
-// first.
+// Keys are internal keys: a user key and a trailer, which is smaller for a newer
+// version. No user key is a prefix of another, so bytes.Compare of internal keys
+// orders by user key, and the versions of a user key newest first.
 package merge
 
 import (
 	"bytes"
 	"errors"
+
+	"github.com/tablerock-db/tablerock/codec"
 )
 
-// trailerLen is the length of the part of an internal key that tells the
-// versions of one user key apart.
-const trailerLen = 8
-
-// Source is a sorted list of entries; R is what stands behind a key. An
-// Iterator is a Source too. A Source belongs to one goroutine.
-type Source[R any] interface {
+// Source is a sorted list of entries. An Iterator is a Source too. A Source
+// belongs to one goroutine.
+type Source interface {
 	// SeekGE moves to the first entry whose user key is >= key.
 	SeekGE(key []byte) bool
 	// SeekLT moves to the last entry whose user key is < key; nil is the end.
@@ -25,55 +22,49 @@ type Source[R any] interface {
 	// Next moves to the next entry, after a Seek. Beyond either end only a Seek
 	// makes the source valid again.
 	Next() bool
-	// Prev moves to the entry before, as Next does to the one behind.
+	// Prev moves to the previous entry, under the same rules as Next.
 	Prev() bool
-	// Valid reports whether the source stands at an entry.
+	// Valid reports whether the source is at an entry.
 	Valid() bool
 	// Key returns the internal key, valid until the source moves.
 	Key() []byte
-	// Row returns what stands behind the key, valid until the source moves.
-	Row() R
-	// Err returns why a move returned false, nil if it met the end.
+	// Row returns the row, nil for a tombstone, valid until the source moves.
+	Row() codec.ShapedRow
+	// Err returns why a move returned false, nil at the end of the entries.
 	Err() error
-	// Close releases what the source holds.
+	// Close releases the resources of the source.
 	Close() error
 }
 
-// Options choose what an Iterator shows.
+// Options select the entries of an Iterator.
 type Options struct {
-	// AllVersions shows every entry of every source, forward only, for
-	// compaction. By default each source shows at most one version per user
-	// key, and the Iterator shows the newest of these.
+	// AllVersions returns every entry of every source, forward only, for a
+	// compaction. By default each source returns at most one version of a user
+	// key, and the Iterator returns the newest of these.
 	AllVersions bool
 }
 
-// Iterator is the merge of its sources. It belongs to one goroutine. No step
-// allocates, beyond a buffer that grows to the longest key.
+// Iterator merges its sources. It belongs to one goroutine. A step allocates only
+// to grow a buffer to the length of the longest key.
 //
-// With more than one source it is a tree of losers: an inner node remembers
-// who lost there, so that a step replays one path from a leaf to the root,
-// with one comparison per level.
-type Iterator[R any] struct {
-	sources []Source[R]
+// With more than one source it is a tree of losers (Knuth, The Art of Computer
+// Programming, 5.4.1). An inner node records the source that lost the comparison
+// there, so a step repeats the comparisons on one path from a leaf to the root.
+type Iterator struct {
+	sources []Source
 	keys    [][]byte // keys[i] is the key of sources[i], nil beyond its end
 	tree    []int32  // tree[0] is the winner, tree[1:] are the losers
-	user    []byte   // the user key that is being left
+	user    []byte   // user key of the entry that a step started from
 	err     error
 	all     bool
 	reverse bool
 }
 
-// New returns the merge of sources, which it owns until Close. Where two
-// entries have the same internal key, the earlier source goes first.
-func New[R any](sources []Source[R], o Options) *Iterator[R] {
-	it := new(Iterator[R])
-	it.Init(sources, o)
-	return it
-}
-
-// Init makes it the merge of other sources and keeps its memory. Sources that
-// it had are forgotten and not closed.
-func (it *Iterator[R]) Init(sources []Source[R], o Options) {
+// Init prepares an Iterator for use, or for reuse with its memory. The Iterator
+// owns sources until Close. Of two entries with the same internal key, the entry
+// of the earlier source comes first. Init does not close the sources of a
+// previous Init.
+func (it *Iterator) Init(sources []Source, o Options) {
 	it.sources = sources
 	it.all = o.AllVersions
 	it.err = nil
@@ -88,21 +79,21 @@ func (it *Iterator[R]) Init(sources []Source[R], o Options) {
 }
 
 // SeekGE moves to the first entry whose user key is >= key.
-func (it *Iterator[R]) SeekGE(key []byte) bool {
+func (it *Iterator) SeekGE(key []byte) bool {
 	if len(it.sources) == 1 {
 		return it.sources[0].SeekGE(key)
 	}
 	it.err = nil
 	it.reverse = false
 	for i, s := range it.sources {
-		it.arrived(i, s.SeekGE(key))
+		it.moved(i, s.SeekGE(key))
 	}
 	return it.build()
 }
 
-// SeekLT moves to the last entry whose user key is < key; nil is the end. It
-// must not be called with AllVersions.
-func (it *Iterator[R]) SeekLT(key []byte) bool {
+// SeekLT moves to the last entry whose user key is < key; nil is the end. Do
+// not call it with AllVersions.
+func (it *Iterator) SeekLT(key []byte) bool {
 	it.forwardOnly()
 	if len(it.sources) == 1 {
 		return it.sources[0].SeekLT(key)
@@ -110,13 +101,13 @@ func (it *Iterator[R]) SeekLT(key []byte) bool {
 	it.err = nil
 	it.reverse = true
 	for i, s := range it.sources {
-		it.arrived(i, s.SeekLT(key))
+		it.moved(i, s.SeekLT(key))
 	}
 	return it.build()
 }
 
 // Next moves to the next entry.
-func (it *Iterator[R]) Next() bool {
+func (it *Iterator) Next() bool {
 	if len(it.sources) == 1 {
 		return it.sources[0].Next()
 	}
@@ -127,15 +118,15 @@ func (it *Iterator[R]) Next() bool {
 		it.advance(false)
 		return it.Valid()
 	}
-	it.leave()
+	it.saveUserKey()
 	if it.reverse {
-		return it.turn(false)
+		return it.changeDirection(false)
 	}
-	return it.pass(false)
+	return it.moveToOtherKey(false)
 }
 
-// Prev moves to the previous entry. It must not be called with AllVersions.
-func (it *Iterator[R]) Prev() bool {
+// Prev moves to the previous entry. Do not call it with AllVersions.
+func (it *Iterator) Prev() bool {
 	it.forwardOnly()
 	if len(it.sources) == 1 {
 		return it.sources[0].Prev()
@@ -143,15 +134,15 @@ func (it *Iterator[R]) Prev() bool {
 	if !it.Valid() {
 		return false
 	}
-	it.leave()
+	it.saveUserKey()
 	if !it.reverse {
-		return it.turn(true)
+		return it.changeDirection(true)
 	}
-	return it.pass(true)
+	return it.moveToOtherKey(true)
 }
 
-// Valid reports whether it stands at an entry.
-func (it *Iterator[R]) Valid() bool {
+// Valid reports whether the Iterator is at an entry.
+func (it *Iterator) Valid() bool {
 	switch len(it.sources) {
 	case 0:
 		return false
@@ -161,29 +152,30 @@ func (it *Iterator[R]) Valid() bool {
 	return it.err == nil && it.keys[it.tree[0]] != nil
 }
 
-// Key returns the internal key, valid until it moves.
-func (it *Iterator[R]) Key() []byte {
+// Key returns the internal key, valid until the Iterator moves.
+func (it *Iterator) Key() []byte {
 	if len(it.sources) == 1 {
 		return it.sources[0].Key()
 	}
 	return it.keys[it.tree[0]]
 }
 
-// Row returns what stands behind the key, valid until it moves.
-func (it *Iterator[R]) Row() R {
-	return it.sources[it.At()].Row()
+// Row returns the row, nil for a tombstone, valid until the Iterator moves.
+func (it *Iterator) Row() codec.ShapedRow {
+	return it.sources[it.Index()].Row()
 }
 
-// At returns the index of the source whose entry it shows. It must be valid.
-func (it *Iterator[R]) At() int {
+// Index returns the index of the source of the current entry. The Iterator must be
+// valid.
+func (it *Iterator) Index() int {
 	if len(it.sources) == 1 {
 		return 0
 	}
 	return int(it.tree[0])
 }
 
-// Err returns the first error that a source met since the last Seek.
-func (it *Iterator[R]) Err() error {
+// Err returns the first error of a source since the last Seek.
+func (it *Iterator) Err() error {
 	if len(it.sources) == 1 {
 		return it.sources[0].Err()
 	}
@@ -191,7 +183,7 @@ func (it *Iterator[R]) Err() error {
 }
 
 // Close closes the sources.
-func (it *Iterator[R]) Close() error {
+func (it *Iterator) Close() error {
 	var errs []error
 	for _, s := range it.sources {
 		if err := s.Close(); err != nil {
@@ -202,21 +194,21 @@ func (it *Iterator[R]) Close() error {
 	return errors.Join(errs...)
 }
 
-func (it *Iterator[R]) forwardOnly() {
+func (it *Iterator) forwardOnly() {
 	if it.all {
-		panic("merge: all versions are shown forward only")
+		panic("merge: an iterator of all versions moves forward only")
 	}
 }
 
-// leave remembers the user key at which it stands: the winner's own bytes
-// change when it moves, and they are needed to recognise shadowed versions.
-func (it *Iterator[R]) leave() {
+// saveUserKey copies the current user key, which identifies shadowed versions.
+// The bytes of the winner change when the winner moves.
+func (it *Iterator) saveUserKey() {
 	key := it.Key()
-	it.user = append(it.user[:0], key[:len(key)-trailerLen]...)
+	it.user = append(it.user[:0], key[:len(key)-codec.TrailerLen]...)
 }
 
-// pass moves the winners on until one of another user key wins.
-func (it *Iterator[R]) pass(reverse bool) bool {
+// moveToOtherKey moves the winner until an entry of another user key wins.
+func (it *Iterator) moveToOtherKey(reverse bool) bool {
 	for {
 		it.advance(reverse)
 		if it.err != nil {
@@ -226,15 +218,15 @@ func (it *Iterator[R]) pass(reverse bool) bool {
 		if key == nil {
 			return false
 		}
-		if !bytes.Equal(key[:len(key)-trailerLen], it.user) {
+		if !bytes.Equal(key[:len(key)-codec.TrailerLen], it.user) {
 			return true
 		}
 	}
 }
 
-// turn changes the direction at it.user and moves one entry that way. The
-// other sources stand on the wrong side of the key, or beyond an end.
-func (it *Iterator[R]) turn(reverse bool) bool {
+// changeDirection moves one entry in the other direction, from it.user. The other
+// sources are on the wrong side of the key, or beyond an end.
+func (it *Iterator) changeDirection(reverse bool) bool {
 	winner := int(it.tree[0])
 	it.reverse = reverse
 	if !reverse {
@@ -243,25 +235,25 @@ func (it *Iterator[R]) turn(reverse bool) bool {
 	for i, s := range it.sources {
 		switch {
 		case i == winner && reverse:
-			it.arrived(i, s.Prev())
+			it.moved(i, s.Prev())
 		case i == winner:
-			it.arrived(i, s.Next())
+			it.moved(i, s.Next())
 		case reverse:
-			it.arrived(i, s.SeekLT(it.user))
+			it.moved(i, s.SeekLT(it.user))
 		default:
-			it.arrived(i, s.SeekGE(it.user))
+			it.moved(i, s.SeekGE(it.user))
 		}
 	}
 	return it.build()
 }
 
-// advance moves the winner and lets it play again.
-func (it *Iterator[R]) advance(reverse bool) {
+// advance moves the winner and repeats the comparisons on its path.
+func (it *Iterator) advance(reverse bool) {
 	w := it.tree[0]
 	if reverse {
-		it.arrived(int(w), it.sources[w].Prev())
+		it.moved(int(w), it.sources[w].Prev())
 	} else {
-		it.arrived(int(w), it.sources[w].Next())
+		it.moved(int(w), it.sources[w].Next())
 	}
 	for p := (int(w) + len(it.tree)) / 2; p > 0; p /= 2 {
 		if it.less(it.tree[p], w) {
@@ -271,8 +263,8 @@ func (it *Iterator[R]) advance(reverse bool) {
 	it.tree[0] = w
 }
 
-// arrived notes where source i stands after a move.
-func (it *Iterator[R]) arrived(i int, ok bool) {
+// moved records the key of source i after a move.
+func (it *Iterator) moved(i int, ok bool) {
 	if ok {
 		it.keys[i] = it.sources[i].Key()
 		return
@@ -283,17 +275,17 @@ func (it *Iterator[R]) arrived(i int, ok bool) {
 	}
 }
 
-// build plays all matches. The first to reach a node waits there for the
-// other; who loses stays.
-func (it *Iterator[R]) build() bool {
-	const nobody = -1
+// build makes all comparisons of the tree. The first source that reaches a node
+// is stored there until the second source arrives; the loser remains.
+func (it *Iterator) build() bool {
+	const none = -1
 	for i := range it.tree {
-		it.tree[i] = nobody
+		it.tree[i] = none
 	}
 	for i := range it.tree {
 		w := int32(i)
 		for p := (i + len(it.tree)) / 2; ; p /= 2 {
-			if p == 0 || it.tree[p] == nobody {
+			if p == 0 || it.tree[p] == none {
 				it.tree[p] = w
 				break
 			}
@@ -305,15 +297,15 @@ func (it *Iterator[R]) build() bool {
 	return it.Valid()
 }
 
-// less reports whether source a's entry is shown before b's.
-func (it *Iterator[R]) less(a, b int32) bool {
+// less reports whether the entry of source a comes before the entry of source b.
+func (it *Iterator) less(a, b int32) bool {
 	ka, kb := it.keys[a], it.keys[b]
 	if ka == nil || kb == nil {
 		return kb == nil && (ka != nil || a < b)
 	}
 	var c int
 	if it.reverse {
-		na, nb := len(ka)-trailerLen, len(kb)-trailerLen
+		na, nb := len(ka)-codec.TrailerLen, len(kb)-codec.TrailerLen
 		if c = bytes.Compare(kb[:nb], ka[:na]); c == 0 {
 			c = bytes.Compare(ka[na:], kb[nb:])
 		}

@@ -9,14 +9,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tablerock-db/tablerock/codec"
 )
 
-// entry is a row of the model: user keys are short texts that end in 01, so
-// that none is a prefix of another.
+// entry is an entry of the model, and its row. User keys are short texts that end
+// in 01, so that none is a prefix of another.
 type entry struct {
-	user   string
-	seq    uint64
-	source int
+	codec.ShapedRow // nil
+	user            string
+	seq             uint64
+	source          int
 }
 
 func (e entry) key() []byte {
@@ -32,8 +35,8 @@ func byKey(a, b entry) int {
 	return a.source - b.source
 }
 
-// list is a Source over a sorted slice. It hands out one buffer for all keys
-// and spoils it at each move, as the real sources may.
+// list is a Source over a sorted slice. It returns one buffer for all keys and
+// overwrites it at each move, as other sources may.
 type list struct {
 	rows   []entry
 	pos    int // -1 and len(rows) are the ends
@@ -46,7 +49,7 @@ type list struct {
 
 var errMove = errors.New("move failed")
 
-func (l *list) land(pos int) bool {
+func (l *list) moveTo(pos int) bool {
 	for i := range l.buf {
 		l.buf[i] = 0xdd
 	}
@@ -64,29 +67,29 @@ func (l *list) land(pos int) bool {
 
 func (l *list) SeekGE(key []byte) bool {
 	i, _ := slices.BinarySearchFunc(l.rows, string(key), func(e entry, k string) int { return strings.Compare(e.user, k) })
-	return l.land(i)
+	return l.moveTo(i)
 }
 
 func (l *list) SeekLT(key []byte) bool {
 	if key == nil {
-		return l.land(len(l.rows) - 1)
+		return l.moveTo(len(l.rows) - 1)
 	}
 	i, _ := slices.BinarySearchFunc(l.rows, string(key), func(e entry, k string) int { return strings.Compare(e.user, k) })
-	return l.land(i - 1)
+	return l.moveTo(i - 1)
 }
 
-func (l *list) Next() bool  { return l.Valid() && l.land(l.pos+1) }
-func (l *list) Prev() bool  { return l.Valid() && l.land(l.pos-1) }
-func (l *list) Valid() bool { return l.err == nil && l.pos >= 0 && l.pos < len(l.rows) }
-func (l *list) Key() []byte { return l.buf }
-func (l *list) Row() entry  { return l.rows[l.pos] }
-func (l *list) Err() error  { return l.err }
+func (l *list) Next() bool           { return l.Valid() && l.moveTo(l.pos+1) }
+func (l *list) Prev() bool           { return l.Valid() && l.moveTo(l.pos-1) }
+func (l *list) Valid() bool          { return l.err == nil && l.pos >= 0 && l.pos < len(l.rows) }
+func (l *list) Key() []byte          { return l.buf }
+func (l *list) Row() codec.ShapedRow { return l.rows[l.pos] }
+func (l *list) Err() error           { return l.err }
 func (l *list) Close() error {
 	return l.closed
 }
 
-// randomSources deals random versions out to n sources. With all, a source may
-// hold several versions of one user key.
+// randomSources distributes random versions over n sources. With all, a source may
+// contain several versions of a user key.
 func randomSources(rng *rand.Rand, n, rows int, all bool) ([]*list, []entry) {
 	lists := make([]*list, n)
 	var flat []entry
@@ -114,8 +117,14 @@ func newest(flat []entry) []entry {
 	return slices.CompactFunc(slices.Clone(flat), func(a, b entry) bool { return a.user == b.user })
 }
 
-func sourcesOf(lists []*list) []Source[entry] {
-	out := make([]Source[entry], len(lists))
+func newIterator(sources []Source, o Options) *Iterator {
+	it := new(Iterator)
+	it.Init(sources, o)
+	return it
+}
+
+func sourcesOf(lists []*list) []Source {
+	out := make([]Source, len(lists))
 	for i, l := range lists {
 		out[i] = l
 	}
@@ -126,7 +135,7 @@ func TestIteratorAgainstSortedSlice(t *testing.T) {
 	const seed = 1
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	var it Iterator[entry]
+	var it Iterator
 	for round := range 600 {
 		n := rng.IntN(11)
 		lists, flat := randomSources(rng, n, 1+rng.IntN(40), false)
@@ -170,12 +179,12 @@ func TestIteratorAllVersions(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for round := range 300 {
 		lists, want := randomSources(rng, rng.IntN(11), 40, true)
-		it := New(sourcesOf(lists), Options{AllVersions: true})
+		it := newIterator(sourcesOf(lists), Options{AllVersions: true})
 		var got []entry
 		for ok := it.SeekGE(nil); ok; ok = it.Next() {
-			e := it.Row()
-			if !bytes.Equal(it.Key(), e.key()) || it.At() != e.source {
-				t.Fatalf("round %d: key %q of source %d stands with row %v", round, it.Key(), it.At(), e)
+			e := it.Row().(entry)
+			if !bytes.Equal(it.Key(), e.key()) || it.Index() != e.source {
+				t.Fatalf("round %d: key %q of source %d has the row %v", round, it.Key(), it.Index(), e)
 			}
 			got = append(got, e)
 		}
@@ -186,9 +195,9 @@ func TestIteratorAllVersions(t *testing.T) {
 }
 
 func TestIteratorAllVersionsIsForwardOnly(t *testing.T) {
-	for name, move := range map[string]func(*Iterator[entry]) bool{
-		"SeekLT": func(it *Iterator[entry]) bool { return it.SeekLT(nil) },
-		"Prev":   func(it *Iterator[entry]) bool { return it.Prev() },
+	for name, move := range map[string]func(*Iterator) bool{
+		"SeekLT": func(it *Iterator) bool { return it.SeekLT(nil) },
+		"Prev":   func(it *Iterator) bool { return it.Prev() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
@@ -196,13 +205,13 @@ func TestIteratorAllVersionsIsForwardOnly(t *testing.T) {
 					t.Fatal("no panic")
 				}
 			}()
-			move(New(sourcesOf([]*list{{}}), Options{AllVersions: true}))
+			move(newIterator(sourcesOf([]*list{{}}), Options{AllVersions: true}))
 		})
 	}
 }
 
-// TestIteratorStopsAtError lets each move of one source fail in turn: the
-// entries shown before it are right, and the error is reported.
+// TestIteratorStopsAtError fails each move of one source, one after the other. The
+// entries before the error are right, and Err returns it.
 func TestIteratorStopsAtError(t *testing.T) {
 	for n := 1; n <= 9; n++ {
 		for failAt := 1; failAt < 20; failAt++ {
@@ -215,7 +224,7 @@ func TestIteratorStopsAtError(t *testing.T) {
 				}
 				bad := lists[rng.IntN(n)]
 				bad.failAt = failAt
-				it := New(sourcesOf(lists), Options{})
+				it := newIterator(sourcesOf(lists), Options{})
 				first, step := func() bool { return it.SeekGE(nil) }, it.Next
 				if reverse {
 					first, step = func() bool { return it.SeekLT(nil) }, it.Prev
@@ -235,29 +244,29 @@ func TestIteratorStopsAtError(t *testing.T) {
 					t.Fatalf("%d sources: %d entries, want %d", n, i, len(want))
 				}
 				if it.Valid() || step() {
-					t.Fatalf("%d sources, fail at %d: goes on after its end", n, failAt)
+					t.Fatalf("%d sources, fail at %d: moved after its end", n, failAt)
 				}
 			}
 		}
 	}
 }
 
-func TestSeekAfterErrorStartsAnew(t *testing.T) {
-	a := &list{rows: []entry{{"a\x01", 1, 0}, {"b\x01", 1, 0}}, failAt: 2}
-	b := &list{rows: []entry{{"c\x01", 1, 1}}}
-	it := New(sourcesOf([]*list{a, b}), Options{})
+func TestSeekAfterError(t *testing.T) {
+	a := &list{rows: []entry{{user: "a\x01", seq: 1}, {user: "b\x01", seq: 1}}, failAt: 2}
+	b := &list{rows: []entry{{user: "c\x01", seq: 1, source: 1}}}
+	it := newIterator(sourcesOf([]*list{a, b}), Options{})
 	if !it.SeekGE(nil) || it.Next() || it.Err() == nil {
 		t.Fatalf("the second move of the first source did not fail: %v", it.Err())
 	}
 	a.err = nil
-	if !it.SeekGE([]byte("b")) || it.Row().user != "b\x01" || it.Err() != nil {
+	if !it.SeekGE([]byte("b")) || it.Row().(entry).user != "b\x01" || it.Err() != nil {
 		t.Fatalf("after a new seek: valid %v, err %v", it.Valid(), it.Err())
 	}
 }
 
 func TestClose(t *testing.T) {
 	errA, errB := errors.New("a"), errors.New("b")
-	it := New(sourcesOf([]*list{{closed: errA}, {}, {closed: errB}}), Options{})
+	it := newIterator(sourcesOf([]*list{{closed: errA}, {}, {closed: errB}}), Options{})
 	err := it.Close()
 	if !errors.Is(err, errA) || !errors.Is(err, errB) {
 		t.Fatalf("Close: %v, want both %v and %v", err, errA, errB)
@@ -270,11 +279,11 @@ func TestClose(t *testing.T) {
 func TestStepDoesNotAllocate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 0))
 	lists, flat := randomSources(rng, 8, 200, false)
-	sources := make([]Source[entry], len(lists))
+	sources := make([]Source, len(lists))
 	for i, l := range lists {
 		sources[i] = newPacked(l.rows)
 	}
-	it := New(sources, Options{})
+	it := newIterator(sources, Options{})
 	it.SeekGE(nil)
 	it.Next()
 	steps := len(newest(flat)) / 2
@@ -292,7 +301,7 @@ func TestStepDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// packed is a Source whose moves cost next to nothing.
+// packed is a Source whose moves are cheap.
 type packed struct {
 	keys [][]byte
 	pos  int
@@ -307,7 +316,7 @@ func newPacked(rows []entry) *packed {
 }
 
 func (p *packed) find(key []byte) int {
-	i, _ := slices.BinarySearchFunc(p.keys, key, func(k, key []byte) int { return bytes.Compare(k[:len(k)-trailerLen], key) })
+	i, _ := slices.BinarySearchFunc(p.keys, key, func(k, key []byte) int { return bytes.Compare(k[:len(k)-codec.TrailerLen], key) })
 	return i
 }
 
@@ -319,32 +328,32 @@ func (p *packed) SeekLT(key []byte) bool {
 	}
 	return p.Valid()
 }
-func (p *packed) Next() bool   { p.pos++; return p.pos < len(p.keys) }
-func (p *packed) Prev() bool   { p.pos--; return p.pos >= 0 }
-func (p *packed) Valid() bool  { return p.pos >= 0 && p.pos < len(p.keys) }
-func (p *packed) Key() []byte  { return p.keys[p.pos] }
-func (p *packed) Row() entry   { return entry{} }
-func (p *packed) Err() error   { return nil }
-func (p *packed) Close() error { return nil }
+func (p *packed) Next() bool           { p.pos++; return p.pos < len(p.keys) }
+func (p *packed) Prev() bool           { p.pos--; return p.pos >= 0 }
+func (p *packed) Valid() bool          { return p.pos >= 0 && p.pos < len(p.keys) }
+func (p *packed) Key() []byte          { return p.keys[p.pos] }
+func (p *packed) Row() codec.ShapedRow { return entry{} }
+func (p *packed) Err() error           { return nil }
+func (p *packed) Close() error         { return nil }
 
 func BenchmarkNext(b *testing.B) {
-	for _, order := range []string{"random", "stretches"} {
+	for _, order := range []string{"random", "blocks"} {
 		for _, n := range []int{1, 2, 4, 8, 20} {
 			b.Run(fmt.Sprintf("order=%s/sources=%d", order, n), func(b *testing.B) {
 				rng := rand.New(rand.NewPCG(1, 0))
 				rows := make([][]entry, n)
 				for i := range 1 << 15 {
 					to := rng.IntN(n)
-					if order == "stretches" {
+					if order == "blocks" {
 						to = i / 256 % n
 					}
 					rows[to] = append(rows[to], entry{user: fmt.Sprintf("tbl1partition-0001\x01row-%012d\x01", i), seq: uint64(i)})
 				}
-				sources := make([]Source[entry], n)
+				sources := make([]Source, n)
 				for i := range sources {
 					sources[i] = newPacked(rows[i])
 				}
-				it := New(sources, Options{})
+				it := newIterator(sources, Options{})
 				b.ReportAllocs()
 				for b.Loop() {
 					if !it.Next() {

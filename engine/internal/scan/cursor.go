@@ -18,7 +18,7 @@ type Input struct {
 	Table uint32
 	// Sources returns sources, newest first, that hold every key of
 	// [lower, upper) in their merge, tombstones included.
-	Sources func(lower, upper []byte) []merge.Source[codec.ShapedRow]
+	Sources func(lower, upper []byte) []merge.Source
 	// Close releases what the sources read. It is called once.
 	Close func()
 }
@@ -29,7 +29,7 @@ type Cursor struct {
 	in   Input
 	q    store.Query
 	rest []keyRange // ranges not finished, in the direction of the walk
-	it   merge.Iterator[codec.ShapedRow]
+	it   merge.Iterator
 	pos  position
 
 	next     codec.ShapedRow // the entity to examine next

@@ -127,8 +127,8 @@ func TestFailureBehindTheEndOfContext(t *testing.T) {
 	failure := errors.New("broken")
 	key := codec.AppendTrailer(codec.AppendKey(nil, 16, "p", "r"), 1, codec.KindPut)
 	ctx, cancel := context.WithCancel(t.Context())
-	c := New(ctx, Input{Table: 16, Close: func() {}, Sources: func(_, _ []byte) []merge.Source[codec.ShapedRow] {
-		return []merge.Source[codec.ShapedRow]{&broken{key: key, err: failure}}
+	c := New(ctx, Input{Table: 16, Close: func() {}, Sources: func(_, _ []byte) []merge.Source {
+		return []merge.Source{&broken{key: key, err: failure}}
 	}}, store.Query{})
 	defer c.Close()
 	if !c.Next() {
