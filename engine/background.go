@@ -8,7 +8,6 @@ import (
 
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/internal/lsm"
-	"github.com/tablerock-db/tablerock/internal/manifest"
 )
 
 const (
@@ -217,7 +216,7 @@ func (db *DB) armList(writes uint64) {
 		if db.log.Writes() != writes {
 			return
 		}
-		if err := db.tree.Update(func(*manifest.Manifest) {}); err != nil {
+		if err := db.tree.RecordLogs(); err != nil {
 			db.opts.Logger.Error("the end of the idle log could not be listed", "cause", err)
 		}
 	})

@@ -131,34 +131,25 @@ func (db *DB) closeLogs(mems []*commitlog.Segment) error {
 	return db.listLogs(mems)
 }
 
-// proveLogs tells a manifest how far each live segment is durable, so that what
-// is lost of one is missed. Every manifest that is written is told.
-func (db *DB) proveLogs(m *manifest.Manifest) {
+// provenLogs returns how far each live segment is durable. Every manifest records
+// it, so that recovery notices a segment that lost durable records.
+func (db *DB) provenLogs() (logs []manifest.Log) {
 	s := db.state.load()
-	if s == nil || len(m.Logs) == 0 {
-		return
+	if s == nil {
+		return nil
 	}
-	oldest := m.Logs[0].Number
-	for _, seg := range s.mems {
-		end := seg.Durable()
-		if end == 0 || seg.Number < oldest {
-			continue // of what is flushed the manifest knows more
-		}
-		i := slices.IndexFunc(m.Logs, func(l manifest.Log) bool { return l.Number == seg.Number })
-		if i < 0 {
-			i = len(m.Logs)
-			m.Logs = append(m.Logs, manifest.Log{Number: seg.Number})
-		}
-		if m.Logs[i].Sealed == 0 {
-			m.Logs[i].Proven = end
+	for _, seg := range slices.Backward(s.mems) {
+		if end := seg.Durable(); end != 0 {
+			logs = append(logs, manifest.Log{Number: seg.Number, Proven: end})
 		}
 	}
+	return logs
 }
 
 // reserve states in the manifest that time stamps up to upto may have been given
 // out. An error refuses the write that would have had the next one.
 func (db *DB) reserve(upto edm.Ticks) error {
-	err := db.tree.Update(func(m *manifest.Manifest) { m.HighWater = max(m.HighWater, uint64(upto)) })
+	err := db.tree.Update(manifest.Edit{MinHighWater: uint64(upto)})
 	if err != nil {
 		return refusal(err)
 	}
@@ -177,6 +168,5 @@ func (db *DB) listLogs(mems []*commitlog.Segment) error {
 	if len(logs) == 0 {
 		logs = []manifest.Log{{Number: mems[0].Number}}
 	}
-	highWater := db.log.HighWater()
-	return db.tree.Update(func(m *manifest.Manifest) { m.Logs, m.HighWater = logs, uint64(highWater) })
+	return db.tree.Update(manifest.Edit{Logs: logs, HighWater: uint64(db.log.HighWater())})
 }

@@ -45,11 +45,10 @@ func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 		tables[i] = s.Table
 	}
 	last := segs[len(segs)-1]
-	highWater, next := db.log.HighWater(), db.logAfter(last)
-	job := db.tree.NewFlush(tables, func(m *manifest.Manifest) {
-		m.LastSeq = last.LastSeq()
-		m.HighWater = max(m.HighWater, uint64(highWater)) // more may be reserved
-		m.Logs = dropLogs(m.Logs, last.Number, next)
+	job := db.tree.NewFlush(tables, manifest.Edit{
+		LastSeq:      last.LastSeq(),
+		MinHighWater: uint64(db.log.HighWater()), // more may be reserved
+		FirstLog:     db.logAfter(last),
 	})
 	for done := false; !done; {
 		if done, err = job.Step(ctx); err != nil {
@@ -61,21 +60,6 @@ func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 		return append([]*commitlog.Segment(nil), mems[:len(mems)-len(segs)]...)
 	})
 	return true, db.dropSegments(segs)
-}
-
-// dropLogs returns the logs behind number last. Next, which follows it, is
-// always listed, so that what is older can be told from what is newer.
-func dropLogs(logs []manifest.Log, last, next uint64) []manifest.Log {
-	var kept []manifest.Log
-	for _, l := range logs {
-		if l.Number > last {
-			kept = append(kept, l)
-		}
-	}
-	if len(kept) == 0 || kept[0].Number != next {
-		kept = append([]manifest.Log{{Number: next}}, kept...)
-	}
-	return kept
 }
 
 // logAfter returns the number of the segment that follows seg.

@@ -154,7 +154,7 @@ func (db *DB) treeOptions() lsm.Options {
 		BottomCompression: bottom,
 		Snapshots:         func() []uint64 { return db.log.Registered() },
 		Dropped:           db.isDropped,
-		Amend:             db.proveLogs,
+		ProvenLogs:        db.provenLogs,
 		Logger:            db.opts.Logger,
 	}
 }

@@ -73,7 +73,7 @@ func BenchmarkFlush(b *testing.B) {
 	}
 	last := w.seq
 	for b.Loop() {
-		j := w.tree.NewFlush([]*memtable.Table{w.mem.table}, func(m *manifest.Manifest) { m.LastSeq = last })
+		j := w.tree.NewFlush([]*memtable.Table{w.mem.table}, manifest.Edit{LastSeq: last})
 		finishJob(b, j)
 	}
 	s := w.tree.Stats()

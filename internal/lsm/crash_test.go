@@ -285,14 +285,14 @@ func (w *world) afterError(mem *vfs.Mem, doubt bool, n uint64) {
 	w.t.Helper()
 	w.check()
 	if doubt {
-		if err := w.tree.Update(func(*manifest.Manifest) {}); !errors.Is(err, ErrInDoubt) {
+		if err := w.tree.RecordLogs(); !errors.Is(err, ErrInDoubt) {
 			w.t.Fatalf("update after doubt: %v, want ErrInDoubt", err)
 		}
 		if j := w.tree.PickCompaction(); j != nil {
 			w.t.Fatal("a compaction after doubt")
 		}
 	} else {
-		must(w.t, w.tree.Update(func(*manifest.Manifest) {}))
+		must(w.t, w.tree.RecordLogs())
 		w.settle()
 		w.check()
 	}

@@ -192,7 +192,7 @@ func runErr(j *Job) error {
 // newFlush returns the job that writes what is in memory.
 func (w *world) newFlush() *Job {
 	last := w.seq
-	return w.tree.NewFlush([]*memtable.Table{w.mem.table}, func(m *manifest.Manifest) { m.LastSeq = last })
+	return w.tree.NewFlush([]*memtable.Table{w.mem.table}, manifest.Edit{LastSeq: last})
 }
 
 func (w *world) flush() {

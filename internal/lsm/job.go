@@ -74,17 +74,16 @@ func (j *Job) end(err error) {
 
 // NewFlush returns a job that writes the memtables, oldest first, as one run of
 // tier 0. Nothing is applied to them any more, and they stay readable until the
-// job is over. edit changes the rest of the manifest in the same install, as in
-// Update; LastSeq must cover the memtables. There must be no other flush under
-// way, and flushes are in the order of their memtables' age.
-func (t *Tree) NewFlush(tables []*memtable.Table, edit func(m *manifest.Manifest)) *Job {
+// job is over. The install of the run also applies e, whose LastSeq must cover the
+// memtables. Run one flush at a time, in the order of the memtables' age.
+func (t *Tree) NewFlush(tables []*memtable.Table, e manifest.Edit) *Job {
 	t.jobsMu.Lock()
 	defer t.jobsMu.Unlock()
 	if t.flushing != nil {
 		panic("lsm: a flush is under way")
 	}
 	v := t.Version()
-	w := &rewrite{t: t, v: v, edit: edit, flush: true}
+	w := &rewrite{t: t, v: v, edit: e, flush: true}
 	w.visibility = visibility{snapshots: t.o.Snapshots(), dropped: t.o.Dropped, older: newCoverage(v.runs).has}
 	for i := len(tables) - 1; i >= 0; i-- {
 		it := tables[i].NewIterator(memtable.IterOptions{AllVersions: true})

@@ -45,10 +45,11 @@ type Options struct {
 	// the drop, so that no reader can see its rows. Once true it must stay true as
 	// long as files may contain rows of the table. By default no table is dropped.
 	Dropped func(table uint32) bool
-	// Amend adds to each manifest, right before it is written, what is known by
-	// then besides its files. It runs under the Tree's lock and keeps the rules
-	// of Update. By default nothing is.
-	Amend func(m *manifest.Manifest)
+	// ProvenLogs returns the Number and Proven of the open log segments, by rising
+	// number: manifest.Edit.Proven of every manifest that is written. It is called
+	// under Tree.mu, right before the write, and must not call the Tree. By default
+	// there are none.
+	ProvenLogs func() []manifest.Log
 	// Logger gets a line for what is not returned as an error. The default logs
 	// nothing.
 	Logger *slog.Logger
@@ -67,8 +68,8 @@ func (o Options) withDefaults() Options {
 	if o.Dropped == nil {
 		o.Dropped = func(uint32) bool { return false }
 	}
-	if o.Amend == nil {
-		o.Amend = func(*manifest.Manifest) {}
+	if o.ProvenLogs == nil {
+		o.ProvenLogs = func() []manifest.Log { return nil }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -43,7 +43,7 @@ type rewrite struct {
 	t    *Tree
 	v    *Version // pinned while it is under way
 	plan plan
-	edit func(m *manifest.Manifest)
+	edit manifest.Edit // of a flush
 
 	flush      bool
 	taken      []*part // parts of v that are consumed, at least in part
@@ -198,9 +198,9 @@ func (w *rewrite) finish() (bool, error) {
 
 // install makes the result live.
 func (w *rewrite) install() (bool, error) {
-	c := change{edit: w.edit}
-	c.remove = append(c.remove, w.plan.remove...)
-	c.add = append(c.add, w.plan.add...)
+	e := versionEdit{manifest: w.edit}
+	e.remove = append(e.remove, w.plan.remove...)
+	e.add = append(e.add, w.plan.add...)
 	for _, p := range w.taken {
 		if !p.overlaps(w.plan.lower, w.plan.upper) {
 			continue // the merge ended before it
@@ -213,16 +213,16 @@ func (w *rewrite) install() (bool, error) {
 		for _, r := range rest {
 			w.before -= r.bytes
 		}
-		c.remove = append(c.remove, p)
-		c.add = append(c.add, rest...)
+		e.remove = append(e.remove, p)
+		e.add = append(e.add, rest...)
 	}
-	c.add = append(c.add, w.out.done...)
+	e.add = append(e.add, w.out.done...)
 	if len(w.out.done) > 0 {
 		if err := w.t.o.FS.SyncDir(w.t.o.Dir); err != nil {
 			return false, fmt.Errorf("sync directory: %w", err)
 		}
 	}
-	if err := w.t.install(c); err != nil {
+	if err := w.t.install(e); err != nil {
 		if errors.Is(err, ErrInDoubt) {
 			// The manifest that lists them may be there after a crash.
 			w.out.leave()

@@ -142,12 +142,12 @@ func (t *Tree) Manifest() manifest.Manifest {
 	return *m
 }
 
-// Update changes what the manifest says beside its files, and returns when that
-// is durable. edit runs under the Tree's lock, must not call the Tree, and must
-// leave DBID, NextFile (which may only rise) and Files alone.
-func (t *Tree) Update(edit func(m *manifest.Manifest)) error {
-	return t.install(change{edit: edit})
-}
+// Update applies e to the manifest and returns when that is durable.
+func (t *Tree) Update(e manifest.Edit) error { return t.install(versionEdit{manifest: e}) }
+
+// RecordLogs writes a manifest that records Options.ProvenLogs. It returns when
+// the manifest is durable.
+func (t *Tree) RecordLogs() error { return t.install(versionEdit{}) }
 
 // Close closes the files. Jobs under way must have been aborted. Files of
 // versions that are still pinned are closed by their last Unref. A second Close
@@ -166,23 +166,23 @@ func (t *Tree) Close() error {
 // before. It is durable with the next manifest.
 func (t *Tree) NewNumber() uint64 { return t.next.Add(1) - 1 }
 
-// SkipNumbers makes every number that is handed out from here on at least next.
+// SkipNumbers makes next the least number that NewNumber returns from now on.
 func (t *Tree) SkipNumbers(next uint64) {
 	for n := t.next.Load(); n < next && !t.next.CompareAndSwap(n, next); n = t.next.Load() {
 	}
 }
 
-// change is a step from one version to the next.
-type change struct {
-	// remove lists parts that the current version must have.
+// versionEdit is a change of the current version and its manifest.
+type versionEdit struct {
+	// remove lists parts that the current version must contain.
 	remove, add []*part
-	edit        func(m *manifest.Manifest)
+	manifest    manifest.Edit
 }
 
-// apply returns the version that c makes of v.
-func (c *change) apply(v *Version) (*Version, error) {
-	gone := make(map[*part]bool, len(c.remove))
-	for _, p := range c.remove {
+// apply returns the version after e.
+func (e *versionEdit) apply(v *Version) (*Version, error) {
+	gone := make(map[*part]bool, len(e.remove))
+	for _, p := range e.remove {
 		gone[p] = true
 	}
 	parts := slices.DeleteFunc(v.parts(), func(p *part) bool {
@@ -195,13 +195,13 @@ func (c *change) apply(v *Version) (*Version, error) {
 	if len(gone) > 0 {
 		return nil, fmt.Errorf("%d inputs are no longer live", len(gone))
 	}
-	return newVersion(v.tree, append(parts, c.add...))
+	return newVersion(v.tree, append(parts, e.add...))
 }
 
-// install makes c durable, and then visible.
-func (t *Tree) install(c change) error {
+// install makes e durable, and then visible.
+func (t *Tree) install(e versionEdit) error {
 	t.mu.Lock()
-	old, err := t.installLocked(c)
+	old, err := t.installLocked(e)
 	t.mu.Unlock()
 	if err != nil {
 		return err
@@ -213,7 +213,7 @@ func (t *Tree) install(c change) error {
 	return nil
 }
 
-func (t *Tree) installLocked(c change) (old *Version, err error) {
+func (t *Tree) installLocked(e versionEdit) (old *Version, err error) {
 	if err := t.Failure(); err != nil {
 		return nil, err
 	}
@@ -222,18 +222,14 @@ func (t *Tree) installLocked(c change) (old *Version, err error) {
 		return nil, errors.New("the tree is closed")
 	}
 	next := old
-	if len(c.remove)+len(c.add) > 0 {
-		if next, err = c.apply(old); err != nil {
+	if len(e.remove)+len(e.add) > 0 {
+		if next, err = e.apply(old); err != nil {
 			return nil, err
 		}
 	}
 	m := t.m.Clone()
-	m.NextFile = t.next.Load()
-	if c.edit != nil {
-		c.edit(m)
-		t.SkipNumbers(m.NextFile)
-	}
-	t.o.Amend(m)
+	e.manifest.Proven = t.o.ProvenLogs()
+	m.Apply(e.manifest)
 	m.NextFile = t.next.Load()
 	m.Files = next.Files()
 	m.Sort()

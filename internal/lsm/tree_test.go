@@ -417,11 +417,7 @@ func TestAbort(t *testing.T) {
 
 func TestUpdate(t *testing.T) {
 	w := newWorld(t, vfs.NewMem(), smallOptions(), 31)
-	must(t, w.tree.Update(func(m *manifest.Manifest) {
-		m.HighWater = 77
-		m.Logs = append(m.Logs, manifest.Log{Number: m.NextFile})
-		m.NextFile++
-	}))
+	must(t, w.tree.Update(manifest.Edit{HighWater: 77, Logs: []manifest.Log{{Number: w.tree.NewNumber()}}}))
 	w.put(1, 10)
 	w.flush()
 	for _, m := range []manifest.Manifest{w.tree.Manifest(), *mustRead(t, w.fs)} {
@@ -431,7 +427,7 @@ func TestUpdate(t *testing.T) {
 	}
 	must(t, w.tree.Close())
 	must(t, w.tree.Close())
-	if err := w.tree.Update(func(*manifest.Manifest) {}); err == nil {
+	if err := w.tree.Update(manifest.Edit{}); err == nil {
 		t.Fatal("an update after Close")
 	}
 }
@@ -450,12 +446,12 @@ func TestNumberDuringInstall(t *testing.T) {
 		numbers = append(numbers, w.tree.NewNumber())
 		return nil
 	})
-	must(t, w.tree.Update(func(m *manifest.Manifest) { m.HighWater = 1 }))
+	must(t, w.tree.Update(manifest.Edit{HighWater: 1}))
 	fsys.SetRule(nil)
 	if len(numbers) == 0 {
 		t.Fatal("the manifest was not written")
 	}
-	must(t, w.tree.Update(func(m *manifest.Manifest) { m.HighWater = 2 }))
+	must(t, w.tree.Update(manifest.Edit{HighWater: 2}))
 	if last := numbers[len(numbers)-1]; mustRead(t, fsys).NextFile != last+1 || w.tree.NewNumber() != last+1 {
 		t.Errorf("the next manifest says %d, the last number was %d", mustRead(t, fsys).NextFile, last)
 	}

@@ -162,12 +162,12 @@ func (it *Iterator) Key() []byte {
 
 // Row returns the row, nil for a tombstone, valid until the Iterator moves.
 func (it *Iterator) Row() codec.ShapedRow {
-	return it.sources[it.Index()].Row()
+	return it.sources[it.index()].Row()
 }
 
-// Index returns the index of the source of the current entry. The Iterator must be
+// index returns the index of the source of the current entry. The Iterator must be
 // valid.
-func (it *Iterator) Index() int {
+func (it *Iterator) index() int {
 	if len(it.sources) == 1 {
 		return 0
 	}

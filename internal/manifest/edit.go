@@ -1,0 +1,69 @@
+package manifest
+
+import "slices"
+
+// Edit is a change of everything in a Manifest but its files and NextFile. A zero
+// field changes nothing.
+type Edit struct {
+	// LastSeq replaces Manifest.LastSeq.
+	LastSeq uint64
+	// HighWater replaces Manifest.HighWater, which may become smaller.
+	HighWater uint64
+	// MinHighWater is the least value of Manifest.HighWater.
+	MinHighWater uint64
+	// Logs replaces Manifest.Logs if it is not nil.
+	Logs []Log
+	// FirstLog removes the logs with smaller numbers, whose entries are in files.
+	// It lists FirstLog itself, so that an older log can be told from a newer one.
+	FirstLog uint64
+	// Proven is how far open logs are durable, by rising number. A log that is not
+	// listed yet is added. A log that is older than the first listed one is ignored,
+	// because its entries are in files.
+	Proven []Log
+}
+
+// Apply changes m.
+func (m *Manifest) Apply(e Edit) {
+	if e.LastSeq != 0 {
+		m.LastSeq = e.LastSeq
+	}
+	if e.HighWater != 0 {
+		m.HighWater = e.HighWater
+	}
+	m.HighWater = max(m.HighWater, e.MinHighWater)
+	if e.Logs != nil {
+		m.Logs = slices.Clone(e.Logs)
+	}
+	if e.FirstLog != 0 {
+		m.dropLogs(e.FirstLog)
+	}
+	m.proveLogs(e.Proven)
+}
+
+// dropLogs removes the logs before number first and lists first.
+func (m *Manifest) dropLogs(first uint64) {
+	m.Logs = slices.DeleteFunc(m.Logs, func(l Log) bool { return l.Number < first })
+	if len(m.Logs) == 0 || m.Logs[0].Number != first {
+		m.Logs = slices.Insert(m.Logs, 0, Log{Number: first})
+	}
+}
+
+func (m *Manifest) proveLogs(proven []Log) {
+	if len(m.Logs) == 0 {
+		return
+	}
+	oldest := m.Logs[0].Number
+	for _, p := range proven {
+		if p.Number < oldest {
+			continue
+		}
+		i := slices.IndexFunc(m.Logs, func(l Log) bool { return l.Number == p.Number })
+		if i < 0 {
+			i = len(m.Logs)
+			m.Logs = append(m.Logs, Log{Number: p.Number})
+		}
+		if m.Logs[i].Sealed == 0 {
+			m.Logs[i].Proven = p.Proven
+		}
+	}
+}
