@@ -41,7 +41,7 @@ func (x *exchange) setTableACL() error {
 	return x.sendEmpty(http.StatusNoContent)
 }
 
-// aclProblem calls a missing table what these operations call it.
+// aclProblem maps a missing table to the problem of these operations.
 func aclProblem(err error) error {
 	if errors.Is(err, store.ErrTableNotFound) {
 		return problem.ErrNotFound
@@ -49,8 +49,8 @@ func aclProblem(err error) error {
 	return err
 }
 
-// policies returns the stored access policies of a table. That there is no such
-// table is an error of the store.
+// policies returns the stored access policies of a table, for sharedkey.Verifier. The error
+// is store.ErrTableNotFound if there is no such table.
 func (s *Server) policies(ctx context.Context, account, table string) ([]sharedkey.Policy, error) {
 	a := s.accounts[account]
 	if a == nil {
@@ -69,7 +69,7 @@ func tablePolicies(ctx context.Context, s store.Store, table string) ([]document
 }
 
 // setTablePolicies replaces the access policies of a table by those of a client's
-// document. It refuses any other document with a *documents.Error.
+// document. It refuses a document that is not valid with a *documents.Error.
 func setTablePolicies(ctx context.Context, s store.Store, table string, doc []byte) error {
 	policies, err := documents.ParsePolicies(doc)
 	if err != nil {

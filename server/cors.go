@@ -6,10 +6,11 @@ import (
 	"github.com/tablerock-db/tablerock/server/internal/cors"
 )
 
-// preflightOperation names, in events, what no route does: any path has it.
+// preflightOperation is the operation of preflights. It has no route, since any path
+// accepts it.
 var preflightOperation = &operation{name: "Preflight", xml: true}
 
-// preflight answers a browser's question whether a page may send a request.
+// preflight responds to a preflight: a browser asks whether a page may send a request.
 func (x *exchange) preflight() error {
 	x.operation, x.version = preflightOperation, newestVersion
 	rules, err := x.corsRules()
@@ -25,9 +26,9 @@ func (x *exchange) preflight() error {
 	return x.sendEmpty(http.StatusOK)
 }
 
-// allowOrigin adds to an answer what its rules let a page of another origin see
-// of it. It comes after all other headers. Rules that cannot be read allow nothing,
-// and the event says so where they were asked for.
+// allowOrigin sets the CORS headers of a response. Call it after all other headers are set.
+// If the rules cannot be read they allow nothing, and the event has the error if the
+// request came from another origin.
 func (x *exchange) allowOrigin() {
 	if x.operation == preflightOperation {
 		return
@@ -45,7 +46,7 @@ func (x *exchange) setFields(fields []cors.Field) {
 	}
 }
 
-// corsRules returns the rules of the account that the request names.
+// corsRules returns the rules of the account, nil without an account.
 func (x *exchange) corsRules() ([]cors.Rule, error) {
 	if x.account == nil {
 		return nil, nil

@@ -1,9 +1,23 @@
-// Package server speaks the Azure Table protocol over any store.Store: it turns
-// HTTP requests into calls of a store, and their results into the answers that
-// the Table service gives.
+// Package server implements the Azure Table protocol over any store.Store, as an
+// http.Handler.
 //
-// The way of a request: internal/uri says what its path names; exchange.go carries it
-// through version, authorisation and negotiation to the operation that route.go has
-// for it (in tables.go, query.go, write.go, batch.go, acl.go, properties.go);
-// internal/problem is the one place that maps an error to a status and a code.
+// New returns the handler. Mount it at the root of an HTTP server, or in a mux at the path
+// of each account, without http.StripPrefix, since clients sign the whole path:
+//
+//	h, err := server.New(server.Options{Accounts: []server.Account{{Name: "books", Keys: keys, Store: db}}})
+//	...
+//	mux.Handle("/books/", h)
+//	mux.Handle("/books-secondary/", h) // the secondary endpoint, which only reads
+//
+// Clients then use http://HOST/books as their table endpoint. A host whose second label is
+// "table", such as books.table.localhost, names the account too; its paths begin with the
+// resource, so mount the handler at the root of that host.
+//
+// The handler limits bodies, pages and the memory of all requests together. It sets no
+// deadlines on connections: set those of http.Server.
+//
+// A request passes through the package like this: package request parses path, query and
+// headers; exchange.go checks version, credentials and permission and finds the operation
+// in route.go; tables.go, query.go, write.go, batch.go, acl.go or properties.go executes
+// it. Package problem alone maps errors to statuses and codes.
 package server

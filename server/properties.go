@@ -30,8 +30,8 @@ func (x *exchange) setServiceProperties() error {
 	return x.sendEmpty(http.StatusAccepted)
 }
 
-// serviceStats is GET /?restype=service&comp=stats. The secondary endpoint reads
-// what the primary wrote, so it never lags behind.
+// serviceStats is GET /?restype=service&comp=stats. The secondary endpoint has the same
+// store as the primary, so it never lags.
 func (x *exchange) serviceStats() error {
 	if !x.Secondary {
 		return problem.ErrQueryValue

@@ -9,23 +9,22 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// propertyCache holds the service properties of an account as they are stored,
-// so that a request learns its CORS rules without the store. That needs the
-// server to be the only one that sets the metadata of its accounts.
+// propertyCache caches the stored service properties of an account, so that a request
+// gets its CORS rules without reading the store. The server must be the only one that
+// sets the metadata of its accounts. Methods may be called concurrently.
 type propertyCache struct {
 	store  store.Store
-	cached atomic.Pointer[documents.Properties] // nil until they were read
+	cached atomic.Pointer[documents.Properties] // nil until the store was read
 
-	// mu is cached from reading the store to changing cached, which otherwise could
-	// fall behind the store. Only a request that finds nothing cached waits for it.
+	// mu is held from reading or writing the store until cached is set, so that cached
+	// cannot be older than the store. get locks it only if nothing is cached.
 	mu sync.Mutex
 }
 
-// newPropertyCache returns a cache of what s has, all of whose methods may be called
-// concurrently. It reads nothing yet.
+// newPropertyCache returns a cache of the properties in s. It does not read them yet.
 func newPropertyCache(s store.Store) *propertyCache { return &propertyCache{store: s} }
 
-// get returns the properties, which are not to be changed.
+// get returns the properties. Do not modify them.
 func (c *propertyCache) get(ctx context.Context) (*documents.Properties, error) {
 	if p := c.cached.Load(); p != nil {
 		return p, nil
@@ -52,8 +51,8 @@ func (c *propertyCache) readLocked(ctx context.Context) (*documents.Properties, 
 	return &p, nil
 }
 
-// merge changes the sections that a client's document has. A document that is none
-// is refused with a *documents.Error.
+// merge changes the sections that a client's document has. It refuses a document that is
+// not valid with a *documents.Error.
 func (c *propertyCache) merge(ctx context.Context, doc []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +65,7 @@ func (c *propertyCache) merge(ctx context.Context, doc []byte) error {
 		return err
 	}
 	if err := c.store.SetAccountMeta(ctx, documents.EncodeProperties(nil, p)); err != nil {
-		c.cached.Store(nil) // what is stored may be either
+		c.cached.Store(nil) // the outcome may be unknown: read the store again
 		return err
 	}
 	c.cached.Store(&p)

@@ -13,17 +13,16 @@ import (
 
 // Options configure a Server.
 type Options struct {
-	// Accounts are the accounts that the server has, each name once. It has no
-	// default: at least one must be given.
+	// Accounts are the accounts of the server. Give at least one; names must be unique.
 	Accounts []Account
-	// OAuth accepts bearer tokens over TLS. They are read and held against their
-	// lifetime, issuer and audience; their signature is not checked. The default
-	// is false, which refuses them.
+	// OAuth accepts bearer tokens over TLS. The server checks their lifetime, issuer and
+	// audience, but NOT their signature. The default is false, which refuses them.
 	OAuth bool
-	// Observe is called once a request, after its answer was written, by the
-	// goroutine of that request. The default is nil, for nobody.
+	// Observe is called once for each request, after its response was written, by the
+	// goroutine of that request. The default, nil, observes nothing.
 	Observe func(Event)
-	// Now tells the time, for the age of signatures. The default is time.Now.
+	// Now is the clock of the server, by which signatures expire. It is for tests; the
+	// default is time.Now.
 	Now func() time.Time
 }
 
@@ -31,39 +30,38 @@ type Options struct {
 type Account struct {
 	// Name is 3 to 24 lower-case letters and digits.
 	Name string
-	// Keys are one or two keys in base64, all of which are accepted, so that they
-	// can be rotated.
+	// Keys are one or two keys in base64. All are accepted, so that they can be rotated.
 	Keys []string
-	// WeakKeys takes keys of fewer than 32 bytes, which can be guessed. The default
-	// is to refuse them.
+	// WeakKeys accepts keys of fewer than 32 bytes, which can be guessed. The default,
+	// false, refuses them.
 	WeakKeys bool
-	// Store holds the account's tables. It stays the caller's, who closes it after
-	// the last request.
+	// Store has the account's tables. The server must be the only one that sets its
+	// metadata. The server does not close it: close it after the last request.
 	Store store.Store
 }
 
-// StatusClientGone is the Status of events of clients that went away while their
-// request was carried out. No answer has it.
+// StatusClientGone is the Status of the event if the client disconnected before its
+// request ended. It is never the status of a response.
 const StatusClientGone = 499
 
-// Event is what became of a request. It holds no secrets, but names that clients
-// chose: quote them.
+// Event describes a request and its outcome. It has no secrets. Some texts are chosen by
+// clients: quote them.
 type Event struct {
-	Method          string // on the wire
-	Operation       string // such as "InsertEntity"; "" if the request named none
-	Account, Table  string // "" if what stands there cannot be a name: people paste keys
-	Status          int    // StatusClientGone if the client did not wait for another
+	Method          string // of the request line
+	Operation       string // such as "InsertEntity"; "" if the request has no valid one
+	Account, Table  string // "" if it is not a valid name: clients may put keys there by mistake
+	Status          int    // of the response, or StatusClientGone
 	Code            string // the protocol's error code, "" without one
 	Duration        time.Duration
-	Examined        int // rows that the store looked at, where it tells
-	Returned        int // entities or tables in the answer
+	Examined        int // rows that the store read, if it reports them
+	Returned        int // entities or tables in the response
 	RequestID       string
 	ClientRequestID string
-	Err             error // what failed: the request, or beside another Status part of its answer
+	Err             error // internal error of the request, or of sending its response; may be set with any Status
 }
 
-// Server is an http.Handler that speaks the Azure Table protocol. All methods may
-// be called concurrently.
+// Server is an http.Handler of the Azure Table protocol. Its methods may be called
+// concurrently.
 type Server struct {
 	accounts map[string]*account
 	verifier sharedkey.Verifier
@@ -73,7 +71,7 @@ type Server struct {
 	inFlight budget
 }
 
-// account is an Account as the server works with it.
+// account is an Account with its parsed keys.
 type account struct {
 	name       string
 	keys       *sharedkey.Keys
@@ -81,7 +79,8 @@ type account struct {
 	properties *propertyCache
 }
 
-// New returns a server for the accounts of o, or says which of them cannot be.
+// New returns a server for the accounts of o. Its error names the account that is not
+// valid.
 func New(o Options) (*Server, error) {
 	s := &Server{accounts: make(map[string]*account), observe: o.Observe, now: o.Now}
 	if s.now == nil {
@@ -123,7 +122,7 @@ func newAccount(a Account) (*account, error) {
 	return &account{name: a.Name, keys: keys, store: a.Store, properties: newPropertyCache(a.Store)}, nil
 }
 
-// keys returns the keys of an account, nil if there is none of the name.
+// keys returns the keys of an account, nil if the server has no account of that name.
 func (s *Server) keys(account string) *sharedkey.Keys {
 	if a := s.accounts[account]; a != nil {
 		return a.keys
@@ -131,7 +130,8 @@ func (s *Server) keys(account string) *sharedkey.Keys {
 	return nil
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP serves one request. The account is in the host or is the first segment of the
+// path, so do not strip a prefix of the path: clients sign the whole path.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := s.idle.Get().(*exchange)
 	// Also after a panic that serve does not recover from.

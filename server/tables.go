@@ -40,7 +40,7 @@ func (x *exchange) createTable() error {
 	return x.sendTable(http.StatusCreated, name)
 }
 
-// sendTable answers with a table.
+// sendTable sends a table as the response.
 func (x *exchange) sendTable(status int, name string) error {
 	o := x.form("Tables", element, "")
 	x.buf = odata.AppendTable(x.buf[:0], name, o)
@@ -48,26 +48,26 @@ func (x *exchange) sendTable(status int, name string) error {
 	return x.send(status, request.ContentType(x.level))
 }
 
-// element is what the metadata URL adds to a name for one of what it holds.
+// element is the end of the metadata URL of a single entity or table.
 const element = "/@Element"
 
-// form returns how entities and tables are written in this answer. of is what the
-// metadata URL names, one says whether it is one or all of them, and suffix is what
-// a selection adds to it.
-func (x *exchange) form(of, one, suffix string) odata.Options {
+// form returns the options for writing entities and tables in this response. The
+// metadata URL names the collection; single is element or, for a feed, empty; suffix is
+// that of a selection.
+func (x *exchange) form(collection, single, suffix string) odata.Options {
 	o := odata.Options{Level: x.level, ASCII: true, Account: x.Address.Account, Base: string(x.base), Table: x.target.Table}
 	if x.level == odata.None {
 		return o
 	}
-	x.about.set(string(x.base), "/$metadata#", of, one, suffix)
+	x.about.set(string(x.base), "/$metadata#", collection, single, suffix)
 	o.Metadata = string(x.about)
 	return o
 }
 
-// metricsPrefix begins the names of tables that the service keeps for itself.
+// metricsPrefix is the prefix of the service's own tables.
 const metricsPrefix = "$Metrics"
 
-// checkTable refuses a name that no table can have.
+// checkTable refuses a name that is not valid for a table.
 func checkTable(name string) error {
 	if strings.HasPrefix(name, metricsPrefix) {
 		return problem.ErrNotFound
@@ -75,8 +75,8 @@ func checkTable(name string) error {
 	return edm.CheckTableName(name)
 }
 
-// early returns the refusal err of a name that no table can have, as requests about
-// the entities of the table are answered: they are not looked at any further.
+// early returns err, and marks the refusal of a name as early: a request for entities
+// ends at the name of the table.
 func early(err error) error {
 	if err == nil {
 		return nil
@@ -107,8 +107,7 @@ func (x *exchange) getTable() error {
 	return x.sendTable(http.StatusOK, found[0].Name)
 }
 
-// checkOneTable refuses a name that no table can have, and conditions: tables have no
-// ETag.
+// checkOneTable refuses a name that is not valid, and conditions: tables have no ETag.
 func (x *exchange) checkOneTable() error {
 	if err := checkTable(x.target.Table); err != nil {
 		return err
@@ -135,9 +134,9 @@ func (x *exchange) deleteTable() error {
 	return x.sendEmpty(http.StatusNoContent)
 }
 
-// misplaced answers who asks of a table what the account has. The service takes what
-// follows the table for a part of its entities: a table to be created is an entity
-// without keys, and one to be deleted an entity of too few.
+// misplaced refuses a request to a table for a resource of the account. The service takes
+// the rest of the path for an entity of that table: a table to create is an entity without
+// keys, and a table to delete is an entity with too few.
 func (x *exchange) misplaced() error {
 	if err := early(checkTable(x.target.Table)); err != nil {
 		return err
@@ -154,8 +153,8 @@ func (x *exchange) misplaced() error {
 	return problem.ErrNeedValue
 }
 
-// tablesChunk is how many tables are read from the store at once.
-const tablesChunk = 1000
+// tablesPerRead is how many tables are read from the store at once.
+const tablesPerRead = 1000
 
 // queryTables is GET /Tables.
 func (x *exchange) queryTables() error {
@@ -197,16 +196,16 @@ func (x *exchange) queryTables() error {
 	return x.send(http.StatusOK, request.ContentType(x.level))
 }
 
-// tablePage returns at most top tables that keep keeps, beginning at the folded
-// name from, and the next after them.
+// tablePage returns at most top tables that match keep, starting at the folded name from,
+// and the next match after them.
 func (x *exchange) tablePage(from string, keep *filter.Expr, top int) (page []store.TableInfo, next *store.TableInfo, err error) {
 	for {
-		chunk, err := x.account.store.Tables(x.r.Context(), from, tablesChunk)
+		read, err := x.account.store.Tables(x.r.Context(), from, tablesPerRead)
 		if err != nil {
 			return nil, nil, err
 		}
-		x.event.Examined += len(chunk)
-		for _, t := range chunk {
+		x.event.Examined += len(read)
+		for _, t := range read {
 			if !keep.MatchTable(t.Name) {
 				continue
 			}
@@ -215,10 +214,10 @@ func (x *exchange) tablePage(from string, keep *filter.Expr, top int) (page []st
 			}
 			page = append(page, t)
 		}
-		if len(chunk) < tablesChunk {
+		if len(read) < tablesPerRead {
 			return page, nil, nil
 		}
-		// The least name greater than the last.
-		from = edm.FoldTableName(chunk[len(chunk)-1].Name) + "\x00"
+		// The smallest name greater than the last.
+		from = edm.FoldTableName(read[len(read)-1].Name) + "\x00"
 	}
 }
