@@ -27,8 +27,9 @@ func craft(t *testing.T, tableID uint32, entities ...edm.Entity) *vfs.Mem {
 	m, err := manifest.Read(disk, "db")
 	check(t, "read manifest", err)
 	h := wal.Header{DBID: m.DBID, Number: m.NextFile, FirstSeq: m.LastSeq + 1}
-	s, err := wal.Create(disk, path.Join("db", filename.Make(filename.WAL, h.Number)), h, make([]byte, 8<<20), wal.CreateOptions{})
-	check(t, "create segment", err)
+	s, err := wal.New(h, make([]byte, 8<<20))
+	check(t, "new segment", err)
+	check(t, "open segment", s.Open(disk, path.Join("db", filename.Make(filename.WAL, h.Number)), wal.CreateOptions{}))
 	for i, e := range entities {
 		shape := codec.NewShape(e.Properties)
 		values, wide := codec.AppendValues(nil, shape, e.Properties)

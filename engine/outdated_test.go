@@ -79,11 +79,8 @@ func TestOutdatedManifest(t *testing.T) {
 				check(t, "read manifest", err)
 				c.behind(t, db)
 				check(t, "Close", db.Close())
-				f, err := disk.OpenReadWrite("db/MANIFEST")
-				check(t, "open manifest", err)
-				check(t, "truncate", f.Truncate(int64(len(old))))
-				_, err = f.WriteAt(old, 0)
-				check(t, "write manifest", errors.Join(err, f.Close()))
+				check(t, "remove manifest", disk.Remove("db/MANIFEST"))
+				writeFile(t, disk, "db/MANIFEST", old)
 				before := contents(t, disk)
 				for _, readOnly := range []bool{true, false} {
 					o.ReadOnly = readOnly

@@ -158,8 +158,8 @@ var conformance = []struct {
 		if _, err := f.WriteAt([]byte("x"), 0); err == nil {
 			e.Error("write through a handle for reading: got nil")
 		}
-		if err := f.Truncate(0); err == nil {
-			e.Error("truncate through a handle for reading: got nil")
+		if err := f.Preallocate(0, 1); err == nil {
+			e.Error("preallocate through a handle for reading: got nil")
 		}
 		e.ok(f.Close())
 		e.want("a", "0123456789")
@@ -193,19 +193,6 @@ var conformance = []struct {
 		e.ok(f.Sync())
 		e.ok(f.Close())
 	}},
-	{"truncate", func(e *env) {
-		f := e.create("a", "0123456789")
-		e.ok(f.Truncate(4))
-		e.want("a", "0123")
-		e.ok(f.Truncate(6))
-		e.want("a", "0123\x00\x00")
-		e.ok(f.Truncate(0))
-		e.want("a", "")
-		if err := f.Truncate(-1); err == nil {
-			e.Error("truncate to -1: got nil")
-		}
-		e.ok(f.Close())
-	}},
 	{"preallocate", func(e *env) {
 		f := e.create("a", "0123")
 		e.ok(f.Preallocate(0, 2))
@@ -227,7 +214,6 @@ var conformance = []struct {
 		_, err = f.WriteAt([]byte("y"), 0)
 		e.fails(err, fs.ErrClosed)
 		e.fails(f.Sync(), fs.ErrClosed)
-		e.fails(f.Truncate(0), fs.ErrClosed)
 		e.fails(f.Preallocate(0, 1), fs.ErrClosed)
 		_, err = f.Size()
 		e.fails(err, fs.ErrClosed)
@@ -377,15 +363,6 @@ var conformance = []struct {
 		e.ok(again.Close())
 		_, _, err = e.fs.Locked(e.dir)
 		e.fails(err, vfs.ErrNotRegular)
-	}},
-	{"free space", func(e *env) {
-		free, err := e.fs.FreeSpace(e.dir)
-		e.ok(err)
-		if free == 0 {
-			e.Error("no space")
-		}
-		_, err = e.fs.FreeSpace(e.path("x"))
-		e.fails(err, fs.ErrNotExist)
 	}},
 	{"read file", func(e *env) {
 		e.put("a", "0123")

@@ -19,7 +19,7 @@ import (
 //
 //	run                 one operation per line: create, open, mkdir, write NAME
 //	                    OFF BYTE COUNT, sync NAME, syncdir DIR, rename, link,
-//	                    remove, truncate NAME SIZE, preallocate NAME OFF N
+//	                    remove, preallocate NAME OFF N
 //	show                what a process sees
 //	crash mode=M [...]  one disk after a power cut, by CrashChoice
 //	states [limit=N]    every distinct disk, and how many ways lead to them
@@ -108,9 +108,6 @@ func (s *script) run(words []string) (err error) {
 		_, err = f.WriteAt(bytes.Repeat([]byte(words[3]), int(n)), off)
 	case "sync":
 		err = f.Sync()
-	case "truncate":
-		arg(2, &off)
-		err = f.Truncate(off)
 	case "preallocate":
 		arg(2, &off)
 		arg(3, &n)

@@ -39,8 +39,7 @@
 //     sector whose data is lost, the sector reads as zeros, as garbage, or as
 //     a sector of another file or of one removed. Where the sector lay within
 //     the durable size, it reads as it did at the last sync. A region that
-//     only Preallocate or Truncate added reads as zeros.
-//   - An unsynced Truncate may be lost although a later write is not.
+//     only Preallocate added reads as zeros.
 //   - Creating, linking, removing, and renaming within one directory are
 //     atomic; unsynced ones are kept or lost one by one, so a later one can
 //     survive an earlier one, a removed file can return, and a new name can

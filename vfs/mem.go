@@ -5,7 +5,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"math"
 	"path"
 	"slices"
 	"strings"
@@ -418,20 +417,6 @@ func (l *memLock) Close() error {
 	delete(l.m.locks, l.f.node)
 	l.f.closeLocked()
 	return nil
-}
-
-// FreeSpace implements FS.
-func (m *Mem) FreeSpace(name string) (uint64, error) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if _, err := m.findLocked("statfs", name); err != nil {
-		return 0, err
-	}
-	limit := m.capacity.Load()
-	if limit == 0 {
-		limit = math.MaxInt64
-	}
-	return uint64(max(limit-m.used.Load(), 0)), nil
 }
 
 // reserve takes up to n bytes of the capacity, or all n or none.

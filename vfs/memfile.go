@@ -162,34 +162,6 @@ func (f *memFile) syncPart(first bool, sectors int) {
 	n.disk.Sync(first, sectors)
 }
 
-func (f *memFile) Truncate(size int64) error {
-	if err := f.check("truncate", size, 0, true); err != nil {
-		return err
-	}
-	f.m.begin(&Op{Kind: OpTruncate, Name: f.name, Off: size})
-	f.m.mu.RLock()
-	defer f.m.mu.RUnlock()
-	n := f.node
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if size == n.cache.Size {
-		return nil
-	}
-	switch {
-	case !f.m.tracked:
-	case size < n.cache.Size:
-		n.disk.Cut(f.m.seq.Add(1), size)
-	default:
-		n.disk.Grow(f.m.seq.Add(1), size)
-	}
-	n.cache.Truncate(size)
-	if size < n.alloc {
-		f.m.used.Add(size - n.alloc)
-		n.alloc = size
-	}
-	return nil
-}
-
 func (f *memFile) Preallocate(off, length int64) error {
 	if err := f.check("preallocate", off, length, true); err != nil {
 		return err
@@ -216,7 +188,7 @@ func (f *memFile) Preallocate(off, length int64) error {
 	if f.m.tracked {
 		n.disk.Grow(f.m.seq.Add(1), end)
 	}
-	n.cache.Truncate(end)
+	n.cache.Grow(end)
 	return nil
 }
 

@@ -23,11 +23,9 @@ const (
 	OpLock
 	OpUnlock
 	OpLocked
-	OpFreeSpace
 	OpRead
 	OpWrite
 	OpSync
-	OpTruncate
 	OpPreallocate
 	OpSize
 	OpClose
@@ -35,8 +33,8 @@ const (
 
 // opNames stand in the order of the constants.
 var opNames = strings.Fields(`?
-	create open open-rw rename link remove list stat mkdir sync-dir lock unlock locked free-space
-	read write sync truncate preallocate size close`)
+	create open open-rw rename link remove list stat mkdir sync-dir lock unlock locked
+	read write sync preallocate size close`)
 
 // String returns the operation's name.
 func (k OpKind) String() string {
@@ -51,9 +49,9 @@ func (k OpKind) String() string {
 func (k OpKind) Changes() bool {
 	switch k {
 	case OpCreate, OpRename, OpLink, OpRemove, OpMkdirAll, OpSyncDir, OpLock,
-		OpWrite, OpSync, OpTruncate, OpPreallocate:
+		OpWrite, OpSync, OpPreallocate:
 		return true
-	case OpOpen, OpOpenReadWrite, OpList, OpStat, OpUnlock, OpLocked, OpFreeSpace, OpRead, OpSize, OpClose:
+	case OpOpen, OpOpenReadWrite, OpList, OpStat, OpUnlock, OpLocked, OpRead, OpSize, OpClose:
 	}
 	return false
 }
@@ -64,7 +62,7 @@ type Op struct {
 	Index   uint64 // counts the operations of one FS, from 1
 	Name    string // the file or directory, as opened
 	NewName string // the second name of a rename or link
-	Off     int64  // read, write, preallocate: first byte; truncate: the size
+	Off     int64  // read, write, preallocate: first byte
 	Len     int64  // read, write, preallocate: bytes
 	// Done is the bytes already written by a write, or the sectors already
 	// made durable by a sync, at a point inside it. 0 is before it began.
@@ -79,8 +77,6 @@ func (op Op) String() string {
 		s += " " + op.NewName
 	case OpRead, OpWrite, OpPreallocate:
 		s += fmt.Sprintf(" [%d,%d)", op.Off, op.Off+op.Len)
-	case OpTruncate:
-		s += fmt.Sprintf(" to %d", op.Off)
 	default:
 	}
 	if op.Done > 0 {

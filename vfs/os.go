@@ -60,8 +60,6 @@ func (osFS) MkdirAll(dir string) error {
 
 func (osFS) SyncDir(dir string) error { return disk.SyncDir(filepath.FromSlash(dir)) }
 
-func (osFS) FreeSpace(dir string) (uint64, error) { return disk.FreeSpace(filepath.FromSlash(dir)) }
-
 func (osFS) Locked(name string) (string, bool, error) {
 	return disk.LockHolder(filepath.FromSlash(name))
 }

@@ -43,8 +43,6 @@ type FS interface {
 	// it and without writing. A missing lock file is held by nobody. While it
 	// looks, a Lock of another process can fail.
 	Locked(name string) (holder string, held bool, err error)
-	// FreeSpace returns the bytes that can still be written below dir.
-	FreeSpace(dir string) (uint64, error)
 }
 
 // File is an open file. ReadAt may be called concurrently with anything;
@@ -57,8 +55,6 @@ type File interface {
 	// Sync makes contents and size durable. After an error the file's unsynced
 	// contents are undefined and no later Sync means anything.
 	Sync() error
-	// Truncate sets the size.
-	Truncate(size int64) error
 	// Preallocate reserves space for n bytes at off without changing the size
 	// that readers see of existing data; it may grow the file with zeros.
 	Preallocate(off, n int64) error

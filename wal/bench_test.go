@@ -37,7 +37,7 @@ func BenchmarkAppend(b *testing.B) {
 func BenchmarkReplay(b *testing.B) {
 	mem := vfs.NewMem()
 	image := make([]byte, 16<<20)
-	s, err := Create(mem, "segment", testHeader(), image, CreateOptions{NoPreallocate: true})
+	s, err := create(mem, "segment", testHeader(), image, CreateOptions{NoPreallocate: true})
 	if err != nil {
 		b.Fatal(err)
 	}

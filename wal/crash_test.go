@@ -25,7 +25,7 @@ type crashRun struct {
 
 // run creates a segment and appends groups, with a seal between.
 func (c *crashRun) run(prepared string) error {
-	s, err := Create(c.mem, testName, testHeader(), make([]byte, crashImage), CreateOptions{Prepared: prepared})
+	s, err := create(c.mem, testName, testHeader(), make([]byte, crashImage), CreateOptions{Prepared: prepared})
 	if err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func TestRepairAfterFailedSync(t *testing.T) {
 		}
 		return &errorfs.Fault{Err: syscall.EIO, Sync: errorfs.SyncForgets}
 	})
-	s, err := Create(fsys, testName, testHeader(), make([]byte, crashImage), CreateOptions{})
+	s, err := create(fsys, testName, testHeader(), make([]byte, crashImage), CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,18 +55,6 @@ func (s *Segment) Open(fs vfs.FS, path string, o CreateOptions) error {
 	return nil
 }
 
-// Create is New and Open.
-func Create(fs vfs.FS, path string, h Header, image []byte, o CreateOptions) (*Segment, error) {
-	s, err := New(h, image)
-	if err != nil {
-		return nil, fmt.Errorf("create: %w", err)
-	}
-	if err := s.Open(fs, path, o); err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 func (s *Segment) createFile(fs vfs.FS, path string, _ CreateOptions) error {
 	f, err := fs.Create(path)
 	if err != nil {

@@ -25,7 +25,7 @@ func TestCreateRefuses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			fsys, h := newMem(t), testHeader()
 			c.h(&h)
-			if _, err := Create(fsys, testName, h, make([]byte, c.image), CreateOptions{}); err == nil {
+			if _, err := create(fsys, testName, h, make([]byte, c.image), CreateOptions{}); err == nil {
 				t.Fatal("Create returned nil")
 			}
 			if names, err := fsys.List("db"); err != nil || len(names) != 0 {
@@ -35,7 +35,7 @@ func TestCreateRefuses(t *testing.T) {
 	}
 	fsys := newMem(t)
 	writeFile(t, fsys, testName, []byte("mine"))
-	if _, err := Create(fsys, testName, testHeader(), make([]byte, 1<<16), CreateOptions{}); !errors.Is(err, fs.ErrExist) {
+	if _, err := create(fsys, testName, testHeader(), make([]byte, 1<<16), CreateOptions{}); !errors.Is(err, fs.ErrExist) {
 		t.Fatalf("over a file: %v", err)
 	}
 	if got := readFile(t, fsys, testName); string(got) != "mine" {
@@ -62,7 +62,7 @@ func TestTakeOver(t *testing.T) {
 		name := "db/" + string(rune('a'+i)) + ".wal"
 		preallocated = false
 		image := make([]byte, capacity)
-		s, err := Create(fsys, name, h, image, CreateOptions{Prepared: old})
+		s, err := create(fsys, name, h, image, CreateOptions{Prepared: old})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestTakeOverFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		fsys := failAt(mem, at, &n)
-		_, err := Create(fsys, testName, testHeader(), make([]byte, 20_000), CreateOptions{Prepared: "db/spare"})
+		_, err := create(fsys, testName, testHeader(), make([]byte, 20_000), CreateOptions{Prepared: "db/spare"})
 		if n < at {
 			if err != nil {
 				t.Fatal(err)

@@ -19,7 +19,7 @@ func replayDurable(fsys vfs.FS, o ReplayOptions, n int) replayed {
 // known to be durable is not shown.
 func TestReplayDurable(t *testing.T) {
 	mem := newMem(t)
-	s, err := Create(mem, testName, testHeader(), make([]byte, 1<<16), CreateOptions{})
+	s, err := create(mem, testName, testHeader(), make([]byte, 1<<16), CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

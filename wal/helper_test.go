@@ -75,7 +75,7 @@ type step struct {
 func makeLog(tb testing.TB, h Header, steps []step) testLog {
 	tb.Helper()
 	fsys := newMem(tb)
-	s, err := Create(fsys, testName, h, bytes.Repeat([]byte{0xA5}, 1<<16), CreateOptions{NoPreallocate: true})
+	s, err := create(fsys, testName, h, bytes.Repeat([]byte{0xA5}, 1<<16), CreateOptions{NoPreallocate: true})
 	if err != nil {
 		tb.Fatalf("Create: %v", err)
 	}
@@ -225,4 +225,16 @@ func checkImage(tb testing.TB, r replayed, data []byte) {
 	if !isZero(r.image[end:]) {
 		tb.Fatalf("image is not zero behind the end, %d", end)
 	}
+}
+
+// create returns a new segment with its file.
+func create(fsys vfs.FS, path string, h Header, image []byte, o CreateOptions) (*Segment, error) {
+	s, err := New(h, image)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Open(fsys, path, o); err != nil {
+		return nil, err
+	}
+	return s, nil
 }

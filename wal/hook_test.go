@@ -36,7 +36,7 @@ func failAt(under vfs.FS, at int, n *int) vfs.FS {
 // records are larger than what is read at a time.
 func TestReaderFaults(t *testing.T) {
 	mem := newMem(t)
-	s, err := Create(mem, testName, testHeader(), make([]byte, 4<<20), CreateOptions{NoPreallocate: true})
+	s, err := create(mem, testName, testHeader(), make([]byte, 4<<20), CreateOptions{NoPreallocate: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func TestRoundTrip(t *testing.T) {
 func TestBeginCommit(t *testing.T) {
 	fsys := newMem(t)
 	image := make([]byte, SegmentBytes(100))
-	s, err := Create(fsys, testName, testHeader(), image, CreateOptions{})
+	s, err := create(fsys, testName, testHeader(), image, CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestSyncCoversWhatWasWritten(t *testing.T) {
 		}
 		return nil
 	})
-	created, err := Create(fsys, testName, testHeader(), make([]byte, 1<<16), CreateOptions{})
+	created, err := create(fsys, testName, testHeader(), make([]byte, 1<<16), CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestCloseFails(t *testing.T) {
 		}
 		return nil
 	})
-	s, err := Create(fsys, testName, testHeader(), make([]byte, 1<<16), CreateOptions{})
+	s, err := create(fsys, testName, testHeader(), make([]byte, 1<<16), CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func mustPanic(t *testing.T, want string, f func()) {
 func TestFullSegment(t *testing.T) {
 	for capacity := SegmentBytes(0); capacity < SegmentBytes(0)+1200; capacity++ {
 		fsys := newMem(t)
-		s, err := Create(fsys, testName, testHeader(), make([]byte, capacity), CreateOptions{NoPreallocate: true})
+		s, err := create(fsys, testName, testHeader(), make([]byte, capacity), CreateOptions{NoPreallocate: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +252,7 @@ func TestFullSegment(t *testing.T) {
 
 func TestSeal(t *testing.T) {
 	fsys := newMem(t)
-	s, err := Create(fsys, testName, testHeader(), make([]byte, 1<<16), CreateOptions{})
+	s, err := create(fsys, testName, testHeader(), make([]byte, 1<<16), CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +312,7 @@ func TestGrowth(t *testing.T) {
 				}
 				return nil
 			})
-			s, err := Create(fsys, testName, testHeader(), make([]byte, c.capacity), CreateOptions{})
+			s, err := create(fsys, testName, testHeader(), make([]byte, c.capacity), CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -347,7 +347,7 @@ func TestFailureIsFinal(t *testing.T) {
 			}
 			return nil
 		})
-		s, err := Create(fsys, testName, testHeader(), make([]byte, 1<<20), CreateOptions{})
+		s, err := create(fsys, testName, testHeader(), make([]byte, 1<<20), CreateOptions{})
 		if failed != 0 {
 			if !errors.Is(err, syscall.EIO) {
 				t.Fatalf("operation %d, %v: Create returned %v", at, failed, err)
@@ -395,7 +395,7 @@ func TestFailureIsFinal(t *testing.T) {
 // writes and syncs, as the engine does.
 func TestConcurrentAppend(t *testing.T) {
 	fsys := newMem(t)
-	s, err := Create(fsys, testName, testHeader(), make([]byte, 1<<20), CreateOptions{})
+	s, err := create(fsys, testName, testHeader(), make([]byte, 1<<20), CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -293,8 +293,14 @@ func TestOpenRefusesDamage(t *testing.T) {
 	cases := map[string]func(w *world, f manifest.File) error{
 		"missing": func(w *world, f manifest.File) error { return w.fs.Remove(w.tree.path(f.Number)) },
 		"shorter": func(w *world, f manifest.File) error {
-			h, err := w.fs.OpenReadWrite(w.tree.path(f.Number))
-			return errors.Join(err, h.Truncate(f.Size-1), h.Close())
+			name := w.tree.path(f.Number)
+			b, err := vfs.ReadFile(w.fs, name, f.Size)
+			must(t, err)
+			must(t, w.fs.Remove(name))
+			h, err := w.fs.Create(name)
+			must(t, err)
+			_, err = h.WriteAt(b[:len(b)-1], 0)
+			return errors.Join(err, h.Close())
 		},
 		"swapped": func(w *world, f manifest.File) error {
 			other := w.tree.Manifest().Files[0].Number

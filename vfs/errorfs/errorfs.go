@@ -209,10 +209,6 @@ func (l layer) SyncDir(dir string) error {
 	return l.x.run(vfs.Op{Kind: vfs.OpSyncDir, Name: dir}, func() error { return l.under.SyncDir(dir) })
 }
 
-func (l layer) FreeSpace(dir string) (uint64, error) {
-	return value(l.x, vfs.Op{Kind: vfs.OpFreeSpace, Name: dir}, func() (uint64, error) { return l.under.FreeSpace(dir) })
-}
-
 func (l layer) Lock(name string) (io.Closer, error) {
 	var lock io.Closer
 	err := l.x.run(vfs.Op{Kind: vfs.OpLock, Name: name}, func() (err error) {
@@ -320,12 +316,6 @@ func (f *file) LoseUnsynced(revert bool) {
 	if under, ok := f.under.(syncLoser); ok {
 		under.LoseUnsynced(revert)
 	}
-}
-
-func (f *file) Truncate(size int64) error {
-	return f.x.run(vfs.Op{Kind: vfs.OpTruncate, Name: f.name, Off: size}, func() error {
-		return f.under.Truncate(size)
-	})
 }
 
 func (f *file) Preallocate(off, n int64) error {

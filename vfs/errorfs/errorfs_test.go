@@ -30,9 +30,6 @@ func workload(fsys vfs.FS) (err error) {
 	if err := fsys.MkdirAll("d"); err != nil {
 		return err
 	}
-	if _, err := fsys.FreeSpace("d"); err != nil {
-		return err
-	}
 	if err := writeSynced(fsys, "d/a"); err != nil {
 		return err
 	}
@@ -74,9 +71,6 @@ func writeSynced(fsys vfs.FS, name string) (err error) {
 		return err
 	}
 	if _, err := f.WriteAt([]byte("0123456789"), 0); err != nil {
-		return err
-	}
-	if err := f.Truncate(10); err != nil {
 		return err
 	}
 	if _, err := f.Size(); err != nil {
@@ -179,7 +173,6 @@ func TestSitesNameTheCaller(t *testing.T) {
 		"errorfs_test.writeSynced.func1 close 1 0",
 		"errorfs_test.writeSynced preallocate 1 0",
 		"errorfs_test.writeSynced write 1 0",
-		"errorfs_test.writeSynced truncate 1 0",
 		"errorfs_test.writeSynced size 1 0",
 		"errorfs_test.writeSynced sync 1 0",
 	}
@@ -202,8 +195,8 @@ func TestFaultEffects(t *testing.T) {
 		{"write short", vfs.OpWrite, errorfs.Fault{Err: syscall.ENOSPC, Short: 2}, writeXYZ, 2, "xycdef"},
 		{"write past the end of the request", vfs.OpWrite, errorfs.Fault{Err: syscall.EIO, Short: 9}, writeXYZ, 3, "xyzdef"},
 		{"write applied", vfs.OpWrite, errorfs.Fault{Err: syscall.EIO, Applied: true}, writeXYZ, 3, "xyzdef"},
-		{"truncate", vfs.OpTruncate, errorfs.Fault{Err: syscall.EIO}, truncate1, 0, "abcdef"},
-		{"truncate applied", vfs.OpTruncate, errorfs.Fault{Err: syscall.EIO, Applied: true}, truncate1, 0, "a"},
+		{"preallocate", vfs.OpPreallocate, errorfs.Fault{Err: syscall.EIO}, preallocate8, 0, "abcdef"},
+		{"preallocate applied", vfs.OpPreallocate, errorfs.Fault{Err: syscall.EIO, Applied: true}, preallocate8, 0, "abcdef\x00\x00"},
 		{"read short", vfs.OpRead, errorfs.Fault{Err: syscall.EIO, Short: 2}, read4, 2, "abcdef"},
 		{"rename", vfs.OpRename, errorfs.Fault{Err: syscall.EIO}, rename, 0, "abcdef"},
 	} {
@@ -233,10 +226,10 @@ func TestFaultEffects(t *testing.T) {
 	})
 }
 
-func writeXYZ(_ vfs.FS, f vfs.File) (int, error)  { return f.WriteAt([]byte("xyz"), 0) }
-func truncate1(_ vfs.FS, f vfs.File) (int, error) { return 0, f.Truncate(1) }
-func read4(_ vfs.FS, f vfs.File) (int, error)     { return f.ReadAt(make([]byte, 4), 0) }
-func rename(x vfs.FS, _ vfs.File) (int, error)    { return 0, x.Rename("/a", "/b") }
+func writeXYZ(_ vfs.FS, f vfs.File) (int, error)     { return f.WriteAt([]byte("xyz"), 0) }
+func preallocate8(_ vfs.FS, f vfs.File) (int, error) { return 0, f.Preallocate(0, 8) }
+func read4(_ vfs.FS, f vfs.File) (int, error)        { return f.ReadAt(make([]byte, 4), 0) }
+func rename(x vfs.FS, _ vfs.File) (int, error)       { return 0, x.Rename("/a", "/b") }
 
 // TestCloseFailsOnce wants a close that fails to have closed.
 func TestCloseFailsOnce(t *testing.T) {

@@ -44,8 +44,11 @@ func key(i int) []byte { return codec.AppendKey(nil, 16, "p", fmt.Sprint(i)) }
 func segment(t *testing.T, disk *vfs.Mem, number, firstSeq uint64, prevEnd int64, seal bool, counts []int, payloads ...[]byte) int64 {
 	t.Helper()
 	h := wal.Header{DBID: dbid, Number: number, FirstSeq: firstSeq, PrevEnd: prevEnd}
-	s, err := wal.Create(disk, filename.Make(filename.WAL, number), h, make([]byte, 64<<10), wal.CreateOptions{NoPreallocate: true})
+	s, err := wal.New(h, make([]byte, 64<<10))
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Open(disk, filename.Make(filename.WAL, number), wal.CreateOptions{NoPreallocate: true}); err != nil {
 		t.Fatal(err)
 	}
 	for i, p := range payloads {

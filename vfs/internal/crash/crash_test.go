@@ -8,8 +8,7 @@ import (
 )
 
 // history does what a script says to a file: a letter writes a sector of it at the
-// next offset, < goes back to the beginning, + grows the file by a sector, - cuts it to
-// one, and ! syncs. It returns what readers see too.
+// next offset, < goes back to the beginning, + grows the file by a sector, and ! syncs. It returns what readers see too.
 func history(script string) (f File, cache Image) {
 	off, sector := int64(0), int64(SectorBytes)
 	for i, c := range script {
@@ -18,11 +17,8 @@ func history(script string) (f File, cache Image) {
 		case '<':
 			off = 0
 		case '+':
-			cache.Truncate(cache.Size + sector)
+			cache.Grow(cache.Size + sector)
 			f.Grow(seq, cache.Size)
-		case '-':
-			cache.Truncate(sector)
-			f.Cut(seq, sector)
 		case '!':
 			f.Sync(true, 1<<30)
 		default:
@@ -61,8 +57,7 @@ func TestPicks(t *testing.T) {
 		{"AB!<CD", 0, "AB, AD, CB, CD"},
 		{"A!B", 0, "A, A., AB"},
 		{"A!+", 0, "A, A."},
-		{"ABC!-", 0, "A, ABC"},
-		{"AB!-B", 0, "A, A.., A.B, AB, AB., ABB"},
+		{"A!+<B", 0, "A, A., B, B."},
 		{"A!<B!", 1, "A, B"},
 		{"A!<B!", 2, "-, ., A, B"},
 	} {

@@ -26,9 +26,7 @@ type change struct {
 	// changed once it is here.
 	data []byte
 	off  int64
-	// size is what the file is at least (or exactly, with cut) after it.
-	size int64
-	cut  bool
+	size int64 // the file is at least this long after it
 }
 
 func (c *change) sectors() int { return len(c.data) / SectorBytes }
@@ -45,10 +43,6 @@ func (c change) split(n int) (head, tail change) {
 
 // apply makes the change in a durable image.
 func (c *change) apply(im *Image) {
-	if c.cut {
-		im.Truncate(c.size)
-		return
-	}
 	im.Size = max(im.Size, c.size)
 	if n := im.Size - c.off; n > 0 {
 		im.Put(c.data[:min(int64(len(c.data)), n)], c.off)
@@ -76,11 +70,6 @@ func (f *File) Write(seq uint64, cache *Image, off, end int64) {
 // Grow notes that the file became at least size bytes long.
 func (f *File) Grow(seq uint64, size int64) {
 	f.pending = append(f.pending, change{seq: seq, size: size})
-}
-
-// Cut notes that the file became size bytes long, and was longer.
-func (f *File) Cut(seq uint64, size int64) {
-	f.pending = append(f.pending, change{seq: seq, size: size, cut: true})
 }
 
 // Pending returns how many sectors and sizes are not durable.

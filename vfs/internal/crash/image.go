@@ -104,10 +104,5 @@ func (im *Image) Clip(size int64) {
 	}
 }
 
-// Truncate sets the size and drops what is past it.
-func (im *Image) Truncate(size int64) {
-	if size < im.Size {
-		im.Clip(size)
-	}
-	im.Size = size
-}
+// Grow sets the size, which must not be less than it is.
+func (im *Image) Grow(size int64) { im.Size = max(im.Size, size) }

@@ -40,7 +40,7 @@ type group struct {
 }
 
 // unit is one thing that the disk holds in exactly one version: a sector, the
-// size of a file between two cuts, one cut, or one change of a name.
+// size of a file, or one change of a name.
 type unit struct {
 	kind     unitKind
 	sector   int64
@@ -52,7 +52,6 @@ type unitKind uint8
 const (
 	unitName unitKind = iota
 	unitSize
-	unitCut
 	unitSector
 )
 
@@ -111,34 +110,22 @@ func (p *Plan) addGroup(g group) bool {
 	return true
 }
 
-// addSizes makes one unit of all growth between two cuts, since of several
-// growths that survive only the largest shows.
+// addSizes makes one unit of all growth: of several sizes that survive, only the
+// largest shows.
 func (p *Plan) addSizes(g *group) {
-	var growth []version
-	floor := g.base.Size
-	flush := func() {
-		if len(growth) == 0 {
-			return
-		}
-		slices.SortStableFunc(growth, func(a, b version) int {
-			return cmp.Compare(g.changes[a.change].size, g.changes[b.change].size)
-		})
-		p.units = append(p.units, unit{kind: unitSize, versions: growth})
-		growth = nil
-	}
+	var sizes []version
 	for i := range g.changes {
-		c := &g.changes[i]
-		v := version{seq: c.seq, change: i}
-		switch {
-		case c.cut:
-			flush()
-			p.units = append(p.units, unit{kind: unitCut, versions: []version{v}})
-			floor = c.size
-		case c.size > floor:
-			growth = append(growth, v)
+		if c := &g.changes[i]; c.size > g.base.Size {
+			sizes = append(sizes, version{seq: c.seq, change: i})
 		}
 	}
-	flush()
+	if len(sizes) == 0 {
+		return
+	}
+	slices.SortStableFunc(sizes, func(a, b version) int {
+		return cmp.Compare(g.changes[a.change].size, g.changes[b.change].size)
+	})
+	p.units = append(p.units, unit{kind: unitSize, versions: sizes})
 }
 
 func (p *Plan) addSectors(g *group) {
@@ -265,13 +252,10 @@ func (p *Plan) Contents(group int, pick []int, fill func(im *Image, at int64)) I
 			sized[v.change] = true
 		}
 	}
-	size, floor := im.Size, im.Size
+	size := im.Size
 	for i := range g.changes {
 		c := &g.changes[i]
-		if sized[i] && c.cut {
-			im.Clip(c.size)
-			size, floor = c.size, min(floor, c.size)
-		} else if sized[i] {
+		if sized[i] {
 			size = max(size, c.size)
 		}
 		for _, j := range kept[i] {
@@ -280,7 +264,7 @@ func (p *Plan) Contents(group int, pick []int, fill func(im *Image, at int64)) I
 	}
 	for i := range units {
 		at := units[i].sector * SectorBytes
-		if units[i].kind == unitSector && pick[i] == 0 && at >= floor && at < size {
+		if units[i].kind == unitSector && pick[i] == 0 && at >= g.base.Size && at < size {
 			fill(&im, at)
 		}
 	}

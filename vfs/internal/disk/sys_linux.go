@@ -2,7 +2,6 @@ package disk
 
 import (
 	"errors"
-	"io/fs"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,17 +33,4 @@ func allocate(fd uintptr, off, n int64) error {
 		off, n = off+step, n-step
 	}
 	return nil
-}
-
-// FreeSpace returns the bytes that can still be written below dir.
-func FreeSpace(dir string) (uint64, error) {
-	var st unix.Statfs_t
-	if err := retry(func() error { return unix.Statfs(dir, &st) }); err != nil {
-		return 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
-	}
-	block := st.Frsize
-	if block == 0 {
-		block = st.Bsize
-	}
-	return st.Bavail * uint64(block), nil
 }

@@ -76,16 +76,3 @@ func identifyFD(fd uintptr) (id fileID, names uint64, err error) {
 		ino: uint64(info.FileIndexHigh)<<32 | uint64(info.FileIndexLow),
 	}, uint64(info.NumberOfLinks), nil
 }
-
-// FreeSpace returns the bytes that can still be written below dir.
-func FreeSpace(dir string) (uint64, error) {
-	path, err := windows.UTF16PtrFromString(dir)
-	if err != nil {
-		return 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
-	}
-	var free uint64
-	if err := windows.GetDiskFreeSpaceEx(path, &free, nil, nil); err != nil {
-		return 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
-	}
-	return free, nil
-}

@@ -27,7 +27,7 @@ var (
 	reads  = []vfs.OpKind{vfs.OpRead, vfs.OpOpen, vfs.OpList, vfs.OpStat, vfs.OpSize}
 	writes = []vfs.OpKind{
 		vfs.OpCreate, vfs.OpOpenReadWrite, vfs.OpRename, vfs.OpLink, vfs.OpRemove, vfs.OpMkdirAll, vfs.OpSyncDir,
-		vfs.OpWrite, vfs.OpSync, vfs.OpTruncate, vfs.OpPreallocate,
+		vfs.OpWrite, vfs.OpSync, vfs.OpPreallocate,
 	}
 	growing = []vfs.OpKind{vfs.OpCreate, vfs.OpLink, vfs.OpMkdirAll, vfs.OpWrite, vfs.OpPreallocate}
 )
@@ -56,13 +56,13 @@ func variants(kind vfs.OpKind) []variant {
 		add("EIO", errorfs.Fault{Err: syscall.EIO}, false, writes)
 		add("EIO after it happened", errorfs.Fault{Err: syscall.EIO, Applied: true}, false, writes)
 		add("ENOSPC", errorfs.Fault{Err: syscall.ENOSPC}, false, growing)
-	case vfs.OpRemove, vfs.OpSyncDir, vfs.OpTruncate:
+	case vfs.OpRemove, vfs.OpSyncDir:
 		add("EIO", errorfs.Fault{Err: syscall.EIO}, false, writes)
 		add("EIO after it happened", errorfs.Fault{Err: syscall.EIO, Applied: true}, false, writes)
 	case vfs.OpOpen, vfs.OpOpenReadWrite:
 		add("EIO", errorfs.Fault{Err: syscall.EIO}, false, reads)
 		add("EMFILE", errorfs.Fault{Err: syscall.EMFILE}, false, []vfs.OpKind{vfs.OpOpen, vfs.OpOpenReadWrite, vfs.OpCreate})
-	case vfs.OpList, vfs.OpStat, vfs.OpSize, vfs.OpLock, vfs.OpUnlock, vfs.OpLocked, vfs.OpFreeSpace, vfs.OpClose:
+	case vfs.OpList, vfs.OpStat, vfs.OpSize, vfs.OpLock, vfs.OpUnlock, vfs.OpLocked, vfs.OpClose:
 		add("EIO", errorfs.Fault{Err: syscall.EIO}, false, []vfs.OpKind{kind})
 	}
 	return list

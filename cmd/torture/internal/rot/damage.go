@@ -86,11 +86,12 @@ func truncation(name string, at, size int64) []damage {
 		return nil
 	}
 	return []damage{{what: fmt.Sprintf("cut to %d bytes", at), file: name, off: at, do: func(disk *vfs.Mem) error {
-		f, err := disk.OpenReadWrite(path.Join(workload.Dir, name))
-		if err != nil {
+		full := path.Join(workload.Dir, name)
+		data, err := vfs.ReadFile(disk, full, size)
+		if err := errors.Join(err, disk.Remove(full)); err != nil {
 			return err
 		}
-		return errors.Join(f.Truncate(at), f.Close())
+		return create(disk, full, data[:at])
 	}}}
 }
 
