@@ -34,7 +34,7 @@ func (t Tablerock) Name() string {
 // Describe implements Store.
 func (t Tablerock) Describe() string {
 	if t.Small {
-		return "engine.Options{Compact: true}"
+		return "engine.Options{Compression: engine.CompressSmall}"
 	}
 	return "engine.Options{}"
 }
@@ -42,12 +42,16 @@ func (t Tablerock) Describe() string {
 // Open implements Store.
 func (t Tablerock) Open(dir string, o Options) (DB, error) {
 	db := &rockDB{}
+	compression := engine.CompressFast
+	if t.Small {
+		compression = engine.CompressSmall
+	}
 	e, err := engine.Open(dir, engine.Options{
 		FS:           countFS{vfs.OS(), &db.syncs},
 		CacheBytes:   o.CacheBytes,
 		SegmentBytes: o.LogBytes,
 		NoSync:       !o.Durable,
-		Compact:      t.Small,
+		Compression:  compression,
 	})
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func TestReadsDoNotAllocate(t *testing.T) {
 	}
 	for _, l := range layouts {
 		t.Run(l.name, func(t *testing.T) {
-			o := engine.Options{FS: vfs.NewMem(), Manual: true, SegmentBytes: 4 << 20, CacheBytes: 16 << 20}
+			o := engine.Options{FS: vfs.NewMem(), Testing: engine.TestHooks{Manual: true}, SegmentBytes: 4 << 20, CacheBytes: 16 << 20}
 			db := mustCreate(t, o)
 			l.build(t, db)
 			ctx := t.Context()
@@ -145,7 +145,7 @@ func BenchmarkOpen(b *testing.B) {
 // TestResultsStay keeps what many calls return, and adds to it: the calls share
 // the memory of their results, and none may see that.
 func TestResultsStay(t *testing.T) {
-	db := mustCreate(t, engine.Options{FS: vfs.NewMem(), Manual: true, NoSync: true})
+	db := mustCreate(t, engine.Options{FS: vfs.NewMem(), Testing: engine.TestHooks{Manual: true}, NoSync: true})
 	var kept [][]store.Result
 	n := 0
 	for call := range 200 {

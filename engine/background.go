@@ -57,7 +57,7 @@ func (db *DB) startWorker() {
 	ctx, cancel := context.WithCancel(context.Background())
 	db.work.stop = cancel
 	db.work.done = make(chan struct{})
-	if db.opts.Manual || db.opts.ReadOnly {
+	if db.opts.Testing.Manual || db.opts.ReadOnly {
 		close(db.work.done)
 		return
 	}
@@ -108,7 +108,7 @@ func (db *DB) runWorker(ctx context.Context) {
 // pause returns after d or when ctx ends.
 func (db *DB) pause(ctx context.Context, d time.Duration) {
 	fired := make(chan struct{})
-	stop := db.opts.Clock.AfterFunc(d, func() { close(fired) })
+	stop := db.opts.Testing.Clock.AfterFunc(d, func() { close(fired) })
 	select {
 	case <-fired:
 	case <-ctx.Done():
@@ -179,7 +179,7 @@ func (db *DB) mergeStep(ctx context.Context) (worked bool, err error) {
 
 // afterWrite arranges for the log to be sealed once writes stop coming.
 func (db *DB) afterWrite() {
-	if db.opts.Manual || db.sealArmed.Load() || !db.sealArmed.CompareAndSwap(false, true) {
+	if db.opts.Testing.Manual || db.sealArmed.Load() || !db.sealArmed.CompareAndSwap(false, true) {
 		return
 	}
 	db.armSeal(db.log.Writes())
@@ -187,7 +187,7 @@ func (db *DB) afterWrite() {
 
 // armSeal looks again after sealAfter: if nothing was written since, it seals.
 func (db *DB) armSeal(writes uint64) {
-	db.opts.Clock.AfterFunc(sealAfter, func() {
+	db.opts.Testing.Clock.AfterFunc(sealAfter, func() {
 		if db.beginWrite() != nil {
 			return
 		}
@@ -208,7 +208,7 @@ func (db *DB) armSeal(writes uint64) {
 // armList puts the end of a sealed log into the manifest after listAfter, if
 // nothing is written until then.
 func (db *DB) armList(writes uint64) {
-	db.opts.Clock.AfterFunc(listAfter, func() {
+	db.opts.Testing.Clock.AfterFunc(listAfter, func() {
 		if db.beginWrite() != nil {
 			return
 		}

@@ -115,7 +115,7 @@ func TestContract(t *testing.T) {
 	}{
 		{"options=default", engine.Options{SegmentBytes: 1 << 20, CacheBytes: 1 << 20}},
 		{"options=small", engine.Options{SegmentBytes: 64 << 10, FileBytes: 64 << 10, TierRuns: 2, CacheBytes: 64 << 10}},
-		{"options=manual", engine.Options{SegmentBytes: 64 << 10, FileBytes: 64 << 10, TierRuns: 2, CacheBytes: 1 << 20, Manual: true}},
+		{"options=manual", engine.Options{SegmentBytes: 64 << 10, FileBytes: 64 << 10, TierRuns: 2, CacheBytes: 1 << 20, Testing: engine.TestHooks{Manual: true}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := &rigs{byDB: make(map[store.Store]*rig), opts: c.opts}

@@ -38,7 +38,7 @@ func TestDeterminism(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		disk := vfs.NewMem()
 		o := manual(disk)
-		o.Clock, o.Random = new(tick), source{rand.New(rand.NewPCG(seed, 1))}
+		o.Testing.Clock, o.Testing.Random = new(tick), source{rand.New(rand.NewPCG(seed, 1))}
 		db := mustCreate(t, o)
 		for i := range 1500 {
 			p := fmt.Sprint("p", r.IntN(5))

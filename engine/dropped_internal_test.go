@@ -20,7 +20,7 @@ func TestLookupDuringDrop(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}
-	db, err := Open("db", Options{FS: vfs.NewMem(), Manual: true, SegmentBytes: 64 << 10, FileBytes: 64 << 10, TierRuns: 2})
+	db, err := Open("db", Options{FS: vfs.NewMem(), Testing: TestHooks{Manual: true}, SegmentBytes: 64 << 10, FileBytes: 64 << 10, TierRuns: 2})
 	must("Open", err)
 	defer func() { must("Close", db.Close()) }()
 	const table = "Things"

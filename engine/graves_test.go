@@ -28,7 +28,7 @@ func (c *endingContext) Err() error {
 // TestContextEndsAmongTombstones holds a walk over nothing but tombstones
 // against the end of its ctx, and goes on where it stopped.
 func TestContextEndsAmongTombstones(t *testing.T) {
-	db := mustCreate(t, engine.Options{FS: vfs.NewMem(), Manual: true, SegmentBytes: 8 << 20, CacheBytes: 1 << 20})
+	db := mustCreate(t, engine.Options{FS: vfs.NewMem(), Testing: engine.TestHooks{Manual: true}, SegmentBytes: 8 << 20, CacheBytes: 1 << 20})
 	const n = 20_000
 	for _, op := range []func(edm.Key) store.Op{
 		func(k edm.Key) store.Op { return store.InsertOrReplace(edm.Entity{Key: k}) },

@@ -49,7 +49,7 @@ func TestStrangeFiles(t *testing.T) {
 				const precious = "what somebody needs"
 				check(t, "WriteFile", os.WriteFile(outside, []byte(precious), 0o600))
 				o := small(vfs.OS())
-				o.Manual = true
+				o.Testing.Manual = true
 				db := mustOpen(t, dir, o)
 				check(t, "CreateTable", db.CreateTable(t.Context(), table))
 				apply(t, db, store.Insert(entity("p", "1", 1, 10)))

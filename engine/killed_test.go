@@ -16,7 +16,7 @@ func TestPowerFailsAfterKill(t *testing.T) {
 	ctx := t.Context()
 	cache := engine.NewCache(1 << 20)
 	open := func(disk *vfs.Mem, readOnly bool) (*engine.DB, error) {
-		return engine.Open("db", engine.Options{FS: disk, Manual: true, SegmentBytes: 64 << 10, Cache: cache, ReadOnly: readOnly})
+		return engine.Open("db", engine.Options{FS: disk, Testing: engine.TestHooks{Manual: true}, SegmentBytes: 64 << 10, Cache: cache, ReadOnly: readOnly})
 	}
 	key := edm.Key{Partition: "p", Row: "r"}
 	disk := vfs.NewCrashMem()

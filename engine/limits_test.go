@@ -149,7 +149,7 @@ func TestManyShapes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 70,000 entities")
 	}
-	o := engine.Options{FS: vfs.NewMem(), SegmentBytes: 256 << 20, CacheBytes: 1 << 20, NoSync: true, Manual: true}
+	o := engine.Options{FS: vfs.NewMem(), SegmentBytes: 256 << 20, CacheBytes: 1 << 20, NoSync: true, Testing: engine.TestHooks{Manual: true}}
 	db := mustCreate(t, o)
 	const n = 70_000
 	var ops []store.Op
@@ -257,7 +257,7 @@ func TestCompactWakesWriters(t *testing.T) {
 	var wg sync.WaitGroup
 	var once sync.Once
 	wg.Add(1)
-	o.Manual = false
+	o.Testing.Manual = false
 	o.FS = errorfs.Wrap(disk, func(op vfs.Op) *errorfs.Fault {
 		if op.Kind == vfs.OpCreate && strings.HasSuffix(op.Name, ".sst") {
 			once.Do(func() { // in the first step of a merge

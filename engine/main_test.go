@@ -46,7 +46,7 @@ func small(fsys vfs.FS) engine.Options {
 // manual is small without a goroutine: what happens is what the test says.
 func manual(fsys vfs.FS) engine.Options {
 	o := small(fsys)
-	o.Manual = true
+	o.Testing.Manual = true
 	return o
 }
 

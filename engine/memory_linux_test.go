@@ -33,7 +33,7 @@ func TestOpensGiveMemoryBack(t *testing.T) {
 	}
 	const segment, rounds = 256 << 20, 8
 	dir := t.TempDir()
-	o := engine.Options{SegmentBytes: segment, Manual: true, CacheBytes: 1 << 20}
+	o := engine.Options{SegmentBytes: segment, Testing: engine.TestHooks{Manual: true}, CacheBytes: 1 << 20}
 	cycle := func(i int, readOnly bool) {
 		t.Helper()
 		o.ReadOnly = readOnly

@@ -53,7 +53,7 @@ func TestShapesCostLittleMemory(t *testing.T) {
 		entities = 1000
 	}
 	dir := t.TempDir()
-	o := engine.Options{NoSync: true, Manual: true, CacheBytes: 1 << 20}
+	o := engine.Options{NoSync: true, Testing: engine.TestHooks{Manual: true}, CacheBytes: 1 << 20}
 	before := heap()
 	db := mustOpen(t, dir, o)
 	check(t, "CreateTable", db.CreateTable(t.Context(), table))

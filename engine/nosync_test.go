@@ -109,13 +109,13 @@ func TestNoSyncGivesNoTimestampTwice(t *testing.T) {
 	for _, back := range []time.Duration{0, time.Hour} {
 		disk := vfs.NewCrashMem()
 		o := manual(disk)
-		o.NoSync, o.Clock = true, stopped{begin}
+		o.NoSync, o.Testing.Clock = true, stopped{begin}
 		db := mustCreate(t, o)
 		check(t, "Flush", db.Flush(t.Context()))
 		most := edm.Ticks(0)
 		for i := range 30 {
 			// In the middle the clock runs, past what is reserved.
-			o.Clock = stopped{begin.Add(time.Duration(i/10) * 7 * time.Second)}
+			o.Testing.Clock = stopped{begin.Add(time.Duration(i/10) * 7 * time.Second)}
 			if i%10 == 0 {
 				check(t, "Close", db.Close())
 				db = mustOpen(t, "db", o)
@@ -125,7 +125,7 @@ func TestNoSyncGivesNoTimestampTwice(t *testing.T) {
 			for seed, mode := range vfs.CrashModes {
 				after := disk.Crash(vfs.CrashOptions{Mode: mode, Seed: uint64(seed)})
 				o := manual(after)
-				o.NoSync, o.Clock = true, stopped{begin.Add(-back)}
+				o.NoSync, o.Testing.Clock = true, stopped{begin.Add(-back)}
 				again := mustOpen(t, "db", o)
 				r := apply(t, again, store.InsertOrReplace(entity("p", "other", 0, 10)))
 				if r[0].Timestamp <= most {
@@ -149,7 +149,7 @@ func TestNoSyncReservationFails(t *testing.T) {
 		}
 		return nil
 	}))
-	o.NoSync, o.Clock = true, stopped{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	o.NoSync, o.Testing.Clock = true, stopped{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	db := mustOpen(t, "db", o)
 	full = true
 	if err := db.CreateTable(t.Context(), table); !errors.Is(err, store.ErrNoSpace) {

@@ -107,7 +107,7 @@ func create(o Options, dir string) (*manifest.Manifest, error) {
 		return nil, err
 	}
 	m := &manifest.Manifest{NextFile: first + 1, Logs: []manifest.Log{{Number: first}}}
-	if _, err := io.ReadFull(o.Random, m.DBID[:]); err != nil {
+	if _, err := io.ReadFull(o.Testing.Random, m.DBID[:]); err != nil {
 		return nil, fmt.Errorf("name the database: %w", err)
 	}
 	if parent := path.Dir(path.Clean(dir)); parent != dir {
@@ -139,13 +139,13 @@ func (db *DB) openTree(m *manifest.Manifest) (err error) {
 
 func (db *DB) treeOptions() lsm.Options {
 	bottom := sstable.CompressionFast
-	if db.opts.Compact {
+	if db.opts.Compression == CompressSmall {
 		bottom = sstable.CompressionBetter
 	}
 	return lsm.Options{
 		FS:          db.fs,
 		Dir:         db.dir,
-		Cache:       db.opts.Cache,
+		Cache:       db.opts.Cache.blocks,
 		CacheDB:     db.cacheID,
 		FileBytes:   db.opts.FileBytes,
 		TierRuns:    db.opts.TierRuns,
@@ -258,7 +258,7 @@ func (db *DB) start(log *recovery.Log) error {
 		SegmentBytes:  db.opts.SegmentBytes,
 		NoSync:        db.opts.NoSync,
 		NoPreallocate: db.opts.inMemory(),
-		Now:           func() edm.Ticks { return edm.TicksOf(db.opts.Clock.Now()) },
+		Now:           func() edm.Ticks { return edm.TicksOf(db.opts.Testing.Clock.Now()) },
 		Reserve:       db.reserve,
 		NextNumber:    db.tree.NewNumber,
 		Rotated:       db.rotated,

@@ -11,62 +11,87 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// Options say how a database is opened. The zero Options open a durable
-// database on the operating system's file system.
+// Options configure a database. The zero value opens a durable database on the
+// operating system's file system.
 type Options struct {
-	// FS is where the files are. The default is vfs.OS. With vfs.NewMem the
-	// database lives in memory.
+	// FS is the file system. vfs.NewMem keeps the database in memory. The default
+	// is vfs.OS.
 	FS vfs.FS
-	// Logger receives events of the background work. The default is silence.
+	// Logger receives a record at level Info when the database opens or closes
+	// and when writers stall, at level Debug for each flush and compaction, and at
+	// level Error for each failure. The default logs nothing.
 	Logger *slog.Logger
-	// Cache is a block cache to share with other databases of this process.
-	// The default is one of CacheBytes for this database alone.
+	// Cache is a block cache to share with other databases of this process. The
+	// default is a cache of CacheBytes for this database alone.
 	Cache *Cache
 	// CacheBytes is the size of the database's own block cache. The default is
 	// 256 MiB.
 	CacheBytes int64
 	// SegmentBytes is the size of a log segment and of the memory that mirrors
-	// it; at most three of them are waiting to be flushed at any time, and the
-	// memory of one is kept for the next. At least 64 KiB. The default is 64 MiB.
+	// it, from 64 KiB to 1 GiB. At most three segments wait for their flush, and
+	// the memory of one is kept for the next. The default is 64 MiB.
 	SegmentBytes int64
-	// FileBytes is the size at which sorted files are cut. At least 64 KiB and
-	// at most 64 MiB: index and filter of a file are read at once. The default is
-	// 32 MiB.
+	// FileBytes is the size at which sstables are cut, from 64 KiB to 64 MiB. The
+	// index and the filter of an sstable are read at once. The default is 32 MiB.
 	FileBytes int64
-	// TierRuns is how many sorted runs gather in a tier before they are merged
-	// into one of the next. The default is 8.
+	// TierRuns is how many sorted runs a tier gathers before they are compacted
+	// into one run of the next tier, from 2 to 16. The default is 8.
 	TierRuns int
-	// Compact spends CPU on smaller files. The default is speed.
-	Compact bool
-	// NoSync acknowledges writes before they are on stable storage: a crash of
-	// the process or the machine may lose the newest of them, never their
-	// order. The default is to sync.
+	// Compression chooses between CPU time and space. The default is
+	// CompressFast.
+	Compression Compression
+	// NoSync acknowledges writes before they are on stable storage. A crash of
+	// the process or the machine may lose the newest writes. No write survives
+	// if an earlier one is lost. The default is to sync.
 	NoSync bool
-	// ReadOnly opens a view of the database at this moment without the lock
-	// and without writing, also beside a writer. The default is to write.
+	// ReadOnly opens the database as it is at the time of Open. It takes no lock
+	// and writes nothing, so it works beside a writer. The default is to write.
 	ReadOnly bool
-	// Manual starts no goroutine: background work is done by Step, and by
-	// writers that would otherwise wait for it. The default is one background
-	// goroutine.
+
+	// Testing is for tests. The default is a database for production.
+	Testing TestHooks
+}
+
+// TestHooks replace what makes a run differ from the next. They are for tests
+// that must be repeatable.
+type TestHooks struct {
+	// Manual starts no background goroutine: DB.Step does the background work,
+	// and so do writers that would stall otherwise. The default is one goroutine.
 	Manual bool
 	// Clock tells the time. The default is the system's clock.
 	Clock Clock
-	// Random names new databases. The default is crypto/rand.
+	// Random is the source of the ids of new databases. The default is
+	// crypto/rand.
 	Random io.Reader
 }
 
-// inMemory reports whether the files are in memory, where making space ahead of
-// need only costs.
+// inMemory reports whether the files are in memory, where preallocation only
+// costs.
 func (o *Options) inMemory() bool {
 	_, ok := o.FS.(*vfs.Mem)
 	return ok
 }
 
-// Cache is a block cache that several databases of one process can share.
-type Cache = cache.Cache
+// Compression says how much CPU time compactions spend on smaller files.
+type Compression uint8
 
-// NewCache returns a cache that keeps at most bytes of blocks.
-func NewCache(bytes int64) *Cache { return cache.New(bytes) }
+// The compressions. They are not part of the file format: a database can be
+// opened with either at any time, and new files follow the choice.
+const (
+	// CompressFast favors speed.
+	CompressFast Compression = iota
+	// CompressSmall spends more CPU time on files that stay for long, to make
+	// them smaller.
+	CompressSmall
+)
+
+// Cache is a block cache that several databases of a process can share. Make one
+// with NewCache.
+type Cache struct{ blocks *cache.Cache }
+
+// NewCache returns a cache that keeps at most the given number of bytes of
+// blocks. With 0 it keeps nothing.
+func NewCache(bytes int64) *Cache { return &Cache{blocks: cache.New(bytes)} }
 
 // Clock tells the time and calls back later.
 type Clock interface {
@@ -89,7 +114,7 @@ const (
 )
 
 // withDefaults returns o with every zero field replaced, or an error that names
-// the field that cannot be used.
+// the invalid field.
 func (o Options) withDefaults() (Options, error) {
 	if o.FS == nil {
 		o.FS = vfs.OS()
@@ -97,11 +122,11 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.Clock == nil {
-		o.Clock = systemClock{}
+	if o.Testing.Clock == nil {
+		o.Testing.Clock = systemClock{}
 	}
-	if o.Random == nil {
-		o.Random = rand.Reader
+	if o.Testing.Random == nil {
+		o.Testing.Random = rand.Reader
 	}
 	if o.CacheBytes == 0 {
 		o.CacheBytes = defaultCacheBytes
@@ -124,9 +149,11 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("options: TierRuns is %d, must be between 2 and 16", o.TierRuns)
 	case o.CacheBytes < 0:
 		return o, fmt.Errorf("options: CacheBytes is %d, must not be negative", o.CacheBytes)
+	case o.Compression > CompressSmall:
+		return o, fmt.Errorf("options: Compression is %d, must be CompressFast or CompressSmall", o.Compression)
 	}
 	if o.Cache == nil {
-		o.Cache = cache.New(o.CacheBytes)
+		o.Cache = NewCache(o.CacheBytes)
 	}
 	return o, nil
 }

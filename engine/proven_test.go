@@ -95,7 +95,7 @@ func TestIdleLogIsMissed(t *testing.T) {
 	disk := vfs.NewMem()
 	clock := hand{make(chan func(), 16)}
 	o := small(disk)
-	o.Clock = clock
+	o.Testing.Clock = clock
 	db := mustCreate(t, o)
 	fill(t, db, "p", 3, 10)
 	for range 2 { // sees that there were writes, seals

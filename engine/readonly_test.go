@@ -56,7 +56,7 @@ func TestReadOnlyRefusesWrites(t *testing.T) {
 	check(t, "Close", db.Close())
 	before := treeOf(t, disk, "/")
 	o := readOnly(disk)
-	o.Manual = false
+	o.Testing.Manual = false
 	view := mustOpen(t, "db", o)
 	mustOpen(t, "db", o) // two views need no lock
 	ctx := t.Context()

@@ -17,7 +17,7 @@ import (
 // segment is left, since none has anything to say.
 func TestCloseLeavesNoSpare(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
-	db, err := engine.Open(dir, engine.Options{Manual: true, SegmentBytes: 64 << 10})
+	db, err := engine.Open(dir, engine.Options{Testing: engine.TestHooks{Manual: true}, SegmentBytes: 64 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}

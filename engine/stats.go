@@ -78,7 +78,7 @@ func (db *DB) addCounters(s *Stats) {
 	s.Flushes, s.FlushBytesWritten = c.Flushes, c.FlushedBytes
 	s.Compactions, s.CompactionBytesRead, s.CompactionBytesWritten = c.Merges, c.ReadBytes, c.MergedBytes
 	s.LogBytesWritten, s.LogSyncs = db.log.Counters()
-	s.Stalls, s.StallTime = db.stalls.read(db.opts.Clock.Now())
-	cache := db.opts.Cache.Stats()
+	s.Stalls, s.StallTime = db.stalls.read(db.opts.Testing.Clock.Now())
+	cache := db.opts.Cache.blocks.Stats()
 	s.CacheHits, s.CacheMisses = cache.Hits, cache.Misses
 }

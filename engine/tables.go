@@ -45,7 +45,7 @@ func (db *DB) CreateTable(ctx context.Context, table string) error {
 			ID:      cat.Next(),
 			Name:    table,
 			Folded:  edm.FoldTableName(table),
-			Created: edm.TicksOf(db.opts.Clock.Now()),
+			Created: edm.TicksOf(db.opts.Testing.Clock.Now()),
 		}
 		db.putCatalog(c, catalog.NextEntity(t.ID+1))
 		db.putCatalog(c, t.Entity())

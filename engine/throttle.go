@@ -27,15 +27,15 @@ func (db *DB) throttle(ctx context.Context) error {
 	if cause == "" {
 		return nil
 	}
-	if db.stalls.enter(db.opts.Clock.Now()) {
+	if db.stalls.enter(db.opts.Testing.Clock.Now()) {
 		db.opts.Logger.Info("write stall begins", "cause", cause)
 	}
 	defer func() {
-		if d, last := db.stalls.leave(db.opts.Clock.Now()); last {
+		if d, last := db.stalls.leave(db.opts.Testing.Clock.Now()); last {
 			db.opts.Logger.Info("write stall ended", "cause", cause, "seconds", d.Seconds())
 		}
 	}()
-	if db.opts.Manual {
+	if db.opts.Testing.Manual {
 		return db.stepWhileBehind(ctx)
 	}
 	return db.waitWhileBehind(ctx)

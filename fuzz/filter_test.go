@@ -1,7 +1,6 @@
 package fuzz
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -23,7 +22,7 @@ const filterTable = "Things"
 // rows in memory, and all its entities in order.
 var filterData = sync.OnceValues(func() (*engine.DB, []edm.Entity) {
 	ctx := context.Background()
-	db, err := engine.Open("db", engine.Options{FS: vfs.NewMem(), Manual: true, Clock: clock{}, Random: bytes.NewReader(make([]byte, 16)), SegmentBytes: 4 << 20})
+	db, err := engine.Open("db", engine.Options{FS: vfs.NewMem(), SegmentBytes: 4 << 20, Testing: repeatable(make([]byte, 16))})
 	if err == nil {
 		err = db.CreateTable(ctx, filterTable)
 	}

@@ -38,9 +38,15 @@ func (clock) AfterFunc(time.Duration, func()) (stop func() bool) { return func()
 
 func options(disk vfs.FS) engine.Options {
 	return engine.Options{
-		FS: disk, Manual: true, Clock: clock{}, SegmentBytes: 64 << 10, FileBytes: 64 << 10, CacheBytes: 1 << 20,
-		Random: bytes.NewReader([]byte("golden database!")),
+		FS: disk, SegmentBytes: 64 << 10, FileBytes: 64 << 10, CacheBytes: 1 << 20,
+		Testing: repeatable([]byte("golden database!")),
 	}
+}
+
+// repeatable returns hooks under which runs do not differ. A new database gets
+// the given id.
+func repeatable(id []byte) engine.TestHooks {
+	return engine.TestHooks{Manual: true, Clock: clock{}, Random: bytes.NewReader(id)}
 }
 
 // everyType has a property of each type, with values at the edges.

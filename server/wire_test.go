@@ -58,7 +58,7 @@ func newWire(t testing.TB, wrap func(store.Store) store.Store, secured *tls.Conf
 	t.Helper()
 	w := &wire{t: t, clock: &handClock{}}
 	w.clock.at.Store(testTime.UnixNano())
-	db, err := engine.Open("db", engine.Options{FS: vfs.NewMem(), SegmentBytes: 64 << 10, CacheBytes: 4 << 20, Clock: w.clock})
+	db, err := engine.Open("db", engine.Options{FS: vfs.NewMem(), SegmentBytes: 64 << 10, CacheBytes: 4 << 20, Testing: engine.TestHooks{Clock: w.clock}})
 	if err != nil {
 		t.Fatal(err)
 	}

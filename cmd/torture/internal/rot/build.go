@@ -194,7 +194,7 @@ func (c idleClock) AfterFunc(_ time.Duration, f func()) func() bool {
 func buildIdle(ctx context.Context, disk *vfs.Mem) (s Subject, err error) {
 	clock := idleClock{workload.NewClock(), make(chan func(), 16)}
 	o := workload.EngineOptions(errorfs.Wrap(disk, func(vfs.Op) *errorfs.Fault { return nil }), clock, workload.NewCache())
-	o.Manual = false
+	o.Testing.Manual = false
 	b := &builder{ctx: ctx, disk: disk}
 	if b.db, err = engine.Open(workload.Dir, o); err != nil {
 		return s, err

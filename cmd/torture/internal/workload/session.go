@@ -168,8 +168,8 @@ func NewCache() *engine.Cache { return engine.NewCache(4 << 20) }
 // EngineOptions returns the options of a small database.
 func EngineOptions(fs vfs.FS, clock engine.Clock, cache *engine.Cache) engine.Options {
 	return engine.Options{
-		FS: fs, Clock: clock, Cache: cache, Random: zeros{}, Manual: true,
-		SegmentBytes: 64 << 10, FileBytes: 64 << 10, TierRuns: 2,
+		FS: fs, Cache: cache, SegmentBytes: 64 << 10, FileBytes: 64 << 10, TierRuns: 2,
+		Testing: engine.TestHooks{Manual: true, Clock: clock, Random: zeros{}},
 	}
 }
 
