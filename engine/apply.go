@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/sstable"
@@ -21,7 +22,7 @@ type txn struct {
 	// db, table and view are what the guard of the commit looks at.
 	db    *DB
 	table uint32
-	view  *catalogView
+	view  *catalog.Logged
 	// keys are those of the operations, back to back, and wants one of each;
 	// partHash is of their partition.
 	keys     []byte
@@ -66,7 +67,7 @@ var errTableGone = errors.New("table was dropped")
 // Check is asked right before the record enters the log: the table that the
 // operations were resolved for must still be there.
 func (t *txn) Check() error {
-	if now := t.db.tables.Load(); now != t.view && !now.catalog.Live(t.table) {
+	if now := t.db.logged.Load(); now != t.view && !now.Live(t.table) {
 		return errTableGone
 	}
 	return nil
@@ -93,10 +94,10 @@ func (db *DB) apply(ctx context.Context, t *txn, table string, ops []store.Op) (
 	if err := store.CheckBatchFunc(table, ops, t.known); err != nil {
 		return nil, err
 	}
-	view := db.tables.Load()
-	info := view.catalog.Lookup(table)
+	view := db.logged.Load()
+	info := view.Lookup(table)
 	if info == nil {
-		return nil, db.log.Settle(view.pending(db), &store.OpError{Err: store.ErrTableNotFound})
+		return nil, db.log.Settle(view.Pending(db.log.Published()), &store.OpError{Err: store.ErrTableNotFound})
 	}
 	if err := db.throttle(ctx); err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func (db *DB) apply(ctx context.Context, t *txn, table string, ops []store.Op) (
 	t.commit.Guard = t
 	err := db.place(t, info.ID, ops)
 	if errors.Is(err, errTableGone) {
-		return nil, db.log.Settle(db.tables.Load().pending(db), &store.OpError{Err: store.ErrTableNotFound})
+		return nil, db.log.Settle(db.logged.Load().Pending(db.log.Published()), &store.OpError{Err: store.ErrTableNotFound})
 	}
 	if err != nil {
 		return nil, db.log.Settle(t.pending, err)

@@ -34,12 +34,12 @@ type DB struct {
 	// runs is how many runs of the current version can hold one key.
 	runs atomic.Int64
 
-	// catalog is what readers see, tables what writers go by; catalogTurn lets
-	// one change of the catalog at a time into the log.
-	catalog     atomic.Pointer[catalog.Catalog]
-	tables      atomic.Pointer[catalogView]
-	catalogTurn sync.Mutex
-	dropped     droppedTables
+	// catalog is the catalog that readers see, with durable changes only. logged
+	// is the one that writers see; it changes under the log's mutex.
+	catalog   atomic.Pointer[catalog.Catalog]
+	logged    atomic.Pointer[catalog.Logged]
+	catalogMu sync.Mutex // held while a change of the catalog is logged
+	drops     catalog.Drops
 
 	shapes shapeCache
 	turns  [turnStripes]sync.Mutex

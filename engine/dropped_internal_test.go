@@ -36,7 +36,7 @@ func TestLookupDuringDrop(t *testing.T) {
 	must("Compact", db.Compact(t.Context()))
 	put(2)
 
-	cat, view := db.catalog.Load(), db.tables.Load()
+	cat, view := db.catalog.Load(), db.logged.Load()
 	must("DeleteTable", db.DeleteTable(t.Context(), table))
 	must("Freeze", db.log.Freeze())
 	for worked := true; worked; {

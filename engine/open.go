@@ -225,7 +225,7 @@ func (db *DB) loadCatalog() error {
 		return err
 	}
 	db.catalog.Store(cat)
-	db.tables.Store(&catalogView{catalog: cat})
+	db.logged.Store(&catalog.Logged{Catalog: cat})
 	return nil
 }
 

@@ -77,9 +77,9 @@ func (c *Catalog) clone() *Catalog {
 	}
 }
 
-// With returns the catalog with t added, or put in the place of the table of
+// with returns the catalog with t added, or put in the place of the table of
 // that name.
-func (c *Catalog) With(t *Table) *Catalog {
+func (c *Catalog) with(t *Table) *Catalog {
 	n := c.clone()
 	i, found := n.find(t.Folded)
 	if found {
@@ -91,8 +91,8 @@ func (c *Catalog) With(t *Table) *Catalog {
 	return n
 }
 
-// Without returns the catalog with t removed.
-func (c *Catalog) Without(t *Table) *Catalog {
+// without returns the catalog with t removed.
+func (c *Catalog) without(t *Table) *Catalog {
 	n := c.clone()
 	if i, found := n.find(t.Folded); found {
 		n.sorted = slices.Delete(n.sorted, i, i+1)
@@ -103,8 +103,8 @@ func (c *Catalog) Without(t *Table) *Catalog {
 	return n
 }
 
-// WithAccount returns the catalog with other metadata of the account.
-func (c *Catalog) WithAccount(meta []byte) *Catalog {
+// withAccount returns the catalog with other metadata of the account.
+func (c *Catalog) withAccount(meta []byte) *Catalog {
 	n := c.clone()
 	n.account = meta
 	return n
@@ -140,7 +140,7 @@ func (t *Table) Entity() edm.Entity {
 	if len(t.Meta) > 0 {
 		props = append(props, edm.Property{Name: propMeta, Value: edm.Binary(t.Meta)})
 	}
-	return edm.Entity{Key: t.Row(), Properties: props}
+	return edm.Entity{Key: t.rowKey(), Properties: props}
 }
 
 // Load returns the catalog that stored rows of table 0 make. A row is used only
@@ -216,8 +216,8 @@ func tableOf(folded string, row edm.Row) (*Table, error) {
 	}, nil
 }
 
-// Row returns the key of the row that stores t.
-func (t *Table) Row() edm.Key { return edm.Key{Partition: partitionTables, Row: t.Folded} }
+// rowKey returns the key of the row that stores t.
+func (t *Table) rowKey() edm.Key { return edm.Key{Partition: partitionTables, Row: t.Folded} }
 
 // NextEntity returns the row that keeps table ids below next from being used
 // again.
@@ -228,8 +228,8 @@ func NextEntity(next uint32) edm.Entity {
 	}
 }
 
-// AccountEntity returns the row that stores the account's metadata.
-func AccountEntity(meta []byte) edm.Entity {
+// accountEntity returns the row that stores the account's metadata.
+func accountEntity(meta []byte) edm.Entity {
 	return edm.Entity{
 		Key:        edm.Key{Partition: partitionAccount},
 		Properties: edm.Properties{{Name: propMeta, Value: edm.Binary(meta)}},
@@ -249,15 +249,4 @@ func (c *Catalog) Account() []byte { return c.account }
 func (c *Catalog) Live(id uint32) bool {
 	_, ok := c.live[id]
 	return ok
-}
-
-// Gone returns the ids that c has and after has not.
-func (c *Catalog) Gone(after *Catalog) []uint32 {
-	var gone []uint32
-	for _, t := range c.sorted {
-		if !after.Live(t.ID) {
-			gone = append(gone, t.ID)
-		}
-	}
-	return gone
 }

@@ -33,17 +33,17 @@ func TestLoadIsWhatWasStored(t *testing.T) {
 		tab := table(c.Next(), name)
 		put(NextEntity(tab.ID + 1))
 		put(tab.Entity())
-		c = c.With(tab)
+		c = c.with(tab)
 	}
 	gone := c.Lookup("DELTA") // the greatest id goes with it
-	c = c.Without(gone)
-	delete(rows, gone.Row())
+	c = c.without(gone)
+	delete(rows, gone.rowKey())
 	withMeta := *c.Lookup("beta")
 	withMeta.Meta = []byte("meta")
-	c = c.With(&withMeta)
+	c = c.with(&withMeta)
 	put(withMeta.Entity())
-	c = c.WithAccount([]byte("account"))
-	put(AccountEntity([]byte("account")))
+	c = c.withAccount([]byte("account"))
+	put(accountEntity([]byte("account")))
 
 	var list []edm.Entity
 	for _, e := range rows {
@@ -75,9 +75,9 @@ func TestLoadIsWhatWasStored(t *testing.T) {
 
 // TestCatalogsAreImmutable changes a catalog and looks at the one before.
 func TestCatalogsAreImmutable(t *testing.T) {
-	a := New().With(table(16, "Aaa"))
-	b := a.With(table(17, "Bbb"))
-	c := b.Without(b.Lookup("aaa"))
+	a := New().with(table(16, "Aaa"))
+	b := a.with(table(17, "Bbb"))
+	c := b.without(b.Lookup("aaa"))
 	for _, x := range []struct {
 		name string
 		c    *Catalog
@@ -94,8 +94,10 @@ func TestCatalogsAreImmutable(t *testing.T) {
 	if a.Lookup("Bbb") != nil || c.Lookup("Aaa") != nil || b.Lookup("AAA") == nil {
 		t.Error("a change of one catalog shows in another")
 	}
-	if gone := b.Gone(c); !slices.Equal(gone, []uint32{16}) {
-		t.Errorf("gone are %v, want 16", gone)
+	var drops Drops
+	drops.Add(b, c, 7)
+	if drops.Seq(16) != 7 || drops.Seq(17) != 0 {
+		t.Errorf("tables 16 and 17 were dropped at %d and %d, want 7 and 0", drops.Seq(16), drops.Seq(17))
 	}
 }
 
@@ -103,7 +105,7 @@ func TestCatalogsAreImmutable(t *testing.T) {
 func TestList(t *testing.T) {
 	c := New()
 	for i, name := range []string{"ccc", "AAA", "bbb", "Ddd"} {
-		c = c.With(table(uint32(16+i), name))
+		c = c.with(table(uint32(16+i), name))
 	}
 	for _, q := range []struct {
 		from  string
