@@ -174,7 +174,7 @@ func TestDamagedFields(t *testing.T) {
 		{"header", 0, headerBytes, []int{0, 12, 16, 32}},
 		{"footer", foot, footerBytes, []int{0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 128, 132, 136}},
 		{"shapes", int(r.footer.shapes.off), int(r.footer.shapes.len), []int{0, 4, 5, 7}},
-		{"summaries", int(r.footer.summaries.off), int(r.footer.summaries.len), []int{0, 1, 4, 5, 7}},
+		{"summaries", int(r.footer.bounds.off), int(r.footer.bounds.len), []int{0, 1, 4, 5, 7}},
 		{"index", int(r.footer.index.off), int(r.footer.index.len), []int{0, 4, 12, 16, 20, 22, 24, 28}},
 	}
 	for g, e := range r.index.groups {
@@ -209,7 +209,7 @@ func TestBlockOfAnotherLength(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, e := range h.Extents {
+		for _, e := range h.ValueBlocks {
 			p := data[e.Off:][:e.Stored]
 			if len(p)-sumBytes == e.Raw {
 				t.Fatal("extent is not compressed")

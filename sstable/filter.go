@@ -17,7 +17,7 @@ func appendFilter(dst []byte, hashes []uint64) []byte {
 	from := len(dst)
 	dst = append(dst, make([]byte, blocks*filterBlockBytes)...)
 	for _, h := range hashes {
-		block, m := filterPlace(dst[from:], h)
+		block, m := filterBlock(dst[from:], h)
 		for range filterProbes {
 			block[m>>3&63] |= 1 << (m & 7)
 			m >>= 9
@@ -32,7 +32,7 @@ func filterHas(filter []byte, hash uint64) bool {
 	if len(filter) == 0 {
 		return false
 	}
-	block, m := filterPlace(filter, hash)
+	block, m := filterBlock(filter, hash)
 	// Four bits at once, then the others: a look at one after the other would have
 	// the processor guess each time, and wait for the block when it was wrong.
 	if filterBit(block, m)&filterBit(block, m>>9)&filterBit(block, m>>18)&filterBit(block, m>>27)&1 == 0 {
@@ -47,7 +47,7 @@ func filterHas(filter []byte, hash uint64) bool {
 func filterBit(block *[filterBlockBytes]byte, m uint64) byte { return block[m>>3&63] >> (m & 7) }
 
 // filterPlace returns the block of a hash, and the bits' places, nine bits each.
-func filterPlace(filter []byte, hash uint64) (block *[filterBlockBytes]byte, places uint64) {
+func filterBlock(filter []byte, hash uint64) (block *[filterBlockBytes]byte, positions uint64) {
 	i, _ := bits.Mul64(hash, uint64(len(filter)/filterBlockBytes))
 	m := bits.RotateLeft64(hash, 32) * 0x9E3779B97F4A7C15
 	return (*[filterBlockBytes]byte)(filter[i*filterBlockBytes:]), m ^ m>>32

@@ -88,8 +88,8 @@ const (
 // Kinds of blocks in the cache.
 const (
 	kindHead uint8 = iota
-	kindUnit
-	kindExtent
+	kindHeapUnit
+	kindValueBlock
 )
 
 func appendHeader(dst []byte, b rowgroup.Binding, dbid [16]byte, number uint64) []byte {
@@ -108,14 +108,14 @@ type span struct{ off, len uint64 }
 func (s span) end() uint64 { return s.off + s.len }
 
 type footer struct {
-	shapes, index, filter, summaries span
+	shapes, index, filter, bounds span
 
 	entries, tombstones uint64
 	minSeq, maxSeq      uint64
 	keys                uint64
 }
 
-func (f *footer) spans() [4]span { return [4]span{f.shapes, f.index, f.filter, f.summaries} }
+func (f *footer) spans() [4]span { return [4]span{f.shapes, f.index, f.filter, f.bounds} }
 
 func appendFooter(dst []byte, b rowgroup.Binding, dbid [16]byte, number uint64, f footer, off int64) []byte {
 	from := len(dst)
@@ -137,18 +137,18 @@ func appendFooter(dst []byte, b rowgroup.Binding, dbid [16]byte, number uint64, 
 func decodeFooter(p []byte, dbid [16]byte, number uint64, off int64) (f footer, err error) {
 	u := func(i int) uint64 { return binary.LittleEndian.Uint64(p[i:]) }
 	f = footer{
-		shapes: span{u(0), u(8)}, index: span{u(16), u(24)}, filter: span{u(32), u(40)}, summaries: span{u(48), u(56)},
+		shapes: span{u(0), u(8)}, index: span{u(16), u(24)}, filter: span{u(32), u(40)}, bounds: span{u(48), u(56)},
 		entries: u(64), tombstones: u(72), minSeq: u(80), maxSeq: u(88), keys: u(96),
 	}
 	end := uint64(off)
 	switch {
 	case string(p[136:144]) != magic || u(104) != number || [16]byte(p[112:128]) != dbid || u(128) != version:
 		return f, errors.New("footer does not belong to the header")
-	case f.shapes.off < headerBytes, f.shapes.off > end, f.shapes.len > end, f.index.len > end, f.filter.len > end, f.summaries.len > end:
+	case f.shapes.off < headerBytes, f.shapes.off > end, f.shapes.len > end, f.index.len > end, f.filter.len > end, f.bounds.len > end:
 		return f, errors.New("footer names sections outside the file")
-	case max(f.shapes.len, f.index.len, f.filter.len, f.summaries.len) > maxSectionBytes:
+	case max(f.shapes.len, f.index.len, f.filter.len, f.bounds.len) > maxSectionBytes:
 		return f, errors.New("footer names sections that are too long")
-	case f.shapes.end() != f.index.off, f.index.end() != f.filter.off, f.filter.end() != f.summaries.off, f.summaries.end() != end:
+	case f.shapes.end() != f.index.off, f.index.end() != f.filter.off, f.filter.end() != f.bounds.off, f.bounds.end() != end:
 		return f, errors.New("footer names sections that do not follow each other")
 	case f.tombstones > f.entries, f.minSeq > f.maxSeq, f.keys > f.entries, f.entries > 0 && f.keys == 0:
 		return f, errors.New("footer has impossible counts")

@@ -55,7 +55,7 @@ func mendUnits(data []byte, off, head uint64, sum func(off, n uint64)) {
 	h := new(rowgroup.Head)
 	section := data[off : off+head : off+head]
 	h.Decode(section, int64(off), len(data)-int(off), codec.NewShapeList(nil, 0))
-	for _, u := range h.Units {
+	for _, u := range h.HeapUnits {
 		sum(uint64(u.Off), uint64(u.Stored))
 	}
 }

@@ -40,7 +40,7 @@ func TestSectionsAreBounded(t *testing.T) {
 			var body []byte
 			var f footer
 			off := uint64(headerBytes)
-			for j, s := range []*span{&f.shapes, &f.index, &f.filter, &f.summaries} {
+			for j, s := range []*span{&f.shapes, &f.index, &f.filter, &f.bounds} {
 				*s = span{off, 4 + sumBytes}
 				if j == 1 {
 					s.len = 8 + sumBytes // a count and two empty bounds
@@ -63,7 +63,7 @@ func TestSectionsAreBounded(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			r, err := Open(file, readerOptions(nil))
 			if err == nil {
-				_, err = r.loadSummaries()
+				_, err = r.loadBounds()
 			}
 			runtime.ReadMemStats(&after)
 			wantCorrupt(t, err, name)

@@ -53,7 +53,7 @@ func (r *Reader) NewIterator(o IterOptions) *Iterator {
 	}
 	it.view.pins.r, it.view.pins.fill = r, o.Fill
 	if o.Prune != nil {
-		s, err := r.loadSummaries()
+		s, err := r.loadBounds()
 		if err != nil {
 			it.err = err
 			return it
@@ -193,7 +193,7 @@ func (it *Iterator) Row() codec.ShapedRow {
 // View is Row for an entry that is no tombstone.
 func (it *Iterator) View() *Row {
 	if !it.viewed {
-		it.view.pins.releaseExtents()
+		it.view.pins.releaseValueBlocks()
 		it.view.Set(it.row)
 		it.viewed = true
 	}
@@ -259,7 +259,7 @@ func (it *Iterator) load(g int) bool {
 		return false
 	}
 	it.g, it.h = g, &h.Head
-	it.view.pins.head, it.view.pins.hints = pin, h.units
+	it.view.pins.head, it.view.pins.hints = pin, h.hints
 	it.view.Attach(&h.Head, &it.view.pins)
 	it.first, it.limit = 0, h.Rows()
 	if g <= it.lowest && it.o.Lower != nil {

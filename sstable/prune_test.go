@@ -116,11 +116,11 @@ func TestPruneLeavesGroupsOut(t *testing.T) {
 	}
 }
 
-func TestSummariesThatCannotBeRead(t *testing.T) {
+func TestUnreadableBounds(t *testing.T) {
 	_, data := small(t)
 	f := &brokenFile{File: fileOf(t, data)}
 	r := open(t, f, nil)
-	f.from, f.to = int64(r.footer.summaries.off), int64(r.footer.summaries.end())
+	f.from, f.to = int64(r.footer.bounds.off), int64(r.footer.bounds.end())
 	p := predicate.Compile(predicate.NewConst(true))
 	it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Prune: p})
 	if it.SeekGE(nil) || !errors.Is(it.Err(), errBroken) || !errors.Is(it.Close(), errBroken) {

@@ -31,8 +31,8 @@ type Reader struct {
 	heads   []cache.Hint // one for each group
 	scratch sync.Pool    // *[]byte, for stored bytes on their way to be decoded
 
-	mu        sync.Mutex
-	summaries *rowgroup.Summaries // +checklocks:mu; nil until first of use
+	mu     sync.Mutex
+	bounds *rowgroup.Bounds // +checklocks:mu; nil until first of use
 }
 
 // Open checks the ends of a file and keeps its index, filter and shapes in
@@ -153,8 +153,8 @@ func (r *Reader) readTail() error {
 	if r.filter, err = section(f.filter, "filter"); err != nil {
 		return err
 	}
-	if f.summaries.len < sumBytes {
-		return r.corruptf(off, "summaries of %d bytes", f.summaries.len)
+	if f.bounds.len < sumBytes {
+		return r.corruptf(off, "summaries of %d bytes", f.bounds.len)
 	}
 	if len(r.filter)%filterBlockBytes != 0 || (len(r.filter) == 0) != (f.keys == 0) {
 		return r.corruptf(int64(f.filter.off), "filter of %d bytes for %d keys", len(r.filter), f.keys)
@@ -195,22 +195,22 @@ func (r *Reader) decodeShapes(p []byte) error {
 }
 
 // loadSummaries returns the summaries, which it reads the first time.
-func (r *Reader) loadSummaries() (*rowgroup.Summaries, error) {
+func (r *Reader) loadBounds() (*rowgroup.Bounds, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.summaries != nil {
-		return r.summaries, nil
+	if r.bounds != nil {
+		return r.bounds, nil
 	}
-	at := r.footer.summaries
+	at := r.footer.bounds
 	p := make([]byte, at.len)
 	if err := r.readSection(p, int64(at.off), "summaries"); err != nil {
 		return nil, err
 	}
-	s, err := rowgroup.DecodeSummaries(p[:len(p)-sumBytes], len(r.index.groups))
+	s, err := rowgroup.DecodeBounds(p[:len(p)-sumBytes], len(r.index.groups))
 	if err != nil {
 		return nil, r.corruptf(int64(at.off), "summaries: %v", err)
 	}
-	r.summaries = s
+	r.bounds = s
 	return s, nil
 }
 
@@ -234,8 +234,8 @@ func (r *Reader) MemBytes() int {
 	n += int(r.footer.shapes.len) + r.shapes.MemBytes()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.summaries != nil {
-		n += r.summaries.MemBytes()
+	if r.bounds != nil {
+		n += r.bounds.MemBytes()
 	}
 	return n
 }
@@ -243,7 +243,7 @@ func (r *Reader) MemBytes() int {
 // head is what the cache keeps of a group beside the head's bytes.
 type head struct {
 	rowgroup.Head
-	units []cache.Hint // one for each heap unit
+	hints []cache.Hint // one for each heap unit
 }
 
 // head returns the head of group g, pinned.
@@ -282,16 +282,16 @@ func (r *Reader) loadHead(pin cache.Handle, e *groupEntry, arrange bool) error {
 		*work = h.Arrange(*work)
 		r.scratch.Put(work)
 	}
-	if n := len(h.Units); len(h.units) < n {
-		h.units = make([]cache.Hint, n)
+	if n := len(h.HeapUnits); len(h.hints) < n {
+		h.hints = make([]cache.Hint, n)
 	}
-	pin.Fill(h, h.MemBytes()+hintBytes*len(h.units))
+	pin.Fill(h, h.MemBytes()+hintBytes*len(h.hints))
 	return nil
 }
 
 // unit returns a decoded heap unit of h, pinned. hint may be nil.
-func (r *Reader) unit(h *rowgroup.Head, u *rowgroup.Unit, hint *cache.Hint, fill bool) (cache.Handle, error) {
-	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(u.Off), Kind: kindUnit}
+func (r *Reader) heapUnit(h *rowgroup.Head, u *rowgroup.HeapUnit, hint *cache.Hint, fill bool) (cache.Handle, error) {
+	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(u.Off), Kind: kindHeapUnit}
 	pin, ok := r.o.Cache.GetAt(key, hint)
 	if ok {
 		return pin, nil
@@ -301,7 +301,7 @@ func (r *Reader) unit(h *rowgroup.Head, u *rowgroup.Unit, hint *cache.Hint, fill
 	}
 	err := r.decompress(pin.Bytes(), u.Off, u.Stored, "heap unit")
 	if err == nil {
-		if damage := h.CheckUnit(u, pin.Bytes()); damage != nil {
+		if damage := h.CheckHeapUnit(u, pin.Bytes()); damage != nil {
 			err = r.corruptf(u.Off, "heap unit: %v", damage)
 		}
 	}
@@ -314,8 +314,8 @@ func (r *Reader) unit(h *rowgroup.Head, u *rowgroup.Unit, hint *cache.Hint, fill
 }
 
 // extent returns a big value, pinned.
-func (r *Reader) extent(e *rowgroup.Extent, fill bool) (cache.Handle, error) {
-	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(e.Off), Kind: kindExtent}
+func (r *Reader) valueBlock(e *rowgroup.ValueBlock, fill bool) (cache.Handle, error) {
+	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(e.Off), Kind: kindValueBlock}
 	pin, ok := r.o.Cache.Get(key)
 	if ok {
 		return pin, nil
@@ -417,7 +417,7 @@ func (r *Reader) found(h *head, pin cache.Handle, i int, row *Row) (uint64, code
 		pin.Release()
 		return seq, kind, true, nil
 	}
-	row.pins.r, row.pins.head, row.pins.hints, row.pins.fill = r, pin, h.units, true
+	row.pins.r, row.pins.head, row.pins.hints, row.pins.fill = r, pin, h.hints, true
 	row.Attach(&h.Head, &row.pins)
 	row.Set(i)
 	row.Prefetch()

@@ -29,50 +29,50 @@ func (r *Row) Release() {
 
 // pins are the blocks that a Row holds; it implements rowgroup.Blocks.
 type pins struct {
-	r       *Reader
-	fill    bool // keep blocks in the cache
-	head    cache.Handle
-	hints   []cache.Hint // of the units of head; nil for a head that is not of the cache
-	unit    cache.Handle
-	extents []cache.Handle
+	r           *Reader
+	fill        bool // keep blocks in the cache
+	head        cache.Handle
+	hints       []cache.Hint // of the units of head; nil for a head that is not of the cache
+	heapUnit    cache.Handle
+	valueBlocks []cache.Handle
 }
 
 func (p *pins) release() {
-	p.releaseExtents()
-	p.unit.Release()
+	p.releaseValueBlocks()
+	p.heapUnit.Release()
 	p.head.Release()
-	p.unit, p.head, p.hints = cache.Handle{}, cache.Handle{}, nil
+	p.heapUnit, p.head, p.hints = cache.Handle{}, cache.Handle{}, nil
 }
 
-func (p *pins) releaseExtents() {
-	for i, e := range p.extents {
+func (p *pins) releaseValueBlocks() {
+	for i, e := range p.valueBlocks {
 		e.Release()
-		p.extents[i] = cache.Handle{}
+		p.valueBlocks[i] = cache.Handle{}
 	}
-	p.extents = p.extents[:0]
+	p.valueBlocks = p.valueBlocks[:0]
 }
 
 // Unit returns a heap unit and lets go of the one before.
-func (p *pins) Unit(h *rowgroup.Head, u *rowgroup.Unit) ([]byte, error) {
+func (p *pins) HeapUnit(h *rowgroup.Head, u *rowgroup.HeapUnit) ([]byte, error) {
 	var hint *cache.Hint
 	if p.hints != nil {
 		hint = &p.hints[u.Index]
 	}
-	pin, err := p.r.unit(h, u, hint, p.fill)
+	pin, err := p.r.heapUnit(h, u, hint, p.fill)
 	if err != nil {
 		return nil, err
 	}
-	p.unit.Release()
-	p.unit = pin
+	p.heapUnit.Release()
+	p.heapUnit = pin
 	return pin.Bytes(), nil
 }
 
 // Extent returns a big value, for as long as the row.
-func (p *pins) Extent(e *rowgroup.Extent) ([]byte, error) {
-	pin, err := p.r.extent(e, p.fill)
+func (p *pins) ValueBlock(e *rowgroup.ValueBlock) ([]byte, error) {
+	pin, err := p.r.valueBlock(e, p.fill)
 	if err != nil {
 		return nil, err
 	}
-	p.extents = append(p.extents, pin)
+	p.valueBlocks = append(p.valueBlocks, pin)
 	return pin.Bytes(), nil
 }

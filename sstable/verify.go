@@ -22,11 +22,11 @@ func (r *Reader) Verify(ctx context.Context) error {
 	r = &Reader{f: r.f, o: r.o, bind: r.bind, size: r.size, footer: r.footer, shapes: r.shapes, index: r.index, filter: r.filter}
 	r.o.Cache = cache.New(0)
 	r.scratch.New = func() any { return new([]byte) }
-	summaries, err := r.loadSummaries()
+	bounds, err := r.loadBounds()
 	if err != nil {
 		return err
 	}
-	v := verifier{r: r, pruner: summaries.NewPruner(nil)}
+	v := verifier{r: r, pruner: bounds.NewPruner(nil)}
 	if err := r.readHeader(); err != nil {
 		return err
 	}
@@ -161,8 +161,8 @@ func (v *verifier) values(e *groupEntry) error {
 	row.pins.r = r
 	row.Attach(h, &row.pins)
 	defer row.Release()
-	for i := range h.Units {
-		u := &h.Units[i]
+	for i := range h.HeapUnits {
+		u := &h.HeapUnits[i]
 		if u.Off != at {
 			return r.corruptf(at, "bytes between units")
 		}
@@ -171,16 +171,16 @@ func (v *verifier) values(e *groupEntry) error {
 			return err
 		}
 	}
-	if len(h.Units) == 0 {
+	if len(h.HeapUnits) == 0 {
 		if err := v.check(e.off, row, 0, h.Rows()); err != nil {
 			return err
 		}
 	}
-	for i := range h.Extents {
-		if h.Extents[i].Off != at {
+	for i := range h.ValueBlocks {
+		if h.ValueBlocks[i].Off != at {
 			return r.corruptf(at, "bytes between extents")
 		}
-		at += int64(h.Extents[i].Stored)
+		at += int64(h.ValueBlocks[i].Stored)
 	}
 	if at != e.off+int64(e.len) {
 		return r.corruptf(at, "bytes behind the group")
@@ -195,9 +195,9 @@ func (v *verifier) check(off int64, row *Row, from, to int) error {
 		if h.Tombstone(i) {
 			continue
 		}
-		row.pins.releaseExtents()
+		row.pins.releaseValueBlocks()
 		row.Set(i)
-		if t := row.Timestamp(); !t.Valid() || !v.pruner.Holds(edm.TimestampName, edm.DateTime(t)) {
+		if t := row.Timestamp(); !t.Valid() || !v.pruner.Contains(edm.TimestampName, edm.DateTime(t)) {
 			return r.corruptf(off, "row %d: timestamp of %d ticks", i, t)
 		}
 		for p := range row.Len() {
@@ -208,7 +208,7 @@ func (v *verifier) check(off int64, row *Row, from, to int) error {
 			if !validValue(value) {
 				return r.corruptf(off, "row %d: property %q is no %v", i, name, value.Type())
 			}
-			if !v.pruner.Holds(name, value) {
+			if !v.pruner.Contains(name, value) {
 				return r.corruptf(off, "row %d: property %q is outside the summary", i, name)
 			}
 		}

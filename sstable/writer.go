@@ -25,17 +25,17 @@ type Writer struct {
 	written int64  // bytes of the file before buf
 	hash    *xxhash.Digest
 
-	shapes    *rowgroup.Shapes
-	group     rowgroup.Builder
-	groups    []groupEntry
-	keys      []byte   // of the groups' separators
-	hashes    []uint64 // of user keys
-	summaries []byte   // of the groups
-	last      []byte   // internal key
-	first     []byte   // internal key of the file's first entry
-	ended     []byte   // user key that ended the group before; nil before the first
-	info      Info
-	err       error
+	shapes *rowgroup.Shapes
+	group  rowgroup.Builder
+	groups []groupEntry
+	keys   []byte   // of the groups' separators
+	hashes []uint64 // of user keys
+	bounds []byte   // of the groups
+	last   []byte   // internal key
+	first  []byte   // internal key of the file's first entry
+	ended  []byte   // user key that ended the group before; nil before the first
+	info   Info
+	err    error
 }
 
 // NewWriter returns a Writer of an empty file, which stays the caller's to
@@ -133,7 +133,7 @@ func (w *Writer) endGroup() error {
 	e.off = w.written + int64(len(w.buf))
 	e.rows = w.group.Rows()
 	from := len(w.buf)
-	w.summaries = w.group.Summarize(w.summaries, w.shapes)
+	w.bounds = w.group.AppendBounds(w.bounds, w.shapes)
 	w.buf, e.head = w.group.AppendTo(w.buf, e.off, w.bind, rowgroup.Compression(w.o.Compression))
 	e.len = len(w.buf) - from
 	w.group.Reset()
@@ -155,7 +155,7 @@ func (w *Writer) flush() error {
 
 // Size returns about how large the file would be if it were finished now.
 func (w *Writer) Size() int64 {
-	tail := w.shapes.Size() + len(w.groups)*indexEntryBytes + len(w.keys) + len(w.summaries) + len(w.hashes)*filterBitsPerKey/8
+	tail := w.shapes.Size() + len(w.groups)*indexEntryBytes + len(w.keys) + len(w.bounds) + len(w.hashes)*filterBitsPerKey/8
 	return w.written + int64(len(w.buf)+w.group.Logical()/2+tail+footerBytes)
 }
 
@@ -185,7 +185,7 @@ func (w *Writer) finish() error {
 	f.shapes = w.section(w.shapes.AppendTo)
 	f.index = w.section(func(dst []byte) []byte { return appendIndex(dst, w.groups, w.first, w.last) })
 	f.filter = w.section(func(dst []byte) []byte { return appendFilter(dst, w.hashes) })
-	f.summaries = w.section(func(dst []byte) []byte { return append(w.shapes.AppendColumns(dst), w.summaries...) })
+	f.bounds = w.section(func(dst []byte) []byte { return append(w.shapes.AppendColumns(dst), w.bounds...) })
 	for _, s := range f.spans() {
 		if s.len > maxSectionBytes {
 			return fmt.Errorf("finish sstable %06d: a section of %d bytes, at most %d can be", w.o.Number, s.len, maxSectionBytes)
@@ -217,6 +217,6 @@ func (w *Writer) Abort() {
 	if w.err == nil {
 		w.err = errAborted
 	}
-	w.buf, w.hashes, w.groups, w.keys, w.summaries = nil, nil, nil, nil, nil
+	w.buf, w.hashes, w.groups, w.keys, w.bounds = nil, nil, nil, nil, nil
 	w.group = rowgroup.Builder{}
 }

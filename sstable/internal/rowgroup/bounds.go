@@ -2,187 +2,254 @@ package rowgroup
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/predicate"
 )
 
-// columnBounds hold the least and the greatest of some values of one type. Words
-// are compared as the type wants it; NaN is apart.
+// columnID identifies a column of the file.
+type columnID struct {
+	name string
+	typ  edm.Type
+}
+
+// columnBounds are the bounds of one column in a group.
 type columnBounds struct {
-	any, nan bool
-	lo, hi   uint64
-	lo2, hi2 uint64 // second halves of Guids
-	textLo   textBound
-	textHi   textBound
+	column int
+	rows   int
+	bounds valueBounds
 }
 
-// textBound is the beginning of a String.
-type textBound struct {
-	bytes [maxBoundText]byte
-	n     int
-	cut   bool // the string is longer
+// AppendBounds appends the bounds of the group. Call it before AppendTo.
+func (g *Builder) AppendBounds(dst []byte, shapes *Shapes) []byte {
+	g.bounds = g.bounds[:0]
+	rows, first, last := 0, uint64(math.MaxInt64), uint64(0)
+	for row, s := range g.sectionOf {
+		if s > 0 {
+			rows++
+			first, last = min(first, g.times[row]), max(last, g.times[row])
+		}
+	}
+	for _, s := range g.sections {
+		for i, id := range s.shape.columns {
+			if id < maxBoundsColumns {
+				g.addColumnBounds(id, &s.columns[i], s.rows)
+			}
+		}
+	}
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(g.bounds)))
+	dst = binary.LittleEndian.AppendUint64(dst, first)
+	dst = binary.LittleEndian.AppendUint64(dst, last)
+	for i := range g.bounds {
+		c := &g.bounds[i]
+		dst = c.appendTo(dst, shapes.columns[c.column].typ, c.rows == rows)
+	}
+	return dst
 }
 
-func (t *textBound) set(b []byte) {
-	t.n = copy(t.bytes[:], b)
-	t.cut = len(b) > t.n
-}
-
-func (t *textBound) get() []byte { return t.bytes[:t.n] }
-
-// addText takes a String into account.
-func (b *columnBounds) addText(text []byte) {
-	if b.any {
-		lo, hi := &b.textLo, &b.textHi
-		// Most values are told apart by their first byte. From EE on, the order
-		// of bytes is not that of code units.
-		if len(text) > 0 && lo.n > 0 && hi.n > 0 && text[0] > lo.bytes[0] && text[0] < hi.bytes[0] && hi.bytes[0] < 0xEE {
+func (g *Builder) addColumnBounds(id int, c *columnBuilder, rows int) {
+	if !c.text() {
+		c.bounds.addWords(c.typ, c.words, c.more)
+	}
+	for i := range g.bounds {
+		if s := &g.bounds[i]; s.column == id {
+			s.rows += rows
+			s.bounds.merge(c.typ, &c.bounds)
 			return
 		}
-		if edm.CompareBytes(text, lo.get()) < 0 {
-			lo.set(text)
-		}
-		if edm.CompareBytes(text, hi.get()) > 0 {
-			hi.set(text)
-		}
-		return
 	}
-	b.any = true
-	b.textLo.set(text)
-	b.textHi.set(text)
+	g.bounds = append(g.bounds, columnBounds{id, rows, c.bounds})
 }
 
-// addWords takes the values of a column into account that is no String and no
-// Binary.
-func (b *columnBounds) addWords(t edm.Type, words, more []uint64) {
-	switch t {
-	case edm.TypeGuid:
-		for i, w := range words {
-			b.addWord(t, w, more[i])
-		}
-	case edm.TypeDouble:
-		for _, w := range words {
-			if math.IsNaN(math.Float64frombits(w)) {
-				b.nan = true
-				continue
-			}
-			b.addWord(t, w, 0)
-		}
-	default: // the most, and without a branch
-		lo, hi := int64(words[0]), int64(words[0])
-		for _, w := range words {
-			lo, hi = min(lo, int64(w)), max(hi, int64(w))
-		}
-		b.addWord(t, uint64(lo), 0)
-		b.addWord(t, uint64(hi), 0)
+func (c *columnBounds) appendTo(dst []byte, t edm.Type, all bool) []byte {
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(c.column))
+	at := len(dst)
+	dst = append(dst, 0)
+	flags := byte(0)
+	if all {
+		flags |= flagAllRows
 	}
+	if c.bounds.hasNaN() {
+		flags |= flagNaN
+	}
+	dst, lower, upper := c.bounds.appendTo(dst, t)
+	if lower {
+		flags |= flagLower
+	}
+	if upper {
+		flags |= flagUpper
+	}
+	dst[at] = flags
+	return dst
 }
 
-func (b *columnBounds) addWord(t edm.Type, w, w2 uint64) {
-	switch {
-	case !b.any:
-		b.any, b.lo, b.hi, b.lo2, b.hi2 = true, w, w, w2, w2
-	case wordLess(t, w, w2, b.lo, b.lo2):
-		b.lo, b.lo2 = w, w2
-	case wordLess(t, b.hi, b.hi2, w, w2):
-		b.hi, b.hi2 = w, w2
+// AppendColumns appends the list of columns with which the bounds section begins.
+func (t *Shapes) AppendColumns(dst []byte) []byte {
+	n := min(len(t.columns), maxBoundsColumns)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(n))
+	for _, c := range t.columns[:n] {
+		dst = append(dst, byte(c.typ))
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(len(c.name)))
+		dst = append(dst, c.name...)
 	}
+	return dst
 }
 
-// wordLess compares two words of type t, and of Guids their second halves.
-func wordLess(t edm.Type, a, a2, b, b2 uint64) bool {
-	switch t {
-	case edm.TypeDouble:
-		return math.Float64frombits(a) < math.Float64frombits(b)
-	case edm.TypeGuid:
-		return a < b || a == b && a2 < b2
-	}
-	return int64(a) < int64(b)
+// Bounds are the decoded bounds of all groups of a file. They are safe for concurrent
+// use.
+type Bounds struct {
+	columns []columnID
+	groups  [][]byte
 }
 
-// merge takes the values into account that o did.
-func (b *columnBounds) merge(t edm.Type, o *columnBounds) {
-	nan := b.nan || o.nan
-	switch {
-	case !b.any:
-		*b = *o
-	case o.any && t == edm.TypeString:
-		if edm.CompareBytes(o.textLo.get(), b.textLo.get()) < 0 {
-			b.textLo = o.textLo
-		}
-		if c := edm.CompareBytes(o.textHi.get(), b.textHi.get()); c > 0 || c == 0 && o.textHi.cut {
-			b.textHi = o.textHi
-		}
-	case o.any:
-		b.addWords(t, []uint64{o.lo, o.hi}, []uint64{o.lo2, o.hi2})
+// DecodeBounds reads the bounds section of a file of n groups. The result keeps p.
+func DecodeBounds(p []byte, n int) (s *Bounds, err error) {
+	c := &cursor{p: p}
+	columns := c.u32()
+	if columns > maxBoundsColumns {
+		return nil, errors.New("bounds of too many columns")
 	}
-	b.nan = nan
+	s = &Bounds{columns: make([]columnID, columns)}
+	for i := range s.columns {
+		t := edm.Type(c.u8())
+		s.columns[i] = columnID{string(c.bytes(c.u16())), t}
+		if c.bad || !t.Valid() {
+			return nil, errors.New("invalid column")
+		}
+	}
+	if n > (len(p)-c.off)/boundsGroupBytes {
+		return nil, errors.New("bounds of fewer groups than the file has")
+	}
+	s.groups = make([][]byte, n)
+	for i := range s.groups {
+		from := c.off
+		if !s.decodeGroup(c, nil) {
+			return nil, errors.New("invalid bounds")
+		}
+		s.groups[i] = p[from:c.off]
+	}
+	if c.off != len(p) {
+		return nil, errors.New("bytes after the bounds of the last group")
+	}
+	return s, nil
 }
 
-// roundUp returns a bound that is greater than all strings that begin with
-// p, which it changes; ok is false if there is none.
-func roundUp(p []byte) (bound []byte, ok bool) {
-	for len(p) > 0 {
-		last := len(p) - 1
-		// Up to ED, and with ED itself as the greater one, code units have the
-		// order of their bytes.
-		if p[last] < 0xED {
-			p[last]++
-			return p, true
-		}
-		p = p[:last]
+// Sizes in memory. That of a columnID includes its name.
+const (
+	sliceMemBytes    = 24
+	columnIDMemBytes = 64
+)
+
+// MemBytes returns about how much memory s takes.
+func (s *Bounds) MemBytes() int {
+	n := sliceMemBytes*len(s.groups) + columnIDMemBytes*len(s.columns)
+	for _, g := range s.groups {
+		n += len(g)
 	}
-	return nil, false
+	return n
 }
 
-// hasNaN reports whether NaN may be among the values.
-func (b *columnBounds) hasNaN() bool { return b.nan }
-
-// appendTo appends the bounds of values of type t, as far as there are any: of a
-// String u8 length and the bytes, of others 8 or 16 bytes.
-func (b *columnBounds) appendTo(dst []byte, t edm.Type) (out []byte, lower, upper bool) {
-	switch {
-	case !b.any || t == edm.TypeBinary:
-		return dst, false, false
-	case t == edm.TypeString:
-		dst = append(append(dst, byte(b.textLo.n)), b.textLo.get()...)
-		hi, ok := b.upperText()
-		if ok {
-			dst = append(append(dst, byte(len(hi))), hi...)
-		}
-		return dst, true, ok
-	case t == edm.TypeGuid:
-		for _, w := range []uint64{b.lo, b.lo2, b.hi, b.hi2} {
-			dst = binary.BigEndian.AppendUint64(dst, w)
-		}
-	default:
-		dst = binary.LittleEndian.AppendUint64(dst, b.lo)
-		dst = binary.LittleEndian.AppendUint64(dst, b.hi)
+// decodeGroup reads the bounds of a group into g, which may be nil.
+func (s *Bounds) decodeGroup(c *cursor, g *Pruner) bool {
+	n := c.u16()
+	first, last := c.u64(), c.u64()
+	if g != nil {
+		g.first, g.last, g.known = edm.Ticks(first), edm.Ticks(last), g.known[:0]
 	}
-	return dst, true, true
+	for range n {
+		id, flags := c.u16(), c.u8()
+		if c.bad || id >= len(s.columns) || flags > 15 {
+			return false
+		}
+		k := knownColumn{columnID: s.columns[id], Column: predicate.Column{Present: predicate.Some, NaN: flags&flagNaN != 0}}
+		if flags&flagAllRows != 0 {
+			k.Present = predicate.All
+		}
+		if flags&flagLower != 0 {
+			k.Min = c.bound(k.typ)
+		}
+		if flags&flagUpper != 0 {
+			k.Max = c.bound(k.typ)
+		}
+		if g != nil {
+			g.known = append(g.known, k)
+		}
+	}
+	return !c.bad
 }
 
-// upperText returns the upper bound of Strings, if there is one.
-func (b *columnBounds) upperText() ([]byte, bool) {
-	if b.textHi.cut {
-		return roundUp(b.textHi.get())
-	}
-	return b.textHi.get(), true
+// Pruner decides by their bounds which groups a scan can skip. It is not safe for
+// concurrent use.
+type Pruner struct {
+	s           *Bounds
+	p           *predicate.Program
+	first, last edm.Ticks
+	known       []knownColumn
+	stats       func(name string, t edm.Type) predicate.Column
 }
 
-func (c *cursor) bound(t edm.Type) edm.Value {
-	switch t {
-	case edm.TypeString:
-		return edm.StringBytes(c.bytes(int(c.u8())))
-	case edm.TypeGuid:
-		if b := c.bytes(16); b != nil {
-			return edm.GuidWords(binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]))
+type knownColumn struct {
+	columnID
+	predicate.Column
+}
+
+// NewPruner returns a Pruner for a program.
+func (s *Bounds) NewPruner(p *predicate.Program) *Pruner {
+	g := &Pruner{s: s, p: p}
+	g.stats = g.Column
+	return g
+}
+
+// Load makes group i the current one.
+func (g *Pruner) Load(i int) { g.s.decodeGroup(&cursor{p: g.s.groups[i]}, g) }
+
+// None reports whether no row of group i satisfies the program.
+func (g *Pruner) None(i int) bool {
+	g.Load(i)
+	return g.first > g.last || g.p.Prune(g.stats) == predicate.None
+}
+
+// Column returns the bounds of a column in the current group.
+func (g *Pruner) Column(name string, t edm.Type) predicate.Column {
+	for i := range g.known {
+		if k := &g.known[i]; k.typ == t && k.name == name {
+			return k.Column
 		}
-		return edm.Value{}
-	case edm.TypeBinary:
-		c.bad = true
-		return edm.Value{}
 	}
-	return edm.Fixed(t, c.u64())
+	switch name {
+	case edm.PartitionKeyName, edm.RowKeyName:
+		return predicate.Column{Present: predicate.All}
+	case edm.TimestampName:
+		return predicate.Column{Present: predicate.All, Min: edm.DateTime(g.first), Max: edm.DateTime(g.last)}
+	}
+	if len(g.s.columns) < maxBoundsColumns {
+		return predicate.Column{}
+	}
+	for _, c := range g.s.columns {
+		if c.typ == t && c.name == name {
+			return predicate.Column{}
+		}
+	}
+	return predicate.Column{Present: predicate.Some, NaN: true}
+}
+
+// Contains reports whether v, a value in the current group, is within the bounds of
+// its column.
+func (g *Pruner) Contains(name string, v edm.Value) bool {
+	c := g.Column(name, v.Type())
+	if c.Present == predicate.None {
+		return false
+	}
+	if v.Type() == edm.TypeDouble && math.IsNaN(math.Float64frombits(v.Word())) {
+		return c.NaN
+	}
+	below := func(a, b edm.Value) bool {
+		if v.Type() == edm.TypeString {
+			return edm.CompareBytes(a.Bytes(), b.Bytes()) < 0
+		}
+		return wordLess(v.Type(), a.Word(), a.Word2(), b.Word(), b.Word2())
+	}
+	return (c.Min.IsNull() || !below(v, c.Min)) && (c.Max.IsNull() || !below(c.Max, v))
 }

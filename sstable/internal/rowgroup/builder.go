@@ -9,126 +9,127 @@ import (
 )
 
 const (
-	TableBytes = 4              // of a table id
-	MinKeyLen  = TableBytes + 2 // two empty components follow
-	// minColumnRows is the fewest rows of one shape that are worth columns:
-	// with fewer, the columns' headers take more than the columns save.
+	TableBytes = 4              // length of a table id
+	MinKeyLen  = TableBytes + 2 // shortest user key: two empty components
+	// minColumnRows is the fewest rows of one shape that are stored as columns. With
+	// fewer rows, the headers of the columns take more than the columns save.
 	minColumnRows = 8
 )
 
-// Compression says how heap units and extents are compressed.
+// Compression selects how heap units and value blocks are compressed.
 type Compression uint8
 
-// The compressions. Any reader reads all of them.
+// The compressions. Every reader reads all of them.
 const (
 	Fast   Compression = iota // s2
 	Better                    // s2 at half the speed and some 3 % smaller
 	None
 )
 
-// Builder gathers the rows of a group. Its memory is used again for the next
-// one. The zero Builder is ready.
+// Builder collects the rows of a group and encodes it. Reset keeps its memory for the
+// next group. The zero Builder is ready to use.
 type Builder struct {
 	logical   int // size before encoding
 	partition int // length of the last row's partition key
 
-	keys     []byte // user keys without their last byte
-	keyEnds  []int
-	starts   []stretch
-	versions bool
-	maxSeq   uint64
+	keys         []byte // user keys without their last byte
+	keyEnds      []int
+	prefixGroups []prefixGroup
+	versions     bool
+	maxSeq       uint64
 
-	seqs, times, slotOf, ranks []uint64
+	seqs, times, sectionOf, ordinals []uint64
 
-	heap   []byte   // values in order of rows
-	places []uint64 // rows + 1 places in heap
-	slots  []*slotBuilder
-	spare  []*slotBuilder
+	heap        []byte   // values in row order
+	heapOffsets []uint64 // where each row begins in heap, and the end of the last
+	sections    []*sectionBuilder
+	spare       []*sectionBuilder
 
-	extents []bigValue
-	big     []byte // their bytes
+	valueBlocks []bigValue
+	big         []byte // bytes of valueBlocks
 
-	summaries []columnSummary
+	bounds []columnBounds
 
-	words []uint64 // work space of Add
+	words []uint64 // scratch of Add
 
-	// Work space of AppendTo.
-	props    edm.Properties
-	reheap   []byte
-	replaces []uint64
-	units    []Unit
-	prefixes []byte
-	rests    []byte
-	ends     []uint64
+	// Scratch of AppendTo.
+	props      edm.Properties
+	newHeap    []byte
+	newOffsets []uint64
+	heapUnits  []HeapUnit
+	prefixes   []byte
+	rests      []byte
+	ends       []uint64
 }
 
-// stretch is the rows of a partition, from row first on.
-type stretch struct{ first, partition int }
+// prefixGroup is the rows of one partition, from row first on.
+type prefixGroup struct{ first, partition int }
 
 type bigValue struct{ row, property, from, to int }
 
-// slotBuilder gathers the rows of a shape.
-type slotBuilder struct {
+// sectionBuilder collects the rows of one shape.
+type sectionBuilder struct {
 	shape   *fileShape
-	index   int // from 1
+	index   int // from 1, as sectionOf has it
 	rows    int
-	big     bool // some value is an extent
-	byRow   bool // of mode 2
+	big     bool // some value has a value block
+	byRow   bool // mode modeRows
 	columns []columnBuilder
 }
 
-// columnBuilder gathers the values of a property.
+// columnBuilder collects the values of one property.
 type columnBuilder struct {
 	typ   edm.Type
-	words []uint64 // ends in the row's part of the heap for strings and binaries
+	words []uint64 // of a String or Binary its end within the row's bytes of the heap
 	more  []uint64 // second halves of Guids
 	dict  dictBuilder
-	// bounds are complete only for strings, until Summarize.
-	bounds columnBounds
-	// inDict says that the dictionary is what will be stored.
+	// bounds are complete for Strings only, until AppendBounds.
+	bounds valueBounds
+	// inDict means that the column is stored as a dictionary.
 	inDict bool
 }
 
-// Rows returns the number of rows gathered.
+// Rows returns the number of rows added.
 func (g *Builder) Rows() int { return len(g.seqs) }
 
-// Logical returns the size of the rows before any encoding.
+// Logical returns the size of the rows before encoding.
 func (g *Builder) Logical() int { return g.logical }
 
-// Partition returns the length of the last row's partition's key, 0 without
-// rows.
+// Partition returns the length of the partition key of the last row, 0 if there is no
+// row.
 func (g *Builder) Partition() int { return g.partition }
 
-// Full reports whether the group has reached a size before encoding, or cannot
-// take another row.
+// Full reports whether the size before encoding has reached limit, or the group has as
+// many rows as it may.
 func (g *Builder) Full(limit int) bool {
 	return g.logical >= limit || len(g.seqs) >= MaxRows
 }
 
-// Reset forgets the rows.
+// Reset removes all rows.
 func (g *Builder) Reset() {
-	for _, s := range g.slots {
-		s.shape.slot = nil
+	for _, s := range g.sections {
+		s.shape.section = nil
 	}
-	g.spare = append(g.spare, g.slots...)
+	g.spare = append(g.spare, g.sections...)
 	g.logical, g.partition, g.versions, g.maxSeq = 0, 0, false, 0
-	g.keys, g.keyEnds, g.starts = g.keys[:0], g.keyEnds[:0], g.starts[:0]
-	g.seqs, g.times, g.slotOf, g.ranks = g.seqs[:0], g.times[:0], g.slotOf[:0], g.ranks[:0]
-	g.heap, g.places, g.slots = g.heap[:0], g.places[:0], g.slots[:0]
-	g.extents, g.big = g.extents[:0], g.big[:0]
+	g.keys, g.keyEnds, g.prefixGroups = g.keys[:0], g.keyEnds[:0], g.prefixGroups[:0]
+	g.seqs, g.times, g.sectionOf, g.ordinals = g.seqs[:0], g.times[:0], g.sectionOf[:0], g.ordinals[:0]
+	g.heap, g.heapOffsets, g.sections = g.heap[:0], g.heapOffsets[:0], g.sections[:0]
+	g.valueBlocks, g.big = g.valueBlocks[:0], g.big[:0]
 }
 
-// Add appends a row, nil for a tombstone. partition is the length of its
-// partition's key, or 0 when it is that of the row before; again says that the
-// row before has the same user key.
+// Add appends a row; a nil row is a tombstone. partition is the length of the row's
+// partition key, or 0 if the row before has the same partition. again means that the
+// row before has the same user key. An error of a value that row cannot read is
+// wrapped.
 func (g *Builder) Add(user []byte, partition int, again bool, seq uint64, row codec.ShapedRow, shapes *Shapes) error {
 	n := len(g.seqs)
 	if partition > 0 {
-		g.starts = append(g.starts, stretch{n, partition})
+		g.prefixGroups = append(g.prefixGroups, prefixGroup{n, partition})
 		g.partition = partition
 	}
 	if n == 0 {
-		g.places = append(g.places, 0)
+		g.heapOffsets = append(g.heapOffsets, 0)
 	}
 	g.versions = g.versions || again && n > 0
 	g.maxSeq = max(g.maxSeq, seq)
@@ -137,17 +138,17 @@ func (g *Builder) Add(user []byte, partition int, again bool, seq uint64, row co
 	g.seqs = append(g.seqs, seq)
 	g.logical += len(user) + 16
 	if row == nil {
-		g.times, g.slotOf, g.ranks = append(g.times, 0), append(g.slotOf, 0), append(g.ranks, 0)
+		g.times, g.sectionOf, g.ordinals = append(g.times, 0), append(g.sectionOf, 0), append(g.ordinals, 0)
 	} else {
-		s := g.slot(shapes.find(row.Shape()))
+		s := g.section(shapes.find(row.Shape()))
 		g.times = append(g.times, uint64(row.Timestamp()))
-		g.slotOf, g.ranks = append(g.slotOf, uint64(s.index)), append(g.ranks, uint64(s.rows))
+		g.sectionOf, g.ordinals = append(g.sectionOf, uint64(s.index)), append(g.ordinals, uint64(s.rows))
 		if err := g.addValues(s, row, n); err != nil {
 			return err
 		}
 		s.rows++
 	}
-	g.places = append(g.places, uint64(len(g.heap)))
+	g.heapOffsets = append(g.heapOffsets, uint64(len(g.heap)))
 	return nil
 }
 
@@ -159,32 +160,32 @@ func (g *Builder) key(row int) []byte {
 	return g.keys[from:g.keyEnds[row]]
 }
 
-// slot returns the slot of a shape, a new one if it must.
-func (g *Builder) slot(shape *fileShape) *slotBuilder {
-	if shape.slot != nil {
-		return shape.slot
+// section returns the section of a shape. It creates the section if needed.
+func (g *Builder) section(shape *fileShape) *sectionBuilder {
+	if shape.section != nil {
+		return shape.section
 	}
-	s := new(slotBuilder)
+	s := new(sectionBuilder)
 	if n := len(g.spare); n > 0 {
 		s = g.spare[n-1]
 		g.spare = g.spare[:n-1]
 	}
-	g.slots = append(g.slots, s)
+	g.sections = append(g.sections, s)
 	columns := slices.Grow(s.columns[:0], shape.shape.Len())[:shape.shape.Len()]
-	*s = slotBuilder{shape: shape, index: len(g.slots), columns: columns}
+	*s = sectionBuilder{shape: shape, index: len(g.sections), columns: columns}
 	for i := range columns {
 		c := &columns[i]
 		c.typ, c.words, c.more, c.inDict = shape.shape.Type(i), c.words[:0], c.more[:0], false
-		c.bounds = columnBounds{}
+		c.bounds = valueBounds{}
 		if c.text() {
 			c.dict.reset()
 		}
 	}
-	shape.slot = s
+	shape.section = s
 	return s
 }
 
-// unreadable is the error of a value that a row does not give.
+// unreadable returns the error of property i, whose value row could not read.
 func unreadable(row codec.ShapedRow, i int) error {
 	err := row.Err()
 	if err == nil {
@@ -194,7 +195,7 @@ func unreadable(row codec.ShapedRow, i int) error {
 }
 
 // addValues appends the values of a row to the columns and the heap.
-func (g *Builder) addValues(s *slotBuilder, row codec.ShapedRow, n int) error {
+func (g *Builder) addValues(s *sectionBuilder, row codec.ShapedRow, n int) error {
 	if r, ok := row.(*codec.Row); ok && len(r.Variable()) <= bigValueBytes {
 		g.addEncoded(s, r)
 		return nil
@@ -226,9 +227,9 @@ func (g *Builder) addValues(s *slotBuilder, row codec.ShapedRow, n int) error {
 	return nil
 }
 
-// addEncoded is addValues of a row without big values, whose texts stand in it
-// as they will in the heap.
-func (g *Builder) addEncoded(s *slotBuilder, row *codec.Row) {
+// addEncoded is addValues for a row without value blocks, whose Strings and Binaries
+// have the same layout in the heap.
+func (g *Builder) addEncoded(s *sectionBuilder, row *codec.Row) {
 	text, from := row.Variable(), uint64(0)
 	g.heap = append(g.heap, text...)
 	g.words = row.AppendWords(g.words[:0])
@@ -248,7 +249,7 @@ func (g *Builder) addEncoded(s *slotBuilder, row *codec.Row) {
 	}
 }
 
-// noteText takes a String or Binary of a column into account.
+// noteText adds a String or Binary to the bounds and the dictionary of a column.
 func (g *Builder) noteText(c *columnBuilder, b []byte) {
 	if c.typ == edm.TypeString {
 		c.bounds.addText(b)
@@ -260,17 +261,17 @@ func (g *Builder) noteText(c *columnBuilder, b []byte) {
 }
 
 // addText appends the String or Binary that is property i of row n.
-func (g *Builder) addText(s *slotBuilder, i, n int, b []byte) error {
+func (g *Builder) addText(s *sectionBuilder, i, n int, b []byte) error {
 	c := &s.columns[i]
 	g.noteText(c, b)
 	if len(b) <= bigValueBytes {
 		g.heap = append(g.heap, b...)
 		return nil
 	}
-	if len(b) > maxExtentBytes {
-		return fmt.Errorf("add: value of %d bytes, limit %d", len(b), maxExtentBytes)
+	if len(b) > maxValueBlockBytes {
+		return fmt.Errorf("add: value of %d bytes, limit %d", len(b), maxValueBlockBytes)
 	}
-	g.extents = append(g.extents, bigValue{n, i, len(g.big), len(g.big) + len(b)})
+	g.valueBlocks = append(g.valueBlocks, bigValue{n, i, len(g.big), len(g.big) + len(b)})
 	g.big = append(g.big, b...)
 	s.big = true
 	c.dict.stop()

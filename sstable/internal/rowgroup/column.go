@@ -15,16 +15,17 @@ type column struct {
 	name     string
 	encoding uint8
 	typ      edm.Type
-	prev     int16  // column of the heap before this one, -1 none
-	dict     uint32 // place of the ends
-	bytes    uint32 // of the dictionary, or of the bits
+	prev     int16  // heap column before this one, -1 if none
+	dict     uint32 // offset of the ends
+	bytes    uint32 // offset of the entries of the dictionary, or of the bits
 	a        vector // words, ends, codes, guids
 }
 
-// heap reports whether values stand in the heap.
+// heap reports whether the values are in the heap.
 func (c *column) heap() bool { return c.encoding == encodingHeap || c.encoding == encodingHeapLast }
 
-// decode reads the column of property i, and reports whether it fits.
+// decode reads the column of property i. It reports whether the column is valid for
+// the type and the number of rows.
 func (c *column) decode(cur *cursor, s *codec.Shape, i, rows int) bool {
 	c.name, c.typ = s.Name(i), s.Type(i)
 	c.encoding = cur.u8()
@@ -32,7 +33,7 @@ func (c *column) decode(cur *cursor, s *codec.Shape, i, rows int) bool {
 	switch c.encoding {
 	case encodingWord:
 		c.a = cur.vector(rows)
-		return !cur.bad && !text && c.typ != edm.TypeBoolean && c.typ != edm.TypeGuid && c.wordsFit(cur.section(), rows)
+		return !cur.bad && !text && c.typ != edm.TypeBoolean && c.typ != edm.TypeGuid && c.wordsFit(cur.data(), rows)
 	case encodingBits:
 		c.bytes = uint32(cur.off)
 		bits := cur.bytes((rows + 7) / 8)
@@ -52,20 +53,19 @@ func (c *column) decode(cur *cursor, s *codec.Shape, i, rows int) bool {
 	return false
 }
 
-// wordsFit reports whether every word is a value of the column's type.
-func (c *column) wordsFit(section []byte, rows int) bool {
+// wordsFit reports whether every word is in the range of the column's type.
+func (c *column) wordsFit(data []byte, rows int) bool {
 	switch c.typ {
 	case edm.TypeDateTime:
-		return c.a.within(section, rows, 0, int64(edm.MaxTicks))
+		return c.a.within(data, rows, 0, int64(edm.MaxTicks))
 	case edm.TypeInt32:
-		return c.a.within(section, rows, math.MinInt32, math.MaxInt32)
+		return c.a.within(data, rows, math.MinInt32, math.MaxInt32)
 	}
 	return true
 }
 
-// linkHeap tells each column of the heap where the value before it ends. found
-// is whether there is such a column, ok whether the last of them and no other
-// ends where the row does.
+// linkHeap sets prev of the heap columns. found reports whether there is one; ok
+// reports whether the last of them, and no other, has encodingHeapLast.
 func linkHeap(cols []column) (found, ok bool) {
 	before, last := -1, false
 	for i := range cols {
@@ -84,36 +84,36 @@ func linkHeap(cols []column) (found, ok bool) {
 
 var errNotText = errors.New("text that is not UTF-8")
 
-// checkHeap checks the values of one row, whose part of the heap is given: that
-// their ends are within it, and that Strings are text.
-func checkHeap(section []byte, cols []column, rank int, part []byte) error {
-	// Strings that follow each other are looked at together: they are text if all
-	// is and each begins where a character does.
-	last, text := uint64(0), uint64(0) // since text there are Strings only
+// checkHeap checks the values of one row in heap, the bytes of the row in the heap:
+// their ends are within it, and Strings are UTF-8.
+func checkHeap(data []byte, cols []column, ordinal int, heap []byte) error {
+	// Adjacent Strings are checked together: each is valid if all the bytes are valid
+	// and each String begins at the start of a character.
+	last, text := uint64(0), uint64(0) // heap[text:last] is Strings only
 	for i := range cols {
 		c := &cols[i]
-		end := uint64(len(part))
+		end := uint64(len(heap))
 		switch c.encoding {
 		case encodingHeap:
-			end = c.a.at(section, rank)
+			end = c.a.at(data, ordinal)
 		case encodingHeapLast:
 		default:
 			continue
 		}
-		if end < last || end > uint64(len(part)) {
+		if end < last || end > uint64(len(heap)) {
 			return errors.New("values outside their row")
 		}
 		if c.typ != edm.TypeString {
-			if !utf8.Valid(part[text:last]) {
+			if !utf8.Valid(heap[text:last]) {
 				return errNotText
 			}
 			text = end
-		} else if last < end && !utf8.RuneStart(part[last]) {
+		} else if last < end && !utf8.RuneStart(heap[last]) {
 			return errNotText
 		}
 		last = end
 	}
-	if !utf8.Valid(part[text:last]) {
+	if !utf8.Valid(heap[text:last]) {
 		return errNotText
 	}
 	return nil

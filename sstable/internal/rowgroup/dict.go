@@ -11,21 +11,20 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// dictBuilder gathers the distinct values of a column, until it is clear that
-// there are too many.
+// dictBuilder collects the distinct values of a column until there are too many.
 type dictBuilder struct {
 	stopped bool
 	codes   []uint64
-	total   int // bytes of all values
+	total   int // bytes of all values, repeated ones included
 	ends    []int
 	bytes   []byte
 	table   [2 * maxDictEntries]uint16 // by hash, code + 1
 }
 
-// A column of random values costs a dictionary's attempt only this many rows.
+// dictTrialRows limits how many rows of a column of random values are tried.
 const dictTrialRows = 16
 
-// reset forgets the values.
+// reset removes all values.
 func (d *dictBuilder) reset() {
 	d.stopped, d.total = false, 0
 	d.codes, d.ends, d.bytes = d.codes[:0], d.ends[:0], d.bytes[:0]
@@ -61,8 +60,8 @@ func (d *dictBuilder) add(b []byte) {
 	d.codes = append(d.codes, uint64(n))
 }
 
-// pays reports whether the dictionary, with codes that follow a header, takes
-// clearly less room than the values of all rows.
+// pays reports whether the dictionary, with codes that follow a header, is clearly
+// smaller than the values of all rows.
 func (d *dictBuilder) pays(rows, header int) bool {
 	if d.stopped || len(d.ends) == 0 {
 		return false
@@ -82,7 +81,7 @@ func (d *dictBuilder) appendTo(dst []byte) []byte {
 	return append(dst, d.bytes...)
 }
 
-// stop gives up: there is a value that is not for a dictionary.
+// stop gives up the dictionary: some value cannot be in one.
 func (d *dictBuilder) stop() { d.stopped = true }
 
 func (c *column) decodeDict(cur *cursor, rows int) bool {
@@ -95,7 +94,7 @@ func (c *column) decodeDict(cur *cursor, rows int) bool {
 	if cur.bad {
 		return false
 	}
-	section := cur.section()
+	data := cur.data()
 	last := 0
 	for i := range n {
 		end := le16(ends, i)
@@ -108,20 +107,20 @@ func (c *column) decodeDict(cur *cursor, rows int) bool {
 		return false
 	}
 	for i := range rows {
-		if c.a.at(section, i) >= uint64(n) {
+		if c.a.at(data, i) >= uint64(n) {
 			return false
 		}
 	}
 	return true
 }
 
-// inDict returns the value of c from the dictionary.
-func (c *column) inDict(section []byte, rank int) []byte {
-	code := int(c.a.at(section, rank))
-	ends, from := section[c.dict:], 0
+// inDict returns the value of a row from the dictionary.
+func (c *column) inDict(data []byte, ordinal int) []byte {
+	code := int(c.a.at(data, ordinal))
+	ends, from := data[c.dict:], 0
 	if code > 0 {
 		from = le16(ends, code-1)
 	}
-	texts, to := section[c.bytes:], le16(ends, code)
+	texts, to := data[c.bytes:], le16(ends, code)
 	return texts[from:to:to]
 }

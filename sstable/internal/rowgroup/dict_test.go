@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// TestDictBuilder gathers columns of some distinct values, each so many times, and
-// reads back the dictionaries that are made of them.
+// TestDictBuilder builds dictionaries of columns with some distinct values, each
+// several times, and reads them back.
 func TestDictBuilder(t *testing.T) {
-	var d dictBuilder // used again, as by a writer
+	var d dictBuilder // reused, as by a writer
 	for _, c := range []struct {
 		name            string
 		distinct, times int
@@ -23,10 +23,10 @@ func TestDictBuilder(t *testing.T) {
 		{"one empty value", 1, 100, 0, true},
 		{"few", 10, 20, 12, true},
 		{"few rows", 10, 2, 1, false},
-		{"as many as a code can name", 256, 4, 8, true},
+		{"as many as codes exist", 256, 4, 8, true},
 		{"one more", 257, 4, 8, false},
-		{"each its own", 300, 1, 8, false},
-		{"as many bytes as there may be", 16, 20, 2048, true},
+		{"all different", 300, 1, 8, false},
+		{"as many bytes as allowed", 16, 20, 2048, true},
 		{"more bytes", 17, 20, 2048, false},
 	} {
 		d.reset()
@@ -77,7 +77,7 @@ func readDict(t *testing.T, b []byte) (list [][]byte) {
 	n, size := int(b[0])+1, int(binary.LittleEndian.Uint16(b[1:]))
 	ends, texts := b[3:3+2*n], b[3+2*n:]
 	if len(texts) != size {
-		t.Fatalf("%d bytes of entries, and %d are stated", len(texts), size)
+		t.Fatalf("%d bytes of entries, the dictionary states %d", len(texts), size)
 	}
 	from := 0
 	for i := range n {

@@ -12,12 +12,12 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// asked is a row that is asked for each value, as one of a file is.
-type asked struct{ codec.ShapedRow }
+// valueByValue hides that a row is a *codec.Row, so that Add asks it for each value.
+type valueByValue struct{ codec.ShapedRow }
 
-// TestRowsAtOnce builds groups of random rows of a few shapes, which are taken into
-// columns at once and value by value, and compares what is written.
-func TestRowsAtOnce(t *testing.T) {
+// TestAddEncoded builds groups of random rows of a few shapes, once from encoded rows
+// and once value by value, and compares the bytes.
+func TestAddEncoded(t *testing.T) {
 	const seed = 11
 	r := rand.New(rand.NewPCG(seed, seed))
 	values := []func() edm.Value{
@@ -59,7 +59,7 @@ func TestRowsAtOnce(t *testing.T) {
 			row.Reset(user, edm.Ticks(1000+i), shapes[s], wide, encoded)
 			for _, err := range []error{
 				whole.Add(user, partition, false, uint64(i), row, knownWhole),
-				single.Add(user, partition, false, uint64(i), asked{row}, knownSingle),
+				single.Add(user, partition, false, uint64(i), valueByValue{row}, knownSingle),
 			} {
 				if err != nil {
 					t.Fatal(err)
@@ -67,13 +67,13 @@ func TestRowsAtOnce(t *testing.T) {
 			}
 		}
 		if whole.Logical() != single.Logical() {
-			t.Errorf("round %d: size %d at once, %d value by value", round, whole.Logical(), single.Logical())
+			t.Errorf("round %d: size %d from encoded rows, %d value by value", round, whole.Logical(), single.Logical())
 		}
-		got, want := whole.Summarize(nil, knownWhole), single.Summarize(nil, knownSingle)
+		got, want := whole.AppendBounds(nil, knownWhole), single.AppendBounds(nil, knownSingle)
 		got, _ = whole.AppendTo(got, 4096, bound, Fast)
 		want, _ = single.AppendTo(want, 4096, bound, Fast)
 		if !bytes.Equal(got, want) {
-			t.Fatalf("seed %d, round %d: groups of %d rows differ; again with go test -run %s ./sstable/group", seed, round, whole.Rows(), t.Name())
+			t.Fatalf("seed %d, round %d: groups of %d rows differ; repeat with go test -run %s ./sstable/internal/rowgroup", seed, round, whole.Rows(), t.Name())
 		}
 		whole.Reset()
 		single.Reset()

@@ -19,8 +19,9 @@ import (
 
 var bound = Bind([16]byte{1, 2, 3}, 4)
 
-// build makes a group of rows with the given keys and, row by row, properties;
-// nil ones are a tombstone. It returns the head, decoded, and all bytes.
+// build encodes a group of rows with the given user keys. props returns the properties
+// of a row, nil for a tombstone. build returns the decoded head and the bytes of the
+// group.
 func build(t testing.TB, users [][]byte, props func(i int) edm.Properties) (*Head, []byte) {
 	t.Helper()
 	var g Builder
@@ -60,7 +61,7 @@ func build(t testing.TB, users [][]byte, props func(i int) edm.Properties) (*Hea
 	return h, data
 }
 
-// list returns a list of shapes of which one or two stay decoded.
+// list returns a list of shapes that keeps only one or two of them decoded.
 func list(shapes ...*codec.Shape) *codec.ShapeList {
 	var src []byte
 	var offs []int
@@ -85,8 +86,8 @@ func userKeys(partitions []string, rows []string) (users [][]byte) {
 	return users
 }
 
-// TestSeek compares Seek with a search through all keys, for keys and bounds of
-// every sort.
+// TestSeek compares Seek with a search through all keys, for keys and for bounds of
+// every kind.
 func TestSeek(t *testing.T) {
 	long := string(bytes.Repeat([]byte("long"), 12))
 	for name, users := range map[string][][]byte{
@@ -161,7 +162,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// TestEncodings: each kind of values gets the encoding that is meant for it.
+// TestEncodings checks that each kind of values gets the encoding intended for it.
 func TestEncodings(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	var users [][]byte
@@ -207,8 +208,9 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// TestTombstonesTakeNoRoom: their timestamps do not widen the vector.
-func TestTombstonesTakeNoRoom(t *testing.T) {
+// TestTombstoneTimestamps checks that the timestamps of tombstones do not widen the
+// vector.
+func TestTombstoneTimestamps(t *testing.T) {
 	users := userKeys([]string{"p"}, []string{"a", "b", "c", "d", "e"})
 	h, _ := build(t, users, func(i int) edm.Properties {
 		if i%2 == 0 {
@@ -226,7 +228,7 @@ func TestTombstonesTakeNoRoom(t *testing.T) {
 	}
 }
 
-// TestCraftedHeads: heads whose sum would hold, and which name what is not there.
+// TestCraftedHeads decodes heads with a right sum and invalid offsets or lengths.
 func TestCraftedHeads(t *testing.T) {
 	users := userKeys([]string{"p"}, []string{"a", "b", "c"})
 	texts := func(s string) func(int) edm.Properties {
@@ -247,7 +249,7 @@ func TestCraftedHeads(t *testing.T) {
 		}
 	}
 	le := binary.LittleEndian
-	// Rows of few shapes are stored by row, unless a value is big.
+	// A section of few rows is stored by row, unless it has a value block.
 	h, data := build(t, users, func(i int) edm.Properties {
 		p := texts("")(0)
 		if i == 0 {
@@ -255,25 +257,25 @@ func TestCraftedHeads(t *testing.T) {
 		}
 		return p
 	})
-	head := data[:h.Extents[0].Off-h.off]
+	head := data[:h.ValueBlocks[0].Off-h.off]
 	pattern := append([]byte{encodingHeap, 0}, make([]byte, 8)...)
-	refuse("end of a value without a heap", h, bytes.Clone(head), pattern, func(at []byte) { at[2] = 5 })
+	refuse("end of a value, no heap", h, bytes.Clone(head), pattern, func(at []byte) { at[2] = 5 })
 
 	h, data = build(t, users, texts("some text that is not so long"))
-	u := h.Units[0]
+	u := h.HeapUnits[0]
 	head = data[:u.Off-h.off]
 	pattern = le.AppendUint32(le.AppendUint32(nil, uint32(u.Off-h.off)), uint32(u.Stored))
-	refuse("unit longer than its rows", h, bytes.Clone(head), pattern, func(at []byte) { le.PutUint32(at[4:], uint32(u.Raw+SumBytes+1)) })
-	refuse("unit at another place", h, bytes.Clone(head), pattern, func(at []byte) { at[0]++ })
-	refuse("empty unit", h, bytes.Clone(head), pattern, func(at []byte) { le.PutUint32(at[4:], SumBytes) })
+	refuse("heap unit longer than its rows", h, bytes.Clone(head), pattern, func(at []byte) { le.PutUint32(at[4:], uint32(u.Raw+SumBytes+1)) })
+	refuse("heap unit at another offset", h, bytes.Clone(head), pattern, func(at []byte) { at[0]++ })
+	refuse("empty heap unit", h, bytes.Clone(head), pattern, func(at []byte) { le.PutUint32(at[4:], SumBytes) })
 	starts := append([]byte{1}, make([]byte, 8)...)
 	starts = append(starts, 0, byte(u.Raw/3), byte(u.Raw/3*2), byte(u.Raw))
-	refuse("unit larger than any", h, bytes.Clone(head), starts, func(at []byte) { at[0], at[1], at[9] = 1, 0, 1 })
+	refuse("heap unit larger than the limit", h, bytes.Clone(head), starts, func(at []byte) { at[0], at[1], at[9] = 1, 0, 1 })
 }
 
-// TestArrangeUnusedSlot: the only slot has fewer rows than the head, all of
-// which are tombstones.
-func TestArrangeUnusedSlot(t *testing.T) {
+// TestArrangeUnusedSection arranges a head of tombstones whose only section has fewer
+// rows than the head.
+func TestArrangeUnusedSection(t *testing.T) {
 	const rows = 200
 	var users [][]byte
 	for i := range rows {
@@ -281,15 +283,15 @@ func TestArrangeUnusedSlot(t *testing.T) {
 	}
 	props := func(i int) edm.Properties { return edm.Properties{{Name: "n", Value: edm.Int32(int32(i))}} }
 	_, data := build(t, users, props)
-	slotOf := []byte{0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0} // and an empty heap
-	at := bytes.Index(data, slotOf)
+	sectionOf := []byte{0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0} // and the header of the heap offsets: an empty heap
+	at := bytes.Index(data, sectionOf)
 	if at < 0 {
-		t.Fatal("no vector of slots")
+		t.Fatal("no vector of sections")
 	}
 	data[at+1] = 0
-	slot := []byte{rows, 0, modeColumns, encodingWord, 1}
-	if at = bytes.Index(data, slot); at < 0 {
-		t.Fatal("no slot")
+	section := []byte{rows, 0, modeColumns, encodingWord, 1}
+	if at = bytes.Index(data, section); at < 0 {
+		t.Fatal("no section")
 	}
 	data[at] = 1
 	data = slices.Delete(data, len(data)-SumBytes-rows+1, len(data)-SumBytes)
@@ -300,8 +302,8 @@ func TestArrangeUnusedSlot(t *testing.T) {
 	checkArrange(t, h, blocks{data})
 }
 
-// FuzzDecode gives arbitrary bytes to the head's decoder: what it accepts can be
-// used in every way without a panic.
+// FuzzDecode decodes arbitrary bytes as a head. Every use of an accepted head must not
+// panic.
 func FuzzDecode(f *testing.F) {
 	users := userKeys([]string{"p", "q"}, []string{"a", "b", "ccccccccccccccccccc", "d", "e"})
 	shape := edm.Properties{{Name: "s", Value: edm.String("some text")}, {Name: "n", Value: edm.Int32(7)}, {Name: "b", Value: edm.Boolean(true)}, {Name: "g", Value: edm.GuidWords(1, 2)}}
@@ -325,7 +327,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// checkArrange arranges h and compares all that it shows before and after.
+// checkArrange arranges h and compares its rows before and after.
 func checkArrange(t *testing.T, h *Head, b Blocks) []string {
 	t.Helper()
 	before := show(h, b)
@@ -337,21 +339,21 @@ func checkArrange(t *testing.T, h *Head, b Blocks) []string {
 	return after
 }
 
-// stored is a group as it stands in a file at off.
+// stored is the bytes of a group whose offset in the file is off.
 type stored struct {
 	off  int64
 	data []byte
 }
 
-func (s stored) Unit(h *Head, u *Unit) ([]byte, error) {
+func (s stored) HeapUnit(h *Head, u *HeapUnit) ([]byte, error) {
 	raw, err := s.decode(u.Off, u.Stored, u.Raw)
-	if err := h.CheckUnit(u, raw); err != nil {
+	if err := h.CheckHeapUnit(u, raw); err != nil {
 		return nil, err
 	}
 	return raw, err
 }
 
-func (s stored) Extent(e *Extent) ([]byte, error) { return s.decode(e.Off, e.Stored, e.Raw) }
+func (s stored) ValueBlock(e *ValueBlock) ([]byte, error) { return s.decode(e.Off, e.Stored, e.Raw) }
 
 func (s stored) decode(off int64, stored, raw int) ([]byte, error) {
 	p := s.data[off-s.off:][:stored-SumBytes]
@@ -361,7 +363,7 @@ func (s stored) decode(off int64, stored, raw int) ([]byte, error) {
 	return s2.Decode(nil, p)
 }
 
-// show returns each row of h as text, its values in both directions.
+// show returns each row of h as text, with its values in both directions.
 func show(h *Head, b Blocks) (out []string) {
 	var r Row
 	r.Attach(h, b)
@@ -444,25 +446,25 @@ func TestArrange(t *testing.T) {
 	}
 }
 
-// blocks gives arbitrary bytes for units, if they pass.
+// blocks uses arbitrary bytes as heap units, if CheckHeapUnit accepts them.
 type blocks struct{ data []byte }
 
-func (b blocks) Unit(h *Head, u *Unit) ([]byte, error) {
+func (b blocks) HeapUnit(h *Head, u *HeapUnit) ([]byte, error) {
 	raw := make([]byte, u.Raw)
 	copy(raw, b.data)
-	if h.CheckUnit(u, raw) != nil {
+	if h.CheckHeapUnit(u, raw) != nil {
 		return nil, errNoValues
 	}
 	return raw, nil
 }
 
-func (b blocks) Extent(e *Extent) ([]byte, error) { return make([]byte, e.Raw), nil }
+func (b blocks) ValueBlock(e *ValueBlock) ([]byte, error) { return make([]byte, e.Raw), nil }
 
-// TestCheckHeap cuts one row's part of the heap into values, at the marks.
+// TestCheckHeap splits a row's bytes of the heap into values at each |.
 func TestCheckHeap(t *testing.T) {
 	for _, c := range []struct {
-		types string // of the values: s and b
-		part  string
+		types string // of the values: s for String, b for Binary
+		heap  string
 		want  error
 	}{
 		{"s", "", nil},
@@ -481,19 +483,19 @@ func TestCheckHeap(t *testing.T) {
 		{"bsb", "\xff|\xc3|\xa4", errNotText},
 		{"bs", "\xff|", nil},
 	} {
-		var part []byte
+		var heap []byte
 		var cols []column
-		for i, value := range strings.Split(c.part, "|") {
-			part = append(part, value...)
-			col := column{encoding: encodingHeap, typ: edm.TypeBinary, a: vector{base: uint64(len(part))}}
+		for i, value := range strings.Split(c.heap, "|") {
+			heap = append(heap, value...)
+			col := column{encoding: encodingHeap, typ: edm.TypeBinary, a: vector{base: uint64(len(heap))}}
 			if c.types[i] == 's' {
 				col.typ = edm.TypeString
 			}
 			cols = append(cols, col)
 		}
 		cols[len(cols)-1].encoding = encodingHeapLast
-		if got := checkHeap(make([]byte, 8), cols, 0, part); got != c.want {
-			t.Errorf("%s as %s: got %v, want %v", c.part, c.types, got, c.want)
+		if got := checkHeap(make([]byte, 8), cols, 0, heap); got != c.want {
+			t.Errorf("%s as %s: got %v, want %v", c.heap, c.types, got, c.want)
 		}
 	}
 }

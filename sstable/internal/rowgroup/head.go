@@ -9,40 +9,39 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// Head is a decoded head. Everything that it refers to by place has been
-// checked: no later use of it can go out of bounds. Once decoded, it may be used
-// concurrently.
+// Head is a decoded head. Decode has checked every offset in it, so that later uses
+// stay in bounds. A decoded Head is safe for concurrent use.
 type Head struct {
 	keys
-	section []byte
-	off     int64 // of the group in the file
-	MaxSeq  uint64
-	values  int // where what follows the keys begins
-	seqs    vector
-	times   vector
-	slotOf  vector // 0: tombstone
-	ranks   vector // unused with one slot
-	starts  vector
+	data        []byte
+	off         int64 // offset of the group in the file
+	MaxSeq      uint64
+	values      int // offset in data of the byte after the keys
+	seqs        vector
+	times       vector
+	sectionOf   vector // from 1; 0 is a tombstone
+	ordinals    vector // unused if all rows have one section
+	heapOffsets vector
 
-	Units   []Unit
-	Extents []Extent
-	slots   []slot
-	first   [1]slot  // memory of slots
-	columns []column // of all slots
+	HeapUnits   []HeapUnit
+	ValueBlocks []ValueBlock
+	sections    []shapeSection
+	first       [1]shapeSection // backs sections if there is one
+	columns     []column        // of all sections
 }
 
-// Unit is the place of a heap unit.
-type Unit struct {
-	Index      int   // of Head.Units
+// HeapUnit describes a heap unit.
+type HeapUnit struct {
+	Index      int   // in Head.HeapUnits
 	First, End int   // rows
 	Off        int64 // in the file
 	Stored     int   // bytes there, sum included
 	Raw        int   // bytes decoded
-	base       int   // place in the heap
+	base       int   // offset in the heap
 }
 
-// Extent is the place of a big value.
-type Extent struct {
+// ValueBlock describes the block of one big value.
+type ValueBlock struct {
 	Row, Property int
 	Off           int64 // in the file
 	Stored        int   // bytes there, sum included
@@ -50,67 +49,67 @@ type Extent struct {
 	Text          bool  // of a String
 }
 
-type slot struct {
+type shapeSection struct {
 	shape   *codec.Shape
 	rows    int
-	heap    bool // rows have a part of the heap
+	heap    bool // rows have bytes in the heap
 	mode    uint8
 	columns []column
 }
 
 // Sizes in memory.
 const (
-	headMemBytes   = 512 // with the fields that sstable adds
-	unitMemBytes   = 56
-	extentMemBytes = 48
-	slotMemBytes   = 48
-	columnMemBytes = 56
+	headMemBytes       = 512 // includes the fields that package sstable adds
+	heapUnitMemBytes   = 56
+	valueBlockMemBytes = 48
+	sectionMemBytes    = 48
+	columnMemBytes     = 56
 )
 
 // MemBytes returns how much memory h takes beside its bytes. It includes the shapes
 // of its rows, because the list that they come from may forget them.
 func (h *Head) MemBytes() int {
-	n := headMemBytes + unitMemBytes*cap(h.Units) + extentMemBytes*cap(h.Extents) + slotMemBytes*cap(h.slots) + columnMemBytes*cap(h.columns)
-	for i := range h.slots {
-		n += h.slots[i].shape.MemBytes()
+	n := headMemBytes + heapUnitMemBytes*cap(h.HeapUnits) + valueBlockMemBytes*cap(h.ValueBlocks) + sectionMemBytes*cap(h.sections) + columnMemBytes*cap(h.columns)
+	for i := range h.sections {
+		n += h.sections[i].shape.MemBytes()
 	}
 	return n
 }
 
-// Decode reads the head that section holds, whose sum holds and which stands
-// at off. group is the length of the whole group, h's memory is used again, and
-// section is kept. What is wrong is returned, "" when nothing is.
-func (h *Head) Decode(section []byte, off int64, group int, shapes *codec.ShapeList) error {
-	c := &cursor{p: section[:len(section)-SumBytes]}
-	h.section, h.off = section, off
+// Decode reads the head in data, whose sum the caller has verified. off is the offset
+// of the group in the file, group its length. Decode reuses the memory of h, and h
+// keeps data.
+func (h *Head) Decode(data []byte, off int64, group int, shapes *codec.ShapeList) error {
+	c := &cursor{p: data[:len(data)-SumBytes]}
+	h.data, h.off = data, off
 	h.rows = c.u16()
-	stretches, units, slots, extents := c.u16(), c.u16(), c.u16(), c.u16()
-	if h.rows < 1 || h.rows > MaxRows || stretches < 1 || stretches > h.rows || units > h.rows || slots > h.rows {
-		return errors.New("impossible counts")
+	prefixGroups, heapUnits, sections, valueBlocks := c.u16(), c.u16(), c.u16(), c.u16()
+	if h.rows < 1 || h.rows > MaxRows || prefixGroups < 1 || prefixGroups > h.rows || heapUnits > h.rows || sections > h.rows {
+		return errors.New("invalid counts")
 	}
-	if err := h.keys.decode(c, stretches); err != nil {
+	if err := h.keys.decode(c, prefixGroups); err != nil {
 		return err
 	}
 	h.values = c.off
-	h.MaxSeq = binary.LittleEndian.Uint64(section[24:])
-	h.seqs, h.times, h.slotOf = c.vector(h.rows), c.vector(h.rows), c.vector(h.rows)
-	h.ranks = vector{}
-	if h.slotOf.step != 0 {
-		h.ranks = c.vector(h.rows)
+	h.MaxSeq = binary.LittleEndian.Uint64(data[24:])
+	h.seqs, h.times, h.sectionOf = c.vector(h.rows), c.vector(h.rows), c.vector(h.rows)
+	h.ordinals = vector{}
+	if h.sectionOf.step != 0 {
+		h.ordinals = c.vector(h.rows)
 	}
-	h.starts = c.vector(h.rows + 1)
-	unitDir, extentDir := c.bytes(units*unitDirBytes), c.bytes(extents*extentDirBytes)
+	h.heapOffsets = c.vector(h.rows + 1)
+	heapUnitDir, valueBlockDir := c.bytes(heapUnits*heapUnitDirBytes), c.bytes(valueBlocks*valueBlockDirBytes)
 	if c.bad {
 		return errors.New("head ends early")
 	}
-	if err := h.decodeUnits(unitDir, len(section), group); err != nil {
+	if err := h.decodeHeapUnits(heapUnitDir, len(data), group); err != nil {
 		return err
 	}
-	if err := h.decodeSlots(c, slots, shapes); err != nil {
+	if err := h.decodeSections(c, sections, shapes); err != nil {
 		return err
 	}
 	if c.bad || c.off != len(c.p) {
-		return errors.New("head has another length than its parts")
+		return errors.New("bytes after the last column of the head")
 	}
 	if err := h.checkRows(); err != nil {
 		return err
@@ -118,80 +117,81 @@ func (h *Head) Decode(section []byte, off int64, group int, shapes *codec.ShapeL
 	if !h.checkTimes() {
 		return errors.New("Timestamp out of range")
 	}
-	if len(h.Units) == 0 && !h.checkNoHeap() {
-		return errors.New("values in a heap that is not there")
+	if len(h.HeapUnits) == 0 && !h.checkNoHeap() {
+		return errors.New("values in a heap, and there is no heap unit")
 	}
-	return h.decodeExtents(extentDir, group)
+	return h.decodeValueBlocks(valueBlockDir, group)
 }
 
-// decodeUnits reads the directory of heap units, which follow the head.
-func (h *Head) decodeUnits(dir []byte, next, group int) error {
-	h.Units = h.Units[:0]
-	for ; len(dir) > 0; dir = dir[unitDirBytes:] {
-		u := Unit{
-			Index:  len(h.Units),
+// decodeHeapUnits reads the directory of heap units. next is the offset of the first
+// unit in the group.
+func (h *Head) decodeHeapUnits(dir []byte, next, group int) error {
+	h.HeapUnits = h.HeapUnits[:0]
+	for ; len(dir) > 0; dir = dir[heapUnitDirBytes:] {
+		u := HeapUnit{
+			Index:  len(h.HeapUnits),
 			First:  le16(dir, 0),
 			End:    h.rows,
 			Off:    h.off + int64(binary.LittleEndian.Uint32(dir[4:])),
 			Stored: int(binary.LittleEndian.Uint32(dir[8:])),
 		}
-		if len(dir) > unitDirBytes {
-			u.End = le16(dir[unitDirBytes:], 0)
+		if len(dir) > heapUnitDirBytes {
+			u.End = le16(dir[heapUnitDirBytes:], 0)
 		}
 		if u.First >= u.End || u.End > h.rows || u.Off != h.off+int64(next) || u.Stored <= SumBytes || u.Stored > group-next || le16(dir, 1) != 0 {
-			return errors.New("unit directory names impossible places")
+			return errors.New("heap unit directory has invalid offsets")
 		}
-		from, to := h.starts.at(h.section, u.First), h.starts.at(h.section, u.End)
-		if from > to || to-from > maxUnitBytes || to > maxHeapBytes || u.Stored-SumBytes > int(to-from) {
-			return errors.New("unit directory names impossible lengths")
+		from, to := h.heapOffsets.at(h.data, u.First), h.heapOffsets.at(h.data, u.End)
+		if from > to || to-from > maxHeapUnitBytes || to > maxHeapBytes || u.Stored-SumBytes > int(to-from) {
+			return errors.New("heap unit directory has invalid lengths")
 		}
 		u.base, u.Raw = int(from), int(to-from)
 		next += u.Stored
-		h.Units = append(h.Units, u)
+		h.HeapUnits = append(h.HeapUnits, u)
 	}
-	if n := len(h.Units); n == 0 && (h.starts.step != 0 || h.starts.base != 0) || n > 0 && (h.Units[0].First != 0 || h.Units[0].base != 0) {
-		return errors.New("units do not begin with the first row")
+	if n := len(h.HeapUnits); n == 0 && (h.heapOffsets.step != 0 || h.heapOffsets.base != 0) || n > 0 && (h.HeapUnits[0].First != 0 || h.HeapUnits[0].base != 0) {
+		return errors.New("heap units do not begin with the first row")
 	}
 	return nil
 }
 
-func (h *Head) decodeExtents(dir []byte, group int) error {
-	h.Extents = h.Extents[:0]
+func (h *Head) decodeValueBlocks(dir []byte, group int) error {
+	h.ValueBlocks = h.ValueBlocks[:0]
 	last := -1
-	for ; len(dir) > 0; dir = dir[extentDirBytes:] {
-		e := Extent{
+	for ; len(dir) > 0; dir = dir[valueBlockDirBytes:] {
+		e := ValueBlock{
 			Row: le16(dir, 0), Property: le16(dir, 1),
 			Off:    h.off + int64(binary.LittleEndian.Uint32(dir[4:])),
 			Stored: int(binary.LittleEndian.Uint32(dir[8:])),
 			Raw:    int(binary.LittleEndian.Uint32(dir[12:])),
 		}
-		place := e.Row<<16 | e.Property
-		if place <= last || e.Row >= h.rows || e.Raw <= bigValueBytes || e.Raw > maxExtentBytes ||
+		position := e.Row<<16 | e.Property
+		if position <= last || e.Row >= h.rows || e.Raw <= bigValueBytes || e.Raw > maxValueBlockBytes ||
 			e.Stored <= SumBytes || e.Stored-SumBytes > e.Raw || e.Off+int64(e.Stored) > h.off+int64(group) {
-			return errors.New("extent directory is impossible")
+			return errors.New("value block directory is invalid")
 		}
-		last = place
-		s := h.slotAt(e.Row)
+		last = position
+		s := h.sectionAt(e.Row)
 		if s == nil || s.mode != modeColumns || e.Property >= len(s.columns) || !s.columns[e.Property].heap() {
-			return errors.New("extent of no string or binary")
+			return errors.New("value block of a property that is no String or Binary")
 		}
 		e.Text = s.columns[e.Property].typ == edm.TypeString
-		h.Extents = append(h.Extents, e)
+		h.ValueBlocks = append(h.ValueBlocks, e)
 	}
 	return nil
 }
 
-func (h *Head) decodeSlots(c *cursor, n int, shapes *codec.ShapeList) error {
-	if h.slots == nil {
-		h.slots = h.first[:]
+func (h *Head) decodeSections(c *cursor, n int, shapes *codec.ShapeList) error {
+	if h.sections == nil {
+		h.sections = h.first[:]
 	}
-	h.slots, h.columns = h.slots[:0], h.columns[:0]
+	h.sections, h.columns = h.sections[:0], h.columns[:0]
 	for range n {
 		id, rows, mode := c.u32(), c.u16(), c.u8()
 		if int64(id) >= int64(shapes.Len()) || rows < 1 || rows > h.rows {
-			return errors.New("slot of an unknown shape")
+			return errors.New("section of an unknown shape")
 		}
-		s := slot{shape: shapes.At(int(id)), rows: rows, mode: mode, heap: mode == modeRows}
+		s := shapeSection{shape: shapes.At(int(id)), rows: rows, mode: mode, heap: mode == modeRows}
 		switch mode {
 		case modeRows:
 		case modeColumns:
@@ -199,23 +199,24 @@ func (h *Head) decodeSlots(c *cursor, n int, shapes *codec.ShapeList) error {
 			for i := range s.shape.Len() {
 				var col column
 				if !col.decode(c, s.shape, i, rows) {
-					return errors.New("column of an unknown or unfit encoding")
+					return errors.New("column with an unknown or unsuitable encoding")
 				}
 				h.columns = append(h.columns, col)
 			}
 			var ok bool
 			if s.heap, ok = linkHeap(h.columns[from:]); !ok {
-				return errors.New("columns divide the heap wrongly")
+				return errors.New("columns divide the heap incorrectly")
 			}
 		default:
-			return errors.New("slot of an unknown mode")
+			return errors.New("section of an unknown mode")
 		}
-		h.slots = append(h.slots, s)
+		h.sections = append(h.sections, s)
 	}
-	// Slots refer to the columns only when these no longer move.
+	// Set the columns of the sections after the last append, because append may move
+	// them.
 	from := 0
-	for i := range h.slots {
-		if s := &h.slots[i]; s.mode == modeColumns {
+	for i := range h.sections {
+		if s := &h.sections[i]; s.mode == modeColumns {
 			to := from + s.shape.Len()
 			s.columns = h.columns[from:to:to]
 			from = to
@@ -224,26 +225,26 @@ func (h *Head) decodeSlots(c *cursor, n int, shapes *codec.ShapeList) error {
 	return nil
 }
 
-// checkRows checks that every row has a place in its slot.
+// checkRows checks the section and the ordinal of every row.
 func (h *Head) checkRows() error {
-	if h.slotOf.step == 0 {
-		if s := h.slotOf.base; s > uint64(len(h.slots)) || s > 0 && h.slots[s-1].rows != h.rows {
-			return errors.New("rows of an unknown slot")
+	if h.sectionOf.step == 0 {
+		if s := h.sectionOf.base; s > uint64(len(h.sections)) || s > 0 && h.sections[s-1].rows != h.rows {
+			return errors.New("rows of an unknown section")
 		}
 		return nil
 	}
 	for row := range h.rows {
-		s := h.slotOf.at(h.section, row)
-		if s > uint64(len(h.slots)) || s > 0 && h.ranks.at(h.section, row) >= uint64(h.slots[s-1].rows) {
-			return errors.New("row of an unknown slot")
+		s := h.sectionOf.at(h.data, row)
+		if s > uint64(len(h.sections)) || s > 0 && h.ordinals.at(h.data, row) >= uint64(h.sections[s-1].rows) {
+			return errors.New("row of an unknown section")
 		}
 	}
 	return nil
 }
 
-// checkTimes checks the Timestamps of all rows but tombstones.
+// checkTimes checks the Timestamps of all rows except tombstones.
 func (h *Head) checkTimes() bool {
-	if h.times.within(h.section, h.rows, 0, int64(edm.MaxTicks)) {
+	if h.times.within(h.data, h.rows, 0, int64(edm.MaxTicks)) {
 		return true
 	}
 	for row := range h.rows {
@@ -254,69 +255,68 @@ func (h *Head) checkTimes() bool {
 	return true
 }
 
-// checkNoHeap checks that every value is empty that would stand in the heap.
+// checkNoHeap checks that no row needs bytes of the heap: the group has none.
 func (h *Head) checkNoHeap() bool {
 	for row := range h.rows {
-		s := h.slotAt(row)
-		if s != nil && s.heap && (s.mode == modeRows || checkHeap(h.section, s.columns, h.rank(row), nil) != nil) {
+		s := h.sectionAt(row)
+		if s != nil && s.heap && (s.mode == modeRows || checkHeap(h.data, s.columns, h.ordinal(row), nil) != nil) {
 			return false
 		}
 	}
 	return true
 }
 
-// slotAt returns the slot of a row, nil for a tombstone.
-func (h *Head) slotAt(row int) *slot {
-	if s := h.slotOf.at(h.section, row); s > 0 {
-		return &h.slots[s-1]
+// sectionAt returns the section of a row, nil for a tombstone.
+func (h *Head) sectionAt(row int) *shapeSection {
+	if s := h.sectionOf.at(h.data, row); s > 0 {
+		return &h.sections[s-1]
 	}
 	return nil
 }
 
-// rank returns the place of a row within its slot.
-func (h *Head) rank(row int) int {
-	if h.slotOf.step == 0 {
+// ordinal returns the index of a row among the rows of its section.
+func (h *Head) ordinal(row int) int {
+	if h.sectionOf.step == 0 {
 		return row
 	}
-	return int(h.ranks.at(h.section, row))
+	return int(h.ordinals.at(h.data, row))
 }
 
-// UnitAt returns the unit that holds the heap part of a row, nil when there
-// is none.
-func (h *Head) UnitAt(row int) *Unit {
-	for i := range h.Units {
-		if row < h.Units[i].End {
-			return &h.Units[i]
+// HeapUnitAt returns the heap unit of a row, nil if the group has none.
+func (h *Head) HeapUnitAt(row int) *HeapUnit {
+	for i := range h.HeapUnits {
+		if row < h.HeapUnits[i].End {
+			return &h.HeapUnits[i]
 		}
 	}
 	return nil
 }
 
-// CheckUnit checks the heap parts of the rows of a decoded unit.
-func (h *Head) CheckUnit(u *Unit, raw []byte) error {
+// CheckHeapUnit checks the values of all rows in a decoded heap unit.
+func (h *Head) CheckHeapUnit(u *HeapUnit, raw []byte) error {
 	at := uint64(u.base)
 	for row := u.First; row < u.End; row++ {
-		end := h.starts.at(h.section, row+1)
-		if h.starts.at(h.section, row) != at || end < at || end > uint64(u.base+u.Raw) {
-			return errors.New("row outside its unit")
+		end := h.heapOffsets.at(h.data, row+1)
+		if h.heapOffsets.at(h.data, row) != at || end < at || end > uint64(u.base+u.Raw) {
+			return errors.New("row outside its heap unit")
 		}
-		part := raw[at-uint64(u.base) : end-uint64(u.base)]
+		heap := raw[at-uint64(u.base) : end-uint64(u.base)]
 		at = end
-		s := h.slotAt(row)
+		s := h.sectionAt(row)
 		switch {
 		case s == nil || !s.heap:
-			if len(part) != 0 {
-				return errors.New("heap part of a row that has none")
+			if len(heap) != 0 {
+				return errors.New("heap bytes of a row without values in the heap")
 			}
 		case s.mode == modeRows:
-			if len(part) == 0 || part[0] > 1 {
+			if len(heap) == 0 || heap[0] > 1 {
 				return errors.New("row of an unknown form")
 			}
-			if err := codec.CheckValues(s.shape, part[0] == 1, part[1:]); err != nil {
+			if err := codec.CheckValues(s.shape, heap[0] == 1, heap[1:]); err != nil {
 				return err
 			}
 		default:
-			if err := checkHeap(h.section, s.columns, h.rank(row), part); err != nil {
+			if err := checkHeap(h.data, s.columns, h.ordinal(row), heap); err != nil {
 				return err
 			}
 		}
@@ -327,70 +327,69 @@ func (h *Head) CheckUnit(u *Unit, raw []byte) error {
 // Rows returns the number of rows.
 func (h *Head) Rows() int { return h.rows }
 
-// Sequence returns the sequence of a row.
-func (h *Head) Sequence(row int) uint64 { return h.seqs.at(h.section, row) }
+// Sequence returns the sequence number of a row.
+func (h *Head) Sequence(row int) uint64 { return h.seqs.at(h.data, row) }
 
 // Tombstone reports whether a row is one.
-func (h *Head) Tombstone(row int) bool { return h.slotOf.at(h.section, row) == 0 }
+func (h *Head) Tombstone(row int) bool { return h.sectionOf.at(h.data, row) == 0 }
 
-// Version returns the sequence and the kind of a row.
+// Version returns the sequence number and the kind of a row.
 func (h *Head) Version(row int) (seq uint64, kind codec.Kind) {
 	if h.Tombstone(row) {
-		return h.seqs.at(h.section, row), codec.KindDelete
+		return h.seqs.at(h.data, row), codec.KindDelete
 	}
-	return h.seqs.at(h.section, row), codec.KindPut
+	return h.seqs.at(h.data, row), codec.KindPut
 }
 
-// Timestamp returns the moment of a row's write; that of a tombstone means
-// nothing.
-func (h *Head) Timestamp(row int) edm.Ticks { return edm.Ticks(h.times.at(h.section, row)) }
+// Timestamp returns the time of the last write. It is undefined for a tombstone.
+func (h *Head) Timestamp(row int) edm.Ticks { return edm.Ticks(h.times.at(h.data, row)) }
 
-// AppendTo appends the group, which will stand at off, and returns the length
-// of its head.
+// AppendTo appends the encoded group, whose offset in the file is off, and returns the
+// length of its head.
 func (g *Builder) AppendTo(dst []byte, off int64, b Binding, comp Compression) (out []byte, head int) {
-	heap, places := g.layout()
-	g.cutUnits(places)
+	heap, heapOffsets := g.layout()
+	g.cutHeapUnits(heapOffsets)
 	from := len(dst)
 	dst = g.appendKeys(dst)
 	dst = appendUnsigned(dst, g.seqs)
 	g.fillTimes()
 	dst = appendSigned(dst, g.times)
-	dst = appendUnsigned(dst, g.slotOf)
-	if slices.Min(g.slotOf) != slices.Max(g.slotOf) {
-		dst = appendUnsigned(dst, g.ranks)
+	dst = appendUnsigned(dst, g.sectionOf)
+	if slices.Min(g.sectionOf) != slices.Max(g.sectionOf) {
+		dst = appendUnsigned(dst, g.ordinals)
 	}
-	dst = appendUnsigned(dst, places)
+	dst = appendUnsigned(dst, heapOffsets)
 	dir := len(dst)
-	dst = append(dst, make([]byte, len(g.units)*unitDirBytes+len(g.extents)*extentDirBytes)...)
-	for _, s := range g.slots {
+	dst = append(dst, make([]byte, len(g.heapUnits)*heapUnitDirBytes+len(g.valueBlocks)*valueBlockDirBytes)...)
+	for _, s := range g.sections {
 		dst = s.appendTo(dst)
 	}
-	end := len(dst) // of the head, whose sum comes when the directories are complete
+	end := len(dst) // of the head; its sum is written when the directories are complete
 	dst = append(dst, make([]byte, SumBytes)...)
-	section := func(place int, raw []byte) {
+	block := func(dirOff int, raw []byte) {
 		start := len(dst)
 		dst = b.AppendSum(appendStored(dst, raw, comp), start, off+int64(start-from))
-		binary.LittleEndian.PutUint32(dst[place:], uint32(start-from))
-		binary.LittleEndian.PutUint32(dst[place+4:], uint32(len(dst)-start))
+		binary.LittleEndian.PutUint32(dst[dirOff:], uint32(start-from))
+		binary.LittleEndian.PutUint32(dst[dirOff+4:], uint32(len(dst)-start))
 	}
-	for _, u := range g.units {
+	for _, u := range g.heapUnits {
 		binary.LittleEndian.PutUint16(dst[dir:], uint16(u.First))
-		section(dir+4, heap[u.base:u.base+u.Raw])
-		dir += unitDirBytes
+		block(dir+4, heap[u.base:u.base+u.Raw])
+		dir += heapUnitDirBytes
 	}
-	for _, e := range g.extents {
+	for _, e := range g.valueBlocks {
 		binary.LittleEndian.PutUint16(dst[dir:], uint16(e.row))
 		binary.LittleEndian.PutUint16(dst[dir+2:], uint16(e.property))
 		binary.LittleEndian.PutUint32(dst[dir+12:], uint32(e.to-e.from))
-		section(dir+4, g.big[e.from:e.to])
-		dir += extentDirBytes
+		block(dir+4, g.big[e.from:e.to])
+		dir += valueBlockDirBytes
 	}
 	binary.LittleEndian.PutUint64(dst[end:], b.Sum(dst[from:end], off))
 	return dst, end + SumBytes - from
 }
 
-// appendTo appends the slot with its columns.
-func (s *slotBuilder) appendTo(dst []byte) []byte {
+// appendTo appends the section with its columns.
+func (s *sectionBuilder) appendTo(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(s.shape.id))
 	dst = binary.LittleEndian.AppendUint16(dst, uint16(s.rows))
 	if s.byRow {

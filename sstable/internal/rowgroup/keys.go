@@ -7,15 +7,16 @@ import (
 	"math/bits"
 )
 
-// keys is the part of a head that holds the user keys; head.go has the bytes.
+// keys are the decoded user keys of a head. The file format.go describes their
+// encoding.
 type keys struct {
 	rows     int
 	common   []byte
-	dir      []byte // stretches
+	dir      []byte // prefix groups
 	prefixes []byte
-	suffixes []byte // with eight bytes behind it
-	width    int    // of a suffix in suffixes
-	ends     []byte // of the rests; nil when all have restLen
+	suffixes []byte // eight more bytes follow the last suffix
+	width    int    // bytes of each suffix in suffixes
+	ends     []byte // ends of the rests; nil if all have restLen bytes
 	restLen  int
 	rests    []byte
 	versions bool // some user key has several rows
@@ -24,18 +25,18 @@ type keys struct {
 // EndOfKey ends every user key.
 const EndOfKey = 1
 
-// decode reads the keys; c stands behind the counts.
-func (k *keys) decode(c *cursor, stretches int) error {
+// decode reads the keys. c is at the byte after the counts.
+func (k *keys) decode(c *cursor, prefixGroups int) error {
 	k.width = int(c.u8())
 	flags := c.u8()
 	common, restLen, prefixes, zero := c.u16(), c.u16(), int(c.u32()), c.u32()
-	c.u64() // the largest sequence, for the head
+	c.u64() // the largest sequence number, which Head.Decode reads
 	if k.width > 8 || flags&^flagVersions != 0 || zero != 0 {
-		return errors.New("impossible key layout")
+		return errors.New("invalid key layout")
 	}
 	k.versions = flags&flagVersions != 0
 	k.common = c.bytes(common)
-	k.dir = c.bytes(stretches * stretchBytes)
+	k.dir = c.bytes(prefixGroups * prefixGroupBytes)
 	k.prefixes = c.bytes(prefixes)
 	from := c.off
 	c.bytes(k.rows * k.width)
@@ -56,21 +57,21 @@ func (k *keys) decode(c *cursor, stretches int) error {
 	if c.bad {
 		return errors.New("keys end early")
 	}
-	return k.check(stretches)
+	return k.check(prefixGroups)
 }
 
-// check checks the places within the directory and the rests.
-func (k *keys) check(stretches int) error {
+// check checks the offsets of the prefix groups and of the rests.
+func (k *keys) check(prefixGroups int) error {
 	row, end := -1, 0
-	for i := range stretches {
+	for i := range prefixGroups {
 		first, partition, e := k.first(i), le16(k.dir, 3*i+1), le16(k.dir, 3*i+2)
 		if first <= row || i == 0 && first != 0 || first >= k.rows || e < end || partition > len(k.common)+e-end || partition < 5 {
-			return errors.New("impossible stretch of keys")
+			return errors.New("invalid prefix group")
 		}
 		row, end = first, e
 	}
 	if end != len(k.prefixes) {
-		return errors.New("prefixes of another length")
+		return errors.New("prefixes and prefix groups differ in length")
 	}
 	if k.ends == nil {
 		return nil
@@ -79,27 +80,27 @@ func (k *keys) check(stretches int) error {
 	for row := range k.rows {
 		end := le16(k.ends, row)
 		if end < last {
-			return errors.New("impossible rest of a key")
+			return errors.New("invalid rest of a key")
 		}
 		last = end
 	}
 	return nil
 }
 
-func (k *keys) stretches() int { return len(k.dir) / stretchBytes }
+func (k *keys) prefixGroups() int { return len(k.dir) / prefixGroupBytes }
 
-// first returns the first row of stretch i.
+// first returns the first row of prefix group i.
 func (k *keys) first(i int) int { return le16(k.dir, 3*i) }
 
-// end returns the row after the last of stretch i.
+// end returns the row after the last of prefix group i.
 func (k *keys) end(i int) int {
-	if (i+1)*stretchBytes < len(k.dir) {
+	if (i+1)*prefixGroupBytes < len(k.dir) {
 		return k.first(i + 1)
 	}
 	return k.rows
 }
 
-// prefix returns what the keys of stretch i have in common beyond common.
+// prefix returns the common prefix of the keys of prefix group i, without common.
 func (k *keys) prefix(i int) []byte {
 	from := 0
 	if i > 0 {
@@ -108,9 +109,9 @@ func (k *keys) prefix(i int) []byte {
 	return k.prefixes[from:le16(k.dir, 3*i+2)]
 }
 
-// stretchOf returns the stretch of a row.
-func (k *keys) stretchOf(row int) int {
-	lo, hi := 1, k.stretches()
+// prefixGroupOf returns the prefix group of a row.
+func (k *keys) prefixGroupOf(row int) int {
+	lo, hi := 1, k.prefixGroups()
 	for lo < hi {
 		if m := (lo + hi) / 2; k.first(m) <= row {
 			lo = m + 1
@@ -121,8 +122,8 @@ func (k *keys) stretchOf(row int) int {
 	return lo - 1
 }
 
-// suffix returns the array's part of a row's suffix, filled with zeros to eight
-// bytes.
+// suffix returns the first eight bytes at most of a row's suffix, those in the array,
+// padded with zeros.
 func (k *keys) suffix(row int) uint64 {
 	return binary.BigEndian.Uint64(k.suffixes[row*k.width:]) &^ (^uint64(0) >> (8 * k.width))
 }
@@ -138,13 +139,13 @@ func (k *keys) rest(row int) []byte {
 	return k.rests[from:le16(k.ends, row)]
 }
 
-// Same reports whether a row has the user key of the row before, which is in
+// Same reports whether a row has the same user key as the row before it, which is in
 // the same group.
 func (k *keys) Same(row int) bool {
 	if !k.versions || k.suffix(row) != k.suffix(row-1) || !bytes.Equal(k.rest(row), k.rest(row-1)) {
 		return false
 	}
-	return k.first(k.stretchOf(row)) != row
+	return k.first(k.prefixGroupOf(row)) != row
 }
 
 // AppendKey appends the user key of a row.
@@ -153,21 +154,22 @@ func (k *keys) AppendKey(dst []byte, row int) []byte {
 	return k.AppendSuffix(dst, row)
 }
 
-// AppendPrefix appends what the user keys of the rows from..to-1, row among
-// them, have in common.
+// AppendPrefix appends the common prefix of the user keys of rows from to to-1, which
+// include row.
 func (k *keys) AppendPrefix(dst []byte, row int) (out []byte, from, to int) {
-	s := k.stretchOf(row)
+	s := k.prefixGroupOf(row)
 	return append(append(dst, k.common...), k.prefix(s)...), k.first(s), k.end(s)
 }
 
-// PartitionLen returns how much of the user key of a row belongs to its
-// partition, as codec.PartitionLen does.
-func (k *keys) PartitionLen(row int) int { return le16(k.dir, 3*k.stretchOf(row)+1) }
+// PartitionLen returns the length of the partition key in the user key of a row, as
+// codec.PartitionLen does.
+func (k *keys) PartitionLen(row int) int { return le16(k.dir, 3*k.prefixGroupOf(row)+1) }
 
 // Versions reports whether some user key has several rows.
 func (k *keys) Versions() bool { return k.versions }
 
-// AppendSuffix appends what the user key of a row has beyond its prefix.
+// AppendSuffix appends the user key of a row without the prefix that AppendPrefix
+// appends.
 func (k *keys) AppendSuffix(dst []byte, row int) []byte {
 	if s := k.suffix(row); s != 0 {
 		n := len(dst) + 8 - bits.TrailingZeros64(s)/8
@@ -177,8 +179,8 @@ func (k *keys) AppendSuffix(dst []byte, row int) []byte {
 	return append(dst, EndOfKey)
 }
 
-// Seek returns the first row whose user key is not less than key, and whether
-// it is equal. Key is a user key or a bound made by package codec.
+// Seek returns the first row whose user key is not less than key, and whether it is
+// equal. key is a user key or a bound made by package codec.
 func (k *keys) Seek(key []byte) (row int, equal bool) {
 	if !bytes.HasPrefix(key, k.common) {
 		if bytes.Compare(key, k.common) < 0 {
@@ -187,7 +189,7 @@ func (k *keys) Seek(key []byte) (row int, equal bool) {
 		return k.rows, false
 	}
 	key = key[len(k.common):]
-	lo, hi := 0, k.stretches()
+	lo, hi := 0, k.prefixGroups()
 	for lo < hi {
 		if m := (lo + hi) / 2; bytes.Compare(k.prefix(m), key) <= 0 {
 			lo = m + 1
@@ -198,7 +200,8 @@ func (k *keys) Seek(key []byte) (row int, equal bool) {
 	if lo == 0 {
 		return 0, false
 	}
-	// No prefix begins another, since each contains the end of a PartitionKey.
+	// No prefix is a prefix of another, because each contains the end of a
+	// PartitionKey.
 	prefix := k.prefix(lo - 1)
 	if !bytes.HasPrefix(key, prefix) {
 		return k.end(lo - 1), false
@@ -206,7 +209,7 @@ func (k *keys) Seek(key []byte) (row int, equal bool) {
 	return k.seekSuffix(k.first(lo-1), k.end(lo-1), key[len(prefix):])
 }
 
-// seekSuffix is Seek among the rows of a stretch.
+// seekSuffix is Seek within a prefix group.
 func (k *keys) seekSuffix(lo, hi int, key []byte) (row int, equal bool) {
 	whole := len(key) > 0 && key[len(key)-1] == EndOfKey
 	if whole {
@@ -224,7 +227,8 @@ func (k *keys) seekSuffix(lo, hi int, key []byte) (row int, equal bool) {
 		less := s < want
 		if s == want {
 			c := bytes.Compare(k.rest(m), rest)
-			// Only a whole key can be equal: a bound lies before what it begins.
+			// Only a whole key can be equal: a bound sorts before the keys that it is
+			// a prefix of.
 			less = c < 0
 		}
 		if less {
@@ -237,7 +241,7 @@ func (k *keys) seekSuffix(lo, hi int, key []byte) (row int, equal bool) {
 	return lo, equal
 }
 
-// CommonLen returns how many bytes a and b begin with in common.
+// CommonLen returns the length of the common prefix of a and b.
 func CommonLen(a, b []byte) int {
 	n, i := min(len(a), len(b)), 0
 	for ; i+8 <= n; i += 8 {
@@ -251,22 +255,22 @@ func CommonLen(a, b []byte) int {
 	return i
 }
 
-// appendKeys appends the head up to the end of the keys.
+// appendKeys appends the head up to and including the keys.
 func (g *Builder) appendKeys(dst []byte) []byte {
-	n, stretches := g.Rows(), len(g.starts)
-	prefix := func(i int) []byte { // what the keys of stretch i have in common
-		first, last := g.key(g.starts[i].first), g.key(g.stretchEnd(i)-1)
+	n, prefixGroups := g.Rows(), len(g.prefixGroups)
+	prefix := func(i int) []byte { // the common prefix of the keys of prefix group i
+		first, last := g.key(g.prefixGroups[i].first), g.key(g.prefixGroupEnd(i)-1)
 		return first[:CommonLen(first, last)]
 	}
 	first := prefix(0)
-	common := CommonLen(first, prefix(stretches-1))
+	common := CommonLen(first, prefix(prefixGroups-1))
 	g.prefixes, g.ends = g.prefixes[:0], g.ends[:0]
 	longest := 0
-	for i := range stretches {
+	for i := range prefixGroups {
 		p := prefix(i)
 		g.prefixes = append(g.prefixes, p[common:]...)
 		g.ends = append(g.ends, uint64(len(g.prefixes)))
-		for row := g.starts[i].first; row < g.stretchEnd(i); row++ {
+		for row := g.prefixGroups[i].first; row < g.prefixGroupEnd(i); row++ {
 			longest = max(longest, len(g.key(row))-len(p))
 		}
 	}
@@ -275,7 +279,7 @@ func (g *Builder) appendKeys(dst []byte) []byte {
 	if g.versions {
 		flags = flagVersions
 	}
-	for _, v := range []int{n, stretches, len(g.units), len(g.slots), len(g.extents)} {
+	for _, v := range []int{n, prefixGroups, len(g.heapUnits), len(g.sections), len(g.valueBlocks)} {
 		dst = binary.LittleEndian.AppendUint16(dst, uint16(v))
 	}
 	dst = append(dst, byte(width), flags)
@@ -286,7 +290,7 @@ func (g *Builder) appendKeys(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, 0)
 	dst = binary.LittleEndian.AppendUint64(dst, g.maxSeq)
 	dst = append(dst, first[:common]...)
-	for i, s := range g.starts {
+	for i, s := range g.prefixGroups {
 		dst = binary.LittleEndian.AppendUint16(dst, uint16(s.first))
 		dst = binary.LittleEndian.AppendUint16(dst, uint16(s.partition))
 		dst = binary.LittleEndian.AppendUint16(dst, uint16(g.ends[i]))
@@ -295,15 +299,15 @@ func (g *Builder) appendKeys(dst []byte) []byte {
 	return g.appendSuffixes(dst, common, width, restAt)
 }
 
-func (g *Builder) stretchEnd(i int) int {
-	if i+1 < len(g.starts) {
-		return g.starts[i+1].first
+func (g *Builder) prefixGroupEnd(i int) int {
+	if i+1 < len(g.prefixGroups) {
+		return g.prefixGroups[i+1].first
 	}
 	return g.Rows()
 }
 
-// appendSuffixes appends the suffixes' array and their rests. The length of the
-// rests goes to dst[restAt].
+// appendSuffixes appends the array of suffixes and their rests. It writes the length
+// of the rests to dst[restAt].
 func (g *Builder) appendSuffixes(dst []byte, common, width, restAt int) []byte {
 	n := g.Rows()
 	array := len(dst)
@@ -311,10 +315,10 @@ func (g *Builder) appendSuffixes(dst []byte, common, width, restAt int) []byte {
 	g.rests = g.rests[:0]
 	from := uint64(0)
 	restLen := -1
-	for i := range g.starts {
+	for i := range g.prefixGroups {
 		skip := common + int(g.ends[i]-from)
 		from = g.ends[i]
-		for row := g.starts[i].first; row < g.stretchEnd(i); row++ {
+		for row := g.prefixGroups[i].first; row < g.prefixGroupEnd(i); row++ {
 			suffix := g.key(row)[skip:]
 			took := copy(dst[array+row*width:array+(row+1)*width], suffix)
 			g.rests = append(g.rests, suffix[took:]...)
@@ -330,10 +334,10 @@ func (g *Builder) appendSuffixes(dst []byte, common, width, restAt int) []byte {
 	if restLen == restsVary {
 		end := 0
 		from = 0
-		for i := range g.starts {
+		for i := range g.prefixGroups {
 			skip := common + int(g.ends[i]-from)
 			from = g.ends[i]
-			for row := g.starts[i].first; row < g.stretchEnd(i); row++ {
+			for row := g.prefixGroups[i].first; row < g.prefixGroupEnd(i); row++ {
 				end += max(len(g.key(row))-skip-width, 0)
 				dst = binary.LittleEndian.AppendUint16(dst, uint16(end))
 			}

@@ -9,11 +9,11 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// fillTimes gives tombstones the timestamp of a neighbour: with another one the
-// vector would be wider.
+// fillTimes gives each tombstone the timestamp of a neighbour, which does not make the
+// vector wider.
 func (g *Builder) fillTimes() {
 	last, known := uint64(0), false
-	for row, s := range g.slotOf {
+	for row, s := range g.sectionOf {
 		switch {
 		case s == 0:
 			g.times[row] = last
@@ -27,11 +27,11 @@ func (g *Builder) fillTimes() {
 	}
 }
 
-// layout decides how each slot is stored and returns the heap that follows
-// from it, and the places of the rows in it.
-func (g *Builder) layout() (heap []byte, places []uint64) {
+// layout decides how each section is stored. It returns the resulting heap and the
+// offsets of the rows in it.
+func (g *Builder) layout() (heap []byte, heapOffsets []uint64) {
 	same := true
-	for _, s := range g.slots {
+	for _, s := range g.sections {
 		s.byRow = s.rows < minColumnRows && !s.big && len(s.columns) > 0
 		same = same && !s.byRow
 		for i := range s.columns {
@@ -41,95 +41,96 @@ func (g *Builder) layout() (heap []byte, places []uint64) {
 		}
 	}
 	if same {
-		return g.heap, g.places
+		return g.heap, g.heapOffsets
 	}
-	g.reheap = g.reheap[:0]
-	g.replaces = append(g.replaces[:0], 0)
-	for row, n := range g.slotOf {
+	g.newHeap = g.newHeap[:0]
+	g.newOffsets = append(g.newOffsets[:0], 0)
+	for row, n := range g.sectionOf {
 		if n > 0 {
-			s := g.slots[n-1]
-			part := g.heap[g.places[row]:g.places[row+1]]
+			s := g.sections[n-1]
+			values := g.heap[g.heapOffsets[row]:g.heapOffsets[row+1]]
 			if s.byRow {
-				g.appendRow(s, int(g.ranks[row]), part)
+				g.appendRow(s, int(g.ordinals[row]), values)
 			} else {
-				g.appendPart(s, int(g.ranks[row]), part)
+				g.appendHeapValues(s, int(g.ordinals[row]), values)
 			}
 		}
-		g.replaces = append(g.replaces, uint64(len(g.reheap)))
+		g.newOffsets = append(g.newOffsets, uint64(len(g.newHeap)))
 	}
-	return g.reheap, g.replaces
+	return g.newHeap, g.newOffsets
 }
 
-// appendRow appends a row of a slot of mode 2 to the heap.
-func (g *Builder) appendRow(s *slotBuilder, rank int, part []byte) {
+// appendRow appends a row of a section of mode modeRows to the new heap.
+func (g *Builder) appendRow(s *sectionBuilder, ordinal int, values []byte) {
 	g.props = g.props[:0]
 	from := uint64(0)
 	for i := range s.columns {
 		c := &s.columns[i]
-		w := c.words[rank]
+		w := c.words[ordinal]
 		var v edm.Value
 		switch c.typ {
 		case edm.TypeString, edm.TypeBinary:
-			v = edm.Binary(part[from:w])
+			v = edm.Binary(values[from:w])
 			if c.typ == edm.TypeString {
-				v = edm.StringBytes(part[from:w])
+				v = edm.StringBytes(values[from:w])
 			}
 			from = w
 		case edm.TypeGuid:
-			v = edm.GuidWords(w, c.more[rank])
+			v = edm.GuidWords(w, c.more[ordinal])
 		default:
 			v = edm.Fixed(c.typ, w)
 		}
 		g.props = append(g.props, edm.Property{Name: s.shape.shape.Name(i), Value: v})
 	}
-	at := len(g.reheap)
-	g.reheap = append(g.reheap, 0)
+	at := len(g.newHeap)
+	g.newHeap = append(g.newHeap, 0)
 	var wide bool
-	g.reheap, wide = codec.AppendValues(g.reheap, s.shape.shape, g.props)
+	g.newHeap, wide = codec.AppendValues(g.newHeap, s.shape.shape, g.props)
 	if wide {
-		g.reheap[at] = 1
+		g.newHeap[at] = 1
 	}
 }
 
-// appendPart appends those values of a row to the heap that are in no
-// dictionary.
-func (g *Builder) appendPart(s *slotBuilder, rank int, part []byte) {
-	at, from := len(g.reheap), uint64(0)
+// appendHeapValues appends the values of a row that are in no dictionary to the new
+// heap.
+func (g *Builder) appendHeapValues(s *sectionBuilder, ordinal int, values []byte) {
+	at, from := len(g.newHeap), uint64(0)
 	for i := range s.columns {
 		c := &s.columns[i]
 		if !c.text() {
 			continue
 		}
-		to := c.words[rank]
+		to := c.words[ordinal]
 		if !c.inDict {
-			g.reheap = append(g.reheap, part[from:to]...)
-			c.words[rank] = uint64(len(g.reheap) - at)
+			g.newHeap = append(g.newHeap, values[from:to]...)
+			c.words[ordinal] = uint64(len(g.newHeap) - at)
 		}
 		from = to
 	}
 }
 
-// cutUnits decides where heap units begin. Rows without a part of the heap
-// never begin one but the first, so that none is empty.
-func (g *Builder) cutUnits(places []uint64) {
-	g.units = g.units[:0]
+// cutHeapUnits decides where heap units begin. Except for the first unit, a unit
+// begins with a row that has bytes in the heap, so that none is empty.
+func (g *Builder) cutHeapUnits(heapOffsets []uint64) {
+	g.heapUnits = g.heapUnits[:0]
 	for row := range g.seqs {
-		size := int(places[row+1] - places[row])
+		size := int(heapOffsets[row+1] - heapOffsets[row])
 		if size == 0 {
 			continue
 		}
-		n := len(g.units)
+		n := len(g.heapUnits)
 		switch {
 		case n == 0:
-			g.units = append(g.units, Unit{})
-		case g.units[n-1].Raw >= unitBytes || g.units[n-1].Raw+size > unitBytes*3/2:
-			g.units = append(g.units, Unit{First: row, base: int(places[row])})
+			g.heapUnits = append(g.heapUnits, HeapUnit{})
+		case g.heapUnits[n-1].Raw >= heapUnitBytes || g.heapUnits[n-1].Raw+size > heapUnitBytes*3/2:
+			g.heapUnits = append(g.heapUnits, HeapUnit{First: row, base: int(heapOffsets[row])})
 		}
-		g.units[len(g.units)-1].Raw += size
+		g.heapUnits[len(g.heapUnits)-1].Raw += size
 	}
 }
 
-// appendStored appends a heap unit or an extent as it is stored.
+// appendStored appends a heap unit or a value block, compressed if that is clearly
+// smaller.
 func appendStored(dst, raw []byte, comp Compression) []byte {
 	from, n := len(dst), len(raw)
 	dst = slices.Grow(dst, s2.MaxEncodedLen(n)+SumBytes)
@@ -141,7 +142,7 @@ func appendStored(dst, raw []byte, comp Compression) []byte {
 		n = len(s2.EncodeBetter(into, raw))
 	case None:
 	}
-	if n > len(raw)-len(raw)/16 || n == len(raw) { // not worth decoding
+	if n > len(raw)-len(raw)/16 || n == len(raw) { // too little gain to pay for decoding
 		n = copy(into, raw)
 	}
 	return dst[:from+n]

@@ -17,13 +17,13 @@ func TestMemBytes(t *testing.T) {
 		size    uintptr
 		extra   uintptr // counted beside the struct
 	}{
-		{name: "Unit", counted: unitMemBytes, size: reflect.TypeFor[Unit]().Size()},
-		{name: "Extent", counted: extentMemBytes, size: reflect.TypeFor[Extent]().Size()},
-		{name: "slot", counted: slotMemBytes, size: reflect.TypeFor[slot]().Size()},
+		{name: "HeapUnit", counted: heapUnitMemBytes, size: reflect.TypeFor[HeapUnit]().Size()},
+		{name: "ValueBlock", counted: valueBlockMemBytes, size: reflect.TypeFor[ValueBlock]().Size()},
+		{name: "shapeSection", counted: sectionMemBytes, size: reflect.TypeFor[shapeSection]().Size()},
 		{name: "column", counted: columnMemBytes, size: reflect.TypeFor[column]().Size()},
 		{name: "slice", counted: sliceMemBytes, size: reflect.TypeFor[[]byte]().Size()},
 		{name: "Head", counted: headMemBytes, size: reflect.TypeFor[Head]().Size(), extra: 32},
-		{name: "summaryColumn", counted: summaryColumnMemBytes, size: reflect.TypeFor[summaryColumn]().Size(), extra: 40},
+		{name: "columnID", counted: columnIDMemBytes, size: reflect.TypeFor[columnID]().Size(), extra: 40},
 	} {
 		if n := uintptr(c.counted); n < c.size || n > c.size+c.extra {
 			t.Errorf("%s: %d bytes counted, the struct has %d", c.name, c.counted, c.size)

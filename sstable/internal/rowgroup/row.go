@@ -8,13 +8,13 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// Blocks gives a Row what is not in the head.
+// Blocks reads the blocks of a group that are outside its head.
 type Blocks interface {
-	// Unit returns the decoded heap unit u of h, which passed h.CheckUnit. It
-	// may take back the one that it returned before.
-	Unit(h *Head, u *Unit) ([]byte, error)
-	// Extent returns a decoded big value.
-	Extent(e *Extent) ([]byte, error)
+	// HeapUnit returns the decoded heap unit u of h, which CheckHeapUnit has accepted.
+	// It may release the unit that it returned before.
+	HeapUnit(h *Head, u *HeapUnit) ([]byte, error)
+	// ValueBlock returns a decoded big value.
+	ValueBlock(e *ValueBlock) ([]byte, error)
 }
 
 // Row is the lazy view of a row of a group. It implements codec.ShapedRow.
@@ -22,54 +22,54 @@ type Blocks interface {
 // Strings and binaries are read when they are first asked for. If that fails,
 // they are null, and Err returns the reason until Attach.
 type Row struct {
-	blocks Blocks
-	h      *Head
-	slot   *slot
-	row    int
-	rank   int
-	loaded bool
-	cut    bool   // part has all Strings and Binaries that are in no dictionary
-	part   []byte // of the heap
-	plain  codec.Row
-	err    error
+	blocks  Blocks
+	h       *Head
+	section *shapeSection
+	row     int
+	ordinal int
+	loaded  bool
+	direct  bool   // heap has all Strings and Binaries that are in no dictionary
+	heap    []byte // the bytes of the row in its heap unit
+	plain   codec.Row
+	err     error
 
-	columns []column // of slot; nil in mode 2
-	section []byte   // of h
-	// The column of the heap that was read last, and where its value ends: the
-	// next one's begins there.
+	columns []column // of section; nil in mode modeRows
+	data    []byte   // the bytes of h
+	// heapAt is the heap column that was read last, and heapEnd the end of its value,
+	// where the value of the next heap column begins.
 	heapAt     int
 	heapEnd    int
 	prefetched uint8 // keeps the compiler from removing the loads of Prefetch; never read
 
-	unit *Unit // what raw holds
-	raw  []byte
-	bigs []big // big values read so far
+	heapUnit *HeapUnit // the unit that raw is
+	raw      []byte
+	bigs     []big // value blocks of the current row that were read
 
 	key []byte // scratch
 }
 
-// big is a value of the present row that is an extent.
+// big is a value of the current row that has a value block.
 type big struct {
-	at    *Extent
+	at    *ValueBlock
 	bytes []byte
 }
 
-// Attach makes r a view of rows of h. With a nil head it lets go of everything.
+// Attach makes r a view of the rows of h. With a nil head, r drops all references.
 func (r *Row) Attach(h *Head, b Blocks) {
-	r.blocks, r.h, r.slot, r.unit, r.raw, r.part, r.err = b, h, nil, nil, nil, nil, nil
-	r.loaded, r.cut, r.bigs, r.columns, r.section = false, false, r.bigs[:0], nil, nil
+	r.blocks, r.h, r.section, r.heapUnit, r.raw, r.heap, r.err = b, h, nil, nil, nil, nil, nil
+	r.loaded, r.direct, r.bigs, r.columns, r.data = false, false, r.bigs[:0], nil, nil
 	if h != nil {
-		r.section = h.section
+		r.data = h.data
 	}
 }
 
-// Set moves to a row that is no tombstone.
+// Set moves to a row, which must not be a tombstone.
 func (r *Row) Set(row int) {
-	r.row, r.rank = row, r.h.rank(row)
-	if s := r.h.slotAt(row); s != r.slot {
-		r.slot, r.columns = s, s.columns
+	r.row, r.ordinal = row, r.h.ordinal(row)
+	if s := r.h.sectionAt(row); s != r.section {
+		r.section, r.columns = s, s.columns
 	}
-	r.loaded, r.cut, r.bigs, r.heapAt, r.heapEnd = false, false, r.bigs[:0], -1, 0
+	r.loaded, r.direct, r.bigs, r.heapAt, r.heapEnd = false, false, r.bigs[:0], -1, 0
 }
 
 // Prefetch touches every cache line of the head that the row's columns need, so
@@ -78,39 +78,40 @@ func (r *Row) Set(row int) {
 // the atomic operation that pins a heap unit. It saves up to a tenth of a hot get
 // of bench/peers.
 func (r *Row) Prefetch() {
-	sum := r.section[r.h.starts.place(r.row)]
+	sum := r.data[r.h.heapOffsets.offset(r.row)]
 	for i := range r.columns {
 		sum += r.columns[i].encoding
 	}
 	r.prefetched = sum
 }
 
-// Err returns why values could not be read.
+// Err returns why a value could not be read.
 func (r *Row) Err() error { return r.err }
 
-// LoadHeap reads the row's part of the heap. Once it succeeded, only values of more
-// than 4 KiB can still fail.
+// LoadHeap reads the row's bytes of the heap. After it has returned nil, only values
+// of more than 4 KiB can fail.
 func (r *Row) LoadHeap() error {
 	if r.loaded || r.err != nil {
 		return r.err
 	}
-	if r.slot.heap {
-		if r.err = r.loadPart(); r.err != nil {
+	if r.section.heap {
+		if r.err = r.loadHeap(); r.err != nil {
 			return r.err
 		}
 	}
-	r.loaded, r.cut = true, len(r.h.Extents) == 0
+	r.loaded, r.direct = true, len(r.h.ValueBlocks) == 0
 	return nil
 }
 
-// Load reads all that the values need: afterwards none of them can fail.
+// Load reads all values of the row. After it has returned nil, At and Lookup do not
+// fail.
 func (r *Row) Load() error {
-	if err := r.LoadHeap(); err != nil || len(r.h.Extents) == 0 {
+	if err := r.LoadHeap(); err != nil || len(r.h.ValueBlocks) == 0 {
 		return err
 	}
-	for i := range r.slot.columns {
-		if e := r.extentAt(i); e != nil {
-			if _, ok := r.extent(e); !ok {
+	for i := range r.section.columns {
+		if e := r.valueBlockAt(i); e != nil {
+			if _, ok := r.valueBlock(e); !ok {
 				return r.err
 			}
 		}
@@ -120,37 +121,37 @@ func (r *Row) Load() error {
 
 var errNoValues = errors.New("row without values")
 
-func (r *Row) loadPart() error {
+func (r *Row) loadHeap() error {
 	h := r.h
-	if u := r.unit; u == nil || r.row < u.First || r.row >= u.End {
-		if u = h.UnitAt(r.row); u != nil {
-			raw, err := r.blocks.Unit(h, u)
+	if u := r.heapUnit; u == nil || r.row < u.First || r.row >= u.End {
+		if u = h.HeapUnitAt(r.row); u != nil {
+			raw, err := r.blocks.HeapUnit(h, u)
 			if err != nil {
 				return err
 			}
-			r.unit, r.raw = u, raw
+			r.heapUnit, r.raw = u, raw
 		}
 	}
-	if u := r.unit; u != nil { // CheckUnit has checked the places
-		from, to := h.starts.at(h.section, r.row)-uint64(u.base), h.starts.at(h.section, r.row+1)-uint64(u.base)
-		r.part = r.raw[from:to:to]
+	if u := r.heapUnit; u != nil { // CheckHeapUnit has checked the offsets
+		from, to := h.heapOffsets.at(h.data, r.row)-uint64(u.base), h.heapOffsets.at(h.data, r.row+1)-uint64(u.base)
+		r.heap = r.raw[from:to:to]
 	} else {
-		r.part = nil
+		r.heap = nil
 	}
-	if r.slot.mode == modeRows {
-		if len(r.part) == 0 { // Decode and CheckUnit let none pass
+	if r.section.mode == modeRows {
+		if len(r.heap) == 0 { // Decode and CheckHeapUnit refuse this
 			return errNoValues
 		}
 		r.key = h.AppendKey(r.key[:0], r.row)
-		r.plain.Reset(r.key, h.Timestamp(r.row), r.slot.shape, r.part[0] == 1, r.part[1:])
+		r.plain.Reset(r.key, h.Timestamp(r.row), r.section.shape, r.heap[0] == 1, r.heap[1:])
 	}
 	return nil
 }
 
 // Shape returns the names and types of the properties.
-func (r *Row) Shape() *codec.Shape { return r.slot.shape }
+func (r *Row) Shape() *codec.Shape { return r.section.shape }
 
-// Timestamp returns the moment of the last write.
+// Timestamp returns the time of the last write.
 func (r *Row) Timestamp() edm.Ticks { return r.h.Timestamp(r.row) }
 
 // AppendPartition appends the PartitionKey as UTF-8 to dst.
@@ -176,7 +177,7 @@ func (r *Row) Key() edm.Key {
 }
 
 // Len returns the number of properties.
-func (r *Row) Len() int { return r.slot.shape.Len() }
+func (r *Row) Len() int { return r.section.shape.Len() }
 
 // At returns property i, 0 <= i < Len, in stored order.
 func (r *Row) At(i int) (name string, v edm.Value) {
@@ -186,18 +187,18 @@ func (r *Row) At(i int) (name string, v edm.Value) {
 	c := &r.columns[i]
 	switch {
 	case c.encoding == encodingWord:
-		return c.name, edm.Fixed(c.typ, c.a.at(r.section, r.rank))
-	case c.heap() && r.cut:
+		return c.name, edm.Fixed(c.typ, c.a.at(r.data, r.ordinal))
+	case c.heap() && r.direct:
 		b := r.heapText(c, i)
 		if c.typ == edm.TypeString {
 			return c.name, edm.StringBytes(b)
 		}
 		return c.name, edm.Binary(b)
 	case c.encoding == encodingGuid:
-		at := c.a.place(r.rank)
-		return c.name, edm.GuidBytes(r.section[at : at+guidBytes])
+		at := c.a.offset(r.ordinal)
+		return c.name, edm.GuidBytes(r.data[at : at+guidBytes])
 	case c.encoding == encodingBits:
-		return c.name, edm.Fixed(edm.TypeBoolean, uint64(r.section[int(c.bytes)+r.rank/8]>>(r.rank%8)&1))
+		return c.name, edm.Fixed(edm.TypeBoolean, uint64(r.data[int(c.bytes)+r.ordinal/8]>>(r.ordinal%8)&1))
 	}
 	b, ok := r.text(c, i)
 	switch {
@@ -209,17 +210,17 @@ func (r *Row) At(i int) (name string, v edm.Value) {
 	return c.name, edm.Binary(b)
 }
 
-// byRow is At in mode 2.
+// byRow is At in mode modeRows.
 func (r *Row) byRow(i int) (name string, v edm.Value) {
 	if r.LoadHeap() != nil {
-		return r.slot.shape.Name(i), edm.Value{}
+		return r.section.shape.Name(i), edm.Value{}
 	}
 	return r.plain.At(i)
 }
 
 // Lookup returns the property called name.
 func (r *Row) Lookup(name string) (edm.Value, bool) {
-	i := r.slot.shape.Index(name)
+	i := r.section.shape.Index(name)
 	if i < 0 {
 		return edm.Value{}, false
 	}
@@ -227,15 +228,15 @@ func (r *Row) Lookup(name string) (edm.Value, bool) {
 	return v, true
 }
 
-// text returns the bytes of the String or Binary i, which is in column c; ok is
-// false when they cannot be read.
+// text returns the bytes of property i, a String or Binary in column c. ok is false if
+// they cannot be read.
 func (r *Row) text(c *column, i int) (b []byte, ok bool) {
 	if c.encoding == encodingDict {
-		return c.inDict(r.section, r.rank), true
+		return c.inDict(r.data, r.ordinal), true
 	}
-	if len(r.h.Extents) > 0 {
-		if e := r.extentAt(i); e != nil {
-			return r.extent(e)
+	if len(r.h.ValueBlocks) > 0 {
+		if e := r.valueBlockAt(i); e != nil {
+			return r.valueBlock(e)
 		}
 	}
 	if !r.loaded && r.LoadHeap() != nil {
@@ -244,37 +245,37 @@ func (r *Row) text(c *column, i int) (b []byte, ok bool) {
 	return r.heapText(c, i), true
 }
 
-// heapText returns the value of a row in column c of the heap, which is
-// property i and no extent.
+// heapText returns the value of property i, which is in heap column c and has no value
+// block.
 func (r *Row) heapText(c *column, i int) []byte {
-	from, to := r.heapEnd, len(r.part)
+	from, to := r.heapEnd, len(r.heap)
 	if int(c.prev) != r.heapAt {
 		from = 0
 		if c.prev >= 0 {
-			from = int(r.columns[c.prev].a.at(r.section, r.rank))
+			from = int(r.columns[c.prev].a.at(r.data, r.ordinal))
 		}
 	}
 	if c.encoding == encodingHeap {
-		to = int(c.a.at(r.section, r.rank))
+		to = int(c.a.at(r.data, r.ordinal))
 	}
 	r.heapAt, r.heapEnd = i, to
-	return r.part[from:to:to] // checkHeap has checked the ends
+	return r.heap[from:to:to] // checkHeap has checked the ends
 }
 
-// extentAt returns the extent that is property i, nil when it is none.
-func (r *Row) extentAt(i int) *Extent {
-	all := r.h.Extents
-	place := r.row<<16 | i
-	n := sort.Search(len(all), func(n int) bool { return all[n].Row<<16|all[n].Property >= place })
+// valueBlockAt returns the value block of property i, nil if it has none.
+func (r *Row) valueBlockAt(i int) *ValueBlock {
+	all := r.h.ValueBlocks
+	position := r.row<<16 | i
+	n := sort.Search(len(all), func(n int) bool { return all[n].Row<<16|all[n].Property >= position })
 	if n < len(all) && all[n].Row == r.row && all[n].Property == i {
 		return &all[n]
 	}
 	return nil
 }
 
-// extent returns a value that is an extent. It is read once, so that what
-// Load has read cannot fail, whether a cache keeps it or not.
-func (r *Row) extent(e *Extent) (b []byte, ok bool) {
+// valueBlock returns the value in e. It reads each block once, so that a value that
+// Load has read cannot fail, even if the cache dropped it.
+func (r *Row) valueBlock(e *ValueBlock) (b []byte, ok bool) {
 	for i := range r.bigs {
 		if r.bigs[i].at == e {
 			return r.bigs[i].bytes, true
@@ -283,7 +284,7 @@ func (r *Row) extent(e *Extent) (b []byte, ok bool) {
 	if r.err != nil {
 		return nil, false
 	}
-	b, r.err = r.blocks.Extent(e)
+	b, r.err = r.blocks.ValueBlock(e)
 	if r.err != nil {
 		return nil, false
 	}

@@ -8,42 +8,42 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 )
 
-// Shapes gives the shapes of a file their ids. Shapes with the same content
-// have one id, wherever they come from.
+// Shapes assigns ids to the shapes of a file. Shapes with the same content have the
+// same id, whatever their source.
 type Shapes struct {
-	last      *fileShape
-	byPointer map[*codec.Shape]*fileShape
-	byHash    map[uint64]*fileShape // of the encoded form; chained by next
-	list      []*fileShape
-	columns   []summaryColumn // of all shapes, at most maxSummaryColumns
-	columnIDs map[summaryColumn]int
-	size      int // bytes encoded
-	scratch   []byte
+	last          *fileShape
+	byPointer     map[*codec.Shape]*fileShape
+	byHash        map[uint64]*fileShape // of the encoded form; chained by next
+	list          []*fileShape
+	columns       []columnID // of all shapes, at most maxBoundsColumns
+	columnNumbers map[columnID]int
+	size          int // encoded bytes
+	scratch       []byte
 }
 
-// fileShape is a shape of a file, and its slot in the group being gathered.
+// fileShape is a shape of the file, and its section in the current group.
 type fileShape struct {
 	shape   *codec.Shape
-	pointer *codec.Shape // of the source that used it last
+	pointer *codec.Shape // the equal shape of the source that used it last
 	id      int
 	encoded []byte
 	next    *fileShape
-	columns []int        // place in Shapes.columns; maxSummaryColumns: none
-	slot    *slotBuilder // nil when no row of the group has the shape
+	columns []int           // index in Shapes.columns; maxBoundsColumns if it is not there
+	section *sectionBuilder // nil if no row of the group has the shape
 }
 
-// maxPointers is how many shapes of sources a table keeps in memory.
+// maxPointers limits how many shapes of sources Shapes remembers by their address.
 const maxPointers = 1024
 
-// NewShapes returns a table without shapes.
+// NewShapes returns empty Shapes.
 func NewShapes() *Shapes {
-	return &Shapes{byPointer: make(map[*codec.Shape]*fileShape), byHash: make(map[uint64]*fileShape), columnIDs: make(map[summaryColumn]int)}
+	return &Shapes{byPointer: make(map[*codec.Shape]*fileShape), byHash: make(map[uint64]*fileShape), columnNumbers: make(map[columnID]int)}
 }
 
-// Size returns the length of what AppendTo appends.
+// Size returns the length of the bytes that AppendTo appends.
 func (t *Shapes) Size() int { return 4 + t.size }
 
-// find returns the entry of s, a new one if it must.
+// find returns the entry of s. It creates the entry if needed.
 func (t *Shapes) find(s *codec.Shape) *fileShape {
 	if t.last != nil && t.last.pointer == s {
 		return t.last
@@ -52,7 +52,7 @@ func (t *Shapes) find(s *codec.Shape) *fileShape {
 	if e == nil {
 		e = t.byContent(s)
 		if len(t.byPointer) >= maxPointers {
-			clear(t.byPointer) // sources decode some shapes again and again
+			clear(t.byPointer) // sources decode the same shapes repeatedly
 		}
 		t.byPointer[s] = e
 	}
@@ -72,7 +72,7 @@ func (t *Shapes) byContent(s *codec.Shape) *fileShape {
 	e := &fileShape{shape: s, id: len(t.list), encoded: append([]byte(nil), t.scratch...), next: t.byHash[hash]}
 	e.columns = make([]int, s.Len())
 	for i := range e.columns {
-		e.columns[i] = t.columnID(summaryColumn{s.Name(i), s.Type(i)})
+		e.columns[i] = t.columnNumber(columnID{s.Name(i), s.Type(i)})
 	}
 	t.byHash[hash] = e
 	t.list = append(t.list, e)
@@ -80,20 +80,20 @@ func (t *Shapes) byContent(s *codec.Shape) *fileShape {
 	return e
 }
 
-func (t *Shapes) columnID(c summaryColumn) int {
-	id, ok := t.columnIDs[c]
+func (t *Shapes) columnNumber(c columnID) int {
+	id, ok := t.columnNumbers[c]
 	if !ok {
-		if id = len(t.columns); id == maxSummaryColumns {
+		if id = len(t.columns); id == maxBoundsColumns {
 			return id
 		}
-		t.columnIDs[c] = id
+		t.columnNumbers[c] = id
 		t.columns = append(t.columns, c)
 	}
 	return id
 }
 
-// AppendTo appends the shapes: their number, and each as codec.AppendShape
-// writes it, in the order of their ids.
+// AppendTo appends the number of shapes, then each shape as codec.AppendShape writes
+// it, in the order of the ids.
 func (t *Shapes) AppendTo(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(t.list)))
 	for _, e := range t.list {

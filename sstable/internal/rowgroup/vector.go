@@ -5,8 +5,7 @@ import (
 	"math/bits"
 )
 
-// cursor reads fields one after the other; reading past the end sets bad and
-// gives zeros.
+// cursor reads consecutive fields. A read past the end sets bad and returns zeros.
 type cursor struct {
 	p   []byte
 	off int
@@ -23,8 +22,8 @@ func (c *cursor) bytes(n int) []byte {
 	return b
 }
 
-// section returns all of the section, its sum included.
-func (c *cursor) section() []byte { return c.p[:len(c.p)+SumBytes] }
+// data returns the whole section, its sum included.
+func (c *cursor) data() []byte { return c.p[:len(c.p)+SumBytes] }
 
 // uint reads n bytes, at most 8.
 func (c *cursor) uint(n int) uint64 {
@@ -41,48 +40,48 @@ func (c *cursor) u32() uint32 { return uint32(c.uint(4)) }
 
 func (c *cursor) u64() uint64 { return c.uint(8) }
 
-// le16 is entry i of an array of little-endian u16.
+// le16 returns entry i of an array of little-endian u16.
 func le16(p []byte, i int) int { return int(binary.LittleEndian.Uint16(p[2*i:])) }
 
-// vector is an array of integers, stored as differences from their smallest:
+// vector is an array of integers, stored as differences from the smallest one:
 //
 //	0  u8  width of a difference in bytes, 0..8
 //	1  u64 base
 //	9  n * width bytes
 //
-// Whatever the width, a difference is read as eight bytes and cut by a mask:
-// behind each vector stand eight more bytes, at least the sum of its section.
+// at reads eight bytes and masks them, whatever the width. So eight more bytes must
+// follow each vector; the sum of the section provides them.
 type vector struct {
 	base, mask uint64
-	off, step  uint32 // place in the section of the first difference, and from one to the next
+	off, step  uint32 // offset of the first difference, and bytes from one to the next
 }
 
 const vectorHeaderBytes = 9
 
-// place returns where entry i stands.
-func (v *vector) place(i int) int { return int(v.off) + i*int(v.step) }
+// offset returns the offset of entry i.
+func (v *vector) offset(i int) int { return int(v.off) + i*int(v.step) }
 
-func (v *vector) at(section []byte, i int) uint64 {
-	at := v.place(i)
-	return v.base + binary.LittleEndian.Uint64(section[at:at+8])&v.mask
+func (v *vector) at(data []byte, i int) uint64 {
+	at := v.offset(i)
+	return v.base + binary.LittleEndian.Uint64(data[at:at+8])&v.mask
 }
 
-// within reports whether the n integers, taken as signed, are low to high.
-func (v *vector) within(section []byte, n int, low, high int64) bool {
-	// Most often the width alone tells.
+// within reports whether the n integers, as signed ones, are between low and high.
+func (v *vector) within(data []byte, n int, low, high int64) bool {
+	// Usually the width alone decides.
 	if base := int64(v.base); base >= low && base <= high && v.mask <= uint64(high-base) {
 		return true
 	}
 	for i := range n {
-		if x := int64(v.at(section, i)); x < low || x > high {
+		if x := int64(v.at(data, i)); x < low || x > high {
 			return false
 		}
 	}
 	return true
 }
 
-// vector reads a vector of n integers. c.p must have eight more bytes behind
-// its end, within its capacity.
+// vector reads a vector of n integers. The capacity of c.p must exceed its length by
+// eight bytes.
 func (c *cursor) vector(n int) (v vector) {
 	width := int(c.u8())
 	v.base = c.u64()
@@ -101,8 +100,8 @@ func (c *cursor) vector(n int) (v vector) {
 
 func widthMask(width int) uint64 { return uint64(1)<<(8*width) - 1 }
 
-// appendVector writes words as differences from base, none of which is smaller
-// in the order that makes limit, the largest difference, right.
+// appendVector appends words as differences from base. base is the smallest word, and
+// limit the largest difference, in the same order, signed or unsigned.
 func appendVector(dst []byte, words []uint64, base, limit uint64) []byte {
 	width := (bits.Len64(limit) + 7) / 8
 	dst = append(dst, byte(width))
@@ -119,7 +118,7 @@ func appendVector(dst []byte, words []uint64, base, limit uint64) []byte {
 	return dst[:n]
 }
 
-// appendSigned writes words that are two's complement integers.
+// appendSigned appends words that are two's complement integers.
 func appendSigned(dst []byte, words []uint64) []byte {
 	lo, hi := int64(words[0]), int64(words[0])
 	for _, w := range words[1:] {
@@ -128,7 +127,7 @@ func appendSigned(dst []byte, words []uint64) []byte {
 	return appendVector(dst, words, uint64(lo), uint64(hi)-uint64(lo))
 }
 
-// appendUnsigned writes words that are unsigned integers or mere bits.
+// appendUnsigned appends words that are unsigned integers or bit patterns.
 func appendUnsigned(dst []byte, words []uint64) []byte {
 	lo, hi := words[0], words[0]
 	for _, w := range words[1:] {

@@ -8,15 +8,15 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// TestTextBounds: a bound that was cut is never less than the string.
+// TestTextBounds checks that a shortened bound is never less than the string.
 func TestTextBounds(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	runes := []rune("az~\u007Fé\uD7FF\uE000\uFFFF\U00010000\U0010FFFF")
 	for range 20000 {
 		var list [][]byte
-		var b columnBounds
+		var b valueBounds
 		stem := []rune("0123456789abcdefgh")[:r.IntN(19)]
-		var other columnBounds // of another shape's rows
+		var other valueBounds // of another shape's rows
 		for range 1 + r.IntN(4) {
 			s := slices.Clone(stem)
 			for range r.IntN(9) {
