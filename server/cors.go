@@ -37,7 +37,7 @@ func (x *exchange) allowOrigin() {
 	if err != nil && x.event.Err == nil && len(x.r.Header["Origin"]) > 0 {
 		x.event.Err = err
 	}
-	x.setFields(cors.Answer(rules, x.r, x.w.Header()))
+	x.setFields(cors.Fields(rules, x.r, x.w.Header()))
 }
 
 func (x *exchange) setFields(fields []cors.Field) {

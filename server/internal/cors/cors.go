@@ -1,6 +1,5 @@
-// Package cors says what pages of other origins may do with an account, by the
-// account's rules of cross-origin resource sharing: it checks the rules, and makes
-// of them the headers of answers.
+// Package cors implements cross-origin resource sharing: it checks the rules of an account,
+// and derives the headers of responses from them.
 package cors
 
 import (
@@ -12,24 +11,24 @@ import (
 
 // The refusals of a preflight.
 var (
-	// ErrHeader says that the question has not one Origin and one method.
+	// ErrHeader reports that a preflight does not have one Origin and one method.
 	ErrHeader = errors.New("a required header is missing")
-	// ErrNoRule says that no rule allows the request that is asked about.
+	// ErrNoRule reports that no rule allows the request of a preflight.
 	ErrNoRule = errors.New("no rule allows the request")
 )
 
-// Field is a header of an answer, its name in canonical form.
+// Field is a header of a response. Its name is in canonical form.
 type Field struct{ Name, Value string }
 
-// Preflight answers a browser's question, with headers asked, whether a page may
-// send a request. Who asks is not known, so that the answer is made of the rules
-// alone. The error is ErrHeader or ErrNoRule.
-func Preflight(rules []Rule, asked http.Header) ([]Field, error) {
-	origin, method := asked["Origin"], asked["Access-Control-Request-Method"]
+// Preflight returns the headers of the response to a preflight with header h, in which a
+// browser asks whether a page may send a request. A preflight has no credentials, so only
+// the rules decide. The error is ErrHeader or ErrNoRule.
+func Preflight(rules []Rule, h http.Header) ([]Field, error) {
+	origin, method := h["Origin"], h["Access-Control-Request-Method"]
 	if len(origin) != 1 || len(method) != 1 || origin[0] == "" || method[0] == "" {
 		return nil, ErrHeader
 	}
-	headers := asked["Access-Control-Request-Headers"]
+	headers := h["Access-Control-Request-Headers"]
 	rule := matchPreflight(rules, origin[0], method[0], headers)
 	if rule == nil {
 		return nil, ErrNoRule
@@ -46,9 +45,9 @@ func Preflight(rules []Rule, asked http.Header) ([]Field, error) {
 	return fields, nil
 }
 
-// Answer returns what lets a page of another origin see the answer to r. The
-// answer has all its other headers, which are h.
-func Answer(rules []Rule, r *http.Request, h http.Header) []Field {
+// Fields returns the headers that let a page of another origin read the response to r. h
+// has all other headers of that response.
+func Fields(rules []Rule, r *http.Request, h http.Header) []Field {
 	if len(rules) == 0 {
 		return nil
 	}

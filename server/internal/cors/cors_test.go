@@ -38,7 +38,7 @@ func TestPreflight(t *testing.T) {
 	const origin, method, headers = "Origin", "Access-Control-Request-Method", "Access-Control-Request-Headers"
 	for _, c := range []struct {
 		name  string
-		asked http.Header
+		given http.Header
 		err   error
 		want  string
 	}{
@@ -57,20 +57,20 @@ func TestPreflight(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			fields, err := Preflight(rules, c.asked)
+			fields, err := Preflight(rules, c.given)
 			if got := textOf(fields); !errors.Is(err, c.err) || got != c.want {
-				t.Errorf("preflight with %v:\ngot  %s, error %v\nwant %s, error %v", c.asked, got, err, c.want, c.err)
+				t.Errorf("preflight with %v:\ngot  %s, error %v\nwant %s, error %v", c.given, got, err, c.want, c.err)
 			}
 		})
 	}
 }
 
-func TestAnswer(t *testing.T) {
+func TestFields(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		rules  []Rule
 		method string
-		asked  http.Header
+		given  http.Header
 		want   string
 	}{
 		{"no rules", nil, "GET", header("Origin", "null"), ""},
@@ -83,9 +83,9 @@ func TestAnswer(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := httptest.NewRequest(c.method, "/", nil)
-			r.Header = c.asked
-			if got := textOf(Answer(c.rules, r, header("Etag", "1"))); got != c.want {
-				t.Errorf("answer to %s with %v:\ngot  %s\nwant %s", c.method, c.asked, got, c.want)
+			r.Header = c.given
+			if got := textOf(Fields(c.rules, r, header("Etag", "1"))); got != c.want {
+				t.Errorf("response to %s with %v:\ngot  %s\nwant %s", c.method, c.given, got, c.want)
 			}
 		})
 	}

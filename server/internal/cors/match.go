@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// match returns the first rule for a request of this method from this
-// origin, nil if there is none.
+// match returns the first rule that allows a request of this method from this origin, nil
+// if there is none.
 func match(rules []Rule, origin, method string) *Rule {
 	for i := range rules {
 		if rules[i].allows(origin, method) {
@@ -17,9 +17,8 @@ func match(rules []Rule, origin, method string) *Rule {
 	return nil
 }
 
-// matchPreflight is match for a browser's question before the request: the
-// rule has to allow too all headers in the lists that Access-Control-Request-Headers
-// gave.
+// matchPreflight is match for a preflight: the rule must also allow all headers in the
+// lists of Access-Control-Request-Headers.
 func matchPreflight(rules []Rule, origin, method string, headers []string) *Rule {
 	for i := range rules {
 		if rules[i].allows(origin, method) && rules[i].allowsHeaders(headers) {
@@ -45,8 +44,8 @@ func (r *Rule) allowsHeaders(lists []string) bool {
 	return true
 }
 
-// origin returns what Access-Control-Allow-Origin says to a page of origin: that
-// origin if the rule names it, a star if it allows all, "" if it does not allow it.
+// origin returns the value of Access-Control-Allow-Origin for a page of origin: origin if
+// the rule names it, a star if the rule allows all origins, "" if it does not allow it.
 func (r *Rule) origin(origin string) string {
 	switch {
 	case slices.Contains(r.AllowedOrigins, origin):
@@ -57,7 +56,7 @@ func (r *Rule) origin(origin string) string {
 	return ""
 }
 
-// matchesHeader reports whether a header is in a rule's list; case does not count.
+// matchesHeader reports whether a header is in a rule's list, in any case.
 func matchesHeader(list []string, header string) bool {
 	return slices.ContainsFunc(list, func(s string) bool {
 		if prefix, ok := strings.CutSuffix(s, "*"); ok {
@@ -67,20 +66,18 @@ func matchesHeader(list []string, header string) bool {
 	})
 }
 
-// exposable are the headers that answers have, in the order in which the service
-// names them.
+// exposable are the headers of responses, in the order in which the service lists them.
 var exposable = [...]string{
 	"x-ms-request-id", "x-ms-client-request-id", "Server", "x-ms-version", "x-ms-error-code",
 	"X-Content-Type-Options", "Cache-Control", "Preference-Applied", "Location", "DataServiceId", "ETag", "Content-Type",
 	"x-ms-continuation-NextPartitionKey", "x-ms-continuation-NextRowKey", "x-ms-continuation-NextTableName",
 }
 
-// transport are the headers that every answer has, or that are added on its way.
+// transport are the headers that HTTP adds to every response.
 var transport = [...]string{"Content-Length", "Date", "Transfer-Encoding"}
 
-// exposed returns what Access-Control-Expose-Headers says with an answer of
-// header h: the headers that the rule names, and those of the answer that its
-// patterns mean.
+// exposed returns the value of Access-Control-Expose-Headers for a response with header h:
+// the headers that the rule names, and those of the response that match its patterns.
 func (r *Rule) exposed(h http.Header) string {
 	var names, patterns []string
 	for _, s := range r.ExposedHeaders {

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Rule says what pages of which origins may do. A header may end in a star,
-// which stands for any end; an origin that is a star stands for all of them.
+// Rule allows methods and headers to pages of some origins. A header that ends in a star is
+// a prefix. The origin * means all origins.
 type Rule struct {
 	AllowedMethods []string
 	AllowedOrigins []string
 	AllowedHeaders []string
 	ExposedHeaders []string
-	MaxAge         int // seconds that a browser may keep the answer of a preflight
+	MaxAge         int // seconds for which a browser may cache the response to a preflight
 }
 
 // The limits of the rules of an account.
@@ -31,7 +31,7 @@ var methods = []string{
 	http.MethodDelete, http.MethodGet, http.MethodHead, "MERGE", http.MethodPost, http.MethodOptions, http.MethodPut, http.MethodPatch,
 }
 
-// Check holds the rules of an account against their limits.
+// Check checks the rules of an account against the limits.
 func Check(rules []Rule) error {
 	if len(rules) > MaxRules {
 		return fmt.Errorf("more than %d CORS rules", MaxRules)
@@ -55,19 +55,19 @@ func Check(rules []Rule) error {
 
 func (r *Rule) check() error {
 	if len(r.AllowedMethods) == 0 || len(r.AllowedOrigins) == 0 {
-		return errors.New("a CORS rule without a method, or without an origin")
+		return errors.New("a CORS rule without method or origin")
 	}
 	if r.MaxAge < 0 || r.MaxAge > 1<<31-1 {
-		return errors.New("a MaxAgeInSeconds out of range")
+		return errors.New("MaxAgeInSeconds is out of range")
 	}
 	for _, method := range r.AllowedMethods {
 		if !slices.Contains(methods, method) {
-			return fmt.Errorf("the unknown method %q in a CORS rule", method)
+			return fmt.Errorf("unknown method %q in a CORS rule", method)
 		}
 	}
 	for _, origin := range r.AllowedOrigins {
 		if len(origin) > maxTextBytes || !visible(origin) {
-			return errors.New("an origin that is too long, or not visible ASCII")
+			return errors.New("an origin in a CORS rule is too long or not visible ASCII")
 		}
 	}
 	for _, headers := range [...][]string{r.AllowedHeaders, r.ExposedHeaders} {
@@ -78,7 +78,7 @@ func (r *Rule) check() error {
 				prefixed++
 			}
 			if len(header) > maxTextBytes || name == "" && !star || name != "" && !isToken(name) {
-				return fmt.Errorf("the header %q in a CORS rule is too long, or none", header)
+				return fmt.Errorf("the header %q in a CORS rule is too long or not a header", header)
 			}
 		}
 		if prefixed > maxPrefixedHeaders || len(headers)-prefixed > maxLiteralHeaders {
@@ -88,12 +88,12 @@ func (r *Rule) check() error {
 	return nil
 }
 
-// visible reports whether s can be one word of a header's list.
+// visible reports whether s can be an item of a list in a header.
 func visible(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c > '~' || c == ',' })
 }
 
-// isToken reports whether s can be a header's name, without a star in it.
+// isToken reports whether s is the name of a header, and has no star.
 func isToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
 		letter := c|0x20 >= 'a' && c|0x20 <= 'z'

@@ -8,7 +8,7 @@ import (
 	"github.com/tablerock-db/tablerock/server/internal/cors"
 )
 
-// corsRule reads a rule, of which every part has to be there.
+// corsRule reads a rule. All its elements are required.
 func (r *reader) corsRule() (cors.Rule, error) {
 	var rule cors.Rule
 	err := r.fields(
@@ -21,13 +21,13 @@ func (r *reader) corsRule() (cors.Rule, error) {
 	return rule, err
 }
 
-// sortHeaders brings headers into the order in which the service returns them: whole
-// names before those that end in a star.
+// sortHeaders sorts headers as the service returns them: whole names before prefixes with
+// a star.
 func sortHeaders(headers []string) {
 	slices.SortStableFunc(headers, func(a, b string) int { return strings.Count(a, "*") - strings.Count(b, "*") })
 }
 
-// wordsField is an element of words with commas between them.
+// wordsField is an element with a list of words, separated by commas.
 func wordsField(name string, to *[]string) field {
 	return textField(name, func(s string) error {
 		*to = splitWords(s)

@@ -1,7 +1,7 @@
-// Package documents holds the documents of the Table service that are XML: access
-// policies of a table, properties of the service, and its statistics. It reads
-// what clients send, writes what they are answered, and keeps what has to be
-// stored in a form of its own.
+// Package documents converts the Table service's XML documents: access policies of a
+// table, properties and statistics of the service.
 //
-// Nothing here knows a store or a request: all is bytes and values.
+// It parses the XML that clients send, writes the XML that they receive, and encodes
+// policies and properties in a binary format for storage. It only handles bytes and
+// values, not stores or requests.
 package documents

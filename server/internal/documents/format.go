@@ -11,8 +11,8 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// Stored metadata. The same values always have the same bytes, and no other
-// bytes are read as these values.
+// Format of stored metadata. The encoding is canonical: equal values have equal bytes, and
+// only those bytes decode to the values.
 //
 //	metadata    u32 magic | u8 version | fields | u32 CRC-32C of all before it
 //	policies    magic "TRac": u8 count, then of each: text Id, time Start, time Expiry, text Permission
@@ -20,11 +20,11 @@ import (
 //	            then of each: words methods, origins, headers allowed, headers exposed, u32 seconds
 //	text        u16 bytes | bytes
 //	words       u16 count | text of each
-//	time        u64 ticks of 100 ns since 1601-01-01T00:00:00Z; all ones is none
+//	time        u64 ticks of 100 ns since 1601-01-01T00:00:00Z; all ones: no time
 //	flags       1 Logging.Read, 2 Write, 4 Delete, 8 HourMetrics, 16 with APIs, 32 MinuteMetrics, 64 with APIs
 //
-// Integers are little-endian. All of this is part of the file format: it is what
-// a store keeps as metadata of a table or of the account.
+// Integers are little-endian. All of this is part of the file format: a store keeps it as
+// the metadata of a table or of the account.
 const (
 	policiesMagic   = 'T' | 'R'<<8 | 'a'<<16 | 'c'<<24
 	propertiesMagic = 'T' | 'R'<<8 | 's'<<16 | 'p'<<24
@@ -37,9 +37,9 @@ const (
 
 // The errors of stored metadata, tested by errors.Is.
 var (
-	// ErrStored says that stored bytes are damaged; it is a store.ErrCorrupt.
+	// ErrStored reports that stored bytes are damaged. It wraps store.ErrCorrupt.
 	ErrStored = fmt.Errorf("stored metadata is damaged: %w", store.ErrCorrupt)
-	// ErrStoredVersion says that a newer version of Tablerock wrote them.
+	// ErrStoredVersion reports that a newer version of Tablerock wrote the bytes.
 	ErrStoredVersion = errors.New("stored metadata has a newer format")
 )
 
@@ -48,8 +48,8 @@ var (
 	le         = binary.LittleEndian
 )
 
-// EncodePolicies appends the stored form of policies that ParsePolicies or
-// DecodePolicies returned; that of none is no bytes.
+// EncodePolicies appends the stored form of policies that ParsePolicies or DecodePolicies
+// returned. Without policies it appends nothing.
 func EncodePolicies(dst []byte, policies []Policy) []byte {
 	if len(policies) == 0 {
 		return dst
@@ -66,7 +66,7 @@ func EncodePolicies(dst []byte, policies []Policy) []byte {
 	return appendSum(dst, start)
 }
 
-// DecodePolicies reads what EncodePolicies wrote; no bytes are no policies. The
+// DecodePolicies decodes the output of EncodePolicies. An empty src has no policies. The
 // error is ErrStored or ErrStoredVersion.
 func DecodePolicies(src []byte) ([]Policy, error) {
 	if len(src) == 0 {
@@ -88,7 +88,7 @@ func DecodePolicies(src []byte) ([]Policy, error) {
 		return nil, err
 	}
 	if err := checkPolicies(policies); err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrStored, err) // not an *Error: no client is at fault
+		return nil, fmt.Errorf("%w: %v", ErrStored, err) // not an *Error, since the client is not at fault
 	}
 	return policies, nil
 }
@@ -121,7 +121,7 @@ func EncodeProperties(dst []byte, p Properties) []byte {
 	return appendSum(dst, start)
 }
 
-// DecodeProperties reads what EncodeProperties wrote; no bytes are the zero
+// DecodeProperties decodes the output of EncodeProperties. An empty src is the zero
 // Properties. The error is ErrStored or ErrStoredVersion.
 func DecodeProperties(src []byte) (Properties, error) {
 	var p Properties
@@ -136,14 +136,14 @@ func DecodeProperties(src []byte) (Properties, error) {
 	for i, on := range p.flags() {
 		*on = set&(1<<i) != 0
 	}
-	strange := set&(1<<7) != 0 || p.HourMetrics.IncludeAPIs && !p.HourMetrics.Enabled || p.MinuteMetrics.IncludeAPIs && !p.MinuteMetrics.Enabled
+	invalid := set&(1<<7) != 0 || p.HourMetrics.IncludeAPIs && !p.HourMetrics.Enabled || p.MinuteMetrics.IncludeAPIs && !p.MinuteMetrics.Enabled
 	for _, days := range p.days() {
 		*days = int(d.u16())
-		strange = strange || *days > MaxRetentionDays
+		invalid = invalid || *days > MaxRetentionDays
 	}
 	n := d.u8()
-	if strange || n > cors.MaxRules {
-		return Properties{}, fmt.Errorf("%w: flags %#x, or days or rules beyond what there can be", ErrStored, set)
+	if invalid || n > cors.MaxRules {
+		return Properties{}, fmt.Errorf("%w: flags %#x, or a number of days or rules out of range", ErrStored, set)
 	}
 	for range n {
 		var rule cors.Rule
@@ -162,7 +162,7 @@ func DecodeProperties(src []byte) (Properties, error) {
 	return p, nil
 }
 
-// flags lists what the bits of the stored flags say, from the lowest up.
+// flags returns the fields of the stored flags, from the lowest bit up.
 func (p *Properties) flags() [7]*bool {
 	l, h, m := &p.Logging, &p.HourMetrics, &p.MinuteMetrics
 	return [...]*bool{&l.Read, &l.Write, &l.Delete, &h.Enabled, &h.IncludeAPIs, &m.Enabled, &m.IncludeAPIs}
@@ -180,7 +180,7 @@ func appendHead(dst []byte, magic uint32) []byte {
 	return append(le.AppendUint32(dst, magic), formatVersion)
 }
 
-// appendSum ends the stored form that begins at start.
+// appendSum appends the checksum of the stored form that begins at start.
 func appendSum(dst []byte, start int) []byte {
 	return le.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
 }
@@ -197,45 +197,46 @@ func encodeTime(dst []byte, t time.Time) []byte {
 	return le.AppendUint64(dst, seconds*uint64(time.Second/tick)+uint64(t.Nanosecond())/uint64(tick))
 }
 
-// decoder reads fields until one does not fit; all after it are zero.
+// decoder reads fields. After a field that does not fit, bad is set and all fields are zero.
 type decoder struct {
 	rest []byte
 	bad  bool
 }
 
-// newDecoder checks all but the fields of stored metadata. The sum is looked at
-// before the version, and holds over it: damage is not taken for a newer format.
+// newDecoder checks length, checksum, magic and version of stored metadata. The checksum
+// includes the version and is checked first, so that damage does not look like a newer
+// format.
 func newDecoder(src []byte, magic uint32) (*decoder, error) {
 	if len(src) < headBytes+sumBytes {
 		return nil, fmt.Errorf("%w: only %d bytes", ErrStored, len(src))
 	}
 	body, sum := src[:len(src)-sumBytes], le.Uint32(src[len(src)-sumBytes:])
 	if got := crc32.Checksum(body, castagnoli); got != sum {
-		return nil, fmt.Errorf("%w: its sum is %08x and should be %08x", ErrStored, got, sum)
+		return nil, fmt.Errorf("%w: checksum %08x, want %08x", ErrStored, got, sum)
 	}
 	if got := le.Uint32(body); got != magic {
-		return nil, fmt.Errorf("%w: magic %08x, not %08x", ErrStored, got, magic)
+		return nil, fmt.Errorf("%w: magic %08x, want %08x", ErrStored, got, magic)
 	}
 	switch version := body[4]; {
 	case version == 0:
 		return nil, fmt.Errorf("%w: version 0", ErrStored)
 	case version > formatVersion:
-		return nil, fmt.Errorf("%w: version %d, and %d is known", ErrStoredVersion, version, formatVersion)
+		return nil, fmt.Errorf("%w: version %d, the newest known is %d", ErrStoredVersion, version, formatVersion)
 	}
 	return &decoder{rest: body[headBytes:]}, nil
 }
 
-// end wants all to have been read.
+// end checks that all bytes were read, and no more.
 func (d *decoder) end() error {
 	if d.bad || len(d.rest) > 0 {
-		return fmt.Errorf("%w: fields end before or behind its end", ErrStored)
+		return fmt.Errorf("%w: the length does not match the fields", ErrStored)
 	}
 	return nil
 }
 
 var zeros [8]byte
 
-// take returns the next n bytes; where they are not there, up to 8 that are zero.
+// take returns the next n bytes. If there are fewer, it returns at most 8 zeros.
 func (d *decoder) take(n int) []byte {
 	if n > len(d.rest) {
 		d.bad, d.rest = true, nil
@@ -253,7 +254,7 @@ func (d *decoder) text() string { return string(d.take(int(d.u16()))) }
 
 func (d *decoder) words() []string {
 	n := int(d.u16())
-	// Each has at least its length.
+	// Each word has at least 2 bytes, of its length.
 	if 2*n > len(d.rest) {
 		d.bad = true
 		return nil

@@ -13,8 +13,8 @@ const (
 	MaxPolicyIDUnits = 64 // UTF-16 code units
 )
 
-// Policy is one stored access policy of a table: what a signature that names it
-// need not say itself. Of a part that is not given, the value is zero.
+// Policy is a stored access policy of a table. A signature refers to it by its ID instead
+// of stating times and permissions itself. Fields that are not given are zero.
 type Policy struct {
 	ID         string
 	Start      time.Time // in UTC, in whole ticks of 100 ns
@@ -22,10 +22,10 @@ type Policy struct {
 	Permission string    // letters of raud
 }
 
-// ParsePolicies reads what a client sets as a table's policies; nothing at all
-// says that there are none. The error is an *Error.
+// ParsePolicies parses a client's document of the policies of a table. An empty document
+// has none. The error is an *Error.
 func ParsePolicies(doc []byte) ([]Policy, error) {
-	doc = withoutMark(doc)
+	doc = trimByteOrderMark(doc)
 	if len(doc) == 0 {
 		return nil, nil
 	}
@@ -51,7 +51,7 @@ func ParsePolicies(doc []byte) ([]Policy, error) {
 
 func (p *Policy) fields() []field {
 	return []field{
-		// Space around an Id is part of it: a signature names it exactly.
+		// Space around an Id belongs to it: a signature must match it exactly.
 		{name: "Id", read: func(r *reader) (err error) {
 			p.ID, err = r.text()
 			return err
@@ -68,7 +68,7 @@ func (p *Policy) fields() []field {
 	}
 }
 
-// timeField is an element that says a time, or nothing.
+// timeField is an element with a time, or empty.
 func timeField(name string, to *time.Time) field {
 	return textField(name, func(s string) error {
 		if s == "" {
@@ -76,39 +76,39 @@ func timeField(name string, to *time.Time) field {
 		}
 		t, ok := parseTime(s)
 		if !ok {
-			return refuse("%s is no time of ISO 8601 from 1601 to 9999", name)
+			return refuse("%s is not an ISO 8601 time from 1601 to 9999", name)
 		}
 		*to = t
 		return nil
 	})
 }
 
-// checkPolicies holds policies against their rules, but for those of times.
+// checkPolicies checks the rules for policies. parseTime checks those for times.
 func checkPolicies(policies []Policy) error {
 	if len(policies) > MaxPolicies {
-		return refuse("%d policies, and there are at most %d", len(policies), MaxPolicies)
+		return refuse("%d policies, at most %d are accepted", len(policies), MaxPolicies)
 	}
 	for i, p := range policies {
 		switch {
 		case p.ID == "":
 			return refuse("a policy without an Id")
 		case !utf8.ValidString(p.ID) || strings.ContainsFunc(p.ID, noXML):
-			return refuse("an Id of characters that XML does not have")
+			return refuse("an Id with characters that XML does not allow")
 		case codeUnits(p.ID) > MaxPolicyIDUnits:
 			return refuse("an Id of more than %d characters", MaxPolicyIDUnits)
 		case slices.ContainsFunc(policies[:i], func(q Policy) bool { return q.ID == p.ID }):
-			return refuse("the Id %q stands twice", p.ID)
+			return refuse("two policies with the Id %q", p.ID)
 		}
 		for j, letter := range p.Permission {
 			if !strings.ContainsRune("raud", letter) || strings.ContainsRune(p.Permission[:j], letter) {
-				return refuse("a Permission that is not letters of raud, each once")
+				return refuse("a Permission with other letters than r, a, u and d, or with one twice")
 			}
 		}
 	}
 	return nil
 }
 
-// noXML reports whether c cannot stand in a document.
+// noXML reports whether XML does not allow c.
 func noXML(c rune) bool {
 	return c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == 0xfffe || c == 0xffff
 }
@@ -125,7 +125,7 @@ func codeUnits(s string) int {
 	return n
 }
 
-// AppendPolicies appends the document that a client is answered.
+// AppendPolicies appends the document that a client receives.
 func AppendPolicies(dst []byte, policies []Policy) []byte {
 	const root, one, access = "SignedIdentifiers", "SignedIdentifier", "AccessPolicy"
 	dst = append(dst, declaration...)
@@ -149,7 +149,7 @@ func AppendPolicies(dst []byte, policies []Policy) []byte {
 	return appendEnd(dst, root)
 }
 
-// TimeLayout is the form of a policy's times, for package time.
+// TimeLayout is the format of a policy's times, for time.Format.
 const TimeLayout = "2006-01-02T15:04:05.0000000Z"
 
 func appendTime(dst []byte, name string, t time.Time) []byte {
@@ -160,23 +160,23 @@ func appendTime(dst []byte, name string, t time.Time) []byte {
 	return appendEnd(dst, name)
 }
 
-// layouts are the forms of a time that clients send, in the order of how often;
-// each takes a fraction of a second behind its seconds. Without a zone, it is UTC.
+// layouts are the formats of times from clients, the most frequent first. time.Parse
+// accepts a fraction after the seconds. A time without a zone is in UTC.
 var layouts = [...]string{
 	"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04Z07:00", "2006-01-02",
 	"2006-01-02T15:04:05", "2006-01-02T15:04",
 }
 
-// The range of times is that of Edm.DateTime. The year 1 is none of it, so the
-// zero time stands for none.
+// The range of times is that of Edm.DateTime. It does not contain the year 1, so the zero
+// time.Time means that no time is given.
 var (
 	minTime = time.Date(1601, 1, 1, 0, 0, 0, 0, time.UTC)
 	endTime = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// parseTime reads a time, and cuts it down to a whole tick.
+// parseTime parses a time, and truncates it to a tick.
 func parseTime(s string) (time.Time, bool) {
-	// A fraction may have a comma for package time; for the service it may not.
+	// Package time accepts a comma before the fraction, the service does not.
 	if strings.Contains(s, ",") {
 		return time.Time{}, false
 	}

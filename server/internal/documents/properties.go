@@ -8,14 +8,13 @@ import (
 	"github.com/tablerock-db/tablerock/server/internal/cors"
 )
 
-// MaxRetentionDays is the longest retention that can be set.
+// MaxRetentionDays is the longest retention.
 const MaxRetentionDays = 365
 
-// analyticsVersion is the one version that Version elements have.
+// analyticsVersion is the only valid text of Version elements.
 const analyticsVersion = "1.0"
 
-// Properties are those of the service of one account. The zero value is what an
-// account has that nobody set any for.
+// Properties are the service properties of an account. The zero value is the default.
 type Properties struct {
 	Logging       Logging
 	HourMetrics   Metrics
@@ -23,21 +22,21 @@ type Properties struct {
 	Cors          []cors.Rule
 }
 
-// Logging says which requests are to be logged.
+// Logging selects the requests to log.
 type Logging struct {
 	Read, Write, Delete bool
 	RetentionDays       int // 0 if no retention is set
 }
 
-// Metrics says whether requests are to be counted.
+// Metrics enables the counting of requests.
 type Metrics struct {
 	Enabled       bool
 	IncludeAPIs   bool // only if Enabled
 	RetentionDays int  // 0 if no retention is set
 }
 
-// MergeProperties returns old with those sections changed that a client's
-// document has; a document of none is refused. The error is an *Error.
+// MergeProperties returns old with the sections of a client's document in place of its own.
+// It refuses a document without sections. The error is an *Error.
 func MergeProperties(old Properties, doc []byte) (Properties, error) {
 	p, sections := old, 0
 	section := func(name string, read func(*reader) error) field {
@@ -46,7 +45,7 @@ func MergeProperties(old Properties, doc []byte) (Properties, error) {
 			return read(r)
 		}}
 	}
-	err := readDocument(withoutMark(doc), "StorageServiceProperties", func(r *reader) error {
+	err := readDocument(trimByteOrderMark(doc), "StorageServiceProperties", func(r *reader) error {
 		return r.fields(
 			section("Logging", func(r *reader) error { return r.logging(&p.Logging) }),
 			section("HourMetrics", func(r *reader) error { return r.metrics(&p.HourMetrics) }),
@@ -73,7 +72,7 @@ func MergeProperties(old Properties, doc []byte) (Properties, error) {
 	return p, nil
 }
 
-func withoutMark(doc []byte) []byte { return bytes.TrimPrefix(doc, []byte(byteOrderMark)) }
+func trimByteOrderMark(doc []byte) []byte { return bytes.TrimPrefix(doc, []byte(byteOrderMark)) }
 
 func (r *reader) logging(l *Logging) error {
 	return r.fields(
@@ -94,7 +93,7 @@ func (r *reader) metrics(m *Metrics) error {
 		return err
 	}
 	if given != m.Enabled {
-		return refuse("IncludeAPIs stands where, and only where, metrics are enabled")
+		return refuse("IncludeAPIs is required if metrics are enabled, and not allowed otherwise")
 	}
 	return nil
 }
@@ -108,8 +107,7 @@ func versionField() field {
 	})
 }
 
-// retentionField reads a policy of retention, whose Days mean nothing while it
-// is off.
+// retentionField is a retention policy. Its Days are ignored unless it is enabled.
 func retentionField(days *int) field {
 	return field{name: "RetentionPolicy", read: func(r *reader) error {
 		var enabled bool
@@ -121,14 +119,14 @@ func retentionField(days *int) field {
 		case !enabled:
 			n = 0
 		case n < 1 || n > MaxRetentionDays:
-			return refuse("retention for less than 1 or more than %d days", MaxRetentionDays)
+			return refuse("a retention of less than 1 or more than %d days", MaxRetentionDays)
 		}
 		*days = n
 		return nil
 	}}
 }
 
-// AppendProperties appends the document that a client is answered.
+// AppendProperties appends the document that a client receives.
 func AppendProperties(dst []byte, p Properties) []byte {
 	dst = appendStart(append(dst, declaration...), "StorageServiceProperties")
 	dst = appendText(appendStart(dst, "Logging"), "Version", analyticsVersion)
@@ -167,8 +165,8 @@ func appendRetention(dst []byte, days int) []byte {
 	return appendEnd(dst, "RetentionPolicy")
 }
 
-// AppendStats appends the statistics of the service's copy, which lives and had
-// all writes at lastSync.
+// AppendStats appends the document of the secondary endpoint's statistics: it is live, and
+// had all writes at lastSync.
 func AppendStats(dst []byte, lastSync time.Time) []byte {
 	const root, replication = "StorageServiceStats", "GeoReplication"
 	dst = appendStart(appendStart(append(dst, declaration...), root), replication)

@@ -10,38 +10,37 @@ import (
 	"strings"
 )
 
-// MaxDocumentBytes is the longest document that is read.
+// MaxDocumentBytes is the length of the longest document that is accepted.
 const MaxDocumentBytes = 64 << 10
 
-// Error is the refusal of a document, whether it is no XML or breaks a rule of
-// what it says: the protocol has one code for both.
+// Error refuses a document that is not XML, or whose content is not valid. The protocol has
+// one code for both.
 type Error struct{ What string }
 
-// Error says what is wrong with the document.
-func (e *Error) Error() string { return "not a document of the service: " + e.What }
+// Error describes what is wrong with the document.
+func (e *Error) Error() string { return "invalid document: " + e.What }
 
 func refuse(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
 
 const byteOrderMark = "\ufeff"
 
-// reader walks a document in step with what may stand in it: each element is
-// asked for by the code that reads its parent, so one that nobody knows ends the
-// walk, however deep it goes on. Nothing is expanded but the five entities of
-// XML; a document type is refused.
+// reader is a recursive descent parser of documents. The code for an element reads its
+// children, so an unknown element ends the parse, however deep it is. Only the five
+// entities of XML are expanded; a document type is refused.
 type reader struct{ d *xml.Decoder }
 
-// field is an element that may stand once in its parent.
+// field is an element that its parent has at most once.
 type field struct {
 	name     string
 	optional bool
 	read     func(*reader) error
 }
 
-// readDocument calls visit inside the element root of doc, which is to read all
-// that stands in it.
+// readDocument parses doc, whose root element must have the name root. It calls visit,
+// which must read all of the root.
 func readDocument(doc []byte, root string, visit func(*reader) error) error {
 	if len(doc) > MaxDocumentBytes {
-		return refuse("%d bytes, and at most %d are read", len(doc), MaxDocumentBytes)
+		return refuse("%d bytes, at most %d are accepted", len(doc), MaxDocumentBytes)
 	}
 	r := &reader{xml.NewDecoder(bytes.NewReader(doc))}
 	t, err := r.d.Token()
@@ -70,7 +69,7 @@ func readDocument(doc []byte, root string, visit func(*reader) error) error {
 	}
 }
 
-// end wants the document to have nothing more.
+// end checks that nothing follows the root.
 func (r *reader) end() error {
 	for {
 		t, err := r.d.Token()
@@ -86,7 +85,7 @@ func (r *reader) end() error {
 	}
 }
 
-// ignorable returns nil for what means nothing between elements.
+// ignorable returns nil for a comment or space between elements.
 func ignorable(t xml.Token) error {
 	switch t := t.(type) {
 	case xml.Comment:
@@ -95,17 +94,16 @@ func ignorable(t xml.Token) error {
 		if trimSpace(string(t)) == "" {
 			return nil
 		}
-		return refuse("text where only elements stand")
+		return refuse("text between elements")
 	case xml.Directive:
 		return refuse("a document type")
 	case xml.ProcInst:
 		return refuse("a processing instruction")
 	}
-	return refuse("an element out of place")
+	return refuse("an element in the wrong position")
 }
 
-// nameOf returns the name of an element, "" for one of a namespace: the service
-// has none.
+// nameOf returns the name of an element, "" if it has a namespace: the service uses none.
 func nameOf(e xml.StartElement) string {
 	if e.Name.Space != "" {
 		return ""
@@ -113,7 +111,7 @@ func nameOf(e xml.StartElement) string {
 	return e.Name.Local
 }
 
-// next returns the name of the next element within the open one, "" at its end.
+// next returns the name of the next child of the open element, "" at its end.
 func (r *reader) next() (string, error) {
 	for {
 		t, err := r.d.Token()
@@ -127,7 +125,7 @@ func (r *reader) next() (string, error) {
 			if name := nameOf(t); name != "" {
 				return name, nil
 			}
-			return "", refuse("the element %q of a namespace", t.Name.Local)
+			return "", refuse("the element %q has a namespace", t.Name.Local)
 		default:
 			if err := ignorable(t); err != nil {
 				return "", err
@@ -136,7 +134,7 @@ func (r *reader) next() (string, error) {
 	}
 }
 
-// fields reads the open element, whose parts may stand in any order.
+// fields reads the open element, whose children may be in any order.
 func (r *reader) fields(fields ...field) error {
 	seen := make([]bool, len(fields))
 	for {
@@ -152,7 +150,7 @@ func (r *reader) fields(fields ...field) error {
 			return refuse("the unknown element %q", name)
 		}
 		if seen[i] {
-			return refuse("%s stands twice", name)
+			return refuse("two elements %s", name)
 		}
 		seen[i] = true
 		if err := fields[i].read(r); err != nil {
@@ -167,7 +165,7 @@ func (r *reader) fields(fields ...field) error {
 	return nil
 }
 
-// list reads the open element, which holds at most limit elements called name.
+// list reads the open element, whose children are at most limit elements called name.
 func (r *reader) list(name string, limit int, read func(*reader) error) error {
 	for n := 0; ; n++ {
 		got, err := r.next()
@@ -178,7 +176,7 @@ func (r *reader) list(name string, limit int, read func(*reader) error) error {
 			return refuse("the unknown element %q", got)
 		}
 		if n == limit {
-			return refuse("more than %d of %s", limit, name)
+			return refuse("more than %d elements %s", limit, name)
 		}
 		if err := read(r); err != nil {
 			return err
@@ -201,12 +199,12 @@ func (r *reader) text() (string, error) {
 			text = append(text, t...)
 		case xml.Comment:
 		default:
-			return "", refuse("more than text where only text stands")
+			return "", refuse("an element that must have only text has more")
 		}
 	}
 }
 
-// textField is an element whose text, without the space around it, set takes.
+// textField is an element with text. set gets the text without the space around it.
 func textField(name string, set func(string) error) field {
 	return field{name: name, read: func(r *reader) error {
 		s, err := r.text()
@@ -217,40 +215,41 @@ func textField(name string, set func(string) error) field {
 	}}
 }
 
-// flagField is an element that says true or false, in any case of letters.
+// flagField is an element with true or false, in any case.
 func flagField(name string, to *bool) field {
 	return textField(name, func(s string) error {
 		*to = strings.EqualFold(s, "true")
 		if !*to && !strings.EqualFold(s, "false") {
-			return refuse("%s is neither true nor false", name)
+			return refuse("%s is not true or false", name)
 		}
 		return nil
 	})
 }
 
-// numberField is an element that says a number from 0 up, in digits alone.
+// numberField is an element with a number of decimal digits.
 func numberField(name string, to *int) field {
 	return textField(name, func(s string) error {
 		n, err := strconv.ParseUint(s, 10, 31)
 		if err != nil {
-			return refuse("%s is no number from 0 to %d", name, 1<<31-1)
+			return refuse("%s is not a number from 0 to %d", name, 1<<31-1)
 		}
 		*to = int(n)
 		return nil
 	})
 }
 
-// structField is an element that holds others.
+// structField is an element with other elements.
 func structField(name string, fields ...field) field {
 	return field{name: name, read: func(r *reader) error { return r.fields(fields...) }}
 }
 
+// orNone makes the element optional.
 func (f field) orNone() field {
 	f.optional = true
 	return f
 }
 
-// trimSpace removes what XML calls space, and no more of what Unicode does.
+// trimSpace removes the white space of XML, which is less than that of Unicode.
 func trimSpace(s string) string { return strings.Trim(s, " \t\r\n") }
 
 const declaration = byteOrderMark + `<?xml version="1.0" encoding="utf-8"?>`
@@ -267,7 +266,7 @@ func appendEmpty(dst []byte, name string) []byte {
 	return append(append(append(dst, '<'), name...), " />"...)
 }
 
-// appendText appends an element that holds text.
+// appendText appends an element with text.
 func appendText(dst []byte, name, text string) []byte {
 	if text == "" {
 		return appendEmpty(dst, name)
@@ -279,8 +278,8 @@ func appendFlag(dst []byte, name string, v bool) []byte {
 	return appendText(dst, name, strconv.FormatBool(v))
 }
 
-// appendEscaped appends text so that a reader finds it as it is. A bare carriage
-// return would be read as the end of a line.
+// appendEscaped appends text and escapes what a parser would change: it would read a bare
+// carriage return as a line feed.
 func appendEscaped(dst []byte, text string) []byte {
 	for i := range len(text) {
 		switch c := text[i]; c {

@@ -17,18 +17,18 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// Of is the one map from an error to its answer. An error that it does
-// not know is a failure of this program: status 500, and logged.
+// Of maps an error to its problem. It is the only such map. An unknown error is an internal
+// error: its status is 500, and it is logged.
 func Of(err error) *Problem {
 	var (
-		p       *Problem
-		op      *store.OpError
-		model   *edm.Error
-		payload *odata.Error
-		parts   *batch.Error
-		syntax  *filter.Error
-		doc     *documents.Error
-		refusal *sharedkey.Refusal
+		p        *Problem
+		op       *store.OpError
+		model    *edm.Error
+		payload  *odata.Error
+		envelope *batch.Error
+		syntax   *filter.Error
+		doc      *documents.Error
+		refusal  *sharedkey.Refusal
 	)
 	switch {
 	case errors.As(err, &p):
@@ -66,7 +66,7 @@ func Of(err error) *Problem {
 		return OfModel(model)
 	case errors.As(err, &payload):
 		return ofPayload(payload)
-	case errors.As(err, &parts):
+	case errors.As(err, &envelope):
 		return Bad(CodeInvalidInput, inputNotValid)
 	case errors.As(err, &doc):
 		return Bad("InvalidXmlDocument", "XML specified is not syntactically valid.")
@@ -102,7 +102,7 @@ func ofStore(err error) *Problem {
 	return Internal(err)
 }
 
-// OfModel maps a broken rule of the data model.
+// OfModel maps an error of the data model.
 func OfModel(e *edm.Error) *Problem {
 	switch e.Rule {
 	case edm.RuleTableName:
@@ -142,7 +142,7 @@ func OfModel(e *edm.Error) *Problem {
 	return ErrInput
 }
 
-// ofPayload maps what is wrong with an entity's JSON.
+// ofPayload maps an error in the JSON of an entity.
 func ofPayload(e *odata.Error) *Problem {
 	key := e.Member == edm.PartitionKeyName || e.Member == edm.RowKeyName
 	switch e.Kind {
@@ -165,7 +165,7 @@ func ofPayload(e *odata.Error) *Problem {
 	return ErrProcessing
 }
 
-// ofFilter maps the refusal of a $filter.
+// ofFilter maps an error in a $filter.
 func ofFilter(e *filter.Error) *Problem {
 	if e.Kind == filter.NotImplemented {
 		return ErrNotImplemented

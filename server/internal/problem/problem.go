@@ -1,5 +1,4 @@
-// Package problem has the refusals and failures of the Table service, and the one map
-// that leads to them from errors.
+// Package problem maps errors to the error responses of the Table service.
 package problem
 
 import (
@@ -8,26 +7,26 @@ import (
 	"strings"
 )
 
-// Problem is a refusal or a failure in the protocol's words. It is never changed
-// once made, so that one value can answer many requests.
+// Problem is an error response of the protocol. It is immutable, since requests share the
+// values below.
 type Problem struct {
 	Status  int
 	Code    string
 	Message string
 
-	Early     bool   // found before the request was understood: no Cache-Control, no preference
-	Refusal   bool   // of the client, which gets XML if nothing else is known of it
-	Front     bool   // answered in front of the Table layer: no version, the code in a header
-	Bare      bool   // without an id
-	Page      bool   // answered by an HTML page, not by an error document
-	Executed  bool   // of a batch: found by looking at stored entities
+	Early     bool   // found before the request was parsed: no Cache-Control, no Preference-Applied
+	Refusal   bool   // of the credentials or a parameter: in XML unless the client accepts JSON
+	Front     bool   // from the service's front end: no version, the code in a header
+	Bare      bool   // without the id of the request
+	Page      bool   // the document is an HTML page
+	Executed  bool   // in a batch: depends on stored entities
 	Challenge string // WWW-Authenticate
 	Allow     string // Allow
 	Retry     string // Retry-After
-	Cause     error  // of a failure that is not the client's; for logs alone
+	Cause     error  // of an internal error; for logs only
 }
 
-// Error states code and message.
+// Error returns code and message.
 func (p *Problem) Error() string { return p.Code + ": " + p.Message }
 
 // Codes that several problems have.
@@ -43,12 +42,12 @@ const (
 	badQueryValue = "Value for one of the query parameters specified in the request URI is invalid."
 )
 
-// Bad returns a problem of status 400 that needs no more.
+// Bad returns a problem of status 400.
 func Bad(code, message string) *Problem {
 	return &Problem{Status: http.StatusBadRequest, Code: code, Message: message}
 }
 
-// The problems that need no detail.
+// Problems without details of the request.
 var (
 	ErrInput          = Bad(CodeInvalidInput, inputNotValid)
 	ErrProcessing     = &Problem{Status: http.StatusBadRequest, Code: CodeInvalidInput, Message: "An error occurred while processing this request.", Early: true}
@@ -82,12 +81,12 @@ var (
 	ErrBusy           = &Problem{Status: http.StatusServiceUnavailable, Code: "ServerBusy", Message: "The server is currently unable to receive requests. Please retry your request.", Retry: "1"}
 	// ErrQueryValue refuses the value of a parameter in the URL.
 	ErrQueryValue = Bad("InvalidQueryParameterValue", badQueryValue)
-	// ErrComp refuses a comp that the service has not, or not this resource of it.
+	// ErrComp refuses a comp that the service or the resource does not have.
 	ErrComp = &Problem{Status: http.StatusBadRequest, Code: "InvalidQueryParameterValue", Message: badQueryValue, Refusal: true, Front: true}
 )
 
-// Internal is the answer to a failure that is not the client's; cause goes
-// to the log and not to the client.
+// Internal returns the problem of an internal error. cause is logged and not sent to the
+// client.
 func Internal(cause error) *Problem {
 	return &Problem{
 		Status: http.StatusInternalServerError, Code: "InternalError",
@@ -95,8 +94,8 @@ func Internal(cause error) *Problem {
 	}
 }
 
-// MethodNotAllowed refuses a method, and names those that the resource has operations
-// for.
+// MethodNotAllowed refuses a method that the resource does not have; allowed are those that
+// it has.
 func MethodNotAllowed(allowed []string) *Problem {
 	return &Problem{
 		Status: http.StatusMethodNotAllowed, Code: "MethodNotAllowed",
@@ -104,14 +103,14 @@ func MethodNotAllowed(allowed []string) *Problem {
 	}
 }
 
-// KeyCount refuses an entity of a table that is named by too few keys.
+// KeyCount refuses a path with too few keys for an entity.
 func KeyCount(account, table string) *Problem {
 	p := Bad(CodeInvalidInput, fmt.Sprintf("The number of keys specified in the URI does not match number of key properties for the resource '%s.%s'.", account, table))
 	p.Early = true
 	return p
 }
 
-// OutOfRange refuses the value of a property or an option.
+// OutOfRange refuses the value of a property or of an option.
 func OutOfRange(name, value string) *Problem {
 	return Bad(codeOutOfRange, fmt.Sprintf("The '%s' parameter of value '%s' is out of range.", name, value))
 }

@@ -33,7 +33,7 @@ func TestOf(t *testing.T) {
 		{store.ErrOutcomeUnknown, http.StatusInternalServerError, "OperationTimedOut", false, true},
 		{context.DeadlineExceeded, http.StatusInternalServerError, "OperationTimedOut", false, true},
 		{store.ErrCorrupt, http.StatusInternalServerError, "InternalError", false, true},
-		{errors.New("nobody knows"), http.StatusInternalServerError, "InternalError", false, true},
+		{errors.New("unknown error"), http.StatusInternalServerError, "InternalError", false, true},
 	} {
 		t.Run(c.err.Error(), func(t *testing.T) {
 			p := Of(fmt.Errorf("step: %w", c.err))
@@ -41,11 +41,11 @@ func TestOf(t *testing.T) {
 				t.Errorf("got %+v, want %d %s, executed %v, a cause %v", p, c.status, c.code, c.executed, c.cause)
 			}
 			if c.cause && !errors.Is(p.Cause, c.err) {
-				t.Errorf("its cause is %v, want %v", p.Cause, c.err)
+				t.Errorf("the cause is %v, want %v", p.Cause, c.err)
 			}
 		})
 	}
 	if ErrEntityExists.Executed || ErrBusy.Cause != nil {
-		t.Error("a problem that others share was changed")
+		t.Error("a shared problem was modified")
 	}
 }
