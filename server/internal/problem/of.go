@@ -39,7 +39,7 @@ func Of(err error) *Problem {
 		return ErrAtom
 	case errors.Is(err, request.ErrVerbose):
 		return ErrVerbose
-	case errors.Is(err, request.ErrNothing):
+	case errors.Is(err, request.ErrNoResource):
 		return ErrURI
 	case errors.Is(err, request.ErrSyntax):
 		return ErrURLSyntax

@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// SecondarySuffix ends the account's name on the secondary endpoint.
+// SecondarySuffix is the suffix of the account's name on the secondary endpoint.
 const SecondarySuffix = "-secondary"
 
-// Address is where a request goes: an account, by host or by the first segment
-// of the path, and the rest of the path.
+// Address is the account of a request and the rest of its path. The account is in the host
+// or is the first segment of the path.
 type Address struct {
 	Account   string // without SecondarySuffix
 	Secondary bool
-	HostStyle bool
-	Rest      string // decoded, without the slash before it
+	HostStyle bool   // the account is in the host
+	Rest      string // decoded, without the leading slash
 }
 
-// AddressOf finds the account that host or path names. Only a host such as
-// ACCOUNT.table.localhost names one; to any other host, the first segment does.
+// AddressOf finds the account in a host such as ACCOUNT.table.localhost. With any other
+// host it is the first segment of path.
 func AddressOf(host, path string) Address {
 	a := Address{Rest: strings.TrimPrefix(path, "/")}
 	if a.Account, a.HostStyle = accountOf(host); !a.HostStyle {
@@ -26,8 +26,8 @@ func AddressOf(host, path string) Address {
 	}
 	a.Account, a.Secondary = strings.CutSuffix(a.Account, SecondarySuffix)
 	if a.Secondary && !a.HostStyle {
-		// The Python client asks the secondary endpoint by its whole address, and
-		// appends the path that it has for the primary.
+		// The Python client appends the whole path of the primary endpoint to the address
+		// of the secondary endpoint.
 		if rest, ok := strings.CutPrefix(a.Rest, a.Account+"/"); ok {
 			a.Rest = rest
 		}
@@ -35,10 +35,10 @@ func AddressOf(host, path string) Address {
 	return a
 }
 
-// accountOf returns the account that a host names, with a port or without.
+// accountOf returns the account in a host, which may have a port.
 func accountOf(host string) (account string, ok bool) {
 	if _, rest, _ := strings.Cut(host, "."); !hasTableLabel(rest) {
-		return "", false // whatever of it is the port
+		return "", false // with or without a port
 	}
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -50,8 +50,8 @@ func accountOf(host string) (account string, ok bool) {
 	return strings.ToLower(label), true
 }
 
-// hasTableLabel reports whether rest, a host's labels after the first, begins
-// with the one that tells the Table service from its siblings.
+// hasTableLabel reports whether rest, a host's labels after the first, begins with the
+// label of the Table service.
 func hasTableLabel(rest string) bool {
 	return len(rest) > len("table.") && strings.EqualFold(rest[:len("table.")], "table.")
 }

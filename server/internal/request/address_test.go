@@ -79,12 +79,12 @@ func TestParseTarget(t *testing.T) {
 		{rest: "T/Tables", want: Target{Kind: Misplaced, Table: "T"}},
 		{rest: "T/Tables('T')", want: Target{Kind: Misplaced, Table: "T"}},
 		{rest: "T/$batch", want: Target{Kind: Misplaced, Table: "T"}},
-		{rest: "a/b", err: ErrNothing},
-		{rest: "T/Tablesx", err: ErrNothing},
-		{rest: "T/T/Tables", err: ErrNothing},
-		{rest: "Tables/Tables", err: ErrNothing},
-		{rest: "$batch/$batch", err: ErrNothing},
-		{rest: "/Tables", err: ErrNothing},
+		{rest: "a/b", err: ErrNoResource},
+		{rest: "T/Tablesx", err: ErrNoResource},
+		{rest: "T/T/Tables", err: ErrNoResource},
+		{rest: "Tables/Tables", err: ErrNoResource},
+		{rest: "$batch/$batch", err: ErrNoResource},
+		{rest: "/Tables", err: ErrNoResource},
 		{rest: "T" + strings.Repeat("(", 100_000), err: ErrSyntax},
 	} {
 		got, err := ParseTarget(c.rest, c.comp)

@@ -6,13 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// isControl reports whether a character is one of those for which the service's
-// front end refuses a path.
+// isControl reports whether the service's front end refuses a path with c.
 func isControl(c rune) bool {
 	return c < 0x20 || c == 0x7f || c == 0x81 || c == 0x8d || c == 0x8f || c == 0x90 || c == 0x9d
 }
 
-// HasControl reports whether a text has one of those.
+// HasControl reports whether the service's front end refuses the path s.
 func HasControl(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -25,7 +24,7 @@ func HasControl(s string) bool {
 	return false
 }
 
-// EscapeControls writes control characters as percent escapes.
+// EscapeControls returns s with its control characters percent-encoded.
 func EscapeControls(s string) string {
 	var b strings.Builder
 	for _, c := range s {

@@ -1,4 +1,4 @@
-// Package request reads what a client asks for: the resource that a path names, the
-// options and continuation tokens of a query, and the headers Accept, Content-Type and
-// Prefer. All of it comes from clients and may be forged.
+// Package request parses requests: the resource of a path, the options and continuation
+// tokens of a query, and the headers Accept, Content-Type and Prefer. All of them may be
+// forged.
 package request

@@ -9,21 +9,21 @@ import (
 	"github.com/tablerock-db/tablerock/internal/odata"
 )
 
-// Refusals of media types.
+// Errors of media types.
 var (
 	ErrUnsupported = errors.New("media type not supported")
 	ErrAtom        = errors.New("media type of Atom not supported")
 	ErrVerbose     = errors.New("verbose JSON not supported")
 )
 
-// contentTypes are what answers say of themselves, by level.
+// contentTypes are the media types of responses, by level.
 var contentTypes = [...]string{
 	odata.None:    "application/json;odata=nometadata;streaming=true;charset=utf-8",
 	odata.Minimal: "application/json;odata=minimalmetadata;streaming=true;charset=utf-8",
 	odata.Full:    "application/json;odata=fullmetadata;streaming=true;charset=utf-8",
 }
 
-// ContentType returns the Content-Type of an answer of that level.
+// ContentType returns the Content-Type of a response of that level.
 func ContentType(level odata.Level) string { return contentTypes[level] }
 
 // levelNames are the values of a media type's parameter odata.
@@ -31,7 +31,7 @@ var levelNames = map[string]odata.Level{
 	"nometadata": odata.None, "minimalmetadata": odata.Minimal, "fullmetadata": odata.Full,
 }
 
-// levels are the media types that are asked for nearly always.
+// levels has the values of nearly all Accept headers, which then need no parsing.
 var levels = map[string]odata.Level{
 	"application/json;odata=nometadata":       odata.None,
 	"application/json;odata=minimalmetadata":  odata.Minimal,
@@ -41,9 +41,9 @@ var levels = map[string]odata.Level{
 	"*/*":                                     odata.Minimal,
 }
 
-// LevelOf reads $format, or if that is empty Accept: the first media type that JSON
-// can answer wins, one that names a level before one that does not. Without any, the
-// answer is minimal.
+// LevelOf returns the level of $format or, if that is empty, of Accept: the level of the
+// first JSON media type that names one, else minimal if any accepts JSON. An empty Accept
+// is minimal. The error is one of those above.
 func LevelOf(format string, accept []string) (odata.Level, error) {
 	if format != "" {
 		accept = []string{format}
@@ -85,14 +85,14 @@ func LevelOf(format string, accept []string) (odata.Level, error) {
 	return odata.Minimal, nil
 }
 
-// WantsJSON reports whether Accept says that the client reads JSON: what stands before
-// the service refuses in XML otherwise.
+// WantsJSON reports whether Accept contains JSON. If not, the service's front end sends its
+// errors in XML.
 func WantsJSON(accept []string) bool {
 	return slices.ContainsFunc(accept, func(s string) bool { return strings.Contains(s, "application/json") })
 }
 
-// CheckJSON refuses bodies that are not JSON in UTF-8. A client that does
-// not say what it sends is taken to send that.
+// CheckJSON returns an error unless values, of Content-Type, are JSON in UTF-8 or are
+// missing or empty.
 func CheckJSON(values []string) error {
 	if len(values) == 0 || len(values) == 1 && (values[0] == "application/json" || values[0] == "") {
 		return nil

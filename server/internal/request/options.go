@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// ErrOption says that a query has an option of OData that the service has not.
-var ErrOption = errors.New("not an option of the service")
+// ErrOption reports an OData option that the service does not have.
+var ErrOption = errors.New("unknown query option")
 
-// CheckOptions refuses options of OData that the service has not, and those that are
-// given twice. It fails with ErrOption or ErrQuery.
+// CheckOptions refuses OData options that the service does not have, and repeated ones.
+// The error is ErrOption or ErrQuery.
 func CheckOptions(query url.Values) error {
-	var twice error // which is for later, since a query has no order
+	var repeated error // ErrOption takes precedence, whatever the order of the map
 	for name, values := range query {
 		switch name {
 		case "$filter", "$select", "$top", "$format":
 			if len(values) > 1 {
-				twice = ErrQuery
+				repeated = ErrQuery
 			}
 		default:
 			if strings.HasPrefix(name, "$") {
@@ -27,28 +27,29 @@ func CheckOptions(query url.Values) error {
 			}
 		}
 	}
-	return twice
+	return repeated
 }
 
-// maxSelected is the most members that $select can name: those that an entity
-// can have, and as many that it has not.
+// maxSelected is the largest number of names in $select, several times what an entity can
+// have.
 const maxSelected = 1024
 
-// Top reads $top, which is at most most, and is most where it is not given.
-func Top(query url.Values, most int) (n int, given bool, err error) {
+// Top parses $top. The value is from 0 to limit, and limit if it is not given. The error is
+// ErrQuery.
+func Top(query url.Values, limit int) (n int, given bool, err error) {
 	text := query.Get("$top")
 	if text == "" {
-		return most, false, nil
+		return limit, false, nil
 	}
 	n, err = strconv.Atoi(text)
-	if err != nil || n < 0 || n > most || text[0] == '+' {
+	if err != nil || n < 0 || n > limit || text[0] == '+' {
 		return 0, true, ErrQuery
 	}
 	return n, true, nil
 }
 
-// Selection reads $select: what it adds to the metadata URL, blanks included, and
-// the members that it names, nil for all.
+// Selection parses $select. It returns the suffix of the metadata URL, which keeps blanks
+// between names, and the names, nil for all.
 func Selection(query url.Values) (suffix string, names []string) {
 	given := query.Get("$select")
 	if given == "" {

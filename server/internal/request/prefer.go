@@ -2,7 +2,7 @@ package request
 
 import "strings"
 
-// Preference is what a Prefer header asks of an insert.
+// Preference is the value of Prefer, for inserts.
 type Preference uint8
 
 // The preferences.
@@ -12,7 +12,7 @@ const (
 	ReturnNoContent
 )
 
-// String returns the preference as Preference-Applied states it.
+// String returns the value of Preference-Applied.
 func (p Preference) String() string {
 	switch p {
 	case ReturnContent:
@@ -24,7 +24,7 @@ func (p Preference) String() string {
 	return ""
 }
 
-// PreferenceOf reads Prefer: the first preference that is known wins.
+// PreferenceOf returns the first known preference in the values of Prefer.
 func PreferenceOf(values []string) Preference {
 	for _, v := range values {
 		switch strings.ToLower(strings.TrimSpace(v)) {

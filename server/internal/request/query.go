@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// ErrQuery says that the query of a URL cannot be read, or what an option of it says.
-var ErrQuery = errors.New("not a query")
+// ErrQuery reports that the query of a URL, or the value of an option, is not valid.
+var ErrQuery = errors.New("invalid query")
 
-// ErrTimeout says that the timeout parameter of a query is no number of seconds.
-var ErrTimeout = errors.New("not a timeout")
+// ErrTimeout reports that the parameter timeout is not a number of seconds.
+var ErrTimeout = errors.New("invalid timeout")
 
-// maxTimeout is the longest that a client can have a request take.
+// maxTimeout is the longest timeout.
 const maxTimeout = 30 * time.Second
 
-// Timeout returns for how long the client wants its request carried out at most, 0
-// if it does not say or has no wish.
+// Timeout returns the parameter timeout, at most maxTimeout. It returns 0, no timeout, if the
+// parameter is 0, empty or not given. The error is ErrTimeout.
 func Timeout(query url.Values) (time.Duration, error) {
 	text := query.Get("timeout")
 	if strings.Trim(text, "0123456789") != "" {
@@ -30,7 +30,7 @@ func Timeout(query url.Values) (time.Duration, error) {
 	}
 	seconds, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
-		return maxTimeout, nil // more digits than it can have
+		return maxTimeout, nil // too many digits for an int32
 	}
 	return min(time.Duration(seconds)*time.Second, maxTimeout), nil
 }

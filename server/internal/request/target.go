@@ -8,7 +8,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// Resource is what a path names.
+// Resource is the kind of resource that a path names.
 type Resource uint8
 
 // The resources.
@@ -21,10 +21,10 @@ const (
 	Entities                        // /T, /T()
 	Entity                          // /T(PartitionKey='a',RowKey='b')
 	TableACL                        // /T?comp=acl
-	Misplaced                       // /T/Tables, /T/Tables('X'), /T/$batch: asked of a table, not of the account
+	Misplaced                       // /T/Tables, /T/Tables('X'), /T/$batch: resources of the account, below a table
 )
 
-// Target is the resource that a path names, with its table and key.
+// Target is a resource with its table and key.
 type Target struct {
 	Kind  Resource
 	Table string
@@ -32,14 +32,14 @@ type Target struct {
 }
 
 var (
-	// ErrNothing says that a path names nothing that the service has.
-	ErrNothing = errors.New("no resource")
-	// ErrSyntax says that what stands in parentheses is no key, or the path no text.
-	ErrSyntax = errors.New("not a path with a key")
+	// ErrNoResource reports that a path does not name a resource.
+	ErrNoResource = errors.New("no such resource")
+	// ErrSyntax reports that a path is not UTF-8, or has no key in its parentheses.
+	ErrSyntax = errors.New("invalid path")
 )
 
-// ParseTarget reads what follows the account in a decoded path; comp is the query
-// parameter of that name. It fails with ErrNothing or ErrSyntax.
+// ParseTarget parses the rest of a decoded path after the account. comp is the query
+// parameter of that name. The error is ErrNoResource or ErrSyntax.
 func ParseTarget(rest, comp string) (Target, error) {
 	if !utf8.ValidString(rest) {
 		return Target{}, ErrSyntax
@@ -69,17 +69,17 @@ func ParseTarget(rest, comp string) (Target, error) {
 	return Target{Entity, name, key}, nil
 }
 
-// parseMisplaced reads what a client asks for that takes the address of a table for
-// that of the account.
+// parseMisplaced parses the path of a client that uses the URL of a table in place of the
+// account's.
 func parseMisplaced(rest string) (Target, error) {
 	table, below, _ := strings.Cut(rest, "/")
 	if table == "" || table == "Tables" || table[0] == '$' || below != "$batch" && below != "Tables" && !strings.HasPrefix(below, "Tables(") {
-		return Target{}, ErrNothing
+		return Target{}, ErrNoResource
 	}
 	return Target{Kind: Misplaced, Table: table}, nil
 }
 
-// parseTablesTarget reads what follows "Tables(".
+// parseTablesTarget parses what follows "Tables(".
 func parseTablesTarget(predicate string, called bool) (Target, error) {
 	if !called || predicate == ")" {
 		return Target{Kind: Tables}, nil
@@ -91,26 +91,26 @@ func parseTablesTarget(predicate string, called bool) (Target, error) {
 	return Target{Kind: Table, Table: name}, nil
 }
 
-// parseKey reads PartitionKey='..',RowKey='..') in either order.
+// parseKey parses PartitionKey='..',RowKey='..') in either order.
 func parseKey(s string) (key edm.Key, ok bool) {
 	var seen [2]bool
 	for i := range 2 {
 		s = strings.TrimLeft(s, " ")
-		var which int
+		var part int // 0 PartitionKey, 1 RowKey
 		switch {
 		case strings.HasPrefix(s, "PartitionKey="):
 			s = s[len("PartitionKey="):]
 		case strings.HasPrefix(s, "RowKey="):
-			which, s = 1, s[len("RowKey="):]
+			part, s = 1, s[len("RowKey="):]
 		default:
 			return key, false
 		}
 		text, rest, quoted := cutQuoted(s)
-		if !quoted || seen[which] || len(rest) == 0 || rest[0] != ",)"[i] {
+		if !quoted || seen[part] || len(rest) == 0 || rest[0] != ",)"[i] {
 			return key, false
 		}
-		seen[which], s = true, rest[1:]
-		if which == 0 {
+		seen[part], s = true, rest[1:]
+		if part == 0 {
 			key.Partition = text
 		} else {
 			key.Row = text
@@ -119,7 +119,7 @@ func parseKey(s string) (key edm.Key, ok bool) {
 	return key, s == ""
 }
 
-// cutQuoted reads a string in single quotes, in which a quote stands twice.
+// cutQuoted cuts a string in single quotes off s. A quote in the string is doubled.
 func cutQuoted(s string) (text, rest string, ok bool) {
 	if s == "" || s[0] != '\'' {
 		return "", s, false

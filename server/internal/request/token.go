@@ -13,18 +13,18 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// ErrToken says that a continuation token is none that the service gives.
-var ErrToken = errors.New("not a continuation token")
+// ErrToken reports that a continuation token is not valid.
+var ErrToken = errors.New("invalid continuation token")
 
-// A continuation token is "1!" N "!" TEXT: TEXT is a key in base64 with other
-// letters where base64's have a meaning in a URL, N the number of its characters.
-// The service's padding is "-"; what it has for "+" and "/" was never seen.
+// A continuation token is "1!" N "!" TEXT. TEXT is a key in base64, with other characters
+// in place of those with a meaning in a URL; N is its length. The service uses "-" for the
+// padding; its replacements of "+" and "/" are unknown.
 var (
 	toToken   = strings.NewReplacer("=", "-", "+", ".", "/", "_")
 	fromToken = strings.NewReplacer("-", "=", ".", "+", "_", "/")
 )
 
-// maxTokenBytes is longer than the token of any key.
+// maxTokenBytes is a limit above the token of any key.
 const maxTokenBytes = 8 << 10
 
 // AppendToken appends the token of text to dst.
@@ -35,8 +35,8 @@ func AppendToken(dst []byte, text string) []byte {
 	return append(append(dst, '!'), encoded...)
 }
 
-// parseToken returns the text of a token that a client gives back. It may be
-// forged, so that it is no more than a key in a request.
+// parseToken returns the text of a token. It may be forged: treat it like any key of a
+// request.
 func parseToken(token string) (string, error) {
 	version, rest, _ := strings.Cut(token, "!")
 	length, encoded, ok := strings.Cut(rest, "!")
@@ -50,8 +50,8 @@ func parseToken(token string) (string, error) {
 	return string(text), nil
 }
 
-// KeyToken reads the place at which a query over entities goes on, nil for the
-// beginning. An empty parameter counts as none, as old clients send it.
+// KeyToken returns the key at which a query for entities continues, nil for the first page.
+// An empty parameter is ignored, since old clients send it. The error is ErrToken.
 func KeyToken(query url.Values) (*edm.Key, error) {
 	partition, row := query.Get("NextPartitionKey"), query.Get("NextRowKey")
 	if len(query["NextPartitionKey"]) > 1 || len(query["NextRowKey"]) > 1 || partition == "" && row != "" {
@@ -73,7 +73,7 @@ func KeyToken(query url.Values) (*edm.Key, error) {
 	return &key, nil
 }
 
-// tableMark stands between the name and the time of creation in a table's token.
+// tableMark separates the name and the time of creation in a table's token.
 const tableMark = "\x01"
 
 // TableTokenOf returns the token of a table.
@@ -82,8 +82,8 @@ func TableTokenOf(t store.TableInfo) string {
 	return string(AppendToken(nil, text))
 }
 
-// TableToken reads the folded name at which a query over tables goes on. A plain
-// name is as good as a token.
+// TableToken returns the folded name of the table at which a query for tables continues, ""
+// for the first page. A plain name is accepted too. The error is ErrToken.
 func TableToken(query url.Values) (string, error) {
 	token := query.Get("NextTableName")
 	switch {
