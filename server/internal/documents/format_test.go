@@ -13,7 +13,7 @@ import (
 	"github.com/tablerock-db/tablerock/server/internal/cors"
 )
 
-var update = flag.Bool("update", false, "write the golden files of the present version")
+var update = flag.Bool("update", false, "write the golden files of the current version")
 
 func somePolicies() []Policy {
 	return []Policy{
@@ -23,9 +23,8 @@ func somePolicies() []Policy {
 	}
 }
 
-// TestGolden holds the stored forms against files that are kept for ever.
-// go test ./server/internal/service -run Golden -update writes those of a version
-// that has none yet.
+// TestGolden compares the stored forms with golden files, which are never changed. Write
+// those of a new version by go test ./server/internal/documents -run Golden -update.
 func TestGolden(t *testing.T) {
 	for _, c := range []struct {
 		file   string
@@ -54,7 +53,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-func TestNothingStored(t *testing.T) {
+func TestEmpty(t *testing.T) {
 	if got := EncodePolicies([]byte("x"), nil); string(got) != "x" {
 		t.Errorf("no policies: got %q, want nothing appended", got)
 	}
@@ -70,7 +69,7 @@ func TestNothingStored(t *testing.T) {
 	}
 }
 
-// TestDamage changes each byte, cuts at each length and adds one.
+// TestDamage flips each bit, truncates at each length and appends a byte.
 func TestDamage(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -91,20 +90,20 @@ func TestDamage(t *testing.T) {
 				for bit := range 8 {
 					changed := bytes.Clone(c.bytes)
 					changed[i] ^= 1 << bit
-					want(changed, ErrStored, "a bit changed", i)
+					want(changed, ErrStored, "flipped bit", i)
 				}
 				if i > 0 {
-					want(c.bytes[:i], ErrStored, "cut", i)
+					want(c.bytes[:i], ErrStored, "truncated", i)
 				}
 			}
-			want(append(bytes.Clone(c.bytes), 0), ErrStored, "a byte more", len(c.bytes))
+			want(append(bytes.Clone(c.bytes), 0), ErrStored, "appended byte", len(c.bytes))
 
-			// What has the right sum, but was never written.
+			// Bytes that were never encoded, with a valid checksum.
 			body := c.bytes[:len(c.bytes)-sumBytes]
 			for n := headBytes; n < len(body); n++ {
-				want(appendSum(bytes.Clone(body[:n]), 0), ErrStored, "cut and summed", n)
+				want(appendSum(bytes.Clone(body[:n]), 0), ErrStored, "truncated, with checksum", n)
 			}
-			want(appendSum(append(bytes.Clone(body), 0), 0), ErrStored, "a byte more and summed", len(body))
+			want(appendSum(append(bytes.Clone(body), 0), 0), ErrStored, "appended byte, with checksum", len(body))
 			for version, sentinel := range map[byte]error{0: ErrStored, formatVersion + 1: ErrStoredVersion, 255: ErrStoredVersion} {
 				changed := bytes.Clone(body)
 				changed[4] = version
@@ -117,8 +116,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestStrangeFields gives decoders what has the right sum and no rule allows.
-func TestStrangeFields(t *testing.T) {
+// TestInvalidFields decodes fields that break a rule, with a valid checksum.
+func TestInvalidFields(t *testing.T) {
 	policies := func(p ...Policy) []byte { return EncodePolicies(nil, p) }
 	changed := func(f func(*Properties)) []byte {
 		p := full()
@@ -131,7 +130,7 @@ func TestStrangeFields(t *testing.T) {
 		"six policies":         policies(make([]Policy, 6)...),
 		"no Id":                policies(Policy{}),
 		"Id that is not UTF-8": policies(Policy{ID: "\xff"}),
-		"Id of a control":      policies(Policy{ID: "\x01"}),
+		"Id with control":      policies(Policy{ID: "\x01"}),
 		"Id twice":             policies(Policy{ID: "a"}, Policy{ID: "a"}),
 		"permission":           policies(Policy{ID: "a", Permission: "x"}),
 		"time after the last":  late,

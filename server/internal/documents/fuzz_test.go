@@ -9,9 +9,8 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// FuzzPolicies takes its input as a document, as stored bytes, and as stored
-// bytes but for their sum. What reads as policies is written and stored, and read
-// again from both as the same.
+// FuzzPolicies parses its input as a document, and decodes it as stored bytes with and
+// without the checksum. Policies must survive a round trip through both forms.
 func FuzzPolicies(f *testing.F) {
 	f.Add([]byte(acl("<Id>a</Id>", "<Id> &lt;&#13;</Id><AccessPolicy><Expiry>2021-06-08T03:10:09.5+01:00</Expiry><Permission>ra</Permission></AccessPolicy>")))
 	f.Add(EncodePolicies(nil, somePolicies()))
@@ -29,20 +28,20 @@ func FuzzPolicies(f *testing.F) {
 			case err != nil:
 				wantStoredError(t, src, err)
 			case !bytes.Equal(EncodePolicies(nil, stored), src):
-				t.Fatalf("stored %x reads as %v, which is stored as %x", src, stored, EncodePolicies(nil, stored))
+				t.Fatalf("%x decodes to %v, which encodes to %x", src, stored, EncodePolicies(nil, stored))
 			}
 			read = append(read, stored)
 		}
 		if !bytes.Equal(src, given) {
-			t.Fatalf("%q was changed to %q", given, src)
+			t.Fatalf("%q was modified to %q", given, src)
 		}
 		for _, p := range read {
 			doc, meta := AppendPolicies(nil, p), EncodePolicies(nil, p)
 			if got, err := ParsePolicies(doc); err != nil || !reflect.DeepEqual(got, p) {
-				t.Fatalf("%v is written as %q, which reads as %v, %v", p, doc, got, err)
+				t.Fatalf("%v gives the document %q, which parses to %v, %v", p, doc, got, err)
 			}
 			if got, err := DecodePolicies(meta); err != nil || !reflect.DeepEqual(got, p) || len(meta) > edm.MaxMetaBytes {
-				t.Fatalf("%v is stored as %x, which reads as %v, %v", p, meta, got, err)
+				t.Fatalf("%v encodes to %x, which decodes to %v, %v", p, meta, got, err)
 			}
 		}
 	})
@@ -66,20 +65,20 @@ func FuzzProperties(f *testing.F) {
 			case err != nil:
 				wantStoredError(t, src, err)
 			case len(src) > 0 && !bytes.Equal(EncodeProperties(nil, stored), src):
-				t.Fatalf("stored %x reads as %+v, which is stored as %x", src, stored, EncodeProperties(nil, stored))
+				t.Fatalf("%x decodes to %+v, which encodes to %x", src, stored, EncodeProperties(nil, stored))
 			}
 			read = append(read, stored)
 		}
 		if !bytes.Equal(src, given) {
-			t.Fatalf("%q was changed to %q", given, src)
+			t.Fatalf("%q was modified to %q", given, src)
 		}
 		for _, p := range read {
 			doc, meta := AppendProperties(nil, p), EncodeProperties(nil, p)
 			if got, err := MergeProperties(full(), doc); err != nil || !reflect.DeepEqual(got, p) {
-				t.Fatalf("%+v is written as %q, which reads as %+v, %v", p, doc, got, err)
+				t.Fatalf("%+v gives the document %q, which parses to %+v, %v", p, doc, got, err)
 			}
 			if got, err := DecodeProperties(meta); err != nil || !reflect.DeepEqual(got, p) || len(meta) > edm.MaxMetaBytes {
-				t.Fatalf("%+v is stored as %x, which reads as %+v, %v", p, meta, got, err)
+				t.Fatalf("%+v encodes to %x, which decodes to %+v, %v", p, meta, got, err)
 			}
 		}
 	})

@@ -9,7 +9,7 @@ import (
 
 func day(y int, m time.Month, d int) time.Time { return time.Date(y, m, d, 0, 0, 0, 0, time.UTC) }
 
-// acl wraps identifiers in what a client sends around them.
+// acl returns a client's document with these identifiers.
 func acl(identifiers ...string) string {
 	var b strings.Builder
 	b.WriteString("<?xml version='1.0' encoding='utf-8'?>\n<SignedIdentifiers>")
@@ -20,31 +20,31 @@ func acl(identifiers ...string) string {
 }
 
 func TestPolicies(t *testing.T) {
-	part := func(s string) string { return acl("<Id>a</Id><AccessPolicy>" + s + "</AccessPolicy>") }
+	policy := func(s string) string { return acl("<Id>a</Id><AccessPolicy>" + s + "</AccessPolicy>") }
 	for _, c := range []struct {
 		name, doc string
 		want      []Policy
-		out       string // behind the declaration
+		out       string // after the declaration
 	}{
 		{"nothing", "", nil, "<SignedIdentifiers />"},
 		{"byte order mark alone", "\ufeff", nil, "<SignedIdentifiers />"},
 		{"none", acl(), nil, "<SignedIdentifiers />"},
 		{
-			"all parts",
+			"all elements",
 			acl("<Id>p1</Id><AccessPolicy><Start>2021-06-08T02:05:09Z</Start><Expiry>2021-06-08T03:10:09.5Z</Expiry><Permission>raud</Permission></AccessPolicy>"),
 			[]Policy{{"p1", time.Date(2021, 6, 8, 2, 5, 9, 0, time.UTC), time.Date(2021, 6, 8, 3, 10, 9, 5e8, time.UTC), "raud"}},
 			"<SignedIdentifiers><SignedIdentifier><Id>p1</Id><AccessPolicy><Start>2021-06-08T02:05:09.0000000Z</Start>" +
 				"<Expiry>2021-06-08T03:10:09.5000000Z</Expiry><Permission>raud</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>",
 		},
 		{
-			"parts in another order",
+			"elements in another order",
 			acl("\n <AccessPolicy> <Permission> dr </Permission><Start>2011-10-11</Start> </AccessPolicy>\n<Id>p</Id>"),
 			[]Policy{{ID: "p", Start: day(2011, 10, 11), Permission: "dr"}},
 			"<SignedIdentifiers><SignedIdentifier><Id>p</Id><AccessPolicy><Start>2011-10-11T00:00:00.0000000Z</Start>" +
 				"<Permission>dr</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>",
 		},
 		{
-			"no policy, an empty one, one of empty parts",
+			"no policy, an empty one, one of empty elements",
 			acl("<Id>a</Id>", "<Id>b</Id><AccessPolicy />", "<Id>c</Id><AccessPolicy><Start/><Expiry></Expiry><Permission> </Permission></AccessPolicy>"),
 			[]Policy{{ID: "a"}, {ID: "b"}, {ID: "c"}},
 			"<SignedIdentifiers><SignedIdentifier><Id>a</Id></SignedIdentifier><SignedIdentifier><Id>b</Id></SignedIdentifier>" +
@@ -62,7 +62,7 @@ func TestPolicies(t *testing.T) {
 			"<SignedIdentifiers><SignedIdentifier><Id>a</Id></SignedIdentifier><SignedIdentifier><Id>A</Id></SignedIdentifier></SignedIdentifiers>",
 		},
 		{
-			"first and last time", part("<Start>1601-01-01T00:00:00Z</Start><Expiry>9999-12-31T23:59:59.9999999Z</Expiry>"),
+			"first and last time", policy("<Start>1601-01-01T00:00:00Z</Start><Expiry>9999-12-31T23:59:59.9999999Z</Expiry>"),
 			[]Policy{{ID: "a", Start: day(1601, 1, 1), Expiry: time.Date(9999, 12, 31, 23, 59, 59, 999999900, time.UTC)}},
 			"<SignedIdentifiers><SignedIdentifier><Id>a</Id><AccessPolicy><Start>1601-01-01T00:00:00.0000000Z</Start>" +
 				"<Expiry>9999-12-31T23:59:59.9999999Z</Expiry></AccessPolicy></SignedIdentifier></SignedIdentifiers>",
@@ -81,7 +81,7 @@ func TestPolicies(t *testing.T) {
 }
 
 func TestPoliciesRefused(t *testing.T) {
-	part := func(s string) string { return acl("<Id>a</Id><AccessPolicy>" + s + "</AccessPolicy>") }
+	policy := func(s string) string { return acl("<Id>a</Id><AccessPolicy>" + s + "</AccessPolicy>") }
 	for _, c := range []struct{ name, doc string }{
 		{"six", acl("<Id>1</Id>", "<Id>2</Id>", "<Id>3</Id>", "<Id>4</Id>", "<Id>5</Id>", "<Id>6</Id>")},
 		{"no Id", acl("<AccessPolicy />")},
@@ -92,30 +92,30 @@ func TestPoliciesRefused(t *testing.T) {
 		{"Id twice", acl("<Id>a</Id><Id>b</Id>")},
 		{"the same Id", acl("<Id>a</Id>", "<Id>b</Id>", "<Id>a</Id>")},
 		{"Id of elements", acl("<Id><b>a</b></Id>")},
-		{"Id of a character that XML does not have", acl("<Id>&#1;</Id>")},
+		{"Id with a character that XML does not allow", acl("<Id>&#1;</Id>")},
 		{"unknown element", acl("<Id>a</Id><Name>b</Name>")},
 		{"Id in another case", acl("<ID>a</ID>")},
 		{"element of a namespace", acl(`<Id xmlns="x">a</Id>`)},
 		{"two policies", acl("<Id>a</Id><AccessPolicy /><AccessPolicy />")},
-		{"text in a policy", part("r")},
-		{"unknown part", part("<End>2021-01-01</End>")},
-		{"part twice", part("<Permission>r</Permission><Permission>r</Permission>")},
-		{"unknown permission", part("<Permission>rw</Permission>")},
-		{"permission in capitals", part("<Permission>R</Permission>")},
-		{"permission twice", part("<Permission>rr</Permission>")},
-		{"permission of words", part("<Permission>r, a</Permission>")},
-		{"no time", part("<Start>soon</Start>")},
-		{"month 13", part("<Start>2021-13-01</Start>")},
-		{"day 30 of February", part("<Start>2021-02-30</Start>")},
-		{"hour 24", part("<Start>2021-02-03T24:00:00Z</Start>")},
-		{"leap second", part("<Start>2016-12-31T23:59:60Z</Start>")},
-		{"comma", part("<Start>2021-06-08T02:05:09,5Z</Start>")},
-		{"behind a time", part("<Start>2021-06-08T02:05:09Zx</Start>")},
-		{"year 1, which would be none", part("<Expiry>0001-01-01T00:00:00Z</Expiry>")},
-		{"before the first", part("<Start>1600-12-31T23:59:59.9999999Z</Start>")},
-		{"before the first by its zone", part("<Start>1601-01-01T00:00:00+00:01</Start>")},
-		{"after the last", part("<Start>10000-01-01T00:00:00Z</Start>")},
-		{"after the last by its zone", part("<Start>9999-12-31T23:59:59-00:01</Start>")},
+		{"text in a policy", policy("r")},
+		{"unknown element of a policy", policy("<End>2021-01-01</End>")},
+		{"element of a policy twice", policy("<Permission>r</Permission><Permission>r</Permission>")},
+		{"unknown permission", policy("<Permission>rw</Permission>")},
+		{"permission in capitals", policy("<Permission>R</Permission>")},
+		{"permission twice", policy("<Permission>rr</Permission>")},
+		{"permission of words", policy("<Permission>r, a</Permission>")},
+		{"no time", policy("<Start>soon</Start>")},
+		{"month 13", policy("<Start>2021-13-01</Start>")},
+		{"day 30 of February", policy("<Start>2021-02-30</Start>")},
+		{"hour 24", policy("<Start>2021-02-03T24:00:00Z</Start>")},
+		{"leap second", policy("<Start>2016-12-31T23:59:60Z</Start>")},
+		{"comma", policy("<Start>2021-06-08T02:05:09,5Z</Start>")},
+		{"text after a time", policy("<Start>2021-06-08T02:05:09Zx</Start>")},
+		{"year 1, the zero time", policy("<Expiry>0001-01-01T00:00:00Z</Expiry>")},
+		{"before the first", policy("<Start>1600-12-31T23:59:59.9999999Z</Start>")},
+		{"before the first by its zone", policy("<Start>1601-01-01T00:00:00+00:01</Start>")},
+		{"after the last", policy("<Start>10000-01-01T00:00:00Z</Start>")},
+		{"after the last by its zone", policy("<Start>9999-12-31T23:59:59-00:01</Start>")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got, err := ParsePolicies([]byte(c.doc)); !refused(err) {

@@ -21,7 +21,7 @@ const (
 		"<AllowedHeaders>x-ms-meta-a,x-ms-meta-b*,x-ms-c*</AllowedHeaders><ExposedHeaders>*</ExposedHeaders><MaxAgeInSeconds>2147483647</MaxAgeInSeconds></CorsRule>"
 )
 
-// defaultsText is what an account answers that nobody set anything for.
+// defaultsText is the document of an account without properties.
 const defaultsText = prologue + "<StorageServiceProperties>" + loggingOff + metricsOff +
 	"<MinuteMetrics><Version>1.0</Version><Enabled>false</Enabled><RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></MinuteMetrics><Cors /></StorageServiceProperties>"
 
@@ -29,7 +29,7 @@ func properties(sections ...string) string {
 	return "<?xml version='1.0' encoding='utf-8'?>\n<StorageServiceProperties>" + strings.Join(sections, "\n ") + "</StorageServiceProperties>"
 }
 
-// full is what all sections above make.
+// full returns the properties of all sections above.
 func full() Properties {
 	return Properties{
 		Logging:     Logging{Read: true, Delete: true, RetentionDays: 365},
@@ -86,11 +86,11 @@ func TestMergeProperties(t *testing.T) {
 }
 
 func TestMergePropertiesRefused(t *testing.T) {
-	// with replaces a part of a section that is in order.
+	// with returns a document of section with a text replaced.
 	with := func(section string, pairs ...string) string {
 		changed := strings.NewReplacer(pairs...).Replace(section)
 		if changed == section {
-			t.Fatalf("nothing of %q was replaced", pairs)
+			t.Fatalf("none of %q was found", pairs)
 		}
 		return properties(changed)
 	}
@@ -101,7 +101,7 @@ func TestMergePropertiesRefused(t *testing.T) {
 		{"nothing", ""},
 		{"no section", properties()},
 		{"unknown section", properties("<DefaultServiceVersion>2011-08-18</DefaultServiceVersion>")},
-		{"unknown section behind a known one", properties("<Cors />", "<StaticWebsite />")},
+		{"unknown section after a known one", properties("<Cors />", "<StaticWebsite />")},
 		{"section twice", properties("<Cors />", "<Cors />")},
 		{"policies", "<SignedIdentifiers />"},
 		{"empty logging", properties("<Logging />")},
@@ -117,7 +117,7 @@ func TestMergePropertiesRefused(t *testing.T) {
 		{"retention for -1 days", with(loggingOn, "365", "-1")},
 		{"retention for +1 days", with(loggingOn, "365", "+1")},
 		{"retention for 2^64+1 days", with(loggingOn, "365", "18446744073709551617")},
-		{"retention for no number of days", with(loggingOff, "</Enabled>", "</Enabled><Days />")},
+		{"retention for an empty number of days", with(loggingOff, "</Enabled>", "</Enabled><Days />")},
 		{"metrics without APIs", with(metricsOn, "<IncludeAPIs>true</IncludeAPIs>", "")},
 		{"APIs without metrics", with(metricsOff, "</Enabled><R", "</Enabled><IncludeAPIs>false</IncludeAPIs><R")},
 		{"six rules", cors(slices.Repeat([]string{ruleOne}, 6)...)},
@@ -135,7 +135,7 @@ func TestMergePropertiesRefused(t *testing.T) {
 		{"rule without headers exposed", rule("<ExposedHeaders>*</ExposedHeaders>", "")},
 		{"rule without age", rule("<MaxAgeInSeconds>2147483647</MaxAgeInSeconds>", "")},
 		{"rule of a negative age", rule("2147483647", "-1")},
-		{"rule of too great an age", rule("2147483647", "2147483648")},
+		{"rule of too large an age", rule("2147483647", "2147483648")},
 		{"three prefixes", rule("x-ms-meta-a,", "*,")},
 		{"65 headers", rule("x-ms-meta-a", names(65, "a"))},
 		{"a header of 257 bytes", rule("x-ms-meta-a", strings.Repeat("a", 257))},

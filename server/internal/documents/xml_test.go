@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// prologue is what stands before the root of a document that is written.
+// prologue is in front of the root of documents of the service.
 const prologue = "\ufeff<?xml version=\"1.0\" encoding=\"utf-8\"?>"
 
 func refused(err error) bool {
@@ -14,7 +14,7 @@ func refused(err error) bool {
 	return errors.As(err, &refusal)
 }
 
-// TestDocuments holds what surrounds and fills any document, of whatever kind.
+// TestDocuments checks what is common to all kinds of documents.
 func TestDocuments(t *testing.T) {
 	const list = "<SignedIdentifiers />"
 	deep := strings.Repeat("<SignedIdentifiers>", 3000)
@@ -42,7 +42,7 @@ func TestDocuments(t *testing.T) {
 		{"closed by another", "<SignedIdentifiers></SignedIdentifier>", false},
 		{"two roots", list + list, false},
 		{"text before", "a" + list, false},
-		{"text behind", list + "a", false},
+		{"text after", list + "a", false},
 		{"text within", "<SignedIdentifiers>a</SignedIdentifiers>", false},
 		{"a space that XML does not have", list + "\u00a0", false},
 		{"NUL", list + "\x00", false},
@@ -54,7 +54,7 @@ func TestDocuments(t *testing.T) {
 		{"late declaration", ` <?xml version="1.0"?>` + list, false},
 		{"instruction before", `<?php 1 ?>` + list, false},
 		{"instruction within", `<SignedIdentifiers><?a b?></SignedIdentifiers>`, false},
-		{"instruction behind", list + `<?a b?>`, false},
+		{"instruction after", list + `<?a b?>`, false},
 		{"document type", "<!DOCTYPE SignedIdentifiers>" + list, false},
 		{"document type within", "<SignedIdentifiers><!DOCTYPE a></SignedIdentifiers>", false},
 		{
@@ -66,7 +66,7 @@ func TestDocuments(t *testing.T) {
 		{"unknown entity", "<SignedIdentifiers><SignedIdentifier><Id>&nbsp;</Id></SignedIdentifier></SignedIdentifiers>", false},
 		{"deep", deep + strings.Repeat("</SignedIdentifiers>", 3000), false},
 		{"deep and open", deep, false},
-		{"as long as can be", list + strings.Repeat(" ", MaxDocumentBytes-len(list)), true},
+		{"longest", list + strings.Repeat(" ", MaxDocumentBytes-len(list)), true},
 		{"too long", list + strings.Repeat(" ", MaxDocumentBytes-len(list)+1), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

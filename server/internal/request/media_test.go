@@ -36,7 +36,7 @@ func TestLevelOf(t *testing.T) {
 	}
 }
 
-// TestLevelOfFormat names a level in the URL, where it wins over the header.
+// TestLevelOfFormat sets a level in the URL, which takes precedence over the header.
 func TestLevelOfFormat(t *testing.T) {
 	if got, err := LevelOf("application/json;odata=fullmetadata", []string{"application/json;odata=nometadata"}); err != nil || got != odata.Full {
 		t.Errorf("%v, %v", got, err)

@@ -8,14 +8,14 @@ import (
 )
 
 func TestTop(t *testing.T) {
-	const most = 1000
+	const limit = 1000
 	for _, c := range []struct {
 		text  string
 		want  int
 		given bool
 		err   error
 	}{
-		{"", most, false, nil},
+		{"", limit, false, nil},
 		{"0", 0, true, nil},
 		{"1000", 1000, true, nil},
 		{"1001", 0, true, ErrQuery},
@@ -25,7 +25,7 @@ func TestTop(t *testing.T) {
 		{"ten", 0, true, ErrQuery},
 		{"99999999999999999999", 0, true, ErrQuery},
 	} {
-		got, given, err := Top(url.Values{"$top": {c.text}}, most)
+		got, given, err := Top(url.Values{"$top": {c.text}}, limit)
 		if got != c.want || given != c.given || !errors.Is(err, c.err) {
 			t.Errorf("Top(%q) = %d, %v, %v, want %d, %v, %v", c.text, got, given, err, c.want, c.given, c.err)
 		}
@@ -69,7 +69,7 @@ func TestCheckOptions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 20 { // whatever comes first
+		for range 20 { // in several orders of the map
 			if err := CheckOptions(query); !errors.Is(err, c.err) {
 				t.Errorf("CheckOptions(%q) = %v, want %v", c.query, err, c.err)
 			}
