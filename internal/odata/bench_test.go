@@ -8,7 +8,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/odata"
 )
 
-// tenProperties is an entity as an application has them.
+// tenProperties is a typical entity of an application.
 func tenProperties(tb testing.TB) edm.Entity {
 	return edm.Entity{
 		Key:       edm.Key{Partition: "dev-000417", Row: "0001706932800"},
@@ -64,7 +64,7 @@ func BenchmarkParseEntity(b *testing.B) {
 			}
 		}
 	})
-	b.Run("memory=again/names=mixed", func(b *testing.B) {
+	b.Run("memory=reused/names=mixed", func(b *testing.B) {
 		slices.Reverse(e.Properties)
 		other := odata.AppendEntity(nil, e.View(), odata.Options{Level: odata.Minimal})
 		b.SetBytes(int64(len(src)))
@@ -78,7 +78,7 @@ func BenchmarkParseEntity(b *testing.B) {
 			src, other = other, src
 		}
 	})
-	b.Run("memory=again/names=same", func(b *testing.B) {
+	b.Run("memory=reused/names=same", func(b *testing.B) {
 		b.SetBytes(int64(len(src)))
 		b.ReportAllocs()
 		var p odata.Parser

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// AppendError appends the JSON of a failure. Bytes of message that are no UTF-8
-// become replacement characters.
+// AppendError appends an error as JSON. Invalid UTF-8 in message becomes replacement
+// characters.
 func AppendError(dst []byte, code, message, requestID string, at time.Time) []byte {
 	dst = append(dst, `{"odata.error":{"code":`...)
 	dst = AppendText(dst, code, true)
@@ -16,8 +16,8 @@ func AppendError(dst []byte, code, message, requestID string, at time.Time) []by
 	return append(dst, "}}}"...)
 }
 
-// AppendErrorText appends the text of a failure, which JSON and XML share: the
-// message, the request's id, and the time with all seven digits of a fraction.
+// AppendErrorText appends the text of an error, which JSON and XML share: the
+// message, the request ID, and the time with seven fractional digits.
 func AppendErrorText(dst []byte, message, requestID string, at time.Time) []byte {
 	dst = append(dst, strings.ToValidUTF8(message, "\uFFFD")...)
 	dst = append(append(dst, "\nRequestId:"...), requestID...)
@@ -30,8 +30,8 @@ const metadataNamespace = "http://schemas.microsoft.com/ado/2007/08/dataservices
 
 var xmlEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// AppendErrorXML appends the XML document of a failure, whose elements have the
-// prefix given, "m:" or none.
+// AppendErrorXML appends an error as an XML document. Its elements have the given
+// prefix, "m:" or none.
 func AppendErrorXML(dst []byte, prefix, code, message, requestID string, at time.Time) []byte {
 	attribute := "xmlns"
 	if prefix != "" {

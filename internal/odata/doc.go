@@ -1,8 +1,9 @@
-// Package odata writes and reads entities, tables and failures as the Table
-// service's JSON: flat objects, in which a member "Name@odata.type" names the
-// type of the property Name where the JSON value alone does not tell it.
+// Package odata encodes and decodes entities, tables and errors as the Table
+// service's JSON.
 //
-// Nothing here checks the rules of the data model beyond what JSON itself
-// demands: names, lengths and counts are looked at by the store that takes the
-// entity.
+// The JSON of an entity is a flat object. A member "Name@odata.type" gives the type
+// of the property Name where the JSON value alone does not show it.
+//
+// The package checks JSON syntax and the text of each value. It does not check the
+// rules of the data model for names, lengths and counts; the store checks these.
 package odata

@@ -15,8 +15,8 @@ import (
 	"github.com/tablerock-db/tablerock/internal/odata"
 )
 
-// FuzzEntity holds what reads as an entity against encoding/json, and writes and
-// reads it again.
+// FuzzEntity compares the parser with encoding/json, and encodes and parses each
+// entity again.
 func FuzzEntity(f *testing.F) {
 	e := everyType(f)
 	f.Add(odata.AppendEntity(nil, e.View(), odata.Options{Level: odata.Minimal}))
@@ -29,12 +29,12 @@ func FuzzEntity(f *testing.F) {
 		e, err := odata.ParseEntity(src, odata.ParseOptions{})
 		var p odata.Parser
 		if shared, errAgain := p.ParseEntity(src, odata.ParseOptions{}); !cmp.Equal(e, shared, sameBits) || fmt.Sprint(err) != fmt.Sprint(errAgain) {
-			t.Fatalf("%q is %+v, %v, and to a Parser %+v, %v", src, e, err, shared, errAgain)
+			t.Fatalf("ParseEntity(%q) = %+v, %v; Parser.ParseEntity = %+v, %v", src, e, err, shared, errAgain)
 		}
 		if !bytes.Equal(src, given) {
 			t.Fatalf("ParseEntity changed %q", given)
 		}
-		readsAsAlone(t, src)
+		parsesIndependently(t, src)
 		if err != nil {
 			var refusal *odata.Error
 			if !errors.As(err, &refusal) || refusal.Offset < 0 || refusal.Offset > len(src) || refusal.Kind == 0 {
@@ -43,49 +43,49 @@ func FuzzEntity(f *testing.F) {
 			return
 		}
 		if !json.Valid(src) || !utf8.Valid(src) {
-			t.Fatalf("ParseEntity took %q, which is no JSON", src)
+			t.Fatalf("ParseEntity accepted %q, which is not JSON", src)
 		}
 		for _, o := range []odata.Options{{Level: odata.Minimal}, {Level: odata.Minimal, ASCII: true, OmitETag: true}, inBook(odata.Options{Level: odata.Full})} {
 			text := odata.AppendEntity(nil, e.View(), o)
 			if !json.Valid(text) {
-				t.Fatalf("%q is written as %q, which is no JSON", src, text)
+				t.Fatalf("%q is encoded as %q, which is not JSON", src, text)
 			}
 			got, err := odata.ParseEntity(text, odata.ParseOptions{})
 			if hasMetadataName(e) {
-				continue // no entity may have such a property
+				continue // no stored entity has such a property
 			}
 			if err != nil {
-				t.Fatalf("%q is written as %q, which reads: %v", src, text, err)
+				t.Fatalf("%q is encoded as %q, which fails to parse: %v", src, text, err)
 			}
 			if d := cmp.Diff(e, got, sameBits); d != "" {
-				t.Fatalf("%q is written as %q, which reads (-want +got):\n%s", src, text, d)
+				t.Fatalf("%q is encoded as %q, which parses as (-want +got):\n%s", src, text, d)
 			}
 		}
 	})
 }
 
-// readsAsAlone reads src behind texts that lack a piece of it, and those behind src:
-// what a Parser has read before makes no difference.
-func readsAsAlone(t *testing.T, src []byte) {
+// parsesIndependently parses src and texts that lack a few bytes of it alternately
+// with one Parser, and checks that earlier texts do not affect the results.
+func parsesIndependently(t *testing.T, src []byte) {
 	t.Helper()
-	const places = 16
+	const cuts = 16
 	var p odata.Parser
-	for i := range min(places, len(src)) {
-		at := i * len(src) / places
+	for i := range min(cuts, len(src)) {
+		at := i * len(src) / cuts
 		without := slices.Delete(bytes.Clone(src), at, min(at+1+i%3, len(src)))
 		for _, text := range [][]byte{without, src} {
 			var alone odata.Parser
-			want, wrong := alone.ParseEntity(text, odata.ParseOptions{})
+			want, wantErr := alone.ParseEntity(text, odata.ParseOptions{})
 			got, err := p.ParseEntity(text, odata.ParseOptions{})
-			if !cmp.Equal(got, want, sameBits) || !cmp.Equal(err, wrong) {
-				t.Fatalf("%q and %q in turns: %q is %+v, %v, and alone %+v, %v", src, without, text, got, err, want, wrong)
+			if !cmp.Equal(got, want, sameBits) || !cmp.Equal(err, wantErr) {
+				t.Fatalf("%q and %q alternately: %q is %+v, %v; alone %+v, %v", src, without, text, got, err, want, wantErr)
 			}
 		}
 	}
 }
 
-// hasMetadataName reports whether a property has a name that means something
-// else behind a type's annotation.
+// hasMetadataName reports whether a property has a name that the encoding could
+// confuse with an annotation.
 func hasMetadataName(e edm.Entity) bool {
 	for _, p := range e.Properties {
 		if bytes.ContainsRune([]byte(p.Name), '@') {
@@ -95,7 +95,7 @@ func hasMetadataName(e edm.Entity) bool {
 	return false
 }
 
-// FuzzValue reads a text as each type, writes it, and reads it again.
+// FuzzValue parses a text as each type, encodes the value, and parses it again.
 func FuzzValue(f *testing.F) {
 	for _, s := range []string{"", "0", "-9223372036854775808", "1.5e-7", "+.5", "NaN", "-Infinity", "TRUE", "AAEC/w==", "2020-01-01T00:00:00.1234567+01:00", "a455c695-df98-5678-aaaa-81d3367e5a34"} {
 		f.Add([]byte(s))
@@ -110,9 +110,9 @@ func FuzzValue(f *testing.F) {
 				continue
 			}
 			written := odata.AppendValue(nil, v)
-			again, err := odata.ParseValue(typ, written)
-			if err != nil || !again.Equal(v) || v.Type() != typ {
-				t.Fatalf("ParseValue(%v, %q) is %#v, written %q, read %#v, %v", typ, text, v, written, again, err)
+			repeatMember, err := odata.ParseValue(typ, written)
+			if err != nil || !repeatMember.Equal(v) || v.Type() != typ {
+				t.Fatalf("ParseValue(%v, %q) = %#v, encoded as %q, parsed as %#v, %v", typ, text, v, written, repeatMember, err)
 			}
 		}
 	})

@@ -2,8 +2,8 @@ package odata
 
 import "github.com/tablerock-db/tablerock/edm"
 
-// AppendKeyLink appends the URL of an entity relative to its account, as in
-// Book(PartitionKey='a',RowKey='b'), in ASCII alone. The keys are UTF-8.
+// AppendKeyLink appends the URL of an entity relative to its account, such as
+// Book(PartitionKey='a',RowKey='b'). The URL is ASCII; the keys are UTF-8.
 func AppendKeyLink[T string | []byte](dst []byte, table string, partition, row T) []byte {
 	dst = append(append(dst, table...), linkPartition...)
 	dst = appendLinkText(dst, partition)
@@ -12,14 +12,14 @@ func AppendKeyLink[T string | []byte](dst []byte, table string, partition, row T
 	return append(dst, linkEnd...)
 }
 
-// What stands between the texts of a key's link.
+// The text around the keys in a link.
 const (
 	linkPartition = "(PartitionKey='"
 	linkRow       = "',RowKey='"
 	linkEnd       = "')"
 )
 
-// AppendTableLink appends the URL of a table relative to its account, as in
+// AppendTableLink appends the URL of a table relative to its account, such as
 // Tables('Book').
 func AppendTableLink(dst []byte, table string) []byte {
 	dst = append(dst, "Tables('"...)
@@ -38,9 +38,9 @@ func appendRowLink(dst []byte, row edm.Row, table string) []byte {
 	return append(dst, linkEnd...)
 }
 
-// plainLink holds the characters that stand for themselves in a link. Of those
-// beyond letters, digits and -_.~ these are the ones that no URL gives a meaning
-// of their own; the quote is doubled before.
+// plainLink marks the characters that a link does not escape: letters, digits,
+// -_.~, and the others that have no meaning of their own in any URL. appendLinkText
+// doubles the quote.
 var plainLink = func() (t [256]bool) {
 	for c := range t {
 		b := byte(c)
@@ -52,8 +52,8 @@ var plainLink = func() (t [256]bool) {
 	return t
 }()
 
-// appendLinkText appends s as it stands between the quotes of a link: quotes
-// doubled, other characters as percent escapes of their UTF-8.
+// appendLinkText appends s in the form that a link has between its quotes: it
+// doubles quotes and writes other characters as percent escapes of their UTF-8.
 func appendLinkText[T string | []byte](dst []byte, s T) []byte {
 	const hex = "0123456789ABCDEF"
 	for i := range len(s) {
@@ -69,7 +69,7 @@ func appendLinkText[T string | []byte](dst []byte, s T) []byte {
 	return dst
 }
 
-// linkTail turns dst[from:] into the text of a link.
+// linkTail escapes dst[from:] for a link.
 func linkTail(dst []byte, from int) []byte {
 	for from < len(dst) && plainLink[dst[from]] {
 		from++
@@ -78,8 +78,8 @@ func linkTail(dst []byte, from int) []byte {
 		return dst
 	}
 	mid := len(dst)
-	return over(appendLinkText(dst, dst[from:]), from, mid)
+	return replaceTail(appendLinkText(dst, dst[from:]), from, mid)
 }
 
-// over replaces dst[from:mid] by dst[mid:].
-func over(dst []byte, from, mid int) []byte { return dst[:from+copy(dst[from:], dst[mid:])] }
+// replaceTail replaces dst[from:mid] with dst[mid:].
+func replaceTail(dst []byte, from, mid int) []byte { return dst[:from+copy(dst[from:], dst[mid:])] }

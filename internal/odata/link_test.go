@@ -26,8 +26,8 @@ func TestAppendKeyLink(t *testing.T) {
 	}
 }
 
-// TestLinkReadsBack decodes links the way a client does.
-func TestLinkReadsBack(t *testing.T) {
+// TestLinkDecodes decodes links like a client.
+func TestLinkDecodes(t *testing.T) {
 	for r := rune(0); r < 0x3000; r++ {
 		key := "a" + string(r) + "b"
 		link := string(odata.AppendKeyLink(nil, "T", key, ""))

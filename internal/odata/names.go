@@ -1,61 +1,63 @@
 package odata
 
-// nameSet finds names among the members of one entity, and remembers the names
-// of the entities before, so that a name costs no memory each time it is seen.
+// nameSet finds the members of one entity by name. It retains the names of earlier
+// entities, so that a name is allocated once and not for each entity.
 type nameSet struct {
-	// known are indices in seen of all names there. A table with a hash of its
-	// own would be faster, until somebody sends names that collide.
-	known  map[string]int
-	seen   []seenName
-	entity uint64 // counts them
-	bytes  int    // of the names in seen
+	// index maps each name to its position in names. It is a Go map, because clients
+	// choose the names and could make the keys of a fixed hash function collide.
+	index  map[string]int
+	names  []memberName
+	entity uint64 // the number of the current entity
+	bytes  int    // the length of all names
 }
 
-// seenName is a name, and which of the members of which entity had it last.
-type seenName struct {
+// memberName is a name and the last member that had it.
+type memberName struct {
 	text   string
-	entity uint64
-	member int
+	entity uint64 // the entity of that member
+	member int    // the member's index in that entity
 }
 
+// Limits above which a nameSet drops all names after an entity.
 const (
-	maxKnown      = 1024
-	maxKnownBytes = 64 << 10
+	maxNames     = 1024
+	maxNameBytes = 64 << 10
 )
 
-// find returns the index of the member called name. If there is none, it returns
-// -1 and the name as a text, and the next of n members is the one called so.
-func (s *nameSet) find(n int, name []byte) (int, string) {
-	i, ok := s.known[string(name)]
+// lookup returns the index of the member called name. If the entity has no such
+// member, lookup records that member n has the name, and returns -1 and the name as
+// a string.
+func (s *nameSet) lookup(n int, name []byte) (int, string) {
+	i, ok := s.index[string(name)]
 	if !ok {
 		text := string(name)
-		s.see(text, n)
+		s.add(text, n)
 		return -1, text
 	}
-	if was := &s.seen[i]; was.entity != s.entity {
-		was.entity, was.member = s.entity, n
-		return -1, was.text
+	if last := &s.names[i]; last.entity != s.entity {
+		last.entity, last.member = s.entity, n
+		return -1, last.text
 	}
-	return s.seen[i].member, ""
+	return s.names[i].member, ""
 }
 
-// see takes note that a member has that name.
-func (s *nameSet) see(name string, member int) {
-	if i, ok := s.known[name]; ok {
-		s.seen[i].entity, s.seen[i].member = s.entity, member
+// add records that a member of the current entity has the name.
+func (s *nameSet) add(name string, member int) {
+	if i, ok := s.index[name]; ok {
+		s.names[i].entity, s.names[i].member = s.entity, member
 		return
 	}
-	if s.known == nil {
-		s.known = make(map[string]int)
+	if s.index == nil {
+		s.index = make(map[string]int)
 	}
-	s.known[name] = len(s.seen)
-	s.seen = append(s.seen, seenName{name, s.entity, member})
+	s.index[name] = len(s.names)
+	s.names = append(s.names, memberName{name, s.entity, member})
 	s.bytes += len(name)
 }
 
-// forget lets go of all names when they have become many.
-func (s *nameSet) forget() {
-	if len(s.seen) > maxKnown || s.bytes > maxKnownBytes {
+// trim drops all names if there are too many.
+func (s *nameSet) trim() {
+	if len(s.names) > maxNames || s.bytes > maxNameBytes {
 		*s = nameSet{}
 	}
 }

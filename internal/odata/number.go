@@ -7,18 +7,18 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// Texts of the Doubles that JSON has no number for.
+// The texts of the Doubles that are not JSON numbers.
 const (
 	textNaN      = "NaN"
 	textInfinity = "Infinity"
 )
 
-// special reports whether f has no JSON number.
-func special(f float64) bool { return math.IsNaN(f) || math.IsInf(f, 0) }
+// isNonFinite reports whether f is NaN or an infinity, which JSON numbers cannot hold.
+func isNonFinite(f float64) bool { return math.IsNaN(f) || math.IsInf(f, 0) }
 
-// AppendDouble appends the service's text of f: at most 15 significant digits
-// where these give f back, 17 where they do not; always with a point or an
-// exponent, as in 3.0 and 9.2233720368547758E+21; and NaN, Infinity, -Infinity.
+// AppendDouble appends f in the service's format: at most 15 significant digits if
+// these parse as f, otherwise 17; always with a decimal point or an exponent, such as
+// 3.0 and 9.2233720368547758E+21; and NaN, Infinity, -Infinity.
 func AppendDouble(dst []byte, f float64) []byte {
 	switch {
 	case math.IsNaN(f):
@@ -34,29 +34,29 @@ func AppendDouble(dst []byte, f float64) []byte {
 	if math.Signbit(f) {
 		dst, f = append(dst, '-'), -f
 	}
-	if out, ok := appendShort(dst, f); ok {
+	if out, ok := appendShortDecimal(dst, f); ok {
 		return out
 	}
 	var buf [32]byte
-	digits, exponent, precision := decimal(buf[:0], f)
+	digits, exponent, precision := significantDigits(buf[:0], f)
 	if exponent > -5 && exponent < precision {
 		return appendFixed(dst, digits, exponent)
 	}
 	return appendScientific(dst, digits, exponent)
 }
 
-// appendShort appends f, which is not negative, if it is a decimal number of few
-// digits behind the point, as what is measured or paid mostly is: that takes a third
-// of the time. A number of at most 15 digits that is read as f is the one that
-// decimal finds.
-func appendShort(dst []byte, f float64) (out []byte, ok bool) {
-	const most = 1e11 // with four digits behind the point, 15 at most
+// appendShortDecimal appends f, which is not negative, if it is a decimal number with
+// at most four fractional digits, like most measurements and prices: this takes a
+// third of the time. The result has at most 15 digits and parses as f, so it is the
+// number that significantDigits finds.
+func appendShortDecimal(dst []byte, f float64) (out []byte, ok bool) {
+	const most = 1e11 // with four fractional digits, 15 at most
 	if f >= most {
 		return dst, false
 	}
 	for scale := 10.0; scale <= 1e4; scale *= 10 {
 		n := math.Round(f * scale)
-		if n/scale != f { // the quotient is rounded as a text is that is read
+		if n/scale != f { // the quotient is rounded like a parsed text
 			continue
 		}
 		whole, rest := uint64(n)/uint64(scale), uint64(n)%uint64(scale)
@@ -69,13 +69,13 @@ func appendShort(dst []byte, f float64) (out []byte, ok bool) {
 	return dst, false
 }
 
-// decimal returns the significant digits of f without trailing zeros, the power
-// of ten that the first of them counts, and how many digits were allowed. The
-// digits stand in buf.
-func decimal(buf []byte, f float64) (digits []byte, exponent, precision int) {
+// significantDigits returns the significant digits of f without trailing zeros, the
+// power of ten of the first digit, and the precision: the number of digits allowed.
+// The digits share the memory of buf.
+func significantDigits(buf []byte, f float64) (digits []byte, exponent, precision int) {
 	const (
 		short, long = 15, 17
-		leastNormal = 0x1p-1022 // below, a few digits give f back that are not its first 15
+		leastNormal = 0x1p-1022 // below it, a few digits can parse as f without being its first 15
 	)
 	precision = short
 	fewest := strconv.AppendFloat(buf, f, 'e', -1, 64)
@@ -85,9 +85,9 @@ func decimal(buf []byte, f float64) (digits []byte, exponent, precision int) {
 			fewest = first
 		}
 	}
-	if digits, exponent = split(fewest); len(digits) > short {
+	if digits, exponent = splitScientific(fewest); len(digits) > short {
 		precision = long
-		digits, exponent = split(strconv.AppendFloat(buf, f, 'e', long-1, 64))
+		digits, exponent = splitScientific(strconv.AppendFloat(buf, f, 'e', long-1, 64))
 	}
 	for len(digits) > 1 && digits[len(digits)-1] == '0' {
 		digits = digits[:len(digits)-1]
@@ -95,8 +95,9 @@ func decimal(buf []byte, f float64) (digits []byte, exponent, precision int) {
 	return digits, exponent, precision
 }
 
-// split takes d.ddde±dd apart. The digits are joined in place.
-func split(e []byte) (digits []byte, exponent int) {
+// splitScientific splits d.ddde±dd into digits and exponent. It joins the digits in
+// place.
+func splitScientific(e []byte) (digits []byte, exponent int) {
 	at := len(e) - 1
 	for e[at] != 'e' {
 		at--
@@ -108,7 +109,7 @@ func split(e []byte) (digits []byte, exponent int) {
 		exponent = -exponent
 	}
 	if at > 1 {
-		e[1] = e[0] // over the point
+		e[1] = e[0] // overwrite the decimal point
 		return e[1:at], exponent
 	}
 	return e[:1], exponent
@@ -148,9 +149,9 @@ func appendScientific(dst, digits []byte, exponent int) []byte {
 	return strconv.AppendInt(dst, int64(exponent), 10)
 }
 
-// AppendValue appends the text of v that ParseValue reads back: a String or
-// Binary's own, and what stands in JSON without quotes for every other type.
-// Null has no text.
+// AppendValue appends the text of v that ParseValue parses: a String as it is, a
+// Binary in base64, and other types as in JSON but without quotes. It appends nothing
+// for null.
 func AppendValue(dst []byte, v edm.Value) []byte {
 	switch v.Type() {
 	case edm.TypeString:

@@ -49,9 +49,9 @@ func TestAppendDouble(t *testing.T) {
 	}
 }
 
-// TestDoublesReadBack holds the text of random bit patterns against the
-// standard library's reading of it.
-func TestDoublesReadBack(t *testing.T) {
+// TestDoublesRoundTrip encodes random bit patterns and parses the texts with the
+// standard library.
+func TestDoublesRoundTrip(t *testing.T) {
 	const seed = 11
 	r := rand.New(rand.NewPCG(seed, seed))
 	for range 200_000 {
@@ -68,13 +68,13 @@ func TestDoublesReadBack(t *testing.T) {
 		text := string(odata.AppendDouble(nil, f))
 		got, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.Float64bits(got) != math.Float64bits(f) {
-			t.Fatalf("seed %d: %x written as %q reads as %x, %v", seed, f, text, got, err)
+			t.Fatalf("seed %d: %x encoded as %q parses as %x, %v", seed, f, text, got, err)
 		}
 	}
 }
 
-// fixedText is the text of f between 1E-4 and 1E+15: 15 digits if they are read as
-// f, 17 otherwise.
+// fixedText is the text of f between 1E-4 and 1E+15: 15 digits if they parse as f, 17
+// otherwise.
 func fixedText(f float64) string {
 	precision := 15
 	text := strconv.FormatFloat(f, 'e', precision-1, 64)
@@ -91,8 +91,8 @@ func fixedText(f float64) string {
 	return text
 }
 
-// TestDecimals writes decimal numbers with some digits behind the point, and the
-// Doubles beside them.
+// TestDecimals encodes decimal numbers with some fractional digits, and the adjacent
+// Doubles.
 func TestDecimals(t *testing.T) {
 	const seed = 12
 	r := rand.New(rand.NewPCG(seed, seed))
@@ -105,7 +105,7 @@ func TestDecimals(t *testing.T) {
 			}
 			for sign, f := range map[string]float64{"": f, "-": -f} {
 				if got, want := string(odata.AppendDouble(nil, f)), sign+fixedText(math.Abs(f)); got != want {
-					t.Fatalf("seed %d: %x written as %q, want %q", seed, f, got, want)
+					t.Fatalf("seed %d: %x encoded as %q, want %q", seed, f, got, want)
 				}
 			}
 		}

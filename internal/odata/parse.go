@@ -11,65 +11,66 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// MaxNames is the most members with different names that the JSON of an entity
-// may have, where a property and its annotation count once. It is far above
-// what an entity can keep; nulls and metadata count here, and not there.
+// MaxNames limits the distinct names of members in the JSON of an entity. A property
+// and its annotation count once; nulls and metadata count too. The limit is far above
+// the number of properties that an entity can store.
 const MaxNames = 1024
 
-// ParseOptions say where the key is. The zero ParseOptions demand both keys
-// under their usual names.
+// ParseOptions selects the members that hold the key. The zero ParseOptions require
+// both keys under their usual names.
 type ParseOptions struct {
-	PartitionKey string // the member that is the PartitionKey; default that name
-	RowKey       string // the member that is the RowKey; default that name
-	// IgnoreKeys leaves out both keys, whatever their members are, since they
-	// stand somewhere else.
+	PartitionKey string // the member that holds the PartitionKey; default "PartitionKey"
+	RowKey       string // the member that holds the RowKey; default "RowKey"
+	// IgnoreKeys skips both keys, whatever their values, because the caller gets them
+	// from elsewhere.
 	IgnoreKeys bool
 }
 
-// annotation ends the name of a member that tells a property's type, and
-// metadata begins one that is none of the entity.
+// annotation is the suffix of members that give the type of a property; metadata is
+// the prefix of members that are not properties.
 const (
 	annotation = "@odata.type"
 	metadata   = "odata."
 )
 
-// member is a property with what its members say.
+// member is a property and the values of its members.
 type member struct {
 	name     string
-	value    token    // kind tokenNone while only the annotation is there
-	typ      edm.Type // of the annotation, 0 if there is none or it is unknown
-	typed    bool     // there is an annotation
+	value    token    // of kind tokenNone if only the annotation was found
+	typ      edm.Type // the annotated type, 0 if there is none or it is unknown
+	typed    bool     // has an annotation
 	typeText token
 }
 
-// parser takes the JSON of an entity apart. What it learns of names serves the
-// next entity, which often has the same in the same order.
+// parser parses the JSON of an entity. It caches the names, because the next entity
+// often has the same names in the same order.
 type parser struct {
 	scanner
 	members []member
-	steps   steps
+	layout  layout
 	names   nameSet
 	scratch []byte
 	memory  memory
 }
 
-var parsers = sync.Pool{New: func() any { return new(parser) }}
+var parserPool = sync.Pool{New: func() any { return new(parser) }}
 
-// ParseEntity reads one entity from its JSON, which is the caller's again when
-// ParseEntity returns. Any failure is an *Error.
+// ParseEntity parses one entity from its JSON. It does not retain src. Every error
+// is an *Error.
 //
-// A property's annotation stands before or after it. An annotated string may
-// hold a number or a boolean. Without annotation a whole number is an Int32, or
-// a Double if it does not fit; other numbers are Doubles, strings are Strings.
-// Properties that are null, Timestamp and members of metadata are left out.
+// The annotation of a property may precede or follow it. An annotated string may
+// hold a number or a boolean. Without an annotation, an integer is an Int32, or a
+// Double if it does not fit; other numbers are Doubles, strings are Strings.
+// ParseEntity skips null properties, Timestamp and metadata.
 //
-// A key that is not there is refused after values that are none of their types, and
-// a DateTime out of range last: with that refusal comes what else the entity has.
+// If several errors apply, an invalid value is reported before a missing key, and a
+// DateTime out of range last. An OutOfRange error comes with an entity that holds all
+// other properties.
 func ParseEntity(src []byte, o ParseOptions) (edm.Entity, error) {
-	p := parsers.Get().(*parser)
+	p := parserPool.Get().(*parser)
 	e, err := p.parse(src, o)
 	p.memory = memory{}
-	parsers.Put(p)
+	parserPool.Put(p)
 	return e, err
 }
 
@@ -82,14 +83,14 @@ func (p *parser) parse(src []byte, o ParseOptions) (edm.Entity, error) {
 	}
 	p.scanner = scanner{src: src}
 	e, err := p.entity(&o)
-	p.names.forget()
-	p.forget()
+	p.names.trim()
+	p.release()
 	return e, err
 }
 
-// forget lets go of the caller's memory, and of its own where a rare entity made
-// it large.
-func (p *parser) forget() {
+// release drops references to the caller's memory, and scratch memory that an unusual
+// entity made large.
+func (p *parser) release() {
 	const keepBytes = 64 << 10
 	p.scanner = scanner{}
 	clear(p.members)
@@ -99,11 +100,11 @@ func (p *parser) forget() {
 	}
 }
 
-// entity returns an error that is nil or an *Error.
+// entity parses the object. Its error is nil or an *Error.
 func (p *parser) entity(o *ParseOptions) (edm.Entity, error) {
 	p.names.entity++
-	p.steps.start()
-	for p.err == nil && (p.again() || p.member()) {
+	p.layout.reset()
+	for p.err == nil && (p.repeatMember() || p.member()) {
 		continue
 	}
 	if p.next(); p.pos < len(p.src) {
@@ -115,39 +116,40 @@ func (p *parser) entity(o *ParseOptions) (edm.Entity, error) {
 	return p.build(o)
 }
 
-// again takes a member that is as in the entity before up to its value, and reports
-// whether there was one.
-func (p *parser) again() bool {
-	st := p.steps.next(p.src[p.pos:])
-	if st == nil {
+// repeatMember parses a member whose text up to the value is the same as in the
+// previous entity. It reports whether the next member is such a one.
+func (p *parser) repeatMember() bool {
+	g := p.layout.match(p.src[p.pos:])
+	if g == nil {
 		return false
 	}
-	p.pos += st.end - st.begin
-	if st.member == len(p.members) {
-		p.members = append(p.members, member{name: st.name})
+	p.pos += g.end - g.begin
+	if g.member == len(p.members) {
+		p.members = append(p.members, member{name: g.name})
 	}
-	m := &p.members[st.member]
-	if st.means == meansType {
-		m.typed, m.typ = true, st.typ
+	m := &p.members[g.member]
+	if g.role == roleType {
+		m.typed, m.typ = true, g.typ
 		return true
 	}
-	p.take(m, st.means)
+	p.parseMemberValue(m, g.role)
 	return true
 }
 
-// take takes the value of m.
-func (p *parser) take(m *member, as meaning) {
-	if as == meansNothing {
+// parseMemberValue parses the value of m.
+func (p *parser) parseMemberValue(m *member, r role) {
+	if r == roleIgnored {
 		p.skip(0)
 		m.value.kind = tokenSkipped
 	} else {
 		m.value = p.value()
 	}
-	p.blame(m)
+	p.setErrorMember(m)
 }
 
-// another takes what stands before a member, and reports whether there is one.
-func (p *parser) another() bool {
+// nextMember consumes the brace or comma before a member, or the closing brace. It
+// reports whether a member follows.
+func (p *parser) nextMember() bool {
 	if len(p.members) == 0 {
 		p.expect('{', "an object")
 		if p.next() == '}' {
@@ -164,16 +166,16 @@ func (p *parser) another() bool {
 	return false
 }
 
-// member takes one member, and reports whether there was one.
+// member parses one member. It reports whether there was one.
 func (p *parser) member() bool {
 	from := p.pos
-	if !p.another() {
+	if !p.nextMember() {
 		return false
 	}
-	if !p.steps.diverged {
-		p.steps.diverge()
+	if !p.layout.recording {
+		p.layout.record()
 		for i := range p.members {
-			p.names.see(p.members[i].name, i)
+			p.names.add(p.members[i].name, i)
 		}
 	}
 	t := p.name()
@@ -196,38 +198,38 @@ func (p *parser) member() bool {
 	}
 	m := &p.members[i]
 	if isType && m.typed || !isType && m.value.kind != tokenNone {
-		p.fail(t.start-1, "it stands a second time")
+		p.fail(t.start-1, "duplicate member")
 		p.err.Kind = Duplicate
-		p.blame(m)
+		p.setErrorMember(m)
 		return false
 	}
-	st := step{name: m.name, member: i, means: meansValue}
+	g := gap{name: m.name, member: i, role: roleValue}
 	switch {
 	case isType:
-		p.annotate(m)
-		p.blame(m)
-		st.means, st.typ = meansType, m.typ
+		p.parseType(m)
+		p.setErrorMember(m)
+		g.role, g.typ = roleType, m.typ
 	case isMetadata(name) || m.name == edm.TimestampName:
-		st.means = meansNothing
+		g.role = roleIgnored
 	}
 	if p.err == nil {
-		p.steps.add(p.src[from:p.pos], st)
+		p.layout.add(p.src[from:p.pos], g)
 	}
-	if st.means != meansType {
-		p.take(m, st.means)
+	if g.role != roleType {
+		p.parseMemberValue(m, g.role)
 	}
 	return true
 }
 
-// blame names the member in a failure.
-func (p *parser) blame(m *member) {
+// setErrorMember adds the name of m to the error, if there is one.
+func (p *parser) setErrorMember(m *member) {
 	if p.err != nil && m != nil {
 		p.err.Member = shorten([]byte(m.name))
 	}
 }
 
-// isMetadata reports whether name is none of a property: odata.etag,
-// Name@odata.navigationLink.
+// isMetadata reports whether name is not the name of a property, such as odata.etag
+// or Name@odata.navigationLink.
 func isMetadata(name []byte) bool {
 	if i := bytes.IndexByte(name, '@'); i >= 0 {
 		name = name[i+1:]
@@ -235,13 +237,13 @@ func isMetadata(name []byte) bool {
 	return bytes.HasPrefix(name, []byte(metadata))
 }
 
-// find returns the index of the member of that name, new if it is not there yet.
+// find returns the index of the member called name. It appends one if there is none.
 func (p *parser) find(name []byte, at int) int {
 	n := len(p.members)
 	if n > 0 && p.members[n-1].name == string(name) {
 		return n - 1
 	}
-	i, text := p.names.find(n, name)
+	i, text := p.names.lookup(n, name)
 	if i >= 0 {
 		return i
 	}
@@ -254,8 +256,9 @@ func (p *parser) find(name []byte, at int) int {
 	return n
 }
 
-// annotate takes the type of m. An unknown one matters only if m has a value.
-func (p *parser) annotate(m *member) {
+// parseType parses the annotated type of m. An unknown type is an error only if m
+// has a value.
+func (p *parser) parseType(m *member) {
 	t := p.value()
 	if p.err != nil {
 		return
@@ -278,7 +281,7 @@ func (p *parser) annotate(m *member) {
 	}
 }
 
-// build makes the entity of the members.
+// build builds the entity from the members.
 func (p *parser) build(o *ParseOptions) (e edm.Entity, err error) {
 	outside, err := p.properties(o, &e)
 	if err == nil && !o.IgnoreKeys {
@@ -290,31 +293,31 @@ func (p *parser) build(o *ParseOptions) (e edm.Entity, err error) {
 	return e, err
 }
 
-// properties gives e its properties, without those that are outside the range of
-// their type: the first of these is returned.
+// properties sets the properties of e. It skips values outside the range of their
+// type and returns the error of the first of them as outside.
 func (p *parser) properties(o *ParseOptions, e *edm.Entity) (outside *Error, err error) {
-	count, room := 0, 0
+	count, size := 0, 0
 	for i := range p.members {
 		m := &p.members[i]
-		if m.kept() && !isKey(m.name, o) {
+		if m.stored() && !isKey(m.name, o) {
 			count++
-			room += p.room(m)
+			size += p.valueBytes(m)
 		}
 	}
 	if count == 0 {
 		return nil, nil
 	}
-	p.memory.reserve(count, room)
+	p.memory.reserve(count, size)
 	from := len(p.memory.properties)
 	for i := range p.members {
 		m := &p.members[i]
-		if !m.kept() || isKey(m.name, o) {
+		if !m.stored() || isKey(m.name, o) {
 			continue
 		}
 		v, err := p.property(m)
-		if refusal, ok := err.(*Error); ok && refusal.Kind == OutOfRange {
+		if rangeErr, ok := err.(*Error); ok && rangeErr.Kind == OutOfRange {
 			if outside == nil {
-				outside = refusal
+				outside = rangeErr
 			}
 			continue
 		}
@@ -329,24 +332,25 @@ func (p *parser) properties(o *ParseOptions, e *edm.Entity) (outside *Error, err
 
 func isKey(name string, o *ParseOptions) bool { return name == o.PartitionKey || name == o.RowKey }
 
-// kept reports whether m has a value to store.
-func (m *member) kept() bool { return m.value.kind > tokenNull && m.value.kind < tokenSkipped }
+// stored reports whether m has a value to store.
+func (m *member) stored() bool { return m.value.kind > tokenNull && m.value.kind < tokenSkipped }
 
-// room returns how many bytes the value of m takes at most beside its Value.
-func (p *parser) room(m *member) int {
+// valueBytes returns an upper bound for the bytes that the value of m needs outside
+// its Value.
+func (p *parser) valueBytes(m *member) int {
 	switch {
 	case m.value.kind != tokenText:
 		return 0
 	case m.typ == edm.TypeGuid:
 		return 16
 	case m.typ == edm.TypeBinary:
-	case m.typed && m.typ != edm.TypeString, p.memory.again && !m.value.escaped:
+	case m.typed && m.typ != edm.TypeString, p.memory.reuse && !m.value.escaped:
 		return 0
 	}
 	return m.value.end - m.value.start
 }
 
-// keys reads both keys.
+// keys parses both keys.
 func (p *parser) keys(o *ParseOptions, k *edm.Key) error {
 	p.scratch = p.scratch[:0]
 	var err error
@@ -369,7 +373,7 @@ func (p *parser) appendKey(dst []byte, name string) ([]byte, error) {
 			continue
 		}
 		if m.value.kind != tokenText || m.typed && m.typ != edm.TypeString {
-			return nil, p.wrong(m, BadValue, "a key is a string without a type or of Edm.String")
+			return nil, p.newError(m, BadValue, "a key is a string, without a type or of type Edm.String")
 		}
 		return p.appendText(dst, m.value), nil
 	}
@@ -384,7 +388,7 @@ func (p *parser) appendText(dst []byte, t token) []byte {
 	return append(dst, raw...)
 }
 
-func (p *parser) wrong(m *member, kind ErrorKind, what string) *Error {
+func (p *parser) newError(m *member, kind ErrorKind, what string) *Error {
 	at := m.value.start
 	if m.value.kind == tokenText {
 		at--
@@ -392,22 +396,22 @@ func (p *parser) wrong(m *member, kind ErrorKind, what string) *Error {
 	return &Error{Kind: kind, Member: shorten([]byte(m.name)), Offset: at, What: what}
 }
 
-// property returns the value of m.
+// property parses the value of m.
 func (p *parser) property(m *member) (edm.Value, error) {
 	if m.typed && m.typ == 0 {
 		t := m.typeText
 		return edm.Value{}, &Error{
 			Kind: BadValue, Member: shorten([]byte(m.name)), Offset: t.start - 1,
-			What: "its type is " + quote(p.src[t.start:t.end]) + "; there are Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime and Guid",
+			What: "unknown type " + quote(p.src[t.start:t.end]) + ", want one of Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime, Guid",
 		}
 	}
 	text := p.src[m.value.start:m.value.end]
 	if m.value.kind == tokenText {
-		return p.textProperty(m, text)
+		return p.stringProperty(m, text)
 	}
 	t, ok := m.typ, true
 	if !m.typed {
-		t = p.natural(m, text)
+		t = p.impliedType(m, text)
 	}
 	switch {
 	case t == edm.TypeBoolean:
@@ -417,20 +421,20 @@ func (p *parser) property(m *member) (edm.Value, error) {
 	case t == edm.TypeDouble:
 		ok = m.value.kind == tokenInteger || m.value.kind == tokenDecimal
 	default:
-		return edm.Value{}, p.wrong(m, BadValue, shorten(text)+" is no string: "+demands[t])
+		return edm.Value{}, p.newError(m, BadValue, shorten(text)+" is not a string: "+textForms[t])
 	}
 	if !ok {
-		return edm.Value{}, p.wrong(m, BadValue, shorten(text)+": "+demands[t])
+		return edm.Value{}, p.newError(m, BadValue, shorten(text)+": "+textForms[t])
 	}
 	v, err := ParseValue(t, text)
 	if err != nil {
-		return v, p.wrong(m, BadValue, shorten(text)+": "+demands[t])
+		return v, p.newError(m, BadValue, shorten(text)+": "+textForms[t])
 	}
 	return v, nil
 }
 
-// natural returns the type of a value that is no text and has no annotation.
-func (p *parser) natural(m *member, text []byte) edm.Type {
+// impliedType returns the type of a value that is not a string and has no annotation.
+func (p *parser) impliedType(m *member, text []byte) edm.Type {
 	switch m.value.kind {
 	case tokenTrue, tokenFalse:
 		return edm.TypeBoolean
@@ -442,12 +446,12 @@ func (p *parser) natural(m *member, text []byte) edm.Type {
 	return edm.TypeDouble
 }
 
-func (p *parser) textProperty(m *member, text []byte) (edm.Value, error) {
+func (p *parser) stringProperty(m *member, text []byte) (edm.Value, error) {
 	memory := &p.memory.bytes
 	from := len(*memory)
 	switch {
 	case !m.typed || m.typ == edm.TypeString:
-		if p.memory.again && !m.value.escaped {
+		if p.memory.reuse && !m.value.escaped {
 			return edm.StringBytes(text[:len(text):len(text)]), nil
 		}
 		*memory = p.appendText(*memory, m.value)
@@ -462,7 +466,7 @@ func (p *parser) textProperty(m *member, text []byte) (edm.Value, error) {
 			*memory = decoded
 			return edm.Binary(decoded[from:len(decoded):len(decoded)]), nil
 		}
-		return edm.Value{}, p.wrong(m, BadValue, quote(text)+": "+demands[m.typ])
+		return edm.Value{}, p.newError(m, BadValue, quote(text)+": "+textForms[m.typ])
 	case edm.TypeGuid:
 		if hi, lo, ok := parseGuid(text); ok {
 			*memory = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(*memory, hi), lo)
@@ -473,7 +477,7 @@ func (p *parser) textProperty(m *member, text []byte) (edm.Value, error) {
 	if err == nil {
 		return v, nil
 	}
-	refusal := p.wrong(m, BadValue, err.Error())
+	refusal := p.newError(m, BadValue, err.Error())
 	if t := (*textError)(nil); errors.As(err, &t) && t.outside {
 		refusal.Kind = OutOfRange
 		refusal.Got = fmt.Sprintf("%s/%s/%s %s", text[5:7], text[8:10], text[:4], text[11:19])

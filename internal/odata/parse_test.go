@@ -13,12 +13,12 @@ import (
 	"github.com/tablerock-db/tablerock/internal/odata"
 )
 
-// sameBits lets a NaN equal itself.
+// sameBits compares values bit by bit, so that a NaN equals itself.
 var sameBits = cmp.Comparer(func(a, b edm.Value) bool { return a.Equal(b) })
 
 func one(name string, v edm.Value) edm.Properties { return edm.Properties{{Name: name, Value: v}} }
 
-// TestParseProperties reads members between the two keys.
+// TestParseProperties parses members between the two keys.
 func TestParseProperties(t *testing.T) {
 	for _, c := range []struct {
 		in   string
@@ -86,7 +86,7 @@ func TestParseProperties(t *testing.T) {
 		{`"b":"1","a@odata.type":"Edm.Int64","b@odata.type":"Edm.Int64","a":"2"`, edm.Properties{{Name: "b", Value: edm.Int64(1)}, {Name: "a", Value: edm.Int64(2)}}},
 	} {
 		t.Run(c.in, func(t *testing.T) {
-			for range 2 { // the second time with what the first one taught
+			for range 2 { // the second time with the cached names and layout
 				got, err := odata.ParseEntity([]byte(`{"PartitionKey":"p",`+c.in+`,"RowKey":"r"}`), odata.ParseOptions{})
 				want := edm.Entity{Key: edm.Key{Partition: "p", Row: "r"}, Properties: c.want}
 				if err != nil {
@@ -137,7 +137,7 @@ func manyNames(n int) string {
 	return b.String()
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseErrors(t *testing.T) {
 	const keys = `"PartitionKey":"p","RowKey":"r"`
 	deep := `{` + keys + `,"odata.x":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`
 	for _, c := range []struct {
@@ -249,7 +249,7 @@ func TestParseRefuses(t *testing.T) {
 			_, err := odata.ParseEntity([]byte(c.in), odata.ParseOptions{})
 			var e *odata.Error
 			if !errors.As(err, &e) || !errors.Is(err, edm.ErrInvalid) {
-				t.Fatalf("ParseEntity(%.200s): %v, want an *odata.Error that is edm.ErrInvalid", c.in, err)
+				t.Fatalf("ParseEntity(%.200s): %v, want an *odata.Error that matches edm.ErrInvalid", c.in, err)
 			}
 			if len(err.Error()) > 400 {
 				t.Errorf("the message has %d bytes: %.200s", len(err.Error()), err)
@@ -261,21 +261,21 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseManyNames reads as many members as may be, in orders that are new and
-// old to the reader.
+// TestParseManyNames parses the maximum number of members, in orders that the parser
+// has and has not cached.
 func TestParseManyNames(t *testing.T) {
 	text := manyNames(odata.MaxNames - 2)
 	for i, in := range []string{text, text, `{"RowKey":"r","PartitionKey":"p"}`, text} {
 		if _, err := odata.ParseEntity([]byte(in), odata.ParseOptions{}); err != nil {
-			t.Errorf("reading %d of %.60s: %v", i, in, err)
+			t.Errorf("parse %d of %.60s: %v", i, in, err)
 		}
 	}
 	if _, err := odata.ParseEntity([]byte(strings.Replace(text, "n700", "n3", 1)), odata.ParseOptions{}); err == nil {
-		t.Error("a name that stands twice among a thousand was not found")
+		t.Error("a duplicate name among a thousand was not found")
 	}
 }
 
-// TestParsedEntityOwnsItsMemory changes the JSON and reads another entity.
+// TestParsedEntityOwnsItsMemory changes the JSON and parses another entity.
 func TestParsedEntityOwnsItsMemory(t *testing.T) {
 	src := []byte(`{"PartitionKey":"p","RowKey":"r","a":"text","\u0062":"\u0041","c@odata.type":"Edm.Binary","c":"AAEC"}`)
 	e, err := odata.ParseEntity(src, odata.ParseOptions{})
@@ -300,8 +300,8 @@ func TestParsedEntityOwnsItsMemory(t *testing.T) {
 	}
 }
 
-// TestOutOfRangeShowsTheMoment in the form that the service has for it.
-func TestOutOfRangeShowsTheMoment(t *testing.T) {
+// TestOutOfRangeTime checks that the error has the time in the service's format.
+func TestOutOfRangeTime(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"1600-12-31T23:59:58.5Z", "12/31/1600 23:59:58"},
 		{"0001-02-03T04:05:06", "02/03/0001 04:05:06"},
@@ -314,7 +314,7 @@ func TestOutOfRangeShowsTheMoment(t *testing.T) {
 		}
 		rest := edm.Entity{Key: edm.Key{Partition: "p", Row: "r"}, Properties: edm.Properties{{Name: "b", Value: edm.Int32(1)}}}
 		if d := cmp.Diff(rest, got, sameBits); d != "" {
-			t.Errorf("%s: not the rest of the entity (-want +got):\n%s", c.in, d)
+			t.Errorf("%s: other properties differ (-want +got):\n%s", c.in, d)
 		}
 	}
 }

@@ -6,21 +6,21 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// Parser reads entities as ParseEntity does, into memory that it uses again.
-// What it returns is valid until Reset and shares the JSON it was read from,
-// which must not change until then; names and keys are valid for ever. The zero
-// Parser is ready for use, by one goroutine at a time.
+// Parser parses entities like the function ParseEntity, but reuses its memory. An
+// entity is valid until Reset. It shares the memory of its JSON, which must not
+// change until then. Names and keys stay valid after Reset. The zero Parser is ready
+// for use. A Parser is not safe for concurrent use.
 type Parser struct{ p parser }
 
-// ParseEntity reads one entity from its JSON. Any failure is an *Error.
+// ParseEntity parses one entity from its JSON. Every error is an *Error.
 func (p *Parser) ParseEntity(src []byte, o ParseOptions) (edm.Entity, error) {
-	p.p.memory.again = true
+	p.p.memory.reuse = true
 	return p.p.parse(src, o)
 }
 
-// Reset takes back the memory of all entities read so far.
+// Reset invalidates all entities parsed so far and reuses their memory.
 func (p *Parser) Reset() {
-	const keepProperties, keepBytes = 2048, 64 << 10 // more is let go of
+	const keepProperties, keepBytes = 2048, 64 << 10 // release larger slices
 	m := &p.p.memory
 	clear(m.properties)
 	m.properties, m.bytes = m.properties[:0], m.bytes[:0]
@@ -32,16 +32,16 @@ func (p *Parser) Reset() {
 	}
 }
 
-// memory is what entities are made of: pieces of its slices. A new slice takes
-// the place of a full one, which stays with its pieces.
+// memory allocates the memory of entities from its slices. A new slice replaces a
+// full one; the entities keep the old one alive.
 type memory struct {
-	again      bool // for more than one entity
+	reuse      bool // entities share the slices
 	properties edm.Properties
 	bytes      []byte
 	keys       strings.Builder
 }
 
-// reserve makes room for the properties of an entity, and for n bytes.
+// reserve ensures capacity for the properties of an entity and for n bytes.
 func (m *memory) reserve(properties, n int) {
 	if cap(m.properties)-len(m.properties) < properties {
 		m.properties = make(edm.Properties, 0, m.grown(cap(m.properties), properties))
@@ -51,19 +51,19 @@ func (m *memory) reserve(properties, n int) {
 	}
 }
 
-// grown returns how large a slice becomes that has to take n more.
+// grown returns the capacity of the slice that replaces one of capacity before and
+// receives n elements.
 func (m *memory) grown(before, n int) int {
-	if !m.again {
+	if !m.reuse {
 		return n
 	}
 	return max(2*before, n)
 }
 
-// text returns b as a text. Its memory is never used again, but serves several
-// texts.
+// text returns b as a string. Strings share chunks of memory that are never reused.
 func (m *memory) text(b []byte) string {
 	const keyBytes = 2048
-	if !m.again || len(b) > keyBytes/4 {
+	if !m.reuse || len(b) > keyBytes/4 {
 		return string(b)
 	}
 	if m.keys.Cap()-m.keys.Len() < len(b) {

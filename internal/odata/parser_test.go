@@ -12,8 +12,8 @@ import (
 	"github.com/tablerock-db/tablerock/internal/odata"
 )
 
-// TestParserKeepsEntities reads many entities, which all hold until Reset, and
-// then others into the same memory.
+// TestParserKeepsEntities parses many entities, which must all stay valid until
+// Reset, and then others into the same memory.
 func TestParserKeepsEntities(t *testing.T) {
 	var p odata.Parser
 	for round := range 3 {
@@ -34,7 +34,7 @@ func TestParserKeepsEntities(t *testing.T) {
 			}
 			got = append(got, read)
 			if _, err := p.ParseEntity([]byte(`{"PartitionKey":"p","RowKey":"r","a":"\u0041","b":5,"c@odata.type":"Edm.Guid","c":"x"}`), odata.ParseOptions{}); err == nil {
-				t.Fatal("a Guid of x was taken")
+				t.Fatal("the Guid x was accepted")
 			}
 		}
 		for i, text := range texts {
@@ -57,7 +57,7 @@ func TestParserKeepsEntities(t *testing.T) {
 	}
 }
 
-func TestParserAllocatesLittle(t *testing.T) {
+func TestParserAllocations(t *testing.T) {
 	e := tenProperties(t)
 	src := odata.AppendEntity(nil, e.View(), odata.Options{Level: odata.Minimal})
 	for _, entities := range []int{1, 100} {
@@ -71,15 +71,14 @@ func TestParserAllocatesLittle(t *testing.T) {
 			p.Reset()
 		})
 		if most := float64(entities) / 20; n > most {
-			t.Errorf("reading %d entities allocates %v times, want %v at most", entities, n, most)
+			t.Errorf("parsing %d entities allocates %v times, want at most %v", entities, n, most)
 		}
 	}
 }
 
-// TestParserReadsAsAlone reads every text behind every other, and behind both that
-// and itself, as it reads it alone: whether it is taken or refused, what is the same
-// in the text before must not make a difference.
-func TestParserReadsAsAlone(t *testing.T) {
+// TestParserParsesIndependently parses every text after every other, and again after
+// both. The result must be the same as for the text alone, whatever the texts share.
+func TestParserParsesIndependently(t *testing.T) {
 	texts := []string{`{}`, `{`, ``, `x`, `{"PartitionKey":"p","RowKey":"r"`, `{"PartitionKey":"p","RowKey":"r","a":1,}`, `{"PartitionKey":"p","RowKey":"r"}}`}
 	for _, members := range []string{
 		`"a":1`, `"a":2,"b":"x"`, `"b":"x","a":2`, `"a": 1`, `"a" :1`, ` "a":1`, `"a":1 `, `"a":1,"a":2`, `"\u0061":1`, `"a":1,"\u0061":1`,
@@ -93,14 +92,14 @@ func TestParserReadsAsAlone(t *testing.T) {
 	}
 	for _, text := range texts {
 		var alone odata.Parser
-		want, wrong := alone.ParseEntity([]byte(text), odata.ParseOptions{})
+		want, wantErr := alone.ParseEntity([]byte(text), odata.ParseOptions{})
 		for _, before := range texts {
 			var p odata.Parser
 			_, _ = p.ParseEntity([]byte(before), odata.ParseOptions{})
 			for range 2 {
 				got, err := p.ParseEntity([]byte(text), odata.ParseOptions{})
-				if !cmp.Equal(got, want, sameBits) || fmt.Sprint(err) != fmt.Sprint(wrong) {
-					t.Fatalf("%.200q behind %.200q: %+v, %v, want %+v, %v", text, before, got, err, want, wrong)
+				if !cmp.Equal(got, want, sameBits) || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+					t.Fatalf("%.200q after %.200q: %+v, %v, want %+v, %v", text, before, got, err, want, wantErr)
 				}
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// tokenKind is what a JSON value is.
+// tokenKind is the kind of a JSON value.
 type tokenKind uint8
 
 const (
@@ -13,28 +13,28 @@ const (
 	tokenNull
 	tokenFalse
 	tokenTrue
-	tokenInteger // a number without point and exponent
+	tokenInteger // a number without decimal point and exponent
 	tokenDecimal // any other number
 	tokenText
-	tokenSkipped // a value that nobody asks for
+	tokenSkipped // a value that the parser ignores
 )
 
 // token is one value within the JSON.
 type token struct {
 	kind       tokenKind
-	escaped    bool // a text with escapes
-	start, end int  // a text without its quotes
+	escaped    bool // a string with escapes
+	start, end int  // a string without its quotes
 }
 
-// scanner reads tokens of src. Its first failure stays in err, and from then on
-// it finds nothing more.
+// scanner scans the tokens of src. It keeps the first error in err and finds no
+// tokens after it.
 type scanner struct {
 	src []byte
 	pos int
 	err *Error
 }
 
-// fail records a failure at the offset at.
+// fail records an error at the offset at.
 func (s *scanner) fail(at int, what string) {
 	if s.err == nil {
 		s.err = &Error{Kind: Malformed, Offset: at, What: what}
@@ -42,8 +42,8 @@ func (s *scanner) fail(at int, what string) {
 	}
 }
 
-// next skips white space and returns the byte that follows, without taking it;
-// 0 at the end.
+// next skips white space and returns the following byte without consuming it, or 0
+// at the end.
 func (s *scanner) next() byte {
 	for ; s.pos < len(s.src); s.pos++ {
 		switch c := s.src[s.pos]; c {
@@ -55,7 +55,7 @@ func (s *scanner) next() byte {
 	return 0
 }
 
-// expect takes the byte c, or fails saying what was wanted.
+// expect consumes the byte c, or fails with a message that names want.
 func (s *scanner) expect(c byte, want string) {
 	if s.next() == c && s.pos < len(s.src) {
 		s.pos++
@@ -64,17 +64,17 @@ func (s *scanner) expect(c byte, want string) {
 	s.unexpected(want)
 }
 
-// unexpected fails on what stands at pos.
+// unexpected fails at pos.
 func (s *scanner) unexpected(want string) {
 	if s.pos >= len(s.src) {
-		s.fail(len(s.src), "the JSON ends here; "+want+" should follow")
+		s.fail(len(s.src), "the JSON ends before "+want)
 		return
 	}
 	_, n := utf8.DecodeRune(s.src[s.pos:])
-	s.fail(s.pos, quote(s.src[s.pos:s.pos+n])+" stands where "+want+" should")
+	s.fail(s.pos, "found "+quote(s.src[s.pos:s.pos+n])+", want "+want)
 }
 
-// value takes a scalar value.
+// value scans a scalar value.
 func (s *scanner) value() token {
 	switch c := s.next(); {
 	case c == '"':
@@ -82,13 +82,13 @@ func (s *scanner) value() token {
 	case c == '-' || '0' <= c && c <= '9':
 		return s.number()
 	case c == '{' || c == '[':
-		s.fail(s.pos, "an object or array; a property is a string, a number, true, false or null")
+		s.fail(s.pos, "found an object or array, want a string, a number, true, false or null")
 		return token{}
 	}
 	return s.literal()
 }
 
-// literal takes null, true or false.
+// literal scans null, true or false.
 func (s *scanner) literal() token {
 	for _, l := range [...]struct {
 		word string
@@ -105,7 +105,7 @@ func (s *scanner) literal() token {
 	return token{}
 }
 
-// number takes a number by the grammar of JSON.
+// number scans a number by the grammar of JSON.
 func (s *scanner) number() token {
 	t := token{kind: tokenInteger, start: s.pos}
 	i := s.pos
@@ -119,14 +119,14 @@ func (s *scanner) number() token {
 		s.fail(s.pos, "a number without digits")
 		return token{}
 	case s.src[first] == '0' && i > first+1:
-		s.fail(s.pos, "a number that begins with 0")
+		s.fail(s.pos, "a number with a leading zero")
 		return token{}
 	}
 	if i < len(s.src) && s.src[i] == '.' {
 		t.kind = tokenDecimal
 		from := i + 1
 		if i = s.digits(from); i == from {
-			s.fail(s.pos, "a number without a digit behind its point")
+			s.fail(s.pos, "a number without a digit after its decimal point")
 			return token{}
 		}
 	}
@@ -145,7 +145,7 @@ func (s *scanner) number() token {
 	return t
 }
 
-// digits returns where the digits at i end.
+// digits returns the end of the digits at i.
 func (s *scanner) digits(i int) int {
 	for i < len(s.src) && '0' <= s.src[i] && s.src[i] <= '9' {
 		i++
@@ -153,11 +153,10 @@ func (s *scanner) digits(i int) int {
 	return i
 }
 
-// text takes a string and checks all of it, so that it can be decoded without a
-// failure.
+// text scans a string and checks all of it, so that decoding it cannot fail.
 func (s *scanner) text() token {
 	t := token{kind: tokenText, start: s.pos + 1}
-	var high uint64 // bytes beyond ASCII
+	var high uint64 // the high bit of a byte is set if the string is not ASCII
 	i := t.start
 	for {
 		n, read := plainWords(s.src[i:])
@@ -186,9 +185,9 @@ func (s *scanner) text() token {
 	}
 }
 
-// plainWords returns how many bytes src begins with that are no specials, and the
-// bits that these have, by pairs of words: the last ones of src are left out that
-// do not make a pair.
+// plainWords returns the length of the prefix of src without specials, and the union
+// of its bits. It examines pairs of words, so it excludes the last bytes of src that
+// do not fill a pair.
 func plainWords(src []byte) (n int, read uint64) {
 	rest := src
 	for ; len(rest) >= 16; rest = rest[16:] {
@@ -206,7 +205,7 @@ func plainWords(src []byte) (n int, read uint64) {
 	return len(src) - len(rest), read
 }
 
-// endText closes the string t, whose closing quote is at end.
+// endText ends the string t, whose closing quote is at end.
 func (s *scanner) endText(t token, end int, high bool) token {
 	t.end, s.pos = end, end+1
 	if high && !utf8.Valid(s.src[t.start:end]) {
@@ -218,13 +217,13 @@ func (s *scanner) endText(t token, end int, high bool) token {
 			}
 			at += n
 		}
-		s.fail(at, "a byte that is not UTF-8")
+		s.fail(at, "invalid UTF-8")
 		return token{}
 	}
 	return t
 }
 
-// escape returns the length of the escape at i, 0 if it is none.
+// escape returns the length of the escape at i, or 0 if it is invalid.
 func (s *scanner) escape(i int) int {
 	rest := s.src[i:]
 	if len(rest) < 2 || rest[1] != 'u' && longEscape[rest[1]] == 0 {
@@ -250,10 +249,10 @@ func (s *scanner) escape(i int) int {
 	return 0
 }
 
-// maxDepth is how deep the values may nest that nobody asks for.
+// maxDepth limits the nesting of values that the parser ignores.
 const maxDepth = 32
 
-// skip takes any value.
+// skip skips any value.
 func (s *scanner) skip(depth int) {
 	var closing byte
 	switch s.next() {
@@ -266,7 +265,7 @@ func (s *scanner) skip(depth int) {
 		return
 	}
 	if depth == maxDepth {
-		s.fail(s.pos, "a value that nests too deep")
+		s.fail(s.pos, "a value that is nested too deeply")
 		return
 	}
 	s.pos++
@@ -288,7 +287,7 @@ func (s *scanner) skip(depth int) {
 	}
 }
 
-// name takes a member's name and the colon.
+// name scans the name of a member and the colon.
 func (s *scanner) name() token {
 	if s.next() != '"' {
 		s.unexpected("the name of a member")

@@ -8,8 +8,7 @@ import (
 // tableName is the only member of a table.
 const tableName = "TableName"
 
-// AppendTable appends the table called name as one JSON object without white
-// space.
+// AppendTable appends the table called name as a JSON object without white space.
 func AppendTable(dst []byte, name string, o Options) []byte {
 	dst = appendMetadata(append(dst, '{'), &o)
 	if o.Level >= Full {
@@ -34,10 +33,9 @@ func AppendTable(dst []byte, name string, o Options) []byte {
 	return endObject(dst)
 }
 
-// ParseTable reads the name of a table from its JSON, which has no other member
-// beside those of odata. Whether the name may be one is not looked at, except
-// that it is not empty. Any failure is an *Error, for a name that is not there
-// or empty of the kind MissingName.
+// ParseTable parses the name of a table from its JSON. The only other members may be
+// metadata or null. ParseTable does not check the name, except that it is not empty.
+// Every error is an *Error; its kind is MissingName if the name is absent or empty.
 func ParseTable(src []byte) (name string, err error) {
 	e, err := ParseEntity(src, ParseOptions{PartitionKey: tableName, RowKey: tableName})
 	if refusal := (*Error)(nil); errors.As(err, &refusal) && refusal.Kind == MissingKey {

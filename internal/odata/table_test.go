@@ -63,9 +63,9 @@ func TestParseTable(t *testing.T) {
 	}
 }
 
-func TestMissingNameSaysSo(t *testing.T) {
+func TestParseTableMissingNameMessage(t *testing.T) {
 	_, err := odata.ParseTable([]byte(`{}`))
-	if want := "TableName is missing or empty, and every table has it"; err == nil || err.Error() != want {
+	if want := "TableName is missing or empty; every table has one"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }

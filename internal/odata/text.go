@@ -5,31 +5,31 @@ import (
 	"unicode/utf8"
 )
 
-// Eight bytes are looked at as one word, and these are masks for all of them.
+// Masks for the eight bytes of a word, which are examined together.
 const (
 	ones        = 0x0101010101010101
 	highs       = 0x80 * ones
 	backslashes = '\\' * ones
 )
 
-// specials marks the bytes of w that are a quote, a backslash or below a blank.
-// The lowest mark is exact; those above it mean nothing.
+// specials sets the high bit of each byte of w that is a quote, a backslash or a
+// control character. Only the lowest set bit is exact; ignore the bits above it.
 //
-// Flipping the second bit of a byte brings the quote, 0x22, down to 0x20, next to
-// what is below the blank; that stays there, and nothing else comes below 0x21.
+// Flipping bit 1 of a byte moves the quote, 0x22, down to 0x20. The control
+// characters stay below 0x20, and no other byte moves below 0x21.
 func specials(w uint64) uint64 {
 	return (((w ^ 2*ones) - 0x21*ones) | ((w ^ backslashes) - ones)) &^ w & highs
 }
 
-// plainLen returns how many bytes s begins with that stand for themselves in a
-// JSON string; with ascii, those are ASCII.
+// plainLen returns the length of the prefix of s that a JSON string holds without
+// escapes. With ascii, the prefix is ASCII.
 func plainLen[T string | []byte](s T, ascii bool) int {
 	var also uint64
 	if ascii {
 		also = highs
 	}
 	rest := s
-	for ; len(rest) >= 8; rest = rest[8:] { // without an index, the compiler sees that all is within bounds
+	for ; len(rest) >= 8; rest = rest[8:] { // reslicing instead of indexing removes bounds checks
 		w := load64(rest)
 		if m := specials(w) | w&also; m != 0 {
 			return len(s) - len(rest) + bits.TrailingZeros64(m)/8
@@ -51,7 +51,7 @@ func load64[T string | []byte](s T) uint64 {
 }
 
 // AppendText appends s, which is valid UTF-8, as a JSON string with its quotes.
-// With ascii, characters beyond ASCII are escaped as the service does.
+// With ascii, it escapes characters beyond ASCII, like the service.
 func AppendText[T string | []byte](dst []byte, s T, ascii bool) []byte {
 	return append(appendEscaped(append(dst, '"'), s, ascii), '"')
 }
@@ -79,10 +79,10 @@ func appendEscaped[T string | []byte](dst []byte, s T, ascii bool) []byte {
 	}
 }
 
-// shortEscape holds what follows the backslash in the two-character escapes.
+// shortEscape holds the character after the backslash in two-character escapes.
 var shortEscape = [utf8.RuneSelf]byte{'"': '"', '\\': '\\', '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't'}
 
-// appendUnits appends r as one escape, or two where it has two code units.
+// appendUnits appends r as one escape, or as two if it has two UTF-16 code units.
 func appendUnits(dst []byte, r rune) []byte {
 	if r < 0x10000 {
 		return appendUnit(dst, uint16(r))
@@ -96,17 +96,17 @@ func appendUnit(dst []byte, u uint16) []byte {
 	return append(dst, '\\', 'u', hex[u>>12], hex[u>>8&15], hex[u>>4&15], hex[u&15])
 }
 
-// quoteTail turns dst[from:], which is UTF-8, into the rest of a JSON string.
+// quoteTail escapes dst[from:], which is UTF-8, and appends the closing quote.
 func quoteTail(dst []byte, from int, ascii bool) []byte {
 	if n := plainLen(dst[from:], ascii); from+n < len(dst) {
 		mid := len(dst)
-		dst = over(appendEscaped(dst, dst[from+n:], ascii), from+n, mid)
+		dst = replaceTail(appendEscaped(dst, dst[from+n:], ascii), from+n, mid)
 	}
 	return append(dst, '"')
 }
 
-// appendUnescaped appends the text that raw, the inside of a JSON string that
-// the scanner has passed, stands for.
+// appendUnescaped appends the decoded text of raw, the content of a JSON string that
+// the scanner has checked.
 func appendUnescaped(dst, raw []byte) []byte {
 	for i := 0; i < len(raw); {
 		c := raw[i]
@@ -132,12 +132,11 @@ func appendUnescaped(dst, raw []byte) []byte {
 	return dst
 }
 
-// longEscape holds what each two-character escape stands for, 0 where there is
-// none.
+// longEscape holds the decoded character of each two-character escape, 0 for an
+// invalid escape.
 var longEscape = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// hex4 returns the number in the four hexadecimal digits that s begins with, or
-// -1.
+// hex4 returns the value of the first four hexadecimal digits of s, or -1.
 func hex4(s []byte) int {
 	if len(s) < 4 {
 		return -1

@@ -8,11 +8,10 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// ParseValue reads text as a value of type t, the way the service reads a JSON
-// string with an annotation: whole numbers in decimal, true and false in any
-// case, Doubles also as NaN, Infinity and -Infinity, times as edm.ParseTicks
-// does, Binary in base64. A String shares text. errors.Is finds ErrText in the
-// error.
+// ParseValue parses text as a value of type t, as the service parses a JSON string
+// with an annotation: integers in decimal, true and false in any case, Doubles also
+// as NaN, Infinity and -Infinity, times like edm.ParseTicks, Binary in base64. A
+// String shares the memory of text. Every error matches ErrText.
 func ParseValue(t edm.Type, text []byte) (edm.Value, error) {
 	switch t {
 	case edm.TypeString:
@@ -53,17 +52,17 @@ func ParseValue(t edm.Type, text []byte) (edm.Value, error) {
 
 func parseBool(text []byte) (value, ok bool) {
 	switch {
-	case foldedEqual(text, "true"):
+	case equalFolded(text, "true"):
 		return true, true
-	case foldedEqual(text, "false"):
+	case equalFolded(text, "false"):
 		return false, true
 	}
 	return false, false
 }
 
-// foldedEqual reports whether text is the word, which is in lower case, in any
+// equalFolded reports whether text equals word, ignoring case. The word is in lower
 // case.
-func foldedEqual(text []byte, word string) bool {
+func equalFolded(text []byte, word string) bool {
 	if len(text) != len(word) {
 		return false
 	}
@@ -75,7 +74,7 @@ func foldedEqual(text []byte, word string) bool {
 	return true
 }
 
-// parseInteger reads a whole number of 64 bits without a detour through float.
+// parseInteger parses a 64-bit integer without a conversion through float64.
 func parseInteger(text []byte) (n int64, ok bool) {
 	digits := text
 	negative := len(digits) > 0 && digits[0] == '-'
@@ -103,7 +102,7 @@ func parseInteger(text []byte) (n int64, ok bool) {
 	return int64(u), true
 }
 
-// parseDouble reads a decimal number, or one of the three words.
+// parseDouble parses a decimal number, NaN, Infinity or -Infinity.
 func parseDouble(text []byte) (f float64, ok bool) {
 	if f, ok = shortDouble(text); ok {
 		return f, true
@@ -123,9 +122,9 @@ func parseDouble(text []byte) (f float64, ok bool) {
 	return f, err == nil
 }
 
-// shortDouble reads a number of fifteen digits at most and no exponent, as most
-// are. Its digits are an exact Double, and so is the power of ten that divides them:
-// the quotient is the nearest Double, which is what takes ParseFloat a while to find.
+// shortDouble parses a number of at most 15 digits without an exponent, which is the
+// common case. Its digits and the power of ten that divides them are both exact
+// Doubles, so their quotient is the nearest Double. ParseFloat takes longer to find it.
 func shortDouble(text []byte) (f float64, ok bool) {
 	const most = 15
 	digits := text
@@ -160,11 +159,11 @@ func shortDouble(text []byte) (f float64, ok bool) {
 	return f, true
 }
 
-// powers are those of ten.
+// powers holds the powers of ten.
 var powers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 
-// isDecimal reports whether text is a decimal number, in the forms of JSON or
-// with a plus sign, zeros before it, or no digit on one side of its point.
+// isDecimal reports whether text is a decimal number. Beyond the JSON forms it accepts
+// a plus sign, leading zeros, and no digit on one side of the decimal point.
 func isDecimal(text []byte) bool {
 	i, n := 0, 0
 	if i < len(text) && (text[i] == '-' || text[i] == '+') {
@@ -210,8 +209,8 @@ func parseGuid(text []byte) (hi, lo uint64, ok bool) {
 	return hi, lo, bad >= 0
 }
 
-// readHex returns n with the hexadecimal digits behind it, and bad, which it makes
-// negative if one is none.
+// readHex appends hexadecimal digits to n. It makes bad negative if one of them is
+// not a hexadecimal digit.
 func readHex(n uint64, digits []byte, bad int8) (uint64, int8) {
 	for _, c := range digits {
 		d := hexDigit[c]

@@ -10,49 +10,49 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// Level is how much the JSON of an entity tells beside its properties.
+// Level selects the metadata in the JSON of an entity.
 type Level uint8
 
 // The levels.
 const (
-	None    Level = iota // values alone
-	Minimal              // the ETag, and types that a value does not show
-	Full                 // also the entity's type and links, and the type of Timestamp
+	None    Level = iota // no metadata
+	Minimal              // the ETag, and types that the JSON value does not show
+	Full                 // also the type and links of the entity, and the type of Timestamp
 )
 
-// Options say how an entity or a table is written.
+// Options controls the encoding of entities and tables.
 type Options struct {
-	// Level is how much is written. The default is None.
+	// Level is the metadata level. The default is None.
 	Level Level
-	// ASCII escapes every character beyond ASCII, as the service does. The
-	// default is UTF-8, which means the same and is shorter.
+	// ASCII escapes every character beyond ASCII, like the service. The default
+	// is UTF-8, which is equivalent and shorter.
 	ASCII bool
-	// OmitETag leaves out the ETag, which is the Timestamp in other letters. The
-	// default is to write it where the level does.
+	// OmitETag omits the ETag, which repeats the Timestamp. The default is to write
+	// it at the levels that include it.
 	OmitETag bool
-	// Metadata is the URL that stands first as odata.metadata, from Minimal on.
-	// The default, "", leaves it out, as what stands in a feed does.
+	// Metadata is the URL of odata.metadata, the first member at level Minimal and
+	// above. The default, "", omits it; entities in a feed have none.
 	Metadata string
-	// Account, Base and Table are what Full makes types and links of: the name
-	// of the account; its URL in the client's words, without a slash at its end;
-	// and the name of the table, which AppendTable has no use for. It has no
-	// default; lower levels need none of them.
+	// Account, Base and Table form the types and links of level Full: the name of
+	// the account, its URL as the client addressed it, without a trailing slash, and
+	// the name of the table, which AppendTable does not use. They have no default;
+	// lower levels do not use them.
 	Account, Base, Table string
-	// Select names the members to be written beside those of odata, none twice;
-	// what the entity does not have is written as null. PartitionKey, RowKey and
-	// Timestamp come first, the others as they stand here. The default, nil, is
-	// every member.
+	// Select lists the members to write besides metadata, without duplicates. A
+	// member that the entity does not have is written as null. PartitionKey, RowKey
+	// and Timestamp come first, the others in the order of Select. The default, nil,
+	// is every member.
 	Select []string
 }
 
-// AppendFeed appends the beginning of a feed. What stands in it follows,
-// separated by commas and written without Metadata, and then ]}.
+// AppendFeed appends the start of a feed. The caller appends its items, separated by
+// commas and encoded without Metadata, and then ]}.
 func AppendFeed(dst []byte, o Options) []byte {
 	dst = appendMetadata(append(dst, '{'), &o)
 	return append(dst, `"value":[`...)
 }
 
-// appendMetadata appends odata.metadata and a comma, if the level has it.
+// appendMetadata appends odata.metadata and a comma if the level includes it.
 func appendMetadata(dst []byte, o *Options) []byte {
 	if o.Level < Minimal || o.Metadata == "" {
 		return dst
@@ -61,8 +61,8 @@ func appendMetadata(dst []byte, o *Options) []byte {
 	return append(AppendText(dst, o.Metadata, o.ASCII), ',')
 }
 
-// appendTypeAndBase appends odata.type, what odata.id is up to the link, and
-// where the link begins.
+// appendTypeAndBase appends odata.type and the start of odata.id, up to the relative
+// link. It returns the offset of that link.
 func appendTypeAndBase(dst []byte, of string, o *Options) (out []byte, link int) {
 	dst = append(dst, `"odata.type":"`...)
 	dst = appendEscaped(dst, o.Account, o.ASCII)
@@ -73,13 +73,13 @@ func appendTypeAndBase(dst []byte, of string, o *Options) (out []byte, link int)
 	return dst, len(dst)
 }
 
-// maxTicksText is the longest text of a Timestamp.
+// maxTicksText is the length of the longest Timestamp.
 const maxTicksText = len("9999-12-31T23:59:59.9999999Z")
 
-// AppendEntity appends row as one JSON object without white space: what the
-// level has of odata, PartitionKey, RowKey, Timestamp, then the properties in
-// stored order. It allocates nothing when dst has room for the object and, where
-// a key has to be escaped, for that key once more.
+// AppendEntity appends row as a JSON object without white space: the metadata of the
+// level, PartitionKey, RowKey, Timestamp, then the properties in stored order. It
+// does not allocate if dst has the capacity for the object and for a second copy of
+// a key that needs escapes.
 func AppendEntity(dst []byte, row edm.Row, o Options) []byte {
 	var buf [maxTicksText]byte
 	stamp := row.Timestamp().AppendText(buf[:0])
@@ -93,7 +93,7 @@ func AppendEntity(dst []byte, row edm.Row, o Options) []byte {
 	}
 	if o.Level >= Minimal && !o.OmitETag {
 		dst = append(dst, `"odata.etag":"W/\"datetime'`...)
-		dst = appendPercent(dst, stamp)
+		dst = appendETagTime(dst, stamp)
 		dst = append(dst, `'\"",`...)
 	}
 	if o.Level >= Full {
@@ -115,7 +115,7 @@ func AppendEntity(dst []byte, row edm.Row, o Options) []byte {
 	return endObject(dst)
 }
 
-// endObject turns the comma behind the last member into the end of the object.
+// endObject replaces the comma after the last member with the end of the object.
 func endObject(dst []byte) []byte {
 	if n := len(dst) - 1; dst[n] == ',' {
 		dst = dst[:n]
@@ -123,7 +123,7 @@ func endObject(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// appendSelected appends the members that o selects, each with a comma.
+// appendSelected appends the members in o.Select, each with a comma.
 func appendSelected(dst []byte, row edm.Row, stamp []byte, o *Options) []byte {
 	if slices.Contains(o.Select, edm.PartitionKeyName) {
 		dst = appendPartition(dst, row, o)
@@ -169,22 +169,22 @@ func appendTimestamp(dst, stamp []byte, o *Options) []byte {
 	return append(append(dst, stamp...), '"', ',')
 }
 
-// appendPercent appends the text of a time, YYYY-MM-DDThh:mm:ss and more, as it
-// stands in an ETag.
-func appendPercent(dst, stamp []byte) []byte {
+// appendETagTime appends a time, YYYY-MM-DDThh:mm:ss and an optional fraction, in the
+// percent-encoded form of an ETag.
+func appendETagTime(dst, stamp []byte) []byte {
 	dst = append(append(dst, stamp[:13]...), "%3A"...)
 	dst = append(append(dst, stamp[14:16]...), "%3A"...)
 	return append(dst, stamp[17:]...)
 }
 
-// appendProperty appends the type if it has to be told, the property, and a
-// comma. A null, which no stored row has, is left out.
+// appendProperty appends the type annotation if one is needed, the property, and a
+// comma. It skips null, which no stored row has.
 func appendProperty(dst []byte, name string, v edm.Value, o *Options) []byte {
 	t := v.Type()
 	if t == 0 {
 		return dst
 	}
-	if o.Level >= Minimal && tellsType(v) {
+	if o.Level >= Minimal && needsAnnotation(v) {
 		dst = AppendText(dst, name, o.ASCII)
 		dst = append(dst[:len(dst)-1], `@odata.type":"`...)
 		dst = append(dst, t.String()...)
@@ -204,34 +204,34 @@ func appendJSON(dst []byte, v edm.Value, ascii bool) []byte {
 	case edm.TypeInt32:
 		return strconv.AppendInt(dst, int64(v.Word()), 10)
 	case edm.TypeDouble:
-		if f := math.Float64frombits(v.Word()); !special(f) {
+		if f := math.Float64frombits(v.Word()); !isNonFinite(f) {
 			return AppendDouble(dst, f)
 		}
 	}
 	return append(AppendValue(append(dst, '"'), v), '"')
 }
 
-// tellsType reports whether v needs an annotation: JSON shows the type of
-// strings, booleans, Int32 and ordinary Doubles.
-func tellsType(v edm.Value) bool {
+// needsAnnotation reports whether v needs a type annotation. JSON shows the type of
+// strings, booleans, Int32 and finite Doubles.
+func needsAnnotation(v edm.Value) bool {
 	switch v.Type() {
 	case edm.TypeString, edm.TypeBoolean, edm.TypeInt32:
 		return false
 	case edm.TypeDouble:
-		return special(math.Float64frombits(v.Word()))
+		return isNonFinite(math.Float64frombits(v.Word()))
 	}
 	return true
 }
 
-// base64Text is the one text for each Binary.
+// base64Text is the canonical encoding of Binary values.
 var base64Text = base64.StdEncoding.Strict()
 
 func appendBase64(dst, b []byte) []byte { return base64Text.AppendEncode(dst, b) }
 
-// appendBinary appends the bytes that text stands for.
+// appendBinary appends the decoded bytes of text.
 func appendBinary(dst, text []byte) (out []byte, ok bool) {
 	if bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0 {
-		return dst, false // the decoder would pass them over
+		return dst, false // the decoder would skip them
 	}
 	out, err := base64Text.AppendDecode(dst, text)
 	return out, err == nil
@@ -245,7 +245,7 @@ func appendGuid(dst []byte, hi, lo uint64) []byte {
 	return appendHex(append(dst, '-'), lo, 12)
 }
 
-// appendHex appends the lowest n hexadecimal digits of w.
+// appendHex appends the low n hexadecimal digits of w.
 func appendHex(dst []byte, w uint64, n int) []byte {
 	for shift := 4 * (n - 1); shift >= 0; shift -= 4 {
 		dst = append(dst, "0123456789abcdef"[w>>shift&15])

@@ -28,7 +28,7 @@ func guid(t testing.TB, s string) edm.GUID {
 	return g
 }
 
-// everyType has a property of each type.
+// everyType returns an entity with a property of each type.
 func everyType(t testing.TB) edm.Entity {
 	return edm.Entity{
 		Key:       edm.Key{Partition: "a", Row: "1"},
@@ -47,7 +47,7 @@ func everyType(t testing.TB) edm.Entity {
 	}
 }
 
-// inBook adds to o what an entity of the table Book is written with.
+// inBook adds to o the names and URLs of the table Book.
 func inBook(o odata.Options) odata.Options {
 	o.Metadata, o.Account, o.Base, o.Table = "http://h:1/acct/$metadata#Book/@Element", "acct", "http://h:1/acct", "Book"
 	return o
@@ -90,13 +90,13 @@ func TestAppendEntity(t *testing.T) {
 				t.Errorf("AppendEntity of %+v:\n got %s\nwant before %s", c.in, got, c.want)
 			}
 			if !json.Valid([]byte(got[len("before "):])) {
-				t.Errorf("encoding/json does not take %s", got)
+				t.Errorf("encoding/json rejects %s", got)
 			}
 		})
 	}
 }
 
-func TestAppendEntityAllocatesNothing(t *testing.T) {
+func TestAppendEntityDoesNotAllocate(t *testing.T) {
 	plain := everyType(t)
 	strange := everyType(t)
 	strange.Key = edm.Key{Partition: "it's \"\u8868\"", Row: "\U0001F600 \u00f4"}
