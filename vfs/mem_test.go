@@ -68,7 +68,7 @@ func TestOnOp(t *testing.T) {
 func TestOpKinds(t *testing.T) {
 	for k, want := range map[vfs.OpKind]string{
 		0: "?", vfs.OpCreate: "create", vfs.OpSyncDir: "sync-dir", vfs.OpLocked: "locked",
-		vfs.OpClose: "close", vfs.OpClose + 1: "op(20)",
+		vfs.OpClose: "close", vfs.OpClose + 1: "op(19)",
 	} {
 		if got := k.String(); got != want {
 			t.Errorf("kind %d is %q, want %q", uint8(k), got, want)

@@ -8,7 +8,7 @@ import (
 // OpKind says which method of FS or File an operation is.
 type OpKind uint8
 
-// The operations, in the order of the interfaces' methods.
+// The operations. OpClose closes a file or releases a lock.
 const (
 	OpCreate OpKind = iota + 1
 	OpOpen
@@ -21,7 +21,6 @@ const (
 	OpMkdirAll
 	OpSyncDir
 	OpLock
-	OpUnlock
 	OpLocked
 	OpRead
 	OpWrite
@@ -31,9 +30,9 @@ const (
 	OpClose
 )
 
-// opNames stand in the order of the constants.
+// opNames holds the names, in the order of the constants.
 var opNames = strings.Fields(`?
-	create open open-rw rename link remove list stat mkdir sync-dir lock unlock locked
+	create open open-rw rename link remove list stat mkdir sync-dir lock locked
 	read write sync preallocate size close`)
 
 // String returns the operation's name.
@@ -51,7 +50,7 @@ func (k OpKind) Changes() bool {
 	case OpCreate, OpRename, OpLink, OpRemove, OpMkdirAll, OpSyncDir, OpLock,
 		OpWrite, OpSync, OpPreallocate:
 		return true
-	case OpOpen, OpOpenReadWrite, OpList, OpStat, OpUnlock, OpLocked, OpRead, OpSize, OpClose:
+	case OpOpen, OpOpenReadWrite, OpList, OpStat, OpLocked, OpRead, OpSize, OpClose:
 	}
 	return false
 }

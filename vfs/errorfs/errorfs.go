@@ -221,7 +221,7 @@ func (l layer) Lock(name string) (io.Closer, error) {
 		}
 		return nil, err
 	}
-	return &closer{x: l.x, kind: vfs.OpUnlock, name: name, close: lock.Close}, nil
+	return &closer{x: l.x, kind: vfs.OpClose, name: name, close: lock.Close}, nil
 }
 
 func (l layer) Locked(name string) (holder string, held bool, err error) {

@@ -62,7 +62,7 @@ func variants(kind vfs.OpKind) []variant {
 	case vfs.OpOpen, vfs.OpOpenReadWrite:
 		add("EIO", errorfs.Fault{Err: syscall.EIO}, false, reads)
 		add("EMFILE", errorfs.Fault{Err: syscall.EMFILE}, false, []vfs.OpKind{vfs.OpOpen, vfs.OpOpenReadWrite, vfs.OpCreate})
-	case vfs.OpList, vfs.OpStat, vfs.OpSize, vfs.OpLock, vfs.OpUnlock, vfs.OpLocked, vfs.OpClose:
+	case vfs.OpList, vfs.OpStat, vfs.OpSize, vfs.OpLock, vfs.OpLocked, vfs.OpClose:
 		add("EIO", errorfs.Fault{Err: syscall.EIO}, false, []vfs.OpKind{kind})
 	}
 	return list
