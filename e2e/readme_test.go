@@ -47,14 +47,14 @@ func runSnippet(t *testing.T, dir, name, program string, command ...string) stri
 	return string(out)
 }
 
-// TestReadme runs the programs that README.md shows to newcomers, who run them
-// more than once.
+// TestReadme runs the client programs of docs/serve.md, twice: a program must
+// survive that its table exists.
 func TestReadme(t *testing.T) {
 	const runs = 2
 	s := start(t, filepath.Join(t.TempDir(), "data"), nil)
 	t.Run("Go", func(t *testing.T) {
 		for range runs {
-			got := runSnippet(t, ".", "main.go", snippet(t, "../README.md", "golang", s), "go", "run")
+			got := runSnippet(t, ".", "main.go", snippet(t, "../docs/serve.md", "golang", s), "go", "run")
 			for _, want := range []string{`"PartitionKey":"tokyo"`, `"RowKey":"0001"`, `"Guests":4`, `"odata.etag":`} {
 				if !strings.Contains(got, want) {
 					t.Errorf("it prints %s, and %s is not in it", got, want)
@@ -67,7 +67,7 @@ func TestReadme(t *testing.T) {
 			t.Skip("npm ci --prefix js installs the JavaScript clients")
 		}
 		for range runs {
-			if got := runSnippet(t, "js", "orders.mjs", snippet(t, "../README.md", "js", s), "node"); got != "0002 99.5\n" {
+			if got := runSnippet(t, "js", "orders.mjs", snippet(t, "../docs/serve.md", "js", s), "node"); got != "0002 99.5\n" {
 				t.Errorf("it prints %q, want %q", got, "0002 99.5\n")
 			}
 		}

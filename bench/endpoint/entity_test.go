@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestEntities checks the entities: valid JSON, unique keys, 1 KiB in ten properties.
+// TestEntities holds what the workloads say of their entities: legal JSON, no key
+// twice, 1 KiB in ten properties.
 func TestEntities(t *testing.T) {
 	d := newDataset(3000, 1)
 	fixed := map[string]int{"Rating": 4, "Active": 1, "Price": 8, "Total": 8, "Made": 8, "Id": 16}
@@ -22,7 +23,7 @@ func TestEntities(t *testing.T) {
 			}
 			key := members["PartitionKey"].(string) + "/" + members["RowKey"].(string)
 			if keys[key] {
-				t.Fatalf("key %s is used twice in %s", key, table)
+				t.Fatalf("%s stands twice in %s", key, table)
 			}
 			keys[key] = true
 			if !strings.Contains(d.entityPath(table, i), members["PartitionKey"].(string)+"',RowKey='"+members["RowKey"].(string)) {
@@ -49,7 +50,7 @@ func TestEntities(t *testing.T) {
 	}
 }
 
-// TestBatches checks that each batch has 100 entities of one partition.
+// TestBatches wants each entity in one batch and each batch in one partition.
 func TestBatches(t *testing.T) {
 	d := newDataset(2000, 1)
 	target := &target{host: "h:1", base: "/a"}

@@ -19,18 +19,18 @@ const (
 	tableInserted = "BenchInserted"
 )
 
-// workload is a sequence of similar calls. step makes call i and returns the number of
-// its entities.
+// workload is calls that are alike. Step makes call i and returns how many
+// entities it was about.
 type workload struct {
 	name  string
 	calls int
 	step  func(c *conn, i int) (entities int, err error)
-	// unit is the unit of the rate: entities or queries, which are calls.
+	// unit is what the rate counts: entities, or calls.
 	unit string
-	// conns limits the connections, unless 0, below the number in the settings.
+	// conns bounds the connections; 0 leaves them at the settings.
 	conns int
-	// pages is set if a call makes several requests and the latencies are those of
-	// the requests.
+	// pages says that the latencies are those of single requests, of which a call
+	// makes many.
 	pages bool
 }
 
@@ -55,7 +55,7 @@ func (b *harness) workloads() []workload {
 	}
 }
 
-// measure runs the workloads and repetitions that the settings select.
+// measure runs what the settings select, as often as they say.
 func (b *harness) measure(ctx context.Context, progress io.Writer) (*report, error) {
 	runs := map[string][]result{}
 	for rep := range b.s.reps {
@@ -66,7 +66,7 @@ func (b *harness) measure(ctx context.Context, progress io.Writer) (*report, err
 	r := &report{Host: b.t.host, Seed: b.s.seed, Entities: b.s.entities, Conns: b.s.conns, Reps: b.s.reps}
 	for _, w := range b.workloads() {
 		if len(runs[w.name]) > 0 {
-			r.Results = append(r.Results, median(runs[w.name]))
+			r.Results = append(r.Results, middle(runs[w.name]))
 		}
 	}
 	return r, nil
@@ -109,7 +109,7 @@ func (b *harness) dropTable(table string) error {
 	return b.once(request{method: "DELETE", path: "Tables('" + table + "')"}, 204, 404)
 }
 
-// once makes one request on a new connection.
+// once makes one request over a connection of its own.
 func (b *harness) once(q request, statuses ...int) error {
 	c, err := dial(b.t)
 	if err != nil {
@@ -119,24 +119,25 @@ func (b *harness) once(q request, statuses ...int) error {
 	if err := c.do(q); err != nil {
 		return err
 	}
-	if slices.Contains(statuses, c.response.status) {
+	if slices.Contains(statuses, c.answer.status) {
 		return nil
 	}
-	return c.response.want(statuses[0])
+	return c.answer.want(statuses[0])
 }
 
 var accepted = []byte("HTTP/1.1 204 ")
 
 func (b *harness) batch(c *conn, i int) (int, error) {
+	// The body is built behind the request that goes before it.
 	body := b.data.appendBatch(nil, b.t, i)
 	if err := c.do(request{method: "POST", path: "$batch", contentType: batchType, body: body}); err != nil {
 		return 0, err
 	}
-	if err := c.response.want(202); err != nil {
+	if err := c.answer.want(202); err != nil {
 		return 0, err
 	}
-	if n := bytes.Count(c.response.body, accepted); n != perBatch {
-		return 0, fmt.Errorf("%d of %d inserts of a batch were accepted: %.500s", n, perBatch, c.response.body)
+	if n := bytes.Count(c.answer.body, accepted); n != perBatch {
+		return 0, fmt.Errorf("%d of %d inserts of a batch were accepted: %.500s", n, perBatch, c.answer.body)
 	}
 	return perBatch, nil
 }
@@ -146,7 +147,7 @@ func (b *harness) insert(c *conn, i int) (int, error) {
 	if err := c.do(request{method: "POST", path: tableInserted, contentType: "application/json", body: body}); err != nil {
 		return 0, err
 	}
-	return 1, c.response.want(204)
+	return 1, c.answer.want(204)
 }
 
 func (b *harness) get(c *conn, i int) (int, error) {
@@ -154,7 +155,7 @@ func (b *harness) get(c *conn, i int) (int, error) {
 	if err := c.do(request{method: "GET", path: b.data.entityPath(tableLoaded, n)}); err != nil {
 		return 0, err
 	}
-	return 1, c.response.want(200)
+	return 1, c.answer.want(200)
 }
 
 // scan reads all entities, a page at a time.
@@ -166,7 +167,8 @@ func (b *harness) scan(c *conn, _ int) (int, error) {
 	return n, err
 }
 
-// filter finds one entity in a thousand by a property that is not in the key.
+// filter finds one entity in a thousand, by a property that is not part of the
+// key.
 func (b *harness) filter(c *conn, i int) (int, error) {
 	wanted := i % matching
 	n, err := b.pages(c, fmt.Sprintf("$filter=Rating%%20eq%%20%d", wanted))
@@ -186,11 +188,11 @@ func (b *harness) pages(c *conn, query string) (int, error) {
 		if err := c.do(q); err != nil {
 			return n, err
 		}
-		if err := c.response.want(200); err != nil {
+		if err := c.answer.want(200); err != nil {
 			return n, err
 		}
-		n += bytes.Count(c.response.body, keyMember)
-		next := c.response.continuation()
+		n += bytes.Count(c.answer.body, keyMember)
+		next := c.answer.continuation()
 		if next == "" {
 			return n, nil
 		}
@@ -201,7 +203,7 @@ func (b *harness) pages(c *conn, query string) (int, error) {
 	}
 }
 
-// lane is a connection with its results.
+// lane is one connection and what it has seen.
 type lane struct {
 	c         *conn
 	latencies []time.Duration
@@ -210,8 +212,8 @@ type lane struct {
 	err       error
 }
 
-// run makes the calls of a workload on all connections. It connects before it starts the
-// clock.
+// run makes the calls of a workload over all connections, which stand before the
+// time begins.
 func (b *harness) run(ctx context.Context, w workload) (result, error) {
 	lanes := make([]*lane, min(b.s.conns, w.calls))
 	if w.conns > 0 {
@@ -263,8 +265,8 @@ func (l *lane) work(ctx context.Context, w workload, next *atomic.Int64) {
 	l.err = ctx.Err()
 }
 
-// usage is the CPU time that the service, this program and the machine have used up to
-// now, and the memory of the service.
+// usage is what the service, this program and the machine have used up to one
+// moment.
 type usage struct {
 	service, own, machine time.Duration
 	resident, peak        int64

@@ -2,7 +2,6 @@ package lint
 
 import (
 	"go/token"
-	"path"
 	"slices"
 	"strconv"
 	"testing"
@@ -10,8 +9,8 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// TestBannedImports refuses what makes memory unsafe or needs a C compiler, and
-// hashes whose seed comes from the runtime, with which no run can be repeated.
+// TestBannedImports refuses imports that make memory unsafe or need a C compiler,
+// and hashes whose seed comes from the runtime, which make runs unrepeatable.
 func TestBannedImports(t *testing.T) {
 	banned := map[string]string{
 		"unsafe":       "no unsafe: the race detector and the compiler must see every access",
@@ -27,12 +26,12 @@ func TestBannedImports(t *testing.T) {
 	}
 }
 
-// TestClock keeps the time of day behind injected clocks, whose defaults live in
-// a clock.go.
+// TestClock keeps the time of day behind injected clocks, so that a test can
+// repeat a run. The file that defines the system's clock of a package is excepted.
 func TestClock(t *testing.T) {
 	banned := []string{"Now", "Since", "Until"}
 	for _, s := range moduleSources(t) {
-		if s.test || anywhere(s.dir, "cmd", "bench", "vfs") || isClock(s) {
+		if s.test || anywhere(s.dir, "cmd", "bench", "vfs") || slices.Contains(systemClocks, s.path) {
 			continue
 		}
 		s.uses("time", func(pos token.Pos, name string) {
@@ -43,13 +42,11 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// isClock reports whether s is the default clock of a package that has one.
-func isClock(s *source) bool {
-	return path.Base(s.path) == "clock.go" && slices.Contains([]string{"engine", "server", "internal/front", "tabletest"}, s.dir)
-}
+// systemClocks are the files whose clock is the default of a package.
+var systemClocks = []string{"engine/clock.go", "internal/front/clock.go", "server/clock.go", "tabletest/clock.go"}
 
-// TestRandomness refuses the functions of math/rand that draw from a source that
-// nobody seeds, in tests too: their failures could not be repeated.
+// TestRandomness refuses the functions of math/rand that draw from the unseeded
+// global source, in tests too: their failures could not be repeated.
 func TestRandomness(t *testing.T) {
 	seeded := []string{"New", "NewPCG", "NewChaCha8", "NewSource", "NewZipf", "Rand", "PCG", "ChaCha8", "Source", "Source64", "Zipf"}
 	for _, s := range moduleSources(t) {
@@ -63,8 +60,8 @@ func TestRandomness(t *testing.T) {
 	}
 }
 
-// TestNoSleeps refuses waiting for time to pass in tests. In a bubble of
-// testing/synctest no time passes.
+// TestNoSleeps refuses time.Sleep in tests, except inside a testing/synctest
+// bubble, where no time passes.
 func TestNoSleeps(t *testing.T) {
 	for _, s := range moduleSources(t) {
 		if !s.test || s.imports("testing/synctest") {

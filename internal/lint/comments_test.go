@@ -2,7 +2,6 @@ package lint
 
 import (
 	"go/ast"
-	"go/token"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,7 +12,7 @@ var (
 	openedIssue = regexp.MustCompile(`\(#\d+\)$`)
 )
 
-// TestUnfinished wants the number of an issue behind each mark of unfinished
+// TestUnfinished requires the number of an issue after each mark of unfinished
 // work, as in TODO(#12).
 func TestUnfinished(t *testing.T) {
 	for _, s := range moduleSources(t) {
@@ -29,7 +28,7 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// TestPackageComments wants one comment per package that begins as go doc shows it.
+// TestPackageComments requires one comment for each package, in the form that go doc expects.
 func TestPackageComments(t *testing.T) {
 	for dir, list := range packages(t) {
 		n := 0
@@ -52,7 +51,7 @@ func TestPackageComments(t *testing.T) {
 	}
 }
 
-// TestDocComments wants a comment on each exported identifier.
+// TestDocComments requires a comment on each exported identifier.
 func TestDocComments(t *testing.T) {
 	for _, s := range moduleSources(t) {
 		if s.test || s.file.Name.Name == "main" {
@@ -93,8 +92,8 @@ func receiver(e ast.Expr) string {
 	return ""
 }
 
-// checkDeclDoc takes a comment on a group as one on each of its constants and
-// variables, and a comment at the end of a line as one on what stands there.
+// checkDeclDoc accepts a comment on a group for each of its constants and
+// variables, and a comment at the end of a line for the names on that line.
 func checkDeclDoc(t *testing.T, d *ast.GenDecl) {
 	t.Helper()
 	for _, spec := range d.Specs {
@@ -117,7 +116,7 @@ func checkDeclDoc(t *testing.T, d *ast.GenDecl) {
 	}
 }
 
-// checkMethodDocs wants a comment on each method of an exported interface.
+// checkMethodDocs requires a comment on each method of an exported interface.
 func checkMethodDocs(t *testing.T, spec *ast.TypeSpec) {
 	t.Helper()
 	in, ok := spec.Type.(*ast.InterfaceType)
@@ -128,43 +127,6 @@ func checkMethodDocs(t *testing.T, spec *ast.TypeSpec) {
 		for _, name := range m.Names {
 			if name.IsExported() && m.Doc == nil && m.Comment == nil {
 				complain(t, m.Pos(), spec.Name.Name+"."+name.Name+" has no comment", writeContract)
-			}
-		}
-	}
-}
-
-// TestOptionsSayDefaults wants each field of a struct Options to say what its
-// zero value means.
-func TestOptionsSayDefaults(t *testing.T) {
-	for _, s := range moduleSources(t) {
-		if s.test {
-			continue
-		}
-		for _, d := range s.file.Decls {
-			decl, ok := d.(*ast.GenDecl)
-			if !ok || decl.Tok != token.TYPE {
-				continue
-			}
-			for _, spec := range decl.Specs {
-				spec := spec.(*ast.TypeSpec)
-				if options, ok := spec.Type.(*ast.StructType); ok && spec.Name.Name == "Options" {
-					checkDefaults(t, options)
-				}
-			}
-		}
-	}
-}
-
-func checkDefaults(t *testing.T, options *ast.StructType) {
-	t.Helper()
-	for _, f := range options.Fields.List {
-		text := f.Doc.Text() + f.Comment.Text()
-		if strings.Contains(strings.ToLower(text), "default") {
-			continue
-		}
-		for _, name := range f.Names {
-			if name.IsExported() {
-				complain(t, name.Pos(), "Options."+name.Name+" does not say its default", `write "The default is ...", or "It has no default" where it must be given`)
 			}
 		}
 	}

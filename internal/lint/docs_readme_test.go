@@ -8,10 +8,11 @@ import (
 	"testing"
 )
 
-// TestReadmeExample wants each line of the program in README.md to stand in the
-// engine's Example, which is compiled and run, but for what makes it a program.
-func TestReadmeExample(t *testing.T) {
-	text := string(readRepositoryFile(t, "README.md"))
+// TestEmbedExample compares each line of the program in docs/embed.md with the
+// engine's Example, which is compiled and run.
+func TestEmbedExample(t *testing.T) {
+	const page = "docs/embed.md"
+	text := string(readRepositoryFile(t, page))
 	example := map[string]bool{}
 	for _, line := range strings.Split(string(readRepositoryFile(t, "engine/example_test.go")), "\n") {
 		example[strings.TrimSpace(line)] = true
@@ -19,14 +20,14 @@ func TestReadmeExample(t *testing.T) {
 	_, program, ok := strings.Cut(text, "\n```go\n")
 	program, _, ok2 := strings.Cut(program, "\n```\n")
 	if !ok || !ok2 {
-		t.Fatal("README.md has no block of Go: show how to embed the engine")
+		t.Fatalf("%s has no block of Go: show how to embed the engine", page)
 	}
 	for _, line := range strings.Split(program, "\n") {
 		switch line = strings.TrimSpace(line); line {
-		case "package main", "func main() {", `dir := "orders"`:
+		case "package main", "func main() {", `dir := "orders"`: // these make it a program
 		default:
 			if !example[line] {
-				t.Errorf("README.md: %q is not in the Example of package engine: show code that is run by a test", line)
+				t.Errorf("%s: %q is not in the Example of package engine: show code that a test runs", page, line)
 			}
 		}
 	}
@@ -35,20 +36,24 @@ func TestReadmeExample(t *testing.T) {
 // link is a Markdown link to a file of the repository.
 var link = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 
-// TestLinks wants every file that the documentation links to to be there.
+// TestLinks checks that every file that a page links to exists.
 func TestLinks(t *testing.T) {
-	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
+	var pages []string
+	for _, pattern := range []string{"*.md", "docs/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
 	}
-	for _, page := range append(pages, filepath.Join(root, "README.md")) {
+	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(page), filepath.FromSlash(m[1]))); err != nil {
-				t.Errorf("%s links to %s, which is not there", page, m[1])
+				t.Errorf("%s links to %s, which does not exist", page, m[1])
 			}
 		}
 	}

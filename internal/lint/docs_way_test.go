@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// wayRow is a step of an entity's way in the page of the design: its number, what
-// happens, and where.
-var wayRow = regexp.MustCompile(`(?m)^\| (\d+) \| [^|]* \| ([^|]*) \|`)
+// wayStep is a numbered step of an entity's way in the page of the design, with
+// its functions after "Code:".
+var wayStep = regexp.MustCompile(`(?m)^(\d+)\. .*\n(?:   .*\n)*?   Code: ((?:.*\n)(?:   .*\n)*)`)
 
 // wayToken is a function of such a step, or what says how it belongs to others:
 // behind a colon stand those that one calls, in parentheses those on the way below
@@ -20,14 +20,14 @@ var wayToken = regexp.MustCompile("`[A-Za-z]+\\.[A-Za-z]+`|[:()]")
 // one that the page says, directly or from the same package.
 func TestDesignWay(t *testing.T) {
 	calls := callsOf(t)
-	rows := wayRow.FindAllStringSubmatch(string(readRepositoryFile(t, designPage)), -1)
-	if len(rows) < 10 {
-		t.Fatalf("%s has %d steps of the way of an entity: tell this test where they are", designPage, len(rows))
+	steps := wayStep.FindAllStringSubmatch(string(readRepositoryFile(t, designPage)), -1)
+	if len(steps) < 10 {
+		t.Fatalf("%s has %d steps of the way of an entity: tell this test where they are", designPage, len(steps))
 	}
-	for _, row := range rows {
+	for _, step := range steps {
 		var head, inner []string // who calls what stands behind the colon, and in the parentheses
 		last, deep := "", false
-		for _, token := range wayToken.FindAllString(row[2], -1) {
+		for _, token := range wayToken.FindAllString(step[2], -1) {
 			switch token {
 			case ":":
 				head = []string{last}
@@ -43,7 +43,7 @@ func TestDesignWay(t *testing.T) {
 					inner = append(inner, last)
 				}
 				if len(callers) > 0 && !calls.reach(callers, last) {
-					t.Errorf("%s, step %s: %s does not call %s: say who does", designPage, row[1], strings.Join(callers, " or "), last)
+					t.Errorf("%s, step %s: %s does not call %s: say who does", designPage, step[1], strings.Join(callers, " or "), last)
 				}
 			}
 		}

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// parser collects operations. Most clients repeat the bytes before each body, or all
-// except the request line. The parser does not parse bytes that repeat those of the
-// previous operation.
+// parser gathers operations. Clients repeat what stands before the bodies byte by
+// byte, all of it or all but the request line: what is as in the part before is
+// not read again.
 type parser struct {
-	bytes      int // length of the batch
-	operations []Operation
-	err        *Error // of the first invalid operation; errors of an envelope take precedence
+	bytes int // of the batch
+	parts []Operation
+	wrong *Error // with the first bad operation; what is wrong with an envelope comes first
 
-	mime, header block  // of the last operation, as sent
+	mime, header block  // of the last part, as they were sent
 	line         []byte // its request line
-	mimeID       string // the Content-ID of its MIME header
+	mimeID       string // the Content-ID in its MIME header
 	length       string // its Content-Length, "" if there is none
 
 	ids    []string
@@ -25,99 +25,99 @@ type parser struct {
 	texts  strings.Builder
 }
 
-// rawOperation holds the bytes of an operation.
-type rawOperation struct {
+// raw is a part as it stands in the batch.
+type raw struct {
 	mime, line, header, body []byte
-	sameMIME, sameHeader     bool // repeat those of the previous operation
+	sameMIME, sameHeader     bool // as those of the part before
 }
 
-// block is a header as sent, with the empty line that ends it. It is empty for a
-// header without that line, because the next header may repeat its lines and continue.
+// block is a header as it was sent, with the empty line that ends it. Without that
+// line it is empty, since what follows is needed to tell where it ends.
 type block struct {
 	text  []byte
-	bytes int // length of the header without the empty line
+	bytes int // of the header
 }
 
-// cut cuts the header from text and reports whether it repeats b. If not, it sets b to
-// the header.
-func (b *block) cut(text []byte) (header, after []byte, same bool) {
+// cut takes a header off text, and reports whether it is b again; else b becomes
+// that.
+func (b *block) cut(text []byte) (head, after []byte, same bool) {
 	if len(b.text) > 0 && bytes.HasPrefix(text, b.text) {
 		return text[:b.bytes], text[len(b.text):], true
 	}
-	header, after = cutHeader(text)
+	head, after = cutHead(text)
 	*b = block{}
 	if after != nil {
-		*b = block{text[:len(text)-len(after)], len(header)}
+		*b = block{text[:len(text)-len(after)], len(head)}
 	}
-	return header, after, false
+	return head, after, false
 }
 
-// maxHeaderBytes limits one header, including the request line.
+// maxHead is the most bytes of one header, request line included.
 const (
-	maxHeaderBytes = 64 << 10
-	tooLong        = "a header of more than 64 KiB"
+	maxHead = 64 << 10
+	tooLong = "a header of more than 64 KiB"
 )
 
-// add parses the operation of one section.
+// add takes one operation.
 func (p *parser) add(section []byte) error {
-	var raw rawOperation
+	var r raw
 	var rest []byte
-	raw.mime, rest, raw.sameMIME = p.mime.cut(skipEmpty(section))
+	r.mime, rest, r.sameMIME = p.mime.cut(skipEmpty(section))
 	rest = skipEmpty(rest)
-	raw.line = rest[:bytes.IndexByte(rest, '\n')+1]
-	if len(raw.line) == 0 {
-		raw.line = rest
+	r.line = rest[:bytes.IndexByte(rest, '\n')+1]
+	if len(r.line) == 0 {
+		r.line = rest
 	}
-	raw.header, raw.body, raw.sameHeader = p.header.cut(rest[len(raw.line):])
-	if len(raw.mime) > maxHeaderBytes || len(raw.line)+len(raw.header) > maxHeaderBytes {
+	r.header, r.body, r.sameHeader = p.header.cut(rest[len(r.line):])
+	if len(r.mime) > maxHead || len(r.line)+len(r.header) > maxHead {
 		return p.fail(BadHeader, tooLong)
 	}
-	i := len(p.operations)
-	if i == 0 { // the others are probably of the same length
-		p.operations = make([]Operation, 0, min(MaxOperations, p.bytes/max(1, len(section))+1))
+	i := len(p.parts)
+	if i == 0 { // the others are probably as long
+		p.parts = make([]Operation, 0, min(MaxOperations, p.bytes/max(1, len(section))+1))
 	}
-	p.operations = append(p.operations, Operation{})
-	if p.err == nil {
-		if p.err = p.parse(&raw); p.err != nil {
-			p.err.Operation = i
+	p.parts = append(p.parts, Operation{})
+	if p.wrong == nil {
+		if p.wrong = p.read(&r); p.wrong != nil {
+			p.wrong.Operation = i
 		}
 	}
 	return nil
 }
 
-// parse parses raw into the last element of p.operations.
-func (p *parser) parse(raw *rawOperation) *Error {
-	n := len(p.operations)
-	op, before := &p.operations[n-1], &p.operations[max(0, n-2)]
-	if !raw.sameMIME {
-		if err := p.parseMIME(p.text(raw.mime)); err != nil {
+// read makes the last of p.parts of r.
+func (p *parser) read(r *raw) *Error {
+	n := len(p.parts)
+	part, before := &p.parts[n-1], &p.parts[max(0, n-2)]
+	if !r.sameMIME {
+		if err := p.readMIME(p.text(r.mime)); err != nil {
 			return err
 		}
 	}
-	if before.Method != "" && bytes.Equal(raw.line, p.line) {
-		op.Method, op.Target = before.Method, before.Target
-	} else if line := p.text(bytes.TrimSuffix(raw.line, []byte{'\n'})); !op.parseRequestLine(strings.TrimSuffix(line, "\r")) {
-		return &Error{Kind: BadRequest, What: "found " + quote(line) + ", want a request line such as GET /path HTTP/1.1"}
+	if before.Method != "" && bytes.Equal(r.line, p.line) {
+		part.Method, part.Target = before.Method, before.Target
+	} else if line := p.text(bytes.TrimSuffix(r.line, []byte{'\n'})); !part.request(strings.TrimSuffix(line, "\r")) {
+		return &Error{Kind: BadRequest, What: quote(line) + " stands where a request line as GET /path HTTP/1.1 should"}
 	}
-	p.line = raw.line
-	if raw.sameHeader {
-		op.Header, op.ContentID = before.Header, before.ContentID
-	} else if err := p.parseHeader(op, p.text(raw.header)); err != nil {
+	p.line = r.line
+	if r.sameHeader {
+		part.Header, part.ContentID = before.Header, before.ContentID
+	} else if err := p.readHeader(part, p.text(r.header)); err != nil {
 		return err
 	}
-	op.Body = trimBlank(raw.body)
-	if err := checkLength(p.length, len(op.Body), len(raw.body)); err != nil {
+	part.Body = trimBlank(r.body)
+	if err := checkLength(p.length, len(part.Body), len(r.body)); err != nil {
 		return err
 	}
-	return p.checkID(op.ContentID)
+	return p.checkID(part.ContentID)
 }
 
-// text returns a copy of b as a string. Strings share chunks of memory.
+// text returns b as a text of its own, which shares memory with others.
 func (p *parser) text(b []byte) string {
-	const chunkBytes = 2048
+	const room = 2048
 	if p.texts.Cap()-p.texts.Len() < len(b) {
 		p.texts = strings.Builder{}
-		p.texts.Grow(max(len(b), chunkBytes))
+		p.texts.Grow(max(len(b), room))
 	}
 	from := p.texts.Len()
 	p.texts.Write(b)
@@ -126,8 +126,8 @@ func (p *parser) text(b []byte) string {
 
 const contentID = "Content-ID"
 
-// parseMIME parses the MIME header of an operation.
-func (p *parser) parseMIME(text string) *Error {
+// readMIME reads the header of a part.
+func (p *parser) readMIME(text string) *Error {
 	h, wrong := appendFields(p.fields[len(p.fields):], text)
 	if wrong != "" {
 		return &Error{Kind: BadHeader, What: wrong}
@@ -136,71 +136,71 @@ func (p *parser) parseMIME(text string) *Error {
 	name, _ := cutMediaType(h.Get("Content-Type"))
 	switch {
 	case equalFold(name, multipartMixed):
-		return &Error{Kind: Misplaced, What: "a changeset in or beside another"}
+		return &Error{Kind: Misplaced, What: "a changeset stands in or beside another"}
 	case !equalFold(name, operationType):
-		return &Error{Kind: BadType, What: "the operation has type " + quote(name) + ", want " + operationType}
+		return &Error{Kind: BadType, What: "the part is of type " + quote(name) + ", and should be of " + operationType}
 	}
 	switch e := h.Get("Content-Transfer-Encoding"); {
 	case e == "", equalFold(e, "binary"), equalFold(e, "8bit"), equalFold(e, "7bit"):
 		return nil
 	default:
-		return &Error{Kind: BadHeader, What: "the operation has encoding " + quote(e) + ", want binary"}
+		return &Error{Kind: BadHeader, What: "the part is encoded as " + quote(e) + ", and should be binary"}
 	}
 }
 
-// parseRequestLine parses the request line. The target may contain blanks, like links
-// in old documents.
-func (o *Operation) parseRequestLine(line string) bool {
+// request reads the request line. A target may have blanks in it, as links in
+// old documents do.
+func (p *Operation) request(line string) bool {
 	method, rest, _ := strings.Cut(line, " ")
 	i := strings.LastIndexByte(rest, ' ')
 	if i < 0 || !isToken(method) || !isText(rest) || rest[i+1:] != "HTTP/1.1" && rest[i+1:] != "HTTP/1.0" {
 		return false
 	}
-	o.Method, o.Target = method, strings.Trim(rest[:i], " ")
-	return o.Target != ""
+	p.Method, p.Target = method, strings.Trim(rest[:i], " ")
+	return p.Target != ""
 }
 
-// parseHeader parses the header of an operation.
-func (p *parser) parseHeader(op *Operation, text string) *Error {
+// readHeader reads the header of an operation.
+func (p *parser) readHeader(part *Operation, text string) *Error {
 	from := len(p.fields)
 	var wrong string
 	if p.fields, wrong = appendFields(p.fields, text); wrong != "" {
 		return &Error{Kind: BadHeader, What: wrong}
 	}
-	op.Header = p.fields[from:len(p.fields):len(p.fields)]
-	op.ContentID = op.Header.Get(contentID)
-	if op.Header.Count("Transfer-Encoding") > 0 {
-		return &Error{Kind: BadHeader, What: "an operation with Transfer-Encoding"}
+	part.Header = p.fields[from:len(p.fields):len(p.fields)]
+	part.ContentID = part.Header.Get(contentID)
+	if part.Header.Count("Transfer-Encoding") > 0 {
+		return &Error{Kind: BadHeader, What: "an operation has no Transfer-Encoding"}
 	}
 	p.length = ""
-	switch op.Header.Count("Content-Length") {
+	switch part.Header.Count("Content-Length") {
 	case 0:
 		return nil
 	case 1:
 	default:
-		return &Error{Kind: BadLength, What: "more than one Content-Length"}
+		return &Error{Kind: BadLength, What: "there are two lengths"}
 	}
-	p.length = op.Header.Get("Content-Length")
+	p.length = part.Header.Get("Content-Length")
 	if _, err := strconv.ParseUint(p.length, 10, 32); err != nil {
-		return &Error{Kind: BadLength, What: "Content-Length " + quote(p.length) + " is not a number"}
+		return &Error{Kind: BadLength, What: quote(p.length) + " is no length"}
 	}
 	return nil
 }
 
-// checkLength checks Content-Length, which may include the empty lines before and
-// after the body or not.
+// checkLength looks at a stated length. It counts from the body's first byte, empty
+// lines before it included or not, to its last, or ends among those behind it.
 func checkLength(stated string, body, section int) *Error {
 	if stated == "" {
 		return nil
 	}
 	if n, _ := strconv.Atoi(stated); n < body || n > section {
-		return &Error{Kind: BadLength, What: "Content-Length is " + stated + ", but the body has " + strconv.Itoa(body) + " bytes"}
+		return &Error{Kind: BadLength, What: "a length of " + stated + " is stated, and the body has " + strconv.Itoa(body)}
 	}
 	return nil
 }
 
-// checkID reports a Content-ID that an earlier operation has. The Content-ID of the
-// MIME header takes precedence over id.
+// checkID compares the Content-ID of a part with those before it. In its MIME
+// header it counts first.
 func (p *parser) checkID(id string) *Error {
 	if p.mimeID != "" {
 		id = p.mimeID
@@ -209,7 +209,7 @@ func (p *parser) checkID(id string) *Error {
 		return nil
 	}
 	if slices.Contains(p.ids, id) {
-		return &Error{Kind: BadHeader, What: "duplicate Content-ID " + quote(id)}
+		return &Error{Kind: BadHeader, What: "the Content-ID " + quote(id) + " stands a second time"}
 	}
 	p.ids = append(p.ids, id)
 	return nil

@@ -5,18 +5,19 @@ import (
 	"strconv"
 )
 
-// Writer appends the response to a batch to Buf. For each operation in order, call
-// BeginOperation and append the body to Buf. Call End after the last.
+// Writer appends the answer to a batch to Buf. The answers to its operations
+// come in their order: Part for each, then its body, appended to Buf by the
+// caller; End after the last.
 type Writer struct {
-	// Buf is the response so far.
+	// Buf is the answer so far, and may be any memory to begin with.
 	Buf []byte
 
 	batch, changeset string
-	opening          string // the start of an operation, up to its status
+	opening          string // of a part, up to its status
 	open             bool
 }
 
-// Prefixes of the boundaries of a response.
+// What the boundaries of an answer begin with.
 const (
 	batchPrefix     = "batchresponse_"
 	changesetPrefix = "changesetresponse_"
@@ -24,11 +25,11 @@ const (
 
 const lineEnd = "\r\n"
 
-// ContentType returns the Content-Type of the response whose id is batch.
+// ContentType returns the type of an answer with that id.
 func ContentType(batch string) string { return multipartMixed + "; boundary=" + batchPrefix + batch }
 
-// NewWriter begins a response after buf. The boundaries contain the ids batch and
-// changeset. If changeset is "", the response has no changeset.
+// NewWriter begins an answer behind buf. The ids make the boundaries; without
+// one for a changeset the answer has none.
 func NewWriter(buf []byte, batch, changeset string) *Writer {
 	w := &Writer{Buf: buf, batch: batchPrefix + batch}
 	boundary := w.batch
@@ -43,10 +44,10 @@ func NewWriter(buf []byte, batch, changeset string) *Writer {
 	return w
 }
 
-// BeginOperation begins the response to an operation. No value in header contains a
+// BeginOperation begins the answer to an operation, whose header is header; no value has a
 // line end.
 func (w *Writer) BeginOperation(status int, header ...Field) {
-	w.endOperation()
+	w.endPart()
 	w.open = true
 	b := append(w.Buf, w.opening...)
 	b = append(strconv.AppendInt(b, int64(status), 10), ' ')
@@ -59,9 +60,9 @@ func (w *Writer) BeginOperation(status int, header ...Field) {
 	w.Buf = append(b, lineEnd...)
 }
 
-// End completes the response and returns it.
+// End completes the answer and returns it.
 func (w *Writer) End() []byte {
-	w.endOperation()
+	w.endPart()
 	if w.changeset != "" {
 		w.line(dashes, w.changeset, dashes)
 	}
@@ -69,15 +70,15 @@ func (w *Writer) End() []byte {
 	return w.Buf
 }
 
-func (w *Writer) endOperation() {
+func (w *Writer) endPart() {
 	if w.open {
 		w.line()
 	}
 	w.open = false
 }
 
-func (w *Writer) line(fields ...string) {
-	for _, s := range fields {
+func (w *Writer) line(parts ...string) {
+	for _, s := range parts {
 		w.Buf = append(w.Buf, s...)
 	}
 	w.Buf = append(w.Buf, lineEnd...)
