@@ -28,7 +28,7 @@ func BenchmarkCheckKey(b *testing.B) {
 	}
 }
 
-func BenchmarkCheckValue(b *testing.B) {
+func BenchmarkCheckValues(b *testing.B) {
 	for _, c := range []struct {
 		name  string
 		value edm.Value
@@ -40,10 +40,11 @@ func BenchmarkCheckValue(b *testing.B) {
 		{"type=String/text=cjk/bytes=32766", edm.String(strings.Repeat("\u6771", 10922))},
 		{"type=String/text=cjk/bytes=98304", edm.String(strings.Repeat("\u6771", 32768))},
 	} {
+		p := edm.Properties{{Name: "Name", Value: c.value}}
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := edm.CheckValue("Name", c.value); err != nil {
+				if err := edm.CheckValues(p); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -63,12 +64,12 @@ func BenchmarkCheckPropertyName(b *testing.B) {
 	}
 }
 
-func BenchmarkCheckDuplicates(b *testing.B) {
+func BenchmarkCheckProperties(b *testing.B) {
 	for _, n := range []int{4, 6, 7, 8, 12, 40, 252} {
 		p := wideEntity(n).Properties
 		b.Run(fmt.Sprintf("properties=%d", n), func(b *testing.B) {
 			for b.Loop() {
-				if err := edm.CheckDuplicates(p); err != nil {
+				if err := edm.CheckProperties(p); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -37,16 +37,21 @@ func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
+const (
+	minTableNameLen = 3
+	maxTableNameLen = 63
+)
+
 // CheckTableName returns an *Error unless name may name a table: 3 to 63 ASCII
 // letters and digits, a letter first, and not "tables" in any case. A wrong
 // length is found first. Text that is not UTF-8 breaks RuleTableName.
 func CheckTableName(name string) error {
 	if n := utf8.RuneCountInString(name); n == 1 {
-		return &Error{RuleTableNameLength, name, MinTableNameLen, "1 character"}
-	} else if n < MinTableNameLen {
-		return &Error{RuleTableNameLength, name, MinTableNameLen, fmt.Sprintf("%d characters", n)}
-	} else if n > MaxTableNameLen {
-		return &Error{RuleTableNameLength, name, MaxTableNameLen, fmt.Sprintf("%d characters", n)}
+		return &Error{RuleTableNameLength, name, minTableNameLen, "1 character"}
+	} else if n < minTableNameLen {
+		return &Error{RuleTableNameLength, name, minTableNameLen, fmt.Sprintf("%d characters", n)}
+	} else if n > maxTableNameLen {
+		return &Error{RuleTableNameLength, name, maxTableNameLen, fmt.Sprintf("%d characters", n)}
 	}
 	if strings.EqualFold(name, "tables") {
 		return &Error{RuleTableName, name, 0, "a reserved name"}

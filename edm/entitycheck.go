@@ -5,33 +5,39 @@ import (
 	"unicode/utf8"
 )
 
-// CheckEntity returns the first *Error of e, looking at its key; at the names of
-// its properties, then whether each stands once; at their values; at the number
-// of properties; at the size of the entity. Properties that are null count
-// neither as properties nor as bytes, but their names must be legal and stand
-// once. It allocates nothing unless it fails or e has more properties, nulls
-// included, than an entity may keep.
+// CheckEntity returns the first *Error of e. It checks, in this order, the key;
+// the names of the properties; whether a name is repeated; the values; the number
+// of properties; the size of the entity. A property that is null does not count,
+// but its name must be legal and unique. CheckEntity allocates only if it fails,
+// or if e has more than 256 properties.
 func CheckEntity(e *Entity) error {
 	if err := CheckKey(e.Key); err != nil {
 		return err
 	}
-	for i := range e.Properties {
-		if err := CheckPropertyName(e.Properties[i].Name); err != nil {
-			return err
-		}
-	}
-	if err := CheckDuplicates(e.Properties); err != nil {
-		return err
-	}
-	if err := CheckValues(e.Properties); err != nil {
+	if err := CheckProperties(e.Properties); err != nil {
 		return err
 	}
 	return CheckTotals(e.Key, e.Properties)
 }
 
+// CheckProperties returns the first *Error of p by itself: of the names, then of
+// repeated names, then of the values. See CheckTotals for the limits of the whole
+// entity.
+func CheckProperties(p Properties) error {
+	for i := range p {
+		if err := CheckPropertyName(p[i].Name); err != nil {
+			return err
+		}
+	}
+	if err := checkDuplicates(p); err != nil {
+		return err
+	}
+	return CheckValues(p)
+}
+
 // CheckTotals returns an *Error if p has more than MaxProperties properties that
-// are not null, or if the entity of k and p is larger than MaxEntityBytes. The
-// parts themselves are taken as checked.
+// are not null, or if the entity of k and p is larger than MaxEntityBytes. k and
+// p must be valid by themselves.
 func CheckTotals(k Key, p Properties) error {
 	n := len(p)
 	if n > MaxProperties {
@@ -48,23 +54,39 @@ func CheckTotals(k Key, p Properties) error {
 	if sizeBound(k, p) <= MaxEntityBytes {
 		return nil
 	}
-	return CheckSize(EntitySize(k, p))
-}
-
-// CheckSize returns an *Error if n, the result of EntitySize, is above
-// MaxEntityBytes.
-func CheckSize(n int) error {
-	if n > MaxEntityBytes {
+	if n := EntitySize(k, p); n > MaxEntityBytes {
 		return &Error{RuleEntitySize, "", MaxEntityBytes, fmt.Sprintf("an entity of %d bytes", n)}
 	}
 	return nil
 }
 
-// CheckValue returns an *Error, which names the property, unless v may be
-// stored: a String is valid UTF-8 of at most MaxStringUnits code units, a Binary
-// has at most MaxBinaryBytes, the others are in the range of their type. Null
-// passes; it is dropped before anything is stored.
-func CheckValue(name string, v Value) error {
+// CheckValues returns an *Error, which names the property, for the first value of
+// p that cannot be stored: a String must be valid UTF-8 of at most MaxStringUnits
+// code units, a Binary has at most MaxBinaryBytes, and the others must be in the
+// range of their type. A null passes. The names are not checked.
+func CheckValues(p Properties) error {
+	for i := range p {
+		v := &p[i].Value
+		ok := false
+		switch v.Type() {
+		case TypeString:
+			ok = len(v.bytes) <= MaxStringUnits && utf8.Valid(v.bytes)
+		case TypeBinary:
+			ok = len(v.bytes) <= MaxBinaryBytes
+		case TypeInt64, TypeDouble, TypeGuid:
+			ok = true
+		}
+		if ok {
+			continue
+		}
+		if err := checkValue(p[i].Name, *v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkValue(name string, v Value) error {
 	switch v.Type() {
 	case TypeString:
 		return checkString(name, v.bytes)
@@ -92,29 +114,6 @@ func CheckValue(name string, v Value) error {
 	return &Error{RuleRange, name, 0, fmt.Sprintf("%v with the word %#x", v.Type(), v.word)}
 }
 
-// CheckValues is CheckValue of all of p, in order.
-func CheckValues(p Properties) error {
-	for i := range p {
-		v := &p[i].Value
-		ok := false
-		switch v.Type() {
-		case TypeString:
-			ok = len(v.bytes) <= MaxStringUnits && utf8.Valid(v.bytes)
-		case TypeBinary:
-			ok = len(v.bytes) <= MaxBinaryBytes
-		case TypeInt64, TypeDouble, TypeGuid:
-			ok = true
-		}
-		if ok {
-			continue
-		}
-		if err := CheckValue(p[i].Name, *v); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func checkString(name string, b []byte) error {
 	if !utf8.Valid(b) {
 		s := string(b)
@@ -123,7 +122,7 @@ func checkString(name string, b []byte) error {
 	if len(b) <= MaxStringUnits {
 		return nil
 	}
-	if n := UTF16LenBytes(b); n > MaxStringUnits {
+	if n := UTF16Len(b); n > MaxStringUnits {
 		return &Error{RuleValueSize, name, MaxStringUnits, fmt.Sprintf("a String of %d code units", n)}
 	}
 	return nil
@@ -134,10 +133,10 @@ const (
 	maxSlots      = 256 // more names than an entity may keep
 )
 
-// CheckDuplicates returns an *Error for the first property whose name stands
-// earlier in p too, null or not. It allocates nothing for up to maxSlots
+// checkDuplicates returns an *Error for the first property whose name an earlier
+// property has too, null or not. It allocates nothing for up to maxSlots
 // properties.
-func CheckDuplicates(p Properties) error {
+func checkDuplicates(p Properties) error {
 	i := 0
 	switch {
 	case len(p) <= fewProperties:

@@ -55,9 +55,9 @@ func TestValue(t *testing.T) {
 		{"no type", edm.Fixed(9, 0), edm.RuleRange},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := edm.CheckValue("Prop", c.value)
+			err := edm.CheckValues(edm.Properties{{Name: "Prop", Value: c.value}})
 			if got := brokenRule(t, err); got != c.want {
-				t.Fatalf("CheckValue of %.60v: broke %v (%v), want %v", c.value, got, err, c.want)
+				t.Fatalf("CheckValues of %.60v: broke %v (%v), want %v", c.value, got, err, c.want)
 			}
 			var e *edm.Error
 			if errors.As(err, &e) && e.Name != "Prop" {
@@ -132,13 +132,13 @@ func TestDuplicates(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 3, 4, 5, 6, 17, 252, 255, 256, 257, 300} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			p := wideEntity(n).Properties
-			if err := edm.CheckDuplicates(p); err != nil {
+			if err := edm.CheckProperties(p); err != nil {
 				t.Fatalf("%d different names: %v", n, err)
 			}
 			for i := 1; i < n; i += max(1, n/23) {
 				saved := p[i].Name
 				p[i].Name = p[i/2].Name
-				err, ok := edm.CheckDuplicates(p).(*edm.Error)
+				err, ok := edm.CheckProperties(p).(*edm.Error)
 				if !ok || err.Rule != edm.RulePropertyDuplicate || err.Name != p[i/2].Name {
 					t.Errorf("name %d repeated as name %d of %d: %v, want a duplicate of %q", i/2, i, n, err, p[i/2].Name)
 				}
@@ -156,7 +156,7 @@ func TestDuplicates(t *testing.T) {
 		{"no normalisation", edm.Properties{{Name: "\u00e9"}, {Name: "e\u0301"}}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := brokenRule(t, edm.CheckDuplicates(c.properties)); got != c.want {
+			if got := brokenRule(t, edm.CheckProperties(c.properties)); got != c.want {
 				t.Errorf("%v: broke %v, want %v", c.properties, got, c.want)
 			}
 		})
@@ -208,13 +208,6 @@ func TestSize(t *testing.T) {
 			if got != c.want {
 				t.Errorf("EntitySize of %+v = %d, want %d", c.entity, got, c.want)
 			}
-			sum := edm.KeySize(c.entity.Key)
-			for _, p := range c.entity.Properties {
-				sum += edm.PropertySize(p.Name, p.Value)
-			}
-			if sum != got {
-				t.Errorf("the parts of %+v add up to %d, want %d", c.entity, sum, got)
-			}
 		})
 	}
 }
@@ -245,37 +238,6 @@ func TestEntitySizeLimit(t *testing.T) {
 				if got := brokenRule(t, edm.CheckEntity(&full)); got != c.want {
 					t.Errorf("%s (%d bytes): broke %v, want %v", c.name, edm.EntitySize(full.Key, full.Properties), got, c.want)
 				}
-			}
-		})
-	}
-}
-
-func TestBatchChecks(t *testing.T) {
-	k := edm.Key{Partition: "p", Row: "r"}
-	for _, c := range []struct {
-		name     string
-		err      error
-		want     edm.Rule
-		tooLarge bool
-	}{
-		{"no operation", edm.CheckBatchCount(0), edm.RuleBatchCount, false},
-		{"1 operation", edm.CheckBatchCount(1), 0, false},
-		{"100 operations", edm.CheckBatchCount(100), 0, false},
-		{"101 operations", edm.CheckBatchCount(101), edm.RuleBatchCount, true},
-		{"4 MiB", edm.CheckBatchBytes(4 << 20), 0, false},
-		{"4 MiB and a byte", edm.CheckBatchBytes(4<<20 + 1), edm.RuleBatchBytes, true},
-		{"same partition", edm.CheckBatchPartition(k, edm.Key{Partition: "p", Row: "s"}), 0, false},
-		{"other partition", edm.CheckBatchPartition(k, edm.Key{Partition: "P", Row: "r"}), edm.RuleBatchPartition, false},
-		{"duplicate", edm.BatchDuplicate(k), edm.RuleBatchDuplicate, false},
-		{"64 KiB of metadata", edm.CheckMeta("Orders", 64<<10), 0, false},
-		{"64 KiB of metadata and a byte", edm.CheckMeta("Orders", 64<<10+1), edm.RuleMetaSize, true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := brokenRule(t, c.err); got != c.want {
-				t.Errorf("broke %v (%v), want %v", got, c.err, c.want)
-			}
-			if got := errors.Is(c.err, edm.ErrTooLarge); got != c.tooLarge {
-				t.Errorf("errors.Is(%v, ErrTooLarge) = %v, want %v", c.err, got, c.tooLarge)
 			}
 		})
 	}

@@ -49,7 +49,7 @@ var rules = [...]struct {
 	least    int64
 }{
 	RuleTableName:          {name: "table name", demand: `a table's name is ASCII letters and digits, begins with a letter and is not "tables"`},
-	RuleTableNameLength:    {"table name length", "a table's name has 3 to 63 characters", true, MinTableNameLen},
+	RuleTableNameLength:    {"table name length", "a table's name has 3 to 63 characters", true, minTableNameLen},
 	RuleKey:                {name: "key", demand: `a key has none of / \ # ? and no control characters`},
 	RuleKeyLength:          {"key length", "a key has at most %d UTF-16 code units", true, 0},
 	RulePropertyName:       {name: "property name", demand: "a property's name is an identifier of letters, digits and _, begins with a letter or _, and is not PartitionKey, RowKey or Timestamp"},
@@ -67,12 +67,12 @@ var rules = [...]struct {
 	RuleMetaSize:           {"metadata size", "metadata has at most %d bytes", true, 0},
 }
 
-// Valid reports whether r is one of the rules.
-func (r Rule) Valid() bool { return r >= RuleTableName && int(r) < len(rules) }
+// valid reports whether r is one of the rules.
+func (r Rule) valid() bool { return r >= RuleTableName && int(r) < len(rules) }
 
 // String returns the rule's name, such as "key length".
 func (r Rule) String() string {
-	if !r.Valid() {
+	if !r.valid() {
 		return "rule " + strconv.Itoa(int(r))
 	}
 	return rules[r].name
@@ -89,7 +89,7 @@ type Error struct {
 // Error names the offender, what was given and what the rule demands.
 func (e *Error) Error() string {
 	demand := "this breaks a rule"
-	if e.Rule.Valid() {
+	if e.Rule.valid() {
 		demand = rules[e.Rule].demand
 	}
 	if strings.Contains(demand, "%d") {
@@ -119,7 +119,7 @@ func subject(r Rule, name string) string {
 // length, a size or a count that is above its limit.
 func (e *Error) Is(target error) bool {
 	if target == ErrTooLarge {
-		return e.Rule.Valid() && rules[e.Rule].tooLarge && (e.Limit == 0 || e.Limit != rules[e.Rule].least)
+		return e.Rule.valid() && rules[e.Rule].tooLarge && (e.Limit == 0 || e.Limit != rules[e.Rule].least)
 	}
 	return target == ErrInvalid
 }

@@ -22,17 +22,11 @@ func TestErrorText(t *testing.T) {
 		{"property name", edm.CheckPropertyName("a-b"), `property "a-b": '-' (U+002D) at offset 1; a property's name is an identifier of letters, digits and _, begins with a letter or _, and is not PartitionKey, RowKey or Timestamp`},
 		{"property name length", edm.CheckPropertyName(strings.Repeat("n", 300)), `property "` + strings.Repeat("n", 64) + `...": 300 code units; a property's name has at most 255 UTF-16 code units`},
 		{"property count", edm.CheckTotals(edm.Key{}, wideEntity(253).Properties), `253 properties; an entity has at most 252 properties beside PartitionKey, RowKey and Timestamp`},
-		{"property duplicate", edm.CheckDuplicates(edm.Properties{{Name: "a"}, {Name: "a"}}), `property "a": given more than once; an entity has each property once`},
-		{"String", edm.CheckValue("s", edm.String(strings.Repeat("s", 40000))), `property "s": a String of 40000 code units; a String has at most 32768 UTF-16 code units, a Binary at most 65536 bytes`},
-		{"entity size", edm.CheckSize(1<<20 + 1), `an entity of 1048577 bytes; an entity has at most 1048576 bytes, where each character of a text counts two or four`},
-		{"range", edm.CheckValue("d", edm.DateTime(-1)), `property "d": a DateTime of -1 ticks; a value is in the range of its type, a DateTime from 1601-01-01T00:00:00Z to 9999-12-31T23:59:59.9999999Z`},
+		{"property duplicate", edm.CheckProperties(edm.Properties{{Name: "a"}, {Name: "a"}}), `property "a": given more than once; an entity has each property once`},
+		{"String", edm.CheckValues(one("s", edm.String(strings.Repeat("s", 40000))).Properties), `property "s": a String of 40000 code units; a String has at most 32768 UTF-16 code units, a Binary at most 65536 bytes`},
+		{"entity size", edm.CheckTotals(edm.Key{}, one("b", edm.Binary(make([]byte, 1<<20-17))).Properties), `an entity of 1048577 bytes; an entity has at most 1048576 bytes, where each character of a text counts two or four`},
+		{"range", edm.CheckValues(one("d", edm.DateTime(-1)).Properties), `property "d": a DateTime of -1 ticks; a value is in the range of its type, a DateTime from 1601-01-01T00:00:00Z to 9999-12-31T23:59:59.9999999Z`},
 		{"UTF-8", edm.CheckKey(edm.Key{Row: "a\xff"}), `RowKey: byte 0xFF at offset 1 of "a\xff"; keys, names and strings are valid UTF-8`},
-		{"batch count", edm.CheckBatchCount(101), `101 operations; a batch has 1 to 100 operations`},
-		{"batch bytes", edm.CheckBatchBytes(5 << 20), `a batch of 5242880 bytes; a batch has at most 4194304 bytes`},
-		{"batch partition", edm.CheckBatchPartition(edm.Key{Partition: "a"}, edm.Key{Partition: "b"}), `PartitionKey: "b" in a batch on "a"; all operations of a batch have one PartitionKey`},
-		{"batch duplicate", edm.BatchDuplicate(edm.Key{Row: "r"}), `RowKey: a second operation on "r"; a batch has each key once`},
-		{"metadata of a table", edm.CheckMeta("Orders", 70000), `metadata of table Orders: 70000 bytes; metadata has at most 65536 bytes`},
-		{"metadata of the account", edm.CheckMeta("", 70000), `account metadata: 70000 bytes; metadata has at most 65536 bytes`},
 		{"no rule", &edm.Error{Got: "something"}, `something; this breaks a rule`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -54,8 +48,7 @@ func TestErrorTextIsShort(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, err := range []error{
-				edm.CheckKey(edm.Key{Row: s}), edm.CheckPropertyName(s), edm.CheckTableName(s), edm.CheckValue(s, edm.String(s)),
-				edm.CheckMeta(s, 1<<20), edm.CheckBatchPartition(edm.Key{Partition: s}, edm.Key{}), edm.BatchDuplicate(edm.Key{Row: s}),
+				edm.CheckKey(edm.Key{Row: s}), edm.CheckPropertyName(s), edm.CheckTableName(s), edm.CheckValues(one(s, edm.String(s)).Properties),
 			} {
 				if text := err.Error(); len(text) > 800 {
 					t.Errorf("message of %d bytes, want at most 800: %.200s", len(text), text)
@@ -101,12 +94,9 @@ func TestRuleString(t *testing.T) {
 		}
 		seen[name] = r
 	}
-	for _, r := range []edm.Rule{0, edm.RuleMetaSize + 1} {
-		if r.Valid() {
-			t.Errorf("rule %d is valid, want not", r)
+	for r, want := range map[edm.Rule]string{0: "rule 0", edm.RuleMetaSize + 1: "rule 18"} {
+		if got := r.String(); got != want {
+			t.Errorf("unknown rule %d has the name %q, want %q", r, got, want)
 		}
-	}
-	if got := edm.Rule(99).String(); got != "rule 99" {
-		t.Errorf("Rule(99) = %q, want rule 99", got)
 	}
 }

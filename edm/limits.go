@@ -2,17 +2,14 @@ package edm
 
 // The limits of the data model. A code unit is a UTF-16 code unit.
 const (
-	MinTableNameLen = 3        // characters in a table's name, at least
-	MaxTableNameLen = 63       // characters in a table's name, at most
-	MaxKeyUnits     = 1024     // code units in a PartitionKey, and in a RowKey
-	MaxProperties   = 252      // custom properties that are not null
-	MaxNameUnits    = 255      // code units in a property's name
-	MaxStringUnits  = 32768    // code units in a String
-	MaxBinaryBytes  = 65536    // bytes in a Binary
-	MaxEntityBytes  = 1 << 20  // bytes of an entity by the service's formula
-	MaxBatchOps     = 100      // operations in a batch
-	MaxBatchBytes   = 4 << 20  // bytes of the operations in a batch, as given
-	MaxMetaBytes    = 64 << 10 // bytes of metadata of a table, and of the account
+	MaxKeyUnits    = 1024    // code units in a PartitionKey, and in a RowKey
+	MaxProperties  = 252     // custom properties that are not null
+	MaxNameUnits   = 255     // code units in a property's name
+	MaxStringUnits = 32768   // code units in a String
+	MaxBinaryBytes = 65536   // bytes in a Binary
+	MaxEntityBytes = 1 << 20 // bytes of an entity by the service's formula
+	MaxBatchOps    = 100     // operations in a batch
+	MaxBatchBytes  = 4 << 20 // bytes of the operations in a batch, as given
 )
 
 const (
@@ -22,29 +19,22 @@ const (
 )
 
 // EntitySize returns the size of an entity by the service's formula, in bytes:
-// 4, twice the code units of both keys, and PropertySize for each property. It
-// is the size that MaxEntityBytes limits, and not the size on disk.
+// 4, twice the code units of both keys, and for each property that is not null
+// 8, twice the code units of its name, and its value. It is the size that
+// MaxEntityBytes limits, and not the size on disk.
 func EntitySize(k Key, p Properties) int {
-	n := KeySize(k)
+	n := entityOverhead + 2*(UTF16Len(k.Partition)+UTF16Len(k.Row))
 	for i := range p {
-		n += PropertySize(p[i].Name, p[i].Value)
+		n += propertySize(p[i].Name, p[i].Value)
 	}
 	return n
 }
 
-// KeySize returns what an entity without custom properties counts in EntitySize,
-// its Timestamp included.
-func KeySize(k Key) int {
-	return entityOverhead + 2*(UTF16Len(k.Partition)+UTF16Len(k.Row))
-}
-
-// PropertySize returns what a custom property adds to EntitySize; null adds
-// nothing.
-func PropertySize(name string, v Value) int {
+func propertySize(name string, v Value) int {
 	n := propertyOverhead + 2*UTF16Len(name)
 	switch v.Type() {
 	case TypeString:
-		return n + lengthOverhead + 2*UTF16LenBytes(v.bytes)
+		return n + lengthOverhead + 2*UTF16Len(v.bytes)
 	case TypeBinary:
 		return n + lengthOverhead + len(v.bytes)
 	case TypeBoolean:

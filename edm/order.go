@@ -5,19 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// text is what holds UTF-8.
-type text interface{ string | []byte }
-
-// UTF16Len returns the number of UTF-16 code units of s, which is valid UTF-8.
-// It never exceeds len(s).
-func UTF16Len(s string) int { return utf16Len(s) }
-
-// UTF16LenBytes is UTF16Len of bytes.
-func UTF16LenBytes(b []byte) int { return utf16Len(b) }
-
-// utf16Len counts the bytes that begin a character, and once more those that
-// begin one of two code units, eight bytes at a time.
-func utf16Len[T text](s T) int {
+// UTF16Len returns the number of UTF-16 code units of s, which must be valid
+// UTF-8. It never exceeds len(s).
+func UTF16Len[T string | []byte](s T) int {
+	// Count the bytes that begin a character, and again the bytes that begin a
+	// character of two code units, eight bytes at a time.
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	n, i := 0, 0
 	for ; i+8 <= len(s); i += 8 {
@@ -42,7 +34,7 @@ func utf16Len[T text](s T) int {
 }
 
 // load64 returns s[i:i+8] as a little-endian word.
-func load64[T text](s T, i int) uint64 {
+func load64[T string | []byte](s T, i int) uint64 {
 	_ = s[i+7]
 	return uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
 		uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
@@ -52,12 +44,7 @@ func load64[T text](s T, i int) uint64 {
 // is before b, 0 if they are equal, +1 if a is after b. It differs from the
 // order of bytes only where U+E000 to U+FFFF meet characters above U+FFFF, whose
 // first code unit is a surrogate and smaller.
-func Compare(a, b string) int { return compare(a, b) }
-
-// CompareBytes is Compare of bytes.
-func CompareBytes(a, b []byte) int { return compare(a, b) }
-
-func compare[T text](a, b T) int {
+func Compare[T string | []byte](a, b T) int {
 	n, i := min(len(a), len(b)), 0
 	for ; i+8 <= n; i += 8 {
 		if x := load64(a, i) ^ load64(b, i); x != 0 {
@@ -97,8 +84,8 @@ func compareByte(x, y byte) int {
 
 // Compare orders keys by Partition, then by Row: -1, 0 or +1.
 func (k Key) Compare(o Key) int {
-	if c := compare(k.Partition, o.Partition); c != 0 {
+	if c := Compare(k.Partition, o.Partition); c != 0 {
 		return c
 	}
-	return compare(k.Row, o.Row)
+	return Compare(k.Row, o.Row)
 }

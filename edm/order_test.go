@@ -47,7 +47,7 @@ func checkCompare(t *testing.T, a, b string, want int) {
 		{"oracle", oracleCompare(a, b), want},
 		{"Compare", edm.Compare(a, b), want},
 		{"Compare, reversed", edm.Compare(b, a), -want},
-		{"CompareBytes", edm.CompareBytes([]byte(a), []byte(b)), want},
+		{"Compare of bytes", edm.Compare([]byte(a), []byte(b)), want},
 		{"Key.Compare of partitions", edm.Key{Partition: a, Row: "z"}.Compare(edm.Key{Partition: b, Row: "z"}), want},
 		{"Key.Compare of rows", edm.Key{Partition: "z", Row: a}.Compare(edm.Key{Partition: "z", Row: b}), want},
 	} {
@@ -76,8 +76,8 @@ func TestCompareBorders(t *testing.T) {
 					t.Fatalf("Compare(%+q, %+q) = %d, want %d", p+a, p+b, got, want)
 				}
 			}
-			if got := edm.CompareBytes([]byte(a), []byte(b)); got != want {
-				t.Fatalf("CompareBytes(%+q, %+q) = %d, want %d", a, b, got, want)
+			if got := edm.Compare([]byte(a), []byte(b)); got != want {
+				t.Fatalf("Compare of bytes (%+q, %+q) = %d, want %d", a, b, got, want)
 			}
 		}
 	}
@@ -123,8 +123,8 @@ func TestUTF16Len(t *testing.T) {
 		if got, want := edm.UTF16Len(s), len(units(s)); got != want {
 			t.Fatalf("text %d: UTF16Len(%+q) = %d, want %d", i, s, got, want)
 		}
-		if got, want := edm.UTF16LenBytes([]byte(s)), len(units(s)); got != want {
-			t.Fatalf("text %d: UTF16LenBytes(%+q) = %d, want %d", i, s, got, want)
+		if got, want := edm.UTF16Len([]byte(s)), len(units(s)); got != want {
+			t.Fatalf("text %d: UTF16Len of bytes (%+q) = %d, want %d", i, s, got, want)
 		}
 	}
 	for _, r := range borders {

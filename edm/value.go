@@ -77,17 +77,14 @@ func ParseGUID(s string) (GUID, error) {
 
 var errGUID = errors.New("a Guid has the form xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
 
-// AppendText appends the lower-case form 8-4-4-4-12 to dst.
-func (g GUID) AppendText(dst []byte) []byte {
-	dst = hex.AppendEncode(dst, g[:4])
+// String returns the lower-case form 8-4-4-4-12.
+func (g GUID) String() string {
+	dst := hex.AppendEncode(make([]byte, 0, 36), g[:4])
 	for i := 4; i < 10; i += 2 {
 		dst = hex.AppendEncode(append(dst, '-'), g[i:i+2])
 	}
-	return hex.AppendEncode(append(dst, '-'), g[10:])
+	return string(hex.AppendEncode(append(dst, '-'), g[10:]))
 }
-
-// String returns the lower-case form 8-4-4-4-12.
-func (g GUID) String() string { return string(g.AppendText(make([]byte, 0, 36))) }
 
 // Value is one typed value. The zero Value has no type and stands for null,
 // which is never stored.

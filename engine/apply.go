@@ -240,7 +240,7 @@ func (t *txn) encode(want *lsm.Candidate, key edm.Key, shape *codec.Shape, props
 	// The formula counts at most two bytes for each encoded one, and a fixed
 	// amount and the name for each property: only what comes near needs it.
 	if 2*size+shape.Len()*(2*edm.MaxNameUnits+16) > edm.MaxEntityBytes || shape.Len() > edm.MaxProperties {
-		return store.CheckResult(key, props)
+		return edm.CheckTotals(key, props)
 	}
 	return nil
 }

@@ -9,13 +9,10 @@ import (
 
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
 	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/wal"
 )
-
-// ErrNotDatabase says that a directory holds files and no manifest of ours, so
-// that making a database there could harm something else.
-var ErrNotDatabase = errors.New("directory is not a database and not empty")
 
 // makeDirectory makes dir and its parents and the names of all that were missing
 // durable: a database is lost with any directory above it.
@@ -79,7 +76,7 @@ func checkDirectory(fsys vfs.FS, dir string) error {
 		}
 	}
 	if stranger != "" {
-		return fmt.Errorf("%w: it holds %q and no %s", ErrNotDatabase, stranger, filename.Manifest)
+		return fmt.Errorf("%w: it holds %q and no %s", store.ErrNotDatabase, stranger, filename.Manifest)
 	}
 	return nil
 }
@@ -96,7 +93,7 @@ func firstNumber(fsys vfs.FS, dir string) (uint64, error) {
 	for _, name := range names {
 		if kind, number := filename.Parse(name); kind == filename.WAL {
 			if number > recovery.Reach {
-				return 0, fmt.Errorf("%w: it holds %q and no %s", ErrNotDatabase, name, filename.Manifest)
+				return 0, fmt.Errorf("%w: it holds %q and no %s", store.ErrNotDatabase, name, filename.Manifest)
 			}
 			first = max(first, number+1)
 		}

@@ -49,7 +49,7 @@ func TestStrayNumbers(t *testing.T) {
 			writeFile(t, disk, "db/"+name, nil)
 			db, err := engine.Open("db", manual(disk))
 			if err != nil {
-				if !errors.Is(err, engine.ErrNotDatabase) {
+				if !errors.Is(err, store.ErrNotDatabase) {
 					t.Errorf("Open of a new directory: %v", err)
 				}
 				return

@@ -26,7 +26,7 @@ import (
 )
 
 // Open opens the database in dir, making it if there is none. It fails with
-// store.ErrLocked, ErrNotDatabase, store.ErrNewerFormat or store.ErrCorrupt, or
+// store.ErrLocked, store.ErrNotDatabase, store.ErrNewerFormat or store.ErrCorrupt, or
 // an error of the file system, and has then changed nothing.
 func Open(dir string, o Options) (*DB, error) {
 	o, err := o.withDefaults()

@@ -84,8 +84,8 @@ func TestForeignDirectory(t *testing.T) {
 			check(t, "MkdirAll", disk.MkdirAll("db"))
 			writeFile(t, disk, "db/"+c.file, c.bytes)
 			before := treeOf(t, disk, "db")
-			if _, err := engine.Open("db", manual(disk)); !errors.Is(err, engine.ErrNotDatabase) || !strings.Contains(fmt.Sprint(err), c.file) {
-				t.Errorf("Open: %v, want %v that names %s", err, engine.ErrNotDatabase, c.file)
+			if _, err := engine.Open("db", manual(disk)); !errors.Is(err, store.ErrNotDatabase) || !strings.Contains(fmt.Sprint(err), c.file) {
+				t.Errorf("Open: %v, want %v that names %s", err, store.ErrNotDatabase, c.file)
 			}
 			if after := treeOf(t, disk, "db"); after != before {
 				t.Errorf("the directory was\n%s and is\n%s", before, after)

@@ -64,7 +64,7 @@ func (db *DB) SetTableMeta(ctx context.Context, table string, meta []byte) error
 	if err := edm.CheckTableName(table); err != nil {
 		return err
 	}
-	if err := edm.CheckMeta(table, len(meta)); err != nil {
+	if err := store.CheckMeta(table, len(meta)); err != nil {
 		return err
 	}
 	return db.changeCatalog(ctx, func(c *catalog.Catalog) (catalog.Change, error) { return c.SetMeta(table, meta) })
@@ -83,7 +83,7 @@ func (db *DB) AccountMeta(ctx context.Context) ([]byte, error) {
 
 // SetAccountMeta implements store.Store.
 func (db *DB) SetAccountMeta(ctx context.Context, meta []byte) error {
-	if err := edm.CheckMeta("", len(meta)); err != nil {
+	if err := store.CheckMeta("", len(meta)); err != nil {
 		return err
 	}
 	return db.changeCatalog(ctx, func(c *catalog.Catalog) (catalog.Change, error) { return c.SetAccount(meta), nil })

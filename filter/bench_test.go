@@ -47,7 +47,7 @@ func BenchmarkMatch(b *testing.B) {
 				e.Match(row)
 			}
 		})
-		bound := e.Predicate().Bind(index)
+		bound := e.made().program.Bind(index)
 		b.Run("filter="+c.name+"/by=index", func(b *testing.B) {
 			for b.Loop() {
 				bound.Match(row)

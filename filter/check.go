@@ -97,14 +97,14 @@ func (c *checker) typeOf(n node) edm.Type {
 // bare checks an operand that stands for a condition, but for its type.
 func (c *checker) bare(o *operand) *Error {
 	if o.kind == operandNull {
-		return refusal(c.text, o.pos, InvalidInput, messageInvalid)
+		return refusal(c.text, o.pos, messageInvalid)
 	}
 	return c.property(o)
 }
 
 // property refuses a property that tables do not have.
 func (c *checker) property(o *operand) *Error {
-	if c.tables && o.kind == operandProperty && o.name != TableName {
+	if c.tables && o.kind == operandProperty && o.name != tableName {
 		return notImplemented(c.text, o.pos)
 	}
 	return nil

@@ -51,4 +51,4 @@ type tableRow struct {
 	name    edm.Value
 }
 
-func (r *tableRow) Lookup(name string) (edm.Value, bool) { return r.name, name == TableName }
+func (r *tableRow) Lookup(name string) (edm.Value, bool) { return r.name, name == tableName }

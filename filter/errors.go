@@ -9,28 +9,14 @@ import (
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
 
-// ErrorKind is how a filter is refused; it names the protocol's error code.
-type ErrorKind uint8
-
-// The kinds of Error.
-const (
-	InvalidInput   ErrorKind = iota + 1 // not a filter: status 400
-	NotImplemented                      // a filter, but the service has no such operation: status 501
-)
-
-// String returns the protocol's error code.
-func (k ErrorKind) String() string {
-	if k == NotImplemented {
-		return "NotImplemented"
-	}
-	return "InvalidInput"
-}
-
 // Error is the refusal of a filter's text.
 type Error struct {
-	Kind     ErrorKind
-	Position int    // where in the text, in UTF-16 code units, the protocol's measure
-	Message  string // the service's words
+	// Unsupported is true for an operation that the service does not implement
+	// (NotImplemented, status 501), and false for text that is not a filter
+	// (InvalidInput, status 400).
+	Unsupported bool
+	Position    int    // where in the text, in UTF-16 code units, as the protocol counts
+	Message     string // the service's text
 }
 
 // Error returns the service's words.
@@ -52,7 +38,7 @@ const maxQuotedBytes = 32 << 10
 // for the position and for the text.
 func syntaxError(text string, pos int, words string) *Error {
 	at := edm.UTF16Len(text[:pos])
-	return &Error{InvalidInput, at, fmt.Sprintf(words, at, quoted(text))}
+	return &Error{false, at, fmt.Sprintf(words, at, quoted(text))}
 }
 
 // Words for syntaxError.
@@ -69,14 +55,14 @@ const (
 func characterError(text string, pos int) *Error {
 	_, n := utf8.DecodeRuneInString(text[pos:])
 	at := edm.UTF16Len(text[:pos])
-	return &Error{InvalidInput, at, fmt.Sprintf("Syntax error: character '%s' is not valid at position %d in '%s'.",
+	return &Error{false, at, fmt.Sprintf("Syntax error: character '%s' is not valid at position %d in '%s'.",
 		text[pos:pos+n], at, quoted(text))}
 }
 
 // literalError refuses the literal text[pos:end], which was taken for a t.
 func literalError(text string, pos, end int, t edm.Type) *Error {
 	at := edm.UTF16Len(text[:pos])
-	return &Error{InvalidInput, at, fmt.Sprintf("Unrecognized '%v' literal '%s' at '%d' in '%s'.",
+	return &Error{false, at, fmt.Sprintf("Unrecognized '%v' literal '%s' at '%d' in '%s'.",
 		t, quoted(text[pos:end]), at, quoted(text))}
 }
 
@@ -89,18 +75,18 @@ func quoted(text string) string {
 }
 
 // refusal refuses text at the byte offset pos in words that do not quote it.
-func refusal(text string, pos int, kind ErrorKind, message string) *Error {
-	return &Error{kind, edm.UTF16Len(text[:pos]), message}
+func refusal(text string, pos int, message string) *Error {
+	return &Error{false, edm.UTF16Len(text[:pos]), message}
 }
 
 // notImplemented refuses what begins at the byte offset pos.
 func notImplemented(text string, pos int) *Error {
-	return refusal(text, pos, NotImplemented, messageNotImplemented)
+	return &Error{true, edm.UTF16Len(text[:pos]), messageNotImplemented}
 }
 
 // incompatible refuses an operator with operands of the types left and right.
 func incompatible(text string, pos int, left, right edm.Type, operator string) *Error {
-	return refusal(text, pos, InvalidInput, fmt.Sprintf(
+	return refusal(text, pos, fmt.Sprintf(
 		"A binary operator with incompatible types was detected. Found operand types '%v' and '%v' for operator kind '%s'.",
 		left, right, operator))
 }
@@ -108,9 +94,9 @@ func incompatible(text string, pos int, left, right edm.Type, operator string) *
 // nullError refuses a comparison with null.
 func nullError(text string, c *compareNode) *Error {
 	if c.op == predicate.Eq || c.op == predicate.Ne {
-		return refusal(text, c.left.pos, InvalidInput, messageInvalid)
+		return refusal(text, c.left.pos, messageInvalid)
 	}
-	return refusal(text, c.left.pos, InvalidInput, fmt.Sprintf(
+	return refusal(text, c.left.pos, fmt.Sprintf(
 		"The operator '%s' is not supported for the 'null' literal; only equality checks are supported.", operatorKind(c.op)))
 }
 

@@ -29,7 +29,7 @@ func checkMatch(t *testing.T, e *Expr, entity *edm.Entity) {
 	if got := e.Match(row); got != want {
 		t.Fatalf("%s\non %+v\nMatch = %v, want %v", e, *entity, got, want)
 	}
-	bound := e.Predicate().Bind(func(name string) int {
+	bound := e.made().program.Bind(func(name string) int {
 		for i, p := range entity.Properties {
 			if p.Name == name {
 				return i
@@ -40,8 +40,8 @@ func checkMatch(t *testing.T, e *Expr, entity *edm.Entity) {
 	if got := bound.Match(row); got != want {
 		t.Fatalf("%s\non %+v\nBinding.Match = %v, want %v", e, *entity, got, want)
 	}
-	if got := treeMatch(e.Predicate().Root(), row); got != want {
-		t.Fatalf("%s\non %+v\nits predicate %v = %v, want %v", e, *entity, e.Predicate().Root(), got, want)
+	if got := treeMatch(e.made().program.Root(), row); got != want {
+		t.Fatalf("%s\non %+v\nits predicate %v = %v, want %v", e, *entity, e.made().program.Root(), got, want)
 	}
 	if inRanges(entity.Key, e.Ranges()) {
 		checkResidual(t, e, entity)
@@ -203,7 +203,7 @@ func mustTicks(t *testing.T, s string) edm.Ticks {
 func TestNilKeepsEverything(t *testing.T) {
 	var e *Expr
 	entity := edm.Entity{}
-	if !e.Match(entity.View()) || !e.MatchTable("x") || !e.Predicate().Match(entity.View()) || e.String() != "" {
+	if !e.Match(entity.View()) || !e.MatchTable("x") || e.condition() != nil || e.String() != "" {
 		t.Error("a nil filter refuses something")
 	}
 	if r := e.Ranges(); len(r) != 1 || r[0] != (Range{}) {
@@ -271,7 +271,7 @@ func TestMatchDoesNotAllocate(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { e.Match(row) }); n != 0 {
 		t.Errorf("Match allocates %v times", n)
 	}
-	b := e.Predicate().Bind(func(name string) int { return map[string]int{"Total": 1, "Name": 0, "Missing": -1}[name] })
+	b := e.made().program.Bind(func(name string) int { return map[string]int{"Total": 1, "Name": 0, "Missing": -1}[name] })
 	b.Match(row)
 	if n := testing.AllocsPerRun(100, func() { b.Match(row) }); n != 0 {
 		t.Errorf("Binding.Match allocates %v times", n)
@@ -306,7 +306,7 @@ func TestPruneRandom(t *testing.T) {
 			}
 		}
 		loose := r.IntN(4) == 0
-		got := e.Predicate().Prune(func(name string, typ edm.Type) predicate.Column {
+		got := e.made().program.Prune(func(name string, typ edm.Type) predicate.Column {
 			c := summary(entities, name, typ)
 			if loose {
 				c.Min, c.NaN = edm.Value{}, true

@@ -22,10 +22,10 @@ func ExampleParse_error() {
 	_, err := filter.Parse("aaa bbb ccc")
 	var refusal *filter.Error
 	if errors.As(err, &refusal) {
-		fmt.Println(refusal.Kind, refusal.Position)
+		fmt.Println(refusal.Unsupported, refusal.Position)
 		fmt.Println(refusal.Message)
 	}
 	// Output:
-	// InvalidInput 7
+	// false 7
 	// Syntax error at position 7 in 'aaa bbb ccc'.
 }

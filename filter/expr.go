@@ -14,16 +14,16 @@ import (
 
 // Limits of a filter. The service's own are not published.
 const (
-	// MaxDepth is how deep parentheses and negations may nest. "not" and a
+	// maxDepth is how deep parentheses and negations may nest. "not" and a
 	// parenthesis right after it are one level.
-	MaxDepth = 100
-	// MaxGroups is how many "not" and chains of "and" or of "or" a filter may
+	maxDepth = 100
+	// maxGroups is how many "not" and chains of "and" or of "or" a filter may
 	// have. A chain is one group, however long.
-	MaxGroups = 256
+	maxGroups = 256
 )
 
-// TableName is the one property of a table that a filter over tables can name.
-const TableName = "TableName"
+// tableName is the only property that a filter over tables can name.
+const tableName = "TableName"
 
 // Expr is a filter. It is immutable and may be shared. A nil *Expr keeps every
 // row.
@@ -52,7 +52,7 @@ func ParseTables(text string) (*Expr, error) { return parseExpr(text, true) }
 // parseExpr reads a filter over entities, or over tables.
 func parseExpr(text string, tables bool) (*Expr, error) {
 	if !utf8.ValidString(text) {
-		return nil, &Error{InvalidInput, 0, messageInvalid}
+		return nil, &Error{false, 0, messageInvalid}
 	}
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
@@ -216,24 +216,19 @@ func (e *Expr) MatchTable(name string) bool {
 	return e.made().program.Match(&tableRow{name: edm.String(edm.FoldTableName(name))})
 }
 
-// Predicate returns the condition that e puts on rows, keys included.
-func (e *Expr) Predicate() *predicate.Program {
-	if e == nil {
-		return everything
-	}
-	return e.made().program
-}
-
-// Residual returns the condition that e puts on rows whose keys lie in Ranges:
-// Predicate without what is true for all of them. It is nil if all are kept.
-func (e *Expr) Residual() *predicate.Program {
+// condition returns the condition that e puts on rows whose keys are in Ranges:
+// the whole condition, without the comparisons that are true for all of these
+// rows. It is nil if e keeps all of them.
+func (e *Expr) condition() *predicate.Program {
 	if e == nil {
 		return nil
 	}
 	return e.residual
 }
 
-var everything = predicate.Compile(predicate.NewConst(true))
+func init() {
+	predicate.Residual = func(e any) *predicate.Program { return e.(*Expr).condition() }
+}
 
 // Ranges returns ranges of keys, ascending and apart from each other, that
 // contain every key that e keeps: none if e keeps nothing, one without bounds if

@@ -249,8 +249,8 @@ func (p *parser) atUnimplemented() bool {
 // descend goes one level deeper, which bounds the recursion of everything that
 // walks the tree.
 func (p *parser) descend() *Error {
-	if p.depth++; p.depth > MaxDepth {
-		return refusal(p.lexer.text, p.tok.pos, InvalidInput, messageTooDeep)
+	if p.depth++; p.depth > maxDepth {
+		return refusal(p.lexer.text, p.tok.pos, messageTooDeep)
 	}
 	return nil
 }
@@ -259,8 +259,8 @@ func (p *parser) ascend() { p.depth-- }
 
 // countGroup counts a chain or a negation that begins.
 func (p *parser) countGroup() *Error {
-	if p.groups++; p.groups > MaxGroups {
-		return refusal(p.lexer.text, p.tok.pos, InvalidInput, messageTooMany)
+	if p.groups++; p.groups > maxGroups {
+		return refusal(p.lexer.text, p.tok.pos, messageTooMany)
 	}
 	return nil
 }

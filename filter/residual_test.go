@@ -24,17 +24,17 @@ func TestResidual(t *testing.T) {
 	} {
 		want := ""
 		if c.want != "" {
-			want = MustParse(c.want).Predicate().Root().String()
+			want = MustParse(c.want).made().program.Root().String()
 		}
 		got := ""
-		if p := MustParse(c.text).Residual(); p != nil {
+		if p := MustParse(c.text).condition(); p != nil {
 			got = p.Root().String()
 		}
 		if got != want {
 			t.Errorf("Residual of %s: got %q, want %q", c.text, got, want)
 		}
 	}
-	if p := (*Expr)(nil).Residual(); p != nil {
+	if p := (*Expr)(nil).condition(); p != nil {
 		t.Errorf("Residual of no filter: got %v", p.Root())
 	}
 }
@@ -43,7 +43,7 @@ func TestResidual(t *testing.T) {
 // what e decides.
 func checkResidual(t *testing.T, e *Expr, ent *edm.Entity) {
 	t.Helper()
-	p := e.Residual()
+	p := e.condition()
 	got := p == nil || p.Match(ent.View())
 	if want := e.Match(ent.View()); got != want {
 		t.Errorf("%s of %+v: residual says %v, the filter %v", e, ent, got, want)
@@ -67,7 +67,7 @@ func TestKeysWithoutComparisons(t *testing.T) {
 			}
 			plain++
 			got, want := Keys(from, to), compareKeys(from, to)
-			if len(want.Ranges()) != 1 || want.Ranges()[0] != got.Ranges()[0] || got.Residual() != nil {
+			if len(want.Ranges()) != 1 || want.Ranges()[0] != got.Ranges()[0] || got.condition() != nil {
 				t.Errorf("Keys(%v, %v): got the ranges %v, want %v", from, to, got.Ranges(), want.Ranges())
 			}
 			e := edm.Entity{Key: edm.Key{Partition: "a", Row: "bb"}}

@@ -86,7 +86,7 @@ func appendLiteral(dst []byte, v edm.Value) []byte {
 		}
 		return append(dst, '\'')
 	case edm.TypeGuid:
-		return append(edm.GUID(v.Bytes()).AppendText(append(dst, "guid'"...)), '\'')
+		return append(append(append(dst, "guid'"...), edm.GUID(v.Bytes()).String()...), '\'')
 	}
 	return append(dst, "null"...)
 }

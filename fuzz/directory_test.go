@@ -152,7 +152,7 @@ func writeAndReopen(ctx context.Context, t *testing.T, db *engine.DB, o engine.O
 // directory may give.
 func checkDocumented(t *testing.T, what string, err error) {
 	t.Helper()
-	for _, documented := range []error{store.ErrCorrupt, store.ErrNewerFormat, engine.ErrNotDatabase} {
+	for _, documented := range []error{store.ErrCorrupt, store.ErrNewerFormat, store.ErrNotDatabase} {
 		if errors.Is(err, documented) {
 			return
 		}

@@ -34,7 +34,7 @@ const (
 // served is a server over a plain map, and the owner of its account.
 type served struct {
 	t          *testing.T
-	store      *storetest.Map
+	store      store.Store
 	handler    *server.Server
 	credential *sharedkey.Credential
 	events     []server.Event

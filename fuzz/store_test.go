@@ -44,7 +44,7 @@ type world struct {
 	ctx     context.Context
 	disk    *vfs.Mem
 	db      *engine.DB
-	model   *storetest.Map
+	model   store.Store
 	program []byte
 	n       int // operations done
 	// old are the last ETags of keys, of the engine and of the model; they go

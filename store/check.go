@@ -19,13 +19,13 @@ import (
 //     Index is that op: the first that differs, the second occurrence.
 //  3. The number of ops. Index is MaxBatchOps-1 for too many, 0 for none.
 //  4. The bytes of all ops as given, each counted by edm.EntitySize, an OpDelete
-//     by edm.KeySize: at most edm.MaxBatchBytes. Index is the op that passes the
-//     limit.
+//     without properties: at most edm.MaxBatchBytes. Index is the op that exceeds
+//     the limit.
 //
 // What follows needs stored state and is the backend's: whether the table exists
 // (ErrTableNotFound, Index 0); then op by op, with Executed set, whether the
 // entity exists (or, for OpInsert, does not), whether it has the ETag, and
-// CheckResult of what the op would leave behind. So an entity of too many
+// edm.CheckTotals of the entity that the op would leave behind. So an entity of too many
 // properties, or too large, is found only there: after a missing table, and with
 // Executed set.
 //
@@ -63,7 +63,7 @@ func (c *checker) check(table string) error {
 			continue
 		}
 		key := ops[i].Entity.Key
-		if err := edm.CheckBatchPartition(ops[0].Entity.Key, key); err != nil {
+		if err := checkBatchPartition(ops[0].Entity.Key, key); err != nil {
 			return &OpError{Index: i, Err: err}
 		}
 		// Keys that rise in any one order are distinct, and most callers
@@ -85,12 +85,12 @@ func (c *checker) checkUnordered(from int) error {
 			if err := c.checkOp(i); err != nil {
 				return &OpError{Index: i, Err: err}
 			}
-			if err := edm.CheckBatchPartition(ops[0].Entity.Key, ops[i].Entity.Key); err != nil {
+			if err := checkBatchPartition(ops[0].Entity.Key, ops[i].Entity.Key); err != nil {
 				return &OpError{Index: i, Err: err}
 			}
 		}
 		if !rows.add(i) {
-			return &OpError{Index: i, Err: edm.BatchDuplicate(ops[i].Entity.Key)}
+			return &OpError{Index: i, Err: batchDuplicate(ops[i].Entity.Key)}
 		}
 	}
 	return checkTotals(ops)
@@ -101,7 +101,7 @@ var errKind = errors.New("unknown kind of operation")
 // checkOp checks op i by itself.
 func (c *checker) checkOp(i int) error {
 	op := &c.ops[i]
-	if !op.Kind.Valid() {
+	if !op.Kind.valid() {
 		return fmt.Errorf("%w %d: %w", errKind, op.Kind, ErrInvalid)
 	}
 	if err := edm.CheckKey(op.Entity.Key); err != nil {
@@ -111,22 +111,15 @@ func (c *checker) checkOp(i int) error {
 	if op.Kind == OpDelete || len(props) == 0 {
 		return nil
 	}
-	if c.known == nil || !c.known(i, props) {
-		for k := range props {
-			if err := edm.CheckPropertyName(props[k].Name); err != nil {
-				return err
-			}
-		}
-		if err := edm.CheckDuplicates(props); err != nil {
-			return err
-		}
+	if c.known != nil && c.known(i, props) {
+		return edm.CheckValues(props)
 	}
-	return edm.CheckValues(props)
+	return edm.CheckProperties(props)
 }
 
 // checkTotals looks at what a batch is as a whole.
 func checkTotals(ops []Op) error {
-	if err := edm.CheckBatchCount(len(ops)); err != nil {
+	if err := checkBatchCount(len(ops)); err != nil {
 		return &OpError{Index: max(0, min(len(ops), edm.MaxBatchOps)-1), Err: err}
 	}
 	if bytesBound(ops) <= edm.MaxBatchBytes {
@@ -136,11 +129,11 @@ func checkTotals(ops []Op) error {
 	for i := range ops {
 		e := &ops[i].Entity
 		if ops[i].Kind == OpDelete {
-			sum += int64(edm.KeySize(e.Key))
+			sum += int64(edm.EntitySize(e.Key, nil))
 		} else {
 			sum += int64(edm.EntitySize(e.Key, e.Properties))
 		}
-		if err := edm.CheckBatchBytes(sum); err != nil {
+		if err := checkBatchBytes(sum); err != nil {
 			return &OpError{Index: i, Err: err}
 		}
 	}
@@ -163,11 +156,6 @@ func bytesBound(ops []Op) int64 {
 	}
 	return n
 }
-
-// CheckResult returns an *edm.Error if an entity may not be left behind by an
-// op: more than 252 properties, or more than 1 MiB by edm.EntitySize. Its parts
-// are taken as checked.
-func CheckResult(key edm.Key, props edm.Properties) error { return edm.CheckTotals(key, props) }
 
 // CheckQuery returns an *edm.Error unless q has a From that has a place in the
 // order of keys, or none.

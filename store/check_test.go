@@ -40,13 +40,18 @@ func batch(n int, row func(i int) string) []Op {
 func rising(i int) string   { return fmt.Sprintf("%09d", i) }
 func shuffled(i int) string { return fmt.Sprintf("%09d", i*7919%10007) }
 
+// propertySize returns what a property adds to the size of an entity.
+func propertySize(name string, v edm.Value) int {
+	return edm.EntitySize(edm.Key{}, edm.Properties{prop(name, v)}) - edm.EntitySize(edm.Key{}, nil)
+}
+
 // sized returns properties that count n bytes in an entity's size.
 func sized(n int) edm.Properties {
 	const most = 60_000
 	var p edm.Properties
 	for i := 0; n > 0; i++ {
 		name := fmt.Sprintf("p%03d", i)
-		over := edm.PropertySize(name, edm.Binary(nil))
+		over := propertySize(name, edm.Binary(nil))
 		take := min(n, most+over)
 		if rest := n - take; rest > 0 && rest < over {
 			take -= over
@@ -62,7 +67,7 @@ func TestCheckBatch(t *testing.T) {
 	late := prop("When", edm.DateTime(edm.MaxTicks+1))
 	e := func(p, r string, props ...edm.Property) Op { return Insert(rowOf(p, r, props...)) }
 	many := func(n int, more ...Op) []Op { return append(batch(n, rising), more...) }
-	full := Op{Kind: OpMerge, Entity: edm.Entity{Properties: sized(edm.MaxBatchBytes - edm.KeySize(edm.Key{}))}}
+	full := Op{Kind: OpMerge, Entity: edm.Entity{Properties: sized(edm.MaxBatchBytes - edm.EntitySize(edm.Key{}, nil))}}
 	cases := []struct {
 		name  string
 		table string
@@ -239,6 +244,70 @@ func BenchmarkCheckBatch(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(c.ops)), "ns/entity")
+		})
+	}
+}
+
+func TestBatchChecks(t *testing.T) {
+	k := edm.Key{Partition: "p", Row: "r"}
+	for _, c := range []struct {
+		name     string
+		err      error
+		want     edm.Rule
+		tooLarge bool
+		text     string
+	}{
+		{"no operation", checkBatchCount(0), edm.RuleBatchCount, false, `no operation; a batch has 1 to 100 operations`},
+		{"1 operation", checkBatchCount(1), 0, false, ""},
+		{"100 operations", checkBatchCount(100), 0, false, ""},
+		{"101 operations", checkBatchCount(101), edm.RuleBatchCount, true, `101 operations; a batch has 1 to 100 operations`},
+		{"4 MiB", checkBatchBytes(4 << 20), 0, false, ""},
+		{"4 MiB and a byte", checkBatchBytes(4<<20 + 1), edm.RuleBatchBytes, true, `a batch of 4194305 bytes; a batch has at most 4194304 bytes`},
+		{"same partition", checkBatchPartition(k, edm.Key{Partition: "p", Row: "s"}), 0, false, ""},
+		{"other partition", checkBatchPartition(k, edm.Key{Partition: "P", Row: "r"}), edm.RuleBatchPartition, false,
+			`PartitionKey: "P" in a batch on "p"; all operations of a batch have one PartitionKey`},
+		{"duplicate", batchDuplicate(k), edm.RuleBatchDuplicate, false, `RowKey: a second operation on "r"; a batch has each key once`},
+		{"64 KiB of metadata", CheckMeta("Orders", 64<<10), 0, false, ""},
+		{"64 KiB of metadata and a byte", CheckMeta("Orders", 64<<10+1), edm.RuleMetaSize, true,
+			`metadata of table Orders: 65537 bytes; metadata has at most 65536 bytes`},
+		{"metadata of the account", CheckMeta("", 70000), edm.RuleMetaSize, true, `account metadata: 70000 bytes; metadata has at most 65536 bytes`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var broken *edm.Error
+			if c.want == 0 {
+				if c.err != nil {
+					t.Errorf("got %v, want no error", c.err)
+				}
+				return
+			}
+			if !errors.As(c.err, &broken) || broken.Rule != c.want || !errors.Is(c.err, ErrInvalid) {
+				t.Fatalf("got %v, want rule %v broken", c.err, c.want)
+			}
+			if got := errors.Is(c.err, ErrTooLarge); got != c.tooLarge {
+				t.Errorf("errors.Is(%v, ErrTooLarge) = %v, want %v", c.err, got, c.tooLarge)
+			}
+			if got := c.err.Error(); got != c.text {
+				t.Errorf("message\n got %s\nwant %s", got, c.text)
+			}
+		})
+	}
+}
+
+// TestBatchErrorTextIsShort passes names of a megabyte.
+func TestBatchErrorTextIsShort(t *testing.T) {
+	for name, s := range map[string]string{
+		"ASCII":   strings.Repeat("k", 1<<20),
+		"control": strings.Repeat("\x01", 1<<20),
+		"pairs":   strings.Repeat("\U0010ffff", 1<<18),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, err := range []error{
+				CheckMeta(s, 1<<20), checkBatchPartition(edm.Key{Partition: s}, edm.Key{}), batchDuplicate(edm.Key{Row: s}),
+			} {
+				if text := err.Error(); len(text) > 800 {
+					t.Errorf("message of %d bytes, want at most 800: %.200s", len(text), text)
+				}
+			}
 		})
 	}
 }

@@ -28,6 +28,8 @@ var (
 	// ErrNoSpace says that the disk is too full to take the write. Nothing
 	// happened.
 	ErrNoSpace = errors.New("no space left for writing")
+	// ErrNotDatabase says that the directory holds files but no database.
+	ErrNotDatabase = errors.New("directory is not a database and not empty")
 	// ErrNewerFormat says that a newer version of Tablerock wrote the files.
 	ErrNewerFormat = errors.New("database has a newer format")
 	// ErrOutcomeUnknown says that a write or a refusal could not be made
@@ -40,8 +42,22 @@ var (
 	ErrClosed = errors.New("store is closed")
 )
 
-// CorruptError says which bytes of which file are damaged.
-type CorruptError = corrupt.Error
+// CorruptError reports damaged bytes in a file of the store. errors.As finds it
+// in every error that is ErrCorrupt.
+type CorruptError struct {
+	File   string // the name of the file in its directory
+	Offset int64  // where the damaged bytes begin
+	What   string // what was found, and what was expected
+}
+
+// The conversion of corrupt.Error.As needs equal fields.
+var _ = CorruptError(corrupt.Error{})
+
+// Error names the file, the offset and the damage.
+func (e *CorruptError) Error() string { return (*corrupt.Error)(e).Error() }
+
+// Is reports whether target is ErrCorrupt.
+func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
 
 // OpError says which Op of a batch failed; nothing happened.
 type OpError struct {

@@ -28,12 +28,12 @@ var kindNames = [...]string{
 	OpDelete:          "delete",
 }
 
-// Valid reports whether k is one of the kinds.
-func (k OpKind) Valid() bool { return k >= OpInsert && k <= OpDelete }
+// valid reports whether k is one of the kinds.
+func (k OpKind) valid() bool { return k >= OpInsert && k <= OpDelete }
 
 // String returns the name of k, such as "insert or merge".
 func (k OpKind) String() string {
-	if !k.Valid() {
+	if !k.valid() {
 		return "kind " + strconv.Itoa(int(k))
 	}
 	return kindNames[k]

@@ -59,7 +59,7 @@ type Store interface {
 }
 
 // MaxMetaBytes is the most metadata that a table or the account can carry.
-const MaxMetaBytes = edm.MaxMetaBytes
+const MaxMetaBytes = 64 << 10
 
 // TableInfo describes a table.
 type TableInfo struct {

@@ -125,11 +125,11 @@ func TestMergePropertiesAllocs(t *testing.T) {
 
 func TestOpKind(t *testing.T) {
 	for k := OpInsert; k <= OpDelete; k++ {
-		if !k.Valid() || k.String() == "" {
-			t.Errorf("kind %d: valid %v, name %q", k, k.Valid(), k.String())
+		if !k.valid() || k.String() == "" {
+			t.Errorf("kind %d: valid %v, name %q", k, k.valid(), k.String())
 		}
 	}
-	if k := OpDelete + 1; k.Valid() || OpKind(0).Valid() || k.String() != "kind 7" {
+	if k := OpDelete + 1; k.valid() || OpKind(0).valid() || k.String() != "kind 7" {
 		t.Errorf("kind %d is taken as valid, or named %q", k, k.String())
 	}
 }

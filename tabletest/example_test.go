@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"testing"
 
 	"github.com/tablerock-db/tablerock/tabletest"
 )
 
 // T stands for the *testing.T of a test, which an example lacks.
 type T struct {
-	tabletest.TB
+	testing.TB
 	cleanups []func()
 }
 

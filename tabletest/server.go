@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"testing"
 	"time"
 
 	"github.com/tablerock-db/tablerock/engine"
@@ -14,19 +15,6 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
-
-// TB is what a server needs of a test; *testing.T, *testing.B and *testing.F
-// have it.
-type TB interface {
-	// Helper keeps the caller's lines out of messages.
-	Helper()
-	// Cleanup calls a function when the test is over.
-	Cleanup(func())
-	// Errorf says what is wrong.
-	Errorf(format string, args ...any)
-	// Fatalf says what is wrong and ends the test.
-	Fatalf(format string, args ...any)
-}
 
 // Server is a running server. Its fields must not be changed. All methods may be
 // called concurrently.
@@ -82,7 +70,7 @@ func WithClock(now func() time.Time) Option { return func(o *options) { o.now = 
 
 // New starts a server that ends with the test. It ends the test at once if that
 // fails.
-func New(t TB, opts ...Option) *Server {
+func New(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	o := options{account: developmentAccount, key: developmentKey, now: systemNow}
 	for _, set := range opts {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/wal"
@@ -88,7 +87,7 @@ func exitCode(err error) int {
 // program, this user, on this file system or at this address.
 func unable(err error) bool {
 	for _, e := range []error{
-		store.ErrNewerFormat, wal.ErrNewerFormat, engine.ErrNotDatabase, fs.ErrPermission,
+		store.ErrNewerFormat, wal.ErrNewerFormat, store.ErrNotDatabase, fs.ErrPermission,
 		errors.ErrUnsupported, syscall.EROFS, syscall.ENOTDIR, syscall.ENOLCK,
 		syscall.EADDRINUSE, syscall.EADDRNOTAVAIL, hint.ErrOneAccount,
 	} {

@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -101,7 +100,7 @@ func TestExitCodes(t *testing.T) {
 		{&store.CorruptError{File: "f"}, exitCorrupt},
 		{store.ErrLocked, exitLocked},
 		{store.ErrNewerFormat, exitUnable},
-		{engine.ErrNotDatabase, exitUnable},
+		{store.ErrNotDatabase, exitUnable},
 		{fs.ErrPermission, exitUnable},
 		{&os.PathError{Op: "open", Path: "f", Err: syscall.EROFS}, exitUnable},
 		{context.Canceled, exitInterrupted},

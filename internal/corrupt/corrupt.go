@@ -4,13 +4,14 @@ package corrupt
 import (
 	"errors"
 	"fmt"
+	"reflect"
 )
 
 // ErrCorrupt is what errors.Is finds in every Error.
 var ErrCorrupt = errors.New("corrupt data")
 
-// Error says which bytes of which file are damaged. The names of its fields
-// are part of the public contract (store.CorruptError).
+// Error says which bytes of which file are damaged. errors.As converts it to
+// store.CorruptError, which must have the same fields.
 type Error struct {
 	File   string // the file's name within its directory
 	Offset int64  // where the damaged part begins
@@ -25,6 +26,19 @@ func Newf(file string, offset int64, format string, args ...any) *Error {
 // Error describes the damage and its place.
 func (e *Error) Error() string {
 	return fmt.Sprintf("%s: corrupt at offset %d: %s", e.File, e.Offset, e.What)
+}
+
+// As sets target, if it points to a pointer to a struct type of the same fields,
+// and reports whether it does. So errors.As finds store.CorruptError, a type that
+// this package cannot import.
+func (e *Error) As(target any) bool {
+	to := reflect.ValueOf(target).Elem()
+	from := reflect.ValueOf(e)
+	if to.Kind() != reflect.Pointer || !from.CanConvert(to.Type()) {
+		return false
+	}
+	to.Set(from.Convert(to.Type()))
+	return true
 }
 
 // Is reports whether target is ErrCorrupt.

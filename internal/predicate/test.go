@@ -71,7 +71,7 @@ func (t *Test) compareBytes(b []byte) int {
 	if t.byteOrder {
 		return bytes.Compare(b, t.bytes)
 	}
-	return edm.CompareBytes(b, t.bytes)
+	return edm.Compare(b, t.bytes)
 }
 
 // Guid reports whether the Guid of the two words matches a test of the kind

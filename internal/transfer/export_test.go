@@ -61,7 +61,7 @@ func odd(t testing.TB) []edm.Entity {
 	)
 }
 
-func storeOf(t testing.TB, entities []edm.Entity) *storetest.Map {
+func storeOf(t testing.TB, entities []edm.Entity) store.Store {
 	t.Helper()
 	st := storetest.NewMap()
 	if err := st.CreateTable(t.Context(), "Tab"); err != nil {

@@ -138,7 +138,7 @@ func testBatchBytes(t *tester) {
 			k := key("p", fmt.Sprint(i))
 			size := min(big, total)
 			total -= size
-			ops = append(ops, store.InsertOrMerge(edm.Entity{Key: k, Properties: filling(size - edm.KeySize(k))}))
+			ops = append(ops, store.InsertOrMerge(edm.Entity{Key: k, Properties: filling(size - edm.EntitySize(k, nil))}))
 		}
 		return ops
 	}

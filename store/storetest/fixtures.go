@@ -40,13 +40,18 @@ func several(prefix string, n int) edm.Properties {
 	return p
 }
 
+// propertySize returns what p adds to the size of an entity.
+func propertySize(p edm.Property) int {
+	return edm.EntitySize(edm.Key{}, edm.Properties{p}) - edm.EntitySize(edm.Key{}, nil)
+}
+
 // filling returns properties that count n bytes in the size of an entity. The
 // least that one counts is 22.
 func filling(n int) edm.Properties {
 	var p edm.Properties
 	for i := 0; n > 0; i++ {
 		name := fmt.Sprintf("F%03d", i)
-		over := edm.PropertySize(name, edm.Binary(nil))
+		over := propertySize(prop(name, edm.Binary(nil)))
 		size := min(n-over, edm.MaxBinaryBytes-100)
 		if rest := n - over - size; rest > 0 && rest < over {
 			size -= over

@@ -11,7 +11,7 @@ import (
 
 // hooks is a Store whose calls of a Map go through functions, where there are any.
 type hooks struct {
-	*Map
+	*mapStore
 	apply       func(ctx context.Context, table string, ops []store.Op) ([]store.Result, error)
 	query       func(ctx context.Context, table string, q store.Query) store.Cursor
 	get         func(ctx context.Context, table string, key edm.Key) (edm.Entity, error)
@@ -26,56 +26,56 @@ func (h *hooks) Apply(ctx context.Context, table string, ops ...store.Op) ([]sto
 	if h.apply != nil {
 		return h.apply(ctx, table, ops)
 	}
-	return h.Map.Apply(ctx, table, ops...)
+	return h.mapStore.Apply(ctx, table, ops...)
 }
 
 func (h *hooks) Query(ctx context.Context, table string, q store.Query) store.Cursor {
 	if h.query != nil {
 		return h.query(ctx, table, q)
 	}
-	return h.Map.Query(ctx, table, q)
+	return h.mapStore.Query(ctx, table, q)
 }
 
 func (h *hooks) Get(ctx context.Context, table string, key edm.Key) (edm.Entity, error) {
 	if h.get != nil {
 		return h.get(ctx, table, key)
 	}
-	return h.Map.Get(ctx, table, key)
+	return h.mapStore.Get(ctx, table, key)
 }
 
 func (h *hooks) CreateTable(ctx context.Context, table string) error {
 	if h.createTable != nil {
 		return h.createTable(ctx, table)
 	}
-	return h.Map.CreateTable(ctx, table)
+	return h.mapStore.CreateTable(ctx, table)
 }
 
 func (h *hooks) DeleteTable(ctx context.Context, table string) error {
 	if h.deleteTable != nil {
 		return h.deleteTable(ctx, table)
 	}
-	return h.Map.DeleteTable(ctx, table)
+	return h.mapStore.DeleteTable(ctx, table)
 }
 
 func (h *hooks) Tables(ctx context.Context, from string, limit int) ([]store.TableInfo, error) {
 	if h.list != nil {
 		return h.list(ctx, from, limit)
 	}
-	return h.Map.Tables(ctx, from, limit)
+	return h.mapStore.Tables(ctx, from, limit)
 }
 
 func (h *hooks) SetTableMeta(ctx context.Context, table string, meta []byte) error {
 	if h.setMeta != nil {
 		return h.setMeta(ctx, table, meta)
 	}
-	return h.Map.SetTableMeta(ctx, table, meta)
+	return h.mapStore.SetTableMeta(ctx, table, meta)
 }
 
 func (h *hooks) Close() error {
 	if h.close != nil {
 		return h.close()
 	}
-	return h.Map.Close()
+	return h.mapStore.Close()
 }
 
 // wrapped is a cursor some of whose answers are changed.
@@ -123,7 +123,7 @@ func eachOp(h *hooks, change func(op *store.Op)) {
 			ops[i].Entity.Properties = slices.Clone(ops[i].Entity.Properties)
 			change(&ops[i])
 		}
-		return h.Map.Apply(ctx, table, ops...)
+		return h.mapStore.Apply(ctx, table, ops...)
 	}
 }
 
@@ -131,14 +131,14 @@ func eachOp(h *hooks, change func(op *store.Op)) {
 func eachQuery(h *hooks, change func(q *store.Query)) {
 	h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
 		change(&q)
-		return h.Map.Query(ctx, table, q)
+		return h.mapStore.Query(ctx, table, q)
 	}
 }
 
 // eachResult is a hook that changes how Apply ends.
 func eachResult(h *hooks, change func(table string, ops []store.Op, r []store.Result, err error) ([]store.Result, error)) {
 	h.apply = func(ctx context.Context, table string, ops []store.Op) ([]store.Result, error) {
-		r, err := h.Map.Apply(ctx, table, ops...)
+		r, err := h.mapStore.Apply(ctx, table, ops...)
 		return change(table, ops, r, err)
 	}
 }
@@ -158,7 +158,7 @@ func opErrors(h *hooks, change func(ops []store.Op, e *store.OpError)) {
 // page's last row, if there is one, and of the Map's own answer.
 func resumeAt(h *hooks, change func(last, next *edm.Key) *edm.Key) {
 	h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
-		c := h.Map.Query(ctx, table, q)
+		c := h.mapStore.Query(ctx, table, q)
 		w := &wrapped{Cursor: c}
 		var last *edm.Key
 		w.next = func() bool {

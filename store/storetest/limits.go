@@ -81,9 +81,9 @@ func testOpLimits(t *tester) {
 func testResultLimits(t *tester) {
 	s := t.openPeople()
 	at := func(row string, p edm.Properties) edm.Entity { return edm.Entity{Key: key("p", row), Properties: p} }
-	room := edm.MaxEntityBytes - edm.KeySize(key("p", "1"))
+	room := edm.MaxEntityBytes - edm.EntitySize(key("p", "1"), nil)
 	small := edm.Properties{prop("Small", edm.Boolean(true))}
-	smallSize := edm.PropertySize("Small", edm.Boolean(true))
+	smallSize := propertySize(small[0])
 	for _, c := range []struct {
 		name         string
 		old          edm.Properties // what is there; nil is nothing

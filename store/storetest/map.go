@@ -11,8 +11,8 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// Map is a Store in plain Go maps. It favours being plainly right over speed.
-type Map struct {
+// mapStore is a Store in plain Go maps. It prefers simplicity to speed.
+type mapStore struct {
 	now func() edm.Ticks
 
 	mu     sync.Mutex
@@ -31,26 +31,28 @@ type mapTable struct {
 	sorted []*edm.Entity // rows in order; nil after a change
 }
 
-// NewMap returns an empty Map whose clock stands still, so that equal calls give
-// equal Timestamps.
-func NewMap() *Map {
-	const start = edm.Ticks(133_514_496_000_000_000) // 2024-02-03T16:00:00Z
-	return NewMapAt(func() edm.Ticks { return start })
+// NewMap returns an empty Store in Go maps. It keeps nothing after Close. Its
+// clock is fixed, so that equal sequences of calls give equal Timestamps.
+func NewMap() store.Store { return newMap(fixedClock) }
+
+// NewMapAt returns an empty Store in Go maps that takes the time from now. A
+// Timestamp is that time, or the previous Timestamp plus one if the time did not
+// advance.
+func NewMapAt(now func() edm.Ticks) store.Store { return newMap(now) }
+
+func newMap(now func() edm.Ticks) *mapStore {
+	return &mapStore{now: now, tables: map[string]*mapTable{}}
 }
 
-// NewMapAt returns an empty Map that takes the time from now. A Timestamp is the
-// time or, where that would not rise, the last Timestamp plus one.
-func NewMapAt(now func() edm.Ticks) *Map {
-	return &Map{now: now, tables: map[string]*mapTable{}}
-}
+func fixedClock() edm.Ticks { return 133_514_496_000_000_000 } // 2024-02-03T16:00:00Z
 
-func (m *Map) tickLocked() edm.Ticks {
+func (m *mapStore) tickLocked() edm.Ticks {
 	m.last = max(m.now(), m.last+1)
 	return m.last
 }
 
 // enter begins a call: unless it returns an error, m.mu is held.
-func (m *Map) enter(ctx context.Context) error {
+func (m *mapStore) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -63,7 +65,7 @@ func (m *Map) enter(ctx context.Context) error {
 }
 
 // enterTable is enter for a call on a table that must exist.
-func (m *Map) enterTable(ctx context.Context, table string) (*mapTable, error) {
+func (m *mapStore) enterTable(ctx context.Context, table string) (*mapTable, error) {
 	if err := edm.CheckTableName(table); err != nil {
 		return nil, err
 	}
@@ -79,7 +81,7 @@ func (m *Map) enterTable(ctx context.Context, table string) (*mapTable, error) {
 }
 
 // CreateTable implements store.Store.
-func (m *Map) CreateTable(ctx context.Context, table string) error {
+func (m *mapStore) CreateTable(ctx context.Context, table string) error {
 	if err := edm.CheckTableName(table); err != nil {
 		return err
 	}
@@ -99,7 +101,7 @@ func (m *Map) CreateTable(ctx context.Context, table string) error {
 }
 
 // DeleteTable implements store.Store.
-func (m *Map) DeleteTable(ctx context.Context, table string) error {
+func (m *mapStore) DeleteTable(ctx context.Context, table string) error {
 	if _, err := m.enterTable(ctx, table); err != nil {
 		return err
 	}
@@ -109,7 +111,7 @@ func (m *Map) DeleteTable(ctx context.Context, table string) error {
 }
 
 // Tables implements store.Store.
-func (m *Map) Tables(ctx context.Context, from string, limit int) ([]store.TableInfo, error) {
+func (m *mapStore) Tables(ctx context.Context, from string, limit int) ([]store.TableInfo, error) {
 	if err := m.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -130,7 +132,7 @@ func (m *Map) Tables(ctx context.Context, from string, limit int) ([]store.Table
 }
 
 // TableMeta implements store.Store.
-func (m *Map) TableMeta(ctx context.Context, table string) ([]byte, error) {
+func (m *mapStore) TableMeta(ctx context.Context, table string) ([]byte, error) {
 	t, err := m.enterTable(ctx, table)
 	if err != nil {
 		return nil, err
@@ -140,11 +142,11 @@ func (m *Map) TableMeta(ctx context.Context, table string) ([]byte, error) {
 }
 
 // SetTableMeta implements store.Store.
-func (m *Map) SetTableMeta(ctx context.Context, table string, meta []byte) error {
+func (m *mapStore) SetTableMeta(ctx context.Context, table string, meta []byte) error {
 	if err := edm.CheckTableName(table); err != nil {
 		return err
 	}
-	if err := edm.CheckMeta(table, len(meta)); err != nil {
+	if err := store.CheckMeta(table, len(meta)); err != nil {
 		return err
 	}
 	t, err := m.enterTable(ctx, table)
@@ -157,7 +159,7 @@ func (m *Map) SetTableMeta(ctx context.Context, table string, meta []byte) error
 }
 
 // AccountMeta implements store.Store.
-func (m *Map) AccountMeta(ctx context.Context) ([]byte, error) {
+func (m *mapStore) AccountMeta(ctx context.Context) ([]byte, error) {
 	if err := m.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -166,8 +168,8 @@ func (m *Map) AccountMeta(ctx context.Context) ([]byte, error) {
 }
 
 // SetAccountMeta implements store.Store.
-func (m *Map) SetAccountMeta(ctx context.Context, meta []byte) error {
-	if err := edm.CheckMeta("", len(meta)); err != nil {
+func (m *mapStore) SetAccountMeta(ctx context.Context, meta []byte) error {
+	if err := store.CheckMeta("", len(meta)); err != nil {
 		return err
 	}
 	if err := m.enter(ctx); err != nil {
@@ -187,7 +189,7 @@ func copyMeta(meta []byte) []byte {
 }
 
 // Close implements store.Store.
-func (m *Map) Close() error {
+func (m *mapStore) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed = true
@@ -196,7 +198,7 @@ func (m *Map) Close() error {
 }
 
 // Get implements store.Store.
-func (m *Map) Get(ctx context.Context, table string, key edm.Key) (edm.Entity, error) {
+func (m *mapStore) Get(ctx context.Context, table string, key edm.Key) (edm.Entity, error) {
 	var e edm.Entity
 	err := m.View(ctx, table, key, func(r edm.Row) error {
 		e = edm.EntityOf(r)
@@ -206,7 +208,7 @@ func (m *Map) Get(ctx context.Context, table string, key edm.Key) (edm.Entity, e
 }
 
 // View implements store.Store.
-func (m *Map) View(ctx context.Context, table string, key edm.Key, read func(edm.Row) error) error {
+func (m *mapStore) View(ctx context.Context, table string, key edm.Key, read func(edm.Row) error) error {
 	t, err := m.enterTable(ctx, table)
 	if err != nil {
 		return err
@@ -220,7 +222,7 @@ func (m *Map) View(ctx context.Context, table string, key edm.Key, read func(edm
 }
 
 // Apply implements store.Store.
-func (m *Map) Apply(ctx context.Context, table string, ops ...store.Op) ([]store.Result, error) {
+func (m *mapStore) Apply(ctx context.Context, table string, ops ...store.Op) ([]store.Result, error) {
 	if err := store.CheckBatch(table, ops); err != nil {
 		return nil, err
 	}
@@ -292,5 +294,5 @@ func resolve(old *edm.Entity, op *store.Op) (*edm.Entity, error) {
 	for i := range e.Properties {
 		e.Properties[i].Value = e.Properties[i].Value.Clone()
 	}
-	return e, store.CheckResult(e.Key, e.Properties)
+	return e, edm.CheckTotals(e.Key, e.Properties)
 }

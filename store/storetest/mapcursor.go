@@ -23,7 +23,7 @@ type mapCursor struct {
 }
 
 // Query implements store.Store.
-func (m *Map) Query(ctx context.Context, table string, q store.Query) store.Cursor {
+func (m *mapStore) Query(ctx context.Context, table string, q store.Query) store.Cursor {
 	c := &mapCursor{ctx: ctx, query: q}
 	if c.err = store.CheckQuery(q); c.err != nil {
 		return c

@@ -20,7 +20,7 @@ import (
 func RunModel(tb testing.TB, b Backend, seed uint64, steps int) {
 	tb.Helper()
 	m := &model{
-		tester: newTester(tb, b), seed: seed, rand: rand.New(rand.NewPCG(seed, 0x7461626c65)), oracle: NewMap(),
+		tester: newTester(tb, b), seed: seed, rand: rand.New(rand.NewPCG(seed, 0x7461626c65)), oracle: newMap(fixedClock),
 		ticks: map[edm.Ticks]edm.Ticks{}, created: map[edm.Ticks]edm.Ticks{}, versions: map[edm.Key][]edm.Ticks{},
 	}
 	tb.Logf("model: seed %d, %d steps", seed, steps)
@@ -48,7 +48,7 @@ type model struct {
 	trace  []string // the last steps
 	rand   *rand.Rand
 	s      store.Store // what is tested
-	oracle *Map
+	oracle *mapStore
 
 	last     edm.Ticks               // of s, the latest Timestamp of a finished call
 	ticks    map[edm.Ticks]edm.Ticks // of s for the oracle's

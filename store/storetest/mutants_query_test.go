@@ -30,10 +30,10 @@ var queryMutants = []mutant{
 		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
 			from := q.From
 			if from == nil || q.Reverse || q.Limit > 0 || q.Budget > 0 {
-				return h.Map.Query(ctx, table, q)
+				return h.mapStore.Query(ctx, table, q)
 			}
 			q.From = nil
-			c := h.Map.Query(ctx, table, q)
+			c := h.mapStore.Query(ctx, table, q)
 			return &wrapped{Cursor: c, next: func() bool {
 				for c.Next() {
 					if k := c.Row().Key(); k.Partition > from.Partition || k.Partition == from.Partition && k.Row >= from.Row {
@@ -53,7 +53,7 @@ var queryMutants = []mutant{
 	}},
 	{"order of code points", "QueryOrder", true, func(h *hooks) {
 		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
-			c := h.Map.Query(ctx, table, q).(*mapCursor)
+			c := h.mapStore.Query(ctx, table, q).(*mapCursor)
 			if !q.Reverse {
 				slices.SortFunc(c.todo, func(a, b *edm.Entity) int {
 					if n := strings.Compare(a.Key.Partition, b.Key.Partition); n != 0 {
@@ -108,16 +108,16 @@ var queryMutants = []mutant{
 		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
 			all := q
 			all.Filter = nil
-			c := h.Map.Query(ctx, table, all).(*mapCursor)
+			c := h.mapStore.Query(ctx, table, all).(*mapCursor)
 			c.query.Filter = q.Filter
 			return c
 		}
 	}},
 	{"a query begins when it is read", "QuerySnapshot", true, func(h *hooks) {
 		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
-			w := &wrapped{Cursor: h.Map.Query(ctx, table, q)}
+			w := &wrapped{Cursor: h.mapStore.Query(ctx, table, q)}
 			w.next = func() bool {
-				w.Cursor, w.next = h.Map.Query(ctx, table, q), nil
+				w.Cursor, w.next = h.mapStore.Query(ctx, table, q), nil
 				return w.Cursor.Next()
 			}
 			return w
@@ -127,17 +127,17 @@ var queryMutants = []mutant{
 		deleted := 0
 		h.deleteTable = func(ctx context.Context, table string) error {
 			deleted++
-			return h.Map.DeleteTable(ctx, table)
+			return h.mapStore.DeleteTable(ctx, table)
 		}
 		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
 			at := deleted
-			c := h.Map.Query(ctx, table, q)
+			c := h.mapStore.Query(ctx, table, q)
 			return &wrapped{Cursor: c, next: func() bool { return deleted == at && c.Next() }}
 		}
 	}},
 	{"Select adds nothing but sorts", "QuerySelect", true, func(h *hooks) {
 		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
-			c := h.Map.Query(ctx, table, q)
+			c := h.mapStore.Query(ctx, table, q)
 			return &wrapped{Cursor: c, row: func() edm.Row {
 				e := edm.EntityOf(c.Row())
 				if q.Select != nil {
@@ -158,7 +158,7 @@ var queryMutants = []mutant{
 	}},
 	{"the end of ctx ends the result", "QueryContext", false, func(h *hooks) {
 		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
-			c := h.Map.Query(ctx, table, q)
+			c := h.mapStore.Query(ctx, table, q)
 			return &wrapped{Cursor: c, resume: func() *edm.Key {
 				if c.Err() != nil {
 					return nil
@@ -169,7 +169,7 @@ var queryMutants = []mutant{
 	}},
 	{"ctx is not looked at", "QueryContext", false, func(h *hooks) {
 		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
-			return h.Map.Query(context.WithoutCancel(ctx), table, q)
+			return h.mapStore.Query(context.WithoutCancel(ctx), table, q)
 		}
 	}},
 	{"the cause of ctx instead of its error", "QueryContext", false, func(h *hooks) {
@@ -182,7 +182,7 @@ var queryMutants = []mutant{
 	}},
 	{"the row of a cursor moves when it is read", "QueryRow", false, func(h *hooks) {
 		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
-			c := h.Map.Query(ctx, table, q)
+			c := h.mapStore.Query(ctx, table, q)
 			first := true
 			return &wrapped{Cursor: c, row: func() edm.Row {
 				e := edm.EntityOf(c.Row())

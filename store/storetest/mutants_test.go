@@ -40,7 +40,7 @@ func TestMutants(t *testing.T) {
 	for _, m := range slices.Concat(writeMutants, queryMutants) {
 		t.Run(m.name, func(t *testing.T) {
 			b := Backend{Open: func(testing.TB) store.Store {
-				h := &hooks{Map: NewMap()}
+				h := &hooks{mapStore: newMap(fixedClock)}
 				m.make(h)
 				return h
 			}}

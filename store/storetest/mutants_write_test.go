@@ -28,11 +28,11 @@ var writeMutants = []mutant{
 	{"partition before other checks", "OrderOfChecks", true, func(h *hooks) {
 		h.apply = func(ctx context.Context, table string, ops []store.Op) ([]store.Result, error) {
 			for i := range ops {
-				if err := edm.CheckBatchPartition(ops[0].Entity.Key, ops[i].Entity.Key); err != nil {
-					return nil, &store.OpError{Index: i, Err: err}
+				if ops[i].Entity.Key.Partition != ops[0].Entity.Key.Partition {
+					return nil, &store.OpError{Index: i, Err: &edm.Error{Rule: edm.RuleBatchPartition}}
 				}
 			}
-			return h.Map.Apply(ctx, table, ops...)
+			return h.mapStore.Apply(ctx, table, ops...)
 		}
 	}},
 	{"table before the ops", "OrderOfChecks", false, func(h *hooks) {
@@ -40,16 +40,16 @@ var writeMutants = []mutant{
 			if _, err := h.TableMeta(ctx, table); err == store.ErrTableNotFound {
 				return nil, &store.OpError{Err: err}
 			}
-			return h.Map.Apply(ctx, table, ops...)
+			return h.mapStore.Apply(ctx, table, ops...)
 		}
 	}},
 	{"result before the ETag", "OrderOfChecks", false, func(h *hooks) {
 		h.apply = func(ctx context.Context, table string, ops []store.Op) ([]store.Result, error) {
-			r, err := h.Map.Apply(ctx, table, ops...)
+			r, err := h.mapStore.Apply(ctx, table, ops...)
 			if errors.Is(err, store.ErrPrecondition) {
 				var e *store.OpError
 				errors.As(err, &e)
-				if late := store.CheckResult(ops[e.Index].Entity.Key, ops[e.Index].Entity.Properties); late != nil {
+				if late := edm.CheckTotals(ops[e.Index].Entity.Key, ops[e.Index].Entity.Properties); late != nil {
 					e.Err = late
 				}
 			}
@@ -150,7 +150,7 @@ var writeMutants = []mutant{
 					p[2], p[3] = p[3], p[2]
 				}
 			}
-			return h.Map.Apply(ctx, table, ops...)
+			return h.mapStore.Apply(ctx, table, ops...)
 		}
 	}},
 	{"the caller's memory is kept", "Ownership", false, func(h *hooks) {
@@ -184,7 +184,7 @@ var writeMutants = []mutant{
 		eachResult(h, func(table string, ops []store.Op, r []store.Result, err error) ([]store.Result, error) {
 			var e *store.OpError
 			if errors.As(err, &e) && e.Executed && e.Index > 0 {
-				_, _ = h.Map.Apply(context.Background(), table, ops[:e.Index]...)
+				_, _ = h.mapStore.Apply(context.Background(), table, ops[:e.Index]...)
 			}
 			return r, err
 		})
@@ -222,14 +222,14 @@ var writeMutants = []mutant{
 	{"names of tables do not fold", "TableNamesFold", true, func(h *hooks) {
 		h.createTable = func(ctx context.Context, table string) error {
 			if table == strings.ToLower(table) {
-				return h.Map.CreateTable(ctx, table)
+				return h.mapStore.CreateTable(ctx, table)
 			}
-			return h.Map.CreateTable(ctx, table+"X")
+			return h.mapStore.CreateTable(ctx, table+"X")
 		}
 	}},
 	{"tables are listed folded", "CreateTable", true, func(h *hooks) {
 		h.list = func(ctx context.Context, from string, limit int) ([]store.TableInfo, error) {
-			list, err := h.Map.Tables(ctx, from, limit)
+			list, err := h.mapStore.Tables(ctx, from, limit)
 			for i := range list {
 				list[i].Name = strings.ToLower(list[i].Name)
 			}
@@ -238,7 +238,7 @@ var writeMutants = []mutant{
 	}},
 	{"tables are listed after from", "ListTables", true, func(h *hooks) {
 		h.list = func(ctx context.Context, from string, limit int) ([]store.TableInfo, error) {
-			return h.Map.Tables(ctx, from+"\x00", limit)
+			return h.mapStore.Tables(ctx, from+"\x00", limit)
 		}
 	}},
 	{"a table keeps its rows", "DeleteTable", true, func(h *hooks) {
@@ -247,10 +247,10 @@ var writeMutants = []mutant{
 			if t := h.tables[edm.FoldTableName(table)]; t != nil {
 				kept[edm.FoldTableName(table)] = t
 			}
-			return h.Map.DeleteTable(ctx, table)
+			return h.mapStore.DeleteTable(ctx, table)
 		}
 		h.createTable = func(ctx context.Context, table string) error {
-			err := h.Map.CreateTable(ctx, table)
+			err := h.mapStore.CreateTable(ctx, table)
 			if old := kept[edm.FoldTableName(table)]; err == nil && old != nil {
 				h.tables[edm.FoldTableName(table)].rows = old.rows
 			}
@@ -263,10 +263,10 @@ var writeMutants = []mutant{
 			if meta, err := h.TableMeta(ctx, table); err == nil {
 				kept[edm.FoldTableName(table)] = meta
 			}
-			return h.Map.DeleteTable(ctx, table)
+			return h.mapStore.DeleteTable(ctx, table)
 		}
 		h.createTable = func(ctx context.Context, table string) error {
-			err := h.Map.CreateTable(ctx, table)
+			err := h.mapStore.CreateTable(ctx, table)
 			if err == nil {
 				_ = h.SetTableMeta(ctx, table, kept[edm.FoldTableName(table)])
 			}
@@ -275,7 +275,7 @@ var writeMutants = []mutant{
 	}},
 	{"metadata is the caller's slice", "TableMeta", false, func(h *hooks) {
 		h.setMeta = func(ctx context.Context, table string, meta []byte) error {
-			err := h.Map.SetTableMeta(ctx, table, meta)
+			err := h.mapStore.SetTableMeta(ctx, table, meta)
 			if err == nil && len(meta) > 0 {
 				h.tables[edm.FoldTableName(table)].meta = meta
 			}
@@ -284,7 +284,7 @@ var writeMutants = []mutant{
 	}},
 	{"metadata is cut", "TableMeta", true, func(h *hooks) {
 		h.setMeta = func(ctx context.Context, table string, meta []byte) error {
-			return h.Map.SetTableMeta(ctx, table, bytes.TrimRight(meta[:min(len(meta), store.MaxMetaBytes)], "\x00"))
+			return h.mapStore.SetTableMeta(ctx, table, bytes.TrimRight(meta[:min(len(meta), store.MaxMetaBytes)], "\x00"))
 		}
 	}},
 	{"a second Close fails", "Close", false, func(h *hooks) {
@@ -293,7 +293,7 @@ var writeMutants = []mutant{
 			if n++; n == 2 {
 				return store.ErrClosed
 			}
-			return h.Map.Close()
+			return h.mapStore.Close()
 		}
 	}},
 	{"Close does nothing", "Close", false, func(h *hooks) { h.close = func() error { return nil } }},
@@ -314,7 +314,7 @@ var writeMutants = []mutant{
 		h.apply = func(ctx context.Context, table string, ops []store.Op) ([]store.Result, error) {
 			var all []store.Result
 			for _, op := range ops {
-				r, err := h.Map.Apply(ctx, table, op)
+				r, err := h.mapStore.Apply(ctx, table, op)
 				if err != nil {
 					return nil, err
 				}

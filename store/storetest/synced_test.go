@@ -25,30 +25,30 @@ type syncedMap struct {
 
 	mu       sync.Mutex
 	changed  *sync.Cond // when synced, held or failed change
-	front    *Map
-	durable  *Map
-	before   *Map // durable before the last sync
-	other    *Map // what wavers shows next
-	appended int  // writes that front has
-	synced   int  // writes that durable has
-	pending  int  // calls that wait
+	front    *mapStore
+	durable  *mapStore
+	before   *mapStore // durable before the last sync
+	other    *mapStore // what wavers shows next
+	appended int       // writes that front has
+	synced   int       // writes that durable has
+	pending  int       // calls that wait
 	held     chan struct{}
 	isHeld   bool // held is closed
 	failed   bool
 	closed   bool
 }
 
-func newSyncedMap(m *Map) *syncedMap {
+func newSyncedMap(m *mapStore) *syncedMap {
 	s := &syncedMap{front: m, durable: clone(m)}
 	s.changed = sync.NewCond(&s.mu)
 	return s
 }
 
 // clone returns a copy of m, which shares entities.
-func clone(m *Map) *Map {
+func clone(m *mapStore) *mapStore {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c := NewMapAt(m.now)
+	c := newMap(m.now)
 	c.last, c.meta = m.last, m.meta
 	for name, t := range m.tables {
 		u := *t
@@ -59,7 +59,7 @@ func clone(m *Map) *Map {
 }
 
 // write carries out f on front and waits until its outcome is durable.
-func (s *syncedMap) write(f func(m *Map) error) error {
+func (s *syncedMap) write(f func(m *mapStore) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -117,11 +117,11 @@ func (s *syncedMap) hold() Hold {
 }
 
 // reader returns what readers see.
-func (s *syncedMap) reader() *Map {
+func (s *syncedMap) reader() *mapStore {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		m := NewMap()
+		m := newMap(fixedClock)
 		m.closed = true
 		return m
 	}
@@ -132,15 +132,15 @@ func (s *syncedMap) reader() *Map {
 }
 
 func (s *syncedMap) CreateTable(ctx context.Context, table string) error {
-	return s.write(func(m *Map) error { return m.CreateTable(ctx, table) })
+	return s.write(func(m *mapStore) error { return m.CreateTable(ctx, table) })
 }
 
 func (s *syncedMap) DeleteTable(ctx context.Context, table string) error {
-	return s.write(func(m *Map) error { return m.DeleteTable(ctx, table) })
+	return s.write(func(m *mapStore) error { return m.DeleteTable(ctx, table) })
 }
 
 func (s *syncedMap) Apply(ctx context.Context, table string, ops ...store.Op) (r []store.Result, err error) {
-	err = s.write(func(m *Map) error {
+	err = s.write(func(m *mapStore) error {
 		r, err = m.Apply(ctx, table, ops...)
 		return err
 	})
@@ -151,11 +151,11 @@ func (s *syncedMap) Apply(ctx context.Context, table string, ops ...store.Op) (r
 }
 
 func (s *syncedMap) SetTableMeta(ctx context.Context, table string, meta []byte) error {
-	return s.write(func(m *Map) error { return m.SetTableMeta(ctx, table, meta) })
+	return s.write(func(m *mapStore) error { return m.SetTableMeta(ctx, table, meta) })
 }
 
 func (s *syncedMap) SetAccountMeta(ctx context.Context, meta []byte) error {
-	return s.write(func(m *Map) error { return m.SetAccountMeta(ctx, meta) })
+	return s.write(func(m *mapStore) error { return m.SetAccountMeta(ctx, meta) })
 }
 
 func (s *syncedMap) Tables(ctx context.Context, from string, limit int) ([]store.TableInfo, error) {
@@ -223,7 +223,7 @@ func syncedBackend(change func(s *syncedMap)) Backend {
 		return s
 	}
 	return Backend{
-		Open: func(testing.TB) store.Store { return fresh(newSyncedMap(NewMap())) },
+		Open: func(testing.TB) store.Store { return fresh(newSyncedMap(newMap(fixedClock))) },
 		Reopen: func(tb testing.TB, s store.Store) store.Store {
 			if err := s.Close(); err != nil {
 				tb.Errorf("Close: %v", err)

@@ -65,7 +65,7 @@ func (t *tester) insertInto(s store.Store, table string, e edm.Entity) {
 
 func testTableNames(t *tester) {
 	s := t.open()
-	long := strings.Repeat("x", edm.MaxTableNameLen)
+	long := strings.Repeat("x", 63)
 	for _, name := range []string{"abc", "a12", "Tables2", "tabl", long} {
 		t.noErr("CreateTable of "+name, s.CreateTable(t.ctx, name))
 	}

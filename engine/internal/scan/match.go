@@ -18,7 +18,7 @@ type matcher struct {
 const maxBindings = 64
 
 // init prepares for rows whose keys lie in e's ranges.
-func (m *matcher) init(e *filter.Expr) { m.program = e.Residual() }
+func (m *matcher) init(e *filter.Expr) { m.program = predicate.Residual(e) }
 
 func (m *matcher) matches(row codec.ShapedRow) bool {
 	if m.program == nil {

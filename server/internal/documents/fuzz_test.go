@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
 )
 
 // FuzzPolicies parses its input as a document, and decodes it as stored bytes with and
@@ -40,7 +40,7 @@ func FuzzPolicies(f *testing.F) {
 			if got, err := ParsePolicies(doc); err != nil || !reflect.DeepEqual(got, p) {
 				t.Fatalf("%v gives the document %q, which parses to %v, %v", p, doc, got, err)
 			}
-			if got, err := DecodePolicies(meta); err != nil || !reflect.DeepEqual(got, p) || len(meta) > edm.MaxMetaBytes {
+			if got, err := DecodePolicies(meta); err != nil || !reflect.DeepEqual(got, p) || len(meta) > store.MaxMetaBytes {
 				t.Fatalf("%v encodes to %x, which decodes to %v, %v", p, meta, got, err)
 			}
 		}
@@ -77,7 +77,7 @@ func FuzzProperties(f *testing.F) {
 			if got, err := MergeProperties(full(), doc); err != nil || !reflect.DeepEqual(got, p) {
 				t.Fatalf("%+v gives the document %q, which parses to %+v, %v", p, doc, got, err)
 			}
-			if got, err := DecodeProperties(meta); err != nil || !reflect.DeepEqual(got, p) || len(meta) > edm.MaxMetaBytes {
+			if got, err := DecodeProperties(meta); err != nil || !reflect.DeepEqual(got, p) || len(meta) > store.MaxMetaBytes {
 				t.Fatalf("%+v encodes to %x, which decodes to %+v, %v", p, meta, got, err)
 			}
 		}

@@ -167,7 +167,7 @@ func ofPayload(e *odata.Error) *Problem {
 
 // ofFilter maps an error in a $filter.
 func ofFilter(e *filter.Error) *Problem {
-	if e.Kind == filter.NotImplemented {
+	if e.Unsupported {
 		return ErrNotImplemented
 	}
 	p := Bad(CodeInvalidInput, e.Message)

@@ -247,7 +247,7 @@ func (g *Pruner) Contains(name string, v edm.Value) bool {
 	}
 	below := func(a, b edm.Value) bool {
 		if v.Type() == edm.TypeString {
-			return edm.CompareBytes(a.Bytes(), b.Bytes()) < 0
+			return edm.Compare(a.Bytes(), b.Bytes()) < 0
 		}
 		return wordLess(v.Type(), a.Word(), a.Word2(), b.Word(), b.Word2())
 	}

@@ -40,10 +40,10 @@ func (b *valueBounds) addText(text []byte) {
 		if len(text) > 0 && lo.n > 0 && hi.n > 0 && text[0] > lo.bytes[0] && text[0] < hi.bytes[0] && hi.bytes[0] < 0xEE {
 			return
 		}
-		if edm.CompareBytes(text, lo.get()) < 0 {
+		if edm.Compare(text, lo.get()) < 0 {
 			lo.set(text)
 		}
-		if edm.CompareBytes(text, hi.get()) > 0 {
+		if edm.Compare(text, hi.get()) > 0 {
 			hi.set(text)
 		}
 		return
@@ -108,10 +108,10 @@ func (b *valueBounds) merge(t edm.Type, o *valueBounds) {
 	case !b.any:
 		*b = *o
 	case o.any && t == edm.TypeString:
-		if edm.CompareBytes(o.textLo.get(), b.textLo.get()) < 0 {
+		if edm.Compare(o.textLo.get(), b.textLo.get()) < 0 {
 			b.textLo = o.textLo
 		}
-		if c := edm.CompareBytes(o.textHi.get(), b.textHi.get()); c > 0 || c == 0 && o.textHi.cut {
+		if c := edm.Compare(o.textHi.get(), b.textHi.get()); c > 0 || c == 0 && o.textHi.cut {
 			b.textHi = o.textHi
 		}
 	case o.any:

@@ -33,7 +33,7 @@ func TestTextBounds(t *testing.T) {
 		lo := b.textLo.get()
 		hi, ok := b.upperText()
 		for _, s := range list {
-			if edm.CompareBytes(s, lo) < 0 || ok && edm.CompareBytes(s, hi) > 0 {
+			if edm.Compare(s, lo) < 0 || ok && edm.Compare(s, hi) > 0 {
 				t.Fatalf("%q is not within %q..%q", s, lo, hi)
 			}
 		}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/wal"
@@ -45,7 +44,7 @@ func Next(err error) string {
 		return `"tablerock verify" lists all damage; restore the directory from a checkpoint`
 	case errors.Is(err, store.ErrNewerFormat), errors.Is(err, wal.ErrNewerFormat):
 		return "use a newer tablerock"
-	case errors.Is(err, engine.ErrNotDatabase):
+	case errors.Is(err, store.ErrNotDatabase):
 		return "give another directory with --data, or empty this one"
 	case full && errors.Is(err, store.ErrOutcomeUnknown):
 		return "make room on that disk, and look whether the write is there before repeating it"

@@ -149,7 +149,7 @@ func (r *Report) detected(d *damage, err error) error {
 		if !d.loose && c.File != d.file {
 			return fmt.Errorf("another file is blamed: %w", err)
 		}
-	case d.loose && errors.Is(err, engine.ErrNotDatabase):
+	case d.loose && errors.Is(err, store.ErrNotDatabase):
 	default:
 		return fmt.Errorf("not reported as damage: %w", err)
 	}
