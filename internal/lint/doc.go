@@ -1,4 +1,4 @@
-// Package lint holds the rules of the house as tests: which package may import
-// which, what an embedder compiles, how large files, packages and functions may
-// grow, what has to be documented and what must not be called.
+// Package lint contains the rules of this project that no linter knows, as tests:
+// the layers of packages, the modules that an embedder compiles, limits of size,
+// and checks of the pages against the code.
 package lint

@@ -9,23 +9,23 @@ import (
 
 const designPage = "docs/design.md"
 
-// TestDesignMap wants each row of the table of layers in the map of the design's
-// page, and each library with its reason.
+// TestDesignMap requires docs/design.md to list each row of the table of layers,
+// and each library with its reason.
 func TestDesignMap(t *testing.T) {
 	text := string(readRepositoryFile(t, designPage))
 	for _, l := range layers {
 		if !strings.Contains(text, "\n| `"+l.dir+"` | ") {
-			t.Errorf("%s: the map has no row of %s: say in one sentence what it is", designPage, l.dir)
+			t.Errorf("%s: the table of packages has no row of %s: say in one sentence what it is", designPage, l.dir)
 		}
 	}
 	for dir := range packages(t) {
 		if ownerOf(dir) != dir && !strings.Contains(text, "\n| `"+dir+"` | ") && !strings.HasPrefix(dir, "cmd/") {
-			t.Errorf("%s: the map has no row of the room %s: say in one sentence what it is", designPage, dir)
+			t.Errorf("%s: the table of packages has no row of %s: say in one sentence what it is", designPage, dir)
 		}
 	}
 	for module := range foreign {
 		if !strings.Contains(text, "`"+module+"`") && !strings.Contains(text, "`"+module[strings.LastIndex(module, "/")+1:]+"`") {
-			t.Errorf("%s: no reason for %s: say why, and where it is used", designPage, module)
+			t.Errorf("%s: no reason for %s: say why and where it is used", designPage, module)
 		}
 	}
 }
@@ -33,11 +33,10 @@ func TestDesignMap(t *testing.T) {
 // named is a name of the code in a page: Type.Method, Type.field or package.Name.
 var named = regexp.MustCompile("`([A-Za-z]+\\.[A-Za-z]+)`")
 
-// elsewhere are names of files, and of the standard library.
+// elsewhere matches names of files and of the standard library.
 var elsewhere = regexp.MustCompile(`\.go$|^(bytes|http)\.`)
 
-// TestDesignNames wants what the design's page names to be there, so that a
-// reader who follows it arrives.
+// TestDesignNames requires every name in docs/design.md to exist in the code.
 func TestDesignNames(t *testing.T) {
 	there := map[string]bool{}
 	for _, s := range moduleSources(t) {
@@ -47,7 +46,7 @@ func TestDesignNames(t *testing.T) {
 	}
 	for _, m := range named.FindAllStringSubmatch(string(readRepositoryFile(t, designPage)), -1) {
 		if name := m[1]; !there[name] && !elsewhere.MatchString(name) {
-			t.Errorf("%s names %s, which is not there", designPage, name)
+			t.Errorf("%s names %s, which does not exist", designPage, name)
 		}
 	}
 }

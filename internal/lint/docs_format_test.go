@@ -15,15 +15,15 @@ const formatPage = "docs/format.md"
 
 var (
 	exampleStart = regexp.MustCompile("^```(hex|golden) (\\S+)$")
-	// hexLine is an offset, bytes in pairs of digits, and behind two spaces what
-	// they mean.
+	// hexLine is an offset, bytes in pairs of digits and, after two spaces, their
+	// meaning.
 	hexLine = regexp.MustCompile(`^([0-9a-f]{4}) ((?: [0-9a-f]{2})+)(?:  .*)?$`)
-	// goldenLine is a name and, as the last word, digits.
+	// goldenLine is a name, then digits as the last word.
 	goldenLine = regexp.MustCompile(`^(.+?) +([0-9A-F]+)$`)
 )
 
-// TestFormatExamples holds each worked example of the page of formats against
-// the golden file that it names. A block "hex FILE" shows parts of a file by
+// TestFormatExamples compares each worked example of docs/format.md with the
+// golden file that it names. A block "hex FILE" shows parts of a file by
 // their offsets; a block "golden FILE" shows lines "name: digits" of a list.
 func TestFormatExamples(t *testing.T) {
 	text := readRepositoryFile(t, formatPage)

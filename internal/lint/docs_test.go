@@ -15,11 +15,11 @@ const (
 	suite     = "store/storetest"
 )
 
-// proof is a reference to a test: a package and a function of its tests, then a
-// case if there is one; or storetest and the name of a part.
+// proof is a reference to a test: a package, a function of its tests and perhaps
+// a case; or storetest and the name of a subtest.
 var proof = regexp.MustCompile("`([a-z/]+)\\.((?:Test|Fuzz)[A-Za-z0-9]+)(?:/([^`]+))?`|`storetest/([^`]+)`")
 
-// TestDataModelProofs looks for each test that the data model's page names.
+// TestDataModelProofs requires each test that docs/data-model.md names to exist.
 func TestDataModelProofs(t *testing.T) {
 	functions, literals := testNames(t)
 	text := readDataModel(t)
@@ -27,11 +27,11 @@ func TestDataModelProofs(t *testing.T) {
 	for i, line := range strings.Split(text, "\n") {
 		for _, m := range proof.FindAllStringSubmatch(line, -1) {
 			n++
-			dir, function, name, part := m[1], m[2], m[3], m[4]
+			dir, function, name, subtest := m[1], m[2], m[3], m[4]
 			switch {
-			case part != "":
-				if !literals[suite][part] {
-					t.Errorf("%s:%d: package %s has no part %q: name one that proves the rule", dataModel, i+1, suite, part)
+			case subtest != "":
+				if !literals[suite][subtest] {
+					t.Errorf("%s:%d: package %s has no subtest %q: name one that proves the rule", dataModel, i+1, suite, subtest)
 				}
 			case !functions[dir+"."+function]:
 				t.Errorf("%s:%d: package %s has no %s: name a test that proves the rule", dataModel, i+1, dir, function)
@@ -45,7 +45,7 @@ func TestDataModelProofs(t *testing.T) {
 	}
 }
 
-// TestDataModelRules looks for each rule of package edm in the data model's page.
+// TestDataModelRules requires docs/data-model.md to name each rule of package edm.
 func TestDataModelRules(t *testing.T) {
 	text := readDataModel(t)
 	n := 0

@@ -11,21 +11,21 @@ import (
 // its functions after "Code:".
 var wayStep = regexp.MustCompile(`(?m)^(\d+)\. .*\n(?:   .*\n)*?   Code: ((?:.*\n)(?:   .*\n)*)`)
 
-// wayToken is a function of such a step, or what says how it belongs to others:
-// behind a colon stand those that one calls, in parentheses those on the way below
-// the last.
+// wayToken is a function of such a step, or a sign of its relation to others: the
+// function before a colon calls those after it; those in parentheses are called by
+// the function before them.
 var wayToken = regexp.MustCompile("`[A-Za-z]+\\.[A-Za-z]+`|[:()]")
 
-// TestDesignWay wants each function on the way of an entity to be called by the
-// one that the page says, directly or from the same package.
+// TestDesignWay requires each function on the way of an entity to be called by the
+// function that the page names, directly or through its package.
 func TestDesignWay(t *testing.T) {
 	calls := callsOf(t)
 	steps := wayStep.FindAllStringSubmatch(string(readRepositoryFile(t, designPage)), -1)
 	if len(steps) < 10 {
-		t.Fatalf("%s has %d steps of the way of an entity: tell this test where they are", designPage, len(steps))
+		t.Fatalf("%s has %d steps of the way of an entity: adapt this test", designPage, len(steps))
 	}
 	for _, step := range steps {
-		var head, inner []string // who calls what stands behind the colon, and in the parentheses
+		var head, inner []string // callers of the functions after the colon, and in the parentheses
 		last, deep := "", false
 		for _, token := range wayToken.FindAllString(step[2], -1) {
 			switch token {
@@ -43,20 +43,20 @@ func TestDesignWay(t *testing.T) {
 					inner = append(inner, last)
 				}
 				if len(callers) > 0 && !calls.reach(callers, last) {
-					t.Errorf("%s, step %s: %s does not call %s: say who does", designPage, step[1], strings.Join(callers, " or "), last)
+					t.Errorf("%s, step %s: %s does not call %s: name the caller", designPage, step[1], strings.Join(callers, " or "), last)
 				}
 			}
 		}
 	}
 }
 
-// function is one that the module declares.
+// function is a function or method that the module declares.
 type function struct {
 	dir, name string          // of its package; Type.Method or package.Name
 	names     map[string]bool // in its body
 }
 
-// functions are those of the module, by their last name.
+// functions maps the last name of each function to those that have it.
 type functions map[string][]*function
 
 func callsOf(t *testing.T) functions {
@@ -85,8 +85,8 @@ func callsOf(t *testing.T) functions {
 	return all
 }
 
-// reach reports whether one of callers has the last name of callee in its body, or
-// in that of a function of its package that it calls.
+// reach reports whether the last name of callee is in the body of one of callers,
+// or of a function of the same package that it calls.
 func (fs functions) reach(callers []string, callee string) bool {
 	want := callee[strings.IndexByte(callee, '.')+1:]
 	seen := map[string]bool{}

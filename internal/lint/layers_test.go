@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// layer is one package of the map, or with a final /... all packages below a
-// folder, and what of ours its files import that are no tests.
+// layer is one package, or with a final /... all packages below a folder, and the
+// packages of this module that its non-test files may import.
 type layer struct {
 	dir     string
 	imports []string
@@ -17,9 +17,8 @@ type layer struct {
 
 const anything = "anything"
 
-// layers is the map of the project, ground up. A package without a row fails; a
-// new package starts with its row here and in docs/design.md. P/internal/... are
-// rooms of P and share its row.
+// layers lists the packages of the project from the bottom up. A new package
+// starts with its row here and in docs/design.md. P/internal/... share P's row.
 var layers = []layer{
 	{"edm", nil},
 	{"vfs", nil},
@@ -60,8 +59,8 @@ var layers = []layer{
 	{"cmd/tablerock/...", []string{anything}},
 }
 
-// foreign says which packages import a module that is not ours. A library has
-// one package, or few, that know it.
+// foreign lists the packages that may import a module other than this one: one or
+// a few for each library.
 var foreign = map[string][]string{
 	"github.com/cespare/xxhash/v2":       {"codec", "wal", "sstable", "internal/manifest", "internal/lsm", "engine"},
 	"github.com/klauspost/compress":      {"sstable"},
@@ -86,8 +85,8 @@ func rowOf(dir string) *layer {
 	return nil
 }
 
-// ownerOf returns the package that dir is a room of: P for P/internal/..., which
-// only P can enter and for which P's row holds; dir itself otherwise.
+// ownerOf returns P for P/internal/..., whose row is that of P, and dir for any
+// other package.
 func ownerOf(dir string) string {
 	owner, _, _ := strings.Cut(dir, "/internal/")
 	return owner
@@ -95,8 +94,8 @@ func ownerOf(dir string) string {
 
 // allows reports whether a package of this row may import another of ours.
 func (l *layer) allows(of string) bool {
-	room := ownerOf(of) != of && ownerOf(of) == l.dir
-	return room || slices.Contains(l.imports, of)
+	own := ownerOf(of) != of && ownerOf(of) == l.dir
+	return own || slices.Contains(l.imports, of)
 }
 
 // matches reports whether pattern, a folder or with /... all below it, holds dir.
@@ -111,7 +110,7 @@ func matchesAny(patterns []string, dir string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, dir) })
 }
 
-// TestLayers holds each import of ours against the table.
+// TestLayers compares each import of a package of this module with the table.
 func TestLayers(t *testing.T) {
 	for dir, list := range packages(t) {
 		row := rowOf(dir)
@@ -133,25 +132,25 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// TestLayersPointDown keeps the table itself in order: each row allows only what
-// stands above it in the table, which is below it in the map.
+// TestLayersPointDown keeps the table in order: a row allows only packages of
+// earlier rows.
 func TestLayersPointDown(t *testing.T) {
-	place := map[string]int{}
+	row := map[string]int{}
 	for i, l := range layers {
-		if _, ok := place[l.dir]; ok {
+		if _, ok := row[l.dir]; ok {
 			t.Errorf("package %s has two rows", l.dir)
 		}
-		place[l.dir] = i
+		row[l.dir] = i
 	}
 	for i, l := range layers {
 		for _, of := range l.imports {
-			below, ok := place[of]
+			below, ok := row[of]
 			switch {
 			case of == anything:
 			case !ok:
 				t.Errorf("the row of %s allows %s, which has no row", l.dir, of)
 			case below >= i:
-				t.Errorf("the row of %s allows %s, which does not stand before it", l.dir, of)
+				t.Errorf("the row of %s allows %s, which has no earlier row", l.dir, of)
 			}
 		}
 	}
@@ -180,8 +179,8 @@ func TestForeignImports(t *testing.T) {
 	}
 }
 
-// TestForeignThere wants each library of the table to be one that the module has.
-func TestForeignThere(t *testing.T) {
+// TestForeignRequired requires each library of the table to be in go.mod.
+func TestForeignRequired(t *testing.T) {
 	required := string(readRepositoryFile(t, "go.mod"))
 	for _, m := range slices.Sorted(maps.Keys(foreign)) {
 		if !strings.Contains(required, "\n\t"+m+" v") {
@@ -190,15 +189,15 @@ func TestForeignThere(t *testing.T) {
 	}
 }
 
-// TestDoorToTheDisk keeps the operating system out of the engine and of all
-// below it, but for vfs and the memory that arena maps.
-func TestDoorToTheDisk(t *testing.T) {
+// TestFilesThroughVFS keeps the operating system's files out of the engine and its
+// packages, except vfs and the memory that arena maps.
+func TestFilesThroughVFS(t *testing.T) {
 	engine := slices.IndexFunc(layers, func(l layer) bool { return l.dir == "engine" })
 	for dir, list := range packages(t) {
 		owner := ownerOf(dir)
-		place := slices.IndexFunc(layers, func(l layer) bool { return l.dir == owner })
+		row := slices.IndexFunc(layers, func(l layer) bool { return l.dir == owner })
 		for _, s := range list {
-			if place >= 0 && place <= engine && owner != "vfs" {
+			if row >= 0 && row <= engine && owner != "vfs" {
 				refuseOS(t, s)
 			}
 			if owner != "vfs" && owner != "internal/arena" && !anywhere(dir, "cmd", "bench") {
@@ -226,8 +225,8 @@ func refuseSystemCalls(t *testing.T, s *source) {
 	})
 }
 
-// errorNumber reports whether a name of package syscall is that of an error,
-// such as ENOSPC.
+// errorNumber reports whether a name of package syscall is an error number, such
+// as ENOSPC.
 func errorNumber(name string) bool {
 	return len(name) > 1 && name[0] == 'E' && strings.ToUpper(name) == name
 }

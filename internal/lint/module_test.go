@@ -20,8 +20,7 @@ const (
 	modulePath = "github.com/tablerock-db/tablerock"
 )
 
-// source is one Go file of the main module. All files count, whatever system
-// they are built for.
+// source is one Go file of the main module, for whatever system it is built.
 type source struct {
 	path string // from the root, with slashes
 	dir  string // the package's row in the table of layers
@@ -63,8 +62,8 @@ var sources = sync.OnceValues(func() ([]*source, error) {
 	return all, err
 })
 
-// skipDir leaves out what is not the main module: data, hidden folders and
-// nested modules.
+// skipDir skips what is not in the main module: data, hidden folders, nested
+// modules.
 func skipDir(name string) error {
 	if name == root {
 		return nil
@@ -102,7 +101,7 @@ func packages(t *testing.T) map[string][]*source {
 	return m
 }
 
-// complain reports a broken rule at a place, and what to do about it.
+// complain reports a broken rule at a position, with its remedy.
 func complain(t *testing.T, pos token.Pos, what, remedy string) {
 	t.Helper()
 	p := files.Position(pos)
@@ -113,7 +112,7 @@ func complain(t *testing.T, pos token.Pos, what, remedy string) {
 func importPath(i *ast.ImportSpec) string {
 	p, err := strconv.Unquote(i.Path.Value)
 	if err != nil {
-		panic(err) // the parser has read it
+		panic(err) // the parser has accepted it
 	}
 	return p
 }
@@ -158,7 +157,7 @@ func (s *source) uses(importedPath string, f func(pos token.Pos, name string)) {
 	})
 }
 
-// committed returns the paths of all files that git knows, of every module.
+// committed returns the paths of all files that git tracks, in every module.
 func committed(t *testing.T) []string {
 	t.Helper()
 	cmd := exec.Command("git", "-c", "safe.directory=*", "ls-files", "-z") // another user may own the clone
@@ -170,7 +169,7 @@ func committed(t *testing.T) []string {
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 })
 }
 
-// anywhere reports whether dir is one of folders or lies within one.
+// anywhere reports whether dir is one of folders or below one.
 func anywhere(dir string, folders ...string) bool {
 	for _, f := range folders {
 		if dir == f || strings.HasPrefix(dir, f+"/") {

@@ -71,7 +71,7 @@ func TestFunctionSize(t *testing.T) {
 	}
 }
 
-// functionStart is where a function begins, without its comment.
+// functionStart returns the position of a function without its comment.
 func functionStart(n ast.Node) token.Pos {
 	if d, ok := n.(*ast.FuncDecl); ok {
 		return d.Type.Func
@@ -83,7 +83,7 @@ func bodyLines(n ast.Node) int {
 	return files.Position(n.End()).Line - files.Position(functionStart(n)).Line + 1
 }
 
-// TestPackageNames refuses names that say nothing of the field.
+// TestPackageNames refuses names without a meaning in this field.
 func TestPackageNames(t *testing.T) {
 	banned := []string{"util", "utils", "common", "types", "base", "helper", "helpers", "misc", "shared"}
 	for dir, list := range packages(t) {
@@ -95,7 +95,7 @@ func TestPackageNames(t *testing.T) {
 	}
 }
 
-// TestFormatFiles wants the bytes of each file kind in one place.
+// TestFormatFiles requires a format.go for each kind of file.
 func TestFormatFiles(t *testing.T) {
 	all := packages(t)
 	for _, dir := range []string{"wal", "sstable", "internal/manifest"} {
@@ -125,13 +125,13 @@ func TestBlobs(t *testing.T) {
 	}
 }
 
-// TestBenchmarkRows wants each table of BENCHMARKS.md to be repeatable: its
-// section, or the text before the first section, shows the command as a code
-// block and names the commit and the machine.
+// TestBenchmarkRows requires each table of BENCHMARKS.md to be repeatable: its
+// section, or the text before the first section, has a code block with the
+// command, and names commit and machine.
 func TestBenchmarkRows(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "BENCHMARKS.md"))
 	if os.IsNotExist(err) {
-		return // nothing is claimed
+		return // there are no figures
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ var (
 	machine   = regexp.MustCompile(`(?i)machine|\bcpu\b|\bcores?\b`)
 )
 
-// unprovenTables returns what is missing from the sections that have tables.
+// unprovenTables returns what the sections with tables lack.
 func unprovenTables(text string) []string {
 	var missing []string
 	sections := strings.Split("\n"+text, "\n## ")
