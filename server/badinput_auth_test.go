@@ -11,25 +11,25 @@ import (
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 )
 
-// notAuthentic is what everyone gets who cannot be told from a forger.
+// notAuthentic is the outcome of a request without a valid signature.
 const notAuthentic = "403 AuthenticationFailed"
 
-// TestSignatures signs wrongly: A1. Every refusal is the same, but for its ids.
+// TestSignatures sends invalid signatures and credentials.
 func TestSignatures(t *testing.T) {
 	w := newWire(t, nil, nil)
 	right := w.sign(goodRequest)
 	_, signature, _ := strings.Cut(right, "devstoreaccount1:")
 	signature, _, _ = strings.Cut(signature, "\r\n")
 	lite := w.sign(strings.Replace(goodRequest, "SharedKey ", "SharedKeyLite ", 1))
-	var trials []trial
+	var requests []testRequest
 	for _, c := range []struct{ name, authorization, want string }{
 		{"another signature", "SharedKey devstoreaccount1:" + strings.Repeat("A", 43) + "=", notAuthentic},
 		{"another account", "SharedKey other:" + signature, notAuthentic},
-		{"an account that there is not", "SharedKey nobody:" + signature, notAuthentic},
+		{"an unknown account", "SharedKey nobody:" + signature, notAuthentic},
 		{"no signature", "SharedKey devstoreaccount1:", notAuthentic},
 		{"one letter", "SharedKey devstoreaccount1:A", notAuthentic},
 		{"a very long one", "SharedKey devstoreaccount1:" + strings.Repeat("A", 20<<10), notAuthentic},
-		{"no base64", "SharedKey devstoreaccount1:" + strings.Repeat("?", 44), notAuthentic},
+		{"invalid base64", "SharedKey devstoreaccount1:" + strings.Repeat("?", 44), notAuthentic},
 		{"no padding", "SharedKey devstoreaccount1:" + strings.TrimSuffix(signature, "="), notAuthentic},
 		{"more padding", "SharedKey devstoreaccount1:" + signature + "=", notAuthentic},
 		{"a blank within", "SharedKey devstoreaccount1:" + signature[:10] + " " + signature[10:], notAuthentic},
@@ -42,25 +42,25 @@ func TestSignatures(t *testing.T) {
 		{"a token", "Bearer a.b.c", notAuthentic},
 	} {
 		raw := strings.Replace(right, "SharedKey devstoreaccount1:"+signature, c.authorization, 1) + "\r\n"
-		trials = append(trials, trial{name: c.name, raw: raw, want: c.want})
+		requests = append(requests, testRequest{name: c.name, raw: raw, want: c.want})
 	}
-	trials = append(trials,
-		trial{name: "another method", raw: strings.Replace(right, "GET ", "DELETE ", 1) + "If-Match: *\r\n\r\n", want: notAuthentic},
-		trial{name: "another path", raw: strings.Replace(right, "RowKey='1'", "RowKey='2'", 1) + "\r\n", want: notAuthentic},
-		trial{name: "the path in escapes, which names the same", raw: strings.Replace(right, "People", "%50eople", 1) + "\r\n", want: "200"},
-		trial{name: "a content type that was not signed", raw: right + "Content-Type: text/plain\r\n\r\n", want: notAuthentic},
-		trial{name: "a sum that was not signed", raw: right + "Content-MD5: AAAA\r\n\r\n", want: notAuthentic},
-		trial{name: "the other signature with this scheme", raw: strings.Replace(lite, "SharedKeyLite", "SharedKey", 1) + "\r\n", want: notAuthentic},
-		trial{name: "a parameter that is signed", raw: strings.Replace(right, " HTTP/1.1", "?comp=acl HTTP/1.1", 1) + "\r\n", want: notAuthentic},
-		trial{name: "a signature beside it", raw: strings.Replace(right, " HTTP/1.1", "?sv=2019-02-02&tn=People&sp=r&se=2021-06-18&sig=AAAA HTTP/1.1", 1) + "\r\n", want: notAuthentic},
+	requests = append(requests,
+		testRequest{name: "another method", raw: strings.Replace(right, "GET ", "DELETE ", 1) + "If-Match: *\r\n\r\n", want: notAuthentic},
+		testRequest{name: "another path", raw: strings.Replace(right, "RowKey='1'", "RowKey='2'", 1) + "\r\n", want: notAuthentic},
+		testRequest{name: "the same path, percent-encoded", raw: strings.Replace(right, "People", "%50eople", 1) + "\r\n", want: "200"},
+		testRequest{name: "a content type that was not signed", raw: right + "Content-Type: text/plain\r\n\r\n", want: notAuthentic},
+		testRequest{name: "a checksum that was not signed", raw: right + "Content-MD5: AAAA\r\n\r\n", want: notAuthentic},
+		testRequest{name: "the other signature with this scheme", raw: strings.Replace(lite, "SharedKeyLite", "SharedKey", 1) + "\r\n", want: notAuthentic},
+		testRequest{name: "a parameter that must be signed", raw: strings.Replace(right, " HTTP/1.1", "?comp=acl HTTP/1.1", 1) + "\r\n", want: notAuthentic},
+		testRequest{name: "a shared access signature beside it", raw: strings.Replace(right, " HTTP/1.1", "?sv=2019-02-02&tn=People&sp=r&se=2021-06-18&sig=AAAA HTTP/1.1", 1) + "\r\n", want: notAuthentic},
 	)
-	attack(t, trials)
+	sendAll(t, requests)
 }
 
-// TestSameRefusal holds the refusals of an account that there is not, of a wrong
-// key and of a wrong signature against each other: A1.
+// TestSameRefusal checks that the refusals of an unknown account, of a wrong key and of a
+// wrong signature are equal: they must not tell which accounts exist.
 func TestSameRefusal(t *testing.T) {
-	w := newPeople(t)
+	w := newPeopleServer(t)
 	right := w.sign(goodRequest)
 	_, signature, _ := strings.Cut(right, "devstoreaccount1:")
 	signature, _, _ = strings.Cut(signature, "\r\n")
@@ -83,12 +83,12 @@ func TestSameRefusal(t *testing.T) {
 	}
 }
 
-// TestDates signs rightly, at the wrong time: A2.
+// TestDates sends valid signatures with dates at and beyond the limit, and invalid dates.
 func TestDates(t *testing.T) {
 	w := newWire(t, nil, nil)
 	const limit = 15 * time.Minute
 	format := func(d time.Duration) string { return testTime.Add(d).Format("Mon, 02 Jan 2006 15:04:05 GMT") }
-	var trials []trial
+	var requests []testRequest
 	for _, c := range []struct{ lines, want string }{
 		{"x-ms-date: " + format(-limit) + "\r\n", "200"},
 		{"x-ms-date: " + format(limit) + "\r\n", "200"},
@@ -106,34 +106,33 @@ func TestDates(t *testing.T) {
 		{"x-ms-date: Thu, 17 Jun 2021 16:54:23 CET\r\n", "400 InvalidHeaderValue"},
 	} {
 		head := strings.Replace(goodRequest, "x-ms-date: Thu, 17 Jun 2021 16:54:23 GMT\r\n", c.lines, 1)
-		trials = append(trials, trial{name: fmt.Sprintf("%q", c.lines), raw: w.sign(head) + "\r\n", want: c.want})
+		requests = append(requests, testRequest{name: fmt.Sprintf("%q", c.lines), raw: w.sign(head) + "\r\n", want: c.want})
 	}
 	undated := strings.Replace(w.sign(goodRequest), "x-ms-date: Thu, 17 Jun 2021 16:54:23 GMT\r\n", "", 1)
-	trials = append(trials,
-		trial{name: "no date", raw: undated + "\r\n", want: notAuthentic},
-		trial{name: "an empty date", raw: undated + "x-ms-date: \r\n\r\n", want: notAuthentic},
+	requests = append(requests,
+		testRequest{name: "no date", raw: undated + "\r\n", want: notAuthentic},
+		testRequest{name: "an empty date", raw: undated + "x-ms-date: \r\n\r\n", want: notAuthentic},
 	)
-	attack(t, trials)
+	sendAll(t, requests)
 }
 
-// TestReplays repeats a request: A3. The protocol lets it be for a quarter of an
-// hour, and no longer.
+// TestReplays repeats a request. The protocol accepts it for 15 minutes.
 func TestReplays(t *testing.T) {
-	w := newPeople(t)
+	w := newPeopleServer(t)
 	request := w.sign(goodRequest) + "\r\n"
 	for _, c := range []struct {
 		wait time.Duration
 		want string
 	}{{0, "200"}, {14 * time.Minute, "200"}, {time.Minute, "200"}, {time.Second, notAuthentic}} {
 		w.clock.advance(c.wait)
-		if got := verdict(w.exchange(request)); got != c.want {
+		if got := outcome(w.exchange(request)); got != c.want {
 			t.Errorf("%v later: %s, want %s", c.wait, got, c.want)
 		}
 	}
 }
 
-// TestSharedAccess changes a signature that is right, and signs what no signature
-// may say: S1.
+// TestSharedAccess sends shared access signatures with changed fields, and signed ones that
+// do not allow the request.
 func TestSharedAccess(t *testing.T) {
 	w := newWire(t, nil, nil)
 	good := sharedkey.TableSAS{Table: "People", Permissions: "r", Expiry: "2021-06-18"}
@@ -147,28 +146,28 @@ func TestSharedAccess(t *testing.T) {
 		return text
 	}
 	right := sas(func(*sharedkey.TableSAS) {})
-	get := func(name, query, want string) trial {
-		return trial{name: name, raw: "GET /devstoreaccount1/People()?" + query + " HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 10.0.0.1\r\nAccept: application/json\r\n\r\n", want: want}
+	get := func(name, query, want string) testRequest {
+		return testRequest{name: name, raw: "GET /devstoreaccount1/People()?" + query + " HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 10.0.0.1\r\nAccept: application/json\r\n\r\n", want: want}
 	}
 	signature := right[strings.Index(right, "sig="):]
-	attack(t, []trial{
+	sendAll(t, []testRequest{
 		get("right", right, "200"),
 		get("another table name's case", sas(func(s *sharedkey.TableSAS) { s.Table = "pEOPLE" }), "200"),
-		get("over", sas(func(s *sharedkey.TableSAS) { s.Expiry = "2021-06-17T16:54:23Z" }), notAuthentic),
-		get("to come", sas(func(s *sharedkey.TableSAS) { s.Start = "2021-06-17T17:54:23Z" }), notAuthentic),
-		get("over before it begins", sas(func(s *sharedkey.TableSAS) { s.Start, s.Expiry = "2021-06-18", "2021-06-17" }), notAuthentic),
+		get("expired", sas(func(s *sharedkey.TableSAS) { s.Expiry = "2021-06-17T16:54:23Z" }), notAuthentic),
+		get("not valid yet", sas(func(s *sharedkey.TableSAS) { s.Start = "2021-06-17T17:54:23Z" }), notAuthentic),
+		get("expiry before start", sas(func(s *sharedkey.TableSAS) { s.Start, s.Expiry = "2021-06-18", "2021-06-17" }), notAuthentic),
 		get("another table", sas(func(s *sharedkey.TableSAS) { s.Table = "Others" }), "403 AuthorizationFailure"),
 		get("no permission", sas(func(s *sharedkey.TableSAS) { s.Permissions = "aud" }), "403 AuthorizationPermissionMismatch"),
-		get("a policy that there is not", sas(func(s *sharedkey.TableSAS) { s.Identifier, s.Permissions, s.Expiry = "nobody", "", "" }), notAuthentic),
-		get("another address, whatever a header says", sas(func(s *sharedkey.TableSAS) { s.IP = "10.0.0.1" }), "403 AuthorizationSourceIPMismatch"),
+		get("an unknown policy", sas(func(s *sharedkey.TableSAS) { s.Identifier, s.Permissions, s.Expiry = "nobody", "", "" }), notAuthentic),
+		get("another address, forged in a header", sas(func(s *sharedkey.TableSAS) { s.IP = "10.0.0.1" }), "403 AuthorizationSourceIPMismatch"),
 		get("this address", sas(func(s *sharedkey.TableSAS) { s.IP = "127.0.0.0-127.0.0.9" }), "200"),
-		get("TLS alone", sas(func(s *sharedkey.TableSAS) { s.Protocol = "https" }), "403 AuthorizationProtocolMismatch"),
+		get("TLS only", sas(func(s *sharedkey.TableSAS) { s.Protocol = "https" }), "403 AuthorizationProtocolMismatch"),
 		get("permissions changed", strings.Replace(right, "sp=r", "sp=raud", 1), notAuthentic),
 		get("the table changed", strings.Replace(right, "tn=People", "tn=Others", 1), notAuthentic),
-		get("the end changed", strings.Replace(right, "2021-06-18", "2031-06-18", 1), notAuthentic),
-		get("the end in other words", strings.Replace(right, "2021-06-18", "2021-06-18T00:00Z", 1), notAuthentic),
+		get("the expiry changed", strings.Replace(right, "2021-06-18", "2031-06-18", 1), notAuthentic),
+		get("the same expiry, other text", strings.Replace(right, "2021-06-18", "2021-06-18T00:00Z", 1), notAuthentic),
 		get("no table", strings.Replace(right, "tn=People", "", 1), notAuthentic),
-		get("no end", strings.Replace(right, "se=2021-06-18", "", 1), notAuthentic),
+		get("no expiry", strings.Replace(right, "se=2021-06-18", "", 1), notAuthentic),
 		get("no version", strings.Replace(right, "sv=2019-02-02", "", 1), notAuthentic),
 		get("another version", strings.Replace(right, "2019-02-02", "2018-03-28", 1), notAuthentic),
 		get("the oldest version", strings.Replace(right, "2019-02-02", "2009-09-19", 1), notAuthentic),
@@ -183,19 +182,19 @@ func TestSharedAccess(t *testing.T) {
 		get("escapes of escapes", strings.ReplaceAll(right, "%", "%25"), notAuthentic),
 		get("an empty signature", strings.Replace(right, signature, "sig=", 1), notAuthentic),
 		get("a very long signature", strings.Replace(right, signature, "sig="+strings.Repeat("A", 20<<10), 1), notAuthentic),
-		{name: "tables are not its own", raw: "GET /devstoreaccount1/Tables?" + right + " HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\n", want: "403 AuthorizationFailure"},
-		{name: "policies are not its own", raw: "GET /devstoreaccount1/People?comp=acl&" + right + " HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\n", want: "403 AuthorizationFailure"},
-		{name: "properties are not its own", raw: "GET /devstoreaccount1/?restype=service&comp=properties&" + right + " HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\n", want: "403 AuthorizationFailure"},
+		{name: "list of tables", raw: "GET /devstoreaccount1/Tables?" + right + " HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\n", want: "403 AuthorizationFailure"},
+		{name: "policies of the table", raw: "GET /devstoreaccount1/People?comp=acl&" + right + " HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\n", want: "403 AuthorizationFailure"},
+		{name: "properties of the service", raw: "GET /devstoreaccount1/?restype=service&comp=properties&" + right + " HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\n", want: "403 AuthorizationFailure"},
 		{name: "another account", raw: "GET /other/People()?" + right + " HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\n", want: notAuthentic},
 	})
 }
 
-// TestLoggedNames names tables, keys and ids in ways that would end a line of a log
-// or colour a terminal, and logs what observers are told: L2.
+// TestLoggedNames sends names, keys and ids with line feeds and terminal escapes, and logs
+// the events.
 func TestLoggedNames(t *testing.T) {
-	w := newPeople(t)
+	w := newPeopleServer(t)
 	for _, path := range []string{"/%0aGET%20evil()", "/%1b[31mred()", "/a%22b()", "/People(PartitionKey='%E2%80%AE',RowKey='%C2%9B')"} {
-		c := trial{method: "GET", path: path, headers: "x-ms-client-request-id: a\" level=ERROR\r\n"}
+		c := testRequest{method: "GET", path: path, headers: "x-ms-client-request-id: a\" level=ERROR\r\n"}
 		w.exchange(c.bytes(w))
 	}
 	var b bytes.Buffer

@@ -30,12 +30,12 @@ func changeset(operations ...string) string {
 	return b.String() + "--i--\r\n--o--\r\n"
 }
 
-// batch is a trial that sends an envelope.
-func batch(name, body, want string) trial {
-	return trial{name: name, method: "POST", path: "/$batch", headers: "Content-Type: multipart/mixed; boundary=o\r\n", body: body, want: want}
+// batch returns a request with an envelope.
+func batch(name, body, want string) testRequest {
+	return testRequest{name: name, method: "POST", path: "/$batch", headers: "Content-Type: multipart/mixed; boundary=o\r\n", body: body, want: want}
 }
 
-// TestBatches sends batches of which nothing may happen: B1.
+// TestBatches sends invalid batches, which must not write anything.
 func TestBatches(t *testing.T) {
 	const whole = "400 InvalidInput"
 	inner := func(code string) string { return "202 " + code }
@@ -60,7 +60,7 @@ func TestBatches(t *testing.T) {
 		return changeset(all...)
 	}
 	nested := "Content-Type: multipart/mixed; boundary=n\r\n\r\n--n\r\n" + put("a", "2") + "\r\n--n--\r\n"
-	attack(t, []trial{
+	sendAll(t, []testRequest{
 		batch("no operation", changeset(), whole),
 		batch("101", changeset(many...), inner("InvalidInput")),
 		batch("20,000", changeset(thousands...), inner("InvalidInput")),
@@ -77,26 +77,26 @@ func TestBatches(t *testing.T) {
 		batch("a write outside of a changeset", "--o\r\n"+put("a", "2")+"\r\n--o--\r\n", whole),
 		batch("a batch in a batch", changeset(operation("POST", "/devstoreaccount1/$batch", "Content-Type: multipart/mixed; boundary=o\r\n", changeset(put("a", "2")))), whole),
 		batch("a changeset in a changeset", changeset(nested), whole),
-		batch("a table made", changeset(operation("POST", "/devstoreaccount1/Tables", "Content-Type: application/json\r\n", `{"TableName":"Others"}`)), inner("InvalidInput")),
+		batch("a table created", changeset(operation("POST", "/devstoreaccount1/Tables", "Content-Type: application/json\r\n", `{"TableName":"Others"}`)), inner("InvalidInput")),
 		batch("a table deleted", changeset(operation("DELETE", "/devstoreaccount1/Tables('People')", "", "")), inner("InvalidInput")),
 		batch("policies set", changeset(operation("PUT", "/devstoreaccount1/People?comp=acl", "", "")), inner("InvalidInput")),
 		batch("policies read", "--o\r\n"+operation("GET", "/devstoreaccount1/People?comp=acl", "", "")+"\r\n--o--\r\n", inner("InvalidInput")),
 		batch("the last one fails", changeset(append(many[:99:99], operation("POST", "/devstoreaccount1/People", "", entityBody+"x"))...), inner("InvalidInput")),
-		batch("the last one is there already", changeset(append(many[:99:99], operation("POST", "/devstoreaccount1/People", "", `{"PartitionKey":"a","RowKey":"1"}`))...), inner("EntityAlreadyExists")),
+		batch("the last one already exists", changeset(append(many[:99:99], operation("POST", "/devstoreaccount1/People", "", `{"PartitionKey":"a","RowKey":"1"}`))...), inner("EntityAlreadyExists")),
 	})
 }
 
-// TestEnvelopes sends envelopes that are none: B2.
+// TestEnvelopes sends invalid envelopes.
 func TestEnvelopes(t *testing.T) {
 	const refused = "400 InvalidInput"
 	good := changeset(put("a", "2"))
-	var trials []trial
+	var requests []testRequest
 	for _, c := range []struct{ name, kind, body, want string }{
 		{"no boundary", "multipart/mixed", good, refused},
 		{"an empty one", "multipart/mixed; boundary=", good, refused},
 		{"another one", "multipart/mixed; boundary=x", good, refused},
 		{"one that is too long", "multipart/mixed; boundary=" + strings.Repeat("o", 71), strings.ReplaceAll(good, "--o", "--"+strings.Repeat("o", 71)), refused},
-		{"of odd letters", "multipart/mixed; boundary=\"o\x01\"", good, "400"},
+		{"a control character in it", "multipart/mixed; boundary=\"o\x01\"", good, "400"},
 		{"both the same", "multipart/mixed; boundary=i", strings.ReplaceAll(good, "--o", "--i"), refused},
 		{"JSON", "application/json", "{}", refused},
 		{"another multipart", "multipart/form-data; boundary=o", good, refused},
@@ -105,25 +105,25 @@ func TestEnvelopes(t *testing.T) {
 		{"nothing", "multipart/mixed; boundary=o", "--o--\r\n", refused},
 		{"only a beginning", "multipart/mixed; boundary=o", "--o", refused},
 		{"a lot before", "multipart/mixed; boundary=o", strings.Repeat("x", 3<<20), refused},
-		{"a part without an end of its head", "multipart/mixed; boundary=o", "--o\r\nContent-Type: multipart/mixed; boundary=i", refused},
-		{"a part of text", "multipart/mixed; boundary=o", "--o\r\nContent-Type: text/plain\r\n\r\nPUT / HTTP/1.1\r\n\r\n--o--\r\n", refused},
-		{"a part of a million headers", "multipart/mixed; boundary=o", "--o\r\n" + strings.Repeat("a: b\r\n", 500_000) + "\r\n--o--\r\n", refused},
-		{"a million empty parts", "multipart/mixed; boundary=o", strings.Repeat("--o\r\n", 600_000) + "--o--\r\n", refused},
+		{"an operation without the end of its header", "multipart/mixed; boundary=o", "--o\r\nContent-Type: multipart/mixed; boundary=i", refused},
+		{"an operation of text/plain", "multipart/mixed; boundary=o", "--o\r\nContent-Type: text/plain\r\n\r\nPUT / HTTP/1.1\r\n\r\n--o--\r\n", refused},
+		{"an operation of 500,000 headers", "multipart/mixed; boundary=o", "--o\r\n" + strings.Repeat("a: b\r\n", 500_000) + "\r\n--o--\r\n", refused},
+		{"600,000 empty operations", "multipart/mixed; boundary=o", strings.Repeat("--o\r\n", 600_000) + "--o--\r\n", refused},
 	} {
 		if c.body == "" {
 			continue
 		}
-		trials = append(trials, trial{name: c.name, method: "POST", path: "/$batch", headers: "Content-Type: " + c.kind + "\r\n", body: c.body, want: c.want})
+		requests = append(requests, testRequest{name: c.name, method: "POST", path: "/$batch", headers: "Content-Type: " + c.kind + "\r\n", body: c.body, want: c.want})
 	}
-	attack(t, trials)
+	sendAll(t, requests)
 }
 
-// TestOperations sends operations that point elsewhere, or say wrong lengths: B3.
+// TestOperations sends operations for other accounts, or with invalid lengths and paths.
 func TestOperations(t *testing.T) {
 	const target = "/devstoreaccount1/People(PartitionKey='a',RowKey='2')"
 	json := "Content-Type: application/json\r\n"
-	inner := func(name, text, want string) trial { return batch(name, changeset(text), want) }
-	attack(t, []trial{
+	inner := func(name, text, want string) testRequest { return batch(name, changeset(text), want) }
+	sendAll(t, []testRequest{
 		inner("another account", operation("PUT", "/other/People(PartitionKey='a',RowKey='2')", json, "{}"), "202 InvalidUri"),
 		inner("another account by the whole address", operation("PUT", "http://127.0.0.1:10002/other/People(PartitionKey='a',RowKey='2')", json, "{}"), "202 InvalidInput"),
 		inner("another account by host", operation("PUT", "http://other.table.localhost/People(PartitionKey='a',RowKey='2')", json, "{}"), "202 InvalidInput"),
@@ -143,10 +143,10 @@ func TestOperations(t *testing.T) {
 	})
 }
 
-// TestInnerCredentials gives operations of a batch credentials of their own, which
-// open nothing: B3. The batch has a signature for reading alone.
+// TestInnerCredentials sends operations with credentials of their own, which must be
+// ignored. The batch itself has a signature that only permits reads.
 func TestInnerCredentials(t *testing.T) {
-	w := newPeople(t)
+	w := newPeopleServer(t)
 	sas := func(permissions string) string {
 		query, err := w.credential.TableSAS(sharedkey.TableSAS{Table: "People", Permissions: permissions, Expiry: "2021-06-18"})
 		if err != nil {
@@ -164,7 +164,7 @@ func TestInnerCredentials(t *testing.T) {
 	} {
 		body := changeset(text)
 		request := fmt.Sprintf("POST /devstoreaccount1/$batch?%s HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/mixed; boundary=o\r\nContent-Length: %d\r\n\r\n%s", sas("r"), len(body), body)
-		if got := verdict(w.exchange(request)); got != "202 AuthorizationPermissionMismatch" {
+		if got := outcome(w.exchange(request)); got != "202 AuthorizationPermissionMismatch" {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -173,20 +173,20 @@ func TestInnerCredentials(t *testing.T) {
 	}
 }
 
-// TestManyDialects sends envelopes that are odd, and right: B2.
-func TestManyDialects(t *testing.T) {
+// TestUnusualEnvelopes sends unusual envelopes that are valid.
+func TestUnusualEnvelopes(t *testing.T) {
 	long := strings.Repeat("x", 70)
 	for name, c := range map[string]struct{ kind, body string }{
-		"LF alone":            {"multipart/mixed; boundary=o", strings.ReplaceAll(changeset(put("a", "2")), "\r\n", "\n")},
+		"LF only":             {"multipart/mixed; boundary=o", strings.ReplaceAll(changeset(put("a", "2")), "\r\n", "\n")},
 		"text around":         {"multipart/mixed; boundary=o", "before\r\n" + changeset(put("a", "2")) + "after"},
 		"a quoted boundary":   {`multipart/mixed; charset="utf-8"; boundary="o"`, changeset(put("a", "2"))},
 		"the longest":         {"multipart/mixed; boundary=" + long, strings.ReplaceAll(changeset(put("a", "2")), "--o", "--"+long)},
-		"odd letters":         {`multipart/mixed; boundary="(o)+[.*]?/'"`, strings.ReplaceAll(changeset(put("a", "2")), "--o", "--(o)+[.*]?/'")},
+		"special characters":  {`multipart/mixed; boundary="(o)+[.*]?/'"`, strings.ReplaceAll(changeset(put("a", "2")), "--o", "--(o)+[.*]?/'")},
 		"the boundary within": {"multipart/mixed; boundary=o", changeset(operation("PUT", "/devstoreaccount1/People(PartitionKey='a',RowKey='2')", "Content-Type: application/json\r\n", `{"p":"--i--o"}`))},
 		"no account":          {"multipart/mixed; boundary=o", changeset(operation("PUT", "/People(PartitionKey='a',RowKey='2')", "Content-Type: application/json\r\n", `{}`))},
 	} {
-		w := newPeople(t)
-		request := trial{method: "POST", path: "/$batch", headers: "Content-Type: " + c.kind + "\r\n", body: c.body}
+		w := newPeopleServer(t)
+		request := testRequest{method: "POST", path: "/$batch", headers: "Content-Type: " + c.kind + "\r\n", body: c.body}
 		raw, res := w.exchange(request.bytes(w))
 		if res == nil || res.StatusCode != http.StatusAccepted || !strings.Contains(string(raw), "HTTP/1.1 204 No Content") {
 			t.Errorf("%s: %s", name, raw)

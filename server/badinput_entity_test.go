@@ -19,24 +19,24 @@ const (
 	refusedRange     = "400 OutOfRangeInput"
 )
 
-// inserts makes trials that insert an entity with these members, and the same
-// ones that merge them into one that is there.
-func inserts(cases map[string]string) []trial {
-	var trials []trial
+// inserts returns, for each JSON members, a request that inserts an entity with them and one
+// that merges them into an existing entity.
+func inserts(cases map[string]string) []testRequest {
+	var requests []testRequest
 	for members, want := range cases {
 		name := fmt.Sprintf("%.60s %d", members, len(members))
-		trials = append(trials,
-			trial{name: "insert " + name, method: "POST", path: "/People", body: `{"PartitionKey":"a","RowKey":"2",` + members + `}`, want: want},
-			trial{name: "merge " + name, method: "PATCH", path: "/People(PartitionKey='a',RowKey='1')", body: `{` + members + `}`, want: want},
+		requests = append(requests,
+			testRequest{name: "insert " + name, method: "POST", path: "/People", body: `{"PartitionKey":"a","RowKey":"2",` + members + `}`, want: want},
+			testRequest{name: "merge " + name, method: "PATCH", path: "/People(PartitionKey='a',RowKey='1')", body: `{` + members + `}`, want: want},
 		)
 	}
-	return trials
+	return requests
 }
 
-// typed is a member with the annotation of its type.
+// typed returns a member with the annotation of its type.
 func typed(kind, json string) string { return `"p@odata.type":"Edm.` + kind + `","p":` + json }
 
-// many is n members.
+// many returns n members.
 func many(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -45,9 +45,9 @@ func many(n int) string {
 	return b.String()[1:]
 }
 
-// TestProperties states properties that cannot be: P1, P2, P3, P7.
+// TestProperties sends invalid properties: their number, names, sizes and types.
 func TestProperties(t *testing.T) {
-	attack(t, inserts(map[string]string{
+	sendAll(t, inserts(map[string]string{
 		many(253):                              "400 TooManyProperties",
 		many(3000):                             "400 TooManyProperties",
 		many(50000):                            "400 TooManyProperties",
@@ -68,9 +68,9 @@ func TestProperties(t *testing.T) {
 	}))
 }
 
-// TestKeyMembers states keys in bodies twice, or by other names: P2.
+// TestKeyMembers sends keys twice, by other names or of other types.
 func TestKeyMembers(t *testing.T) {
-	var trials []trial
+	var requests []testRequest
 	for body, want := range map[string]string{
 		`{"PartitionKey":"a","PartitionKey":"b","RowKey":"2"}`: refusedTwoKeys,
 		`{"PartitionKey":"a","RowKey":"2","RowKey":"2"}`:       refusedTwoKeys,
@@ -83,14 +83,14 @@ func TestKeyMembers(t *testing.T) {
 		`{"PartitionKey@odata.type":"Edm.Guid","PartitionKey":"c9da6455-213d-42c9-9a79-3e9149a57833","RowKey":"2"}`: refusedValue,
 		`{"PartitionKey":"a","RowKey@odata.type":"Edm.Binary","RowKey":"AAAA"}`:                                     refusedValue,
 	} {
-		trials = append(trials, trial{name: body, method: "POST", path: "/People", body: body, want: want})
+		requests = append(requests, testRequest{name: body, method: "POST", path: "/People", body: body, want: want})
 	}
-	attack(t, trials)
+	sendAll(t, requests)
 }
 
-// TestValues states values that are none of their types: P4, P5, P6.
+// TestValues sends values that are not valid for their types.
 func TestValues(t *testing.T) {
-	attack(t, inserts(map[string]string{
+	sendAll(t, inserts(map[string]string{
 		typed("Int64", `"9223372036854775808"`): refusedValue, typed("Int64", `"-9223372036854775809"`): refusedValue, typed("Int64", `"1.0"`): refusedValue,
 		typed("Int64", `1e3`): refusedValue, typed("Int64", `""`): refusedValue, typed("Int64", `" 1"`): refusedValue, typed("Int64", `"0x10"`): refusedValue, typed("Int64", `true`): refusedValue,
 		typed("Int32", `2147483648`): refusedValue, typed("Int32", `-2147483649`): refusedValue, typed("Int32", `1.5`): refusedValue, typed("Int32", `"1e3"`): refusedValue,
@@ -108,55 +108,54 @@ func TestValues(t *testing.T) {
 	}))
 }
 
-// TestBodies sends bodies that are no entity: J1.
+// TestBodies sends bodies that are not an entity.
 func TestBodies(t *testing.T) {
 	const entity = `{"PartitionKey":"a","RowKey":"2"}`
-	var trials []trial
+	var requests []testRequest
 	for name, body := range map[string]string{
 		"arrays": strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001), "4 MiB of brackets": strings.Repeat("[", 4<<20), "objects": strings.Repeat(`{"a":`, 100_000),
 		"a string without an end": `{"PartitionKey":"a`, "UTF-16": "\xff\xfe{\x00}\x00", "two values": entity + entity, "junk at the end": entity + "x",
-		"a comment": `{"PartitionKey":"a",/* b */"RowKey":"2"}`, "a NUL": entity + "\x00", "a NUL before": "\x00" + entity, "no UTF-8": "{\"PartitionKey\":\"a\",\"RowKey\":\"2\",\"n\":\"\xff\"}",
+		"a comment": `{"PartitionKey":"a",/* b */"RowKey":"2"}`, "a NUL": entity + "\x00", "a NUL before": "\x00" + entity, "invalid UTF-8": "{\"PartitionKey\":\"a\",\"RowKey\":\"2\",\"n\":\"\xff\"}",
 		"a lone surrogate": `{"PartitionKey":"a","RowKey":"2","n":"\ud800"}`, "a raw line feed in a string": "{\"PartitionKey\":\"a\",\"RowKey\":\"2\",\"n\":\"\n\"}",
-		"an escape that there is not": `{"PartitionKey":"a","RowKey":"2","n":"\x41"}`, "single quotes": `{'PartitionKey':'a','RowKey':'2'}`, "a comma too many": `{"PartitionKey":"a","RowKey":"2",}`,
-		"a list": "[" + entity + "]", "null": "null", "a string": `"a"`, "a number": "1", "a truth": "true", "blanks": "   ", "only a byte order mark": "\xef\xbb\xbf",
+		"an unknown escape": `{"PartitionKey":"a","RowKey":"2","n":"\x41"}`, "single quotes": `{'PartitionKey':'a','RowKey':'2'}`, "a comma too many": `{"PartitionKey":"a","RowKey":"2",}`,
+		"a list": "[" + entity + "]", "null": "null", "a string": `"a"`, "a number": "1", "a boolean": "true", "blanks": "   ", "only a byte order mark": "\xef\xbb\xbf",
 		"no colon": `{"PartitionKey" "a"}`, "a name without quotes": `{PartitionKey:"a",RowKey:"2"}`,
 	} {
-		trials = append(trials, trial{name: name, method: "POST", path: "/People", body: body, want: refusedValue})
+		requests = append(requests, testRequest{name: name, method: "POST", path: "/People", body: body, want: refusedValue})
 		if name != "no body" {
-			trials = append(trials, trial{name: name + ", of a table", method: "POST", path: "/Tables", body: body, want: refusedValue})
+			requests = append(requests, testRequest{name: name + ", of a table", method: "POST", path: "/Tables", body: body, want: refusedValue})
 		}
 	}
-	trials = append(trials,
-		trial{name: "no body", method: "POST", path: "/People", headers: "Content-Length: 0\r\n", want: refusedValue},
-		trial{name: "a million empty names", method: "POST", path: "/People", body: `{` + strings.Repeat(`"":1,`, 500_000) + `"a":1}`, want: refusedDuplicate},
-		trial{name: "a name of 4 MiB", method: "POST", path: "/People", body: `{"PartitionKey":"a","RowKey":"2","` + strings.Repeat("n", 4<<20-64) + `":1}`, want: "400 PropertyNameTooLong"},
-		trial{name: "a table with other members", method: "POST", path: "/Tables", body: `{"Name":"Orders"}`, want: "400 PropertiesNeedValue"},
-		trial{name: "a table of no text", method: "POST", path: "/Tables", body: `{"TableName":1}`, want: refusedValue},
+	requests = append(requests,
+		testRequest{name: "no body", method: "POST", path: "/People", headers: "Content-Length: 0\r\n", want: refusedValue},
+		testRequest{name: "a million empty names", method: "POST", path: "/People", body: `{` + strings.Repeat(`"":1,`, 500_000) + `"a":1}`, want: refusedDuplicate},
+		testRequest{name: "a name of 4 MiB", method: "POST", path: "/People", body: `{"PartitionKey":"a","RowKey":"2","` + strings.Repeat("n", 4<<20-64) + `":1}`, want: "400 PropertyNameTooLong"},
+		testRequest{name: "a table with other members", method: "POST", path: "/Tables", body: `{"Name":"Orders"}`, want: "400 PropertiesNeedValue"},
+		testRequest{name: "a table whose name is a number", method: "POST", path: "/Tables", body: `{"TableName":1}`, want: refusedValue},
 	)
-	attack(t, trials)
+	sendAll(t, requests)
 }
 
-// TestContentTypes sends bodies that say that they are something else: J2.
+// TestContentTypes sends bodies with unsupported media types.
 func TestContentTypes(t *testing.T) {
-	var trials []trial
+	var requests []testRequest
 	for header, want := range map[string]string{
 		"application/atom+xml": "415 AtomFormatNotSupported", "application/atom+xml;type=entry": "415 AtomFormatNotSupported", "text/plain": "415 MediaTypeNotSupported",
 		"application/json; charset=utf-16": "415 MediaTypeNotSupported", "application/json;charset=latin1": "415 MediaTypeNotSupported", "json": "415 MediaTypeNotSupported",
 		"application/json;;": "415 MediaTypeNotSupported", "*/*": "415 MediaTypeNotSupported", strings.Repeat("a", 20<<10): "415 MediaTypeNotSupported",
 		"multipart/mixed; boundary=a": "415 MediaTypeNotSupported",
 	} {
-		trials = append(trials,
-			trial{name: fmt.Sprintf("%.50q", header), method: "POST", path: "/People", headers: "Content-Type: " + header + "\r\n", body: `{"PartitionKey":"a","RowKey":"2"}`, want: want},
-			trial{name: fmt.Sprintf("%.50q of a table", header), method: "POST", path: "/Tables", headers: "Content-Type: " + header + "\r\n", body: `{"TableName":"Orders"}`, want: want},
+		requests = append(requests,
+			testRequest{name: fmt.Sprintf("%.50q", header), method: "POST", path: "/People", headers: "Content-Type: " + header + "\r\n", body: `{"PartitionKey":"a","RowKey":"2"}`, want: want},
+			testRequest{name: fmt.Sprintf("%.50q of a table", header), method: "POST", path: "/Tables", headers: "Content-Type: " + header + "\r\n", body: `{"TableName":"Orders"}`, want: want},
 		)
 	}
-	attack(t, trials)
+	sendAll(t, requests)
 }
 
-// TestExtremes inserts what is as large or as odd as it can be, and reads it back
-// as it was: P1, P3 to P7.
+// TestExtremes inserts values at the limits, and unusual ones, and reads them back.
 func TestExtremes(t *testing.T) {
-	w := newPeople(t)
+	w := newPeopleServer(t)
 	for i, c := range []struct{ members, want string }{
 		{many(252), many(252)},
 		{`"` + strings.Repeat("n", 255) + `":1`, ""},
@@ -188,7 +187,7 @@ func TestExtremes(t *testing.T) {
 	} {
 		w.clock.advance(1)
 		row := fmt.Sprintf("x%d", i)
-		insert := trial{method: "POST", path: "/People", body: `{"PartitionKey":"a","RowKey":"` + row + `",` + c.members + `}`}
+		insert := testRequest{method: "POST", path: "/People", body: `{"PartitionKey":"a","RowKey":"` + row + `",` + c.members + `}`}
 		raw, res := w.exchange(insert.bytes(w))
 		if res == nil || res.StatusCode != http.StatusCreated {
 			t.Errorf("%.100s: %s", c.members, raw)
@@ -198,7 +197,7 @@ func TestExtremes(t *testing.T) {
 		if c.want != "" {
 			want = strings.TrimSpace(c.want)
 		}
-		get := trial{method: "GET", path: "/People(PartitionKey='a',RowKey='" + row + "')"}
+		get := testRequest{method: "GET", path: "/People(PartitionKey='a',RowKey='" + row + "')"}
 		raw, _ = w.exchange(get.bytes(w))
 		_, got, _ := bytes.Cut(raw, []byte(`"RowKey":"`+row+`","Timestamp":"`))
 		_, got, _ = bytes.Cut(got, []byte(`"`))
@@ -208,9 +207,9 @@ func TestExtremes(t *testing.T) {
 	}
 }
 
-// TestEntitySize inserts an entity of 1 MiB, and one with a byte more: P3.
+// TestEntitySize inserts an entity of 1 MiB, and a larger one.
 func TestEntitySize(t *testing.T) {
-	w := newPeople(t)
+	w := newPeopleServer(t)
 	e := edm.Entity{Key: edm.Key{Partition: "a", Row: "2"}}
 	body := `{"PartitionKey":"a","RowKey":"2"`
 	add := func(name string, n int) {
@@ -223,7 +222,7 @@ func TestEntitySize(t *testing.T) {
 	const limit = 1 << 20
 	rest := limit - edm.EntitySize(e.Key, e.Properties) - (8 + 2*len("q") + 4)
 	if rest%2 != 0 {
-		t.Fatalf("%d bytes are left, which no text fills", rest)
+		t.Fatalf("%d bytes are left, want an even number", rest)
 	}
 	full, properties := body, e.Properties
 	add("q", rest/2+1)
@@ -231,15 +230,15 @@ func TestEntitySize(t *testing.T) {
 	body, e.Properties = full, properties
 	add("q", rest/2)
 	if size := edm.EntitySize(e.Key, e.Properties); size != limit {
-		t.Fatalf("%d bytes, want %d", size, limit)
+		t.Fatalf("entity of %d bytes, want %d", size, limit)
 	}
-	for _, c := range []trial{
+	for _, c := range []testRequest{
 		{method: "POST", path: "/People", body: over + "}", want: "400 EntityTooLarge"},
 		{method: "POST", path: "/People", body: body + "}", want: "201"},
 		{method: "PATCH", path: "/People(PartitionKey='a',RowKey='2')", body: `{"r":1}`, want: "400 EntityTooLarge"},
 		{method: "PATCH", path: "/People(PartitionKey='a',RowKey='2')", body: `{"p00":""}`, want: "204"},
 	} {
-		if got := verdict(w.exchange(c.bytes(w))); got != c.want {
+		if got := outcome(w.exchange(c.bytes(w))); got != c.want {
 			t.Errorf("%s of %d bytes: %s, want %s", c.method, len(c.body), got, c.want)
 		}
 	}

@@ -12,12 +12,12 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// TestKeys writes and reads entities whose keys cannot be: K1, K2.
+// TestKeys writes and reads entities with invalid keys.
 func TestKeys(t *testing.T) {
-	var trials []trial
+	var requests []testRequest
 	for _, c := range []string{"/", `\`, "#", "?", "\t", "\n", "\x00", "\x1f", "\x7f", "\u0080", "\u009f"} {
 		body := fmt.Sprintf(`{"PartitionKey":"a","RowKey":"x\u%04xy"}`, []rune(c)[0])
-		trials = append(trials, trial{name: fmt.Sprintf("insert %q", c), method: "POST", path: "/People", body: body, want: "400 OutOfRangeInput"})
+		requests = append(requests, testRequest{name: fmt.Sprintf("insert %q", c), method: "POST", path: "/People", body: body, want: "400 OutOfRangeInput"})
 
 		path := "/People(PartitionKey='a',RowKey='x" + url.PathEscape(c) + "y')"
 		put, get := "400 OutOfRangeInput", "404 ResourceNotFound"
@@ -29,17 +29,17 @@ func TestKeys(t *testing.T) {
 				put, get = "400", "400" // the front end's page
 			}
 		}
-		trials = append(trials,
-			trial{name: fmt.Sprintf("replace %q", c), method: "PUT", path: path, body: "{}", want: put},
-			trial{name: fmt.Sprintf("read %q", c), method: "GET", path: path, want: get},
-			trial{name: fmt.Sprintf("delete %q", c), method: "DELETE", path: path, headers: "If-Match: *\r\n", want: put},
+		requests = append(requests,
+			testRequest{name: fmt.Sprintf("replace %q", c), method: "PUT", path: path, body: "{}", want: put},
+			testRequest{name: fmt.Sprintf("read %q", c), method: "GET", path: path, want: get},
+			testRequest{name: fmt.Sprintf("delete %q", c), method: "DELETE", path: path, headers: "If-Match: *\r\n", want: put},
 		)
 	}
 	long, longer := strings.Repeat("k", 1025), strings.Repeat("é", 1025)
-	trials = append(trials, []trial{
+	requests = append(requests, []testRequest{
 		{name: "a long key", method: "POST", path: "/People", body: `{"PartitionKey":"` + long + `","RowKey":"1"}`, want: "400 PropertyValueTooLarge"},
-		{name: "a long key of other letters", method: "POST", path: "/People", body: `{"PartitionKey":"a","RowKey":"` + longer + `"}`, want: "400 PropertyValueTooLarge"},
-		{name: "a long key of pairs", method: "POST", path: "/People", body: `{"PartitionKey":"a","RowKey":"` + strings.Repeat("😀", 512) + `a"}`, want: "400 PropertyValueTooLarge"},
+		{name: "a long key, not ASCII", method: "POST", path: "/People", body: `{"PartitionKey":"a","RowKey":"` + longer + `"}`, want: "400 PropertyValueTooLarge"},
+		{name: "a long key of surrogate pairs", method: "POST", path: "/People", body: `{"PartitionKey":"a","RowKey":"` + strings.Repeat("😀", 512) + `a"}`, want: "400 PropertyValueTooLarge"},
 		{name: "a long key in the URL", method: "PUT", path: "/People(PartitionKey='" + long + "',RowKey='')", body: "{}", want: "400 PropertyValueTooLarge"},
 		{name: "a very long key in the URL", method: "PUT", path: "/People(PartitionKey='" + strings.Repeat("k", 25<<10) + "',RowKey='')", body: "{}", want: "400 PropertyValueTooLarge"},
 		{name: "a key longer than any header", method: "GET", path: "/People(PartitionKey='" + strings.Repeat("k", 100<<10) + "',RowKey='')", want: "431"},
@@ -54,13 +54,13 @@ func TestKeys(t *testing.T) {
 		{name: "half an escape in the URL", method: "GET", path: "/People(PartitionKey='%4',RowKey='')", want: "400"},
 		{name: "an escape of no digits", method: "GET", path: "/People(PartitionKey='%zz',RowKey='')", want: "400"},
 	}...)
-	attack(t, trials)
+	sendAll(t, requests)
 }
 
-// TestKeyPredicates asks for entities in ways that no client does: K3.
+// TestKeyPredicates reads entities with invalid key predicates.
 func TestKeyPredicates(t *testing.T) {
 	const syntax = "400 InvalidInput"
-	var trials []trial
+	var requests []testRequest
 	for _, predicate := range []string{
 		"(PartitionKey='a',RowKey='1'", "(PartitionKey='a',RowKey='1'))", "((PartitionKey='a',RowKey='1'))", "(PartitionKey='a',RowKey='1)", "(PartitionKey='a'RowKey='1')",
 		"(PartitionKey='a',PartitionKey='b')", "(RowKey='1',RowKey='1')", "(PartitionKey='a',RowKey='1',RowKey='1')", "(PartitionKey='a',RowKey='1',Age=39)",
@@ -68,23 +68,23 @@ func TestKeyPredicates(t *testing.T) {
 		"(PartitionKey='''a''',RowKey='1'')", "(PartitionKey=\"a\",RowKey=\"1\")", "(PartitionKey='a',RowKey='1')x", "(PartitionKey='a',RowKey='1')()", "()()", "(", "()x",
 		"(" + strings.Repeat("'", 20<<10) + ")", strings.Repeat("(", 20<<10), "(PartitionKey='a',RowKey='1');x", "(PartitionKey=datetime'2021-01-01',RowKey='1')",
 	} {
-		trials = append(trials, trial{name: fmt.Sprintf("%.40s", predicate), method: "GET", path: "/People" + predicate, want: syntax})
+		requests = append(requests, testRequest{name: fmt.Sprintf("%.40s", predicate), method: "GET", path: "/People" + predicate, want: syntax})
 	}
-	trials = append(trials,
-		trial{name: "a predicate longer than any header", method: "GET", path: "/People(" + strings.Repeat("x", 100<<10), want: "431"},
-		trial{name: "a segment after it", method: "GET", path: "/People(PartitionKey='a',RowKey='1')/Age", want: syntax},
+	requests = append(requests,
+		testRequest{name: "a predicate longer than any header", method: "GET", path: "/People(" + strings.Repeat("x", 100<<10), want: "431"},
+		testRequest{name: "a segment after it", method: "GET", path: "/People(PartitionKey='a',RowKey='1')/Age", want: syntax},
 	)
-	attack(t, trials)
+	sendAll(t, requests)
 }
 
-// TestOddKeys writes entities with keys that are allowed, reads each by its own
-// link, and finds them in the order of their code units: K2.
-func TestOddKeys(t *testing.T) {
+// TestUnusualKeys inserts entities with unusual valid keys, reads each by its link, and
+// checks that a query returns them in the order of UTF-16 code units.
+func TestUnusualKeys(t *testing.T) {
 	w := newWire(t, nil, nil)
 	if err := w.store.CreateTable(t.Context(), "People"); err != nil {
 		t.Fatal(err)
 	}
-	// In order: a pair of surrogates stands before what is above them.
+	// In order: surrogate pairs are before U+FB01.
 	keys := []string{
 		"", " ", "  ", " a ", "!", `"`, "$1", "%", "%2527", "%27", "&=;@*", "'", "''", "',RowKey='", "(", ")", "+", ",", "a", "a b", "a%20b", "a+b",
 		"cafe\u0301", "caf\u00e9", strings.Repeat("k", 1024), "\u00e9", "\u212a", strings.Repeat("😀", 512), "\ufb01", "\uffff",
@@ -93,7 +93,7 @@ func TestOddKeys(t *testing.T) {
 		t.Run(fmt.Sprintf("%.20q", key), func(t *testing.T) {
 			w.t = t
 			body := fmt.Sprintf(`{"PartitionKey":%s,"RowKey":%[1]s}`, jsonText(key))
-			insert := trial{method: "POST", path: "/People", body: body, headers: "Prefer: return-no-content\r\n"}
+			insert := testRequest{method: "POST", path: "/People", body: body, headers: "Prefer: return-no-content\r\n"}
 			raw, res := w.exchange(insert.bytes(w))
 			if res == nil || res.StatusCode != http.StatusNoContent {
 				t.Fatalf("insert: %s", raw)
@@ -101,7 +101,7 @@ func TestOddKeys(t *testing.T) {
 			link := strings.TrimPrefix(res.Header.Get("Location"), "http://127.0.0.1:10002/"+wireAccount)
 			quoted := url.PathEscape("'" + strings.ReplaceAll(key, "'", "''") + "'")
 			for _, path := range []string{link, "/People(PartitionKey=" + quoted + ",RowKey=" + quoted + ")"} {
-				get := trial{method: "GET", path: path}
+				get := testRequest{method: "GET", path: path}
 				raw, res = w.exchange(get.bytes(w))
 				if res == nil || res.StatusCode != http.StatusOK {
 					t.Errorf("GET %s: %s", path, raw)
@@ -126,7 +126,7 @@ func TestOddKeys(t *testing.T) {
 	}
 }
 
-// jsonText is s as JSON has it, all in escapes.
+// jsonText returns s in JSON with all characters escaped.
 func jsonText(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -137,64 +137,63 @@ func jsonText(s string) string {
 	return b.String()
 }
 
-// TestConditions states conditions that cannot be met, or cannot be read: E1.
+// TestConditions sends conditions that are invalid or not met.
 func TestConditions(t *testing.T) {
-	const unread, unmet = "400 InvalidInput", "412 UpdateConditionNotSatisfied"
+	const invalid, unmet = "400 InvalidInput", "412 UpdateConditionNotSatisfied"
 	stale := string(edm.TicksOf(testTime.AddDate(-1, 0, 0)).ETag())
-	var trials []trial
+	var requests []testRequest
 	for _, c := range []struct{ headers, want string }{
-		{"If-Match: \r\n", unread},
-		{"If-Match: \"2021\"\r\n", unread},
-		{"If-Match: 2021\r\n", unread},
-		{"If-Match: W/2021\r\n", unread},
-		{"If-Match: W/\"\r\n", unread},
-		{"If-Match: W/\"a\r\n", unread},
-		{"If-Match: W/\"a\" x\r\n", unread},
-		{"If-Match: W/\"a\",W/\"b\"\r\n", unread},
-		{"If-Match: *\r\nIf-Match: *\r\n", unread},
-		{"If-Match: **\r\n", unread},
-		{"If-Match: " + strings.Repeat("x", 20<<10) + "\r\n", unread},
+		{"If-Match: \r\n", invalid},
+		{"If-Match: \"2021\"\r\n", invalid},
+		{"If-Match: 2021\r\n", invalid},
+		{"If-Match: W/2021\r\n", invalid},
+		{"If-Match: W/\"\r\n", invalid},
+		{"If-Match: W/\"a\r\n", invalid},
+		{"If-Match: W/\"a\" x\r\n", invalid},
+		{"If-Match: W/\"a\",W/\"b\"\r\n", invalid},
+		{"If-Match: *\r\nIf-Match: *\r\n", invalid},
+		{"If-Match: **\r\n", invalid},
+		{"If-Match: " + strings.Repeat("x", 20<<10) + "\r\n", invalid},
 		{"If-Match: W/\"" + strings.Repeat("x", 20<<10) + "\"\r\n", unmet},
 		{"If-Match: W/\"datetime'2021-06-17T16%253A54%253A23Z'\"\r\n", unmet},
 		{"If-Match: " + stale + "\r\n", unmet},
 		{"If-Match: W/\"\"\r\n", unmet},
-		{"If-Match: W/'a'\r\n", unread},
-		{"If-None-Match: *\r\n", unread},
-		{"If-Match: *\r\nIf-None-Match: *\r\n", unread},
+		{"If-Match: W/'a'\r\n", invalid},
+		{"If-None-Match: *\r\n", invalid},
+		{"If-Match: *\r\nIf-None-Match: *\r\n", invalid},
 	} {
 		for _, method := range []string{"PUT", "PATCH", "MERGE", "DELETE"} {
-			one := trial{name: fmt.Sprintf("%s %.40q", method, c.headers), method: method, path: "/People(PartitionKey='a',RowKey='1')", headers: c.headers, want: c.want}
+			one := testRequest{name: fmt.Sprintf("%s %.40q", method, c.headers), method: method, path: "/People(PartitionKey='a',RowKey='1')", headers: c.headers, want: c.want}
 			if method != "DELETE" {
 				one.body = "{}"
 			}
-			trials = append(trials, one)
+			requests = append(requests, one)
 		}
 	}
-	trials = append(trials, trial{name: "DELETE without", method: "DELETE", path: "/People(PartitionKey='a',RowKey='1')", want: unread})
-	attack(t, trials)
+	requests = append(requests, testRequest{name: "DELETE without", method: "DELETE", path: "/People(PartitionKey='a',RowKey='1')", want: invalid})
+	sendAll(t, requests)
 }
 
-// TestIncarnations holds the ETag of an entity that was deleted against the one
-// that has its key: E1.
-func TestIncarnations(t *testing.T) {
-	w := newPeople(t)
+// TestETagOfDeletedEntity uses the ETag of a deleted entity on a new one with the same key.
+func TestETagOfDeletedEntity(t *testing.T) {
+	w := newPeopleServer(t)
 	const path = "/People(PartitionKey='a',RowKey='1')"
 	etag := func() string {
-		get := trial{method: "GET", path: path}
+		get := testRequest{method: "GET", path: path}
 		_, res := w.exchange(get.bytes(w))
 		return res.Header.Get("Etag")
 	}
 	first := etag()
-	for _, c := range []trial{
+	for _, c := range []testRequest{
 		{method: "DELETE", path: path, headers: "If-Match: " + first + "\r\n", want: "204"},
 		{method: "POST", path: "/People", body: `{"PartitionKey":"a","RowKey":"1","Age":39}`, want: "201"},
 		{method: "PUT", path: path, body: "{}", headers: "If-Match: " + first + "\r\n", want: "412 UpdateConditionNotSatisfied"},
 	} {
-		if got := verdict(w.exchange(c.bytes(w))); got != c.want {
+		if got := outcome(w.exchange(c.bytes(w))); got != c.want {
 			t.Fatalf("%s %s: %s, want %s", c.method, c.path, got, c.want)
 		}
 	}
 	if second := etag(); second == first {
-		t.Errorf("both have the ETag %s, by a clock that stood still", first)
+		t.Errorf("both entities have the ETag %s; the clock did not advance", first)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// Answers to filters.
+// Outcomes of queries.
 const (
 	refusedFilter    = "400 InvalidInput"
 	noSuchFilter     = "501 NotImplemented"
@@ -23,9 +23,9 @@ const (
 	badTimeout       = "400 InvalidQueryParameterValue"
 )
 
-// TestFilters asks with filters that nobody means: Q1.
+// TestFilters sends unusual and invalid filters.
 func TestFilters(t *testing.T) {
-	var trials []trial
+	var requests []testRequest
 	for filter, want := range map[string]string{
 		strings.Repeat("Age eq 39 and ", 15) + "Age eq 39":                    acceptedAnything,
 		strings.Repeat("not ", 2_000) + "(Age eq 39)":                         refusedFilter,
@@ -76,21 +76,21 @@ func TestFilters(t *testing.T) {
 		"Age/Years eq 1":                      noSuchFilter,
 		"any(x: x eq 1)":                      noSuchFilter,
 	} {
-		trials = append(trials, trial{name: fmt.Sprintf("%.40q %d", filter, len(filter)), method: "GET", path: "/People()?$filter=" + url.QueryEscape(filter), want: want})
+		requests = append(requests, testRequest{name: fmt.Sprintf("%.40q %d", filter, len(filter)), method: "GET", path: "/People()?$filter=" + url.QueryEscape(filter), want: want})
 	}
-	trials = append(trials,
-		trial{name: "longer than any header", method: "GET", path: "/People()?$filter=" + strings.Repeat("x", 1<<20), want: "431"},
-		trial{name: "half an escape", method: "GET", path: "/People()?$filter=%4", want: refusedFilter},
-		trial{name: "escapes of escapes", method: "GET", path: "/People()?$filter=" + strings.Repeat("%25", 5_000), want: refusedFilter},
-		trial{name: "of tables", method: "GET", path: "/Tables?$filter=" + url.QueryEscape(strings.Repeat("(", 2_000)), want: refusedFilter},
-		trial{name: "of tables, another property", method: "GET", path: "/Tables?$filter=" + url.QueryEscape("Age eq 1"), want: noSuchFilter},
+	requests = append(requests,
+		testRequest{name: "longer than any header", method: "GET", path: "/People()?$filter=" + strings.Repeat("x", 1<<20), want: "431"},
+		testRequest{name: "half an escape", method: "GET", path: "/People()?$filter=%4", want: refusedFilter},
+		testRequest{name: "escapes of escapes", method: "GET", path: "/People()?$filter=" + strings.Repeat("%25", 5_000), want: refusedFilter},
+		testRequest{name: "of tables", method: "GET", path: "/Tables?$filter=" + url.QueryEscape(strings.Repeat("(", 2_000)), want: refusedFilter},
+		testRequest{name: "of tables, another property", method: "GET", path: "/Tables?$filter=" + url.QueryEscape("Age eq 1"), want: noSuchFilter},
 	)
-	attack(t, trials)
+	sendAll(t, requests)
 }
 
-// TestOptions asks with options of a query that there are not: Q2.
+// TestOptions sends invalid query options.
 func TestOptions(t *testing.T) {
-	var trials []trial
+	var requests []testRequest
 	for query, want := range map[string]string{
 		"$top=-1": refusedFilter, "$top=1001": refusedFilter, "$top=9223372036854775808": refusedFilter, "$top=1e3": refusedFilter, "$top=%2B1": refusedFilter, "$top=0x1": refusedFilter,
 		"$top=1&$top=2": refusedFilter, "$top=%201": refusedFilter, "$top=": "200", "$top=0": "200", "$top=1000": "200",
@@ -104,24 +104,24 @@ func TestOptions(t *testing.T) {
 
 		"comp=list": "200", "restype=service": "200",
 	} {
-		trials = append(trials, trial{name: fmt.Sprintf("%.40q %d", query, len(query)), method: "GET", path: "/People()?" + query, want: want})
+		requests = append(requests, testRequest{name: fmt.Sprintf("%.40q %d", query, len(query)), method: "GET", path: "/People()?" + query, want: want})
 	}
-	trials = append(trials, trial{
+	requests = append(requests, testRequest{
 		name: "comp twice", want: "403 AuthenticationFailed",
 		raw: "GET /devstoreaccount1/People?comp=acl&comp=acl HTTP/1.1\r\n" + strings.Replace(signedHeaders, "{signature}", strings.Repeat("A", 43)+"=", 1) + "\r\n",
 	})
-	attack(t, trials)
+	sendAll(t, requests)
 }
 
-// forged returns a token for a text, as the service writes it.
+// forged returns a continuation token for a text.
 func forged(text string) string {
 	b := strings.NewReplacer("=", "-", "+", ".", "/", "_").Replace(base64.StdEncoding.EncodeToString([]byte(text)))
 	return url.QueryEscape(fmt.Sprintf("1!%d!%s", len(b), b))
 }
 
-// TestTokens goes on from places that the server never named: Q3.
+// TestTokens sends continuation tokens that the server did not create.
 func TestTokens(t *testing.T) {
-	var trials []trial
+	var requests []testRequest
 	for _, name := range []string{"NextPartitionKey", "NextRowKey", "NextTableName"} {
 		path := "/People()?"
 		if name == "NextTableName" {
@@ -133,7 +133,7 @@ func TestTokens(t *testing.T) {
 			"\x00": refusedFilter, strings.Repeat("1!", 5_000): refusedFilter, "1!20000!" + strings.Repeat("A", 20_000): refusedFilter, "!!": refusedFilter, "1!0!": "200",
 		} {
 			if name == "NextTableName" && token == "x" {
-				continue // as good as a name
+				continue // a valid table name
 			}
 			if name == "NextRowKey" && want == "200" {
 				continue
@@ -142,27 +142,27 @@ func TestTokens(t *testing.T) {
 			if name == "NextRowKey" {
 				query = "NextPartitionKey=" + forged("a") + "&" + query
 			}
-			trials = append(trials, trial{name: fmt.Sprintf("%s %.30q", name, token), method: "GET", path: path + query, want: want})
+			requests = append(requests, testRequest{name: fmt.Sprintf("%s %.30q", name, token), method: "GET", path: path + query, want: want})
 		}
 	}
-	trials = append(trials,
-		trial{name: "a row alone", method: "GET", path: "/People()?NextRowKey=" + forged("1"), want: refusedFilter},
-		trial{name: "two", method: "GET", path: "/People()?NextPartitionKey=" + forged("a") + "&NextPartitionKey=" + forged("a"), want: refusedFilter},
-		trial{name: "a place behind everything", method: "GET", path: "/People()?NextPartitionKey=" + forged("zzz"), want: "200"},
-		trial{name: "letters that no key has", method: "GET", path: "/People()?NextPartitionKey=" + forged("a/b\x00"), want: "200"},
-		trial{name: "a very long key", method: "GET", path: "/People()?NextPartitionKey=" + forged(strings.Repeat("a", 5_000)), want: "200"},
-		trial{name: "a table that is not there", method: "GET", path: "/Nobody()?NextPartitionKey=" + forged("a"), want: "404 TableNotFound"},
-		trial{name: "a longer one than any header", method: "GET", path: "/People()?NextPartitionKey=" + strings.Repeat("x", 1<<20), want: "431"},
+	requests = append(requests,
+		testRequest{name: "a row alone", method: "GET", path: "/People()?NextRowKey=" + forged("1"), want: refusedFilter},
+		testRequest{name: "two", method: "GET", path: "/People()?NextPartitionKey=" + forged("a") + "&NextPartitionKey=" + forged("a"), want: refusedFilter},
+		testRequest{name: "a key after all others", method: "GET", path: "/People()?NextPartitionKey=" + forged("zzz"), want: "200"},
+		testRequest{name: "characters that no key has", method: "GET", path: "/People()?NextPartitionKey=" + forged("a/b\x00"), want: "200"},
+		testRequest{name: "a very long key", method: "GET", path: "/People()?NextPartitionKey=" + forged(strings.Repeat("a", 5_000)), want: "200"},
+		testRequest{name: "a missing table", method: "GET", path: "/Nobody()?NextPartitionKey=" + forged("a"), want: "404 TableNotFound"},
+		testRequest{name: "a token longer than any header", method: "GET", path: "/People()?NextPartitionKey=" + strings.Repeat("x", 1<<20), want: "431"},
 	)
-	attack(t, trials)
+	sendAll(t, requests)
 }
 
-// seed makes the ranges and tokens of TestRanges; the same seed makes the same.
+// rangeSeed is the seed of the ranges and tokens of TestRanges.
 const rangeSeed = 7
 
-// TestRanges asks with signatures for ranges of keys, by every way there is to
-// read, from forged places on: S2, Q3. What comes back is what the range and the
-// query have in common, and nothing is written outside.
+// TestRanges sends signatures for ranges of keys with queries that continue at forged
+// tokens. A query must return its results within the range, and no other read or write may
+// reach a key outside of it.
 func TestRanges(t *testing.T) {
 	w := newWire(t, nil, nil)
 	if err := w.store.CreateTable(t.Context(), "People"); err != nil {
@@ -196,18 +196,18 @@ func TestRanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		inRange := func(k edm.Key) bool {
-			from := s.StartPartition == "" || k.Compare(edm.Key{Partition: s.StartPartition, Row: s.StartRow}) >= 0
-			to := s.EndPartition == "" || k.Partition < s.EndPartition || k.Partition == s.EndPartition && (s.EndRow == "" || k.Row <= s.EndRow)
-			return from && to
+			afterStart := s.StartPartition == "" || k.Compare(edm.Key{Partition: s.StartPartition, Row: s.StartRow}) >= 0
+			beforeEnd := s.EndPartition == "" || k.Partition < s.EndPartition || k.Partition == s.EndPartition && (s.EndRow == "" || k.Row <= s.EndRow)
+			return afterStart && beforeEnd
 		}
-		place := edm.Key{Partition: pick(), Row: pick()}
-		query := "NextPartitionKey=" + forged(place.Partition) + "&NextRowKey=" + forged(place.Row)
+		from := edm.Key{Partition: pick(), Row: pick()}
+		query := "NextPartitionKey=" + forged(from.Partition) + "&NextRowKey=" + forged(from.Row)
 		if rng.IntN(2) > 0 {
-			query, place = "$filter="+url.QueryEscape("PartitionKey ge '' or not (RowKey eq 'x')"), edm.Key{}
+			query, from = "$filter="+url.QueryEscape("PartitionKey ge '' or not (RowKey eq 'x')"), edm.Key{}
 		}
 		var want []edm.Key
 		for _, k := range all {
-			if inRange(k) && k.Compare(place) >= 0 {
+			if inRange(k) && k.Compare(from) >= 0 {
 				want = append(want, k)
 			}
 		}
@@ -218,7 +218,7 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// keysOf asks for entities in pages of three, and returns their keys.
+// keysOf queries entities in pages of three, and returns their keys.
 func (w *wire) keysOf(sas, query string) (keys []edm.Key) {
 	w.t.Helper()
 	for {
@@ -244,8 +244,8 @@ func (w *wire) keysOf(sas, query string) (keys []edm.Key) {
 	}
 }
 
-// touchEach reads and writes each key, by itself and in a batch, and wants it
-// refused outside of the range.
+// touchEach reads and writes each key, by itself and in a batch, and checks that keys
+// outside of the range are refused.
 func (w *wire) touchEach(sas string, keys []edm.Key, inRange func(edm.Key) bool) {
 	w.t.Helper()
 	for _, k := range keys {

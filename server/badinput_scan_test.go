@@ -21,7 +21,7 @@ import (
 	"github.com/tablerock-db/tablerock/store/storetest"
 )
 
-// endlessStore finds nothing, for as long as it may look.
+// endlessStore has queries that find nothing until their context ends.
 type endlessStore struct{ store.Store }
 
 func (endlessStore) Query(ctx context.Context, _ string, _ store.Query) store.Cursor {
@@ -39,13 +39,13 @@ func (*endlessCursor) Resume() *edm.Key { return &edm.Key{Partition: "m", Row: "
 func (c *endlessCursor) Err() error     { return c.ctx.Err() }
 func (*endlessCursor) Close() error     { return nil }
 
-// TestEndlessScans asks a store that never ends: Q4. After five seconds the client
-// gets a page without entities and the place to go on from, or when the time is up
-// that it gave; a client that goes away ends its scan.
+// TestEndlessScans queries an endlessStore. After five seconds, or the client's timeout if
+// that is shorter, the client gets an empty page with a continuation token. If the client
+// disconnects, the query ends.
 func TestEndlessScans(t *testing.T) {
 	for _, c := range []struct {
 		query  string
-		leaves bool // after a second
+		leaves bool // the client disconnects after a second
 		waits  time.Duration
 	}{
 		{"", false, 5 * time.Second},
@@ -81,24 +81,24 @@ func TestEndlessScans(t *testing.T) {
 			waited := time.Since(start)
 			if c.leaves {
 				if waited != c.waits || res.StatusCode < http.StatusBadRequest {
-					t.Errorf("after the client left, %d came %v later", res.StatusCode, waited-c.waits)
+					t.Errorf("after the client disconnected, the response %d came %v later", res.StatusCode, waited-c.waits)
 				}
 				if len(events) != 1 || events[0].Status != server.StatusClientGone || events[0].Code != "" || !errors.Is(events[0].Err, context.Canceled) {
-					t.Errorf("after the client left, the events are %+v, want one of status %d", events, server.StatusClientGone)
+					t.Errorf("after the client disconnected, the events are %+v, want one of status %d", events, server.StatusClientGone)
 				}
 				return
 			}
 			if next := res.Header.Get("X-Ms-Continuation-Nextrowkey"); res.StatusCode != http.StatusOK || next != "1!4!Nw--" || waited != c.waits || len(events) != 1 {
-				t.Errorf("%d, token %q after %v; want a page without entities after %v", res.StatusCode, next, waited, c.waits)
+				t.Errorf("%d, token %q after %v; want an empty page after %v", res.StatusCode, next, waited, c.waits)
 			}
 		})
 	}
 }
 
-// TestGreatPages asks for entities that are large: Q4. A page is cut at about 4
-// MiB, and all of them come.
-func TestGreatPages(t *testing.T) {
-	w := newPeople(t)
+// TestLargePages queries large entities. A page ends at about 4 MiB, and the pages together
+// have all entities.
+func TestLargePages(t *testing.T) {
+	w := newPeopleServer(t)
 	text := edm.String(strings.Repeat("x", edm.MaxStringUnits))
 	const n = 100
 	for i := range n {
@@ -109,7 +109,7 @@ func TestGreatPages(t *testing.T) {
 	}
 	pages, entities, query := 0, 0, ""
 	for {
-		get := trial{method: "GET", path: "/People()?$filter=PartitionKey%20eq%20'b'" + query}
+		get := testRequest{method: "GET", path: "/People()?$filter=PartitionKey%20eq%20'b'" + query}
 		raw, res := w.exchange(get.bytes(w))
 		if res == nil || res.StatusCode != http.StatusOK || len(raw) > 5<<20 {
 			t.Fatalf("a page of %d bytes: %.300s", len(raw), raw)
@@ -127,10 +127,10 @@ func TestGreatPages(t *testing.T) {
 	}
 }
 
-// TestStreams reads how many streams a connection of HTTP/2 may have: H5.
+// TestStreams checks the limit of streams of an HTTP/2 connection.
 func TestStreams(t *testing.T) {
 	w := newWire(t, nil, testCertificate())
-	w.tls = &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}} // nobody can stand between a test and itself
+	w.tls = &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}} // the connection is on loopback
 	conn := w.dial()
 	if _, err := io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); err != nil {
 		t.Fatal(err)
@@ -153,5 +153,5 @@ func TestStreams(t *testing.T) {
 			return
 		}
 	}
-	t.Error("streams without a limit")
+	t.Error("no limit of streams in the settings")
 }

@@ -18,22 +18,22 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// trial is a request that a server has to refuse, or to take without harm.
-type trial struct {
+// testRequest is a request that the server must refuse, or accept without harm.
+type testRequest struct {
 	name         string
-	method, path string // the path is that after the account, byte for byte
-	headers      string // lines, each with its end
+	method, path string // path is unescaped, and without the account
+	headers      string // lines, each with CR LF
 	body         string
 	raw          string // if not "", the whole request
-	want         string // "400 InvalidInput", status and code of the answer; "closed" for none
+	want         string // status and code of the response, such as "400 InvalidInput"; "closed" if there is none
 }
 
-// signedHeaders begin every request that is not raw.
+// signedHeaders are the first headers of every request without raw.
 const signedHeaders = "Host: 127.0.0.1:10002\r\nx-ms-date: Thu, 17 Jun 2021 16:54:23 GMT\r\n" +
 	"Authorization: SharedKey devstoreaccount1:{signature}\r\nx-ms-version: 2019-02-02\r\nAccept: application/json\r\n"
 
-// bytes returns the request as it goes over the wire.
-func (c *trial) bytes(w *wire) string {
+// bytes returns the bytes of the request.
+func (c *testRequest) bytes(w *wire) string {
 	if c.raw != "" {
 		return c.raw
 	}
@@ -47,19 +47,18 @@ func (c *trial) bytes(w *wire) string {
 	return w.sign(head) + "\r\n" + c.body
 }
 
-// sign puts the signature into the head of a request.
+// sign replaces {signature} in the head of a request.
 func (w *wire) sign(head string) string {
 	text := w.rawRequest(strings.TrimSuffix(strings.ReplaceAll(head, "\r\n", "\n"), "\n"))
 	return strings.TrimSuffix(text, "\r\n")
 }
 
-// attack sends the trials. After each, nothing that is stored has changed, a good
-// client gets its answer, and neither the answer nor what is told to observers
-// holds a secret.
-func attack(t *testing.T, trials []trial) {
+// sendAll sends the requests. After each it checks that the store did not change, that the
+// server still serves a valid request, and that response and event have no secret.
+func sendAll(t *testing.T, requests []testRequest) {
 	t.Helper()
-	w := newPeople(t)
-	for _, c := range trials {
+	w := newPeopleServer(t)
+	for _, c := range requests {
 		t.Run(c.name, func(t *testing.T) {
 			w.t = t
 			before := fingerprint(t, w.store)
@@ -67,23 +66,23 @@ func attack(t *testing.T, trials []trial) {
 			allocated := allocatedBytes()
 			raw, res := w.exchange(request)
 			allocated = allocatedBytes() - allocated
-			if got := verdict(raw, res); got != c.want {
+			if got := outcome(raw, res); got != c.want {
 				t.Errorf("%s\ngot %s\nwant %s", shown(request), got, c.want)
 			}
-			// What the client of this test takes is counted as well.
-			if most := uint64(16*len(request) + 8<<20); allocated > most {
-				t.Errorf("%s\n%d bytes allocated, at most %d are expected", shown(request), allocated, most)
+			// This includes the allocations of the client.
+			if limit := uint64(16*len(request) + 8<<20); allocated > limit {
+				t.Errorf("%s\n%d bytes allocated, want at most %d", shown(request), allocated, limit)
 			}
-			w.keepsSecrets(request, string(raw))
+			w.checkNoSecrets(request, string(raw))
 			if after := fingerprint(t, w.store); after != before {
-				t.Errorf("%s\nchanged what is stored", shown(request))
+				t.Errorf("%s\nchanged the store", shown(request))
 			}
-			w.stillServes()
+			w.checkServes()
 		})
 	}
 }
 
-// shown is a request as a message shows it.
+// shown returns a request for a message.
 func shown(request string) string {
 	if len(request) > 2000 {
 		return fmt.Sprintf("%q... of %d bytes", request[:2000], len(request))
@@ -91,11 +90,11 @@ func shown(request string) string {
 	return fmt.Sprintf("%q", request)
 }
 
-// errorCode finds the code in an error document of either form.
+// errorCode matches the code in an error document in JSON or XML.
 var errorCode = regexp.MustCompile(`"code":"(\w+)"|<(?:m:)?code>(\w+)<`)
 
-// verdict returns the status and the code of an answer.
-func verdict(raw []byte, res *http.Response) string {
+// outcome returns the status and the code of a response.
+func outcome(raw []byte, res *http.Response) string {
 	if res == nil {
 		return "closed"
 	}
@@ -106,18 +105,18 @@ func verdict(raw []byte, res *http.Response) string {
 	return fmt.Sprintf("%d %s%s", res.StatusCode, m[1], m[2])
 }
 
-// newPeople starts a server whose table People has one entity, a, 1.
-func newPeople(t *testing.T) *wire {
+// newPeopleServer starts a server whose table People has one entity, a, 1.
+func newPeopleServer(t *testing.T) *wire {
 	t.Helper()
-	return newPeopleOver(t, nil)
+	return newPeopleServerTLS(t, nil)
 }
 
-// newPeopleOver is newPeople with a certificate, or nil for none.
-func newPeopleOver(t *testing.T, secured *tls.Config) *wire {
+// newPeopleServerTLS is newPeopleServer with a certificate, or nil for none.
+func newPeopleServerTLS(t *testing.T, secured *tls.Config) *wire {
 	t.Helper()
 	w := newWire(t, nil, secured)
 	if secured != nil {
-		w.tls = &tls.Config{InsecureSkipVerify: true} // nobody can stand between a test and itself
+		w.tls = &tls.Config{InsecureSkipVerify: true} // the connection is on loopback
 	}
 	if err := w.store.CreateTable(t.Context(), "People"); err != nil {
 		t.Fatal(err)
@@ -129,52 +128,52 @@ func newPeopleOver(t *testing.T, secured *tls.Config) *wire {
 	return w
 }
 
-// goodRequest reads the one entity.
+// goodRequest is a valid request for that entity.
 const goodRequest = "GET /devstoreaccount1/People(PartitionKey='a',RowKey='1') HTTP/1.1\r\n" + signedHeaders
 
-// stillServes sends a request that is right.
-func (w *wire) stillServes() {
+// checkServes checks that the server serves a valid request.
+func (w *wire) checkServes() {
 	w.t.Helper()
 	if raw, res := w.exchange(w.sign(goodRequest) + "\r\n"); res == nil || res.StatusCode != http.StatusOK {
-		w.t.Fatalf("a good request is answered %q", raw)
+		w.t.Fatalf("the response to a valid request is %q", raw)
 	}
 }
 
-// secretPlaces are where a request has what nobody may be told.
-var secretPlaces = regexp.MustCompile(`(?:SharedKey(?:Lite)? \w+:|[?&]sig=|Bearer )([^\s&]{16,})`)
+// secretPattern matches the secrets of a request.
+var secretPattern = regexp.MustCompile(`(?:SharedKey(?:Lite)? \w+:|[?&]sig=|Bearer )([^\s&]{16,})`)
 
-// keepsSecrets looks for keys and signatures where none may be.
-func (w *wire) keepsSecrets(request, answer string) {
+// checkNoSecrets checks that response and events have no key, no signature and no stack.
+func (w *wire) checkNoSecrets(request, response string) {
 	w.t.Helper()
 	secrets := []string{wireKey, testKey}
 	head, _, _ := strings.Cut(request, "\r\n\r\n")
-	for _, m := range secretPlaces.FindAllStringSubmatch(head, -1) {
+	for _, m := range secretPattern.FindAllStringSubmatch(head, -1) {
 		secrets = append(secrets, m[1])
 	}
-	told := answer
+	public := response
 	for _, e := range w.takeEvents() {
-		told += fmt.Sprintf("%+v", e)
+		public += fmt.Sprintf("%+v", e)
 	}
 	for _, s := range secrets {
-		if strings.Contains(told, s) {
-			w.t.Errorf("%s\nwas answered, or told to observers, with a secret: %s", shown(request), told)
+		if strings.Contains(public, s) {
+			w.t.Errorf("%s\na secret is in the response or the event: %s", shown(request), public)
 		}
 	}
 	for _, s := range []string{"goroutine ", ".go:"} {
-		if strings.Contains(answer, s) {
-			w.t.Errorf("%s\nwas answered with the inside of the program: %s", shown(request), answer)
+		if strings.Contains(response, s) {
+			w.t.Errorf("%s\na stack is in the response: %s", shown(request), response)
 		}
 	}
 }
 
-// allocatedBytes returns what the process has allocated since its start.
+// allocatedBytes returns the number of bytes that the process has allocated since it started.
 func allocatedBytes() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc
 }
 
-// fingerprint is a hash of all that a store holds.
+// fingerprint returns a hash of all data and metadata of a store.
 func fingerprint(t *testing.T, s store.Store) string {
 	t.Helper()
 	h := sha256.New()
@@ -211,10 +210,10 @@ func hashEntities(t *testing.T, s store.Store, table string, h hash.Hash) {
 	}
 }
 
-// TestTableNames asks for tables that cannot be: N1.
+// TestTableNames creates and queries tables with invalid names.
 func TestTableNames(t *testing.T) {
 	const invalid, length = "400 InvalidResourceName", "400 OutOfRangeInput"
-	var trials []trial
+	var requests []testRequest
 	for _, c := range []struct{ name, want string }{
 		{"ab", length},
 		{strings.Repeat("a", 64), length},
@@ -236,7 +235,7 @@ func TestTableNames(t *testing.T) {
 		{"People.", invalid},
 		{"People ", invalid},
 	} {
-		trials = append(trials, trial{
+		requests = append(requests, testRequest{
 			name: fmt.Sprintf("create %.20s %d", c.name, len(c.name)), method: "POST", path: "/Tables", body: `{"TableName":"` + c.name + `"}`, want: c.want,
 		})
 	}
@@ -256,31 +255,31 @@ func TestTableNames(t *testing.T) {
 		{"//People()", "400 InvalidUri"},
 		{"/People%2F()", "400 InvalidUri"},
 	} {
-		trials = append(trials, trial{name: fmt.Sprintf("query %.30s", c.path), method: "GET", path: c.path, want: c.want})
+		requests = append(requests, testRequest{name: fmt.Sprintf("query %.30s", c.path), method: "GET", path: c.path, want: c.want})
 	}
-	attack(t, trials)
+	sendAll(t, requests)
 }
 
-// TestDeviceNames makes tables whose names mean something to some file systems: N1.
+// TestDeviceNames creates tables whose names are special in some file systems.
 func TestDeviceNames(t *testing.T) {
-	w := newPeople(t)
+	w := newPeopleServer(t)
 	for _, name := range []string{"CON", "NUL", "AUX", "com1", "etcpasswd"} {
-		c := trial{method: "POST", path: "/Tables", body: `{"TableName":"` + name + `"}`}
+		c := testRequest{method: "POST", path: "/Tables", body: `{"TableName":"` + name + `"}`}
 		if raw, res := w.exchange(c.bytes(w)); res == nil || res.StatusCode != http.StatusCreated {
 			t.Errorf("create %s: %s", name, raw)
 		}
 	}
 }
 
-// TestTableRaces creates and deletes tables whose names differ in case at the same
-// time: N2. There is one of them at most, and every answer is one of the four.
+// TestTableRaces creates and deletes tables concurrently, whose names differ in case. At
+// most one of them may exist, and every status must be one of four.
 func TestTableRaces(t *testing.T) {
-	w := newPeople(t)
+	w := newPeopleServer(t)
 	var group sync.WaitGroup
 	for i, name := range []string{"racing", "RACING", "Racing", "rAcInG"} {
 		group.Go(func() {
-			create := trial{method: "POST", path: "/Tables", body: `{"TableName":"` + name + `"}`}
-			remove := trial{method: "DELETE", path: "/Tables('" + name + "')"}
+			create := testRequest{method: "POST", path: "/Tables", body: `{"TableName":"` + name + `"}`}
+			remove := testRequest{method: "DELETE", path: "/Tables('" + name + "')"}
 			for range 20 {
 				_, res := w.exchange(create.bytes(w))
 				if res == nil || res.StatusCode != http.StatusCreated && res.StatusCode != http.StatusConflict {
@@ -299,44 +298,44 @@ func TestTableRaces(t *testing.T) {
 	group.Wait()
 	tables, err := w.store.Tables(t.Context(), "racing", 2)
 	if err != nil || len(tables) > 1 {
-		t.Errorf("tables %v, %v; want one at most", tables, err)
+		t.Errorf("tables %v, error %v; want at most one", tables, err)
 	}
 }
 
-// TestAccounts asks for accounts other than that which signs: N3.
+// TestAccounts sends requests to other accounts than the one in the signature.
 func TestAccounts(t *testing.T) {
 	const refused, uri = "403 AuthenticationFailed", "400 InvalidUri"
-	get := func(name, target, host, want string) trial {
+	get := func(name, target, host, want string) testRequest {
 		head := "GET " + target + " HTTP/1.1\r\n" + strings.Replace(signedHeaders, "127.0.0.1:10002", host, 1)
-		return trial{name: name, raw: head, want: want}
+		return testRequest{name: name, raw: head, want: want}
 	}
 	const ip = "127.0.0.1:10002"
-	trials := []trial{
+	requests := []testRequest{
 		get("another account in the path", "/other/People()", ip, refused),
 		get("another account in the host", "/People()", "other.table.localhost", refused),
 		get("one in the host, one in the path", "/devstoreaccount1/People()", "devstoreaccount1.table.localhost", "400 InvalidUri"),
 		get("no account", "/", ip, uri),
 		get("an empty account", "//People()", ip, uri),
 		get("the parent of all accounts", "/../People()", ip, refused),
-		get("its parent in escapes", "/%2e%2e/People()", ip, refused),
+		get("the same, percent-encoded", "/%2e%2e/People()", ip, refused),
 		get("a slash in the account", "/devstoreaccount1%2FPeople()", ip, uri),
 		get("an account in capitals", "/DEVSTOREACCOUNT1/People()", ip, refused),
 		get("only a suffix", "/-secondary/People()", ip, uri),
-		get("the whole address", "http://127.0.0.1:10002/devstoreaccount1/People()", ip, "200"),
-		get("the address of another host", "http://other.table.localhost/People()", ip, refused),
+		get("an absolute URL", "http://127.0.0.1:10002/devstoreaccount1/People()", ip, "200"),
+		get("an absolute URL of another host", "http://other.table.localhost/People()", ip, refused),
 		get("a star", "*", ip, refused),
 	}
 	w := newWire(t, nil, nil)
-	for i := range trials {
-		// What is signed of an address is its path.
-		method, rest, _ := strings.Cut(trials[i].raw, " ")
+	for i := range requests {
+		// Only the path of a URL is signed.
+		method, rest, _ := strings.Cut(requests[i].raw, " ")
 		host, path := "", rest
 		if at, ok := strings.CutPrefix(rest, "http://"); ok {
 			host, path, _ = strings.Cut(at, "/")
 			host, path = "http://"+host, "/"+path
 		}
 		signed := w.sign(method + " " + path)
-		trials[i].raw = strings.Replace(signed, method+" ", method+" "+host, 1) + "\r\n"
+		requests[i].raw = strings.Replace(signed, method+" ", method+" "+host, 1) + "\r\n"
 	}
-	attack(t, trials)
+	sendAll(t, requests)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// benchEntity is an entity of ten properties and 1 KiB.
+// benchEntity returns the JSON of an entity of ten properties and 1 KiB.
 func benchEntity(row int) string {
 	return fmt.Sprintf(`{"PartitionKey":"p00417","RowKey":"%09d","Rating":417,"Active":true,"Price":71023.25,`+
 		`"Total@odata.type":"Edm.Int64","Total":"4611686018427387904","Made@odata.type":"Edm.DateTime","Made":"2026-02-03T04:05:06.7891234Z",`+
@@ -28,7 +28,7 @@ func benchEntity(row int) string {
 		row, strings.Repeat("city", 5), strings.Repeat("street x", 5), strings.Repeat("name ", 6), strings.Repeat("note of a word ", 843/15))
 }
 
-// newBenchHandler returns a server of an engine in memory that has a table.
+// newBenchHandler returns a server over an engine in memory with the table People.
 func newBenchHandler(b *testing.B) (http.Handler, *sharedkey.Credential) {
 	b.Helper()
 	db, err := engine.Open("db", engine.Options{FS: vfs.NewMem()})
@@ -46,7 +46,7 @@ func newBenchHandler(b *testing.B) (http.Handler, *sharedkey.Credential) {
 	return newBenchServer(b, db)
 }
 
-// benchRequests are the requests that are measured.
+// benchRequests are the requests of the benchmarks.
 var benchRequests = []struct {
 	name, method, path string
 	header             string
@@ -58,7 +58,7 @@ var benchRequests = []struct {
 	{"replace", "PUT", "/People(PartitionKey='p00417',RowKey='000000000')", "", http.StatusNoContent},
 }
 
-// benchRequest returns the text of a signed request without its end.
+// benchRequest returns the head of a signed request, without the empty line.
 func benchRequest(b *testing.B, c *sharedkey.Credential, method, path, header string) string {
 	b.Helper()
 	path = "/" + wireAccount + path
@@ -71,13 +71,12 @@ func benchRequest(b *testing.B, c *sharedkey.Credential, method, path, header st
 		"\r\nx-ms-version: 2019-02-02\r\nDataServiceVersion: 3.0\r\nAccept: application/json;odata=minimalmetadata\r\n" + header
 }
 
-// withBody ends a request with a body.
+// withBody completes a request with a body.
 func withBody(request, body string) string {
 	return fmt.Sprintf("%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", request, len(body), body)
 }
 
-// BenchmarkHandler measures requests from their parsed form to the writer of the
-// answer, over an engine in memory.
+// BenchmarkHandler measures the handler alone, over an engine in memory.
 func BenchmarkHandler(b *testing.B) {
 	for _, c := range benchRequests {
 		b.Run("op="+c.name, func(b *testing.B) {
@@ -121,11 +120,10 @@ func BenchmarkHandler(b *testing.B) {
 	}
 }
 
-// benchClients is how many connections BenchmarkSocket has for each processor.
+// benchClients is the number of connections of BenchmarkSocket for each processor.
 const benchClients = 32
 
-// BenchmarkSocket measures requests on many connections of the loopback, clients
-// included.
+// BenchmarkSocket measures requests on many loopback connections, including the clients.
 func BenchmarkSocket(b *testing.B) {
 	for _, c := range benchRequests {
 		b.Run("op="+c.name, func(b *testing.B) {
@@ -145,7 +143,7 @@ func BenchmarkSocket(b *testing.B) {
 				}
 			})
 			first := dialBench(b, l.Addr())
-			if err := first.ask([]byte(withBody(insert, benchEntity(0))), http.StatusCreated); err != nil {
+			if err := first.send([]byte(withBody(insert, benchEntity(0))), http.StatusCreated); err != nil {
 				b.Fatal(err)
 			}
 			var rows atomic.Int64
@@ -162,7 +160,7 @@ func BenchmarkSocket(b *testing.B) {
 					if c.method != http.MethodGet {
 						putRow(row, rows.Add(1))
 					}
-					if err := conn.ask(request, c.status); err != nil {
+					if err := conn.send(request, c.status); err != nil {
 						b.Error(err)
 						return
 					}
@@ -172,7 +170,7 @@ func BenchmarkSocket(b *testing.B) {
 	}
 }
 
-// rowIn returns where in a request the RowKey of a benchEntity stands.
+// rowIn returns the bytes of the RowKey of a benchEntity in a request.
 func rowIn(request []byte) []byte {
 	const before = `"RowKey":"`
 	if i := bytes.Index(request, []byte(before)); i >= 0 {
@@ -181,7 +179,7 @@ func rowIn(request []byte) []byte {
 	return nil
 }
 
-// putRow writes n as such a RowKey.
+// putRow writes n to the RowKey.
 func putRow(row []byte, n int64) {
 	for i := len(row) - 1; i >= 0; i-- {
 		row[i] = '0' + byte(n%10)
@@ -189,10 +187,10 @@ func putRow(row []byte, n int64) {
 	}
 }
 
-// benchConn is a connection of a client that looks no further than it has to.
+// benchConn is a client connection that parses as little as possible.
 type benchConn struct {
 	net.Conn
-	answers *bufio.Reader
+	responses *bufio.Reader
 }
 
 func dialBench(b *testing.B, at net.Addr) *benchConn {
@@ -205,14 +203,14 @@ func dialBench(b *testing.B, at net.Addr) *benchConn {
 	return &benchConn{conn, bufio.NewReader(conn)}
 }
 
-// ask sends a request and reads its answer.
-func (c *benchConn) ask(request []byte, status int) error {
+// send sends a request and reads the response.
+func (c *benchConn) send(request []byte, status int) error {
 	if _, err := c.Write(request); err != nil {
 		return err
 	}
 	length := 0
 	for first := true; ; first = false {
-		line, err := c.answers.ReadSlice('\n')
+		line, err := c.responses.ReadSlice('\n')
 		if err != nil {
 			return err
 		}
@@ -220,7 +218,7 @@ func (c *benchConn) ask(request []byte, status int) error {
 			return fmt.Errorf("%s, want %d", line, status)
 		}
 		if len(line) == len("\r\n") {
-			_, err := c.answers.Discard(length)
+			_, err := c.responses.Discard(length)
 			return err
 		}
 		if digits, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {

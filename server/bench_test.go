@@ -17,7 +17,7 @@ import (
 	"github.com/tablerock-db/tablerock/store/storetest"
 )
 
-// idleStore takes every write and does nothing.
+// idleStore accepts every write and does nothing.
 type idleStore struct {
 	store.Store
 	results []store.Result
@@ -27,7 +27,7 @@ func (s *idleStore) Apply(_ context.Context, _ string, ops ...store.Op) ([]store
 	return s.results[:len(ops)], nil
 }
 
-// discard is the answer to a request that nobody reads.
+// discard is a ResponseWriter that discards the body.
 type discard struct {
 	header http.Header
 	status int
@@ -37,8 +37,7 @@ func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) WriteHeader(status int)      { d.status = status }
 func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// hundred is a batch of a hundred entities of a kilobyte and ten properties, which
-// are inserted or, by their own URLs, merged.
+// hundred returns a batch that inserts or merges 100 entities of 1 KiB and ten properties.
 func hundred(insert bool) []byte {
 	b := []byte("--batch_b\r\nContent-Type: multipart/mixed; boundary=changeset_c\r\n\r\n")
 	for i := range 100 {
@@ -52,7 +51,8 @@ func hundred(insert bool) []byte {
 	return append(b, "--changeset_c--\r\n--batch_b--\r\n"...)
 }
 
-// newBenchServer returns a server of st, at testTime, and what signs requests to it.
+// newBenchServer returns a server of st, whose time is testTime, and the credential of its
+// account.
 func newBenchServer(b *testing.B, st store.Store) (http.Handler, *sharedkey.Credential) {
 	b.Helper()
 	h, err := server.New(server.Options{
@@ -69,8 +69,7 @@ func newBenchServer(b *testing.B, st store.Store) (http.Handler, *sharedkey.Cred
 	return h, c
 }
 
-// BenchmarkBatch is what a transaction costs beside the store, per transaction of a
-// hundred operations.
+// BenchmarkBatch measures a transaction of 100 operations without the store.
 func BenchmarkBatch(b *testing.B) {
 	b.Run("operation=insert", func(b *testing.B) { benchmarkBatch(b, hundred(true)) })
 	b.Run("operation=merge", func(b *testing.B) { benchmarkBatch(b, hundred(false)) })

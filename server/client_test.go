@@ -28,7 +28,7 @@ var testTime = time.Date(2021, 6, 17, 16, 54, 23, 0, time.UTC)
 type metaStore struct {
 	store.Store
 	reads  atomic.Int64
-	failed error // of SetAccountMeta, which takes effect all the same
+	failed error // of SetAccountMeta, which writes nevertheless
 }
 
 func (s *metaStore) AccountMeta(ctx context.Context) ([]byte, error) {
@@ -70,13 +70,13 @@ func newClient(t *testing.T) *client {
 	return c
 }
 
-// send sends a request as it is; headers are pairs.
+// send sends a request without a signature. headers are pairs of names and values.
 func (c *client) send(method, path, body string, headers ...string) *http.Response {
 	c.t.Helper()
 	return c.do(c.request(method, path, body, headers...))
 }
 
-// signed sends a request of the account's owner.
+// signed sends a request signed with the account's key.
 func (c *client) signed(method, path, body string, headers ...string) *http.Response {
 	c.t.Helper()
 	r := c.request(method, path, body, headers...)
@@ -103,15 +103,14 @@ func serve(h http.Handler, r *http.Request) *http.Response {
 	return w.Result()
 }
 
-// answer is what a response is held against. Of a body that is an error, the
-// code is enough.
-type answer struct {
+// response is an expected response. The body of an error is only checked for its code.
+type response struct {
 	status int
 	code   string // in x-ms-error-code and in an XML body
-	body   string // whole, where there is no code
+	body   string // if there is no code
 }
 
-func (c *client) want(res *http.Response, want answer) {
+func (c *client) want(res *http.Response, want response) {
 	c.t.Helper()
 	var b strings.Builder
 	if err := res.Write(&b); err != nil {
@@ -123,7 +122,7 @@ func (c *client) want(res *http.Response, want answer) {
 		c.t.Fatalf("got %s, want %d %s", b.String(), want.status, want.code)
 	}
 	if h.Get("X-Ms-Version") == "" || h.Get("X-Ms-Request-Id") == "" || h.Get("Cache-Control") != "" {
-		c.t.Errorf("got headers %v; want a version, an id, and nothing about caches", h)
+		c.t.Errorf("got headers %v; want a version, an id and no Cache-Control", h)
 	}
 	kind := ""
 	if want.code != "" || want.body != "" {

@@ -9,19 +9,18 @@ import (
 	"testing"
 )
 
-// ask sends the bytes of a request on a connection that stays open, and returns
-// the answer's verdict.
-func ask(t *testing.T, conn io.Writer, answers *bufio.Reader, request string) string {
+// send sends a request on a connection, and returns the outcome.
+func send(t *testing.T, conn io.Writer, responses *bufio.Reader, request string) string {
 	t.Helper()
 	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatal(err)
 	}
-	return nextVerdict(t, answers)
+	return nextOutcome(t, responses)
 }
 
-func nextVerdict(t *testing.T, answers *bufio.Reader) string {
+func nextOutcome(t *testing.T, responses *bufio.Reader) string {
 	t.Helper()
-	res, err := http.ReadResponse(answers, nil)
+	res, err := http.ReadResponse(responses, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,14 +28,13 @@ func nextVerdict(t *testing.T, answers *bufio.Reader) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return verdict(body, res)
+	return outcome(body, res)
 }
 
-// TestRefusedBodies refuses requests before their bodies are read, which look like
-// requests of their own: H1. The next answer on the connection is that of the next
-// request.
+// TestRefusedBodies sends requests that are refused before their bodies are read. The bodies
+// look like requests, which must not be executed.
 func TestRefusedBodies(t *testing.T) {
-	w := newPeople(t)
+	w := newPeopleServer(t)
 	before := fingerprint(t, w.store)
 	bait := w.sign("DELETE /devstoreaccount1/Tables('People') HTTP/1.1\r\n"+signedHeaders) + "\r\n"
 	length := fmt.Sprintf("Content-Length: %d\r\n", len(bait))
@@ -51,31 +49,31 @@ func TestRefusedBodies(t *testing.T) {
 		{"OPTIONS /devstoreaccount1/People HTTP/1.1\r\nHost: a\r\n" + length + "\r\n" + bait, "400 InvalidHeaderValue"},
 	} {
 		conn := w.dial()
-		answers := bufio.NewReader(conn)
-		if got := ask(t, conn, answers, c.request); got != c.want {
+		responses := bufio.NewReader(conn)
+		if got := send(t, conn, responses, c.request); got != c.want {
 			t.Errorf("%s\ngot %s, want %s", shown(c.request), got, c.want)
 		}
-		if got := ask(t, conn, answers, good); got != "200" {
+		if got := send(t, conn, responses, good); got != "200" {
 			t.Errorf("after %s\nthe next request got %s", shown(c.request), got)
 		}
 		_ = conn.Close()
 	}
 	if fingerprint(t, w.store) != before {
-		t.Error("the body of a refused request was carried out")
+		t.Error("the body of a refused request was executed")
 	}
 }
 
-// TestPipelines sends several requests before the first is answered. The answers
-// come in their order.
+// TestPipelines sends several requests before it reads the first response. The responses
+// must be in order.
 func TestPipelines(t *testing.T) {
-	w := newPeople(t)
+	w := newPeopleServer(t)
 	conn := w.dial()
-	answers := bufio.NewReader(conn)
+	responses := bufio.NewReader(conn)
 	const n = 20
 	var requests strings.Builder
 	for i := range n {
 		if i%2 == 0 {
-			body := fmt.Sprintf(`{"PartitionKey":"p","RowKey":"%d"}`, i/4) // every second one is there already
+			body := fmt.Sprintf(`{"PartitionKey":"p","RowKey":"%d"}`, i/4) // every second one exists already
 			requests.WriteString(post(w, fmt.Sprintf("Content-Length: %d\r\n", len(body))) + body)
 		} else {
 			requests.WriteString(w.sign(goodRequest) + "\r\n")
@@ -86,40 +84,40 @@ func TestPipelines(t *testing.T) {
 	}
 	for i := range n {
 		want := []string{"201", "200", "409 EntityAlreadyExists", "200"}[i%4]
-		if got := nextVerdict(t, answers); got != want {
-			t.Fatalf("answer %d: %s, want %s", i, got, want)
+		if got := nextOutcome(t, responses); got != want {
+			t.Fatalf("response %d: %s, want %s", i, got, want)
 		}
 	}
 }
 
-// TestLeaveToSend asks for leave to send a body, as old clients of .NET do.
-func TestLeaveToSend(t *testing.T) {
-	w := newPeople(t)
+// TestExpectContinue waits for 100 Continue before the body, as old .NET clients do.
+func TestExpectContinue(t *testing.T) {
+	w := newPeopleServer(t)
 	conn := w.dial()
-	answers := bufio.NewReader(conn)
+	responses := bufio.NewReader(conn)
 	head := post(w, fmt.Sprintf("Content-Length: %d\r\nExpect: 100-continue\r\n", len(entityBody)))
 	if _, err := io.WriteString(conn, head); err != nil {
 		t.Fatal(err)
 	}
-	line, err := answers.ReadString('\n')
+	line, err := responses.ReadString('\n')
 	if err != nil || line != "HTTP/1.1 100 Continue\r\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
-	if _, err := answers.ReadString('\n'); err != nil { // the empty line after it
+	if _, err := responses.ReadString('\n'); err != nil { // the empty line after it
 		t.Fatal(err)
 	}
-	if got := ask(t, conn, answers, entityBody); got != "201" {
-		t.Errorf("with leave, the body got %s", got)
+	if got := send(t, conn, responses, entityBody); got != "201" {
+		t.Errorf("after 100 Continue, the body got %s", got)
 	}
-	if got := ask(t, conn, answers, w.sign(goodRequest)+"\r\n"); got != "200" {
+	if got := send(t, conn, responses, w.sign(goodRequest)+"\r\n"); got != "200" {
 		t.Errorf("the next request got %s", got)
 	}
 }
 
-// TestNoHost asks without a host, as HTTP/1.0 may: links begin with the address
-// that was reached.
+// TestNoHost sends requests without a host, as HTTP/1.0 allows: links begin with the local
+// address of the connection.
 func TestNoHost(t *testing.T) {
-	w := newPeople(t)
+	w := newPeopleServer(t)
 	for _, c := range []struct{ proto, host string }{{"HTTP/1.0", ""}, {"HTTP/1.1", "Host: \r\n"}} {
 		head := strings.Replace(strings.Replace(goodRequest, "HTTP/1.1", c.proto, 1), "Host: 127.0.0.1:10002\r\n", c.host, 1)
 		raw, res := w.exchange(w.sign(head) + "\r\n")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// corsHeaders are those of an answer that CORS may add, in the order of cases.
+// corsHeaders are the headers of CORS, without their prefix.
 var corsHeaders = []string{"Allow-Origin", "Allow-Methods", "Allow-Headers", "Max-Age", "Allow-Credentials", "Expose-Headers"}
 
 func corsOf(h http.Header) map[string]string {
@@ -32,20 +32,20 @@ func wantCors(t *testing.T, res *http.Response, want map[string]string) {
 		delete(got, name)
 	}
 	if len(got) > 0 {
-		t.Errorf("got %v beside %v", got, want)
+		t.Errorf("got also %v, want only %v", got, want)
 	}
 }
 
 func TestPreflight(t *testing.T) {
 	const origin, method, headers = "Origin", "Access-Control-Request-Method", "Access-Control-Request-Headers"
 	rules := document("<Cors>" + aRule + anyRule + "</Cors>")
-	refused := answer{status: 403, code: "CorsPreflightFailure"}
-	missing := answer{status: 400, code: "InvalidHeaderValue"}
-	ok := answer{status: 200}
+	refused := response{status: 403, code: "CorsPreflightFailure"}
+	missing := response{status: 400, code: "InvalidHeaderValue"}
+	ok := response{status: 200}
 	for _, q := range []struct {
 		name, rules, path string
 		headers           []string
-		want              answer
+		want              response
 		cors              map[string]string
 	}{
 		{"no rules", "", "/acct/People", []string{origin, "http://a.example", method, "GET"}, refused, nil},
@@ -80,7 +80,7 @@ func TestPreflight(t *testing.T) {
 		t.Run(q.name, func(t *testing.T) {
 			c := newClient(t)
 			if q.rules != "" {
-				c.want(c.signed("PUT", propertiesPath, q.rules), answer{status: 202})
+				c.want(c.signed("PUT", propertiesPath, q.rules), response{status: 202})
 			}
 			res := c.send("OPTIONS", q.path, "", q.headers...)
 			wantCors(t, res, q.cors)
@@ -100,11 +100,11 @@ func TestPreflight(t *testing.T) {
 
 func TestActualCors(t *testing.T) {
 	c := newClient(t)
-	c.want(c.signed("GET", propertiesPath, "", "Origin", "http://a.example"), answer{
+	c.want(c.signed("GET", propertiesPath, "", "Origin", "http://a.example"), response{
 		status: 200, body: bom + document(loggingOff, hoursOff, minutesOff, "<Cors />"),
 	})
 	wantCors(t, c.signed("GET", propertiesPath, "", "Origin", "http://a.example"), nil)
-	c.want(c.signed("PUT", propertiesPath, document("<Cors>"+aRule+anyRule+"</Cors>")), answer{status: 202})
+	c.want(c.signed("PUT", propertiesPath, document("<Cors>"+aRule+anyRule+"</Cors>")), response{status: 202})
 
 	const xml = "x-ms-request-id,Server,x-ms-version,Content-Type,Content-Length,Date,Transfer-Encoding"
 	const failed = "x-ms-request-id,Server,x-ms-version,x-ms-error-code,Content-Type,Content-Length,Date,Transfer-Encoding"
@@ -128,7 +128,7 @@ func TestActualCors(t *testing.T) {
 			"Allow-Origin": "*", "Expose-Headers": "etag", "Vary": "Origin",
 		}},
 		{"a method of no rule", "POST", "/acct/Tables", `{"TableName":"Animals"}`, []string{"Origin", "http://a.example", "Content-Type", "application/json"}, nil},
-		{"an empty answer", "DELETE", "/acct/Tables('Animals')", "", []string{"Origin", "null"}, map[string]string{
+		{"an empty response", "DELETE", "/acct/Tables('Animals')", "", []string{"Origin", "null"}, map[string]string{
 			"Allow-Origin": "*", "Expose-Headers": "etag",
 		}},
 	} {
@@ -137,7 +137,7 @@ func TestActualCors(t *testing.T) {
 			wantCors(t, c.signed(q.method, q.path, q.body, q.headers...), q.cors)
 		})
 	}
-	// Who is refused may still read why.
+	// A page can read why its request was refused.
 	wantCors(t, c.send("GET", "/acct/Tables", "", "Origin", "null"), map[string]string{
 		"Allow-Origin": "*", "Expose-Headers": "etag", "Vary": "Origin",
 	})

@@ -2,7 +2,7 @@ package server
 
 import "net/http"
 
-// Routes returns the wire method and the name of each operation.
+// Routes returns the method and the name of each operation.
 func Routes() []string {
 	all := []string{http.MethodOptions + " " + preflightOperation.name}
 	for r, o := range routes {

@@ -12,20 +12,20 @@ import (
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 )
 
-// offered is an operation of the protocol, and every way to ask for it.
-type offered struct {
+// protocolOperation is an operation of the protocol, with every method for it.
+type protocolOperation struct {
 	name     string
 	methods  []string // "POST+MERGE" is a POST that carries MERGE in X-HTTP-Method
 	path     string
 	headers  string
 	body     string
-	levels   bool // its answer has levels of metadata
-	document bool // its body is XML
+	levels   bool // the response has levels of metadata
+	document bool // the body is XML
 }
 
-// matrix is every operation of the protocol, in the order of the README.
-var matrix = []offered{
-	{name: "Create Table", methods: []string{"POST"}, path: "/Tables", body: `{"TableName":"Places"}`, levels: true},
+// matrix has every operation of the protocol, in the order of the README.
+var matrix = []protocolOperation{
+	{name: "Create Table", methods: []string{"POST"}, path: "/Tables", body: `{"TableName":"Cities"}`, levels: true},
 	{name: "Query Tables", methods: []string{"GET"}, path: "/Tables?$filter=TableName%20ge%20'A'&$top=1", levels: true},
 	{name: "Get Table", methods: []string{"GET"}, path: "/Tables('People')", levels: true},
 	{name: "Delete Table", methods: []string{"DELETE"}, path: "/Tables('People')"},
@@ -47,40 +47,40 @@ var matrix = []offered{
 
 const entityPath = "/People(PartitionKey='a',RowKey='1')"
 
-// manner is a way to ask: who asks, and where.
-type manner struct {
+// accessKind is a kind of credentials, or an endpoint.
+type accessKind struct {
 	name      string
-	credence  func(w *wire, head, query string) (line, parameters string) // the header and the query parameters of the asker
+	authorize func(w *wire, head, query string) (line, parameters string) // returns a header or query parameters
 	secured   bool
 	secondary bool
 }
 
-var manners = []manner{
-	{name: "Shared Key", credence: byKey((*sharedkey.Credential).SharedKey)},
-	{name: "Shared Key Lite", credence: byKey((*sharedkey.Credential).SharedKeyLite)},
-	{name: "table SAS", credence: func(w *wire, _, _ string) (string, string) {
+var accessKinds = []accessKind{
+	{name: "Shared Key", authorize: byKey((*sharedkey.Credential).SharedKey)},
+	{name: "Shared Key Lite", authorize: byKey((*sharedkey.Credential).SharedKeyLite)},
+	{name: "table SAS", authorize: func(w *wire, _, _ string) (string, string) {
 		sas, err := w.credential.TableSAS(sharedkey.TableSAS{Table: "People", Permissions: "raud", Expiry: "2021-06-18"})
 		if err != nil {
 			w.t.Fatal(err)
 		}
 		return "", sas
 	}},
-	{name: "account SAS", credence: func(w *wire, _, _ string) (string, string) {
+	{name: "account SAS", authorize: func(w *wire, _, _ string) (string, string) {
 		sas, err := w.credential.AccountSAS(sharedkey.AccountSAS{ResourceTypes: "sco", Permissions: "rwdlacu", Expiry: "2021-06-18"})
 		if err != nil {
 			w.t.Fatal(err)
 		}
 		return "", sas
 	}},
-	{name: "bearer, TLS", secured: true, credence: func(*wire, string, string) (string, string) {
-		part := base64.RawURLEncoding.EncodeToString
+	{name: "bearer, TLS", secured: true, authorize: func(*wire, string, string) (string, string) {
+		encode := base64.RawURLEncoding.EncodeToString
 		claims := fmt.Sprintf(`{"iss":"https://sts.windows.net/00000000-0000-0000-0000-000000000001/","aud":"https://storage.azure.com","exp":%d}`, testTime.Unix()+3600)
-		return "Authorization: Bearer " + part([]byte(`{"alg":"RS256"}`)) + "." + part([]byte(claims)) + "." + part([]byte("x")) + "\r\n", ""
+		return "Authorization: Bearer " + encode([]byte(`{"alg":"RS256"}`)) + "." + encode([]byte(claims)) + "." + encode([]byte("x")) + "\r\n", ""
 	}},
-	{name: "secondary", credence: byKey((*sharedkey.Credential).SharedKey), secondary: true},
+	{name: "secondary", authorize: byKey((*sharedkey.Credential).SharedKey), secondary: true},
 }
 
-// byKey signs by a key.
+// byKey signs with the account's key.
 func byKey(sign func(*sharedkey.Credential, *sharedkey.Request) (string, error)) func(*wire, string, string) (string, string) {
 	return func(w *wire, head, query string) (string, string) {
 		lines := strings.Split(strings.TrimSuffix(head, "\r\n"), "\r\n")
@@ -100,14 +100,14 @@ func byKey(sign func(*sharedkey.Credential, *sharedkey.Request) (string, error))
 	}
 }
 
-// allows reports whether the server does o for this manner of asking.
-func (m *manner) allows(t *testing.T, o *offered, method, accept string) bool {
+// allows reports whether the server executes o with these credentials.
+func (m *accessKind) allows(t *testing.T, o *protocolOperation, method, accept string) bool {
 	t.Helper()
 	var secured *tls.Config
 	if m.secured {
 		secured = testCertificate()
 	}
-	w := newPeopleOver(t, secured)
+	w := newPeopleServerTLS(t, secured)
 	method, tunnelled, _ := strings.Cut(method, "+")
 	path, query, _ := strings.Cut(o.path, "?")
 	account := "/" + wireAccount
@@ -128,16 +128,16 @@ func (m *manner) allows(t *testing.T, o *offered, method, accept string) bool {
 		}
 		head += fmt.Sprintf("Content-Length: %d\r\n", len(o.body))
 	}
-	line, parameters := m.credence(w, head, query)
+	line, parameters := m.authorize(w, head, query)
 	if parameters != "" {
 		head = strings.Replace(head, " HTTP/1.1", "&"+parameters+" HTTP/1.1", 1)
 	}
 	raw, res := w.exchange(head + line + "\r\n" + o.body)
-	return w.done(o.name, raw, res)
+	return w.succeeded(o.name, raw, res)
 }
 
-// done reports whether an answer is a success. Another one has to be a refusal.
-func (w *wire) done(what string, raw []byte, res *http.Response) bool {
+// succeeded reports whether a response is a success. Any other must be a refusal.
+func (w *wire) succeeded(what string, raw []byte, res *http.Response) bool {
 	w.t.Helper()
 	if res == nil || res.StatusCode >= http.StatusInternalServerError {
 		w.t.Fatalf("%s: %s", what, raw)
@@ -145,10 +145,10 @@ func (w *wire) done(what string, raw []byte, res *http.Response) bool {
 	return res.StatusCode < http.StatusBadRequest && !strings.Contains(string(raw), "\r\n\r\nHTTP/1.1 4")
 }
 
-// batched reports whether o can stand in a batch.
-func (o *offered) batched(t *testing.T, method string) bool {
+// batched reports whether a batch can contain o.
+func (o *protocolOperation) batched(t *testing.T, method string) bool {
 	t.Helper()
-	w := newPeople(t)
+	w := newPeopleServer(t)
 	method, tunnelled, _ := strings.Cut(method, "+")
 	headers := o.headers
 	if tunnelled != "" {
@@ -164,37 +164,37 @@ func (o *offered) batched(t *testing.T, method string) bool {
 	}
 	envelope := batch("", body, "")
 	raw, res := w.exchange(envelope.bytes(w))
-	return w.done(o.name, raw, res)
+	return w.succeeded(o.name, raw, res)
 }
 
-// row tries o in every way.
-func (o *offered) row(t *testing.T) string {
+// row executes o in every way and returns its row of the table.
+func (o *protocolOperation) row(t *testing.T) string {
 	t.Helper()
 	cells := []string{o.name, "`" + strings.Join(o.methods, "`, `") + "`"}
 	levels := []string{"-"}
 	if o.levels {
 		levels = nil
 		for _, level := range []string{"nometadata", "minimalmetadata", "fullmetadata"} {
-			if manners[0].allows(t, o, o.methods[0], "application/json;odata="+level) {
+			if accessKinds[0].allows(t, o, o.methods[0], "application/json;odata="+level) {
 				levels = append(levels, strings.TrimSuffix(level, "metadata"))
 			}
 		}
 	}
 	cells = append(cells, strings.Join(levels, ", "))
-	for _, m := range manners {
-		cells = append(cells, answerCell(t, o, func(method string) bool { return m.allows(t, o, method, "application/json") }))
+	for _, m := range accessKinds {
+		cells = append(cells, cell(t, o, func(method string) bool { return m.allows(t, o, method, "application/json") }))
 	}
-	cells = append(cells, answerCell(t, o, func(method string) bool { return o.batched(t, method) }))
+	cells = append(cells, cell(t, o, func(method string) bool { return o.batched(t, method) }))
 	return "| " + strings.Join(cells, " | ") + " |\n"
 }
 
-// answerCell is what a way of asking comes to, which is the same for all methods.
-func answerCell(t *testing.T, o *offered, try func(method string) bool) string {
+// cell returns yes if o succeeds. The result must be the same for all methods.
+func cell(t *testing.T, o *protocolOperation, try func(method string) bool) string {
 	t.Helper()
 	first := try(o.methods[0])
 	for _, method := range o.methods[1:] {
 		if try(method) != first {
-			t.Errorf("%s by %s is not answered as by %s", o.name, method, o.methods[0])
+			t.Errorf("%s by %s differs from %s", o.name, method, o.methods[0])
 		}
 	}
 	if first {
@@ -203,18 +203,18 @@ func answerCell(t *testing.T, o *offered, try func(method string) bool) string {
 	return "no"
 }
 
-// The support matrix of the README stands between these lines.
+// The support matrix of the README is between these lines.
 const (
 	matrixBegin = "<!-- The table is written by: go test ./server -run TestSupportMatrix -rewrite -->\n"
 	matrixEnd   = "<!-- end of the table -->\n"
 )
 
-// TestSupportMatrix tries every operation in every way and holds what comes of it
-// against the table in the README, or with -rewrite writes it there.
+// TestSupportMatrix executes every operation in every way and compares the results with the
+// table in the README, or with -rewrite writes it.
 func TestSupportMatrix(t *testing.T) {
 	const file = "../README.md"
-	names := make([]string, 0, len(manners))
-	for _, m := range manners {
+	names := make([]string, 0, len(accessKinds))
+	for _, m := range accessKinds {
 		names = append(names, m.name)
 	}
 	var b strings.Builder
@@ -232,13 +232,13 @@ func TestSupportMatrix(t *testing.T) {
 	old, after, end := strings.Cut(rest, matrixEnd)
 	switch {
 	case !ok || !end:
-		t.Fatalf("%s has no place for the table: %s...%s", file, matrixBegin, matrixEnd)
+		t.Fatalf("%s has no lines %s...%s for the table", file, matrixBegin, matrixEnd)
 	case old == b.String():
 	case *rewrite:
 		if err := os.WriteFile(file, []byte(before+matrixBegin+b.String()+matrixEnd+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("the table in %s is not what the server does; the server does\n%s", file, b.String())
+		t.Errorf("the table in %s is wrong, want\n%s", file, b.String())
 	}
 }

@@ -10,18 +10,18 @@ import (
 	"testing"
 )
 
-// stated is an error of the protocol as the source states it.
+// stated is an error of the protocol as it is written in the source.
 type stated struct {
 	code, message string // message is "" if it depends on the request
 }
 
-// in reports whether an answer in a transcript is the error.
-func (p stated) in(answer string) bool {
-	return strings.Contains(answer, p.code) && strings.Contains(answer, p.message)
+// in reports whether a response in a transcript is the error.
+func (p stated) in(response string) bool {
+	return strings.Contains(response, p.code) && strings.Contains(response, p.message)
 }
 
-// statedProblems returns every error that the sources of the server can answer:
-// the code and message of each problem and refusal that is written there.
+// statedProblems returns the code and message of each problem and refusal in the sources of
+// the server.
 func statedProblems(t *testing.T) []stated {
 	t.Helper()
 	var files []string
@@ -49,7 +49,7 @@ func statedProblems(t *testing.T) []stated {
 		ast.Inspect(source, r.problem)
 	}
 	if len(r.found) < 40 {
-		t.Fatalf("only %d problems found in the sources", len(r.found))
+		t.Fatalf("found only %d problems in the sources", len(r.found))
 	}
 	return r.found
 }
@@ -60,7 +60,7 @@ type reader struct {
 	found     []stated
 }
 
-// constant takes note of the texts that have a name.
+// constant records the texts of constants.
 func (r *reader) constant(n ast.Node) bool {
 	if spec, ok := n.(*ast.ValueSpec); ok {
 		for i, name := range spec.Names {
@@ -72,8 +72,7 @@ func (r *reader) constant(n ast.Node) bool {
 	return true
 }
 
-// text returns the text that an expression stands for, "" if it depends on more
-// than constants.
+// text returns the text of a constant expression, "" of any other.
 func (r *reader) text(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -92,7 +91,7 @@ func (r *reader) text(e ast.Expr) string {
 	return ""
 }
 
-// nameOf returns the name of a type or a function, without that of its package.
+// nameOf returns the name of a type or a function, without its package.
 func nameOf(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -103,7 +102,7 @@ func nameOf(e ast.Expr) string {
 	return ""
 }
 
-// problem takes note of calls and literals that make a problem.
+// problem records calls and literals that create a problem.
 func (r *reader) problem(n ast.Node) bool {
 	var p stated
 	switch n := n.(type) {

@@ -28,21 +28,21 @@ func document(sections ...string) string {
 
 func TestServiceProperties(t *testing.T) {
 	c := newClient(t)
-	c.want(c.signed("GET", propertiesPath, ""), answer{status: 200, body: bom + document(loggingOff, hoursOff, minutesOff, "<Cors />")})
-	c.want(c.signed("PUT", propertiesPath, document(hoursOn)), answer{status: 202})
-	c.want(c.signed("PUT", "/acct?comp=properties&restype=service", document("<Cors>"+aRule+"</Cors>")), answer{status: 202})
-	both := answer{status: 200, body: bom + document(loggingOff, hoursOn, minutesOff, "<Cors>"+aRule+"</Cors>")}
+	c.want(c.signed("GET", propertiesPath, ""), response{status: 200, body: bom + document(loggingOff, hoursOff, minutesOff, "<Cors />")})
+	c.want(c.signed("PUT", propertiesPath, document(hoursOn)), response{status: 202})
+	c.want(c.signed("PUT", "/acct?comp=properties&restype=service", document("<Cors>"+aRule+"</Cors>")), response{status: 202})
+	both := response{status: 200, body: bom + document(loggingOff, hoursOn, minutesOff, "<Cors>"+aRule+"</Cors>")}
 	c.want(c.signed("GET", "/acct?comp=properties&restype=service", ""), both)
 	for _, doc := range []string{
 		"", "{}", document(), document("<Cors><CorsRule /></Cors>"), document(strings.Replace(hoursOn, ">5<", ">366<", 1)),
 		document("<Cors>" + strings.Repeat(aRule, 6) + "</Cors>"), document(hoursOff) + strings.Repeat(" ", 64<<10),
 	} {
-		c.want(c.signed("PUT", propertiesPath, doc), answer{status: 400, code: "InvalidXmlDocument"})
+		c.want(c.signed("PUT", propertiesPath, doc), response{status: 400, code: "InvalidXmlDocument"})
 	}
 	c.want(c.signed("GET", propertiesPath, ""), both)
 	c.want(c.signed("GET", "/acct-secondary/?restype=service&comp=properties", ""), both)
 
-	// Another server of the same store reads what is stored.
+	// Another server reads the same from the stored bytes.
 	other := newClient(t)
 	meta, err := c.store.AccountMeta(t.Context())
 	if err != nil {
@@ -56,15 +56,15 @@ func TestServiceProperties(t *testing.T) {
 
 func TestServiceStats(t *testing.T) {
 	c := newClient(t)
-	c.want(c.signed("GET", "/acct-secondary/?restype=service&comp=stats", ""), answer{
+	c.want(c.signed("GET", "/acct-secondary/?restype=service&comp=stats", ""), response{
 		status: 200,
 		body:   bom + "<StorageServiceStats><GeoReplication><Status>live</Status><LastSyncTime>Thu, 17 Jun 2021 16:54:23 GMT</LastSyncTime></GeoReplication></StorageServiceStats>",
 	})
-	c.want(c.signed("GET", "/acct/?restype=service&comp=stats", ""), answer{status: 400, code: "InvalidQueryParameterValue"})
+	c.want(c.signed("GET", "/acct/?restype=service&comp=stats", ""), response{status: 400, code: "InvalidQueryParameterValue"})
 }
 
-// TestPropertiesAreHeld counts what requests read of the store.
-func TestPropertiesAreHeld(t *testing.T) {
+// TestPropertiesAreCached counts the reads of the account's metadata.
+func TestPropertiesAreCached(t *testing.T) {
 	c := newClient(t)
 	reads := func(want int64) {
 		t.Helper()
@@ -78,19 +78,19 @@ func TestPropertiesAreHeld(t *testing.T) {
 		}
 	}
 	reads(1)
-	c.want(c.signed("PUT", propertiesPath, document("<Cors>"+aRule+"</Cors>")), answer{status: 202})
+	c.want(c.signed("PUT", propertiesPath, document("<Cors>"+aRule+"</Cors>")), response{status: 202})
 	reads(1)
 
-	// Nobody knows what a failed write left behind.
+	// The outcome of a failed write is unknown, so the store is read again.
 	c.store.failed = store.ErrOutcomeUnknown
-	c.want(c.signed("PUT", propertiesPath, document(hoursOn)), answer{status: 500, code: "OperationTimedOut"})
+	c.want(c.signed("PUT", propertiesPath, document(hoursOn)), response{status: 500, code: "OperationTimedOut"})
 	reads(2)
-	c.want(c.signed("GET", propertiesPath, ""), answer{status: 200, body: bom + document(loggingOff, hoursOn, minutesOff, "<Cors>"+aRule+"</Cors>")})
+	c.want(c.signed("GET", propertiesPath, ""), response{status: 200, body: bom + document(loggingOff, hoursOn, minutesOff, "<Cors>"+aRule+"</Cors>")})
 }
 
-// TestPropertiesAtOnce has many clients set sections of their own while others
-// read: none is lost.
-func TestPropertiesAtOnce(t *testing.T) {
+// TestConcurrentProperties sets different sections concurrently, while other requests read:
+// no section may be lost.
+func TestConcurrentProperties(t *testing.T) {
 	c := newClient(t)
 	requests := []*http.Request{
 		c.request("PUT", propertiesPath, document(hoursOn)),
@@ -110,11 +110,11 @@ func TestPropertiesAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	minutesOn := strings.ReplaceAll(hoursOn, "HourMetrics", "MinuteMetrics")
-	want := answer{status: 200, body: bom + document(strings.Replace(loggingOff, "false", "true", 1), hoursOn, minutesOn, "<Cors>"+aRule+"</Cors>")}
+	want := response{status: 200, body: bom + document(strings.Replace(loggingOff, "false", "true", 1), hoursOn, minutesOn, "<Cors>"+aRule+"</Cors>")}
 	c.want(c.signed("GET", propertiesPath, ""), want)
 }
 
-// quiet returns a server of s that reports nothing.
+// quiet returns a server of s without Observe.
 func quiet(t *testing.T, s store.Store) http.Handler {
 	t.Helper()
 	handler, err := server.New(server.Options{

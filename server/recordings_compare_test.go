@@ -14,11 +14,11 @@ import (
 	"testing"
 )
 
-// comparison holds a live answer against a recorded one.
+// comparison compares a response with a recorded one.
 type comparison struct {
 	*player
 	index    int
-	recorded *exchanged
+	recorded *recorded
 	got      reply
 }
 
@@ -28,7 +28,7 @@ func (c *comparison) differs(what, want, got string) {
 	c.t.Errorf("request %d, %s %s: %s\nrecorded %s\ngot      %s", c.index, c.recorded.Request.Method, c.recorded.Request.Path, what, want, got)
 }
 
-// unexplained reports a difference that means nothing, unless it is explained.
+// unexplained reports a difference without meaning, unless it is explained.
 func (c *comparison) unexplained(what string) {
 	c.t.Helper()
 	if !c.explained.has(what) {
@@ -45,7 +45,7 @@ func (c *comparison) compare() {
 	}
 	c.headers("", want.Headers, c.got.headers)
 	if strings.HasPrefix(c.recorded.Request.Path, "/$batch") && want.Status == http.StatusAccepted {
-		c.parts(splitParts(c.normal(want.Body)), splitParts(c.normal(c.got.body)))
+		c.operations(splitOperations(c.normal(want.Body)), splitOperations(c.normal(c.got.body)))
 		return
 	}
 	c.bodies(c.normal(want.Body), c.normal(c.got.body))
@@ -58,28 +58,27 @@ var (
 	errorIDs = regexp.MustCompile(`\\nRequestId:.*?\\nTime:[-0-9T:.Z]*|\nRequestId:.*?\nTime:[-0-9T:.Z]*`)
 )
 
-// normal returns a text without what differs from play to play.
+// normal returns a text without what differs from run to run.
 func (c *comparison) normal(text string) string {
 	text = strings.ReplaceAll(text, c.srv.Endpoint, "{base}")
 	text = strings.TrimPrefix(text, "\ufeff")
 	text = errorIDs.ReplaceAllString(text, "")
-	text = moments.ReplaceAllString(text, "${1}MOMENT")
-	text = syncTime.ReplaceAllString(text, "<LastSyncTime>MOMENT")
+	text = recordedTimes.ReplaceAllString(text, "${1}TIME")
+	text = syncTime.ReplaceAllString(text, "<LastSyncTime>TIME")
 	return account.ReplaceAllString(text, `"odata.type":"ACCOUNT.`)
 }
 
-// framing are the headers that say how an answer is sent, or that the recordings
-// leave out.
-var framing = []string{"date", "x-ms-request-id", "x-ms-client-request-id"}
+// ignoredHeaders differ in every response, or are not recorded.
+var ignoredHeaders = []string{"date", "x-ms-request-id", "x-ms-client-request-id"}
 
-// headers compares headers; where is "" for those of the answer.
+// headers compares headers; where is "" for those of the response itself.
 func (c *comparison) headers(where string, want, got map[string]string) {
 	c.t.Helper()
 	value := func(s string) string { return guid.ReplaceAllString(c.normal(s), "GUID") }
 	for name, text := range want {
 		other, ok := got[name]
 		switch {
-		case slices.Contains(framing, name):
+		case slices.Contains(ignoredHeaders, name):
 		case !ok:
 			c.unexplained(where + "without " + name + ": " + value(text))
 		case strings.HasPrefix(name, "x-ms-continuation-"):
@@ -88,7 +87,7 @@ func (c *comparison) headers(where string, want, got map[string]string) {
 		}
 	}
 	for name, text := range got {
-		if _, ok := want[name]; !ok && !slices.Contains(framing, name) {
+		if _, ok := want[name]; !ok && !slices.Contains(ignoredHeaders, name) {
 			if strings.HasPrefix(name, "x-ms-continuation-") {
 				c.differs("a continuation", "none", text)
 			}
@@ -100,14 +99,14 @@ func (c *comparison) headers(where string, want, got map[string]string) {
 	}
 }
 
-// bodies compares two bodies that are normal.
+// bodies compares two bodies that normal returned.
 func (c *comparison) bodies(want, got string) {
 	c.t.Helper()
 	path := c.recorded.Request.Path
 	switch {
 	case strings.Contains(path, "comp=properties") && c.recorded.Request.Method == http.MethodGet:
 		for _, name := range []string{"Logging", "HourMetrics", "MinuteMetrics", "Cors"} {
-			// The rest is what the recorded account had before.
+			// Other sections were set before the session.
 			if strings.Contains(c.put, "<"+name) && section(want, name) != section(got, name) {
 				c.differs(name, section(want, name), section(got, name))
 			}
@@ -133,7 +132,7 @@ func section(doc, name string) string {
 	return strings.ReplaceAll(found, " />", "/>")
 }
 
-// ownTables leaves in a list of tables those that the session made: the recorded
+// ownTables removes tables from a list that the session did not create: the recorded
 // account had others.
 func (c *comparison) ownTables(body string) string {
 	var list struct {
@@ -143,7 +142,7 @@ func (c *comparison) ownTables(body string) string {
 	if json.Unmarshal([]byte(body), &list) != nil || list.Value == nil {
 		return body
 	}
-	// A page that others fill in part says nothing of ours.
+	// Other tables change the limits of a page, so pages are not compared.
 	whole := !strings.Contains(c.recorded.Request.Path, "$top") && !strings.Contains(c.recorded.Request.Path, "NextTableName")
 	list.Value = slices.DeleteFunc(list.Value, func(t map[string]string) bool {
 		return !whole || !slices.Contains(c.created, t["TableName"])
@@ -155,17 +154,17 @@ func (c *comparison) ownTables(body string) string {
 	return string(text)
 }
 
-// answeredPart is one part of the answer to a batch.
-type answeredPart struct {
+// opResponse is the response to one operation of a batch.
+type opResponse struct {
 	status  string
 	headers map[string]string
 	body    string
 }
 
-// splitParts reads the parts of a batch's answer with no more than a look for
-// their status lines, so that it shares no code with what is tested.
-func splitParts(envelope string) []answeredPart {
-	var parts []answeredPart
+// splitOperations splits the response to a batch at the status lines. It does not share code
+// with package batch.
+func splitOperations(envelope string) []opResponse {
+	var all []opResponse
 	for _, text := range strings.Split(envelope, "\r\nHTTP/1.1 ")[1:] {
 		head, body, _ := strings.Cut(text, "\r\n\r\n")
 		if end := strings.LastIndex(body, "\r\n--"); strings.HasPrefix(body, "--") {
@@ -174,39 +173,39 @@ func splitParts(envelope string) []answeredPart {
 			body, _, _ = strings.Cut(body, "\r\n--")
 		}
 		status, fields, _ := strings.Cut(head, "\r\n")
-		p := answeredPart{status, map[string]string{}, strings.TrimSpace(body)}
+		p := opResponse{status, map[string]string{}, strings.TrimSpace(body)}
 		for line := range strings.SplitSeq(fields, "\r\n") {
 			name, value, _ := strings.Cut(line, ": ")
 			p.headers[strings.ToLower(name)] = value
 		}
-		parts = append(parts, p)
+		all = append(all, p)
 	}
-	return parts
+	return all
 }
 
-func (c *comparison) parts(want, got []answeredPart) {
+func (c *comparison) operations(want, got []opResponse) {
 	c.t.Helper()
 	if len(want) != len(got) || len(want) == 0 {
-		c.differs("parts", fmt.Sprint(want), fmt.Sprint(got))
+		c.differs("operations", fmt.Sprint(want), fmt.Sprint(got))
 		return
 	}
 	for i := range want {
 		if want[i].status != got[i].status {
-			c.differs("part "+strconv.Itoa(i), fmt.Sprint(want[i]), fmt.Sprint(got[i]))
+			c.differs("operation "+strconv.Itoa(i), fmt.Sprint(want[i]), fmt.Sprint(got[i]))
 			continue
 		}
-		c.headers("part ", want[i].headers, got[i].headers)
+		c.headers("operation ", want[i].headers, got[i].headers)
 		c.bodies(want[i].body, got[i].body)
 	}
 }
 
-// explanations are the differences that testdata/header-differences.txt explains.
+// explanations are the differences in testdata/header-differences.txt.
 type explanations struct {
 	seen map[string]bool
 }
 
-// readExplained reads the list: each indented line is a difference, and the text
-// above it says why it is there.
+// readExplained reads testdata/header-differences.txt: each indented line is a difference,
+// and the text above it is the reason.
 func readExplained(t *testing.T) *explanations {
 	t.Helper()
 	text, err := os.ReadFile("testdata/header-differences.txt")
@@ -230,7 +229,7 @@ func (e *explanations) has(what string) bool {
 	return ok
 }
 
-// unseen returns the explanations that nothing needed.
+// unseen returns the explained differences that did not occur.
 func (e *explanations) unseen() []string {
 	var list []string
 	for _, what := range slices.Sorted(maps.Keys(e.seen)) {

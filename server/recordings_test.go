@@ -17,12 +17,12 @@ import (
 	"github.com/tablerock-db/tablerock/tabletest"
 )
 
-// recordingsVariable names the folder of recorded sessions.
+// recordingsVariable is the environment variable with the folder of recorded sessions.
 const recordingsVariable = "TABLEROCK_RECORDINGS"
 
-// exchanged is one request of a recorded session and what the service answered.
-// In all texts, {base} stands for the address of the account.
-type exchanged struct {
+// recorded is a request of a session and the response of the service. In all texts, {base}
+// is the URL of the account.
+type recorded struct {
 	Request struct {
 		Method    string
 		Secondary bool
@@ -37,13 +37,13 @@ type exchanged struct {
 	}
 }
 
-// TestRecordings plays recorded sessions of the real service against a server of
-// its own each, signed anew. What an answer means has to be the same; every other
-// difference has to be in testdata/header-differences.txt.
+// TestRecordings repeats recorded sessions of the real service, each with a new server and
+// with new signatures. The meaning of a response must be the same, and any other difference
+// must be in testdata/header-differences.txt.
 func TestRecordings(t *testing.T) {
 	dir := os.Getenv(recordingsVariable)
 	if dir == "" {
-		t.Skip(recordingsVariable + " names no folder of recorded sessions")
+		t.Skip(recordingsVariable + " is not set, so there are no recorded sessions")
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "sessions", "*.json"))
 	if err == nil && len(files) == 0 {
@@ -60,7 +60,7 @@ func TestRecordings(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var session []exchanged
+			var session []recorded
 			if err := json.Unmarshal(text, &session); err != nil {
 				t.Fatal(err)
 			}
@@ -76,15 +76,15 @@ func TestRecordings(t *testing.T) {
 		})
 	}
 	if played < len(files) {
-		return // -run chose some
+		return // -run selects some
 	}
 	t.Logf("%d sessions, %d requests", played, requests)
 	for _, d := range explained.unseen() {
-		t.Errorf("testdata/header-differences.txt explains what does not occur: %s", d)
+		t.Errorf("testdata/header-differences.txt has a difference that does not occur: %s", d)
 	}
 }
 
-// player plays one session.
+// player repeats one session.
 type player struct {
 	t          *testing.T
 	srv        *tabletest.Server
@@ -92,7 +92,7 @@ type player struct {
 	client     *http.Client
 	explained  *explanations
 
-	live    map[string]string // recorded moments and tokens, as they are in this play
+	live    map[string]string // times and tokens of this run, by the recorded ones
 	created []string          // tables
 	put     string            // the last properties that were set
 }
@@ -109,14 +109,14 @@ func newPlayer(t *testing.T, e *explanations) *player {
 	return p
 }
 
-// reply is a live answer.
+// reply is a response of this run.
 type reply struct {
 	status  int
 	headers map[string]string // by lower-case names
 	body    string
 }
 
-func (p *player) play(i int, e *exchanged) {
+func (p *player) play(i int, e *recorded) {
 	p.t.Helper()
 	r := p.request(e)
 	res, err := p.client.Do(r)
@@ -140,8 +140,8 @@ func (p *player) play(i int, e *exchanged) {
 	p.learn(e, got)
 }
 
-// request makes e anew, for the live server.
-func (p *player) request(e *exchanged) *http.Request {
+// request returns the request of e, for the server of this run.
+func (p *player) request(e *recorded) *http.Request {
 	p.t.Helper()
 	base := p.srv.Endpoint
 	if e.Request.Secondary {
@@ -173,11 +173,11 @@ func (p *player) request(e *exchanged) *http.Request {
 	return r
 }
 
-// sasNames are the parameters of signatures, which are made anew.
+// sasNames are the parameters of shared access signatures.
 var sasNames = []string{"sv", "ss", "srt", "sp", "st", "se", "sip", "spr", "tn", "spk", "srk", "epk", "erk", "si", "sig"}
 
-// requery returns a query with the tokens of this play, and with a shared access
-// signature of its own if there was one.
+// requery returns a query with the tokens of this run and, if it has a shared access
+// signature, with a new one.
 func (p *player) requery(query string) string {
 	query = strings.ReplaceAll(query, " ", "%20")
 	values, err := url.ParseQuery(query)
@@ -202,15 +202,15 @@ func (p *player) requery(query string) string {
 	return strings.Join(kept, "&")
 }
 
-// resign makes a shared access signature of what an old one said.
+// resign returns a new shared access signature with the fields of v.
 func (p *player) resign(v url.Values) string {
-	moment := func(name string, away time.Duration) string {
+	shifted := func(name string, by time.Duration) string {
 		if v.Get(name) == "" {
 			return ""
 		}
-		return time.Now().UTC().Add(away).Format(time.RFC3339)
+		return time.Now().UTC().Add(by).Format(time.RFC3339)
 	}
-	start, expiry := moment("st", -time.Hour), moment("se", time.Hour)
+	start, expiry := shifted("st", -time.Hour), shifted("se", time.Hour)
 	var text string
 	var err error
 	if v.Has("ss") {
@@ -229,13 +229,13 @@ func (p *player) resign(v url.Values) string {
 	return text
 }
 
-// moments are where the service says when it wrote an entity.
-var moments = regexp.MustCompile(`(datetime(?:'|\\u0027|%27)|"Timestamp":")(\d{4}-\d\d-\d\dT\d\d(?::|%3A)\d\d(?::|%3A)\d\d(?:\.\d+)?Z)`)
+// recordedTimes matches Timestamps and ETags.
+var recordedTimes = regexp.MustCompile(`(datetime(?:'|\\u0027|%27)|"Timestamp":")(\d{4}-\d\d-\d\dT\d\d(?::|%3A)\d\d(?::|%3A)\d\d(?:\.\d+)?Z)`)
 
-// learn takes note of what stands for what the service had said.
-func (p *player) learn(e *exchanged, got reply) {
+// learn records the times and tokens of this run for the recorded ones.
+func (p *player) learn(e *recorded, got reply) {
 	note := func(recorded, live string) {
-		a, b := moments.FindAllStringSubmatch(recorded, -1), moments.FindAllStringSubmatch(live, -1)
+		a, b := recordedTimes.FindAllStringSubmatch(recorded, -1), recordedTimes.FindAllStringSubmatch(live, -1)
 		for i := range a {
 			if i < len(b) {
 				p.live[a[i][2]] = b[i][2]
@@ -262,7 +262,7 @@ func (p *player) learn(e *exchanged, got reply) {
 
 var escapeColons = strings.NewReplacer(":", "%3A")
 
-// substitute puts the moments of this play into a recorded text.
+// substitute replaces recorded times by those of this run.
 func (p *player) substitute(text string) string {
 	for recorded, live := range p.live {
 		if recorded == "" || live == "" || !strings.HasSuffix(recorded, "Z") {

@@ -22,30 +22,29 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write what the server answers into testdata and README.md, in place of comparing it")
+var rewrite = flag.Bool("rewrite", false, "write the results of the server to testdata and README.md instead of comparing them")
 
-// transcripts hold raw requests and the server's exact answers. testdata/README.md
-// says how to read them.
+// transcripts are files of raw requests and exact responses. Their README.md has the
+// format.
 const transcripts = "testdata/transcripts/*.txt"
 
-// TestTranscripts sends the requests of each transcript, in order, to a server of
-// its own, and holds the answers against the transcript. Every operation and every
-// error of the protocol has to stand in one. Write the answers anew with
-// go test ./server -run TestTranscripts -rewrite.
+// TestTranscripts sends the requests of each transcript, in order, to a new server, and
+// compares the responses. The transcripts must have every operation and every error of the
+// protocol. Rewrite the responses with go test ./server -run TestTranscripts -rewrite.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob(transcripts)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no transcripts: %v", err)
 	}
-	var operations, answers []string
-	whole := true
+	var operations, responses []string
+	passed := true
 	for _, file := range files {
-		whole = t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+		passed = t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			o, a := playTranscript(t, file)
-			operations, answers = append(operations, o...), append(answers, a...)
-		}) && whole
+			operations, responses = append(operations, o...), append(responses, a...)
+		}) && passed
 	}
-	if !whole || len(answers) == 0 {
+	if !passed || len(responses) == 0 {
 		return
 	}
 	for _, o := range server.Routes() {
@@ -54,18 +53,18 @@ func TestTranscripts(t *testing.T) {
 		}
 	}
 	for _, p := range statedProblems(t) {
-		if !slices.ContainsFunc(answers, p.in) {
+		if !slices.ContainsFunc(responses, p.in) {
 			t.Errorf("no transcript has %s: %s", p.code, p.message)
 		}
 	}
 }
 
-// step is one request of a transcript, with its title and its answer.
+// step is one request of a transcript, with its title and response.
 type step struct {
-	title, request, answer string
+	title, request, response string
 }
 
-// parseTranscript reads the text before the first step, and the steps.
+// parseTranscript splits a transcript into the text before the first step, and the steps.
 func parseTranscript(t *testing.T, text string) (head string, steps []step) {
 	head, rest, ok := strings.Cut(text, "\n\n### ")
 	if !ok {
@@ -73,13 +72,13 @@ func parseTranscript(t *testing.T, text string) (head string, steps []step) {
 	}
 	for _, text := range strings.Split(rest, "\n### ") {
 		title, text, _ := strings.Cut(text, "\n")
-		request, answer, _ := strings.Cut(text, "\n---\n")
-		steps = append(steps, step{title, request, strings.TrimRight(answer, "\n")})
+		request, response, _ := strings.Cut(text, "\n---\n")
+		steps = append(steps, step{title, request, strings.TrimRight(response, "\n")})
 	}
 	return head, steps
 }
 
-func playTranscript(t *testing.T, file string) (operations, answers []string) {
+func playTranscript(t *testing.T, file string) (operations, responses []string) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +90,7 @@ func playTranscript(t *testing.T, file string) (operations, answers []string) {
 	}
 	w := newWire(t, func(s store.Store) store.Store { return brokenStore{s} }, secured)
 	if secured != nil {
-		w.tls = &tls.Config{InsecureSkipVerify: true} // nobody can stand between a test and itself
+		w.tls = &tls.Config{InsecureSkipVerify: true} // the connection is on loopback
 	}
 	var b strings.Builder
 	b.WriteString(head + "\n")
@@ -100,10 +99,10 @@ func playTranscript(t *testing.T, file string) (operations, answers []string) {
 		w.clock.advance(time.Millisecond)
 		raw, res := w.exchange(w.rawRequest(s.request))
 		got := readable(string(raw))
-		if got != s.answer && !*rewrite {
-			t.Errorf("%s: %s\ngot\n%s\nwant\n%s", file, s.title, got, s.answer)
+		if got != s.response && !*rewrite {
+			t.Errorf("%s: %s\ngot\n%s\nwant\n%s", file, s.title, got, s.response)
 		}
-		answers = append(answers, got)
+		responses = append(responses, got)
 		for _, e := range w.takeEvents() {
 			if e.Status < http.StatusBadRequest && res != nil {
 				operations = append(operations, e.Method+" "+e.Operation)
@@ -116,12 +115,12 @@ func playTranscript(t *testing.T, file string) (operations, answers []string) {
 			t.Fatal(err)
 		}
 	}
-	return operations, answers
+	return operations, responses
 }
 
-// rawRequest makes the bytes of a request out of its text in a transcript: lines
-// end with CR LF, {length} is the length of the body, {signature} a signature,
-// {5 x} five times x.
+// rawRequest returns the bytes of a request by its text in a transcript: lines end with CR
+// LF, {length} is replaced by the length of the body, {signature} by a signature, {5 x} by
+// xxxxx.
 func (w *wire) rawRequest(text string) string {
 	w.t.Helper()
 	head, body, _ := strings.Cut(text, "\n\n")
@@ -166,8 +165,8 @@ func (w *wire) rawRequest(text string) string {
 	return strings.Join(lines, "\r\n") + "\r\n\r\n" + body
 }
 
-// resign signs a query that is a shared access signature but for the signature.
-// What is no part of one stands first, and stays there.
+// resign signs a query that is a shared access signature without sig. Other parameters must
+// be first, and stay there.
 func (w *wire) resign(query string) string {
 	w.t.Helper()
 	own, sas := "", query
@@ -201,13 +200,13 @@ func (w *wire) resign(query string) string {
 
 var repeats = regexp.MustCompile(`\{\d+ [a-z]\}`)
 
-// datePattern is the one header that net/http sets by its own clock.
+// datePattern matches the header that net/http sets by its own clock.
 var datePattern = regexp.MustCompile(`(?m)^Date: .*$`)
 
-// madeIDs are ids that the server makes.
+// madeIDs matches ids that the server creates.
 var madeIDs = regexp.MustCompile(`(RequestId:|X-Ms-Request-Id: |response_)` + guid.String())
 
-// readable is an answer as a transcript has it.
+// readable returns a response in the form of a transcript.
 func readable(raw string) string {
 	s := strings.ReplaceAll(raw, "\r\n", "\n")
 	s = datePattern.ReplaceAllString(s, "Date: {date}")
@@ -216,8 +215,7 @@ func readable(raw string) string {
 	return strings.TrimRight(s, "\n")
 }
 
-// brokenStore fails every write to the table Broken, and refuses those to the
-// table Full.
+// brokenStore fails writes to the tables Broken, Slow and Full, each with its own error.
 type brokenStore struct{ store.Store }
 
 func (s brokenStore) Apply(ctx context.Context, table string, ops ...store.Op) ([]store.Result, error) {
@@ -232,7 +230,7 @@ func (s brokenStore) Apply(ctx context.Context, table string, ops ...store.Op) (
 	return s.Store.Apply(ctx, table, ops...)
 }
 
-// testCertificate returns a certificate for loopback that is good for tests alone.
+// testCertificate returns a certificate for loopback, for tests only.
 func testCertificate() *tls.Config {
 	s := httptest.NewTLSServer(http.NotFoundHandler())
 	defer s.Close()

@@ -23,28 +23,29 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// The account of every server of these tests, with the key that all development
-// servers of Azure tables have.
+// The account of every server of these tests, with the published development key.
 const (
 	wireAccount = "devstoreaccount1"
 	wireKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 
-// handClock stands still until it is moved.
-type handClock struct{ at atomic.Int64 }
+// manualClock is a clock that only advance moves.
+type manualClock struct{ at atomic.Int64 }
 
-func (c *handClock) Now() time.Time { return time.Unix(0, c.at.Load()).UTC() }
+func (c *manualClock) Now() time.Time { return time.Unix(0, c.at.Load()).UTC() }
 
-func (c *handClock) AfterFunc(time.Duration, func()) func() bool { return func() bool { return true } }
-func (c *handClock) advance(d time.Duration)                     { c.at.Add(int64(d)) }
+func (c *manualClock) AfterFunc(time.Duration, func()) func() bool {
+	return func() bool { return true }
+}
+func (c *manualClock) advance(d time.Duration) { c.at.Add(int64(d)) }
 
-// wire is a server on a socket, over an engine in memory, whose clock stands at
-// testTime until it is moved.
+// wire is a server on a socket, over an engine in memory. Its clock starts at testTime, and
+// only clock.advance moves it.
 type wire struct {
 	t          testing.TB
 	addr       string
 	store      store.Store
-	clock      *handClock
+	clock      *manualClock
 	credential *sharedkey.Credential
 	tls        *tls.Config // of clients, nil for plain HTTP
 
@@ -52,11 +53,11 @@ type wire struct {
 	events []server.Event // +checklocks:mu
 }
 
-// newWire starts a server. The store it serves is what wrap makes of the engine;
-// secured, if not nil, is the certificate that it has.
+// newWire starts a server of the engine, or of the store that wrap returns. If secured is
+// not nil, it has the certificate.
 func newWire(t testing.TB, wrap func(store.Store) store.Store, secured *tls.Config) *wire {
 	t.Helper()
-	w := &wire{t: t, clock: &handClock{}}
+	w := &wire{t: t, clock: &manualClock{}}
 	w.clock.at.Store(testTime.UnixNano())
 	db, err := engine.Open("db", engine.Options{FS: vfs.NewMem(), SegmentBytes: 64 << 10, CacheBytes: 4 << 20, Testing: engine.TestHooks{Clock: w.clock}})
 	if err != nil {
@@ -113,10 +114,10 @@ func (w *wire) takeEvents() []server.Event {
 	return all
 }
 
-// patience is how long an answer may take before a test gives up.
-const patience = 30 * time.Second
+// connTimeout is the timeout of a connection.
+const connTimeout = 30 * time.Second
 
-// dial opens a connection that ends with the test.
+// dial opens a connection, which is closed at the end of the test.
 func (w *wire) dial() net.Conn {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", w.addr)
@@ -127,15 +128,15 @@ func (w *wire) dial() net.Conn {
 		conn = tls.Client(conn, w.tls)
 	}
 	w.t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(connTimeout)); err != nil {
 		w.t.Fatal(err)
 	}
 	return conn
 }
 
-// exchange sends the bytes of a request on a connection of its own, and returns
-// the bytes of the answer and what net/http makes of them. Without an answer, raw
-// is what came before the connection was closed, and res is nil.
+// exchange sends the bytes of a request on a new connection, and returns the bytes of the
+// response and the parsed response. Without a complete response, raw has the bytes before
+// the connection was closed, and res is nil.
 func (w *wire) exchange(request string) (raw []byte, res *http.Response) {
 	w.t.Helper()
 	conn := w.dial()
@@ -143,16 +144,16 @@ func (w *wire) exchange(request string) (raw []byte, res *http.Response) {
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		_, _ = io.WriteString(conn, request) // a server may answer before it has read all
+		_, _ = io.WriteString(conn, request) // the server may respond before it has read all
 	}()
-	raw, res = readAnswer(conn, request)
+	raw, res = readResponse(conn, request)
 	_ = conn.Close()
 	<-sent
 	return raw, res
 }
 
-// readAnswer reads one answer.
-func readAnswer(conn io.Reader, request string) ([]byte, *http.Response) {
+// readResponse reads one response.
+func readResponse(conn io.Reader, request string) ([]byte, *http.Response) {
 	var raw bytes.Buffer
 	method, _, _ := strings.Cut(request, " ")
 	res, err := http.ReadResponse(bufio.NewReader(io.TeeReader(conn, &raw)), &http.Request{Method: method})
@@ -161,7 +162,7 @@ func readAnswer(conn io.Reader, request string) ([]byte, *http.Response) {
 	}
 	body, err := io.ReadAll(res.Body)
 	if err != nil && res.ContentLength >= 0 {
-		return raw.Bytes(), nil // the answer was cut off
+		return raw.Bytes(), nil // the response is incomplete
 	}
 	res.Body = io.NopCloser(bytes.NewReader(body))
 	return raw.Bytes(), res

@@ -11,10 +11,10 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// dropping is a store whose tables are gone by the time that they were read.
-type dropping struct{ store.Store }
+// droppingStore has tables that are deleted while they are queried.
+type droppingStore struct{ store.Store }
 
-func (d dropping) Query(ctx context.Context, table string, q store.Query) store.Cursor {
+func (d droppingStore) Query(ctx context.Context, table string, q store.Query) store.Cursor {
 	return droppingCursor{d.Store.Query(ctx, table, q)}
 }
 
@@ -22,18 +22,18 @@ type droppingCursor struct{ store.Cursor }
 
 func (droppingCursor) Err() error { return store.ErrTableNotFound }
 
-// TestLookUpFailsWhole asks a batch for a page of which pieces are there when it
-// fails: nothing of them is in the answer.
-func TestLookUpFailsWhole(t *testing.T) {
+// TestFailedBatchQuery sends a batch with a query that fails after its first entities. The
+// response must not have any of them.
+func TestFailedBatchQuery(t *testing.T) {
 	c := newClient(t)
-	const mark = "piece of a page"
+	const mark = "text of entities"
 	for i := range 10 {
 		body := fmt.Sprintf(`{"PartitionKey":"p","RowKey":"%d","Text":"%s"}`, i, strings.Repeat(mark, 2000))
 		if res := c.signed(http.MethodPost, "/acct/People", body, "Content-Type", "application/json"); res.StatusCode != http.StatusCreated {
 			t.Fatal(res.Status)
 		}
 	}
-	c.store.Store = dropping{c.store.Store}
+	c.store.Store = droppingStore{c.store.Store}
 	res := c.signed(
 		http.MethodPost, "/acct/$batch", "--b\r\nContent-Type: application/http\r\n\r\nGET /acct/People HTTP/1.1\r\n\r\n--b--\r\n",
 		"Content-Type", "multipart/mixed; boundary=b",

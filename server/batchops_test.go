@@ -15,15 +15,15 @@ import (
 	"github.com/tablerock-db/tablerock/store/storetest"
 )
 
-// timestamps are what differs between answers to one operation.
+// timestamps matches what differs between responses to the same operation.
 var timestamps = regexp.MustCompile(`datetime'[^']*'|"Timestamp":"[^"]*"`)
 
-// TestPartsAnswerAsAlone sends every operation behind every other, and expects the
-// answer that it has alone: of what parts have in common, nothing may be taken from
-// the wrong one.
-func TestPartsAnswerAsAlone(t *testing.T) {
+// TestOperationAfterOther sends every operation after every other one, and expects the same
+// response as without the other one: the server reuses what it parsed of an operation for
+// the next one, and must not reuse what differs.
+func TestOperationAfterOther(t *testing.T) {
 	const people, body = "/" + testAccount + "/People", `{"PartitionKey":"p","RowKey":"%d"}`
-	// A number in the place of %d tells apart the entities of one batch.
+	// %d is replaced by a number that is unique in the batch.
 	operations := []string{
 		operation("POST", people, "Prefer: return-no-content\r\n", body),
 		operation("POST", people, "", body),
@@ -40,21 +40,21 @@ func TestPartsAnswerAsAlone(t *testing.T) {
 		operation("POST", people+"(PartitionKey='p',RowKey='%d')", "X-HTTP-Method: PUT\r\nContent-ID: %d\r\n", "{}"),
 	}
 	for _, text := range operations {
-		alone := sendParts(t, text)
+		alone := sendBatch(t, text)
 		if len(alone) != 1 || !strings.HasPrefix(alone[0], "20") {
 			t.Fatalf("%q alone: %q", text, alone)
 		}
-		for _, before := range operations {
-			if both := sendParts(t, before, text); len(both) != 2 || both[1] != alone[0] {
-				t.Errorf("%q behind %q: %q\nwant %q last", text, before, both, alone)
+		for _, first := range operations {
+			if both := sendBatch(t, first, text); len(both) != 2 || both[1] != alone[0] {
+				t.Errorf("%q after %q: %q\nwant %q last", text, first, both, alone)
 			}
 		}
 	}
 }
 
-// sendParts sends operations as one batch to a server of their own, and returns the
-// answers to each, or the one of a failure.
-func sendParts(t *testing.T, texts ...string) []string {
+// sendBatch sends operations as one batch to a new server, and returns the response to
+// each, or the single response of a failed batch.
+func sendBatch(t *testing.T, texts ...string) []string {
 	t.Helper()
 	c := newClient(t)
 	all := make([]string, len(texts))
@@ -62,20 +62,20 @@ func sendParts(t *testing.T, texts ...string) []string {
 		all[i] = strings.ReplaceAll(text, "%d", strconv.Itoa(len(texts)-i)) // 1 for the last
 	}
 	res := c.signed(http.MethodPost, "/"+testAccount+"/$batch", changeset(all...), "Content-Type", "multipart/mixed; boundary=o")
-	answer, err := io.ReadAll(res.Body)
+	response, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusAccepted {
 		t.Fatalf("%q: %s, %v", texts, res.Status, err)
 	}
-	parts := strings.Split(timestamps.ReplaceAllString(string(answer), "TIME"), "HTTP/1.1 ")[1:]
-	for i, p := range parts {
-		parts[i], _, _ = strings.Cut(p, "\r\n--changeset")
+	all = strings.Split(timestamps.ReplaceAllString(string(response), "TIME"), "HTTP/1.1 ")[1:]
+	for i, text := range all {
+		all[i], _, _ = strings.Cut(text, "\r\n--changeset")
 	}
-	return parts
+	return all
 }
 
-// TestPartsRefusedBehindOthers sends what is refused behind operations that are
-// carried out and differ from it in one thing alone.
-func TestPartsRefusedBehindOthers(t *testing.T) {
+// TestRefusedOperationAfterOther sends an invalid operation after a valid one that differs
+// from it in one respect.
+func TestRefusedOperationAfterOther(t *testing.T) {
 	const people, body = "/" + testAccount + "/People", `{"PartitionKey":"p","RowKey":"%d"}`
 	for _, c := range []struct{ name, before, text string }{
 		{"method", operation("POST", people, "", body), operation("PUT", people, "", body)},
@@ -85,20 +85,20 @@ func TestPartsRefusedBehindOthers(t *testing.T) {
 		{"condition", operation("PUT", people+"(PartitionKey='p',RowKey='%d')", "", "{}"), operation("PUT", people+"(PartitionKey='p',RowKey='%d')", "If-Match: *\r\n", "{}")},
 		{"type of body", operation("POST", people, "", body), operation("POST", people, "Content-Type: text/plain\r\n", body)},
 	} {
-		if alone := sendParts(t, c.before); len(alone) != 1 || !strings.HasPrefix(alone[0], "20") {
-			t.Fatalf("%s: the first alone: %q", c.name, alone)
+		if alone := sendBatch(t, c.before); len(alone) != 1 || !strings.HasPrefix(alone[0], "20") {
+			t.Fatalf("%s: the valid operation alone: %q", c.name, alone)
 		}
-		both := sendParts(t, c.before, c.text)
+		both := sendBatch(t, c.before, c.text)
 		if len(both) != 1 || both[0] < "4" || !strings.Contains(both[0], `"1:`) {
 			t.Errorf("%s: got %q, want a refusal of operation 1", c.name, both)
 		}
 	}
 }
 
-// TestPartsStayWithinRange sends random batches with signatures for some actions on a
-// range of keys. The first part that is not within both is refused, and then nothing
-// happens, however much it has in common with the parts before it.
-func TestPartsStayWithinRange(t *testing.T) {
+// TestBatchWithinRange sends random batches with signatures for some actions on a range of
+// keys. The first operation outside of both must be refused, and the batch must not write
+// anything, however similar the operations are.
+func TestBatchWithinRange(t *testing.T) {
 	const seed = 31
 	r := rand.New(rand.NewPCG(seed, seed))
 	const people = "/" + testAccount + "/People"
@@ -146,7 +146,7 @@ func TestPartsStayWithinRange(t *testing.T) {
 			want = "202 ResourceNotFound"
 		}
 		res := c.send(http.MethodPost, "/"+testAccount+"/$batch?"+sas, changeset(texts...), "Content-Type", "multipart/mixed; boundary=o")
-		answer, err := io.ReadAll(res.Body)
+		response, err := io.ReadAll(res.Body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,10 +156,10 @@ func TestPartsStayWithinRange(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		named := wrong < 0 || strings.Contains(string(answer), fmt.Sprintf(`"value":"%d:`, wrong))
-		if got := verdict(answer, res); got != want || !named || want == "202" && stored != len(texts) || want != "202" && stored != 0 {
-			t.Fatalf("seed %d, round %d, %q on rows %d to %d: %s and %d entities, want %s of part %d\n%s\n%s\nrerun: go test ./server -run '^TestPartsStayWithinRange$'",
-				seed, round, s.Permissions, first, last, got, stored, want, wrong, answer, strings.Join(texts, "\n"))
+		named := wrong < 0 || strings.Contains(string(response), fmt.Sprintf(`"value":"%d:`, wrong))
+		if got := outcome(response, res); got != want || !named || want == "202" && stored != len(texts) || want != "202" && stored != 0 {
+			t.Fatalf("seed %d, round %d, %q on rows %d to %d: %s and %d entities, want %s of operation %d\n%s\n%s\nrerun: go test ./server -run '^TestBatchWithinRange$'",
+				seed, round, s.Permissions, first, last, got, stored, want, wrong, response, strings.Join(texts, "\n"))
 		}
 	}
 }
