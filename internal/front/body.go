@@ -6,78 +6,79 @@ import (
 	"time"
 )
 
-// pace says how fast the body of a request has to arrive.
-type pace struct {
-	grace     time.Duration // before any of it is asked for
-	perSecond int64         // bytes, on the average after grace
-	most      time.Duration // altogether
+// minRate is the minimum rate at which the body of a request must arrive.
+type minRate struct {
+	grace          time.Duration // before the rate applies
+	bytesPerSecond int64         // bytes, on average after grace
+	limit          time.Duration // for the whole body
 }
 
-// body is the body of a request, read against a deadline that what arrived moves.
+// body is the body of a request. Each byte that arrives extends its read deadline.
 type body struct {
 	io.ReadCloser
 	control *http.ResponseController
-	pace    pace
+	rate    minRate
 	now     func() time.Time
 	start   time.Time
 	read    int64
-	over    bool
+	ended   bool
 }
 
-// watchBody returns r with a body that fails with os.ErrDeadlineExceeded once it is
-// slower than p. What the handler leaves unread is bounded as well: the
-// http.Server reads some of it to use the connection again, and would wait for it.
+// limitBody returns a copy of r whose body fails with os.ErrDeadlineExceeded once it
+// is slower than rate. The deadline also applies to what the handler leaves unread:
+// http.Server reads some of that to reuse the connection.
 //
-// r itself keeps its body. The http.Server looks at it to see how much is left,
-// and whether the client waits for leave to send it: of a body that it does not
-// know, it would ask for the rest before it lets a refusal out.
-func watchBody(w http.ResponseWriter, r *http.Request, p pace, now func() time.Time) *http.Request {
+// r itself keeps its body. http.Server examines the body to find out how much is left,
+// and whether the client waits for 100 Continue. With a body of another type, it would
+// request the rest before it sends an error response.
+func limitBody(w http.ResponseWriter, r *http.Request, rate minRate, now func() time.Time) *http.Request {
 	if r.Body == nil || r.Body == http.NoBody {
 		return r
 	}
-	b := &body{ReadCloser: r.Body, control: http.NewResponseController(w), pace: p, now: now, start: now()}
-	b.renew()
+	b := &body{ReadCloser: r.Body, control: http.NewResponseController(w), rate: rate, now: now, start: now()}
+	b.setDeadline()
 	watched := *r
 	watched.Body = b
 	return &watched
 }
 
-// Read reads, and gives the rest of the body the time that what came has earned.
+// Read reads from the body and extends the deadline for the bytes that arrived.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.read += int64(n)
 	switch {
-	case b.over:
+	case b.ended:
 	case err == io.EOF:
-		b.over = true
-		// What follows is the next request, for which the server has deadlines
-		// of its own, and the watch for a client that goes away.
+		b.ended = true
+		// http.Server has its own deadlines for the next request, and for detecting
+		// that the client has closed the connection.
 		_ = b.control.SetReadDeadline(time.Time{})
 	case err == nil && n > 0:
-		b.renew()
+		b.setDeadline()
 	}
 	return n, err
 }
 
-// renew sets the deadline. A writer without deadlines belongs to no network.
-func (b *body) renew() {
-	earned := time.Duration(float64(b.read) / float64(b.pace.perSecond) * float64(time.Second))
-	_ = b.control.SetReadDeadline(b.start.Add(min(b.pace.grace+earned, b.pace.most)))
+// setDeadline sets the read deadline. It ignores errors, because a ResponseWriter
+// without deadlines has no connection.
+func (b *body) setDeadline() {
+	earned := time.Duration(float64(b.read) / float64(b.rate.bytesPerSecond) * float64(time.Second))
+	_ = b.control.SetReadDeadline(b.start.Add(min(b.rate.grace+earned, b.rate.limit)))
 }
 
-// maxDrained is how much of a body is taken that nobody wants.
-const maxDrained = 32 << 20
+// maxDrainBytes limits the bytes of an unread body that drain discards.
+const maxDrainBytes = 32 << 20
 
-// drain sends the answer and then takes what the client still sends of r's body. Many
-// clients read no answer before they have sent all, and a connection that is closed
-// while they send is reset, which loses the answer with it. A client that waits for
-// leave to send gets none.
+// drain sends the response and then discards what the client still sends of r's body.
+// Many clients do not read a response before they have sent the whole request. Closing
+// the connection while they send would reset it and lose the response. drain does not
+// read the body of a client that waits for 100 Continue.
 func drain(r *http.Request) {
 	b, ok := r.Body.(*body)
-	if !ok || b.over || r.ProtoMajor != 1 || b.read == 0 && r.Header.Get("Expect") != "" {
+	if !ok || b.ended || r.ProtoMajor != 1 || b.read == 0 && r.Header.Get("Expect") != "" {
 		return
 	}
 	if b.control.Flush() == nil {
-		_, _ = io.CopyN(io.Discard, b, maxDrained)
+		_, _ = io.CopyN(io.Discard, b, maxDrainBytes)
 	}
 }

@@ -2,5 +2,5 @@ package front
 
 import "time"
 
-// systemNow is the clock of servers that are given none.
+// systemNow is the default of Options.Now.
 func systemNow() time.Time { return time.Now() }

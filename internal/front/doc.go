@@ -1,4 +1,4 @@
-// Package front stands between the network and an http.Handler, and keeps clients
-// that are slow, idle or many from holding what others need: it bounds the
-// connections that are open, and the time that headers, bodies and answers take.
+// Package front is an HTTP server that limits what clients can occupy: it bounds the
+// number of open connections, and the time for headers, bodies and responses, so that
+// slow, idle or many clients do not keep out others.
 package front

@@ -12,66 +12,67 @@ import (
 	"time"
 )
 
-// listener bounds the connections that are open. For one too many it closes those
-// that have waited longest for a request to come, or to come whole; if all are at
-// work, or the address has its share, it closes what comes. All methods may be
-// called concurrently.
+// listener limits the open connections. For a connection above the limit, it closes
+// those that have waited longest for a request or the rest of one. If all connections
+// are active, or the address is at its limit, it closes the new connection. All
+// methods are safe for concurrent use.
 type listener struct {
 	net.Listener
-	most, mostPerAddr int
-	now               func() time.Time
+	maxOpen, maxPerAddr int
+	now                 func() time.Time
 
 	mu sync.Mutex
 	// +checklocks:mu
 	open map[*conn]struct{}
-	// of addresses that are not loopback; +checklocks:mu
+	// connections per addrKey, without loopback; +checklocks:mu
 	perAddr map[netip.Addr]int
 }
 
-// limit returns l, bounded. Its state has to be the ConnState of the
+// newListener returns a listener on l. Set its state method as ConnState of the
 // http.Server.
-func limit(l net.Listener, most, mostPerAddr int, now func() time.Time) *listener {
+func newListener(l net.Listener, maxOpen, maxPerAddr int, now func() time.Time) *listener {
 	return &listener{
-		Listener: l, most: most, mostPerAddr: mostPerAddr, now: now,
+		Listener: l, maxOpen: maxOpen, maxPerAddr: maxPerAddr, now: now,
 		open: make(map[*conn]struct{}), perAddr: make(map[netip.Addr]int),
 	}
 }
 
 // conn is a connection of a listener.
 type conn struct {
-	patient
+	lazyConn
 	l    *listener
-	addr netip.Addr // invalid if it is not counted
-	// since when it waits for a request, in nanoseconds; 0 while it has one
-	waiting atomic.Int64
-	used    atomic.Bool // it had a request
-	once    sync.Once
-	err     error
+	addr netip.Addr // invalid if the connection is not counted
+	// time since which it waits for a request, in Unix nanoseconds; 0 during a request
+	idleSince atomic.Int64
+	used      atomic.Bool // had a request
+	once      sync.Once
+	err       error
 }
 
-// Accept waits for a connection that is within the bounds.
+// Accept waits for a connection within the limits.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		inner, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		c := &conn{patient: patientConn(inner), l: l, addr: counted(inner.RemoteAddr())}
-		c.waiting.Store(l.now().UnixNano())
-		late, ok := l.admit(c)
-		for _, idle := range late {
-			_ = idle.Close() // the client sees it; nobody else cares
+		c := &conn{lazyConn: newLazyConn(inner), l: l, addr: addrKey(inner.RemoteAddr())}
+		c.idleSince.Store(l.now().UnixNano())
+		evicted, ok := l.admit(c)
+		for _, idle := range evicted {
+			_ = idle.Close() // only the client is affected
 		}
 		if ok {
 			return c, nil
 		}
-		_ = inner.Close() // never used
+		_ = inner.Close() // unused
 	}
 }
 
-// counted returns what connections of an address are counted under: IPv6
-// networks as a whole, since one machine has all of them, and loopback never.
-func counted(a net.Addr) netip.Addr {
+// addrKey returns the key under which connections of an address are counted: the
+// address, or the /64 network of an IPv6 address, because one machine has a whole
+// network. It is invalid for loopback, which is not counted.
+func addrKey(a net.Addr) netip.Addr {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok || tcp.IP.IsLoopback() {
 		return netip.Addr{}
@@ -87,16 +88,15 @@ func counted(a net.Addr) netip.Addr {
 	return addr
 }
 
-// admit counts c in, unless its address has its share, and returns the
-// connections that have to make room.
-func (l *listener) admit(c *conn) (late []*conn, ok bool) {
+// admit registers c, unless a limit forbids it, and returns the connections to close.
+func (l *listener) admit(c *conn) (evicted []*conn, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.addr.IsValid() && l.perAddr[c.addr] >= l.mostPerAddr {
+	if c.addr.IsValid() && l.perAddr[c.addr] >= l.maxPerAddr {
 		return nil, false
 	}
-	if len(l.open) >= l.most {
-		if late = l.idleLocked(); len(late) == 0 {
+	if len(l.open) >= l.maxOpen {
+		if evicted = l.longestIdleLocked(); len(evicted) == 0 {
 			return nil, false
 		}
 	}
@@ -104,32 +104,32 @@ func (l *listener) admit(c *conn) (late []*conn, ok bool) {
 		l.perAddr[c.addr]++
 	}
 	l.open[c] = struct{}{}
-	return late, true
+	return evicted, true
 }
 
-// idleLocked returns the connections that wait for longest. It is more than one
-// where there are many, since looking through all of them has its price.
-func (l *listener) idleLocked() []*conn {
+// longestIdleLocked returns the connections that have been idle for longest. If many
+// are open it returns several, because each call examines all of them.
+func (l *listener) longestIdleLocked() []*conn {
 	type wait struct {
 		c     *conn
 		since int64
 	}
 	var waits []wait
 	for c := range l.open {
-		if since := c.waiting.Load(); since != 0 {
+		if since := c.idleSince.Load(); since != 0 {
 			waits = append(waits, wait{c, since})
 		}
 	}
 	slices.SortFunc(waits, func(a, b wait) int { return cmp.Compare(a.since, b.since) })
-	n := min(len(waits), max(1, l.most/128))
-	late := make([]*conn, n)
+	n := min(len(waits), max(1, l.maxOpen/128))
+	evicted := make([]*conn, n)
 	for i, w := range waits[:n] {
-		late[i] = w.c
+		evicted[i] = w.c
 	}
-	return late
+	return evicted
 }
 
-// state takes note of what an http.Server says of its connections.
+// state records a change of a connection's state. http.Server calls it.
 func (l *listener) state(nc net.Conn, state http.ConnState) {
 	if t, ok := nc.(*tls.Conn); ok {
 		nc = t.NetConn()
@@ -140,15 +140,15 @@ func (l *listener) state(nc net.Conn, state http.ConnState) {
 	}
 	switch state {
 	case http.StateNew, http.StateIdle:
-		c.waiting.Store(l.now().UnixNano())
+		c.idleSince.Store(l.now().UnixNano())
 	case http.StateActive, http.StateHijacked, http.StateClosed:
-		c.waiting.Store(0)
+		c.idleSince.Store(0)
 		c.used.Store(true)
 	}
 }
 
-// closeUnused closes the connections that never had a request. An http.Server
-// that shuts down would wait for them for seconds.
+// closeUnused closes the connections that never had a request. Shutdown of http.Server
+// would wait seconds for them.
 func (l *listener) closeUnused() {
 	l.mu.Lock()
 	var unused []*conn
@@ -163,14 +163,14 @@ func (l *listener) closeUnused() {
 	}
 }
 
-// connections returns how many are open.
+// connections returns the number of open connections.
 func (l *listener) connections() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.open)
 }
 
-// Close closes the connection and counts it out.
+// Close closes the connection and removes it from the listener.
 func (c *conn) Close() error {
 	c.once.Do(func() {
 		c.err = c.Conn.Close()

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// line is a listener whose connections come from wherever a test says.
-type line struct{ next []*end }
+// connQueue is a listener that returns the connections of a slice.
+type connQueue struct{ next []*fakeConn }
 
-func (l *line) Accept() (net.Conn, error) {
+func (l *connQueue) Accept() (net.Conn, error) {
 	if len(l.next) == 0 {
 		return nil, net.ErrClosed
 	}
@@ -21,17 +21,17 @@ func (l *line) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-func (*line) Close() error   { return nil }
-func (*line) Addr() net.Addr { return &net.TCPAddr{} }
+func (*connQueue) Close() error   { return nil }
+func (*connQueue) Addr() net.Addr { return &net.TCPAddr{} }
 
-// end is a connection that only knows its peer and how often it was closed.
-type end struct {
+// fakeConn is a connection that has a peer and counts calls of Close.
+type fakeConn struct {
 	net.Conn
 	peer   string
 	closed int
 }
 
-func (e *end) RemoteAddr() net.Addr {
+func (e *fakeConn) RemoteAddr() net.Addr {
 	a, err := net.ResolveTCPAddr("tcp", e.peer)
 	if err != nil {
 		panic(err)
@@ -39,31 +39,31 @@ func (e *end) RemoteAddr() net.Addr {
 	return a
 }
 
-func (e *end) Close() error {
+func (e *fakeConn) Close() error {
 	e.closed++
 	return nil
 }
 
-// room is a listener with a line to it and a clock that moves with each step.
-type room struct {
+// testListener is a listener on a connQueue, with a clock that advances at each call.
+type testListener struct {
 	*listener
-	line
+	connQueue
 	time time.Time
 }
 
-func newRoom(most, mostPerAddr int) *room {
-	r := &room{time: time.Unix(1, 0)}
-	r.listener = limit(&r.line, most, mostPerAddr, func() time.Time {
+func newTestListener(maxOpen, maxPerAddr int) *testListener {
+	r := &testListener{time: time.Unix(1, 0)}
+	r.listener = newListener(&r.connQueue, maxOpen, maxPerAddr, func() time.Time {
 		r.time = r.time.Add(time.Second)
 		return r.time
 	})
 	return r
 }
 
-// enter lets a connection in, and returns nil if it was turned away.
-func (r *room) enter(t *testing.T, peer string) (net.Conn, *end) {
+// connect accepts a connection from peer. It returns nil if the listener closed it.
+func (r *testListener) connect(t *testing.T, peer string) (net.Conn, *fakeConn) {
 	t.Helper()
-	e := &end{peer: peer}
+	e := &fakeConn{peer: peer}
 	r.next = append(r.next, e)
 	c, err := r.listener.Accept()
 	if errors.Is(err, net.ErrClosed) && e.closed == 1 {
@@ -75,42 +75,42 @@ func (r *room) enter(t *testing.T, peer string) (net.Conn, *end) {
 	return c, e
 }
 
-func TestLongestIdleIsClosedFirst(t *testing.T) {
-	r := newRoom(3, 100)
-	a, aEnd := r.enter(t, "127.0.0.1:1")
-	b, bEnd := r.enter(t, "127.0.0.1:2")
-	c, cEnd := r.enter(t, "127.0.0.1:3")
+func TestCloseLongestIdle(t *testing.T) {
+	r := newTestListener(3, 100)
+	a, aEnd := r.connect(t, "127.0.0.1:1")
+	b, bEnd := r.connect(t, "127.0.0.1:2")
+	c, cEnd := r.connect(t, "127.0.0.1:3")
 	r.state(b, http.StateActive)
 	r.state(a, http.StateActive)
 	r.state(a, http.StateIdle) // after c, which never sent anything
-	d, dEnd := r.enter(t, "127.0.0.1:4")
+	d, dEnd := r.connect(t, "127.0.0.1:4")
 	if d == nil || cEnd.closed != 1 || aEnd.closed+bEnd.closed != 0 {
-		t.Errorf("the fourth of 3: in %v; closed first %d, active %d, silent %d; want only the silent one", d != nil, aEnd.closed, bEnd.closed, cEnd.closed)
+		t.Errorf("the fourth of 3: accepted %v; closed first %d, active %d, unused %d; want only the unused one closed", d != nil, aEnd.closed, bEnd.closed, cEnd.closed)
 	}
 	if got := r.connections(); got != 3 {
-		t.Errorf("%d are open, want 3", got)
+		t.Errorf("%d open, want 3", got)
 	}
 	r.state(a, http.StateActive)
 	r.state(d, http.StateActive)
-	if e, eEnd := r.enter(t, "127.0.0.1:5"); e != nil || eEnd.closed != 1 {
-		t.Errorf("with 3 at work, a fourth is in: %v", e != nil)
+	if e, eEnd := r.connect(t, "127.0.0.1:5"); e != nil || eEnd.closed != 1 {
+		t.Errorf("with 3 active, a fourth is accepted: %v", e != nil)
 	}
 	for _, one := range []net.Conn{a, b, c, d} {
 		if err := errors.Join(one.Close(), one.Close()); err != nil {
 			t.Error(err)
 		}
 	}
-	for i, e := range []*end{aEnd, bEnd, cEnd, dEnd} {
+	for i, e := range []*fakeConn{aEnd, bEnd, cEnd, dEnd} {
 		if e.closed != 1 {
 			t.Errorf("connection %d was closed %d times, want once", i, e.closed)
 		}
 	}
 	if got := r.connections(); got != 0 {
-		t.Errorf("%d are open at the end", got)
+		t.Errorf("%d open at the end", got)
 	}
 }
 
-func TestShareOfAnAddress(t *testing.T) {
+func TestConnectionsPerAddr(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		peers []string
@@ -122,12 +122,12 @@ func TestShareOfAnAddress(t *testing.T) {
 		{"an IPv6 network", []string{"[2001:db8::1]:1", "[2001:db8::2]:1", "[2001:db8::ffff:3]:1", "[2001:db8:0:1::1]:1"}, []bool{true, true, false, true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRoom(100, 2)
+			r := newTestListener(100, 2)
 			var open []net.Conn
 			for i, peer := range c.peers {
-				conn, _ := r.enter(t, peer)
+				conn, _ := r.connect(t, peer)
 				if (conn != nil) != c.in[i] {
-					t.Errorf("connection %d, from %s: in %v, want %v", i, peer, conn != nil, c.in[i])
+					t.Errorf("connection %d from %s: accepted %v, want %v", i, peer, conn != nil, c.in[i])
 				}
 				if conn != nil {
 					open = append(open, conn)
@@ -139,10 +139,10 @@ func TestShareOfAnAddress(t *testing.T) {
 				}
 			}
 			if len(r.perAddr) != 0 {
-				t.Errorf("after all are closed, %v are counted", r.perAddr)
+				t.Errorf("%v counted after all are closed", r.perAddr)
 			}
 			for i := range 2 {
-				if conn, _ := r.enter(t, c.peers[0]); conn == nil {
+				if conn, _ := r.connect(t, c.peers[0]); conn == nil {
 					t.Errorf("connection %d after all are closed is refused", i)
 				}
 			}
@@ -150,12 +150,12 @@ func TestShareOfAnAddress(t *testing.T) {
 	}
 }
 
-// TestManyIdle closes a share of the many at once.
+// TestManyIdle checks that one of many idle connections is not closed alone.
 func TestManyIdle(t *testing.T) {
-	r := newRoom(1280, 1)
-	var ends []*end
+	r := newTestListener(1280, 1)
+	var ends []*fakeConn
 	for i := range 1281 {
-		_, e := r.enter(t, fmt.Sprintf("127.0.0.1:%d", i+1))
+		_, e := r.connect(t, fmt.Sprintf("127.0.0.1:%d", i+1))
 		ends = append(ends, e)
 	}
 	for i, e := range ends {
@@ -166,13 +166,13 @@ func TestManyIdle(t *testing.T) {
 }
 
 func TestCloseUnused(t *testing.T) {
-	r := newRoom(10, 10)
-	used, usedEnd := r.enter(t, "127.0.0.1:1")
-	_, unusedEnd := r.enter(t, "127.0.0.1:2")
+	r := newTestListener(10, 10)
+	used, usedEnd := r.connect(t, "127.0.0.1:1")
+	_, unusedEnd := r.connect(t, "127.0.0.1:2")
 	r.state(used, http.StateActive)
 	r.state(used, http.StateIdle)
 	r.closeUnused()
 	if usedEnd.closed != 0 || unusedEnd.closed != 1 {
-		t.Errorf("the used one was closed %d times, the unused one %d times; want 0 and 1", usedEnd.closed, unusedEnd.closed)
+		t.Errorf("the used connection was closed %d times, the unused one %d times; want 0 and 1", usedEnd.closed, unusedEnd.closed)
 	}
 }

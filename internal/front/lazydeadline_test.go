@@ -31,32 +31,32 @@ func (c *countedPipe) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// longAgo is a time, in seconds from the start of a bubble, that was in 1970: so
-// net/http ends a wait.
+// longAgo is a time in 1970, in seconds from the start of a bubble. net/http sets such a
+// deadline to abort a read.
 const longAgo = -946_684_799
 
-// TestDeadlines reads and writes under deadlines that were changed before, and
-// wants the wait to end when the last of them passes, or when the peer comes.
+// TestDeadlines sets several deadlines, then reads or writes. The call must end when the
+// last deadline expires, or when the peer writes or reads.
 func TestDeadlines(t *testing.T) {
 	const never = -1
 	for _, c := range []struct {
 		name      string
-		deadlines []time.Duration // from the start, 0 for none, in the order in which they are set
-		used      bool            // a wait under the first of them came before the others
-		meets     time.Duration   // when the peer comes
-		want      time.Duration   // when the wait ends in time, never if the peer ends it
-		applied   int             // how often the connection learned of a deadline
+		deadlines []time.Duration // from the start, in order; 0 clears the deadline
+		used      bool            // a call completes after the first deadline was set
+		meets     time.Duration   // when the peer writes or reads
+		want      time.Duration   // when the call times out, or never
+		applied   int             // deadlines set on the connection
 	}{
 		{"none", nil, false, 5, never, 0},
 		{"one", []time.Duration{3}, false, 5, 3, 1},
-		{"one that is met", []time.Duration{8}, false, 5, never, 1},
-		{"lifted", []time.Duration{3, 0}, false, 5, never, 0},
-		{"lifted after use", []time.Duration{3, 0}, true, 5, never, 2},
+		{"one that does not expire", []time.Duration{8}, false, 5, never, 1},
+		{"cleared", []time.Duration{3, 0}, false, 5, never, 0},
+		{"cleared after use", []time.Duration{3, 0}, true, 5, never, 2},
 		{"later after use", []time.Duration{3, 4}, true, 5, 4, 2},
 		{"much later after use", []time.Duration{6, 60}, true, 5, never, 1},
 		{"earlier after use", []time.Duration{60, 4}, true, 5, 4, 2},
 		{"earlier and later again", []time.Duration{6, 2, 0, 4, 60}, true, 5, never, 1},
-		{"over", []time.Duration{-60}, false, 5, 0, 1},
+		{"in the past", []time.Duration{-60}, false, 5, 0, 1},
 		{"aborted", []time.Duration{3, longAgo}, true, 5, 0, 1},
 	} {
 		for _, direction := range []string{"read", "write"} {
@@ -64,7 +64,7 @@ func TestDeadlines(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					near, far := net.Pipe()
 					inner := &countedPipe{Conn: near}
-					conn := patientConn(inner)
+					conn := newLazyConn(inner)
 					set, wait, meet, applied := conn.SetReadDeadline, conn.Read, far.Write, &inner.reads
 					if direction == "write" {
 						set, wait, meet, applied = conn.SetWriteDeadline, conn.Write, far.Read, &inner.writes
@@ -96,10 +96,10 @@ func TestDeadlines(t *testing.T) {
 					n, err := wait(make([]byte, 1))
 					took := time.Since(start) / time.Second
 					if c.want == never && (n != 1 || err != nil || took != c.meets) || c.want != never && (n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) || took != c.want) {
-						t.Errorf("%d bytes, %v after %d s; want the peer at %d s, or a timeout at %d s", n, err, took, c.meets, c.want)
+						t.Errorf("%d bytes, %v after %d s; want data at %d s, or a timeout at %d s", n, err, took, c.meets, c.want)
 					}
 					if *applied != c.applied {
-						t.Errorf("the connection learned of %d deadlines, want %d", *applied, c.applied)
+						t.Errorf("%d deadlines were set on the connection, want %d", *applied, c.applied)
 					}
 					_ = near.Close()
 					_ = far.Close()
@@ -110,23 +110,23 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestDeadlineWhileWaiting changes deadlines under those who wait.
+// TestDeadlineWhileWaiting changes deadlines during a read and a write.
 func TestDeadlineWhileWaiting(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, then time.Duration
 		want         time.Duration
 	}{
-		"sooner":      {60, 2, 2},
-		"later":       {3, 7, 7},
-		"at once":     {0, longAgo, 1},
-		"over":        {60, -60, 1},
-		"from none":   {0, 4, 4},
-		"from passed": {1, 9, 1},
+		"sooner":       {60, 2, 2},
+		"later":        {3, 7, 7},
+		"at once":      {0, longAgo, 1},
+		"in the past":  {60, -60, 1},
+		"from none":    {0, 4, 4},
+		"from expired": {1, 9, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				near, far := net.Pipe()
-				conn := patientConn(near)
+				conn := newLazyConn(near)
 				start := time.Now()
 				at := func(d time.Duration) time.Time {
 					if d == 0 {
@@ -153,7 +153,7 @@ func TestDeadlineWhileWaiting(t *testing.T) {
 				}
 				for range 2 {
 					if got := <-took; got != c.want*time.Second {
-						t.Errorf("the wait took %v, want %d s", got, c.want)
+						t.Errorf("the call took %v, want %d s", got, c.want)
 					}
 				}
 				_ = near.Close()
@@ -163,12 +163,12 @@ func TestDeadlineWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestWriteGoesOn writes past a deadline that no longer holds: what was written
-// before it is not written again.
-func TestWriteGoesOn(t *testing.T) {
+// TestWriteRetry writes past a deadline that was extended. The retry must not repeat
+// bytes.
+func TestWriteRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
-		conn := patientConn(near)
+		conn := newLazyConn(near)
 		start := time.Now()
 		read := make(chan []byte, 1)
 		go func() {
@@ -197,14 +197,14 @@ func TestWriteGoesOn(t *testing.T) {
 	})
 }
 
-// TestRequestsSetNoDeadlines answers many requests on one connection, which is to
-// learn of few deadlines.
-func TestRequestsSetNoDeadlines(t *testing.T) {
+// TestRequestsSetFewDeadlines serves many requests on one connection and counts the
+// deadlines set on it.
+func TestRequestsSetFewDeadlines(t *testing.T) {
 	h := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "yes") }
 	synctest.Test(t, func(t *testing.T) {
-		p := newPipes()
-		f := New(p, http.HandlerFunc(h), Options{})
-		go func() { _ = f.Serve() }()
+		p := newPipeListener()
+		s := New(p, http.HandlerFunc(h), Options{})
+		go func() { _ = s.Serve() }()
 		near, far := net.Pipe()
 		inner := &countedPipe{Conn: far}
 		p.calls <- inner
@@ -219,43 +219,43 @@ func TestRequestsSetNoDeadlines(t *testing.T) {
 		for range requests {
 			ask()
 		}
-		// Those who watch whether the client goes away are woken by a deadline, and
-		// the next wait for a request needs another.
+		// http.Server ends its background read with a deadline, and the read of the
+		// next request needs another.
 		if inner.reads > 2*requests+2 || inner.writes > 2 {
 			t.Errorf("%d deadlines for reads and %d for writes in %d requests", inner.reads, inner.writes, requests)
 		}
 		_ = near.Close()
-		if err := f.Shutdown(t.Context()); err != nil {
+		if err := s.Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// TestDeadlinesAreKept follows random scripts on a connection and on one that learns
-// of deadlines late: every wait has the same end at the same time.
-func TestDeadlinesAreKept(t *testing.T) {
+// TestLazyDeadlinesAreEquivalent runs random scripts on a plain connection and on a
+// lazyConn. Every call must end with the same result at the same time.
+func TestLazyDeadlinesAreEquivalent(t *testing.T) {
 	const seed, scripts = 41, 500
 	for script := range uint64(scripts) {
 		read := script%2 == 0
 		var ends [2][]string
 		for i := range ends {
 			synctest.Test(t, func(t *testing.T) {
-				ends[i] = followDeadlines(rand.New(rand.NewPCG(seed, script)), read, i == 1)
+				ends[i] = runDeadlineScript(rand.New(rand.NewPCG(seed, script)), read, i == 1)
 			})
 		}
 		if !slices.Equal(ends[0], ends[1]) {
-			t.Fatalf("seed %d, script %d: the waits end with\n%q, want\n%q\nrerun: go test ./internal/front -run '^TestDeadlinesAreKept$'", seed, script, ends[1], ends[0])
+			t.Fatalf("seed %d, script %d: the calls end with\n%q, want\n%q\nrerun: go test ./internal/front -run '^TestLazyDeadlinesAreEquivalent$'", seed, script, ends[1], ends[0])
 		}
 	}
 }
 
-// followDeadlines changes a deadline before and during waits, some of which a peer
-// ends, and says how each ended. No two things happen at the same time.
-func followDeadlines(r *rand.Rand, read, late bool) (ends []string) {
+// runDeadlineScript changes a deadline before and during calls, some of which a peer
+// ends, and returns the result of each. No two events happen at the same time.
+func runDeadlineScript(r *rand.Rand, read, lazy bool) (ends []string) {
 	near, far := net.Pipe()
 	conn := near
-	if late {
-		p := patientConn(near)
+	if lazy {
+		p := newLazyConn(near)
 		conn = &p
 	}
 	set, wait, meet := conn.SetReadDeadline, conn.Read, far.Write

@@ -1,0 +1,115 @@
+package front
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Options configures the limits of a Server.
+type Options struct {
+	// Connections limits the open connections. A connection above the limit closes
+	// those that have been idle for longest. The default is 8,192.
+	Connections int
+	// ConnectionsPerAddr limits the open connections from one address, or from one
+	// IPv6 /64 network. Loopback addresses have no such limit. The default is 64.
+	ConnectionsPerAddr int
+	// TLS configures TLS. The default, nil, is plain HTTP.
+	TLS *tls.Config
+	// Logger receives errors of connections. The default discards them.
+	Logger *slog.Logger
+	// Now returns the current time. The default is time.Now.
+	Now func() time.Time
+}
+
+// Server is an HTTP server that limits the number of connections and the time for
+// headers, bodies and responses. All methods are safe for concurrent use.
+type Server struct {
+	http     http.Server
+	listener *listener
+}
+
+// Limits of a request.
+const (
+	headerTime     = 5 * time.Second
+	idleTime       = time.Minute
+	responseTime   = time.Minute // from the end of the request's header to the end of the response
+	maxHeaderBytes = 32 << 10
+	maxStreams     = 100 // of one HTTP/2 connection
+)
+
+// bodyRate is the minimum rate of bodies.
+var bodyRate = minRate{grace: 5 * time.Second, bytesPerSecond: 8 << 10, limit: 30 * time.Second}
+
+// New returns a Server that accepts connections from l and serves them with h. The
+// Server owns l.
+func New(l net.Listener, h http.Handler, o Options) *Server {
+	if o.Connections == 0 {
+		o.Connections = 8192
+	}
+	if o.ConnectionsPerAddr == 0 {
+		o.ConnectionsPerAddr = 64
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = systemNow
+	}
+	s := &Server{listener: newListener(l, o.Connections, o.ConnectionsPerAddr, o.Now)}
+	s.http = http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if len(r.TransferEncoding) > 0 && r.ProtoMajor == 1 {
+				// The request may also have had a Content-Length, which net/http hides.
+				// A proxy may disagree about the end of the body, so do not read another
+				// request from this connection: RFC 9112, section 6.3.
+				w.Header().Set("Connection", "close")
+			}
+			r = limitBody(w, r, bodyRate, o.Now)
+			h.ServeHTTP(w, r)
+			drain(r)
+		}),
+		TLSConfig:                    o.TLS,
+		ReadHeaderTimeout:            headerTime,
+		IdleTimeout:                  idleTime,
+		WriteTimeout:                 responseTime,
+		MaxHeaderBytes:               maxHeaderBytes,
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+		ConnState:                    s.listener.state,
+		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+	}
+	s.http.RegisterOnShutdown(s.listener.closeUnused)
+	return s
+}
+
+// Serve serves requests until Shutdown is called. It then returns nil at once.
+func (s *Server) Serve() error {
+	var err error
+	if s.http.TLSConfig != nil {
+		err = s.http.ServeTLS(s.listener, "", "")
+	} else {
+		err = s.http.Serve(s.listener)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// Shutdown stops accepting connections, waits for the running requests and returns
+// nil. If ctx ends first, it closes the remaining connections and returns ctx's error.
+func (s *Server) Shutdown(ctx context.Context) error {
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(err, s.http.Close())
+	}
+	return err
+}
+
+// Connections returns the number of open connections.
+func (s *Server) Connections() int { return s.listener.connections() }
