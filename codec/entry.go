@@ -12,7 +12,7 @@ import (
 type Entry struct {
 	Kind      Kind
 	Wide      bool   // the values have the wide form
-	Shape     uint16 // id of the values' shape; 0 in a delete
+	Shape     uint16 // id of the shape of the values; 0 in a delete
 	Timestamp edm.Ticks
 	Key       []byte // user key; empty in a shape definition
 	Values    []byte // values of a row, or an encoded shape
@@ -34,8 +34,8 @@ func AppendEntry(dst []byte, e Entry) []byte {
 	return append(dst, e.Values...)
 }
 
-// AppendPut appends the entry of a put of key with the values of props, which s
-// matches. Shape id and time stamp are for PatchEntry to fill in.
+// AppendPut appends the entry of a put of key with the values of props, which s must
+// match. PatchEntry sets the shape id and the time stamp.
 func AppendPut(dst, key []byte, s *Shape, props edm.Properties) []byte {
 	start := len(dst)
 	dst = append(dst, make([]byte, EntryHeaderLen)...)
@@ -52,9 +52,9 @@ func AppendPut(dst, key []byte, s *Shape, props edm.Properties) []byte {
 	return dst
 }
 
-// DecodeEntry returns the entry that src begins with and its length. Key and
-// Values share the memory of src. It checks the frame alone: CheckKey,
-// CheckValues and DecodeShape check what is in it.
+// DecodeEntry decodes the entry at the start of src and returns its length. Key and
+// Values share the memory of src. It checks the frame only: CheckKey, CheckValues and
+// DecodeShape check the contents.
 func DecodeEntry(src []byte) (e Entry, n int, err error) {
 	if len(src) < EntryHeaderLen {
 		return Entry{}, 0, damaged(len(src), "entry ends within its header")
@@ -112,8 +112,8 @@ func (e *Entry) checkFields(k int, v uint64) error {
 	return nil
 }
 
-// PatchEntry sets the shape id and the time stamp of an encoded entry, which
-// are known only once its place in the log is.
+// PatchEntry sets the shape id and the time stamp of an encoded entry. They are known
+// when the entry has its position in the log.
 func PatchEntry(entry []byte, shape uint16, ts edm.Ticks) {
 	binary.LittleEndian.PutUint16(entry[2:], shape)
 	binary.LittleEndian.PutUint64(entry[8:], uint64(ts))
@@ -134,8 +134,8 @@ func EntryKey(entry []byte) []byte {
 	return entry[EntryHeaderLen:n:n]
 }
 
-// ResetEntry sets r to the row in a well-formed put whose values have the
-// shape s and passed CheckValues.
+// ResetEntry sets r to the row in a well-formed put whose values have shape s and have
+// passed CheckValues.
 func (r *Row) ResetEntry(entry []byte, s *Shape) {
 	k := EntryHeaderLen + int(binary.LittleEndian.Uint16(entry[16:]))
 	v := k + int(binary.LittleEndian.Uint32(entry[4:])&math.MaxInt32)

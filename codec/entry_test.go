@@ -27,13 +27,13 @@ func TestEntryRoundTrip(t *testing.T) {
 			t.Errorf("-encoded +decoded\n%s", diff)
 		}
 		if cap(got.Key) != len(got.Key) || cap(got.Values) != len(got.Values) {
-			t.Errorf("%+v: key or values reach into what follows", e)
+			t.Errorf("%+v: key or values have capacity beyond their end", e)
 		}
 		if EntryKind(b) != e.Kind || EntryShape(b) != e.Shape || EntryKeyLen(b) != len(e.Key) || !bytes.Equal(EntryKey(b), e.Key) {
-			t.Errorf("%+v: fields read one by one differ", e)
+			t.Errorf("%+v: fields that are read one by one differ", e)
 		}
 		want := e
-		want.Timestamp, want.Shape = 8, min(e.Shape, 7) // a delete stays without a shape
+		want.Timestamp, want.Shape = 8, min(e.Shape, 7) // a delete has no shape
 		PatchEntry(b, want.Shape, want.Timestamp)
 		got, _, err = DecodeEntry(b)
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -42,7 +42,7 @@ func TestEntryRoundTrip(t *testing.T) {
 	}
 }
 
-// TestResetEntry compares a row set from an entry with one set from its parts.
+// TestResetEntry compares a row set by ResetEntry with one set by Reset.
 func TestResetEntry(t *testing.T) {
 	for _, props := range []edm.Properties{nil, sampleProps(), wideProps()} {
 		s := NewShape(props)

@@ -1,12 +1,12 @@
-// Package codec turns keys and rows into bytes and back: the user and internal
-// keys that order everything, the shapes that name and type a row's
-// properties, the packed values of a row, and the entries that carry one
-// operation each. Row is the lazy edm.Row over such bytes.
+// Package codec encodes and decodes keys and rows: the user and internal keys, by
+// which everything is sorted, the shapes, which are the names and types of a row's
+// properties, the packed values of a row, and the entries, which are one operation
+// each. Row is a lazy edm.Row over such bytes.
 //
-// Decoders check every length against the bytes they were given and return a
-// *corrupt.Error whose File is empty and whose Offset counts from the first
-// byte of their input; the caller knows the file and completes both. A decoded
-// value encodes back to the same bytes: each content has one encoding.
+// Decoders check every length against their input and return a *corrupt.Error. Its
+// File is empty, and its Offset counts from the first byte of the input; the caller
+// knows the file and completes both. A decoded value encodes back to the same bytes:
+// each content has one encoding.
 //
 // The API serves Tablerock's engine. It is not stable.
 //
@@ -17,9 +17,9 @@
 //	user key      table id (4 B) | PartitionKey | 01 | RowKey | 01
 //	internal key  user key | trailer (8 B) = ^(sequence number << 8 | kind)
 //
-// A component is a PartitionKey or a RowKey. Each of its UTF-16 code units
-// stands as 1 to 3 bytes in the manner of UTF-8, and each half of a surrogate
-// pair as 3 bytes of its own (CESU-8):
+// A component is a PartitionKey or a RowKey. Each of its UTF-16 code units is
+// encoded as 1 to 3 bytes, as in UTF-8, and each half of a surrogate pair as 3 bytes
+// of its own (CESU-8):
 //
 //	U+0020..U+007F   0xxxxxxx
 //	U+0080..U+07FF   110xxxxx 10xxxxxx
@@ -39,8 +39,8 @@
 //	PartitionKey > a      from T a 02
 //	table                 [T, T+1)
 //
-// The trailer puts newer versions of a key first: the sequence number has 56
-// bits, the kind 8. Table ids are never used again for another table.
+// The trailer sorts newer versions of a key first: the sequence number has 56 bits,
+// the kind 8. A table id is never reused for another table.
 //
 // # Shapes
 //
@@ -69,8 +69,8 @@
 //
 // The variable section is the bytes of the Strings (valid UTF-8) and Binaries,
 // nothing between or after them. When it is longer than 65,535 bytes the row
-// is wide, and only then: each end has 4 bytes instead of 2. Where a property
-// stands in the fixed section depends on the shape and on wide alone.
+// is wide, and only then: each end has 4 bytes instead of 2. The offset of a property
+// in the fixed section depends on the shape and on wide only.
 //
 // # Entries
 //
@@ -92,19 +92,18 @@ package codec
 
 import "github.com/tablerock-db/tablerock/internal/corrupt"
 
-// Kind says what an entry does. The numbers are part of the file format; zero
-// is no kind.
+// Kind is the operation of an entry. The numbers are part of the file format; zero is
+// not a kind.
 type Kind uint8
 
 // The kinds.
 const (
-	KindDelete Kind = 1 // the key has no row; also called a tombstone
+	KindDelete Kind = 1 // the key has no row: a tombstone
 	KindPut    Kind = 2 // the key has the row that follows
-	KindShape  Kind = 3 // defines a shape id; occurs in log records alone
+	KindShape  Kind = 3 // defines a shape id; occurs in log records only
 
-	// KindSeek is never stored. In a trailer it makes the key that sorts just
-	// before every version whose sequence number is that of the trailer or
-	// smaller.
+	// KindSeek is never stored. A trailer with it sorts just before every version
+	// whose sequence number is that of the trailer or smaller.
 	KindSeek Kind = 0xFF
 )
 

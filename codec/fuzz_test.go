@@ -10,8 +10,8 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// FuzzKey takes any bytes for a user key: what CheckKey accepts splits and
-// encodes back to the same bytes.
+// FuzzKey reads arbitrary bytes as a user key: a key that CheckKey accepts can be
+// split, and encodes back to the same bytes.
 func FuzzKey(f *testing.F) {
 	f.Add(AppendKey(nil, 16, "dev-000001", "1700000000000"))
 	f.Add(AppendKey(nil, 0, "", ""))
@@ -26,7 +26,7 @@ func FuzzKey(f *testing.F) {
 			return
 		}
 		if !ok {
-			t.Fatalf("%x passes CheckKey and does not split", key)
+			t.Fatalf("CheckKey accepts %x, SplitKey does not", key)
 		}
 		partition, row := string(AppendUTF8(nil, p)), string(AppendUTF8(nil, r))
 		if got := AppendKey(nil, table, partition, row); !bytes.Equal(got, key) {
@@ -38,7 +38,8 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// FuzzKeyText takes any text: keys come back, and order is that of code units.
+// FuzzKeyText encodes arbitrary text: the keys decode to the same text, and sort by
+// code units.
 func FuzzKeyText(f *testing.F) {
 	f.Add("a", "b", "a", "")
 	f.Add("\uD7FF", "\U0001F600", "\uE000", "x")
@@ -62,7 +63,7 @@ func FuzzKeyText(f *testing.F) {
 	})
 }
 
-// FuzzShape takes any bytes for a shape.
+// FuzzShape decodes arbitrary bytes as a shape.
 func FuzzShape(f *testing.F) {
 	f.Add(AppendShape(nil, NewShape(nil)))
 	f.Add(AppendShape(nil, NewShape(sampleProps())))
@@ -73,7 +74,7 @@ func FuzzShape(f *testing.F) {
 			return
 		}
 		if got := append(AppendShape(nil, s), rest...); !bytes.Equal(got, src) {
-			t.Fatalf("%x decodes to what encodes to %x", src, got)
+			t.Fatalf("%x decodes and encodes to %x", src, got)
 		}
 		for i := range s.Len() {
 			if s.Index(s.Name(i)) != i {
@@ -83,8 +84,8 @@ func FuzzShape(f *testing.F) {
 	})
 }
 
-// FuzzEntry takes any bytes for an entry and any for the shape of its values,
-// and reads all of the row that passes the checks.
+// FuzzEntry decodes arbitrary bytes as an entry and others as the shape of its values,
+// and reads the whole row if the checks accept it.
 func FuzzEntry(f *testing.F) {
 	for _, props := range []edm.Properties{nil, sampleProps(), {{Name: "a", Value: edm.String("x")}, {Name: "b", Value: edm.Binary(nil)}}} {
 		s := NewShape(props)

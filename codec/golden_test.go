@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// golden is one encoding in a golden file: a line "name: hex".
+// golden is one encoding in a golden file, a line "name: hex".
 type golden struct {
 	name  string
 	bytes []byte
@@ -39,7 +39,7 @@ func checkGolden(t *testing.T, name string, list []golden) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("%s: what is encoded differs from what older files hold (-file +got)\n%s", path, diff)
+		t.Errorf("%s: the encoding differs from that of older files (-file +got)\n%s", path, diff)
 	}
 }
 

@@ -10,13 +10,13 @@ import (
 )
 
 // AppendKey appends the user key of a row. As in all functions that take text,
-// partition and row are valid UTF-8 of at most 1,024 UTF-16 code units without
-// control characters: the door of the engine sees to that.
+// partition and row must be valid UTF-8 of at most 1,024 UTF-16 code units without
+// control characters; the engine has checked that.
 func AppendKey(dst []byte, table uint32, partition, row string) []byte {
 	return AppendRow(AppendPartition(dst, table, partition), row)
 }
 
-// AppendRow appends what makes a user key of what AppendPartition appended.
+// AppendRow appends the rest of a user key after AppendPartition.
 func AppendRow(dst []byte, row string) []byte {
 	return append(AppendText(dst, row), endOfComponent)
 }
@@ -33,8 +33,8 @@ func AppendPartitionStart(dst []byte, table uint32, partition string) []byte {
 	return AppendText(AppendTable(dst, table), partition)
 }
 
-// AppendPartition appends what all keys of a partition begin with, which is
-// their lower bound.
+// AppendPartition appends the common prefix of all keys of a partition, which is their
+// lower bound.
 func AppendPartition(dst []byte, table uint32, partition string) []byte {
 	return append(AppendPartitionStart(dst, table, partition), endOfComponent)
 }
@@ -57,7 +57,7 @@ func AppendRowEnd(dst []byte, table uint32, partition, row string) []byte {
 	return append(AppendRowStart(dst, table, partition, row), afterComponent)
 }
 
-// AppendText appends s as a component, without its end.
+// AppendText appends s as a component, without the byte that ends it.
 func AppendText(dst []byte, s string) []byte {
 	for {
 		i := 0
@@ -98,7 +98,7 @@ func AppendUTF8(dst, component []byte) []byte {
 	}
 }
 
-// nextSurrogate returns the place of the first surrogate in b, or len(b).
+// nextSurrogate returns the offset of the first surrogate in b, or len(b).
 func nextSurrogate(b []byte) int {
 	for i := 0; ; {
 		j := bytes.IndexByte(b[i:], 0xED)
@@ -117,9 +117,9 @@ func unit(b []byte) rune {
 	return rune(b[0]&0x0F)<<12 | rune(b[1]&0x3F)<<6 | rune(b[2]&0x3F)
 }
 
-// PartitionLen returns the length of what a user key shares with all keys of
-// its partition, its table id and its PartitionKey with the end. It is 0 when
-// userKey, perhaps a bound, holds no whole PartitionKey.
+// PartitionLen returns the length of the partition key in a user key: the table id and
+// the PartitionKey with its end, which all keys of the partition share. It is 0 if
+// userKey, perhaps a bound, has no whole PartitionKey.
 func PartitionLen(userKey []byte) int {
 	if len(userKey) <= tableLen {
 		return 0
@@ -131,21 +131,21 @@ func PartitionLen(userKey []byte) int {
 	return tableLen + i + 1
 }
 
-// IsPartitionEnd reports whether bound is what AppendPartitionEnd makes.
+// IsPartitionEnd reports whether bound was made by AppendPartitionEnd.
 func IsPartitionEnd(bound []byte) bool {
 	last := len(bound) - 1
 	return last >= tableLen && bound[last] == afterComponent && PartitionLen(bound) == 0
 }
 
-// AppendPartitionOfEnd appends what AppendPartition makes of the partition
-// that end is the end of.
+// AppendPartitionOfEnd appends the lower bound of the partition whose upper bound is
+// end, as AppendPartition does.
 func AppendPartitionOfEnd(dst, end []byte) []byte {
 	return append(append(dst, end[:len(end)-1]...), endOfComponent)
 }
 
-// SplitKey returns the parts of a user key, the components as they stand in
-// it; they share its memory. ok is false when userKey does not have the two
-// ends of a user key; CheckKey looks closer.
+// SplitKey returns the table id and the encoded components of a user key; they share
+// its memory. ok is false if userKey does not have the two ends of a user key.
+// CheckKey is stricter.
 func SplitKey(userKey []byte) (table uint32, partition, row []byte, ok bool) {
 	p := PartitionLen(userKey)
 	if p == 0 || len(userKey) == p || userKey[len(userKey)-1] != endOfComponent {
@@ -154,8 +154,7 @@ func SplitKey(userKey []byte) (table uint32, partition, row []byte, ok bool) {
 	return binary.BigEndian.Uint32(userKey), userKey[tableLen : p-1], userKey[p : len(userKey)-1], true
 }
 
-// CheckKey returns an error unless userKey is a user key that AppendKey can
-// have written.
+// CheckKey returns an error unless AppendKey can have written userKey.
 func CheckKey(userKey []byte) error {
 	if len(userKey) < tableLen {
 		return damaged(len(userKey), "key ends within the table id")
@@ -187,8 +186,7 @@ func CheckInternalKey(key []byte) error {
 	return CheckKey(key[:n])
 }
 
-// checkComponent checks the component of key at off and returns where the next
-// one begins.
+// checkComponent checks the component of key at off and returns the offset after it.
 func checkComponent(key []byte, off int) (int, error) {
 	units := 0
 	for i := off; i < len(key); units++ {
@@ -215,8 +213,8 @@ func checkComponent(key []byte, off int) (int, error) {
 	return 0, damaged(len(key), "key component without end")
 }
 
-// unitLen returns the length of the code unit or the surrogate pair beyond
-// ASCII that b begins with, 0 when it is malformed.
+// unitLen returns the length of the code unit or surrogate pair beyond ASCII at the
+// start of b, 0 if it is malformed.
 func unitLen(b []byte) int {
 	switch c := b[0]; {
 	case c < 0xC2:
@@ -244,25 +242,24 @@ func unitLen(b []byte) int {
 	return 6
 }
 
-// AppendTrailer appends the trailer that makes an internal key of the user key
-// before it.
+// AppendTrailer appends a trailer, which makes an internal key of the user key in dst.
 func AppendTrailer(dst []byte, seq uint64, kind Kind) []byte {
 	return binary.BigEndian.AppendUint64(dst, ^(seq<<8 | uint64(kind)))
 }
 
-// SplitTrailer returns the parts of an internal key, which has at least
-// TrailerLen bytes; user shares its memory.
+// SplitTrailer splits an internal key, which has at least TrailerLen bytes; user
+// shares its memory.
 func SplitTrailer(internal []byte) (user []byte, seq uint64, kind Kind) {
 	n := len(internal) - TrailerLen
 	t := ^binary.BigEndian.Uint64(internal[n:])
 	return internal[:n:n], t >> 8, Kind(t)
 }
 
-// PartitionHash returns the hash of the partition that userKey belongs to.
+// PartitionHash returns the hash of the partition of userKey.
 func PartitionHash(userKey []byte) uint64 {
 	return xxhash.Sum64(userKey[:PartitionLen(userKey)])
 }
 
-// KeyHash returns the hash of a user key. It is part of the file format: the
-// filters of sstables hold it.
+// KeyHash returns the hash of a user key. It is part of the file format: the filters
+// of sstables are made of it.
 func KeyHash(userKey []byte) uint64 { return xxhash.Sum64(userKey) }

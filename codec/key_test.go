@@ -14,14 +14,14 @@ import (
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 )
 
-const seed = 20261121 // of every random choice in these tests
+const seed = 20261121 // of all random choices in these tests
 
 // afterContinuation ends the upper bound of the keys that begin with a prefix.
 const afterContinuation = 0xFF
 
 func TestGoldenKeys(t *testing.T) {
 	cases := []struct {
-		name, partition, row, want string // want as the design states it, "" where it does not
+		name, partition, row, want string // want is "" if only the golden file has it
 	}{
 		{"both empty", "", "", "000000100101"},
 		{"a and empty", "a", "", "00000010610101"},
@@ -72,15 +72,15 @@ func TestGoldenKeys(t *testing.T) {
 	}
 }
 
-// borders are the characters at the borders of every class that the encoding,
-// UTF-8 or UTF-16 treats apart.
+// borders are the first and last characters of every class that the encoding, UTF-8 or
+// UTF-16 distinguishes.
 var borders = []rune{
 	0x20, 0x21, 0x41, 0x7E, 0xA0, 0xFF, 0x100, 0x7FF, 0x800, 0xFFF, 0x1000, 0xCFFF, 0xD000, 0xD7FF,
 	0xE000, 0xEFFF, 0xF000, 0xFFFD, 0xFFFE, 0xFFFF,
 	0x10000, 0x103FF, 0x10400, 0x1F600, 0xFFFFF, 0x100000, 0x10FC00, 0x10FFFF,
 }
 
-// borderTexts are all texts of at most two characters out of borders.
+// borderTexts are all texts of at most two characters of borders.
 func borderTexts() []string {
 	texts := []string{""}
 	for _, a := range borders {
@@ -94,8 +94,8 @@ func borderTexts() []string {
 
 func units(s string) []uint16 { return utf16.Encode([]rune(s)) }
 
-// TestKeyOrder compares the order of keys with that of code units, for all
-// pairs of border texts as RowKey and as PartitionKey.
+// TestKeyOrder compares the order of keys with that of code units for all pairs of
+// border texts, as RowKey and as PartitionKey.
 func TestKeyOrder(t *testing.T) {
 	texts := borderTexts()
 	code := make([][]uint16, len(texts))
@@ -121,7 +121,7 @@ func TestKeyOrder(t *testing.T) {
 	}
 }
 
-// TestBounds checks each bound against the comparison it stands for.
+// TestBounds checks that each bound has the order that its name promises.
 func TestBounds(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	texts := borderTexts()
@@ -161,7 +161,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-func TestKeyParts(t *testing.T) {
+func TestSplitKey(t *testing.T) {
 	for _, p := range borderTexts() {
 		for _, r := range []string{"", "r", p + "x", "\U0001F600" + p} {
 			key := AppendKey(nil, 77, p, r)
@@ -185,7 +185,7 @@ func TestKeyParts(t *testing.T) {
 			}
 			for _, b := range [][]byte{prefix, key, AppendRowEnd(nil, 77, p, r), nil, {0, 0, 0, 2}} {
 				if IsPartitionEnd(b) {
-					t.Fatalf("%x taken for the end of a partition", b)
+					t.Fatalf("IsPartitionEnd accepts %x", b)
 				}
 			}
 			user, seq, kind := SplitTrailer(AppendTrailer(slices.Clone(key), MaxSeq-5, KindDelete))

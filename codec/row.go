@@ -20,10 +20,9 @@ type ShapedRow interface {
 	Err() error
 }
 
-// Row is the lazy view of an encoded row: a value is decoded when it is asked
-// for. It is valid as long as the bytes it was set to do not change, and so
-// are the bytes of the values it gives. Its methods are safe for concurrent
-// use while none of the Reset methods runs, and only Key allocates.
+// Row is the lazy view of an encoded row: it decodes a value when it is asked for. It
+// and the bytes of its values are valid until the bytes that it was set to change. Its
+// methods are safe for concurrent use, except the Reset methods. Only Key allocates.
 type Row struct {
 	key    []byte
 	values []byte
@@ -32,8 +31,8 @@ type Row struct {
 	width  uint8
 }
 
-// Reset sets r to a row. key is a well-formed user key; values passed
-// CheckValues or came from AppendValues. r keeps all of them.
+// Reset sets r to a row. key must be a well-formed user key, and values must have
+// passed CheckValues or come from AppendValues. r keeps key, s and values.
 func (r *Row) Reset(key []byte, ts edm.Ticks, s *Shape, wide bool, values []byte) {
 	r.key, r.values, r.shape, r.ts, r.width = key, values, s, ts, widthOf(wide)
 }
@@ -67,7 +66,7 @@ func (r *Row) Key() edm.Key {
 	return edm.Key{Partition: text[:n], Row: text[n:]}
 }
 
-// Timestamp returns the moment of the last write.
+// Timestamp returns the time of the last write.
 func (r *Row) Timestamp() edm.Ticks { return r.ts }
 
 // Len returns the number of properties.
@@ -88,15 +87,15 @@ func (r *Row) Lookup(name string) (edm.Value, bool) {
 	return r.value(&r.shape.fields[i]), true
 }
 
-// Variable returns the bytes of all Strings and Binaries, in stored order with
-// nothing between them.
+// Variable returns the variable section: the bytes of all Strings and Binaries, in
+// stored order.
 func (r *Row) Variable() []byte {
 	n := len(r.values)
 	return r.values[r.shape.fixed[r.width&1]:n:n]
 }
 
-// AppendWords appends the words of all values in stored order: of a String or
-// Binary where it ends in Variable, of a Guid both halves.
+// AppendWords appends the words of all values in stored order: for a String or Binary
+// its end in Variable, for a Guid both halves.
 func (r *Row) AppendWords(dst []uint64) []uint64 {
 	w, fields := r.width&1, r.shape.fields
 	for i := range fields {
@@ -138,7 +137,7 @@ func (r *Row) value(f *field) edm.Value {
 	return edm.Value{}
 }
 
-// bytes returns the bytes of a String or Binary whose end stands at off.
+// bytes returns the bytes of a String or Binary whose end is at off.
 func (r *Row) bytes(f *field, off int, w uint8) []byte {
 	start := r.shape.fixed[w]
 	end := start + endAt(r.values, off, w)

@@ -17,7 +17,7 @@ import (
 
 var _ ShapedRow = (*Row)(nil)
 
-// randomValue returns a value of type typ, often one at a border.
+// randomValue returns a value of type typ, often a limit of the type.
 func randomValue(rnd *rand.Rand, typ edm.Type, maxLen int) edm.Value {
 	word := []uint64{0, 1, math.MaxUint64, 1 << 63, 1<<63 - 1, math.Float64bits(math.NaN()), rnd.Uint64()}[rnd.IntN(7)]
 	switch typ {
@@ -64,9 +64,9 @@ func withoutNulls(props edm.Properties) edm.Properties {
 	return out
 }
 
-// TestRowGivesWhatWasWritten encodes random rows of every width and compares
-// what each method of Row gives.
-func TestRowGivesWhatWasWritten(t *testing.T) {
+// TestRowRoundTrip encodes random rows of every width and compares the results of each
+// method of Row.
+func TestRowRoundTrip(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 2))
 	wideSeen := 0
 	for round := range 400 {
@@ -120,7 +120,7 @@ func TestRowGivesWhatWasWritten(t *testing.T) {
 			}
 		}
 		if v, ok := r.Lookup("null0"); ok || !v.IsNull() || s.Index("") != -1 {
-			t.Fatalf("round %d: Lookup of what is not there = %#v", round, v)
+			t.Fatalf("round %d: Lookup of a missing name = %#v", round, v)
 		}
 	}
 	if wideSeen < 20 {
@@ -170,7 +170,7 @@ func TestShapeMatches(t *testing.T) {
 	}
 }
 
-// TestShapeCopiesNames checks that a shape does not hold on to a request.
+// TestShapeCopiesNames checks that a shape keeps no reference to a request.
 func TestShapeCopiesNames(t *testing.T) {
 	b := AppendShape(nil, NewShape(edm.Properties{{Name: "abc", Value: edm.Int32(1)}}))
 	s, _, err := DecodeShape(b)
@@ -208,8 +208,7 @@ func TestDecodeShapeRefuses(t *testing.T) {
 	}
 }
 
-// TestCheckValuesRefuses damages the sample in each way that a Row would trip
-// over.
+// TestCheckValuesRefuses damages the sample in each way on which a Row would fail.
 func TestCheckValuesRefuses(t *testing.T) {
 	sample := NewShape(sampleProps())
 	values, _ := AppendValues(nil, sample, sampleProps())

@@ -11,28 +11,28 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// Shape is the ordered list of names and types of a row's properties, and the
-// places of their values. It never changes; all its methods are safe for
-// concurrent use and allocate nothing.
+// Shape is the ordered list of the names and types of a row's properties, with the
+// offsets of their values. It is immutable; all its methods are safe for concurrent
+// use and do not allocate.
 type Shape struct {
 	fields []field
-	fixed  [2]int  // length of the fixed section of a narrow and of a wide row
-	ends   bool    // a String or a Binary is among the fields
+	fixed  [2]int  // length of the fixed section in a narrow and in a wide row
+	ends   bool    // some field is a String or a Binary
 	names  int     // bytes of all names
-	index  []uint8 // places + 1 by hash of the name, 0 for none; nil when a search through fields is faster
+	index  []uint8 // index in fields + 1 by hash of the name, 0 if the slot is free; nil if a linear search is faster
 }
 
-// field is one property of a shape. In arrays of two the first is for narrow
+// field is one property of a shape. In arrays of two, the first element is for narrow
 // rows, the second for wide ones.
 type field struct {
 	name string
-	off  [2]uint16 // place in the fixed section
-	prev [2]uint16 // place of the end of the String or Binary before this one, or none
+	off  [2]uint16 // offset in the fixed section
+	prev [2]uint16 // offset of the end of the String or Binary before this one, or none
 	typ  edm.Type
 }
 
 const (
-	none         = 1<<16 - 1 // no place: a fixed section has at most 252 * 16 bytes
+	none         = 1<<16 - 1 // not an offset: a fixed section has at most 252 * 16 bytes
 	maxScanNames = 16        // longest list in which Index compares name by name
 )
 
@@ -48,8 +48,8 @@ var fixedLen = [...][2]uint16{
 	edm.TypeGuid:     {16, 16},
 }
 
-// NewShape returns the shape of props, of which null values are no part. It
-// copies the names: a name may be a piece of a large request.
+// NewShape returns the shape of props without null values. It copies the names,
+// because a name may be a substring of a large request.
 func NewShape(props edm.Properties) *Shape {
 	size := 0
 	for i := range props {
@@ -70,7 +70,8 @@ func NewShape(props edm.Properties) *Shape {
 	return newShape(fields, text.Len())
 }
 
-// newShape places the fields, whose names and types are set.
+// newShape returns the shape of fields, whose names and types are set; it sets their
+// offsets.
 func newShape(fields []field, names int) *Shape {
 	s := &Shape{fields: fields, names: names}
 	off, prev := [2]uint16{}, [2]uint16{none, none}
@@ -105,7 +106,7 @@ func (s *Shape) Name(i int) string { return s.fields[i].name }
 // Type returns the type of property i.
 func (s *Shape) Type(i int) edm.Type { return s.fields[i].typ }
 
-// Index returns the place of the property called name, -1 when there is none.
+// Index returns the index of the property called name, -1 if there is none.
 func (s *Shape) Index(name string) int {
 	if s.index != nil {
 		return int(s.index[s.slot(name)]) - 1
@@ -118,8 +119,8 @@ func (s *Shape) Index(name string) int {
 	return -1
 }
 
-// slot returns the place of name in the index, or where it would be: at most half
-// of the places are taken.
+// slot returns the slot of name in the index, or the free one where it would be. At
+// most half of the slots are used.
 func (s *Shape) slot(name string) int {
 	mask := len(s.index) - 1
 	at := int(xxhash.Sum64String(name)) & mask
@@ -129,9 +130,9 @@ func (s *Shape) slot(name string) int {
 	return at
 }
 
-// Matches reports whether props, nulls left out, have the names and types of s
-// in the same order. Names that came from s, as those of a row that was read
-// and is written again do, are compared without looking at their bytes.
+// Matches reports whether props without nulls have the names and types of s in the
+// same order. Names that share memory with those of s, as in a row that was read and
+// is written again, are compared by address.
 func (s *Shape) Matches(props edm.Properties) bool {
 	fields := s.fields
 	for i := range props {
@@ -170,8 +171,8 @@ func AppendShape(dst []byte, s *Shape) []byte {
 	return dst
 }
 
-// DecodeShape returns the shape that src begins with and the bytes after it.
-// The shape shares no memory with src.
+// DecodeShape decodes the shape at the start of src and returns the bytes after it.
+// The shape does not share memory with src.
 func DecodeShape(src []byte) (s *Shape, rest []byte, err error) {
 	if len(src) < shapeHeaderLen {
 		return nil, nil, damaged(len(src), "shape ends within its header")
@@ -205,8 +206,8 @@ func DecodeShape(src []byte) (s *Shape, rest []byte, err error) {
 	return s, src[end:], nil
 }
 
-// checkShape checks the n properties of an encoded shape one by one and
-// returns where they end and how long their names are together.
+// checkShape checks the n properties of an encoded shape. It returns their end and the
+// length of all names.
 func checkShape(src []byte, n int) (end, names int, err error) {
 	off := shapeHeaderLen
 	for range n {
@@ -235,8 +236,8 @@ func nameAt(src []byte, off int) []byte {
 	return src[off+propertyHeaderLen:][:size]
 }
 
-// duplicate returns the place of a property whose name occurs again before or
-// after it, -1 when there is none.
+// duplicate returns the index of a property whose name occurs twice, -1 if there is
+// none.
 func (s *Shape) duplicate() int {
 	for i := range s.fields {
 		if s.Index(s.fields[i].name) != i {

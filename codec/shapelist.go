@@ -2,20 +2,20 @@ package codec
 
 import "sync/atomic"
 
-// ShapeList is a growing list of shapes that stand encoded in one place, and that
-// are decoded when they are asked for. Whoever writes entities decides how many
-// shapes there are, and a shape takes many times the bytes of its encoding: so
-// only as many stay decoded as a budget allows. One goroutine at a time calls
-// Add; everything else is safe beside it and beside each other.
+// ShapeList is a growing list of encoded shapes, which are decoded when they are asked
+// for. Clients decide how many shapes there are, and a decoded shape takes many times
+// the bytes of its encoding; so the list keeps only as many decoded as a budget
+// allows. Only one goroutine at a time may call Add. All other methods are safe for
+// concurrent use, also during Add.
 type ShapeList struct {
 	src    []byte
 	budget int64
 	chunks atomic.Pointer[[]*shapeChunk]
 	n      atomic.Int64
-	used   atomic.Int64 // about what the decoded ones take
+	used   atomic.Int64 // about how many bytes the decoded shapes take
 }
 
-// shapeChunk is some shapes of a list: chunks never move.
+// shapeChunk is some shapes of a list. Chunks never move.
 type shapeChunk struct {
 	off     [chunkShapes]uint32 // in src
 	decoded [chunkShapes]atomic.Pointer[Shape]
@@ -26,8 +26,8 @@ const (
 	chunkShapeBytes = 12
 )
 
-// NewShapeList returns an empty list of shapes within src, which must stay as it
-// is where they stand. At most about budget bytes of them are kept decoded.
+// NewShapeList returns an empty list of shapes within src, whose encodings must not
+// change once they are added. The list keeps decoded shapes of about budget bytes.
 func NewShapeList(src []byte, budget int) *ShapeList {
 	l := &ShapeList{src: src, budget: int64(budget)}
 	l.chunks.Store(new([]*shapeChunk))
@@ -64,7 +64,7 @@ func (l *ShapeList) At(i int) *Shape {
 	return s
 }
 
-// keep keeps shape i decoded, and forgets all others if they would be too many.
+// keep keeps shape i decoded. If the budget is exceeded, it drops all others.
 func (l *ShapeList) keep(chunks []*shapeChunk, i int, s *Shape) {
 	size := int64(s.MemBytes())
 	if l.used.Add(size) > l.budget {
@@ -78,5 +78,5 @@ func (l *ShapeList) keep(chunks []*shapeChunk, i int, s *Shape) {
 	chunks[i/chunkShapes].decoded[i%chunkShapes].Store(s)
 }
 
-// MemBytes returns about how much memory l takes beside what the shapes stand in.
+// MemBytes returns about how much memory l takes beside the encoded shapes.
 func (l *ShapeList) MemBytes() int { return int(l.used.Load()) + l.Len()*chunkShapeBytes }

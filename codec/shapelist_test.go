@@ -8,9 +8,9 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// TestShapeListBesideReaders adds shapes to a list that keeps few of them, while
-// others ask for those that are there.
-func TestShapeListBesideReaders(t *testing.T) {
+// TestShapeListConcurrent adds shapes to a list that keeps few of them decoded, while
+// other goroutines read those that were added.
+func TestShapeListConcurrent(t *testing.T) {
 	const n = 500
 	var src []byte
 	var offs []int

@@ -8,8 +8,8 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// AppendValues appends the values of props, which s matches, and reports
-// whether they took the wide form. It panics when s does not match.
+// AppendValues appends the values of props, which s must match, and reports whether
+// they have the wide form. It panics if s does not match.
 func AppendValues(dst []byte, s *Shape, props edm.Properties) (out []byte, wide bool) {
 	heap := 0
 	for i := range props {
@@ -60,9 +60,8 @@ func AppendValues(dst []byte, s *Shape, props edm.Properties) (out []byte, wide 
 	return dst, w == 1
 }
 
-// CheckValues returns an error unless values are what AppendValues can have
-// written for a row of the shape s. A Row over values that passed relies on
-// nothing else.
+// CheckValues returns an error unless AppendValues can have written values for a row
+// of shape s. A Row depends on nothing else.
 func CheckValues(s *Shape, wide bool, values []byte) error {
 	w := widthOf(wide)
 	fixed := s.fixed[w]
@@ -96,7 +95,7 @@ func CheckValues(s *Shape, wide bool, values []byte) error {
 			}
 			last = end
 		case edm.TypeInt32, edm.TypeInt64, edm.TypeDouble, edm.TypeGuid:
-			// Every bit pattern is a value.
+			// Every bit pattern is valid.
 		}
 	}
 	if last != len(heap) {
@@ -113,8 +112,7 @@ func widthOf(wide bool) uint8 {
 	return 0
 }
 
-// endAt returns the end of a String or Binary that stands at off in the fixed
-// section.
+// endAt returns the end of a String or Binary, which is at off in the fixed section.
 func endAt(values []byte, off int, w uint8) int {
 	if w == 0 {
 		return int(binary.LittleEndian.Uint16(values[off:]))

@@ -43,13 +43,13 @@ func spansBetween(op predicate.Op, low, high place) spans {
 			out = append(out, span{from, to})
 		}
 	}
-	if op.Holds(-1) {
+	if op.Accepts(-1) {
 		add(place{kind: first}, low)
 	}
-	if op.Holds(0) {
+	if op.Accepts(0) {
 		add(low, high)
 	}
-	if op.Holds(1) {
+	if op.Accepts(1) {
 		add(high, place{kind: last})
 	}
 	return out

@@ -6,10 +6,11 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// NodeKind is what a Node is.
+// NodeKind is the kind of a Node.
 type NodeKind uint8
 
-// The kinds of Node. A Program has no Not: it is part of its Compare nodes.
+// The kinds of Node. A Program has no Not nodes: its Compare nodes are negated
+// instead.
 const (
 	False NodeKind = iota
 	True
@@ -22,8 +23,8 @@ const (
 // Node is a boolean expression over Terms.
 type Node struct {
 	Kind NodeKind
-	// Term is the comparison of a Compare node. Negated turns its result, so
-	// that a row without the property satisfies the node.
+	// Term is the comparison of a Compare node. Negated negates its result, so that a
+	// row without the property satisfies the node.
 	Term    *Term
 	Negated bool
 	// Kids are the operands of And, Or and Not.
@@ -38,8 +39,8 @@ func NewConst(b bool) *Node {
 	return &Node{Kind: False}
 }
 
-// NewCompare returns the comparison of the property called name with v, which
-// is not null and whose bytes must not change.
+// NewCompare returns the comparison of the property called name with v, which must not
+// be null and whose bytes must not change.
 func NewCompare(name string, op Op, v edm.Value) *Node {
 	return &Node{Kind: Compare, Term: newTerm(name, op, v)}
 }
@@ -53,8 +54,8 @@ func NewOr(kids ...*Node) *Node { return &Node{Kind: Or, Kids: kids} }
 // NewNot returns the negation of n.
 func NewNot(n *Node) *Node { return &Node{Kind: Not, Kids: []*Node{n}} }
 
-// normal returns n, negated or not, without Not nodes, without constants but at
-// the top, and with no And directly under an And, nor an Or under an Or.
+// normal returns n, negated if negate is set, in normal form: without Not nodes, with
+// a constant only as the root, and without an And below an And or an Or below an Or.
 func normal(n *Node, negate bool) *Node {
 	switch n.Kind {
 	case False, True:
@@ -92,7 +93,7 @@ func normal(n *Node, negate bool) *Node {
 	return &Node{Kind: kind, Kids: kids}
 }
 
-// String returns n for logs and failures of tests.
+// String returns n as text for logs and test failures.
 func (n *Node) String() string {
 	switch n.Kind {
 	case False:

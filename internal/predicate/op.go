@@ -1,10 +1,10 @@
 package predicate
 
-// Op is a comparison. Its bits say which results of comparing the property with
-// the constant it accepts: 1 less, 2 equal, 4 greater.
+// Op is a comparison operator. Its bits are the results of comparing the property with
+// the constant that it accepts: 1 less, 2 equal, 4 greater.
 type Op uint8
 
-// The comparisons.
+// The operators.
 const (
 	Lt Op = 1
 	Eq Op = 2
@@ -14,17 +14,17 @@ const (
 	Ge Op = 6
 )
 
-// Holds reports whether o accepts cmp, the sign of property minus constant:
-// -1, 0 or +1.
-func (o Op) Holds(cmp int) bool { return o>>(cmp+1)&1 != 0 }
+// Accepts reports whether o accepts cmp, the sign of property minus constant: -1, 0 or
+// +1.
+func (o Op) Accepts(cmp int) bool { return o>>(cmp+1)&1 != 0 }
 
-// Mirror returns the operator that says the same with its sides exchanged.
+// Mirror returns the operator with the same meaning when its operands are exchanged.
 func (o Op) Mirror() Op { return o&Eq | o&Lt<<2 | o&Gt>>2 }
 
-// Negate returns the operator that accepts what o does not.
+// Negate returns the operator that accepts the opposite results.
 func (o Op) Negate() Op { return o ^ 7 }
 
-// String returns the operator's word in the filter language.
+// String returns the operator's keyword in the filter language.
 func (o Op) String() string {
 	switch o {
 	case Lt:

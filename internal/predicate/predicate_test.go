@@ -16,8 +16,8 @@ import (
 
 var allOps = []Op{Eq, Ne, Lt, Le, Gt, Ge}
 
-// newRand returns a source seeded with TABLEROCK_SEED, or a fixed default, and
-// prints the seed.
+// newRand returns a random source seeded with TABLEROCK_SEED, or a fixed default, and
+// logs the seed.
 func newRand(t *testing.T) *rand.Rand {
 	seed := uint64(1)
 	if text := os.Getenv("TABLEROCK_SEED"); text != "" {
@@ -45,8 +45,8 @@ func TestOp(t *testing.T) {
 		{Gt, false, false, true, Lt, Le, "gt"},
 		{Ge, false, true, true, Le, Lt, "ge"},
 	} {
-		if tt.op.Holds(-1) != tt.less || tt.op.Holds(0) != tt.equal || tt.op.Holds(1) != tt.greater {
-			t.Errorf("%v holds for the wrong results", tt.op)
+		if tt.op.Accepts(-1) != tt.less || tt.op.Accepts(0) != tt.equal || tt.op.Accepts(1) != tt.greater {
+			t.Errorf("%v accepts the wrong results", tt.op)
 		}
 		if tt.op.Mirror() != tt.mirror || tt.op.Negate() != tt.negated || tt.op.String() != tt.word {
 			t.Errorf("%v: mirror %v, negated %v, word %s", tt.op, tt.op.Mirror(), tt.op.Negate(), tt.op)
@@ -54,8 +54,8 @@ func TestOp(t *testing.T) {
 	}
 }
 
-// TestNumbers compares every number of one list with every other, in all three
-// types, with what exact arithmetic says.
+// TestNumbers compares the numbers of one list with each other, in all three types,
+// and checks the results by exact arithmetic.
 func TestNumbers(t *testing.T) {
 	ints := []int64{0, 1, -1, 7, math.MaxInt32, math.MinInt32, math.MaxInt64, math.MinInt64}
 	floats := []float64{math.Copysign(0, -1), 0.5, -0.5, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64}
@@ -106,7 +106,7 @@ func exact(v edm.Value, op Op, c edm.Value) bool {
 			return op == Ne
 		}
 	}
-	return op.Holds(number(v).Cmp(number(c)))
+	return op.Accepts(number(v).Cmp(number(c)))
 }
 
 func TestMismatch(t *testing.T) {
@@ -145,7 +145,7 @@ func TestOrders(t *testing.T) {
 		for i, v := range ascending {
 			for j, c := range ascending {
 				for _, op := range allOps {
-					want := op.Holds(min(max(i-j, -1), 1))
+					want := op.Accepts(min(max(i-j, -1), 1))
 					if got := NewCompare("x", op, c).Term.Test(v.Type()).Value(v); got != want {
 						t.Errorf("%#v %v %#v: got %v, want %v", v, op, c, got, want)
 					}
@@ -155,7 +155,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// randomNode returns an expression over the Booleans named in names.
+// randomNode returns a random expression over the Booleans in names.
 func randomNode(r *rand.Rand, depth int, names []string) *Node {
 	kind := NodeKind(r.IntN(6))
 	if depth == 0 {
@@ -179,7 +179,7 @@ func randomNode(r *rand.Rand, depth int, names []string) *Node {
 	return NewCompare(names[r.IntN(len(names))], Eq, edm.Boolean(r.IntN(2) == 0))
 }
 
-// value returns what n, which was not compiled, gives for e.
+// value evaluates the uncompiled n for e.
 func value(n *Node, e *edm.Entity) bool {
 	switch n.Kind {
 	case True, False:
@@ -232,12 +232,12 @@ func TestProgramRandom(t *testing.T) {
 	}
 }
 
-// checkNormal asks for the form that Root promises.
+// checkNormal checks the form that Root promises.
 func checkNormal(t *testing.T, n *Node, top bool) {
 	t.Helper()
 	switch n.Kind {
 	case Not:
-		t.Fatalf("%v holds a Not", n)
+		t.Fatalf("%v contains a Not", n)
 	case True, False:
 		if !top {
 			t.Fatalf("%v below the top", n)
@@ -255,7 +255,7 @@ func checkNormal(t *testing.T, n *Node, top bool) {
 	}
 }
 
-// countingRow counts how often its keys are asked for.
+// countingRow counts how often its keys are read.
 type countingRow struct {
 	edm.Row
 	partitions, rows int
@@ -339,14 +339,14 @@ func TestPrune(t *testing.T) {
 		{NewNot(x(Lt, five)), edm.TypeInt64, some(i(5, 9)), All},
 		{NewNot(x(Lt, five)), edm.TypeInt64, Column{}, All},
 		{NewNot(x(Ne, five)), edm.TypeInt64, Column{}, All},
-		// NaN matches Ne alone.
+		// NaN matches only Ne.
 		{x(Ge, five), edm.TypeDouble, f(5, 9, false), All},
 		{x(Ge, five), edm.TypeDouble, f(5, 9, true), Some},
 		{x(Lt, five), edm.TypeDouble, f(5, 9, true), None},
 		{x(Ne, five), edm.TypeDouble, f(5, 5, true), Some},
 		{x(Ne, five), edm.TypeDouble, f(6, 9, true), All},
 		{x(Eq, edm.Double(0)), edm.TypeDouble, f(math.Copysign(0, -1), 0, false), All},
-		// Other types match Ne alone.
+		// Other types match only Ne.
 		{x(Ne, five), edm.TypeString, s("a", "b"), All},
 		{x(Ge, five), edm.TypeString, s("a", "b"), None},
 		{x(Ge, edm.String("b")), edm.TypeString, s("b", "c"), All},
@@ -377,10 +377,10 @@ func TestPrune(t *testing.T) {
 }
 
 func TestTestRanges(t *testing.T) {
-	if lo, hi, outside := NewCompare("x", Gt, edm.Int32(4)).Term.Test(edm.TypeInt64).IntRange(); lo != 5 || hi != math.MaxInt64 || outside {
+	if lo, hi, outside := NewCompare("x", Gt, edm.Int32(4)).Term.Test(edm.TypeInt64).intRange(); lo != 5 || hi != math.MaxInt64 || outside {
 		t.Errorf("gt 4 is [%d, %d], outside %v", lo, hi, outside)
 	}
-	if lo, hi, outside := NewCompare("x", Ne, edm.Double(4)).Term.Test(edm.TypeDouble).FloatRange(); lo != 4 || hi != 4 || !outside {
+	if lo, hi, outside := NewCompare("x", Ne, edm.Double(4)).Term.Test(edm.TypeDouble).floatRange(); lo != 4 || hi != 4 || !outside {
 		t.Errorf("ne 4 is [%v, %v], outside %v", lo, hi, outside)
 	}
 	if term := NewCompare("x", Lt, edm.Binary([]byte{2})).Term; !term.Test(edm.TypeBinary).Bytes([]byte{1}) || !bytes.Equal(term.Value.Bytes(), []byte{2}) {

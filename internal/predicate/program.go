@@ -6,38 +6,37 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// Program is a predicate ready to run. It is immutable and may be shared by any
-// number of goroutines.
+// Program is a compiled predicate. It is immutable and safe for concurrent use.
 type Program struct {
 	root  *Node
 	names []string // distinct custom properties, in the order of first mention
 	steps []step
 	start int32
-	keys  bool // some Term is about PartitionKey or RowKey
+	keys  bool // some Term compares PartitionKey or RowKey
 }
 
-// step is one comparison and where its results lead: to another step, or to an
-// end. Not, and and or are in these jumps alone.
+// step is one comparison and the next step for each of its results, or the end of the
+// run. The jumps alone implement not, and, or.
 type step struct {
 	term    *Term
 	yes, no int32
 }
 
-// Ends of a run.
+// Results of a run, as the next step.
 const (
 	accept = -1
 	reject = -2
 )
 
-// Compile makes a Program of n, which belongs to the Program from then on.
+// Compile makes a Program of n, which the caller must not change afterwards.
 func Compile(n *Node) *Program {
 	p := &Program{root: normal(n, false)}
-	slots := make(map[string]int)
-	p.start = p.emit(p.root, accept, reject, slots)
-	// Steps were emitted last first. Turning them around makes a run go forward
-	// in memory.
+	index := make(map[string]int)
+	p.start = p.emit(p.root, accept, reject, index)
+	// Steps were emitted last first. Reverse them, so that a run goes forward in
+	// memory.
 	last := int32(len(p.steps) - 1)
-	turn := func(pc int32) int32 {
+	reversed := func(pc int32) int32 {
 		if pc < 0 {
 			return pc
 		}
@@ -47,14 +46,14 @@ func Compile(n *Node) *Program {
 		p.steps[i], p.steps[j] = p.steps[j], p.steps[i]
 	}
 	for i := range p.steps {
-		p.steps[i].yes, p.steps[i].no = turn(p.steps[i].yes), turn(p.steps[i].no)
+		p.steps[i].yes, p.steps[i].no = reversed(p.steps[i].yes), reversed(p.steps[i].no)
 	}
-	p.start = turn(p.start)
+	p.start = reversed(p.start)
 	return p
 }
 
-// emit appends the steps of n and returns where they begin.
-func (p *Program) emit(n *Node, yes, no int32, slots map[string]int) int32 {
+// emit appends the steps of n and returns the first one.
+func (p *Program) emit(n *Node, yes, no int32, index map[string]int) int32 {
 	switch n.Kind {
 	case True:
 		return yes
@@ -62,16 +61,16 @@ func (p *Program) emit(n *Node, yes, no int32, slots map[string]int) int32 {
 		return no
 	case And:
 		for i := len(n.Kids) - 1; i >= 0; i-- {
-			yes = p.emit(n.Kids[i], yes, no, slots)
+			yes = p.emit(n.Kids[i], yes, no, index)
 		}
 		return yes
 	case Or:
 		for i := len(n.Kids) - 1; i >= 0; i-- {
-			no = p.emit(n.Kids[i], yes, no, slots)
+			no = p.emit(n.Kids[i], yes, no, index)
 		}
 		return no
 	}
-	p.resolve(n.Term, slots)
+	p.resolve(n.Term, index)
 	if n.Negated {
 		yes, no = no, yes
 	}
@@ -79,8 +78,8 @@ func (p *Program) emit(n *Node, yes, no int32, slots map[string]int) int32 {
 	return int32(len(p.steps) - 1)
 }
 
-// resolve says where t's property is found.
-func (p *Program) resolve(t *Term, slots map[string]int) {
+// resolve sets the source of t's property.
+func (p *Program) resolve(t *Term, index map[string]int) {
 	switch t.Name {
 	case edm.PartitionKeyName:
 		t.source, p.keys = sourcePartition, true
@@ -89,27 +88,25 @@ func (p *Program) resolve(t *Term, slots map[string]int) {
 	case edm.TimestampName:
 		t.source = sourceTimestamp
 	default:
-		slot, ok := slots[t.Name]
+		i, ok := index[t.Name]
 		if !ok {
-			slot = len(p.names)
-			slots[t.Name] = slot
+			i = len(p.names)
+			index[t.Name] = i
 			p.names = append(p.names, t.Name)
 		}
-		t.source = slot
+		t.source = i
 	}
 }
 
-// Root returns the expression of p, which must not be changed. It consists of
-// And and Or over Compare, without one directly under its like, or is True or
-// False alone. It is what a reader of columns evaluates.
+// Root returns the expression of p, which must not be changed. It is an And or Or over
+// Compare nodes and nested Or or And nodes, or a single Compare, True or False.
 func (p *Program) Root() *Node { return p.root }
 
-// Names returns the custom properties that p looks at, which must not be
-// changed.
+// Names returns the custom properties that p compares. It must not be changed.
 func (p *Program) Names() []string { return p.names }
 
-// Match reports whether row satisfies p. It looks properties up by name, and
-// does not allocate.
+// Match reports whether row satisfies p. It looks up properties by name and does not
+// allocate.
 func (p *Program) Match(row edm.Row) bool {
 	if !p.keys {
 		return p.run(row, nil, nil)
@@ -121,16 +118,16 @@ func (p *Program) Match(row edm.Row) bool {
 	return ok
 }
 
-// Binding is a Program tied to rows of one shape. It has memory of its own for
-// keys and is used by one goroutine at a time.
+// Binding is a Program bound to rows of one shape. It has its own memory for keys;
+// only one goroutine at a time may use it.
 type Binding struct {
 	program *Program
 	index   []int
 	keys    keys
 }
 
-// Bind ties p to the rows for which lookup gives the index of the custom
-// property called name, as for Row.At, or a negative number if they lack it.
+// Bind binds p to rows of one shape. lookup returns the index of the custom property
+// called name, as for Row.At, or a negative number if the rows do not have it.
 func (p *Program) Bind(lookup func(name string) int) *Binding {
 	b := &Binding{program: p, index: make([]int, len(p.names))}
 	for i, name := range p.names {
@@ -139,15 +136,15 @@ func (p *Program) Bind(lookup func(name string) int) *Binding {
 	return b
 }
 
-// Match reports whether row, which is of the shape b was made for, satisfies
-// the Program. It does not allocate once it has seen keys of that length.
+// Match reports whether row, which must have the shape of b, satisfies the Program. It
+// allocates only to grow its memory for keys.
 func (b *Binding) Match(row edm.Row) bool {
 	b.keys.reset()
 	return b.program.run(row, b.index, &b.keys)
 }
 
-// run follows the steps for one row. A nil index looks properties up by name; k
-// may be nil if p looks at no key.
+// run runs p on one row. If index is nil, properties are looked up by name. k may be
+// nil if p compares no key.
 func (p *Program) run(row edm.Row, index []int, k *keys) bool {
 	pc := p.start
 	for pc >= 0 {
@@ -178,8 +175,7 @@ func (p *Program) run(row edm.Row, index []int, k *keys) bool {
 	return pc == accept
 }
 
-// keys holds the two keys of the row that is looked at, once they were asked
-// for.
+// keys caches the two keys of the current row.
 type keys struct {
 	partition, row       []byte
 	hasPartition, hasRow bool

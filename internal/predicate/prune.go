@@ -6,36 +6,35 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// Truth is for how many of some rows something holds.
+// Truth is how many rows of a set satisfy a condition.
 type Truth uint8
 
 // The truths.
 const (
-	None Truth = iota // for no row
-	Some              // unknown: for none, some or all
-	All               // for every row
+	None Truth = iota // no row
+	Some              // unknown: none, some or all
+	All               // every row
 )
 
 // not returns the truth of the negation.
 func (t Truth) not() Truth { return All - t }
 
-// Column summarises the values that some rows have under one name and of one
+// Column is the bounds of the values that a set of rows has under one name and of one
 // type.
 type Column struct {
-	// Present says for how many of the rows such a value is there.
+	// Present is how many of the rows have such a value.
 	Present Truth
-	// Min and Max are bounds of the values other than NaN, in the order of the
-	// type, and of that type. They may lie further out than the values; null is
-	// no bound.
+	// Min and Max are bounds of the values except NaN, of the same type and in its
+	// order. They may be wider than the values. Null means no bound.
 	Min, Max edm.Value
-	// NaN says that NaN may be among the values.
+	// NaN means that there may be NaN among the values.
 	NaN bool
 }
 
-// Prune judges p for a set of rows from summaries of their columns: All if every
-// row satisfies p, None if no row does, else Some. stats returns the summary of
-// a property's values of a type; PartitionKey and RowKey are asked for as
-// String, Timestamp as DateTime, and all three are Present in All rows.
+// Prune returns All if every row of a set satisfies p, None if no row does, else Some.
+// It uses only the bounds of columns: stats returns those of a property's values of
+// one type. Prune asks for PartitionKey and RowKey as String and for Timestamp as
+// DateTime; all three are Present in All rows.
 func (p *Program) Prune(stats func(name string, t edm.Type) Column) Truth {
 	return prune(p.root, stats)
 }
@@ -52,7 +51,8 @@ func prune(n *Node, stats func(string, edm.Type) Column) Truth {
 		}
 		return n.Term.prune(stats)
 	}
-	// And is as true as its falsest operand, Or as its truest.
+	// The result of And is that of its least true operand, the result of Or that of
+	// its most true one.
 	decisive, result := None, All
 	if n.Kind == Or {
 		decisive, result = All, None
@@ -68,9 +68,8 @@ func prune(n *Node, stats func(string, edm.Type) Column) Truth {
 	return result
 }
 
-// prune judges one comparison. Rows without the property do not satisfy it, so
-// that it holds for all rows only if all have a value of one type and all these
-// values match.
+// prune evaluates one comparison. A row without the property does not satisfy it, so
+// all rows do only if all have a value of one type and all these values match.
 func (t *Term) prune(stats func(string, edm.Type) Column) Truth {
 	result := None
 	for typ := edm.TypeString; typ <= edm.TypeGuid; typ++ {
@@ -92,7 +91,7 @@ func (t *Term) prune(stats func(string, edm.Type) Column) Truth {
 	return result
 }
 
-// mayHave reports whether t's property can have a value of the type typ.
+// mayHave reports whether the property of t can have a value of type typ.
 func (t *Term) mayHave(typ edm.Type) bool {
 	switch t.source {
 	case sourcePartition, sourceRow:
@@ -103,7 +102,7 @@ func (t *Term) mayHave(typ edm.Type) bool {
 	return true
 }
 
-// prune judges t for the values that c summarises.
+// prune evaluates t for the values within c.
 func (t *Test) prune(c *Column) Truth {
 	switch t.Kind {
 	case Never:
@@ -115,7 +114,7 @@ func (t *Test) prune(c *Column) Truth {
 	case Floats:
 		return t.pruneFloats(c)
 	}
-	// Every value compares with the constant as some result from that of Min to
+	// The result of comparing a value with the constant is between that of Min and
 	// that of Max.
 	least, most := -1, 1
 	if !c.Min.IsNull() {
@@ -144,29 +143,29 @@ func (t *Test) compare(v edm.Value) int {
 	return t.compareBytes(v.Bytes())
 }
 
-// intOf returns the content of a Boolean, DateTime, Int32 or Int64.
+// intOf returns the value of a Boolean, DateTime, Int32 or Int64.
 func intOf(v edm.Value) int64 { return int64(v.Word()) }
 
-// floatOf returns the content of a Double.
+// floatOf returns the value of a Double.
 func floatOf(v edm.Value) float64 { return math.Float64frombits(v.Word()) }
 
 func (t *Test) pruneInts(c *Column) Truth {
-	lo, hi, outside := t.IntRange()
+	lo, hi, outside := t.intRange()
 	inside := !c.Min.IsNull() && intOf(c.Min) >= lo && !c.Max.IsNull() && intOf(c.Max) <= hi
 	apart := !c.Min.IsNull() && intOf(c.Min) > hi || !c.Max.IsNull() && intOf(c.Max) < lo
 	return within(inside, apart, outside)
 }
 
-// pruneFloats is pruneInts for floats. NaN is outside of every interval.
+// pruneFloats is pruneInts for floats. NaN is outside every interval.
 func (t *Test) pruneFloats(c *Column) Truth {
-	lo, hi, outside := t.FloatRange()
+	lo, hi, outside := t.floatRange()
 	inside := !c.NaN && !c.Min.IsNull() && floatOf(c.Min) >= lo && !c.Max.IsNull() && floatOf(c.Max) <= hi
 	apart := !c.Min.IsNull() && floatOf(c.Min) > hi || !c.Max.IsNull() && floatOf(c.Max) < lo
 	return within(inside, apart, outside)
 }
 
-// within judges values of which it is known whether all are inside an interval,
-// or all apart from it.
+// within returns the Truth for values that are all inside an interval, all outside, or
+// not known to be either.
 func within(inside, apart, outside bool) Truth {
 	result := Some
 	switch {

@@ -14,8 +14,8 @@ type Term struct {
 	Op    Op
 	Value edm.Value // the constant; never null
 
-	source int                     // where the property is found: an index of Program.names, or one of below
-	tests  [edm.TypeGuid + 1]*Test // by the type of the value; of no type, which is null, none matches
+	source int                     // an index of Program.names, or one of the constants below
+	tests  [edm.TypeGuid + 1]*Test // by the type of the value; null, type 0, never matches
 }
 
 // Sources of a Term that are not custom properties.
@@ -25,7 +25,7 @@ const (
 	sourceTimestamp = -3
 )
 
-// Tests that terms share.
+// Tests shared by all terms.
 var (
 	never      = &Test{Kind: Never}
 	everything = &Test{Kind: Always}
@@ -67,9 +67,8 @@ func newTerm(name string, op Op, v edm.Value) *Term {
 	return t
 }
 
-// Test returns what t asks of values of the type typ; of null, which has type 0
-// and stands for a property that is not there, that it be Never. The Test is
-// shared and immutable.
+// Test returns the test of t for values of type typ. For null, which has type 0 and
+// means a missing property, its kind is Never. The Test is shared and immutable.
 func (t *Term) Test(typ edm.Type) *Test { return t.tests[typ] }
 
 // String returns t for logs.

@@ -7,7 +7,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// TestKind says on which form of a value a Test works.
+// TestKind is the representation of values that a Test compares.
 type TestKind uint8
 
 // The kinds of Test.
@@ -21,17 +21,18 @@ const (
 	Guids                  // Guid, as two words
 )
 
-// Test is what a Term comes down to for the values of one type. Of its methods
-// only the one for its Kind may be called, except Value, which always may.
+// Test is a Term for the values of one type. Only the method for its Kind may be
+// called, and Value.
 type Test struct {
 	Kind TestKind
 	op   Op // Texts, Blobs and Guids
-	// outside makes Ints and Floats match what is not between lo and hi.
+	// outside makes Ints and Floats match the values that are not between lo and hi.
 	outside bool
-	// byteOrder says that bytes.Compare orders text against const as code units
-	// do: const holds none of the bytes for which they differ.
+	// byteOrder means that bytes.Compare orders any text and the constant as code
+	// units do, because the constant has none of the bytes for which the orders
+	// differ.
 	byteOrder bool
-	lo, hi    uint64 // Ints and Floats: the interval, both ends inside; Guids: the constant
+	lo, hi    uint64 // Ints and Floats: the closed interval; Guids: the constant
 	bytes     []byte // Texts and Blobs: the constant
 }
 
@@ -39,9 +40,9 @@ type Test struct {
 // DateTime its ticks.
 func (t *Test) Int(x int64) bool { return (uint64(x)-t.lo <= t.hi-t.lo) != t.outside }
 
-// IntRange returns the interval of a test of the kind Ints, whose ends belong to
-// it; outside says that what is not in it matches.
-func (t *Test) IntRange() (lo, hi int64, outside bool) {
+// intRange returns the closed interval of a test of the kind Ints. outside means that
+// the values outside it match.
+func (t *Test) intRange() (lo, hi int64, outside bool) {
 	return int64(t.lo), int64(t.hi), t.outside
 }
 
@@ -50,9 +51,9 @@ func (t *Test) Float(x float64) bool {
 	return (x >= math.Float64frombits(t.lo) && x <= math.Float64frombits(t.hi)) != t.outside
 }
 
-// FloatRange returns the interval of a test of the kind Floats, whose ends
-// belong to it; outside says that what is not in it matches, NaN included.
-func (t *Test) FloatRange() (lo, hi float64, outside bool) {
+// floatRange returns the closed interval of a test of the kind Floats. outside means
+// that the values outside it match, NaN included.
+func (t *Test) floatRange() (lo, hi float64, outside bool) {
 	return math.Float64frombits(t.lo), math.Float64frombits(t.hi), t.outside
 }
 
@@ -64,7 +65,7 @@ func (t *Test) Bytes(b []byte) bool {
 	case Ne:
 		return !bytes.Equal(b, t.bytes)
 	}
-	return t.op.Holds(t.compareBytes(b))
+	return t.op.Accepts(t.compareBytes(b))
 }
 
 func (t *Test) compareBytes(b []byte) int {
@@ -74,9 +75,9 @@ func (t *Test) compareBytes(b []byte) int {
 	return edm.Compare(b, t.bytes)
 }
 
-// Guid reports whether the Guid of the two words matches a test of the kind
+// Guid reports whether the Guid with the words hi and lo matches a test of the kind
 // Guids.
-func (t *Test) Guid(hi, lo uint64) bool { return t.op.Holds(t.compareWords(hi, lo)) }
+func (t *Test) Guid(hi, lo uint64) bool { return t.op.Accepts(t.compareWords(hi, lo)) }
 
 func (t *Test) compareWords(hi, lo uint64) int {
 	switch {
@@ -88,7 +89,7 @@ func (t *Test) compareWords(hi, lo uint64) int {
 	return 1
 }
 
-// Value reports whether v, which has a type for which t was made, matches.
+// Value reports whether v matches. t must be for the type of v.
 func (t *Test) Value(v edm.Value) bool {
 	switch t.Kind {
 	case Ints:
@@ -104,7 +105,7 @@ func (t *Test) Value(v edm.Value) bool {
 	return t.Kind == Always
 }
 
-// always returns the Test that every value passes, or none.
+// always returns the Test that every value passes, or the one that no value passes.
 func always(every bool) *Test {
 	if every {
 		return everything
@@ -114,7 +115,7 @@ func always(every bool) *Test {
 
 // intTest compares integers with an integer.
 func intTest(op Op, c int64) *Test {
-	t := &Test{Kind: Ints, lo: 1 << 63, hi: math.MaxInt64} // from the least to the greatest
+	t := &Test{Kind: Ints, lo: 1 << 63, hi: math.MaxInt64} // from the smallest to the largest
 	switch op {
 	case Eq, Ne:
 		t.lo, t.hi, t.outside = uint64(c), uint64(c), op == Ne
@@ -136,16 +137,16 @@ func intTest(op Op, c int64) *Test {
 	return t
 }
 
-// intTestFloat compares integers with a float. Converting the integers instead
-// would make different ones equal above 2^53.
+// intTestFloat compares integers with a float. Converting the integers to floats would
+// make different ones equal above 2^53.
 func intTestFloat(op Op, c float64) *Test {
 	switch {
 	case c != c:
 		return always(op == Ne)
 	case c >= 1<<63:
-		return always(op.Holds(-1))
+		return always(op.Accepts(-1))
 	case c < -1<<63:
-		return always(op.Holds(1))
+		return always(op.Accepts(1))
 	}
 	floor := math.Floor(c)
 	switch {
@@ -153,7 +154,7 @@ func intTestFloat(op Op, c float64) *Test {
 		return intTest(op, int64(c))
 	case op == Eq || op == Ne:
 		return always(op == Ne)
-	case op.Holds(-1):
+	case op.Accepts(-1):
 		return intTest(Le, int64(floor))
 	}
 	return intTest(Gt, int64(floor))
@@ -186,8 +187,8 @@ func floatTest(op Op, c float64) *Test {
 	return &Test{Kind: Floats, lo: math.Float64bits(lo), hi: math.Float64bits(hi), outside: op == Ne}
 }
 
-// floatTestInt compares floats with an integer. An integer that no float equals
-// lies between two neighbours, and every float is on the side of one of them.
+// floatTestInt compares floats with an integer. If no float equals the integer, it is
+// between two adjacent floats, and one of them replaces it.
 func floatTestInt(op Op, c int64) *Test {
 	f := float64(c)
 	if f < 1<<63 && int64(f) == c {
@@ -198,9 +199,9 @@ func floatTestInt(op Op, c int64) *Test {
 	}
 	above := f >= 1<<63 || int64(f) > c
 	switch {
-	case op.Holds(-1) && above:
+	case op.Accepts(-1) && above:
 		return floatTest(Lt, f)
-	case op.Holds(-1):
+	case op.Accepts(-1):
 		return floatTest(Le, f)
 	case above:
 		return floatTest(Ge, f)
