@@ -68,7 +68,7 @@ type logResult struct {
 	err     error
 }
 
-type replay func(vfs.FS, string, wal.ReplayOptions, []byte, func(wal.RecordView) error) (wal.Header, wal.End, error)
+type replay func(vfs.FS, string, wal.ReplayOptions, func(wal.RecordView) error) (wal.End, error)
 
 func readLog(disk vfs.FS, o wal.ReplayOptions, read replay) (r logResult) {
 	const name = "db/000006.wal"
@@ -78,7 +78,8 @@ func readLog(disk vfs.FS, o wal.ReplayOptions, read replay) (r logResult) {
 		return r
 	}
 	r.image = make([]byte, info.Bytes)
-	_, r.end, r.err = read(disk, name, o, r.image, func(v wal.RecordView) error {
+	o.Image = r.image
+	r.end, r.err = read(disk, name, o, func(v wal.RecordView) error {
 		r.records = append(r.records, fmt.Sprintf("%d+%d at %d flags %d: %x", v.FirstSeq, v.Count, v.PayloadOff, v.Flags, v.Payload))
 		return nil
 	})

@@ -12,18 +12,18 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// crashImage is just enough for the records of a crashRun.
+// crashImage is the capacity of a segment with the records of a crashRun.
 const crashImage = 10 << 10
 
-// crashRun writes a log on a file system that a hook may cut the power of.
+// crashRun writes a log to a file system whose power a hook can cut.
 type crashRun struct {
 	mem     *vfs.Mem
-	records []logged
+	records []logRecord
 	acked   int  // records whose sync has returned
-	ready   bool // the directory was synced, so that the segment exists
+	ready   bool // the directory was synced: the segment must exist
 }
 
-// run creates a segment and appends groups, with a seal between.
+// run creates a segment and appends groups with a seal between them.
 func (c *crashRun) run(prepared string) error {
 	s, err := create(c.mem, testName, testHeader(), make([]byte, crashImage), CreateOptions{Prepared: prepared})
 	if err != nil {
@@ -36,7 +36,7 @@ func (c *crashRun) run(prepared string) error {
 	for group, sizes := range [][]int{{40, 600}, {5}, {900, 10, 1000}, {0}} {
 		for _, n := range sizes {
 			i := len(c.records)
-			r := logged{FirstSeq: 100 + uint64(i), Count: 1, Payload: testPayload(i, n)}
+			r := logRecord{FirstSeq: 100 + uint64(i), Count: 1, Payload: testPayload(i, n)}
 			if _, ok := s.Append(Record{FirstSeq: r.FirstSeq, Count: 1}, []byte(r.Payload)); !ok {
 				return errors.New("segment is full")
 			}
@@ -56,18 +56,18 @@ func (c *crashRun) run(prepared string) error {
 	return s.Close()
 }
 
-// crashPoint is a disk after a power cut with what must be on it.
+// crashPoint is a disk after a power cut and what it must hold.
 type crashPoint struct {
 	disk    *vfs.Mem
 	what    string
-	written []logged
+	written []logRecord
 	acked   int
 	ready   bool
 }
 
-// cuts gives each the disks that a power cut at every operation of a run leaves,
-// and what a killed process leaves: a disk with changes that are not durable.
-func cuts(t *testing.T, prepared bool, each func(crashPoint)) {
+// crashPoints calls each with the disks that a power cut at every operation of a run
+// can leave, and with those of a killed process, which have unsynced changes.
+func crashPoints(t *testing.T, prepared bool, each func(crashPoint)) {
 	t.Helper()
 	mem := vfs.NewCrashMem()
 	if err := errors.Join(mem.MkdirAll("db"), mem.SyncDir("/")); err != nil {
@@ -103,13 +103,13 @@ func cuts(t *testing.T, prepared bool, each func(crashPoint)) {
 	mem.OnOp(nil)
 }
 
-// TestCrashAnywhere cuts the power at every operation, recovers, and cuts it
-// again at every operation of the recovery, three deep.
+// TestCrashAnywhere cuts the power at every operation, recovers, and cuts it again
+// at every operation of the recovery, three levels deep.
 func TestCrashAnywhere(t *testing.T) {
 	for _, prepared := range []bool{false, true} {
 		t.Run(fmt.Sprintf("prepared=%v", prepared), func(t *testing.T) {
 			states := 0
-			cuts(t, prepared, func(p crashPoint) {
+			crashPoints(t, prepared, func(p crashPoint) {
 				states++
 				recoverLog(t, p, 0)
 			})
@@ -118,13 +118,13 @@ func TestCrashAnywhere(t *testing.T) {
 	}
 }
 
-// recoverLog replays and repairs a log as an engine does, and cuts the power
-// during the repair.
+// recoverLog replays and repairs a log like the engine, with power cuts during the
+// repair.
 func recoverLog(t *testing.T, p crashPoint, depth int) {
 	t.Helper()
 	if _, err := p.disk.Stat(testName); errors.Is(err, fs.ErrNotExist) {
 		if p.ready {
-			t.Fatalf("%s: the segment is gone", p.what)
+			t.Fatalf("%s: the segment does not exist", p.what)
 		}
 		return
 	}
@@ -161,7 +161,7 @@ func recoverLog(t *testing.T, p crashPoint, depth int) {
 		t.Fatalf("%s: repair: %v", p.what, err)
 	}
 	p.disk.OnOp(nil)
-	// The fate of every record is fixed from here on.
+	// No later crash changes the log.
 	o := testOptions()
 	o.Sealed = r.end.Offset
 	after := replayFS(p.disk.Crash(vfs.CrashOptions{Mode: vfs.CrashMin}), testName, o, crashImage)
@@ -170,10 +170,10 @@ func recoverLog(t *testing.T, p crashPoint, depth int) {
 	}
 }
 
-// TestLyingDevice takes syncs back that had returned. Whatever a later record
-// proves missing must be missed.
+// TestLyingDevice loses the effect of syncs that returned nil. If a record proves
+// that synced bytes are lost, Replay must report it.
 func TestLyingDevice(t *testing.T) {
-	missed, accepted := 0, 0
+	damaged, accepted := 0, 0
 	mem := vfs.NewCrashMem()
 	if err := errors.Join(mem.MkdirAll("db"), mem.SyncDir("/")); err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func TestLyingDevice(t *testing.T) {
 				if !errors.Is(r.err, corrupt.ErrCorrupt) {
 					t.Fatalf("%v, seed %d: %v", op, seed, r.err)
 				}
-				missed++
+				damaged++
 				continue
 			}
 			accepted++
@@ -206,14 +206,14 @@ func TestLyingDevice(t *testing.T) {
 	if err := c.run(""); err != nil {
 		t.Fatal(err)
 	}
-	if missed == 0 || accepted == 0 {
-		t.Fatalf("%d states missed, %d accepted, want some of both", missed, accepted)
+	if damaged == 0 || accepted == 0 {
+		t.Fatalf("%d states damaged, %d accepted, want some of both", damaged, accepted)
 	}
-	t.Logf("%d states missed, %d accepted", missed, accepted)
+	t.Logf("%d states damaged, %d accepted", damaged, accepted)
 }
 
-// TestRepairAfterFailedSync is a sync that failed and left its pages in the
-// cache, clean: readers see them, and no later sync writes them.
+// TestRepairAfterFailedSync fails a sync that leaves its pages clean in the cache:
+// readers see them, and no later sync writes them.
 func TestRepairAfterFailedSync(t *testing.T) {
 	mem := vfs.NewCrashMem()
 	if err := errors.Join(mem.MkdirAll("db"), mem.SyncDir("/")); err != nil {
@@ -260,7 +260,7 @@ func TestRepairAfterFailedSync(t *testing.T) {
 	}
 }
 
-func TestRepairFails(t *testing.T) {
+func TestRepairErrors(t *testing.T) {
 	l := makeLog(t, testHeader(), smallSteps)
 	mem := newMem(t)
 	writeFile(t, mem, testName, l.data)

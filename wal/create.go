@@ -7,21 +7,20 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// CreateOptions says where the file of a segment comes from.
+// CreateOptions says how Open gets the file of a segment.
 type CreateOptions struct {
-	// Prepared names a file to take over instead of making one: a segment that
-	// no manifest lists any more. It must not be open elsewhere for writing.
-	// Empty makes a file.
+	// Prepared names a file to reuse, usually an obsolete segment. It must not
+	// be open for writing. The default is a new file.
 	Prepared string
-	// NoPreallocate lets the file grow by its writes alone.
+	// NoPreallocate makes the file grow by its writes alone. The default is to
+	// preallocate.
 	NoPreallocate bool
 }
 
-// New returns a segment that is memory only: records can be appended, and Open
-// must come before the first Write, Sync or Seal. The image is the caller's
-// memory, of any content, at least SegmentBytes(0) and at most MaxSegmentBytes
-// long; its length is the segment's capacity, and it must stay until the segment
-// is closed.
+// New returns a segment without a file. It accepts records; call Open before the
+// first Write, Sync or Seal. The image is memory of the caller with any contents,
+// from SegmentBytes(0) to MaxSegmentBytes long. Its length is the capacity of the
+// segment. It must stay valid until the segment is closed.
 func New(h Header, image []byte) (*Segment, error) {
 	if n := int64(len(image)); n < SegmentBytes(0) || n > MaxSegmentBytes {
 		return nil, fmt.Errorf("segment %d: image of %d bytes, want %d to %d",
@@ -34,19 +33,20 @@ func New(h Header, image []byte) (*Segment, error) {
 	return newSegment(h, image), nil
 }
 
-// Open gives the segment its file, path. It belongs to the file side. What the
-// header states of the previous segment must be durable by then.
+// Open creates the file of the segment at path, or reuses a prepared one. It is one
+// of the methods of the file. Before Open, the previous segment must be durable up
+// to the PrevEnd of the header.
 //
-// The header is durable when Open returns, the name is not: the caller syncs
-// the directory. A prepared file gets its header, synced, under its old name
-// and is renamed then, so that no crash leaves a foreign header under path.
-// After an error a file that Open made is gone, if it can be removed, a
-// prepared file is of no further use, and the segment has failed.
+// When Open returns, the header is durable but the name is not: the caller must
+// sync the directory. Open writes and syncs the header of a prepared file under its
+// old name and then renames the file, so that no crash leaves a header of another
+// segment at path. After an error the segment has failed, Open has tried to remove
+// a file that it created, and a prepared file must not be used again.
 func (s *Segment) Open(fs vfs.FS, path string, o CreateOptions) error {
 	s.preallocate = !o.NoPreallocate
 	open := s.createFile
 	if o.Prepared != "" {
-		open = s.takeOver
+		open = s.reuseFile
 	}
 	if err := open(fs, path, o); err != nil {
 		s.file = nil
@@ -66,7 +66,7 @@ func (s *Segment) createFile(fs vfs.FS, path string, _ CreateOptions) error {
 	return nil
 }
 
-func (s *Segment) takeOver(fs vfs.FS, path string, o CreateOptions) error {
+func (s *Segment) reuseFile(fs vfs.FS, path string, o CreateOptions) error {
 	f, err := fs.OpenReadWrite(o.Prepared)
 	if err != nil {
 		return err
@@ -84,8 +84,8 @@ func (s *Segment) takeOver(fs vfs.FS, path string, o CreateOptions) error {
 	return nil
 }
 
-// start makes f, which has allocated bytes, the segment's file and its header
-// durable.
+// start makes f the file of the segment and the header durable. The first allocated
+// bytes of f have space on the disk.
 func (s *Segment) start(f vfs.File, allocated int64) error {
 	s.file, s.allocated = f, allocated
 	if err := s.grow(HeaderLen); err != nil {

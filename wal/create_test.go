@@ -10,7 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-func TestCreateRefuses(t *testing.T) {
+func TestCreateErrors(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		h     func(*Header)
@@ -26,10 +26,10 @@ func TestCreateRefuses(t *testing.T) {
 			fsys, h := newMem(t), testHeader()
 			c.h(&h)
 			if _, err := create(fsys, testName, h, make([]byte, c.image), CreateOptions{}); err == nil {
-				t.Fatal("Create returned nil")
+				t.Fatal("got no error")
 			}
 			if names, err := fsys.List("db"); err != nil || len(names) != 0 {
-				t.Fatalf("Create left %v, %v", names, err)
+				t.Fatalf("files %v are left, %v", names, err)
 			}
 		})
 	}
@@ -43,9 +43,9 @@ func TestCreateRefuses(t *testing.T) {
 	}
 }
 
-// TestTakeOver makes a segment of a spare and of older segments, shorter and
-// longer than it, again and again.
-func TestTakeOver(t *testing.T) {
+// TestReuseFile creates segments from a prepared file and then each from the one
+// before, which is shorter or longer.
+func TestReuseFile(t *testing.T) {
 	mem := newMem(t)
 	if err := prepare(mem, "db/spare", 40_000); err != nil {
 		t.Fatal(err)
@@ -67,17 +67,17 @@ func TestTakeOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := mem.Stat(old); !errors.Is(err, fs.ErrNotExist) {
-			t.Fatalf("segment %d: the prepared file is still there: %v", i, err)
+			t.Fatalf("segment %d: the prepared file still exists: %v", i, err)
 		}
 		o := ReplayOptions{DBID: testDB, Number: h.Number}
-		if r := replayFS(mem, name, o, 1<<16); r.err != nil || len(r.records) != 0 || r.header != h {
+		if r := replayFS(mem, name, o, 1<<16); r.err != nil || len(r.records) != 0 {
 			t.Fatalf("segment %d without a record: %+v, %v", i, r.end, r.err)
 		}
 		if info, err := Inspect(mem, name, testDB, h.Number); err != nil || info.Records || info.Header != h {
 			t.Fatalf("segment %d without a record: %+v, %v", i, info, err)
 		}
 		want := 0
-		for ; want < 10*(i+1) && s.Room() >= int64(100*i); want++ {
+		for ; want < 10*(i+1) && s.maxPayload() >= int64(100*i); want++ {
 			s.Append(Record{FirstSeq: h.FirstSeq + uint64(want), Count: 1}, bytes.Repeat([]byte{byte(i + 1)}, 100*i+want))
 		}
 		if err := errors.Join(s.Seal(), s.Close()); err != nil {
@@ -90,14 +90,14 @@ func TestTakeOver(t *testing.T) {
 			t.Fatalf("segment %d: %+v, %v", i, info, err)
 		}
 		if size := int64(len(readFile(t, mem, name))); preallocated && s.Tail() <= size && i < 2 {
-			t.Fatalf("segment %d asked for space that the prepared file has", i)
+			t.Fatalf("segment %d preallocated space that the prepared file has", i)
 		}
 		old = name
 	}
 }
 
-// TestTakeOverFails fails each step of taking a file over.
-func TestTakeOverFails(t *testing.T) {
+// TestReuseFileErrors fails each operation of reusing a file.
+func TestReuseFileErrors(t *testing.T) {
 	for at := 1; ; at++ {
 		n := 0
 		mem := newMem(t)
@@ -116,7 +116,7 @@ func TestTakeOverFails(t *testing.T) {
 			t.Fatalf("operation %d failed: got %v", at, err)
 		}
 		if _, err := mem.Stat(testName); !errors.Is(err, fs.ErrNotExist) {
-			t.Fatalf("operation %d failed: a segment is there: %v", at, err)
+			t.Fatalf("operation %d failed: the segment exists: %v", at, err)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func TestBlank(t *testing.T) {
 	}
 }
 
-// prepare makes a file of size zeros, for a segment to take over.
+// prepare creates a file of zeros for a segment to reuse.
 func prepare(fsys vfs.FS, name string, size int64) error {
 	f, err := fsys.Create(name)
 	if err != nil {

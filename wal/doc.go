@@ -1,20 +1,20 @@
-// Package wal is the write-ahead log: checksummed records in numbered segments.
+// Package wal implements segments of a write-ahead log: numbered files of
+// checksummed records. It serves Tablerock's engine; its API is not stable.
 //
-// A Segment is written by many goroutines that append to memory under the
-// caller's log mutex, and by one leader at a time that writes and syncs for all
-// of them. Records carry how far the file was known to be durable when they
-// were made. Replay uses that to tell a torn tail, which is the end of the log,
-// from damage to bytes that a sync had covered, which is a *corrupt.Error and
-// never a shorter history.
+// Many goroutines append to the memory of a Segment under the caller's log mutex.
+// One goroutine at a time, the leader, writes and syncs the file for all of them.
+// Each record states up to which offset the file was durable when the record was
+// appended. Replay uses that to tell a torn tail, which is the end of the log, from
+// damage to synced bytes, which is a *corrupt.Error and never a shorter log.
 //
-// Rules that keep this true, and that the caller must follow:
+// The caller must follow these rules:
 //
-//   - A segment number is never used twice in a database, not even when the
-//     creation of a segment was cut short.
-//   - The directory is synced after Create and before a record of the segment
-//     counts as durable.
-//   - Nothing is written to a segment before the previous one is synced to its
-//     end, so that a record of the next segment proves the previous one complete.
-//   - Nothing is appended to a segment that was replayed. Its unproven tail is
-//     repaired, its end goes into the manifest, and a next segment is opened.
+//   - Never use a segment number twice in a database, not even if the creation of
+//     its segment was interrupted.
+//   - Sync the directory after Open and before you treat a record of the segment as
+//     durable.
+//   - Sync a segment to its end before you write to the next one, so that a record
+//     of the next segment proves this one complete.
+//   - Do not append to a replayed segment. Repair its unproven tail, record its end
+//     in the manifest, and open the next segment.
 package wal

@@ -11,12 +11,13 @@ import (
 
 func replayDurable(fsys vfs.FS, o ReplayOptions, n int) replayed {
 	r := replayed{image: make([]byte, n)}
-	r.header, r.end, r.err = ReplayDurable(fsys, testName, o, r.image, r.add)
+	o.Image = r.image
+	r.end, r.err = ReplayDurable(fsys, testName, o, r.add)
 	return r
 }
 
-// TestReplayDurable reads beside a writer after each of its steps: what is not
-// known to be durable is not shown.
+// TestReplayDurable reads beside a writer after each of its steps and gets only
+// records that are known to be durable.
 func TestReplayDurable(t *testing.T) {
 	mem := newMem(t)
 	s, err := create(mem, testName, testHeader(), make([]byte, 1<<16), CreateOptions{})
@@ -24,7 +25,7 @@ func TestReplayDurable(t *testing.T) {
 		t.Fatal(err)
 	}
 	seq := testHeader().FirstSeq
-	want := 0 // records below what a record in the file says was synced
+	want := 0 // records below the greatest synced-to in the file
 	check := func(step string) {
 		t.Helper()
 		r := replayDurable(mem, testOptions(), 1<<16)
@@ -32,7 +33,7 @@ func TestReplayDurable(t *testing.T) {
 			t.Fatalf("%s: got %d records, %+v, %v, want %d", step, len(r.records), r.end, r.err, want)
 		}
 		if !isZero(r.image[r.end.Offset:]) || !bytes.Equal(r.image[:r.end.Offset], s.image[:r.end.Offset]) {
-			t.Fatalf("%s: image is not the log's", step)
+			t.Fatalf("%s: image differs from the log", step)
 		}
 	}
 	check("created")
@@ -58,7 +59,7 @@ func TestReplayDurable(t *testing.T) {
 		o := testOptions()
 		o.Proven = s.Synced()
 		if r := replayDurable(mem, o, 1<<16); r.err != nil || len(r.records) != synced {
-			t.Fatalf("proven from elsewhere: got %d records, %v, want %d", len(r.records), r.err, synced)
+			t.Fatalf("with Proven: got %d records, %v, want %d", len(r.records), r.err, synced)
 		}
 		if i%2 == 0 {
 			if err := s.Seal(); err != nil {
@@ -71,16 +72,16 @@ func TestReplayDurable(t *testing.T) {
 	o := testOptions()
 	o.Proven = s.Synced() + 8
 	if r := replayDurable(mem, o, 1<<16); r.err == nil || r.end.Offset > s.Tail() {
-		t.Fatalf("proven beyond the log: %+v, %v", r.end, r.err)
+		t.Fatalf("with Proven beyond the log: %+v, %v", r.end, r.err)
 	}
 }
 
-// TestReplayDurableSeesOldPages reads a file whose beginning is shown as it was
-// before the writer's last group, while its end is shown with that group.
-func TestReplayDurableSeesOldPages(t *testing.T) {
+// TestReplayDurableStalePages reads a file whose first pages are from before the
+// writer's last group and whose last pages are from after it.
+func TestReplayDurableStalePages(t *testing.T) {
 	l := makeLog(t, testHeader(), smallSteps)
 	fsys := &faultyFS{data: l.data, wrong: func(read int, p []byte, off int64) (int, error) {
-		// Read 1 is the header, read 2 looks for proofs.
+		// Read 1 is the header, read 2 searches for proofs.
 		if read == 2 {
 			clear(p[:l.records[2].End-off])
 		}
@@ -92,14 +93,14 @@ func TestReplayDurableSeesOldPages(t *testing.T) {
 	}
 }
 
-// TestReplayDurableRecycled turns the segment into another one at each read.
-func TestReplayDurableRecycled(t *testing.T) {
+// TestReplayDurableReusedFile replaces the segment with another one at each read.
+func TestReplayDurableReusedFile(t *testing.T) {
 	l := makeLog(t, testHeader(), smallSteps)
 	next := testHeader()
 	next.Number = 9
 	other := makeLog(t, next, []step{{n: 20}, {n: 10}, {sync: true}, {n: 30}}).data
 	other = append(other, l.data[len(other):]...)
-	recycled := 0
+	changed := 0
 	for at := 1; ; at++ {
 		seen := 0
 		fsys := &faultyFS{data: l.data, wrong: func(read int, p []byte, off int64) (int, error) {
@@ -111,23 +112,23 @@ func TestReplayDurableRecycled(t *testing.T) {
 		r := replayDurable(fsys, testOptions(), len(l.data))
 		switch {
 		case errors.Is(r.err, ErrChanged):
-			recycled++
+			changed++
 		case r.err != nil:
-			t.Fatalf("recycled at read %d: got %v", at, r.err)
+			t.Fatalf("replaced at read %d: got %v", at, r.err)
 		case !isPrefix(r.records, l.records):
-			t.Fatalf("recycled at read %d: got %+v", at, r.records)
+			t.Fatalf("replaced at read %d: got %+v", at, r.records)
 		}
 		if seen < at {
 			break
 		}
 	}
-	if recycled < 2 {
-		t.Fatalf("%d reads found the segment recycled, want 2 at least", recycled)
+	if changed < 2 {
+		t.Fatalf("ErrChanged for %d reads, want 2 at least", changed)
 	}
 }
 
-// TestReplayDurableFindsDamage damages what is proven to be durable.
-func TestReplayDurableFindsDamage(t *testing.T) {
+// TestReplayDurableDamage flips bits of durable and of unproven bytes.
+func TestReplayDurableDamage(t *testing.T) {
 	l := makeLog(t, testHeader(), smallSteps)
 	for pos := HeaderLen; pos < len(l.data); pos++ {
 		data := bytes.Clone(l.data)
@@ -147,12 +148,12 @@ func TestReplayDurableFindsDamage(t *testing.T) {
 	o.Proven = l.synced
 	r := replayDurable(bytesFS{data: l.data}, o, int(l.synced)-8)
 	if !errors.Is(r.err, ErrChanged) || errors.Is(r.err, corrupt.ErrCorrupt) {
-		t.Fatalf("with an image below what is proven: %v", r.err)
+		t.Fatalf("with an image shorter than Proven: %v", r.err)
 	}
 }
 
-// TestReplayDurableBeforeNext reads a segment that the writer has left: a record
-// of the next one proves all of it.
+// TestReplayDurableBeforeNext reads a segment that is not the last: a record of the
+// next segment proves all of it.
 func TestReplayDurableBeforeNext(t *testing.T) {
 	l := makeLog(t, testHeader(), smallSteps)
 	o := testOptions()

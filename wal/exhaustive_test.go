@@ -9,13 +9,11 @@ import (
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 )
 
-// smallSteps is six records, of which four are synced and two are not. Every
-// synced record is proven by a later one.
+// smallSteps makes six records. Four are synced, and later records prove that.
 var smallSteps = []step{{n: 17}, {n: 0}, {sync: true}, {n: 60}, {n: 8}, {sync: true}, {n: 33}, {n: 25}}
 
-// checkDamaged judges the replay of a damaged file: what comes back is a prefix
-// of what was written, and an error if that does not reach must, the end of
-// what is known to be durable.
+// checkDamaged replays a damaged file. The result must be a prefix of the log, with
+// an error if it does not reach must, the end of the durable records.
 func checkDamaged(t *testing.T, what string, l testLog, data []byte, o ReplayOptions, must int64) replayed {
 	t.Helper()
 	r := replay(data, o)
@@ -39,11 +37,11 @@ func checkDamaged(t *testing.T, what string, l testLog, data []byte, o ReplayOpt
 	return r
 }
 
-func TestCutAtEveryByte(t *testing.T) {
+func TestTruncatedAtEveryByte(t *testing.T) {
 	l := makeLog(t, testHeader(), smallSteps)
 	for n := 0; n <= len(l.data); n++ {
 		cut := l.data[:n]
-		// What the file itself can prove is what its whole records say.
+		// Without options, the whole records decide.
 		whole := 0
 		for whole < len(l.records) && l.records[whole].End <= int64(n) {
 			whole++
@@ -58,7 +56,7 @@ func TestCutAtEveryByte(t *testing.T) {
 		if r.err != nil || len(r.records) != whole {
 			t.Fatalf("cut at %d: got %d records and %v, want %d", n, len(r.records), r.err, whole)
 		}
-		// What is proven from elsewhere must be there.
+		// Proven bytes must be in the file.
 		o := testOptions()
 		o.Proven = l.synced
 		r = checkDamaged(t, fmt.Sprintf("cut at %d, proven", n), l, cut, o, l.synced)
@@ -73,7 +71,7 @@ func TestCutAtEveryByte(t *testing.T) {
 	}
 }
 
-func TestEveryBitFlipped(t *testing.T) {
+func TestFlipEveryBit(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		steps []step
@@ -90,7 +88,7 @@ func TestEveryBitFlipped(t *testing.T) {
 				data[pos] ^= 1 << (bit % 8)
 				r := checkDamaged(t, fmt.Sprintf("bit %d of byte %d", bit%8, pos), l, data, testOptions(), l.provenTo(c.name))
 				data[pos] ^= 1 << (bit % 8)
-				// Damage below the proven end must be found, and named.
+				// Damage below the proven end must be an error with its offset.
 				if pos < l.provenTo(c.name) {
 					var ce *corrupt.Error
 					if !errors.As(r.err, &ce) || ce.File != "000007.wal" || ce.Offset > pos {
@@ -109,7 +107,7 @@ func TestEveryBitFlipped(t *testing.T) {
 	}
 }
 
-// provenTo returns the end of what no single fault can make doubtful.
+// provenTo returns the end of the records that stay proven after any single fault.
 func (l testLog) provenTo(name string) int64 {
 	if name == "sealed" {
 		return l.records[len(l.records)-1].End
@@ -117,9 +115,9 @@ func (l testLog) provenTo(name string) int64 {
 	return l.records[3].End
 }
 
-// TestEverySectorReplaced damages a sealed log sector by sector: one sector
-// never holds both the end of the data and all that proves it.
-func TestEverySectorReplaced(t *testing.T) {
+// TestReplaceEverySector damages a sealed log sector by sector: no sector holds both
+// the end of the data and all that proves it.
+func TestReplaceEverySector(t *testing.T) {
 	for extra := range 80 {
 		steps := append(smallSteps[:len(smallSteps):len(smallSteps)], step{n: 300 + 8*extra}, step{seal: true})
 		l := makeLog(t, testHeader(), steps)
@@ -133,7 +131,7 @@ func TestEverySectorReplaced(t *testing.T) {
 				what := fmt.Sprintf("payload %d, sector at %d: %s", 300+8*extra, at, name)
 				r := checkDamaged(t, what, l, data, testOptions(), last)
 				if r.err == nil && int64(at) < last && !bytes.Equal(data[:last], l.data[:last]) {
-					t.Fatalf("%s: damage was not seen", what)
+					t.Fatalf("%s: got no error", what)
 				}
 			}
 		}
@@ -150,8 +148,8 @@ func replacements(data []byte, at int) map[string][]byte {
 	}
 }
 
-// TestEverySectorSubset loses every subset of the sectors of the last group,
-// which no sync has covered, over zeros, garbage and the file's earlier life.
+// TestEverySectorSubset loses every subset of the sectors of the last group, which
+// no sync has covered. The lost sectors hold zeros, garbage or an older segment.
 func TestEverySectorSubset(t *testing.T) {
 	steps := []step{{n: 100}, {n: 300}, {sync: true}, {n: 20}, {sync: true}, {n: 700}, {n: 40}, {n: 1900}, {n: 1200}}
 	l := makeLog(t, testHeader(), steps)
@@ -202,9 +200,9 @@ func TestEverySectorSubset(t *testing.T) {
 	}
 }
 
-// TestProofAnywhere damages a record that only the one behind it proves, which
-// stands at every offset, and across the parts that a scan reads.
-func TestProofAnywhere(t *testing.T) {
+// TestProofAtEveryOffset damages a record that only the next record proves. The next
+// record is at every offset, also across the windows of a scan.
+func TestProofAtEveryOffset(t *testing.T) {
 	var sizes []int
 	for n := 0; n <= 128; n += align {
 		sizes = append(sizes, n)
@@ -237,9 +235,9 @@ func TestProofAnywhere(t *testing.T) {
 	}
 }
 
-// TestRecycledAtEveryOffset puts a log of every length over an older, longer
-// one whose records stand at the same offsets.
-func TestRecycledAtEveryOffset(t *testing.T) {
+// TestReusedFileAtEveryOffset writes logs of every length over an older, longer one
+// whose records have the same offsets.
+func TestReusedFileAtEveryOffset(t *testing.T) {
 	old := testHeader()
 	old.Number = 6
 	steps := []step{{n: 17}, {n: 40}, {n: 0}, {sync: true}, {n: 60}, {n: 8}, {sync: true}, {n: 33}, {n: 25}, {n: 90}}
@@ -256,7 +254,7 @@ func TestRecycledAtEveryOffset(t *testing.T) {
 		}
 		keep = l.records[i].End
 	}
-	// Only a whole header of an older record is known as one.
+	// Replay recognizes an older record only by an undamaged header.
 	data := append(bytes.Clone(l.data[:HeaderLen]), stale.data[HeaderLen:]...)
 	for i := 8; i < RecordHeaderLen; i++ {
 		data[HeaderLen+i] ^= 0x20
@@ -266,7 +264,7 @@ func TestRecycledAtEveryOffset(t *testing.T) {
 		}
 		data[HeaderLen+i] ^= 0x20
 	}
-	// The rest of an older record that the log's end cuts through is no record.
+	// The rest of a partly overwritten older record is not a record.
 	for keep := int64(HeaderLen); keep < int64(len(l.data)); keep += align {
 		data := append(bytes.Clone(l.data[:keep]), stale.data[keep:]...)
 		checkDamaged(t, fmt.Sprintf("cut at %d over an older log", keep), l, data, testOptions(), 0)

@@ -8,9 +8,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// A segment file is an image: what stands at an offset of the file stands at
-// the same offset of the memory that the writer appends to. It is a header and
-// then records, each aligned to 8 bytes. Integers are little-endian.
+// A segment file is an image of the memory that the writer appends to: each byte
+// has the same offset in both. It is a header and then records, each aligned to 8
+// bytes. Integers are little-endian.
 //
 //	segment
 //	+------------------+----------+----------+-- - - --+----------------------+
@@ -24,15 +24,15 @@ import (
 //	  16 16  database id
 //	  32  8  segment number
 //	  40  8  first sequence
-//	  48  8  high-water time stamp, ticks
+//	  48  8  high-water timestamp, ticks
 //	  56  8  durable end of the previous segment, 0 none
 //	  64     zeros
-//	4088  8  sum = XXH64(header[0:4088]) ^ place(0)
+//	4088  8  sum = XXH64(header[0:4088]) ^ mask(0)
 //	4096
 //
 //	record
-//	   0  8  sum = XXH64(record[8:end]) ^ place(offset), padding included
-//	   8  4  check = high 32 bits of XXH64(record[12:40]) ^ place(offset)
+//	   0  8  sum = XXH64(record[8:end]) ^ mask(offset), padding included
+//	   8  4  check = high 32 bits of XXH64(record[12:40]) ^ mask(offset)
 //	  12  4  length of the payload
 //	  16  4  segment number, low 32 bits
 //	  20  1  kind: 1 data, 2 seal
@@ -43,33 +43,33 @@ import (
 //	  36  4  chain: low 32 bits of the previous record's sum, or of the header's
 //	  40     payload, then zeros up to a multiple of 8
 //
-//	place(offset) = finish(XXH64(database id | segment number) + offset * 9E3779B97F4A7C15)
-//	finish(x)     = the last steps of SplitMix64
+//	mask(offset) = finish(XXH64(database id | segment number) + offset * 9E3779B97F4A7C15)
+//	finish(x)    = the last steps of SplitMix64
 //
-// The place makes bytes worthless anywhere but in their database, segment and
-// offset. Sequences are dense: a record begins where the one before it ended,
-// the first one where the header says. Synced-to never falls and never passes
-// the record's own offset.
+// The mask makes a sum valid only in its database, its segment and at its offset.
+// Sequence numbers are dense: a record begins after the last number of the record
+// before it, the first record with the number in the header. Synced-to never
+// decreases and never exceeds the record's own offset.
 //
-// A seal is a record without meaning for the database. It is appended when
-// everything before it is durable, so its synced-to is its own offset, and it
-// comes twice: the payload of the first reaches to the next multiple of 512,
-// where the second stands, so that no single sector holds the end of the data
-// and all that proves it.
+// A seal is a record without a payload for the database. It is appended when all
+// records before it are durable, so its synced-to is its own offset. It is written
+// as two records: the payload of the first reaches to the next multiple of 512, the
+// offset of the second. So no single sector holds both the end of the data and all
+// that proves it.
 //
-// Magic, version, database id, number and sum keep their places in every
-// version. A version is raised when an older reader could misread a file.
+// Magic, version, database id, number and sum keep their offsets in every version.
+// The version is raised if an older reader could misread a file.
 
 // Sizes that are part of the file format.
 const (
 	// HeaderLen is the length of a segment's header; records begin here.
 	HeaderLen = 4096
-	// RecordHeaderLen is what stands before the payload of a record.
+	// RecordHeaderLen is the length of a record's header; the payload follows it.
 	RecordHeaderLen = 40
-	// MaxSegmentBytes is the most that a segment can hold.
+	// MaxSegmentBytes is the maximum size of a segment.
 	MaxSegmentBytes = 1 << 31
-	// MaxNumber is the greatest number of a segment. Files named by numbers up to
-	// it have names of at most 18 digits.
+	// MaxNumber is the greatest number of a segment. It has 18 digits, the limit
+	// of internal/filename.
 	MaxNumber = 999_999_999_999_999_999
 	// MaxSeq is the greatest sequence number.
 	MaxSeq = 1<<56 - 1
@@ -89,31 +89,32 @@ const (
 
 const magic = "TRSEGWAL"
 
-// ErrNewerFormat says that a later version of Tablerock wrote the segment. The
-// file is not damaged and was not touched.
+// ErrNewerFormat reports a segment that a later version of Tablerock wrote. The
+// file is neither damaged nor changed.
 var ErrNewerFormat = errors.New("segment has a newer format")
 
-// Header opens a segment.
+// Header is the beginning of a segment.
 type Header struct {
 	DBID      [16]byte // the database
 	Number    uint64   // the segment, from 1; never used twice in a database
 	FirstSeq  uint64   // the sequence of the first record
-	HighWater uint64   // no time stamp of an earlier segment is greater, ticks
-	PrevEnd   int64    // the previous segment is durable up to here at least; 0 none
+	HighWater uint64   // the greatest timestamp of earlier segments, ticks
+	PrevEnd   int64    // the previous segment is durable at least up to here; 0 if there is none
 }
 
-// place binds checksums to a database and a segment; at binds them to an offset.
-type place uint64
+// sumSeed binds checksums to a database and a segment.
+type sumSeed uint64
 
-func newPlace(dbid [16]byte, number uint64) place {
+func newSumSeed(dbid [16]byte, number uint64) sumSeed {
 	var b [24]byte
 	copy(b[:], dbid[:])
 	binary.LittleEndian.PutUint64(b[16:], number)
-	return place(xxhash.Sum64(b[:]))
+	return sumSeed(xxhash.Sum64(b[:]))
 }
 
-func (p place) at(off int64) uint64 {
-	x := uint64(p) + uint64(off)*0x9e3779b97f4a7c15
+// mask returns the value that sums at an offset are xored with.
+func (s sumSeed) mask(off int64) uint64 {
+	x := uint64(s) + uint64(off)*0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
@@ -131,13 +132,13 @@ func appendHeader(dst []byte, h Header) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, h.HighWater)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(h.PrevEnd))
 	dst = append(dst, make([]byte, headerSumOff-(len(dst)-start))...)
-	sum := xxhash.Sum64(dst[start:]) ^ newPlace(h.DBID, h.Number).at(0)
+	sum := xxhash.Sum64(dst[start:]) ^ newSumSeed(h.DBID, h.Number).mask(0)
 	return binary.LittleEndian.AppendUint64(dst, sum)
 }
 
-// decodeHeader reads the 4 KiB of a header. Its errors are ErrNewerFormat and
-// descriptions of damage. A version counts only under a right sum, so that a
-// flipped bit is damage and not a newer format.
+// decodeHeader decodes the 4 KiB of a header. Its errors are ErrNewerFormat and
+// descriptions of damage. It checks the sum before the version, so that a flipped
+// bit is damage and not a newer format.
 func decodeHeader(src []byte) (Header, error) {
 	if len(src) < HeaderLen {
 		return Header{}, fmt.Errorf("header of %d bytes, want %d", len(src), HeaderLen)
@@ -153,7 +154,7 @@ func decodeHeader(src []byte) (Header, error) {
 		HighWater: binary.LittleEndian.Uint64(src[48:]),
 		PrevEnd:   int64(binary.LittleEndian.Uint64(src[56:])),
 	}
-	sum := xxhash.Sum64(src[:headerSumOff]) ^ newPlace(h.DBID, h.Number).at(0)
+	sum := xxhash.Sum64(src[:headerSumOff]) ^ newSumSeed(h.DBID, h.Number).mask(0)
 	if got := headerSum(src); got != sum {
 		return Header{}, fmt.Errorf("header sum is %016x, want %016x", got, sum)
 	}
@@ -167,7 +168,7 @@ func decodeHeader(src []byte) (Header, error) {
 	return h, h.check()
 }
 
-// headerSum returns the sum that an encoded header carries.
+// headerSum returns the sum field of an encoded header.
 func headerSum(src []byte) uint64 { return binary.LittleEndian.Uint64(src[headerSumOff:]) }
 
 func (h Header) check() error {
@@ -196,16 +197,16 @@ type recordHeader struct {
 	chain    uint32
 }
 
-// recordBytes returns what a record with a payload of n bytes takes.
+// recordBytes returns the size of a record with a payload of n bytes.
 func recordBytes(n int64) int64 { return RecordHeaderLen + (n+align-1)&^(align-1) }
 
-// SegmentBytes returns the least capacity of a segment whose only record has a
+// SegmentBytes returns the minimum capacity of a segment for one record with a
 // payload of n bytes.
 func SegmentBytes(n int) int64 { return HeaderLen + recordBytes(int64(n)) + maxSealBytes }
 
-// encodeRecord completes the record that fills rec, whose payload and padding
-// stand already: it writes the header with both sums, and returns the sum.
-func encodeRecord(rec []byte, h recordHeader, bind uint64) uint64 {
+// encodeRecord writes the header of the record that fills rec, with both sums, and
+// returns the sum. Payload and padding must be in rec already.
+func encodeRecord(rec []byte, h recordHeader, mask uint64) uint64 {
 	binary.LittleEndian.PutUint32(rec[12:], h.length)
 	binary.LittleEndian.PutUint32(rec[16:], h.number)
 	rec[20] = h.kind
@@ -214,13 +215,13 @@ func encodeRecord(rec []byte, h recordHeader, bind uint64) uint64 {
 	binary.LittleEndian.PutUint64(rec[24:], h.firstSeq)
 	binary.LittleEndian.PutUint32(rec[32:], h.syncedTo)
 	binary.LittleEndian.PutUint32(rec[36:], h.chain)
-	binary.LittleEndian.PutUint32(rec[8:], recordCheck(rec, bind))
-	sum := xxhash.Sum64(rec[8:]) ^ bind
+	binary.LittleEndian.PutUint32(rec[8:], recordCheck(rec, mask))
+	sum := xxhash.Sum64(rec[8:]) ^ mask
 	binary.LittleEndian.PutUint64(rec, sum)
 	return sum
 }
 
-// decodeRecordHeader reads the 40 bytes without judging them.
+// decodeRecordHeader decodes the 40 bytes without checking them.
 func decodeRecordHeader(src []byte) recordHeader {
 	src = src[:RecordHeaderLen]
 	return recordHeader{
@@ -237,20 +238,20 @@ func decodeRecordHeader(src []byte) recordHeader {
 	}
 }
 
-// recordCheck computes the check of a record's header at a place.
-func recordCheck(src []byte, bind uint64) uint32 {
-	return uint32((xxhash.Sum64(src[12:RecordHeaderLen]) ^ bind) >> 32)
+// recordCheck computes the check field of a record's header.
+func recordCheck(src []byte, mask uint64) uint32 {
+	return uint32((xxhash.Sum64(src[12:RecordHeaderLen]) ^ mask) >> 32)
 }
 
-// isRecord reports whether src begins with the header of a record of the
-// segment number, at the place that bind stands for.
-func isRecord(src []byte, h recordHeader, number uint64, bind uint64) bool {
+// isRecord reports whether src begins with the header h of a record of a segment,
+// at the offset of mask.
+func isRecord(src []byte, h recordHeader, number uint64, mask uint64) bool {
 	return h.number == uint32(number) && (h.kind == kindData || h.kind == kindSeal) &&
-		h.check == recordCheck(src, bind)
+		h.check == recordCheck(src, mask)
 }
 
-// staleNumber returns the segment, earlier than number, whose low 32 bits are
-// low, or false if there is none.
+// staleNumber returns the greatest segment number below number whose low 32 bits
+// are low, or false if there is none.
 func staleNumber(number uint64, low uint32) (uint64, bool) {
 	back := uint64(uint32(number) - low)
 	return number - back, back != 0 && back < number

@@ -8,9 +8,9 @@ import (
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 )
 
-// FuzzReplay reads arbitrary files and compares the outcome with that of the
-// slow reference reader. With sums set, the sums of header and records are made
-// right first, so that what stands behind them is reached.
+// FuzzReplay replays arbitrary files and compares the result with that of the slow
+// reference reader. With sums, it first corrects the sums of header and records, so
+// that the checks behind them run.
 func FuzzReplay(f *testing.F) {
 	l := makeLog(f, testHeader(), smallSteps)
 	sealed := makeLog(f, testHeader(), goldenSteps)
@@ -21,12 +21,12 @@ func FuzzReplay(f *testing.F) {
 	f.Add(append(bytes.Clone(l.data[:l.records[2].End]), sealed.data[l.records[2].End:]...), int64(0), int64(0), uint64(0), false)
 	f.Add(l.data[:l.records[1].End], int64(0), int64(1), uint64(103), false)
 	renumbered := bytes.Clone(l.data)
-	renumbered[39] = 0x20 // no segment has so great a number
+	renumbered[39] = 0x20 // above MaxNumber
 	f.Add(renumbered, int64(0), int64(0), uint64(0), true)
 	f.Add([]byte{}, int64(-8), int64(-8), uint64(1), false)
 	f.Fuzz(func(t *testing.T, data []byte, sealed, proven int64, nextSeq uint64, sums bool) {
 		if sums {
-			data = rightSums(data)
+			data = fixSums(data)
 		}
 		o := ReplayOptions{DBID: testDB, Number: 7, Sealed: sealed, Proven: proven, NextSeq: nextSeq}
 		r, ref := replay(data, o), refReplay(data, o)
@@ -40,7 +40,7 @@ func FuzzReplay(f *testing.F) {
 			t.Fatalf("got %+v with %d records, the reference reader %+v", r.end, len(r.records), ref)
 		}
 		checkImage(t, r, data)
-		// What is shown beside a live writer is this log up to what is proven.
+		// ReplayDurable returns this log up to the proven offset.
 		want := o
 		if o.Sealed == 0 && o.NextSeq == 0 {
 			want.Sealed = max(r.end.Proven, HeaderLen)
@@ -49,7 +49,7 @@ func FuzzReplay(f *testing.F) {
 		if class(d.err) != class(w.err) || d.end != w.end || !isPrefix(d.records, r.records) {
 			t.Fatalf("beside a writer: got %+v and %v, want %+v and %v", d.end, d.err, w.end, w.err)
 		}
-		// The accepted log stays as it is when its end is put down.
+		// Replaying with the end in Sealed gives the same log.
 		o = ReplayOptions{DBID: testDB, Number: 7, Sealed: r.end.Offset}
 		if again := replay(data, o); again.err != nil || len(again.records) != len(r.records) {
 			t.Fatalf("sealed at %d: got %d records and %v, want %d", r.end.Offset, len(again.records), again.err, len(r.records))
@@ -73,20 +73,20 @@ func class(err error) string {
 	return "other: " + err.Error()
 }
 
-// rightSums returns data with the sums of the header, and of each record that
-// its lengths lead to, made right.
-func rightSums(data []byte) []byte {
+// fixSums returns data with the sums of the header and of each record corrected.
+// The lengths of the records lead from one to the next.
+func fixSums(data []byte) []byte {
 	data = bytes.Clone(data)
 	if len(data) < HeaderLen {
 		return data
 	}
-	resumHeader(data)
+	fixHeaderSum(data)
 	for off := int64(HeaderLen); off+RecordHeaderLen <= int64(len(data)); {
 		end := off + recordBytes(int64(decodeRecordHeader(data[off:]).length))
 		if end > int64(len(data)) {
 			break
 		}
-		resumRecord(data, off, end)
+		fixRecordSums(data, off, end)
 		off = end
 	}
 	return data

@@ -8,17 +8,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the golden files of the present version")
+var update = flag.Bool("update", false, "write the golden files of the current version")
 
-// goldenSteps makes every kind of record, aligned and padded payloads, and a
-// tail that no sync has proven.
+// goldenSteps makes all kinds of records, aligned and padded payloads, and an
+// unproven tail.
 var goldenSteps = []step{
 	{n: 0}, {n: 1}, {sync: true}, {n: 8}, {n: 333}, {sync: true}, {seal: true}, {n: 64}, {sync: true}, {n: 7},
 }
 
-// TestGolden compares the bytes of a segment with those that the version's
-// first release wrote, and reads them. Files of a version are kept for ever;
-// go test ./wal -run Golden -update writes those of a version yet unreleased.
+// TestGolden compares the bytes of a segment with the golden file of its version and
+// replays that file. Golden files of released versions never change;
+// go test ./wal -run Golden -update writes that of an unreleased version.
 func TestGolden(t *testing.T) {
 	const name = "testdata/segment-v1.wal"
 	l := makeLog(t, testHeader(), goldenSteps)

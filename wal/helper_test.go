@@ -21,7 +21,7 @@ func testHeader() Header {
 
 func testOptions() ReplayOptions { return ReplayOptions{DBID: testDB, Number: 7} }
 
-// bytesFS is a file system of one file that can only be read.
+// bytesFS is a file system with one read-only file.
 type bytesFS struct {
 	vfs.FS
 	data []byte
@@ -47,8 +47,8 @@ func (b bytesFile) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// logged is a record as the test knows it.
-type logged struct {
+// logRecord is a record that a test appended or replayed.
+type logRecord struct {
 	FirstSeq uint64
 	Count    uint16
 	Flags    uint8
@@ -56,22 +56,22 @@ type logged struct {
 	End      int64
 }
 
-// testLog is a log in memory together with what it holds.
+// testLog is the file of a log and its records.
 type testLog struct {
 	data    []byte // the file
-	records []logged
+	records []logRecord
 	synced  int64
 }
 
-// step is what happens to a log: a record of n bytes, or a sync, or a seal.
+// step is one step of a log: a record of n bytes, a sync or a seal.
 type step struct {
 	n    int
 	sync bool
 	seal bool
 }
 
-// makeLog writes a log into a file system and returns what it holds. The image
-// is not zeroed before: memory of an older segment comes like that.
+// makeLog writes a log and returns it. The image is not zeroed, like reused memory
+// of an older segment.
 func makeLog(tb testing.TB, h Header, steps []step) testLog {
 	tb.Helper()
 	fsys := newMem(tb)
@@ -88,7 +88,7 @@ func makeLog(tb testing.TB, h Header, steps []step) testLog {
 		case st.seal:
 			err = s.Seal()
 		default:
-			r := logged{FirstSeq: seq, Count: uint16(1 + i%3), Flags: uint8(i), Payload: testPayload(i, st.n)}
+			r := logRecord{FirstSeq: seq, Count: uint16(1 + i%3), Flags: uint8(i), Payload: testPayload(i, st.n)}
 			if _, ok := s.Append(Record{FirstSeq: r.FirstSeq, Count: r.Count, Flags: r.Flags}, []byte(r.Payload)); !ok {
 				tb.Fatalf("step %d: record of %d bytes does not fit", i, st.n)
 			}
@@ -106,7 +106,7 @@ func makeLog(tb testing.TB, h Header, steps []step) testLog {
 	l.synced = s.Synced()
 	l.data = readFile(tb, fsys, testName)
 	if !bytes.Equal(l.data, s.image[:s.Tail()]) {
-		tb.Fatalf("the file is not the image")
+		tb.Fatalf("the file differs from the image")
 	}
 	if err := s.Close(); err != nil {
 		tb.Fatalf("Close: %v", err)
@@ -114,7 +114,7 @@ func makeLog(tb testing.TB, h Header, steps []step) testLog {
 	return l
 }
 
-// testPayload makes n bytes that differ from record to record.
+// testPayload returns n bytes that differ from record to record.
 func testPayload(i, n int) string {
 	b := make([]byte, n)
 	for j := range b {
@@ -169,11 +169,10 @@ func writeFile(tb testing.TB, fsys vfs.FS, name string, b []byte) {
 	}
 }
 
-// replayed is what Replay gave.
+// replayed is the result of Replay.
 type replayed struct {
-	header  Header
 	end     End
-	records []logged
+	records []logRecord
 	image   []byte
 	err     error
 }
@@ -184,23 +183,24 @@ func replay(data []byte, o ReplayOptions) replayed {
 
 func replayFS(fsys vfs.FS, name string, o ReplayOptions, n int) replayed {
 	r := replayed{image: make([]byte, n)}
-	r.header, r.end, r.err = Replay(fsys, name, o, r.image, r.add)
+	o.Image = r.image
+	r.end, r.err = Replay(fsys, name, o, r.add)
 	return r
 }
 
 func (r *replayed) add(v RecordView) error {
 	if !bytes.Equal(v.Payload, r.image[v.PayloadOff:v.PayloadOff+int64(len(v.Payload))]) {
-		return fmt.Errorf("payload at %d is not the image's", v.PayloadOff)
+		return fmt.Errorf("payload at %d differs from the image", v.PayloadOff)
 	}
-	r.records = append(r.records, logged{
+	r.records = append(r.records, logRecord{
 		FirstSeq: v.FirstSeq, Count: v.Count, Flags: v.Flags, Payload: string(v.Payload),
 		End: v.PayloadOff - RecordHeaderLen + recordBytes(int64(len(v.Payload))),
 	})
 	return nil
 }
 
-// isPrefix reports whether got is how want begins.
-func isPrefix(got, want []logged) bool {
+// isPrefix reports whether got is a prefix of want.
+func isPrefix(got, want []logRecord) bool {
 	if len(got) > len(want) {
 		return false
 	}
@@ -212,7 +212,7 @@ func isPrefix(got, want []logged) bool {
 	return true
 }
 
-// checkImage verifies that the image holds the log and nothing behind it.
+// checkImage verifies that the image holds the log and then zeros.
 func checkImage(tb testing.TB, r replayed, data []byte) {
 	tb.Helper()
 	end := int(r.end.Offset)

@@ -6,17 +6,17 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// refResult is what the slow reader makes of a file.
+// refResult is the result of the reference reader.
 type refResult struct {
 	class   string // "", "corrupt", "unfinished", "newer", "changed"
-	records []logged
+	records []logRecord
 	offset  int64
 	proven  int64
 	lastSeq uint64
 }
 
 // refReplay is a second reader of segments, written from the description of the
-// format alone: no windows, no early end, every rule in one place.
+// format alone: without windows and early ends, with all rules in one function.
 func refReplay(file []byte, o ReplayOptions) refResult {
 	if class := refHeader(file, o); class != "" {
 		return refResult{class: class}
@@ -44,7 +44,7 @@ func refReplay(file []byte, o ReplayOptions) refResult {
 		r.offset += length
 		r.proven, r.lastSeq, chain = synced, seq+count-1, uint32(u64(rec, 0))
 		if rec[20] == 1 {
-			r.records = append(r.records, logged{
+			r.records = append(r.records, logRecord{
 				FirstSeq: seq, Count: uint16(count), Flags: rec[21],
 				Payload: string(rec[40 : 40+u32(rec, 12)]), End: r.offset,
 			})
@@ -57,10 +57,10 @@ func refReplay(file []byte, o ReplayOptions) refResult {
 		}
 	} else {
 		if r.offset == 4096 {
-			r.proven = 0 // the header may be in the page cache alone
+			r.proven = 0 // the header may be only in the page cache
 		}
 		r.proven = max(r.proven, o.Proven)
-		// The sequence that the next segment begins at is proof enough.
+		// The first sequence number of the next segment proves the end.
 		if o.NextSeq == 0 || r.lastSeq+1 != o.NextSeq {
 			r.proven = max(r.proven, refProven(file, r.offset+8, o))
 		}
@@ -77,7 +77,7 @@ func refReplay(file []byte, o ReplayOptions) refResult {
 func refHeader(file []byte, o ReplayOptions) string {
 	ok := len(file) >= 4096 && string(file[:8]) == "TRSEGWAL"
 	if ok {
-		ok = u64(file, 4088) == xxhash.Sum64(file[:4088])^refPlace(file[16:32], u64(file, 32), 0)
+		ok = u64(file, 4088) == xxhash.Sum64(file[:4088])^refMask(file[16:32], u64(file, 32), 0)
 	}
 	if ok && u32(file, 8) > 1 {
 		return "newer"
@@ -100,24 +100,24 @@ func refHeader(file []byte, o ReplayOptions) string {
 	return ""
 }
 
-// refRecord reports whether a record of the segment stands at off.
+// refRecord reports whether there is a record of the segment at off.
 func refRecord(file []byte, off int64, o ReplayOptions) (length int64, ok bool) {
 	if off+40 > int64(len(file)) {
 		return 0, false
 	}
 	h := file[off : off+40]
-	bind := refPlace(o.DBID[:], o.Number, off)
-	if u32(h, 16) != uint32(o.Number) || h[20] < 1 || h[20] > 2 || u32(h, 8) != uint32((xxhash.Sum64(h[12:])^bind)>>32) {
+	mask := refMask(o.DBID[:], o.Number, off)
+	if u32(h, 16) != uint32(o.Number) || h[20] < 1 || h[20] > 2 || u32(h, 8) != uint32((xxhash.Sum64(h[12:])^mask)>>32) {
 		return 0, false
 	}
 	length = 40 + (int64(u32(h, 12))+7)/8*8
 	if length > int64(len(file))-off {
 		return 0, false
 	}
-	return length, u64(h, 0) == xxhash.Sum64(file[off+8:off+length])^bind
+	return length, u64(h, 0) == xxhash.Sum64(file[off+8:off+length])^mask
 }
 
-// refProven returns the greatest synced-to of the records from off on, 0 when
+// refProven returns the greatest synced-to of the records from off on, or 0 if
 // there are none.
 func refProven(file []byte, off int64, o ReplayOptions) int64 {
 	proven := int64(0)
@@ -133,7 +133,7 @@ func refProven(file []byte, off int64, o ReplayOptions) int64 {
 	return proven
 }
 
-func refPlace(dbid []byte, number uint64, off int64) uint64 {
+func refMask(dbid []byte, number uint64, off int64) uint64 {
 	x := xxhash.Sum64(binary.LittleEndian.AppendUint64(append([]byte(nil), dbid...), number))
 	x += uint64(off) * 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -16,39 +16,45 @@ import (
 // readChunk is how much Replay reads at a time.
 const readChunk = 1 << 20
 
-// ErrUnfinished says that a file holds no valid header and no record: the
-// creation of the segment was cut short, before anything could be acknowledged
-// from it. The error wraps a *corrupt.Error as well, which is what it means for
-// a segment that a manifest lists.
+// ErrUnfinished reports a file with neither a valid header nor a record: a crash
+// interrupted the creation of the segment, before any write in it could be
+// acknowledged. The error also wraps a *corrupt.Error, because a segment that the
+// manifest lists must have a header.
 var ErrUnfinished = errors.New("segment was never finished")
 
-// ErrHeadless says that a file holds records of the segment behind a header that
-// is not valid. The error wraps a *corrupt.Error as well. Where nobody needs the
-// segment any more it shows whose the file was: another was to take it over.
+// ErrHeadless reports a file whose header is invalid and that holds records of the
+// segment. The error also wraps a *corrupt.Error. If the segment is obsolete, the
+// records still show which database the file belongs to: a crash interrupted its
+// reuse for a new segment.
 var ErrHeadless = errors.New("segment has records and no valid header")
 
-// ErrChanged says that a live writer got in the way: it made another segment of
-// the file, or let it outgrow the image. The reader looks at the manifest again.
+// ErrChanged reports that a live writer reused the file for another segment, or
+// that the file outgrew the image. The reader must read the manifest again.
 var ErrChanged = errors.New("segment changed while it was read")
 
-// ReplayOptions says what is known of a segment from elsewhere.
+// ReplayOptions names a segment and states what the manifest and later segments
+// say about it.
 type ReplayOptions struct {
 	DBID   [16]byte
 	Number uint64
-	// Sealed is the exact end of the log in this segment, as the manifest
-	// states it: nothing behind it is read. 0 leaves the end open, and the
-	// fields below count.
+	// Image receives the contents of the segment. It must be zeroed and at least
+	// as long as the file (see Inspect) or, if that is set, as Sealed.
+	Image []byte
+	// Sealed is the exact end of the log in this segment, according to the
+	// manifest. Nothing behind it is read. 0 leaves the end open; then Proven
+	// and NextSeq apply.
 	Sealed int64
-	// Proven is what the next segment's header or the manifest states: this one
-	// is durable up to here at least. 0 when unknown.
+	// Proven is an offset up to which this segment is durable, according to the
+	// manifest or the header of the next segment. 0 if unknown.
 	Proven int64
-	// NextSeq is the first sequence of the next segment, if that holds a record
-	// (see Inspect): this log must end right before it. 0 says that no later
-	// segment holds one, so that what no sync has proven may be a torn tail.
+	// NextSeq is the first sequence number of the next segment if a later
+	// segment holds a record (see Inspect): this log must end right before it.
+	// 0 says that no later segment does; then the log may have a torn tail
+	// behind the last proven offset.
 	NextSeq uint64
 }
 
-// RecordView is a replayed record. Payload is a part of the image.
+// RecordView is a replayed record. Payload is a slice of the image.
 type RecordView struct {
 	FirstSeq   uint64
 	Count      uint16
@@ -57,56 +63,59 @@ type RecordView struct {
 	Payload    []byte
 }
 
-// End says where and how the log of a segment ended.
+// End describes the end of the log in a segment.
 type End struct {
 	Offset  int64  // end of the last accepted record
-	Proven  int64  // the file is durable up to here for certain; at most Offset, 0 if not even the header is
-	LastSeq uint64 // last sequence of the accepted records
-	Records int    // accepted records, seals not counted
-	Torn    bool   // behind Offset stand neither zeros nor a record of the file's earlier life
+	Proven  int64  // the file is certainly durable up to here; at most Offset, 0 if not even the header is
+	LastSeq uint64 // last sequence number of the accepted records
+	Records int    // accepted records without seals
+	Torn    bool   // Offset is followed by neither zeros nor a record of an earlier segment in this file
 	Sealed  bool   // the log ends with a seal, which proves all records
 }
 
-// Replay reads a segment, verifies every record once, and calls fn for each in
-// order. It fills the image, which must be zeroed and at least as long as the
-// file, with the file's bytes up to the end of the log; behind that it stays
-// zero. Records that fn was given count only if Replay returns no error. An
-// error of fn ends the replay and is returned as it is.
+// Replay reads a segment, verifies each record once, and calls apply for each in
+// order. It fills the image with the bytes of the file up to the end of the log;
+// the rest stays zero. If Replay returns an error, the caller must discard the
+// records that it applied. An error of apply ends the replay and is returned
+// unchanged.
 //
-// Damage is a *corrupt.Error, unless it can only be a torn tail: the segment is
-// the last one, and the accepted records reach every offset that a sync is
-// known to have covered; that of a header is ErrHeadless, too. Other errors are
-// ErrNewerFormat, ErrUnfinished and those of the file system.
-func Replay(fs vfs.FS, name string, o ReplayOptions, image []byte, fn func(RecordView) error) (Header, End, error) {
-	r, err := open(fs, name, o.DBID, o.Number)
-	if err != nil {
-		return Header{}, End{}, err
-	}
-	end, err := r.replay(o, image, fn)
-	return r.header, end, errors.Join(err, r.close())
+// Damage is a *corrupt.Error unless it can only be a torn tail, that is, the
+// segment is the last one and the accepted records reach every offset that a sync
+// is known to have covered. A damaged header with records behind it is also
+// ErrHeadless. Other errors are ErrNewerFormat, ErrUnfinished, ErrChanged and
+// those of the file system.
+func Replay(fs vfs.FS, name string, o ReplayOptions, apply func(RecordView) error) (End, error) {
+	return replayFile(fs, name, o, apply, (*reader).replay)
 }
 
-// ReplayDurable is Replay beside a live writer, from another process: it shows
-// records only below an offset that a sync is known to have covered, because
-// what the page cache shows beyond may still vanish. A segment that a later one
-// with records follows is durable as a whole. It returns ErrChanged when the
-// file became another segment or outgrew the image.
-func ReplayDurable(fs vfs.FS, name string, o ReplayOptions, image []byte, fn func(RecordView) error) (Header, End, error) {
-	r, err := open(fs, name, o.DBID, o.Number)
-	if err != nil {
-		return Header{}, End{}, err
-	}
-	end, err := r.replayDurable(o, image, fn)
-	return r.header, end, errors.Join(err, r.close())
+// ReplayDurable is Replay for a reader beside a live writer in another process.
+// It returns only records below an offset that a sync is known to have covered,
+// because a crash may still take back what is only in the page cache. If a later
+// segment holds records, this one is durable as a whole. ReplayDurable returns
+// ErrChanged if the file became another segment or outgrew the image.
+func ReplayDurable(fs vfs.FS, name string, o ReplayOptions, apply func(RecordView) error) (End, error) {
+	return replayFile(fs, name, o, apply, (*reader).replayDurable)
 }
 
-func (r *reader) replayDurable(o ReplayOptions, image []byte, fn func(RecordView) error) (End, error) {
+func replayFile(
+	fs vfs.FS, name string, o ReplayOptions, apply func(RecordView) error,
+	replay func(*reader, ReplayOptions, func(RecordView) error) (End, error),
+) (End, error) {
+	r, err := open(fs, name, o.DBID, o.Number)
+	if err != nil {
+		return End{}, err
+	}
+	end, err := replay(r, o, apply)
+	return end, errors.Join(err, r.close())
+}
+
+func (r *reader) replayDurable(o ReplayOptions, apply func(RecordView) error) (End, error) {
 	need := r.size
 	if o.Sealed == 0 && o.NextSeq == 0 {
-		// Only what is read after its proof was seen is complete, so the
-		// proofs are collected first.
+		// Collect the proofs first: only bytes read after their proof are
+		// certainly complete.
 		size := r.size
-		r.size = min(size, int64(len(image)))
+		r.size = min(size, int64(len(o.Image)))
 		s, err := r.scan(HeaderLen, 0)
 		if err != nil {
 			return End{}, err
@@ -117,10 +126,10 @@ func (r *reader) replayDurable(o ReplayOptions, image []byte, fn func(RecordView
 	if o.Sealed != 0 {
 		need = min(o.Sealed, r.size)
 	}
-	if int64(len(image)) < need {
-		return End{}, fmt.Errorf("%w: %s has %d bytes to read, the image %d", ErrChanged, r.name, need, len(image))
+	if int64(len(o.Image)) < need {
+		return End{}, fmt.Errorf("%w: %s has %d bytes to read, the image %d", ErrChanged, r.name, need, len(o.Image))
 	}
-	end, err := r.replay(o, image, fn)
+	end, err := r.replay(o, apply)
 	if err == nil || !errors.Is(err, corrupt.ErrCorrupt) {
 		return end, err
 	}
@@ -130,15 +139,15 @@ func (r *reader) replayDurable(o ReplayOptions, image []byte, fn func(RecordView
 	return end, err
 }
 
-// Info describes a segment that was not replayed.
+// Info is what Inspect finds out about a segment.
 type Info struct {
 	Header  Header
-	Bytes   int64 // size of the file; no image of it needs more
-	Records bool  // a valid record of this segment stands somewhere in it
+	Bytes   int64 // size of the file, which is enough for an image
+	Records bool  // the file holds a valid record of this segment
 }
 
-// Inspect reads a segment's header and looks for a record. Errors are those of
-// Replay.
+// Inspect reads the header of a segment and searches for a record. Its errors are
+// those of Replay.
 func Inspect(fs vfs.FS, name string, dbid [16]byte, number uint64) (Info, error) {
 	r, err := open(fs, name, dbid, number)
 	if err != nil {
@@ -155,12 +164,12 @@ type reader struct {
 	size   int64
 	dbid   [16]byte
 	number uint64
-	place  place
+	seed   sumSeed
 	header Header
 	sum    uint64 // the header's
 
 	image  []byte
-	limit  int64 // nothing at or behind it is looked at
+	limit  int64 // Replay reads the file up to here
 	filled int64 // the image holds the file up to here
 }
 
@@ -170,7 +179,7 @@ func open(fs vfs.FS, name string, dbid [16]byte, number uint64) (*reader, error)
 	if err != nil {
 		return nil, fmt.Errorf("open segment: %w", err)
 	}
-	r := &reader{file: f, name: path.Base(name), dbid: dbid, number: number, place: newPlace(dbid, number)}
+	r := &reader{file: f, name: path.Base(name), dbid: dbid, number: number, seed: newSumSeed(dbid, number)}
 	r.size, err = f.Size()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("size of segment: %w", err), r.close())
@@ -192,7 +201,7 @@ func (r *reader) close() error {
 	return nil
 }
 
-// readHeader reads the header and compares it with what the reader wants.
+// readHeader reads the header and checks that it is that of the wanted segment.
 func (r *reader) readHeader() error {
 	page := make([]byte, min(r.size, HeaderLen))
 	if err := r.readAt(page, 0); err != nil {
@@ -225,7 +234,7 @@ func (r *reader) readHeader() error {
 	return nil
 }
 
-// readAt fills p from off. A file that ends earlier than it said is an error.
+// readAt fills p from off. A file that ends before its size is an error.
 func (r *reader) readAt(p []byte, off int64) error {
 	if len(p) == 0 {
 		return nil
@@ -240,7 +249,7 @@ func (r *reader) readAt(p []byte, off int64) error {
 	return fmt.Errorf("read %s at %d: %w", r.name, off, err)
 }
 
-// fill makes the image hold the file up to upto.
+// fill reads the file into the image up to an offset at least.
 func (r *reader) fill(upto int64) error {
 	if upto <= r.filled {
 		return nil
@@ -253,10 +262,11 @@ func (r *reader) fill(upto int64) error {
 	return nil
 }
 
-// refill reads what stands at an offset once more, where the log merely seems
-// to end only if a record's header reads differently.
-func (r *reader) refill(off int64, what found) error {
-	if what != foundBad {
+// reread reads the rest of the image again from an offset that holds no valid
+// record. If zeros or a stale record end the log there, it rereads the record
+// header alone, and the rest only if that has changed.
+func (r *reader) reread(off int64, found content) error {
+	if found != contentInvalid {
 		head := make([]byte, min(r.filled-off, RecordHeaderLen))
 		if err := r.readAt(head, off); err != nil {
 			return err
@@ -268,129 +278,131 @@ func (r *reader) refill(off int64, what found) error {
 	return r.readAt(r.image[off:r.filled], off)
 }
 
-// found is what stands at an offset.
-type found uint8
+// content is what a segment file holds at an offset.
+type content uint8
 
 const (
-	foundRecord  found = iota + 1
-	foundNothing       // zeros, or the end of the file
-	foundStale         // a record of an earlier segment that the file once was
-	foundBad           // anything else
+	contentRecord  content = iota + 1
+	contentEmpty           // zeros, or the end of the file
+	contentStale           // a record of an earlier segment in this file
+	contentInvalid         // anything else
 )
 
-// at looks at an offset and returns the record's header if there is one whose
-// place and sums are right.
-func (r *reader) at(off int64) (found, recordHeader, error) {
+// recordAt reports what the file holds at an offset. If it is a record of this
+// segment with valid sums, recordAt returns its header.
+func (r *reader) recordAt(off int64) (content, recordHeader, error) {
 	if err := r.fill(min(off+RecordHeaderLen, r.limit)); err != nil {
 		return 0, recordHeader{}, err
 	}
 	src := r.image[off:min(off+RecordHeaderLen, r.limit)]
 	if isZero(src) {
-		return foundNothing, recordHeader{}, nil
+		return contentEmpty, recordHeader{}, nil
 	}
 	if len(src) < RecordHeaderLen {
-		return foundBad, recordHeader{}, nil
+		return contentInvalid, recordHeader{}, nil
 	}
 	h := decodeRecordHeader(src)
-	bind := r.place.at(off)
-	if !isRecord(src, h, r.number, bind) {
-		if older, ok := staleNumber(r.number, h.number); ok && isRecord(src, h, older, newPlace(r.dbid, older).at(off)) {
-			return foundStale, recordHeader{}, nil
+	mask := r.seed.mask(off)
+	if !isRecord(src, h, r.number, mask) {
+		if older, ok := staleNumber(r.number, h.number); ok && isRecord(src, h, older, newSumSeed(r.dbid, older).mask(off)) {
+			return contentStale, recordHeader{}, nil
 		}
-		return foundBad, recordHeader{}, nil
+		return contentInvalid, recordHeader{}, nil
 	}
 	end := off + recordBytes(int64(h.length))
 	if end > r.limit {
-		return foundBad, recordHeader{}, nil
+		return contentInvalid, recordHeader{}, nil
 	}
 	if err := r.fill(end); err != nil {
 		return 0, recordHeader{}, err
 	}
-	if xxhash.Sum64(r.image[off+8:end])^bind != h.sum {
-		return foundBad, recordHeader{}, nil
+	if xxhash.Sum64(r.image[off+8:end])^mask != h.sum {
+		return contentInvalid, recordHeader{}, nil
 	}
-	return foundRecord, h, nil
+	return contentRecord, h, nil
 }
 
-// walk accepts records from the beginning until something else stands there.
-type walk struct {
+// progress is the state of a replay: the log as far as its records were accepted.
+type progress struct {
 	end     End
-	dataEnd int64  // end of the last record that is not a seal
-	chain   uint32 // what the next record must carry
-	stop    found
+	dataEnd int64   // end of the last record that is not a seal
+	chain   uint32  // the chain field that the next record must have
+	stop    content // what follows the last record
 }
 
-func (r *reader) walk(fn func(RecordView) error) (walk, error) {
-	w := walk{
+// readRecords accepts records from the first on and ends at an offset that holds
+// anything else.
+func (r *reader) readRecords(apply func(RecordView) error) (progress, error) {
+	p := progress{
 		end:     End{Offset: HeaderLen, Proven: HeaderLen, LastSeq: r.header.FirstSeq - 1},
 		dataEnd: HeaderLen,
 		chain:   uint32(r.sum),
 	}
-	again := false
+	reread := false
 	for {
-		off := w.end.Offset
-		what, h, err := r.at(off)
+		off := p.end.Offset
+		found, h, err := r.recordAt(off)
 		if err != nil {
-			return w, err
+			return p, err
 		}
-		if what != foundRecord {
-			// What a read got wrong once must not shorten the log.
-			if again {
-				w.stop = what
-				return w, nil
+		if found != contentRecord {
+			if reread {
+				p.stop = found
+				return p, nil
 			}
-			again = true
-			if err := r.refill(off, what); err != nil {
-				return w, err
+			// One wrong read must not shorten the log.
+			reread = true
+			if err := r.reread(off, found); err != nil {
+				return p, err
 			}
 			continue
 		}
-		again = false
-		if err := w.accept(r.name, h); err != nil {
-			return w, err
+		reread = false
+		if err := p.accept(r.name, h); err != nil {
+			return p, err
 		}
 		if h.kind == kindSeal {
 			continue
 		}
 		start := off + RecordHeaderLen
-		err = fn(RecordView{
+		err = apply(RecordView{
 			FirstSeq: h.firstSeq, Count: h.count, Flags: h.flags,
 			PayloadOff: start, Payload: r.image[start : start+int64(h.length) : start+int64(h.length)],
 		})
 		if err != nil {
-			return w, err
+			return p, err
 		}
 	}
 }
 
-// accept adds a record whose sums are right. What it says of its surroundings
-// must be true: no crash makes a record that is whole and in the wrong company.
-func (w *walk) accept(name string, h recordHeader) error {
-	off := w.end.Offset
+// accept adds a record with valid sums. Its fields must agree with the records
+// before it: no crash leaves a whole record in the wrong sequence.
+func (p *progress) accept(name string, h recordHeader) error {
+	off := p.end.Offset
 	switch {
-	case h.chain != w.chain:
+	case h.chain != p.chain:
 		return corrupt.Newf(name, off, "record follows another one than the one before it")
-	case h.firstSeq != w.end.LastSeq+1:
-		return corrupt.Newf(name, off, "record begins at sequence %d, want %d", h.firstSeq, w.end.LastSeq+1)
+	case h.firstSeq != p.end.LastSeq+1:
+		return corrupt.Newf(name, off, "record begins at sequence %d, want %d", h.firstSeq, p.end.LastSeq+1)
 	case h.firstSeq+uint64(h.count) > MaxSeq+1:
 		return corrupt.Newf(name, off, "record passes the greatest sequence")
-	case int64(h.syncedTo) < w.end.Proven || int64(h.syncedTo) > off:
-		return corrupt.Newf(name, off, "record says that %d was synced, want %d to %d", h.syncedTo, w.end.Proven, off)
+	case int64(h.syncedTo) < p.end.Proven || int64(h.syncedTo) > off:
+		return corrupt.Newf(name, off, "record says that %d was synced, want %d to %d", h.syncedTo, p.end.Proven, off)
 	}
-	w.end.Offset = off + recordBytes(int64(h.length))
-	w.end.Proven = int64(h.syncedTo)
-	w.end.LastSeq += uint64(h.count)
-	w.chain = uint32(h.sum)
-	w.end.Sealed = h.kind == kindSeal && w.end.Proven >= w.dataEnd
+	p.end.Offset = off + recordBytes(int64(h.length))
+	p.end.Proven = int64(h.syncedTo)
+	p.end.LastSeq += uint64(h.count)
+	p.chain = uint32(h.sum)
+	p.end.Sealed = h.kind == kindSeal && p.end.Proven >= p.dataEnd
 	if h.kind == kindData {
-		w.end.Records++
-		w.dataEnd = w.end.Offset
+		p.end.Records++
+		p.dataEnd = p.end.Offset
 	}
 	return nil
 }
 
-// replay walks the log and judges how it ended.
-func (r *reader) replay(o ReplayOptions, image []byte, fn func(RecordView) error) (end End, err error) {
+// replay reads the records and checks the end of the log.
+func (r *reader) replay(o ReplayOptions, apply func(RecordView) error) (end End, err error) {
 	r.limit = r.size
 	if o.Sealed != 0 {
 		if o.Sealed > r.size || o.Sealed < HeaderLen {
@@ -399,27 +411,27 @@ func (r *reader) replay(o ReplayOptions, image []byte, fn func(RecordView) error
 		}
 		r.limit = o.Sealed
 	}
-	if int64(len(image)) < r.limit {
-		return End{}, fmt.Errorf("replay %s: image of %d bytes, want %d", r.name, len(image), r.limit)
+	if int64(len(o.Image)) < r.limit {
+		return End{}, fmt.Errorf("replay %s: image of %d bytes, want %d", r.name, len(o.Image), r.limit)
 	}
-	r.image, r.filled = image, 0
+	r.image, r.filled = o.Image, 0
 	defer func() { clear(r.image[end.Offset:r.filled]) }()
 	if err := r.fill(HeaderLen); err != nil {
 		return End{}, err
 	}
-	w, err := r.walk(fn)
+	p, err := r.readRecords(apply)
 	if err != nil {
-		return w.end, err
+		return p.end, err
 	}
-	return r.judge(o, w)
+	return r.checkEnd(o, p)
 }
 
-// judge applies the one rule that tells torn from rotten: the accepted records
-// must reach everything that a sync is known to have covered. A record behind
-// the damage proves nothing but what it says was synced before it, since the
-// sectors of one group land in any order.
-func (r *reader) judge(o ReplayOptions, w walk) (End, error) {
-	end := w.end
+// checkEnd tells a torn tail from damage by one rule: the accepted records must
+// reach every offset that a sync is known to have covered. A record behind the
+// damage proves only the offset in its own synced-to field, because the sectors of
+// one group reach the disk in any order.
+func (r *reader) checkEnd(o ReplayOptions, p progress) (End, error) {
+	end := p.end
 	if o.Sealed != 0 {
 		if end.Offset != o.Sealed {
 			return end, corrupt.Newf(r.name, end.Offset, "no valid record, but the log is sealed at %d", o.Sealed)
@@ -428,23 +440,23 @@ func (r *reader) judge(o ReplayOptions, w walk) (End, error) {
 		return end, r.checkNext(o, end)
 	}
 	if end.Offset == HeaderLen {
-		// Only a record shows that the header was synced, and there is none.
+		// Only a record proves that the header was synced, and there is none.
 		end.Proven = 0
 	}
 	end.Proven = max(end.Proven, o.Proven)
-	end.Torn = w.stop == foundBad
-	// Nothing of this segment can stand behind the record that the next one
-	// continues.
+	end.Torn = p.stop == contentInvalid
+	// If the next segment continues the last record, no record of this segment
+	// can follow it.
 	if o.NextSeq == 0 || end.LastSeq+1 != o.NextSeq {
 		s, err := r.scan(end.Offset+align, 0)
 		if err != nil {
-			return w.end, err
+			return p.end, err
 		}
 		end.Proven = max(end.Proven, s.proven)
 		end.Torn = end.Torn || s.found > 0
 	}
 	if end.Proven > end.Offset {
-		return w.end, corrupt.Newf(r.name, end.Offset, "no valid record, but the log was synced to %d", end.Proven)
+		return p.end, corrupt.Newf(r.name, end.Offset, "no valid record, but the log was synced to %d", end.Proven)
 	}
 	return end, r.checkNext(o, end)
 }

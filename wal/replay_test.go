@@ -15,14 +15,14 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// resumHeader makes the sum of a damaged header right again.
-func resumHeader(data []byte) {
-	sum := xxhash.Sum64(data[:headerSumOff]) ^ newPlace([16]byte(data[16:32]), binary.LittleEndian.Uint64(data[32:])).at(0)
+// fixHeaderSum sets the sum of a changed header.
+func fixHeaderSum(data []byte) {
+	sum := xxhash.Sum64(data[:headerSumOff]) ^ newSumSeed([16]byte(data[16:32]), binary.LittleEndian.Uint64(data[32:])).mask(0)
 	binary.LittleEndian.PutUint64(data[headerSumOff:], sum)
 }
 
-// TestHeaderFields damages each field of a header, with a wrong sum and with a
-// right one.
+// TestHeaderFields damages each field of a header, with a wrong and with a correct
+// sum.
 func TestHeaderFields(t *testing.T) {
 	l := makeLog(t, testHeader(), smallSteps)
 	blank := makeLog(t, testHeader(), nil)
@@ -30,7 +30,7 @@ func TestHeaderFields(t *testing.T) {
 		name string
 		off  int
 		with []byte
-		want string // with a right sum; empty: then the field is as good as another
+		want string // the error with a correct sum; empty skips that case
 		is   error
 	}{
 		{"magic", 0, []byte("x"), "magic", nil},
@@ -67,30 +67,30 @@ func TestHeaderFields(t *testing.T) {
 			if c.want == "" {
 				return
 			}
-			resumHeader(data)
+			fixHeaderSum(data)
 			r = replay(data, testOptions())
 			if r.err == nil || !strings.Contains(r.err.Error(), c.want) || !strings.Contains(r.err.Error(), "000007.wal") {
-				t.Fatalf("right sum: got %v, want %q", r.err, c.want)
+				t.Fatalf("correct sum: got %v, want %q", r.err, c.want)
 			}
 			if c.is != nil && !errors.Is(r.err, c.is) {
-				t.Fatalf("right sum: got %v, want %v", r.err, c.is)
+				t.Fatalf("correct sum: got %v, want %v", r.err, c.is)
 			}
 			if errors.Is(r.err, corrupt.ErrCorrupt) == (c.is == ErrNewerFormat) {
-				t.Fatalf("right sum: %v is corruption: %v", r.err, errors.Is(r.err, corrupt.ErrCorrupt))
+				t.Fatalf("correct sum: %v is corruption: %v", r.err, errors.Is(r.err, corrupt.ErrCorrupt))
 			}
 		})
 	}
 }
 
-// resumRecord makes the sums of a damaged record right again.
-func resumRecord(data []byte, off, end int64) {
-	bind := newPlace(testDB, 7).at(off)
-	binary.LittleEndian.PutUint32(data[off+8:], recordCheck(data[off:end], bind))
-	binary.LittleEndian.PutUint64(data[off:], xxhash.Sum64(data[off+8:end])^bind)
+// fixRecordSums sets the sums of a changed record.
+func fixRecordSums(data []byte, off, end int64) {
+	mask := newSumSeed(testDB, 7).mask(off)
+	binary.LittleEndian.PutUint32(data[off+8:], recordCheck(data[off:end], mask))
+	binary.LittleEndian.PutUint64(data[off:], xxhash.Sum64(data[off+8:end])^mask)
 }
 
-// TestRecordFields damages each field of a record in the middle, with wrong
-// sums and with right ones.
+// TestRecordFields damages each field of a record in the middle of the log, with
+// wrong and with correct sums.
 func TestRecordFields(t *testing.T) {
 	l := makeLog(t, testHeader(), smallSteps)
 	off, end := l.records[1].End, l.records[2].End
@@ -98,7 +98,7 @@ func TestRecordFields(t *testing.T) {
 		name string
 		at   int64
 		with []byte
-		want string // with right sums
+		want string // the error with correct sums
 	}{
 		{"sum", 0, []byte{1}, ""},
 		{"check", 8, []byte{1}, ""},
@@ -126,20 +126,20 @@ func TestRecordFields(t *testing.T) {
 			if c.want == "" {
 				return
 			}
-			resumRecord(data, off, end)
+			fixRecordSums(data, off, end)
 			r = replay(data, testOptions())
 			if r.err == nil || !strings.Contains(r.err.Error(), c.want) || !errors.Is(r.err, corrupt.ErrCorrupt) {
-				t.Fatalf("right sums: got %v, want %q", r.err, c.want)
+				t.Fatalf("correct sums: got %v, want %q", r.err, c.want)
 			}
 			if ref := refReplay(data, testOptions()); ref.class != "corrupt" {
-				t.Fatalf("right sums: the reference reader says %q", ref.class)
+				t.Fatalf("correct sums: the reference reader says %q", ref.class)
 			}
 		})
 	}
 }
 
-// TestGreatestSequence ends a log at the last sequence there is, and beyond.
-func TestGreatestSequence(t *testing.T) {
+// TestMaxSeq ends a log at the greatest sequence number and after it.
+func TestMaxSeq(t *testing.T) {
 	h := testHeader()
 	h.FirstSeq = MaxSeq
 	l := makeLog(t, h, []step{{n: 3}})
@@ -147,7 +147,7 @@ func TestGreatestSequence(t *testing.T) {
 		t.Fatalf("got %+v, %v", r.end, r.err)
 	}
 	l.data[HeaderLen+22] = 2
-	resumRecord(l.data, HeaderLen, int64(len(l.data)))
+	fixRecordSums(l.data, HeaderLen, int64(len(l.data)))
 	if r := replay(l.data, testOptions()); !errors.Is(r.err, corrupt.ErrCorrupt) {
 		t.Fatalf("got %+v, %v", r.end, r.err)
 	}
@@ -156,8 +156,8 @@ func TestGreatestSequence(t *testing.T) {
 	}
 }
 
-// TestWrongPlace moves whole logs and records to where they do not belong.
-func TestWrongPlace(t *testing.T) {
+// TestMisplacedRecord copies records from another database and another offset.
+func TestMisplacedRecord(t *testing.T) {
 	l := makeLog(t, testHeader(), smallSteps)
 	other := testHeader()
 	other.DBID[0]++
@@ -177,13 +177,13 @@ func TestWrongPlace(t *testing.T) {
 			data := bytes.Clone(l.data)
 			c.make(data)
 			if r := checkDamaged(t, c.name, l, data, testOptions(), l.synced); r.err == nil {
-				t.Fatal("the damage was not seen")
+				t.Fatal("got no error")
 			}
 		})
 	}
 }
 
-// TestNextSegment is about what a later segment proves of this one.
+// TestNextSegment replays with facts from the manifest and a later segment.
 func TestNextSegment(t *testing.T) {
 	l := makeLog(t, testHeader(), smallSteps)
 	next := testHeader().FirstSeq
@@ -201,7 +201,7 @@ func TestNextSegment(t *testing.T) {
 	}{
 		{"complete", l.data, ReplayOptions{NextSeq: next}, ""},
 		{"complete and proven", l.data, ReplayOptions{NextSeq: next, Proven: size}, ""},
-		{"behind an older life", append(bytes.Clone(l.data), testPayload(1, 4096)...), ReplayOptions{NextSeq: next}, ""},
+		{"stale bytes behind the log", append(bytes.Clone(l.data), testPayload(1, 4096)...), ReplayOptions{NextSeq: next}, ""},
 		{"torn", torn, ReplayOptions{NextSeq: next}, "the next segment begins at"},
 		{"torn, last", torn, ReplayOptions{}, ""},
 		{"torn, proven", torn, ReplayOptions{Proven: size}, "was synced to"},
@@ -235,13 +235,15 @@ func TestNextSegment(t *testing.T) {
 	}
 }
 
-func TestCallersErrors(t *testing.T) {
+func TestReplayCallerErrors(t *testing.T) {
 	l := makeLog(t, testHeader(), smallSteps)
 	fsys := bytesFS{data: l.data}
 	boom := errors.New("boom")
 	n := 0
 	image := make([]byte, len(l.data))
-	_, end, err := Replay(fsys, testName, testOptions(), image, func(RecordView) error {
+	o := testOptions()
+	o.Image = image
+	end, err := Replay(fsys, testName, o, func(RecordView) error {
 		if n++; n == 3 {
 			return boom
 		}
@@ -250,17 +252,19 @@ func TestCallersErrors(t *testing.T) {
 	if !errors.Is(err, boom) || n != 3 || end.Records != 3 {
 		t.Fatalf("got %v after %d calls, end %+v", err, n, end)
 	}
-	_, _, err = Replay(fsys, testName, testOptions(), image[1:], nil)
+	o.Image = image[1:]
+	_, err = Replay(fsys, testName, o, nil)
 	if err == nil || errors.Is(err, corrupt.ErrCorrupt) {
 		t.Fatalf("with a short image: %v", err)
 	}
-	_, _, err = Replay(newMem(t), testName, testOptions(), image, nil)
+	o.Image = image
+	_, err = Replay(newMem(t), testName, o, nil)
 	if err == nil || errors.Is(err, ErrUnfinished) {
 		t.Fatalf("without a file: %v", err)
 	}
 }
 
-// faultyFS is a bytesFS whose nth read is wrong.
+// faultyFS is a bytesFS whose reads a function can change or fail.
 type faultyFS struct {
 	vfs.FS
 	data  []byte
@@ -286,7 +290,7 @@ func (f *faultyFile) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// TestReadFaults fails each read once, and gets each read wrong once.
+// TestReadFaults fails each read once and returns wrong bytes once.
 func TestReadFaults(t *testing.T) {
 	l := makeLog(t, testHeader(), smallSteps)
 	for at := 1; ; at++ {
@@ -319,16 +323,16 @@ func TestReadFaults(t *testing.T) {
 			return 0, nil
 		}
 		if r := replayFS(fsys, testName, testOptions(), len(l.data)); r.err != nil || len(r.records) != len(l.records) {
-			t.Fatalf("%s: a read was wrong once: got %d records and %v, want %d", name, len(r.records), r.err, len(l.records))
+			t.Fatalf("%s: one wrong read: got %d records and %v, want %d", name, len(r.records), r.err, len(l.records))
 		}
 	}
 	fsys.wrong = func(_ int, p []byte, _ int64) (int, error) { return len(p) - 1, io.EOF }
 	if r := replayFS(fsys, testName, testOptions(), len(l.data)); !errors.Is(r.err, io.ErrUnexpectedEOF) {
-		t.Fatalf("the file became shorter: got %v", r.err)
+		t.Fatalf("a read ended before the file: got %v", r.err)
 	}
 }
 
-// TestHugeFile is a file that claims more than a segment can be.
+// TestHugeFile reads a file larger than a segment can be.
 func TestHugeFile(t *testing.T) {
 	fsys := hugeFS{}
 	if r := replayFS(fsys, testName, testOptions(), 8192); !errors.Is(r.err, corrupt.ErrCorrupt) {
@@ -347,15 +351,15 @@ type hugeFile struct{ bytesFile }
 
 func (hugeFile) Size() (int64, error) { return MaxSegmentBytes + 1, nil }
 
-// TestOverlappingRecords is a file made to keep a scan busy: record headers
-// whose checks hold, each claiming the rest of the file.
+// TestOverlappingRecords scans a file crafted to waste time: record headers with
+// valid checks whose lengths reach to the end of the file.
 func TestOverlappingRecords(t *testing.T) {
 	data := make([]byte, 1<<20)
 	appendHeader(data[:0:HeaderLen], testHeader())
 	for off := int64(HeaderLen + RecordHeaderLen); off+RecordHeaderLen < int64(len(data)); off += RecordHeaderLen {
 		encodeRecord(data[off:off+RecordHeaderLen], recordHeader{
 			length: uint32(len(data)) - uint32(off) - RecordHeaderLen, number: 7, kind: kindData, syncedTo: HeaderLen,
-		}, newPlace(testDB, 7).at(off))
+		}, newSumSeed(testDB, 7).mask(off))
 	}
 	if r := replay(data, testOptions()); r.err == nil || !strings.Contains(r.err.Error(), "overlap") {
 		t.Fatalf("got %v", r.err)

@@ -11,44 +11,44 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// scanChunk is how much a scan holds of the file.
+// scanChunk is the number of bytes of the file that a scan holds in memory.
 const scanChunk = 256 << 10
 
-// scanned is what a scan found.
-type scanned struct {
+// scanResult is what a scan found.
+type scanResult struct {
 	found  int   // valid records of the segment
 	proven int64 // the greatest synced-to among them
 }
 
-// scan looks for valid records of the segment at every 8 bytes from off on, and
-// stops early once it has found stop of them, unless stop is 0.
-func (r *reader) scan(off int64, stop int) (scanned, error) {
+// scan searches for valid records of the segment at every multiple of 8 bytes from
+// off. It stops after the given number of records; 0 searches the whole file.
+func (r *reader) scan(off int64, stop int) (scanResult, error) {
 	s := scanner{r: r, buf: make([]byte, max(0, min(scanChunk, r.size-off)))}
 	for off+RecordHeaderLen <= r.size && (stop == 0 || s.found < stop) {
 		n := min(int64(len(s.buf)), r.size-off)
 		window := s.buf[:n]
 		if err := r.readAt(window, off); err != nil {
-			return scanned{}, err
+			return scanResult{}, err
 		}
 		next, err := s.window(window, off, stop)
 		if err != nil {
-			return scanned{}, err
+			return scanResult{}, err
 		}
 		off = next
 	}
-	return s.scanned, nil
+	return s.scanResult, nil
 }
 
-// scanner goes over a file window by window.
+// scanner scans a file window by window.
 type scanner struct {
-	scanned
+	scanResult
 	r      *reader
 	buf    []byte
-	wasted int64 // bytes summed for nothing
+	wasted int64 // bytes of candidates whose sum was wrong
 }
 
-// window looks at a part of the file that begins at base, and returns where the
-// next part begins.
+// window scans the bytes of the file from base on and returns the base of the next
+// window.
 func (s *scanner) window(window []byte, base int64, stop int) (int64, error) {
 	low := uint32(s.r.number)
 	p := int64(0)
@@ -60,7 +60,7 @@ func (s *scanner) window(window []byte, base int64, stop int) (int64, error) {
 		src := window[p : p+RecordHeaderLen]
 		h, off := decodeRecordHeader(src), base+p
 		length := recordBytes(int64(h.length))
-		ok := isRecord(src, h, s.r.number, s.r.place.at(off)) && off+length <= s.r.size &&
+		ok := isRecord(src, h, s.r.number, s.r.seed.mask(off)) && off+length <= s.r.size &&
 			int64(h.syncedTo) >= HeaderLen && int64(h.syncedTo) <= off
 		if ok {
 			var err error
@@ -82,9 +82,9 @@ func (s *scanner) window(window []byte, base int64, stop int) (int64, error) {
 	return base + p, nil
 }
 
-// verify sums a record that begins at src, which may hold only a part of it.
-// Records do not overlap, so an honest file never wastes more than its size;
-// one that was made to waste time is damaged.
+// verify checks the sum of a record whose beginning is src. Records do not overlap,
+// so a file that Tablerock wrote never wastes more than its size; a file crafted to
+// waste time is damaged.
 func (s *scanner) verify(src []byte, h recordHeader, off, length int64) (bool, error) {
 	var sum uint64
 	if length <= int64(len(src)) {
@@ -93,16 +93,16 @@ func (s *scanner) verify(src []byte, h recordHeader, off, length int64) (bool, e
 		d := xxhash.New()
 		buf := make([]byte, min(length, scanChunk))
 		for at := off + 8; at < off+length; {
-			part := buf[:min(int64(len(buf)), off+length-at)]
-			if err := s.r.readAt(part, at); err != nil {
+			chunk := buf[:min(int64(len(buf)), off+length-at)]
+			if err := s.r.readAt(chunk, at); err != nil {
 				return false, err
 			}
-			_, _ = d.Write(part) // never fails
-			at += int64(len(part))
+			_, _ = d.Write(chunk) // never fails
+			at += int64(len(chunk))
 		}
 		sum = d.Sum64()
 	}
-	if sum^s.r.place.at(off) == h.sum {
+	if sum^s.r.seed.mask(off) == h.sum {
 		return true, nil
 	}
 	s.wasted += length
@@ -121,9 +121,8 @@ func isZero(b []byte) bool {
 	return true
 }
 
-// Blank reports whether a file carries nothing behind the place of a header:
-// what the creation of a database leaves when it is cut short, whatever its
-// first 4 KiB are.
+// Blank reports whether a file holds only zeros behind the header's 4 KiB, whatever
+// those are: an interrupted creation of a database leaves such a file.
 func Blank(fs vfs.FS, name string) (bool, error) {
 	f, err := fs.Open(name)
 	if err != nil {
@@ -144,24 +143,24 @@ func (r *reader) blank() (bool, error) {
 	}
 	buf := make([]byte, max(0, min(scanChunk, size-HeaderLen)))
 	for off := int64(HeaderLen); off < size; {
-		part := buf[:min(int64(len(buf)), size-off)]
-		if err := r.readAt(part, off); err != nil {
+		chunk := buf[:min(int64(len(buf)), size-off)]
+		if err := r.readAt(chunk, off); err != nil {
 			return false, err
 		}
-		if !isZero(part) {
+		if !isZero(chunk) {
 			return false, nil
 		}
-		off += int64(len(part))
+		off += int64(len(chunk))
 	}
 	return true, nil
 }
 
-// Repair writes the part of the log that no sync has proven, from Proven to
-// Offset, again in place and syncs it, so that what was accepted from the page
-// cache is durable before anyone builds on it. The caller syncs the directory,
-// since the name may be as young. The image is the one that Replay
-// filled. A crash during it leaves a log that replays to the same end or, where
-// nothing was acknowledged, to an earlier one.
+// Repair rewrites the bytes from end.Proven to end.Offset in place and syncs them.
+// Replay accepted them although they may have been in the page cache alone; after
+// Repair they are durable and the caller can build on them. The caller must also
+// sync the directory, because the name may be as new. The image is the one that
+// Replay filled. A crash during Repair leaves a log that replays to the same end
+// or, if nothing behind end.Proven was acknowledged, to an earlier one.
 func Repair(fs vfs.FS, name string, image []byte, end End) error {
 	if end.Proven >= end.Offset {
 		return nil

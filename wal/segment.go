@@ -11,88 +11,89 @@ import (
 )
 
 const (
-	firstGrowth = 256 << 10 // what a segment that was not prewritten gets at first
-	growthRatio = 4         // and how it grows from there, up to its capacity
+	firstGrowth = 256 << 10 // first preallocation of a new file
+	growthRatio = 4         // growth of later preallocations, up to the capacity
 )
 
 // Record describes a record to append.
 type Record struct {
-	FirstSeq uint64 // must be the sequence that follows the previous record's last
+	FirstSeq uint64 // must follow the last sequence number of the previous record
 	Count    uint16 // sequence numbers that the record consumes
-	Flags    uint8  // given back by Replay, without meaning here
+	Flags    uint8  // returned by Replay; package wal ignores them
 }
 
-// Segment is a segment that is being written. It has two sides, which may be
-// used concurrently with each other:
+// Segment is a segment that is being written. Its methods form two groups, which may
+// run concurrently with each other:
 //
-//   - Memory: Append, Begin, Commit, AppendSeal and Room, under one mutex of the
-//     caller's. They touch memory only.
+//   - Memory: Append, Begin, Commit and AppendSeal, under one mutex of the caller.
+//     They change memory only.
 //   - File: Open, Write, Sync, Seal and Close, by one goroutine at a time.
 //
-// Tail and Synced may be called by anyone. Bytes of the image below Tail never
-// change, so readers need no lock for them.
+// Tail and Synced may be called by any goroutine. Bytes of the image below Tail
+// never change, so readers need no lock for them.
 type Segment struct {
 	header      Header
-	place       place
+	seed        sumSeed
 	image       []byte
-	preallocate bool // space is made ahead of the writes
+	preallocate bool // reserve space ahead of the writes
 
-	// Memory side.
+	// For the methods of the memory.
 	nextSeq uint64
 	chain   uint32
-	begun   int64 // payload bytes that Begin gave out; -1 none
+	begun   int64 // payload bytes of the last Begin, -1 if it was committed
 	sealed  bool  // the last record is a seal
 
 	tail   atomic.Int64 // end of the last appended record
 	synced atomic.Int64 // the file is durable up to here
 
-	// File side.
+	// For the methods of the file.
 	file      vfs.File
 	written   int64 // the file holds the image up to here
 	allocated int64 // the file has space up to here
-	err       error // the first failure; final
+	err       error // the first failure, which all later calls return
 }
 
-// Header returns what the segment was created with.
+// Header returns the header that the segment was created with.
 func (s *Segment) Header() Header { return s.header }
 
 // Tail returns the end of the last appended record.
 func (s *Segment) Tail() int64 { return s.tail.Load() }
 
-// Synced returns up to where the file is durable. It is the end of a record.
+// Synced returns the offset up to which the file is durable, the end of a record.
 func (s *Segment) Synced() int64 { return s.synced.Load() }
 
-// Room returns the greatest payload that Begin would take, or a negative number
-// if there is room for none.
-func (s *Segment) Room() int64 {
+// maxPayload returns the size of the largest payload that Begin accepts. It is
+// negative if the segment is full.
+func (s *Segment) maxPayload() int64 {
 	return (int64(len(s.image)) - maxSealBytes - s.tail.Load() - RecordHeaderLen) &^ (align - 1)
 }
 
-// Append copies parts into the image as one record and returns the offset of
-// its payload. If the record does not fit, nothing changes and ok is false.
-func (s *Segment) Append(r Record, parts ...[]byte) (payloadOff int64, ok bool) {
+// Append appends a record whose payload is the concatenation of chunks, and returns
+// the offset of the payload. If the record does not fit, nothing changes and ok is
+// false.
+func (s *Segment) Append(r Record, chunks ...[]byte) (payloadOff int64, ok bool) {
 	n := 0
-	for _, p := range parts {
-		n += len(p)
+	for _, c := range chunks {
+		n += len(c)
 	}
 	payload, off, ok := s.Begin(n)
 	if !ok {
 		return 0, false
 	}
-	for _, p := range parts {
-		payload = payload[copy(payload, p):]
+	for _, c := range chunks {
+		payload = payload[copy(payload, c):]
 	}
 	s.Commit(r)
 	return off, true
 }
 
-// Begin returns the place in the image where the payload of the next record
-// goes, n bytes of any content, and its offset. The record exists once Commit
-// is called; a Begin without Commit is undone by the next one. If the record
-// does not fit, ok is false.
+// Begin returns the n bytes of the image for the payload of the next record, with
+// any contents, and their offset. Fill them and call Commit to append the record.
+// The next Begin discards one without Commit. If the record does not fit, ok is
+// false.
 func (s *Segment) Begin(n int) (payload []byte, off int64, ok bool) {
 	s.begun = -1
-	if n < 0 || int64(n) > s.Room() {
+	if n < 0 || int64(n) > s.maxPayload() {
 		return nil, 0, false
 	}
 	s.begun = int64(n)
@@ -100,8 +101,8 @@ func (s *Segment) Begin(n int) (payload []byte, off int64, ok bool) {
 	return s.image[off : off+int64(n) : off+int64(n)], off, true
 }
 
-// Commit turns what Begin gave out into a record. It panics without a Begin and
-// when the record's sequences do not follow the previous record's.
+// Commit appends the record whose payload Begin returned. It panics without a Begin
+// and if the sequence numbers do not follow those of the previous record.
 func (s *Segment) Commit(r Record) {
 	if s.begun < 0 {
 		panic("wal: Commit without Begin")
@@ -126,7 +127,7 @@ func (s *Segment) commit(kind uint8, r Record) {
 		firstSeq: r.FirstSeq,
 		syncedTo: uint32(s.synced.Load()),
 		chain:    s.chain,
-	}, s.place.at(off))
+	}, s.seed.mask(off))
 	s.begun = -1
 	s.chain = uint32(sum)
 	s.nextSeq += uint64(r.Count)
@@ -134,10 +135,10 @@ func (s *Segment) commit(kind uint8, r Record) {
 	s.tail.Store(end)
 }
 
-// AppendSeal appends the marker that proves everything before it durable, and
-// reports whether the log now ends with one. It appends nothing when that is so
-// already, nor when a record is not yet synced. The marker takes effect with
-// the next Sync.
+// AppendSeal appends a seal, which proves that everything before it is durable, and
+// reports whether the log now ends with a seal. It appends nothing if the log does
+// already, or if a record is not synced yet. The seal takes effect with the next
+// Sync.
 func (s *Segment) AppendSeal() bool {
 	if s.sealed {
 		return true
@@ -147,23 +148,23 @@ func (s *Segment) AppendSeal() bool {
 		return false
 	}
 	second := (off + RecordHeaderLen + sealSector - 1) &^ (sealSector - 1)
-	s.sealPart(second - off - RecordHeaderLen)
-	s.sealPart(0)
+	s.appendSealRecord(second - off - RecordHeaderLen)
+	s.appendSealRecord(0)
 	return true
 }
 
-// sealPart appends one of the two records of a seal. Room keeps maxSealBytes
-// free, so that it always fits.
-func (s *Segment) sealPart(n int64) {
+// appendSealRecord appends one of the two records of a seal. maxPayload keeps
+// maxSealBytes free, so it always fits.
+func (s *Segment) appendSealRecord(n int64) {
 	s.begun = n
 	off := s.tail.Load() + RecordHeaderLen
 	clear(s.image[off : off+n])
 	s.commit(kindSeal, Record{FirstSeq: s.nextSeq})
 }
 
-// Write hands the image up to upto, the end of a record, to the file system.
-// After the first failure of Write, Sync or Seal all of them return that
-// failure: what the file holds beyond Synced is unknown from then on.
+// Write writes the image to the file up to upto, the end of a record. After the
+// first failure of Write, Sync or Seal all of them return that failure, because the
+// contents of the file beyond Synced are unknown.
 func (s *Segment) Write(upto int64) error {
 	if s.err != nil {
 		return s.err
@@ -187,7 +188,7 @@ func (s *Segment) Write(upto int64) error {
 	return nil
 }
 
-// Sync makes the image durable up to upto at least.
+// Sync makes the image durable at least up to upto.
 func (s *Segment) Sync(upto int64) error {
 	if err := s.Write(upto); err != nil {
 		return err
@@ -202,10 +203,9 @@ func (s *Segment) Sync(upto int64) error {
 	return nil
 }
 
-// Seal syncs the segment and adds a durable marker behind it, so that no damage
-// to the file at rest can pass for a torn tail. Nobody may append meanwhile; a
-// caller that cannot exclude that calls Sync, AppendSeal under its log mutex,
-// and Sync again.
+// Seal syncs the segment and appends a durable seal, so that later damage to the
+// file cannot look like a torn tail. Do not append during Seal. If other goroutines
+// may append, call Sync, then AppendSeal under the log mutex, then Sync again.
 func (s *Segment) Seal() error {
 	if err := s.Sync(s.tail.Load()); err != nil {
 		return err
@@ -214,8 +214,8 @@ func (s *Segment) Seal() error {
 	return s.Sync(s.tail.Load())
 }
 
-// Close releases the file and leaves the image alone. It syncs nothing. A second
-// Close returns nil.
+// Close closes the file without a sync and does not touch the image. A second Close
+// returns nil.
 func (s *Segment) Close() error {
 	if s.file == nil {
 		return nil
@@ -236,8 +236,8 @@ func (s *Segment) fail(step string, err error) error {
 	return s.err
 }
 
-// grow makes space for the file up to upto, ahead of need. When the disk has no
-// room for a large step it asks for what is needed only.
+// grow preallocates the file up to upto or further. If the disk has no space for a
+// large step, it asks for the needed space only.
 func (s *Segment) grow(upto int64) error {
 	if !s.preallocate || upto <= s.allocated {
 		return nil
@@ -260,12 +260,12 @@ func (s *Segment) grow(upto int64) error {
 	return nil
 }
 
-// newSegment returns a segment whose header counts as synced: no record reaches
-// a file before Open has made it so.
+// newSegment returns a segment whose header counts as synced: Open syncs it before
+// any record is written.
 func newSegment(h Header, image []byte) *Segment {
 	s := &Segment{
 		header:  h,
-		place:   newPlace(h.DBID, h.Number),
+		seed:    newSumSeed(h.DBID, h.Number),
 		image:   image,
 		nextSeq: h.FirstSeq,
 		chain:   uint32(binary.LittleEndian.Uint64(image[headerSumOff:])),

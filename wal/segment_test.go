@@ -34,8 +34,8 @@ func TestRoundTrip(t *testing.T) {
 		if diff := cmp.Diff(l.records, r.records); diff != "" {
 			t.Fatalf("round %d: records (-want +got):\n%s", round, diff)
 		}
-		if r.header != testHeader() {
-			t.Fatalf("round %d: header is %+v, want %+v", round, r.header, testHeader())
+		if info, err := Inspect(bytesFS{data: l.data}, testName, testDB, 7); err != nil || info.Header != testHeader() {
+			t.Fatalf("round %d: header is %+v, %v, want %+v", round, info.Header, err, testHeader())
 		}
 		last := testHeader().FirstSeq - 1
 		for _, rec := range l.records {
@@ -58,23 +58,23 @@ func TestBeginCommit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Room(); got != 104 {
-		t.Fatalf("room is %d, want 104", got)
+	if got := s.maxPayload(); got != 104 {
+		t.Fatalf("the maximum payload is %d, want 104", got)
 	}
 	if _, _, ok := s.Begin(105); ok {
-		t.Fatal("Begin took 105 bytes into room for 104")
+		t.Fatal("Begin accepted 105 bytes, the maximum payload is 104")
 	}
 	p, _, ok := s.Begin(90)
 	if !ok || len(p) != 90 || cap(p) != 90 {
-		t.Fatalf("Begin gave %d bytes of %d, %v", len(p), cap(p), ok)
+		t.Fatalf("Begin returned %d bytes of capacity %d, %v", len(p), cap(p), ok)
 	}
 	for i := range p {
 		p[i] = 0xee
 	}
-	// The first Begin is given up, and leaves no trace in the second record.
+	// The first Begin has no Commit; no byte of it may be in the second record.
 	p, off, ok := s.Begin(3)
 	if !ok || off != HeaderLen+RecordHeaderLen {
-		t.Fatalf("Begin gave offset %d, %v", off, ok)
+		t.Fatalf("Begin returned offset %d, %v", off, ok)
 	}
 	copy(p, "abc")
 	s.Commit(Record{FirstSeq: 100, Count: 1})
@@ -82,7 +82,7 @@ func TestBeginCommit(t *testing.T) {
 		t.Fatalf("tail is %d, padding % x", s.Tail(), image[off+3:s.Tail()])
 	}
 	if _, ok := s.Append(Record{FirstSeq: 101, Count: 1}, make([]byte, 100)); ok {
-		t.Fatal("Append took a record that does not fit")
+		t.Fatal("Append accepted a record that does not fit")
 	}
 	mustPanic(t, "Commit without Begin", func() { s.Commit(Record{FirstSeq: 101}) })
 	mustPanic(t, "want 101", func() { s.Append(Record{FirstSeq: 102}, nil) })
@@ -102,9 +102,9 @@ func TestBeginCommit(t *testing.T) {
 	}
 }
 
-// TestSyncCoversWhatWasWritten appends while a sync is under way: what came too
-// late for it is not synced.
-func TestSyncCoversWhatWasWritten(t *testing.T) {
+// TestSyncDuringAppend appends during writes and syncs: a sync covers only the
+// records that were written before it.
+func TestSyncDuringAppend(t *testing.T) {
 	var s *Segment
 	seq := uint64(100)
 	appendOne := func() {
@@ -132,7 +132,7 @@ func TestSyncCoversWhatWasWritten(t *testing.T) {
 			t.Fatalf("synced %d of %d, want %d", s.Synced(), s.Tail(), upto)
 		}
 	}
-	// A sync covers all that was written before it.
+	// A sync covers everything that was written before it.
 	first := s.Tail()
 	appendOne()
 	written := s.Tail()
@@ -166,7 +166,7 @@ func TestCloseFails(t *testing.T) {
 	}
 }
 
-// TestAppendBeforeOpen fills a segment that has no file yet.
+// TestAppendBeforeOpen appends to a segment without a file.
 func TestAppendBeforeOpen(t *testing.T) {
 	fsys := newMem(t)
 	s, err := New(testHeader(), make([]byte, 1<<16))
@@ -218,8 +218,8 @@ func mustPanic(t *testing.T, want string, f func()) {
 	f()
 }
 
-// TestFullSegment fills segments of many sizes to the last byte; a seal fits
-// behind every log.
+// TestFullSegment fills segments of many capacities to the last byte; a seal always
+// fits behind the records.
 func TestFullSegment(t *testing.T) {
 	for capacity := SegmentBytes(0); capacity < SegmentBytes(0)+1200; capacity++ {
 		fsys := newMem(t)
@@ -228,9 +228,9 @@ func TestFullSegment(t *testing.T) {
 			t.Fatal(err)
 		}
 		seq := uint64(100)
-		for n := int64(56); s.Room() >= 0; n += 16 {
-			if _, ok := s.Append(Record{FirstSeq: seq, Count: 1}, make([]byte, min(n, s.Room()))); !ok {
-				t.Fatalf("capacity %d: record of %d bytes does not fit into room for %d", capacity, min(n, s.Room()), s.Room())
+		for n := int64(56); s.maxPayload() >= 0; n += 16 {
+			if _, ok := s.Append(Record{FirstSeq: seq, Count: 1}, make([]byte, min(n, s.maxPayload()))); !ok {
+				t.Fatalf("capacity %d: record of %d bytes does not fit, the maximum payload is %d", capacity, min(n, s.maxPayload()), s.maxPayload())
 			}
 			seq++
 			if seq%3 == 0 {
@@ -275,7 +275,7 @@ func TestSeal(t *testing.T) {
 		t.Fatalf("Seal behind a seal: %v, tail %d, synced %d, want %d", err, s.Tail(), s.Synced(), sealed)
 	}
 	if (sealed-RecordHeaderLen)%sealSector != 0 {
-		t.Fatalf("the seal's second half stands at %d", sealed-RecordHeaderLen)
+		t.Fatalf("the second record of the seal is at %d", sealed-RecordHeaderLen)
 	}
 	s.Append(Record{FirstSeq: 101, Count: 1}, []byte("y"))
 	if err := s.Sync(s.Tail()); err != nil {
@@ -287,26 +287,26 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// TestGrowth looks at how a segment that was not prewritten asks for space.
+// TestGrowth checks the preallocations of a segment with a new file.
 func TestGrowth(t *testing.T) {
-	type ask struct{ off, n int64 }
+	type preallocation struct{ off, n int64 }
 	for _, c := range []struct {
 		name     string
 		capacity int64
-		full     bool // no step above 1 MiB is granted
-		want     []ask
+		full     bool // fail preallocations of more than 1 MiB
+		want     []preallocation
 	}{
-		{"small", 64 << 10, false, []ask{{0, 64 << 10}}},
-		{"large", 5 << 20, false, []ask{{0, 256 << 10}, {256 << 10, 768 << 10}, {1 << 20, 3 << 20}, {4 << 20, 1 << 20}}},
-		{"full disk", 5 << 20, true, []ask{{0, 256 << 10}, {256 << 10, 768 << 10}, {1 << 20, 3 << 20}, {1 << 20, 256 << 10}}},
+		{"small", 64 << 10, false, []preallocation{{0, 64 << 10}}},
+		{"large", 5 << 20, false, []preallocation{{0, 256 << 10}, {256 << 10, 768 << 10}, {1 << 20, 3 << 20}, {4 << 20, 1 << 20}}},
+		{"full disk", 5 << 20, true, []preallocation{{0, 256 << 10}, {256 << 10, 768 << 10}, {1 << 20, 3 << 20}, {1 << 20, 256 << 10}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var got []ask
+			var got []preallocation
 			fsys := failing(newMem(t), func(o vfs.Op) error {
 				if o.Kind != vfs.OpPreallocate {
 					return nil
 				}
-				got = append(got, ask{o.Off, o.Len})
+				got = append(got, preallocation{o.Off, o.Len})
 				if c.full && o.Len > 1<<20 {
 					return syscall.ENOSPC
 				}
@@ -316,9 +316,9 @@ func TestGrowth(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			part := make([]byte, 10_000)
+			payload := make([]byte, 10_000)
 			for seq := uint64(100); ; seq++ {
-				if _, ok := s.Append(Record{FirstSeq: seq, Count: 1}, part); !ok || len(got) == len(c.want) {
+				if _, ok := s.Append(Record{FirstSeq: seq, Count: 1}, payload); !ok || len(got) == len(c.want) {
 					break
 				}
 				if err := s.Write(s.Tail()); err != nil {
@@ -326,14 +326,14 @@ func TestGrowth(t *testing.T) {
 				}
 			}
 			if !slices.Equal(got, c.want) {
-				t.Fatalf("asked for %v, want %v", got, c.want)
+				t.Fatalf("preallocated %v, want %v", got, c.want)
 			}
 		})
 	}
 }
 
-// TestFailureIsFinal fails each operation of a segment's file once: the
-// failure stays, and what was synced before is there.
+// TestFailureIsFinal fails each operation of a segment's file once: all later calls
+// return the failure, and synced records are not lost.
 func TestFailureIsFinal(t *testing.T) {
 	boom := fmt.Errorf("disk: %w", syscall.EIO)
 	for at := 1; ; at++ {
@@ -375,12 +375,12 @@ func TestFailureIsFinal(t *testing.T) {
 					t.Fatalf("operation %d, %v: Sync returned %v, synced %d, want %d", at, failed, err, s.Synced(), was)
 				}
 			case err != first || s.Write(s.Tail()) != first || s.Seal() != first || s.Sync(0) != first:
-				t.Fatalf("operation %d, %v: after %v came %v", at, failed, first, err)
+				t.Fatalf("operation %d, %v: got %v first, then %v", at, failed, first, err)
 			}
 		}
 		if first == nil {
 			if failed != 0 {
-				t.Fatalf("operation %d, %v: its failure was not seen", at, failed)
+				t.Fatalf("operation %d, %v: no call returned its failure", at, failed)
 			}
 			return
 		}
@@ -392,7 +392,7 @@ func TestFailureIsFinal(t *testing.T) {
 }
 
 // TestConcurrentAppend appends from many goroutines while one leader at a time
-// writes and syncs, as the engine does.
+// writes and syncs, like the engine.
 func TestConcurrentAppend(t *testing.T) {
 	fsys := newMem(t)
 	s, err := create(fsys, testName, testHeader(), make([]byte, 1<<20), CreateOptions{})

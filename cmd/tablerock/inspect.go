@@ -178,13 +178,14 @@ func (a *app) inspectLog(fsys vfs.FS, name string, number uint64, m *manifest.Ma
 		return err
 	}
 	var s logSummary
-	header, end, err := wal.Replay(fsys, name, o, make([]byte, info.Bytes), s.add)
+	o.Image = make([]byte, info.Bytes)
+	end, err := wal.Replay(fsys, name, o, s.add)
 	if err != nil {
 		return err
 	}
 	return a.printRecord(record{
 		{"kind", "log segment"},
-		{"number", header.Number},
+		{"number", info.Header.Number},
 		{"listed", lists(m, filename.WAL, number)},
 		{"bytes", info.Bytes},
 		{"end", end.Offset},
@@ -195,11 +196,11 @@ func (a *app) inspectLog(fsys vfs.FS, name string, number uint64, m *manifest.Ma
 		{"puts", s.puts},
 		{"deletes", s.deletes},
 		{"shapes", s.shapes},
-		{"first_sequence", header.FirstSeq},
+		{"first_sequence", info.Header.FirstSeq},
 		{"last_sequence", end.LastSeq},
 		{"last_timestamp", s.lastStamp.String()},
-		{"high_water", edm.Ticks(header.HighWater).String()},
-		{"previous_end", header.PrevEnd},
+		{"high_water", edm.Ticks(info.Header.HighWater).String()},
+		{"previous_end", info.Header.PrevEnd},
 	})
 }
 

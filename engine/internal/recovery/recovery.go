@@ -217,12 +217,13 @@ func (l *Log) segment(files []file, i int, mode Mode) error {
 		return err
 	}
 	l.Segments = append(l.Segments, seg)
+	o.Image = seg.Image()
 	e := entries{name: name, table: seg.Table, highWater: edm.Ticks(f.info.Header.HighWater)}
 	replay := wal.Replay
 	if mode == Beside {
 		replay = wal.ReplayDurable
 	}
-	_, end, err := replay(l.fs, path.Join(l.dir, name), o, seg.Image(), e.apply)
+	end, err := replay(l.fs, path.Join(l.dir, name), o, e.apply)
 	if err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// failing returns a file system that asks before each operation whether it
-// fails. A failing read or write does half of its work.
+// failing returns a file system whose operations fail with the error of before. A
+// failing read or write transfers half of its bytes.
 func failing(under vfs.FS, before func(vfs.Op) error) vfs.FS {
 	return errorfs.Wrap(under, func(op vfs.Op) *errorfs.Fault {
 		if err := before(op); err != nil {
@@ -22,7 +22,7 @@ func failing(under vfs.FS, before func(vfs.Op) error) vfs.FS {
 	})
 }
 
-// failAt fails the operation number at, and counts them.
+// failAt fails operation number at and counts the operations in n.
 func failAt(under vfs.FS, at int, n *int) vfs.FS {
 	return failing(under, func(vfs.Op) error {
 		if *n++; *n == at {
@@ -32,8 +32,8 @@ func failAt(under vfs.FS, at int, n *int) vfs.FS {
 	})
 }
 
-// TestReaderFaults fails each operation of everything that reads, on a log whose
-// records are larger than what is read at a time.
+// TestReaderFaults fails each operation of each function that reads a segment, with
+// records larger than a read.
 func TestReaderFaults(t *testing.T) {
 	mem := newMem(t)
 	s, err := create(mem, testName, testHeader(), make([]byte, 4<<20), CreateOptions{NoPreallocate: true})
@@ -67,23 +67,23 @@ func TestReaderFaults(t *testing.T) {
 		want error
 	}{
 		{"replay", func(fsys vfs.FS) error {
-			_, end, err := Replay(fsys, testName, testOptions(), make([]byte, size), skip)
+			end, err := Replay(fsys, testName, imageOptions(size), skip)
 			return wantRecords(end, 5, err)
 		}, nil},
 		{"replay before zeros", func(fsys vfs.FS) error {
-			_, end, err := Replay(fsys, "db/ahead.wal", testOptions(), make([]byte, size+5000), skip)
+			end, err := Replay(fsys, "db/ahead.wal", imageOptions(size+5000), skip)
 			return wantRecords(end, 5, err)
 		}, nil},
 		{"replay torn", func(fsys vfs.FS) error {
-			_, end, err := Replay(fsys, "db/torn.wal", testOptions(), make([]byte, size), skip)
+			end, err := Replay(fsys, "db/torn.wal", imageOptions(size), skip)
 			return wantRecords(end, 3, err)
 		}, nil},
 		{"replay beside a writer", func(fsys vfs.FS) error {
-			_, end, err := ReplayDurable(fsys, testName, testOptions(), make([]byte, size), skip)
+			end, err := ReplayDurable(fsys, testName, imageOptions(size), skip)
 			return wantRecords(end, 3, err)
 		}, nil},
 		{"replay without a header", func(fsys vfs.FS) error {
-			_, _, err := Replay(fsys, "db/header.wal", testOptions(), make([]byte, size), skip)
+			_, err := Replay(fsys, "db/header.wal", imageOptions(size), skip)
 			return err
 		}, corrupt.ErrCorrupt},
 		{"inspect", func(fsys vfs.FS) error {
@@ -118,6 +118,13 @@ func TestReaderFaults(t *testing.T) {
 			}
 		})
 	}
+}
+
+// imageOptions are testOptions with an image of n bytes.
+func imageOptions(n int) ReplayOptions {
+	o := testOptions()
+	o.Image = make([]byte, n)
+	return o
 }
 
 func wantRecords(end End, n int, err error) error {
