@@ -12,7 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// words draws short texts of words whose frequency falls with their rank.
+// words generates short texts of words whose frequency falls along the list.
 type words struct {
 	*rand.Rand
 	zipf *rand.Zipf
@@ -42,8 +42,8 @@ func (w *words) text(n int) string {
 	return b.String()
 }
 
-// telemetry is n entities of twelve properties, some 230 bytes, perPartition in
-// each partition.
+// telemetry returns n entities of twelve properties, some 230 bytes each, perPartition
+// in each partition.
 func telemetry(n, perPartition int) []entry {
 	r := rand.New(rand.NewPCG(1, 2))
 	w := newWords(r)
@@ -122,7 +122,7 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// BenchmarkCopy is what a merge of one file costs.
+// BenchmarkCopy measures a compaction of one file.
 func BenchmarkCopy(b *testing.B) {
 	_, f, _ := benchFile(b, 1000, writerOptions())
 	it := open(b, f, nil).NewIterator(IterOptions{AllVersions: true})
@@ -141,7 +141,7 @@ func BenchmarkCopy(b *testing.B) {
 	}
 }
 
-// discard is a file that forgets what is written.
+// discard is a file that drops what is written.
 type discard struct{ vfs.File }
 
 func (*discard) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }

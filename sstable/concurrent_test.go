@@ -10,8 +10,8 @@ import (
 	"github.com/tablerock-db/tablerock/internal/cache"
 )
 
-// TestConcurrentReaders reads through a cache that is too small, so that blocks
-// are evicted and their memory used again while others read.
+// TestConcurrentReaders reads through a cache that is too small, so that blocks are
+// evicted and their memory is reused while others read.
 func TestConcurrentReaders(t *testing.T) {
 	entries := visible(newGenerator(4).entries(1200, 5, 4), IterOptions{Snapshot: codec.MaxSeq})
 	o := writerOptions()
@@ -55,7 +55,7 @@ func TestConcurrentReaders(t *testing.T) {
 	wg.Wait()
 }
 
-// uniform is n small rows of one shape, without big values.
+// uniform returns n small rows of one shape, without big values.
 func uniform(n int) []entry {
 	var list []entry
 	for i := range n {
@@ -118,7 +118,8 @@ func TestReadsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// TestFilterRate keeps false answers of the filter near one in a hundred.
+// TestFilterRate checks that about one answer of the filter in a hundred is a false
+// positive.
 func TestFilterRate(t *testing.T) {
 	g := newGenerator(1)
 	hashes := make([]uint64, 20000)
@@ -138,7 +139,7 @@ func TestFilterRate(t *testing.T) {
 		}
 	}
 	if wrong > 1500 {
-		t.Errorf("%d wrong answers in 100000", wrong)
+		t.Errorf("%d false positives in 100000", wrong)
 	}
-	t.Logf("%d wrong answers in 100000, %d bits a key", wrong, len(filter)*8/len(hashes))
+	t.Logf("%d false positives in 100000, %d bits a key", wrong, len(filter)*8/len(hashes))
 }

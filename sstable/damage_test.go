@@ -16,9 +16,9 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// small is a file that has every part of the format: columns of each encoding,
-// rows by value, a dictionary, an extent, versions over a group's end, several
-// partitions, tombstones.
+// small returns a file with every feature of the format: columns of each encoding,
+// rows stored by row, a dictionary, a value block, versions across the end of a group,
+// several partitions, tombstones.
 func small(t testing.TB) ([]entry, []byte) {
 	t.Helper()
 	entries, o := smallEntries()
@@ -56,8 +56,8 @@ func smallEntries() ([]entry, WriterOptions) {
 	return sortEntries(list), o
 }
 
-// readAll reads everything that a file has in every way there is. It returns
-// the first error, and fails the test when data is wrong that came without one.
+// readAll reads the whole file in every way and returns the first error. It fails the
+// test if a read returns wrong data and no error.
 func readAll(t testing.TB, f vfs.File, entries []entry, what string) error {
 	t.Helper()
 	r, err := Open(f, readerOptions(nil))
@@ -109,11 +109,11 @@ func wantCorrupt(t testing.TB, err error, what string) {
 		t.Fatalf("%s: error %v, want a corrupt.Error", what, err)
 	}
 	if c.File != "000007.sst" || c.Offset < 0 || c.What == "" {
-		t.Fatalf("%s: error does not tell its place: %#v", what, c)
+		t.Fatalf("%s: error without file, offset or reason: %#v", what, c)
 	}
 }
 
-func TestEveryFlippedBitIsFound(t *testing.T) {
+func TestFlippedBits(t *testing.T) {
 	entries, data := small(t)
 	if err := readAll(t, fileOf(t, data), entries, "whole file"); err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 	}
 }
 
-func TestEveryTruncationIsFound(t *testing.T) {
+func TestTruncation(t *testing.T) {
 	entries, data := small(t)
 	for n := range data {
 		what := fmt.Sprintf("%d of %d bytes", n, len(data))
@@ -138,9 +138,9 @@ func TestEveryTruncationIsFound(t *testing.T) {
 	wantCorrupt(t, readAll(t, fileOf(t, append(bytes.Clone(data), 0)), entries, what), what)
 }
 
-// TestMovedSections exchanges parts of equal length within the file and with
-// files of other numbers and databases: their bytes are whole, their place is
-// not.
+// TestMovedSections opens a file as one of another number, database or size, and
+// verifies a section at another offset or in another file: the bytes are intact, their
+// position is wrong.
 func TestMovedSections(t *testing.T) {
 	_, data := small(t)
 	for name, change := range map[string]func(*ReaderOptions){
@@ -156,12 +156,12 @@ func TestMovedSections(t *testing.T) {
 	b := rowgroup.Bind(testDB, testFile)
 	section := b.AppendSum([]byte("some section"), 0, 100)
 	if !b.Check(section, 100) || b.Check(section, 101) || rowgroup.Bind(testDB, testFile+1).Check(section, 100) {
-		t.Fatal("a sum holds at another place, or not at its own")
+		t.Fatal("a sum is right at another offset or in another file, or wrong at its own")
 	}
 }
 
-// TestDamagedFields changes fields and mends the sums, so that only the checks
-// of the contents can find it.
+// TestDamagedFields changes fields and corrects the sums, so that only the checks of
+// the contents can find the damage.
 func TestDamagedFields(t *testing.T) {
 	_, data := small(t)
 	r := open(t, fileOf(t, data), nil)
@@ -174,7 +174,7 @@ func TestDamagedFields(t *testing.T) {
 		{"header", 0, headerBytes, []int{0, 12, 16, 32}},
 		{"footer", foot, footerBytes, []int{0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 128, 132, 136}},
 		{"shapes", int(r.footer.shapes.off), int(r.footer.shapes.len), []int{0, 4, 5, 7}},
-		{"summaries", int(r.footer.bounds.off), int(r.footer.bounds.len), []int{0, 1, 4, 5, 7}},
+		{"bounds", int(r.footer.bounds.off), int(r.footer.bounds.len), []int{0, 1, 4, 5, 7}},
 		{"index", int(r.footer.index.off), int(r.footer.index.len), []int{0, 4, 12, 16, 20, 22, 24, 28}},
 	}
 	for g, e := range r.index.groups {
@@ -199,8 +199,8 @@ func TestDamagedFields(t *testing.T) {
 	}
 }
 
-// TestBlockOfAnotherLength: an s2 block says how long it is; another length than
-// the head's must not leave a part of the memory as it was.
+// TestBlockOfAnotherLength decodes an s2 block whose length differs from that in the
+// head: the rest of the memory must not be taken for the value.
 func TestBlockOfAnotherLength(t *testing.T) {
 	entries, data := small(t)
 	r := open(t, fileOf(t, data), nil)
@@ -212,9 +212,9 @@ func TestBlockOfAnotherLength(t *testing.T) {
 		for _, e := range h.ValueBlocks {
 			p := data[e.Off:][:e.Stored]
 			if len(p)-sumBytes == e.Raw {
-				t.Fatal("extent is not compressed")
+				t.Fatal("value block is not compressed")
 			}
-			for _, add := range []byte{1, 0xFE} { // to the low bits of the length
+			for _, add := range []byte{1, 0xFE} { // in the low bits of the length
 				p[0] += add
 				binary.LittleEndian.PutUint64(p[len(p)-sumBytes:], r.bind.Sum(p[:len(p)-sumBytes], e.Off))
 				wantCorrupt(t, readAll(t, fileOf(t, data), entries, "other length"), "other length")
@@ -224,7 +224,7 @@ func TestBlockOfAnotherLength(t *testing.T) {
 		}
 		pin.Release()
 	}
-	t.Fatal("no extent")
+	t.Fatal("no value block")
 }
 
 func verifyOnly(t testing.TB, data []byte) error {
@@ -245,7 +245,7 @@ func TestNewerVersion(t *testing.T) {
 	}
 }
 
-// brokenFile fails to read beyond a place.
+// brokenFile fails to read between two offsets.
 type brokenFile struct {
 	vfs.File
 	from, to int64
@@ -260,8 +260,8 @@ func (f *brokenFile) ReadAt(p []byte, off int64) (int, error) {
 	return f.File.ReadAt(p, off)
 }
 
-// TestReadErrors: an error of the disk comes out of the call that meets it, is
-// no corruption, and stays an iterator's error.
+// TestReadErrors checks that the call that meets an error of the disk returns it, that
+// it is no corruption, and that an iterator keeps returning it.
 func TestReadErrors(t *testing.T) {
 	entries, data := small(t)
 	f := &brokenFile{File: fileOf(t, data)}
@@ -277,13 +277,13 @@ func TestReadErrors(t *testing.T) {
 		t.Fatalf("load: %v", err)
 	}
 	if err := NewWriter(create(t), writerOptions()).Add(it.Key(), row); !errors.Is(err, errBroken) {
-		t.Fatalf("a row that cannot be read is written: %v", err)
+		t.Fatalf("a row that cannot be read was written: %v", err)
 	}
 	if v, ok := row.Lookup("s"); !ok || !v.IsNull() {
 		t.Fatalf("a value that cannot be read is %v %t", v, ok)
 	}
 	if it.Next() || it.Valid() || !errors.Is(it.Err(), errBroken) || !errors.Is(it.Close(), errBroken) {
-		t.Fatalf("the iterator goes on, error %v", it.Err())
+		t.Fatalf("the iterator continues, error %v", it.Err())
 	}
 	var got Row
 	if _, _, _, err := r.Get(entries[0].user, codec.KeyHash(entries[0].user), codec.MaxSeq, &got); !errors.Is(err, errBroken) || errors.Is(err, corrupt.ErrCorrupt) {
@@ -291,7 +291,7 @@ func TestReadErrors(t *testing.T) {
 	}
 	f.to = 0
 	if _, _, ok, err := r.Get(entries[0].user, codec.KeyHash(entries[0].user), codec.MaxSeq, &got); !ok || err != nil {
-		t.Fatalf("get after the disk is well again: %t %v", ok, err)
+		t.Fatalf("get after the disk recovered: %t %v", ok, err)
 	}
 	if d := diff(&entries[0], &got); d != "" {
 		t.Fatal(d)
@@ -312,7 +312,7 @@ func TestWriterRefuses(t *testing.T) {
 		{"tombstone with row", del.key, s.row(&put)},
 		{"key twice", newEntry("0", "0", 1, false, nil).key, s.row(&put)},
 		{"key before", newEntry("", "", 1, false, nil).key, s.row(&put)},
-		{"no user key", codec.AppendTrailer([]byte("\x00\x00\x00\x10abcdef"), 1, codec.KindPut), s.row(&put)},
+		{"no end of the partition", codec.AppendTrailer([]byte("\x00\x00\x00\x10abcdef"), 1, codec.KindPut), s.row(&put)},
 		{"one component", codec.AppendTrailer([]byte("\x00\x00\x00\x10abcdef\x01"), 1, codec.KindPut), s.row(&put)},
 		{"zero byte", codec.AppendTrailer([]byte("\x00\x00\x00\x10a\x01b\x00\x01"), 1, codec.KindPut), s.row(&put)},
 		{"short", put.key[:9], s.row(&put)},
@@ -342,9 +342,9 @@ func TestWriterRefuses(t *testing.T) {
 	}
 }
 
-// TestMendedDamage changes bytes and mends all sums. The reader may find it or
-// not, but it must neither panic nor find fault, after Verify did not.
-func TestMendedDamage(t *testing.T) {
+// TestDamageWithRightSums changes bytes and corrects all sums. The reader may accept
+// the result, but must not panic, nor fail to read a file that Verify accepts.
+func TestDamageWithRightSums(t *testing.T) {
 	const seed = 3
 	_, data := small(t)
 	g := newGenerator(seed)
@@ -354,7 +354,7 @@ func TestMendedDamage(t *testing.T) {
 		for range 1 + g.IntN(3) {
 			p[g.IntN(len(p))] = byte(g.Uint32() >> g.IntN(24))
 		}
-		mend(p)
+		fixSums(p)
 		if err := use(p); err != nil {
 			if !errors.Is(err, corrupt.ErrCorrupt) && !errors.Is(err, ErrNewerFormat) {
 				t.Fatalf("seed %d round %d: %v", seed, round, err)
@@ -364,7 +364,7 @@ func TestMendedDamage(t *testing.T) {
 		accepted++
 	}
 	if accepted == 0 || accepted == rounds(6000) {
-		t.Fatalf("%d of %d changed files were accepted", accepted, rounds(6000))
+		t.Fatalf("%d of %d changed files were accepted, want some", accepted, rounds(6000))
 	}
 	t.Logf("%d of %d changed files are well formed", accepted, rounds(6000))
 }

@@ -2,7 +2,7 @@ package sstable
 
 import "errors"
 
-// ErrNewerFormat is the error of opening a file that a newer version wrote.
+// ErrNewerFormat is the error of opening a file that has a newer format version.
 var ErrNewerFormat = errors.New("sstable of a newer format version")
 
 var (

@@ -7,17 +7,17 @@ import (
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
-// The file. Integers are little-endian, except where key bytes stand.
+// A file is a sequence of sections without gaps. Integers are little-endian, except
+// in key bytes.
 //
-//	header | group ... | shapes | index | filter | summaries | footer
+//	header | group ... | shapes | index | filter | bounds | footer
 //
-// Header, groups' parts and what follows them are sections: each
-// ends in the sum of what stands before it in that section,
+// Each section ends in the sum of its bytes before the sum,
 //
 //	XXH64(bytes) xor f(file, offset of the section)
 //
-// so that a section found at another place, or in another file, is refused
-// (rowgroup.Binding). Sections follow each other without a gap.
+// so that a section at another offset, or in another file, is refused
+// (rowgroup.Binding). A group consists of several sections.
 //
 // Header, 48 bytes
 //
@@ -28,40 +28,40 @@ import (
 //	32  u64 file number
 //	40  u64 sum
 //
-// Groups are described in package rowgroup.
+// Package rowgroup describes the groups.
 //
 // Shapes
 //
 //	0  u32 count
-//	4  count shapes as codec.AppendShape writes them; ids count from 0
+//	4  the shapes as codec.AppendShape writes them; ids count from 0
 //
 // Index
 //
 //	0  u32 groups
-//	4  groups entries:
+//	4  for each group
 //	       0  u64 offset of the group
 //	       8  u32 length of the head, sum included
 //	      12  u32 length of the group
 //	      16  u16 rows
 //	      18  u16 length of the separator
-//	      20  u32 flags: 1 = the group begins with an older version of the user
-//	          key that ends the group before
-//	   separators: user keys, or beginnings of them, greater than all of the
-//	   group before (or equal, with flag 1) and not greater than the group's first
+//	      20  u32 flags: 1 = the group begins with an older version of the last user
+//	          key of the group before
+//	   separators: a separator is a user key or a prefix of one; it is greater than
+//	   all keys of the group before (or equal, with flag 1) and not greater than the
+//	   first key of the group
 //	   u16 length and bytes of the smallest internal key, then of the largest
 //
 // Filter: blocks of 64 bytes, see filter.go.
 //
-// Summaries: see package rowgroup. They are read when they are first of use.
+// Bounds: see package rowgroup. They are read at first use.
 //
 // Footer, 152 bytes
 //
-//	  0  4 times u64 offset and u64 length, sum included: shapes, index, filter,
-//	     summaries
+//	  0  u64 offset and u64 length, sum included, of shapes, index, filter, bounds
 //	 64  u64 entries
 //	 72  u64 tombstones
-//	 80  u64 smallest sequence
-//	 88  u64 largest sequence
+//	 80  u64 smallest sequence number
+//	 88  u64 largest sequence number
 //	 96  u64 user keys
 //	104  u64 file number
 //	112  16 bytes database id
@@ -77,8 +77,8 @@ const (
 	footerBytes = 152
 	sumBytes    = rowgroup.SumBytes
 
-	// maxSectionBytes is the most that each section behind the groups takes. It is
-	// read at once: what claims more is refused.
+	// maxSectionBytes limits the length of each section after the groups. Such a
+	// section is read whole; a longer one is refused.
 	maxSectionBytes = 64 << 20
 
 	indexEntryBytes = 24
@@ -102,7 +102,7 @@ func appendHeader(dst []byte, b rowgroup.Binding, dbid [16]byte, number uint64) 
 	return b.AppendSum(dst, from, 0)
 }
 
-// span is the place of a section.
+// span is the offset and the length of a section.
 type span struct{ off, len uint64 }
 
 func (s span) end() uint64 { return s.off + s.len }
@@ -133,7 +133,7 @@ func appendFooter(dst []byte, b rowgroup.Binding, dbid [16]byte, number uint64, 
 	return b.AppendSum(dst, from, off)
 }
 
-// decodeFooter reads a footer that stands at off and whose sum holds.
+// decodeFooter decodes a footer at off, whose sum the caller has verified.
 func decodeFooter(p []byte, dbid [16]byte, number uint64, off int64) (f footer, err error) {
 	u := func(i int) uint64 { return binary.LittleEndian.Uint64(p[i:]) }
 	f = footer{
@@ -145,13 +145,13 @@ func decodeFooter(p []byte, dbid [16]byte, number uint64, off int64) (f footer, 
 	case string(p[136:144]) != magic || u(104) != number || [16]byte(p[112:128]) != dbid || u(128) != version:
 		return f, errors.New("footer does not belong to the header")
 	case f.shapes.off < headerBytes, f.shapes.off > end, f.shapes.len > end, f.index.len > end, f.filter.len > end, f.bounds.len > end:
-		return f, errors.New("footer names sections outside the file")
+		return f, errors.New("footer with sections outside the file")
 	case max(f.shapes.len, f.index.len, f.filter.len, f.bounds.len) > maxSectionBytes:
-		return f, errors.New("footer names sections that are too long")
+		return f, errors.New("footer with sections that are too long")
 	case f.shapes.end() != f.index.off, f.index.end() != f.filter.off, f.filter.end() != f.bounds.off, f.bounds.end() != end:
-		return f, errors.New("footer names sections that do not follow each other")
+		return f, errors.New("footer with sections that are not adjacent")
 	case f.tombstones > f.entries, f.minSeq > f.maxSeq, f.keys > f.entries, f.entries > 0 && f.keys == 0:
-		return f, errors.New("footer has impossible counts")
+		return f, errors.New("footer with invalid counts")
 	}
 	return f, nil
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
-// mend sets the sums of all sections that can be found, so that mutations get
+// fixSums corrects the sums of all sections that can be found, so that mutations get
 // past them.
-func mend(data []byte) {
+func fixSums(data []byte) {
 	b := rowgroup.Bind(testDB, testFile)
 	sum := func(off, n uint64) {
 		if size := uint64(len(data)); n >= sumBytes && off <= size && n <= size-off {
@@ -41,14 +41,14 @@ func mend(data []byte) {
 	for p = p[4:]; n > 0 && len(p) >= indexEntryBytes; n-- {
 		off, head := binary.LittleEndian.Uint64(p), uint64(binary.LittleEndian.Uint32(p[8:]))
 		sum(off, head)
-		mendUnits(data, off, head, sum)
+		fixHeapUnitSums(data, off, head, sum)
 		p = p[indexEntryBytes:]
 	}
 }
 
-// mendUnits sets the sums of units: it looks for a unit directory by decoding
-// the head as far as it goes.
-func mendUnits(data []byte, off, head uint64, sum func(off, n uint64)) {
+// fixHeapUnitSums corrects the sums of heap units. It finds their directory by
+// decoding the head as far as possible.
+func fixHeapUnitSums(data []byte, off, head uint64, sum func(off, n uint64)) {
 	if head < 40 || off > uint64(len(data)) || head > uint64(len(data))-off {
 		return
 	}
@@ -60,7 +60,7 @@ func mendUnits(data []byte, off, head uint64, sum func(off, n uint64)) {
 	}
 }
 
-// use reads everything there is; nothing may panic.
+// use reads the whole file in every way; nothing may panic.
 func use(data []byte) error {
 	o := readerOptions(cache.New(0))
 	r, err := Open(&memory{data: data}, o)
@@ -94,7 +94,7 @@ func use(data []byte) error {
 	return err
 }
 
-// memory is a file of bytes.
+// memory is a file in memory.
 type memory struct {
 	discard
 	data []byte
@@ -106,8 +106,8 @@ func (m *memory) ReadAt(p []byte, off int64) (int, error) {
 	return bytes.NewReader(m.data).ReadAt(p, off)
 }
 
-// FuzzOpen gives arbitrary bytes to a Reader, once as they are and once with
-// mended sums. What Verify accepts must be readable without an error.
+// FuzzOpen opens arbitrary bytes, once as they are and once with corrected sums. A
+// file that Verify accepts must be readable without an error.
 func FuzzOpen(f *testing.F) {
 	_, data := small(f)
 	f.Add(data)
@@ -120,20 +120,20 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		use(data)
 		data = bytes.Clone(data)
-		mend(data)
+		fixSums(data)
 		use(data)
 	})
 }
 
-// FuzzRoundTrip makes entries of the bytes, writes them and reads them again.
+// FuzzRoundTrip makes entries of the bytes, writes them and reads them back.
 func FuzzRoundTrip(f *testing.F) {
 	f.Add([]byte("abc\x00def\x01ghi"), uint16(700), uint64(1))
 	f.Add(bytes.Repeat([]byte("k\x00v\x07wwww"), 100), uint16(0), uint64(9))
 	f.Fuzz(func(t *testing.T, data []byte, size uint16, seed uint64) {
 		g := newGenerator(seed)
 		var entries []entry
-		for i, part := range bytes.Split(data, []byte{0}) {
-			text := string(bytes.ToValidUTF8(bytes.Map(func(r rune) rune { return max(r, ' ') }, part), []byte("?")))
+		for i, raw := range bytes.Split(data, []byte{0}) {
+			text := string(bytes.ToValidUTF8(bytes.Map(func(r rune) rune { return max(r, ' ') }, raw), []byte("?")))
 			n := min(len(text), 2)
 			for n < len(text) && text[n]&0xC0 == 0x80 {
 				n++
@@ -143,7 +143,7 @@ func FuzzRoundTrip(f *testing.F) {
 			if i%8 == 0 {
 				props = g.props(3)
 			}
-			props = append(props, edm.Property{Name: "text", Value: edm.String(text)}, edm.Property{Name: "raw", Value: edm.Binary(part)})
+			props = append(props, edm.Property{Name: "text", Value: edm.String(text)}, edm.Property{Name: "raw", Value: edm.Binary(raw)})
 			entries = append(entries, newEntry(pk, rk, uint64(i), i%7 == 3, props))
 			if i == 40 {
 				break

@@ -9,9 +9,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files of the present version")
 
-// TestGolden reads a file of each version. The one without compression must
-// also be written again byte by byte; what s2 makes of the same input differs
-// between processors.
+// TestGolden reads a file of each version. It also writes the one without compression
+// again and compares all bytes; the output of s2 for the same input differs between
+// processors.
 func TestGolden(t *testing.T) {
 	entries, o := smallEntries()
 	for _, c := range []struct {
@@ -38,7 +38,7 @@ func TestGolden(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if c.exact && !bytes.Equal(golden, data) {
-			t.Errorf("%s: the same entries give other bytes: the format has changed and needs another version", c.name)
+			t.Errorf("%s: the same entries are written as other bytes: the format has changed and needs another version", c.name)
 		}
 	}
 }

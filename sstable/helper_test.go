@@ -19,15 +19,15 @@ var testDB = [16]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 
 const testFile = 7
 
-// entry is one entry of the oracle.
+// entry is an entry of the model.
 type entry struct {
-	key   []byte // internal
+	key   []byte // internal key
 	user  []byte
 	seq   uint64
 	pk    string
 	rk    string
 	ts    edm.Ticks
-	props edm.Properties // nil slice with del: tombstone
+	props edm.Properties // nil if del
 	del   bool
 }
 
@@ -44,7 +44,7 @@ func newEntry(pk, rk string, seq uint64, del bool, props edm.Properties) entry {
 	return e
 }
 
-// shaper gives rows of equal names and types one shape, as a memtable does.
+// shaper makes rows with the same names and types share a shape, as in a memtable.
 type shaper struct{ shapes []*codec.Shape }
 
 func (s *shaper) row(e *entry) codec.ShapedRow {
@@ -128,7 +128,7 @@ func open(t testing.TB, f vfs.File, c *cache.Cache) *Reader {
 	return r
 }
 
-// diff says how row differs from what the oracle has, "" if it does not.
+// diff returns how row differs from e, "" if it does not.
 func diff(e *entry, row codec.ShapedRow) string {
 	if e.del != (row == nil) {
 		return fmt.Sprintf("tombstone %t, want %t", row == nil, e.del)
@@ -157,7 +157,7 @@ func diff(e *entry, row codec.ShapedRow) string {
 	return ""
 }
 
-// generator makes random entries.
+// generator generates random entries.
 type generator struct {
 	*rand.Rand
 	seq uint64
@@ -219,8 +219,8 @@ func (g *generator) value(t edm.Type) edm.Value {
 	return edm.GuidWords(g.Uint64()>>(64*g.IntN(2)), g.Uint64())
 }
 
-// props returns properties of one of several shapes: with few shapes they have
-// columns, with many they have not.
+// props returns properties of one of several shapes. Sections of few shapes are stored
+// as columns, those of many shapes by row.
 func (g *generator) props(shapes int) edm.Properties {
 	kind := g.IntN(shapes)
 	sub := newGenerator(uint64(kind) * 77)
@@ -258,7 +258,8 @@ func (g *generator) entries(n, partitions, shapes int) []entry {
 	return sortEntries(all)
 }
 
-// rounds is n, or less of them when each takes ten times as long.
+// rounds returns n, or fewer with the race detector, which makes each round ten times
+// slower.
 func rounds(n int) int {
 	if raceEnabled {
 		return n/8 + 1

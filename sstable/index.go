@@ -43,8 +43,8 @@ func appendIndex(dst []byte, groups []groupEntry, smallest, largest []byte) []by
 	return dst
 }
 
-// index finds groups by key. The first sixteen bytes of each separator behind
-// what all have in common stand in an array of their own.
+// index finds groups by key. The first sixteen bytes of each separator after the
+// common prefix are in an array of their own.
 type index struct {
 	groups            []groupEntry
 	common            []byte
@@ -52,15 +52,15 @@ type index struct {
 	smallest, largest []byte // internal keys
 }
 
-// decodeIndex reads an index whose sum holds, of a file whose groups end at
-// end. It keeps p.
+// decodeIndex decodes an index whose sum the caller has verified. The groups of the
+// file end at end. The result keeps p.
 func decodeIndex(p []byte, end uint64) (x index, err error) {
 	if len(p) < 4 {
 		return x, errors.New("index without a count")
 	}
 	count := binary.LittleEndian.Uint32(p)
 	if count > uint32((len(p)-4)/indexEntryBytes) {
-		return x, errors.New("index of more groups than it has room for")
+		return x, errors.New("index with more groups than fit in it")
 	}
 	n := int(count)
 	entries, rest := p[4:4+n*indexEntryBytes], p[4+n*indexEntryBytes:]
@@ -74,9 +74,9 @@ func decodeIndex(p []byte, end uint64) (x index, err error) {
 		flags := binary.LittleEndian.Uint32(e[20:])
 		switch {
 		case at != off, uint64(size) > end-off, head > size, head > rowgroup.MaxHeadBytes, head < sumBytes:
-			return x, errors.New("index names impossible places")
+			return x, errors.New("index with invalid offsets or lengths")
 		case rows < 1, rows > rowgroup.MaxRows, key > codec.MaxKeyLen, flags&^flagContinues != 0, i == 0 && flags != 0, key > len(rest):
-			return x, errors.New("index has impossible entries")
+			return x, errors.New("index with invalid entries")
 		}
 		x.groups[i] = groupEntry{
 			off: int64(at), head: int(head), len: int(size), rows: rows,
@@ -93,11 +93,11 @@ func decodeIndex(p []byte, end uint64) (x index, err error) {
 	}
 	switch {
 	case len(rest) != 0:
-		return x, errors.New("index has another length than its parts")
+		return x, errors.New("bytes after the end of the index")
 	case off != end:
-		return x, errors.New("index does not name all groups")
+		return x, errors.New("index does not have all groups")
 	case n > 0 && (codec.CheckInternalKey(x.smallest) != nil || codec.CheckInternalKey(x.largest) != nil):
-		return x, errors.New("index has malformed bounds")
+		return x, errors.New("index with malformed smallest or largest key")
 	}
 	for i := 1; i < n; i++ {
 		d := bytes.Compare(x.groups[i-1].separator, x.groups[i].separator)
@@ -130,7 +130,7 @@ func (x *index) prepare() {
 	}
 }
 
-// prefix is the first sixteen bytes of a key, filled with zeros.
+// prefix is the first sixteen bytes of a key, padded with zeros.
 type prefix struct{ hi, lo uint64 }
 
 const prefixBytes = 16
@@ -144,9 +144,9 @@ func prefixOf(p []byte) prefix {
 	return prefix{binary.BigEndian.Uint64(p), binary.BigEndian.Uint64(p[8:])}
 }
 
-// seek returns the first group that can have a user key that is not less than
-// key; 0 in an empty file. Greater keys that are less than the next separator
-// may be missing in it.
+// seek returns the first group that can have a user key not less than key; 0 if the
+// file is empty. If that group has no such key, the next group begins with the first
+// one.
 func (x *index) seek(key []byte) int {
 	if !bytes.HasPrefix(key, x.common) {
 		if bytes.Compare(key, x.common) < 0 {

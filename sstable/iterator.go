@@ -7,39 +7,38 @@ import (
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
-// Iterator walks over the entries of a file. Unless all versions were asked
-// for, it shows one version of each user key, the newest whose sequence is not
-// greater than the snapshot, tombstones included. It is not safe for concurrent
-// use. A step does not allocate.
+// Iterator iterates over the entries of a file. Without AllVersions it shows one
+// version of each user key: the newest whose sequence number is at most Snapshot,
+// tombstones included. It is not safe for concurrent use. A step does not allocate.
 type Iterator struct {
 	r *Reader
 	o IterOptions
-	// The bounds as groups: rows before lowest are less than Lower, rows behind
-	// highest are not less than Upper.
+	// lowest and highest are the groups of Lower and Upper: rows before lowest are
+	// less than Lower, rows after highest are not less than Upper.
 	lowest, highest int
 
-	pruner *rowgroup.Pruner // nil: nothing is left out
+	pruner *rowgroup.Pruner // nil: no group is skipped
 
 	g     int
 	h     *rowgroup.Head
 	row   int
-	first int  // rows of h within the bounds
-	limit int  // and the end of these
-	plain bool // every row of h is visible, and each is the only one of its key
+	first int // rows first to limit-1 of h are within the bounds
+	limit int
+	plain bool // every row of h is visible and the only one of its key
 	valid bool
 	err   error
 
-	viewed bool // view is the current row
+	viewed bool // view is set to the current row
 	view   Row
 
-	keyed  bool // key is the current key
+	keyed  bool // key is set to the current key
 	key    []byte
-	prefix int // bytes of key that belong to stretch rows from..to
+	prefix int // length of the prefix in key, which rows from to to-1 share
 	from   int
 	to     int
 }
 
-// NewIterator returns an Iterator that stands nowhere. It keeps the bounds.
+// NewIterator returns an Iterator without a position. It keeps the bounds in o.
 func (r *Reader) NewIterator(o IterOptions) *Iterator {
 	if o.AllVersions {
 		o.Snapshot = codec.MaxSeq
@@ -79,8 +78,8 @@ func (it *Iterator) SeekGE(key []byte) bool {
 	return it.advance() && it.findForward(false)
 }
 
-// SeekLT moves to the last entry whose user key is less than key, or with nil
-// to the last of all.
+// SeekLT moves to the last entry whose user key is less than key, or to the last of
+// all if key is nil.
 func (it *Iterator) SeekLT(key []byte) bool {
 	if !it.restart() {
 		return false
@@ -106,7 +105,7 @@ func (it *Iterator) SeekLT(key []byte) bool {
 	return it.retreat() && it.findBackward()
 }
 
-// Next moves to the following entry.
+// Next moves to the next entry.
 func (it *Iterator) Next() bool {
 	if !it.valid || it.view.Err() != nil {
 		return it.fail()
@@ -123,7 +122,7 @@ func (it *Iterator) Next() bool {
 	return it.findForward(it.sameAsBefore())
 }
 
-// Prev moves to the entry before.
+// Prev moves to the previous entry.
 func (it *Iterator) Prev() bool {
 	if !it.valid || it.view.Err() != nil {
 		return it.fail()
@@ -146,7 +145,7 @@ func (it *Iterator) Prev() bool {
 	return it.retreat() && it.findBackward()
 }
 
-// Valid reports whether the iterator stands at an entry.
+// Valid reports whether the iterator is at an entry.
 func (it *Iterator) Valid() bool { return it.valid }
 
 // Err returns the error that ended the last move.
@@ -157,7 +156,7 @@ func (it *Iterator) Err() error {
 	return it.err
 }
 
-// Close releases what the iterator pins and returns Err.
+// Close releases the pinned blocks and returns Err.
 func (it *Iterator) Close() error {
 	err := it.Err()
 	it.unload()
@@ -181,8 +180,8 @@ func (it *Iterator) Key() []byte {
 	return it.key
 }
 
-// Row returns the row, nil for a tombstone; it and its values are valid until
-// the iterator moves.
+// Row returns the row, nil for a tombstone. The row and its values are valid until the
+// iterator moves.
 func (it *Iterator) Row() codec.ShapedRow {
 	if it.h.Tombstone(it.row) {
 		return nil
@@ -190,7 +189,7 @@ func (it *Iterator) Row() codec.ShapedRow {
 	return &it.View().Row
 }
 
-// View is Row for an entry that is no tombstone.
+// View is Row for an entry that is not a tombstone.
 func (it *Iterator) View() *Row {
 	if !it.viewed {
 		it.view.pins.releaseValueBlocks()
@@ -200,7 +199,7 @@ func (it *Iterator) View() *Row {
 	return &it.view
 }
 
-// Sequence and kind of the entry.
+// Version returns the sequence number and the kind of the entry.
 func (it *Iterator) Version() (seq uint64, kind codec.Kind) { return it.h.Version(it.row) }
 
 // restart prepares for a seek.
@@ -226,8 +225,8 @@ func (it *Iterator) unload() {
 	it.from, it.to = 0, 0
 }
 
-// following returns the next group in a direction, 1 or -1, that may hold
-// something; -1 when there is none.
+// following returns the next group in a direction, 1 or -1, that may have a visible
+// entry; -1 if there is none.
 func (it *Iterator) following(step int) int {
 	for g := it.g + step; g >= it.lowest && g <= it.highest && g < len(it.r.index.groups); g += step {
 		if it.pruner == nil || !it.prunable(g) || !it.pruner.None(g) {
@@ -237,14 +236,14 @@ func (it *Iterator) following(step int) int {
 	return -1
 }
 
-// prunable reports whether the versions of each key of g are in g alone. A
-// group that is left out must not take a newer version away from an older one.
+// prunable reports whether all versions of the keys of g are in g. A skipped group
+// must not hide the newer version of a key whose older version is shown.
 func (it *Iterator) prunable(g int) bool {
 	all := it.r.index.groups
 	return !all[g].continues && (g+1 == len(all) || !all[g+1].continues)
 }
 
-// load makes g the current group, unless there is none with that number.
+// load makes g the current group. It reports false if g is negative or cannot be read.
 func (it *Iterator) load(g int) bool {
 	if g < 0 {
 		return false
@@ -304,8 +303,8 @@ func (it *Iterator) sameAsBefore() bool {
 	return it.h.Same(it.row)
 }
 
-// findForward stops at the first row from here on that is to be shown. done
-// says that a newer version of the same key has been.
+// findForward stops at the first row from the current one on that is visible. done
+// means that a newer version of the same key has been shown.
 func (it *Iterator) findForward(done bool) bool {
 	for done && !it.o.AllVersions || it.h.Sequence(it.row) > it.o.Snapshot {
 		if !it.advance() {
@@ -317,8 +316,8 @@ func (it *Iterator) findForward(done bool) bool {
 	return true
 }
 
-// findBackward stops at the row to be shown of the key whose oldest version is
-// here, or of the nearest key before that has one.
+// findBackward stops at the visible version of the current key, whose oldest version
+// is the current row, or of the nearest key before it that has one.
 func (it *Iterator) findBackward() bool {
 	for {
 		g, row := -1, 0

@@ -13,7 +13,7 @@ type Compression uint8
 
 // The compressions. Every reader reads all of them.
 const (
-	CompressionFast   = Compression(rowgroup.Fast)   // s2, for files that will soon be compacted
+	CompressionFast   = Compression(rowgroup.Fast)   // s2, for files that are soon compacted
 	CompressionBetter = Compression(rowgroup.Better) // s2 at half the speed and some 3 % smaller
 	CompressionNone   = Compression(rowgroup.None)
 )
@@ -23,8 +23,8 @@ type WriterOptions struct {
 	DBID        [16]byte
 	Number      uint64
 	Compression Compression // default CompressionFast
-	// GroupBytes is the size of a group before compression, at most 32 KiB and
-	// by default that.
+	// GroupBytes is the size of a group before compression, at most 32 KiB (default 32
+	// KiB).
 	GroupBytes int
 }
 
@@ -51,27 +51,27 @@ type Info struct {
 	Hash              uint64 // XXH64 of the whole file
 }
 
-// ReaderOptions say what a file must be, and where its blocks are cached.
+// ReaderOptions identify the file and select the cache of its blocks.
 type ReaderOptions struct {
 	DBID   [16]byte
 	Number uint64
-	Size   int64        // what the manifest says; 0 takes the file's own
+	Size   int64        // expected size, as in the manifest; 0 accepts any
 	Name   string       // for errors
-	Cache  *cache.Cache // nil: nothing is kept
-	// CacheDB is the number of the database in Cache.
+	Cache  *cache.Cache // nil: no block is cached
+	// CacheDB is the id of the database in Cache.
 	CacheDB uint64
 }
 
-// IterOptions bound an Iterator.
+// IterOptions select the entries that an Iterator shows.
 type IterOptions struct {
 	Lower, Upper []byte // user-key bounds [Lower, Upper); nil is open
-	Snapshot     uint64 // versions of greater sequence are invisible
-	// AllVersions shows every version and ignores Snapshot; forward only.
+	Snapshot     uint64 // versions with a greater sequence number are invisible
+	// AllVersions shows every version and ignores Snapshot. The iterator then moves
+	// forward only.
 	AllVersions bool
-	Fill        bool // keep blocks that are read in the cache
-	// Prune leaves out groups of which the summary says that no row in them
-	// satisfies it; others are shown whole. What is left out shadows nothing any
-	// more: it may only be set where no other source has older versions of this
-	// file's keys.
+	Fill        bool // keep the blocks that are read in the cache
+	// Prune skips the groups whose bounds exclude a row that satisfies it, and shows
+	// other groups whole. A skipped version does not hide an older one: set Prune only
+	// where no other source has older versions of the keys of this file.
 	Prune *predicate.Program
 }

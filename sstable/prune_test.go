@@ -3,6 +3,7 @@ package sstable
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
@@ -36,9 +37,9 @@ func (g *generator) condition(entries []entry, depth int) *predicate.Node {
 	return predicate.NewCompare(p.Name, op, p.Value)
 }
 
-// TestPruneLosesNothing: a scan that leaves groups out shows every row that
+// TestPruneKeepsMatches checks that a scan that skips groups shows every row that
 // satisfies the condition, in both directions, and no older version instead.
-func TestPruneLosesNothing(t *testing.T) {
+func TestPruneKeepsMatches(t *testing.T) {
 	for _, s := range samples() {
 		if len(s.entries) < 2 {
 			continue
@@ -87,7 +88,7 @@ func TestPruneLosesNothing(t *testing.T) {
 	}
 }
 
-func TestPruneLeavesGroupsOut(t *testing.T) {
+func TestPruneSkipsGroups(t *testing.T) {
 	entries := uniform(4000)
 	o := writerOptions()
 	o.GroupBytes = 2000
@@ -111,11 +112,27 @@ func TestPruneLeavesGroupsOut(t *testing.T) {
 			n++
 		}
 		if err := it.Close(); err != nil || n > c.most || n == 0 {
-			t.Errorf("%s: %d of %d rows looked at, want at most %d, error %v", name, n, len(entries), c.most, err)
+			t.Errorf("%s: %d of %d rows examined, want at most %d, error %v", name, n, len(entries), c.most, err)
 		}
 	}
 }
 
+// TestDamagedBounds flips bits of the bounds: an iterator with Prune must not use them.
+func TestDamagedBounds(t *testing.T) {
+	_, data := small(t)
+	r := open(t, fileOf(t, data), nil)
+	for at := r.footer.bounds.off; at < r.footer.bounds.end(); at++ {
+		p := bytes.Clone(data)
+		p[at] ^= 4
+		it := open(t, fileOf(t, p), nil).NewIterator(IterOptions{Snapshot: codec.MaxSeq, Prune: predicate.Compile(predicate.NewConst(true))})
+		if it.SeekGE(nil) {
+			t.Fatalf("byte %d: a row is shown", at)
+		}
+		wantCorrupt(t, it.Close(), fmt.Sprint("byte ", at))
+	}
+}
+
+// TestUnreadableBounds fails to read the bounds, and reads them at a second attempt.
 func TestUnreadableBounds(t *testing.T) {
 	_, data := small(t)
 	f := &brokenFile{File: fileOf(t, data)}

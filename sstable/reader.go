@@ -17,8 +17,8 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// Reader reads a finished file. All methods may be called concurrently; Close
-// comes after the last use of the Reader, its Iterators and its Rows.
+// Reader reads a finished file. All methods are safe for concurrent use. Call Close
+// after the last use of the Reader, its Iterators and its Rows.
 type Reader struct {
 	f       vfs.File
 	o       ReaderOptions
@@ -29,15 +29,15 @@ type Reader struct {
 	index   index
 	filter  []byte
 	heads   []cache.Hint // one for each group
-	scratch sync.Pool    // *[]byte, for stored bytes on their way to be decoded
+	scratch sync.Pool    // *[]byte, for stored bytes before they are decoded
 
 	mu     sync.Mutex
-	bounds *rowgroup.Bounds // +checklocks:mu; nil until first of use
+	bounds *rowgroup.Bounds // +checklocks:mu; nil before the first use
 }
 
-// Open checks the ends of a file and keeps its index, filter and shapes in
-// memory. The file belongs to the Reader unless Open fails. An error is a
-// *corrupt.Error, ErrNewerFormat, or the file's own.
+// Open verifies the header and the sections after the groups, and keeps index, filter
+// and shapes in memory. The Reader owns the file unless Open fails. The error is a
+// *corrupt.Error, ErrNewerFormat, or that of the file.
 func Open(f vfs.File, o ReaderOptions) (*Reader, error) {
 	if o.Cache == nil {
 		o.Cache = cache.New(0)
@@ -68,7 +68,7 @@ func (r *Reader) corruptf(off int64, format string, args ...any) error {
 	return corrupt.Newf(r.o.Name, off, format, args...)
 }
 
-// read fills p from off; the file's size says that it can.
+// read fills p from off. The range is within the file.
 func (r *Reader) read(p []byte, off int64) error {
 	if n, err := r.f.ReadAt(p, off); n < len(p) {
 		return fmt.Errorf("read %d bytes at %d of %s: %w", len(p), off, r.o.Name, err)
@@ -76,7 +76,7 @@ func (r *Reader) read(p []byte, off int64) error {
 	return nil
 }
 
-// readSection fills p with the section at off and checks its sum.
+// readSection fills p with the section at off and verifies its sum.
 func (r *Reader) readSection(p []byte, off int64, what string) error {
 	if err := r.read(p, off); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (r *Reader) readHeader() error {
 	return nil
 }
 
-// readTail reads what stands behind the groups.
+// readTail reads the sections after the groups, except the bounds.
 func (r *Reader) readTail() error {
 	off := r.size - footerBytes
 	var p [footerBytes]byte
@@ -154,7 +154,7 @@ func (r *Reader) readTail() error {
 		return err
 	}
 	if f.bounds.len < sumBytes {
-		return r.corruptf(off, "summaries of %d bytes", f.bounds.len)
+		return r.corruptf(off, "bounds of %d bytes", f.bounds.len)
 	}
 	if len(r.filter)%filterBlockBytes != 0 || (len(r.filter) == 0) != (f.keys == 0) {
 		return r.corruptf(int64(f.filter.off), "filter of %d bytes for %d keys", len(r.filter), f.keys)
@@ -162,8 +162,8 @@ func (r *Reader) readTail() error {
 	return nil
 }
 
-// shapeBudget is how many bytes of decoded shapes a Reader keeps: those of some
-// hundred rows with few properties, or of some ten with as many as they can have.
+// shapeBudget is how many bytes of decoded shapes a Reader keeps: some hundred shapes
+// with few properties, or some ten with as many as allowed.
 const shapeBudget = 512 << 10
 
 func (r *Reader) decodeShapes(p []byte) error {
@@ -178,8 +178,7 @@ func (r *Reader) decodeShapes(p []byte) error {
 			return r.corruptf(int64(r.footer.shapes.off), "shape %d: %v", r.shapes.Len(), err)
 		}
 		if s.Len() == 0 {
-			// No shape stands twice, and this one is far shorter here than in
-			// memory.
+			// Shapes are distinct, and this one is far shorter encoded than in memory.
 			if empty {
 				return r.corruptf(int64(r.footer.shapes.off), "shape %d is the second without properties", r.shapes.Len())
 			}
@@ -194,7 +193,7 @@ func (r *Reader) decodeShapes(p []byte) error {
 	return nil
 }
 
-// loadSummaries returns the summaries, which it reads the first time.
+// loadBounds returns the bounds, which it reads at the first call.
 func (r *Reader) loadBounds() (*rowgroup.Bounds, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -203,12 +202,12 @@ func (r *Reader) loadBounds() (*rowgroup.Bounds, error) {
 	}
 	at := r.footer.bounds
 	p := make([]byte, at.len)
-	if err := r.readSection(p, int64(at.off), "summaries"); err != nil {
+	if err := r.readSection(p, int64(at.off), "bounds"); err != nil {
 		return nil, err
 	}
 	s, err := rowgroup.DecodeBounds(p[:len(p)-sumBytes], len(r.index.groups))
 	if err != nil {
-		return nil, r.corruptf(int64(at.off), "summaries: %v", err)
+		return nil, r.corruptf(int64(at.off), "bounds: %v", err)
 	}
 	r.bounds = s
 	return s, nil
@@ -240,7 +239,7 @@ func (r *Reader) MemBytes() int {
 	return n
 }
 
-// head is what the cache keeps of a group beside the head's bytes.
+// head is a decoded head in the cache.
 type head struct {
 	rowgroup.Head
 	hints []cache.Hint // one for each heap unit
@@ -289,7 +288,7 @@ func (r *Reader) loadHead(pin cache.Handle, e *groupEntry, arrange bool) error {
 	return nil
 }
 
-// unit returns a decoded heap unit of h, pinned. hint may be nil.
+// heapUnit returns a decoded heap unit of h, pinned. hint may be nil.
 func (r *Reader) heapUnit(h *rowgroup.Head, u *rowgroup.HeapUnit, hint *cache.Hint, fill bool) (cache.Handle, error) {
 	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(u.Off), Kind: kindHeapUnit}
 	pin, ok := r.o.Cache.GetAt(key, hint)
@@ -313,7 +312,7 @@ func (r *Reader) heapUnit(h *rowgroup.Head, u *rowgroup.HeapUnit, hint *cache.Hi
 	return pin, nil
 }
 
-// extent returns a big value, pinned.
+// valueBlock returns a decoded big value, pinned.
 func (r *Reader) valueBlock(e *rowgroup.ValueBlock, fill bool) (cache.Handle, error) {
 	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(e.Off), Kind: kindValueBlock}
 	pin, ok := r.o.Cache.Get(key)
@@ -323,9 +322,9 @@ func (r *Reader) valueBlock(e *rowgroup.ValueBlock, fill bool) (cache.Handle, er
 	if pin, ok = r.o.Cache.Acquire(key, e.Raw, fill); ok {
 		return pin, nil
 	}
-	err := r.decompress(pin.Bytes(), e.Off, e.Stored, "extent")
+	err := r.decompress(pin.Bytes(), e.Off, e.Stored, "value block")
 	if err == nil && e.Text && !utf8.Valid(pin.Bytes()) {
-		err = r.corruptf(e.Off, "extent: text that is not UTF-8")
+		err = r.corruptf(e.Off, "value block: text that is not UTF-8")
 	}
 	if err != nil {
 		pin.Fail()
@@ -335,7 +334,7 @@ func (r *Reader) valueBlock(e *rowgroup.ValueBlock, fill bool) (cache.Handle, er
 	return pin, nil
 }
 
-// decompress fills raw from the section of stored bytes at off.
+// decompress decodes the section of stored bytes at off into raw.
 func (r *Reader) decompress(raw []byte, off int64, stored int, what string) error {
 	scratch := r.scratch.Get().(*[]byte)
 	defer r.scratch.Put(scratch)
@@ -360,8 +359,7 @@ func (r *Reader) decompress(raw []byte, off int64, stored int, what string) erro
 	return nil
 }
 
-// Newest returns the greatest sequence and the latest time stamp of an entity
-// that the file has.
+// Newest returns the greatest sequence number and the latest Timestamp in the file.
 func (r *Reader) Newest() (seq uint64, stamp edm.Ticks, err error) {
 	it := r.NewIterator(IterOptions{AllVersions: true})
 	for ok := it.SeekGE(nil); ok; ok = it.Next() {
@@ -374,15 +372,14 @@ func (r *Reader) Newest() (seq uint64, stamp edm.Ticks, err error) {
 	return seq, stamp, errors.Join(it.Err(), it.Close())
 }
 
-// MayContain reports whether the file may have a version of the user key with
-// the given hash (codec.KeyHash).
+// MayContain reports whether the file may have a version of the user key with this
+// hash (codec.KeyHash).
 func (r *Reader) MayContain(keyHash uint64) bool { return filterHas(r.filter, keyHash) }
 
-// Get finds the newest version of a user key whose sequence is not greater than
-// snap. If that is a row and no tombstone, row becomes its view with everything
-// loaded but big values, and pins it until its Release; what row was before is
-// released. Get does not allocate when the filter knows that the key is not
-// there, nor when all it needs is in the cache.
+// Get finds the newest version of a user key with a sequence number of at most snap.
+// For a put, row becomes a view of it with all values loaded except big ones, and pins
+// its blocks until Release. Get releases the previous contents of row. Get does not
+// allocate if the filter excludes the key, or if all blocks are in the cache.
 func (r *Reader) Get(key []byte, keyHash uint64, snap uint64, row *Row) (seq uint64, kind codec.Kind, ok bool, err error) {
 	row.Release()
 	if !filterHas(r.filter, keyHash) {
@@ -402,7 +399,7 @@ func (r *Reader) Get(key []byte, keyHash uint64, snap uint64, row *Row) (seq uin
 			return r.found(h, pin, i, row)
 		}
 		pin.Release()
-		// The next group can only go on with older versions of the same key.
+		// The next group can begin with older versions of the same key only.
 		g++
 		if i < h.Rows() || g == len(r.index.groups) || !r.index.groups[g].continues {
 			return 0, 0, false, nil
@@ -410,7 +407,7 @@ func (r *Reader) Get(key []byte, keyHash uint64, snap uint64, row *Row) (seq uin
 	}
 }
 
-// found makes row the view of row i of h.
+// found sets row to row i of h.
 func (r *Reader) found(h *head, pin cache.Handle, i int, row *Row) (uint64, codec.Kind, bool, error) {
 	seq, kind := h.Version(i)
 	if kind == codec.KindDelete {

@@ -5,34 +5,33 @@ import (
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
-// Row is a lazy view of a row in a file; it implements codec.ShapedRow. The
-// zero Row is ready for Reader.Get; afterwards it pins blocks of the cache until
-// Release, and the bytes of its values are valid as long. It is not safe for
-// concurrent use, and must not be copied.
+// Row is a lazy view of a row in a file; it implements codec.ShapedRow. The zero Row
+// is ready for Reader.Get. Get pins blocks of the cache until Release; the bytes of
+// the values are valid until then. A Row is not safe for concurrent use, and must not
+// be copied.
 //
-// A row that came from an Iterator reads its strings and binaries from the file
-// when they are first asked for. If that fails, they are null, Err returns the
-// reason, and the Iterator ends with the same error. Call Load before anything
-// depends on a value, or Err after.
+// A row of an Iterator reads its Strings and Binaries from the file when they are
+// first asked for. A value that cannot be read is null, Err returns the reason, and
+// the Iterator ends with the same error. Call Load before anything depends on a value,
+// or Err after.
 type Row struct {
-	// A caller that asks the embedded row itself for each property saves a call
-	// on the way.
+	// A caller that calls the embedded row itself saves a call for each property.
 	rowgroup.Row
 	pins pins
 }
 
-// Release drops the pins. The Row may be used for another Get.
+// Release releases the blocks. The Row may be used for another Get.
 func (r *Row) Release() {
 	r.Attach(nil, nil)
 	r.pins.release()
 }
 
-// pins are the blocks that a Row holds; it implements rowgroup.Blocks.
+// pins are the pinned blocks of a Row; they implement rowgroup.Blocks.
 type pins struct {
 	r           *Reader
 	fill        bool // keep blocks in the cache
 	head        cache.Handle
-	hints       []cache.Hint // of the units of head; nil for a head that is not of the cache
+	hints       []cache.Hint // of the heap units of head; nil for a head outside the cache
 	heapUnit    cache.Handle
 	valueBlocks []cache.Handle
 }
@@ -52,7 +51,7 @@ func (p *pins) releaseValueBlocks() {
 	p.valueBlocks = p.valueBlocks[:0]
 }
 
-// Unit returns a heap unit and lets go of the one before.
+// HeapUnit returns a heap unit and releases the one before.
 func (p *pins) HeapUnit(h *rowgroup.Head, u *rowgroup.HeapUnit) ([]byte, error) {
 	var hint *cache.Hint
 	if p.hints != nil {
@@ -67,7 +66,7 @@ func (p *pins) HeapUnit(h *rowgroup.Head, u *rowgroup.HeapUnit) ([]byte, error) 
 	return pin.Bytes(), nil
 }
 
-// Extent returns a big value, for as long as the row.
+// ValueBlock returns a big value, valid as long as the row.
 func (p *pins) ValueBlock(e *rowgroup.ValueBlock) ([]byte, error) {
 	pin, err := p.r.valueBlock(e, p.fill)
 	if err != nil {

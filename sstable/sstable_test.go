@@ -17,7 +17,7 @@ type sample struct {
 	options WriterOptions
 }
 
-// samples are files of every sort.
+// samples are files of every kind.
 func samples() []sample {
 	var list []sample
 	add := func(name string, entries []entry, change func(*WriterOptions)) {
@@ -45,7 +45,7 @@ func samples() []sample {
 		many = append(many, newEntry("p", "r", uint64(v+2), v%3 == 0, g.props(2)))
 	}
 	many = append(many, newEntry("p", "q", 1, false, nil), newEntry("p", "s", 500, false, nil), newEntry("p", "t", 501, false, nil))
-	add("versions over groups", sortEntries(many), func(o *WriterOptions) { o.GroupBytes = 900 })
+	add("versions across groups", sortEntries(many), func(o *WriterOptions) { o.GroupBytes = 900 })
 	var large []entry
 	for i := range 4 {
 		var props edm.Properties
@@ -120,7 +120,8 @@ func checkInfo(t *testing.T, info Info, entries []entry) {
 	}
 }
 
-// newest returns the version of a user key that a snapshot shows, nil if none.
+// newest returns the version of a user key that a snapshot shows, nil if there is
+// none.
 func newest(entries []entry, user []byte, snap uint64) *entry {
 	for i := range entries {
 		if e := &entries[i]; bytes.Equal(e.user, user) && e.seq <= snap {
@@ -175,7 +176,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// visible returns what a snapshot shows within bounds.
+// visible returns the entries that o shows.
 func visible(entries []entry, o IterOptions) []entry {
 	var list []entry
 	for _, e := range entries {
@@ -190,7 +191,7 @@ func visible(entries []entry, o IterOptions) []entry {
 	return list
 }
 
-// bound returns a bound of one of the sorts that package codec makes.
+// bound returns a bound of one of the kinds that package codec makes.
 func (g *generator) bound(entries []entry) []byte {
 	pk, rk := fmt.Sprintf("p%d", g.IntN(4)), g.text(g.IntN(3))
 	if len(entries) > 0 && g.IntN(4) > 0 {
@@ -218,7 +219,7 @@ func (g *generator) bound(entries []entry) []byte {
 	return codec.AppendKey(nil, 16, pk, rk)
 }
 
-// TestIterate compares random walks with the oracle.
+// TestIterate compares random walks with the model.
 func TestIterate(t *testing.T) {
 	for _, s := range samples() {
 		t.Run(s.name, func(t *testing.T) {
@@ -272,7 +273,7 @@ func walk(t *testing.T, g *generator, r *Reader, entries []entry, o IterOptions)
 			log += " prev"
 		}
 		if inside := at >= 0 && at < len(want); ok != inside || it.Valid() != inside || it.Err() != nil {
-			t.Fatalf("%s: valid %t, want %t (place %d of %d), error %v", log, ok, inside, at, len(want), it.Err())
+			t.Fatalf("%s: valid %t, want %t (position %d of %d), error %v", log, ok, inside, at, len(want), it.Err())
 		}
 		if !ok {
 			continue
@@ -301,8 +302,8 @@ func TestSameInputSameBytes(t *testing.T) {
 	}
 }
 
-// TestCopy writes what an iterator gives, as a merge does: the same entries make
-// the same bytes, whichever kind of row they come from.
+// TestCopy writes the entries of an iterator, as a compaction does. The same entries
+// must give the same bytes, whatever the type of their rows.
 func TestCopy(t *testing.T) {
 	for _, s := range samples() {
 		f, info := write(t, s.options, s.entries)

@@ -11,8 +11,8 @@ import (
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 )
 
-// TestInvalidValues reads files whose sums hold, and in which a value is none of
-// its type: no read may show it, not even before Verify.
+// TestInvalidValues reads files with right sums and a value that is invalid for its
+// type: no read may return it, not even before Verify.
 func TestInvalidValues(t *testing.T) {
 	long := append(bytes.Repeat([]byte("long "), 1200), 0xff)
 	good := func(i int) edm.Properties {
@@ -21,7 +21,7 @@ func TestInvalidValues(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		ts   edm.Ticks
-		rows int // with the bad value; the others are good
+		rows int // with the bad value; the others are valid
 		bad  edm.Properties
 	}{
 		{"none", 0, 0, nil},
@@ -29,10 +29,10 @@ func TestInvalidValues(t *testing.T) {
 		{"text cut in the middle", 0, 1, edm.Properties{{Name: "A", Value: edm.StringBytes([]byte("text\xc3"))}, {Name: "T", Value: edm.DateTime(1)}}},
 		{"text in a dictionary", 0, 40, edm.Properties{{Name: "A", Value: edm.StringBytes([]byte("\xfftext"))}, {Name: "T", Value: edm.DateTime(1)}}},
 		{"long text", 0, 1, edm.Properties{{Name: "A", Value: edm.StringBytes(long)}, {Name: "T", Value: edm.DateTime(1)}}},
-		{"text of a row by itself", 0, 1, edm.Properties{{Name: "Own", Value: edm.StringBytes([]byte("\xfftext"))}}},
+		{"text of a row stored by row", 0, 1, edm.Properties{{Name: "Own", Value: edm.StringBytes([]byte("\xfftext"))}}},
 		{"DateTime", 0, 1, edm.Properties{{Name: "A", Value: edm.String("x")}, {Name: "T", Value: edm.DateTime(edm.MaxTicks + 1)}}},
 		{"negative DateTime", 0, 1, edm.Properties{{Name: "A", Value: edm.String("x")}, {Name: "T", Value: edm.DateTime(-1)}}},
-		{"DateTime of a row by itself", 0, 1, edm.Properties{{Name: "Own", Value: edm.DateTime(edm.MaxTicks + 1)}}},
+		{"DateTime of a row stored by row", 0, 1, edm.Properties{{Name: "Own", Value: edm.DateTime(edm.MaxTicks + 1)}}},
 		{"Timestamp", edm.MaxTicks + 1, 1, good(0)},
 		{"negative Timestamp", -1, 1, good(0)},
 	} {
@@ -63,11 +63,11 @@ func TestInvalidValues(t *testing.T) {
 				}
 				for i := range row.Len() {
 					if _, v := row.At(i); !validValue(v) {
-						t.Errorf("row %d shows a wrong %v", n, v.Type())
+						t.Errorf("row %d returns an invalid %v", n, v.Type())
 					}
 				}
 				if !row.Timestamp().Valid() {
-					t.Errorf("row %d shows a wrong Timestamp", n)
+					t.Errorf("row %d returns an invalid Timestamp", n)
 				}
 				n++
 			}

@@ -12,12 +12,11 @@ import (
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
-// Verify reads the whole file, past the cache, and checks every byte against
-// its sum and the rules of the format: keys are well formed and sorted, index
-// and footer agree with the groups, the filter has every key, groups leave no
-// byte between them, values are of their types. The first thing that is wrong
-// is returned as a *corrupt.Error. What a whole-file hash says is the caller's
-// to check.
+// Verify reads the whole file without the cache, and checks every byte: its sum, and
+// the rules of the format. Keys are well formed and sorted; index and footer agree
+// with the groups; the filter has every key; there are no bytes between sections;
+// values are valid for their types and within their bounds. Verify returns the first
+// damage as a *corrupt.Error. The caller compares the hash of the file.
 func (r *Reader) Verify(ctx context.Context) error {
 	r = &Reader{f: r.f, o: r.o, bind: r.bind, size: r.size, footer: r.footer, shapes: r.shapes, index: r.index, filter: r.filter}
 	r.o.Cache = cache.New(0)
@@ -48,15 +47,15 @@ func (r *Reader) Verify(ctx context.Context) error {
 	f := &r.footer
 	if v.f.entries != f.entries || v.f.tombstones != f.tombstones || v.f.keys != f.keys ||
 		f.entries > 0 && (v.f.minSeq != f.minSeq || v.f.maxSeq != f.maxSeq) {
-		return r.corruptf(r.size-footerBytes, "footer's counts are not those of the groups")
+		return r.corruptf(r.size-footerBytes, "footer and groups differ in their counts")
 	}
 	if f.entries > 0 && !bytes.Equal(v.key, r.index.largest) {
-		return r.corruptf(int64(f.index.off), "largest key is not the last")
+		return r.corruptf(int64(f.index.off), "largest key of the index is not the last key")
 	}
 	return nil
 }
 
-// verifier is what Verify knows of the groups behind it.
+// verifier accumulates what Verify compares with index and footer.
 type verifier struct {
 	r   *Reader
 	f   footer // counts
@@ -117,11 +116,11 @@ func (v *verifier) entry(g, row int) error {
 		marked = h.Same(row)
 	}
 	if again != marked {
-		return errors.New("older version is not marked")
+		return errors.New("older version of the key before is not marked")
 	}
 	if row == 0 {
 		if bytes.Compare(user, e.separator) < 0 || g == 0 && !bytes.Equal(key, v.r.index.smallest) {
-			return errors.New("key before the group's beginning")
+			return errors.New("key before the beginning of the group")
 		}
 		if len(v.key) > 0 && !again && bytes.Compare(e.separator, v.key[:len(v.key)-codec.TrailerLen]) <= 0 {
 			return errors.New("separator does not separate")
@@ -152,8 +151,8 @@ func (v *verifier) count(seq uint64, kind codec.Kind, again bool) {
 	}
 }
 
-// values checks the units and extents of the group, and that there is nothing
-// else behind its head.
+// values checks the heap units and value blocks of the group, and that there are no
+// other bytes after its head.
 func (v *verifier) values(e *groupEntry) error {
 	r, h := v.r, &v.h
 	at := e.off + int64(e.head)
@@ -164,7 +163,7 @@ func (v *verifier) values(e *groupEntry) error {
 	for i := range h.HeapUnits {
 		u := &h.HeapUnits[i]
 		if u.Off != at {
-			return r.corruptf(at, "bytes between units")
+			return r.corruptf(at, "bytes between heap units")
 		}
 		at += int64(u.Stored)
 		if err := v.check(e.off, row, u.First, u.End); err != nil {
@@ -178,17 +177,17 @@ func (v *verifier) values(e *groupEntry) error {
 	}
 	for i := range h.ValueBlocks {
 		if h.ValueBlocks[i].Off != at {
-			return r.corruptf(at, "bytes between extents")
+			return r.corruptf(at, "bytes between value blocks")
 		}
 		at += int64(h.ValueBlocks[i].Stored)
 	}
 	if at != e.off+int64(e.len) {
-		return r.corruptf(at, "bytes behind the group")
+		return r.corruptf(at, "bytes after the group")
 	}
 	return nil
 }
 
-// check reads every value of some rows.
+// check reads every value of rows from to to-1.
 func (v *verifier) check(off int64, row *Row, from, to int) error {
 	r, h := v.r, &v.h
 	for i := from; i < to; i++ {
@@ -206,18 +205,18 @@ func (v *verifier) check(off int64, row *Row, from, to int) error {
 				return row.Err()
 			}
 			if !validValue(value) {
-				return r.corruptf(off, "row %d: property %q is no %v", i, name, value.Type())
+				return r.corruptf(off, "row %d: property %q is not a valid %v", i, name, value.Type())
 			}
 			if !v.pruner.Contains(name, value) {
-				return r.corruptf(off, "row %d: property %q is outside the summary", i, name)
+				return r.corruptf(off, "row %d: property %q is outside its bounds", i, name)
 			}
 		}
 	}
 	return nil
 }
 
-// validValue reports whether v can have been written: reading only guarantees
-// that bytes are where they should be.
+// validValue reports whether the writer can have written v. Reading alone guarantees
+// only that a value is within its block.
 func validValue(v edm.Value) bool {
 	switch v.Type() {
 	case edm.TypeString:

@@ -11,11 +11,11 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// writeBytes is how much a Writer gathers before it writes.
+// writeBytes is how much a Writer buffers before it writes.
 const writeBytes = 256 << 10
 
-// Writer writes one file. It is not safe for concurrent use. After an error
-// every call returns it, and the file is worthless.
+// Writer writes one file. It is not safe for concurrent use. After an error every call
+// returns that error, and the file is useless.
 type Writer struct {
 	f    vfs.File
 	o    WriterOptions
@@ -28,18 +28,18 @@ type Writer struct {
 	shapes *rowgroup.Shapes
 	group  rowgroup.Builder
 	groups []groupEntry
-	keys   []byte   // of the groups' separators
+	keys   []byte   // separators of the groups
 	hashes []uint64 // of user keys
-	bounds []byte   // of the groups
+	bounds []byte   // encoded bounds of the groups
 	last   []byte   // internal key
 	first  []byte   // internal key of the file's first entry
-	ended  []byte   // user key that ended the group before; nil before the first
+	ended  []byte   // last user key of the group before; nil in the first group
 	info   Info
 	err    error
 }
 
-// NewWriter returns a Writer of an empty file, which stays the caller's to
-// close. Wrong options are reported by the first Add, or by Finish.
+// NewWriter returns a Writer for the empty file f, which the caller closes. Add or
+// Finish returns the error of invalid options.
 func NewWriter(f vfs.File, o WriterOptions) *Writer {
 	o, err := o.withDefaults()
 	w := &Writer{f: f, o: o, bind: rowgroup.Bind(o.DBID, o.Number), hash: xxhash.New(), shapes: rowgroup.NewShapes(), err: err}
@@ -47,9 +47,9 @@ func NewWriter(f vfs.File, o WriterOptions) *Writer {
 	return w
 }
 
-// Add appends an entry, of which it keeps nothing. Keys are internal keys in
-// rising order; row is nil exactly for a tombstone. If a value of row cannot be
-// read, Add returns that error.
+// Add appends an entry and keeps no reference to it. Keys are internal keys in rising
+// order; row is nil for a tombstone and only then. If a value of row cannot be read,
+// Add returns that error.
 func (w *Writer) Add(key []byte, row codec.ShapedRow) error {
 	if w.err != nil {
 		return w.err
@@ -75,7 +75,7 @@ func (w *Writer) add(key []byte, row codec.ShapedRow) error {
 	lastUser := w.last[:max(len(w.last)-codec.TrailerLen, 0)]
 	again := bytes.Equal(user, lastUser)
 	if user[len(user)-1] != rowgroup.EndOfKey || bytes.IndexByte(user[rowgroup.TableBytes:], 0) >= 0 {
-		return fmt.Errorf("add: key %x is no user key", key)
+		return fmt.Errorf("add: key %x has an invalid user key", key)
 	}
 	if w.group.Full(w.o.GroupBytes) {
 		if err := w.endGroup(); err != nil {
@@ -85,11 +85,11 @@ func (w *Writer) add(key []byte, row codec.ShapedRow) error {
 	if w.group.Rows() == 0 {
 		w.beginGroup(user, again)
 	}
-	// With 0 the row is of the partition of the row before.
+	// 0 means that the row has the same partition as the row before.
 	partition := 0
 	if p := w.group.Partition(); p == 0 || len(user) <= p || !bytes.Equal(user[:p], lastUser[:p]) {
 		if partition = codec.PartitionLen(user); partition == 0 || partition == len(user) {
-			return fmt.Errorf("add: key %x is no user key", key)
+			return fmt.Errorf("add: key %x has an invalid user key", key)
 		}
 	}
 	if err := w.group.Add(user, partition, again, seq, row, w.shapes); err != nil {
@@ -115,7 +115,7 @@ func (w *Writer) count(key []byte, seq uint64, tombstone bool) {
 	}
 }
 
-// beginGroup notes the separator of a group whose first user key is user.
+// beginGroup adds the separator of a group whose first user key is user.
 func (w *Writer) beginGroup(user []byte, again bool) {
 	separator := user
 	if len(w.groups) > 0 && !again {
@@ -126,7 +126,7 @@ func (w *Writer) beginGroup(user []byte, again bool) {
 	w.groups = append(w.groups, groupEntry{continues: again, separator: w.keys[from:len(w.keys):len(w.keys)]})
 }
 
-// endGroup appends the group that was gathered to the file.
+// endGroup encodes the current group.
 func (w *Writer) endGroup() error {
 	w.ended = append(w.ended[:0], w.last[:len(w.last)-codec.TrailerLen]...)
 	e := &w.groups[len(w.groups)-1]
@@ -159,7 +159,7 @@ func (w *Writer) Size() int64 {
 	return w.written + int64(len(w.buf)+w.group.Logical()/2+tail+footerBytes)
 }
 
-// Finish writes the rest of the file and syncs it.
+// Finish writes the sections after the groups and syncs the file.
 func (w *Writer) Finish() (Info, error) {
 	if w.err != nil {
 		return Info{}, w.err
@@ -188,7 +188,7 @@ func (w *Writer) finish() error {
 	f.bounds = w.section(func(dst []byte) []byte { return append(w.shapes.AppendColumns(dst), w.bounds...) })
 	for _, s := range f.spans() {
 		if s.len > maxSectionBytes {
-			return fmt.Errorf("finish sstable %06d: a section of %d bytes, at most %d can be", w.o.Number, s.len, maxSectionBytes)
+			return fmt.Errorf("finish sstable %06d: a section of %d bytes, limit %d", w.o.Number, s.len, maxSectionBytes)
 		}
 	}
 	w.buf = appendFooter(w.buf, w.bind, w.o.DBID, w.o.Number, f, w.written+int64(len(w.buf)))
@@ -204,7 +204,7 @@ func (w *Writer) finish() error {
 	return nil
 }
 
-// section appends a section to the file.
+// section appends a section with its sum.
 func (w *Writer) section(appendTo func([]byte) []byte) span {
 	from := len(w.buf)
 	off := w.written + int64(from)
@@ -212,7 +212,7 @@ func (w *Writer) section(appendTo func([]byte) []byte) span {
 	return span{uint64(off), uint64(len(w.buf) - from)}
 }
 
-// Abort makes every later call fail. The file is the caller's to remove.
+// Abort makes every later call fail. The caller removes the file.
 func (w *Writer) Abort() {
 	if w.err == nil {
 		w.err = errAborted

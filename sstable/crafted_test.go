@@ -10,7 +10,8 @@ import (
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
-// sparse is a file with a head and an end, and zeros between that take no space.
+// sparse is a file with a beginning and an end, and zeros between them that take no
+// memory.
 type sparse struct {
 	discard
 	head, tail []byte
@@ -30,12 +31,12 @@ func (s *sparse) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// TestSectionsAreBounded opens files whose footers, with right sums, claim
-// sections of the size of the file, which a sparse file has for nothing.
-func TestSectionsAreBounded(t *testing.T) {
+// TestSectionLimits opens files whose footers, with right sums, claim sections as
+// large as the file. A sparse file of that size costs nothing.
+func TestSectionLimits(t *testing.T) {
 	const huge = 400 << 20
 	b := rowgroup.Bind(testDB, testFile)
-	for i, name := range []string{"shapes", "index", "filter", "summaries"} {
+	for i, name := range []string{"shapes", "index", "filter", "bounds"} {
 		t.Run(name, func(t *testing.T) {
 			var body []byte
 			var f footer
@@ -43,7 +44,7 @@ func TestSectionsAreBounded(t *testing.T) {
 			for j, s := range []*span{&f.shapes, &f.index, &f.filter, &f.bounds} {
 				*s = span{off, 4 + sumBytes}
 				if j == 1 {
-					s.len = 8 + sumBytes // a count and two empty bounds
+					s.len = 8 + sumBytes // a count and two empty keys
 				}
 				if j == 2 {
 					s.len = sumBytes // an empty file has no filter
@@ -74,30 +75,30 @@ func TestSectionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestHostileIndex gives counts to the index that are negative where an int has
-// 32 bits.
-func TestHostileIndex(t *testing.T) {
+// TestIndexCounts decodes indexes with counts that are too large, some of them negative
+// as a 32-bit int.
+func TestIndexCounts(t *testing.T) {
 	for _, n := range []uint32{1, 2, 1 << 27, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
 		p := binary.LittleEndian.AppendUint32(nil, n)
 		if _, err := decodeIndex(append(p, make([]byte, 40)...), headerBytes); err == nil {
-			t.Errorf("index of %d groups in 40 bytes is accepted", n)
+			t.Errorf("index of %d groups in 40 bytes was accepted", n)
 		}
 	}
 }
 
-// TestHostileCounts changes counts that Open compares, and mends the sums.
-func TestHostileCounts(t *testing.T) {
+// TestEntryCountMismatch changes a count that Open compares, and corrects the sums.
+func TestEntryCountMismatch(t *testing.T) {
 	_, data := small(t)
 	foot := len(data) - footerBytes
 	entries := binary.LittleEndian.Uint64(data[foot+64:])
 	binary.LittleEndian.PutUint64(data[foot+64:], entries+1)
-	mend(data)
+	fixSums(data)
 	_, err := Open(fileOf(t, data), readerOptions(nil))
 	wantCorrupt(t, err, "another number of entries")
 }
 
-// TestOneEmptyShape: of a shape of two bytes there can be only one, since its
-// object takes fifty times as much.
+// TestOneEmptyShape checks that a file has at most one shape without properties: such
+// a shape takes two bytes encoded, and fifty times as much in memory.
 func TestOneEmptyShape(t *testing.T) {
 	r := &Reader{o: readerOptions(nil)}
 	p := append(binary.LittleEndian.AppendUint32(nil, 1000), make([]byte, 2000)...)
@@ -108,8 +109,8 @@ func TestOneEmptyShape(t *testing.T) {
 	}
 }
 
-// TestUnsortedKeys exchanges the suffixes of rows and the separators of groups.
-// All ways of reading end, and Verify tells.
+// TestUnsortedKeys moves bytes among suffixes of rows and separators of groups, and
+// corrects the sums. Every walk must end, and Verify must not panic.
 func TestUnsortedKeys(t *testing.T) {
 	entries, data := small(t)
 	r := open(t, fileOf(t, data), nil)
@@ -117,17 +118,17 @@ func TestUnsortedKeys(t *testing.T) {
 		for at := int(e.off) + 32; at < int(e.off)+e.head-sumBytes; at += 3 {
 			p := append([]byte(nil), data...)
 			p[at], p[at+1], p[at+2] = p[at+2], p[at]^0x40, p[at+1]
-			mend(p)
-			hostile, err := Open(fileOf(t, p), readerOptions(nil))
+			fixSums(p)
+			crafted, err := Open(fileOf(t, p), readerOptions(nil))
 			if err != nil {
 				continue
 			}
 			for i := range entries {
 				lower, upper := entries[i].user, entries[min(i+5, len(entries)-1)].user
-				wander(t, hostile, IterOptions{Snapshot: entries[i].seq, Lower: lower, Upper: upper}, lower)
-				wander(t, hostile, IterOptions{Snapshot: codec.MaxSeq, Lower: upper, Upper: lower}, lower)
+				walkBounded(t, crafted, IterOptions{Snapshot: entries[i].seq, Lower: lower, Upper: upper}, lower)
+				walkBounded(t, crafted, IterOptions{Snapshot: codec.MaxSeq, Lower: upper, Upper: lower}, lower)
 			}
-			_ = hostile.Verify(context.Background())
+			_ = crafted.Verify(context.Background())
 			if testing.Short() || raceEnabled {
 				at += 30
 			}
@@ -136,16 +137,16 @@ func TestUnsortedKeys(t *testing.T) {
 	}
 }
 
-// wander goes through a file in both directions and back, in no more steps than
-// it has entries.
-func wander(t *testing.T, r *Reader, o IterOptions, from []byte) {
+// walkBounded walks through a file in both directions and fails the test if a walk has
+// more steps than the file has entries.
+func walkBounded(t *testing.T, r *Reader, o IterOptions, from []byte) {
 	t.Helper()
 	it := r.NewIterator(o)
 	most := int(r.footer.entries) + 1
 	n := 0
 	step := func() {
 		if n++; n > most {
-			t.Fatal("a walk does not end")
+			t.Fatal("a walk of more steps than entries")
 		}
 		it.Key()
 		if row := it.Row(); row != nil {
