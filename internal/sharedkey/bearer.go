@@ -12,7 +12,7 @@ const (
 	bearerLeeway  = 5 * time.Minute
 )
 
-// claims are what of a JSON Web Token is looked at.
+// claims holds the claims of a JSON Web Token that are checked.
 type claims struct {
 	Issuer    string   `json:"iss"`
 	Audience  string   `json:"aud"`
@@ -20,8 +20,8 @@ type claims struct {
 	Expiry    *float64 `json:"exp"`
 }
 
-// verifyBearer judges a token by its form, times, issuer and audience. Nobody
-// checks its signature: whoever can write a token has all of the account.
+// verifyBearer checks the format, times, issuer and audience of a token. It does not
+// check the signature: anyone who can create a token has full access to the account.
 func (v *Verifier) verifyBearer(r *Request, token string) (Grant, error) {
 	version, _ := r.header("X-Ms-Version")
 	tooOld := version != "" && version < versionBearer
@@ -35,7 +35,7 @@ func (v *Verifier) verifyBearer(r *Request, token string) (Grant, error) {
 	return Grant{kind: byBearer}, nil
 }
 
-// parseToken takes the three parts of a signed token apart.
+// parseToken parses the three parts of a signed token.
 func parseToken(token string) (c claims, ok bool) {
 	if len(token) > maxTokenBytes {
 		return c, false
@@ -51,10 +51,10 @@ func parseToken(token string) (c claims, ok bool) {
 			return c, false
 		}
 	}
-	var head struct {
+	var header struct {
 		Algorithm string `json:"alg"`
 	}
-	if json.Unmarshal(decoded[0], &head) != nil || head.Algorithm == "" {
+	if json.Unmarshal(decoded[0], &header) != nil || header.Algorithm == "" {
 		return c, false
 	}
 	return c, json.Unmarshal(decoded[1], &c) == nil
@@ -68,8 +68,8 @@ func (c *claims) validAt(now time.Time) bool {
 	return seconds+leeway >= c.NotBefore && seconds-leeway < *c.Expiry
 }
 
-// issuedByDirectory reports whether an issuer is a tenant of the directory, in
-// the form of version 1 or of version 2.
+// issuedByDirectory reports whether issuer is a directory tenant, in the format of
+// version 1 or 2.
 func issuedByDirectory(issuer string) bool {
 	for _, form := range [...]struct{ before, after string }{
 		{"https://sts.windows.net/", "/"},
@@ -84,7 +84,8 @@ func issuedByDirectory(issuer string) bool {
 	return false
 }
 
-// isGUID reports whether text is hexadecimal digits in groups of 8, 4, 4, 4, 12.
+// isGUID reports whether text consists of hexadecimal digits in groups of 8, 4, 4, 4
+// and 12.
 func isGUID(text string) bool {
 	if len(text) != 36 {
 		return false
@@ -104,8 +105,8 @@ func isGUID(text string) bool {
 	return true
 }
 
-// forAccount reports whether an audience is the storage service or the account's
-// tables.
+// forAccount reports whether audience is the storage service or the table endpoint
+// of the account.
 func forAccount(audience, account string) bool {
 	audience = strings.TrimSuffix(audience, "/")
 	return audience == "https://storage.azure.com" || audience == "https://"+account+".table.core.windows.net"

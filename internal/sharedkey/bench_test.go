@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkVerify measures what each way to authorise a request costs, and
-// refusals, which must cost the same for each reason.
+// BenchmarkVerify measures each authorization scheme, and refusals, which must take the
+// same time for each reason.
 func BenchmarkVerify(b *testing.B) {
 	v, c := verifier(b), credential(b, key1)
 	signed := func(sign func(*Request) (string, error)) *Request {
@@ -32,8 +32,8 @@ func BenchmarkVerify(b *testing.B) {
 		return request("GET", "/devstoreaccount1/People()", query)
 	}
 	const at = len(schemeFull + " " + account + ":")
-	stranger := signed(c.SharedKey)
-	stranger.Account = "nobody"
+	unknownAccount := signed(c.SharedKey)
+	unknownAccount.Account = "nobody"
 	for _, k := range []struct {
 		name string
 		r    *Request
@@ -43,7 +43,7 @@ func BenchmarkVerify(b *testing.B) {
 		{"scheme=SharedKeyLite", signed(c.SharedKeyLite), true},
 		{"scheme=tableSAS", token(c.TableSAS(TableSAS{Table: "People", Permissions: "raud", Expiry: "2026-03-05T00:00:00Z"})), true},
 		{"scheme=accountSAS", token(c.AccountSAS(AccountSAS{ResourceTypes: "sco", Permissions: "rwdlacu", Expiry: "2026-03-05T00:00:00Z"})), true},
-		{"refused=account", stranger, false},
+		{"refused=account", unknownAccount, false},
 		{"refused=base64", with(func(s string) string { return s[:len(s)-8] + "********" }), false},
 		{"refused=firstByte", with(func(s string) string { return strings.Replace(s, s[at:at+4], "AAAA", 1) }), false},
 		{"refused=lastByte", with(func(s string) string { return s[:len(s)-4] + "AAA=" }), false},

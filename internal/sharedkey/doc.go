@@ -1,23 +1,23 @@
-// Package sharedkey decides who may do what: it verifies the signatures of
-// requests, shared access signatures and bearer tokens as the Azure Table
-// service defines them, and makes the first two as a client does.
+// Package sharedkey authorizes requests of the Azure Table service. It verifies
+// request signatures, shared access signatures (SAS) and bearer tokens, and creates
+// the first two for clients.
 //
-// A request is judged in two steps. [Verifier.Verify] finds out by whom it was
-// sent and returns a [Grant]; [Grant.Allow] says whether the grant covers an
-// operation, and [Grant.Bounds] which keys it reaches. A batch is verified once,
-// and each of its operations asks the same grant.
+// Authorization has two steps. [Verifier.Verify] authenticates a request and returns
+// a [Grant]. [Grant.Allow] reports whether the grant covers an operation, and
+// [Grant.Bounds] returns the keys that it covers. A batch is verified once; its
+// operations share the grant.
 //
-// What the protocol leaves open, a server cannot mend:
+// The protocol has weaknesses that a server cannot repair:
 //
-//   - A signature covers the verb, the path and few headers, never the body, and
-//     stays valid for 15 minutes. Who sees a request can repeat it and change its
-//     body; TLS is the defence.
-//   - A shared access signature signs an absent parameter as an empty one. Its
-//     holder can take an empty epk or erk away and widen the range, so the makers of
-//     this package never set one.
-//   - The signature of a bearer token is not checked. Anybody can write one, so
-//     OAuth is for development alone.
+//   - A signature covers the method, the path and a few headers, but not the body,
+//     and stays valid for 15 minutes. An eavesdropper can repeat a request with
+//     another body. Use TLS.
+//   - A shared access signature signs an absent parameter like an empty one. Its
+//     holder can remove an empty epk or erk and so widen the range. Credential
+//     therefore never sets an empty one.
+//   - The signature of a bearer token is not checked. Anyone can create one, so use
+//     OAuth for development only.
 //
-// What a Verifier refuses for a wrong account, key or signature looks the same
-// and costs the same. Nothing here logs, and no error holds a key or a signature.
+// A Verifier refuses a wrong account, key or signature with the same error and in the
+// same time. The package does not log, and no error contains a key or a signature.
 package sharedkey

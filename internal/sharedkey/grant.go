@@ -6,12 +6,12 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// Action is something that a request wants to do.
+// Action is an operation that a request asks for.
 type Action uint8
 
-// The actions. Query is a query or the read of one entity, ListTables also the
-// look at one table, Update a merge or replace of what is there (with If-Match),
-// Upsert one without.
+// The actions. Query is a query or the read of one entity. ListTables includes the read
+// of one table. Update is a merge or replace of an existing entity (with If-Match);
+// Upsert is one without If-Match.
 const (
 	ReadProperties Action = iota
 	WriteProperties
@@ -28,14 +28,14 @@ const (
 	actions
 )
 
-// needs is what an action asks of a shared access signature.
-type needs struct {
-	resource string // the letter in srt, "" for nothing that an account SAS reaches
-	account  string // one of these in sp of an account's signature
-	table    string // all of these in sp of a table's, "" for never
+// requirement is what an action requires of a shared access signature.
+type requirement struct {
+	resource string // the required letter of srt, "" if no account SAS allows the action
+	account  string // the letters of which an account SAS needs one in sp
+	table    string // the letters that a table SAS needs in sp, "" if none allows the action
 }
 
-var needed = [actions]needs{
+var requirements = [actions]requirement{
 	ReadProperties:  {"s", "r", ""},
 	WriteProperties: {"s", "w", ""},
 	ReadStats:       {"s", "r", ""},
@@ -53,15 +53,14 @@ var needed = [actions]needs{
 type kind uint8
 
 const (
-	byNobody kind = iota
+	noGrant kind = iota
 	byKey
 	byAccountSAS
 	byTableSAS
 	byBearer
 )
 
-// Grant is what the sender of a verified request may do. The zero Grant allows
-// nothing.
+// Grant holds the permissions of a verified request. The zero Grant allows nothing.
 type Grant struct {
 	kind          kind
 	bounded       bool
@@ -72,14 +71,14 @@ type Grant struct {
 	bounds        Range
 }
 
-// Allow returns a *Refusal unless the grant covers a on the table of that name,
-// which only actions on one table need. The keys that an action touches are
-// judged by AllowKey, or for a query kept within Bounds.
+// Allow returns a *Refusal unless the grant covers action a on the table. Actions
+// that do not concern one table ignore it. Check the key of an entity with AllowKey,
+// and restrict a query to Bounds.
 func (g *Grant) Allow(a Action, table string) error {
 	if a >= actions {
 		return refusedOperation
 	}
-	n := &needed[a]
+	n := &requirements[a]
 	switch g.kind {
 	case byKey:
 		return nil
@@ -108,12 +107,12 @@ func (g *Grant) Allow(a Action, table string) error {
 			}
 		}
 		return nil
-	case byNobody:
+	case noGrant:
 	}
 	return refusedAuthentication
 }
 
-// AllowKey returns a *Refusal if the grant does not reach the key.
+// AllowKey returns a *Refusal if the grant does not cover the key.
 func (g *Grant) AllowKey(key edm.Key) error {
 	if g.bounded && !g.bounds.Contains(key) {
 		return refusedOperation
@@ -121,21 +120,20 @@ func (g *Grant) AllowKey(key edm.Key) error {
 	return nil
 }
 
-// Bounds returns the range of keys that the grant reaches, false if it reaches
-// all.
+// Bounds returns the range of keys that the grant covers, or false if it covers all
+// keys.
 func (g *Grant) Bounds() (Range, bool) { return g.bounds, g.bounded }
 
-// Version returns the version (sv) of a shared access signature, "" for a
-// request that was signed otherwise.
+// Version returns the version (sv) of a shared access signature, or "" if the request
+// had none.
 func (g *Grant) Version() string { return g.version }
 
-// Range is a range of keys, both ends included. Keys are in the order of
-// edm.Key.Compare.
+// Range is a range of keys in the order of edm.Key.Compare. Both bounds are inclusive.
 type Range struct {
-	Start    edm.Key // the zero Key is before all others
-	End      edm.Key // if HasEnd
+	Start    edm.Key // the zero Key is the smallest
+	End      edm.Key // valid if HasEnd
 	HasEnd   bool
-	WholeEnd bool // all rows of End.Partition are in the range, whatever End.Row
+	WholeEnd bool // the range contains all rows of End.Partition; ignore End.Row
 }
 
 // Contains reports whether k is in the range.

@@ -5,16 +5,16 @@ import (
 	"testing"
 )
 
-// TestAllow lists for each action what covers it: key, bearer, then for each
-// kind of signature the letters that do.
+// TestAllow tests which grants cover each action: a key, a bearer token, and for each
+// kind of shared access signature the letters.
 func TestAllow(t *testing.T) {
 	c := credential(t, key1)
 	const all = "rwdlacu"
 	for _, a := range []struct {
 		action   Action
-		resource byte   // the letter of srt
-		account  string // each of these letters alone covers it for an account
-		table    string // these letters together cover it for a table
+		resource byte   // the required letter of srt
+		account  string // an account SAS needs one of these letters
+		table    string // a table SAS needs all these letters
 	}{
 		{ReadProperties, 's', "r", ""},
 		{WriteProperties, 's', "w", ""},
@@ -37,9 +37,9 @@ func TestAllow(t *testing.T) {
 				switch {
 				case a.resource == 0:
 					want = refusedOperation
-				case !holds(resources, a.resource):
+				case !hasLetter(resources, a.resource):
 					want = refusedResourceType
-				case !holds(a.account, letter[0]):
+				case !hasLetter(a.account, letter[0]):
 					want = refusedPermission
 				}
 				allow(t, query, a.action, "T", want)
@@ -52,7 +52,7 @@ func TestAllow(t *testing.T) {
 				want = refusedOperation
 			}
 			for i := range len(a.table) {
-				if !holds(letters, a.table[i]) {
+				if !hasLetter(letters, a.table[i]) {
 					want = refusedPermission
 				}
 			}
@@ -60,21 +60,21 @@ func TestAllow(t *testing.T) {
 			allow(t, query, a.action, "Other", refusedOperation)
 			allow(t, query, a.action, "", refusedOperation)
 		}
-		key, bearer, nobody := Grant{kind: byKey}, Grant{kind: byBearer}, Grant{}
+		key, bearer, zero := Grant{kind: byKey}, Grant{kind: byBearer}, Grant{}
 		if err := key.Allow(a.action, "T"); err != nil {
 			t.Errorf("action %d by key: %v", a.action, err)
 		}
 		if err := bearer.Allow(a.action, "T"); (err == nil) != (a.action != ACL) {
 			t.Errorf("action %d by bearer: %v", a.action, err)
 		}
-		wantRefusal(t, nobody.Allow(a.action, "T"), refusedAuthentication)
+		wantRefusal(t, zero.Allow(a.action, "T"), refusedAuthentication)
 	}
 	key, bearer := Grant{kind: byKey}, Grant{kind: byBearer}
 	wantRefusal(t, bearer.Allow(ACL, "T"), refusedBearerACL)
 	wantRefusal(t, key.Allow(actions, "T"), refusedOperation)
 }
 
-func holds(letters string, letter byte) bool {
+func hasLetter(letters string, letter byte) bool {
 	for i := range len(letters) {
 		if letters[i] == letter {
 			return true
@@ -95,7 +95,7 @@ func allow(t *testing.T, query string, a Action, table string, want *Refusal) {
 	}
 }
 
-func TestRefusalTexts(t *testing.T) {
+func TestRefusalMessages(t *testing.T) {
 	for _, c := range []struct {
 		refusal *Refusal
 		want    string

@@ -15,7 +15,7 @@ const (
 	maxSkew         = 15 * time.Minute
 )
 
-// signed is what an Authorization header signs besides the date.
+// signed holds the values that an Authorization header signs, except the date.
 type signed struct {
 	lite                        bool
 	method, digest, contentType string
@@ -23,7 +23,7 @@ type signed struct {
 	comp                        parameter
 }
 
-// parameter is a value that may be absent.
+// parameter is an optional value.
 type parameter struct {
 	value   string
 	present bool
@@ -35,12 +35,11 @@ func (p *parameters) comp() parameter {
 
 // appendTo appends the string to sign for a date:
 //
-//	SharedKey      verb LF Content-MD5 LF Content-Type LF date LF resource
+//	SharedKey      method LF Content-MD5 LF Content-Type LF date LF resource
 //	SharedKeyLite  date LF resource
 //
-// where resource is "/", the account, the escaped path, and "?comp=" with its
-// value if the query has comp. In a path of the path style the account is there
-// a second time.
+// where resource is "/", the account, the escaped path, and "?comp=" with its value if
+// the query has comp. With path-style URLs the path contains the account again.
 func (s *signed) appendTo(dst []byte, date string) []byte {
 	if !s.lite {
 		dst = append(append(dst, s.method...), '\n')
@@ -56,9 +55,9 @@ func (s *signed) appendTo(dst []byte, date string) []byte {
 	return dst
 }
 
-// verifyHeader judges the credentials of SharedKey or SharedKeyLite, an account,
-// a colon and a signature. What is signed is tried with each date that is fresh
-// and each way to write the path, eight at most, with two keys each.
+// verifyHeader verifies the credentials of SharedKey or SharedKeyLite, which are an
+// account, a colon and a signature. It tries each valid date with each form of the
+// path, at most eight combinations, and two keys each.
 func (v *Verifier) verifyHeader(r *Request, comp parameter, lite bool, credentials string) (Grant, error) {
 	s, ok := signedBy(r, comp, lite)
 	if !ok {
@@ -69,11 +68,11 @@ func (v *Verifier) verifyHeader(r *Request, comp parameter, lite bool, credentia
 		return Grant{}, err
 	}
 	account, signature, _ := strings.Cut(credentials, ":")
-	c := v.claimOf(r.Account, signature, account == r.Account)
+	c := v.newClaim(r.Account, signature, account == r.Account)
 	m := messages.Get().(*message)
 	defer m.release()
-	// Nearly every client signs the path as it sends it: the other ways are for what
-	// did not match.
+	// Nearly every client signs the path as sent. Compute the other forms only if that
+	// does not match.
 	paths, all := [4]string{sentPath(r)}, false
 	for _, date := range dates {
 		if date == "" {
@@ -81,7 +80,7 @@ func (v *Verifier) verifyHeader(r *Request, comp parameter, lite bool, credentia
 		}
 		for i := range paths {
 			if i == 1 && !all {
-				paths, all = writtenPaths(r), true
+				paths, all = pathForms(r), true
 			}
 			if paths[i] == "" {
 				continue
@@ -96,8 +95,8 @@ func (v *Verifier) verifyHeader(r *Request, comp parameter, lite bool, credentia
 	return Grant{}, refusedAuthentication
 }
 
-// signedBy collects what r signs but for date and path. It reports false if a
-// signed header has several values.
+// signedBy collects the signed values of r, except date and path. It reports false if
+// a signed header has several values.
 func signedBy(r *Request, comp parameter, lite bool) (signed, bool) {
 	s := signed{lite: lite, method: r.Method, account: r.Account, comp: comp}
 	if lite {
@@ -109,9 +108,9 @@ func signedBy(r *Request, comp parameter, lite bool) (signed, bool) {
 	return s, one && both
 }
 
-// freshDates returns the values of x-ms-date and Date that are now, give or take
-// the skew, "" for those that are not, and the second "" if both are the same. A
-// signature holds for the date that it signs, never for the one beside it.
+// freshDates returns the values of x-ms-date and Date. It returns "" for a date that
+// differs from now by more than maxSkew, and for a Date that is the same as x-ms-date.
+// A signature is only valid for the date that it signs, not for the other one.
 func freshDates(r *Request, now time.Time) (dates [2]string, err error) {
 	own, one := r.header("X-Ms-Date")
 	general, both := r.header("Date")
@@ -133,7 +132,7 @@ func freshDates(r *Request, now time.Time) (dates [2]string, err error) {
 	return dates, nil
 }
 
-// sentPath is the path as the client sent it.
+// sentPath returns the path as sent.
 func sentPath(r *Request) string {
 	if r.Path == "" {
 		return "/"
@@ -141,12 +140,11 @@ func sentPath(r *Request) string {
 	return r.Path
 }
 
-// writtenPaths returns the ways in which a client may have written the path that
-// it signed, "" for those that are no different: as it was sent; on the secondary
-// endpoint without the suffix of the account, or, if the account stands there twice,
-// without the first; and both with the escapes in their normal form, since a proxy
-// may have changed them.
-func writtenPaths(r *Request) (paths [4]string) {
+// pathForms returns the forms of the path that a client may have signed, "" for
+// duplicates: as sent; on the secondary endpoint without the suffix of the account, or
+// without the first account if the path contains it twice; and both with normalized
+// escapes, because a proxy may have changed them.
+func pathForms(r *Request) (paths [4]string) {
 	paths[0] = sentPath(r)
 	if r.Secondary {
 		if rest, ok := strings.CutPrefix(r.Path, "/"+r.Account+secondarySuffix); ok && (rest == "" || rest[0] == '/') {
@@ -164,7 +162,7 @@ func writtenPaths(r *Request) (paths [4]string) {
 	return paths
 }
 
-// parseDate reads a date of RFC 1123 in GMT.
+// parseDate parses an RFC 1123 date in GMT.
 func parseDate(text string) (time.Time, error) {
 	if len(text) != len(http.TimeFormat) {
 		return time.Time{}, errDate

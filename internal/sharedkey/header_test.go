@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// macOf is the signature of lines, computed in the plainest way there is.
+// macOf returns the signature of lines, computed independently of this package.
 func macOf(tb testing.TB, key string, lines ...string) string {
 	tb.Helper()
 	secret, err := base64.StdEncoding.DecodeString(key)
@@ -23,8 +23,8 @@ func macOf(tb testing.TB, key string, lines ...string) string {
 	return base64.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
-// The signatures here were computed by another program (Python, module hmac)
-// from the lines of the documentation.
+// TestKnownSignatures compares with signatures that Python's hmac module computed from
+// the strings to sign in the documentation.
 func TestKnownSignatures(t *testing.T) {
 	for _, c := range []struct {
 		name                string
@@ -68,8 +68,7 @@ func TestKnownSignatures(t *testing.T) {
 	}
 }
 
-// TestHeaders signs one insert by hand, with what a case says of it changed
-// before or after.
+// TestHeaders signs an insert that each case changes before or after.
 func TestHeaders(t *testing.T) {
 	const json = "application/json"
 	date := func(d time.Duration) string { return noon.Add(d).Format(http.TimeFormat) }
@@ -91,16 +90,16 @@ func TestHeaders(t *testing.T) {
 		change        func(*Request)
 		want          *Refusal
 	}{
-		{"right", good, nil, nil},
+		{"valid", good, nil, nil},
 		{"second key", full(key2, date(0), path), nil, nil},
 		{"lite", lite(key1, date(0), path), nil, nil},
-		{"lite leaves verb and content out", lite(key2, date(0), path), func(r *Request) { r.Method = "PUT"; r.Header.Del("Content-Type") }, nil},
+		{"lite does not sign method and content", lite(key2, date(0), path), func(r *Request) { r.Method = "PUT"; r.Header.Del("Content-Type") }, nil},
 		{"lite with two types", lite(key1, date(0), path), set("Content-Type", "a", "b"), nil},
-		{"query but comp is not signed", good, func(r *Request) { r.RawQuery = "timeout=3&$filter=comp&Comp=x" }, nil},
-		{"header order and others", good, set("Accept", "a", "b"), nil},
+		{"query except comp is not signed", good, func(r *Request) { r.RawQuery = "timeout=3&$filter=comp&Comp=x" }, nil},
+		{"other headers", good, set("Accept", "a", "b"), nil},
 
 		{"wrong key", full(otherKey, date(0), path), nil, refusedAuthentication},
-		{"account that there is not", strings.Replace(good, account, "nobody", 1), func(r *Request) { r.Account = "nobody" }, refusedAuthentication},
+		{"unknown account", strings.Replace(good, account, "nobody", 1), func(r *Request) { r.Account = "nobody" }, refusedAuthentication},
 		{"other account in the header", strings.Replace(good, account, "other", 1), nil, refusedAuthentication},
 		{"account in other case", strings.Replace(good, account, "DevStoreAccount1", 1), nil, refusedAuthentication},
 		{"no signature", "SharedKey " + account + ":", nil, refusedAuthentication},
@@ -108,44 +107,44 @@ func TestHeaders(t *testing.T) {
 		{"nothing", "SharedKey", nil, refusedAuthentication},
 		{"one character", "SharedKey " + account + ":A", nil, refusedAuthentication},
 		{"a megabyte", "SharedKey " + account + ":" + strings.Repeat("A", 1<<20), nil, refusedAuthentication},
-		{"no base64", "SharedKey " + account + ":" + strings.Repeat("*", signatureLen), nil, refusedAuthentication},
+		{"not base64", "SharedKey " + account + ":" + strings.Repeat("*", signatureLen), nil, refusedAuthentication},
 		{"no padding", strings.TrimSuffix(good, "="), nil, refusedAuthentication},
 		{"more padding", good + "=", nil, refusedAuthentication},
 		{"other last bits", good[:len(good)-2] + string(good[len(good)-2]+1) + "=", nil, refusedAuthentication},
 		{"blank before", "SharedKey " + account + ": " + signature, nil, refusedAuthentication},
 		{"two blanks", "SharedKey  " + account + ":" + signature, nil, refusedAuthentication},
-		{"line feed within", "SharedKey " + account + ":" + signature[:8] + "\n" + signature[8:], nil, refusedAuthentication},
-		{"lite under the other name", strings.Replace(lite(key1, date(0), path), schemeLite, schemeFull, 1), nil, refusedAuthentication},
-		{"full under the other name", strings.Replace(good, schemeFull, schemeLite, 1), nil, refusedAuthentication},
+		{"line feed inside", "SharedKey " + account + ":" + signature[:8] + "\n" + signature[8:], nil, refusedAuthentication},
+		{"lite signature as full", strings.Replace(lite(key1, date(0), path), schemeLite, schemeFull, 1), nil, refusedAuthentication},
+		{"full signature as lite", strings.Replace(good, schemeFull, schemeLite, 1), nil, refusedAuthentication},
 		{"scheme in lower case", strings.ToLower(schemeFull) + good[len(schemeFull):], nil, refusedAuthentication},
 		{"other scheme", "Basic " + signature, nil, refusedScheme},
 
-		{"other verb", good, func(r *Request) { r.Method = "PUT" }, refusedAuthentication},
+		{"other method", good, func(r *Request) { r.Method = "PUT" }, refusedAuthentication},
 		{"other type", good, set("Content-Type", "application/json;charset=utf-8"), refusedAuthentication},
 		{"digest added", good, set("Content-Md5", "XUFAKrxLKna5cZ2REBfFkg=="), refusedAuthentication},
 		{"other path", good, func(r *Request) { r.Path += "x" }, refusedAuthentication},
 		{"comp added", good, func(r *Request) { r.RawQuery = "comp=acl" }, refusedAuthentication},
 		{"two authorizations", good, set("Authorization", good, good), refusedAuthentication},
 		{"two types", good, set("Content-Type", json, json), refusedAuthentication},
-		{"two own dates", good, set("X-Ms-Date", date(0), date(0)), refusedAuthentication},
-		{"two general dates", good, set("Date", date(0), date(0)), refusedAuthentication},
+		{"two x-ms-dates", good, set("X-Ms-Date", date(0), date(0)), refusedAuthentication},
+		{"two Dates", good, set("Date", date(0), date(0)), refusedAuthentication},
 		{"signature in the query too", good, func(r *Request) { r.RawQuery = "sig=" + signature }, refusedAuthentication},
 
-		{"late enough", full(key1, date(-maxSkew), path), set("X-Ms-Date", date(-maxSkew)), nil},
-		{"early enough", full(key1, date(maxSkew), path), set("X-Ms-Date", date(maxSkew)), nil},
-		{"too late", full(key1, date(-maxSkew-time.Second), path), set("X-Ms-Date", date(-maxSkew-time.Second)), refusedAuthentication},
-		{"too early", full(key1, date(maxSkew+time.Second), path), set("X-Ms-Date", date(maxSkew+time.Second)), refusedAuthentication},
+		{"oldest valid date", full(key1, date(-maxSkew), path), set("X-Ms-Date", date(-maxSkew)), nil},
+		{"latest valid date", full(key1, date(maxSkew), path), set("X-Ms-Date", date(maxSkew)), nil},
+		{"too old", full(key1, date(-maxSkew-time.Second), path), set("X-Ms-Date", date(-maxSkew-time.Second)), refusedAuthentication},
+		{"too far in the future", full(key1, date(maxSkew+time.Second), path), set("X-Ms-Date", date(maxSkew+time.Second)), refusedAuthentication},
 		{"1601", full(key1, "Mon, 01 Jan 1601 00:00:00 GMT", path), set("X-Ms-Date", "Mon, 01 Jan 1601 00:00:00 GMT"), refusedAuthentication},
 		{"9999", full(key1, "Fri, 31 Dec 9999 23:59:59 GMT", path), set("X-Ms-Date", "Fri, 31 Dec 9999 23:59:59 GMT"), refusedAuthentication},
 		{"no date", full(key1, "", path), set("X-Ms-Date"), refusedAuthentication},
-		{"own date of another form", full(key1, "2026-03-04T12:00:00Z", path), set("X-Ms-Date", "2026-03-04T12:00:00Z"), refusedDate},
-		{"own date that is long", full(key1, "", path), set("X-Ms-Date", strings.Repeat("1", 1<<20)), refusedDate},
-		{"general date of another form", full(key1, "2026-03-04T12:00:00Z", path), func(r *Request) {
+		{"x-ms-date of another format", full(key1, "2026-03-04T12:00:00Z", path), set("X-Ms-Date", "2026-03-04T12:00:00Z"), refusedDate},
+		{"long x-ms-date", full(key1, "", path), set("X-Ms-Date", strings.Repeat("1", 1<<20)), refusedDate},
+		{"Date of another format", full(key1, "2026-03-04T12:00:00Z", path), func(r *Request) {
 			r.Header = http.Header{"Date": {"2026-03-04T12:00:00Z"}, "Content-Type": {json}}
 		}, refusedAuthentication},
-		{"general date alone", good, func(r *Request) { r.Header.Del("X-Ms-Date"); r.Header.Set("Date", date(0)) }, nil},
-		{"general date signed", good, func(r *Request) { r.Header.Set("X-Ms-Date", date(time.Minute)); r.Header.Set("Date", date(0)) }, nil},
-		{"own date signed", good, set("Date", date(time.Minute)), nil},
+		{"Date alone", good, func(r *Request) { r.Header.Del("X-Ms-Date"); r.Header.Set("Date", date(0)) }, nil},
+		{"Date signed", good, func(r *Request) { r.Header.Set("X-Ms-Date", date(time.Minute)); r.Header.Set("Date", date(0)) }, nil},
+		{"x-ms-date signed", good, set("Date", date(time.Minute)), nil},
 		{
 			"stale date signed beside a fresh one", full(key1, date(-time.Hour), path),
 			set("Date", date(-time.Hour)), refusedAuthentication,
@@ -171,13 +170,13 @@ func TestHeaders(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := g.Allow(ACL, "People"); err != nil {
-				t.Errorf("a key does not allow ACL: %v", err)
+				t.Errorf("the grant of a key does not allow ACL: %v", err)
 			}
 		})
 	}
 }
 
-// TestResources signs paths in each way that clients do.
+// TestResources signs the path in each form that clients use.
 func TestResources(t *testing.T) {
 	for _, c := range []struct {
 		name, path, query string
@@ -190,7 +189,7 @@ func TestResources(t *testing.T) {
 		{"path style with the account once", "/devstoreaccount1/Tables", "", false, "/devstoreaccount1/Tables", false},
 		{"root", "/", "comp=properties&restype=service", false, "/devstoreaccount1/?comp=properties", true},
 		{"empty path", "", "restype=service&comp=properties", false, "/devstoreaccount1/?comp=properties", true},
-		{"comp left out", "/T", "comp=acl", false, "/devstoreaccount1/T", false},
+		{"comp omitted", "/T", "comp=acl", false, "/devstoreaccount1/T", false},
 		{"comp escaped", "/T", "com%70=ac%6C", false, "/devstoreaccount1/T?comp=acl", true},
 		{"comp empty", "/T", "comp=", false, "/devstoreaccount1/T?comp=", true},
 		{"comp twice", "/T", "comp=acl&comp=acl", false, "/devstoreaccount1/T?comp=acl", false},
@@ -204,14 +203,14 @@ func TestResources(t *testing.T) {
 		{"secondary root without suffix", "/devstoreaccount1-secondary", "", true, "/devstoreaccount1/devstoreaccount1", true},
 		{"the primary's path below the secondary's", "/devstoreaccount1-secondary/devstoreaccount1/", "comp=stats", true, "/devstoreaccount1/devstoreaccount1/?comp=stats", true},
 		{"another account's path below the secondary's", "/devstoreaccount1-secondary/other/T", "", true, "/devstoreaccount1/other/T", false},
-		{"another account that begins so", "/devstoreaccount1-secondaryx/T", "", true, "/devstoreaccount1/devstoreaccount1x/T", false},
+		{"another account with that prefix", "/devstoreaccount1-secondaryx/T", "", true, "/devstoreaccount1/devstoreaccount1x/T", false},
 		{"suffix on the primary", "/devstoreaccount1-secondary/T", "", false, "/devstoreaccount1/devstoreaccount1/T", false},
 
 		{"escapes as sent", "/T(PartitionKey=%27a%27)", "", false, "/devstoreaccount1/T(PartitionKey=%27a%27)", true},
 		{"escapes in normal form", "/T%28PartitionKey=%27a%2f%e2%82%ac%27%29", "", false, "/devstoreaccount1/T(PartitionKey='a%2F%E2%82%AC')", true},
-		{"bytes that want an escape", "/T(PartitionKey='a\"b')", "", false, "/devstoreaccount1/T(PartitionKey='a%22b')", true},
-		{"a slash is no escaped slash", "/T(PartitionKey='a%2Fb')", "", false, "/devstoreaccount1/T(PartitionKey='a/b')", false},
-		{"a percent sign is no escaped one", "/T(PartitionKey='%2541')", "", false, "/devstoreaccount1/T(PartitionKey='A')", false},
+		{"bytes that need an escape", "/T(PartitionKey='a\"b')", "", false, "/devstoreaccount1/T(PartitionKey='a%22b')", true},
+		{"a slash is not an escaped slash", "/T(PartitionKey='a%2Fb')", "", false, "/devstoreaccount1/T(PartitionKey='a/b')", false},
+		{"a percent sign is not an escaped one", "/T(PartitionKey='%2541')", "", false, "/devstoreaccount1/T(PartitionKey='A')", false},
 		{"secondary in normal form without suffix", "/devstoreaccount1-secondary/%54", "", true, "/devstoreaccount1/devstoreaccount1/T", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -247,7 +246,7 @@ func TestSignRequest(t *testing.T) {
 	}
 	h.Header["Content-Type"] = []string{"a", "b"}
 	if err := credential(t, key2).SignRequest(h, noon); err == nil {
-		t.Error("two types are signed")
+		t.Error("a request with two Content-Types was signed")
 	}
 }
 
@@ -272,7 +271,7 @@ func TestAnonymous(t *testing.T) {
 		})
 	}
 	if challenge.Status != 401 || !challenge.Bare || !strings.HasPrefix(challenge.Challenge, "Bearer authorization_uri=https://") {
-		t.Errorf("the challenge is %+v", challenge)
+		t.Errorf("challenge %+v", challenge)
 	}
 }
 
@@ -290,10 +289,10 @@ func TestNormalPath(t *testing.T) {
 	} {
 		got := normalPath(c[0])
 		if got != c[1] {
-			t.Errorf("%q becomes %q, want %q", c[0], got, c[1])
+			t.Errorf("normalPath(%q) = %q, want %q", c[0], got, c[1])
 		}
 		if again := normalPath(got); again != got {
-			t.Errorf("%q is not normal, it becomes %q", got, again)
+			t.Errorf("%q is not normal: normalPath returns %q", got, again)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// SafeKeyBytes is the length from which a key cannot be guessed.
+// SafeKeyBytes is the minimum length of a key that cannot be guessed.
 const SafeKeyBytes = 32
 
 const (
@@ -20,7 +20,7 @@ const (
 	signatureLen  = 44 // of 32 bytes in padded base64
 )
 
-// IsAccountName reports whether an account can have the name: 3 to 24 lower-case
+// IsAccountName reports whether name is a valid account name: 3 to 24 lower-case
 // letters and digits.
 func IsAccountName(name string) bool {
 	for _, c := range []byte(name) {
@@ -31,44 +31,43 @@ func IsAccountName(name string) bool {
 	return len(name) >= minAccountLen && len(name) <= maxAccountLen
 }
 
-// Keys are the keys of an account, ready for use by any number of goroutines at
-// the same time.
+// Keys holds the keys of an account. It is safe for concurrent use.
 type Keys struct {
 	signers [maxKeys]*signer
-	n       int // signers from here on belong to nobody and match nothing
+	n       int // signers[n:] are dummies and match nothing
 }
 
-// NewKeys prepares the one or two keys of an account, which are padded base64 of
-// at least SafeKeyBytes. Its errors do not show a key.
+// NewKeys returns the one or two keys of an account. Each key is padded base64 of at
+// least SafeKeyBytes bytes. Errors do not contain a key.
 func NewKeys(keys ...string) (*Keys, error) { return newKeys(SafeKeyBytes, keys) }
 
-// NewWeakKeys is NewKeys for keys of any length, which may be guessed.
+// NewWeakKeys is like NewKeys but accepts keys of any length, which may be guessable.
 func NewWeakKeys(keys ...string) (*Keys, error) { return newKeys(1, keys) }
 
-func newKeys(least int, keys []string) (*Keys, error) {
+func newKeys(minBytes int, keys []string) (*Keys, error) {
 	if len(keys) == 0 || len(keys) > maxKeys {
 		return nil, fmt.Errorf("%d keys: an account has one or two", len(keys))
 	}
-	k := &Keys{signers: nobody.signers, n: len(keys)}
+	k := &Keys{signers: dummyKeys.signers, n: len(keys)}
 	for i, text := range keys {
 		secret, err := base64.StdEncoding.Strict().DecodeString(text)
 		if err != nil {
 			return nil, fmt.Errorf("key %d: not padded base64", i+1)
 		}
-		if len(secret) < least {
-			return nil, fmt.Errorf("key %d: %d bytes, at least %d are needed", i+1, len(secret), least)
+		if len(secret) < minBytes {
+			return nil, fmt.Errorf("key %d: %d bytes, want at least %d", i+1, len(secret), minBytes)
 		}
 		k.signers[i] = newSigner(secret)
 	}
 	return k, nil
 }
 
-// nobody stands for the keys of accounts that do not exist, and for the key that
-// an account lacks, so that neither shows in the time that a refusal takes.
-var nobody = &Keys{signers: [maxKeys]*signer{newSigner(make([]byte, 64)), newSigner(make([]byte, 64))}}
+// dummyKeys replaces the keys of an account that does not exist, and the second key of
+// an account with one, so that the time of a refusal does not reveal either.
+var dummyKeys = &Keys{signers: [maxKeys]*signer{newSigner(make([]byte, 64)), newSigner(make([]byte, 64))}}
 
-// match reports whether one of the keys signed message. The time until it says
-// no depends on the length of message alone.
+// match reports whether one of the keys signed message. If none did, the time depends
+// only on the length of message.
 func (k *Keys) match(message []byte, signature *[sha256.Size]byte) bool {
 	for i, s := range k.signers {
 		if s.match(message, signature) && i < k.n {
@@ -78,15 +77,15 @@ func (k *Keys) match(message []byte, signature *[sha256.Size]byte) bool {
 	return false
 }
 
-// sign returns the signature by the first key in base64.
+// sign returns the signature of message by the first key, in base64.
 func (k *Keys) sign(message []byte) string {
 	m := k.signers[0].mac(message)
 	defer k.signers[0].macs.Put(m)
 	return base64.StdEncoding.EncodeToString(m.sum[:])
 }
 
-// signer holds states of one key that were used before, since preparing one
-// costs as much as signing.
+// signer computes signatures with one key. It pools the HMAC states, because preparing
+// one takes as long as signing.
 type signer struct {
 	macs sync.Pool // of *mac
 }
@@ -102,7 +101,7 @@ func newSigner(secret []byte) *signer {
 	return s
 }
 
-// mac returns a state with the sum of message, which goes back into s.macs.
+// mac returns a state with the MAC of message. Put it back into s.macs after use.
 func (s *signer) mac(message []byte) *mac {
 	m := s.macs.Get().(*mac)
 	m.hash.Reset()
@@ -117,10 +116,10 @@ func (s *signer) match(message []byte, signature *[sha256.Size]byte) bool {
 	return hmac.Equal(m.sum[:], signature[:])
 }
 
-var errSignature = errors.New("not the base64 of 32 bytes")
+var errSignature = errors.New("not base64 of 32 bytes")
 
-// decodeSignature takes the one way to write a signature, and of any other text
-// no more than its length.
+// decodeSignature decodes the canonical base64 of a signature and rejects any other
+// text. It does not read the content of a text that is too long.
 func decodeSignature(text string) (sum [sha256.Size]byte, err error) {
 	var from [signatureLen]byte
 	var to [signatureLen / 4 * 3]byte

@@ -45,16 +45,16 @@ func TestNewKeys(t *testing.T) {
 		t.Errorf("a weak key: %v", err)
 	}
 	if _, err := NewWeakKeys(""); err == nil {
-		t.Error("no key at all is a weak key")
+		t.Error("NewWeakKeys accepts an empty key")
 	}
 	if _, err := NewCredential(account, "short"); err == nil {
-		t.Error("a credential takes a key that is no key")
+		t.Error("NewCredential accepts an invalid key")
 	}
 }
 
-// TestNobodyIsNobody signs with the key that stands for keys that are not there.
-func TestNobodyIsNobody(t *testing.T) {
-	zero := &Credential{account, nobody}
+// TestDummyKeysMatchNothing signs requests with the dummy key.
+func TestDummyKeysMatchNothing(t *testing.T) {
+	zero := &Credential{account, dummyKeys}
 	one, err := NewKeys(key1)
 	if err != nil {
 		t.Fatal(err)
@@ -80,13 +80,13 @@ func must(t *testing.T) func(string, error) string {
 	}
 }
 
-// counting counts the sums that are taken.
-type counting struct {
+// countingHash counts the computed sums.
+type countingHash struct {
 	hash.Hash
 	n *atomic.Int64
 }
 
-func (c counting) Sum(b []byte) []byte {
+func (c countingHash) Sum(b []byte) []byte {
 	c.n.Add(1)
 	return c.Hash.Sum(b)
 }
@@ -95,18 +95,18 @@ func countingKeys(n *atomic.Int64, of *Keys) *Keys {
 	keys := &Keys{n: of.n}
 	for i := range keys.signers {
 		s := new(signer)
-		s.macs.New = func() any { return &mac{hash: counting{hmac.New(sha256.New, []byte(fmt.Sprint("counted", i))), n}} }
+		s.macs.New = func() any { return &mac{hash: countingHash{hmac.New(sha256.New, []byte(fmt.Sprint("counted", i))), n}} }
 		keys.signers[i] = s
 	}
 	return keys
 }
 
-// TestRefusalsCostTheSame counts signatures: whoever guesses an account learns
-// nothing from the time, whether it has no, one or two keys.
-func TestRefusalsCostTheSame(t *testing.T) {
+// TestRefusalTime counts computed signatures. The time of a refusal must not reveal
+// whether an account has no key, one or two.
+func TestRefusalTime(t *testing.T) {
 	var n atomic.Int64
-	defer func(keys *Keys) { nobody = keys }(nobody)
-	nobody = countingKeys(&n, nobody)
+	defer func(keys *Keys) { dummyKeys = keys }(dummyKeys)
+	dummyKeys = countingKeys(&n, dummyKeys)
 	v := verifier(t)
 	known := map[string]*Keys{"one": countingKeys(&n, &Keys{n: 1}), "two": countingKeys(&n, &Keys{n: 2})}
 	v.Keys = func(name string) *Keys { return known[name] }
@@ -174,7 +174,7 @@ func TestConcurrentUse(t *testing.T) {
 				}
 				r.Path += "x"
 				if _, err := verify(v, r); err == nil {
-					t.Errorf("%s is taken for another path", path)
+					t.Errorf("the signature is valid for another path than %s", path)
 				}
 			}
 		})

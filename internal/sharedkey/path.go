@@ -4,26 +4,26 @@ import "strings"
 
 const upperHex = "0123456789ABCDEF"
 
-// normalPath writes an escaped path as RFC 3986 prefers it: what may stand for
-// itself in a segment does, all else is escaped with upper-case digits. Escapes
-// of a slash and of a percent sign stay, so two paths with the same normal form
-// name the same thing. It returns path itself if nothing changes.
+// normalPath normalizes an escaped path as RFC 3986 recommends: characters that are
+// valid in a segment are not escaped, all others are, with upper-case digits. Escaped
+// slashes and percent signs stay escaped, so paths with the same normal form are
+// equivalent. It returns path itself if it is normal.
 func normalPath(path string) string {
 	for i := 0; i < len(path); i++ {
 		c, escaped := escapedByte(path, i)
 		switch {
-		case !escaped && (plainInSegment(c) || c == '/'):
-		case escaped && !plainInSegment(c) && isUpperHex(path[i+1]) && isUpperHex(path[i+2]):
+		case !escaped && (validInSegment(c) || c == '/'):
+		case escaped && !validInSegment(c) && isUpperHex(path[i+1]) && isUpperHex(path[i+2]):
 			i += 2
 		default:
-			return normalFrom(path, i)
+			return normalizeFrom(path, i)
 		}
 	}
 	return path
 }
 
-// normalFrom is normalPath for a path that is normal up to i.
-func normalFrom(path string, i int) string {
+// normalizeFrom is normalPath for a path that is normal up to i.
+func normalizeFrom(path string, i int) string {
 	var b strings.Builder
 	b.Grow(len(path) + 16)
 	b.WriteString(path[:i])
@@ -32,7 +32,7 @@ func normalFrom(path string, i int) string {
 		if escaped {
 			i += 2
 		}
-		if plainInSegment(c) || c == '/' && !escaped {
+		if validInSegment(c) || c == '/' && !escaped {
 			b.WriteByte(c)
 			continue
 		}
@@ -43,8 +43,8 @@ func normalFrom(path string, i int) string {
 	return b.String()
 }
 
-// escapedByte returns the byte that is written at path[i], and whether as an
-// escape. A percent sign that begins no escape stands for itself.
+// escapedByte returns the byte at path[i] and reports whether it is escaped. A percent
+// sign that does not begin an escape is a plain byte.
 func escapedByte(path string, i int) (c byte, escaped bool) {
 	if path[i] == '%' && i+2 < len(path) {
 		high, low := hexDigit(path[i+1]), hexDigit(path[i+2])
@@ -69,8 +69,8 @@ func hexDigit(c byte) byte {
 
 func isUpperHex(c byte) bool { return hexDigit(c) < 16 && c < 'a' }
 
-// plainInSegment reports whether c may stand for itself in a segment of a path.
-func plainInSegment(c byte) bool {
+// validInSegment reports whether a path segment may contain c without an escape.
+func validInSegment(c byte) bool {
 	switch {
 	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
 		return true

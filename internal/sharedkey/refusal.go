@@ -2,18 +2,18 @@ package sharedkey
 
 import "net/http"
 
-// Refusal says why a request is not served, in the terms of its answer. It is
-// shared between answers; nobody changes it.
+// Refusal is the error response to a request that is not authorized. Refusals are
+// shared between requests; do not change them.
 type Refusal struct {
 	Status    int
-	Code      string // as in x-ms-error-code
+	Code      string // value of x-ms-error-code
 	Message   string
 	Challenge string // the WWW-Authenticate header, "" for none
-	Front     bool   // the service's front end answers, which knows no versions of the protocol
-	Bare      bool   // it answers without x-ms-request-id
+	Front     bool   // the service's front end sends the response, without a protocol version
+	Bare      bool   // the response has no x-ms-request-id
 }
 
-// Error returns code and message.
+// Error returns the code and the message.
 func (r *Refusal) Error() string { return r.Code + ": " + r.Message }
 
 const authenticationMessage = "Server failed to authenticate the request. " +
@@ -27,8 +27,8 @@ func mismatch(code, with string) *Refusal {
 	return forbidden(code, "This request is not authorized to perform this operation using this "+with+".")
 }
 
-// Every reason for which a request cannot be told from a forged one gives the
-// same refusal, refusedAuthentication.
+// Every request that may be forged gets the same refusal, refusedAuthentication,
+// whatever the reason.
 var (
 	refusedAuthentication = &Refusal{Status: http.StatusForbidden, Code: "AuthenticationFailed", Message: authenticationMessage, Front: true}
 	refusedOperation      = forbidden("AuthorizationFailure", "This request is not authorized to perform this operation.")
@@ -56,6 +56,6 @@ var (
 	}
 )
 
-// tenant stands in challenges, where clients look for a directory to ask for a
-// token. A token of any directory is accepted.
+// tenant is the directory in challenges, where clients request a token. A token of any
+// directory is accepted.
 const tenant = "00000000-0000-0000-0000-000000000000"

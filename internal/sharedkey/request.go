@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// Request is what of an HTTP request is signed or judged.
+// Request holds the values of an HTTP request that authorization depends on.
 type Request struct {
-	Method    string // as on the wire, of a tunnelled request POST
-	Path      string // the escaped path exactly as sent, without the query
-	RawQuery  string // the query exactly as sent, without the question mark
+	Method    string // as sent; POST for a tunneled request
+	Path      string // escaped, exactly as sent, without the query
+	RawQuery  string // exactly as sent, without the question mark
 	Header    http.Header
 	Account   string     // as routed, without -secondary
-	Secondary bool       // the request came in on the -secondary endpoint
+	Secondary bool       // sent to the -secondary endpoint
 	TLS       bool       // the connection is encrypted
-	Remote    netip.Addr // the peer of the connection, whatever a header claims
+	Remote    netip.Addr // the peer of the connection, regardless of headers
 }
 
-// header returns the only value of a header whose canonical name is given: ""
-// if there is none, and false if there are several.
+// header returns the value of the header with the canonical name. It returns "" if
+// there is none, and false if there are several values.
 func (r *Request) header(canonical string) (string, bool) {
 	switch values := r.Header[canonical]; len(values) {
 	case 0:
@@ -31,7 +31,7 @@ func (r *Request) header(canonical string) (string, bool) {
 	return "", false
 }
 
-// field is a query parameter that decides about access.
+// field is a query parameter that affects authorization.
 type field uint8
 
 const (
@@ -56,7 +56,7 @@ const (
 	fields
 )
 
-// fieldNames are the parameters' names in a query, which are case-sensitive.
+// fieldNames holds the case-sensitive names of the parameters.
 var fieldNames = [fields]string{
 	fieldComp: "comp", fieldEndPartition: "epk", fieldEndRow: "erk", fieldExpiry: "se", fieldEncryptionScope: "ses",
 	fieldIP: "sip", fieldIdentifier: "si", fieldPermissions: "sp", fieldProtocol: "spr", fieldResourceTypes: "srt",
@@ -64,7 +64,7 @@ var fieldNames = [fields]string{
 	fieldTable: "tn", fieldVersion: "sv",
 }
 
-func fieldOf(name string) field {
+func lookupField(name string) field {
 	if len(name) < 2 || len(name) > 4 {
 		return fieldNone
 	}
@@ -76,17 +76,17 @@ func fieldOf(name string) field {
 	return fieldNone
 }
 
-// parameters are the decoded values of a query's fields. What is signed is read
-// from here and so is what is enforced, so that the two cannot differ.
+// parameters holds the decoded fields of a query. The signature check and the
+// enforcement both use these values, so that they cannot differ.
 type parameters struct {
 	values  [fields]string
 	present [fields]bool
 }
 
-// parseQuery decodes each field of a raw query once. It reports false if a field
-// is there twice or its value is no text: badly escaped, invalid UTF-8, or with
-// a control character, which could feign the end of a signed line. Other
-// parameters are nobody's business here.
+// parseQuery decodes the fields of a raw query. It reports false if a field occurs
+// twice or has an invalid value: a malformed escape, invalid UTF-8, or a control
+// character, which could imitate the end of a signed line. It ignores other
+// parameters.
 func parseQuery(raw string) (p parameters, ok bool) {
 	for raw != "" {
 		var pair string
@@ -98,7 +98,7 @@ func parseQuery(raw string) (p parameters, ok bool) {
 				continue
 			}
 		}
-		f := fieldOf(name)
+		f := lookupField(name)
 		if f == fieldNone {
 			continue
 		}
@@ -111,7 +111,7 @@ func parseQuery(raw string) (p parameters, ok bool) {
 	return p, true
 }
 
-// isSAS reports whether the query tries to be a shared access signature.
+// isSAS reports whether the query has fields of a shared access signature.
 func (p *parameters) isSAS() bool { return p.present[fieldSignature] || p.present[fieldVersion] }
 
 // any reports whether one of the fields is present.

@@ -12,22 +12,22 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// Policy is a stored access policy, as the document of a table's ACL has it.
-// Start, Expiry and Permission may be empty.
+// Policy is a stored access policy of a table's ACL. Start, Expiry and Permission may
+// be empty.
 type Policy struct{ ID, Start, Expiry, Permission string }
 
-// Versions of shared access signatures from which something differs.
+// Versions of shared access signatures that introduced a change.
 const (
 	versionService  = "2012-02-12" // the first for tables
 	versionResource = "2015-02-21" // the resource begins with /table
-	versionAddress  = "2015-04-05" // addresses and protocols are signed; account signatures
-	versionScope    = "2020-12-06" // account signatures sign an encryption scope
+	versionAddress  = "2015-04-05" // signs addresses and protocols; the first for accounts
+	versionScope    = "2020-12-06" // signs the encryption scope for accounts
 )
 
 const maxIdentifierLen = 64
 
-// verifySAS judges a shared access signature: its form, then the signature, and
-// only then what its policy, the clock and the connection say of it.
+// verifySAS verifies a shared access signature: first its format, then the signature,
+// and only then the stored policy, the times and the connection.
 func (v *Verifier) verifySAS(ctx context.Context, r *Request, p *parameters) (Grant, error) {
 	if !p.wellFormed() {
 		return Grant{}, refusedAuthentication
@@ -37,7 +37,7 @@ func (v *Verifier) verifySAS(ctx context.Context, r *Request, p *parameters) (Gr
 	if len(signature) == signatureLen {
 		signature = strings.ReplaceAll(signature, " ", "+")
 	}
-	c := v.claimOf(r.Account, signature, true)
+	c := v.newClaim(r.Account, signature, true)
 	m := messages.Get().(*message)
 	defer m.release()
 	m.text = p.appendTo(m.text[:0], r.Account)
@@ -61,12 +61,11 @@ func (v *Verifier) verifySAS(ctx context.Context, r *Request, p *parameters) (Gr
 	return p.grant()
 }
 
-// isAccount reports whether this is the signature of an account; the other kind
-// is that of a table.
+// isAccount reports whether this is an account SAS. Otherwise it is a table SAS.
 func (p *parameters) isAccount() bool { return p.any(fieldServices, fieldResourceTypes) }
 
-// wellFormed reports whether p is a shared access signature whose every
-// parameter is one that its version signs and means something.
+// wellFormed reports whether p is a shared access signature, its version signs every
+// parameter, and every parameter is valid.
 func (p *parameters) wellFormed() bool {
 	version := p.values[fieldVersion]
 	if _, err := time.Parse(time.DateOnly, version); err != nil {
@@ -90,9 +89,9 @@ func (p *parameters) wellFormedAccount(version string) bool {
 	unsigned := p.any(fieldTable, fieldIdentifier, fieldStartPartition, fieldStartRow, fieldEndPartition, fieldEndRow) ||
 		version < versionScope && p.present[fieldEncryptionScope]
 	return !unsigned && version >= versionAddress && p.values[fieldExpiry] != "" &&
-		accountLetters.hold(p.values[fieldPermissions]) &&
-		serviceLetters.hold(p.values[fieldServices]) &&
-		resourceTypeLetters.hold(p.values[fieldResourceTypes])
+		accountLetters.permits(p.values[fieldPermissions]) &&
+		serviceLetters.permits(p.values[fieldServices]) &&
+		resourceTypeLetters.permits(p.values[fieldResourceTypes])
 }
 
 func (p *parameters) wellFormedService(version string) bool {
@@ -108,9 +107,9 @@ func (p *parameters) wellFormedService(version string) bool {
 	return p.values[fieldExpiry] != "" && inTableOrder(letters)
 }
 
-// isTableName reports whether name is ASCII letters and digits, perhaps after
-// the dollar sign of a table that the service owns. Anything else could be made
-// equal to a name by folding its case.
+// isTableName reports whether name consists of ASCII letters and digits, after an
+// optional dollar sign as in the service's own tables. Case folding could turn other
+// letters into those of a different table.
 func isTableName(name string) bool {
 	name = strings.TrimPrefix(name, "$")
 	for i := range len(name) {
@@ -121,8 +120,8 @@ func isTableName(name string) bool {
 	return name != ""
 }
 
-// appendTo appends the string to sign. For an account every line has a line
-// feed, for a table every line but the last; an absent value is an empty line.
+// appendTo appends the string to sign. For an account, every line ends in a line feed;
+// for a table, every line except the last. An absent value is an empty line.
 //
 //	account           account sp ss srt st se sip spr sv, from 2020-12-06 ses
 //	table             sp st se resource si sip spr sv spk srk epk erk
@@ -156,9 +155,9 @@ func (p *parameters) appendTo(dst []byte, account string) []byte {
 	return append(dst, w[fieldEndRow]...)
 }
 
-// completeFromPolicy fills in what the token leaves to its stored policy. What
-// both say is refused, even if they agree. An expiry that neither has is found
-// when the token is held against the clock.
+// completeFromPolicy adds the fields of the stored policy to the token. It refuses a
+// field that both have, even with equal values. validAt later refuses a token without
+// an expiry.
 func (v *Verifier) completeFromPolicy(ctx context.Context, account string, p *parameters) error {
 	if v.Policies == nil {
 		return refusedAuthentication
@@ -183,7 +182,7 @@ func (v *Verifier) completeFromPolicy(ctx context.Context, account string, p *pa
 			}
 			p.values[stored.field] += stored.value
 		}
-		complete := validDate(p.values[fieldStart]) && validDate(p.values[fieldExpiry]) && tableLetters.hold(p.values[fieldPermissions])
+		complete := validDate(p.values[fieldStart]) && validDate(p.values[fieldExpiry]) && tableLetters.permits(p.values[fieldPermissions])
 		if !complete {
 			return refusedAuthentication
 		}
@@ -192,7 +191,7 @@ func (v *Verifier) completeFromPolicy(ctx context.Context, account string, p *pa
 	return refusedAuthentication
 }
 
-// grant returns what the token allows.
+// grant returns the permissions of the token.
 func (p *parameters) grant() (Grant, error) {
 	g := Grant{kind: byAccountSAS, permissions: p.values[fieldPermissions], version: p.values[fieldVersion]}
 	if p.isAccount() {
@@ -213,7 +212,7 @@ func (p *parameters) grant() (Grant, error) {
 	return g, nil
 }
 
-// letters are what a parameter may be made of.
+// letters is the set of letters that a parameter may contain.
 type letters string
 
 const (
@@ -223,8 +222,9 @@ const (
 	tableLetters        letters = "raud"
 )
 
-// hold reports whether text is made of l, at least one and each once.
-func (l letters) hold(text string) bool {
+// permits reports whether text consists of letters of l, at least one and each at most
+// once.
+func (l letters) permits(text string) bool {
 	for i := range len(text) {
 		if strings.IndexByte(string(l), text[i]) < 0 || strings.IndexByte(text[:i], text[i]) >= 0 {
 			return false
@@ -233,8 +233,8 @@ func (l letters) hold(text string) bool {
 	return text != ""
 }
 
-// inTableOrder reports whether text is some of the letters of a table's
-// permissions in the order that the service writes them.
+// inTableOrder reports whether text consists of letters of a table's permissions in the
+// service's order.
 func inTableOrder(text string) bool {
 	last := -1
 	for i := range len(text) {
@@ -251,8 +251,8 @@ var errDate = errors.New("not a date")
 
 const maxDateLen = len("2006-01-02T15:04:05.0000000+00:00")
 
-// parseTime reads the three forms of a time in a token; of a second there may
-// be a fraction, as stored policies have it.
+// parseTime parses the three formats of a time in a token. Seconds may have a fraction,
+// like the times of stored policies.
 func parseTime(text string) (time.Time, error) {
 	if len(text) > maxDateLen {
 		return time.Time{}, errDate
@@ -267,7 +267,7 @@ func parseTime(text string) (time.Time, error) {
 	return time.Parse(layout, text)
 }
 
-// validDate reports whether text is a time or empty.
+// validDate reports whether text is empty or a time.
 func validDate(text string) bool {
 	if text == "" {
 		return true
@@ -276,8 +276,8 @@ func validDate(text string) bool {
 	return err == nil
 }
 
-// validAt reports whether now is in the time from start, if it is not empty, to
-// before expiry.
+// validAt reports whether now is at or after start and before expiry. An empty start
+// is valid; an empty expiry is not.
 func validAt(now time.Time, start, expiry string) bool {
 	if from, err := parseTime(start); start != "" && (err != nil || now.Before(from)) {
 		return false
@@ -286,7 +286,7 @@ func validAt(now time.Time, start, expiry string) bool {
 	return err == nil && now.Before(until)
 }
 
-// parseAddresses reads an address, or the first and the last of a range.
+// parseAddresses parses an address, or the first and last address of a range.
 func parseAddresses(text string) (first, last netip.Addr, err error) {
 	low, high, ranged := strings.Cut(text, "-")
 	if first, err = netip.ParseAddr(low); err != nil || !ranged {
@@ -296,14 +296,14 @@ func parseAddresses(text string) (first, last netip.Addr, err error) {
 	return first, last, err
 }
 
-// validAddresses reports whether text is addresses or empty.
+// validAddresses reports whether text is empty, an address or a range.
 func validAddresses(text string) bool {
 	_, _, err := parseAddresses(text)
 	return err == nil || text == ""
 }
 
-// addressAllowed reports whether text is empty or holds addr. An IPv4 address
-// is the same as its form in IPv6.
+// addressAllowed reports whether text is empty or contains addr. An IPv4 address is
+// equal to its IPv4-mapped IPv6 form.
 func addressAllowed(text string, addr netip.Addr) bool {
 	if text == "" {
 		return true
@@ -313,11 +313,11 @@ func addressAllowed(text string, addr netip.Addr) bool {
 		return false
 	}
 	first, last, addr = first.Unmap(), last.Unmap(), addr.Unmap().WithZone("")
-	sameKind := first.BitLen() == addr.BitLen() && last.BitLen() == addr.BitLen()
-	return sameKind && first.Compare(addr) <= 0 && addr.Compare(last) <= 0
+	sameFamily := first.BitLen() == addr.BitLen() && last.BitLen() == addr.BitLen()
+	return sameFamily && first.Compare(addr) <= 0 && addr.Compare(last) <= 0
 }
 
-// plain reports whether text is UTF-8 without control characters.
+// plain reports whether text is valid UTF-8 without control characters.
 func plain(text string) bool {
 	for i := range len(text) {
 		if text[i] < 0x20 || text[i] == 0x7f {

@@ -13,8 +13,8 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// The signatures here were computed by another program (Python, module hmac)
-// from the lines of the documentation.
+// TestKnownSAS compares with signatures that Python's hmac module computed from the
+// strings to sign in the documentation.
 func TestKnownSAS(t *testing.T) {
 	c := credential(t, key1)
 	table := TableSAS{Table: "People", Permissions: "r", Expiry: "2026-03-05"}
@@ -65,8 +65,8 @@ func TestKnownSAS(t *testing.T) {
 	}
 }
 
-// TestClientsTokens takes tokens that @azure/data-tables 13.3.2 made.
-func TestClientsTokens(t *testing.T) {
+// TestClientSAS verifies tokens created by @azure/data-tables 13.3.2.
+func TestClientSAS(t *testing.T) {
 	for name, query := range map[string]string{
 		"table": "sv=2019-02-02&spr=https%2Chttp&se=2030-01-01T00%3A00%3A00Z&sip=127.0.0.1-127.0.0.9&sp=ra" +
 			"&sig=nwTfrXGEh6VCX4AMCPeQjHDnfPVQT%2B6inOy5rw6xIYo%3D&tn=People&srk=1&spk=a%20b%2Bc%25'%C3%A9&epk=z&erk=2",
@@ -88,8 +88,8 @@ func TestClientsTokens(t *testing.T) {
 	}
 }
 
-// signSAS signs the parameters of a query by a transcription of the tables of
-// strings to sign.
+// signSAS signs the parameters of a query. It transcribes the documented strings to
+// sign.
 func signSAS(t *testing.T, key string, v url.Values) string {
 	t.Helper()
 	get, version := v.Get, v.Get("sv")
@@ -113,11 +113,11 @@ func signSAS(t *testing.T, key string, v url.Values) string {
 	return macOf(t, key, lines...)
 }
 
-// TestSAS starts from a good token, sets the parameters of a case, signs, and
-// then adds what the case adds to the query.
+// TestSAS starts from a valid token, sets the parameters of a case, signs, and then
+// appends to the query.
 func TestSAS(t *testing.T) {
 	const good, goodAccount = "sv=2019-02-02&tn=People&sp=raud&se=2026-03-05", "sv=2019-02-02&ss=t&srt=sco&sp=rwdlacu&se=2026-03-05"
-	const none = "\x00" // takes the parameter away
+	const none = "\x00" // removes the parameter
 	auth := refusedAuthentication
 	source := func(ip string) *Refusal { return mismatch("AuthorizationSourceIPMismatch", "source IP "+ip) }
 	for _, c := range []struct {
@@ -136,21 +136,21 @@ func TestSAS(t *testing.T) {
 		{"2013", good, "sv=2013-08-15", "", nil, nil},
 		{"2015", good, "sv=2015-02-21", "", nil, nil},
 		{"2015, with address", good, "sv=2015-04-05\nsip=127.0.0.1", "", nil, nil},
-		{"before any", good, "sv=2011-08-18", "", nil, auth},
+		{"before the first version", good, "sv=2011-08-18", "", nil, auth},
 		{"future", good, "sv=2031-01-01", "", nil, nil},
 		{"no version", good, "sv=" + none, "", nil, auth},
-		{"version that is no day", good, "sv=2019-02-30", "", nil, auth},
-		{"version that is none", good, "sv=latest", "", nil, auth},
-		{"version with more", good, "sv=2019-02-02T", "", nil, auth},
+		{"version that is not a date of the calendar", good, "sv=2019-02-30", "", nil, auth},
+		{"version that is not a date", good, "sv=latest", "", nil, auth},
+		{"version with trailing text", good, "sv=2019-02-02T", "", nil, auth},
 		{"no table", good, "tn=" + none, "", nil, auth},
 		{"empty table", good, "tn=", "", nil, auth},
-		{"table that folds to another", good, "tn=Foo\u212a", "", nil, auth},
+		{"table name beyond ASCII", good, "tn=Foo\u212a", "", nil, auth},
 		{"table with a slash", good, "tn=a/b", "", nil, auth},
 
 		{"no expiry", good, "se=" + none, "", nil, auth},
 		{"empty expiry", good, "se=", "", nil, auth},
 		{"expired a second ago", good, "se=2026-03-04T11:59:59Z", "", nil, auth},
-		{"expires at this moment", good, "se=2026-03-04T12:00:00Z", "", nil, auth},
+		{"expires now", good, "se=2026-03-04T12:00:00Z", "", nil, auth},
 		{"expires in a second", good, "se=2026-03-04T12:00:01Z", "", nil, nil},
 		{"expires in a tick", good, "se=2026-03-04T12:00:00.0000001Z", "", nil, nil},
 		{"expires in a minute", good, "se=2026-03-04T12:01Z", "", nil, nil},
@@ -158,27 +158,27 @@ func TestSAS(t *testing.T) {
 		{"expires in another zone, minutes", good, "se=2026-03-04T13:01+01:00", "", nil, nil},
 		{"expired in another zone", good, "se=2026-03-04T12:30+01:00", "", nil, auth},
 		{"expiry without zone", good, "se=2026-03-05T12:00:00", "", nil, auth},
-		{"expiry that is none", good, "se=tomorrow", "", nil, auth},
+		{"expiry that is not a time", good, "se=tomorrow", "", nil, auth},
 		{"expiry of three colons", good, "se=1:2:3", "", nil, auth},
 		{"expiry of the 13th month", good, "se=2026-13-05", "", nil, auth},
-		{"expiry with more", good, "se=2026-03-05T00:00:00." + strings.Repeat("0", 99) + "Z", "", nil, auth},
-		{"starts at this moment", good, "st=2026-03-04T12:00Z", "", nil, nil},
+		{"expiry that is too long", good, "se=2026-03-05T00:00:00." + strings.Repeat("0", 99) + "Z", "", nil, auth},
+		{"starts now", good, "st=2026-03-04T12:00Z", "", nil, nil},
 		{"starts in a second", good, "st=2026-03-04T12:00:01Z", "", nil, auth},
 		{"starts after it ends", good, "st=2026-03-07\nse=2026-03-06", "", nil, auth},
-		{"start that is none", good, "st=x", "", nil, auth},
+		{"start that is not a time", good, "st=x", "", nil, auth},
 
 		{"no permissions", good, "sp=" + none, "", nil, auth},
 		{"empty permissions", good, "sp=", "", nil, auth},
 		{"some permissions", good, "sp=ad", "", nil, nil},
 		{"other order", good, "sp=ar", "", nil, auth},
-		{"twice", good, "sp=rr", "", nil, auth},
+		{"letter twice", good, "sp=rr", "", nil, auth},
 		{"other letter", good, "sp=rl", "", nil, auth},
 		{"other case", good, "sp=R", "", nil, auth},
 
 		{"range", good, "spk=a\nsrk=\nepk=b\nerk=\u20ac", "", nil, nil},
 		{"start row alone", good, "srk=1", "", nil, auth},
 		{"end row alone", good, "erk=1", "", nil, auth},
-		{"end row with the start partition", good, "spk=a\nerk=1", "", nil, auth},
+		{"end row with the start partition alone", good, "spk=a\nerk=1", "", nil, auth},
 		{"end before start", good, "spk=b\nepk=a", "", nil, nil},
 		{"key with a line feed", good, "spk=a\nsrk=1", "&epk=%0A", nil, auth},
 		{"key with a delete", good, "epk=\x7f", "", nil, auth},
@@ -189,25 +189,25 @@ func TestSAS(t *testing.T) {
 		{"address of the client", good, "sip=127.0.0.1", "", nil, nil},
 		{"range of the client", good, "sip=127.0.0.0-127.0.0.1", "", nil, nil},
 		{"range before", good, "sip=127.0.0.0-127.0.0.0", "", nil, source("127.0.0.1")},
-		{"range the wrong way", good, "sip=127.0.0.2-127.0.0.0", "", nil, source("127.0.0.1")},
+		{"range in reverse order", good, "sip=127.0.0.2-127.0.0.0", "", nil, source("127.0.0.1")},
 		{"client over IPv6", good, "sip=127.0.0.1", "", func(r *Request) { r.Remote = netip.MustParseAddr("::ffff:127.0.0.1") }, nil},
-		{"client of IPv6", good, "sip=127.0.0.1", "", func(r *Request) { r.Remote = netip.MustParseAddr("::1") }, source("::1")},
-		{"range in the form of IPv6", good, "sip=::ffff:127.0.0.0-127.0.0.3", "", nil, nil},
-		{"address of IPv6", good, "sip=fe80::1", "", func(r *Request) { r.Remote = netip.MustParseAddr("fe80::1%eth0") }, nil},
-		{"client unknown", good, "sip=127.0.0.1", "", func(r *Request) { r.Remote = netip.Addr{} }, source("invalid IP")},
-		{"header claims an address", good, "sip=10.0.0.1", "", func(r *Request) { r.Header.Set("X-Forwarded-For", "10.0.0.1") }, source("127.0.0.1")},
-		{"address that is none", good, "sip=10.0.0.256", "", nil, auth},
-		{"range of two kinds", good, "sip=10.0.0.1-ffff::", "", func(r *Request) { r.Remote = netip.MustParseAddr("::1") }, source("::1")},
+		{"IPv6 client", good, "sip=127.0.0.1", "", func(r *Request) { r.Remote = netip.MustParseAddr("::1") }, source("::1")},
+		{"IPv4-mapped range", good, "sip=::ffff:127.0.0.0-127.0.0.3", "", nil, nil},
+		{"IPv6 address", good, "sip=fe80::1", "", func(r *Request) { r.Remote = netip.MustParseAddr("fe80::1%eth0") }, nil},
+		{"unknown client", good, "sip=127.0.0.1", "", func(r *Request) { r.Remote = netip.Addr{} }, source("invalid IP")},
+		{"address in a header", good, "sip=10.0.0.1", "", func(r *Request) { r.Header.Set("X-Forwarded-For", "10.0.0.1") }, source("127.0.0.1")},
+		{"address that is not valid", good, "sip=10.0.0.256", "", nil, auth},
+		{"range of two families", good, "sip=10.0.0.1-ffff::", "", func(r *Request) { r.Remote = netip.MustParseAddr("::1") }, source("::1")},
 		{"half a range", good, "sip=10.0.0.1-", "", nil, auth},
 		{"network", good, "sip=127.0.0.0/8", "", nil, auth},
-		{"address before it was signed", good, "sv=2013-08-15\nsip=127.0.0.1", "", nil, auth},
+		{"address in a version without it", good, "sv=2013-08-15\nsip=127.0.0.1", "", nil, auth},
 
 		{"https over http", good, "spr=https", "", nil, refusedProtocol},
 		{"https over TLS", good, "spr=https", "", func(r *Request) { r.TLS = true }, nil},
 		{"both protocols", good, "spr=https,http", "", nil, nil},
 		{"http alone", good, "spr=http", "", nil, auth},
 		{"protocol in other case", good, "spr=HTTPS", "", nil, auth},
-		{"protocol before it was signed", good, "sv=2015-02-21\nspr=https", "", nil, auth},
+		{"protocol in a version without it", good, "sv=2015-02-21\nspr=https", "", nil, auth},
 
 		{"signature twice", good, "", "&sig=x", nil, auth},
 		{"expiry twice", good, "", "&se=2026-03-05", nil, auth},
@@ -216,7 +216,7 @@ func TestSAS(t *testing.T) {
 		{"range added", good, "", "&epk=b", nil, auth},
 		{"scope on a table", good, "sv=2020-12-06\nses=x", "", nil, auth},
 		{"authorization too", good, "", "", func(r *Request) { r.Header.Set("Authorization", "SharedKey x:y") }, auth},
-		{"account that there is not", good, "", "", func(r *Request) { r.Account = "nobody" }, auth},
+		{"unknown account", good, "", "", func(r *Request) { r.Account = "nobody" }, auth},
 		{"both kinds", good, "ss=t", "", nil, auth},
 
 		{"account", goodAccount, "", "", nil, nil},
@@ -270,15 +270,14 @@ func TestSAS(t *testing.T) {
 	}
 }
 
-// TestSASSignature leaves the parameters alone and changes how the signature is
-// written.
+// TestSASSignature changes the encoding of a valid signature.
 func TestSASSignature(t *testing.T) {
 	const base = "sv=2019-02-02&ss=t&srt=o&sp=r&se=2026-03-05T00:00:00Z"
 	values, err := url.ParseQuery(base)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// This one has a + and a /, and differs if they are taken for something else.
+	// Find a signature with a + and a /, whose encodings differ.
 	var signature string
 	for i := 0; !strings.Contains(signature, "+") || !strings.Contains(signature, "/"); i++ {
 		values.Set("sip", netip.AddrFrom4([4]byte{127, 0, 0, byte(i)}).String()+"-127.0.0.255")
@@ -292,11 +291,11 @@ func TestSASSignature(t *testing.T) {
 		{"escaped", url.QueryEscape(signature), true},
 		{"plain", signature, true},
 		{"escaped twice", url.QueryEscape(url.QueryEscape(signature)), false},
-		{"alphabet of URLs", strings.NewReplacer("+", "-", "/", "_").Replace(signature), false},
+		{"base64 of URLs", strings.NewReplacer("+", "-", "/", "_").Replace(signature), false},
 		{"no padding", strings.TrimSuffix(signature, "="), false},
-		{"more", url.QueryEscape(signature) + "A", false},
+		{"longer", url.QueryEscape(signature) + "A", false},
 		{"empty", "", false},
-		{"line feed in it", url.QueryEscape(signature[:4] + "\n" + signature[4:]), false},
+		{"line feed inside", url.QueryEscape(signature[:4] + "\n" + signature[4:]), false},
 		{"by another key", url.QueryEscape(signSAS(t, otherKey, values)), false},
 		{"a megabyte", strings.Repeat("A", 1<<20), false},
 	} {
@@ -325,10 +324,10 @@ func TestPolicies(t *testing.T) {
 		{"dates", "2026-03-01", "2026-03-05", ""},
 		{"letters", "", "", "ur"},
 		{"empty", "", "", ""},
-		{"over", "", "2026-03-04", "r"},
-		{"later", "2026-03-05", "2026-03-06", "r"},
-		{"odd date", "", "soon", "r"},
-		{"odd letters", "", "2026-03-05", "rx"},
+		{"expired", "", "2026-03-04", "r"},
+		{"not started", "2026-03-05", "2026-03-06", "r"},
+		{"invalid date", "", "soon", "r"},
+		{"invalid letters", "", "2026-03-05", "rx"},
 		{strings.Repeat("\u20ac", 64), "", "2026-03-05", "r"},
 		{strings.Repeat("\u20ac", 65), "", "2026-03-05", "r"},
 	}
@@ -349,11 +348,11 @@ func TestPolicies(t *testing.T) {
 		{"letters in both", "full", "", "", "ra", false},
 		{"expiry in none", "letters", "", "", "", false},
 		{"letters in none", "dates", "", "", "", false},
-		{"over", "over", "", "", "", false},
-		{"later", "later", "", "", "", false},
-		{"policy of an odd date", "odd date", "", "", "", false},
-		{"policy of odd letters", "odd letters", "", "", "", false},
-		{"token of odd letters", "dates", "", "", "ar", false},
+		{"expired", "expired", "", "", "", false},
+		{"not started", "not started", "", "", "", false},
+		{"policy with an invalid date", "invalid date", "", "", "", false},
+		{"policy with invalid letters", "invalid letters", "", "", "", false},
+		{"token with invalid letters", "dates", "", "", "ar", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			values := url.Values{"sv": {"2019-02-02"}, "tn": {"People"}, "si": {c.id}}
@@ -366,7 +365,7 @@ func TestPolicies(t *testing.T) {
 			v := verifier(t)
 			v.Policies = func(_ context.Context, ofAccount, ofTable string) ([]Policy, error) {
 				if ofAccount != account || ofTable != "People" {
-					t.Errorf("asked for the policies of %q in %q", ofTable, ofAccount)
+					t.Errorf("read the policies of %q in %q", ofTable, ofAccount)
 				}
 				return policies, nil
 			}
@@ -386,8 +385,9 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestPoliciesAreAskedLast keeps those who cannot sign from reaching the store.
-func TestPoliciesAreAskedLast(t *testing.T) {
+// TestPoliciesAfterSignature checks that a request with a wrong signature does not read
+// policies from the store.
+func TestPoliciesAfterSignature(t *testing.T) {
 	broken := errors.New("disk on fire")
 	v := verifier(t)
 	asked := 0
@@ -399,7 +399,7 @@ func TestPoliciesAreAskedLast(t *testing.T) {
 	query := must(t)(credential(t, key1).TableSAS(TableSAS{Table: "T", Identifier: "p"}))
 	forged := must(t)(credential(t, otherKey).TableSAS(TableSAS{Table: "T", Identifier: "p"}))
 	if _, err := verify(v, request("GET", "/T", forged)); asked != 0 {
-		t.Errorf("policies were looked up for a wrong signature: %v", err)
+		t.Errorf("policies were read for a wrong signature: %v", err)
 	}
 	_, err := verify(v, request("GET", "/T", query))
 	wantRefusal(t, err, refusedAuthentication)
@@ -411,14 +411,14 @@ func TestPoliciesAreAskedLast(t *testing.T) {
 		t.Errorf("error %v, want %v", err, broken)
 	}
 	if asked != 3 {
-		t.Errorf("asked %d times, want 3", asked)
+		t.Errorf("policies were read %d times, want 3", asked)
 	}
 	v.Policies = nil
 	_, err = verify(v, request("GET", "/T", query))
 	wantRefusal(t, err, refusedAuthentication)
 }
 
-func TestMakersRefuse(t *testing.T) {
+func TestCredentialRejectsInvalidSAS(t *testing.T) {
 	c := credential(t, key1)
 	for name, s := range map[string]TableSAS{
 		"nothing":         {},
@@ -432,7 +432,7 @@ func TestMakersRefuse(t *testing.T) {
 		"malformed dates": {Table: "T", Permissions: "r", Expiry: "tomorrow"},
 	} {
 		if q, err := c.TableSAS(s); err == nil {
-			t.Errorf("%s: made %s", name, q)
+			t.Errorf("%s: created %s", name, q)
 		}
 	}
 	for name, s := range map[string]AccountSAS{
@@ -442,13 +442,13 @@ func TestMakersRefuse(t *testing.T) {
 		"letters":   {Permissions: "rz", ResourceTypes: "o", Expiry: "2026-03-05"},
 	} {
 		if q, err := c.AccountSAS(s); err == nil {
-			t.Errorf("%s: made %s", name, q)
+			t.Errorf("%s: created %s", name, q)
 		}
 	}
 }
 
 func TestBounds(t *testing.T) {
-	const emoji, private = "\U0001F600", "\uE000" // in code units the first is before the second
+	const emoji, private = "\U0001F600", "\uE000" // in UTF-16 code units, emoji is less than private
 	for _, c := range []struct {
 		name    string
 		set     string

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Credential signs as a client that has a key of an account. Any number of
-// goroutines use it at the same time.
+// Credential signs requests and creates shared access signatures with a key of an
+// account. It is safe for concurrent use.
 type Credential struct {
 	account string
 	keys    *Keys
 }
 
-// NewCredential takes the name of an account and one of its keys in base64.
+// NewCredential returns a Credential for an account and one of its keys in base64.
 func NewCredential(account, key string) (*Credential, error) {
 	keys, err := NewKeys(key)
 	if err != nil {
@@ -24,9 +24,9 @@ func NewCredential(account, key string) (*Credential, error) {
 	return &Credential{account, keys}, nil
 }
 
-// SignRequest sets x-ms-date to now, and Authorization by SharedKey. Content-Type
-// and Content-MD5 are signed and must be set before; the path is signed as
-// r.URL.EscapedPath has it, which is how net/http sends it.
+// SignRequest sets x-ms-date to now, and Authorization with SharedKey. Set Content-Type
+// and Content-MD5 before the call, because they are signed. SignRequest signs the path
+// of r.URL.EscapedPath, which is the path that net/http sends.
 func (c *Credential) SignRequest(r *http.Request, now time.Time) error {
 	r.Header.Set("X-Ms-Date", now.UTC().Format(http.TimeFormat))
 	authorization, err := c.SharedKey(&Request{Method: r.Method, Path: r.URL.EscapedPath(), RawQuery: r.URL.RawQuery, Header: r.Header})
@@ -37,18 +37,19 @@ func (c *Credential) SignRequest(r *http.Request, now time.Time) error {
 	return nil
 }
 
-// SharedKey returns the Authorization header for a request that has a date in
-// x-ms-date or Date. It reads Method, Path, RawQuery and Header.
+// SharedKey returns the Authorization header for a request, which must have an
+// x-ms-date or Date header. It uses Method, Path, RawQuery and Header.
 func (c *Credential) SharedKey(r *Request) (string, error) { return c.authorization(r, false) }
 
-// SharedKeyLite is SharedKey for the scheme that leaves verb and content out.
+// SharedKeyLite is like SharedKey for the scheme that does not sign the method and
+// the content headers.
 func (c *Credential) SharedKeyLite(r *Request) (string, error) { return c.authorization(r, true) }
 
 func (c *Credential) authorization(r *Request, lite bool) (string, error) {
 	p, ok := parseQuery(r.RawQuery)
 	s, one := signedBy(r, p.comp(), lite)
 	if !ok || !one {
-		return "", errors.New("a signed header or parameter is there twice, or no text")
+		return "", errors.New("a signed header or parameter occurs twice or is not valid text")
 	}
 	date := r.Header.Get("X-Ms-Date")
 	if date == "" {
@@ -65,40 +66,40 @@ func (c *Credential) authorization(r *Request, lite bool) (string, error) {
 	return scheme + " " + c.account + ":" + c.keys.sign(s.appendTo(nil, date)), nil
 }
 
-// TableSAS is a shared access signature for one table. Start and Expiry are times
-// as in 2006-01-02T15:04:05Z; what is empty is left out.
+// TableSAS describes a shared access signature for one table. Start and Expiry are
+// times such as 2006-01-02T15:04:05Z. Empty fields are omitted.
 type TableSAS struct {
-	Version     string // sv, of which the default is 2019-02-02
+	Version     string // sv; the default is 2019-02-02
 	Table       string
-	Permissions string // some of raud, in that order
+	Permissions string // letters of raud, in that order
 	Start       string
 	Expiry      string
-	Identifier  string // of a stored policy, which has what is left out here
-	IP          string // an address, or the first and the last as in 10.0.0.1-10.0.0.9
+	Identifier  string // of the stored policy that holds the omitted fields
+	IP          string // an address, or a range such as 10.0.0.1-10.0.0.9
 	Protocol    string // "https" or "https,http"
-	// The first and the last key. A row needs its partition.
+	// The first and last key. A row requires its partition.
 	StartPartition, StartRow, EndPartition, EndRow string
 }
 
-// AccountSAS is a shared access signature for an account. Start and Expiry are
-// times as in 2006-01-02T15:04:05Z; what is empty is left out.
+// AccountSAS describes a shared access signature for an account. Start and Expiry are
+// times such as 2006-01-02T15:04:05Z. Empty fields are omitted.
 type AccountSAS struct {
-	Version       string // sv, of which the default is 2019-02-02
-	Services      string // with a t, or it opens no table; the default is t
-	ResourceTypes string // some of sco
-	Permissions   string // some of rwdlacup
+	Version       string // sv; the default is 2019-02-02
+	Services      string // must include t for tables; the default is t
+	ResourceTypes string // letters of sco
+	Permissions   string // letters of rwdlacup
 	Start         string
 	Expiry        string
-	IP            string // an address, or the first and the last as in 10.0.0.1-10.0.0.9
+	IP            string // an address, or a range such as 10.0.0.1-10.0.0.9
 	Protocol      string // "https" or "https,http"
 }
 
 const defaultVersion = "2019-02-02"
 
-var errSAS = errors.New("no shared access signature can be made of this")
+var errSAS = errors.New("invalid fields of a shared access signature")
 
-// TableSAS returns the query that s stands for, without a question mark. It
-// fails if no Verifier could accept it.
+// TableSAS returns the query parameters of s, without a question mark. It fails if no
+// Verifier could accept them.
 func (c *Credential) TableSAS(s TableSAS) (string, error) {
 	p := new(parameters)
 	p.set(fieldTable, s.Table)
@@ -110,8 +111,8 @@ func (c *Credential) TableSAS(s TableSAS) (string, error) {
 	return c.sas(p, s.Version, s.Permissions, s.Start, s.Expiry, s.IP, s.Protocol)
 }
 
-// AccountSAS returns the query that s stands for, without a question mark. It
-// fails if no Verifier could accept it.
+// AccountSAS returns the query parameters of s, without a question mark. It fails if
+// no Verifier could accept them.
 func (c *Credential) AccountSAS(s AccountSAS) (string, error) {
 	p := new(parameters)
 	if s.Services == "" {
@@ -122,7 +123,7 @@ func (c *Credential) AccountSAS(s AccountSAS) (string, error) {
 	return c.sas(p, s.Version, s.Permissions, s.Start, s.Expiry, s.IP, s.Protocol)
 }
 
-// set gives a field a value that is not empty.
+// set sets a field, unless the value is empty.
 func (p *parameters) set(f field, value string) { p.values[f], p.present[f] = value, value != "" }
 
 // sas completes, checks and signs p.

@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// Verifier finds out by whom requests were sent. Its fields do not change while
-// it is in use; any number of goroutines use it at the same time.
+// Verifier authenticates requests. It is safe for concurrent use; do not change its
+// fields after the first use.
 type Verifier struct {
-	// Keys returns the keys of an account, nil if there is no such account.
+	// Keys returns the keys of an account, or nil if there is no such account.
 	Keys func(account string) *Keys
-	// Policies returns the stored access policies of a table, for signatures that
-	// name one. It is asked only about a signature that is right. An error that is
-	// store.ErrTableNotFound refuses the request, and Verify returns any other.
-	// Nil is for no policies.
+	// Policies returns the stored access policies of a table. Verify calls it for a
+	// shared access signature that names a policy, after checking the signature. The
+	// error store.ErrTableNotFound refuses the request; Verify returns other errors.
+	// If Policies is nil, there are no policies.
 	Policies func(ctx context.Context, account, table string) ([]Policy, error)
-	// OAuth accepts bearer tokens over TLS, without a check of their signature.
+	// OAuth accepts bearer tokens over TLS without checking their signatures.
 	OAuth bool
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 }
 
-// Versions of the protocol from which something differs.
+// Protocol versions that introduced a change.
 const (
-	versionChallenge = "2019-12-12" // a request without credentials is told where to get some
-	versionBearer    = "2017-11-09" // bearer tokens are understood
+	versionChallenge = "2019-12-12" // a request without credentials gets a challenge
+	versionBearer    = "2017-11-09" // accepts bearer tokens
 )
 
-// Verify finds out by whom r was sent. Its error is a *Refusal, or what Policies
-// failed with. It reads no more of r than it says and keeps none of its maps.
+// Verify authenticates r and returns its permissions. The error is a *Refusal or an
+// error of Policies. Verify does not retain r or its header.
 func (v *Verifier) Verify(ctx context.Context, r *Request) (Grant, error) {
 	p, ok := parseQuery(r.RawQuery)
 	if !ok {
@@ -60,7 +60,7 @@ func (v *Verifier) Verify(ctx context.Context, r *Request) (Grant, error) {
 	return Grant{}, refusedScheme
 }
 
-// anonymous is the refusal of a request without credentials.
+// anonymous returns the refusal of a request without credentials.
 func anonymous(r *Request) *Refusal {
 	if version, ok := r.header("X-Ms-Version"); ok && len(version) == len(versionChallenge) && version >= versionChallenge {
 		return challenge
@@ -68,34 +68,34 @@ func anonymous(r *Request) *Refusal {
 	return refusedAnonymous
 }
 
-// claim is a signature that somebody says is an account's.
+// claim is a signature to check against the keys of an account.
 type claim struct {
 	keys      *Keys
 	signature [sha256.Size]byte
 }
 
-// claimOf returns the claim of account to a signature in base64. If there is no
-// such account, the text is no signature or plausible is false, nothing will
-// match the claim, in the time that a wrong signature takes.
-func (v *Verifier) claimOf(account, signature string, plausible bool) claim {
+// newClaim returns the claim of an account to a base64 signature. If there is no such
+// account, the text is not a signature or plausible is false, the claim matches
+// nothing and takes as long as a wrong signature.
+func (v *Verifier) newClaim(account, signature string, plausible bool) claim {
 	keys := v.Keys(account)
 	sum, err := decodeSignature(signature)
 	if keys == nil || err != nil || !plausible {
-		keys = nobody
+		keys = dummyKeys
 	}
 	return claim{keys, sum}
 }
 
-// message is a string to sign, in memory that is used again.
+// message is a string to sign, in pooled memory.
 type message struct{ text []byte }
 
-const keptMessageBytes = 8 << 10
+const maxPooledMessageBytes = 8 << 10
 
 var messages = sync.Pool{New: func() any { return &message{make([]byte, 0, 512)} }}
 
-// release ends the use of m.
+// release returns m to the pool. Do not use m afterwards.
 func (m *message) release() {
-	if cap(m.text) <= keptMessageBytes {
+	if cap(m.text) <= maxPooledMessageBytes {
 		messages.Put(m)
 	}
 }

@@ -16,10 +16,10 @@ const (
 	otherKey = "ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA="
 )
 
-// noon is when the tests take place.
+// noon is the current time in the tests.
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-// verifier knows one account with two keys.
+// verifier returns a Verifier for one account with two keys.
 func verifier(tb testing.TB) *Verifier {
 	tb.Helper()
 	keys, err := NewKeys(key1, key2)
@@ -46,7 +46,7 @@ func credential(tb testing.TB, key string) *Credential {
 	return c
 }
 
-// request is one that carries x-ms-date and no credentials.
+// request returns a request with x-ms-date and without credentials.
 func request(method, path, query string) *Request {
 	return &Request{
 		Method: method, Path: path, RawQuery: query, Account: account, Remote: netip.MustParseAddr("127.0.0.1"),
