@@ -71,7 +71,7 @@ func TestPreflight(t *testing.T) {
 		},
 		{"a header of no rule", rules, "/acct/People", []string{origin, "http://a.example", method, "PUT", headers, "content-type"}, refused, nil},
 		{"a method of no rule", rules, "/acct/People", []string{origin, "http://a.example", method, "POST"}, refused, nil},
-		{"a method that is none", rules, "/acct/People", []string{origin, "null", method, "GET\x00"}, refused, nil},
+		{"an invalid method", rules, "/acct/People", []string{origin, "null", method, "GET\x00"}, refused, nil},
 		{"an origin of no rule", rules, "/acct/People", []string{origin, "http://a.example.evil", method, "PUT"}, refused, nil},
 		{"a path of no resource", rules, "/acct/a/b/c?%zz", []string{origin, "null", method, "GET"}, ok, map[string]string{
 			"Allow-Origin": "*", "Allow-Methods": "GET", "Max-Age": "0", "Allow-Credentials": "true",

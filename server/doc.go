@@ -2,10 +2,12 @@
 // http.Handler.
 //
 // New returns the handler. Mount it at the root of an HTTP server, or in a mux at the path
-// of each account, without http.StripPrefix, since clients sign the whole path:
+// of each account, with and without the final slash. Do not use http.StripPrefix, since
+// clients sign the whole path:
 //
 //	h, err := server.New(server.Options{Accounts: []server.Account{{Name: "books", Keys: keys, Store: db}}})
 //	...
+//	mux.Handle("/books", h)
 //	mux.Handle("/books/", h)
 //	mux.Handle("/books-secondary/", h) // the secondary endpoint, which only reads
 //

@@ -26,7 +26,7 @@ func TestPolicies(t *testing.T) {
 			[]sharedkey.Policy{{ID: "a", Start: "2021-06-08T00:00:00.0000000Z", Expiry: "2021-06-08T03:10:09.0000000Z", Permission: "rd"}, {ID: "b"}},
 		},
 		{"a missing table", "Nobody", "", store.ErrTableNotFound, store.ErrTableNotFound, nil},
-		{"the name of no table", "a", "", store.ErrInvalid, store.ErrTableNotFound, nil},
+		{"an invalid table name", "a", "", store.ErrInvalid, store.ErrTableNotFound, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := storetest.NewMap()
@@ -44,12 +44,11 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// metaStore counts what is read of an account's metadata, and fails to say whether it
-// wrote them.
+// metaStore counts reads of the account's metadata. Its writes succeed and return setErr.
 type metaStore struct {
 	store.Store
-	reads int
-	fails error
+	reads  int
+	setErr error
 }
 
 func (s *metaStore) AccountMeta(ctx context.Context) ([]byte, error) {
@@ -58,7 +57,7 @@ func (s *metaStore) AccountMeta(ctx context.Context) ([]byte, error) {
 }
 
 func (s *metaStore) SetAccountMeta(ctx context.Context, meta []byte) error {
-	return errors.Join(s.Store.SetAccountMeta(ctx, meta), s.fails)
+	return errors.Join(s.Store.SetAccountMeta(ctx, meta), s.setErr)
 }
 
 func TestPropertyCache(t *testing.T) {
@@ -84,12 +83,12 @@ func TestPropertyCache(t *testing.T) {
 	want(5, 1)
 	var refused *documents.Error
 	if err := merge("many"); !errors.As(err, &refused) {
-		t.Errorf("a document that is none: error %v, want a refusal", err)
+		t.Errorf("an invalid document: error %v, want a *documents.Error", err)
 	}
 	want(5, 1)
-	s.fails = store.ErrOutcomeUnknown
-	if err := merge("7"); !errors.Is(err, s.fails) {
-		t.Errorf("error %v, want %v", err, s.fails)
+	s.setErr = store.ErrOutcomeUnknown
+	if err := merge("7"); !errors.Is(err, s.setErr) {
+		t.Errorf("error %v, want %v", err, s.setErr)
 	}
-	want(7, 2) // nobody knew what was stored, so it is read again
+	want(7, 2) // the outcome was unknown, so the store was read again
 }

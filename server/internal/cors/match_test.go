@@ -32,7 +32,7 @@ func TestMatch(t *testing.T) {
 		{"method in another case", "http://a.example", "get", nil, none, none, ""},
 		{"method of none", "http://a.example", "POST", nil, none, none, ""},
 		{"star", "null", "DELETE", []string{"anything"}, 2, 2, "*"},
-		{"star, and what is no header", "null", "DELETE", []string{"any thing"}, 2, none, "*"},
+		{"star, and an invalid header", "null", "DELETE", []string{"any thing"}, 2, none, "*"},
 		{"no headers allowed", "null", "MERGE", []string{"a"}, 3, none, "*"},
 		{"named beside a star", "http://a.example", "MERGE", nil, 3, 3, "http://a.example"},
 	} {
