@@ -22,9 +22,9 @@ func newBench(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure this machine with a generated table",
-		Long: `Load, read, scan and filter a generated table in a temporary directory, which is
-deleted at the end, and print what each kind of work has cost. It is a quick look;
-"go test -bench" in package bench measures with care.`,
+		Long: `Load, read, scan and filter a generated table in a temporary directory and print the
+cost of each workload. The results are rough; use "go test -bench" in package bench for
+comparisons.`,
 		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := bench.ShapeOf(shape, n)
@@ -40,23 +40,23 @@ deleted at the end, and print what each kind of work has cost. It is a quick loo
 		},
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&n, "entities", 100_000, "size of the table")
-	flags.StringVar(&shape, "shape", bench.Grid, "how its entities are spread over partitions: "+strings.Join(bench.ShapeNames(), ", "))
-	flags.StringVar(&only, "only", "", "measure only kinds of work that begin with one of these `names`, with commas between")
-	flags.StringVar(&dir, "dir", "", "make the temporary directory in this `directory`, on the disk to be measured (default: the system's)")
+	flags.IntVar(&n, "entities", 100_000, "number of entities")
+	flags.StringVar(&shape, "shape", bench.Grid, "distribution of entities over partitions: "+strings.Join(bench.ShapeNames(), ", "))
+	flags.StringVar(&only, "only", "", "run only workloads that start with one of these `names`, separated by commas")
+	flags.StringVar(&dir, "dir", "", "parent `directory` of the temporary directory, on the disk to measure")
 	flags.Uint64Var(&seed, "seed", 1, "seed of the generated table")
 	return cmd
 }
 
-// mostDurable is how many operations that wait for the disk are measured.
-const mostDurable = 2000
+// maxDurableOps limits the operations of each writer that waits for the disk.
+const maxDurableOps = 2000
 
-// measure runs all workloads that make sense and prints one line for each.
+// measure runs the workloads and prints one line for each.
 func (a *app) measure(cmd *cobra.Command, r *bench.Run, shape, only string) error {
-	begins := splitList(only)
+	prefixes := splitList(only)
 	var list []record
 	for _, w := range bench.Workloads() {
-		chosen := len(begins) == 0 || slices.ContainsFunc(begins, func(p string) bool { return strings.HasPrefix(w.Name, p) })
+		chosen := len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(w.Name, p) })
 		if !chosen || !w.Fits(shape) {
 			continue
 		}
@@ -66,7 +66,7 @@ func (a *app) measure(cmd *cobra.Command, r *bench.Run, shape, only string) erro
 		a.note("measuring %s", w.Name)
 		ops := w.Ops(r.Data.Len())
 		if w.Durable {
-			ops = min(ops, mostDurable*w.Parallel)
+			ops = min(ops, maxDurableOps*w.Parallel)
 		}
 		res, err := r.Do(w, ops, nil, nil)
 		if err != nil {
@@ -83,7 +83,7 @@ func (a *app) measure(cmd *cobra.Command, r *bench.Run, shape, only string) erro
 		})
 	}
 	if len(list) == 0 {
-		return usagef("--only %q: no kind of work begins so", only)
+		return usagef("--only %q: no workload starts with that", only)
 	}
 	return a.printList(names(list[0]), list)
 }

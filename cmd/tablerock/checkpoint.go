@@ -16,10 +16,11 @@ func init() { commands = append(commands, newCheckpoint) }
 func newCheckpoint(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "checkpoint DEST",
-		Short: "Copy the database as it is now, sharing files where the disk can",
-		Long: `Make the directory DEST, which must not exist or be empty, a copy of the account's
-database as it is now. No other process may be writing to the database. To read it, put it in place of the account's directory, or
-into another data directory under the account's name:
+		Short: "Copy the database, with hard links where the file system has them",
+		Long: `Copy the account's database to the directory DEST, which must be empty or not exist.
+No other process may have the database open for writing. To use the copy, put it in
+the place of the account's directory, or in another data directory under the name of
+the account:
 
   tablerock checkpoint backup/devstoreaccount1
   tablerock table list --data backup`,
@@ -30,7 +31,7 @@ into another data directory under the account's name:
 			})
 			switch {
 			case errors.Is(err, store.ErrLocked):
-				return fmt.Errorf("a checkpoint needs the database for itself: %w", err)
+				return fmt.Errorf("a checkpoint needs exclusive use of the database: %w", err)
 			case err == nil:
 				a.note("copied %s to %s", a.dir(), args[0])
 			}

@@ -11,7 +11,7 @@ func init() { commands = append(commands, newCompact) }
 func newCompact(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "compact",
-		Short: "Merge all files into one sorted run, without deleted entities",
+		Short: "Compact all files into one sorted run, without deleted entities",
 		Args:  arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.write(func(db *engine.DB) error {

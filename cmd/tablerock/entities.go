@@ -31,8 +31,7 @@ func (a *app) printEntities(ctx context.Context, s *engine.Snapshot, table strin
 	return w.Flush()
 }
 
-// printEntity prints an entity that s has: below each other in a table, with
-// the types.
+// printEntity prints an entity of s: in a table one property per line, with its type.
 func (a *app) printEntity(ctx context.Context, s *engine.Snapshot, table string, e edm.Entity, selected []string) error {
 	switch a.output {
 	case formatTable:
@@ -55,7 +54,7 @@ func (a *app) printEntity(ctx context.Context, s *engine.Snapshot, table string,
 	return err
 }
 
-// printWritten prints what a write of an entity gave.
+// printWritten prints the key, Timestamp and ETag of an entity that was written.
 func (a *app) printWritten(key edm.Key, r store.Result) error {
 	return a.printRecord(record{
 		{edm.PartitionKeyName, key.Partition},

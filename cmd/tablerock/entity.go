@@ -14,26 +14,26 @@ import (
 func init() { commands = append(commands, newEntity) }
 
 func newEntity(a *app) *cobra.Command {
-	verbs := group("entity", "Read and write entities")
-	verbs.AddCommand(
+	entity := group("entity", "Read and write entities")
+	entity.AddCommand(
 		newEntityGet(a), newEntityDelete(a), newEntityInsert(a), newEntityUpsert(a),
 		newEntityUpdate(a, "merge", "Set the given properties of an entity that exists", store.Merge),
 		newEntityUpdate(a, "replace", "Replace all properties of an entity that exists", store.Replace),
 		newEntityQuery(a),
 	)
-	return verbs
+	return entity
 }
 
-// entityHelp says how the commands that write take an entity.
+// entityHelp describes the entity argument of the commands that write.
 const entityHelp = `
 
-The entity is one JSON object, given as an argument or, without one or for "-",
-on standard input:
+The entity is one JSON object, read from the argument or, if that is missing or "-",
+from standard input:
 
   {"PartitionKey": "eu", "RowKey": "0001", "Total": 42.5, "Paid": true,
    "Count@odata.type": "Edm.Int64", "Count": "9000000000"}`
 
-// readEntity reads the entity that a command line gives behind the table.
+// readEntity reads the entity from the argument after the table or from standard input.
 func (a *app) readEntity(ctx context.Context, args []string) (edm.Entity, error) {
 	if len(args) > 1 && args[1] != "-" {
 		return parseEntity([]byte(args[1]))
@@ -41,7 +41,7 @@ func (a *app) readEntity(ctx context.Context, args []string) (edm.Entity, error)
 	return readEntityJSON(ctx, interruptible(ctx, a.stdin))
 }
 
-// apply carries out one operation and prints what it gave.
+// apply runs one operation and prints its result.
 func (a *app) apply(ctx context.Context, table string, op store.Op) error {
 	var result store.Result
 	err := a.create(engine.Options{SegmentBytes: smallLog}, func(db *engine.DB) error {
@@ -61,7 +61,7 @@ func ifMatchFlag(cmd *cobra.Command, etag *string) {
 	cmd.Flags().StringVar(etag, "if-match", string(store.Any), "only if the entity has this `ETag`; * is any")
 }
 
-// checkIfMatch refuses what no entity would ever have.
+// checkIfMatch returns an error for an ETag that no entity can have.
 func checkIfMatch(etag string) error {
 	if text := hint.ETag(etag); text != "" {
 		return usagef("--if-match %q: %s", etag, text)
@@ -70,5 +70,5 @@ func checkIfMatch(etag string) error {
 }
 
 func selectFlag(cmd *cobra.Command, selected *string) {
-	cmd.Flags().StringVar(selected, "select", "", "print only these properties, `names` with commas between, and the keys")
+	cmd.Flags().StringVar(selected, "select", "", "print only the keys and these properties, `names` separated by commas")
 }

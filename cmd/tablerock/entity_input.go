@@ -9,11 +9,10 @@ import (
 	"github.com/tablerock-db/tablerock/internal/odata"
 )
 
-// maxEntityJSON is the most JSON that is read for one entity, far above any that can be
-// stored.
+// maxEntityJSON limits the JSON of one entity, far above the size that can be stored.
 const maxEntityJSON = 16 << 20
 
-// readEntityJSON reads all of r, standard input, as the JSON of an entity.
+// readEntityJSON reads all of r, which is standard input, as the JSON of an entity.
 func readEntityJSON(ctx context.Context, r io.Reader) (edm.Entity, error) {
 	src, err := io.ReadAll(io.LimitReader(r, maxEntityJSON+1))
 	if err == nil {
@@ -23,12 +22,13 @@ func readEntityJSON(ctx context.Context, r io.Reader) (edm.Entity, error) {
 		return edm.Entity{}, fmt.Errorf("read the entity from standard input: %w", err)
 	}
 	if len(src) > maxEntityJSON {
-		return edm.Entity{}, fmt.Errorf("the JSON of an entity has at most %d bytes; for many entities use \"tablerock import\": %w", maxEntityJSON, edm.ErrTooLarge)
+		return edm.Entity{}, fmt.Errorf("the JSON of an entity has at most %d bytes; use \"tablerock import\" for several entities: %w", maxEntityJSON, edm.ErrTooLarge)
 	}
 	return parseEntity(src)
 }
 
-// parseEntity reads the JSON of an entity, which the rules of the data model allow.
+// parseEntity parses the JSON of an entity and checks it against the rules of the data
+// model.
 func parseEntity(src []byte) (edm.Entity, error) {
 	e, err := odata.ParseEntity(src, odata.ParseOptions{})
 	if err != nil {
@@ -37,7 +37,7 @@ func parseEntity(src []byte) (edm.Entity, error) {
 	return e, edm.CheckEntity(&e)
 }
 
-// selectProperties returns the properties whose names are in list, all for an empty list.
+// selectProperties returns the properties whose names are in list, or all if it is empty.
 func selectProperties(props edm.Properties, list []string) edm.Properties {
 	if len(list) == 0 {
 		return props

@@ -22,7 +22,7 @@ type queryFlags struct {
 	partitionGiven, rowGiven bool
 }
 
-// query returns what the flags ask for.
+// query returns the query of the flags.
 func (f *queryFlags) query() (store.Query, error) {
 	q := store.Query{Select: splitList(f.selected), Reverse: f.reverse, Limit: f.top}
 	if f.filter != "" {
@@ -34,14 +34,14 @@ func (f *queryFlags) query() (store.Query, error) {
 	}
 	switch {
 	case f.topGiven && f.top < 1:
-		return q, usagef("--top %d: it must be at least 1; leave it out for all", f.top)
+		return q, usagef("--top %d: must be at least 1; omit it for all", f.top)
 	case f.rowGiven && !f.partitionGiven:
 		return q, usagef("--from-row needs --from-partition")
 	case f.partitionGiven:
 		q.From = &edm.Key{Partition: f.fromPartition, Row: f.fromRow}
 	}
 	if f.reverse && f.partitionGiven && !f.rowGiven {
-		// The whole partition lies below, and From is the upper end.
+		// Start at the last row of the partition. From would exclude its rows.
 		q.From = nil
 		last := filter.Bound{Kind: filter.AfterPartition, Key: edm.Key{Partition: f.fromPartition}}
 		q.Filter = filter.And(q.Filter, filter.Keys(filter.Bound{}, last))
@@ -54,8 +54,8 @@ func newEntityQuery(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "query TABLE",
 		Short: "Print the entities of a table",
-		Long: `Print the entities of a table, all or those that a filter keeps, in the order of
-their keys.
+		Long: `Print the entities of a table, or those that match a filter, in the order of their
+keys.
 
   tablerock entity query Orders --filter "PartitionKey eq 'eu' and Total gt 50"`,
 		Args: arguments(1, 1),
@@ -77,6 +77,6 @@ their keys.
 	flags.IntVar(&f.top, "top", 0, "print at most `n` entities (default: all)")
 	flags.StringVar(&f.fromPartition, "from-partition", "", "start at this `PartitionKey`")
 	flags.StringVar(&f.fromRow, "from-row", "", "start at this `RowKey` of --from-partition")
-	flags.BoolVar(&f.reverse, "reverse", false, "print in descending order; --from-partition and --from-row are then the upper end")
+	flags.BoolVar(&f.reverse, "reverse", false, "print in descending order, starting at --from-partition and --from-row")
 	return cmd
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// writeEntityArray writes what q finds as one JSON document.
+// writeEntityArray writes the entities of q as one JSON array.
 func writeEntityArray(ctx context.Context, src transfer.Querier, table string, q store.Query, w io.Writer) error {
 	separator, buf := "[\n", []byte(nil)
 	err := transfer.Each(ctx, src, table, q, func(row edm.Row) error {
@@ -30,38 +30,38 @@ func writeEntityArray(ctx context.Context, src transfer.Querier, table string, q
 	return err
 }
 
-// writeEntityTable writes what q finds as a table for people. It asks twice, first for
-// columns and their widths, so that a table of any length needs no memory; src answers
-// both times of one moment.
+// writeEntityTable writes the entities of q as an aligned table. It runs the query twice,
+// first for the columns and their widths, so that it needs no memory for the rows. src
+// must return the same entities both times.
 func writeEntityTable(ctx context.Context, src transfer.Querier, table string, q store.Query, w io.Writer) error {
 	columns, err := transfer.Columns(ctx, src, table, q)
 	if err != nil {
 		return err
 	}
-	heads := []string{edm.PartitionKeyName, edm.RowKeyName, edm.TimestampName}
+	headers := []string{edm.PartitionKeyName, edm.RowKeyName, edm.TimestampName}
 	index := map[string]int{}
 	for _, c := range columns {
-		index[c.Name] = len(heads)
-		heads = append(heads, c.Name)
+		index[c.Name] = len(headers)
+		headers = append(headers, c.Name)
 	}
-	widths := widthsOf(heads)
+	widths := widthsOf(headers)
 	err = transfer.Each(ctx, src, table, q, func(row edm.Row) error {
-		widths.fit(cellsOf(row, index, len(heads)))
+		widths.fit(cellsOf(row, index, len(headers)))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if _, err := io.WriteString(w, widths.line(heads)+"\n"); err != nil {
+	if _, err := io.WriteString(w, widths.line(headers)+"\n"); err != nil {
 		return err
 	}
 	return transfer.Each(ctx, src, table, q, func(row edm.Row) error {
-		_, err := io.WriteString(w, widths.line(cellsOf(row, index, len(heads)))+"\n")
+		_, err := io.WriteString(w, widths.line(cellsOf(row, index, len(headers)))+"\n")
 		return err
 	})
 }
 
-// cellsOf returns the n cells of row, whose properties stand where index says.
+// cellsOf returns the n cells of row. index has the cell of each property.
 func cellsOf(row edm.Row, index map[string]int, n int) []string {
 	cells := make([]string, n)
 	key := row.Key()

@@ -10,8 +10,8 @@ func newEntityUpsert(a *app) *cobra.Command {
 	replace := false
 	cmd := &cobra.Command{
 		Use:   "upsert TABLE [JSON|-]",
-		Short: "Insert an entity, or set the given properties of the one that exists",
-		Long:  "Insert an entity, or set the given properties of the one that exists." + entityHelp,
+		Short: "Insert an entity, or set the given properties of an existing one",
+		Long:  "Insert an entity, or set the given properties of an existing one." + entityHelp,
 		Args:  arguments(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e, err := a.readEntity(cmd.Context(), args)
@@ -25,6 +25,6 @@ func newEntityUpsert(a *app) *cobra.Command {
 			return a.apply(cmd.Context(), args[0], op)
 		},
 	}
-	cmd.Flags().BoolVar(&replace, "replace", false, "replace all properties of the one that exists")
+	cmd.Flags().BoolVar(&replace, "replace", false, "replace all properties of an existing entity")
 	return cmd
 }

@@ -24,24 +24,24 @@ const (
 	exitConflict    = 4
 	exitCorrupt     = 5
 	exitLocked      = 6
-	exitUnable      = 7
+	exitUnusable    = 7
 	exitInterrupted = 130
 )
 
-// usageError is a command line that means nothing.
+// usageError is the error of an invalid command line.
 type usageError struct{ text string }
 
 func (e *usageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
-// quietError ends the program with a code after all has been said.
+// quietError ends the program with an exit code after the message has been printed.
 type quietError struct{ code int }
 
 func (e *quietError) Error() string { return "" }
 
-// message returns the one line that tells people of err: what happened, where,
-// and, as far as it can be known, what to do next.
+// message returns the line that describes err: what happened, where and, if that is known,
+// what to do next.
 func message(err error) string {
 	var quiet *quietError
 	if errors.As(err, &quiet) {
@@ -57,7 +57,7 @@ func message(err error) string {
 	return text
 }
 
-// exitCode returns the code for err.
+// exitCode returns the exit code for err.
 func exitCode(err error) int {
 	var usage *usageError
 	var quiet *quietError
@@ -75,17 +75,17 @@ func exitCode(err error) int {
 		return exitCorrupt
 	case errors.Is(err, store.ErrLocked):
 		return exitLocked
-	case unable(err):
-		return exitUnable
+	case isUnusable(err):
+		return exitUnusable
 	case errors.Is(err, store.ErrTableNotFound), errors.Is(err, store.ErrEntityNotFound), errors.Is(err, fs.ErrNotExist):
 		return exitNotFound
 	}
 	return exitFailure
 }
 
-// unable reports whether err says that this database cannot be used by this
-// program, this user, on this file system or at this address.
-func unable(err error) bool {
+// isUnusable reports whether err means that this program or user cannot use the database,
+// or cannot use it on this file system or at this address.
+func isUnusable(err error) bool {
 	for _, e := range []error{
 		store.ErrNewerFormat, wal.ErrNewerFormat, store.ErrNotDatabase, fs.ErrPermission,
 		errors.ErrUnsupported, syscall.EROFS, syscall.ENOTDIR, syscall.ENOLCK,
@@ -98,7 +98,7 @@ func unable(err error) bool {
 	return false
 }
 
-// ofTable says which table err is about, if it is about one.
+// ofTable adds the name of the table to err if err is about a table.
 func (a *app) ofTable(table string, err error) error {
 	if errors.Is(err, store.ErrTableNotFound) || errors.Is(err, store.ErrTableExists) {
 		return fmt.Errorf("table %s: %w%s", table, withoutIndex(err), hint.Near(table, a.tables))
@@ -106,7 +106,7 @@ func (a *app) ofTable(table string, err error) error {
 	return err
 }
 
-// ofEntity says which entity, or table, err is about, of an operation alone.
+// ofEntity adds the entity or the table to err, the error of a single operation.
 func (a *app) ofEntity(table string, key edm.Key, err error) error {
 	if errors.Is(err, store.ErrEntityNotFound) || errors.Is(err, store.ErrEntityExists) || errors.Is(err, store.ErrPrecondition) {
 		return fmt.Errorf("table %s, PartitionKey %q, RowKey %q: %w", table, key.Partition, key.Row, withoutIndex(err))
@@ -114,7 +114,7 @@ func (a *app) ofEntity(table string, key edm.Key, err error) error {
 	return a.ofTable(table, err)
 }
 
-// withoutIndex returns what an operation alone failed with.
+// withoutIndex returns the error of a single operation without its index in the batch.
 func withoutIndex(err error) error {
 	var op *store.OpError
 	if errors.As(err, &op) {

@@ -19,9 +19,8 @@ func newExport(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export TABLE [FILE|-]",
 		Short: "Write all entities of a table to a CSV or JSONL file",
-		Long: `Write all entities of a table, as they are at one moment, to a CSV or JSONL file,
-or without one or for "-" to standard output. "tablerock import" reads the file
-back with all types.`,
+		Long: `Write a consistent snapshot of a table to a CSV or JSONL file or, if FILE is missing
+or "-", to standard output. "tablerock import" restores it with all types.`,
 		Args: arguments(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := "-"
@@ -37,12 +36,12 @@ back with all types.`,
 			}))
 		},
 	}
-	cmd.Flags().StringVar(&given, "format", "", "`format` of the file: csv or jsonl (default: by its name; jsonl for -)")
+	cmd.Flags().StringVar(&given, "format", "", "`format` of the file: csv or jsonl (default: by its extension, jsonl for -)")
 	return cmd
 }
 
-// export writes the table to the file called name, which is there whole or, if
-// the export fails, as it was before.
+// export writes the table to the file called name. If the export fails, an existing file
+// stays as it was.
 func (a *app) export(ctx context.Context, s *engine.Snapshot, table, name string, format transfer.Format) error {
 	write := transfer.ExportJSONL
 	if format == transfer.CSV {
@@ -70,7 +69,7 @@ func (a *app) export(ctx context.Context, s *engine.Snapshot, table, name string
 	return nil
 }
 
-// counter counts what goes through it.
+// counter counts the bytes written through it.
 type counter struct {
 	w io.Writer
 	n int64

@@ -15,20 +15,20 @@ import (
 
 func init() { commands = append(commands, newHealthcheck) }
 
-// readyURL is where a server on its usual ports says whether it is ready.
+// readyURL is the readiness URL of a server with default ports.
 const readyURL = "http://127.0.0.1:10012/readyz"
 
-// mostHealthText is how much of an answer is shown.
-const mostHealthText = 200
+// maxHealthText limits the bytes of a response that are printed.
+const maxHealthText = 200
 
 func newHealthcheck(a *app) *cobra.Command {
 	var limit time.Duration
 	cmd := &cobra.Command{
 		Use:   "healthcheck [URL]",
-		Short: "Ask a server whether it is ready",
-		Long: `Ask a server whether it is ready, at the URL of its admin listener, by default
-http://127.0.0.1:10012/readyz. The exit code is 0 if it says yes, and 1 if it says no,
-says nothing within the time, or is not there: what a container's health check wants.`,
+		Short: "Check whether a server is ready",
+		Long: `Check whether a server is ready, at the URL of its admin listener, by default
+http://127.0.0.1:10012/readyz. The exit code is 0 if it is ready, and 1 if it is not, does
+not respond in time, or does not run, as the health check of a container expects.`,
 		Args: arguments(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at := readyURL
@@ -37,28 +37,28 @@ says nothing within the time, or is not there: what a container's health check w
 			}
 			u, err := url.Parse(at)
 			if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-				return usagef("%q is no URL of a server; one is %s", at, readyURL)
+				return usagef("%q is not the URL of a server; an example is %s", at, readyURL)
 			}
 			if u.Path == "" || u.Path == "/" {
 				u.Path = "/readyz"
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), limit)
 			defer cancel()
-			return a.askHealth(ctx, u)
+			return a.checkHealth(ctx, u)
 		},
 	}
-	cmd.Flags().DurationVar(&limit, "timeout", 5*time.Second, "how long to wait for the answer")
+	cmd.Flags().DurationVar(&limit, "timeout", 5*time.Second, "time to wait for the response")
 	return cmd
 }
 
-// askHealth asks once.
-func (a *app) askHealth(ctx context.Context, u *url.URL) error {
+// checkHealth sends one request.
+func (a *app) checkHealth(ctx context.Context, u *url.URL) error {
 	shown := u.Redacted()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
 	if err != nil {
 		return usagef("%q: %v", shown, err)
 	}
-	answer, err := http.DefaultClient.Do(r)
+	response, err := http.DefaultClient.Do(r)
 	if urlError := (*url.Error)(nil); errors.As(err, &urlError) {
 		err = urlError.Err
 	}
@@ -66,17 +66,17 @@ func (a *app) askHealth(ctx context.Context, u *url.URL) error {
 		return err
 	}
 	if err != nil {
-		// Not wrapped: whatever the reason, the exit code is that of a failure.
-		return fmt.Errorf("%s does not answer: %s; start it with \"tablerock serve\", or give the URL of its admin listener", shown, err.Error())
+		// The error is not wrapped, so that the exit code is 1 for every reason.
+		return fmt.Errorf("%s does not respond: %s; start it with \"tablerock serve\", or give the URL of its admin listener", shown, err.Error())
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, mostHealthText))
-	if err == nil && answer.StatusCode/100 == 4 {
-		return fmt.Errorf("%s says %s: %s; /readyz of the admin listener tells, by default %s", shown, answer.Status, displayText(strings.TrimSpace(string(text))), readyURL)
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxHealthText))
+	if err == nil && response.StatusCode/100 == 4 {
+		return fmt.Errorf("%s returned %s: %s; use /readyz of the admin listener, by default %s", shown, response.Status, displayText(strings.TrimSpace(string(text))), readyURL)
 	}
-	if err != nil || answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s says %s: %s", shown, answer.Status, displayText(strings.TrimSpace(string(text))))
+	if err != nil || response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s returned %s: %s", shown, response.Status, displayText(strings.TrimSpace(string(text))))
 	}
-	a.note("%s says ok", shown)
+	a.note("%s is ready", shown)
 	return nil
 }

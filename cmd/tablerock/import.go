@@ -30,10 +30,10 @@ func newImport(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import TABLE FILE|-",
 		Short: "Load entities from a CSV or JSONL file",
-		Long: `Load entities from a CSV or JSONL file, or for "-" from standard input. The table
-is made if it is missing, unless no row is any good. In CSV a header cell such as Count@Edm.Int64 types its
-column; an empty cell is an absent property, and "" is the empty string. A line
-of JSONL is an entity as "tablerock entity insert" takes it.
+		Long: `Load entities from a CSV or JSONL file, or for "-" from standard input. The table is
+created if it is missing, unless no row is valid. In CSV, a header such as
+Count@Edm.Int64 sets the type of its column, an empty cell means no property, and ""
+is the empty string. A line of JSONL is an entity as in "tablerock entity insert".
 
   tablerock import Orders orders.csv --partition-key country --row-key id`,
 		Args: arguments(2, 2),
@@ -54,14 +54,14 @@ of JSONL is an entity as "tablerock entity insert" takes it.
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.format, "format", "", "`format` of the file: csv or jsonl (default: by its name; jsonl for -)")
-	flags.StringVar(&f.partitionKey, "partition-key", edm.PartitionKeyName, "`column` or member that is the PartitionKey")
-	flags.StringVar(&f.rowKey, "row-key", edm.RowKeyName, "`column` or member that is the RowKey")
+	flags.StringVar(&f.format, "format", "", "`format` of the file: csv or jsonl (default: by its extension, jsonl for -)")
+	flags.StringVar(&f.partitionKey, "partition-key", edm.PartitionKeyName, "`column` or member with the PartitionKey")
+	flags.StringVar(&f.rowKey, "row-key", edm.RowKeyName, "`column` or member with the RowKey")
 	flags.StringVar(&f.delimiter, "delimiter", ",", "`character` between the cells of CSV")
-	flags.StringVar(&f.header, "header", "", "`columns` of a CSV file whose first line is data, with commas between")
-	flags.StringVar(&f.mode, "mode", "replace", "what to do with entities that exist: replace, merge or insert, which refuses")
-	flags.BoolVar(&f.skipBad, "skip-bad", false, "pass over rows that cannot be imported, and exit 1 at the end")
-	flags.StringVar(&f.ack, "ack", "", "write the lines of each transaction that is stored to this `file`")
+	flags.StringVar(&f.header, "header", "", "`columns` of a CSV file without a header line, separated by commas")
+	flags.StringVar(&f.mode, "mode", "replace", "how to write entities that exist: replace, merge, or insert, which fails")
+	flags.BoolVar(&f.skipBad, "skip-bad", false, "skip invalid rows, and exit with 1 at the end")
+	flags.StringVar(&f.ack, "ack", "", "write the line numbers of each stored transaction to this `file`")
 	return cmd
 }
 
@@ -74,7 +74,7 @@ func (f *importFlags) options(name string) (transfer.ReadOptions, transfer.Impor
 		delimiter = "\t"
 	}
 	if len(delimiter) != 1 || strings.ContainsAny(delimiter, "\"\r\n\x00") || delimiter[0] >= 0x80 {
-		return read, o, usagef("--delimiter %q: it is one ASCII character, and no quote or line feed", f.delimiter)
+		return read, o, usagef("--delimiter %q: must be one ASCII character other than a quote or a line feed", f.delimiter)
 	}
 	read.Delimiter = delimiter[0]
 	format := f.format
@@ -99,7 +99,7 @@ func (f *importFlags) options(name string) (transfer.ReadOptions, transfer.Impor
 	case "insert":
 		o.Mode = transfer.Insert
 	default:
-		return read, o, usagef("--mode %q: there are replace, merge and insert", f.mode)
+		return read, o, usagef("--mode %q: must be replace, merge or insert", f.mode)
 	}
 	return read, o, nil
 }
@@ -133,13 +133,13 @@ func (a *app) load(ctx context.Context, table string, src *source, read transfer
 	elapsed := time.Since(begin)
 	if err != nil {
 		if done.Rows > 0 && !errors.Is(err, context.Canceled) {
-			next := "mend that row and import again, or give --skip-bad"
+			next := "correct that row and import again, or use --skip-bad"
 			if line := (*transfer.LineError)(nil); !errors.As(err, &line) {
-				next = "import again to go on"
+				next = "import again to continue"
 			}
-			err = fmt.Errorf("%w (%s in table %s; %s)", err, stand(done.Rows), table, next)
+			err = fmt.Errorf("%w (%s in table %s; %s)", err, storedRows(done.Rows), table, next)
 		} else if done.Rows > 0 {
-			a.note("%s in table %s; import again to go on", stand(done.Rows), table)
+			a.note("%s in table %s; import again to continue", storedRows(done.Rows), table)
 		}
 		return err
 	}
@@ -152,16 +152,16 @@ func (a *app) load(ctx context.Context, table string, src *source, read transfer
 	return nil
 }
 
-// stand says how many rows there are.
-func stand(rows int64) string {
+// storedRows says how many rows are stored.
+func storedRows(rows int64) string {
 	if rows == 1 {
-		return "1 row stands"
+		return "1 row is stored"
 	}
-	return formatCount(rows) + " rows stand"
+	return formatCount(rows) + " rows are stored"
 }
 
-// newAckFile opens the file for acknowledgements. Each goes there by a write of
-// its own: it stands even if this program is killed right after.
+// newAckFile opens the file for acknowledgements. Write each one with its own system call,
+// so that it survives if the program is killed.
 func newAckFile(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/tablerock-db/tablerock/internal/transfer"
 )
 
-// interruptible returns r as a reader that fails when ctx ends, even while r
-// waits for somebody to type.
+// interruptible returns a reader of r that fails when ctx ends, even while a Read of r
+// blocks.
 func interruptible(ctx context.Context, r io.Reader) io.Reader {
 	out, in := io.Pipe()
 	context.AfterFunc(ctx, func() { in.CloseWithError(ctx.Err()) })
@@ -28,8 +28,8 @@ func interruptible(ctx context.Context, r io.Reader) io.Reader {
 // source is a file to import, or standard input.
 type source struct {
 	io.Reader
-	name  string // for people
-	bytes int64  // 0 if nobody knows
+	name  string // for messages
+	bytes int64  // 0 if unknown
 	file  *os.File
 }
 
@@ -40,7 +40,7 @@ func (s *source) close() error {
 	return s.file.Close()
 }
 
-// openSource opens the file of that name, standard input for "-".
+// openSource opens the file called name, or standard input for "-".
 func (a *app) openSource(ctx context.Context, name string) (*source, error) {
 	if name == "-" {
 		return &source{Reader: interruptible(ctx, a.stdin), name: "standard input"}, nil
@@ -66,8 +66,8 @@ func (a *app) openSource(ctx context.Context, name string) (*source, error) {
 	return s, nil
 }
 
-// formatOf returns the format of the file called name: what --format says, else
-// what its extension does.
+// formatOf returns the format of the file called name: that of --format, or else that of
+// its extension.
 func formatOf(given, name string) (transfer.Format, error) {
 	ext := strings.ToLower(filepath.Ext(name))
 	switch {
@@ -76,16 +76,16 @@ func formatOf(given, name string) (transfer.Format, error) {
 	case given == formatJSONL:
 		return transfer.JSONL, nil
 	case given != "":
-		return 0, usagef("--format %q: there are csv and jsonl", given)
+		return 0, usagef("--format %q: must be csv or jsonl", given)
 	case slices.Contains([]string{".csv", ".tsv"}, ext):
 		return transfer.CSV, nil
 	case name == "-" || slices.Contains([]string{".jsonl", ".ndjson"}, ext):
 		return transfer.JSONL, nil
 	}
-	return 0, usagef("%s: its name does not end in .csv or .jsonl; say with --format csv or --format jsonl what it holds", name)
+	return 0, usagef("%s: its name does not end in .csv or .jsonl; give its format with --format csv or --format jsonl", name)
 }
 
-// splitList splits names at commas; nil for none.
+// splitList splits names at commas. It returns nil for none.
 func splitList(s string) []string {
 	var list []string
 	for name := range strings.SplitSeq(s, ",") {

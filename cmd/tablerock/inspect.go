@@ -28,10 +28,10 @@ func init() { commands = append(commands, newInspect) }
 func newInspect(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "inspect FILE",
-		Short: "Print what a file of a database holds",
-		Long: `Print a summary of a MANIFEST, a log segment (.wal) or a sorted file (.sst). A
-segment or sorted file must have the MANIFEST of its database beside it, which
-its checksums are bound to. Nothing is changed.`,
+		Short: "Print a summary of a database file",
+		Long: `Print a summary of a MANIFEST, a log segment (.wal) or an sstable (.sst). A segment or
+sstable must be in the directory of the MANIFEST of its database, because its checksums
+depend on it. The command changes nothing.`,
 		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.inspect(cmd.Context(), filepath.ToSlash(args[0]))
@@ -47,11 +47,11 @@ func (a *app) inspect(ctx context.Context, name string) error {
 	dir, base := path.Dir(name), path.Base(name)
 	kind, number := filename.Parse(base)
 	if base != filename.Manifest && kind == "" {
-		return usagef("%s: not the name of a database's file, which is MANIFEST, or a number and .wal or .sst", name)
+		return usagef("%s: not the name of a database file, which is MANIFEST or a number with .wal or .sst", name)
 	}
 	m, err := manifest.Read(fsys, dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: the %s of its database is not beside it: %w", name, filename.Manifest, fs.ErrNotExist)
+		return fmt.Errorf("%s: the %s of its database is not in its directory: %w", name, filename.Manifest, fs.ErrNotExist)
 	}
 	if err != nil {
 		return err
@@ -65,12 +65,12 @@ func (a *app) inspect(ctx context.Context, name string) error {
 		return a.inspectManifest(m)
 	}
 	if errors.Is(err, store.ErrCorrupt) && !lists(m, kind, number) {
-		return fmt.Errorf("the %s beside it does not list it, so that it is no part of the database and may be unfinished: %v", filename.Manifest, err)
+		return fmt.Errorf("the %s does not list the file, so it is not part of the database and may be incomplete: %v", filename.Manifest, err)
 	}
 	return err
 }
 
-// lists reports whether m lists the segment or sorted file of that number.
+// lists reports whether m lists the segment or sstable with that number.
 func lists(m *manifest.Manifest, kind filename.Kind, number uint64) bool {
 	if kind == filename.WAL {
 		return slices.ContainsFunc(m.Logs, func(l manifest.Log) bool { return l.Number == number })
@@ -125,7 +125,7 @@ func (a *app) inspectManifest(m *manifest.Manifest) error {
 	return err
 }
 
-// showKey returns an internal key for people.
+// showKey returns an internal key in readable form.
 func showKey(internal []byte) string {
 	if len(internal) < codec.TrailerLen {
 		return hex.EncodeToString(internal)
@@ -138,7 +138,7 @@ func showKey(internal []byte) string {
 	return fmt.Sprintf("%d/%q/%q", table, codec.AppendUTF8(nil, partition), codec.AppendUTF8(nil, row))
 }
 
-// logSummary counts what the records of a segment hold.
+// logSummary counts the entries of a segment.
 type logSummary struct {
 	puts, deletes, shapes int64
 	bytes                 int64
@@ -222,14 +222,14 @@ func (a *app) inspectTable(ctx context.Context, fsys vfs.FS, name string, number
 		return err
 	}
 	return a.printRecord(append(record{
-		{"kind", "sorted file"},
+		{"kind", "sstable"},
 		{"number", number},
 		{"listed", lists(m, filename.SSTable, number)},
 		{"bytes", bytes},
 	}, summary...))
 }
 
-// summarize counts what a sorted file holds.
+// summarize counts the entries of an sstable.
 func summarize(ctx context.Context, r *sstable.Reader) (record, error) {
 	var entries, tombstones, tables, partitions int64
 	var minSeq, maxSeq uint64

@@ -1,11 +1,18 @@
-// Command tablerock keeps Azure tables on this machine: it makes and queries
-// them, moves entities in and out, and looks after the files.
+// Command tablerock stores Azure tables on this machine: it creates and queries tables,
+// imports and exports entities, serves clients of Azure Tables, and maintains the files.
 //
-// Every verb works on the directory that --data names. What is asked for goes to
-// standard output, everything else to standard error. The exit code is 0 for
-// success, 1 for failure, 2 for a wrong command line, 3 if a thing is not there,
-// 4 if one is there already or has another ETag, 5 if stored bytes are damaged,
-// 6 if the database is locked, 7 if it cannot be used here, 130 if interrupted.
+// Every subcommand uses the database in the directory of --data. Results go to standard
+// output, messages to standard error. The exit codes are
+//
+//	0    success
+//	1    failure
+//	2    invalid command line
+//	3    table, entity or file not found
+//	4    table, entity or file exists, or the entity has another ETag
+//	5    damaged data
+//	6    the database is locked
+//	7    the database cannot be used here
+//	130  interrupted
 package main
 
 import (
@@ -17,11 +24,11 @@ import (
 
 func main() { os.Exit(mainCode()) }
 
-// mainCode is main as a function that returns.
+// mainCode runs the command line and returns the exit code.
 func mainCode() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A second signal ends the program at once.
+	// The second signal ends the program.
 	context.AfterFunc(ctx, stop)
 	return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 }

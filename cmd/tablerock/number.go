@@ -14,7 +14,7 @@ func formatCount(n int64) string {
 	return s
 }
 
-// formatPlural returns a number of things for people.
+// formatPlural returns a count and a noun, in the plural unless n is 1.
 func formatPlural(n int64, thing string) string {
 	if n != 1 {
 		thing += "s"
@@ -22,11 +22,11 @@ func formatPlural(n int64, thing string) string {
 	return formatCount(n) + " " + thing
 }
 
-// formatSize returns a number of bytes for people.
+// formatSize returns a number of bytes in the largest unit below it.
 func formatSize(n int64) string {
-	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
+	names := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
 	f, i := float64(n), 0
-	for f >= 1024 && i < len(units)-1 {
+	for f >= 1024 && i < len(names)-1 {
 		f, i = f/1024, i+1
 	}
 	if i == 0 {
@@ -35,5 +35,5 @@ func formatSize(n int64) string {
 		}
 		return fmt.Sprintf("%d bytes", n)
 	}
-	return fmt.Sprintf("%.1f %s", f, units[i])
+	return fmt.Sprintf("%.1f %s", f, names[i])
 }

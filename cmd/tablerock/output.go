@@ -20,16 +20,16 @@ const (
 	formatCSV   = "csv"
 )
 
-// field is one named value of a record: a string, a number, a list.
+// field is a named value of a record: a string, a number or a list.
 type field struct {
 	name  string
 	value any
 }
 
-// record is what a command prints, in the order of its fields.
+// record is an output record. Its fields are printed in this order.
 type record []field
 
-// MarshalJSON writes r as an object that keeps its order.
+// MarshalJSON returns r as an object with its fields in order.
 func (r record) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -53,7 +53,7 @@ func (r record) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// marshal is json.Marshal without escapes for the sake of HTML.
+// marshal is json.Marshal without the escapes for HTML.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -64,7 +64,7 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// printRecord prints one record: below each other in a table, else in a line.
+// printRecord prints one record: in a table one field per line, otherwise on one line.
 func (a *app) printRecord(r record) error {
 	w := bufio.NewWriter(a.stdout)
 	switch a.output {
@@ -86,7 +86,7 @@ func (a *app) printRecord(r record) error {
 	return w.Flush()
 }
 
-// printList prints records that have the fields called columns.
+// printList prints records with the given fields.
 func (a *app) printList(columns []string, list []record) error {
 	w := bufio.NewWriter(a.stdout)
 	switch a.output {
@@ -160,7 +160,7 @@ func printTable(w io.Writer, columns []string, list []record) {
 	}
 }
 
-// text returns a value as a cell.
+// text returns the text of a value for a cell.
 func text(v any) string {
 	switch v := v.(type) {
 	case string:

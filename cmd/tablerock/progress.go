@@ -10,7 +10,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// isTerminal reports whether people look at w.
+// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && cwriter.IsTerminal(int(f.Fd()))
@@ -24,8 +24,8 @@ type progressBar struct {
 	rows      int64
 }
 
-// newProgressBar returns a bar on w of total bytes, 0 if nobody knows how many; nil unless w
-// is a terminal.
+// newProgressBar returns a bar on w for total bytes, 0 if the total is not known. It
+// returns nil if w is no terminal.
 func newProgressBar(w io.Writer, name string, total int64) *progressBar {
 	if !isTerminal(w) {
 		return nil
@@ -51,7 +51,7 @@ func newProgressBar(w io.Writer, name string, total int64) *progressBar {
 	return b
 }
 
-// Set shows how far the work has come.
+// Set shows the rows and bytes that are done.
 func (b *progressBar) Set(rows, bytes int64) {
 	if b == nil {
 		return
@@ -62,7 +62,7 @@ func (b *progressBar) Set(rows, bytes int64) {
 	b.bar.SetCurrent(bytes)
 }
 
-// Done takes the bar away.
+// Done removes the bar.
 func (b *progressBar) Done() {
 	if b == nil {
 		return

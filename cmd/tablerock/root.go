@@ -15,7 +15,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 )
 
-// app is one call of the program.
+// app is one run of the program.
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -25,13 +25,16 @@ type app struct {
 	output  string
 	quiet   bool
 
-	tables []string // those there are, once one was not found
+	tables []string // names of the tables, after one was not found
 }
 
-// commands make the commands of the root. A file that has one adds it in init.
+// commands has the constructors of the subcommands. Each file adds its own in init.
 var commands []func(*app) *cobra.Command
 
-// run carries out one command line and returns the exit code.
+// helpWidth is the width at which the help texts of flags wrap.
+const helpWidth = 100
+
+// run runs a command line and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
 	root := newRoot(a)
@@ -50,13 +53,14 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 }
 
 func newRoot(a *app) *cobra.Command {
-	root := group("tablerock", "Azure tables on this machine")
-	root.Long = `Tablerock keeps Azure tables in a directory of this machine.
+	root := group("tablerock", "Store Azure tables on this machine")
+	root.Long = `Tablerock stores Azure tables in a directory of this machine.
 
-Every flag has an environment variable: TABLEROCK_DATA stands for --data.`
+Every flag has an environment variable: TABLEROCK_DATA sets --data.`
 	root.Version, _ = build()
 	root.SetVersionTemplate("tablerock {{.Version}}\n")
 	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if err := setFromEnvironment(cmd.Flags()); err != nil {
 			return err
@@ -66,9 +70,9 @@ Every flag has an environment variable: TABLEROCK_DATA stands for --data.`
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef("%s", hint.Flag(cmd, err)) })
 	f := root.PersistentFlags()
 	f.StringVar(&a.data, "data", "tablerock-data", "`directory` of the data")
-	f.StringVar(&a.account, "account", "devstoreaccount1", "storage account, a `name` of 3 to 24 lower-case letters and digits")
-	f.StringVarP(&a.output, "output", "o", "", "`format` of what is printed: table, json, jsonl or csv (default: table on a terminal, else jsonl)")
-	f.BoolVarP(&a.quiet, "quiet", "q", false, "print no progress and no summaries")
+	f.StringVar(&a.account, "account", "devstoreaccount1", "`name` of the storage account, 3 to 24 lower-case letters and digits")
+	f.StringVarP(&a.output, "output", "o", "", "`format` of the output: table, json, jsonl or csv (default: table on a terminal, else jsonl)")
+	f.BoolVarP(&a.quiet, "quiet", "q", false, "print neither progress nor summaries")
 	for _, make := range commands {
 		root.AddCommand(make(a))
 	}
@@ -96,7 +100,7 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// group returns a command that only has other commands.
+// group returns a command that has only subcommands.
 func group(use, short string) *cobra.Command {
 	return &cobra.Command{
 		Use:   use,
@@ -106,7 +110,7 @@ func group(use, short string) *cobra.Command {
 	}
 }
 
-// runGroup is what a group does without a command of it.
+// runGroup runs a group without one of its subcommands: it prints the help or an error.
 func runGroup(cmd *cobra.Command, args []string) error {
 	var names []string
 	for _, c := range cmd.Commands() {
@@ -144,22 +148,21 @@ func suggestCommand(group *cobra.Command, typed string) string {
 	return hint.DidYouMean(names)
 }
 
-// arguments refuses a command line that has fewer than least or more than most
-// arguments.
-func arguments(least, most int) cobra.PositionalArgs {
+// arguments returns a check for at least lower and at most upper arguments.
+func arguments(lower, upper int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
-		case len(args) < least:
+		case len(args) < lower:
 			return usagef("an argument is missing: %s", cmd.UseLine())
-		case len(args) > most:
-			return usagef("%q is one argument too many: %s", args[most], cmd.UseLine())
+		case len(args) > upper:
+			return usagef("%q is one argument too many: %s", args[upper], cmd.UseLine())
 		}
 		return nil
 	}
 }
 
-// setFromEnvironment gives flags that the command line lacks the value of their
-// environment variable.
+// setFromEnvironment sets the flags that the command line lacks from their environment
+// variables.
 func setFromEnvironment(flags *pflag.FlagSet) error {
 	var err error
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -169,14 +172,14 @@ func setFromEnvironment(flags *pflag.FlagSet) error {
 		name := "TABLEROCK_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 		if value := os.Getenv(name); value != "" {
 			if setErr := flags.Set(f.Name, value); setErr != nil {
-				err = usagef("environment variable %s is %q, which is no value for --%s", name, value, f.Name)
+				err = usagef("environment variable %s is %q, which is not a value of --%s", name, value, f.Name)
 			}
 		}
 	})
 	return err
 }
 
-// checkFlags looks at the flags that every command has.
+// checkFlags checks the flags that every command has.
 func (a *app) checkFlags() error {
 	if !sharedkey.IsAccountName(a.account) {
 		return usagef("--account %q: a storage account's name is 3 to 24 lower-case letters and digits", a.account)
@@ -191,19 +194,19 @@ func (a *app) checkFlags() error {
 		}
 	}
 	if !slices.Contains([]string{formatTable, formatJSON, formatJSONL, formatCSV}, a.output) {
-		return usagef("--output %q: there are table, json, jsonl and csv", a.output)
+		return usagef("--output %q: must be table, json, jsonl or csv", a.output)
 	}
 	return nil
 }
 
-// note prints a line for people, unless they want none.
+// note prints a line to standard error unless --quiet is set.
 func (a *app) note(format string, args ...any) {
 	if !a.quiet {
 		fmt.Fprintf(a.stderr, format+"\n", args...)
 	}
 }
 
-// newBar shows progress on a terminal, unless they want none.
+// newBar returns a progress bar, nil if --quiet is set or standard error is no terminal.
 func (a *app) newBar(name string, total int64) *progressBar {
 	if a.quiet {
 		return nil

@@ -13,11 +13,13 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// TestInterrupted cancels an import that waits for more of standard input. What
-// was acknowledged before stays.
+// TestInterrupted cancels an import that waits for standard input. The acknowledged rows
+// must stay.
 func TestInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	ack := filepath.Join(dir, "ack")
@@ -30,8 +32,8 @@ func TestInterrupted(t *testing.T) {
 	go func() {
 		done <- run(ctx, []string{"import", "Tab", "-", "--format", "csv", "--data", dir, "--ack", ack}, waiting, &stdout, &stderr)
 	}()
-	// A pipe hands over each write before it returns: when the last line is
-	// taken, the first one was read.
+	// A write to the pipe returns when its bytes are read, so the first lines have been
+	// read by then.
 	if _, err := io.WriteString(typed, lines); err != nil {
 		t.Fatal(err)
 	}
@@ -61,8 +63,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestInterruptedReads ends verbs whose context is over.
-func TestInterruptedReads(t *testing.T) {
+// TestInterruptedCommands runs commands with a context that is already canceled.
+func TestInterruptedCommands(t *testing.T) {
 	dir := t.TempDir()
 	var stdout, stderr bytes.Buffer
 	in := strings.NewReader(`{"PartitionKey":"p","RowKey":"r"}` + "\n")
@@ -77,6 +79,27 @@ func TestInterruptedReads(t *testing.T) {
 			t.Errorf("%s exits with %d, want %d: %s", args, code, exitInterrupted, &stderr)
 		}
 	}
+}
+
+// TestHelpWidth checks the width of all help texts.
+func TestHelpWidth(t *testing.T) {
+	var check func(c *cobra.Command)
+	check = func(c *cobra.Command) {
+		var text bytes.Buffer
+		c.SetOut(&text)
+		if err := c.Help(); err != nil {
+			t.Errorf("%s: %v", c.CommandPath(), err)
+		}
+		for line := range strings.Lines(text.String()) {
+			if n := displayWidth(strings.TrimSpace(line)); n > helpWidth {
+				t.Errorf("help of %s: a line of %d columns, want at most %d: %s", c.CommandPath(), n, helpWidth, line)
+			}
+		}
+		for _, sub := range c.Commands() {
+			check(sub)
+		}
+	}
+	check(newRoot(&app{}))
 }
 
 func TestExitCodes(t *testing.T) {
@@ -99,10 +122,10 @@ func TestExitCodes(t *testing.T) {
 		{store.ErrPrecondition, exitConflict},
 		{&store.CorruptError{File: "f"}, exitCorrupt},
 		{store.ErrLocked, exitLocked},
-		{store.ErrNewerFormat, exitUnable},
-		{store.ErrNotDatabase, exitUnable},
-		{fs.ErrPermission, exitUnable},
-		{&os.PathError{Op: "open", Path: "f", Err: syscall.EROFS}, exitUnable},
+		{store.ErrNewerFormat, exitUnusable},
+		{store.ErrNotDatabase, exitUnusable},
+		{fs.ErrPermission, exitUnusable},
+		{&os.PathError{Op: "open", Path: "f", Err: syscall.EROFS}, exitUnusable},
 		{context.Canceled, exitInterrupted},
 		{&quietError{exitCorrupt}, exitCorrupt},
 	} {

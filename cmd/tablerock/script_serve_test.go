@@ -18,8 +18,8 @@ import (
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 )
 
-// running is the server of a script. What it prints stands in the files
-// server.out and server.err, with that of those before it.
+// running is the server of a script. Its output is appended to the files server.out and
+// server.err, after that of earlier servers.
 type running struct {
 	cmd    *exec.Cmd
 	opened []*os.File
@@ -30,8 +30,8 @@ type runningKey struct{}
 
 const developmentKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
-// startServer is the script command serve: it starts the program with any port,
-// waits until it says where it is, and sets URL, ADMIN, PORT and CONNECTION.
+// startServer is the script command serve. It starts the server on a free port, waits for
+// its banner, and sets URL, ADMIN, PORT and CONNECTION.
 func startServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("usage: serve [FLAG ...]")
@@ -92,7 +92,7 @@ func isFile(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// file opens a file of the script to add to it.
+// file opens a file of the script for appending.
 func (r *running) file(ts *testscript.TestScript, name string) *os.File {
 	f, err := os.OpenFile(ts.MkAbs(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	ts.Check(err)
@@ -100,8 +100,8 @@ func (r *running) file(ts *testscript.TestScript, name string) *os.File {
 	return f
 }
 
-// stopServer is the script command stop: it ends the server with a signal and
-// wants the exit code that belongs to it.
+// stopServer is the script command stop. It ends the server with a signal and checks its
+// exit code.
 func stopServer(ts *testscript.TestScript, neg bool, args []string) {
 	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL}
 	if neg || len(args) != 1 || signals[args[0]] == 0 {
@@ -122,9 +122,8 @@ func stopServer(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// request is the script command request: it sends a request, signed with the key
-// of development if the path has no signature, wants a status, and prints the
-// answer's body.
+// request is the script command request. It sends a request, signed with the development
+// key if the path has no signature, checks the status, and prints the body.
 func request(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 || len(args) > 4 {
 		ts.Fatalf("usage: request STATUS METHOD URL [BODY]")
@@ -144,14 +143,14 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		ts.Check(c.SignRequest(q, time.Now()))
 	}
-	answer, err := http.DefaultClient.Do(q)
+	response, err := http.DefaultClient.Do(q)
 	ts.Check(err)
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
 	ts.Check(err)
 	_, err = ts.Stdout().Write(text)
 	ts.Check(err)
-	if want, err := strconv.Atoi(args[0]); err != nil || answer.StatusCode != want {
-		ts.Fatalf("%s %s: status %d, want %s\n%s", args[1], args[2], answer.StatusCode, args[0], text)
+	if want, err := strconv.Atoi(args[0]); err != nil || response.StatusCode != want {
+		ts.Fatalf("%s %s: status %d, want %s\n%s", args[1], args[2], response.StatusCode, args[0], text)
 	}
 }

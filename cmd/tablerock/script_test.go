@@ -19,21 +19,21 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"tablerock": func() { os.Exit(mainCode()) }})
 }
 
-// TestScripts runs each script of testdata in a directory of its own. Beside the
-// commands of testscript they have
+// TestScripts runs each script of testdata in its own directory. Beside the commands of
+// testscript, a script can use
 //
-//	exits CODE COMMAND ...   run a command that ends with that exit code
-//	hold DIR                 open the database in DIR and keep it locked
+//	exits CODE COMMAND ...   run a command and check its exit code
+//	lock DIR                 open the database in DIR and keep it locked
 //	damage FILE OFFSET       flip the bits of one byte; a negative offset counts from the end
-//	undated FILE             blank the time stamps of this century's second quarter
+//	undated FILE             replace the timestamps of 2020 to 2049 by TIME
 //	serve FLAG ...           start a server; see startServer
-//	stop SIGNAL              end it
-//	request STATUS METHOD URL [BODY]   send it a signed request
+//	stop SIGNAL              end the server
+//	request STATUS METHOD URL [BODY]   send a signed request to the server
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("GORACE", os.Getenv("GORACE")) // the race detector's options hold for the programs, too
+			e.Setenv("GORACE", os.Getenv("GORACE")) // the programs need the race detector's options
 			for _, v := range os.Environ() {
 				if len(v) > 10 && v[:10] == "TABLEROCK_" {
 					e.Vars = append(e.Vars, v[:bytes.IndexByte([]byte(v), '=')+1])
@@ -45,7 +45,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":   exits,
-			"hold":    hold,
+			"lock":    lock,
 			"damage":  damage,
 			"undated": undated,
 			"serve":   startServer,
@@ -70,13 +70,13 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%v", err)
 	}
 	if got != want {
-		ts.Fatalf("%q exits with %d, want %d; it says: %s%s", args[1:], got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+		ts.Fatalf("%q exits with %d, want %d; output: %s%s", args[1:], got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
 	}
 }
 
-func hold(ts *testscript.TestScript, neg bool, args []string) {
+func lock(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
-		ts.Fatalf("usage: hold DIR")
+		ts.Fatalf("usage: lock DIR")
 	}
 	db, err := engine.Open(filepath.ToSlash(ts.MkAbs(args[0])), engine.Options{})
 	ts.Check(err)
@@ -105,8 +105,8 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 
 var stamp = regexp.MustCompile(`20[2-4]\d-\d\d-\d\dT\d\d(:|%3A)\d\d(:|%3A)\d\d(\.\d+)?Z`)
 
-// padding is what stands behind a time stamp, or its head, in a table: the width
-// of a time stamp depends on the time.
+// padding matches the blanks after a timestamp or its column header in a table. The width
+// of a timestamp depends on the time.
 var padding = regexp.MustCompile(`(TIME|Timestamp)  +`)
 
 func undated(ts *testscript.TestScript, neg bool, args []string) {

@@ -14,13 +14,14 @@ func newServe(a *app) *cobra.Command {
 	c := serve.Config{Stdout: a.stdout, Stderr: a.stderr}
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the databases to every client of Azure Tables",
-		Long: `Serve the databases in the directory of the data to every client of Azure Tables,
-one database for each account, until SIGINT or SIGTERM. Without flags, clients reach
-it with UseDevelopmentStorage=true.
+		Short: "Serve the databases to clients of Azure Tables",
+		Long: `Serve the databases of --data to clients of Azure Tables, one database per account,
+until SIGINT or SIGTERM. Without flags, clients connect with
+UseDevelopmentStorage=true.
 
-The flags of Azurite are taken, too: a script that starts azurite-table only needs
-another name of the program. AZURITE_ACCOUNTS is heeded if there is no --account.`,
+The command also accepts the flags of Azurite: in a script that starts azurite-table,
+change only the name of the program. AZURITE_ACCOUNTS is used if there is no
+--account.`,
 		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Data, c.Quiet = a.data, a.quiet

@@ -13,10 +13,10 @@ func init() { commands = append(commands, newStats) }
 func newStats(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "stats",
-		Short: "Print figures of the database",
-		Long: `Print figures of the database. Entities that were written over or deleted can
-count until their files are merged, of themselves or by "tablerock compact";
-"tablerock verify" counts exactly.`,
+		Short: "Print statistics of the database",
+		Long: `Print statistics of the database. The number of entities is an estimate if entities
+were overwritten or deleted, until their files are compacted in the background or by
+"tablerock compact". "tablerock verify" counts exactly.`,
 		Args: arguments(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			return a.read(func(db *engine.DB) error {
@@ -25,7 +25,7 @@ count until their files are merged, of themselves or by "tablerock compact";
 					return err
 				}
 				if s.RunsMax > 1 || s.RunsMax == 1 && s.WALBytes > 0 {
-					a.note(`entities may count more than there are until "tablerock compact"; "tablerock verify" counts exactly`)
+					a.note(`the number of entities is an estimate until "tablerock compact"; "tablerock verify" counts exactly`)
 				}
 				return a.printRecord(record{
 					{"tables", s.Tables},

@@ -17,10 +17,10 @@ func init() { commands = append(commands, newVerify) }
 func newVerify(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",
-		Short: "Read every byte on disk and check it",
-		Long: `Read every byte on disk, hold it against its checksums and the rules of its
-format, and print all damage. Nothing is changed. The exit code is 5 if there is
-any damage.`,
+		Short: "Read and check every byte on disk",
+		Long: `Read every byte on disk, compare it with its checksums and the rules of its format,
+and print all damage. The command changes nothing. The exit code is 5 if it finds
+damage.`,
 		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var report engine.Report
@@ -32,7 +32,7 @@ any damage.`,
 			})
 			var damage *store.CorruptError
 			if errors.As(err, &damage) {
-				// Too damaged to be opened: that is the finding.
+				// The database is too damaged to open. Report that as a finding.
 				report.Findings = append(report.Findings, engine.Finding{File: damage.File, Offset: damage.Offset, What: damage.What})
 				err = nil
 			}
@@ -44,8 +44,8 @@ any damage.`,
 	}
 }
 
-// countEntities counts those of all tables one by one. What Stats has is less
-// exact: it counts what was written over until that is merged away.
+// countEntities counts the entities of all tables exactly. Stats has an estimate, which
+// includes overwritten entities until they are compacted.
 func countEntities(ctx context.Context, db *engine.DB) (n int64, err error) {
 	tables, err := db.Tables(ctx, "", 0)
 	if err != nil {
@@ -63,7 +63,7 @@ func countEntities(ctx context.Context, db *engine.DB) (n int64, err error) {
 	return n, nil
 }
 
-// printReport prints what was found.
+// printReport prints the result of a verification.
 func (a *app) printReport(r *engine.Report) error {
 	columns := []string{"file", "offset", "what"}
 	findings := []record{}
@@ -83,7 +83,7 @@ func (a *app) printReport(r *engine.Report) error {
 		return err
 	}
 	for _, name := range r.Unknown {
-		a.note("%s is not the database's; it is left alone", name)
+		a.note("%s is not a file of the database and was not checked", name)
 	}
 	if len(findings) == 0 {
 		entities := formatCount(r.Entities) + " entities"

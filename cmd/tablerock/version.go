@@ -29,8 +29,8 @@ func newVersion(a *app) *cobra.Command {
 	}
 }
 
-// build returns the version and the commit that the program was built from, as
-// far as the build says.
+// build returns the version and the commit of the program. They come from the build, which
+// may not know them.
 func build() (name, revision string) {
 	name, revision = version, "unknown"
 	info, ok := debug.ReadBuildInfo()

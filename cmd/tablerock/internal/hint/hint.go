@@ -1,5 +1,5 @@
-// Package hint says what somebody may have meant who typed something else, and what
-// to do about an error.
+// Package hint suggests corrections for mistyped flags, tables and filters, and next steps
+// for errors.
 package hint
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// Flag returns what to tell of err, which package pflag gave for the flags of
-// cmd: what a flag takes that was given something else, or which flag was meant.
+// Flag returns the message for err, an error of package pflag about the flags of cmd. It
+// describes the values of the flag, or suggests flags for an unknown one.
 func Flag(cmd *cobra.Command, err error) string {
 	text := err.Error()
 	var invalid *pflag.InvalidValueError
@@ -32,7 +32,7 @@ func Flag(cmd *cobra.Command, err error) string {
 	return fmt.Sprintf("%s; see %s --help", text, cmd.CommandPath())
 }
 
-// flagsOf returns the flags of cmd that its help lists, as they are typed.
+// flagsOf returns the flags that the help of cmd lists, with their dashes.
 func flagsOf(cmd *cobra.Command) []string {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -43,22 +43,20 @@ func flagsOf(cmd *cobra.Command) []string {
 	return names
 }
 
-// wants says what values a flag has. What our own kinds of flags say of a value
-// that they refuse does as it is.
+// wants describes the values of a flag. Our own types of flags describe them in the error.
 func wants(f *pflag.Flag, refusal error) string {
 	switch f.Value.Type() {
 	case "int", "int64", "uint", "uint64":
-		return "it is a whole number that is not too large"
+		return "must be a whole number that is not too large"
 	case "bool":
-		return "it is true or false"
+		return "must be true or false"
 	case "duration":
-		return "it is a length of time such as 30s or 5m"
+		return "must be a duration such as 30s or 5m"
 	}
 	return refusal.Error()
 }
 
-// ETag says why something cannot be an ETag, so that no entity would ever have
-// it, "" if it can be one.
+// ETag returns a message if etag cannot be the ETag of any entity, and "" otherwise.
 func ETag(etag string) string {
 	if etag == string(store.Any) || strings.HasPrefix(etag, `W/"`) && strings.HasSuffix(etag, `"`) {
 		return ""
@@ -66,8 +64,8 @@ func ETag(etag string) string {
 	return `an ETag is the "odata.etag" of an entity, such as W/"datetime'2026-01-02T03%3A04%3A05Z'", with all its quotes; * is any`
 }
 
-// Filter adds to err, the refusal of a filter with that text, where in the text it
-// is, as far as err does not say so, and what might have been meant.
+// Filter adds a correction, and the position in text if it is missing, to err, the error of
+// parsing the filter text.
 func Filter(text string, err error) error {
 	var bad *filter.Error
 	if !errors.As(err, &bad) {
@@ -75,9 +73,9 @@ func Filter(text string, err error) error {
 	}
 	at := min(byteOffset(text, bad.Position), len(text))
 	if !strings.Contains(bad.Message, "position") && !strings.Contains(bad.Message, " at '") {
-		return fmt.Errorf("at position %d in '%s': %w (%s)", bad.Position, text, err, meant(text[at:], bad))
+		return fmt.Errorf("at position %d in '%s': %w (%s)", bad.Position, text, err, correction(text[at:], bad))
 	}
-	return fmt.Errorf("%w (%s)", err, meant(text[at:], bad))
+	return fmt.Errorf("%w (%s)", err, correction(text[at:], bad))
 }
 
 // byteOffset returns the offset of a position in UTF-16 code units.
@@ -90,7 +88,7 @@ func byteOffset(text string, position int) int {
 	return len(text)
 }
 
-// operators are what other languages have for those of filters, longer ones
+// operators are the operators of other languages and their equivalents, longer ones
 // first.
 var operators = []struct{ typed, meant string }{
 	{"&&", "and"},
@@ -108,8 +106,8 @@ var operators = []struct{ typed, meant string }{
 	{"|", "or"},
 }
 
-// meant says what might have been meant where a filter goes wrong.
-func meant(rest string, bad *filter.Error) string {
+// correction suggests a correction for the error at the start of rest.
+func correction(rest string, bad *filter.Error) string {
 	rest = strings.TrimLeft(rest, " ")
 	for _, o := range operators {
 		if strings.HasPrefix(rest, o.typed) {
@@ -119,9 +117,9 @@ func meant(rest string, bad *filter.Error) string {
 	r, _ := utf8.DecodeRuneInString(rest)
 	switch {
 	case strings.Contains(bad.Message, "unterminated string"):
-		return "text ends with a single quote, and one within it is doubled: 'it''s'"
+		return "a string ends with a single quote, and a quote in it is doubled: 'it''s'"
 	case r == '"' || r == '`' || r == '\u2018' || r == '\u201c':
-		return "text stands in single quotes: 'like this'"
+		return "write a string in single quotes: 'like this'"
 	case strings.HasPrefix(bad.Message, "Unrecognized"):
 		return "constants are 7, 7L for Edm.Int64, 7.5, 'text', true, datetime'2026-01-31T00:00:00Z', guid'...' and X'00FF'"
 	case strings.HasPrefix(bad.Message, "')'"):

@@ -10,7 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// TestNext wants what is said of an error to be about its cause.
+// TestNext checks that the next step is that of the cause of an error.
 func TestNext(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -18,11 +18,11 @@ func TestNext(t *testing.T) {
 	}{
 		{nil, ""},
 		{syscall.EIO, ""},
-		{fmt.Errorf("write: %w", syscall.ENOSPC), "make room"},
-		{fmt.Errorf("%w: grow: %w", store.ErrOutcomeUnknown, syscall.ENOSPC), "make room on that disk, and look"},
-		{fmt.Errorf("%w: sync: %w", store.ErrOutcomeUnknown, syscall.EIO), "look whether"},
+		{fmt.Errorf("write: %w", syscall.ENOSPC), "free space"},
+		{fmt.Errorf("%w: grow: %w", store.ErrOutcomeUnknown, syscall.ENOSPC), "free space on that disk, and check"},
+		{fmt.Errorf("%w: sync: %w", store.ErrOutcomeUnknown, syscall.EIO), "check whether"},
 		{fmt.Errorf("mkdir: %w", syscall.EROFS), "make this one writable"},
-		{fmt.Errorf("open: %w", syscall.EACCES), "check who owns it"},
+		{fmt.Errorf("open: %w", syscall.EACCES), "check its owner and permissions"},
 		{With(fmt.Errorf("listen: %w", syscall.EACCES), "choose another"), "choose another"},
 		{fmt.Errorf("outside: %w", With(fs.ErrPermission, "choose another")), "choose another"},
 	} {

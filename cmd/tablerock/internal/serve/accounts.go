@@ -11,7 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 )
 
-// The account that every client library knows as the one of development.
+// The development account that every client library knows.
 const (
 	developmentAccount = "devstoreaccount1"
 	developmentKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -21,11 +21,11 @@ const (
 type account struct {
 	name string
 	keys []string
-	weak bool // keys that can be guessed are in order
+	weak bool // short keys are allowed
 }
 
-// accounts returns whom to serve, the one for the connection string first.
-// Exposed says that others than this machine can reach the server.
+// accounts returns the accounts to serve. The first one is that of the connection string.
+// exposed means that other machines can reach the server.
 func (c *Config) accounts(exposed bool) ([]account, error) {
 	var list []account
 	for _, text := range c.Accounts {
@@ -50,7 +50,7 @@ func (c *Config) accounts(exposed bool) ([]account, error) {
 	seen := map[string]bool{}
 	for _, a := range list {
 		if seen[a.name] {
-			return nil, usagef("account %s is given twice; its second key stands behind the first, NAME:KEY1:KEY2", a.name)
+			return nil, usagef("account %s is given twice; write its second key after the first, NAME:KEY1:KEY2", a.name)
 		}
 		seen[a.name] = true
 	}
@@ -60,21 +60,21 @@ func (c *Config) accounts(exposed bool) ([]account, error) {
 	case !exposed || c.DevelopmentKey:
 		return append([]account{{name: developmentAccount, keys: []string{developmentKey}}}, list...), nil
 	case len(list) == 0:
-		return nil, usagef("%s, or the admin listener, can be reached from outside, and everybody knows the key of %s: give an account of your own with --account NAME:KEY or --accounts-file, "+
-			"or say --insecure-dev-key if that is what you want", c.Listen, developmentAccount)
+		return nil, usagef("other machines can reach %s or the admin listener, and the key of %s is public: give your own account with --account NAME:KEY or --accounts-file, "+
+			"or use --insecure-dev-key", c.Listen, developmentAccount)
 	}
-	c.say("without %s, since others can reach this server; --insecure-dev-key would serve it", developmentAccount)
+	c.say("not serving %s, because other machines can reach this server; --insecure-dev-key would serve it", developmentAccount)
 	return list, nil
 }
 
-// parseAccount parses NAME:KEY1[:KEY2]. Its errors show no key. Keys that can be
-// guessed are taken where Azurite's own variable has them, as its manual does.
+// parseAccount parses NAME:KEY1[:KEY2]. Its errors contain no key. It accepts short keys
+// from AZURITE_ACCOUNTS only, because Azurite's manual has such examples.
 func (c *Config) parseAccount(text string) (account, error) {
-	parts := strings.Split(text, ":")
-	name, keys := parts[0], parts[1:]
+	fields := strings.Split(text, ":")
+	name, keys := fields[0], fields[1:]
 	switch {
 	case len(keys) == 0:
-		return account{}, fmt.Errorf("it has no key; an account is NAME:KEY1[:KEY2]")
+		return account{}, fmt.Errorf("it has no key; write NAME:KEY1[:KEY2]")
 	case !sharedkey.IsAccountName(name):
 		return account{}, fmt.Errorf("its name is not 3 to 24 lower-case letters and digits")
 	}
@@ -87,20 +87,20 @@ func (c *Config) parseAccount(text string) (account, error) {
 		}
 	}
 	if err != nil {
-		return account{}, fmt.Errorf("%s: %w; \"openssl rand -base64 64\" makes a key", name, err)
+		return account{}, fmt.Errorf("%s: %w; create a key with \"openssl rand -base64 64\"", name, err)
 	}
 	return account{name, keys, weak}, nil
 }
 
-// readAccounts reads a file of accounts. Empty lines and lines that begin with #
-// say nothing.
+// readAccounts reads a file of accounts. It ignores empty lines and lines that start with
+// #.
 func (c *Config) readAccounts(name string) ([]account, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, fmt.Errorf("--accounts-file: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-		err := fmt.Errorf("--accounts-file %s: %w: others than its owner can use it (mode %04o)", name, fs.ErrPermission, info.Mode().Perm())
+		err := fmt.Errorf("--accounts-file %s: %w: users other than its owner can access it (mode %04o)", name, fs.ErrPermission, info.Mode().Perm())
 		return nil, hint.With(err, fmt.Sprintf("run \"chmod 600 %s\"", name))
 	}
 	text, err := os.ReadFile(name)

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestWeakKeys takes keys that can be guessed from Azurite's variable, whose
-// manual has such, and from nowhere else.
+// TestWeakKeys checks that only AZURITE_ACCOUNTS can have short keys.
 func TestWeakKeys(t *testing.T) {
 	const weak = "first:a2V5MQ=="
 	for _, azurite := range []bool{true, false} {

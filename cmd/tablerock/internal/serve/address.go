@@ -15,8 +15,8 @@ const (
 	anyAdmin     = "127.0.0.1:0"
 )
 
-// address is where a listener is to be, resolved once, so that what was judged
-// is what is listened on.
+// address is the address of a listener. It is resolved once, so that the address that was
+// checked is the one that is used.
 type address struct {
 	flag string // its flag
 	host string // as it was given, "" for none
@@ -26,7 +26,7 @@ type address struct {
 func resolve(flag, text string) (*address, error) {
 	host, _, err := net.SplitHostPort(text)
 	if err != nil {
-		return nil, usagef("%s %q is no host:port; one is %s", flag, text, defaultListen)
+		return nil, usagef("%s %q is not host:port; an example is %s", flag, text, defaultListen)
 	}
 	tcp, err := net.ResolveTCPAddr("tcp", text)
 	if err != nil {
@@ -35,7 +35,7 @@ func resolve(flag, text string) (*address, error) {
 	return &address{flag, host, tcp}, nil
 }
 
-// addresses resolves both listeners; the second is nil if there is none.
+// addresses resolves the addresses of both listeners. The second is nil if --admin is off.
 func (c *Config) addresses() (main, admin *address, err error) {
 	if main, err = resolve("--listen", c.Listen); err != nil {
 		return nil, nil, err
@@ -56,16 +56,16 @@ func (c *Config) addresses() (main, admin *address, err error) {
 // exposed reports whether other machines can reach the address.
 func (a *address) exposed() bool { return a != nil && !a.tcp.IP.IsLoopback() }
 
-// listen takes the address.
+// listen opens the listener.
 func (a *address) listen() (net.Listener, error) {
 	l, err := net.ListenTCP("tcp", a.tcp)
 	if err == nil {
 		return l, nil
 	}
 	for cause, next := range map[syscall.Errno]string{
-		syscall.EADDRINUSE:    "end the process that listens there, or choose another address (port 0 takes any that is free)",
+		syscall.EADDRINUSE:    "end the process that uses it, or choose another address (port 0 selects a free one)",
 		syscall.EADDRNOTAVAIL: "give an address of this machine",
-		syscall.EACCES:        "choose a port above 1023; those below are for privileged users",
+		syscall.EACCES:        "choose a port above 1023; lower ones are for privileged users",
 	} {
 		if errors.Is(err, cause) {
 			return nil, hint.With(fmt.Errorf("%s %s: %w", a.flag, a.tcp, cause), next)
@@ -74,8 +74,8 @@ func (a *address) listen() (net.Listener, error) {
 	return nil, fmt.Errorf("%s: %w", a.flag, err)
 }
 
-// reach returns host:port under which this machine reaches l: the name that was
-// given, or a loopback address where the listener takes all.
+// reach returns the host:port by which this machine reaches l: the given name, or a
+// loopback address if l listens on all addresses.
 func (a *address) reach(l net.Listener) string {
 	host := a.host
 	switch {

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// admin answers those who look after the server. It needs no authorisation, so
-// its listener is not for the world.
+// admin is the server of health, metrics and profiles. It requires no authorization, so
+// keep its listener private.
 type admin struct {
-	serves atomic.Pointer[databases] // nil while no requests are taken
+	serving atomic.Pointer[databases] // nil while the server accepts no requests
 	http.Server
 }
 
-// ready says why clients had better ask another server, nil if they may come.
+// ready returns the reason why the server is not ready, or nil.
 func (a *admin) ready() error {
-	dbs := a.serves.Load()
+	dbs := a.serving.Load()
 	if dbs == nil {
 		return errors.New("not ready")
 	}
@@ -38,7 +38,7 @@ func newAdmin(m *metrics, log *slog.Logger) *admin {
 		status(w, http.StatusOK, "ok")
 	})
 	mux.Handle("GET /metrics", m.handler())
-	// The profile "cmdline" is left out: a command line may hold keys.
+	// There is no profile "cmdline", because a command line can contain keys.
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
@@ -58,5 +58,5 @@ func status(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_, _ = w.Write([]byte(text + "\n")) // a client that has gone needs no answer
+	_, _ = w.Write([]byte(text + "\n")) // an error means that the client is gone
 }

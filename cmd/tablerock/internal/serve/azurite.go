@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// azurite are the flags by which Azurite is started, so that a script needs only
-// another name of the program. The help does not list them.
+// azurite has the flags of Azurite, so that a script can replace Azurite by changing the
+// name of the program. The help does not list them.
 type azurite struct {
 	set *pflag.FlagSet
 
@@ -19,10 +19,10 @@ type azurite struct {
 	unusedSwitch bool
 }
 
-// Of the flags that have no meaning here, those that ask for what is so anyway
-// are taken silently, and the rest with a note.
+// Flags without a meaning here. Those in alwaysOn request the behaviour that the server has
+// anyway; the others are ignored with a note.
 var (
-	alwaysSo       = []string{"skipApiVersionCheck", "disableTelemetry"}
+	alwaysOn       = []string{"skipApiVersionCheck", "disableTelemetry"}
 	unusedSwitches = []string{"disableProductStyleUrl"}
 	unusedValues   = []string{
 		"tableKeepAliveTimeout", "blobHost", "blobPort", "blobKeepAliveTimeout",
@@ -40,7 +40,7 @@ func (a *azurite) flags(all *pflag.FlagSet) {
 	f.BoolVarP(&a.silent, "silent", "s", false, "--quiet")
 	f.BoolVar(&a.inMemory, "inMemoryPersistence", false, "--in-memory")
 	f.BoolVarP(&a.unusedSwitch, "loose", "L", false, "no meaning")
-	for _, name := range append(alwaysSo, unusedSwitches...) {
+	for _, name := range append(alwaysOn, unusedSwitches...) {
 		f.BoolVar(&a.unusedSwitch, name, false, "no meaning")
 	}
 	for _, name := range unusedValues {
@@ -51,13 +51,13 @@ func (a *azurite) flags(all *pflag.FlagSet) {
 	a.set = all
 }
 
-// adopt carries Azurite's flags and environment over to c.
-func (c *Config) adopt() error {
+// applyAzurite copies the flags and the environment of Azurite to c.
+func (c *Config) applyAzurite() error {
 	a := &c.azurite
 	if a.host != "" || a.port != "" {
 		host, port, err := net.SplitHostPort(c.Listen)
 		if err != nil {
-			return usagef("--listen %q is no host:port", c.Listen)
+			return usagef("--listen %q is not host:port", c.Listen)
 		}
 		if a.host != "" {
 			host = a.host
@@ -71,7 +71,7 @@ func (c *Config) adopt() error {
 		c.Data = a.location
 	}
 	if a.password != "" {
-		return usagef("--pwd: PFX files are not supported; turn yours into PEM with \"openssl pkcs12 -nodes -in FILE.pfx -out FILE.pem\" and give FILE.pem as --cert and --key")
+		return usagef("--pwd: PFX files are not supported; convert yours to PEM with \"openssl pkcs12 -nodes -in FILE.pfx -out FILE.pem\" and give FILE.pem as --cert and --key")
 	}
 	c.Debug = c.Debug || a.debug != ""
 	c.Quiet = c.Quiet || a.silent

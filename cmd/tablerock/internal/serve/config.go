@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Config says what to serve, where and how.
+// Config is the configuration of a server.
 type Config struct {
 	Listen string // host:port of the protocol
-	Admin  string // host:port of health, metrics and profiles, "" for one that goes with Listen, "off" for none
+	Admin  string // host:port of health, metrics and profiles; "" selects one by Listen, "off" none
 
 	Data     string // directory of the databases, one below it for each account
 	InMemory bool   // databases in memory; Data is not touched
@@ -25,7 +25,7 @@ type Config struct {
 	ReadyFile string // written when the server answers
 	AccessLog bool
 	LogFormat string // "text" or "json"
-	Debug     bool   // log what is only of interest when something is wrong
+	Debug     bool   // log details for debugging
 	Quiet     bool   // print no banner, log no request
 
 	CacheBytes   Size // blocks of all databases together
@@ -54,46 +54,45 @@ const (
 	maxSegmentBytes        = 1 << 30
 )
 
-// gcPercent is how much garbage may lie around, in percent of what is live, unless
-// GOGC says it. Most of what is live is the cache, which makes no garbage: a
-// server would hold twice its size for nothing.
+// gcPercent is the target of the garbage collector unless GOGC sets it: garbage in percent
+// of live memory. Most live memory is the cache, which produces no garbage, so the default
+// of 100 would double the memory of a server without need.
 const gcPercent = 75
 
-// drainTime is how long requests that run may take to finish once the server is
-// told to stop.
+// drainTime limits the time for running requests to finish after a signal.
 const drainTime = 30 * time.Second
 
-// UsageError is a command line, or an environment, that means nothing.
+// UsageError is the error of an invalid command line or environment.
 type UsageError struct{ text string }
 
-// Error says what makes no sense, and which flag would.
+// Error describes the invalid value and its flag.
 func (e *UsageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
-// check refuses values that flags of the right form can have.
+// check returns an error for invalid values of flags.
 func (c *Config) check() error {
 	switch {
 	case c.LogFormat != "text" && c.LogFormat != "json":
-		return usagef("--log-format %q: there are text and json", c.LogFormat)
+		return usagef("--log-format %q: must be text or json", c.LogFormat)
 	case c.OAuth != "" && c.OAuth != "basic":
-		return usagef("--oauth %q: there is basic", c.OAuth)
+		return usagef("--oauth %q: must be basic", c.OAuth)
 	case c.MaxConns < 1:
-		return usagef("--max-conns %d: at least 1", c.MaxConns)
+		return usagef("--max-conns %d: must be at least 1", c.MaxConns)
 	case c.MaxConnsPerAddr < 1:
-		return usagef("--max-conns-per-addr %d: at least 1", c.MaxConnsPerAddr)
+		return usagef("--max-conns-per-addr %d: must be at least 1", c.MaxConnsPerAddr)
 	case c.SegmentBytes < minSegmentBytes || c.SegmentBytes > maxSegmentBytes:
-		return usagef("--segment-size %s: between 64KiB and 1GiB", &c.SegmentBytes)
+		return usagef("--segment-size %s: must be between 64KiB and 1GiB", &c.SegmentBytes)
 	case (c.Cert == "") != (c.Key == ""):
-		return usagef("--cert and --key come together: a certificate and its key, in PEM")
+		return usagef("--cert and --key require each other: a certificate and its key, in PEM")
 	case c.Cert != "" && c.SelfSigned:
-		return usagef("--self-signed makes a certificate, and --cert gives one: choose")
+		return usagef("--self-signed and --cert exclude each other")
 	case c.OAuth != "" && !c.tls():
-		return usagef("--oauth basic needs TLS, since whoever hears a bearer token can use it: add --cert and --key, or --self-signed")
+		return usagef("--oauth basic needs TLS, because anybody who sees a bearer token can use it: add --cert and --key, or --self-signed")
 	}
 	if c.Cert != "" {
-		// It is read again when it is used; here it is only judged, before anything
-		// is touched.
+		// Check the certificate before the server opens anything. It is read again
+		// when it is used.
 		if _, err := c.givenCertificate(); err != nil {
 			return err
 		}
@@ -101,7 +100,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// tls reports whether the protocol is spoken over TLS.
+// tls reports whether the server uses TLS.
 func (c *Config) tls() bool { return c.Cert != "" || c.SelfSigned }
 
 func (c *Config) scheme() string {
@@ -111,7 +110,7 @@ func (c *Config) scheme() string {
 	return "http"
 }
 
-// say prints a line for people on standard error, unless they want none.
+// say prints a line to standard error unless --quiet is set.
 func (c *Config) say(format string, args ...any) {
 	if !c.Quiet {
 		fmt.Fprintf(c.Stderr, "tablerock: "+format+"\n", args...)

@@ -17,10 +17,10 @@ type database struct {
 	db *engine.DB
 }
 
-// databases are all that are served.
+// databases are the open databases of all accounts.
 type databases []database
 
-// open opens, or makes, the database of every account. They share one cache.
+// open opens the database of every account, and creates missing ones. They share one cache.
 func (c *Config) open(accounts []account, log *slog.Logger) (databases, error) {
 	if !c.InMemory {
 		if err := hint.Data(c.Data); err != nil {
@@ -33,8 +33,8 @@ func (c *Config) open(accounts []account, log *slog.Logger) (databases, error) {
 		o := engine.Options{Cache: cache, SegmentBytes: int64(c.SegmentBytes), Logger: log.With("account", a.name)}
 		if c.InMemory {
 			o.FS = vfs.NewMem()
-		} else if strange := hint.Strange(c.Data, a.name); strange != "" {
-			c.say("%s", strange)
+		} else if warning := hint.UnrelatedFiles(c.Data, a.name); warning != "" {
+			c.say("%s", warning)
 		}
 		db, err := engine.Open(filepath.ToSlash(filepath.Join(c.Data, a.name)), o)
 		if err != nil {
@@ -45,8 +45,8 @@ func (c *Config) open(accounts []account, log *slog.Logger) (databases, error) {
 	return open, nil
 }
 
-// failure says which databases take no writes until the server is started again,
-// and why, nil if there are none.
+// failure returns the errors of the databases that accept no writes until a restart of the
+// server, or nil.
 func (d databases) failure() error {
 	var errs []error
 	for _, one := range d {
@@ -57,7 +57,7 @@ func (d databases) failure() error {
 	return errors.Join(errs...)
 }
 
-// close flushes and closes all.
+// close flushes and closes all databases.
 func (d databases) close() error {
 	var errs []error
 	for _, one := range d {

@@ -1,10 +1,8 @@
-// Package serve is the command tablerock serve: databases of several accounts,
-// the protocol's listener in front of them, and a listener for those who look
-// after the server.
+// Package serve implements the command tablerock serve: the databases of all accounts, the
+// listener of the protocol, and the admin listener.
 //
-// Its life: the command line is understood and refused without a trace if it
-// makes no sense; both listeners are taken, so that a busy port is known before a
-// database is touched; the databases are opened; then the server answers, says
-// where, and is ready. A signal makes it stop accepting, finish what runs for at
-// most 30 seconds, and close the databases.
+// Run checks the command line before it changes anything. It opens both listeners before
+// the databases, so that a busy port leaves the databases untouched. Then it opens the
+// databases, prints the banner and is ready. After a signal it stops accepting, waits at
+// most 30 seconds for running requests, and closes the databases.
 package serve

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// TestShutdownFinishesWhatRuns stops a server whose one request waits for the
-// rest of its body.
-func TestShutdownFinishesWhatRuns(t *testing.T) {
+// TestShutdownFinishesRequests stops a server while its only request waits for the rest of
+// its body.
+func TestShutdownFinishesRequests(t *testing.T) {
 	r := start(t)
 	r.want(t, http.StatusOK, http.MethodGet, r.admin+"/readyz", "")
 	r.want(t, http.StatusCreated, http.MethodPost, r.url+"/Tables", `{"TableName":"Orders"}`)
@@ -42,7 +42,7 @@ func TestShutdownFinishesWhatRuns(t *testing.T) {
 	fmt.Fprint(conn, "\r\n")
 	answers := bufio.NewReader(conn)
 	if line, err := answers.ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
-		t.Fatalf("before the body, the server says %q, %v", line, err)
+		t.Fatalf("before the body, the server sends %q, error %v", line, err)
 	}
 	stopped := make(chan struct{})
 	go func() {
@@ -62,7 +62,7 @@ func TestShutdownFinishesWhatRuns(t *testing.T) {
 	for {
 		line, err := answers.ReadString('\n')
 		if err != nil {
-			t.Fatalf("no answer: %v", err)
+			t.Fatalf("no response: %v", err)
 		}
 		if strings.HasPrefix(line, "HTTP/1.1 201 ") {
 			break

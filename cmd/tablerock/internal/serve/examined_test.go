@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestExaminedRows counts what queries look at: all of a table for a filter on a
-// property, also where the page is full before its end.
+// TestExaminedRows checks the number of examined rows of queries: with a filter on a
+// property it is that of the table, even if it has several pages.
 func TestExaminedRows(t *testing.T) {
 	s := start(t, "--in-memory", "--access-log")
 	s.want(t, http.StatusCreated, http.MethodPost, s.url+"/Tables", `{"TableName":"Rows"}`)
@@ -26,15 +26,15 @@ func TestExaminedRows(t *testing.T) {
 		s.want(t, http.StatusOK, http.MethodGet, s.url+"/Rows()?"+c.query, "")
 		wants = append(wants, fmt.Sprintf(" examined=%d returned=%d ", rows, c.returned))
 	}
-	// A page of 4 MiB takes fewer than all, and the next page begins with the last
-	// that was looked at.
+	// A page of 4 MiB has only some of the rows, and the next page starts with the last
+	// row that was examined.
 	page := s.want(t, http.StatusOK, http.MethodGet, s.url+"/Rows()", "")
 	returned := strings.Count(page, `"RowKey"`)
 	if returned == rows {
 		t.Error("all rows came in one page")
 	}
 	wants = append(wants, fmt.Sprintf(" examined=%d returned=%d ", returned+1, returned))
-	s.stop() // all is logged
+	s.stop() // flushes the log
 	for _, want := range wants {
 		if !strings.Contains(s.stderr.String(), want) {
 			t.Errorf("no request is logged with%s", want)

@@ -4,5 +4,5 @@ package serve
 
 import "math"
 
-// openFiles returns how many files this process may have open.
+// openFiles returns the limit of open files of this process: there is none.
 func openFiles() int { return math.MaxInt }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// openFiles returns how many files this process may have open.
+// openFiles returns the limit of open files of this process.
 func openFiles() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// logger writes to standard error.
+// logger returns a logger that writes to standard error.
 func (c *Config) logger() *slog.Logger {
 	o := &slog.HandlerOptions{Level: slog.LevelInfo}
 	switch {
@@ -29,8 +29,8 @@ func (c *Config) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(c.Stderr, o))
 }
 
-// logRequest logs one request: failures of the server and damage that it met, and
-// the rest if all are wanted. Paths, queries and headers never come here: they have signatures.
+// logRequest logs a request if the server failed or found damage, or if all is set. It
+// never logs paths, queries or headers, because they can contain signatures.
 func logRequest(log *slog.Logger, e server.Event, all bool) {
 	level := slog.LevelInfo
 	failed := e.Err != nil && (e.Status >= http.StatusInternalServerError || errors.Is(e.Err, store.ErrCorrupt))
@@ -59,14 +59,14 @@ func logRequest(log *slog.Logger, e server.Event, all bool) {
 	log.LogAttrs(context.Background(), level, "request", attrs...)
 }
 
-// mostPrinted is how much of a name that a client chose is logged.
-const mostPrinted = 4 << 10
+// maxPrinted limits the bytes of a name from a client in the log.
+const maxPrinted = 4 << 10
 
-// printable returns s with everything escaped that is no visible character or
-// space, so that no client writes lines, or to a terminal, through the log.
+// printable returns s with every character escaped that is neither visible nor a space, so
+// that a client cannot write lines or control sequences to the log.
 func printable(s string) string {
-	if len(s) > mostPrinted {
-		s = s[:mostPrinted]
+	if len(s) > maxPrinted {
+		s = s[:maxPrinted]
 	}
 	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) < 0 {
 		return s

@@ -23,7 +23,7 @@ func TestPrintable(t *testing.T) {
 		{"\u009b31m", `\u009b31m`},
 		{"\x7f\u2028\u202e", `\x7f\u2028\u202e`},
 		{"\xff", `\xff`},
-		{strings.Repeat("x", mostPrinted+1), strings.Repeat("x", mostPrinted)},
+		{strings.Repeat("x", maxPrinted+1), strings.Repeat("x", maxPrinted)},
 	} {
 		if got := printable(c.in); got != c.want {
 			t.Errorf("printable(%q) = %q, want %q", c.in, got, c.want)
@@ -31,7 +31,7 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// TestLogOfRequests logs a request whose names want to write lines of their own.
+// TestLogOfRequests logs requests, some with names that contain line feeds.
 func TestLogOfRequests(t *testing.T) {
 	e := server.Event{
 		Method: "GET", Operation: "QueryEntities", Account: "acct", Table: "T\nx", Status: 200, Duration: 1500 * time.Microsecond,
@@ -81,7 +81,7 @@ func TestLogOfRequests(t *testing.T) {
 			c.config.Stderr = &out
 			logRequest(c.config.logger(), c.event, c.all)
 			if got := out.String(); !strings.HasSuffix(got, c.want) || c.want == "" && got != "" || strings.Count(got, "\n") > 1 {
-				t.Errorf("the log says\n%swant it to end in\n%s", got, c.want)
+				t.Errorf("the log is\n%swant it to end in\n%s", got, c.want)
 			}
 		})
 	}
@@ -106,13 +106,13 @@ func TestSize(t *testing.T) {
 	}
 }
 
-func TestConnectionsLeaveFiles(t *testing.T) {
+func TestConnectionLimit(t *testing.T) {
 	for _, c := range []struct{ asked, files, want int }{{8192, 20000, 8192}, {8192, 1024, 768}, {10, 1024, 10}, {10, 1, 1}} {
 		var out bytes.Buffer
 		s := service{Config: &Config{MaxConns: c.asked, LogFormat: "text", Stderr: &out}}
 		s.log = s.logger()
 		if got := s.connections(c.files); got != c.want || (out.Len() > 0) != (c.want < c.asked) {
-			t.Errorf("%d connections with %d files: %d, want %d; it says %q", c.asked, c.files, got, c.want, &out)
+			t.Errorf("%d connections with %d files: %d, want %d; log %q", c.asked, c.files, got, c.want, &out)
 		}
 	}
 }

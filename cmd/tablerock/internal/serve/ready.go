@@ -11,7 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 )
 
-// endpoint is where the service answers.
+// endpoint is the address of the service.
 type endpoint struct {
 	scheme string
 	host   string // host:port
@@ -24,7 +24,7 @@ func (e *endpoint) connectionString(account, key string) string {
 	return fmt.Sprintf("DefaultEndpointsProtocol=%s;AccountName=%s;AccountKey=%s;TableEndpoint=%s;", e.scheme, account, key, e.url(account))
 }
 
-// ready is what a ready file holds.
+// ready is the content of a ready file.
 type ready struct {
 	URL              string `json:"url"`
 	Admin            string `json:"admin,omitempty"`
@@ -32,8 +32,8 @@ type ready struct {
 	ConnectionString string `json:"connection_string"`
 }
 
-// writeReady writes the file that says where the service is. It holds a key, so
-// only its owner may read it; it appears whole.
+// writeReady writes the ready file. Only its owner can read it, because it contains a key.
+// A reader never sees it incomplete.
 func writeReady(name string, e *endpoint, first account) error {
 	r := ready{URL: e.url(first.name), PID: os.Getpid(), ConnectionString: e.connectionString(first.name, first.keys[0])}
 	if e.admin != "" {
@@ -45,8 +45,8 @@ func writeReady(name string, e *endpoint, first account) error {
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), ".ready-*")
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
-		// The file in the making has a name of its own, which nobody asked about.
-		return hint.With(fmt.Errorf("--ready-file: write %s: %w", name, path.Err), "give a file in a directory that is there")
+		// The error names the temporary file, which the user does not know.
+		return hint.With(fmt.Errorf("--ready-file: write %s: %w", name, path.Err), "give a file in an existing directory")
 	}
 	if err != nil {
 		return fmt.Errorf("--ready-file: %w", err)
@@ -62,8 +62,7 @@ func writeReady(name string, e *endpoint, first account) error {
 	return nil
 }
 
-// removeReady removes a ready file, so that nobody takes that of an earlier run
-// for this one's.
+// removeReady removes a ready file, so that nobody reads that of an earlier run.
 func removeReady(name string) error {
 	if name == "" {
 		return nil
@@ -74,8 +73,8 @@ func removeReady(name string) error {
 	return nil
 }
 
-// banner says where the service is. Keys of one's own are not printed: the
-// output of a server ends in logs.
+// banner prints the addresses of the service. It prints no key but the public one, because
+// the output of a server often goes to logs.
 func (c *Config) banner(e *endpoint, dbs databases) {
 	if c.Quiet {
 		return

@@ -13,8 +13,8 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// TestReadiness asks a server whether it is ready over the life of its databases,
-// one of which gets a disk that fails.
+// TestReadiness checks /readyz before the databases are open, while they are, after the disk
+// of one fails, and at the end.
 func TestReadiness(t *testing.T) {
 	disk := errorfs.Wrap(vfs.NewMem(), nil)
 	var dbs databases
@@ -33,7 +33,7 @@ func TestReadiness(t *testing.T) {
 		text   string
 	}{
 		{"before it serves", func() {}, http.StatusServiceUnavailable, "not ready\n"},
-		{"while it serves", func() { a.serves.Store(&dbs) }, http.StatusOK, "ok\n"},
+		{"while it serves", func() { a.serving.Store(&dbs) }, http.StatusOK, "ok\n"},
 		{"after a failed sync", func() {
 			disk.SetRule(func(op vfs.Op) *errorfs.Fault {
 				if op.Kind == vfs.OpSync {
@@ -47,14 +47,14 @@ func TestReadiness(t *testing.T) {
 				}
 			}
 		}, http.StatusServiceUnavailable, "account failing: database is read-only: "},
-		{"while it ends", func() { a.serves.Store(nil) }, http.StatusServiceUnavailable, "not ready\n"},
+		{"while it ends", func() { a.serving.Store(nil) }, http.StatusServiceUnavailable, "not ready\n"},
 	} {
 		step.do()
 		for path, want := range map[string]int{"/readyz": step.status, "/healthz": http.StatusOK} {
 			w := httptest.NewRecorder()
 			a.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
 			if text := w.Body.String(); w.Code != want || path == "/readyz" && !strings.HasPrefix(text, step.text) {
-				t.Errorf("%s, %s says %d %q, want %d %q", step.name, path, w.Code, text, want, step.text)
+				t.Errorf("%s, %s returns %d %q, want %d %q", step.name, path, w.Code, text, want, step.text)
 			}
 		}
 	}

@@ -14,11 +14,10 @@ import (
 	"github.com/tablerock-db/tablerock/server"
 )
 
-// Run serves until ctx is done, then lets requests finish and closes the
-// databases. Nothing is left open when it returns. A *UsageError says that c
-// makes no sense, and nothing was touched.
+// Run serves until ctx is done. Then it lets running requests finish and closes the
+// databases. It returns a *UsageError, without any effect, if c is invalid.
 func Run(ctx context.Context, c Config) error {
-	if err := c.adopt(); err != nil {
+	if err := c.applyAzurite(); err != nil {
 		return err
 	}
 	if err := c.check(); err != nil {
@@ -44,30 +43,31 @@ func Run(ctx context.Context, c Config) error {
 	}
 	defer listener.Close()
 	at.host = main.reach(listener)
-	look := newAdmin(m, log)
+	admin := newAdmin(m, log)
 	if side != nil {
 		l, err := side.listen()
 		if err != nil {
 			return err
 		}
 		at.admin = side.reach(l)
-		done := background(func() error { return look.Serve(l) })
-		defer func() { look.Close(); <-done }()
+		done := background(func() error { return admin.Serve(l) })
+		defer func() { admin.Close(); <-done }()
 	}
 
 	dbs, err := c.open(accounts, log)
 	if err != nil {
 		return err
 	}
-	// Not before the lock is held: the file may be that of a server that runs.
+	// Remove the file after the databases are locked: before, it could be the file of a
+	// running server.
 	if err := removeReady(c.ReadyFile); err != nil {
 		return errors.Join(err, dbs.close())
 	}
-	s := &service{Config: &c, log: log, metrics: m, admin: look, at: &at, dbs: dbs}
+	s := &service{Config: &c, log: log, metrics: m, admin: admin, at: &at, dbs: dbs}
 	return errors.Join(s.serve(ctx, listener, main.host), dbs.close())
 }
 
-// service is a server with all that it needs.
+// service is a running server.
 type service struct {
 	*Config
 	log     *slog.Logger
@@ -77,7 +77,7 @@ type service struct {
 	dbs     databases
 }
 
-// serve answers on l until ctx is done and what then runs has finished.
+// serve serves on l until ctx is done and the running requests have finished.
 func (s *service) serve(ctx context.Context, l net.Listener, host string) error {
 	handler, err := s.handler()
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *service) serve(ctx context.Context, l net.Listener, host string) error 
 	})
 	s.metrics.watch(s.dbs, f.Connections)
 	done := background(f.Serve)
-	s.admin.serves.Store(&s.dbs)
+	s.admin.serving.Store(&s.dbs)
 	if s.ReadyFile != "" {
 		err = writeReady(s.ReadyFile, s.at, s.dbs[0].account)
 	}
@@ -104,8 +104,8 @@ func (s *service) serve(ctx context.Context, l net.Listener, host string) error 
 			err = fmt.Errorf("the listener failed: %w", err)
 		}
 	}
-	s.admin.serves.Store(nil)
-	s.log.Debug("finishing what runs")
+	s.admin.serving.Store(nil)
+	s.log.Debug("waiting for running requests")
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
 	if late := f.Shutdown(drain); late != nil {
@@ -114,19 +114,19 @@ func (s *service) serve(ctx context.Context, l net.Listener, host string) error 
 	return errors.Join(err, removeReady(s.ReadyFile))
 }
 
-// connections returns how many connections there may be if the process may have
-// that many files open. The databases need some, and take it badly if they get
-// none.
+// connections returns the limit of connections for a process that may open that many
+// files. It leaves a quarter of the files to the databases, which fail if they cannot open
+// one.
 func (s *service) connections(files int) int {
-	most := max(1, files/4*3)
-	if s.MaxConns <= most {
+	limit := max(1, files/4*3)
+	if s.MaxConns <= limit {
 		return s.MaxConns
 	}
-	s.log.Warn("fewer connections than --max-conns: raise the limit of open files", "files", files, "connections", most)
-	return most
+	s.log.Warn("fewer connections than --max-conns: raise the limit of open files", "files", files, "connections", limit)
+	return limit
 }
 
-// handler returns the protocol over the databases, observed.
+// handler returns the handler of the protocol, with metrics and logs.
 func (s *service) handler() (http.Handler, error) {
 	o := server.Options{OAuth: s.OAuth != ""}
 	for _, d := range s.dbs {
@@ -143,7 +143,7 @@ func (s *service) handler() (http.Handler, error) {
 	return s.metrics.countInFlight(h), nil
 }
 
-// background runs serve and tells how it ended.
+// background runs serve in a goroutine and sends its error.
 func background(serve func() error) <-chan error {
 	done := make(chan error, 1)
 	go func() {

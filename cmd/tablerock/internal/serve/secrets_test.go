@@ -12,8 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 )
 
-// The secrets that a server is given, and what clients tell it that is none of
-// anybody's business.
+// Secrets of the server and of its clients.
 const (
 	flagKey = "c29tZSBvdGhlciBrZXkgb2YgbXkgb3duLCBsb25nIGVub3VnaCBmb3IgdXMh"
 	fileKey = "YSB0aGlyZCBrZXkgdGhhdCBzdGFuZHMgaW4gYSBmaWxlIGFuZCBub3doZXJl"
@@ -22,9 +21,8 @@ const (
 	content = "content of an entity"
 )
 
-// TestNoSecretsInOutput sends what secrets a client has in all the places where
-// they belong and do not belong, and looks for them in all that the server
-// prints, counts and profiles.
+// TestNoSecretsInOutput sends secrets in every part of a request, right and wrong, and
+// searches the output, the metrics and the profiles of the server for them.
 func TestNoSecretsInOutput(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "accounts")
 	if err := os.WriteFile(list, []byte("filed:"+fileKey+"\n"), 0o600); err != nil {
@@ -41,16 +39,16 @@ func TestNoSecretsInOutput(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := start(t, append(c.flags, "--access-log", "--debug=log")...)
 			signature := r.sendSecrets(t)
-			admin := r.lookAround(t)
+			admin := r.adminOutput(t)
 			r.stop()
 			for _, word := range []string{"CreateTable", "AuthenticationFailed", "InvalidInput", "Batch"} {
 				if !strings.Contains(r.stderr.String(), word) {
 					t.Errorf("the log has no %s: %s", word, r.stderr)
 				}
 			}
-			// The banner shows the published key, and only that.
+			// The banner contains the public key only.
 			out := strings.ReplaceAll(r.stdout.String(), "AccountKey="+developmentKey, "")
-			// Profiles name the function by which this test signs, if it was sampled.
+			// A profile can contain the name of the function that signs the requests.
 			admin = strings.ReplaceAll(admin, "sharedkey.(*Credential).SharedKey", "")
 			for _, secret := range []string{
 				flagKey, fileKey, developmentKey, developmentKey[:20], signature, url.QueryEscape(signature), "sig=",
@@ -58,7 +56,7 @@ func TestNoSecretsInOutput(t *testing.T) {
 			} {
 				for name, text := range map[string]string{"standard output": out, "standard error": r.stderr.String(), "the admin listener": admin} {
 					if i := strings.Index(text, secret); i >= 0 {
-						t.Errorf("%q stands on %s: %q", secret, name, text[max(0, i-200):min(len(text), i+200)])
+						t.Errorf("%q is in %s: %q", secret, name, text[max(0, i-200):min(len(text), i+200)])
 					}
 				}
 			}
@@ -66,8 +64,8 @@ func TestNoSecretsInOutput(t *testing.T) {
 	}
 }
 
-// sendSecrets makes requests that hold secrets, most of which are refused, and
-// returns the signature of those that have one in their URL.
+// sendSecrets sends requests that contain secrets, most of them invalid, and returns the
+// signature of those that have one in their URL.
 func (r *running) sendSecrets(t *testing.T) (signature string) {
 	t.Helper()
 	r.want(t, http.StatusCreated, http.MethodPost, r.url+"/Tables", `{"TableName":"Orders"}`)
@@ -107,8 +105,8 @@ func (r *running) sendSecrets(t *testing.T) (signature string) {
 	return query.Get("sig")
 }
 
-// lookAround returns all that the admin listener tells.
-func (r *running) lookAround(t *testing.T) string {
+// adminOutput returns the responses of the admin listener.
+func (r *running) adminOutput(t *testing.T) string {
 	t.Helper()
 	var seen strings.Builder
 	for _, path := range []string{

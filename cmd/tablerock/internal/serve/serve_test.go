@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// output collects what several goroutines print.
+// output collects the output of several goroutines.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -41,7 +41,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// started tells when the banner is out, which is when the server answers.
+// started is an output that closes done after the banner, when the server is ready.
 type started struct {
 	output
 	once sync.Once
@@ -85,7 +85,7 @@ func start(t *testing.T, flags ...string) *running {
 	case <-out.done:
 	case err := <-ended:
 		cancel()
-		t.Fatalf("serve ends with %v before it is ready; it says: %s", err, r.stderr)
+		t.Fatalf("serve ends with %v before it is ready; output: %s", err, r.stderr)
 	}
 	transport := &http.Transport{TLSClientConfig: r.trust(t)}
 	r.client = &http.Client{Transport: transport}
@@ -112,8 +112,8 @@ func start(t *testing.T, flags ...string) *running {
 	return r
 }
 
-// trust returns a configuration that trusts the certificate that the server
-// made, nil if it made none.
+// trust returns a configuration that trusts the self-signed certificate of the server, or
+// nil if there is none.
 func (r *running) trust(t *testing.T) *tls.Config {
 	text, err := os.ReadFile(filepath.Join(r.dir, "data", selfSignedCert))
 	if os.IsNotExist(err) {
@@ -124,12 +124,13 @@ func (r *running) trust(t *testing.T) *tls.Config {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(text) {
-		t.Fatalf("%s holds no certificate", selfSignedCert)
+		t.Fatalf("%s contains no certificate", selfSignedCert)
 	}
 	return &tls.Config{RootCAs: roots}
 }
 
-// send sends a request, signed unless its URL is or it has an Authorization.
+// send sends a request. It signs the request unless its URL has a signature or it has an
+// Authorization header.
 func (r *running) send(t *testing.T, method, at, body string, header ...string) (int, string) {
 	t.Helper()
 	q, err := http.NewRequestWithContext(t.Context(), method, at, strings.NewReader(body))
@@ -174,8 +175,8 @@ func protocols(one, two bool) *http.Protocols {
 	return p
 }
 
-// TestTLS speaks to a server with a certificate of its own making, as clients
-// that trust it do, before and after a restart.
+// TestTLS sends requests to a server with a self-signed certificate, before and after a
+// restart.
 func TestTLS(t *testing.T) {
 	r := start(t, "--self-signed", "--oauth", "basic")
 	if !strings.HasPrefix(r.url, "https://") {
@@ -190,7 +191,7 @@ func TestTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := answer.Body.Close(); err != nil || answer.Proto != proto || answer.TLS.Version < tls.VersionTLS12 {
-			t.Errorf("the server speaks %s over TLS %x to who wants %s; %v", answer.Proto, answer.TLS.Version, proto, err)
+			t.Errorf("the server uses %s over TLS %x, want %s; error %v", answer.Proto, answer.TLS.Version, proto, err)
 		}
 		transport.CloseIdleConnections()
 	}
@@ -222,7 +223,7 @@ func TestTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		if bytes.Equal(before, after) != want.same {
-			t.Errorf("for %s the certificate stays: %v, want %v", want.host, bytes.Equal(before, after), want.same)
+			t.Errorf("for %s the certificate is unchanged: %v, want %v", want.host, bytes.Equal(before, after), want.same)
 		}
 	}
 	if pair, err := (&Config{SelfSigned: true, InMemory: true}).certificate("127.0.0.1"); err != nil || pair.Leaf.VerifyHostname("acct.table.localhost") != nil {

@@ -18,16 +18,17 @@ import (
 	"time"
 )
 
-// The files of a certificate made here. No account can have these names.
+// The files of a self-signed certificate. No account can have these names.
 const (
 	selfSignedCert = "self-signed.crt"
 	selfSignedKey  = "self-signed.key"
 )
 
-// selfSignedLife is as long as clients accept a certificate to live.
-const selfSignedLife = 365 * 24 * time.Hour
+// selfSignedValidity is the validity of a self-signed certificate. Clients accept no longer
+// one.
+const selfSignedValidity = 365 * 24 * time.Hour
 
-// tlsConfig returns how TLS is spoken, nil if it is not.
+// tlsConfig returns the TLS configuration, nil without TLS.
 func (c *Config) tlsConfig(host string) (*tls.Config, error) {
 	if !c.tls() {
 		return nil, nil
@@ -73,8 +74,8 @@ func (c *Config) givenCertificate() (tls.Certificate, error) {
 	return pair, usagef("--cert %s and --key %s: %v", c.Cert, c.Key, err)
 }
 
-// writeCertificate makes a certificate and keeps it, so that clients who trust
-// it do so after a restart.
+// writeCertificate makes a certificate and stores it, so that clients trust the server
+// after a restart, too.
 func writeCertificate(certFile, keyFile, host string) (tls.Certificate, error) {
 	cert, key, err := makeCertificate(host)
 	if err != nil {
@@ -104,7 +105,7 @@ func makeCertificate(host string) (certPEM, keyPEM []byte, err error) {
 		SerialNumber:          serial,
 		Subject:               pkix.Name{CommonName: "Tablerock, for development"},
 		NotBefore:             time.Now().Add(-time.Hour),
-		NotAfter:              time.Now().Add(selfSignedLife),
+		NotAfter:              time.Now().Add(selfSignedValidity),
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true,
