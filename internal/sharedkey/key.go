@@ -55,7 +55,7 @@ func newKeys(minBytes int, keys []string) (*Keys, error) {
 			return nil, fmt.Errorf("key %d: not padded base64", i+1)
 		}
 		if len(secret) < minBytes {
-			return nil, fmt.Errorf("key %d: %d bytes, want at least %d", i+1, len(secret), minBytes)
+			return nil, fmt.Errorf("key %d: %d bytes, at least %d are needed", i+1, len(secret), minBytes)
 		}
 		k.signers[i] = newSigner(secret)
 	}
