@@ -286,11 +286,12 @@ func TestReadErrors(t *testing.T) {
 		t.Fatalf("the iterator continues, error %v", it.Err())
 	}
 	var got Row
-	if _, _, _, err := r.Get(entries[0].user, codec.KeyHash(entries[0].user), codec.MaxSeq, &got); !errors.Is(err, errBroken) || errors.Is(err, corrupt.ErrCorrupt) {
+	user := entries[0].user
+	if _, _, _, err := r.Get(user, codec.KeyHash(user), codec.MaxSeq, &got); !errors.Is(err, errBroken) || errors.Is(err, corrupt.ErrCorrupt) {
 		t.Fatalf("get: %v", err)
 	}
 	f.to = 0
-	if _, _, ok, err := r.Get(entries[0].user, codec.KeyHash(entries[0].user), codec.MaxSeq, &got); !ok || err != nil {
+	if _, _, ok, err := r.Get(user, codec.KeyHash(user), codec.MaxSeq, &got); !ok || err != nil {
 		t.Fatalf("get after the disk recovered: %t %v", ok, err)
 	}
 	if d := diff(&entries[0], &got); d != "" {

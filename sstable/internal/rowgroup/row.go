@@ -95,7 +95,7 @@ func (r *Row) LoadHeap() error {
 		return r.err
 	}
 	if r.section.heap {
-		if r.err = r.loadHeap(); r.err != nil {
+		if r.err = r.readHeap(); r.err != nil {
 			return r.err
 		}
 	}
@@ -121,7 +121,7 @@ func (r *Row) Load() error {
 
 var errNoValues = errors.New("row without values")
 
-func (r *Row) loadHeap() error {
+func (r *Row) readHeap() error {
 	h := r.h
 	if u := r.heapUnit; u == nil || r.row < u.First || r.row >= u.End {
 		if u = h.HeapUnitAt(r.row); u != nil {
