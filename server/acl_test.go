@@ -73,7 +73,8 @@ func TestDamagedMeta(t *testing.T) {
 		}
 	}
 	// A request from another origin must not be served as if there were no rules.
-	c.want(c.send("OPTIONS", "/acct/People", "", "Origin", "http://a.example", "Access-Control-Request-Method", "GET"), response{status: 500, code: "InternalError"})
+	c.want(c.send("OPTIONS", "/acct/People", "", "Origin", "http://a.example", "Access-Control-Request-Method", "GET"),
+		response{status: 500, code: "InternalError"})
 	for _, origin := range [][]string{nil, {"Origin", "http://a.example"}} {
 		res := c.signed("GET", "/acct/People()", "", origin...)
 		wantCors(t, res, nil)

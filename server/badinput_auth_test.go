@@ -52,7 +52,8 @@ func TestSignatures(t *testing.T) {
 		testRequest{name: "a checksum that was not signed", raw: right + "Content-MD5: AAAA\r\n\r\n", want: notAuthentic},
 		testRequest{name: "the other signature with this scheme", raw: strings.Replace(lite, "SharedKeyLite", "SharedKey", 1) + "\r\n", want: notAuthentic},
 		testRequest{name: "a parameter that must be signed", raw: strings.Replace(right, " HTTP/1.1", "?comp=acl HTTP/1.1", 1) + "\r\n", want: notAuthentic},
-		testRequest{name: "a shared access signature beside it", raw: strings.Replace(right, " HTTP/1.1", "?sv=2019-02-02&tn=People&sp=r&se=2021-06-18&sig=AAAA HTTP/1.1", 1) + "\r\n", want: notAuthentic},
+		testRequest{name: "a shared access signature beside it", raw: strings.Replace(right, " HTTP/1.1",
+			"?sv=2019-02-02&tn=People&sp=r&se=2021-06-18&sig=AAAA HTTP/1.1", 1) + "\r\n", want: notAuthentic},
 	)
 	sendAll(t, requests)
 }
@@ -147,7 +148,8 @@ func TestSharedAccess(t *testing.T) {
 	}
 	right := sas(func(*sharedkey.TableSAS) {})
 	get := func(name, query, want string) testRequest {
-		return testRequest{name: name, raw: "GET /devstoreaccount1/People()?" + query + " HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 10.0.0.1\r\nAccept: application/json\r\n\r\n", want: want}
+		return testRequest{name: name, raw: "GET /devstoreaccount1/People()?" + query +
+			" HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 10.0.0.1\r\nAccept: application/json\r\n\r\n", want: want}
 	}
 	signature := right[strings.Index(right, "sig="):]
 	sendAll(t, []testRequest{
@@ -182,9 +184,12 @@ func TestSharedAccess(t *testing.T) {
 		get("escapes of escapes", strings.ReplaceAll(right, "%", "%25"), notAuthentic),
 		get("an empty signature", strings.Replace(right, signature, "sig=", 1), notAuthentic),
 		get("a very long signature", strings.Replace(right, signature, "sig="+strings.Repeat("A", 20<<10), 1), notAuthentic),
-		{name: "list of tables", raw: "GET /devstoreaccount1/Tables?" + right + " HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\n", want: "403 AuthorizationFailure"},
-		{name: "policies of the table", raw: "GET /devstoreaccount1/People?comp=acl&" + right + " HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\n", want: "403 AuthorizationFailure"},
-		{name: "properties of the service", raw: "GET /devstoreaccount1/?restype=service&comp=properties&" + right + " HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\n", want: "403 AuthorizationFailure"},
+		{name: "list of tables", raw: "GET /devstoreaccount1/Tables?" + right + " HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\n",
+			want: "403 AuthorizationFailure"},
+		{name: "policies of the table", raw: "GET /devstoreaccount1/People?comp=acl&" + right + " HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\n",
+			want: "403 AuthorizationFailure"},
+		{name: "properties of the service", raw: "GET /devstoreaccount1/?restype=service&comp=properties&" + right +
+			" HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\n", want: "403 AuthorizationFailure"},
 		{name: "another account", raw: "GET /other/People()?" + right + " HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\n", want: notAuthentic},
 	})
 }
@@ -201,7 +206,8 @@ func TestLoggedNames(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(&b, nil))
 	events := w.takeEvents()
 	for _, e := range events {
-		log.Info("request", "method", e.Method, "operation", e.Operation, "account", e.Account, "table", e.Table, "code", e.Code, "client", e.ClientRequestID, "err", e.Err)
+		log.Info("request", "method", e.Method, "operation", e.Operation, "account", e.Account, "table", e.Table, "code", e.Code, "client",
+			e.ClientRequestID, "err", e.Err)
 	}
 	if lines := strings.Count(b.String(), "\n"); lines != len(events) || lines == 0 || strings.ContainsAny(b.String(), "\x1b\u009b") {
 		t.Errorf("%d lines of %d events: %q", lines, len(events), b.String())

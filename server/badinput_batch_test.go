@@ -75,14 +75,17 @@ func TestBatches(t *testing.T) {
 		batch("a read in a changeset", changeset(read), whole),
 		batch("a query in a changeset", changeset(operation("GET", "/devstoreaccount1/People()", "", "")), whole),
 		batch("a write outside of a changeset", "--o\r\n"+put("a", "2")+"\r\n--o--\r\n", whole),
-		batch("a batch in a batch", changeset(operation("POST", "/devstoreaccount1/$batch", "Content-Type: multipart/mixed; boundary=o\r\n", changeset(put("a", "2")))), whole),
+		batch("a batch in a batch", changeset(operation("POST", "/devstoreaccount1/$batch", "Content-Type: multipart/mixed; boundary=o\r\n",
+			changeset(put("a", "2")))), whole),
 		batch("a changeset in a changeset", changeset(nested), whole),
-		batch("a table created", changeset(operation("POST", "/devstoreaccount1/Tables", "Content-Type: application/json\r\n", `{"TableName":"Others"}`)), inner("InvalidInput")),
+		batch("a table created", changeset(operation("POST", "/devstoreaccount1/Tables", "Content-Type: application/json\r\n", `{"TableName":"Others"}`)),
+			inner("InvalidInput")),
 		batch("a table deleted", changeset(operation("DELETE", "/devstoreaccount1/Tables('People')", "", "")), inner("InvalidInput")),
 		batch("policies set", changeset(operation("PUT", "/devstoreaccount1/People?comp=acl", "", "")), inner("InvalidInput")),
 		batch("policies read", "--o\r\n"+operation("GET", "/devstoreaccount1/People?comp=acl", "", "")+"\r\n--o--\r\n", inner("InvalidInput")),
 		batch("the last one fails", changeset(append(many[:99:99], operation("POST", "/devstoreaccount1/People", "", entityBody+"x"))...), inner("InvalidInput")),
-		batch("the last one already exists", changeset(append(many[:99:99], operation("POST", "/devstoreaccount1/People", "", `{"PartitionKey":"a","RowKey":"1"}`))...), inner("EntityAlreadyExists")),
+		batch("the last one already exists", changeset(append(many[:99:99], operation("POST", "/devstoreaccount1/People", "",
+			`{"PartitionKey":"a","RowKey":"1"}`))...), inner("EntityAlreadyExists")),
 	})
 }
 
@@ -113,7 +116,8 @@ func TestEnvelopes(t *testing.T) {
 		if c.body == "" {
 			continue
 		}
-		requests = append(requests, testRequest{name: c.name, method: "POST", path: "/$batch", headers: "Content-Type: " + c.kind + "\r\n", body: c.body, want: c.want})
+		requests = append(requests, testRequest{name: c.name, method: "POST", path: "/$batch", headers: "Content-Type: " + c.kind + "\r\n", body: c.body,
+			want: c.want})
 	}
 	sendAll(t, requests)
 }
@@ -125,7 +129,8 @@ func TestOperations(t *testing.T) {
 	inner := func(name, text, want string) testRequest { return batch(name, changeset(text), want) }
 	sendAll(t, []testRequest{
 		inner("another account", operation("PUT", "/other/People(PartitionKey='a',RowKey='2')", json, "{}"), "202 InvalidUri"),
-		inner("another account by the whole address", operation("PUT", "http://127.0.0.1:10002/other/People(PartitionKey='a',RowKey='2')", json, "{}"), "202 InvalidInput"),
+		inner("another account by the whole address", operation("PUT", "http://127.0.0.1:10002/other/People(PartitionKey='a',RowKey='2')", json, "{}"),
+			"202 InvalidInput"),
 		inner("another account by host", operation("PUT", "http://other.table.localhost/People(PartitionKey='a',RowKey='2')", json, "{}"), "202 InvalidInput"),
 		inner("the parent", operation("PUT", "/devstoreaccount1/../other/People(PartitionKey='a',RowKey='2')", json, "{}"), "202 InvalidUri"),
 		inner("another scheme", operation("PUT", "file:///etc/passwd", json, "{}"), "202 InvalidUri"),
@@ -163,7 +168,8 @@ func TestInnerCredentials(t *testing.T) {
 		"a signature that permits writes": operation("PUT", target+"?"+sas("raud"), "", "{}"),
 	} {
 		body := changeset(text)
-		request := fmt.Sprintf("POST /devstoreaccount1/$batch?%s HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/mixed; boundary=o\r\nContent-Length: %d\r\n\r\n%s", sas("r"), len(body), body)
+		request := fmt.Sprintf("POST /devstoreaccount1/$batch?%s HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/mixed; boundary=o\r\nContent-Length: "+
+			"%d\r\n\r\n%s", sas("r"), len(body), body)
 		if got := outcome(w.exchange(request)); got != "202 AuthorizationPermissionMismatch" {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -177,13 +183,15 @@ func TestInnerCredentials(t *testing.T) {
 func TestUnusualEnvelopes(t *testing.T) {
 	long := strings.Repeat("x", 70)
 	for name, c := range map[string]struct{ kind, body string }{
-		"LF only":             {"multipart/mixed; boundary=o", strings.ReplaceAll(changeset(put("a", "2")), "\r\n", "\n")},
-		"text around":         {"multipart/mixed; boundary=o", "before\r\n" + changeset(put("a", "2")) + "after"},
-		"a quoted boundary":   {`multipart/mixed; charset="utf-8"; boundary="o"`, changeset(put("a", "2"))},
-		"the longest":         {"multipart/mixed; boundary=" + long, strings.ReplaceAll(changeset(put("a", "2")), "--o", "--"+long)},
-		"special characters":  {`multipart/mixed; boundary="(o)+[.*]?/'"`, strings.ReplaceAll(changeset(put("a", "2")), "--o", "--(o)+[.*]?/'")},
-		"the boundary within": {"multipart/mixed; boundary=o", changeset(operation("PUT", "/devstoreaccount1/People(PartitionKey='a',RowKey='2')", "Content-Type: application/json\r\n", `{"p":"--i--o"}`))},
-		"no account":          {"multipart/mixed; boundary=o", changeset(operation("PUT", "/People(PartitionKey='a',RowKey='2')", "Content-Type: application/json\r\n", `{}`))},
+		"LF only":            {"multipart/mixed; boundary=o", strings.ReplaceAll(changeset(put("a", "2")), "\r\n", "\n")},
+		"text around":        {"multipart/mixed; boundary=o", "before\r\n" + changeset(put("a", "2")) + "after"},
+		"a quoted boundary":  {`multipart/mixed; charset="utf-8"; boundary="o"`, changeset(put("a", "2"))},
+		"the longest":        {"multipart/mixed; boundary=" + long, strings.ReplaceAll(changeset(put("a", "2")), "--o", "--"+long)},
+		"special characters": {`multipart/mixed; boundary="(o)+[.*]?/'"`, strings.ReplaceAll(changeset(put("a", "2")), "--o", "--(o)+[.*]?/'")},
+		"the boundary within": {"multipart/mixed; boundary=o", changeset(operation("PUT", "/devstoreaccount1/People(PartitionKey='a',RowKey='2')",
+			"Content-Type: application/json\r\n", `{"p":"--i--o"}`))},
+		"no account": {"multipart/mixed; boundary=o", changeset(operation("PUT", "/People(PartitionKey='a',RowKey='2')",
+			"Content-Type: application/json\r\n", `{}`))},
 	} {
 		w := newPeopleServer(t)
 		request := testRequest{method: "POST", path: "/$batch", headers: "Content-Type: " + c.kind + "\r\n", body: c.body}

@@ -53,7 +53,8 @@ func TestProperties(t *testing.T) {
 		many(50000):                            "400 TooManyProperties",
 		`"` + strings.Repeat("n", 256) + `":1`: "400 PropertyNameTooLong",
 		`"` + strings.Repeat("é", 256) + `":1`: "400 PropertyNameTooLong",
-		`"a b":1`:                              "400 PropertyNameInvalid", `"a@b":1`: "400 PropertyNameInvalid", `"a.b":1`: "400 PropertyNameInvalid", `"1a":1`: "400 PropertyNameInvalid",
+		`"a b":1`:                              "400 PropertyNameInvalid", `"a@b":1`: "400 PropertyNameInvalid", `"a.b":1`: "400 PropertyNameInvalid",
+		`"1a":1`:  "400 PropertyNameInvalid",
 		`"a-b":1`: "400 PropertyNameInvalid", `"":1`: "400 PropertyNameInvalid", `"a\u0000":1`: "400 PropertyNameInvalid",
 		`"n":1,"n":2`: refusedDuplicate, `"n":1,"n":1`: refusedDuplicate, `"n":null,"n":1`: refusedDuplicate, `"n":1,"\u006e":2`: refusedDuplicate,
 		`"n@odata.type":"Edm.Int32","n@odata.type":"Edm.Int64","n":1`: refusedDuplicate,
@@ -62,7 +63,8 @@ func TestProperties(t *testing.T) {
 		`"p":"` + strings.Repeat("😀", 16384) + `a"`:                   refusedSize,
 		`"p":"` + strings.Repeat(`\u0041`, 32769) + `"`:               refusedSize,
 		typed("Binary", `"`+strings.Repeat("AAAA", 21846)+`"`):        refusedSize,
-		typed("Decimal", `"1"`):                                       refusedValue, typed("String", "1"): refusedValue, typed("int32", "1"): refusedValue, typed("", "1"): refusedValue,
+		typed("Decimal", `"1"`):                                       refusedValue, typed("String", "1"): refusedValue, typed("int32", "1"): refusedValue,
+		typed("", "1"):           refusedValue,
 		`"p@odata.type":1,"p":1`: refusedValue, `"p@odata.type":null,"p":1`: refusedValue,
 		`"p":{}`: refusedValue, `"p":[]`: refusedValue, `"p":[1]`: refusedValue, `"p":{"a":{"b":1}}`: refusedValue,
 	}))
@@ -92,19 +94,27 @@ func TestKeyMembers(t *testing.T) {
 func TestValues(t *testing.T) {
 	sendAll(t, inserts(map[string]string{
 		typed("Int64", `"9223372036854775808"`): refusedValue, typed("Int64", `"-9223372036854775809"`): refusedValue, typed("Int64", `"1.0"`): refusedValue,
-		typed("Int64", `1e3`): refusedValue, typed("Int64", `""`): refusedValue, typed("Int64", `" 1"`): refusedValue, typed("Int64", `"0x10"`): refusedValue, typed("Int64", `true`): refusedValue,
-		typed("Int32", `2147483648`): refusedValue, typed("Int32", `-2147483649`): refusedValue, typed("Int32", `1.5`): refusedValue, typed("Int32", `"1e3"`): refusedValue,
-		typed("Double", `"INF"`): refusedValue, typed("Double", `"nan"`): refusedValue, typed("Double", `"1e400"`): refusedValue, typed("Double", `"0x1p3"`): refusedValue, typed("Double", `"1_0"`): refusedValue,
-		`"p":1e400`: refusedValue, `"p":-1e400`: refusedValue, `"p":1e999999999`: refusedValue, `"p":01`: refusedValue, `"p":+1`: refusedValue, `"p":0x10`: refusedValue, `"p":.5`: refusedValue, `"p":1.`: refusedValue,
+		typed("Int64", `1e3`): refusedValue, typed("Int64", `""`): refusedValue, typed("Int64", `" 1"`): refusedValue,
+		typed("Int64", `"0x10"`): refusedValue, typed("Int64", `true`): refusedValue,
+		typed("Int32", `2147483648`): refusedValue, typed("Int32", `-2147483649`): refusedValue, typed("Int32", `1.5`): refusedValue,
+		typed("Int32", `"1e3"`):  refusedValue,
+		typed("Double", `"INF"`): refusedValue, typed("Double", `"nan"`): refusedValue, typed("Double", `"1e400"`): refusedValue,
+		typed("Double", `"0x1p3"`): refusedValue, typed("Double", `"1_0"`): refusedValue,
+		`"p":1e400`: refusedValue, `"p":-1e400`: refusedValue, `"p":1e999999999`: refusedValue, `"p":01`: refusedValue, `"p":+1`: refusedValue,
+		`"p":0x10`: refusedValue, `"p":.5`: refusedValue, `"p":1.`: refusedValue,
 		`"p":1e`: refusedValue, `"p":-`: refusedValue, `"p":NaN`: refusedValue, `"p":Infinity`: refusedValue, `"p":1` + strings.Repeat("0", 1<<20): refusedValue,
 		typed("DateTime", `"1600-12-31T23:59:59.9999999Z"`): refusedRange, typed("DateTime", `"0001-01-01T00:00:00Z"`): refusedRange,
-		typed("DateTime", `"0000-01-01T00:00:00Z"`): refusedRange, typed("DateTime", `"10000-01-01T00:00:00Z"`): refusedValue, typed("DateTime", `"2021-02-29T00:00:00Z"`): refusedValue,
-		typed("DateTime", `"2021-06-17T24:00:00Z"`): refusedValue, typed("DateTime", `"2016-12-31T23:59:60Z"`): refusedValue, typed("DateTime", `"today"`): refusedValue, typed("DateTime", `""`): refusedValue, typed("DateTime", `1`): refusedValue,
+		typed("DateTime", `"0000-01-01T00:00:00Z"`): refusedRange, typed("DateTime", `"10000-01-01T00:00:00Z"`): refusedValue,
+		typed("DateTime", `"2021-02-29T00:00:00Z"`): refusedValue,
+		typed("DateTime", `"2021-06-17T24:00:00Z"`): refusedValue, typed("DateTime", `"2016-12-31T23:59:60Z"`): refusedValue,
+		typed("DateTime", `"today"`): refusedValue, typed("DateTime", `""`): refusedValue, typed("DateTime", `1`): refusedValue,
 		typed("DateTime", `"2021-06-17T00:00:00+25:00"`): refusedValue, typed("DateTime", `"2021-06-17T00:00:00.Z"`): refusedValue,
 		typed("Guid", `"{c9da6455-213d-42c9-9a79-3e9149a57833}"`): refusedValue, typed("Guid", `"c9da6455213d42c99a793e9149a57833"`): refusedValue,
-		typed("Guid", `"c9da6455-213d-42c9-9a79-3e9149a5783"`): refusedValue, typed("Guid", `"c9da6455-213d-42c9-9a79-3e9149a5783g"`): refusedValue, typed("Guid", `""`): refusedValue,
+		typed("Guid", `"c9da6455-213d-42c9-9a79-3e9149a5783"`): refusedValue, typed("Guid", `"c9da6455-213d-42c9-9a79-3e9149a5783g"`): refusedValue,
+		typed("Guid", `""`):   refusedValue,
 		typed("Boolean", `1`): refusedValue, typed("Boolean", `"yes"`): refusedValue, typed("Boolean", `""`): refusedValue,
-		typed("Binary", `"AA\nAA"`): refusedValue, typed("Binary", `"_-8="`): refusedValue, typed("Binary", `"AAA"`): refusedValue, typed("Binary", `"AB=="`): refusedValue, typed("Binary", `"A"`): refusedValue, typed("Binary", `"AAAA="`): refusedValue,
+		typed("Binary", `"AA\nAA"`): refusedValue, typed("Binary", `"_-8="`): refusedValue, typed("Binary", `"AAA"`): refusedValue,
+		typed("Binary", `"AB=="`): refusedValue, typed("Binary", `"A"`): refusedValue, typed("Binary", `"AAAA="`): refusedValue,
 	}))
 }
 
@@ -113,13 +123,17 @@ func TestBodies(t *testing.T) {
 	const entity = `{"PartitionKey":"a","RowKey":"2"}`
 	var requests []testRequest
 	for name, body := range map[string]string{
-		"arrays": strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001), "4 MiB of brackets": strings.Repeat("[", 4<<20), "objects": strings.Repeat(`{"a":`, 100_000),
+		"arrays": strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001), "4 MiB of brackets": strings.Repeat("[", 4<<20),
+		"objects":                 strings.Repeat(`{"a":`, 100_000),
 		"a string without an end": `{"PartitionKey":"a`, "UTF-16": "\xff\xfe{\x00}\x00", "two values": entity + entity, "junk at the end": entity + "x",
-		"a comment": `{"PartitionKey":"a",/* b */"RowKey":"2"}`, "a NUL": entity + "\x00", "a NUL before": "\x00" + entity, "invalid UTF-8": "{\"PartitionKey\":\"a\",\"RowKey\":\"2\",\"n\":\"\xff\"}",
+		"a comment": `{"PartitionKey":"a",/* b */"RowKey":"2"}`, "a NUL": entity + "\x00", "a NUL before": "\x00" + entity,
+		"invalid UTF-8":    "{\"PartitionKey\":\"a\",\"RowKey\":\"2\",\"n\":\"\xff\"}",
 		"a lone surrogate": `{"PartitionKey":"a","RowKey":"2","n":"\ud800"}`, "a raw line feed in a string": "{\"PartitionKey\":\"a\",\"RowKey\":\"2\",\"n\":\"\n\"}",
-		"an unknown escape": `{"PartitionKey":"a","RowKey":"2","n":"\x41"}`, "single quotes": `{'PartitionKey':'a','RowKey':'2'}`, "a comma too many": `{"PartitionKey":"a","RowKey":"2",}`,
-		"a list": "[" + entity + "]", "null": "null", "a string": `"a"`, "a number": "1", "a boolean": "true", "blanks": "   ", "only a byte order mark": "\xef\xbb\xbf",
-		"no colon": `{"PartitionKey" "a"}`, "a name without quotes": `{PartitionKey:"a",RowKey:"2"}`,
+		"an unknown escape": `{"PartitionKey":"a","RowKey":"2","n":"\x41"}`, "single quotes": `{'PartitionKey':'a','RowKey':'2'}`,
+		"a comma too many": `{"PartitionKey":"a","RowKey":"2",}`,
+		"a list":           "[" + entity + "]", "null": "null", "a string": `"a"`, "a number": "1", "a boolean": "true", "blanks": "   ",
+		"only a byte order mark": "\xef\xbb\xbf",
+		"no colon":               `{"PartitionKey" "a"}`, "a name without quotes": `{PartitionKey:"a",RowKey:"2"}`,
 	} {
 		requests = append(requests, testRequest{name: name, method: "POST", path: "/People", body: body, want: refusedValue})
 		if name != "no body" {
@@ -129,7 +143,8 @@ func TestBodies(t *testing.T) {
 	requests = append(requests,
 		testRequest{name: "no body", method: "POST", path: "/People", headers: "Content-Length: 0\r\n", want: refusedValue},
 		testRequest{name: "a million empty names", method: "POST", path: "/People", body: `{` + strings.Repeat(`"":1,`, 500_000) + `"a":1}`, want: refusedDuplicate},
-		testRequest{name: "a name of 4 MiB", method: "POST", path: "/People", body: `{"PartitionKey":"a","RowKey":"2","` + strings.Repeat("n", 4<<20-64) + `":1}`, want: "400 PropertyNameTooLong"},
+		testRequest{name: "a name of 4 MiB", method: "POST", path: "/People",
+			body: `{"PartitionKey":"a","RowKey":"2","` + strings.Repeat("n", 4<<20-64) + `":1}`, want: "400 PropertyNameTooLong"},
 		testRequest{name: "a table with other members", method: "POST", path: "/Tables", body: `{"Name":"Orders"}`, want: "400 PropertiesNeedValue"},
 		testRequest{name: "a table whose name is a number", method: "POST", path: "/Tables", body: `{"TableName":1}`, want: refusedValue},
 	)
@@ -140,14 +155,18 @@ func TestBodies(t *testing.T) {
 func TestContentTypes(t *testing.T) {
 	var requests []testRequest
 	for header, want := range map[string]string{
-		"application/atom+xml": "415 AtomFormatNotSupported", "application/atom+xml;type=entry": "415 AtomFormatNotSupported", "text/plain": "415 MediaTypeNotSupported",
-		"application/json; charset=utf-16": "415 MediaTypeNotSupported", "application/json;charset=latin1": "415 MediaTypeNotSupported", "json": "415 MediaTypeNotSupported",
+		"application/atom+xml": "415 AtomFormatNotSupported", "application/atom+xml;type=entry": "415 AtomFormatNotSupported",
+		"text/plain":                       "415 MediaTypeNotSupported",
+		"application/json; charset=utf-16": "415 MediaTypeNotSupported", "application/json;charset=latin1": "415 MediaTypeNotSupported",
+		"json":               "415 MediaTypeNotSupported",
 		"application/json;;": "415 MediaTypeNotSupported", "*/*": "415 MediaTypeNotSupported", strings.Repeat("a", 20<<10): "415 MediaTypeNotSupported",
 		"multipart/mixed; boundary=a": "415 MediaTypeNotSupported",
 	} {
 		requests = append(requests,
-			testRequest{name: fmt.Sprintf("%.50q", header), method: "POST", path: "/People", headers: "Content-Type: " + header + "\r\n", body: `{"PartitionKey":"a","RowKey":"2"}`, want: want},
-			testRequest{name: fmt.Sprintf("%.50q of a table", header), method: "POST", path: "/Tables", headers: "Content-Type: " + header + "\r\n", body: `{"TableName":"Orders"}`, want: want},
+			testRequest{name: fmt.Sprintf("%.50q", header), method: "POST", path: "/People", headers: "Content-Type: " + header + "\r\n",
+				body: `{"PartitionKey":"a","RowKey":"2"}`, want: want},
+			testRequest{name: fmt.Sprintf("%.50q of a table", header), method: "POST", path: "/Tables", headers: "Content-Type: " + header + "\r\n",
+				body: `{"TableName":"Orders"}`, want: want},
 		)
 	}
 	sendAll(t, requests)

@@ -76,7 +76,8 @@ func TestFilters(t *testing.T) {
 		"Age/Years eq 1":                      noSuchFilter,
 		"any(x: x eq 1)":                      noSuchFilter,
 	} {
-		requests = append(requests, testRequest{name: fmt.Sprintf("%.40q %d", filter, len(filter)), method: "GET", path: "/People()?$filter=" + url.QueryEscape(filter), want: want})
+		requests = append(requests, testRequest{name: fmt.Sprintf("%.40q %d", filter, len(filter)), method: "GET",
+			path: "/People()?$filter=" + url.QueryEscape(filter), want: want})
 	}
 	requests = append(requests,
 		testRequest{name: "longer than any header", method: "GET", path: "/People()?$filter=" + strings.Repeat("x", 1<<20), want: "431"},
@@ -92,12 +93,16 @@ func TestFilters(t *testing.T) {
 func TestOptions(t *testing.T) {
 	var requests []testRequest
 	for query, want := range map[string]string{
-		"$top=-1": refusedFilter, "$top=1001": refusedFilter, "$top=9223372036854775808": refusedFilter, "$top=1e3": refusedFilter, "$top=%2B1": refusedFilter, "$top=0x1": refusedFilter,
+		"$top=-1": refusedFilter, "$top=1001": refusedFilter, "$top=9223372036854775808": refusedFilter, "$top=1e3": refusedFilter,
+		"$top=%2B1": refusedFilter, "$top=0x1": refusedFilter,
 		"$top=1&$top=2": refusedFilter, "$top=%201": refusedFilter, "$top=": "200", "$top=0": "200", "$top=1000": "200",
-		"$select=" + strings.Repeat("a,", 10_000): "200", "$select=Nothing": "200", "$select=*": "200", "$select=Age,Age": "200", "$select=,,": "200", "$select=Age&$select=Age": refusedFilter,
-		"$select=%00": "200", "$select=%FF": "200", "$select=" + url.QueryEscape(`"},{"x":"`): "200",
-		"$skip=1": noSuchFilter, "$orderby=Age": noSuchFilter, "$expand=x": noSuchFilter, "$count=true": noSuchFilter, "$inlinecount=allpages": noSuchFilter, "$x": noSuchFilter, "$": noSuchFilter,
-		"$filter=&$filter=": refusedFilter, "$format=json&$format=json": refusedFilter, "$format=atom": "415 MediaTypeNotSupported", "$format=%00": "415 MediaTypeNotSupported",
+		"$select=" + strings.Repeat("a,", 10_000): "200", "$select=Nothing": "200", "$select=*": "200", "$select=Age,Age": "200", "$select=,,": "200",
+		"$select=Age&$select=Age": refusedFilter,
+		"$select=%00":             "200", "$select=%FF": "200", "$select=" + url.QueryEscape(`"},{"x":"`): "200",
+		"$skip=1": noSuchFilter, "$orderby=Age": noSuchFilter, "$expand=x": noSuchFilter, "$count=true": noSuchFilter,
+		"$inlinecount=allpages": noSuchFilter, "$x": noSuchFilter, "$": noSuchFilter,
+		"$filter=&$filter=": refusedFilter, "$format=json&$format=json": refusedFilter, "$format=atom": "415 MediaTypeNotSupported",
+		"$format=%00":                 "415 MediaTypeNotSupported",
 		strings.Repeat("a=1&", 5_000): "200", "a;b": refusedFilter, "a=%zz": refusedFilter, "=": "200", "&&&&": "200", "timeout=99999999999999": "200",
 		"timeout=": "200", "timeout=0": "200", "timeout=030": "200", "timeout=" + strings.Repeat("9", 10_000): "200",
 		"timeout=x": badTimeout, "timeout=-1": badTimeout, "timeout=%2B1": badTimeout, "timeout=1.5": badTimeout, "timeout=1s": badTimeout, "timeout=%20": badTimeout,
@@ -128,9 +133,11 @@ func TestTokens(t *testing.T) {
 			path = "/Tables?"
 		}
 		for token, want := range map[string]string{
-			"x": refusedFilter, "1!": refusedFilter, "1!8!": refusedFilter, "1!4!YQ": refusedFilter, "2!4!YQ--": refusedFilter, "1!04!YQ--": refusedFilter, "1!-4!YQ--": refusedFilter,
-			"1!4!Y===": refusedFilter, "1!4!YR--": refusedFilter, "1!4!!!!!": refusedFilter, "1!99999999999999999999!YQ--": refusedFilter, "1!4!_w--": refusedFilter,
-			"\x00": refusedFilter, strings.Repeat("1!", 5_000): refusedFilter, "1!20000!" + strings.Repeat("A", 20_000): refusedFilter, "!!": refusedFilter, "1!0!": "200",
+			"x": refusedFilter, "1!": refusedFilter, "1!8!": refusedFilter, "1!4!YQ": refusedFilter, "2!4!YQ--": refusedFilter, "1!04!YQ--": refusedFilter,
+			"1!-4!YQ--": refusedFilter,
+			"1!4!Y===":  refusedFilter, "1!4!YR--": refusedFilter, "1!4!!!!!": refusedFilter, "1!99999999999999999999!YQ--": refusedFilter, "1!4!_w--": refusedFilter,
+			"\x00": refusedFilter, strings.Repeat("1!", 5_000): refusedFilter, "1!20000!" + strings.Repeat("A", 20_000): refusedFilter, "!!": refusedFilter,
+			"1!0!": "200",
 		} {
 			if name == "NextTableName" && token == "x" {
 				continue // a valid table name
@@ -240,7 +247,8 @@ func (w *wire) keysOf(sas, query string) (keys []edm.Key) {
 			return keys
 		}
 		kept, _, _ := strings.Cut(query, "NextPartitionKey")
-		query = strings.TrimSuffix(kept, "&") + "&NextPartitionKey=" + url.QueryEscape(next) + "&NextRowKey=" + url.QueryEscape(res.Header.Get("X-Ms-Continuation-Nextrowkey"))
+		query = strings.TrimSuffix(kept, "&") + "&NextPartitionKey=" + url.QueryEscape(next) + "&NextRowKey=" +
+			url.QueryEscape(res.Header.Get("X-Ms-Continuation-Nextrowkey"))
 	}
 }
 
@@ -254,7 +262,8 @@ func (w *wire) touchEach(sas string, keys []edm.Key, inRange func(edm.Key) bool)
 		for what, request := range map[string]string{
 			"read":    "GET " + path + "?" + sas + " HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\n",
 			"replace": "PUT " + path + "?" + sas + " HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\nContent-Length: 2\r\n\r\n{}",
-			"batch":   fmt.Sprintf("POST /devstoreaccount1/$batch?%s HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/mixed; boundary=o\r\nContent-Length: %d\r\n\r\n%s", sas, len(body), body),
+			"batch": fmt.Sprintf("POST /devstoreaccount1/$batch?%s HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/mixed; boundary=o\r\nContent-Length: "+
+				"%d\r\n\r\n%s", sas, len(body), body),
 		} {
 			raw, _ := w.exchange(request)
 			if refused := strings.Contains(string(raw), `"code":"AuthorizationFailure"`); refused == inRange(k) {

@@ -102,7 +102,8 @@ func TestLargePages(t *testing.T) {
 	text := edm.String(strings.Repeat("x", edm.MaxStringUnits))
 	const n = 100
 	for i := range n {
-		e := edm.Entity{Key: edm.Key{Partition: "b", Row: fmt.Sprintf("%03d", i)}, Properties: edm.Properties{{Name: "p", Value: text}, {Name: "q", Value: text}, {Name: "r", Value: text}}}
+		e := edm.Entity{Key: edm.Key{Partition: "b", Row: fmt.Sprintf("%03d", i)},
+			Properties: edm.Properties{{Name: "p", Value: text}, {Name: "q", Value: text}, {Name: "r", Value: text}}}
 		if _, err := w.store.Apply(t.Context(), "People", store.Insert(e)); err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +121,8 @@ func TestLargePages(t *testing.T) {
 		if next == "" {
 			break
 		}
-		query = "&NextPartitionKey=" + strings.ReplaceAll(next, "!", "%21") + "&NextRowKey=" + strings.ReplaceAll(res.Header.Get("X-Ms-Continuation-Nextrowkey"), "!", "%21")
+		query = "&NextPartitionKey=" + strings.ReplaceAll(next, "!", "%21") + "&NextRowKey=" +
+			strings.ReplaceAll(res.Header.Get("X-Ms-Continuation-Nextrowkey"), "!", "%21")
 	}
 	if entities != n || pages < 2 {
 		t.Errorf("%d entities in %d pages, want %d in several", entities, pages, n)

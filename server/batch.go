@@ -299,7 +299,7 @@ func (x *exchange) appendInserted(w *batch.Writer, o *batchOp, e *edm.Entity, re
 
 // runQuery is a batch of one operation that reads an entity or runs a query.
 func (x *exchange) runQuery(o *batchOp) error {
-	err := x.appendResult(o)
+	err := x.execute(o)
 	if err == nil {
 		content := x.chunks.join(x.buf)
 		x.chunks.reset()
@@ -330,8 +330,8 @@ func (x *exchange) runQuery(o *batchOp) error {
 	return x.endBatch(w)
 }
 
-// appendResult appends the result of o to x.buf, as if o were a request of its own.
-func (x *exchange) appendResult(o *batchOp) error {
+// execute writes the result of o to x.chunks and x.buf, as if o were a request of its own.
+func (x *exchange) execute(o *batchOp) error {
 	if err := o.parseCommand(x.Address.Account); err != nil {
 		return err
 	}

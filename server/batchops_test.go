@@ -82,7 +82,8 @@ func TestRefusedOperationAfterOther(t *testing.T) {
 		{"target", operation("POST", people, "", body), operation("POST", people+"(PartitionKey='p',RowKey='%d')", "", body)},
 		{"option", operation("POST", people, "", body), operation("POST", people+"?$skip=1", "", body)},
 		{"tunnelled method", operation("POST", people, "", body), operation("POST", people, "X-HTTP-Method: PUT\r\n", body)},
-		{"condition", operation("PUT", people+"(PartitionKey='p',RowKey='%d')", "", "{}"), operation("PUT", people+"(PartitionKey='p',RowKey='%d')", "If-Match: *\r\n", "{}")},
+		{"condition", operation("PUT", people+"(PartitionKey='p',RowKey='%d')", "", "{}"),
+			operation("PUT", people+"(PartitionKey='p',RowKey='%d')", "If-Match: *\r\n", "{}")},
 		{"type of body", operation("POST", people, "", body), operation("POST", people, "Content-Type: text/plain\r\n", body)},
 	} {
 		if alone := sendBatch(t, c.before); len(alone) != 1 || !strings.HasPrefix(alone[0], "20") {
@@ -132,7 +133,8 @@ func TestBatchWithinRange(t *testing.T) {
 				kind = r.IntN(len(kinds))
 			}
 			k := kinds[kind]
-			texts = append(texts, operation(k.method, people+strings.ReplaceAll(k.key, "%d", strconv.Itoa(row)), k.headers, strings.ReplaceAll(k.body, "%d", strconv.Itoa(row))))
+			texts = append(texts, operation(k.method, people+strings.ReplaceAll(k.key, "%d", strconv.Itoa(row)), k.headers,
+				strings.ReplaceAll(k.body, "%d", strconv.Itoa(row))))
 			switch permitted := !strings.ContainsFunc(k.permissions, func(p rune) bool { return !strings.ContainsRune(s.Permissions, p) }); {
 			case wrong >= 0:
 			case !permitted:
@@ -158,7 +160,8 @@ func TestBatchWithinRange(t *testing.T) {
 		}
 		named := wrong < 0 || strings.Contains(string(response), fmt.Sprintf(`"value":"%d:`, wrong))
 		if got := outcome(response, res); got != want || !named || want == "202" && stored != len(texts) || want != "202" && stored != 0 {
-			t.Fatalf("seed %d, round %d, %q on rows %d to %d: %s and %d entities, want %s of operation %d\n%s\n%s\nrerun: go test ./server -run '^TestBatchWithinRange$'",
+			t.Fatalf("seed %d, round %d, %q on rows %d to %d: %s and %d entities, want %s of operation %d\n%s\n%s\nrerun: go test ./server -run "+
+				"'^TestBatchWithinRange$'",
 				seed, round, s.Permissions, first, last, got, stored, want, wrong, response, strings.Join(texts, "\n"))
 		}
 	}

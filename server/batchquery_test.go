@@ -43,7 +43,8 @@ func TestFailedBatchQuery(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := string(body)
-	if res.StatusCode != http.StatusAccepted || !strings.HasPrefix(got, "--batchresponse_") || !strings.Contains(got, "0:The table specified does not exist.") || strings.Contains(got, mark) {
+	if res.StatusCode != http.StatusAccepted || !strings.HasPrefix(got, "--batchresponse_") ||
+		!strings.Contains(got, "0:The table specified does not exist.") || strings.Contains(got, mark) {
 		t.Errorf("got %s, %d bytes: %.300s", res.Status, len(got), got)
 	}
 }

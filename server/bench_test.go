@@ -45,7 +45,8 @@ func hundred(insert bool) []byte {
 		if !insert {
 			line = fmt.Sprintf("PATCH http://127.0.0.1:10002/%s/People(PartitionKey='p00417',RowKey='%09d')", wireAccount, i)
 		}
-		b = append(b, "--changeset_c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"+line+" HTTP/1.1\r\nAccept: application/json;odata=minimalmetadata\r\nContent-Type: application/json\r\nDataServiceVersion: 3.0\r\nPrefer: return-no-content\r\n\r\n"...)
+		b = append(b, "--changeset_c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"+line+" HTTP/1.1\r\nAccept: "+
+			"application/json;odata=minimalmetadata\r\nContent-Type: application/json\r\nDataServiceVersion: 3.0\r\nPrefer: return-no-content\r\n\r\n"...)
 		b = append(b, benchEntity(i)+"\r\n"...)
 	}
 	return append(b, "--changeset_c--\r\n--batch_b--\r\n"...)

@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// chunkBytes makes a chunk full.
+	// chunkBytes is the number of bytes at which a chunk is full.
 	chunkBytes = 64 << 10
-	// chunkCap is the capacity of a chunk: it also has space for the entity that fills it.
+	// chunkCap is the capacity of a chunk, with space for the entity that fills it.
 	chunkCap = chunkBytes + 16<<10
 	// maxKeptBytes is the largest capacity of a buffer that is kept for later requests.
 	maxKeptBytes = 256 << 10

@@ -108,7 +108,8 @@ func TestActualCors(t *testing.T) {
 
 	const xml = "x-ms-request-id,Server,x-ms-version,Content-Type,Content-Length,Date,Transfer-Encoding"
 	const failed = "x-ms-request-id,Server,x-ms-version,x-ms-error-code,Content-Type,Content-Length,Date,Transfer-Encoding"
-	const json = "x-ms-request-id,x-ms-client-request-id,Server,x-ms-version,X-Content-Type-Options,Cache-Control,Content-Type,Content-Length,Date,Transfer-Encoding"
+	const json = "x-ms-request-id,x-ms-client-request-id,Server,x-ms-version,X-Content-Type-Options,Cache-Control,Content-Type,Content-Length,Date," +
+		"Transfer-Encoding"
 	for _, q := range []struct {
 		name, method, path, body string
 		headers                  []string

@@ -39,9 +39,11 @@ var matrix = []protocolOperation{
 	{name: "Insert Or Replace Entity", methods: []string{"PUT", "POST+PUT"}, path: entityPath, body: "{}"},
 	{name: "Insert Or Merge Entity", methods: []string{"PATCH", "MERGE", "POST+PATCH", "POST+MERGE"}, path: entityPath, body: "{}"},
 	{name: "Delete Entity", methods: []string{"DELETE", "POST+DELETE"}, path: entityPath, headers: "If-Match: *\r\n"},
-	{name: "Entity Group Transaction", methods: []string{"POST"}, path: "/$batch", headers: "Content-Type: multipart/mixed; boundary=o\r\n", body: changeset(put("a", "2"))},
+	{name: "Entity Group Transaction", methods: []string{"POST"}, path: "/$batch", headers: "Content-Type: multipart/mixed; boundary=o\r\n",
+		body: changeset(put("a", "2"))},
 	{name: "Get Table Service Properties", methods: []string{"GET"}, path: "/?restype=service&comp=properties", document: true},
-	{name: "Set Table Service Properties", methods: []string{"PUT"}, path: "/?restype=service&comp=properties", body: "<StorageServiceProperties><Cors /></StorageServiceProperties>", document: true},
+	{name: "Set Table Service Properties", methods: []string{"PUT"}, path: "/?restype=service&comp=properties",
+		body: "<StorageServiceProperties><Cors /></StorageServiceProperties>", document: true},
 	{name: "Get Table Service Stats", methods: []string{"GET"}, path: "/?restype=service&comp=stats", document: true},
 }
 
@@ -74,7 +76,8 @@ var accessKinds = []accessKind{
 	}},
 	{name: "bearer, TLS", secured: true, authorize: func(*wire, string, string) (string, string) {
 		encode := base64.RawURLEncoding.EncodeToString
-		claims := fmt.Sprintf(`{"iss":"https://sts.windows.net/00000000-0000-0000-0000-000000000001/","aud":"https://storage.azure.com","exp":%d}`, testTime.Unix()+3600)
+		claims := fmt.Sprintf(`{"iss":"https://sts.windows.net/00000000-0000-0000-0000-000000000001/","aud":"https://storage.azure.com","exp":%d}`,
+			testTime.Unix()+3600)
 		return "Authorization: Bearer " + encode([]byte(`{"alg":"RS256"}`)) + "." + encode([]byte(claims)) + "." + encode([]byte("x")) + "\r\n", ""
 	}},
 	{name: "secondary", authorize: byKey((*sharedkey.Credential).SharedKey), secondary: true},
@@ -114,7 +117,8 @@ func (m *accessKind) allows(t *testing.T, o *protocolOperation, method, accept s
 	if m.secondary {
 		account += "-secondary"
 	}
-	head := method + " " + account + path + "?" + query + " HTTP/1.1\r\nHost: 127.0.0.1:10002\r\nx-ms-date: Thu, 17 Jun 2021 16:54:23 GMT\r\nx-ms-version: 2019-02-02\r\nAccept: " + accept + "\r\n" + o.headers
+	head := method + " " + account + path + "?" + query + " HTTP/1.1\r\nHost: 127.0.0.1:10002\r\nx-ms-date: Thu, 17 Jun 2021 16:54:23 " +
+		"GMT\r\nx-ms-version: 2019-02-02\r\nAccept: " + accept + "\r\n" + o.headers
 	if tunnelled != "" {
 		head += "X-HTTP-Method: " + tunnelled + "\r\n"
 	}

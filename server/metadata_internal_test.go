@@ -13,7 +13,8 @@ import (
 )
 
 func TestPolicies(t *testing.T) {
-	const whole = "<SignedIdentifier><Id>a</Id><AccessPolicy><Start>2021-06-08</Start><Expiry>2021-06-08T03:10:09Z</Expiry><Permission>rd</Permission></AccessPolicy></SignedIdentifier>"
+	const whole = "<SignedIdentifier><Id>a</Id><AccessPolicy><Start>2021-06-08</Start><Expiry>2021-06-08T03:10:09Z</Expiry><Permission>rd</Permission>" +
+		"</AccessPolicy></SignedIdentifier>"
 	const bare = "<SignedIdentifier><Id>b</Id></SignedIdentifier>"
 	for _, c := range []struct {
 		name, table, doc string

@@ -16,10 +16,13 @@ const (
 	off            = "<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy>"
 	loggingOff     = "<Logging><Version>1.0</Version><Read>false</Read><Write>false</Write><Delete>false</Delete>" + off + "</Logging>"
 	hoursOff       = "<HourMetrics><Version>1.0</Version><Enabled>false</Enabled>" + off + "</HourMetrics>"
-	hoursOn        = "<HourMetrics><Version>1.0</Version><Enabled>true</Enabled><IncludeAPIs>true</IncludeAPIs><RetentionPolicy><Enabled>true</Enabled><Days>5</Days></RetentionPolicy></HourMetrics>"
-	minutesOff     = "<MinuteMetrics><Version>1.0</Version><Enabled>false</Enabled>" + off + "</MinuteMetrics>"
-	aRule          = "<CorsRule><AllowedMethods>GET,PUT</AllowedMethods><AllowedOrigins>http://a.example</AllowedOrigins><AllowedHeaders>accept,x-ms-*</AllowedHeaders><ExposedHeaders>*</ExposedHeaders><MaxAgeInSeconds>500</MaxAgeInSeconds></CorsRule>"
-	anyRule        = "<CorsRule><AllowedMethods>DELETE,GET</AllowedMethods><AllowedOrigins>*</AllowedOrigins><AllowedHeaders /><ExposedHeaders>etag</ExposedHeaders><MaxAgeInSeconds>0</MaxAgeInSeconds></CorsRule>"
+	hoursOn        = "<HourMetrics><Version>1.0</Version><Enabled>true</Enabled><IncludeAPIs>true</IncludeAPIs><RetentionPolicy><Enabled>true</Enabled>" +
+		"<Days>5</Days></RetentionPolicy></HourMetrics>"
+	minutesOff = "<MinuteMetrics><Version>1.0</Version><Enabled>false</Enabled>" + off + "</MinuteMetrics>"
+	aRule      = "<CorsRule><AllowedMethods>GET,PUT</AllowedMethods><AllowedOrigins>http://a.example</AllowedOrigins><AllowedHeaders>accept," +
+		"x-ms-*</AllowedHeaders><ExposedHeaders>*</ExposedHeaders><MaxAgeInSeconds>500</MaxAgeInSeconds></CorsRule>"
+	anyRule = "<CorsRule><AllowedMethods>DELETE,GET</AllowedMethods><AllowedOrigins>*</AllowedOrigins><AllowedHeaders /><ExposedHeaders>" +
+		"etag</ExposedHeaders><MaxAgeInSeconds>0</MaxAgeInSeconds></CorsRule>"
 )
 
 func document(sections ...string) string {
@@ -58,7 +61,8 @@ func TestServiceStats(t *testing.T) {
 	c := newClient(t)
 	c.want(c.signed("GET", "/acct-secondary/?restype=service&comp=stats", ""), response{
 		status: 200,
-		body:   bom + "<StorageServiceStats><GeoReplication><Status>live</Status><LastSyncTime>Thu, 17 Jun 2021 16:54:23 GMT</LastSyncTime></GeoReplication></StorageServiceStats>",
+		body: bom + "<StorageServiceStats><GeoReplication><Status>live</Status><LastSyncTime>Thu, 17 Jun 2021 16:54:23 GMT</LastSyncTime></GeoReplication>" +
+			"</StorageServiceStats>",
 	})
 	c.want(c.signed("GET", "/acct/?restype=service&comp=stats", ""), response{status: 400, code: "InvalidQueryParameterValue"})
 }

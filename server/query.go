@@ -55,7 +55,7 @@ func (x *exchange) getEntity() error {
 	return x.send(http.StatusOK, request.ContentType(x.level))
 }
 
-// viewEntity appends the target to x.buf, and sets its ETag as a header.
+// viewEntity writes the target to x.buf, and sets its ETag as a header.
 func (x *exchange) viewEntity() error {
 	t := &x.target
 	if err := early(checkTable(t.Table)); err != nil {
@@ -80,7 +80,7 @@ func (x *exchange) viewEntity() error {
 	return nil
 }
 
-// appendViewed appends the entity to x.buf, with x.options, and sets x.etag.
+// appendViewed writes the entity to x.buf, with x.options, and sets x.etag.
 func (x *exchange) appendViewed(row edm.Row) error {
 	x.buf = odata.AppendEntity(x.buf[:0], row, x.options)
 	x.etag = row.Timestamp().ETag()
@@ -121,7 +121,7 @@ func (x *exchange) queryEntities() error {
 	return x.send(http.StatusOK, request.ContentType(x.level))
 }
 
-// collectEntities appends the results of the query to the response, and sets the
+// collectEntities writes the results of the query to x.chunks and x.buf, and sets the
 // continuation headers.
 func (x *exchange) collectEntities() error {
 	if err := early(checkTable(x.target.Table)); err != nil {

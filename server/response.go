@@ -105,7 +105,8 @@ func (x *exchange) setPreferenceApplied() {
 // invalidURLPage is the response of the service's front end to a path with control
 // characters.
 const invalidURLPage = `<!DOCTYPE HTML PUBLIC "-//W3C//DTD HTML 4.01//EN""http://www.w3.org/TR/html4/strict.dtd">` + "\r\n" +
-	`<HTML><HEAD><TITLE>Bad Request</TITLE></HEAD><BODY><h2>Bad Request - Invalid URL</h2><hr><p>HTTP Error 400. The request URL is invalid.</p></BODY></HTML>` + "\r\n"
+	`<HTML><HEAD><TITLE>Bad Request</TITLE></HEAD><BODY><h2>Bad Request - Invalid URL</h2><hr><p>HTTP Error 400. The request URL is invalid.</p></BODY>` +
+	`</HTML>` + "\r\n"
 
 // fail sends a problem as the response.
 func (x *exchange) fail(p *problem.Problem) {

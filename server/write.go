@@ -77,7 +77,8 @@ func parseETag(values []string) (edm.ETag, error) {
 	if len(text) > maxClientIDBytes {
 		text = text[:maxClientIDBytes]
 	}
-	return "", problem.Bad(problem.CodeInvalidInput, fmt.Sprintf("The etag value '%s' specified in one of the request headers is not valid. Please make sure only one etag value is specified and is valid.", text))
+	return "", problem.Bad(problem.CodeInvalidInput, fmt.Sprintf("The etag value '%s' specified in one of the request headers is not valid. Please make "+
+		"sure only one etag value is specified and is valid.", text))
 }
 
 // conditionOf returns the ETag of the conditions in h, "" if there is none.

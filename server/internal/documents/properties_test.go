@@ -12,18 +12,23 @@ import (
 
 // Sections as clients send them.
 const (
-	loggingOn  = "<Logging><Version>1.0</Version><Read>true</Read><Write>False</Write><Delete>True</Delete><RetentionPolicy><Enabled>true</Enabled><Days>365</Days></RetentionPolicy></Logging>"
-	loggingOff = "<Logging><Version>1.0</Version><Read>false</Read><Write>false</Write><Delete>false</Delete><RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></Logging>"
-	metricsOn  = "<HourMetrics><Version>1.0</Version><Enabled>true</Enabled><IncludeAPIs>true</IncludeAPIs><RetentionPolicy><Enabled>true</Enabled><Days>5</Days></RetentionPolicy></HourMetrics>"
+	loggingOn = "<Logging><Version>1.0</Version><Read>true</Read><Write>False</Write><Delete>True</Delete><RetentionPolicy><Enabled>true</Enabled><Days>" +
+		"365</Days></RetentionPolicy></Logging>"
+	loggingOff = "<Logging><Version>1.0</Version><Read>false</Read><Write>false</Write><Delete>false</Delete><RetentionPolicy><Enabled>false</Enabled>" +
+		"</RetentionPolicy></Logging>"
+	metricsOn = "<HourMetrics><Version>1.0</Version><Enabled>true</Enabled><IncludeAPIs>true</IncludeAPIs><RetentionPolicy><Enabled>true</Enabled><Days>" +
+		"5</Days></RetentionPolicy></HourMetrics>"
 	metricsOff = "<HourMetrics><Version>1.0</Version><Enabled>false</Enabled><RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></HourMetrics>"
-	ruleOne    = "<CorsRule><AllowedOrigins>www.xyz.com</AllowedOrigins><AllowedMethods>GET</AllowedMethods><MaxAgeInSeconds>0</MaxAgeInSeconds><ExposedHeaders /><AllowedHeaders /></CorsRule>"
-	ruleTwo    = "<CorsRule><AllowedOrigins> a.example, http://b.example:8080 </AllowedOrigins><AllowedMethods>GET,PUT,</AllowedMethods>" +
+	ruleOne    = "<CorsRule><AllowedOrigins>www.xyz.com</AllowedOrigins><AllowedMethods>GET</AllowedMethods><MaxAgeInSeconds>0</MaxAgeInSeconds>" +
+		"<ExposedHeaders /><AllowedHeaders /></CorsRule>"
+	ruleTwo = "<CorsRule><AllowedOrigins> a.example, http://b.example:8080 </AllowedOrigins><AllowedMethods>GET,PUT,</AllowedMethods>" +
 		"<AllowedHeaders>x-ms-meta-a,x-ms-meta-b*,x-ms-c*</AllowedHeaders><ExposedHeaders>*</ExposedHeaders><MaxAgeInSeconds>2147483647</MaxAgeInSeconds></CorsRule>"
 )
 
 // defaultsText is the document of an account without properties.
 const defaultsText = prologue + "<StorageServiceProperties>" + loggingOff + metricsOff +
-	"<MinuteMetrics><Version>1.0</Version><Enabled>false</Enabled><RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></MinuteMetrics><Cors /></StorageServiceProperties>"
+	"<MinuteMetrics><Version>1.0</Version><Enabled>false</Enabled><RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></MinuteMetrics><Cors />" +
+	"</StorageServiceProperties>"
 
 func properties(sections ...string) string {
 	return "<?xml version='1.0' encoding='utf-8'?>\n<StorageServiceProperties>" + strings.Join(sections, "\n ") + "</StorageServiceProperties>"
@@ -193,7 +198,8 @@ func TestAppendProperties(t *testing.T) {
 
 func TestAppendStats(t *testing.T) {
 	at := time.Date(2017, 8, 23, 0, 4, 44, 9e8, time.FixedZone("", 7200))
-	want := prologue + "<StorageServiceStats><GeoReplication><Status>live</Status><LastSyncTime>Tue, 22 Aug 2017 22:04:44 GMT</LastSyncTime></GeoReplication></StorageServiceStats>"
+	want := prologue + "<StorageServiceStats><GeoReplication><Status>live</Status><LastSyncTime>Tue, 22 Aug 2017 22:04:44 GMT</LastSyncTime>" +
+		"</GeoReplication></StorageServiceStats>"
 	if got := string(AppendStats(nil, at)); got != want {
 		t.Errorf("AppendStats(%v):\ngot  %q\nwant %q", at, got, want)
 	}

@@ -59,7 +59,8 @@ func TestDocuments(t *testing.T) {
 		{"document type within", "<SignedIdentifiers><!DOCTYPE a></SignedIdentifiers>", false},
 		{
 			"entities of entities",
-			`<!DOCTYPE a [<!ENTITY a "aaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]><SignedIdentifiers><SignedIdentifier><Id>&b;</Id></SignedIdentifier></SignedIdentifiers>`,
+			`<!DOCTYPE a [<!ENTITY a "aaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]><SignedIdentifiers><SignedIdentifier><Id>&b;</Id></SignedIdentifier>` +
+				`</SignedIdentifiers>`,
 			false,
 		},
 		{"outside entity", `<!DOCTYPE a [<!ENTITY a SYSTEM "file:///etc/passwd">]>` + list, false},

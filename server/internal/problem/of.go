@@ -121,7 +121,8 @@ func OfModel(e *edm.Error) *Problem {
 	case edm.RulePropertyNameLength:
 		return Bad("PropertyNameTooLong", "The property name exceeds the maximum allowed length (255).")
 	case edm.RulePropertyCount:
-		return Bad("TooManyProperties", "The entity contains more properties than allowed. Each entity can include up to 252 properties to store data. Each entity also has 3 system properties.")
+		return Bad("TooManyProperties", "The entity contains more properties than allowed. Each entity can include up to 252 properties to store data. Each "+
+			"entity also has 3 system properties.")
 	case edm.RulePropertyDuplicate:
 		return Bad("DuplicatePropertiesSpecified", propertyTwice)
 	case edm.RuleEntitySize:

@@ -49,36 +49,61 @@ func Bad(code, message string) *Problem {
 
 // Problems without details of the request.
 var (
-	ErrInput          = Bad(CodeInvalidInput, inputNotValid)
-	ErrProcessing     = &Problem{Status: http.StatusBadRequest, Code: CodeInvalidInput, Message: "An error occurred while processing this request.", Early: true}
-	ErrKeyType        = &Problem{Status: http.StatusBadRequest, Code: CodeInvalidInput, Message: inputNotValid, Early: true}
-	ErrOutOfRange     = &Problem{Status: http.StatusBadRequest, Code: codeOutOfRange, Message: "One of the request inputs is out of range.", Early: true}
-	ErrNotFound       = &Problem{Status: http.StatusNotFound, Code: "ResourceNotFound", Message: "The specified resource does not exist."}
-	ErrNoTable        = &Problem{Status: http.StatusNotFound, Code: "TableNotFound", Message: "The table specified does not exist.", Early: true}
-	ErrTableExists    = &Problem{Status: http.StatusConflict, Code: "TableAlreadyExists", Message: "The table specified already exists."}
-	ErrEntityExists   = &Problem{Status: http.StatusConflict, Code: "EntityAlreadyExists", Message: "The specified entity already exists."}
-	ErrCondition      = &Problem{Status: http.StatusPreconditionFailed, Code: "UpdateConditionNotSatisfied", Message: "The update condition specified in the request was not satisfied."}
-	ErrValueTooLarge  = Bad("PropertyValueTooLarge", "The property value exceeds the maximum allowed size (64KB). If the property value is a string, it is UTF-16 encoded and the maximum number of characters should be 32K or less.")
-	ErrBodyTooLarge   = &Problem{Status: http.StatusRequestEntityTooLarge, Code: "RequestBodyTooLarge", Message: "The request body is too large and exceeds the maximum permissible limit."}
-	ErrHeaderValue    = Bad("InvalidHeaderValue", "The value for one of the HTTP headers is not in the correct format.")
-	ErrMediaType      = &Problem{Status: http.StatusUnsupportedMediaType, Code: "MediaTypeNotSupported", Message: "None of the provided media types are supported", Early: true}
-	ErrAtom           = &Problem{Status: http.StatusUnsupportedMediaType, Code: "AtomFormatNotSupported", Message: "Atom format is not supported.", Early: true}
-	ErrNoJSON         = &Problem{Status: http.StatusUnsupportedMediaType, Code: "JsonFormatNotSupported", Message: "JSON format is not supported."}
-	ErrVerbose        = &Problem{Status: http.StatusUnsupportedMediaType, Code: "JsonVerboseFormatNotSupported", Message: "JSON Verbose format is not supported.", Early: true}
+	ErrInput        = Bad(CodeInvalidInput, inputNotValid)
+	ErrProcessing   = &Problem{Status: http.StatusBadRequest, Code: CodeInvalidInput, Message: "An error occurred while processing this request.", Early: true}
+	ErrKeyType      = &Problem{Status: http.StatusBadRequest, Code: CodeInvalidInput, Message: inputNotValid, Early: true}
+	ErrOutOfRange   = &Problem{Status: http.StatusBadRequest, Code: codeOutOfRange, Message: "One of the request inputs is out of range.", Early: true}
+	ErrNotFound     = &Problem{Status: http.StatusNotFound, Code: "ResourceNotFound", Message: "The specified resource does not exist."}
+	ErrNoTable      = &Problem{Status: http.StatusNotFound, Code: "TableNotFound", Message: "The table specified does not exist.", Early: true}
+	ErrTableExists  = &Problem{Status: http.StatusConflict, Code: "TableAlreadyExists", Message: "The table specified already exists."}
+	ErrEntityExists = &Problem{Status: http.StatusConflict, Code: "EntityAlreadyExists", Message: "The specified entity already exists."}
+	ErrCondition    = &Problem{
+		Status: http.StatusPreconditionFailed, Code: "UpdateConditionNotSatisfied",
+		Message: "The update condition specified in the request was not satisfied.",
+	}
+	ErrValueTooLarge = Bad("PropertyValueTooLarge", "The property value exceeds the maximum allowed size (64KB). If the property value is a string, it is UTF-16 "+
+		"encoded and the maximum number of characters should be 32K or less.")
+	ErrBodyTooLarge = &Problem{
+		Status: http.StatusRequestEntityTooLarge, Code: "RequestBodyTooLarge",
+		Message: "The request body is too large and exceeds the maximum permissible limit.",
+	}
+	ErrHeaderValue = Bad("InvalidHeaderValue", "The value for one of the HTTP headers is not in the correct format.")
+	ErrMediaType   = &Problem{
+		Status: http.StatusUnsupportedMediaType, Code: "MediaTypeNotSupported",
+		Message: "None of the provided media types are supported", Early: true,
+	}
+	ErrAtom    = &Problem{Status: http.StatusUnsupportedMediaType, Code: "AtomFormatNotSupported", Message: "Atom format is not supported.", Early: true}
+	ErrNoJSON  = &Problem{Status: http.StatusUnsupportedMediaType, Code: "JsonFormatNotSupported", Message: "JSON format is not supported."}
+	ErrVerbose = &Problem{
+		Status: http.StatusUnsupportedMediaType, Code: "JsonVerboseFormatNotSupported",
+		Message: "JSON Verbose format is not supported.", Early: true,
+	}
 	ErrPropertyName   = &Problem{Status: http.StatusBadRequest, Code: "PropertyNameInvalid", Message: "The property name is invalid.", Early: true}
 	ErrUnknownXMethod = Bad("XMethodIncorrectValue", "The specified X-HTTP-Method is invalid.")
 	ErrManyXMethods   = Bad("XMethodIncorrectCount", "More than one X-HTTP-Method is specified.")
 	ErrXMethodNotPost = Bad("XMethodNotUsingPost", "The request uses X-HTTP-Method with an HTTP verb other than POST.")
-	ErrNotImplemented = &Problem{Status: http.StatusNotImplemented, Code: "NotImplemented", Message: "The requested operation is not implemented on the specified resource."}
-	ErrURI            = Bad("InvalidUri", "The requested URI does not represent any resource on the server.")
-	ErrNeedValue      = Bad("PropertiesNeedValue", "The values are not specified for all properties in the entity.")
-	ErrNoETag         = Bad(CodeInvalidInput, "If-Match or If-None-Match headers cannot be specified if the target type does not have etag properties defined.")
-	ErrURLSyntax      = &Problem{Status: http.StatusBadRequest, Code: CodeInvalidInput, Message: "Bad Request - Error in query syntax.", Early: true}
-	ErrInvalidURL     = &Problem{Status: http.StatusBadRequest, Page: true}
-	ErrSecondary      = &Problem{Status: http.StatusForbidden, Code: "WriteOperationNotSupportedOnSecondary", Message: "Write operations are not supported on the secondary endpoint."}
-	ErrNoCors         = &Problem{Status: http.StatusForbidden, Code: "CorsPreflightFailure", Message: "CORS not enabled or no matching rule found for this request."}
-	ErrCorsHeader     = Bad("InvalidHeaderValue", "A required CORS header is not present.")
-	ErrBusy           = &Problem{Status: http.StatusServiceUnavailable, Code: "ServerBusy", Message: "The server is currently unable to receive requests. Please retry your request.", Retry: "1"}
+	ErrNotImplemented = &Problem{
+		Status: http.StatusNotImplemented, Code: "NotImplemented",
+		Message: "The requested operation is not implemented on the specified resource.",
+	}
+	ErrURI        = Bad("InvalidUri", "The requested URI does not represent any resource on the server.")
+	ErrNeedValue  = Bad("PropertiesNeedValue", "The values are not specified for all properties in the entity.")
+	ErrNoETag     = Bad(CodeInvalidInput, "If-Match or If-None-Match headers cannot be specified if the target type does not have etag properties defined.")
+	ErrURLSyntax  = &Problem{Status: http.StatusBadRequest, Code: CodeInvalidInput, Message: "Bad Request - Error in query syntax.", Early: true}
+	ErrInvalidURL = &Problem{Status: http.StatusBadRequest, Page: true}
+	ErrSecondary  = &Problem{
+		Status: http.StatusForbidden, Code: "WriteOperationNotSupportedOnSecondary",
+		Message: "Write operations are not supported on the secondary endpoint.",
+	}
+	ErrNoCors = &Problem{
+		Status: http.StatusForbidden, Code: "CorsPreflightFailure",
+		Message: "CORS not enabled or no matching rule found for this request.",
+	}
+	ErrCorsHeader = Bad("InvalidHeaderValue", "A required CORS header is not present.")
+	ErrBusy       = &Problem{
+		Status: http.StatusServiceUnavailable, Code: "ServerBusy",
+		Message: "The server is currently unable to receive requests. Please retry your request.", Retry: "1",
+	}
 	// ErrQueryValue refuses the value of a parameter in the URL.
 	ErrQueryValue = Bad("InvalidQueryParameterValue", badQueryValue)
 	// ErrComp refuses a comp that the service or the resource does not have.
@@ -105,7 +130,8 @@ func MethodNotAllowed(allowed []string) *Problem {
 
 // KeyCount refuses a path with too few keys for an entity.
 func KeyCount(account, table string) *Problem {
-	p := Bad(CodeInvalidInput, fmt.Sprintf("The number of keys specified in the URI does not match number of key properties for the resource '%s.%s'.", account, table))
+	p := Bad(CodeInvalidInput,
+		fmt.Sprintf("The number of keys specified in the URI does not match number of key properties for the resource '%s.%s'.", account, table))
 	p.Early = true
 	return p
 }
