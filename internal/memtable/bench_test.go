@@ -12,7 +12,7 @@ import (
 
 const benchEntries = 300_000
 
-// benchShapes are the three shapes of data that every design is measured with.
+// benchShapes are the distributions of keys to measure.
 var benchShapes = []struct {
 	name string
 	key  func(n int) (partition, row string)
@@ -26,8 +26,8 @@ var benchShapes = []struct {
 	}},
 }
 
-// benchLog writes benchEntries entities of about 233 bytes in key order or at
-// random and returns the image, the offsets and the keys in that order.
+// benchLog writes benchEntries entities of about 233 bytes in key order or in random
+// order and returns the image, the offsets and the keys in that order.
 func benchLog(b *testing.B, key func(n int) (string, string), random bool) (image []byte, offs []uint32, keys [][]byte) {
 	props := sampleProps()
 	s := codec.NewShape(props)
@@ -100,7 +100,7 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// loaded returns a table loaded at random, and its keys in another random
+// loaded returns a table loaded in random order, and its keys in another random
 // order.
 func loaded(b *testing.B, key func(n int) (string, string)) (*Table, [][]byte) {
 	image, offs, keys := benchLog(b, key, true)
@@ -109,7 +109,7 @@ func loaded(b *testing.B, key func(n int) (string, string)) (*Table, [][]byte) {
 		t.Apply(off, uint64(i+1), 0)
 	}
 	rand.New(rand.NewPCG(seed, 10)).Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
-	// Side by side in the order of use, as a caller's key is in its cache.
+	// In the order of use, because a caller's key is in its cache.
 	all := make([]byte, 0, 48*len(keys))
 	for i, k := range keys {
 		all = append(all, k...)
@@ -179,6 +179,38 @@ func BenchmarkScan(b *testing.B) {
 				perEntry(b, len(keys))
 			})
 		}
+	}
+}
+
+// BenchmarkScanPartitions scans partitions of one row. With new=true, a tenth of
+// them arrived after the first scan, so that they are in the tree of the directory.
+func BenchmarkScanPartitions(b *testing.B) {
+	for _, inTree := range []bool{false, true} {
+		b.Run(fmt.Sprintf("new=%t", inTree), func(b *testing.B) {
+			image, offs, keys := benchLog(b, benchShapes[1].key, true)
+			t := benchTable(image)
+			it := t.NewIterator(IterOptions{Snapshot: codec.MaxSeq})
+			for i, off := range offs {
+				if inTree && i == len(offs)/10*9 {
+					it.SeekGE(nil)
+				}
+				t.Apply(off, uint64(i+1), 0)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				n := 0
+				for ok := it.SeekGE(nil); ok; ok = it.Next() {
+					n++
+				}
+				for ok := it.SeekLT(nil); ok; ok = it.Prev() {
+					n++
+				}
+				if n != 2*len(keys) {
+					b.Fatalf("%d rows", n)
+				}
+			}
+			perEntry(b, 2*len(keys))
+		})
 	}
 }
 

@@ -11,16 +11,16 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 )
 
-// op is one entry that TestConcurrent applies; its sequence number is 1 + its
-// place in the list.
+// op is an entry that TestConcurrent applies. Its sequence number is 1 + its index
+// in the list.
 type op struct {
 	key  string
 	kind codec.Kind
 	off  uint32
 }
 
-// registry is what an engine does around a table: a snapshot registers between
-// two calls of Apply, at the last sequence number applied.
+// registry registers snapshots as the engine does: between two calls of Apply, at
+// the last sequence number applied.
 type registry struct {
 	mu      sync.Mutex
 	applied uint64
@@ -52,9 +52,8 @@ func (r *registry) release(snap uint64) {
 	r.snaps = slices.Delete(r.snaps, i, i+1)
 }
 
-// TestConcurrent applies entries while readers read their snapshots by key,
-// forward and backward, and compare each row with what the list of entries
-// says of that moment.
+// TestConcurrent applies entries while readers read their snapshots by key, forward
+// and backward, and compare each row with the list of entries up to the snapshot.
 func TestConcurrent(t *testing.T) {
 	const (
 		entries = 20_000
@@ -96,7 +95,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// checkSnapshot compares what tb shows at snap with ops.
+// checkSnapshot compares the rows of tb at snap with ops.
 func checkSnapshot(t *testing.T, tb *Table, ops []op, snap uint64, rnd *rand.Rand) {
 	newest := map[string]uint64{}
 	for i, o := range ops[:snap] {
@@ -159,9 +158,10 @@ func checkSnapshot(t *testing.T, tb *Table, ops []op, snap uint64, rnd *rand.Ran
 	}
 }
 
-// TestApplyAllIsOne applies batches that overwrite all rows of a partition
-// while readers, who take a small partition at once, look for parts of one.
-func TestApplyAllIsOne(t *testing.T) {
+// TestApplyAllIsAtomic applies batches that overwrite all rows of a partition while
+// readers, which read a small partition in one batch, check that they never see a
+// partial batch.
+func TestApplyAllIsAtomic(t *testing.T) {
 	const rows, batches = 20, 2000
 	l := newLog(rows * batches * 96)
 	tb := New(Options{Image: l.image})
@@ -208,7 +208,7 @@ func TestApplyAllIsOne(t *testing.T) {
 	}
 }
 
-// TestNoAllocations checks point reads and the steps of an iterator.
+// TestNoAllocations covers point reads and the steps of an iterator.
 func TestNoAllocations(t *testing.T) {
 	m := newModel(t, 8<<20)
 	for i := range 20_000 {

@@ -9,81 +9,71 @@ import (
 	"github.com/google/btree"
 )
 
-// directory orders the partitions of all shards. It takes in the new ones when
-// it is asked: partitions stand in their shard in the order of their coming,
-// so a shard's list of new ones is what lies behind the last one taken.
+// directory orders the partitions of all shards. It adds the new partitions when
+// it is asked: a shard lists its partitions by arrival, so the new ones follow
+// the last one that was added.
 //
-// Most stand in an array, which costs less than a tree and is made anew when
-// the tree of those that came since has grown to a part of it.
+// Most partitions are in a sorted array, which is cheaper than a tree. Later ones
+// are in a tree, until the array is rebuilt with them.
 type directory struct {
 	mu sync.Mutex
 
 	// +checklocks:mu
-	sorted []place
+	sorted []partitionRef
 	// +checklocks:mu
-	tree *btree.BTreeG[place]
-	// The walk under way.
+	tree *btree.BTreeG[partitionRef]
+	// The partitions of the tree that a call of ascend or descend merges.
 	// +checklocks:mu
-	walk walk
-	// Partitions taken in, by shard and in all.
+	fromTree []partitionRef
+	// Number of partitions added, by shard.
 	// +checklocks:mu
-	taken [shardCount]uint32
+	added [shardCount]uint32
+	// Number of partitions added.
 	// +checklocks:mu
 	known int64
-	// Length of what all partitions' keys begin with, at most.
+	// Length of a prefix that the keys of all partitions share.
 	// +checklocks:mu
 	shared int
 	// A partition of the directory.
 	// +checklocks:mu
-	sample place
-	// The key that the place probeOff stands for.
+	sample partitionRef
+	// The key of a partitionRef with the offset probeOff.
 	// +checklocks:mu
 	probe []byte
 
 	table    *Table
-	lessFunc btree.LessFunc[place]
+	lessFunc btree.LessFunc[partitionRef]
 }
 
-// place is a partition: where it is, and its key.
-type place struct {
+// partitionRef refers to a partition of a shard.
+type partitionRef struct {
 	prefix uint64 // the key's first 8 bytes after the shared prefix, big-endian
 	off    uint32 // an entry of the partition
-	id     uint32 // its number in the shard * shardCount + the shard's number
+	id     uint32 // its index in the shard * shardCount + the index of the shard
 	keyLen uint16
 }
 
 const (
-	placeBytes = 26 // a place, the share of a half-full tree included
-	// treePart is how many times as many partitions there are in the array as
-	// in the tree, at least.
-	treePart = 4
+	refBytes = 26 // a partitionRef, its share of a half-full tree included
+	// minArrayShare is the least ratio of partitions in the array to partitions in
+	// the tree.
+	minArrayShare = 4
 )
-
-// walk goes through the array and the tree at once.
-type walk struct {
-	i    int // in the array
-	done bool
-	fn   btree.ItemIteratorG[place]
-	// up and down take an item of the tree, with what comes before it in the
-	// array. They are made once.
-	up, down btree.ItemIteratorG[place]
-}
 
 func (d *directory) init(t *Table) {
 	d.table = t
 	d.lessFunc = d.less
 	d.tree = btree.NewG(treeDegree, d.lessFunc)
-	d.walk.up, d.walk.down = d.takeUp, d.takeDown
 }
 
-func (d *directory) less(a, b place) bool {
+func (d *directory) less(a, b partitionRef) bool {
 	if a.prefix != b.prefix {
 		return a.prefix < b.prefix
 	}
 	return bytes.Compare(d.key(a), d.key(b)) < 0
 }
 
-func (d *directory) compare(a, b place) int {
+func (d *directory) compare(a, b partitionRef) int {
 	switch {
 	case a.prefix < b.prefix:
 		return -1
@@ -93,120 +83,128 @@ func (d *directory) compare(a, b place) int {
 	return bytes.Compare(d.key(a), d.key(b))
 }
 
-func (d *directory) key(p place) []byte {
+func (d *directory) key(p partitionRef) []byte {
 	if p.off == probeOff {
 		return d.probe
 	}
 	return d.table.partitionKey(p)
 }
 
-// partitionKey returns what all keys of the partition at p begin with.
-func (t *Table) partitionKey(p place) []byte { return t.key(p.off)[:p.keyLen] }
+// partitionKey returns the prefix that all keys of a partition share.
+func (t *Table) partitionKey(p partitionRef) []byte { return t.key(p.off)[:p.keyLen] }
 
-// ascend calls fn with the partitions whose key is at least from, all when
-// from is nil, until fn returns false.
-func (d *directory) ascend(from []byte, fn btree.ItemIteratorG[place]) {
+// ascend appends to dst the first n partitions whose key is at least from; nil is
+// the start.
+func (d *directory) ascend(dst []partitionRef, from []byte, n int) []partitionRef {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.drainLocked()
-	w := &d.walk
-	w.i, w.done, w.fn = 0, false, fn
-	switch probe, where := d.probeLocked(from, -1); {
-	case where > 0:
-		return
-	case where < 0:
-		d.tree.Ascend(w.up)
-	default:
-		w.i = d.searchLocked(probe)
-		d.tree.AscendGreaterOrEqual(probe, w.up)
+	d.addNewLocked()
+	probe, where := d.probeLocked(from, -1)
+	if where > 0 {
+		return dst
 	}
-	for ; !w.done && w.i < len(d.sorted); w.i++ {
-		w.done = !fn(d.sorted[w.i])
+	i := 0
+	if where == 0 {
+		i = d.searchLocked(probe)
 	}
-	w.fn = nil
+	array := d.sorted[i:]
+	if d.tree.Len() == 0 {
+		return append(dst, array[:min(n, len(array))]...)
+	}
+	d.fromTree = d.fromTree[:0]
+	collect := func(p partitionRef) bool {
+		d.fromTree = append(d.fromTree, p)
+		return len(d.fromTree) < n
+	}
+	if where < 0 {
+		d.tree.Ascend(collect)
+	} else {
+		d.tree.AscendGreaterOrEqual(probe, collect)
+	}
+	tree := d.fromTree
+	for ; n > 0 && len(array)+len(tree) > 0; n-- {
+		if len(tree) == 0 || len(array) > 0 && d.less(array[0], tree[0]) {
+			dst, array = append(dst, array[0]), array[1:]
+		} else {
+			dst, tree = append(dst, tree[0]), tree[1:]
+		}
+	}
+	return dst
 }
 
-// descend calls fn with the partitions whose key is at most from, all when
-// from is nil, the last first, until fn returns false.
-func (d *directory) descend(from []byte, fn btree.ItemIteratorG[place]) {
+// descend appends to dst the last n partitions whose key is at most from, the
+// last first; nil is the end.
+func (d *directory) descend(dst []partitionRef, from []byte, n int) []partitionRef {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.drainLocked()
-	w := &d.walk
-	w.i, w.done, w.fn = len(d.sorted)-1, false, fn
-	switch probe, where := d.probeLocked(from, 1); {
-	case where < 0:
-		return
-	case where > 0:
-		d.tree.Descend(w.down)
-	default:
-		w.i = d.searchLocked(probe)
-		if w.i == len(d.sorted) || d.less(probe, d.sorted[w.i]) {
-			w.i--
-		}
-		d.tree.DescendLessOrEqual(probe, w.down)
+	d.addNewLocked()
+	probe, where := d.probeLocked(from, 1)
+	if where < 0 {
+		return dst
 	}
-	for ; !w.done && w.i >= 0; w.i-- {
-		w.done = !fn(d.sorted[w.i])
-	}
-	w.fn = nil
-}
-
-func (d *directory) takeUp(p place) bool {
-	w := &d.walk
-	for ; w.i < len(d.sorted) && d.less(d.sorted[w.i], p); w.i++ {
-		if !w.fn(d.sorted[w.i]) {
-			w.done = true
-			return false
+	i := len(d.sorted) - 1
+	if where == 0 {
+		i = d.searchLocked(probe)
+		if i == len(d.sorted) || d.less(probe, d.sorted[i]) {
+			i--
 		}
 	}
-	w.done = !w.fn(p)
-	return !w.done
-}
-
-func (d *directory) takeDown(p place) bool {
-	w := &d.walk
-	for ; w.i >= 0 && d.less(p, d.sorted[w.i]); w.i-- {
-		if !w.fn(d.sorted[w.i]) {
-			w.done = true
-			return false
+	d.fromTree = d.fromTree[:0]
+	if d.tree.Len() > 0 {
+		collect := func(p partitionRef) bool {
+			d.fromTree = append(d.fromTree, p)
+			return len(d.fromTree) < n
+		}
+		if where > 0 {
+			d.tree.Descend(collect)
+		} else {
+			d.tree.DescendLessOrEqual(probe, collect)
 		}
 	}
-	w.done = !w.fn(p)
-	return !w.done
+	tree := d.fromTree
+	for ; n > 0 && (i >= 0 || len(tree) > 0); n-- {
+		if len(tree) == 0 || i >= 0 && d.less(tree[0], d.sorted[i]) {
+			dst = append(dst, d.sorted[i])
+			i--
+		} else {
+			dst, tree = append(dst, tree[0]), tree[1:]
+		}
+	}
+	return dst
 }
 
-// searchLocked returns the place in the array of the first partition that is
-// not before the probe.
-func (d *directory) searchLocked(probe place) int {
+// searchLocked returns the index in the array of the first partition that is not
+// before the probe.
+func (d *directory) searchLocked(probe partitionRef) int {
 	i, _ := slices.BinarySearchFunc(d.sorted, probe, d.compare)
 	return i
 }
 
-// probeLocked makes the probe of key. where is negative when key sorts before
-// all partitions, positive when after them, and open when key is nil.
-func (d *directory) probeLocked(key []byte, open int) (p place, where int) {
+// probeLocked returns a probe for key. where is negative if key sorts before all
+// partitions, positive if it sorts after them, and open if key is nil; then the
+// probe is not valid.
+func (d *directory) probeLocked(key []byte, open int) (p partitionRef, where int) {
 	if key == nil || d.known == 0 {
-		return place{}, open
+		return partitionRef{}, open
 	}
 	shared := d.table.partitionKey(d.sample)[:d.shared]
 	n := min(len(key), len(shared))
 	if c := bytes.Compare(key[:n], shared[:n]); c != 0 {
-		return place{}, c
+		return partitionRef{}, c
 	}
 	if n < len(shared) {
-		return place{}, -1
+		return partitionRef{}, -1
 	}
 	d.probe = append(d.probe[:0], key...)
-	return place{prefix: prefixOf(key[n:]), off: probeOff}, 0
+	return partitionRef{prefix: prefixOf(key[n:]), off: probeOff}, 0
 }
 
-// drainLocked takes in the partitions that came since the last call.
-func (d *directory) drainLocked() {
-	if d.table.places.Load() == d.known {
+// addNewLocked adds the partitions that arrived since the last call.
+func (d *directory) addNewLocked() {
+	if d.table.partitions.Load() == d.known {
 		return
 	}
-	fresh := d.freshLocked()
+	fresh := d.newLocked()
 	if len(fresh) == 0 {
 		return
 	}
@@ -215,35 +213,35 @@ func (d *directory) drainLocked() {
 		d.sample = fresh[0]
 		guess = commonLen(d.table.partitionKey(fresh[0]), d.table.partitionKey(fresh[len(fresh)-1]))
 	}
-	shared := d.prefixLocked(fresh, guess)
+	shared := d.setPrefixesLocked(fresh, guess)
 	d.known += int64(len(fresh))
 	if shared != d.shared && len(fresh) < int(d.known) {
-		// All prefixes begin elsewhere.
-		fresh = d.takeTreeLocked(append(fresh, d.sorted...))
+		// The prefixes of all partitions change.
+		fresh = d.emptyTreeLocked(append(fresh, d.sorted...))
 		d.sorted = nil
 	}
 	d.shared = shared
 	if shared != guess {
-		d.prefixLocked(fresh, shared)
+		d.setPrefixesLocked(fresh, shared)
 	}
 	slices.SortFunc(fresh, d.compare)
-	if (d.tree.Len()+len(fresh))*treePart <= len(d.sorted) {
+	if (d.tree.Len()+len(fresh))*minArrayShare <= len(d.sorted) {
 		for _, p := range fresh {
 			d.tree.ReplaceOrInsert(p)
 		}
 		return
 	}
 	if d.tree.Len() > 0 {
-		fresh = d.takeTreeLocked(fresh)
+		fresh = d.emptyTreeLocked(fresh)
 		slices.SortFunc(fresh, d.compare)
 	}
 	d.sorted = d.mergeLocked(d.sorted, fresh)
 }
 
-// prefixLocked sets the prefixes of list to what follows the first n bytes of
-// the keys, and returns how many of these bytes the keys share with the sample.
-// If those are fewer, the prefixes say nothing.
-func (d *directory) prefixLocked(list []place, n int) (shared int) {
+// setPrefixesLocked sets the prefixes of list from the bytes after the first n
+// bytes of the keys, and returns how many of these n bytes the keys share with the
+// sample. If they share fewer than n, the prefixes are not valid.
+func (d *directory) setPrefixesLocked(list []partitionRef, n int) (shared int) {
 	common := d.table.partitionKey(d.sample)[:n]
 	for i := range list {
 		key := d.table.partitionKey(list[i])
@@ -255,9 +253,9 @@ func (d *directory) prefixLocked(list []place, n int) (shared int) {
 	return len(common)
 }
 
-// takeTreeLocked appends the partitions in the tree to list and empties it.
-func (d *directory) takeTreeLocked(list []place) []place {
-	d.tree.Ascend(func(p place) bool {
+// emptyTreeLocked moves the partitions of the tree to the end of list.
+func (d *directory) emptyTreeLocked(list []partitionRef) []partitionRef {
+	d.tree.Ascend(func(p partitionRef) bool {
 		list = append(list, p)
 		return true
 	})
@@ -265,13 +263,12 @@ func (d *directory) takeTreeLocked(list []place) []place {
 	return list
 }
 
-// mergeLocked returns the partitions of a and b in order, as those of each
-// are.
-func (d *directory) mergeLocked(a, b []place) []place {
+// mergeLocked merges two sorted lists of partitions.
+func (d *directory) mergeLocked(a, b []partitionRef) []partitionRef {
 	if len(a) == 0 {
 		return b
 	}
-	out := make([]place, 0, len(a)+len(b))
+	out := make([]partitionRef, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
 		if d.less(a[0], b[0]) {
 			out, a = append(out, a[0]), a[1:]
@@ -282,39 +279,39 @@ func (d *directory) mergeLocked(a, b []place) []place {
 	return append(append(out, a...), b...)
 }
 
-// freshLocked returns the partitions that are not in the directory, in the
-// order of their entries, and counts them as taken.
-func (d *directory) freshLocked() []place {
-	fresh := make([]place, 0, d.table.places.Load()-d.known)
+// newLocked returns the partitions that are not in the directory, ordered by
+// entry, and counts them as added.
+func (d *directory) newLocked() []partitionRef {
+	fresh := make([]partitionRef, 0, d.table.partitions.Load()-d.known)
 	for i := range d.table.shards {
 		s := &d.table.shards[i]
 		s.mu.Lock()
-		for n := d.taken[i]; n < s.parts.n; n++ {
-			p := s.parts.at(n)
-			fresh = append(fresh, place{off: p.off, id: n*shardCount + uint32(i), keyLen: p.keyLen})
+		for n := d.added[i]; n < s.partitions.n; n++ {
+			p := s.partitions.at(n)
+			fresh = append(fresh, partitionRef{off: p.off, id: n*shardCount + uint32(i), keyLen: p.keyLen})
 		}
-		d.taken[i] = s.parts.n
+		d.added[i] = s.partitions.n
 		s.mu.Unlock()
 	}
-	d.table.mem.Add(int64(len(fresh)) * placeBytes)
+	d.table.mem.Add(int64(len(fresh)) * refBytes)
 	return sortByEntry(fresh)
 }
 
-// sortByEntry returns list, which it may use as memory, in the order of the
-// entries: their keys are read one behind the other then, and are in their own
-// order if they came so.
-func sortByEntry(list []place) []place {
+// sortByEntry returns the partitions of list ordered by entry: then their keys
+// are read sequentially, and are sorted if they arrived sorted. It may use the
+// memory of list.
+func sortByEntry(list []partitionRef) []partitionRef {
 	const (
-		fewest = 1024 // from here on, digits are faster than comparisons
-		bits   = 11
-		digits = 3
-		mask   = 1<<bits - 1
+		minRadix = 1024 // from here on, a radix sort is faster than comparisons
+		bits     = 11
+		digits   = 3
+		mask     = 1<<bits - 1
 	)
-	if len(list) < fewest {
-		slices.SortFunc(list, func(a, b place) int { return cmp.Compare(a.off, b.off) })
+	if len(list) < minRadix {
+		slices.SortFunc(list, func(a, b partitionRef) int { return cmp.Compare(a.off, b.off) })
 		return list
 	}
-	other := make([]place, len(list))
+	other := make([]partitionRef, len(list))
 	for d := range digits {
 		var ends [1 << bits]uint32
 		for i := range list {

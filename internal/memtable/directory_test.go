@@ -9,9 +9,10 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 )
 
-// TestDirectoryInTwoParts scans while partitions arrive one by one behind many
-// that came at once: first they stand in the tree, then in the array.
-func TestDirectoryInTwoParts(t *testing.T) {
+// TestDirectoryArrayAndTree scans while partitions arrive a few at a time after
+// many that arrived together. The directory adds them to the tree, and later moves
+// them to the array.
+func TestDirectoryArrayAndTree(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 5))
 	m := newModel(t, 4<<20)
 	order := rnd.Perm(900)
@@ -34,7 +35,7 @@ func TestDirectoryInTwoParts(t *testing.T) {
 		}
 	}
 	if inTree == 0 || emptied == 0 {
-		t.Errorf("at most %d partitions in the tree, emptied %d times: want both parts in use", inTree, emptied)
+		t.Errorf("at most %d partitions in the tree, emptied %d times: want both the array and the tree in use", inTree, emptied)
 	}
 }
 
@@ -42,14 +43,14 @@ func TestSortByEntry(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 6))
 	for _, n := range []int{0, 1, 2, 1023, 1024, 5000} {
 		for _, limit := range []uint64{1, 1 << 12, 1 << 26, 1 << 32} {
-			list := make([]place, n)
+			list := make([]partitionRef, n)
 			for i := range list {
-				list[i] = place{off: uint32(rnd.Uint64N(limit)), id: uint32(i)}
+				list[i] = partitionRef{off: uint32(rnd.Uint64N(limit)), id: uint32(i)}
 			}
 			want := slices.Clone(list)
-			slices.SortStableFunc(want, func(a, b place) int { return int(int64(a.off) - int64(b.off)) })
+			slices.SortStableFunc(want, func(a, b partitionRef) int { return int(int64(a.off) - int64(b.off)) })
 			got := sortByEntry(list)
-			offs := func(list []place) (offs []uint32) {
+			offs := func(list []partitionRef) (offs []uint32) {
 				for _, p := range list {
 					offs = append(offs, p.off)
 				}
@@ -63,7 +64,7 @@ func TestSortByEntry(t *testing.T) {
 				ids[p.id] = true
 			}
 			if len(ids) != n {
-				t.Errorf("%d of %d places are left", len(ids), n)
+				t.Errorf("%d of %d partitions are left", len(ids), n)
 			}
 		}
 	}

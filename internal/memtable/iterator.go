@@ -7,86 +7,85 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 )
 
-// IterOptions choose what an Iterator shows.
+// IterOptions select the rows of an Iterator.
 type IterOptions struct {
-	// Lower and Upper bound the user keys to [Lower, Upper); nil is open. The
-	// iterator keeps them.
+	// Lower and Upper bound the user keys to [Lower, Upper); nil is open. They must
+	// not change while the iterator is in use.
 	Lower, Upper []byte
-	// Snapshot is the greatest sequence number that is seen.
+	// Snapshot is the greatest visible sequence number.
 	Snapshot uint64
-	// AllVersions shows every version that the table holds, whatever Snapshot
-	// is, newest first within a key. Such an iterator only goes forward.
+	// AllVersions returns every version in the table, newest first within a key, and
+	// ignores Snapshot. Such an iterator moves forward only.
 	AllVersions bool
 }
 
-// Batches grow, so that a short scan copies little and a long one seldom
-// searches.
+// Batches grow, so that a short scan copies few rows and a long scan searches
+// seldom.
 const (
 	firstBatch  = 32
 	growBatch   = 4
 	maxBatch    = 256
-	maxExamined = 256 // rows looked at while a shard is locked
+	maxExamined = 256 // rows examined while a shard is locked
 )
 
-// Iterator goes through the rows of a Table in key order, each at its newest
-// version with a sequence number of at most Snapshot, tombstones included.
-// It copies a batch of rows at a time and holds no lock between its calls, so
-// it may run beside Apply as long as Snapshot is among those that Apply's keep
-// covers. It is for one goroutine.
+// Iterator returns the rows of a Table in key order, each in its newest version
+// with a sequence number of at most Snapshot, tombstones included. It copies a
+// batch of rows at a time and holds no lock between calls, so it may run
+// concurrently with Apply as long as Apply's keep is at least Snapshot. It belongs
+// to one goroutine.
 type Iterator struct {
 	t       *Table
 	o       IterOptions
 	reverse bool
-	done    bool // nothing lies behind the batch
+	done    bool // the batch is the last
 
-	batch []ref // in the direction of travel
+	batch []ref // in the order of the iteration
 	i     int   // the current one
 	limit int   // length of the next batch
 
-	// The partition being read; more says that it may have rows yet, the first
-	// of them at from, or behind it when skip is set.
-	part    place
-	more    bool
-	from    []byte
-	skip    bool
-	bounded bool // the bound in the direction of travel lies in the partition
+	// The current partition. If more is set it may have more rows: the next one is
+	// at from, or after from if skip is set.
+	partition partitionRef
+	more      bool
+	from      []byte
+	skip      bool
+	bounded   bool // the bound of the iteration is in the partition
 
-	// While the shard is locked: whether and with which prefix rows are
-	// compared with the bound, and how many were looked at.
+	// While the shard is locked: whether rows are compared with the bound, the
+	// prefix of the bound, and the number of rows examined.
 	check    bool
 	bound    uint64
 	examined int
 
-	// The partitions that come next, and where the directory goes on behind
-	// them: at dirFrom, or behind it when dirSkip is set.
-	queue   []place
+	// The next partitions. The ones that follow them are in the directory, at
+	// dirFrom, or after dirFrom if dirSkip is set.
+	queue   []partitionRef
 	qi      int
 	dirFrom []byte
 	dirSkip bool
 
-	takeRow   func(item) bool
-	takePlace func(place) bool
+	addRowFunc func(item) bool // addRow; made once
 
 	row  codec.Row
 	key  []byte
 	seek []byte
 }
 
-// ref is one version that the iterator shows.
+// ref is a version that the iterator returns.
 type ref struct {
 	trail  uint64
 	off    uint32
 	keyLen uint16
 }
 
-// NewIterator returns an iterator that is nowhere yet.
+// NewIterator returns an iterator that must seek before it moves.
 func (t *Table) NewIterator(o IterOptions) *Iterator {
 	it := &Iterator{t: t, o: o, limit: firstBatch}
-	it.takeRow, it.takePlace = it.addRow, it.addPlace
+	it.addRowFunc = it.addRow
 	return it
 }
 
-// SeekGE goes to the first row whose key is at least key.
+// SeekGE moves to the first row whose key is at least key.
 func (it *Iterator) SeekGE(key []byte) bool {
 	if it.o.Lower != nil && bytes.Compare(key, it.o.Lower) < 0 {
 		key = it.o.Lower
@@ -104,11 +103,11 @@ func (it *Iterator) SeekGE(key []byte) bool {
 	return it.fill()
 }
 
-// SeekLT goes to the last row whose key is smaller than key, to the last row
-// of all when key is nil.
+// SeekLT moves to the last row whose key is less than key, or to the last row if
+// key is nil.
 func (it *Iterator) SeekLT(key []byte) bool {
 	if it.o.AllVersions {
-		panic("memtable: AllVersions goes forward only")
+		panic("memtable: an iterator of all versions moves forward only")
 	}
 	if it.o.Upper != nil && (key == nil || bytes.Compare(key, it.o.Upper) > 0) {
 		key = it.o.Upper
@@ -123,7 +122,7 @@ func (it *Iterator) SeekLT(key []byte) bool {
 		it.dirFrom = key[:n:n]
 		it.find(key)
 	case codec.IsPartitionEnd(key):
-		// The rows of that partition, if any, are the next ones below.
+		// The rows of that partition, if any, are the next lower ones.
 		it.seek = codec.AppendPartitionOfEnd(it.seek[:0], key)
 		it.dirFrom = it.seek
 		if it.find(it.seek) {
@@ -133,7 +132,7 @@ func (it *Iterator) SeekLT(key []byte) bool {
 	return it.fill()
 }
 
-// Next goes to the next row.
+// Next moves to the next row.
 func (it *Iterator) Next() bool {
 	if !it.Valid() {
 		return false
@@ -148,7 +147,7 @@ func (it *Iterator) Next() bool {
 	return it.fill()
 }
 
-// Prev goes to the row before.
+// Prev moves to the previous row.
 func (it *Iterator) Prev() bool {
 	if !it.Valid() {
 		return false
@@ -185,7 +184,7 @@ func (it *Iterator) Row() codec.ShapedRow {
 	return &it.row
 }
 
-// Err returns nil: nothing here can fail.
+// Err returns nil: an Iterator cannot fail.
 func (it *Iterator) Err() error { return nil }
 
 // Close ends the use of the iterator.
@@ -199,24 +198,24 @@ func (it *Iterator) userKey() []byte {
 	return it.t.image[r.off+codec.EntryHeaderLen:][:r.keyLen]
 }
 
-// start forgets where the iterator is.
+// start resets the position of the iterator.
 func (it *Iterator) start(reverse bool) {
 	it.reverse, it.done, it.more, it.skip = reverse, false, false, false
 	it.batch, it.i, it.limit = it.batch[:0], 0, firstBatch
 	it.queue, it.qi = it.queue[:0], 0
 }
 
-// find makes the partition of key, if the table has it, the one being read,
-// from key on. A scan within one partition so never asks the directory.
+// find makes the partition of key the current one, from key on, and reports whether
+// it exists. So a scan within one partition does not use the directory.
 func (it *Iterator) find(key []byte) bool {
 	prefix := key[:codec.PartitionLen(key)]
 	hash := codec.PartitionHash(prefix)
 	s := it.t.shard(hash)
 	s.mu.Lock()
 	id, p := s.find(hash, prefix)
-	var at place
+	var at partitionRef
 	if p != nil {
-		at = place{off: p.off, id: id*shardCount + uint32(hash%shardCount), keyLen: p.keyLen}
+		at = partitionRef{off: p.off, id: id*shardCount + uint32(hash%shardCount), keyLen: p.keyLen}
 	}
 	s.mu.Unlock()
 	if p == nil {
@@ -228,17 +227,18 @@ func (it *Iterator) find(key []byte) bool {
 	return true
 }
 
-// enter makes the partition at p the one being read, from its end on.
-func (it *Iterator) enter(p place) {
+// enter makes p the current partition, from its first row in the order of the
+// iteration.
+func (it *Iterator) enter(p partitionRef) {
 	bound := it.o.Upper
 	if it.reverse {
 		bound = it.o.Lower
 	}
-	it.part, it.more, it.from, it.skip = p, true, nil, false
+	it.partition, it.more, it.from, it.skip = p, true, nil, false
 	it.bounded = bound != nil && bytes.HasPrefix(bound, it.t.partitionKey(p))
 }
 
-// fill reads the next batch and goes to its first row.
+// fill reads the next batch and moves to its first row.
 func (it *Iterator) fill() bool {
 	it.batch, it.i = slices.Grow(it.batch[:0], it.limit), 0
 	for len(it.batch) < it.limit && !it.done {
@@ -246,8 +246,8 @@ func (it *Iterator) fill() bool {
 			it.readRows()
 			continue
 		}
-		if it.qi == len(it.queue) && (len(it.batch) > 0 || !it.readPlaces()) {
-			break // what comes next may never be asked for
+		if it.qi == len(it.queue) && (len(it.batch) > 0 || !it.readPartitions()) {
+			break // the caller may not need the next partitions
 		}
 		p := it.queue[it.qi]
 		it.qi++
@@ -257,7 +257,7 @@ func (it *Iterator) fill() bool {
 		}
 		it.enter(p)
 	}
-	// The loads do not wait for each other, as those of the caller would.
+	// Read the key lengths here: these loads do not wait for each other.
 	for i := range it.batch {
 		r := &it.batch[i]
 		r.keyLen = uint16(codec.EntryKeyLen(it.t.image[r.off:]))
@@ -266,8 +266,8 @@ func (it *Iterator) fill() bool {
 	return len(it.batch) > 0
 }
 
-// beyond reports whether all rows of the partition at p lie beyond the bound.
-func (it *Iterator) beyond(p place) bool {
+// beyond reports whether all rows of p are beyond the bound.
+func (it *Iterator) beyond(p partitionRef) bool {
 	if it.reverse {
 		lower := it.o.Lower
 		if lower == nil {
@@ -281,22 +281,22 @@ func (it *Iterator) beyond(p place) bool {
 
 // readRows copies rows of the current partition.
 func (it *Iterator) readRows() {
-	s := &it.t.shards[it.part.id%shardCount]
+	s := &it.t.shards[it.partition.id%shardCount]
 	it.more, it.examined = false, 0
 	s.mu.Lock()
-	p := s.parts.at(it.part.id / shardCount)
+	p := s.partitions.at(it.partition.id / shardCount)
 	if it.within(s, p) {
 		if it.reverse {
-			s.descend(p, it.from, it.takeRow)
+			s.descend(p, it.from, it.addRowFunc)
 		} else {
-			s.ascend(p, it.from, it.takeRow)
+			s.ascend(p, it.from, it.addRowFunc)
 		}
 	}
 	s.mu.Unlock()
 }
 
-// within reports whether rows of p can be within the bound, and prepares their
-// comparison with it.
+// within reports whether rows of p can be within the bound, and prepares addRow to
+// compare them with it.
 func (it *Iterator) within(s *shard, p *partition) bool {
 	it.check = false
 	if !it.bounded {
@@ -313,8 +313,8 @@ func (it *Iterator) within(s *shard, p *partition) bool {
 	return where >= 0
 }
 
-// addRow takes one row of the current partition, whose shard is locked, and
-// reports whether it wants more.
+// addRow adds a row of the current partition, whose shard is locked, and reports
+// whether it needs more.
 func (it *Iterator) addRow(x item) bool {
 	if it.skip {
 		it.skip = false
@@ -325,7 +325,7 @@ func (it *Iterator) addRow(x item) bool {
 	if it.check && it.outside(x) {
 		return false
 	}
-	s := &it.t.shards[it.part.id%shardCount]
+	s := &it.t.shards[it.partition.id%shardCount]
 	if it.o.AllVersions {
 		it.addVersions(s, x)
 	} else if v, ok := s.visible(x, it.o.Snapshot); ok {
@@ -338,7 +338,7 @@ func (it *Iterator) addRow(x item) bool {
 	return false
 }
 
-// addVersions takes all versions of a row.
+// addVersions adds all versions of a row.
 func (it *Iterator) addVersions(s *shard, x item) {
 	it.batch = append(it.batch, ref{trail: x.trail, off: x.off})
 	for i := x.prev; i != 0; {
@@ -362,20 +362,27 @@ func (it *Iterator) outside(x item) bool {
 	return bytes.Compare(it.t.key(x.off), it.o.Upper) >= 0
 }
 
-// readPlaces asks the directory which partitions come next and reports whether
+// readPartitions reads the next partitions from the directory and reports whether
 // there are any.
-func (it *Iterator) readPlaces() bool {
+func (it *Iterator) readPartitions() bool {
 	it.queue, it.qi = it.queue[:0], 0
 	if it.lastPartition() {
 		it.done = true
 		return false
 	}
-	if it.reverse {
-		it.t.dir.descend(it.dirFrom, it.takePlace)
-	} else {
-		it.t.dir.ascend(it.dirFrom, it.takePlace)
+	n := it.limit
+	if it.dirSkip {
+		n++
 	}
-	if len(it.queue) == 0 {
+	if it.reverse {
+		it.queue = it.t.dir.descend(it.queue, it.dirFrom, n)
+	} else {
+		it.queue = it.t.dir.ascend(it.queue, it.dirFrom, n)
+	}
+	if len(it.queue) > 0 && it.dirSkip && bytes.Equal(it.t.partitionKey(it.queue[0]), it.dirFrom) {
+		it.qi = 1
+	}
+	if it.qi == len(it.queue) {
 		it.done = true
 		return false
 	}
@@ -395,17 +402,4 @@ func (it *Iterator) lastPartition() bool {
 	n := len(it.dirFrom)
 	return bytes.HasPrefix(it.o.Upper, it.dirFrom) ||
 		len(it.o.Upper) == n && codec.IsPartitionEnd(it.o.Upper) && bytes.Equal(it.o.Upper[:n-1], it.dirFrom[:n-1])
-}
-
-// addPlace takes one partition, with the directory locked, and reports whether
-// it wants more.
-func (it *Iterator) addPlace(p place) bool {
-	if it.dirSkip {
-		it.dirSkip = false
-		if bytes.Equal(it.t.partitionKey(p), it.dirFrom) {
-			return true
-		}
-	}
-	it.queue = append(it.queue, p)
-	return len(it.queue) < it.limit
 }

@@ -42,19 +42,19 @@ func (l *log) add(t testing.TB, key []byte, kind codec.Kind, seq uint64, text st
 	return uint32(off)
 }
 
-// modelVersion is one version that the model holds.
+// modelVersion is a version of a row in the model.
 type modelVersion struct {
 	seq  uint64
 	kind codec.Kind
 }
 
-// model is a table beside its plain twin.
+// model is a table and a plain model of it.
 type model struct {
 	t     testing.TB
 	log   *log
 	table *Table
 	rows  map[string][]modelVersion // newest last
-	keys  []string                  // sorted when sorted is set
+	keys  []string                  // sorted if ready is set
 	ready bool
 	seq   uint64
 	snaps []uint64 // registered snapshots, ascending
@@ -200,7 +200,7 @@ func (m *model) checkScans(lower, upper []byte, snap uint64) {
 	}
 }
 
-// checkVersions compares every version that the table holds.
+// checkVersions compares every version in the table.
 func (m *model) checkVersions() {
 	m.t.Helper()
 	it := m.table.NewIterator(IterOptions{AllVersions: true})
@@ -259,7 +259,7 @@ func (m *model) walk(rnd *rand.Rand, lower, upper []byte, snap uint64, steps int
 	}
 }
 
-// bound returns a key that is, or lies near, one of the model's.
+// bound returns a key of the model or a key near one.
 func (m *model) bound(rnd *rand.Rand) []byte {
 	keys := m.sorted()
 	if len(keys) == 0 || rnd.IntN(20) == 0 {

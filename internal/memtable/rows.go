@@ -8,24 +8,24 @@ import (
 	"github.com/google/btree"
 )
 
-// item is one row of a partition: its newest version.
+// item is the newest version of a row of a partition.
 type item struct {
 	prefix uint64 // the RowKey's first 8 bytes after the partition's shared prefix, big-endian
 	trail  uint64 // sequence number << 8 | kind
-	off    uint32 // place of the entry in the image
-	prev   uint32 // 1 + place of the version before this one, 0 when none is kept
+	off    uint32 // offset of the entry in the image
+	prev   uint32 // 1 + index of the previous version, 0 if none is kept
 }
 
-// probeOff is the offset of an item that stands for the shard's probe key.
+// probeOff is the offset of an item whose key is the probe of the shard.
 const probeOff = math.MaxUint32
 
-// form is how a partition holds its rows.
+// form is the data structure of the rows of a partition.
 type form uint8
 
 // The forms, by rising number of rows.
 const (
 	formOne   form = 0              // in the partition itself
-	formArray form = 1              // in a sorted array of 4; and so on up to 32
+	formArray form = 1              // in a sorted array of 4; the next forms double it up to 32
 	formTree  form = 1 + arrayForms // in a btree
 
 	arrayForms = 4
@@ -45,13 +45,13 @@ func (s *shard) less(a, b item) bool {
 
 func (s *shard) lessKey(a, b uint32) bool { return bytes.Compare(s.key(a), s.key(b)) < 0 }
 
-// shared returns what the RowKeys of all rows in p begin with.
+// shared returns the prefix that the RowKeys of all rows in p share.
 func (s *shard) shared(p *partition) []byte {
 	return s.table.key(p.off)[p.keyLen:][:p.shared]
 }
 
-// prefixOf returns the first 8 bytes of b as a number, zeros standing for what
-// b lacks. It orders as b does, except that equal numbers say nothing.
+// prefixOf returns the first 8 bytes of b as a number, padded with zeros. The
+// numbers order as the bytes do, but equal numbers do not imply equal bytes.
 func prefixOf(b []byte) uint64 {
 	if len(b) >= 8 {
 		return binary.BigEndian.Uint64(b)
@@ -63,7 +63,7 @@ func prefixOf(b []byte) uint64 {
 	return n
 }
 
-// commonLen returns the length of what a and b both begin with.
+// commonLen returns the length of the longest common prefix of a and b.
 func commonLen(a, b []byte) int {
 	n := min(len(a), len(b))
 	for i := range n {
@@ -74,9 +74,9 @@ func commonLen(a, b []byte) int {
 	return n
 }
 
-// prefixFor returns the prefix by which key, which begins as the keys of p do,
-// compares with the items of p. where is negative when key sorts before all
-// rows of p and positive when after them; then the prefix says nothing.
+// prefixFor returns the prefix to compare key, a key of partition p, with the items
+// of p. where is negative if key sorts before all rows of p and positive if it
+// sorts after them; then the prefix is not valid.
 func (s *shard) prefixFor(p *partition, key []byte) (prefix uint64, where int) {
 	row, shared := key[p.keyLen:], s.shared(p)
 	n := min(len(row), len(shared))
@@ -89,14 +89,14 @@ func (s *shard) prefixFor(p *partition, key []byte) (prefix uint64, where int) {
 	return prefixOf(row[n:]), 0
 }
 
-// probeOf returns an item that stands for key until the next call.
+// probeOf returns an item with the given key, valid until the next call.
 func (s *shard) probeOf(prefix uint64, key []byte) item {
 	s.probe = append(s.probe[:0], key...)
 	return item{prefix: prefix, off: probeOff}
 }
 
-// items returns the rows of p, which is not a tree, in order. They may be
-// changed in place.
+// items returns the rows of p, which must not be a tree, in order. The caller may
+// change them in place.
 func (s *shard) items(p *partition) []item {
 	if p.form == formOne {
 		return p.one[:]
@@ -104,8 +104,8 @@ func (s *shard) items(p *partition) []item {
 	return s.arrays[p.form-formArray].run(p.handle, p.form.capacity())[:p.rows]
 }
 
-// search returns the place of the first item that is not before the key with
-// the given prefix, and whether it has that key.
+// search returns the index of the first item that is not before the key with the
+// given prefix, and reports whether it has that key.
 func (s *shard) search(items []item, prefix uint64, key []byte) (int, bool) {
 	lo, hi := 0, len(items)
 	for lo < hi {
@@ -128,7 +128,7 @@ func (s *shard) search(items []item, prefix uint64, key []byte) (int, bool) {
 	return lo, false
 }
 
-// row returns the row of p that key names.
+// row returns the row of p with the given key.
 func (s *shard) row(p *partition, key []byte) (item, bool) {
 	row, shared := key[p.keyLen:], s.shared(p)
 	if !bytes.HasPrefix(row, shared) {
@@ -148,7 +148,8 @@ func (s *shard) row(p *partition, key []byte) (item, bool) {
 	return s.trees[p.handle].Get(s.probeOf(prefixOf(row[len(shared):]), key))
 }
 
-// put makes it the newest version of its row, which has the shared prefix.
+// put makes it the newest version of its row. The RowKey must have the shared
+// prefix of p.
 func (s *shard) put(p *partition, it item, keep uint64) {
 	if p.form == formTree {
 		tree := s.trees[p.handle]
@@ -199,7 +200,7 @@ func (s *shard) promote(p *partition) {
 	}
 }
 
-// newArray returns the place of an unused array of the form f.
+// newArray returns the index of an unused array of the form f.
 func (s *shard) newArray(f form) uint32 {
 	if free := &s.freeArrays[f-formArray]; len(*free) > 0 {
 		i := (*free)[len(*free)-1]
@@ -211,7 +212,7 @@ func (s *shard) newArray(f form) uint32 {
 	return i
 }
 
-// treeOf returns a tree of items, which are in order.
+// treeOf returns a tree of items.
 func (s *shard) treeOf(items []item) *btree.BTreeG[item] {
 	tree := btree.NewWithFreeListG(treeDegree, s.lessFunc, s.nodes)
 	for _, it := range items {
@@ -220,17 +221,17 @@ func (s *shard) treeOf(items []item) *btree.BTreeG[item] {
 	return tree
 }
 
-// shrink makes n the length of the prefix that all RowKeys of p share. It
-// works out all prefixes anew, in a tree by building it again: the order of
-// the rows stays, but a tree cannot be changed in place.
+// shrink reduces the shared prefix of the RowKeys of p to n bytes or fewer and
+// updates the prefixes of all items. The order of the rows does not change, but a
+// tree must be rebuilt, because its items cannot be changed in place.
 func (s *shard) shrink(p *partition, n int) {
-	// Keys can be chosen so that each breaks the prefix one byte earlier. From
-	// some number of breaks on, halving it bounds how many may follow.
+	// A client can choose keys so that each shortens the prefix by one byte. After
+	// some rebuilds, halving the prefix bounds their number.
 	const exactBreaks = 16
 	if p.form == formTree {
 		if p.breaks < exactBreaks {
 			p.breaks++
-			// Numbers that count up break the digit before this one next.
+			// Decimal numbers that count up differ in the previous digit next.
 			n = max(0, n-2)
 		} else {
 			n /= 2
@@ -254,8 +255,8 @@ func (s *shard) shrink(p *partition, n int) {
 	s.trees[p.handle] = s.treeOf(items)
 }
 
-// ascend calls fn with the rows of p whose key is at least from, all when from
-// is nil, until fn returns false.
+// ascend calls fn with the rows of p whose key is at least from, in order, until fn
+// returns false. A nil from is the start.
 func (s *shard) ascend(p *partition, from []byte, fn btree.ItemIteratorG[item]) {
 	prefix, where := uint64(0), -1
 	if from != nil {
@@ -281,8 +282,8 @@ func (s *shard) ascend(p *partition, from []byte, fn btree.ItemIteratorG[item]) 
 	}
 }
 
-// descend calls fn with the rows of p whose key is at most from, all when from
-// is nil, the last first, until fn returns false.
+// descend calls fn with the rows of p whose key is at most from, in reverse order,
+// until fn returns false. A nil from is the end.
 func (s *shard) descend(p *partition, from []byte, fn btree.ItemIteratorG[item]) {
 	prefix, where := uint64(0), 1
 	if from != nil {

@@ -19,35 +19,35 @@ const (
 	treeItemBytes  = 36  // an item in a tree, its share of half-full nodes included
 )
 
-// shard holds the partitions whose hash ends in its number.
+// shard contains the partitions whose hash modulo shardCount is its index.
 type shard struct {
 	mu sync.Mutex
 
-	// The hash table of partitions, open addressing: the high 32 bits of the
-	// hash, which also give the slot, and 1 + the partition's place in parts.
+	// The hash table of partitions, open addressing. A slot contains the high 32 bits
+	// of the hash, whose low bits give the slot, and 1 + the partition's index.
 	// +checklocks:mu
 	slots []uint64
 	// +checklocks:mu
-	parts slab[partition]
-	// Arrays of 4, 8, 16 and 32 items, and those of them that are free.
+	partitions slab[partition]
+	// Arrays of 4, 8, 16 and 32 items, and the indexes of the free ones.
 	// +checklocks:mu
 	arrays [arrayForms]slab[item]
 	// +checklocks:mu
 	freeArrays [arrayForms][]uint32
 	// +checklocks:mu
 	trees []*btree.BTreeG[item]
-	// Versions that are no longer the newest, and 1 + the first free one.
+	// Versions that are not the newest, and 1 + the index of the first free one.
 	// +checklocks:mu
 	versions slab[version]
 	// +checklocks:mu
 	freeVersion uint32
-	// The key that an item with the offset probeOff stands for.
+	// The key of an item with the offset probeOff.
 	// +checklocks:mu
 	probe []byte
-	// Versions held, the newest ones included.
+	// Number of versions, the newest ones included.
 	// +checklocks:mu
-	held int
-	// Bytes allocated that the table's sum does not count yet.
+	versionCount int
+	// Bytes allocated that are not in Table.mem yet.
 	// +checklocks:mu
 	uncounted int
 
@@ -55,19 +55,19 @@ type shard struct {
 	lessFunc btree.LessFunc[item]
 	nodes    *btree.FreeListG[item]
 
-	_ [64]byte // keeps the mutexes of two shards off one cache line
+	_ [64]byte // no two mutexes in one cache line
 }
 
-// partition is one partition of a shard; it holds no pointers.
+// partition is a partition of a shard. It contains no pointers.
 type partition struct {
-	one    [1]item // the row of a partition of one
-	off    uint32  // an entry of the partition, which gives its key and the shared prefix
+	one    [1]item // the row of a partition with one row
+	off    uint32  // an entry of the partition, for its key and the shared prefix
 	rows   uint32  // number of rows
-	handle uint32  // place of the array or the tree
+	handle uint32  // index of the array or the tree
 	keyLen uint16  // length of the table id and the PartitionKey with its end
-	shared uint16  // length of what all RowKeys begin with, or less
+	shared uint16  // length of a prefix that all RowKeys share
 	form   form
-	breaks uint8 // times that the shared prefix broke in a tree
+	breaks uint8 // number of times that a tree was rebuilt with a shorter prefix
 }
 
 // version is an older version of a row.
@@ -92,8 +92,8 @@ func (s *shard) grew(n int) {
 	}
 }
 
-// find returns the partition that keys beginning with prefix, which has the
-// given hash, belong to.
+// find returns the partition with the key prefix, which has the given hash, and its
+// index.
 func (s *shard) find(hash uint64, prefix []byte) (id uint32, p *partition) {
 	if len(s.slots) == 0 {
 		return 0, nil
@@ -107,7 +107,7 @@ func (s *shard) find(hash uint64, prefix []byte) (id uint32, p *partition) {
 		if uint32(slot>>32) != tag {
 			continue
 		}
-		p = s.parts.at(uint32(slot) - 1)
+		p = s.partitions.at(uint32(slot) - 1)
 		if int(p.keyLen) == len(prefix) && bytes.Equal(s.table.key(p.off)[:p.keyLen], prefix) {
 			return uint32(slot) - 1, p
 		}
@@ -116,17 +116,17 @@ func (s *shard) find(hash uint64, prefix []byte) (id uint32, p *partition) {
 
 // addLocked adds a partition of one row and returns it.
 func (s *shard) addLocked(hash uint64, key []byte, keyLen int, it item) *partition {
-	if int(s.parts.n)+1 > len(s.slots)/4*3 {
+	if int(s.partitions.n)+1 > len(s.slots)/4*3 {
 		s.growSlots()
 	}
-	id, n := s.parts.add(1)
+	id, n := s.partitions.add(1)
 	s.grew(n * partitionBytes)
-	p := s.parts.at(id)
+	p := s.partitions.at(id)
 	*p = partition{
 		one: [1]item{it}, off: it.off, rows: 1, keyLen: uint16(keyLen), shared: uint16(len(key) - keyLen),
 	}
 	s.setSlot(hash>>32<<32 | uint64(id+1))
-	s.table.places.Add(1)
+	s.table.partitions.Add(1)
 	return p
 }
 
@@ -151,11 +151,11 @@ func (s *shard) setSlot(slot uint64) {
 	s.slots[i] = slot
 }
 
-// applyLocked puts the entry at off in its place. The first keyLen bytes of
-// its key are its partition's, which has the given hash. p is that partition if
-// it is known, else nil; it is returned.
+// applyLocked indexes the entry at off and returns its partition. The first keyLen
+// bytes of the entry's key are the key of the partition, which has the given hash.
+// p is the partition, or nil if the caller does not know it.
 func (s *shard) applyLocked(p *partition, hash uint64, keyLen int, off uint32, seq uint64, keep uint64) *partition {
-	s.held++
+	s.versionCount++
 	entry := s.table.image[off:]
 	key := codec.EntryKey(entry)
 	it := item{trail: seq<<8 | uint64(codec.EntryKind(entry)), off: off}
@@ -173,29 +173,29 @@ func (s *shard) applyLocked(p *partition, hash uint64, keyLen int, off uint32, s
 	return p
 }
 
-// replace returns it as the newest version of the row whose newest version is
-// old, having kept or dropped the older ones.
+// replace returns it as the newest version of the row whose newest version was old.
+// It keeps or drops the older versions.
 func (s *shard) replace(old, it item, keep uint64) item {
 	switch {
 	case keep == 0:
-		s.held--
+		s.versionCount--
 		for i := old.prev; i != 0; {
 			v := s.versions.at(i - 1)
 			next := v.prev
 			v.prev, s.freeVersion = s.freeVersion, i
 			i = next
-			s.held--
+			s.versionCount--
 		}
 	case old.trail>>8 <= keep:
 		it.prev = s.keep(version{old.trail, old.off, old.prev})
 	default:
-		s.held--
+		s.versionCount--
 		it.prev = old.prev
 	}
 	return it
 }
 
-// keep stores v and returns 1 + its place.
+// keep stores v and returns 1 + its index.
 func (s *shard) keep(v version) uint32 {
 	i := s.freeVersion
 	if i != 0 {

@@ -1,14 +1,3 @@
-// Package memtable indexes the entries of one log segment: point reads, and
-// ordered iteration at any sequence number that a snapshot still holds.
-//
-// A Table keeps no copy of a key or a value. It holds 24 bytes per row that
-// point into the segment's image, in three forms by the size of the partition,
-// all but the largest free of pointers, so that the garbage collector has
-// nothing to follow. Partitions are found by hash; their order is worked out
-// when a scan across partitions asks for it, so a load never pays for it.
-//
-// Locks, outermost first: the directory of partitions, then one shard. Neither
-// is held while anything outside this package runs.
 package memtable
 
 import (
@@ -20,27 +9,28 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 )
 
-// shardCount is the number of shards; the low bits of a partition's hash
-// choose one, the high 32 bits its slot there.
+// shardCount is the number of shards. The low bits of a partition's hash select
+// the shard, the high 32 bits the slot in its hash table.
 const shardCount = 64
 
 // Options are the parameters of a Table.
 type Options struct {
-	// Image is the segment's image, at most 4 GiB. Bytes of an entry do not
-	// change once it was applied. It has no default.
+	// Image is the memory of the segment, at most 4 GiB. It is required. The bytes
+	// of an applied entry must not change.
 	Image []byte
 }
 
-// Table is the index. One goroutine at a time calls AddShape and Apply;
-// everything else is safe beside it and beside each other.
+// Table is the index. One goroutine at a time may call AddShape, Apply and
+// ApplyAll. All other methods may be called concurrently with them and with each
+// other.
 type Table struct {
-	image  []byte
-	shapes *codec.ShapeList // by id - 1
-	mem    atomic.Int64     // bytes allocated
-	places atomic.Int64     // partitions in all shards
-	dir    directory
+	image      []byte
+	shapes     *codec.ShapeList // by id - 1
+	mem        atomic.Int64     // bytes allocated
+	partitions atomic.Int64     // number of partitions in all shards
+	dir        directory
 
-	// The partition of the last entry applied, which only Apply uses.
+	// The key and the hash of the partition of the last entry. Only Apply uses them.
 	last     []byte
 	lastHash uint64
 
@@ -61,20 +51,20 @@ func New(o Options) *Table {
 	return t
 }
 
-// shapeBudget is how many bytes of decoded shapes a Table keeps: those of some
-// hundred entities with as many properties as they can have.
+// shapeBudget is the number of bytes of decoded shapes that a Table keeps: enough
+// for some hundred entities with the maximum number of properties.
 const shapeBudget = 4 << 20
 
-// AddShape makes s, whose definition is the entry at image[off:], the shape that
-// entries call id. It comes before the first such entry. Ids rise from 1.
+// AddShape adds the shape s with the given id. Its definition is the entry at
+// image[off:]. Call it before the first entry that uses the id. Ids rise from 1.
 func (t *Table) AddShape(id uint16, off uint32, s *codec.Shape) {
 	if int(id) != t.shapes.Len()+1 {
-		panic(fmt.Sprintf("memtable: shape %d after %d of them", id, t.shapes.Len()))
+		panic(fmt.Sprintf("memtable: shape %d after %d shapes", id, t.shapes.Len()))
 	}
 	t.shapes.Add(int(off)+codec.EntryHeaderLen, s)
 }
 
-// Shape returns the shape that entries call id, nil if there is none.
+// Shape returns the shape with the given id, nil if there is none.
 func (t *Table) Shape(id uint16) *codec.Shape {
 	if id == 0 || int(id) > t.shapes.Len() {
 		return nil
@@ -85,15 +75,15 @@ func (t *Table) Shape(id uint16) *codec.Shape {
 // Shapes returns the number of shapes.
 func (t *Table) Shapes() int { return t.shapes.Len() }
 
-// Apply indexes the entry at image[off:], a put or a delete. The sequence
-// numbers of one key rise. The version that was the newest of its key until
-// then stays readable if its sequence number is at most keep, which is the
-// newest sequence number that a registered snapshot or a running scan reads; 0
-// keeps none and drops the older versions of the key too.
+// Apply indexes the entry at image[off:], a put or a delete. The sequence numbers
+// of a key must rise. keep is the newest sequence number that a registered
+// snapshot or a running scan reads. The previous version of the key remains
+// readable if its sequence number is at most keep. If keep is 0, Apply drops all
+// older versions of the key.
 //
-// A snapshot registers between two calls, and at a sequence number that is at
-// least that of every entry applied by then: at a smaller one it could need a
-// version that is dropped already.
+// Register a snapshot between two calls, at a sequence number that is not less
+// than that of any applied entry. A smaller one could need a version that was
+// dropped.
 func (t *Table) Apply(off uint32, seq uint64, keep uint64) {
 	s := t.locate(off)
 	s.mu.Lock()
@@ -101,21 +91,21 @@ func (t *Table) Apply(off uint32, seq uint64, keep uint64) {
 	s.mu.Unlock()
 }
 
-// ApplyAll is Apply of the entries at offs, with sequence numbers from seq on.
-// Their keys are in the partition that has the hash partHash and whose key has
-// partLen bytes, and readers see all of the entries or none.
-func (t *Table) ApplyAll(partHash uint64, partLen int, offs []uint32, seq uint64, keep uint64) {
-	s := t.shard(partHash)
+// ApplyAll applies the entries at offs, with sequence numbers from seq on. All keys
+// must be in the partition with the given hash, whose key has keyLen bytes.
+// Readers see all of the entries or none.
+func (t *Table) ApplyAll(hash uint64, keyLen int, offs []uint32, seq uint64, keep uint64) {
+	s := t.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var p *partition
 	for i, off := range offs {
-		p = s.applyLocked(p, partHash, partLen, off, seq+uint64(i), keep)
+		p = s.applyLocked(p, hash, keyLen, off, seq+uint64(i), keep)
 	}
 }
 
-// locate returns the shard of the entry at off, whose partition it notes in
-// last. A log stays in one partition for a while.
+// locate returns the shard of the entry at off and caches the entry's partition,
+// because consecutive entries of a log are often in one partition.
 func (t *Table) locate(off uint32) *shard {
 	key := t.key(off)
 	if len(t.last) == 0 || !bytes.HasPrefix(key, t.last) {
@@ -125,13 +115,13 @@ func (t *Table) locate(off uint32) *shard {
 	return t.shard(t.lastHash)
 }
 
-// Get returns the newest version of key, a user key whose partition has the
-// hash partHash, with a sequence number of at most snap. It sets row if that
-// version is a put; row then shares the memory of the image.
-func (t *Table) Get(key []byte, partHash uint64, snap uint64, row *codec.Row) (seq uint64, kind codec.Kind, ok bool) {
-	s := t.shard(partHash)
+// Get returns the newest version of a user key with a sequence number of at most
+// snap. hash is the hash of the key's partition. Get sets row if the version is a
+// put; row then shares the memory of the image.
+func (t *Table) Get(key []byte, hash uint64, snap uint64, row *codec.Row) (seq uint64, kind codec.Kind, ok bool) {
+	s := t.shard(hash)
 	s.mu.Lock()
-	v, ok := s.getLocked(partHash, key, codec.PartitionLen(key), snap)
+	v, ok := s.getLocked(hash, key, codec.PartitionLen(key), snap)
 	s.mu.Unlock()
 	if !ok {
 		return 0, 0, false
@@ -143,17 +133,17 @@ func (t *Table) Get(key []byte, partHash uint64, snap uint64, row *codec.Row) (s
 	return v.trail >> 8, kind, true
 }
 
-// Bytes returns about how much memory the index and the shapes take, without
-// the image.
+// Bytes returns the approximate memory of the index and the shapes, without the
+// image.
 func (t *Table) Bytes() int64 { return t.mem.Load() + int64(t.shapes.MemBytes()) }
 
-// Len returns the number of versions that the table holds.
+// Len returns the number of versions in the table.
 func (t *Table) Len() int {
 	n := 0
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.mu.Lock()
-		n += s.held
+		n += s.versionCount
 		s.mu.Unlock()
 	}
 	return n

@@ -13,7 +13,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// keyspaces are ways to draw keys, one per shape of data.
+// keyspaces are random key generators for several distributions of data.
 var keyspaces = []struct {
 	name string
 	rows int
@@ -86,8 +86,8 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// TestPartitionBounds scans each partition between its own bounds, which does
-// not ask the directory, and then a range of RowKeys in it.
+// TestPartitionBounds scans each partition between its bounds, without the
+// directory, and then ranges of RowKeys in it.
 func TestPartitionBounds(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 2))
 	m := newModel(t, 4<<20)
@@ -105,7 +105,7 @@ func TestPartitionBounds(t *testing.T) {
 		m.checkScans(codec.AppendRowEnd(nil, 16, pk, "1"), codec.AppendRowStart(nil, 16, pk, "4"), m.seq)
 	}
 	if m.table.dir.known != 0 {
-		t.Fatalf("the directory took in %d partitions for scans within one", m.table.dir.known)
+		t.Fatalf("the directory added %d partitions for scans within one", m.table.dir.known)
 	}
 	m.checkScans(codec.AppendPartitionStart(nil, 16, "2"), append(codec.AppendPartitionStart(nil, 16, "2"), 0xFF), m.seq)
 	if m.table.dir.known != 49 {
@@ -113,15 +113,15 @@ func TestPartitionBounds(t *testing.T) {
 	}
 }
 
-// TestPrefixBreaks grows a partition whose shared prefix breaks with every
-// row, one byte earlier each time.
-func TestPrefixBreaks(t *testing.T) {
+// TestSharedPrefixShrinks adds rows that each shorten the shared prefix of their
+// partition by one byte.
+func TestSharedPrefixShrinks(t *testing.T) {
 	m := newModel(t, 4<<20)
 	const longest = 1000
 	for n := longest; n >= 0; n-- {
 		m.apply(codec.AppendKey(nil, 16, "p", strings.Repeat("a", n)+"b"), codec.KindPut)
 		if n == longest-100 {
-			p := m.table.shard(codec.PartitionHash([]byte(m.keys[0]))).parts.at(0)
+			p := m.table.shard(codec.PartitionHash([]byte(m.keys[0]))).partitions.at(0)
 			if p.breaks != 16 || p.shared > longest/2 {
 				t.Fatalf("shared prefix of %d after %d breaks in a tree and more", p.shared, p.breaks)
 			}
@@ -132,13 +132,13 @@ func TestPrefixBreaks(t *testing.T) {
 	}
 	m.checkScans(nil, nil, m.seq)
 	s := m.table.shard(codec.PartitionHash([]byte(m.keys[0])))
-	if p := s.parts.at(0); p.breaks != 16 || p.shared != 0 {
+	if p := s.partitions.at(0); p.breaks != 16 || p.shared != 0 {
 		t.Fatalf("%d breaks, shared prefix %d, want 16 and 0", p.breaks, p.shared)
 	}
 }
 
-// TestDirectoryGrows scans between arrivals of partitions that break the
-// prefix that all partitions of the directory share.
+// TestDirectoryGrows scans between arrivals of partitions that shorten the prefix
+// that all partitions of the directory share.
 func TestDirectoryGrows(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 4))
 	m := newModel(t, 4<<20)
@@ -150,9 +150,9 @@ func TestDirectoryGrows(t *testing.T) {
 		}
 		m.checkScans(nil, nil, m.seq)
 		m.walk(rnd, nil, nil, m.seq, 200)
-		held := m.table.dir.tree.Len() + len(m.table.dir.sorted)
-		if got := m.table.dir.known; got != int64(n) || held != n {
-			t.Fatalf("the directory knows %d partitions and holds %d, want %d", got, held, n)
+		listed := m.table.dir.tree.Len() + len(m.table.dir.sorted)
+		if got := m.table.dir.known; got != int64(n) || listed != n {
+			t.Fatalf("the directory knows %d partitions and lists %d, want %d", got, listed, n)
 		}
 	}
 	m.apply(codec.AppendKey(nil, 1<<31, "", ""), codec.KindPut)
@@ -162,7 +162,7 @@ func TestDirectoryGrows(t *testing.T) {
 	}
 }
 
-// TestEqualHash looks for a partition whose hash is that of another one.
+// TestEqualHash looks up a partition that has the hash of another partition.
 func TestEqualHash(t *testing.T) {
 	m := newModel(t, 1<<20)
 	key := codec.AppendKey(nil, 16, "p", "r")
@@ -195,16 +195,16 @@ func TestKeepZeroDropsAllOlder(t *testing.T) {
 	}
 	m.checkVersions()
 	s := m.table.shard(codec.PartitionHash(key))
-	held := s.versions.n
+	before := s.versions.n
 	m.snaps = []uint64{m.seq}
 	m.apply(key, codec.KindPut)
-	if s.versions.n != held {
-		t.Fatalf("the slab of versions grew to %d beside free ones", s.versions.n)
+	if s.versions.n != before {
+		t.Fatalf("the slab of versions grew to %d while some were free", s.versions.n)
 	}
 	m.checkVersions()
 }
 
-// TestShapes defines more shapes than are kept decoded.
+// TestShapes defines more shapes than the table keeps decoded.
 func TestShapes(t *testing.T) {
 	var image []byte
 	var offs []uint32
@@ -231,7 +231,7 @@ func TestShapes(t *testing.T) {
 		}
 	}
 	if n := tb.Bytes(); n > shapeBudget+100<<10 {
-		t.Errorf("%d bytes are kept", n)
+		t.Errorf("the table keeps %d bytes", n)
 	}
 	if tb.Shapes() != len(shapes) || tb.Shape(0) != nil || tb.Shape(uint16(len(shapes)+1)) != nil {
 		t.Error("there are more or fewer shapes")
@@ -257,8 +257,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestBytes compares the accounting with what the Go heap holds, and checks
-// that arrays which partitions grew out of are used again.
+// TestBytes compares the accounting with the size of the Go heap, and checks that
+// the arrays of partitions that moved to another form are reused.
 func TestBytes(t *testing.T) {
 	const rows = 60_000
 	for _, partitions := range []int{1, 60, 1500, 4000, 20_000, rows} {
@@ -266,7 +266,7 @@ func TestBytes(t *testing.T) {
 			l := newLog(rows * 64)
 			offs := make([]uint32, rows)
 			for i := range offs {
-				// Partition after partition, so that each grows out of the same arrays.
+				// One partition after another, so that they can share the arrays.
 				key := codec.AppendKey(nil, 16, fmt.Sprint(i/(rows/partitions)), fmt.Sprint(i))
 				offs[i] = l.add(t, key, codec.KindDelete, uint64(i+1), "")
 			}
@@ -277,12 +277,12 @@ func TestBytes(t *testing.T) {
 			}
 			used := heapBytes() - before
 			if got := tb.Bytes(); got < used*8/10 || got > used*13/10 {
-				t.Errorf("Bytes = %d, the heap holds %d more", got, used)
+				t.Errorf("Bytes = %d, the heap grew by %d", got, used)
 			}
 			for i := range tb.shards {
 				for f, a := range tb.shards[i].arrays {
 					if partitions <= 1500 && a.n > slabLen {
-						t.Errorf("shard %d holds %d items in arrays of form %d for trees alone", i, a.n, f+1)
+						t.Errorf("shard %d has %d items in arrays of form %d although all partitions are trees", i, a.n, f+1)
 					}
 				}
 			}
@@ -291,7 +291,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// heapBytes returns how much memory live objects take.
+// heapBytes returns the memory of live objects.
 func heapBytes() int64 {
 	runtime.GC()
 	var m runtime.MemStats
