@@ -103,7 +103,7 @@ func (s *readState) sift(partHash uint64, list []lsm.Candidate) {
 			}
 		}
 	}
-	s.version.Sift(list)
+	s.version.ProbeFilters(list)
 }
 
 // currentState is the readState that reads look at. The zero currentState has none. Its

@@ -76,7 +76,7 @@ func (db *DB) Stats() (Stats, error) {
 func (db *DB) addCounters(s *Stats) {
 	c := db.tree.Counters()
 	s.Flushes, s.FlushBytesWritten = c.Flushes, c.FlushedBytes
-	s.Compactions, s.CompactionBytesRead, s.CompactionBytesWritten = c.Merges, c.ReadBytes, c.MergedBytes
+	s.Compactions, s.CompactionBytesRead, s.CompactionBytesWritten = c.Compactions, c.ReadBytes, c.CompactedBytes
 	s.LogBytesWritten, s.LogSyncs = db.log.Counters()
 	s.Stalls, s.StallTime = db.stalls.read(db.opts.Testing.Clock.Now())
 	cache := db.opts.Cache.blocks.Stats()

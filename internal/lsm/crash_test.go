@@ -12,45 +12,45 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// prepare brings w to a state in which a flush and several kinds of compaction
-// are due, with a snapshot and a dropped table.
-func (w *world) prepare() {
-	w.t.Helper()
+// prepare writes rows so that a flush and several kinds of compaction have work, with a
+// snapshot and a dropped table.
+func (h *harness) prepare() {
+	h.t.Helper()
 	for i := range 300 {
-		w.put(i, 60)
+		h.put(i, 60)
 	}
-	w.flush()
-	w.settle()
+	h.flush()
+	h.compactAll()
 	for range 3 {
 		for range 40 {
-			w.put(w.rng.IntN(300), 60)
-			w.write(testKey(w.rng.IntN(300)), "")
+			h.put(h.rng.IntN(300), 60)
+			h.write(testKey(h.rng.IntN(300)), "")
 		}
-		w.flush()
-		w.snaps = []uint64{w.seq}
+		h.flush()
+		h.snaps = []uint64{h.seq}
 	}
-	w.drop(17)
+	h.drop(17)
 	for range 150 {
-		w.put(w.rng.IntN(300), 60)
+		h.put(h.rng.IntN(300), 60)
 	}
 }
 
-// on returns a world that looks at another disk with w's model.
-func (w *world) on(t testing.TB, fsys vfs.FS) *world {
-	c := *w
-	c.t, c.fs, c.merge = t, fsys, nil
-	c.snaps = slices.Clone(w.snaps)
+// withFS returns a harness with the same model and another file system.
+func (h *harness) withFS(t testing.TB, fsys vfs.FS) *harness {
+	c := *h
+	c.t, c.fs, c.job = t, fsys, nil
+	c.snaps = slices.Clone(h.snaps)
 	return &c
 }
 
-// TestCrash cuts the power before, within and after every operation of a flush
-// and of the compactions that follow. What is read from the disk afterwards is
-// the state before or after, and the tree goes on from there.
+// TestCrash cuts the power before, during and after every operation of a flush and of
+// the following compactions. The disk then has the state before or after the flush,
+// and the tree can continue from it.
 func TestCrash(t *testing.T) {
 	mem := vfs.NewCrashMem()
-	w := newWorld(t, mem, smallOptions(), 11)
-	w.prepare()
-	before, after := w.flushed, w.seq
+	h := newHarness(t, mem, smallOptions(), 11)
+	h.prepare()
+	before, after := h.flushed, h.seq
 	var disks []*vfs.Mem
 	var names []string
 	n := uint64(0)
@@ -61,12 +61,12 @@ func TestCrash(t *testing.T) {
 			names = append(names, fmt.Sprintf("%v at %v", mode, op))
 		}
 	})
-	w.flush()
-	w.settle()
-	finishJob(t, w.tree.NewFullCompaction())
+	h.flush()
+	h.compactAll()
+	finishJob(t, h.tree.NewFullCompaction())
 	mem.OnOp(nil)
 	t.Logf("%d disks", len(disks))
-	old, fresh := 0, 0
+	old, current := 0, 0
 	stride := 1
 	if testing.Short() {
 		stride = 5 // shares no factor with the number of modes
@@ -77,12 +77,12 @@ func TestCrash(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", names[i], err)
 		}
-		c := w.on(t, disk)
+		c := h.withFS(t, disk)
 		switch m.LastSeq {
 		case before:
 			old++
 		case after:
-			fresh++
+			current++
 		default:
 			t.Fatalf("%s: last sequence %d, want %d or %d", names[i], m.LastSeq, before, after)
 		}
@@ -95,16 +95,16 @@ func TestCrash(t *testing.T) {
 				must(t, c.tree.Close())
 				return
 			}
-			// Leftovers stand in the way of no job.
+			// Leftovers must not disturb a job.
 			if i%2 == 0 {
 				_, err := c.tree.RemoveLeftovers()
 				must(t, err)
 			}
 			if c.flushed == before {
-				c.mem = w.replay(before)
+				c.mem = h.replay(before)
 				c.flush()
 			}
-			c.settle()
+			c.compactAll()
 			c.check()
 			c.close()
 		})
@@ -112,19 +112,19 @@ func TestCrash(t *testing.T) {
 			return
 		}
 	}
-	if old == 0 || fresh == 0 {
-		t.Fatalf("%d disks with the state before, %d with the one after: want some of each", old, fresh)
+	if old == 0 || current == 0 {
+		t.Fatalf("%d disks with the state before, %d with the state after: want some of each", old, current)
 	}
 }
 
 // replay returns a memtable of the writes after a sequence.
-func (w *world) replay(from uint64) *memory {
+func (h *harness) replay(from uint64) *testMemtable {
 	type write struct {
 		key string
 		version
 	}
 	var writes []write
-	for key, versions := range w.model {
+	for key, versions := range h.model {
 		for _, v := range versions {
 			if v.seq > from {
 				writes = append(writes, write{key, v})
@@ -132,29 +132,29 @@ func (w *world) replay(from uint64) *memory {
 		}
 	}
 	slices.SortFunc(writes, func(a, b write) int { return int(a.seq) - int(b.seq) })
-	m := newMemory(1 << 20)
+	m := newTestMemtable(1 << 20)
 	for _, x := range writes {
 		m.add([]byte(x.key), x.value, x.seq, ^uint64(0))
 	}
 	return m
 }
 
-// TestLeftoversAreRemoved cuts the power in the middle of a flush, beside files
-// that are not ours.
+// TestLeftoversAreRemoved cuts the power during a flush, in a directory with foreign
+// files.
 func TestLeftoversAreRemoved(t *testing.T) {
 	mem := vfs.NewCrashMem()
-	w := newWorld(t, mem, smallOptions(), 12)
-	w.prepare()
+	h := newHarness(t, mem, smallOptions(), 12)
+	h.prepare()
 	var disk *vfs.Mem
 	mem.OnOp(func(op vfs.Op) {
 		if op.Kind == vfs.OpSyncDir && disk == nil {
 			disk = mem.Crash(vfs.CrashOptions{Mode: vfs.CrashMax})
 		}
 	})
-	w.flush()
+	h.flush()
 	mem.OnOp(nil)
-	strangers := []string{"000900.sst", "000901.sst", "9.sst", "notes.txt"}
-	for _, name := range strangers {
+	foreign := []string{"000900.sst", "000901.sst", "9.sst", "notes.txt"}
+	for _, name := range foreign {
 		f, err := disk.Create(testDir + "/" + name)
 		must(t, err)
 		if name == "000901.sst" {
@@ -163,7 +163,7 @@ func TestLeftoversAreRemoved(t *testing.T) {
 		}
 		must(t, f.Close())
 	}
-	c := w.on(t, disk)
+	c := h.withFS(t, disk)
 	c.flushed = 0
 	c.open()
 	removed, err := c.tree.RemoveLeftovers()
@@ -172,16 +172,16 @@ func TestLeftoversAreRemoved(t *testing.T) {
 		t.Fatal("nothing was removed")
 	}
 	must(t, c.tree.Close())
-	for _, name := range strangers {
+	for _, name := range foreign {
 		must(t, disk.Remove(testDir+"/"+name))
 	}
 	c.checkFiles()
 }
 
-// TestErrors lets each operation of a flush and of the compactions after it
-// fail once: nothing is lost, and the tree goes on.
+// TestErrors fails each operation of a flush and of the following compactions once.
+// Nothing is lost, and the tree continues.
 func TestErrors(t *testing.T) {
-	base := newWorld(t, vfs.NewCrashMem(), smallOptions(), 13)
+	base := newHarness(t, vfs.NewCrashMem(), smallOptions(), 13)
 	base.prepare()
 	base.close()
 	cases := []struct {
@@ -191,7 +191,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{"any", func(vfs.Op) bool { return true }, errorfs.Fault{Err: syscall.EIO}},
 		{"forgotten sync", func(op vfs.Op) bool { return op.Kind == vfs.OpSync }, errorfs.Fault{Err: syscall.EIO, Sync: errorfs.SyncForgets}},
-		// A file that may or may not have been created is left alone.
+		// Without OpCreate: the tree does not remove a file that may exist.
 		{"lost answer", func(op vfs.Op) bool { return op.Kind.Changes() && op.Kind != vfs.OpCreate }, errorfs.Fault{Err: syscall.EIO, Applied: true}},
 	}
 	stride := uint64(1)
@@ -203,8 +203,8 @@ func TestErrors(t *testing.T) {
 		for n := uint64(1); ; n += stride {
 			disk := base.fs.(*vfs.Mem).Clone()
 			injected := errorfs.Wrap(disk, nil)
-			w := base.on(t, injected)
-			w.open()
+			h := base.withFS(t, injected)
+			h.open()
 			hits := uint64(0)
 			injected.SetRule(func(op vfs.Op) *errorfs.Fault {
 				if !c.match(op) {
@@ -216,8 +216,8 @@ func TestErrors(t *testing.T) {
 				return &c.fault
 			})
 			t.Run(fmt.Sprintf("%s/%d", c.name, n), func(t *testing.T) {
-				w.t = t
-				doubt, failed := w.workOn(disk)
+				h.t = t
+				doubt, failed := h.workOn(disk)
 				if doubt {
 					doubts++
 				}
@@ -225,7 +225,7 @@ func TestErrors(t *testing.T) {
 					failures++
 				}
 				injected.SetRule(nil)
-				w.afterError(disk, doubt, n)
+				h.afterError(disk, doubt, n)
 			})
 			if t.Failed() {
 				return
@@ -241,10 +241,10 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// workOn flushes and compacts; a job that failed is tried again, and a power cut
-// right after the failure finds everything that its manifest lists.
-func (w *world) workOn(disk *vfs.Mem) (doubt, failed bool) {
-	w.t.Helper()
+// workOn flushes and compacts, and retries a job that failed. After each failure it
+// checks that a power cut leaves every file that the manifest lists.
+func (h *harness) workOn(disk *vfs.Mem) (doubt, failed bool) {
+	h.t.Helper()
 	note := func(err error) bool {
 		if err == nil {
 			return true
@@ -252,53 +252,53 @@ func (w *world) workOn(disk *vfs.Mem) (doubt, failed bool) {
 		failed = true
 		doubt = doubt || errors.Is(err, ErrInDoubt)
 		if !errors.Is(err, syscall.EIO) {
-			w.t.Fatalf("got %v, want an error that wraps EIO", err)
+			h.t.Fatalf("got %v, want an error that wraps EIO", err)
 		}
 		for _, mode := range []vfs.CrashMode{vfs.CrashMin, vfs.CrashMax} {
-			c := w.on(w.t, disk.Crash(vfs.CrashOptions{Mode: mode}))
+			c := h.withFS(h.t, disk.Crash(vfs.CrashOptions{Mode: mode}))
 			c.open()
-			must(w.t, c.tree.Close())
+			must(h.t, c.tree.Close())
 		}
 		return false
 	}
-	for !doubt && w.flushed != w.seq {
-		if note(runErr(w.newFlush())) {
-			w.flushed = w.seq
-			w.mem = newMemory(1 << 20)
+	for !doubt && h.flushed != h.seq {
+		if note(runErr(h.newFlush())) {
+			h.flushed = h.seq
+			h.mem = newTestMemtable(1 << 20)
 		}
 	}
 	for !doubt {
-		j := w.tree.PickCompaction()
+		j := h.tree.PickCompaction()
 		if j == nil {
 			break
 		}
 		note(runErr(j))
 	}
 	if !doubt {
-		note(runErr(w.tree.NewFullCompaction()))
+		note(runErr(h.tree.NewFullCompaction()))
 	}
 	return doubt, failed
 }
 
-// afterError checks the state that the process sees, then that of the disk.
-func (w *world) afterError(mem *vfs.Mem, doubt bool, n uint64) {
-	w.t.Helper()
-	w.check()
+// afterError checks the state in the process, then the state of the disk.
+func (h *harness) afterError(mem *vfs.Mem, doubt bool, n uint64) {
+	h.t.Helper()
+	h.check()
 	if doubt {
-		if err := w.tree.RecordLogs(); !errors.Is(err, ErrInDoubt) {
-			w.t.Fatalf("update after doubt: %v, want ErrInDoubt", err)
+		if err := h.tree.RecordLogs(); !errors.Is(err, ErrInDoubt) {
+			h.t.Fatalf("update after doubt: %v, want ErrInDoubt", err)
 		}
-		if j := w.tree.PickCompaction(); j != nil {
-			w.t.Fatal("a compaction after doubt")
+		if j := h.tree.PickCompaction(); j != nil {
+			h.t.Fatal("a compaction after doubt")
 		}
 	} else {
-		must(w.t, w.tree.RecordLogs())
-		w.settle()
-		w.check()
+		must(h.t, h.tree.RecordLogs())
+		h.compactAll()
+		h.check()
 	}
-	w.close()
+	h.close()
 	if !doubt {
-		w.checkFiles()
+		h.checkFiles()
 	}
 	for _, mode := range []vfs.CrashMode{vfs.CrashMin, vfs.CrashMax} {
 		if !doubt && n%4 != 0 {
@@ -306,33 +306,33 @@ func (w *world) afterError(mem *vfs.Mem, doubt bool, n uint64) {
 		}
 		disk := mem.Crash(vfs.CrashOptions{Mode: mode})
 		m, err := manifest.Read(disk, testDir)
-		must(w.t, err)
-		c := w.on(w.t, disk)
+		must(h.t, err)
+		c := h.withFS(h.t, disk)
 		c.flushed = m.LastSeq
 		c.open()
 		c.check()
 		_, err = c.tree.RemoveLeftovers()
-		must(w.t, err)
-		must(w.t, c.tree.Close())
+		must(h.t, err)
+		must(h.t, c.tree.Close())
 		if mode == vfs.CrashMax {
 			c.checkFiles()
 		}
 	}
 }
 
-// TestNoSpace lets the disk run full at every few hundred bytes.
+// TestNoSpace fills the disk after every few hundred bytes.
 func TestNoSpace(t *testing.T) {
 	failures := 0
 	for extra := int64(0); ; extra += 700 {
 		mem := vfs.NewMem()
-		w := newWorld(t, mem, smallOptions(), 14)
-		w.prepare()
+		h := newHarness(t, mem, smallOptions(), 14)
+		h.prepare()
 		mem.SetCapacity(mem.Used() + extra)
-		err := runErr(w.newFlush())
+		err := runErr(h.newFlush())
 		if err == nil {
-			w.flushed = w.seq
+			h.flushed = h.seq
 			for err == nil {
-				j := w.tree.PickCompaction()
+				j := h.tree.PickCompaction()
 				if j == nil {
 					break
 				}
@@ -342,20 +342,20 @@ func TestNoSpace(t *testing.T) {
 		if err != nil && !errors.Is(err, syscall.ENOSPC) {
 			t.Fatalf("%d bytes: got %v, want ENOSPC", extra, err)
 		}
-		w.check()
+		h.check()
 		mem.SetCapacity(0)
-		if w.flushed != w.seq {
-			w.flush()
+		if h.flushed != h.seq {
+			h.flush()
 		}
-		w.settle()
-		w.check()
-		w.finish()
+		h.compactAll()
+		h.check()
+		h.finish()
 		if err == nil {
 			break
 		}
 		failures++
 	}
 	if failures == 0 {
-		t.Fatal("space never ran out")
+		t.Fatal("the disk was never full")
 	}
 }

@@ -1,42 +1,71 @@
-// Package lsm keeps the sorted files of a database: which are live, how
-// memtables become files, and how files are merged.
+// Package lsm maintains the sstables of a database: which are live, how memtables
+// become sstables, and how sstables are compacted.
 //
-// A run is a list of files whose keys do not overlap. Runs are ordered by age:
-// for any key, every version in a run is newer than every version of that key
-// in the runs below it. Flushes put runs on top, in tier 0. When a tier holds
-// Options.TierRuns runs they are merged into one run of the next tier. Below all
-// tiers lies the bottom, one run over all keys. A range of keys is merged down
-// to the bottom when what may be hidden there weighs as much as all else, so
-// that the files take at most about twice the space of the live rows. All that
-// lies above the bottom may hide something, but for what is known to be new: of
-// each file that is written, the filters of older runs are asked for some of its
-// keys. Loads of new keys are merged within the tiers only, where the number of
-// runs wants it.
+// # Runs, tiers and the bottom
 //
-// Merges work range by range: one Job makes a file or a few, installs them, and
-// the inputs shrink by that range at the same moment. A file that is half merged
-// away stays listed with narrower bounds, perhaps more than once, and leaves
-// the disk when nothing of it is listed. So no merge holds space for long, none
-// loses more than one file's work when it is cut short, and a flush or a more
-// urgent merge never waits for a large one.
+// A run is a list of files whose keys do not overlap. Runs are ordered by age: for
+// any key, every version in a run is newer than every version of that key in the
+// runs below it.
 //
-// # What may be dropped
+//	keys     a ------------------------------------------------- z
+//	tier 0   [--][----]    [---]                 a flush adds a run on top
+//	         [-----]  [-------]    [-------]
+//	              ...                            up to TierRuns runs
+//	tier 1   [-------][------------][----------] a run replaces a full tier 0
+//	              ...
+//	bottom   [------][------][------][------]    one run over all keys
 //
-// A version is dropped when a newer version of its key hides it from every
-// reader: from those that read the present, and from those of each registered
-// snapshot. A tombstone is dropped when nothing older can lie below it and no
-// snapshot is older than it. At the bottom, the version that the oldest snapshot
-// reads has nothing below it, and its sequence becomes 0: every reader sees it,
-// and every other version of its key is newer, whatever its sequence. Rows of a
-// dropped table go once no snapshot is older than the drop.
+// A tier is a set of runs of similar size. When tier n contains Options.TierRuns
+// runs, they are compacted into one run of tier n+1. The bottom is the single run
+// below all tiers. Its files partition the keys into ranges, and a compaction into
+// the bottom replaces all files of some ranges, from all tiers.
+//
+// # Picking a compaction
+//
+// The first rule that applies picks the compaction:
+//
+//	dropped tables   a file has only rows of dropped tables: drop it unread
+//	move             a file of a tier overlaps nothing below it: list it in the bottom
+//	tier, overfull   a tier has TierRuns+2 runs or more: compact it into the next tier
+//	tombstones       more than 30 % of a file are tombstones: compact it into the bottom
+//	garbage          half of a range is garbage: compact the range into the bottom
+//	tier, full       a tier has TierRuns runs: compact it into the next tier
+//	tier, fullest    more than 14 runs overlap: compact the tier with most runs
+//
+// Garbage is the estimated size of obsolete versions. Assume that entries above the
+// bottom shadow older versions, except keys that the older runs' filters did not
+// contain: a sample of the keys is looked up when a file is written.
+//
+// The garbage rule bounds space amplification: the files take at most about twice
+// the space of the live rows. If they take more, a third of garbage in a range is
+// enough. The tier rules bound read amplification: a key is in at most 20 runs. A
+// load of new keys has no garbage, so it is compacted within the tiers only.
+//
+// # Incremental compaction
+//
+// A compaction proceeds range by range. One Job writes one or a few files and
+// installs them, and the same install removes their range from the inputs. An input
+// that was consumed in part stays listed as one or more virtual sstables, with
+// narrower bounds. Its file is removed when no version lists any range of it. So a
+// compaction needs little temporary space, loses at most the work of a few files if
+// it is aborted, and never delays a flush or a more urgent compaction for long.
+//
+// # Dropped entries
+//
+// A compaction drops a version if a newer version of its key hides it from all
+// readers: the readers of the present and the readers of each registered snapshot.
+// It drops a tombstone if no run below the output contains the key and no snapshot
+// is older than the tombstone. It drops the rows of a dropped table once no snapshot
+// is older than the drop. At the bottom, the version that the oldest snapshot reads
+// gets sequence number 0: it is visible to every reader, and every other version of
+// its key is newer.
 //
 // # Crashes and errors
 //
-// A job's files are synced, then their directory, then the manifest that lists
-// them replaces the old one; only then do readers get the version that has them.
-// A file is removed when a durable manifest no longer lists it and no pinned
-// version holds it. A job that fails removes its files and changes nothing. If
-// it is unknown whether a new manifest will survive a crash, the Tree keeps
-// serving reads, refuses every further change, and removes nothing that either
-// manifest lists.
+// A job syncs its files, then the directory, then the manifest that lists them and
+// replaces the old one. Only then do readers get the new version. A file is removed
+// when the durable manifest does not list it and no pinned version refers to it. A
+// job that fails removes its files and changes nothing. If it is unknown whether a
+// new manifest will survive a crash, the Tree still serves reads, refuses every
+// further change, and keeps every file that either manifest lists.
 package lsm

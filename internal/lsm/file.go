@@ -20,46 +20,45 @@ type file struct {
 	number uint64
 	size   int64
 	reader *sstable.Reader
-	// fresh estimates the share of the entries whose keys no older run had when
-	// the file was written. It is 0 for a file that an earlier life wrote.
-	fresh float64
-	// refs counts the places in living versions that list the file.
+	// newKeys estimates the share of the entries whose keys no older run contained
+	// when the file was written. It is 0 for a file that was written before Open.
+	newKeys float64
+	// refs counts the virtual sstables of the file in all referenced versions.
 	refs atomic.Int32
-	// obsolete is set once the durable manifest no longer lists the file.
+	// obsolete is set when the durable manifest does not list the file.
 	obsolete atomic.Bool
 }
 
-// part is what a run lists of a file: all of it, or the stretch of it that no
-// merge has taken away. A part is immutable, and versions share it.
-type part struct {
+// virtualSST is an element of a run: a file, or the range of a file that no
+// compaction has consumed. It is immutable, and versions share it.
+type virtualSST struct {
 	*file
-	// meta is the manifest's record: bounds, tier and run are the part's, all
-	// else is the whole file's.
+	// meta is the record in the manifest. Bounds, tier and run are those of the
+	// virtual sstable, all other fields are those of the file.
 	meta manifest.File
 	// lo and hi are the user keys of the first and the last entry.
 	lo, hi []byte
-	// clipped says that the file holds more than lo..hi.
+	// clipped says that the file contains keys beyond lo..hi.
 	clipped bool
 	bytes   int64 // size of lo..hi, an estimate if clipped
 }
 
-// A part's bounds are internal keys that the file holds, but where a part was
-// clipped: there the trailer is one that no entry has. These values are part of
+// The bounds of a virtual sstable are internal keys of the file. A bound at which it
+// is clipped is a user key with a trailer that no entry has. These values belong to
 // the format of the manifest.
 const (
 	clippedFirst = uint64(0)  // before every version of the key
 	clippedLast  = ^uint64(0) // after every version of the key
 )
 
-// newPart returns the part of f that meta lists; a part that was clipped before
-// is bytes long.
-func newPart(f *file, meta manifest.File, bytes int64) *part {
-	p := &part{file: f, meta: meta, bytes: bytes}
+// newVirtualSST returns the virtual sstable of f that meta lists. bytes is its size.
+func newVirtualSST(f *file, meta manifest.File, bytes int64) *virtualSST {
+	s := &virtualSST{file: f, meta: meta, bytes: bytes}
 	var first, last uint64
-	p.lo, first = splitBound(meta.Smallest)
-	p.hi, last = splitBound(meta.Largest)
-	p.clipped = first == clippedFirst || last == clippedLast
-	return p
+	s.lo, first = splitBound(meta.Smallest)
+	s.hi, last = splitBound(meta.Largest)
+	s.clipped = first == clippedFirst || last == clippedLast
+	return s
 }
 
 func splitBound(key []byte) (user []byte, trailer uint64) {
@@ -67,8 +66,8 @@ func splitBound(key []byte) (user []byte, trailer uint64) {
 	return key[:n:n], binary.BigEndian.Uint64(key[n:])
 }
 
-// checkKeys verifies that the bounds of a part are user keys with trailers: what
-// plans merges reads table ids from them.
+// checkKeys verifies that the bounds are user keys with trailers: the picker reads
+// table ids from them.
 func checkKeys(meta *manifest.File) error {
 	for _, bound := range [][]byte{meta.Smallest, meta.Largest} {
 		user, _ := splitBound(bound)
@@ -79,63 +78,93 @@ func checkKeys(meta *manifest.File) error {
 	return nil
 }
 
-// clip returns a bound at which a part was clipped.
+// clip returns the bound of a clipped virtual sstable.
 func clip(user []byte, trailer uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(make([]byte, 0, len(user)+codec.TrailerLen), user...), trailer)
 }
 
-// moved returns the part as a part of another run.
-func (p *part) moved(tier uint32, run uint64) *part {
-	q := *p
+// moved returns a copy of s in another run.
+func (s *virtualSST) moved(tier uint32, run uint64) *virtualSST {
+	q := *s
 	q.meta.Tier, q.meta.Run = tier, run
 	return &q
 }
 
-// overlaps reports whether p holds keys within [lower, upper); nil is open.
-func (p *part) overlaps(lower, upper []byte) bool {
-	return bytes.Compare(p.hi, lower) >= 0 && (upper == nil || bytes.Compare(p.lo, upper) < 0)
+// overlaps reports whether s may contain keys within [lower, upper); nil is open.
+func (s *virtualSST) overlaps(lower, upper []byte) bool {
+	return bytes.Compare(s.hi, lower) >= 0 && (upper == nil || bytes.Compare(s.lo, upper) < 0)
 }
 
-// inside reports whether all of p lies within [lower, upper).
-func (p *part) inside(lower, upper []byte) bool {
-	return bytes.Compare(p.lo, lower) >= 0 && (upper == nil || bytes.Compare(p.hi, upper) < 0)
+// inside reports whether all keys of s are within [lower, upper).
+func (s *virtualSST) inside(lower, upper []byte) bool {
+	return bytes.Compare(s.lo, lower) >= 0 && (upper == nil || bytes.Compare(s.hi, upper) < 0)
 }
 
-// bytesWithin estimates the size of what p holds within [lower, upper).
-func (p *part) bytesWithin(lower, upper []byte) int64 {
-	if p.inside(lower, upper) {
-		return p.bytes
+// bytesWithin estimates the size of the entries of s within [lower, upper).
+func (s *virtualSST) bytesWithin(lower, upper []byte) int64 {
+	if s.inside(lower, upper) {
+		return s.bytes
 	}
-	return overlapBytes(p.bytes, p.lo, p.hi, lower, upper)
+	return overlapBytes(s.bytes, s.lo, s.hi, lower, upper)
 }
 
-// garbage estimates how many bytes of older versions n bytes of p hide, at most
-// n. Each entry that hides one counts twice, because it may be smaller than the
-// version that it hides, or a tombstone.
-func (p *part) garbage(n int64) int64 { return int64(float64(n) * min(1, 2*(1-p.fresh))) }
+// garbage estimates the bytes of older versions that n bytes of s hide, at most n.
+// An entry that hides a version counts twice, because it may be smaller than that
+// version, or a tombstone.
+func (s *virtualSST) garbage(n int64) int64 { return int64(float64(n) * min(1, 2*(1-s.newKeys))) }
 
-// bounds narrows o to the part.
-func (p *part) bounds(o IterOptions) IterOptions {
-	if !p.clipped {
+// bounds narrows o to the bounds of s.
+func (s *virtualSST) bounds(o IterOptions) IterOptions {
+	if !s.clipped {
 		return o
 	}
-	if bytes.Compare(o.Lower, p.lo) < 0 {
-		o.Lower = p.lo
+	if bytes.Compare(o.Lower, s.lo) < 0 {
+		o.Lower = s.lo
 	}
-	if end := after(p.hi); o.Upper == nil || bytes.Compare(o.Upper, end) > 0 {
+	if end := after(s.hi); o.Upper == nil || bytes.Compare(o.Upper, end) > 0 {
 		o.Upper = end
 	}
 	return o
 }
 
-// after returns the least bound above a user key: no user key is a prefix of
-// another, so nothing lies between the two.
+// without returns s without the keys in [lower, upper): at most two virtual sstables,
+// whose bounds are keys of the file.
+func (s *virtualSST) without(lower, upper []byte) ([]*virtualSST, error) {
+	if s.inside(lower, upper) {
+		return nil, nil
+	}
+	var rest []*virtualSST
+	it := s.reader.NewIterator(s.bounds(IterOptions{Snapshot: codec.MaxSeq}))
+	if lower != nil && it.SeekLT(lower) {
+		hi, _, _ := codec.SplitTrailer(it.Key())
+		meta := s.meta
+		meta.Largest = clip(hi, clippedLast)
+		rest = append(rest, newVirtualSST(s.file, meta, s.bytesWithin(nil, lower)))
+	}
+	if upper != nil && it.Err() == nil && it.SeekGE(upper) {
+		lo, _, _ := codec.SplitTrailer(it.Key())
+		meta := s.meta
+		meta.Smallest = clip(lo, clippedFirst)
+		rest = append(rest, newVirtualSST(s.file, meta, s.bytesWithin(upper, nil)))
+	}
+	err := it.Err()
+	if cerr := it.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bounds of the rest of %s: %w", filename.Make(filename.SSTable, s.number), err)
+	}
+	return rest, nil
+}
+
+// after returns the least bound above a user key. No user key is a prefix of another,
+// so there is no key between the two.
 func after(user []byte) []byte {
 	return append(append(make([]byte, 0, len(user)+1), user...), 0)
 }
 
-// openFile opens a file that the manifest lists. Its header and footer are
-// checked, and so is its size.
+// openFile opens a file that the manifest lists and checks its header, its footer and
+// its size.
 func (t *Tree) openFile(meta *manifest.File) (*file, error) {
 	name := filename.Make(filename.SSTable, meta.Number)
 	vf, err := t.o.FS.Open(path.Join(t.o.Dir, name))

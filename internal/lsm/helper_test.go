@@ -24,14 +24,14 @@ const testDir = "db"
 
 var testDBID = [16]byte{7, 1, 2, 3}
 
-// version is one write in the model; value "" is a delete.
+// version is a write in the model. The value "" is a delete.
 type version struct {
 	seq   uint64
 	value string
 }
 
-// world is a tree beside a model of what it must hold.
-type world struct {
+// harness is a tree and a model of its content.
+type harness struct {
 	t       testing.TB
 	fs      vfs.FS
 	opts    Options
@@ -42,20 +42,20 @@ type world struct {
 	model   map[string][]version
 	snaps   []uint64
 	dropped map[uint32]uint64
-	mem     *memory
-	merge   *Job
+	mem     *testMemtable
+	job     *Job // a compaction under way
 }
 
-// memory is a memtable and its image.
-type memory struct {
+// testMemtable is a memtable and its image.
+type testMemtable struct {
 	image []byte
 	used  int
 	table *memtable.Table
 	shape *codec.Shape
 }
 
-func newMemory(size int) *memory {
-	m := &memory{image: make([]byte, size), shape: codec.NewShape(testProps("x", 1))}
+func newTestMemtable(size int) *testMemtable {
+	m := &testMemtable{image: make([]byte, size), shape: codec.NewShape(testProps("x", 1))}
 	m.table = memtable.New(memtable.Options{Image: m.image})
 	m.table.AddShape(1, 0, m.shape)
 	return m
@@ -65,8 +65,8 @@ func testProps(value string, seq uint64) edm.Properties {
 	return edm.Properties{{Name: "Value", Value: edm.String(value)}, {Name: "Seq", Value: edm.Int64(int64(seq))}}
 }
 
-// add applies a write and reports whether there was room.
-func (m *memory) add(key []byte, value string, seq, keep uint64) bool {
+// add applies a write. It returns false if the image is full.
+func (m *testMemtable) add(key []byte, value string, seq, keep uint64) bool {
 	e := codec.Entry{Kind: codec.KindDelete, Timestamp: edm.Ticks(seq), Key: key}
 	if value != "" {
 		e.Kind, e.Shape = codec.KindPut, 1
@@ -86,15 +86,15 @@ func smallOptions() Options {
 	return Options{FileBytes: 4 << 10, TierRuns: 3, GroupBytes: 512}
 }
 
-func newWorld(t testing.TB, fsys vfs.FS, o Options, seed uint64) *world {
+func newHarness(t testing.TB, fsys vfs.FS, o Options, seed uint64) *harness {
 	t.Helper()
-	w := &world{t: t, fs: fsys, opts: o, rng: rand.New(rand.NewPCG(seed, 1)), model: make(map[string][]version), dropped: make(map[uint32]uint64)}
+	h := &harness{t: t, fs: fsys, opts: o, rng: rand.New(rand.NewPCG(seed, 1)), model: make(map[string][]version), dropped: make(map[uint32]uint64)}
 	must(t, fsys.MkdirAll(testDir))
 	must(t, fsys.SyncDir("."))
 	must(t, manifest.Write(fsys, testDir, &manifest.Manifest{DBID: testDBID, NextFile: 1}))
-	w.open()
-	w.mem = newMemory(1 << 20)
-	return w
+	h.open()
+	h.mem = newTestMemtable(1 << 20)
+	return h
 }
 
 func must(t testing.TB, err error) {
@@ -104,78 +104,78 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func (w *world) open() {
-	w.t.Helper()
-	m, err := manifest.Read(w.fs, testDir)
-	must(w.t, err)
-	o := w.opts
-	o.FS, o.Dir = w.fs, testDir
+func (h *harness) open() {
+	h.t.Helper()
+	m, err := manifest.Read(h.fs, testDir)
+	must(h.t, err)
+	o := h.opts
+	o.FS, o.Dir = h.fs, testDir
 	o.Cache = cache.New(1 << 20)
-	o.Snapshots = func() []uint64 { return slices.Clone(w.snaps) }
+	o.Snapshots = func() []uint64 { return slices.Clone(h.snaps) }
 	o.Dropped = func(table uint32) bool {
-		seq, ok := w.dropped[table]
-		return ok && (len(w.snaps) == 0 || w.snaps[0] >= seq)
+		seq, ok := h.dropped[table]
+		return ok && (len(h.snaps) == 0 || h.snaps[0] >= seq)
 	}
-	w.tree, err = Open(o, m)
-	must(w.t, err)
+	h.tree, err = Open(o, m)
+	must(h.t, err)
 }
 
 // close ends the tree as a clean shutdown does.
-func (w *world) close() {
-	w.t.Helper()
-	if w.merge != nil {
-		w.merge.Abort()
-		w.merge = nil
+func (h *harness) close() {
+	h.t.Helper()
+	if h.job != nil {
+		h.job.Abort()
+		h.job = nil
 	}
-	must(w.t, w.tree.Close())
+	must(h.t, h.tree.Close())
 }
 
-// testKey spreads n over three tables and several partitions.
+// testKey returns the n-th key. Consecutive keys are in different tables and partitions.
 func testKey(n int) []byte {
 	return codec.AppendKey(nil, uint32(16+n%3), fmt.Sprintf("p%02d", n%7), fmt.Sprintf("r%06d", n))
 }
 
-func (w *world) write(key []byte, value string) {
-	w.t.Helper()
-	if _, gone := w.dropped[binary.BigEndian.Uint32(key)]; gone {
+func (h *harness) write(key []byte, value string) {
+	h.t.Helper()
+	if _, gone := h.dropped[binary.BigEndian.Uint32(key)]; gone {
 		return
 	}
-	w.seq++
+	h.seq++
 	keep := uint64(0)
-	if n := len(w.snaps); n > 0 {
-		keep = w.snaps[n-1]
+	if n := len(h.snaps); n > 0 {
+		keep = h.snaps[n-1]
 	}
-	if !w.mem.add(key, value, w.seq, keep) {
-		w.t.Fatal("the memtable is full")
+	if !h.mem.add(key, value, h.seq, keep) {
+		h.t.Fatal("the memtable is full")
 	}
-	w.model[string(key)] = append(w.model[string(key)], version{w.seq, value})
+	h.model[string(key)] = append(h.model[string(key)], version{h.seq, value})
 }
 
-func (w *world) put(n, size int) {
-	w.write(testKey(n), w.text(n, size))
+func (h *harness) put(n, size int) {
+	h.write(testKey(n), h.text(n, size))
 }
 
-// text returns a value that says whose it is and does not compress well.
-func (w *world) text(n, size int) string {
-	b := fmt.Appendf(nil, "%d.%d ", n, w.seq)
+// text returns a value that identifies its key and does not compress well.
+func (h *harness) text(n, size int) string {
+	b := fmt.Appendf(nil, "%d.%d ", n, h.seq)
 	for len(b) < size {
-		b = append(b, byte('!'+w.rng.IntN(90)))
+		b = append(b, byte('!'+h.rng.IntN(90)))
 	}
 	return string(b)
 }
 
-// drop drops a table, which lets its rows vanish from files at once.
-func (w *world) drop(table uint32) {
-	w.t.Helper()
-	if _, again := w.dropped[table]; again {
+// drop drops a table. Its rows may be removed from files immediately.
+func (h *harness) drop(table uint32) {
+	h.t.Helper()
+	if _, again := h.dropped[table]; again {
 		return
 	}
-	w.seq++
-	w.dropped[table] = w.seq
-	w.flush()
+	h.seq++
+	h.dropped[table] = h.seq
+	h.flush()
 }
 
-// finishJob takes a job to its end.
+// finishJob runs a job to its end.
 func finishJob(t testing.TB, j *Job) {
 	t.Helper()
 	must(t, runErr(j))
@@ -189,47 +189,47 @@ func runErr(j *Job) error {
 	}
 }
 
-// newFlush returns the job that writes what is in memory.
-func (w *world) newFlush() *Job {
-	last := w.seq
-	return w.tree.NewFlush([]*memtable.Table{w.mem.table}, manifest.Edit{LastSeq: last})
+// newFlush returns a job that flushes the memtable.
+func (h *harness) newFlush() *Job {
+	last := h.seq
+	return h.tree.NewFlush([]*memtable.Table{h.mem.table}, manifest.Edit{LastSeq: last})
 }
 
-func (w *world) flush() {
-	w.t.Helper()
-	finishJob(w.t, w.newFlush())
-	w.flushed = w.seq
-	w.mem = newMemory(len(w.mem.image))
+func (h *harness) flush() {
+	h.t.Helper()
+	finishJob(h.t, h.newFlush())
+	h.flushed = h.seq
+	h.mem = newTestMemtable(len(h.mem.image))
 }
 
-// settle compacts until there is nothing to do.
-func (w *world) settle() {
-	w.t.Helper()
-	if w.merge != nil {
-		finishJob(w.t, w.merge)
-		w.merge = nil
+// compactAll compacts until no rule applies.
+func (h *harness) compactAll() {
+	h.t.Helper()
+	if h.job != nil {
+		finishJob(h.t, h.job)
+		h.job = nil
 	}
 	for range 10000 {
-		j := w.tree.PickCompaction()
+		j := h.tree.PickCompaction()
 		if j == nil {
 			return
 		}
-		finishJob(w.t, j)
+		finishJob(h.t, j)
 	}
-	w.t.Fatal("compaction does not come to an end")
+	h.t.Fatal("the compactions do not end")
 }
 
-// expect returns the rows in files that a reader at snap sees, by rising key.
-// Rows of tables that snap sees as dropped are left out.
-func (w *world) expect(snap uint64) (keys, values []string) {
-	for key := range w.model {
-		if seq, gone := w.dropped[binary.BigEndian.Uint32([]byte(key))]; !gone || seq > snap {
+// expect returns the rows in files that a reader at snap sees, by rising key, without
+// the rows of tables that are dropped for snap.
+func (h *harness) expect(snap uint64) (keys, values []string) {
+	for key := range h.model {
+		if seq, gone := h.dropped[binary.BigEndian.Uint32([]byte(key))]; !gone || seq > snap {
 			keys = append(keys, key)
 		}
 	}
 	slices.Sort(keys)
 	keys = slices.DeleteFunc(keys, func(key string) bool {
-		v := w.at(key, snap)
+		v := h.at(key, snap)
 		if v.value != "" {
 			values = append(values, v.value)
 		}
@@ -238,35 +238,34 @@ func (w *world) expect(snap uint64) (keys, values []string) {
 	return keys, values
 }
 
-func (w *world) at(key string, snap uint64) (found version) {
-	for _, v := range w.model[key] {
-		if v.seq <= snap && v.seq <= w.flushed {
+func (h *harness) at(key string, snap uint64) (found version) {
+	for _, v := range h.model[key] {
+		if v.seq <= snap && v.seq <= h.flushed {
 			found = v
 		}
 	}
 	return found
 }
 
-// check compares everything in files with the model, at the present and at each
-// snapshot.
-func (w *world) check() {
-	w.t.Helper()
-	v := w.tree.Version()
+// check compares all rows in files with the model, at the present and at each snapshot.
+func (h *harness) check() {
+	h.t.Helper()
+	v := h.tree.Version()
 	defer v.Unref()
-	for _, snap := range append(slices.Clone(w.snaps), w.flushed) {
-		snap = min(snap, w.flushed)
-		keys, values := w.expect(snap)
-		w.checkScan(v, snap, keys, values, false)
-		w.checkScan(v, snap, keys, values, true)
-		w.checkGets(v, snap)
+	for _, snap := range append(slices.Clone(h.snaps), h.flushed) {
+		snap = min(snap, h.flushed)
+		keys, values := h.expect(snap)
+		h.checkScan(v, snap, keys, values, false)
+		h.checkScan(v, snap, keys, values, true)
+		h.checkGets(v, snap)
 	}
 }
 
-func (w *world) checkScan(v *Version, snap uint64, keys, values []string, reverse bool) {
-	w.t.Helper()
+func (h *harness) checkScan(v *Version, snap uint64, keys, values []string, reverse bool) {
+	h.t.Helper()
 	o := IterOptions{Snapshot: snap}
-	if w.rng.IntN(2) == 0 {
-		o.Lower, o.Upper = testKey(w.rng.IntN(300)), testKey(w.rng.IntN(300))
+	if h.rng.IntN(2) == 0 {
+		o.Lower, o.Upper = testKey(h.rng.IntN(300)), testKey(h.rng.IntN(300))
 		if bytes.Compare(o.Lower, o.Upper) > 0 {
 			o.Lower, o.Upper = o.Upper, o.Lower
 		}
@@ -281,7 +280,7 @@ func (w *world) checkScan(v *Version, snap uint64, keys, values []string, revers
 		ok = it.SeekLT(nil)
 	}
 	for ; ok; ok = step(&it, reverse) {
-		if it.Row() == nil || w.invisible(it.Key(), snap) {
+		if it.Row() == nil || h.invisible(it.Key(), snap) {
 			continue
 		}
 		n := i
@@ -290,10 +289,10 @@ func (w *world) checkScan(v *Version, snap uint64, keys, values []string, revers
 		}
 		user, seq, _ := codec.SplitTrailer(it.Key())
 		if n < 0 || n >= len(keys) || string(user) != keys[n] || rowText(it.Row()) != values[n] {
-			w.t.Fatalf("scan at %d (reverse %v, %q..%q): entry %d is %q@%d %.20q, want %q", snap, reverse, o.Lower, o.Upper, i, user, seq, rowText(it.Row()), at(keys, n))
+			h.t.Fatalf("scan at %d (reverse %v, %q..%q): entry %d is %q@%d %.20q, want %q", snap, reverse, o.Lower, o.Upper, i, user, seq, rowText(it.Row()), at(keys, n))
 		}
 		i++
-		if w.rng.IntN(20) == 0 { // there and back
+		if h.rng.IntN(20) == 0 { // one step back and forward
 			user = bytes.Clone(user)
 			switch {
 			case step(&it, !reverse):
@@ -305,10 +304,10 @@ func (w *world) checkScan(v *Version, snap uint64, keys, values []string, revers
 			}
 		}
 	}
-	must(w.t, it.Err())
-	must(w.t, it.Close())
+	must(h.t, it.Err())
+	must(h.t, it.Close())
 	if i != len(keys) {
-		w.t.Fatalf("scan at %d (reverse %v, %q..%q): %d rows, want %d", snap, reverse, o.Lower, o.Upper, i, len(keys))
+		h.t.Fatalf("scan at %d (reverse %v, %q..%q): %d rows, want %d", snap, reverse, o.Lower, o.Upper, i, len(keys))
 	}
 }
 
@@ -327,8 +326,8 @@ func step(it *merge.Iterator, reverse bool) bool {
 }
 
 // invisible reports whether the row is one of a table dropped for snap.
-func (w *world) invisible(key []byte, snap uint64) bool {
-	seq, gone := w.dropped[binary.BigEndian.Uint32(key)]
+func (h *harness) invisible(key []byte, snap uint64) bool {
+	seq, gone := h.dropped[binary.BigEndian.Uint32(key)]
 	return gone && seq <= snap
 }
 
@@ -338,63 +337,62 @@ func rowText(r edm.Row) string {
 	return text
 }
 
-func (w *world) checkGets(v *Version, snap uint64) {
-	w.t.Helper()
+func (h *harness) checkGets(v *Version, snap uint64) {
+	h.t.Helper()
 	var row sstable.Row
 	found := map[string][]Candidate{}
-	for key := range w.model {
-		if w.invisible([]byte(key), snap) {
+	for key := range h.model {
+		if h.invisible([]byte(key), snap) {
 			continue
 		}
-		want := w.at(key, snap)
+		want := h.at(key, snap)
 		_, kind, ok, err := v.Get([]byte(key), codec.KeyHash([]byte(key)), snap, &row)
-		must(w.t, err)
+		must(h.t, err)
 		if got := ok && kind == codec.KindPut; got != (want.value != "") {
-			w.t.Fatalf("get %q at %d: found %v, want version %d", key, snap, got, want.seq)
+			h.t.Fatalf("get %q at %d: found %v, want version %d", key, snap, got, want.seq)
 		} else if got && rowText(&row) != want.value {
-			w.t.Fatalf("get %q at %d: %.20q, want %.20q", key, snap, rowText(&row), want.value)
+			h.t.Fatalf("get %q at %d: %.20q, want %.20q", key, snap, rowText(&row), want.value)
 		}
 		row.Release()
 		if ok {
-			part := key[:codec.PartitionLen([]byte(key))]
-			found[part] = append(found[part], Candidate{Key: []byte(key), Hash: codec.KeyHash([]byte(key))})
+			virtualSST := key[:codec.PartitionLen([]byte(key))]
+			found[virtualSST] = append(found[virtualSST], Candidate{Key: []byte(key), Hash: codec.KeyHash([]byte(key))})
 		}
 	}
-	for part, list := range found {
-		// Keys that are not there must not hide those that are.
-		absent := append([]byte(part), "~none\x01"...)
+	for virtualSST, list := range found {
+		// A missing key must not exclude the others.
+		absent := append([]byte(virtualSST), "~none\x01"...)
 		list = append(list, Candidate{Key: absent, Hash: codec.KeyHash(absent)})
-		v.Sift(list)
+		v.ProbeFilters(list)
 		for _, c := range list[:len(list)-1] {
 			if !c.Maybe {
-				w.t.Fatalf("sift at %d: %q of %d keys is ruled out", snap, c.Key, len(list))
+				h.t.Fatalf("ProbeFilters at %d: %q of %d keys is excluded", snap, c.Key, len(list))
 			}
 		}
 	}
 }
 
-// checkFiles compares the directory with the manifest: no file too many, none
-// too few.
-func (w *world) checkFiles() {
-	w.t.Helper()
-	m, err := manifest.Read(w.fs, testDir)
-	must(w.t, err)
+// checkFiles compares the files in the directory with the manifest.
+func (h *harness) checkFiles() {
+	h.t.Helper()
+	m, err := manifest.Read(h.fs, testDir)
+	must(h.t, err)
 	want := []string{filename.Manifest}
 	for _, f := range m.Files {
 		want = append(want, filename.Make(filename.SSTable, f.Number))
 	}
 	slices.Sort(want)
 	want = slices.Compact(want)
-	got, err := w.fs.List(testDir)
-	must(w.t, err)
+	got, err := h.fs.List(testDir)
+	must(h.t, err)
 	got = slices.DeleteFunc(got, func(s string) bool { return s == filename.ManifestTemp })
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
-		w.t.Fatalf("the directory holds %v, the manifest lists %v", got, want)
+		h.t.Fatalf("the directory contains %v, the manifest lists %v", got, want)
 	}
 }
 
-// TierRuns returns how many runs a tier has.
+// TierRuns returns the number of runs of a tier.
 func (s *Stats) TierRuns(tier uint32) int {
 	for _, ts := range s.Tiers {
 		if ts.Tier == tier {

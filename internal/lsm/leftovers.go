@@ -13,8 +13,8 @@ import (
 	"github.com/tablerock-db/tablerock/sstable"
 )
 
-// leftovers returns the files that have the name of a sorted file and a header
-// that says that they are this database's, and that the manifest does not list.
+// leftovers returns the files with the name of an sstable and a header of this
+// database that the manifest does not list.
 func (t *Tree) leftovers() (found map[string]uint64, err error) {
 	names, err := t.o.FS.List(t.o.Dir)
 	if err != nil {
@@ -23,8 +23,8 @@ func (t *Tree) leftovers() (found map[string]uint64, err error) {
 	v := t.Version()
 	defer v.Unref()
 	listed := make(map[uint64]bool)
-	for _, p := range v.parts() {
-		listed[p.number] = true
+	for _, s := range v.ssts() {
+		listed[s.number] = true
 	}
 	found = make(map[string]uint64)
 	for _, name := range names {
@@ -36,10 +36,10 @@ func (t *Tree) leftovers() (found map[string]uint64, err error) {
 	return found, nil
 }
 
-// CheckLeftovers holds what jobs have left that were cut short against the last
-// sequence and the last time stamp that manifest and logs know of. What a job
-// reads is durable in both before it begins: a file with something newer shows
-// that one of them was put back to what it once was, or that a log is gone.
+// CheckLeftovers compares the files of interrupted jobs with the last sequence and the
+// last timestamp of manifest and logs. The input of a job is durable there before the
+// job starts. So a newer entry in a file shows that the manifest or a log is an older
+// copy, or that a log is missing.
 func (t *Tree) CheckLeftovers(lastSeq uint64, highWater edm.Ticks) error {
 	found, err := t.leftovers()
 	if err != nil {
@@ -53,25 +53,24 @@ func (t *Tree) CheckLeftovers(lastSeq uint64, highWater edm.Ticks) error {
 		}
 		r, err := sstable.Open(f, sstable.ReaderOptions{DBID: t.dbid, Number: number, Name: name})
 		if err != nil {
-			_ = f.Close() // only read from
-			continue      // it was never finished
+			_ = f.Close() // read-only
+			continue      // the file was not finished
 		}
 		seq, stamp, err := r.Newest()
 		if cerr := r.Close(); err == nil && cerr != nil {
 			return cerr
 		}
 		if err == nil && (seq > lastSeq || stamp > highWater) {
-			return corrupt.Newf(filename.Manifest, 56, "%s, which it does not list, holds sequence %d of %v, but manifest and logs end at %d of %v: "+
-				"either is not what it was", name, seq, stamp, lastSeq, highWater)
+			return corrupt.Newf(filename.Manifest, 56, "%s, which the manifest does not list, contains sequence %d of %v, but manifest and logs end at %d of %v: "+
+				"the manifest or a log is outdated or missing", name, seq, stamp, lastSeq, highWater)
 		}
 	}
 	return nil
 }
 
-// RemoveLeftovers removes the files of jobs that a crash cut short. Other files
-// are left alone. It must be called before the first job, and only once
-// everything that the manifest lists was found and CheckLeftovers was content:
-// beside an outdated manifest, the files of a newer one look like leftovers.
+// RemoveLeftovers removes the files of jobs that a crash interrupted, and no other
+// files. Call it before the first job, after Open and CheckLeftovers succeeded: with an
+// outdated manifest, the files of the newer manifest look like leftovers.
 func (t *Tree) RemoveLeftovers() (removed []string, err error) {
 	found, err := t.leftovers()
 	if err != nil {
@@ -86,15 +85,15 @@ func (t *Tree) RemoveLeftovers() (removed []string, err error) {
 	return removed, nil
 }
 
-// owns reports whether the header of a file is that of this database and
-// number. A file that was cut short opens no further than its header: then the
-// damage is behind offset 0.
+// owns reports whether the header of a file has this database's id and the number. An
+// unfinished file cannot be opened, but its header is valid: then the offset of the
+// damage is not 0.
 func (t *Tree) owns(name string, number uint64) bool {
 	f, err := t.o.FS.Open(path.Join(t.o.Dir, name))
 	if err != nil {
 		return false
 	}
-	defer func() { _ = f.Close() }() // only read from
+	defer func() { _ = f.Close() }() // read-only
 	_, err = sstable.Open(f, sstable.ReaderOptions{DBID: t.dbid, Number: number, Name: name})
 	var damage *corrupt.Error
 	return err == nil || errors.As(err, &damage) && damage.Offset > 0

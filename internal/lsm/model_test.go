@@ -7,8 +7,8 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// TestModel lets random writes, snapshots, drops, flushes, compactions that are
-// interrupted by flushes, and reopenings run against a map.
+// TestModel compares a tree with a map after random writes, snapshots, drops, flushes,
+// compactions interrupted by flushes, and reopenings.
 func TestModel(t *testing.T) {
 	rounds := 18
 	if testing.Short() {
@@ -18,18 +18,18 @@ func TestModel(t *testing.T) {
 		o := smallOptions()
 		o.FileBytes <<= seed % 3
 		o.TierRuns += int(seed % 3)
-		w := newWorld(t, vfs.NewMem(), o, seed)
+		h := newHarness(t, vfs.NewMem(), o, seed)
 		ok := t.Run("", func(t *testing.T) {
 			t.Logf("seed %d", seed)
-			w.t = t
+			h.t = t
 			for range 2500 {
-				w.randomStep()
+				h.randomStep()
 			}
-			w.flush()
-			w.settle()
-			w.check()
-			t.Logf("%+v", w.tree.Stats())
-			w.finish()
+			h.flush()
+			h.compactAll()
+			h.check()
+			t.Logf("%+v", h.tree.Stats())
+			h.finish()
 		})
 		if !ok {
 			return
@@ -37,78 +37,78 @@ func TestModel(t *testing.T) {
 	}
 }
 
-func (w *world) randomStep() {
+func (h *harness) randomStep() {
 	keys := 300
-	switch n := w.rng.IntN(1000); {
+	switch n := h.rng.IntN(1000); {
 	case n < 700:
-		size := w.rng.IntN(120)
-		if w.rng.IntN(100) == 0 {
+		size := h.rng.IntN(120)
+		if h.rng.IntN(100) == 0 {
 			size = 6000
 		}
-		w.put(w.rng.IntN(keys), size)
+		h.put(h.rng.IntN(keys), size)
 	case n < 850:
-		w.write(testKey(w.rng.IntN(keys)), "")
+		h.write(testKey(h.rng.IntN(keys)), "")
 	case n < 870:
-		w.flush()
+		h.flush()
 	case n < 950:
-		w.mergeStep()
+		h.compactionStep()
 	case n < 960:
-		if w.seq > 0 && len(w.snaps) < 4 && (len(w.snaps) == 0 || w.snaps[len(w.snaps)-1] < w.seq) {
-			w.snaps = append(w.snaps, w.seq)
+		if h.seq > 0 && len(h.snaps) < 4 && (len(h.snaps) == 0 || h.snaps[len(h.snaps)-1] < h.seq) {
+			h.snaps = append(h.snaps, h.seq)
 		}
 	case n < 975:
-		if len(w.snaps) > 0 {
-			i := w.rng.IntN(len(w.snaps))
-			w.snaps = append(w.snaps[:i:i], w.snaps[i+1:]...)
+		if len(h.snaps) > 0 {
+			i := h.rng.IntN(len(h.snaps))
+			h.snaps = append(h.snaps[:i:i], h.snaps[i+1:]...)
 		}
 	case n < 976:
-		w.drop(uint32(16 + w.rng.IntN(2)))
+		h.drop(uint32(16 + h.rng.IntN(2)))
 	case n < 978:
-		w.flush()
-		w.close()
-		w.open()
+		h.flush()
+		h.close()
+		h.open()
 	case n < 979:
-		if w.merge == nil {
-			w.merge = w.tree.NewFullCompaction()
+		if h.job == nil {
+			h.job = h.tree.NewFullCompaction()
 		}
 	case n < 982:
-		if w.merge != nil && w.rng.IntN(3) == 0 {
-			w.merge.Abort()
-			w.merge = nil
+		if h.job != nil && h.rng.IntN(3) == 0 {
+			h.job.Abort()
+			h.job = nil
 		}
 	case n < 992:
-		w.check()
+		h.check()
 	}
 }
 
-func (w *world) mergeStep() {
-	w.t.Helper()
-	if w.merge == nil {
-		if w.merge = w.tree.PickCompaction(); w.merge == nil {
+func (h *harness) compactionStep() {
+	h.t.Helper()
+	if h.job == nil {
+		if h.job = h.tree.PickCompaction(); h.job == nil {
 			return
 		}
 	}
-	for range 1 + w.rng.IntN(4) {
-		done, err := w.merge.Step(context.Background())
-		must(w.t, err)
+	for range 1 + h.rng.IntN(4) {
+		done, err := h.job.Step(context.Background())
+		must(h.t, err)
 		if done {
-			w.merge = nil
+			h.job = nil
 			return
 		}
 	}
 }
 
-// finish checks what must be true at the end of every test.
-func (w *world) finish() {
-	w.t.Helper()
-	w.close()
-	w.checkFiles()
-	w.open()
-	w.check()
-	verified, err := w.tree.Verify(context.Background())
-	must(w.t, err)
+// finish makes the checks at the end of every test.
+func (h *harness) finish() {
+	h.t.Helper()
+	h.close()
+	h.checkFiles()
+	h.open()
+	h.check()
+	verified, err := h.tree.Verify(context.Background())
+	must(h.t, err)
 	if len(verified.Findings) > 0 {
-		w.t.Fatalf("verify: %v", verified.Findings)
+		h.t.Fatalf("verify: %v", verified.Findings)
 	}
-	w.close()
+	h.close()
 }

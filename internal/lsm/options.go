@@ -12,34 +12,32 @@ import (
 const (
 	defaultFileBytes = 32 << 20
 	defaultTierRuns  = 8
-	// A file is cut where a table ends once it has this size, and a file of
-	// this size is worth moving to the bottom as it is.
-	maxPieceBytes = 4 << 20
+	maxMinFileBytes  = 4 << 20
 )
 
 // Options configure a Tree.
 type Options struct {
-	FS  vfs.FS // has no default
-	Dir string // has no default
-	// Cache keeps blocks that reads use, by default none.
+	FS  vfs.FS // required
+	Dir string // required
+	// Cache is the block cache, by default none.
 	Cache *cache.Cache
-	// CacheDB is the number of the database within Cache, by default 0.
+	// CacheDB is the number of the database in Cache, by default 0.
 	CacheDB uint64
-	// FileBytes is the size at which files are cut, by default 32 MiB.
+	// FileBytes is the target size of a file, by default 32 MiB.
 	FileBytes int64
-	// TierRuns is how many runs of a tier are merged into one of the next, by
-	// default 8.
+	// TierRuns is the number of runs of a tier that are compacted into one run of the
+	// next tier, by default 8.
 	TierRuns int
-	// Compression is that of flushed files and of the tiers; BottomCompression
-	// is that of files that will stay. The default is sstable's.
+	// Compression applies to flushed files and to the tiers, BottomCompression to the
+	// bottom. The default is sstable's.
 	Compression, BottomCompression sstable.Compression
 	// GroupBytes is sstable.WriterOptions.GroupBytes, with its default.
 	GroupBytes int
-	// Snapshots returns, rising, the sequences that registered snapshots read:
-	// the versions they need survive. It is asked when a job starts. A snapshot
-	// that is registered later reads a sequence that is not below those of all
-	// rows in files and in memtables given to NewFlush, so it misses nothing.
-	// By default there are none.
+	// Snapshots returns the sequences that registered snapshots read, rising. A job
+	// calls it at its start and keeps the versions that these snapshots need. A
+	// snapshot that is registered later must read a sequence that is not less than
+	// the sequence of any row in files and in memtables given to NewFlush. By default
+	// there are none.
 	Snapshots func() []uint64
 	// Dropped reports whether a table was dropped and no snapshot is older than
 	// the drop, so that no reader can see its rows. Once true it must stay true as
@@ -50,8 +48,7 @@ type Options struct {
 	// under Tree.mu, right before the write, and must not call the Tree. By default
 	// there are none.
 	ProvenLogs func() []manifest.Log
-	// Logger gets a line for what is not returned as an error. The default logs
-	// nothing.
+	// Logger logs failures that no method returns. By default they are not logged.
 	Logger *slog.Logger
 }
 
@@ -77,7 +74,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func (o *Options) pieceBytes() int64 { return min(maxPieceBytes, o.FileBytes/8) }
+// minFileBytes is the least size of a file that is cut at the end of a table, and of
+// a file that is moved to the bottom without a rewrite.
+func (o *Options) minFileBytes() int64 { return min(maxMinFileBytes, o.FileBytes/8) }
 
-// IterOptions bound what Version.AppendSources gives.
+// IterOptions bound the entries of Version.AppendSources.
 type IterOptions = sstable.IterOptions

@@ -14,7 +14,7 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-const tableLen = 4 // of the table id at the front of a key
+const tableLen = 4 // length of the table id at the start of a key
 
 // output writes the files of a job.
 type output struct {
@@ -24,33 +24,32 @@ type output struct {
 	fileBytes   int64
 	compression sstable.Compression
 
-	done    []*part // finished files
-	entries uint64  // in them
+	done    []*virtualSST // finished files
+	entries uint64        // in them
 	bytes   int64
 
 	// The file being written; w is nil between files.
-	w      *sstable.Writer
-	f      vfs.File
-	number uint64
-	last   []byte // user key of the last entry
-	probes int    // entries that were looked up in older runs
-	fresh  int    // and not found there
+	w       *sstable.Writer
+	f       vfs.File
+	number  uint64
+	last    []byte // user key of the last entry
+	probes  int    // entries whose key was looked up in older runs
+	newKeys int    // entries whose key was not found there
 }
 
-// probed reports whether the key of the nth entry is looked up in the filters of
-// older runs. One in sixteen is, in no step with anything: of rows that come in
-// groups of sixteen, it is not the same one of each.
+// probed reports whether to look up the key of the nth entry in the filters of older
+// runs. It is true for one entry in sixteen, at irregular distances, so that it does
+// not select the same row of every group of sixteen.
 func probed(n uint64) bool { return n*0x9E3779B97F4A7C15 < 1<<60 }
 
-// full reports whether the file should end before a user key. A key's versions
-// stay together; beyond that, files end where a table or a partition does, if
-// one ends in time.
+// full reports whether the file should end before a user key. All versions of a key
+// are in one file. If possible, a file ends with a table or a partition.
 func (o *output) full(user []byte) bool {
 	if o.w == nil {
 		return false
 	}
 	size := o.w.Size()
-	if size < o.t.o.pieceBytes() || bytes.Equal(user, o.last) {
+	if size < o.t.o.minFileBytes() || bytes.Equal(user, o.last) {
 		return false
 	}
 	if !bytes.Equal(user[:tableLen], o.last[:tableLen]) {
@@ -76,8 +75,8 @@ func (o *output) add(key, user []byte, row codec.ShapedRow) error {
 	return nil
 }
 
-// create begins a file. A number whose name is taken, by what a crash left or by
-// a stranger, is passed over.
+// create starts a file. It skips a number if the file exists already: a leftover of a
+// crash or a foreign file.
 func (o *output) create() error {
 	for {
 		o.number = o.t.NewNumber()
@@ -90,7 +89,7 @@ func (o *output) create() error {
 			return fmt.Errorf("create %s: %w", filename.Make(filename.SSTable, o.number), err)
 		}
 	}
-	o.probes, o.fresh = 0, 0
+	o.probes, o.newKeys = 0, 0
 	o.w = sstable.NewWriter(o.f, sstable.WriterOptions{
 		DBID:        o.t.dbid,
 		Number:      o.number,
@@ -100,7 +99,7 @@ func (o *output) create() error {
 	return nil
 }
 
-// finish ends the file being written, if there is one, and opens it for reading.
+// finish finishes the current file, if there is one, and opens it for reading.
 func (o *output) finish() error {
 	if o.w == nil {
 		return nil
@@ -128,15 +127,15 @@ func (o *output) finish() error {
 		return err
 	}
 	if o.probes > 0 {
-		f.fresh = float64(o.fresh) / float64(o.probes)
+		f.newKeys = float64(o.newKeys) / float64(o.probes)
 	}
-	o.done = append(o.done, newPart(f, meta, meta.Size))
+	o.done = append(o.done, newVirtualSST(f, meta, meta.Size))
 	o.entries += info.Entries
 	o.bytes += info.Size
 	return nil
 }
 
-// discard removes everything that was written.
+// discard removes the output.
 func (o *output) discard() {
 	if o.w != nil {
 		o.w.Abort()
@@ -149,17 +148,17 @@ func (o *output) discard() {
 		o.f = nil
 		o.t.remove(o.number)
 	}
-	for _, p := range o.done {
-		o.t.close(p.file)
-		o.t.remove(p.number)
+	for _, s := range o.done {
+		o.t.close(s.file)
+		o.t.remove(s.number)
 	}
 	o.done = nil
 }
 
-// leave closes what was written and keeps it on disk.
-func (o *output) leave() {
-	for _, p := range o.done {
-		o.t.close(p.file)
+// keep closes the files of the output and keeps them on disk.
+func (o *output) keep() {
+	for _, s := range o.done {
+		o.t.close(s.file)
 	}
 	o.done = nil
 }

@@ -12,9 +12,9 @@ func TestOverlapBytes(t *testing.T) {
 		{"first half", "k\x00", "k\x80", "", "k\x40", false, 500},
 		{"last quarter", "k\x00", "k\x80", "k\x60", "", true, 250},
 		{"middle", "k\x00", "k\x80", "k\x20", "k\x40", false, 250},
-		{"below and beyond", "k\x00", "k\x80", "a", "z", false, 1000},
-		{"next to nothing", "k\x00", "k\x80", "k\x40", "k\x40\x00\x01", false, 1},
-		{"too alike", "k", "k\x00", "k\x00", "", true, 1000},
+		{"beyond both bounds", "k\x00", "k\x80", "a", "z", false, 1000},
+		{"very little", "k\x00", "k\x80", "k\x40", "k\x40\x00\x01", false, 1},
+		{"keys too similar", "k", "k\x00", "k\x00", "", true, 1000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			upper := []byte(c.upper)

@@ -12,12 +12,12 @@ import (
 	"github.com/tablerock-db/tablerock/internal/manifest"
 )
 
-// TestPick runs transcripts of the choice of compactions. A version is lines of
+// TestPick runs transcripts of the picker. A version is a list of lines
 //
-//	TIER/RUN FROM-TO BYTES [entries=N] [tombstones=N] [seq=N] [size=N] [fresh=PERCENT]
+//	TIER/RUN FROM-TO BYTES [entries=N] [tombstones=N] [seq=N] [size=N] [new=PERCENT]
 //
-// where B is the bottom's tier and FROM and TO are texts like b or 17:b, a
-// partition of table 16 or of the one given.
+// where B is the tier of the bottom, and FROM and TO are partitions of table 16, or of
+// another table as in 17:b.
 func TestPick(t *testing.T) {
 	var k *picker
 	datadriven.RunTest(t, "testdata/pick", func(t *testing.T, d *datadriven.TestData) string {
@@ -52,25 +52,25 @@ func parsePicker(t *testing.T, d *datadriven.TestData) *picker {
 			}
 		case "dropped": // table
 			dropped[uint32(number(t, a.Vals[0]))] = true
-		case "sweep": // tier, upto, run
-			k.policy.sweeps = append(k.policy.sweeps, sweep{uint32(number(t, a.Vals[0])), number(t, a.Vals[1]), number(t, a.Vals[2])})
+		case "compacting": // tier, newest input, output run
+			k.policy.tierCompactions = append(k.policy.tierCompactions, tierCompaction{uint32(number(t, a.Vals[0])), number(t, a.Vals[1]), number(t, a.Vals[2])})
 		case "cursor":
 			k.policy.cursor = pickKey(t, a.Vals[0])
 		default:
 			t.Fatalf("%s: unknown argument %q", d.Pos, a.Key)
 		}
 	}
-	var parts []*part
+	var ssts []*virtualSST
 	for i, line := range strings.Split(strings.TrimSpace(d.Input), "\n") {
-		parts = append(parts, parsePart(t, uint64(i+1), line))
+		ssts = append(ssts, parseSST(t, uint64(i+1), line))
 	}
 	var err error
-	k.v, err = newVersion(nil, parts)
+	k.v, err = newVersion(nil, ssts)
 	must(t, err)
 	return k
 }
 
-func parsePart(t *testing.T, n uint64, line string) *part {
+func parseSST(t *testing.T, n uint64, line string) *virtualSST {
 	f := strings.Fields(line)
 	tier, run, _ := strings.Cut(f[0], "/")
 	from, to, _ := strings.Cut(f[1], "-")
@@ -82,7 +82,7 @@ func parsePart(t *testing.T, n uint64, line string) *part {
 	} else {
 		meta.Tier = uint32(number(t, tier))
 	}
-	fresh := 0.0
+	newKeys := 0.0
 	for _, arg := range f[3:] {
 		name, v, _ := strings.Cut(arg, "=")
 		switch name {
@@ -94,8 +94,8 @@ func parsePart(t *testing.T, n uint64, line string) *part {
 			meta.MaxSeq = number(t, v)
 		case "size":
 			meta.Size = int64(number(t, v))
-		case "fresh": // percent
-			fresh = float64(number(t, v)) / 100
+		case "new": // percent
+			newKeys = float64(number(t, v)) / 100
 		default:
 			t.Fatalf("unknown argument %q", arg)
 		}
@@ -105,7 +105,7 @@ func parsePart(t *testing.T, n uint64, line string) *part {
 		first = clippedFirst
 	}
 	meta.Smallest, meta.Largest = clip(pickKey(t, from), first), clip(pickKey(t, to), last)
-	return newPart(&file{number: n, size: meta.Size, fresh: fresh}, meta, bytes)
+	return newVirtualSST(&file{number: n, size: meta.Size, newKeys: newKeys}, meta, bytes)
 }
 
 func number(t *testing.T, s string) uint64 {
@@ -169,8 +169,8 @@ func describe(p *plan) string {
 
 func (p *policy) describe() string {
 	var b strings.Builder
-	for _, s := range p.sweeps {
-		fmt.Fprintf(&b, "sweeping tier %d up to run %d into %d\n", s.tier, s.upto, s.run)
+	for _, s := range p.tierCompactions {
+		fmt.Fprintf(&b, "compacting tier %d up to run %d into %d\n", s.tier, s.newest, s.run)
 	}
 	if p.cursor != nil {
 		fmt.Fprintf(&b, "cursor at %s\n", showKey(p.cursor))

@@ -11,33 +11,33 @@ import (
 	"github.com/tablerock-db/tablerock/sstable"
 )
 
-// runSource shows the parts of a run one after the other. An iterator of a part
-// is opened when the walk gets there.
+// runSource returns the entries of a run. It opens the iterator of an sstable when it
+// gets to the sstable.
 type runSource struct {
-	parts []*part
+	ssts  []*virtualSST
 	older []*run // the runs below
 	o     IterOptions
-	i     int // the part that it reads
+	i     int // index of the current sstable
 	it    *sstable.Iterator
 	err   error
 }
 
-// open moves to part i and reports whether there is one.
+// open moves to sstable i and reports whether there is one.
 func (s *runSource) open(i int) bool {
 	if s.it != nil && s.i == i {
 		return true
 	}
 	s.release()
-	if s.err != nil || i < 0 || i >= len(s.parts) {
+	if s.err != nil || i < 0 || i >= len(s.ssts) {
 		return false
 	}
 	s.i = i
-	p := s.parts[i]
-	o := p.bounds(s.o)
-	if o.Prune != nil && overlapsAny(s.older, p) {
+	sst := s.ssts[i]
+	o := sst.bounds(s.o)
+	if o.Prune != nil && overlapsAny(s.older, sst) {
 		o.Prune = nil
 	}
-	s.it = p.reader.NewIterator(o)
+	s.it = sst.reader.NewIterator(o)
 	return true
 }
 
@@ -51,8 +51,8 @@ func (s *runSource) release() {
 	s.it = nil
 }
 
-// forward takes over a move that led to an entry or to the end of a part, and
-// goes on into the next parts.
+// forward completes a move forward: if ok is false, at the end of an sstable, it moves
+// to the first entry of the next sstables.
 func (s *runSource) forward(ok bool) bool {
 	for !ok {
 		if s.failed() || !s.open(s.i+1) {
@@ -83,16 +83,16 @@ func (s *runSource) failed() bool {
 // SeekGE moves to the first entry whose user key is >= key.
 func (s *runSource) SeekGE(key []byte) bool {
 	s.err = nil
-	i := sort.Search(len(s.parts), func(i int) bool { return bytes.Compare(s.parts[i].hi, key) >= 0 })
+	i := sort.Search(len(s.ssts), func(i int) bool { return bytes.Compare(s.ssts[i].hi, key) >= 0 })
 	return s.open(i) && s.forward(s.it.SeekGE(key))
 }
 
 // SeekLT moves to the last entry whose user key is < key; nil is the end.
 func (s *runSource) SeekLT(key []byte) bool {
 	s.err = nil
-	i := len(s.parts)
+	i := len(s.ssts)
 	if key != nil {
-		i = sort.Search(i, func(i int) bool { return bytes.Compare(s.parts[i].lo, key) >= 0 })
+		i = sort.Search(i, func(i int) bool { return bytes.Compare(s.ssts[i].lo, key) >= 0 })
 	}
 	return s.open(i-1) && s.backward(s.it.SeekLT(key))
 }
@@ -103,7 +103,7 @@ func (s *runSource) Next() bool { return s.Valid() && s.forward(s.it.Next()) }
 // Prev moves to the previous entry.
 func (s *runSource) Prev() bool { return s.Valid() && s.backward(s.it.Prev()) }
 
-// Valid reports whether it stands at an entry.
+// Valid reports whether the source is at an entry.
 func (s *runSource) Valid() bool { return s.err == nil && s.it != nil && s.it.Valid() }
 
 // Key returns the internal key.
@@ -112,8 +112,8 @@ func (s *runSource) Key() []byte { return s.it.Key() }
 // Row returns the row, nil for a tombstone.
 func (s *runSource) Row() codec.ShapedRow { return s.it.Row() }
 
-// Err returns the first error since the last Seek, that of a value of the
-// present row included.
+// Err returns the first error since the last Seek, including an error of a value of
+// the current row.
 func (s *runSource) Err() error {
 	if s.err == nil && s.it != nil {
 		return s.it.Err()
@@ -121,15 +121,15 @@ func (s *runSource) Err() error {
 	return s.err
 }
 
-// Close releases what is open.
+// Close closes the current iterator.
 func (s *runSource) Close() error {
 	s.err = nil
 	s.release()
 	return s.err
 }
 
-// counted is the input of a merge: it tallies each entry that the merge leaves
-// behind.
+// counted is an input of a flush. It adds each entry to the fingerprint in when it
+// moves past the entry.
 type counted struct {
 	merge.Source
 	in *fingerprint
@@ -141,12 +141,13 @@ func (c *counted) Next() bool {
 	return c.Source.Next()
 }
 
-// countedRun is counted for a run's files: a file that was read from its first
-// to its last entry must have held as many as the manifest says.
+// countedRun is an input of a compaction. Like counted, it computes the fingerprint.
+// It also compares the number of entries of each file that it read completely with
+// the manifest.
 type countedRun struct {
 	*runSource
 	in *fingerprint
-	n  uint64 // entries of the part that were left behind
+	n  uint64 // entries of the current sstable that it moved past
 }
 
 // Next moves to the next entry.
@@ -156,19 +157,19 @@ func (c *countedRun) Next() bool {
 	at := c.i
 	ok := c.runSource.Next()
 	if c.i != at || !ok {
-		c.endPart(at)
+		c.endSST(at)
 	}
 	return ok && c.err == nil
 }
 
-// Valid reports whether it stands at an entry.
+// Valid reports whether the source is at an entry.
 func (c *countedRun) Valid() bool { return c.err == nil && c.runSource.Valid() }
 
-func (c *countedRun) endPart(at int) {
-	p := c.parts[at]
+func (c *countedRun) endSST(at int) {
+	sst := c.ssts[at]
 	n := c.n
 	c.n = 0
-	if c.err == nil && !p.clipped && p.inside(c.o.Lower, c.o.Upper) && n != p.meta.Entries {
-		c.err = corrupt.Newf(filename.Make(filename.SSTable, p.number), 0, "holds %d entries, the manifest says %d", n, p.meta.Entries)
+	if c.err == nil && !sst.clipped && sst.inside(c.o.Lower, c.o.Upper) && n != sst.meta.Entries {
+		c.err = corrupt.Newf(filename.Make(filename.SSTable, sst.number), 0, "holds %d entries, the manifest says %d", n, sst.meta.Entries)
 	}
 }

@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// Counters add up what jobs have done since Open.
+// Counters count the work of jobs since Open.
 type Counters struct {
-	Flushes uint64
-	Merges  uint64 // that read and wrote
-	Edits   uint64 // that only changed the manifest
-	// FlushedBytes is what flushes wrote; MergedBytes is what merges wrote, of
-	// ReadBytes, an estimate.
-	FlushedBytes, MergedBytes, ReadBytes int64
-	// FlushedFiles is how many files flushes wrote; MergedFiles is how many
-	// merges wrote, of ReadFiles.
-	FlushedFiles, MergedFiles, ReadFiles uint64
-	// EntriesIn of flushes and merges is EntriesOut and what was dropped.
+	Flushes     uint64
+	Compactions uint64 // that read and wrote entries
+	Edits       uint64 // that only changed the manifest
+	// FlushedBytes were written by flushes, CompactedBytes by compactions. ReadBytes
+	// were read by compactions, an estimate.
+	FlushedBytes, CompactedBytes, ReadBytes int64
+	// FlushedFiles were written by flushes, CompactedFiles by compactions. ReadFiles
+	// were read by compactions.
+	FlushedFiles, CompactedFiles, ReadFiles uint64
+	// EntriesIn of flushes and compactions is EntriesOut and the dropped entries.
 	EntriesIn, EntriesOut uint64
 	Shadowed              uint64 // hidden by a newer version
-	Graves                uint64 // tombstones that hid nothing
+	ElidedTombstones      uint64 // dropped because they hid nothing
 	DroppedRows           uint64 // rows of dropped tables
 	DroppedFiles          uint64 // files of dropped tables, removed unread
 	MovedFiles            uint64 // to the bottom, unread
@@ -30,25 +30,25 @@ type TierStats struct {
 	Tier    uint32 // manifest.BottomTier for the bottom
 	Runs    int
 	Files   int
-	Bytes   int64 // without what merges have taken away
+	Bytes   int64 // without the ranges that compactions consumed
 	Entries uint64
-	// Tombstones, like Entries, counts whole files.
+	// Tombstones and Entries count whole files.
 	Tombstones uint64
 }
 
 // Stats describes a Tree.
 type Stats struct {
 	Tiers []TierStats // newest first
-	// Files and Bytes are those on disk that the manifest lists.
+	// Files and Bytes are those of the files that the manifest lists.
 	Files      int
 	Bytes      int64
 	Entries    uint64
 	Tombstones uint64
-	// RunsMax is how many runs overlap at the worst key.
+	// RunsMax is the greatest number of runs that overlap at a key.
 	RunsMax int
-	// LiveBytes estimates the size of the rows that readers of the present see:
-	// that of the largest run, and of those that overlap no larger one. SpaceAmp
-	// is Bytes over LiveBytes, 1 for an empty tree.
+	// LiveBytes estimates the size of the rows that readers of the present see: the
+	// size of the largest run, and of the runs that overlap no larger one. SpaceAmp is
+	// Bytes / LiveBytes, 1 for an empty tree.
 	LiveBytes int64
 	SpaceAmp  float64
 	Counters  Counters
@@ -63,16 +63,14 @@ func (t *Tree) Stats() Stats {
 	return s
 }
 
-// Counters returns what jobs have done since Open. It does not wait for a change
-// under way.
+// Counters returns the work of jobs since Open. It does not wait for an install.
 func (t *Tree) Counters() Counters {
 	t.countersMu.Lock()
 	defer t.countersMu.Unlock()
 	return t.counters
 }
 
-// Stats describes the version; Counters are the Tree's alone. It may be called
-// after Tree.Close.
+// Stats describes the version, without Counters. It may be called after Tree.Close.
 func (v *Version) Stats() Stats {
 	s := Stats{RunsMax: v.runsMax, SpaceAmp: 1}
 	seen := make(map[*file]bool)
@@ -85,18 +83,18 @@ func (v *Version) Stats() Stats {
 		ts := &s.Tiers[n-1]
 		ts.Runs++
 		ts.Bytes += r.bytes()
-		for _, p := range r.parts {
-			if seen[p.file] {
+		for _, sst := range r.ssts {
+			if seen[sst.file] {
 				continue
 			}
-			seen[p.file] = true
+			seen[sst.file] = true
 			ts.Files++
-			ts.Entries += p.meta.Entries
-			ts.Tombstones += p.meta.Tombstones
+			ts.Entries += sst.meta.Entries
+			ts.Tombstones += sst.meta.Tombstones
 			s.Files++
-			s.Bytes += p.size
-			s.Entries += p.meta.Entries
-			s.Tombstones += p.meta.Tombstones
+			s.Bytes += sst.size
+			s.Entries += sst.meta.Entries
+			s.Tombstones += sst.meta.Tombstones
 		}
 	}
 	if s.LiveBytes = v.liveBytes(); s.LiveBytes > 0 {
@@ -105,13 +103,13 @@ func (v *Version) Stats() Stats {
 	return s
 }
 
-// liveBytes takes the largest runs that overlap no larger one as what is live,
-// or more if entries above the bottom are known to hide nothing.
+// liveBytes is the size of the runs that overlap no larger run, or more if entries
+// above the bottom are known to hide nothing.
 func (v *Version) liveBytes() (live int64) {
 	known := v.bottom().bytes()
 	for _, r := range v.tiers() {
-		for _, p := range r.parts {
-			known += p.bytes - p.garbage(p.bytes)
+		for _, sst := range r.ssts {
+			known += sst.bytes - sst.garbage(sst.bytes)
 		}
 	}
 	runs := slices.Clone(v.runs)
@@ -126,40 +124,40 @@ func (v *Version) liveBytes() (live int64) {
 	return max(live, known)
 }
 
-// overlaps reports whether r and o can hold the same key.
+// overlaps reports whether r and o may contain the same key.
 func (r *run) overlaps(o *run) bool {
-	for _, p := range r.parts {
-		if len(o.within(p.lo, after(p.hi))) > 0 {
+	for _, sst := range r.ssts {
+		if len(o.within(sst.lo, after(sst.hi))) > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// count adds a finished job to the counters.
-func (w *rewrite) count() {
-	w.t.countersMu.Lock()
-	defer w.t.countersMu.Unlock()
-	c := &w.t.counters
+// count adds a finished compaction to the counters.
+func (c *compaction) count() {
+	c.t.countersMu.Lock()
+	defer c.t.countersMu.Unlock()
+	n := &c.t.counters
 	switch {
-	case w.flush:
-		c.Flushes++
-		c.FlushedBytes += w.out.bytes
-		c.FlushedFiles += uint64(len(w.out.done))
-	case len(w.plan.inputs) > 0:
-		c.Merges++
-		c.MergedBytes += w.out.bytes
-		c.MergedFiles += uint64(len(w.out.done))
-		c.ReadBytes += w.before
-		c.ReadFiles += uint64(len(w.taken))
+	case c.flush:
+		n.Flushes++
+		n.FlushedBytes += c.out.bytes
+		n.FlushedFiles += uint64(len(c.out.done))
+	case len(c.plan.inputs) > 0:
+		n.Compactions++
+		n.CompactedBytes += c.out.bytes
+		n.CompactedFiles += uint64(len(c.out.done))
+		n.ReadBytes += c.inputBytes
+		n.ReadFiles += uint64(len(c.consumed))
 	default:
-		c.Edits++
-		c.MovedFiles += uint64(len(w.plan.add))
-		c.DroppedFiles += uint64(len(w.plan.remove) - len(w.plan.add))
+		n.Edits++
+		n.MovedFiles += uint64(len(c.plan.add))
+		n.DroppedFiles += uint64(len(c.plan.remove) - len(c.plan.add))
 	}
-	c.EntriesIn += w.in.entries
-	c.EntriesOut += w.decided[keepEntry].entries + w.decided[keepZeroSeq].entries
-	c.Shadowed += w.decided[dropShadowed].entries
-	c.Graves += w.decided[dropTombstone].entries
-	c.DroppedRows += w.decided[dropTable].entries
+	n.EntriesIn += c.in.entries
+	n.EntriesOut += c.decided[keepEntry].entries + c.decided[keepZeroSeq].entries
+	n.Shadowed += c.decided[dropShadowed].entries
+	n.ElidedTombstones += c.decided[dropTombstone].entries
+	n.DroppedRows += c.decided[dropTable].entries
 }

@@ -14,31 +14,32 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// Tree is the set of live files of a database, and owns its manifest. All
-// methods may be called concurrently.
+// Tree is the set of live files of a database. It owns the manifest. All methods may
+// be called concurrently.
 type Tree struct {
 	o       Options
 	dbid    [16]byte
 	current atomic.Pointer[Version]
-	// next is the next number. It has no lock: a log segment needs its number
+	// next is the next number. It is not guarded by mu: a log segment needs its number
 	// while the manifest is written.
 	next atomic.Uint64
 
-	// jobsMu guards the choice of jobs. It comes before mu, and Options.Snapshots
-	// and Options.Dropped are called under it.
+	// jobsMu guards the choice of jobs. It comes before mu. Options.Snapshots and
+	// Options.Dropped are called under it.
 	jobsMu sync.Mutex
-	// merging and flushing are the jobs under way.
+	// compacting and flushing are the jobs under way.
 	// +checklocks:jobsMu
-	merging, flushing *Job
+	compacting, flushing *Job
 	// +checklocks:jobsMu
 	policy policy
 
-	// mu is held while the manifest is written. Readers do not take it.
+	// mu is locked while the manifest is written. Readers do not take it.
+	// Options.ProvenLogs is called under it.
 	mu sync.Mutex
-	// m is what the manifest file says.
+	// m is the content of the manifest file.
 	// +checklocks:mu
 	m manifest.Manifest
-	// doubt is set, under mu, once it is unknown which manifest a crash would leave.
+	// doubt is set, under mu, when it is unknown which manifest a crash would leave.
 	doubt atomic.Pointer[error]
 
 	countersMu sync.Mutex
@@ -46,18 +47,18 @@ type Tree struct {
 	counters Counters
 
 	trashMu sync.Mutex
-	// trash is files that nothing needs and that could not be removed.
+	// trash lists obsolete files that could not be removed. trashMu is a leaf.
 	// +checklocks:trashMu
 	trash []uint64
 }
 
-// ErrInDoubt is found in the error of a change whose manifest may or may not
-// survive a crash, and of every change after it. Reads go on; what is the case
-// shows when the database is opened again.
+// ErrInDoubt is wrapped by the error of a change whose manifest may or may not survive
+// a crash, and of every later change. Reads still work. The next open of the database
+// shows which manifest survived.
 var ErrInDoubt = errors.New("it is unknown whether a change to the manifest is durable")
 
-// Open opens every file that m lists. A file that is missing, or is not the one
-// that was listed, is a *corrupt.Error. Nothing is written. The Tree owns m.
+// Open opens every file that m lists. It returns a *corrupt.Error if a file is missing
+// or is not the listed one. Open writes nothing. The Tree owns m.
 func Open(o Options, m *manifest.Manifest) (*Tree, error) {
 	t := &Tree{o: o.withDefaults(), dbid: m.DBID, m: *m}
 	files := make(map[uint64]*file, len(m.Files))
@@ -71,19 +72,19 @@ func Open(o Options, m *manifest.Manifest) (*Tree, error) {
 		}
 		return nil, err
 	}
-	v.hold()
+	v.refFiles()
 	t.current.Store(v)
 	t.next.Store(m.NextFile)
 	return t, nil
 }
 
 func (t *Tree) openVersion(metas []manifest.File, files map[uint64]*file) (*Version, error) {
-	// What was clipped from a file is not known: its size is dealt out evenly.
+	// The sizes of virtual sstables are not known: divide the size of the file evenly.
 	listed := make(map[uint64]int64, len(metas))
 	for i := range metas {
 		listed[metas[i].Number]++
 	}
-	parts := make([]*part, 0, len(metas))
+	ssts := make([]*virtualSST, 0, len(metas))
 	for i := range metas {
 		meta := metas[i]
 		if err := checkKeys(&meta); err != nil {
@@ -104,28 +105,28 @@ func (t *Tree) openVersion(metas []manifest.File, files map[uint64]*file) (*Vers
 			}
 			files[meta.Number] = f
 		}
-		parts = append(parts, newPart(f, meta, meta.Size/listed[meta.Number]))
+		ssts = append(ssts, newVirtualSST(f, meta, meta.Size/listed[meta.Number]))
 	}
-	v, err := newVersion(t, parts)
+	v, err := newVersion(t, ssts)
 	if err != nil {
 		return nil, corrupt.Newf(filename.Manifest, 0, "%v", err)
 	}
 	return v, nil
 }
 
-// Version returns the current version, pinned until its Unref. It must not be
-// called after Close.
+// Version returns the current version, pinned until its Unref. Do not call it after
+// Close.
 func (t *Tree) Version() *Version {
 	for {
-		// A version that has lost its last holder is no longer current.
+		// tryRef fails if another version became current after the load.
 		if v := t.current.Load(); v.tryRef() {
 			return v
 		}
 	}
 }
 
-// Failure returns the error that ended all changes, nil if there was none. It is
-// an ErrInDoubt. It does not wait for a change under way.
+// Failure returns the ErrInDoubt after which the Tree refuses changes, nil if there was
+// none. It does not wait for a change under way.
 func (t *Tree) Failure() error {
 	if doubt := t.doubt.Load(); doubt != nil {
 		return *doubt
@@ -149,9 +150,8 @@ func (t *Tree) Update(e manifest.Edit) error { return t.install(versionEdit{mani
 // the manifest is durable.
 func (t *Tree) RecordLogs() error { return t.install(versionEdit{}) }
 
-// Close closes the files. Jobs under way must have been aborted. Files of
-// versions that are still pinned are closed by their last Unref. A second Close
-// does nothing.
+// Close closes the files. Abort the jobs under way first. The last Unref of a pinned
+// version closes the files of that version. A second Close does nothing.
 func (t *Tree) Close() error {
 	v := t.current.Swap(nil)
 	if v == nil {
@@ -162,8 +162,8 @@ func (t *Tree) Close() error {
 	return nil
 }
 
-// NewNumber returns a number for a file, a run or a log segment that none had
-// before. It is durable with the next manifest.
+// NewNumber returns an unused number for a file, a run or a log segment. The next
+// manifest records it.
 func (t *Tree) NewNumber() uint64 { return t.next.Add(1) - 1 }
 
 // SkipNumbers makes next the least number that NewNumber returns from now on.
@@ -174,28 +174,28 @@ func (t *Tree) SkipNumbers(next uint64) {
 
 // versionEdit is a change of the current version and its manifest.
 type versionEdit struct {
-	// remove lists parts that the current version must contain.
-	remove, add []*part
+	// The current version must contain all of remove.
+	remove, add []*virtualSST
 	manifest    manifest.Edit
 }
 
 // apply returns the version after e.
 func (e *versionEdit) apply(v *Version) (*Version, error) {
-	gone := make(map[*part]bool, len(e.remove))
-	for _, p := range e.remove {
-		gone[p] = true
+	gone := make(map[*virtualSST]bool, len(e.remove))
+	for _, s := range e.remove {
+		gone[s] = true
 	}
-	parts := slices.DeleteFunc(v.parts(), func(p *part) bool {
-		if !gone[p] {
+	ssts := slices.DeleteFunc(v.ssts(), func(s *virtualSST) bool {
+		if !gone[s] {
 			return false
 		}
-		delete(gone, p)
+		delete(gone, s)
 		return true
 	})
 	if len(gone) > 0 {
-		return nil, fmt.Errorf("%d inputs are no longer live", len(gone))
+		return nil, fmt.Errorf("%d inputs are not live", len(gone))
 	}
-	return newVersion(v.tree, append(parts, e.add...))
+	return newVersion(v.tree, append(ssts, e.add...))
 }
 
 // install makes e durable, and then visible.
@@ -240,22 +240,22 @@ func (t *Tree) installLocked(e versionEdit) (old *Version, err error) {
 	if next == old {
 		return nil, nil
 	}
-	next.hold()
+	next.refFiles()
 	live := make(map[*file]bool)
-	for _, p := range next.parts() {
-		live[p.file] = true
+	for _, s := range next.ssts() {
+		live[s.file] = true
 	}
-	for _, p := range old.parts() {
-		if !live[p.file] {
-			p.obsolete.Store(true)
+	for _, s := range old.ssts() {
+		if !live[s.file] {
+			s.obsolete.Store(true)
 		}
 	}
 	t.current.Store(next)
 	return old, nil
 }
 
-// writeLocked replaces the manifest. After an error it finds out which of the
-// two is in place: if it is the old one, nothing has happened.
+// writeLocked replaces the manifest. After an error it reads the manifest: if it is
+// the old one, nothing has changed.
 func (t *Tree) writeLocked(m *manifest.Manifest) error {
 	err := manifest.Write(t.o.FS, t.o.Dir, m)
 	if err == nil {
@@ -269,8 +269,7 @@ func (t *Tree) writeLocked(m *manifest.Manifest) error {
 	return err
 }
 
-// sameManifest reports whether a and b say the same, but for the numbers that
-// were handed out since.
+// sameManifest reports whether a and b are equal, except for NextFile.
 func sameManifest(a, b *manifest.Manifest) bool {
 	return a.DBID == b.DBID && a.HighWater == b.HighWater && a.LastSeq == b.LastSeq &&
 		slices.Equal(a.Logs, b.Logs) &&
@@ -280,8 +279,8 @@ func sameManifest(a, b *manifest.Manifest) bool {
 		})
 }
 
-// retire closes a file that no version holds, and removes it if the manifest
-// does not list it.
+// retire closes a file that no version refers to, and removes it if the manifest does
+// not list it.
 func (t *Tree) retire(f *file) {
 	t.close(f)
 	if f.obsolete.Load() {
@@ -298,7 +297,7 @@ func (t *Tree) close(f *file) {
 	}
 }
 
-// remove deletes a file. If that fails it is tried again after the next change.
+// remove deletes a file. After a failure, the next install tries again.
 func (t *Tree) remove(number uint64) {
 	err := t.o.FS.Remove(t.path(number))
 	if err == nil || errors.Is(err, fs.ErrNotExist) {

@@ -21,16 +21,16 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// TestSameSeedSameBytes runs the same random life twice.
+// TestSameSeedSameBytes runs the same random operations twice.
 func TestSameSeedSameBytes(t *testing.T) {
 	var dumps [2]string
 	for i := range dumps {
-		w := newWorld(t, vfs.NewMem(), smallOptions(), 21)
+		h := newHarness(t, vfs.NewMem(), smallOptions(), 21)
 		for range 2500 {
-			w.deterministicStep()
+			h.deterministicStep()
 		}
-		w.close()
-		dump, err := vfs.Dump(w.fs, testDir)
+		h.close()
+		dump, err := vfs.Dump(h.fs, testDir)
 		must(t, err)
 		dumps[i] = dump
 	}
@@ -42,136 +42,137 @@ func TestSameSeedSameBytes(t *testing.T) {
 	}
 }
 
-func (w *world) deterministicStep() {
-	switch n := w.rng.IntN(100); {
+func (h *harness) deterministicStep() {
+	switch n := h.rng.IntN(100); {
 	case n < 80:
-		w.put(w.rng.IntN(400), w.rng.IntN(100))
+		h.put(h.rng.IntN(400), h.rng.IntN(100))
 	case n < 95:
-		w.write(testKey(w.rng.IntN(400)), "")
+		h.write(testKey(h.rng.IntN(400)), "")
 	case n < 97:
-		w.flush()
+		h.flush()
 	default:
-		w.mergeStep()
+		h.compactionStep()
 	}
 }
 
 func TestDroppedTable(t *testing.T) {
-	w := newWorld(t, vfs.NewMem(), smallOptions(), 22)
+	h := newHarness(t, vfs.NewMem(), smallOptions(), 22)
 	rows := func(table uint32, n int) {
 		for i := range n {
-			w.write(codec.AppendKey(nil, table, fmt.Sprintf("p%d", i/40), fmt.Sprint(i)), w.text(i, 80))
+			h.write(codec.AppendKey(nil, table, fmt.Sprintf("p%d", i/40), fmt.Sprint(i)), h.text(i, 80))
 		}
 	}
 	rows(16, 300)
 	rows(17, 300)
 	rows(18, 3) // shares a file with the next
 	rows(19, 297)
-	w.flush()
-	w.settle()
-	w.snaps = []uint64{w.seq}
-	w.drop(17)
-	w.drop(18)
-	w.settle()
-	if n := w.rowsOf(17); n != 300 {
+	h.flush()
+	h.compactAll()
+	h.snaps = []uint64{h.seq}
+	h.drop(17)
+	h.drop(18)
+	h.compactAll()
+	if n := h.rowsOf(17); n != 300 {
 		t.Fatalf("the snapshot sees %d rows of the dropped table, want 300", n)
 	}
-	w.check()
-	w.snaps = nil
-	before := w.tree.Stats().Counters
-	w.settle()
-	s := w.tree.Stats()
-	if s.Counters.DroppedFiles == before.DroppedFiles || s.Counters.MergedBytes != before.MergedBytes {
-		t.Fatalf("want whole files dropped and nothing merged: %+v, then %+v", before, s.Counters)
+	h.check()
+	h.snaps = nil
+	before := h.tree.Stats().Counters
+	h.compactAll()
+	s := h.tree.Stats()
+	if s.Counters.DroppedFiles == before.DroppedFiles || s.Counters.CompactedBytes != before.CompactedBytes {
+		t.Fatalf("want whole files dropped and nothing rewritten: %+v, then %+v", before, s.Counters)
 	}
-	w.check()
-	finishJob(t, w.tree.NewFullCompaction())
-	if n := w.rowsOf(17) + w.rowsOf(18); n != 0 {
-		t.Fatalf("%d rows of dropped tables are left", n)
+	h.check()
+	finishJob(t, h.tree.NewFullCompaction())
+	if n := h.rowsOf(17) + h.rowsOf(18); n != 0 {
+		t.Fatalf("%d rows of dropped tables remain", n)
 	}
-	if s := w.tree.Stats(); s.Counters.DroppedRows == 0 || s.Entries != 597 {
-		t.Fatalf("want 597 rows, and some dropped one by one: %+v", s)
+	if s := h.tree.Stats(); s.Counters.DroppedRows == 0 || s.Entries != 597 {
+		t.Fatalf("want 597 rows, and some dropped individually: %+v", s)
 	}
-	w.check()
-	w.finish()
+	h.check()
+	h.finish()
 }
 
 // rowsOf counts the entries of a table in files.
-func (w *world) rowsOf(table uint32) (n int) {
-	v := w.tree.Version()
+func (h *harness) rowsOf(table uint32) (n int) {
+	v := h.tree.Version()
 	defer v.Unref()
 	lower, upper := codec.AppendTable(nil, table), codec.AppendTable(nil, table+1)
 	for _, s := range v.AppendSources(nil, IterOptions{Lower: lower, Upper: upper, AllVersions: true}) {
 		for ok := s.SeekGE(lower); ok; ok = s.Next() {
 			n++
 		}
-		must(w.t, s.Err())
-		must(w.t, s.Close())
+		must(h.t, s.Err())
+		must(h.t, s.Close())
 	}
 	return n
 }
 
-// TestSnapshotKeepsItsVersions overwrites under snapshots, and compacts.
+// TestSnapshotKeepsItsVersions overwrites rows while snapshots are registered, and
+// compacts.
 func TestSnapshotKeepsItsVersions(t *testing.T) {
-	w := newWorld(t, vfs.NewMem(), smallOptions(), 23)
+	h := newHarness(t, vfs.NewMem(), smallOptions(), 23)
 	for range 5 {
 		for n := range 100 {
-			w.put(n, 20)
+			h.put(n, 20)
 		}
-		w.snaps = append(w.snaps, w.seq)
+		h.snaps = append(h.snaps, h.seq)
 		for n := range 100 {
 			if n%3 == 0 {
-				w.write(testKey(n), "")
+				h.write(testKey(n), "")
 			} else {
-				w.put(n, 20)
+				h.put(n, 20)
 			}
 		}
-		w.flush()
-		w.mergeStep()
+		h.flush()
+		h.compactionStep()
 	}
-	w.settle()
-	w.check()
-	finishJob(t, w.tree.NewFullCompaction())
-	w.check()
-	// Every version that a snapshot reads, and the newest, which is a
-	// tombstone for every third key.
-	if s := w.tree.Stats(); s.Entries != 600 || s.Tombstones != 34 {
+	h.compactAll()
+	h.check()
+	finishJob(t, h.tree.NewFullCompaction())
+	h.check()
+	// All versions that snapshots read, and the newest version, which is a tombstone
+	// for every third key.
+	if s := h.tree.Stats(); s.Entries != 600 || s.Tombstones != 34 {
 		t.Fatalf("%d entries with %d tombstones, want 600 with 34", s.Entries, s.Tombstones)
 	}
-	w.snaps = w.snaps[2:3]
-	finishJob(t, w.tree.NewFullCompaction())
-	w.check()
-	if s := w.tree.Stats(); s.Entries != 200 || s.Tombstones != 34 {
+	h.snaps = h.snaps[2:3]
+	finishJob(t, h.tree.NewFullCompaction())
+	h.check()
+	if s := h.tree.Stats(); s.Entries != 200 || s.Tombstones != 34 {
 		t.Fatalf("%d entries with %d tombstones, want 200 with 34", s.Entries, s.Tombstones)
 	}
-	w.snaps = nil
-	finishJob(t, w.tree.NewFullCompaction())
-	w.check()
-	if s := w.tree.Stats(); s.Entries != 66 || s.Tombstones != 0 {
+	h.snaps = nil
+	finishJob(t, h.tree.NewFullCompaction())
+	h.check()
+	if s := h.tree.Stats(); s.Entries != 66 || s.Tombstones != 0 {
 		t.Fatalf("%d entries with %d tombstones, want 66 with none", s.Entries, s.Tombstones)
 	}
-	w.finish()
+	h.finish()
 }
 
-// TestPinnedVersionKeepsFiles reads an old version while everything it has is
-// merged away.
+// TestPinnedVersionKeepsFiles reads an old version after compactions consumed all of its
+// files.
 func TestPinnedVersionKeepsFiles(t *testing.T) {
-	w := newWorld(t, vfs.NewMem(), smallOptions(), 24)
+	h := newHarness(t, vfs.NewMem(), smallOptions(), 24)
 	for n := range 300 {
-		w.put(n, 60)
+		h.put(n, 60)
 	}
-	w.flush()
-	v := w.tree.Version()
-	sources := v.AppendSources(nil, IterOptions{Snapshot: w.seq})
+	h.flush()
+	v := h.tree.Version()
+	sources := v.AppendSources(nil, IterOptions{Snapshot: h.seq})
 	old := v.Files()
 	for range 4 {
 		for n := range 300 {
-			w.put(n, 60)
+			h.put(n, 60)
 		}
-		w.flush()
-		w.settle()
+		h.flush()
+		h.compactAll()
 	}
 	for _, f := range old {
-		if _, err := w.fs.Stat(w.tree.path(f.Number)); err != nil {
+		if _, err := h.fs.Stat(h.tree.path(f.Number)); err != nil {
 			t.Fatalf("a pinned file: %v", err)
 		}
 	}
@@ -188,28 +189,27 @@ func TestPinnedVersionKeepsFiles(t *testing.T) {
 	}
 	v.Unref()
 	for _, f := range old {
-		if _, err := w.fs.Stat(w.tree.path(f.Number)); err == nil {
+		if _, err := h.fs.Stat(h.tree.path(f.Number)); err == nil {
 			t.Fatalf("file %d is still there", f.Number)
 		}
 	}
-	w.finish()
+	h.finish()
 }
 
-// TestReadersBesideInstalls reads from several goroutines while versions come
-// and go.
-func TestReadersBesideInstalls(t *testing.T) {
-	w := newWorld(t, vfs.NewMem(), smallOptions(), 25)
+// TestReadersDuringInstalls reads from several goroutines while versions are installed.
+func TestReadersDuringInstalls(t *testing.T) {
+	h := newHarness(t, vfs.NewMem(), smallOptions(), 25)
 	for n := range 300 {
-		w.put(n, 60)
+		h.put(n, 60)
 	}
-	w.flush()
+	h.flush()
 	ctx, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	for g := range 3 {
 		wg.Go(func() {
 			var row sstable.Row
 			for n := g; ctx.Err() == nil; n++ {
-				v := w.tree.Version()
+				v := h.tree.Version()
 				key := testKey(n % 300)
 				_, kind, ok, err := v.Get(key, codec.KeyHash(key), codec.MaxSeq, &row)
 				if err != nil || !ok || kind != codec.KindPut {
@@ -222,38 +222,38 @@ func TestReadersBesideInstalls(t *testing.T) {
 	}
 	for range 25 {
 		for range 60 {
-			w.put(w.rng.IntN(300), 60)
+			h.put(h.rng.IntN(300), 60)
 		}
-		w.flush()
-		w.settle()
+		h.flush()
+		h.compactAll()
 	}
 	stop()
 	wg.Wait()
-	w.check()
-	w.finish()
+	h.check()
+	h.finish()
 }
 
-// TestPruneUncoversNothing scans for values that only shadowed versions have.
-func TestPruneUncoversNothing(t *testing.T) {
-	w := newWorld(t, vfs.NewMem(), smallOptions(), 32)
+// TestPruneRevealsNoOldVersion scans for values that only shadowed versions have.
+func TestPruneRevealsNoOldVersion(t *testing.T) {
+	h := newHarness(t, vfs.NewMem(), smallOptions(), 32)
 	for n := range 1000 {
-		w.write(orderedKey(n), w.text(n, 60))
+		h.write(orderedKey(n), h.text(n, 60))
 	}
-	w.flush()
-	w.settle()
-	old := w.seq
+	h.flush()
+	h.compactAll()
+	old := h.seq
 	for n := range 300 {
-		w.write(orderedKey(n), w.text(n, 60))
+		h.write(orderedKey(n), h.text(n, 60))
 	}
-	w.flush()
+	h.flush()
 	prune := predicate.Compile(predicate.NewCompare("Seq", predicate.Le, edm.Int64(int64(old))))
-	v := w.tree.Version()
+	v := h.tree.Version()
 	defer v.Unref()
 	if len(v.runs) < 2 {
 		t.Fatalf("want rows above the bottom: %+v", v.Stats())
 	}
 	var it merge.Iterator
-	it.Init(v.AppendSources(nil, IterOptions{Snapshot: w.seq, Prune: prune}), merge.Options{})
+	it.Init(v.AppendSources(nil, IterOptions{Snapshot: h.seq, Prune: prune}), merge.Options{})
 	matches := 0
 	for ok := it.SeekGE(nil); ok; ok = it.Next() {
 		if seq, _ := it.Row().Lookup("Seq"); seq.Word() <= old {
@@ -262,17 +262,17 @@ func TestPruneUncoversNothing(t *testing.T) {
 	}
 	must(t, errors.Join(it.Err(), it.Close()))
 	if matches != 700 {
-		t.Fatalf("%d rows are as old as that, want 700", matches)
+		t.Fatalf("%d rows match, want 700", matches)
 	}
-	// In the bottom alone, groups are left out: most of a thousand rows.
+	// A scan of the bottom alone skips most groups of the thousand rows.
 	seen := 0
 	none := predicate.Compile(predicate.NewCompare("Seq", predicate.Le, edm.Int64(100)))
-	s := v.AppendSources(nil, IterOptions{Snapshot: w.seq, Prune: none})
+	s := v.AppendSources(nil, IterOptions{Snapshot: h.seq, Prune: none})
 	for ok := s[1].SeekGE(nil); ok; ok = s[1].Next() {
 		seen++
 	}
 	if seen < 100 || seen > 500 {
-		t.Fatalf("a pruned scan of the bottom shows %d rows, want 100 and not many more", seen)
+		t.Fatalf("a pruned scan of the bottom returns %d rows, want 100 and not many more", seen)
 	}
 	for _, s := range s {
 		must(t, s.Close())
@@ -280,46 +280,46 @@ func TestPruneUncoversNothing(t *testing.T) {
 }
 
 func TestOpenRefusesDamage(t *testing.T) {
-	prepared := func(t *testing.T) (*world, manifest.File) {
-		w := newWorld(t, vfs.NewMem(), smallOptions(), 26)
+	prepared := func(t *testing.T) (*harness, manifest.File) {
+		h := newHarness(t, vfs.NewMem(), smallOptions(), 26)
 		for n := range 300 {
-			w.put(n, 60)
+			h.put(n, 60)
 		}
-		w.flush()
-		w.close()
-		m := w.tree.Manifest()
-		return w, m.Files[len(m.Files)/2]
+		h.flush()
+		h.close()
+		m := h.tree.Manifest()
+		return h, m.Files[len(m.Files)/2]
 	}
-	cases := map[string]func(w *world, f manifest.File) error{
-		"missing": func(w *world, f manifest.File) error { return w.fs.Remove(w.tree.path(f.Number)) },
-		"shorter": func(w *world, f manifest.File) error {
-			name := w.tree.path(f.Number)
-			b, err := vfs.ReadFile(w.fs, name, f.Size)
+	cases := map[string]func(h *harness, f manifest.File) error{
+		"missing": func(h *harness, f manifest.File) error { return h.fs.Remove(h.tree.path(f.Number)) },
+		"shorter": func(h *harness, f manifest.File) error {
+			name := h.tree.path(f.Number)
+			b, err := vfs.ReadFile(h.fs, name, f.Size)
 			must(t, err)
-			must(t, w.fs.Remove(name))
-			h, err := w.fs.Create(name)
+			must(t, h.fs.Remove(name))
+			disk, err := h.fs.Create(name)
 			must(t, err)
-			_, err = h.WriteAt(b[:len(b)-1], 0)
-			return errors.Join(err, h.Close())
+			_, err = disk.WriteAt(b[:len(b)-1], 0)
+			return errors.Join(err, disk.Close())
 		},
-		"swapped": func(w *world, f manifest.File) error {
-			other := w.tree.Manifest().Files[0].Number
+		"swapped": func(h *harness, f manifest.File) error {
+			other := h.tree.Manifest().Files[0].Number
 			return errors.Join(
-				w.fs.Rename(w.tree.path(f.Number), "x"),
-				w.fs.Rename(w.tree.path(other), w.tree.path(f.Number)),
-				w.fs.Rename("x", w.tree.path(other)))
+				h.fs.Rename(h.tree.path(f.Number), "x"),
+				h.fs.Rename(h.tree.path(other), h.tree.path(f.Number)),
+				h.fs.Rename("x", h.tree.path(other)))
 		},
-		"footer": func(w *world, f manifest.File) error {
-			return w.fs.(*vfs.Mem).Patch(w.tree.path(f.Number), f.Size-100, []byte{0xaa})
+		"footer": func(h *harness, f manifest.File) error {
+			return h.fs.(*vfs.Mem).Patch(h.tree.path(f.Number), f.Size-100, []byte{0xaa})
 		},
 	}
 	for name, damage := range cases {
 		t.Run(name, func(t *testing.T) {
-			w, f := prepared(t)
-			must(t, damage(w, f))
-			m, err := manifest.Read(w.fs, testDir)
+			h, f := prepared(t)
+			must(t, damage(h, f))
+			m, err := manifest.Read(h.fs, testDir)
 			must(t, err)
-			_, err = Open(Options{FS: w.fs, Dir: testDir}, m)
+			_, err = Open(Options{FS: h.fs, Dir: testDir}, m)
 			if !errors.Is(err, corrupt.ErrCorrupt) {
 				t.Fatalf("Open: %v, want a corrupt.Error", err)
 			}
@@ -328,15 +328,15 @@ func TestOpenRefusesDamage(t *testing.T) {
 }
 
 func TestVerifyFindsDamage(t *testing.T) {
-	w := newWorld(t, vfs.NewMem(), smallOptions(), 27)
+	h := newHarness(t, vfs.NewMem(), smallOptions(), 27)
 	for n := range 300 {
-		w.put(n, 60)
+		h.put(n, 60)
 	}
-	w.flush()
-	files := w.files()
+	h.flush()
+	files := h.files()
 	f := files[len(files)/2]
-	must(t, w.fs.(*vfs.Mem).Patch(w.tree.path(f.Number), f.Size/3, []byte{1, 2, 3}))
-	got, err := w.tree.Verify(context.Background())
+	must(t, h.fs.(*vfs.Mem).Patch(h.tree.path(f.Number), f.Size/3, []byte{1, 2, 3}))
+	got, err := h.tree.Verify(context.Background())
 	must(t, err)
 	if len(got.Findings) == 0 || got.Files != len(files) || got.Entries != 300 {
 		t.Fatalf("got %+v, want a finding among %d files and 300 entries", got, len(files))
@@ -348,38 +348,39 @@ func TestVerifyFindsDamage(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	stop()
-	if _, err := w.tree.Verify(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := h.tree.Verify(ctx); !errors.Is(err, context.Canceled) {
 		t.Fatalf("Verify with a cancelled context: %v", err)
 	}
 }
 
-// TestMergeMeetsDamage reports damage of an input and keeps the inputs.
-func TestMergeMeetsDamage(t *testing.T) {
-	w := newWorld(t, vfs.NewMem(), smallOptions(), 28)
+// TestCompactionOfDamagedFile checks that damage of an input is reported and that the
+// inputs remain.
+func TestCompactionOfDamagedFile(t *testing.T) {
+	h := newHarness(t, vfs.NewMem(), smallOptions(), 28)
 	for range 2 {
 		for n := range 300 {
-			w.put(n, 60)
+			h.put(n, 60)
 		}
-		w.flush()
+		h.flush()
 	}
-	f := w.files()[1]
-	must(t, w.fs.(*vfs.Mem).Patch(w.tree.path(f.Number), f.Size/3, []byte{1, 2, 3}))
+	f := h.files()[1]
+	must(t, h.fs.(*vfs.Mem).Patch(h.tree.path(f.Number), f.Size/3, []byte{1, 2, 3}))
 	var c *corrupt.Error
-	if err := runErr(w.tree.NewFullCompaction()); !errors.As(err, &c) || c.File != filename.Make(filename.SSTable, f.Number) {
+	if err := runErr(h.tree.NewFullCompaction()); !errors.As(err, &c) || c.File != filename.Make(filename.SSTable, f.Number) {
 		t.Fatalf("got %v, want damage of %s", err, filename.Make(filename.SSTable, f.Number))
 	}
-	if !slices.ContainsFunc(w.files(), func(g manifest.File) bool { return g.Number == f.Number }) {
-		t.Fatalf("file %d is no longer listed", f.Number)
+	if !slices.ContainsFunc(h.files(), func(g manifest.File) bool { return g.Number == f.Number }) {
+		t.Fatalf("file %d is not listed", f.Number)
 	}
-	w.checkFiles()
+	h.checkFiles()
 }
 
 func TestContextPausesJob(t *testing.T) {
-	w := newWorld(t, vfs.NewMem(), smallOptions(), 29)
+	h := newHarness(t, vfs.NewMem(), smallOptions(), 29)
 	for n := range 3000 {
-		w.put(n, 30)
+		h.put(n, 30)
 	}
-	j := w.newFlush()
+	j := h.newFlush()
 	ctx, stop := context.WithCancel(context.Background())
 	if done, err := j.Step(ctx); done || err != nil {
 		t.Fatalf("first step: %v, %v", done, err)
@@ -389,22 +390,22 @@ func TestContextPausesJob(t *testing.T) {
 		t.Fatalf("step after the end of ctx: %v", err)
 	}
 	finishJob(t, j)
-	w.flushed = w.seq
-	w.check()
+	h.flushed = h.seq
+	h.check()
 	if done, err := j.Step(context.Background()); !done || err != nil {
 		t.Fatalf("step after the end: %v, %v", done, err)
 	}
 	j.Abort()
-	w.finish()
+	h.finish()
 }
 
 func TestAbort(t *testing.T) {
-	w := newWorld(t, vfs.NewMem(), smallOptions(), 30)
+	h := newHarness(t, vfs.NewMem(), smallOptions(), 30)
 	for n := range 3000 {
-		w.put(n, 30)
+		h.put(n, 30)
 	}
 	for steps := range 12 {
-		j := w.newFlush()
+		j := h.newFlush()
 		for range steps {
 			_, err := j.Step(context.Background())
 			must(t, err)
@@ -414,51 +415,51 @@ func TestAbort(t *testing.T) {
 		if _, err := j.Step(context.Background()); err == nil {
 			t.Fatal("a step after Abort")
 		}
-		w.checkFiles()
+		h.checkFiles()
 	}
-	w.flush()
-	w.check()
-	w.finish()
+	h.flush()
+	h.check()
+	h.finish()
 }
 
 func TestUpdate(t *testing.T) {
-	w := newWorld(t, vfs.NewMem(), smallOptions(), 31)
-	must(t, w.tree.Update(manifest.Edit{HighWater: 77, Logs: []manifest.Log{{Number: w.tree.NewNumber()}}}))
-	w.put(1, 10)
-	w.flush()
-	for _, m := range []manifest.Manifest{w.tree.Manifest(), *mustRead(t, w.fs)} {
-		if m.HighWater != 77 || len(m.Logs) != 1 || m.Logs[0].Number != 1 || len(m.Files) != 1 || m.LastSeq != w.seq {
+	h := newHarness(t, vfs.NewMem(), smallOptions(), 31)
+	must(t, h.tree.Update(manifest.Edit{HighWater: 77, Logs: []manifest.Log{{Number: h.tree.NewNumber()}}}))
+	h.put(1, 10)
+	h.flush()
+	for _, m := range []manifest.Manifest{h.tree.Manifest(), *mustRead(t, h.fs)} {
+		if m.HighWater != 77 || len(m.Logs) != 1 || m.Logs[0].Number != 1 || len(m.Files) != 1 || m.LastSeq != h.seq {
 			t.Fatalf("manifest %+v", m)
 		}
 	}
-	must(t, w.tree.Close())
-	must(t, w.tree.Close())
-	if err := w.tree.Update(manifest.Edit{}); err == nil {
+	must(t, h.tree.Close())
+	must(t, h.tree.Close())
+	if err := h.tree.Update(manifest.Edit{}); err == nil {
 		t.Fatal("an update after Close")
 	}
 }
 
-// TestNumberDuringInstall asks for a number while the manifest is written, as a
-// writer does who opens a log segment: it must not wait for the disk.
+// TestNumberDuringInstall takes a number while the manifest is written, as a writer that
+// opens a log segment does. It must not wait for the disk.
 func TestNumberDuringInstall(t *testing.T) {
 	fsys := errorfs.Wrap(vfs.NewMem(), nil)
-	w := newWorld(t, fsys, smallOptions(), 32)
+	h := newHarness(t, fsys, smallOptions(), 32)
 	var numbers []uint64
 	fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
-		if w.tree.mu.TryLock() {
-			w.tree.mu.Unlock()
-			t.Errorf("%v happens without the lock, so this shows nothing", op)
+		if h.tree.mu.TryLock() {
+			h.tree.mu.Unlock()
+			t.Errorf("%v runs without the lock, so this test proves nothing", op)
 		}
-		numbers = append(numbers, w.tree.NewNumber())
+		numbers = append(numbers, h.tree.NewNumber())
 		return nil
 	})
-	must(t, w.tree.Update(manifest.Edit{HighWater: 1}))
+	must(t, h.tree.Update(manifest.Edit{HighWater: 1}))
 	fsys.SetRule(nil)
 	if len(numbers) == 0 {
 		t.Fatal("the manifest was not written")
 	}
-	must(t, w.tree.Update(manifest.Edit{HighWater: 2}))
-	if last := numbers[len(numbers)-1]; mustRead(t, fsys).NextFile != last+1 || w.tree.NewNumber() != last+1 {
+	must(t, h.tree.Update(manifest.Edit{HighWater: 2}))
+	if last := numbers[len(numbers)-1]; mustRead(t, fsys).NextFile != last+1 || h.tree.NewNumber() != last+1 {
 		t.Errorf("the next manifest says %d, the last number was %d", mustRead(t, fsys).NextFile, last)
 	}
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// Verified is what Verify has read.
+// Verified is the result of Verify.
 type Verified struct {
 	Files   int
 	Bytes   int64
 	Entries uint64
-	// Findings are the damages, at most one for each check of a file.
+	// Findings are the damages found, at most one for each check of a file.
 	Findings []*corrupt.Error
 }
 
@@ -30,32 +30,32 @@ func (t *Tree) Verify(ctx context.Context) (Verified, error) {
 	return v.Verify(ctx)
 }
 
-// Verify reads every file of the version in full and checks it against its own
-// sums and rules, and against the manifest: the hash of the whole file, counts
-// and bounds. What is damaged is a finding; an error means that Verify could not
-// go on. It may be called after Tree.Close.
+// Verify reads every file of the version completely. It checks the checksums and rules
+// of the file, and compares its hash, counts and bounds with the manifest. Damage is
+// a finding; an error means that Verify could not continue. It may be called after
+// Tree.Close.
 func (v *Version) Verify(ctx context.Context) (Verified, error) {
 	t := v.tree
 	var out Verified
 	seen := make(map[*file]bool)
-	for _, p := range v.parts() {
-		if !seen[p.file] {
-			seen[p.file] = true
+	for _, s := range v.ssts() {
+		if !seen[s.file] {
+			seen[s.file] = true
 			out.Files++
-			out.Bytes += p.size
-			out.Entries += p.meta.Entries
-			if err := t.verifyFile(ctx, p, &out); err != nil {
+			out.Bytes += s.size
+			out.Entries += s.meta.Entries
+			if err := t.verifyFile(ctx, s, &out); err != nil {
 				return out, err
 			}
 		}
-		if err := out.note(p.checkBounds()); err != nil {
+		if err := out.note(s.checkBounds()); err != nil {
 			return out, err
 		}
 	}
 	return out, nil
 }
 
-// note takes err as a finding if it is one.
+// note adds err to the findings if it is damage, and returns it otherwise.
 func (v *Verified) note(err error) error {
 	var c *corrupt.Error
 	if errors.As(err, &c) {
@@ -65,23 +65,23 @@ func (v *Verified) note(err error) error {
 	return err
 }
 
-func (t *Tree) verifyFile(ctx context.Context, p *part, out *Verified) error {
-	if err := out.note(p.reader.Verify(ctx)); err != nil {
-		return fmt.Errorf("verify %s: %w", filename.Make(filename.SSTable, p.number), err)
+func (t *Tree) verifyFile(ctx context.Context, s *virtualSST, out *Verified) error {
+	if err := out.note(s.reader.Verify(ctx)); err != nil {
+		return fmt.Errorf("verify %s: %w", filename.Make(filename.SSTable, s.number), err)
 	}
-	f, err := t.o.FS.Open(t.path(p.number))
+	f, err := t.o.FS.Open(t.path(s.number))
 	if err != nil {
-		return fmt.Errorf("verify %s: %w", filename.Make(filename.SSTable, p.number), err)
+		return fmt.Errorf("verify %s: %w", filename.Make(filename.SSTable, s.number), err)
 	}
-	hash, err := hashFile(ctx, f, p.size)
+	hash, err := hashFile(ctx, f, s.size)
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
 	if err != nil {
-		return fmt.Errorf("hash %s: %w", filename.Make(filename.SSTable, p.number), err)
+		return fmt.Errorf("hash %s: %w", filename.Make(filename.SSTable, s.number), err)
 	}
-	if hash != p.meta.Hash {
-		return out.note(corrupt.Newf(filename.Make(filename.SSTable, p.number), 0, "the file's hash is %016x, the manifest says %016x", hash, p.meta.Hash))
+	if hash != s.meta.Hash {
+		return out.note(corrupt.Newf(filename.Make(filename.SSTable, s.number), 0, "the file's hash is %016x, the manifest says %016x", hash, s.meta.Hash))
 	}
 	return nil
 }
@@ -98,22 +98,21 @@ func hashFile(ctx context.Context, f vfs.File, size int64) (uint64, error) {
 		if n, err := f.ReadAt(buf, off); n < len(buf) {
 			return 0, err
 		}
-		_, _ = h.Write(buf) // a hash takes everything
+		_, _ = h.Write(buf) // never fails
 	}
 	return h.Sum64(), nil
 }
 
-// checkBounds checks that the part begins and ends with the keys that the
-// manifest names.
-func (p *part) checkBounds() error {
-	it := p.reader.NewIterator(p.bounds(IterOptions{Snapshot: codec.MaxSeq}))
+// checkBounds compares the first and the last key of s with the manifest.
+func (s *virtualSST) checkBounds() error {
+	it := s.reader.NewIterator(s.bounds(IterOptions{Snapshot: codec.MaxSeq}))
 	is := func(user []byte) bool { return bytes.Equal(it.Key()[:len(it.Key())-codec.TrailerLen], user) }
 	var err error
-	if it.SeekGE(nil) && !is(p.lo) {
-		err = corrupt.Newf(filename.Make(filename.SSTable, p.number), 0, "begins with %x, the manifest says %x", it.Key(), p.meta.Smallest)
+	if it.SeekGE(nil) && !is(s.lo) {
+		err = corrupt.Newf(filename.Make(filename.SSTable, s.number), 0, "begins with %x, the manifest says %x", it.Key(), s.meta.Smallest)
 	}
-	if err == nil && it.SeekLT(nil) && !is(p.hi) {
-		err = corrupt.Newf(filename.Make(filename.SSTable, p.number), p.size, "ends with %x, the manifest says %x", it.Key(), p.meta.Largest)
+	if err == nil && it.SeekLT(nil) && !is(s.hi) {
+		err = corrupt.Newf(filename.Make(filename.SSTable, s.number), s.size, "ends with %x, the manifest says %x", it.Key(), s.meta.Largest)
 	}
 	if cerr := it.Close(); err == nil {
 		err = cerr

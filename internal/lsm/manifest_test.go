@@ -11,8 +11,8 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// TestBoundsAreKeys opens a manifest whose sums are right and whose bounds are
-// no keys: what plans merges takes table ids from them.
+// TestBoundsAreKeys opens a manifest with valid checksums whose bounds are not keys:
+// the picker would read table ids from them.
 func TestBoundsAreKeys(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -25,13 +25,13 @@ func TestBoundsAreKeys(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, vfs.NewMem(), smallOptions(), 1)
+			h := newHarness(t, vfs.NewMem(), smallOptions(), 1)
 			for i := range 50 {
-				w.put(i, 20)
+				h.put(i, 20)
 			}
-			w.flush()
-			w.close()
-			m, err := manifest.Read(w.fs, testDir)
+			h.flush()
+			h.close()
+			m, err := manifest.Read(h.fs, testDir)
 			must(t, err)
 			m.Files = m.Files[:1]
 			f := &m.Files[0]
@@ -39,12 +39,12 @@ func TestBoundsAreKeys(t *testing.T) {
 			if bytes.Compare(f.Smallest, f.Largest) > 0 {
 				f.Largest = bytes.Repeat([]byte{0xff}, 12)
 			}
-			must(t, manifest.Write(w.fs, testDir, m))
-			o := w.opts
-			o.FS, o.Dir = w.fs, testDir
+			must(t, manifest.Write(h.fs, testDir, m))
+			o := h.opts
+			o.FS, o.Dir = h.fs, testDir
 			tree, err := Open(o, m)
 			if err == nil {
-				// What a background merge would do next.
+				// The background work of the engine would do this next.
 				if job := tree.PickCompaction(); job != nil {
 					job.Abort()
 				}

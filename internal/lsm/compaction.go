@@ -1,0 +1,234 @@
+package lsm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/internal/merge"
+)
+
+// A step ends after stepEntries entries, or after writing stepBytes.
+const (
+	stepEntries = 1024
+	stepBytes   = 1 << 20
+)
+
+// plan describes a compaction.
+type plan struct {
+	reason string
+	// remove and add are the sstables to drop and to move without reading them.
+	remove, add []*virtualSST
+	// inputs are the runs to compact within [lower, upper), newest first. older are
+	// the runs below the output.
+	inputs       []*run
+	older        []*run
+	lower, upper []byte
+	// tier and run are those of the output.
+	tier uint32
+	run  uint64
+	// fileBytes is the target size of the output files. With oneFile the compaction
+	// ends with the first file that ends after the key endAfter.
+	fileBytes int64
+	oneFile   bool
+	endAfter  []byte
+}
+
+// compaction is a flush or a compaction under way.
+type compaction struct {
+	t    *Tree
+	v    *Version // pinned until the end
+	plan plan
+	edit manifest.Edit // of a flush
+
+	flush      bool
+	consumed   []*virtualSST // sstables of v that are consumed, some of them in part
+	sources    []merge.Source
+	it         merge.Iterator
+	visibility visibility
+	out        output
+	keyBuf     []byte
+
+	in         fingerprint            // of the entries that the sources returned
+	decided    [decisions]fingerprint // of the entries by decision
+	inputBytes int64                  // bytes of the inputs
+
+	phase func() (done bool, err error)
+}
+
+// newCompaction prepares a planned compaction. It owns the reference to v.
+func (t *Tree) newCompaction(v *Version, snapshots []uint64, p *plan) *compaction {
+	c := &compaction{t: t, v: v, plan: *p}
+	c.visibility = visibility{
+		snapshots: snapshots,
+		dropped:   t.o.Dropped,
+		older:     newOlderRuns(p.older).mayContain,
+		bottom:    p.tier == manifest.BottomTier,
+	}
+	o := IterOptions{Lower: p.lower, Upper: p.upper, AllVersions: true}
+	for _, r := range p.inputs {
+		ssts := r.within(p.lower, p.upper)
+		if len(ssts) == 0 {
+			continue
+		}
+		c.consumed = append(c.consumed, ssts...)
+		c.sources = append(c.sources, &countedRun{runSource: &runSource{ssts: ssts, o: o}, in: &c.in})
+	}
+	c.out = output{t: t, tier: p.tier, run: p.run, fileBytes: p.fileBytes, compression: t.o.Compression}
+	if p.tier == manifest.BottomTier {
+		c.out.compression = t.o.BottomCompression
+	}
+	return c
+}
+
+func (c *compaction) step(ctx context.Context) (done bool, err error) {
+	if c.phase == nil {
+		c.phase = c.start
+	}
+	done, err = c.phase()
+	if done && err == nil {
+		c.v.Unref()
+	}
+	return done, err
+}
+
+func (c *compaction) abort() {
+	for _, s := range c.sources {
+		_ = s.Close() // read-only, and the job has failed
+	}
+	c.out.discard()
+	c.v.Unref()
+}
+
+func (c *compaction) start() (bool, error) {
+	if err := c.t.Failure(); err != nil {
+		return false, err
+	}
+	if len(c.sources) == 0 {
+		c.phase = c.install
+		return false, nil
+	}
+	c.it.Init(c.sources, merge.Options{AllVersions: true})
+	c.it.SeekGE(c.plan.lower)
+	c.phase = c.copyEntries
+	return false, nil
+}
+
+// copyEntries copies some entries from the inputs to the output.
+func (c *compaction) copyEntries() (bool, error) {
+	limit := c.out.size() + stepBytes
+	for range stepEntries {
+		if !c.it.Valid() {
+			c.phase = c.finish
+			return false, c.it.Err()
+		}
+		key := c.it.Key()
+		user := key[:len(key)-codec.TrailerLen]
+		if c.out.full(user) {
+			if c.plan.oneFile && bytes.Compare(user, c.plan.endAfter) > 0 {
+				c.plan.upper = append([]byte(nil), user...)
+				c.phase = c.finish
+			}
+			// The sync of the file takes the rest of this step.
+			return false, c.out.finish()
+		}
+		if err := c.entry(key, user); err != nil {
+			return false, err
+		}
+		c.it.Next()
+		if c.out.size() >= limit {
+			break
+		}
+	}
+	return false, nil
+}
+
+func (c *compaction) entry(key, user []byte) error {
+	d := c.visibility.decide(key)
+	c.decided[d].add(key)
+	if d != keepEntry && d != keepZeroSeq {
+		return nil
+	}
+	row := c.it.Row()
+	if d == keepZeroSeq {
+		_, _, kind := codec.SplitTrailer(key)
+		c.keyBuf = codec.AppendTrailer(append(c.keyBuf[:0], user...), 0, kind)
+		key, user = c.keyBuf, c.keyBuf[:len(user)]
+	}
+	err := c.out.add(key, user, row)
+	if probed(c.decided[d].entries) {
+		c.out.probes++
+		if !c.visibility.older(user) {
+			c.out.newKeys++
+		}
+	}
+	return err
+}
+
+// finish finishes the last file and compares the entries of the output, and the
+// dropped ones, with the entries of the inputs.
+func (c *compaction) finish() (bool, error) {
+	if err := c.out.finish(); err != nil {
+		return false, err
+	}
+	var errs []error
+	for _, s := range c.sources {
+		errs = append(errs, s.Close())
+	}
+	c.sources = nil
+	if err := errors.Join(errs...); err != nil {
+		return false, fmt.Errorf("close inputs: %w", err)
+	}
+	kept := c.decided[keepEntry].plus(c.decided[keepZeroSeq])
+	sum := kept
+	for d := dropShadowed; d < decisions; d++ {
+		sum = sum.plus(c.decided[d])
+	}
+	if sum != c.in || kept.entries != c.out.entries {
+		return false, fmt.Errorf("%d entries (sum %x) went in, %d (sum %x) came out, %d of them into files; dropped: %d shadowed, %d tombstones, %d of dropped tables",
+			c.in.entries, c.in.sum, sum.entries, sum.sum, c.out.entries,
+			c.decided[dropShadowed].entries, c.decided[dropTombstone].entries, c.decided[dropTable].entries)
+	}
+	c.phase = c.install
+	return false, nil
+}
+
+// install installs the output in place of the inputs.
+func (c *compaction) install() (bool, error) {
+	e := versionEdit{manifest: c.edit}
+	e.remove = append(e.remove, c.plan.remove...)
+	e.add = append(e.add, c.plan.add...)
+	for _, s := range c.consumed {
+		if !s.overlaps(c.plan.lower, c.plan.upper) {
+			continue // the compaction ended before it
+		}
+		rest, err := s.without(c.plan.lower, c.plan.upper)
+		if err != nil {
+			return false, err
+		}
+		c.inputBytes += s.bytes
+		for _, r := range rest {
+			c.inputBytes -= r.bytes
+		}
+		e.remove = append(e.remove, s)
+		e.add = append(e.add, rest...)
+	}
+	e.add = append(e.add, c.out.done...)
+	if len(c.out.done) > 0 {
+		if err := c.t.o.FS.SyncDir(c.t.o.Dir); err != nil {
+			return false, fmt.Errorf("sync directory: %w", err)
+		}
+	}
+	if err := c.t.install(e); err != nil {
+		if errors.Is(err, ErrInDoubt) {
+			// A crash may leave the manifest that lists them.
+			c.out.keep()
+		}
+		return false, fmt.Errorf("install: %w", err)
+	}
+	c.count()
+	return true, nil
+}

@@ -1,0 +1,91 @@
+package lsm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/sstable"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// TestLostEntryStopsCompaction simulates a source that returned an entry which was
+// neither written nor dropped.
+func TestLostEntryStopsCompaction(t *testing.T) {
+	h := newHarness(t, vfs.NewMem(), smallOptions(), 41)
+	for n := range 300 {
+		h.put(n, 60)
+	}
+	h.flush()
+	before := h.files()
+	v := h.tree.Version()
+	p := h.tree.picker(v, nil).full(nil)
+	p.oneFile, p.upper = false, nil
+	r := h.tree.newCompaction(v, nil, p)
+	j := &Job{t: h.tree, what: "compaction", step: r.step, abort: r.abort}
+	_, err := j.Step(context.Background())
+	must(t, err)
+	r.in.add(testKey(1))
+	if err := runErr(j); err == nil || !strings.Contains(err.Error(), "301 entries") {
+		t.Fatalf("got %v, want an error about 301 entries", err)
+	}
+	if after := h.files(); len(after) != len(before) || after[0].Number != before[0].Number {
+		t.Fatalf("the files changed from %v to %v", before, after)
+	}
+	h.check()
+	h.finish()
+}
+
+// TestWrongCountStopsCompaction increments the number of entries in the manifest.
+func TestWrongCountStopsCompaction(t *testing.T) {
+	h := newHarness(t, vfs.NewMem(), smallOptions(), 42)
+	for range 2 {
+		for n := range 300 {
+			h.put(n, 60)
+		}
+		h.flush()
+	}
+	h.close()
+	m := mustRead(t, h.fs)
+	m.Files[3].Entries++
+	must(t, manifest.Write(h.fs, testDir, m))
+	h.open()
+	var c *corrupt.Error
+	if err := runErr(h.tree.NewFullCompaction()); !errors.As(err, &c) || c.File != filename.Make(filename.SSTable, m.Files[3].Number) {
+		t.Fatalf("got %v, want damage of %s", err, filename.Make(filename.SSTable, m.Files[3].Number))
+	}
+}
+
+// TestGetDoesNotAllocate reads cached rows, and keys that no run contains.
+func TestGetDoesNotAllocate(t *testing.T) {
+	h := newHarness(t, vfs.NewMem(), smallOptions(), 45)
+	for range 3 {
+		for n := range 300 {
+			h.put(n, 60)
+		}
+		h.flush()
+	}
+	v := h.tree.Version()
+	var row sstable.Row
+	hit, miss := testKey(7), testKey(1000)
+	for _, key := range [][]byte{hit, miss} {
+		hash := codec.KeyHash(key)
+		got := testing.AllocsPerRun(100, func() {
+			if _, _, ok, err := v.Get(key, hash, h.seq, &row); err != nil || ok != bytes.Equal(key, hit) {
+				t.Fatalf("get %q: %v, %v", key, ok, err)
+			}
+			row.Release()
+		})
+		if got != 0 {
+			t.Errorf("get %q: %v allocations, want none", key, got)
+		}
+	}
+	v.Unref()
+	h.finish()
+}

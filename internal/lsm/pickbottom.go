@@ -1,0 +1,174 @@
+package lsm
+
+import (
+	"bytes"
+
+	"github.com/tablerock-db/tablerock/internal/manifest"
+)
+
+// maxOutputFiles is the number of files that a compaction into the bottom installs
+// at once. A larger compaction writes the first file, and the next pick continues
+// after it.
+const maxOutputFiles = 4
+
+// ranges estimates the garbage of the version. Without a bottom there is one range,
+// and the oldest run counts as the bottom.
+func (k *picker) ranges() keyRanges {
+	bottom, runs := k.v.bottom().ssts, k.v.tiers()
+	rs := make(keyRanges, max(1, len(bottom)))
+	for i, s := range bottom {
+		rs[i].start = s.lo
+		rs[i].bottom = s.bytes
+	}
+	if len(bottom) == 0 && len(runs) > 0 {
+		rs[0].bottom = runs[len(runs)-1].bytes()
+		runs = runs[:len(runs)-1]
+	}
+	for _, run := range runs {
+		for _, s := range run.ssts {
+			for i := rs.find(s.lo); i < len(rs); i++ {
+				lower, upper := rs.bounds(i, i+1)
+				if !s.overlaps(lower, upper) {
+					break
+				}
+				share := s.bytesWithin(lower, upper)
+				rs[i].above += share
+				rs[i].garbage += s.garbage(share)
+			}
+		}
+	}
+	return rs
+}
+
+// garbageRange compacts the next range that is mostly garbage or, if space is short,
+// the next range with less garbage.
+func (k *picker) garbageRange() *plan {
+	rs := k.ranges()
+	first := 0
+	if k.policy.cursor != nil {
+		first = rs.find(k.policy.cursor)
+	}
+	best := rs.pick(first, k.spaceShort(rs))
+	if best < 0 {
+		return nil
+	}
+	end := rs.pickEnd(best, k.o.FileBytes)
+	_, k.policy.cursor = rs.bounds(best, end)
+	return k.intoBottom("garbage", rs, best, end)
+}
+
+// spaceShort reports whether the files take twice the space of the live rows. A
+// range that a compaction consumed takes space until its whole file is removed.
+func (k *picker) spaceShort(rs keyRanges) bool {
+	return len(k.v.bottom().ssts) > 0 && k.v.Stats().Bytes >= 2*rs.live()
+}
+
+// intoBottom compacts all runs within ranges [i, j) into the bottom. The output
+// files have equal size, because a small last file would be a small range.
+func (k *picker) intoBottom(reason string, rs keyRanges, i, j int) *plan {
+	lower, upper := rs.bounds(i, j)
+	total := int64(0)
+	for ; i < j; i++ {
+		total += rs[i].bottom + rs[i].above
+	}
+	b, first := k.v.bottom(), k.firstAbove(lower, upper)
+	if first != nil {
+		// Do not rewrite a large file if all keys above are greater than its last key.
+		at := b.find(lower)
+		if at < len(b.ssts) && b.ssts[at].bytes >= k.o.FileBytes/2 && bytes.Compare(b.ssts[at].hi, first) < 0 {
+			lower = first
+			total -= b.ssts[at].bytes
+		}
+	}
+	files := max(1, (total+k.o.FileBytes-1)/k.o.FileBytes)
+	return &plan{
+		reason:    reason,
+		inputs:    k.v.runs,
+		lower:     lower,
+		upper:     upper,
+		tier:      manifest.BottomTier,
+		fileBytes: max(total/files, k.o.FileBytes/2),
+		oneFile:   files > maxOutputFiles,
+		endAfter:  first, // so that it consumes something from above
+	}
+}
+
+// firstAbove returns a lower bound of the keys above the bottom within
+// [lower, upper), nil if there are none.
+func (k *picker) firstAbove(lower, upper []byte) (first []byte) {
+	for _, r := range k.v.tiers() {
+		ssts := r.within(lower, upper)
+		if len(ssts) == 0 {
+			continue
+		}
+		lo := ssts[0].lo
+		if bytes.Compare(lo, lower) < 0 {
+			lo = lower
+		}
+		if first == nil || bytes.Compare(lo, first) < 0 {
+			first = lo
+		}
+	}
+	return first
+}
+
+// full plans the next file of a full compaction, from a key on. It skips the files
+// of the bottom that are fully compacted.
+func (k *picker) full(from []byte) *plan {
+	var lower []byte
+	found := false
+	for _, r := range k.v.runs {
+		for _, s := range r.within(from, nil) {
+			if r.tier == manifest.BottomTier && k.fullyCompacted(s) {
+				continue
+			}
+			lo := s.lo
+			if bytes.Compare(lo, from) < 0 {
+				lo = from
+			}
+			if !found || bytes.Compare(lo, lower) < 0 {
+				lower, found = lo, true
+			}
+			break
+		}
+	}
+	if !found {
+		return nil
+	}
+	// Rewrite a file of the bottom that starts before lower as a whole, unless this
+	// compaction has just written its start.
+	for _, s := range k.v.bottom().ssts {
+		if s.overlaps(lower, after(lower)) && bytes.Compare(s.lo, from) >= 0 {
+			lower = s.lo
+		}
+	}
+	return &plan{
+		reason:    "full",
+		inputs:    k.v.runs,
+		lower:     lower,
+		upper:     k.nextFullyCompacted(lower),
+		tier:      manifest.BottomTier,
+		fileBytes: k.o.FileBytes,
+		oneFile:   true,
+	}
+}
+
+// nextFullyCompacted returns the start of the first file after lower that is large,
+// fully compacted and not overlapped by a tier, nil if there is none.
+func (k *picker) nextFullyCompacted(lower []byte) []byte {
+	for _, s := range k.v.bottom().ssts {
+		if bytes.Compare(s.lo, lower) > 0 && k.fullyCompacted(s) && s.bytes >= k.o.FileBytes/2 && !overlapsAny(k.v.tiers(), s) {
+			return s.lo
+		}
+	}
+	return nil
+}
+
+// fullyCompacted reports whether a compaction of a file of the bottom alone would
+// change nothing.
+func (k *picker) fullyCompacted(s *virtualSST) bool {
+	if s.clipped || s.meta.MaxSeq > 0 || s.meta.Tombstones > 0 {
+		return false
+	}
+	return allTables(s, func(id uint32) bool { return !k.o.Dropped(id) })
+}
