@@ -5,19 +5,19 @@ import "bytes"
 // cell is one cell of a CSV record. Text is valid until the next record.
 type cell struct {
 	text   []byte
-	quoted bool // "" is a cell, nothing at all is none
+	quoted bool // distinguishes "", an empty value, from an empty cell, no value
 }
 
-// span is where a cell stands: in the record, or unescaped in the scratch.
+// span is the range of a cell: in the record, or if unescaped, in scratch.
 type span struct {
 	start, end int
 	quoted     bool
 	unescaped  bool
 }
 
-// csvReader takes CSV apart by RFC 4180, strictly: quotes stand around a whole
-// cell, and within it a quote stands twice. Lines end in LF or CR LF, cells in
-// quotes may hold both; empty lines are passed over.
+// csvReader parses CSV strictly by RFC 4180: quotes enclose a whole cell, and a quote
+// in a quoted cell is doubled. Lines end in LF or CR LF; quoted cells may contain both.
+// Empty lines are skipped.
 type csvReader struct {
 	in        *input
 	delimiter byte
@@ -26,39 +26,39 @@ type csvReader struct {
 	scratch   []byte
 }
 
-// next returns the cells of a record and the lines it stands on. The cells are
-// valid until the next call. An error that is edm.ErrInvalid is the fault of
-// this record alone, which is taken; io.EOF ends the file, reported by an empty
-// record.
+// next returns the cells of the next record and its first and last line. The cells
+// are valid until the next call. An error that matches edm.ErrInvalid concerns this
+// record only, and the next call returns the following record. At the end of the file
+// next returns no cells and no error.
 func (c *csvReader) next() (cells []cell, first, last int64, err error) {
 	for {
 		first = c.in.line
 		n, err := c.in.extend(0)
 		if err != nil {
-			return nil, first, first, c.failed(err)
+			return nil, first, first, c.skipTooLong(err)
 		}
 		if n == 0 {
 			return nil, first, first, nil
 		}
-		if len(trimEnd(c.in.view(n))) > 0 {
+		if len(trimLineEnd(c.in.view(n))) > 0 {
 			cells, last, err = c.record(n)
 			return cells, first, last, err
 		}
-		c.in.take(n, 1)
+		c.in.consume(n, 1)
 	}
 }
 
-// failed drops the rest of a record that is too long, up to the end of a line.
-func (c *csvReader) failed(err error) error {
+// skipTooLong skips the rest of the line if err is errTooLong.
+func (c *csvReader) skipTooLong(err error) error {
 	if err == errTooLong {
-		if dropErr := c.in.drop(); dropErr != nil {
-			return dropErr
+		if skipErr := c.in.skipLine(); skipErr != nil {
+			return skipErr
 		}
 	}
 	return err
 }
 
-// record splits the record whose first line has n bytes.
+// record parses the record whose first line has n bytes.
 func (c *csvReader) record(n int) (cells []cell, last int64, err error) {
 	c.spans, c.scratch = c.spans[:0], c.scratch[:0]
 	lines := int64(1)
@@ -68,7 +68,7 @@ func (c *csvReader) record(n int) (cells []cell, last int64, err error) {
 			var m int
 			m, i, more, err = c.quoted(n, i, &lines)
 			if err == errUnclosed {
-				err = invalid("the quote that opens in line %d is never closed", opened)
+				err = invalid("the quote opened in line %d is not closed", opened)
 			}
 			n = m
 		} else {
@@ -79,8 +79,8 @@ func (c *csvReader) record(n int) (cells []cell, last int64, err error) {
 		}
 		if err != nil {
 			last = c.in.line + lines - 1
-			c.in.take(n, lines)
-			return nil, last, c.failed(err)
+			c.in.consume(n, lines)
+			return nil, last, c.skipTooLong(err)
 		}
 	}
 	last = c.in.line + lines - 1
@@ -93,29 +93,29 @@ func (c *csvReader) record(n int) (cells []cell, last int64, err error) {
 		}
 		c.cells = append(c.cells, cell{from[s.start:s.end:s.end], s.quoted})
 	}
-	c.in.take(n, lines)
+	c.in.consume(n, lines)
 	return c.cells, last, nil
 }
 
-// plain takes the cell without quotes at i of a line, and returns where the next
-// one begins, if there is more.
+// plain parses the unquoted cell at i of a line. It returns the start of the next cell,
+// and whether there is one.
 func (c *csvReader) plain(line []byte, i int) (next int, more bool, err error) {
-	end := len(trimEnd(line))
+	end := len(trimLineEnd(line))
 	if k := bytes.IndexByte(line[i:end], c.delimiter); k >= 0 {
 		end, more = i+k, true
 	}
 	if bytes.IndexByte(line[i:end], '"') >= 0 {
-		return 0, false, invalid("a quote within cell %d, which does not begin with one; put the cell in quotes and write \"\" for each quote in it", len(c.spans)+1)
+		return 0, false, invalid("a quote inside unquoted cell %d; quote the whole cell and write \"\" for each quote", len(c.spans)+1)
 	}
 	c.spans = append(c.spans, span{start: i, end: end})
 	return end + 1, more, nil
 }
 
-var errUnclosed = invalid("a quote is never closed")
+var errUnclosed = invalid("a quote is not closed")
 
-// quoted takes the cell in quotes at i of a record of which n bytes are in view.
-// It brings more lines into view as the cell goes on, and returns their end,
-// and where the next cell begins, if there is more.
+// quoted parses the quoted cell at i of a record, of which n bytes are in view. If the
+// cell continues, it extends the view by more lines. It returns the end of the view,
+// the start of the next cell, and whether there is one.
 func (c *csvReader) quoted(n, i int, lines *int64) (end, next int, more bool, err error) {
 	s := span{start: i + 1, quoted: true}
 	from := len(c.scratch)
@@ -147,13 +147,13 @@ func (c *csvReader) quoted(n, i int, lines *int64) (end, next int, more bool, er
 			s.start, s.end = from, len(c.scratch)
 		}
 		c.spans = append(c.spans, s)
-		rest := trimEnd(view[k+1:])
+		rest := trimLineEnd(view[k+1:])
 		switch {
 		case len(rest) == 0:
 			return n, n, false, nil
 		case rest[0] == c.delimiter:
 			return n, k + 2, true, nil
 		}
-		return n, 0, false, invalid("text behind the closing quote of cell %d; put the whole cell in quotes and write \"\" for each quote in it", len(c.spans))
+		return n, 0, false, invalid("text after the closing quote of cell %d; quote the whole cell and write \"\" for each quote", len(c.spans))
 	}
 }

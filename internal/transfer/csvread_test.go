@@ -12,8 +12,8 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// transcript reads all of a CSV text: each record as first-last and its cells,
-// quoted ones in quotes, or as its error.
+// transcript reads a CSV text. It returns the lines and cells of each record, quoted
+// cells in quotes, or its error.
 func transcript(t *testing.T, c *csvReader) []string {
 	t.Helper()
 	var got []string
@@ -39,13 +39,13 @@ func transcript(t *testing.T, c *csvReader) []string {
 		}
 		got = append(got, b.String())
 	}
-	t.Fatal("the file has no end")
+	t.Fatal("the reader does not reach the end of the file")
 	return nil
 }
 
 func TestCSVReader(t *testing.T) {
-	const inCell = "a quote within cell %d, which does not begin with one; put the cell in quotes and write \"\" for each quote in it"
-	const behind = "text behind the closing quote of cell %d; put the whole cell in quotes and write \"\" for each quote in it"
+	const inCell = "a quote inside unquoted cell %d; quote the whole cell and write \"\" for each quote"
+	const after = "text after the closing quote of cell %d; quote the whole cell and write \"\" for each quote"
 	for _, c := range []struct {
 		name, in  string
 		delimiter byte
@@ -59,16 +59,16 @@ func TestCSVReader(t *testing.T) {
 		{"quotes", "\"a\",\"\",\"b\"\"c\"\"\",\"\"\"\"\n\"x\",y\r\n\"\"", ',', []string{`1-1 "a" "" "b\"c\"" "\""`, `2-2 "x" y`, `3-3 ""`}},
 		{"lines in quotes", "a,\"b\nc\r\nd\n\n\",e\nf,g,\"\n\"\nh\n", ',', []string{`1-5 a "b\nc\r\nd\n\n" e`, `6-7 f g "\n"`, "8-8 h"}},
 		{"delimiters in quotes", "\"a,b;c\",d;e\n", ',', []string{`1-1 "a,b;c" d;e`}},
-		{"semicolons", "\"a;b\",;c;;\n", ';', []string{"1: " + fmt.Sprintf(behind, 1)}},
+		{"semicolons", "\"a;b\",;c;;\n", ';', []string{"1: " + fmt.Sprintf(after, 1)}},
 		{"other semicolons", "a,b;\"c;\"\"d\";\n", ';', []string{`1-1 a,b "c;\"d" `}},
 		{"tabs", "a b\tc\t\"d\te\"\n", '\t', []string{`1-1 a b c "d\te"`}},
 		{"carriage return alone", "a\rb,c\n", ',', []string{"1-1 a\rb c"}},
-		{"quote within", "a,b\"c\nd,e\n", ',', []string{"1: " + fmt.Sprintf(inCell, 2), "2-2 d e"}},
-		{"text behind a quote", "\"a\"b,c\nd,e\n", ',', []string{"1: " + fmt.Sprintf(behind, 1), "2-2 d e"}},
-		{"text behind lines in quotes", "x,\"a\nb\"c\nd,e\n", ',', []string{"1: " + fmt.Sprintf(behind, 2), "3-3 d e"}},
-		{"never closed", "a,b\nc,\"d\ne\nf", ',', []string{"1-1 a b", "2: the quote that opens in line 2 is never closed"}},
-		{"never closed, second line", "\"a\nb\",\"c\n", ',', []string{"1: the quote that opens in line 2 is never closed"}},
-		{"a quote at the end", "a,\"", ',', []string{"1: the quote that opens in line 1 is never closed"}},
+		{"quote inside a cell", "a,b\"c\nd,e\n", ',', []string{"1: " + fmt.Sprintf(inCell, 2), "2-2 d e"}},
+		{"text after a quote", "\"a\"b,c\nd,e\n", ',', []string{"1: " + fmt.Sprintf(after, 1), "2-2 d e"}},
+		{"text after quoted lines", "x,\"a\nb\"c\nd,e\n", ',', []string{"1: " + fmt.Sprintf(after, 2), "3-3 d e"}},
+		{"unclosed quote", "a,b\nc,\"d\ne\nf", ',', []string{"1-1 a b", "2: the quote opened in line 2 is not closed"}},
+		{"unclosed quote in the second line", "\"a\nb\",\"c\n", ',', []string{"1: the quote opened in line 2 is not closed"}},
+		{"a quote at the end", "a,\"", ',', []string{"1: the quote opened in line 1 is not closed"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := transcript(t, &csvReader{in: newInput(strings.NewReader(c.in)), delimiter: c.delimiter})
@@ -83,8 +83,8 @@ func TestCSVReader(t *testing.T) {
 	}
 }
 
-// TestCSVLongRecords passes over records above the limit, in one line and in
-// many, and finds the next one.
+// TestCSVLongRecords skips records above the limit, on one line and on many, and reads
+// the next record.
 func TestCSVLongRecords(t *testing.T) {
 	long := strings.Repeat("x", MaxRecordBytes+10)
 	tooLong := "2: " + errTooLong.Error()
@@ -110,15 +110,15 @@ func TestCSVLongRecords(t *testing.T) {
 			t.Errorf("line %d: %v, want line 1: %v", first, err, errTooLong)
 		}
 		if got := in.line; got < MaxRecordBytes/16 {
-			t.Errorf("goes on at line %d, want it behind the %d lines that were looked at", got, MaxRecordBytes/16)
+			t.Errorf("continues at line %d, want it after the %d lines that were read", got, MaxRecordBytes/16)
 		}
 		if len(in.buf) > 4*MaxRecordBytes {
-			t.Errorf("holds %d bytes for records of at most %d", len(in.buf), MaxRecordBytes)
+			t.Errorf("uses %d bytes for records of at most %d", len(in.buf), MaxRecordBytes)
 		}
 	})
 }
 
-func TestReaderFails(t *testing.T) {
+func TestCSVReadError(t *testing.T) {
 	broken := errors.New("broken disk")
 	in := newInput(&failing{text: "a,b\nc", err: broken})
 	got := transcript(t, &csvReader{in: in, delimiter: ','})
@@ -127,7 +127,7 @@ func TestReaderFails(t *testing.T) {
 	}
 }
 
-// failing gives its text, then its error.
+// failing returns its text, then its error.
 type failing struct {
 	text string
 	err  error

@@ -9,24 +9,24 @@ import (
 	"github.com/tablerock-db/tablerock/internal/odata"
 )
 
-// maxColumns is the most columns of a CSV file.
+// maxColumns limits the columns of a CSV file.
 const maxColumns = 100_000
 
-// typeSuffix ends the header of a column that holds the types of another.
+// typeSuffix ends the name of a column that holds the types of another column.
 const typeSuffix = "@type"
 
 // column is one column of CSV.
 type column struct {
 	name string
-	typ  edm.Type // of its values where no other column tells it
+	typ  edm.Type // of its values, unless another column gives it
 	role role
-	// of is the column whose types this one holds, for columnTypes.
+	// of is the column whose types this column holds, for columnTypes.
 	of int
-	// types is the column that holds the types of this one, -1 for none.
+	// types is the column that holds the types of this column, or -1.
 	types int
 }
 
-// role is what a column is for.
+// role is the purpose of a column.
 type role uint8
 
 const (
@@ -36,7 +36,7 @@ const (
 	columnIgnored       // Timestamp
 )
 
-// csvSource reads entities from the rows of CSV.
+// csvSource reads entities from CSV.
 type csvSource struct {
 	rows           csvReader
 	columns        []column
@@ -44,34 +44,34 @@ type csvSource struct {
 	scratch        []byte
 }
 
-// newCSVSource reads the header, unless it is given.
+// newCSVSource reads the header, unless o has one.
 func newCSVSource(in *input, o *ReadOptions) (*csvSource, error) {
 	s := &csvSource{rows: csvReader{in: in, delimiter: o.Delimiter}}
 	header := o.Header
 	if len(header) == 0 {
 		cells, first, _, err := s.rows.next()
 		if err == nil && len(cells) == 0 {
-			err = invalid("the file is empty; its first line names the columns")
+			err = invalid("the file is empty; the first line must name the columns")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("line %d, the header: %w", first, err)
+			return nil, fmt.Errorf("line %d, header: %w", first, err)
 		}
 		for _, c := range cells {
 			header = append(header, string(c.text))
 		}
 	}
 	if err := s.setHeader(header, o); err != nil {
-		return nil, fmt.Errorf("the header: %w", err)
+		return nil, fmt.Errorf("header: %w", err)
 	}
 	return s, nil
 }
 
 func (s *csvSource) setHeader(header []string, o *ReadOptions) error {
 	if len(header) > maxColumns {
-		return invalid("%d columns, at most %d are possible", len(header), maxColumns)
+		return invalid("%d columns, at most %d are supported", len(header), maxColumns)
 	}
 	if len(header) == 1 && strings.ContainsAny(header[0], ",;\t|") {
-		return invalid("it is one column, %s; if its cells are parted by another character than %q, give that with --delimiter", quote(header[0]), o.Delimiter)
+		return invalid("only one column, %s; if the delimiter is not %q, set it with --delimiter", quote(header[0]), o.Delimiter)
 	}
 	index := make(map[string]int, len(header)) // of property columns
 	types := make(map[string]int)              // of the columns that hold their types
@@ -85,7 +85,7 @@ func (s *csvSource) setHeader(header []string, o *ReadOptions) error {
 			seen = types
 		}
 		if _, ok := seen[c.name]; ok {
-			return invalid("column %s stands twice", quote(text))
+			return invalid("duplicate column %s", quote(text))
 		}
 		seen[c.name] = i
 		s.columns = append(s.columns, c)
@@ -97,7 +97,7 @@ func (s *csvSource) setHeader(header []string, o *ReadOptions) error {
 		}
 		of, ok := index[c.name]
 		if !ok {
-			return invalid("column %s has no column %s whose types it could hold", quote(header[i]), quote(c.name))
+			return invalid("column %s holds types, but there is no column %s", quote(header[i]), quote(c.name))
 		}
 		c.of = of
 		s.columns[of].types = i
@@ -108,13 +108,13 @@ func (s *csvSource) setHeader(header []string, o *ReadOptions) error {
 		at         *int
 	}{{o.PartitionKey, "--partition-key", &s.partition}, {o.RowKey, "--row-key", &s.row}} {
 		if *key.at, ok = index[key.name]; !ok {
-			return invalid("no column %s; say with %s which column it is (there are: %s)", quote(key.name), key.flag, listed(header))
+			return invalid("no column %s; name the column with %s (columns: %s)", quote(key.name), key.flag, listed(header))
 		}
 	}
 	return nil
 }
 
-// listed shows some names in a message.
+// listed formats names for a message, at most eight of them.
 func listed(names []string) string {
 	const most = 8
 	var b strings.Builder
@@ -131,7 +131,7 @@ func listed(names []string) string {
 	return b.String()
 }
 
-// parseColumn reads the cell of the header at i.
+// parseColumn parses the header cell at i.
 func parseColumn(text string, i int, o *ReadOptions) (column, error) {
 	name, suffix, typed := strings.Cut(text, "@")
 	c := column{name: name, typ: edm.TypeString, role: columnProperty, types: -1}
@@ -142,14 +142,14 @@ func parseColumn(text string, i int, o *ReadOptions) (column, error) {
 	if typed {
 		t, ok := edm.ParseType(suffix)
 		if !ok {
-			return c, invalid("column %s has the type %s; there are Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime and Guid", quote(text), quote(suffix))
+			return c, unknownType(text, suffix)
 		}
 		c.typ = t
 	}
 	switch {
 	case name == o.PartitionKey || name == o.RowKey:
 		if c.typ != edm.TypeString {
-			return c, invalid("column %s is a key, and keys are of Edm.String", quote(text))
+			return c, invalid("column %s is a key; keys have type Edm.String", quote(text))
 		}
 		c.role = columnKey
 	case name == edm.TimestampName:
@@ -157,7 +157,7 @@ func parseColumn(text string, i int, o *ReadOptions) (column, error) {
 	case name == "":
 		return c, invalid("column %d has no name", i+1)
 	case name == edm.PartitionKeyName || name == edm.RowKeyName:
-		return c, invalid("column %d is %s, but another column is to be that key; rename it or choose it as the key", i+1, name)
+		return c, invalid("column %d is named %s, but another column is chosen as that key; rename it, or choose it as the key", i+1, name)
 	default:
 		if err := edm.CheckPropertyName(name); err != nil {
 			return c, fmt.Errorf("column %d: %w", i+1, err)
@@ -184,11 +184,11 @@ func (s *csvSource) next() (Record, error) {
 	return rec, err
 }
 
-// key reads both keys, in one allocation.
+// key returns both keys, in one allocation.
 func (s *csvSource) key(cells []cell) (edm.Key, error) {
 	for _, at := range [...]int{s.partition, s.row} {
 		if c := cells[at]; len(c.text) == 0 && !c.quoted {
-			return edm.Key{}, invalid("column %s is empty, and every entity has that key; an empty key is written \"\"", quote(s.columns[at].name))
+			return edm.Key{}, invalid("column %s is empty, but every entity has that key; write an empty key as \"\"", quote(s.columns[at].name))
 		}
 	}
 	s.scratch = append(append(s.scratch[:0], cells[s.partition].text...), cells[s.row].text...)
@@ -196,21 +196,21 @@ func (s *csvSource) key(cells []cell) (edm.Key, error) {
 	return edm.Key{Partition: both[:n], Row: both[n:]}, nil
 }
 
-// properties reads what is no key. The Strings share one piece of memory.
+// properties parses the properties. The Strings share one allocation.
 func (s *csvSource) properties(cells []cell) (edm.Properties, error) {
-	count, room := 0, 0
+	count, size := 0, 0
 	for i := range cells {
 		c := &cells[i]
 		if s.columns[i].role == columnProperty && (len(c.text) > 0 || c.quoted) {
 			count++
-			room += len(c.text)
+			size += len(c.text)
 		}
 	}
 	if count == 0 {
 		return nil, nil
 	}
 	props := make(edm.Properties, 0, count)
-	memory := make([]byte, 0, room)
+	memory := make([]byte, 0, size)
 	for i := range cells {
 		c, col := &cells[i], &s.columns[i]
 		if col.role != columnProperty || len(c.text) == 0 && !c.quoted {
@@ -235,15 +235,18 @@ func (s *csvSource) properties(cells []cell) (edm.Properties, error) {
 	return props, nil
 }
 
-// typeOf returns the type of the value that a row has in col.
+// typeOf returns the type of a row's value in col.
 func (s *csvSource) typeOf(col *column, cells []cell) (edm.Type, error) {
 	if col.types < 0 || len(cells[col.types].text) == 0 {
 		return col.typ, nil
 	}
 	t, ok := edm.ParseType(string(cells[col.types].text))
 	if !ok {
-		return 0, invalid("column %s has the type %s; there are Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime and Guid",
-			quote(col.name+typeSuffix), quote(string(cells[col.types].text)))
+		return 0, unknownType(col.name+typeSuffix, string(cells[col.types].text))
 	}
 	return t, nil
+}
+
+func unknownType(column, name string) error {
+	return invalid("column %s has unknown type %s, want one of Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime, Guid", quote(column), quote(name))
 }

@@ -1,7 +1,7 @@
-// Package transfer moves entities between a store and text: CSV with typed
-// columns, and JSONL, one entity a line. What is exported and imported again is
-// equal, types, empty strings and odd keys included.
+// Package transfer imports and exports entities as CSV with typed columns or as JSONL,
+// one entity per line. An export that is imported again restores equal entities,
+// including types, empty strings and unusual keys.
 //
-// Files may be of any size; a record has at most MaxRecordBytes, and memory
-// stays within a few of them and the transactions in flight.
+// Files may have any size. A record has at most MaxRecordBytes. Memory is bounded by a
+// few records and the transactions in flight.
 package transfer

@@ -9,34 +9,34 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// LineError says which record of a file cannot be imported.
+// LineError reports a record of a file that cannot be imported.
 type LineError struct {
 	File  string
-	Line  int64 // where the record begins, from 1
+	Line  int64 // first line of the record, from 1
 	Cause error
 }
 
-// Error names file, line and cause.
+// Error returns the file, the line and the cause.
 func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Cause) }
 
 // Unwrap returns the cause.
 func (e *LineError) Unwrap() error { return e.Cause }
 
-// invalid returns an error that is edm.ErrInvalid, in words of its own.
+// invalid returns an error that matches edm.ErrInvalid.
 func invalid(format string, args ...any) error {
 	return &inputError{fmt.Sprintf(format, args...)}
 }
 
-// inputError is a fault of a file's text.
+// inputError is an error in the text of a file.
 type inputError struct{ what string }
 
 func (e *inputError) Error() string        { return e.what }
 func (e *inputError) Is(target error) bool { return target == edm.ErrInvalid }
 
-// errTooLong is the fault of a record above MaxRecordBytes.
-var errTooLong = invalid("the record is longer than %d bytes, which no entity is", MaxRecordBytes)
+// errTooLong reports a record above MaxRecordBytes.
+var errTooLong = invalid("the record is longer than %d bytes", MaxRecordBytes)
 
-// quote shows s, shortened, in a message.
+// quote returns s shortened and quoted for a message.
 func quote(s string) string {
 	const most = 64
 	if len(s) > most {
@@ -49,5 +49,7 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// inRow reports whether err is the fault of one row, so that the next may pass.
-func inRow(err error) bool { return errors.Is(err, edm.ErrInvalid) || errors.Is(err, edm.ErrTooLarge) }
+// isRowError reports whether err concerns one row only, so that the next may be valid.
+func isRowError(err error) bool {
+	return errors.Is(err, edm.ErrInvalid) || errors.Is(err, edm.ErrTooLarge)
+}

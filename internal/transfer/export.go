@@ -11,28 +11,28 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// Querier answers queries: a store, or a snapshot of one.
+// Querier runs queries. It is a store or a snapshot of one.
 type Querier interface {
-	// Query is that of store.Store.
+	// Query is like the Query of store.Store.
 	Query(ctx context.Context, table string, q store.Query) store.Cursor
 }
 
-// ExportOptions say how entities are written.
+// ExportOptions configures an export.
 type ExportOptions struct {
-	// ETags writes the ETag of each entity into JSONL. The default leaves it out:
-	// it names a content of one database only.
+	// ETags includes the ETag of each entity in JSONL. The default omits it, because an
+	// ETag is only meaningful in one database.
 	ETags bool
-	// Progress is called now and then with the rows and bytes written.
+	// Progress is called periodically with the number of rows and bytes written.
 	Progress func(rows, bytes int64)
 }
 
-// progressRows is how many rows are written between two calls of Progress.
+// progressRows is the number of rows between two calls of Progress.
 const progressRows = 1000
 
-// flushBytes is how much is gathered before it is written.
+// flushBytes is the size at which the output is written.
 const flushBytes = 64 << 10
 
-// output gathers rows.
+// output buffers rows.
 type output struct {
 	w           io.Writer
 	o           ExportOptions
@@ -40,7 +40,7 @@ type output struct {
 	rows, bytes int64
 }
 
-// row ends a row that was appended to buf.
+// row ends the row that was appended to buf.
 func (out *output) row() error {
 	out.rows++
 	if out.rows%progressRows == 0 && out.o.Progress != nil {
@@ -59,8 +59,8 @@ func (out *output) flush() error {
 	return err
 }
 
-// Each calls write for each row of a query, until one fails. The row is valid until
-// write returns.
+// Each calls write for each row of a query and stops at the first error. The row is
+// valid until write returns.
 func Each(ctx context.Context, src Querier, table string, q store.Query, write func(edm.Row) error) error {
 	c := src.Query(ctx, table, q)
 	defer c.Close()
@@ -75,8 +75,8 @@ func Each(ctx context.Context, src Querier, table string, q store.Query, write f
 	return c.Close()
 }
 
-// ExportJSONL writes the entities of a query as JSON, one a line, and returns
-// how many.
+// ExportJSONL writes the entities of a query as JSON, one per line, and returns their
+// number.
 func ExportJSONL(ctx context.Context, src Querier, table string, q store.Query, w io.Writer, o ExportOptions) (int64, error) {
 	out := output{w: w, o: o}
 	err := Each(ctx, src, table, q, func(row edm.Row) error {
@@ -90,13 +90,13 @@ func ExportJSONL(ctx context.Context, src Querier, table string, q store.Query, 
 	return out.rows, out.flush()
 }
 
-// Column is one property of a set of entities.
+// Column is a property name and its types in a set of entities.
 type Column struct {
 	Name  string
-	types uint16 // a bit for each type that it has
+	types uint16 // one bit per type
 }
 
-// Type returns the type of all values, 0 if they have several.
+// Type returns the type of all values, or 0 if they have several.
 func (c *Column) Type() edm.Type {
 	for t := edm.TypeString; t <= edm.TypeGuid; t++ {
 		if c.types == 1<<t {
@@ -106,8 +106,8 @@ func (c *Column) Type() edm.Type {
 	return 0
 }
 
-// Columns returns the properties that the entities of a query have, in ordinal
-// order of their names.
+// Columns returns the columns of the entities of a query, in ordinal order of their
+// names.
 func Columns(ctx context.Context, src Querier, table string, q store.Query) ([]Column, error) {
 	index := map[string]int{}
 	var columns []Column
@@ -117,7 +117,7 @@ func Columns(ctx context.Context, src Querier, table string, q store.Query) ([]C
 			at, ok := index[name]
 			if !ok {
 				if at = len(columns); at == maxColumns/2 {
-					return invalid("more than %d names of properties; export as JSONL instead", at)
+					return invalid("more than %d property names; export as JSONL instead", at)
 				}
 				index[name] = at
 				columns = append(columns, Column{Name: name})
@@ -133,9 +133,9 @@ func Columns(ctx context.Context, src Querier, table string, q store.Query) ([]C
 	return columns, nil
 }
 
-// ExportCSV writes the entities of a query as CSV and returns how many. It asks
-// src the query twice, first for the columns, so src must give the same answer
-// both times: use a snapshot.
+// ExportCSV writes the entities of a query as CSV and returns their number. It runs the
+// query twice, first for the columns. Both runs must return the same entities, so use
+// a snapshot.
 func ExportCSV(ctx context.Context, src Querier, table string, q store.Query, w io.Writer, o ExportOptions) (int64, error) {
 	columns, err := Columns(ctx, src, table, q)
 	if err != nil {
@@ -174,7 +174,7 @@ func ExportCSV(ctx context.Context, src Querier, table string, q store.Query, w 
 	return out.rows, out.flush()
 }
 
-// appendHeader appends the first line.
+// appendHeader appends the header line.
 func appendHeader(dst []byte, columns []Column) []byte {
 	dst = append(dst, edm.PartitionKeyName+","+edm.RowKeyName+","+edm.TimestampName...)
 	for i := range columns {
@@ -191,7 +191,7 @@ func appendHeader(dst []byte, columns []Column) []byte {
 	return append(dst, '\n')
 }
 
-// appendValue appends the cell of v, with mixed also the cell of its type.
+// appendValue appends the cell of v, and with mixed also the cell of its type.
 func appendValue(dst []byte, v edm.Value, mixed bool) []byte {
 	switch v.Type() {
 	case 0:
@@ -199,7 +199,7 @@ func appendValue(dst []byte, v edm.Value, mixed bool) []byte {
 		dst = AppendCell(dst, v.Bytes())
 	case edm.TypeBinary:
 		if len(v.Bytes()) == 0 {
-			dst = append(dst, `""`...) // no bytes, but a value
+			dst = append(dst, `""`...) // an empty value, not null
 		} else {
 			dst = odata.AppendValue(dst, v)
 		}
@@ -215,8 +215,8 @@ func appendValue(dst []byte, v edm.Value, mixed bool) []byte {
 	return dst
 }
 
-// AppendCell appends text as a cell of CSV, in quotes if they are needed: an
-// empty cell in quotes is an empty text, and one without is no value.
+// AppendCell appends text as a CSV cell, in quotes if needed. An empty text is a quoted
+// empty cell; an unquoted empty cell means no value.
 func AppendCell(dst, text []byte) []byte {
 	if len(text) > 0 && !bytes.ContainsAny(text, ",\"\r\n") {
 		return append(dst, text...)

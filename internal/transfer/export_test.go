@@ -17,8 +17,9 @@ import (
 	"github.com/tablerock-db/tablerock/store/storetest"
 )
 
-// odd are entities with every type, and texts that CSV and JSON have to escape.
-func odd(t testing.TB) []edm.Entity {
+// unusualEntities returns entities with every type, and with texts that CSV and JSON
+// must escape.
+func unusualEntities(t testing.TB) []edm.Entity {
 	guid, err := edm.ParseGUID("a455c695-df98-5678-aaaa-81d3367e5a34")
 	if err != nil {
 		t.Fatal(err)
@@ -75,8 +76,8 @@ func storeOf(t testing.TB, entities []edm.Entity) store.Store {
 	return st
 }
 
-// sortedEntities returns the entities of T, each with its properties by name and
-// without Timestamp.
+// sortedEntities describes the entities of Tab, without Timestamps and with sorted
+// properties.
 func sortedEntities(t testing.TB, st store.Store) []string {
 	t.Helper()
 	var got []string
@@ -99,7 +100,7 @@ func sortedEntities(t testing.TB, st store.Store) []string {
 }
 
 func TestRoundTrip(t *testing.T) {
-	st := storeOf(t, odd(t))
+	st := storeOf(t, unusualEntities(t))
 	want := sortedEntities(t, st)
 	for _, f := range []transfer.Format{transfer.CSV, transfer.JSONL} {
 		text := exportText(t, st, f)
@@ -119,7 +120,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// withoutTimestamps blanks the times of a Map whose clock stands still.
+// withoutTimestamps removes the Timestamps of a Map, whose clock is constant.
 func withoutTimestamps(text string) string {
 	for {
 		i := strings.Index(text, "2024-02-03T16:00:00")
@@ -149,21 +150,21 @@ func TestExportText(t *testing.T) {
 	}
 }
 
-// full takes no more than some bytes.
-type full struct{ room int }
+// full is a Writer that fails after size bytes.
+type full struct{ size int }
 
 var errFull = errors.New("disk full")
 
 func (f *full) Write(p []byte) (int, error) {
-	if len(p) > f.room {
-		return f.room, errFull
+	if len(p) > f.size {
+		return f.size, errFull
 	}
-	f.room -= len(p)
+	f.size -= len(p)
 	return len(p), nil
 }
 
-func TestExportFails(t *testing.T) {
-	st := storeOf(t, odd(t))
+func TestExportErrors(t *testing.T) {
+	st := storeOf(t, unusualEntities(t))
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, export := range map[string]func(context.Context, transfer.Querier, string, store.Query, *full) error{

@@ -10,8 +10,8 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// TestHostileRecords reads records that take far more memory than any entity
-// would, unless they are refused: each is refused alone, and the next is read.
+// TestHostileRecords reads records that would take far more memory than any entity. The
+// reader must reject each of them and read the next record.
 func TestHostileRecords(t *testing.T) {
 	const large = MaxRecordBytes - 100
 	for _, c := range []struct {
@@ -54,13 +54,13 @@ func TestHostileRecords(t *testing.T) {
 			}
 			rec, err := r.Next()
 			if err != nil || rec.Entity.Key != (edm.Key{Partition: "p", Row: "r"}) {
-				t.Errorf("the record behind it: %+v, %v", rec, err)
+				t.Errorf("the next record: %+v, %v", rec, err)
 			}
 		})
 	}
 }
 
-// manyNames returns n members with names of their own.
+// manyNames returns n members with distinct names.
 func manyNames(n int) string {
 	var b strings.Builder
 	for i := range n {

@@ -12,15 +12,15 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// Mode is what an import does with entities that exist.
+// Mode selects how an import treats existing entities.
 type Mode uint8
 
-// The modes. A second import of the same file changes nothing but Timestamps
-// in the first two.
+// The modes. With Replace and Merge, a second import of the same file changes only the
+// Timestamps.
 const (
-	Replace Mode = iota // put the file's in their place
-	Merge               // set the file's properties, keep others
-	Insert              // refuse the row
+	Replace Mode = iota // replace the entity
+	Merge               // set the properties of the file, keep the others
+	Insert              // report an error for the row
 )
 
 // op returns the operation that imports e.
@@ -34,40 +34,42 @@ func (m Mode) op(e edm.Entity) store.Op {
 	return store.InsertOrReplace(e)
 }
 
-// Progress is how far an import has come.
+// Progress counts the work of an import.
 type Progress struct {
 	Rows         int64 // acknowledged
-	Skipped      int64 // bad rows that were passed over
+	Skipped      int64 // invalid rows
 	Transactions int64 // acknowledged
-	Bytes        int64 // read of the file
+	Bytes        int64 // read from the file
 }
 
-// ImportOptions say how rows are imported. The functions are called by one
-// goroutine at a time, and not after Import has returned.
+// ImportOptions configures an import. Import calls the functions from one goroutine at
+// a time, and not after it has returned.
 type ImportOptions struct {
 	Mode Mode
-	// SkipBad passes over rows that cannot be imported. The default is to stop
-	// at the first one.
+	// SkipBad skips rows that cannot be imported. The default is to stop at the first
+	// one.
 	SkipBad bool
-	Bad     func(*LineError)              // gets each row that is passed over
-	Ack     func(first, last int64) error // gets the lines of each acknowledged transaction
+	Bad     func(*LineError)              // called for each skipped row
+	Ack     func(first, last int64) error // called with the lines of each acknowledged transaction
 	// Progress is called after each transaction.
 	Progress func(Progress)
-	InFlight int // transactions at a time; the default is 16
+	InFlight int // concurrent transactions; the default is 16
 }
 
 const defaultInFlight = 16
 
-// Import puts the entities of r into table, in transactions: runs of records with one PartitionKey, at most 100 and 4 MiB,
-// none with a key twice. Those of one partition follow each other in the order
-// of the file; others overlap.
+// Import writes the entities of r to table in transactions. A transaction holds
+// consecutive records of one PartitionKey: at most 100, of at most 4 MiB, without
+// duplicate keys. Transactions of one partition run in the order of the file; others
+// run concurrently.
 //
-// A table that is missing is made before the first transaction, or at the end of
-// a file without rows; a file whose rows are all bad leaves none behind.
+// Import creates a missing table before the first transaction, or at the end of a file
+// without rows. It creates no table for a file with invalid rows only.
 //
-// It stops at the first row that cannot be imported, with a *LineError; all
-// before the transaction of that row has been imported, and possibly some behind
-// it. When ctx ends it returns ctx's error, and what was acknowledged stays.
+// Import stops at the first row that cannot be imported and returns a *LineError.
+// Everything before the transaction of that row has been imported, and possibly some
+// rows after it. When ctx ends, Import returns ctx's error; acknowledged transactions
+// stay stored.
 func Import(ctx context.Context, st store.Store, table string, r *Reader, o ImportOptions) (Progress, error) {
 	if o.InFlight <= 0 {
 		o.InFlight = defaultInFlight
@@ -89,25 +91,25 @@ func Import(ctx context.Context, st store.Store, table string, r *Reader, o Impo
 	return im.progress, im.err
 }
 
-// noLine is behind every line of a file.
+// noLine is greater than every line number.
 const noLine = int64(1) << 62
 
-// transaction is a run of records that is applied as one batch.
+// transaction is a sequence of records that is applied as one batch.
 type transaction struct {
-	ops    []store.Op
-	lines  []lines // of each op
-	bytes  int64
-	rising bool // each row is greater than the one before
-	// before is the transaction of the same partition that must be over first,
-	// nil for none; done is closed when this one is over.
-	before *transaction
-	done   chan struct{}
+	ops       []store.Op
+	lines     []lineRange // of each op
+	bytes     int64
+	ascending bool // the RowKeys are in ascending order
+	// previous is the transaction of the same partition that must end first, or nil.
+	// done is closed when this transaction ends.
+	previous *transaction
+	done     chan struct{}
 }
 
-// lines are where one record stands.
-type lines struct{ first, last int64 }
+// lineRange is the first and last line of a record.
+type lineRange struct{ first, last int64 }
 
-// importer is one import on its way.
+// importer is the state of one import.
 type importer struct {
 	ctx   context.Context
 	st    store.Store
@@ -115,25 +117,23 @@ type importer struct {
 	r     *Reader
 	o     ImportOptions
 	jobs  chan *transaction
-	// created says that the table is there, and bad that a row was passed over
-	// unread.
+	// created is set once the table exists, bad once an invalid row was skipped.
 	created, bad bool
-	// failedAt is the line of the first failure; transactions behind it are
-	// dropped.
+	// failedAt is the line of the first error. Later transactions are dropped.
 	failedAt atomic.Int64
 
 	mu sync.Mutex
-	// last holds, by partition, the newest transaction that is not over.
+	// last maps a partition to its newest unfinished transaction.
 	// +checklocks:mu
 	last map[string]*transaction
 	// +checklocks:mu
 	progress Progress
-	// err belongs to the line failedAt.
+	// err is the error at line failedAt.
 	// +checklocks:mu
 	err error
 }
 
-// read cuts the file into transactions.
+// read splits the file into transactions.
 func (im *importer) read() {
 	var tx *transaction
 	for {
@@ -148,23 +148,23 @@ func (im *importer) read() {
 		if err != nil {
 			im.dispatch(tx)
 			tx = nil
-			if !im.pass(rec, err) {
+			if !im.handleReadError(rec, err) {
 				return
 			}
 			continue
 		}
 		size := int64(edm.EntitySize(rec.Entity.Key, rec.Entity.Properties))
-		if !tx.takes(&rec, size) {
+		if !tx.accepts(&rec, size) {
 			im.dispatch(tx)
-			tx = &transaction{rising: true, done: make(chan struct{})}
+			tx = &transaction{ascending: true, done: make(chan struct{})}
 		}
 		tx.add(im.o.Mode, &rec, size)
 	}
 }
 
-// pass reports whether the import goes on behind a record that could not be
-// read.
-func (im *importer) pass(rec Record, err error) bool {
+// handleReadError handles an error of the reader. It reports whether to continue with
+// the next record.
+func (im *importer) handleReadError(rec Record, err error) bool {
 	var line *LineError
 	switch {
 	case err == io.EOF:
@@ -172,7 +172,7 @@ func (im *importer) pass(rec Record, err error) bool {
 			im.create()
 		}
 		return false
-	case im.ctx.Err() != nil: // the reader may have been closed to stop it
+	case im.ctx.Err() != nil: // the caller may have closed the file to stop the reader
 		im.fail(0, im.ctx.Err())
 		return false
 	case errors.As(err, &line) && im.o.SkipBad:
@@ -184,9 +184,9 @@ func (im *importer) pass(rec Record, err error) bool {
 	return false
 }
 
-// takes reports whether the transaction, which may be nil, has a place for rec,
-// whose entity counts size bytes.
-func (tx *transaction) takes(rec *Record, size int64) bool {
+// accepts reports whether rec, of size bytes, can be added to the transaction, which may
+// be nil.
+func (tx *transaction) accepts(rec *Record, size int64) bool {
 	if tx == nil || len(tx.ops) == edm.MaxBatchOps || tx.bytes+size > edm.MaxBatchBytes {
 		return false
 	}
@@ -194,10 +194,10 @@ func (tx *transaction) takes(rec *Record, size int64) bool {
 	if tx.ops[0].Entity.Key.Partition != key.Partition {
 		return false
 	}
-	if tx.rising && tx.ops[len(tx.ops)-1].Entity.Key.Row < key.Row {
+	if tx.ascending && tx.ops[len(tx.ops)-1].Entity.Key.Row < key.Row {
 		return true
 	}
-	tx.rising = false
+	tx.ascending = false
 	for i := range tx.ops {
 		if tx.ops[i].Entity.Key.Row == key.Row {
 			return false
@@ -208,11 +208,11 @@ func (tx *transaction) takes(rec *Record, size int64) bool {
 
 func (tx *transaction) add(m Mode, rec *Record, size int64) {
 	tx.ops = append(tx.ops, m.op(rec.Entity))
-	tx.lines = append(tx.lines, lines{rec.First, rec.Last})
+	tx.lines = append(tx.lines, lineRange{rec.First, rec.Last})
 	tx.bytes += size
 }
 
-// dispatch hands tx, which may be nil, to a worker.
+// dispatch passes tx, which may be nil, to a worker.
 func (im *importer) dispatch(tx *transaction) {
 	if tx == nil {
 		return
@@ -222,15 +222,15 @@ func (im *importer) dispatch(tx *transaction) {
 	}
 	partition := tx.ops[0].Entity.Key.Partition
 	im.mu.Lock()
-	tx.before = im.last[partition]
+	tx.previous = im.last[partition]
 	im.last[partition] = tx
 	im.mu.Unlock()
-	// Workers take transactions in the order of the file, so the one before is
-	// with a worker already, and waiting for it cannot last.
+	// Workers receive transactions in the order of the file, so a worker already has the
+	// previous one, and waiting for it cannot deadlock.
 	im.jobs <- tx
 }
 
-// create makes the table, and reports whether it is there.
+// create creates the table if it is missing. It reports whether the table exists.
 func (im *importer) create() bool {
 	if im.created {
 		return true
@@ -243,11 +243,11 @@ func (im *importer) create() bool {
 	return true
 }
 
-// run applies tx after the one before it.
+// run applies tx after the previous transaction of the partition.
 func (im *importer) run(tx *transaction) {
-	if tx.before != nil {
-		<-tx.before.done
-		tx.before = nil
+	if tx.previous != nil {
+		<-tx.previous.done
+		tx.previous = nil
 	}
 	partition := tx.ops[0].Entity.Key.Partition
 	for len(tx.ops) > 0 && tx.lines[0].first < im.failedAt.Load() {
@@ -259,7 +259,7 @@ func (im *importer) run(tx *transaction) {
 			im.fail(tx.lines[max(bad, 0)].first, err)
 			break
 		}
-		// The rows before the bad one go first, as if it had not been there.
+		// Apply the rows before the invalid one, then continue after it.
 		before := &transaction{ops: tx.ops[:bad], lines: tx.lines[:bad]}
 		if bad > 0 {
 			if _, err := im.apply(before); err != nil {
@@ -280,8 +280,8 @@ func (im *importer) run(tx *transaction) {
 	close(tx.done)
 }
 
-// apply carries out tx and acknowledges it. If one of its rows is to blame, bad
-// is its index and the error a *LineError; otherwise bad is -1.
+// apply applies and acknowledges tx. If one row caused the error, bad is its index and
+// the error is a *LineError; otherwise bad is -1.
 func (im *importer) apply(tx *transaction) (bad int, err error) {
 	_, err = im.st.Apply(im.ctx, im.table, tx.ops...)
 	first, last := tx.lines[0].first, tx.lines[len(tx.lines)-1].last
@@ -292,7 +292,7 @@ func (im *importer) apply(tx *transaction) (bad int, err error) {
 		return -1, stop
 	}
 	var op *store.OpError
-	if !errors.As(err, &op) || !inRow(err) && !errors.Is(err, store.ErrEntityExists) {
+	if !errors.As(err, &op) || !isRowError(err) && !errors.Is(err, store.ErrEntityExists) {
 		return -1, fmt.Errorf("%s: import lines %d to %d: %w", im.r.o.Name, first, last, err)
 	}
 	key := tx.ops[op.Index].Entity.Key
@@ -326,8 +326,8 @@ func (im *importer) skip(line *LineError) {
 	}
 }
 
-// fail ends the import with an error at a line, unless one at an earlier line
-// has. Line 0 is before all.
+// fail ends the import with an error at a line, unless there is an error at an earlier
+// line. Line 0 is before all lines.
 func (im *importer) fail(line int64, err error) {
 	im.mu.Lock()
 	defer im.mu.Unlock()

@@ -22,13 +22,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// recorder is a store that notes each batch: the lines are told by the property
-// line of its entities.
+// recorder is a store that records its batches.
 type recorder struct {
 	store.Store
 	mu      sync.Mutex
 	batches []string
-	busy    map[string]bool // partitions of the batches on their way
+	busy    map[string]bool // partitions with a batch in progress
 	overlap []string
 	fail    func(ops []store.Op) error
 }
@@ -60,16 +59,16 @@ func (r *recorder) Apply(ctx context.Context, table string, ops ...store.Op) ([]
 	return result, err
 }
 
-// imported is what an import did.
-type imported struct {
+// importResult is the result of an import.
+type importResult struct {
 	acks     []string
 	skipped  []string
 	progress transfer.Progress
 	err      error
 }
 
-func importText(ctx context.Context, st store.Store, text string, o transfer.ImportOptions) imported {
-	var got imported
+func importText(ctx context.Context, st store.Store, text string, o transfer.ImportOptions) importResult {
+	var got importResult
 	o.Ack = func(first, last int64) error {
 		got.acks = append(got.acks, fmt.Sprintf("%d-%d", first, last))
 		return nil
@@ -83,7 +82,7 @@ func importText(ctx context.Context, st store.Store, text string, o transfer.Imp
 
 const head = "PartitionKey,RowKey,n@Edm.Int32\n"
 
-// rows makes one row for each key such as a/1, n counting from 1.
+// rows returns one row for each key such as a/1. Its n is the index, from 1.
 func rows(keys ...string) string {
 	var b strings.Builder
 	b.WriteString(head)
@@ -122,7 +121,7 @@ func TestImportTransactions(t *testing.T) {
 	}{
 		{"nothing", rows(), nil},
 		{"one partition", rows("a/1", "a/2", "a/3"), []string{"2-4"}},
-		{"falling rows", rows("a/3", "a/2", "a/1"), []string{"2-4"}},
+		{"descending rows", rows("a/3", "a/2", "a/1"), []string{"2-4"}},
 		{"runs", rows("a/1", "a/2", "b/1", "a/3", "a/4"), []string{"2-3", "4-4", "5-6"}},
 		{"a key twice", rows("a/1", "a/2", "a/1", "a/2"), []string{"2-3", "4-5"}},
 		{"a key twice, unordered", rows("a/3", "a/1", "a/4", "a/3"), []string{"2-4", "5-5"}},
@@ -208,7 +207,7 @@ func TestImportModes(t *testing.T) {
 	}
 }
 
-func TestImportStopsAtABadRow(t *testing.T) {
+func TestImportStopsAtInvalidRow(t *testing.T) {
 	in := rows("a/1", "a/2", "b/1") + "c,1,x\n" + "d,1,5\n"
 	st := storetest.NewMap()
 	got := importText(t.Context(), st, in, transfer.ImportOptions{})
@@ -224,7 +223,7 @@ func TestImportStopsAtABadRow(t *testing.T) {
 	}
 }
 
-func TestImportSkipsBadRows(t *testing.T) {
+func TestImportSkipsInvalidRows(t *testing.T) {
 	st := storetest.NewMap()
 	if got := importText(t.Context(), st, rows("a/2"), transfer.ImportOptions{}); got.err != nil {
 		t.Fatal(got.err)
@@ -238,7 +237,7 @@ func TestImportSkipsBadRows(t *testing.T) {
 	want := []string{
 		`f:3: entity already exists (PartitionKey "a", RowKey "2")`,
 		`f:5: column "n": "x": an Edm.Int32 is a whole number from -2147483648 to 2147483647`,
-		`f:7: a quote within cell 2, which does not begin with one; put the cell in quotes and write "" for each quote in it`,
+		`f:7: a quote inside unquoted cell 2; quote the whole cell and write "" for each quote`,
 	}
 	if d := cmp.Diff(want, got.skipped); d != "" {
 		t.Errorf("skipped (-want +got):\n%s", d)
@@ -254,9 +253,9 @@ func TestImportSkipsBadRows(t *testing.T) {
 	}
 }
 
-// TestImportFirstFailureCounts lets several transactions fail; the error is that
-// of the earliest line, and all before it is stored.
-func TestImportFirstFailureCounts(t *testing.T) {
+// TestImportFirstError lets several transactions fail. The error must be that of the
+// first line, and all rows before it must be stored.
+func TestImportFirstError(t *testing.T) {
 	var keys []string
 	for i := range 200 {
 		keys = append(keys, fmt.Sprintf("p%03d/1", i))
@@ -278,8 +277,9 @@ func TestImportFirstFailureCounts(t *testing.T) {
 	}
 }
 
-// TestImportStoreFails ends an import whose store cannot write, with SkipBad too.
-func TestImportStoreFails(t *testing.T) {
+// TestImportStoreError checks that an error of the store ends the import, even with
+// SkipBad.
+func TestImportStoreError(t *testing.T) {
 	for _, skip := range []bool{false, true} {
 		r := newRecorder()
 		r.fail = func(ops []store.Op) error {
@@ -299,7 +299,7 @@ func TestImportStoreFails(t *testing.T) {
 	}
 }
 
-func TestImportAckFails(t *testing.T) {
+func TestImportAckError(t *testing.T) {
 	broken := errors.New("broken pipe")
 	r := transfer.NewReader(strings.NewReader(rows("a/1", "b/1")), transfer.ReadOptions{Name: "f", Format: transfer.CSV})
 	_, err := transfer.Import(t.Context(), storetest.NewMap(), "Tab", r, transfer.ImportOptions{Ack: func(int64, int64) error { return broken }})
@@ -308,8 +308,8 @@ func TestImportAckFails(t *testing.T) {
 	}
 }
 
-// TestImportCancelled cancels an import after its first transaction.
-func TestImportCancelled(t *testing.T) {
+// TestImportCanceled cancels an import after its first transaction.
+func TestImportCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	endless := io.MultiReader(strings.NewReader(head), &repeat{line: "p,r,1\n"})
 	r := transfer.NewReader(endless, transfer.ReadOptions{Name: "f", Format: transfer.CSV})
@@ -319,7 +319,7 @@ func TestImportCancelled(t *testing.T) {
 	}
 }
 
-// repeat is a line without end.
+// repeat returns a line again and again.
 type repeat struct{ line string }
 
 func (r *repeat) Read(p []byte) (int, error) {
@@ -330,8 +330,8 @@ func (r *repeat) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestImportBadHeader makes no table for a file that has no usable header, or no
-// good row.
+// TestImportBadHeader checks that a file without a valid header, or without a valid
+// row, creates no table.
 func TestImportBadHeader(t *testing.T) {
 	st := storetest.NewMap()
 	if got := importText(t.Context(), st, "a,b\n1,2\n", transfer.ImportOptions{SkipBad: true}); got.err == nil {
@@ -340,7 +340,7 @@ func TestImportBadHeader(t *testing.T) {
 	for _, skip := range []bool{false, true} {
 		got := importText(t.Context(), st, head+"a,b,no number\n", transfer.ImportOptions{SkipBad: skip})
 		if (got.err == nil) != skip {
-			t.Errorf("a bad row alone, passed over %v: %v", skip, got.err)
+			t.Errorf("an invalid row alone, skip %v: %v", skip, got.err)
 		}
 	}
 	if tables, err := st.Tables(t.Context(), "", 0); err != nil || len(tables) != 0 {

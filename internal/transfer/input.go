@@ -8,31 +8,32 @@ import (
 	"sync/atomic"
 )
 
-// MaxRecordBytes is the most bytes that a record of a file may have. An entity
-// of the largest size stays far below, however it is escaped.
+// MaxRecordBytes limits a record of a file. An entity of the maximum size is far smaller
+// in any encoding.
 const MaxRecordBytes = 16 << 20
 
 const readBytes = 256 << 10
 
-// input gives the lines of a file in place.
+// input reads a file and returns its lines without copying them.
 type input struct {
 	r    io.Reader
 	buf  []byte
-	from int // of what is not taken yet
-	end  int // of what is read
+	from int // start of the bytes that were not consumed
+	end  int // end of the bytes that were read
 	err  error
-	line int64 // number of the line that begins at from
+	line int64 // number of the line at from
 	read atomic.Int64
 }
 
 func newInput(r io.Reader) *input { return &input{r: r, line: 1} }
 
-// view returns the first n bytes that are not taken, valid until extend or take.
+// view returns the next n bytes without consuming them, valid until extend or consume.
 func (in *input) view(n int) []byte { return in.buf[in.from : in.from+n] }
 
-// extend returns where the line ends, its line feed included, of which the first
-// n bytes have been looked at: n itself if the file ends there. The error is
-// errTooLong, then the rest of the line is still to be dropped, or the reader's.
+// extend returns the length of the view up to the next line end after the first n bytes,
+// including the line feed. At the end of the file it returns the length of the rest,
+// which may be n. After the error errTooLong, call skipLine. Other errors are the
+// reader's.
 func (in *input) extend(n int) (int, error) {
 	for {
 		if i := bytes.IndexByte(in.buf[in.from+n:in.end], '\n'); i >= 0 {
@@ -41,10 +42,10 @@ func (in *input) extend(n int) (int, error) {
 			}
 			return n + i + 1, nil
 		}
-		looked := n
+		searched := n
 		n = in.end - in.from
 		if n > MaxRecordBytes {
-			return looked, errTooLong
+			return searched, errTooLong
 		}
 		if in.err != nil {
 			if in.err == io.EOF {
@@ -56,7 +57,7 @@ func (in *input) extend(n int) (int, error) {
 	}
 }
 
-// fill reads more behind what is there.
+// fill reads more bytes.
 func (in *input) fill() {
 	if in.from > 0 && (in.from == in.end || cap(in.buf)-in.end < readBytes) {
 		in.end = copy(in.buf[:cap(in.buf)], in.buf[in.from:in.end])
@@ -79,21 +80,21 @@ func (in *input) fill() {
 	in.err = io.ErrNoProgress
 }
 
-// take goes on behind the next n bytes, which hold so many lines.
-func (in *input) take(n int, lines int64) {
+// consume consumes the next n bytes, which contain the given number of lines.
+func (in *input) consume(n int, lines int64) {
 	in.from += n
 	in.line += lines
 }
 
-// drop takes what there is and the rest of its line.
-func (in *input) drop() error {
+// skipLine consumes everything up to the next line end.
+func (in *input) skipLine() error {
 	for {
 		rest := in.buf[in.from:in.end]
 		if i := bytes.IndexByte(rest, '\n'); i >= 0 {
-			in.take(i+1, 1)
+			in.consume(i+1, 1)
 			return nil
 		}
-		in.take(len(rest), 0)
+		in.consume(len(rest), 0)
 		if in.err != nil {
 			if in.err == io.EOF {
 				return nil
@@ -104,31 +105,31 @@ func (in *input) drop() error {
 	}
 }
 
-// begin looks at what the file begins with: it takes the mark of UTF-8, and
-// refuses what is no text.
-func (in *input) begin() error {
+// checkStart consumes a UTF-8 byte order mark, and returns an error for a file that is
+// not UTF-8 text.
+func (in *input) checkStart() error {
 	for in.end < 3 && in.err == nil {
 		in.fill()
 	}
 	if in.err != nil && !errors.Is(in.err, io.EOF) {
 		return in.err
 	}
-	head := in.buf[:in.end]
+	start := in.buf[:in.end]
 	switch {
-	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
-		in.take(3, 0)
-	case bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")):
+	case bytes.HasPrefix(start, []byte("\xef\xbb\xbf")):
+		in.consume(3, 0)
+	case bytes.HasPrefix(start, []byte("\xff\xfe")) || bytes.HasPrefix(start, []byte("\xfe\xff")):
 		return fmt.Errorf("the file is UTF-16; %w", invalid("save it as UTF-8"))
-	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
-		return fmt.Errorf("the file is compressed; %w", invalid("unpack it first, as in gzip -dc FILE | tablerock import TABLE -"))
-	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
+	case bytes.HasPrefix(start, []byte("\x1f\x8b")):
+		return fmt.Errorf("the file is compressed; %w", invalid("decompress it first: gzip -dc FILE | tablerock import TABLE -"))
+	case bytes.HasPrefix(start, []byte("PK\x03\x04")):
 		return fmt.Errorf("the file is a ZIP archive or a spreadsheet; %w", invalid("save it as CSV"))
 	}
 	return nil
 }
 
-// trimEnd cuts the line feed, or carriage return and line feed, off a line.
-func trimEnd(line []byte) []byte {
+// trimLineEnd removes LF or CR LF from the end of a line.
+func trimLineEnd(line []byte) []byte {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	return bytes.TrimSuffix(line, []byte("\r"))
 }

@@ -8,52 +8,51 @@ import (
 	"github.com/tablerock-db/tablerock/internal/odata"
 )
 
-// Format is how a file holds entities.
+// Format is the format of a file of entities.
 type Format uint8
 
 // The formats.
 const (
-	CSV   Format = iota + 1 // cells, with typed columns
-	JSONL                   // one entity of the service's JSON a line
+	CSV   Format = iota + 1 // comma-separated values with typed columns
+	JSONL                   // one entity per line in the service's JSON
 )
 
 // ReadOptions describe a file of entities.
 type ReadOptions struct {
-	Name   string // of the file, for errors
+	Name   string // of the file, for error messages
 	Format Format
-	// PartitionKey and RowKey name the columns, or members, that are the keys.
-	// The default are these names themselves.
+	// PartitionKey and RowKey are the names of the columns or members that hold the
+	// keys. The default are these names themselves.
 	PartitionKey, RowKey string
-	Delimiter            byte // between the cells of CSV; the default is a comma
-	// Header are the columns of a CSV file that begins with data. The default is
-	// the file's first record.
+	Delimiter            byte // separates CSV cells; the default is a comma
+	// Header holds the columns of a CSV file without a header line. The default is the
+	// first record of the file.
 	Header []string
 }
 
-// Record is an entity of a file and the lines it stands on, from 1.
+// Record is an entity of a file with its first and last line, counted from 1.
 type Record struct {
 	Entity      edm.Entity
 	First, Last int64
 }
 
-// source reads the next record. It fails with io.EOF, with an error that is
-// edm.ErrInvalid and the fault of the record, whose lines are then set, or with
-// one that ends the file.
+// source reads records. Its error is io.EOF, an error that matches edm.ErrInvalid and
+// concerns only the returned record, whose lines are set, or another error that ends
+// the file.
 type source interface {
 	next() (Record, error)
 }
 
-// Reader reads the entities of a file. It is used by one goroutine, but for
-// Bytes.
+// Reader reads the entities of a file. Only Bytes is safe for concurrent use.
 type Reader struct {
-	o     ReadOptions
-	in    *input
-	src   source
-	begun bool
-	err   error
+	o       ReadOptions
+	in      *input
+	src     source
+	started bool
+	err     error
 }
 
-// NewReader returns a Reader of r, of which it reads nothing yet.
+// NewReader returns a Reader of r. It does not read from r until the first Next.
 func NewReader(r io.Reader, o ReadOptions) *Reader {
 	if o.PartitionKey == "" {
 		o.PartitionKey = edm.PartitionKeyName
@@ -67,20 +66,20 @@ func NewReader(r io.Reader, o ReadOptions) *Reader {
 	return &Reader{o: o, in: newInput(r)}
 }
 
-// Bytes returns how many bytes have been read. It may be called concurrently.
+// Bytes returns the number of bytes read from the file. It is safe for concurrent use.
 func (r *Reader) Bytes() int64 { return r.in.read.Load() }
 
-// Next returns the next entity, which keeps every rule of the data model. An
-// error that is a *LineError is the fault of that record alone: the next call
-// goes on behind it. io.EOF is the end, and any other error lasts.
+// Next returns the next entity, which is valid in the data model. A *LineError concerns
+// one record; the next call returns the following record. At the end Next returns
+// io.EOF. All other errors are permanent.
 func (r *Reader) Next() (Record, error) {
 	if r.err != nil {
 		return Record{}, r.err
 	}
-	if !r.begun {
-		r.begun = true
-		if err := r.begin(); err != nil {
-			return Record{}, r.lasting(err)
+	if !r.started {
+		r.started = true
+		if err := r.start(); err != nil {
+			return Record{}, r.setErr(err)
 		}
 	}
 	rec, err := r.src.next()
@@ -90,13 +89,13 @@ func (r *Reader) Next() (Record, error) {
 	switch {
 	case err == nil:
 		return rec, nil
-	case inRow(err):
+	case isRowError(err):
 		return rec, &LineError{r.o.Name, rec.First, err}
 	}
-	return Record{}, r.lasting(err)
+	return Record{}, r.setErr(err)
 }
 
-func (r *Reader) lasting(err error) error {
+func (r *Reader) setErr(err error) error {
 	if err != io.EOF {
 		err = fmt.Errorf("%s: %w", r.o.Name, err)
 	}
@@ -104,8 +103,8 @@ func (r *Reader) lasting(err error) error {
 	return err
 }
 
-func (r *Reader) begin() error {
-	if err := r.in.begin(); err != nil {
+func (r *Reader) start() error {
+	if err := r.in.checkStart(); err != nil {
 		return err
 	}
 	if r.o.Format == JSONL {
@@ -117,7 +116,7 @@ func (r *Reader) begin() error {
 	return err
 }
 
-// jsonSource reads one entity a line.
+// jsonSource reads one entity per line.
 type jsonSource struct {
 	in   *input
 	keys odata.ParseOptions
@@ -128,8 +127,8 @@ func (s *jsonSource) next() (Record, error) {
 		rec := Record{First: s.in.line, Last: s.in.line}
 		n, err := s.in.extend(0)
 		if err == errTooLong {
-			if dropErr := s.in.drop(); dropErr != nil {
-				err = dropErr
+			if skipErr := s.in.skipLine(); skipErr != nil {
+				err = skipErr
 			}
 		}
 		if err != nil {
@@ -138,8 +137,8 @@ func (s *jsonSource) next() (Record, error) {
 		if n == 0 {
 			return rec, io.EOF
 		}
-		line := trimEnd(s.in.view(n))
-		s.in.take(n, 1)
+		line := trimLineEnd(s.in.view(n))
+		s.in.consume(n, 1)
 		if !blank(line) {
 			rec.Entity, err = odata.ParseEntity(line, s.keys)
 			return rec, err

@@ -14,7 +14,7 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// describe shows an entity in one line, each value with its type.
+// describe formats an entity on one line, each value with its type.
 func describe(e edm.Entity) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q %q", e.Key.Partition, e.Key.Row)
@@ -24,7 +24,8 @@ func describe(e edm.Entity) string {
 	return b.String()
 }
 
-// readAll reads a text: each record as its lines and entity, or its error.
+// readAll reads a text. It returns the lines and the entity of each record, or its
+// error.
 func readAll(t *testing.T, text string, o transfer.ReadOptions) []string {
 	t.Helper()
 	o.Name = "f"
@@ -38,19 +39,19 @@ func readAll(t *testing.T, text string, o transfer.ReadOptions) []string {
 			return got
 		case errors.As(err, &line):
 			if !errors.Is(err, store.ErrInvalid) {
-				t.Errorf("%v is not store.ErrInvalid", err)
+				t.Errorf("%v does not match store.ErrInvalid", err)
 			}
 			got = append(got, err.Error())
 		case err != nil:
 			if _, again := r.Next(); again != err {
-				t.Errorf("after the error %v, Next says %v", err, again)
+				t.Errorf("after the error %v, Next returns %v", err, again)
 			}
 			return append(got, "fatal: "+err.Error())
 		default:
 			got = append(got, fmt.Sprintf("%d-%d %s", rec.First, rec.Last, describe(rec.Entity)))
 		}
 	}
-	t.Fatal("the file has no end")
+	t.Fatal("the reader does not reach the end of the file")
 	return nil
 }
 
@@ -72,7 +73,7 @@ func TestReadCSV(t *testing.T) {
 		}},
 		{"types by row", "b@type,b@Edm.Int32," + head + "\nEdm.Int64,5,p,1\n,6,p,2\nEdm.String,7,p,3\nEdm.Int64,,p,4\nEdm.Odd,8,p,5\n", transfer.ReadOptions{}, []string{
 			`2-2 "p" "1" b=Edm.Int64(5)`, `3-3 "p" "2" b=Edm.Int32(6)`, `4-4 "p" "3" b=Edm.String("7")`, `5-5 "p" "4"`,
-			`f:6: column "b@type" has the type "Edm.Odd"; there are Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime and Guid`,
+			`f:6: column "b@type" has unknown type "Edm.Odd", want one of Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime, Guid`,
 		}},
 		{"key columns", "land,id,PLZ\nde,7,1\n", transfer.ReadOptions{PartitionKey: "land", RowKey: "id"}, []string{`2-2 "de" "7" PLZ=Edm.String("1")`}},
 		{"one key column", "id,n@Edm.Int32\n7,1\n", transfer.ReadOptions{PartitionKey: "id", RowKey: "id"}, []string{`2-2 "7" "7" n=Edm.Int32(1)`}},
@@ -80,34 +81,34 @@ func TestReadCSV(t *testing.T) {
 			`1-1 "Lu" "0041" name=Edm.String("LATIN A")`, `2-2 "Lu" "0042"`,
 		}},
 		{"Timestamp is ignored", head + ",Timestamp@Edm.DateTime,a\np,r,whenever,1\n", transfer.ReadOptions{}, []string{`2-2 "p" "r" a=Edm.String("1")`}},
-		{"a mark of UTF-8, CR LF", "\xef\xbb\xbf" + head + "\r\np,r\r\n", transfer.ReadOptions{}, []string{`2-2 "p" "r"`}},
+		{"UTF-8 byte order mark, CR LF", "\xef\xbb\xbf" + head + "\r\np,r\r\n", transfer.ReadOptions{}, []string{`2-2 "p" "r"`}},
 		{"no rows", head + "\n", transfer.ReadOptions{}, nil},
 		{"bad rows", head + ",n@Edm.Int32\np,1,x\np,2\np,3,3\n,4,4\np/,5,5\np,6,2147483648\np,7,\xff\np,\"8\nx\",7\np,9,9\n", transfer.ReadOptions{}, []string{
 			`f:2: column "n": "x": an Edm.Int32 is a whole number from -2147483648 to 2147483647`,
 			`f:3: 2 cells, but there are 3 columns`,
 			`4-4 "p" "3" n=Edm.Int32(3)`,
-			`f:5: column "PartitionKey" is empty, and every entity has that key; an empty key is written ""`,
+			`f:5: column "PartitionKey" is empty, but every entity has that key; write an empty key as ""`,
 			`f:6: PartitionKey: '/' (U+002F) at offset 1 of "p/"; a key has none of / \ # ? and no control characters`,
 			`f:7: column "n": "2147483648": an Edm.Int32 is a whole number from -2147483648 to 2147483647`,
 			`f:8: column "n": "\xff": an Edm.Int32 is a whole number from -2147483648 to 2147483647`,
 			`f:9: RowKey: '\n' (U+000A) at offset 1 of "8\nx"; a key has none of / \ # ? and no control characters`,
 			`11-11 "p" "9" n=Edm.Int32(9)`,
 		}},
-		{"nothing", "", transfer.ReadOptions{}, []string{`fatal: f: line 1, the header: the file is empty; its first line names the columns`}},
-		{"no key column", "id,n\n", transfer.ReadOptions{}, []string{`fatal: f: the header: no column "PartitionKey"; say with --partition-key which column it is (there are: "id", "n")`}},
-		{"many columns, no key", "PartitionKey,a,b,c,d,e,f,g,h,i\n", transfer.ReadOptions{}, []string{`fatal: f: the header: no column "RowKey"; say with --row-key which column it is (there are: "PartitionKey", "a", "b", "c", "d", "e", "f", "g" and 2 more)`}},
-		{"a column twice", head + ",a,a\n", transfer.ReadOptions{}, []string{`fatal: f: the header: column "a" stands twice`}},
-		{"a column twice with types", head + ",a,a@Edm.Int32\n", transfer.ReadOptions{}, []string{`fatal: f: the header: column "a@Edm.Int32" stands twice`}},
-		{"types without a column", head + ",a@type\n", transfer.ReadOptions{}, []string{`fatal: f: the header: column "a@type" has no column "a" whose types it could hold`}},
-		{"an unknown type", head + ",a@Int32\n", transfer.ReadOptions{}, []string{`fatal: f: the header: column "a@Int32" has the type "Int32"; there are Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime and Guid`}},
-		{"a typed key", "PartitionKey,RowKey@Edm.Guid\n", transfer.ReadOptions{}, []string{`fatal: f: the header: column "RowKey@Edm.Guid" is a key, and keys are of Edm.String`}},
-		{"another delimiter", "PartitionKey;RowKey;a\n", transfer.ReadOptions{}, []string{`fatal: f: the header: it is one column, "PartitionKey;RowKey;a"; if its cells are parted by another character than ',', give that with --delimiter`}},
-		{"two candidates for a key", "PartitionKey,RowKey,id\n", transfer.ReadOptions{PartitionKey: "id"}, []string{`fatal: f: the header: column 1 is PartitionKey, but another column is to be that key; rename it or choose it as the key`}},
-		{"no name", head + ",\n", transfer.ReadOptions{}, []string{`fatal: f: the header: column 3 has no name`}},
-		{"a bad name", head + ",a b\n", transfer.ReadOptions{}, []string{`fatal: f: the header: column 3: property "a b": ' ' (U+0020) at offset 1; a property's name is an identifier of letters, digits and _, begins with a letter or _, and is not PartitionKey, RowKey or Timestamp`}},
-		{"a bad header", "a\"b\n", transfer.ReadOptions{}, []string{`fatal: f: line 1, the header: a quote within cell 1, which does not begin with one; put the cell in quotes and write "" for each quote in it`}},
+		{"nothing", "", transfer.ReadOptions{}, []string{`fatal: f: line 1, header: the file is empty; the first line must name the columns`}},
+		{"no key column", "id,n\n", transfer.ReadOptions{}, []string{`fatal: f: header: no column "PartitionKey"; name the column with --partition-key (columns: "id", "n")`}},
+		{"many columns, no key", "PartitionKey,a,b,c,d,e,f,g,h,i\n", transfer.ReadOptions{}, []string{`fatal: f: header: no column "RowKey"; name the column with --row-key (columns: "PartitionKey", "a", "b", "c", "d", "e", "f", "g" and 2 more)`}},
+		{"a column twice", head + ",a,a\n", transfer.ReadOptions{}, []string{`fatal: f: header: duplicate column "a"`}},
+		{"a column twice with types", head + ",a,a@Edm.Int32\n", transfer.ReadOptions{}, []string{`fatal: f: header: duplicate column "a@Edm.Int32"`}},
+		{"types without a column", head + ",a@type\n", transfer.ReadOptions{}, []string{`fatal: f: header: column "a@type" holds types, but there is no column "a"`}},
+		{"an unknown type", head + ",a@Int32\n", transfer.ReadOptions{}, []string{`fatal: f: header: column "a@Int32" has unknown type "Int32", want one of Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime, Guid`}},
+		{"a typed key", "PartitionKey,RowKey@Edm.Guid\n", transfer.ReadOptions{}, []string{`fatal: f: header: column "RowKey@Edm.Guid" is a key; keys have type Edm.String`}},
+		{"another delimiter", "PartitionKey;RowKey;a\n", transfer.ReadOptions{}, []string{`fatal: f: header: only one column, "PartitionKey;RowKey;a"; if the delimiter is not ',', set it with --delimiter`}},
+		{"two candidates for a key", "PartitionKey,RowKey,id\n", transfer.ReadOptions{PartitionKey: "id"}, []string{`fatal: f: header: column 1 is named PartitionKey, but another column is chosen as that key; rename it, or choose it as the key`}},
+		{"no name", head + ",\n", transfer.ReadOptions{}, []string{`fatal: f: header: column 3 has no name`}},
+		{"a bad name", head + ",a b\n", transfer.ReadOptions{}, []string{`fatal: f: header: column 3: property "a b": ' ' (U+0020) at offset 1; a property's name is an identifier of letters, digits and _, begins with a letter or _, and is not PartitionKey, RowKey or Timestamp`}},
+		{"a bad header", "a\"b\n", transfer.ReadOptions{}, []string{`fatal: f: line 1, header: a quote inside unquoted cell 1; quote the whole cell and write "" for each quote`}},
 		{"UTF-16", "\xff\xfea\x00", transfer.ReadOptions{}, []string{`fatal: f: the file is UTF-16; save it as UTF-8`}},
-		{"gzip", "\x1f\x8b\x08", transfer.ReadOptions{}, []string{`fatal: f: the file is compressed; unpack it first, as in gzip -dc FILE | tablerock import TABLE -`}},
+		{"gzip", "\x1f\x8b\x08", transfer.ReadOptions{}, []string{`fatal: f: the file is compressed; decompress it first: gzip -dc FILE | tablerock import TABLE -`}},
 		{"a spreadsheet", "PK\x03\x04", transfer.ReadOptions{}, []string{`fatal: f: the file is a ZIP archive or a spreadsheet; save it as CSV`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -141,7 +142,7 @@ func TestReadJSONL(t *testing.T) {
 			`7-7 "p" "7"`,
 		}},
 		{"a long line", "{\"PartitionKey\":\"p\",\"RowKey\":\"1\",\"x\":\"" + strings.Repeat("x", transfer.MaxRecordBytes) + "\"}\n{\"PartitionKey\":\"p\",\"RowKey\":\"2\"}\n", transfer.ReadOptions{}, []string{
-			`f:1: the record is longer than 16777216 bytes, which no entity is`, `2-2 "p" "2"`,
+			`f:1: the record is longer than 16777216 bytes`, `2-2 "p" "2"`,
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
