@@ -17,9 +17,8 @@ var (
 	profiles = flag.String("bench.profiles", "", "directory for a CPU profile of each workload, without its preparation")
 )
 
-// BenchmarkStore runs every workload in every shape that it makes sense for.
-// Beside the wall time it reports the CPU time of the process, with a p99 of the
-// workload's steps.
+// BenchmarkStore runs every workload in every shape that it supports. Beside the wall
+// time, it reports the CPU time of the process and the 99th percentile of the latencies.
 func BenchmarkStore(b *testing.B) {
 	for _, shapeName := range bench.ShapeNames() {
 		shape, err := bench.ShapeOf(shapeName, *entities)
@@ -49,7 +48,8 @@ func BenchmarkStore(b *testing.B) {
 	}
 }
 
-// profiled returns what starts and stops the timer and, if asked for, a profile.
+// profiled returns functions that start and stop the timer and, with -bench.profiles, a
+// CPU profile.
 func profiled(b *testing.B, name string) (before, after func()) {
 	if *profiles == "" || b.N == 1 {
 		return b.StartTimer, b.StopTimer

@@ -6,7 +6,7 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// countFS counts the syncs of another file system.
+// countFS counts the syncs of a file system.
 type countFS struct {
 	vfs.FS
 	syncs *atomic.Int64

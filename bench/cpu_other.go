@@ -4,5 +4,5 @@ package bench
 
 import "time"
 
-// CPUTime returns zero: the time of the process is not known here.
+// CPUTime returns zero: this system does not report the time of a process.
 func CPUTime() time.Duration { return 0 }

@@ -10,8 +10,8 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// Properties of a generated entity, in their stored order. The numbers are the
-// property ids of compact encodings.
+// Properties of a generated entity, in their stored order. The encoding of the peers
+// uses the numbers as ids.
 const (
 	PropWhen = iota
 	PropLevel
@@ -34,28 +34,28 @@ var propNames = [NumProps]string{
 	"Device", "Site", "State", "Owner", "Note", "Payload",
 }
 
-// Filter is true of about 1 % of the entities and needs a property that is not
-// part of the key; Hot is the same condition.
-const Filter = "Temperature gt 99.0"
-
-// Hot reports whether Filter is true of an entity with this Temperature.
-func Hot(temperature float64) bool { return temperature > 99 }
+const (
+	// Filter matches the hot entities, about 1 % of all. It needs a property that
+	// is not in the key.
+	Filter = "Temperature gt 99.0"
+	// HotAbove is the Temperature in Filter.
+	HotAbove = 99.0
+)
 
 // Dataset is a fixed set of entities: the same seed and shape give the same
-// entities. It holds them without pointers, so that the garbage collector has
-// nothing to do with them while a store is measured. It is safe for concurrent
-// use.
+// entities. It stores them without pointers, so that the garbage collector does not
+// scan them while a store is measured. It is safe for concurrent use.
 type Dataset struct {
 	shape   Shape
 	records []record
 	text    []byte
-	// Keys of fixed width, back to back.
+	// Keys of fixed width, concatenated.
 	partitions, rows, gaps string
 	partitionLen           int
 }
 
-// record is the content of one entity: the words of its properties up to Active,
-// and where the bytes of the others end in text.
+// record is the content of one entity: the words of its properties up to Active, and
+// the offsets in text at which the others end, from start.
 type record struct {
 	words [numWords]uint64
 	start uint64
@@ -66,8 +66,8 @@ const (
 	numWords = PropActive + 1
 	numTexts = NumProps - PropDevice
 	rowLen   = 13
-	// firstMillis and stepMillis make the RowKeys: 13 digits like the
-	// milliseconds of a time stamp, with gaps between them.
+	// RowKeys are numbers of 13 digits, as timestamps in milliseconds are. The
+	// first one is firstMillis, and each one is stepMillis above the one before.
 	firstMillis = 1_700_000_000_000
 	stepMillis  = 250
 )
@@ -99,7 +99,7 @@ func (d *Dataset) makeKeys() {
 	d.rows, d.gaps = rows.String(), gaps.String()
 }
 
-// Shape returns how the entities are spread.
+// Shape returns the shape of the dataset.
 func (d *Dataset) Shape() Shape { return d.shape }
 
 // Len returns the number of entities.
@@ -110,22 +110,22 @@ func (d *Dataset) Partition(p int) string {
 	return d.partitions[p*d.partitionLen : (p+1)*d.partitionLen]
 }
 
-// Key returns the key of entity i; keys rise with i.
+// Key returns the key of entity i. Keys ascend with i.
 func (d *Dataset) Key(i int) edm.Key {
 	r := i % d.shape.Rows
 	return edm.Key{Partition: d.Partition(i / d.shape.Rows), Row: d.rows[r*rowLen : (r+1)*rowLen]}
 }
 
-// Missing returns a key of no entity, right behind that of entity i.
+// Missing returns a key that no entity has, directly after that of entity i.
 func (d *Dataset) Missing(i int) edm.Key {
 	r := i % d.shape.Rows
 	return edm.Key{Partition: d.Partition(i / d.shape.Rows), Row: d.gaps[r*rowLen : (r+1)*rowLen]}
 }
 
-// Fill makes *e the entity with key i and the content numbered content modulo
-// Len: entity i itself for content i, an overwrite of it otherwise. It reuses
-// e's properties and allocates only if there are none; its strings and bytes are
-// the dataset's.
+// Fill sets *e to an entity with the key of entity i and the properties of entity
+// number content modulo Len: entity i itself if both are equal, an overwrite of it
+// otherwise. It reuses e.Properties and allocates only if there are none. The strings
+// and bytes point into the dataset.
 func (d *Dataset) Fill(i, content int, e *edm.Entity) {
 	e.Key = d.Key(i)
 	if len(e.Properties) != NumProps {
@@ -155,7 +155,7 @@ func (d *Dataset) Fill(i, content int, e *edm.Entity) {
 	props[PropPayload].Value = edm.Binary(text[from:to:to])
 }
 
-// Batch returns n entities of memory for Fill.
+// Batch returns n empty entities for Fill.
 func Batch(n int) []edm.Entity { return make([]edm.Entity, n) }
 
 // Order returns the numbers of all entities in random order.
@@ -169,23 +169,14 @@ func (d *Dataset) Order(seed uint64) []uint32 {
 	return order
 }
 
-// Bytes returns the average bytes of an entity's key and values, each number at
-// its width.
+// Bytes returns the average size of an entity's key and values in bytes, where a
+// number has the width of its type.
 func (d *Dataset) Bytes() float64 {
 	const fixed = 8 + 4 + 4 + 8 + 8 + 8 + 1
 	return float64(len(d.text))/float64(d.Len()) + float64(fixed+d.partitionLen+rowLen)
 }
 
-// Sum returns the checksum of entity i with the given content.
-func (d *Dataset) Sum(i, content int) uint64 {
-	var e edm.Entity
-	d.Fill(i, content, &e)
-	var f Fold
-	f.Row(e.View())
-	return f.Sum()
-}
-
-// generator draws entities.
+// generator draws random entities.
 type generator struct {
 	rnd   *rand.Rand
 	zipf  *rand.Zipf
@@ -207,7 +198,7 @@ func newGenerator(seed uint64) *generator {
 	return g
 }
 
-// invent makes a word of two to four syllables.
+// invent returns a word of one to three syllables and a final consonant.
 func (g *generator) invent() string {
 	const consonants, vowels = "bcdfghklmnprstvz", "aeiou"
 	var b strings.Builder
@@ -262,6 +253,6 @@ func (g *generator) payload(text []byte) []byte {
 }
 
 const (
-	firstTicks = 638_000_000_000_000_000 // a moment of 2022
+	firstTicks = 638_000_000_000_000_000 // a time in 2022
 	yearTicks  = 365 * 24 * 3600 * 10_000_000
 )

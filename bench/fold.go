@@ -7,11 +7,9 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// Fold sums entities up, looking at every property. The sum does not depend on
-// the order of the entities, but on that of the properties within each.
-//
-// It is as cheap as a function of all bytes can be, so that it does not hide
-// what a store costs.
+// Fold computes a checksum over every property of entities. The checksum depends on
+// the order of the properties within an entity, and not on the order of the entities.
+// It is cheap, so that its cost does not hide that of a store.
 type Fold struct {
 	sum  uint64
 	rows int64
@@ -24,7 +22,7 @@ func (f *Fold) Sum() uint64 { return f.sum }
 // Rows returns the number of rows.
 func (f *Fold) Rows() int64 { return f.rows }
 
-// Add adds what another Fold has summed.
+// Add adds the rows of another Fold.
 func (f *Fold) Add(g *Fold) {
 	f.sum += g.sum
 	f.rows += g.rows
@@ -46,10 +44,10 @@ func (f *Fold) Row(row edm.Row) {
 
 const foldStep = 7
 
-// Word folds one property of a type that has one word.
+// Word folds a property of a type whose values fit in one word.
 func (f *Fold) Word(t edm.Type, w uint64) { f.h = bits.RotateLeft64(f.h+uint64(t), foldStep) ^ w }
 
-// Bytes folds a String, a Binary or a Guid.
+// Bytes folds a property of type String, Binary or Guid.
 func (f *Fold) Bytes(t edm.Type, b []byte) {
 	h := bits.RotateLeft64(f.h+uint64(t), foldStep) ^ uint64(len(b))
 	for ; len(b) >= 8; b = b[8:] {

@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// Result is what a run of a workload has cost.
+// Result is the cost of a run of a workload.
 type Result struct {
 	Ops     int64
 	Elapsed time.Duration
-	// CPU is the time of the whole process, background work included, up to
-	// the end of the last operation.
+	// CPU is the CPU time of the whole process, background work included, up to the
+	// end of the last operation.
 	CPU time.Duration
 	// Allocs and AllocBytes are the process's allocations.
 	Allocs, AllocBytes uint64
-	// Syncs of files, -1 if they are not counted.
+	// Syncs is the number of syncs, or -1 if the store does not count them.
 	Syncs int64
-	// SettleElapsed and SettleCPU are what it took, after the last operation of
-	// a workload that writes, until the background had nothing left to do.
-	SettleElapsed, SettleCPU time.Duration
+	// BackgroundElapsed and BackgroundCPU are the cost of the background work after
+	// the last operation of a workload that writes.
+	BackgroundElapsed, BackgroundCPU time.Duration
 	// DiskBytes is the size of all files at the end.
 	DiskBytes int64
-	// Latencies of timed steps, sorted. A step is one operation, or what the
-	// workload says.
+	// Latencies has the latencies of the timed steps, sorted. Workload.Step says
+	// what a step is.
 	Latencies []time.Duration
-	// Sum and Rows are the fold of all that was read.
+	// Sum and Rows are the Fold of all rows read.
 	Sum  uint64
 	Rows int64
 }
 
-// Quantile returns the latency that the fraction q of the steps did not exceed,
-// zero if none was timed.
+// Quantile returns the latency that the fraction q of the steps did not exceed, or
+// zero if no step was timed.
 func (r *Result) Quantile(q float64) time.Duration {
 	n := len(r.Latencies)
 	if n == 0 {
@@ -40,17 +40,17 @@ func (r *Result) Quantile(q float64) time.Duration {
 	return r.Latencies[min(n-1, int(q*float64(n)))]
 }
 
-// PerOp returns d divided by the operations, in nanoseconds.
+// PerOp returns d per operation, in nanoseconds.
 func (r *Result) PerOp(d time.Duration) float64 {
 	return float64(d.Nanoseconds()) / float64(max(1, r.Ops))
 }
 
-// OpsPerSecond returns the operations in a second of wall time.
+// OpsPerSecond returns the operations per second of wall time.
 func (r *Result) OpsPerSecond() float64 {
 	return float64(r.Ops) / max(r.Elapsed.Seconds(), 1e-9)
 }
 
-// meter sums up the cost between calls of start and stop.
+// meter adds up the cost between calls of start and stop.
 type meter struct {
 	wall    time.Time
 	cpu     time.Duration
@@ -86,7 +86,7 @@ func (m *meter) stop(db DB, r *Result) {
 	}
 }
 
-// merge sorts all latencies into one list.
+// merge returns the latencies of all workers, sorted.
 func merge(workers []*worker) []time.Duration {
 	var all []time.Duration
 	for _, w := range workers {

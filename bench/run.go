@@ -14,23 +14,21 @@ import (
 	"github.com/tablerock-db/tablerock/internal/filename"
 )
 
-// Run carries out one workload on one store.
+// Run runs workloads on a store.
 type Run struct {
 	Store Store
 	Data  *Dataset
-	// Dir is where databases are made, each in a folder of its own.
+	// Dir is the directory of the databases, which have a subdirectory each.
 	Dir string
-	// Loaded is the folder of a database that PrepareLoaded has made for this
-	// store and data. Workloads that read open it and leave it as it is. Empty
-	// makes one.
+	// Loaded is the directory of a database that PrepareLoaded made for this store
+	// and data, for workloads that only read. Do makes one if it is empty.
 	Loaded string
-	// CacheBytes is the size of the block cache. The default is 512 MiB, which
-	// a million entities fit in.
+	// CacheBytes is the size of the block cache. The default is 512 MiB, enough for
+	// a million entities.
 	CacheBytes int64
-	// LogBytes is how much the log takes before it is flushed. The default is
-	// 64 MiB.
+	// LogBytes is the size at which the log is flushed. The default is 64 MiB.
 	LogBytes int64
-	// Seed orders random operations.
+	// Seed determines the order of random operations.
 	Seed uint64
 
 	made   int
@@ -46,9 +44,9 @@ const (
 	batchLen          = 100
 )
 
-// Do carries out ops operations of w, and reports what they have cost. before,
-// if not nil, is called when all is prepared, and after when the last operation
-// is done: a benchmark starts and stops its timer there.
+// Do carries out ops operations of w and reports their cost. It calls before, unless
+// nil, after its preparations and after when the last operation has ended, for a
+// benchmark to start and stop its timer.
 func (r *Run) Do(w Workload, ops int, before, after func()) (Result, error) {
 	r.result = Result{}
 	if r.order == nil {
@@ -85,8 +83,8 @@ func (r *Run) do(w Workload, ops int, before, after func()) error {
 		after()
 	}
 	r.result.Ops = int64(ops)
-	if w.start != startLoaded {
-		if err := r.settle(); err != nil {
+	if !w.ReadOnly {
+		if err := r.waitIdle(); err != nil {
 			return err
 		}
 	}
@@ -98,40 +96,36 @@ func (r *Run) do(w Workload, ops int, before, after func()) error {
 	if r.result.DiskBytes, err = diskBytes(dir); err != nil {
 		return err
 	}
-	if w.start != startLoaded {
+	if !w.ReadOnly {
 		return os.RemoveAll(dir)
 	}
 	return nil
 }
 
-// settle waits for the background to end and notes what that has cost.
-func (r *Run) settle() error {
+// waitIdle waits for the background work to end and records its cost.
+func (r *Run) waitIdle() error {
 	wall, cpu := time.Now(), CPUTime()
-	if err := r.db.Settle(); err != nil {
-		return fmt.Errorf("settle: %w", err)
+	if err := r.db.WaitIdle(); err != nil {
+		return fmt.Errorf("wait for background work: %w", err)
 	}
-	r.result.SettleElapsed, r.result.SettleCPU = time.Since(wall), CPUTime()-cpu
+	r.result.BackgroundElapsed, r.result.BackgroundCPU = time.Since(wall), CPUTime()-cpu
 	return nil
 }
 
-// open opens the database that w starts with, and returns its folder.
+// open opens the database that w starts with and returns its directory.
 func (r *Run) open(w Workload) (string, error) {
-	dir := r.fresh()
+	dir := r.newDir()
 	var err error
-	switch w.start {
-	case startLoaded:
-		if r.Loaded == "" {
-			r.Loaded = dir
-			if err := r.PrepareLoaded(dir); err != nil {
-				return "", err
-			}
-		}
+	switch {
+	case w.ReadOnly && r.Loaded != "":
 		dir = r.Loaded
-	case startCopied:
+	case w.ReadOnly:
+		r.Loaded = dir
 		err = r.PrepareLoaded(dir)
-	case startLogged:
+	case w.start == startLoaded:
+		err = r.PrepareLoaded(dir)
+	case w.start == startLogged:
 		err = r.prepareLogged(dir)
-	case startEmpty:
 	}
 	if err != nil {
 		return "", err
@@ -152,21 +146,21 @@ func (r *Run) options(w Workload) Options {
 		o.CacheBytes = defaultCacheBytes
 	}
 	if w.start == startLogged {
-		// Pebble flushes once its full memtables, which double in size, reach
-		// half of this together: nothing may be flushed.
+		// Prevent every flush. Pebble flushes when the sum of its full memtables,
+		// which double in size, reaches half of this.
 		o.LogBytes = max(o.LogBytes, int64(float64(r.Data.Len())*r.Data.Bytes()*4))
 	}
 	return o
 }
 
-// fresh returns the name of a folder that is not there.
-func (r *Run) fresh() string {
+// newDir returns the name of a directory that does not exist.
+func (r *Run) newDir() string {
 	r.made++
 	return filepath.Join(r.Dir, fmt.Sprintf("%s-%d", r.Store.Name(), r.made))
 }
 
-// PrepareLoaded makes a database in dir that holds all entities, loaded in
-// random order and then compacted.
+// PrepareLoaded makes a database in dir with all entities, loaded in random order and
+// then compacted.
 func (r *Run) PrepareLoaded(dir string) error {
 	if r.order == nil {
 		r.order = r.Data.Order(r.Seed)
@@ -179,8 +173,8 @@ func (r *Run) PrepareLoaded(dir string) error {
 	})
 }
 
-// prepareLogged makes a database in dir that holds all entities in its log
-// alone, so that every store has the same to replay.
+// prepareLogged makes a database in dir with all entities in its log, and fails if any
+// are in sstables, so that all stores replay the same.
 func (r *Run) prepareLogged(dir string) error {
 	err := r.prepare(dir, Workload{start: startLogged}, func(db DB) error {
 		return putAll(db.Session(), r.Data, r.order)
@@ -189,16 +183,15 @@ func (r *Run) prepareLogged(dir string) error {
 		return err
 	}
 	return filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		if err == nil && slices.Contains(sortedFiles, filepath.Ext(name)) {
-			err = fmt.Errorf("prepare: %s is there, and all should be in the log", name)
+		if err == nil && slices.Contains(sstableExts, filepath.Ext(name)) {
+			err = fmt.Errorf("prepare: %s exists, want all entities in the log", name)
 		}
 		return err
 	})
 }
 
-// sortedFiles are the endings of the names of files that a flush makes, of all
-// stores.
-var sortedFiles = []string{string(filename.SSTable), ".ldb"}
+// sstableExts are the extensions of the sstables of all stores.
+var sstableExts = []string{string(filename.SSTable), ".ldb"}
 
 func (r *Run) prepare(dir string, w Workload, fill func(db DB) error) error {
 	db, err := r.Store.Open(dir, r.options(w))
@@ -214,11 +207,11 @@ func (r *Run) prepare(dir string, w Workload, fill func(db DB) error) error {
 func putAll(s Session, d *Dataset, order []uint32) error {
 	batch := Batch(batchLen)
 	for at := 0; at < len(order); at += batchLen {
-		part := batch[:min(batchLen, len(order)-at)]
-		for i := range part {
-			d.Fill(int(order[at+i]), at+i, &part[i])
+		entities := batch[:min(batchLen, len(order)-at)]
+		for i := range entities {
+			d.Fill(int(order[at+i]), at+i, &entities[i])
 		}
-		if err := s.Put(part); err != nil {
+		if err := s.Put(entities); err != nil {
 			return err
 		}
 	}
@@ -241,7 +234,7 @@ func diskBytes(dir string) (int64, error) {
 	return n, err
 }
 
-// worker is one goroutine of a workload.
+// worker is the state of one goroutine of a workload.
 type worker struct {
 	id        int
 	session   Session
@@ -250,7 +243,7 @@ type worker struct {
 	batch     []edm.Entity
 }
 
-// timed runs step and notes how long it took.
+// timed runs step and records its latency.
 func (w *worker) timed(step func() error) error {
 	start := time.Now()
 	err := step()
@@ -258,8 +251,8 @@ func (w *worker) timed(step func() error) error {
 	return err
 }
 
-// parallel runs f in n workers, each on its part of ops operations, and measures
-// that.
+// parallel divides ops operations among n workers, which run f concurrently, and
+// measures them.
 func (r *Run) parallel(n, ops int, f func(w *worker, from, to int) error) error {
 	workers := make([]*worker, n)
 	for i := range workers {

@@ -5,13 +5,13 @@ import (
 	"strconv"
 )
 
-// Shape is how entities are spread over partitions.
+// Shape is the distribution of entities over partitions.
 type Shape struct {
 	Partitions int
 	Rows       int // in each partition
 }
 
-// The names of the three shapes that ShapeOf knows.
+// Names of shapes for ShapeOf.
 const (
 	Grid    = "grid"    // partitions of 1,000 entities
 	Singles = "singles" // one entity in each partition
@@ -24,8 +24,8 @@ func ShapeNames() []string { return []string{Grid, Singles, Whole} }
 // gridRows is the number of entities of a partition in a grid.
 const gridRows = 1000
 
-// ShapeOf returns the named shape for about n entities; a grid of fewer than
-// 1,000 is one partition.
+// ShapeOf returns the named shape for about n entities. A grid of fewer than 1,000
+// entities has one partition.
 func ShapeOf(name string, n int) (Shape, error) {
 	if n < 1 {
 		return Shape{}, fmt.Errorf("shape %s of %d entities: there must be at least one", name, n)
@@ -45,5 +45,5 @@ func ShapeOf(name string, n int) (Shape, error) {
 // Len returns the number of entities.
 func (s Shape) Len() int { return s.Partitions * s.Rows }
 
-// String returns the form 1000x1000.
+// String returns a text such as 1000x1000: partitions, then rows of each.
 func (s Shape) String() string { return strconv.Itoa(s.Partitions) + "x" + strconv.Itoa(s.Rows) }

@@ -13,10 +13,10 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// Tablerock is the store of package engine on the file system of the operating
-// system. The zero value has the engine's default options.
+// Tablerock is package engine on the file system of the operating system. The zero
+// value has the engine's default options.
 type Tablerock struct {
-	// Small spends CPU on smaller files.
+	// Small selects the slower compression for smaller files.
 	Small bool
 }
 
@@ -78,8 +78,8 @@ func (d *rockDB) Session() Session {
 	return s
 }
 
-// Settle implements DB.
-func (d *rockDB) Settle() error {
+// WaitIdle implements DB.
+func (d *rockDB) WaitIdle() error {
 	ctx := context.Background()
 	if err := d.engine.Flush(ctx); err != nil {
 		return err
@@ -109,7 +109,7 @@ type rockSession struct {
 	read   func(edm.Row) error
 }
 
-// Put implements Session: an Apply for each run of entities of one partition.
+// Put implements Session with one Apply for adjacent entities of one partition.
 func (s *rockSession) Put(entities []edm.Entity) error {
 	ctx := context.Background()
 	s.ops = s.ops[:0]

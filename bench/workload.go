@@ -3,7 +3,6 @@ package bench
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -14,45 +13,47 @@ import (
 type Workload struct {
 	// Name has the form key=value/key=value, with the operation in front.
 	Name string
-	// Op is what is counted: an entity, a batch, a get, a reopen.
+	// Op is the unit of operations: an entity, a batch, a get, a reopen.
 	Op string
-	// Step is what a latency is of.
+	// Step is the unit of latencies.
 	Step string
-	// Durable waits for stable storage with each operation.
+	// Durable makes each write wait for stable storage.
 	Durable bool
-	// Writers and readers at the same time.
+	// ReadOnly workloads share a database that PrepareLoaded made: all entities,
+	// compacted.
+	ReadOnly bool
+	// Parallel is the number of concurrent readers or writers.
 	Parallel int
 
-	start start
-	warm  bool
-	// shapes it makes no sense for.
+	start start // unless ReadOnly
+	warm  bool  // scan the table before the measurement
+	// without lists the shapes that the workload does not support.
 	without []string
 	run     func(r *Run, w Workload, ops int) error
-	// ops returns how many operations tell enough, of n entities.
+	// ops returns the number of operations to measure for n entities.
 	ops func(n int) int
 }
 
-// start is the database that a workload begins with.
+// start is the state of the database before a workload.
 type start uint8
 
 const (
 	startEmpty  start = iota
-	startLoaded       // all entities, compacted; not changed
-	startCopied       // all entities, compacted
+	startLoaded       // all entities, compacted
 	startLogged       // all entities, in the log
 )
 
-// Fits reports whether w makes sense for the named shape.
+// Fits reports whether w supports the named shape.
 func (w Workload) Fits(shape string) bool { return !slices.Contains(w.without, shape) }
 
-// Ops returns how many operations of w tell enough, of n entities.
+// Ops returns the number of operations of w to measure for n entities.
 func (w Workload) Ops(n int) int { return max(1, w.ops(n)) }
 
-// sampleEvery is how many short operations there are for each that is timed:
-// reading the clock costs as much as a tenth of one.
+// sampleEvery is the number of short operations for each timed one: reading the clock
+// costs a tenth of an operation.
 const sampleEvery = 16
 
-// Workloads lists all workloads in the order of reports.
+// Workloads returns all workloads in the order of reports.
 func Workloads() []Workload {
 	all := func(n int) int { return n }
 	atMost := func(limit int) func(int) int { return func(n int) int { return min(n, limit) } }
@@ -65,22 +66,21 @@ func Workloads() []Workload {
 		{Name: "insert/writers=64", Op: "entity", Step: "entity", Durable: true, Parallel: 64, run: insert, ops: atMost(400_000)},
 		{Name: "batch/writers=1", Op: "batch of 100", Step: "batch", Durable: true, Parallel: 1, run: batches, ops: func(n int) int { return min(n/batchLen, 5_000) }, without: []string{Singles}},
 		{Name: "batch/writers=16", Op: "batch of 100", Step: "batch", Durable: true, Parallel: 16, run: batches, ops: func(n int) int { return min(n/batchLen, 10_000) }, without: []string{Singles}},
-		{Name: "get/key=present/readers=1", Op: "get", Step: "get", Parallel: 1, start: startLoaded, warm: true, run: lookups(false), ops: gets},
-		{Name: "get/key=present/readers=2", Op: "get", Step: "get", Parallel: 2, start: startLoaded, warm: true, run: lookups(false), ops: gets},
-		{Name: "get/key=present/readers=16", Op: "get", Step: "get", Parallel: 16, start: startLoaded, warm: true, run: lookups(false), ops: gets},
-		{Name: "get/key=missing/readers=1", Op: "get", Step: "get", Parallel: 1, start: startLoaded, warm: true, run: lookups(true), ops: gets},
-		{Name: "scan/range=partition", Op: "entity", Step: "partition", Parallel: 1, start: startLoaded, warm: true, run: scanPartitions, ops: rows, without: []string{Whole}},
-		{Name: "scan/range=table", Op: "entity", Step: "table", Parallel: 1, start: startLoaded, warm: true, run: scanTable(false), ops: rows},
-		{Name: "filter/match=1%", Op: "entity looked at", Step: "table", Parallel: 1, start: startLoaded, warm: true, run: scanTable(true), ops: rows},
-		{Name: "overwrite/order=random", Op: "entity", Step: "100 entities", Parallel: 1, start: startCopied, run: overwrite, ops: all},
+		{Name: "get/key=present/readers=1", Op: "get", Step: "get", Parallel: 1, ReadOnly: true, warm: true, run: lookups(false), ops: gets},
+		{Name: "get/key=present/readers=2", Op: "get", Step: "get", Parallel: 2, ReadOnly: true, warm: true, run: lookups(false), ops: gets},
+		{Name: "get/key=present/readers=16", Op: "get", Step: "get", Parallel: 16, ReadOnly: true, warm: true, run: lookups(false), ops: gets},
+		{Name: "get/key=missing/readers=1", Op: "get", Step: "get", Parallel: 1, ReadOnly: true, warm: true, run: lookups(true), ops: gets},
+		{Name: "scan/range=partition", Op: "entity", Step: "partition", Parallel: 1, ReadOnly: true, warm: true, run: scanPartitions, ops: rows, without: []string{Whole}},
+		{Name: "scan/range=table", Op: "entity", Step: "table", Parallel: 1, ReadOnly: true, warm: true, run: scanTable(false), ops: rows},
+		{Name: "filter/match=1%", Op: "entity examined", Step: "table", Parallel: 1, ReadOnly: true, warm: true, run: scanTable(true), ops: rows},
+		{Name: "overwrite/order=random", Op: "entity", Step: "100 entities", Parallel: 1, start: startLoaded, run: overwrite, ops: all},
 		{Name: "reopen/from=log", Op: "reopen", Step: "reopen", Parallel: 1, start: startLogged, run: reopen, ops: func(int) int { return 1 }},
-		{Name: "reopen/from=files", Op: "reopen", Step: "reopen", Parallel: 1, start: startLoaded, run: reopen, ops: func(int) int { return 20 }},
+		{Name: "reopen/from=files", Op: "reopen", Step: "reopen", Parallel: 1, ReadOnly: true, run: reopen, ops: func(int) int { return 20 }},
 	}
 }
 
-// load writes all entities into an empty database, and begins again with another
-// empty one when there is more to do. What it takes to make the entities is
-// measured beforehand and taken off.
+// load writes all entities to an empty database, and repeats that with further ones up
+// to ops entities. The cost of generating the entities is subtracted.
 func load(sorted bool) func(*Run, Workload, int) error {
 	return func(r *Run, w Workload, ops int) error {
 		order := r.random
@@ -90,7 +90,7 @@ func load(sorted bool) func(*Run, Workload, int) error {
 		for done := 0; done < ops; {
 			n := min(ops-done, r.Data.Len())
 			if done > 0 {
-				if err := r.another(w); err != nil {
+				if err := r.replaceDB(w); err != nil {
 					return err
 				}
 			}
@@ -103,29 +103,29 @@ func load(sorted bool) func(*Run, Workload, int) error {
 	}
 }
 
-// another replaces the database by an empty one.
-func (r *Run) another(w Workload) error {
+// replaceDB closes the database and opens an empty one.
+func (r *Run) replaceDB(w Workload) error {
 	if err := r.db.Close(); err != nil {
 		return err
 	}
 	var err error
-	if r.db, err = r.Store.Open(r.fresh(), r.options(w)); err != nil {
+	if r.db, err = r.Store.Open(r.newDir(), r.options(w)); err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
 	return nil
 }
 
-// overwrite gives entities of a compacted database another content.
+// overwrite replaces the properties of entities of a compacted database.
 func overwrite(r *Run, _ Workload, ops int) error {
 	return r.put(ops, r.random, 1+int(r.Seed)%97)
 }
 
-// random returns entity i of the random order.
+// random returns the number of the entity at index i of the random order.
 func (r *Run) random(i int) int { return int(r.order[i%len(r.order)]) }
 
-// put writes n entities in batches of 100. Contents are taken in the order of
-// the writes: fetching them from all over the memory would cost as much as
-// storing them.
+// put writes n entities in batches of 100. It takes the properties in the order of the
+// writes: reading them in random order would miss the processor's caches and cost as
+// much as storing them.
 func (r *Run) put(n int, order func(i int) int, shift int) error {
 	fill := func(batch []edm.Entity, at int) []edm.Entity {
 		batch = batch[:min(batchLen, n-at)]
@@ -168,8 +168,7 @@ func insert(r *Run, wl Workload, ops int) error {
 	})
 }
 
-// batches writes 100 entities of one partition at once, in random order of the
-// batches.
+// batches writes batches of 100 entities of one partition, in random order.
 func batches(r *Run, wl Workload, ops int) error {
 	total := r.Data.Len() / batchLen
 	if total == 0 {
@@ -189,7 +188,7 @@ func batches(r *Run, wl Workload, ops int) error {
 	})
 }
 
-// batchStride is a prime larger than any number of batches has as a factor.
+// batchStride is a prime that divides no number of batches.
 const batchStride = 1_000_003
 
 // lookups gets single entities in random order.
@@ -242,7 +241,7 @@ func scanPartitions(r *Run, _ Workload, ops int) error {
 	})
 }
 
-// scanTable scans the whole table, once for each Len of ops.
+// scanTable scans the whole table until ops entities are read.
 func scanTable(hot bool) func(*Run, Workload, int) error {
 	return func(r *Run, _ Workload, ops int) error {
 		return r.parallel(1, ops, func(w *worker, _, _ int) error {
@@ -256,8 +255,8 @@ func scanTable(hot bool) func(*Run, Workload, int) error {
 	}
 }
 
-// reopen opens the database again and reads an entity. A log is made again each
-// time: opening may have turned it into files.
+// reopen opens the database again and reads an entity. It writes a new log each time,
+// because Open may flush it.
 func reopen(r *Run, wl Workload, ops int) error {
 	for i := range ops {
 		if err := r.db.Close(); err != nil {
@@ -265,7 +264,7 @@ func reopen(r *Run, wl Workload, ops int) error {
 		}
 		dir := r.Loaded
 		if wl.start == startLogged {
-			dir = r.fresh()
+			dir = r.newDir()
 			if err := r.prepareLogged(dir); err != nil {
 				return err
 			}
@@ -290,17 +289,3 @@ func reopen(r *Run, wl Workload, ops int) error {
 	slices.Sort(r.result.Latencies)
 	return nil
 }
-
-// Remove removes every database that r has made.
-func (r *Run) Remove() error {
-	var errs []error
-	for i := 1; i <= r.made; i++ {
-		dir := fmt.Sprintf("%s/%s-%d", r.Dir, r.Store.Name(), i)
-		errs = append(errs, os.RemoveAll(dir))
-	}
-	r.made, r.Loaded = 0, ""
-	return errors.Join(errs...)
-}
-
-// Reads reports whether w works on a database that PrepareLoaded has made.
-func (w Workload) Reads() bool { return w.start == startLoaded }

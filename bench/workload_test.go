@@ -9,8 +9,8 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// TestWorkloads runs each workload on few entities in every shape and holds what
-// was read against the entities.
+// TestWorkloads runs each workload on few entities in every shape and compares the
+// entities read with those written.
 func TestWorkloads(t *testing.T) {
 	const n, seed = 2_000, 1
 	for _, name := range bench.ShapeNames() {
@@ -22,7 +22,7 @@ func TestWorkloads(t *testing.T) {
 		var all, hot bench.Fold
 		for _, e := range entitiesOf(data) {
 			all.Row(e.View())
-			if temperature, _ := e.Properties[bench.PropTemperature].Value.Double(); bench.Hot(temperature) {
+			if isHot(e) {
 				hot.Row(e.View())
 			}
 		}
@@ -46,8 +46,8 @@ func TestWorkloads(t *testing.T) {
 				if before != 1 || after != 1 || res.Ops != int64(ops) || res.Elapsed <= 0 || res.DiskBytes <= 0 {
 					t.Errorf("%d and %d calls, result %+v; want one call each, %d ops, time and bytes", before, after, res, ops)
 				}
-				if got, want := run.Loaded != "", loaded || w.Reads(); got != want {
-					t.Errorf("a loaded database is there: %v, want %v", got, want)
+				if got, want := run.Loaded != "", loaded || w.ReadOnly; got != want {
+					t.Errorf("a loaded database exists: %v, want %v", got, want)
 				}
 				if w.Durable && res.Syncs < 1 {
 					t.Errorf("%d syncs of a durable workload", res.Syncs)
@@ -62,9 +62,6 @@ func TestWorkloads(t *testing.T) {
 				}
 			})
 		}
-		if err := run.Remove(); err != nil {
-			t.Error(err)
-		}
 	}
 }
 
@@ -75,8 +72,8 @@ func wantFold(t *testing.T, res bench.Result, sum uint64, rows int64) {
 	}
 }
 
-// TestReadsDoNotAllocate gets present and missing keys, and scans, on entities in
-// the memtable and in files.
+// TestReadsDoNotAllocate reads present and missing keys and scans the table, with the
+// entities in the memtable and in sstables.
 func TestReadsDoNotAllocate(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -105,27 +102,27 @@ func TestReadsDoNotAllocate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, place := range []string{"memtable", "files"} {
-		if place == "files" {
+	for _, where := range []string{"memtable", "sstables"} {
+		if where == "sstables" {
 			if err := db.Compact(); err != nil {
 				t.Fatal(err)
 			}
 		}
 		scan() // fills the cache
 		if n := testing.AllocsPerRun(100, get(data.Key(rows/2), true)); n > 0 {
-			t.Errorf("%s: a get allocates %v times, want 0", place, n)
+			t.Errorf("%s: a get allocates %v times, want 0", where, n)
 		}
 		if n := testing.AllocsPerRun(100, get(data.Missing(rows/2), false)); n > 0 {
-			t.Errorf("%s: a get of a missing key allocates %v times, want 0", place, n)
+			t.Errorf("%s: a get of a missing key allocates %v times, want 0", where, n)
 		}
-		// Starting a query allocates, a step does not.
+		// Only the start of a query allocates.
 		if n := testing.AllocsPerRun(10, scan); n > rows/20 {
-			t.Errorf("%s: a scan of %d entities allocates %v times, want none for a step", place, rows, n)
+			t.Errorf("%s: a scan of %d entities allocates %v times, want none for a step", where, rows, n)
 		}
 	}
 }
 
-// flushes is a store that flushes its log when it is closed.
+// flushes is a store that flushes its log on Close.
 type flushes struct{ bench.Tablerock }
 
 func (s flushes) Open(dir string, o bench.Options) (bench.DB, error) {
@@ -135,9 +132,9 @@ func (s flushes) Open(dir string, o bench.Options) (bench.DB, error) {
 
 type flushesDB struct{ bench.DB }
 
-func (d flushesDB) Close() error { return errors.Join(d.DB.Settle(), d.DB.Close()) }
+func (d flushesDB) Close() error { return errors.Join(d.DB.WaitIdle(), d.DB.Close()) }
 
-// TestReopenReplaysAll refuses to compare a store that has nothing to replay.
+// TestReopenReplaysAll checks that reopen/from=log fails on a store with an empty log.
 func TestReopenReplaysAll(t *testing.T) {
 	data := bench.NewDataset(bench.Shape{Partitions: 1, Rows: 100}, 1)
 	run := &bench.Run{Store: flushes{}, Data: data, Dir: t.TempDir(), CacheBytes: 8 << 20, Seed: 1}

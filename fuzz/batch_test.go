@@ -77,7 +77,7 @@ func FuzzParts(f *testing.F) {
 			}
 		}
 		got, err := parse(taken...)
-		if len(taken) == 0 || err != nil && strings.Contains(err.Error(), "stands a second time") { // a Content-ID
+		if len(taken) == 0 || err != nil && strings.Contains(err.Error(), "duplicate Content-ID") { // a Content-ID
 			return
 		}
 		if d := cmp.Diff(want, got); err != nil || d != "" {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// conn is a connection that is kept alive and carries one request at a time. It
-// knows as much of HTTP as services of the protocol send.
+// conn is a keep-alive connection for one request at a time. It implements only the HTTP
+// that Table services send.
 type conn struct {
 	t    *target
 	nc   net.Conn
@@ -23,25 +23,25 @@ type conn struct {
 	sign *signer
 	out  []byte
 
-	answer answer
+	response response
 
-	// The times that requests took, if they are asked for.
+	// latencies has the latency of each request while timed is set.
 	timed     bool
 	latencies []time.Duration
 }
 
-// answer is what came back for a request, valid until the next one.
-type answer struct {
+// response is the response to a request, valid until the next request.
+type response struct {
 	status int
 	body   []byte
-	// Where the next page begins; empty at the end.
+	// nextPartition and nextRow are the key of the next page, empty at the end.
 	nextPartition, nextRow string
 
-	length  int // of the body, -1 if it comes in chunks
+	length  int // of the body, -1 if it is chunked
 	closing bool
 }
 
-// request is what a workload asks for. Path begins behind the account.
+// request is a request of a workload. Its path is relative to the account.
 type request struct {
 	method, path, query string
 	contentType         string
@@ -49,9 +49,9 @@ type request struct {
 }
 
 const (
-	dialTimeout   = 10 * time.Second
-	answerTimeout = 2 * time.Minute
-	maxBody       = 64 << 20
+	dialTimeout     = 10 * time.Second
+	responseTimeout = 2 * time.Minute
+	maxBody         = 64 << 20
 )
 
 func dial(t *target) (*conn, error) {
@@ -74,7 +74,7 @@ func (c *conn) connect() error {
 
 func (c *conn) close() { c.nc.Close() }
 
-// do sends a request and reads its answer.
+// do sends a request and reads its response.
 func (c *conn) do(q request) error {
 	now := time.Now()
 	c.sign.tick(now)
@@ -103,7 +103,7 @@ func (c *conn) do(q request) error {
 	out = append(out, "\r\n"...)
 	out = append(out, q.body...)
 	c.out = out
-	if err := c.nc.SetDeadline(now.Add(answerTimeout)); err != nil {
+	if err := c.nc.SetDeadline(now.Add(responseTimeout)); err != nil {
 		return err
 	}
 	if _, err := c.nc.Write(out); err != nil {
@@ -118,20 +118,19 @@ func (c *conn) do(q request) error {
 	return nil
 }
 
-// read reads an answer, and connects anew if the service ends the connection
-// with it.
+// read reads a response. It connects again if the service closes the connection.
 func (c *conn) read() error {
-	a := &c.answer
-	*a = answer{body: a.body[:0], length: -1}
+	a := &c.response
+	*a = response{body: a.body[:0], length: -1}
 	line, err := c.line()
 	if err != nil {
 		return err
 	}
 	if len(line) < 12 || !bytes.HasPrefix(line, []byte("HTTP/1.")) {
-		return fmt.Errorf("not an answer: %q", line)
+		return fmt.Errorf("not a response: %q", line)
 	}
 	if a.status, err = strconv.Atoi(string(line[9:12])); err != nil {
-		return fmt.Errorf("not an answer: %q", line)
+		return fmt.Errorf("not a response: %q", line)
 	}
 	chunked := false
 	for {
@@ -151,7 +150,7 @@ func (c *conn) read() error {
 	case a.length > 0:
 		err = c.readBody(a.length)
 	case a.length < 0 && a.status != 204:
-		err = errors.New("an answer without its length")
+		err = errors.New("a response without its length")
 	}
 	if err == nil && a.closing {
 		c.nc.Close()
@@ -160,8 +159,8 @@ func (c *conn) read() error {
 	return err
 }
 
-// header takes what matters from a line of the header.
-func (a *answer) header(line []byte, chunked *bool) error {
+// header parses a line of the header.
+func (a *response) header(line []byte, chunked *bool) error {
 	name, value, ok := bytes.Cut(line, []byte(":"))
 	if !ok {
 		return fmt.Errorf("not a header: %q", line)
@@ -196,15 +195,15 @@ func (c *conn) line() ([]byte, error) {
 
 // readBody appends n bytes to the body.
 func (c *conn) readBody(n int) error {
-	b := c.answer.body
+	b := c.response.body
 	if len(b)+n > maxBody {
-		return errors.New("the answer is too long")
+		return errors.New("the response is too long")
 	}
 	if cap(b)-len(b) < n {
 		b = append(make([]byte, 0, 2*(len(b)+n)), b...)
 	}
-	c.answer.body = b[:len(b)+n]
-	_, err := io.ReadFull(c.r, c.answer.body[len(b):])
+	c.response.body = b[:len(b)+n]
+	_, err := io.ReadFull(c.r, c.response.body[len(b):])
 	return err
 }
 
@@ -226,7 +225,7 @@ func (c *conn) readChunks() error {
 			return err
 		}
 		if len(line) != 0 {
-			return fmt.Errorf("a chunk goes on: %q", line)
+			return fmt.Errorf("a chunk is longer than its size: %q", line)
 		}
 		if n == 0 {
 			return nil
@@ -234,17 +233,16 @@ func (c *conn) readChunks() error {
 	}
 }
 
-// want is an error if the answer has another status, with what the service says.
-func (a *answer) want(status int) error {
+// want returns an error with the body if the response has another status.
+func (a *response) want(status int) error {
 	if a.status == status {
 		return nil
 	}
 	return fmt.Errorf("status %d instead of %d: %.500s", a.status, status, a.body)
 }
 
-// continuation is the part of a query that asks for the page after an answer,
-// empty if it was the last.
-func (a *answer) continuation() string {
+// continuation returns the query parameters of the next page, or "" after the last one.
+func (a *response) continuation() string {
 	if a.nextPartition == "" {
 		return ""
 	}

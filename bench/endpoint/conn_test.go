@@ -43,16 +43,16 @@ func TestRead(t *testing.T) {
 			"another page", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nx-ms-continuation-NextPartitionKey: 1!4!YQ--\r\nx-ms-continuation-NextRowKey: b\r\n\r\n",
 			200, "", "NextPartitionKey=1%214%21YQ--&NextRowKey=b", "",
 		},
-		{"no length", "HTTP/1.1 200 OK\r\n\r\nabc", 200, "", "", "without its length"},
+		{"no length", "HTTP/1.1 200 OK\r\n\r\nabc", 200, "", "", "a response without its length"},
 		{"too long", "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", 200, "", "", "not a length"},
-		{"not HTTP", "SSH-2.0-x\r\n\r\n", 0, "", "", "not an answer"},
+		{"not HTTP", "SSH-2.0-x\r\n\r\n", 0, "", "", "not a response"},
 		{"cut short", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab", 200, "", "", "EOF"},
-		{"a chunk that goes on", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n", 200, "", "", "goes on"},
+		{"a chunk longer than its size", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n", 200, "", "", "longer than its size"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conn := &conn{r: bufio.NewReader(strings.NewReader(c.text))}
 			err := conn.read()
-			a := &conn.answer
+			a := &conn.response
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Fatalf("%q: got error %v, want %q", c.text, err, c.err)

@@ -9,22 +9,22 @@ import (
 const (
 	perBatch     = 100
 	perPartition = 1000
-	// matching is how many entities lie between two that the filter wants.
+	// One of matching entities matches the filter.
 	matching = 1000
-	// textBytes of an entity bring the names and the values of its ten properties
-	// to 1 KiB.
+	// textBytes is the size of an entity's strings. With it, the names and values of
+	// the ten properties have 1 KiB.
 	textBytes = 933
 )
 
-// dataset is the entities of all workloads, told by their numbers. It is safe
-// for concurrent use.
+// dataset generates the entities of all workloads from their numbers. It is safe for
+// concurrent use.
 type dataset struct {
 	n    int
 	text string
 }
 
-// newDataset makes n entities. Their text is words of few letters, so that it is
-// about as compressible as what people write.
+// newDataset returns a dataset of n entities. Their text consists of short words, so that
+// it compresses about as well as natural text.
 func newDataset(n int, seed uint64) *dataset {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	words := make([]string, 4096)
@@ -42,10 +42,11 @@ func newDataset(n int, seed uint64) *dataset {
 	return &dataset{n: n, text: string(text)}
 }
 
-// The partition of an entity. Batches that follow each other belong to different
-// partitions, as do single entities.
+// partitionOfBatch returns the partition of batch b. Consecutive batches have different
+// partitions.
 func (d *dataset) partitionOfBatch(b int) int { return b % max(1, d.n/perPartition) }
 
+// partition returns the partition of entity i.
 func (d *dataset) partition(table string, i int) int {
 	if table == tableLoaded {
 		return d.partitionOfBatch(i / perBatch)
@@ -53,7 +54,7 @@ func (d *dataset) partition(table string, i int) int {
 	return i % 1000
 }
 
-// entityPath is the path of an entity behind the account.
+// entityPath returns the path of an entity, relative to the account.
 func (d *dataset) entityPath(table string, i int) string {
 	return fmt.Sprintf("%s(PartitionKey='p%05d',RowKey='%09d')", table, d.partition(table, i), i)
 }
@@ -80,7 +81,7 @@ func (d *dataset) appendEntity(dst []byte, table string, i int) []byte {
 	return append(dst, '}')
 }
 
-// mix spreads a number over 64 bits.
+// mix hashes a number to 64 bits.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -88,7 +89,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// batchType is the Content-Type of what appendBatch appends.
+// batchType is the Content-Type of the body that appendBatch appends.
 const batchType = "multipart/mixed; boundary=batch_b"
 
 // appendBatch appends the transaction that inserts the entities of a batch.

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// TestEntities holds what the workloads say of their entities: legal JSON, no key
-// twice, 1 KiB in ten properties.
+// TestEntities checks the entities: valid JSON, unique keys, 1 KiB in ten properties.
 func TestEntities(t *testing.T) {
 	d := newDataset(3000, 1)
 	fixed := map[string]int{"Rating": 4, "Active": 1, "Price": 8, "Total": 8, "Made": 8, "Id": 16}
@@ -23,7 +22,7 @@ func TestEntities(t *testing.T) {
 			}
 			key := members["PartitionKey"].(string) + "/" + members["RowKey"].(string)
 			if keys[key] {
-				t.Fatalf("%s stands twice in %s", key, table)
+				t.Fatalf("key %s is used twice in %s", key, table)
 			}
 			keys[key] = true
 			if !strings.Contains(d.entityPath(table, i), members["PartitionKey"].(string)+"',RowKey='"+members["RowKey"].(string)) {
@@ -50,7 +49,7 @@ func TestEntities(t *testing.T) {
 	}
 }
 
-// TestBatches wants each entity in one batch and each batch in one partition.
+// TestBatches checks that each batch has 100 entities of one partition.
 func TestBatches(t *testing.T) {
 	d := newDataset(2000, 1)
 	target := &target{host: "h:1", base: "/a"}

@@ -1,18 +1,17 @@
-// Command endpoint drives a Table service over its protocol and prints what an
-// operation costs the service: its processor time, its memory, and how long
-// clients wait.
+// Command endpoint sends requests to a Table service and prints the cost of an operation:
+// the CPU time and the memory of the service, and the latency that clients see.
 //
 //	tablerock serve --data DIR --ready-file ready.json &
 //	go run ./bench/endpoint -ready-file ready.json
 //	go run ./bench/endpoint -pid PID -connection-string 'AccountName=...;AccountKey=...;TableEndpoint=...'
 //	go run ./bench/endpoint -exec 'tablerock serve --data DIR'
 //
-// Any service of the protocol will do. With -exec the command starts the service
-// itself, and at the end restarts it and times the first answer. The processor
-// time of another process is known on Linux only.
+// It works with any service of the protocol. With -exec the command starts the service,
+// restarts it at the end and measures the time to the first response. The CPU time of
+// another process is available on Linux only.
 //
-// Requests are written to and read from plain sockets, kept alive, so that the
-// client costs little: it shares the machine with the service.
+// The client writes its requests to plain keep-alive sockets. It costs little CPU that
+// way, because it shares the machine with the service.
 package main
 
 import (
@@ -69,21 +68,21 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	var s settings
 	fs := flag.NewFlagSet("endpoint", flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	fs.StringVar(&s.connectionString, "connection-string", "UseDevelopmentStorage=true", "the service and its account")
-	fs.StringVar(&s.readyFile, "ready-file", "", "take connection string and process id from this file of tablerock serve")
-	fs.IntVar(&s.pid, "pid", 0, "process id of the service, to tell its processor time and memory")
-	fs.StringVar(&s.exec, "exec", "", "start the service by this command, and restart it at the end; arguments are split at blanks")
-	fs.StringVar(&s.signal, "signal", "TERM", "with -exec, how the service ends before it is restarted: TERM or KILL")
+	fs.StringVar(&s.connectionString, "connection-string", "UseDevelopmentStorage=true", "connection `string` of the service and its account")
+	fs.StringVar(&s.readyFile, "ready-file", "", "read connection string and process id from this `file` of tablerock serve")
+	fs.IntVar(&s.pid, "pid", 0, "process id of the service, to report its CPU time and memory")
+	fs.StringVar(&s.exec, "exec", "", "`command` that starts the service; it is restarted at the end; arguments are split at blanks")
+	fs.StringVar(&s.signal, "signal", "TERM", "with -exec, `signal` that ends the service before its restart: TERM or KILL")
 	fs.DurationVar(&s.wait, "wait", time.Minute, "with -exec, how long to wait for the service")
 	fs.IntVar(&s.entities, "n", 100_000, "entities to load, in batches of 100")
 	fs.IntVar(&s.inserts, "inserts", 50_000, "single inserts")
 	fs.IntVar(&s.gets, "gets", 100_000, "point gets")
-	fs.IntVar(&s.scans, "scans", 8, "complete scans of the loaded entities")
-	fs.IntVar(&s.filters, "filters", 20, "queries over the loaded entities whose filter looks at no key")
+	fs.IntVar(&s.scans, "scans", 8, "full scans of the loaded entities")
+	fs.IntVar(&s.filters, "filters", 20, "queries of the loaded entities with a filter on a property")
 	fs.IntVar(&s.conns, "conns", 64, "connections, each with one request at a time")
-	fs.IntVar(&s.reps, "reps", 1, "how often to do everything; of each workload the run with the middle cost is told")
+	fs.IntVar(&s.reps, "reps", 1, "repetitions; the report has the run with the median cost of each workload")
 	fs.Uint64Var(&s.seed, "seed", 1, "seed of entities and of the order of gets")
-	fs.StringVar(&s.workloads, "workloads", "batch,insert,get,scan,filter", "what to measure, in this order; batch always runs, for it loads the entities")
+	fs.StringVar(&s.workloads, "workloads", "batch,insert,get,scan,filter", "workloads to run, in this order; batch always runs, because it loads the entities")
 	fs.BoolVar(&s.insecure, "insecure", false, "accept any certificate of the service")
 	fs.BoolVar(&s.keep, "keep", false, "keep the tables at the end")
 	fs.BoolVar(&s.json, "json", false, "print JSON")
@@ -95,10 +94,10 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 		return s, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	}
 	if s.entities < perBatch || s.conns < 1 || s.reps < 1 {
-		return s, fmt.Errorf("-n is at least %d, -conns and -reps at least 1", perBatch)
+		return s, fmt.Errorf("-n must be at least %d, -conns and -reps at least 1", perBatch)
 	}
 	if s.exec != "" && (s.pid != 0 || s.readyFile != "") {
-		return s, errors.New("-exec knows the process: give neither -pid nor -ready-file")
+		return s, errors.New("-exec excludes -pid and -ready-file")
 	}
 	s.entities -= s.entities % perBatch
 	return s, nil
@@ -145,7 +144,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return report.print(stdout, s)
 }
 
-// selects reports whether a workload is asked for.
+// selects reports whether -workloads names the workload.
 func (s *settings) selects(name string) bool {
 	for _, w := range strings.Split(s.workloads, ",") {
 		if strings.TrimSpace(w) == name {

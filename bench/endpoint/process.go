@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// tick is what /proc counts processor time in.
+// tick is the unit of CPU time in /proc.
 const tick = 10 * time.Millisecond
 
-// processTime returns the processor time of a process and all its threads.
+// processTime returns the CPU time of a process, all its threads included.
 func processTime(pid int) (time.Duration, bool) {
 	if pid == 0 {
 		return 0, false
@@ -28,8 +28,8 @@ func processTime(pid int) (time.Duration, bool) {
 	return parseStat(string(text))
 }
 
-// parseStat reads user and system time. The name of the program stands before
-// them in parentheses and may contain anything.
+// parseStat parses the user and system time in a line of /proc/PID/stat. The program's
+// name precedes them in parentheses and may contain any character.
 func parseStat(text string) (time.Duration, bool) {
 	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
 	if len(fields) < 13 {
@@ -40,8 +40,8 @@ func parseStat(text string) (time.Duration, bool) {
 	return time.Duration(user+system) * tick, err == nil && err2 == nil
 }
 
-// threadTime returns the processor time of the threads that a process has, to the
-// nanosecond, which counts for a process that has just begun.
+// threadTime returns the CPU time of the current threads of a process in nanoseconds. The
+// ticks of processTime are too coarse for a process that has just started.
 func threadTime(pid int) time.Duration {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil {
@@ -61,8 +61,8 @@ func threadTime(pid int) time.Duration {
 	return sum
 }
 
-// memory returns what a process has in memory, and the most that it had; 0 if it
-// is not known.
+// memory returns the resident memory of a process and its maximum, or 0 if they are not
+// known.
 func memory(pid int) (resident, peak int64) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -71,7 +71,7 @@ func memory(pid int) (resident, peak int64) {
 	return statusField(string(text), "VmRSS"), statusField(string(text), "VmHWM")
 }
 
-// statusField returns the bytes of a line "name:  n kB".
+// statusField returns the number of bytes in the line "name:  n kB" of text.
 func statusField(text, name string) int64 {
 	_, rest, _ := strings.Cut("\n"+text, "\n"+name+":")
 	fields := strings.Fields(rest)
@@ -117,8 +117,8 @@ type service struct {
 
 func (p *service) pid() int { return p.cmd.Process.Pid }
 
-// startService starts a command and waits until a path is answered, whatever the
-// answer is but a refusal to serve. It returns how long that took.
+// startService starts a command and waits until a GET of path returns 200. It returns the
+// time that this took.
 func startService(ctx context.Context, command string, t *target, path string, wait time.Duration) (*service, time.Duration, error) {
 	args := strings.Fields(command)
 	if len(args) == 0 {
@@ -144,16 +144,16 @@ func startService(ctx context.Context, command string, t *target, path string, w
 		select {
 		case end := <-p.done:
 			p.done <- end
-			return nil, 0, fmt.Errorf("the service ended before it answered: %w", errors.Join(end, err))
+			return nil, 0, fmt.Errorf("the service ended before it responded: %w", errors.Join(end, err))
 		case <-ctx.Done():
 			p.end(os.Kill)
-			return nil, 0, fmt.Errorf("the service did not answer: %w", errors.Join(ctx.Err(), err))
+			return nil, 0, fmt.Errorf("the service did not respond: %w", errors.Join(ctx.Err(), err))
 		case <-again.C:
 		}
 	}
 }
 
-// ask makes one GET and wants a 200.
+// ask makes one GET on a new connection and returns an error unless the status is 200.
 func ask(t *target, path string) error {
 	c, err := dial(t)
 	if err != nil {
@@ -163,20 +163,20 @@ func ask(t *target, path string) error {
 	if err := c.do(request{method: "GET", path: path}); err != nil {
 		return err
 	}
-	return c.answer.want(200)
+	return c.response.want(200)
 }
 
-// end ends the process by a signal and waits for it.
+// end sends the process a signal and waits until it ends.
 func (p *service) end(sig os.Signal) {
-	// A process that has ended refuses the signal; waiting tells.
+	// The error is that of a process that has already ended.
 	_ = p.cmd.Process.Signal(sig)
 	end := <-p.done
 	p.done <- end
 }
 
-// restart ends the service, starts it again, and times its first answer, which
-// is an entity.
-func (p *service) restart(ctx context.Context, s settings, t *target, path string) (*restarts, error) {
+// restart ends the service, starts it again, and measures the time until it returns the
+// entity at path.
+func (p *service) restart(ctx context.Context, s settings, t *target, path string) (*restartResult, error) {
 	var sig os.Signal = syscall.SIGTERM
 	if s.signal == "KILL" {
 		sig = syscall.SIGKILL
@@ -186,7 +186,7 @@ func (p *service) restart(ctx context.Context, s settings, t *target, path strin
 	if err != nil {
 		return nil, err
 	}
-	res := &restarts{FirstAnswer: took, CPU: threadTime(again.pid()), Signal: s.signal}
+	res := &restartResult{FirstResponse: took, CPU: threadTime(again.pid()), Signal: s.signal}
 	res.Resident, _ = memory(again.pid())
 	*p = *again
 	return res, nil

@@ -10,47 +10,46 @@ import (
 	"time"
 )
 
-// report is all that is printed, as it stands in JSON.
+// report is the output of the command.
 type report struct {
-	Host     string    `json:"host"`
-	Seed     uint64    `json:"seed"`
-	Entities int       `json:"entities"`
-	Conns    int       `json:"conns"`
-	Reps     int       `json:"reps"`
-	Results  []result  `json:"results"`
-	Restart  *restarts `json:"restart,omitempty"`
+	Host     string         `json:"host"`
+	Seed     uint64         `json:"seed"`
+	Entities int            `json:"entities"`
+	Conns    int            `json:"conns"`
+	Reps     int            `json:"reps"`
+	Results  []result       `json:"results"`
+	Restart  *restartResult `json:"restart,omitempty"`
 }
 
-// result is what one workload cost. The processor time and the memory of the
-// service are zero if they are not known. The latencies of a scan are those of its
-// pages.
+// result is the cost of one workload. The CPU time and the memory of the service are zero
+// if they are not known. The latencies of a scan are those of its pages.
 type result struct {
 	Workload string        `json:"workload"`
-	Unit     string        `json:"unit"` // what the rates count
+	Unit     string        `json:"unit"` // of the rates
 	Calls    int           `json:"calls"`
 	Entities int           `json:"entities"`
 	Wall     time.Duration `json:"wall_ns"`
 	CPU      time.Duration `json:"service_cpu_ns"`
 	Own      time.Duration `json:"client_cpu_ns"`
-	Foreign  float64       `json:"foreign_cores"` // kept busy by others
+	Foreign  float64       `json:"foreign_cores"` // that other processes used
 	P50      time.Duration `json:"p50_ns"`
 	P99      time.Duration `json:"p99_ns"`
 	Max      time.Duration `json:"max_ns"`
 	Resident int64         `json:"resident_bytes"`
-	Peak     int64         `json:"peak_resident_bytes"` // since the service began
+	Peak     int64         `json:"peak_resident_bytes"` // since the service started
 
 	PerSecond    float64 `json:"per_second"`
 	PerCPUSecond float64 `json:"per_service_cpu_second"`
 	CPUPerCall   float64 `json:"service_cpu_ns_per_call"`
 
-	// The least and the greatest PerCPUSecond of all repetitions.
+	// The minimum and maximum of PerCPUSecond in all repetitions.
 	Least    float64 `json:"least_per_service_cpu_second"`
 	Greatest float64 `json:"greatest_per_service_cpu_second"`
 }
 
-// middle returns of several runs the one with the middle cost, or the middle
-// speed if the cost is not known.
-func middle(runs []result) result {
+// median returns the run with the median cost, or with the median speed if the cost is
+// not known.
+func median(runs []result) result {
 	slices.SortFunc(runs, func(a, b result) int {
 		return cmp.Or(cmp.Compare(a.PerCPUSecond, b.PerCPUSecond), cmp.Compare(a.PerSecond, b.PerSecond))
 	})
@@ -59,12 +58,12 @@ func middle(runs []result) result {
 	return res
 }
 
-// restarts is how a service came back.
-type restarts struct {
-	FirstAnswer time.Duration `json:"first_answer_ns"`
-	CPU         time.Duration `json:"service_cpu_ns"`
-	Resident    int64         `json:"resident_bytes"`
-	Signal      string        `json:"signal"`
+// restartResult is the cost of a restart of the service.
+type restartResult struct {
+	FirstResponse time.Duration `json:"first_response_ns"`
+	CPU           time.Duration `json:"service_cpu_ns"`
+	Resident      int64         `json:"resident_bytes"`
+	Signal        string        `json:"signal"`
 }
 
 func summarize(w workload, lanes []*lane, wall time.Duration, before, after usage) (result, error) {
@@ -100,8 +99,8 @@ func summarize(w workload, lanes []*lane, wall time.Duration, before, after usag
 	return res, nil
 }
 
-// quantile returns the smallest of sorted values that at least the share q of
-// them do not exceed.
+// quantile returns the smallest value that at least the fraction q of the sorted values do
+// not exceed.
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -127,8 +126,8 @@ func (r *report) print(w io.Writer, s settings) error {
 		err = printAligned(w, rows)
 	}
 	if err == nil && r.Restart != nil {
-		_, err = fmt.Fprintf(w, "\nrestart after SIG%s: first answer %s, CPU until then %s, resident %s\n", r.Restart.Signal,
-			r.Restart.FirstAnswer.Round(time.Millisecond), r.Restart.CPU.Round(time.Millisecond), mib(r.Restart.Resident))
+		_, err = fmt.Fprintf(w, "\nrestart after SIG%s: first response %s, CPU until then %s, resident %s\n", r.Restart.Signal,
+			r.Restart.FirstResponse.Round(time.Millisecond), r.Restart.CPU.Round(time.Millisecond), mib(r.Restart.Resident))
 	}
 	return err
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/tablerock-db/tablerock/tabletest"
 )
 
-// TestRun makes every workload, small, against a server in this process.
+// TestRun runs every workload, with few calls, on a server in this process.
 func TestRun(t *testing.T) {
 	srv := tabletest.New(t)
 	args := []string{
@@ -38,7 +38,7 @@ func TestRun(t *testing.T) {
 	for _, res := range rep.Results {
 		got = append(got, work{res.Workload, res.Calls, res.Entities})
 		if res.P50 <= 0 || res.P99 < res.P50 || res.Max < res.P99 || res.PerSecond <= 0 {
-			t.Errorf("%s has no order in its latencies: %+v", res.Workload, res)
+			t.Errorf("the quantiles of %s do not ascend: %+v", res.Workload, res)
 		}
 	}
 	want := []work{{"batch", 25, 2500}, {"insert", 100, 100}, {"get", 200, 200}, {"scan", 2, 5000}, {"filter", 3, 9}}
@@ -51,7 +51,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	if err := ask(mustTarget(t, srv.ConnectionString()), "Tables('"+tableLoaded+"')"); err == nil {
-		t.Error("the table is still there")
+		t.Error("the table still exists")
 	}
 }
 
@@ -64,30 +64,30 @@ func mustTarget(t *testing.T, connectionString string) *target {
 	return target
 }
 
-// TestRunFails wants a service that answers wrongly to end the run with what it
-// said.
+// TestRunFails checks that an unexpected response ends the run with an error that has its
+// body.
 func TestRunFails(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete || strings.HasSuffix(r.URL.Path, "/Tables") {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
-		http.Error(w, "no room", http.StatusInsufficientStorage)
+		http.Error(w, "disk full", http.StatusInsufficientStorage)
 	}))
 	defer srv.Close()
 	key := base64.StdEncoding.EncodeToString([]byte("key"))
 	err := run(t.Context(), []string{"-connection-string", "AccountName=a;AccountKey=" + key + ";TableEndpoint=" + srv.URL + "/a"}, io.Discard, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "batch: status 507 instead of 202: no room") {
+	if err == nil || !strings.Contains(err.Error(), "batch: status 507 instead of 202: disk full") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestMiddle(t *testing.T) {
-	got := middle([]result{{PerCPUSecond: 3}, {PerCPUSecond: 1}, {PerCPUSecond: 2}})
+func TestMedian(t *testing.T) {
+	got := median([]result{{PerCPUSecond: 3}, {PerCPUSecond: 1}, {PerCPUSecond: 2}})
 	if got.PerCPUSecond != 2 || got.Least != 1 || got.Greatest != 3 {
 		t.Errorf("got %+v", got)
 	}
-	if got := middle([]result{{PerSecond: 9}, {PerSecond: 7}, {PerSecond: 8}}); got.PerSecond != 8 {
+	if got := median([]result{{PerSecond: 9}, {PerSecond: 7}, {PerSecond: 8}}); got.PerSecond != 8 {
 		t.Errorf("without a cost: got %+v", got)
 	}
 }
@@ -95,7 +95,7 @@ func TestMiddle(t *testing.T) {
 func TestPrint(t *testing.T) {
 	rep := &report{
 		Results: []result{{Workload: "get", Unit: "entities", PerSecond: 10}, {Workload: "scan", Unit: "entities", CPU: 1e9, Resident: 3 << 20}},
-		Restart: &restarts{FirstAnswer: 44e6, CPU: 10e6, Resident: 1 << 20, Signal: "TERM"},
+		Restart: &restartResult{FirstResponse: 44e6, CPU: 10e6, Resident: 1 << 20, Signal: "TERM"},
 	}
 	for _, c := range []struct {
 		settings settings
@@ -103,7 +103,7 @@ func TestPrint(t *testing.T) {
 	}{
 		{settings{}, "3.0 MiB"},
 		{settings{markdown: true}, "| scan | entities |"},
-		{settings{json: true}, `"first_answer_ns": 44000000`},
+		{settings{json: true}, `"first_response_ns": 44000000`},
 	} {
 		var out bytes.Buffer
 		if err := rep.print(&out, c.settings); err != nil || !strings.Contains(out.String(), c.want) {

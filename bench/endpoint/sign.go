@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// signer makes the Authorization of requests. The string that is signed is the
-// date, a line end, and the account followed by the path as it is sent. A signer
-// is used by one connection.
+// signer computes the Authorization header of requests. It signs the date, a newline, and
+// the account followed by the path as sent. Each connection has its own signer.
 type signer struct {
 	mac     hash.Hash
 	account string
@@ -19,7 +18,7 @@ type signer struct {
 	second int64
 	date   string
 
-	// What was signed last: workloads that send one path sign once a second.
+	// The last signature: workloads with a single path sign once a second.
 	path string
 	at   int64
 	last []byte
@@ -36,8 +35,7 @@ func (s *signer) tick(now time.Time) {
 	}
 }
 
-// authorization returns the value of the header for a path, valid until the next
-// call.
+// authorization returns the header for a path, valid until the next call.
 func (s *signer) authorization(path string) []byte {
 	if s.at == s.second && s.path == path && s.last != nil {
 		return s.last

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// development is what UseDevelopmentStorage=true stands for.
+// development is the connection string that UseDevelopmentStorage=true means.
 const development = "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;" +
 	"AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==;" +
 	"TableEndpoint=http://127.0.0.1:10002/devstoreaccount1;"
@@ -18,7 +18,7 @@ const development = "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;
 // target is an account of a service.
 type target struct {
 	tls      bool
-	insecure bool   // any certificate will do
+	insecure bool   // accept any certificate
 	host     string // with the port
 	base     string // path of the account, without a final slash
 	account  string
@@ -29,24 +29,24 @@ func parseTarget(connectionString string) (*target, error) {
 	if strings.TrimSuffix(connectionString, ";") == "UseDevelopmentStorage=true" {
 		connectionString = development
 	}
-	parts := map[string]string{}
-	for _, part := range strings.Split(connectionString, ";") {
-		if name, value, ok := strings.Cut(part, "="); ok {
-			parts[name] = value
+	settings := map[string]string{}
+	for _, setting := range strings.Split(connectionString, ";") {
+		if name, value, ok := strings.Cut(setting, "="); ok {
+			settings[name] = value
 		}
 	}
-	t := &target{account: parts["AccountName"]}
+	t := &target{account: settings["AccountName"]}
 	var err error
-	if t.key, err = base64.StdEncoding.DecodeString(parts["AccountKey"]); err != nil || len(t.key) == 0 || t.account == "" {
+	if t.key, err = base64.StdEncoding.DecodeString(settings["AccountKey"]); err != nil || len(t.key) == 0 || t.account == "" {
 		return nil, errors.New("the connection string has no AccountName, or no AccountKey in base64")
 	}
-	endpoint := parts["TableEndpoint"]
+	endpoint := settings["TableEndpoint"]
 	if endpoint == "" {
-		endpoint = "https://" + t.account + ".table." + parts["EndpointSuffix"]
+		endpoint = "https://" + t.account + ".table." + settings["EndpointSuffix"]
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" {
-		return nil, fmt.Errorf("the connection string has no good TableEndpoint: %q", endpoint)
+		return nil, fmt.Errorf("the connection string has no valid TableEndpoint: %q", endpoint)
 	}
 	t.tls, t.host, t.base = u.Scheme == "https", u.Host, strings.TrimSuffix(u.Path, "/")
 	if u.Port() == "" {
@@ -55,7 +55,8 @@ func parseTarget(connectionString string) (*target, error) {
 	return t, nil
 }
 
-// readReadyFile takes from a file of tablerock serve what flags have not said.
+// readReadyFile reads the connection string and, unless -pid gives it, the process id from
+// a ready file of tablerock serve.
 func (s *settings) readReadyFile() error {
 	text, err := os.ReadFile(s.readyFile)
 	if err != nil {

@@ -19,18 +19,18 @@ const (
 	tableInserted = "BenchInserted"
 )
 
-// workload is calls that are alike. Step makes call i and returns how many
-// entities it was about.
+// workload is a sequence of similar calls. step makes call i and returns the number of
+// its entities.
 type workload struct {
 	name  string
 	calls int
 	step  func(c *conn, i int) (entities int, err error)
-	// unit is what the rate counts: entities, or calls.
+	// unit is the unit of the rate: entities or queries, which are calls.
 	unit string
-	// conns bounds the connections; 0 leaves them at the settings.
+	// conns limits the connections, unless 0, below the number in the settings.
 	conns int
-	// pages says that the latencies are those of single requests, of which a call
-	// makes many.
+	// pages is set if a call makes several requests and the latencies are those of
+	// the requests.
 	pages bool
 }
 
@@ -55,7 +55,7 @@ func (b *harness) workloads() []workload {
 	}
 }
 
-// measure runs what the settings select, as often as they say.
+// measure runs the workloads and repetitions that the settings select.
 func (b *harness) measure(ctx context.Context, progress io.Writer) (*report, error) {
 	runs := map[string][]result{}
 	for rep := range b.s.reps {
@@ -66,7 +66,7 @@ func (b *harness) measure(ctx context.Context, progress io.Writer) (*report, err
 	r := &report{Host: b.t.host, Seed: b.s.seed, Entities: b.s.entities, Conns: b.s.conns, Reps: b.s.reps}
 	for _, w := range b.workloads() {
 		if len(runs[w.name]) > 0 {
-			r.Results = append(r.Results, middle(runs[w.name]))
+			r.Results = append(r.Results, median(runs[w.name]))
 		}
 	}
 	return r, nil
@@ -109,7 +109,7 @@ func (b *harness) dropTable(table string) error {
 	return b.once(request{method: "DELETE", path: "Tables('" + table + "')"}, 204, 404)
 }
 
-// once makes one request over a connection of its own.
+// once makes one request on a new connection.
 func (b *harness) once(q request, statuses ...int) error {
 	c, err := dial(b.t)
 	if err != nil {
@@ -119,25 +119,24 @@ func (b *harness) once(q request, statuses ...int) error {
 	if err := c.do(q); err != nil {
 		return err
 	}
-	if slices.Contains(statuses, c.answer.status) {
+	if slices.Contains(statuses, c.response.status) {
 		return nil
 	}
-	return c.answer.want(statuses[0])
+	return c.response.want(statuses[0])
 }
 
 var accepted = []byte("HTTP/1.1 204 ")
 
 func (b *harness) batch(c *conn, i int) (int, error) {
-	// The body is built behind the request that goes before it.
 	body := b.data.appendBatch(nil, b.t, i)
 	if err := c.do(request{method: "POST", path: "$batch", contentType: batchType, body: body}); err != nil {
 		return 0, err
 	}
-	if err := c.answer.want(202); err != nil {
+	if err := c.response.want(202); err != nil {
 		return 0, err
 	}
-	if n := bytes.Count(c.answer.body, accepted); n != perBatch {
-		return 0, fmt.Errorf("%d of %d inserts of a batch were accepted: %.500s", n, perBatch, c.answer.body)
+	if n := bytes.Count(c.response.body, accepted); n != perBatch {
+		return 0, fmt.Errorf("%d of %d inserts of a batch were accepted: %.500s", n, perBatch, c.response.body)
 	}
 	return perBatch, nil
 }
@@ -147,7 +146,7 @@ func (b *harness) insert(c *conn, i int) (int, error) {
 	if err := c.do(request{method: "POST", path: tableInserted, contentType: "application/json", body: body}); err != nil {
 		return 0, err
 	}
-	return 1, c.answer.want(204)
+	return 1, c.response.want(204)
 }
 
 func (b *harness) get(c *conn, i int) (int, error) {
@@ -155,7 +154,7 @@ func (b *harness) get(c *conn, i int) (int, error) {
 	if err := c.do(request{method: "GET", path: b.data.entityPath(tableLoaded, n)}); err != nil {
 		return 0, err
 	}
-	return 1, c.answer.want(200)
+	return 1, c.response.want(200)
 }
 
 // scan reads all entities, a page at a time.
@@ -167,8 +166,7 @@ func (b *harness) scan(c *conn, _ int) (int, error) {
 	return n, err
 }
 
-// filter finds one entity in a thousand, by a property that is not part of the
-// key.
+// filter finds one entity in a thousand by a property that is not in the key.
 func (b *harness) filter(c *conn, i int) (int, error) {
 	wanted := i % matching
 	n, err := b.pages(c, fmt.Sprintf("$filter=Rating%%20eq%%20%d", wanted))
@@ -188,11 +186,11 @@ func (b *harness) pages(c *conn, query string) (int, error) {
 		if err := c.do(q); err != nil {
 			return n, err
 		}
-		if err := c.answer.want(200); err != nil {
+		if err := c.response.want(200); err != nil {
 			return n, err
 		}
-		n += bytes.Count(c.answer.body, keyMember)
-		next := c.answer.continuation()
+		n += bytes.Count(c.response.body, keyMember)
+		next := c.response.continuation()
 		if next == "" {
 			return n, nil
 		}
@@ -203,7 +201,7 @@ func (b *harness) pages(c *conn, query string) (int, error) {
 	}
 }
 
-// lane is one connection and what it has seen.
+// lane is a connection with its results.
 type lane struct {
 	c         *conn
 	latencies []time.Duration
@@ -212,8 +210,8 @@ type lane struct {
 	err       error
 }
 
-// run makes the calls of a workload over all connections, which stand before the
-// time begins.
+// run makes the calls of a workload on all connections. It connects before it starts the
+// clock.
 func (b *harness) run(ctx context.Context, w workload) (result, error) {
 	lanes := make([]*lane, min(b.s.conns, w.calls))
 	if w.conns > 0 {
@@ -265,8 +263,8 @@ func (l *lane) work(ctx context.Context, w workload, next *atomic.Int64) {
 	l.err = ctx.Err()
 }
 
-// usage is what the service, this program and the machine have used up to one
-// moment.
+// usage is the CPU time that the service, this program and the machine have used up to
+// now, and the memory of the service.
 type usage struct {
 	service, own, machine time.Duration
 	resident, peak        int64

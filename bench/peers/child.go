@@ -12,7 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/bench"
 )
 
-// outcome is one run of one workload, as it goes into the JSON file.
+// outcome is the result of one run of a workload, as in the JSON file.
 type outcome struct {
 	Workload string `json:"workload"`
 	Engine   string `json:"engine"`
@@ -20,22 +20,22 @@ type outcome struct {
 	Rep      int    `json:"rep"`
 	Ops      int64  `json:"ops"`
 
-	OpsPerSecond     float64 `json:"ops_per_second"`
-	SettledPerSecond float64 `json:"settled_per_second"` // with the time until settled; 0 if it only reads
-	CPUMicros        float64 `json:"cpu_us_per_op"`
-	SettledCPUMicros float64 `json:"settled_cpu_us_per_op"`
-	P50Micros        float64 `json:"p50_us"`
-	P99Micros        float64 `json:"p99_us"`
-	P999Micros       float64 `json:"p999_us"`
-	MaxMicros        float64 `json:"max_us"`
-	AllocsPerOp      float64 `json:"allocs_per_op"`
-	AllocBytesPerOp  float64 `json:"alloc_bytes_per_op"`
-	SyncsPerOp       float64 `json:"syncs_per_op"` // -1: not counted
-	DiskBytes        int64   `json:"disk_bytes"`
-	Rows             int64   `json:"rows"`
-	Sum              uint64  `json:"sum,string"`
-	// ForeignCores is how many processors others kept busy meanwhile, -1 where
-	// that is not known.
+	OpsPerSecond    float64 `json:"ops_per_second"`
+	TotalPerSecond  float64 `json:"total_per_second"` // background work included; 0 if it only reads
+	CPUMicros       float64 `json:"cpu_us_per_op"`
+	TotalCPUMicros  float64 `json:"total_cpu_us_per_op"`
+	P50Micros       float64 `json:"p50_us"`
+	P99Micros       float64 `json:"p99_us"`
+	P999Micros      float64 `json:"p999_us"`
+	MaxMicros       float64 `json:"max_us"`
+	AllocsPerOp     float64 `json:"allocs_per_op"`
+	AllocBytesPerOp float64 `json:"alloc_bytes_per_op"`
+	SyncsPerOp      float64 `json:"syncs_per_op"` // -1 if not counted
+	DiskBytes       int64   `json:"disk_bytes"`
+	Rows            int64   `json:"rows"`
+	Sum             uint64  `json:"sum,string"`
+	// ForeignCores is the number of processors that other processes used meanwhile,
+	// -1 if it is not known.
 	ForeignCores float64 `json:"foreign_cores"`
 }
 
@@ -68,7 +68,7 @@ func (s *settings) runChild(stdout io.Writer) error {
 	return fmt.Errorf("workload %q is not known", s.child)
 }
 
-// errProfiled ends a run whose figures mean nothing.
+// errProfiled ends a run with a profile, which distorts its results.
 var errProfiled = errors.New("profile written, no result")
 
 // profile writes a CPU profile of the measured part of w to a file.
@@ -85,7 +85,7 @@ func profile(r *bench.Run, w bench.Workload, name string) error {
 	return errProfiled
 }
 
-// measure runs w and returns what it has cost.
+// measure runs w and returns its cost.
 func (s *settings) measure(r *bench.Run, w bench.Workload) (outcome, error) {
 	var begin, end usage
 	before := func() { begin = currentUsage() }
@@ -117,9 +117,9 @@ func (s *settings) measure(r *bench.Run, w bench.Workload) (outcome, error) {
 	if res.Syncs < 0 {
 		out.SyncsPerOp = -1
 	}
-	if res.SettleElapsed > 0 {
-		out.SettledPerSecond = float64(res.Ops) / (res.Elapsed + res.SettleElapsed).Seconds()
-		out.SettledCPUMicros = res.PerOp(res.CPU+res.SettleCPU) / 1e3
+	if res.BackgroundElapsed > 0 {
+		out.TotalPerSecond = float64(res.Ops) / (res.Elapsed + res.BackgroundElapsed).Seconds()
+		out.TotalCPUMicros = res.PerOp(res.CPU+res.BackgroundCPU) / 1e3
 	}
 	return out, nil
 }

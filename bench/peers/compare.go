@@ -16,7 +16,7 @@ import (
 	"github.com/tablerock-db/tablerock/bench"
 )
 
-// compare runs everything and prints the report.
+// compare runs all workloads on all stores and prints the report.
 func (s *settings) compare(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	stores, err := s.stores()
 	if err != nil {
@@ -103,17 +103,17 @@ func (c *comparison) shape(ctx context.Context, shape string) ([]outcome, error)
 	return out, os.RemoveAll(base)
 }
 
-// reads reports whether a workload needs a loaded database.
+// reads reports whether any workload needs a loaded database.
 func (c *comparison) reads() bool {
 	for _, w := range c.workloads {
-		if w.Reads() {
+		if w.ReadOnly {
 			return true
 		}
 	}
 	return false
 }
 
-// start runs a process of this program and returns what it prints.
+// start runs this program as a child process and returns its output.
 func (c *comparison) start(ctx context.Context, what, shape string, store bench.Store) ([]byte, error) {
 	self, err := os.Executable()
 	if err != nil {

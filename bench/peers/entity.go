@@ -10,9 +10,8 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// The peers store bytes, so they get an encoding of entities that suits them
-// best: the set of properties is fixed, and nothing is kept that only a general
-// store needs.
+// The peers store bytes. They get the smallest encoding for the dataset: it has a fixed
+// set of properties and omits everything that only a general store needs.
 //
 //	key    "Telemetry" 00 PartitionKey 00 RowKey
 //	value  properties in order, each: u8 id | u8 type | value
@@ -33,7 +32,7 @@ func appendKey(dst []byte, key edm.Key) []byte {
 	return append(dst, key.Row...)
 }
 
-// appendBounds appends the bounds of a partition, or of all for "".
+// appendBounds appends the bounds of a partition, or of the table for "".
 func appendBounds(lower, upper []byte, partition string) (lo, up []byte) {
 	lower, upper = append(lower, keyPrefix...), append(upper, keyPrefix...)
 	if partition == "" {
@@ -124,8 +123,8 @@ func foldValue(src []byte, f *bench.Fold) error {
 	return nil
 }
 
-// hot reports whether bench.Filter is true of a value: it skips to the one
-// property that it needs.
+// hot reports whether a value matches bench.Filter. It decodes only the property that the
+// filter needs.
 func hot(src []byte) (bool, error) {
 	for len(src) >= 2 {
 		id, t := src[0], edm.Type(src[1])
@@ -136,7 +135,7 @@ func hot(src []byte) (bool, error) {
 				return false, errValue
 			}
 			if id == bench.PropTemperature {
-				return bench.Hot(math.Float64frombits(binary.LittleEndian.Uint64(src))), nil
+				return math.Float64frombits(binary.LittleEndian.Uint64(src)) > bench.HotAbove, nil
 			}
 			src = src[8:]
 		case edm.TypeInt32, edm.TypeInt64, edm.TypeDateTime:
@@ -152,7 +151,7 @@ func hot(src []byte) (bool, error) {
 	return false, errValue
 }
 
-// fold folds a value, if all are wanted or it is hot.
+// fold folds a value unless onlyHot is set and the value is not hot.
 func fold(value []byte, onlyHot bool, f *bench.Fold) error {
 	if onlyHot {
 		if is, err := hot(value); err != nil || !is {

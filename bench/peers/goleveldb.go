@@ -52,9 +52,9 @@ type levelDB struct {
 // Session implements bench.DB.
 func (d *levelDB) Session() bench.Session { return &levelSession{db: d.db, write: d.write} }
 
-// Settle implements bench.DB. The store cannot be asked to flush, so the tail
-// stays in memory, in its favour; the wait is for compactions.
-func (d *levelDB) Settle() error {
+// WaitIdle implements bench.DB. It waits for compactions only: the store has no flush, so
+// the newest entities stay in memory, which is in its favour.
+func (d *levelDB) WaitIdle() error {
 	var before, after leveldb.DBStats
 	for quiet := 0; quiet < 4; quiet++ {
 		if err := d.db.Stats(&after); err != nil {

@@ -1,12 +1,12 @@
-// Command peers runs the workloads of package bench on Tablerock and on other
-// embedded stores, and prints how they compare.
+// Command peers runs the workloads of package bench on Tablerock and on other embedded
+// stores and prints a comparison.
 //
 //	go run . -n 1000000 -reps 3 -workloads all -engines tablerock,pebble,goleveldb
 //
-// Each workload runs in a process of its own for each store and repetition, the
-// stores taking turns. The process that reads a database gets one that another
-// has loaded in random order and compacted. Whatever the stores read must have
-// the same checksum, or the command fails.
+// Each repetition of a workload on a store has its own process, and the repetitions of
+// the stores alternate. Workloads that only read use a database that another process
+// loaded in random order and compacted. The command fails if the stores read different
+// checksums.
 package main
 
 import (
@@ -44,7 +44,7 @@ type settings struct {
 	markdown  bool
 	cacheMiB  int64
 
-	// What the command tells the processes that it starts.
+	// Flags for child processes.
 	child   string // the workload, or "prepare"
 	loaded  string
 	profile string
@@ -57,11 +57,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs.IntVar(&s.n, "n", 100_000, "entities")
 	fs.IntVar(&s.reps, "reps", 3, "repetitions")
 	fs.Uint64Var(&s.seed, "seed", 1, "seed of entities and orders")
-	fs.StringVar(&s.workloads, "workloads", "all", "comma-separated beginnings of names of workloads, such as load,get/key=missing")
+	fs.StringVar(&s.workloads, "workloads", "all", "comma-separated prefixes of names of workloads, such as load,get/key=missing")
 	fs.StringVar(&s.engines, "engines", "tablerock,pebble,goleveldb", "comma-separated stores: tablerock, tablerock-compact, pebble, goleveldb")
 	fs.StringVar(&s.shapes, "shapes", bench.Grid, "comma-separated shapes: "+strings.Join(bench.ShapeNames(), ", "))
 	fs.StringVar(&s.dir, "dir", "", "directory for databases (default a temporary one)")
-	fs.StringVar(&s.json, "json", "", "file for every single result")
+	fs.StringVar(&s.json, "json", "", "`file` for the results of all runs")
 	fs.BoolVar(&s.markdown, "markdown", false, "print Markdown tables")
 	fs.Int64Var(&s.cacheMiB, "cache-mib", 512, "block cache in MiB")
 	fs.StringVar(&s.child, "child", "", "run this one workload in this process and print its result (used by the command itself)")
@@ -79,7 +79,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return s.compare(ctx, stdout, stderr)
 }
 
-// stores returns the stores by the names given.
+// stores returns the stores that -engines names.
 func (s *settings) stores() ([]bench.Store, error) {
 	all := []bench.Store{bench.Tablerock{}, bench.Tablerock{Small: true}, pebbleStore{}, levelStore{}}
 	var out []bench.Store
@@ -96,7 +96,7 @@ names:
 	return out, nil
 }
 
-// selected returns the workloads by the beginnings of names given.
+// selected returns the workloads that -workloads names.
 func (s *settings) selected() ([]bench.Workload, error) {
 	var out []bench.Workload
 	for _, w := range bench.Workloads() {
@@ -108,7 +108,7 @@ func (s *settings) selected() ([]bench.Workload, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("no workload begins with %q", s.workloads)
+		return nil, fmt.Errorf("no workload starts with %q", s.workloads)
 	}
 	return out, nil
 }

@@ -58,7 +58,7 @@ func (pebbleStore) Open(dir string, o bench.Options) (bench.DB, error) {
 	return &pebbleDB{db, write}, nil
 }
 
-// silent drops what Pebble logs.
+// silent discards the log of Pebble.
 type silent struct{}
 
 func (silent) Infof(string, ...any)  {}
@@ -75,8 +75,8 @@ type pebbleDB struct {
 // Session implements bench.DB.
 func (d *pebbleDB) Session() bench.Session { return &pebbleSession{db: d.db, write: d.write} }
 
-// Settle implements bench.DB: a flush, and then compactions until none is due.
-func (d *pebbleDB) Settle() error {
+// WaitIdle implements bench.DB with a flush and a wait for compactions.
+func (d *pebbleDB) WaitIdle() error {
 	if err := d.db.Flush(); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// TestMain lets the command start this program for single workloads.
+// TestMain runs the command if it is started as a child process.
 func TestMain(m *testing.M) {
 	if slices.Contains(os.Args, "-child") {
 		if err := run(context.Background(), os.Args[1:], os.Stdout, os.Stderr); err != nil {
@@ -35,19 +35,21 @@ func TestValueFoldsAsEntity(t *testing.T) {
 		value := appendValue(nil, e.Properties)
 		bytesSum += len(value)
 		var f bench.Fold
-		if err := foldValue(value, &f); err != nil || f.Sum() != data.Sum(i, i) || f.Rows() != 1 {
-			t.Fatalf("entity %d: sum %016x, %d rows, %v, want %016x, 1", i, f.Sum(), f.Rows(), err, data.Sum(i, i))
+		var want bench.Fold
+		want.Row(e.View())
+		if err := foldValue(value, &f); err != nil || f.Sum() != want.Sum() || f.Rows() != 1 {
+			t.Fatalf("entity %d: sum %016x, %d rows, %v, want %016x, 1", i, f.Sum(), f.Rows(), err, want.Sum())
 		}
 		temperature, _ := e.Properties[bench.PropTemperature].Value.Double()
-		want := bench.Hot(temperature)
-		if got, err := hot(value); err != nil || got != want {
-			t.Fatalf("entity %d: hot is %v, %v, want %v", i, got, err, want)
+		isHot := temperature > bench.HotAbove
+		if got, err := hot(value); err != nil || got != isHot {
+			t.Fatalf("entity %d: hot is %v, %v, want %v", i, got, err, isHot)
 		}
 		for cut := range len(value) {
-			// A prefix is an error, or ends between two properties.
-			var part bench.Fold
-			if err := foldValue(value[:cut], &part); err == nil && part.Sum() == f.Sum() {
-				t.Fatalf("entity %d: %d of %d bytes fold as all do", i, cut, len(value))
+			// A prefix is an error unless it ends between two properties.
+			var prefix bench.Fold
+			if err := foldValue(value[:cut], &prefix); err == nil && prefix.Sum() == f.Sum() {
+				t.Fatalf("entity %d: the sum of %d of %d bytes is that of all", i, cut, len(value))
 			}
 		}
 	}
@@ -56,7 +58,7 @@ func TestValueFoldsAsEntity(t *testing.T) {
 	}
 }
 
-// TestCompare runs the command with every workload on few entities.
+// TestCompare runs the command with few entities.
 func TestCompare(t *testing.T) {
 	var out, progress bytes.Buffer
 	file := filepath.Join(t.TempDir(), "results.json")

@@ -15,13 +15,13 @@ import (
 	"github.com/tablerock-db/tablerock/bench"
 )
 
-// report is everything that a comparison has found.
+// report is the result of a comparison.
 type report struct {
 	machine  []string
 	outcomes []outcome
 }
 
-// newReport notes where and how the figures come about.
+// newReport returns a report with the command, the commit, the machine and the options.
 func newReport(s *settings, stores []bench.Store) *report {
 	lines := []string{
 		"command: go run . -n " + fmt.Sprint(s.n) + " -reps " + fmt.Sprint(s.reps) + " -workloads " + s.workloads +
@@ -35,7 +35,7 @@ func newReport(s *settings, stores []bench.Store) *report {
 	return &report{machine: lines}
 }
 
-// commit returns the commit of the working tree, and whether it has changes.
+// commit returns the commit of the working tree, marked if it has changes.
 func commit() string {
 	out, err := exec.Command("git", "describe", "--always", "--dirty", "--abbrev=12").Output()
 	if err != nil {
@@ -78,7 +78,7 @@ type group struct {
 	lines           []line
 }
 
-// groups gathers the outcomes in the order in which they came.
+// groups returns the tables in the order of the outcomes.
 func (r *report) groups() []group {
 	var out []group
 	for _, o := range r.outcomes {
@@ -94,7 +94,7 @@ func (r *report) groups() []group {
 	return out
 }
 
-// line returns the medians of all repetitions, each figure by itself.
+// line returns the median of each figure over all repetitions.
 func (r *report) line(workload, shape, engine string) line {
 	var all []outcome
 	for _, o := range r.outcomes {
@@ -113,9 +113,9 @@ func (r *report) line(workload, shape, engine string) line {
 	}
 	o := all[0]
 	o.OpsPerSecond = median(func(o *outcome) float64 { return o.OpsPerSecond })
-	o.SettledPerSecond = median(func(o *outcome) float64 { return o.SettledPerSecond })
+	o.TotalPerSecond = median(func(o *outcome) float64 { return o.TotalPerSecond })
 	o.CPUMicros = median(func(o *outcome) float64 { return o.CPUMicros })
-	o.SettledCPUMicros = median(func(o *outcome) float64 { return o.SettledCPUMicros })
+	o.TotalCPUMicros = median(func(o *outcome) float64 { return o.TotalCPUMicros })
 	o.P50Micros = median(func(o *outcome) float64 { return o.P50Micros })
 	o.P99Micros = median(func(o *outcome) float64 { return o.P99Micros })
 	o.P999Micros = median(func(o *outcome) float64 { return o.P999Micros })
@@ -126,11 +126,11 @@ func (r *report) line(workload, shape, engine string) line {
 	return line{engine: engine, o: o, reps: len(all)}
 }
 
-// isOurs reports whether an engine is compared, and not compared with.
+// isOurs reports whether an engine is Tablerock.
 func isOurs(engine string) bool { return strings.HasPrefix(engine, "tablerock") }
 
-// ratios returns how many times l does what the best peer does, by operations a
-// second and by CPU time; ok is false if there is no peer, or l is one.
+// ratios compares l with the best peer by operations per second and by CPU time. A ratio
+// above one means that l is better. ok is false if there is no peer or l is one.
 func (g *group) ratios(l *line) (ops, cpu float64, ok bool) {
 	bestOps, bestCPU := 0.0, 0.0
 	for i := range g.lines {
@@ -150,11 +150,11 @@ func (g *group) ratios(l *line) (ops, cpu float64, ok bool) {
 }
 
 var columns = []string{
-	"workload", "shape", "engine", "ops/s", "settled/s", "cpu us/op", "settled cpu", "p50 us", "p99 us", "p99.9 us",
+	"workload", "shape", "engine", "ops/s", "total/s", "cpu us/op", "total cpu", "p50 us", "p99 us", "p99.9 us",
 	"allocs/op", "B/op", "disk MB", "foreign", "ops ratio", "cpu ratio",
 }
 
-// rate prints operations a second: whole ones, unless there are few.
+// rate formats operations per second with three digits or more.
 func rate(n float64) string {
 	if n < 100 {
 		return fmt.Sprintf("%.3g", n)
@@ -171,8 +171,8 @@ func (g *group) cells(l *line) []string {
 		fmt.Sprintf("%.2f", o.AllocsPerOp), fmt.Sprintf("%.0f", o.AllocBytesPerOp), fmt.Sprintf("%.1f", float64(o.DiskBytes)/1e6),
 		"", "", "",
 	}
-	if o.SettledPerSecond > 0 {
-		cells[4], cells[6] = rate(o.SettledPerSecond), fmt.Sprintf("%.3f", o.SettledCPUMicros)
+	if o.TotalPerSecond > 0 {
+		cells[4], cells[6] = rate(o.TotalPerSecond), fmt.Sprintf("%.3f", o.TotalCPUMicros)
 	}
 	if o.ForeignCores >= 0 {
 		cells[13] = fmt.Sprintf("%.2f", o.ForeignCores)
@@ -183,8 +183,8 @@ func (g *group) cells(l *line) []string {
 	return cells
 }
 
-// write prints one table of medians, the ratios being to the better peer: above
-// one, Tablerock is ahead.
+// write prints a table of medians. The ratios compare Tablerock with the better peer;
+// above one, Tablerock is better.
 func (r *report) write(out io.Writer, markdown bool) error {
 	w := io.Writer(out)
 	var tabs *tabwriter.Writer
@@ -216,7 +216,7 @@ func (r *report) write(out io.Writer, markdown bool) error {
 	return nil
 }
 
-// save writes every single result.
+// save writes the results of all runs.
 func (r *report) save(name string) error {
 	data, err := json.MarshalIndent(struct {
 		Machine []string  `json:"machine"`
@@ -228,7 +228,7 @@ func (r *report) save(name string) error {
 	return os.WriteFile(name, append(data, '\n'), 0o644)
 }
 
-// check compares what the stores have read.
+// check returns an error if the stores read different rows.
 func (r *report) check() error {
 	var errs []error
 	for i, a := range r.outcomes {

@@ -9,8 +9,7 @@ import (
 	"github.com/tablerock-db/tablerock/bench"
 )
 
-// usage is the processor time that this process and the whole machine have used
-// at one moment.
+// usage is the CPU time that this process and the whole machine have used so far.
 type usage struct {
 	at      time.Time
 	own     time.Duration
@@ -18,7 +17,7 @@ type usage struct {
 	known   bool
 }
 
-// currentUsage reads the usage; the machine's is known on Linux only.
+// currentUsage returns the current usage. That of the machine is known on Linux only.
 func currentUsage() usage {
 	u := usage{at: time.Now(), own: bench.CPUTime()}
 	stat, err := os.ReadFile("/proc/stat")
@@ -30,7 +29,7 @@ func currentUsage() usage {
 	if len(fields) < 9 || fields[0] != "cpu" {
 		return u
 	}
-	const tick = 10 * time.Millisecond // what /proc counts in
+	const tick = 10 * time.Millisecond // unit of /proc/stat
 	u.known = true
 	// user nice system idle iowait irq softirq steal
 	for i, f := range fields[1:9] {
@@ -45,7 +44,8 @@ func currentUsage() usage {
 	return u
 }
 
-// foreign returns how many processors others kept busy since an earlier moment.
+// foreign returns the number of processors that other processes used since an earlier
+// usage, or -1 if it is not known.
 func (u usage) foreign(since usage) float64 {
 	span := u.at.Sub(since.at)
 	if !u.known || !since.known || span < 50*time.Millisecond {

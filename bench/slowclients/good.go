@@ -14,8 +14,8 @@ import (
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 )
 
-// rows is how many entities the table has, of about 1 KiB each: a page that is
-// not read fills the buffers of the system many times.
+// rows is the number of entities in the table, of about 1 KiB each. A page is many times
+// as large as the socket buffers.
 const rows = 1000
 
 // sender sends signed requests.
@@ -37,10 +37,10 @@ func newSender(c *config) (*sender, error) {
 		return nil, err
 	}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: c.good}}
-	return &sender{config: c, credential: credential, client: client, table: fmt.Sprintf("Crowd%d", time.Now().UnixNano())}, nil
+	return &sender{config: c, credential: credential, client: client, table: fmt.Sprintf("SlowClients%d", time.Now().UnixNano())}, nil
 }
 
-// request makes a signed request.
+// request returns a signed request.
 func (s *sender) request(ctx context.Context, method, path, body string) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, method, s.url.String()+path, strings.NewReader(body))
 	if err != nil {
@@ -52,30 +52,30 @@ func (s *sender) request(ctx context.Context, method, path, body string) (*http.
 	return r, s.credential.SignRequest(r, time.Now())
 }
 
-// send sends a request and wants a success.
+// send sends a request and returns an error unless it succeeds.
 func (s *sender) send(ctx context.Context, method, path, body string) error {
 	r, err := s.request(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
-	answer, err := s.client.Do(r)
+	response, err := s.client.Do(r)
 	if err != nil {
 		return err
 	}
-	text, err := io.ReadAll(answer.Body)
-	err = errors.Join(err, answer.Body.Close())
-	if err == nil && answer.StatusCode >= http.StatusMultipleChoices {
-		err = fmt.Errorf("%s %s: %s: %s", method, path, answer.Status, text)
+	text, err := io.ReadAll(response.Body)
+	err = errors.Join(err, response.Body.Close())
+	if err == nil && response.StatusCode >= http.StatusMultipleChoices {
+		err = fmt.Errorf("%s %s: %s: %s", method, path, response.Status, text)
 	}
 	return err
 }
 
-// entity is the JSON of a row.
+// entity returns the JSON of a row.
 func entity(partition string, row int) string {
 	return fmt.Sprintf(`{"PartitionKey":"%s","RowKey":"%06d","Text":"%s"}`, partition, row, strings.Repeat("0123456789", 100))
 }
 
-// prepare makes a table with rows.
+// prepare creates the table and inserts its rows.
 func (s *sender) prepare(ctx context.Context) error {
 	if err := s.send(ctx, http.MethodPost, "/Tables", `{"TableName":"`+s.table+`"}`); err != nil {
 		return err
@@ -91,12 +91,13 @@ func (s *sender) prepare(ctx context.Context) error {
 // latencies are sorted.
 type latencies []time.Duration
 
-// at returns the latency that a share of the requests had at most.
+// at returns the latency that the given fraction of the requests did not exceed.
 func (l latencies) at(share float64) time.Duration {
 	return l[min(len(l)-1, int(share*float64(len(l))))].Round(time.Microsecond)
 }
 
-// measure lets the good clients work, half inserts and half reads.
+// measure runs the good clients, which insert and read alternately, and returns their
+// latencies.
 func (s *sender) measure(ctx context.Context) (latencies, error) {
 	took := make([]latencies, s.good)
 	errs := make([]error, s.good)

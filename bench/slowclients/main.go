@@ -1,14 +1,15 @@
-// Command crowd measures what slow and idle clients do to a good one. It works
-// on a running "tablerock serve", which it finds by its ready file:
+// Command slowclients measures the effect of slow and idle clients on good ones. It uses
+// a running "tablerock serve", which it finds by its ready file:
 //
 //	tablerock serve --ready-file ready.json &
 //	go run ./bench/slowclients -ready ready.json -slow 2000 -idle 2000
 //
-// A third of the slow clients sends headers byte by byte, a third the body of an
-// insert, and a third asks for a page of entities and does not read it. Whoever
-// is thrown out comes again. A few good clients insert and read entities, first
-// alone and then among the crowd; it prints their latencies and the server's
-// resident memory, and fails if a good client is refused.
+// One third of the slow clients sends headers byte by byte, one third the body of an
+// insert, and one third requests a page of entities and does not read it. A client that
+// the server disconnects connects again. A few good clients insert and read entities,
+// first alone and then beside the slow and idle clients. The command prints their
+// latencies and the server's resident memory. It fails if a request of a good client
+// fails.
 package main
 
 import (
@@ -36,21 +37,21 @@ func mainCode() int {
 	flag.IntVar(&c.slow, "slow", 2000, "slow clients")
 	flag.IntVar(&c.idle, "idle", 2000, "idle clients")
 	flag.IntVar(&c.good, "good", 4, "good clients")
-	flag.IntVar(&c.requests, "requests", 5000, "requests of each good client, each time")
-	flag.DurationVar(&c.settle, "settle", 3*time.Second, "how long the crowd is there before it is measured")
+	flag.IntVar(&c.requests, "requests", 5000, "requests of each good client in each measurement")
+	flag.DurationVar(&c.delay, "delay", 3*time.Second, "time between the connection of all clients and the measurement")
 	flag.Parse()
 	err := c.find(*ready)
 	if err == nil {
 		err = c.run(ctx, os.Stdout)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "crowd:", err)
+		fmt.Fprintln(os.Stderr, "slowclients:", err)
 		return 1
 	}
 	return 0
 }
 
-// config says who comes to which server.
+// config is the server and the number of clients.
 type config struct {
 	url  *url.URL // of the account
 	key  string
@@ -60,10 +61,10 @@ type config struct {
 	good int
 
 	requests int
-	settle   time.Duration
+	delay    time.Duration
 }
 
-// find reads where the server is.
+// find reads the address and the key of the server from its ready file.
 func (c *config) find(ready string) error {
 	text, err := os.ReadFile(ready)
 	if err != nil {
@@ -87,7 +88,7 @@ func (c *config) find(ready string) error {
 	return err
 }
 
-// run measures, and prints what it found.
+// run measures the good clients and prints the results.
 func (c *config) run(ctx context.Context, out io.Writer) error {
 	s, err := newSender(c)
 	if err != nil {
@@ -101,33 +102,33 @@ func (c *config) run(ctx context.Context, out io.Writer) error {
 		return fmt.Errorf("alone: %w", err)
 	}
 	before := resident(c.pid)
-	crowd := s.gather(ctx)
-	defer crowd.leave()
+	others := s.startClients(ctx)
+	defer others.stop()
 	select {
-	case <-crowd.complete:
+	case <-others.complete:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	select {
-	case <-time.After(c.settle):
+	case <-time.After(c.delay):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	among, err := s.measure(ctx)
+	beside, err := s.measure(ctx)
 	if err != nil {
-		return fmt.Errorf("among %d slow and %d idle clients: %w", c.slow, c.idle, err)
+		return fmt.Errorf("beside %d slow and %d idle clients: %w", c.slow, c.idle, err)
 	}
-	fmt.Fprintf(out, "%-28s %10s %10s %10s\n", "good clients", "p50", "p99", "most")
+	fmt.Fprintf(out, "%-28s %10s %10s %10s\n", "good clients", "p50", "p99", "max")
 	fmt.Fprintf(out, "%-28s %10s %10s %10s\n", "alone", alone.at(0.5), alone.at(0.99), alone.at(1))
-	fmt.Fprintf(out, "%-28s %10s %10s %10s\n", fmt.Sprintf("among %d slow, %d idle", c.slow, c.idle), among.at(0.5), among.at(0.99), among.at(1))
-	fmt.Fprintf(out, "p99 ratio %.2f; %d requests each time; the crowd connected %d times and holds %d connections\n",
-		float64(among.at(0.99))/float64(alone.at(0.99)), c.good*c.requests, crowd.connected.Load(), crowd.present.Load())
-	fmt.Fprintf(out, "server's resident memory: %s before the crowd, %s with it, %s at most\n", before["VmRSS"], resident(c.pid)["VmRSS"], resident(c.pid)["VmHWM"])
+	fmt.Fprintf(out, "%-28s %10s %10s %10s\n", fmt.Sprintf("beside %d slow, %d idle", c.slow, c.idle), beside.at(0.5), beside.at(0.99), beside.at(1))
+	fmt.Fprintf(out, "p99 ratio %.2f; %d requests per measurement; the slow and idle clients connected %d times and have %d connections\n",
+		float64(beside.at(0.99))/float64(alone.at(0.99)), c.good*c.requests, others.connected.Load(), others.open.Load())
+	fmt.Fprintf(out, "resident memory of the server: %s before, %s with all clients, %s at most\n", before["VmRSS"], resident(c.pid)["VmRSS"], resident(c.pid)["VmHWM"])
 	return nil
 }
 
-// resident returns the lines about memory in what Linux tells of a process,
-// nothing elsewhere.
+// resident returns the memory figures in /proc/PID/status, "unknown" if there is no such
+// file.
 func resident(pid int) map[string]string {
 	lines := map[string]string{"VmRSS": "unknown", "VmHWM": "unknown"}
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")

@@ -14,9 +14,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestCrowd brings a small crowd to a server, and wants a good client to be
-// served. How fast it is served is for the command to tell.
-func TestCrowd(t *testing.T) {
+// TestSlowClients checks that the server answers good clients beside a few hundred slow
+// and idle ones. It does not check latencies.
+func TestSlowClients(t *testing.T) {
 	srv := tabletest.New(t)
 	at, err := url.Parse(srv.Endpoint)
 	if err != nil {
@@ -27,8 +27,8 @@ func TestCrowd(t *testing.T) {
 	if err := c.run(t.Context(), &out); err != nil {
 		t.Fatal(err)
 	}
-	if got := out.String(); !strings.Contains(got, "among 150 slow, 150 idle") || !strings.Contains(got, "p99 ratio ") {
-		t.Errorf("it prints\n%s", got)
+	if got := out.String(); !strings.Contains(got, "beside 150 slow, 150 idle") || !strings.Contains(got, "p99 ratio ") {
+		t.Errorf("output:\n%s", got)
 	}
 	t.Log("\n" + out.String())
 }

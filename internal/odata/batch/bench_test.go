@@ -9,7 +9,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/odata/batch"
 )
 
-// hundred is a batch of a hundred entities of about a kilobyte.
+// hundred is a batch of 100 inserts of about 1 KB each.
 func hundred() []byte {
 	var operations []string
 	for i := range 100 {
@@ -42,9 +42,9 @@ func BenchmarkWriter(b *testing.B) {
 	}
 }
 
-// TestParseAllocatesLittle counts: heads, headers and parts are a piece of
-// memory each, whatever the number of operations.
-func TestParseAllocatesLittle(t *testing.T) {
+// TestParseAllocations checks that the allocations do not grow with the number of
+// operations: strings, header fields and operations share memory.
+func TestParseAllocations(t *testing.T) {
 	body := hundred()
 	n := testing.AllocsPerRun(20, func() {
 		if _, err := batch.Parse(mixed, body); err != nil {
@@ -52,6 +52,6 @@ func TestParseAllocatesLittle(t *testing.T) {
 		}
 	})
 	if n > 20 {
-		t.Errorf("a batch of 100 operations allocates %v times, want 20 at most", n)
+		t.Errorf("a batch of 100 operations allocates %v times, want at most 20", n)
 	}
 }

@@ -2,37 +2,37 @@ package batch
 
 import "fmt"
 
-// Kind is how a batch is refused.
+// Kind classifies errors of a batch.
 type Kind uint8
 
 // The kinds of Error.
 const (
-	BadType     Kind = iota + 1 // the type of the batch or of a part is none that belongs there
-	BadBoundary                 // a boundary is missing, too long, or of other characters
-	Unended                     // an envelope does not end with its boundary
-	Empty                       // an envelope without an operation
-	Misplaced                   // a change outside a changeset, a query in one or beside something, a changeset in or beside another
-	BadHeader                   // a line is no header, one of them too many, or a value that cannot be
-	BadRequest                  // a line is no method, target and version
-	BadLength                   // Content-Length is not the length of the body
+	BadType      Kind = iota + 1 // the batch or an operation has an invalid Content-Type
+	BadBoundary                  // a boundary is missing, too long, or has an invalid character
+	Unterminated                 // an envelope does not end with its closing boundary
+	Empty                        // an envelope has no operation
+	Misplaced                    // a change outside a changeset, a query in one or beside anything, a changeset in or beside another
+	BadHeader                    // an invalid header line, too many lines, or an invalid value
+	BadRequest                   // a line is not a method, a target and a version
+	BadLength                    // Content-Length does not match the body
 )
 
-// Error says what in a batch is wrong.
+// Error is an error in a batch.
 type Error struct {
 	Kind      Kind
-	Operation int    // the operation at fault, from 0, or the one that should begin there
-	What      string // what is there, and what should be
+	Operation int    // the index of the invalid operation, or of the one that was expected
+	What      string // what was found and what is valid
 }
 
-// Error names the operation and the fault.
+// Error returns the operation's index and What.
 func (e *Error) Error() string {
 	return fmt.Sprintf("operation %d of the batch: %s", e.Operation, e.What)
 }
 
-// maxShown is the number of bytes of a batch that a message shows.
+// maxShown limits the bytes of a batch that a message shows.
 const maxShown = 64
 
-// quote shows s in a message.
+// quote returns s quoted for a message.
 func quote[T string | []byte](s T) string {
 	if len(s) > maxShown {
 		return fmt.Sprintf("%q...", s[:maxShown])

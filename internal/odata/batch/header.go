@@ -2,19 +2,20 @@ package batch
 
 import "strings"
 
-// Field is a line of a header.
+// Field is one line of a header.
 type Field struct{ Name, Value string }
 
-// Header holds the fields of an operation in the order they were sent.
+// Header holds the header fields of an operation in the order in which they were sent.
 type Header []Field
 
-// Is reports whether h and g are one header, in the same memory. Those of two parts
-// are if they were sent with the same bytes, one right after the other.
+// Is reports whether h and g share memory. The headers of two consecutive operations
+// do if they consist of the same bytes.
 func (h Header) Is(g Header) bool {
 	return len(h) == len(g) && (len(h) == 0 || &h[0] == &g[0])
 }
 
-// Get returns the first value of the field called name, in any case, or "".
+// Get returns the first value of the field called name, or "". Names are compared
+// ignoring case.
 func (h Header) Get(name string) string {
 	for i := range h {
 		if equalFold(h[i].Name, name) {
@@ -24,7 +25,7 @@ func (h Header) Get(name string) string {
 	return ""
 }
 
-// Count returns how many fields are called name, in any case.
+// Count returns the number of fields called name, ignoring case.
 func (h Header) Count(name string) int {
 	n := 0
 	for i := range h {
@@ -35,8 +36,7 @@ func (h Header) Count(name string) int {
 	return n
 }
 
-// Values returns the values of the fields called name, in any case, nil if there are
-// none.
+// Values returns the values of the fields called name, ignoring case, or nil.
 func (h Header) Values(name string) []string {
 	var all []string
 	for i := range h {
@@ -47,8 +47,8 @@ func (h Header) Values(name string) []string {
 	return all
 }
 
-// equalFold compares ASCII. strings.EqualFold also takes letters for equal that
-// only look alike to it.
+// equalFold compares strings, ignoring the case of ASCII letters. strings.EqualFold
+// also folds other letters onto ASCII, such as the Kelvin sign onto k.
 func equalFold(a, b string) bool {
 	if len(a) != len(b) {
 		return false
@@ -68,7 +68,7 @@ func lower(c byte) byte {
 	return c
 }
 
-// token holds the characters of names of fields, parameters and methods.
+// token marks the characters of names of fields, parameters and methods.
 var token = func() (t [256]bool) {
 	for c := byte('0'); c <= 'z'; c++ {
 		t[c] = c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c
@@ -88,7 +88,7 @@ func isToken(s string) bool {
 	return s != ""
 }
 
-// isText reports whether s has no control character but tabs.
+// isText reports whether s has no control character except tabs.
 func isText(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' && c != '\t' || c == 0x7F {
@@ -98,11 +98,11 @@ func isText(s string) bool {
 	return true
 }
 
-// maxFields is the most fields that one header may have.
+// maxFields limits the fields of one header.
 const maxFields = 32
 
-// appendFields appends the lines of text, which is a head without its first
-// line, to h. It returns what is wrong with the first one that is no field.
+// appendFields parses text, which is a header without its request line, and appends
+// its fields to h. It returns a message about the first invalid line, or "".
 func appendFields(h Header, text string) (Header, string) {
 	for n := 0; text != ""; n++ {
 		var line string
@@ -111,16 +111,17 @@ func appendFields(h Header, text string) (Header, string) {
 		name, value, ok := strings.Cut(line, ":")
 		switch {
 		case !ok || !isToken(name) || !isText(value):
-			return h, quote(line) + " stands where a header as Name: value should"
+			return h, "found " + quote(line) + ", want a header such as Name: value"
 		case n == maxFields:
-			return h, "more headers than an operation needs"
+			return h, "more than 32 header fields"
 		}
 		h = append(h, Field{name, trim(value)})
 	}
 	return h, ""
 }
 
-// trim cuts blanks off both ends of s. strings.Trim makes a set of them each time.
+// trim removes blanks from both ends of s. strings.Trim builds a set of characters on
+// each call.
 func trim(s string) string {
 	for s != "" && (s[0] == ' ' || s[0] == '\t') {
 		s = s[1:]
@@ -131,8 +132,8 @@ func trim(s string) string {
 	return s
 }
 
-// trimBlank cuts blanks and line ends off both ends of b, and returns nil if nothing
-// is left.
+// trimBlank removes blanks and line ends from both ends of b. It returns nil for an
+// empty result.
 func trimBlank(b []byte) []byte {
 	for len(b) > 0 && isBlank(b[0]) {
 		b = b[1:]

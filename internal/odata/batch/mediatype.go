@@ -2,20 +2,19 @@ package batch
 
 import "strings"
 
-// maxBoundary is the most characters of a boundary.
+// maxBoundary limits the characters of a boundary.
 const maxBoundary = 70
 
-// cutMediaType returns the type that s names, and its parameters, which follow
-// the first semicolon.
+// cutMediaType splits s at the first semicolon into the type and its parameters.
 func cutMediaType(s string) (name, parameters string) {
 	name, parameters, _ = strings.Cut(s, ";")
 	return trim(name), parameters
 }
 
-// boundaryOf returns the value of boundary among the parameters of a media type,
-// in quotes or not. Other parameters are passed over. It says what is wrong if
-// there is none to be had.
-func boundaryOf(parameters string) (boundary, wrong string) {
+// boundaryParameter returns the value of the parameter boundary of a media type,
+// quoted or not. It skips other parameters. If there is no valid boundary, it returns
+// a message as wrong.
+func boundaryParameter(parameters string) (boundary, wrong string) {
 	rest, found := parameters, false
 	for {
 		rest = strings.TrimLeft(rest, " \t;")
@@ -31,7 +30,7 @@ func boundaryOf(parameters string) (boundary, wrong string) {
 		name, rest = trim(rest[:end]), strings.TrimLeft(rest[end+1:], " \t")
 		var ok bool
 		if value, rest, ok = cutValue(rest); !ok {
-			return "", "the parameter " + quote(name) + " has no end, or something behind it"
+			return "", "the parameter " + quote(name) + " has no closing quote, or text after it"
 		}
 		if equalFold(name, "boundary") {
 			if found {
@@ -42,16 +41,16 @@ func boundaryOf(parameters string) (boundary, wrong string) {
 	}
 	switch {
 	case boundary == "":
-		return "", "there is no boundary"
+		return "", "no boundary"
 	case len(boundary) > maxBoundary:
 		return "", "a boundary of more than 70 characters"
 	case !isBoundary(boundary):
-		return "", "the boundary " + quote(boundary) + " has a character that none may have"
+		return "", "the boundary " + quote(boundary) + " has an invalid character"
 	}
 	return boundary, ""
 }
 
-// cutValue takes the value of a parameter, and the semicolon behind it.
+// cutValue cuts the value of a parameter and the semicolon after it.
 func cutValue(s string) (value, rest string, ok bool) {
 	if s == "" || s[0] != '"' {
 		value, rest, _ = strings.Cut(s, ";")
@@ -73,8 +72,9 @@ func cutValue(s string) (value, rest string, ok bool) {
 	return "", "", false
 }
 
-// isBoundary reports whether s is of the characters that show in ASCII, with
-// blanks inside. MIME allows fewer; clients take what they like.
+// isBoundary reports whether s consists of printable ASCII characters except quotes
+// and backslashes, and does not end in a blank. MIME allows fewer characters, but
+// clients use others.
 func isBoundary(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

@@ -1,69 +1,69 @@
 package batch
 
-// MaxOperations is the most operations that Parse returns: one more than a batch may
-// have, so that what there is too much of can be named. What follows it is not
-// looked at.
+// MaxOperations limits the operations that Parse returns. It is one more than a batch
+// may have, so that the caller can report the excess. Parse ignores the rest.
 const MaxOperations = 101
 
-// Request is a batch taken apart.
+// Request is a parsed batch.
 type Request struct {
-	// Operations are the operations, one at least.
+	// Operations holds at least one operation.
 	Operations []Operation
-	// Changeset says that they stand in a changeset. Else there is one, a GET.
+	// Changeset reports whether the operations are inside a changeset. Otherwise
+	// there is one operation, a GET.
 	Changeset bool
 }
 
-// Operation is one operation. Its texts own their memory, which other parts may share;
-// Body shares that of the batch.
+// Operation is one operation of a batch. Its strings may share memory with those of
+// other operations, but not with the batch; Body shares the memory of the batch.
 type Operation struct {
-	Method    string // of a token's characters
+	Method    string // a token
 	Target    string // a URL or an absolute path, without control characters
-	ContentID string // in Header; "" if there is none
+	ContentID string // the Content-ID in Header, or ""
 	Header    Header
-	Body      []byte // without the blanks and line ends around it; nil if nothing is left
+	Body      []byte // without surrounding blanks and line ends; nil if empty
 }
 
-// Parse takes the body of a batch apart, whose Content-Type is contentType. Lines
-// may end in LF or CRLF; empty lines around headers and bodies, what stands before
-// the first boundary and behind the last, and Content-Length and Content-ID are
-// as the client likes. The Batch shares body. Any failure is an *Error.
+// Parse parses the body of a batch with the given Content-Type. Lines may end in LF or
+// CRLF. Empty lines around headers and bodies, text before the first boundary and
+// after the last, Content-Length and Content-ID are optional. The Request shares the
+// memory of body. Every error is an *Error.
 //
-// Time and memory are bounded by a multiple of the length of body.
+// Time and memory are linear in the length of body.
 func Parse(contentType string, body []byte) (Request, error) {
 	p := parser{bytes: len(body), fields: make(Header, 0, 16)}
 	changeset, err := p.envelope(contentType, body)
 	if err != nil {
 		return Request{}, err
 	}
-	if p.wrong != nil {
-		return Request{}, p.wrong
+	if p.err != nil {
+		return Request{}, p.err
 	}
-	b := Request{Operations: p.parts, Changeset: changeset}
-	for i := range p.parts {
-		if isQuery := p.parts[i].Method == "GET"; isQuery && changeset {
-			return Request{}, &Error{Misplaced, i, "a query stands in a changeset, where only changes do"}
+	b := Request{Operations: p.operations, Changeset: changeset}
+	for i := range p.operations {
+		if isQuery := p.operations[i].Method == "GET"; isQuery && changeset {
+			return Request{}, &Error{Misplaced, i, "a query in a changeset"}
 		} else if !isQuery && !changeset {
-			return Request{}, &Error{Misplaced, i, "a change stands outside a changeset"}
+			return Request{}, &Error{Misplaced, i, "a change outside a changeset"}
 		}
 	}
 	return b, nil
 }
 
-// fail refuses the batch where the next operation should begin.
-func (p *parser) fail(kind Kind, what string) error { return &Error{kind, len(p.parts), what} }
+// fail returns an error at the next operation.
+func (p *parser) fail(kind Kind, what string) error { return &Error{kind, len(p.operations), what} }
 
-// envelope finds the operations of the batch.
+// envelope parses the outer envelope.
 func (p *parser) envelope(contentType string, body []byte) (changeset bool, err error) {
 	outer, err := p.open(contentType, body, "the batch")
 	if err != nil {
 		return false, err
 	}
 	section, end := outer.next()
-	if end == none {
-		return false, p.fail(Unended, "the batch does not end with its boundary")
+	if end == noDelimiter {
+		return false, p.fail(Unterminated, "the batch does not end with its closing boundary")
 	}
-	mime, content := cutHead(skipEmpty(section))
-	if len(mime) > maxHead {
+	mime, content := cutHeader(skipEmpty(section))
+	if len(mime) > maxHeaderBytes {
 		return false, p.fail(BadHeader, tooLong)
 	}
 	fields, wrong := appendFields(nil, string(mime))
@@ -83,10 +83,10 @@ func (p *parser) envelope(contentType string, body []byte) (changeset bool, err 
 	} else if err := p.add(section); err != nil {
 		return false, err
 	}
-	if end == closing {
+	if end == closingLine {
 		return changeset, nil
 	}
-	return false, p.fail(Misplaced, "something stands beside the one changeset or query")
+	return false, p.fail(Misplaced, "more than one changeset or query")
 }
 
 const (
@@ -94,42 +94,42 @@ const (
 	operationType  = "application/http"
 )
 
-// open returns the sections of an envelope, from its first boundary on.
+// open returns the sections of an envelope, starting after its first boundary.
 func (p *parser) open(contentType string, text []byte, of string) (*sections, error) {
 	name, parameters := cutMediaType(contentType)
 	if !equalFold(name, multipartMixed) {
-		return nil, p.fail(BadType, of+" is of type "+quote(name)+", and should be of "+multipartMixed)
+		return nil, p.fail(BadType, of+" has type "+quote(name)+", want "+multipartMixed)
 	}
-	boundary, wrong := boundaryOf(parameters)
+	boundary, wrong := boundaryParameter(parameters)
 	if wrong != "" {
 		return nil, p.fail(BadBoundary, of+": "+wrong)
 	}
 	s := newSections(text, boundary)
 	switch _, end := s.next(); end {
-	case none:
-		return nil, p.fail(Unended, of+" does not have its boundary "+quote(boundary))
-	case closing:
+	case noDelimiter:
+		return nil, p.fail(Unterminated, of+" does not contain its boundary "+quote(boundary))
+	case closingLine:
 		return nil, p.fail(Empty, of+" has no operation")
-	case between:
+	case boundaryLine:
 	}
 	return s, nil
 }
 
-// changeset finds the operations of a changeset; full says that there may be
-// more.
+// changeset parses the operations of a changeset. It reports full if it stopped at
+// MaxOperations.
 func (p *parser) changeset(s *sections) (full bool, err error) {
 	for {
 		section, end := s.next()
-		if end == none {
-			return false, p.fail(Unended, "the changeset does not end with its boundary")
+		if end == noDelimiter {
+			return false, p.fail(Unterminated, "the changeset does not end with its closing boundary")
 		}
 		if err := p.add(section); err != nil {
 			return false, err
 		}
-		if end == closing {
+		if end == closingLine {
 			return false, nil
 		}
-		if len(p.parts) == MaxOperations {
+		if len(p.operations) == MaxOperations {
 			return true, nil
 		}
 	}

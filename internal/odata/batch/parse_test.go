@@ -13,7 +13,7 @@ import (
 
 const mixed = "multipart/mixed; boundary=b"
 
-// crlf ends the lines of s as most clients do.
+// crlf ends the lines of s like most clients.
 func crlf(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }
 
 func TestParseDialects(t *testing.T) {
@@ -24,7 +24,7 @@ func TestParseDialects(t *testing.T) {
 	remove := batch.Operation{Method: "DELETE", Target: "/Book(PartitionKey='a', RowKey='b')", Header: batch.Header{{"If-Match", "*"}}}
 	const insertHead = "POST http://127.0.0.1:10002/acct/Book?$format=application%2Fjson HTTP/1.1\nContent-Type: application/json\nPrefer: return-no-content\n"
 	const removeHead = "DELETE /Book(PartitionKey='a', RowKey='b') HTTP/1.1\nIf-Match: *\n"
-	const part = "Content-Type: application/http\nContent-Transfer-Encoding: binary\n\n"
+	const mimeHeader = "Content-Type: application/http\nContent-Transfer-Encoding: binary\n\n"
 	const open = "--b\nContent-Type: multipart/mixed; boundary=c\n\n"
 	with := func(p batch.Operation, f ...batch.Field) batch.Operation {
 		p.Header = append(p.Header[:len(p.Header):len(p.Header)], f...)
@@ -36,24 +36,24 @@ func TestParseDialects(t *testing.T) {
 		name, contentType, body string
 		want                    []batch.Operation
 	}{
-		{"lines end in LF, no line end behind the last", mixed, open + "--c\n" + part + insertHead + "\n{\"a\":1}\n--c\n" + part + removeHead + "\n\n--c--\n--b--", []batch.Operation{insert, remove}},
-		{"CRLF", mixed, crlf(open + "--c\n" + part + insertHead + "\n{\"a\":1}\n--c\n" + part + removeHead + "\n\n--c--\n--b--\n"), []batch.Operation{insert, remove}},
-		{"empty lines", mixed, crlf("\n\n" + open + "\n\n--c\n\n" + part + "\n" + insertHead + "\n\n{\"a\":1}\n\n--c\n" + part + removeHead + "\n\n\n\n--c--\n\n--b--\n\n"), []batch.Operation{insert, remove}},
-		{"no empty line behind a header without body", mixed, open + "--c\n" + part + removeHead + "--c--\n--b--", []batch.Operation{remove}},
-		{"preamble and epilogue", mixed, "x\n-- b\n--bb\n" + open + "y\n--b2\n--c\n" + part + removeHead + "\n--c--\nz\n--c\n--b--\n--b\nanything", []batch.Operation{remove}},
-		{"long preamble and epilogue", mixed, strings.Repeat("--bb\n", 800_000) + open + strings.Repeat("--c-\n", 800_000) + "--c\n" + part + removeHead + "\n--c--\n--b--\n" + strings.Repeat("\n", 4<<20), []batch.Operation{remove}},
-		{"boundary of 70", "multipart/mixed; boundary=" + strings.Repeat("b", 70), strings.ReplaceAll(open+"--c\n"+part+removeHead+"\n--c--\n--b--", "--b", "--"+strings.Repeat("b", 70)), []batch.Operation{remove}},
-		{"blanks behind boundaries", mixed, "--b \nContent-Type: multipart/mixed; boundary=c\n\n--c\t\n" + part + removeHead + "\n--c-- \n--b--  ", []batch.Operation{remove}},
+		{"lines end in LF, no line end after the last", mixed, open + "--c\n" + mimeHeader + insertHead + "\n{\"a\":1}\n--c\n" + mimeHeader + removeHead + "\n\n--c--\n--b--", []batch.Operation{insert, remove}},
+		{"CRLF", mixed, crlf(open + "--c\n" + mimeHeader + insertHead + "\n{\"a\":1}\n--c\n" + mimeHeader + removeHead + "\n\n--c--\n--b--\n"), []batch.Operation{insert, remove}},
+		{"empty lines", mixed, crlf("\n\n" + open + "\n\n--c\n\n" + mimeHeader + "\n" + insertHead + "\n\n{\"a\":1}\n\n--c\n" + mimeHeader + removeHead + "\n\n\n\n--c--\n\n--b--\n\n"), []batch.Operation{insert, remove}},
+		{"no empty line after a header without body", mixed, open + "--c\n" + mimeHeader + removeHead + "--c--\n--b--", []batch.Operation{remove}},
+		{"preamble and epilogue", mixed, "x\n-- b\n--bb\n" + open + "y\n--b2\n--c\n" + mimeHeader + removeHead + "\n--c--\nz\n--c\n--b--\n--b\nanything", []batch.Operation{remove}},
+		{"long preamble and epilogue", mixed, strings.Repeat("--bb\n", 800_000) + open + strings.Repeat("--c-\n", 800_000) + "--c\n" + mimeHeader + removeHead + "\n--c--\n--b--\n" + strings.Repeat("\n", 4<<20), []batch.Operation{remove}},
+		{"boundary of 70", "multipart/mixed; boundary=" + strings.Repeat("b", 70), strings.ReplaceAll(open+"--c\n"+mimeHeader+removeHead+"\n--c--\n--b--", "--b", "--"+strings.Repeat("b", 70)), []batch.Operation{remove}},
+		{"blanks after boundaries", mixed, "--b \nContent-Type: multipart/mixed; boundary=c\n\n--c\t\n" + mimeHeader + removeHead + "\n--c-- \n--b--  ", []batch.Operation{remove}},
 		{"names in lower case", "Multipart/Mixed ; charset=\"utf-8\"; boundary=b", "--b\ncontent-type: MULTIPART/MIXED;charset=\"utf-8\";boundary=\"c\"\n\n--c\ncontent-transfer-encoding:BINARY\ncontent-type:Application/HTTP;msgtype=request\n\n" + removeHead + "\n--c--\n--b--", []batch.Operation{remove}},
-		{"quoted boundary", `multipart/mixed; boundary="a \b.*+?^$(;=)" ; charset=x`, strings.NewReplacer("--b\n", "--a b.*+?^$(;=)\n", "--b--", "--a b.*+?^$(;=)--").Replace(open + "--c\n" + part + removeHead + "\n--c--\n--b--"), []batch.Operation{remove}},
-		{"odd boundary without quotes", "multipart/mixed;boundary={1=(2)} ; x", strings.NewReplacer("--b\n", "--{1=(2)}\n", "--b--", "--{1=(2)}--").Replace(open + "--c\n" + part + removeHead + "\n--c--\n--b--"), []batch.Operation{remove}},
-		{"inner boundary begins with the outer", mixed, "--b\nContent-Type: multipart/mixed; boundary=bb\n\n--bb\n" + part + removeHead + "\n--bb--\n--b--", []batch.Operation{remove}},
-		{"length", mixed, crlf(open + "--c\n" + part + insertHead + "content-length: 7\n\n{\"a\":1}\n--c--\n--b--"), []batch.Operation{with(insert, batch.Field{Name: "content-length", Value: "7"})}},
-		{"length with line ends", mixed, crlf(open + "--c\n" + part + insertHead + "Content-Length: 0011\n\n\n{\"a\":1}\n--c--\n--b--"), []batch.Operation{with(insert, batch.Field{Name: "Content-Length", Value: "0011"})}},
-		{"length of nothing", mixed, open + "--c\n" + part + removeHead + "content-length: 0\ncontent-type:\n\n--c--\n--b--", []batch.Operation{with(remove, batch.Field{Name: "content-length", Value: "0"}, batch.Field{Name: "content-type"})}},
-		{"Content-ID of the part", mixed, open + "--c\nContent-ID: 1\n" + part + insertHead + "\n{\"a\":1}\n--c--\n--b--", []batch.Operation{insert}},
-		{"Content-ID of the operation", mixed, open + "--c\n" + part + insertHead + "content-id: 1\n\n{\"a\":1}\n--c--\n--b--", []batch.Operation{with(identified, batch.Field{Name: "content-id", Value: "1"})}},
-		{"Content-ID of a part and that of its operation", mixed, open + "--c\nContent-ID: 2\n" + part + insertHead + "content-id: 1\n\n{\"a\":1}\n--c\nContent-ID: 3\n" + part + insertHead + "content-id: 1\n\n{\"a\":1}\n--c--\n--b--", []batch.Operation{with(identified, batch.Field{Name: "content-id", Value: "1"}), with(identified, batch.Field{Name: "content-id", Value: "1"})}},
+		{"quoted boundary", `multipart/mixed; boundary="a \b.*+?^$(;=)" ; charset=x`, strings.NewReplacer("--b\n", "--a b.*+?^$(;=)\n", "--b--", "--a b.*+?^$(;=)--").Replace(open + "--c\n" + mimeHeader + removeHead + "\n--c--\n--b--"), []batch.Operation{remove}},
+		{"odd boundary without quotes", "multipart/mixed;boundary={1=(2)} ; x", strings.NewReplacer("--b\n", "--{1=(2)}\n", "--b--", "--{1=(2)}--").Replace(open + "--c\n" + mimeHeader + removeHead + "\n--c--\n--b--"), []batch.Operation{remove}},
+		{"inner boundary begins with the outer", mixed, "--b\nContent-Type: multipart/mixed; boundary=bb\n\n--bb\n" + mimeHeader + removeHead + "\n--bb--\n--b--", []batch.Operation{remove}},
+		{"length", mixed, crlf(open + "--c\n" + mimeHeader + insertHead + "content-length: 7\n\n{\"a\":1}\n--c--\n--b--"), []batch.Operation{with(insert, batch.Field{Name: "content-length", Value: "7"})}},
+		{"length with line ends", mixed, crlf(open + "--c\n" + mimeHeader + insertHead + "Content-Length: 0011\n\n\n{\"a\":1}\n--c--\n--b--"), []batch.Operation{with(insert, batch.Field{Name: "Content-Length", Value: "0011"})}},
+		{"length 0", mixed, open + "--c\n" + mimeHeader + removeHead + "content-length: 0\ncontent-type:\n\n--c--\n--b--", []batch.Operation{with(remove, batch.Field{Name: "content-length", Value: "0"}, batch.Field{Name: "content-type"})}},
+		{"Content-ID in the MIME header", mixed, open + "--c\nContent-ID: 1\n" + mimeHeader + insertHead + "\n{\"a\":1}\n--c--\n--b--", []batch.Operation{insert}},
+		{"Content-ID of the operation", mixed, open + "--c\n" + mimeHeader + insertHead + "content-id: 1\n\n{\"a\":1}\n--c--\n--b--", []batch.Operation{with(identified, batch.Field{Name: "content-id", Value: "1"})}},
+		{"Content-IDs in both headers", mixed, open + "--c\nContent-ID: 2\n" + mimeHeader + insertHead + "content-id: 1\n\n{\"a\":1}\n--c\nContent-ID: 3\n" + mimeHeader + insertHead + "content-id: 1\n\n{\"a\":1}\n--c--\n--b--", []batch.Operation{with(identified, batch.Field{Name: "content-id", Value: "1"}), with(identified, batch.Field{Name: "content-id", Value: "1"})}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := batch.Parse(c.contentType, []byte(c.body))
@@ -67,8 +67,9 @@ func TestParseDialects(t *testing.T) {
 	}
 }
 
-// TestRepeats reads every operation behind every other as it reads it alone.
-func TestRepeats(t *testing.T) {
+// TestParseRepeats parses every operation after every other. The result must be the same
+// as for the operation alone.
+func TestParseRepeats(t *testing.T) {
 	const mime, line, header = "Content-Type: application/http\n", "POST /x HTTP/1.1\n", "A: b\nContent-Length: 2\n"
 	const operation = mime + "\n" + line + header + "\n{}\n"
 	sections := []string{
@@ -79,14 +80,14 @@ func TestRepeats(t *testing.T) {
 		"X: y\n" + operation, mime + "X: y\n\n" + line + header + "\n{}\n", mime + "x\n\n" + line, "Content-Type: text/plain\n\n" + line + header,
 		mime + "\nPUT /x HTTP/1.1\n" + header + "\n{}\n", mime + "\nPOST /y HTTP/1.1\n" + header + "\n{}\n", mime + "\nPOST /x HTTP/1.0\n" + header + "\n{}\n", mime + "\nPOST /x\n" + header + "\n{}\n",
 		mime + "\n" + line + header + "x\n\n{}\n", mime + "\n" + line + "Content-Length: 2\r\nA: b\r\n\r\n{}\n", mime + "\n" + line + "Transfer-Encoding: x\n\n{}\n",
-		// Without an empty line nothing tells that a header does not go on.
+		// A header without an empty line after it may continue.
 		mime + "\n" + line + "A: b\n", mime + "\n" + line + "A: bc\n\n{}\n", mime + "\n" + line + "A: b\nC: d\n\n{}\n",
 	}
 	read := func(sections ...string) (batch.Request, error) {
 		return batch.Parse(mixed, []byte("--b\nContent-Type: multipart/mixed; boundary=c\n\n--c\n"+strings.Join(sections, "--c\n")+"\n--c--\n--b--"))
 	}
 	for _, section := range sections {
-		alone, wrong := read(section)
+		alone, wantErr := read(section)
 		for _, before := range sections {
 			if first, err := read(before); err != nil || len(first.Operations) != 1 {
 				continue
@@ -95,19 +96,19 @@ func TestRepeats(t *testing.T) {
 				before += "\n"
 			}
 			both, err := read(before, section)
-			if (err == nil) != (wrong == nil) || err == nil && len(both.Operations) != 2 {
-				t.Errorf("%q behind %q: %+v, %v; alone: %v", section, before, both, err, wrong)
+			if (err == nil) != (wantErr == nil) || err == nil && len(both.Operations) != 2 {
+				t.Errorf("%q after %q: %+v, %v; alone: %v", section, before, both, err, wantErr)
 				continue
 			}
 			if err != nil {
-				got, want := err.(*batch.Error), *wrong.(*batch.Error)
+				got, want := err.(*batch.Error), *wantErr.(*batch.Error)
 				if want.Operation++; *got != want {
-					t.Errorf("%q behind %q: %+v, want %+v", section, before, *got, want)
+					t.Errorf("%q after %q: %+v, want %+v", section, before, *got, want)
 				}
 				continue
 			}
 			if d := cmp.Diff(alone.Operations[0], both.Operations[1]); d != "" {
-				t.Errorf("%q behind %q (-alone +behind):\n%s", section, before, d)
+				t.Errorf("%q after %q (-alone +after):\n%s", section, before, d)
 			}
 		}
 	}
@@ -131,7 +132,7 @@ func TestParseQuery(t *testing.T) {
 	}
 }
 
-// changeset returns a batch of the operations, each given from its request line on.
+// changeset returns a batch of operations. Each operation starts with its request line.
 func changeset(operations ...string) string {
 	var b strings.Builder
 	b.WriteString("--b\nContent-Type: multipart/mixed; boundary=c\n\n")
@@ -141,7 +142,7 @@ func changeset(operations ...string) string {
 	return b.String() + "--c--\n--b--"
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseErrors(t *testing.T) {
 	const ok = "DELETE /x HTTP/1.1\n"
 	good := changeset(ok)
 	change := func(old, text string) string {
@@ -155,35 +156,35 @@ func TestParseRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name, contentType, body string
 		kind                    batch.Kind
-		part                    int
+		operation               int
 	}{
 		{"no type", "", good, batch.BadType, 0},
 		{"type of one operation", "application/http; boundary=b", good, batch.BadType, 0},
 		{"other type of many", "multipart/form-data; boundary=b", good, batch.BadType, 0},
 		{"no boundary", "multipart/mixed", good, batch.BadBoundary, 0},
 		{"no boundary among parameters", "multipart/mixed; charset=utf-8; ;x", good, batch.BadBoundary, 0},
-		{"boundary of nothing", `multipart/mixed; boundary=""`, good, batch.BadBoundary, 0},
+		{"empty boundary", `multipart/mixed; boundary=""`, good, batch.BadBoundary, 0},
 		{"two boundaries", "multipart/mixed; boundary=b; Boundary=b", good, batch.BadBoundary, 0},
 		{"boundary of 71", "multipart/mixed; boundary=" + strings.Repeat("b", 71), good, batch.BadBoundary, 0},
 		{"boundary without closing quote", `multipart/mixed; boundary="b`, good, batch.BadBoundary, 0},
-		{"text behind the quote", `multipart/mixed; boundary="b"b`, good, batch.BadBoundary, 0},
+		{"text after the quote", `multipart/mixed; boundary="b"b`, good, batch.BadBoundary, 0},
 		{"boundary that ends in a blank", `multipart/mixed; boundary="b "`, good, batch.BadBoundary, 0},
 		{"boundary beyond ASCII", "multipart/mixed; boundary=\u00e4", good, batch.BadBoundary, 0},
 		{"quote in a boundary", `multipart/mixed; boundary="\""`, good, batch.BadBoundary, 0},
 		{"inner boundary missing", mixed, change("boundary=c", "x=c"), batch.BadBoundary, 0},
-		{"one boundary for both", mixed, strings.ReplaceAll(good, "boundary=c", "boundary=b"), batch.Unended, 0},
-		{"one boundary for both, twice", mixed, "--b\nContent-Type: multipart/mixed; boundary=b\n\n--b\n" + "Content-Type: application/http\n\n" + ok + "--b--\n--b--", batch.Unended, 0},
-		{"no body", mixed, "", batch.Unended, 0},
-		{"other boundary", "multipart/mixed; boundary=other", good, batch.Unended, 0},
-		{"batch without end", mixed, strings.TrimSuffix(good, "--b--"), batch.Unended, 0},
+		{"one boundary for both", mixed, strings.ReplaceAll(good, "boundary=c", "boundary=b"), batch.Unterminated, 0},
+		{"one boundary for both, twice", mixed, "--b\nContent-Type: multipart/mixed; boundary=b\n\n--b\n" + "Content-Type: application/http\n\n" + ok + "--b--\n--b--", batch.Unterminated, 0},
+		{"no body", mixed, "", batch.Unterminated, 0},
+		{"other boundary", "multipart/mixed; boundary=other", good, batch.Unterminated, 0},
+		{"batch without end", mixed, strings.TrimSuffix(good, "--b--"), batch.Unterminated, 0},
 		{"batch without dashes at its end", mixed, strings.TrimSuffix(good, "--"), batch.Misplaced, 1},
-		{"changeset without end", mixed, change("--c--\n", ""), batch.Unended, 0},
-		{"changeset without dashes at its end", mixed, change("--c--\n", "--c\n"), batch.Unended, 1},
+		{"changeset without end", mixed, change("--c--\n", ""), batch.Unterminated, 0},
+		{"changeset without dashes at its end", mixed, change("--c--\n", "--c\n"), batch.Unterminated, 1},
 		{"changeset without operations", mixed, changeset(), batch.Empty, 0},
 		{"batch without operations", mixed, "--b--", batch.Empty, 0},
-		{"part without a type", mixed, change("Content-Type: application/http\n", "A: b\n"), batch.BadType, 0},
-		{"part without a header", mixed, change("Content-Type: application/http\n", ""), batch.BadHeader, 0},
-		{"part of another type", mixed, change("application/http", "application/json"), batch.BadType, 0},
+		{"operation without a type", mixed, change("Content-Type: application/http\n", "A: b\n"), batch.BadType, 0},
+		{"operation without a header", mixed, change("Content-Type: application/http\n", ""), batch.BadHeader, 0},
+		{"operation of another type", mixed, change("application/http", "application/json"), batch.BadType, 0},
 		{"batch of another type", mixed, change("multipart/mixed", "multipart/form-data"), batch.BadType, 0},
 		{"changeset in a changeset", mixed, nested, batch.Misplaced, 0},
 		{"two changesets", mixed, change("--b--", "--b\n"+good[len("--b\n"):]), batch.Misplaced, 1},
@@ -200,14 +201,14 @@ func TestParseRefuses(t *testing.T) {
 		{"NUL in a header", mixed, changeset(ok + "A: \x00\n"), batch.BadHeader, 0},
 		{"JSON without an empty line before", mixed, changeset(ok + "{\"a\":1}\n"), batch.BadHeader, 0},
 		{"many headers", mixed, changeset(ok + strings.Repeat("A: b\n", 33)), batch.BadHeader, 0},
-		{"many headers of a part", mixed, change("application/http\n", "application/http\n"+strings.Repeat("A: b\n", 32)), batch.BadHeader, 0},
+		{"many MIME headers", mixed, change("application/http\n", "application/http\n"+strings.Repeat("A: b\n", 32)), batch.BadHeader, 0},
 		{"many headers of a changeset", mixed, change("boundary=c\n", "boundary=c\n"+strings.Repeat("A: b\n", 32)), batch.BadHeader, 0},
 		{"long header", mixed, changeset(ok, ok+"A: "+strings.Repeat("b", 64<<10)+"\n"), batch.BadHeader, 1},
 		{"long header of a changeset", mixed, change("boundary=c\n", "boundary=c\nA: "+strings.Repeat("b", 64<<10)+"\n"), batch.BadHeader, 0},
 		{"chunks", mixed, changeset(ok + "transfer-encoding: chunked\n\n0\n"), batch.BadHeader, 0},
 		{"one Content-ID twice", mixed, changeset(ok+"Content-ID: 1\n", ok, ok+"Content-ID: 1\n"), batch.BadHeader, 2},
-		{"one Content-ID of two parts", mixed, strings.ReplaceAll(changeset(ok, ok), "--c\n", "--c\nContent-ID: 1\n"), batch.BadHeader, 1},
-		{"Content-ID of a part and of an operation before", mixed, strings.Replace(changeset(ok+"Content-ID: 1\n", ok), "--c\nContent-Type: application/http\n\n"+ok+"\n", "--c\nContent-ID: 1\nContent-Type: application/http\n\n"+ok+"\n", 1), batch.BadHeader, 1},
+		{"one MIME Content-ID twice", mixed, strings.ReplaceAll(changeset(ok, ok), "--c\n", "--c\nContent-ID: 1\n"), batch.BadHeader, 1},
+		{"Content-ID in a MIME header and in an earlier operation", mixed, strings.Replace(changeset(ok+"Content-ID: 1\n", ok), "--c\nContent-Type: application/http\n\n"+ok+"\n", "--c\nContent-ID: 1\nContent-Type: application/http\n\n"+ok+"\n", 1), batch.BadHeader, 1},
 		{"no operation", mixed, changeset(ok, ""), batch.BadRequest, 1},
 		{"no target", mixed, changeset("DELETE HTTP/1.1\n"), batch.BadRequest, 0},
 		{"target of blanks", mixed, changeset("DELETE   HTTP/1.1\n"), batch.BadRequest, 0},
@@ -217,7 +218,7 @@ func TestParseRefuses(t *testing.T) {
 		{"HTTP/2", mixed, changeset("DELETE /x HTTP/2.0\n"), batch.BadRequest, 0},
 		{"control character in a target", mixed, changeset("DELETE /x\x01 HTTP/1.1\n"), batch.BadRequest, 0},
 		{"length too short", mixed, changeset(ok + "Content-Length: 6\n\n{\"a\":1}\n"), batch.BadLength, 0},
-		{"length into the next part", mixed, changeset(ok+"Content-Length: 50\n\n{\"a\":1}\n", ok), batch.BadLength, 0},
+		{"length into the next operation", mixed, changeset(ok+"Content-Length: 50\n\n{\"a\":1}\n", ok), batch.BadLength, 0},
 		{"length with a plus", mixed, changeset(ok + "Content-Length: +7\n\n{\"a\":1}\n"), batch.BadLength, 0},
 		{"negative length", mixed, changeset(ok + "Content-Length: -1\n\n{\"a\":1}\n"), batch.BadLength, 0},
 		{"length of 2^64+7", mixed, changeset(ok + "Content-Length: 18446744073709551623\n\n{\"a\":1}\n"), batch.BadLength, 0},
@@ -231,8 +232,8 @@ func TestParseRefuses(t *testing.T) {
 			if !errors.As(err, &e) {
 				t.Fatalf("Parse of %q: %+v, %v, want an *Error", c.body, got, err)
 			}
-			if e.Kind != c.kind || e.Operation != c.part || e.What == "" {
-				t.Errorf("Parse of %.200q: kind %d at %d, want %d at %d: %v", c.body, e.Kind, e.Operation, c.kind, c.part, err)
+			if e.Kind != c.kind || e.Operation != c.operation || e.What == "" {
+				t.Errorf("Parse of %.200q: kind %d at %d, want %d at %d: %v", c.body, e.Kind, e.Operation, c.kind, c.operation, err)
 			}
 			if len(err.Error()) > 300 {
 				t.Errorf("the message has %d bytes: %.100s", len(err.Error()), err)
@@ -241,7 +242,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseCounts reads batches of as many operations as may be, and more.
+// TestParseCounts parses batches with up to and above the maximum number of operations.
 func TestParseCounts(t *testing.T) {
 	for _, c := range []struct{ given, want int }{{1, 1}, {100, 100}, {101, 101}, {102, 101}, {5000, 101}} {
 		var operations []string
@@ -255,8 +256,8 @@ func TestParseCounts(t *testing.T) {
 	}
 }
 
-// TestBodiesShareMemory and nothing else does.
-func TestBodiesShareMemory(t *testing.T) {
+// TestParseSharesBodies checks that only bodies share the memory of the batch.
+func TestParseSharesBodies(t *testing.T) {
 	body := []byte(changeset("POST /x HTTP/1.1\nA: b\nContent-ID: i\n\n{}\n"))
 	b, err := batch.Parse(mixed, body)
 	if err != nil {
@@ -267,7 +268,7 @@ func TestBodiesShareMemory(t *testing.T) {
 	}
 	want := batch.Operation{Method: "POST", Target: "/x", ContentID: "i", Header: batch.Header{{"A", "b"}, {"Content-ID", "i"}}, Body: []byte("!!")}
 	if d := cmp.Diff(want, b.Operations[0]); d != "" {
-		t.Errorf("the part changed (-want +got):\n%s", d)
+		t.Errorf("the operation changed (-want +got):\n%s", d)
 	}
 }
 
@@ -277,7 +278,7 @@ func TestHeader(t *testing.T) {
 		t.Errorf("Get finds %q, want the first", got)
 	}
 	if h.Get("key") != "" || h.Get("If-Matc") != "" {
-		t.Error("Get finds a name that is not there")
+		t.Error("Get finds an absent name")
 	}
 	if n := h.Count("If-Match"); n != 2 {
 		t.Errorf("Count is %d, want 2", n)

@@ -2,23 +2,23 @@ package batch
 
 import "bytes"
 
-// delimiter is what ends a section.
+// delimiter is the line that ends a section.
 type delimiter uint8
 
 const (
-	none    delimiter = iota // the end of the text
-	between                  // the boundary's line
-	closing                  // the boundary's line with dashes behind it
+	noDelimiter  delimiter = iota // the text ends without a boundary
+	boundaryLine                  // a boundary
+	closingLine                   // the closing boundary, with dashes after it
 )
 
-// dashes stand before every boundary, and behind the last.
+// dashes precede every boundary and follow the last one.
 const dashes = "--"
 
-// sections are what the lines of a boundary cut a text into.
+// sections splits a text at the lines of a boundary.
 type sections struct {
 	rest []byte
-	// mark is the boundary with the line end and the dashes before it. Bodies have
-	// dashes, and few line ends, so that those are what to look for.
+	// mark is the boundary with the preceding line end and dashes. Searching for the
+	// line end is faster than for dashes, which are more frequent in bodies.
 	mark []byte
 }
 
@@ -26,17 +26,17 @@ func newSections(text []byte, boundary string) *sections {
 	return &sections{text, []byte("\n" + dashes + boundary)}
 }
 
-// next takes what stands before the next line of the boundary.
+// next returns the text before the next line of the boundary.
 func (s *sections) next() (section []byte, end delimiter) {
 	text := s.rest
-	from, at := 0, 0 // of a line with the mark, and what stands behind the mark
+	from, at := 0, 0 // offsets of a line that starts with the boundary, and of the text after the boundary
 	if bytes.HasPrefix(text, s.mark[1:]) {
 		at = len(s.mark) - 1
 	}
 	for {
 		if at > 0 {
 			line, after := cutLine(text[at:])
-			if d := delimiterOf(line); d != none {
+			if d := delimiterOf(line); d != noDelimiter {
 				s.rest = after
 				return text[:from], d
 			}
@@ -44,29 +44,29 @@ func (s *sections) next() (section []byte, end delimiter) {
 		i := bytes.Index(text[at:], s.mark)
 		if i < 0 {
 			s.rest = nil
-			return text, none
+			return text, noDelimiter
 		}
 		from = at + i + 1
 		at += i + len(s.mark)
 	}
 }
 
-// delimiterOf says what the line of a boundary is, by what stands behind it.
-// Blanks may follow.
+// delimiterOf returns the kind of a boundary's line, given the text after the boundary.
+// Trailing blanks are valid.
 func delimiterOf(line []byte) delimiter {
-	is := between
+	is := boundaryLine
 	if bytes.HasPrefix(line, []byte(dashes)) {
-		is, line = closing, line[len(dashes):]
+		is, line = closingLine, line[len(dashes):]
 	}
 	for _, c := range line {
 		if c != ' ' && c != '\t' {
-			return none
+			return noDelimiter
 		}
 	}
 	return is
 }
 
-// cutLine returns the first line of text, without its end, and what follows it.
+// cutLine returns the first line of text, without its line end, and the rest.
 func cutLine(text []byte) (line, after []byte) {
 	line = text
 	if i := bytes.IndexByte(text, '\n'); i >= 0 {
@@ -78,9 +78,9 @@ func cutLine(text []byte) (line, after []byte) {
 	return line, after
 }
 
-// cutHead returns the lines of text before the first empty one, which is all of
-// text if there is none, and what follows that one.
-func cutHead(text []byte) (head, after []byte) {
+// cutHeader returns the lines of text before the first empty line, and the rest after
+// it. Without an empty line, the header is all of text and after is nil.
+func cutHeader(text []byte) (header, after []byte) {
 	after = text
 	for len(after) > 0 {
 		from := len(text) - len(after)
@@ -92,7 +92,7 @@ func cutHead(text []byte) (head, after []byte) {
 	return text, nil
 }
 
-// skipEmpty returns text without the empty lines it begins with.
+// skipEmpty removes leading empty lines from text.
 func skipEmpty(text []byte) []byte {
 	for len(text) > 0 && (text[0] == '\n' || text[0] == '\r') {
 		line, after := cutLine(text)

@@ -5,19 +5,18 @@ import (
 	"strconv"
 )
 
-// Writer appends the answer to a batch to Buf. The answers to its operations
-// come in their order: Part for each, then its body, appended to Buf by the
-// caller; End after the last.
+// Writer appends the response to a batch to Buf. For each operation in order, call
+// BeginOperation and append the body to Buf. Call End after the last.
 type Writer struct {
-	// Buf is the answer so far, and may be any memory to begin with.
+	// Buf is the response so far.
 	Buf []byte
 
 	batch, changeset string
-	opening          string // of a part, up to its status
+	opening          string // the start of an operation, up to its status
 	open             bool
 }
 
-// What the boundaries of an answer begin with.
+// Prefixes of the boundaries of a response.
 const (
 	batchPrefix     = "batchresponse_"
 	changesetPrefix = "changesetresponse_"
@@ -25,11 +24,11 @@ const (
 
 const lineEnd = "\r\n"
 
-// ContentType returns the type of an answer with that id.
+// ContentType returns the Content-Type of the response whose id is batch.
 func ContentType(batch string) string { return multipartMixed + "; boundary=" + batchPrefix + batch }
 
-// NewWriter begins an answer behind buf. The ids make the boundaries; without
-// one for a changeset the answer has none.
+// NewWriter begins a response after buf. The boundaries contain the ids batch and
+// changeset. If changeset is "", the response has no changeset.
 func NewWriter(buf []byte, batch, changeset string) *Writer {
 	w := &Writer{Buf: buf, batch: batchPrefix + batch}
 	boundary := w.batch
@@ -44,10 +43,10 @@ func NewWriter(buf []byte, batch, changeset string) *Writer {
 	return w
 }
 
-// BeginOperation begins the answer to an operation, whose header is header; no value has a
+// BeginOperation begins the response to an operation. No value in header contains a
 // line end.
 func (w *Writer) BeginOperation(status int, header ...Field) {
-	w.endPart()
+	w.endOperation()
 	w.open = true
 	b := append(w.Buf, w.opening...)
 	b = append(strconv.AppendInt(b, int64(status), 10), ' ')
@@ -60,9 +59,9 @@ func (w *Writer) BeginOperation(status int, header ...Field) {
 	w.Buf = append(b, lineEnd...)
 }
 
-// End completes the answer and returns it.
+// End completes the response and returns it.
 func (w *Writer) End() []byte {
-	w.endPart()
+	w.endOperation()
 	if w.changeset != "" {
 		w.line(dashes, w.changeset, dashes)
 	}
@@ -70,15 +69,15 @@ func (w *Writer) End() []byte {
 	return w.Buf
 }
 
-func (w *Writer) endPart() {
+func (w *Writer) endOperation() {
 	if w.open {
 		w.line()
 	}
 	w.open = false
 }
 
-func (w *Writer) line(parts ...string) {
-	for _, s := range parts {
+func (w *Writer) line(fields ...string) {
+	for _, s := range fields {
 		w.Buf = append(w.Buf, s...)
 	}
 	w.Buf = append(w.Buf, lineEnd...)

@@ -69,8 +69,8 @@ Cache-Control: no-cache
 	}
 }
 
-// TestLibraryReadsAnswers reads an answer with packages mime and net/http.
-func TestLibraryReadsAnswers(t *testing.T) {
+// TestStandardLibraryReadsResponse reads a response with mime/multipart and net/http.
+func TestStandardLibraryReadsResponse(t *testing.T) {
 	w := batch.NewWriter(nil, "1", "2")
 	for _, status := range []int{204, 412} {
 		w.BeginOperation(status, batch.Field{Name: "X", Value: "y"})
@@ -78,8 +78,8 @@ func TestLibraryReadsAnswers(t *testing.T) {
 			w.Buf = append(w.Buf, "body"...)
 		}
 	}
-	answer := w.End()
-	outer := open(t, batch.ContentType("1"), bytes.NewReader(answer))
+	response := w.End()
+	outer := open(t, batch.ContentType("1"), bytes.NewReader(response))
 	part, err := outer.NextPart()
 	if err != nil {
 		t.Fatal(err)
@@ -88,22 +88,22 @@ func TestLibraryReadsAnswers(t *testing.T) {
 	for _, status := range []int{204, 412} {
 		p, err := inner.NextRawPart()
 		if err != nil {
-			t.Fatalf("%s: %v", answer, err)
+			t.Fatalf("%s: %v", response, err)
 		}
 		r, err := http.ReadResponse(bufio.NewReader(p), nil)
 		if err != nil {
-			t.Fatalf("%s: %v", answer, err)
+			t.Fatalf("%s: %v", response, err)
 		}
 		body, err := io.ReadAll(r.Body)
 		if err != nil || r.StatusCode != status || r.Header.Get("X") != "y" || p.Header.Get("Content-Transfer-Encoding") != "binary" {
-			t.Errorf("%s: status %d, header %v, %v", answer, r.StatusCode, r.Header, err)
+			t.Errorf("%s: status %d, header %v, %v", response, r.StatusCode, r.Header, err)
 		}
 		if want := strings.Repeat("body", (status/100)/4); string(body) != want {
-			t.Errorf("%s: body %q, want %q", answer, body, want)
+			t.Errorf("%s: body %q, want %q", response, body, want)
 		}
 	}
 	if _, err := inner.NextPart(); err != io.EOF {
-		t.Errorf("a third part: %v", err)
+		t.Errorf("a third operation: %v", err)
 	}
 	if _, err := outer.NextPart(); err != io.EOF {
 		t.Errorf("a second changeset: %v", err)
