@@ -18,36 +18,40 @@ import (
 
 // txn is the working memory of one Apply.
 type txn struct {
+	db     *DB
 	commit *commitlog.Commit
-	// db, table and view are what the guard of the commit looks at.
-	db    *DB
-	table uint32
-	view  *catalog.Logged
-	// keys are those of the operations, back to back, and wants one of each;
-	// partHash is of their partition.
-	keys     []byte
-	wants    []lsm.Candidate
-	partHash uint64
-	// state is pinned while the operations are resolved, nil if it is not.
+	guard  func() error // checkTable
+	// table is the id of the table, found in logged.
+	table  uint32
+	logged *catalog.Logged
+	// keys are the encoded keys of the ops, back to back, and keyEnds their ends.
+	// candidates has one of each key.
+	keys       []byte
+	keyEnds    []int
+	candidates []lsm.Candidate
+	partHash   uint64 // of the partition of all keys
+	// state is pinned while the ops are resolved, and nil otherwise.
 	state  *readState
-	props  edm.Properties
+	props  edm.Properties // of a merge
 	shapes opShapes
 	known  func(i int, props edm.Properties) bool // shapes.known
 	mem    codec.Row
 	disk   sstable.Row
-	etag   []byte
-	ends   []int // of the keys in keys, then of the ETags in etag
-	format edm.ETagFormat
-	out    []store.Result  // for results to hand out
-	text   strings.Builder // the ETags of results
-	// pending is the highest sequence number of a pending entry that this
-	// transaction looked at; a refusal waits until it is durable.
+	// pending is the highest sequence number of a pending entry that an op
+	// depends on. A refusal waits until it is durable.
 	pending uint64
+
+	etags    []byte // of the results, back to back
+	etagEnds []int
+	format   edm.ETagFormat
+	// freeResults and etagText are memory for the results of later calls.
+	freeResults []store.Result
+	etagText    strings.Builder
 }
 
 func newTxn() any {
 	t := &txn{commit: commitlog.NewCommit()}
-	t.known = t.shapes.known
+	t.guard, t.known = t.checkTable, t.shapes.known
 	return t
 }
 
@@ -56,24 +60,35 @@ func (t *txn) release() {
 	clear(t.props)
 	t.props = t.props[:0]
 	t.pending = 0
-	t.view = nil
+	t.logged = nil
 	t.shapes.reset(nil, 0)
 	t.db.txns.Put(t)
 }
 
-// errTableGone says that the table was dropped after the operations had begun.
+// errTableGone says that the table was dropped after the ops had been checked.
 var errTableGone = errors.New("table was dropped")
 
-// Check is asked right before the record enters the log: the table that the
-// operations were resolved for must still be there.
-func (t *txn) Check() error {
-	if now := t.db.logged.Load(); now != t.view && !now.Live(t.table) {
+// checkTable returns errTableGone if the table of the ops has been dropped.
+func (t *txn) checkTable() error {
+	if now := t.db.logged.Load(); now != t.logged && !now.Live(t.table) {
 		return errTableGone
 	}
 	return nil
 }
 
-// Apply implements store.Store.
+// Apply applies ops to entities of one partition, all or none, and returns one
+// result for each, in order. When it returns nil, the ops are durable and visible
+// to every later read; with Options.NoSync they are visible and not yet durable.
+//
+// If the error is, by errors.Is, store.ErrOutcomeUnknown, the ops may have
+// happened, all or none; the next Open decides. After any other error none of them
+// happened. An op that is refused is a *store.OpError, whose order is described
+// at store.Store. Other errors are store.ErrClosed, store.ErrReadOnly and
+// store.ErrNoSpace, and the error of ctx. ctx is not checked any more once the
+// record of the ops is in the log.
+//
+// Apply waits while flushes or compactions are behind. It keeps no reference to
+// ops after it returns.
 func (db *DB) Apply(ctx context.Context, table string, ops ...store.Op) ([]store.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -94,34 +109,43 @@ func (db *DB) apply(ctx context.Context, t *txn, table string, ops []store.Op) (
 	if err := store.CheckBatchFunc(table, ops, t.known); err != nil {
 		return nil, err
 	}
-	view := db.logged.Load()
-	info := view.Lookup(table)
+	t.logged = db.logged.Load()
+	info := t.logged.Lookup(table)
 	if info == nil {
-		return nil, db.log.Settle(view.Pending(db.log.Published()), &store.OpError{Err: store.ErrTableNotFound})
+		return nil, db.refuse(t.logged.Pending(db.log.Published()), &store.OpError{Err: store.ErrTableNotFound})
 	}
 	if err := db.throttle(ctx); err != nil {
 		return nil, err
 	}
-	t.table, t.view = info.ID, view
-	t.commit.Guard = t
-	err := db.place(t, info.ID, ops)
+	t.table = info.ID
+	t.commit.Guard = t.guard
+	err := db.appendOps(t, ops)
 	if errors.Is(err, errTableGone) {
-		return nil, db.log.Settle(db.logged.Load().Pending(db.log.Published()), &store.OpError{Err: store.ErrTableNotFound})
+		return nil, db.refuse(db.logged.Load().Pending(db.log.Published()), &store.OpError{Err: store.ErrTableNotFound})
 	}
 	if err != nil {
-		return nil, db.log.Settle(t.pending, err)
+		return nil, db.refuse(t.pending, err)
 	}
-	if err := db.complete(t.commit); err != nil {
+	if err := db.waitCommit(t.commit); err != nil {
 		return nil, err
 	}
 	return t.results(ops), nil
 }
 
-// complete waits for what the database promises of a commit in the log.
-func (db *DB) complete(c *commitlog.Commit) error {
+// refuse returns err once the assigned sequence number seq, on which err depends,
+// is durable, or why it cannot be. A seq of 0 is durable.
+func (db *DB) refuse(seq uint64, err error) error {
+	if werr := db.log.WaitDurable(seq); werr != nil {
+		return werr
+	}
+	return err
+}
+
+// waitCommit waits until c, which is in the log, is as durable as the options
+// promise.
+func (db *DB) waitCommit(c *commitlog.Commit) error {
 	if db.opts.NoSync {
-		// The write is in the database. If the log cannot keep up with it, the
-		// next one hears of that.
+		// The write has happened. If the log fails now, the next write is refused.
 		_ = db.log.WriteBehind()
 		return nil
 	}
@@ -132,59 +156,61 @@ func (db *DB) complete(c *commitlog.Commit) error {
 	return nil
 }
 
-// place resolves the operations against what is in the log and appends their
-// record, in the partition's turn.
-func (db *DB) place(t *txn, table uint32, ops []store.Op) error {
-	t.address(table, ops)
-	turn := &db.turns[t.partHash%turnStripes]
-	turn.Lock()
-	defer turn.Unlock()
+// appendOps resolves the ops against the newest versions, durable or not, and
+// appends their record to the log, all under the partition lock.
+func (db *DB) appendOps(t *txn, ops []store.Op) error {
+	t.encodeKeys(ops)
+	lock := &db.partitionLocks[t.partHash%partitionLocks]
+	lock.Lock()
+	defer lock.Unlock()
 	if err := db.resolveAll(t, ops); err != nil {
 		return err
 	}
 	return db.log.Append(t.commit)
 }
 
-// turnStripes is the number of partitions that can be in their turn at once.
-const turnStripes = 1024
+// partitionLocks is the number of partition locks. Partitions share them by hash.
+const partitionLocks = 1024
 
-// address works out the keys of ops and their hashes.
-func (t *txn) address(table uint32, ops []store.Op) {
-	t.keys = codec.AppendPartition(t.keys[:0], table, ops[0].Entity.Key.Partition)
+// encodeKeys sets keys, their hashes and candidates.
+func (t *txn) encodeKeys(ops []store.Op) {
+	t.keys = codec.AppendPartition(t.keys[:0], t.table, ops[0].Entity.Key.Partition)
 	part := len(t.keys)
 	t.partHash = codec.PartitionHash(t.keys)
 	t.commit.SetPartition(t.partHash, part)
-	t.ends = t.ends[:0]
+	t.keyEnds = t.keyEnds[:0]
 	for i := range ops {
 		if i > 0 {
 			t.keys = append(t.keys, t.keys[:part]...)
 		}
 		t.keys = codec.AppendRow(t.keys, ops[i].Entity.Key.Row)
-		t.ends = append(t.ends, len(t.keys))
+		t.keyEnds = append(t.keyEnds, len(t.keys))
 	}
-	t.wants = slices.Grow(t.wants[:0], len(ops))[:len(ops)]
+	t.candidates = slices.Grow(t.candidates[:0], len(ops))[:len(ops)]
 	start := 0
-	for i, end := range t.ends {
-		want := &t.wants[i]
-		*want = lsm.Candidate{Key: t.keys[start:end:end], Maybe: true}
+	for i, end := range t.keyEnds {
+		c := &t.candidates[i]
+		*c = lsm.Candidate{Key: t.keys[start:end:end], Maybe: true}
 		if ops[i].Kind != store.OpInsertOrReplace || !t.db.opts.NoSync {
-			want.Hash = codec.KeyHash(want.Key) // else nobody asks for it
+			c.Hash = codec.KeyHash(c.Key) // otherwise unused
 		}
 		start = end
 	}
 }
 
-// resolveAll encodes what ops leave behind, or refuses them.
+// resolveAll adds the entries of all ops to the commit. If one is refused it
+// returns a *store.OpError, or errTableGone.
 func (db *DB) resolveAll(t *txn, ops []store.Op) error {
-	defer t.leave()
-	err := db.sift(t, ops)
+	defer t.unpinState()
+	err := db.probeFilters(t, ops)
 	for i := range ops {
 		if err == nil {
 			err = db.resolve(t, i, &ops[i])
 		}
 		if err != nil {
-			// What is found of a dropped table says nothing.
-			if gone := t.Check(); gone != nil {
+			// The rows of a dropped table vanish one file at a time, so the
+			// refusal may be wrong.
+			if gone := t.checkTable(); gone != nil {
 				return gone
 			}
 			return &store.OpError{Index: i, Executed: true, Err: err}
@@ -193,16 +219,16 @@ func (db *DB) resolveAll(t *txn, ops []store.Op) error {
 	return nil
 }
 
-// resolve encodes what op, the operation i, leaves behind, or refuses it.
+// resolve adds the entry of op, the operation i, to the commit, or refuses op.
 func (db *DB) resolve(t *txn, i int, op *store.Op) error {
-	want := &t.wants[i]
+	c := &t.candidates[i]
 	if op.Kind == store.OpInsertOrReplace {
-		return t.encode(want, op.Entity.Key, t.shapes.of(i, op.Entity.Properties), op.Entity.Properties)
+		return t.encode(c, op.Entity.Key, t.shapes.of(i, op.Entity.Properties), op.Entity.Properties)
 	}
 	var row edm.Row
-	if want.Maybe {
+	if c.Maybe {
 		var err error
-		if row, err = db.current(t, want); err != nil {
+		if row, err = db.newestVersion(t, c); err != nil {
 			return err
 		}
 	}
@@ -216,63 +242,64 @@ func (db *DB) resolve(t *txn, i int, op *store.Op) error {
 			return store.ErrEntityNotFound
 		}
 		if op.IfMatch != store.Any {
-			t.etag = edm.AppendETag(t.etag[:0], row.Timestamp())
-			if string(t.etag) != string(op.IfMatch) {
+			t.etags = edm.AppendETag(t.etags[:0], row.Timestamp())
+			if string(t.etags) != string(op.IfMatch) {
 				return store.ErrPrecondition
 			}
 		}
 	}
 	if op.Kind == store.OpDelete {
-		t.commit.Delete(want.Key, want.Hash)
+		t.commit.Delete(c.Key, c.Hash)
 		return nil
 	}
 	if row != nil && (op.Kind == store.OpMerge || op.Kind == store.OpInsertOrMerge) {
 		t.props = store.MergeProperties(t.props[:0], row, op.Entity.Properties)
-		return t.encode(want, op.Entity.Key, db.shapes.of(t.props), t.props)
+		return t.encode(c, op.Entity.Key, db.shapes.Of(t.props), t.props)
 	}
-	return t.encode(want, op.Entity.Key, t.shapes.of(i, op.Entity.Properties), op.Entity.Properties)
+	return t.encode(c, op.Entity.Key, t.shapes.of(i, op.Entity.Properties), op.Entity.Properties)
 }
 
-// encode appends a put of key with props, which have the given shape, to the
-// commit.
-func (t *txn) encode(want *lsm.Candidate, key edm.Key, shape *codec.Shape, props edm.Properties) error {
-	size := t.commit.Put(want.Key, want.Hash, shape, props)
-	// The formula counts at most two bytes for each encoded one, and a fixed
-	// amount and the name for each property: only what comes near needs it.
+// encode adds a put of props, which have the given shape, to the commit. key is
+// the key of c.
+func (t *txn) encode(c *lsm.Candidate, key edm.Key, shape *codec.Shape, props edm.Properties) error {
+	size := t.commit.Put(c.Key, c.Hash, shape, props)
+	// The formula of the limit counts at most two bytes for each encoded byte,
+	// and for each property its name and a fixed amount. Only entities near the
+	// limit need the exact sum.
 	if 2*size+shape.Len()*(2*edm.MaxNameUnits+16) > edm.MaxEntityBytes || shape.Len() > edm.MaxProperties {
 		return edm.CheckTotals(key, props)
 	}
 	return nil
 }
 
-// sift finds out which of the keys of a batch cannot be there, so that current
-// need not be asked for each.
-func (db *DB) sift(t *txn, ops []store.Op) error {
-	asks := func(op store.Op) bool { return op.Kind != store.OpInsertOrReplace }
-	if len(ops) == 1 || !slices.ContainsFunc(ops, asks) {
+// probeFilters clears Maybe for the keys of a batch that no entry can have, so
+// that newestVersion is not called for them.
+func (db *DB) probeFilters(t *txn, ops []store.Op) error {
+	conditional := func(op store.Op) bool { return op.Kind != store.OpInsertOrReplace }
+	if len(ops) == 1 || !slices.ContainsFunc(ops, conditional) {
 		return nil
 	}
 	for {
-		if err := db.enter(t); err != nil {
+		if err := db.pinState(t); err != nil {
 			return err
 		}
-		quiet := db.log.Quiet(t.partHash)
-		for i := range t.wants {
-			want := &t.wants[i]
-			if want.Maybe = false; !quiet {
-				_, want.Maybe = db.log.Pending(t.partHash, want.Hash, want.Key)
+		pending := db.log.HasPending(t.partHash)
+		for i := range t.candidates {
+			c := &t.candidates[i]
+			if c.Maybe = false; pending {
+				_, c.Maybe = db.log.Pending(t.partHash, c.Hash, c.Key)
 			}
 		}
 		if db.state.load() == t.state {
-			t.state.sift(t.partHash, t.wants)
+			t.state.probeFilters(t.partHash, t.candidates)
 			return nil
 		}
-		t.leave() // as in current
+		t.unpinState() // as in newestVersion
 	}
 }
 
-// enter pins the current state, unless t has one pinned.
-func (db *DB) enter(t *txn) error {
+// pinState pins the current read state, unless t has pinned one.
+func (db *DB) pinState(t *txn) error {
 	if t.state == nil {
 		t.state = db.state.pin(t.partHash)
 	}
@@ -282,8 +309,8 @@ func (db *DB) enter(t *txn) error {
 	return nil
 }
 
-// leave gives up the row that current found, and the pinned state.
-func (t *txn) leave() {
+// unpinState releases the row of newestVersion and unpins the read state.
+func (t *txn) unpinState() {
 	t.disk.Release()
 	if t.state != nil {
 		t.state.unpin(t.partHash)
@@ -291,15 +318,16 @@ func (t *txn) leave() {
 	}
 }
 
-// current returns the newest entity of a key in the overlay, the memtables and
-// the files, durable or not, nil if there is none. It lives until the next call
-// or leave. The caller has the partition's turn.
-func (db *DB) current(t *txn, want *lsm.Candidate) (edm.Row, error) {
+// newestVersion returns the newest version of a key in the overlay, the memtables
+// and the sstables, durable or not, nil if it does not exist or is a tombstone. The
+// row is valid until the next call and until unpinState. The caller holds the
+// partition lock.
+func (db *DB) newestVersion(t *txn, c *lsm.Candidate) (edm.Row, error) {
 	for {
-		if err := db.enter(t); err != nil {
+		if err := db.pinState(t); err != nil {
 			return nil, err
 		}
-		p, ok := db.log.Pending(t.partHash, want.Hash, want.Key)
+		p, ok := db.log.Pending(t.partHash, c.Hash, c.Key)
 		switch {
 		case ok && slices.Contains(t.state.mems, p.Seg):
 			t.pending = max(t.pending, p.Seq)
@@ -308,55 +336,57 @@ func (db *DB) current(t *txn, want *lsm.Candidate) (edm.Row, error) {
 			}
 			return nil, nil
 		case ok || db.state.load() != t.state:
-			// The log has moved on to a segment that the state does not hold: what
-			// was pending may be there by now.
-			t.leave()
+			// The log has started a segment that the pinned state does not have. An
+			// entry that was pending before may be there now.
+			t.unpinState()
 		default:
-			return t.state.get(want.Key, t.partHash, want.Hash, codec.MaxSeq, &t.mem, &t.disk)
+			return t.state.get(c.Key, t.partHash, c.Hash, codec.MaxSeq, &t.mem, &t.disk)
 		}
 	}
 }
 
-// What results allocates at a time. Who keeps one of few results keeps up to so
-// much memory, or as much as the ETags of a batch before it.
+// Results and ETags are allocated for several calls at a time. A caller that keeps
+// one result keeps up to this much memory, or as much as the ETags of its batch
+// take.
 const (
 	resultsAtOnce = 16
 	etagsAtOnce   = 512
 )
 
-// results returns what became of ops. Few of them share their memory with those
-// of other calls, and all ETags of a call are one string.
+// results returns the results of ops, whose commit is in the log. All ETags of a
+// call are substrings of one string.
 func (t *txn) results(ops []store.Op) []store.Result {
 	n := len(ops)
-	if len(t.out) < n {
-		t.out = make([]store.Result, max(n, resultsAtOnce))
+	if len(t.freeResults) < n {
+		t.freeResults = make([]store.Result, max(n, resultsAtOnce))
 	}
-	out := t.out[:n:n]
-	t.out = t.out[n:]
-	t.etag, t.ends = t.etag[:0], t.ends[:0]
+	out := t.freeResults[:n:n]
+	t.freeResults = t.freeResults[n:]
+	t.etags, t.etagEnds = t.etags[:0], t.etagEnds[:0]
 	for i := range ops {
 		if ops[i].Kind != store.OpDelete {
 			out[i].Timestamp = t.commit.FirstTimestamp() + edm.Ticks(i)
-			t.etag = t.format.Append(t.etag, out[i].Timestamp)
+			t.etags = t.format.Append(t.etags, out[i].Timestamp)
 		}
-		t.ends = append(t.ends, len(t.etag))
+		t.etagEnds = append(t.etagEnds, len(t.etags))
 	}
-	if t.text.Cap()-t.text.Len() < len(t.etag) {
-		t.text.Reset()
-		t.text.Grow(max(len(t.etag), etagsAtOnce))
+	if t.etagText.Cap()-t.etagText.Len() < len(t.etags) {
+		t.etagText.Reset()
+		t.etagText.Grow(max(len(t.etags), etagsAtOnce))
 	}
-	start := t.text.Len()
-	t.text.Write(t.etag)
-	all := t.text.String()[start:]
+	start := t.etagText.Len()
+	t.etagText.Write(t.etags)
+	all := t.etagText.String()[start:]
 	start = 0
-	for i, end := range t.ends {
+	for i, end := range t.etagEnds {
 		out[i].ETag = edm.ETag(all[start:end])
 		start = end
 	}
 	return out
 }
 
-// beginWrite admits a writing call; the caller ends it with writers.RUnlock.
+// beginWrite admits a call that writes. The caller ends it with
+// writers.RUnlock.
 func (db *DB) beginWrite() error {
 	db.writers.RLock()
 	var err error

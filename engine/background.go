@@ -6,42 +6,40 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 )
 
 const (
-	// retryAfter is how long the background work rests after a failure.
+	// retryAfter is how long the background goroutine waits after a failure.
 	retryAfter = time.Second
-	// sealAfter is how long the log is idle before its end is made provable.
+	// sealAfter is how long the log is idle before it is sealed.
 	sealAfter = 100 * time.Millisecond
-	// listAfter is how long it is idle, from then on, before the manifest states
-	// its end. A manifest costs more than a seal, so that who writes now and then
-	// does not pay for one each time.
+	// listAfter is how long a sealed log is idle before the manifest lists its
+	// end. A manifest costs more than a seal, so occasional writes do not cause
+	// one each.
 	listAfter = time.Second
 )
 
-// worker does the background work: it flushes frozen memtables and merges runs,
-// one bounded step at a time.
+// worker does the background work: it flushes frozen memtables and compacts
+// runs, one bounded step at a time.
 type worker struct {
-	// stepping is held for one step, so that Step, Flush and Compact can help
-	// the background goroutine.
-	stepping sync.Mutex
-	// merge is the compaction under way, but for that of Compact.
-	// +checklocks:stepping
-	merge *lsm.Job
-	// compacting is held by Compact, outside stepping.
-	compacting sync.Mutex
+	// compactMu is held by Compact.
+	compactMu sync.Mutex
+	// stepMu is held for one step. Step, Flush and Compact take steps too, in
+	// turns with the background goroutine.
+	stepMu sync.Mutex
+	// compaction is the compaction under way, other than that of Compact.
+	// +checklocks:stepMu
+	compaction *jobTimer
 
-	mu   sync.Mutex
-	cond *sync.Cond // on mu: progress was made, work has come, or the end
-	// work counts reasons to look for work.
+	mu sync.Mutex
+	// cond, on mu, is signalled when there is work, after a step that did
+	// something or failed, and at the end.
+	cond *sync.Cond
+	// work counts the reasons to look for work.
 	// +checklocks:mu
 	work uint64
-	// progress counts finished steps, for those who wait for one.
-	// +checklocks:mu
-	progress uint64
-	// err is why the last step failed, nil after one that succeeded.
+	// err is the error of the last step, nil after one that succeeded.
 	// +checklocks:mu
 	err error
 	// +checklocks:mu
@@ -51,8 +49,8 @@ type worker struct {
 	done chan struct{}
 }
 
-// startWorker starts the background goroutine, which stopWorker ends and waits
-// for.
+// startWorker starts the background goroutine. stopWorker ends it and waits for
+// its end.
 func (db *DB) startWorker() {
 	ctx, cancel := context.WithCancel(context.Background())
 	db.work.stop = cancel
@@ -75,11 +73,17 @@ func (db *DB) stopWorker() {
 	w.mu.Unlock()
 	w.stop()
 	<-w.done
-	w.stepping.Lock()
-	defer w.stepping.Unlock()
-	if w.merge != nil {
-		w.merge.Abort()
-		w.merge = nil
+	w.stepMu.Lock()
+	defer w.stepMu.Unlock()
+	w.abortCompaction()
+}
+
+// abortCompaction gives up the compaction under way. The caller holds stepMu.
+// +checklocks:w.stepMu
+func (w *worker) abortCompaction() {
+	if w.compaction != nil {
+		w.compaction.Abort()
+		w.compaction = nil
 	}
 }
 
@@ -116,16 +120,18 @@ func (db *DB) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// kick tells the worker that there may be something to do.
-func (db *DB) kick() {
+// wakeWorker tells the worker that there may be work.
+func (db *DB) wakeWorker() {
 	db.work.mu.Lock()
 	db.work.work++
 	db.work.cond.Broadcast()
 	db.work.mu.Unlock()
 }
 
-// Step does one bounded piece of background work and reports whether there was
-// any. A database opened with Manual gets its background work only this way.
+// Step is a test hook: it does one bounded step of background work and reports
+// whether there was any. With TestHooks.Manual nothing else does background work,
+// except Flush, Compact, and writers that would stall. If ctx has ended it returns
+// the error of ctx, and the work can be continued.
 func (db *DB) Step(ctx context.Context) (worked bool, err error) {
 	if err := db.beginWrite(); err != nil {
 		return false, err
@@ -134,50 +140,81 @@ func (db *DB) Step(ctx context.Context) (worked bool, err error) {
 	return db.step(ctx)
 }
 
-// step flushes what can be flushed, or else takes a merge one step on.
+// step flushes, or if there is nothing to flush does one step of a compaction.
 func (db *DB) step(ctx context.Context) (worked bool, err error) {
 	w := &db.work
-	w.stepping.Lock()
-	defer w.stepping.Unlock()
+	w.stepMu.Lock()
+	defer w.stepMu.Unlock()
 	worked, err = db.flushStep(ctx)
 	if !worked && err == nil {
-		worked, err = db.mergeStep(ctx)
+		worked, err = db.compactionStep(ctx)
 	}
 	w.mu.Lock()
 	if err == nil || ctx.Err() == nil {
-		w.err = err // and not that a caller has given up
+		w.err = err // not the end of a caller's ctx
 	}
 	if worked || err != nil {
-		w.progress++
 		w.cond.Broadcast()
 	}
 	w.mu.Unlock()
 	return worked, err
 }
 
-// mergeStep takes the compaction under way, or a new one, one step on.
-func (db *DB) mergeStep(ctx context.Context) (worked bool, err error) {
+// compactionStep does one step of the compaction under way, or of a new one.
+func (db *DB) compactionStep(ctx context.Context) (worked bool, err error) {
 	w := &db.work
-	if w.merge == nil {
-		if w.merge = db.tree.PickCompaction(); w.merge == nil {
-			// Writers may be waiting for a merge that no longer can be.
+	if w.compaction == nil {
+		job := db.tree.PickCompaction()
+		if job == nil {
+			// Writers may wait for a compaction that the failed tree will not do.
 			return false, db.tree.Failure()
 		}
+		w.compaction = db.timeJob(job)
 	}
-	done, err := w.merge.Step(ctx)
+	done, err := w.compaction.Step(ctx)
 	if err != nil {
-		w.merge.Abort()
-		w.merge = nil
-		return false, fmt.Errorf("merge: %w", err)
+		w.abortCompaction()
+		return false, fmt.Errorf("compact: %w", err)
 	}
 	if done {
-		w.merge = nil
-		db.replaceState(func(mems []*commitlog.Segment) []*commitlog.Segment { return mems })
+		w.compaction.logCompaction()
+		w.compaction = nil
+		db.refresh()
 	}
 	return true, nil
 }
 
-// afterWrite arranges for the log to be sealed once writes stop coming.
+// jobTimer measures a flush or compaction for the log.
+type jobTimer struct {
+	*lsm.Job
+	db     *DB
+	begin  time.Time
+	before lsm.Counters
+}
+
+func (db *DB) timeJob(job *lsm.Job) *jobTimer {
+	return &jobTimer{Job: job, db: db, begin: db.opts.Testing.Clock.Now(), before: db.tree.Counters()}
+}
+
+func (j *jobTimer) seconds() float64 { return j.db.opts.Testing.Clock.Now().Sub(j.begin).Seconds() }
+
+func (j *jobTimer) logFlush(memtables int) {
+	now := j.db.tree.Counters()
+	j.db.opts.Logger.Debug("flushed memtables", "memtables", memtables, "files", now.FlushedFiles-j.before.FlushedFiles,
+		"bytes", now.FlushedBytes-j.before.FlushedBytes, "seconds", j.seconds())
+}
+
+// logCompaction logs what compactions did since the timer started. At most one
+// is under way.
+func (j *jobTimer) logCompaction() {
+	now := j.db.tree.Counters()
+	j.db.opts.Logger.Debug("compacted sstables", "job", j.What(),
+		"inputs", now.ReadFiles-j.before.ReadFiles, "outputs", now.MergedFiles-j.before.MergedFiles,
+		"bytes_read", now.ReadBytes-j.before.ReadBytes, "bytes_written", now.MergedBytes-j.before.MergedBytes,
+		"seconds", j.seconds())
+}
+
+// afterWrite arranges for the log to be sealed when writes stop coming.
 func (db *DB) afterWrite() {
 	if db.opts.Testing.Manual || db.sealArmed.Load() || !db.sealArmed.CompareAndSwap(false, true) {
 		return
@@ -185,7 +222,8 @@ func (db *DB) afterWrite() {
 	db.armSeal(db.log.Writes())
 }
 
-// armSeal looks again after sealAfter: if nothing was written since, it seals.
+// armSeal seals the log after sealAfter, or tries again if there were writes since
+// the count writes.
 func (db *DB) armSeal(writes uint64) {
 	db.opts.Testing.Clock.AfterFunc(sealAfter, func() {
 		if db.beginWrite() != nil {
@@ -205,8 +243,8 @@ func (db *DB) armSeal(writes uint64) {
 	})
 }
 
-// armList puts the end of a sealed log into the manifest after listAfter, if
-// nothing is written until then.
+// armList lists the end of the sealed log in the manifest after listAfter, unless
+// there were writes since the count writes.
 func (db *DB) armList(writes uint64) {
 	db.opts.Testing.Clock.AfterFunc(listAfter, func() {
 		if db.beginWrite() != nil {
@@ -217,7 +255,7 @@ func (db *DB) armList(writes uint64) {
 			return
 		}
 		if err := db.tree.RecordLogs(); err != nil {
-			db.opts.Logger.Error("the end of the idle log could not be listed", "cause", err)
+			db.opts.Logger.Error("listing the end of the idle log in the manifest failed", "cause", err)
 		}
 	})
 }

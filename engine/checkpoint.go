@@ -41,23 +41,23 @@ func (db *DB) makeCheckpoint(ctx context.Context, dest string) error {
 		return fmt.Errorf("make directory: %w", err)
 	}
 	// No flush and no merge changes the set of files meanwhile.
-	db.work.stepping.Lock()
-	defer db.work.stepping.Unlock()
-	if err := db.settleAll(); err != nil {
+	db.work.stepMu.Lock()
+	defer db.work.stepMu.Unlock()
+	if err := db.syncAll(); err != nil {
 		return err
 	}
-	moment := db.takeMoment()
-	if moment == nil {
+	snap := db.newSnapshot()
+	if snap == nil {
 		return store.ErrClosed
 	}
-	defer moment.release()
+	defer snap.release()
 
 	m := db.tree.Manifest()
 	m.HighWater = uint64(db.log.HighWater())
 	m.Logs = nil
 	// The newest segment comes first: if anything of it is durable, all of those
 	// before it is by the time that they are looked at.
-	for _, seg := range moment.state.mems {
+	for _, seg := range snap.state.mems {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -93,8 +93,8 @@ func (db *DB) makeCheckpoint(ctx context.Context, dest string) error {
 	return manifest.Write(db.fs, dest, &m)
 }
 
-// settleAll returns when everything in the log is durable.
-func (db *DB) settleAll() error {
+// syncAll returns when everything in the log is durable.
+func (db *DB) syncAll() error {
 	if !db.opts.NoSync {
 		return db.log.Barrier()
 	}

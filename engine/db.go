@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
@@ -41,8 +42,10 @@ type DB struct {
 	catalogMu sync.Mutex // held while a change of the catalog is logged
 	drops     catalog.Drops
 
-	shapes shapeCache
-	turns  [turnStripes]sync.Mutex
+	shapes codec.ShapeCache
+	// A partition lock is held while the ops of a write are resolved and their
+	// record is appended.
+	partitionLocks [partitionLocks]sync.Mutex
 	// txns keeps the working memory of writes. It has channels, so it is the
 	// database's own: a synctest bubble shares none with the outside.
 	txns sync.Pool
@@ -51,9 +54,6 @@ type DB struct {
 	work      worker
 	stalls    stalls
 	sealArmed atomic.Bool
-	// logSynced is the sequence number up to which NoSync mode has synced the
-	// log.
-	logSynced atomic.Uint64
 	// listed is the sequence number up to which the manifest knows the ends
 	// of the logs.
 	listed uint64
@@ -110,7 +110,7 @@ func (db *DB) Close() error {
 	}
 	last := db.state.end()
 	errs = append(errs, db.tree.Close())
-	db.log.End()
+	db.log.FreeSpareMemory()
 	last.retire()
 	if db.lock != nil {
 		errs = append(errs, db.lock.Close())

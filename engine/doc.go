@@ -1,34 +1,38 @@
-// Package engine is the storage engine: an append-only, log-structured store of
+// Package engine is the embedded storage engine: a log-structured merge tree of
 // typed entities that implements store.Store over one directory.
 //
-// # The life of a write
+//	db, err := engine.Open("data", engine.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	defer db.Close()
 //
-// Apply checks the operations and encodes them outside all locks. In the turn of
-// their partition, conditions are looked up and merges resolved; then, under the
-// log mutex, the record gets its sequence numbers and time stamps and is copied
-// into the memory that mirrors the log. The first waiter becomes the leader: it
-// writes and syncs for everyone who has come by then. What is durable is applied
-// to the memtable in the order of the log, and only then revealed. Nothing that
-// a crash could take back is ever read: writers find it in the overlay, readers
-// do not look there.
+// A DB is one storage account: a set of tables, whose entities are ordered by
+// PartitionKey and RowKey. Package store describes the operations and their
+// errors, package edm the entities, package filter the conditions of a query.
 //
-// A full log segment is frozen together with its memtable. The background work
-// writes frozen memtables into sorted files (package lsm) and drops the segment
-// once the manifest lists the files.
+// # Durability
 //
-// # Locks
+// When a write returns nil it is on stable storage, and no crash takes it back.
+// Concurrent writers share one sync of the write-ahead log. Readers see a write
+// only when it is durable. After a failed write or sync of the log the database
+// refuses writes (store.ErrReadOnly) until it is opened again; reads continue.
+// Options.NoSync gives durability up for speed.
 //
-// Outermost first; a lock is taken only while holding locks above it.
+// Every byte that is read from disk is verified by a checksum. Damage is an error
+// (store.ErrCorrupt) that names file and offset.
 //
-//	DB.writers        held for reading by every writing call, for writing by Close
-//	worker.compacting one Compact
-//	worker.stepping   one step of background work; files are written under it
-//	DB.catalogTurn    the turn of the catalog
-//	DB.turns          the turn of a partition; a batch holds one
-//	commitlog.Log     the order of the log, then that of applying; memory only
-//	currentState   replacing the read state
-//	droppedTables.mu, worker.mu   leaves
+// # Isolation
 //
-// A reader takes no lock of this package for a point read, and for a query that
-// of applying once.
+// Apply is atomic and serializable within its partition. Get and View return the
+// newest durable version. A query, and everything read from one Snapshot, is of one
+// instant across all tables and partitions.
+//
+// # Resources
+//
+// One process opens a directory for writing at a time; others can open it with
+// Options.ReadOnly. A DB has one background goroutine, for flushes and compactions.
+// It takes up to five times Options.SegmentBytes of memory, and the block cache,
+// which databases of a process can share. Close cursors and snapshots soon: they
+// keep memory and files.
 package engine

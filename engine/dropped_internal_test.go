@@ -36,7 +36,7 @@ func TestLookupDuringDrop(t *testing.T) {
 	must("Compact", db.Compact(t.Context()))
 	put(2)
 
-	cat, view := db.catalog.Load(), db.logged.Load()
+	cat, logged := db.catalog.Load(), db.logged.Load()
 	must("DeleteTable", db.DeleteTable(t.Context(), table))
 	must("Freeze", db.log.Freeze())
 	for worked := true; worked; {
@@ -51,8 +51,8 @@ func TestLookupDuringDrop(t *testing.T) {
 			t.Errorf("View: %v, want %v", err, store.ErrTableNotFound)
 		}
 		tx := db.txns.Get().(*txn)
-		tx.db, tx.view, tx.table = db, view, cat.Lookup(table).ID
-		err = db.place(tx, tx.table, []store.Op{store.Delete(key, "W/other")})
+		tx.db, tx.logged, tx.table = db, logged, cat.Lookup(table).ID
+		err = db.appendOps(tx, []store.Op{store.Delete(key, "W/other")})
 		if !errors.Is(err, errTableGone) {
 			t.Errorf("a write: %v, want %v", err, errTableGone)
 		}

@@ -25,41 +25,48 @@ func (db *DB) flushable() []*commitlog.Segment {
 	return out
 }
 
-// flushStep writes every frozen memtable that is ready into sorted files and
-// drops its segment.
+// flushStep writes the memtables of all flushable segments to sstables and drops
+// the segments.
 func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 	segs := db.flushable()
 	if len(segs) == 0 {
 		return false, nil
 	}
-	// Without syncs on the way, the log up to here has to be on disk before the
-	// next segment may vouch for it.
+	// Writers have not synced these segments in NoSync mode. The manifest and the
+	// next segment state that they are complete.
 	if db.opts.NoSync {
 		if err := db.log.SyncSegments(segs); err != nil {
 			return false, err
 		}
-		db.logSynced.Store(segs[len(segs)-1].LastSeq())
 	}
 	tables := make([]*memtable.Table, len(segs))
 	for i, s := range segs {
 		tables[i] = s.Table
 	}
 	last := segs[len(segs)-1]
-	job := db.tree.NewFlush(tables, manifest.Edit{
+	job := db.timeJob(db.tree.NewFlush(tables, manifest.Edit{
 		LastSeq:      last.LastSeq(),
 		MinHighWater: uint64(db.log.HighWater()), // more may be reserved
 		FirstLog:     db.logAfter(last),
-	})
+	}))
 	for done := false; !done; {
 		if done, err = job.Step(ctx); err != nil {
 			job.Abort()
 			return false, fmt.Errorf("flush: %w", err)
 		}
 	}
+	job.logFlush(len(segs))
 	db.replaceState(func(mems []*commitlog.Segment) []*commitlog.Segment {
 		return append([]*commitlog.Segment(nil), mems[:len(mems)-len(segs)]...)
 	})
-	return true, db.dropSegments(segs)
+	// The manifest does not list the segments any more. If a file cannot be
+	// dropped, the next Open removes it.
+	for _, s := range segs {
+		if err := db.log.Drop(s); err != nil {
+			return true, err
+		}
+	}
+	return true, nil
 }
 
 // logAfter returns the number of the segment that follows seg.
@@ -73,18 +80,10 @@ func (db *DB) logAfter(seg *commitlog.Segment) uint64 {
 	panic("engine: flush of a segment that is not frozen")
 }
 
-// dropSegments gives up the files of flushed segments. The manifest without them
-// is durable: what a failure leaves is removed by the next open.
-func (db *DB) dropSegments(segs []*commitlog.Segment) error {
-	for _, s := range segs {
-		if err := db.log.Drop(s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Flush writes everything acknowledged so far into sorted files.
+// Flush writes everything acknowledged so far to sstables and returns when they
+// are durable. It is never needed for durability. It may be called concurrently
+// with all other methods. If ctx ends it returns the error of ctx; what is flushed
+// by then stays flushed.
 func (db *DB) Flush(ctx context.Context) error {
 	if err := db.beginWrite(); err != nil {
 		return err
@@ -113,8 +112,11 @@ func (db *DB) flush(ctx context.Context) error {
 	}
 }
 
-// Compact flushes and merges everything into one run, without what no reader
-// can see any more.
+// Compact flushes and compacts everything into one run, and drops every version
+// that no reader can see. It frees space on the way, so it needs little more than
+// the size of some sstables, unless a Snapshot or cursor keeps older versions.
+// Writes and reads continue meanwhile. If ctx ends it returns the error of ctx;
+// what is compacted by then stays compacted.
 func (db *DB) Compact(ctx context.Context) error {
 	if err := db.beginWrite(); err != nil {
 		return err
@@ -124,47 +126,47 @@ func (db *DB) Compact(ctx context.Context) error {
 		return err
 	}
 	w := &db.work
-	w.compacting.Lock()
-	defer w.compacting.Unlock()
-	w.stepping.Lock()
-	if w.merge != nil {
-		w.merge.Abort()
-		w.merge = nil
-	}
+	w.compactMu.Lock()
+	defer w.compactMu.Unlock()
+	w.stepMu.Lock()
+	w.abortCompaction()
 	job := db.tree.NewFullCompaction()
-	w.stepping.Unlock()
+	w.stepMu.Unlock()
 	if job == nil {
 		return db.tree.Failure()
 	}
+	timer := db.timeJob(job)
 	for {
 		done, err := db.compactStep(ctx, job)
 		if err != nil {
 			return fmt.Errorf("compact: %w", err)
 		}
 		if done {
+			timer.logCompaction()
 			return nil
 		}
 	}
 }
 
-// compactStep takes a full compaction one step on. Flushes go in between, so
-// that writers wait no longer than beside other merges.
+// compactStep does one step of a full compaction. Flushes run between the steps,
+// so that writers stall no longer than beside other compactions.
 func (db *DB) compactStep(ctx context.Context, job *lsm.Job) (done bool, err error) {
-	db.work.stepping.Lock()
-	defer db.work.stepping.Unlock()
+	db.work.stepMu.Lock()
+	defer db.work.stepMu.Unlock()
 	if done, err = job.Step(ctx); err != nil {
 		job.Abort()
 	}
 	db.refresh()
 	if done || err != nil {
-		// What is merged is merged, also when the rest fails: those who wait
-		// for fewer runs may go on.
-		db.kick()
+		// What is installed stays, also if the rest fails: writers that stall
+		// because of too many runs may continue.
+		db.wakeWorker()
 	}
 	return done, err
 }
 
-// refresh makes readers use the newest files, so that those they replace can go.
+// refresh installs a read state with the newest version, unless it is current, so
+// that the files of the old one can be removed.
 func (db *DB) refresh() {
 	v := db.tree.Version()
 	defer v.Unref()

@@ -56,7 +56,7 @@ func Open(dir string, o Options) (*DB, error) {
 	}
 	db.startWorker()
 	if len(db.state.load().mems) > 1 {
-		db.kick()
+		db.wakeWorker()
 	}
 	return db, nil
 }
@@ -83,7 +83,7 @@ func openLocked(dir string, o Options, lock io.Closer) (*DB, error) {
 // discard gives back what an Open that fails holds in memory and open files.
 func (db *DB) discard() error {
 	if db.log != nil {
-		db.log.End()
+		db.log.FreeSpareMemory()
 	}
 	if s := db.state.end(); s != nil {
 		s.retire()
@@ -200,11 +200,11 @@ func (db *DB) recover(m *manifest.Manifest) error {
 
 // loadCatalog reads table 0 as of everything recovered.
 func (db *DB) loadCatalog() error {
-	m := db.takeMoment()
-	defer m.release()
+	s := db.newSnapshot()
+	defer s.release()
 	lower, upper := codec.AppendTable(nil, catalog.TableID), codec.AppendTable(nil, catalog.TableID+1)
 	var it merge.Iterator
-	it.Init(m.sources(lower, upper), merge.Options{})
+	it.Init(s.sources(lower, upper), merge.Options{})
 	var unread error
 	cat, err := catalog.Load(func(yield func(edm.Row) bool) {
 		for ok := it.SeekGE(lower); ok; ok = it.Next() {
@@ -221,7 +221,7 @@ func (db *DB) loadCatalog() error {
 	if err = errors.Join(err, unread, it.Err(), it.Close()); err != nil {
 		return fmt.Errorf("load catalog: %w", err)
 	}
-	if err := m.checkTables(cat.Next()); err != nil {
+	if err := s.checkTables(cat.Next()); err != nil {
 		return err
 	}
 	db.catalog.Store(cat)
@@ -231,10 +231,10 @@ func (db *DB) loadCatalog() error {
 
 // checkTables refuses entities of tables from the id next on, which no table has
 // had. They would become those of the table that is given the id.
-func (m *moment) checkTables(next uint32) (err error) {
+func (s *snapshot) checkTables(next uint32) (err error) {
 	lower := codec.AppendTable(nil, next)
 	var it merge.Iterator
-	it.Init(m.sources(lower, nil), merge.Options{})
+	it.Init(s.sources(lower, nil), merge.Options{})
 	defer func() { err = errors.Join(err, it.Close()) }()
 	if it.SeekGE(lower) {
 		return corrupt.Newf(filename.Manifest, 0, "entities of a table that the catalog has given no id; the next is %d", next)
@@ -262,7 +262,7 @@ func (db *DB) start(log *recovery.Log) error {
 		Reserve:       db.reserve,
 		NextNumber:    db.tree.NewNumber,
 		Rotated:       db.rotated,
-		Ready:         db.kick,
+		Ready:         db.wakeWorker,
 		Logger:        db.opts.Logger,
 	}, log.LastSeq, log.HighWater, prevEnd)
 	if err != nil {
@@ -282,5 +282,5 @@ func (db *DB) rotated(seg *commitlog.Segment) {
 	db.replaceState(func(mems []*commitlog.Segment) []*commitlog.Segment {
 		return append([]*commitlog.Segment{seg}, mems...)
 	})
-	db.kick()
+	db.wakeWorker()
 }

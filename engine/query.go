@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"iter"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/scan"
@@ -11,44 +12,56 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// Query implements store.Store.
+// Query returns a cursor over the entities that q selects. The cursor reads the
+// database as it is at the call of Query, across all partitions, and keeps memory
+// and files until it is closed: close it soon, and from one goroutine. Query never
+// returns nil; an error, such as store.ErrTableNotFound, store.ErrInvalid or
+// store.ErrClosed, is in the cursor's Err. When ctx ends, Next returns false, Err
+// returns the error of ctx, and Resume says where to continue.
 func (db *DB) Query(ctx context.Context, table string, q store.Query) store.Cursor {
-	m := db.takeMoment()
-	if m == nil {
+	s := db.newSnapshot()
+	if s == nil {
 		return scan.Failed(store.ErrClosed)
 	}
-	c, err := m.query(ctx, table, q, m.release)
+	c, err := s.query(ctx, table, q, s.release)
 	if err != nil {
-		m.release()
+		s.release()
 		return scan.Failed(err)
 	}
 	return c
 }
 
-// query returns a cursor at m that calls release when it is closed.
-func (m *moment) query(ctx context.Context, table string, q store.Query, release func()) (store.Cursor, error) {
+// Entities returns a sequence of copies of the entities that q selects. It calls
+// Query when it is ranged over, each time anew; before that it keeps nothing. If
+// the query fails, the last pair has the error and a zero Entity.
+func (db *DB) Entities(ctx context.Context, table string, q store.Query) iter.Seq2[edm.Entity, error] {
+	return func(yield func(edm.Entity, error) bool) { store.Entities(db.Query(ctx, table, q))(yield) }
+}
+
+// query returns a cursor over s that calls release when it is closed.
+func (s *snapshot) query(ctx context.Context, table string, q store.Query, release func()) (store.Cursor, error) {
 	if err := edm.CheckTableName(table); err != nil {
 		return nil, err
 	}
 	if err := store.CheckQuery(q); err != nil {
 		return nil, err
 	}
-	info := m.catalog.Lookup(table)
+	info := s.catalog.Lookup(table)
 	if info == nil {
 		return nil, store.ErrTableNotFound
 	}
-	return scan.New(ctx, scan.Input{Table: info.ID, Sources: m.sources, Close: release}, q), nil
+	return scan.New(ctx, scan.Input{Table: info.ID, Sources: s.sources, Close: release}, q), nil
 }
 
 // sources returns one source for every memtable and run that can hold keys in
 // [lower, upper), newest first.
-func (m *moment) sources(lower, upper []byte) []merge.Source {
+func (s *snapshot) sources(lower, upper []byte) []merge.Source {
 	var out []merge.Source
-	for _, seg := range m.state.mems {
+	for _, seg := range s.state.mems {
 		if !seg.Empty() {
-			o := memtable.IterOptions{Lower: lower, Upper: upper, Snapshot: m.seq}
+			o := memtable.IterOptions{Lower: lower, Upper: upper, Snapshot: s.seq}
 			out = append(out, seg.Table.NewIterator(o))
 		}
 	}
-	return m.state.version.AppendSources(out, lsm.IterOptions{Lower: lower, Upper: upper, Snapshot: m.seq, Fill: true})
+	return s.state.version.AppendSources(out, lsm.IterOptions{Lower: lower, Upper: upper, Snapshot: s.seq, Fill: true})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// viewer is the working memory of one point read.
+// viewer is the memory of one point read.
 type viewer struct {
 	key  []byte
 	mem  codec.Row
@@ -20,7 +20,10 @@ type viewer struct {
 
 var viewerPool = sync.Pool{New: func() any { return new(viewer) }}
 
-// Get implements store.Store.
+// Get returns a copy of the newest version of an entity, which the caller owns. The
+// errors are store.ErrTableNotFound, store.ErrEntityNotFound, store.ErrCorrupt,
+// store.ErrClosed, an error of the file system, the error of ctx, and an *edm.Error
+// for an illegal table name.
 func (db *DB) Get(ctx context.Context, table string, key edm.Key) (edm.Entity, error) {
 	var e edm.Entity
 	err := db.View(ctx, table, key, func(row edm.Row) error {
@@ -30,18 +33,20 @@ func (db *DB) Get(ctx context.Context, table string, key edm.Key) (edm.Entity, e
 	return e, err
 }
 
-// View implements store.Store. It allocates nothing.
+// View calls read with the newest version of an entity, without a copy, and returns
+// what read returns. The row is valid until read returns, and memory and files are
+// kept as long. Other errors are those of Get. View allocates nothing.
 func (db *DB) View(ctx context.Context, table string, key edm.Key, read func(edm.Row) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	// What is applied is durable, so the newest applied entry is the answer and
-	// needs no snapshot.
+	// Every applied entry is durable, so the newest one is the result and no
+	// snapshot is needed.
 	return db.viewAt(db.catalog.Load(), table, key, codec.MaxSeq, nil, read)
 }
 
-// viewAt calls read with the entity as of sequence number snap. State is what
-// to look at, or nil for the current one.
+// viewAt calls read with the newest version up to the sequence number snap. state
+// is the read state to read from, nil for the current one.
 func (db *DB) viewAt(cat *catalog.Catalog, table string, key edm.Key, snap uint64, state *readState, read func(edm.Row) error) error {
 	if db.closed.Load() {
 		return store.ErrClosed
@@ -66,8 +71,8 @@ func (db *DB) viewAt(cat *catalog.Catalog, table string, key edm.Key, snap uint6
 			return store.ErrClosed
 		}
 		defer state.unpin(keyHash)
-		// The rows of a dropped table go one file after the other, and an older
-		// version may show where the newest is gone already.
+		// The rows of a dropped table are removed one file at a time, and an older
+		// version may be there when the newest is not.
 		if now := db.catalog.Load(); now != cat && !now.Live(info.ID) {
 			return store.ErrTableNotFound
 		}

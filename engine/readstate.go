@@ -92,9 +92,9 @@ func (s *readState) get(key []byte, partHash, keyHash, snap uint64, mem *codec.R
 	return &disk.Row, nil
 }
 
-// sift sets Maybe of those keys, all of the partition with the hash partHash, of
-// which there may be an entry. It reads nothing from disk.
-func (s *readState) sift(partHash uint64, list []lsm.Candidate) {
+// probeFilters sets Maybe for the keys that may have an entry. All keys are in the
+// partition with the hash partHash. It reads nothing from disk.
+func (s *readState) probeFilters(partHash uint64, list []lsm.Candidate) {
 	var row codec.Row
 	for _, m := range s.mems {
 		for i := range list {

@@ -8,56 +8,9 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// TestShapesLiveSideBySide writes many shapes in turn: none may be made twice,
-// or each write would define its shape anew in the log.
-func TestShapesLiveSideBySide(t *testing.T) {
-	const n = 400
-	var cache shapeCache
-	var all []edm.Properties
-	for i := range n {
-		all = append(all, edm.Properties{
-			{Name: "Common", Value: edm.Int32(1)}, {Name: fmt.Sprint("Own", i), Value: edm.Boolean(true)},
-		})
-	}
-	made := make(map[*codec.Shape]bool)
-	for range 3 {
-		for _, props := range all {
-			made[cache.of(props)] = true
-		}
-	}
-	if len(made) != n {
-		t.Errorf("%d shapes were made %d times", n, len(made))
-	}
-}
-
-// TestForgets invents names: what is remembered of them is bounded.
-func TestForgets(t *testing.T) {
-	var cache shapeCache
-	for i := range 3000 {
-		props := make(edm.Properties, edm.MaxProperties)
-		for k := range props {
-			props[k] = edm.Property{Name: fmt.Sprintf("Property%dOf%d", k, i), Value: edm.Boolean(true)}
-		}
-		s := cache.of(props)
-		if cache.find(props) != s {
-			t.Fatalf("shape %d is not remembered", i)
-		}
-	}
-	size := 0
-	for i := range cache.sets {
-		for k := range cache.sets[i].ways {
-			if s := cache.sets[i].ways[k].Load(); s != nil {
-				size += s.MemBytes()
-			}
-		}
-	}
-	if size == 0 || size > maxShapeBytes || int64(size) != cache.used.Load() {
-		t.Errorf("%d bytes are remembered, counted as %d", size, cache.used.Load())
-	}
-}
-
-// TestKnownOfBatch asks of properties that are nearly those asked of before.
-func TestKnownOfBatch(t *testing.T) {
+// TestOpShapes looks up batches whose neighboring ops have nearly the same
+// properties.
+func TestOpShapes(t *testing.T) {
 	props := func(names ...string) (out edm.Properties) {
 		for _, name := range names {
 			out = append(out, edm.Property{Name: name, Value: edm.Int32(1)})
@@ -68,10 +21,10 @@ func TestKnownOfBatch(t *testing.T) {
 	other[1].Value = edm.Boolean(true)
 	null := props("A", "B")
 	null[1].Value = edm.Value{}
-	var cache shapeCache
+	var cache codec.ShapeCache
 	want := map[string]*codec.Shape{}
 	for _, p := range []edm.Properties{props("A", "B"), props("A", "C"), props("A"), other} {
-		want[fmt.Sprint(p)] = cache.of(p)
+		want[fmt.Sprint(p)] = cache.Of(p)
 	}
 	batch := []edm.Properties{props("A", "B"), props("A", "B"), props("A", "C"), props("A"), other, null, props("B", "A"), props("A", "B")}
 	var c opShapes
@@ -84,7 +37,7 @@ func TestKnownOfBatch(t *testing.T) {
 	for i, p := range batch {
 		shape := c.of(i, p)
 		if w := want[fmt.Sprint(p)]; w != nil && shape != w || !shape.Matches(p) {
-			t.Errorf("%d: %v has the shape %p, want %p, which is its own", i, p, shape, w)
+			t.Errorf("%d: %v has the shape %p, want %p", i, p, shape, w)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"iter"
 	"sync/atomic"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -10,8 +11,9 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// moment is one state of the whole database, held until release.
-type moment struct {
+// snapshot is the whole database at one instant: a registered sequence number,
+// the catalog, and a pinned read state. It is held until release.
+type snapshot struct {
 	db       *DB
 	seq      uint64
 	catalog  *catalog.Catalog
@@ -19,41 +21,42 @@ type moment struct {
 	released atomic.Bool
 }
 
-// takeMoment registers the current moment and pins what it reads, or returns
-// nil if the database is closed.
-func (db *DB) takeMoment() *moment {
-	m := &moment{db: db}
-	db.log.Register(func(seq uint64) { m.seq, m.catalog = seq, db.catalog.Load() })
-	if m.state = db.state.pin(m.seq); m.state == nil {
-		db.log.Unregister(m.seq)
+// newSnapshot returns a snapshot of the present, or nil if the database is
+// closed.
+func (db *DB) newSnapshot() *snapshot {
+	s := &snapshot{db: db}
+	db.log.Register(func(seq uint64) { s.seq, s.catalog = seq, db.catalog.Load() })
+	if s.state = db.state.pin(s.seq); s.state == nil {
+		db.log.Unregister(s.seq)
 		return nil
 	}
-	return m
+	return s
 }
 
-func (m *moment) release() {
-	if m.released.CompareAndSwap(false, true) {
-		m.state.unpin(m.seq)
-		m.db.log.Unregister(m.seq)
+func (s *snapshot) release() {
+	if s.released.CompareAndSwap(false, true) {
+		s.state.unpin(s.seq)
+		s.db.log.Unregister(s.seq)
 	}
 }
 
-// Snapshot is the database as it was at one moment. It pins memory and files:
-// close it soon. All methods may be called concurrently; none may be called
-// after Close, and cursors must be closed before it.
-type Snapshot struct{ m *moment }
+// Snapshot is the database at one instant. It keeps memory and files from being
+// freed, so close it soon. All methods may be called concurrently. Close the
+// cursors of a Snapshot before the Snapshot, and call no method but Close after
+// Close.
+type Snapshot struct{ s *snapshot }
 
-// Snapshot returns the current moment, in which everything acknowledged so far
-// is visible.
+// Snapshot returns the database as it is now, with everything acknowledged so far.
+// The only error is store.ErrClosed.
 func (db *DB) Snapshot() (*Snapshot, error) {
-	m := db.takeMoment()
-	if m == nil {
+	s := db.newSnapshot()
+	if s == nil {
 		return nil, store.ErrClosed
 	}
-	return &Snapshot{m}, nil
+	return &Snapshot{s}, nil
 }
 
-// Get returns a copy of the entity, as store.Store's Get does.
+// Get returns a copy of an entity. The errors are those of DB.Get.
 func (s *Snapshot) Get(ctx context.Context, table string, key edm.Key) (edm.Entity, error) {
 	var e edm.Entity
 	err := s.View(ctx, table, key, func(row edm.Row) error {
@@ -63,30 +66,36 @@ func (s *Snapshot) Get(ctx context.Context, table string, key edm.Key) (edm.Enti
 	return e, err
 }
 
-// View calls read with the entity in place, as store.Store's View does.
+// View calls read with an entity, as DB.View does.
 func (s *Snapshot) View(ctx context.Context, table string, key edm.Key, read func(edm.Row) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.m.db.viewAt(s.m.catalog, table, key, s.m.seq, s.m.state, read)
+	return s.s.db.viewAt(s.s.catalog, table, key, s.s.seq, s.s.state, read)
 }
 
-// Query walks entities, as store.Store's Query does.
+// Query returns a cursor over the entities that q selects, as DB.Query does.
 func (s *Snapshot) Query(ctx context.Context, table string, q store.Query) store.Cursor {
-	c, err := s.m.query(ctx, table, q, func() {})
+	c, err := s.s.query(ctx, table, q, func() {})
 	if err != nil {
 		return scan.Failed(err)
 	}
 	return c
 }
 
-// Tables lists the tables, as store.Store's Tables does.
-func (s *Snapshot) Tables(_ context.Context, from string, limit int) ([]store.TableInfo, error) {
-	return s.m.catalog.List(from, limit), nil
+// Entities returns the entities that q selects, as DB.Entities does.
+func (s *Snapshot) Entities(ctx context.Context, table string, q store.Query) iter.Seq2[edm.Entity, error] {
+	return func(yield func(edm.Entity, error) bool) { store.Entities(s.Query(ctx, table, q))(yield) }
 }
 
-// Close releases what the snapshot holds. A second Close returns nil.
+// Tables lists tables, as DB.Tables does.
+func (s *Snapshot) Tables(_ context.Context, from string, limit int) ([]store.TableInfo, error) {
+	return s.s.catalog.List(from, limit), nil
+}
+
+// Close releases what the snapshot keeps. It returns nil, also when it is called
+// again.
 func (s *Snapshot) Close() error {
-	s.m.release()
+	s.s.release()
 	return nil
 }

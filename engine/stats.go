@@ -9,19 +9,18 @@ import (
 // Stats describes a database at one time, and what it has done since Open.
 type Stats struct {
 	Tables int
-	// Entities is exact when nothing was overwritten or deleted since the last
+	// Entities is exact if nothing was overwritten or deleted since the last
 	// Compact, and an estimate otherwise.
 	Entities      int64
 	SSTables      int
 	SSTableBytes  int64
-	WALBytes      int64 // records in the log that are not in sorted files
-	MemtableBytes int64 // memory of memtables and of the log's mirror
+	WALBytes      int64 // records in the log that are not flushed
+	MemtableBytes int64 // memory of the memtables and of the log
 	LastSequence  uint64
-	// RunsMax is the most sorted runs that can hold one key: what a get probes
-	// at worst.
+	// RunsMax is the read amplification: the most runs that can have one key.
 	RunsMax int
-	// SpaceAmp is the size of the sorted files over an estimate of what they
-	// would be after Compact, 1 for none.
+	// SpaceAmp is the space amplification: the size of the sstables divided by an
+	// estimate of their size after Compact; 1 without sstables.
 	SpaceAmp float64
 
 	// LogBytesWritten and LogSyncs count the bytes written to the log since Open
@@ -42,31 +41,33 @@ type Stats struct {
 	CacheHits, CacheMisses uint64
 }
 
-// Stats returns the current figures.
+// Stats returns the current figures. It takes time in proportion to the number of
+// sstables, and does not wait for a write or sync under way. The only error is
+// store.ErrClosed.
 func (db *DB) Stats() (Stats, error) {
-	m := db.takeMoment()
-	if m == nil {
+	snap := db.newSnapshot()
+	if snap == nil {
 		return Stats{}, store.ErrClosed
 	}
-	defer m.release()
-	t := m.state.version.Stats()
+	defer snap.release()
+	t := snap.state.version.Stats()
 	s := Stats{
-		Tables:       m.catalog.Len(),
+		Tables:       snap.catalog.Len(),
 		SSTables:     t.Files,
 		SSTableBytes: t.Bytes,
-		LastSequence: m.seq,
+		LastSequence: snap.seq,
 		RunsMax:      t.RunsMax,
 		SpaceAmp:     t.SpaceAmp,
 		Entities:     int64(t.Entries) - 2*int64(t.Tombstones),
 	}
-	for _, seg := range m.state.mems {
+	for _, seg := range snap.state.mems {
 		s.MemtableBytes += seg.Table.Bytes() + seg.Tail()
 		if !seg.Empty() {
 			s.WALBytes += seg.Tail()
 		}
 		s.Entities += int64(seg.Table.Len())
 	}
-	// The catalog's own rows: one a table, and the next id.
+	// The rows of the catalog: one for each table, and the next id.
 	s.Entities = max(0, s.Entities-int64(s.Tables)-1)
 	db.addCounters(&s)
 	return s, nil

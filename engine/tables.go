@@ -11,7 +11,8 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// CreateTable implements store.Store.
+// CreateTable creates a table, durably. The errors are store.ErrTableExists, an
+// *edm.Error for an illegal name, and those of Apply.
 func (db *DB) CreateTable(ctx context.Context, table string) error {
 	if err := edm.CheckTableName(table); err != nil {
 		return err
@@ -21,8 +22,9 @@ func (db *DB) CreateTable(ctx context.Context, table string) error {
 	})
 }
 
-// DeleteTable implements store.Store. It writes one record, however large the
-// table is; merges drop the rows later.
+// DeleteTable deletes a table and its metadata, durably. It writes one record,
+// however large the table is; compactions free the space later. The errors are
+// store.ErrTableNotFound, an *edm.Error for an illegal name, and those of Apply.
 func (db *DB) DeleteTable(ctx context.Context, table string) error {
 	if err := edm.CheckTableName(table); err != nil {
 		return err
@@ -30,7 +32,8 @@ func (db *DB) DeleteTable(ctx context.Context, table string) error {
 	return db.changeCatalog(ctx, func(c *catalog.Catalog) (catalog.Change, error) { return c.Drop(table) })
 }
 
-// Tables implements store.Store.
+// Tables lists at most limit tables, 0 for all, in the order of their folded names
+// and beginning with from. The errors are store.ErrClosed and the error of ctx.
 func (db *DB) Tables(ctx context.Context, from string, limit int) ([]store.TableInfo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -41,7 +44,9 @@ func (db *DB) Tables(ctx context.Context, from string, limit int) ([]store.Table
 	return db.catalog.Load().List(from, limit), nil
 }
 
-// TableMeta implements store.Store.
+// TableMeta returns a copy of the metadata of a table, nil if none was set. The
+// errors are store.ErrTableNotFound, store.ErrClosed, the error of ctx, and an
+// *edm.Error for an illegal name.
 func (db *DB) TableMeta(ctx context.Context, table string) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -59,7 +64,9 @@ func (db *DB) TableMeta(ctx context.Context, table string) ([]byte, error) {
 	return slices.Clone(t.Meta), nil
 }
 
-// SetTableMeta implements store.Store.
+// SetTableMeta replaces the metadata of a table by a copy of meta, at most 64 KiB,
+// durably. The errors are store.ErrTableNotFound, an *edm.Error for an illegal name
+// or too much metadata, and those of Apply.
 func (db *DB) SetTableMeta(ctx context.Context, table string, meta []byte) error {
 	if err := edm.CheckTableName(table); err != nil {
 		return err
@@ -70,7 +77,8 @@ func (db *DB) SetTableMeta(ctx context.Context, table string, meta []byte) error
 	return db.changeCatalog(ctx, func(c *catalog.Catalog) (catalog.Change, error) { return c.SetMeta(table, meta) })
 }
 
-// AccountMeta implements store.Store.
+// AccountMeta returns a copy of the metadata of the account, nil if none was set.
+// The errors are store.ErrClosed and the error of ctx.
 func (db *DB) AccountMeta(ctx context.Context) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -81,7 +89,9 @@ func (db *DB) AccountMeta(ctx context.Context) ([]byte, error) {
 	return slices.Clone(db.catalog.Load().Account()), nil
 }
 
-// SetAccountMeta implements store.Store.
+// SetAccountMeta replaces the metadata of the account by a copy of meta, at most 64
+// KiB, durably. The errors are an *edm.Error for too much metadata, and those of
+// Apply.
 func (db *DB) SetAccountMeta(ctx context.Context, meta []byte) error {
 	if err := store.CheckMeta("", len(meta)); err != nil {
 		return err
@@ -92,8 +102,8 @@ func (db *DB) SetAccountMeta(ctx context.Context, meta []byte) error {
 // catalogChange returns a change of a catalog, or refuses it.
 type catalogChange = func(*catalog.Catalog) (catalog.Change, error)
 
-// changeCatalog runs change on the latest catalog, logs the rows it adds to the
-// commit, and reveals the new catalog once they are durable.
+// changeCatalog logs a change of the newest catalog and publishes the new catalog
+// once the change is durable.
 func (db *DB) changeCatalog(ctx context.Context, change catalogChange) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -108,9 +118,9 @@ func (db *DB) changeCatalog(ctx context.Context, change catalogChange) error {
 	c := commitlog.NewCommit()
 	pending, err := db.logCatalog(c, change)
 	if err != nil {
-		return db.log.Settle(pending, err)
+		return db.refuse(pending, err)
 	}
-	return db.complete(c)
+	return db.waitCommit(c)
 }
 
 // logCatalog appends the change to the log, under catalogMu. A refusal comes with
@@ -126,13 +136,13 @@ func (db *DB) logCatalog(c *commitlog.Commit, change catalogChange) (pending uin
 	}
 	for _, e := range ch.Put {
 		key := catalogKey(e.Key)
-		c.Put(key, codec.KeyHash(key), db.shapes.of(e.Properties), e.Properties)
+		c.Put(key, codec.KeyHash(key), db.shapes.Of(e.Properties), e.Properties)
 	}
 	for _, k := range ch.Delete {
 		key := catalogKey(k)
 		c.Delete(key, codec.KeyHash(key))
 	}
-	c.OnPlace = func(seq uint64) { db.logged.Store(&catalog.Logged{Catalog: ch.After, Seq: seq}) }
+	c.OnAppend = func(seq uint64) { db.logged.Store(&catalog.Logged{Catalog: ch.After, Seq: seq}) }
 	// Snapshots see the catalog and the sequence number change together.
 	c.OnApply = func(seq uint64) {
 		db.drops.Add(before.Catalog, ch.After, seq)
@@ -145,17 +155,16 @@ func catalogKey(key edm.Key) []byte {
 	return codec.AppendKey(nil, catalog.TableID, key.Partition, key.Row)
 }
 
-// isDropped reports whether nobody can read the rows of a table any more: it is
-// not in the catalog, and no snapshot is older than its end. Once true it stays
-// true.
+// isDropped reports whether no reader can see the rows of a table: it is not in the
+// catalog, and no snapshot is older than its drop. Once true it stays true.
 func (db *DB) isDropped(table uint32) bool {
 	cat := db.catalog.Load()
 	if table < catalog.FirstTableID || table >= cat.Next() || cat.Live(table) {
 		return false
 	}
 	seq := db.drops.Seq(table)
-	if db.opts.NoSync && seq > db.logSynced.Load() {
-		// A crash could still bring the table back, and its rows must be there.
+	if db.opts.NoSync && seq > db.log.SyncedSeq() {
+		// A crash could undo the drop, and then the rows must be there.
 		return false
 	}
 	readers := db.log.Registered()

@@ -49,18 +49,18 @@ func (r *Report) add(file string, err error) {
 // and the rules of its format. Damage is in the Report; the error says why
 // Verify could not finish.
 func (db *DB) Verify(ctx context.Context) (Report, error) {
-	m := db.takeMoment()
-	if m == nil {
+	snap := db.newSnapshot()
+	if snap == nil {
 		return Report{}, store.ErrClosed
 	}
-	defer m.release()
+	defer snap.release()
 	var r Report
 	if _, err := readManifest(db.fs, db.dir); err != nil {
 		r.add(filename.Manifest, err)
 	}
 	r.Files++
 	known := map[string]bool{filename.Lock: true, filename.Manifest: true, filename.ManifestTemp: true}
-	found, err := m.state.version.Verify(ctx)
+	found, err := snap.state.version.Verify(ctx)
 	if err != nil {
 		return r, fmt.Errorf("verify: %w", err)
 	}
@@ -69,7 +69,7 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 	for _, f := range found.Findings {
 		r.add(f.File, f)
 	}
-	for _, seg := range m.state.mems {
+	for _, seg := range snap.state.mems {
 		if err := ctx.Err(); err != nil {
 			return r, err
 		}

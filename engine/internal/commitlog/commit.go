@@ -5,49 +5,42 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// Commit is one record on its way: encoded outside all locks, appended to the
-// log's memory, made durable by a leader, applied to its memtable in log order,
-// and only then revealed. It is used by one goroutine, and may be reused after
-// Reset once Wait has returned.
+// Commit is one record from its encoding to its publication. One goroutine uses
+// it at a time. It may be used again after Reset, once Wait has returned.
 type Commit struct {
-	// Guard, if set, is asked under the log mutex right before the record gets
-	// its place; its error keeps the record out of the log.
-	Guard Guard
-	// OnPlace, if set, runs under the log mutex when the record has its place.
-	OnPlace func(lastSeq uint64)
-	// OnApply, if set, runs together with the publication of the record, after
-	// which snapshots see it. Entries of such a commit may have several
-	// partitions, and are neither applied as one nor found by Log.Pending.
+	// Guard, if set, is called under the log mutex right before the record is
+	// appended. If it returns an error, Append returns that error and the record
+	// is not in the log. It must not call the Log.
+	Guard func() error
+	// OnAppend, if set, is called under the log mutex with the last sequence
+	// number of the record when the record is in the log.
+	OnAppend func(lastSeq uint64)
+	// OnApply, if set, is called when the record is published; snapshots see both
+	// or neither. The entries of such a commit may have several partitions, and
+	// Log.Pending does not find them.
 	OnApply func(firstSeq uint64)
 
 	partHash uint64 // of all keys
 	partLen  int
 	buf      []byte // encoded entries, back to back
 	entries  []entry
-	tags     []byte   // of the entries' keys
-	offs     []uint32 // of the entries, in the segment's image
+	tags     []byte   // tagOf the entries' keys
+	offs     []uint32 // of the entries in the segment's memory
 	defs     []shapeDef
-	seal     bool // asks the leader to make the end of the log provable
+	seal     bool // asks the leader to append a seal
 
 	seg      *Segment // nil for a barrier, which has no record
-	end      int64    // where the record ends in the segment
-	firstSeq uint64   // of a barrier: behind what it waits for
+	end      int64    // offset of the record's end in the segment
+	firstSeq uint64   // of a barrier: the first sequence number it does not wait for
 	firstTS  edm.Ticks
 
 	links
 
 	err error
-	// lead says, when wake is signalled, that the commit is not finished and
-	// its goroutine is to lead the next group.
+	// lead says, when wake is signalled, that the commit is not finished and that
+	// its goroutine must lead the next group.
 	lead bool
 	wake chan struct{}
-}
-
-// Guard decides at the last moment whether a record may enter the log.
-type Guard interface {
-	// Check returns why the record may not enter the log, nil if it may. It
-	// runs under the log mutex and must not call the Log.
-	Check() error
 }
 
 // entry is one entry of a commit.
@@ -59,8 +52,10 @@ type entry struct {
 
 // shapeDef is a shape that a record defines in its segment.
 type shapeDef struct {
-	id    uint16
-	off   uint32 // of the definition: in the segment's image once it has its place
+	id uint16
+	// off is the offset of the definition, first in the record, and in the
+	// segment's memory once the record is there.
+	off   uint32
 	shape *codec.Shape
 }
 
@@ -70,7 +65,7 @@ func NewCommit() *Commit { return &Commit{wake: make(chan struct{}, 1)} }
 // maxKeptBytes is the largest buffer that Reset keeps.
 const maxKeptBytes = 1 << 20
 
-// Reset empties c and keeps its memory.
+// Reset empties c and keeps its buffers.
 func (c *Commit) Reset() {
 	clear(c.entries)
 	clear(c.defs)
@@ -81,14 +76,12 @@ func (c *Commit) Reset() {
 	*c = Commit{buf: buf, entries: c.entries[:0], tags: c.tags[:0], offs: c.offs[:0], defs: c.defs[:0], wake: c.wake}
 }
 
-// SetPartition says that the keys of all entries are in the partition that has
-// the given codec.PartitionHash and codec.PartitionLen. Without OnApply it must
-// be told.
+// SetPartition sets the codec.PartitionHash and the codec.PartitionLen of the
+// keys of all entries. A commit without OnApply needs it.
 func (c *Commit) SetPartition(hash uint64, n int) { c.partHash, c.partLen = hash, n }
 
 // Put adds a put of key, a user key whose codec.KeyHash is keyHash, and returns
-// the size of its entry. The time stamp is filled in when the record enters the
-// log.
+// the size of its entry. Append fills in the time stamp.
 func (c *Commit) Put(key []byte, keyHash uint64, shape *codec.Shape, props edm.Properties) (size int) {
 	start := len(c.buf)
 	c.buf = codec.AppendPut(c.buf, key, shape, props)
@@ -96,18 +89,21 @@ func (c *Commit) Put(key []byte, keyHash uint64, shape *codec.Shape, props edm.P
 	return len(c.buf) - start
 }
 
-func (c *Commit) add(e entry) {
-	c.entries = append(c.entries, e)
-	c.tags = append(c.tags, tagOf(e.keyHash))
-}
-
-// Delete adds a delete of key.
+// Delete adds a delete of key, whose codec.KeyHash is keyHash.
 func (c *Commit) Delete(key []byte, keyHash uint64) {
 	start := len(c.buf)
 	c.buf = codec.AppendEntry(c.buf, codec.Entry{Kind: codec.KindDelete, Key: key})
 	c.add(entry{start: start, end: len(c.buf), keyHash: keyHash})
 }
 
-// FirstTimestamp returns the time stamp of the first entry; each further one has
-// the next tick. It is known once the record has its place.
+func (c *Commit) add(e entry) {
+	c.entries = append(c.entries, e)
+	c.tags = append(c.tags, tagOf(e.keyHash))
+}
+
+// lastSeq returns the last sequence number of the record.
+func (c *Commit) lastSeq() uint64 { return c.firstSeq + uint64(len(c.entries)) - 1 }
+
+// FirstTimestamp returns the time stamp of the first entry. Each further entry
+// has the next tick. Call it after Append.
 func (c *Commit) FirstTimestamp() edm.Ticks { return c.firstTS }

@@ -8,8 +8,9 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// Wait returns once c is durable and applied, or has failed; its goroutine may
-// have to lead a group for that.
+// Wait returns once c is durable and published, or has failed. Its goroutine may
+// lead a group meanwhile. After an error, which is a store.ErrOutcomeUnknown, the
+// record may be on disk or not.
 func (l *Log) Wait(c *Commit) error {
 	for {
 		<-c.wake
@@ -21,11 +22,11 @@ func (l *Log) Wait(c *Commit) error {
 	}
 }
 
-// Barrier returns once everything appended so far is durable and applied.
+// Barrier returns once everything appended so far is durable and published.
 func (l *Log) Barrier() error { return l.barrier(NewCommit()) }
 
-// Seal is Barrier, and makes the end of the log provable if nothing is appended
-// meanwhile.
+// Seal is Barrier. If nothing is appended meanwhile it also appends a seal, with
+// which recovery can tell damage to the end of the log from a torn record.
 func (l *Log) Seal() error {
 	c := NewCommit()
 	c.seal = true
@@ -44,35 +45,30 @@ func (l *Log) barrier(c *Commit) error {
 	return l.Wait(c)
 }
 
-// Settle returns refusal once everything up to the pending sequence number seq
-// is durable, so that an answer computed from it may be given. A seq of 0 waits
-// for nothing.
-func (l *Log) Settle(seq uint64, refusal error) error {
+// WaitDurable returns once everything up to the assigned sequence number seq is
+// durable and published. With 0 it returns at once.
+func (l *Log) WaitDurable(seq uint64) error {
 	if seq == 0 {
-		return refusal
+		return nil
 	}
-	if err := l.Barrier(); err != nil {
-		return err
-	}
-	return refusal
+	return l.Barrier()
 }
 
-// leadGroup makes everything in the queue durable and applied. Leadership goes
-// on to a waiter before the group is applied, so that the next sync overlaps
-// with it.
+// leadGroup makes everything in the queue durable and applies it. It passes the
+// leadership on before it applies, so that the next sync overlaps with that.
 func (l *Log) leadGroup() {
-	// Writers that are about to append ride along.
+	// Let writers that are about to append join the group.
 	runtime.Gosched()
 	l.mu.Lock()
 	group := l.queue
-	l.queue, l.spare = l.spare[:0], nil
+	l.queue, l.spareQueue = l.spareQueue[:0], nil
 	l.mu.Unlock()
 
 	err := l.syncGroup(group)
 
 	l.mu.Lock()
 	if err != nil {
-		// Every waiter has an unknown outcome: its record may be on disk.
+		// The outcome of every waiter is unknown: its record may be on disk.
 		l.failLocked(err)
 		group = append(group, l.queue...)
 		l.queue = l.queue[:0]
@@ -97,12 +93,12 @@ func (l *Log) leadGroup() {
 		c.wake <- struct{}{}
 	}
 	l.mu.Lock()
-	l.spare = group[:0]
+	l.spareQueue = group[:0]
 	l.mu.Unlock()
 }
 
-// syncGroup writes and syncs the group's segments in order. A segment is whole
-// on disk before the next one's header, which vouches for it, is written.
+// syncGroup writes and syncs the segments of the group in order. A segment is
+// complete on disk before the header of the next one, which says so, is written.
 func (l *Log) syncGroup(group []*Commit) error {
 	var seg *Segment
 	var end int64
@@ -155,12 +151,12 @@ func (l *Log) countWritten(seg *Segment, end int64) {
 	}
 }
 
-// sealActive adds the marker that proves the end of the log, unless something
-// is behind it already. The records before the marker are applied or soon will
-// be: once the segment is frozen, a flush can drop it in the middle of this.
+// sealActive appends a seal to the active segment and syncs it, unless records
+// were appended meanwhile. fileMu keeps the file open: when all records before the
+// seal are applied and the segment is frozen, a flush may drop it.
 func (l *Log) sealActive() error {
-	l.out.Lock()
-	defer l.out.Unlock()
+	l.fileMu.Lock()
+	defer l.fileMu.Unlock()
 	l.mu.Lock()
 	seg := l.active
 	sealed := seg.opened && len(l.queue) == 0 && seg.file.AppendSeal()
@@ -173,7 +169,7 @@ func (l *Log) sealActive() error {
 	return l.syncTo(seg, seg.file.Tail())
 }
 
-// failLocked makes the failure sticky.
+// failLocked records the failure, after which nothing is appended.
 func (l *Log) failLocked(cause error) {
 	l.failed.Store(&cause)
 	l.overlay.clear()
@@ -181,26 +177,26 @@ func (l *Log) failLocked(cause error) {
 	l.o.Logger.Error("log failed, database is read-only until it is opened again", "cause", cause)
 }
 
-// applyGroup applies a group once the one before it is applied.
+// applyGroup applies a group, after the group before it.
 func (l *Log) applyGroup(group []*Commit) {
 	l.applyMu.Lock()
 	defer l.applyMu.Unlock()
 	for _, c := range group {
 		for l.applied+1 < c.firstSeq {
-			l.applyTurn.Wait()
+			l.applyCond.Wait()
 		}
 		if c.seg != nil {
 			l.applyLocked(c)
 		}
 	}
-	l.applyTurn.Broadcast()
+	l.applyCond.Broadcast()
 	for _, c := range group {
 		l.overlay.remove(c)
 	}
 	filled := false
 	for _, c := range group {
 		if c.seg != nil {
-			l.settleLocked(c)
+			markAppliedLocked(c)
 			filled = filled || c.seg.frozen.Load()
 		}
 	}
@@ -209,7 +205,8 @@ func (l *Log) applyGroup(group []*Commit) {
 	}
 }
 
-// applyLocked puts c's entries into its segment's memtable and publishes them.
+// applyLocked inserts the entries of c into the memtable of its segment and
+// publishes them.
 func (l *Log) applyLocked(c *Commit) {
 	for _, d := range c.defs {
 		c.seg.Table.AddShape(d.id, d.off, d.shape)
@@ -222,27 +219,25 @@ func (l *Log) applyLocked(c *Commit) {
 			c.seg.Table.Apply(off, c.firstSeq+uint64(i), keep)
 		}
 	}
-	l.applied = c.firstSeq + uint64(len(c.entries)) - 1
+	l.applied = c.lastSeq()
 	l.published.Store(l.applied)
 	if c.OnApply != nil {
 		c.OnApply(c.firstSeq)
 	}
 }
 
-// settleLocked tells c's segment that the record is applied. From the last one
-// on a flush may give the segment's memory back, so nothing, the overlay
-// included, points into it any more but the memtable.
-func (l *Log) settleLocked(c *Commit) {
-	c.seg.appliedSeq.Store(c.firstSeq + uint64(len(c.entries)) - 1)
-}
+// markAppliedLocked notes in the segment of c that c is applied. After the last
+// record of a frozen segment a flush may free its memory, so by then only the
+// memtable points into it, and the overlay does not.
+func markAppliedLocked(c *Commit) { c.seg.appliedSeq.Store(c.lastSeq()) }
 
-// End says that there will be no next segment, so that no memory is kept for it,
-// neither now nor when the last segments are given up.
-func (l *Log) End() { l.memory.end() }
+// FreeSpareMemory frees the memory that is kept for the next segment, now and
+// when segments are freed later. Call it when no segment will follow.
+func (l *Log) FreeSpareMemory() { l.spareMemory.close() }
 
-// CloseAll makes everything in the segments, newest first, durable and
-// provable, unless the log has failed, closes their files, and removes the file
-// kept for the next segment.
+// CloseAll makes the segments, given newest first, durable and seals them, unless
+// the log has failed. It closes their files and removes the file that is kept for
+// the next segment.
 func (l *Log) CloseAll(segs []*Segment) error {
 	var errs []error
 	failed := l.Failure() != nil
@@ -261,8 +256,8 @@ func (l *Log) CloseAll(segs []*Segment) error {
 		}
 		errs = append(errs, s.closeFile())
 	}
-	// No next segment will take it over. If it stays, the next open removes it.
-	if old := l.old.Swap(nil); old != nil && !failed {
+	// No segment will take the file over. If it stays, the next open removes it.
+	if old := l.spareFile.Swap(nil); old != nil && !failed {
 		errs = append(errs, l.o.FS.Remove(*old))
 	}
 	return errors.Join(errs...)

@@ -12,7 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// world is a log on a disk in memory.
+// world is a log in an in-memory file system.
 type world struct {
 	log     *Log
 	disk    *vfs.Mem
@@ -33,7 +33,7 @@ func newWorld(tb testing.TB, o Options) *world {
 	o.Now = func() edm.Ticks { return now }
 	o.NextNumber = func() uint64 { number++; return number }
 	o.Rotated = func(s *Segment) {
-		s.Ref() // as the state that readers look at
+		s.Ref() // as the read state has
 		w.rotated = append(w.rotated, s)
 	}
 	o.Ready = func() { w.ready.Add(1) }
@@ -78,7 +78,7 @@ func oneShape(props edm.Properties) *codec.Shape {
 	return codec.NewShape(props)
 }
 
-// read returns the sequence number of what readers see of a key.
+// read returns the sequence number of the version of a key that readers see.
 func (w *world) read(id, i int) (seq uint64, ok bool) {
 	k := key(id, i)
 	for j := len(w.rotated) - 1; j >= 0; j-- {
@@ -90,7 +90,7 @@ func (w *world) read(id, i int) (seq uint64, ok bool) {
 	return 0, false
 }
 
-// pending reports whether writers see an entry of a key that readers do not.
+// pending reports whether writers see an entry of a key that is not published.
 func (w *world) pending(id, i int) bool {
 	k := key(id, i)
 	_, ok := w.log.Pending(codec.PartitionHash(k), codec.KeyHash(k), k)

@@ -15,72 +15,65 @@ import (
 	"github.com/tablerock-db/tablerock/wal"
 )
 
-// Options configure a Log. The functions are called under its locks and must
-// not call it, but for Ready.
+// Options configure a Log. Package engine sets every field. Fields without a
+// remark have no default. The Log calls the functions under its locks: they must
+// not call the Log, but Ready may call Failure.
 type Options struct {
-	// FS and Dir say where the segments are. The default value of FS is none.
-	FS vfs.FS
-	// Dir is the database's directory. The default value is the current one.
-	Dir string
-	// DBID is the database's name in its files. The default value is zeros.
-	DBID [16]byte
-	// SegmentBytes is the size of a segment, unless a record needs more. The
-	// default value is the smallest possible.
+	FS   vfs.FS
+	Dir  string   // of the database
+	DBID [16]byte // the id of the database
+	// SegmentBytes is the size of a segment, unless a record needs more.
 	SegmentBytes int64
-	// NoSync applies and reveals records at once. The default value is to sync.
+	// NoSync publishes records before they are durable.
 	NoSync bool
-	// NoPreallocate lets files grow by their writes alone. The default value is
-	// to make space ahead of them.
+	// NoPreallocate lets files grow by their writes alone.
 	NoPreallocate bool
-	// Now tells the time. It must be set: there is no default.
+	// Now returns the time.
 	Now func() edm.Ticks
-	// Reserve makes it durable that time stamps up to the given one may have been
-	// given out. Only NoSync mode asks, under no lock but one of its own, since
-	// what else says so may be lost. The default value has nothing to do.
+	// Reserve makes it durable that time stamps up to upto may have been given
+	// out. Only NoSync mode calls it, and without Log.mu. Nil does nothing.
 	Reserve func(upto edm.Ticks) error
-	// NextNumber gives each segment a number of its own. It must be set: there
-	// is no default.
+	// NextNumber returns a new number for a segment, above all earlier ones.
 	NextNumber func() uint64
-	// Rotated is told of each new active segment. It must be set: there is no
-	// default.
+	// Rotated is called with each new active segment.
 	Rotated func(seg *Segment)
-	// Ready is told that a frozen segment may have become ready to be flushed,
-	// or that the log has failed. It must be set: there is no default.
+	// Ready is called when a frozen segment may be ready to be flushed, and when
+	// the log has failed.
 	Ready func()
-	// Logger gets a line when the log fails. It must be set: there is no
-	// default.
+	// Logger gets a record when the log fails.
 	Logger *slog.Logger
 }
 
-// Log is the order of all commits. All methods may be called concurrently.
+// Log is the write-ahead log of a database. All methods may be called
+// concurrently.
 type Log struct {
 	o       Options
 	overlay overlay
 
 	mu sync.Mutex
+	// active is the segment to which records are appended.
 	// +checklocks:mu
 	active *Segment
+	// lastSeq is the last sequence number assigned, highWater the greatest time
+	// stamp.
 	// +checklocks:mu
 	lastSeq uint64
 	// +checklocks:mu
 	highWater edm.Ticks
-	// reserved is the greatest time stamp that NoSync mode may give out.
-	// +checklocks:mu
-	reserved edm.Ticks
-	// queue holds appended commits that no leader has taken.
+	// queue has the appended commits that no leader has taken.
 	// +checklocks:mu
 	queue []*Commit
-	// spare is the queue's other buffer.
+	// spareQueue is the other buffer for queue.
 	// +checklocks:mu
-	spare []*Commit
-	// leading is set while some goroutine writes, syncs, or has been woken to.
+	spareQueue []*Commit
+	// leading is set while a goroutine leads, or has been woken to lead.
 	// +checklocks:mu
 	leading bool
 
 	// failed is the first write or sync error. It is set under mu, and nothing
 	// is appended after it.
 	failed atomic.Pointer[error]
-	// newest is active for those without the mutex.
+	// newest is active, for those that do not hold mu.
 	newest atomic.Pointer[Segment]
 	// writes counts appended commits.
 	writes atomic.Uint64
@@ -88,56 +81,57 @@ type Log struct {
 	bytesWritten atomic.Int64
 	syncs        atomic.Uint64
 
-	// applyMu is also taken by whoever registers a reader: none begins in the
-	// middle of a group.
+	// applyMu is held while records are applied. Register holds it too, so that a
+	// reader never starts between the entries of a record.
 	applyMu sync.Mutex
-	// applied is the last sequence number applied; applyTurn is on applyMu.
+	// applied is the last sequence number applied.
 	// +checklocks:applyMu
-	applied   uint64
-	applyTurn *sync.Cond
-	// published is applied for those without the mutex.
+	applied uint64
+	// applyCond, on applyMu, is signalled when applied has risen.
+	applyCond *sync.Cond
+	// published is applied, for those that do not hold applyMu.
 	published atomic.Uint64
 	readers   registry
 
-	// reserving is held while reserved is raised, outside mu.
-	reserving sync.Mutex
+	// fileMu is held to write a segment that a flush may drop at any time, and to
+	// drop one: in NoSync mode, and to seal. A leader without a seal does not need
+	// it, because the segment has records that are not applied.
+	fileMu sync.Mutex
+	noSync noSync
 
-	// out is held to write a segment whose records may all be applied, so that
-	// a flush could drop it meanwhile: in NoSync mode, and to seal.
-	out sync.Mutex
-
-	// old is the file of a segment that nobody needs any more, for the next
-	// segment to take over: what is on disk already is synced faster than what
-	// the file system must first find space for.
-	old atomic.Pointer[string]
-	// memory is that of such a segment.
-	memory spare
+	// spareFile is the name of the file of a dropped segment, for the next
+	// segment to take over: blocks that are allocated and written are faster to
+	// sync than new ones.
+	spareFile atomic.Pointer[string]
+	// spareMemory is the memory of a dropped segment, for the next one.
+	spareMemory spareMemory
 }
 
-// New returns a log that goes on behind lastSeq, with time stamps above
-// highWater. The segment before the first one ends at prevEnd, 0 if there is
-// none.
+// New returns a log whose records follow lastSeq and have time stamps above
+// highWater. The records of the segment before the first one end at prevEnd, 0 if
+// there is none.
 func New(o Options, lastSeq uint64, highWater edm.Ticks, prevEnd int64) (*Log, error) {
-	l := &Log{o: o, lastSeq: lastSeq, highWater: highWater, reserved: highWater, applied: lastSeq}
-	l.applyTurn = sync.NewCond(&l.applyMu)
+	l := &Log{o: o, lastSeq: lastSeq, highWater: highWater, applied: lastSeq}
+	l.noSync.reserved = highWater
+	l.applyCond = sync.NewCond(&l.applyMu)
 	l.published.Store(lastSeq)
 	var err error
 	if l.active, err = l.newSegmentLocked(prevEnd, 0); err != nil {
 		return nil, err
 	}
-	l.active.follows.Store(true)
+	l.noSync.writable.Store(l.active.Number)
 	l.newest.Store(l.active)
 	return l, nil
 }
 
-// Active returns the segment that records go to.
+// Active returns the segment to which records are appended.
 func (l *Log) Active() *Segment {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.active
 }
 
-// HighWater returns the greatest time stamp given.
+// HighWater returns the greatest time stamp assigned.
 func (l *Log) HighWater() edm.Ticks {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,8 +150,8 @@ func (l *Log) Counters() (bytesWritten int64, syncs uint64) {
 	return l.bytesWritten.Load(), l.syncs.Load()
 }
 
-// Failure returns why the log takes nothing more, nil if it does. It waits for
-// nobody, so that who is told by Options.Ready may ask.
+// Failure returns the error after which the log accepts no record, nil if there
+// was none. It takes no lock.
 func (l *Log) Failure() error {
 	if failed := l.failed.Load(); failed != nil {
 		return *failed
@@ -165,8 +159,8 @@ func (l *Log) Failure() error {
 	return nil
 }
 
-// Append gives c its place in the log. With sync, it must be waited for; in
-// NoSync mode it has been applied.
+// Append appends c to the log. Call Wait after it, but not in NoSync mode, where
+// c is published when Append returns. After an error c is not in the log.
 func (l *Log) Append(c *Commit) error {
 	err := l.append(c)
 	if err != nil && l.o.NoSync {
@@ -182,21 +176,21 @@ func (l *Log) append(c *Commit) error {
 		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)
 	}
 	if c.Guard != nil {
-		if err := c.Guard.Check(); err != nil {
+		if err := c.Guard(); err != nil {
 			return err
 		}
 	}
-	if err := l.placeLocked(c); err != nil {
+	if err := l.assignLocked(c); err != nil {
 		return err
 	}
-	if c.OnPlace != nil {
-		c.OnPlace(l.lastSeq)
+	if c.OnAppend != nil {
+		c.OnAppend(l.lastSeq)
 	}
 	l.writes.Add(1)
 	if l.o.NoSync {
 		l.applyMu.Lock()
 		l.applyLocked(c)
-		l.settleLocked(c)
+		markAppliedLocked(c)
 		l.applyMu.Unlock()
 		return nil
 	}
@@ -216,15 +210,15 @@ func (l *Log) enqueueLocked(c *Commit) {
 	}
 }
 
-// placeLocked copies the record into the active segment's image, opening the
-// next segment when this one is full, and numbers its entries.
-func (l *Log) placeLocked(c *Commit) error {
+// assignLocked copies the record into the memory of the active segment, or of the
+// next one if it does not fit, and assigns sequence numbers and time stamps.
+func (l *Log) assignLocked(c *Commit) error {
 	firstTS := max(l.o.Now(), l.highWater+1)
 	count := len(c.entries)
 	if last := firstTS + edm.Ticks(count-1); !last.Valid() || l.lastSeq+uint64(count) > wal.MaxSeq {
 		return fmt.Errorf("%w: time stamps or sequence numbers are used up", store.ErrReadOnly)
 	}
-	if last := firstTS + edm.Ticks(count-1); l.o.NoSync && last > l.reserved {
+	if last := firstTS + edm.Ticks(count-1); l.o.NoSync && last > l.noSync.reserved {
 		return unreserved(last)
 	}
 	for {
@@ -236,7 +230,7 @@ func (l *Log) placeLocked(c *Commit) error {
 			payload, off, ok = seg.file.Begin(len(defs) + len(c.buf))
 		}
 		if !ok {
-			// The next segment knows none of the shapes.
+			// The next segment has none of the shapes.
 			c.defs = c.defs[:0]
 			defs, _ = l.defineShapesLocked(&Segment{}, c)
 			c.defs = c.defs[:0]
@@ -271,9 +265,9 @@ func (l *Log) placeLocked(c *Commit) error {
 // maxShapes is how many shapes a segment can define.
 const maxShapes = 1<<16 - 1
 
-// defineShapesLocked returns the encoded definitions of the shapes that seg
-// does not know yet, and lists them in c.defs. It is not ok when the segment has
-// no room for more shapes.
+// defineShapesLocked returns the encoded definitions of the shapes of c that seg
+// does not have, and lists them in c.defs. It is not ok when seg cannot take more
+// shapes.
 func (l *Log) defineShapesLocked(seg *Segment, c *Commit) (defs []byte, ok bool) {
 	seg.forgetShapes()
 	next := seg.defined + 1
@@ -299,13 +293,13 @@ entries:
 	if len(c.defs) == 0 {
 		return nil, true
 	}
-	// An empty segment takes whatever comes; a batch has few shapes.
+	// A batch has few shapes, so they always fit an empty segment.
 	return defs, next == 1 || next+len(c.defs) <= maxShapes && seg.Table.Bytes() < l.o.SegmentBytes
 }
 
-// rotateLocked freezes the active segment and opens the next one, with room for
-// a record of need bytes. It touches memory only: the next segment's file is
-// made by the leader that first writes to it, once this one is whole on disk.
+// rotateLocked freezes the active segment and starts the next one, which can take
+// a record of need bytes. It touches memory only: the leader that writes to the
+// next segment first creates its file, after this one is complete on disk.
 func (l *Log) rotateLocked(need int64) error {
 	seg, err := l.newSegmentLocked(l.active.Tail(), need)
 	if err != nil {
@@ -321,16 +315,16 @@ func (l *Log) rotateLocked(need int64) error {
 
 func (l *Log) newSegmentLocked(prevEnd, need int64) (*Segment, error) {
 	bytes := max(l.o.SegmentBytes, wal.SegmentBytes(int(need)))
-	from := &l.memory
+	pool := &l.spareMemory
 	if bytes != l.o.SegmentBytes {
-		from = nil
+		pool = nil
 	}
-	memory, err := l.memory.take(bytes)
+	memory, err := l.spareMemory.take(bytes)
 	if err != nil {
 		return nil, fmt.Errorf("open segment: %w", err)
 	}
 	s := newSegment(l.o.NextNumber(), memory)
-	s.from = from
+	s.pool = pool
 	if err := s.start(l.o.DBID, l.lastSeq+1, l.highWater, prevEnd); err != nil {
 		s.Free()
 		return nil, err
@@ -338,14 +332,14 @@ func (l *Log) newSegmentLocked(prevEnd, need int64) (*Segment, error) {
 	return s, nil
 }
 
-// open makes seg's file, so that seg can be written. Everything before seg is
-// durable by then, because its header says so.
+// open creates the file of seg, unless it exists. Every segment before seg must
+// be durable, because the header of seg says so.
 func (l *Log) open(seg *Segment) error {
 	if seg.opened {
 		return nil
 	}
 	o := wal.CreateOptions{NoPreallocate: l.o.NoPreallocate}
-	if old := l.old.Swap(nil); old != nil {
+	if old := l.spareFile.Swap(nil); old != nil {
 		o.Prepared = *old
 	}
 	if err := seg.file.Open(l.o.FS, path.Join(l.o.Dir, filename.Make(filename.WAL, seg.Number)), o); err != nil {
@@ -360,20 +354,20 @@ func (l *Log) open(seg *Segment) error {
 	return nil
 }
 
-// Drop closes the file of a segment that the manifest no longer lists, and
-// removes it or keeps it for the next segment.
+// Drop closes the file of seg, which the manifest does not list any more, and
+// removes the file or keeps it for the next segment.
 func (l *Log) Drop(seg *Segment) error {
 	if !seg.hasFile() {
 		return nil
 	}
-	l.out.Lock()
+	l.fileMu.Lock()
 	err := seg.closeFile()
-	l.out.Unlock()
+	l.fileMu.Unlock()
 	if err != nil {
 		return err
 	}
 	name := path.Join(l.o.Dir, filename.Make(filename.WAL, seg.Number))
-	if l.reusable(seg) && l.old.CompareAndSwap(nil, &name) {
+	if l.reusable(seg) && l.spareFile.CompareAndSwap(nil, &name) {
 		return nil
 	}
 	if err := l.o.FS.Remove(name); err != nil {
@@ -382,13 +376,13 @@ func (l *Log) Drop(seg *Segment) error {
 	return nil
 }
 
-// reusable reports whether the file of seg has the size that segments have.
+// reusable reports whether the file of seg has the size of most segments.
 func (l *Log) reusable(seg *Segment) bool {
 	size := int64(len(seg.image))
 	return !l.o.NoPreallocate && size == l.o.SegmentBytes && seg.Tail() > size/2
 }
 
-// Freeze opens the next segment, unless the active one is empty, and returns
+// Freeze starts the next segment, unless the active one is empty, and returns
 // once the one before is durable and applied.
 func (l *Log) Freeze() error {
 	l.mu.Lock()

@@ -17,7 +17,8 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// hold makes syncs of segments wait in held until the channel is closed.
+// hold announces each sync of a segment on held and blocks it until release is
+// closed.
 func hold(held chan<- string, release <-chan struct{}) errorfs.Rule {
 	return func(op vfs.Op) *errorfs.Fault {
 		if op.Kind == vfs.OpSync && strings.HasSuffix(op.Name, ".wal") {
@@ -28,15 +29,15 @@ func hold(held chan<- string, release <-chan struct{}) errorfs.Rule {
 	}
 }
 
-// TestGroupCommit holds the first writer's sync up: those who come meanwhile
-// become one group, which takes one more sync, and nobody's write is seen
-// before its own.
+// TestGroupCommit blocks the sync of the first writer. The writers that append
+// meanwhile become one group with one more sync, and no write is visible before
+// its own sync.
 func TestGroupCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
 		first := put(0, 1, 10)
 		must(t, "Append", w.log.Append(first))
-		must(t, "Wait", w.log.Wait(first)) // makes the file
+		must(t, "Wait", w.log.Wait(first)) // creates the file
 		held, release := make(chan string, 100), make(chan struct{})
 		w.fs.SetRule(hold(held, release))
 		const writers = 20
@@ -51,12 +52,12 @@ func TestGroupCommit(t *testing.T) {
 					t.Errorf("Wait: %v", err)
 				}
 				if seq, ok := w.read(i+1, 1); !ok || seq != order[i]+1 {
-					t.Errorf("writer %d was answered and reads %d, %v, want %d", i, seq, ok, order[i]+1)
+					t.Errorf("after Wait, writer %d reads %d, %v, want %d", i, seq, ok, order[i]+1)
 				}
 			})
 			synctest.Wait()
 			if _, ok := w.read(i+1, 0); ok {
-				t.Errorf("the write of %d is seen before its sync", i)
+				t.Errorf("the write of %d is visible before its sync", i)
 			}
 			if !w.pending(i+1, 0) {
 				t.Errorf("the write of %d is not pending", i)
@@ -78,8 +79,8 @@ func TestGroupCommit(t *testing.T) {
 	})
 }
 
-// TestFailedSync gives everybody in the group and behind it the unknown
-// outcome, and everybody later a refusal.
+// TestFailedSync fails the sync of a group. The writers of the group and of the
+// queue get an unknown outcome, later writers a refusal.
 func TestFailedSync(t *testing.T) {
 	for _, fail := range []error{syscall.EIO, syscall.ENOSPC} {
 		synctest.Test(t, func(t *testing.T) {
@@ -88,7 +89,7 @@ func TestFailedSync(t *testing.T) {
 			must(t, "Append", w.log.Append(acked))
 			must(t, "Wait", w.log.Wait(acked))
 			held, release := make(chan string, 100), make(chan struct{})
-			after := errorfs.FailNth(2, nil, errorfs.Fault{Err: fail}, true) // the write goes well
+			after := errorfs.FailNth(2, nil, errorfs.Fault{Err: fail}, true) // the write succeeds
 			w.fs.SetRule(errorfs.FirstOf(hold(held, release), after))
 			var wg sync.WaitGroup
 			for i := range 5 {
@@ -101,10 +102,9 @@ func TestFailedSync(t *testing.T) {
 				})
 				synctest.Wait()
 			}
-			refusal := errors.New("refusal")
 			wg.Go(func() {
-				if err := w.log.Settle(3, refusal); !errors.Is(err, store.ErrOutcomeUnknown) {
-					t.Errorf("Settle: %v, want %v", err, store.ErrOutcomeUnknown)
+				if err := w.log.WaitDurable(3); !errors.Is(err, store.ErrOutcomeUnknown) {
+					t.Errorf("WaitDurable: %v, want %v", err, store.ErrOutcomeUnknown)
 				}
 			})
 			synctest.Wait()
@@ -116,22 +116,22 @@ func TestFailedSync(t *testing.T) {
 			if err := w.log.Barrier(); !errors.Is(err, store.ErrOutcomeUnknown) {
 				t.Errorf("Barrier: %v, want %v", err, store.ErrOutcomeUnknown)
 			}
-			if err := w.log.Settle(0, refusal); err != refusal {
-				t.Errorf("Settle of what was durable: %v, want the refusal", err)
+			if err := w.log.WaitDurable(0); err != nil {
+				t.Errorf("WaitDurable of nothing: %v", err)
 			}
 			if w.log.Published() != 1 || !errors.Is(w.log.Failure(), fail) || w.ready.Load() == 0 {
-				t.Errorf("published %d, failure %v, told of it %d times", w.log.Published(), w.log.Failure(), w.ready.Load())
+				t.Errorf("published %d, failure %v, Ready was called %d times", w.log.Published(), w.log.Failure(), w.ready.Load())
 			}
 			if _, ok := w.read(1, 0); ok {
-				t.Error("a write of unknown outcome is seen")
+				t.Error("a write of unknown outcome is visible")
 			}
 		})
 	}
 }
 
-// TestBarrierWaitsForApply lets a barrier overtake the group before it: it must
-// not return before that group is applied, or a refusal would be answered whose
-// reason the caller cannot see yet.
+// TestBarrierWaitsForApply syncs a barrier before the group before it is applied.
+// The barrier must wait for that group, or a caller would get a refusal without
+// being able to read its cause.
 func TestBarrierWaitsForApply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
@@ -141,7 +141,7 @@ func TestBarrierWaitsForApply(t *testing.T) {
 		group := w.log.queue
 		w.log.queue = nil
 		w.log.mu.Unlock()
-		must(t, "sync", w.log.syncGroup(group)) // its leader has handed on, and not applied
+		must(t, "sync", w.log.syncGroup(group)) // its leader has passed the leadership on and not applied
 		<-c.wake
 		w.log.mu.Lock()
 		w.log.leading = false
@@ -164,9 +164,9 @@ func TestBarrierWaitsForApply(t *testing.T) {
 	})
 }
 
-// TestRotateOnce fills segments with records of every size around theirs, of
-// shapes that the full segment knows and the next one does not: each record
-// opens at most one segment, none of which stays empty.
+// TestRotateOnce fills segments with records whose shapes the full segment has and
+// the next one does not. Each record starts at most one segment, and no segment
+// stays empty.
 func TestRotateOnce(t *testing.T) {
 	w := newWorld(t, Options{})
 	wide := func(n int) edm.Properties {
@@ -197,7 +197,7 @@ func TestRotateOnce(t *testing.T) {
 		must(t, "Append", w.log.Append(all))
 		must(t, "Wait", w.log.Wait(all))
 		if n := len(w.rotated) - before; n > 1 {
-			t.Errorf("round %d: one record opened %d segments", round, n)
+			t.Errorf("round %d: one record started %d segments", round, n)
 		}
 	}
 	for i, s := range w.rotated {
@@ -207,8 +207,8 @@ func TestRotateOnce(t *testing.T) {
 	}
 }
 
-// TestReadyAfterBarrier freezes a segment and lets a barrier go first in the
-// group that completes it: the worker must hear of it.
+// TestReadyAfterBarrier freezes a segment and completes it by a group that begins
+// with a barrier. Ready must be called.
 func TestReadyAfterBarrier(t *testing.T) {
 	w := newWorld(t, Options{})
 	c := put(0, 1, 10)
@@ -222,6 +222,6 @@ func TestReadyAfterBarrier(t *testing.T) {
 	before := w.ready.Load()
 	w.log.applyGroup(group)
 	if !w.rotated[0].Applied() || w.ready.Load() == before {
-		t.Errorf("applied %v, told of it %d times", w.rotated[0].Applied(), w.ready.Load()-before)
+		t.Errorf("applied %v, Ready was called %d times", w.rotated[0].Applied(), w.ready.Load()-before)
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 )
 
-// overlay holds the commits that are in the log and not yet durable, by the
-// partition of their entries. A write looks into its own partition only, where
-// mostly nothing is pending.
+// overlay has the commits that are in the log and not durable, by the partition
+// of their entries. A write looks up its own partition only, where mostly nothing
+// is pending.
 type overlay struct {
 	shards [overlayShards]overlayShard
 }
@@ -24,29 +24,56 @@ type overlayShard struct {
 	_      [48]byte // shards do not share a cache line
 }
 
-// chain is what is pending in a partition.
+// chain is the list of the pending commits of a partition.
 type chain struct {
-	newest *Commit // the others stand behind it
-	n      int     // commits
-	// index has the newest commit of each codec.KeyHash, nil if the commits are
-	// few enough to be looked through.
+	newest *Commit // older commits follow by Commit.older
+	n      int     // length
+	// index has the newest commit with each codec.KeyHash. It is nil for short
+	// chains, which are searched one by one.
 	index map[uint64]*Commit
 }
 
-// crowded is how many commits of a partition have an index: from about here on
-// BenchmarkCrowd is faster with one.
-const crowded = 64
+// minIndexed is the length from which a chain has an index: about where
+// BenchmarkPending becomes faster with an index.
+const minIndexed = 64
 
-// links are a commit's place in the overlay, guarded by its shard's mutex.
+// links are a commit's neighbors in its chain, guarded by the mutex of the shard.
 type links struct {
-	newer, older *Commit // of the same partition
+	newer, older *Commit
 	pending      bool
 }
 
+// Pending is an entry that is in the log and not durable.
+type Pending struct {
+	Seg   *Segment
+	Seq   uint64
+	off   uint32
+	shape *codec.Shape // nil for a delete
+}
+
+// Row sets row to the entry, in the memory of Seg, and reports whether the entry
+// is a put.
+func (p *Pending) Row(row *codec.Row) bool {
+	if p.shape == nil {
+		return false
+	}
+	row.ResetEntry(p.Seg.image[p.off:], p.shape)
+	return true
+}
+
+// Pending returns the newest entry of key that is in the log and not durable.
+// partHash and keyHash are the hashes of key. Entries of commits with OnApply are
+// not found. The caller must hold the partition's lock.
+func (l *Log) Pending(partHash, keyHash uint64, key []byte) (Pending, bool) {
+	return l.overlay.get(partHash, keyHash, key)
+}
+
+// HasPending reports whether Pending can find an entry in a partition.
+func (l *Log) HasPending(partHash uint64) bool { return l.overlay.has(partHash) }
+
 func (o *overlay) shard(partHash uint64) *overlayShard { return &o.shards[partHash%overlayShards] }
 
-// put makes c, which has its place in the log, the newest commit of its
-// partition.
+// put adds c, which has just been appended, as the newest commit of its partition.
 func (o *overlay) put(c *Commit) {
 	s := o.shard(c.partHash)
 	s.mu.Lock()
@@ -65,14 +92,14 @@ func (o *overlay) put(c *Commit) {
 		for i := range c.entries {
 			ch.index[c.entries[i].keyHash] = c
 		}
-	} else if ch.n >= crowded {
-		ch.index = c.indexed()
+	} else if ch.n >= minIndexed {
+		ch.index = indexFrom(c)
 	}
 	s.chains[c.partHash] = ch
 }
 
-// indexed returns the index of c and the commits behind it.
-func (c *Commit) indexed() map[uint64]*Commit {
+// indexFrom returns the index of a chain whose newest commit is c.
+func indexFrom(c *Commit) map[uint64]*Commit {
 	index := make(map[uint64]*Commit)
 	for ; c != nil; c = c.older {
 		for i := range c.entries {
@@ -111,7 +138,7 @@ func (o *overlay) get(partHash, keyHash uint64, key []byte) (Pending, bool) {
 	return Pending{}, false
 }
 
-// find returns the place of the entry of key, -1 if c has none.
+// find returns the index of the entry of key in c, or -1.
 func (c *Commit) find(keyHash uint64, key []byte) int {
 	tag := tagOf(keyHash)
 	for from := 0; ; from++ {
@@ -126,11 +153,10 @@ func (c *Commit) find(keyHash uint64, key []byte) int {
 	}
 }
 
-// tagOf returns the part of a key's hash by which a commit's entries are
-// searched.
+// tagOf returns the byte of a key's hash by which Commit.find searches.
 func tagOf(keyHash uint64) byte { return byte(keyHash >> 56) }
 
-// remove forgets c, if clear has not.
+// remove removes c, unless clear has.
 func (o *overlay) remove(c *Commit) {
 	s := o.shard(c.partHash)
 	s.mu.Lock()
@@ -147,11 +173,11 @@ func (o *overlay) remove(c *Commit) {
 	}
 }
 
-// drop takes c out of the chain.
+// drop removes c from the chain.
 func (ch *chain) drop(c *Commit) {
 	ch.n--
-	if c.older != nil || ch.n < crowded/2 {
-		ch.index = nil // an older commit may have a key of c, and the index does not tell
+	if c.older != nil || ch.n < minIndexed/2 {
+		ch.index = nil // an older commit may have a key of c, which the index does not say
 	}
 	if ch.index != nil {
 		for i := range c.entries {
@@ -171,7 +197,7 @@ func (ch *chain) drop(c *Commit) {
 	c.links = links{}
 }
 
-// clear forgets everything, after a failure that leaves outcomes unknown.
+// clear removes everything. A failed log needs no overlay.
 func (o *overlay) clear() {
 	for i := range o.shards {
 		o.shards[i].clear()

@@ -9,23 +9,23 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// TestOverlay compares with a list of all commits: those that are pending are
-// asked newest first. Hashes are so few that keys and partitions share them.
+// TestOverlay compares the overlay with a list of the pending commits. There are so
+// few hashes that keys and partitions collide.
 func TestOverlay(t *testing.T) {
 	t.Run("few", func(t *testing.T) { testOverlay(t, 20_000, 8, 50, 100) })
-	t.Run("crowd", func(t *testing.T) { testOverlay(t, 6_000, 800, 80, 1500) })
+	t.Run("many", func(t *testing.T) { testOverlay(t, 6_000, 800, 80, 1500) })
 }
 
-// testOverlay writes rows of six partitions. It puts a commit in puts of 100 rounds,
-// or, while a crowd goes away, in the others, removes one in the rest, and forgets
-// all once in clears rounds.
+// testOverlay writes rows of six partitions. It adds a commit in puts of 100
+// rounds and removes one in the others; every 2000 rounds it swaps the two. Once in
+// clears rounds it clears the overlay.
 func testOverlay(t *testing.T, rounds, rows, puts, clears int) {
 	const seed = 7
 	r := rand.New(rand.NewPCG(seed, seed))
 	w := newWorld(t, Options{SegmentBytes: 64 << 20})
 	o := &w.log.overlay
 	var list []*Commit
-	partHash := func(part int) uint64 { return uint64(part/2) * overlayShards } // two share one, all a shard
+	partHash := func(part int) uint64 { return uint64(part/2) * overlayShards } // two partitions share a hash, all share a shard
 	keyHash := func(row int) uint64 { return uint64(row%3)<<56 | uint64(row/2) }
 	for round := range rounds {
 		if round%2000 == 1999 {
@@ -35,7 +35,7 @@ func testOverlay(t *testing.T, rounds, rows, puts, clears int) {
 		case r.IntN(clears) == 0:
 			o.clear()
 			list = nil
-		case r.IntN(100) >= puts && len(list) > 0: // mostly the oldest, as a log does
+		case r.IntN(100) >= puts && len(list) > 0: // mostly the oldest, as in a log
 			i := 0
 			if r.IntN(20) == 0 {
 				i = r.IntN(len(list))
@@ -57,7 +57,7 @@ func testOverlay(t *testing.T, rounds, rows, puts, clears int) {
 				}
 			}
 			w.log.mu.Lock()
-			must(t, "place", w.log.placeLocked(c))
+			must(t, "assign", w.log.assignLocked(c))
 			w.log.mu.Unlock()
 			o.put(c)
 			list = append(list, c)
@@ -73,17 +73,17 @@ func testOverlay(t *testing.T, rounds, rows, puts, clears int) {
 			}
 		}
 		got, ok := w.log.Pending(partHash(part), keyHash(row), key(part, row))
-		if got != want || ok != (want.Seg != nil) || w.log.Quiet(partHash(part)) == busy {
-			t.Fatalf("seed %d, round %d: key %d in partition %d is pending as %d (%v), quiet %v; want %d, quiet %v; again with go test -run %s ./engine/internal/commitlog",
-				seed, round, row, part, got.Seq, ok, w.log.Quiet(partHash(part)), want.Seq, !busy, t.Name())
+		if got != want || ok != (want.Seg != nil) || w.log.HasPending(partHash(part)) != busy {
+			t.Fatalf("seed %d, round %d: key %d of partition %d is pending as %d (%v), HasPending %v; want %d, %v; repeat with go test -run %s ./engine/internal/commitlog",
+				seed, round, row, part, got.Seq, ok, w.log.HasPending(partHash(part)), want.Seq, busy, t.Name())
 		}
 	}
 }
 
-// BenchmarkCrowd looks for a key that is not there beside writes that are pending
-// in its partition, and puts and removes a commit.
-func BenchmarkCrowd(b *testing.B) {
-	for _, n := range []int{0, crowded / 2, crowded, 4096} {
+// BenchmarkPending looks up a key that is not pending in a partition with n pending
+// commits, and adds and removes a commit.
+func BenchmarkPending(b *testing.B) {
+	for _, n := range []int{0, minIndexed / 2, minIndexed, 4096} {
 		b.Run(fmt.Sprint("pending=", n), func(b *testing.B) {
 			var o overlay
 			commits := make([]*Commit, n+1)

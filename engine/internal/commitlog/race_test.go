@@ -11,8 +11,8 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// TestFailureDuringReady asks for the failure where it is announced, as those do
-// who wait for the background work under the mutex that the announcement needs.
+// TestFailureDuringReady calls Failure from Ready, as stalled writers do, which
+// hold the mutex that Ready takes.
 func TestFailureDuringReady(t *testing.T) {
 	w := newWorld(t, Options{})
 	bad := errors.New("bad")
@@ -20,7 +20,7 @@ func TestFailureDuringReady(t *testing.T) {
 	w.log.o.Ready = func() {
 		if w.log.mu.TryLock() {
 			w.log.mu.Unlock()
-			t.Error("the log mutex is free, so this shows nothing")
+			t.Error("the log mutex is free, so this test proves nothing")
 		}
 		got = w.log.Failure()
 	}
@@ -33,9 +33,9 @@ func TestFailureDuringReady(t *testing.T) {
 	}
 }
 
-// TestAppliedAfterOverlay looks at a segment between its last record and the
-// next one of the same group: as soon as it can be flushed, and its memory given
-// back, the overlay must not point into it.
+// TestAppliedAfterOverlay inspects a segment between its last record and the next
+// record of the same group. When the segment can be flushed, and its memory freed,
+// the overlay must not point into it.
 func TestAppliedAfterOverlay(t *testing.T) {
 	w := newWorld(t, Options{})
 	last, next := put(0, 1, 10), put(1, 1, 10)
@@ -45,7 +45,7 @@ func TestAppliedAfterOverlay(t *testing.T) {
 	w.log.mu.Unlock()
 	next.OnApply = func(uint64) {
 		if w.pending(0, 0) && w.rotated[0].Applied() {
-			t.Error("the segment can be flushed, and the overlay points into its memory")
+			t.Error("the segment can be flushed while the overlay points into its memory")
 		}
 	}
 	must(t, "Append", w.log.Append(next))
@@ -57,7 +57,8 @@ func TestAppliedAfterOverlay(t *testing.T) {
 }
 
 // TestDropDuringSeal freezes a segment while its seal is synced. All its records
-// are applied, so a flush can be done with it: memory and file must stay.
+// are applied, so a flush may drop it. Its memory and file must stay until the seal
+// is written.
 func TestDropDuringSeal(t *testing.T) {
 	w := newWorld(t, Options{})
 	seg := w.log.Active()
@@ -77,14 +78,14 @@ func TestDropDuringSeal(t *testing.T) {
 	late := put(1, 1, 64<<10)
 	must(t, "Append", w.log.Append(late))
 	if !seg.frozen.Load() || !seg.Applied() {
-		t.Error("the segment cannot be flushed, so this shows nothing")
+		t.Error("the segment cannot be flushed, so this test proves nothing")
 	}
 	seg.Unref()
-	if w.log.memory.kept != nil {
-		t.Error("the memory is given back while the seal is written from it")
+	if w.log.spareMemory.kept != nil {
+		t.Error("the memory is freed while the seal is written from it")
 	}
-	if w.log.out.TryLock() {
-		w.log.out.Unlock()
+	if w.log.fileMu.TryLock() {
+		w.log.fileMu.Unlock()
 		t.Error("Drop would close the file while the seal is written to it")
 	}
 	close(release)
@@ -92,13 +93,13 @@ func TestDropDuringSeal(t *testing.T) {
 	wg.Wait()
 	must(t, "Wait", w.log.Wait(late))
 	must(t, "Failure", w.log.Failure())
-	if w.log.memory.kept != seg.memory {
-		t.Error("the memory is not given back")
+	if w.log.spareMemory.kept != seg.memory {
+		t.Error("the memory is not kept for the next segment")
 	}
 }
 
-// TestWriteBehindDropped lets a writer sleep between its look at the active
-// segment and writing it, for as long as a flush takes.
+// TestWriteBehindDropped drops a segment after WriteBehind has loaded it as the
+// active one and before it writes.
 func TestWriteBehindDropped(t *testing.T) {
 	w := newWorld(t, Options{NoSync: true, SegmentBytes: 4 << 20})
 	for i := range 20 {
@@ -112,9 +113,10 @@ func TestWriteBehindDropped(t *testing.T) {
 	must(t, "Failure", w.log.Failure())
 }
 
-// TestFollowsWholeOnly gives the active segment more records while it is synced,
-// and freezes it: the next segment must wait, since its header vouches for them.
-func TestFollowsWholeOnly(t *testing.T) {
+// TestNextSegmentWaits appends records to the active segment while it is synced,
+// and freezes it. The next segment must not be written yet, because its header
+// says that this one is complete.
+func TestNextSegmentWaits(t *testing.T) {
 	w := newWorld(t, Options{NoSync: true})
 	seg := w.log.Active()
 	must(t, "Append", w.log.Append(put(0, 1, 100)))
@@ -130,18 +132,19 @@ func TestFollowsWholeOnly(t *testing.T) {
 		return nil
 	})
 	must(t, "SyncSegments", w.log.SyncSegments([]*Segment{seg}))
-	if len(w.rotated) != 2 || w.rotated[1].follows.Load() || seg.Durable() == seg.Tail() {
+	writable := func() bool { return w.rotated[1].Number <= w.log.noSync.writable.Load() }
+	if len(w.rotated) != 2 || writable() || seg.Durable() == seg.Tail() {
 		t.Errorf("%d segments, the last may be written: %v; the first is durable up to %d of %d",
-			len(w.rotated), w.rotated[1].follows.Load(), seg.Durable(), seg.Tail())
+			len(w.rotated), writable(), seg.Durable(), seg.Tail())
 	}
 	must(t, "SyncSegments", w.log.SyncSegments([]*Segment{seg}))
-	if !w.rotated[1].follows.Load() {
+	if !writable() {
 		t.Error("the next segment cannot be written")
 	}
 }
 
-// TestFailureWakesBarrier fails the log of NoSync mode, which no leader writes,
-// while a barrier waits.
+// TestFailureWakesBarrier fails the log in NoSync mode, which has no leader, while
+// barriers wait.
 func TestFailureWakesBarrier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{NoSync: true})

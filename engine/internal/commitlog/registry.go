@@ -6,12 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// registry is the set of sequence numbers that readers read at. The applier
-// asks it before it discards a version, under the same mutex, Log.applyMu, under
-// which a reader takes its number and registers it: a version cannot go in
-// between.
+// registry is the set of sequence numbers at which readers read. A reader takes
+// its number and registers it under Log.applyMu. The applier reads the registry
+// under the same mutex before it discards a version, so no version is discarded
+// between the two steps.
 type registry struct {
-	// mu is also taken by merges, which read the list without Log.applyMu.
+	// mu is for compactions, which read the list without Log.applyMu.
 	mu sync.Mutex
 	// +checklocks:mu
 	seqs []uint64 // ascending, one for each registration
@@ -43,8 +43,9 @@ func (r *registry) remove(seq uint64) {
 	r.top.Store(top)
 }
 
-// Register calls at with the present sequence number, between the records, and
-// keeps every version that a reader at that number sees until Unregister.
+// Register calls at with the published sequence number, which is not inside a
+// record. Until Unregister, every version is kept that a reader at that number
+// sees. at must not call the Log.
 func (l *Log) Register(at func(seq uint64)) {
 	l.applyMu.Lock()
 	defer l.applyMu.Unlock()
@@ -52,7 +53,7 @@ func (l *Log) Register(at func(seq uint64)) {
 	at(l.applied)
 }
 
-// Unregister undoes one Register at seq.
+// Unregister undoes one Register that gave seq.
 func (l *Log) Unregister(seq uint64) { l.readers.remove(seq) }
 
 // Registered returns the registered sequence numbers, ascending, each once.

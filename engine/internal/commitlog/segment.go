@@ -11,51 +11,52 @@ import (
 	"github.com/tablerock-db/tablerock/wal"
 )
 
-// Segment is a log segment with its memory and its memtable.
+// Segment is a log segment: its file, the memory that mirrors it, and the
+// memtable that indexes the memory.
 type Segment struct {
 	Number uint64
 	Table  *memtable.Table
 
 	memory *arena.Memory
 	image  []byte
-	// from is where the memory goes back to; nil frees it.
-	from *spare
-	// refs counts who reads the memory.
+	// pool gets the memory back. If it is nil the memory is freed.
+	pool *spareMemory
+	// refs counts the read states that use the memory.
 	refs atomic.Int32
-	// file writes the segment; nil for one that was recovered.
+	// file writes the segment. It is nil for a recovered segment.
 	file *wal.Segment
-	// opened says that file has its file on disk. Only a leader, or in NoSync
-	// mode the holder of Log.out, touches it.
+	// opened says that file exists on disk. Only the leader, or in NoSync mode the
+	// holder of Log.fileMu, reads and writes it.
 	opened bool
-	// follows says that the segment before s is whole on disk, in NoSync mode.
-	follows atomic.Bool
-	// written is how far the file system has been given the segment.
+	// written is the offset up to which file has been written.
 	written atomic.Int64
-	// end is where the records of a recovered segment end.
+	// end is the offset at which the records of a recovered segment end.
 	end int64
-	// appliedSeq is the last sequence number in the memtable and not in the
-	// overlay.
+	// appliedSeq is the last sequence number that is in the memtable and not in
+	// the overlay.
 	appliedSeq atomic.Uint64
-	// frozen says that nothing more is appended, and next is the segment that
-	// records go to instead.
+	// frozen says that nothing is appended to the segment any more. next, set
+	// before, is the segment after it.
 	frozen atomic.Bool
 	next   *Segment
 
-	// What follows is guarded by Log.mu until the segment is frozen.
+	// Log.mu guards the rest until the segment is frozen.
 
-	// shapes has the ids of shapes that were defined lately, shapeBytes is what
-	// they take, and defined is the last id.
+	// shapes has the ids of recently defined shapes, which take shapeBytes of
+	// memory. defined is the last id.
 	shapes     map[*codec.Shape]uint16
 	shapeBytes int
 	defined    int
-	// The shape asked for last and its id: most writers write one for long.
+	// lastShape is the shape looked up last, and lastID its id: most writers use
+	// one shape for a long time.
 	lastShape *codec.Shape
 	lastID    uint16
 
 	lastSeq uint64 // the last sequence number appended
 }
 
-// Recovered returns the segment into whose memory a file is to be replayed.
+// Recovered returns a segment with memory for a file of the given size, which
+// the caller replays into it.
 func Recovered(number uint64, bytes int64) (*Segment, error) {
 	memory, err := arena.New(int(max(bytes, wal.SegmentBytes(0))))
 	if err != nil {
@@ -70,7 +71,7 @@ func newSegment(number uint64, memory *arena.Memory) *Segment {
 	return s
 }
 
-// SetReplayed says what a replay has put into s.
+// SetReplayed sets the end that the replay of the segment returned.
 func (s *Segment) SetReplayed(end wal.End) {
 	s.end, s.lastSeq = end.Offset, end.LastSeq
 	s.appliedSeq.Store(end.LastSeq)
@@ -79,7 +80,7 @@ func (s *Segment) SetReplayed(end wal.End) {
 // Image returns the memory, which mirrors the file up to Tail.
 func (s *Segment) Image() []byte { return s.image }
 
-// Ref keeps the memory until Unref; the last Unref gives it back.
+// Ref keeps the memory until Unref. The last Unref frees it.
 func (s *Segment) Ref() { s.refs.Add(1) }
 
 // Unref undoes one Ref.
@@ -89,17 +90,16 @@ func (s *Segment) Unref() {
 	}
 }
 
-// Free gives the memory back of a segment that nobody has taken a Ref of.
+// Free frees the memory of a segment without a Ref.
 func (s *Segment) Free() {
-	if s.from == nil {
+	if s.pool == nil {
 		s.memory.Free()
 		return
 	}
-	s.from.give(s.memory)
+	s.pool.put(s.memory)
 }
 
-// maxShapeBytes is what the shapes take that a segment knows again when they
-// come.
+// maxShapeBytes limits the memory of Segment.shapes.
 const maxShapeBytes = 4 << 20
 
 // define remembers the id of a shape.
@@ -110,8 +110,8 @@ func (s *Segment) define(d shapeDef) {
 	s.defined = int(d.id)
 }
 
-// shapeID returns the id of shape, 0 if s does not know it, and for a delete,
-// whose shape is nil.
+// shapeID returns the id of shape, or 0 if s does not have it or shape is nil,
+// the shape of a delete.
 func (s *Segment) shapeID(shape *codec.Shape) uint16 {
 	if shape != s.lastShape {
 		s.lastShape, s.lastID = shape, s.shapes[shape]
@@ -119,8 +119,8 @@ func (s *Segment) shapeID(shape *codec.Shape) uint16 {
 	return s.lastID
 }
 
-// forgetShapes makes room for others if there are too many: those that come
-// again are defined again.
+// forgetShapes forgets all shapes if they take too much memory. If one is used
+// again, it is defined again.
 func (s *Segment) forgetShapes() {
 	if s.shapeBytes > maxShapeBytes {
 		clear(s.shapes)
@@ -128,7 +128,7 @@ func (s *Segment) forgetShapes() {
 	}
 }
 
-// Tail returns where the records of s end.
+// Tail returns the offset at which the records of s end.
 func (s *Segment) Tail() int64 {
 	if s.file == nil {
 		return s.end
@@ -139,7 +139,8 @@ func (s *Segment) Tail() int64 {
 // Empty reports whether s holds no record.
 func (s *Segment) Empty() bool { return s.Tail() <= wal.HeaderLen }
 
-// Durable returns up to where the records of s are on disk, 0 if none is.
+// Durable returns the offset up to which the records of s are durable, 0 if no
+// record is.
 func (s *Segment) Durable() int64 {
 	switch {
 	case s.Empty():
@@ -156,11 +157,11 @@ func (s *Segment) Durable() int64 {
 // LastSeq returns the last sequence number of a frozen segment.
 func (s *Segment) LastSeq() uint64 { return s.lastSeq }
 
-// Applied reports whether all of a frozen segment's records are durable and in
-// its memtable, so that it can be flushed.
+// Applied reports whether all records of a frozen segment are durable and in its
+// memtable, so that it can be flushed.
 func (s *Segment) Applied() bool { return s.appliedSeq.Load() == s.lastSeq }
 
-// closeFile closes the file, if s has one open.
+// closeFile closes the file, if it is open.
 func (s *Segment) closeFile() error {
 	if s.file == nil || !s.opened {
 		return nil
@@ -168,11 +169,11 @@ func (s *Segment) closeFile() error {
 	return s.file.Close()
 }
 
-// hasFile reports whether there is a file of s on disk.
+// hasFile reports whether the file of s exists on disk.
 func (s *Segment) hasFile() bool { return s.file == nil || s.opened }
 
-// start makes s, whose first record will have the sequence number firstSeq, a
-// segment that can be written.
+// start prepares s for records. The first one will have the sequence number
+// firstSeq.
 func (s *Segment) start(dbid [16]byte, firstSeq uint64, highWater edm.Ticks, prevEnd int64) error {
 	file, err := wal.New(wal.Header{
 		DBID:      dbid,

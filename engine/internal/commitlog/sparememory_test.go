@@ -2,17 +2,17 @@ package commitlog
 
 import "testing"
 
-// TestSpare follows the memory of segments from one to the next: one piece is
-// kept, until the end.
-func TestSpare(t *testing.T) {
+// TestSpareMemory takes and puts memory of two sizes. Memory of one segment is kept,
+// until close.
+func TestSpareMemory(t *testing.T) {
 	const size = 2 << 20
-	var s spare
+	var s spareMemory
 	first, err := s.take(size)
 	must(t, "take", err)
 	second, err := s.take(size)
 	must(t, "take", err)
-	s.give(first)
-	s.give(second)
+	s.put(first)
+	s.put(second)
 	if first.Bytes() != nil {
 		t.Error("the first of two is kept, want it freed for the second")
 	}
@@ -22,21 +22,21 @@ func TestSpare(t *testing.T) {
 		t.Errorf("%d bytes, want %d", len(other.Bytes()), size/2)
 	}
 	if again, err := s.take(size); err != nil || again != second {
-		t.Errorf("took %p, %v, want what was given back, %p", again, err, second)
+		t.Errorf("took %p, %v, want the memory put back, %p", again, err, second)
 	}
-	s.give(second)
-	s.end()
+	s.put(second)
+	s.close()
 	if second.Bytes() != nil {
-		t.Error("kept after the end")
+		t.Error("kept after close")
 	}
-	s.give(other)
+	s.put(other)
 	if other.Bytes() != nil {
-		t.Error("given after the end and kept")
+		t.Error("put after close and kept")
 	}
 }
 
-// TestSegmentsReuseMemory fills segments one after the other: the next but one
-// has the memory of a dropped one, but not that of one made for a large record.
+// TestSegmentsReuseMemory fills segments one after the other. The segment after a
+// dropped one takes over its memory, unless that was made for a large record.
 func TestSegmentsReuseMemory(t *testing.T) {
 	w := newWorld(t, Options{SegmentBytes: 1 << 20})
 	fill := func(id, size int) *Segment {
@@ -59,7 +59,7 @@ func TestSegmentsReuseMemory(t *testing.T) {
 	if seg := w.log.Active(); seg.memory != first.memory {
 		t.Error("the segment after a dropped one has new memory")
 	}
-	// The record opens a segment of its own size, right behind an empty one.
+	// The record starts a segment of its own size, right after an empty one.
 	fill(3, 1<<20)
 	large := w.rotated[len(w.rotated)-2]
 	if len(large.image) <= 1<<20 {
@@ -71,14 +71,13 @@ func TestSegmentsReuseMemory(t *testing.T) {
 	}
 }
 
-// TestEndFreesMemory gives up a log right after it was made, as an open does that
-// fails later.
-func TestEndFreesMemory(t *testing.T) {
+// TestFreeSpareMemory frees the memory of a new log, as an Open that fails does.
+func TestFreeSpareMemory(t *testing.T) {
 	w := newWorld(t, Options{SegmentBytes: 1 << 20})
 	seg := w.log.Active()
-	w.log.End()
+	w.log.FreeSpareMemory()
 	seg.Unref()
 	if seg.memory.Bytes() != nil {
-		t.Error("the memory is kept for a segment that will not be")
+		t.Error("the memory is kept although no segment follows")
 	}
 }

@@ -7,19 +7,18 @@ import (
 	"github.com/tablerock-db/tablerock/internal/arena"
 )
 
-// spare keeps the memory of one dropped segment for the next one: to find and
-// clear new pages costs the system more than filling them with records.
-type spare struct {
+// spareMemory keeps the memory of one dropped segment for the next one, because
+// new pages cost the operating system more than filling them with records does.
+type spareMemory struct {
 	mu sync.Mutex
 	// +checklocks:mu
 	kept *arena.Memory
-	// ended says that there is no next segment.
 	// +checklocks:mu
-	ended bool
+	closed bool
 }
 
-// take returns memory of n bytes with any content.
-func (s *spare) take(n int64) (*arena.Memory, error) {
+// take returns memory of n bytes with arbitrary contents.
+func (s *spareMemory) take(n int64) (*arena.Memory, error) {
 	s.mu.Lock()
 	m := s.kept
 	if m != nil && int64(len(m.Bytes())) == n {
@@ -35,11 +34,11 @@ func (s *spare) take(n int64) (*arena.Memory, error) {
 	return m, nil
 }
 
-// give takes back what take returned; it may come after end.
-func (s *spare) give(m *arena.Memory) {
+// put keeps or frees memory that take returned. It may be called after close.
+func (s *spareMemory) put(m *arena.Memory) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
+	if s.closed {
 		m.Free()
 		return
 	}
@@ -50,11 +49,11 @@ func (s *spare) give(m *arena.Memory) {
 	s.kept = m
 }
 
-// end frees what is kept, now and from now on.
-func (s *spare) end() {
+// close frees what is kept. From then on put keeps nothing.
+func (s *spareMemory) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended = true
+	s.closed = true
 	if s.kept != nil {
 		s.kept.Free()
 		s.kept = nil

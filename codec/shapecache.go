@@ -1,0 +1,91 @@
+package codec
+
+import (
+	"sync/atomic"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// ShapeCache finds the shape of properties, so that a writer checks names and
+// makes shapes only once. It is set-associative, and drops all shapes when they
+// take too much memory: clients that invent names cannot make it grow. Its methods
+// may be called concurrently. The zero ShapeCache is empty.
+type ShapeCache struct {
+	sets [shapeSets]shapeSet
+	// last is the shape found last. Most writers use one shape for a long time,
+	// and comparing names is cheaper than hashing them.
+	last atomic.Pointer[Shape]
+	used atomic.Int64 // estimated bytes of the shapes
+}
+
+const (
+	shapeSets = 256
+	// shapeWays is the associativity. Shapes in use must not evict each other,
+	// because the log defines each new Shape again.
+	shapeWays = 8
+	// maxShapeBytes is far above what the shapes of a program take.
+	maxShapeBytes = 8 << 20
+)
+
+type shapeSet struct {
+	ways [shapeWays]atomic.Pointer[Shape]
+	next atomic.Uint32 // the way to replace, modulo shapeWays
+}
+
+// set returns the set of the shape of props.
+func (c *ShapeCache) set(props edm.Properties) *shapeSet {
+	h := uint64(0)
+	for i := range props {
+		p := &props[i]
+		if p.Value.IsNull() {
+			continue
+		}
+		h = (h ^ uint64(p.Value.Type()) ^ xxhash.Sum64String(p.Name)) * 0x9E3779B97F4A7C15
+	}
+	return &c.sets[h>>32%shapeSets]
+}
+
+// Find returns the shape of props if it is cached, and nil otherwise. Properties
+// that are null are not part of a shape.
+func (c *ShapeCache) Find(props edm.Properties) *Shape {
+	if s := c.last.Load(); s != nil && s.Matches(props) {
+		return s
+	}
+	set := c.set(props)
+	for i := range set.ways {
+		if s := set.ways[i].Load(); s != nil && s.Matches(props) {
+			c.last.Store(s)
+			return s
+		}
+	}
+	return nil
+}
+
+// Of returns the shape of props from the cache, or makes and caches it. The names
+// in props must be legal and distinct.
+func (c *ShapeCache) Of(props edm.Properties) *Shape {
+	if s := c.Find(props); s != nil {
+		return s
+	}
+	s := NewShape(props)
+	c.add(s, c.set(props))
+	return s
+}
+
+// add adds s to a set, in place of another shape if the set is full.
+func (c *ShapeCache) add(s *Shape, in *shapeSet) {
+	size := int64(s.MemBytes())
+	if c.used.Add(size) > maxShapeBytes {
+		for i := range c.sets {
+			for k := range c.sets[i].ways {
+				c.sets[i].ways[k].Store(nil)
+			}
+		}
+		c.used.Store(size)
+	}
+	if old := in.ways[in.next.Add(1)%shapeWays].Swap(s); old != nil {
+		c.used.Add(-int64(old.MemBytes()))
+	}
+}

@@ -1,0 +1,35 @@
+package engine
+
+// Locks of the engine and of the packages below it, outermost first. While a
+// goroutine holds a lock it may take only locks further down. The packages do not
+// repeat this list.
+//
+//	DB.writers               (shared) a call that writes; (exclusive) Close
+//	worker.compactMu         one Compact
+//	worker.stepMu            one step of background work; files are written
+//	DB.catalogMu             one change of the catalog is logged
+//	DB.partitionLocks        the ops of a batch are resolved and logged; files may
+//	                         be read. A batch takes one.
+//	Log.reserveMu            NoSync: raising the reserved time stamps; the manifest
+//	                         is written
+//	Log.fileMu               writing or dropping a segment without a group
+//	Tree.jobsMu              choosing a flush or compaction; calls
+//	                         lsm.Options.Snapshots and Dropped
+//	Tree.mu                  the manifest is written; calls
+//	                         lsm.Options.ProvenLogs
+//	Log.mu                   appending to the log; memory only
+//	Log.applyMu              applying records, registering a reader; memory only
+//	currentState.mu          replacing the read state; memory only
+//	memtable directory.mu    finding and adding partitions of a memtable
+//	memtable shard.mu        the rows of partitions
+//	sstable.Reader.mu        loading the bounds of row groups
+//
+// The rest are leaves, held for a few instructions: overlayShard.mu, registry.mu,
+// spareMemory.mu and the lock of package arena below it, catalog.Drops.mu,
+// stalls.mu, worker.mu, Tree.countersMu, Tree.trashMu, the shards of the cache, and
+// the locks of vfs.Mem.
+//
+// Leading a group and applying groups in order are waits, not locks: do not wait
+// while holding Log.mu or a lock below it. Readers take no lock of this package: a
+// point read takes a memtable shard and a cache shard, one after the other, and a
+// query takes Log.applyMu once to register.
