@@ -10,7 +10,7 @@ package engine
 //	DB.catalogMu             one change of the catalog is logged
 //	DB.partitionLocks        the ops of a batch are resolved and logged; files may
 //	                         be read. A batch takes one.
-//	Log.reserveMu            NoSync: raising the reserved time stamps; the manifest
+//	noSync.reserveMu           NoSync: raising the reserved time stamps; the manifest
 //	                         is written
 //	Log.fileMu               writing or dropping a segment without a group
 //	Tree.jobsMu              choosing a flush or compaction; calls
