@@ -209,8 +209,8 @@ func (j *jobTimer) logFlush(memtables int) {
 func (j *jobTimer) logCompaction() {
 	now := j.db.tree.Counters()
 	j.db.opts.Logger.Debug("compacted sstables", "job", j.What(),
-		"inputs", now.ReadFiles-j.before.ReadFiles, "outputs", now.MergedFiles-j.before.MergedFiles,
-		"bytes_read", now.ReadBytes-j.before.ReadBytes, "bytes_written", now.MergedBytes-j.before.MergedBytes,
+		"inputs", now.ReadFiles-j.before.ReadFiles, "outputs", now.CompactedFiles-j.before.CompactedFiles,
+		"bytes_read", now.ReadBytes-j.before.ReadBytes, "bytes_written", now.CompactedBytes-j.before.CompactedBytes,
 		"seconds", j.seconds())
 }
 
