@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// An archive is files one after the other, each a line "-- NAME SIZE --" and
-// SIZE bytes. What cannot be read as a file ends it.
+// An archive is a sequence of files, each a line "-- NAME SIZE --" and SIZE bytes. It ends
+// at the first line of another form.
 
 const (
 	maxArchiveFiles = 24
@@ -26,8 +26,8 @@ func archiveOf(files map[string][]byte) []byte {
 	return b.Bytes()
 }
 
-// filesOf reads an archive. A size that is larger than what is left takes what
-// is left, so that a fuzzer may cut and grow files.
+// filesOf reads an archive. A file whose size exceeds the rest of the archive has the rest,
+// so that a fuzzer can truncate and extend files.
 func filesOf(archive []byte) map[string][]byte {
 	files := map[string][]byte{}
 	for len(files) < maxArchiveFiles {

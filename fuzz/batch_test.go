@@ -13,9 +13,8 @@ import (
 	"github.com/tablerock-db/tablerock/internal/odata/batch"
 )
 
-// FuzzBatch takes any body of any type apart as a batch. What is taken, written
-// down in one plain form and taken apart again, is the same; what is refused is
-// refused by a *batch.Error.
+// FuzzBatch parses any body of any type as a batch. A batch that parses is the same after it
+// is written and parsed again. An error is a *batch.Error.
 func FuzzBatch(f *testing.F) {
 	const plain = "multipart/mixed; boundary=b"
 	const part = "--c\nContent-Type: application/http\nContent-Transfer-Encoding: binary\n\n"
@@ -45,18 +44,18 @@ func FuzzBatch(f *testing.F) {
 		contentType, again := writeBatch(b)
 		got, err := batch.Parse(contentType, again)
 		if err != nil {
-			t.Fatalf("%q is written as %q, which is refused: %v", body, again, err)
+			t.Fatalf("%q is written as %q, which does not parse: %v", body, again, err)
 		}
 		if d := cmp.Diff(b, got); d != "" {
-			t.Fatalf("%q is written as %q, which reads (-want +got):\n%s", body, again, d)
+			t.Fatalf("%q is written as %q, which differs (-want +got):\n%s", body, again, d)
 		}
 	})
 }
 
-// FuzzParts takes operations apart that stand one behind the other, where each is
-// what it is alone: nothing is taken from the one before that is not the same in
-// both. Those that are refused alone are left out.
-func FuzzParts(f *testing.F) {
+// FuzzOperations parses a batch of several operations and compares each with the same
+// operation alone, because the parser reuses results of the operation before. It omits
+// operations that do not parse alone.
+func FuzzOperations(f *testing.F) {
 	const mime = "Content-Type: application/http\n\n"
 	const post = mime + "POST /t HTTP/1.1\nPrefer: x\nContent-Length: 2\n\n{}\n"
 	f.Add([]byte(post + "--c\n" + post + "--c\n" + mime + "POST /t HTTP/1.1\nPrefer: y\nContent-Length: 3\n\n{ }"))
@@ -77,7 +76,7 @@ func FuzzParts(f *testing.F) {
 			}
 		}
 		got, err := parse(taken...)
-		if len(taken) == 0 || err != nil && strings.Contains(err.Error(), "duplicate Content-ID") { // a Content-ID
+		if len(taken) == 0 || err != nil && strings.Contains(err.Error(), "duplicate Content-ID") {
 			return
 		}
 		if d := cmp.Diff(want, got); err != nil || d != "" {
@@ -86,7 +85,7 @@ func FuzzParts(f *testing.F) {
 	})
 }
 
-// writeBatch returns b as a client might send it.
+// writeBatch returns the body of b.
 func writeBatch(b batch.Request) (contentType string, body []byte) {
 	outer, inner := freeBoundary(b, "batch"), freeBoundary(b, "changeset")
 	w := new(bytes.Buffer)
@@ -99,13 +98,13 @@ func writeBatch(b batch.Request) (contentType string, body []byte) {
 			fmt.Fprintf(w, "--%s\n", inner)
 		}
 		fmt.Fprint(w, "Content-Type: application/http\n")
-		// Two operations may have one Content-ID if their parts have others.
+		// Two operations may have the same Content-ID if their MIME parts have others.
 		fmt.Fprintf(w, "Content-ID:%d\n\n%s %s HTTP/1.1\n", i, p.Method, p.Target)
 		for _, h := range p.Header {
 			fmt.Fprintf(w, "%s:%s\n", h.Name, h.Value)
 		}
 		fmt.Fprintf(w, "\n%s", p.Body)
-		if n, err := strconv.Atoi(p.Header.Get("Content-Length")); err == nil { // which may count line ends
+		if n, err := strconv.Atoi(p.Header.Get("Content-Length")); err == nil { // may include line ends
 			w.Write(bytes.Repeat([]byte(" "), n-len(p.Body)))
 		}
 		fmt.Fprint(w, "\n")
@@ -117,7 +116,7 @@ func writeBatch(b batch.Request) (contentType string, body []byte) {
 	return "multipart/mixed; boundary=" + outer, w.Bytes()
 }
 
-// freeBoundary returns a boundary that no body has.
+// freeBoundary returns a boundary that no body contains.
 func freeBoundary(b batch.Request, name string) string {
 	for n := 0; ; n++ {
 		boundary, free := fmt.Sprintf("%s_%d", name, n), true

@@ -18,15 +18,14 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// inputTime bounds what one input may take, on a busy machine.
+// inputTime limits the time for one input, on a busy machine.
 const inputTime = 20 * time.Second
 
-// FuzzDirectory opens a directory of any files. There is no panic and no input
-// that takes long or much memory; errors are of the documented kinds; a failed
-// open changes no file; if Verify finds nothing, all ways of reading agree, and
-// the database can be written to, merged, closed and opened again without a
-// change to anything else. With sums, those of the files are made right first:
-// only then may ways of reading disagree, and Verify must find out.
+// FuzzDirectory opens a directory of any files. It allows no panic, no input that needs much
+// time or memory, only documented errors, and no change of a file by a failed open. If
+// Verify finds nothing, all reads agree, and a write, a compaction, a close and an open
+// change no other data. If sums is set, the test first repairs the checksums of the files;
+// only then may reads disagree, and Verify must detect that.
 func FuzzDirectory(f *testing.F) {
 	golden := goldenFiles(f)
 	f.Add(archiveOf(golden), false)
@@ -48,7 +47,7 @@ func FuzzDirectory(f *testing.F) {
 		}
 		files := filesOf(archive)
 		if sums {
-			mend(files)
+			repair(files)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), inputTime)
 		defer cancel()
@@ -62,16 +61,16 @@ func useDirectory(ctx context.Context, t *testing.T, files map[string][]byte, su
 	ro := o
 	ro.ReadOnly = true
 	before := allocated()
-	// A view changes nothing, whether it opens or not.
+	// A read-only open changes nothing, whether it fails or not.
 	if view, err := engine.Open("db", ro); err == nil {
 		readAll(ctx, t, view, sums)
 		if err := view.Close(); err != nil {
-			t.Fatalf("close of a view: %v", err)
+			t.Fatalf("close after a read-only open: %v", err)
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		checkDocumented(t, "open of a view", err)
+		checkDocumented(t, "read-only open", err)
 	}
-	checkUnchanged(t, "a view", files, contents(t, disk, "db"))
+	checkUnchanged(t, "a read-only open", files, contents(t, disk, "db"))
 
 	db, err := engine.Open("db", o)
 	if n := allocated() - before; n > 64<<20+256*uint64(size(files)) {
@@ -90,28 +89,27 @@ func useDirectory(ctx context.Context, t *testing.T, files map[string][]byte, su
 	}
 }
 
-// readAll reads a database in every way, and reports whether there is nothing
-// wrong with it.
+// readAll reads a database in every way. healthy means that it found no error.
 func readAll(ctx context.Context, t *testing.T, db *engine.DB, sums bool) (s state, healthy bool) {
 	t.Helper()
 	report, err := db.Verify(ctx)
 	if err != nil {
-		t.Fatalf("Verify could not finish: %v", err)
+		t.Fatalf("Verify fails: %v", err)
 	}
 	s, err = stateOf(ctx, db)
 	switch {
 	case err != nil && len(report.Findings) == 0:
 		t.Fatalf("Verify finds nothing, but: %v", err)
 	case errors.Is(err, errInconsistent) && !sums:
-		t.Fatalf("nobody made the sums right, but: %v; Verify finds %v", err, report.Findings)
+		t.Fatalf("with the original checksums: %v; Verify finds %v", err, report.Findings)
 	case !errors.Is(err, errInconsistent):
 		checkDocumented(t, "read", err)
 	}
 	return s, err == nil && len(report.Findings) == 0
 }
 
-// writeAndReopen changes a healthy database and asks that everything else stays
-// as it was. It returns the database, which was opened again.
+// writeAndReopen writes to a healthy database, opens it again and checks that all other data
+// is unchanged. It returns the open database.
 func writeAndReopen(ctx context.Context, t *testing.T, db *engine.DB, o engine.Options, was state) *engine.DB {
 	const table = "FuzzWrites"
 	if slices.ContainsFunc(was.Tables, func(i store.TableInfo) bool { return edm.FoldTableName(i.Name) == "fuzzwrites" }) {
@@ -125,7 +123,7 @@ func writeAndReopen(ctx context.Context, t *testing.T, db *engine.DB, o engine.O
 	}
 	err := db.CreateTable(ctx, table)
 	if errors.Is(err, edm.ErrTooLarge) || errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrReadOnly) {
-		return db // counters at their ends
+		return db // a counter is at its maximum
 	}
 	fatal("CreateTable", err)
 	_, err = db.Apply(ctx, table, store.Insert(edm.Entity{Key: edm.Key{Partition: "p", Row: "r"}, Properties: everyType(3)}))
@@ -137,19 +135,19 @@ func writeAndReopen(ctx context.Context, t *testing.T, db *engine.DB, o engine.O
 	now, err := stateOf(ctx, db)
 	fatal("read", err)
 	if n := len(now.Entities[table]); n != 1 {
-		t.Fatalf("%d entities of the one written", n)
+		t.Fatalf("%d entities, want the one that was written", n)
 	}
 	delete(now.Entities, table)
 	delete(now.Meta, table)
 	now.Tables = slices.DeleteFunc(now.Tables, func(i store.TableInfo) bool { return i.Name == table })
 	if diff := cmp.Diff(was, now, compareEntities); diff != "" {
-		t.Fatalf("a write and a merge changed more (-before +after):\n%s", diff)
+		t.Fatalf("a write and a compaction changed other data (-before +after):\n%s", diff)
 	}
 	return db
 }
 
-// checkDocumented asks that an error is one that a damaged, foreign or newer
-// directory may give.
+// checkDocumented fails unless err is an error that Open documents for a damaged, foreign or
+// newer directory.
 func checkDocumented(t *testing.T, what string, err error) {
 	t.Helper()
 	for _, documented := range []error{store.ErrCorrupt, store.ErrNewerFormat, store.ErrNotDatabase} {
@@ -158,7 +156,7 @@ func checkDocumented(t *testing.T, what string, err error) {
 		}
 	}
 	if err != nil {
-		t.Fatalf("%s: %v is none of the documented errors", what, err)
+		t.Fatalf("%s: %v is not a documented error", what, err)
 	}
 }
 
@@ -171,7 +169,7 @@ func checkUnchanged(t *testing.T, what string, want, got map[string][]byte) {
 	}
 	for name := range got {
 		if _, ok := want[name]; !ok {
-			t.Fatalf("%s made %s", what, name)
+			t.Fatalf("%s created %s", what, name)
 		}
 	}
 }

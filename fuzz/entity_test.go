@@ -14,9 +14,9 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// entityOf makes an entity of any bytes. Each property takes from data a byte
-// for the type, one for the length of its name, the name, and two for the length
-// of the value, which may repeat what is there: large values need few bytes.
+// entityOf returns an entity of any bytes. In data, a property has one byte for the type, one
+// for the length of its name, the name, and two for the length of the value. The value
+// repeats the bytes there are, so that large values need few bytes.
 func entityOf(pk, rk string, data []byte) edm.Entity {
 	e := edm.Entity{Key: edm.Key{Partition: pk, Row: rk}}
 	take := func(n int) []byte {
@@ -60,10 +60,9 @@ func entityOf(pk, rk string, data []byte) edm.Entity {
 	return e
 }
 
-// FuzzEntity gives any entity to a database. It is taken exactly when the checks
-// of package edm pass, refused by an *edm.Error otherwise, and comes back bit for
-// bit from memory, from a sorted file and after opening again, by key and by
-// query.
+// FuzzEntity writes any entity to a database. The database accepts it if and only if the
+// checks of package edm pass, returns an *edm.Error otherwise, and returns the same bits
+// from memory, from an sstable and after a reopen, by key and by query.
 func FuzzEntity(f *testing.F) {
 	f.Add("p", "r", []byte("\x01\x04\x05\x00Namevalue\x04\x01\x00\x00n\x01\x02\x03\x04\x03\x01\x00\x00b\x01"))
 	f.Add("", "", []byte{})
@@ -88,7 +87,7 @@ func FuzzEntity(f *testing.F) {
 		want := edm.CheckEntity(&e)
 		results, err := db.Apply(t.Context(), table, store.Insert(e))
 		if (want == nil) != (err == nil) {
-			t.Fatalf("%v: CheckEntity says %v, Apply %v", e, want, err)
+			t.Fatalf("%v: CheckEntity returns %v, Apply %v", e, want, err)
 		}
 		if err != nil {
 			if refusal := (*edm.Error)(nil); !errors.As(err, &refusal) || !errors.Is(err, store.ErrInvalid) {
@@ -108,7 +107,7 @@ func FuzzEntity(f *testing.F) {
 		if err := db.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		expectEntity(t, "sorted file", db, table, stored)
+		expectEntity(t, "sstable", db, table, stored)
 		if report, err := db.Verify(t.Context()); err != nil || len(report.Findings) > 0 {
 			t.Fatalf("Verify: %+v, %v", report, err)
 		}
@@ -136,11 +135,11 @@ func expectEntity(t *testing.T, where string, db *engine.DB, table string, want 
 	n := 0
 	for e, err := range store.Entities(db.Query(t.Context(), table, q)) {
 		if err != nil || !sameEntity(e, want) {
-			t.Fatalf("%s: query gives %v, %v, want %v", where, e, err, want)
+			t.Fatalf("%s: query returns %v, %v, want %v", where, e, err, want)
 		}
 		n++
 	}
 	if n != 1 {
-		t.Fatalf("%s: query gives %d entities, want 1", where, n)
+		t.Fatalf("%s: query returns %d entities, want 1", where, n)
 	}
 }

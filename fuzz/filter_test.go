@@ -18,8 +18,8 @@ import (
 
 const filterTable = "Things"
 
-// filterData is a database with several groups of rows in sorted files and some
-// rows in memory, and all its entities in order.
+// filterData is a database with several row groups in sstables and some rows in memory, and
+// all its entities in order.
 var filterData = sync.OnceValues(func() (*engine.DB, []edm.Entity) {
 	ctx := context.Background()
 	db, err := engine.Open("db", engine.Options{FS: vfs.NewMem(), SegmentBytes: 4 << 20, Testing: repeatable(make([]byte, 16))})
@@ -29,7 +29,7 @@ var filterData = sync.OnceValues(func() (*engine.DB, []edm.Entity) {
 	const rows = 600
 	for i := 0; i < rows && err == nil; i++ {
 		if i == rows*3/4 {
-			err = db.Compact(ctx) // one run: groups may be left out
+			err = db.Compact(ctx) // one run, so that row groups can be pruned
 		}
 		if i == rows*9/10 {
 			err = db.Flush(ctx)
@@ -51,8 +51,8 @@ var filterData = sync.OnceValues(func() (*engine.DB, []edm.Entity) {
 	return db, all
 })
 
-// thing is an entity whose properties have types that differ from row to row,
-// and some of them only some rows.
+// thing returns an entity. The types of its properties differ from row to row, and some rows
+// lack some properties.
 func thing(i int) edm.Entity {
 	pk := []string{"", "a", "a\U0001F600", "a\uE000", "b", "it's"}[i/100]
 	props := edm.Properties{
@@ -76,10 +76,9 @@ func thing(i int) edm.Entity {
 	return edm.Entity{Key: edm.Key{Partition: pk, Row: fmt.Sprintf("%04d", i)}, Properties: props}
 }
 
-// FuzzFilter asks a database for the entities that a filter keeps, in pages and
-// in both directions, and compares with the filter over each entity: neither the
-// ranges of keys nor the summaries of groups may hide a row, and no page loses
-// or repeats one.
+// FuzzFilter queries a database with a filter, in pages and in both directions, and compares
+// the result with the filter on each entity: key ranges and the bounds of row groups must
+// not hide a row, and pages must not lose or repeat one.
 func FuzzFilter(f *testing.F) {
 	for _, text := range []string{
 		"", "PartitionKey eq 'a'", "PartitionKey ge 'a' and PartitionKey lt 'b' and n gt 150", "RowKey ge '0100' and RowKey lt '0200'",
@@ -119,7 +118,7 @@ func FuzzFilter(f *testing.F) {
 		}
 		got := pages(t, db, q, len(all))
 		if len(got) != len(want) {
-			t.Fatalf("%q gives %d entities, want %d; %+v", text, len(got), len(want), q)
+			t.Fatalf("%q returns %d entities, want %d; %+v", text, len(got), len(want), q)
 		}
 		for i := range got {
 			if !sameEntity(got[i], want[i]) {

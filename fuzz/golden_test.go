@@ -23,13 +23,12 @@ import (
 
 var update = flag.Bool("update", false, "write the golden database of the present version")
 
-// goldenDirs hold a database as the first release of each version of a file in
-// it wrote it: sorted files, a sealed log and a manifest, with all types,
-// tombstones, metadata and a dropped table. They are kept for ever; the last
-// one is of the present versions.
+// goldenDirs contain a database as written by the first release of each file version:
+// sstables, a sealed log and a manifest, with all types, tombstones, metadata and a dropped
+// table. Never delete one. The last one has the current versions.
 var goldenDirs = []string{"testdata/database-v1", "testdata/database-v2"}
 
-// clock is a clock that stands still and never calls back.
+// clock is a clock with a fixed time and no callbacks.
 type clock struct{}
 
 func (clock) Now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
@@ -43,13 +42,12 @@ func options(disk vfs.FS) engine.Options {
 	}
 }
 
-// repeatable returns hooks under which runs do not differ. A new database gets
-// the given id.
+// repeatable returns hooks that make runs repeatable. A new database has the given id.
 func repeatable(id []byte) engine.TestHooks {
 	return engine.TestHooks{Manual: true, Clock: clock{}, Random: bytes.NewReader(id)}
 }
 
-// everyType has a property of each type, with values at the edges.
+// everyType returns a property of each type, with extreme values.
 func everyType(i int) edm.Properties {
 	return edm.Properties{
 		{Name: "Text", Value: edm.String(strings.Repeat("é😀", i%5))},
@@ -63,7 +61,7 @@ func everyType(i int) edm.Properties {
 	}
 }
 
-// fillGolden writes the golden database's contents.
+// fillGolden writes the contents of the golden database.
 func fillGolden(tb testing.TB, db *engine.DB) {
 	tb.Helper()
 	ctx := context.Background()
@@ -134,7 +132,7 @@ func contents(tb testing.TB, disk vfs.FS, dir string) map[string][]byte {
 	return files
 }
 
-// newGolden returns the files of a golden database made now.
+// newGolden returns the files of a new golden database.
 func newGolden(tb testing.TB) map[string][]byte {
 	tb.Helper()
 	disk := vfs.NewMem()
@@ -149,7 +147,7 @@ func newGolden(tb testing.TB) map[string][]byte {
 	return contents(tb, disk, "db")
 }
 
-// goldenFiles returns the committed files of the present versions.
+// goldenFiles returns the committed files of the current versions.
 func goldenFiles(tb testing.TB) map[string][]byte {
 	tb.Helper()
 	return goldenFilesIn(tb, goldenDirs[len(goldenDirs)-1])
@@ -172,7 +170,7 @@ func goldenFilesIn(tb testing.TB, dir string) map[string][]byte {
 	return files
 }
 
-// diskOf returns a file system whose folder db holds files.
+// diskOf returns a file system with files in the directory db.
 func diskOf(tb testing.TB, files map[string][]byte) *vfs.Mem {
 	tb.Helper()
 	disk := vfs.NewMem()
@@ -196,7 +194,7 @@ func diskOf(tb testing.TB, files map[string][]byte) *vfs.Mem {
 	return disk
 }
 
-// state is everything that a database shows.
+// state is all data that a database returns.
 type state struct {
 	Tables   []store.TableInfo
 	Meta     map[string]string
@@ -204,11 +202,11 @@ type state struct {
 	Entities map[string][]edm.Entity
 }
 
-// errInconsistent says that two ways of reading a database disagree.
+// errInconsistent means that two ways to read a database disagree.
 var errInconsistent = errors.New("inconsistent")
 
-// stateOf reads a whole database, each table forwards and backwards, and checks
-// that both agree and that each entity is found by its key.
+// stateOf reads a whole database: each table forward and backward, and each entity by its
+// key. It returns an error if they disagree.
 func stateOf(ctx context.Context, db store.Store) (state, error) {
 	s := state{Meta: map[string]string{}, Entities: map[string][]edm.Entity{}}
 	var err error
@@ -246,16 +244,16 @@ func checkReads(ctx context.Context, db store.Store, table string, want []edm.En
 			return err
 		}
 		if i--; i < 0 || !sameEntity(e, want[i]) {
-			return fmt.Errorf("%w: %s backwards: entity %d is %v", errInconsistent, table, i, e.Key)
+			return fmt.Errorf("%w: %s backward: entity %d is %v", errInconsistent, table, i, e.Key)
 		}
 	}
 	if i != 0 {
-		return fmt.Errorf("%w: %s backwards: %d entities fewer than forwards", errInconsistent, table, i)
+		return fmt.Errorf("%w: %s backward: %d entities fewer than forward", errInconsistent, table, i)
 	}
 	for _, e := range want {
 		got, err := db.Get(ctx, table, e.Key)
 		if errors.Is(err, store.ErrEntityNotFound) || err == nil && !sameEntity(got, e) {
-			return fmt.Errorf("%w: get of %v, which a scan shows: %v, %v", errInconsistent, e.Key, got, err)
+			return fmt.Errorf("%w: get of %v, which a scan returns: %v, %v", errInconsistent, e.Key, got, err)
 		}
 		if err != nil {
 			return err
@@ -264,7 +262,7 @@ func checkReads(ctx context.Context, db store.Store, table string, want []edm.En
 	return nil
 }
 
-// sameEntity compares bit for bit.
+// sameEntity reports whether all bits of two entities are equal.
 func sameEntity(a, b edm.Entity) bool {
 	if a.Key != b.Key || a.Timestamp != b.Timestamp || len(a.Properties) != len(b.Properties) {
 		return false
@@ -279,9 +277,9 @@ func sameEntity(a, b edm.Entity) bool {
 
 var compareEntities = cmp.Comparer(sameEntity)
 
-// TestGoldenDatabase opens the files of all versions and compares what they show
-// with the same operations done now. Rewrite them, for a version yet unreleased,
-// with go test ./fuzz -run GoldenDatabase -update.
+// TestGoldenDatabase opens the files of all versions and compares their data with that of the
+// same operations on a new database. To rewrite the files of an unreleased version, run
+// go test ./fuzz -run GoldenDatabase -update.
 func TestGoldenDatabase(t *testing.T) {
 	if goldenDir := goldenDirs[len(goldenDirs)-1]; *update {
 		if err := os.RemoveAll(goldenDir); err != nil {

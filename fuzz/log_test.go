@@ -11,9 +11,9 @@ import (
 	"github.com/tablerock-db/tablerock/wal"
 )
 
-// FuzzLog reads any bytes as a segment. What is read is what is read again once
-// the unproven tail was repaired, and once the end is stated; the view beside a
-// writer shows a part of it; errors are of the documented kinds.
+// FuzzLog reads any bytes as a segment. A read after a repair of the tail, and a read with a
+// known end, return the same records. A read beside a writer returns a prefix of them. Only
+// documented errors are allowed.
 func FuzzLog(f *testing.F) {
 	golden := goldenFiles(f)["000006.wal"]
 	f.Add(golden, int64(0), int64(0), false)
@@ -31,7 +31,7 @@ func FuzzLog(f *testing.F) {
 		dbid := [16]byte([]byte("golden database!"))
 		if sums {
 			data = bytes.Clone(data)
-			mendLog(data, dbid, number)
+			repairLog(data, dbid, number)
 		}
 		disk := diskOf(t, map[string][]byte{"000006.wal": data})
 		o := wal.ReplayOptions{DBID: dbid, Number: number, Sealed: sealed, Proven: proven}
@@ -60,7 +60,7 @@ func FuzzLog(f *testing.F) {
 	})
 }
 
-// logResult is what a reader made of a segment.
+// logResult is the result of reading a segment.
 type logResult struct {
 	records []string
 	image   []byte
@@ -93,5 +93,5 @@ func checkLogError(t *testing.T, err error) {
 			return
 		}
 	}
-	t.Fatalf("%v is none of the documented errors", err)
+	t.Fatalf("%v is not a documented error", err)
 }

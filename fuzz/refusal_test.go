@@ -10,8 +10,8 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// TestNewerFormats raises the version of each file of a database by itself: it
-// is refused as newer, not as damaged, and not touched.
+// TestNewerFormats raises the version of one file of a database at a time: Open returns
+// ErrNewerFormat and changes nothing.
 func TestNewerFormats(t *testing.T) {
 	for name := range goldenFiles(t) {
 		t.Run(name, func(t *testing.T) {
@@ -22,7 +22,7 @@ func TestNewerFormats(t *testing.T) {
 			if strings.HasSuffix(name, ".sst") {
 				little.PutUint32(b[len(b)-24:], newer)
 			}
-			mend(files)
+			repair(files)
 			for _, readOnly := range []bool{false, true} {
 				disk := diskOf(t, files)
 				o := options(disk)
@@ -36,14 +36,14 @@ func TestNewerFormats(t *testing.T) {
 	}
 }
 
-// TestFailedOpenChangesNothing opens a database whose log has no stated end, and
-// whose catalog is damaged: the end must not be stated on the way to the refusal.
+// TestFailedOpenChangesNothing opens a database whose manifest has no end of the log and
+// whose catalog is damaged: the failed Open must not write the end to the manifest.
 func TestFailedOpenChangesNothing(t *testing.T) {
 	files := goldenFiles(t)
 	clear(files["MANIFEST"][0x50:0x58])
 	log := bytes.Replace(files["000006.wal"][:0x1208], []byte("\x00\x00\x00\x00account\x01\x01"), []byte("\x00\x00\x00\x00unknown\x01\x01"), 1)
 	files["000006.wal"] = log
-	mend(files)
+	repair(files)
 	disk := diskOf(t, files)
 	if _, err := engine.Open("db", options(disk)); !errors.Is(err, store.ErrCorrupt) {
 		t.Fatalf("open: %v, want %v", err, store.ErrCorrupt)
@@ -51,9 +51,8 @@ func TestFailedOpenChangesNothing(t *testing.T) {
 	checkUnchanged(t, "a failed open", files, contents(t, disk, "db"))
 }
 
-// TestOpenCompletesCreation opens a directory that holds nothing but segments
-// without a record, of another database even: it counts as a creation that was
-// cut short, and Open completes it.
+// TestOpenCompletesCreation opens a directory that contains only segments without records,
+// even of another database. Open treats it as an interrupted creation and completes it.
 func TestOpenCompletesCreation(t *testing.T) {
 	header := goldenFiles(t)["000006.wal"][:4096]
 	for name, files := range map[string]map[string][]byte{

@@ -11,9 +11,9 @@ import (
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 )
 
-// FuzzSAS makes tokens of any content: each verifies or is refused for a reason
-// of its content, what is granted is what was asked for, and once the token says
-// another thing it is refused. The bytes of extra are appended to its query.
+// FuzzSAS makes tokens of any content. Each token verifies or is refused because of its
+// content, grants what it says, and is refused after a change of its text. The bytes of
+// extra are appended to its query.
 func FuzzSAS(f *testing.F) {
 	f.Add("2019-02-02", "People", "raud", "", "2026-03-05", "", "", "a", "1", "b", "2", "", "&timeout=3", uint16(0), byte(0))
 	f.Add("2013-08-15", "T", "r", "2026-03-04T00:00Z", "2026-03-05T00:00:00Z", "", "", "", "", "", "", "", "&sp=raud", uint16(40), byte(1))
@@ -90,8 +90,8 @@ func checkGrant(t *testing.T, g *sharedkey.Grant, table, letters, types string, 
 	}
 }
 
-// sameToken reports whether two queries may say the same to a verifier. A query
-// that package net/url does not take whole may.
+// sameToken reports whether two queries can mean the same to a verifier. It returns true for
+// queries that package net/url does not parse completely.
 func sameToken(a, b string) bool {
 	x, errA := url.ParseQuery(a)
 	y, errB := url.ParseQuery(b)

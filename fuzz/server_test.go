@@ -31,7 +31,7 @@ const (
 	servedTable   = "People"
 )
 
-// served is a server over a plain map, and the owner of its account.
+// served is a server on a map, with the credential of its account.
 type served struct {
 	t          *testing.T
 	store      store.Store
@@ -64,7 +64,7 @@ func newServed(t *testing.T, keys ...edm.Key) *served {
 	return s
 }
 
-// ask sends a request of the owner.
+// ask sends a request signed with the account key.
 func (s *served) ask(method string, u *url.URL, body string) *http.Response {
 	r := httptest.NewRequestWithContext(s.t.Context(), method, "/", strings.NewReader(body))
 	r.URL, r.RequestURI = u, u.RequestURI()
@@ -81,7 +81,7 @@ func (s *served) serve(r *http.Request) *http.Response {
 	return w.Result()
 }
 
-// contents returns all that is stored, as text.
+// contents returns all stored data as text.
 func (s *served) contents() string {
 	var b strings.Builder
 	meta, err := s.store.AccountMeta(s.t.Context())
@@ -111,10 +111,10 @@ func (s *served) contents() string {
 	return b.String()
 }
 
-// FuzzHandler sends any request. The server never fails, answers well-formed
-// documents with a code for each refusal, changes nothing when it refuses or only
-// reads, and stores no entity that breaks a limit. Where the request's signature
-// is {signature}, it is made right first, and its length always.
+// FuzzHandler sends any request. The server never fails, returns well-formed documents with a
+// code for each refusal, changes nothing when it refuses or reads, and stores no entity
+// that exceeds a limit. The test first replaces {signature} by a valid one, and sets the
+// length.
 func FuzzHandler(f *testing.F) {
 	for _, seed := range transcripts(f) {
 		f.Add([]byte(seed))
@@ -129,7 +129,7 @@ func FuzzHandler(f *testing.F) {
 			t.Fatal(err)
 		}
 		if len(s.events) != 1 || s.events[0].Status != res.StatusCode {
-			t.Fatalf("events %+v of one request that was answered with %d", s.events, res.StatusCode)
+			t.Fatalf("events %+v of one request with status %d", s.events, res.StatusCode)
 		}
 		if res.StatusCode >= 500 && res.StatusCode != http.StatusNotImplemented || s.events[0].Err != nil {
 			t.Fatalf("%d %s: %v", res.StatusCode, body, s.events[0].Err)
@@ -137,13 +137,13 @@ func FuzzHandler(f *testing.F) {
 		refused := res.StatusCode >= 400 || bytes.Contains(body, []byte("\r\nHTTP/1.1 4")) || bytes.Contains(body, []byte("\r\nHTTP/1.1 5"))
 		reads := method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 		if after := s.contents(); (refused || reads) && after != before {
-			t.Fatalf("%s was answered with %d and changed\n%s\ninto\n%s", method, res.StatusCode, before, after)
+			t.Fatalf("%s returned %d and changed\n%s\nto\n%s", method, res.StatusCode, before, after)
 		}
 		checkDocument(t, res, body)
 	})
 }
 
-// read makes a request of a text, whatever it says of its length.
+// read parses a request and ignores its length.
 func (s *served) read(text []byte) *http.Request {
 	head, body, _ := bytes.Cut(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")), []byte("\n\n"))
 	lines := slices.DeleteFunc(strings.Split(string(head), "\n"), func(line string) bool {
@@ -168,14 +168,14 @@ func (s *served) read(text []byte) *http.Request {
 	return r
 }
 
-// checkDocument reads an answer by the standard library.
+// checkDocument parses a response with the standard library.
 func checkDocument(t *testing.T, res *http.Response, body []byte) {
 	t.Helper()
 	kind := res.Header.Get("Content-Type")
 	switch {
 	case len(body) == 0:
 	case !utf8.Valid(body):
-		t.Fatalf("an answer that is no UTF-8: %q", body)
+		t.Fatalf("a response is not UTF-8: %q", body)
 	case strings.HasPrefix(kind, "application/json"):
 		var document struct {
 			Error *struct{ Code string } `json:"odata.error"`
@@ -193,7 +193,7 @@ func checkDocument(t *testing.T, res *http.Response, body []byte) {
 			}
 		}
 	case !strings.HasPrefix(kind, "multipart/mixed") && !strings.HasPrefix(kind, "text/html"):
-		t.Fatalf("an answer of type %q: %s", kind, body)
+		t.Fatalf("a response has type %q: %s", kind, body)
 	}
 }
 
@@ -220,9 +220,8 @@ func transcripts(f *testing.F) (requests []string) {
 	return requests
 }
 
-// FuzzToken goes on with a query from any place, with and without a signature for
-// a range of keys. What comes is an end of the table's entities, or a refusal, and
-// nothing outside of the range.
+// FuzzToken continues a query from any token, with and without a SAS for a range of keys.
+// The result is a tail of the table's entities or a refusal, and nothing outside the range.
 func FuzzToken(f *testing.F) {
 	f.Add("1!4!YQ--", "1!4!MQ--")
 	f.Add("1!0!", "")
@@ -254,8 +253,8 @@ func FuzzToken(f *testing.F) {
 	})
 }
 
-// keysOf returns the keys that a query finds that begins at a place, by the owner
-// or by a signature; nil if it is refused. It goes on from each page to the next.
+// keysOf returns the keys of all pages of a query that starts at a token, with the account
+// key or a SAS. It returns nil if the query is refused.
 func (s *served) keysOf(from url.Values, sas string) []edm.Key {
 	keys := []edm.Key{}
 	for {
@@ -288,9 +287,8 @@ func (s *served) keysOf(from url.Values, sas string) []edm.Key {
 	}
 }
 
-// FuzzKeyPredicate writes an entity at any path, and one with any key by its link.
-// What is written is one entity, which its own link finds; a key that is legal is
-// written as it is.
+// FuzzKeyPredicate writes an entity at any path, and one with any key by its link. It writes
+// one entity, which its link finds. A valid key is written unchanged.
 func FuzzKeyPredicate(f *testing.F) {
 	f.Add("a", "1", "(PartitionKey='a',RowKey='1')")
 	f.Add("O'Neil", "',RowKey='", "(RowKey='''',PartitionKey='')")

@@ -17,7 +17,7 @@ const (
 	accountKey   = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 )
 
-// keyedNoon is when signatures are verified.
+// keyedNoon is the time at which signatures are verified.
 var keyedNoon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 func keyHolders(tb testing.TB) (*sharedkey.Verifier, *sharedkey.Credential) {
@@ -37,9 +37,8 @@ func keyHolders(tb testing.TB) (*sharedkey.Verifier, *sharedkey.Credential) {
 	}, c
 }
 
-// FuzzSharedKey signs any request: the signature verifies, and once a byte of
-// what was signed is another it does not, whatever authorization is sent nothing
-// panics, and what was not signed is refused.
+// FuzzSharedKey signs any request. The signature verifies, and does not after a change of a
+// signed byte. Any other Authorization is refused without a panic.
 func FuzzSharedKey(f *testing.F) {
 	f.Add("GET", "/acct/Tables", "", "", "", false, false, uint16(3), byte(1))
 	f.Add("POST", "/acct/T(PartitionKey='a%20b',RowKey='%2525')", "timeout=3&$filter=x", "application/json", "SharedKey acct:x", true, false, uint16(30), byte(0x20))
@@ -98,7 +97,7 @@ func FuzzSharedKey(f *testing.F) {
 	})
 }
 
-// onRequestLine reports whether text can be a part of a request line.
+// onRequestLine reports whether text can be in a request line.
 func onRequestLine(text string) bool {
 	return !strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c == 0x7f })
 }
@@ -108,7 +107,7 @@ func inHeader(text string) bool {
 	return !strings.ContainsFunc(text, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })
 }
 
-// isSAS reports whether a query tries to be a shared access signature.
+// isSAS reports whether a query has a parameter of a shared access signature.
 func isSAS(query string) bool {
 	return slices.ContainsFunc(strings.Split(query, "&"), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")

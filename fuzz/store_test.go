@@ -14,10 +14,9 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// FuzzStore reads bytes as operations and carries them out on the engine and on
-// the plain map of package storetest. Both give the same answers, whatever the
-// engine flushes, merges, reopens and keeps open meanwhile, and hold the same in
-// the end.
+// FuzzStore runs operations on the engine and on the map of package storetest. Both return
+// the same results, with flushes, compactions, reopens and snapshots of the engine in
+// between, and contain the same at the end.
 func FuzzStore(f *testing.F) {
 	f.Add([]byte("\x00\x00\x01\x05a\x02\x02b\x0b\x00\x01\x09\x0c\x0d\x00\x01\x0e"))
 	f.Add([]byte("\x00\x09\x0b\x01\x09\x0b\x05\x09\x0c\x0d\x0e\x00\x09\x0b\x0c"))
@@ -47,10 +46,9 @@ type world struct {
 	model   store.Store
 	program []byte
 	n       int // operations done
-	// old are the last ETags of keys, of the engine and of the model; they go
-	// stale.
+	// old has earlier ETags of keys, of the engine and of the model.
 	old map[edm.Key][2]edm.ETag
-	// pinned is a snapshot and what the model held when it was taken.
+	// pinned is a snapshot with the contents of the model at that time.
 	pinned *engine.Snapshot
 	frozen []edm.Entity
 }
@@ -92,8 +90,8 @@ func (w *world) byte() byte {
 	return b
 }
 
-// op returns the next operation for the engine and for the model. Keys are few,
-// so that operations meet.
+// op returns the next operation for the engine and for the model. Keys are few, so that
+// operations meet on the same entities.
 func (w *world) op(kind, key byte, partition string) [2]store.Op {
 	k := edm.Key{Partition: partition, Row: fmt.Sprint(key >> 3 & 7)}
 	w.n++
@@ -169,7 +167,7 @@ func (w *world) apply(batch [][2]store.Op) {
 	}
 }
 
-// same asks that two errors are the same refusal of the same operation.
+// same fails unless two errors are the same refusal of the same operation.
 func (w *world) same(what string, got, want error) {
 	w.t.Helper()
 	var a, b *store.OpError
@@ -192,8 +190,7 @@ func (w *world) must(what string, err error) {
 	}
 }
 
-// entities reads the table, without the time stamps, which two stores do not
-// share.
+// entities reads the table without the Timestamps, in which the stores differ.
 func (w *world) entities(s interface {
 	Query(context.Context, string, store.Query) store.Cursor
 },
@@ -234,7 +231,7 @@ func (w *world) pin() {
 	w.frozen = w.entities(w.model)
 }
 
-// unpin asks that a snapshot still shows what it showed when it was taken.
+// unpin checks that a snapshot still returns the contents of its time.
 func (w *world) unpin() {
 	w.t.Helper()
 	if w.pinned == nil {

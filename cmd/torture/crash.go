@@ -28,11 +28,11 @@ func crashCommand() *cobra.Command {
 	var f crashFlags
 	cmd := &cobra.Command{
 		Use:   "crash",
-		Short: "Let the power fail at every operation of random workloads, and again during recovery",
-		Long: `Crash runs workloads on a disk in memory. At every operation of the file system
-and at points inside each write and each sync it builds disks that a loss of
-power can leave, opens the database on each, compares it with the oracle, goes
-on writing, and lets the power fail again meanwhile, up to --depth times.
+		Short: "Simulate power failures at every operation of random workloads, and again during recovery",
+		Long: `Run workloads on a disk in memory. At every operation of the file system and at
+points inside each write and sync, build disks that a power failure can leave. Open
+the database on each disk, compare it with the oracle and write to it, with further
+power failures, up to --depth in a row.
 
 Workload i of a run has the seed --seed + i. The same flags give the same run.`,
 		Args: cobra.NoArgs,
@@ -43,16 +43,16 @@ Workload i of a run has the seed --seed + i. The same flags give the same run.`,
 	flags.Uint64Var(&f.count, "count", 0, "workloads to run (0: no limit)")
 	flags.DurationVar(&f.duration, "duration", 0, "time to run for (0: no limit)")
 	flags.Int64Var(&f.states, "states", 50_000, "end after at least this many crash states (0: no limit)")
-	flags.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "workloads to run at a time")
+	flags.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "concurrent workloads")
 	flags.IntVar(&f.o.Steps, "steps", 40, "steps of a workload")
-	flags.IntVar(&f.o.Choices, "choices", 1, "disks for each point and random mode")
-	flags.IntVar(&f.o.Depth, "depth", 3, "crashes in a row")
-	flags.IntVar(&f.o.All, "all", 256, "at one point in 16, build every disk if there are at most this many (0: never)")
-	flags.IntVar(&f.o.Point, "point", 0, "look at this point only (0: all)")
+	flags.IntVar(&f.o.Choices, "choices", 1, "disks per point and random mode")
+	flags.IntVar(&f.o.Depth, "depth", 3, "power failures in a row")
+	flags.IntVar(&f.o.All, "all", 256, "at one point in 16, build all disks if there are at most this many (0: never)")
+	flags.IntVar(&f.o.Point, "point", 0, "check this point only (0: all)")
 	flags.BoolVar(&f.o.NoSync, "no-sync", false, "acknowledge writes before they are synced")
 	flags.StringVar(&f.profile, "profile", "", "profile of the workloads: mixed, singles, batches, churn, tables, large (default: each in turn)")
 	flags.StringSliceVar(&f.modes, "modes", nil, "crash modes: kill, min, max, prefix, subset, sector, dirs (default: all)")
-	flags.BoolVar(&f.lying, "lying", false, "take back syncs that the disk acknowledged: losses must be found")
+	flags.BoolVar(&f.lying, "lying", false, "discard syncs that the disk acknowledged: the engine must detect the losses")
 	return cmd
 }
 
@@ -64,10 +64,10 @@ func (f *crashFlags) run(cmd *cobra.Command) error {
 	begin := time.Now()
 	summary := func() string {
 		n := counts.States.Load()
-		s := fmt.Sprintf("%d crash states (%d of them second or third crashes) at %d points of %d workloads, %.0f/s",
+		s := fmt.Sprintf("%d crash states (%d of them after several crashes) at %d points of %d workloads, %.0f/s",
 			n, counts.Nested.Load(), counts.Points.Load(), counts.Workloads.Load(), rate(n, begin))
 		if f.lying {
-			s += fmt.Sprintf(", losses found %d, disks in order %d, losses that nothing proves %d",
+			s += fmt.Sprintf(", %d losses detected, %d disks without loss, %d losses without evidence on disk",
 				counts.Detected.Load(), counts.Harmless.Load(), counts.Undetectable.Load())
 		}
 		return s
@@ -86,7 +86,7 @@ func (f *crashFlags) run(cmd *cobra.Command) error {
 	stop()
 	var v *crash.Violation
 	if errors.As(err, &v) {
-		return fmt.Errorf("%w\nrepeat with: torture crash %s", err, f.repeat(v))
+		return fmt.Errorf("%w\nrepeat it with: torture crash %s", err, f.repeat(v))
 	}
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func profileOf(name string) (workload.Profile, bool) {
 	return 0, false
 }
 
-// repeat returns the flags that lead to v and nothing else.
+// repeat returns the flags of a run that finds v only.
 func (f *crashFlags) repeat(v *crash.Violation) string {
 	s := fmt.Sprintf("--seed %d --count 1 --states 0 --profile %v --steps %d --choices %d --depth %d --all %d",
 		v.Seed, v.Profile, f.o.Steps, f.o.Choices, f.o.Depth, f.o.All)

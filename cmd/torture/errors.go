@@ -20,12 +20,12 @@ func errorsCommand() *cobra.Command {
 	var profile string
 	cmd := &cobra.Command{
 		Use:   "errors",
-		Short: "Fail every operation of the file system, one by one, in every way",
-		Long: `Errors runs scripted workloads, one for each profile. For N = 1, 2, 3, ... it
-fails the N-th operation of the file system: with EIO, with ENOSPC, half done,
-done and then failed, a sync in each way that file systems have, once or from
-then on. The running database must keep its promises; then power fails, and what
-is left must hold everything that was acknowledged.`,
+		Short: "Fail every operation of the file system, one at a time, in every way",
+		Long: `Run scripted workloads, one per profile. For N = 1, 2, 3, ... fail the N-th operation
+of the file system: with EIO or ENOSPC, half done, done and then failed, a sync in
+each way of real file systems; once or from then on. The running database must keep
+its promises, and after a power failure the disk must contain everything that was
+acknowledged.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var fixed bool
@@ -39,9 +39,9 @@ is left must hold everything that was acknowledged.`,
 	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the first workload")
 	flags.Uint64Var(&l.count, "count", l.count, "workloads to run (0: no limit)")
 	flags.DurationVar(&l.duration, "duration", 0, "time to run for (0: no limit)")
-	flags.IntVar(&l.workers, "workers", runtime.GOMAXPROCS(0), "workloads to run at a time")
+	flags.IntVar(&l.workers, "workers", runtime.GOMAXPROCS(0), "concurrent workloads")
 	flags.IntVar(&o.Steps, "steps", 25, "steps of a workload")
-	flags.IntVar(&o.Stride, "stride", 1, "fail only every so many operations")
+	flags.IntVar(&o.Stride, "stride", 1, "fail only every n-th operation")
 	flags.Uint64Var(&o.Only, "operation", 0, "fail this operation only (0: all)")
 	flags.StringVar(&profile, "profile", "", "profile of the workloads (default: each in turn)")
 	return cmd
@@ -51,7 +51,7 @@ func runErrors(cmd *cobra.Command, l limits, o faults.Options, fixed bool) error
 	var counts faults.Counts
 	begin := time.Now()
 	summary := func() string {
-		return fmt.Sprintf("%d failures at %d operations of %d workloads, %d disks afterwards, %.0f/s",
+		return fmt.Sprintf("%d failures at %d operations of %d workloads, %d disks checked, %.0f/s",
 			counts.Runs.Load(), counts.Operations.Load(), counts.Workloads.Load(), counts.States.Load(), rate(counts.Runs.Load(), begin))
 	}
 	stop := progress(cmd.ErrOrStderr(), summary)
@@ -67,7 +67,7 @@ func runErrors(cmd *cobra.Command, l limits, o faults.Options, fixed bool) error
 	stop()
 	var v *faults.Violation
 	if errors.As(err, &v) {
-		return fmt.Errorf("%w\nrepeat with: torture errors --seed %d --count 1 --profile %v --steps %d --operation %d", err, v.Seed, v.Profile, o.Steps, v.N)
+		return fmt.Errorf("%w\nrepeat it with: torture errors --seed %d --count 1 --profile %v --steps %d --operation %d", err, v.Seed, v.Profile, o.Steps, v.N)
 	}
 	if err != nil {
 		return err

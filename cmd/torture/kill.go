@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,16 +21,15 @@ func killCommand() *cobra.Command {
 	var duration, longest time.Duration
 	cmd := &cobra.Command{
 		Use:   "kill",
-		Short: "Kill real processes at random moments and check what they acknowledged",
-		Long: `Kill starts a child that writes batches with four writers to a database on the
-real disk and notes each acknowledgement, kills it with SIGKILL after a random
-time, opens the database, and compares: nothing acknowledged may be missing, no
-batch may be there in part, and each writer's batches must be there in order.
-The next child goes on with the same database. With --tablerock, the program's
-import is killed, too: it is run again until it ends by itself, and the export
-must be the input.
+		Short: "Kill real processes at random times and check what they acknowledged",
+		Long: `Start a child process with four writers, which write batches to a database on the
+real disk and record each acknowledgement. Kill it with SIGKILL after a random time,
+open the database and check it: all acknowledged batches are present, none is
+incomplete, and those of each writer are in order. The next child continues with the
+same database. With --tablerock, kill the import of that program, too, repeat it until
+it succeeds, and compare the export with the input.
 
-The moments depend on the machine: a seed repeats the delays, not the run.`,
+A seed repeats the delays, but not the run, which depends on the machine.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			self, err := os.Executable()
@@ -41,11 +41,13 @@ The moments depend on the machine: a seed repeats the delays, not the run.`,
 				return err
 			}
 			begin := time.Now()
+			var killed atomic.Int64
 			c := kill.New(self, killChild, root, seed)
 			c.Longest = longest
-			stop := progress(cmd.ErrOrStderr(), func() string { return "killing" })
+			stop := progress(cmd.ErrOrStderr(), func() string { return fmt.Sprintf("%d of %d kills", killed.Load(), cycles) })
 			for err == nil && cmd.Context().Err() == nil && c.Killed < cycles && (duration == 0 || time.Since(begin) < duration) {
 				err = c.Run(cmd.Context())
+				killed.Store(int64(c.Killed))
 			}
 			if err == nil && cmd.Context().Err() == nil {
 				err = c.Finish(cmd.Context())
@@ -68,21 +70,21 @@ The moments depend on the machine: a seed repeats the delays, not the run.`,
 	flags.Uint64Var(&seed, "seed", 1, "seed of the delays")
 	flags.IntVar(&cycles, "cycles", 100, "processes to kill")
 	flags.DurationVar(&duration, "duration", 0, "time to run for (0: no limit)")
-	flags.DurationVar(&longest, "longest", 60*time.Millisecond, "longest life of a process")
-	flags.StringVar(&dir, "dir", "", "where to make the databases (default: the system's directory for temporary files)")
-	flags.StringVar(&program, "tablerock", "", "the tablerock program, to kill its import, too")
+	flags.DurationVar(&longest, "longest", 60*time.Millisecond, "longest run time of a process")
+	flags.StringVar(&dir, "dir", "", "parent `directory` of the databases (default: the system's directory for temporary files)")
+	flags.StringVar(&program, "tablerock", "", "tablerock `program`, to kill its import, too")
 	return cmd
 }
 
 func killImports(cmd *cobra.Command, program, root string, seed uint64, cycles int, longest time.Duration) error {
 	n, err := kill.Imports(cmd.Context(), kill.ImportOptions{Program: program, Dir: root, Seed: seed, Cycles: cycles, Longest: 10 * longest})
 	if err == nil {
-		fmt.Fprintf(cmd.OutOrStdout(), "%d imports killed, the export is the input: 0 violations\n", n)
+		fmt.Fprintf(cmd.OutOrStdout(), "%d imports killed, the export equals the input: 0 violations\n", n)
 	}
 	return err
 }
 
-// killChildCommand is what torture kill runs as a child.
+// killChildCommand returns the command that torture kill runs as a child process.
 func killChildCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    killChild + " DIR ACKS UNTIL FROM FROM FROM FROM",

@@ -1,6 +1,6 @@
-// Command torture tries to make the storage engine break its promises: it lets
-// the power fail at every operation, fails every operation, damages every byte
-// and kills processes, and holds what is left against an oracle.
+// Command torture tests the promises of the storage engine: it simulates power failures at
+// every operation, fails every operation, damages every byte and kills processes, and
+// compares the remaining database with an oracle.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 )
 
 func main() {
-	// Small databases come and go by the thousand.
+	// The program opens thousands of small databases.
 	debug.SetGCPercent(400)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -33,7 +33,7 @@ const (
 	exitInterrupted = 130
 )
 
-// usageError is a wrong command line.
+// usageError is the error of an invalid command line.
 type usageError struct{ error }
 
 func exitCode(err error) int {
@@ -50,7 +50,7 @@ func exitCode(err error) int {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	root := &cobra.Command{
 		Use:           "torture",
-		Short:         "Try to make the storage engine break its promises",
+		Short:         "Test the promises of the storage engine",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,

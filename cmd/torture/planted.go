@@ -19,7 +19,7 @@ func plantedCommand() *cobra.Command {
 	l := limits{}
 	cmd := &cobra.Command{
 		Use:   "planted",
-		Short: "Plant bugs beneath and above the engine: the crash explorer must catch each",
+		Short: "Plant bugs below and above the engine, each of which torture crash must find",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			bugs := plant.Bugs()
@@ -34,19 +34,19 @@ func plantedCommand() *cobra.Command {
 			return l.each(cmd.Context(), func() bool { return false }, func(ctx context.Context, i uint64) error {
 				c, err := plant.Hunt(ctx, bugs[i], seed, budget)
 				if err != nil {
-					return fmt.Errorf("%w\nrepeat with: torture planted --seed %d --budget %d --only %s", err, seed, budget, bugs[i].Name)
+					return fmt.Errorf("%w\nrepeat it with: torture planted --seed %d --budget %d --only %s", err, seed, budget, bugs[i].Name)
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%-20s caught after %5d states: %s\n    %.200v\n", c.Bug.Name, c.States, c.Bug.What, c.By)
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%-20s found after %5d states: %s\n    %.200v\n", c.Bug.Name, c.States, c.Bug.What, c.By)
 				return err
 			})
 		},
 	}
 	flags := cmd.Flags()
 	flags.Uint64Var(&seed, "seed", 1, "seed of the first workload")
-	flags.Int64Var(&budget, "budget", 10_000, "crash states to look at for each bug")
+	flags.Int64Var(&budget, "budget", 10_000, "crash states to check for each bug")
 	flags.StringVar(&only, "only", "", "plant only this bug")
-	flags.IntVar(&l.workers, "workers", runtime.GOMAXPROCS(0), "bugs to hunt at a time")
+	flags.IntVar(&l.workers, "workers", runtime.GOMAXPROCS(0), "concurrent bugs")
 	return cmd
 }

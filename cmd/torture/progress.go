@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// progress shows how far a run is, on a terminal only. The returned function
-// ends it.
+// progress shows line on a terminal, several times a second, until the returned function
+// is called. It shows nothing if w is no terminal.
 func progress(w io.Writer, line func() string) (stop func()) {
 	f, ok := w.(*os.File)
 	if !ok {

@@ -17,16 +17,16 @@ func rotCommand() *cobra.Command {
 	var l limits
 	cmd := &cobra.Command{
 		Use:   "rot",
-		Short: "Damage every byte, sector and file of small databases: all of it must be found or do no harm",
+		Short: "Damage every byte, sector and file of small databases: the engine must detect it, or read the same data",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return runRot(cmd, l, o) },
 	}
 	flags := cmd.Flags()
-	flags.Uint64Var(&o.Seed, "seed", 1, "seed of bits and of garbage")
-	flags.IntVar(&o.Stride, "stride", 1, "flip and cut at every so many bytes only")
-	flags.BoolVar(&o.EveryBit, "every-bit", false, "flip all eight bits of each byte and not one")
+	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the bits to flip and of garbage")
+	flags.IntVar(&o.Stride, "stride", 1, "damage only every n-th byte")
+	flags.BoolVar(&o.EveryBit, "every-bit", false, "flip all eight bits of each byte instead of one")
 	flags.DurationVar(&l.duration, "duration", 0, "time to run for (0: no limit)")
-	flags.IntVar(&l.workers, "workers", runtime.GOMAXPROCS(0), "damages to do at a time")
+	flags.IntVar(&l.workers, "workers", runtime.GOMAXPROCS(0), "concurrent damages")
 	return cmd
 }
 
@@ -48,7 +48,7 @@ func runRot(cmd *cobra.Command, l limits, o rot.Options) error {
 	begin := time.Now()
 	l.count = uint64(len(jobs))
 	summary := func() string {
-		return fmt.Sprintf("%d damages, %d found, %d without harm, %.0f/s",
+		return fmt.Sprintf("%d damages, %d detected, %d harmless, %.0f/s",
 			r.Total.Load(), r.Detected.Load(), r.Harmless.Load(), rate(r.Total.Load(), begin))
 	}
 	stop := progress(cmd.ErrOrStderr(), summary)
@@ -56,7 +56,7 @@ func runRot(cmd *cobra.Command, l limits, o rot.Options) error {
 	stop()
 	var v *rot.Violation
 	if errors.As(err, &v) {
-		return fmt.Errorf("%w\nrepeat with: torture rot --seed %d --stride %d --every-bit=%v --workers 1", err, o.Seed, o.Stride, o.EveryBit)
+		return fmt.Errorf("%w\nrepeat it with: torture rot --seed %d --stride %d --every-bit=%v --workers 1", err, o.Seed, o.Stride, o.EveryBit)
 	}
 	if err != nil {
 		return err

@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// limits say when a run ends: after a number of jobs, or a time, or at the first
-// failure.
+// limits ends a run after a number of jobs or a time.
 type limits struct {
 	workers  int
 	count    uint64 // 0: no limit
 	duration time.Duration
 }
 
-// each runs job for 0, 1, 2, ... on several workers until the limits are
-// reached, enough says so, or a job fails. The end of the duration is no error.
+// each runs job for 0, 1, 2, ... on several workers until a limit is reached, enough
+// returns true, or a job fails. The end of the duration is no error.
 func (l limits) each(ctx context.Context, enough func() bool, job func(ctx context.Context, i uint64) error) error {
 	parent := ctx
 	if l.duration > 0 {

@@ -1,4 +1,4 @@
-// Package crash looks at the disks that a loss of power can leave: at every
-// operation of a workload it builds some, opens the database on each, holds it
-// against the oracle, goes on writing, and lets the power fail again meanwhile.
+// Package crash simulates power failures: at every operation of a workload it builds disks
+// that a power failure can leave, opens the database on each, compares it with the oracle,
+// and writes to it, with further power failures.
 package crash

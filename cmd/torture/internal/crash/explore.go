@@ -15,42 +15,42 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// Options say what Explore looks at.
+// Options configures Explore.
 type Options struct {
-	// Seed decides everything. The default is seed 0.
+	// Seed determines the run. The default is seed 0.
 	Seed uint64
-	// Profile is that of the workload. The default is workload.Mixed.
+	// Profile is the profile of the workload. The default is workload.Mixed.
 	Profile workload.Profile
-	// NoSync opens the database so. The default is to sync.
+	// NoSync opens the database without syncs. The default is to sync.
 	NoSync bool
 	// Steps is the length of the workload. The default is 40.
 	Steps int
 	// Modes are the crash modes. The default is Kill and vfs.CrashModes.
 	Modes []vfs.CrashMode
-	// Choices is how many disks are built for each point and mode that chooses
-	// at random. The default is 1.
+	// Choices is the number of disks for each point and random mode. The default
+	// is 1.
 	Choices int
-	// Depth is how often the power fails: 1 is in the workload only. The
-	// default is 3.
+	// Depth is the number of power failures in a row: 1 is during the workload
+	// only. The default is 3.
 	Depth int
-	// All builds every disk of one point in 16, if there are at most this many.
-	// The default, 0, never does.
+	// All is the number of disks up to which all of them are built, at one point in
+	// 16. The default, 0, never does.
 	All int
-	// Point is the only point to look at. The default, 0, is all of them.
+	// Point is the only point to check. The default, 0, is all points.
 	Point int
-	// Wrap and Store stand in for what is between the workload, the database
-	// and the disk, before and after a crash. The default is nothing.
+	// Wrap returns the file system of the database on a disk, and Store the store
+	// of the workload on a database. The defaults are the disk and the database.
 	Wrap  func(*vfs.Mem) vfs.FS
 	Store func(store.Store) store.Store
 }
 
-// Kill is the end of the process alone: what it wrote is there, and what no sync
-// covered can still be lost when the power fails later.
+// Kill is the crash mode in which only the process ends: everything it wrote is on the
+// disk, and writes without a sync can still be lost in a later power failure.
 const Kill vfs.CrashMode = 0
 
 var modes = append([]vfs.CrashMode{Kill}, vfs.CrashModes...)
 
-// crashed returns the disk that a crash leaves.
+// crashed returns a disk after a crash.
 func crashed(disk *vfs.Mem, c vfs.CrashOptions) *vfs.Mem {
 	if c.Mode == Kill {
 		return disk.Clone()
@@ -58,7 +58,7 @@ func crashed(disk *vfs.Mem, c vfs.CrashOptions) *vfs.Mem {
 	return disk.Crash(c)
 }
 
-// describe names a crash, so that it can be found again.
+// describe returns the mode and the seed of a crash.
 func describe(c vfs.CrashOptions) string {
 	if c.Mode == Kill {
 		return "kill"
@@ -66,10 +66,11 @@ func describe(c vfs.CrashOptions) string {
 	return fmt.Sprintf("crash %v/%d", c.Mode, c.Seed)
 }
 
-// Counts are what an exploration has looked at. They may be read meanwhile.
+// Counts has the counters of an exploration. They may be read while it runs.
 type Counts struct {
 	Workloads, Points, States, Nested, Copies atomic.Int64
-	// Of lying disks: losses found, disks in order, losses that nothing shows.
+	// Of lying disks: detected losses, disks without loss, losses without evidence
+	// on the disk.
 	Detected, Harmless, Undetectable atomic.Int64
 }
 
@@ -82,15 +83,15 @@ type Violation struct {
 	Err     error
 }
 
-// Error says where the promise was broken and how.
+// Error describes the point and the broken promise.
 func (v *Violation) Error() string {
 	return fmt.Sprintf("seed %d, profile %v, point %d: %s: %v", v.Seed, v.Profile, v.Point, v.Path, v.Err)
 }
 
-// Unwrap returns what was found.
+// Unwrap returns the broken promise.
 func (v *Violation) Unwrap() error { return v.Err }
 
-// explorer is one workload under way.
+// explorer runs one workload.
 type explorer struct {
 	o      Options
 	counts *Counts
@@ -100,18 +101,18 @@ type explorer struct {
 	mu sync.Mutex
 	// +checklocks:mu
 	points int
-	// found are the disks of the step under way.
+	// disks are the disks of crashes during the current step.
 	// +checklocks:mu
-	found []found
+	disks []crashDisk
 }
 
-// found is a disk to look at.
-type found struct {
-	disk   *vfs.Mem
-	moment workload.Moment
-	point  int
-	op     vfs.Op
-	choice vfs.CrashOptions
+// crashDisk is a disk after a crash at a point of the workload.
+type crashDisk struct {
+	disk    *vfs.Mem
+	instant workload.Instant
+	point   int
+	op      vfs.Op
+	choice  vfs.CrashOptions
 }
 
 func (o Options) withDefaults() Options {
@@ -130,14 +131,14 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Explore runs one workload and looks at the disks that a crash at each of its
-// points can leave. The error is a *Violation or that of ctx.
+// Explore runs one workload and checks disks that a crash at each of its points can leave.
+// The error is a *Violation or that of ctx.
 func Explore(ctx context.Context, o Options, counts *Counts) error {
 	x := &explorer{o: o.withDefaults(), counts: counts, cache: workload.NewCache()}
 	counts.Workloads.Add(1)
 	x.s = workload.New(workload.Options{
 		Seed: o.Seed, Profile: o.Profile, NoSync: o.NoSync, Store: o.Store, Cache: x.cache,
-		Wrap: o.Wrap, Attach: func(disk *vfs.Mem) { disk.OnOp(func(op vfs.Op) { x.look(disk, op) }) },
+		Wrap: o.Wrap, Attach: func(disk *vfs.Mem) { disk.OnOp(func(op vfs.Op) { x.addDisks(disk, op) }) },
 	})
 	defer x.s.Abandon()
 	if err := x.s.Start(); err != nil {
@@ -148,7 +149,7 @@ func Explore(ctx context.Context, o Options, counts *Counts) error {
 		if err := x.s.Step(ctx); err != nil {
 			return x.violation(0, "running", err)
 		}
-		if err := x.judge(ctx); err != nil {
+		if err := x.checkDisks(ctx); err != nil {
 			return err
 		}
 		if rng.IntN(20) == 0 && !o.NoSync {
@@ -164,8 +165,8 @@ func (x *explorer) violation(point int, path string, err error) error {
 	return &Violation{Seed: x.o.Seed, Profile: x.o.Profile, Point: point, Path: path, Err: err}
 }
 
-// look is called at every point of the workload and takes the disks along.
-func (x *explorer) look(disk *vfs.Mem, op vfs.Op) {
+// addDisks adds the disks of a crash at this point of the workload.
+func (x *explorer) addDisks(disk *vfs.Mem, op vfs.Op) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.points++
@@ -174,9 +175,9 @@ func (x *explorer) look(disk *vfs.Mem, op vfs.Op) {
 		return
 	}
 	rng := rand.New(rand.NewPCG(x.o.Seed, uint64(x.points)))
-	moment := x.s.Moment()
-	take := func(c vfs.CrashOptions) {
-		x.found = append(x.found, found{crashed(disk, c), moment, x.points, op, c})
+	instant := x.s.Instant()
+	add := func(c vfs.CrashOptions) {
+		x.disks = append(x.disks, crashDisk{crashed(disk, c), instant, x.points, op, c})
 	}
 	for _, mode := range x.o.Modes {
 		n := x.o.Choices
@@ -186,42 +187,42 @@ func (x *explorer) look(disk *vfs.Mem, op vfs.Op) {
 		for range n {
 			c := vfs.CrashOptions{Mode: mode, Seed: rng.Uint64()}
 			if mode == vfs.CrashLying {
-				c.File = liar(disk, rng)
+				c.File = lyingFile(disk, rng)
 			}
-			take(c)
+			add(c)
 		}
 	}
 	if x.o.All > 0 && rng.IntN(16) == 0 && disk.CrashStateCount() <= uint64(x.o.All) {
 		i := uint64(0)
 		for state := range disk.CrashStates(x.o.All) {
-			x.found = append(x.found, found{state, moment, x.points, op, vfs.CrashOptions{Mode: vfs.CrashSector, Seed: i}})
+			x.disks = append(x.disks, crashDisk{state, instant, x.points, op, vfs.CrashOptions{Mode: vfs.CrashSector, Seed: i}})
 			i++
 		}
 	}
 }
 
-// judge looks at the disks that the last step gave.
-func (x *explorer) judge(ctx context.Context) error {
+// checkDisks checks the disks of the last step.
+func (x *explorer) checkDisks(ctx context.Context) error {
 	x.mu.Lock()
-	list := x.found
-	x.found = nil
+	list := x.disks
+	x.disks = nil
 	x.mu.Unlock()
 	for i := range list {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		f := &list[i]
-		path := fmt.Sprintf("%s: %v, %s", f.moment.What(), f.op, describe(f.choice))
+		path := fmt.Sprintf("%s: %v, %s", f.instant.What(), f.op, describe(f.choice))
 		var err error
 		if f.choice.Mode == vfs.CrashLying {
-			err = x.guard(func() error { return x.lied(ctx, f) })
+			err = x.guard(func() error { return x.checkLying(ctx, f) })
 		} else {
 			err = x.guard(func() error { return x.check(ctx, f) })
 		}
 		if err != nil {
 			return x.violation(f.point, path, err)
 		}
-		list[i] = found{}
+		list[i] = crashDisk{} // free its memory
 	}
 	return nil
 }
@@ -236,31 +237,30 @@ func (x *explorer) guard(do func() error) (err error) {
 	return do()
 }
 
-func (x *explorer) check(ctx context.Context, f *found) error {
-	life := &life{x: x, disk: f.disk, rng: rand.New(rand.NewPCG(f.choice.Seed, uint64(f.point))), depth: 1, issued: f.moment.Issued()}
-	w := f.moment.Window()
-	if err := life.run(ctx, w); err != nil {
+func (x *explorer) check(ctx context.Context, f *crashDisk) error {
+	r := &recovery{x: x, disk: f.disk, rng: rand.New(rand.NewPCG(f.choice.Seed, uint64(f.point))), depth: 1, issued: f.instant.Issued()}
+	w := f.instant.Window()
+	if err := r.run(ctx, w); err != nil {
 		return err
 	}
-	if dest := f.moment.Checkpoint(); dest != "" {
+	if dest := f.instant.Checkpoint(); dest != "" {
 		x.counts.Copies.Add(1)
 		return x.s.CheckCopy(ctx, f.disk, dest, w.High, false)
 	}
 	return nil
 }
 
-// crash lets the power fail in the workload itself, which goes on with what is
-// left.
+// crash crashes the workload itself, which continues on the remaining disk.
 func (x *explorer) crash(ctx context.Context, rng *rand.Rand) error {
 	c := vfs.CrashOptions{Mode: modes[rng.IntN(len(modes))], Seed: rng.Uint64()}
 	path := describe(c) + " between steps"
-	if err := x.s.Become(ctx, crashed(x.s.Disk, c), x.s.Head); err != nil {
+	if err := x.s.ReplaceDisk(ctx, crashed(x.s.Disk, c), x.s.Head); err != nil {
 		return x.violation(0, path, err)
 	}
-	return x.judge(ctx)
+	return x.checkDisks(ctx)
 }
 
-// open opens the database of a disk, with or without making space ahead.
+// open opens the database of a disk, with and without preallocation at random.
 func (x *explorer) open(disk *vfs.Mem, rng *rand.Rand, readOnly bool) (*engine.DB, error) {
 	fs := vfs.FS(disk)
 	if x.o.Wrap != nil {

@@ -19,13 +19,13 @@ func TestExplore(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.Points.Load() == 0 || c.States.Load() < c.Points.Load() || c.Nested.Load() == 0 {
-				t.Errorf("seed %d: looked at %d points, %d states, %d nested", seed, c.Points.Load(), c.States.Load(), c.Nested.Load())
+				t.Errorf("seed %d: checked %d points, %d states, %d nested", seed, c.Points.Load(), c.States.Load(), c.Nested.Load())
 			}
 		})
 	}
 }
 
-// TestPointRepeats finds a violation and repeats it by its seed and point alone.
+// TestPointRepeats finds a violation and then repeats it with its seed and point.
 func TestPointRepeats(t *testing.T) {
 	o := Options{Seed: 2, Steps: 20, Depth: 1, Wrap: func(m *vfs.Mem) vfs.FS { return noSync{m} }}
 	var first, second *Violation
@@ -39,7 +39,7 @@ func TestPointRepeats(t *testing.T) {
 	}
 }
 
-// noSync is a disk whose logs are never synced.
+// noSync is a disk that never syncs a log.
 type noSync struct{ *vfs.Mem }
 
 func (n noSync) Create(name string) (vfs.File, error) {

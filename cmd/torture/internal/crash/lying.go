@@ -16,10 +16,10 @@ import (
 	"github.com/tablerock-db/tablerock/wal"
 )
 
-// lied looks at a disk on which one file's last syncs did nothing. The promise
-// of durability is off, but a loss must be found where something on the disk
-// proves it, and what is shown must be a state that there was.
-func (x *explorer) lied(ctx context.Context, f *found) error {
+// checkLying checks a disk on which the last syncs of one file did nothing. Data may be
+// lost, but the engine must detect a loss if anything on the disk proves it, and must
+// return a state that the database once had.
+func (x *explorer) checkLying(ctx context.Context, f *crashDisk) error {
 	x.counts.States.Add(1)
 	before := f.disk.Clone()
 	rng := rand.New(rand.NewPCG(f.choice.Seed, 1))
@@ -29,7 +29,7 @@ func (x *explorer) lied(ctx context.Context, f *found) error {
 		return nil
 	}
 	defer db.Close()
-	w := f.moment.Window()
+	w := f.instant.Window()
 	got, err := oracle.Scan(ctx, db)
 	if errors.Is(err, store.ErrCorrupt) {
 		x.counts.Detected.Add(1)
@@ -53,20 +53,20 @@ func (x *explorer) lied(ctx context.Context, f *found) error {
 			return fmt.Errorf("load: %w", err)
 		}
 		if w.FindWithoutDropped(state) == nil {
-			return fmt.Errorf("a lie about %s shows a state that there never was: %s", f.choice.File, w.Low.State().Diff(state))
+			return fmt.Errorf("with lost syncs of %s, the database returns a state that it never had: %s", f.choice.File, w.Low.State().Diff(state))
 		}
 	}
 	if f.choice.File != "" {
 		if proof := x.proof(before, f.choice.File); proof != "" {
-			return fmt.Errorf("a lie about %s lost commits before %d unseen, although %s", f.choice.File, w.Low.Number, proof)
+			return fmt.Errorf("with lost syncs of %s, commits before %d are lost and not detected, although %s", f.choice.File, w.Low.Number, proof)
 		}
 	}
 	x.counts.Undetectable.Add(1)
 	return nil
 }
 
-// liar picks the file that a device lied about.
-func liar(disk *vfs.Mem, rng *rand.Rand) string {
+// lyingFile picks the file whose syncs are lost.
+func lyingFile(disk *vfs.Mem, rng *rand.Rand) string {
 	names, err := disk.Clone().List(workload.Dir)
 	if err != nil || len(names) == 0 {
 		return ""
@@ -74,13 +74,13 @@ func liar(disk *vfs.Mem, rng *rand.Rand) string {
 	return path.Join(workload.Dir, names[rng.IntN(len(names))])
 }
 
-// proof says what on the disk proves that name was longer, if anything does.
+// proof returns the evidence on the disk that name was longer, or "".
 func (x *explorer) proof(disk vfs.FS, name string) string {
 	if path.Base(name) == filename.Manifest {
-		return "" // stale sectors can make an earlier manifest of it, whole
+		return "" // stale sectors can be a complete earlier manifest
 	}
 	if kind, _ := filename.Parse(path.Base(name)); kind != filename.WAL {
-		return "it is no log"
+		return "it is not a log"
 	}
 	m, err := manifest.Read(disk, workload.Dir)
 	if err == nil {
@@ -102,8 +102,8 @@ func (x *explorer) proof(disk vfs.FS, name string) string {
 	return ""
 }
 
-// hasHeader reports whether a segment's header is whole, so that it vouches for
-// the segment before it.
+// hasHeader reports whether a segment has a complete header, which proves that the segment
+// before it was complete.
 func hasHeader(disk vfs.FS, name string) bool {
 	kind, number := filename.Parse(path.Base(name))
 	if kind != filename.WAL {

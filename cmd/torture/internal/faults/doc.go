@@ -1,5 +1,4 @@
-// Package faults fails the operations of the file system one after another:
-// for N = 1, 2, 3, ... it runs a workload whose N-th operation fails, in every
-// way that it can, once or from then on, holds the running database against the
-// oracle, and then every disk that a crash leaves.
+// Package faults fails the operations of the file system one at a time: for N = 1, 2, 3, ...
+// it runs a workload whose N-th operation fails, in every possible way, once or from then
+// on, and compares the running database, and the disks after crashes, with the oracle.
 package faults

@@ -17,27 +17,27 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// Options say what Run fails.
+// Options configures Run.
 type Options struct {
-	// Seed decides the workload. The default is seed 0.
+	// Seed determines the workload. The default is seed 0.
 	Seed uint64
-	// Profile is that of the workload. The default is workload.Mixed.
+	// Profile is the profile of the workload. The default is workload.Mixed.
 	Profile workload.Profile
 	// Steps is the length of the workload. The default is 25.
 	Steps int
-	// Stride fails every so many operations only, from 1+Seed%Stride on. The
+	// Stride fails only every Stride-th operation, from 1+Seed%Stride on. The
 	// default is 1.
 	Stride int
 	// Only fails this operation only. The default, 0, fails all.
 	Only uint64
-	// Store stands between the workload and the database. The default is the
+	// Store returns the store of the workload on a database. The default is the
 	// database itself.
 	Store func(store.Store) store.Store
-	// Sites gathers where operations come from. It has no default.
+	// Sites collects the call sites of operations. It has no default.
 	Sites *Sites
 }
 
-// Counts are what was done so far. They may be read meanwhile.
+// Counts has the counters of Run. They may be read while it runs.
 type Counts struct {
 	Workloads, Operations, Runs, States atomic.Int64
 }
@@ -51,17 +51,16 @@ type Violation struct {
 	Err     error
 }
 
-// Error says which operation failed how, and what came of it.
+// Error describes the failed operation and the broken promise.
 func (v *Violation) Error() string {
 	return fmt.Sprintf("seed %d, profile %v, operation %d: %s: %v", v.Seed, v.Profile, v.N, v.Path, v.Err)
 }
 
-// Unwrap returns what was found.
+// Unwrap returns the broken promise.
 func (v *Violation) Unwrap() error { return v.Err }
 
-// Run runs one workload again and again, each time with another operation that
-// fails in another way, until there is none left. The error is a *Violation or
-// that of ctx.
+// Run runs a workload once for each operation and each way in which that can fail. The
+// error is a *Violation or that of ctx.
 func Run(ctx context.Context, o Options, counts *Counts) error {
 	o.Steps = max(o.Steps, 0)
 	if o.Steps == 0 {
@@ -157,13 +156,13 @@ func fail(ctx context.Context, o Options, n uint64, v variant, counts *Counts) (
 	return r.crashes(ctx)
 }
 
-// work does the workload's steps, as far as it gets.
+// work runs the steps of the workload until one cannot continue.
 func (r *run) work(ctx context.Context) error {
 	err := r.s.Start()
 	for i := 0; i < r.o.Steps && err == nil; i++ {
 		err = r.s.Step(ctx)
 		if r.s.Refused && i < r.o.Steps-3 {
-			i = r.o.Steps - 3 // what follows is refused
+			i = r.o.Steps - 3 // the database refuses further writes
 		}
 	}
 	if errors.Is(err, workload.ErrStopped) {
@@ -172,9 +171,8 @@ func (r *run) work(ctx context.Context) error {
 	return err
 }
 
-// running looks at the database that lives with the failure: what it shows is
-// what was acknowledged, and once a write's outcome was unknown it takes no
-// more.
+// running checks the running database after the failure: it contains what was acknowledged,
+// and it accepts no write after one of unknown outcome.
 func (r *run) running(ctx context.Context) error {
 	if r.s.DB == nil {
 		return nil
@@ -192,8 +190,7 @@ func (r *run) running(ctx context.Context) error {
 	return nil
 }
 
-// crashes looks at disks that are left: after a kill, after losses of power,
-// after Close.
+// crashes checks the disks after a kill, after power failures and after Close.
 func (r *run) crashes(ctx context.Context) error {
 	disks := []struct {
 		what string
@@ -212,7 +209,7 @@ func (r *run) crashes(ctx context.Context) error {
 		}
 	}
 	if r.s.DB != nil {
-		_ = r.s.DB.Close() // it may fail as long as nothing is lost
+		_ = r.s.DB.Close() // it may fail
 		r.s.DB = nil
 	}
 	if err := r.reopen(ctx, r.s.Disk.Clone()); err != nil {
@@ -221,7 +218,7 @@ func (r *run) crashes(ctx context.Context) error {
 	return nil
 }
 
-// reopen opens a disk that has stopped failing.
+// reopen opens a disk without failures and checks it.
 func (r *run) reopen(ctx context.Context, disk *vfs.Mem) error {
 	r.counts.States.Add(1)
 	clock := workload.NewClock()
@@ -257,7 +254,7 @@ func (r *run) reopen(ctx context.Context, disk *vfs.Mem) error {
 		return fmt.Errorf("write: %w", err)
 	}
 	if results[0].Timestamp <= at.MaxTick {
-		return fmt.Errorf("time stamp %d was given out when %d had been before", results[0].Timestamp, at.MaxTick)
+		return fmt.Errorf("Timestamp %d was returned after %d", results[0].Timestamp, at.MaxTick)
 	}
 	return nil
 }

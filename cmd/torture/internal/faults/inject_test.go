@@ -10,7 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// optimist takes an unknown outcome for success.
+// optimist reports an unknown outcome as success.
 type optimist struct {
 	store.Store
 	last edm.Ticks
@@ -31,8 +31,8 @@ func (o *optimist) Apply(ctx context.Context, table string, ops ...store.Op) ([]
 	return results, err
 }
 
-// TestFindsEarlyAck proves that the harness can fail: a store that acknowledges
-// although its log failed must be caught.
+// TestFindsEarlyAck checks that Run finds a store that acknowledges writes although its log
+// failed.
 func TestFindsEarlyAck(t *testing.T) {
 	var counts Counts
 	err := Run(t.Context(), Options{
@@ -59,6 +59,6 @@ func TestRun(t *testing.T) {
 		}
 	}
 	if counts.Runs.Load() == 0 || failed == 0 {
-		t.Errorf("%d runs failed operations of %d places", counts.Runs.Load(), failed)
+		t.Errorf("%d runs failed operations of %d call sites", counts.Runs.Load(), failed)
 	}
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// Sites are the places in the code that operations came from. Its methods may
-// be called concurrently.
+// Sites is the set of call sites of operations. Its methods may be called concurrently.
 type Sites struct {
 	mu sync.Mutex
 	// +checklocks:mu
@@ -24,7 +23,7 @@ type site struct {
 	line int
 }
 
-// NewSites returns no sites.
+// NewSites returns an empty set.
 func NewSites() *Sites { return &Sites{all: map[site]*errorfs.Site{}} }
 
 func (s *Sites) add(used []*errorfs.FS) {

@@ -16,10 +16,10 @@ type variant struct {
 	fault  errorfs.Fault
 	half   bool // a read or write does half of its work first
 	sticky bool
-	// also are the operations that fail from then on, with sticky.
+	// also has the operations that fail from then on if sticky is set.
 	also []vfs.OpKind
-	// again fails one more operation, so many later: what cleans up after a
-	// failure fails, too.
+	// again, unless 0, is the distance to a second operation that fails, such as one
+	// that cleans up after the first.
 	again uint64
 }
 
@@ -68,12 +68,12 @@ func variants(kind vfs.OpKind) []variant {
 	return list
 }
 
-// twice returns failures of two operations: the second is one of the next, or
-// any of total that follow.
+// twice returns failures of two operations. The second one is one of the next few, or a
+// random one of the rest.
 func twice(kind vfs.OpKind, n, total uint64, rng *rand.Rand) []variant {
 	near := uint64(3)
 	if kind == vfs.OpLink {
-		near = 8 // what copies instead
+		near = 8 // the copy after a failed link
 	}
 	var list []variant
 	add := func(k uint64) {
@@ -88,7 +88,7 @@ func twice(kind vfs.OpKind, n, total uint64, rng *rand.Rand) []variant {
 	return list
 }
 
-// rule fails the n-th operation in this way.
+// rule returns a rule that fails the n-th operation in this way.
 func (v *variant) rule(n uint64, counter *uint64, happened *vfs.Op) errorfs.Rule {
 	return func(op vfs.Op) *errorfs.Fault {
 		*counter++
@@ -107,5 +107,5 @@ func (v *variant) rule(n uint64, counter *uint64, happened *vfs.Op) errorfs.Rule
 	}
 }
 
-// String names the variant.
+// String returns the name of the variant.
 func (v *variant) String() string { return fmt.Sprintf("[%s]", v.name) }

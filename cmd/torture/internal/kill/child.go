@@ -19,9 +19,9 @@ const (
 	maxBatch  = 20
 )
 
-// Child writes batches to the database in dir until it is killed or each writer
-// has written up to until, and notes each in the file acks once it is
-// acknowledged. Writer w begins with batch from[w].
+// Child writes batches to the database in dir until it is killed or each writer has written
+// the batches below until. It appends each acknowledged batch to the file acks. Writer w
+// starts with batch from[w].
 func Child(ctx context.Context, dir, acks string, from [writers]int, until int) error {
 	out, err := os.OpenFile(acks, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -49,16 +49,17 @@ func Child(ctx context.Context, dir, acks string, from [writers]int, until int) 
 	return errors.Join(append(errs, db.Close(), out.Close())...)
 }
 
-// options make files small, so that everything happens within milliseconds.
+// options returns options for small files, so that flushes and compactions happen within
+// milliseconds.
 func options() engine.Options {
 	return engine.Options{SegmentBytes: 256 << 10, FileBytes: 256 << 10, TierRuns: 2, CacheBytes: 4 << 20}
 }
 
-// batchLen returns how many entities batch b of a writer has.
+// batchLen returns the number of entities of batch b of a writer.
 func batchLen(w, b int) int { return 1 + (b*7+w)%maxBatch }
 
-// batch returns the operations of batch b of writer w: entities of its own, with
-// properties of all types.
+// batch returns the operations of batch b of writer w: new entities with properties of all
+// types.
 func batch(w, b int) []store.Op {
 	ops := make([]store.Op, batchLen(w, b))
 	for i := range ops {

@@ -18,7 +18,7 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// Cycles starts and kills children of this program, one after another, on one
+// Cycles starts and kills child processes of this program, one after another, on one
 // database.
 type Cycles struct {
 	Program string // this program, whose command is run as a child
@@ -27,8 +27,8 @@ type Cycles struct {
 	Longest time.Duration
 
 	rng  *rand.Rand
-	next [writers]int // the first batch that is not there
-	// Killed and Batches count what was done.
+	next [writers]int // the first missing batch
+	// Killed and Batches are the numbers of kills and of stored batches.
 	Killed, Batches int
 }
 
@@ -40,8 +40,8 @@ func New(program, command, dir string, seed uint64) *Cycles {
 func (c *Cycles) data() string { return filepath.Join(c.Dir, "data") }
 func (c *Cycles) acks() string { return filepath.Join(c.Dir, "acks") }
 
-// Run does one cycle: a child is started, killed after a random time, and the
-// database that it leaves is opened and checked.
+// Run does one cycle: it starts a child, kills it after a random time, and opens and checks
+// the database.
 func (c *Cycles) Run(ctx context.Context) error {
 	after := time.Duration(c.rng.Int64N(int64(c.Longest)))
 	err := c.child(ctx, 1<<30, after)
@@ -52,7 +52,7 @@ func (c *Cycles) Run(ctx context.Context) error {
 	return c.check(ctx)
 }
 
-// Finish lets a child write a last stretch to its end and checks everything.
+// Finish runs a last child to its end and checks the database.
 func (c *Cycles) Finish(ctx context.Context) error {
 	until := 0
 	for _, n := range c.next {
@@ -66,13 +66,13 @@ func (c *Cycles) Finish(ctx context.Context) error {
 	}
 	for w, n := range c.next {
 		if n != until {
-			return fmt.Errorf("writer %d ended with %d batches there, want %d", w, n, until)
+			return fmt.Errorf("writer %d has %d batches at the end, want %d", w, n, until)
 		}
 	}
 	return nil
 }
 
-// child runs a child, which is killed after a time unless that is 0.
+// child runs a child and kills it after a time, unless that is 0.
 func (c *Cycles) child(ctx context.Context, until int, after time.Duration) error {
 	args := []string{c.Command, c.data(), c.acks(), strconv.Itoa(until)}
 	for _, n := range c.next {
@@ -106,8 +106,8 @@ func (c *Cycles) child(ctx context.Context, until int, after time.Duration) erro
 	return nil
 }
 
-// acknowledged returns for each writer the number of batches that it was told
-// are safe. A last line without its end was not written whole.
+// acknowledged returns the number of acknowledged batches of each writer. It ignores an
+// incomplete last line.
 func (c *Cycles) acknowledged() (upto [writers]int, err error) {
 	f, err := os.Open(c.acks())
 	if errors.Is(err, os.ErrNotExist) {
@@ -131,7 +131,7 @@ func (c *Cycles) acknowledged() (upto [writers]int, err error) {
 	}
 }
 
-// check opens the database and compares all of it with what was acknowledged.
+// check opens the database and compares it with the acknowledgements.
 func (c *Cycles) check(ctx context.Context) error {
 	acked, err := c.acknowledged()
 	if err != nil {
@@ -151,11 +151,11 @@ func (c *Cycles) check(ctx context.Context) error {
 	return errors.Join(err, db.Close())
 }
 
-// compare reads all rows: each writer's batches must be there from the first to
-// one that is not below the last acknowledged, each whole and as it was written.
+// compare reads all rows. The batches of each writer must be complete and unchanged, without
+// a gap, and include all acknowledged ones.
 func (c *Cycles) compare(ctx context.Context, db *engine.DB, acked [writers]int) error {
 	found := [writers]int{}
-	w, b, i := 0, 0, 0 // the entity that comes next, if there is one
+	w, b, i := 0, 0, 0 // the next entity
 	for e, err := range store.Entities(db.Query(ctx, tableName, store.Query{})) {
 		if errors.Is(err, store.ErrTableNotFound) && acked == ([writers]int{}) {
 			break

@@ -1,4 +1,3 @@
-// Package kill ends real processes at random moments while they write to a real
-// disk, and holds what they leave against the acknowledgements that they wrote
-// down.
+// Package kill kills real processes at random times while they write to a real disk, and
+// compares their databases with the acknowledgements that they recorded.
 package kill

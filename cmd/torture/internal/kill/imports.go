@@ -19,27 +19,26 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// ImportOptions say how Imports works.
+// ImportOptions configures Imports.
 type ImportOptions struct {
 	// Program is the tablerock program. It has no default.
 	Program string
-	// Dir is where files are made. It has no default.
+	// Dir is the directory for files. It has no default.
 	Dir string
-	// Seed decides the delays. The default is seed 0.
+	// Seed determines the delays. The default is seed 0.
 	Seed uint64
-	// Cycles is how many imports are killed at most. The default is none.
+	// Cycles limits the number of killed imports. The default is none.
 	Cycles int
-	// Longest is the longest life of an import. The default is none.
+	// Longest is the longest run time of an import. It has no default.
 	Longest time.Duration
 }
 
-// importLines is the length of the file that is imported.
+// importLines is the number of lines of the input.
 const importLines = 20_000
 
-// Imports runs the import of a generated file and kills it, until Cycles are
-// over, each on a database of its own or on that of the last; then an import
-// runs to its end, and the export must be the input. It returns how many were
-// killed before they had ended.
+// Imports runs the import of a generated file and kills it, Cycles times, on a new database
+// every eighth time. Then it runs an import to its end and compares the export with the
+// input. It returns the number of imports that were killed before their end.
 func Imports(ctx context.Context, o ImportOptions) (killed int, err error) {
 	input := filepath.Join(o.Dir, "input.jsonl")
 	lines, err := writeInput(input)
@@ -100,8 +99,8 @@ func (o ImportOptions) run(ctx context.Context, after time.Duration, data string
 	return false, fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, output)
 }
 
-// writeInput makes the file to import: entities with every type, in runs of one
-// partition, in the order of their keys, as an export gives them.
+// writeInput writes the input: entities with properties of every type in the order of their
+// keys, as in an export.
 func writeInput(name string) (keys []edm.Key, err error) {
 	var b bytes.Buffer
 	for n := range importLines {
@@ -119,7 +118,7 @@ func checkImport(ctx context.Context, data, acks string, keys []edm.Key) error {
 	db, err := engine.Open(filepath.Join(data, "devstoreaccount1"), engine.Options{ReadOnly: true, CacheBytes: 8 << 20})
 	if errors.Is(err, os.ErrNotExist) {
 		if lines, _ := os.ReadFile(acks); bytes.Contains(lines, []byte("\n")) {
-			return errors.New("there are acknowledgements and no database")
+			return errors.New("there are acknowledgements but no database")
 		}
 		return nil
 	}
@@ -137,12 +136,12 @@ func checkImport(ctx context.Context, data, acks string, keys []edm.Key) error {
 		}
 		there[e.Key] = true
 	}
-	// A run of one partition is one transaction, for it is short.
+	// Adjacent entities of one partition are one transaction, because there are few.
 	for from := 0; from < len(keys); {
 		to := from
 		for to < len(keys) && keys[to].Partition == keys[from].Partition {
 			if there[keys[to]] != there[keys[from]] {
-				return fmt.Errorf("the transaction of lines %d and after is there in part", from+1)
+				return fmt.Errorf("the transaction from line %d on is incomplete", from+1)
 			}
 			to++
 		}
@@ -150,13 +149,13 @@ func checkImport(ctx context.Context, data, acks string, keys []edm.Key) error {
 	}
 	return acknowledged(acks, func(line int) error {
 		if line < 1 || line > len(keys) || !there[keys[line-1]] {
-			return fmt.Errorf("line %d was acknowledged and is not there", line)
+			return fmt.Errorf("line %d was acknowledged and is missing", line)
 		}
 		return nil
 	})
 }
 
-// acknowledged calls check with each line that was acknowledged.
+// acknowledged calls check with each acknowledged line.
 func acknowledged(acks string, check func(line int) error) error {
 	f, err := os.Open(acks)
 	if errors.Is(err, os.ErrNotExist) {
@@ -169,7 +168,7 @@ func acknowledged(acks string, check func(line int) error) error {
 	for r := bufio.NewReader(f); ; {
 		line, err := r.ReadBytes('\n')
 		if err != nil {
-			return nil // what has no end was not written whole
+			return nil // ignore an incomplete last line
 		}
 		var ack struct{ First, Last int }
 		if err := json.Unmarshal(line, &ack); err != nil {
@@ -183,8 +182,7 @@ func acknowledged(acks string, check func(line int) error) error {
 	}
 }
 
-// compareFiles compares what two files of entities say, line by line, but for
-// the time stamps.
+// compareFiles compares two files of entities line by line, without the Timestamps.
 func compareFiles(input, output string) error {
 	want, err := readLines(input)
 	if err != nil {
@@ -205,7 +203,7 @@ func compareFiles(input, output string) error {
 	return nil
 }
 
-// readLines returns the entities of a file, each with its names in order.
+// readLines returns the entities of a file as JSON with sorted names.
 func readLines(name string) ([]string, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {

@@ -4,20 +4,18 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// Commit is a state of a database, as the last link of the chain of commits
-// that led to it. It never changes once it is made.
+// Commit is a commit with the state after it, linked to the commit before. It is immutable.
 type Commit struct {
 	Before  *Commit // nil for a new database
 	Number  int     // of commits up to this one
 	Sum     uint64  // of the state
 	Effects []Effect
-	// MaxTick is the greatest Timestamp that a caller has been given so far.
+	// MaxTick is the largest Timestamp that callers have received so far.
 	MaxTick edm.Ticks
-	What    string // what the commit was, for failures
+	What    string // description for error messages
 }
 
-// Next returns the commit of effects, which s, the state that c led to, has
-// taken over already.
+// Next returns the commit of effects after c. s is the state after them.
 func (c *Commit) Next(s *State, what string, effects []Effect) *Commit {
 	n := &Commit{Before: c, Number: c.Number + 1, Sum: s.Sum(), Effects: effects, MaxTick: c.MaxTick, What: what}
 	for i := range effects {
@@ -26,7 +24,7 @@ func (c *Commit) Next(s *State, what string, effects []Effect) *Commit {
 	return n
 }
 
-// State rebuilds the state that c led to.
+// State rebuilds the state after c.
 func (c *Commit) State() *State {
 	var chain []*Commit
 	for at := c; at != nil; at = at.Before {
@@ -41,14 +39,14 @@ func (c *Commit) State() *State {
 	return s
 }
 
-// Window is the states that a database may be in: from Low, which every caller
-// has been told of, to High, which includes all that was under way.
+// Window is the range of states that a database may have: from Low, the last acknowledged
+// commit, to High, which includes all running commits.
 type Window struct{ Low, High *Commit }
 
 // At returns a window of one state.
 func At(c *Commit) Window { return Window{c, c} }
 
-// Find returns the latest state of w with a sum, nil if there is none.
+// Find returns the latest commit of w whose state has the sum, or nil.
 func (w Window) Find(sum uint64) *Commit {
 	for c := w.High; c != nil; c = c.Before {
 		if c.Sum == sum {
@@ -61,8 +59,8 @@ func (w Window) Find(sum uint64) *Commit {
 	return nil
 }
 
-// FindEarlier returns the latest state before w with a sum, nil if there is
-// none: what the loss of acknowledged commits leads to.
+// FindEarlier returns the latest commit before w whose state has the sum, or nil. A
+// database in such a state has lost acknowledged commits.
 func (w Window) FindEarlier(sum uint64) *Commit {
 	for c := w.Low.Before; c != nil; c = c.Before {
 		if c.Sum == sum {
@@ -72,10 +70,9 @@ func (w Window) FindEarlier(sum uint64) *Commit {
 	return nil
 }
 
-// FindWithoutDropped returns the latest state that equals got in all tables but
-// those that later commits dropped, nil if there is none. Rows of a dropped
-// table are forgotten as soon as the drop is durable, so they are gone even if
-// the device takes the drop itself back.
+// FindWithoutDropped returns the latest commit whose state equals got except for tables that
+// later commits dropped, or nil. The rows of a dropped table are deleted when the drop is
+// durable, so they are missing even if the device loses the drop.
 func (w Window) FindWithoutDropped(got *State) *Commit {
 	dropped := map[string]bool{}
 	for c := w.High; c != nil; c = c.Before {
@@ -91,8 +88,7 @@ func (w Window) FindWithoutDropped(got *State) *Commit {
 	return nil
 }
 
-// Insert returns the commit of effects that only add what was not there: tables
-// and entities.
+// Insert returns the commit after c of effects that only create tables and entities.
 func (c *Commit) Insert(what string, effects ...Effect) *Commit {
 	n := &Commit{Before: c, Number: c.Number + 1, Sum: c.Sum, Effects: effects, MaxTick: c.MaxTick, What: what}
 	for i := range effects {

@@ -1,7 +1,5 @@
-// Package oracle says what a database must hold: a plain model of its contents,
-// and the chain of states that its commits made one after another.
+// Package oracle models a database: its contents, and the chain of states after each commit.
 //
-// It shares no code with the engine. A state is reduced to a sum that does not
-// depend on order, so that a recovered database is compared with every state
-// that it may be in by reading it once.
+// It shares no code with the engine. The sum of a state does not depend on order, so that
+// one scan of a recovered database compares it with every state that it may have.
 package oracle

@@ -11,9 +11,8 @@ func put(table, row string, ts edm.Ticks) Effect {
 	return Effect{Kind: Put, Table: table, Entity: edm.Entity{Key: edm.Key{Row: row}, Timestamp: ts}}
 }
 
-// TestSumFollowsContents compares sums of states that were reached in different
-// ways.
-func TestSumFollowsContents(t *testing.T) {
+// TestSum compares the sums of states that have different histories.
+func TestSum(t *testing.T) {
 	create := Effect{Kind: Create, Table: "t", Info: store.TableInfo{Name: "T", Created: 1}}
 	remove := Effect{Kind: Remove, Table: "t", Entity: edm.Entity{Key: edm.Key{Row: "a"}}}
 	build := func(effects ...Effect) *State {
@@ -64,7 +63,7 @@ func TestWindow(t *testing.T) {
 		}
 	}
 	if w.FindEarlier(chain[0].Sum) != chain[0] || w.FindEarlier(chain[3].Sum) != nil {
-		t.Error("FindEarlier does not find the commit before the window, or one behind it")
+		t.Error("FindEarlier does not find the commit before the window, or finds one after it")
 	}
 	if got := chain[3].State(); got.Sum() != chain[3].Sum || chain[3].MaxTick != 3 {
 		t.Errorf("rebuilt state differs: %s", state.Diff(got))

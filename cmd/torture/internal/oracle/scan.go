@@ -8,7 +8,7 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// Reader is what Scan needs of a database.
+// Reader is the part of a database that Scan reads.
 type Reader interface {
 	Tables(ctx context.Context, from string, limit int) ([]store.TableInfo, error)
 	View(ctx context.Context, table string, key edm.Key, read func(edm.Row) error) error
@@ -17,15 +17,15 @@ type Reader interface {
 	AccountMeta(ctx context.Context) ([]byte, error)
 }
 
-// Scanned is what a database was found to hold.
+// Scanned is the result of Scan.
 type Scanned struct {
 	Sum     uint64
 	Rows    int
 	MaxTick edm.Ticks
 }
 
-// Scan reads everything: each table forwards, backwards and by a get of each
-// key. The three must agree and be in order, or the error says where not.
+// Scan reads the whole database: each table forward, backward and by a get of each key. It
+// returns an error if the three differ or are out of order.
 func Scan(ctx context.Context, r Reader) (Scanned, error) {
 	var out Scanned
 	tables, err := r.Tables(ctx, "", 0)
@@ -35,7 +35,7 @@ func Scan(ctx context.Context, r Reader) (Scanned, error) {
 	s := scanner{r: r}
 	for i, info := range tables {
 		if i > 0 && CompareInfo(tables[i-1], info) >= 0 {
-			return out, fmt.Errorf("table %q stands behind %q", info.Name, tables[i-1].Name)
+			return out, fmt.Errorf("table %q follows %q", info.Name, tables[i-1].Name)
 		}
 		if err := s.table(ctx, info, &out); err != nil {
 			return out, fmt.Errorf("table %s: %w", info.Name, err)
@@ -74,7 +74,7 @@ func (s *scanner) table(ctx context.Context, info store.TableInfo, out *Scanned)
 		return fmt.Errorf("reverse query: %w", err)
 	}
 	if forward != backward || len(s.keys) != keys {
-		return fmt.Errorf("%d rows backwards are not the %d rows forwards", len(s.keys), keys)
+		return fmt.Errorf("%d rows backward differ from %d rows forward", len(s.keys), keys)
 	}
 	var gets uint64
 	for _, k := range s.keys {
@@ -87,7 +87,7 @@ func (s *scanner) table(ctx context.Context, info store.TableInfo, out *Scanned)
 		}
 	}
 	if gets != forward {
-		return fmt.Errorf("%d gets do not give what the query gave", len(s.keys))
+		return fmt.Errorf("%d gets differ from the query", len(s.keys))
 	}
 	out.Sum += forward
 	out.Rows += keys
@@ -106,7 +106,7 @@ func (s *scanner) query(ctx context.Context, table string, reverse bool) (sum ui
 		row := c.Row()
 		k := row.Key()
 		if n := len(s.keys); n > 0 && (k.Compare(s.keys[n-1]) <= 0) != reverse {
-			return 0, 0, fmt.Errorf("row %.60q stands behind %.60q", k, s.keys[n-1])
+			return 0, 0, fmt.Errorf("row %.60q follows %.60q", k, s.keys[n-1])
 		}
 		s.keys = append(s.keys, k)
 		sum += s.sums.Row(table, row)
@@ -115,7 +115,7 @@ func (s *scanner) query(ctx context.Context, table string, reverse bool) (sum ui
 	return sum, most, c.Err()
 }
 
-// Load reads everything into a State, to show how it differs from another.
+// Load reads the whole database into a State, for Diff.
 func Load(ctx context.Context, r Reader) (*State, error) {
 	s := NewState()
 	tables, err := r.Tables(ctx, "", 0)

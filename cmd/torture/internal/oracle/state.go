@@ -17,11 +17,11 @@ type Effect struct {
 	Kind   EffectKind
 	Table  string // folded; empty for the account's metadata
 	Info   store.TableInfo
-	Entity edm.Entity // Put: all of it; Remove: its key
+	Entity edm.Entity // Put: the whole entity; Remove: its key
 	Meta   []byte
 }
 
-// EffectKind says what an Effect is.
+// EffectKind is the kind of an Effect.
 type EffectKind uint8
 
 // The kinds of Effect.
@@ -33,7 +33,7 @@ const (
 	SetMeta
 )
 
-// State is what a database holds. It is not safe for concurrent use.
+// State is the contents of a database. It is not safe for concurrent use.
 type State struct {
 	tables  map[string]*Table
 	account []byte
@@ -50,10 +50,10 @@ type Table struct {
 // NewState returns the state of a new database.
 func NewState() *State { return &State{tables: map[string]*Table{}} }
 
-// Sum returns the sum of everything in s.
+// Sum returns the sum of s.
 func (s *State) Sum() uint64 { return s.sum }
 
-// Table returns the table of a folded name, nil if there is none.
+// Table returns the table with a folded name, or nil.
 func (s *State) Table(folded string) *Table { return s.tables[folded] }
 
 // Tables returns the folded names of all tables in order.
@@ -64,7 +64,7 @@ func (t *Table) Keys() []edm.Key {
 	return slices.SortedFunc(maps.Keys(t.Rows), edm.Key.Compare)
 }
 
-// Apply makes a change, which must be possible.
+// Apply makes a change, which must be valid.
 func (s *State) Apply(e Effect) {
 	t := s.tables[e.Table]
 	switch e.Kind {
@@ -96,8 +96,8 @@ func (s *State) Apply(e Effect) {
 	}
 }
 
-// Resolve returns what op leaves behind of the entity in t: its properties, nil
-// and false for a deletion, or the refusal of store's contract.
+// Resolve returns the properties of the entity in t after op, with put false for a deletion,
+// or the error that the contract of package store requires.
 func (t *Table) Resolve(op *store.Op) (props edm.Properties, put bool, err error) {
 	old, ok := t.Rows[op.Entity.Key]
 	switch op.Kind {
@@ -130,7 +130,7 @@ func (t *Table) Resolve(op *store.Op) (props edm.Properties, put bool, err error
 	return props, true, nil
 }
 
-// Diff describes how got differs from s, in at most a few lines.
+// Diff describes the differences between got and s in a few lines.
 func (s *State) Diff(got *State) string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -138,9 +138,9 @@ func (s *State) Diff(got *State) string {
 		a, b := s.tables[name], got.tables[name]
 		switch {
 		case a == nil:
-			add("table %s is there, made at %d", b.Info.Name, b.Info.Created)
+			add("table %s is unexpected, created at %d", b.Info.Name, b.Info.Created)
 		case b == nil:
-			add("table %s is missing, made at %d", a.Info.Name, a.Info.Created)
+			add("table %s is missing, created at %d", a.Info.Name, a.Info.Created)
 		default:
 			if a.Info != b.Info {
 				add("table %v, want %v", b.Info, a.Info)
@@ -169,7 +169,7 @@ func diffRows(table string, want, got map[edm.Key]edm.Entity) (lines []string) {
 		case !inGot:
 			lines = append(lines, fmt.Sprintf("%s %.60q of %d is missing", table, k, a.Timestamp))
 		case !inWant:
-			lines = append(lines, fmt.Sprintf("%s %.60q of %d is there", table, k, b.Timestamp))
+			lines = append(lines, fmt.Sprintf("%s %.60q of %d is unexpected", table, k, b.Timestamp))
 		case sumEntity(table, &a) != sumEntity(table, &b):
 			lines = append(lines, fmt.Sprintf("%s %.60q of %d with %d properties, want that of %d with %d",
 				table, k, b.Timestamp, len(b.Properties), a.Timestamp, len(a.Properties)))
@@ -184,7 +184,7 @@ func union[K comparable, V any](a, b map[K]V, compare func(K, K) int) []K {
 	return slices.CompactFunc(keys, func(x, y K) bool { return compare(x, y) == 0 })
 }
 
-// sumWithout returns the sum of s without some tables.
+// sumWithout returns the sum of s without the tables in skip.
 func (s *State) sumWithout(skip map[string]bool) uint64 {
 	sum := s.sum
 	for name, t := range s.tables {
@@ -199,7 +199,7 @@ func (s *State) sumWithout(skip map[string]bool) uint64 {
 	return sum
 }
 
-// MaxTick returns the greatest Timestamp in s.
+// MaxTick returns the largest Timestamp in s.
 func (s *State) MaxTick() edm.Ticks {
 	var most edm.Ticks
 	for _, t := range s.tables {

@@ -9,8 +9,8 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// Sums of parts are added up, so each is mixed until its bits are independent.
-// What is not there sums to 0.
+// The sum of a state is the sum of the hashes of its tables, metadata and entities. mix makes
+// the bits of each hash independent. Missing metadata has the hash 0.
 
 func mix(b []byte) uint64 {
 	x := xxhash.Sum64(b) + 0x9e3779b97f4a7c15
@@ -40,10 +40,10 @@ func sumEntity(table string, e *edm.Entity) uint64 {
 	return s.Row(table, e.View())
 }
 
-// Summer sums rows in a buffer of its own.
+// Summer hashes rows. It reuses its buffers.
 type Summer struct{ buf, text []byte }
 
-// Row returns the sum of a row of the table with a folded name.
+// Row returns the hash of a row of the table with a folded name.
 func (s *Summer) Row(table string, row edm.Row) uint64 {
 	b := appendText(append(s.buf[:0], 3), table)
 	s.text = row.AppendPartition(s.text[:0])

@@ -1,4 +1,3 @@
-// Package plant breaks a database on purpose, from outside: file systems and
-// stores that do one thing wrong. A test programme that does not catch them
-// proves nothing.
+// Package plant has file systems and stores with one bug each. A crash test that does not
+// find them proves nothing.
 package plant

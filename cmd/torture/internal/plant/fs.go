@@ -10,7 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// match says which files a trait is for; it may count its calls.
+// match selects files by their names. It may count its calls.
 type match func(name string) bool
 
 func always(string) bool { return true }
@@ -27,7 +27,7 @@ func every(n uint64, m match) match {
 	return func(name string) bool { return m(name) && count.Add(1)%n == 0 }
 }
 
-// first accepts a name only once.
+// first accepts each name once.
 func first(m match) match {
 	var seen sync.Map
 	return func(name string) bool {
@@ -39,25 +39,25 @@ func first(m match) match {
 	}
 }
 
-// traits are what a badFS does wrong, each for the files that its match accepts.
+// traits are the bugs of a badFS, each for the files that its match accepts.
 type traits struct {
 	sync         match // Sync does nothing
 	lateSync     match // Sync happens at the next SyncDir
-	syncReopened match // Sync does nothing on files that were opened, not made
+	syncReopened match // Sync does nothing on files that were opened and not created
 	syncDir      match // SyncDir does nothing
-	syncDirAfter match // SyncDir does nothing if such a file was made or renamed last
-	short        match // WriteAt leaves out the last sector
-	misplace     match // WriteAt writes eight bytes further on
+	syncDirAfter match // SyncDir does nothing if such a file was created or renamed last
+	short        match // WriteAt omits the last sector
+	misplace     match // WriteAt writes eight bytes too far
 	drop         match // WriteAt writes nothing
-	blind        match // ReadAt gives zeros from 4608 on
+	blind        match // ReadAt returns zeros from 4608 on
 	removeFirst  bool  // Rename removes its target first
-	removeEarly  bool  // Remove of a sorted file comes with the next manifest's creation
+	removeEarly  bool  // a log is removed before the manifest that drops it
 	copyLinks    bool  // Link copies
 }
 
 func (m match) is(name string) bool { return m != nil && m(name) }
 
-// badFS is a file system that does one thing wrong.
+// badFS is a file system with one bug.
 type badFS struct {
 	vfs.FS
 	t traits
@@ -86,8 +86,8 @@ func (b *badFS) Create(name string) (vfs.File, error) {
 	return &badFile{File: f, b: b, name: name}, nil
 }
 
-// removeOldest removes a log that the manifest to come may drop, durably: the
-// oldest, if there are three.
+// removeOldest durably removes the oldest log if there is another one: the next manifest
+// may drop it.
 func (b *badFS) removeOldest(dir string) {
 	names, _ := b.FS.List(dir)
 	var logs []string
@@ -156,7 +156,7 @@ func (b *badFS) SyncDir(dir string) error {
 	}
 	err := b.FS.SyncDir(dir)
 	for _, f := range late {
-		_ = f.Sync() // the bug is that it comes too late
+		_ = f.Sync() // this is too late, which is the bug
 	}
 	return err
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/tablerock-db/tablerock/cmd/torture/internal/workload"
 )
 
-// Catch says how a bug was caught.
+// Catch is the result of Hunt: the violation by which a bug was found.
 type Catch struct {
 	Bug    Bug
-	States int64 // crash states looked at until then
+	States int64 // crash states checked until then
 	By     *crash.Violation
 }
 
-// ErrMissed says that a bug was not caught within its budget.
-var ErrMissed = errors.New("planted bug was not caught")
+// ErrMissed means that a bug was not found within its budget.
+var ErrMissed = errors.New("planted bug was not found")
 
-// Hunt explores workloads with a planted bug until a promise is broken, or until
-// it has looked at budget states.
+// Hunt explores workloads with a planted bug until it finds a broken promise or has checked
+// budget states.
 func Hunt(ctx context.Context, b Bug, seed uint64, budget int64) (Catch, error) {
 	var counts crash.Counts
 	profiles := workload.Profiles()

@@ -6,12 +6,14 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// splitter commits a batch in two.
+// splitter writes a batch as two batches.
 type splitter struct{ store.Store }
 
 // Apply implements store.Store.
 func (s splitter) Apply(ctx context.Context, table string, ops ...store.Op) ([]store.Result, error) {
-	const least = 5 // members of a group have fewer, and an order that a split would show
+	// Do not split the smaller batches of a group commit: it would change their order
+	// in the log.
+	const least = 5
 	if len(ops) < least {
 		return s.Store.Apply(ctx, table, ops...)
 	}

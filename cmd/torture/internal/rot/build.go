@@ -26,9 +26,9 @@ type Subject struct {
 	m    *manifest.Manifest
 }
 
-// Build makes the subjects: a database that was closed, and one that fell idle
-// and whose process was then killed. They are small, since each of their bytes
-// is damaged and all of them are read after each damage.
+// Build returns the subjects: a closed database, and one that was idle when its process was
+// killed. They are small, because each byte is damaged and all bytes are read after each
+// damage.
 func Build(ctx context.Context) ([]Subject, error) {
 	closed, err := buildClosed(ctx)
 	if err != nil {
@@ -41,8 +41,7 @@ func Build(ctx context.Context) ([]Subject, error) {
 	return []Subject{closed, idle}, nil
 }
 
-// builder writes a database by a list of steps; after the first that fails it
-// does nothing more.
+// builder writes a database step by step. After the first error it does nothing.
 type builder struct {
 	ctx  context.Context
 	disk *vfs.Mem
@@ -72,11 +71,10 @@ func (b *builder) open() {
 
 func (b *builder) flush() { b.do(func() error { return b.db.Flush(b.ctx) }) }
 
-// buildClosed makes a database with every structure: of the bottom tier a file
-// of several groups with rows of many shapes, of all types, with columns of all
-// encodings, a compressed unit, values apart from their rows and a wide row; a
-// younger run with tombstones and several versions of a key; a dropped table;
-// metadata; and a log of two segments.
+// buildClosed returns a database with every structure: in the bottom tier an sstable of
+// several row groups with rows of many shapes and all types, columns of all encodings, a
+// compressed heap unit, values in value blocks and a wide row; a newer run with tombstones
+// and several versions of a key; a dropped table; metadata; and a log of two segments.
 func buildClosed(ctx context.Context) (s Subject, err error) {
 	b := &builder{ctx: ctx, disk: vfs.NewMem()}
 	b.open()
@@ -124,7 +122,7 @@ func buildClosed(ctx context.Context) (s Subject, err error) {
 
 func (b *builder) closeDB() error { return b.db.Close() }
 
-// complete holds the database against what it must have.
+// complete returns an error if the database lacks a structure.
 func complete(m *manifest.Manifest) error {
 	tiers, tombstones := map[uint32]bool{}, uint64(0)
 	for _, f := range m.Files {
@@ -157,7 +155,7 @@ func everyType(i int) edm.Entity {
 	}
 }
 
-// oddShape returns an entity whose shape no other has.
+// oddShape returns an entity with a unique shape.
 func oddShape(i int) edm.Entity {
 	return edm.Entity{
 		Key: edm.Key{Partition: "odd", Row: fmt.Sprintf("%0*d", 1+5*i, i)},
@@ -176,7 +174,7 @@ func large(i int) edm.Entity {
 	}
 }
 
-// idleClock calls back when it is told to.
+// idleClock is a clock whose callbacks the test calls.
 type idleClock struct {
 	*workload.Clock
 	calls chan func()
@@ -188,9 +186,9 @@ func (c idleClock) AfterFunc(_ time.Duration, f func()) func() bool {
 	return func() bool { return true }
 }
 
-// buildIdle writes to the database of a disk, lets it fall idle until the
-// manifest states the end of the log, and kills it. The log is in the file of an
-// earlier segment, whose records stand behind its own.
+// buildIdle writes to the database of a disk, waits until the manifest states the end of
+// the idle log, and kills the process. The log reuses the file of an earlier segment, whose
+// records follow its own.
 func buildIdle(ctx context.Context, disk *vfs.Mem) (s Subject, err error) {
 	clock := idleClock{workload.NewClock(), make(chan func(), 16)}
 	o := workload.EngineOptions(errorfs.Wrap(disk, func(vfs.Op) *errorfs.Fault { return nil }), clock, workload.NewCache())
@@ -203,7 +201,8 @@ func buildIdle(ctx context.Context, disk *vfs.Mem) (s Subject, err error) {
 	for i := range 18 { // most of a segment, so that its file is kept
 		b.apply("Kept", store.InsertOrReplace(everyType(1000+i)))
 	}
-	// Most bytes of this database do no harm, and each time all of it is read.
+	// Keep the database small: damage to most of its bytes is harmless, and then all of
+	// it is read.
 	b.apply("Kept", store.Delete(large(1).Key, store.Any))
 	b.do(func() error { return b.db.Compact(ctx) })
 	for i := range 12 {
@@ -212,8 +211,7 @@ func buildIdle(ctx context.Context, disk *vfs.Mem) (s Subject, err error) {
 	if b.err != nil {
 		return s, b.err
 	}
-	// The calls see that there were writes, that there were none since, and that
-	// there were none for long.
+	// The callbacks see writes, then none since the last call, then none for a long time.
 	for range 3 {
 		f := <-clock.calls
 		f()

@@ -12,29 +12,29 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// damage is one way to harm a disk.
+// damage is a change to a disk.
 type damage struct {
 	what string
-	file string // the one that is harmed
-	off  int64  // the place, -1 for the file as a whole
+	file string // the damaged file
+	off  int64  // in the file, -1 for the whole file
 	do   func(*vfs.Mem) error
-	// loose damages files as a whole: what finds it need not name this file.
+	// loose is set for damages to whole files. The error may name another file.
 	loose bool
 }
 
-// Options say how much is damaged.
+// Options configures the damages.
 type Options struct {
-	// Seed picks bits, garbage and where a stride begins. The default is seed 0.
+	// Seed determines bits, garbage and the start of a stride. The default is seed 0.
 	Seed uint64
-	// Stride damages every so many bytes only. The default is 1.
+	// Stride damages only every Stride-th byte. The default is 1.
 	Stride int
-	// EveryBit flips all bits of each byte and not one. The default is one.
+	// EveryBit flips all bits of each byte. The default is one.
 	EveryBit bool
 }
 
 const sectorBytes = 512
 
-// damages yields every damage of a subject.
+// damages returns all damages of a subject.
 func (s *Subject) damages(o Options) ([]damage, error) {
 	names, err := s.disk.List(workload.Dir)
 	if err != nil {
@@ -95,7 +95,8 @@ func truncation(name string, at, size int64) []damage {
 	}}}
 }
 
-// sectors harms one sector: zeros, ones, garbage, the next sector's bytes.
+// sectors returns the damages of one sector: zeros, ones, garbage, an exchange with the
+// next sector.
 func sectors(name string, data []byte, off int64, rng *rand.Rand) []damage {
 	end := min(off+sectorBytes, int64(len(data)))
 	was := data[off:end]
@@ -119,7 +120,7 @@ func sectors(name string, data []byte, off int64, rng *rand.Rand) []damage {
 	return list
 }
 
-// files harms a file as a whole.
+// files returns the damages of a whole file.
 func files(name string, names []string, data []byte, rng *rand.Rand) []damage {
 	full := path.Join(workload.Dir, name)
 	list := []damage{{what: "deleted", file: name, off: -1, loose: true, do: func(disk *vfs.Mem) error { return disk.Remove(full) }}}
@@ -128,7 +129,7 @@ func files(name string, names []string, data []byte, rng *rand.Rand) []damage {
 		for i := range junk {
 			junk[i] = byte(rng.Uint32())
 		}
-		list = append(list, damage{what: fmt.Sprintf("%d bytes of garbage behind it", n), file: name, off: -1, do: func(disk *vfs.Mem) error {
+		list = append(list, damage{what: fmt.Sprintf("%d bytes of garbage appended", n), file: name, off: -1, do: func(disk *vfs.Mem) error {
 			return write(disk, full, int64(len(data)), junk)
 		}})
 	}

@@ -18,48 +18,47 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// Report is what the damages came to. It may be read meanwhile through its
-// counters.
+// Report has the results. Its counters may be read while jobs run.
 type Report struct {
 	Total, Detected, Harmless atomic.Int64
 
 	mu sync.Mutex
 	// +checklocks:mu
-	bytes map[string][]int64 // harmless flips and sectors: places by file
+	bytes map[string][]int64 // offsets of harmless flips and sectors, by file and kind
 	// +checklocks:mu
-	other []string // other damages without harm
+	other []string // other harmless damages
 }
 
-// Violation is damage that was not found, or was answered wrongly.
+// Violation is damage that was not detected, or that had a wrong effect.
 type Violation struct {
 	Subject, File, What string
 	Err                 error
 }
 
-// Error says which damage had which effect.
+// Error describes the damage and its effect.
 func (v *Violation) Error() string {
 	return fmt.Sprintf("%s database, %s: %s: %v", v.Subject, v.File, v.What, v.Err)
 }
 
-// Unwrap returns what was found.
+// Unwrap returns the effect.
 func (v *Violation) Unwrap() error { return v.Err }
 
-// Jobs returns functions that do all damages of s between them.
+// Jobs returns functions that together do all damages of s.
 func (s *Subject) Jobs(o Options, r *Report) ([]func(context.Context) error, error) {
 	list, err := s.damages(o)
 	if err != nil {
 		return nil, err
 	}
 	var jobs []func(context.Context) error
-	for part := range slices.Chunk(list, 64) {
+	for chunk := range slices.Chunk(list, 64) {
 		jobs = append(jobs, func(ctx context.Context) error {
 			cache := workload.NewCache()
-			for i := range part {
+			for i := range chunk {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				if err := s.inflict(ctx, &part[i], cache, r); err != nil {
-					return &Violation{s.Name, part[i].file, part[i].what, err}
+				if err := s.inflict(ctx, &chunk[i], cache, r); err != nil {
+					return &Violation{s.Name, chunk[i].file, chunk[i].what, err}
 				}
 			}
 			return nil
@@ -68,7 +67,7 @@ func (s *Subject) Jobs(o Options, r *Report) ([]func(context.Context) error, err
 	return jobs, nil
 }
 
-// inflict does one damage and looks at what comes of it.
+// inflict does one damage and checks its effect.
 func (s *Subject) inflict(ctx context.Context, d *damage, cache *engine.Cache, r *Report) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -103,36 +102,35 @@ func (s *Subject) inflict(ctx context.Context, d *damage, cache *engine.Cache, r
 		}
 	}
 	if len(report.Findings) > 0 {
-		return fmt.Errorf("verify blames another file: %v", report.Findings)
+		return fmt.Errorf("verify names another file: %v", report.Findings)
 	}
 	reason := s.reason(d)
 	if reason == "" {
-		return errors.New("it is not found, and nothing is known that makes it harmless")
+		return errors.New("it is not detected, and not known to be harmless")
 	}
 	r.harmless(s, d, reason)
 	return nil
 }
 
-// reason says why a damage that nothing finds does no harm, empty if that is
-// not known.
+// reason returns the reason why an undetected damage is harmless, or "" if there is none.
 func (s *Subject) reason(d *damage) string {
 	kind, _ := filename.Parse(d.file)
 	switch {
 	case d.file == filename.Lock:
-		return "who had the lock is for people to read"
+		return "the owner in the lock file is only for people"
 	case d.off < 0 && strings.HasPrefix(d.what, "a copy"):
 		return "the manifest does not list it"
-	case kind == filename.WAL && d.off < 0 && strings.Contains(d.what, "garbage behind"):
+	case kind == filename.WAL && d.off < 0 && strings.Contains(d.what, "garbage appended"):
 		return "the log ends before it"
 	case kind == filename.WAL && d.off >= 0:
-		return s.behindLog(d)
+		return s.afterLog(d)
 	}
 	return ""
 }
 
-// behindLog says whether a damaged place of a segment is behind its records. A
-// sector counts as damaged from its first byte that changed.
-func (s *Subject) behindLog(d *damage) string {
+// afterLog returns the reason if a damage to a segment is after its records. A sector counts
+// as damaged from its first changed byte.
+func (s *Subject) afterLog(d *damage) string {
 	for _, l := range s.m.Logs {
 		if filename.Make(filename.WAL, l.Number) == d.file && d.off+sectorBytes > max(l.Sealed, l.Proven) {
 			return "the log ends before it, as the manifest states"
@@ -141,13 +139,13 @@ func (s *Subject) behindLog(d *damage) string {
 	return ""
 }
 
-// detected judges an error: it must be damage, in the file that is damaged.
+// detected checks that an error reports damage in the damaged file.
 func (r *Report) detected(d *damage, err error) error {
 	var c *store.CorruptError
 	switch {
 	case errors.As(err, &c):
 		if !d.loose && c.File != d.file {
-			return fmt.Errorf("another file is blamed: %w", err)
+			return fmt.Errorf("the error names another file: %w", err)
 		}
 	case d.loose && errors.Is(err, store.ErrNotDatabase):
 	default:
@@ -172,7 +170,7 @@ func (r *Report) harmless(s *Subject, d *damage, reason string) {
 	r.other = append(r.other, fmt.Sprintf("%s: %s %s: %s", s.Name, d.file, d.what, reason))
 }
 
-// Lines lists what did no harm, by file and kind of damage.
+// Lines lists the harmless damages by file and kind.
 func (r *Report) Lines() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -186,7 +184,7 @@ func (r *Report) Lines() []string {
 	return append(lines, r.other...)
 }
 
-// Describe lists the files of s.
+// Describe lists the files of s with their sizes.
 func (s *Subject) Describe() string {
 	var b strings.Builder
 	names, _ := s.disk.List(workload.Dir)

@@ -10,8 +10,8 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// TestJudges holds the judge against damages whose effect is known.
-func TestJudges(t *testing.T) {
+// TestInflict checks the results of damages with a known effect.
+func TestInflict(t *testing.T) {
 	subjects, err := Build(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -28,9 +28,9 @@ func TestJudges(t *testing.T) {
 		want string // part of the violation; empty for none
 	}{
 		{"found", closed, damage{what: "header", file: log, off: 0, do: patch(log, 0, []byte("x"))}, ""},
-		{"another file blamed", closed, damage{what: "header", file: "MANIFEST", off: 0, do: patch(log, 0, []byte("x"))}, "another file is blamed"},
+		{"another file named", closed, damage{what: "header", file: "MANIFEST", off: 0, do: patch(log, 0, []byte("x"))}, "the error names another file"},
 		{"wrong data", other, damage{what: "nothing", file: "LOCK", off: 0, do: flip}, "wrong data"},
-		{"not found", closed, damage{what: "nothing", file: "MANIFEST", off: 0, do: flip}, "it is not found"},
+		{"not found", closed, damage{what: "nothing", file: "MANIFEST", off: 0, do: flip}, "it is not detected"},
 		{"harmless", closed, damage{what: "nothing", file: "LOCK", off: 0, do: flip}, ""},
 		{"panic", closed, damage{what: "panic", file: "LOCK", off: 0, do: func(*vfs.Mem) error { panic("here") }}, "panic: here"},
 	} {
@@ -44,7 +44,7 @@ func TestJudges(t *testing.T) {
 	}
 }
 
-// TestSample does some damages of every kind.
+// TestSample does some damages of each kind.
 func TestSample(t *testing.T) {
 	subjects, err := Build(t.Context())
 	if err != nil {
@@ -63,7 +63,7 @@ func TestSample(t *testing.T) {
 		}
 	}
 	if r.Total.Load() == 0 || r.Detected.Load() == 0 {
-		t.Errorf("%d damages, %d found", r.Total.Load(), r.Detected.Load())
+		t.Errorf("%d damages, %d detected", r.Total.Load(), r.Detected.Load())
 	}
 }
 

@@ -6,11 +6,11 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// Clock is a clock that its owner moves. It calls nothing back: nothing in a
-// database opened with Manual asks it to. It is not safe to move while in use.
+// Clock is a clock that its owner moves. It makes no callbacks, because a database opened
+// with Manual needs none. Do not move it while it is in use.
 type Clock struct{ at edm.Ticks }
 
-// NewClock returns a clock that shows a moment of 2024.
+// NewClock returns a clock with a time in 2024.
 func NewClock() *Clock { return &Clock{at: 133_514_496_000_000_000} }
 
 // Now implements engine.Clock.

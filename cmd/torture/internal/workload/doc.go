@@ -1,6 +1,6 @@
-// Package workload does random and repeatable work on a small database, and
-// keeps beside it the oracle's account of what the database must hold.
+// Package workload does random, repeatable work on a small database and keeps an oracle with
+// the expected contents.
 //
-// The database is opened with Manual, so that no goroutine but those of a group
-// commit runs, and the same seed gives the same operations of the file system.
+// It opens the database with Manual, so that only the goroutines of a group commit run and
+// the same seed gives the same operations of the file system.
 package workload

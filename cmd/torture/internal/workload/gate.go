@@ -9,26 +9,25 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// gate holds up the next sync of a log segment, so that commits gather behind
-// it.
+// gate blocks the next sync of a log segment, so that commits queue behind it.
 type gate struct {
 	mu sync.Mutex
 	// +checklocks:mu
-	held chan struct{} // closed when a sync is held; nil when the gate is open
+	blocked chan struct{} // closed when a sync blocks; nil when the gate is open
 	// +checklocks:mu
 	release chan struct{}
 }
 
-// shut returns a channel that is closed when a sync has come, and a function
-// that lets it go.
-func (g *gate) shut() (held <-chan struct{}, open func()) {
+// shut returns a channel that is closed when a sync blocks, and a function that unblocks
+// it.
+func (g *gate) shut() (blocked <-chan struct{}, open func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.held, g.release = make(chan struct{}), make(chan struct{})
+	g.blocked, g.release = make(chan struct{}), make(chan struct{})
 	release := g.release
-	return g.held, sync.OnceFunc(func() {
+	return g.blocked, sync.OnceFunc(func() {
 		g.mu.Lock()
-		g.held = nil
+		g.blocked = nil
 		g.mu.Unlock()
 		close(release)
 	})
@@ -39,11 +38,11 @@ func (g *gate) rule(op vfs.Op) *errorfs.Fault {
 		return nil
 	}
 	g.mu.Lock()
-	held, release := g.held, g.release
-	g.held = nil
+	blocked, release := g.blocked, g.release
+	g.blocked = nil
 	g.mu.Unlock()
-	if held != nil {
-		close(held)
+	if blocked != nil {
+		close(blocked)
 		<-release
 	}
 	return nil

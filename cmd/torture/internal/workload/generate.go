@@ -11,7 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// Profile weighs the kinds of steps of a workload.
+// Profile is a distribution of the kinds of steps of a workload.
 type Profile uint8
 
 // The profiles.
@@ -19,9 +19,9 @@ const (
 	Mixed   Profile = iota // everything
 	Singles                // small writes and little else
 	Batches                // transactions and groups
-	Churn                  // flushes and merges
-	Tables                 // tables that come and go
-	Large                  // records that fill or outgrow segments
+	Churn                  // flushes and compactions
+	Tables                 // creation and deletion of tables
+	Large                  // records as large as segments and larger
 	profiles
 )
 
@@ -62,27 +62,27 @@ var weights = [profiles][stepKinds]int{
 	Large:   {stepSingle: 10, stepBatch: 10, stepLarge: 40, stepGroup: 5, stepFlush: 5, stepCompact: 3, stepWork: 20, stepCheckpoint: 2, stepReopen: 3, stepKill: 3},
 }
 
-// What entities are made of: few of each, so that keys collide and come back.
+// Names and keys are few, so that operations meet on the same entities.
 var (
 	tableNames = []string{"Alpha", "Beta", "gamma", "DELTA"}
 	partitions = []string{"", "a", "a ", "\U0001F600"}
 	rows       = []string{"", "0", "1", "\u00e9", "\uffff", "\U0001F600", "10"}
 )
 
-// someTable returns the folded name of a table that there is.
+// someTable returns the folded name of an existing table.
 func (s *Session) someTable() string {
 	names := s.State.Tables()
 	return names[s.rng.IntN(len(names))]
 }
 
-// single writes one entity, or is refused.
+// single writes one entity. The database may refuse it.
 func (s *Session) single(ctx context.Context) error {
 	table := s.someTable()
 	key := edm.Key{Partition: partitions[s.rng.IntN(len(partitions))], Row: rows[s.rng.IntN(len(rows))]}
 	return s.write(ctx, table, []store.Op{s.op(s.State.Table(table), key, true)})
 }
 
-// batch writes up to a hundred entities at once.
+// batch writes up to 100 entities in one batch.
 func (s *Session) batch(ctx context.Context) error {
 	n := 2 + s.rng.IntN(6)
 	if s.rng.IntN(6) == 0 {
@@ -102,7 +102,7 @@ func (s *Session) batch(ctx context.Context) error {
 	return s.write(ctx, table, ops)
 }
 
-// large writes what does not fit the rest of a segment, or any.
+// large writes an entity that does not fit the rest of a segment, or any segment.
 func (s *Session) large(ctx context.Context) error {
 	n := 10_000 + s.rng.IntN(50_000)
 	if s.rng.IntN(3) == 0 {
@@ -110,16 +110,15 @@ func (s *Session) large(ctx context.Context) error {
 	}
 	var props edm.Properties
 	for i := 0; n > 0; i++ {
-		part := min(n, edm.MaxBinaryBytes)
-		props = append(props, edm.Property{Name: fmt.Sprintf("L%d", i), Value: edm.Binary(s.bytes(part))})
-		n -= part
+		size := min(n, edm.MaxBinaryBytes)
+		props = append(props, edm.Property{Name: fmt.Sprintf("L%d", i), Value: edm.Binary(s.bytes(size))})
+		n -= size
 	}
 	key := edm.Key{Partition: "large", Row: rows[s.rng.IntN(3)]}
 	return s.write(ctx, s.someTable(), []store.Op{store.InsertOrReplace(edm.Entity{Key: key, Properties: props})})
 }
 
-// op returns an operation on key of t that the database must take or, with
-// wild, perhaps refuse.
+// op returns an operation on key of t. The database must accept it, unless wild is set.
 func (s *Session) op(t *oracle.Table, key edm.Key, wild bool) store.Op {
 	old, exists := t.Rows[key]
 	e := edm.Entity{Key: key, Properties: s.properties()}
@@ -140,7 +139,7 @@ func (s *Session) op(t *oracle.Table, key edm.Key, wild bool) store.Op {
 	return store.Op{Kind: kind, Entity: e, IfMatch: match}
 }
 
-// properties returns up to eight properties, of every type in the long run.
+// properties returns up to eight properties of random types.
 func (s *Session) properties() edm.Properties {
 	var props edm.Properties
 	first := s.rng.IntN(8)

@@ -19,20 +19,20 @@ type member struct {
 	done    chan struct{}
 }
 
-// group commits several batches of different partitions at once: the first is
-// held in its sync until the others are in the log behind it, in their order.
+// group commits several batches of different partitions concurrently: the sync of the first
+// one blocks until the others are in the log after it, in their order.
 func (s *Session) group(ctx context.Context) error {
 	if s.o.NoSync || s.Refused {
 		return s.single(ctx)
 	}
-	// With nothing left to do in the background, no writer does any of it.
+	// Finish the background work, so that no writer does any of it.
 	if err := s.maintain("background work before a group", func() error { return s.workUpTo(ctx, 100) }); err != nil {
 		return err
 	}
 	s.end()
 	members := s.members(2 + s.rng.IntN(5))
 	s.begin(fmt.Sprintf("group of %d", len(members)))
-	held, open := s.gate.shut()
+	blocked, open := s.gate.shut()
 	defer open()
 	start := func(m *member) {
 		go func() {
@@ -44,7 +44,7 @@ func (s *Session) group(ctx context.Context) error {
 	}
 	start(members[0])
 	select {
-	case <-held:
+	case <-blocked:
 	case <-members[0].done:
 	}
 	for _, m := range members[1:] {
@@ -58,7 +58,7 @@ func (s *Session) group(ctx context.Context) error {
 	for _, m := range members {
 		<-m.done
 	}
-	return s.judge(members)
+	return s.recordOutcomes(members)
 }
 
 func (m *member) isDone() bool {
@@ -70,7 +70,7 @@ func (m *member) isDone() bool {
 	}
 }
 
-// logBytes moves with every append to the log.
+// logBytes returns the size of the log, which grows with every append.
 func (s *Session) logBytes() int64 {
 	stats, err := s.DB.Stats()
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *Session) logBytes() int64 {
 	return stats.WALBytes
 }
 
-// members returns batches of partitions that differ.
+// members returns batches of different partitions.
 func (s *Session) members(n int) []*member {
 	var out []*member
 	for i := range n {
@@ -96,8 +96,8 @@ func (s *Session) members(n int) []*member {
 	return out
 }
 
-// judge notes what became of the members, in the order of the log.
-func (s *Session) judge(members []*member) error {
+// recordOutcomes records the results of the members in the order of the log.
+func (s *Session) recordOutcomes(members []*member) error {
 	for _, m := range members {
 		var err error
 		if m.err == nil {

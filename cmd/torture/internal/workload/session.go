@@ -15,33 +15,33 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// Dir is where the database is.
+// Dir is the directory of the database.
 const Dir = "db"
 
-// Options say how a Session works.
+// Options configures a Session.
 type Options struct {
-	// Seed decides every step. The default is seed 0.
+	// Seed determines every step. The default is seed 0.
 	Seed uint64
-	// Profile weighs the kinds of steps. The default is Mixed.
+	// Profile is the distribution of the kinds of steps. The default is Mixed.
 	Profile Profile
-	// NoSync opens the database so. The default is to sync.
+	// NoSync opens the database without syncs. The default is to sync.
 	NoSync bool
-	// Wrap returns the file system that the database is to use over a disk. The
-	// default is the disk itself.
+	// Wrap returns the file system of the database on a disk. The default is the
+	// disk itself.
 	Wrap func(*vfs.Mem) vfs.FS
-	// Rule fails operations above Wrap's file system. While it is set, steps
-	// may fail. The default fails nothing.
+	// Rule fails operations on the file system of Wrap. Steps may fail if it is
+	// set. The default fails nothing.
 	Rule errorfs.Rule
-	// Opened is called with the file system of each database before it is
-	// opened. The default does nothing.
+	// Opened is called with the file system of each database before Open. The
+	// default does nothing.
 	Opened func(*errorfs.FS)
 	// Attach is called with each disk before it is used. The default does
 	// nothing.
 	Attach func(*vfs.Mem)
-	// Store stands between the steps and the database. The default is the
+	// Store returns the store of the steps on a database. The default is the
 	// database itself.
 	Store func(store.Store) store.Store
-	// Cache is what the session's databases use. The default is a new one.
+	// Cache is the cache of the session's databases. The default is a new one.
 	Cache *engine.Cache
 }
 
@@ -55,53 +55,53 @@ type Session struct {
 	Disk *vfs.Mem
 	FS   *errorfs.FS
 	DB   *engine.DB
-	via  store.Store // what writes go through
+	via  store.Store // for writes
 
 	State *oracle.State
-	Head  *oracle.Commit // everything up to it was acknowledged
-	// Unknown are the commits, in their order, whose outcome nobody knows:
-	// after the first of them the database must refuse all others.
+	Head  *oracle.Commit // the last acknowledged commit
+	// Unknown has the commits of unknown outcome, in their order. After the first of
+	// them, the database must refuse all writes.
 	Unknown []Pending
-	// Refused is set once the database refuses writes for good.
+	// Refused is set once the database refuses all writes.
 	Refused bool
 
-	floor  *oracle.Commit // without syncs: durable up to here
+	floor  *oracle.Commit // with NoSync: the last durable commit
 	epoch  *Epoch
 	steps  int
-	What   string // the step under way
+	What   string // the current step
 	copies int
 }
 
-// Epoch is a stretch of work between two acknowledgements.
+// Epoch is the time between two steps.
 type Epoch struct {
 	low  *oracle.Commit
-	head *oracle.Commit // acknowledged before it began, durable or not
-	high *oracle.Commit // set when it is over
-	acks atomic.Int64   // commits after low that were acknowledged meanwhile
+	head *oracle.Commit // acknowledged before its start, durable or not
+	high *oracle.Commit // set at its end
+	acks atomic.Int64   // commits after low that have been acknowledged
 	What string
-	// Checkpoint names the directory that a checkpoint is being made in.
+	// Checkpoint is the directory of a running checkpoint.
 	Checkpoint string
 }
 
-// Moment is a point of an Epoch.
-type Moment struct {
+// Instant is a point of an Epoch.
+type Instant struct {
 	epoch *Epoch
 	acks  int64
 }
 
-// What says what was under way.
-func (m Moment) What() string { return m.epoch.What }
+// What returns the description of the step.
+func (m Instant) What() string { return m.epoch.What }
 
-// Checkpoint returns the directory of a checkpoint under way, if there is one.
-func (m Moment) Checkpoint() string { return m.epoch.Checkpoint }
+// Checkpoint returns the directory of a running checkpoint, or "".
+func (m Instant) Checkpoint() string { return m.epoch.Checkpoint }
 
-// Issued returns the greatest Timestamp that was given out before m, be it of a
-// commit that a crash may lose.
-func (m Moment) Issued() edm.Ticks { return m.epoch.head.MaxTick }
+// Issued returns the largest Timestamp that was returned before m, even if a crash can lose
+// its commit.
+func (m Instant) Issued() edm.Ticks { return m.epoch.head.MaxTick }
 
-// Window returns the states that a crash at m may lead to. It must not be called
-// before the step that m is in has ended.
-func (m Moment) Window() oracle.Window {
+// Window returns the states that a crash at m may lead to. Call it after the end of the step
+// of m.
+func (m Instant) Window() oracle.Window {
 	w := oracle.Window{Low: m.epoch.high, High: m.epoch.high}
 	for w.Low.Number > m.epoch.low.Number+int(m.acks) {
 		w.Low = w.Low.Before
@@ -121,7 +121,7 @@ func New(o Options) *Session {
 	}
 }
 
-// Start makes the database. The moments of its creation are the first Epoch.
+// Start creates the database. Its creation is the first Epoch.
 func (s *Session) Start() error {
 	s.begin("open")
 	if err := s.open(); err != nil {
@@ -131,7 +131,7 @@ func (s *Session) Start() error {
 	return nil
 }
 
-// stopped judges why a database could not be opened.
+// stopped returns the error for a database that could not be opened.
 func (s *Session) stopped(err error) error {
 	s.DB = nil
 	if s.strict() || errors.Is(err, store.ErrCorrupt) {
@@ -140,8 +140,8 @@ func (s *Session) stopped(err error) error {
 	return fmt.Errorf("%w: %w", ErrStopped, err)
 }
 
-// Moment returns where the work stands. A hook of the disk calls it.
-func (s *Session) Moment() Moment { return Moment{s.epoch, s.epoch.acks.Load()} }
+// Instant returns the current point. A hook of the disk calls it.
+func (s *Session) Instant() Instant { return Instant{s.epoch, s.epoch.acks.Load()} }
 
 func (s *Session) begin(what string) {
 	s.What = what
@@ -158,11 +158,11 @@ func (s *Session) end() {
 	s.epoch.high = s.Head
 }
 
-// strict reports whether nothing may fail.
+// strict reports whether no operation may fail.
 func (s *Session) strict() bool { return s.o.Rule == nil }
 
-// NewCache returns a cache for the small databases of one run, which share it:
-// making one costs more than a small database does.
+// NewCache returns a cache for the small databases of one run. They share it, because
+// creating one costs more than a small database.
 func NewCache() *engine.Cache { return engine.NewCache(4 << 20) }
 
 // EngineOptions returns the options of a small database.
@@ -173,8 +173,8 @@ func EngineOptions(fs vfs.FS, clock engine.Clock, cache *engine.Cache) engine.Op
 	}
 }
 
-// zeros names databases: all the same, so that only the numbers and offsets of
-// what a crash mixes up can tell it apart.
+// zeros gives all databases the same id, so that after a crash only numbers and offsets
+// distinguish old data from new.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {
@@ -182,7 +182,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// open opens the database on the present disk.
+// open opens the database on the current disk.
 func (s *Session) open() error {
 	if s.o.Attach != nil {
 		s.o.Attach(s.Disk)
@@ -212,20 +212,20 @@ func (s *Session) open() error {
 	return nil
 }
 
-// Abandon lets go of the database without what it still writes reaching the
-// hook. The disk must not be looked at any more.
+// Abandon closes the database without calling the hook of the disk. Do not use the disk
+// afterwards.
 func (s *Session) Abandon() {
 	if s.DB == nil {
 		return
 	}
 	s.Disk.OnOp(nil)
 	s.FS.SetRule(nil)
-	_ = s.DB.Close() // the disk is thrown away
+	_ = s.DB.Close() // the disk is discarded
 	s.DB = nil
 }
 
-// Become goes on with another disk, whose database is in a state of the chain.
-func (s *Session) Become(ctx context.Context, disk *vfs.Mem, head *oracle.Commit) error {
+// ReplaceDisk continues with another disk, whose database is in the state of head.
+func (s *Session) ReplaceDisk(ctx context.Context, disk *vfs.Mem, head *oracle.Commit) error {
 	s.Abandon()
 	s.Disk, s.Head, s.floor, s.State = disk, head, head, head.State()
 	s.begin("open after a crash")
@@ -256,7 +256,7 @@ func (s *Session) diff(ctx context.Context) string {
 	return s.State.Diff(got)
 }
 
-// commit notes an acknowledged commit.
+// commit records an acknowledged commit.
 func (s *Session) commit(what string, effects []oracle.Effect) error {
 	if len(s.Unknown) > 0 || s.Refused {
 		return fmt.Errorf("%s was acknowledged after an unknown outcome", what)
@@ -268,8 +268,8 @@ func (s *Session) commit(what string, effects []oracle.Effect) error {
 	return nil
 }
 
-// failed judges an error that the oracle does not ask for: nil says that it is
-// in order.
+// failed checks an error that the oracle does not expect. It returns nil if the error is
+// allowed.
 func (s *Session) failed(what string, p Pending, err error) error {
 	if s.strict() {
 		return fmt.Errorf("%s: %w", what, err)
@@ -282,9 +282,9 @@ func (s *Session) failed(what string, p Pending, err error) error {
 		s.Refused = true
 	case errors.Is(err, store.ErrEntityExists), errors.Is(err, store.ErrEntityNotFound), errors.Is(err, store.ErrPrecondition),
 		errors.Is(err, store.ErrTableExists), errors.Is(err, store.ErrTableNotFound):
-		return fmt.Errorf("%s: refused for a reason that is not there: %w", what, err)
+		return fmt.Errorf("%s: refused for a wrong reason: %w", what, err)
 	case errors.Is(err, store.ErrCorrupt):
-		return fmt.Errorf("%s: a failure of the disk was taken for damage: %w", what, err)
+		return fmt.Errorf("%s: a failure of the disk was reported as damage: %w", what, err)
 	}
 	return nil
 }
@@ -295,9 +295,8 @@ type Pending struct {
 	Effects []oracle.Effect
 }
 
-// Outcomes returns the commit that a database with contents got has reached:
-// Head, or Head and the first of what is unknown. It returns nil if got is none
-// of them.
+// Outcomes returns the commit of a database with contents got: Head, or Head with the first
+// few unknown commits. It returns nil if got is none of them.
 func (s *Session) Outcomes(got *oracle.State) *oracle.Commit {
 	at, state := s.Head, s.Head.State()
 	for i := 0; ; i++ {
@@ -315,7 +314,7 @@ func (s *Session) Outcomes(got *oracle.State) *oracle.Commit {
 	}
 }
 
-// withTicks takes Timestamps from what was found, if they can be right.
+// withTicks returns effects with the Timestamps in got, where they are possible.
 func withTicks(effects []oracle.Effect, got *oracle.State) []oracle.Effect {
 	out := append([]oracle.Effect(nil), effects...)
 	for i := range out {
@@ -337,7 +336,7 @@ func withTicks(effects []oracle.Effect, got *oracle.State) []oracle.Effect {
 	return out
 }
 
-// tick moves the clock, sometimes not and sometimes back.
+// tick moves the clock forward, back or not at all.
 func (s *Session) tick() {
 	switch s.rng.IntN(20) {
 	case 0:

@@ -7,8 +7,8 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// TestSessionAgrees runs every profile without a fault: the oracle must agree
-// with the database all the way, or no other finding means anything.
+// TestSessionAgrees runs every profile without faults: the oracle must agree with the
+// database after each step, or the other tests mean nothing.
 func TestSessionAgrees(t *testing.T) {
 	for _, p := range Profiles() {
 		for seed := range uint64(4) {
@@ -32,8 +32,8 @@ func TestSessionAgrees(t *testing.T) {
 	}
 }
 
-// TestSessionRepeats runs one seed twice and compares the disks: a finding can
-// be repeated by its seed.
+// TestSessionRepeats runs one seed twice and compares the disks, so that a seed repeats a
+// violation.
 func TestSessionRepeats(t *testing.T) {
 	var dumps [2]string
 	for i := range dumps {

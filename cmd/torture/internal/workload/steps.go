@@ -13,8 +13,7 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// Step does one step of the workload. An error is a broken promise, or that of
-// a disk that fails on demand where nothing can go on.
+// Step does one step of the workload. The error is a broken promise or ErrStopped.
 func (s *Session) Step(ctx context.Context) error {
 	s.steps++
 	s.tick()
@@ -32,7 +31,7 @@ func (s *Session) done(err error) error {
 	return nil
 }
 
-// pick draws a step by the weights of the profile.
+// pick chooses a step at random, with the weights of the profile.
 func (s *Session) pick() func(context.Context) error {
 	w := weights[s.o.Profile]
 	sum := 0
@@ -52,7 +51,7 @@ func (s *Session) pick() func(context.Context) error {
 	}[kind]
 }
 
-// write carries out a batch on the database and the oracle.
+// write applies a batch to the database and the oracle.
 func (s *Session) write(ctx context.Context, table string, ops []store.Op) error {
 	folded := edm.FoldTableName(table)
 	what := fmt.Sprintf("%d ops from %v %.40q in %s", len(ops), ops[0].Kind, ops[0].Entity.Key, table)
@@ -71,7 +70,7 @@ func (s *Session) write(ctx context.Context, table string, ops []store.Op) error
 	return s.acknowledged(p, ops, results)
 }
 
-// Probe writes one entity, if there is a table for it.
+// Probe writes one entity if there is a table.
 func (s *Session) Probe(ctx context.Context) error {
 	if len(s.State.Tables()) == 0 {
 		return nil
@@ -79,7 +78,7 @@ func (s *Session) Probe(ctx context.Context) error {
 	return s.done(s.write(ctx, s.State.Tables()[0], []store.Op{store.InsertOrReplace(edm.Entity{Key: edm.Key{Partition: "probe"}})}))
 }
 
-// expect returns what ops would do, or how they must be refused.
+// expect returns the effects of ops or the error that the database must return.
 func (s *Session) expect(folded string, ops []store.Op) (Pending, error) {
 	var p Pending
 	t := s.State.Table(folded)
@@ -100,7 +99,7 @@ func (s *Session) expect(folded string, ops []store.Op) (Pending, error) {
 	return p, nil
 }
 
-// acknowledged notes a batch with its results.
+// acknowledged records a batch with its results.
 func (s *Session) acknowledged(p Pending, ops []store.Op, results []store.Result) error {
 	if len(results) != len(ops) {
 		return fmt.Errorf("%d results for %d ops", len(results), len(ops))
@@ -111,7 +110,7 @@ func (s *Session) acknowledged(p Pending, ops []store.Op, results []store.Result
 			continue
 		}
 		if r.Timestamp <= last || r.ETag != r.Timestamp.ETag() {
-			return fmt.Errorf("op %d got Timestamp %d (%s) when %d had been given before", i, r.Timestamp, r.ETag, last)
+			return fmt.Errorf("op %d has Timestamp %d (%s) after %d", i, r.Timestamp, r.ETag, last)
 		}
 		last = r.Timestamp
 		p.Effects[i].Entity.Timestamp = last
@@ -128,13 +127,13 @@ func (s *Session) createTable(ctx context.Context, name string) error {
 	}
 	infos, err := s.DB.Tables(ctx, name, 1)
 	if err != nil || len(infos) == 0 || infos[0].Name != name {
-		return fmt.Errorf("the table that was made is not listed: %v, %w", infos, err)
+		return fmt.Errorf("the new table is not listed: %v, %w", infos, err)
 	}
 	p.Effects[0].Info = infos[0]
 	return s.commit(s.What, p.Effects)
 }
 
-// table creates, deletes or makes anew a table.
+// table creates, deletes or recreates a table.
 func (s *Session) table(ctx context.Context) error {
 	name := tableNames[s.rng.IntN(len(tableNames))]
 	folded := edm.FoldTableName(name)
@@ -172,7 +171,7 @@ func (s *Session) meta(ctx context.Context) error {
 	return s.commit(s.What, effects)
 }
 
-// maintain runs work that changes nothing that can be read.
+// maintain runs work that changes no readable data.
 func (s *Session) maintain(what string, do func() error) error {
 	s.begin(what)
 	if err := do(); err != nil {
@@ -236,7 +235,7 @@ func (s *Session) checkpoint(ctx context.Context) error {
 	return s.removeCopy(dest)
 }
 
-// removeCopy deletes a checkpoint, past hooks and faults.
+// removeCopy deletes a checkpoint without hooks and faults.
 func (s *Session) removeCopy(dest string) error {
 	s.Disk.OnOp(nil)
 	defer func() {
@@ -259,8 +258,8 @@ func (s *Session) removeCopy(dest string) error {
 	return err
 }
 
-// CheckCopy verifies that a checkpoint holds exactly a state or, unless it is
-// finished, is not a database.
+// CheckCopy checks that a checkpoint contains exactly a state or, unless it is finished, is
+// not a database.
 func (s *Session) CheckCopy(ctx context.Context, disk *vfs.Mem, dest string, want *oracle.Commit, finished bool) error {
 	o := EngineOptions(disk, NewClock(), s.o.Cache)
 	if !finished {
@@ -304,7 +303,7 @@ func (s *Session) reopen(ctx context.Context) error {
 
 func (s *Session) openAgain(ctx context.Context, what string) error {
 	if len(s.Unknown) > 0 || s.Refused {
-		// What became of the unknown is for the caller to find out.
+		// The caller checks the unknown commits.
 		s.DB = nil
 		return ErrStopped
 	}
@@ -316,14 +315,14 @@ func (s *Session) openAgain(ctx context.Context, what string) error {
 	return s.read(ctx)
 }
 
-// ErrDiffers says that a database holds something else than the oracle.
+// ErrDiffers means that the database differs from the oracle.
 var ErrDiffers = errors.New("the running database differs")
 
-// ErrStopped says that the work cannot go on after a failure of the disk.
+// ErrStopped means that the work cannot continue after a failure of the disk.
 var ErrStopped = errors.New("stopped by a failure of the disk")
 
-// kill lets the process die and opens what it leaves: everything that it wrote,
-// synced or not.
+// kill simulates the end of the process and opens the database with everything that it
+// wrote, synced or not.
 func (s *Session) kill(ctx context.Context) error {
 	if s.o.NoSync {
 		return s.reopen(ctx)

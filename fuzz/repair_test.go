@@ -8,13 +8,13 @@ import (
 	"github.com/tablerock-db/tablerock/internal/filename"
 )
 
-// What follows makes ids, numbers, lengths and sums of mutated files right, as
-// docs/format.md describes them, so that what stands behind them is reached.
+// The functions of this file repair ids, numbers, lengths and checksums of mutated files, as
+// docs/format.md describes them, so that a fuzzer reaches the data after them.
 
 var little = binary.LittleEndian
 
-// mend makes the files of a directory right.
-func mend(files map[string][]byte) {
+// repair repairs the files of a directory.
+func repair(files map[string][]byte) {
 	m := files["MANIFEST"]
 	var dbid [16]byte
 	if len(m) >= 40 {
@@ -23,30 +23,30 @@ func mend(files map[string][]byte) {
 	for name, b := range files {
 		switch kind, number := filename.Parse(name); kind {
 		case filename.WAL:
-			mendLog(b, dbid, number)
+			repairLog(b, dbid, number)
 		case filename.SSTable:
-			mendSorted(b, dbid, number)
+			repairSSTable(b, dbid, number)
 		}
 	}
-	mendManifest(m, files)
+	repairManifest(m, files)
 }
 
-// place is what the sums of a segment are xored with at an offset.
-func place(dbid [16]byte, number uint64, off int) uint64 {
+// seedOf returns the seed that is xored with the checksums of a segment at an offset.
+func seedOf(dbid [16]byte, number uint64, off int) uint64 {
 	x := xxhash.Sum64(little.AppendUint64(dbid[:], number)) + uint64(off)*0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
 
-func mendLog(b []byte, dbid [16]byte, number uint64) {
+func repairLog(b []byte, dbid [16]byte, number uint64) {
 	const header, recordHeader = 4096, 40
 	if len(b) < header {
 		return
 	}
 	copy(b[16:], dbid[:])
 	little.PutUint64(b[32:], number)
-	sum := xxhash.Sum64(b[:4088]) ^ place(dbid, number, 0)
+	sum := xxhash.Sum64(b[:4088]) ^ seedOf(dbid, number, 0)
 	little.PutUint64(b[4088:], sum)
 	for off := header; len(b)-off >= recordHeader; {
 		size := (recordHeader + int(little.Uint32(b[off+12:])) + 7) &^ 7
@@ -56,15 +56,15 @@ func mendLog(b []byte, dbid [16]byte, number uint64) {
 		rec := b[off : off+size]
 		little.PutUint32(rec[16:], uint32(number))
 		little.PutUint32(rec[36:], uint32(sum))
-		bind := place(dbid, number, off)
-		little.PutUint32(rec[8:], uint32((xxhash.Sum64(rec[12:recordHeader])^bind)>>32))
-		sum = xxhash.Sum64(rec[8:]) ^ bind
+		seed := seedOf(dbid, number, off)
+		little.PutUint32(rec[8:], uint32((xxhash.Sum64(rec[12:recordHeader])^seed)>>32))
+		sum = xxhash.Sum64(rec[8:]) ^ seed
 		little.PutUint64(rec, sum)
 		off += size
 	}
 }
 
-func mendSorted(b []byte, dbid [16]byte, number uint64) {
+func repairSSTable(b []byte, dbid [16]byte, number uint64) {
 	const header, footer = 48, 152
 	if len(b) < header+footer {
 		return
@@ -102,21 +102,21 @@ func mendSorted(b []byte, dbid [16]byte, number uint64) {
 	for entries = entries[4:]; count > 0 && len(entries) >= 24; count-- {
 		off, head := little.Uint64(entries), uint64(little.Uint32(entries[8:]))
 		sum(off, head)
-		mendHeap(b, off, head, sum)
+		repairHeap(b, off, head, sum)
 		entries = entries[24:]
 	}
 }
 
-// mendHeap sets the sums of a group's heap units and extents, whose directories
-// are behind the keys and the vectors of the head.
-func mendHeap(b []byte, off, head uint64, sum func(off, n uint64)) {
+// repairHeap sets the checksums of a row group's heap units and value blocks, whose
+// directories are after the keys and the vectors in the head.
+func repairHeap(b []byte, off, head uint64, sum func(off, n uint64)) {
 	if head < 40 || off > uint64(len(b)) || head > uint64(len(b))-off {
 		return
 	}
 	const restsVary = 0xffff
 	h := b[off : off+head]
 	u16 := func(at int) int { return int(little.Uint16(h[at:])) }
-	rows, partitions, units, extents := u16(0), u16(2), u16(4), u16(8)
+	rows, partitions, units, blocks := u16(0), u16(2), u16(4), u16(8)
 	at := 32 + u16(12) + 6*partitions + int(little.Uint32(h[16:])) + rows*int(h[10])
 	skip := func(n int) bool {
 		at += n
@@ -146,7 +146,7 @@ func mendHeap(b []byte, off, head uint64, sum func(off, n uint64)) {
 			return
 		}
 	}
-	for _, dir := range []struct{ n, size int }{{units, 12}, {extents, 16}} {
+	for _, dir := range []struct{ n, size int }{{units, 12}, {blocks, 16}} {
 		for range dir.n {
 			if at > len(h)-dir.size {
 				return
@@ -157,7 +157,7 @@ func mendHeap(b []byte, off, head uint64, sum func(off, n uint64)) {
 	}
 }
 
-func mendManifest(b []byte, files map[string][]byte) {
+func repairManifest(b []byte, files map[string][]byte) {
 	const head, logBytes, fileBytes = 72, 16, 72
 	if len(b) < head+8 {
 		return
@@ -176,14 +176,14 @@ func mendManifest(b []byte, files map[string][]byte) {
 	little.PutUint64(b[end:], xxhash.Sum64(b[:end])^xxhash.Sum64(b[24:40]))
 }
 
-// TestMend asks that right files stay as they are, and that a file whose sums
-// were wiped out is made whole: what the page of formats says of sums is true.
-func TestMend(t *testing.T) {
+// TestRepair checks that repair keeps correct files and restores cleared checksums, and with
+// that the description of checksums in docs/format.md.
+func TestRepair(t *testing.T) {
 	files, want := goldenFiles(t), goldenFiles(t)
-	mend(files)
+	repair(files)
 	for name := range want {
 		if string(files[name]) != string(want[name]) {
-			t.Errorf("mending changed %s, which was right", name)
+			t.Errorf("repair changed %s, which was correct", name)
 		}
 	}
 	clear(files["MANIFEST"][len(files["MANIFEST"])-8:])
@@ -193,17 +193,17 @@ func TestMend(t *testing.T) {
 	sst := files["000005.sst"]
 	clear(sst[40:48])
 	index := sst[little.Uint64(sst[len(sst)-152+16:]):]
-	for n := little.Uint32(index); n > 0; n-- { // the sums of each head and of what ends its group
+	for n := little.Uint32(index); n > 0; n-- { // the checksums of each head and of the end of its row group
 		off, head, size := little.Uint64(index[4:]), uint64(little.Uint32(index[12:])), uint64(little.Uint32(index[16:]))
 		clear(sst[off+head-8 : off+head])
 		clear(sst[off+size-8 : off+size])
 		index = index[24:]
 	}
 	clear(sst[len(sst)-8:])
-	mend(files)
+	repair(files)
 	for name := range want {
 		if string(files[name]) != string(want[name]) {
-			t.Errorf("mending did not restore %s", name)
+			t.Errorf("repair did not restore %s", name)
 		}
 	}
 }
