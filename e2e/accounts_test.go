@@ -13,22 +13,22 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
-// developmentKey is published: every SDK knows it.
+// developmentKey is the public key that all SDKs know.
 const developmentKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
-// TestConnectionStrings takes the ready-made connection string, and with every
-// setting at its default the one that the development account has in all SDKs.
+// TestConnectionStrings connects with the connection string of the server, and, if the
+// server has default settings, with that of the development account in all SDKs.
 func TestConnectionStrings(t *testing.T) {
 	service := must(aztables.NewServiceClientFromConnectionString(shared.connectionString, options()))(t)
 	wantRefusal(t, listOnce(t)(service), refusal{})
 
 	s := start(t, filepath.Join(t.TempDir(), "data"), nil)
 	if s.account != "devstoreaccount1" || s.key != developmentKey || !strings.HasSuffix(s.url, "/devstoreaccount1") {
-		t.Errorf("a server without an account has %s at %s", s.account, s.url)
+		t.Errorf("a server without --account serves %s at %s", s.account, s.url)
 	}
 }
 
-// TestAccounts keeps accounts apart, each with its keys, one of which may go.
+// TestAccounts checks that accounts are separate, and that each accepts both of its keys.
 func TestAccounts(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	key := func(name string) string {
@@ -62,13 +62,13 @@ func TestAccounts(t *testing.T) {
 	get(t, account(s, "first", key("4")).NewClient("Table"), "p", "r")
 }
 
-// TestHostStyle names the account in the host, as the real service does.
+// TestHostStyle uses URLs with the account in the host, as the Azure service does.
 func TestHostStyle(t *testing.T) {
 	s := start(t, filepath.Join(t.TempDir(), "data"), nil)
 	address := strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/"+s.account)
 	_, port, _ := net.SplitHostPort(address)
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, address) // whatever the name
+		return new(net.Dialer).DialContext(ctx, network, address) // for every name
 	}}
 	t.Cleanup(transport.CloseIdleConnections)
 	client := func(host string) *aztables.ServiceClient {

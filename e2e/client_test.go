@@ -17,7 +17,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
-// options are those of all clients: a failure comes back at once.
+// options returns options without retries.
 func options() *aztables.ClientOptions { return optionsWith(http.DefaultClient) }
 
 func optionsWith(transport policy.Transporter) *aztables.ClientOptions {
@@ -38,7 +38,7 @@ func (e *endpoint) service(t *testing.T) *aztables.ServiceClient {
 	return must(aztables.NewServiceClientWithSharedKey(e.url, e.credential(t), options()))(t)
 }
 
-// must turns what a call returned into its value, or ends the test.
+// must returns a function that returns v, or fails the test if err is not nil.
 func must[V any](v V, err error) func(*testing.T) V {
 	return func(t *testing.T) V {
 		t.Helper()
@@ -56,7 +56,7 @@ func tableName() string {
 	return fmt.Sprintf("E%d%d", time.Now().UnixMicro(), tables.Add(1))
 }
 
-// newTable makes a table of the shared account that goes with the test.
+// newTable creates a table of the shared account and deletes it at the end of the test.
 func newTable(t *testing.T) (string, *aztables.Client) {
 	t.Helper()
 	name := tableName()
@@ -70,12 +70,11 @@ func newTable(t *testing.T) (string, *aztables.Client) {
 	return name, client
 }
 
-// property is one member of an entity: its JSON, and its type if that does not
-// follow from the JSON.
+// property is a member of an entity: its JSON, and its type if the JSON does not imply it.
 type property struct{ name, edm, json string }
 
-// entity returns the JSON of an entity. Keys stand as they are: the SDK's own
-// entity doubles their quotes.
+// entity returns the JSON of an entity with unchanged keys. The entity type of the SDK doubles
+// their quotes.
 func entity(partition, row string, properties ...property) []byte {
 	text := `{"PartitionKey":` + quote(partition) + `,"RowKey":` + quote(row)
 	for _, p := range properties {
@@ -91,12 +90,12 @@ func entity(partition, row string, properties ...property) []byte {
 func quote(s string) string {
 	text, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // a string always has one
+		panic(err) // cannot happen for a string
 	}
 	return string(text)
 }
 
-// members decodes an entity that came back.
+// members decodes the entity of a response.
 func members(t *testing.T, text []byte) map[string]any {
 	t.Helper()
 	var m map[string]any
@@ -117,14 +116,14 @@ func custom(m map[string]any) map[string]any {
 	return out
 }
 
-// get reads an entity that is there.
+// get reads an existing entity.
 func get(t *testing.T, client *aztables.Client, partition, row string) map[string]any {
 	t.Helper()
 	resp := must(client.GetEntity(t.Context(), partition, row, nil))(t)
 	return members(t, resp.Value)
 }
 
-// rows reads all pages of a query and returns the row keys as they came.
+// rows reads all pages of a query and returns the row keys in order.
 func rows(t *testing.T, client *aztables.Client, filter string) []string {
 	t.Helper()
 	all, err := queryRows(t.Context(), client, &aztables.ListEntitiesOptions{Filter: &filter})
@@ -152,14 +151,13 @@ func queryRows(ctx context.Context, client *aztables.Client, o *aztables.ListEnt
 	return all, nil
 }
 
-// refusal is a failure as a client sees it; the zero refusal is success.
+// refusal is an error as a client sees it. The zero value is success.
 type refusal struct {
 	status int
 	code   string
 }
 
-// refusalOf returns what the service said, with status -1 for a failure that did
-// not come from it.
+// refusalOf returns the error of the service. The status is -1 for another error.
 func refusalOf(err error) refusal {
 	var e *azcore.ResponseError
 	switch {
@@ -171,7 +169,7 @@ func refusalOf(err error) refusal {
 	return refusal{-1, err.Error()}
 }
 
-// wantRefusal compares the outcome of a call.
+// wantRefusal compares the error of a call with want.
 func wantRefusal(t *testing.T, err error, want refusal) {
 	t.Helper()
 	if got := refusalOf(err); got != want {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// command runs the program and returns what it printed and its exit code.
+// command runs the program and returns its output and exit code.
 func command(t *testing.T, args ...string) (stdout string, code int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
@@ -30,8 +30,8 @@ func command(t *testing.T, args ...string) (stdout string, code int) {
 	return out.String(), cmd.ProcessState.ExitCode()
 }
 
-// TestCommandLine imports entities of all types, reads them through the SDK, and
-// reads with the command line what the SDK wrote.
+// TestCommandLine imports entities of all types and reads them with the SDK, then reads with
+// the command line what the SDK wrote.
 func TestCommandLine(t *testing.T) {
 	needProgram(t)
 	data := filepath.Join(t.TempDir(), "data")

@@ -15,12 +15,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
-// cleanupContext outlives a test's own context.
+// cleanupContext returns a context that is independent of the test's context.
 func cleanupContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), time.Minute)
 }
 
-// TestRestart ends a server in order and finds all that it had.
+// TestRestart stops a server with SIGTERM and checks its data after a restart.
 func TestRestart(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	policy := []*aztables.SignedIdentifier{{ID: pointer("id"), AccessPolicy: &aztables.AccessPolicy{
@@ -43,7 +43,7 @@ func TestRestart(t *testing.T) {
 			t.Errorf("round %d: %d rows, want %d", round, n, 100+round)
 		}
 		after := get(t, client, "p", "r042")
-		delete(before, "odata.metadata") // the port is another
+		delete(before, "odata.metadata") // the port differs
 		delete(after, "odata.metadata")
 		if !reflect.DeepEqual(after, before) {
 			t.Errorf("round %d: got %v, want %v", round, after, before)
@@ -61,17 +61,17 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// journal is what a writer was told.
+// journal records the writes of a client and their acknowledgements.
 type journal struct {
 	mu     sync.Mutex
 	acked  map[string]float64   // by row
-	whole  [][]string           // transactions that were acknowledged
-	unsure map[string][]float64 // what was sent last, and may or may not be there
-	open   [][]string           // transactions without an answer
+	whole  [][]string           // acknowledged transactions
+	unsure map[string][]float64 // values without a response, which may be stored
+	open   [][]string           // transactions without a response
 }
 
-// TestKill kills a server while clients write, several times, and finds all that
-// was acknowledged, and of each transaction all or nothing.
+// TestKill kills a server several times while clients write. All acknowledged writes must be
+// stored, and each transaction completely or not at all.
 func TestKill(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	j := &journal{acked: map[string]float64{}, unsure: map[string][]float64{}}
@@ -94,7 +94,7 @@ func TestKill(t *testing.T) {
 			select {
 			case <-answers:
 			case <-time.After(time.Minute):
-				t.Fatalf("round %d: no answers", round)
+				t.Fatalf("round %d: no responses", round)
 			}
 		}
 		s.end(os.Kill)
@@ -106,8 +106,8 @@ func TestKill(t *testing.T) {
 	t.Logf("%d entities and %d transactions were found after %d kills", len(j.acked), len(j.whole), rounds)
 }
 
-// write upserts its own few rows again and again, and now and then makes a
-// transaction, until the server is gone.
+// write upserts a few rows again and again, with some transactions, until the server is
+// gone.
 func (j *journal) write(ctx context.Context, client *aztables.Client, round, writer int, answers chan<- struct{}) {
 	for i := 0; ; i++ {
 		var err error
@@ -161,8 +161,8 @@ func (j *journal) transact(ctx context.Context, client *aztables.Client, prefix 
 	return nil
 }
 
-// check looks for what was acknowledged. What had no answer counts as
-// acknowledged once it was seen.
+// check looks for the acknowledged writes. A write without a response counts as acknowledged
+// once it has been read.
 func (j *journal) check(t *testing.T, client *aztables.Client) {
 	t.Helper()
 	got := map[string]map[string]any{}
@@ -179,7 +179,7 @@ func (j *journal) check(t *testing.T, client *aztables.Client) {
 			sure = sure && late != v
 		}
 		if sure {
-			t.Errorf("%s: V is %v (there: %t), want %v", row, v, there, want)
+			t.Errorf("%s: V is %v (exists: %t), want %v", row, v, there, want)
 		}
 	}
 	for row := range j.unsure {
@@ -199,7 +199,7 @@ func (j *journal) check(t *testing.T, client *aztables.Client) {
 		case len(names):
 			j.whole = append(j.whole, names)
 		default:
-			t.Errorf("%d of %d entities of the transaction without an answer %s", n, len(names), names[0])
+			t.Errorf("%d of %d entities of the transaction without a response %s", n, len(names), names[0])
 		}
 	}
 	j.open = nil

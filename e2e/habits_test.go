@@ -16,7 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
-// TestEDMEntity sends and reads the SDK's own entity, as most programs do.
+// TestEDMEntity writes and reads the entity type of the SDK, as most programs do.
 func TestEDMEntity(t *testing.T) {
 	_, client := newTable(t)
 	sent := aztables.EDMEntity{
@@ -45,15 +45,15 @@ func TestEDMEntity(t *testing.T) {
 	}
 }
 
-// TestEcho sends an entity back as it came, metadata and Timestamp included, in
-// each way to write it.
+// TestEcho writes an entity as it was read, metadata and Timestamp included, with each
+// kind of write.
 func TestEcho(t *testing.T) {
 	_, client := newTable(t)
 	must(client.AddEntity(t.Context(), entity("p", "r", property{"L", "Edm.Int64", `"7"`}, property{"S", "", `"s"`}), nil))(t)
 	want := custom(get(t, client, "p", "r"))
 	for _, level := range []aztables.MetadataFormat{aztables.MetadataFormatNone, aztables.MetadataFormatMinimal, aztables.MetadataFormatFull} {
 		text := must(client.GetEntity(t.Context(), "p", "r", &aztables.GetEntityOptions{Format: &level}))(t).Value
-		if level == aztables.MetadataFormatNone { // which has no type to send back
+		if level == aztables.MetadataFormatNone { // which has no types
 			want["L"] = "7"
 			delete(want, "L@odata.type")
 		}
@@ -72,7 +72,7 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-// TestLongFilters asks for many keys at once, as programs do that join.
+// TestLongFilters queries many keys at once, as programs do for joins.
 func TestLongFilters(t *testing.T) {
 	_, client := newTable(t)
 	all := fill(t, client, 500)
@@ -86,7 +86,7 @@ func TestLongFilters(t *testing.T) {
 	}
 }
 
-// TestLargeEntities reads pages whose entities are as large as they can be.
+// TestLargeEntities reads pages of entities of the maximum size.
 func TestLargeEntities(t *testing.T) {
 	_, client := newTable(t)
 	var large []property
@@ -107,7 +107,7 @@ func TestLargeEntities(t *testing.T) {
 	wantStrings(t, "rows alone", selected, want)
 }
 
-// TestMissingSelection asks for a property that some entities lack.
+// TestMissingSelection selects a property that some entities lack.
 func TestMissingSelection(t *testing.T) {
 	_, client := newTable(t)
 	must(client.AddEntity(t.Context(), entity("p", "with", property{"A", "", "1"}), nil))(t)
@@ -125,7 +125,7 @@ func TestMissingSelection(t *testing.T) {
 	}
 }
 
-// TestCancel gives up in the middle of a listing and of writes, and goes on.
+// TestCancel cancels a listing and writes, and then continues.
 func TestCancel(t *testing.T) {
 	_, client := newTable(t)
 	all := fill(t, client, 2000)
@@ -146,7 +146,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestTableInUse deletes a table and makes it again while others write to it.
+// TestTableInUse deletes and recreates a table during writes to it.
 func TestTableInUse(t *testing.T) {
 	service := shared.service(t)
 	name := tableName()
@@ -174,7 +174,7 @@ func TestTableInUse(t *testing.T) {
 	must(service.DeleteTable(t.Context(), name, nil))(t)
 }
 
-// TestOffsets sends times with an offset, and without a zone.
+// TestOffsets sends times with an offset and without a zone.
 func TestOffsets(t *testing.T) {
 	_, client := newTable(t)
 	for sent, want := range map[string]string{

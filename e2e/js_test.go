@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestJavaScript runs the tests of the folder js against servers started here:
-// one with the development account and another one, and one that speaks TLS.
+// TestJavaScript runs the tests of the folder js against two servers: one with the development
+// account and another account, and one with TLS.
 func TestJavaScript(t *testing.T) {
 	needNode(t)
 	files := must(filepath.Glob("js/test/*.test.js"))(t)
@@ -44,15 +44,15 @@ func TestJavaScript(t *testing.T) {
 func needNode(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("the JavaScript SDKs are not judged: there is no node")
+		t.Skip("skipping the JavaScript SDKs: there is no node")
 	}
 	if _, err := os.Stat(filepath.Join("js", "node_modules")); err != nil {
-		t.Skip("the JavaScript SDKs are not judged: run npm ci in e2e/js")
+		t.Skip("skipping the JavaScript SDKs: run npm ci in e2e/js")
 	}
 }
 
-// failures returns of what node says the tests that failed, each with what is
-// indented below it, at most 20,000 bytes.
+// failures returns the failed tests in the output of node with their details, at most 20,000
+// bytes.
 func failures(tap string) string {
 	var b strings.Builder
 	indent := -1

@@ -9,7 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
-// oddKeys are legal keys, each hard for someone on its way.
+// oddKeys returns valid keys with characters that need care in URLs, headers or JSON.
 func oddKeys() []string {
 	return []string{
 		" ", "  ", " leading", "trailing ", "in side",
@@ -23,7 +23,7 @@ func oddKeys() []string {
 	}
 }
 
-// TestOddKeys makes each operation on keys with odd characters.
+// TestOddKeys runs each operation on keys with unusual characters.
 func TestOddKeys(t *testing.T) {
 	_, client := newTable(t)
 	for i, key := range oddKeys() {
@@ -61,7 +61,7 @@ func oddKey(t *testing.T, client *aztables.Client, partition, row string) {
 	wantRefusal(t, err, refusal{404, "ResourceNotFound"})
 }
 
-// TestKeyOrder reads keys back in the order of their UTF-16 code units.
+// TestKeyOrder checks that keys are in the order of their UTF-16 code units.
 func TestKeyOrder(t *testing.T) {
 	_, client := newTable(t)
 	want := []string{"", " ", "!", "'", "A", "B", "Z", "a", "aa", "b", "é", "表", "𐍈", "😀", "\ue000", "\uffee"}
@@ -77,8 +77,8 @@ func TestKeyOrder(t *testing.T) {
 	wantStrings(t, "rows by pages of one", got, want)
 }
 
-// TestEmptyKeys leaves one key or both empty. The SDK refuses an empty
-// PartitionKey in an address, so queries look for it.
+// TestEmptyKeys writes entities with one or two empty keys. It reads them by queries, because
+// the SDK refuses an empty PartitionKey in a URL.
 func TestEmptyKeys(t *testing.T) {
 	_, client := newTable(t)
 	for _, partition := range []string{"", "p"} {

@@ -19,8 +19,8 @@ var (
 	steps = flag.Int("steps", 1500, "steps of TestModel")
 )
 
-// model is what a table should hold: entities by row of one partition, and the
-// last ETag of each.
+// model is the expected content of a table: entities by row of one partition, and the last
+// ETag of each.
 type model struct {
 	entities map[string]map[string]any
 	tags     map[string]azcore.ETag
@@ -31,7 +31,7 @@ var (
 	staleTag   = azcore.ETag(`W/"datetime'2001-01-01T00%3A00%3A00Z'"`)
 )
 
-// change is one write with what it sends.
+// change is a write.
 type change struct {
 	kind       aztables.TransactionType
 	row        string
@@ -52,8 +52,8 @@ func (c *change) text() []byte {
 	return entity("p", c.row, list...)
 }
 
-// judge says how a write ends that meets a state, without making it.
-func (m *model) judge(c *change) refusal {
+// outcome returns the expected result of a write without applying it.
+func (m *model) outcome(c *change) refusal {
 	_, there := m.entities[c.row]
 	switch c.kind {
 	case opAdd:
@@ -73,7 +73,7 @@ func (m *model) judge(c *change) refusal {
 	return refusal{}
 }
 
-// apply makes a write that is not refused.
+// apply applies a successful write.
 func (m *model) apply(c *change) {
 	switch c.kind {
 	case opDelete:
@@ -90,7 +90,7 @@ func (m *model) apply(c *change) {
 	m.entities[c.row] = maps.Clone(c.properties)
 }
 
-// randomChange draws a write to one of few rows.
+// randomChange returns a random write to one of a few rows.
 func (m *model) randomChange(r *rand.Rand) *change {
 	c := &change{kind: modelKinds[r.IntN(len(modelKinds))], row: fmt.Sprintf("r%02d", r.IntN(30)), properties: map[string]any{}}
 	for _, name := range []string{"A", "B", "C", "a"} {
@@ -114,8 +114,8 @@ func (m *model) randomChange(r *rand.Rand) *change {
 	return c
 }
 
-// TestModel makes random writes, transactions and queries, and compares each
-// outcome with a map's.
+// TestModel runs random writes, transactions and queries and compares each result with the
+// model.
 func TestModel(t *testing.T) {
 	_, client := newTable(t)
 	r := rand.New(rand.NewPCG(*seed, 0))
@@ -143,7 +143,7 @@ func (m *model) single(t *testing.T, client *aztables.Client, c *change) {
 		opAdd: insert, opDelete: remove, opInsertMerge: upsert(aztables.UpdateModeMerge), opInsertReplace: upsert(aztables.UpdateModeReplace),
 		opUpdateMerge: update(aztables.UpdateModeMerge), opUpdateReplace: update(aztables.UpdateModeReplace),
 	}[c.kind]
-	want := m.judge(c)
+	want := m.outcome(c)
 	wantRefusal(t, do(t, client, c.text(), c.tag), want)
 	if want == (refusal{}) {
 		m.apply(c)
@@ -151,7 +151,7 @@ func (m *model) single(t *testing.T, client *aztables.Client, c *change) {
 	m.check(t, client, c.row)
 }
 
-// check reads a row and takes its ETag.
+// check reads a row, compares it and stores its ETag.
 func (m *model) check(t *testing.T, client *aztables.Client, row string) {
 	t.Helper()
 	resp, err := client.GetEntity(t.Context(), "p", row, nil)
@@ -170,7 +170,7 @@ func (m *model) check(t *testing.T, client *aztables.Client, row string) {
 	m.tags[row] = resp.ETag
 }
 
-// transaction makes several writes to different rows, all or none.
+// transaction applies several writes to different rows in one transaction.
 func (m *model) transaction(t *testing.T, client *aztables.Client, r *rand.Rand) {
 	t.Helper()
 	var changes []*change
@@ -185,10 +185,10 @@ func (m *model) transaction(t *testing.T, client *aztables.Client, r *rand.Rand)
 		changes = append(changes, c)
 		actions = append(actions, aztables.TransactionAction{ActionType: c.kind, Entity: c.text(), IfMatch: c.tag})
 	}
-	failing := slices.IndexFunc(changes, func(c *change) bool { return m.judge(c) != refusal{} })
+	failing := slices.IndexFunc(changes, func(c *change) bool { return m.outcome(c) != refusal{} })
 	_, err := client.SubmitTransaction(t.Context(), actions, nil)
 	if failing >= 0 {
-		want := m.judge(changes[failing])
+		want := m.outcome(changes[failing])
 		prefix := fmt.Sprintf("%d:The", failing)
 		if len(changes) == 1 {
 			prefix = "The"
@@ -205,7 +205,7 @@ func (m *model) transaction(t *testing.T, client *aztables.Client, r *rand.Rand)
 	}
 }
 
-// query compares a filter's rows, in pages of a random size.
+// query compares the rows of a filter, in pages of a random size.
 func (m *model) query(t *testing.T, client *aztables.Client, r *rand.Rand) {
 	t.Helper()
 	name, n := []string{"A", "B", "C", "a"}[r.IntN(4)], float64(r.IntN(5))

@@ -9,11 +9,11 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
-// pagedRows is more than three full pages.
+// pagedRows is the number of rows of more than three full pages.
 const pagedRows = 3210
 
-// fill loads n entities into partitions of different sizes, by transactions, and
-// returns their row keys in order.
+// fill inserts n entities in partitions of different sizes, by transactions, and returns their
+// row keys in order.
 func fill(t *testing.T, client *aztables.Client, n int) []string {
 	t.Helper()
 	var all []string
@@ -96,8 +96,8 @@ func firstDifference(a, b []string) int {
 	return min(len(a), len(b))
 }
 
-// TestResume takes the continuation of one client into another, after the entity
-// that it names was deleted.
+// TestResume uses the continuation of one client in another one, after the deletion of the
+// entity that it names.
 func TestResume(t *testing.T) {
 	name, client := newTable(t)
 	all := fill(t, client, 30)
@@ -127,7 +127,7 @@ func queryAll(t *testing.T, client *aztables.Client, filter string) []map[string
 	return all
 }
 
-// zoo is one entity of each type of V, by its row key, and one without V.
+// zoo inserts one entity for each type of V and one without V.
 func zoo(t *testing.T, client *aztables.Client) {
 	t.Helper()
 	for _, v := range []struct{ row, edm, json string }{

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// snippet returns the program in a page in the block of a language, for a server
-// at another address.
+// snippet returns the program in the first block of a language in a page, changed to the
+// address of s.
 func snippet(t *testing.T, page, language string, s *server) string {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -19,15 +19,15 @@ func snippet(t *testing.T, page, language string, s *server) string {
 	_, program, ok := strings.Cut(string(text), "\n```"+language+"\n")
 	program, _, ok2 := strings.Cut(program, "\n```\n")
 	if !ok || !ok2 {
-		t.Fatalf("%s has no block of %s: show how to speak to the server", page, language)
+		t.Fatalf("%s has no block of %s", page, language)
 	}
 	program = strings.ReplaceAll(program, "http://127.0.0.1:10002", strings.TrimSuffix(s.url, "/devstoreaccount1"))
-	// The short form stands for the usual port, and allows plain HTTP.
+	// The short form of the connection string has a fixed port, and allows plain HTTP.
 	return strings.ReplaceAll(program, `"UseDevelopmentStorage=true", "Orders"`, `"`+s.connectionString+`", "Orders", { allowInsecureConnection: true }`)
 }
 
-// runSnippet runs a program in a folder from which its imports are found, and
-// returns what it prints.
+// runSnippet runs a program in a subfolder of dir, in which its imports resolve, and returns
+// its output.
 func runSnippet(t *testing.T, dir, name, program string, command ...string) string {
 	t.Helper()
 	own, err := os.MkdirTemp(dir, "readme-")
@@ -57,7 +57,7 @@ func TestReadme(t *testing.T) {
 			got := runSnippet(t, ".", "main.go", snippet(t, "../docs/serve.md", "golang", s), "go", "run")
 			for _, want := range []string{`"PartitionKey":"tokyo"`, `"RowKey":"0001"`, `"Guests":4`, `"odata.etag":`} {
 				if !strings.Contains(got, want) {
-					t.Errorf("it prints %s, and %s is not in it", got, want)
+					t.Errorf("output %s, want %s in it", got, want)
 				}
 			}
 		}
@@ -68,13 +68,13 @@ func TestReadme(t *testing.T) {
 		}
 		for range runs {
 			if got := runSnippet(t, "js", "orders.mjs", snippet(t, "../docs/serve.md", "js", s), "node"); got != "0002 99.5\n" {
-				t.Errorf("it prints %q, want %q", got, "0002 99.5\n")
+				t.Errorf("output %q, want %q", got, "0002 99.5\n")
 			}
 		}
 	})
 }
 
-// TestByHand runs what docs/serve.md shows to whoever has no client library.
+// TestByHand runs the example of docs/serve.md for clients without a library.
 func TestByHand(t *testing.T) {
 	for _, program := range []string{"bash", "curl", "openssl"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -84,6 +84,6 @@ func TestByHand(t *testing.T) {
 	s := start(t, filepath.Join(t.TempDir(), "data"), nil)
 	got := runSnippet(t, t.TempDir(), "ask.sh", snippet(t, "../docs/serve.md", "bash", s), "bash")
 	if want := `{"value":[{"PartitionKey":"tokyo","RowKey":"0001","Timestamp":"`; !strings.Contains(got, want) || !strings.HasSuffix(got, `"Guests":4}]}`) {
-		t.Errorf("it prints %s, want %s... with 4 guests at the end", got, want)
+		t.Errorf("output %s, want %s... with 4 guests at the end", got, want)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
-// tableSAS returns a client whose only right is a shared access signature of one
-// table. The SDK signs the range of keys but leaves it out of the query.
+// tableSAS returns a client with a shared access signature of one table. It adds the range of
+// keys to the query, because the SDK signs the range and omits it there.
 func tableSAS(t *testing.T, e *endpoint, table string, v aztables.SASSignatureValues) *aztables.Client {
 	t.Helper()
 	v.TableName = table
@@ -25,7 +25,7 @@ func tableSAS(t *testing.T, e *endpoint, table string, v aztables.SASSignatureVa
 	return must(aztables.NewClientWithNoCredential(e.url+"/"+table+"?"+query.Encode(), options()))(t)
 }
 
-// lasting is a signature for letters that is valid for an hour.
+// lasting returns a signature for letters that is valid for an hour.
 func lasting(letters string) aztables.SASSignatureValues {
 	return aztables.SASSignatureValues{Permissions: letters, ExpiryTime: time.Now().UTC().Add(time.Hour)}
 }
@@ -36,7 +36,7 @@ var (
 	outOfRange      = refusal{403, "AuthorizationFailure"}
 )
 
-// TestTableSAS makes each operation with each set of permissions.
+// TestTableSAS runs each operation with each set of permissions.
 func TestTableSAS(t *testing.T) {
 	name, owner := newTable(t)
 	operations := []struct {
@@ -96,7 +96,7 @@ func contains(set, letters string) bool {
 	return true
 }
 
-// TestTableSASRange keeps every operation in the range of a signature.
+// TestTableSASRange checks that every operation is limited to the range of a signature.
 func TestTableSASRange(t *testing.T) {
 	name, owner := newTable(t)
 	for _, p := range []string{"a", "b", "c", "d"} {
@@ -158,10 +158,10 @@ func TestTableSASRange(t *testing.T) {
 			action(opInsertReplace, entity("b", "b6")), action(opInsertReplace, entity("b", "b1")),
 		}, nil)
 		if refusalOf(err).status == 0 {
-			t.Error("a transaction that leaves the range was carried out")
+			t.Error("a transaction outside the range succeeded")
 		}
 		if _, err := owner.GetEntity(t.Context(), "b", "b6", nil); refusalOf(err).status != 404 {
-			t.Errorf("a part of the transaction was carried out: %v", err)
+			t.Errorf("the transaction wrote something: %v", err)
 		}
 		if m := get(t, owner, "b", "b1"); m["V"] != 1.0 {
 			t.Errorf("b1 was written: %v", m)
@@ -169,14 +169,14 @@ func TestTableSASRange(t *testing.T) {
 	})
 }
 
-// TestRefusedSAS takes signatures that are not, no longer or not yet valid.
+// TestRefusedSAS uses signatures that are invalid, expired or not yet valid, and valid ones.
 func TestRefusedSAS(t *testing.T) {
 	name, owner := newTable(t)
 	other, _ := newTable(t)
 	must(owner.AddEntity(t.Context(), entity("p", "r"), nil))(t)
 	now := time.Now().UTC()
-	stranger := *shared
-	stranger.key = "c3RyYW5nZXI="
+	otherKey := *shared
+	otherKey.key = "c3RyYW5nZXI="
 	with := func(change func(*aztables.SASSignatureValues)) aztables.SASSignatureValues {
 		v := lasting("r")
 		change(&v)
@@ -194,7 +194,7 @@ func TestRefusedSAS(t *testing.T) {
 		{"started", shared, name, with(func(v *aztables.SASSignatureValues) { v.StartTime = now.Add(-time.Hour) }), refusal{}},
 		{"not started", shared, name, with(func(v *aztables.SASSignatureValues) { v.StartTime = now.Add(30 * time.Minute) }), unauthenticated},
 		{"expired", shared, name, with(func(v *aztables.SASSignatureValues) { v.ExpiryTime = now.Add(-time.Hour) }), unauthenticated},
-		{"another key", &stranger, name, lasting("r"), unauthenticated},
+		{"another key", &otherKey, name, lasting("r"), unauthenticated},
 		{"from here", shared, name, with(func(v *aztables.SASSignatureValues) {
 			v.IPRange.Start, v.IPRange.End = ip("127.0.0.0"), ip("127.0.0.9")
 		}), refusal{}},
@@ -224,11 +224,11 @@ func TestRefusedSAS(t *testing.T) {
 			t.Errorf("got %v, want 401 or 403", err)
 		}
 	})
-	t.Run("what no table SAS may do", func(t *testing.T) {
+	t.Run("operations that no table SAS allows", func(t *testing.T) {
 		client := tableSAS(t, shared, name, lasting("raud"))
 		_, err := client.GetAccessPolicy(t.Context(), nil)
 		if refusalOf(err).status != 403 {
-			t.Errorf("its policies: got %v, want 403", err)
+			t.Errorf("policies of the table: got %v, want 403", err)
 		}
 		if _, err = client.Delete(t.Context(), nil); refusalOf(err).status != 403 {
 			t.Errorf("delete the table: got %v, want 403", err)
@@ -239,8 +239,8 @@ func TestRefusedSAS(t *testing.T) {
 
 func ip(s string) net.IP { return net.ParseIP(s) }
 
-// TestStoredPolicy lets a signature take its times and permissions from the
-// table, and lose them with the policy.
+// TestStoredPolicy uses a signature with the times and permissions of a stored policy, and
+// deletes the policy.
 func TestStoredPolicy(t *testing.T) {
 	name, owner := newTable(t)
 	must(owner.AddEntity(t.Context(), entity("p", "r"), nil))(t)
@@ -271,7 +271,7 @@ func TestStoredPolicy(t *testing.T) {
 	wantRefusal(t, read(), unauthenticated)
 }
 
-// accountSAS returns a client of the account with a signature's rights alone.
+// accountSAS returns a client of the account with a shared access signature.
 func accountSAS(t *testing.T, types, letters string) *aztables.ServiceClient {
 	t.Helper()
 	query := must(aztables.AccountSASSignatureValues{
@@ -347,8 +347,7 @@ func listOnce(t *testing.T) func(s *aztables.ServiceClient) error {
 	}
 }
 
-// TestWrongKeys lets nobody in with another key or as an account that is not
-// there.
+// TestWrongKeys uses a wrong key and an account that does not exist.
 func TestWrongKeys(t *testing.T) {
 	for _, c := range []struct{ name, account, key string }{
 		{"another key", shared.account, "c3RyYW5nZXI="},
@@ -362,7 +361,7 @@ func TestWrongKeys(t *testing.T) {
 	}
 }
 
-// TestBearerOverHTTP sends a token in the clear, which the SDK refuses to do.
+// TestBearerOverHTTP sends a bearer token over HTTP. The SDK refuses to do that.
 func TestBearerOverHTTP(t *testing.T) {
 	text := must(token{}.GetToken(t.Context(), policy.TokenRequestOptions{}))(t).Token
 	resp := ask(t, http.MethodGet, shared.url+"/Tables", map[string]string{"Authorization": "Bearer " + text, "x-ms-version": "2020-12-06"})

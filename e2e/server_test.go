@@ -19,8 +19,8 @@ const (
 )
 
 var (
-	program string    // tablerock, built for this run
-	shared  *endpoint // what tests use that start no server of their own
+	program string    // path of tablerock
+	shared  *endpoint // for tests that start no server
 )
 
 func TestMain(m *testing.M) { os.Exit(runTests(m)) }
@@ -51,8 +51,8 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// build makes the program from the tree that this module lies in, unless a
-// program is given.
+// build builds the program from the repository of this module, unless
+// TABLEROCK_E2E_PROGRAM names one.
 func build(dir string) error {
 	if program = os.Getenv("TABLEROCK_E2E_PROGRAM"); program != "" {
 		return nil
@@ -66,7 +66,7 @@ func build(dir string) error {
 	return nil
 }
 
-// endpoint is where an account of a service is reached.
+// endpoint is the address of an account of a service.
 type endpoint struct {
 	url              string // of the account, without a final slash
 	account, key     string
@@ -75,8 +75,8 @@ type endpoint struct {
 
 func parseConnectionString(text string) (*endpoint, error) {
 	e := &endpoint{connectionString: text}
-	for _, part := range strings.Split(text, ";") {
-		name, value, _ := strings.Cut(part, "=")
+	for _, setting := range strings.Split(text, ";") {
+		name, value, _ := strings.Cut(setting, "=")
 		switch name {
 		case "TableEndpoint":
 			e.url = strings.TrimSuffix(value, "/")
@@ -100,8 +100,8 @@ type server struct {
 	done chan struct{} // closed when the process has ended
 }
 
-// launch starts the program on a data directory, on any free port of loopback,
-// and waits until it answers.
+// launch starts the program on a data directory, with a free loopback port, and waits until
+// it is ready.
 func launch(data string, env []string, args ...string) (*server, error) {
 	if err := os.MkdirAll(filepath.Dir(data), 0o755); err != nil {
 		return nil, err
@@ -132,11 +132,11 @@ func launch(data string, env []string, args ...string) (*server, error) {
 }
 
 func (s *server) wait() {
-	_ = s.cmd.Wait() // ProcessState tells how it ended
+	_ = s.cmd.Wait() // ProcessState has the result
 	close(s.done)
 }
 
-// awaitReady looks for the file that the program writes once it answers.
+// awaitReady waits for the ready file of the program.
 func (s *server) awaitReady(file string) error {
 	look := time.NewTicker(2 * time.Millisecond)
 	defer look.Stop()
@@ -171,10 +171,10 @@ func (s *server) awaitReady(file string) error {
 	}
 }
 
-// end ends the process by a signal, waits for it and returns its exit code, -1
-// after a kill.
+// end sends the process a signal, waits for its end and returns its exit code, -1 after
+// SIGKILL.
 func (s *server) end(sig os.Signal) int {
-	// A process that has ended refuses the signal.
+	// The error is that of a process that has already ended.
 	_ = s.cmd.Process.Signal(sig)
 	select {
 	case <-s.done:
@@ -185,7 +185,7 @@ func (s *server) end(sig os.Signal) int {
 	return s.cmd.ProcessState.ExitCode()
 }
 
-// tail returns the end of what the process wrote.
+// tail returns the end of the process's output.
 func (s *server) tail() string {
 	text, err := os.ReadFile(s.log)
 	if err != nil {
@@ -194,15 +194,15 @@ func (s *server) tail() string {
 	return string(text[max(0, len(text)-4000):])
 }
 
-// needProgram skips a test where another service than this program is judged.
+// needProgram skips a test that needs its own server if another service is tested.
 func needProgram(t *testing.T) {
 	t.Helper()
 	if program == "" {
-		t.Skip("another service is judged: this test needs a server of its own")
+		t.Skip("this test needs its own server, and another service is tested")
 	}
 }
 
-// start launches a server that lives as long as the test.
+// start launches a server and stops it at the end of the test.
 func start(t *testing.T, data string, env []string, args ...string) *server {
 	t.Helper()
 	needProgram(t)

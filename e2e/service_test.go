@@ -45,7 +45,7 @@ func describe(all []*aztables.SignedIdentifier) string {
 	return b.String()
 }
 
-// restoreProperties puts the account's properties back at the end of a test.
+// restoreProperties restores the account's properties at the end of a test.
 func restoreProperties(t *testing.T, service *aztables.ServiceClient) {
 	t.Helper()
 	off := &aztables.Metrics{Version: pointer("1.0"), Enabled: pointer(false), RetentionPolicy: &aztables.RetentionPolicy{Enabled: pointer(false)}}
@@ -87,11 +87,11 @@ func TestServiceProperties(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %s, want %s", quoteAny(t, got), quoteAny(t, want))
 	}
-	// A part that is left out stays.
+	// An omitted section is unchanged.
 	must(service.SetProperties(t.Context(), aztables.ServiceProperties{MinuteMetrics: want.HourMetrics}, nil))(t)
 	got = must(service.GetProperties(t.Context(), nil))(t).ServiceProperties
 	if want.MinuteMetrics = want.HourMetrics; !reflect.DeepEqual(got.Logging, want.Logging) || !reflect.DeepEqual(got.MinuteMetrics, want.MinuteMetrics) {
-		t.Errorf("after setting a part: got %s, want %s", quoteAny(t, got), quoteAny(t, want))
+		t.Errorf("after setting one section: got %s, want %s", quoteAny(t, got), quoteAny(t, want))
 	}
 	for name, bad := range map[string]aztables.ServiceProperties{
 		"a year and a day": {HourMetrics: &aztables.Metrics{
@@ -109,7 +109,7 @@ func TestServiceProperties(t *testing.T) {
 	}
 }
 
-// TestCORS asks as a browser does, which the SDK cannot.
+// TestCORS sends preflight requests, which the SDK cannot.
 func TestCORS(t *testing.T) {
 	service := shared.service(t)
 	restoreProperties(t, service)
@@ -145,7 +145,8 @@ func TestCORS(t *testing.T) {
 	}
 }
 
-// ask makes a request without an Authorization and returns its answer, read.
+// ask sends a request without an Authorization header and returns the response after reading
+// its body.
 func ask(t *testing.T, method, url string, header map[string]string) *http.Response {
 	t.Helper()
 	req := must(http.NewRequestWithContext(t.Context(), method, url, nil))(t)
@@ -169,11 +170,11 @@ func TestStatistics(t *testing.T) {
 	secondary.url = strings.Replace(shared.url, shared.account, shared.account+"-secondary", 1)
 	got := must(secondary.service(t).GetStatistics(t.Context(), nil))(t).GeoReplication
 	if got == nil || got.Status == nil || *got.Status != aztables.GeoReplicationStatusLive || got.LastSyncTime == nil || time.Since(*got.LastSyncTime) > time.Hour {
-		t.Errorf("got %+v, want live and a time just past", got)
+		t.Errorf("got %+v, want live and a recent time", got)
 	}
 }
 
-// TestSecondary reads what the primary wrote, and writes nothing.
+// TestSecondary reads from the secondary endpoint, and checks that writes fail.
 func TestSecondary(t *testing.T) {
 	name, owner := newTable(t)
 	must(owner.AddEntity(t.Context(), entity("p", "r"), nil))(t)

@@ -35,7 +35,7 @@ func TestTableNames(t *testing.T) {
 				return
 			}
 			if resp.TableName == nil || *resp.TableName != c.table {
-				t.Errorf("the answer names %v, want %s", resp.TableName, c.table)
+				t.Errorf("the response names %v, want %s", resp.TableName, c.table)
 			}
 			must(service.DeleteTable(t.Context(), c.table, nil))(t)
 		})
@@ -60,7 +60,7 @@ func TestTableLifecycle(t *testing.T) {
 	wantRefusal(t, err, refusal{404, "ResourceNotFound"})
 	wantStrings(t, "tables of this name", listTables(t, "TableName eq '"+name+"'", 0), []string{})
 
-	// A table made again is empty.
+	// A recreated table is empty.
 	must(service.CreateTable(t.Context(), name, nil))(t)
 	wantStrings(t, "rows", rows(t, service.NewClient(name), ""), []string{})
 	must(service.DeleteTable(t.Context(), name, nil))(t)
@@ -104,8 +104,7 @@ func TestListTables(t *testing.T) {
 	}
 }
 
-// TestMissingTable asks for entities of a table that is not there, and of one that
-// cannot be.
+// TestMissingTable uses a table that does not exist, and one with an invalid name.
 func TestMissingTable(t *testing.T) {
 	for _, c := range []struct {
 		table string

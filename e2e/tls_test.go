@@ -48,7 +48,7 @@ func certificate(t *testing.T) (cert, key string, roots *x509.CertPool) {
 	return write("cert.pem", "CERTIFICATE", der), write("key.pem", "PRIVATE KEY", must(x509.MarshalPKCS8PrivateKey(private))(t)), roots
 }
 
-// trusting returns options of a client that knows a certificate; nil trusts any.
+// trusting returns client options that trust the given certificates, or any if nil.
 func trusting(t *testing.T, roots *x509.CertPool) *aztables.ClientOptions {
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, InsecureSkipVerify: roots == nil}}
@@ -56,7 +56,7 @@ func trusting(t *testing.T, roots *x509.CertPool) *aztables.ClientOptions {
 	return optionsWith(&http.Client{Transport: transport})
 }
 
-// TestHTTPS does a day's work over TLS.
+// TestHTTPS runs the common operations over TLS.
 func TestHTTPS(t *testing.T) {
 	cert, key, roots := certificate(t)
 	for _, c := range []struct {
@@ -81,7 +81,7 @@ func TestHTTPS(t *testing.T) {
 			if got, want := members(t, resp.Value)["odata.id"], s.url+"/Table(PartitionKey='p',RowKey='r007')"; got != want {
 				t.Errorf("odata.id: got %v, want %s", got, want)
 			}
-			// The SDK's own signature of an account is for https alone.
+			// The account signature of the SDK is for HTTPS only.
 			signed := must(service.GetAccountSASURL(aztables.AccountSASResourceTypes{Object: true}, aztables.AccountSASPermissions{Read: true}, time.Now().Add(-time.Minute), time.Now().Add(time.Hour)))(t)
 			guest := must(aztables.NewServiceClientWithNoCredential(signed, o))(t)
 			get(t, guest.NewClient("Table"), "p", "r000")
@@ -89,7 +89,7 @@ func TestHTTPS(t *testing.T) {
 	}
 }
 
-// token is a token of the directory that nobody has signed.
+// token is a bearer token without a valid signature.
 type token struct{ change map[string]any }
 
 func (k token) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
@@ -102,8 +102,8 @@ func (k token) GetToken(context.Context, policy.TokenRequestOptions) (azcore.Acc
 		claims[name] = v
 	}
 	text := ""
-	for _, part := range []any{map[string]string{"alg": "RS256", "typ": "JWT"}, claims} {
-		b, err := json.Marshal(part)
+	for _, section := range []any{map[string]string{"alg": "RS256", "typ": "JWT"}, claims} {
+		b, err := json.Marshal(section)
 		if err != nil {
 			return azcore.AccessToken{}, err
 		}

@@ -28,7 +28,7 @@ const (
 	opUpdateReplace = aztables.TransactionTypeUpdateReplace
 )
 
-// TestTransaction makes each kind of write in one transaction.
+// TestTransaction runs each kind of write in one transaction.
 func TestTransaction(t *testing.T) {
 	_, client := newTable(t)
 	tags := map[string]azcore.ETag{}
@@ -69,8 +69,8 @@ func adds(n int, properties ...property) []aztables.TransactionAction {
 	return all
 }
 
-// TestRefusedTransactions makes transactions fail, each at one operation, and
-// looks that nothing of them was done.
+// TestRefusedTransactions runs transactions that fail at one operation, and checks that they
+// changed nothing.
 func TestRefusedTransactions(t *testing.T) {
 	_, client := newTable(t)
 	must(client.AddEntity(t.Context(), entity("p", "there", property{"V", "", "1"}), nil))(t)
@@ -82,7 +82,7 @@ func TestRefusedTransactions(t *testing.T) {
 		actions []aztables.TransactionAction
 		status  int
 		code    string
-		prefix  string // of the message
+		prefix  string // of the error message
 	}{
 		{"conflict at the end", append(adds(9), action(opAdd, e("there"))), 409, "EntityAlreadyExists", "9:The specified entity already exists."},
 		{"conflict in the middle", append([]aztables.TransactionAction{action(opAdd, e("x")), action(opAdd, e("there"))}, adds(3)...), 409, "EntityAlreadyExists", "1:The"},
@@ -117,8 +117,8 @@ func TestRefusedTransactions(t *testing.T) {
 	})
 }
 
-// checkTransactionError reads what the SDK only hands on as text: the answer to
-// the operation that failed.
+// checkTransactionError checks the response to the failed operation, which the SDK returns as
+// text only.
 func checkTransactionError(t *testing.T, err error, status int, code, prefix string) {
 	t.Helper()
 	got := refusalOf(err)
@@ -131,17 +131,17 @@ func checkTransactionError(t *testing.T, err error, status int, code, prefix str
 	}
 	for _, want := range []string{fmt.Sprintf("HTTP/1.1 %d ", status), `"code":"` + code + `"`, `"value":"` + prefix} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("no %s in the answer\n%v", want, err)
+			t.Errorf("no %s in the response\n%v", want, err)
 		}
 	}
 	if n := strings.Count(err.Error(), "HTTP/1.1 "); n != 1 {
-		t.Errorf("%d parts in the answer, want 1\n%v", n, err)
+		t.Errorf("%d operations in the response, want 1\n%v", n, err)
 	}
 }
 
-// TestTransactionKeys sends odd keys. The SDK writes the keys of the body into the
-// address of an operation as they stand, so quotes go doubled, as its own entity
-// makes them; the address tells the key.
+// TestTransactionKeys sends unusual keys. The SDK copies the keys of the body unchanged to the
+// URL of an operation, so the body has doubled quotes, as in the SDK's entity type. The URL
+// determines the key.
 func TestTransactionKeys(t *testing.T) {
 	_, client := newTable(t)
 	for i, key := range oddKeys() {

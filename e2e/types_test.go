@@ -13,12 +13,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
-// typedValue is a value of one Edm type, as it is sent and as it comes back.
+// typedValue is a value of one Edm type, as sent and as returned.
 type typedValue struct {
 	name, edm string
 	sent      string // JSON
 	want      any    // decoded JSON
-	annotated bool   // whether its type comes back too
+	annotated bool   // the response has its type
 	literal   string // in a filter; empty if it is too long for a URL
 }
 
@@ -36,7 +36,7 @@ func typed(name, edm, sent string, want any, literal string) typedValue {
 	return typedValue{name, edm, sent, want, isText, literal}
 }
 
-// withoutLiteral is a value that no URL can hold.
+// withoutLiteral returns v as a value that is too long for a URL.
 func (v typedValue) withoutLiteral() typedValue { v.literal = ""; return v }
 
 func allBytes() []byte {
@@ -98,11 +98,11 @@ func typedValues() []typedValue {
 	}
 }
 
-// unannotated is a value whose type does not come back.
+// unannotated returns v as a value whose type is not in the response.
 func (v typedValue) unannotated() typedValue { v.annotated = false; return v }
 
-// TestTypes sends each value by insert and by upsert, reads it at each level of
-// metadata, and finds it by a filter.
+// TestTypes writes each value by insert and by upsert, reads it at each level of metadata, and
+// finds it by a filter.
 func TestTypes(t *testing.T) {
 	_, client := newTable(t)
 	for _, v := range typedValues() {
@@ -148,7 +148,7 @@ func checkLevels(t *testing.T, client *aztables.Client, v typedValue) {
 	}
 }
 
-// TestFullMetadata looks at what only the highest level has.
+// TestFullMetadata checks the members that only full metadata has.
 func TestFullMetadata(t *testing.T) {
 	name, client := newTable(t)
 	must(client.AddEntity(t.Context(), entity("it's", "1"), nil))(t)
@@ -183,7 +183,7 @@ func TestETagAndTimestamp(t *testing.T) {
 	for range 50 {
 		e := must(client.UpsertEntity(t.Context(), entity("p", "r"), nil))(t).ETag
 		if seen[string(e)] {
-			t.Fatalf("ETag %s was given twice", e)
+			t.Fatalf("ETag %s was returned twice", e)
 		}
 		seen[string(e)] = true
 	}
@@ -198,8 +198,7 @@ func many(n int) []property {
 	return all
 }
 
-// TestRefusedEntities sends what breaks a rule of the data model, or just does
-// not.
+// TestRefusedEntities writes entities at the limits of the data model and beyond.
 func TestRefusedEntities(t *testing.T) {
 	_, client := newTable(t)
 	one := func(name, edm, json string) []property { return []property{{name, edm, json}} }
@@ -265,7 +264,7 @@ func TestRefusedEntities(t *testing.T) {
 	}
 }
 
-// TestNull leaves nulls out, and on a merge what stood there.
+// TestNull checks that null properties are not stored, and that a merge keeps the old value.
 func TestNull(t *testing.T) {
 	_, client := newTable(t)
 	must(client.AddEntity(t.Context(), entity("p", "r", property{"A", "", "1"}, property{"N", "", "null"}, property{"M", "Edm.Int64", "null"}), nil))(t)

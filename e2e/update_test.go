@@ -10,11 +10,11 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
-// write is a way to write an entity; tag is nil where the SDK sends none.
+// write is a kind of write; tag is nil if the SDK sends none.
 type write struct {
 	name string
 	do   func(t *testing.T, client *aztables.Client, text []byte, tag *azcore.ETag) error
-	// what becomes of A and B when B and C are written
+	// the result for A and B when B and C are written
 	want map[string]any
 }
 
@@ -48,8 +48,8 @@ func insert(t *testing.T, client *aztables.Client, text []byte, _ *azcore.ETag) 
 	return err
 }
 
-// TestWrites makes each kind of write to an entity that is there and to one that
-// is not, with each kind of ETag.
+// TestWrites runs each kind of write on an existing and on a missing entity, with each kind
+// of ETag.
 func TestWrites(t *testing.T) {
 	_, client := newTable(t)
 	any := pointer(azcore.ETagAny)
@@ -103,7 +103,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// checkWritten reads the entity that a write was about.
+// checkWritten reads the entity after a write and compares it.
 func checkWritten(t *testing.T, client *aztables.Client, row string, written map[string]any, there, refused bool) {
 	t.Helper()
 	want := written
@@ -128,7 +128,7 @@ func checkWritten(t *testing.T, client *aztables.Client, row string, written map
 	}
 }
 
-// TestRace lets only one of several writers with the same ETag win.
+// TestRace checks that only one of several writers with the same ETag succeeds.
 func TestRace(t *testing.T) {
 	_, client := newTable(t)
 	tag := must(client.AddEntity(t.Context(), entity("p", "r"), nil))(t).ETag
@@ -148,12 +148,11 @@ func TestRace(t *testing.T) {
 		}
 	}
 	if won != 1 {
-		t.Errorf("%d writers won, want 1", won)
+		t.Errorf("%d writers succeeded, want 1", won)
 	}
 }
 
-// TestCounter lets several writers count up one number by its ETag; none of their
-// steps is lost.
+// TestCounter increments one number by its ETag from several writers: no increment is lost.
 func TestCounter(t *testing.T) {
 	_, client := newTable(t)
 	must(client.AddEntity(t.Context(), entity("p", "r", property{"N", "", "0"}), nil))(t)

@@ -128,7 +128,7 @@ test("properties and statistics", async (t) => {
   await service.setProperties(want);
   const got = await service.getProperties();
   assert.deepEqual({ logging: got.logging, hourMetrics: got.hourMetrics, cors: got.cors }, want);
-  // The SDK finds the secondary by the first label of a host, which an address has not.
+  // The SDK derives the secondary from the first label of a host name; an IP address has none.
   const { geoReplication } = await new TableServiceClient(`${endpoint.url}-secondary`, credential, options).getStatistics();
   assert.equal(geoReplication.status, "live");
 });

@@ -1,4 +1,4 @@
-// A server that is killed while the SDK writes, and what it has afterwards.
+// Kills a server while the SDK writes, and checks its data after a restart.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { custom, newTable, refused, rows } from "./support.js";
 
-// name, what is sent, what comes back, and a filter that finds it
+// name, value sent, value returned, and a filter that finds it
 const values = [
   ["empty string", "", "", "V eq ''"],
   ["string", "it's \"so\" & <b>\u2028", "it's \"so\" & <b>\u2028", "V eq 'it''s \"so\" & <b>\u2028'"],
@@ -29,7 +29,7 @@ const values = [
   ["longest binary", new Uint8Array(65536), new Uint8Array(65536)],
 ];
 
-// The SDK gives bytes back as a view of a pooled buffer.
+// The SDK returns bytes as a view of a pooled buffer.
 function plain(value) {
   return value instanceof Uint8Array ? [...value] : value;
 }

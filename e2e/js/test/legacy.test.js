@@ -1,4 +1,4 @@
-// The client that came before, which many programs still carry.
+// The previous client library, which many programs still use.
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { test } from "node:test";

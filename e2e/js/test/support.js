@@ -1,5 +1,5 @@
-// What the tests share: clients of the endpoint that the environment names, and
-// tables that go with a test.
+// Shared by the tests: clients of the endpoint in the environment, and tables that are
+// deleted at the end of a test.
 import assert from "node:assert/strict";
 import { AzureNamedKeyCredential, TableClient, TableServiceClient } from "@azure/data-tables";
 

@@ -14,7 +14,7 @@ async function list(filter) {
 test("tables come and go", async () => {
   const name = tableName();
   await service.createTable(name);
-  await service.createTable(name); // the SDK takes an existing table for success
+  await service.createTable(name); // the SDK reports success for an existing table
   assert.deepEqual(await list(odata`TableName eq ${name}`), [name]);
   await service.deleteTable(name);
   assert.deepEqual(await list(odata`TableName eq ${name}`), []);

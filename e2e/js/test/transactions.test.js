@@ -24,7 +24,7 @@ test("every kind of write in one transaction", async (t) => {
   const answer = await client.submitTransaction(transaction.actions);
   assert.equal(answer.status, 202);
   assert.deepEqual(answer.subResponses.map((part) => part.status), [204, 204, 204, 204, 204, 204]);
-  // Only the answer to an insert names its entity.
+  // Only the response to an insert names its entity.
   assert.equal(answer.getResponseForEntity("added")?.etag, (await client.getEntity("p", "added")).etag);
   for (const [i, row] of ["added", "deleted", "merged", "replaced", "upserted", "made"].entries()) {
     if (row === "deleted") {

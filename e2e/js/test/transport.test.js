@@ -1,4 +1,4 @@
-// The same work over TLS, and where the SDK tunnels PATCH through POST.
+// Operations over TLS, and with PATCH tunneled through POST.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AzureNamedKeyCredential } from "@azure/data-tables";
@@ -21,13 +21,13 @@ async function work(t, connectionString) {
 }
 
 test("https", async (t) => {
-  process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0"; // the certificate is nobody's
+  process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0"; // the certificate is self-signed
   t.after(() => delete process.env.NODE_TLS_REJECT_UNAUTHORIZED);
   await work(t, needed("TABLEROCK_HTTPS_CONNECTION_STRING"));
 });
 
-// The SDK takes an account on localhost that is not the development account for
-// another service, and sends MERGE in a header of POST.
+// For an account on localhost other than the development account, the SDK assumes another
+// service and sends MERGE in a header of POST.
 test("merges that are tunnelled", async (t) => {
   await work(t, needed("TABLEROCK_LOCALHOST_CONNECTION_STRING"));
 });
