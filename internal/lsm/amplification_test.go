@@ -113,7 +113,8 @@ func TestRunsBound(t *testing.T) {
 		t.Fatalf("a get probes %d runs, but only %d overlap", probes, worst)
 	}
 	s := h.tree.Stats()
-	t.Logf("worst %d runs, probes %d, compactions wrote %.2fx of flushed; %+v", worst, probes, float64(s.Counters.CompactedBytes)/float64(s.Counters.FlushedBytes), s.Tiers)
+	t.Logf("worst %d runs, probes %d, compactions wrote %.2fx of flushed; %+v", worst, probes,
+		float64(s.Counters.CompactedBytes)/float64(s.Counters.FlushedBytes), s.Tiers)
 	h.check()
 	h.finish()
 }

@@ -188,7 +188,8 @@ func (c *compaction) finish() (bool, error) {
 		sum = sum.plus(c.decided[d])
 	}
 	if sum != c.in || kept.entries != c.out.entries {
-		return false, fmt.Errorf("%d entries (sum %x) went in, %d (sum %x) came out, %d of them into files; dropped: %d shadowed, %d tombstones, %d of dropped tables",
+		return false, fmt.Errorf("%d entries (sum %x) went in, %d (sum %x) came out, %d of them into files; "+
+			"dropped: %d shadowed, %d tombstones, %d of dropped tables",
 			c.in.entries, c.in.sum, sum.entries, sum.sum, c.out.entries,
 			c.decided[dropShadowed].entries, c.decided[dropTombstone].entries, c.decided[dropTable].entries)
 	}

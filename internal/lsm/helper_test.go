@@ -289,7 +289,8 @@ func (h *harness) checkScan(v *Version, snap uint64, keys, values []string, reve
 		}
 		user, seq, _ := codec.SplitTrailer(it.Key())
 		if n < 0 || n >= len(keys) || string(user) != keys[n] || rowText(it.Row()) != values[n] {
-			h.t.Fatalf("scan at %d (reverse %v, %q..%q): entry %d is %q@%d %.20q, want %q", snap, reverse, o.Lower, o.Upper, i, user, seq, rowText(it.Row()), at(keys, n))
+			h.t.Fatalf("scan at %d (reverse %v, %q..%q): entry %d is %q@%d %.20q, want %q", snap, reverse, o.Lower, o.Upper,
+				i, user, seq, rowText(it.Row()), at(keys, n))
 		}
 		i++
 		if h.rng.IntN(20) == 0 { // one step back and forward

@@ -21,8 +21,8 @@ const (
 	decisions              // the number of decisions
 )
 
-// visibility decides which entries a compaction keeps, from who can read them.
-// The entries must come in internal-key order. It belongs to one goroutine.
+// visibility decides which entries a compaction keeps: the entries that a reader can
+// see. The entries must come in internal-key order. It belongs to one goroutine.
 type visibility struct {
 	// snapshots are the sequences that registered snapshots read, rising.
 	snapshots []uint64
@@ -57,8 +57,7 @@ func (v *visibility) decide(key []byte) decision {
 	if !newest && !v.readBetween(seq, newer) {
 		return dropShadowed
 	}
-	// A snapshot that does not see this version has no older one to see. All
-	// other readers see this version or a newer one.
+	// If no snapshot is older than this version, every reader sees it or a newer one.
 	oldest := len(v.snapshots) == 0 || seq <= v.snapshots[0]
 	if kind == codec.KindDelete && oldest && !v.older(user) {
 		return dropTombstone
