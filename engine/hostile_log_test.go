@@ -38,9 +38,12 @@ func craft(t *testing.T, tableID uint32, entities ...edm.Entity) *vfs.Mem {
 			Kind: codec.KindPut, Shape: uint16(i + 1), Wide: wide, Timestamp: e.Timestamp,
 			Key: codec.AppendKey(nil, tableID, e.Key.Partition, e.Key.Row), Values: values,
 		})
-		if _, ok := s.Append(wal.Record{FirstSeq: h.FirstSeq + uint64(i), Count: 1}, p); !ok {
-			t.Fatal("no room in the segment")
+		payload, _, ok := s.Begin(len(p))
+		if !ok {
+			t.Fatal("the segment is full")
 		}
+		copy(payload, p)
+		s.Commit(wal.Record{FirstSeq: h.FirstSeq + uint64(i), Count: 1})
 	}
 	check(t, "seal", s.Seal())
 	check(t, "close segment", s.Close())

@@ -22,7 +22,7 @@ func BenchmarkAppend(b *testing.B) {
 			b.SetBytes(recordBytes(int64(n)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, ok := s.Append(Record{FirstSeq: seq, Count: 1}, payload); !ok {
+				if _, ok := appendRecord(s, Record{FirstSeq: seq, Count: 1}, payload); !ok {
 					s = newSegment(h, image)
 					seq = h.FirstSeq
 					continue
@@ -44,7 +44,7 @@ func BenchmarkReplay(b *testing.B) {
 	payload := []byte(testPayload(1, 300))
 	seq := testHeader().FirstSeq
 	for ; s.maxPayload() >= 300; seq++ {
-		s.Append(Record{FirstSeq: seq, Count: 1}, payload)
+		appendRecord(s, Record{FirstSeq: seq, Count: 1}, payload)
 	}
 	if err := s.Seal(); err != nil {
 		b.Fatal(err)

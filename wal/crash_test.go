@@ -37,7 +37,7 @@ func (c *crashRun) run(prepared string) error {
 		for _, n := range sizes {
 			i := len(c.records)
 			r := logRecord{FirstSeq: 100 + uint64(i), Count: 1, Payload: testPayload(i, n)}
-			if _, ok := s.Append(Record{FirstSeq: r.FirstSeq, Count: 1}, []byte(r.Payload)); !ok {
+			if _, ok := appendRecord(s, Record{FirstSeq: r.FirstSeq, Count: 1}, []byte(r.Payload)); !ok {
 				return errors.New("segment is full")
 			}
 			r.End = s.Tail()
@@ -235,7 +235,7 @@ func TestRepairAfterFailedSync(t *testing.T) {
 	}
 	seq := uint64(100)
 	for s.Sync(s.Tail()) == nil {
-		s.Append(Record{FirstSeq: seq, Count: 1}, []byte(testPayload(int(seq), 700)))
+		appendRecord(s, Record{FirstSeq: seq, Count: 1}, []byte(testPayload(int(seq), 700)))
 		seq++
 	}
 	if err := errors.Join(s.Close(), mem.SyncDir("db")); err != nil || seq != 103 {

@@ -78,7 +78,7 @@ func TestReuseFile(t *testing.T) {
 		}
 		want := 0
 		for ; want < 10*(i+1) && s.maxPayload() >= int64(100*i); want++ {
-			s.Append(Record{FirstSeq: h.FirstSeq + uint64(want), Count: 1}, bytes.Repeat([]byte{byte(i + 1)}, 100*i+want))
+			appendRecord(s, Record{FirstSeq: h.FirstSeq + uint64(want), Count: 1}, bytes.Repeat([]byte{byte(i + 1)}, 100*i+want))
 		}
 		if err := errors.Join(s.Seal(), s.Close()); err != nil {
 			t.Fatal(err)

@@ -39,7 +39,7 @@ func TestReplayDurable(t *testing.T) {
 	check("created")
 	synced := 0
 	for i := range 20 {
-		s.Append(Record{FirstSeq: seq, Count: 1}, []byte(testPayload(i, 50*i)))
+		appendRecord(s, Record{FirstSeq: seq, Count: 1}, []byte(testPayload(i, 50*i)))
 		seq++
 		check("appended")
 		proof := synced

@@ -220,9 +220,9 @@ func TestProofAtEveryOffset(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.Append(Record{FirstSeq: 100, Count: 1}, make([]byte, n))
+			appendRecord(s, Record{FirstSeq: 100, Count: 1}, make([]byte, n))
 			s.synced.Store(s.Tail())
-			if _, ok := s.Append(Record{FirstSeq: 101, Count: 1}, []byte(testPayload(1, m))); !ok {
+			if _, ok := appendRecord(s, Record{FirstSeq: 101, Count: 1}, []byte(testPayload(1, m))); !ok {
 				t.Fatalf("payloads of %d and %d bytes do not fit", n, m)
 			}
 			data = data[:s.Tail()]

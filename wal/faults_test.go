@@ -45,7 +45,7 @@ func TestReaderFaults(t *testing.T) {
 		if i == 0 {
 			n = readChunk - HeaderLen - RecordHeaderLen // ends where a read does
 		}
-		s.Append(Record{FirstSeq: 100 + uint64(i), Count: 1}, bytes.Repeat([]byte{byte(i + 1)}, n))
+		appendRecord(s, Record{FirstSeq: 100 + uint64(i), Count: 1}, bytes.Repeat([]byte{byte(i + 1)}, n))
 		if i < 3 {
 			err = s.Sync(s.Tail())
 		}

@@ -89,7 +89,7 @@ func makeLog(tb testing.TB, h Header, steps []step) testLog {
 			err = s.Seal()
 		default:
 			r := logRecord{FirstSeq: seq, Count: uint16(1 + i%3), Flags: uint8(i), Payload: testPayload(i, st.n)}
-			if _, ok := s.Append(Record{FirstSeq: r.FirstSeq, Count: r.Count, Flags: r.Flags}, []byte(r.Payload)); !ok {
+			if _, ok := appendRecord(s, Record{FirstSeq: r.FirstSeq, Count: r.Count, Flags: r.Flags}, []byte(r.Payload)); !ok {
 				tb.Fatalf("step %d: record of %d bytes does not fit", i, st.n)
 			}
 			r.End = s.Tail()
@@ -237,4 +237,17 @@ func create(fsys vfs.FS, path string, h Header, image []byte, o CreateOptions) (
 		return nil, err
 	}
 	return s, nil
+}
+
+// appendRecord appends a record whose payload is the concatenation of chunks, and
+// returns the offset of the payload.
+func appendRecord(s *Segment, r Record, chunks ...[]byte) (off int64, ok bool) {
+	payload := bytes.Join(chunks, nil)
+	dst, off, ok := s.Begin(len(payload))
+	if !ok {
+		return 0, false
+	}
+	copy(dst, payload)
+	s.Commit(r)
+	return off, true
 }

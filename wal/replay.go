@@ -381,13 +381,13 @@ func (p *progress) accept(name string, h recordHeader) error {
 	off := p.end.Offset
 	switch {
 	case h.chain != p.chain:
-		return corrupt.Newf(name, off, "record follows another one than the one before it")
+		return corrupt.Newf(name, off, "chain is %08x, want %08x", h.chain, p.chain)
 	case h.firstSeq != p.end.LastSeq+1:
 		return corrupt.Newf(name, off, "record begins at sequence %d, want %d", h.firstSeq, p.end.LastSeq+1)
 	case h.firstSeq+uint64(h.count) > MaxSeq+1:
-		return corrupt.Newf(name, off, "record passes the greatest sequence")
+		return corrupt.Newf(name, off, "record exceeds the greatest sequence")
 	case int64(h.syncedTo) < p.end.Proven || int64(h.syncedTo) > off:
-		return corrupt.Newf(name, off, "record says that %d was synced, want %d to %d", h.syncedTo, p.end.Proven, off)
+		return corrupt.Newf(name, off, "synced-to is %d, want %d to %d", h.syncedTo, p.end.Proven, off)
 	}
 	p.end.Offset = off + recordBytes(int64(h.length))
 	p.end.Proven = int64(h.syncedTo)

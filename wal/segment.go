@@ -25,8 +25,8 @@ type Record struct {
 // Segment is a segment that is being written. Its methods form two groups, which may
 // run concurrently with each other:
 //
-//   - Memory: Append, Begin, Commit and AppendSeal, under one mutex of the caller.
-//     They change memory only.
+//   - Memory: Begin, Commit and AppendSeal, under one mutex of the caller. They
+//     change memory only.
 //   - File: Open, Write, Sync, Seal and Close, by one goroutine at a time.
 //
 // Tail and Synced may be called by any goroutine. Bytes of the image below Tail
@@ -53,9 +53,6 @@ type Segment struct {
 	err       error // the first failure, which all later calls return
 }
 
-// Header returns the header that the segment was created with.
-func (s *Segment) Header() Header { return s.header }
-
 // Tail returns the end of the last appended record.
 func (s *Segment) Tail() int64 { return s.tail.Load() }
 
@@ -66,25 +63,6 @@ func (s *Segment) Synced() int64 { return s.synced.Load() }
 // negative if the segment is full.
 func (s *Segment) maxPayload() int64 {
 	return (int64(len(s.image)) - maxSealBytes - s.tail.Load() - RecordHeaderLen) &^ (align - 1)
-}
-
-// Append appends a record whose payload is the concatenation of chunks, and returns
-// the offset of the payload. If the record does not fit, nothing changes and ok is
-// false.
-func (s *Segment) Append(r Record, chunks ...[]byte) (payloadOff int64, ok bool) {
-	n := 0
-	for _, c := range chunks {
-		n += len(c)
-	}
-	payload, off, ok := s.Begin(n)
-	if !ok {
-		return 0, false
-	}
-	for _, c := range chunks {
-		payload = payload[copy(payload, c):]
-	}
-	s.Commit(r)
-	return off, true
 }
 
 // Begin returns the n bytes of the image for the payload of the next record, with

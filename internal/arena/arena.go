@@ -1,7 +1,7 @@
-// Package arena gives memory outside the Go heap, which the garbage collector
-// neither scans nor counts: the images of log segments. It is freed by hand; a
-// slice that outlives Free is a bug that ends the process, or in a race build
-// reads poison.
+// Package arena allocates memory outside the Go heap for the images of log segments.
+// The garbage collector neither scans nor counts it. The caller must free it. Access
+// to a slice of it after Free is a bug: it crashes the process, or reads poison in a
+// race build.
 package arena
 
 import (
@@ -9,19 +9,19 @@ import (
 	"sync"
 )
 
-// minMapped is the least size that is worth a mapping of its own.
+// minMapped is the minimum size of a mapping.
 const minMapped = 1 << 20
 
-// Memory is one piece of memory. Its methods are safe for concurrent use.
+// Memory is one allocation. Its methods may be called concurrently.
 type Memory struct {
 	mu     sync.Mutex
 	bytes  []byte
 	mapped bool
 }
 
-// New returns n zeroed bytes, in a mapping of their own where the system has
-// anonymous mappings and n is at least 1 MiB, else on the Go heap. Race builds
-// always use the Go heap, since the race detector sees nothing else.
+// New returns n zeroed bytes. They are in an anonymous mapping if the system supports
+// it and n is at least 1 MiB, otherwise on the Go heap. Race builds always use the Go
+// heap, because the race detector does not see other memory.
 func New(n int) (*Memory, error) {
 	if n < 0 {
 		return nil, fmt.Errorf("arena: size %d", n)
@@ -36,15 +36,15 @@ func New(n int) (*Memory, error) {
 	return &Memory{bytes: b, mapped: true}, nil
 }
 
-// Bytes returns the memory, nil after Free. Neither the slice nor a part of it
-// may be used after Free.
+// Bytes returns the memory, or nil after Free. The slice and its subslices are valid
+// until Free.
 func (m *Memory) Bytes() []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.bytes
 }
 
-// Free gives the memory back. Further calls do nothing.
+// Free releases the memory. A second call does nothing.
 func (m *Memory) Free() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,9 +64,9 @@ func (m *Memory) Free() {
 	}
 }
 
-// Idle says that the contents are needed no more, and the memory will be: until
-// it is written again the system may take its pages back, which it does only
-// when it is short of them. Race builds fill it with poison.
+// Idle declares the contents unneeded but keeps the memory for later use. Until the
+// next write to a page, the system may reclaim it if it is short of memory. Race
+// builds fill the memory with poison.
 func (m *Memory) Idle() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -80,6 +80,6 @@ func (m *Memory) Idle() {
 	}
 }
 
-// poison is what freed memory holds in a race build: a read of it gives
-// nonsense, and the race detector sees the write beside the read.
+// poison fills freed memory in a race build: a later read returns wrong data, and the
+// race detector sees the write that raced with it.
 const poison = 0xDB

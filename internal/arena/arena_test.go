@@ -37,14 +37,13 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-func TestNewRefusesNegative(t *testing.T) {
+func TestNewNegativeSize(t *testing.T) {
 	if m, err := New(-1); err == nil {
 		t.Errorf("New(-1) = %v", m)
 	}
 }
 
-// TestFreePoisons reads freed memory of the Go heap, which is a bug anywhere
-// else.
+// TestFreePoisons reads freed memory on the Go heap, which is a bug outside this test.
 func TestFreePoisons(t *testing.T) {
 	m, err := New(64)
 	if err != nil {
@@ -59,7 +58,7 @@ func TestFreePoisons(t *testing.T) {
 	}
 }
 
-func TestIdleMemoryIsWrittenAgain(t *testing.T) {
+func TestReuseIdleMemory(t *testing.T) {
 	for _, n := range []int{64, 2 * minMapped} {
 		m, err := New(n)
 		if err != nil {
@@ -80,7 +79,7 @@ func TestIdleMemoryIsWrittenAgain(t *testing.T) {
 			}
 		}
 		m.Free()
-		m.Idle() // nothing is left to be idle
+		m.Idle() // does nothing after Free
 	}
 }
 
@@ -99,8 +98,8 @@ func TestFreeConcurrently(t *testing.T) {
 	}
 }
 
-// BenchmarkTouch writes to each page of new memory, as the first log record of
-// a segment does.
+// BenchmarkTouch writes to each page of new memory, like the first log records of a
+// segment.
 func BenchmarkTouch(b *testing.B) {
 	for _, n := range []int{1 << 20, 64 << 20} {
 		b.Run(fmt.Sprint("bytes=", n), func(b *testing.B) {

@@ -12,6 +12,6 @@ func mapBytes(n int) ([]byte, error) {
 
 func unmapBytes(b []byte) error { return unix.Munmap(b) }
 
-// adviseFree lets the system take the pages of b back. One that refuses keeps
+// adviseFree lets the system reclaim the pages of b. An error means that it keeps
 // them.
 func adviseFree(b []byte) { _ = unix.Madvise(b, unix.MADV_FREE) }

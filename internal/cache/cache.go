@@ -1,9 +1,9 @@
-// Package cache keeps blocks of files in memory, within a budget of bytes.
+// Package cache keeps blocks of files in memory within a budget of bytes.
 //
-// A block is pinned while a Handle to it exists; its memory is used again only
-// after the last Handle is released, so a missing Release costs memory and a
-// use after Release reads other data. The cache starts no goroutine and reads
-// no clock: the same calls give the same evictions.
+// A Handle pins its block. The cache reuses the memory of a block only after the last
+// Handle was released: a missing Release leaks memory, and a use after Release reads
+// other data. The cache has no goroutines and no clock, so equal calls cause equal
+// evictions.
 package cache
 
 import (
@@ -13,17 +13,17 @@ import (
 
 const (
 	maxShards = 64
-	// A shard must hold a few dozen blocks, or evictions become a matter of
-	// luck in the hash; small caches have fewer shards.
+	// A shard should hold dozens of blocks. With fewer, chance in the hash
+	// decides evictions, so small caches have fewer shards.
 	minShardBytes = 256 << 10
 )
 
-// Key names a block.
+// Key identifies a block.
 type Key struct {
-	DB     uint64 // unique among the databases that share the cache
+	DB     uint64 // unique among the databases of the cache
 	File   uint64 // number of the file
-	Offset uint64 // where the block begins within the file
-	Kind   uint8  // what the block is; two kinds may have one offset
+	Offset uint64 // of the block in the file
+	Kind   uint8  // kind of the block; two kinds may have equal offsets
 }
 
 func (k Key) hash() uint64 {
@@ -33,15 +33,15 @@ func (k Key) hash() uint64 {
 	return h ^ h>>29
 }
 
-// Cache is a block cache that any number of databases may share. All methods
-// may be called concurrently.
+// Cache is a block cache that databases can share. Its methods may be called
+// concurrently.
 type Cache struct {
 	shards []shard
-	shift  uint // hash >> shift is the shard
+	shift  uint // hash >> shift is the index of the shard
 }
 
-// New returns a cache of the given size. With 0 bytes nothing is kept, and
-// every Acquire is a load.
+// New returns a cache of the given size. A cache of 0 bytes keeps nothing: every
+// Acquire is a load.
 func New(bytes int64) *Cache {
 	n := 1
 	for n < maxShards && bytes >= int64(2*n)*minShardBytes {
@@ -63,13 +63,13 @@ func (c *Cache) Get(k Key) (Handle, bool) {
 	return Handle{e}, e != nil
 }
 
-// Hint remembers where a block was, which spares the next look-up a lock and a
-// search: a tenth of a hot get of bench/peers. The zero Hint knows nothing. It pins nothing: the block
-// may be gone, or its memory be another's, which GetAt notices. A Hint belongs to
-// one Cache and may be used concurrently.
+// Hint remembers the entry of a block, which saves the next lookup a lock and a
+// search: a tenth of a hot get of bench/peers. The zero Hint is empty. A Hint pins
+// nothing: the block may have been evicted and its entry reused, which GetAt detects.
+// A Hint belongs to one Cache and may be used concurrently.
 type Hint struct{ at atomic.Pointer[entry] }
 
-// GetAt is Get, beginning where hint says, if it is not nil.
+// GetAt is Get that tries the entry of the hint first. A nil hint is ignored.
 func (c *Cache) GetAt(k Key, hint *Hint) (Handle, bool) {
 	if hint == nil {
 		return c.Get(k)
@@ -88,34 +88,34 @@ func (c *Cache) GetAt(k Key, hint *Hint) (Handle, bool) {
 	return h, ok
 }
 
-// Acquire returns the block of k if it is in memory, waiting for a load of it
-// that is under way. Otherwise loaded is false and the caller has become the
-// one loader: it fills Bytes, which has the given size and arbitrary contents,
-// and then calls exactly one of Fill and Fail. With admit false, or when the
-// block is too large to be kept, a block that is not in memory is the caller's
-// alone and is forgotten with its last Release.
+// Acquire returns the block of k if it is in memory; if another goroutine is loading
+// it, Acquire waits. Otherwise loaded is false and the caller must load the block:
+// fill Bytes, which has the given size and arbitrary contents, and then call either
+// Fill or Fail. If admit is false or the block is too large for the cache, a block
+// that is not in memory belongs to the caller alone and is dropped at the last
+// Release.
 func (c *Cache) Acquire(k Key, size int, admit bool) (h Handle, loaded bool) {
 	hash := k.hash()
 	e, loaded := c.shard(hash).acquire(k, hash, size, admit)
 	return Handle{e}, loaded
 }
 
-// Drop forgets the blocks of a file. Pinned ones live until released.
+// Drop removes the blocks of a file. Pinned blocks stay valid until their Release.
 func (c *Cache) Drop(db, file uint64) {
 	for i := range c.shards {
 		c.shards[i].drop(db, file)
 	}
 }
 
-// Stats are counts since New, and the present contents.
+// Stats holds counts since New and the current contents.
 type Stats struct {
 	Hits, Misses, Evictions uint64
 	Blocks                  int
-	Bytes                   int64 // of the blocks kept, bookkeeping included
+	Bytes                   int64 // of the cached blocks, including bookkeeping
 	Limit                   int64
 }
 
-// Stats returns the present figures.
+// Stats returns the current figures.
 func (c *Cache) Stats() Stats {
 	var t Stats
 	for i := range c.shards {
@@ -132,27 +132,26 @@ func (c *Cache) Stats() Stats {
 	return t
 }
 
-// Handle is a pin on a block. The zero Handle pins nothing and may be released.
+// Handle pins a block. The zero Handle pins nothing and may be released.
 type Handle struct{ e *entry }
 
-// Bytes returns the block. Only its loader may write to it, before Fill.
+// Bytes returns the block, valid until Release. Only its loader may write to it,
+// before Fill.
 func (h Handle) Bytes() []byte { return h.e.buf }
 
-// Value returns the object that came with Fill. For a loader it is the value of
-// an earlier block of the same kind that nobody uses any more, or nil: its
-// memory may be used again.
+// Value returns the value of Fill. For a loader it is the value of an evicted block
+// of the same kind, or nil: the loader may reuse its memory.
 func (h Handle) Value() any { return h.e.value }
 
-// Fill ends a load: the block can be used by everyone from here on. value rides
-// along and costs extra bytes of the budget.
+// Fill ends a load and makes the block visible. The block keeps value, which counts
+// as extra bytes of the budget.
 func (h Handle) Fill(value any, extra int) { h.e.shard.fill(h.e, value, extra) }
 
-// Fail ends a load that did not succeed and releases the Handle. Those who wait
-// for the block try to load it themselves.
+// Fail ends a failed load and releases the Handle. Of the callers that wait for the
+// block, one becomes its loader.
 func (h Handle) Fail() { h.e.shard.fail(h.e) }
 
-// Release gives the pin back. The Handle, its bytes and its value must not be
-// used afterwards.
+// Release unpins the block. Do not use the Handle, its bytes or its value afterwards.
 func (h Handle) Release() {
 	if h.e == nil {
 		return

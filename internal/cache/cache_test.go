@@ -12,7 +12,7 @@ func key(n int) Key {
 	return Key{DB: 1, File: uint64(n % 3), Offset: uint64(n) * 4096, Kind: uint8(n % 2)}
 }
 
-// load returns the block of key(n), whose contents say n.
+// load returns the block of key(n), whose contents are n.
 func load(t testing.TB, c *Cache, n, size int, admit bool) (h Handle, hit bool) {
 	t.Helper()
 	h, hit = c.Get(key(n))
@@ -31,7 +31,7 @@ func load(t testing.TB, c *Cache, n, size int, admit bool) (h Handle, hit bool) 
 	return h, hit
 }
 
-func TestKeepsWithinLimit(t *testing.T) {
+func TestLimit(t *testing.T) {
 	for _, limit := range []int64{0, 1, 5000, 1 << 20, 40 << 20} {
 		c := New(limit)
 		r := rand.New(rand.NewPCG(1, uint64(limit)))
@@ -63,7 +63,7 @@ func TestKeepsWithinLimit(t *testing.T) {
 	}
 }
 
-func TestPinnedBlocksStay(t *testing.T) {
+func TestPinnedBlocksAreNotEvicted(t *testing.T) {
 	c := New(10000)
 	var held []Handle
 	for n := range 30 {
@@ -81,7 +81,7 @@ func TestPinnedBlocksStay(t *testing.T) {
 	}
 }
 
-func TestUsedBlocksOutliveOthers(t *testing.T) {
+func TestHotBlockIsNotEvicted(t *testing.T) {
 	c := New(200 << 10)
 	for n := range 1000 {
 		h, _ := load(t, c, 5, 1000, true)
@@ -90,7 +90,7 @@ func TestUsedBlocksOutliveOthers(t *testing.T) {
 		h.Release()
 	}
 	if _, hit := load(t, c, 5, 1000, true); !hit {
-		t.Error("the block that is used at every step was evicted")
+		t.Error("the hot block was evicted")
 	}
 	before := c.Stats()
 	for n := range 1000 {
@@ -110,12 +110,12 @@ func TestDrop(t *testing.T) {
 	}
 	pinned, hit := load(t, c, 0, 100, true)
 	if !hit {
-		t.Fatal("block is not kept")
+		t.Fatal("the block is not cached")
 	}
 	c.Drop(1, 0)
 	for n := range 90 {
 		if _, ok := c.Get(key(n)); ok != (n%3 != 0) {
-			t.Errorf("block %d: kept %t", n, ok)
+			t.Errorf("block %d: cached %t", n, ok)
 		}
 	}
 	if got := binary.LittleEndian.Uint64(pinned.Bytes()); got != 0 {
@@ -124,12 +124,12 @@ func TestDrop(t *testing.T) {
 	pinned.Release()
 }
 
-func TestOneLoadForAll(t *testing.T) {
+func TestOneLoader(t *testing.T) {
 	c := New(1 << 20)
 	const waiters = 8
 	h, loaded := c.Acquire(key(1), 100, true)
 	if loaded {
-		t.Fatal("loaded in an empty cache")
+		t.Fatal("a block is in an empty cache")
 	}
 	if _, ok := c.Get(key(1)); ok {
 		t.Fatal("a block is visible while it is loaded")
@@ -139,7 +139,7 @@ func TestOneLoadForAll(t *testing.T) {
 	for range waiters {
 		wg.Go(func() {
 			h, loaded := c.Acquire(key(1), 100, true)
-			if !loaded { // after the failure one of them
+			if !loaded { // one of them, after the first load failed
 				binary.LittleEndian.PutUint64(h.Bytes(), 77)
 				h.Fill(nil, 0)
 			}
@@ -164,7 +164,7 @@ func TestOneLoadForAll(t *testing.T) {
 	}
 }
 
-func TestSameCallsSameEvictions(t *testing.T) {
+func TestDeterministicEvictions(t *testing.T) {
 	run := func() string {
 		c := New(300 << 10)
 		r := rand.New(rand.NewPCG(2, 2))
@@ -248,8 +248,8 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// TestHints reads blocks through hints from several goroutines, in a cache so
-// small that a hint's block has become another's most of the time.
+// TestHints reads blocks through hints from several goroutines. The cache is so small
+// that most hints refer to an entry with another block.
 func TestHints(t *testing.T) {
 	const blocks, size = 64, 512
 	c := New(8 * (size + entryBytes))
@@ -282,12 +282,12 @@ func TestHints(t *testing.T) {
 	}
 	wg.Wait()
 	if s := c.Stats(); s.Hits == 0 || s.Evictions == 0 {
-		t.Errorf("%+v: nothing was tried", s)
+		t.Errorf("%+v: want hits and evictions", s)
 	}
 }
 
-// TestHintOfAnother gives a hint to a block whose memory has another block now.
-func TestHintOfAnother(t *testing.T) {
+// TestStaleHint uses a hint whose entry has another block.
+func TestStaleHint(t *testing.T) {
 	c := New(minShardBytes)
 	var hint Hint
 	fill := func(k Key) {
@@ -299,7 +299,7 @@ func TestHintOfAnother(t *testing.T) {
 	fill(one)
 	h, ok := c.GetAt(one, &hint)
 	if !ok {
-		t.Fatal("the block is not there")
+		t.Fatal("the block is not cached")
 	}
 	h.Release()
 	c.Drop(0, 1)

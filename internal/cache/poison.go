@@ -2,5 +2,5 @@
 
 package cache
 
-// poison makes a use after Release visible: released blocks are overwritten.
+// poison overwrites released blocks, so that a use after Release is visible.
 const poison = true

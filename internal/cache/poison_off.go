@@ -2,5 +2,5 @@
 
 package cache
 
-// poison is off, since it costs a write of every released block.
+// poison is off: it costs a write of each released block.
 const poison = false

@@ -6,12 +6,11 @@ import (
 )
 
 const (
-	entryBytes = 176 // what a block costs beside its bytes
+	entryBytes = 176 // cost of a block beside its bytes
 
-	kinds = 4 // kinds that have their own free list; others share one
+	kinds = 4 // free lists; a kind uses that of kind % kinds
 
-	// Blocks kept for use by the next load of their kind, and the largest block
-	// and value.
+	// Free entries per kind, and the largest block and value of a free entry.
 	freeBlocks   = 2
 	freeMaxBytes = 64 << 10
 )
@@ -22,15 +21,14 @@ const (
 	failed
 )
 
-// entry is one block. It is in the table of its shard, or belongs to those who
-// pin it alone.
+// entry is one block. It is in the table of its shard, or only its pins refer to it.
 type entry struct {
-	// What a look-up reads comes first: a hit touches two cache lines.
+	// The fields of a lookup come first: a hit touches two cache lines.
 	hash  uint64
-	chain *entry        // guarded by shard.mu: next of the same bucket
-	pins  atomic.Int32  // one of them is the table's own; without any, nobody knows the entry
+	chain *entry        // next of the bucket; guarded by shard.mu
+	pins  atomic.Int32  // one belongs to the table; at 0 the entry is free
 	state atomic.Uint32 // changes under shard.mu
-	ref   atomic.Bool   // used since the hand passed
+	ref   atomic.Bool   // used since the clock hand passed
 	key   Key           // does not change while pinned
 	extra int
 
@@ -38,22 +36,22 @@ type entry struct {
 	value any
 
 	shard      *shard
-	prev, next *entry // guarded by shard.mu: the clock; nil when not in the table
+	prev, next *entry // the clock ring, nil if not in the table; guarded by shard.mu
 }
 
 func (e *entry) cost() int64 { return int64(cap(e.buf) + e.extra + entryBytes) }
 
-// shard is a part of the cache: a chained hash table whose entries form a ring
-// that a clock hand walks. Every entry of the table is on the ring, and bytes is
-// the sum of their costs; it exceeds limit only by what is pinned.
+// shard is one shard of the cache: a chained hash table whose entries form the ring of
+// a clock (second chance) eviction. Each entry of the table is on the ring, and bytes is
+// the sum of their costs. Bytes exceeds limit only if pinned entries do.
 type shard struct {
 	limit int64
-	over  atomic.Bool // bytes exceeds limit, because of pins
+	over  atomic.Bool // bytes exceeds limit
 
 	mu      sync.Mutex
-	loaded  sync.Cond       // +checklocks:mu; a load ended
-	buckets []*entry        // +checklocks:mu; a power of two
-	hand    *entry          // +checklocks:mu; next candidate for eviction
+	loaded  sync.Cond       // a load ended; uses mu
+	buckets []*entry        // a power of two of them; +checklocks:mu
+	hand    *entry          // the next candidate for eviction; +checklocks:mu
 	blocks  int             // +checklocks:mu
 	bytes   int64           // +checklocks:mu
 	free    [kinds][]*entry // +checklocks:mu
@@ -62,7 +60,7 @@ type shard struct {
 
 	hits atomic.Uint64
 
-	_ [64]byte // neighbours do not share a cache line
+	_ [64]byte // no two shards share a cache line
 }
 
 func (s *shard) init(limit int64) {
@@ -93,7 +91,7 @@ func (s *shard) get(k Key, hash uint64) *entry {
 	return e
 }
 
-// used takes note of a hit.
+// used records a hit.
 func (e *entry) used() {
 	if !e.ref.Load() {
 		e.ref.Store(true)
@@ -101,8 +99,8 @@ func (e *entry) used() {
 	e.shard.hits.Add(1)
 }
 
-// pin pins e without its shard's lock, unless nobody knows e at the moment. What e
-// is about, or whether it is filled, is known only once it is pinned.
+// pin pins e without the lock of its shard and reports false if e is free. Check key
+// and state after pin: until then they can change.
 func (e *entry) pin() bool {
 	for {
 		n := e.pins.Load()
@@ -168,7 +166,7 @@ func (s *shard) fill(e *entry, value any, extra int) {
 func (s *shard) fail(e *entry) {
 	s.mu.Lock()
 	e.state.Store(failed)
-	e.value = nil // its loader may have made it large
+	e.value = nil // the loader may have grown it
 	if e.next != nil {
 		s.removeLocked(e)
 		s.loaded.Broadcast()
@@ -180,8 +178,8 @@ func (s *shard) fail(e *entry) {
 	s.mu.Unlock()
 }
 
-// evictLocked makes room for n more bytes. It gives up after two rounds: what
-// is pinned stays.
+// evictLocked evicts entries until n more bytes fit, for at most two rounds of the
+// clock. It skips pinned entries.
 func (s *shard) evictLocked(n int64) {
 	for i := 2 * s.blocks; i > 0 && s.bytes+n > s.limit; i-- {
 		e := s.hand
@@ -201,7 +199,7 @@ func (s *shard) evictLocked(n int64) {
 	}
 }
 
-// shrink evicts what could not be evicted while it was pinned.
+// shrink evicts entries that were over the limit but pinned.
 func (s *shard) shrink() {
 	s.mu.Lock()
 	s.evictLocked(0)
@@ -217,7 +215,7 @@ func (s *shard) insertLocked(e *entry) {
 	if s.hand == nil {
 		e.prev, e.next = e, e
 		s.hand = e
-	} else { // behind the hand: last to be looked at
+	} else { // behind the hand, which reaches it last
 		e.prev, e.next = s.hand.prev, s.hand
 		e.prev.next, e.next.prev = e, e
 	}
@@ -238,8 +236,7 @@ func (s *shard) growLocked() {
 	}
 }
 
-// removeLocked takes e out of the table; the table's pin is the caller's to
-// give back.
+// removeLocked removes e from the table. The caller must drop the pin of the table.
 func (s *shard) removeLocked(e *entry) {
 	p := &s.buckets[e.hash&uint64(len(s.buckets)-1)]
 	for *p != e {
@@ -264,7 +261,7 @@ func (s *shard) drop(db, file uint64) {
 	for i := s.blocks; i > 0; i-- {
 		e := s.hand
 		s.hand = e.next
-		// A loader still counts on its entry being in the table.
+		// fill and fail expect the entry of a load in the table.
 		if e.state.Load() != ready || e.key.DB != db || e.key.File != file {
 			continue
 		}
@@ -275,8 +272,8 @@ func (s *shard) drop(db, file uint64) {
 	}
 }
 
-// takeLocked returns an entry that nobody knows, with size bytes. One that is
-// kept must not hold on to much more memory than that.
+// takeLocked returns a free entry with size bytes. If the block will be kept, its
+// buffer is not much larger.
 func (s *shard) takeLocked(k Key, size int, keep bool) *entry {
 	free := &s.free[k.Kind%kinds]
 	var e *entry
@@ -300,7 +297,7 @@ func (s *shard) recycle(e *entry) {
 	s.mu.Unlock()
 }
 
-// recycleLocked takes back an entry that nobody knows.
+// recycleLocked puts an entry without pins on the free list.
 func (s *shard) recycleLocked(e *entry) {
 	if poison {
 		for i := range e.buf {

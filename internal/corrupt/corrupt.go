@@ -1,4 +1,4 @@
-// Package corrupt holds the one error for damaged bytes.
+// Package corrupt defines the error for damaged bytes in a file.
 package corrupt
 
 import (
@@ -7,15 +7,15 @@ import (
 	"reflect"
 )
 
-// ErrCorrupt is what errors.Is finds in every Error.
+// ErrCorrupt matches every Error by errors.Is.
 var ErrCorrupt = errors.New("corrupt data")
 
-// Error says which bytes of which file are damaged. errors.As converts it to
+// Error reports damaged bytes of a file. errors.As converts it to
 // store.CorruptError, which must have the same fields.
 type Error struct {
-	File   string // the file's name within its directory
-	Offset int64  // where the damaged part begins
-	What   string // what was found, and what should have been
+	File   string // name of the file without its directory
+	Offset int64  // of the first damaged byte, or of the block or record that holds it
+	What   string // what was read and what was expected
 }
 
 // Newf returns an Error whose What is formatted.
@@ -23,7 +23,7 @@ func Newf(file string, offset int64, format string, args ...any) *Error {
 	return &Error{File: file, Offset: offset, What: fmt.Sprintf(format, args...)}
 }
 
-// Error describes the damage and its place.
+// Error describes the damage with its file and offset.
 func (e *Error) Error() string {
 	return fmt.Sprintf("%s: corrupt at offset %d: %s", e.File, e.Offset, e.What)
 }

@@ -19,43 +19,43 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// resum makes the sum of a damaged manifest right again.
-func resum(b []byte) {
+// fixSum sets the sum of a changed manifest.
+func fixSum(b []byte) {
 	end := len(b) - sumLen
 	binary.LittleEndian.PutUint64(b[end:], sum(b[:end], [16]byte(b[24:40])))
 }
 
-// TestFields damages each field of the head, with a wrong sum and a right one.
+// TestFields damages each field of the head, with a wrong and with a correct sum.
 func TestFields(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		off  int
 		with []byte
-		want string // with a right sum; empty: as good as another
+		want string // the error with a correct sum; empty if there is none
 	}{
 		{"magic", 0, []byte("x"), "magic"},
 		{"version newer", 8, []byte{3}, "newer format: version 3"},
 		{"version 0", 8, []byte{0}, "version is 0"},
 		{"reserved", 12, []byte{1}, "version is 2, then 1"},
-		{"length", 16, []byte{1}, "says that it has"},
-		{"length huge", 23, []byte{0xff}, "says that it has"},
+		{"length", 16, []byte{1}, "length is"},
+		{"length huge", 23, []byte{0xff}, "length is"},
 		{"database", 24, []byte{1}, ""},
 		{"next file", 40, []byte{30}, "number 30, want 1 to 29"},
 		{"high water", 48, []byte{1}, ""},
 		{"last sequence", 56, []byte{1}, "sequences 7 to 40"},
-		{"logs", 64, []byte{3}, "passes the end"},
+		{"logs", 64, []byte{3}, "exceeds the manifest"},
 		{"logs huge", 64, []byte{0xff, 0xff, 0xff, 0xff}, "logs and"},
-		{"files", 68, []byte{7}, "behind the last file"},
-		{"files more", 68, []byte{9}, "passes the end"},
+		{"files", 68, []byte{7}, "after the last file"},
+		{"files more", 68, []byte{9}, "exceeds the manifest"},
 		{"files huge", 70, []byte{0xff}, "files in"},
-		{"log number", 72, []byte{31}, "log 30 stands behind"},
+		{"log number", 72, []byte{31}, "log 30 is listed after"},
 		{"log seal", 83, []byte{0x81}, "sealed at"},
 		{"log sealed and proven", 84, []byte{1}, "both sealed"},
 		{"log proven", 99, []byte{0x81}, "proven to"},
 		{"file number", 104, []byte{31}, "number 31"},
 		{"file size", 119, []byte{0x80}, "size is"},
-		{"smallest length", 172, []byte{0xff, 0xff}, "passes the end"},
-		{"largest length", 174, []byte{0xff, 0xff}, "passes the end"},
+		{"smallest length", 172, []byte{0xff, 0xff}, "exceeds the manifest"},
+		{"largest length", 174, []byte{0xff, 0xff}, "exceeds the manifest"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := mustEncode(t, sample())
@@ -63,27 +63,27 @@ func TestFields(t *testing.T) {
 			if _, err := decode(b); !errors.Is(err, corrupt.ErrCorrupt) || errors.Is(err, ErrNewerFormat) {
 				t.Fatalf("wrong sum: got %v", err)
 			}
-			resum(b)
+			fixSum(b)
 			_, err := decode(b)
 			if c.want == "" {
 				if err != nil {
-					t.Fatalf("right sum: got %v", err)
+					t.Fatalf("correct sum: got %v", err)
 				}
 				return
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Fatalf("right sum: got %v, want %q", err, c.want)
+				t.Fatalf("correct sum: got %v, want %q", err, c.want)
 			}
 			if errors.Is(err, ErrNewerFormat) == errors.Is(err, corrupt.ErrCorrupt) {
-				t.Fatalf("right sum: %v is both or neither of newer and corrupt", err)
+				t.Fatalf("correct sum: %v is both or neither of newer and corrupt", err)
 			}
 		})
 	}
 }
 
-// TestEveryBitAndCut flips every bit, cuts at every byte and appends to a
-// manifest: nothing of it passes.
-func TestEveryBitAndCut(t *testing.T) {
+// TestEveryBitAndLength flips every bit of a manifest, truncates it at every byte and
+// appends to it: decode finds all of that.
+func TestEveryBitAndLength(t *testing.T) {
 	b := mustEncode(t, sample())
 	check := func(what string, b []byte) {
 		t.Helper()
@@ -99,21 +99,21 @@ func TestEveryBitAndCut(t *testing.T) {
 		b[bit/8] ^= 1 << (bit % 8)
 	}
 	for n := range b {
-		check(fmt.Sprintf("cut at %d", n), b[:n])
+		check(fmt.Sprintf("truncated at %d", n), b[:n])
 		if n >= headLen+sumLen {
-			// A cut that brings length and sum along meets the lists' own rules.
+			// With correct length and sum, the checks of the lists find it.
 			short := bytes.Clone(b[:n])
 			binary.LittleEndian.PutUint64(short[16:], uint64(n))
-			resum(short)
-			check(fmt.Sprintf("cut at %d with a right sum", n), short)
+			fixSum(short)
+			check(fmt.Sprintf("truncated at %d with a correct sum", n), short)
 		}
 	}
-	check("a byte more", append(bytes.Clone(b), 0))
+	check("one byte appended", append(bytes.Clone(b), 0))
 	check("twice", append(bytes.Clone(b), b...))
 }
 
-// TestReadBounded reads files that claim to be huge.
-func TestReadBounded(t *testing.T) {
+// TestReadHugeFile reads a file with a huge size and length field.
+func TestReadHugeFile(t *testing.T) {
 	mem := newMem(t)
 	b := mustEncode(t, sample())
 	writeBytes(t, mem, "db/MANIFEST", b)
@@ -140,12 +140,12 @@ func TestReadBounded(t *testing.T) {
 	}
 }
 
-// TestLeftover writes over what a crash left of an earlier write.
-func TestLeftover(t *testing.T) {
+// TestLeftoverTemp writes a manifest after a crash left a temporary one.
+func TestLeftoverTemp(t *testing.T) {
 	mem := newMem(t)
 	writeBytes(t, mem, "db/MANIFEST.tmp", make([]byte, 100_000))
 	if _, err := Read(mem, "db"); !errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("with a leftover only: %v", err)
+		t.Fatalf("with a temporary file only: %v", err)
 	}
 	if err := Write(mem, "db", sample()); err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestLeftover(t *testing.T) {
 	}
 }
 
-// second is what comes after sample.
+// second returns the manifest after sample.
 func second() *Manifest {
 	m := sample()
 	m.NextFile, m.LastSeq = 50, 90
@@ -164,8 +164,8 @@ func second() *Manifest {
 	return m
 }
 
-// TestCrash cuts the power at every operation of a Write: one of the two
-// manifests is there, whole, and the second once Write has returned.
+// TestCrash cuts the power at every operation of a Write: Read returns the old or the
+// new manifest, and the new one after Write has returned.
 func TestCrash(t *testing.T) {
 	for _, leftover := range []bool{false, true} {
 		mem := newMem(t)
@@ -191,7 +191,7 @@ func TestCrash(t *testing.T) {
 			default:
 				t.Fatalf("%s: got %+v", what, m)
 			}
-			// Whatever is there, writing goes on from it.
+			// The next Write succeeds in either state.
 			if err := Write(disk, "db", second()); err != nil {
 				t.Fatalf("%s: %v", what, err)
 			}
@@ -216,8 +216,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// failAt fails the operation number at, and counts them. A failing read or write
-// does half of its work.
+// failAt fails operation number at and counts the operations in n. A failing read or
+// write transfers half of its bytes.
 func failAt(under vfs.FS, at int, n *int) vfs.FS {
 	return errorfs.Wrap(under, func(op vfs.Op) *errorfs.Fault {
 		if *n++; *n == at {
@@ -272,8 +272,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestShrinks reads a file that ends earlier than it said.
-func TestShrinks(t *testing.T) {
+// TestShortRead reads a file that ends before its size.
+func TestShortRead(t *testing.T) {
 	mem := newMem(t)
 	if err := Write(mem, "db", sample()); err != nil {
 		t.Fatal(err)
@@ -289,8 +289,8 @@ func TestShrinks(t *testing.T) {
 	}
 }
 
-// TestWrongOnce gets a read wrong once: a second look helps.
-func TestWrongOnce(t *testing.T) {
+// TestOneWrongRead returns wrong bytes once: Read reads again.
+func TestOneWrongRead(t *testing.T) {
 	mem := newMem(t)
 	if err := Write(mem, "db", sample()); err != nil {
 		t.Fatal(err)

@@ -12,9 +12,9 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// Read returns the manifest of the database in dir, which the caller owns. The
-// error wraps fs.ErrNotExist when there is none and ErrNewerFormat when a later
-// version wrote it; damage is a *corrupt.Error.
+// Read returns the manifest of the database in dir. The caller owns it. The error
+// wraps fs.ErrNotExist if there is none and ErrNewerFormat if a later version wrote
+// it; damage is a *corrupt.Error.
 func Read(fs vfs.FS, dir string) (*Manifest, error) {
 	f, err := fs.Open(path.Join(dir, filename.Manifest))
 	if err != nil {
@@ -22,7 +22,7 @@ func Read(fs vfs.FS, dir string) (*Manifest, error) {
 	}
 	m, err := read(f)
 	if errors.Is(err, corrupt.ErrCorrupt) {
-		// What a read got wrong once is not damage.
+		// One wrong read is not damage of the file.
 		m, err = read(f)
 	}
 	if cerr := f.Close(); err == nil && cerr != nil {
@@ -64,13 +64,12 @@ func readAt(f vfs.File, p []byte, off int64) error {
 	return err
 }
 
-// Write replaces the manifest of the database in dir: a temporary file is
-// written and synced, takes the manifest's name, and the directory is synced.
-// The order of m's logs and files does not matter; m is not changed. It must
-// keep the rules that its fields state, else nothing is written.
+// Write replaces the manifest of the database in dir: it writes and syncs a temporary
+// file, renames it, and syncs the directory. The logs and files of m may be in any
+// order; Write does not change m. If m violates an invariant, Write writes nothing.
 //
-// After an error of the file system it is unknown which of the two manifests
-// the next Read finds, now or after a crash; it is one of them, whole.
+// After an error of the file system, the next Read finds either the old or the new
+// manifest, now and after a crash.
 func Write(fs vfs.FS, dir string, m *Manifest) error {
 	b, err := encode(m)
 	if err != nil {
@@ -118,7 +117,7 @@ func encode(m *Manifest) ([]byte, error) {
 	}
 	n := encodedLen(c)
 	if n > maxBytes {
-		return nil, fmt.Errorf("manifest of %d bytes, at most %d can be", n, maxBytes)
+		return nil, fmt.Errorf("manifest of %d bytes, at most %d allowed", n, maxBytes)
 	}
 	return appendManifest(make([]byte, 0, n), c), nil
 }

@@ -19,7 +19,7 @@ import (
 //	16  8  length of the file
 //	24 16  database id
 //	40  8  next file number
-//	48  8  high-water time stamp, ticks
+//	48  8  high-water timestamp, ticks
 //	56  8  last sequence that the files hold
 //	64  4  number of logs
 //	68  4  number of files
@@ -28,8 +28,8 @@ import (
 //
 //	log
 //	 0  8  number
-//	 8  4  sealed end, 0 open
-//	12  4  proven end of an open log, 0 unknown; in version 1 always 0
+//	 8  4  sealed end, 0 if open
+//	12  4  proven end of an open log, 0 if unknown; always 0 in version 1
 //
 //	file
 //	 0  8  number
@@ -45,13 +45,13 @@ import (
 //	70  2  length of the largest key
 //	72     smallest key, largest key
 //
-// Logs stand by rising number. Files stand by rising tier; within a tier runs
-// stand by falling number, and within a run files stand by rising keys. The
-// bottom tier is one run, whatever the run numbers of its files are. So a
-// manifest has one encoding.
+// Logs are in ascending order of number. Files are in ascending order of tier; in a
+// tier, runs are in descending order of number; in a run, files are in ascending
+// order of keys. The bottom tier is one run, whatever the run numbers of its files.
+// So a manifest has exactly one encoding.
 //
-// Magic, version, length, database id and the sum at the end keep their places
-// in every version. Version 1 differs in what is said above and is read, too.
+// Magic, version, length, database id and the final sum keep their offsets in every
+// version. This package also reads version 1, which differs as stated above.
 
 // Sizes that are part of the file format.
 const (
@@ -60,10 +60,10 @@ const (
 	logLen     = 16
 	fileLen    = 72
 	sumLen     = 8
-	trailerLen = 8 // what an internal key has behind the user key
+	trailerLen = 8 // of an internal key, after the user key
 )
 
-// Limits on what is read and written.
+// Limits of a manifest.
 const (
 	maxBytes = 64 << 20
 	maxLogs  = 1 << 16
@@ -72,20 +72,20 @@ const (
 	maxSeq   = 1<<56 - 1
 	maxEnd   = 1 << 31 // of a log
 	// maxNext is the greatest next number. Numbers below it have at most 18
-	// digits, so that names of files can be read as numbers without care.
+	// digits, the limit of internal/filename.
 	maxNext = 1_000_000_000_000_000_000
-	// maxTier is the greatest tier above the bottom. Since a tier takes in
-	// several runs of the one before, no database comes near it.
+	// maxTier is the greatest tier above the bottom. A tier is several times as
+	// large as the one before, so no database needs as many.
 	maxTier = 255
 )
 
 const magic = "TRMANIFS"
 
-// ErrNewerFormat says that a later version of Tablerock wrote the manifest. The
-// file is not damaged and was not touched.
+// ErrNewerFormat reports a manifest that a later version of Tablerock wrote. The
+// file is neither damaged nor changed.
 var ErrNewerFormat = errors.New("manifest has a newer format")
 
-// encodedLen returns the length of m's encoding.
+// encodedLen returns the length of the encoding of m.
 func encodedLen(m *Manifest) int64 {
 	n := int64(headLen+sumLen) + int64(len(m.Logs))*logLen + int64(len(m.Files))*fileLen
 	for i := range m.Files {
@@ -94,7 +94,7 @@ func encodedLen(m *Manifest) int64 {
 	return n
 }
 
-// appendManifest appends the encoding of m, which is valid and in order.
+// appendManifest appends the encoding of m, which must be valid and sorted.
 func appendManifest(dst []byte, m *Manifest) []byte {
 	start := len(dst)
 	dst = append(dst, magic...)
@@ -131,8 +131,8 @@ func appendFile(dst []byte, f *File) []byte {
 
 func sum(b []byte, dbid [16]byte) uint64 { return xxhash.Sum64(b) ^ xxhash.Sum64(dbid[:]) }
 
-// checkHead judges the first headLen bytes of a file of size bytes: whether the
-// rest is worth reading.
+// checkHead verifies the first headLen bytes of a file of size bytes before the rest
+// is read.
 func checkHead(src []byte, size int64) error {
 	switch {
 	case len(src) < headLen || size < headLen+sumLen:
@@ -140,16 +140,15 @@ func checkHead(src []byte, size int64) error {
 	case string(src[:8]) != magic:
 		return damage(0, "magic is %q, want %q", src[:8], magic)
 	case size > maxBytes:
-		return damage(16, "manifest of %d bytes, at most %d can be", size, maxBytes)
+		return damage(16, "manifest of %d bytes, at most %d allowed", size, maxBytes)
 	case binary.LittleEndian.Uint64(src[16:]) != uint64(size):
-		return damage(16, "manifest of %d bytes says that it has %d", size, binary.LittleEndian.Uint64(src[16:]))
+		return damage(16, "length is %d, want %d, the size of the file", binary.LittleEndian.Uint64(src[16:]), size)
 	}
 	return nil
 }
 
-// decode reads a whole file. The keys of the result are parts of src. A version
-// counts only under a right sum, so that a flipped bit is damage and not a
-// newer format.
+// decode decodes a whole file. The keys of the result are slices of src. It checks
+// the sum before the version, so that a flipped bit is damage and not a newer format.
 func decode(src []byte) (*Manifest, error) {
 	if err := checkHead(src[:min(len(src), headLen)], int64(len(src))); err != nil {
 		return nil, err
@@ -181,7 +180,7 @@ func decode(src []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// decodeLists reads logs and files from src, which ends where the sum begins.
+// decodeLists decodes logs and files. src is the file without the final sum.
 func (m *Manifest) decodeLists(src []byte) error {
 	logs := int64(binary.LittleEndian.Uint32(src[64:]))
 	files := int64(binary.LittleEndian.Uint32(src[68:]))
@@ -209,12 +208,12 @@ func (m *Manifest) decodeLists(src []byte) error {
 	for i := range m.Files {
 		n, ok := decodeFile(src[off:], &m.Files[i])
 		if !ok {
-			return damage(int64(off), "file %d of %d passes the end", i, files)
+			return damage(int64(off), "file %d of %d exceeds the manifest", i, files)
 		}
 		off += n
 	}
 	if off != len(src) {
-		return damage(int64(off), "%d bytes behind the last file", len(src)-off)
+		return damage(int64(off), "%d bytes after the last file", len(src)-off)
 	}
 	return nil
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 )
 
-// FuzzManifest decodes arbitrary bytes: what is accepted is the one encoding of
-// what came out, and what is refused is named. With sums set, length and sum are
-// made right first.
+// FuzzManifest decodes arbitrary bytes. Accepted bytes are the encoding of the result;
+// errors are of the documented kinds. With sums, it first corrects length and sum.
 func FuzzManifest(f *testing.F) {
 	f.Add(mustEncode(f, sample()), false)
 	f.Add(mustEncode(f, second()), true)
@@ -26,7 +25,7 @@ func FuzzManifest(f *testing.F) {
 		if sums && len(b) >= headLen+sumLen {
 			b = bytes.Clone(b)
 			copy(b[16:24], []byte{byte(len(b)), byte(len(b) >> 8), byte(len(b) >> 16), 0, 0, 0, 0, 0})
-			resum(b)
+			fixSum(b)
 		}
 		m, err := decode(b)
 		if err != nil {
@@ -44,7 +43,7 @@ func FuzzManifest(f *testing.F) {
 		}
 		again, err := encode(m)
 		if err != nil || !bytes.Equal(again, b) {
-			t.Fatalf("%x is read as %+v and written as %x, %v", b, m, again, err)
+			t.Fatalf("%x is decoded as %+v and encoded as %x, %v", b, m, again, err)
 		}
 	})
 }

@@ -1,6 +1,6 @@
-// Package manifest holds the list of what a database consists of: live files
-// and logs, and the counters that must never go back. It is one small file that
-// is written whole and replaced by a rename.
+// Package manifest reads and writes the list of a database's live sstables and log
+// segments, with the counters that must never decrease. The list is one small file
+// that each change replaces by a rename.
 package manifest
 
 import (
@@ -12,45 +12,46 @@ import (
 	"slices"
 )
 
-// BottomTier is the tier of the files that nothing lies below.
+// BottomTier is the last tier: no file has older entries.
 const BottomTier uint32 = math.MaxUint32
 
-// Manifest says what a database consists of.
+// Manifest lists the live files of a database.
 type Manifest struct {
-	Version   uint32 // of the format; Write takes 0 for the present one
+	Version   uint32 // of the format; Write accepts 0 for the current one
 	DBID      [16]byte
-	NextFile  uint64 // greater than the number of any log or file ever made
-	HighWater uint64 // no time stamp within Files is greater, nor one that was lost with unsynced logs, ticks
-	LastSeq   uint64 // Files hold exactly what was written up to here; logs hold the rest
-	Logs      []Log  // by rising number
-	Files     []File // in the order that Sort makes
+	NextFile  uint64 // greater than the number of every log and file so far
+	HighWater uint64 // ticks; no timestamp in Files or lost with unsynced logs is greater
+	LastSeq   uint64 // Files hold exactly the writes up to here; logs hold the rest
+	Logs      []Log  // in order of number
+	Files     []File // in the order of Sort
 }
 
 // Log is a live segment of the write-ahead log.
 type Log struct {
 	Number uint64
-	Sealed int64 // exact end of its records; 0 open
-	// Proven is where an open log ends at least: its records up to there were
-	// durable when the manifest was written. 0 when unknown, or sealed.
+	Sealed int64 // exact end of its records, 0 if the log is open
+	// Proven is the minimum end of an open log: its records up to there were
+	// durable when the manifest was written. 0 if unknown or sealed.
 	Proven int64
 }
 
-// File is a live sstable. Logs and files take their numbers from one counter.
+// File is a live sstable, or a range of one (a virtual sstable). Logs and files get
+// their numbers from one counter.
 type File struct {
 	Number     uint64
 	Size       int64
-	Tier       uint32 // 0 for what was flushed; BottomTier for the last
-	Run        uint64 // files of one run share it; greater is newer
-	Smallest   []byte // internal keys, inclusive; never changed in place
+	Tier       uint32 // 0 for flushed files, BottomTier for the last tier
+	Run        uint64 // equal for the files of one run; greater is newer
+	Smallest   []byte // internal keys, inclusive; immutable
 	Largest    []byte
 	MinSeq     uint64
 	MaxSeq     uint64
-	Entries    uint64 // tombstones included
+	Entries    uint64 // including tombstones
 	Tombstones uint64
 	Hash       uint64 // of the whole file
 }
 
-// Clone returns a copy that shares only the bytes of keys.
+// Clone returns a copy. It shares the bytes of keys, which are immutable.
 func (m *Manifest) Clone() *Manifest {
 	c := *m
 	c.Logs = slices.Clone(m.Logs)
@@ -58,9 +59,9 @@ func (m *Manifest) Clone() *Manifest {
 	return &c
 }
 
-// Sort brings logs and files into the one order that a manifest has: logs by
-// number; files by tier, within a tier the newest run first, within a run by
-// keys. The bottom tier counts as one run.
+// Sort brings logs and files into the order of the encoding: logs by number; files
+// by tier, in a tier by run, newest first, in a run by key. The bottom tier counts as
+// one run.
 func (m *Manifest) Sort() {
 	slices.SortFunc(m.Logs, func(a, b Log) int { return cmp.Compare(a.Number, b.Number) })
 	slices.SortFunc(m.Files, func(a, b File) int { return compareFiles(&a, &b) })
@@ -79,7 +80,7 @@ func compareFiles(a, b *File) int {
 	return cmp.Compare(a.Number, b.Number)
 }
 
-// check verifies the rules that readers of a manifest rely on.
+// check verifies the invariants of a manifest.
 func (m *Manifest) check() error {
 	if len(m.Logs) > maxLogs || len(m.Files) > maxFiles {
 		return fmt.Errorf("%d logs and %d files, at most %d and %d", len(m.Logs), len(m.Files), maxLogs, maxFiles)
@@ -95,10 +96,10 @@ func (m *Manifest) check() error {
 			return fmt.Errorf("log %d is sealed at %d and proven to %d", l.Number, l.Sealed, l.Proven)
 		}
 		if l.Sealed > 0 && l.Proven > 0 {
-			return fmt.Errorf("log %d is both sealed at %d and open behind %d", l.Number, l.Sealed, l.Proven)
+			return fmt.Errorf("log %d is both sealed at %d and proven to %d", l.Number, l.Sealed, l.Proven)
 		}
 		if i > 0 && l.Number <= m.Logs[i-1].Number {
-			return fmt.Errorf("log %d stands behind log %d", l.Number, m.Logs[i-1].Number)
+			return fmt.Errorf("log %d is listed after log %d", l.Number, m.Logs[i-1].Number)
 		}
 	}
 	for i := range m.Files {
@@ -115,9 +116,8 @@ func (m *Manifest) check() error {
 	return m.checkNumbers()
 }
 
-// checkNumbers verifies that logs and files have numbers of their own. A file
-// that a merge has taken a middle part of is listed once for each part that is
-// left.
+// checkNumbers verifies that no two logs or files have one number. Virtual sstables
+// of one file share its number: the file is listed once for each live range.
 func (m *Manifest) checkNumbers() error {
 	used := make(map[uint64]*File, len(m.Logs)+len(m.Files))
 	for _, l := range m.Logs {
@@ -139,7 +139,7 @@ func (m *Manifest) checkNumbers() error {
 	return nil
 }
 
-// sameFile reports whether f and g can be two parts of one file.
+// sameFile reports whether f and g can be two virtual sstables of one file.
 func (f *File) sameFile(g *File) bool {
 	a, b := *f, *g
 	a.Smallest, a.Largest, a.Tier, a.Run = nil, nil, 0, 0
@@ -147,7 +147,7 @@ func (f *File) sameFile(g *File) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// check verifies what can be said of a file alone.
+// check verifies the invariants of one file.
 func (f *File) check(lastSeq uint64) error {
 	switch {
 	case f.Tier > maxTier && f.Tier != BottomTier:
@@ -166,11 +166,11 @@ func (f *File) check(lastSeq uint64) error {
 	return nil
 }
 
-// checkAfter verifies that f may stand right behind prev. All versions of a key
-// are in one file of a run, so bounds are compared without their trailers.
+// checkAfter verifies that f may follow prev. All versions of a key are in one file
+// of a run, so it compares bounds without their trailers.
 func (f *File) checkAfter(prev *File) error {
 	if compareFiles(prev, f) >= 0 {
-		return fmt.Errorf("file %d stands behind file %d", f.Number, prev.Number)
+		return fmt.Errorf("file %d is listed after file %d", f.Number, prev.Number)
 	}
 	sameRun := f.Tier == prev.Tier && (f.Run == prev.Run || f.Tier == BottomTier)
 	if sameRun && bytes.Compare(userKey(prev.Largest), userKey(f.Smallest)) >= 0 {

@@ -18,9 +18,9 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-var update = flag.Bool("update", false, "write the golden files of the present version")
+var update = flag.Bool("update", false, "write the golden files of the current version")
 
-// key makes an internal key.
+// key returns an internal key.
 func key(user string, seq uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte(user), ^(seq<<8 | 2))
 }
@@ -33,7 +33,7 @@ func file(number uint64, tier uint32, run uint64, from, to string) File {
 	}
 }
 
-// sample is a manifest in order, with something of everything.
+// sample returns a sorted manifest with all kinds of logs and files.
 func sample() *Manifest {
 	return &Manifest{
 		Version: 2, DBID: [16]byte{0xdb, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
@@ -117,7 +117,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestOneEncoding shuffles a manifest: bytes do not depend on the order.
+// TestOneEncoding shuffles logs and files: the encoding does not depend on the order.
 func TestOneEncoding(t *testing.T) {
 	const seed = 1
 	t.Logf("seed %d", seed)
@@ -138,20 +138,20 @@ func TestOneEncoding(t *testing.T) {
 	}
 }
 
-// TestRules breaks each rule: Write refuses it, and so does Read when it is
-// under a right sum.
-func TestRules(t *testing.T) {
+// TestInvariants violates each invariant: Write returns an error, and so does decode
+// with a correct sum.
+func TestInvariants(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		edit func(m *Manifest)
 		want string
 	}{
-		{"log twice", func(m *Manifest) { m.Logs[1].Number = 20 }, "log 20 stands behind log 20"},
+		{"log twice", func(m *Manifest) { m.Logs[1].Number = 20 }, "log 20 is listed after log 20"},
 		{"log number 0", func(m *Manifest) { m.Logs[0].Number = 0 }, "number 0"},
 		{"log number above", func(m *Manifest) { m.Logs[1].Number = 31 }, "number 31, want 1 to 30"},
 		{"sealed too far", func(m *Manifest) { m.Logs[0].Sealed = 1<<31 + 1 }, "sealed at 2147483649"},
 		{"proven too far", func(m *Manifest) { m.Logs[1].Proven = 1<<31 + 1 }, "proven to 2147483649"},
-		{"sealed and proven", func(m *Manifest) { m.Logs[0].Proven = 4096 }, "both sealed at 8192 and open behind 4096"},
+		{"sealed and proven", func(m *Manifest) { m.Logs[0].Proven = 4096 }, "both sealed at 8192 and proven to 4096"},
 		{"file twice", func(m *Manifest) { m.Files[0].Number = 9 }, "number 9 is used twice"},
 		{"file and log", func(m *Manifest) { m.Files[0].Number = 30 }, "number 30 is used twice"},
 		{"file number above", func(m *Manifest) { m.Files[0].Number = 99 }, "number 99"},
@@ -178,7 +178,7 @@ func TestRules(t *testing.T) {
 				t.Fatalf("Write: got %v, want %q", err, c.want)
 			}
 			if names, err := mem.List("db"); err != nil || len(names) != 0 {
-				t.Fatalf("Write left %v, %v", names, err)
+				t.Fatalf("files %v are left, %v", names, err)
 			}
 			_, err := decode(appendManifest(nil, m))
 			if !errors.Is(err, corrupt.ErrCorrupt) || !strings.Contains(err.Error(), c.want) {
@@ -186,9 +186,9 @@ func TestRules(t *testing.T) {
 			}
 		})
 	}
-	disorder := sample()
-	disorder.Files[0], disorder.Files[4] = disorder.Files[4], disorder.Files[0]
-	if _, err := decode(appendManifest(nil, disorder)); !errors.Is(err, corrupt.ErrCorrupt) {
+	unsorted := sample()
+	unsorted.Files[0], unsorted.Files[4] = unsorted.Files[4], unsorted.Files[0]
+	if _, err := decode(appendManifest(nil, unsorted)); !errors.Is(err, corrupt.ErrCorrupt) {
 		t.Fatalf("files out of order: %v", err)
 	}
 	newer := sample()
@@ -198,7 +198,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestSameRunSameStart is two files that begin with the same key.
+// TestSameRunSameStart encodes two files of a run with one smallest key.
 func TestSameRunSameStart(t *testing.T) {
 	m := sample()
 	m.Files = []File{file(5, 0, 1, "a", "b"), file(4, 0, 1, "a", "c")}
@@ -227,10 +227,9 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestGolden compares the bytes of a manifest with those that the version's
-// first release wrote, and reads those of earlier versions. Files of a version
-// are kept for ever; go test ./internal/manifest -run Golden -update writes
-// those of a version yet unreleased.
+// TestGolden compares the bytes of a manifest with the golden file of its version and
+// reads those of earlier versions. Golden files of released versions never change;
+// go test ./internal/manifest -run Golden -update writes that of an unreleased version.
 func TestGolden(t *testing.T) {
 	first := sample()
 	first.Version, first.Logs[1].Proven = 1, 0
@@ -242,8 +241,8 @@ func TestGolden(t *testing.T) {
 		{"testdata/manifest-v2", sample()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			present := c.want.Version == version
-			if present && *update {
+			current := c.want.Version == version
+			if current && *update {
 				if err := os.WriteFile(c.name, mustEncode(t, c.want), 0o644); err != nil {
 					t.Fatal(err)
 				}
@@ -259,7 +258,7 @@ func TestGolden(t *testing.T) {
 			if diff := cmp.Diff(c.want, m); diff != "" {
 				t.Errorf("manifest (-want +got):\n%s", diff)
 			}
-			if !present {
+			if !current {
 				return
 			}
 			if diff := cmp.Diff(golden, mustEncode(t, c.want)); diff != "" {
@@ -269,11 +268,11 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestVersion1 reads what no writer of version 1 wrote.
+// TestVersion1 decodes a version 1 manifest with a field of version 2.
 func TestVersion1(t *testing.T) {
 	b := mustEncode(t, sample())
 	b[8] = 1
-	resum(b)
+	fixSum(b)
 	if _, err := decode(b); !errors.Is(err, corrupt.ErrCorrupt) || !strings.Contains(err.Error(), "proven to 4160 in version 1") {
 		t.Errorf("got %v", err)
 	}

@@ -52,9 +52,12 @@ func segment(t *testing.T, disk *vfs.Mem, number, firstSeq uint64, prevEnd int64
 		t.Fatal(err)
 	}
 	for i, p := range payloads {
-		if _, ok := s.Append(wal.Record{FirstSeq: firstSeq, Count: uint16(counts[i])}, p); !ok {
+		payload, _, ok := s.Begin(len(p))
+		if !ok {
 			t.Fatal("a record does not fit")
 		}
+		copy(payload, p)
+		s.Commit(wal.Record{FirstSeq: firstSeq, Count: uint16(counts[i])})
 		firstSeq += uint64(counts[i])
 	}
 	end := s.Tail()

@@ -2,9 +2,9 @@ package cache
 
 import "testing"
 
-// TestLargeValuesAreNotKept: memory that waits for the next load of its kind is
-// outside the budget, so it must be little, what rides along included.
-func TestLargeValuesAreNotKept(t *testing.T) {
+// TestFreeEntryLimit checks that free entries keep no large values, because their
+// memory is outside the budget.
+func TestFreeEntryLimit(t *testing.T) {
 	for _, admit := range []bool{false, true} {
 		for _, c := range []struct {
 			name  string
@@ -14,7 +14,7 @@ func TestLargeValuesAreNotKept(t *testing.T) {
 		}{
 			{"small", 1 << 10, false, true},
 			{"large", 1 << 20, false, false},
-			// A loader that fails may have grown the value that it was given.
+			// A failed loader may have grown the value.
 			{"failed", 1 << 10, true, false},
 		} {
 			s := New(0)
@@ -24,7 +24,7 @@ func TestLargeValuesAreNotKept(t *testing.T) {
 			value := new([1]byte)
 			first, loaded := s.Acquire(key(1), 100, admit)
 			if loaded || first.Value() != nil {
-				t.Fatal("the first block is loaded, or has a value")
+				t.Fatal("the first block is cached or has a value")
 			}
 			first.Fill(value, c.extra)
 			first.Release()
@@ -32,7 +32,7 @@ func TestLargeValuesAreNotKept(t *testing.T) {
 			if c.fail {
 				again, _ := s.Acquire(key(3), 100, admit)
 				if again.Value() != any(value) {
-					t.Fatal("the value is not used again")
+					t.Fatal("the value is not reused")
 				}
 				again.Fail()
 			}
