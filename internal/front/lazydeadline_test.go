@@ -95,7 +95,9 @@ func TestDeadlines(t *testing.T) {
 					peer(c.meets)
 					n, err := wait(make([]byte, 1))
 					took := time.Since(start) / time.Second
-					if c.want == never && (n != 1 || err != nil || took != c.meets) || c.want != never && (n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) || took != c.want) {
+					met := n == 1 && err == nil && took == c.meets
+					timedOut := n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && took == c.want
+					if c.want == never && !met || c.want != never && !timedOut {
 						t.Errorf("%d bytes, %v after %d s; want data at %d s, or a timeout at %d s", n, err, took, c.meets, c.want)
 					}
 					if *applied != c.applied {
@@ -244,7 +246,8 @@ func TestLazyDeadlinesAreEquivalent(t *testing.T) {
 			})
 		}
 		if !slices.Equal(ends[0], ends[1]) {
-			t.Fatalf("seed %d, script %d: the calls end with\n%q, want\n%q\nrerun: go test ./internal/front -run '^TestLazyDeadlinesAreEquivalent$'", seed, script, ends[1], ends[0])
+			t.Fatalf("seed %d, script %d: the calls end with\n%q, want\n%q\nrerun: go test ./internal/front -run '^TestLazyDeadlinesAreEquivalent$'",
+				seed, script, ends[1], ends[0])
 		}
 	}
 }

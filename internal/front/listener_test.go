@@ -85,7 +85,8 @@ func TestCloseLongestIdle(t *testing.T) {
 	r.state(a, http.StateIdle) // after c, which never sent anything
 	d, dEnd := r.connect(t, "127.0.0.1:4")
 	if d == nil || cEnd.closed != 1 || aEnd.closed+bEnd.closed != 0 {
-		t.Errorf("the fourth of 3: accepted %v; closed first %d, active %d, unused %d; want only the unused one closed", d != nil, aEnd.closed, bEnd.closed, cEnd.closed)
+		t.Errorf("the fourth of 3: accepted %v; closed first %d, active %d, unused %d; want only the unused one closed", d != nil, aEnd.closed,
+			bEnd.closed, cEnd.closed)
 	}
 	if got := r.connections(); got != 3 {
 		t.Errorf("%d open, want 3", got)

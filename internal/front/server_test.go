@@ -138,7 +138,10 @@ func TestSlowClients(t *testing.T) {
 		{"is idle after a response", "GET /small HTTP/1.1\r\nHost: h\r\n\r\n", false, true, time.Minute},
 		{"does not read the response", "GET /large HTTP/1.1\r\nHost: h\r\n\r\n", false, false, time.Minute},
 		{"sends a body that the handler does not read", "POST /small HTTP/1.1\r\nHost: h\r\nContent-Length: 200000\r\n\r\n", true, true, 5 * time.Second},
-		{"sends a chunked body that the handler does not read", "POST /small HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n30000\r\n", true, true, 5 * time.Second},
+		{
+			"sends a chunked body that the handler does not read", "POST /small HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n30000\r\n",
+			true, true, 5 * time.Second,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := func(w http.ResponseWriter, r *http.Request) {

@@ -97,7 +97,10 @@ func hasMetadataName(e edm.Entity) bool {
 
 // FuzzValue parses a text as each type, encodes the value, and parses it again.
 func FuzzValue(f *testing.F) {
-	for _, s := range []string{"", "0", "-9223372036854775808", "1.5e-7", "+.5", "NaN", "-Infinity", "TRUE", "AAEC/w==", "2020-01-01T00:00:00.1234567+01:00", "a455c695-df98-5678-aaaa-81d3367e5a34"} {
+	for _, s := range []string{
+		"", "0", "-9223372036854775808", "1.5e-7", "+.5", "NaN", "-Infinity", "TRUE", "AAEC/w==",
+		"2020-01-01T00:00:00.1234567+01:00", "a455c695-df98-5678-aaaa-81d3367e5a34",
+	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -71,7 +71,15 @@ func TestParseProperties(t *testing.T) {
 		{`"a@odata.type":"Edm.DateTime","a":"9999-12-31T23:59:59.99999999Z"`, one("a", edm.DateTime(edm.MaxTicks))},
 		{`"a":"\ufffe\uffff"`, one("a", edm.String("\ufffe\uffff"))},
 		{`"\u00e9":1,"e\u0301":2`, edm.Properties{{Name: "\u00e9", Value: edm.Int32(1)}, {Name: "e\u0301", Value: edm.Int32(2)}}},
-		{`"a@b":1,"odata":2,"partitionkey":3,"":4`, edm.Properties{{Name: "a@b", Value: edm.Int32(1)}, {Name: "odata", Value: edm.Int32(2)}, {Name: "partitionkey", Value: edm.Int32(3)}, {Name: "", Value: edm.Int32(4)}}},
+		{
+			`"a@b":1,"odata":2,"partitionkey":3,"":4`,
+			edm.Properties{
+				{Name: "a@b", Value: edm.Int32(1)},
+				{Name: "odata", Value: edm.Int32(2)},
+				{Name: "partitionkey", Value: edm.Int32(3)},
+				{Name: "", Value: edm.Int32(4)},
+			},
+		},
 		{`"a@odata.type":"Edm.Int32","a":null`, nil},
 		{`"a@odata.type":"Edm.Odd","a":null`, nil},
 		{`"a@odata.type":"Edm.Int32"`, nil},
@@ -107,9 +115,17 @@ func TestParseKeys(t *testing.T) {
 		want edm.Entity
 	}{
 		{" \t\r\n{ \"PartitionKey\" : \"\" , \"RowKey\" : \"\" } \n", odata.ParseOptions{}, edm.Entity{}},
-		{`{"RowKey@odata.type":"Edm.String","RowKey":"\u8868","PartitionKey":"a b"}`, odata.ParseOptions{}, edm.Entity{Key: edm.Key{Partition: "a b", Row: "\u8868"}}},
+		{
+			`{"RowKey@odata.type":"Edm.String","RowKey":"\u8868","PartitionKey":"a b"}`,
+			odata.ParseOptions{},
+			edm.Entity{Key: edm.Key{Partition: "a b", Row: "\u8868"}},
+		},
 		{`{"RowKey":"\u00e9\ufffe","PartitionKey":"e\u0301"}`, odata.ParseOptions{}, edm.Entity{Key: edm.Key{Partition: "e\u0301", Row: "\u00e9\ufffe"}}},
-		{`{"c":"de","id":"7","n":1}`, odata.ParseOptions{PartitionKey: "c", RowKey: "id"}, edm.Entity{Key: edm.Key{Partition: "de", Row: "7"}, Properties: one("n", edm.Int32(1))}},
+		{
+			`{"c":"de","id":"7","n":1}`,
+			odata.ParseOptions{PartitionKey: "c", RowKey: "id"},
+			edm.Entity{Key: edm.Key{Partition: "de", Row: "7"}, Properties: one("n", edm.Int32(1))},
+		},
 		{`{"id":"7"}`, odata.ParseOptions{PartitionKey: "id", RowKey: "id"}, edm.Entity{Key: edm.Key{Partition: "7", Row: "7"}}},
 		{`{"n":1}`, odata.ParseOptions{IgnoreKeys: true}, edm.Entity{Properties: one("n", edm.Int32(1))}},
 		{`{"PartitionKey@odata.type":"Edm.Guid","PartitionKey":"x","RowKey":5}`, odata.ParseOptions{IgnoreKeys: true}, edm.Entity{}},

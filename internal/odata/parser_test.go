@@ -33,7 +33,8 @@ func TestParserKeepsEntities(t *testing.T) {
 				t.Fatalf("%s: %v", text, err)
 			}
 			got = append(got, read)
-			if _, err := p.ParseEntity([]byte(`{"PartitionKey":"p","RowKey":"r","a":"\u0041","b":5,"c@odata.type":"Edm.Guid","c":"x"}`), odata.ParseOptions{}); err == nil {
+			if _, err := p.ParseEntity([]byte(`{"PartitionKey":"p","RowKey":"r","a":"\u0041","b":5,"c@odata.type":"Edm.Guid","c":"x"}`),
+				odata.ParseOptions{}); err == nil {
 				t.Fatal("the Guid x was accepted")
 			}
 		}
@@ -85,8 +86,10 @@ func TestParserParsesIndependently(t *testing.T) {
 		`"a@odata.type":"Edm.Int64","a":"1"`, `"a":"1","a@odata.type":"Edm.Int64"`, `"a@odata.type":"Edm.Int64","b":1,"a":"1"`,
 		`"a@odata.type":"Edm.Int32","a":"1"`, `"a@odata.type":"Edm.Int\u00364","a":"1"`, `"a@odata.type":"Edm.X","a":"1"`, `"a@odata.type":"Edm.X","a":null`,
 		`"a@odata.type":"Edm.X"`, `"a@odata.type":1,"a":"1"`, `"a@odata.type":"Edm.Int64","a":"x"`, `"a@odata.type":"Edm.Int64","a@odata.type":"Edm.Int64"`,
-		`"Timestamp":"x","a":1`, `"Timestamp":[1,{"x":[]}],"a":1`, `"Timestamp@odata.type":"Edm.DateTime","Timestamp":"x"`, `"odata.x":{},"a":1`, `"a@odata.x":{},"a":1`, `"odata.x":{,"a":1`,
-		`"a":null,"b":1`, `"a":{}`, `"a":"x`, `"a":"\x"`, `"a":tru`, `"a"1`, `a:1`, `"PartitionKey":"p"`, `"a":1;"b":1`, `"` + strings.Repeat("n", 20_000) + `":1,"a":1`,
+		`"Timestamp":"x","a":1`, `"Timestamp":[1,{"x":[]}],"a":1`, `"Timestamp@odata.type":"Edm.DateTime","Timestamp":"x"`, `"odata.x":{},"a":1`,
+		`"a@odata.x":{},"a":1`, `"odata.x":{,"a":1`,
+		`"a":null,"b":1`, `"a":{}`, `"a":"x`, `"a":"\x"`, `"a":tru`, `"a"1`, `a:1`, `"PartitionKey":"p"`, `"a":1;"b":1`,
+		`"` + strings.Repeat("n", 20_000) + `":1,"a":1`,
 	} {
 		texts = append(texts, `{"PartitionKey":"p","RowKey":"r",`+members+`}`, `{`+members+`,"RowKey@odata.type":"Edm.String","RowKey":"r","PartitionKey":"q"}`)
 	}

@@ -17,7 +17,11 @@ func TestAppendTable(t *testing.T) {
 	}{
 		{odata.None, nil, `{"TableName":"Book"}`},
 		{odata.Minimal, nil, `{"odata.metadata":"http://h:1/acct/$metadata#Tables/@Element","TableName":"Book"}`},
-		{odata.Full, nil, `{"odata.metadata":"http://h:1/acct/$metadata#Tables/@Element","odata.type":"acct.Tables","odata.id":"http://h:1/acct/Tables('Book')","odata.editLink":"Tables('Book')","TableName":"Book"}`},
+		{
+			odata.Full, nil,
+			`{"odata.metadata":"http://h:1/acct/$metadata#Tables/@Element","odata.type":"acct.Tables","odata.id":"http://h:1/acct/Tables('Book')",` +
+				`"odata.editLink":"Tables('Book')","TableName":"Book"}`,
+		},
 		{odata.None, []string{"x", "TableName"}, `{"TableName":"Book","x":null}`},
 		{odata.None, []string{"x"}, `{"x":null}`},
 		{odata.None, []string{}, `{}`},

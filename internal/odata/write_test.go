@@ -70,19 +70,77 @@ func TestAppendEntity(t *testing.T) {
 		o    odata.Options
 		want string
 	}{
-		{"no metadata", full, odata.Options{}, `{"PartitionKey":"a","RowKey":"1","Timestamp":"2024-02-03T04:05:06.789Z","Title":"T","Pages":12,"Price":5.0,"Sold":"9000000000","Out":"2020-01-01T00:00:00Z","In":true,"Id":"a455c695-df98-5678-aaaa-81d3367e5a34","Raw":"AAEC/w==","Inf":"-Infinity"}`},
-		{"minimal", full, odata.Options{Level: odata.Minimal}, `{"odata.etag":"W/\"datetime'2024-02-03T04%3A05%3A06.789Z'\"","PartitionKey":"a","RowKey":"1","Timestamp":"2024-02-03T04:05:06.789Z","Title":"T","Pages":12,"Price":5.0,"Sold@odata.type":"Edm.Int64","Sold":"9000000000","Out@odata.type":"Edm.DateTime","Out":"2020-01-01T00:00:00Z","In":true,"Id@odata.type":"Edm.Guid","Id":"a455c695-df98-5678-aaaa-81d3367e5a34","Raw@odata.type":"Edm.Binary","Raw":"AAEC/w==","Inf@odata.type":"Edm.Double","Inf":"-Infinity"}`},
-		{"full", edm.Entity{Key: full.Key, Timestamp: full.Timestamp, Properties: full.Properties[:4]}, inBook(odata.Options{Level: odata.Full}), `{"odata.metadata":"http://h:1/acct/$metadata#Book/@Element","odata.type":"acct.Book","odata.id":"http://h:1/acct/Book(PartitionKey='a',RowKey='1')","odata.etag":"W/\"datetime'2024-02-03T04%3A05%3A06.789Z'\"","odata.editLink":"Book(PartitionKey='a',RowKey='1')","PartitionKey":"a","RowKey":"1","Timestamp@odata.type":"Edm.DateTime","Timestamp":"2024-02-03T04:05:06.789Z","Title":"T","Pages":12,"Price":5.0,"Sold@odata.type":"Edm.Int64","Sold":"9000000000"}`},
-		{"full with escapes", edm.Entity{Key: strange.Key}, inBook(odata.Options{Level: odata.Full, OmitETag: true, ASCII: true}), `{"odata.metadata":"http://h:1/acct/$metadata#Book/@Element","odata.type":"acct.Book","odata.id":"http://h:1/acct/Book(PartitionKey='say%20%22hi%22',RowKey='%E8%A1%A8%F0%9F%98%80')","odata.editLink":"Book(PartitionKey='say%20%22hi%22',RowKey='%E8%A1%A8%F0%9F%98%80')","PartitionKey":"say \"hi\"","RowKey":"\u8868\ud83d\ude00","Timestamp@odata.type":"Edm.DateTime","Timestamp":"1601-01-01T00:00:00Z"}`},
-		{"metadata", edm.Entity{}, inBook(odata.Options{Level: odata.Minimal, OmitETag: true}), `{"odata.metadata":"http://h:1/acct/$metadata#Book/@Element","PartitionKey":"","RowKey":"","Timestamp":"1601-01-01T00:00:00Z"}`},
+		{
+			"no metadata", full,
+			odata.Options{},
+			`{"PartitionKey":"a","RowKey":"1","Timestamp":"2024-02-03T04:05:06.789Z","Title":"T","Pages":12,"Price":5.0,"Sold":"9000000000","Out":` +
+				`"2020-01-01T00:00:00Z","In":true,"Id":"a455c695-df98-5678-aaaa-81d3367e5a34","Raw":"AAEC/w==","Inf":"-Infinity"}`,
+		},
+		{
+			"minimal", full,
+			odata.Options{Level: odata.Minimal},
+			`{"odata.etag":"W/\"datetime'2024-02-03T04%3A05%3A06.789Z'\"","PartitionKey":"a","RowKey":"1","Timestamp":"2024-02-03T04:05:06.789Z",` +
+				`"Title":"T","Pages":12,"Price":5.0,"Sold@odata.type":"Edm.Int64","Sold":"9000000000","Out@odata.type":"Edm.DateTime","Out":` +
+				`"2020-01-01T00:00:00Z","In":true,"Id@odata.type":"Edm.Guid","Id":"a455c695-df98-5678-aaaa-81d3367e5a34","Raw@odata.type":"Edm.Binary",` +
+				`"Raw":"AAEC/w==","Inf@odata.type":"Edm.Double","Inf":"-Infinity"}`,
+		},
+		{
+			"full",
+			edm.Entity{Key: full.Key, Timestamp: full.Timestamp, Properties: full.Properties[:4]},
+			inBook(odata.Options{Level: odata.Full}),
+			`{"odata.metadata":"http://h:1/acct/$metadata#Book/@Element","odata.type":"acct.Book","odata.id":"http://h:1/acct/Book(PartitionKey='a',` +
+				`RowKey='1')","odata.etag":"W/\"datetime'2024-02-03T04%3A05%3A06.789Z'\"","odata.editLink":"Book(PartitionKey='a',RowKey='1')",` +
+				`"PartitionKey":"a","RowKey":"1","Timestamp@odata.type":"Edm.DateTime","Timestamp":"2024-02-03T04:05:06.789Z","Title":"T","Pages":12,` +
+				`"Price":5.0,"Sold@odata.type":"Edm.Int64","Sold":"9000000000"}`,
+		},
+		{
+			"full with escapes",
+			edm.Entity{Key: strange.Key},
+			inBook(odata.Options{Level: odata.Full, OmitETag: true, ASCII: true}),
+			`{"odata.metadata":"http://h:1/acct/$metadata#Book/@Element","odata.type":"acct.Book","odata.id":` +
+				`"http://h:1/acct/Book(PartitionKey='say%20%22hi%22',RowKey='%E8%A1%A8%F0%9F%98%80')","odata.editLink":"Book(PartitionKey='say%20%22hi%22',` +
+				`RowKey='%E8%A1%A8%F0%9F%98%80')","PartitionKey":"say \"hi\"","RowKey":"\u8868\ud83d\ude00","Timestamp@odata.type":"Edm.DateTime",` +
+				`"Timestamp":"1601-01-01T00:00:00Z"}`,
+		},
+		{
+			"metadata",
+			edm.Entity{},
+			inBook(odata.Options{Level: odata.Minimal, OmitETag: true}),
+			`{"odata.metadata":"http://h:1/acct/$metadata#Book/@Element","PartitionKey":"","RowKey":"","Timestamp":"1601-01-01T00:00:00Z"}`,
+		},
 		{"no metadata in the lowest level", edm.Entity{}, inBook(odata.Options{}), `{"PartitionKey":"","RowKey":"","Timestamp":"1601-01-01T00:00:00Z"}`},
-		{"selected", full, odata.Options{Level: odata.Minimal, Select: []string{"Sold", "xyz", "Timestamp", "Pages", "PartitionKey"}}, `{"odata.etag":"W/\"datetime'2024-02-03T04%3A05%3A06.789Z'\"","PartitionKey":"a","Timestamp":"2024-02-03T04:05:06.789Z","Sold@odata.type":"Edm.Int64","Sold":"9000000000","xyz":null,"Pages":12}`},
-		{"selected of null", strange, odata.Options{Select: []string{"RowKey", "Gone", "\u00f4\""}, ASCII: true}, `{"RowKey":"\u8868\ud83d\ude00","Gone":null,"\u00f4\"":null}`},
-		{"selected in full", edm.Entity{}, odata.Options{Level: odata.Full, Account: "acct", Base: "http://h:1/acct", Table: "Book", OmitETag: true, Select: []string{"Timestamp"}}, `{"odata.type":"acct.Book","odata.id":"http://h:1/acct/Book(PartitionKey='',RowKey='')","odata.editLink":"Book(PartitionKey='',RowKey='')","Timestamp@odata.type":"Edm.DateTime","Timestamp":"1601-01-01T00:00:00Z"}`},
+		{
+			"selected", full,
+			odata.Options{Level: odata.Minimal, Select: []string{"Sold", "xyz", "Timestamp", "Pages", "PartitionKey"}},
+			`{"odata.etag":"W/\"datetime'2024-02-03T04%3A05%3A06.789Z'\"","PartitionKey":"a","Timestamp":"2024-02-03T04:05:06.789Z",` +
+				`"Sold@odata.type":"Edm.Int64","Sold":"9000000000","xyz":null,"Pages":12}`,
+		},
+		{
+			"selected of null", strange,
+			odata.Options{Select: []string{"RowKey", "Gone", "\u00f4\""}, ASCII: true},
+			`{"RowKey":"\u8868\ud83d\ude00","Gone":null,"\u00f4\"":null}`,
+		},
+		{
+			"selected in full",
+			edm.Entity{},
+			odata.Options{Level: odata.Full, Account: "acct", Base: "http://h:1/acct", Table: "Book", OmitETag: true, Select: []string{"Timestamp"}},
+			`{"odata.type":"acct.Book","odata.id":"http://h:1/acct/Book(PartitionKey='',RowKey='')","odata.editLink":"Book(PartitionKey='',` +
+				`RowKey='')","Timestamp@odata.type":"Edm.DateTime","Timestamp":"1601-01-01T00:00:00Z"}`,
+		},
 		{"nothing selected", full, odata.Options{Select: []string{}}, `{}`},
 		{"no properties", edm.Entity{}, odata.Options{Level: odata.Minimal, OmitETag: true}, `{"PartitionKey":"","RowKey":"","Timestamp":"1601-01-01T00:00:00Z"}`},
-		{"escapes", strange, odata.Options{}, `{"PartitionKey":"say \"hi\"","RowKey":"表😀","Timestamp":"2014-05-07T08:20:53Z","ô":"tab\tnewline\nreturn\r\b\f back\\slash \"quote\" \u0000\u001f` + "\x7f" + ` / ' <&> ` + "\u2028" + ` and more","Empty":""}`},
-		{"escapes in ASCII", strange, odata.Options{ASCII: true}, `{"PartitionKey":"say \"hi\"","RowKey":"\u8868\ud83d\ude00","Timestamp":"2014-05-07T08:20:53Z","\u00f4":"tab\tnewline\nreturn\r\b\f back\\slash \"quote\" \u0000\u001f` + "\x7f" + ` / ' <&> \u2028 and more","Empty":""}`},
+		{
+			"escapes", strange,
+			odata.Options{},
+			`{"PartitionKey":"say \"hi\"","RowKey":"表😀","Timestamp":"2014-05-07T08:20:53Z","ô":"tab\tnewline\nreturn\r\b\f back\\slash ` +
+				`\"quote\" \u0000\u001f` + "\x7f" + ` / ' <&> ` + "\u2028" + ` and more","Empty":""}`,
+		},
+		{
+			"escapes in ASCII", strange,
+			odata.Options{ASCII: true},
+			`{"PartitionKey":"say \"hi\"","RowKey":"\u8868\ud83d\ude00","Timestamp":"2014-05-07T08:20:53Z","\u00f4":"tab\tnewline\nreturn\r\b\f ` +
+				`back\\slash \"quote\" \u0000\u001f` + "\x7f" + ` / ' <&> \u2028 and more","Empty":""}`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := string(odata.AppendEntity([]byte("before "), c.in.View(), c.o))
@@ -130,7 +188,10 @@ func TestAppendFeed(t *testing.T) {
 	}{
 		{odata.Options{}, `{"value":[`},
 		{odata.Options{Metadata: "m"}, `{"value":[`},
-		{odata.Options{Level: odata.Minimal, Metadata: "http://h:1/acct/$metadata#Book&$select=\u00f4,\""}, "{\"odata.metadata\":\"http://h:1/acct/$metadata#Book&$select=\u00f4,\\\"\",\"value\":["},
+		{
+			odata.Options{Level: odata.Minimal, Metadata: "http://h:1/acct/$metadata#Book&$select=\u00f4,\""},
+			"{\"odata.metadata\":\"http://h:1/acct/$metadata#Book&$select=\u00f4,\\\"\",\"value\":[",
+		},
 		{odata.Options{Level: odata.Full, Metadata: "m\u00f4", ASCII: true}, `{"odata.metadata":"m\u00f4","value":[`},
 	} {
 		if got := string(odata.AppendFeed(nil, c.o)); got != c.want {

@@ -100,7 +100,11 @@ func TestRefusalMessages(t *testing.T) {
 		refusal *Refusal
 		want    string
 	}{
-		{refusedAuthentication, "403 AuthenticationFailed Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature."},
+		{
+			refusedAuthentication,
+			"403 AuthenticationFailed Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly " +
+				"including the signature.",
+		},
 		{refusedOperation, "403 AuthorizationFailure This request is not authorized to perform this operation."},
 		{refusedPermission, "403 AuthorizationPermissionMismatch This request is not authorized to perform this operation using this permission."},
 		{refusedResourceType, "403 AuthorizationResourceTypeMismatch This request is not authorized to perform this operation using this resource type."},

@@ -201,7 +201,10 @@ func TestResources(t *testing.T) {
 		{"secondary as sent", "/devstoreaccount1-secondary/Tables", "", true, "/devstoreaccount1/devstoreaccount1-secondary/Tables", true},
 		{"secondary without suffix", "/devstoreaccount1-secondary/Tables", "", true, "/devstoreaccount1/devstoreaccount1/Tables", true},
 		{"secondary root without suffix", "/devstoreaccount1-secondary", "", true, "/devstoreaccount1/devstoreaccount1", true},
-		{"the primary's path below the secondary's", "/devstoreaccount1-secondary/devstoreaccount1/", "comp=stats", true, "/devstoreaccount1/devstoreaccount1/?comp=stats", true},
+		{
+			"the primary's path below the secondary's", "/devstoreaccount1-secondary/devstoreaccount1/", "comp=stats", true,
+			"/devstoreaccount1/devstoreaccount1/?comp=stats", true,
+		},
 		{"another account's path below the secondary's", "/devstoreaccount1-secondary/other/T", "", true, "/devstoreaccount1/other/T", false},
 		{"another account with that prefix", "/devstoreaccount1-secondaryx/T", "", true, "/devstoreaccount1/devstoreaccount1x/T", false},
 		{"suffix on the primary", "/devstoreaccount1-secondary/T", "", false, "/devstoreaccount1/devstoreaccount1/T", false},

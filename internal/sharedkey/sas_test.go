@@ -456,13 +456,29 @@ func TestBounds(t *testing.T) {
 		in, out []edm.Key
 	}{
 		{"none", "", false, nil, nil},
-		{"spk", "spk=b", true, []edm.Key{{Partition: "b"}, {Partition: "b", Row: "x"}, {Partition: "c"}}, []edm.Key{{}, {Partition: "a", Row: "z"}, {Partition: "B"}}},
+		{
+			"spk", "spk=b", true,
+			[]edm.Key{{Partition: "b"}, {Partition: "b", Row: "x"}, {Partition: "c"}},
+			[]edm.Key{{}, {Partition: "a", Row: "z"}, {Partition: "B"}},
+		},
 		{"epk", "epk=b", true, []edm.Key{{}, {Partition: "b", Row: "zzz"}, {Partition: "a"}}, []edm.Key{{Partition: "b\x00"}, {Partition: "ba"}, {Partition: "c"}}},
-		{"spk, srk", "spk=b&srk=2", true, []edm.Key{{Partition: "b", Row: "2"}, {Partition: "c", Row: "1"}}, []edm.Key{{Partition: "b", Row: "1"}, {Partition: "a", Row: "3"}}},
-		{"epk, erk", "epk=b&erk=2", true, []edm.Key{{Partition: "b", Row: "2"}, {Partition: "a", Row: "3"}}, []edm.Key{{Partition: "b", Row: "20"}, {Partition: "c", Row: "1"}}},
+		{
+			"spk, srk", "spk=b&srk=2", true,
+			[]edm.Key{{Partition: "b", Row: "2"}, {Partition: "c", Row: "1"}},
+			[]edm.Key{{Partition: "b", Row: "1"}, {Partition: "a", Row: "3"}},
+		},
+		{
+			"epk, erk", "epk=b&erk=2", true,
+			[]edm.Key{{Partition: "b", Row: "2"}, {Partition: "a", Row: "3"}},
+			[]edm.Key{{Partition: "b", Row: "20"}, {Partition: "c", Row: "1"}},
+		},
 		{"one partition", "spk=b&epk=b", true, []edm.Key{{Partition: "b"}, {Partition: "b", Row: "x"}}, []edm.Key{{}, {Partition: "a"}, {Partition: "bb"}}},
 		{"one row", "spk=b&srk=1&epk=b&erk=1", true, []edm.Key{{Partition: "b", Row: "1"}}, []edm.Key{{Partition: "b"}, {Partition: "b", Row: "11"}}},
-		{"rows at the edges only", "spk=a&srk=5&epk=c&erk=5", true, []edm.Key{{Partition: "b", Row: "1"}, {Partition: "b", Row: "9"}}, []edm.Key{{Partition: "a", Row: "4"}, {Partition: "c", Row: "6"}}},
+		{
+			"rows at the edges only", "spk=a&srk=5&epk=c&erk=5", true,
+			[]edm.Key{{Partition: "b", Row: "1"}, {Partition: "b", Row: "9"}},
+			[]edm.Key{{Partition: "a", Row: "4"}, {Partition: "c", Row: "6"}},
+		},
 		{"empty partition at the end", "epk=", true, []edm.Key{{}, {Row: "x"}}, []edm.Key{{Partition: " "}}},
 		{"empty row at the end", "epk=b&erk=", true, []edm.Key{{Partition: "b"}, {Partition: "a", Row: "1"}}, []edm.Key{{Partition: "b", Row: "1"}}},
 		{"empty start", "spk=&srk=", true, []edm.Key{{}, {Partition: "a"}}, nil},

@@ -24,7 +24,10 @@ func unusualEntities(t testing.TB) []edm.Entity {
 	if err != nil {
 		t.Fatal(err)
 	}
-	texts := []string{"", " ", "a,b", `say "hi"`, `"`, `""`, "line\nline", "line\r\nline\r", "\u8868\U0001F600\ue000", "\ufeff", "'", ";\t|", "@type", "\x00\x01\x7f", "null", "5"}
+	texts := []string{
+		"", " ", "a,b", `say "hi"`, `"`, `""`, "line\nline", "line\r\nline\r", "\u8868\U0001F600\ue000", "\ufeff", "'", ";\t|",
+		"@type", "\x00\x01\x7f", "null", "5",
+	}
 	var all []edm.Entity
 	for i, s := range texts {
 		key := strings.Map(func(r rune) rune {
@@ -135,7 +138,10 @@ func withoutTimestamps(text string) string {
 func TestExportText(t *testing.T) {
 	st := storeOf(t, []edm.Entity{
 		{Key: edm.Key{Partition: "p", Row: "1"}, Properties: edm.Properties{{Name: "b", Value: edm.Int64(5)}, {Name: "a", Value: edm.String("x,y")}}},
-		{Key: edm.Key{Partition: "p", Row: "2"}, Properties: edm.Properties{{Name: "b", Value: edm.Int32(6)}, {Name: "c", Value: edm.Boolean(true)}, {Name: "a", Value: edm.String("")}}},
+		{
+			Key:        edm.Key{Partition: "p", Row: "2"},
+			Properties: edm.Properties{{Name: "b", Value: edm.Int32(6)}, {Name: "c", Value: edm.Boolean(true)}, {Name: "a", Value: edm.String("")}},
+		},
 	})
 	const csv = "PartitionKey,RowKey,Timestamp,a,b,b@type,c@Edm.Boolean\n" +
 		"p,1,2024-02-03T16:00:00.0000001Z,\"x,y\",5,Edm.Int64,\n" +
@@ -197,7 +203,8 @@ func TestExportProgress(t *testing.T) {
 	st := storeOf(t, entities)
 	var seen []int64
 	var out bytes.Buffer
-	rows, err := transfer.ExportJSONL(t.Context(), st, "Tab", store.Query{}, &out, transfer.ExportOptions{Progress: func(rows, _ int64) { seen = append(seen, rows) }})
+	rows, err := transfer.ExportJSONL(t.Context(), st, "Tab", store.Query{}, &out,
+		transfer.ExportOptions{Progress: func(rows, _ int64) { seen = append(seen, rows) }})
 	if err != nil || rows != 2500 || bytes.Count(out.Bytes(), []byte("\n")) != 2500 {
 		t.Errorf("%d rows, %v, in %d lines; want 2500", rows, err, bytes.Count(out.Bytes(), []byte("\n")))
 	}

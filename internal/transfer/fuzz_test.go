@@ -53,7 +53,8 @@ func importAnything(t *testing.T, file []byte, o transfer.ReadOptions) {
 
 func FuzzCSV(f *testing.F) {
 	f.Add([]byte("PartitionKey,RowKey,a,b@Edm.Int64,c@type,c\np,1,\"x\"\"y\n\",5,Edm.Double,1.5\r\n\np,2,\"\",,,\np,1,z,9,,w"), byte(','))
-	f.Add([]byte("\xef\xbb\xbfRowKey;PartitionKey;Timestamp;t@Edm.DateTime;g@Edm.Guid;d@Edm.Binary\n1;\"\";x;2020-01-01T00:00:00.5Z;a455c695-df98-5678-aaaa-81d3367e5a34;AAE=\n"), byte(';'))
+	f.Add([]byte("\xef\xbb\xbfRowKey;PartitionKey;Timestamp;t@Edm.DateTime;g@Edm.Guid;d@Edm.Binary\n"+
+		"1;\"\";x;2020-01-01T00:00:00.5Z;a455c695-df98-5678-aaaa-81d3367e5a34;AAE=\n"), byte(';'))
 	f.Add([]byte("PartitionKey\tRowKey\n\"a\tb\"\t1\n\"open\t2\n"), byte('\t'))
 	f.Add([]byte(exportText(f, storeOf(f, unusualEntities(f)), transfer.CSV)), byte(','))
 	f.Fuzz(func(t *testing.T, file []byte, delimiter byte) {
@@ -65,7 +66,8 @@ func FuzzCSV(f *testing.F) {
 }
 
 func FuzzJSONL(f *testing.F) {
-	f.Add([]byte("{\"PartitionKey\":\"p\",\"RowKey\":\"1\",\"a@odata.type\":\"Edm.Int64\",\"a\":\"5\"}\r\n\n{\"PartitionKey\":\"p\",\"RowKey\":\"1\",\"a\":2147483648,\"b\":\"\\ud83d\\ude00\",\"c\":null}\n{bad}\n"))
+	f.Add([]byte("{\"PartitionKey\":\"p\",\"RowKey\":\"1\",\"a@odata.type\":\"Edm.Int64\",\"a\":\"5\"}\r\n\n" +
+		"{\"PartitionKey\":\"p\",\"RowKey\":\"1\",\"a\":2147483648,\"b\":\"\\ud83d\\ude00\",\"c\":null}\n{bad}\n"))
 	f.Add([]byte(exportText(f, storeOf(f, unusualEntities(f)), transfer.JSONL)))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		importAnything(t, file, transfer.ReadOptions{Format: transfer.JSONL})

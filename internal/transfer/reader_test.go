@@ -67,19 +67,29 @@ func TestReadCSV(t *testing.T) {
 			`2-2 "p" "r" a=Edm.String("x") b=Edm.String("y z")`, `3-3 "" "" b=Edm.String("")`,
 		}},
 		{"every type", head + ",s@Edm.String,b@Edm.Binary,o@Edm.Boolean,i@Edm.Int32,l@Edm.Int64,d@Edm.Double,t@Edm.DateTime,g@Edm.Guid\n" +
-			"p,r,1,AAE=,True,-7,9223372036854775807,1.5,2020-01-01T02:00:00+02:00,A455C695-df98-5678-aaaa-81d3367e5a34\np,s,,\"\",,,,NaN,,\n", transfer.ReadOptions{}, []string{
-			`2-2 "p" "r" s=Edm.String("1") b=Edm.Binary("\x00\x01") o=Edm.Boolean(true) i=Edm.Int32(-7) l=Edm.Int64(9223372036854775807) d=Edm.Double(1.5) t=Edm.DateTime(2020-01-01T00:00:00Z) g=Edm.Guid(a455c695-df98-5678-aaaa-81d3367e5a34)`,
+			"p,r,1,AAE=,True,-7,9223372036854775807,1.5,2020-01-01T02:00:00+02:00,A455C695-df98-5678-aaaa-81d3367e5a34\n" +
+			"p,s,,\"\",,,,NaN,,\n", transfer.ReadOptions{}, []string{
+			`2-2 "p" "r" s=Edm.String("1") b=Edm.Binary("\x00\x01") o=Edm.Boolean(true) i=Edm.Int32(-7) l=Edm.Int64(9223372036854775807) ` +
+				`d=Edm.Double(1.5) t=Edm.DateTime(2020-01-01T00:00:00Z) g=Edm.Guid(a455c695-df98-5678-aaaa-81d3367e5a34)`,
 			`3-3 "p" "s" b=Edm.Binary("") d=Edm.Double(NaN)`,
 		}},
-		{"types by row", "b@type,b@Edm.Int32," + head + "\nEdm.Int64,5,p,1\n,6,p,2\nEdm.String,7,p,3\nEdm.Int64,,p,4\nEdm.Odd,8,p,5\n", transfer.ReadOptions{}, []string{
-			`2-2 "p" "1" b=Edm.Int64(5)`, `3-3 "p" "2" b=Edm.Int32(6)`, `4-4 "p" "3" b=Edm.String("7")`, `5-5 "p" "4"`,
-			`f:6: column "b@type" has unknown type "Edm.Odd", want one of Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime, Guid`,
-		}},
+		{
+			"types by row", "b@type,b@Edm.Int32," + head + "\nEdm.Int64,5,p,1\n,6,p,2\nEdm.String,7,p,3\nEdm.Int64,,p,4\nEdm.Odd,8,p,5\n",
+			transfer.ReadOptions{},
+			[]string{
+				`2-2 "p" "1" b=Edm.Int64(5)`, `3-3 "p" "2" b=Edm.Int32(6)`, `4-4 "p" "3" b=Edm.String("7")`, `5-5 "p" "4"`,
+				`f:6: column "b@type" has unknown type "Edm.Odd", want one of Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime, Guid`,
+			},
+		},
 		{"key columns", "land,id,PLZ\nde,7,1\n", transfer.ReadOptions{PartitionKey: "land", RowKey: "id"}, []string{`2-2 "de" "7" PLZ=Edm.String("1")`}},
 		{"one key column", "id,n@Edm.Int32\n7,1\n", transfer.ReadOptions{PartitionKey: "id", RowKey: "id"}, []string{`2-2 "7" "7" n=Edm.Int32(1)`}},
-		{"a given header", "0041;LATIN A;Lu\n0042;;Lu\n", transfer.ReadOptions{Delimiter: ';', Header: []string{"code", "name", "cat"}, PartitionKey: "cat", RowKey: "code"}, []string{
-			`1-1 "Lu" "0041" name=Edm.String("LATIN A")`, `2-2 "Lu" "0042"`,
-		}},
+		{
+			"a given header", "0041;LATIN A;Lu\n0042;;Lu\n",
+			transfer.ReadOptions{Delimiter: ';', Header: []string{"code", "name", "cat"}, PartitionKey: "cat", RowKey: "code"},
+			[]string{
+				`1-1 "Lu" "0041" name=Edm.String("LATIN A")`, `2-2 "Lu" "0042"`,
+			},
+		},
 		{"Timestamp is ignored", head + ",Timestamp@Edm.DateTime,a\np,r,whenever,1\n", transfer.ReadOptions{}, []string{`2-2 "p" "r" a=Edm.String("1")`}},
 		{"UTF-8 byte order mark, CR LF", "\xef\xbb\xbf" + head + "\r\np,r\r\n", transfer.ReadOptions{}, []string{`2-2 "p" "r"`}},
 		{"no rows", head + "\n", transfer.ReadOptions{}, nil},
@@ -95,18 +105,51 @@ func TestReadCSV(t *testing.T) {
 			`11-11 "p" "9" n=Edm.Int32(9)`,
 		}},
 		{"nothing", "", transfer.ReadOptions{}, []string{`fatal: f: line 1, header: the file is empty; the first line must name the columns`}},
-		{"no key column", "id,n\n", transfer.ReadOptions{}, []string{`fatal: f: header: no column "PartitionKey"; name the column with --partition-key (columns: "id", "n")`}},
-		{"many columns, no key", "PartitionKey,a,b,c,d,e,f,g,h,i\n", transfer.ReadOptions{}, []string{`fatal: f: header: no column "RowKey"; name the column with --row-key (columns: "PartitionKey", "a", "b", "c", "d", "e", "f", "g" and 2 more)`}},
+		{
+			"no key column", "id,n\n",
+			transfer.ReadOptions{},
+			[]string{`fatal: f: header: no column "PartitionKey"; name the column with --partition-key (columns: "id", "n")`},
+		},
+		{
+			"many columns, no key", "PartitionKey,a,b,c,d,e,f,g,h,i\n",
+			transfer.ReadOptions{},
+			[]string{`fatal: f: header: no column "RowKey"; name the column with --row-key (columns: "PartitionKey", "a", "b", "c", "d", "e", "f", "g" and 2 more)`},
+		},
 		{"a column twice", head + ",a,a\n", transfer.ReadOptions{}, []string{`fatal: f: header: duplicate column "a"`}},
 		{"a column twice with types", head + ",a,a@Edm.Int32\n", transfer.ReadOptions{}, []string{`fatal: f: header: duplicate column "a@Edm.Int32"`}},
 		{"types without a column", head + ",a@type\n", transfer.ReadOptions{}, []string{`fatal: f: header: column "a@type" holds types, but there is no column "a"`}},
-		{"an unknown type", head + ",a@Int32\n", transfer.ReadOptions{}, []string{`fatal: f: header: column "a@Int32" has unknown type "Int32", want one of Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime, Guid`}},
-		{"a typed key", "PartitionKey,RowKey@Edm.Guid\n", transfer.ReadOptions{}, []string{`fatal: f: header: column "RowKey@Edm.Guid" is a key; keys have type Edm.String`}},
-		{"another delimiter", "PartitionKey;RowKey;a\n", transfer.ReadOptions{}, []string{`fatal: f: header: only one column, "PartitionKey;RowKey;a"; if the delimiter is not ',', set it with --delimiter`}},
-		{"two candidates for a key", "PartitionKey,RowKey,id\n", transfer.ReadOptions{PartitionKey: "id"}, []string{`fatal: f: header: column 1 is named PartitionKey, but another column is chosen as that key; rename it, or choose it as the key`}},
+		{
+			"an unknown type", head + ",a@Int32\n",
+			transfer.ReadOptions{},
+			[]string{`fatal: f: header: column "a@Int32" has unknown type "Int32", want one of Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime, Guid`},
+		},
+		{
+			"a typed key", "PartitionKey,RowKey@Edm.Guid\n",
+			transfer.ReadOptions{},
+			[]string{`fatal: f: header: column "RowKey@Edm.Guid" is a key; keys have type Edm.String`},
+		},
+		{
+			"another delimiter", "PartitionKey;RowKey;a\n",
+			transfer.ReadOptions{},
+			[]string{`fatal: f: header: only one column, "PartitionKey;RowKey;a"; if the delimiter is not ',', set it with --delimiter`},
+		},
+		{
+			"two candidates for a key", "PartitionKey,RowKey,id\n",
+			transfer.ReadOptions{PartitionKey: "id"},
+			[]string{`fatal: f: header: column 1 is named PartitionKey, but another column is chosen as that key; rename it, or choose it as the key`},
+		},
 		{"no name", head + ",\n", transfer.ReadOptions{}, []string{`fatal: f: header: column 3 has no name`}},
-		{"a bad name", head + ",a b\n", transfer.ReadOptions{}, []string{`fatal: f: header: column 3: property "a b": ' ' (U+0020) at offset 1; a property's name is an identifier of letters, digits and _, begins with a letter or _, and is not PartitionKey, RowKey or Timestamp`}},
-		{"a bad header", "a\"b\n", transfer.ReadOptions{}, []string{`fatal: f: line 1, header: a quote inside unquoted cell 1; quote the whole cell and write "" for each quote`}},
+		{
+			"a bad name", head + ",a b\n",
+			transfer.ReadOptions{},
+			[]string{`fatal: f: header: column 3: property "a b": ' ' (U+0020) at offset 1; a property's name is an identifier of letters, digits ` +
+				`and _, begins with a letter or _, and is not PartitionKey, RowKey or Timestamp`},
+		},
+		{
+			"a bad header", "a\"b\n",
+			transfer.ReadOptions{},
+			[]string{`fatal: f: line 1, header: a quote inside unquoted cell 1; quote the whole cell and write "" for each quote`},
+		},
 		{"UTF-16", "\xff\xfea\x00", transfer.ReadOptions{}, []string{`fatal: f: the file is UTF-16; save it as UTF-8`}},
 		{"gzip", "\x1f\x8b\x08", transfer.ReadOptions{}, []string{`fatal: f: the file is compressed; decompress it first: gzip -dc FILE | tablerock import TABLE -`}},
 		{"a spreadsheet", "PK\x03\x04", transfer.ReadOptions{}, []string{`fatal: f: the file is a ZIP archive or a spreadsheet; save it as CSV`}},
@@ -128,22 +171,39 @@ func TestReadJSONL(t *testing.T) {
 		want []string
 	}{
 		{"nothing", "", transfer.ReadOptions{}, nil},
-		{"lines", "{\"PartitionKey\":\"p\",\"RowKey\":\"1\",\"n\":1}\r\n\n \t\n{\"odata.etag\":\"x\",\"PartitionKey\":\"p\",\"RowKey\":\"2\",\"Timestamp\":\"x\"}", transfer.ReadOptions{}, []string{
-			`1-1 "p" "1" n=Edm.Int32(1)`, `4-4 "p" "2"`,
-		}},
+		{
+			"lines",
+			"{\"PartitionKey\":\"p\",\"RowKey\":\"1\",\"n\":1}\r\n\n \t\n{\"odata.etag\":\"x\",\"PartitionKey\":\"p\",\"RowKey\":\"2\",\"Timestamp\":\"x\"}",
+			transfer.ReadOptions{},
+			[]string{
+				`1-1 "p" "1" n=Edm.Int32(1)`, `4-4 "p" "2"`,
+			},
+		},
 		{"key members", `{"c":"de","id":"7"}`, transfer.ReadOptions{PartitionKey: "c", RowKey: "id"}, []string{`1-1 "de" "7"`}},
-		{"bad lines", "{\"PartitionKey\":\"p\"}\nx\n{\"PartitionKey\":\"p\",\"RowKey\":\"1\",\n\"n\":1}\n{\"PartitionKey\":\"p\",\"RowKey\":\"#\"}\n{\"PartitionKey\":\"p\",\"RowKey\":\"6\",\"a b\":1}\n{\"PartitionKey\":\"p\",\"RowKey\":\"7\"}\n", transfer.ReadOptions{}, []string{
-			`f:1: RowKey is missing; every entity has one`,
-			`f:2: offset 0: found "x", want an object`,
-			`f:3: offset 33: the JSON ends before the name of a member`,
-			`f:4: offset 0: found "\"", want an object`,
-			`f:5: RowKey: '#' (U+0023) at offset 0 of "#"; a key has none of / \ # ? and no control characters`,
-			`f:6: property "a b": ' ' (U+0020) at offset 1; a property's name is an identifier of letters, digits and _, begins with a letter or _, and is not PartitionKey, RowKey or Timestamp`,
-			`7-7 "p" "7"`,
-		}},
-		{"a long line", "{\"PartitionKey\":\"p\",\"RowKey\":\"1\",\"x\":\"" + strings.Repeat("x", transfer.MaxRecordBytes) + "\"}\n{\"PartitionKey\":\"p\",\"RowKey\":\"2\"}\n", transfer.ReadOptions{}, []string{
-			`f:1: the record is longer than 16777216 bytes`, `2-2 "p" "2"`,
-		}},
+		{
+			"bad lines",
+			"{\"PartitionKey\":\"p\"}\nx\n{\"PartitionKey\":\"p\",\"RowKey\":\"1\",\n\"n\":1}\n{\"PartitionKey\":\"p\",\"RowKey\":\"#\"}\n" +
+				"{\"PartitionKey\":\"p\",\"RowKey\":\"6\",\"a b\":1}\n{\"PartitionKey\":\"p\",\"RowKey\":\"7\"}\n",
+			transfer.ReadOptions{},
+			[]string{
+				`f:1: RowKey is missing; every entity has one`,
+				`f:2: offset 0: found "x", want an object`,
+				`f:3: offset 33: the JSON ends before the name of a member`,
+				`f:4: offset 0: found "\"", want an object`,
+				`f:5: RowKey: '#' (U+0023) at offset 0 of "#"; a key has none of / \ # ? and no control characters`,
+				`f:6: property "a b": ' ' (U+0020) at offset 1; a property's name is an identifier of letters, digits and _, begins with a letter or _,` +
+					` and is not PartitionKey, RowKey or Timestamp`,
+				`7-7 "p" "7"`,
+			},
+		},
+		{
+			"a long line",
+			"{\"PartitionKey\":\"p\",\"RowKey\":\"1\",\"x\":\"" + strings.Repeat("x", transfer.MaxRecordBytes) + "\"}\n{\"PartitionKey\":\"p\",\"RowKey\":\"2\"}\n",
+			transfer.ReadOptions{},
+			[]string{
+				`f:1: the record is longer than 16777216 bytes`, `2-2 "p" "2"`,
+			},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.o.Format = transfer.JSONL

@@ -13,7 +13,10 @@ import (
 func hundred() []byte {
 	var operations []string
 	for i := range 100 {
-		operations = append(operations, fmt.Sprintf("POST http://127.0.0.1:10002/devstoreaccount1/Book HTTP/1.1\nAccept: application/json;odata=minimalmetadata\nContent-Type: application/json\nPrefer: return-no-content\nDataServiceVersion: 3.0\n\n{\"PartitionKey\":\"p\",\"RowKey\":\"%d\",\"a\":\"%s\"}\n", i, strings.Repeat("x", 900)))
+		operations = append(operations,
+			fmt.Sprintf("POST http://127.0.0.1:10002/devstoreaccount1/Book HTTP/1.1\nAccept: application/json;odata=minimalmetadata\n"+
+				"Content-Type: application/json\nPrefer: return-no-content\nDataServiceVersion: 3.0\n\n{\"PartitionKey\":\"p\",\"RowKey\":\"%d\",\"a\":\"%s\"}\n",
+				i, strings.Repeat("x", 900)))
 	}
 	return []byte(crlf(changeset(operations...)))
 }
@@ -31,7 +34,11 @@ func BenchmarkParse(b *testing.B) {
 
 func BenchmarkWriter(b *testing.B) {
 	var buf []byte
-	header := []batch.Field{{Name: "X-Content-Type-Options", Value: "nosniff"}, {Name: "DataServiceVersion", Value: "3.0;"}, {Name: "ETag", Value: "W/\"datetime'2024-02-03T04%3A05%3A06.789Z'\""}}
+	header := []batch.Field{
+		{Name: "X-Content-Type-Options", Value: "nosniff"},
+		{Name: "DataServiceVersion", Value: "3.0;"},
+		{Name: "ETag", Value: "W/\"datetime'2024-02-03T04%3A05%3A06.789Z'\""},
+	}
 	b.ReportAllocs()
 	for b.Loop() {
 		w := batch.NewWriter(buf[:0], "a455c695-df98-5678-aaaa-81d3367e5a34", "a455c695-df98-5678-aaaa-81d3367e5a34")

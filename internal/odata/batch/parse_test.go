@@ -36,24 +36,86 @@ func TestParseDialects(t *testing.T) {
 		name, contentType, body string
 		want                    []batch.Operation
 	}{
-		{"lines end in LF, no line end after the last", mixed, open + "--c\n" + mimeHeader + insertHead + "\n{\"a\":1}\n--c\n" + mimeHeader + removeHead + "\n\n--c--\n--b--", []batch.Operation{insert, remove}},
-		{"CRLF", mixed, crlf(open + "--c\n" + mimeHeader + insertHead + "\n{\"a\":1}\n--c\n" + mimeHeader + removeHead + "\n\n--c--\n--b--\n"), []batch.Operation{insert, remove}},
-		{"empty lines", mixed, crlf("\n\n" + open + "\n\n--c\n\n" + mimeHeader + "\n" + insertHead + "\n\n{\"a\":1}\n\n--c\n" + mimeHeader + removeHead + "\n\n\n\n--c--\n\n--b--\n\n"), []batch.Operation{insert, remove}},
+		{
+			"lines end in LF, no line end after the last", mixed,
+			open + "--c\n" + mimeHeader + insertHead + "\n{\"a\":1}\n--c\n" + mimeHeader + removeHead + "\n\n--c--\n--b--",
+			[]batch.Operation{insert, remove},
+		},
+		{
+			"CRLF", mixed, crlf(open + "--c\n" + mimeHeader + insertHead + "\n{\"a\":1}\n--c\n" + mimeHeader + removeHead + "\n\n--c--\n--b--\n"),
+			[]batch.Operation{insert, remove},
+		},
+		{
+			"empty lines", mixed,
+			crlf("\n\n" + open + "\n\n--c\n\n" + mimeHeader + "\n" + insertHead + "\n\n{\"a\":1}\n\n--c\n" + mimeHeader + removeHead + "\n\n\n\n--c--\n\n--b--\n\n"),
+			[]batch.Operation{insert, remove},
+		},
 		{"no empty line after a header without body", mixed, open + "--c\n" + mimeHeader + removeHead + "--c--\n--b--", []batch.Operation{remove}},
-		{"preamble and epilogue", mixed, "x\n-- b\n--bb\n" + open + "y\n--b2\n--c\n" + mimeHeader + removeHead + "\n--c--\nz\n--c\n--b--\n--b\nanything", []batch.Operation{remove}},
-		{"long preamble and epilogue", mixed, strings.Repeat("--bb\n", 800_000) + open + strings.Repeat("--c-\n", 800_000) + "--c\n" + mimeHeader + removeHead + "\n--c--\n--b--\n" + strings.Repeat("\n", 4<<20), []batch.Operation{remove}},
-		{"boundary of 70", "multipart/mixed; boundary=" + strings.Repeat("b", 70), strings.ReplaceAll(open+"--c\n"+mimeHeader+removeHead+"\n--c--\n--b--", "--b", "--"+strings.Repeat("b", 70)), []batch.Operation{remove}},
-		{"blanks after boundaries", mixed, "--b \nContent-Type: multipart/mixed; boundary=c\n\n--c\t\n" + mimeHeader + removeHead + "\n--c-- \n--b--  ", []batch.Operation{remove}},
-		{"names in lower case", "Multipart/Mixed ; charset=\"utf-8\"; boundary=b", "--b\ncontent-type: MULTIPART/MIXED;charset=\"utf-8\";boundary=\"c\"\n\n--c\ncontent-transfer-encoding:BINARY\ncontent-type:Application/HTTP;msgtype=request\n\n" + removeHead + "\n--c--\n--b--", []batch.Operation{remove}},
-		{"quoted boundary", `multipart/mixed; boundary="a \b.*+?^$(;=)" ; charset=x`, strings.NewReplacer("--b\n", "--a b.*+?^$(;=)\n", "--b--", "--a b.*+?^$(;=)--").Replace(open + "--c\n" + mimeHeader + removeHead + "\n--c--\n--b--"), []batch.Operation{remove}},
-		{"odd boundary without quotes", "multipart/mixed;boundary={1=(2)} ; x", strings.NewReplacer("--b\n", "--{1=(2)}\n", "--b--", "--{1=(2)}--").Replace(open + "--c\n" + mimeHeader + removeHead + "\n--c--\n--b--"), []batch.Operation{remove}},
-		{"inner boundary begins with the outer", mixed, "--b\nContent-Type: multipart/mixed; boundary=bb\n\n--bb\n" + mimeHeader + removeHead + "\n--bb--\n--b--", []batch.Operation{remove}},
-		{"length", mixed, crlf(open + "--c\n" + mimeHeader + insertHead + "content-length: 7\n\n{\"a\":1}\n--c--\n--b--"), []batch.Operation{with(insert, batch.Field{Name: "content-length", Value: "7"})}},
-		{"length with line ends", mixed, crlf(open + "--c\n" + mimeHeader + insertHead + "Content-Length: 0011\n\n\n{\"a\":1}\n--c--\n--b--"), []batch.Operation{with(insert, batch.Field{Name: "Content-Length", Value: "0011"})}},
-		{"length 0", mixed, open + "--c\n" + mimeHeader + removeHead + "content-length: 0\ncontent-type:\n\n--c--\n--b--", []batch.Operation{with(remove, batch.Field{Name: "content-length", Value: "0"}, batch.Field{Name: "content-type"})}},
+		{
+			"preamble and epilogue", mixed,
+			"x\n-- b\n--bb\n" + open + "y\n--b2\n--c\n" + mimeHeader + removeHead + "\n--c--\nz\n--c\n--b--\n--b\nanything",
+			[]batch.Operation{remove},
+		},
+		{
+			"long preamble and epilogue", mixed,
+			strings.Repeat("--bb\n", 800_000) + open + strings.Repeat("--c-\n", 800_000) +
+				"--c\n" + mimeHeader + removeHead + "\n--c--\n--b--\n" + strings.Repeat("\n", 4<<20),
+			[]batch.Operation{remove},
+		},
+		{
+			"boundary of 70", "multipart/mixed; boundary=" + strings.Repeat("b", 70),
+			strings.ReplaceAll(open+"--c\n"+mimeHeader+removeHead+"\n--c--\n--b--", "--b", "--"+strings.Repeat("b", 70)),
+			[]batch.Operation{remove},
+		},
+		{
+			"blanks after boundaries", mixed,
+			"--b \nContent-Type: multipart/mixed; boundary=c\n\n--c\t\n" + mimeHeader + removeHead + "\n--c-- \n--b--  ",
+			[]batch.Operation{remove},
+		},
+		{
+			"names in lower case", "Multipart/Mixed ; charset=\"utf-8\"; boundary=b",
+			"--b\ncontent-type: MULTIPART/MIXED;charset=\"utf-8\";boundary=\"c\"\n\n--c\ncontent-transfer-encoding:BINARY\ncontent-type:" +
+				"Application/HTTP;msgtype=request\n\n" + removeHead + "\n--c--\n--b--",
+			[]batch.Operation{remove},
+		},
+		{
+			"quoted boundary", `multipart/mixed; boundary="a \b.*+?^$(;=)" ; charset=x`,
+			strings.NewReplacer("--b\n", "--a b.*+?^$(;=)\n", "--b--", "--a b.*+?^$(;=)--").Replace(open + "--c\n" + mimeHeader + removeHead + "\n--c--\n--b--"),
+			[]batch.Operation{remove},
+		},
+		{
+			"odd boundary without quotes", "multipart/mixed;boundary={1=(2)} ; x",
+			strings.NewReplacer("--b\n", "--{1=(2)}\n", "--b--", "--{1=(2)}--").Replace(open + "--c\n" + mimeHeader + removeHead + "\n--c--\n--b--"),
+			[]batch.Operation{remove},
+		},
+		{
+			"inner boundary begins with the outer", mixed,
+			"--b\nContent-Type: multipart/mixed; boundary=bb\n\n--bb\n" + mimeHeader + removeHead + "\n--bb--\n--b--",
+			[]batch.Operation{remove},
+		},
+		{
+			"length", mixed, crlf(open + "--c\n" + mimeHeader + insertHead + "content-length: 7\n\n{\"a\":1}\n--c--\n--b--"),
+			[]batch.Operation{with(insert, batch.Field{Name: "content-length", Value: "7"})},
+		},
+		{
+			"length with line ends", mixed, crlf(open + "--c\n" + mimeHeader + insertHead + "Content-Length: 0011\n\n\n{\"a\":1}\n--c--\n--b--"),
+			[]batch.Operation{with(insert, batch.Field{Name: "Content-Length", Value: "0011"})},
+		},
+		{
+			"length 0", mixed, open + "--c\n" + mimeHeader + removeHead + "content-length: 0\ncontent-type:\n\n--c--\n--b--",
+			[]batch.Operation{with(remove, batch.Field{Name: "content-length", Value: "0"}, batch.Field{Name: "content-type"})},
+		},
 		{"Content-ID in the MIME header", mixed, open + "--c\nContent-ID: 1\n" + mimeHeader + insertHead + "\n{\"a\":1}\n--c--\n--b--", []batch.Operation{insert}},
-		{"Content-ID of the operation", mixed, open + "--c\n" + mimeHeader + insertHead + "content-id: 1\n\n{\"a\":1}\n--c--\n--b--", []batch.Operation{with(identified, batch.Field{Name: "content-id", Value: "1"})}},
-		{"Content-IDs in both headers", mixed, open + "--c\nContent-ID: 2\n" + mimeHeader + insertHead + "content-id: 1\n\n{\"a\":1}\n--c\nContent-ID: 3\n" + mimeHeader + insertHead + "content-id: 1\n\n{\"a\":1}\n--c--\n--b--", []batch.Operation{with(identified, batch.Field{Name: "content-id", Value: "1"}), with(identified, batch.Field{Name: "content-id", Value: "1"})}},
+		{
+			"Content-ID of the operation", mixed, open + "--c\n" + mimeHeader + insertHead + "content-id: 1\n\n{\"a\":1}\n--c--\n--b--",
+			[]batch.Operation{with(identified, batch.Field{Name: "content-id", Value: "1"})},
+		},
+		{
+			"Content-IDs in both headers", mixed,
+			open + "--c\nContent-ID: 2\n" + mimeHeader + insertHead + "content-id: 1\n\n{\"a\":1}\n" +
+				"--c\nContent-ID: 3\n" + mimeHeader + insertHead + "content-id: 1\n\n{\"a\":1}\n--c--\n--b--",
+			[]batch.Operation{with(identified, batch.Field{Name: "content-id", Value: "1"}), with(identified, batch.Field{Name: "content-id", Value: "1"})},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := batch.Parse(c.contentType, []byte(c.body))
@@ -76,9 +138,11 @@ func TestParseRepeats(t *testing.T) {
 		operation, crlf(operation), "\n" + operation, mime + "\n\n" + line + header + "\n{}\n",
 		mime + "\n\r\n" + line + header + "\n{}", mime + "\n\r" + line + header + "\n{}", mime + "\n" + line + header + "\n\n{}\n\n",
 		mime + "\n" + line + header + "\n", mime + "\n" + line + header, mime + "\n" + line + header + "C: d\n\n{}\n", mime + "\n" + line + "A: b\n\n{}\n",
-		mime + "\n" + line + header + "\n{ }\n", mime + "\n" + line + "\n{}\n", mime + "\n" + line, mime + "\n" + strings.TrimSuffix(line, "\n"), mime + "\n", mime, "", "\n\n",
+		mime + "\n" + line + header + "\n{ }\n", mime + "\n" + line + "\n{}\n", mime + "\n" + line, mime + "\n" + strings.TrimSuffix(line, "\n"),
+		mime + "\n", mime, "", "\n\n",
 		"X: y\n" + operation, mime + "X: y\n\n" + line + header + "\n{}\n", mime + "x\n\n" + line, "Content-Type: text/plain\n\n" + line + header,
-		mime + "\nPUT /x HTTP/1.1\n" + header + "\n{}\n", mime + "\nPOST /y HTTP/1.1\n" + header + "\n{}\n", mime + "\nPOST /x HTTP/1.0\n" + header + "\n{}\n", mime + "\nPOST /x\n" + header + "\n{}\n",
+		mime + "\nPUT /x HTTP/1.1\n" + header + "\n{}\n", mime + "\nPOST /y HTTP/1.1\n" + header + "\n{}\n",
+		mime + "\nPOST /x HTTP/1.0\n" + header + "\n{}\n", mime + "\nPOST /x\n" + header + "\n{}\n",
 		mime + "\n" + line + header + "x\n\n{}\n", mime + "\n" + line + "Content-Length: 2\r\nA: b\r\n\r\n{}\n", mime + "\n" + line + "Transfer-Encoding: x\n\n{}\n",
 		// A header without an empty line after it may continue.
 		mime + "\n" + line + "A: b\n", mime + "\n" + line + "A: bc\n\n{}\n", mime + "\n" + line + "A: b\nC: d\n\n{}\n",
@@ -119,8 +183,10 @@ func TestParseQuery(t *testing.T) {
 		Method: "GET", Target: "/Book(PartitionKey='a',RowKey='b')?$select=x", Header: batch.Header{{"Accept", "application/json;odata=nometadata"}},
 	}}}
 	for _, body := range []string{
-		"--b\nContent-Type: application/http\nContent-Transfer-Encoding: binary\n\nGET /Book(PartitionKey='a',RowKey='b')?$select=x HTTP/1.1\nAccept: application/json;odata=nometadata\n\n--b--",
-		crlf("--b\ncontent-type: application/http\n\nGET /Book(PartitionKey='a',RowKey='b')?$select=x HTTP/1.0\nAccept: \tapplication/json;odata=nometadata \n\n\n\n--b--\n\n"),
+		"--b\nContent-Type: application/http\nContent-Transfer-Encoding: binary\n\nGET /Book(PartitionKey='a',RowKey='b')?$select=x HTTP/1.1\n" +
+			"Accept: application/json;odata=nometadata\n\n--b--",
+		crlf("--b\ncontent-type: application/http\n\nGET /Book(PartitionKey='a',RowKey='b')?$select=x HTTP/1.0\nAccept: " +
+			"\tapplication/json;odata=nometadata \n\n\n\n--b--\n\n"),
 	} {
 		got, err := batch.Parse(mixed, []byte(body))
 		if err != nil {
@@ -173,7 +239,10 @@ func TestParseErrors(t *testing.T) {
 		{"quote in a boundary", `multipart/mixed; boundary="\""`, good, batch.BadBoundary, 0},
 		{"inner boundary missing", mixed, change("boundary=c", "x=c"), batch.BadBoundary, 0},
 		{"one boundary for both", mixed, strings.ReplaceAll(good, "boundary=c", "boundary=b"), batch.Unterminated, 0},
-		{"one boundary for both, twice", mixed, "--b\nContent-Type: multipart/mixed; boundary=b\n\n--b\n" + "Content-Type: application/http\n\n" + ok + "--b--\n--b--", batch.Unterminated, 0},
+		{
+			"one boundary for both, twice", mixed,
+			"--b\nContent-Type: multipart/mixed; boundary=b\n\n--b\n" + "Content-Type: application/http\n\n" + ok + "--b--\n--b--", batch.Unterminated, 0,
+		},
 		{"no body", mixed, "", batch.Unterminated, 0},
 		{"other boundary", "multipart/mixed; boundary=other", good, batch.Unterminated, 0},
 		{"batch without end", mixed, strings.TrimSuffix(good, "--b--"), batch.Unterminated, 0},
@@ -189,7 +258,10 @@ func TestParseErrors(t *testing.T) {
 		{"changeset in a changeset", mixed, nested, batch.Misplaced, 0},
 		{"two changesets", mixed, change("--b--", "--b\n"+good[len("--b\n"):]), batch.Misplaced, 1},
 		{"query beside a changeset", mixed, change("--b--", "--b\nContent-Type: application/http\n\nGET /x HTTP/1.1\n\n--b--"), batch.Misplaced, 1},
-		{"two queries", mixed, "--b\nContent-Type: application/http\n\nGET /x HTTP/1.1\n\n--b\nContent-Type: application/http\n\nGET /x HTTP/1.1\n\n--b--", batch.Misplaced, 1},
+		{
+			"two queries", mixed,
+			"--b\nContent-Type: application/http\n\nGET /x HTTP/1.1\n\n--b\nContent-Type: application/http\n\nGET /x HTTP/1.1\n\n--b--", batch.Misplaced, 1,
+		},
 		{"query in a changeset", mixed, changeset(ok, "GET /x HTTP/1.1\n"), batch.Misplaced, 1},
 		{"change outside a changeset", mixed, "--b\nContent-Type: application/http\n\n" + ok + "--b--", batch.Misplaced, 0},
 		{"base64", mixed, change("application/http\n", "application/http\nContent-Transfer-Encoding: base64\n"), batch.BadHeader, 0},
@@ -208,7 +280,12 @@ func TestParseErrors(t *testing.T) {
 		{"chunks", mixed, changeset(ok + "transfer-encoding: chunked\n\n0\n"), batch.BadHeader, 0},
 		{"one Content-ID twice", mixed, changeset(ok+"Content-ID: 1\n", ok, ok+"Content-ID: 1\n"), batch.BadHeader, 2},
 		{"one MIME Content-ID twice", mixed, strings.ReplaceAll(changeset(ok, ok), "--c\n", "--c\nContent-ID: 1\n"), batch.BadHeader, 1},
-		{"Content-ID in a MIME header and in an earlier operation", mixed, strings.Replace(changeset(ok+"Content-ID: 1\n", ok), "--c\nContent-Type: application/http\n\n"+ok+"\n", "--c\nContent-ID: 1\nContent-Type: application/http\n\n"+ok+"\n", 1), batch.BadHeader, 1},
+		{
+			"Content-ID in a MIME header and in an earlier operation", mixed,
+			strings.Replace(changeset(ok+"Content-ID: 1\n", ok), "--c\nContent-Type: application/http\n\n"+ok+"\n",
+				"--c\nContent-ID: 1\nContent-Type: application/http\n\n"+ok+"\n", 1),
+			batch.BadHeader, 1,
+		},
 		{"no operation", mixed, changeset(ok, ""), batch.BadRequest, 1},
 		{"no target", mixed, changeset("DELETE HTTP/1.1\n"), batch.BadRequest, 0},
 		{"target of blanks", mixed, changeset("DELETE   HTTP/1.1\n"), batch.BadRequest, 0},
