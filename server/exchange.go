@@ -33,6 +33,7 @@ type exchange struct {
 
 	request.Address
 	account *account // nil if the server has no account of that name
+	base    string   // the beginning of links: scheme, host and account
 	command
 	operation *operation
 	version   string // of the protocol, repeated in the response
@@ -54,15 +55,12 @@ type exchange struct {
 	event  Event
 }
 
-// reused is the state that an exchange keeps from one request to the next: memory, and
-// texts that are likely to be the same.
+// reused is the memory that an exchange keeps from one request to the next.
 type reused struct {
 	s      *Server
 	ids    *bufio.Reader       // random bytes for GUIDs
 	viewed func(edm.Row) error // appendViewed, so that View needs no new closure
 	chunks chunkList           // of the response, in front of buf
-	base   joinCache           // the beginning of links: scheme, host and account
-	about  joinCache           // the metadata URL in options
 }
 
 // command is what a request, or one operation of a batch, asks for.
@@ -128,8 +126,6 @@ func (x *exchange) end() {
 	x.freeBuffer()
 	x.freeParser()
 	x.freeBody()
-	x.base.trim()
-	x.about.trim()
 	*x = exchange{reused: x.reused}
 }
 
@@ -204,11 +200,11 @@ func (x *exchange) locate() error {
 	x.account = x.s.accounts[x.Address.Account]
 	scheme, host := originOf(x.r)
 	if x.HostStyle {
-		x.base.set(scheme, host)
+		x.base = scheme + host
 	} else {
 		// The account's segment as the client wrote it, suffix included.
 		segment, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-		x.base.set(scheme, host, "/", segment)
+		x.base = scheme + host + "/" + segment
 		// An escaped slash would end the account's segment here, but not in the signature.
 		if raw, _, _ := strings.Cut(strings.TrimPrefix(x.r.URL.RawPath, "/"), "/"); strings.Contains(strings.ToLower(raw), "%2f") {
 			x.Address.Account = ""

@@ -55,12 +55,11 @@ const element = "/@Element"
 // metadata URL names the collection; single is element or, for a feed, empty; suffix is
 // that of a selection.
 func (x *exchange) form(collection, single, suffix string) odata.Options {
-	o := odata.Options{Level: x.level, ASCII: true, Account: x.Address.Account, Base: string(x.base), Table: x.target.Table}
+	o := odata.Options{Level: x.level, ASCII: true, Account: x.Address.Account, Base: x.base, Table: x.target.Table}
 	if x.level == odata.None {
 		return o
 	}
-	x.about.set(string(x.base), "/$metadata#", collection, single, suffix)
-	o.Metadata = string(x.about)
+	o.Metadata = x.base + "/$metadata#" + collection + single + suffix
 	return o
 }
 
