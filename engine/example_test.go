@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"path/filepath"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
 )
 
 func Example() {
@@ -52,4 +54,224 @@ func Example() {
 		fmt.Println(e.Key.Row, e.Properties.Get("Total"))
 	}
 	// Output: 0002 99
+}
+
+// A database is a directory. Open creates it if it is empty or missing.
+func ExampleOpen() {
+	dir, _ := os.MkdirTemp("", "example")
+	defer os.RemoveAll(dir)
+
+	db, err := engine.Open(filepath.Join(dir, "db"), engine.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+
+	_, err = engine.Open(filepath.Join(dir, "db"), engine.Options{})
+	fmt.Println("second Open:", errors.Is(err, store.ErrLocked))
+	// Output: second Open: true
+}
+
+// A database in memory is fast to open, for example for each test.
+func ExampleOpen_inMemory() {
+	ctx := context.Background()
+	db, err := engine.Open("db", engine.Options{FS: vfs.NewMem(), SegmentBytes: 64 << 10})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	fmt.Println(db.CreateTable(ctx, "Orders"))
+	// Output: <nil>
+}
+
+func ExampleOptions() {
+	dir, _ := os.MkdirTemp("", "example")
+	defer os.RemoveAll(dir)
+
+	// Two databases share one cache of 64 MiB. The second one uses little memory
+	// for its log, and may lose the newest writes in a crash.
+	cache := engine.NewCache(64 << 20)
+	orders, err := engine.Open(filepath.Join(dir, "orders"), engine.Options{Cache: cache, Compression: engine.CompressSmall})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer orders.Close()
+	sessions, err := engine.Open(filepath.Join(dir, "sessions"), engine.Options{Cache: cache, SegmentBytes: 1 << 20, NoSync: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer sessions.Close()
+	// Output:
+}
+
+// A batch changes entities of one partition, all or none of them. An OpError
+// tells which operation failed.
+func ExampleDB_Apply() {
+	ctx := context.Background()
+	db, err := engine.Open("db", engine.Options{FS: vfs.NewMem()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.CreateTable(ctx, "Orders"); err != nil {
+		log.Fatal(err)
+	}
+
+	item := func(row string, n int32) edm.Entity {
+		return edm.Entity{Key: edm.Key{Partition: "order 7", Row: row}, Properties: edm.Properties{{Name: "Count", Value: edm.Int32(n)}}}
+	}
+	_, err = db.Apply(ctx, "Orders", store.Insert(item("pen", 3)), store.InsertOrReplace(item("paper", 1)))
+	fmt.Println(err)
+
+	_, err = db.Apply(ctx, "Orders", store.Delete(edm.Key{Partition: "order 7", Row: "paper"}, store.Any), store.Insert(item("pen", 4)))
+	var failed *store.OpError
+	fmt.Println(errors.As(err, &failed), failed.Index, errors.Is(err, store.ErrEntityExists))
+
+	_, err = db.Get(ctx, "Orders", edm.Key{Partition: "order 7", Row: "paper"})
+	fmt.Println(err)
+	// Output:
+	// <nil>
+	// true 1 true
+	// <nil>
+}
+
+// A conditional update replaces an entity only if nobody else changed it since it
+// was read. Read again and retry on ErrPrecondition.
+func ExampleDB_Apply_conditional() {
+	ctx := context.Background()
+	db, err := engine.Open("db", engine.Options{FS: vfs.NewMem()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.CreateTable(ctx, "Counters"); err != nil {
+		log.Fatal(err)
+	}
+	key := edm.Key{Partition: "site", Row: "visits"}
+	if _, err := db.Apply(ctx, "Counters", store.Insert(edm.Entity{Key: key})); err != nil {
+		log.Fatal(err)
+	}
+
+	increment := func() error {
+		for {
+			e, err := db.Get(ctx, "Counters", key)
+			if err != nil {
+				return err
+			}
+			n, _ := e.Properties.Get("N").Int64() // 0 if there is no N yet
+			next := edm.Entity{Key: key, Properties: edm.Properties{{Name: "N", Value: edm.Int64(n + 1)}}}
+			_, err = db.Apply(ctx, "Counters", store.Replace(next, e.Timestamp.ETag()))
+			if !errors.Is(err, store.ErrPrecondition) {
+				return err
+			}
+		}
+	}
+	for range 3 {
+		if err := increment(); err != nil {
+			log.Fatal(err)
+		}
+	}
+	e, err := db.Get(ctx, "Counters", key)
+	fmt.Println(e.Properties.Get("N"), err)
+	// Output: 3 <nil>
+}
+
+// Resume is the key at which the next page begins. It can be stored and used
+// later, by another process too.
+func ExampleDB_Query() {
+	ctx := context.Background()
+	db, err := engine.Open("db", engine.Options{FS: vfs.NewMem()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.CreateTable(ctx, "Letters"); err != nil {
+		log.Fatal(err)
+	}
+	for _, row := range []string{"a", "b", "c", "d", "e"} {
+		if _, err := db.Apply(ctx, "Letters", store.Insert(edm.Entity{Key: edm.Key{Partition: "p", Row: row}})); err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	page := func(from *edm.Key) (next *edm.Key, err error) {
+		cursor := db.Query(ctx, "Letters", store.Query{From: from, Limit: 2})
+		defer cursor.Close()
+		var rows []string
+		for cursor.Next() {
+			rows = append(rows, cursor.Row().Key().Row)
+		}
+		fmt.Println(rows)
+		return cursor.Resume(), cursor.Err()
+	}
+	for from, more := (*edm.Key)(nil), true; more; more = from != nil {
+		if from, err = page(from); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// [a b]
+	// [c d]
+	// [e]
+}
+
+// A snapshot reads the database as it was when the snapshot was taken.
+func ExampleDB_Snapshot() {
+	ctx := context.Background()
+	db, err := engine.Open("db", engine.Options{FS: vfs.NewMem()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.CreateTable(ctx, "Stock"); err != nil {
+		log.Fatal(err)
+	}
+	key := edm.Key{Partition: "p", Row: "pens"}
+	set := func(n int32) {
+		e := edm.Entity{Key: key, Properties: edm.Properties{{Name: "N", Value: edm.Int32(n)}}}
+		if _, err := db.Apply(ctx, "Stock", store.InsertOrReplace(e)); err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	set(5)
+	snapshot, err := db.Snapshot()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer snapshot.Close()
+	set(4)
+
+	then, _ := snapshot.Get(ctx, "Stock", key)
+	now, _ := db.Get(ctx, "Stock", key)
+	fmt.Println(then.Properties.Get("N"), now.Properties.Get("N"))
+	// Output: 5 4
+}
+
+// A checkpoint is a copy of a running database in a new directory, ready to open.
+func ExampleDB_Checkpoint() {
+	ctx := context.Background()
+	dir, _ := os.MkdirTemp("", "example")
+	defer os.RemoveAll(dir)
+	db, err := engine.Open(filepath.Join(dir, "db"), engine.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.CreateTable(ctx, "Orders"); err != nil {
+		log.Fatal(err)
+	}
+
+	if err := db.Checkpoint(ctx, filepath.Join(dir, "backup")); err != nil {
+		log.Fatal(err)
+	}
+
+	backup, err := engine.Open(filepath.Join(dir, "backup"), engine.Options{ReadOnly: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer backup.Close()
+	tables, err := backup.Tables(ctx, "", 0)
+	fmt.Println(len(tables), tables[0].Name, err)
+	// Output: 1 Orders <nil>
 }

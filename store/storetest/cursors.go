@@ -49,9 +49,8 @@ func testQuerySnapshot(t *tester) {
 	}
 	for i, o := range cursors {
 		rest := t.drain(o.cursor)
-		if got := append(o.seen, rest.Rows...); rest.Err != nil || !slices.EqualFunc(got, o.want, sameEntity) {
-			t.Errorf("cursor %d: got %s, %v; want what there was at the call of Query, %s", i, show(got), rest.Err, show(o.want))
-		}
+		t.noErr(fmt.Sprintf("cursor %d", i), rest.Err)
+		t.wantEntities(fmt.Sprintf("cursor %d: the rows at the call of Query", i), append(o.seen, rest.Rows...), o.want)
 	}
 	if n := len(t.page(s, store.Query{}).Rows); n != 80 {
 		t.Errorf("%d entities after the writes, want 80", n)
@@ -71,9 +70,7 @@ func testQueryDeletedTable(t *tester) {
 	t.noErr("CreateTable", s.CreateTable(t.ctx, people))
 	fresh := t.insert(s, number("a", "05", -1))
 	for _, rows := range [][]edm.Entity{append([]edm.Entity{first}, t.drain(cursor).Rows...), t.drain(late).Rows} {
-		if !slices.EqualFunc(rows, list, sameEntity) {
-			t.Errorf("the table was deleted during the query: got %s, want %s", show(rows), show(list))
-		}
+		t.wantEntities("rows of a table that was deleted during the query", rows, list)
 	}
 	t.wantRows("the table of the same name", s, store.Query{}, []edm.Entity{fresh})
 }
@@ -106,9 +103,7 @@ func testQueryContext(t *tester) {
 					continue
 				}
 				rest := t.page(s, store.Query{Reverse: reverse, Filter: expr, From: p.Resume})
-				if got = append(got, rest.Rows...); !slices.EqualFunc(got, want, sameEntity) {
-					t.Errorf("%s: with the rest got %s, want %s", what, show(got), show(want))
-				}
+				t.wantEntities(what+": with the resumed rest", append(got, rest.Rows...), want)
 			}
 		}
 	}
@@ -145,9 +140,7 @@ func testQueryRow(t *tester) {
 	if cursor.Next() {
 		t.Error("Next returns true after Close")
 	}
-	if !slices.EqualFunc(copies, list, sameEntity) {
-		t.Errorf("copies of rows: got %s, want %s", show(copies), show(list))
-	}
+	t.wantEntities("copies of rows", copies, list)
 	cursor = s.Query(t.ctx, people, store.Query{})
 	if !cursor.Next() {
 		t.Errorf("no row: %v", cursor.Err())
@@ -167,9 +160,7 @@ func testQueryEntities(t *tester) {
 		t.noErr("Entities", err)
 		got = append(got, e)
 	}
-	if !slices.EqualFunc(got, list, sameEntity) {
-		t.Errorf("Entities: got %s, want %s", show(got), show(list))
-	}
+	t.wantEntities("Entities", got, list)
 	n := 0
 	for _, err := range store.Entities(s.Query(t.ctx, "Nobody", store.Query{})) {
 		t.wantErr("Entities of a missing table", err, store.ErrTableNotFound)

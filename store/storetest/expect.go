@@ -78,6 +78,31 @@ func sameEntity(a, b edm.Entity) bool {
 		func(p, q edm.Property) bool { return p.Name == q.Name && p.Value.Equal(q.Value) })
 }
 
+// wantEntities fails unless got and want are the same entities in the same order.
+func (t *tester) wantEntities(what string, got, want []edm.Entity) {
+	t.Helper()
+	if d := difference(got, want); d != "" {
+		t.Errorf("%s: %s", what, d)
+	}
+}
+
+// difference describes the first entity in which got and want differ, "" if they
+// are the same.
+func difference(got, want []edm.Entity) string {
+	at := func(list []edm.Entity, i int) string {
+		if i < len(list) {
+			return show(list[i])
+		}
+		return "none"
+	}
+	for i := range max(len(got), len(want)) {
+		if i >= len(got) || i >= len(want) || !sameEntity(got[i], want[i]) {
+			return fmt.Sprintf("%d entities, want %d; entity %d is %s, want %s", len(got), len(want), i, at(got, i), at(want, i))
+		}
+	}
+	return ""
+}
+
 // show returns v for a failure's message, shortened.
 func show(v any) string {
 	const most = 1500

@@ -68,9 +68,7 @@ func testQueryFromNoKey(t *tester) {
 				}
 				for _, budget := range []int{1, 2, 0} {
 					q := store.Query{Filter: t.parse(f.text), From: &from, Reverse: reverse, Budget: budget}
-					if got := t.chain(s, people, q, 4*len(list)); !slices.EqualFunc(got, want, sameEntity) {
-						t.Errorf("%s: got %s, want %s", show(q), show(got), show(want))
-					}
+					t.wantEntities(show(q), t.chain(s, people, q, 4*len(list)), want)
 				}
 			}
 		}

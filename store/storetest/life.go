@@ -160,14 +160,7 @@ func (t *tester) wantContent(what string, s store.Store, c content) {
 		t.Errorf("%s: got tables %v, metadata %q, %q; want %v, %q, %q", what, got.tables, got.account, got.metas, c.tables, c.account, c.metas)
 	}
 	for name, want := range c.rows {
-		rows := got.rows[name]
-		for i := range max(len(rows), len(want)) {
-			if i >= len(rows) || i >= len(want) || !sameEntity(rows[i], want[i]) {
-				t.Errorf("%s: %s: got %d rows, want %d; from row %d got %s, want %s", what, name,
-					len(rows), len(want), i, show(rows[min(i, len(rows)):]), show(want[min(i, len(want)):]))
-				break
-			}
-		}
+		t.wantEntities(what+": "+name, got.rows[name], want)
 	}
 }
 

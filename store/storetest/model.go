@@ -188,16 +188,12 @@ func (m *model) apply() {
 // same fails unless got is what the oracle has.
 func (m *model) same(what string, got, want []edm.Entity) {
 	m.Helper()
-	for i := range max(len(got), len(want)) {
-		if i < len(got) && i < len(want) {
-			w := want[i]
-			w.Timestamp = m.ticks[w.Timestamp]
-			if sameEntity(got[i], w) {
-				continue
-			}
-		}
-		m.fatalf("%s: %d rows, want %d; from row %d got %s, want %s", what,
-			len(got), len(want), i, show(got[min(i, len(got)):]), show(want[min(i, len(want)):]))
+	want = slices.Clone(want)
+	for i := range want {
+		want[i].Timestamp = m.ticks[want[i].Timestamp]
+	}
+	if d := difference(got, want); d != "" {
+		m.fatalf("%s: %s", what, d)
 	}
 }
 

@@ -20,9 +20,7 @@ func testPages(t *tester) {
 			q := store.Query{Filter: t.parse(text), Reverse: reverse}
 			want := t.page(s, q).Rows
 			for q.Limit = 1; q.Limit <= len(want)+1; q.Limit++ {
-				if got := t.chain(s, people, q, len(list)+1); !slices.EqualFunc(got, want, sameEntity) {
-					t.Errorf("pages of %s: got %s, want %s", show(q), show(got), show(want))
-				}
+				t.wantEntities("pages of "+show(q), t.chain(s, people, q, len(list)+1), want)
 			}
 		}
 	}
@@ -30,9 +28,7 @@ func testPages(t *tester) {
 		for at := range list {
 			p := t.page(s, store.Query{From: &list[at].Key, Limit: limit})
 			want := list[at:min(at+limit, len(list))]
-			if !slices.EqualFunc(p.Rows, want, sameEntity) {
-				t.Errorf("%d from row %d: got %s, want %s", limit, at, show(p.Rows), show(want))
-			}
+			t.wantEntities(fmt.Sprintf("%d from row %d", limit, at), p.Rows, want)
 		}
 	}
 }
@@ -46,9 +42,7 @@ func testPagesOfBudget(t *tester) {
 			for budget := 1; budget <= len(list)+1; budget += 1 + budget/5 {
 				for _, limit := range []int{0, 1, 3, budget} {
 					q := store.Query{Filter: t.parse(text), Reverse: reverse, Budget: budget, Limit: limit}
-					if got := t.chain(s, people, q, 4*len(list)); !slices.EqualFunc(got, want, sameEntity) {
-						t.Errorf("pages of %s: got %s, want %s", show(q), show(got), show(want))
-					}
+					t.wantEntities("pages of "+show(q), t.chain(s, people, q, 4*len(list)), want)
 				}
 			}
 		}
@@ -118,7 +112,5 @@ func testPagesWhileWriting(t *tester) {
 		shown := p.Rows[0].Key
 		t.insert(s, number(shown.Partition, fmt.Sprintf("%s-%d", shown.Row, n), -1))
 	}
-	if !slices.EqualFunc(got, want, sameEntity) {
-		t.Errorf("pages with writes between: got %s, want %s", show(got), show(want))
-	}
+	t.wantEntities("pages with writes between", got, want)
 }

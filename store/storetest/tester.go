@@ -207,9 +207,7 @@ func (t *tester) drain(c store.Cursor) page {
 // wantRows fails unless a Query of People gives want.
 func (t *tester) wantRows(what string, s store.Store, q store.Query, want []edm.Entity) {
 	t.Helper()
-	if got := t.page(s, q).Rows; !slices.EqualFunc(got, want, sameEntity) {
-		t.Errorf("%s: got %s, want %s", what, show(got), show(want))
-	}
+	t.wantEntities(what, t.page(s, q).Rows, want)
 }
 
 // chain follows resume keys from q to the end and returns all rows. It fails if
