@@ -1,6 +1,7 @@
 package sharedkey
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -101,51 +102,36 @@ var errSAS = errors.New("invalid fields of a shared access signature")
 // TableSAS returns the query parameters of s, without a question mark. It fails if no
 // Verifier could accept them.
 func (c *Credential) TableSAS(s TableSAS) (string, error) {
-	p := new(parameters)
-	p.set(fieldTable, s.Table)
-	p.set(fieldIdentifier, s.Identifier)
-	p.set(fieldStartPartition, s.StartPartition)
-	p.set(fieldStartRow, s.StartRow)
-	p.set(fieldEndPartition, s.EndPartition)
-	p.set(fieldEndRow, s.EndRow)
-	return c.sas(p, s.Version, s.Permissions, s.Start, s.Expiry, s.IP, s.Protocol)
+	return c.sas([fields]string{
+		fieldVersion: s.Version, fieldTable: s.Table, fieldPermissions: s.Permissions, fieldStart: s.Start, fieldExpiry: s.Expiry,
+		fieldIdentifier: s.Identifier, fieldIP: s.IP, fieldProtocol: s.Protocol,
+		fieldStartPartition: s.StartPartition, fieldStartRow: s.StartRow, fieldEndPartition: s.EndPartition, fieldEndRow: s.EndRow,
+	})
 }
 
 // AccountSAS returns the query parameters of s, without a question mark. It fails if
 // no Verifier could accept them.
 func (c *Credential) AccountSAS(s AccountSAS) (string, error) {
-	p := new(parameters)
-	if s.Services == "" {
-		s.Services = "t"
-	}
-	p.set(fieldServices, s.Services)
-	p.set(fieldResourceTypes, s.ResourceTypes)
-	return c.sas(p, s.Version, s.Permissions, s.Start, s.Expiry, s.IP, s.Protocol)
+	return c.sas([fields]string{
+		fieldVersion: s.Version, fieldServices: cmp.Or(s.Services, "t"), fieldResourceTypes: s.ResourceTypes, fieldPermissions: s.Permissions,
+		fieldStart: s.Start, fieldExpiry: s.Expiry, fieldIP: s.IP, fieldProtocol: s.Protocol,
+	})
 }
 
-// set sets a field, unless the value is empty.
-func (p *parameters) set(f field, value string) { p.values[f], p.present[f] = value, value != "" }
-
-// sas completes, checks and signs p.
-func (c *Credential) sas(p *parameters, version, permissions, start, expiry, ip, protocol string) (string, error) {
-	if version == "" {
-		version = defaultVersion
-	}
-	p.set(fieldVersion, version)
-	p.set(fieldPermissions, permissions)
-	p.set(fieldStart, start)
-	p.set(fieldExpiry, expiry)
-	p.set(fieldIP, ip)
-	p.set(fieldProtocol, protocol)
-	for _, value := range p.values {
+// sas checks and signs the values that are not empty.
+func (c *Credential) sas(values [fields]string) (string, error) {
+	p := parameters{values: values}
+	p.values[fieldVersion] = cmp.Or(values[fieldVersion], defaultVersion)
+	for f, value := range p.values {
 		if !plain(value) {
 			return "", errSAS
 		}
+		p.present[f] = value != ""
 	}
 	if !p.wellFormed() {
 		return "", errSAS
 	}
-	p.set(fieldSignature, c.keys.sign(p.appendTo(nil, c.account)))
+	p.values[fieldSignature], p.present[fieldSignature] = c.keys.sign(p.appendTo(nil, c.account)), true
 	var query strings.Builder
 	for f, value := range p.values {
 		if !p.present[f] {
