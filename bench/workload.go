@@ -59,18 +59,22 @@ func Workloads() []Workload {
 	atMost := func(limit int) func(int) int { return func(n int) int { return min(n, limit) } }
 	gets := func(n int) int { return max(n, 500_000) }
 	rows := func(n int) int { return 5 * n }
+	inBatches := func(limit int) func(int) int { return func(n int) int { return min(n/batchLen, limit) } }
 	return []Workload{
 		{Name: "load/order=sorted", Op: "entity", Step: "100 entities", Parallel: 1, run: load(true), ops: all},
 		{Name: "load/order=random", Op: "entity", Step: "100 entities", Parallel: 1, run: load(false), ops: all},
 		{Name: "insert/writers=1", Op: "entity", Step: "entity", Durable: true, Parallel: 1, run: insert, ops: atMost(20_000)},
 		{Name: "insert/writers=64", Op: "entity", Step: "entity", Durable: true, Parallel: 64, run: insert, ops: atMost(400_000)},
-		{Name: "batch/writers=1", Op: "batch of 100", Step: "batch", Durable: true, Parallel: 1, run: batches, ops: func(n int) int { return min(n/batchLen, 5_000) }, without: []string{Singles}},
-		{Name: "batch/writers=16", Op: "batch of 100", Step: "batch", Durable: true, Parallel: 16, run: batches, ops: func(n int) int { return min(n/batchLen, 10_000) }, without: []string{Singles}},
+		{Name: "batch/writers=1", Op: "batch of 100", Step: "batch", Durable: true, Parallel: 1, run: batches, ops: inBatches(5_000), without: []string{Singles}},
+		{Name: "batch/writers=16", Op: "batch of 100", Step: "batch", Durable: true, Parallel: 16, run: batches, ops: inBatches(10_000), without: []string{Singles}},
 		{Name: "get/key=present/readers=1", Op: "get", Step: "get", Parallel: 1, ReadOnly: true, warm: true, run: lookups(false), ops: gets},
 		{Name: "get/key=present/readers=2", Op: "get", Step: "get", Parallel: 2, ReadOnly: true, warm: true, run: lookups(false), ops: gets},
 		{Name: "get/key=present/readers=16", Op: "get", Step: "get", Parallel: 16, ReadOnly: true, warm: true, run: lookups(false), ops: gets},
 		{Name: "get/key=missing/readers=1", Op: "get", Step: "get", Parallel: 1, ReadOnly: true, warm: true, run: lookups(true), ops: gets},
-		{Name: "scan/range=partition", Op: "entity", Step: "partition", Parallel: 1, ReadOnly: true, warm: true, run: scanPartitions, ops: rows, without: []string{Whole}},
+		{
+			Name: "scan/range=partition", Op: "entity", Step: "partition", Parallel: 1, ReadOnly: true, warm: true,
+			run: scanPartitions, ops: rows, without: []string{Whole},
+		},
 		{Name: "scan/range=table", Op: "entity", Step: "table", Parallel: 1, ReadOnly: true, warm: true, run: scanTable(false), ops: rows},
 		{Name: "filter/match=1%", Op: "entity examined", Step: "table", Parallel: 1, ReadOnly: true, warm: true, run: scanTable(true), ops: rows},
 		{Name: "overwrite/order=random", Op: "entity", Step: "100 entities", Parallel: 1, start: startLoaded, run: overwrite, ops: all},

@@ -131,7 +131,8 @@ func (j *journal) upsert(ctx context.Context, client *aztables.Client, row strin
 	j.mu.Lock()
 	j.unsure[row] = append(j.unsure[row], v)
 	j.mu.Unlock()
-	_, err := client.UpsertEntity(ctx, entity("p", row, property{"V", "", fmt.Sprint(int(v))}), &aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeReplace})
+	_, err := client.UpsertEntity(ctx, entity("p", row, property{"V", "", fmt.Sprint(int(v))}),
+		&aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeReplace})
 	if err != nil {
 		return err
 	}

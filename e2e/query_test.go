@@ -108,7 +108,8 @@ func TestResume(t *testing.T) {
 	for _, m := range queryAll(t, client, "RowKey ge 'r00010' and RowKey lt 'r00012'") {
 		must(client.DeleteEntity(t.Context(), m["PartitionKey"].(string), m["RowKey"].(string), nil))(t)
 	}
-	got, err := queryRows(t.Context(), shared.service(t).NewClient(name), &aztables.ListEntitiesOptions{NextPartitionKey: page.NextPartitionKey, NextRowKey: page.NextRowKey})
+	got, err := queryRows(t.Context(), shared.service(t).NewClient(name),
+		&aztables.ListEntitiesOptions{NextPartitionKey: page.NextPartitionKey, NextRowKey: page.NextRowKey})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -108,7 +108,10 @@ func TestTableSASRange(t *testing.T) {
 	v := lasting("raud")
 	v.StartPartitionKey, v.StartRowKey, v.EndPartitionKey, v.EndRowKey = "b", "b2", "c", "c2"
 	client := tableSAS(t, shared, name, v)
-	for _, filter := range []string{"", "V eq 1", "PartitionKey ge 'a' and PartitionKey le 'd'", "PartitionKey eq 'b' or PartitionKey eq 'c'", "not (PartitionKey eq 'a')"} {
+	for _, filter := range []string{
+		"", "V eq 1", "PartitionKey ge 'a' and PartitionKey le 'd'",
+		"PartitionKey eq 'b' or PartitionKey eq 'c'", "not (PartitionKey eq 'a')",
+	} {
 		wantStrings(t, filter, rows(t, client, filter), inside)
 	}
 	wantStrings(t, "outside", rows(t, client, "PartitionKey eq 'a'"), []string{})
@@ -198,8 +201,14 @@ func TestRefusedSAS(t *testing.T) {
 		{"from here", shared, name, with(func(v *aztables.SASSignatureValues) {
 			v.IPRange.Start, v.IPRange.End = ip("127.0.0.0"), ip("127.0.0.9")
 		}), refusal{}},
-		{"from elsewhere", shared, name, with(func(v *aztables.SASSignatureValues) { v.IPRange.Start = ip("192.0.2.1") }), refusal{403, "AuthorizationSourceIPMismatch"}},
-		{"https alone", shared, name, with(func(v *aztables.SASSignatureValues) { v.Protocol = aztables.SASProtocolHTTPS }), refusal{403, "AuthorizationProtocolMismatch"}},
+		{
+			"from elsewhere", shared, name, with(func(v *aztables.SASSignatureValues) { v.IPRange.Start = ip("192.0.2.1") }),
+			refusal{403, "AuthorizationSourceIPMismatch"},
+		},
+		{
+			"https alone", shared, name, with(func(v *aztables.SASSignatureValues) { v.Protocol = aztables.SASProtocolHTTPS }),
+			refusal{403, "AuthorizationProtocolMismatch"},
+		},
 		{"http too", shared, name, with(func(v *aztables.SASSignatureValues) { v.Protocol = aztables.SASProtocolHTTPSandHTTP }), refusal{}},
 		{"an unknown policy", shared, name, with(func(v *aztables.SASSignatureValues) { v.Identifier = "nobody" }), unauthenticated},
 	} {
@@ -296,8 +305,14 @@ func TestAccountSAS(t *testing.T) {
 		{"list tables without l", "c", "r", listOnce(t), wrongPermission},
 		{"list tables without c", "so", "rl", listOnce(t), wrongType},
 		{"make a table without c", "o", "c", func(s *aztables.ServiceClient) error { _, err := s.CreateTable(t.Context(), name, nil); return err }, wrongType},
-		{"make a table", "c", "c", func(s *aztables.ServiceClient) error { _, err := s.CreateTable(t.Context(), name, nil); return err }, refusal{409, "TableAlreadyExists"}},
-		{"make a table with w", "c", "w", func(s *aztables.ServiceClient) error { _, err := s.CreateTable(t.Context(), name, nil); return err }, refusal{409, "TableAlreadyExists"}},
+		{
+			"make a table", "c", "c", func(s *aztables.ServiceClient) error { _, err := s.CreateTable(t.Context(), name, nil); return err },
+			refusal{409, "TableAlreadyExists"},
+		},
+		{
+			"make a table with w", "c", "w", func(s *aztables.ServiceClient) error { _, err := s.CreateTable(t.Context(), name, nil); return err },
+			refusal{409, "TableAlreadyExists"},
+		},
 		{"delete a table", "c", "d", func(s *aztables.ServiceClient) error {
 			_, err := s.DeleteTable(t.Context(), "NoSuchTable", nil)
 			return err
@@ -314,7 +329,10 @@ func TestAccountSAS(t *testing.T) {
 			_, err := queryRows(t.Context(), s.NewClient(name), nil)
 			return err
 		}, wrongType},
-		{"insert", "o", "a", func(s *aztables.ServiceClient) error { return insert(t, s.NewClient(name), entity("p", "r"), nil) }, refusal{409, "EntityAlreadyExists"}},
+		{
+			"insert", "o", "a", func(s *aztables.ServiceClient) error { return insert(t, s.NewClient(name), entity("p", "r"), nil) },
+			refusal{409, "EntityAlreadyExists"},
+		},
 		{"insert without a", "o", "ru", func(s *aztables.ServiceClient) error { return insert(t, s.NewClient(name), entity("p", "r"), nil) }, wrongPermission},
 		{"update", "o", "u", func(s *aztables.ServiceClient) error {
 			return update(aztables.UpdateModeMerge)(t, s.NewClient(name), entity("p", "r"), nil)

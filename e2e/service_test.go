@@ -17,7 +17,9 @@ func TestAccessPolicies(t *testing.T) {
 		var all []*aztables.SignedIdentifier
 		for i := range n {
 			all = append(all, &aztables.SignedIdentifier{ID: pointer("id " + strings.Repeat("x", i)), AccessPolicy: &aztables.AccessPolicy{
-				Start: pointer(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), Expiry: pointer(time.Date(2126, 1, 2, 3, 4, 5, 600, time.UTC)), Permission: pointer("raud"[:1+i%4]),
+				Start:      pointer(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
+				Expiry:     pointer(time.Date(2126, 1, 2, 3, 4, 5, 600, time.UTC)),
+				Permission: pointer("raud"[:1+i%4]),
 			}})
 		}
 		return all
@@ -169,7 +171,8 @@ func TestStatistics(t *testing.T) {
 	secondary := *shared
 	secondary.url = strings.Replace(shared.url, shared.account, shared.account+"-secondary", 1)
 	got := must(secondary.service(t).GetStatistics(t.Context(), nil))(t).GeoReplication
-	if got == nil || got.Status == nil || *got.Status != aztables.GeoReplicationStatusLive || got.LastSyncTime == nil || time.Since(*got.LastSyncTime) > time.Hour {
+	if got == nil || got.Status == nil || *got.Status != aztables.GeoReplicationStatusLive ||
+		got.LastSyncTime == nil || time.Since(*got.LastSyncTime) > time.Hour {
 		t.Errorf("got %+v, want live and a recent time", got)
 	}
 }

@@ -82,7 +82,8 @@ func TestHTTPS(t *testing.T) {
 				t.Errorf("odata.id: got %v, want %s", got, want)
 			}
 			// The account signature of the SDK is for HTTPS only.
-			signed := must(service.GetAccountSASURL(aztables.AccountSASResourceTypes{Object: true}, aztables.AccountSASPermissions{Read: true}, time.Now().Add(-time.Minute), time.Now().Add(time.Hour)))(t)
+			signed := must(service.GetAccountSASURL(aztables.AccountSASResourceTypes{Object: true}, aztables.AccountSASPermissions{Read: true},
+				time.Now().Add(-time.Minute), time.Now().Add(time.Hour)))(t)
 			guest := must(aztables.NewServiceClientWithNoCredential(signed, o))(t)
 			get(t, guest.NewClient("Table"), "p", "r000")
 		})

@@ -11,6 +11,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 )
 
+// actions are the operations of a transaction.
+type actions = []aztables.TransactionAction
+
 func action(kind aztables.TransactionType, text []byte, tag ...azcore.ETag) aztables.TransactionAction {
 	a := aztables.TransactionAction{ActionType: kind, Entity: text}
 	if len(tag) > 0 {
@@ -38,7 +41,7 @@ func TestTransaction(t *testing.T) {
 	sent := func(row string) []byte {
 		return entity("p", row, property{"B", "", `"new"`}, property{"C", "", "3"})
 	}
-	must(client.SubmitTransaction(t.Context(), []aztables.TransactionAction{
+	must(client.SubmitTransaction(t.Context(), actions{
 		action(opAdd, sent("added")),
 		action(opDelete, sent("deleted")),
 		action(opUpdateMerge, sent("merged"), tags["merged"]),
@@ -85,18 +88,38 @@ func TestRefusedTransactions(t *testing.T) {
 		prefix  string // of the error message
 	}{
 		{"conflict at the end", append(adds(9), action(opAdd, e("there"))), 409, "EntityAlreadyExists", "9:The specified entity already exists."},
-		{"conflict in the middle", append([]aztables.TransactionAction{action(opAdd, e("x")), action(opAdd, e("there"))}, adds(3)...), 409, "EntityAlreadyExists", "1:The"},
-		{"conflict alone", []aztables.TransactionAction{action(opAdd, e("there"))}, 409, "EntityAlreadyExists", "The specified entity already exists."},
-		{"stale", []aztables.TransactionAction{action(opAdd, e("x")), action(opUpdateMerge, e("there"), stale)}, 412, "UpdateConditionNotSatisfied", "1:The update condition specified in the request was not satisfied."},
-		{"stale delete", []aztables.TransactionAction{action(opAdd, e("x")), action(opAdd, e("y")), action(opDelete, e("there"), stale)}, 412, "UpdateConditionNotSatisfied", "2:"},
-		{"missing", []aztables.TransactionAction{action(opAdd, e("x")), action(opUpdateReplace, e("missing"), azcore.ETagAny)}, 404, "ResourceNotFound", "1:The specified resource does not exist."},
-		{"missing delete", []aztables.TransactionAction{action(opDelete, e("missing")), action(opAdd, e("x"))}, 404, "ResourceNotFound", "0:"},
-		{"same row twice", []aztables.TransactionAction{action(opAdd, e("x")), action(opInsertMerge, e("x"))}, 400, "InvalidDuplicateRow", "1:The batch request contains multiple changes with same row key."},
-		{"two partitions", []aztables.TransactionAction{action(opAdd, e("x")), action(opAdd, entity("q", "x"))}, 400, "CommandsInBatchActOnDifferentPartitions", "1:All commands in a batch must operate on same entity group."},
+		{"conflict in the middle", append(actions{action(opAdd, e("x")), action(opAdd, e("there"))}, adds(3)...), 409, "EntityAlreadyExists", "1:The"},
+		{"conflict alone", actions{action(opAdd, e("there"))}, 409, "EntityAlreadyExists", "The specified entity already exists."},
+		{
+			"stale",
+			actions{action(opAdd, e("x")), action(opUpdateMerge, e("there"), stale)},
+			412, "UpdateConditionNotSatisfied", "1:The update condition specified in the request was not satisfied.",
+		},
+		{"stale delete", actions{action(opAdd, e("x")), action(opAdd, e("y")), action(opDelete, e("there"), stale)}, 412, "UpdateConditionNotSatisfied", "2:"},
+		{
+			"missing",
+			actions{action(opAdd, e("x")), action(opUpdateReplace, e("missing"), azcore.ETagAny)},
+			404, "ResourceNotFound", "1:The specified resource does not exist.",
+		},
+		{"missing delete", actions{action(opDelete, e("missing")), action(opAdd, e("x"))}, 404, "ResourceNotFound", "0:"},
+		{
+			"same row twice",
+			actions{action(opAdd, e("x")), action(opInsertMerge, e("x"))},
+			400, "InvalidDuplicateRow", "1:The batch request contains multiple changes with same row key.",
+		},
+		{
+			"two partitions",
+			actions{action(opAdd, e("x")), action(opAdd, entity("q", "x"))},
+			400, "CommandsInBatchActOnDifferentPartitions", "1:All commands in a batch must operate on same entity group.",
+		},
 		{"101 operations", adds(101), 400, "InvalidInput", "99:The batch request operation exceeds the maximum 100 changes per change set."},
-		{"a bad name", []aztables.TransactionAction{action(opAdd, e("x")), action(opAdd, entity("p", "y", property{"1", "", "1"}))}, 400, "PropertyNameInvalid", "1:"},
-		{"a bad key", []aztables.TransactionAction{action(opAdd, e("x")), action(opAdd, e("a#b"))}, 400, "OutOfRangeInput", "1:"},
-		{"a large value", []aztables.TransactionAction{action(opAdd, e("x")), action(opAdd, entity("p", "y", property{"V", "", quote(strings.Repeat("x", 32769))}))}, 400, "PropertyValueTooLarge", "1:"},
+		{"a bad name", actions{action(opAdd, e("x")), action(opAdd, entity("p", "y", property{"1", "", "1"}))}, 400, "PropertyNameInvalid", "1:"},
+		{"a bad key", actions{action(opAdd, e("x")), action(opAdd, e("a#b"))}, 400, "OutOfRangeInput", "1:"},
+		{
+			"a large value",
+			actions{action(opAdd, e("x")), action(opAdd, entity("p", "y", property{"V", "", quote(strings.Repeat("x", 32769))}))},
+			400, "PropertyValueTooLarge", "1:",
+		},
 		{"a large body", adds(64, large), 413, "RequestBodyTooLarge", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -150,14 +173,14 @@ func TestTransactionKeys(t *testing.T) {
 			v := func(row string, n int) []byte {
 				return entity(doubled, row, property{"V", "", fmt.Sprint(n)})
 			}
-			must(client.SubmitTransaction(t.Context(), []aztables.TransactionAction{
+			must(client.SubmitTransaction(t.Context(), actions{
 				action(opInsertReplace, v(doubled, 1)),
 				action(opInsertMerge, v("other", 2)),
 			}, nil))(t)
 			if got := get(t, client, key, key); got["V"] != 1.0 || got["RowKey"] != key {
 				t.Errorf("got V %v of %v, want 1", got["V"], got["RowKey"])
 			}
-			must(client.SubmitTransaction(t.Context(), []aztables.TransactionAction{
+			must(client.SubmitTransaction(t.Context(), actions{
 				action(opUpdateMerge, v(doubled, 3), azcore.ETagAny),
 				action(opDelete, v("other", 0)),
 			}, nil))(t)

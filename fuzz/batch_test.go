@@ -19,8 +19,10 @@ func FuzzBatch(f *testing.F) {
 	const plain = "multipart/mixed; boundary=b"
 	const part = "--c\nContent-Type: application/http\nContent-Transfer-Encoding: binary\n\n"
 	const open = "--b\nContent-Type: multipart/mixed; boundary=c\n\n"
-	f.Add(plain, []byte(open+part+"POST /t HTTP/1.1\nContent-Length: 7\nContent-ID: 1\n\n{\"a\":1}\n"+part+"DELETE http://h:1/a/t(PartitionKey='p',RowKey='r') HTTP/1.1\nIf-Match: *\n\n\n--c--\n--b--"))
-	f.Add(`Multipart/MIXED; charset="utf-8"; boundary="b"`, []byte("x\r\n--b\r\ncontent-type: multipart/mixed;boundary=\"c\"\r\n\r\n\r\n--c\r\ncontent-type: application/http\r\n\r\nPATCH /t HTTP/1.0\r\n\r\n\r\n{}\r\n--c-- \r\ny\r\n--b--\r\nz"))
+	f.Add(plain, []byte(open+part+"POST /t HTTP/1.1\nContent-Length: 7\nContent-ID: 1\n\n{\"a\":1}\n"+
+		part+"DELETE http://h:1/a/t(PartitionKey='p',RowKey='r') HTTP/1.1\nIf-Match: *\n\n\n--c--\n--b--"))
+	f.Add(`Multipart/MIXED; charset="utf-8"; boundary="b"`, []byte("x\r\n--b\r\ncontent-type: multipart/mixed;boundary=\"c\"\r\n\r\n\r\n--c\r\n"+
+		"content-type: application/http\r\n\r\nPATCH /t HTTP/1.0\r\n\r\n\r\n{}\r\n--c-- \r\ny\r\n--b--\r\nz"))
 	f.Add("multipart/mixed;boundary=b", []byte("--b\nContent-Type: application/http\n\nGET /t(PartitionKey='p', RowKey='r') HTTP/1.1\n\n--b--"))
 	f.Add(plain, []byte("--b\nContent-Type: multipart/mixed; boundary=b\n\n--b\n--b--"))
 	f.Add(plain, []byte(open+part+"PUT /t HTTP/1.1\nContent-Length: 900\n\n{}\n--c--\n--b--"))
@@ -62,10 +64,13 @@ func FuzzOperations(f *testing.F) {
 	f.Add([]byte(post + "--c\n" + mime + "POST /t HTTP/1.1\n\n{}\n--c\n" + mime + "POST /u HTTP/1.1\n\n{}\n--c\n" + mime + "POST /u HTTP/1.1\nA: b\n"))
 	f.Add([]byte(post + "--c\n" + mime + "POST /t HTTP/1.1\nPrefer: x\nContent-Length: 2\nA: b\n\n{}\n--c\nX: y\n" + post + "--c\nX: y\nA: b\n" + post))
 	f.Add([]byte("Content-ID: 1\n" + post + "--c\nContent-ID: 2\n" + post + "--c\nContent-ID: 1\n" + post))
-	f.Add([]byte(mime + "DELETE /t HTTP/1.1\r\nContent-ID: 1\r\n\r\n--c\n" + mime + "DELETE /t HTTP/1.1\r\nContent-ID: 2\r\n\r\n--c\n" + mime + "DELETE /t HTTP/1.1"))
+	f.Add([]byte(mime + "DELETE /t HTTP/1.1\r\nContent-ID: 1\r\n\r\n--c\n" +
+		mime + "DELETE /t HTTP/1.1\r\nContent-ID: 2\r\n\r\n--c\n" + mime + "DELETE /t HTTP/1.1"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		parse := func(operations ...[]byte) ([]batch.Operation, error) {
-			b, err := batch.Parse("multipart/mixed; boundary=b", fmt.Appendf(nil, "--b\nContent-Type: multipart/mixed; boundary=c\n\n--c\n%s\n--c--\n--b--", bytes.Join(operations, []byte("\n--c\n"))))
+			body := fmt.Appendf(nil, "--b\nContent-Type: multipart/mixed; boundary=c\n\n--c\n%s\n--c--\n--b--",
+				bytes.Join(operations, []byte("\n--c\n")))
+			b, err := batch.Parse("multipart/mixed; boundary=b", body)
 			return b.Operations, err
 		}
 		var taken [][]byte

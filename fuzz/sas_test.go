@@ -18,7 +18,8 @@ func FuzzSAS(f *testing.F) {
 	f.Add("2019-02-02", "People", "raud", "", "2026-03-05", "", "", "a", "1", "b", "2", "", "&timeout=3", uint16(0), byte(0))
 	f.Add("2013-08-15", "T", "r", "2026-03-04T00:00Z", "2026-03-05T00:00:00Z", "", "", "", "", "", "", "", "&sp=raud", uint16(40), byte(1))
 	f.Add("2020-12-06", "", "rwdlacu", "", "2026-03-05", "10.0.0.0-10.0.0.9", "https", "", "", "", "", "sco", "&ses=", uint16(9), byte(0x20))
-	f.Add("2015-04-05", "$MetricsX", "ud", "", "2026-03-04T12:00:00.5+00:00", "10.0.0.1", "https,http", " +%", "", "\U0001F600", "\uE000", "", "&epk=", uint16(77), byte(3))
+	f.Add("2015-04-05", "$MetricsX", "ud", "", "2026-03-04T12:00:00.5+00:00", "10.0.0.1", "https,http",
+		" +%", "", "\U0001F600", "\uE000", "", "&epk=", uint16(77), byte(3))
 	f.Add("2031-01-01", "T", "a", "2027-01-01", "2027-01-02", "::ffff:10.0.0.1", "", "", "", "", "", "", "&&=;%zz=1&%73v=", uint16(80), byte(0x11))
 	f.Fuzz(func(t *testing.T, version, table, letters, start, expiry, ip, protocol, spk, srk, epk, erk, types, extra string, at uint16, flip byte) {
 		v, c := keyHolders(t)

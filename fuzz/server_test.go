@@ -227,7 +227,15 @@ func FuzzToken(f *testing.F) {
 	f.Add("1!0!", "")
 	f.Add("1!8!YgBj", "1!4!_w--")
 	f.Add("", "1!4!MQ--")
-	keys := []edm.Key{{}, {Partition: "a"}, {Partition: "a", Row: "1"}, {Partition: "a", Row: "2"}, {Partition: "b"}, {Partition: "b", Row: "\U0001F600"}, {Partition: "c"}}
+	keys := []edm.Key{
+		{},
+		{Partition: "a"},
+		{Partition: "a", Row: "1"},
+		{Partition: "a", Row: "2"},
+		{Partition: "b"},
+		{Partition: "b", Row: "\U0001F600"},
+		{Partition: "c"},
+	}
 	f.Fuzz(func(t *testing.T, partition, row string) {
 		s := newServed(t, keys...)
 		from := url.Values{"NextPartitionKey": {partition}, "NextRowKey": {row}}

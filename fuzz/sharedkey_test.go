@@ -41,7 +41,8 @@ func keyHolders(tb testing.TB) (*sharedkey.Verifier, *sharedkey.Credential) {
 // signed byte. Any other Authorization is refused without a panic.
 func FuzzSharedKey(f *testing.F) {
 	f.Add("GET", "/acct/Tables", "", "", "", false, false, uint16(3), byte(1))
-	f.Add("POST", "/acct/T(PartitionKey='a%20b',RowKey='%2525')", "timeout=3&$filter=x", "application/json", "SharedKey acct:x", true, false, uint16(30), byte(0x20))
+	f.Add("POST", "/acct/T(PartitionKey='a%20b',RowKey='%2525')", "timeout=3&$filter=x", "application/json", "SharedKey acct:x",
+		true, false, uint16(30), byte(0x20))
 	f.Add("PUT", "/acct-secondary/T%2f", "comp=acl", "application/xml", "Bearer a.b.c", false, true, uint16(15), byte(0x20))
 	f.Add("GET", "/", "restype=service&comp=properties", "", "Bearer e30.e30.e30", true, true, uint16(0), byte(0xff))
 	f.Add("GET", "/%", "comp=%", "a\tb", "SharedKeyLite acct:MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", false, false, uint16(1), byte(2))

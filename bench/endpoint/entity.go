@@ -99,7 +99,8 @@ func (d *dataset) appendBatch(dst []byte, t *target, b int) []byte {
 	for i := b * perBatch; i < (b+1)*perBatch; i++ {
 		dst = append(dst, "--changeset_c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\nPOST "...)
 		dst = append(dst, scheme+t.host+t.base+"/"+tableLoaded...)
-		dst = append(dst, " HTTP/1.1\r\nAccept: application/json;odata=minimalmetadata\r\nContent-Type: application/json\r\nDataServiceVersion: 3.0\r\nPrefer: return-no-content\r\n\r\n"...)
+		dst = append(dst, " HTTP/1.1\r\nAccept: application/json;odata=minimalmetadata\r\n"...)
+		dst = append(dst, "Content-Type: application/json\r\nDataServiceVersion: 3.0\r\nPrefer: return-no-content\r\n\r\n"...)
 		dst = d.appendEntity(dst, tableLoaded, i)
 		dst = append(dst, "\r\n"...)
 	}

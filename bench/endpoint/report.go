@@ -115,7 +115,10 @@ func (r *report) print(w io.Writer, s settings) error {
 		e.SetIndent("", "  ")
 		return e.Encode(r)
 	}
-	rows := [][]string{{"workload", "rate unit", "per second", "per CPU second", "least", "greatest", "CPU a call", "p50", "p99", "resident", "peak", "client CPU", "foreign"}}
+	rows := [][]string{{
+		"workload", "rate unit", "per second", "per CPU second", "least", "greatest", "CPU a call",
+		"p50", "p99", "resident", "peak", "client CPU", "foreign",
+	}}
 	for _, res := range r.Results {
 		rows = append(rows, res.row())
 	}

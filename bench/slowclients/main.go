@@ -123,7 +123,8 @@ func (c *config) run(ctx context.Context, out io.Writer) error {
 	fmt.Fprintf(out, "%-28s %10s %10s %10s\n", fmt.Sprintf("beside %d slow, %d idle", c.slow, c.idle), beside.at(0.5), beside.at(0.99), beside.at(1))
 	fmt.Fprintf(out, "p99 ratio %.2f; %d requests per measurement; the slow and idle clients connected %d times and have %d connections\n",
 		float64(beside.at(0.99))/float64(alone.at(0.99)), c.good*c.requests, others.connected.Load(), others.open.Load())
-	fmt.Fprintf(out, "resident memory of the server: %s before, %s with all clients, %s at most\n", before["VmRSS"], resident(c.pid)["VmRSS"], resident(c.pid)["VmHWM"])
+	after := resident(c.pid)
+	fmt.Fprintf(out, "resident memory of the server: %s before, %s with all clients, %s at most\n", before["VmRSS"], after["VmRSS"], after["VmHWM"])
 	return nil
 }
 

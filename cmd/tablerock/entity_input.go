@@ -22,7 +22,8 @@ func readEntityJSON(ctx context.Context, r io.Reader) (edm.Entity, error) {
 		return edm.Entity{}, fmt.Errorf("read the entity from standard input: %w", err)
 	}
 	if len(src) > maxEntityJSON {
-		return edm.Entity{}, fmt.Errorf("the JSON of an entity has at most %d bytes; use \"tablerock import\" for several entities: %w", maxEntityJSON, edm.ErrTooLarge)
+		return edm.Entity{}, fmt.Errorf("the JSON of an entity has at most %d bytes; use \"tablerock import\" for several entities: %w",
+			maxEntityJSON, edm.ErrTooLarge)
 	}
 	return parseEntity(src)
 }

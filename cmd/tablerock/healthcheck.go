@@ -70,12 +70,13 @@ func (a *app) checkHealth(ctx context.Context, u *url.URL) error {
 		return fmt.Errorf("%s does not respond: %s; start it with \"tablerock serve\", or give the URL of its admin listener", shown, err.Error())
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxHealthText))
+	b, err := io.ReadAll(io.LimitReader(response.Body, maxHealthText))
+	text := displayText(strings.TrimSpace(string(b)))
 	if err == nil && response.StatusCode/100 == 4 {
-		return fmt.Errorf("%s returned %s: %s; use /readyz of the admin listener, by default %s", shown, response.Status, displayText(strings.TrimSpace(string(text))), readyURL)
+		return fmt.Errorf("%s returned %s: %s; use /readyz of the admin listener, by default %s", shown, response.Status, text, readyURL)
 	}
 	if err != nil || response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s returned %s: %s", shown, response.Status, displayText(strings.TrimSpace(string(text))))
+		return fmt.Errorf("%s returned %s: %s", shown, response.Status, text)
 	}
 	a.note("%s is ready", shown)
 	return nil

@@ -73,7 +73,10 @@ func TestInterruptedCommands(t *testing.T) {
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, args := range []string{"entity query Tab", "entity query Tab -o table", "entity get Tab p r", "export Tab", "verify", "table create Other", "import Tab -", "entity insert Tab -", "compact"} {
+	for _, args := range []string{
+		"entity query Tab", "entity query Tab -o table", "entity get Tab p r", "export Tab", "verify",
+		"table create Other", "import Tab -", "entity insert Tab -", "compact",
+	} {
 		stderr.Reset()
 		if code := run(over, append(strings.Fields(args), "--data", dir), in, &stdout, &stderr); code != exitInterrupted {
 			t.Errorf("%s exits with %d, want %d: %s", args, code, exitInterrupted, &stderr)

@@ -79,7 +79,8 @@ func runErrors(cmd *cobra.Command, l limits, o faults.Options, fixed bool) error
 			missed = append(missed, fmt.Sprintf("  %v in %s (%s:%d)", s.Kind, s.Func, s.File[strings.LastIndexByte(s.File, '/')+1:], s.Line))
 		}
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s, seeds from %d: 0 violations\n%d of %d call sites failed at least once\n", summary(), o.Seed, len(sites)-len(missed), len(sites))
+	fmt.Fprintf(cmd.OutOrStdout(), "%s, seeds from %d: 0 violations\n", summary(), o.Seed)
+	fmt.Fprintf(cmd.OutOrStdout(), "%d of %d call sites failed at least once\n", len(sites)-len(missed), len(sites))
 	if len(missed) > 0 {
 		fmt.Fprintf(cmd.OutOrStdout(), "never failed:\n%s\n", strings.Join(missed, "\n"))
 	}

@@ -26,7 +26,7 @@ async function serve(dir) {
   }
 }
 
-test("what was acknowledged outlives a kill", async (t) => {
+test("acknowledged writes survive SIGKILL", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "tablerock-js-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const acknowledged = new Map();

@@ -59,7 +59,7 @@ test("types without conversion", async (t) => {
   assert.deepEqual(got.I, { type: "Int32", value: "5" });
 });
 
-test("what the data model refuses", async (t) => {
+test("invalid entities", async (t) => {
   const client = await newTable(t);
   const many = (n) => Object.fromEntries(Array.from({ length: n }, (_, i) => [`P${i}`, 1]));
   for (const [name, properties, status, code] of [
@@ -112,7 +112,7 @@ test("updates and their etags", async (t) => {
     await client.upsertEntity({ ...fresh, rowKey: "u" }, "Replace");
     assert.deepEqual(custom(await client.getEntity("p", "u")), replaced);
   });
-  await t.test("insert of what is there", () => refused(client.createEntity(fresh), 409, "EntityAlreadyExists"));
+  await t.test("insert of an existing entity", () => refused(client.createEntity(fresh), 409, "EntityAlreadyExists"));
   await t.test("delete", async () => {
     await refused(client.deleteEntity("p", "r", { etag: stale }), 412, "UpdateConditionNotSatisfied");
     await client.deleteEntity("p", "r");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newTable, oddKeys, quoted, refused, rows } from "./support.js";
 
-test("keys with odd characters", async (t) => {
+test("keys with unusual characters", async (t) => {
   const client = await newTable(t);
   for (const [i, key] of oddKeys.entries()) {
     await t.test(`${i} ${JSON.stringify(key.slice(0, 20))}`, async () => {
@@ -26,7 +26,7 @@ test("keys with odd characters", async (t) => {
   }
 });
 
-test("transactions on keys with odd characters", async (t) => {
+test("transactions on keys with unusual characters", async (t) => {
   const client = await newTable(t);
   for (const [i, partitionKey] of oddKeys.entries()) {
     await t.test(`${i} ${JSON.stringify(partitionKey.slice(0, 20))}`, async () => {

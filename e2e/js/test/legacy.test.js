@@ -119,7 +119,7 @@ test("transactions", async (t) => {
   await assert.rejects(call("executeBatch", table, missing), (error) => error.statusCode === 404 && error.code === "ResourceNotFound");
 });
 
-test("keys with odd characters", async (t) => {
+test("keys with unusual characters", async (t) => {
   const table = await newTable(t);
   for (const [i, key] of oddKeys.entries()) {
     await t.test(`${i} ${JSON.stringify(key.slice(0, 20))}`, async () => {

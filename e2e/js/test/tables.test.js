@@ -11,7 +11,7 @@ async function list(filter) {
   return names;
 }
 
-test("tables come and go", async () => {
+test("create and delete tables", async () => {
   const name = tableName();
   await service.createTable(name);
   await service.createTable(name); // the SDK reports success for an existing table
@@ -54,7 +54,7 @@ test("names", async (t) => {
   }
 });
 
-test("a connection string is enough", async (t) => {
+test("client from a connection string", async (t) => {
   const client = await newTable(t);
   const other = TableServiceClient.fromConnectionString(connectionString, options);
   const names = [];

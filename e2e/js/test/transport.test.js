@@ -28,6 +28,6 @@ test("https", async (t) => {
 
 // For an account on localhost other than the development account, the SDK assumes another
 // service and sends MERGE in a header of POST.
-test("merges that are tunnelled", async (t) => {
+test("tunneled merges", async (t) => {
   await work(t, needed("TABLEROCK_LOCALHOST_CONNECTION_STRING"));
 });

@@ -125,5 +125,6 @@ func correction(rest string, bad *filter.Error) string {
 	case strings.HasPrefix(bad.Message, "')'"):
 		return "a parenthesis is not closed"
 	}
-	return "a filter compares properties with constants by eq, ne, gt, ge, lt and le, and joins that by and, or and not, as in Age ge 30 and Name ne 'Ann'; there are no functions"
+	return "a filter compares properties with constants by eq, ne, gt, ge, lt and le, " +
+		"and joins that by and, or and not, as in Age ge 30 and Name ne 'Ann'; there are no functions"
 }

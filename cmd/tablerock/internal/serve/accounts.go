@@ -60,7 +60,8 @@ func (c *Config) accounts(exposed bool) ([]account, error) {
 	case !exposed || c.DevelopmentKey:
 		return append([]account{{name: developmentAccount, keys: []string{developmentKey}}}, list...), nil
 	case len(list) == 0:
-		return nil, usagef("other machines can reach %s or the admin listener, and the key of %s is public: give your own account with --account NAME:KEY or --accounts-file, "+
+		return nil, usagef("other machines can reach %s or the admin listener, and the key of %s is public: "+
+			"give your own account with --account NAME:KEY or --accounts-file, "+
 			"or use --insecure-dev-key", c.Listen, developmentAccount)
 	}
 	c.say("not serving %s, because other machines can reach this server; --insecure-dev-key would serve it", developmentAccount)

@@ -71,7 +71,8 @@ func (c *Config) applyAzurite() error {
 		c.Data = a.location
 	}
 	if a.password != "" {
-		return usagef("--pwd: PFX files are not supported; convert yours to PEM with \"openssl pkcs12 -nodes -in FILE.pfx -out FILE.pem\" and give FILE.pem as --cert and --key")
+		return usagef("--pwd: PFX files are not supported; " +
+			"convert yours to PEM with \"openssl pkcs12 -nodes -in FILE.pfx -out FILE.pem\" and give FILE.pem as --cert and --key")
 	}
 	c.Debug = c.Debug || a.debug != ""
 	c.Quiet = c.Quiet || a.silent

@@ -14,7 +14,9 @@ func (c *Config) Flags(f *pflag.FlagSet) {
 	f.StringVar(&c.Listen, "listen", defaultListen, "`address` of the service; port 0 selects a free one")
 	f.StringVar(&c.Admin, "admin", "", "`address` of health, metrics and profiles, or off (default 127.0.0.1:10012, or a free port if that of --listen is 0)")
 	f.BoolVar(&c.InMemory, "in-memory", false, "keep all data in memory, and lose it at the end")
-	f.Var(&accountList{&c.Accounts}, "account", "serve this account, `NAME:KEY1[:KEY2]`, with keys in base64; repeat the flag for several accounts, or separate them by semicolons (other users of this machine can see the command line, so prefer --accounts-file)")
+	f.Var(&accountList{&c.Accounts}, "account", "serve this account, `NAME:KEY1[:KEY2]`, with keys in base64; "+
+		"repeat the flag for several accounts, or separate them by semicolons "+
+		"(other users of this machine can see the command line, so prefer --accounts-file)")
 	f.StringVar(&c.AccountsFile, "accounts-file", "", "serve the accounts in this `file`, one NAME:KEY1[:KEY2] per line; only its owner may have access")
 	f.BoolVar(&c.DevelopmentKey, "insecure-dev-key", false, "serve devstoreaccount1 with its public key even if other machines can reach the server")
 	f.StringVar(&c.Cert, "cert", "", "use TLS with the certificate in this `file`, PEM")

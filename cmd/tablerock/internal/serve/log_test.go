@@ -56,19 +56,22 @@ func TestLogOfRequests(t *testing.T) {
 			"text",
 			Config{LogFormat: "text"},
 			true, e,
-			`level=INFO msg=request method=GET operation=QueryEntities account=acct table=T\nx status=200 code="" ms=1.5 examined=7 returned=3 request_id=id client_request_id="mine\\x1b\\\" y=z"` + "\n",
+			`level=INFO msg=request method=GET operation=QueryEntities account=acct table=T\nx ` +
+				`status=200 code="" ms=1.5 examined=7 returned=3 request_id=id client_request_id="mine\\x1b\\\" y=z"` + "\n",
 		},
 		{
 			"json",
 			Config{LogFormat: "json"},
 			true, e,
-			`"level":"INFO","msg":"request","method":"GET","operation":"QueryEntities","account":"acct","table":"T\\nx","status":200,"code":"","ms":1.5,"examined":7,"returned":3,"request_id":"id","client_request_id":"mine\\x1b\\\" y=z"}` + "\n",
+			`"level":"INFO","msg":"request","method":"GET","operation":"QueryEntities","account":"acct","table":"T\\nx",` +
+				`"status":200,"code":"","ms":1.5,"examined":7,"returned":3,"request_id":"id","client_request_id":"mine\\x1b\\\" y=z"}` + "\n",
 		},
 		{
 			"failure",
 			Config{LogFormat: "json", Quiet: true},
 			false, failed,
-			`"status":500,"code":"InternalError","ms":1.5,"examined":7,"returned":3,"request_id":"id","client_request_id":"mine\\x1b\\\" y=z","err":"disk\\ngone"}` + "\n",
+			`"status":500,"code":"InternalError","ms":1.5,"examined":7,"returned":3,"request_id":"id",` +
+				`"client_request_id":"mine\\x1b\\\" y=z","err":"disk\\ngone"}` + "\n",
 		},
 		{"damage beside an answer", Config{LogFormat: "json", Quiet: true}, false, damaged, `"err":"stored metadata: corrupt data"}` + "\n"},
 		{"a client that has gone", Config{LogFormat: "text"}, false, gone, ""},

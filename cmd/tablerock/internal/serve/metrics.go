@@ -43,7 +43,8 @@ type series struct {
 
 // helpOf has the help texts of our metrics; package vm writes none.
 var helpOf = map[string]string{
-	"tablerock_requests_total":           "Requests, by operation, status of the response, or 499 if the client did not wait for it, and the protocol's error code.",
+	"tablerock_requests_total": "Requests, by operation, status of the response, or 499 if the client did not wait for it, " +
+		"and the protocol's error code.",
 	"tablerock_request_duration_seconds": "Time from the request's headers to the end of its response.",
 	"tablerock_rows_examined_total":      "Rows that were examined.",
 	"tablerock_rows_returned_total":      "Rows that were returned.",
@@ -166,8 +167,14 @@ var engineMetrics = []engineMetric{
 	{"flushes_total", "counter", "Flushes of memtables.", func(s *engine.Stats) float64 { return float64(s.Flushes) }},
 	{"flush_written_bytes_total", "counter", "Size of the sstables that flushes wrote.", func(s *engine.Stats) float64 { return float64(s.FlushBytesWritten) }},
 	{"compactions_total", "counter", "Compactions.", func(s *engine.Stats) float64 { return float64(s.Compactions) }},
-	{"compaction_read_bytes_total", "counter", "Bytes of sstables that compactions read, estimated.", func(s *engine.Stats) float64 { return float64(s.CompactionBytesRead) }},
-	{"compaction_written_bytes_total", "counter", "Size of the sstables that compactions wrote.", func(s *engine.Stats) float64 { return float64(s.CompactionBytesWritten) }},
+	{
+		"compaction_read_bytes_total", "counter", "Bytes of sstables that compactions read, estimated.",
+		func(s *engine.Stats) float64 { return float64(s.CompactionBytesRead) },
+	},
+	{
+		"compaction_written_bytes_total", "counter", "Size of the sstables that compactions wrote.",
+		func(s *engine.Stats) float64 { return float64(s.CompactionBytesWritten) },
+	},
 	{"stalls_total", "counter", "Times that writers waited for flushes or compactions.", func(s *engine.Stats) float64 { return float64(s.Stalls) }},
 	{"stall_seconds_total", "counter", "Time that writers waited for flushes or compactions.", func(s *engine.Stats) float64 { return s.StallTime.Seconds() }},
 }

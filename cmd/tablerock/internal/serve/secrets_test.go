@@ -83,16 +83,23 @@ func (r *running) sendSecrets(t *testing.T) (signature string) {
 	r.want(t, http.StatusForbidden, http.MethodGet, r.url+"/Other()?"+sas, "")
 	r.want(t, http.StatusBadRequest, http.MethodGet, r.url+"/Orders('"+url.PathEscape(content)+"?"+sas, "")
 	now := time.Now().UTC().Format(http.TimeFormat)
-	for _, authorization := range []string{"SharedKey devstoreaccount1:" + wrong, "SharedKeyLite devstoreaccount1:" + wrong, "Bearer " + token, "Basic " + wrong, wrong} {
+	for _, authorization := range []string{
+		"SharedKey devstoreaccount1:" + wrong, "SharedKeyLite devstoreaccount1:" + wrong, "Bearer " + token, "Basic " + wrong, wrong,
+	} {
 		if status, text := r.send(t, http.MethodGet, r.url+"/Tables", "", "Authorization", authorization, "X-Ms-Date", now); status < http.StatusBadRequest {
 			t.Errorf("with Authorization %q: status %d: %s", authorization, status, text)
 		}
 	}
 	connection := "AccountName=devstoreaccount1;AccountKey=" + developmentKey
-	for _, body := range []string{connection, `{"PartitionKey":"p","RowKey":"2","` + connection + `":1}`, `{"PartitionKey":"p","RowKey":"2","N@odata.type":"Edm.Int32","N":"` + content + `"}`} {
+	for _, body := range []string{
+		connection,
+		`{"PartitionKey":"p","RowKey":"2","` + connection + `":1}`,
+		`{"PartitionKey":"p","RowKey":"2","N@odata.type":"Edm.Int32","N":"` + content + `"}`,
+	} {
 		r.want(t, http.StatusBadRequest, http.MethodPost, r.url+"/Orders", body)
 	}
-	batch := "--b\r\nContent-Type: application/http\r\n\r\nGET " + r.url + "/Orders()?" + sas + " HTTP/1.1\r\nAuthorization: Bearer " + token + "\r\n\r\n" + content + "\r\n--b--\r\n"
+	batch := "--b\r\nContent-Type: application/http\r\n\r\nGET " + r.url + "/Orders()?" + sas + " HTTP/1.1\r\n" +
+		"Authorization: Bearer " + token + "\r\n\r\n" + content + "\r\n--b--\r\n"
 	r.send(t, http.MethodPost, r.url+"/$batch", batch, "Content-Type", "multipart/mixed; boundary=b")
 	r.send(t, http.MethodPost, r.url+"/$batch", content, "Content-Type", "multipart/mixed; boundary="+wrong)
 	r.want(t, http.StatusBadRequest, http.MethodGet, r.url+"/Orders()?$filter="+url.QueryEscape("Text eq '"+content+"' and"), "")

@@ -106,7 +106,8 @@ func writeInput(name string) (keys []edm.Key, err error) {
 	for n := range importLines {
 		k := edm.Key{Partition: fmt.Sprintf("%05d", n/37), Row: fmt.Sprintf("%07d", n)}
 		keys = append(keys, k)
-		fmt.Fprintf(&b, `{"PartitionKey":%q,"RowKey":%q,"S":"text %d","B@odata.type":"Edm.Binary","B":"AAEC","F":%v,"I":%d,"L@odata.type":"Edm.Int64","L":"%d","D":%d.5,`+
+		fmt.Fprintf(&b, `{"PartitionKey":%q,"RowKey":%q,"S":"text %d","B@odata.type":"Edm.Binary","B":"AAEC","F":%v,"I":%d,`+
+			`"L@odata.type":"Edm.Int64","L":"%d","D":%d.5,`+
 			`"T@odata.type":"Edm.DateTime","T":"2024-02-03T04:05:06.%07dZ","G@odata.type":"Edm.Guid","G":"00000000-0000-0000-0000-%012d"}`+"\n",
 			k.Partition, k.Row, n, n%2 == 0, n, int64(n)<<33, n, n*10+1, n)
 	}

@@ -54,12 +54,21 @@ const (
 )
 
 var weights = [profiles][stepKinds]int{
-	Mixed:   {stepSingle: 30, stepBatch: 12, stepLarge: 5, stepGroup: 10, stepTable: 6, stepMeta: 5, stepFlush: 6, stepCompact: 3, stepWork: 10, stepCheckpoint: 2, stepReopen: 5, stepKill: 4, stepRead: 2},
+	Mixed: {
+		stepSingle: 30, stepBatch: 12, stepLarge: 5, stepGroup: 10, stepTable: 6, stepMeta: 5, stepFlush: 6, stepCompact: 3,
+		stepWork: 10, stepCheckpoint: 2, stepReopen: 5, stepKill: 4, stepRead: 2,
+	},
 	Singles: {stepSingle: 80, stepGroup: 5, stepFlush: 3, stepWork: 4, stepReopen: 4, stepKill: 4},
 	Batches: {stepSingle: 10, stepBatch: 40, stepGroup: 30, stepFlush: 4, stepWork: 8, stepReopen: 4, stepKill: 4},
 	Churn:   {stepSingle: 30, stepBatch: 5, stepLarge: 8, stepFlush: 20, stepCompact: 6, stepWork: 25, stepReopen: 3, stepKill: 3},
-	Tables:  {stepSingle: 20, stepBatch: 8, stepLarge: 3, stepTable: 30, stepMeta: 15, stepFlush: 8, stepCompact: 5, stepWork: 6, stepCheckpoint: 3, stepReopen: 4, stepKill: 4},
-	Large:   {stepSingle: 10, stepBatch: 10, stepLarge: 40, stepGroup: 5, stepFlush: 5, stepCompact: 3, stepWork: 20, stepCheckpoint: 2, stepReopen: 3, stepKill: 3},
+	Tables: {
+		stepSingle: 20, stepBatch: 8, stepLarge: 3, stepTable: 30, stepMeta: 15, stepFlush: 8, stepCompact: 5,
+		stepWork: 6, stepCheckpoint: 3, stepReopen: 4, stepKill: 4,
+	},
+	Large: {
+		stepSingle: 10, stepBatch: 10, stepLarge: 40, stepGroup: 5, stepFlush: 5, stepCompact: 3,
+		stepWork: 20, stepCheckpoint: 2, stepReopen: 3, stepKill: 3,
+	},
 }
 
 // Names and keys are few, so that operations meet on the same entities.
