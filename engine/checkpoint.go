@@ -14,10 +14,11 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// Checkpoint makes dest, which must not exist or be empty, a database with
-// everything acknowledged so far, while this one goes on. Sorted files are
-// linked, so it takes little time and space; the log is copied. The manifest is
-// written last: a checkpoint that was cut short is not a database.
+// Checkpoint creates a database in dest with everything acknowledged so far. Reads
+// and writes continue meanwhile. dest must not exist or be empty, and is a path
+// with slashes. Checkpoint links sstables, or copies them if dest is on another
+// file system, and copies the log. It writes the manifest last, so a checkpoint
+// that did not finish is not a database; remove it before the next try.
 func (db *DB) Checkpoint(ctx context.Context, dest string) error {
 	if err := db.beginWrite(); err != nil {
 		return err
@@ -40,7 +41,7 @@ func (db *DB) makeCheckpoint(ctx context.Context, dest string) error {
 	if err := makeDirectory(db.fs, dest); err != nil {
 		return fmt.Errorf("make directory: %w", err)
 	}
-	// No flush and no merge changes the set of files meanwhile.
+	// Flushes and compactions must not change the set of files meanwhile.
 	db.work.stepMu.Lock()
 	defer db.work.stepMu.Unlock()
 	if err := db.syncAll(); err != nil {
@@ -55,8 +56,8 @@ func (db *DB) makeCheckpoint(ctx context.Context, dest string) error {
 	m := db.tree.Manifest()
 	m.HighWater = uint64(db.log.HighWater())
 	m.Logs = nil
-	// The newest segment comes first: if anything of it is durable, all of those
-	// before it is by the time that they are looked at.
+	// Copy the newest segment first. If it has durable records, the segments before
+	// it are durable as a whole by the time they are copied.
 	for _, seg := range snap.state.mems {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -70,7 +71,7 @@ func (db *DB) makeCheckpoint(ctx context.Context, dest string) error {
 		}
 		m.Logs = append(m.Logs, manifest.Log{Number: seg.Number, Sealed: end})
 	}
-	copied := make(map[uint64]bool) // a file is listed once for each part that is live
+	copied := make(map[uint64]bool) // a file is listed once for each virtual sstable
 	for i := range m.Files {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -93,7 +94,7 @@ func (db *DB) makeCheckpoint(ctx context.Context, dest string) error {
 	return manifest.Write(db.fs, dest, &m)
 }
 
-// syncAll returns when everything in the log is durable.
+// syncAll makes everything in the log durable.
 func (db *DB) syncAll() error {
 	if !db.opts.NoSync {
 		return db.log.Barrier()
@@ -115,8 +116,7 @@ func writeFile(fsys vfs.FS, name string, b []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// linkOrCopy gives a file a second name, or copies it where that is not
-// possible, as across file systems.
+// linkOrCopy links a file, or copies it if it cannot be linked.
 func (db *DB) linkOrCopy(ctx context.Context, from, to string, size int64) error {
 	if err := db.fs.Link(from, to); err == nil {
 		return nil
@@ -132,12 +132,12 @@ func (db *DB) linkOrCopy(ctx context.Context, from, to string, size int64) error
 	}
 	buf := make([]byte, 1<<20)
 	for off := int64(0); off < size && err == nil; off += int64(len(buf)) {
-		part := buf[:min(int64(len(buf)), size-off)]
+		chunk := buf[:min(int64(len(buf)), size-off)]
 		if err = ctx.Err(); err == nil {
-			_, err = src.ReadAt(part, off)
+			_, err = src.ReadAt(chunk, off)
 		}
 		if err == nil {
-			_, err = dst.WriteAt(part, off)
+			_, err = dst.WriteAt(chunk, off)
 		}
 	}
 	if err == nil {

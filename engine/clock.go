@@ -2,7 +2,7 @@ package engine
 
 import "time"
 
-// systemClock is the one place where the engine asks the system for the time.
+// systemClock is the default Clock. Nothing else in the engine reads the time.
 type systemClock struct{}
 
 func (systemClock) Now() time.Time { return time.Now() }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
@@ -19,20 +20,24 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// DB is one storage account's tables in one directory. It implements
-// store.Store; all methods may be called concurrently.
+// DB is an open database: the tables of one storage account, in one directory. It
+// implements store.Store. All methods may be called concurrently. Except for
+// Close, they return store.ErrClosed after Close; those that write return
+// store.ErrReadOnly if the database was opened with Options.ReadOnly.
 type DB struct {
 	opts Options
 	dir  string
 	fs   vfs.FS
 	id   [16]byte
 	lock io.Closer // nil when read-only
-	// cacheID tells its blocks from those of other databases in one cache.
+	// cacheID distinguishes the database's blocks from those of other databases
+	// in the same cache.
 	cacheID uint64
+	begun   time.Time // when Open began
 	tree    *lsm.Tree
 
-	state currentState // none once closed
-	// runs is how many runs of the current version can hold one key.
+	state currentState // empty after Close
+	// runs is how many runs of the current version overlap at the worst key.
 	runs atomic.Int64
 
 	// catalog is the catalog that readers see, with durable changes only. logged
@@ -46,33 +51,33 @@ type DB struct {
 	// A partition lock is held while the ops of a write are resolved and their
 	// record is appended.
 	partitionLocks [partitionLocks]sync.Mutex
-	// txns keeps the working memory of writes. It has channels, so it is the
-	// database's own: a synctest bubble shares none with the outside.
+	// txns keeps the working memory of writes. It belongs to the database because
+	// it has channels, which a synctest bubble must not share with others.
 	txns sync.Pool
 	log  *commitlog.Log
 
 	work      worker
 	stalls    stalls
 	sealArmed atomic.Bool
-	// listed is the sequence number up to which the manifest knows the ends
-	// of the logs.
+	// listed is the sequence number up to which the manifest listed the ends of
+	// the segments at Open.
 	listed uint64
 
-	// writers is held for reading by every call that writes, and for writing
-	// by Close: started writes finish first.
+	// writers is held shared by every call that writes, and exclusively by Close,
+	// so that started writes finish first.
 	writers sync.RWMutex
 	closed  atomic.Bool
 }
 
 var _ store.Store = (*DB)(nil)
 
-// lastCacheID is the last DB.cacheID given. Copies of a database share its id
-// and its files' numbers, so neither can take its place.
+// lastCacheID is the last DB.cacheID assigned. The database's id cannot be used
+// instead, because copies of a database have the same id and file numbers.
 var lastCacheID atomic.Uint64
 
-// Failure returns the failed write or sync, as ErrReadOnly, for which the database
-// takes no more writes until it is opened again, nil if there was none. It does not
-// wait for a write or sync under way.
+// Failure returns the write or sync error because of which the database refuses
+// writes until it is opened again, as a store.ErrReadOnly, or nil if there was none.
+// It does not wait for a write or sync under way.
 func (db *DB) Failure() error {
 	if err := cmp.Or(db.log.Failure(), db.tree.Failure()); err != nil {
 		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)
@@ -80,8 +85,8 @@ func (db *DB) Failure() error {
 	return nil
 }
 
-// replaceState installs the state that change makes of the current one's
-// memtables, with the tree's current version.
+// replaceState installs a read state with the memtables that change returns, given
+// those of the current one, and the tree's current version.
 func (db *DB) replaceState(change func(mems []*commitlog.Segment) []*commitlog.Segment) {
 	db.state.replace(func(mems []*commitlog.Segment) *readState {
 		return db.newState(change(mems))
@@ -94,8 +99,11 @@ func (db *DB) newState(mems []*commitlog.Segment) *readState {
 	return newReadState(mems, version)
 }
 
-// Close implements store.Store. Snapshots and cursors that are still open keep
-// their memory and files until they are closed, too.
+// Close waits for started writes, makes everything in the log durable, and closes
+// the database. Snapshots and cursors that are open keep their memory and files
+// until they are closed. The error says what could not be made durable or closed;
+// acknowledged writes are durable in any case, unless Options.NoSync was set. A
+// second Close returns nil.
 func (db *DB) Close() error {
 	db.writers.Lock()
 	again := db.closed.Swap(true)
@@ -115,12 +123,17 @@ func (db *DB) Close() error {
 	if db.lock != nil {
 		errs = append(errs, db.lock.Close())
 	}
-	return errors.Join(errs...)
+	err := errors.Join(errs...)
+	if err != nil {
+		db.opts.Logger.Error("close failed", "dir", db.dir, "cause", err)
+	} else {
+		db.opts.Logger.Info("database closed", "dir", db.dir)
+	}
+	return err
 }
 
-// closeLogs makes everything in the log durable and provable, closes it, and
-// lists the ends of its segments in the manifest, unless the log has failed or
-// the manifest knows them already.
+// closeLogs syncs, seals and closes the segments, and lists their ends in the
+// manifest, unless the log has failed or the manifest lists them already.
 func (db *DB) closeLogs(mems []*commitlog.Segment) error {
 	if err := db.log.CloseAll(mems); err != nil || db.log.Failure() != nil {
 		return err
@@ -146,8 +159,8 @@ func (db *DB) provenLogs() (logs []manifest.Log) {
 	return logs
 }
 
-// reserve states in the manifest that time stamps up to upto may have been given
-// out. An error refuses the write that would have had the next one.
+// reserve records in the manifest that time stamps up to upto may have been given
+// out. An error refuses the write that needs them.
 func (db *DB) reserve(upto edm.Ticks) error {
 	err := db.tree.Update(manifest.Edit{MinHighWater: uint64(upto)})
 	if err != nil {
@@ -156,8 +169,8 @@ func (db *DB) reserve(upto edm.Ticks) error {
 	return nil
 }
 
-// listLogs puts the segments that hold records into the manifest, with their
-// ends, and the number of the active one if there is no other.
+// listLogs lists the segments with records and their ends in the manifest, or the
+// active segment if none has records.
 func (db *DB) listLogs(mems []*commitlog.Segment) error {
 	var logs []manifest.Log
 	for i := len(mems) - 1; i >= 0; i-- {

@@ -14,8 +14,8 @@ import (
 	"github.com/tablerock-db/tablerock/wal"
 )
 
-// makeDirectory makes dir and its parents and the names of all that were missing
-// durable: a database is lost with any directory above it.
+// makeDirectory creates dir and its parents, durably: a crash that loses a parent
+// would lose the database.
 func makeDirectory(fsys vfs.FS, dir string) error {
 	var parents []string
 	for d := path.Clean(dir); d != "." && d != "/"; d = path.Dir(d) {
@@ -39,9 +39,8 @@ func makeDirectory(fsys vfs.FS, dir string) error {
 	return nil
 }
 
-// checkDirectory refuses a directory that is not ours: one that holds files and no
-// manifest. What the creation of a database leaves when it is cut short is
-// ours.
+// checkDirectory returns an error unless dir is missing, empty, a database, or what
+// a crash during the creation of a database left.
 func checkDirectory(fsys vfs.FS, dir string) error {
 	names, err := fsys.List(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -50,15 +49,15 @@ func checkDirectory(fsys vfs.FS, dir string) error {
 	if err != nil {
 		return err
 	}
-	// What is left of a manifest is removed before the next one is written. A
-	// directory cannot be, and then nothing could ever be flushed.
+	// The manifest is written under this name first. A directory cannot be
+	// replaced, and nothing could ever be flushed.
 	if info, err := fsys.Stat(path.Join(dir, filename.ManifestTemp)); err == nil && info.Dir {
 		return fmt.Errorf("%s is a directory: move it away, the database needs the name", filename.ManifestTemp)
 	}
 	if slices.Contains(names, filename.Manifest) {
 		return nil
 	}
-	stranger := ""
+	foreign := ""
 	for _, name := range names {
 		kind, _ := filename.Parse(name)
 		switch {
@@ -69,21 +68,21 @@ func checkDirectory(fsys vfs.FS, dir string) error {
 				return err
 			}
 			if !blank {
-				stranger = name
+				foreign = name
 			}
 		default:
-			stranger = name
+			foreign = name
 		}
 	}
-	if stranger != "" {
-		return fmt.Errorf("%w: it holds %q and no %s", store.ErrNotDatabase, stranger, filename.Manifest)
+	if foreign != "" {
+		return fmt.Errorf("%w: it holds %q and no %s", store.ErrNotDatabase, foreign, filename.Manifest)
 	}
 	return nil
 }
 
-// firstNumber returns a number above those of the segments without records
-// that the directory of a new database may hold. Below the first log of the
-// manifest they mean nothing.
+// firstNumber returns the number for the first segment of a new database. It is
+// above those of segments without records that an interrupted creation left, which
+// recovery then ignores.
 func firstNumber(fsys vfs.FS, dir string) (uint64, error) {
 	names, err := fsys.List(dir)
 	if err != nil {

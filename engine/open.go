@@ -25,9 +25,15 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// Open opens the database in dir, making it if there is none. It fails with
-// store.ErrLocked, store.ErrNotDatabase, store.ErrNewerFormat or store.ErrCorrupt, or
-// an error of the file system, and has then changed nothing.
+// Open opens the database in dir, and creates it if dir does not exist or is empty.
+// dir is a path with slashes. The errors are store.ErrLocked if another process, or
+// another DB, has the database open for writing, store.ErrNotDatabase if dir has
+// other files and no manifest, store.ErrNewerFormat, store.ErrCorrupt, an error of
+// the file system, and an error that names an invalid option. An Open that fails
+// changes nothing that a later Open reads. With Options.ReadOnly it creates nothing.
+//
+// Open replays the log, which takes time in proportion to the data that is not
+// flushed: at most four segments of Options.SegmentBytes.
 func Open(dir string, o Options) (*DB, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -54,11 +60,20 @@ func Open(dir string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, errors.Join(err, lock.Close()))
 	}
+	db.logOpened(0)
 	db.startWorker()
 	if len(db.state.load().mems) > 1 {
 		db.wakeWorker()
 	}
 	return db, nil
+}
+
+// logOpened logs that the database is open. retries counts failed attempts.
+func (db *DB) logOpened(retries int) {
+	now := db.opts.Testing.Clock.Now()
+	db.opts.Logger.Info("database opened", "dir", db.dir, "read_only", db.opts.ReadOnly, "retries", retries,
+		"segments", len(db.state.load().mems)-1, "entries", db.log.Published()-db.tree.Manifest().LastSeq,
+		"seconds", now.Sub(db.begun).Seconds())
 }
 
 func openLocked(dir string, o Options, lock io.Closer) (*DB, error) {
@@ -80,7 +95,7 @@ func openLocked(dir string, o Options, lock io.Closer) (*DB, error) {
 	return db, nil
 }
 
-// discard gives back what an Open that fails holds in memory and open files.
+// discard frees the memory and closes the files of an Open that failed.
 func (db *DB) discard() error {
 	if db.log != nil {
 		db.log.FreeSpareMemory()
@@ -99,8 +114,8 @@ func readManifest(fsys vfs.FS, dir string) (*manifest.Manifest, error) {
 	return m, err
 }
 
-// create makes the first manifest. No segment exists before it is durable, so
-// no write can be acknowledged without it.
+// create writes the first manifest. The first segment is created later, so no
+// write is acknowledged before the manifest is durable.
 func create(o Options, dir string) (*manifest.Manifest, error) {
 	first, err := firstNumber(o.FS, dir)
 	if err != nil {
@@ -108,7 +123,7 @@ func create(o Options, dir string) (*manifest.Manifest, error) {
 	}
 	m := &manifest.Manifest{NextFile: first + 1, Logs: []manifest.Log{{Number: first}}}
 	if _, err := io.ReadFull(o.Testing.Random, m.DBID[:]); err != nil {
-		return nil, fmt.Errorf("name the database: %w", err)
+		return nil, fmt.Errorf("draw the database's id: %w", err)
 	}
 	if parent := path.Dir(path.Clean(dir)); parent != dir {
 		if err := o.FS.SyncDir(parent); err != nil {
@@ -122,7 +137,7 @@ func create(o Options, dir string) (*manifest.Manifest, error) {
 }
 
 func newDB(dir string, o Options, m *manifest.Manifest) *DB {
-	db := &DB{opts: o, dir: dir, fs: o.FS, id: m.DBID, cacheID: lastCacheID.Add(1)}
+	db := &DB{opts: o, dir: dir, fs: o.FS, id: m.DBID, cacheID: lastCacheID.Add(1), begun: o.Testing.Clock.Now()}
 	db.work.cond = sync.NewCond(&db.work.mu)
 	db.txns.New = newTxn
 	db.catalog.Store(catalog.New())
@@ -150,7 +165,7 @@ func (db *DB) treeOptions() lsm.Options {
 		FileBytes:   db.opts.FileBytes,
 		TierRuns:    db.opts.TierRuns,
 		Compression: sstable.CompressionFast,
-		// Only what stays is worth the effort.
+		// Only files that stay for long are worth the CPU time.
 		BottomCompression: bottom,
 		Snapshots:         func() []uint64 { return db.log.Registered() },
 		Dropped:           db.isDropped,
@@ -159,11 +174,10 @@ func (db *DB) treeOptions() lsm.Options {
 	}
 }
 
-// recover makes what the log holds the database's state, once it is sure to be
-// on disk. Bytes that a sync had covered are as they were. The rest of the
-// newest segment may be in the page cache only: it is written again and synced
-// before anybody can see it, and its end goes into the manifest, so that it is
-// never judged again.
+// recover replays the log. Records that a sync is known to have covered are on
+// disk. The rest of the newest segment may be in the page cache only: recover
+// writes and syncs it again before a reader can see it, and lists its end in the
+// manifest, so that the next Open does not have to decide where it ends.
 func (db *DB) recover(m *manifest.Manifest) error {
 	log, err := recovery.Read(db.fs, db.dir, m, recovery.Own)
 	if err != nil {
@@ -181,11 +195,10 @@ func (db *DB) recover(m *manifest.Manifest) error {
 		log.Free()
 		return err
 	}
-	// A directory that does not open stays as it is: only from here on files
-	// change.
 	if err := db.loadCatalog(); err != nil {
 		return err
 	}
+	// The database is valid. Files are changed only from here on.
 	if log.Unlisted {
 		if err := db.listLogs(db.state.load().mems); err != nil {
 			return err
@@ -198,7 +211,7 @@ func (db *DB) recover(m *manifest.Manifest) error {
 	return err
 }
 
-// loadCatalog reads table 0 as of everything recovered.
+// loadCatalog reads the catalog from its table, after recovery.
 func (db *DB) loadCatalog() error {
 	s := db.newSnapshot()
 	defer s.release()
@@ -212,7 +225,7 @@ func (db *DB) loadCatalog() error {
 			if row == nil {
 				continue // a tombstone
 			}
-			// A row that cannot be read is no damage of the catalog.
+			// An unreadable row is not an error of the catalog's contents.
 			if unread = scan.Readable(row); unread != nil || !yield(row) {
 				return
 			}
@@ -229,21 +242,22 @@ func (db *DB) loadCatalog() error {
 	return nil
 }
 
-// checkTables refuses entities of tables from the id next on, which no table has
-// had. They would become those of the table that is given the id.
+// checkTables returns an error if there are entities of a table with the id next
+// or a later one. No table has had such an id, and the table that gets it would
+// have these entities.
 func (s *snapshot) checkTables(next uint32) (err error) {
 	lower := codec.AppendTable(nil, next)
 	var it merge.Iterator
 	it.Init(s.sources(lower, nil), merge.Options{})
 	defer func() { err = errors.Join(err, it.Close()) }()
 	if it.SeekGE(lower) {
-		return corrupt.Newf(filename.Manifest, 0, "entities of a table that the catalog has given no id; the next is %d", next)
+		return corrupt.Newf(filename.Manifest, 0, "entities of a table id that the catalog has not assigned; the next is %d", next)
 	}
 	return it.Err()
 }
 
-// start makes what was recovered the database's state and opens the log behind
-// it.
+// start installs the recovered segments as the read state and starts the log after
+// them.
 func (db *DB) start(log *recovery.Log) error {
 	prevEnd := int64(0)
 	if n := len(log.Segments); n > 0 {
@@ -277,7 +291,7 @@ func (db *DB) start(log *recovery.Log) error {
 	return nil
 }
 
-// rotated puts the new active segment before the others.
+// rotated adds the new active segment to the read state.
 func (db *DB) rotated(seg *commitlog.Segment) {
 	db.replaceState(func(mems []*commitlog.Segment) []*commitlog.Segment {
 		return append([]*commitlog.Segment{seg}, mems...)

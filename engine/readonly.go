@@ -12,20 +12,21 @@ import (
 	"github.com/tablerock-db/tablerock/wal"
 )
 
-// readOnlyAttempts is how often a view beside a writer begins anew because the
-// files changed under it.
+// readOnlyAttempts is how often openReadOnly tries beside a writer that changes the
+// files meanwhile.
 const readOnlyAttempts = 10
 
-// openReadOnly opens the database as it is at this moment and changes no byte of
-// it. Beside a live writer it shows only what a sync is known to have covered;
-// what the writer acknowledged in the last moments may be missing. Without one
-// it first has the log synced and then shows all of it.
+// openReadOnly opens the database as it is now and changes no byte of it. Beside a
+// live writer it shows only records that a sync is known to have covered, so the
+// last acknowledged ones may be missing. Without a writer it syncs the log and shows
+// all of it.
 func openReadOnly(dir string, o Options) (*DB, error) {
 	var err error
-	for range readOnlyAttempts {
+	for i := range readOnlyAttempts {
 		var db *DB
 		var again bool
 		if db, again, err = tryReadOnly(dir, o); err == nil {
+			db.logOpened(i)
 			return db, nil
 		}
 		if !again {
@@ -35,8 +36,8 @@ func openReadOnly(dir string, o Options) (*DB, error) {
 	return nil, fmt.Errorf("open %s for reading: %w", dir, err)
 }
 
-// tryReadOnly is one attempt; again says that it failed because a writer moved
-// files meanwhile.
+// tryReadOnly is one attempt. again says that it failed because a writer changed
+// the files meanwhile.
 func tryReadOnly(dir string, o Options) (db *DB, again bool, err error) {
 	m, err := readManifest(o.FS, dir)
 	if err != nil {
@@ -46,7 +47,7 @@ func tryReadOnly(dir string, o Options) (db *DB, again bool, err error) {
 	opened := false
 	defer func() {
 		if err != nil {
-			again = errors.Is(err, wal.ErrChanged) || db.moved(m)
+			again = errors.Is(err, wal.ErrChanged) || db.changed(m)
 			if opened {
 				err = errors.Join(err, db.discard())
 			}
@@ -57,10 +58,10 @@ func tryReadOnly(dir string, o Options) (db *DB, again bool, err error) {
 		return db, false, err
 	}
 	opened = true
-	if err = db.view(m); err != nil {
+	if err = db.replay(m); err != nil {
 		return db, false, err
 	}
-	if db.moved(m) {
+	if db.changed(m) {
 		err = errors.New("the writer keeps changing the files")
 		return db, true, err
 	}
@@ -68,8 +69,8 @@ func tryReadOnly(dir string, o Options) (db *DB, again bool, err error) {
 	return db, false, nil
 }
 
-// checkLeftovers is lsm.Tree.CheckLeftovers. A writer that has come meanwhile
-// makes files that neither manifest nor log knew of.
+// checkLeftovers is lsm.Tree.CheckLeftovers. Its error is wal.ErrChanged if a writer
+// has opened the database meanwhile, because files of the writer look like leftovers.
 func (db *DB) checkLeftovers(log *recovery.Log) error {
 	err := db.tree.CheckLeftovers(log.LastSeq, log.HighWater)
 	if err == nil {
@@ -81,14 +82,14 @@ func (db *DB) checkLeftovers(log *recovery.Log) error {
 	return err
 }
 
-// moved reports whether the manifest is another one than m.
-func (db *DB) moved(m *manifest.Manifest) bool {
+// changed reports whether the manifest on disk differs from m.
+func (db *DB) changed(m *manifest.Manifest) bool {
 	now, err := readManifest(db.fs, db.dir)
 	return err == nil && !reflect.DeepEqual(now, m)
 }
 
-// view replays the log without touching it and makes the result the state.
-func (db *DB) view(m *manifest.Manifest) error {
+// replay replays the log without changing it and installs the read state.
+func (db *DB) replay(m *manifest.Manifest) error {
 	mode := recovery.Idle
 	if _, live, err := db.fs.Locked(path.Join(db.dir, filename.Lock)); err != nil {
 		return err

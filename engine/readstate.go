@@ -11,12 +11,12 @@ import (
 	"github.com/tablerock-db/tablerock/sstable"
 )
 
-// readState is the memtables and the version of one instant. It is immutable.
+// readState is the memtables and the version of the files at one instant. It is
+// immutable.
 //
-// A reader pins it before it looks at the first memtable, so that a flush that
-// moves rows from a memtable to a file cannot hide them from it in between.
-// Pins are counted in shards: readers on different processors write different
-// cache lines.
+// A reader pins it before it reads the first memtable. Otherwise a flush that moves
+// rows from a memtable to an sstable could hide them. Pins are counted in shards, so
+// that readers on different processors write different cache lines.
 type readState struct {
 	mems    []*commitlog.Segment // newest first
 	version *lsm.Version
@@ -33,8 +33,8 @@ type pinShard struct {
 	_ [56]byte
 }
 
-// newReadState returns a readState, which takes hold of the memtables and over the caller's
-// hold of the version.
+// newReadState returns a readState that references the memtables and takes over the
+// caller's reference to the version.
 func newReadState(mems []*commitlog.Segment, version *lsm.Version) *readState {
 	for _, m := range mems {
 		m.Ref()
@@ -49,7 +49,7 @@ func (s *readState) unpin(shard uint64) {
 	}
 }
 
-// retire is called once, after s has been replaced.
+// retire frees s when nothing pins it. Call it once, after s has been replaced.
 func (s *readState) retire() {
 	s.retired.Store(true)
 	s.tryFree()
@@ -70,9 +70,9 @@ func (s *readState) tryFree() {
 	s.version.Unref()
 }
 
-// get returns the newest version of key with a sequence number of at most snap,
-// nil if there is none or it is a tombstone. The row is mem or disk and lives
-// as long as the state is pinned and disk is not released.
+// get returns the newest version of key with a sequence number of at most snap, or
+// nil if there is none or it is a tombstone. The row is mem or disk. It is valid
+// while s is pinned and disk is not released.
 func (s *readState) get(key []byte, partHash, keyHash, snap uint64, mem *codec.Row, disk *sstable.Row) (edm.Row, error) {
 	for _, m := range s.mems {
 		if _, kind, ok := m.Table.Get(key, partHash, snap, mem); ok {
@@ -106,19 +106,18 @@ func (s *readState) probeFilters(partHash uint64, list []lsm.Candidate) {
 	s.version.ProbeFilters(list)
 }
 
-// currentState is the readState that reads look at. The zero currentState has none. Its
+// currentState has the readState of new reads. The zero currentState has none. Its
 // methods may be called concurrently.
 type currentState struct {
+	mu    sync.Mutex // held to replace state
 	state atomic.Pointer[readState]
-	// mu is held to replace state.
-	mu sync.Mutex
 }
 
 // load returns the current state without a pin, nil if there is none.
 func (c *currentState) load() *readState { return c.state.Load() }
 
-// pin returns the current state, held until unpin is called with the same
-// shard, or nil if there is none.
+// pin returns the current state, pinned until unpin is called with the same shard,
+// or nil if there is none.
 func (c *currentState) pin(shard uint64) *readState {
 	for {
 		s := c.state.Load()
@@ -126,8 +125,8 @@ func (c *currentState) pin(shard uint64) *readState {
 			return nil
 		}
 		s.pins[shard%pinShards].n.Add(1)
-		// Whoever retires s replaces it first and reads the counters after: if s
-		// is still current here, it will see this pin.
+		// retire comes after s is replaced and reads the counters. If s is still
+		// current here, it will see this pin.
 		if c.state.Load() == s {
 			return s
 		}
@@ -138,8 +137,8 @@ func (c *currentState) pin(shard uint64) *readState {
 // start makes s the first state.
 func (c *currentState) start(s *readState) { c.state.Store(s) }
 
-// replace puts the state that next makes of the memtables in the place of the
-// current one. Nobody else replaces it meanwhile.
+// replace replaces the current state by next(its memtables). It calls next under
+// mu.
 func (c *currentState) replace(next func(mems []*commitlog.Segment) *readState) {
 	c.mu.Lock()
 	old := c.state.Load()
@@ -148,7 +147,7 @@ func (c *currentState) replace(next func(mems []*commitlog.Segment) *readState) 
 	old.retire()
 }
 
-// end leaves no state, and returns the last one for the caller to retire, nil if
+// end removes the current state and returns it for the caller to retire, nil if
 // there is none.
 func (c *currentState) end() *readState {
 	c.mu.Lock()

@@ -15,7 +15,7 @@ const (
 	// maxFrozen is how many frozen memtables may wait for their flush before
 	// writers stall.
 	maxFrozen = 3
-	// maxRuns is how many sorted runs may overlap before writers stall.
+	// maxRuns is how many runs may overlap at a key before writers stall.
 	maxRuns = 20
 )
 
@@ -50,7 +50,7 @@ func (db *DB) stallCause() string {
 	case len(s.mems) > maxFrozen:
 		return "memtables wait for a flush"
 	case db.runs.Load() >= maxRuns:
-		return "sorted runs wait for a compaction"
+		return "runs wait for a compaction"
 	}
 	return ""
 }

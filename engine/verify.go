@@ -18,20 +18,20 @@ import (
 	"github.com/tablerock-db/tablerock/wal"
 )
 
-// Report is what Verify found.
+// Report is the result of Verify.
 type Report struct {
-	Files    int   // looked at: sorted files, log segments, the manifest
+	Files    int   // read: sstables, log segments, the manifest
 	Bytes    int64 // read
 	Entities int64 // as in Stats
 	Findings []Finding
-	// Unknown lists names in the directory that are not the database's. They
-	// are no damage.
+	// Unknown has the names of files in the directory that do not belong to the
+	// database. They are not damage.
 	Unknown []string
 }
 
-// Finding is one damage.
+// Finding is one damaged place of a file.
 type Finding struct {
-	File   string
+	File   string // its name in the directory
 	Offset int64
 	What   string
 }
@@ -45,9 +45,10 @@ func (r *Report) add(file string, err error) {
 	r.Findings = append(r.Findings, f)
 }
 
-// Verify reads every byte that is on disk and holds it against its checksums
-// and the rules of its format. Damage is in the Report; the error says why
-// Verify could not finish.
+// Verify reads every byte of the database on disk and checks it against checksums
+// and the rules of the format. It checks the database as it is at the call; reads
+// and writes continue meanwhile. Damage is in the Report and is not an error: the
+// error says why Verify could not finish.
 func (db *DB) Verify(ctx context.Context) (Report, error) {
 	snap := db.newSnapshot()
 	if snap == nil {
@@ -73,12 +74,12 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 		if err := ctx.Err(); err != nil {
 			return r, err
 		}
-		// A segment that was flushed meanwhile has no file, or one that the next
-		// segment has taken over.
+		// A segment that was flushed meanwhile has no file, or the next segment has
+		// taken its file over.
 		if err := db.verifyLog(seg, &r); err != nil {
 			s := db.state.load()
 			if s == nil {
-				return r, store.ErrClosed // nor does anything tell now whether it was flushed
+				return r, store.ErrClosed // and it is unknown whether it was flushed
 			}
 			if slices.Contains(s.mems, seg) {
 				r.add(filename.Make(filename.WAL, seg.Number), err)
@@ -106,9 +107,9 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 	return r, nil
 }
 
-// owns reports whether a file that the manifest does not list is this
-// database's: a segment, or a sorted file that is in the making, about to go,
-// or left by a crash.
+// owns reports whether a file that the manifest does not list belongs to this
+// database: a segment, or an sstable that is being written or removed, or that a
+// crash left.
 func (db *DB) owns(name string, logs []manifest.Log) bool {
 	kind, number := filename.Parse(name)
 	if kind == filename.WAL {
@@ -127,15 +128,15 @@ func (db *DB) owns(name string, logs []manifest.Log) bool {
 	}
 	defer f.Close()
 	if size, err := f.Size(); err == nil && size == 0 {
-		return true // as far as one can see
+		return true // it may be
 	}
 	_, err = sstable.Open(f, sstable.ReaderOptions{DBID: db.id, Number: number, Name: name})
 	var damage *corrupt.Error
 	return err == nil || errors.As(err, &damage) && damage.Offset > 0
 }
 
-// verifyLog holds the durable part of a segment against its image in memory,
-// which was verified when it was read, or never left it.
+// verifyLog compares the durable bytes of a segment with the segment's memory, which
+// recovery verified or the log wrote.
 func (db *DB) verifyLog(seg *commitlog.Segment, r *Report) error {
 	end := seg.Durable()
 	if end == 0 {
@@ -150,17 +151,17 @@ func (db *DB) verifyLog(seg *commitlog.Segment, r *Report) error {
 	defer f.Close()
 	buf := make([]byte, 256<<10)
 	for off := int64(0); off < end; off += int64(len(buf)) {
-		part := buf[:min(int64(len(buf)), end-off)]
-		n, err := f.ReadAt(part, off)
+		chunk := buf[:min(int64(len(buf)), end-off)]
+		n, err := f.ReadAt(chunk, off)
 		r.Bytes += int64(n)
 		want := seg.Image()[off : off+int64(n)]
 		for i := range want {
-			if part[i] != want[i] {
-				return corrupt.Newf(name, off+int64(i), "byte is %#x, want %#x", part[i], want[i])
+			if chunk[i] != want[i] {
+				return corrupt.Newf(name, off+int64(i), "byte is %#x, want %#x", chunk[i], want[i])
 			}
 		}
 		switch {
-		case n == len(part):
+		case n == len(chunk):
 		case errors.Is(err, io.EOF):
 			return corrupt.Newf(name, off+int64(n), "file ends, want %d bytes", end)
 		default:
