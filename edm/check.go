@@ -10,12 +10,12 @@ import (
 // Classes of ASCII characters, as bits.
 const (
 	notKey    = 1 << iota // not allowed in a key
-	notASCII              // begins or continues a character beyond ASCII
-	nameStart             // may begin a property's name
-	namePart              // may continue a property's name
+	notASCII              // a byte of a character beyond ASCII
+	nameStart             // may begin the name of a property
+	namePart              // may follow in the name of a property
 )
 
-// class holds the bits of each byte.
+// class maps each byte to its classes.
 var class = func() (t [256]uint8) {
 	for i := range t {
 		c := byte(i)
@@ -42,9 +42,9 @@ const (
 	maxTableNameLen = 63
 )
 
-// CheckTableName returns an *Error unless name may name a table: 3 to 63 ASCII
-// letters and digits, a letter first, and not "tables" in any case. A wrong
-// length is found first. Text that is not UTF-8 breaks RuleTableName.
+// CheckTableName returns an *Error unless name is legal for a table: 3 to 63 ASCII
+// letters and digits, a letter first, and not "tables" in any case. It checks the
+// length first. Text that is not UTF-8 breaks RuleTableName.
 func CheckTableName(name string) error {
 	if n := utf8.RuneCountInString(name); n == 1 {
 		return &Error{RuleTableNameLength, name, minTableNameLen, "1 character"}
@@ -64,8 +64,8 @@ func CheckTableName(name string) error {
 	return nil
 }
 
-// FoldTableName returns the form of name in which two names of the same table
-// are equal: its ASCII letters in lower case.
+// FoldTableName returns name with its ASCII letters in lower case. Two names are of
+// the same table if they are equal in this form.
 func FoldTableName(name string) string {
 	for i := range len(name) {
 		if c := name[i]; 'A' <= c && c <= 'Z' {
@@ -86,9 +86,9 @@ func foldFrom(name string, i int) string {
 }
 
 // CheckKey returns an *Error unless both parts of k are valid UTF-8 of at most
-// MaxKeyUnits code units without / \ # ? and control characters (U+0000 to
-// U+001F, U+007F to U+009F). Empty keys are allowed. Partition is looked at
-// first, and in each part UTF-8, then length, then characters.
+// MaxKeyUnits code units, without / \ # ? and control characters (U+0000 to
+// U+001F, U+007F to U+009F). Empty parts are allowed. It checks Partition first,
+// and in each part UTF-8, then length, then characters.
 func CheckKey(k Key) error {
 	if !plainKey(k.Partition) {
 		if err := checkKeyPart(PartitionKeyName, k.Partition); err != nil {
@@ -101,8 +101,8 @@ func CheckKey(k Key) error {
 	return nil
 }
 
-// plainKey reports whether s is an allowed key of ASCII alone. It looks at each
-// byte once and branches on none.
+// plainKey reports whether s is a legal key in ASCII. It does not branch on the
+// bytes.
 func plainKey(s string) bool {
 	var bits uint8
 	for i := range len(s) {
@@ -115,7 +115,7 @@ func checkKeyPart(name, s string) error {
 	if i := invalidUTF8(s); i >= 0 {
 		return &Error{RuleUTF8, name, 0, describeAt(s, i)}
 	}
-	if len(s) > MaxKeyUnits { // a text never has more code units than bytes
+	if len(s) > MaxKeyUnits { // a text has at most as many code units as bytes
 		if n := UTF16Len(s); n > MaxKeyUnits {
 			return &Error{RuleKeyLength, name, MaxKeyUnits, fmt.Sprintf("%d code units, %s", n, quote(s))}
 		}
@@ -128,19 +128,19 @@ func checkKeyPart(name, s string) error {
 	return nil
 }
 
-// identifierStart are the classes of characters that may begin a property's
-// name, beside _; identifierPart those that may follow as well.
+// The classes of characters in the name of a property: identifierStart and _ may
+// begin it, identifierPart may follow too.
 var (
 	identifierStart = []*unicode.RangeTable{unicode.Lu, unicode.Ll, unicode.Lt, unicode.Lm, unicode.Lo, unicode.Nl}
 	identifierPart  = []*unicode.RangeTable{unicode.Nd, unicode.Pc, unicode.Mn, unicode.Mc, unicode.Cf}
 )
 
-// CheckPropertyName returns an *Error unless name may name a custom property: a
+// CheckPropertyName returns an *Error unless name is legal for a custom property: a
 // C# identifier of at most MaxNameUnits code units that is not PartitionKey,
-// RowKey or Timestamp. It begins with a letter (Unicode classes Lu, Ll, Lt, Lm,
-// Lo, Nl) or _, and goes on with these, digits (Nd), connectors (Pc), marks (Mn,
-// Mc) and format characters (Cf). UTF-8 is looked at first, then length, then
-// characters.
+// RowKey or Timestamp. The first character is a letter (Unicode classes Lu, Ll,
+// Lt, Lm, Lo, Nl) or _. The others may also be digits (Nd), connectors (Pc), marks
+// (Mn, Mc) and format characters (Cf). It checks UTF-8 first, then the length, then
+// the characters.
 func CheckPropertyName(name string) error {
 	if plainName(name) {
 		return checkReserved(name)
@@ -162,7 +162,7 @@ func CheckPropertyName(name string) error {
 	return nil
 }
 
-// plainName reports whether s is an identifier of ASCII alone.
+// plainName reports whether s is an identifier in ASCII.
 func plainName(s string) bool {
 	if s == "" || len(s) > MaxNameUnits || class[s[0]]&nameStart == 0 {
 		return false
@@ -182,7 +182,7 @@ func checkReserved(name string) error {
 	return nil
 }
 
-// namesProperty reports whether r may stand in a property's name.
+// namesProperty reports whether the name of a property may have r.
 func namesProperty(r rune, first bool) bool {
 	if r < utf8.RuneSelf {
 		return class[r]&nameStart != 0 || !first && class[r]&namePart != 0
@@ -190,7 +190,8 @@ func namesProperty(r rune, first bool) bool {
 	return unicode.In(r, identifierStart...) || !first && unicode.In(r, identifierPart...)
 }
 
-// invalidUTF8 returns where s stops being valid UTF-8, or -1.
+// invalidUTF8 returns the offset of the first byte of s that is not valid UTF-8, or
+// -1.
 func invalidUTF8(s string) int {
 	if utf8.ValidString(s) {
 		return -1
@@ -203,10 +204,10 @@ func invalidUTF8(s string) int {
 	return -1
 }
 
-// describeAt shows s and the character or byte at i to which a rule objects.
+// describeAt describes the character or byte at s[i] and quotes s.
 func describeAt(s string, i int) string { return characterAt(s, i) + " of " + quote(s) }
 
-// characterAt shows the character or byte at i of s.
+// characterAt describes the character or byte at s[i].
 func characterAt(s string, i int) string {
 	r, n := utf8.DecodeRuneInString(s[i:])
 	if r == utf8.RuneError && n == 1 {

@@ -1,6 +1,6 @@
 package edm
 
-// Names of the three properties that every entity has.
+// The names of the three properties that every entity has.
 const (
 	PartitionKeyName = "PartitionKey"
 	RowKeyName       = "RowKey"
@@ -20,16 +20,17 @@ type Property struct {
 	Value Value
 }
 
-// Properties are an entity's custom properties in the order they were given.
+// Properties are the custom properties of an entity, in the order in which they
+// were added.
 type Properties []Property
 
-// Get returns the value of the property called name, or null.
+// Get returns the value of the property called name, or null if there is none.
 func (p Properties) Get(name string) Value {
 	v, _ := p.Lookup(name)
 	return v
 }
 
-// Lookup returns the value of the property called name.
+// Lookup returns the value of the property called name, and whether there is one.
 func (p Properties) Lookup(name string) (Value, bool) {
 	for i := range p {
 		if p[i].Name == name {
@@ -39,18 +40,18 @@ func (p Properties) Lookup(name string) (Value, bool) {
 	return Value{}, false
 }
 
-// Entity is an entity that owns its memory. In a write, Timestamp is ignored
-// and a property whose value is null is as good as absent.
+// Entity is an entity that owns its memory. A write ignores Timestamp, which the
+// store assigns, and treats a property whose value is null as absent.
 type Entity struct {
 	Key        Key
 	Timestamp  Ticks
 	Properties Properties
 }
 
-// View returns e as a Row, valid as long as e does not change.
+// View returns e as a Row. It is valid until e changes.
 func (e *Entity) View() Row { return entityRow{e} }
 
-// EntityOf returns a copy of r that owns its memory.
+// EntityOf returns a copy of r. The copy owns its memory.
 func EntityOf(r Row) Entity {
 	e := Entity{Key: r.Key(), Timestamp: r.Timestamp()}
 	if n := r.Len(); n > 0 {
@@ -63,27 +64,29 @@ func EntityOf(r Row) Entity {
 	return e
 }
 
-// Row is the read-only view of a stored entity. It is valid as long as its
-// giver says, and so are the bytes of the String and Binary values it gives;
-// property names are ordinary strings without that limit.
+// Row is a read-only view of a stored entity. The function that provides a Row
+// says how long it is valid. The bytes of its String, Binary and Guid values are
+// valid as long as the Row; property names have no such limit.
 type Row interface {
-	// AppendPartition appends the PartitionKey as UTF-8 to dst.
+	// AppendPartition appends the PartitionKey to dst, in UTF-8.
 	AppendPartition(dst []byte) []byte
-	// AppendRow appends the RowKey as UTF-8 to dst.
+	// AppendRow appends the RowKey to dst, in UTF-8.
 	AppendRow(dst []byte) []byte
 	// Key returns a copy of the key.
 	Key() Key
-	// Timestamp returns the moment of the last write.
+	// Timestamp returns the time of the last write.
 	Timestamp() Ticks
 	// Len returns the number of custom properties.
 	Len() int
-	// At returns custom property i, 0 <= i < Len, in stored order.
+	// At returns custom property i in stored order, for 0 <= i < Len().
 	At(i int) (name string, v Value)
-	// Lookup returns the custom property called name.
+	// Lookup returns the value of the custom property called name, and whether
+	// there is one.
 	Lookup(name string) (Value, bool)
 }
 
-// entityRow makes a Row of an Entity, whose fields have the names of methods.
+// entityRow implements Row for an Entity, whose fields have the names of the
+// methods.
 type entityRow struct{ e *Entity }
 
 func (r entityRow) AppendPartition(dst []byte) []byte { return append(dst, r.e.Key.Partition...) }

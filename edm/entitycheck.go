@@ -129,8 +129,8 @@ func checkString(name string, b []byte) error {
 }
 
 const (
-	fewProperties = 4   // up to here, comparing each with each is the fastest
-	maxSlots      = 256 // more names than an entity may keep
+	fewProperties = 4   // up to this number, comparing all pairs is fastest
+	maxSlots      = 256 // above MaxProperties
 )
 
 // checkDuplicates returns an *Error for the first property whose name an earlier
@@ -163,10 +163,9 @@ func duplicateOfFew(p Properties) int {
 	return -1
 }
 
-// duplicateOfMany looks names up in a hash table on the stack, twice as large as
-// the names it can hold.
+// duplicateOfMany uses a hash table on the stack with two slots for each name.
 func duplicateOfMany(p Properties) int {
-	var slots [2 * maxSlots]uint16 // index in p plus one, 0 is free
+	var slots [2 * maxSlots]uint16 // index in p plus one, or 0
 	for i := range p {
 		name := p[i].Name
 		slot := hashName(name) % uint32(len(slots))
@@ -181,8 +180,7 @@ func duplicateOfMany(p Properties) int {
 	return -1
 }
 
-// hashName is FNV-1a. Names that collide on purpose cost no more than comparing
-// each with each.
+// hashName is FNV-1a. If all names collide, duplicateOfMany compares all pairs.
 func hashName(s string) uint32 {
 	h := uint32(2166136261)
 	for i := range len(s) {

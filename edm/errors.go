@@ -8,45 +8,43 @@ import (
 	"unicode/utf8"
 )
 
-// Sentinels that errors.Is finds in an Error. Every Error is ErrInvalid; one
-// about a length, a size or a count above its limit is ErrTooLarge as well.
 var (
-	ErrInvalid  = errors.New("invalid")
+	// ErrInvalid matches every Error.
+	ErrInvalid = errors.New("invalid")
+	// ErrTooLarge matches an Error about a length, a size or a count above its
+	// limit.
 	ErrTooLarge = errors.New("too large")
 )
 
-// Rule is one rule of the data model that an input can break.
+// Rule is a rule of the data model.
 type Rule uint8
 
-// The rules. "Code unit" is a UTF-16 code unit.
+// The rules. A code unit is a UTF-16 code unit.
 const (
 	RuleTableName          Rule = iota + 1 // letters and digits, a letter first, not "tables"
 	RuleTableNameLength                    // 3 to 63 characters
 	RuleKey                                // no / \ # ? and no control characters in a key
-	RuleKeyLength                          // at most 1,024 code units in each key
+	RuleKeyLength                          // at most 1,024 code units in each part of a key
 	RulePropertyName                       // a C# identifier that is not reserved
 	RulePropertyNameLength                 // at most 255 code units
 	RulePropertyCount                      // at most 252 custom properties
-	RulePropertyDuplicate                  // each property name once in an entity
+	RulePropertyDuplicate                  // property names are unique in an entity
 	RuleValueSize                          // at most 64 KiB in a String or Binary
-	RuleEntitySize                         // at most 1 MiB by the service's formula
-	RuleRange                              // a value its type can have; a DateTime between 1601 and 9999
+	RuleEntitySize                         // at most 1 MiB by EntitySize
+	RuleRange                              // a value in the range of its type; a DateTime from 1601 to 9999
 	RuleUTF8                               // keys, names and strings are valid UTF-8
 	RuleBatchCount                         // 1 to 100 operations in a batch
 	RuleBatchBytes                         // at most 4 MiB in a batch
 	RuleBatchPartition                     // one partition in a batch
-	RuleBatchDuplicate                     // each key once in a batch
-	RuleMetaSize                           // at most 64 KiB of table or account metadata
+	RuleBatchDuplicate                     // keys are unique in a batch
+	RuleMetaSize                           // at most 64 KiB of metadata of a table or the account
 )
 
-// rules gives each rule its name, what it demands, with %d where the limit
-// stands, and its lower limit, below which an input is not too large but too
-// small. tooLarge marks rules about a length, a size or a count.
 var rules = [...]struct {
 	name     string
-	demand   string
-	tooLarge bool
-	least    int64
+	demand   string // with %d for the limit
+	tooLarge bool   // for rules about a length, a size or a count
+	least    int64  // the lower limit; an Error with this Limit is not ErrTooLarge
 }{
 	RuleTableName:          {name: "table name", demand: `a table's name is ASCII letters and digits, begins with a letter and is not "tables"`},
 	RuleTableNameLength:    {"table name length", "a table's name has 3 to 63 characters", true, minTableNameLen},
@@ -78,12 +76,12 @@ func (r Rule) String() string {
 	return rules[r].name
 }
 
-// Error says which input broke which rule.
+// Error reports an input that breaks a rule.
 type Error struct {
 	Rule  Rule
-	Name  string // the offender, whole: a property's name, "PartitionKey", a table's name; "" where it has none
-	Limit int64  // the limit that was passed, 0 where the rule sets none
-	Got   string // what was given, for people, shortened
+	Name  string // the name of the offender: a property, "PartitionKey", a table; "" if it has none
+	Limit int64  // the limit that was exceeded, 0 if the rule has none
+	Got   string // what was given, shortened, for people
 }
 
 // Error names the offender, what was given and what the rule demands.
@@ -102,7 +100,7 @@ func (e *Error) Error() string {
 	return subject(e.Rule, e.Name) + ": " + text
 }
 
-// subject says what name is the name of.
+// subject returns name with its kind.
 func subject(r Rule, name string) string {
 	switch {
 	case name == PartitionKeyName || name == RowKeyName:
@@ -115,8 +113,8 @@ func subject(r Rule, name string) string {
 	return "property " + quote(name)
 }
 
-// Is reports whether target is ErrInvalid, or ErrTooLarge where e is about a
-// length, a size or a count that is above its limit.
+// Is reports whether target is ErrInvalid, or ErrTooLarge for a length, a size or a
+// count above its limit.
 func (e *Error) Is(target error) bool {
 	if target == ErrTooLarge {
 		return e.Rule.valid() && rules[e.Rule].tooLarge && (e.Limit == 0 || e.Limit != rules[e.Rule].least)
@@ -124,10 +122,10 @@ func (e *Error) Is(target error) bool {
 	return target == ErrInvalid
 }
 
-// maxShown is the number of bytes of an input that a message shows.
+// maxShown limits the bytes of an input in a message.
 const maxShown = 64
 
-// shorten cuts s to about maxShown bytes, between characters.
+// shorten truncates s to about maxShown bytes, between characters.
 func shorten(s string) string {
 	if len(s) <= maxShown {
 		return s
@@ -139,5 +137,5 @@ func shorten(s string) string {
 	return s[:n] + "..."
 }
 
-// quote shows s in a message.
+// quote returns s shortened and quoted.
 func quote(s string) string { return strconv.Quote(shorten(s)) }

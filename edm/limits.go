@@ -1,6 +1,6 @@
 package edm
 
-// The limits of the data model. A code unit is a UTF-16 code unit.
+// The limits of the data model. The service counts UTF-16 code units.
 const (
 	MaxKeyUnits    = 1024    // code units in a PartitionKey, and in a RowKey
 	MaxProperties  = 252     // custom properties that are not null
@@ -49,8 +49,8 @@ func propertySize(name string, v Value) int {
 	return 0
 }
 
-// sizeBound returns a number that is not below EntitySize, without counting
-// code units: a text never has more of them than bytes.
+// sizeBound returns an upper bound for EntitySize without counting code units. A
+// text has at most as many code units as bytes.
 func sizeBound(k Key, p Properties) int {
 	n := entityOverhead + 2*(len(k.Partition)+len(k.Row))
 	for i := range p {

@@ -33,17 +33,18 @@ func UTF16Len[T string | []byte](s T) int {
 	return n
 }
 
-// load64 returns s[i:i+8] as a little-endian word.
+// load64 returns s[i:i+8] as a little-endian integer.
 func load64[T string | []byte](s T, i int) uint64 {
 	_ = s[i+7]
 	return uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
 		uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
 }
 
-// Compare orders two texts of valid UTF-8 by their UTF-16 code units: -1 if a
-// is before b, 0 if they are equal, +1 if a is after b. It differs from the
-// order of bytes only where U+E000 to U+FFFF meet characters above U+FFFF, whose
-// first code unit is a surrogate and smaller.
+// Compare compares two texts, which must be valid UTF-8, by their UTF-16 code
+// units. It returns -1 if a is before b, 0 if they are equal, +1 if a is after b.
+//
+// This order differs from that of the bytes only for characters above U+FFFF:
+// they are before U+E000 to U+FFFF, since their first code unit is a surrogate.
 func Compare[T string | []byte](a, b T) int {
 	n, i := min(len(a), len(b)), 0
 	for ; i+8 <= n; i += 8 {
@@ -66,12 +67,12 @@ func Compare[T string | []byte](a, b T) int {
 	return 0
 }
 
-// compareByte orders the first bytes in which two texts differ. Either both
-// begin a character or neither does, since all bytes before them are equal.
+// compareByte compares the first bytes in which two texts differ. Since all bytes
+// before are equal, both begin a character or neither does.
 func compareByte(x, y byte) int {
 	const (
-		afterSurrogates = 0xEE // begins U+E000 to U+FFFF, with 0xEF
-		pair            = 0xF0 // begins a character of two surrogates, and so does all above
+		afterSurrogates = 0xEE // 0xEE and 0xEF begin U+E000 to U+FFFF
+		pair            = 0xF0 // 0xF0 and above begin a surrogate pair
 	)
 	if x >= afterSurrogates && y >= afterSurrogates && (x >= pair) != (y >= pair) {
 		x, y = y, x
@@ -82,7 +83,8 @@ func compareByte(x, y byte) int {
 	return 1
 }
 
-// Compare orders keys by Partition, then by Row: -1, 0 or +1.
+// Compare compares keys by Partition, then by Row. It returns -1 if k is before
+// o, 0 if they are equal, +1 if k is after o.
 func (k Key) Compare(o Key) int {
 	if c := Compare(k.Partition, o.Partition); c != 0 {
 		return c

@@ -2,8 +2,8 @@ package edm
 
 import "time"
 
-// Ticks is a moment: a count of 100 ns since 1601-01-01T00:00:00Z, the first
-// moment an Edm.DateTime can name.
+// Ticks is a time: the number of 100 ns since 1601-01-01T00:00:00Z, which is the
+// earliest Edm.DateTime.
 type Ticks int64
 
 const (
@@ -16,8 +16,8 @@ const (
 	unixEpochTicks = 11644473600 * ticksPerSecond // 1970-01-01 in Ticks
 )
 
-// TicksOf returns the Ticks of t, cut to 100 ns. A moment outside the range of
-// Edm.DateTime gives a value for which Valid is false.
+// TicksOf returns t truncated to 100 ns. For a time outside the range of
+// Edm.DateTime, Valid is false for the result.
 func TicksOf(t time.Time) Ticks {
 	s := t.Unix()
 	if s < -unixEpochTicks/ticksPerSecond {
@@ -39,8 +39,8 @@ func (t Ticks) Time() time.Time {
 	return time.Unix(s, f*100).UTC()
 }
 
-// AppendText appends the service's text of t, YYYY-MM-DDThh:mm:ss[.f]Z with up
-// to seven digits of fraction and no trailing zeros.
+// AppendText appends the text of t to dst, YYYY-MM-DDThh:mm:ss[.f]Z. The fraction
+// has up to seven digits without trailing zeros.
 func (t Ticks) AppendText(dst []byte) []byte { return t.appendText(dst, ":") }
 
 func (t Ticks) appendText(dst []byte, colon string) []byte {
@@ -61,7 +61,7 @@ func (t Ticks) appendText(dst []byte, colon string) []byte {
 	return appendFraction(dst, t)
 }
 
-// appendFraction appends what follows the second.
+// appendFraction appends the fraction of a second and Z.
 func appendFraction(dst []byte, t Ticks) []byte {
 	if f := uint(t % ticksPerSecond); f != 0 {
 		dst = append(dst, '.', byte('0'+f/1_000_000))
@@ -73,7 +73,7 @@ func appendFraction(dst []byte, t Ticks) []byte {
 	return append(dst, 'Z')
 }
 
-// pairs are the numbers below 100.
+// pairs holds the numbers below 100.
 const pairs = "00010203040506070809" +
 	"10111213141516171819" +
 	"20212223242526272829" +
@@ -98,29 +98,29 @@ func appendDigits(dst []byte, v uint, n int) []byte {
 	return append(dst, b[:2*n]...)
 }
 
-// String returns the service's text of t.
+// String returns the text of t, such as 2024-02-03T04:05:06.789Z.
 func (t Ticks) String() string { return string(t.AppendText(make([]byte, 0, 28))) }
 
-// ETag names one content of one entity. It is compared byte for byte.
+// ETag identifies one version of an entity. Stores compare ETags byte for byte.
 type ETag string
 
-// AppendETag appends the text of the ETag that belongs to the Timestamp t,
-// W/"datetime'2024-02-03T04%3A05%3A06.789Z'", to dst.
+// AppendETag appends the ETag of an entity with the Timestamp t to dst, such as
+// W/"datetime'2024-02-03T04%3A05%3A06.789Z'".
 func AppendETag(dst []byte, t Ticks) []byte {
 	dst = append(dst, `W/"datetime'`...)
 	dst = t.appendText(dst, "%3A")
 	return append(dst, `'"`...)
 }
 
-// ETagFormat appends ETags of Timestamps that mostly lie within the same second,
-// as those of a batch do, and works the second out once. The zero ETagFormat is
-// ready for use.
+// ETagFormat appends ETags and caches the text of the last second, since most
+// Timestamps of a batch are in the same second. The zero ETagFormat is ready for
+// use.
 type ETagFormat struct {
 	second Ticks // of text, plus one
 	text   [len(`W/"datetime'2024-02-03T04%3A05%3A06`)]byte
 }
 
-// Append appends what AppendETag does.
+// Append appends the ETag of an entity with the Timestamp t, like AppendETag.
 func (f *ETagFormat) Append(dst []byte, t Ticks) []byte {
 	second := t/ticksPerSecond + 1
 	if second != f.second || t < 0 {
@@ -135,5 +135,5 @@ func (f *ETagFormat) Append(dst []byte, t Ticks) []byte {
 	return append(appendFraction(append(dst, f.text[:]...), t), `'"`...)
 }
 
-// ETag returns the ETag that belongs to the Timestamp t.
+// ETag returns the ETag of an entity with the Timestamp t.
 func (t Ticks) ETag() ETag { return ETag(AppendETag(make([]byte, 0, 48), t)) }

@@ -4,11 +4,11 @@ import "errors"
 
 var errTicks = errors.New("a DateTime has the form YYYY-MM-DDThh:mm:ss, then a fraction or none, then Z, an offset as +hh:mm, or nothing for UTC")
 
-// ParseTicks reads YYYY-MM-DDThh:mm:ss, with a fraction of any number of digits,
-// of which those beyond seven are cut off, and with Z, an offset as +hh:mm or
-// -hh:mm, or nothing, which means UTC. There is no second 60 and no hour 24. A
-// moment of that form outside the range of Edm.DateTime is an *Error of
-// RuleRange; any other text is another error.
+// ParseTicks parses YYYY-MM-DDThh:mm:ss, then an optional fraction, then Z, an
+// offset +hh:mm or -hh:mm, or nothing for UTC. It truncates the fraction to seven
+// digits. Second 60 and hour 24 are invalid. A valid text for a time outside the
+// range of Edm.DateTime is an *Error of RuleRange; any other error means that the
+// text is invalid.
 func ParseTicks(s string) (Ticks, error) {
 	if len(s) < len("YYYY-MM-DDThh:mm:ss") || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' {
 		return 0, errTicks
@@ -29,8 +29,8 @@ func ParseTicks(s string) (Ticks, error) {
 	return t, nil
 }
 
-// pair returns the number in the two digits at i of s, or one beyond all years if
-// they are none.
+// pair returns the number of the two digits at s[i:], or a number above every year
+// if they are not digits.
 func pair(s string, i int) int {
 	tens, units := s[i]-'0', s[i+1]-'0'
 	if tens > 9 || units > 9 {
@@ -39,7 +39,7 @@ func pair(s string, i int) int {
 	return int(tens)*10 + int(units)
 }
 
-// daysOf returns the length of a month.
+// daysOf returns the number of days in a month.
 func daysOf(year, month int) int {
 	switch month {
 	case 2:
@@ -53,20 +53,22 @@ func daysOf(year, month int) int {
 	return 31
 }
 
-// daysBefore returns how many days lie between 1601-01-01 and the first of a month,
-// from year 0 on; package time takes as long as all else of a DateTime.
+// daysBefore returns the number of days from 1601-01-01 to the first of a month, for
+// years from 0. Package time would double the time to parse a DateTime.
 func daysBefore(year, month int) int {
-	// Years begin in March here, so that a leap day is their last, and five months
-	// from the first on have 153 days. March 1 of 1600 is 306 days before 1601.
+	// Count years from March, so that a leap day is the last day of a year, and
+	// months 0 to 4 and 5 to 9 have 153 days each. March 1, 1600 is 306 days before
+	// 1601.
 	if month -= 3; month < 0 {
 		year, month = year-1, month+12
 	}
-	year += 400 // which is the same, and positive
+	year += 400 // the calendar repeats after 400 years; keep the year positive
 	const since = 365*2000 + 2000/4 - 2000/100 + 2000/400 + 306
 	return 365*year + year/4 - year/100 + year/400 + (153*month+2)/5 - since
 }
 
-// cutFraction takes a point and one or more digits, if there is a point, as ticks.
+// cutFraction parses an optional fraction of a second at the start of s and returns
+// it in ticks. It reports false for a point without digits.
 func cutFraction(s string) (ticks int, rest string, ok bool) {
 	if s == "" || s[0] != '.' {
 		return 0, s, true
@@ -83,8 +85,7 @@ func cutFraction(s string) (ticks int, rest string, ok bool) {
 	return ticks, s[n:], n > 1
 }
 
-// offsetOf reads what stands for the time zone, and returns by how many seconds it
-// is ahead of UTC.
+// offsetOf parses a time zone and returns its offset from UTC in seconds.
 func offsetOf(s string) (seconds int, ok bool) {
 	if s == "" || s == "Z" {
 		return 0, true
