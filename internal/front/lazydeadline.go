@@ -11,8 +11,8 @@ import (
 // lazyDeadline is the deadline of one direction of a connection. http.Server sets it
 // seven times per request, usually to a later time and while no read or write waits,
 // and each call costs as much as a short system call. A lazyDeadline therefore passes
-// a deadline to the connection only when a read or write begins or is waiting, and
-// only if the connection's deadline is later. If the connection's earlier deadline
+// a deadline to the connection only when a read or write begins or is waiting. When one
+// begins, the connection keeps a deadline that is earlier than the requested one; if it
 // expires, the read or write is retried with the requested deadline.
 type lazyDeadline struct {
 	apply func(time.Time) error
