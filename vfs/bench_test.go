@@ -35,8 +35,8 @@ func BenchmarkMemWriteSync(b *testing.B) {
 	}
 }
 
-// smallDB is about 200 KiB: a manifest, a lock, four sstables, a log that is
-// preallocated and has a tail that is not synced, and a file being made.
+// smallDB returns a file system of about 200 KiB: a manifest, a lock, four sstables, a
+// log with an unsynced tail, and an unsynced name.
 func smallDB(tb testing.TB) *vfs.Mem {
 	tb.Helper()
 	m := vfs.NewCrashMem()

@@ -14,8 +14,8 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// backends are the file systems that must behave alike, each with a fresh
-// directory to work in.
+// backends are the file systems that must behave equally. open returns one with an empty
+// directory.
 var backends = []struct {
 	name string
 	open func(t *testing.T) (vfs.FS, string)
@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// env is one test's file system; its helpers end the test on an error.
+// env is the file system of one test. Its helpers fail the test on an error.
 type env struct {
 	*testing.T
 	fs  vfs.FS
@@ -315,7 +315,7 @@ var conformance = []struct {
 		e.ok(lock.Close())
 		again, err := e.fs.Lock(e.path("LOCK"))
 		e.ok(err)
-		e.ok(lock.Close()) // must not release the other
+		e.ok(lock.Close()) // must not release the new lock
 		_, err = e.fs.Lock(e.path("LOCK"))
 		var locked *vfs.LockedError
 		if !errors.As(err, &locked) {
@@ -339,7 +339,7 @@ var conformance = []struct {
 		}
 		want("LOCK", false)
 		want("missing/LOCK", false)
-		e.wantNames() // looking makes no file
+		e.wantNames() // Locked creates no file
 		lock, err := e.fs.Lock(e.path("LOCK"))
 		e.ok(err)
 		before, err := vfs.Dump(e.fs, e.dir)
@@ -349,12 +349,12 @@ var conformance = []struct {
 		after, err := vfs.Dump(e.fs, e.dir)
 		e.ok(err)
 		if before != after {
-			e.Error("looking at a lock changed the directory")
+			e.Error("Locked changed the directory")
 		}
 		_, err = e.fs.Lock(e.path("LOCK"))
 		var locked *vfs.LockedError
 		if !errors.As(err, &locked) {
-			e.Fatalf("looking at a lock released it: got %v, want a LockedError", err)
+			e.Fatalf("Locked released the lock: got %v, want a LockedError", err)
 		}
 		e.ok(lock.Close())
 		want("LOCK", false)

@@ -9,35 +9,35 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/internal/crash"
 )
 
-// CrashMode says which unsynced changes a power cut leaves on the disk.
+// CrashMode selects the unsynced changes that survive a power cut.
 type CrashMode uint8
 
 const (
-	// CrashMin keeps nothing.
+	// CrashMin loses all of them.
 	CrashMin CrashMode = iota + 1
-	// CrashMax keeps everything.
+	// CrashMax keeps all of them.
 	CrashMax
-	// CrashPrefix keeps the changes up to a random point of their order, which
-	// can be within a write.
+	// CrashPrefix keeps the changes before a random point of their order, which
+	// may be in the middle of a write.
 	CrashPrefix
-	// CrashSubset keeps or loses each change as a whole.
+	// CrashSubset keeps or loses each change as a whole, at random.
 	CrashSubset
-	// CrashSector keeps or loses each sector of each write, each size and
-	// each name by itself.
+	// CrashSector keeps or loses each sector of each write, each size and each
+	// name independently, at random.
 	CrashSector
-	// CrashDirs keeps all contents, and keeps or loses each name by itself.
+	// CrashDirs keeps all contents, and keeps or loses each name at random.
 	CrashDirs
-	// CrashLying takes one file's last syncs back, in whole or in one sector,
-	// and otherwise is CrashSector. It breaks the promise of Sync: what was
-	// acknowledged may be lost, and must be missed. Without a synced file it
-	// is CrashSector.
+	// CrashLying is CrashSector on a device that acknowledged the last syncs of
+	// one file without writing, in whole or in one sector. Acknowledged data may
+	// be lost; a program passes if it reports the loss. Without a synced file it
+	// equals CrashSector.
 	CrashLying
 )
 
-// CrashModes lists the modes that keep the promise of Sync.
+// CrashModes lists the modes in which synced changes survive.
 var CrashModes = []CrashMode{CrashMin, CrashMax, CrashPrefix, CrashSubset, CrashSector, CrashDirs}
 
-// String returns the mode's name.
+// String returns the name of the mode.
 func (c CrashMode) String() string {
 	names := [...]string{"", "min", "max", "prefix", "subset", "sector", "dirs", "lying"}
 	if int(c) < len(names) && c != 0 {
@@ -46,24 +46,24 @@ func (c CrashMode) String() string {
 	return "unknown"
 }
 
-// CrashOptions pick one of the disks that a power cut can leave. Equal options
-// on equal histories give equal disks.
+// CrashOptions selects one of the disks that a power cut can leave. Equal options
+// after equal operations give equal disks.
 type CrashOptions struct {
 	Mode CrashMode
 	Seed uint64
-	// File names the file whose syncs did nothing in mode CrashLying. Empty
-	// picks one by Seed. Other modes ignore it.
+	// File is the file whose syncs were lost in mode CrashLying. The default is
+	// a random one. Other modes ignore it.
 	File string
 }
 
-// Crash returns a disk that power loss at this moment could leave, as an
-// independent Mem with crash tracking, on which everything is durable, no file
-// is open and no lock is held. Contents are shared until they change, so it
-// costs little. It panics unless NewCrashMem made m.
+// Crash returns a disk that a power cut at this time could leave. The result is an
+// independent Mem with crash tracking: everything on it is durable, no file is open
+// and no lock is held. It is cheap: contents are copied on write. Crash panics if m was
+// not made by NewCrashMem.
 func (m *Mem) Crash(o CrashOptions) *Mem { return m.crash(o, crash.FillAny, 0) }
 
-// crash is Crash with a given Fill and, in mode CrashPrefix, the number of
-// sectors, sizes and names to keep, in the order of the changes; 0 draws it.
+// crash is Crash with a given Fill and, in mode CrashPrefix, the number of sectors,
+// sizes and names to keep in the order of the changes; 0 draws the number.
 func (m *Mem) crash(o CrashOptions, fill crash.Fill, keep int) *Mem {
 	if !m.tracked {
 		panic("vfs: Crash of a Mem that NewCrashMem did not make")
@@ -71,33 +71,33 @@ func (m *Mem) crash(o CrashOptions, fill crash.Fill, keep int) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d := newDraw(o, fill)
-	var l lie
+	var l lyingFile
 	if o.Mode == CrashLying {
-		l = d.liarLocked(m, o.File)
+		l = d.pickLyingLocked(m, o.File)
 	}
 	p := newPlanLocked(m, l)
 	return p.buildLocked(d.choose(p, o.Mode, keep), d)
 }
 
-// CrashStateCount returns how many ways there are to keep or lose each pending
-// sector (in each of its versions), size and name, or math.MaxUint64 if that
-// does not fit. Different ways can leave equal disks.
+// CrashStateCount returns the number of ways to keep or lose each pending sector (in
+// each of its versions), size and name, or math.MaxUint64 on overflow. Different ways
+// can leave equal disks.
 func (m *Mem) CrashStateCount() uint64 {
-	return newPlanLocked(m.Clone(), lie{}).Count()
+	return newPlanLocked(m.Clone(), lyingFile{}).Count()
 }
 
-// CrashStates yields every disk that power loss at this moment could leave, if
-// CrashStateCount is at most limit: each way once with unwritten sectors as
-// zeros and, if it has any, again as garbage and as stale sectors. With more
-// ways than limit it yields that many: nothing and everything kept, then
-// random ones, always the same. Later changes of m do not matter to it.
+// CrashStates yields the disks that a power cut at this time could leave. If
+// CrashStateCount is at most limit, it yields all: each way once with unwritten sectors
+// as zeros and, if there are any, again as garbage and as stale sectors. Otherwise it
+// yields a fixed sample of limit ways: all changes lost, all kept, then random ones.
+// Later changes of m do not affect the sequence.
 func (m *Mem) CrashStates(limit int) iter.Seq[*Mem] {
 	if !m.tracked {
 		panic("vfs: CrashStates of a Mem that NewCrashMem did not make")
 	}
 	m = m.Clone()
 	return func(yield func(*Mem) bool) {
-		p := newPlanLocked(m, lie{})
+		p := newPlanLocked(m, lyingFile{})
 		for pick := range p.picks(limit) {
 			for _, fill := range [...]crash.Fill{crash.FillZeros, crash.FillGarbage, crash.FillStale} {
 				d := newDraw(CrashOptions{}, fill)
@@ -115,7 +115,7 @@ func (m *Mem) CrashStates(limit int) iter.Seq[*Mem] {
 	}
 }
 
-// picks yields every choice of one version per unit, or a sample of limit.
+// picks yields all picks of the plan, or a sample of limit.
 func (p *plan) picks(limit int) iter.Seq[[]int] {
 	if p.Count() <= uint64(max(limit, 0)) {
 		return p.Picks()
@@ -136,25 +136,25 @@ func (p *plan) picks(limit int) iter.Seq[[]int] {
 	}
 }
 
-// Clone returns an independent copy of everything, unsynced changes included:
-// what a process that is killed leaves behind. No file is open in it, no lock
-// is held, and it has no hook. Contents are shared until they change.
+// Clone returns an independent copy with all unsynced changes: the file system that a
+// killed process leaves. In the copy no file is open, no lock is held, and there is no
+// hook. Contents are copied on write.
 func (m *Mem) Clone() *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.emptyCopyLocked()
 	nodes := m.reachableLocked()
 	for _, node := range nodes {
-		node.twin = node.cloneFile()
+		node.copied = node.cloneFile()
 	}
-	c.root = m.root.twin
+	c.root = m.root.copied
 	for _, node := range nodes {
 		if node.dir != nil {
-			node.twin.dir = node.dir.clone()
+			node.copied.dir = node.dir.clone()
 		}
 	}
 	for _, node := range nodes {
-		node.twin = nil
+		node.copied = nil
 	}
 	c.countLinksLocked()
 	return c
@@ -165,15 +165,15 @@ func (m *Mem) emptyCopyLocked() *Mem {
 		tracked: m.tracked,
 		nextID:  m.nextID,
 		locks:   map[*inode]struct{}{},
-		graves:  slices.Clone(m.graves),
+		removed: slices.Clone(m.removed),
 	}
 	c.capacity.Store(m.capacity.Load())
 	c.seq.Store(m.seq.Load())
 	return c
 }
 
-// reachableLocked returns every file and directory that has a name at present,
-// or could have one after a crash, in the order they were made.
+// reachableLocked returns the files and directories that have a name or could have one
+// after a crash, in order of creation.
 func (m *Mem) reachableLocked() []*inode {
 	seen := make(map[*inode]struct{}, 16)
 	var nodes []*inode
@@ -206,42 +206,41 @@ func (m *Mem) reachableLocked() []*inode {
 	return nodes
 }
 
-// cloneFile copies all but a directory's entries.
+// cloneFile copies a node without the entries of a directory.
 func (n *inode) cloneFile() *inode {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return &inode{id: n.id, cache: n.cache.Freeze(), alloc: n.alloc, disk: n.disk.Clone()}
 }
 
-// clone copies entries, with each node's twin in its place.
+// clone copies the entries and replaces each node by its copy.
 func (d *dir) clone() *dir {
 	return &dir{
-		names:   twins(d.names),
-		durable: twins(d.durable),
-		pending: twinOps(d.pending),
+		names:   copyNames(d.names),
+		durable: copyNames(d.durable),
+		pending: copyOps(d.pending),
 	}
 }
 
-func twins(names map[string]*inode) map[string]*inode {
+func copyNames(names map[string]*inode) map[string]*inode {
 	names = maps.Clone(names)
 	for name, node := range names {
-		names[name] = node.twin
+		names[name] = node.copied
 	}
 	return names
 }
 
-func twinOps(ops []dirOp) []dirOp {
+func copyOps(ops []dirOp) []dirOp {
 	ops = slices.Clone(ops)
 	for i := range ops {
 		if ops[i].node != nil {
-			ops[i].node = ops[i].node.twin
+			ops[i].node = ops[i].node.copied
 		}
 	}
 	return ops
 }
 
-// countLinksLocked derives the numbers of names and the space in use from the
-// present entries.
+// countLinksLocked computes link counts and the used space from the entries.
 func (m *Mem) countLinksLocked() {
 	var used int64
 	var count func(n *inode)

@@ -14,15 +14,15 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/internal/crash"
 )
 
-// TestCrashScripts runs the transcripts of testdata/crash, which show what a
-// power cut leaves. Files print as runs of bytes: "A*512 0*88".
+// TestCrashScripts runs the transcripts of testdata/crash, which show the disks after a
+// power cut. Files are printed as runs of bytes: "A*512 0*88".
 //
 //	run                 one operation per line: create, open, mkdir, write NAME
 //	                    OFF BYTE COUNT, sync NAME, syncdir DIR, rename, link,
 //	                    remove, preallocate NAME OFF N
-//	show                what a process sees
+//	show                the files that a process sees
 //	crash mode=M [...]  one disk after a power cut, by CrashChoice
-//	states [limit=N]    every distinct disk, and how many ways lead to them
+//	states [limit=N]    the distinct disks and the number of ways to them
 func TestCrashScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/crash", func(t *testing.T, file string) {
 		s := &script{m: vfs.NewCrashMem(), files: map[string]vfs.File{}}
@@ -127,7 +127,7 @@ func (s *script) run(words []string) (err error) {
 	return err
 }
 
-// show prints a tree; sectors of many different bytes print as "?".
+// show prints a tree. It prints sectors of random bytes as "?".
 func show(t *testing.T, m *vfs.Mem) string {
 	t.Helper()
 	var out strings.Builder

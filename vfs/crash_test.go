@@ -12,9 +12,8 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/internal/crash"
 )
 
-// history is a random run of operations on a few files, with what a crash may
-// leave worked out apart from the file system: every state that a file was in
-// since its last sync.
+// history is a random sequence of operations on a few files. A shadow of each file
+// records its states since the last sync, independently of the file system.
 type history struct {
 	t     *testing.T
 	rng   *rand.Rand
@@ -25,7 +24,7 @@ type history struct {
 type shadow struct {
 	name   string
 	f      vfs.File
-	states [][]byte // the first is durable, the last is present
+	states [][]byte // the first is durable, the last is current
 	sizes  map[int]bool
 }
 
@@ -49,7 +48,7 @@ func (h *history) ok(err error) {
 	}
 }
 
-// step does one random operation; span bounds the bytes of a write.
+// step does one random operation; span limits the bytes of a write.
 func (h *history) step(span int) {
 	s := h.files[h.rng.IntN(len(h.files))]
 	now := slices.Clone(s.states[len(s.states)-1])
@@ -77,10 +76,10 @@ func (h *history) step(span int) {
 	s.states = append(s.states, now)
 }
 
-// allows reports what is wrong with a file after a crash.
+// allows returns an error if got is not a possible state of the file after a crash.
 func (s *shadow) allows(got []byte) error {
 	if !s.sizes[len(got)] {
-		return fmt.Errorf("%s has %d bytes, which no operation made", s.name, len(got))
+		return fmt.Errorf("%s has %d bytes, a size that no operation set", s.name, len(got))
 	}
 	always := len(s.states[0])
 	for _, state := range s.states {
@@ -96,13 +95,13 @@ func (s *shadow) allows(got []byte) error {
 			return bytes.Equal(sector, was[:len(sector)])
 		})
 		if !known && at < always {
-			return fmt.Errorf("%s: sector at %d is as no write left it", s.name, at)
+			return fmt.Errorf("%s: no write left the sector at %d like this", s.name, at)
 		}
 	}
 	return nil
 }
 
-func TestCrashKeepsItsPromises(t *testing.T) {
+func TestCrashModel(t *testing.T) {
 	for seed := range uint64(300) {
 		h := newHistory(t, seed)
 		for range 25 {
@@ -119,10 +118,10 @@ func TestCrashKeepsItsPromises(t *testing.T) {
 						t.Fatalf("seed %d, %+v: %v", seed, c, err)
 					}
 					if mode == vfs.CrashMin && !bytes.Equal(got, s.states[0]) {
-						t.Fatalf("seed %d: %s is not as at its last sync", seed, s.name)
+						t.Fatalf("seed %d: %s differs from its last synced state", seed, s.name)
 					}
 					if mode == vfs.CrashMax && !bytes.Equal(got, s.states[len(s.states)-1]) {
-						t.Fatalf("seed %d: %s lost something although all is kept", seed, s.name)
+						t.Fatalf("seed %d: %s lost changes in mode max", seed, s.name)
 					}
 				}
 			}
@@ -130,8 +129,8 @@ func TestCrashKeepsItsPromises(t *testing.T) {
 	}
 }
 
-// TestCrashModesAreStates holds the random modes against the enumeration.
-func TestCrashModesAreStates(t *testing.T) {
+// TestCrashModesAndStates checks that CrashStates yields the disks of all random modes.
+func TestCrashModesAndStates(t *testing.T) {
 	checked := 0
 	for seed := range uint64(60) {
 		h := newHistory(t, seed)
@@ -151,7 +150,7 @@ func TestCrashModesAreStates(t *testing.T) {
 			for k := range uint64(8) {
 				c := vfs.CrashChoice{CrashOptions: vfs.CrashOptions{Mode: mode, Seed: k}, Fill: crash.FillZeros}
 				if !states[dump(t, h.m.CrashChoice(c))] {
-					t.Fatalf("seed %d: %+v gives a disk that CrashStates does not\n%s", seed, c, show(t, h.m.CrashChoice(c)))
+					t.Fatalf("seed %d: %+v gives a disk that CrashStates does not yield\n%s", seed, c, show(t, h.m.CrashChoice(c)))
 				}
 				checked++
 			}
@@ -171,7 +170,7 @@ func dump(t *testing.T, m vfs.FS) string {
 	return text
 }
 
-// fileWith returns a Mem whose file a is durable with n sectors of zeros.
+// fileWith returns a Mem with a durable file a of zeros.
 func fileWith(t *testing.T, sectors int) (*vfs.Mem, vfs.File) {
 	t.Helper()
 	m := vfs.NewCrashMem()
@@ -233,7 +232,7 @@ func TestCrashStatesSample(t *testing.T) {
 		t.Fatalf("%d disks, want 100", len(all))
 	}
 	if all[0] != dump(t, m.Crash(vfs.CrashOptions{Mode: vfs.CrashMin})) || all[1] != dump(t, m.Crash(vfs.CrashOptions{Mode: vfs.CrashMax})) {
-		t.Error("a sample does not begin with nothing and everything kept")
+		t.Error("the sample does not begin with all changes lost and all kept")
 	}
 	slices.Sort(all)
 	if n := len(slices.Compact(all)); n < 60 {
@@ -262,7 +261,7 @@ func TestCrashStatesIgnoresLaterChanges(t *testing.T) {
 	}
 }
 
-func TestCrashIsDeterministic(t *testing.T) {
+func TestCrashDeterministic(t *testing.T) {
 	for mode := vfs.CrashMin; mode <= vfs.CrashLying; mode++ {
 		distinct := map[string]bool{}
 		for seed := range uint64(40) {
@@ -320,8 +319,9 @@ func TestCopiesAreIndependent(t *testing.T) {
 	}
 }
 
-// TestCloneKeepsWhatIsUnsynced tells a killed process from a power cut.
-func TestCloneKeepsWhatIsUnsynced(t *testing.T) {
+// TestCloneKeepsUnsynced compares a clone, the result of a killed process, with the
+// original.
+func TestCloneKeepsUnsynced(t *testing.T) {
 	m := smallDB(t)
 	c := m.Clone()
 	if got, want := dump(t, c), dump(t, m); got != want {
@@ -343,8 +343,8 @@ func TestCloneKeepsWhatIsUnsynced(t *testing.T) {
 	}
 }
 
-// TestCrashLying wants every kind of lie to come up, and only about the file
-// that it is to be about.
+// TestCrashLying checks that all kinds of lost syncs occur, and only for the selected
+// file.
 func TestCrashLying(t *testing.T) {
 	m := vfs.NewCrashMem()
 	for _, name := range []string{"a", "b"} {
@@ -378,7 +378,7 @@ func TestCrashLying(t *testing.T) {
 		seen[runs(a)] = true
 	}
 	for _, want := range []string{
-		" 1*1024",                                  // four syncs did nothing
+		" 1*1024",                                  // four syncs were lost
 		" 1*1024 2*1024",                           // three
 		" 1*1024 2*1024 3*1024",                    // two
 		" 1*1024 2*1024 3*1024 4*1024",             // one
@@ -386,17 +386,17 @@ func TestCrashLying(t *testing.T) {
 		" 1*1024 0*512 2*512 3*1024 4*1024 5*1024", // one of the second
 	} {
 		if !seen[want] {
-			t.Errorf("no lie left%s", want)
+			t.Errorf("no disk has%s", want)
 		}
 	}
 	if seen[" nothing"] {
-		t.Error("a lie went further back than the syncs that are remembered")
+		t.Error("more syncs were lost than are recorded")
 	}
 }
 
-// TestCrashHidesWhatIsPastTheSize grows a file whose data survived a crash and
-// whose size did not: the data must not come back.
-func TestCrashHidesWhatIsPastTheSize(t *testing.T) {
+// TestCrashDataBeyondSize grows a file whose data survived a crash without its size: the
+// data must not reappear.
+func TestCrashDataBeyondSize(t *testing.T) {
 	for _, sectors := range []int64{1, 20} {
 		m, f := fileWith(t, 0)
 		if _, err := f.WriteAt(bytes.Repeat([]byte("x"), int(sectors)*512), 0); err != nil {
@@ -419,7 +419,7 @@ func TestCrashHidesWhatIsPastTheSize(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(got, make([]byte, len(got))) {
-				t.Fatalf("%d sectors: growing from %d bytes shows what a crash took", sectors, size)
+				t.Fatalf("%d sectors: after growth from %d bytes, lost data reappears", sectors, size)
 			}
 		}
 	}

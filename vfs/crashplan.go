@@ -7,7 +7,7 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/internal/crash"
 )
 
-// plan is what is undecided on the disk of a Mem.
+// plan lists the pending changes of a Mem.
 type plan struct {
 	crash.Plan
 	m      *Mem
@@ -15,42 +15,42 @@ type plan struct {
 	groups []*inode // the file or directory of each group of the Plan
 }
 
-// lie is a file whose last syncs did nothing.
-type lie struct {
+// lyingFile is a file whose last syncs were acknowledged without a write.
+type lyingFile struct {
 	node  *inode
 	syncs int
 }
 
-func newPlanLocked(m *Mem, l lie) *plan {
+func newPlanLocked(m *Mem, l lyingFile) *plan {
 	p := &plan{m: m, nodes: m.reachableLocked()}
 	for _, n := range p.nodes {
-		var undecided bool
+		var pending bool
 		switch {
 		case n.dir != nil:
 			seqs := make([]uint64, len(n.dir.pending))
 			for i := range seqs {
 				seqs[i] = n.dir.pending[i].seq
 			}
-			undecided = p.AddNames(seqs)
+			pending = p.AddNames(seqs)
 		case n == l.node:
-			undecided = p.addFile(n, l.syncs)
+			pending = p.addFile(n, l.syncs)
 		default:
-			undecided = p.addFile(n, 0)
+			pending = p.addFile(n, 0)
 		}
-		if undecided {
+		if pending {
 			p.groups = append(p.groups, n)
 		}
 	}
 	return p
 }
 
-func (p *plan) addFile(n *inode, lies int) bool {
+func (p *plan) addFile(n *inode, dropped int) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return p.AddFile(&n.disk, lies)
+	return p.AddFile(&n.disk, dropped)
 }
 
-// buildLocked makes the disk of one pick.
+// buildLocked returns the disk of one pick.
 func (p *plan) buildLocked(pick []int, d *draw) *Mem {
 	c := p.m.emptyCopyLocked()
 	for _, n := range p.nodes {
@@ -62,37 +62,37 @@ func (p *plan) buildLocked(pick []int, d *draw) *Mem {
 		} else {
 			t.dir = &dir{names: maps.Clone(n.dir.durableNames())}
 		}
-		n.twin = t
+		n.copied = t
 	}
 	for i, n := range p.groups {
 		if n.dir == nil {
-			n.twin.disk.Durable = p.Contents(i, pick, func(im *crash.Image, at int64) { d.fillSector(p, n, im, at) })
+			n.copied.disk.Durable = p.Contents(i, pick, func(im *crash.Image, at int64) { d.fillSector(p, n, im, at) })
 			continue
 		}
 		for _, kept := range p.Names(i, pick) {
-			n.dir.pending[kept].apply(n.twin.dir.names)
+			n.dir.pending[kept].apply(n.copied.dir.names)
 		}
 	}
 	for _, n := range p.nodes {
-		t := n.twin
+		t := n.copied
 		if t.dir == nil {
 			t.cache = t.disk.Durable.Freeze()
 			t.alloc = t.cache.Size
 			continue
 		}
 		for name, node := range t.dir.names {
-			t.dir.names[name] = node.twin
+			t.dir.names[name] = node.copied
 		}
 	}
-	c.root = p.m.root.twin
+	c.root = p.m.root.copied
 	for _, n := range p.nodes {
-		n.twin = nil
+		n.copied = nil
 	}
 	c.countLinksLocked()
 	return c
 }
 
-// draw is the source of one crash's random choices.
+// draw makes the random choices of one crash.
 type draw struct {
 	crash.Draw
 	fill   crash.Fill
@@ -103,9 +103,9 @@ func newDraw(o CrashOptions, fill crash.Fill) *draw {
 	return &draw{Draw: crash.NewDraw(o.Seed, uint64(o.Mode)), fill: fill}
 }
 
-// liarLocked picks a file and how many of its syncs did nothing; none if there is
-// none.
-func (d *draw) liarLocked(m *Mem, name string) lie {
+// pickLyingLocked draws a file and the number of its syncs that were lost. The result
+// is empty if no file was synced.
+func (d *draw) pickLyingLocked(m *Mem, name string) lyingFile {
 	var files []*inode
 	if name != "" {
 		if n, err := m.findLocked("crash", name); err == nil {
@@ -116,13 +116,13 @@ func (d *draw) liarLocked(m *Mem, name string) lie {
 	}
 	files = slices.DeleteFunc(files, func(n *inode) bool { return n.disk.Syncs() == 0 })
 	if len(files) == 0 {
-		return lie{}
+		return lyingFile{}
 	}
 	n := files[d.Rand.IntN(len(files))]
-	return lie{node: n, syncs: 1 + d.Rand.IntN(n.disk.Syncs())}
+	return lyingFile{node: n, syncs: 1 + d.Rand.IntN(n.disk.Syncs())}
 }
 
-// choose picks a version for each unit.
+// choose returns the pick of a mode.
 func (d *draw) choose(p *plan, mode CrashMode, keep int) []int {
 	switch mode {
 	case CrashMin:
@@ -141,7 +141,7 @@ func (d *draw) choose(p *plan, mode CrashMode, keep int) []int {
 	panic("vfs: unknown CrashMode")
 }
 
-// fillSector gives a sector of file n that was never written something to read.
+// fillSector sets the contents of a sector of file n that was never written.
 func (d *draw) fillSector(p *plan, n *inode, im *crash.Image, at int64) {
 	d.filled = true
 	fill := d.fill
@@ -160,12 +160,12 @@ func (d *draw) fillSector(p *plan, n *inode, im *crash.Image, at int64) {
 	im.Put(b, at)
 }
 
-// stale reads the sector at the same place of a random other file.
+// stale reads the sector at the same offset of a random other file.
 func (d *draw) stale(p *plan, n *inode, b []byte, at int64) bool {
 	var from []*crash.Image
-	for i := range p.m.graves {
-		if p.m.graves[i].Size > at {
-			from = append(from, &p.m.graves[i])
+	for i := range p.m.removed {
+		if p.m.removed[i].Size > at {
+			from = append(from, &p.m.removed[i])
 		}
 	}
 	for _, other := range p.nodes {

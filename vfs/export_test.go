@@ -13,7 +13,7 @@ type CrashChoice struct {
 func (m *Mem) CrashChoice(c CrashChoice) *Mem { return m.crash(c.CrashOptions, c.Fill, c.Keep) }
 
 // Pending returns how many sectors, sizes and names are not durable.
-func (m *Mem) Pending() int { return newPlanLocked(m.Clone(), lie{}).Pending() }
+func (m *Mem) Pending() int { return newPlanLocked(m.Clone(), lyingFile{}).Pending() }
 
 // Ops returns the number of operations so far that can change something.
 func (m *Mem) Ops() uint64 { return m.ops.Load() }

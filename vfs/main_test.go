@@ -10,8 +10,8 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// lockChild names the variable that turns the test binary into a process that
-// takes a lock, says how that went, and waits for the end of its input.
+// lockChild is the environment variable that makes the test binary lock a file, print the
+// result, and wait for the end of its input.
 const lockChild = "VFS_TEST_LOCK"
 
 func TestMain(m *testing.M) {

@@ -15,11 +15,15 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/internal/crash"
 )
 
-// Mem is a file system in memory. Made by NewCrashMem it also remembers what
-// no sync has covered and can lose it: see the package's crash model. All
-// methods may be called concurrently.
+// Mem is a file system in memory. Made by NewCrashMem, it also records unsynced changes
+// and can lose them in a simulated power cut: see the crash model in the package
+// comment. All methods may be called concurrently.
 //
-// The root directory exists; "a/b", "/a/b" and "./a/b" are one name.
+// The root directory exists; "a/b", "/a/b" and "./a/b" are the same name.
+//
+// For tests, Mem has methods beside those of FS: Crash, CrashStates and
+// CrashStateCount simulate power cuts, Clone a killed process, SetCapacity a full
+// disk, Patch damage at rest. OnOp calls a hook at each point where one can happen.
 type Mem struct {
 	tracked  bool
 	capacity atomic.Int64 // 0: no limit
@@ -28,8 +32,8 @@ type Mem struct {
 	ops      atomic.Uint64 // operations that change something
 	seq      atomic.Uint64 // tracked changes
 
-	// mu is held shared to change contents and exclusively to change names or
-	// to copy the whole. It comes before inode.mu.
+	// mu is locked shared to change contents and exclusively to change names or to
+	// copy the file system. Lock it before inode.mu.
 	mu sync.RWMutex
 	// +checklocks:mu
 	root *inode
@@ -37,32 +41,32 @@ type Mem struct {
 	nextID uint64
 	// +checklocks:mu
 	locks map[*inode]struct{}
-	// Contents of the files removed last: what unwritten sectors may show.
+	// Contents of the files removed last, which unwritten sectors can show.
 	// +checklocks:mu
-	graves []crash.Image
+	removed []crash.Image
 }
 
-// NewMem returns an empty file system that loses nothing and keeps no history:
-// Sync and SyncDir cost next to nothing.
+// NewMem returns an empty file system without crash tracking: Sync and SyncDir are
+// almost free.
 func NewMem() *Mem {
 	m := &Mem{locks: map[*inode]struct{}{}}
 	m.root = m.newNodeLocked(newDir())
 	return m
 }
 
-// NewCrashMem returns an empty file system that tracks what is durable, for
-// Crash and CrashStates.
+// NewCrashMem returns an empty file system that tracks unsynced changes, for Crash and
+// CrashStates.
 func NewCrashMem() *Mem {
 	m := NewMem()
 	m.tracked = true
 	return m
 }
 
-// OnOp has hook called before each operation that can change something (see
-// OpKind.Changes) takes effect, and at up to three points inside each write
-// and each sync: after its first sector, its middle one, and all but the last.
-// No lock is held: hook may call Crash, CrashStates and Clone, but it must not
-// use the file system itself. A nil hook ends it.
+// OnOp sets a hook. It is called before each operation that can change something (see
+// OpKind.Changes), and at up to three points inside each write and each sync: after the
+// first sector, in the middle, and before the last sector. The hook runs without locks.
+// It may call Crash, CrashStates and Clone, but must not use the file system itself. A
+// nil hook removes it.
 func (m *Mem) OnOp(hook func(Op)) {
 	if hook == nil {
 		m.hook.Store(nil)
@@ -71,16 +75,16 @@ func (m *Mem) OnOp(hook func(Op)) {
 	m.hook.Store(&hook)
 }
 
-// SetCapacity limits the bytes of all files together; 0 lifts the limit. A
-// write past it stores what fits and returns ENOSPC.
+// SetCapacity limits the total bytes of all files; 0 removes the limit. A write beyond
+// it stores the bytes that fit and returns ENOSPC.
 func (m *Mem) SetCapacity(bytes int64) { m.capacity.Store(bytes) }
 
-// Used returns the bytes that count against the capacity: for each file those
-// up to the last one written or preallocated. A removed file counts until its
-// last handle is closed.
+// Used returns the bytes that count against the capacity: of each file those up to the
+// last written or preallocated one. A removed file counts until its last handle is
+// closed.
 func (m *Mem) Used() int64 { return m.used.Load() }
 
-// begin counts an operation and tells the hook, which it returns.
+// begin counts an operation, calls the hook and returns it.
 func (m *Mem) begin(op *Op) func(Op) {
 	op.Index = m.ops.Add(1)
 	hook := m.hook.Load()
@@ -100,8 +104,8 @@ func memError(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: name, Err: err}
 }
 
-// lookupLocked returns the directory that name is in, its last element, and
-// what stands there, if anything. The root has no directory.
+// lookupLocked returns the directory of name, its last element, and the node of that
+// name, nil if it does not exist. The root has no directory.
 func (m *Mem) lookupLocked(op, name string) (parent *dir, base string, node *inode, err error) {
 	if name == "" {
 		return nil, "", nil, memError(op, name, syscall.ENOENT)
@@ -122,7 +126,7 @@ func (m *Mem) lookupLocked(op, name string) (parent *dir, base string, node *ino
 	return parent, base, node, nil
 }
 
-// findLocked returns what name stands for.
+// findLocked returns the node of name, or ENOENT.
 func (m *Mem) findLocked(op, name string) (*inode, error) {
 	_, _, node, err := m.lookupLocked(op, name)
 	if err == nil && node == nil {
@@ -131,7 +135,7 @@ func (m *Mem) findLocked(op, name string) (*inode, error) {
 	return node, err
 }
 
-// linkLocked and dropNameLocked keep count of a file's names.
+// linkLocked and dropNameLocked maintain the link count of a node.
 func (m *Mem) linkLocked(d *dir, name string, node *inode) {
 	node.nlink++
 	d.change(dirOp{seq: m.seq.Add(1), name: name, node: node}, m.tracked)
@@ -142,10 +146,10 @@ func (m *Mem) dropNameLocked(node *inode) {
 	m.reclaimLocked(node)
 }
 
-// graveFiles is how many removed files' contents are kept.
-const graveFiles = 4
+// maxRemoved is the number of removed files whose contents are kept.
+const maxRemoved = 4
 
-// reclaimLocked gives back the space of a file that nothing refers to.
+// reclaimLocked releases the space of a file without names and handles.
 func (m *Mem) reclaimLocked(node *inode) {
 	if node.nlink > 0 || node.open > 0 || node.dir != nil {
 		return
@@ -155,10 +159,10 @@ func (m *Mem) reclaimLocked(node *inode) {
 	m.used.Add(-node.alloc)
 	node.alloc = 0
 	if m.tracked {
-		if len(m.graves) == graveFiles {
-			m.graves = slices.Clone(m.graves[1:])
+		if len(m.removed) == maxRemoved {
+			m.removed = slices.Clone(m.removed[1:])
 		}
-		m.graves = append(m.graves, node.cache.Freeze())
+		m.removed = append(m.removed, node.cache.Freeze())
 	}
 }
 
@@ -220,7 +224,7 @@ func (m *Mem) Rename(oldname, newname string) error {
 	case err != nil:
 		return err
 	case target == node:
-		return nil // as POSIX has it: both names stay
+		return nil // POSIX: both names stay
 	case toDir == nil || target != nil && target.dir != nil:
 		return memError("rename", newname, syscall.EEXIST)
 	case node.dir != nil && target != nil:
@@ -356,8 +360,8 @@ func (m *Mem) SyncDir(name string) error {
 	return nil
 }
 
-// memHolder is what a Mem's lock file says, the same in every run so that
-// contents can be compared.
+// memHolder is the text of a Mem's lock file. It is constant, so that tests can compare
+// contents.
 const memHolder = "this process"
 
 // Lock implements FS. A copy made by Clone or Crash has no locks.
@@ -381,7 +385,7 @@ func (m *Mem) Lock(name string) (io.Closer, error) {
 	}
 	m.locks[node] = struct{}{}
 	f := m.openLocked(name, node, true)
-	// As on a real disk, the text is written if there is room for it.
+	// As on a real disk, the text may not fit.
 	f.writeCacheLocked([]byte(memHolder+"\n"), 0)
 	return &memLock{m: m, f: f}, nil
 }
@@ -419,7 +423,7 @@ func (l *memLock) Close() error {
 	return nil
 }
 
-// reserve takes up to n bytes of the capacity, or all n or none.
+// reserve takes up to n bytes of the capacity; with all it takes n or none.
 func (m *Mem) reserve(n int64, all bool) int64 {
 	for {
 		used, limit := m.used.Load(), m.capacity.Load()

@@ -64,7 +64,7 @@ func TestOnOp(t *testing.T) {
 	}
 }
 
-// TestOpKinds pins the names to the constants.
+// TestOpKinds checks the names of the constants.
 func TestOpKinds(t *testing.T) {
 	for k, want := range map[vfs.OpKind]string{
 		0: "?", vfs.OpCreate: "create", vfs.OpSyncDir: "sync-dir", vfs.OpLocked: "locked",
@@ -76,8 +76,8 @@ func TestOpKinds(t *testing.T) {
 	}
 }
 
-// TestOnOpInsideWrite wants the sectors written so far, and no more, to be
-// there for a crash that keeps everything.
+// TestOnOpInsideWrite checks that a crash inside a write that keeps everything has the
+// sectors written so far.
 func TestOnOpInsideWrite(t *testing.T) {
 	m := vfs.NewCrashMem()
 	f, err := m.Create("a")
@@ -117,7 +117,7 @@ func TestOnOpInsideSync(t *testing.T) {
 	}
 }
 
-// TestCapacity fills the disk at every byte of a small workload.
+// TestCapacity runs a small workload with every capacity.
 func TestCapacity(t *testing.T) {
 	const need = 300
 	for limit := int64(1); limit <= need+1; limit++ {
@@ -144,7 +144,7 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-func TestCapacityComesBack(t *testing.T) {
+func TestCapacityIsReleased(t *testing.T) {
 	m := vfs.NewMem()
 	m.SetCapacity(1000)
 	e := &env{T: t, fs: m, dir: ""}
@@ -156,14 +156,14 @@ func TestCapacityComesBack(t *testing.T) {
 	}
 	f := e.create("a", strings.Repeat("x", 600))
 	_, err := f.WriteAt([]byte(strings.Repeat("y", 600)), 0)
-	e.ok(err) // an overwrite needs no room
+	e.ok(err) // an overwrite needs no space
 	used(600)
 	e.fails(f.Preallocate(0, 1001), syscall.ENOSPC)
 	used(600)
 	e.ok(f.Preallocate(0, 1000))
 	used(1000)
 	_, err = f.WriteAt([]byte(strings.Repeat("z", 400)), 600)
-	e.ok(err) // nor do reserved bytes
+	e.ok(err) // reserved bytes need no space
 	_, err = f.WriteAt([]byte("z"), 1000)
 	e.fails(err, syscall.ENOSPC)
 	m.SetCapacity(1900)
@@ -202,7 +202,7 @@ func TestPatch(t *testing.T) {
 	after := m.Crash(vfs.CrashOptions{Mode: vfs.CrashMin})
 	(&env{T: t, fs: after, dir: ""}).want("a", "012x456789")
 	if m.Ops() != ops || m.CrashStateCount() != states {
-		t.Error("damage counts as an operation or can be lost")
+		t.Error("a patch counts as an operation or is pending")
 	}
 	for _, off := range []int64{-1, 10, 1 << 62} {
 		if err := m.Patch("/a", off, []byte("x")); err == nil {
@@ -214,7 +214,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-func TestMemRefusesWildOffsets(t *testing.T) {
+func TestMemHugeOffsets(t *testing.T) {
 	e := &env{T: t, fs: vfs.NewMem(), dir: ""}
 	f := e.create("a", "x")
 	for _, off := range []int64{1 << 41, 1<<63 - 1} {
@@ -225,7 +225,7 @@ func TestMemRefusesWildOffsets(t *testing.T) {
 	e.want("a", "x")
 }
 
-// TestMemConcurrent gives the race detector everything at once.
+// TestMemConcurrent runs all operations concurrently for the race detector.
 func TestMemConcurrent(t *testing.T) {
 	m := vfs.NewCrashMem()
 	m.SetCapacity(1 << 20)

@@ -19,8 +19,8 @@ type memFile struct {
 	closed atomic.Bool
 }
 
-// check refuses a closed handle, a write through one for reading, and an
-// impossible range.
+// check returns an error for a closed handle, a write through a handle for reading, and
+// an invalid range.
 func (f *memFile) check(op string, off, n int64, write bool) error {
 	switch {
 	case f.closed.Load():
@@ -57,14 +57,14 @@ func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
 	op := Op{Kind: OpWrite, Name: f.name, Off: off, Len: int64(len(p))}
 	hook := f.m.begin(&op)
 	if hook == nil || len(p) == 0 {
-		return f.writePart(p, off)
+		return f.writeSome(p, off)
 	}
 	first := off / crash.SectorBytes
 	count := (off+int64(len(p))-1)/crash.SectorBytes - first + 1
 	done := 0
 	for _, k := range inside(count) {
 		end := (first+k)*crash.SectorBytes - off
-		n, err := f.writePart(p[done:end], off+int64(done))
+		n, err := f.writeSome(p[done:end], off+int64(done))
 		done += n
 		if err != nil {
 			return done, err
@@ -72,12 +72,12 @@ func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
 		op.Done = int64(done)
 		hook(op)
 	}
-	n, err := f.writePart(p[done:], off+int64(done))
+	n, err := f.writeSome(p[done:], off+int64(done))
 	return done + n, err
 }
 
-// inside returns the points within n sectors at which a hook looks: how many
-// are done then.
+// inside returns the points inside an operation of n sectors at which the hook is
+// called, as numbers of sectors done.
 func inside(n int64) []int64 {
 	points := make([]int64, 0, 3)
 	for _, k := range [...]int64{1, n / 2, n - 1} {
@@ -88,7 +88,7 @@ func inside(n int64) []int64 {
 	return points
 }
 
-func (f *memFile) writePart(p []byte, off int64) (int, error) {
+func (f *memFile) writeSome(p []byte, off int64) (int, error) {
 	f.m.mu.RLock()
 	defer f.m.mu.RUnlock()
 	n := f.writeCacheLocked(p, off)
@@ -98,7 +98,7 @@ func (f *memFile) writePart(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// writeCacheLocked stores what there is room for. Mem.mu is held.
+// writeCacheLocked stores the bytes that fit. The caller holds Mem.mu.
 func (f *memFile) writeCacheLocked(p []byte, off int64) int {
 	n := f.node
 	n.mu.Lock()
@@ -135,7 +135,7 @@ func (f *memFile) Sync() error {
 	n.syncing.Lock()
 	defer n.syncing.Unlock()
 	if hook == nil {
-		f.syncPart(true, math.MaxInt)
+		f.syncSome(true, math.MaxInt)
 		return nil
 	}
 	f.m.mu.RLock()
@@ -144,16 +144,16 @@ func (f *memFile) Sync() error {
 	n.mu.RUnlock()
 	f.m.mu.RUnlock()
 	for _, k := range inside(int64(count)) {
-		f.syncPart(op.Done == 0, int(k-op.Done))
+		f.syncSome(op.Done == 0, int(k-op.Done))
 		op.Done = k
 		hook(op)
 	}
-	f.syncPart(op.Done == 0, math.MaxInt)
+	f.syncSome(op.Done == 0, math.MaxInt)
 	return nil
 }
 
-// syncPart makes the next sectors durable; first begins a sync.
-func (f *memFile) syncPart(first bool, sectors int) {
+// syncSome makes the next sectors durable; first begins a new sync.
+func (f *memFile) syncSome(first bool, sectors int) {
 	f.m.mu.RLock()
 	defer f.m.mu.RUnlock()
 	n := f.node
@@ -236,9 +236,9 @@ func (f *memFile) LoseUnsynced(revert bool) {
 	}
 }
 
-// Patch overwrites bytes of a file at rest, in memory and on the disk alike,
-// as rot does: no operation is counted and nothing is left to sync. The bytes
-// must lie within the file.
+// Patch overwrites bytes of a file at rest, both for readers and on the disk, like decay
+// of the medium. It is not an operation, and its bytes need no sync. They must be
+// within the file.
 func (m *Mem) Patch(name string, off int64, p []byte) error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

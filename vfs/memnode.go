@@ -7,8 +7,7 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/internal/crash"
 )
 
-// maxFileBytes keeps a wild offset from taking all memory for the list of a file's
-// chunks.
+// maxFileBytes limits offsets: a huge one would allocate a huge list of chunks.
 const maxFileBytes = 1 << 40
 
 // inode is a file or a directory of a Mem.
@@ -17,39 +16,42 @@ type inode struct {
 	dir *dir // nil for a file
 
 	// Guarded by Mem.mu.
-	nlink int    // names in the present directories
-	open  int    // open handles
-	twin  *inode // its copy while the Mem is copied
+	nlink  int    // names in the current directories
+	open   int    // open handles
+	copied *inode // its copy while the Mem is copied or crashes
 
-	// syncing keeps syncs with a hook inside them apart.
+	// syncing serializes syncs, which call the hook between their steps.
 	syncing sync.Mutex
 
 	mu sync.RWMutex
-	// What readers see. +checklocks:mu
+	// The contents that readers see.
+	// +checklocks:mu
 	cache crash.Image
-	// Bytes that count against the capacity: [0, alloc). +checklocks:mu
+	// Bytes that count against the capacity: [0, alloc).
+	// +checklocks:mu
 	alloc int64
 
-	// Crash tracking only. +checklocks:mu
+	// Crash tracking only.
+	// +checklocks:mu
 	disk crash.File
 }
 
-// dir is the entries of a directory, guarded by Mem.mu.
+// dir holds the entries of a directory, guarded by Mem.mu.
 type dir struct {
 	names map[string]*inode
-	// durable is what a crash leaves for certain; nil means as names.
+	// durable holds the entries that survive any crash; nil means names.
 	durable map[string]*inode
 	pending []dirOp
 }
 
 func newDir() *dir { return &dir{names: map[string]*inode{}} }
 
-// dirOp is one change of names.
+// dirOp is one change of a name.
 type dirOp struct {
 	seq  uint64
 	name string
-	node *inode // nil: the name goes away
-	from string // for a rename within the directory: the name that goes away
+	node *inode // nil removes the name
+	from string // the old name of a rename within the directory
 }
 
 func (op *dirOp) apply(names map[string]*inode) {
@@ -63,7 +65,7 @@ func (op *dirOp) apply(names map[string]*inode) {
 	names[op.name] = op.node
 }
 
-// durableNames returns the entries that a crash leaves for certain.
+// durableNames returns the entries that survive any crash.
 func (d *dir) durableNames() map[string]*inode {
 	if d.durable == nil {
 		return d.names
@@ -71,7 +73,7 @@ func (d *dir) durableNames() map[string]*inode {
 	return d.durable
 }
 
-// change makes a change, to be lost in a crash if it is tracked.
+// change makes a change. If tracked, a crash can lose it until the next sync.
 func (d *dir) change(op dirOp, tracked bool) {
 	if tracked {
 		if d.durable == nil {

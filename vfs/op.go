@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// OpKind says which method of FS or File an operation is.
+// OpKind identifies a method of FS or File.
 type OpKind uint8
 
 // The operations. OpClose closes a file or releases a lock.
@@ -35,7 +35,7 @@ var opNames = strings.Fields(`?
 	create open open-rw rename link remove list stat mkdir sync-dir lock locked
 	read write sync preallocate size close`)
 
-// String returns the operation's name.
+// String returns the name of the operation.
 func (k OpKind) String() string {
 	if int(k) < len(opNames) {
 		return opNames[k]
@@ -43,8 +43,7 @@ func (k OpKind) String() string {
 	return fmt.Sprintf("op(%d)", uint8(k))
 }
 
-// Changes reports whether the operation can change what is in memory or on
-// disk.
+// Changes reports whether the operation can change the file system.
 func (k OpKind) Changes() bool {
 	switch k {
 	case OpCreate, OpRename, OpLink, OpRemove, OpMkdirAll, OpSyncDir, OpLock,
@@ -55,20 +54,20 @@ func (k OpKind) Changes() bool {
 	return false
 }
 
-// Op is one operation that is about to happen.
+// Op is an operation before it takes effect.
 type Op struct {
 	Kind    OpKind
 	Index   uint64 // counts the operations of one FS, from 1
-	Name    string // the file or directory, as opened
+	Name    string // the file or directory, as passed to FS
 	NewName string // the second name of a rename or link
-	Off     int64  // read, write, preallocate: first byte
+	Off     int64  // read, write, preallocate: the first byte
 	Len     int64  // read, write, preallocate: bytes
-	// Done is the bytes already written by a write, or the sectors already
-	// made durable by a sync, at a point inside it. 0 is before it began.
+	// Done is not 0 at a point inside an operation: the bytes that a write has
+	// written or the sectors that a sync has made durable.
 	Done int64
 }
 
-// String formats the operation for a log of a failing run.
+// String formats the operation for messages.
 func (op Op) String() string {
 	s := fmt.Sprintf("#%d %s %s", op.Index, op.Kind, op.Name)
 	switch op.Kind {

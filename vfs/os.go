@@ -8,13 +8,13 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/internal/disk"
 )
 
-// OS returns the operating system's file system. Relative names are relative
-// to the working directory.
+// OS returns the file system of the operating system. Relative names are relative to
+// the working directory.
 func OS() FS { return osFS{} }
 
 type osFS struct{}
 
-// file keeps a nil *disk.File from becoming a File that is not nil.
+// file returns a nil File, not a File with a nil *disk.File, on an error.
 func file(f *disk.File, err error) (File, error) {
 	if err != nil {
 		return nil, err

@@ -10,12 +10,12 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// TestOSLockWritesToNoOtherName locks a file that has another name, which may
-// stand anywhere: what is there must stay.
-func TestOSLockWritesToNoOtherName(t *testing.T) {
+// TestOSLockWithSecondName locks a file that has a second name: Lock must not overwrite
+// its contents.
+func TestOSLockWithSecondName(t *testing.T) {
 	dir := t.TempDir()
 	precious, name := filepath.Join(dir, "precious"), filepath.Join(dir, "db", "LOCK")
-	const text = "a long text that somebody needs, longer than what a lock says of its holder\n"
+	const text = "a text that must not change and is longer than the description of a holder\n"
 	if err := os.WriteFile(precious, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-func TestOSRefusesWhatIsNotAFile(t *testing.T) {
+func TestOSNotRegular(t *testing.T) {
 	dir := t.TempDir()
 	real := filepath.Join(dir, "real")
 	if err := os.WriteFile(real, []byte("secret"), 0o600); err != nil {
@@ -147,7 +147,7 @@ func TestOSLockProcess(t *testing.T) {
 	}
 }
 
-func TestOSLockHolderIsMadePrintable(t *testing.T) {
+func TestOSLockHolderIsQuoted(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "LOCK")
 	child, _ := startLocker(t, name)
 	defer child.stop(t)
@@ -169,8 +169,8 @@ type locker struct {
 	in  interface{ Close() error }
 }
 
-// startLocker runs this test binary as a process that takes the lock, and
-// returns what it says.
+// startLocker runs this test binary as a process that locks a file, and returns its
+// output.
 func startLocker(t *testing.T, name string) (locker, string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -202,13 +202,13 @@ func (l locker) stop(t *testing.T) {
 	}
 }
 
-func TestOSLockFileIsNotInherited(t *testing.T) {
+func TestOSLockNotInherited(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "LOCK")
 	lock, err := vfs.OS().Lock(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A child that outlives the lock must not keep it.
+	// A child process that outlives the lock must not keep it.
 	sleeper := exec.Command(os.Args[0])
 	sleeper.Env = append(os.Environ(), lockChild+"="+filepath.Join(filepath.Dir(name), "other"))
 	in, err := sleeper.StdinPipe()
@@ -223,7 +223,7 @@ func TestOSLockFileIsNotInherited(t *testing.T) {
 	}
 	again, err := vfs.OS().Lock(name)
 	if err != nil {
-		t.Errorf("lock while a child of the former holder lives: %v", err)
+		t.Errorf("lock while a child process of the former holder runs: %v", err)
 	} else if err := again.Close(); err != nil {
 		t.Error(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// ReadFile returns the contents of a file of at most limit bytes; a larger one
-// is an error before anything of its size is allocated.
+// ReadFile returns the contents of a file. If the file has more than limit bytes, it
+// returns EFBIG and allocates nothing.
 func ReadFile(fsys FS, name string, limit int64) (data []byte, err error) {
 	f, err := fsys.Open(name)
 	if err != nil {
@@ -32,9 +32,9 @@ func ReadFile(fsys FS, name string, limit int64) (data []byte, err error) {
 	return data, nil
 }
 
-// Dump describes everything below dir, one line each in order of path: the
-// path, then "dir", "other", or the file's size and the start of its SHA-256.
-// Equal trees give equal dumps on any FS.
+// Dump describes the tree below dir for comparisons in tests, with one line for each
+// path in order: the path, then "dir", "other", or the size and a prefix of the SHA-256
+// of the file. Equal trees give equal dumps on any FS.
 func Dump(fsys FS, dir string) (string, error) {
 	var b strings.Builder
 	if err := dump(&b, fsys, dir, ""); err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// workload calls every method once or more, and returns its first error. It
-// closes what it opened.
+// workload calls each method at least once and returns the first error. It closes all
+// handles.
 func workload(fsys vfs.FS) (err error) {
 	lock, err := fsys.Lock("LOCK")
 	if err != nil {
@@ -79,9 +79,9 @@ func writeSynced(fsys vfs.FS, name string) (err error) {
 	return f.Sync()
 }
 
-// TestFailAtReachesEverything fails each operation in turn, and wants every
-// place that calls the file system to have failed, and no handle left open.
-func TestFailAtReachesEverything(t *testing.T) {
+// TestFailEachOperation fails each operation of the workload: each site must have failed
+// once, and no handle may stay open.
+func TestFailEachOperation(t *testing.T) {
 	clean := errorfs.Wrap(vfs.NewMem(), nil)
 	clean.RecordSites()
 	if err := workload(clean); err != nil {
@@ -120,7 +120,7 @@ func TestFailAtReachesEverything(t *testing.T) {
 		}
 		err := workload(errorfs.Wrap(vfs.NewMem(), errorfs.FailNth(total+1, nil, errorfs.Fault{Err: syscall.EIO}, sticky)))
 		if err != nil {
-			t.Errorf("failing past the end: got %v", err)
+			t.Errorf("failure after the last operation: got %v", err)
 		}
 	}
 	for _, s := range clean.Sites() {
@@ -129,7 +129,7 @@ func TestFailAtReachesEverything(t *testing.T) {
 			t.Errorf("%s:%d: %s never failed", s.File, s.Line, s.Kind)
 		}
 		if !strings.HasSuffix(s.File, "errorfs_test.go") && s.Func == "" {
-			t.Errorf("a site without a name in %s", s.File)
+			t.Errorf("a site without a function in %s", s.File)
 		}
 	}
 	for k := vfs.OpCreate; k <= vfs.OpClose; k++ {
@@ -139,7 +139,7 @@ func TestFailAtReachesEverything(t *testing.T) {
 	}
 }
 
-// TestChanges compares OpKind.Changes with what a Mem tells its hook.
+// TestChanges compares OpKind.Changes with the operations that reach the hook of a Mem.
 func TestChanges(t *testing.T) {
 	m := vfs.NewMem()
 	seen := map[vfs.OpKind]bool{}
@@ -154,7 +154,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-func TestSitesNameTheCaller(t *testing.T) {
+func TestSites(t *testing.T) {
 	x := errorfs.Wrap(vfs.NewMem(), nil)
 	if x.Sites() != nil {
 		t.Error("sites before RecordSites")
@@ -231,8 +231,8 @@ func preallocate8(_ vfs.FS, f vfs.File) (int, error) { return 0, f.Preallocate(0
 func read4(_ vfs.FS, f vfs.File) (int, error)        { return f.ReadAt(make([]byte, 4), 0) }
 func rename(x vfs.FS, _ vfs.File) (int, error)       { return 0, x.Rename("/a", "/b") }
 
-// TestCloseFailsOnce wants a close that fails to have closed.
-func TestCloseFailsOnce(t *testing.T) {
+// TestFailedClose checks that a failed close releases the handle.
+func TestFailedClose(t *testing.T) {
 	m := vfs.NewMem()
 	m.SetCapacity(100)
 	x := errorfs.Wrap(m, errorfs.FailNth(1, func(op vfs.Op) bool { return op.Kind == vfs.OpClose }, errorfs.Fault{Err: syscall.EIO}, true))
@@ -242,11 +242,11 @@ func TestCloseFailsOnce(t *testing.T) {
 	e.fails(f.Close(), syscall.EIO)
 	e.ok(f.Close())
 	if got := m.Used(); got != 0 {
-		t.Errorf("%d bytes in use by a handle whose close failed", got)
+		t.Errorf("after a failed close %d bytes are in use", got)
 	}
 }
 
-// TestFailedSync shows the three ways of file systems to fail a sync.
+// TestFailedSync checks the three kinds of SyncFailure.
 func TestFailedSync(t *testing.T) {
 	for _, c := range []struct {
 		name              string
@@ -345,7 +345,7 @@ func TestFirstOf(t *testing.T) {
 	}
 }
 
-// TestHangingDisk lets one operation hang while another passes.
+// TestHangingDisk blocks one operation while another passes.
 func TestHangingDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -363,7 +363,7 @@ func TestHangingDisk(t *testing.T) {
 		e.want("a", "x")
 		select {
 		case err := <-synced:
-			t.Fatalf("sync returned %v before the disk answered", err)
+			t.Fatalf("sync returned %v while the rule blocked", err)
 		default:
 		}
 		close(release)

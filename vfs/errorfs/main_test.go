@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// env is one test's file system; its helpers end the test on an error.
+// env is the file system of one test. Its helpers fail the test on an error.
 type env struct {
 	*testing.T
 	fs vfs.FS

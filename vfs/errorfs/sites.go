@@ -48,8 +48,7 @@ type siteTable struct {
 	sites map[siteKey]*Site
 }
 
-// callee holds the prefixes of the names of functions in package vfs and below
-// it. The name of a test of package p begins with "p_test.".
+// callee holds the prefixes of the names of functions in package vfs and below it.
 var callee = func() [2]string {
 	p := reflect.TypeFor[vfs.Op]().PkgPath()
 	return [2]string{p + ".", p + "/"}

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// history does what a script says to a file: a letter writes a sector of it at the
-// next offset, < goes back to the beginning, + grows the file by a sector, and ! syncs. It returns what readers see too.
+// history applies a script to a file: a letter writes a sector of that letter at the
+// next offset, < sets the offset to 0, + grows the file by a sector, and ! syncs. It
+// also returns the image that readers see.
 func history(script string) (f File, cache Image) {
 	off, sector := int64(0), int64(SectorBytes)
 	for i, c := range script {
@@ -30,7 +31,7 @@ func history(script string) (f File, cache Image) {
 	return f, cache
 }
 
-// letters returns the first byte of each sector, a dot for 0.
+// letters returns the first byte of each sector, with a dot for 0.
 func letters(im Image) string {
 	b := make([]byte, im.Size)
 	im.Read(b, 0)
@@ -46,8 +47,8 @@ func zeros(im *Image, at int64) { im.Put(make([]byte, SectorBytes), at) }
 func TestPicks(t *testing.T) {
 	for _, c := range []struct {
 		script string
-		lies   int
-		want   string // each state once
+		lost   int    // syncs that the device dropped
+		want   string // the distinct states
 	}{
 		{"", 0, "-"},
 		{"A!", 0, "A"},
@@ -64,9 +65,9 @@ func TestPicks(t *testing.T) {
 		t.Run(c.script, func(t *testing.T) {
 			f, cache := history(c.script)
 			var p Plan
-			if !p.AddFile(&f, c.lies) {
+			if !p.AddFile(&f, c.lost) {
 				if got := letters(f.Durable); c.want != got && c.want != "-" {
-					t.Errorf("nothing is undecided, and the file is %q; want %s", got, c.want)
+					t.Errorf("nothing is pending and the file is %q; want %s", got, c.want)
 				}
 				return
 			}
@@ -84,18 +85,18 @@ func TestPicks(t *testing.T) {
 				t.Errorf("%d picks give %s; want %d and %s", n, got, p.Count(), c.want)
 			}
 			if got, want := letters(p.Contents(0, p.Everything(), zeros)), letters(cache); got != want {
-				t.Errorf("everything kept gives %q, want what readers see, %q", got, want)
+				t.Errorf("everything kept gives %q; readers see %q", got, want)
 			}
 		})
 	}
 }
 
-// TestDraws holds the picks of each way of drawing against what they may keep.
+// TestDraws checks the states that each kind of draw reaches.
 func TestDraws(t *testing.T) {
 	f, _ := history("AB!<CD")
 	var p Plan
 	if !p.AddFile(&f, 0) || !p.AddNames([]uint64{7, 8}) {
-		t.Fatal("nothing is undecided")
+		t.Fatal("nothing is pending")
 	}
 	if p.Pending() != 4 {
 		t.Fatalf("%d are pending, want two sectors and two names", p.Pending())
@@ -129,7 +130,7 @@ func TestDraws(t *testing.T) {
 			want := strings.Count(c.want, "[")
 			for s := range seen {
 				if !strings.Contains(c.want, s) {
-					t.Errorf("%s is none of %s", s, c.want)
+					t.Errorf("got %s, want one of %s", s, c.want)
 				}
 			}
 			if len(seen) != want {
@@ -139,8 +140,8 @@ func TestDraws(t *testing.T) {
 	}
 }
 
-// TestSyncInPoints syncs sector by sector, and takes the whole back.
-func TestSyncInPoints(t *testing.T) {
+// TestPartialSync syncs sector by sector, and then drops the sync.
+func TestPartialSync(t *testing.T) {
 	f, _ := history("ABC")
 	for i, want := range []string{"A", "AB", "ABC", "ABC"} {
 		f.Sync(i == 0, 1)
@@ -153,7 +154,7 @@ func TestSyncInPoints(t *testing.T) {
 	}
 	var p Plan
 	if !p.AddFile(&f, 1) {
-		t.Fatal("a sync that did nothing leaves nothing undecided")
+		t.Fatal("nothing is pending after a dropped sync")
 	}
 	if got := letters(p.Contents(0, p.Nothing(), zeros)); got != "" {
 		t.Errorf("without the sync the file is %q, want nothing", got)
@@ -162,6 +163,6 @@ func TestSyncInPoints(t *testing.T) {
 	f.Write(9, &f.Durable, 0, SectorBytes)
 	f.Forget()
 	if c.Pending() != 0 || f.Pending() != 0 || letters(c.Durable) != "ABC" {
-		t.Errorf("a copy changed, or what was forgotten is there")
+		t.Errorf("a copy changed, or forgotten changes are pending")
 	}
 }

@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// Draw is the source of one crash's random choices.
+// Draw makes the random choices of one crash.
 type Draw struct {
 	Rand *rand.Rand
-	keep float64 // how likely the newest version is kept
+	keep float64 // probability of the newest version
 }
 
-// NewDraw returns a source that equal seeds make equal.
+// NewDraw returns a Draw. Equal seeds give equal choices.
 func NewDraw(seed1, seed2 uint64) Draw {
 	d := Draw{Rand: rand.New(rand.NewPCG(seed1, seed2))}
-	// Real crashes lose next to all or next to nothing more often than half.
+	// Real crashes lose almost all or almost nothing more often than half.
 	d.keep = [...]float64{0.1, 0.5, 0.9}[d.Rand.IntN(3)]
 	return d
 }
 
-// Prefix picks the first n sectors, sizes and names in the order of the changes; for
-// 0 it draws how many.
+// Prefix keeps the first n sectors, sizes and names in the order of the changes; 0 draws
+// the number.
 func (d *Draw) Prefix(p *Plan, n int) []int {
 	all := make([]version, 0, p.Pending())
 	for i := range p.units {
@@ -44,20 +44,20 @@ func (d *Draw) Subset(p *Plan) []int {
 	})
 }
 
-// Sectors keeps or loses each sector of each write, each size and each name by
-// itself, and takes syncs back that did nothing, in whole or in one sector.
+// Sectors keeps or loses each sector of each write, each size and each name
+// independently, and drops acknowledged syncs of a lying device.
 func (d *Draw) Sectors(p *Plan) []int {
 	pick := p.Nothing()
 	d.scatter(p, pick, 0, len(pick))
 	for i := range p.groups {
-		if p.groups[i].lied > 0 {
-			d.deceive(p, &p.groups[i], pick)
+		if p.groups[i].dropped > 0 {
+			d.dropSyncs(p, &p.groups[i], pick)
 		}
 	}
 	return pick
 }
 
-// Names keeps all contents, and keeps or loses each name by itself.
+// Names keeps all contents, and keeps or loses each name independently.
 func (d *Draw) Names(p *Plan) []int {
 	pick := p.Everything()
 	for i := range p.groups {
@@ -79,8 +79,8 @@ func (d *Draw) scatter(p *Plan, pick []int, from, to int) {
 	}
 }
 
-// deceive takes a whole file back, or one sector of it, or any of it.
-func (d *Draw) deceive(p *Plan, g *group, pick []int) {
+// dropSyncs loses the whole file, one sector of it, or the random pick.
+func (d *Draw) dropSyncs(p *Plan, g *group, pick []int) {
 	switch d.Rand.IntN(3) {
 	case 0:
 		clear(pick[g.from:g.to])
@@ -88,7 +88,7 @@ func (d *Draw) deceive(p *Plan, g *group, pick []int) {
 		var sectors []int
 		for i := g.from; i < g.to; i++ {
 			pick[i] = len(p.units[i].versions)
-			if p.units[i].kind == unitSector && p.units[i].versions[0].change < g.lied {
+			if p.units[i].kind == unitSector && p.units[i].versions[0].change < g.dropped {
 				sectors = append(sectors, i)
 			}
 		}

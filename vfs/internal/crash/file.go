@@ -1,29 +1,28 @@
-// Package crash says what a power cut can leave of changes that no sync has covered:
-// which sectors, sizes and names are undecided, and what a disk holds once each is
-// decided. Package vfs states the model.
+// Package crash computes what a power cut can leave of unsynced changes: the pending
+// sectors, sizes and names, and the disk for each way to keep or lose them. Package vfs
+// describes the model.
 package crash
 
 import (
 	"slices"
 )
 
-// SectorBytes is what a disk writes whole or not at all.
+// SectorBytes is the size of a sector, the unit that a disk writes atomically.
 const SectorBytes = 512
 
-// File is what the disk holds of a file, and the changes that no sync has covered.
-// Durable with those changes made in their order is what readers see, unless a
-// failed sync parted them. It is not safe for concurrent use.
+// File is the durable image of a file and its unsynced changes. Readers see Durable with
+// the changes applied in order, unless a failed sync dropped changes. A File is not safe
+// for concurrent use.
 type File struct {
 	Durable Image
 	pending []change
-	history []syncRecord // the last syncs, for devices that lie
+	history []syncRecord // the last syncs, which a lying device may have dropped
 }
 
-// change is data, or a size, or both.
+// change is a change of data, of the size, or of both.
 type change struct {
 	seq uint64 // position in the order of all changes of a disk
-	// data is whole sectors as they were after the change, at off. It is never
-	// changed once it is here.
+	// data holds whole sectors as of after the change, at off. It is immutable.
 	data []byte
 	off  int64
 	size int64 // the file is at least this long after it
@@ -31,7 +30,7 @@ type change struct {
 
 func (c *change) sectors() int { return len(c.data) / SectorBytes }
 
-// split cuts a write after its first n sectors.
+// split splits a write after its first n sectors.
 func (c change) split(n int) (head, tail change) {
 	head, tail = c, c
 	at := c.off + int64(n)*SectorBytes
@@ -41,7 +40,7 @@ func (c change) split(n int) (head, tail change) {
 	return head, tail
 }
 
-// apply makes the change in a durable image.
+// apply applies the change to a durable image.
 func (c *change) apply(im *Image) {
 	im.Size = max(im.Size, c.size)
 	if n := im.Size - c.off; n > 0 {
@@ -49,17 +48,17 @@ func (c *change) apply(im *Image) {
 	}
 }
 
-// syncRecord is one sync that reported success.
+// syncRecord is one successful sync.
 type syncRecord struct {
 	before  Image
 	changes []change
 }
 
-// historySyncs is how many of a file's syncs a lying device may have dropped.
+// historySyncs is the maximum number of syncs that a lying device drops.
 const historySyncs = 4
 
-// Write notes a write of [off, end) that cache, what readers see, already holds. seq
-// is its position in the order of all changes of the disk, files and names alike.
+// Write records a write of [off, end). cache, the image that readers see, holds it
+// already. seq is its position in the order of all changes of the disk.
 func (f *File) Write(seq uint64, cache *Image, off, end int64) {
 	first, last := off/SectorBytes*SectorBytes, (end+SectorBytes-1)/SectorBytes*SectorBytes
 	data := make([]byte, last-first)
@@ -67,12 +66,12 @@ func (f *File) Write(seq uint64, cache *Image, off, end int64) {
 	f.pending = append(f.pending, change{seq: seq, data: data, off: first, size: end})
 }
 
-// Grow notes that the file became at least size bytes long.
+// Grow records that the file became at least size bytes long.
 func (f *File) Grow(seq uint64, size int64) {
 	f.pending = append(f.pending, change{seq: seq, size: size})
 }
 
-// Pending returns how many sectors and sizes are not durable.
+// Pending returns the number of sectors and sizes that are not durable.
 func (f *File) Pending() int {
 	sum := 0
 	for i := range f.pending {
@@ -81,8 +80,8 @@ func (f *File) Pending() int {
 	return sum
 }
 
-// Sync makes the first changes durable, up to a number of sectors; begin says that a
-// sync begins, and does not go on.
+// Sync makes the first changes durable, up to a number of sectors. begin starts a new
+// sync; without it, Sync continues the last one.
 func (f *File) Sync(begin bool, sectors int) {
 	if len(f.pending) == 0 {
 		return
@@ -96,8 +95,8 @@ func (f *File) Sync(begin bool, sectors int) {
 	f.flush(sectors)
 }
 
-// flush makes the first changes durable, up to a number of sectors, and notes them in
-// the newest record of the history.
+// flush makes the first changes durable, up to a number of sectors, and adds them to the
+// newest record of the history.
 func (f *File) flush(sectors int) {
 	done := 0
 	for done < len(f.pending) && sectors > 0 {
@@ -125,13 +124,13 @@ func (f *File) flush(sectors int) {
 	}
 }
 
-// Forget drops the changes that no sync has covered: none will.
+// Forget drops the unsynced changes: no later sync makes them durable.
 func (f *File) Forget() { f.pending = nil }
 
-// Syncs returns how many syncs a lying device may have dropped.
+// Syncs returns the number of syncs that a lying device can drop.
 func (f *File) Syncs() int { return len(f.history) }
 
-// Clone returns an independent copy. Contents are shared until they change.
+// Clone returns an independent copy. Contents are copied on write.
 func (f *File) Clone() File {
 	c := File{
 		Durable: f.Durable.Freeze(),

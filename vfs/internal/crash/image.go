@@ -4,20 +4,20 @@ const chunkBytes = 4096
 
 type chunk [chunkBytes]byte
 
-// slot refers to a chunk; nil reads as zeros.
+// slot refers to a chunk; a nil chunk reads as zeros.
 type slot struct {
 	c     *chunk
 	owned bool // no other image refers to c
 }
 
-// Image is the contents of a file. Bytes at and past Size are zero, but between
-// Put and Clip, and slots past the end of the list read as zeros. The zero
-// value is an empty file. It is not safe for concurrent use; two images that
-// share contents are independent.
+// Image is the contents of a file in chunks that are copied on write, so that a copy of
+// an image costs the same for files of any size. Bytes from Size on are zero, except
+// between Put and Clip. The zero value is an empty file. An Image is not safe for
+// concurrent use, but images that share chunks are independent.
 type Image struct {
 	Size  int64
 	slots []slot
-	// shared says that another image uses slots too: they are not written.
+	// shared is set if another image uses slots too: copy them before a write.
 	shared bool
 }
 
@@ -27,7 +27,7 @@ func (im *Image) Freeze() Image {
 	return *im
 }
 
-// own makes the list of slots exclusive to im and at least n long.
+// own makes the list of slots private to im and at least n long.
 func (im *Image) own(n int) {
 	if im.shared {
 		slots := make([]slot, max(n, len(im.slots)))
@@ -58,7 +58,7 @@ func (im *Image) mutable(i int64) *chunk {
 
 func chunks(size int64) int { return int((size + chunkBytes - 1) / chunkBytes) }
 
-// Put stores p at off and leaves the size alone.
+// Put stores p at off and does not change the size.
 func (im *Image) Put(p []byte, off int64) {
 	im.own(chunks(off + int64(len(p))))
 	for len(p) > 0 {
@@ -67,7 +67,7 @@ func (im *Image) Put(p []byte, off int64) {
 	}
 }
 
-// Write stores p at off and grows the size where needed.
+// Write stores p at off and grows the size if needed.
 func (im *Image) Write(p []byte, off int64) {
 	if len(p) == 0 {
 		return
@@ -76,7 +76,7 @@ func (im *Image) Write(p []byte, off int64) {
 	im.Size = max(im.Size, off+int64(len(p)))
 }
 
-// Read fills p from off without regard to the size.
+// Read fills p from off and ignores the size.
 func (im *Image) Read(p []byte, off int64) {
 	for len(p) > 0 {
 		at := off % chunkBytes
@@ -90,7 +90,7 @@ func (im *Image) Read(p []byte, off int64) {
 	}
 }
 
-// Clip drops every byte at and past size and leaves im.Size alone.
+// Clip zeros the bytes from size on and does not change im.Size.
 func (im *Image) Clip(size int64) {
 	n := chunks(size)
 	if n < len(im.slots) {
@@ -104,5 +104,5 @@ func (im *Image) Clip(size int64) {
 	}
 }
 
-// Grow sets the size, which must not be less than it is.
+// Grow increases the size; a smaller size changes nothing.
 func (im *Image) Grow(size int64) { im.Size = max(im.Size, size) }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// model is an image as plain bytes: past size all is zero.
+// model is an image and its expected bytes.
 type model struct {
 	im   Image
 	want []byte
@@ -27,8 +27,8 @@ func (m *model) check(t *testing.T, seed uint64) {
 	}
 }
 
-// TestImageCopies changes images and their copies at random: each must hold
-// what was done to it alone.
+// TestImageCopies changes images and their copies at random: a change of one must not
+// show in another.
 func TestImageCopies(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 0))
@@ -59,7 +59,7 @@ func TestImageCopies(t *testing.T) {
 	}
 }
 
-// TestPutAndClip puts bytes past the size, and lets Clip decide.
+// TestPutAndClip puts bytes beyond the size and clips them.
 func TestPutAndClip(t *testing.T) {
 	m := model{}
 	m.im.Write([]byte("abc"), 0)
@@ -74,9 +74,9 @@ func TestPutAndClip(t *testing.T) {
 	(&model{copied, []byte("abc")}).check(t, 0)
 }
 
-// TestFreezeCostsNothing wants a copy of a large file to allocate nothing, and
-// a write to one of the two to copy one chunk and the list.
-func TestFreezeCostsNothing(t *testing.T) {
+// TestFreezeAllocations checks that a copy of a large file allocates nothing, and that a
+// write to it copies one chunk and the list.
+func TestFreezeAllocations(t *testing.T) {
 	var im Image
 	im.Write(make([]byte, 1<<20), 0)
 	if n := testing.AllocsPerRun(10, func() { _ = im.Freeze() }); n != 0 {

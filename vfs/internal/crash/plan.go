@@ -7,40 +7,40 @@ import (
 	"slices"
 )
 
-// Fill says how a sector reads that is within the size of its file but was
+// Fill selects the contents of a sector that is within the size of its file but was
 // never written to the disk.
 type Fill uint8
 
 const (
 	// FillAny draws one of the others for each such sector.
 	FillAny Fill = iota
-	// FillZeros reads as zeros.
+	// FillZeros fills with zeros.
 	FillZeros
-	// FillGarbage reads as random bytes.
+	// FillGarbage fills with random bytes.
 	FillGarbage
-	// FillStale reads as the sector at the same offset of another file or of a
-	// file removed lately, or as garbage if there is none.
+	// FillStale fills with the sector at the same offset of another or a removed
+	// file, or with garbage if there is none.
 	FillStale
 )
 
-// Plan lists what is undecided on a disk. A crash state is a pick of one version for
-// each unit: 0 is the durable one, i is versions[i-1].
+// Plan lists the pending units of a disk. A crash state is a pick: one version for each
+// unit, where 0 is the durable version and i is versions[i-1].
 type Plan struct {
 	groups []group
 	units  []unit
 }
 
-// group is a directory or file with undecided units.
+// group holds the units of one directory or file.
 type group struct {
-	names    bool     // of a directory
-	base     Image    // files: what is durable
-	changes  []change // files: the changes on top of it
-	lied     int      // files: the first changes that a sync acknowledged
+	names    bool     // the group is a directory
+	base     Image    // of a file: the durable contents
+	changes  []change // of a file: the changes since
+	dropped  int      // of a file: the first changes, which a dropped sync acknowledged
 	from, to int      // its units are Plan.units[from:to]
 }
 
-// unit is one thing that the disk holds in exactly one version: a sector, the
-// size of a file, or one change of a name.
+// unit is the smallest part of a disk that is kept or lost: a sector, the size of a file,
+// or one change of a name.
 type unit struct {
 	kind     unitKind
 	sector   int64
@@ -55,22 +55,21 @@ const (
 	unitSector
 )
 
-// version is one state of a unit: the change that brings it, and which part of
-// the change, counted from 1 for sectors; a size or name is part 0, so that a
-// prefix can hold a size without its data.
+// version is a state of a unit after a change. index numbers the sectors of a change from
+// 1. A size or name has index 0, so that a prefix can have a size without its data.
 type version struct {
 	seq    uint64
 	change int
-	part   int
+	index  int
 }
 
 func compareVersions(a, b version) int {
-	return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.part, b.part))
+	return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.index, b.index))
 }
 
-// AddNames adds a directory whose changes of names have these positions in the order
-// of all changes. It reports whether there are any: then the directory is the next of
-// the groups, which are counted from 0.
+// AddNames adds a directory with the positions of its changes in the order of all
+// changes. It returns false if there are none. Otherwise the directory becomes the next
+// group; groups are numbered from 0.
 func (p *Plan) AddNames(seqs []uint64) bool {
 	from := len(p.units)
 	for i, seq := range seqs {
@@ -79,19 +78,18 @@ func (p *Plan) AddNames(seqs []uint64) bool {
 	return p.addGroup(group{names: true, from: from})
 }
 
-// AddFile adds a file whose last syncs, as many as lies says, did nothing. It reports
-// whether anything of it is undecided, as AddNames does. f is not to change until the
-// plan is done with.
-func (p *Plan) AddFile(f *File, lies int) bool {
+// AddFile adds a file whose last syncs were dropped. It returns false if the file has no
+// pending units, like AddNames. f must not change while the plan is used.
+func (p *Plan) AddFile(f *File, droppedSyncs int) bool {
 	g := group{base: f.Durable.Freeze(), changes: f.pending, from: len(p.units)}
-	if lies > 0 {
-		records := f.history[len(f.history)-lies:]
+	if droppedSyncs > 0 {
+		records := f.history[len(f.history)-droppedSyncs:]
 		g.base = records[0].before
 		g.changes = nil
 		for _, r := range records {
 			g.changes = append(g.changes, r.changes...)
 		}
-		g.lied = len(g.changes)
+		g.dropped = len(g.changes)
 		g.changes = append(g.changes, f.pending...)
 	}
 	if len(g.changes) > 0 {
@@ -110,8 +108,8 @@ func (p *Plan) addGroup(g group) bool {
 	return true
 }
 
-// addSizes makes one unit of all growth: of several sizes that survive, only the
-// largest shows.
+// addSizes adds one unit for all growth of a file: of several sizes that survive, only
+// the largest is visible.
 func (p *Plan) addSizes(g *group) {
 	var sizes []version
 	for i := range g.changes {
@@ -156,7 +154,7 @@ func (p *Plan) addSectors(g *group) {
 	}
 }
 
-// Pending returns how many sectors, sizes and names are not durable.
+// Pending returns the number of sectors, sizes and names that are not durable.
 func (p *Plan) Pending() int {
 	n := 0
 	for i := range p.units {
@@ -165,7 +163,7 @@ func (p *Plan) Pending() int {
 	return n
 }
 
-// Count returns how many picks there are, or math.MaxUint64 if that does not fit.
+// Count returns the number of picks, or math.MaxUint64 on overflow.
 func (p *Plan) Count() uint64 {
 	n := uint64(1)
 	for i := range p.units {
@@ -178,7 +176,7 @@ func (p *Plan) Count() uint64 {
 	return n
 }
 
-// Picks yields every pick once. Each is valid until the next.
+// Picks yields each pick once. A pick is valid until the next.
 func (p *Plan) Picks() iter.Seq[[]int] {
 	return func(yield func([]int) bool) {
 		pick := p.Nothing()
@@ -199,14 +197,14 @@ func (p *Plan) Picks() iter.Seq[[]int] {
 	}
 }
 
-// Nothing is the pick that loses all that is undecided.
+// Nothing returns the pick that loses all pending units.
 func (p *Plan) Nothing() []int { return make([]int, len(p.units)) }
 
-// Everything is the pick that loses nothing.
+// Everything returns the pick that keeps all pending units.
 func (p *Plan) Everything() []int { return p.last(func(version) bool { return true }) }
 
-// last picks in each unit the last version that is kept: sizes stand in order of
-// size and all else in order of change.
+// last picks the last kept version of each unit. Versions of a size are in order of size,
+// others in order of change.
 func (p *Plan) last(keep func(version) bool) []int {
 	pick := p.Nothing()
 	for i := range p.units {
@@ -219,7 +217,7 @@ func (p *Plan) last(keep func(version) bool) []int {
 	return pick
 }
 
-// Names returns which changes of a directory, counted from 0, a pick keeps.
+// Names returns the indices of the changes of a directory that a pick keeps.
 func (p *Plan) Names(group int, pick []int) []int {
 	var kept []int
 	g := &p.groups[group]
@@ -231,14 +229,14 @@ func (p *Plan) Names(group int, pick []int) []int {
 	return kept
 }
 
-// Contents builds a file: the kept changes in order over what is durable, with
-// data and size apart until the end, since a size may come without its data
-// and data that lies past a lost size may come to light with a later one. fill gives
-// a sector at an offset, new to the file and lost, something to read.
+// Contents returns the contents of a file for a pick: the durable image with the kept
+// changes in order. It applies the size last, because a size can survive without its
+// data, and data beyond a lost size becomes visible with a later size. fill sets the
+// contents of a lost sector beyond the durable size.
 func (p *Plan) Contents(group int, pick []int, fill func(im *Image, at int64)) Image {
 	g := &p.groups[group]
 	units, pick := p.units[g.from:g.to], pick[g.from:g.to]
-	im := g.base // frozen: the first change copies its list of chunks
+	im := g.base // shared: the first Put copies the list of chunks
 	kept := make([][]int, len(g.changes))
 	sized := make([]bool, len(g.changes))
 	for i := range units {
@@ -247,7 +245,7 @@ func (p *Plan) Contents(group int, pick []int, fill func(im *Image, at int64)) I
 		}
 		v := units[i].versions[pick[i]-1]
 		if units[i].kind == unitSector {
-			kept[v.change] = append(kept[v.change], v.part-1)
+			kept[v.change] = append(kept[v.change], v.index-1)
 		} else {
 			sized[v.change] = true
 		}

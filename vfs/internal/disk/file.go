@@ -1,5 +1,5 @@
-// Package disk is the operating system's files, directories and locks, through
-// the system calls that package os lacks.
+// Package disk implements files, directories and locks of the operating system with
+// system calls that package os lacks.
 package disk
 
 import (
@@ -10,16 +10,16 @@ import (
 	"sync/atomic"
 )
 
-// Modes of what is made: nobody but the owner.
+// Modes of new directories and files: access for the owner only.
 const (
 	DirMode  = 0o700
 	FileMode = 0o600
 )
 
-// ErrNotRegular says that a name to open is not that of a regular file.
+// ErrNotRegular reports that a name to open is not a regular file.
 var ErrNotRegular = errors.New("not a regular file")
 
-// Create makes a file that must not exist.
+// Create creates a file that must not exist.
 func Create(name string) (*File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL|openFlags, FileMode)
 	if err != nil {
@@ -28,10 +28,9 @@ func Create(name string) (*File, error) {
 	return &File{File: f}, nil
 }
 
-// Open opens what is a regular file before and after the open. The
-// first look keeps it from opening a device, which can act on being opened;
-// the second one judges what was really opened. With os.O_CREATE a missing
-// file is made.
+// Open opens a regular file. It checks the type before the open, because opening a
+// device can have effects, and again on the opened file, because the name may have
+// changed. With os.O_CREATE it creates a file that does not exist.
 func Open(name string, flag int) (*File, error) {
 	refuse := func() error { return &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular} }
 	info, err := os.Lstat(name)
@@ -58,7 +57,7 @@ func Open(name string, flag int) (*File, error) {
 	return &File{File: f}, nil
 }
 
-// List returns the names within a directory, sorted.
+// List returns the sorted names in a directory.
 func List(dir string) ([]string, error) {
 	d, err := openDir(dir)
 	if err != nil {
@@ -72,8 +71,8 @@ func List(dir string) ([]string, error) {
 	return names, nil
 }
 
-// File adds to os.File the system calls that it lacks. The os.File itself retries on EINTR, completes short writes, and lets Close race with
-// other calls.
+// File adds system calls to os.File, which itself retries on EINTR, completes short
+// writes, and allows Close concurrently with other calls.
 type File struct {
 	*os.File
 	closed atomic.Bool
@@ -84,7 +83,7 @@ func (f *File) Sync() error {
 	return f.control("sync", syncFile)
 }
 
-// Preallocate reserves n bytes at off and grows the file to hold them.
+// Preallocate reserves n bytes at off and grows the file to off+n at least.
 func (f *File) Preallocate(off, n int64) error {
 	if off < 0 || n < 0 || off+n < off {
 		return &fs.PathError{Op: "preallocate", Path: f.Name(), Err: fs.ErrInvalid}
@@ -99,8 +98,8 @@ func (f *File) Preallocate(off, n int64) error {
 	return f.fillZeros(off + n)
 }
 
-// fillZeros grows the file to end by writing, which reserves the space where
-// no system call does. It leaves bytes that exist alone.
+// fillZeros grows the file to end by writing zeros, which reserves space on systems
+// without a system call for it. It does not change existing bytes.
 func (f *File) fillZeros(end int64) error {
 	size, err := f.Size()
 	if err != nil {
@@ -126,7 +125,7 @@ func (f *File) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// Close closes the file once; a second call returns nil.
+// Close closes the file. A second call returns nil.
 func (f *File) Close() error {
 	if f.closed.Swap(true) {
 		return nil
@@ -134,7 +133,7 @@ func (f *File) Close() error {
 	return f.File.Close()
 }
 
-// control runs a system call on the descriptor while Close waits.
+// control runs a system call on the descriptor. Close waits for it.
 func (f *File) control(op string, call func(fd uintptr) error) error {
 	var callErr error
 	conn, err := f.SyscallConn()

@@ -9,26 +9,26 @@ import (
 	"sync"
 )
 
-// fileID names a file whatever path leads to it.
+// fileID identifies a file independently of its path.
 type fileID struct{ dev, ino uint64 }
 
-// held lists the lock files that this process holds. The system's locks belong
-// to a process on some file systems, where a second lock of the same process
-// would be granted and its release would release both.
+// held holds the lock files that this process has locked. On some file systems, locks
+// belong to a process: a second lock of the same process succeeds, and its release
+// releases both.
 var held = struct {
 	mu sync.Mutex
 	// +checklocks:mu
 	ids map[fileID]struct{}
 }{ids: map[fileID]struct{}{}}
 
-// TakeLock takes the lock file, making it if it is missing. A lock that is
-// taken is no error: then the result is nil, and holder says who has it.
+// TakeLock locks a file, which it creates if it does not exist. If the file is locked
+// already, the result is nil without an error, and holder describes the holder.
 func TakeLock(name string) (lock *Lock, holder string, err error) {
 	held.mu.Lock()
 	defer held.mu.Unlock()
 
-	// The check comes before the open: where locks belong to a process,
-	// closing any descriptor of the file releases them.
+	// Check before the open: if locks belong to a process, closing any
+	// descriptor of the file releases them.
 	if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() {
 		id, err := identify(name)
 		if err != nil {
@@ -55,8 +55,8 @@ func TakeLock(name string) (lock *Lock, holder string, err error) {
 	return l, "", nil
 }
 
-// LockHolder reports whether somebody holds the lock file, and who. To see that
-// nobody does it shares the lock for a moment, in which TakeLock fails.
+// LockHolder reports whether a lock file is locked, and its holder. To find out, it takes
+// a shared lock for a short time, in which TakeLock fails.
 func LockHolder(name string) (holder string, locked bool, err error) {
 	held.mu.Lock()
 	defer held.mu.Unlock()
@@ -64,7 +64,7 @@ func LockHolder(name string) (holder string, locked bool, err error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return "", false, nil
 	}
-	// As in TakeLock, the check comes before the open.
+	// Check before the open, as in TakeLock.
 	if err == nil && info.Mode().IsRegular() {
 		var id fileID
 		if id, err = identify(name); err == nil {
@@ -90,15 +90,14 @@ func LockHolder(name string) (holder string, locked bool, err error) {
 	return holder, locked, errors.Join(err, f.Close())
 }
 
-// Lock is a lock that this process holds.
+// Lock is a held lock.
 type Lock struct {
-	f  *File
-	id fileID
-	// names is how many names the file has.
-	names uint64
+	f     *File
+	id    fileID
+	names uint64 // number of links of the file
 }
 
-// take locks the file or reports that it is busy.
+// take locks the file, or reports that it is locked already.
 func (l *Lock) take() (busy bool, err error) {
 	err = l.f.control("lock", func(fd uintptr) (err error) {
 		if busy, err = tryLock(fd); err != nil || busy {
@@ -110,10 +109,10 @@ func (l *Lock) take() (busy bool, err error) {
 	return busy, err
 }
 
-// writeHolder leaves a word for whoever finds the lock taken. The lock holds
-// without it, and on a full disk a database must open to make room, so
-// failing to write is no error. Overwriting first needs no new block. A file
-// with another name may be somebody's data, and is left as it is.
+// writeHolder describes this process in the lock file. The lock works without it, and a
+// database must open on a full disk to free space, so a failed write is not an error.
+// It overwrites before it truncates, which needs no new block. It does not write to a
+// file with another name, which may be other data.
 func (l *Lock) writeHolder() {
 	if l.names != 1 {
 		return
@@ -143,8 +142,8 @@ func self() string {
 	return "pid " + strconv.Itoa(os.Getpid()) + " on host " + host
 }
 
-// readHolder returns what the lock file says, made safe to print: the file may
-// hold anything.
+// readHolder returns the description in a lock file. It quotes unprintable text, because
+// the file can hold anything.
 func readHolder(f io.ReaderAt) string {
 	b := make([]byte, 128)
 	n, err := f.ReadAt(b, 0)

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncFile asks the drive to flush its cache, which fsync does not do here.
+// syncFile flushes the cache of the drive, which fsync does not do on macOS.
 func syncFile(fd uintptr) error {
 	return retry(func() error {
 		_, err := unix.FcntlInt(fd, unix.F_FULLFSYNC, 0)
@@ -14,7 +14,7 @@ func syncFile(fd uintptr) error {
 	})
 }
 
-// syncDirFD is syncFile: a directory's names need the same flush.
+// syncDirFD is syncFile: names need the same flush.
 func syncDirFD(fd uintptr) error { return syncFile(fd) }
 
 func allocate(uintptr, int64, int64) error { return errors.ErrUnsupported }

@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncFile uses fdatasync, which writes the size where it changed and leaves
-// out the times.
+// syncFile uses fdatasync, which writes a changed size but not the times.
 func syncFile(fd uintptr) error {
 	return retry(func() error { return unix.Fdatasync(int(fd)) })
 }
@@ -16,8 +15,8 @@ func syncDirFD(fd uintptr) error {
 	return retry(func() error { return unix.Fsync(int(fd)) })
 }
 
-// allocateStep bounds one fallocate: an interrupted call undoes its work on
-// tmpfs and starts again, so a long one may never end.
+// allocateStep limits one fallocate: on tmpfs an interrupted call undoes its work and
+// restarts, so a long one may never end.
 const allocateStep = 8 << 20
 
 func allocate(fd uintptr, off, n int64) error {

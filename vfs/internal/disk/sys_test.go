@@ -25,9 +25,9 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// TestRegistry takes the system's lock away, as a file system does whose locks
-// belong to a process: the process must still know that it holds it.
-func TestRegistry(t *testing.T) {
+// TestHeldLocks releases the lock of the system, as happens if locks belong to a process:
+// TakeLock and LockHolder must still report the lock.
+func TestHeldLocks(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "LOCK")
 	lock, _, err := TakeLock(name)
 	if err != nil || lock == nil {
@@ -48,8 +48,7 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// TestOpenFlags opens without the look that comes first, as when a name is
-// exchanged between the two.
+// TestOpenFlags opens without the first check of Open, as if the name changed after it.
 func TestOpenFlags(t *testing.T) {
 	dir := t.TempDir()
 	fifo, link := filepath.Join(dir, "fifo"), filepath.Join(dir, "link")
@@ -86,7 +85,7 @@ func TestDescriptorsCloseOnExec(t *testing.T) {
 		err := open.control("fcntl", func(fd uintptr) error {
 			flags, err := unix.FcntlInt(fd, unix.F_GETFD, 0)
 			if err == nil && flags&unix.FD_CLOEXEC == 0 {
-				return errors.New("a child would inherit it")
+				return errors.New("a child process would inherit it")
 			}
 			return err
 		})

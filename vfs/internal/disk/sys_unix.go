@@ -10,19 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openFlags keeps an open from following a link and from waiting for the other
-// end of a FIFO. Package os adds O_CLOEXEC.
+// openFlags make an open fail for a symbolic link and not wait for the other end of a
+// FIFO. Package os adds O_CLOEXEC.
 const openFlags = unix.O_NOFOLLOW | unix.O_NONBLOCK
 
 func isLinkError(err error) bool { return errors.Is(err, unix.ELOOP) }
 
-// openDir opens a directory and nothing else, so that a FIFO in its place
-// fails instead of blocking.
+// openDir opens a directory. It fails for other files and does not block on a FIFO.
 func openDir(dir string) (*os.File, error) {
 	return os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
 }
 
-// SyncDir makes the names within a directory durable.
+// SyncDir makes the names in a directory durable.
 func SyncDir(dir string) error {
 	d, err := openDir(dir)
 	if err != nil {
@@ -52,7 +51,7 @@ func identify(name string) (fileID, error) {
 	return fileID{dev: uint64(st.Dev), ino: st.Ino}, nil
 }
 
-// identifyFD returns the id of an open file, and how many names it has.
+// identifyFD returns the id and the number of links of an open file.
 func identifyFD(fd uintptr) (id fileID, names uint64, err error) {
 	var st unix.Stat_t
 	if err := retry(func() error { return unix.Fstat(int(fd), &st) }); err != nil {
@@ -61,7 +60,7 @@ func identifyFD(fd uintptr) (id fileID, names uint64, err error) {
 	return fileID{dev: uint64(st.Dev), ino: st.Ino}, uint64(st.Nlink), nil
 }
 
-// retry repeats a call that a signal interrupted.
+// retry repeats a call while a signal interrupts it.
 func retry(call func() error) error {
 	for {
 		err := call()

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// openFlags is empty: the check that a file is regular comes before the open
-// and after it, and no name in a directory is a FIFO here.
+// openFlags is empty: Open checks the type before and after the open, and Windows has no
+// FIFOs in directories.
 const openFlags = 0
 
 func isLinkError(error) bool { return false }
@@ -25,7 +25,7 @@ func openDir(dir string) (*os.File, error) {
 	return os.Open(dir)
 }
 
-// SyncDir checks that the directory is there; it cannot be flushed.
+// SyncDir checks that the directory exists. Windows cannot flush it.
 func SyncDir(dir string) error {
 	d, err := openDir(dir)
 	if err != nil {
@@ -38,8 +38,8 @@ func syncFile(fd uintptr) error { return windows.FlushFileBuffers(windows.Handle
 
 func allocate(uintptr, int64, int64) error { return errors.ErrUnsupported }
 
-// tryLock locks one byte far past the end, since locked bytes cannot be read
-// and the file's text is for others to read.
+// tryLock locks one byte far beyond the end, because other processes cannot read locked
+// bytes and must read the text of the file.
 func tryLock(fd uintptr) (busy bool, err error) {
 	return lockFile(fd, windows.LOCKFILE_EXCLUSIVE_LOCK)
 }
@@ -65,7 +65,7 @@ func identify(name string) (fileID, error) {
 	return id, errors.Join(err, f.Close())
 }
 
-// identifyFD returns the id of an open file, and how many names it has.
+// identifyFD returns the id and the number of links of an open file.
 func identifyFD(fd uintptr) (id fileID, names uint64, err error) {
 	var info windows.ByHandleFileInformation
 	if err := windows.GetFileInformationByHandle(windows.Handle(fd), &info); err != nil {
