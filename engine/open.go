@@ -14,7 +14,6 @@ import (
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
-	"github.com/tablerock-db/tablerock/engine/internal/scan"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/lsm"
@@ -226,7 +225,7 @@ func (db *DB) loadCatalog() error {
 				continue // a tombstone
 			}
 			// An unreadable row is not an error of the catalog's contents.
-			if unread = scan.Readable(row); unread != nil || !yield(row) {
+			if unread = row.Load(); unread != nil || !yield(row) {
 				return
 			}
 		}

@@ -25,10 +25,9 @@ func openTree(t *testing.T) *lsm.Tree {
 	return tree
 }
 
-// TestPinHolds replaces the state while others pin it, through few shards and
-// many: none of them may be given up while it is pinned, and all have to be at the
-// end.
-func TestPinHolds(t *testing.T) {
+// TestPinnedStateIsKept replaces the state while readers pin it, through few and many
+// shards. No state may be freed while it is pinned, and all must be freed at the end.
+func TestPinnedStateIsKept(t *testing.T) {
 	const readers, replaced = 4, 30_000
 	tree := openTree(t)
 	for _, shards := range []uint64{1, readers} {
@@ -58,21 +57,21 @@ func TestPinHolds(t *testing.T) {
 		c.end().retire()
 		wg.Wait()
 		if c.load() != nil || c.end() != nil || ended.Load() != readers {
-			t.Errorf("%d shards: there is a state after the end, or %d of %d readers did not learn of it", shards, ended.Load(), readers)
+			t.Errorf("%d shards: there is a state after the end, or only %d of %d readers noticed the end", shards, ended.Load(), readers)
 		}
 		if n := early.Load(); n > 0 {
-			t.Errorf("%d shards: a state was given up %d times while it was pinned", shards, n)
+			t.Errorf("%d shards: a state was freed %d times while it was pinned", shards, n)
 		}
 		for i, s := range states {
 			if !s.freed.Load() {
-				t.Fatalf("%d shards: state %d of %d was never given up", shards, i, len(states))
+				t.Fatalf("%d shards: state %d of %d was never freed", shards, i, len(states))
 			}
 		}
 	}
 }
 
-// TestPinOutlives retires a state under a pin: it goes with the last one.
-func TestPinOutlives(t *testing.T) {
+// TestLastUnpinFrees retires a pinned state. The last unpin must free it.
+func TestLastUnpinFrees(t *testing.T) {
 	tree := openTree(t)
 	var c currentState
 	if c.pin(1) != nil {
@@ -88,11 +87,11 @@ func TestPinOutlives(t *testing.T) {
 	s.retire()
 	for i, shard := range []uint64{3, 3 + pinShards, 4, 3} {
 		if s.freed.Load() {
-			t.Fatalf("given up with %d pins left", 4-i)
+			t.Fatalf("freed with %d pins left", 4-i)
 		}
 		s.unpin(shard)
 	}
 	if !s.freed.Load() {
-		t.Error("not given up with the last pin")
+		t.Error("not freed by the last unpin")
 	}
 }

@@ -1,4 +1,4 @@
-// Package catalog is the set of an account's tables, and how it is stored.
+// Package catalog is the set of an account's tables, and its stored form.
 package catalog
 
 import (
@@ -18,8 +18,8 @@ import (
 const (
 	// TableID is the id of the catalog's own table.
 	TableID = 0
-	// FirstTableID is the least id of an account's table. Ids are never used
-	// twice.
+	// FirstTableID is the least id of an account's table. An id is never used
+	// again.
 	FirstTableID = 16
 	// MaxTableID is the greatest id that a table is given.
 	MaxTableID = 1<<32 - 3
@@ -34,7 +34,7 @@ const (
 	propMeta    = "Meta"
 )
 
-// Table is one table as of one change of the catalog. It is immutable.
+// Table is a table of a Catalog. It is immutable.
 type Table struct {
 	ID      uint32
 	Name    string // as it was created
@@ -43,8 +43,8 @@ type Table struct {
 	Meta    []byte // nil for none
 }
 
-// Catalog is the set of tables, and the account's metadata, as of one moment.
-// It is immutable, and so is what it gives out.
+// Catalog is the set of tables and the account's metadata at one instant. It and
+// everything it returns is immutable.
 type Catalog struct {
 	byName  map[string]*Table // by the name as created and by the folded name
 	sorted  []*Table          // by folded name
@@ -58,8 +58,8 @@ func New() *Catalog {
 	return &Catalog{byName: map[string]*Table{}, live: map[uint32]struct{}{}, next: FirstTableID}
 }
 
-// Lookup finds a table by its name in any spelling. The spelling of creation
-// costs no allocation.
+// Lookup returns a table by its name in any case, or nil. With the case of creation
+// it allocates nothing.
 func (c *Catalog) Lookup(name string) *Table {
 	if t, ok := c.byName[name]; ok {
 		return t
@@ -77,8 +77,7 @@ func (c *Catalog) clone() *Catalog {
 	}
 }
 
-// with returns the catalog with t added, or put in the place of the table of
-// that name.
+// with returns the catalog with t added, in place of a table of the same name.
 func (c *Catalog) with(t *Table) *Catalog {
 	n := c.clone()
 	i, found := n.find(t.Folded)
@@ -116,7 +115,7 @@ func (c *Catalog) find(folded string) (int, bool) {
 	})
 }
 
-// List returns at most limit tables from the folded name from on.
+// List returns at most limit tables, 0 for all, beginning with the folded name from.
 func (c *Catalog) List(from string, limit int) []store.TableInfo {
 	i, _ := c.find(edm.FoldTableName(from))
 	tables := c.sorted[i:]
@@ -130,7 +129,7 @@ func (c *Catalog) List(from string, limit int) []store.TableInfo {
 	return infos
 }
 
-// Entity returns the row that stores t.
+// Entity returns the entity that stores t.
 func (t *Table) Entity() edm.Entity {
 	props := edm.Properties{
 		{Name: propID, Value: edm.Int64(int64(t.ID))},
@@ -143,8 +142,8 @@ func (t *Table) Entity() edm.Entity {
 	return edm.Entity{Key: t.rowKey(), Properties: props}
 }
 
-// Load returns the catalog that stored rows of table 0 make. A row is used only
-// until the next one is asked for.
+// Load returns the catalog that the rows of its table store. It uses a row only
+// until it asks for the next one.
 func Load(rows iter.Seq[edm.Row]) (*Catalog, error) {
 	c := New()
 	for row := range rows {
@@ -184,10 +183,11 @@ func (c *Catalog) load(row edm.Row) error {
 	return nil
 }
 
-// source stands for a file's name in errors: the rows' own sums are right.
+// source is used in errors instead of the name of a file, because the checksums of
+// the rows are right.
 const source = "catalog"
 
-// add makes c know t, but for its place in sorted.
+// add adds t to everything except sorted.
 func (c *Catalog) add(t *Table) {
 	c.byName[t.Folded] = t
 	c.byName[t.Name] = t
@@ -216,11 +216,10 @@ func tableOf(folded string, row edm.Row) (*Table, error) {
 	}, nil
 }
 
-// rowKey returns the key of the row that stores t.
+// rowKey returns the key of the entity that stores t.
 func (t *Table) rowKey() edm.Key { return edm.Key{Partition: partitionTables, Row: t.Folded} }
 
-// NextEntity returns the row that keeps table ids below next from being used
-// again.
+// NextEntity returns the entity that stores next, the id of the next table.
 func NextEntity(next uint32) edm.Entity {
 	return edm.Entity{
 		Key:        edm.Key{Partition: partitionNext},
@@ -228,7 +227,7 @@ func NextEntity(next uint32) edm.Entity {
 	}
 }
 
-// accountEntity returns the row that stores the account's metadata.
+// accountEntity returns the entity that stores the account's metadata.
 func accountEntity(meta []byte) edm.Entity {
 	return edm.Entity{
 		Key:        edm.Key{Partition: partitionAccount},

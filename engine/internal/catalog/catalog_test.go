@@ -23,9 +23,9 @@ func load(entities ...edm.Entity) (*Catalog, error) {
 	})
 }
 
-// TestLoadIsWhatWasStored builds a catalog by changes, and again from the rows
-// that these changes store.
-func TestLoadIsWhatWasStored(t *testing.T) {
+// TestLoad builds a catalog by changes, and again from the rows that these changes
+// store.
+func TestLoad(t *testing.T) {
 	c := New()
 	rows := map[edm.Key]edm.Entity{}
 	put := func(e edm.Entity) { rows[e.Key] = e }
@@ -35,7 +35,7 @@ func TestLoadIsWhatWasStored(t *testing.T) {
 		put(tab.Entity())
 		c = c.with(tab)
 	}
-	gone := c.Lookup("DELTA") // the greatest id goes with it
+	gone := c.Lookup("DELTA") // it has the greatest id
 	c = c.without(gone)
 	delete(rows, gone.rowKey())
 	withMeta := *c.Lookup("beta")
@@ -62,7 +62,7 @@ func TestLoadIsWhatWasStored(t *testing.T) {
 			t.Errorf("tables are %q", names)
 		}
 		if c.Next() != FirstTableID+4 {
-			t.Errorf("next id is %d: that of a dropped table comes again", c.Next())
+			t.Errorf("next id is %d: the id of a dropped table would be used again", c.Next())
 		}
 		if b := c.Lookup("bETA"); b == nil || b.ID != FirstTableID || b.Name != "Beta" || string(b.Meta) != "meta" || b.Created != edm.Ticks(b.ID)*10 {
 			t.Errorf("Lookup(bETA) = %+v", b)
@@ -73,7 +73,7 @@ func TestLoadIsWhatWasStored(t *testing.T) {
 	}
 }
 
-// TestCatalogsAreImmutable changes a catalog and looks at the one before.
+// TestCatalogsAreImmutable changes a catalog and checks the one before.
 func TestCatalogsAreImmutable(t *testing.T) {
 	a := New().with(table(16, "Aaa"))
 	b := a.with(table(17, "Bbb"))
@@ -92,7 +92,7 @@ func TestCatalogsAreImmutable(t *testing.T) {
 		}
 	}
 	if a.Lookup("Bbb") != nil || c.Lookup("Aaa") != nil || b.Lookup("AAA") == nil {
-		t.Error("a change of one catalog shows in another")
+		t.Error("a change of one catalog changes another")
 	}
 	var drops Drops
 	drops.Add(b, c, 7)
@@ -128,7 +128,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestLoadRefuses gives rows whose sums are right and that no catalog stores.
+// TestLoadRefuses loads rows that no catalog stores.
 func TestLoadRefuses(t *testing.T) {
 	good := table(16, "Good")
 	change := func(name string, v edm.Value) edm.Entity {

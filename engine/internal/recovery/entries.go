@@ -11,7 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/wal"
 )
 
-// entries puts the entries of one segment's records into its memtable.
+// entries inserts the entries of a segment's records into its memtable.
 type entries struct {
 	name      string
 	table     *memtable.Table
@@ -43,8 +43,8 @@ func (e *entries) apply(rec wal.RecordView) error {
 	return nil
 }
 
-// damage returns the error for the entry at off. What package codec says of the
-// place within is left out.
+// damage returns the error for the entry at off, without the offset within the
+// entry that package codec adds.
 func (e *entries) damage(off int64, err error) error {
 	what := err.Error()
 	var within *corrupt.Error
@@ -54,7 +54,7 @@ func (e *entries) damage(off int64, err error) error {
 	return corrupt.Newf(e.name, off, "entry: %s", what)
 }
 
-// check holds the entry at off against everything that reading it relies on.
+// check checks everything about the entry at off on which reading it relies.
 func (e *entries) check(off uint32, entry codec.Entry) error {
 	switch entry.Kind {
 	case codec.KindShape:
@@ -63,7 +63,7 @@ func (e *entries) check(off uint32, entry codec.Entry) error {
 			return err
 		}
 		if len(rest) > 0 || int(entry.Shape) != e.table.Shapes()+1 {
-			return fmt.Errorf("definition of shape %d after %d shapes, with %d bytes behind it", entry.Shape, e.table.Shapes(), len(rest))
+			return fmt.Errorf("definition of shape %d after %d shapes, with %d bytes after it", entry.Shape, e.table.Shapes(), len(rest))
 		}
 		e.table.AddShape(entry.Shape, off, shape)
 		return nil
@@ -83,14 +83,14 @@ func (e *entries) check(off uint32, entry codec.Entry) error {
 	return codec.CheckKey(entry.Key)
 }
 
-// What sorted files take: of a value, and of all values of a row in the log's
-// encoding. Entities stay below both by far.
+// Limits of sstables for a value, and for all values of a row in the log's encoding.
+// Entities are far below both.
 const (
 	maxValueBytes  = 1 << 20
 	maxValuesBytes = 2<<20 + 4<<10
 )
 
-// checkSizes refuses a row that no flush could ever write.
+// checkSizes refuses a row that a flush could not write.
 func checkSizes(entry codec.Entry, shape *codec.Shape) error {
 	if len(entry.Values) <= maxValueBytes {
 		return nil

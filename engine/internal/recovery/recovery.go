@@ -1,4 +1,4 @@
-// Package recovery reads the log of a database back into memtables.
+// Package recovery replays the log of a database into memtables.
 package recovery
 
 import (
@@ -18,15 +18,15 @@ import (
 	"github.com/tablerock-db/tablerock/wal"
 )
 
-// Log is what the segments of a log hold.
+// Log is a replayed log.
 type Log struct {
 	Segments  []*commitlog.Segment // oldest first
 	LastSeq   uint64
 	HighWater edm.Ticks
-	// Next is the first number that no segment has used.
+	// Next is above the numbers of all segments.
 	Next uint64
-	// Unlisted says that the manifest does not state the end of a segment that
-	// has records.
+	// Unlisted says that the manifest does not list the end of a segment with
+	// records.
 	Unlisted bool
 
 	fs   vfs.FS
@@ -40,32 +40,31 @@ type Mode uint8
 
 // The modes.
 const (
-	// Own is for who has the database's lock.
+	// Own is for the holder of the database's lock.
 	Own Mode = iota
-	// Idle is for a reader when nobody has the lock. What only the page cache
-	// holds is synced first, so that nothing is shown that a crash could still
-	// take back.
+	// Idle is for a reader while nobody holds the lock. It syncs the segments
+	// first, so that it shows nothing that a crash could take back.
 	Idle
-	// Beside is for a reader beside a live writer: only what a sync is known to
-	// have covered counts.
+	// Beside is for a reader beside a live writer. It reads only records that a
+	// sync is known to have covered.
 	Beside
 )
 
-// Reach is how far the number of an unfinished segment can be above those that
-// are known. What is further is no file of ours, and must not use up numbers.
+// Reach is how far the number of an unfinished segment can be above the known
+// numbers. A file with a higher number is not ours and must not use up numbers.
 const Reach = 1 << 32
 
-// Read replays the log that m does not have in files. On failure nothing is
-// held.
+// Read replays the segments that the manifest m does not call flushed. After an
+// error no memory is held.
 func Read(fsys vfs.FS, dir string, m *manifest.Manifest, mode Mode) (*Log, error) {
 	if t := edm.Ticks(m.HighWater); !t.Valid() {
 		return nil, corrupt.Newf(filename.Manifest, 48, "high-water mark of %d ticks", t)
 	}
 	l := &Log{fs: fsys, dir: dir, dbid: m.DBID, LastSeq: m.LastSeq, HighWater: edm.Ticks(m.HighWater)}
 	if mode != Beside {
-		// A process that was killed may have left names that only the page cache
-		// has, the manifest's above all: nothing may be removed, or shown, that
-		// rests on one.
+		// A process that was killed may have left directory entries, of the manifest
+		// above all, that only the page cache has. Nothing may be removed or shown
+		// that depends on one.
 		if err := fsys.SyncDir(dir); err != nil {
 			return nil, fmt.Errorf("sync directory: %w", err)
 		}
@@ -93,16 +92,16 @@ func Read(fsys vfs.FS, dir string, m *manifest.Manifest, mode Mode) (*Log, error
 	return l, nil
 }
 
-// Free gives back the memory of segments that nobody has taken over.
+// Free frees the memory of the segments.
 func (l *Log) Free() {
 	for _, s := range l.Segments {
 		s.Free()
 	}
 }
 
-// Repair makes what no sync is known to have covered durable, by writing it
-// again: the page cache may show bytes that never reached the disk. It is for
-// who has the lock, before anybody sees what was read.
+// Repair makes records durable that no sync is known to have covered. It writes
+// them again, because the page cache may show bytes that never reached the disk.
+// Call it with the lock, before a reader sees the records.
 func (l *Log) Repair() error {
 	for i, s := range l.Segments {
 		if l.ends[i].Proven >= l.ends[i].Offset {
@@ -127,10 +126,10 @@ func syncFile(fsys vfs.FS, name string) error {
 type file struct {
 	number uint64
 	info   wal.Info
-	known  manifest.Log // what the manifest says of it
+	known  manifest.Log // its entry in the manifest, if any
 }
 
-// find returns the finished segments that the manifest has not done with, oldest
+// find returns the finished segments that the manifest does not call flushed, oldest
 // first.
 func (l *Log) find(m *manifest.Manifest) (files []file, err error) {
 	names, err := l.fs.List(l.dir)
@@ -143,7 +142,7 @@ func (l *Log) find(m *manifest.Manifest) (files []file, err error) {
 		l.Next = max(l.Next, known.Number+1)
 	}
 	present := make(map[uint64]bool)
-	var unfinished, strange []uint64
+	var unfinished, irregular []uint64
 	for _, name := range names {
 		kind, number := filename.Parse(name)
 		if kind != filename.WAL || len(m.Logs) > 0 && number < m.Logs[0].Number {
@@ -159,7 +158,7 @@ func (l *Log) find(m *manifest.Manifest) (files []file, err error) {
 			unfinished = append(unfinished, number)
 			continue
 		case errors.Is(err, vfs.ErrNotRegular):
-			strange = append(strange, number)
+			irregular = append(irregular, number)
 			continue
 		}
 		l.Next = max(l.Next, number+1)
@@ -170,7 +169,7 @@ func (l *Log) find(m *manifest.Manifest) (files []file, err error) {
 		files = append(files, file{number: number, info: info, known: known})
 	}
 	reach := max(l.Next, m.NextFile) + Reach
-	for _, number := range strange {
+	for _, number := range irregular {
 		if number < reach {
 			return nil, corrupt.Newf(filename.Make(filename.WAL, number), 0, "not a regular file, but named like a segment")
 		}
@@ -237,8 +236,8 @@ func (l *Log) segment(files []file, i int, mode Mode) error {
 	return nil
 }
 
-// RemoveStale removes segments that the manifest has done with: an earlier
-// life was cut short before it removed them.
+// RemoveStale removes flushed segments, which a process left that ended before it
+// removed them.
 func RemoveStale(fsys vfs.FS, dir string, m *manifest.Manifest) error {
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -249,7 +248,7 @@ func RemoveStale(fsys vfs.FS, dir string, m *manifest.Manifest) error {
 		if kind != filename.WAL || len(m.Logs) == 0 || number >= m.Logs[0].Number {
 			continue
 		}
-		// Only what carries our id is ours to remove, be it in the records alone.
+		// Remove only files that have our id, at least in the records.
 		_, err := wal.Inspect(fsys, path.Join(dir, name), m.DBID, number)
 		if err != nil && !errors.Is(err, wal.ErrChanged) && !errors.Is(err, wal.ErrHeadless) {
 			continue

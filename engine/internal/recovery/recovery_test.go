@@ -97,7 +97,7 @@ func read(t *testing.T, disk *vfs.Mem, m *manifest.Manifest, mode Mode) (*Log, e
 }
 
 // TestRead reads three segments in each mode and finds each entry in the
-// memtable of its own.
+// memtable of its segment.
 func TestRead(t *testing.T) {
 	for _, mode := range []Mode{Own, Idle, Beside} {
 		disk, _ := three(t)
@@ -105,7 +105,7 @@ func TestRead(t *testing.T) {
 		if err != nil {
 			t.Fatalf("mode %d: %v", mode, err)
 		}
-		// Nothing proves the last record of the last segment to those beside it.
+		// Beside a writer, nothing proves that the last record is synced.
 		last := map[Mode]uint64{Own: 30, Idle: 30, Beside: 24}[mode]
 		if l.LastSeq > last || l.LastSeq < 20 || mode != Beside && l.LastSeq != 30 || l.Next != 6 || len(l.Segments) != 3 {
 			t.Errorf("mode %d: last sequence %d, next number %d, %d segments", mode, l.LastSeq, l.Next, len(l.Segments))
@@ -132,8 +132,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadFindsGaps takes segments away, swaps them, or lets the manifest say
-// other things than they do.
+// TestReadFindsGaps removes or swaps segments, or contradicts them in the manifest.
 func TestReadFindsGaps(t *testing.T) {
 	_, ends := three(t)
 	logs := func(l ...manifest.Log) manifest.Manifest { return manifest.Manifest{Logs: l} }
@@ -149,7 +148,7 @@ func TestReadFindsGaps(t *testing.T) {
 		{"first segment done with", manifest.Manifest{LastSeq: 10, Logs: []manifest.Log{{Number: 3}}}, nil, "", 30},
 		{"sealed", logs(manifest.Log{Number: 2, Sealed: ends[0]}, manifest.Log{Number: 3, Sealed: ends[1]}, manifest.Log{Number: 5, Sealed: ends[2]}), nil, "", 30},
 		{"first missing", logs(manifest.Log{Number: 2}), func(d *vfs.Mem) error { return d.Remove("000002.wal") }, "000003.wal", 0},
-		// What 5 vouches for is taken to be 2, which is shorter.
+		// The header of 5 states the end of 3, and 2 is shorter.
 		{"middle missing", logs(manifest.Log{Number: 2}), func(d *vfs.Mem) error { return d.Remove("000003.wal") }, "000002.wal", 0},
 		{
 			"sealed one missing", logs(manifest.Log{Number: 2}, manifest.Log{Number: 5, Sealed: ends[2]}),
@@ -192,8 +191,8 @@ func TestReadFindsGaps(t *testing.T) {
 	}
 }
 
-// TestUnfinishedSegment is ignored, unless the manifest has its end; its number
-// is not used again.
+// TestUnfinishedSegment reads a log with an unfinished segment. It is ignored, unless
+// the manifest lists its end, and its number is not used again.
 func TestUnfinishedSegment(t *testing.T) {
 	disk, _ := three(t)
 	f, err := disk.Create("000009.wal")
@@ -213,9 +212,9 @@ func TestUnfinishedSegment(t *testing.T) {
 	}
 }
 
-// TestSealedLogIsWhole needs no repair, but a word in the manifest unless that
-// states the end.
-func TestSealedLogIsWhole(t *testing.T) {
+// TestSealedLog reads a sealed log. It needs no repair, and it is unlisted unless the
+// manifest lists its end.
+func TestSealedLog(t *testing.T) {
 	disk := vfs.NewMem()
 	end := segment(t, disk, 2, 1, 0, true, []int{4}, record(true, 1, 4))
 	for _, known := range []manifest.Log{{Number: 2}, {Number: 2, Proven: end}, {Number: 2, Sealed: end}} {
@@ -226,8 +225,7 @@ func TestSealedLogIsWhole(t *testing.T) {
 	}
 }
 
-// TestReadRefusesEntries replays records whose sums are right and whose entries
-// make no sense.
+// TestReadRefusesEntries replays records with right checksums and invalid entries.
 func TestReadRefusesEntries(t *testing.T) {
 	good := record(true, 1, 2)
 	put := func(e codec.Entry) []byte { return codec.AppendEntry(nil, e) }
@@ -257,7 +255,7 @@ func TestReadRefusesEntries(t *testing.T) {
 	}
 }
 
-// TestRemoveStale removes what the manifest has done with, and nothing else.
+// TestRemoveStale removes flushed segments, and nothing else.
 func TestRemoveStale(t *testing.T) {
 	disk, _ := three(t)
 	f, err := disk.Create("000001.wal")
@@ -273,6 +271,6 @@ func TestRemoveStale(t *testing.T) {
 	}
 	names, err := disk.List(".")
 	if err != nil || fmt.Sprint(names) != "[000001.wal 000005.wal]" {
-		t.Errorf("left are %v, %v", names, err)
+		t.Errorf("%v, %v are left", names, err)
 	}
 }

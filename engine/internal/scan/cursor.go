@@ -1,5 +1,5 @@
-// Package scan walks the entities of a query: the ranges of keys that it must
-// look at, through the merge of all memtables and runs.
+// Package scan executes queries: it reads the ranges of keys that a filter allows
+// from the merged memtables and runs, and returns the rows that match.
 package scan
 
 import (
@@ -12,14 +12,14 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// Input is what a Cursor walks.
+// Input is the data of a Cursor.
 type Input struct {
-	// Table is the table's id.
+	// Table is the id of the table.
 	Table uint32
-	// Sources returns sources, newest first, that hold every key of
-	// [lower, upper) in their merge, tombstones included.
+	// Sources returns sources, newest first, with all keys of [lower, upper),
+	// tombstones included.
 	Sources func(lower, upper []byte) []merge.Source
-	// Close releases what the sources read. It is called once.
+	// Close is called once, when the cursor does not need the sources any more.
 	Close func()
 }
 
@@ -28,17 +28,17 @@ type Cursor struct {
 	ctx  context.Context
 	in   Input
 	q    store.Query
-	rest []keyRange // ranges not finished, in the direction of the walk
+	rest []keyRange // the current range and those to follow, in the order of the query
 	it   merge.Iterator
 	pos  position
 
-	next     codec.ShapedRow // the entity to examine next
-	row      codec.ShapedRow // the current row
-	match    matcher
-	project  projection
-	returned int
-	examined int
-	graves   int // tombstones passed
+	next       codec.ShapedRow // the entity to examine next
+	row        codec.ShapedRow // the current row
+	match      matcher
+	project    projection
+	returned   int
+	examined   int
+	tombstones int // passed
 
 	resume *edm.Key
 	err    error
@@ -50,23 +50,24 @@ var (
 	_ store.Examiner = (*Cursor)(nil)
 )
 
-// position is where a cursor's iterator stands.
+// position is the state of a cursor's iterator.
 type position uint8
 
 const (
 	beforeRange position = iota // rest[0] has not been sought
 	onExamined                  // on an entry that has been examined
 	onNext                      // on the entry to examine next
-	atEnd                       // nothing is left, or the walk has ended
+	atEnd                       // nothing is left, or the query has ended
 )
 
-// checkEvery is how many entities are examined between looks at ctx.
-const checkEvery = 64
+const (
+	// checkEvery is how many entities are examined between checks of ctx.
+	checkEvery = 64
+	// tombstonesEvery is how many tombstones are passed between such checks.
+	tombstonesEvery = 1024
+)
 
-// gravesEvery is how many tombstones are passed between such looks.
-const gravesEvery = 1024
-
-// New returns a cursor over in for q, which store.CheckQuery has accepted.
+// New returns a cursor for q, which store.CheckQuery has accepted.
 func New(ctx context.Context, in Input, q store.Query) *Cursor {
 	c := &Cursor{ctx: ctx, in: in, q: q, pos: atEnd}
 	c.rest = queryRanges(in.Table, &q)
@@ -84,7 +85,7 @@ func New(ctx context.Context, in Input, q store.Query) *Cursor {
 	return c
 }
 
-// Failed returns a cursor that has met err.
+// Failed returns a cursor without rows whose Err is err.
 func Failed(err error) *Cursor { return &Cursor{err: err, pos: atEnd, closed: true} }
 
 // Next implements store.Cursor.
@@ -111,8 +112,12 @@ func (c *Cursor) Next() bool {
 		c.pos = onExamined
 		row := c.next
 		matched := c.match.matches(row)
-		if err := settleRow(row, matched); err != nil {
-			c.err = err
+		if matched {
+			c.err = row.Load() // so that nothing that the caller does with row fails
+		} else {
+			c.err = row.Err() // of a value that the filter read
+		}
+		if c.err != nil {
 			return c.finish()
 		}
 		if matched {
@@ -121,18 +126,6 @@ func (c *Cursor) Next() bool {
 			return true
 		}
 	}
-}
-
-// Readable reads all of a row and returns why it cannot be trusted.
-func Readable(row codec.ShapedRow) error { return settleRow(row, true) }
-
-// settleRow returns why what was read of a row cannot be trusted. With whole it
-// reads the rest of the row, too: nothing that its reader does may fail.
-func settleRow(row codec.ShapedRow, whole bool) error {
-	if whole {
-		return row.Load()
-	}
-	return row.Err()
 }
 
 // advance moves to the entity to examine next.
@@ -153,8 +146,8 @@ func (c *Cursor) advance() bool {
 				c.pos = onNext
 				return true
 			}
-			if c.graves++; c.graves%gravesEvery == 0 && c.ctx.Err() != nil {
-				return c.stopAtGrave()
+			if c.tombstones++; c.tombstones%tombstonesEvery == 0 && c.ctx.Err() != nil {
+				return c.stopAtTombstone()
 			}
 			ok = c.step()
 		}
@@ -167,9 +160,9 @@ func (c *Cursor) advance() bool {
 	return false
 }
 
-// stopAtGrave ends the walk among tombstones, because ctx has ended. The next
-// page begins at the one that it stands on.
-func (c *Cursor) stopAtGrave() bool {
+// stopAtTombstone ends the query at a tombstone because ctx has ended. The next page
+// begins at the tombstone.
+func (c *Cursor) stopAtTombstone() bool {
 	c.err = c.ctx.Err()
 	user, _, _ := codec.SplitTrailer(c.it.Key())
 	_, partition, row, _ := codec.SplitKey(user)
@@ -195,8 +188,8 @@ func (c *Cursor) step() bool {
 	return c.it.Next()
 }
 
-// inRange reports whether the iterator stands within the current range. The
-// last range ends where the sources end.
+// inRange reports whether the iterator is in the current range. The sources end
+// with the last range.
 func (c *Cursor) inRange() bool {
 	if len(c.rest) == 1 {
 		return true
@@ -208,22 +201,21 @@ func (c *Cursor) inRange() bool {
 	return bytes.Compare(key, c.rest[0].upper) < 0
 }
 
-// stop ends the walk before the end of the result and remembers where the next
-// page begins.
+// stop ends the page before the end of the result and sets the resume key.
 func (c *Cursor) stop(err error) bool {
 	c.err = err
 	if c.advance() {
 		key := c.next.Key()
 		c.resume = &key
 	} else if failed := c.it.Err(); failed != nil {
-		// Without a place to go on from, the end of ctx would look like the end
-		// of the result.
+		// Without a resume key, the end of ctx would look like the end of the
+		// result.
 		c.err = failed
 	}
 	return c.finish()
 }
 
-// finish ends the walk.
+// finish ends the page.
 func (c *Cursor) finish() bool {
 	if err := c.it.Err(); err != nil && c.err == nil {
 		c.err = err

@@ -6,18 +6,18 @@ import (
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
 
-// matcher holds rows against a filter. Names are resolved once for each shape.
+// matcher evaluates a filter for rows. It resolves names once for each shape.
 type matcher struct {
-	program  *predicate.Program // nil keeps all
+	program  *predicate.Program // nil matches all
 	bindings map[*codec.Shape]*predicate.Binding
 	shape    *codec.Shape
 	last     *predicate.Binding // of shape
 }
 
-// maxBindings bounds what a query over entities of ever new shapes remembers.
+// maxBindings limits the bindings of a query over entities of many shapes.
 const maxBindings = 64
 
-// init prepares for rows whose keys lie in e's ranges.
+// init prepares for rows whose keys are in the ranges of e.
 func (m *matcher) init(e *filter.Expr) { m.program = predicate.Residual(e) }
 
 func (m *matcher) matches(row codec.ShapedRow) bool {

@@ -7,13 +7,13 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// projection is a row that shows only selected properties. The selection is
-// worked out once for each shape, not once for each row.
+// projection is a row with only the selected properties. It finds them once for
+// each shape, not for each row.
 type projection struct {
 	names []string
 	row   codec.ShapedRow
 	shape *codec.Shape
-	index []int // of the properties shown, in stored order
+	index []int // of the selected properties, in stored order
 }
 
 func (p *projection) show(row codec.ShapedRow) {

@@ -13,8 +13,8 @@ import (
 // keyRange is a range of user keys, [lower, upper).
 type keyRange struct{ lower, upper []byte }
 
-// queryRanges returns the ranges of keys that a query must look at, in the
-// direction of its walk.
+// queryRanges returns the ranges of keys that a query must read, in the order of the
+// query.
 func queryRanges(table uint32, q *store.Query) []keyRange {
 	within := fromRange(table, q)
 	var out []keyRange
@@ -33,7 +33,7 @@ func queryRanges(table uint32, q *store.Query) []keyRange {
 	return out
 }
 
-// fromRange returns the keys that a query's From lets through.
+// fromRange returns the keys that the From of a query allows.
 func fromRange(table uint32, q *store.Query) keyRange {
 	var r filter.Range
 	switch {
@@ -44,8 +44,8 @@ func fromRange(table uint32, q *store.Query) keyRange {
 		r.From = filter.Bound{Kind: filter.BeforeRow, Key: *q.From}
 	}
 	if q.From != nil && edm.CheckKey(*q.From) != nil {
-		// No entity has such a key, and its bytes would not be in order: the
-		// filter knows the legal keys that are beyond it.
+		// No entity has such a key, and its bytes have no defined order. The
+		// filter finds the nearest legal keys.
 		ranges := filter.Keys(r.From, r.To).Ranges()
 		if len(ranges) == 0 {
 			return keyRange{}
@@ -83,7 +83,7 @@ func upperBound(table uint32, b filter.Bound) []byte {
 	return boundKey(table, b)
 }
 
-// boundKey returns the least key bytes that lie behind b.
+// boundKey returns the least key bytes after b.
 func boundKey(table uint32, b filter.Bound) []byte {
 	switch b.Kind {
 	case filter.BeforePartition:

@@ -17,9 +17,9 @@ import (
 
 var parts = []string{"", "a", "aa", "b", "\ud7ff", "\U0001F600", "\ue000"}
 
-// TestQueryRanges holds the ranges of random queries against each key: one that
-// the query returns lies in exactly one range, in the order of the walk, and
-// keys of other tables in none.
+// TestQueryRanges compares the ranges of random queries with every key. A key that
+// the query returns must be in exactly one range, keys of other tables in none, and
+// the ranges must be in the order of the query.
 func TestQueryRanges(t *testing.T) {
 	const seed = 1
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -53,7 +53,7 @@ func TestQueryRanges(t *testing.T) {
 				a, b = b, a
 			}
 			if bytes.Compare(a.upper, b.lower) > 0 {
-				t.Fatalf("seed %d, query %d: ranges %d and %d of %q overlap or stand in the wrong order", seed, i, k-1, k, text)
+				t.Fatalf("seed %d, query %d: ranges %d and %d of %q overlap or are in the wrong order", seed, i, k-1, k, text)
 			}
 		}
 		for _, p := range parts {
@@ -85,7 +85,8 @@ func count(ranges []keyRange, key []byte) (n int) {
 	return n
 }
 
-// TestPointRange asks for one key, and for one of a page that goes on.
+// TestPointRange gets the ranges of a filter for one key, with and without a From
+// after the key.
 func TestPointRange(t *testing.T) {
 	q := store.Query{Filter: filter.MustParse("PartitionKey eq 'p' and RowKey eq 'r'")}
 	ranges := queryRanges(16, &q)
@@ -94,7 +95,7 @@ func TestPointRange(t *testing.T) {
 	}
 	q.From = &edm.Key{Partition: "p", Row: "s"}
 	if ranges := queryRanges(16, &q); len(ranges) != 0 {
-		t.Errorf("ranges behind the key are %x", ranges)
+		t.Errorf("ranges after the key are %x", ranges)
 	}
 }
 
@@ -120,10 +121,10 @@ func (b *broken) Err() error {
 	return nil
 }
 
-// TestFailureBehindTheEndOfContext ends ctx where the walk cannot find out what
-// follows. Without a key to go on from, the failure must be told: the end of ctx
-// alone would look like the end of the result.
-func TestFailureBehindTheEndOfContext(t *testing.T) {
+// TestFailureAfterEndOfContext ends ctx before a row that cannot be read. There is no
+// resume key, so Err must be the failure: the error of ctx would look like the end
+// of the result.
+func TestFailureAfterEndOfContext(t *testing.T) {
 	failure := errors.New("broken")
 	key := codec.AppendTrailer(codec.AppendKey(nil, 16, "p", "r"), 1, codec.KindPut)
 	ctx, cancel := context.WithCancel(t.Context())
