@@ -42,13 +42,12 @@ type member struct {
 	typeText token
 }
 
-// parser parses the JSON of an entity. It caches the names, because the next entity
-// often has the same names in the same order.
+// parser parses the JSON of an entity.
 type parser struct {
 	scanner
 	members []member
 	layout  layout
-	names   nameSet
+	index   map[string]int // of the names in members, if there are many
 	scratch []byte
 	memory  memory
 }
@@ -83,7 +82,6 @@ func (p *parser) parse(src []byte, o ParseOptions) (edm.Entity, error) {
 	}
 	p.scanner = scanner{src: src}
 	e, err := p.entity(&o)
-	p.names.trim()
 	p.release()
 	return e, err
 }
@@ -94,6 +92,9 @@ func (p *parser) release() {
 	const keepBytes = 64 << 10
 	p.scanner = scanner{}
 	clear(p.members)
+	if clear(p.index); len(p.members) > 256 {
+		p.index = nil
+	}
 	p.members = p.members[:0]
 	if cap(p.scratch) > keepBytes {
 		p.scratch = nil
@@ -102,7 +103,6 @@ func (p *parser) release() {
 
 // entity parses the object. Its error is nil or an *Error.
 func (p *parser) entity(o *ParseOptions) (edm.Entity, error) {
-	p.names.entity++
 	p.layout.reset()
 	for p.err == nil && (p.repeatMember() || p.member()) {
 		continue
@@ -174,9 +174,6 @@ func (p *parser) member() bool {
 	}
 	if !p.layout.recording {
 		p.layout.record()
-		for i := range p.members {
-			p.names.add(p.members[i].name, i)
-		}
 	}
 	t := p.name()
 	if p.err != nil {
@@ -243,8 +240,7 @@ func (p *parser) find(name []byte, at int) int {
 	if n > 0 && p.members[n-1].name == string(name) {
 		return n - 1
 	}
-	i, text := p.names.lookup(n, name)
-	if i >= 0 {
+	if i := p.search(name); i >= 0 {
 		return i
 	}
 	if n == MaxNames {
@@ -252,8 +248,31 @@ func (p *parser) find(name []byte, at int) int {
 		p.err.Kind = TooManyNames
 		return n
 	}
-	p.members = append(p.members, member{name: text})
+	p.members = append(p.members, member{name: p.memory.text(name)})
 	return n
+}
+
+// search returns the index of the member called name, or -1.
+func (p *parser) search(name []byte) int {
+	const few = 16
+	if len(p.members) <= few {
+		for i := range p.members {
+			if p.members[i].name == string(name) {
+				return i
+			}
+		}
+		return -1
+	}
+	if p.index == nil {
+		p.index = make(map[string]int, 4*few)
+	}
+	for i := len(p.index); i < len(p.members); i++ {
+		p.index[p.members[i].name] = i
+	}
+	if i, ok := p.index[string(name)]; ok {
+		return i
+	}
+	return -1
 }
 
 // parseType parses the annotated type of m. An unknown type is an error only if m
