@@ -104,9 +104,6 @@ func parseInteger(text []byte) (n int64, ok bool) {
 
 // parseDouble parses a decimal number, NaN, Infinity or -Infinity.
 func parseDouble(text []byte) (f float64, ok bool) {
-	if f, ok = shortDouble(text); ok {
-		return f, true
-	}
 	switch string(text) {
 	case textNaN:
 		return math.NaN(), true
@@ -121,46 +118,6 @@ func parseDouble(text []byte) (f float64, ok bool) {
 	f, err := strconv.ParseFloat(string(text), 64)
 	return f, err == nil
 }
-
-// shortDouble parses a number of at most 15 digits without an exponent, which is the
-// common case. Its digits and the power of ten that divides them are both exact
-// Doubles, so their quotient is the nearest Double. ParseFloat takes longer to find it.
-func shortDouble(text []byte) (f float64, ok bool) {
-	const most = 15
-	digits := text
-	if len(text) > 0 && text[0] == '-' {
-		digits = text[1:]
-	}
-	if len(digits) > most+1 {
-		return 0, false
-	}
-	n, count, whole := uint64(0), 0, -1
-	for _, c := range digits {
-		switch {
-		case '0' <= c && c <= '9':
-			n = n*10 + uint64(c-'0')
-			count++
-		case c == '.' && whole < 0:
-			whole = count
-		default:
-			return 0, false
-		}
-	}
-	if count == 0 || count > most {
-		return 0, false
-	}
-	f = float64(n)
-	if whole >= 0 {
-		f /= powers[count-whole]
-	}
-	if len(digits) < len(text) {
-		f = -f
-	}
-	return f, true
-}
-
-// powers holds the powers of ten.
-var powers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 
 // isDecimal reports whether text is a decimal number. Beyond the JSON forms it accepts
 // a plus sign, leading zeros, and no digit on one side of the decimal point.
