@@ -39,7 +39,7 @@ func newListener(l net.Listener, maxOpen, maxPerAddr int, now func() time.Time) 
 
 // conn is a connection of a listener.
 type conn struct {
-	lazyConn
+	net.Conn
 	l    *listener
 	addr netip.Addr // invalid if the connection is not counted
 	// time since which it waits for a request, in Unix nanoseconds; 0 during a request
@@ -56,7 +56,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &conn{lazyConn: newLazyConn(inner), l: l, addr: addrKey(inner.RemoteAddr())}
+		c := &conn{Conn: inner, l: l, addr: addrKey(inner.RemoteAddr())}
 		c.idleSince.Store(l.now().UnixNano())
 		evicted, ok := l.admit(c)
 		for _, idle := range evicted {
