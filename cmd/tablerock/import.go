@@ -59,7 +59,7 @@ is the empty string. A line of JSONL is an entity as in "tablerock entity insert
 	flags.StringVar(&f.rowKey, "row-key", edm.RowKeyName, "`column` or member with the RowKey")
 	flags.StringVar(&f.delimiter, "delimiter", ",", "`character` between the cells of CSV")
 	flags.StringVar(&f.header, "header", "", "`columns` of a CSV file without a header line, separated by commas")
-	flags.StringVar(&f.mode, "mode", "replace", "how to write entities that exist: replace, merge, or insert, which fails")
+	flags.StringVar(&f.mode, "mode", "replace", "`mode` for entities that exist: replace, merge, or insert, which fails")
 	flags.BoolVar(&f.skipBad, "skip-bad", false, "skip invalid rows, and exit with 1 at the end")
 	flags.StringVar(&f.ack, "ack", "", "write the line numbers of each stored transaction to this `file`")
 	return cmd

@@ -236,7 +236,7 @@ func (r *recovery) write(ctx context.Context, db *engine.DB, at *oracle.Commit) 
 	}
 	e.Timestamp = results[0].Timestamp
 	if last := max(at.MaxTick, r.issued); e.Timestamp <= last {
-		return nil, fmt.Errorf("Timestamp %d was returned after %d", e.Timestamp, last)
+		return nil, fmt.Errorf("got Timestamp %d after %d", e.Timestamp, last)
 	}
 	return at.Insert("entity after a crash", oracle.Effect{Kind: oracle.Put, Table: folded, Entity: e}), nil
 }

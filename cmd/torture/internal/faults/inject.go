@@ -254,7 +254,7 @@ func (r *run) reopen(ctx context.Context, disk *vfs.Mem) error {
 		return fmt.Errorf("write: %w", err)
 	}
 	if results[0].Timestamp <= at.MaxTick {
-		return fmt.Errorf("Timestamp %d was returned after %d", results[0].Timestamp, at.MaxTick)
+		return fmt.Errorf("got Timestamp %d after %d", results[0].Timestamp, at.MaxTick)
 	}
 	return nil
 }
