@@ -47,7 +47,7 @@ func BenchmarkMatch(b *testing.B) {
 				e.Match(row)
 			}
 		})
-		bound := e.made().program.Bind(index)
+		bound := e.compiled().program.Bind(index)
 		b.Run("filter="+c.name+"/by=index", func(b *testing.B) {
 			for b.Loop() {
 				bound.Match(row)

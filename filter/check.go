@@ -4,14 +4,13 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// checker finds what is written as the grammar asks, and still no filter.
+// checker finds errors that the grammar does not: wrong types and names.
 type checker struct {
 	text   string
 	tables bool
 }
 
-// declared returns the type that the property called name always has, 0 if it
-// may have any.
+// declared returns the type of the property called name, 0 if it can be any.
 func (c *checker) declared(name string) edm.Type {
 	switch {
 	case c.tables, name == edm.PartitionKeyName, name == edm.RowKeyName:
@@ -30,8 +29,8 @@ func (c *checker) root(n node) *Error {
 	return c.condition(n)
 }
 
-// condition refuses n if it stands alone and is no condition. The service words
-// it as if n were joined with one by "and".
+// condition returns an error if n alone is not a condition. The text of the error
+// mentions "And", as that of the service does.
 func (c *checker) condition(n node) *Error {
 	if t := c.typeOf(n); t != edm.TypeBoolean {
 		return incompatible(c.text, n.(*operandNode).operand.pos, t, edm.TypeBoolean, "And")
@@ -39,7 +38,7 @@ func (c *checker) condition(n node) *Error {
 	return nil
 }
 
-// node checks n and what is below it.
+// node checks n and its descendants.
 func (c *checker) node(n node) *Error {
 	switch n := n.(type) {
 	case *orNode:
@@ -56,7 +55,7 @@ func (c *checker) node(n node) *Error {
 	return nil
 }
 
-// chain checks the operands of an operator, which groups from the left.
+// chain checks the operands of "and" or "or", from the left.
 func (c *checker) chain(nodes []node, operator string) *Error {
 	left := edm.TypeBoolean
 	for i, n := range nodes {
@@ -79,7 +78,7 @@ func (c *checker) chain(nodes []node, operator string) *Error {
 	return nil
 }
 
-// typeOf returns the type of n, Boolean for a property that may have any.
+// typeOf returns the type of n, Boolean for a property that can have any type.
 func (c *checker) typeOf(n node) edm.Type {
 	b, ok := n.(*operandNode)
 	if !ok {
@@ -94,7 +93,7 @@ func (c *checker) typeOf(n node) edm.Type {
 	return edm.TypeBoolean
 }
 
-// bare checks an operand that stands for a condition, but for its type.
+// bare checks an operand that is used as a condition, except its type.
 func (c *checker) bare(o *operand) *Error {
 	if o.kind == operandNull {
 		return refusal(c.text, o.pos, messageInvalid)
@@ -102,7 +101,7 @@ func (c *checker) bare(o *operand) *Error {
 	return c.property(o)
 }
 
-// property refuses a property that tables do not have.
+// property returns an error for a property that tables do not have.
 func (c *checker) property(o *operand) *Error {
 	if c.tables && o.kind == operandProperty && o.name != tableName {
 		return notImplemented(c.text, o.pos)
@@ -110,8 +109,8 @@ func (c *checker) property(o *operand) *Error {
 	return nil
 }
 
-// compare checks a comparison: one side is a property, the other a literal of
-// its type if that is declared.
+// compare checks a comparison. One side must be a property, the other a literal, of
+// the declared type if there is one.
 func (c *checker) compare(n *compareNode) *Error {
 	for _, o := range []*operand{&n.left, &n.right} {
 		if err := c.property(o); err != nil {

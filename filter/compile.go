@@ -5,8 +5,8 @@ import (
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
 
-// compile turns a checked tree into a predicate. For tables, names are folded,
-// since they are the same in every case.
+// compile converts a checked tree to a predicate. It folds the names of tables,
+// which are compared without regard to case.
 func compile(n node, tables bool) *predicate.Node {
 	switch n := n.(type) {
 	case *orNode:
@@ -45,9 +45,9 @@ func compileTerm(name string, op predicate.Op, v edm.Value, tables bool) *predic
 	return predicate.NewCompare(name, op, v)
 }
 
-// tableRow shows a table's name as the one property of a row.
+// tableRow is a row whose only property is the name of a table.
 type tableRow struct {
-	edm.Row // nil: predicates over tables ask for nothing else
+	edm.Row // nil, since predicates over tables call only Lookup
 	name    edm.Value
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
 
-// Error is the refusal of a filter's text.
+// Error reports a text that is not a valid filter.
 type Error struct {
 	// Unsupported is true for an operation that the service does not implement
 	// (NotImplemented, status 501), and false for text that is not a filter
@@ -19,10 +19,10 @@ type Error struct {
 	Message     string // the service's text
 }
 
-// Error returns the service's words.
+// Error returns the Message.
 func (e *Error) Error() string { return e.Message }
 
-// The service's words, as far as they say nothing of the text.
+// The service's messages that do not quote the text.
 const (
 	messageInvalid        = "One of the request inputs is not valid."
 	messageNotImplemented = "The requested operation is not implemented on the specified resource."
@@ -30,18 +30,18 @@ const (
 	messageTooMany        = "The filter has more comparisons or groups than allowed."
 )
 
-// maxQuotedBytes is how much of a filter's text a message repeats. It is the
-// length of the longest URL that the service takes.
+// maxQuotedBytes limits the text in a message. It is the length of the longest URL
+// that the service accepts.
 const maxQuotedBytes = 32 << 10
 
-// syntaxError refuses text at the byte offset pos. The words have two holes,
-// for the position and for the text.
+// syntaxError returns an error at the byte offset pos. The words are a format for
+// the position and the text.
 func syntaxError(text string, pos int, words string) *Error {
 	at := edm.UTF16Len(text[:pos])
 	return &Error{false, at, fmt.Sprintf(words, at, quoted(text))}
 }
 
-// Words for syntaxError.
+// Formats for syntaxError.
 const (
 	wordsSyntax             = "Syntax error at position %d in '%s'."
 	wordsExpression         = "Expression expected at position %d in '%s'."
@@ -51,7 +51,7 @@ const (
 	wordsDigit              = "A digit was expected at position %d in '%s'."
 )
 
-// characterError refuses the character at the byte offset pos.
+// characterError returns an error for the character at the byte offset pos.
 func characterError(text string, pos int) *Error {
 	_, n := utf8.DecodeRuneInString(text[pos:])
 	at := edm.UTF16Len(text[:pos])
@@ -59,14 +59,14 @@ func characterError(text string, pos int) *Error {
 		text[pos:pos+n], at, quoted(text))}
 }
 
-// literalError refuses the literal text[pos:end], which was taken for a t.
+// literalError returns an error for text[pos:end], which is not a literal of type t.
 func literalError(text string, pos, end int, t edm.Type) *Error {
 	at := edm.UTF16Len(text[:pos])
 	return &Error{false, at, fmt.Sprintf("Unrecognized '%v' literal '%s' at '%d' in '%s'.",
 		t, quoted(text[pos:end]), at, quoted(text))}
 }
 
-// quoted returns text, cut if it is longer than any that reaches a server.
+// quoted returns text, truncated to maxQuotedBytes.
 func quoted(text string) string {
 	if len(text) <= maxQuotedBytes {
 		return text
@@ -74,24 +74,26 @@ func quoted(text string) string {
 	return strings.ToValidUTF8(text[:maxQuotedBytes], "") + "..."
 }
 
-// refusal refuses text at the byte offset pos in words that do not quote it.
+// refusal returns an error at the byte offset pos whose message does not quote text.
 func refusal(text string, pos int, message string) *Error {
 	return &Error{false, edm.UTF16Len(text[:pos]), message}
 }
 
-// notImplemented refuses what begins at the byte offset pos.
+// notImplemented returns the error for an unsupported operation at the byte offset
+// pos.
 func notImplemented(text string, pos int) *Error {
 	return &Error{true, edm.UTF16Len(text[:pos]), messageNotImplemented}
 }
 
-// incompatible refuses an operator with operands of the types left and right.
+// incompatible returns the error for an operator with operands of the types left and
+// right.
 func incompatible(text string, pos int, left, right edm.Type, operator string) *Error {
 	return refusal(text, pos, fmt.Sprintf(
 		"A binary operator with incompatible types was detected. Found operand types '%v' and '%v' for operator kind '%s'.",
 		left, right, operator))
 }
 
-// nullError refuses a comparison with null.
+// nullError returns the error for a comparison with null.
 func nullError(text string, c *compareNode) *Error {
 	if c.op == predicate.Eq || c.op == predicate.Ne {
 		return refusal(text, c.left.pos, messageInvalid)
@@ -100,7 +102,7 @@ func nullError(text string, c *compareNode) *Error {
 		"The operator '%s' is not supported for the 'null' literal; only equality checks are supported.", operatorKind(c.op)))
 }
 
-// operatorKind returns the name that the service's messages give op.
+// operatorKind returns the name of op in the service's messages.
 func operatorKind(op predicate.Op) string {
 	switch op {
 	case predicate.Eq:

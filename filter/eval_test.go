@@ -20,8 +20,8 @@ func TestMatchRandom(t *testing.T) {
 	}
 }
 
-// checkMatch compares every way to run e on one entity with its meaning, and
-// asks that the ranges of e hold what matches.
+// checkMatch compares every way to evaluate e on an entity with naive, and checks
+// that the ranges of e contain the key if e keeps the entity.
 func checkMatch(t *testing.T, e *Expr, entity *edm.Entity) {
 	t.Helper()
 	want := naive(e.root, entity)
@@ -29,7 +29,7 @@ func checkMatch(t *testing.T, e *Expr, entity *edm.Entity) {
 	if got := e.Match(row); got != want {
 		t.Fatalf("%s\non %+v\nMatch = %v, want %v", e, *entity, got, want)
 	}
-	bound := e.made().program.Bind(func(name string) int {
+	bound := e.compiled().program.Bind(func(name string) int {
 		for i, p := range entity.Properties {
 			if p.Name == name {
 				return i
@@ -40,8 +40,8 @@ func checkMatch(t *testing.T, e *Expr, entity *edm.Entity) {
 	if got := bound.Match(row); got != want {
 		t.Fatalf("%s\non %+v\nBinding.Match = %v, want %v", e, *entity, got, want)
 	}
-	if got := treeMatch(e.made().program.Root(), row); got != want {
-		t.Fatalf("%s\non %+v\nits predicate %v = %v, want %v", e, *entity, e.made().program.Root(), got, want)
+	if got := treeMatch(e.compiled().program.Root(), row); got != want {
+		t.Fatalf("%s\non %+v\nits predicate %v = %v, want %v", e, *entity, e.compiled().program.Root(), got, want)
 	}
 	if inRanges(entity.Key, e.Ranges()) {
 		checkResidual(t, e, entity)
@@ -51,7 +51,7 @@ func checkMatch(t *testing.T, e *Expr, entity *edm.Entity) {
 	}
 }
 
-// treeMatch runs a predicate as a reader of columns would, term by term.
+// treeMatch evaluates a predicate term by term, as a reader of columns does.
 func treeMatch(n *predicate.Node, row edm.Row) bool {
 	switch n.Kind {
 	case predicate.True, predicate.False:
@@ -184,7 +184,7 @@ func TestMatchRules(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", tt.text, got, tt.want)
 		}
 		if got := naive(x.root, &e); got != tt.want {
-			t.Errorf("%s: the reference itself gives %v, want %v", tt.text, got, tt.want)
+			t.Errorf("%s: naive gives %v, want %v", tt.text, got, tt.want)
 		}
 	}
 }
@@ -204,7 +204,7 @@ func TestNilKeepsEverything(t *testing.T) {
 	var e *Expr
 	entity := edm.Entity{}
 	if !e.Match(entity.View()) || !e.MatchTable("x") || e.condition() != nil || e.String() != "" {
-		t.Error("a nil filter refuses something")
+		t.Error("a nil filter does not keep every row")
 	}
 	if r := e.Ranges(); len(r) != 1 || r[0] != (Range{}) {
 		t.Errorf("Ranges() = %v, want one without bounds", r)
@@ -271,7 +271,7 @@ func TestMatchDoesNotAllocate(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { e.Match(row) }); n != 0 {
 		t.Errorf("Match allocates %v times", n)
 	}
-	b := e.made().program.Bind(func(name string) int { return map[string]int{"Total": 1, "Name": 0, "Missing": -1}[name] })
+	b := e.compiled().program.Bind(func(name string) int { return map[string]int{"Total": 1, "Name": 0, "Missing": -1}[name] })
 	b.Match(row)
 	if n := testing.AllocsPerRun(100, func() { b.Match(row) }); n != 0 {
 		t.Errorf("Binding.Match allocates %v times", n)
@@ -291,8 +291,8 @@ func benchEntity() edm.Entity {
 	}
 }
 
-// TestPruneRandom judges sets of entities from summaries of their columns, and
-// asks that the judgement holds for each of them.
+// TestPruneRandom prunes sets of entities by the bounds of their columns, and checks
+// the result on each entity.
 func TestPruneRandom(t *testing.T) {
 	r := newRand(seed(t))
 	var seen [3]int
@@ -306,8 +306,8 @@ func TestPruneRandom(t *testing.T) {
 			}
 		}
 		loose := r.IntN(4) == 0
-		got := e.made().program.Prune(func(name string, typ edm.Type) predicate.Column {
-			c := summary(entities, name, typ)
+		got := e.compiled().program.Prune(func(name string, typ edm.Type) predicate.Column {
+			c := boundsOf(entities, name, typ)
 			if loose {
 				c.Min, c.NaN = edm.Value{}, true
 			}
@@ -316,17 +316,17 @@ func TestPruneRandom(t *testing.T) {
 		seen[got]++
 		for i := range entities {
 			if match := naive(e.root, &entities[i]); match && got == predicate.None || !match && got == predicate.All {
-				t.Fatalf("%s\non %v\nis judged %d, but row %d gives %v", e, entities, got, i, match)
+				t.Fatalf("%s\non %v\npruned to %d, but row %d gives %v", e, entities, got, i, match)
 			}
 		}
 	}
 	if seen[predicate.None] < 200 || seen[predicate.Some] < 200 || seen[predicate.All] < 200 {
-		t.Errorf("judgements None, Some, All: %v, too few of one to prove anything", seen)
+		t.Errorf("results None, Some, All: %v, want at least 200 of each", seen)
 	}
 }
 
-// summary returns the exact Column of the values of one property and type.
-func summary(entities []edm.Entity, name string, typ edm.Type) predicate.Column {
+// boundsOf returns the exact bounds of the values of one property and type.
+func boundsOf(entities []edm.Entity, name string, typ edm.Type) predicate.Column {
 	var c predicate.Column
 	n := 0
 	for i := range entities {

@@ -1,6 +1,3 @@
-// Package filter is the $filter language of the Table service: it turns text
-// into an Expr, and an Expr into the key ranges that must be read and a
-// predicate over rows.
 package filter
 
 import (
@@ -12,24 +9,23 @@ import (
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
 
-// Limits of a filter. The service's own are not published.
+// Limits of a filter. Those of the service are not published.
 const (
-	// maxDepth is how deep parentheses and negations may nest. "not" and a
-	// parenthesis right after it are one level.
+	// maxDepth limits the nesting of parentheses and negations. "not" and a
+	// parenthesis after it are one level.
 	maxDepth = 100
-	// maxGroups is how many "not" and chains of "and" or of "or" a filter may
-	// have. A chain is one group, however long.
+	// maxGroups limits the number of negations, chains of "and" and chains of "or".
 	maxGroups = 256
 )
 
 // tableName is the only property that a filter over tables can name.
 const tableName = "TableName"
 
-// Expr is a filter. It is immutable and may be shared. A nil *Expr keeps every
-// row.
+// Expr is a filter. It is immutable and safe for concurrent use. A nil *Expr keeps
+// every row.
 type Expr struct {
-	// keys are what Keys was given, if the rest but ranges has not been asked
-	// for; made makes it.
+	// keys are the arguments of Keys. If they are set, root and program are made by
+	// compiled when they are first needed.
 	keys *Range
 	once sync.Once
 
@@ -37,19 +33,18 @@ type Expr struct {
 	tables  bool
 	program *predicate.Program
 	ranges  []Range
-	// residual is what is left of program within ranges, nil for nothing.
+	// residual is the condition for rows in ranges, nil if all are kept.
 	residual *predicate.Program
 }
 
-// Parse reads a filter over entities. An empty or blank text gives nil, which
-// keeps every row. The error is an *Error.
+// Parse parses a filter over entities. A blank text gives a nil *Expr, which keeps
+// every row. The error is an *Error.
 func Parse(text string) (*Expr, error) { return parseExpr(text, false) }
 
-// ParseTables reads a filter over tables, whose one property is TableName. The
-// result is for MatchTable. Names are compared without regard to ASCII case.
+// ParseTables parses a filter over tables, whose only property is TableName, for
+// [Expr.MatchTable]. It compares names without regard to ASCII case.
 func ParseTables(text string) (*Expr, error) { return parseExpr(text, true) }
 
-// parseExpr reads a filter over entities, or over tables.
 func parseExpr(text string, tables bool) (*Expr, error) {
 	if !utf8.ValidString(text) {
 		return nil, &Error{false, 0, messageInvalid}
@@ -68,8 +63,7 @@ func parseExpr(text string, tables bool) (*Expr, error) {
 	return newExpr(root, tables), nil
 }
 
-// MustParse is Parse for texts that are part of a program; it panics if Parse
-// fails.
+// MustParse is like Parse but panics if text is invalid. Use it for constant texts.
 func MustParse(text string) *Expr {
 	e, err := Parse(text)
 	if err != nil {
@@ -84,7 +78,7 @@ func newExpr(root node, tables bool) *Expr {
 	return &Expr{root: root, tables: tables, program: p, ranges: ranges, residual: residualOf(p, ranges)}
 }
 
-// And returns the filter that keeps what both a and b keep.
+// And returns the filter that keeps the rows that both a and b keep.
 func And(a, b *Expr) *Expr {
 	switch {
 	case a == nil:
@@ -92,11 +86,11 @@ func And(a, b *Expr) *Expr {
 	case b == nil:
 		return a
 	}
-	return newExpr(newAnd(a.made().root, b.made().root), a.tables || b.tables)
+	return newExpr(newAnd(a.compiled().root, b.compiled().root), a.tables || b.tables)
 }
 
-// made returns e with all its parts.
-func (e *Expr) made() *Expr {
+// compiled returns e after setting root and program.
+func (e *Expr) compiled() *Expr {
 	if e.keys != nil {
 		e.once.Do(func() {
 			full := compareKeys(e.keys.From, e.keys.To)
@@ -106,18 +100,18 @@ func (e *Expr) made() *Expr {
 	return e
 }
 
-// Keys returns the filter that keeps the keys from from, up to and without to.
-// The keys in the bounds are valid UTF-8, and may be such as no entity has.
+// Keys returns the filter that keeps the rows whose keys are between two bounds.
+// The keys of the bounds must be valid UTF-8, but need not be legal.
 func Keys(from, to Bound) *Expr {
 	if plainRange(from, to) {
-		// Most such filters only say where to look.
+		// Usually only Ranges is called.
 		r := Range{from.bare(), to.bare()}
 		return &Expr{keys: &r, ranges: []Range{r}}
 	}
 	return compareKeys(from, to)
 }
 
-// bare returns b without a row that does not count.
+// bare returns b without a row that is ignored.
 func (b Bound) bare() Bound {
 	if b.Kind == BeforePartition || b.Kind == AfterPartition {
 		b.Key.Row = ""
@@ -125,9 +119,8 @@ func (b Bound) bare() Bound {
 	return b
 }
 
-// plainRange reports whether from and to are, without more ado, the bounds of
-// the one range between them: legal keys in order, in the form that Ranges gives
-// them.
+// plainRange reports whether Ranges of the filter between from and to is the range
+// of these two bounds. This is so for legal, ascending keys that are not empty.
 func plainRange(from, to Bound) bool {
 	for _, b := range [...]Bound{from, to} {
 		switch b.Kind {
@@ -156,11 +149,11 @@ func plainRange(from, to Bound) bool {
 	return from.Kind < to.Kind
 }
 
-// compareKeys is Keys by way of comparisons.
+// compareKeys is Keys with comparisons.
 func compareKeys(from, to Bound) *Expr {
 	const partition, row = edm.PartitionKeyName, edm.RowKeyName
-	// side returns the keys that beyond tells to be in other partitions on the
-	// wanted side of key, and those in the same partition with such a row.
+	// side returns the comparison with key: of the partition by beyond, or for
+	// equal partitions of the row by within.
 	side := func(key edm.Key, beyond, within predicate.Op) node {
 		return newOr(
 			compareKey(partition, beyond, key.Partition),
@@ -195,25 +188,26 @@ func compareKeys(from, to Bound) *Expr {
 	return newExpr(newAnd(nodes...), false)
 }
 
-// String returns e in the filter language, for logs; it is "" if e is nil.
-// Parse reads what a parsed e gives as an equal filter.
+// String returns the text of e, "" if e is nil. Parse of this text gives an equal
+// filter.
 func (e *Expr) String() string {
 	if e == nil {
 		return ""
 	}
-	return string(e.made().root.appendText(nil))
+	return string(e.compiled().root.appendText(nil))
 }
 
-// Match reports whether e keeps row. It does not allocate.
-func (e *Expr) Match(row edm.Row) bool { return e == nil || e.made().program.Match(row) }
+// Match reports whether e keeps row. It does not allocate. A comparison with a
+// property that row does not have is false.
+func (e *Expr) Match(row edm.Row) bool { return e == nil || e.compiled().program.Match(row) }
 
-// MatchTable reports whether e, a filter over tables, keeps the table called
+// MatchTable reports whether e, a result of [ParseTables], keeps the table called
 // name.
 func (e *Expr) MatchTable(name string) bool {
 	if e == nil {
 		return true
 	}
-	return e.made().program.Match(&tableRow{name: edm.String(edm.FoldTableName(name))})
+	return e.compiled().program.Match(&tableRow{name: edm.String(edm.FoldTableName(name))})
 }
 
 // condition returns the condition that e puts on rows whose keys are in Ranges:
@@ -230,15 +224,14 @@ func init() {
 	predicate.Residual = func(e any) *predicate.Program { return e.(*Expr).condition() }
 }
 
-// Ranges returns ranges of keys, ascending and apart from each other, that
-// contain every key that e keeps: none if e keeps nothing, one without bounds if
-// any key may be kept. Bounds have keys of at most edm.MaxKeyUnits code units,
-// without characters below U+0020 but otherwise as in the filter, so that they
-// need not be legal keys. Callers must not change the result.
+// Ranges returns the ranges of keys to read. They are ascending, disjoint and not
+// adjacent, and contain every key that e keeps. There is none if e keeps nothing,
+// and one without bounds if e can keep any key. There are at most 256: Ranges joins
+// neighbours until this is so.
 //
-// For conditions on PartitionKey and RowKey the ranges are as narrow as ranges
-// can be that name single partitions; if they would be more than 256,
-// neighbours are joined.
+// The keys of bounds need not be legal: they have at most edm.MaxKeyUnits code
+// units and no character below U+0020, and are otherwise as in the filter. Do not
+// change the result.
 func (e *Expr) Ranges() []Range {
 	if e == nil {
 		return whole

@@ -20,8 +20,8 @@ func addTexts(add func(text string)) {
 	}
 }
 
-// FuzzParse asks that a text is refused by an *Error in proportion to it, or is
-// a filter that its own text gives again.
+// FuzzParse checks that Parse fails with an *Error of bounded length, or returns a
+// filter whose text parses to an equal filter.
 func FuzzParse(f *testing.F) {
 	addTexts(func(text string) { f.Add(text) })
 	f.Fuzz(func(t *testing.T, text string) {
@@ -56,8 +56,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzEval compares a filter with its meaning on entities that hold the values
-// it asks for, and others.
+// FuzzEval compares a filter with naive on entities with the values of its literals
+// and on others.
 func FuzzEval(f *testing.F) {
 	addTexts(func(text string) { f.Add(text, uint64(1)) })
 	f.Fuzz(func(t *testing.T, text string, seed uint64) {
@@ -103,7 +103,7 @@ func collect(n node, out *[]compareNode) {
 	}
 }
 
-// put gives e the value that c compares with, or one near it.
+// put sets the property that c compares to the literal or a value near it.
 func put(r *rand.Rand, e *edm.Entity, c compareNode) {
 	name, v := c.left.name, c.right.value
 	if c.left.kind == operandLiteral {
@@ -144,7 +144,8 @@ func put(r *rand.Rand, e *edm.Entity, c compareNode) {
 	e.Properties = append(e.Properties, edm.Property{Name: name, Value: v})
 }
 
-// equalNodes reports whether a and b are the same tree, wherever they stand.
+// equalNodes reports whether a and b are equal trees, whatever their positions in the
+// text.
 func equalNodes(a, b node) bool {
 	all := func(a, b []node) bool {
 		for i := range min(len(a), len(b)) {
@@ -177,7 +178,7 @@ func equalNodes(a, b node) bool {
 	return false
 }
 
-// TestStringRandom asks of random trees what FuzzParse asks of texts.
+// TestStringRandom checks that the text of a random tree parses to an equal tree.
 func TestStringRandom(t *testing.T) {
 	r := newRand(seed(t))
 	for range 2000 {

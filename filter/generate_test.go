@@ -12,8 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
 
-// seed returns the seed of a random test, TABLEROCK_SEED if that is set, and
-// prints it.
+// seed returns the seed of a random test, which TABLEROCK_SEED can set, and logs it.
 func seed(t testing.TB) uint64 {
 	s := uint64(1)
 	if text := os.Getenv("TABLEROCK_SEED"); text != "" {
@@ -34,13 +33,13 @@ func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
 var (
 	longA = strings.Repeat("a", edm.MaxKeyUnits)
 
-	// legalKeys are parts of keys that entities can have.
+	// legalKeys are legal parts of keys.
 	legalKeys = []string{
 		"", " ", "a", "a ", "aa", "ab", "b", "ba", "\uD7FF", "\U0001F600", "\U0010FFFF", "\uE000", "\uFFFF", "a\uFFFF",
 		"a\U0001F600", "a\uE000", longA, longA[1:], longA[1:] + "b", longA[1:] + "\uD7FF", longA[1:] + "\uE000",
 		longA[2:] + "\U0001F600", longA[2:],
 	}
-	// otherKeys are parts of keys that a filter may ask for all the same.
+	// otherKeys are not legal, but a filter may have them.
 	otherKeys = []string{
 		"\x00", "a\x01", "a\x1fb", "\x02a", "a/b", "a\x7f", longA + "b", longA + "\x01", longA[1:] + "\U0001F600",
 		longA[1:] + "\U0001F600b", longA[1:] + "\uFFFFb", longA + longA, longA[1:] + "\uD7FF\U0001F600",
@@ -95,8 +94,8 @@ func randomEntity(r *rand.Rand) edm.Entity {
 
 var ops = []predicate.Op{predicate.Eq, predicate.Ne, predicate.Lt, predicate.Le, predicate.Gt, predicate.Ge}
 
-// randomNode returns a filter at most depth levels deep; keys says that it is to
-// look at PartitionKey and RowKey alone.
+// randomNode returns a filter of at most depth levels. With keys it compares only
+// PartitionKey and RowKey.
 func randomNode(r *rand.Rand, depth int, keys bool) node {
 	if depth > 0 {
 		n := r.IntN(7)

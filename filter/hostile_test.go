@@ -5,14 +5,13 @@ import (
 	"testing"
 )
 
-// TestParseHostile feeds texts that cost much to those who read them carelessly.
-// Each ends at once; a reader that is quadratic or recurses without limit would
-// not end within the time of a test run, or overflow.
+// TestParseHostile parses texts that take long or overflow the stack in a parser that
+// is quadratic or recurses without limit.
 func TestParseHostile(t *testing.T) {
 	const million = 1 << 20
 	deep := func(depth int) string { return strings.Repeat("(", depth) + "a" + strings.Repeat(")", depth) }
 	for _, tt := range []struct {
-		name, text, message string // the message begins so; "" if there is no error
+		name, text, message string // message: a prefix, "" without an error
 	}{
 		{"parentheses", strings.Repeat("(", 100_000), messageTooDeep},
 		{"closed parentheses", deep(100_000), messageTooDeep},
@@ -63,7 +62,7 @@ func TestParseHostile(t *testing.T) {
 				t.Errorf("got the error %.200q, want it to begin with %q", got, tt.message)
 			}
 			if n := len(err.Error()); n > 3*maxQuotedBytes {
-				t.Errorf("a message of %d bytes", n)
+				t.Errorf("message of %d bytes", n)
 			}
 		})
 	}
@@ -80,7 +79,7 @@ func TestParseManyComparisons(t *testing.T) {
 func TestMustParsePanics(t *testing.T) {
 	defer func() {
 		if r := recover(); r == nil {
-			t.Error("MustParse took a text that is no filter")
+			t.Error("MustParse accepted an invalid text")
 		}
 	}()
 	MustParse("a eq")

@@ -5,38 +5,36 @@ import (
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
 
-// firstLegal is the least character that a key can have.
+// firstLegal is the least character of a legal key.
 const firstLegal = ' '
 
-// spansOf returns the keys k for which "k op s" holds. Every legal key is told
-// from every other by its places, although s may be no legal key: it is then
-// replaced by one that all legal keys compare with in the same way, but for
-// being equal.
+// spansOf returns the legal keys k for which "k op s" is true. If s is not a legal
+// key, no key equals it, and spansOf uses bounds that compare with all legal keys
+// as s does.
 func spansOf(op predicate.Op, s string) spans {
-	low, high := beforeText(s), place{after, s}
+	low, high := boundBefore(s), textBound{afterText, s}
 	if end := controlIndex(s); end < len(s) {
-		// What has s[:end] as a prefix goes on with a greater character.
-		low = place{after, s[:end]}
+		// Legal keys with the prefix s[:end] continue with a greater character.
+		low = textBound{afterText, s[:end]}
 		s, high = s[:end], low
 	}
 	if cut, whole := cutUnits(s, edm.MaxKeyUnits); cut < len(s) {
-		low = place{after, s[:cut]}
+		low = textBound{afterText, s[:cut]}
 		if !whole {
-			// A key can have one more unit, but no half of a pair: either all of
-			// the pair is too long, or the unit is less or greater than every
-			// surrogate.
-			low = beforeText(s[:cut] + "\uE000")
+			// A key can have one more code unit, but not half of a surrogate
+			// pair. The unit is less or greater than every surrogate.
+			low = boundBefore(s[:cut] + "\uE000")
 		}
 		high = low
 	}
 	return spansBetween(op, low, high)
 }
 
-// spansBetween returns what is less than, equal to or greater than a text that
-// lies between low and high, as op accepts it.
-func spansBetween(op predicate.Op, low, high place) spans {
+// spansBetween returns the texts t for which "t op s" is true, where s is any text
+// between low and high.
+func spansBetween(op predicate.Op, low, high textBound) spans {
 	var out spans
-	add := func(from, to place) {
+	add := func(from, to textBound) {
 		if n := len(out); n > 0 && out[n-1].to == from {
 			out[n-1].to = to
 		} else if from.compare(to) < 0 {
@@ -44,13 +42,13 @@ func spansBetween(op predicate.Op, low, high place) spans {
 		}
 	}
 	if op.Accepts(-1) {
-		add(place{kind: first}, low)
+		add(textBound{kind: atStart}, low)
 	}
 	if op.Accepts(0) {
 		add(low, high)
 	}
 	if op.Accepts(1) {
-		add(high, place{kind: last})
+		add(high, textBound{kind: atEnd})
 	}
 	return out
 }
@@ -66,8 +64,8 @@ func controlIndex(s string) int {
 	return len(s)
 }
 
-// cutUnits returns the length in bytes of the longest prefix of s that has at
-// most n UTF-16 code units, and whether it has n or is all of s.
+// cutUnits returns the length in bytes of the longest prefix of s of at most n
+// UTF-16 code units. It reports whether the prefix has n units or is all of s.
 func cutUnits(s string, n int) (cut int, whole bool) {
 	if len(s) <= n {
 		return len(s), true

@@ -12,13 +12,13 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// lexer takes a filter apart into tokens. It looks at each character once.
+// lexer splits a filter into tokens, in one pass.
 type lexer struct {
 	text string // valid UTF-8
-	pos  int    // what stands before is done
+	pos  int    // of the next token
 }
 
-// next returns the token that follows.
+// next returns the next token.
 func (l *lexer) next() (token, *Error) {
 	l.skipBlanks()
 	if l.pos == len(l.text) {
@@ -58,18 +58,18 @@ func (l *lexer) skipBlanks() {
 	}
 }
 
-// mark takes a token of one character.
+// mark returns the token of one character.
 func (l *lexer) mark(kind tokenKind) token {
 	l.pos++
 	return token{kind: kind, pos: l.pos - 1, end: l.pos}
 }
 
-// literal takes the literal that reaches from start to l.pos.
+// literal returns the token of the literal from start to l.pos.
 func (l *lexer) literal(start int, v edm.Value) (token, *Error) {
 	return token{kind: tokenLiteral, pos: start, end: l.pos, value: v}, nil
 }
 
-// word takes a name of n bytes, or the literal that the name is or begins.
+// word returns the token of a name of n bytes, or of the literal that it begins.
 func (l *lexer) word(n int) (token, *Error) {
 	start := l.pos
 	l.pos += n
@@ -99,8 +99,8 @@ func (l *lexer) word(n int) (token, *Error) {
 	return token{kind: tokenName, pos: start, end: l.pos}, nil
 }
 
-// quoted takes a literal whose quotes open at l.pos. It begins at start, where
-// its type is named unless it is a string.
+// quoted returns the token of a literal whose opening quote is at l.pos. The literal
+// begins at start, with its type unless it is a string.
 func (l *lexer) quoted(start int, t edm.Type) (token, *Error) {
 	l.pos++
 	open := l.pos
@@ -132,8 +132,7 @@ func (l *lexer) quoted(start int, t edm.Type) (token, *Error) {
 	return l.literal(start, v)
 }
 
-// quotedValue returns the value of type t that the text between quotes stands
-// for.
+// quotedValue converts the text between quotes to a value of type t.
 func quotedValue(s string, t edm.Type) (edm.Value, bool) {
 	switch t {
 	case edm.TypeDateTime:
@@ -148,8 +147,8 @@ func quotedValue(s string, t edm.Type) (edm.Value, bool) {
 	return edm.String(s), true
 }
 
-// dateTimeValue reads a DateTime. Clients ask for moments since the year 1,
-// their least, although none before 1601 can be stored.
+// dateTimeValue parses a DateTime. Clients compare with the year 1, their minimum,
+// although the store has no time before 1601.
 func dateTimeValue(s string) (edm.Value, bool) {
 	t, err := edm.ParseTicks(s)
 	if err == nil {
@@ -162,7 +161,7 @@ func dateTimeValue(s string) (edm.Value, bool) {
 	return edm.Value{}, false
 }
 
-// minus takes a negative number, or the sign alone.
+// minus returns the token of a negative number, or of the sign alone.
 func (l *lexer) minus() (token, *Error) {
 	start := l.pos
 	rest := l.text[start+1:]
@@ -177,7 +176,8 @@ func (l *lexer) minus() (token, *Error) {
 	return l.mark(tokenArithmetic), nil
 }
 
-// number takes a number that begins at start and whose first digit is at l.pos:
+// number returns the token of a number that begins at start, with its first digit at
+// l.pos:
 //
 //	number = [ "-" ] digits [ "." digits ] [ ( "e" | "E" ) [ "+" | "-" ] digits ] [ suffix ] ;
 //	suffix = "L" | "l" | "D" | "d" | "F" | "f" | "M" | "m" ;
@@ -231,7 +231,7 @@ func (l *lexer) skipDigits() bool {
 	return l.pos > start
 }
 
-// numberValue returns the value of type t that digits stand for.
+// numberValue converts digits to a value of type t.
 func numberValue(digits string, t edm.Type) (edm.Value, error) {
 	switch t {
 	case edm.TypeInt32:
@@ -247,15 +247,14 @@ func numberValue(digits string, t edm.Type) (edm.Value, error) {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// The Unicode classes of a property's name: those that may begin it, beside _,
-// and those that may follow as well.
+// The Unicode classes of the characters in the name of a property: nameStart and _
+// may begin it, namePart may follow too.
 var (
 	nameStart = []*unicode.RangeTable{unicode.Lu, unicode.Ll, unicode.Lt, unicode.Lm, unicode.Lo, unicode.Nl}
 	namePart  = []*unicode.RangeTable{unicode.Nd, unicode.Pc, unicode.Mn, unicode.Mc, unicode.Cf}
 )
 
-// nameLen returns the length of the name that s begins with, 0 if it begins
-// with none.
+// nameLen returns the length of the name at the start of s, 0 if there is none.
 func nameLen(s string) int {
 	for i, r := range s {
 		if r < utf8.RuneSelf {

@@ -11,8 +11,8 @@ import (
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
 
-// naive is the meaning of a filter, spelled out from its tree without any of
-// the package's machinery: numbers as fractions, strings as code units.
+// naive evaluates the tree of a filter without the code of this package. It compares
+// numbers as fractions and strings as code units.
 func naive(n node, e *edm.Entity) bool {
 	switch n := n.(type) {
 	case *orNode:
@@ -116,8 +116,7 @@ func naiveKeyCompare(a, b edm.Key) int {
 	return slices.Compare(units(a.Row), units(b.Row))
 }
 
-// naiveReached reports whether k lies after the bound b of the kind that is not
-// Unbounded.
+// naiveReached reports whether k is after the bound b, which is not Unbounded.
 func naiveReached(k edm.Key, b Bound) bool {
 	partition := naiveKeyCompare(edm.Key{Partition: k.Partition}, edm.Key{Partition: b.Key.Partition})
 	switch b.Kind {

@@ -22,8 +22,8 @@ func TestParseBlank(t *testing.T) {
 	}
 }
 
-// TestParse compares what filters are read as with their canonical text, which
-// shows how operators bind.
+// TestParse compares filters with their canonical text, which shows the precedence of
+// operators.
 func TestParse(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"a eq 1", "a eq 1"},
@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 		{"a and not b or c", "a and not (b) or c"},
 		{"(A eq 'x')and(B lt 6)", "A eq 'x' and B lt 6"},
 		{"(true and RowKey eq '1') or (false or a eq 2)", "true and RowKey eq '1' or false or a eq 2"},
-		// Words are operators only where an operator can stand.
+		// Words are operators only where an operator can follow.
 		{"eq eq 1 and and eq 2", "eq eq 1 and and eq 2"},
 		{"or or or", "or or or"},
 		{"lt lt 5", "lt lt 5"},
@@ -159,7 +159,7 @@ func TestParseErrors(t *testing.T) {
 		text    string
 		kind    bool
 		pos     int
-		message string // $ stands for the text
+		message string // $ is replaced by the text
 	}{
 		// Syntax.
 		{"aaa bbb ccc", invalid, 7, "Syntax error at position 7 in 'aaa bbb ccc'."},
@@ -269,7 +269,7 @@ func TestParseErrors(t *testing.T) {
 		{"a eq 1 eq true", unsupported, 7, notImplementedText},
 	} {
 		if tt.message == "" {
-			// A word in the place of an operand is a property.
+			// A word where an operand is required is a property.
 			if e, err := Parse(tt.text); err != nil {
 				t.Errorf("Parse(%q) = %v, %v", tt.text, e, err)
 			}
@@ -300,7 +300,7 @@ func TestParseTablesErrors(t *testing.T) {
 	}
 }
 
-// checkError asks that parse refuses text in exactly these words.
+// checkError checks that parse fails with want.
 func checkError(t *testing.T, parse func(string) (*Expr, error), text string, want Error) {
 	t.Helper()
 	e, err := parse(text)

@@ -4,9 +4,9 @@ import (
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
 
-// parser reads a filter by recursive descent, one method for each production of
-// the grammar. Operators are words like any other: "and" is one where an
-// operator may stand, and a property's name where an operand must.
+// parser is a recursive-descent parser with a method for each production of the
+// grammar. Operators are not reserved: "and" is an operator where one may follow,
+// and the name of a property where an operand is required.
 type parser struct {
 	lexer  lexer
 	tok    token // lookahead
@@ -14,7 +14,7 @@ type parser struct {
 	groups int   // "or" chains, "and" chains and "not" so far
 }
 
-// parse returns the tree of text, which is valid UTF-8 and not blank.
+// parse returns the syntax tree of text, which is valid UTF-8 and not blank.
 //
 //	filter = or-expr ;
 func parse(text string) (node, *Error) {
@@ -32,21 +32,21 @@ func parse(text string) (node, *Error) {
 	return n, nil
 }
 
-// orExpr reads a disjunction.
+// orExpr parses a disjunction.
 //
 //	or-expr = and-expr { "or" and-expr } ;
 func (p *parser) orExpr() (node, *Error) {
 	return p.chain("or", (*parser).andExpr, newOr)
 }
 
-// andExpr reads a conjunction.
+// andExpr parses a conjunction.
 //
 //	and-expr = not-expr { "and" not-expr } ;
 func (p *parser) andExpr() (node, *Error) {
 	return p.chain("and", (*parser).notExpr, newAnd)
 }
 
-// chain reads operands with the operator word between them.
+// chain parses operands with the operator word between them.
 func (p *parser) chain(word string, operand func(*parser) (node, *Error), join func(...node) node) (node, *Error) {
 	n, err := operand(p)
 	if err != nil || !p.atWord(word) {
@@ -68,8 +68,8 @@ func (p *parser) chain(word string, operand func(*parser) (node, *Error), join f
 	return join(nodes...), nil
 }
 
-// notExpr reads a negation. It reaches over one comparison, so that "not a eq 1"
-// is "not (a eq 1)".
+// notExpr parses a negation. It binds less than a comparison: "not a eq 1" is
+// "not (a eq 1)".
 //
 //	not-expr = { "not" } primary ;
 func (p *parser) notExpr() (node, *Error) {
@@ -82,7 +82,7 @@ func (p *parser) notExpr() (node, *Error) {
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
-	// A parenthesis after not is part of it, and counts once.
+	// "not" and a parenthesis after it are one level.
 	if p.tok.kind != tokenOpen {
 		if err := p.descend(); err != nil {
 			return nil, err
@@ -96,7 +96,7 @@ func (p *parser) notExpr() (node, *Error) {
 	return &notNode{node: n}, nil
 }
 
-// primary reads a condition.
+// primary parses a condition.
 //
 //	primary = "(" or-expr ")" | comparison | bool-literal | property ;
 func (p *parser) primary() (node, *Error) {
@@ -110,14 +110,14 @@ func (p *parser) primary() (node, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	// An operator here would compare the result of a comparison, or calculate.
+	// An operator here would take the result of a comparison as an operand.
 	if _, ok := p.atComparison(); ok || p.atUnimplemented() {
 		return nil, notImplemented(p.lexer.text, p.tok.pos)
 	}
 	return n, nil
 }
 
-// parenthesised reads "(" or-expr ")".
+// parenthesised parses "(" or-expr ")".
 func (p *parser) parenthesised() (node, *Error) {
 	if err := p.descend(); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (p *parser) parenthesised() (node, *Error) {
 	return n, p.advance()
 }
 
-// comparison reads a comparison, or an operand that stands for a condition.
+// comparison parses a comparison, or an operand that is used as a condition.
 //
 //	comparison = operand op operand ;
 //	op         = "eq" | "ne" | "gt" | "ge" | "lt" | "le" ;
@@ -162,8 +162,8 @@ func (p *parser) comparison() (node, *Error) {
 	return &compareNode{op: op, left: left, right: right}, nil
 }
 
-// operand reads a property or a literal. Functions, paths and calculations,
-// which OData has and the service has not, are told from mistakes.
+// operand parses a property or a literal. Functions, paths and arithmetic, which
+// OData has and the service does not support, get an error of their own.
 //
 //	operand  = property | literal ;
 //	property = name ;
@@ -202,13 +202,13 @@ func (p *parser) advance() *Error {
 	return err
 }
 
-// word returns the characters of the token.
+// word returns the text of the token.
 func (p *parser) word() string { return p.lexer.text[p.tok.pos:p.tok.end] }
 
 // atWord reports whether the token is the operator word.
 func (p *parser) atWord(word string) bool { return p.tok.kind == tokenName && p.word() == word }
 
-// atComparison returns the comparison that the token stands for.
+// atComparison returns the comparison operator at the token.
 func (p *parser) atComparison() (predicate.Op, bool) {
 	if p.tok.kind != tokenName {
 		return 0, false
@@ -230,8 +230,8 @@ func (p *parser) atComparison() (predicate.Op, bool) {
 	return 0, false
 }
 
-// atUnimplemented reports whether the token is an operator that OData has and
-// the service has not, or "=" as in other languages, which it treats alike.
+// atUnimplemented reports whether the token is an operator of OData that the service
+// does not support, or "=", which the service treats alike.
 func (p *parser) atUnimplemented() bool {
 	if p.tok.kind == tokenArithmetic {
 		return true
@@ -246,8 +246,8 @@ func (p *parser) atUnimplemented() bool {
 	return false
 }
 
-// descend goes one level deeper, which bounds the recursion of everything that
-// walks the tree.
+// descend increases the depth. The limit bounds the recursion of all functions that
+// walk the tree.
 func (p *parser) descend() *Error {
 	if p.depth++; p.depth > maxDepth {
 		return refusal(p.lexer.text, p.tok.pos, messageTooDeep)
@@ -257,7 +257,7 @@ func (p *parser) descend() *Error {
 
 func (p *parser) ascend() { p.depth-- }
 
-// countGroup counts a chain or a negation that begins.
+// countGroup counts a chain or a negation.
 func (p *parser) countGroup() *Error {
 	if p.groups++; p.groups > maxGroups {
 		return refusal(p.lexer.text, p.tok.pos, messageTooMany)

@@ -9,58 +9,58 @@ import (
 
 // Limits on ranges and on the work of finding them.
 const (
-	// maxRanges is how many ranges Ranges returns.
+	// maxRanges limits the ranges that Ranges returns.
 	maxRanges = 256
-	// maxSpans is how many segments and spans of rows a keySet has. No filter
-	// that fits into a URL gets there by naming keys, only by multiplying
-	// partitions by rows.
+	// maxSpans limits the spans of partitions and rows in a keySet. A filter that
+	// fits into a URL exceeds it only by combining partitions with rows.
 	maxSpans = 1 << 14
 )
 
-// keySet is a set of keys: the partitions, cut into segments in ascending order,
-// each with the rows that belong to the set in every partition of the segment.
-// The first segment begins at the first partition, each ends where the next
-// begins, and the last never ends. Sets of this form are closed under and, or and
-// not of comparisons with keys, so that conditions on RowKey find their
-// partitions wherever they stand in a filter.
-type keySet []segment
+// keySet is a set of keys: all partitions, divided into spans in ascending order,
+// each with the rows that the set has in every partition of the span. The first
+// span begins at the first partition. Each ends where the next begins; the last
+// has no end.
+//
+// "and", "or" and "not" of comparisons with keys give sets of this form, so a
+// condition on RowKey applies to the right partitions wherever it is in a filter.
+type keySet []partitionSpan
 
-type segment struct {
-	from place
+type partitionSpan struct {
+	from textBound
 	rows spans
 }
 
-// spans is a set of PartitionKeys or of RowKeys: intervals, ascending, not empty
-// and not touching. It is never changed once made.
+// spans is a set of PartitionKeys or of RowKeys: intervals in ascending order,
+// neither empty nor adjacent. It is immutable.
 type spans []span
 
-type span struct{ from, to place }
+type span struct{ from, to textBound }
 
-// place is a place between texts.
-type place struct {
-	kind placeKind
-	text string // of before and after
+// textBound is a position between two texts.
+type textBound struct {
+	kind boundSide
+	text string // of beforeText and afterText
 }
 
-type placeKind uint8
+type boundSide uint8
 
 const (
-	first  placeKind = iota // before the empty text, which is the least
-	before                  // right before text, which is not empty
-	after                   // right after text
-	last                    // after every text
+	atStart    boundSide = iota // before the empty text, which is the least
+	beforeText                  // immediately before text, which is not empty
+	afterText                   // immediately after text
+	atEnd                       // after every text
 )
 
-// beforeText returns the place right before s.
-func beforeText(s string) place {
+// boundBefore returns the bound immediately before s.
+func boundBefore(s string) textBound {
 	if s == "" {
-		return place{kind: first}
+		return textBound{kind: atStart}
 	}
-	return place{before, s}
+	return textBound{beforeText, s}
 }
 
-func (p place) compare(q place) int {
-	if p.kind == first || p.kind == last || q.kind == first || q.kind == last {
+func (p textBound) compare(q textBound) int {
+	if p.kind == atStart || p.kind == atEnd || q.kind == atStart || q.kind == atEnd {
 		return int(p.kind) - int(q.kind)
 	}
 	if c := edm.Compare(p.text, q.text); c != 0 {
@@ -70,15 +70,15 @@ func (p place) compare(q place) int {
 }
 
 var (
-	allRows = spans{{place{kind: first}, place{kind: last}}}
-	allKeys = keySet{{place{kind: first}, allRows}}
-	noKeys  = keySet{{place{kind: first}, nil}}
+	allRows = spans{{textBound{kind: atStart}, textBound{kind: atEnd}}}
+	allKeys = keySet{{textBound{kind: atStart}, allRows}}
+	noKeys  = keySet{{textBound{kind: atStart}, nil}}
 )
 
-// rangesOf returns the ranges in which n can hold.
+// rangesOf returns the ranges of the keys for which n can be true.
 func rangesOf(n *predicate.Node) []Range { return keysOf(n).ranges() }
 
-// keysOf returns a set that holds every key for which n can hold.
+// keysOf returns a set that contains every key for which n can be true.
 func keysOf(n *predicate.Node) keySet {
 	switch n.Kind {
 	case predicate.False:
@@ -88,7 +88,7 @@ func keysOf(n *predicate.Node) keySet {
 	case predicate.And:
 		return join(n.Kids, spans.intersect)
 	case predicate.Or:
-		return join(n.Kids, spans.unite)
+		return join(n.Kids, spans.union)
 	}
 	if n.Term.Name != edm.PartitionKeyName && n.Term.Name != edm.RowKeyName {
 		return allKeys
@@ -99,22 +99,23 @@ func keysOf(n *predicate.Node) keySet {
 	}
 	matching := spansOf(op, string(n.Term.Value.Bytes()))
 	if n.Term.Name == edm.RowKeyName {
-		return keySet{{place{kind: first}, matching}}
+		return keySet{{textBound{kind: atStart}, matching}}
 	}
-	set := keySet{{place{kind: first}, nil}}
+	set := keySet{{textBound{kind: atStart}, nil}}
 	for _, s := range matching {
-		if s.from.kind == first {
+		if s.from.kind == atStart {
 			set = set[:0]
 		}
-		set = append(set, segment{s.from, allRows})
-		if s.to.kind != last {
-			set = append(set, segment{s.to, nil})
+		set = append(set, partitionSpan{s.from, allRows})
+		if s.to.kind != atEnd {
+			set = append(set, partitionSpan{s.to, nil})
 		}
 	}
 	return set
 }
 
-// join combines the sets of nodes by halves, so that long chains cost n log n.
+// join combines the sets of nodes. It divides them in halves, so that long chains
+// take O(n log n).
 func join(nodes []*predicate.Node, combine func(a, b spans) spans) keySet {
 	if len(nodes) == 1 {
 		return keysOf(nodes[0])
@@ -134,10 +135,10 @@ func combineKeys(a, b keySet, combine func(a, b spans) spans) keySet {
 		}
 		rows := combine(a[i].rows, b[j].rows)
 		if n := len(out); n == 0 || !slices.Equal(out[n-1].rows, rows) {
-			out = append(out, segment{from, rows})
+			out = append(out, partitionSpan{from, rows})
 			size += 1 + len(rows)
 		}
-		// Step to where the rows can change next.
+		// Advance to the next partition at which the rows can change.
 		switch {
 		case i+1 < len(a) && (j+1 == len(b) || a[i+1].from.compare(b[j+1].from) <= 0):
 			if j+1 < len(b) && a[i+1].from == b[j+1].from {
@@ -152,9 +153,8 @@ func combineKeys(a, b keySet, combine func(a, b spans) spans) keySet {
 	}
 }
 
-// widen returns a superset of s that is at most maxSpans large; s is size large.
-// What it takes in are the gaps between rows first, then those between
-// partitions.
+// widen returns a superset of s with at most maxSpans spans, where size is the
+// number of spans in s. It fills gaps between rows first, then between partitions.
 func (s keySet) widen(size int) keySet {
 	for _, n := range []int{maxRanges, 1} {
 		if size <= maxSpans {
@@ -172,10 +172,10 @@ func (s keySet) widen(size int) keySet {
 	return s
 }
 
-// halve joins every second segment that holds rows with the one before it.
+// halve joins every second span that has rows with the one before it.
 func (s keySet) halve() keySet {
 	out := make(keySet, 0, len(s)/2+2)
-	open := false // the last segment of out that holds rows waits for another
+	open := false // the last span of out that has rows is not joined yet
 	for i, g := range s {
 		switch {
 		case len(g.rows) == 0:
@@ -184,18 +184,17 @@ func (s keySet) halve() keySet {
 			}
 		case open:
 			l := &out[len(out)-1]
-			l.rows = l.rows.unite(g.rows).coalesce(1)
+			l.rows = l.rows.union(g.rows).coalesce(1)
 			open = false
 		default:
-			out = append(out, segment{g.from, g.rows.coalesce(1)})
+			out = append(out, partitionSpan{g.from, g.rows.coalesce(1)})
 			open = true
 		}
 	}
 	return out
 }
 
-// coalesce returns at most n spans that hold what s holds, by joining
-// neighbours.
+// coalesce joins neighbours of s until at most n spans are left.
 func (s spans) coalesce(n int) spans {
 	if len(s) <= n {
 		return s
@@ -207,10 +206,10 @@ func (s spans) coalesce(n int) spans {
 	return out
 }
 
-// all reports whether s holds every text.
-func (s spans) all() bool { return len(s) == 1 && s[0].from.kind == first && s[0].to.kind == last }
+// all reports whether s contains every text.
+func (s spans) all() bool { return len(s) == 1 && s[0].from.kind == atStart && s[0].to.kind == atEnd }
 
-// intersect returns what is in both s and t.
+// intersect returns the texts in both s and t.
 func (s spans) intersect(t spans) spans {
 	switch {
 	case len(s) == 0 || t.all():
@@ -237,8 +236,8 @@ func (s spans) intersect(t spans) spans {
 	return out
 }
 
-// unite returns what is in s or in t.
-func (s spans) unite(t spans) spans {
+// union returns the texts in s or t.
+func (s spans) union(t spans) spans {
 	switch {
 	case len(s) == 0 || t.all():
 		return t
@@ -266,8 +265,8 @@ func (s spans) unite(t spans) spans {
 	return out
 }
 
-// ranges returns s as ranges of keys. A segment that is not a single partition
-// is taken with all rows, or not at all.
+// ranges returns s as ranges of keys. A span of several partitions that has rows
+// becomes a range with all rows.
 func (s keySet) ranges() []Range {
 	var out []Range
 	add := func(from, to Bound) {
@@ -278,7 +277,7 @@ func (s keySet) ranges() []Range {
 		}
 	}
 	for i, g := range s {
-		end := place{kind: last}
+		end := textBound{kind: atEnd}
 		if i+1 < len(s) {
 			end = s[i+1].from
 		}
@@ -296,40 +295,39 @@ func (s keySet) ranges() []Range {
 	return coalesce(out)
 }
 
-// singleText returns the only text between from and to, if there is one.
-func singleText(from, to place) (string, bool) {
-	if to.kind == after && from == beforeText(to.text) {
+// singleText returns the text between from and to if there is only one.
+func singleText(from, to textBound) (string, bool) {
+	if to.kind == afterText && from == boundBefore(to.text) {
 		return to.text, true
 	}
 	return "", false
 }
 
-// partitionBound returns p as a place between partitions.
-func (p place) partitionBound() Bound {
+// partitionBound returns p as a bound between partitions.
+func (p textBound) partitionBound() Bound {
 	switch p.kind {
-	case before:
+	case beforeText:
 		return Bound{BeforePartition, edm.Key{Partition: p.text}}
-	case after:
+	case afterText:
 		return Bound{AfterPartition, edm.Key{Partition: p.text}}
 	}
 	return Bound{}
 }
 
-// rowBound returns p as a place between the rows of a partition.
-func (p place) rowBound(partition string) Bound {
+// rowBound returns p as a bound between the rows of a partition.
+func (p textBound) rowBound(partition string) Bound {
 	switch p.kind {
-	case before:
+	case beforeText:
 		return Bound{BeforeRow, edm.Key{Partition: partition, Row: p.text}}
-	case after:
+	case afterText:
 		return Bound{AfterRow, edm.Key{Partition: partition, Row: p.text}}
-	case last:
-		return place{after, partition}.partitionBound()
+	case atEnd:
+		return textBound{afterText, partition}.partitionBound()
 	}
-	return beforeText(partition).partitionBound()
+	return boundBefore(partition).partitionBound()
 }
 
-// coalesce returns at most maxRanges ranges that hold what r holds, by joining
-// neighbours.
+// coalesce joins neighbours of r until at most maxRanges ranges are left.
 func coalesce(r []Range) []Range {
 	n := len(r)
 	if n <= maxRanges {

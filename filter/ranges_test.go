@@ -153,9 +153,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestRangesRandom asks of filters over keys alone that their ranges are in
-// order, encodable and hold what matches, and that those within one partition
-// hold nothing else.
+// TestRangesRandom checks that the ranges of filters over keys are in order, and
+// contain the keys that match. Ranges within one partition contain no others.
 func TestRangesRandom(t *testing.T) {
 	r := newRand(seed(t))
 	inside := 0
@@ -180,11 +179,11 @@ func TestRangesRandom(t *testing.T) {
 		}
 	}
 	if inside < 500 {
-		t.Errorf("only %d keys were within ranges of one partition", inside)
+		t.Errorf("%d keys were within ranges of one partition, want at least 500", inside)
 	}
 }
 
-// checkRanges asks for what Ranges promises of its result whatever the filter.
+// checkRanges checks the properties of Ranges that every filter has.
 func checkRanges(t *testing.T, e *Expr) {
 	t.Helper()
 	ranges := e.Ranges()
@@ -203,12 +202,12 @@ func checkRanges(t *testing.T, e *Expr) {
 			t.Fatalf("%s\nhas the empty range %q", e, g)
 		}
 		if i > 0 && (g.From.Kind == Unbounded || ranges[i-1].To.Kind == Unbounded || compareBounds(ranges[i-1].To, g.From) >= 0) {
-			t.Fatalf("%s\nhas touching ranges %q and %q", e, ranges[i-1], g)
+			t.Fatalf("%s\nhas adjacent ranges %q and %q", e, ranges[i-1], g)
 		}
 	}
 }
 
-// compareBounds orders places between keys.
+// compareBounds compares two bounds.
 func compareBounds(a, b Bound) int {
 	if c := edm.Compare(a.Key.Partition, b.Key.Partition); c != 0 {
 		return c
@@ -222,13 +221,13 @@ func compareBounds(a, b Bound) int {
 	return int(a.Kind) - int(b.Kind)
 }
 
-// TestWidenRandom asks of every step that makes a set of keys smaller that it
-// loses no key, and that it is a step.
+// TestWidenRandom checks that each step of widen keeps all keys, and that halve joins
+// spans.
 func TestWidenRandom(t *testing.T) {
 	r := newRand(seed(t))
 	for range 2000 {
 		e := newExpr(randomNode(r, 3, true), false)
-		set := keysOf(e.made().program.Root())
+		set := keysOf(e.compiled().program.Root())
 		halved := set.halve()
 		rows := slices.Clone(set)
 		n := 1 + r.IntN(3)
@@ -246,19 +245,19 @@ func TestWidenRandom(t *testing.T) {
 				}
 			}
 		}
-		if held := holding(set); holding(halved) != (held+1)/2 {
-			t.Fatalf("%s\nhas %d segments with rows, halved %d", e, held, holding(halved))
+		if n := spansWithRows(set); spansWithRows(halved) != (n+1)/2 {
+			t.Fatalf("%s\nhas %d spans with rows, halved %d", e, n, spansWithRows(halved))
 		}
 		if trailing := set[len(set)-1].rows == nil; trailing && halved[len(halved)-1].rows != nil {
-			t.Fatalf("%s\nhas no last keys, but halved it has", e)
+			t.Fatalf("%s\ncontains no keys at the end, but halved it does", e)
 		}
 	}
 }
 
-// contains reports whether k, which is legal, belongs to s.
+// contains reports whether s contains k, which is legal.
 func (s keySet) contains(k edm.Key) bool {
-	reached := func(text string, p place) bool {
-		return p.kind == first || p.kind == before && edm.Compare(text, p.text) >= 0 || p.kind == after && edm.Compare(text, p.text) > 0
+	reached := func(text string, p textBound) bool {
+		return p.kind == atStart || p.kind == beforeText && edm.Compare(text, p.text) >= 0 || p.kind == afterText && edm.Compare(text, p.text) > 0
 	}
 	rows := s[0].rows
 	for _, g := range s[1:] {
@@ -269,8 +268,8 @@ func (s keySet) contains(k edm.Key) bool {
 	return slices.ContainsFunc(rows, func(r span) bool { return reached(k.Row, r.from) && !reached(k.Row, r.to) })
 }
 
-// holding counts the segments of s that hold rows.
-func holding(s keySet) int {
+// spansWithRows counts the spans of s that have rows.
+func spansWithRows(s keySet) int {
 	n := 0
 	for _, g := range s {
 		if len(g.rows) > 0 {
@@ -280,8 +279,8 @@ func holding(s keySet) int {
 	return n
 }
 
-// TestRangesMany asks that long filters keep to the limit of ranges without
-// giving up on being narrow.
+// TestRangesMany checks that the ranges of long filters are at most 256 and still
+// narrow.
 func TestRangesMany(t *testing.T) {
 	chain := func(n int, condition func(i int) string) string {
 		conditions := make([]string, n)
@@ -294,10 +293,10 @@ func TestRangesMany(t *testing.T) {
 	sorted := func(i int) string { return fmt.Sprintf("%06d", i) }
 	for _, tt := range []struct {
 		name, text string
-		hit        func(i int) edm.Key // a key that was asked for, for any i below 300
-		n          int                 // how many keys that were not asked for to look for
+		hit        func(i int) edm.Key // a key in the filter, for 0 <= i < 300
+		n          int                 // number of keys outside the filter to test
 		other      func(i int) edm.Key
-		misses     int // how many of them, at least, are to be in no range
+		misses     int // least number of them that are in no range
 	}{
 		{
 			"shuffled partitions", chain(4000, func(i int) string { return "PartitionKey eq '" + shuffled(i) + "'" }),
@@ -308,7 +307,7 @@ func TestRangesMany(t *testing.T) {
 			func(i int) edm.Key { return edm.Key{Partition: "p", Row: sorted(i)} }, 4000, func(i int) edm.Key { return edm.Key{Partition: "p", Row: sorted(i) + "x"} }, 250,
 		},
 		{
-			"more partitions than a set has segments", chain(12000, func(i int) string { return "PartitionKey eq '" + sorted(i) + "'" }),
+			"more partitions than a set has spans", chain(12000, func(i int) string { return "PartitionKey eq '" + sorted(i) + "'" }),
 			func(i int) edm.Key { return edm.Key{Partition: sorted(i)} }, 12000, func(i int) edm.Key { return edm.Key{Partition: sorted(i) + "x"} }, 250,
 		},
 		{
@@ -335,7 +334,7 @@ func TestRangesMany(t *testing.T) {
 			}
 		}
 		if misses < tt.misses {
-			t.Errorf("%s: %d of %d keys that were not asked for are in no range; want at least %d", tt.name, misses, tt.n, tt.misses)
+			t.Errorf("%s: %d of %d keys outside the filter are in no range; want at least %d", tt.name, misses, tt.n, tt.misses)
 		}
 	}
 }

@@ -5,10 +5,9 @@ import (
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
 
-// residualOf returns what is left to ask of a row whose key lies in one of the
-// ranges: n without those of its conditions on keys that hold everywhere there.
-// It is n's own program where nothing can be left out, and nil if nothing is
-// left.
+// residualOf returns the condition for rows whose keys are in ranges: p without
+// the comparisons of keys that are true for all of these keys. It returns p itself
+// if all comparisons are needed, and nil if none is.
 func residualOf(p *predicate.Program, ranges []Range) *predicate.Program {
 	root := p.Root()
 	kids := []*predicate.Node{root}
@@ -17,7 +16,7 @@ func residualOf(p *predicate.Program, ranges []Range) *predicate.Program {
 	}
 	var left []*predicate.Node
 	for _, k := range kids {
-		if k.Kind == predicate.True || k.Kind == predicate.Compare && holdsIn(k, ranges) {
+		if k.Kind == predicate.True || k.Kind == predicate.Compare && trueIn(k, ranges) {
 			continue
 		}
 		left = append(left, k)
@@ -34,7 +33,7 @@ func residualOf(p *predicate.Program, ranges []Range) *predicate.Program {
 	return predicate.Compile(predicate.NewAnd(left...))
 }
 
-// copyOf returns a node that can become a part of another program.
+// copyOf returns a copy of n for another program.
 func copyOf(n *predicate.Node) *predicate.Node {
 	if n.Kind == predicate.Compare {
 		c := predicate.NewCompare(n.Term.Name, n.Term.Op, n.Term.Value)
@@ -48,9 +47,8 @@ func copyOf(n *predicate.Node) *predicate.Node {
 	return c
 }
 
-// holdsIn reports whether the comparison n is one of a key that is true for
-// every key in the ranges.
-func holdsIn(n *predicate.Node, ranges []Range) bool {
+// trueIn reports whether n compares a key and is true for every key in ranges.
+func trueIn(n *predicate.Node, ranges []Range) bool {
 	if n.Term.Name != edm.PartitionKeyName && n.Term.Name != edm.RowKeyName {
 		return false
 	}
@@ -67,15 +65,15 @@ func holdsIn(n *predicate.Node, ranges []Range) bool {
 			}
 			keys = r.rows()
 		}
-		if !matching.hold(keys) {
+		if !matching.contains(keys) {
 			return false
 		}
 	}
 	return true
 }
 
-// hold reports whether s holds all of t.
-func (s spans) hold(t span) bool {
+// contains reports whether s contains all of t.
+func (s spans) contains(t span) bool {
 	for i := range s {
 		if s[i].from.compare(t.from) <= 0 && t.to.compare(s[i].to) <= 0 {
 			return true
@@ -84,42 +82,41 @@ func (s spans) hold(t span) bool {
 	return false
 }
 
-// partitions returns the PartitionKeys that keys in r can have.
+// partitions returns the PartitionKeys of the keys in r.
 func (r Range) partitions() span {
-	s := span{place{kind: first}, place{kind: last}}
+	s := span{textBound{kind: atStart}, textBound{kind: atEnd}}
 	switch r.From.Kind {
 	case BeforePartition, BeforeRow, AfterRow:
-		s.from = beforeText(r.From.Key.Partition)
+		s.from = boundBefore(r.From.Key.Partition)
 	case AfterPartition:
-		s.from = place{after, r.From.Key.Partition}
+		s.from = textBound{afterText, r.From.Key.Partition}
 	case Unbounded:
 	}
 	switch r.To.Kind {
 	case BeforePartition:
-		s.to = beforeText(r.To.Key.Partition)
+		s.to = boundBefore(r.To.Key.Partition)
 	case BeforeRow, AfterRow, AfterPartition:
-		s.to = place{after, r.To.Key.Partition}
+		s.to = textBound{afterText, r.To.Key.Partition}
 	case Unbounded:
 	}
 	return s
 }
 
-// rows returns the RowKeys that keys in r, which lies in one partition, can
-// have.
+// rows returns the RowKeys of the keys in r, which is within one partition.
 func (r Range) rows() span {
-	s := span{place{kind: first}, place{kind: last}}
+	s := span{textBound{kind: atStart}, textBound{kind: atEnd}}
 	switch r.From.Kind {
 	case BeforeRow:
-		s.from = beforeText(r.From.Key.Row)
+		s.from = boundBefore(r.From.Key.Row)
 	case AfterRow:
-		s.from = place{after, r.From.Key.Row}
+		s.from = textBound{afterText, r.From.Key.Row}
 	case Unbounded, BeforePartition, AfterPartition:
 	}
 	switch r.To.Kind {
 	case BeforeRow:
-		s.to = beforeText(r.To.Key.Row)
+		s.to = boundBefore(r.To.Key.Row)
 	case AfterRow:
-		s.to = place{after, r.To.Key.Row}
+		s.to = textBound{afterText, r.To.Key.Row}
 	case Unbounded, BeforePartition, AfterPartition:
 	}
 	return s

@@ -24,7 +24,7 @@ func TestResidual(t *testing.T) {
 	} {
 		want := ""
 		if c.want != "" {
-			want = MustParse(c.want).made().program.Root().String()
+			want = MustParse(c.want).compiled().program.Root().String()
 		}
 		got := ""
 		if p := MustParse(c.text).condition(); p != nil {
@@ -39,8 +39,8 @@ func TestResidual(t *testing.T) {
 	}
 }
 
-// checkResidual fails unless e's residual decides, of a key within e's ranges,
-// what e decides.
+// checkResidual checks that the residual condition of e gives the same result as e
+// for an entity in the ranges of e.
 func checkResidual(t *testing.T, e *Expr, ent *edm.Entity) {
 	t.Helper()
 	p := e.condition()
@@ -50,8 +50,8 @@ func checkResidual(t *testing.T, e *Expr, ent *edm.Entity) {
 	}
 }
 
-// TestKeysWithoutComparisons holds ranges that Keys takes as they are against
-// those that it would work out.
+// TestKeysWithoutComparisons compares the ranges that Keys takes from its bounds with
+// the ranges of comparisons.
 func TestKeysWithoutComparisons(t *testing.T) {
 	var bounds []Bound
 	for _, kind := range []BoundKind{Unbounded, BeforePartition, BeforeRow, AfterRow, AfterPartition} {
@@ -80,6 +80,6 @@ func TestKeysWithoutComparisons(t *testing.T) {
 		}
 	}
 	if plain < 50 {
-		t.Errorf("only %d of the pairs are plain: this shows little", plain)
+		t.Errorf("%d pairs are plain ranges, want at least 50", plain)
 	}
 }
