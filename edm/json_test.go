@@ -38,10 +38,17 @@ func TestEntityJSON(t *testing.T) {
 	e := edm.Entity{
 		Key: edm.Key{Partition: "Ada", Row: "<1>"},
 		Properties: edm.Properties{
-			{Name: "Title", Value: edm.String("Größe")}, {Name: "Pages", Value: edm.Int32(12)}, {Name: "Price", Value: edm.Double(5)},
-			{Name: "Sold", Value: edm.Int64(9000000000)}, {Name: "Out", Value: edm.DateTime(1)}, {Name: "In", Value: edm.Boolean(true)},
-			{Name: "Gone"}, {Name: "Id", Value: edm.Guid(edm.GUID{0xa4})}, {Name: "Raw", Value: edm.Binary([]byte{0, 1, 2, 255})},
-			{Name: "Inf", Value: edm.Double(math.Inf(-1))}, {Name: "NaN", Value: edm.Double(math.NaN())},
+			{Name: "Title", Value: edm.String("Größe")},
+			{Name: "Pages", Value: edm.Int32(12)},
+			{Name: "Price", Value: edm.Double(5)},
+			{Name: "Sold", Value: edm.Int64(9000000000)},
+			{Name: "Out", Value: edm.DateTime(1)},
+			{Name: "In", Value: edm.Boolean(true)},
+			{Name: "Gone"},
+			{Name: "Id", Value: edm.Guid(edm.GUID{0xa4})},
+			{Name: "Raw", Value: edm.Binary([]byte{0, 1, 2, 255})},
+			{Name: "Inf", Value: edm.Double(math.Inf(-1))},
+			{Name: "NaN", Value: edm.Double(math.NaN())},
 		},
 	}
 	const properties = `"Title":"Größe","Pages":12,"Price":5.0,"Sold@odata.type":"Edm.Int64","Sold":"9000000000",` +

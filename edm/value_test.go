@@ -95,7 +95,8 @@ func TestValueText(t *testing.T) {
 func TestGetters(t *testing.T) {
 	g := edm.GUID{1, 15: 2}
 	values := []edm.Value{
-		{}, edm.String("\u6771"), edm.Binary([]byte("b")), edm.Boolean(true), edm.Int32(-5), edm.Int64(math.MinInt64),
+		{},
+		edm.String("\u6771"), edm.Binary([]byte("b")), edm.Boolean(true), edm.Int32(-5), edm.Int64(math.MinInt64),
 		edm.Double(-0.5), edm.DateTime(7), edm.Guid(g), edm.String(""), edm.Binary(nil),
 	}
 	getters := []struct {
@@ -107,10 +108,14 @@ func TestGetters(t *testing.T) {
 		{"Binary", func(v edm.Value) (any, bool) { b, ok := v.Binary(); return string(b), ok }, map[edm.Type]any{edm.TypeBinary: "b"}},
 		{"Bool", func(v edm.Value) (any, bool) { b, ok := v.Bool(); return b, ok }, map[edm.Type]any{edm.TypeBoolean: true}},
 		{"Int32", func(v edm.Value) (any, bool) { n, ok := v.Int32(); return n, ok }, map[edm.Type]any{edm.TypeInt32: int32(-5)}},
-		{"Int64", func(v edm.Value) (any, bool) { n, ok := v.Int64(); return n, ok },
-			map[edm.Type]any{edm.TypeInt32: int64(-5), edm.TypeInt64: int64(math.MinInt64)}},
-		{"Double", func(v edm.Value) (any, bool) { f, ok := v.Double(); return f, ok },
-			map[edm.Type]any{edm.TypeInt32: -5.0, edm.TypeDouble: -0.5}},
+		{
+			"Int64", func(v edm.Value) (any, bool) { n, ok := v.Int64(); return n, ok },
+			map[edm.Type]any{edm.TypeInt32: int64(-5), edm.TypeInt64: int64(math.MinInt64)},
+		},
+		{
+			"Double", func(v edm.Value) (any, bool) { f, ok := v.Double(); return f, ok },
+			map[edm.Type]any{edm.TypeInt32: -5.0, edm.TypeDouble: -0.5},
+		},
 		{"DateTime", func(v edm.Value) (any, bool) { d, ok := v.DateTime(); return d, ok }, map[edm.Type]any{edm.TypeDateTime: edm.Ticks(7)}},
 		{"Guid", func(v edm.Value) (any, bool) { g, ok := v.Guid(); return g, ok }, map[edm.Type]any{edm.TypeGuid: g}},
 	}

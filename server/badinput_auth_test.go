@@ -184,10 +184,14 @@ func TestSharedAccess(t *testing.T) {
 		get("escapes of escapes", strings.ReplaceAll(right, "%", "%25"), notAuthentic),
 		get("an empty signature", strings.Replace(right, signature, "sig=", 1), notAuthentic),
 		get("a very long signature", strings.Replace(right, signature, "sig="+strings.Repeat("A", 20<<10), 1), notAuthentic),
-		{name: "list of tables", raw: "GET /devstoreaccount1/Tables?" + right + " HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\n",
-			want: "403 AuthorizationFailure"},
-		{name: "policies of the table", raw: "GET /devstoreaccount1/People?comp=acl&" + right + " HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\n",
-			want: "403 AuthorizationFailure"},
+		{
+			name: "list of tables", raw: "GET /devstoreaccount1/Tables?" + right + " HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\n",
+			want: "403 AuthorizationFailure",
+		},
+		{
+			name: "policies of the table", raw: "GET /devstoreaccount1/People?comp=acl&" + right + " HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\n",
+			want: "403 AuthorizationFailure",
+		},
 		{name: "properties of the service", raw: "GET /devstoreaccount1/?restype=service&comp=properties&" + right +
 			" HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\n", want: "403 AuthorizationFailure"},
 		{name: "another account", raw: "GET /other/People()?" + right + " HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\n", want: notAuthentic},

@@ -116,8 +116,10 @@ func TestEnvelopes(t *testing.T) {
 		if c.body == "" {
 			continue
 		}
-		requests = append(requests, testRequest{name: c.name, method: "POST", path: "/$batch", headers: "Content-Type: " + c.kind + "\r\n", body: c.body,
-			want: c.want})
+		requests = append(requests, testRequest{
+			name: c.name, method: "POST", path: "/$batch", headers: "Content-Type: " + c.kind + "\r\n", body: c.body,
+			want: c.want,
+		})
 	}
 	sendAll(t, requests)
 }

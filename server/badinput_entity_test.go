@@ -143,8 +143,10 @@ func TestBodies(t *testing.T) {
 	requests = append(requests,
 		testRequest{name: "no body", method: "POST", path: "/People", headers: "Content-Length: 0\r\n", want: refusedValue},
 		testRequest{name: "a million empty names", method: "POST", path: "/People", body: `{` + strings.Repeat(`"":1,`, 500_000) + `"a":1}`, want: refusedDuplicate},
-		testRequest{name: "a name of 4 MiB", method: "POST", path: "/People",
-			body: `{"PartitionKey":"a","RowKey":"2","` + strings.Repeat("n", 4<<20-64) + `":1}`, want: "400 PropertyNameTooLong"},
+		testRequest{
+			name: "a name of 4 MiB", method: "POST", path: "/People",
+			body: `{"PartitionKey":"a","RowKey":"2","` + strings.Repeat("n", 4<<20-64) + `":1}`, want: "400 PropertyNameTooLong",
+		},
 		testRequest{name: "a table with other members", method: "POST", path: "/Tables", body: `{"Name":"Orders"}`, want: "400 PropertiesNeedValue"},
 		testRequest{name: "a table whose name is a number", method: "POST", path: "/Tables", body: `{"TableName":1}`, want: refusedValue},
 	)
@@ -163,10 +165,14 @@ func TestContentTypes(t *testing.T) {
 		"multipart/mixed; boundary=a": "415 MediaTypeNotSupported",
 	} {
 		requests = append(requests,
-			testRequest{name: fmt.Sprintf("%.50q", header), method: "POST", path: "/People", headers: "Content-Type: " + header + "\r\n",
-				body: `{"PartitionKey":"a","RowKey":"2"}`, want: want},
-			testRequest{name: fmt.Sprintf("%.50q of a table", header), method: "POST", path: "/Tables", headers: "Content-Type: " + header + "\r\n",
-				body: `{"TableName":"Orders"}`, want: want},
+			testRequest{
+				name: fmt.Sprintf("%.50q", header), method: "POST", path: "/People", headers: "Content-Type: " + header + "\r\n",
+				body: `{"PartitionKey":"a","RowKey":"2"}`, want: want,
+			},
+			testRequest{
+				name: fmt.Sprintf("%.50q of a table", header), method: "POST", path: "/Tables", headers: "Content-Type: " + header + "\r\n",
+				body: `{"TableName":"Orders"}`, want: want,
+			},
 		)
 	}
 	sendAll(t, requests)

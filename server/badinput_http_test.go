@@ -106,10 +106,14 @@ func TestHeaders(t *testing.T) {
 		{name: "an invalid host", raw: strings.Replace(with(""), "Host: 127.0.0.1:10002", "Host: a<b>", 1), want: "400"},
 		{name: "no host", raw: strings.Replace(with(""), "Host: 127.0.0.1:10002\r\n", "", 1), want: "400"},
 		{name: "two invalid Accept headers", raw: with("Accept: ;;;\r\nAccept: \x7f\r\n"), want: "400"},
-		{name: "a version with a line feed", raw: strings.Replace(with(""), "x-ms-version: 2019-02-02", "x-ms-version: 2019-02-02%0d%0aX: y", 1),
-			want: "400 InvalidHeaderValue"},
-		{name: "a very long version", raw: strings.Replace(with(""), "x-ms-version: 2019-02-02", "x-ms-version: "+strings.Repeat("2", 20<<10), 1),
-			want: "400 InvalidHeaderValue"},
+		{
+			name: "a version with a line feed", raw: strings.Replace(with(""), "x-ms-version: 2019-02-02", "x-ms-version: 2019-02-02%0d%0aX: y", 1),
+			want: "400 InvalidHeaderValue",
+		},
+		{
+			name: "a very long version", raw: strings.Replace(with(""), "x-ms-version: 2019-02-02", "x-ms-version: "+strings.Repeat("2", 20<<10), 1),
+			want: "400 InvalidHeaderValue",
+		},
 	})
 }
 
@@ -152,16 +156,22 @@ func TestRejectedBodies(t *testing.T) {
 	blanks := entityBody + strings.Repeat(" ", limit-len(entityBody)+1)
 	requests = append(requests,
 		testRequest{name: "a byte too long", raw: post(w, fmt.Sprintf("Content-Length: %d\r\n", len(blanks))) + blanks, want: "413 RequestBodyTooLarge"},
-		testRequest{name: "too long in chunks", raw: post(w, "Transfer-Encoding: chunked\r\n") + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(blanks), blanks),
-			want: "413 RequestBodyTooLarge"},
+		testRequest{
+			name: "too long in chunks", raw: post(w, "Transfer-Encoding: chunked\r\n") + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(blanks), blanks),
+			want: "413 RequestBodyTooLarge",
+		},
 		testRequest{name: "announced and not sent", raw: post(w, "Content-Length: 4194305\r\n"), want: "413 RequestBodyTooLarge"},
-		testRequest{name: "too long, and waiting for 100 Continue", raw: post(w, "Content-Length: 4194305\r\nExpect: 100-continue\r\n"),
-			want: "413 RequestBodyTooLarge"},
+		testRequest{
+			name: "too long, and waiting for 100 Continue", raw: post(w, "Content-Length: 4194305\r\nExpect: 100-continue\r\n"),
+			want: "413 RequestBodyTooLarge",
+		},
 		testRequest{name: "compressed, and waiting for 100 Continue", raw: post(w,
 			"Content-Encoding: gzip\r\nContent-Length: 5\r\nExpect: 100-continue\r\n"), want: "415 MediaTypeNotSupported"},
 		testRequest{name: "another expectation", raw: post(w, "Content-Length: 5\r\nExpect: tea\r\n"), want: "417"},
-		testRequest{name: "too long for a batch", method: "POST", path: "/$batch",
-			headers: "Content-Type: multipart/mixed; boundary=a\r\nContent-Length: 5000000\r\n", want: "413 RequestBodyTooLarge"},
+		testRequest{
+			name: "too long for a batch", method: "POST", path: "/$batch",
+			headers: "Content-Type: multipart/mixed; boundary=a\r\nContent-Length: 5000000\r\n", want: "413 RequestBodyTooLarge",
+		},
 	)
 	sendAll(t, requests)
 }
@@ -242,8 +252,10 @@ func TestMethods(t *testing.T) {
 		{"POST", "/People()", "X-HTTP-Method: DELETE\r\n", not},
 		{"POST", "/$batch", "X-HTTP-Method: DELETE\r\n", not},
 	} {
-		requests = append(requests, testRequest{name: fmt.Sprintf("%s %s %q", c.method, c.path, c.headers), method: c.method, path: c.path,
-			headers: c.headers, want: c.want})
+		requests = append(requests, testRequest{
+			name: fmt.Sprintf("%s %s %q", c.method, c.path, c.headers), method: c.method, path: c.path,
+			headers: c.headers, want: c.want,
+		})
 	}
 	for _, c := range []struct{ name, raw, want string }{
 		{"HTTP/0.9", "GET /devstoreaccount1/Tables\r\n\r\n", "400"},

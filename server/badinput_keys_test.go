@@ -39,11 +39,15 @@ func TestKeys(t *testing.T) {
 	requests = append(requests, []testRequest{
 		{name: "a long key", method: "POST", path: "/People", body: `{"PartitionKey":"` + long + `","RowKey":"1"}`, want: "400 PropertyValueTooLarge"},
 		{name: "a long key, not ASCII", method: "POST", path: "/People", body: `{"PartitionKey":"a","RowKey":"` + longer + `"}`, want: "400 PropertyValueTooLarge"},
-		{name: "a long key of surrogate pairs", method: "POST", path: "/People", body: `{"PartitionKey":"a","RowKey":"` + strings.Repeat("😀", 512) + `a"}`,
-			want: "400 PropertyValueTooLarge"},
+		{
+			name: "a long key of surrogate pairs", method: "POST", path: "/People", body: `{"PartitionKey":"a","RowKey":"` + strings.Repeat("😀", 512) + `a"}`,
+			want: "400 PropertyValueTooLarge",
+		},
 		{name: "a long key in the URL", method: "PUT", path: "/People(PartitionKey='" + long + "',RowKey='')", body: "{}", want: "400 PropertyValueTooLarge"},
-		{name: "a very long key in the URL", method: "PUT", path: "/People(PartitionKey='" + strings.Repeat("k", 25<<10) + "',RowKey='')", body: "{}",
-			want: "400 PropertyValueTooLarge"},
+		{
+			name: "a very long key in the URL", method: "PUT", path: "/People(PartitionKey='" + strings.Repeat("k", 25<<10) + "',RowKey='')", body: "{}",
+			want: "400 PropertyValueTooLarge",
+		},
 		{name: "a key longer than any header", method: "GET", path: "/People(PartitionKey='" + strings.Repeat("k", 100<<10) + "',RowKey='')", want: "431"},
 		{name: "no key", method: "POST", path: "/People", body: `{}`, want: "400 PropertiesNeedValue"},
 		{name: "no RowKey", method: "POST", path: "/People", body: `{"PartitionKey":"a"}`, want: "400 PropertiesNeedValue"},
@@ -167,8 +171,10 @@ func TestConditions(t *testing.T) {
 		{"If-Match: *\r\nIf-None-Match: *\r\n", invalid},
 	} {
 		for _, method := range []string{"PUT", "PATCH", "MERGE", "DELETE"} {
-			one := testRequest{name: fmt.Sprintf("%s %.40q", method, c.headers), method: method, path: "/People(PartitionKey='a',RowKey='1')",
-				headers: c.headers, want: c.want}
+			one := testRequest{
+				name: fmt.Sprintf("%s %.40q", method, c.headers), method: method, path: "/People(PartitionKey='a',RowKey='1')",
+				headers: c.headers, want: c.want,
+			}
 			if method != "DELETE" {
 				one.body = "{}"
 			}

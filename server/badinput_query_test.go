@@ -76,8 +76,10 @@ func TestFilters(t *testing.T) {
 		"Age/Years eq 1":                      noSuchFilter,
 		"any(x: x eq 1)":                      noSuchFilter,
 	} {
-		requests = append(requests, testRequest{name: fmt.Sprintf("%.40q %d", filter, len(filter)), method: "GET",
-			path: "/People()?$filter=" + url.QueryEscape(filter), want: want})
+		requests = append(requests, testRequest{
+			name: fmt.Sprintf("%.40q %d", filter, len(filter)), method: "GET",
+			path: "/People()?$filter=" + url.QueryEscape(filter), want: want,
+		})
 	}
 	requests = append(requests,
 		testRequest{name: "longer than any header", method: "GET", path: "/People()?$filter=" + strings.Repeat("x", 1<<20), want: "431"},

@@ -102,8 +102,10 @@ func TestLargePages(t *testing.T) {
 	text := edm.String(strings.Repeat("x", edm.MaxStringUnits))
 	const n = 100
 	for i := range n {
-		e := edm.Entity{Key: edm.Key{Partition: "b", Row: fmt.Sprintf("%03d", i)},
-			Properties: edm.Properties{{Name: "p", Value: text}, {Name: "q", Value: text}, {Name: "r", Value: text}}}
+		e := edm.Entity{
+			Key:        edm.Key{Partition: "b", Row: fmt.Sprintf("%03d", i)},
+			Properties: edm.Properties{{Name: "p", Value: text}, {Name: "q", Value: text}, {Name: "r", Value: text}},
+		}
 		if _, err := w.store.Apply(t.Context(), "People", store.Insert(e)); err != nil {
 			t.Fatal(err)
 		}

@@ -82,8 +82,10 @@ func TestRefusedOperationAfterOther(t *testing.T) {
 		{"target", operation("POST", people, "", body), operation("POST", people+"(PartitionKey='p',RowKey='%d')", "", body)},
 		{"option", operation("POST", people, "", body), operation("POST", people+"?$skip=1", "", body)},
 		{"tunnelled method", operation("POST", people, "", body), operation("POST", people, "X-HTTP-Method: PUT\r\n", body)},
-		{"condition", operation("PUT", people+"(PartitionKey='p',RowKey='%d')", "", "{}"),
-			operation("PUT", people+"(PartitionKey='p',RowKey='%d')", "If-Match: *\r\n", "{}")},
+		{
+			"condition", operation("PUT", people+"(PartitionKey='p',RowKey='%d')", "", "{}"),
+			operation("PUT", people+"(PartitionKey='p',RowKey='%d')", "If-Match: *\r\n", "{}"),
+		},
 		{"type of body", operation("POST", people, "", body), operation("POST", people, "Content-Type: text/plain\r\n", body)},
 	} {
 		if alone := sendBatch(t, c.before); len(alone) != 1 || !strings.HasPrefix(alone[0], "20") {

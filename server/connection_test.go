@@ -44,8 +44,10 @@ func TestRefusedBodies(t *testing.T) {
 		{post(w, length+"Content-Encoding: gzip\r\n") + bait, "415 MediaTypeNotSupported"},
 		{w.sign("PUT /devstoreaccount1/Tables HTTP/1.1\r\n"+signedHeaders) + length + "\r\n" + bait, "405 MethodNotAllowed"},
 		{w.sign("GET /devstoreaccount1/Tables HTTP/1.1\r\n"+signedHeaders) + length + "\r\n" + bait, "200"},
-		{w.sign("DELETE /devstoreaccount1/People(PartitionKey='a',RowKey='9') HTTP/1.1\r\n"+signedHeaders) + "If-Match: *\r\n" + length + "\r\n" + bait,
-			"404 ResourceNotFound"},
+		{
+			w.sign("DELETE /devstoreaccount1/People(PartitionKey='a',RowKey='9') HTTP/1.1\r\n"+signedHeaders) + "If-Match: *\r\n" + length + "\r\n" + bait,
+			"404 ResourceNotFound",
+		},
 		{post(w, length) + bait, refusedValue},
 		{"OPTIONS /devstoreaccount1/People HTTP/1.1\r\nHost: a\r\n" + length + "\r\n" + bait, "400 InvalidHeaderValue"},
 	} {

@@ -39,11 +39,15 @@ var matrix = []protocolOperation{
 	{name: "Insert Or Replace Entity", methods: []string{"PUT", "POST+PUT"}, path: entityPath, body: "{}"},
 	{name: "Insert Or Merge Entity", methods: []string{"PATCH", "MERGE", "POST+PATCH", "POST+MERGE"}, path: entityPath, body: "{}"},
 	{name: "Delete Entity", methods: []string{"DELETE", "POST+DELETE"}, path: entityPath, headers: "If-Match: *\r\n"},
-	{name: "Entity Group Transaction", methods: []string{"POST"}, path: "/$batch", headers: "Content-Type: multipart/mixed; boundary=o\r\n",
-		body: changeset(put("a", "2"))},
+	{
+		name: "Entity Group Transaction", methods: []string{"POST"}, path: "/$batch", headers: "Content-Type: multipart/mixed; boundary=o\r\n",
+		body: changeset(put("a", "2")),
+	},
 	{name: "Get Table Service Properties", methods: []string{"GET"}, path: "/?restype=service&comp=properties", document: true},
-	{name: "Set Table Service Properties", methods: []string{"PUT"}, path: "/?restype=service&comp=properties",
-		body: "<StorageServiceProperties><Cors /></StorageServiceProperties>", document: true},
+	{
+		name: "Set Table Service Properties", methods: []string{"PUT"}, path: "/?restype=service&comp=properties",
+		body: "<StorageServiceProperties><Cors /></StorageServiceProperties>", document: true,
+	},
 	{name: "Get Table Service Stats", methods: []string{"GET"}, path: "/?restype=service&comp=stats", document: true},
 }
 

@@ -27,10 +27,14 @@ type route struct {
 // routes has every operation of the service. Any other method on a resource is not
 // allowed.
 var routes = map[route]*operation{
-	{request.ServiceRoot, http.MethodGet, "properties"}: {name: "GetServiceProperties", action: sharedkey.ReadProperties, xml: true,
-		run: (*exchange).serviceProperties},
-	{request.ServiceRoot, http.MethodPut, "properties"}: {name: "SetServiceProperties", action: sharedkey.WriteProperties, xml: true,
-		run: (*exchange).setServiceProperties},
+	{request.ServiceRoot, http.MethodGet, "properties"}: {
+		name: "GetServiceProperties", action: sharedkey.ReadProperties, xml: true,
+		run: (*exchange).serviceProperties,
+	},
+	{request.ServiceRoot, http.MethodPut, "properties"}: {
+		name: "SetServiceProperties", action: sharedkey.WriteProperties, xml: true,
+		run: (*exchange).setServiceProperties,
+	},
 	{request.ServiceRoot, http.MethodGet, "stats"}: {name: "GetServiceStats", action: sharedkey.ReadStats, xml: true, run: (*exchange).serviceStats},
 	{request.Tables, http.MethodGet, ""}:           {name: "QueryTables", action: sharedkey.ListTables, run: (*exchange).queryTables},
 	{request.Tables, http.MethodPost, ""}:          {name: "CreateTable", action: sharedkey.CreateTable, run: (*exchange).createTable},

@@ -264,12 +264,16 @@ func TestBatchChecks(t *testing.T) {
 		{"4 MiB", checkBatchBytes(4 << 20), 0, false, ""},
 		{"4 MiB and a byte", checkBatchBytes(4<<20 + 1), edm.RuleBatchBytes, true, `a batch of 4194305 bytes; a batch has at most 4194304 bytes`},
 		{"same partition", checkBatchPartition(k, edm.Key{Partition: "p", Row: "s"}), 0, false, ""},
-		{"other partition", checkBatchPartition(k, edm.Key{Partition: "P", Row: "r"}), edm.RuleBatchPartition, false,
-			`PartitionKey: "P" in a batch on "p"; all operations of a batch have one PartitionKey`},
+		{
+			"other partition", checkBatchPartition(k, edm.Key{Partition: "P", Row: "r"}), edm.RuleBatchPartition, false,
+			`PartitionKey: "P" in a batch on "p"; all operations of a batch have one PartitionKey`,
+		},
 		{"duplicate", batchDuplicate(k), edm.RuleBatchDuplicate, false, `RowKey: a second operation on "r"; a batch has each key once`},
 		{"64 KiB of metadata", CheckMeta("Orders", 64<<10), 0, false, ""},
-		{"64 KiB of metadata and a byte", CheckMeta("Orders", 64<<10+1), edm.RuleMetaSize, true,
-			`metadata of table Orders: 65537 bytes; metadata has at most 65536 bytes`},
+		{
+			"64 KiB of metadata and a byte", CheckMeta("Orders", 64<<10+1), edm.RuleMetaSize, true,
+			`metadata of table Orders: 65537 bytes; metadata has at most 65536 bytes`,
+		},
 		{"metadata of the account", CheckMeta("", 70000), edm.RuleMetaSize, true, `account metadata: 70000 bytes; metadata has at most 65536 bytes`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -16,23 +16,47 @@ func TestApply(t *testing.T) {
 		want manifest.Manifest
 	}{
 		{"an empty edit changes nothing", manifest.Edit{}, before},
-		{"a smaller high-water mark replaces", manifest.Edit{HighWater: 40},
-			manifest.Manifest{LastSeq: 5, HighWater: 40, Logs: before.Logs}},
+		{
+			"a smaller high-water mark replaces",
+			manifest.Edit{HighWater: 40},
+			manifest.Manifest{LastSeq: 5, HighWater: 40, Logs: before.Logs},
+		},
 		{"a smaller least high-water mark changes nothing", manifest.Edit{MinHighWater: 40}, before},
-		{"a greater least high-water mark raises", manifest.Edit{MinHighWater: 70},
-			manifest.Manifest{LastSeq: 5, HighWater: 70, Logs: before.Logs}},
-		{"logs replace logs", manifest.Edit{Logs: []log{{Number: 9}}},
-			manifest.Manifest{LastSeq: 5, HighWater: 50, Logs: []log{{Number: 9}}}},
-		{"a flush drops older logs", manifest.Edit{LastSeq: 8, FirstLog: 6},
-			manifest.Manifest{LastSeq: 8, HighWater: 50, Logs: []log{{Number: 6, Proven: 60}}}},
-		{"the first log is listed before newer ones", manifest.Edit{FirstLog: 5},
-			manifest.Manifest{LastSeq: 5, HighWater: 50, Logs: []log{{Number: 5}, {Number: 6, Proven: 60}}}},
-		{"the first log is listed alone", manifest.Edit{FirstLog: 7},
-			manifest.Manifest{LastSeq: 5, HighWater: 50, Logs: []log{{Number: 7}}}},
-		{"ends of open logs are recorded", manifest.Edit{Proven: []log{{Number: 2, Proven: 20}, {Number: 3, Proven: 31}, {Number: 6, Proven: 61}, {Number: 7, Proven: 10}}},
-			manifest.Manifest{LastSeq: 5, HighWater: 50, Logs: []log{{Number: 3, Sealed: 30}, {Number: 6, Proven: 61}, {Number: 7, Proven: 10}}}},
-		{"a log that the same edit drops is not listed again", manifest.Edit{FirstLog: 6, Proven: []log{{Number: 3, Proven: 30}}},
-			manifest.Manifest{LastSeq: 5, HighWater: 50, Logs: []log{{Number: 6, Proven: 60}}}},
+		{
+			"a greater least high-water mark raises",
+			manifest.Edit{MinHighWater: 70},
+			manifest.Manifest{LastSeq: 5, HighWater: 70, Logs: before.Logs},
+		},
+		{
+			"logs replace logs",
+			manifest.Edit{Logs: []log{{Number: 9}}},
+			manifest.Manifest{LastSeq: 5, HighWater: 50, Logs: []log{{Number: 9}}},
+		},
+		{
+			"a flush drops older logs",
+			manifest.Edit{LastSeq: 8, FirstLog: 6},
+			manifest.Manifest{LastSeq: 8, HighWater: 50, Logs: []log{{Number: 6, Proven: 60}}},
+		},
+		{
+			"the first log is listed before newer ones",
+			manifest.Edit{FirstLog: 5},
+			manifest.Manifest{LastSeq: 5, HighWater: 50, Logs: []log{{Number: 5}, {Number: 6, Proven: 60}}},
+		},
+		{
+			"the first log is listed alone",
+			manifest.Edit{FirstLog: 7},
+			manifest.Manifest{LastSeq: 5, HighWater: 50, Logs: []log{{Number: 7}}},
+		},
+		{
+			"ends of open logs are recorded",
+			manifest.Edit{Proven: []log{{Number: 2, Proven: 20}, {Number: 3, Proven: 31}, {Number: 6, Proven: 61}, {Number: 7, Proven: 10}}},
+			manifest.Manifest{LastSeq: 5, HighWater: 50, Logs: []log{{Number: 3, Sealed: 30}, {Number: 6, Proven: 61}, {Number: 7, Proven: 10}}},
+		},
+		{
+			"a log that the same edit drops is not listed again",
+			manifest.Edit{FirstLog: 6, Proven: []log{{Number: 3, Proven: 30}}},
+			manifest.Manifest{LastSeq: 5, HighWater: 50, Logs: []log{{Number: 6, Proven: 60}}},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := before.Clone()

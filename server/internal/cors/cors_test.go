@@ -11,8 +11,10 @@ import (
 
 // rules are of two origins: one that is named, and all others.
 var rules = []Rule{
-	{AllowedMethods: []string{"GET", "PUT"}, AllowedOrigins: []string{"http://a.example"}, AllowedHeaders: []string{"x-ms-*"},
-		ExposedHeaders: []string{"etag"}, MaxAge: 500},
+	{
+		AllowedMethods: []string{"GET", "PUT"}, AllowedOrigins: []string{"http://a.example"}, AllowedHeaders: []string{"x-ms-*"},
+		ExposedHeaders: []string{"etag"}, MaxAge: 500,
+	},
 	{AllowedMethods: []string{"GET", "DELETE"}, AllowedOrigins: []string{"*"}},
 }
 
@@ -80,8 +82,10 @@ func TestFields(t *testing.T) {
 		{"two origins", rules, "GET", header("Origin", "null", "Origin", "null"), "Vary: Origin"},
 		{"method of no rule", rules, "MERGE", header("Origin", "http://a.example"), ""},
 		{"any origin", rules, "DELETE", header("Origin", "http://a.example"), "Allow-Origin: *"},
-		{"named origin", rules, "GET", header("Origin", "http://a.example"),
-			"Allow-Credentials: true; Allow-Origin: http://a.example; Expose-Headers: etag; Vary: Origin"},
+		{
+			"named origin", rules, "GET", header("Origin", "http://a.example"),
+			"Allow-Credentials: true; Allow-Origin: http://a.example; Expose-Headers: etag; Vary: Origin",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := httptest.NewRequest(c.method, "/", nil)

@@ -307,8 +307,10 @@ func TestArrangeUnusedSection(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	users := userKeys([]string{"p", "q"}, []string{"a", "b", "ccccccccccccccccccc", "d", "e"})
 	shape := edm.Properties{
-		{Name: "s", Value: edm.String("some text")}, {Name: "n", Value: edm.Int32(7)},
-		{Name: "b", Value: edm.Boolean(true)}, {Name: "g", Value: edm.GuidWords(1, 2)},
+		{Name: "s", Value: edm.String("some text")},
+		{Name: "n", Value: edm.Int32(7)},
+		{Name: "b", Value: edm.Boolean(true)},
+		{Name: "g", Value: edm.GuidWords(1, 2)},
 	}
 	_, data := build(f, users, func(i int) edm.Properties { return shape })
 	f.Add(data, 9)
