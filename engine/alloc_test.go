@@ -13,7 +13,7 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// layouts are the places where rows can be.
+// layouts say where the rows are.
 var layouts = []struct {
 	name  string
 	build func(tb testing.TB, db *engine.DB)
@@ -35,7 +35,7 @@ var layouts = []struct {
 }
 
 // TestReadsDoNotAllocate counts the allocations of point reads, and of a step
-// of a scan, wherever the rows are.
+// of a scan, in each layout.
 func TestReadsDoNotAllocate(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -80,7 +80,7 @@ func TestReadsDoNotAllocate(t *testing.T) {
 				scan := func() {
 					c := db.Query(ctx, table, q)
 					defer c.Close()
-					for range 100 { // what is made once for a query
+					for range 100 { // allocations that are made once for a query
 						c.Next()
 					}
 					steps := func() {
@@ -91,7 +91,7 @@ func TestReadsDoNotAllocate(t *testing.T) {
 							_ = read(c.Row())
 						}
 					}
-					// Other goroutines of the process may allocate now and then.
+					// Other goroutines of the process may allocate occasionally.
 					least := testing.AllocsPerRun(1, steps)
 					for range 3 {
 						least = min(least, testing.AllocsPerRun(1, steps))
@@ -106,8 +106,8 @@ func TestReadsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// TestOpenIsCheap opens many databases in memory. The bound is far above what
-// one takes, so that only a change of kind breaks it.
+// TestOpenIsCheap opens many databases in memory. The bound is far above the time of
+// one, so that only a change of the design exceeds it.
 func TestOpenIsCheap(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector takes its time")
@@ -142,9 +142,9 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// TestResultsStay keeps what many calls return, and adds to it: the calls share
-// the memory of their results, and none may see that.
-func TestResultsStay(t *testing.T) {
+// TestResultsAreIndependent keeps the results of many calls and appends to them. The
+// calls share memory for their results, and no caller may notice.
+func TestResultsAreIndependent(t *testing.T) {
 	db := mustCreate(t, engine.Options{FS: vfs.NewMem(), Testing: engine.TestHooks{Manual: true}, NoSync: true})
 	var kept [][]store.Result
 	n := 0

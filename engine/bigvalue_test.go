@@ -12,9 +12,9 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// TestUnreadableBigValue fails each read of a file in turn, without a cache that
-// could hide it: whoever is shown an entity is shown all of it, and a merge
-// loses nothing that it could not read.
+// TestUnreadableBigValue fails each read of a file in turn, without a cache. A reader
+// must get a whole entity or an error, and a compaction must not lose a value that
+// it could not read.
 func TestUnreadableBigValue(t *testing.T) {
 	bad := errors.New("bad sector")
 	fsys := errorfs.Wrap(vfs.NewMem(), nil)
@@ -41,7 +41,7 @@ func TestUnreadableBigValue(t *testing.T) {
 		{"View", func() error {
 			return db.View(t.Context(), table, key, func(r edm.Row) error {
 				if !whole(r) {
-					t.Error("View shows an entity without its big value")
+					t.Error("View returns an entity without its big value")
 				}
 				return nil
 			})
@@ -51,7 +51,7 @@ func TestUnreadableBigValue(t *testing.T) {
 			defer cur.Close()
 			for cur.Next() {
 				if !whole(cur.Row()) {
-					t.Error("Query shows an entity without its big value")
+					t.Error("Query returns an entity without its big value")
 				}
 			}
 			return cur.Err()

@@ -15,9 +15,9 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// TestCheckpointIsTheMoment copies a database in each state of its data and
-// holds the copy against the source at that moment.
-func TestCheckpointIsTheMoment(t *testing.T) {
+// TestCheckpoint copies a database whose data is in the log, in sstables and in both,
+// and compares the copy with the source at the time of the copy.
+func TestCheckpoint(t *testing.T) {
 	for _, noSync := range []bool{false, true} {
 		t.Run(fmt.Sprintf("nosync=%v", noSync), func(t *testing.T) {
 			disk := vfs.NewCrashMem()
@@ -46,7 +46,7 @@ func TestCheckpointIsTheMoment(t *testing.T) {
 			for dest, want := range copies {
 				c := mustOpen(t, dest, manual(after))
 				if got := dump(t, c, store.Query{}); !slices.Equal(got, want) {
-					t.Errorf("%s holds %d rows, want %d: %q\nwant %q", dest, len(got), len(want), got, want)
+					t.Errorf("%s has %d rows, want %d: %q\nwant %q", dest, len(got), len(want), got, want)
 				}
 				if meta, err := c.TableMeta(t.Context(), table); err != nil || string(meta) != "meta" {
 					t.Errorf("%s: metadata %q, %v", dest, meta, err)
@@ -58,16 +58,16 @@ func TestCheckpointIsTheMoment(t *testing.T) {
 				check(t, "Close", c.Close())
 				c = mustOpen(t, dest, manual(after))
 				if got := dump(t, c, store.Query{}); len(got) != len(want)+1 {
-					t.Errorf("%s holds %d rows after a write, want %d", dest, len(got), len(want)+1)
+					t.Errorf("%s has %d rows after a write, want %d", dest, len(got), len(want)+1)
 				}
 			}
 		})
 	}
 }
 
-// TestCheckpointBesideWriters copies a database while it fills segments: every
-// copy holds a prefix of what each writer wrote, and at least what was
-// acknowledged to it before.
+// TestCheckpointBesideWriters copies a database while writers fill segments. Every
+// copy must have a prefix of the rows of each writer, and at least those that were
+// acknowledged before.
 func TestCheckpointBesideWriters(t *testing.T) {
 	disk := vfs.NewMem()
 	db := mustCreate(t, small(disk))
@@ -124,7 +124,8 @@ func TestCheckpointBesideWriters(t *testing.T) {
 	wg.Wait()
 }
 
-// TestCheckpointRefusals leaves what it finds alone.
+// TestCheckpointRefusals makes checkpoints into directories with files, which must
+// stay as they are.
 func TestCheckpointRefusals(t *testing.T) {
 	disk := vfs.NewMem()
 	db := mustCreate(t, manual(disk))
@@ -148,8 +149,8 @@ func TestCheckpointRefusals(t *testing.T) {
 	}
 }
 
-// TestCheckpointLinks shares the sorted files with the source where that is
-// possible, and copies them where it is not; the source may go away then.
+// TestCheckpointLinks links the sstables of the source if the file system can, and
+// copies them otherwise. The copy must not need the source.
 func TestCheckpointLinks(t *testing.T) {
 	for _, linked := range []bool{true, false} {
 		t.Run(fmt.Sprintf("linked=%v", linked), func(t *testing.T) {
@@ -179,7 +180,7 @@ func TestCheckpointLinks(t *testing.T) {
 			check(t, "Close", db.Close())
 			c := mustOpen(t, dir+"/copy", engine.Options{})
 			if got := dump(t, c, store.Query{}); !slices.Equal(got, want) {
-				t.Errorf("the copy holds %q\nwant %q", got, want)
+				t.Errorf("the copy has %q\nwant %q", got, want)
 			}
 		})
 	}

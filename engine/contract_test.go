@@ -13,17 +13,17 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// rig is a database on a disk in memory that can lose power and whose syncs
-// can be held up.
+// rig is a database in an in-memory file system that can lose power and whose syncs
+// can be blocked.
 type rig struct {
 	disk *vfs.Mem
 	gate *gate
 }
 
-// gate holds up the syncs of log segments while it is shut.
+// gate blocks the syncs of log segments while it is shut.
 type gate struct {
 	mu   sync.Mutex
-	shut chan struct{} // nil when open; closed to let the held go
+	shut chan struct{} // nil when open; closed to release the blocked syncs
 	fail error
 	held chan struct{}
 	seen atomic.Bool
@@ -50,7 +50,7 @@ func (g *gate) rule(op vfs.Op) *errorfs.Fault {
 	return nil
 }
 
-// rigs finds the rig of an open database.
+// rigs maps open databases to their rigs.
 type rigs struct {
 	mu   sync.Mutex
 	byDB map[store.Store]*rig
@@ -88,7 +88,7 @@ func (r *rigs) backend() storetest.Backend {
 		},
 		PowerCut: func(tb testing.TB, s store.Store) store.Store {
 			disk := r.rig(s).disk.Crash(vfs.CrashOptions{Mode: vfs.CrashMin})
-			_ = s.Close() // fails where a sync has failed
+			_ = s.Close() // fails if a sync has failed
 			return r.open(tb, disk)
 		},
 		HoldSync: func(tb testing.TB, s store.Store) storetest.Hold {

@@ -13,7 +13,7 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// tick is a clock that moves by one step each time it is read.
+// tick is a clock that advances by one step with each Now.
 type tick struct{ n atomic.Int64 }
 
 func (c *tick) Now() time.Time {
@@ -22,7 +22,7 @@ func (c *tick) Now() time.Time {
 
 func (c *tick) AfterFunc(time.Duration, func()) func() bool { return func() bool { return true } }
 
-// source makes random bytes of a seed.
+// source derives random bytes from a seed.
 type source struct{ *rand.Rand }
 
 func (s source) Read(p []byte) (int, error) {
@@ -32,7 +32,7 @@ func (s source) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestDeterminism runs one seed twice: the disks are equal, byte for byte.
+// TestDeterminism runs one seed twice. The disks must be equal, byte for byte.
 func TestDeterminism(t *testing.T) {
 	run := func(seed uint64) string {
 		r := rand.New(rand.NewPCG(seed, 0))

@@ -10,9 +10,9 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// TestLookupDuringDrop looks a table up, and reads it only after each step of
-// the background work that makes its rows go: what was overwritten before the
-// drop must not come to light, nor an entity be missing from a table that is.
+// TestLookupDuringDrop looks up a table, drops it, and reads from it after each step of
+// the background work that removes its rows. Overwritten versions must not appear, and
+// the error must be that the table is missing, not the entity.
 func TestLookupDuringDrop(t *testing.T) {
 	must := func(what string, err error) {
 		t.Helper()

@@ -15,8 +15,8 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// everyKind returns a closed database with a manifest, a sorted file and two
-// sealed segments, and the names of these.
+// everyKind returns a closed database with a manifest, an sstable and two sealed
+// segments, and the names of these files.
 func everyKind(t *testing.T) (disk *vfs.Mem, manifest, sst, older, newer string) {
 	t.Helper()
 	disk = vfs.NewMem()
@@ -32,9 +32,9 @@ func everyKind(t *testing.T) (disk *vfs.Mem, manifest, sst, older, newer string)
 	return disk, "MANIFEST", ssts[0], wals[0], wals[1]
 }
 
-// patch puts p at off of a file, and makes the sum that ends the section
-// [from, to) right again: it is a hash of the bytes before it, in which the
-// place is only a mask.
+// patch writes p at off of a file and corrects the checksum at the end of the section
+// [from, to). The checksum is the hash of the section, XORed with a value that depends
+// on the position only.
 func patch(t *testing.T, disk *vfs.Mem, name string, from, to, off int, p []byte) {
 	t.Helper()
 	b := readFile(t, disk, name)
@@ -47,8 +47,8 @@ func patch(t *testing.T, disk *vfs.Mem, name string, from, to, off int, p []byte
 	check(t, "Patch", disk.Patch(name, 0, b))
 }
 
-// TestNewerFormat opens databases with one file that a later version wrote, with
-// sums that hold: they are refused and stay as they are.
+// TestNewerFormat opens databases with one file of a later format version and right
+// checksums. Open must refuse them and change nothing.
 func TestNewerFormat(t *testing.T) {
 	version := binary.LittleEndian.AppendUint32(nil, 1000)
 	disk, manifest, sst, older, newer := everyKind(t)
@@ -62,7 +62,7 @@ func TestNewerFormat(t *testing.T) {
 		}},
 		{"older segment", func(t *testing.T, disk *vfs.Mem) { patch(t, disk, "db/"+older, 0, 4096, 8, version) }},
 		{"newer segment", func(t *testing.T, disk *vfs.Mem) { patch(t, disk, "db/"+newer, 0, 4096, 8, version) }},
-		{"sorted file", func(t *testing.T, disk *vfs.Mem) {
+		{"sstable", func(t *testing.T, disk *vfs.Mem) {
 			patch(t, disk, "db/"+sst, 0, 48, 8, version)
 			patch(t, disk, "db/"+sst, -152, 0, -24, version)
 		}},
@@ -86,8 +86,8 @@ func TestNewerFormat(t *testing.T) {
 	}
 }
 
-// TestDamageAtOpen opens databases in which a file is damaged, cut or missing:
-// the error names it, and the directory stays as it is.
+// TestDamageAtOpen opens databases with a file that is damaged, cut or missing. The
+// error must name the file, and the directory must stay as it is.
 func TestDamageAtOpen(t *testing.T) {
 	disk, manifest, sst, older, newer := everyKind(t)
 	flip := func(off int) func(t *testing.T, disk *vfs.Mem, name string) {
@@ -142,7 +142,7 @@ func TestDamageAtOpen(t *testing.T) {
 					t.Errorf("Open: %v, want damage of %s at %d", err, c.file, c.offset)
 				}
 				if errors.Is(err, store.ErrNewerFormat) {
-					t.Errorf("Open: %v, which is no newer format", err)
+					t.Errorf("Open: %v, want an error other than a newer format", err)
 				}
 				if after := treeOf(t, disk, "db"); after != before {
 					t.Errorf("the directory was\n%s and is\n%s", before, after)
@@ -152,8 +152,8 @@ func TestDamageAtOpen(t *testing.T) {
 	}
 }
 
-// TestDamageOfRows damages the middle of a sorted file: what needs those rows
-// fails and says where, all else goes on.
+// TestDamageOfRows damages the middle of an sstable. Operations that need these rows
+// must fail and name the file, all others succeed.
 func TestDamageOfRows(t *testing.T) {
 	disk := vfs.NewMem()
 	db := mustCreate(t, manual(disk))
@@ -190,7 +190,7 @@ func TestDamageOfRows(t *testing.T) {
 		if err := c.Err(); !errors.Is(err, store.ErrCorrupt) || n == 0 || n >= rows {
 			t.Errorf("query, reverse %v: %v after %d rows, want %v after some", reverse, err, n, store.ErrCorrupt)
 		}
-		_ = c.Close() // which may say the same
+		_ = c.Close() // which may return the same error
 	}
 	row := fmt.Sprintf("%06d", bad)
 	if _, err := db.Apply(t.Context(), table, store.Merge(entity("p", row, 1, 10), store.Any)); !errors.Is(err, store.ErrCorrupt) {
@@ -204,6 +204,6 @@ func TestDamageOfRows(t *testing.T) {
 		t.Errorf("Get of a row that was put again: %v", err)
 	}
 	if !slices.Contains(files(t, disk, "db", ".sst"), sst) {
-		t.Errorf("%s, which is damaged, is gone", sst)
+		t.Errorf("the damaged %s was removed", sst)
 	}
 }

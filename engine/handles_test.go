@@ -15,7 +15,7 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// counting is a file system that knows which handles are open.
+// counting is a file system that counts open handles.
 type counting struct {
 	vfs.FS
 	mu   sync.Mutex
@@ -91,10 +91,9 @@ func (l *countedLock) Close() error {
 	return l.Closer.Close()
 }
 
-// TestFailedOpenHoldsNothing fails every operation of Open in turn: what it had
-// opened is closed, nothing that was acknowledged is lost, and only damage is
-// called damage.
-func TestFailedOpenHoldsNothing(t *testing.T) {
+// TestFailedOpenReleases fails every operation of Open in turn. Every handle must be
+// closed, nothing acknowledged may be lost, and the error must not be store.ErrCorrupt.
+func TestFailedOpenReleases(t *testing.T) {
 	built := vfs.NewMem()
 	db := mustCreate(t, manual(built))
 	fill(t, db, "p", 40, 1000)
@@ -136,8 +135,8 @@ func TestFailedOpenHoldsNothing(t *testing.T) {
 	}
 }
 
-// TestDescriptors opens and closes a database with work in all its parts, and
-// looks at the descriptors of the process.
+// TestDescriptors opens, uses and closes a database, and counts the file descriptors
+// of the process.
 func TestDescriptors(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("counts /proc/self/fd")

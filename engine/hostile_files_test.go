@@ -18,11 +18,10 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// TestStrangeFiles puts what is no file of ours under the names of files that are,
-// in a database on the real disk. Nothing outside of the directory changes,
-// nothing waits, nothing takes much memory, and what was written is there or
-// an error says why not.
-func TestStrangeFiles(t *testing.T) {
+// TestForeignFiles replaces files of a database on the real disk by links, pipes,
+// directories and devices. Nothing outside the directory may change, no call may block
+// or take much memory, and the data must be there or an error say why not.
+func TestForeignFiles(t *testing.T) {
 	kinds := []struct {
 		name string
 		make func(name, outside string) error
@@ -66,24 +65,24 @@ func TestStrangeFiles(t *testing.T) {
 					t.Fatal(err)
 				}
 				check(t, kind.name, kind.make(path, outside))
-				tryStrange(t, dir, o)
+				tryForeign(t, dir, o)
 				if got, err := os.ReadFile(outside); err != nil || string(got) != precious {
 					t.Errorf("the file outside is %q, %v", got, err)
 				}
 				if _, err := os.Lstat(outside + ".missing"); err == nil {
-					t.Error("a file outside was made")
+					t.Error("a file outside was created")
 				}
 				if _, err := os.Lstat(path); err != nil && name != "MANIFEST.tmp" {
-					t.Errorf("the strange file is gone: %v", err)
+					t.Errorf("the foreign file was removed: %v", err)
 				}
 			})
 		}
 	}
 }
 
-// tryStrange opens the database, reads and writes. Much may go wrong, but not
-// with what was written.
-func tryStrange(t *testing.T, dir string, o engine.Options) {
+// tryForeign opens the database, reads and writes. Calls may fail, but must not return
+// wrong data.
+func tryForeign(t *testing.T, dir string, o engine.Options) {
 	t.Helper()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

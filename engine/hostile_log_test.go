@@ -18,8 +18,8 @@ import (
 	"github.com/tablerock-db/tablerock/wal"
 )
 
-// craft makes a database whose log, with right sums, holds the entities as rows
-// of a table, without any of the checks that an engine makes.
+// craft returns a database whose log has the entities as rows of a table, with right
+// checksums and without the checks of the engine.
 func craft(t *testing.T, tableID uint32, entities ...edm.Entity) *vfs.Mem {
 	t.Helper()
 	disk := vfs.NewMem()
@@ -51,8 +51,8 @@ func craft(t *testing.T, tableID uint32, entities ...edm.Entity) *vfs.Mem {
 	return disk
 }
 
-// TestCraftedCatalog opens databases whose catalog says strange things. Tables
-// that are made there must be there afterwards.
+// TestCraftedCatalog opens databases with invalid or extreme catalogs. Tables that are
+// created in them must be there afterwards.
 func TestCraftedCatalog(t *testing.T) {
 	named := func(id uint32, name string) edm.Entity {
 		return (&catalog.Table{ID: id, Name: name, Folded: edm.FoldTableName(name)}).Entity()
@@ -64,7 +64,7 @@ func TestCraftedCatalog(t *testing.T) {
 	}{
 		{"last id", []edm.Entity{named(catalog.MaxTableID, "Last")}, true},
 		{"last id but one", []edm.Entity{named(catalog.MaxTableID-1, "Last")}, true},
-		{"an id too great", []edm.Entity{named(catalog.MaxTableID+1, "Last")}, false},
+		{"an id too large", []edm.Entity{named(catalog.MaxTableID+1, "Last")}, false},
 		{"next id is the last", []edm.Entity{catalog.NextEntity(math.MaxUint32 - 1)}, true},
 		{"no id fits", []edm.Entity{catalog.NextEntity(math.MaxUint32)}, false},
 		{"id of the catalog", []edm.Entity{named(0, "Zero")}, false},
@@ -113,8 +113,8 @@ func TestCraftedCatalog(t *testing.T) {
 	}
 }
 
-// TestCraftedTimestamps opens a database whose log has an entity with the last
-// time stamp that there is.
+// TestCraftedTimestamps opens a database whose log has an entity with the greatest time
+// stamp.
 func TestCraftedTimestamps(t *testing.T) {
 	row := (&catalog.Table{ID: 16, Name: table, Folded: edm.FoldTableName(table)}).Entity()
 	row.Timestamp = edm.MaxTicks
@@ -128,8 +128,8 @@ func TestCraftedTimestamps(t *testing.T) {
 	}
 }
 
-// TestCraftedValues opens databases whose log has values that no door lets
-// through. What sorted files cannot take is refused before anybody builds on it.
+// TestCraftedValues opens databases whose log has values that Apply refuses. Open must
+// refuse those that an sstable cannot store.
 func TestCraftedValues(t *testing.T) {
 	const mib = 1 << 20
 	zeros := make([]byte, 5*mib)
@@ -169,11 +169,11 @@ func TestCraftedValues(t *testing.T) {
 	}
 }
 
-// neverGiven is the id of no account's table: those begin behind it.
+// neverGiven is below the ids of tables.
 const neverGiven = catalog.FirstTableID - 1
 
-// TestEntitiesBeforeTheirTable opens a database whose log has entities of the table
-// that would be created next, which would find them there.
+// TestEntitiesBeforeTheirTable opens a database whose log has entities with the id of
+// the table that would be created next.
 func TestEntitiesBeforeTheirTable(t *testing.T) {
 	disk := craft(t, catalog.FirstTableID, edm.Entity{Key: edm.Key{Partition: "p", Row: "r"}})
 	for _, readOnly := range []bool{true, false} {

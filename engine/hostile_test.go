@@ -12,10 +12,9 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// TestStrayNumbers puts empty files into the directory whose names are those of
-// segments with the greatest numbers. The log goes on behind the greatest that
-// counts; what is acknowledged there must be found again, or nothing may be
-// acknowledged at all.
+// TestStrayNumbers creates empty files with the names of segments with the greatest
+// numbers. The log continues after the greatest valid number. Either writes to it are
+// found again, or Open fails.
 func TestStrayNumbers(t *testing.T) {
 	for _, name := range []string{
 		"000999.wal", "99999999999999999.wal", "900000000000000000.wal", "999999999999999998.wal", "999999999999999999.wal",
@@ -42,8 +41,8 @@ func TestStrayNumbers(t *testing.T) {
 				check(t, "Close", again.Close())
 			}
 
-			// In a directory without a manifest such a name is a stranger's, or
-			// what a creation that was cut short has left.
+			// In a directory without a manifest such a file is foreign, or an
+			// interrupted creation left it.
 			disk = vfs.NewMem()
 			check(t, "MkdirAll", disk.MkdirAll("db"))
 			writeFile(t, disk, "db/"+name, nil)
@@ -64,18 +63,18 @@ func TestStrayNumbers(t *testing.T) {
 	}
 }
 
-// TestCountersAtTheirEnds opens databases whose manifest, with a right sum, says
-// that sequences, time stamps or numbers are all but used up. What is
-// acknowledged is there afterwards, or the next Open says why not, which it
-// need not do for time stamps.
-func TestCountersAtTheirEnds(t *testing.T) {
+// TestExhaustedCounters opens databases whose manifest, with a right checksum, says
+// that sequence numbers, time stamps or file numbers are nearly used up. Acknowledged
+// writes must be there afterwards, or the next Open must fail, which it need not do
+// for time stamps.
+func TestExhaustedCounters(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		edit func(m *manifest.Manifest)
 	}{
 		{"time stamps at their end", func(m *manifest.Manifest) { m.HighWater = uint64(edm.MaxTicks) }},
 		{"time stamps all but used up", func(m *manifest.Manifest) { m.HighWater = uint64(edm.MaxTicks) - 3 }},
-		{"time stamps behind their end", func(m *manifest.Manifest) { m.HighWater = uint64(edm.MaxTicks) + 1 }},
+		{"time stamps beyond their end", func(m *manifest.Manifest) { m.HighWater = uint64(edm.MaxTicks) + 1 }},
 		{"greatest time stamp", func(m *manifest.Manifest) { m.HighWater = 1<<63 - 1 }},
 		{"negative time stamp", func(m *manifest.Manifest) { m.HighWater = 1<<64 - 1 }},
 		{"sequences at their end", func(m *manifest.Manifest) { m.LastSeq = 1<<56 - 1 }},

@@ -9,9 +9,9 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// TestPowerFailsAfterKill kills the process at every operation of a flush and
-// lets the power fail at every operation of the recovery: what the page cache
-// showed to the recovery, names included, need not be on the disk.
+// TestPowerFailsAfterKill kills the process at every operation of a flush and cuts the
+// power at every operation of the recovery. What the page cache shows to the recovery,
+// names included, need not be on the disk.
 func TestPowerFailsAfterKill(t *testing.T) {
 	ctx := t.Context()
 	cache := engine.NewCache(1 << 20)

@@ -18,8 +18,8 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// big returns an entity with n bytes of noise in properties called as prefix
-// says.
+// big returns an entity with n random bytes in properties whose names begin with
+// prefix.
 func big(r *rand.Rand, row, prefix string, n int) edm.Entity {
 	e := edm.Entity{Key: edm.Key{Partition: "big", Row: row}}
 	for i := 0; n > 0; i++ {
@@ -31,7 +31,7 @@ func big(r *rand.Rand, row, prefix string, n int) edm.Entity {
 	return e
 }
 
-// TestOversizedRecords writes records far above SegmentBytes: they survive a
+// TestOversizedRecords writes records far above SegmentBytes, which must survive a
 // kill, a flush and a reopen.
 func TestOversizedRecords(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
@@ -53,7 +53,7 @@ func TestOversizedRecords(t *testing.T) {
 			want[entities[i].Key.Row] = have
 		}
 	}
-	judge := func(what string, db *engine.DB) {
+	verify := func(what string, db *engine.DB) {
 		t.Helper()
 		n := 0
 		for e, err := range store.Entities(db.Query(t.Context(), table, store.Query{})) {
@@ -81,9 +81,9 @@ func TestOversizedRecords(t *testing.T) {
 	}
 	put(insert, hundred...)
 	put(insert, big(r, "mega", "A", 1<<20-2000))
-	judge("after the batch", db)
-	judge("after a kill", mustOpen(t, "db", manual(disk.Clone())))
-	// One batch within its 4 MiB leaves 94 MiB behind.
+	verify("after the batch", db)
+	verify("after a kill", mustOpen(t, "db", manual(disk.Clone())))
+	// One batch of at most 4 MiB results in 94 MiB.
 	merge := func(e edm.Entity) store.Op { return store.Merge(e, store.Any) }
 	for i := range 100 {
 		put(merge, big(r, fmt.Sprint("h", i), "L", 900<<10))
@@ -93,16 +93,16 @@ func TestOversizedRecords(t *testing.T) {
 		merges = append(merges, big(r, fmt.Sprint("h", i), "M", 40<<10))
 	}
 	put(merge, merges...)
-	judge("after merges", db)
+	verify("after merges", db)
 	check(t, "Flush", db.Flush(t.Context()))
-	judge("after a flush", db)
+	verify("after a flush", db)
 	apply(t, db, store.InsertOrReplace(want["mega"]))
 	e, err := db.Get(t.Context(), table, want["mega"].Key)
 	check(t, "Get", err)
 	want["mega"] = e
 	check(t, "Close", db.Close())
 	db = mustOpen(t, "db", manual(disk))
-	judge("after a reopen", db)
+	verify("after a reopen", db)
 	if r, err := db.Verify(t.Context()); err != nil || len(r.Findings) > 0 {
 		t.Errorf("Verify: %+v, %v", r, err)
 	}
@@ -143,8 +143,8 @@ func TestLongKeys(t *testing.T) {
 	}
 }
 
-// TestManyShapes writes more sets of property names than a segment can number:
-// segments rotate, memory stays bounded, and each entity keeps its own.
+// TestManyShapes writes more shapes than a segment can number. Segments must rotate,
+// memory stay bounded, and each entity keep its properties.
 func TestManyShapes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 70,000 entities")
@@ -177,8 +177,8 @@ func TestManyShapes(t *testing.T) {
 	runtime.KeepAlive(db)
 }
 
-// TestBackpressure holds the disk of sorted files up: writers stop once three
-// memtables wait, a ctx ends their wait, and they go on afterwards.
+// TestBackpressure blocks the creation of sstables. Writers must stall once three
+// memtables wait, stop waiting when their ctx ends, and continue afterwards.
 func TestBackpressure(t *testing.T) {
 	release := make(chan struct{})
 	fsys := errorfs.Wrap(vfs.NewMem(), func(op vfs.Op) *errorfs.Fault {
@@ -192,9 +192,9 @@ func TestBackpressure(t *testing.T) {
 		_, err := db.Apply(ctx, table, store.Insert(entity("p", fmt.Sprintf("%06d", i), int64(i), 8000)))
 		return err
 	}
-	// A segment of 64 KiB holds seven; three are frozen, and one is begun.
-	const held, rows = 3*7 + 1, 100
-	for i := range held {
+	// A segment of 64 KiB has space for seven. Three are frozen, and one is active.
+	const written, rows = 3*7 + 1, 100
+	for i := range written {
 		check(t, "Apply", put(t.Context(), i))
 	}
 	s, err := db.Stats()
@@ -204,13 +204,13 @@ func TestBackpressure(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	waiting := make(chan error, 1)
-	go func() { waiting <- put(ctx, held) }()
+	go func() { waiting <- put(ctx, written) }()
 	for range 20_000 {
 		runtime.Gosched()
 	}
 	select {
 	case err := <-waiting:
-		t.Errorf("write %d did not wait: %v", held, err)
+		t.Errorf("write %d did not stall: %v", written, err)
 	default:
 		cancel()
 		if err := <-waiting; !errors.Is(err, context.Canceled) {
@@ -218,12 +218,12 @@ func TestBackpressure(t *testing.T) {
 		}
 	}
 	cancel()
-	if n := len(dump(t, db, store.Query{})); n != held {
-		t.Errorf("%d rows are read while writers wait, want %d", n, held)
+	if n := len(dump(t, db, store.Query{})); n != written {
+		t.Errorf("%d rows are read while writers stall, want %d", n, written)
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		for i := held; i < rows; i++ {
+		for i := written; i < rows; i++ {
 			if err := put(t.Context(), i); err != nil {
 				t.Errorf("Apply: %v", err)
 			}
@@ -236,15 +236,15 @@ func TestBackpressure(t *testing.T) {
 	}
 }
 
-// TestCompactWakesWriters lets a writer wait for fewer runs and has Compact, and
-// not the background work, bring that about: it goes on.
+// TestCompactWakesWriters stalls a writer because of too many runs, which Compact and
+// not the background work reduces. The writer must continue.
 func TestCompactWakesWriters(t *testing.T) {
 	disk := vfs.NewMem()
 	o := manual(disk)
 	o.TierRuns = 16
 	db := mustCreate(t, o)
 	for range 20 {
-		fill(t, db, "p", 200, 10) // a merge takes several steps
+		fill(t, db, "p", 200, 10) // a compaction takes several steps
 		check(t, "Flush", db.Flush(t.Context()))
 	}
 	s, err := db.Stats()
@@ -260,7 +260,7 @@ func TestCompactWakesWriters(t *testing.T) {
 	o.Testing.Manual = false
 	o.FS = errorfs.Wrap(disk, func(op vfs.Op) *errorfs.Fault {
 		if op.Kind == vfs.OpCreate && strings.HasSuffix(op.Name, ".sst") {
-			once.Do(func() { // in the first step of a merge
+			once.Do(func() { // in the first step of a compaction
 				db := <-opened
 				wg.Go(func() { fill(t, db, "q", 2, 10) })
 				wg.Go(func() { check(t, "Compact", db.Compact(t.Context())) })
@@ -280,8 +280,8 @@ func TestCompactWakesWriters(t *testing.T) {
 	}
 }
 
-// TestFullDisk fills the disk: what was acknowledged stays, reads go on, and
-// after a reopen with space writes do.
+// TestFullDisk fills the disk. Acknowledged writes must stay, reads continue, and
+// after a reopen with space writes continue, too.
 func TestFullDisk(t *testing.T) {
 	for capacity := int64(100 << 10); capacity < 1<<20; capacity += 61 << 10 {
 		disk := vfs.NewMem()
@@ -302,9 +302,9 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("capacity %d: Apply on a full disk: %v", capacity, failed)
 		}
 		if !errors.Is(failed, syscall.ENOSPC) {
-			t.Errorf("capacity %d: %v does not say why", capacity, failed)
+			t.Errorf("capacity %d: %v does not give the cause", capacity, failed)
 		}
-		judge := func(what string, db *engine.DB, spare int) {
+		verify := func(what string, db *engine.DB, spare int) {
 			t.Helper()
 			n := 0
 			for e, err := range store.Entities(db.Query(t.Context(), table, store.Query{})) {
@@ -318,17 +318,17 @@ func TestFullDisk(t *testing.T) {
 				t.Errorf("capacity %d, %s: %d rows, %d were acknowledged", capacity, what, n, len(acked))
 			}
 		}
-		judge("full", db, 0)
-		_ = db.Close() // may fail for want of space
+		verify("full", db, 0)
+		_ = db.Close() // may fail because there is no space
 		if view, err := engine.Open("db", readOnly(disk)); err != nil {
 			t.Errorf("capacity %d: Open for reading on a full disk: %v", capacity, err)
 		} else {
-			judge("read-only", view, 1)
+			verify("read-only", view, 1)
 			check(t, "Close", view.Close())
 		}
 		disk.SetCapacity(0)
 		db = mustOpen(t, "db", manual(disk))
-		judge("reopened", db, 1)
+		verify("reopened", db, 1)
 		apply(t, db, store.InsertOrReplace(big(r, "last", "A", 9000)))
 		check(t, "Compact", db.Compact(t.Context()))
 		if r, err := db.Verify(t.Context()); err != nil || len(r.Findings) > 0 {

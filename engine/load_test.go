@@ -17,8 +17,8 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// load is a database in which every batch gives all rows of a partition the
-// same N, which rises, while everything else goes on.
+// load is a database in which every batch sets N of all rows of a partition to the
+// same, rising number, while everything else runs.
 type load struct {
 	t     *testing.T
 	db    *engine.DB
@@ -35,7 +35,7 @@ const (
 
 func partition(p int) string { return fmt.Sprint("part", p) }
 
-// expected reports whether err is one that the end of the database explains.
+// expected reports whether err is nil, or due to the end of the database.
 func (l *load) expected(what string, err error) bool {
 	switch {
 	case err == nil:
@@ -73,8 +73,8 @@ func (l *load) write(p int) func(context.Context, *rand.Rand) bool {
 	}
 }
 
-// judge holds what a walk over whole partitions gave against the invariants.
-func (l *load) judge(what string, rows []edm.Entity, least [loadPartitions]int64, exact bool) {
+// verify compares the rows of a query over whole partitions with the invariants.
+func (l *load) verify(what string, rows []edm.Entity, least [loadPartitions]int64, exact bool) {
 	byPartition := map[string][]int64{}
 	for _, e := range rows {
 		n, _ := e.Properties.Get("N").Int64()
@@ -121,7 +121,7 @@ func (l *load) query(ctx context.Context, r *rand.Rand) bool {
 	}
 	rows, err := l.walk(ctx, l.db, q)
 	if l.expected("Query", err) {
-		l.judge("query", rows, least, false)
+		l.verify("query", rows, least, false)
 	}
 	return err == nil
 }
@@ -135,14 +135,14 @@ func (l *load) view(ctx context.Context, r *rand.Rand) bool {
 	err := l.db.View(ctx, table, edm.Key{Partition: partition(p), Row: "3"}, func(row edm.Row) error {
 		v, _ := row.Lookup("N")
 		if n, ok := v.Int64(); !ok || n < least {
-			l.t.Errorf("View of %s shows %v, %d was acknowledged before", partition(p), v, least)
+			l.t.Errorf("View of %s returns %v, %d was acknowledged before", partition(p), v, least)
 		}
 		return nil
 	})
 	return l.expected("View", err)
 }
 
-// snapshot reads one moment several times.
+// snapshot reads one snapshot several times.
 func (l *load) snapshot(ctx context.Context, r *rand.Rand) bool {
 	least := l.least()
 	s, err := l.db.Snapshot()
@@ -154,7 +154,7 @@ func (l *load) snapshot(ctx context.Context, r *rand.Rand) bool {
 	if !l.expected("Query of a snapshot", err) {
 		return false
 	}
-	l.judge("snapshot", first, least, false)
+	l.verify("snapshot", first, least, false)
 	for i := range 3 {
 		rows, err := l.walk(ctx, s, store.Query{Reverse: i%2 == 0})
 		if !l.expected("Query of a snapshot", err) {
@@ -164,12 +164,12 @@ func (l *load) snapshot(ctx context.Context, r *rand.Rand) bool {
 			slices.Reverse(rows)
 		}
 		if len(rows) != len(first) {
-			l.t.Errorf("a snapshot has %d rows, and had %d", len(rows), len(first))
+			l.t.Errorf("a snapshot has %d rows, and had %d before", len(rows), len(first))
 			return false
 		}
 		for j := range rows {
 			if rows[j].Key != first[j].Key || rows[j].Timestamp != first[j].Timestamp {
-				l.t.Errorf("a snapshot shows %v, and showed %v", rows[j].Key, first[j].Key)
+				l.t.Errorf("a snapshot has %v, and had %v before", rows[j].Key, first[j].Key)
 			}
 		}
 		if len(rows) == 0 {
@@ -180,13 +180,13 @@ func (l *load) snapshot(ctx context.Context, r *rand.Rand) bool {
 			return false
 		}
 		if e.Timestamp != rows[0].Timestamp {
-			l.t.Errorf("Get of a snapshot shows %v, its query %v", e.Timestamp, rows[0].Timestamp)
+			l.t.Errorf("Get of a snapshot returns %v, its query %v", e.Timestamp, rows[0].Timestamp)
 		}
 	}
 	return true
 }
 
-// tables makes and drops a table of its own.
+// tables creates and drops a table.
 func (l *load) tables(ctx context.Context, r *rand.Rand) bool {
 	name := "Short"
 	if !l.expected("CreateTable", l.db.CreateTable(ctx, name)) {
@@ -235,13 +235,13 @@ func (l *load) chores(ctx context.Context, r *rand.Rand) bool {
 	if err != nil {
 		l.t.Errorf("Query of a checkpoint: %v", err)
 	}
-	l.judge("checkpoint", rows, least, false)
+	l.verify("checkpoint", rows, least, false)
 	return true
 }
 
-// TestLoad does everything at once and closes the database in the middle of it.
-// Nobody ever sees a part of a batch, or a state before one that was
-// acknowledged, and all of it is there afterwards.
+// TestLoad does everything concurrently and closes the database meanwhile. No reader
+// may see part of a batch, or a state before an acknowledged one, and all acknowledged
+// writes must be there afterwards.
 func TestLoad(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -253,7 +253,7 @@ func TestLoad(t *testing.T) {
 			o := small(handles)
 			o.NoSync = c.noSync
 			l.db = mustCreate(t, o)
-			// What outlives the database stays safe to use.
+			// A snapshot and a cursor can be used after Close of the database.
 			fill(t, l.db, "old", 10, 100)
 			cur := l.db.Query(t.Context(), table, store.Query{})
 			snap, err := l.db.Snapshot()
@@ -282,11 +282,11 @@ func TestLoad(t *testing.T) {
 				n++
 			}
 			if err := cur.Err(); err != nil && !errors.Is(err, store.ErrClosed) || err == nil && n != 10 {
-				t.Errorf("a cursor that outlived the database gave %d rows, %v", n, err)
+				t.Errorf("after Close of the database, a cursor returned %d rows, %v", n, err)
 			}
 			check(t, "Close of a cursor", cur.Close())
 			if _, err := snap.Get(t.Context(), table, edm.Key{Partition: "old", Row: "000001"}); err != nil && !errors.Is(err, store.ErrClosed) {
-				t.Errorf("Get of a snapshot that outlived the database: %v", err)
+				t.Errorf("after Close of the database, Get of a snapshot: %v", err)
 			}
 			check(t, "Close of a snapshot", snap.Close())
 			if left := handles.left(); len(left) > 0 {
@@ -295,7 +295,7 @@ func TestLoad(t *testing.T) {
 			db := mustOpen(t, "db", manual(l.disk))
 			rows, err := l.walk(t.Context(), db, store.Query{})
 			check(t, "Query after reopening", err)
-			l.judge("reopened", rows, l.least(), false)
+			l.verify("reopened", rows, l.least(), false)
 			if r, err := db.Verify(t.Context()); err != nil || len(r.Findings)+len(r.Unknown) > 0 {
 				t.Errorf("Verify after reopening: %+v, %v", r, err)
 			}

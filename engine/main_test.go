@@ -16,8 +16,8 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// openChild names the variable that turns the test binary into a process that
-// opens a database, says how that went, and waits for the end of its input.
+// openChild names the environment variable that makes the test binary open a
+// database, print the result, and wait for the end of its input.
 const openChild = "ENGINE_TEST_OPEN"
 
 func TestMain(m *testing.M) {
@@ -38,12 +38,12 @@ func TestMain(m *testing.M) {
 // table is the table that most tests use.
 const table = "Things"
 
-// small are options under which little data fills segments, files and tiers.
+// small returns options with which little data fills segments, sstables and tiers.
 func small(fsys vfs.FS) engine.Options {
 	return engine.Options{FS: fsys, SegmentBytes: 64 << 10, FileBytes: 64 << 10, TierRuns: 2, CacheBytes: 1 << 20}
 }
 
-// manual is small without a goroutine: what happens is what the test says.
+// manual is small without a background goroutine.
 func manual(fsys vfs.FS) engine.Options {
 	o := small(fsys)
 	o.Testing.Manual = true
@@ -56,7 +56,7 @@ func mustOpen(tb testing.TB, dir string, o engine.Options) *engine.DB {
 	if err != nil {
 		tb.Fatalf("Open(%q): %v", dir, err)
 	}
-	tb.Cleanup(func() { _ = db.Close() }) // a second Close where the test has closed it
+	tb.Cleanup(func() { _ = db.Close() }) // a second Close if the test has closed it
 	return db
 }
 
@@ -101,7 +101,7 @@ func fill(tb testing.TB, s store.Store, partition string, n, size int) {
 	}
 }
 
-// querier is what a DB and a Snapshot have in common.
+// querier is a DB or a Snapshot.
 type querier interface {
 	Query(ctx context.Context, table string, q store.Query) store.Cursor
 }
@@ -159,7 +159,7 @@ func treeOf(tb testing.TB, fsys vfs.FS, dir string) string {
 	return s
 }
 
-// drain does all the background work there is.
+// drain does background work until there is none.
 func drain(tb testing.TB, db *engine.DB) {
 	tb.Helper()
 	for {

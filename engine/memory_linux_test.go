@@ -10,7 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// mapped returns how many bytes of addresses the process has.
+// mapped returns the size of the address space of the process.
 func mapped(t *testing.T) int64 {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")
@@ -25,9 +25,9 @@ func mapped(t *testing.T) int64 {
 	return kib << 10
 }
 
-// TestOpensGiveMemoryBack opens a database again and again, for writing and for
-// reading: no segment's memory may stay behind.
-func TestOpensGiveMemoryBack(t *testing.T) {
+// TestOpenAndCloseLeakNoMemory opens a database repeatedly, for writing and for
+// reading. The memory of every segment must be freed.
+func TestOpenAndCloseLeakNoMemory(t *testing.T) {
 	if raceEnabled {
 		t.Skip("race builds keep segments on the heap")
 	}

@@ -14,24 +14,23 @@ import (
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what pools keep goes with the second
+	runtime.GC() // the second frees the memory of pools
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
 
-// grown holds what the heap has grown by since before against the most that it
-// may.
+// grown compares the growth of the heap since before with a limit.
 func grown(t *testing.T, what string, before, most int64) {
 	t.Helper()
 	n := heap() - before
 	t.Logf("%s: %d KiB", what, n>>10)
 	if n > most {
-		t.Errorf("%s: the heap grew by %d bytes, at most %d are due", what, n, most)
+		t.Errorf("%s: the heap grew by %d bytes, want at most %d", what, n, most)
 	}
 }
 
-// oddNames returns as many properties as there can be, of which one has a name
-// of its own.
+// oddNames returns the most properties that an entity can have. One of them has a
+// name that only i has.
 func oddNames(i int) edm.Properties {
 	props := make(edm.Properties, edm.MaxProperties)
 	for k := range props {
@@ -41,9 +40,9 @@ func oddNames(i int) edm.Properties {
 	return props
 }
 
-// TestShapesCostLittleMemory has a client give each of its entities a new name
-// among many properties: neither writing them, nor what is kept of the log, nor
-// the sorted file of them may take many times their bytes.
+// TestShapesCostLittleMemory writes entities of many properties that differ in one
+// name. Writing, the recovered log and the sstable must not take a multiple of their
+// bytes.
 func TestShapesCostLittleMemory(t *testing.T) {
 	if raceEnabled {
 		t.Skip("what is elsewhere otherwise is on the heap")
@@ -88,8 +87,8 @@ func TestShapesCostLittleMemory(t *testing.T) {
 	grown(t, "reading the sorted file", before, stats.SSTableBytes+(6<<20))
 }
 
-// TestCraftedShapesCostLittleMemory opens a log in which there is little but
-// shapes whose names are as short as they can be.
+// TestCraftedShapesCostLittleMemory opens a log that is full of shapes with the
+// shortest names.
 func TestCraftedShapesCostLittleMemory(t *testing.T) {
 	if raceEnabled {
 		t.Skip("what is elsewhere otherwise is on the heap")

@@ -13,16 +13,15 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// TestNoSyncKeepsOrder kills the process and cuts the power at many moments of
-// a run that syncs nothing by itself: what is left is a prefix of what was
-// written, and batches are whole.
+// TestNoSyncKeepsOrder kills the process and cuts the power at many times of a run in
+// NoSync mode. A prefix of the writes must be left, with whole batches.
 func TestNoSyncKeepsOrder(t *testing.T) {
 	disk := vfs.NewCrashMem()
 	o := manual(disk)
 	o.NoSync = true
 	db := mustCreate(t, o)
 	const batches = 120
-	judge := func(what string, after *vfs.Mem) {
+	verify := func(what string, after *vfs.Mem) {
 		db := mustOpen(t, "db", manual(after))
 		defer db.Close()
 		tables, err := db.Tables(t.Context(), "", 0)
@@ -53,9 +52,9 @@ func TestNoSyncKeepsOrder(t *testing.T) {
 		_, err := db.Step(t.Context())
 		check(t, "Step", err)
 		if i%10 == 9 {
-			judge(fmt.Sprintf("kill after batch %d", i), disk.Clone())
+			verify(fmt.Sprintf("kill after batch %d", i), disk.Clone())
 			for seed, mode := range vfs.CrashModes {
-				judge(fmt.Sprintf("%v after batch %d, seed %d", mode, i, seed), disk.Crash(vfs.CrashOptions{Mode: mode, Seed: uint64(seed)}))
+				verify(fmt.Sprintf("%v after batch %d, seed %d", mode, i, seed), disk.Crash(vfs.CrashOptions{Mode: mode, Seed: uint64(seed)}))
 			}
 		}
 	}
@@ -66,9 +65,9 @@ func TestNoSyncKeepsOrder(t *testing.T) {
 	}
 }
 
-// TestNoSyncDropIsUndoneWhole drops a table, merges, and kills the process
-// before the drop is on disk: the table is back with all the rows that it had.
-func TestNoSyncDropIsUndoneWhole(t *testing.T) {
+// TestNoSyncLosesDropWhole drops a table, compacts, and kills the process before the
+// drop is on disk. The table must be there with all its rows.
+func TestNoSyncLosesDropWhole(t *testing.T) {
 	disk := vfs.NewMem()
 	o := manual(disk)
 	o.NoSync = true
@@ -94,17 +93,17 @@ func TestNoSyncDropIsUndoneWhole(t *testing.T) {
 	}
 }
 
-// stopped is a clock that stands still.
+// stopped is a clock that always tells the same time.
 type stopped struct{ at time.Time }
 
 func (s stopped) Now() time.Time { return s.at }
 
 func (stopped) AfterFunc(time.Duration, func()) func() bool { return func() bool { return true } }
 
-// TestNoSyncGivesNoTimestampTwice loses acknowledged writes while the clock
-// stands still, or goes back: a Timestamp that somebody has seen is not given to
-// other contents, neither before the first sync nor between reservations.
-func TestNoSyncGivesNoTimestampTwice(t *testing.T) {
+// TestNoSyncTimestampsAreUnique loses acknowledged writes while the clock is stopped or
+// set back. No Timestamp may be given out twice, neither before the first sync nor
+// between reservations.
+func TestNoSyncTimestampsAreUnique(t *testing.T) {
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, back := range []time.Duration{0, time.Hour} {
 		disk := vfs.NewCrashMem()
@@ -114,7 +113,7 @@ func TestNoSyncGivesNoTimestampTwice(t *testing.T) {
 		check(t, "Flush", db.Flush(t.Context()))
 		most := edm.Ticks(0)
 		for i := range 30 {
-			// In the middle the clock runs, past what is reserved.
+			// In the middle the clock advances beyond the reservation.
 			o.Testing.Clock = stopped{begin.Add(time.Duration(i/10) * 7 * time.Second)}
 			if i%10 == 0 {
 				check(t, "Close", db.Close())
@@ -129,7 +128,7 @@ func TestNoSyncGivesNoTimestampTwice(t *testing.T) {
 				again := mustOpen(t, "db", o)
 				r := apply(t, again, store.InsertOrReplace(entity("p", "other", 0, 10)))
 				if r[0].Timestamp <= most {
-					t.Errorf("write %d, clock back by %v, %v: Timestamp %v was given out when %v had been", i, back, mode, r[0].Timestamp, most)
+					t.Errorf("write %d, clock back by %v, %v: Timestamp %v was given out after %v", i, back, mode, r[0].Timestamp, most)
 				}
 				check(t, "Close", again.Close())
 			}
@@ -138,8 +137,8 @@ func TestNoSyncGivesNoTimestampTwice(t *testing.T) {
 	}
 }
 
-// TestNoSyncReservationFails refuses the write whose time stamp cannot be
-// reserved, and takes it later.
+// TestNoSyncReservationFails makes a write whose time stamp cannot be reserved. It must
+// be refused, and succeed later.
 func TestNoSyncReservationFails(t *testing.T) {
 	disk := vfs.NewMem()
 	full := false

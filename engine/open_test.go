@@ -60,8 +60,8 @@ func TestLocked(t *testing.T) {
 	})
 }
 
-// TestForeignDirectory opens directories that are not a database: nothing in
-// them changes.
+// TestForeignDirectory opens directories that are not a database. Nothing in them may
+// change.
 func TestForeignDirectory(t *testing.T) {
 	other := vfs.NewMem()
 	db := mustCreate(t, manual(other))
@@ -76,7 +76,7 @@ func TestForeignDirectory(t *testing.T) {
 		{"a file", "notes.txt", []byte("mine")},
 		{"an empty file", "x", nil},
 		{"a segment with records", "000001.wal", segment},
-		{"a sorted file", "000001.sst", nil},
+		{"an sstable", "000001.sst", nil},
 		{"a manifest of another name", "MANIFEST.old", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestForeignDirectory(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a file in its place", func(t *testing.T) {
+	t.Run("a file instead of the directory", func(t *testing.T) {
 		disk := vfs.NewMem()
 		writeFile(t, disk, "db", []byte("mine"))
 		if _, err := engine.Open("db", manual(disk)); err == nil {
@@ -104,9 +104,9 @@ func TestForeignDirectory(t *testing.T) {
 	})
 }
 
-// TestCreationCutShort stops the creation of a database at every operation, by
-// a kill and by a power cut: the next Open completes it.
-func TestCreationCutShort(t *testing.T) {
+// TestInterruptedCreation interrupts the creation of a database at every operation, by
+// a kill and by a power cut. The next Open must complete it.
+func TestInterruptedCreation(t *testing.T) {
 	disk := vfs.NewCrashMem()
 	var states []*vfs.Mem
 	disk.OnOp(func(vfs.Op) {
@@ -149,7 +149,8 @@ func TestCreationIsDurable(t *testing.T) {
 	}
 }
 
-// TestMissingReadOnly opens what is not there for reading: nothing is made.
+// TestMissingReadOnly opens a missing and an empty directory for reading. Nothing may
+// be created.
 func TestMissingReadOnly(t *testing.T) {
 	disk := vfs.NewMem()
 	o := manual(disk)
@@ -166,8 +167,8 @@ func TestMissingReadOnly(t *testing.T) {
 	}
 }
 
-// TestSharedCache lets databases whose files have the same numbers, and even
-// the same id, share a cache.
+// TestSharedCache opens databases with the same file numbers, and even the same id,
+// with one cache.
 func TestSharedCache(t *testing.T) {
 	cache := engine.NewCache(1 << 20)
 	source := vfs.NewMem()
@@ -195,7 +196,7 @@ func TestSharedCache(t *testing.T) {
 	}
 }
 
-// TestBadOptions refuses options that cannot work, and makes nothing.
+// TestBadOptions opens databases with invalid options. Nothing may be created.
 func TestBadOptions(t *testing.T) {
 	for _, o := range []engine.Options{
 		{SegmentBytes: 1}, {SegmentBytes: 2 << 30}, {FileBytes: 1}, {FileBytes: 128 << 20}, {TierRuns: 1}, {TierRuns: 17}, {CacheBytes: -1},
@@ -206,14 +207,14 @@ func TestBadOptions(t *testing.T) {
 			t.Errorf("Open with %+v: %v", o, err)
 		}
 		if names, _ := disk.List("/"); len(names) > 0 {
-			t.Errorf("Open with %+v made %v", o, names)
+			t.Errorf("Open with %+v created %v", o, names)
 		}
 	}
 }
 
-// TestLeftovers opens a database whose flush was cut short, among files that
-// are not its own: what it left is gone, in nobody's way and never a part of
-// the database; the others stay and Verify names them.
+// TestLeftovers opens a database whose flush was interrupted, in a directory with
+// foreign files. The leftovers of the flush must be removed and never be used; the
+// foreign files must stay, and Verify must name them.
 func TestLeftovers(t *testing.T) {
 	disk := vfs.NewMem()
 	db := mustCreate(t, manual(disk))
@@ -247,7 +248,7 @@ func TestLeftovers(t *testing.T) {
 		stats, err := db.Stats()
 		check(t, "Stats", err)
 		if n := len(files(t, after, "db", ".sst")); n > stats.SSTables+len(strays) {
-			t.Errorf("state %d: %d sorted files, %d of the database", i, n, stats.SSTables)
+			t.Errorf("state %d: %d sstables, %d of the database", i, n, stats.SSTables)
 		}
 		check(t, "Close", db.Close())
 		if tmp := files(t, after, "db", ".tmp"); len(tmp) > 0 {

@@ -10,9 +10,9 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// TestOutdatedManifest puts an earlier manifest back. What was written since is
-// in sorted files that it does not list: Open must miss what it lacks, and not
-// take them for what a crash left.
+// TestOutdatedManifest restores an earlier manifest. Later writes are in sstables that
+// it does not list. Open must notice that, and not take these files for leftovers of
+// a crash.
 func TestOutdatedManifest(t *testing.T) {
 	ctx := t.Context()
 	flushed := func(t *testing.T, db *engine.DB, partition string) {
@@ -29,11 +29,11 @@ func TestOutdatedManifest(t *testing.T) {
 			check(t, "CreateTable", db.CreateTable(ctx, table))
 			flushed(t, db, "p")
 		}},
-		{"of a new database, before a merge", func(*testing.T, *engine.DB) {}, func(t *testing.T, db *engine.DB) {
+		{"of a new database, before a compaction", func(*testing.T, *engine.DB) {}, func(t *testing.T, db *engine.DB) {
 			t.Helper()
 			check(t, "CreateTable", db.CreateTable(ctx, table))
 			fill(t, db, "p", 20, 500)
-			check(t, "Compact", db.Compact(ctx)) // sequences are gone from the file
+			check(t, "Compact", db.Compact(ctx)) // the file has no sequence numbers then
 		}},
 		{"before a flush", func(t *testing.T, db *engine.DB) {
 			t.Helper()
@@ -52,7 +52,7 @@ func TestOutdatedManifest(t *testing.T) {
 			apply(t, db, store.Delete(entity("p", "000003", 0, 0).Key, store.Any)) // tombstones have no time stamps
 			check(t, "Flush", db.Flush(ctx))
 		}},
-		{"before merges", func(t *testing.T, db *engine.DB) {
+		{"before compactions", func(t *testing.T, db *engine.DB) {
 			t.Helper()
 			check(t, "CreateTable", db.CreateTable(ctx, table))
 			flushed(t, db, "p")
@@ -85,7 +85,7 @@ func TestOutdatedManifest(t *testing.T) {
 				for _, readOnly := range []bool{true, false} {
 					o.ReadOnly = readOnly
 					if _, err := engine.Open("db", o); !errors.Is(err, store.ErrCorrupt) {
-						t.Errorf("for reading %v: Open says %v, want damage", readOnly, err)
+						t.Errorf("for reading %v: Open: %v, want damage", readOnly, err)
 					}
 				}
 				if after := contents(t, disk); fmt.Sprint(after) != fmt.Sprint(before) {
@@ -96,7 +96,7 @@ func TestOutdatedManifest(t *testing.T) {
 	}
 }
 
-// contents returns the files of the database but for LOCK.
+// contents returns the files of the database, without LOCK.
 func contents(t *testing.T, disk *vfs.Mem) map[string]string {
 	t.Helper()
 	names, err := disk.List("db")

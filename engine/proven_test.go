@@ -14,7 +14,7 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// hand is a clock whose calls are made by hand.
+// hand is a clock whose timers the test fires.
 type hand struct{ calls chan func() }
 
 func (hand) Now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
@@ -38,9 +38,9 @@ func newestLog(t *testing.T, disk *vfs.Mem) (name string, size int64) {
 	return name, info.Size
 }
 
-// missLog takes the newest log, or its end, away in every way: Open, and an open
-// for reading, must miss it.
-func missLog(t *testing.T, disk *vfs.Mem) {
+// removeLog removes the newest segment, or its end, in several ways. Open must notice,
+// also for reading.
+func removeLog(t *testing.T, disk *vfs.Mem) {
 	t.Helper()
 	name, size := newestLog(t, disk)
 	gone := func(what string, do func(d *vfs.Mem) error) {
@@ -56,7 +56,7 @@ func missLog(t *testing.T, disk *vfs.Mem) {
 			}
 			var damage *store.CorruptError
 			if !errors.As(err, &damage) || damage.File != path.Base(name) {
-				t.Errorf("%s %s (of %d bytes), for reading %v: Open says %v, want damage of it", name, what, size, readOnly, err)
+				t.Errorf("%s %s (of %d bytes), for reading %v: Open: %v, want damage of it", name, what, size, readOnly, err)
 			}
 		}
 	}
@@ -72,8 +72,8 @@ func missLog(t *testing.T, disk *vfs.Mem) {
 	}
 }
 
-// TestClosedLogIsMissed damages the newest log of a database that was closed.
-func TestClosedLogIsMissed(t *testing.T) {
+// TestMissingLogAfterClose removes the newest segment of a closed database.
+func TestMissingLogAfterClose(t *testing.T) {
 	for _, noSync := range []bool{false, true} {
 		disk := vfs.NewMem()
 		o := manual(disk)
@@ -81,24 +81,24 @@ func TestClosedLogIsMissed(t *testing.T) {
 		db := mustCreate(t, o)
 		fill(t, db, "p", 3, 10)
 		check(t, "Close", db.Close())
-		missLog(t, disk)
+		removeLog(t, disk)
 		db = mustOpen(t, "db", o)
 		fill(t, db, "q", 3, 10)
 		check(t, "Close", db.Close())
-		missLog(t, disk)
+		removeLog(t, disk)
 	}
 }
 
-// TestIdleLogIsMissed damages the newest log of a database that fell idle and
-// whose process was then killed.
-func TestIdleLogIsMissed(t *testing.T) {
+// TestMissingLogAfterIdle removes the newest segment of a database that was idle when
+// its process was killed.
+func TestMissingLogAfterIdle(t *testing.T) {
 	disk := vfs.NewMem()
 	clock := hand{make(chan func(), 16)}
 	o := small(disk)
 	o.Testing.Clock = clock
 	db := mustCreate(t, o)
 	fill(t, db, "p", 3, 10)
-	for range 2 { // sees that there were writes, seals
+	for range 2 { // notices writes, seals
 		(<-clock.calls)()
 	}
 	again := <-clock.calls
@@ -111,18 +111,18 @@ func TestIdleLogIsMissed(t *testing.T) {
 		(<-clock.calls)()
 	}
 	killed := disk.Clone()
-	missLog(t, killed)
+	removeLog(t, killed)
 
-	// Opening it again states the end of what was only sealed.
+	// Open lists the end of a segment that was only sealed.
 	db = mustOpen(t, "db", manual(killed))
 	check(t, "Close", db.Close())
 	if m, err := manifest.Read(killed, "db"); err != nil || m.Logs[0].Sealed == 0 {
 		t.Errorf("the manifest after another open: %+v, %v", m, err)
 	}
-	missLog(t, killed)
+	removeLog(t, killed)
 }
 
-// TestFlushProvesLog has each manifest say how far the segment in use is
+// TestFlushProvesLog flushes. Each manifest must list how far the active segment is
 // durable.
 func TestFlushProvesLog(t *testing.T) {
 	disk := vfs.NewMem()

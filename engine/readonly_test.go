@@ -20,8 +20,8 @@ func readOnly(fsys vfs.FS) engine.Options {
 	return o
 }
 
-// TestReadOnlyAfterKill opens what a killed process left for reading: every
-// acknowledged write is there, and no byte changes.
+// TestReadOnlyAfterKill opens the database of a killed process for reading. Every
+// acknowledged write must be there, and no byte may change.
 func TestReadOnlyAfterKill(t *testing.T) {
 	disk := vfs.NewCrashMem()
 	db := mustCreate(t, manual(disk))
@@ -48,7 +48,7 @@ func TestReadOnlyAfterKill(t *testing.T) {
 	}
 }
 
-// TestReadOnlyRefusesWrites tries everything that would change something.
+// TestReadOnlyRefusesWrites calls every method that would write.
 func TestReadOnlyRefusesWrites(t *testing.T) {
 	disk := vfs.NewMem()
 	db := mustCreate(t, manual(disk))
@@ -58,7 +58,7 @@ func TestReadOnlyRefusesWrites(t *testing.T) {
 	o := readOnly(disk)
 	o.Testing.Manual = false
 	view := mustOpen(t, "db", o)
-	mustOpen(t, "db", o) // two views need no lock
+	mustOpen(t, "db", o) // a second one, because no lock is taken
 	ctx := t.Context()
 	for name, call := range map[string]func() error{
 		"Apply":          func() error { _, err := view.Apply(ctx, table, store.Insert(entity("p", "r", 1, 1))); return err },
@@ -87,14 +87,14 @@ func TestReadOnlyRefusesWrites(t *testing.T) {
 	}
 }
 
-// TestReadOnlyBesideWriter opens views beside a writer that rests: what a sync
-// has proven is there, the writer and its files are not disturbed, and a view
-// keeps its moment.
+// TestReadOnlyBesideWriter opens a database for reading beside an idle writer. The rows
+// that a sync has proven must be there, the files of the writer stay as they are, and
+// later writes stay invisible.
 func TestReadOnlyBesideWriter(t *testing.T) {
 	disk := vfs.NewMem()
 	db := mustCreate(t, manual(disk))
 	fill(t, db, "p", 20, 1000)
-	apply(t, db, store.Insert(entity("p", "last", 1, 10))) // its record proves those before it
+	apply(t, db, store.Insert(entity("p", "last", 1, 10))) // its record proves the records before it
 	before := treeOf(t, disk, "/")
 	view := mustOpen(t, "db", readOnly(disk))
 	if now := treeOf(t, disk, "/"); now != before {
@@ -115,10 +115,11 @@ func TestReadOnlyBesideWriter(t *testing.T) {
 	}
 }
 
-// TestReadOnlyHammer opens views as fast as possible beside a writer that
-// fills, flushes, merges and takes segments over: each is a prefix of what was
-// written, and holds all that was acknowledged and followed by more.
-func TestReadOnlyHammer(t *testing.T) {
+// TestReadOnlyBesideBusyWriter opens a database for reading as fast as possible beside
+// a writer that fills, flushes, compacts and takes segments over. Each time it must
+// show a prefix of the writes, with all writes that were acknowledged and followed by
+// more.
+func TestReadOnlyBesideBusyWriter(t *testing.T) {
 	for _, fsys := range []vfs.FS{vfs.NewMem(), vfs.OS()} {
 		t.Run(fmt.Sprintf("%T", fsys), func(t *testing.T) {
 			dir := "db"
@@ -127,7 +128,7 @@ func TestReadOnlyHammer(t *testing.T) {
 			}
 			db := mustOpen(t, dir, small(fsys))
 			check(t, "CreateTable", db.CreateTable(t.Context(), table))
-			check(t, "CreateTable", db.CreateTable(t.Context(), "Other")) // proves that of the first
+			check(t, "CreateTable", db.CreateTable(t.Context(), "Other")) // its record proves the one of the first
 			const rows = 500
 			var acked atomic.Int64
 			var wg sync.WaitGroup
@@ -154,7 +155,7 @@ func TestReadOnlyHammer(t *testing.T) {
 					}
 					n++
 				}
-				// The last record is proven by the next one or by the idle seal.
+				// The next record or the seal of an idle log proves the last one.
 				if n < least-1 {
 					t.Errorf("view %d: %d rows, %d were acknowledged", views, n, least)
 				}

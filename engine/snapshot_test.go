@@ -13,9 +13,9 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// TestSnapshotsKeepTheirVersions takes a snapshot after each of several
-// overwrites and deletes, and moves the rows from memory to files and through
-// merges: each snapshot shows its own moment, until it is closed.
+// TestSnapshotsKeepTheirVersions takes a snapshot after each of several overwrites and
+// deletes, and flushes and compacts. Each snapshot must show the rows of its time until
+// it is closed.
 func TestSnapshotsKeepTheirVersions(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -24,25 +24,25 @@ func TestSnapshotsKeepTheirVersions(t *testing.T) {
 		{"memory", func(*testing.T, *engine.DB) {}},
 		{"flush", func(t *testing.T, db *engine.DB) { check(t, "Flush", db.Flush(t.Context())) }},
 		{"compact", func(t *testing.T, db *engine.DB) { check(t, "Compact", db.Compact(t.Context())) }},
-		{"merges", func(t *testing.T, db *engine.DB) { check(t, "Flush", db.Flush(t.Context())); drain(t, db) }},
+		{"compactions", func(t *testing.T, db *engine.DB) { check(t, "Flush", db.Flush(t.Context())); drain(t, db) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			db := mustCreate(t, manual(vfs.NewMem()))
-			type moment struct {
+			type shot struct {
 				s    *engine.Snapshot
 				want []string
 			}
-			var moments []moment
-			judge := func(when string) {
+			var taken []shot
+			verify := func(when string) {
 				t.Helper()
-				for i, m := range moments {
+				for i, m := range taken {
 					if got := dump(t, m.s, store.Query{}); !slices.Equal(got, m.want) {
-						t.Fatalf("%s: snapshot %d shows %q\nwant %q", when, i, got, m.want)
+						t.Fatalf("%s: snapshot %d has %q\nwant %q", when, i, got, m.want)
 					}
 					backward := dump(t, m.s, store.Query{Reverse: true})
 					slices.Reverse(backward)
 					if !slices.Equal(backward, m.want) {
-						t.Fatalf("%s: snapshot %d backward shows %q\nwant %q", when, i, backward, m.want)
+						t.Fatalf("%s: snapshot %d has in reverse %q\nwant %q", when, i, backward, m.want)
 					}
 				}
 			}
@@ -58,18 +58,18 @@ func TestSnapshotsKeepTheirVersions(t *testing.T) {
 				}
 				s, err := db.Snapshot()
 				check(t, "Snapshot", err)
-				moments = append(moments, moment{s, dump(t, db, store.Query{})})
+				taken = append(taken, shot{s, dump(t, db, store.Query{})})
 				c.move(t, db)
-				judge(fmt.Sprint("after overwrite ", n))
+				verify(fmt.Sprint("after overwrite ", n))
 			}
-			// The middle ones go first.
-			for len(moments) > 0 {
-				i := len(moments) / 2
-				check(t, "Close", moments[i].s.Close())
-				check(t, "Close again", moments[i].s.Close())
-				moments = slices.Delete(moments, i, i+1)
+			// Close those in the middle first.
+			for len(taken) > 0 {
+				i := len(taken) / 2
+				check(t, "Close", taken[i].s.Close())
+				check(t, "Close again", taken[i].s.Close())
+				taken = slices.Delete(taken, i, i+1)
 				c.move(t, db)
-				judge(fmt.Sprint(len(moments), " left"))
+				verify(fmt.Sprint(len(taken), " left"))
 			}
 			want := dump(t, db, store.Query{})
 			check(t, "Compact", db.Compact(t.Context()))
@@ -82,9 +82,9 @@ func TestSnapshotsKeepTheirVersions(t *testing.T) {
 	}
 }
 
-// TestDroppedTable drops a table that a snapshot and a cursor still see, makes
-// another one of its name, and merges: each sees its own, and the space of the
-// first returns once nobody sees it.
+// TestDroppedTable drops a table that a snapshot and a cursor read, creates another one
+// of the same name, and compacts. Each reader must see its table, and the space of the
+// first table must be freed when no reader needs it.
 func TestDroppedTable(t *testing.T) {
 	disk := vfs.NewMem()
 	db := mustCreate(t, manual(disk))
@@ -101,20 +101,20 @@ func TestDroppedTable(t *testing.T) {
 	check(t, "Compact", db.Compact(t.Context()))
 
 	if got := dump(t, s, store.Query{}); !slices.Equal(got, want) {
-		t.Errorf("the snapshot shows %d rows, want %d", len(got), len(want))
+		t.Errorf("the snapshot has %d rows, want %d", len(got), len(want))
 	}
 	if tables, err := s.Tables(t.Context(), "", 0); err != nil || len(tables) != 2 || tables[1].Name != table {
 		t.Errorf("the snapshot has tables %v, %v", tables, err)
 	}
 	if got := dump(t, db, store.Query{}); len(got) != 2 {
-		t.Errorf("the new table shows %q", got)
+		t.Errorf("the new table has %q", got)
 	}
 	n := 0
 	for cur.Next() {
 		n++
 	}
 	if err := cur.Err(); err != nil || n != len(want) {
-		t.Errorf("the cursor gave %d rows, %v, want %d", n, err, len(want))
+		t.Errorf("the cursor returned %d rows, %v, want %d", n, err, len(want))
 	}
 	check(t, "Close", cur.Close())
 	big, err := db.Stats()
@@ -126,13 +126,13 @@ func TestDroppedTable(t *testing.T) {
 	if stats.Entities != 2 || stats.SSTableBytes*2 > big.SSTableBytes {
 		t.Errorf("%d entities in %d bytes are left of %d bytes, want the two new ones", stats.Entities, stats.SSTableBytes, big.SSTableBytes)
 	}
-	// Ids are not used again, also not after another life.
+	// Ids are not used again, also not after a reopen.
 	check(t, "DeleteTable", db.DeleteTable(t.Context(), "things"))
 	check(t, "Close", db.Close())
 	db = mustOpen(t, "db", manual(disk))
 	check(t, "CreateTable", db.CreateTable(t.Context(), table))
 	if got := dump(t, db, store.Query{}); len(got) != 0 {
-		t.Errorf("a new table shows rows of an old one: %q", got)
+		t.Errorf("a new table has rows of an old one: %q", got)
 	}
 	check(t, "Compact", db.Compact(t.Context()))
 	if stats, err := db.Stats(); err != nil || stats.Entities != 0 {
@@ -140,8 +140,8 @@ func TestDroppedTable(t *testing.T) {
 	}
 }
 
-// TestCompactFreesOnTheWay merges a database much larger than a file while it
-// watches the disk: replaced files go as it goes on, not at the end.
+// TestCompactFreesOnTheWay compacts a database much larger than a file and watches the
+// disk. Replaced files must be removed during the compaction, not at its end.
 func TestCompactFreesOnTheWay(t *testing.T) {
 	disk := vfs.NewMem()
 	o := manual(disk)

@@ -8,9 +8,9 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// TestTornTakeOver cuts the power while the next segment's header is written
-// over that of a flushed one, whose file it takes over: the file is neither any
-// more, and must not stay for ever.
+// TestTornTakeOver cuts the power while the header of the next segment is written to
+// the file of a flushed one, which it takes over. The file then belongs to neither and
+// must be removed.
 func TestTornTakeOver(t *testing.T) {
 	disk := vfs.NewCrashMem()
 	db := mustCreate(t, manual(errorfs.Wrap(disk, nil)))

@@ -29,16 +29,15 @@ func opens(suffix string) func(vfs.Op) bool {
 	return func(op vfs.Op) bool { return op.Kind == vfs.OpOpen && strings.HasSuffix(op.Name, suffix) }
 }
 
-// TestVerifyBesideFlush flushes while Verify has the segments still to look at:
-// files that are gone by then are no damage, and neither are those that the
-// next segment has taken over.
+// TestVerifyBesideFlush flushes before Verify reads the segments. A file that is
+// missing by then, or that the next segment has taken over, is not damage.
 func TestVerifyBesideFlush(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		at   string
 		o    engine.Options
 	}{
-		{"gone", "MANIFEST", manual(vfs.NewMem())},
+		{"removed", "MANIFEST", manual(vfs.NewMem())},
 		{"taken over", ".wal", manual(vfs.OS())},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -93,7 +92,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 		t.Fatalf("files are %v, want one of each kind", names)
 	}
 	if r, err := db.Verify(t.Context()); err != nil || len(r.Findings) > 0 || r.Files != 3 || r.Entities != 20 {
-		t.Fatalf("Verify of what is whole: %+v, %v", r, err)
+		t.Fatalf("Verify without damage: %+v, %v", r, err)
 	}
 	for _, name := range names {
 		b := readFile(t, disk, "db/"+name)
@@ -107,12 +106,12 @@ func TestVerifyFindsDamage(t *testing.T) {
 		}
 	}
 	if r, err := db.Verify(t.Context()); err != nil || len(r.Findings) > 0 {
-		t.Errorf("Verify of what is whole again: %+v, %v", r, err)
+		t.Errorf("Verify after the damage is undone: %+v, %v", r, err)
 	}
 }
 
-// TestVerifyBesideFlushAndClose flushes and closes the database while Verify opens
-// the log: that the file is gone is no damage.
+// TestVerifyBesideFlushAndClose flushes and closes the database while Verify opens the
+// log. That the file is missing is not damage.
 func TestVerifyBesideFlushAndClose(t *testing.T) {
 	fsys := errorfs.Wrap(vfs.NewMem(), nil)
 	db := mustCreate(t, engine.Options{FS: fsys})

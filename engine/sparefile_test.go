@@ -12,10 +12,10 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// TestCloseLeavesNoSpare fills several segments on the system's disk, where the
-// file of a flushed one is kept for the next, and closes a flushed database: no
-// segment is left, since none has anything to say.
-func TestCloseLeavesNoSpare(t *testing.T) {
+// TestCloseRemovesSpareFile fills several segments on the real disk, where the file of
+// a flushed segment is kept for the next one, and closes a flushed database. No segment
+// may be left, because none has records.
+func TestCloseRemovesSpareFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	db, err := engine.Open(dir, engine.Options{Testing: engine.TestHooks{Manual: true}, SegmentBytes: 64 << 10})
 	if err != nil {

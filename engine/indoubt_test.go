@@ -13,9 +13,9 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
-// TestDoubtStays makes it unknown whether a merge is durable. The background
-// work must go on saying so: writers that wait for it would wait for ever.
-func TestDoubtStays(t *testing.T) {
+// TestInDoubtStays makes it unknown whether a compaction is durable. Every later step
+// must return that error, or writers that stall would wait forever.
+func TestInDoubtStays(t *testing.T) {
 	bad := errors.New("injected")
 	fsys := errorfs.Wrap(vfs.NewMem(), nil)
 	db := mustCreate(t, manual(fsys))
@@ -50,7 +50,7 @@ func TestDoubtStays(t *testing.T) {
 	}
 }
 
-// TestFailure asks databases why they take no writes.
+// TestFailure compares Failure after failed operations.
 func TestFailure(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -83,9 +83,9 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestFailureWaitsForNobody asks while each file is written, the manifest among
-// them: a disk that takes its time is no reason for whoever asks to wait.
-func TestFailureWaitsForNobody(t *testing.T) {
+// TestFailureDoesNotWait calls Failure while each file is written, the manifest among
+// them. A slow disk must not block the caller.
+func TestFailureDoesNotWait(t *testing.T) {
 	fsys := errorfs.Wrap(vfs.NewMem(), nil)
 	db := mustCreate(t, manual(fsys))
 	fill(t, db, "p", 10, 100)
@@ -102,8 +102,8 @@ func TestFailureWaitsForNobody(t *testing.T) {
 	}
 }
 
-// TestCancelledStep ends the context of a writer while it does background work
-// that it would otherwise wait for. That is no failure of the background work.
+// TestCancelledStep ends the context of a writer that does background work in place of
+// stalling. That is not a failure of the background work.
 func TestCancelledStep(t *testing.T) {
 	fsys := errorfs.Wrap(vfs.NewMem(), nil)
 	db := mustCreate(t, manual(fsys))

@@ -12,7 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// endingContext ends after it was asked a number of times.
+// endingContext ends after a number of calls of Err.
 type endingContext struct {
 	context.Context
 	left int
@@ -25,8 +25,8 @@ func (c *endingContext) Err() error {
 	return nil
 }
 
-// TestContextEndsAmongTombstones holds a walk over nothing but tombstones
-// against the end of its ctx, and goes on where it stopped.
+// TestContextEndsAmongTombstones ends the ctx of a query over tombstones only, and
+// continues with the resume key.
 func TestContextEndsAmongTombstones(t *testing.T) {
 	db := mustCreate(t, engine.Options{FS: vfs.NewMem(), Testing: engine.TestHooks{Manual: true}, SegmentBytes: 8 << 20, CacheBytes: 1 << 20})
 	const n = 20_000

@@ -15,10 +15,10 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// TestStrangersInDirectory puts what is no regular file where the database has
-// its files, or could have them soon. Open neither hangs nor follows a link: it
-// calls it damage or goes on without, and then the database works.
-func TestStrangersInDirectory(t *testing.T) {
+// TestIrregularFiles replaces files of the database, and files that it would create, by
+// links, pipes, sockets and directories. Open must not block or follow a link. It must
+// return damage, or ignore the file and work.
+func TestIrregularFiles(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	check(t, "WriteFile", os.WriteFile(outside, []byte("somebody's"), 0o600))
 	kinds := map[string]func(name string) error{
@@ -38,11 +38,11 @@ func TestStrangersInDirectory(t *testing.T) {
 		{"000002.wal", opens},
 		{"LAST.wal", corrupt}, // the newest segment
 		{"NEXT.wal", corrupt},
-		{"900000000000000000.wal", opens}, // too far to be ours
+		{"900000000000000000.wal", opens}, // the number is too large to be ours
 		{"LAST.sst", corrupt},
 		{"NEXT.sst", opens},
 		{"MANIFEST", refuses},
-		{"MANIFEST.tmp", opens}, // but for a directory, which is said at once
+		{"MANIFEST.tmp", opens}, // a directory is refused at once
 		{"LOCK", refuses},
 	} {
 		for kind, make := range kinds {
@@ -70,7 +70,7 @@ func TestStrangersInDirectory(t *testing.T) {
 					case want == corrupt && errors.Is(err, store.ErrCorrupt), want == refuses && err != nil:
 						t.Log(err)
 					default:
-						t.Errorf("for reading %v: Open says %v, want that it %s", readOnly, err, want)
+						t.Errorf("for reading %v: Open: %v, want that it %s", readOnly, err, want)
 					}
 					if err != nil {
 						continue
@@ -94,8 +94,8 @@ func TestStrangersInDirectory(t *testing.T) {
 	}
 }
 
-// makeSocket makes a socket with any name: those that can be bound are short,
-// shorter than some temporary directories let the names of a test be.
+// makeSocket creates a socket of any name. A name that can be bound is shorter than
+// those in some temporary directories.
 func makeSocket(name string) error {
 	dir, err := os.MkdirTemp("", "s")
 	if err != nil {
