@@ -8,42 +8,39 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// CheckBatch returns an *OpError for the first rule that a batch breaks, in the order
-// that every backend follows:
+// CheckBatch returns an *OpError for the first rule that a batch breaks. Every
+// backend checks in this order:
 //
-//  1. The table's name: Index 0.
-//  2. Then op by op, so that every failure of an op comes before any of the
-//     next: its kind; its key, Partition before Row; the names of its
-//     properties, each legal and given once; their values; then whether
-//     Partition is that of op 0, and whether no earlier op has the same key.
-//     Index is that op: the first that differs, the second occurrence.
-//  3. The number of ops. Index is MaxBatchOps-1 for too many, 0 for none.
-//  4. The bytes of all ops as given, each counted by edm.EntitySize, an OpDelete
-//     without properties: at most edm.MaxBatchBytes. Index is the op that exceeds
-//     the limit.
+//  1. The name of the table. Index is 0.
+//  2. Each op, before the next op: its kind; its key, Partition before Row; the
+//     names of its properties, then repeated names, then their values; whether the
+//     Partition is that of op 0; whether an earlier op has the same key. Index is
+//     the index of the op, for a repeated key of the second one.
+//  3. The number of ops. Index is edm.MaxBatchOps-1 for too many, 0 for none.
+//  4. The total size of the ops as given, by edm.EntitySize, without the properties
+//     of an OpDelete: at most edm.MaxBatchBytes. Index is the index of the op that
+//     exceeds the limit.
 //
-// What follows needs stored state and is the backend's: whether the table exists
-// (ErrTableNotFound, Index 0); then op by op, with Executed set, whether the
-// entity exists (or, for OpInsert, does not), whether it has the ETag, and
-// edm.CheckTotals of the entity that the op would leave behind. So an entity of too many
-// properties, or too large, is found only there: after a missing table, and with
-// Executed set.
+// The other checks need stored data, so the backend makes them: whether the table
+// exists (ErrTableNotFound, Index 0); then for each op, with Executed set, whether
+// the entity exists (for OpInsert: does not exist), whether it has the ETag, and
+// edm.CheckTotals of the resulting entity. So an entity that has too many
+// properties, or is too large, is reported after a missing table.
 //
-// The properties of an OpDelete are not looked at. CheckBatch allocates nothing for a
-// batch that is in order. An unknown kind is ErrInvalid without an *edm.Error;
-// all else is an *edm.Error.
+// CheckBatch ignores the properties of an OpDelete. It allocates nothing for a valid
+// batch. Err is ErrInvalid for an unknown kind, and an *edm.Error otherwise.
 func CheckBatch(table string, ops []Op) error { return CheckBatchFunc(table, ops, nil) }
 
-// CheckBatchFunc is CheckBatch for a backend that remembers which property names
-// it has checked. It calls known with the properties of ops[i] at most once for
-// each op, in the order of ops. If known returns true, all names in props, those
-// of nulls included, are legal and distinct, and are not checked again.
+// CheckBatchFunc is CheckBatch for a backend that caches checked property names. It
+// calls known with the properties of ops[i] at most once for each op, in the order
+// of ops. If known returns true, CheckBatchFunc does not check the names: they must
+// be legal and distinct, those of nulls included.
 func CheckBatchFunc(table string, ops []Op, known func(i int, props edm.Properties) bool) error {
 	c := checker{ops: ops, known: known}
 	return c.check(table)
 }
 
-// checker is a batch while it is checked.
+// checker checks one batch.
 type checker struct {
 	ops   []Op
 	known func(i int, props edm.Properties) bool
@@ -66,8 +63,8 @@ func (c *checker) check(table string) error {
 		if err := checkBatchPartition(ops[0].Entity.Key, key); err != nil {
 			return &OpError{Index: i, Err: err}
 		}
-		// Keys that rise in any one order are distinct, and most callers
-		// give them so.
+		// Ascending keys are distinct, in whatever order. Most batches have
+		// ascending keys.
 		if rising = rising && ops[i-1].Entity.Key.Row < key.Row; !rising {
 			return c.checkUnordered(i)
 		}
@@ -75,8 +72,8 @@ func (c *checker) check(table string) error {
 	return checkTotals(ops)
 }
 
-// checkUnordered goes on where check stopped: the Rows of ops[:from] rise, and
-// that of ops[from], which passed every other check, does not.
+// checkUnordered continues check at ops[from]: the Rows of ops[:from] are ascending,
+// and that of ops[from], which passed every other check, is not greater.
 func (c *checker) checkUnordered(from int) error {
 	ops := c.ops
 	rows := rowSet{ops: ops}
@@ -117,7 +114,7 @@ func (c *checker) checkOp(i int) error {
 	return edm.CheckProperties(props)
 }
 
-// checkTotals looks at what a batch is as a whole.
+// checkTotals checks the number and the size of the ops.
 func checkTotals(ops []Op) error {
 	if err := checkBatchCount(len(ops)); err != nil {
 		return &OpError{Index: max(0, min(len(ops), edm.MaxBatchOps)-1), Err: err}
@@ -140,10 +137,10 @@ func checkTotals(ops []Op) error {
 	return nil
 }
 
-// bytesBound returns a number that is not below the bytes of ops, without
-// counting code units: a text never has more of them than bytes.
+// bytesBound returns an upper bound for the size of ops without counting code units.
+// A text has at most as many code units as bytes.
 func bytesBound(ops []Op) int64 {
-	// More than what the formula adds to a key, and to a name and a value.
+	// Above the overhead of edm.EntitySize for a key, and for a property.
 	const perOp, perProperty = 8, 32
 	var n int64
 	for i := range ops {
@@ -157,8 +154,8 @@ func bytesBound(ops []Op) int64 {
 	return n
 }
 
-// CheckQuery returns an *edm.Error unless q has a From that has a place in the
-// order of keys, or none.
+// CheckQuery returns an *edm.Error if the From of q is not valid UTF-8, which has no
+// position in the order of keys.
 func CheckQuery(q Query) error {
 	if q.From == nil {
 		return nil
@@ -167,23 +164,22 @@ func CheckQuery(q Query) error {
 		{edm.PartitionKeyName, q.From.Partition}, {edm.RowKeyName, q.From.Row},
 	} {
 		if !utf8.ValidString(part.text) {
-			return &edm.Error{Rule: edm.RuleUTF8, Name: part.name, Got: "a place to start at that is not UTF-8"}
+			return &edm.Error{Rule: edm.RuleUTF8, Name: part.name, Got: "the start of a query is not UTF-8"}
 		}
 	}
 	return nil
 }
 
-// rowSet is the set of the Rows of some of ops. Up to MaxBatchOps of them stand
-// in a hash table on the stack, where keys that collide on purpose cost no more
-// than comparing each with each; a longer batch, which will be refused, takes a
-// map.
+// rowSet is a set of Rows of ops. For up to edm.MaxBatchOps ops it is a hash table on
+// the stack; if all Rows collide, add compares all pairs. For more ops, which are
+// an error in the end, it is a map.
 type rowSet struct {
 	ops   []Op
-	slots [256]uint8 // an index in ops plus one; 0 is free
+	slots [256]uint8 // index in ops plus one, or 0
 	many  map[string]struct{}
 }
 
-// add adds the Row of ops[i], and reports whether it was not there.
+// add adds the Row of ops[i] and reports whether it was not in the set.
 func (s *rowSet) add(i int) bool {
 	row := s.ops[i].Entity.Key.Row
 	if len(s.ops) > edm.MaxBatchOps {

@@ -1,10 +1,29 @@
-// Package store is the contract that every storage backend of Tablerock
-// fulfils, the errors it may answer with, and the parts of the contract that
-// backends share: the checks of a batch that need no stored state, and what a
-// merge results in. Package storetest proves the contract on a backend.
+// Package store is the contract of a storage backend: the [Store] interface, its
+// operations, queries and errors, and the rules of a batch.
 //
-// A write is acknowledged when Apply (or a table operation) returns nil: it is
-// then on stable storage, unless the backend was opened without that promise.
-// Nothing is revealed before it is durable: not a value, and not a refusal
-// computed from one.
+// A program uses a Store through the backend that it opens, such as engine.DB.
+// Writes are operations, made by [Insert], [Merge], [Replace], [Delete] and others,
+// and passed to Store.Apply. Reads are Store.Get for one entity and Store.Query
+// for many; [Entities] turns the cursor of a query into a loop:
+//
+//	for e, err := range store.Entities(db.Query(ctx, "Orders", store.Query{Limit: 100})) {
+//
+// # Errors
+//
+// errors.Is finds the sentinel of this package that applies, and errors.As finds
+// [*OpError] (the operation that failed), *edm.Error (the rule that the input
+// breaks) and [*CorruptError] (the damaged bytes).
+//
+// # Durability
+//
+// When Apply or a table operation returns nil, its effect is on stable storage,
+// unless the backend was opened without this guarantee. A store never returns
+// data that is not durable, nor an error that depends on such data. If durability
+// fails, the error is [ErrOutcomeUnknown].
+//
+// # Implementing a backend
+//
+// A backend calls [CheckBatch], [CheckQuery] and [CheckMeta] for the rules that
+// need no stored state, and [MergeProperties] for the result of a merge. Package
+// storetest tests a backend against the contract.
 package store

@@ -6,13 +6,13 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// Entities gives the rows that c has left as entities that own their memory,
-// and closes c. A failure of c is the last pair, with a zero Entity. The
-// sequence can be ranged over once; c is closed also when the loop ends early.
+// Entities returns the remaining rows of c as entities that own their memory. If c
+// fails, the last pair is its error with a zero Entity. The loop closes c when it
+// ends, also by break. The sequence can be ranged over once; range over it, or
+// close c.
 func Entities(c Cursor) iter.Seq2[edm.Entity, error] {
 	return func(yield func(edm.Entity, error) bool) {
-		// Close may be called twice: this one is for a loop that breaks or
-		// panics.
+		// For a loop that breaks or panics. The second Close returns nil.
 		defer c.Close()
 		for c.Next() {
 			if !yield(edm.EntityOf(c.Row()), nil) {

@@ -8,37 +8,41 @@ import (
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 )
 
-// The errors that a Store answers with, tested by errors.Is.
+// The errors of a Store. Compare with errors.Is.
 var (
 	ErrTableExists    = errors.New("table already exists")
 	ErrTableNotFound  = errors.New("table not found")
 	ErrEntityExists   = errors.New("entity already exists")
 	ErrEntityNotFound = errors.New("entity not found")
-	// ErrPrecondition says that an entity's ETag is not the one asked for.
+	// ErrPrecondition means that the entity does not have the ETag of IfMatch. Read
+	// it again before a retry.
 	ErrPrecondition = errors.New("the entity has another ETag")
-	// ErrInvalid and ErrTooLarge say that an input breaks a rule; errors.As
+	// ErrInvalid means that an input breaks a rule of the data model. errors.As
 	// finds the *edm.Error.
-	ErrInvalid  = edm.ErrInvalid
+	ErrInvalid = edm.ErrInvalid
+	// ErrTooLarge means that a size, a length or a count is above its limit. Such
+	// an error is ErrInvalid too.
 	ErrTooLarge = edm.ErrTooLarge
-	// ErrLocked says that another holder has the database.
+	// ErrLocked means that another process or DB has the database open for
+	// writing.
 	ErrLocked = errors.New("database is locked")
-	// ErrReadOnly says that the database takes no writes: it was opened so, or
-	// a write failed earlier. Nothing happened.
+	// ErrReadOnly means that the database accepts no writes: it was opened
+	// read-only, or an earlier write failed. Nothing was written.
 	ErrReadOnly = errors.New("database is read-only")
-	// ErrNoSpace says that the disk is too full to take the write. Nothing
-	// happened.
+	// ErrNoSpace means that the disk is full. Nothing was written.
 	ErrNoSpace = errors.New("no space left for writing")
-	// ErrNotDatabase says that the directory holds files but no database.
+	// ErrNotDatabase means that the directory has files but no database.
 	ErrNotDatabase = errors.New("directory is not a database and not empty")
-	// ErrNewerFormat says that a newer version of Tablerock wrote the files.
+	// ErrNewerFormat means that a newer version of Tablerock wrote the files.
 	ErrNewerFormat = errors.New("database has a newer format")
-	// ErrOutcomeUnknown says that a write or a refusal could not be made
-	// durable: it may or may not be there after the next open.
+	// ErrOutcomeUnknown means that a write, or the data on which an error depends,
+	// could not be made durable. The write may or may not exist after the next
+	// open. Read before a retry.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
-	// ErrCorrupt says that stored bytes are damaged; errors.As finds the
-	// *CorruptError with file and offset.
+	// ErrCorrupt means that stored bytes are damaged. errors.As finds the
+	// *CorruptError.
 	ErrCorrupt = corrupt.ErrCorrupt
-	// ErrClosed says that the store was closed.
+	// ErrClosed means that the store was closed.
 	ErrClosed = errors.New("store is closed")
 )
 
@@ -50,7 +54,7 @@ type CorruptError struct {
 	What   string // what was found, and what was expected
 }
 
-// The conversion of corrupt.Error.As needs equal fields.
+// corrupt.Error.As requires equal fields.
 var _ = CorruptError(corrupt.Error{})
 
 // Error names the file, the offset and the damage.
@@ -59,15 +63,15 @@ func (e *CorruptError) Error() string { return (*corrupt.Error)(e).Error() }
 // Is reports whether target is ErrCorrupt.
 func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
 
-// OpError says which Op of a batch failed; nothing happened.
+// OpError reports the operation that made Apply fail. Nothing was written.
 type OpError struct {
-	Index    int  // the first op that fails
-	Executed bool // found by looking at stored entities, not at the ops alone
-	Err      error
+	Index    int   // of the first op that fails
+	Executed bool  // the failure depends on stored data, not on the ops alone
+	Err      error // the failure
 }
 
-// Error names the op and its failure.
+// Error returns the index and the failure.
 func (e *OpError) Error() string { return fmt.Sprintf("operation %d: %v", e.Index, e.Err) }
 
-// Unwrap returns the failure itself.
+// Unwrap returns Err.
 func (e *OpError) Unwrap() error { return e.Err }

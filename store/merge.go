@@ -2,11 +2,11 @@ package store
 
 import "github.com/tablerock-db/tablerock/edm"
 
-// MergeProperties appends to dst what a merge of patch into old stores: the
-// properties of old in their order, with the type and value of patch where
-// patch has one of the same name, then the properties that only patch has, in
-// patch's order. A null in patch leaves the property as it is. The values share
-// the bytes of old and patch and live as long as both.
+// MergeProperties appends to dst the result of merging patch into old: the
+// properties of old in their order, with the value of patch if patch has the name,
+// then the properties that only patch has, in the order of patch. A null in patch
+// changes nothing. The values share the memory of old and patch, and are valid as
+// long as both.
 func MergeProperties(dst edm.Properties, old edm.Row, patch edm.Properties) edm.Properties {
 	start := len(dst)
 	for i := range old.Len() {
@@ -14,8 +14,8 @@ func MergeProperties(dst edm.Properties, old edm.Row, patch edm.Properties) edm.
 		dst = append(dst, edm.Property{Name: name, Value: v})
 	}
 	end := len(dst)
-	// Patches that repeat the whole entity are common, so the search for the
-	// next name starts behind the place of the last one found.
+	// A patch often repeats all properties in order, so search for the next name
+	// after the last one found.
 	hint := 0
 	for i := range patch {
 		p := &patch[i]
@@ -34,8 +34,8 @@ func MergeProperties(dst edm.Properties, old edm.Row, patch edm.Properties) edm.
 	return dst
 }
 
-// indexFrom returns the index of the property called name, looking at
-// props[hint:] first, or -1.
+// indexFrom returns the index of the property called name, or -1. It searches
+// props[hint:] first.
 func indexFrom(props edm.Properties, name string, hint int) int {
 	for i := hint; i < len(props); i++ {
 		if props[i].Name == name {

@@ -6,16 +6,16 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// OpKind is what an Op does.
+// OpKind is the kind of an Op.
 type OpKind uint8
 
 // The kinds of Op.
 const (
 	OpInsert          OpKind = iota + 1 // the entity must not exist
-	OpInsertOrMerge                     // add or overwrite the given properties, keep others
-	OpInsertOrReplace                   // all properties are replaced
-	OpMerge                             // as OpInsertOrMerge, but the entity must exist
-	OpReplace                           // as OpInsertOrReplace, but the entity must exist
+	OpInsertOrMerge                     // set the given properties, keep the others
+	OpInsertOrReplace                   // set the given properties, remove the others
+	OpMerge                             // like OpInsertOrMerge, but the entity must exist
+	OpReplace                           // like OpInsertOrReplace, but the entity must exist
 	OpDelete                            // the entity must exist
 )
 
@@ -39,43 +39,44 @@ func (k OpKind) String() string {
 	return kindNames[k]
 }
 
-// Any as an Op's IfMatch accepts whatever content an existing entity has.
+// Any as the IfMatch of an Op matches every existing entity.
 const Any edm.ETag = "*"
 
-// Op is one operation on one entity. For OpDelete only Entity.Key counts;
-// IfMatch counts for OpMerge, OpReplace and OpDelete and is the ETag that the
-// entity must have, or Any. The store does not keep or change Entity.
+// Op is an operation on one entity. The store neither retains nor changes it.
 type Op struct {
 	Kind    OpKind
-	Entity  edm.Entity
-	IfMatch edm.ETag
+	Entity  edm.Entity // for OpDelete only the Key
+	IfMatch edm.ETag   // for OpMerge, OpReplace and OpDelete: the ETag that the entity must have, or Any
 }
 
-// Insert adds e, which must not exist.
+// Insert returns an Op that adds e. It fails with ErrEntityExists if there is an
+// entity with this key.
 func Insert(e edm.Entity) Op { return Op{Kind: OpInsert, Entity: e} }
 
-// InsertOrMerge adds e, or sets e's properties in the entity that exists.
+// InsertOrMerge returns an Op that adds e, or sets the properties of e in the existing
+// entity.
 func InsertOrMerge(e edm.Entity) Op { return Op{Kind: OpInsertOrMerge, Entity: e} }
 
-// InsertOrReplace adds e, or puts it in the place of the entity that exists.
+// InsertOrReplace returns an Op that adds e, or replaces the existing entity by e.
 func InsertOrReplace(e edm.Entity) Op { return Op{Kind: OpInsertOrReplace, Entity: e} }
 
-// Merge sets e's properties in the existing entity.
+// Merge returns an Op that sets the properties of e in the existing entity. It fails
+// with ErrEntityNotFound, or with ErrPrecondition if the entity has another ETag.
 func Merge(e edm.Entity, ifMatch edm.ETag) Op {
 	return Op{Kind: OpMerge, Entity: e, IfMatch: ifMatch}
 }
 
-// Replace puts e in the place of the existing entity.
+// Replace returns an Op that replaces the existing entity by e. It fails like Merge.
 func Replace(e edm.Entity, ifMatch edm.ETag) Op {
 	return Op{Kind: OpReplace, Entity: e, IfMatch: ifMatch}
 }
 
-// Delete removes an existing entity.
+// Delete returns an Op that removes the existing entity. It fails like Merge.
 func Delete(key edm.Key, ifMatch edm.ETag) Op {
 	return Op{Kind: OpDelete, Entity: edm.Entity{Key: key}, IfMatch: ifMatch}
 }
 
-// Result is what became of one Op. A deletion has neither.
+// Result is the new version of an entity after an Op. It is zero for a deletion.
 type Result struct {
 	Timestamp edm.Ticks
 	ETag      edm.ETag

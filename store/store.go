@@ -7,109 +7,110 @@ import (
 	"github.com/tablerock-db/tablerock/filter"
 )
 
-// Store holds the tables of one account. All methods may be called
-// concurrently. ctx is checked until an operation enters the log; from then on
-// the call waits for its outcome.
+// Store has the tables of one account. All methods may be called concurrently.
 //
-// Every method that takes a table's name refuses one that no table can have
-// with an *edm.Error, before it looks for the table. A Get, View or DeleteTable
-// of a thing that is not there is told so by a sentinel, and so is a Get or View
-// of a key that no entity can have: ErrEntityNotFound. After Close every method
-// returns ErrClosed.
+// A method returns the error of ctx if ctx ends before the operation enters the
+// log. After that it waits for the outcome.
+//
+// Every method that takes the name of a table returns an *edm.Error for an illegal
+// name. Get and View return ErrEntityNotFound for an illegal key. After Close every
+// method returns ErrClosed.
 type Store interface {
-	// CreateTable makes an empty table. Names are compared without regard to
-	// ASCII case and keep the spelling of creation. It fails with *edm.Error or
-	// ErrTableExists.
+	// CreateTable creates an empty table, or returns ErrTableExists. Names are
+	// compared without regard to ASCII case and keep the spelling of CreateTable.
 	CreateTable(ctx context.Context, table string) error
-	// DeleteTable removes a table with all its entities and its metadata, or
-	// fails with ErrTableNotFound.
+	// DeleteTable removes a table with its entities and metadata, or returns
+	// ErrTableNotFound.
 	DeleteTable(ctx context.Context, table string) error
-	// Tables lists tables in the order of their case-folded names, from the
-	// folded name from (inclusive; "" is the first), at most limit (0 = all).
-	// from is folded and need not be a legal name.
+	// Tables returns at most limit tables (0: all) in the order of their folded
+	// names (see edm.FoldTableName). It begins at the name from, inclusive, which
+	// need not be legal.
 	Tables(ctx context.Context, from string, limit int) ([]TableInfo, error)
-	// Get returns a copy of an entity, or ErrTableNotFound or ErrEntityNotFound.
+	// Get returns a copy of an entity, ErrTableNotFound or ErrEntityNotFound.
 	Get(ctx context.Context, table string, key edm.Key) (edm.Entity, error)
-	// View calls read with an entity in place; the row lives until read
-	// returns, and View returns read's error. It fails as Get does, without
-	// calling read.
+	// View calls read with an entity, without a copy. The row is valid until read
+	// returns. View returns the error of read, or fails like Get without a call of
+	// read.
 	View(ctx context.Context, table string, key edm.Key, read func(edm.Row) error) error
-	// Query starts a query. It never fails at once: a missing table, like every
-	// other failure, is the cursor's Err.
+	// Query starts a query. All errors, also for a missing table, are reported by
+	// the Err of the cursor.
 	Query(ctx context.Context, table string, q Query) Cursor
-	// Apply carries out one to 100 operations on one partition, all or nothing,
-	// and returns a Result for each; Timestamps rise from each Apply to the next
-	// that begins after it returned. A failing operation is an *OpError;
-	// Checker.Check says which failure comes first. ops and all they refer to
-	// are the caller's again when Apply returns.
+	// Apply executes 1 to 100 operations on one partition, all or none of them,
+	// and returns a Result for each. If an operation fails, the error is an
+	// *OpError; see CheckBatch for the order of the checks. Timestamps increase
+	// from one Apply to the next that begins after the first returned. The store
+	// does not retain ops or their memory.
 	Apply(ctx context.Context, table string, ops ...Op) ([]Result, error)
-	// TableMeta returns a copy of a table's metadata, nil if none was set.
+	// TableMeta returns a copy of the metadata of a table, nil if there is none.
 	TableMeta(ctx context.Context, table string) ([]byte, error)
-	// SetTableMeta stores at most MaxMetaBytes of metadata with a table; empty
-	// clears it. It goes when the table goes.
+	// SetTableMeta stores at most MaxMetaBytes of metadata with a table. Empty
+	// metadata removes it; DeleteTable does too.
 	SetTableMeta(ctx context.Context, table string, meta []byte) error
-	// AccountMeta returns a copy of the account's metadata, nil if none was set.
+	// AccountMeta returns a copy of the metadata of the account, nil if there is
+	// none.
 	AccountMeta(ctx context.Context) ([]byte, error)
-	// SetAccountMeta stores at most MaxMetaBytes of metadata with the account;
-	// empty clears it.
+	// SetAccountMeta stores at most MaxMetaBytes of metadata with the account.
+	// Empty metadata removes it.
 	SetAccountMeta(ctx context.Context, meta []byte) error
-	// Close refuses new calls, lets started commits finish and releases
-	// everything. A second Close returns nil.
+	// Close rejects new calls, waits for started commits and releases all
+	// resources. A second Close returns nil.
 	Close() error
 }
 
-// MaxMetaBytes is the most metadata that a table or the account can carry.
+// MaxMetaBytes limits the metadata of a table and of the account.
 const MaxMetaBytes = 64 << 10
 
 // TableInfo describes a table.
 type TableInfo struct {
-	Name    string    // in the spelling of its creation
-	Created edm.Ticks // when it was created
+	Name    string    // in the spelling of CreateTable
+	Created edm.Ticks // the time of CreateTable
 }
 
-// Query says which entities to return. The zero Query returns all.
+// Query selects entities of a table. The zero Query selects all, in ascending order
+// of their keys.
 type Query struct {
-	// Filter keeps matching entities; nil keeps all.
+	// Filter keeps the entities that match; nil keeps all.
 	Filter *filter.Expr
-	// Select names the custom properties that rows show; nil shows all. Key and
-	// Timestamp are always there.
+	// Select names the custom properties of the rows; nil selects all. Rows always
+	// have Key and Timestamp.
 	Select []string
-	// From is the key to start at, inclusive; with Reverse, the upper end. Nil
-	// starts at the table's first (with Reverse, last) entity. It need not be a
-	// key that an entity can have, but text that is not valid UTF-8 has no place
-	// in the order and fails with an *edm.Error.
+	// From is the key at which to start, inclusive. Nil starts at the first entity
+	// of the table, or with Reverse at the last. From need not be a legal key, but
+	// must be valid UTF-8.
 	From *edm.Key
 	// Reverse returns entities in descending order of their keys.
 	Reverse bool
-	// Limit is the greatest number of rows to return; 0 is no limit.
+	// Limit is the maximum number of rows to return; 0 means no limit.
 	Limit int
-	// Budget is the greatest number of entities to examine; 0 is no limit.
+	// Budget is the maximum number of entities to examine, also those that do not
+	// match; 0 means no limit.
 	Budget int
 }
 
-// Cursor walks the result of a Query, which is the state at one moment, that of
-// the call of Query. It is used by one goroutine and must be closed.
+// Cursor iterates over the result of a Query. The result is a snapshot, taken at
+// the call of Query. Use a Cursor from one goroutine, and close it.
 type Cursor interface {
-	// Next moves to the next row. It returns false at the end of the result, at
-	// Limit or Budget, on failure, and when the query's ctx ends.
+	// Next advances to the next row. It returns false at the end of the result, at
+	// Limit or Budget, after an error, and when the ctx of the query ends.
 	Next() bool
-	// Row returns the current row, valid until the next call of Next or Close.
+	// Row returns the current row. It is valid until the next call of Next or
+	// Close.
 	Row() edm.Row
-	// Resume returns, once Next has returned false, the key from which another
-	// Query continues (its From), also after a page that matched nothing and
-	// after the end of ctx. It is nil when nothing can follow.
+	// Resume returns the From of the query that continues this one, or nil if no
+	// entity can follow. Call it after Next has returned false, also after a page
+	// without rows or the end of ctx.
 	Resume() *edm.Key
-	// Err returns the failure that ended the walk, ctx's own error if ctx
-	// ended, nil at the end of the result, at Limit and at Budget.
+	// Err returns the error that ended the iteration, the error of ctx if ctx
+	// ended, and nil at the end of the result, at Limit and at Budget.
 	Err() error
-	// Close releases what the cursor holds. A second Close returns nil.
+	// Close releases the resources of the cursor. A second Close returns nil.
 	Close() error
 }
 
-// Examiner is what a Cursor may be, too.
+// Examiner is an optional interface of a Cursor.
 type Examiner interface {
-	// Examined returns how many entities the cursor has looked at so far, those
-	// that did not match among them. It is called before Close, by the goroutine
-	// that uses the cursor.
+	// Examined returns the number of entities that the cursor has examined so far,
+	// also those that do not match. Call it before Close, from the goroutine that
+	// uses the cursor.
 	Examined() int
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// fakeCursor gives rows and then its failures.
+// fakeCursor returns rows, then its errors.
 type fakeCursor struct {
 	rows     []edm.Entity
 	at       int
@@ -102,12 +102,12 @@ func TestMergeProperties(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			old := edm.Entity{Properties: c.old}
-			for _, room := range []int{1, 2, 3, 20} {
+			for _, capacity := range []int{1, 2, 3, 20} {
 				first := prop("first", one)
-				dst := append(make(edm.Properties, 0, room), first)
+				dst := append(make(edm.Properties, 0, capacity), first)
 				got := MergeProperties(dst, old.View(), c.patch)
 				if diff := cmp.Diff(append(edm.Properties{first}, c.want...), got); diff != "" {
-					t.Errorf("room for %d (-want +got):\n%s", room, diff)
+					t.Errorf("capacity %d (-want +got):\n%s", capacity, diff)
 				}
 			}
 		})
@@ -130,6 +130,6 @@ func TestOpKind(t *testing.T) {
 		}
 	}
 	if k := OpDelete + 1; k.valid() || OpKind(0).valid() || k.String() != "kind 7" {
-		t.Errorf("kind %d is taken as valid, or named %q", k, k.String())
+		t.Errorf("kind %d is valid, or has the name %q", k, k.String())
 	}
 }
