@@ -32,7 +32,7 @@ type txn struct {
 	partHash   uint64 // of the partition of all keys
 	// state is pinned while the ops are resolved, and nil otherwise.
 	state  *readState
-	props  edm.Properties // of a merge
+	props  edm.Properties // the result of a merge op
 	shapes opShapes
 	known  func(i int, props edm.Properties) bool // shapes.known
 	mem    codec.Row

@@ -82,9 +82,9 @@ func TestShapesCostLittleMemory(t *testing.T) {
 	db = mustOpen(t, dir, o)
 	stats, err := db.Stats()
 	check(t, "Stats", err)
-	grown(t, "open with a sorted file", before, stats.SSTableBytes+(4<<20))
+	grown(t, "open with a sstable", before, stats.SSTableBytes+(4<<20))
 	read()
-	grown(t, "reading the sorted file", before, stats.SSTableBytes+(6<<20))
+	grown(t, "reading the sstable", before, stats.SSTableBytes+(6<<20))
 }
 
 // TestCraftedShapesCostLittleMemory opens a log that is full of shapes with the

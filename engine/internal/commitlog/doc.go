@@ -75,7 +75,7 @@
 // ready to run append first and share its sync. Without it groups are small when
 // there are fewer processors than writers.
 //
-// Commit.wake has room for one signal and never needs more. A signal is sent
+// Commit.wake has space for one signal and never needs more. A signal is sent
 // only to a commit in the queue, to make it the leader, or to a commit of a
 // group, because it is finished. Only the leader takes commits out of the queue,
 // and a commit that was told to lead has received that signal before it takes

@@ -74,7 +74,8 @@ func testOverlay(t *testing.T, rounds, rows, puts, clears int) {
 		}
 		got, ok := w.log.Pending(partHash(part), keyHash(row), key(part, row))
 		if got != want || ok != (want.Seg != nil) || w.log.HasPending(partHash(part)) != busy {
-			t.Fatalf("seed %d, round %d: key %d of partition %d is pending as %d (%v), HasPending %v; want %d, %v; repeat with go test -run %s ./engine/internal/commitlog",
+			t.Fatalf("seed %d, round %d: key %d of partition %d is pending as %d (%v), HasPending %v; want %d, %v; "+
+				"repeat with go test -run %s ./engine/internal/commitlog",
 				seed, round, row, part, got.Seq, ok, w.log.HasPending(partHash(part)), want.Seq, busy, t.Name())
 		}
 	}

@@ -240,7 +240,7 @@ func TestReadRefusesEntries(t *testing.T) {
 			Kind: codec.KindShape, Shape: 3,
 			Values: codec.AppendShape(nil, codec.NewShape(nil)),
 		}), record(false, 1, 2)...),
-		"bytes behind a shape": append(put(codec.Entry{
+		"bytes after a shape": append(put(codec.Entry{
 			Kind: codec.KindShape, Shape: 1,
 			Values: append(codec.AppendShape(nil, codec.NewShape(nil)), 0),
 		}), record(false, 1, 2)...),
@@ -262,7 +262,7 @@ func TestRemoveStale(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.WriteAt([]byte(strings.Repeat("stranger", 1000)), 0); err != nil {
+	if _, err := f.WriteAt([]byte(strings.Repeat("foreign ", 1000)), 0); err != nil {
 		t.Fatal(err)
 	}
 	m := &manifest.Manifest{DBID: dbid, Logs: []manifest.Log{{Number: 5}}}
