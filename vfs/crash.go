@@ -64,6 +64,7 @@ func (m *Mem) Crash(o CrashOptions) *Mem { return m.crash(o, crash.FillAny, 0) }
 
 // crash is Crash with a given Fill and, in mode CrashPrefix, the number of sectors,
 // sizes and names to keep in the order of the changes; 0 draws the number.
+// +checklocksignore
 func (m *Mem) crash(o CrashOptions, fill crash.Fill, keep int) *Mem {
 	if !m.tracked {
 		panic("vfs: Crash of a Mem that NewCrashMem did not make")
@@ -82,6 +83,7 @@ func (m *Mem) crash(o CrashOptions, fill crash.Fill, keep int) *Mem {
 // CrashStateCount returns the number of ways to keep or lose each pending sector (in
 // each of its versions), size and name, or math.MaxUint64 on overflow. Different ways
 // can leave equal disks.
+// +checklocksignore
 func (m *Mem) CrashStateCount() uint64 {
 	return newPlanLocked(m.Clone(), lyingFile{}).Count()
 }
@@ -91,6 +93,7 @@ func (m *Mem) CrashStateCount() uint64 {
 // as zeros and, if there are any, again as garbage and as stale sectors. Otherwise it
 // yields a fixed sample of limit ways: all changes lost, all kept, then random ones.
 // Later changes of m do not affect the sequence.
+// +checklocksignore
 func (m *Mem) CrashStates(limit int) iter.Seq[*Mem] {
 	if !m.tracked {
 		panic("vfs: CrashStates of a Mem that NewCrashMem did not make")
@@ -139,6 +142,7 @@ func (p *plan) picks(limit int) iter.Seq[[]int] {
 // Clone returns an independent copy with all unsynced changes: the file system that a
 // killed process leaves. In the copy no file is open, no lock is held, and there is no
 // hook. Contents are copied on write.
+// +checklocksignore
 func (m *Mem) Clone() *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -160,6 +164,7 @@ func (m *Mem) Clone() *Mem {
 	return c
 }
 
+// +checklocksignore
 func (m *Mem) emptyCopyLocked() *Mem {
 	c := &Mem{
 		tracked: m.tracked,
@@ -174,6 +179,7 @@ func (m *Mem) emptyCopyLocked() *Mem {
 
 // reachableLocked returns the files and directories that have a name or could have one
 // after a crash, in order of creation.
+// +checklocksignore
 func (m *Mem) reachableLocked() []*inode {
 	seen := make(map[*inode]struct{}, 16)
 	var nodes []*inode
@@ -207,6 +213,7 @@ func (m *Mem) reachableLocked() []*inode {
 }
 
 // cloneFile copies a node without the entries of a directory.
+// +checklocksignore
 func (n *inode) cloneFile() *inode {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -241,6 +248,7 @@ func copyOps(ops []dirOp) []dirOp {
 }
 
 // countLinksLocked computes link counts and the used space from the entries.
+// +checklocksignore
 func (m *Mem) countLinksLocked() {
 	var used int64
 	var count func(n *inode)

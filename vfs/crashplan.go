@@ -21,6 +21,7 @@ type lyingFile struct {
 	syncs int
 }
 
+// +checklocksignore
 func newPlanLocked(m *Mem, l lyingFile) *plan {
 	p := &plan{m: m, nodes: m.reachableLocked()}
 	for _, n := range p.nodes {
@@ -44,6 +45,7 @@ func newPlanLocked(m *Mem, l lyingFile) *plan {
 	return p
 }
 
+// +checklocksignore
 func (p *plan) addFile(n *inode, dropped int) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -51,6 +53,7 @@ func (p *plan) addFile(n *inode, dropped int) bool {
 }
 
 // buildLocked returns the disk of one pick.
+// +checklocksignore
 func (p *plan) buildLocked(pick []int, d *draw) *Mem {
 	c := p.m.emptyCopyLocked()
 	for _, n := range p.nodes {
@@ -105,6 +108,7 @@ func newDraw(o CrashOptions, fill crash.Fill) *draw {
 
 // pickLyingLocked draws a file and the number of its syncs that were lost. The result
 // is empty if no file was synced.
+// +checklocksignore
 func (d *draw) pickLyingLocked(m *Mem, name string) lyingFile {
 	var files []*inode
 	if name != "" {
@@ -114,7 +118,7 @@ func (d *draw) pickLyingLocked(m *Mem, name string) lyingFile {
 	} else {
 		files = m.reachableLocked()
 	}
-	files = slices.DeleteFunc(files, func(n *inode) bool { return n.disk.Syncs() == 0 })
+	files = slices.DeleteFunc(files, func(n *inode) bool { return n.disk.Syncs() == 0 }) // +checklocksignore: m is locked
 	if len(files) == 0 {
 		return lyingFile{}
 	}
@@ -142,6 +146,7 @@ func (d *draw) choose(p *plan, mode CrashMode, keep int) []int {
 }
 
 // fillSector sets the contents of a sector of file n that was never written.
+// +checklocksignore
 func (d *draw) fillSector(p *plan, n *inode, im *crash.Image, at int64) {
 	d.filled = true
 	fill := d.fill
@@ -161,6 +166,7 @@ func (d *draw) fillSector(p *plan, n *inode, im *crash.Image, at int64) {
 }
 
 // stale reads the sector at the same offset of a random other file.
+// +checklocksignore
 func (d *draw) stale(p *plan, n *inode, b []byte, at int64) bool {
 	var from []*crash.Image
 	for i := range p.m.removed {

@@ -50,7 +50,7 @@ type Mem struct {
 // almost free.
 func NewMem() *Mem {
 	m := &Mem{locks: map[*inode]struct{}{}}
-	m.root = m.newNodeLocked(newDir())
+	m.root = m.newNodeLocked(newDir()) // +checklocksignore: not shared yet
 	return m
 }
 
@@ -95,6 +95,7 @@ func (m *Mem) begin(op *Op) func(Op) {
 	return *hook
 }
 
+// +checklocks:m.mu
 func (m *Mem) newNodeLocked(d *dir) *inode {
 	m.nextID++
 	return &inode{id: m.nextID, dir: d}
@@ -106,6 +107,7 @@ func memError(op, name string, err error) error {
 
 // lookupLocked returns the directory of name, its last element, and the node of that
 // name, nil if it does not exist. The root has no directory.
+// +checklocksread:m.mu
 func (m *Mem) lookupLocked(op, name string) (parent *dir, base string, node *inode, err error) {
 	if name == "" {
 		return nil, "", nil, memError(op, name, syscall.ENOENT)
@@ -127,6 +129,7 @@ func (m *Mem) lookupLocked(op, name string) (parent *dir, base string, node *ino
 }
 
 // findLocked returns the node of name, or ENOENT.
+// +checklocksread:m.mu
 func (m *Mem) findLocked(op, name string) (*inode, error) {
 	_, _, node, err := m.lookupLocked(op, name)
 	if err == nil && node == nil {
@@ -141,6 +144,7 @@ func (m *Mem) linkLocked(d *dir, name string, node *inode) {
 	d.change(dirOp{seq: m.seq.Add(1), name: name, node: node}, m.tracked)
 }
 
+// +checklocks:m.mu
 func (m *Mem) dropNameLocked(node *inode) {
 	node.nlink--
 	m.reclaimLocked(node)
@@ -150,6 +154,7 @@ func (m *Mem) dropNameLocked(node *inode) {
 const maxRemoved = 4
 
 // reclaimLocked releases the space of a file without names and handles.
+// +checklocks:m.mu
 func (m *Mem) reclaimLocked(node *inode) {
 	if node.nlink > 0 || node.open > 0 || node.dir != nil {
 		return
@@ -333,7 +338,7 @@ func (m *Mem) MkdirAll(name string) error {
 		}
 		next := node.dir.names[base]
 		if next == nil {
-			next = m.newNodeLocked(newDir())
+			next = m.newNodeLocked(newDir()) // +checklocksignore: in a range function
 			m.linkLocked(node.dir, base, next)
 		}
 		if next.dir == nil {
@@ -419,7 +424,7 @@ func (l *memLock) Close() error {
 		return nil
 	}
 	delete(l.m.locks, l.f.node)
-	l.f.closeLocked()
+	l.f.closeLocked() // +checklocksignore: l.f.m is l.m
 	return nil
 }
 

@@ -208,6 +208,7 @@ func (f *memFile) Close() error {
 	return nil
 }
 
+// +checklocks:f.m.mu
 func (f *memFile) closeLocked() {
 	if f.closed.Swap(true) {
 		return

@@ -49,7 +49,7 @@ func New(bytes int64) *Cache {
 	}
 	c := &Cache{shards: make([]shard, n), shift: uint(64 - bits.TrailingZeros(uint(n)))}
 	for i := range c.shards {
-		c.shards[i].init(max(bytes, 0) / int64(n))
+		c.shards[i].init(max(bytes, 0) / int64(n)) // +checklocksignore: not shared yet
 	}
 	return c
 }

@@ -48,27 +48,36 @@ type shard struct {
 	limit int64
 	over  atomic.Bool // bytes exceeds limit
 
-	mu      sync.Mutex
-	loaded  sync.Cond       // a load ended; uses mu
-	buckets []*entry        // a power of two of them; +checklocks:mu
-	hand    *entry          // the next candidate for eviction; +checklocks:mu
-	blocks  int             // +checklocks:mu
-	bytes   int64           // +checklocks:mu
-	free    [kinds][]*entry // +checklocks:mu
-
-	misses, evictions uint64 // +checklocks:mu
+	mu     sync.Mutex
+	loaded sync.Cond // a load ended
+	// The length is a power of two.
+	// +checklocks:mu
+	buckets []*entry
+	// The next candidate for eviction.
+	// +checklocks:mu
+	hand *entry
+	// +checklocks:mu
+	blocks int
+	// +checklocks:mu
+	bytes int64
+	// +checklocks:mu
+	free [kinds][]*entry
+	// +checklocks:mu
+	misses, evictions uint64
 
 	hits atomic.Uint64
 
 	_ [64]byte // no two shards share a cache line
 }
 
+// +checklocks:s.mu
 func (s *shard) init(limit int64) {
 	s.limit = limit
 	s.loaded.L = &s.mu
 	s.buckets = make([]*entry, 16)
 }
 
+// +checklocks:s.mu
 func (s *shard) findLocked(k Key, hash uint64) *entry {
 	for e := s.buckets[hash&uint64(len(s.buckets)-1)]; e != nil; e = e.chain {
 		if e.hash == hash && e.key == k {
@@ -180,6 +189,7 @@ func (s *shard) fail(e *entry) {
 
 // evictLocked evicts entries until n more bytes fit, for at most two rounds of the
 // clock. It skips pinned entries.
+// +checklocks:s.mu
 func (s *shard) evictLocked(n int64) {
 	for i := 2 * s.blocks; i > 0 && s.bytes+n > s.limit; i-- {
 		e := s.hand
@@ -206,6 +216,7 @@ func (s *shard) shrink() {
 	s.mu.Unlock()
 }
 
+// +checklocks:s.mu
 func (s *shard) insertLocked(e *entry) {
 	if s.blocks >= len(s.buckets) {
 		s.growLocked()
@@ -223,6 +234,7 @@ func (s *shard) insertLocked(e *entry) {
 	s.bytes += e.cost()
 }
 
+// +checklocks:s.mu
 func (s *shard) growLocked() {
 	old := s.buckets
 	s.buckets = make([]*entry, 2*len(old))
@@ -237,6 +249,7 @@ func (s *shard) growLocked() {
 }
 
 // removeLocked removes e from the table. The caller must drop the pin of the table.
+// +checklocks:s.mu
 func (s *shard) removeLocked(e *entry) {
 	p := &s.buckets[e.hash&uint64(len(s.buckets)-1)]
 	for *p != e {
@@ -274,6 +287,7 @@ func (s *shard) drop(db, file uint64) {
 
 // takeLocked returns a free entry with size bytes. If the block will be kept, its
 // buffer is not much larger.
+// +checklocks:s.mu
 func (s *shard) takeLocked(k Key, size int, keep bool) *entry {
 	free := &s.free[k.Kind%kinds]
 	var e *entry
@@ -298,6 +312,7 @@ func (s *shard) recycle(e *entry) {
 }
 
 // recycleLocked puts an entry without pins on the free list.
+// +checklocks:s.mu
 func (s *shard) recycleLocked(e *entry) {
 	if poison {
 		for i := range e.buf {
