@@ -96,7 +96,7 @@ func (db *DB) Apply(ctx context.Context, table string, ops ...store.Op) ([]store
 	if err := db.beginWrite(); err != nil {
 		return nil, err
 	}
-	defer db.writers.RUnlock()
+	defer db.endWrite()
 	t := db.txns.Get().(*txn)
 	t.db = db
 	defer t.release()
@@ -385,11 +385,10 @@ func (t *txn) results(ops []store.Op) []store.Result {
 	return out
 }
 
-// beginWrite admits a call that writes. The caller ends it with
-// writers.RUnlock.
-func (db *DB) beginWrite() error {
+// beginWrite admits a call that writes. The caller must call endWrite.
+// +checklocksignore
+func (db *DB) beginWrite() (err error) {
 	db.writers.RLock()
-	var err error
 	switch {
 	case db.closed.Load():
 		err = store.ErrClosed
@@ -403,3 +402,6 @@ func (db *DB) beginWrite() error {
 	db.writers.RUnlock()
 	return err
 }
+
+// +checklocksignore
+func (db *DB) endWrite() { db.writers.RUnlock() }

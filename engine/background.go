@@ -136,7 +136,7 @@ func (db *DB) Step(ctx context.Context) (worked bool, err error) {
 	if err := db.beginWrite(); err != nil {
 		return false, err
 	}
-	defer db.writers.RUnlock()
+	defer db.endWrite()
 	return db.step(ctx)
 }
 
@@ -161,6 +161,7 @@ func (db *DB) step(ctx context.Context) (worked bool, err error) {
 }
 
 // compactionStep does one step of the compaction under way, or of a new one.
+// +checklocks:db.work.stepMu
 func (db *DB) compactionStep(ctx context.Context) (worked bool, err error) {
 	w := &db.work
 	if w.compaction == nil {
@@ -229,7 +230,7 @@ func (db *DB) armSeal(writes uint64) {
 		if db.beginWrite() != nil {
 			return
 		}
-		defer db.writers.RUnlock()
+		defer db.endWrite()
 		if now := db.log.Writes(); now != writes {
 			db.armSeal(now)
 			return
@@ -250,7 +251,7 @@ func (db *DB) armList(writes uint64) {
 		if db.beginWrite() != nil {
 			return
 		}
-		defer db.writers.RUnlock()
+		defer db.endWrite()
 		if db.log.Writes() != writes {
 			return
 		}

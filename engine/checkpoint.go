@@ -23,7 +23,7 @@ func (db *DB) Checkpoint(ctx context.Context, dest string) error {
 	if err := db.beginWrite(); err != nil {
 		return err
 	}
-	defer db.writers.RUnlock()
+	defer db.endWrite()
 	if err := db.makeCheckpoint(ctx, dest); err != nil {
 		return fmt.Errorf("checkpoint to %s: %w", dest, err)
 	}

@@ -88,7 +88,7 @@ func (db *DB) Flush(ctx context.Context) error {
 	if err := db.beginWrite(); err != nil {
 		return err
 	}
-	defer db.writers.RUnlock()
+	defer db.endWrite()
 	return db.flush(ctx)
 }
 
@@ -121,7 +121,7 @@ func (db *DB) Compact(ctx context.Context) error {
 	if err := db.beginWrite(); err != nil {
 		return err
 	}
-	defer db.writers.RUnlock()
+	defer db.endWrite()
 	if err := db.flush(ctx); err != nil {
 		return err
 	}

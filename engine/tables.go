@@ -111,7 +111,7 @@ func (db *DB) changeCatalog(ctx context.Context, change catalogChange) error {
 	if err := db.beginWrite(); err != nil {
 		return err
 	}
-	defer db.writers.RUnlock()
+	defer db.endWrite()
 	if err := db.throttle(ctx); err != nil {
 		return err
 	}

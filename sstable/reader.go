@@ -31,8 +31,10 @@ type Reader struct {
 	heads   []cache.Hint // one for each group
 	scratch sync.Pool    // *[]byte, for stored bytes before they are decoded
 
-	mu     sync.Mutex
-	bounds *rowgroup.Bounds // +checklocks:mu; nil before the first use
+	mu sync.Mutex
+	// bounds is nil before the first use.
+	// +checklocks:mu
+	bounds *rowgroup.Bounds
 }
 
 // Open verifies the header and the sections after the groups, and keeps index, filter

@@ -63,7 +63,9 @@ type shard struct {
 	// +checklocks:mu
 	free [kinds][]*entry
 	// +checklocks:mu
-	misses, evictions uint64
+	misses uint64
+	// +checklocks:mu
+	evictions uint64
 
 	hits atomic.Uint64
 

@@ -18,13 +18,15 @@ import (
 // methods are safe for concurrent use.
 type listener struct {
 	net.Listener
-	maxOpen, maxPerAddr int
-	now                 func() time.Time
+	maxOpen    int
+	maxPerAddr int
+	now        func() time.Time
 
 	mu sync.Mutex
 	// +checklocks:mu
 	open map[*conn]struct{}
-	// connections per addrKey, without loopback; +checklocks:mu
+	// connections per addrKey, without loopback
+	// +checklocks:mu
 	perAddr map[netip.Addr]int
 }
 
@@ -109,6 +111,7 @@ func (l *listener) admit(c *conn) (evicted []*conn, ok bool) {
 
 // longestIdleLocked returns the connections that have been idle for longest. If many
 // are open it returns several, because each call examines all of them.
+// +checklocks:l.mu
 func (l *listener) longestIdleLocked() []*conn {
 	type wait struct {
 		c     *conn

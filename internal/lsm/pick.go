@@ -33,7 +33,8 @@ type picker struct {
 }
 
 func (t *Tree) picker(v *Version, snapshots []uint64) *picker {
-	return &picker{o: &t.o, v: v, snapshots: snapshots, policy: &t.policy, newRun: t.NewNumber}
+	// Only pick uses the policy, and its caller holds jobsMu.
+	return &picker{o: &t.o, v: v, snapshots: snapshots, policy: &t.policy, newRun: t.NewNumber} // +checklocksignore
 }
 
 // pick returns the compaction of the first rule that applies, nil if none does. The

@@ -29,7 +29,9 @@ type Tree struct {
 	jobsMu sync.Mutex
 	// compacting and flushing are the jobs under way.
 	// +checklocks:jobsMu
-	compacting, flushing *Job
+	compacting *Job
+	// +checklocks:jobsMu
+	flushing *Job
 	// +checklocks:jobsMu
 	policy policy
 
@@ -213,6 +215,7 @@ func (t *Tree) install(e versionEdit) error {
 	return nil
 }
 
+// +checklocks:t.mu
 func (t *Tree) installLocked(e versionEdit) (old *Version, err error) {
 	if err := t.Failure(); err != nil {
 		return nil, err
@@ -256,6 +259,7 @@ func (t *Tree) installLocked(e versionEdit) (old *Version, err error) {
 
 // writeLocked replaces the manifest. After an error it reads the manifest: if it is
 // the old one, nothing has changed.
+// +checklocks:t.mu
 func (t *Tree) writeLocked(m *manifest.Manifest) error {
 	err := manifest.Write(t.o.FS, t.o.Dir, m)
 	if err == nil {

@@ -60,12 +60,14 @@ const (
 	minArrayShare = 4
 )
 
+// +checklocks:d.mu
 func (d *directory) init(t *Table) {
 	d.table = t
 	d.lessFunc = d.less
 	d.tree = btree.NewG(treeDegree, d.lessFunc)
 }
 
+// +checklocks:d.mu
 func (d *directory) less(a, b partitionRef) bool {
 	if a.prefix != b.prefix {
 		return a.prefix < b.prefix
@@ -73,6 +75,7 @@ func (d *directory) less(a, b partitionRef) bool {
 	return bytes.Compare(d.key(a), d.key(b)) < 0
 }
 
+// +checklocks:d.mu
 func (d *directory) compare(a, b partitionRef) int {
 	switch {
 	case a.prefix < b.prefix:
@@ -83,6 +86,7 @@ func (d *directory) compare(a, b partitionRef) int {
 	return bytes.Compare(d.key(a), d.key(b))
 }
 
+// +checklocks:d.mu
 func (d *directory) key(p partitionRef) []byte {
 	if p.off == probeOff {
 		return d.probe
@@ -113,8 +117,8 @@ func (d *directory) ascend(dst []partitionRef, from []byte, n int) []partitionRe
 	}
 	d.fromTree = d.fromTree[:0]
 	collect := func(p partitionRef) bool {
-		d.fromTree = append(d.fromTree, p)
-		return len(d.fromTree) < n
+		d.fromTree = append(d.fromTree, p) // +checklocksignore: called under mu
+		return len(d.fromTree) < n         // +checklocksignore: called under mu
 	}
 	if where < 0 {
 		d.tree.Ascend(collect)
@@ -152,8 +156,8 @@ func (d *directory) descend(dst []partitionRef, from []byte, n int) []partitionR
 	d.fromTree = d.fromTree[:0]
 	if d.tree.Len() > 0 {
 		collect := func(p partitionRef) bool {
-			d.fromTree = append(d.fromTree, p)
-			return len(d.fromTree) < n
+			d.fromTree = append(d.fromTree, p) // +checklocksignore: called under mu
+			return len(d.fromTree) < n         // +checklocksignore: called under mu
 		}
 		if where > 0 {
 			d.tree.Descend(collect)
@@ -175,6 +179,7 @@ func (d *directory) descend(dst []partitionRef, from []byte, n int) []partitionR
 
 // searchLocked returns the index in the array of the first partition that is not
 // before the probe.
+// +checklocks:d.mu
 func (d *directory) searchLocked(probe partitionRef) int {
 	i, _ := slices.BinarySearchFunc(d.sorted, probe, d.compare)
 	return i
@@ -183,6 +188,7 @@ func (d *directory) searchLocked(probe partitionRef) int {
 // probeLocked returns a probe for key. where is negative if key sorts before all
 // partitions, positive if it sorts after them, and open if key is nil; then the
 // probe is not valid.
+// +checklocks:d.mu
 func (d *directory) probeLocked(key []byte, open int) (p partitionRef, where int) {
 	if key == nil || d.known == 0 {
 		return partitionRef{}, open
@@ -200,6 +206,7 @@ func (d *directory) probeLocked(key []byte, open int) (p partitionRef, where int
 }
 
 // addNewLocked adds the partitions that arrived since the last call.
+// +checklocks:d.mu
 func (d *directory) addNewLocked() {
 	if d.table.partitions.Load() == d.known {
 		return
@@ -241,6 +248,7 @@ func (d *directory) addNewLocked() {
 // setPrefixesLocked sets the prefixes of list from the bytes after the first n
 // bytes of the keys, and returns how many of these n bytes the keys share with the
 // sample. If they share fewer than n, the prefixes are not valid.
+// +checklocks:d.mu
 func (d *directory) setPrefixesLocked(list []partitionRef, n int) (shared int) {
 	common := d.table.partitionKey(d.sample)[:n]
 	for i := range list {
@@ -254,6 +262,7 @@ func (d *directory) setPrefixesLocked(list []partitionRef, n int) (shared int) {
 }
 
 // emptyTreeLocked moves the partitions of the tree to the end of list.
+// +checklocks:d.mu
 func (d *directory) emptyTreeLocked(list []partitionRef) []partitionRef {
 	d.tree.Ascend(func(p partitionRef) bool {
 		list = append(list, p)
@@ -264,6 +273,7 @@ func (d *directory) emptyTreeLocked(list []partitionRef) []partitionRef {
 }
 
 // mergeLocked merges two sorted lists of partitions.
+// +checklocks:d.mu
 func (d *directory) mergeLocked(a, b []partitionRef) []partitionRef {
 	if len(a) == 0 {
 		return b
@@ -281,6 +291,7 @@ func (d *directory) mergeLocked(a, b []partitionRef) []partitionRef {
 
 // newLocked returns the partitions that are not in the directory, ordered by
 // entry, and counts them as added.
+// +checklocks:d.mu
 func (d *directory) newLocked() []partitionRef {
 	fresh := make([]partitionRef, 0, d.table.partitions.Load()-d.known)
 	for i := range d.table.shards {

@@ -12,6 +12,7 @@ import (
 // TestDirectoryArrayAndTree scans while partitions arrive a few at a time after
 // many that arrived together. The directory adds them to the tree, and later moves
 // them to the array.
+// +checklocksignore
 func TestDirectoryArrayAndTree(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 5))
 	m := newModel(t, 4<<20)

@@ -315,6 +315,7 @@ func (it *Iterator) within(s *shard, p *partition) bool {
 
 // addRow adds a row of the current partition, whose shard is locked, and reports
 // whether it needs more.
+// +checklocksignore
 func (it *Iterator) addRow(x item) bool {
 	if it.skip {
 		it.skip = false
@@ -339,6 +340,7 @@ func (it *Iterator) addRow(x item) bool {
 }
 
 // addVersions adds all versions of a row.
+// +checklocks:s.mu
 func (it *Iterator) addVersions(s *shard, x item) {
 	it.batch = append(it.batch, ref{trail: x.trail, off: x.off})
 	for i := x.prev; i != 0; {

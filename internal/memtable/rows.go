@@ -36,6 +36,7 @@ const (
 func (f form) capacity() uint32 { return 2 << f }
 
 // less orders the items of one partition.
+// +checklocks:s.mu
 func (s *shard) less(a, b item) bool {
 	if a.prefix != b.prefix {
 		return a.prefix < b.prefix
@@ -43,6 +44,7 @@ func (s *shard) less(a, b item) bool {
 	return s.lessKey(a.off, b.off)
 }
 
+// +checklocks:s.mu
 func (s *shard) lessKey(a, b uint32) bool { return bytes.Compare(s.key(a), s.key(b)) < 0 }
 
 // shared returns the prefix that the RowKeys of all rows in p share.
@@ -90,6 +92,7 @@ func (s *shard) prefixFor(p *partition, key []byte) (prefix uint64, where int) {
 }
 
 // probeOf returns an item with the given key, valid until the next call.
+// +checklocks:s.mu
 func (s *shard) probeOf(prefix uint64, key []byte) item {
 	s.probe = append(s.probe[:0], key...)
 	return item{prefix: prefix, off: probeOff}
@@ -97,6 +100,7 @@ func (s *shard) probeOf(prefix uint64, key []byte) item {
 
 // items returns the rows of p, which must not be a tree, in order. The caller may
 // change them in place.
+// +checklocks:s.mu
 func (s *shard) items(p *partition) []item {
 	if p.form == formOne {
 		return p.one[:]
@@ -106,6 +110,7 @@ func (s *shard) items(p *partition) []item {
 
 // search returns the index of the first item that is not before the key with the
 // given prefix, and reports whether it has that key.
+// +checklocks:s.mu
 func (s *shard) search(items []item, prefix uint64, key []byte) (int, bool) {
 	lo, hi := 0, len(items)
 	for lo < hi {
@@ -129,6 +134,7 @@ func (s *shard) search(items []item, prefix uint64, key []byte) (int, bool) {
 }
 
 // row returns the row of p with the given key.
+// +checklocks:s.mu
 func (s *shard) row(p *partition, key []byte) (item, bool) {
 	row, shared := key[p.keyLen:], s.shared(p)
 	if !bytes.HasPrefix(row, shared) {
@@ -150,6 +156,7 @@ func (s *shard) row(p *partition, key []byte) (item, bool) {
 
 // put makes it the newest version of its row. The RowKey must have the shared
 // prefix of p.
+// +checklocks:s.mu
 func (s *shard) put(p *partition, it item, keep uint64) {
 	if p.form == formTree {
 		tree := s.trees[p.handle]
@@ -183,6 +190,7 @@ func (s *shard) put(p *partition, it item, keep uint64) {
 }
 
 // promote moves the rows of p, which is full, to the next form.
+// +checklocks:s.mu
 func (s *shard) promote(p *partition) {
 	items, old, handle := s.items(p), p.form, p.handle
 	p.form++
@@ -201,6 +209,7 @@ func (s *shard) promote(p *partition) {
 }
 
 // newArray returns the index of an unused array of the form f.
+// +checklocks:s.mu
 func (s *shard) newArray(f form) uint32 {
 	if free := &s.freeArrays[f-formArray]; len(*free) > 0 {
 		i := (*free)[len(*free)-1]
@@ -224,6 +233,7 @@ func (s *shard) treeOf(items []item) *btree.BTreeG[item] {
 // shrink reduces the shared prefix of the RowKeys of p to n bytes or fewer and
 // updates the prefixes of all items. The order of the rows does not change, but a
 // tree must be rebuilt, because its items cannot be changed in place.
+// +checklocks:s.mu
 func (s *shard) shrink(p *partition, n int) {
 	// A client can choose keys so that each shortens the prefix by one byte. After
 	// some rebuilds, halving the prefix bounds their number.
@@ -248,7 +258,7 @@ func (s *shard) shrink(p *partition, n int) {
 	}
 	items := make([]item, 0, p.rows)
 	s.trees[p.handle].Ascend(func(it item) bool {
-		it.prefix = prefixOf(s.key(it.off)[at:])
+		it.prefix = prefixOf(s.key(it.off)[at:]) // +checklocksignore: called under mu
 		items = append(items, it)
 		return true
 	})
@@ -257,6 +267,7 @@ func (s *shard) shrink(p *partition, n int) {
 
 // ascend calls fn with the rows of p whose key is at least from, in order, until fn
 // returns false. A nil from is the start.
+// +checklocks:s.mu
 func (s *shard) ascend(p *partition, from []byte, fn btree.ItemIteratorG[item]) {
 	prefix, where := uint64(0), -1
 	if from != nil {
@@ -284,6 +295,7 @@ func (s *shard) ascend(p *partition, from []byte, fn btree.ItemIteratorG[item]) 
 
 // descend calls fn with the rows of p whose key is at most from, in reverse order,
 // until fn returns false. A nil from is the end.
+// +checklocks:s.mu
 func (s *shard) descend(p *partition, from []byte, fn btree.ItemIteratorG[item]) {
 	prefix, where := uint64(0), 1
 	if from != nil {

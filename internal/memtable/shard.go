@@ -84,6 +84,7 @@ func (s *shard) init(t *Table) {
 }
 
 // grew counts n allocated bytes.
+// +checklocks:s.mu
 func (s *shard) grew(n int) {
 	const step = 4096
 	if s.uncounted += n; s.uncounted >= step || s.uncounted <= -step {
@@ -94,6 +95,7 @@ func (s *shard) grew(n int) {
 
 // find returns the partition with the key prefix, which has the given hash, and its
 // index.
+// +checklocks:s.mu
 func (s *shard) find(hash uint64, prefix []byte) (id uint32, p *partition) {
 	if len(s.slots) == 0 {
 		return 0, nil
@@ -115,6 +117,7 @@ func (s *shard) find(hash uint64, prefix []byte) (id uint32, p *partition) {
 }
 
 // addLocked adds a partition of one row and returns it.
+// +checklocks:s.mu
 func (s *shard) addLocked(hash uint64, key []byte, keyLen int, it item) *partition {
 	if int(s.partitions.n)+1 > len(s.slots)/4*3 {
 		s.growSlots()
@@ -130,6 +133,7 @@ func (s *shard) addLocked(hash uint64, key []byte, keyLen int, it item) *partiti
 	return p
 }
 
+// +checklocks:s.mu
 func (s *shard) growSlots() {
 	const first = 16
 	old := s.slots
@@ -142,6 +146,7 @@ func (s *shard) growSlots() {
 	}
 }
 
+// +checklocks:s.mu
 func (s *shard) setSlot(slot uint64) {
 	mask := uint32(len(s.slots) - 1)
 	i := uint32(slot>>32) & mask
@@ -154,6 +159,7 @@ func (s *shard) setSlot(slot uint64) {
 // applyLocked indexes the entry at off and returns its partition. The first keyLen
 // bytes of the entry's key are the key of the partition, which has the given hash.
 // p is the partition, or nil if the caller does not know it.
+// +checklocks:s.mu
 func (s *shard) applyLocked(p *partition, hash uint64, keyLen int, off uint32, seq uint64, keep uint64) *partition {
 	s.versionCount++
 	entry := s.table.image[off:]
@@ -175,6 +181,7 @@ func (s *shard) applyLocked(p *partition, hash uint64, keyLen int, off uint32, s
 
 // replace returns it as the newest version of the row whose newest version was old.
 // It keeps or drops the older versions.
+// +checklocks:s.mu
 func (s *shard) replace(old, it item, keep uint64) item {
 	switch {
 	case keep == 0:
@@ -196,6 +203,7 @@ func (s *shard) replace(old, it item, keep uint64) item {
 }
 
 // keep stores v and returns 1 + its index.
+// +checklocks:s.mu
 func (s *shard) keep(v version) uint32 {
 	i := s.freeVersion
 	if i != 0 {
@@ -211,6 +219,7 @@ func (s *shard) keep(v version) uint32 {
 
 // getLocked returns the newest version of key with a sequence number of at
 // most snap.
+// +checklocks:s.mu
 func (s *shard) getLocked(hash uint64, key []byte, keyLen int, snap uint64) (version, bool) {
 	_, p := s.find(hash, key[:keyLen])
 	if p == nil {
@@ -225,6 +234,7 @@ func (s *shard) getLocked(hash uint64, key []byte, keyLen int, snap uint64) (ver
 
 // visible returns the newest version of a row with a sequence number of at
 // most snap.
+// +checklocks:s.mu
 func (s *shard) visible(it item, snap uint64) (version, bool) {
 	v := version{it.trail, it.off, it.prev}
 	for v.trail>>8 > snap {
@@ -237,6 +247,7 @@ func (s *shard) visible(it item, snap uint64) (version, bool) {
 }
 
 // key returns the user key of an item: that of its entry, or the probe.
+// +checklocks:s.mu
 func (s *shard) key(off uint32) []byte {
 	if off == probeOff {
 		return s.probe

@@ -44,7 +44,7 @@ func New(o Options) *Table {
 	}
 	t := &Table{image: o.Image, shapes: codec.NewShapeList(o.Image, shapeBudget)}
 	t.mem.Store(tableBytes)
-	t.dir.init(t)
+	t.dir.init(t) // +checklocksignore: not shared yet
 	for i := range t.shards {
 		t.shards[i].init(t)
 	}

@@ -88,6 +88,7 @@ func TestModel(t *testing.T) {
 
 // TestPartitionBounds scans each partition between its bounds, without the
 // directory, and then ranges of RowKeys in it.
+// +checklocksignore
 func TestPartitionBounds(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 2))
 	m := newModel(t, 4<<20)
@@ -115,6 +116,7 @@ func TestPartitionBounds(t *testing.T) {
 
 // TestSharedPrefixShrinks adds rows that each shorten the shared prefix of their
 // partition by one byte.
+// +checklocksignore
 func TestSharedPrefixShrinks(t *testing.T) {
 	m := newModel(t, 4<<20)
 	const longest = 1000
@@ -139,6 +141,7 @@ func TestSharedPrefixShrinks(t *testing.T) {
 
 // TestDirectoryGrows scans between arrivals of partitions that shorten the prefix
 // that all partitions of the directory share.
+// +checklocksignore
 func TestDirectoryGrows(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 4))
 	m := newModel(t, 4<<20)
@@ -163,6 +166,7 @@ func TestDirectoryGrows(t *testing.T) {
 }
 
 // TestEqualHash looks up a partition that has the hash of another partition.
+// +checklocksignore
 func TestEqualHash(t *testing.T) {
 	m := newModel(t, 1<<20)
 	key := codec.AppendKey(nil, 16, "p", "r")
@@ -177,6 +181,7 @@ func TestEqualHash(t *testing.T) {
 	}
 }
 
+// +checklocksignore
 func TestKeepZeroDropsAllOlder(t *testing.T) {
 	m := newModel(t, 1<<20)
 	key := codec.AppendKey(nil, 16, "p", "r")
@@ -259,6 +264,7 @@ func TestSizes(t *testing.T) {
 
 // TestBytes compares the accounting with the size of the Go heap, and checks that
 // the arrays of partitions that moved to another form are reused.
+// +checklocksignore
 func TestBytes(t *testing.T) {
 	const rows = 60_000
 	for _, partitions := range []int{1, 60, 1500, 4000, 20_000, rows} {
@@ -280,7 +286,7 @@ func TestBytes(t *testing.T) {
 				t.Errorf("Bytes = %d, the heap grew by %d", got, used)
 			}
 			for i := range tb.shards {
-				for f, a := range tb.shards[i].arrays {
+				for f, a := range tb.shards[i].arrays { // +checklocksignore: nothing runs concurrently
 					if partitions <= 1500 && a.n > slabLen {
 						t.Errorf("shard %d has %d items in arrays of form %d although all partitions are trees", i, a.n, f+1)
 					}

@@ -87,8 +87,8 @@ func Import(ctx context.Context, st store.Store, table string, r *Reader, o Impo
 	im.read()
 	close(im.jobs)
 	workers.Wait()
-	im.progress.Bytes = r.Bytes()
-	return im.progress, im.err
+	im.progress.Bytes = r.Bytes() // +checklocksignore: the workers have ended
+	return im.progress, im.err    // +checklocksignore: the workers have ended
 }
 
 // noLine is greater than every line number.
@@ -111,14 +111,14 @@ type lineRange struct{ first, last int64 }
 
 // importer is the state of one import.
 type importer struct {
-	ctx   context.Context
-	st    store.Store
-	table string
-	r     *Reader
-	o     ImportOptions
-	jobs  chan *transaction
-	// created is set once the table exists, bad once an invalid row was skipped.
-	created, bad bool
+	ctx     context.Context
+	st      store.Store
+	table   string
+	r       *Reader
+	o       ImportOptions
+	jobs    chan *transaction
+	created bool // the table exists
+	bad     bool // an invalid row was skipped
 	// failedAt is the line of the first error. Later transactions are dropped.
 	failedAt atomic.Int64
 

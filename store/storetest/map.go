@@ -51,7 +51,8 @@ func (m *mapStore) tickLocked() edm.Ticks {
 	return m.last
 }
 
-// enter begins a call: unless it returns an error, m.mu is held.
+// enter begins a call: unless it returns an error, m.mu is held until leave.
+// +checklocksignore
 func (m *mapStore) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -64,6 +65,10 @@ func (m *mapStore) enter(ctx context.Context) error {
 	return nil
 }
 
+// leave ends a call.
+// +checklocksignore
+func (m *mapStore) leave() { m.mu.Unlock() }
+
 // enterTable is enter for a call on a table that must exist.
 func (m *mapStore) enterTable(ctx context.Context, table string) (*mapTable, error) {
 	if err := edm.CheckTableName(table); err != nil {
@@ -74,7 +79,7 @@ func (m *mapStore) enterTable(ctx context.Context, table string) (*mapTable, err
 	}
 	t, ok := m.tables[edm.FoldTableName(table)]
 	if !ok {
-		m.mu.Unlock()
+		m.leave()
 		return nil, store.ErrTableNotFound
 	}
 	return t, nil
@@ -88,7 +93,7 @@ func (m *mapStore) CreateTable(ctx context.Context, table string) error {
 	if err := m.enter(ctx); err != nil {
 		return err
 	}
-	defer m.mu.Unlock()
+	defer m.leave()
 	name := edm.FoldTableName(table)
 	if _, ok := m.tables[name]; ok {
 		return store.ErrTableExists
@@ -105,7 +110,7 @@ func (m *mapStore) DeleteTable(ctx context.Context, table string) error {
 	if _, err := m.enterTable(ctx, table); err != nil {
 		return err
 	}
-	defer m.mu.Unlock()
+	defer m.leave()
 	delete(m.tables, edm.FoldTableName(table))
 	return nil
 }
@@ -115,7 +120,7 @@ func (m *mapStore) Tables(ctx context.Context, from string, limit int) ([]store.
 	if err := m.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer m.mu.Unlock()
+	defer m.leave()
 	var list []store.TableInfo
 	for name, t := range m.tables {
 		if name >= edm.FoldTableName(from) {
@@ -137,7 +142,7 @@ func (m *mapStore) TableMeta(ctx context.Context, table string) ([]byte, error) 
 	if err != nil {
 		return nil, err
 	}
-	defer m.mu.Unlock()
+	defer m.leave()
 	return bytes.Clone(t.meta), nil
 }
 
@@ -153,7 +158,7 @@ func (m *mapStore) SetTableMeta(ctx context.Context, table string, meta []byte) 
 	if err != nil {
 		return err
 	}
-	defer m.mu.Unlock()
+	defer m.leave()
 	t.meta = copyMeta(meta)
 	return nil
 }
@@ -163,7 +168,7 @@ func (m *mapStore) AccountMeta(ctx context.Context) ([]byte, error) {
 	if err := m.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer m.mu.Unlock()
+	defer m.leave()
 	return bytes.Clone(m.meta), nil
 }
 
@@ -175,7 +180,7 @@ func (m *mapStore) SetAccountMeta(ctx context.Context, meta []byte) error {
 	if err := m.enter(ctx); err != nil {
 		return err
 	}
-	defer m.mu.Unlock()
+	defer m.leave()
 	m.meta = copyMeta(meta)
 	return nil
 }
@@ -214,7 +219,7 @@ func (m *mapStore) View(ctx context.Context, table string, key edm.Key, read fun
 		return err
 	}
 	e, ok := t.rows[key]
-	m.mu.Unlock()
+	m.leave()
 	if !ok {
 		return store.ErrEntityNotFound
 	}
@@ -233,7 +238,7 @@ func (m *mapStore) Apply(ctx context.Context, table string, ops ...store.Op) ([]
 	if err != nil {
 		return nil, err
 	}
-	defer m.mu.Unlock()
+	defer m.leave()
 	// No two ops have the same key, so none needs to see what another did.
 	next := make([]*edm.Entity, len(ops))
 	for i := range ops {

@@ -34,7 +34,7 @@ func (m *mapStore) Query(ctx context.Context, table string, q store.Query) store
 		c.err = err
 		return c
 	}
-	defer m.mu.Unlock()
+	defer m.leave()
 	if t.sorted == nil {
 		for _, e := range t.rows {
 			t.sorted = append(t.sorted, e)

@@ -207,6 +207,7 @@ func (l *Log) applyGroup(group []*Commit) {
 
 // applyLocked inserts the entries of c into the memtable of its segment and
 // publishes them.
+// +checklocks:l.applyMu
 func (l *Log) applyLocked(c *Commit) {
 	for _, d := range c.defs {
 		c.seg.Table.AddShape(d.id, d.off, d.shape)

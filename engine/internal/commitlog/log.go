@@ -116,7 +116,7 @@ func New(o Options, lastSeq uint64, highWater edm.Ticks, prevEnd int64) (*Log, e
 	l.applyCond = sync.NewCond(&l.applyMu)
 	l.published.Store(lastSeq)
 	var err error
-	if l.active, err = l.newSegmentLocked(prevEnd, 0); err != nil {
+	if l.active, err = l.newSegmentLocked(prevEnd, 0); err != nil { // +checklocksignore: not shared yet
 		return nil, err
 	}
 	l.noSync.writable.Store(l.active.Number)
@@ -201,6 +201,7 @@ func (l *Log) append(c *Commit) error {
 	return nil
 }
 
+// +checklocks:l.mu
 func (l *Log) enqueueLocked(c *Commit) {
 	l.queue = append(l.queue, c)
 	if !l.leading {
@@ -212,6 +213,7 @@ func (l *Log) enqueueLocked(c *Commit) {
 
 // assignLocked copies the record into the memory of the active segment, or of the
 // next one if it does not fit, and assigns sequence numbers and time stamps.
+// +checklocks:l.mu
 func (l *Log) assignLocked(c *Commit) error {
 	firstTS := max(l.o.Now(), l.highWater+1)
 	count := len(c.entries)
@@ -300,6 +302,7 @@ entries:
 // rotateLocked freezes the active segment and starts the next one, which can take
 // a record of need bytes. It touches memory only: the leader that writes to the
 // next segment first creates its file, after this one is complete on disk.
+// +checklocks:l.mu
 func (l *Log) rotateLocked(need int64) error {
 	seg, err := l.newSegmentLocked(l.active.Tail(), need)
 	if err != nil {
@@ -313,6 +316,7 @@ func (l *Log) rotateLocked(need int64) error {
 	return nil
 }
 
+// +checklocks:l.mu
 func (l *Log) newSegmentLocked(prevEnd, need int64) (*Segment, error) {
 	bytes := max(l.o.SegmentBytes, wal.SegmentBytes(int(need)))
 	pool := &l.spareMemory

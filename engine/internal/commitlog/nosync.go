@@ -51,7 +51,7 @@ func (l *Log) writeBehind(seg *Segment) error {
 	if tail-seg.written.Load() < behindBytes || !l.fileMu.TryLock() {
 		return nil
 	}
-	defer l.fileMu.Unlock()
+	defer l.fileMu.Unlock() // +checklocksignore: TryLock
 	// SyncSegments writes the frozen segments.
 	if seg.frozen.Load() || seg.Number > l.noSync.writable.Load() {
 		return nil

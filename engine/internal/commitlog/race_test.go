@@ -13,6 +13,7 @@ import (
 
 // TestFailureDuringReady calls Failure from Ready, as stalled writers do, which
 // hold the mutex that Ready takes.
+// +checklocksignore
 func TestFailureDuringReady(t *testing.T) {
 	w := newWorld(t, Options{})
 	bad := errors.New("bad")
@@ -59,6 +60,7 @@ func TestAppliedAfterOverlay(t *testing.T) {
 // TestDropDuringSeal freezes a segment while its seal is synced. All its records
 // are applied, so a flush may drop it. Its memory and file must stay until the seal
 // is written.
+// +checklocksignore
 func TestDropDuringSeal(t *testing.T) {
 	w := newWorld(t, Options{})
 	seg := w.log.Active()

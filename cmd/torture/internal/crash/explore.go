@@ -166,6 +166,7 @@ func (x *explorer) violation(point int, path string, err error) error {
 }
 
 // addDisks adds the disks of a crash at this point of the workload.
+// +checklocksignore
 func (x *explorer) addDisks(disk *vfs.Mem, op vfs.Op) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

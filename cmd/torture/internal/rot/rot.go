@@ -20,7 +20,9 @@ import (
 
 // Report has the results. Its counters may be read while jobs run.
 type Report struct {
-	Total, Detected, Harmless atomic.Int64
+	Total    atomic.Int64
+	Detected atomic.Int64
+	Harmless atomic.Int64
 
 	mu sync.Mutex
 	// +checklocks:mu
