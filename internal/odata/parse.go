@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -232,47 +231,6 @@ func isMetadata(name []byte) bool {
 		name = name[i+1:]
 	}
 	return bytes.HasPrefix(name, []byte(metadata))
-}
-
-// find returns the index of the member called name. It appends one if there is none.
-func (p *parser) find(name []byte, at int) int {
-	n := len(p.members)
-	if n > 0 && p.members[n-1].name == string(name) {
-		return n - 1
-	}
-	if i := p.search(name); i >= 0 {
-		return i
-	}
-	if n == MaxNames {
-		p.fail(at, "more than "+strconv.Itoa(MaxNames)+" members")
-		p.err.Kind = TooManyNames
-		return n
-	}
-	p.members = append(p.members, member{name: p.memory.text(name)})
-	return n
-}
-
-// search returns the index of the member called name, or -1.
-func (p *parser) search(name []byte) int {
-	const few = 16
-	if len(p.members) <= few {
-		for i := range p.members {
-			if p.members[i].name == string(name) {
-				return i
-			}
-		}
-		return -1
-	}
-	if p.index == nil {
-		p.index = make(map[string]int, 4*few)
-	}
-	for i := len(p.index); i < len(p.members); i++ {
-		p.index[p.members[i].name] = i
-	}
-	if i, ok := p.index[string(name)]; ok {
-		return i
-	}
-	return -1
 }
 
 // parseType parses the annotated type of m. An unknown type is an error only if m

@@ -1,0 +1,44 @@
+package odata
+
+import "strconv"
+
+// find returns the index of the member called name. It appends one if there is none.
+func (p *parser) find(name []byte, at int) int {
+	n := len(p.members)
+	if n > 0 && p.members[n-1].name == string(name) {
+		return n - 1
+	}
+	if i := p.search(name); i >= 0 {
+		return i
+	}
+	if n == MaxNames {
+		p.fail(at, "more than "+strconv.Itoa(MaxNames)+" members")
+		p.err.Kind = TooManyNames
+		return n
+	}
+	p.members = append(p.members, member{name: p.memory.text(name)})
+	return n
+}
+
+// search returns the index of the member called name, or -1.
+func (p *parser) search(name []byte) int {
+	const few = 16
+	if len(p.members) <= few {
+		for i := range p.members {
+			if p.members[i].name == string(name) {
+				return i
+			}
+		}
+		return -1
+	}
+	if p.index == nil {
+		p.index = make(map[string]int, 4*few)
+	}
+	for i := len(p.index); i < len(p.members); i++ {
+		p.index[p.members[i].name] = i
+	}
+	if i, ok := p.index[string(name)]; ok {
+		return i
+	}
+	return -1
+}
