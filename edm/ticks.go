@@ -112,28 +112,5 @@ func AppendETag(dst []byte, t Ticks) []byte {
 	return append(dst, `'"`...)
 }
 
-// ETagFormat appends ETags and caches the text of the last second, since most
-// Timestamps of a batch are in the same second. The zero ETagFormat is ready for
-// use.
-type ETagFormat struct {
-	second Ticks // of text, plus one
-	text   [len(`W/"datetime'2024-02-03T04%3A05%3A06`)]byte
-}
-
-// Append appends the ETag of an entity with the Timestamp t, like AppendETag.
-func (f *ETagFormat) Append(dst []byte, t Ticks) []byte {
-	second := t/ticksPerSecond + 1
-	if second != f.second || t < 0 {
-		start := len(dst)
-		dst = AppendETag(dst, t)
-		if len(dst)-start >= len(f.text) {
-			f.second = second
-			copy(f.text[:], dst[start:])
-		}
-		return dst
-	}
-	return append(appendFraction(append(dst, f.text[:]...), t), `'"`...)
-}
-
 // ETag returns the ETag of an entity with the Timestamp t.
 func (t Ticks) ETag() ETag { return ETag(AppendETag(make([]byte, 0, 48), t)) }

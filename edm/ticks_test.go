@@ -159,16 +159,3 @@ func TestTicksOfOutsideRange(t *testing.T) {
 		})
 	}
 }
-
-func TestETagFormat(t *testing.T) {
-	var f edm.ETagFormat
-	for _, ticks := range []edm.Ticks{
-		0, 1, 9_999_999, 10_000_000, 10_000_000, 10_000_010, 19_999_999, 20_000_000, 5, edm.MaxTicks, edm.MaxTicks - 1,
-		133_000_000_000_000_000, 133_000_000_000_000_001, 133_000_000_001_000_000, 133_000_000_010_000_000,
-	} {
-		want := string(edm.AppendETag([]byte("x"), ticks))
-		if got := string(f.Append([]byte("x"), ticks)); got != want {
-			t.Errorf("ETagFormat of %d: got %s, want %s", ticks, got, want)
-		}
-	}
-}

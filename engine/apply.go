@@ -43,7 +43,6 @@ type txn struct {
 
 	etags    []byte // of the results, back to back
 	etagEnds []int
-	format   edm.ETagFormat
 	// freeResults and etagText are memory for the results of later calls.
 	freeResults []store.Result
 	etagText    strings.Builder
@@ -366,7 +365,7 @@ func (t *txn) results(ops []store.Op) []store.Result {
 	for i := range ops {
 		if ops[i].Kind != store.OpDelete {
 			out[i].Timestamp = t.commit.FirstTimestamp() + edm.Ticks(i)
-			t.etags = t.format.Append(t.etags, out[i].Timestamp)
+			t.etags = edm.AppendETag(t.etags, out[i].Timestamp)
 		}
 		t.etagEnds = append(t.etagEnds, len(t.etags))
 	}
