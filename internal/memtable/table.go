@@ -1,7 +1,6 @@
 package memtable
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -29,10 +28,6 @@ type Table struct {
 	mem        atomic.Int64     // bytes allocated
 	partitions atomic.Int64     // number of partitions in all shards
 	dir        directory
-
-	// The key and the hash of the partition of the last entry. Only Apply uses them.
-	last     []byte
-	lastHash uint64
 
 	shards [shardCount]shard
 }
@@ -85,9 +80,12 @@ func (t *Table) Shapes() int { return t.shapes.Len() }
 // than that of any applied entry. A smaller one could need a version that was
 // dropped.
 func (t *Table) Apply(off uint32, seq uint64, keep uint64) {
-	s := t.locate(off)
+	key := t.key(off)
+	partLen := codec.PartitionLen(key)
+	hash := codec.PartitionHash(key[:partLen])
+	s := t.shard(hash)
 	s.mu.Lock()
-	s.applyLocked(nil, t.lastHash, len(t.last), off, seq, keep)
+	s.applyLocked(nil, hash, partLen, off, seq, keep)
 	s.mu.Unlock()
 }
 
@@ -102,17 +100,6 @@ func (t *Table) ApplyAll(hash uint64, keyLen int, offs []uint32, seq uint64, kee
 	for i, off := range offs {
 		p = s.applyLocked(p, hash, keyLen, off, seq+uint64(i), keep)
 	}
-}
-
-// locate returns the shard of the entry at off and caches the entry's partition,
-// because consecutive entries of a log are often in one partition.
-func (t *Table) locate(off uint32) *shard {
-	key := t.key(off)
-	if len(t.last) == 0 || !bytes.HasPrefix(key, t.last) {
-		t.last = key[:codec.PartitionLen(key)]
-		t.lastHash = codec.PartitionHash(t.last)
-	}
-	return t.shard(t.lastHash)
 }
 
 // Get returns the newest version of a user key with a sequence number of at most
