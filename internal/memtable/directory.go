@@ -312,33 +312,6 @@ func (d *directory) newLocked() []partitionRef {
 // are read sequentially, and are sorted if they arrived sorted. It may use the
 // memory of list.
 func sortByEntry(list []partitionRef) []partitionRef {
-	const (
-		minRadix = 1024 // from here on, a radix sort is faster than comparisons
-		bits     = 11
-		digits   = 3
-		mask     = 1<<bits - 1
-	)
-	if len(list) < minRadix {
-		slices.SortFunc(list, func(a, b partitionRef) int { return cmp.Compare(a.off, b.off) })
-		return list
-	}
-	other := make([]partitionRef, len(list))
-	for d := range digits {
-		var ends [1 << bits]uint32
-		for i := range list {
-			ends[list[i].off>>(d*bits)&mask]++
-		}
-		sum := uint32(0)
-		for i, n := range ends {
-			ends[i] = sum
-			sum += n
-		}
-		for i := range list {
-			at := &ends[list[i].off>>(d*bits)&mask]
-			other[*at] = list[i]
-			*at++
-		}
-		list, other = other, list
-	}
+	slices.SortFunc(list, func(a, b partitionRef) int { return cmp.Compare(a.off, b.off) })
 	return list
 }
