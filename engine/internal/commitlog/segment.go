@@ -47,10 +47,6 @@ type Segment struct {
 	shapes     map[*codec.Shape]uint16
 	shapeBytes int
 	defined    int
-	// lastShape is the shape looked up last, and lastID its id: most writers use
-	// one shape for a long time.
-	lastShape *codec.Shape
-	lastID    uint16
 
 	lastSeq uint64 // the last sequence number appended
 }
@@ -105,19 +101,13 @@ const maxShapeBytes = 4 << 20
 // define remembers the id of a shape.
 func (s *Segment) define(d shapeDef) {
 	s.shapes[d.shape] = d.id
-	s.lastShape, s.lastID = d.shape, d.id
 	s.shapeBytes += d.shape.MemBytes()
 	s.defined = int(d.id)
 }
 
 // shapeID returns the id of shape, or 0 if s does not have it or shape is nil,
 // the shape of a delete.
-func (s *Segment) shapeID(shape *codec.Shape) uint16 {
-	if shape != s.lastShape {
-		s.lastShape, s.lastID = shape, s.shapes[shape]
-	}
-	return s.lastID
-}
+func (s *Segment) shapeID(shape *codec.Shape) uint16 { return s.shapes[shape] }
 
 // forgetShapes forgets all shapes if they take too much memory. If one is used
 // again, it is defined again.
