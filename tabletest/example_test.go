@@ -9,7 +9,7 @@ import (
 	"github.com/tablerock-db/tablerock/tabletest"
 )
 
-// T stands for the *testing.T of a test, which an example lacks.
+// T replaces the *testing.T of a test, which an example does not have.
 type T struct {
 	testing.TB
 	cleanups []func()
@@ -25,8 +25,8 @@ func (t *T) end() {
 	}
 }
 
-// A program under test is given srv.ConnectionString(), or, as here, the endpoint
-// and a client that signs.
+// Pass srv.ConnectionString() to the program under test, or as here use the endpoint
+// and a client that signs requests.
 func ExampleNew() {
 	t := new(T)
 	defer t.end()

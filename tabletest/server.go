@@ -16,37 +16,37 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// Server is a running server. Its fields must not be changed. All methods may be
-// called concurrently.
+// Server is a running server. Do not change its fields. All methods may be called
+// concurrently.
 type Server struct {
 	// Endpoint is the URL of the account, such as
 	// http://127.0.0.1:41234/devstoreaccount1.
 	Endpoint string
-	// Account and Key are what clients sign requests with.
+	// Account and Key are the credentials of the clients.
 	Account, Key string
-	// Store is the database behind the server, for looking at it, or preparing it,
-	// past the protocol.
+	// Store is the database of the server. A test can use it to write and read
+	// entities without the protocol.
 	Store store.Store
 
 	client *http.Client
 }
 
-// The account of all servers, with the published key of development.
+// The default account, with the published development key.
 const (
 	developmentAccount = "devstoreaccount1"
 	developmentKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 
-// smallestSegment keeps the memory of a server near that of what is in it.
+// smallestSegment is the minimum, since most databases of tests are small.
 const smallestSegment = 64 << 10
 
-// cacheBytes bounds what is kept of files that are in memory already.
+// cacheBytes is small, since all files are in memory.
 const cacheBytes = 4 << 20
 
-// drainTime is how long a request may go on once the test is over.
+// drainTime limits the time of requests after the end of the test.
 const drainTime = 5 * time.Second
 
-// Option changes a server that New makes.
+// Option is an option of New.
 type Option func(*options)
 
 type options struct {
@@ -55,21 +55,21 @@ type options struct {
 	now          func() time.Time
 }
 
-// WithAccount serves an account of this name and key, in base64, and not that of
-// development.
+// WithAccount replaces the development account by one with this name, and with this
+// key in base64.
 func WithAccount(name, key string) Option {
 	return func(o *options) { o.account, o.key = name, key }
 }
 
-// WithObserver calls f after each request, from the request's goroutine.
+// WithObserver calls f after each request, from the goroutine of the request.
 func WithObserver(f func(server.Event)) Option { return func(o *options) { o.observe = f } }
 
-// WithClock takes the time that signatures and tokens are judged by, and that
-// Client signs with, from now.
+// WithClock sets the clock by which the server checks signatures and tokens, and with
+// which Client signs.
 func WithClock(now func() time.Time) Option { return func(o *options) { o.now = now } }
 
-// New starts a server that ends with the test. It ends the test at once if that
-// fails.
+// New starts a server and stops it when the test ends. It calls t.Fatalf if the
+// server cannot start.
 func New(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	o := options{account: developmentAccount, key: developmentKey, now: systemNow}
@@ -118,18 +118,17 @@ func New(t testing.TB, opts ...Option) *Server {
 	}
 }
 
-// ConnectionString returns what every client library takes as a connection
-// string.
+// ConnectionString returns the connection string for client libraries.
 func (s *Server) ConnectionString() string {
 	return "DefaultEndpointsProtocol=http;AccountName=" + s.Account + ";AccountKey=" + s.Key + ";TableEndpoint=" + s.Endpoint + ";"
 }
 
-// Client returns a client that signs what it sends with the account's key, for
-// tests that speak the protocol without a library. Its idle connections are
-// closed with the server.
+// Client returns a client that signs requests with the key of the account, for tests
+// that use the protocol without a library. Its idle connections are closed when the
+// test ends.
 func (s *Server) Client() *http.Client { return s.client }
 
-// signer signs requests on their way.
+// signer signs requests and passes them to next.
 type signer struct {
 	credential *sharedkey.Credential
 	next       http.RoundTripper

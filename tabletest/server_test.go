@@ -19,8 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// send sends a request with the account's signature and returns the answer's
-// status and body.
+// send sends a signed request and returns the status and the body of the response.
 func send(t testing.TB, srv *tabletest.Server, method, path, body string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequest(method, srv.Endpoint+path, strings.NewReader(body))
@@ -55,7 +54,7 @@ func TestServer(t *testing.T) {
 	want(t, srv, http.StatusCreated, http.MethodPost, "/Tables", `{"TableName":"Orders"}`)
 	want(t, srv, http.StatusCreated, http.MethodPost, "/Orders", `{"PartitionKey":"p","RowKey":"1","Total":42.5}`)
 	if text := want(t, srv, http.StatusOK, http.MethodGet, "/Orders(PartitionKey='p',RowKey='1')", ""); !strings.Contains(text, `"Total":42.5`) {
-		t.Errorf("the entity comes back as %s", text)
+		t.Errorf("the response has the entity %s", text)
 	}
 	e, err := srv.Store.Get(t.Context(), "Orders", edm.Key{Partition: "p", Row: "1"})
 	if err != nil || !e.Properties.Get("Total").Equal(edm.Double(42.5)) {
@@ -66,7 +65,7 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// TestOptions changes all that can be changed.
+// TestOptions sets every option.
 func TestOptions(t *testing.T) {
 	const key = "c29tZSBvdGhlciBrZXkgb2YgbXkgb3duLCBsb25nIGVub3VnaCBmb3IgdXMh"
 	events := make(chan server.Event, 1)
@@ -84,7 +83,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// failing is a test that notes how it fails.
+// failing is a test that records its failure.
 type failing struct {
 	testing.TB
 	said     string
@@ -98,7 +97,8 @@ func (f *failing) Fatalf(format string, args ...any) {
 	panic(f)
 }
 
-// TestNewFails ends the test that asks for what cannot be, and leaves nothing.
+// TestNewFails checks that New fails the test for invalid options, and leaves no
+// goroutine.
 func TestNewFails(t *testing.T) {
 	f := &failing{TB: t}
 	func() {
@@ -117,7 +117,7 @@ func TestNewFails(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce gives each of a thousand tests a server of its own.
+// TestManyAtOnce runs a thousand tests, each with a server of its own.
 func TestManyAtOnce(t *testing.T) {
 	n := 1000
 	if testing.Short() {
@@ -137,13 +137,13 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestCloses wants the store to be closed with the test, whatever its clients
-// left open.
+// TestCloses checks that the store is closed at the end of the test, even if clients
+// left connections open.
 func TestCloses(t *testing.T) {
 	var srv *tabletest.Server
 	t.Run("inner", func(t *testing.T) {
 		srv = tabletest.New(t)
-		answer, err := http.Get(srv.Endpoint + "/Tables") // not signed, and by a client of its own
+		answer, err := http.Get(srv.Endpoint + "/Tables") // without a signature, by another client
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,12 +153,12 @@ func TestCloses(t *testing.T) {
 		}
 	})
 	if _, err := srv.Store.Tables(t.Context(), "", 0); !errors.Is(err, store.ErrClosed) {
-		t.Errorf("after the test, the store says %v, want it closed", err)
+		t.Errorf("after the test, the store returns %v, want ErrClosed", err)
 	}
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// BenchmarkStart measures from nothing to the first answer.
+// BenchmarkStart measures the time from New to the first response.
 func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
 		f := &failing{TB: b}

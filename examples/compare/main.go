@@ -1,7 +1,6 @@
-// Command compare reads two files of entities, CSV or JSONL, and compares them
-// entity by entity, property by property, type by type, bit by bit. Timestamps,
-// the order of lines and the order of properties do not count. It exits 1 when
-// the files differ.
+// Command compare compares the entities in two files, CSV or JSONL: keys, names,
+// types, and the bits of values. It ignores Timestamps, the order of lines and the
+// order of properties. It exits with status 1 if the files differ.
 package main
 
 import (
@@ -22,8 +21,8 @@ import (
 
 const usage = `usage: compare [flags] FILE FILE
 
-The flags describe the first file and are those of tablerock import; the second
-is as tablerock export writes it.
+The flags describe the first file, like those of tablerock import. The second file
+has the form of tablerock export.
 `
 
 func main() {
@@ -64,20 +63,20 @@ func formatOf(name, format string) transfer.Format {
 	return transfer.JSONL
 }
 
-// digest stands for the content of an entity.
+// digest is a hash of the properties of an entity.
 type digest [sha256.Size]byte
 
-// maxShown is how many differences are printed.
+// maxShown limits the differences that are printed.
 const maxShown = 10
 
-// compare prints how the second file differs from the first.
+// compare prints the differences between the second file and the first.
 func compare(out io.Writer, first, second transfer.ReadOptions) (same bool, err error) {
 	entities := map[edm.Key]digest{}
 	var types [edm.TypeGuid + 1]int
 	lines := 0
 	err = each(first, func(e *edm.Entity) {
 		lines++
-		entities[e.Key] = digestOf(e) // the last line of a key counts, as in an import
+		entities[e.Key] = digestOf(e) // the last line of a key wins, as in an import
 	})
 	if err != nil {
 		return false, err
@@ -138,7 +137,7 @@ func each(o transfer.ReadOptions, use func(e *edm.Entity)) error {
 	}
 }
 
-// digestOf sums names, types and values in the order of the names.
+// digestOf hashes names, types and values in the order of the names.
 func digestOf(e *edm.Entity) digest {
 	props := slices.Clone(e.Properties)
 	slices.SortFunc(props, func(a, b edm.Property) int { return strings.Compare(a.Name, b.Name) })

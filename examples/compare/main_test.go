@@ -14,8 +14,8 @@ const (
 	two = `{"PartitionKey":"p","RowKey":"2","Timestamp":"2020-01-01T00:00:00Z","d":1.0}` + "\n"
 )
 
-// TestCompare compares two files that differ in what counts, or only in what
-// does not.
+// TestCompare compares files with differences, and with differences that compare
+// ignores.
 func TestCompare(t *testing.T) {
 	for _, c := range []struct {
 		name, first, second string

@@ -1,6 +1,6 @@
-// Command generate prints entities with properties of all eight types as JSONL,
-// the same for the same flags. Together with Command compare it shows that what
-// goes into a table comes out of it.
+// Command generate prints random entities with properties of all eight types as
+// JSONL. Equal flags give equal entities. With command compare, it checks that a
+// table returns the entities that were imported.
 package main
 
 import (
@@ -46,13 +46,13 @@ func generate(out io.Writer, n, perPartition int, seed uint64) error {
 	return w.Flush()
 }
 
-// words are texts that are easily spoiled: quotes, commas, line feeds, leading
-// zeros, characters beyond ASCII and beyond U+FFFF, nothing at all.
+// words are texts that an encoding can damage: quotes, commas, line feeds, leading
+// zeros, characters beyond ASCII and beyond U+FFFF, the empty text.
 var words = []string{
 	"harbour", "north", "007", "", "it's", `a "quoted" word`, "one, two", "two\nlines", " spaces ", "größe", "東京", "😀", "true", "1e5", "\t",
 }
 
-// doubles and their like are values at the edges of their types.
+// doubles and the others below are values at the limits of their types.
 var (
 	doubles = []float64{0, math.Copysign(0, -1), 1, math.MaxFloat64, math.SmallestNonzeroFloat64, math.Inf(1), math.Inf(-1), math.NaN(), 0.1}
 	int32s  = []int32{0, 1, -1, math.MinInt32, math.MaxInt32}
@@ -61,8 +61,8 @@ var (
 
 func pick[T any](g *rand.Rand, list []T) T { return list[g.IntN(len(list))] }
 
-// entity is the i-th. One property in eight is missing, and one value in eight
-// is at an edge of its type.
+// entity returns entity i. One property in eight is absent, and one value in eight is
+// at a limit of its type.
 func entity(g *rand.Rand, i, perPartition int) edm.Entity {
 	blob := make([]byte, g.IntN(64))
 	for j := range blob {

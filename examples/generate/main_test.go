@@ -9,8 +9,8 @@ import (
 	"github.com/tablerock-db/tablerock/internal/transfer"
 )
 
-// TestGenerate reads what was generated: legal entities of rising keys, with
-// each of the eight types, the same each time and others with another seed.
+// TestGenerate checks that the entities are legal, have ascending keys and each of
+// the eight types, and depend on the seed alone.
 func TestGenerate(t *testing.T) {
 	text := func(seed uint64) []byte {
 		t.Helper()

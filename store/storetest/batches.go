@@ -21,7 +21,7 @@ func testBatch(t *tester) {
 	merged := t.insert(s, entity("p", "3", prop("A", edm.Int32(1))))
 	t.insert(s, number("p", "5", 1))
 	elsewhere := t.insert(s, number("q", "1", 1))
-	// In no order, one of each kind.
+	// Not in order, one of each kind.
 	ops := []store.Op{
 		store.Replace(number("p", "5", 2), store.Any),
 		store.Insert(number("p", "1", 2)),
@@ -43,7 +43,7 @@ func testBatch(t *tester) {
 	t.wantRows("after one of each kind", s, store.Query{}, append(want, elsewhere))
 }
 
-// testBatchIndex tries which of several ops is the one that failed.
+// testBatchIndex checks which op a failure reports.
 func testBatchIndex(t *tester) {
 	s := t.openPeople()
 	t.insert(s, number("p", "old", 1))
@@ -69,12 +69,12 @@ func testBatchIndex(t *tester) {
 		results, err := s.Apply(t.ctx, people, c.ops...)
 		t.wantFailure(c.name, err, c.want)
 		if results != nil {
-			t.Errorf("%s: results %v beside a failure", c.name, results)
+			t.Errorf("%s: results %v with an error", c.name, results)
 		}
 	}
 }
 
-// testBatchAtomic lets each op of a batch fail in turn.
+// testBatchAtomic makes each op of a batch fail, one after the other.
 func testBatchAtomic(t *tester) {
 	s := t.openPeople()
 	var list []edm.Entity
@@ -126,12 +126,12 @@ func testBatchCount(t *tester) {
 	}
 }
 
-// testBatchBytes shows that the limit is on what is given, and not on what
-// merges make of it.
+// testBatchBytes checks that the limit applies to the ops as given, and not to the
+// results of merges.
 func testBatchBytes(t *tester) {
 	s := t.openPeople()
-	// Four ops as large as an entity may be, less 1,000 bytes each, and one of
-	// what is left.
+	// Four ops 1,000 bytes below the limit of an entity, and one of the remaining
+	// bytes.
 	big := edm.MaxEntityBytes - 1000
 	ops := func(total int) (ops []store.Op) {
 		for i := range 5 {

@@ -12,7 +12,7 @@ import (
 )
 
 // testQuerySnapshot changes everything while cursors are open that have read
-// nothing, one row, or half.
+// nothing, one row, or half of the rows.
 func testQuerySnapshot(t *tester) {
 	s := t.openPeople()
 	list := t.fill(s, family())
@@ -115,10 +115,10 @@ func testQueryContext(t *tester) {
 	t.wantErr("Get", err, context.Canceled)
 	t.wantErr("CreateTable", s.CreateTable(ctx, "Another"), context.Canceled)
 	t.wantErr("SetAccountMeta", s.SetAccountMeta(ctx, []byte("x")), context.Canceled)
-	t.wantRows("after calls whose ctx had ended", s, store.Query{}, list)
+	t.wantRows("after calls with a ctx that had ended", s, store.Query{}, list)
 }
 
-// testQueryRow looks at a row many times before the next, and keeps copies.
+// testQueryRow reads a row many times before the next, and keeps copies.
 func testQueryRow(t *tester) {
 	s := t.openPeople()
 	list := t.fill(s, family())

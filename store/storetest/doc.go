@@ -1,7 +1,7 @@
-// Package storetest proves that a backend keeps the contract of package store.
+// Package storetest tests that a backend keeps the contract of package store.
 //
-// Run holds a Backend against the whole contract, one named subtest for each
-// part; RunModel compares a long random sequence of operations with Map, a
-// plain map that serves as second implementation and as oracle. Tests of code
-// that needs nothing but a store can use NewMap as well.
+// [Run] tests a [Backend] with a named subtest for each group of rules. [RunModel]
+// compares a long random sequence of operations on the backend with a simple store
+// in Go maps, which is the oracle. [NewMap] returns such a store, also for tests of
+// code that only needs some Store.
 package storetest

@@ -31,7 +31,7 @@ func testValues(t *tester) {
 	all := extremes()
 	want := t.insert(s, edm.Entity{Key: key("all", ""), Properties: all})
 	t.wantEntity("all types in one entity", s, want)
-	// The same name with every type, so that none is taken for the table's.
+	// The same name with every type, so that a store cannot have one type for a name.
 	var list []edm.Entity
 	for i, p := range all {
 		list = append(list, entity("each", fmt.Sprintf("%03d", i), prop("V", p.Value)))
@@ -43,7 +43,7 @@ func testValues(t *tester) {
 	t.wantRows("every value by one query", s, store.Query{From: &list[0].Key}, list)
 	back := slices.Clone(list)
 	slices.Reverse(back)
-	t.wantRows("every value backwards", s, store.Query{From: &list[len(list)-1].Key, Reverse: true, Limit: len(list)}, back)
+	t.wantRows("every value in reverse", s, store.Query{From: &list[len(list)-1].Key, Reverse: true, Limit: len(list)}, back)
 }
 
 func testNulls(t *tester) {
@@ -84,8 +84,8 @@ func testKeys(t *tester) {
 		t.wantEntity("key", s, e)
 	}
 	for _, k := range []edm.Key{
-		key("one", "ABC"), key("One", "abc"), key("one", long[1:]), key("one", " a"), // only near an entity
-		key("a/b", ""), key("", "a\\b"), key("#", "?"), key("\x00", "\x1f"), key("\x7f", "\u009f"), // none can have these
+		key("one", "ABC"), key("One", "abc"), key("one", long[1:]), key("one", " a"), // similar to keys of entities
+		key("a/b", ""), key("", "a\\b"), key("#", "?"), key("\x00", "\x1f"), key("\x7f", "\u009f"), // illegal
 		key(long+"k", ""), key("one", wide+"k"), key("one", "\xff"), key("\xed\xa0\x80", ""),
 	} {
 		t.wantGone(fmt.Sprintf("key %.40q", k), s, k)
@@ -131,7 +131,8 @@ func testView(t *tester) {
 	}
 }
 
-// testOwnership finds a store that keeps, changes or gives away memory.
+// testOwnership finds a store that retains or changes memory of the caller, or
+// returns its own.
 func testOwnership(t *tester) {
 	s := t.openPeople()
 	text, blob := []byte("some text"), []byte("some blob")
@@ -259,12 +260,12 @@ func testConditions(t *tester) {
 	t.wantFailure("insert of what exists", err, failure{Executed: true, Err: store.ErrEntityExists})
 	t.wantEntity("after a refused insert", s, now)
 	for _, kind := range []store.OpKind{store.OpInsertOrMerge, store.OpInsertOrReplace} {
-		// IfMatch does not count for these.
+		// These ignore IfMatch.
 		t.apply(s, store.Op{Kind: kind, Entity: number("p", "r", 2), IfMatch: "wrong"}, store.Op{Kind: kind, Entity: number("p", kind.String(), 2), IfMatch: "wrong"})
 	}
 }
 
-// insertAgain puts e in place of what there is, and returns it as it must be found.
+// insertAgain replaces the entity by e and returns e as it must be stored.
 func (t *tester) insertAgain(s store.Store, e edm.Entity) edm.Entity {
 	t.Helper()
 	e.Timestamp = t.apply(s, store.InsertOrReplace(e))[0].Timestamp

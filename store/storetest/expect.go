@@ -25,7 +25,7 @@ func (t *tester) wantErr(what string, err, want error) {
 	}
 }
 
-// wantRule fails unless err is a refusal by r that is not about an op.
+// wantRule fails unless err is an *edm.Error of rule r and not an *store.OpError.
 func (t *tester) wantRule(what string, err error, r edm.Rule) {
 	t.Helper()
 	var op *store.OpError
@@ -34,7 +34,7 @@ func (t *tester) wantRule(what string, err error, r edm.Rule) {
 	}
 }
 
-// ruleOf returns the rule by which err refuses, or 0.
+// ruleOf returns the rule of an *edm.Error, or 0.
 func ruleOf(err error) edm.Rule {
 	var e *edm.Error
 	if errors.As(err, &e) && errors.Is(err, store.ErrInvalid) {
@@ -43,7 +43,7 @@ func ruleOf(err error) edm.Rule {
 	return 0
 }
 
-// failure is how an Apply may fail: by an error or by a rule.
+// failure describes an *store.OpError: by an error or by a rule.
 type failure struct {
 	Index    int
 	Executed bool
@@ -51,7 +51,7 @@ type failure struct {
 	Rule     edm.Rule
 }
 
-// String says what the failure is.
+// String describes f.
 func (f failure) String() string {
 	what := fmt.Sprint(f.Err)
 	if f.Rule != 0 {
@@ -66,13 +66,13 @@ func (t *tester) wantFailure(what string, err error, f failure) {
 	var op *store.OpError
 	switch {
 	case !errors.As(err, &op):
-		t.Errorf("%s: got %v, want a failure of %v", what, err, f)
+		t.Errorf("%s: got %v, want %v", what, err, f)
 	case op.Index != f.Index || op.Executed != f.Executed || ruleOf(err) != f.Rule || f.Err != nil && !errors.Is(err, f.Err):
-		t.Errorf("%s: got a failure of op %d (executed %v): %v; want %v", what, op.Index, op.Executed, op.Err, f)
+		t.Errorf("%s: got op %d (executed %v): %v; want %v", what, op.Index, op.Executed, op.Err, f)
 	}
 }
 
-// sameEntity reports whether two entities agree in all, order included.
+// sameEntity reports whether a and b are equal, including the order of properties.
 func sameEntity(a, b edm.Entity) bool {
 	return a.Key == b.Key && a.Timestamp == b.Timestamp && slices.EqualFunc(a.Properties, b.Properties,
 		func(p, q edm.Property) bool { return p.Name == q.Name && p.Value.Equal(q.Value) })
@@ -103,7 +103,7 @@ func difference(got, want []edm.Entity) string {
 	return ""
 }
 
-// show returns v for a failure's message, shortened.
+// show formats v for a message, shortened.
 func show(v any) string {
 	const most = 1500
 	var text string

@@ -20,12 +20,12 @@ func entity(p, r string, props ...edm.Property) edm.Entity {
 	return edm.Entity{Key: key(p, r), Properties: props}
 }
 
-// number returns an entity with one property of one number.
+// number returns an entity with the property N of value n.
 func number(p, r string, n int) edm.Entity {
 	return entity(p, r, prop("N", edm.Int32(int32(n))))
 }
 
-// numberOf returns the number that number stored in e, 0 if it has none.
+// numberOf returns the property N of e, 0 if it has none.
 func numberOf(e edm.Entity) int32 {
 	n, _ := e.Properties.Get("N").Int32()
 	return n
@@ -45,8 +45,8 @@ func propertySize(p edm.Property) int {
 	return edm.EntitySize(edm.Key{}, edm.Properties{p}) - edm.EntitySize(edm.Key{}, nil)
 }
 
-// filling returns properties that count n bytes in the size of an entity. The
-// least that one counts is 22.
+// filling returns properties that add n bytes to the size of an entity. A property
+// adds at least 22.
 func filling(n int) edm.Properties {
 	var p edm.Properties
 	for i := 0; n > 0; i++ {
@@ -62,7 +62,7 @@ func filling(n int) edm.Properties {
 	return p
 }
 
-// extremes has, for each type, what is most likely to be damaged on its way.
+// extremes returns the values of each type that an encoding is most likely to damage.
 func extremes() edm.Properties {
 	var p edm.Properties
 	add := func(values ...edm.Value) {
@@ -78,7 +78,7 @@ func extremes() edm.Properties {
 	add(edm.Int32(0), edm.Int32(-1), edm.Int32(math.MinInt32), edm.Int32(math.MaxInt32))
 	add(edm.Int64(0), edm.Int64(-1), edm.Int64(math.MinInt64), edm.Int64(math.MaxInt64), edm.Int64(1<<53+1))
 	for _, bits := range []uint64{0x7ff8000000000001, 0xfff8000000000000, 0x7ffc00000000beef} {
-		add(edm.Double(math.Float64frombits(bits))) // NaN is kept to the bit
+		add(edm.Double(math.Float64frombits(bits))) // the bits of NaN are kept
 	}
 	add(edm.Double(0), edm.Double(math.Copysign(0, -1)), edm.Double(math.Inf(1)), edm.Double(math.Inf(-1)),
 		edm.Double(math.MaxFloat64), edm.Double(math.SmallestNonzeroFloat64), edm.Double(0.1))
@@ -87,7 +87,7 @@ func extremes() edm.Properties {
 	return p
 }
 
-// family is a table of three partitions of ten entities each, for filters.
+// family returns three partitions of ten entities each, for filters.
 func family() []edm.Entity {
 	var list []edm.Entity
 	for i := range 30 {

@@ -22,14 +22,14 @@ func testQueryFrom(t *tester) {
 	}
 	for i, e := range list {
 		t.wantRows(fmt.Sprintf("from %q", e.Key), s, store.Query{From: &e.Key}, list[i:])
-		t.wantRows(fmt.Sprintf("back from %q", e.Key), s, store.Query{From: &e.Key, Reverse: true}, back[len(list)-1-i:])
+		t.wantRows(fmt.Sprintf("reverse from %q", e.Key), s, store.Query{From: &e.Key, Reverse: true}, back[len(list)-1-i:])
 		next := key(e.Key.Partition, e.Key.Row+" ")
 		t.wantRows(fmt.Sprintf("from after %q", e.Key), s, store.Query{From: &next, Limit: 2}, list[i+1:min(i+3, len(list))])
-		t.wantRows(fmt.Sprintf("back from after %q", e.Key), s, store.Query{From: &next, Reverse: true, Limit: 2}, back[len(list)-1-i:min(len(list)-i+1, len(list))])
+		t.wantRows(fmt.Sprintf("reverse from after %q", e.Key), s, store.Query{From: &next, Reverse: true, Limit: 2}, back[len(list)-1-i:min(len(list)-i+1, len(list))])
 	}
 	first := key("", "")
 	t.wantRows("from the least key", s, store.Query{From: &first}, list)
-	t.wantRows("back from the least key", s, store.Query{From: &first, Reverse: true}, nil)
+	t.wantRows("reverse from the least key", s, store.Query{From: &first, Reverse: true}, nil)
 }
 
 func testQueryFromLimits(t *tester) {
@@ -49,8 +49,8 @@ func testQueryFromLimits(t *tester) {
 	}
 }
 
-// testQueryFromNoKey begins at keys that no entity can have, between two that are
-// there. No page shows, or resumes at, what lies before them.
+// testQueryFromNoKey starts at illegal keys between two entities. No page has or
+// resumes at a key before From.
 func testQueryFromNoKey(t *tester) {
 	s := t.openPeople()
 	list := t.fill(s, family())

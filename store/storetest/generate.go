@@ -10,8 +10,8 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// What the steps of a model are made of. All of it is drawn from few values, so
-// that keys collide, names recur and filters hit.
+// The steps of a model use few values, so that keys collide, names recur and filters
+// match.
 var (
 	modelTables     = []string{"Alpha", "alpha", "Beta", "Gamma"}
 	modelPartitions = []string{"", "a", "a ", "\U0001F600", "\uffff"}
@@ -37,8 +37,8 @@ func (m *model) key() edm.Key {
 	return edm.Key{Partition: pick(m, modelPartitions), Row: pick(m, modelRows)}
 }
 
-// ops returns a batch, mostly of one op or a few. Large ones break no rule but
-// those about batches, which they would hardly reach otherwise.
+// ops returns a batch, usually of one or a few ops. The ops of a large batch are
+// valid by themselves, so that the checks of batches are reached.
 func (m *model) ops() []store.Op {
 	n := 1
 	switch {
@@ -75,7 +75,7 @@ func (m *model) ops() []store.Op {
 func (m *model) op(k edm.Key, n int) store.Op {
 	op := store.Op{Kind: store.OpKind(1 + m.rand.IntN(6)), Entity: edm.Entity{Key: k, Properties: m.properties(n <= 8)}}
 	if n > 1 && (n > 8 || !m.chance(100)) {
-		// Batches must succeed often enough to matter.
+		// Most batches must succeed.
 		op.Kind = pick(m, []store.OpKind{store.OpInsertOrMerge, store.OpInsertOrReplace})
 	}
 	if n <= 8 && m.chance(2) {
@@ -95,8 +95,8 @@ func (m *model) op(k edm.Key, n int) store.Op {
 	return op
 }
 
-// properties returns a few properties; with odd, in rare cases such as break a
-// rule, or very many, or very large ones.
+// properties returns a few properties. With odd, they rarely break a rule, or are
+// many or large.
 func (m *model) properties(odd bool) edm.Properties {
 	var p edm.Properties
 	start := m.rand.IntN(len(modelNames))
@@ -191,7 +191,7 @@ func (m *model) filter() *filter.Expr {
 	return e
 }
 
-// condition returns the text of a condition that nests up to depth.
+// condition returns the text of a condition of at most depth levels.
 func (m *model) condition(depth int) string {
 	if depth > 0 && m.chance(500) {
 		switch m.rand.IntN(5) {
@@ -219,7 +219,7 @@ func (m *model) condition(depth int) string {
 
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// describe shows a batch in a failure's message.
+// describe formats a batch for a message.
 func describe(table string, ops []store.Op) string {
 	text := fmt.Sprintf("apply %d ops to %s:", len(ops), table)
 	for i := 0; i < len(ops) && i < 8; i++ {

@@ -9,7 +9,7 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// hooks is a Store whose calls of a Map go through functions, where there are any.
+// hooks is a mapStore whose calls go through the functions that are not nil.
 type hooks struct {
 	*mapStore
 	apply       func(ctx context.Context, table string, ops []store.Op) ([]store.Result, error)
@@ -78,7 +78,7 @@ func (h *hooks) Close() error {
 	return h.mapStore.Close()
 }
 
-// wrapped is a cursor some of whose answers are changed.
+// wrapped is a cursor with changed results.
 type wrapped struct {
 	store.Cursor
 	next   func() bool
@@ -115,7 +115,7 @@ func (w *wrapped) Err() error {
 	return w.Cursor.Err()
 }
 
-// eachOp returns a hook that changes copies of all ops.
+// eachOp sets a hook that changes copies of all ops.
 func eachOp(h *hooks, change func(op *store.Op)) {
 	h.apply = func(ctx context.Context, table string, ops []store.Op) ([]store.Result, error) {
 		ops = slices.Clone(ops)
@@ -127,7 +127,7 @@ func eachOp(h *hooks, change func(op *store.Op)) {
 	}
 }
 
-// eachQuery returns a hook that changes queries.
+// eachQuery sets a hook that changes queries.
 func eachQuery(h *hooks, change func(q *store.Query)) {
 	h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
 		change(&q)
@@ -135,7 +135,7 @@ func eachQuery(h *hooks, change func(q *store.Query)) {
 	}
 }
 
-// eachResult is a hook that changes how Apply ends.
+// eachResult sets a hook that changes the results of Apply.
 func eachResult(h *hooks, change func(table string, ops []store.Op, r []store.Result, err error) ([]store.Result, error)) {
 	h.apply = func(ctx context.Context, table string, ops []store.Op) ([]store.Result, error) {
 		r, err := h.mapStore.Apply(ctx, table, ops...)
@@ -143,7 +143,7 @@ func eachResult(h *hooks, change func(table string, ops []store.Op, r []store.Re
 	}
 }
 
-// opErrors is a hook that changes the OpErrors of Apply.
+// opErrors sets a hook that changes the OpErrors of Apply.
 func opErrors(h *hooks, change func(ops []store.Op, e *store.OpError)) {
 	eachResult(h, func(_ string, ops []store.Op, r []store.Result, err error) ([]store.Result, error) {
 		var e *store.OpError
@@ -154,8 +154,8 @@ func opErrors(h *hooks, change func(ops []store.Op, e *store.OpError)) {
 	})
 }
 
-// resumeAt is a hook that changes where pages resume; change gets the keys of the
-// page's last row, if there is one, and of the Map's own answer.
+// resumeAt sets a hook that changes the resume keys of pages. change gets the key of
+// the last row of the page, if there is one, and the correct resume key.
 func resumeAt(h *hooks, change func(last, next *edm.Key) *edm.Key) {
 	h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
 		c := h.mapStore.Query(ctx, table, q)

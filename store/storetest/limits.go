@@ -13,7 +13,7 @@ var limitTests = []subtest{
 	{"ResultLimits", testResultLimits},
 }
 
-// testOpLimits tries what an op by itself may not be, in every kind of op.
+// testOpLimits breaks each rule for a single op, in every kind of op.
 func testOpLimits(t *tester) {
 	s := t.openPeople()
 	longKey, longName := strings.Repeat("k", edm.MaxKeyUnits), strings.Repeat("n", edm.MaxNameUnits)
@@ -24,7 +24,7 @@ func testOpLimits(t *tester) {
 	for _, c := range []struct {
 		e    edm.Entity
 		rule edm.Rule
-		key  bool // a deletion is refused too
+		key  bool // OpDelete checks it too
 	}{
 		{entity("a/b", "r"), edm.RuleKey, true},
 		{entity("p", `a\b`), edm.RuleKey, true},
@@ -40,7 +40,7 @@ func testOpLimits(t *tester) {
 		{entity(wideKey+"k", "r"), edm.RuleKeyLength, true},
 		{entity("p", "k"+wideKey), edm.RuleKeyLength, true},
 		{entity("\xff", "r"), edm.RuleUTF8, true},
-		{entity("p", "\xed\xa0\x80"), edm.RuleUTF8, true}, // half of a pair of surrogates
+		{entity("p", "\xed\xa0\x80"), edm.RuleUTF8, true}, // half of a surrogate pair
 		{named(""), edm.RulePropertyName, false},
 		{named("1a"), edm.RulePropertyName, false},
 		{named("a-b"), edm.RulePropertyName, false},
@@ -73,11 +73,11 @@ func testOpLimits(t *tester) {
 	}
 	_, err := s.Apply(t.ctx, people, store.Op{Entity: entity("p", "r")})
 	t.wantFailure("no kind of op", err, failure{Err: store.ErrInvalid})
-	t.wantRows("after refusals alone", s, store.Query{}, nil)
+	t.wantRows("after errors only", s, store.Query{}, nil)
 }
 
-// testResultLimits tries what an op may leave behind: exactly the limit, and a
-// little more.
+// testResultLimits checks the limits of the resulting entity: at the limit, and just
+// above.
 func testResultLimits(t *tester) {
 	s := t.openPeople()
 	at := func(row string, p edm.Properties) edm.Entity { return edm.Entity{Key: key("p", row), Properties: p} }
@@ -86,7 +86,7 @@ func testResultLimits(t *tester) {
 	smallSize := propertySize(small[0])
 	for _, c := range []struct {
 		name         string
-		old          edm.Properties // what is there; nil is nothing
+		old          edm.Properties // the stored entity; nil: none
 		fits, breaks edm.Properties
 		rule         edm.Rule
 	}{

@@ -16,19 +16,19 @@ type mapStore struct {
 	now func() edm.Ticks
 
 	mu     sync.Mutex
-	last   edm.Ticks            // the last Timestamp given out
+	last   edm.Ticks            // the last assigned Timestamp
 	tables map[string]*mapTable // by folded name
 	meta   []byte
 	closed bool
 }
 
-// mapTable is a table. Entities are replaced and never changed, so whoever holds
-// one, or holds sorted, needs no lock.
+// mapTable is a table. Entities are replaced and never changed, so a reader of an
+// entity or of sorted needs no lock.
 type mapTable struct {
 	info   store.TableInfo
 	meta   []byte
 	rows   map[edm.Key]*edm.Entity
-	sorted []*edm.Entity // rows in order; nil after a change
+	sorted []*edm.Entity // rows in order; nil if rows changed
 }
 
 // NewMap returns an empty Store in Go maps. It keeps nothing after Close. Its
@@ -51,7 +51,8 @@ func (m *mapStore) tickLocked() edm.Ticks {
 	return m.last
 }
 
-// enter begins a call: unless it returns an error, m.mu is held until leave.
+// enter begins a call. Without an error it returns with m.mu locked; call leave to
+// unlock it.
 // +checklocksignore
 func (m *mapStore) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
@@ -239,7 +240,7 @@ func (m *mapStore) Apply(ctx context.Context, table string, ops ...store.Op) ([]
 		return nil, err
 	}
 	defer m.leave()
-	// No two ops have the same key, so none needs to see what another did.
+	// Keys in a batch are distinct, so the ops are independent.
 	next := make([]*edm.Entity, len(ops))
 	for i := range ops {
 		if next[i], err = resolve(t.rows[ops[i].Entity.Key], &ops[i]); err != nil {
@@ -261,8 +262,8 @@ func (m *mapStore) Apply(ctx context.Context, table string, ops ...store.Op) ([]
 	return results, nil
 }
 
-// resolve returns what op makes of old, which is nil if there is no entity: an
-// entity of its own memory, or nil for a deletion.
+// resolve returns the result of op on old, which is nil if there is no entity. The
+// result owns its memory; it is nil for a deletion.
 func resolve(old *edm.Entity, op *store.Op) (*edm.Entity, error) {
 	switch op.Kind {
 	case store.OpInsert:

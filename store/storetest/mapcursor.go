@@ -9,15 +9,15 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// mapCursor walks the rows that a Map had when it was asked.
+// mapCursor iterates over the rows of a mapStore at the call of Query.
 type mapCursor struct {
 	ctx      context.Context
 	query    store.Query
-	todo     []*edm.Entity // in the order of the walk, next first
+	todo     []*edm.Entity // the remaining rows, next first
 	examined int
 	returned int
 	ended    bool
-	row      edm.Entity // the current row; Next writes the next one over it
+	row      edm.Entity // the current row, which Next overwrites
 	resume   *edm.Key
 	err      error
 }
@@ -28,7 +28,7 @@ func (m *mapStore) Query(ctx context.Context, table string, q store.Query) store
 	if c.err = store.CheckQuery(q); c.err != nil {
 		return c
 	}
-	// The end of ctx is for Next to see, which knows where to go on.
+	// Next reports the end of ctx, with the key to resume from.
 	t, err := m.enterTable(context.WithoutCancel(ctx), table)
 	if err != nil {
 		c.err = err
@@ -52,7 +52,7 @@ func (m *mapStore) Query(ctx context.Context, table string, q store.Query) store
 	return c
 }
 
-// inQuery reports whether q must look at the entity of k, if there is one.
+// inQuery reports whether q examines an entity of key k.
 func inQuery(k edm.Key, q store.Query) bool {
 	if q.From != nil {
 		c := k.Compare(*q.From)
@@ -66,7 +66,7 @@ func inQuery(k edm.Key, q store.Query) bool {
 	})
 }
 
-// isAfter reports whether k lies after b, which is not Unbounded.
+// isAfter reports whether k is after b, which is not Unbounded.
 func isAfter(k edm.Key, b filter.Bound) bool {
 	switch b.Kind {
 	case filter.BeforePartition:
@@ -108,7 +108,7 @@ func (c *mapCursor) Next() bool {
 	return false
 }
 
-// reached reports whether n is at limit, which is none if it is 0.
+// reached reports whether n has reached limit, where 0 means no limit.
 func reached(n, limit int) bool { return limit > 0 && n >= limit }
 
 // Row implements store.Cursor.

@@ -12,11 +12,11 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// RunModel carries out a random sequence of steps on a fresh store of b and on a
-// Map, and fails tb at the first difference between them. The sequence depends
-// on seed alone (and on whether b has Reopen and PowerCut), and a failure names
-// it with the last steps. Timestamps need not be the Map's, but must be equal
-// where the Map's are and rise where the Map's rise from call to call.
+// RunModel executes a random sequence of steps on a new store of b and on a store of
+// [NewMap], and fails tb at the first difference. The sequence depends only on seed,
+// and on whether b has Reopen and PowerCut. A failure shows the seed and the last
+// steps. Timestamps may differ from the oracle's, but must be equal where those are
+// equal, and increase where those increase from call to call.
 func RunModel(tb testing.TB, b Backend, seed uint64, steps int) {
 	tb.Helper()
 	m := &model{
@@ -40,28 +40,28 @@ func RunModel(tb testing.TB, b Backend, seed uint64, steps int) {
 	m.noErr("Close", m.s.Close())
 }
 
-// model is a comparison under way.
+// model is a running comparison.
 type model struct {
 	*tester
 	seed   uint64
 	step   int
 	trace  []string // the last steps
 	rand   *rand.Rand
-	s      store.Store // what is tested
+	s      store.Store // under test
 	oracle *mapStore
 
-	last     edm.Ticks               // of s, the latest Timestamp of a finished call
-	ticks    map[edm.Ticks]edm.Ticks // of s for the oracle's
-	created  map[edm.Ticks]edm.Ticks // the same for the creation of tables
-	versions map[edm.Key][]edm.Ticks // the oracle's for all entities a key has had
+	last     edm.Ticks               // the latest Timestamp of a finished call of s
+	ticks    map[edm.Ticks]edm.Ticks // from the oracle's to those of s
+	created  map[edm.Ticks]edm.Ticks // likewise for the creation of tables
+	versions map[edm.Key][]edm.Ticks // the oracle's for all versions of a key
 	cursors  []*pairOfCursors
 }
 
-// pairOfCursors are cursors of one query of both, begun at the same moment.
+// pairOfCursors are cursors of one query on both stores, begun at the same step.
 type pairOfCursors struct {
 	what      string
 	got, want store.Cursor
-	begun     int // at this step
+	begun     int // the step of the query
 }
 
 func (m *model) fatalf(format string, args ...any) {
@@ -69,7 +69,7 @@ func (m *model) fatalf(format string, args ...any) {
 	m.Fatalf("seed %d, step %d: %s", m.seed, m.step, fmt.Sprintf(format, args...))
 }
 
-// note keeps what a step does for a failure's message.
+// note records a step for messages.
 func (m *model) note(format string, args ...any) string {
 	text := fmt.Sprintf(format, args...)
 	if len(text) > 600 {
@@ -82,10 +82,10 @@ func (m *model) note(format string, args ...any) string {
 	return text
 }
 
-// chance is true in n of 1,000 cases.
+// chance returns true in n of 1,000 calls.
 func (m *model) chance(n int) bool { return m.rand.IntN(1000) < n }
 
-// do carries out one step.
+// do executes one step.
 func (m *model) do() {
 	switch n := m.rand.IntN(100); {
 	case n < 50:
@@ -118,7 +118,7 @@ func (m *model) sameErr(got, want error) bool {
 	return want == nil
 }
 
-// kindOf names all that callers can tell errors apart by.
+// kindOf returns everything by which callers can distinguish errors.
 func kindOf(err error) string {
 	if err == nil {
 		return "success"
@@ -142,7 +142,7 @@ func kindOf(err error) string {
 	return strings.Join(kind, ", ")
 }
 
-// apply carries out a batch on both.
+// apply executes a batch on both stores.
 func (m *model) apply() {
 	table, ops := m.tableName(), m.ops()
 	theirs := slices.Clone(ops)
@@ -158,7 +158,7 @@ func (m *model) apply() {
 	got, err := m.s.Apply(m.ctx, table, theirs...)
 	if !m.sameErr(err, wantErr) {
 		if got != nil {
-			m.fatalf("results %v beside a failure", got)
+			m.fatalf("results %v with an error", got)
 		}
 		return
 	}
@@ -170,12 +170,12 @@ func (m *model) apply() {
 		g := got[i]
 		if ops[i].Kind == store.OpDelete {
 			if g != w {
-				m.fatalf("op %d, a deletion, results in %v", i, g)
+				m.fatalf("op %d, a deletion, has the result %v", i, g)
 			}
 			continue
 		}
 		if g.Timestamp <= m.last || g.Timestamp < last || g.ETag != g.Timestamp.ETag() {
-			m.fatalf("op %d results in %v, after %d in this batch and %d before", i, g, last, m.last)
+			m.fatalf("op %d has the result %v, after %d in this batch and %d before", i, g, last, m.last)
 		}
 		last = g.Timestamp
 		m.ticks[w.Timestamp] = g.Timestamp
@@ -185,7 +185,7 @@ func (m *model) apply() {
 	m.last = last
 }
 
-// same fails unless got is what the oracle has.
+// same fails unless got equals want of the oracle.
 func (m *model) same(what string, got, want []edm.Entity) {
 	m.Helper()
 	want = slices.Clone(want)
@@ -226,7 +226,7 @@ func (m *model) query() {
 	m.same(what, m.chain(m.s, table, q, 100_000), want.Rows)
 }
 
-// cursor begins a query, or goes on with one begun earlier.
+// cursor begins a query, or continues one.
 func (m *model) cursor() {
 	if len(m.cursors) < 3 && m.chance(600) {
 		table, q := m.tableName(), m.queryOf()
@@ -347,7 +347,7 @@ func (m *model) compareAll() {
 	}
 }
 
-// reopen opens the data again, by Close or by a loss of power.
+// reopen opens the data again after Close or a power cut.
 func (m *model) reopen() {
 	cut := m.backend.PowerCut != nil && (m.backend.Reopen == nil || m.chance(500))
 	if !cut && m.backend.Reopen == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// queryMutants are about queries.
+// queryMutants break rules about queries.
 var queryMutants = []mutant{
 	{"From is exclusive", "QueryFrom", true, func(h *hooks) {
 		eachQuery(h, func(q *store.Query) {
@@ -19,7 +19,7 @@ var queryMutants = []mutant{
 			}
 		})
 	}},
-	{"a From that is no key begins with its partition", "QueryFromNoKey", false, func(h *hooks) {
+	{"an illegal From starts at its partition", "QueryFromNoKey", false, func(h *hooks) {
 		eachQuery(h, func(q *store.Query) {
 			if q.From != nil && strings.Contains(q.From.Row, "/") && !q.Reverse && q.Filter != nil {
 				q.From = &edm.Key{Partition: q.From.Partition}
@@ -65,7 +65,7 @@ var queryMutants = []mutant{
 			return c
 		}
 	}},
-	{"a page has a row more", "Pages", true, func(h *hooks) {
+	{"a page has one row too many", "Pages", true, func(h *hooks) {
 		eachQuery(h, func(q *store.Query) {
 			if q.Limit > 3 {
 				q.Limit++
@@ -113,7 +113,7 @@ var queryMutants = []mutant{
 			return c
 		}
 	}},
-	{"a query begins when it is read", "QuerySnapshot", true, func(h *hooks) {
+	{"a query takes its snapshot at the first Next", "QuerySnapshot", true, func(h *hooks) {
 		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
 			w := &wrapped{Cursor: h.mapStore.Query(ctx, table, q)}
 			w.next = func() bool {
@@ -167,7 +167,7 @@ var queryMutants = []mutant{
 			}}
 		}
 	}},
-	{"ctx is not looked at", "QueryContext", false, func(h *hooks) {
+	{"ctx is ignored", "QueryContext", false, func(h *hooks) {
 		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
 			return h.mapStore.Query(context.WithoutCancel(ctx), table, q)
 		}

@@ -8,18 +8,18 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// heldMutants are mutants of syncedMap.
+// heldMutants break rules about durability.
 var heldMutants = []struct {
-	name, part string
-	change     func(s *syncedMap)
+	name, subtest string
+	change        func(s *syncedMap)
 }{
-	{"refusals do not wait", "HeldRefusal", func(s *syncedMap) { s.early = true }},
-	{"readers see what may vanish", "HeldWrite", func(s *syncedMap) { s.dirty = true }},
-	{"a refusal after a failed sync", "HeldFailure", func(s *syncedMap) { s.guesses = true }},
+	{"errors do not wait", "HeldRefusal", func(s *syncedMap) { s.early = true }},
+	{"readers see writes that are not durable", "HeldWrite", func(s *syncedMap) { s.dirty = true }},
+	{"another error than ErrOutcomeUnknown after a failed sync", "HeldFailure", func(s *syncedMap) { s.guesses = true }},
 	{"acknowledged before it is durable", "HeldContext", func(s *syncedMap) { s.hasty = true }},
 	{"Close does not wait", "HeldClose", func(s *syncedMap) { s.stuck = true }},
-	{"a loss of power takes what was acknowledged", "PowerCut", func(s *syncedMap) { s.loses = true }},
-	{"half a batch after a failed sync", "HeldFailure", func(s *syncedMap) { s.torn = true }},
+	{"a power cut loses acknowledged writes", "PowerCut", func(s *syncedMap) { s.loses = true }},
+	{"a part of a batch after a failed sync", "HeldFailure", func(s *syncedMap) { s.torn = true }},
 	{"an unknown outcome changes later", "HeldFailure", func(s *syncedMap) { s.wavers = true }},
 	{"Timestamps begin anew when closed", "Reopen", func(s *syncedMap) { s.resets = true }},
 }
@@ -34,8 +34,8 @@ func subtestOf(t *testing.T, name string) subtest {
 	panic("unreachable")
 }
 
-// TestMutants shows that the suite can fail: each mutant of a Map is found by
-// the part that is about the rule it breaks.
+// TestMutants checks that the suite finds each mutant, by the subtest for the rule
+// that it breaks.
 func TestMutants(t *testing.T) {
 	for _, m := range slices.Concat(writeMutants, queryMutants) {
 		t.Run(m.name, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestMutants(t *testing.T) {
 				m.make(h)
 				return h
 			}}
-			wantFound(t, m.part, record(t, func(tb testing.TB) { subtestOf(t, m.part).run(newTester(tb, b)) }))
+			wantFound(t, m.subtest, record(t, func(tb testing.TB) { subtestOf(t, m.subtest).run(newTester(tb, b)) }))
 			if m.model {
 				wantFound(t, "the model", record(t, func(tb testing.TB) {
 					for seed := uint64(0); seed < 20 && !tb.Failed(); seed++ {
@@ -57,7 +57,7 @@ func TestMutants(t *testing.T) {
 	for _, m := range heldMutants {
 		t.Run(m.name, func(t *testing.T) {
 			b := syncedBackend(m.change)
-			wantFound(t, m.part, record(t, func(tb testing.TB) { subtestOf(t, m.part).run(newTester(tb, b)) }))
+			wantFound(t, m.subtest, record(t, func(tb testing.TB) { subtestOf(t, m.subtest).run(newTester(tb, b)) }))
 		})
 	}
 }

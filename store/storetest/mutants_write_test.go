@@ -14,16 +14,15 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// mutant breaks one rule. The part named must find it, and so must the model
-// where it says so.
+// mutant breaks one rule. The subtest must find it, and with model RunModel too.
 type mutant struct {
-	name  string
-	part  string
-	model bool
-	make  func(h *hooks)
+	name    string
+	subtest string
+	model   bool
+	make    func(h *hooks)
 }
 
-// writeMutants are about writes, tables and the life of a store.
+// writeMutants break rules about writes, tables and Close.
 var writeMutants = []mutant{
 	{"partition before other checks", "OrderOfChecks", true, func(h *hooks) {
 		h.apply = func(ctx context.Context, table string, ops []store.Op) ([]store.Result, error) {
@@ -63,7 +62,7 @@ var writeMutants = []mutant{
 			}
 		})
 	}},
-	{"too many ops is of op 100", "BatchCount", true, func(h *hooks) {
+	{"too many ops reports op 100", "BatchCount", true, func(h *hooks) {
 		opErrors(h, func(_ []store.Op, e *store.OpError) {
 			if e.Index == 99 {
 				e.Index = 100
@@ -73,13 +72,13 @@ var writeMutants = []mutant{
 	{"Executed is never set", "Conditions", true, func(h *hooks) {
 		opErrors(h, func(_ []store.Op, e *store.OpError) { e.Executed = false })
 	}},
-	{"a missing table is found by executing", "MissingTable", true, func(h *hooks) {
+	{"a missing table sets Executed", "MissingTable", true, func(h *hooks) {
 		opErrors(h, func(_ []store.Op, e *store.OpError) { e.Executed = true })
 	}},
 	{"ETags are ignored", "Conditions", true, func(h *hooks) {
 		eachOp(h, func(op *store.Op) { op.IfMatch = store.Any })
 	}},
-	{"upserts look at the ETag", "Conditions", false, func(h *hooks) {
+	{"upserts check the ETag", "Conditions", false, func(h *hooks) {
 		eachOp(h, func(op *store.Op) {
 			if op.Kind == store.OpInsertOrMerge && op.IfMatch == "wrong" {
 				op.Kind = store.OpMerge
@@ -123,7 +122,7 @@ var writeMutants = []mutant{
 			}
 		})
 	}},
-	{"all NaN are one", "Values", false, func(h *hooks) {
+	{"the bits of NaN change", "Values", false, func(h *hooks) {
 		eachOp(h, func(op *store.Op) {
 			for i := range op.Entity.Properties {
 				p := &op.Entity.Properties[i]
@@ -153,7 +152,7 @@ var writeMutants = []mutant{
 			return h.mapStore.Apply(ctx, table, ops...)
 		}
 	}},
-	{"the caller's memory is kept", "Ownership", false, func(h *hooks) {
+	{"the caller's memory is retained", "Ownership", false, func(h *hooks) {
 		eachResult(h, func(table string, ops []store.Op, r []store.Result, err error) ([]store.Result, error) {
 			if t := h.tables[edm.FoldTableName(table)]; err == nil && t != nil {
 				for i := range ops {
@@ -189,7 +188,7 @@ var writeMutants = []mutant{
 			return r, err
 		})
 	}},
-	{"results beside a failure", "BatchIndex", true, func(h *hooks) {
+	{"results with an error", "BatchIndex", true, func(h *hooks) {
 		eachResult(h, func(_ string, ops []store.Op, r []store.Result, err error) ([]store.Result, error) {
 			if err != nil {
 				r = make([]store.Result, len(ops))
@@ -208,7 +207,7 @@ var writeMutants = []mutant{
 		})
 	}},
 	{"Timestamps stand still", "Timestamps", true, func(h *hooks) {
-		// Every second tick is taken back.
+		// Move every second Timestamp back.
 		n := 0
 		eachResult(h, func(_ string, _ []store.Op, r []store.Result, err error) ([]store.Result, error) {
 			h.mu.Lock()
@@ -219,7 +218,7 @@ var writeMutants = []mutant{
 			return r, err
 		})
 	}},
-	{"names of tables do not fold", "TableNamesFold", true, func(h *hooks) {
+	{"table names are case-sensitive", "TableNamesFold", true, func(h *hooks) {
 		h.createTable = func(ctx context.Context, table string) error {
 			if table == strings.ToLower(table) {
 				return h.mapStore.CreateTable(ctx, table)

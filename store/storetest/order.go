@@ -11,14 +11,14 @@ var orderTests = []subtest{
 	{"OrderOfChecks", testOrderOfChecks},
 }
 
-// request is an Apply in the making.
+// request is an Apply that violations change.
 type request struct {
 	table string
 	ops   []store.Op
 }
 
-// The groups of checks, in their order. Within the two groups that go op by op,
-// an op's index counts before the violation's place in the list.
+// The groups of checks, in their order. In the two groups that check op by op, the
+// index of the op decides before the order in violations.
 const (
 	groupName = iota
 	groupOps
@@ -33,12 +33,12 @@ type violation struct {
 	name  string
 	group int
 	do    func(r *request, i int)
-	want  failure // index is i, unless fixed
+	want  failure // with index i, unless fixed
 	fixed bool
-	key   bool // changes the key, so no two such fit in one op
+	key   bool // changes the key, so an op can have only one such
 }
 
-// violations are in the order in which they are found in one op.
+// violations returns the violations in the order of the checks of an op.
 func violations() []violation {
 	wide := several("P", 253)
 	blob := edm.Binary(make([]byte, edm.MaxBinaryBytes))
@@ -53,7 +53,7 @@ func violations() []violation {
 		{"key", groupOps, op(func(op *store.Op) { op.Entity.Key.Row = "bad/key" }), failure{Rule: edm.RuleKey}, false, true},
 		{"name", groupOps, add(prop("bad-name", edm.Int32(1))), failure{Rule: edm.RulePropertyName}, false, false},
 		{"value", groupOps, func(r *request, i int) {
-			// First in the entity, so that only the order of checks puts a name before it.
+			// The value is first in the entity, and yet names are checked before it.
 			r.ops[i].Entity.Properties = append(edm.Properties{prop("V", edm.DateTime(-1))}, r.ops[i].Entity.Properties...)
 		}, failure{Rule: edm.RuleRange}, false, false},
 		{"partition", groupOps, op(func(op *store.Op) { op.Entity.Key.Partition = "other" }), failure{Rule: edm.RuleBatchPartition}, false, true},
@@ -75,8 +75,8 @@ func violations() []violation {
 	}
 }
 
-// testOrderOfChecks puts every two violations into one batch, the first into op
-// a and the second into op b, and looks which of them is told.
+// testOrderOfChecks puts every two violations into ops a and b of a batch, and checks
+// which of them is reported.
 func testOrderOfChecks(t *tester) {
 	s := t.openPeople()
 	var list []edm.Entity
@@ -85,8 +85,8 @@ func testOrderOfChecks(t *tester) {
 	}
 	list = t.fill(s, list)
 	all := violations()
-	// Where a batch is refused must not matter to rules of another group: the
-	// ops are in rising order of keys, or the last two in falling order.
+	// The order of keys must not change the order of checks: try ascending keys, and
+	// the last two keys in descending order.
 	for _, rows := range [][]string{{"0", "1", "2", "3"}, {"0", "3", "2", "1"}} {
 		for x := range all {
 			for y := x; y < len(all); y++ {
@@ -107,7 +107,7 @@ func (t *tester) twoViolations(s store.Store, rows []string, all []violation, wh
 	case same && x.fixed:
 		at[1] = at[0]
 	case !same && at[0] == at[1] && x.key && y.key, x.fixed && y.fixed && x.group != y.group && x.group != groupCount && y.group != groupCount:
-		return // one would undo the other
+		return // the two exclude each other
 	}
 	r := request{table: people}
 	for i, row := range rows {

@@ -49,8 +49,7 @@ func testPagesOfBudget(t *tester) {
 	}
 }
 
-// testPageEnds looks for the key to resume from when nothing can follow, and
-// when something can.
+// testPageEnds checks the resume key at the end of a result and before it.
 func testPageEnds(t *tester) {
 	s := t.openPeople()
 	if p := t.page(s, store.Query{Limit: 1, Budget: 1}); p.Resume != nil {
@@ -91,8 +90,8 @@ func testPageEnds(t *tester) {
 	}
 }
 
-// testPagesWhileWriting deletes, at each page, the entity that the next page
-// begins with, and adds one among those already shown.
+// testPagesWhileWriting deletes, after each page, the first entity of the next page,
+// and adds one within the pages before.
 func testPagesWhileWriting(t *tester) {
 	s := t.openPeople()
 	list := t.fill(s, family())

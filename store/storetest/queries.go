@@ -28,7 +28,7 @@ var queryTests = []subtest{
 	{"PagesWhileWriting", testPagesWhileWriting},
 }
 
-// ordered are texts in the order of their UTF-16 code units, which is not that
+// ordered has texts in the order of their UTF-16 code units, which differs from that
 // of their bytes: U+1F600 begins with the code unit D83D.
 var ordered = []string{
 	"", " ", "!", "0", "A", "a", "a ", "a!", "aa", "a\ud7ff", "a\U0001F600", "a\ue000", "a\uffff", "b", "~", "\u00a0", "\u00e9", "\u07ff", "\u0800",
@@ -45,7 +45,7 @@ func testQueryOrder(t *tester) {
 			}
 		}
 	}
-	// In an order of writing that is not theirs.
+	// Write them in another order.
 	for i := range want {
 		e := &want[i*101%len(want)]
 		if e.Timestamp == 0 {
@@ -60,10 +60,10 @@ func testQueryOrder(t *tester) {
 	t.wantRows("all", s, store.Query{}, want)
 	back := slices.Clone(want)
 	slices.Reverse(back)
-	t.wantRows("all backwards", s, store.Query{Reverse: true}, back)
+	t.wantRows("all in reverse", s, store.Query{Reverse: true}, back)
 }
 
-// filters pairs texts with what they must keep of family.
+// filters has texts with the entities of family that they keep.
 var filters = []struct {
 	text string
 	keep func(e edm.Entity, n int) bool
@@ -109,13 +109,13 @@ func testQueryFilter(t *tester) {
 			}
 			t.wantRows(fmt.Sprintf("%s from %d", f.text, from), s, q, want)
 			q.Reverse = true
-			t.wantRows(fmt.Sprintf("%s back from %d", f.text, from), s, q, back)
+			t.wantRows(fmt.Sprintf("%s reverse from %d", f.text, from), s, q, back)
 		}
 	}
 }
 
-// testQueryKeys shows that neither rows nor resume keys leave the ranges of a
-// filter, whatever From says.
+// testQueryKeys checks that rows and resume keys are within the ranges of a filter,
+// whatever From is.
 func testQueryKeys(t *tester) {
 	s := t.openPeople()
 	list := t.fill(s, family())
@@ -151,7 +151,7 @@ func testQueryKeys(t *tester) {
 				for p := t.page(s, q); ; p = t.page(s, q) {
 					for _, e := range p.Rows {
 						if !containsKey(want, e.Key) {
-							t.Errorf("%s shows %q", show(q), e.Key)
+							t.Errorf("%s returns %q", show(q), e.Key)
 						}
 					}
 					if p.Resume == nil {
@@ -161,7 +161,7 @@ func testQueryKeys(t *tester) {
 						t.Fatalf("%s resumes at %q, out of its ranges", show(q), *p.Resume)
 					}
 					if q.From != nil && *q.From == *p.Resume {
-						t.Fatalf("%s resumes where it began", show(q))
+						t.Fatalf("%s resumes at its From", show(q))
 					}
 					q.From = p.Resume
 				}
@@ -180,7 +180,7 @@ func testQuerySelect(t *tester) {
 	other := t.insert(s, entity("p", "s", prop("X", edm.Int32(1))))
 	for _, c := range []struct {
 		names []string
-		want  []int // of e's properties
+		want  []int // indexes of properties of e
 	}{
 		{nil, []int{0, 1, 2}},
 		{[]string{}, nil},
@@ -209,7 +209,7 @@ func testQuerySelect(t *tester) {
 	}
 	e.Properties = e.Properties[1:2]
 	q := store.Query{Select: []string{"A"}, Filter: t.parse("C eq 3")}
-	t.wantRows("filter by what is not selected", s, q, []edm.Entity{e})
+	t.wantRows("filter by a property that is not selected", s, q, []edm.Entity{e})
 	cursor := s.Query(t.ctx, people, q)
 	if cursor.Next() {
 		if v, ok := cursor.Row().Lookup("C"); ok {

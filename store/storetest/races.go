@@ -17,12 +17,12 @@ var raceTests = []subtest{
 	{"RaceCounter", testRaceCounter},
 	{"RaceTables", testRaceTables},
 	{"RaceWholeBatches", testRaceWholeBatches},
-	{"RaceMoment", testRaceMoment},
+	{"RaceSnapshot", testRaceSnapshot},
 }
 
 const racers = 8
 
-// race runs f for each racer at once and waits for all.
+// race runs n calls of f concurrently and waits for all.
 func (t *tester) race(n int, f func(i int)) {
 	t.Helper()
 	t.within("a race", func() {
@@ -93,8 +93,8 @@ func testRaceETag(t *tester) {
 	}
 }
 
-// testRaceCounter counts by reading and conditional writing, in two entities of
-// one batch that must agree at all times.
+// testRaceCounter increments a counter by reads and conditional writes, in two
+// entities of one batch that must always be equal.
 func testRaceCounter(t *tester) {
 	s := t.openPeople()
 	t.fill(s, []edm.Entity{number("p", "1", 0), number("p", "2", 0)})
@@ -103,7 +103,7 @@ func testRaceCounter(t *tester) {
 		for done := 0; done < each; {
 			rows := t.drain(s.Query(t.ctx, people, store.Query{})).Rows
 			if len(rows) != 2 || numberOf(rows[0]) != numberOf(rows[1]) {
-				t.Errorf("a query sees half a batch: %s", show(rows))
+				t.Errorf("a query returns a part of a batch: %s", show(rows))
 				return
 			}
 			n := int(numberOf(rows[0])) + 1
@@ -137,7 +137,7 @@ func testRaceTables(t *tester) {
 		})
 		t.race(racers, func(i int) {
 			if i%2 == 0 {
-				// A write beside the deletion is there or not, but never in the next table.
+				// A write during the deletion may be lost, but is never in the next table.
 				_, err := s.Apply(t.ctx, "table", store.InsertOrReplace(number("p", fmt.Sprint(i), round)))
 				if err != nil {
 					t.wantFailure("Apply", err, failure{Err: store.ErrTableNotFound})
@@ -157,12 +157,12 @@ func testRaceTables(t *tester) {
 	}
 	t.noErr("CreateTable", s.CreateTable(t.ctx, "table"))
 	if p := t.drain(s.Query(t.ctx, "table", store.Query{})); len(p.Rows) != 0 || p.Err != nil {
-		t.Errorf("a fresh table shows %s, %v", show(p.Rows), p.Err)
+		t.Errorf("a new table has %s, %v", show(p.Rows), p.Err)
 	}
 }
 
-// testRaceWholeBatches lets each writer set all entities of its partition to one
-// number again and again, while readers look for two numbers in a partition.
+// testRaceWholeBatches has each writer set all entities of its partition to one
+// number repeatedly, while readers check that a partition has one number.
 func testRaceWholeBatches(t *tester) {
 	s := t.openPeople()
 	const rows, rounds, reads = 20, 5, 100
@@ -195,7 +195,7 @@ func testRaceWholeBatches(t *tester) {
 			list := t.drain(s.Query(t.ctx, people, store.Query{From: &from, Limit: rows})).Rows
 			for _, e := range list {
 				if n := numberOf(e); len(list) != rows || n != numberOf(list[0]) || n < seen {
-					t.Errorf("a reader that had seen round %d sees %s", seen, show(list))
+					t.Errorf("a reader that had read round %d reads %s", seen, show(list))
 					return
 				}
 			}
@@ -212,9 +212,9 @@ func testRaceWholeBatches(t *tester) {
 	}
 }
 
-// testRaceMoment lets one writer set partitions to a number, one after the other
-// in the order of their keys, while readers look for a moment that never was.
-func testRaceMoment(t *tester) {
+// testRaceSnapshot has one writer set partitions to a number, one after the other in
+// the order of their keys, while readers check that each query is a snapshot.
+func testRaceSnapshot(t *tester) {
 	s := t.openPeople()
 	const rounds = 40
 	partitions := []string{"a", "b", "c", "d"}
@@ -241,14 +241,14 @@ func testRaceMoment(t *tester) {
 				slices.Reverse(list)
 			}
 			if len(list) != len(partitions) {
-				t.Errorf("a query sees %s, want one entity of each partition", show(list))
+				t.Errorf("a query returns %s, want one entity of each partition", show(list))
 				return
 			}
 			first, last := numberOf(list[0]), int32(0)
 			for i, e := range list {
 				n := numberOf(e)
 				if i > 0 && n > last || n < first-1 {
-					t.Errorf("a query sees what was never there at one moment: %s", show(list))
+					t.Errorf("a query returns entities that never existed together: %s", show(list))
 					return
 				}
 				last = n

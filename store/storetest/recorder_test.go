@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// recorder is a testing.TB that notes a failure and does not pass it on.
+// recorder is a testing.TB that records a failure and does not report it.
 type recorder struct {
 	testing.TB
 
@@ -18,7 +18,7 @@ type recorder struct {
 	cleanups        []func()
 }
 
-// record runs f on a recorder, in a goroutine of its own, which Fatalf ends.
+// record runs f on a recorder, in a goroutine that Fatalf ends.
 func record(tb testing.TB, f func(tb testing.TB)) *recorder {
 	r := &recorder{TB: tb}
 	done := make(chan struct{})

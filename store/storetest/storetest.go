@@ -41,12 +41,12 @@ type subtest struct {
 // subtests returns the tests of the whole contract, except the model test.
 func subtests() []subtest {
 	return slices.Concat(tableTests, metaTests, entityTests, etagTests, limitTests, batchTests, orderTests,
-		lifeTests, raceTests, syncTests, queryTests)
+		lifecycleTests, raceTests, syncTests, queryTests)
 }
 
 // Run tests a backend against the whole contract of package store, one subtest
 // for each group of rules. The subtest Model compares short random sequences of
-// operations with Map; see [RunModel] for longer ones.
+// operations with NewMap; see [RunModel] for longer ones.
 func Run(t *testing.T, b Backend) {
 	for _, s := range subtests() {
 		t.Run(s.name, func(t *testing.T) { s.run(newTester(t, b)) })

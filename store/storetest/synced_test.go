@@ -10,28 +10,28 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// syncedMap is a Store of two Maps: writers see front, which has all writes, and
-// readers see durable, which has those that a pretended sync has covered.
+// syncedMap is a Store of two mapStores with simulated syncs. Writers use front, which
+// has all writes; readers use durable, which has the synced writes.
 type syncedMap struct {
-	early   bool // mutant: refusals do not wait
-	dirty   bool // mutant: readers see front
+	early   bool // mutant: errors do not wait
+	dirty   bool // mutant: readers use front
 	guesses bool // mutant: a failed sync does not make outcomes unknown
 	hasty   bool // mutant: a write is acknowledged before it is durable
 	stuck   bool // mutant: Close does not wait
-	loses   bool // mutant: a loss of power takes the last write that was synced
-	torn    bool // mutant: after a failed sync, a loss of power leaves part of a batch
-	wavers  bool // mutant: after a failed sync, each loss of power shows another outcome
-	resets  bool // mutant: Timestamps begin anew after a loss of power or Close
+	loses   bool // mutant: a power cut loses the last synced write
+	torn    bool // mutant: after a failed sync, a power cut leaves a part of a batch
+	wavers  bool // mutant: after a failed sync, each power cut has another outcome
+	resets  bool // mutant: Timestamps start again after a power cut or Close
 
 	mu       sync.Mutex
-	changed  *sync.Cond // when synced, held or failed change
+	changed  *sync.Cond // signals changes of synced, held and failed
 	front    *mapStore
 	durable  *mapStore
 	before   *mapStore // durable before the last sync
-	other    *mapStore // what wavers shows next
-	appended int       // writes that front has
-	synced   int       // writes that durable has
-	pending  int       // calls that wait
+	other    *mapStore // the next outcome for wavers
+	appended int       // writes in front
+	synced   int       // writes in durable
+	pending  int       // waiting calls
 	held     chan struct{}
 	isHeld   bool // held is closed
 	failed   bool
@@ -58,7 +58,7 @@ func clone(m *mapStore) *mapStore {
 	return c
 }
 
-// write carries out f on front and waits until its outcome is durable.
+// write executes f on front and waits until its outcome is durable.
 func (s *syncedMap) write(f func(m *mapStore) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *syncedMap) hold() Hold {
 	}}
 }
 
-// reader returns what readers see.
+// reader returns the store for readers.
 func (s *syncedMap) reader() *mapStore {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +192,7 @@ func (s *syncedMap) Close() error {
 	return nil
 }
 
-// afterPowerCut returns what a loss of power leaves.
+// afterPowerCut returns the store after a power cut.
 func (s *syncedMap) afterPowerCut() *syncedMap {
 	left := clone(s.durable)
 	switch {
@@ -214,7 +214,7 @@ func (s *syncedMap) afterPowerCut() *syncedMap {
 	return next
 }
 
-// syncedBackend is the Backend of syncedMaps that change has made mutants of.
+// syncedBackend returns a Backend of syncedMaps. change makes mutants of them.
 func syncedBackend(change func(s *syncedMap)) Backend {
 	fresh := func(s *syncedMap) store.Store {
 		if change(s); s.resets {

@@ -37,7 +37,7 @@ func tableNames(list []store.TableInfo) []string {
 func testCreateTable(t *tester) {
 	s := t.open()
 	if list := t.tables(s, "", 0); len(list) != 0 {
-		t.Errorf("a fresh store has the tables %v", list)
+		t.Errorf("a new store has the tables %v", list)
 	}
 	t.noErr("CreateTable", s.CreateTable(t.ctx, "Orders"))
 	for _, name := range []string{"Orders", "orders", "ORDERS"} {
@@ -86,7 +86,7 @@ func testTableNames(t *tester) {
 		t.wantRule(fmt.Sprintf("CreateTable of %q", name), s.CreateTable(t.ctx, name), rule)
 	}
 	if n := len(t.tables(s, "", 0)); n != 5 {
-		t.Errorf("%d tables, want 5: a refused name made one", n)
+		t.Errorf("%d tables, want 5: CreateTable with an illegal name created one", n)
 	}
 }
 
@@ -158,7 +158,7 @@ func testDeleteTable(t *tester) {
 		what := fmt.Sprintf("round %d", round)
 		t.wantRows(what, s, store.Query{}, nil)
 		if meta, err := s.TableMeta(t.ctx, people); meta != nil || err != nil {
-			t.Errorf("%s: a fresh table has the metadata %q, %v", what, meta, err)
+			t.Errorf("%s: a new table has the metadata %q, %v", what, meta, err)
 		}
 		old := t.insert(s, number("p", "r", round))
 		t.noErr("SetTableMeta", s.SetTableMeta(t.ctx, people, []byte("meta")))
@@ -183,7 +183,7 @@ func testDeleteTable(t *tester) {
 	}
 }
 
-// onTable names every method that takes a table, called with table.
+// onTable calls every method that takes a table and returns the errors by method.
 func (t *tester) onTable(s store.Store, table string) map[string]error {
 	get := func() error { _, err := s.Get(t.ctx, table, key("p", "r")); return err }
 	apply := func(ops ...store.Op) error { _, err := s.Apply(t.ctx, table, ops...); return err }
@@ -257,7 +257,7 @@ func testAccountMeta(t *tester) {
 	}
 }
 
-// metadata holds one place for metadata against the contract.
+// metadata tests the metadata of a table or of the account.
 func (t *tester) metadata(get func(context.Context) ([]byte, error), set func(context.Context, []byte) error) {
 	t.Helper()
 	want := func(what string, meta []byte) {
@@ -267,7 +267,7 @@ func (t *tester) metadata(get func(context.Context) ([]byte, error), set func(co
 			t.Errorf("%s: got %d bytes %.20q (nil %v), %v; want %d bytes %.20q", what, len(got), got, got == nil, err, len(meta), meta)
 		}
 		for i := range got {
-			got[i]++ // the slice is the caller's
+			got[i]++ // the caller owns the slice
 		}
 	}
 	want("before anything is set", nil)
@@ -277,11 +277,11 @@ func (t *tester) metadata(get func(context.Context) ([]byte, error), set func(co
 	want("first", []byte("first\x00\xff"))
 	want("again, after the caller changed its copy", []byte("first\x00\xff"))
 	most := bytes.Repeat([]byte("x"), store.MaxMetaBytes)
-	t.noErr("set of all that is allowed", set(t.ctx, most))
+	t.noErr("set at the limit", set(t.ctx, most))
 	want("the most", most)
 	err := set(t.ctx, append(most, 'x'))
-	t.wantRule("set of a byte more", err, edm.RuleMetaSize)
-	t.wantErr("set of a byte more", err, store.ErrTooLarge)
+	t.wantRule("set above the limit", err, edm.RuleMetaSize)
+	t.wantErr("set above the limit", err, store.ErrTooLarge)
 	want("after a refusal", most)
 	t.noErr("clear", set(t.ctx, []byte{}))
 	want("cleared", nil)

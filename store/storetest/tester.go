@@ -21,7 +21,7 @@ type tester struct {
 
 func newTester(tb testing.TB, b Backend) *tester { return &tester{tb, b, context.Background()} }
 
-// people is the table that most parts use.
+// people is the table of most tests.
 const people = "People"
 
 // open returns an empty store.
@@ -30,7 +30,7 @@ func (t *tester) open() store.Store {
 	return t.closing(t.backend.Open(t))
 }
 
-// openPeople returns a store with the empty table People.
+// openPeople returns a store with the empty table people.
 func (t *tester) openPeople() store.Store {
 	t.Helper()
 	s := t.open()
@@ -38,7 +38,7 @@ func (t *tester) openPeople() store.Store {
 	return s
 }
 
-// closing closes s when the test ends, and returns it.
+// closing closes s at the end of the test, and returns s.
 func (t *tester) closing(s store.Store) store.Store {
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil && !t.Failed() {
@@ -61,7 +61,7 @@ func (t *tester) needReopen() {
 	}
 }
 
-// apply carries out ops on People.
+// apply executes ops on people, which must succeed.
 func (t *tester) apply(s store.Store, ops ...store.Op) []store.Result {
 	t.Helper()
 	results, err := s.Apply(t.ctx, people, ops...)
@@ -72,15 +72,15 @@ func (t *tester) apply(s store.Store, ops ...store.Op) []store.Result {
 	return results
 }
 
-// insert adds e to People and returns it as it must be found.
+// insert adds e to people and returns it as it must be stored.
 func (t *tester) insert(s store.Store, e edm.Entity) edm.Entity {
 	t.Helper()
 	e.Timestamp = t.apply(s, store.Insert(e))[0].Timestamp
 	return e
 }
 
-// fill adds entities to People, in batches, and returns them in the order of
-// their keys as they must be found.
+// fill adds entities to people, in batches, and returns them as they must be stored,
+// in the order of their keys.
 func (t *tester) fill(s store.Store, list []edm.Entity) []edm.Entity {
 	t.Helper()
 	list = slices.Clone(list)
@@ -102,7 +102,7 @@ func (t *tester) fill(s store.Store, list []edm.Entity) []edm.Entity {
 	return list
 }
 
-// wantEntity fails unless Get, View and Query of People show want.
+// wantEntity fails unless Get, View and Query of people return want.
 func (t *tester) wantEntity(what string, s store.Store, want edm.Entity) {
 	t.Helper()
 	got, err := s.Get(t.ctx, people, want.Key)
@@ -124,13 +124,13 @@ func (t *tester) wantEntity(what string, s store.Store, want edm.Entity) {
 	}
 }
 
-// wantGone fails unless People has no entity of key.
+// wantGone fails if people has an entity of key.
 func (t *tester) wantGone(what string, s store.Store, key edm.Key) {
 	t.Helper()
 	_, err := s.Get(t.ctx, people, key)
 	t.wantErr(what+": Get", err, store.ErrEntityNotFound)
 	err = s.View(t.ctx, people, key, func(edm.Row) error {
-		t.Errorf("%s: View shows an entity that is not there", what)
+		t.Errorf("%s: View returns an entity that does not exist", what)
 		return nil
 	})
 	t.wantErr(what+": View", err, store.ErrEntityNotFound)
@@ -141,23 +141,23 @@ func (t *tester) wellFormed(r edm.Row) {
 	t.Helper()
 	key := r.Key()
 	if p := r.AppendPartition([]byte("+")); string(p) != "+"+key.Partition {
-		t.Errorf("AppendPartition gives %q for the key %q", p, key)
+		t.Errorf("AppendPartition appends %q for the key %q", p, key)
 	}
 	if p := r.AppendRow([]byte("+")); string(p) != "+"+key.Row {
-		t.Errorf("AppendRow gives %q for the key %q", p, key)
+		t.Errorf("AppendRow appends %q for the key %q", p, key)
 	}
 	for i := range r.Len() {
 		name, v := r.At(i)
 		if w, ok := r.Lookup(name); !ok || !v.Equal(w) {
-			t.Errorf("At(%d) is %q = %s, Lookup gives %s, %v", i, name, show(v), show(w), ok)
+			t.Errorf("At(%d) is %q = %s, Lookup returns %s, %v", i, name, show(v), show(w), ok)
 		}
 	}
 	if v, ok := r.Lookup("NoSuchName"); ok || !v.IsNull() {
-		t.Errorf("Lookup of a name that is not there gives %s, %v", show(v), ok)
+		t.Errorf("Lookup of an absent name returns %s, %v", show(v), ok)
 	}
 }
 
-// parse returns the expression of a filter's text, which must be one.
+// parse parses the text of a filter, which must be valid.
 func (t *tester) parse(text string) *filter.Expr {
 	t.Helper()
 	e, err := filter.Parse(text)
@@ -165,14 +165,14 @@ func (t *tester) parse(text string) *filter.Expr {
 	return e
 }
 
-// page is what one Query gave.
+// page is the result of a Query.
 type page struct {
 	Rows   []edm.Entity
 	Resume *edm.Key
 	Err    error
 }
 
-// page returns what a Query of People gives, which must not fail.
+// page returns the result of a Query of people, which must succeed.
 func (t *tester) page(s store.Store, q store.Query) page {
 	t.Helper()
 	p := t.drain(s.Query(t.ctx, people, q))
@@ -182,7 +182,7 @@ func (t *tester) page(s store.Store, q store.Query) page {
 	return p
 }
 
-// drain returns what a cursor gives and closes it.
+// drain reads the rest of a cursor and closes it.
 func (t *tester) drain(c store.Cursor) page {
 	t.Helper()
 	var p page
@@ -204,14 +204,14 @@ func (t *tester) drain(c store.Cursor) page {
 	return p
 }
 
-// wantRows fails unless a Query of People gives want.
+// wantRows fails unless a Query of people returns want.
 func (t *tester) wantRows(what string, s store.Store, q store.Query, want []edm.Entity) {
 	t.Helper()
 	t.wantEntities(what, t.page(s, q).Rows, want)
 }
 
-// chain follows resume keys from q to the end and returns all rows. It fails if
-// a page breaks q's limits or does not move on.
+// chain follows resume keys from q to the end and returns all rows. It fails if a page
+// exceeds the limits of q or does not advance.
 func (t *tester) chain(s store.Store, table string, q store.Query, most int) []edm.Entity {
 	t.Helper()
 	var all []edm.Entity
@@ -231,7 +231,7 @@ func (t *tester) chain(s store.Store, table string, q store.Query, most int) []e
 			t.Fatalf("%s: resumes at %q without a limit", show(q), *p.Resume)
 		}
 		if q.Budget == 0 && len(p.Rows) != q.Limit {
-			t.Fatalf("%s: a page of %d rows, and it goes on at %q", show(q), len(p.Rows), *p.Resume)
+			t.Fatalf("%s: a page of %d rows that resumes at %q", show(q), len(p.Rows), *p.Resume)
 		}
 		for _, e := range p.Rows {
 			if c := p.Resume.Compare(e.Key); c == 0 || (c < 0) != q.Reverse {
@@ -240,7 +240,7 @@ func (t *tester) chain(s store.Store, table string, q store.Query, most int) []e
 		}
 		if q.From != nil && len(p.Rows) == 0 {
 			if c := p.Resume.Compare(*q.From); c == 0 || (c < 0) != q.Reverse {
-				t.Fatalf("%s: resumes at %q, which is not further", show(q), *p.Resume)
+				t.Fatalf("%s: resumes at %q, which is not after From", show(q), *p.Resume)
 			}
 		}
 		if n > most {
@@ -250,7 +250,7 @@ func (t *tester) chain(s store.Store, table string, q store.Query, most int) []e
 	}
 }
 
-// tables returns what Tables of s returns, which must not fail.
+// tables returns the result of Tables, which must succeed.
 func (t *tester) tables(s store.Store, from string, limit int) []store.TableInfo {
 	t.Helper()
 	list, err := s.Tables(t.ctx, from, limit)

@@ -10,17 +10,17 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-var lifeTests = []subtest{
+var lifecycleTests = []subtest{
 	{"Close", testClose},
 	{"CloseWhileBusy", testCloseWhileBusy},
 	{"Reopen", testReopen},
 	{"PowerCut", testPowerCut},
 }
 
-// patience is how long a call may take that need not wait for anything.
+// patience limits the time of a call that waits for nothing.
 const patience = 20 * time.Second
 
-// within fails unless f returns in time.
+// within fails unless f returns within patience.
 func (t *tester) within(what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -66,8 +66,8 @@ func testClose(t *tester) {
 	}
 }
 
-// testCloseWhileBusy closes under writers and readers. Each call either does
-// what it should or returns ErrClosed, and what was acknowledged is there later.
+// testCloseWhileBusy closes a store during writes and reads. Each call succeeds or
+// returns ErrClosed, and acknowledged writes are stored.
 func testCloseWhileBusy(t *tester) {
 	s := t.openPeople()
 	const writers = 4
@@ -122,12 +122,12 @@ func testCloseWhileBusy(t *tester) {
 	}
 	for w, n := range acknowledged {
 		if got := rows[fmt.Sprint(w)]; got != n {
-			t.Errorf("writer %d: %d inserts were acknowledged, the others refused, and %d are there", w, n, got)
+			t.Errorf("writer %d: %d inserts were acknowledged, %d are stored", w, n, got)
 		}
 	}
 }
 
-// content is all that a store shows.
+// content is all data of a store.
 type content struct {
 	tables  []store.TableInfo
 	account string
@@ -152,7 +152,7 @@ func (t *tester) content(s store.Store) content {
 	return c
 }
 
-// wantContent fails unless s shows what c says.
+// wantContent fails unless s has the data c.
 func (t *tester) wantContent(what string, s store.Store, c content) {
 	t.Helper()
 	got := t.content(s)
@@ -164,7 +164,7 @@ func (t *tester) wantContent(what string, s store.Store, c content) {
 	}
 }
 
-// mixed puts something of everything into a store with the table people.
+// mixed writes every kind of data to a store with the table people.
 func (t *tester) mixed(s store.Store) {
 	t.Helper()
 	list := t.fill(s, family())
@@ -201,8 +201,8 @@ func testPowerCut(t *tester) {
 	t.survives(s, "power cut", func(s store.Store) store.Store { return t.closing(t.backend.PowerCut(t, s)) })
 }
 
-// survives holds what is acknowledged against what is there after again, which
-// ends a store and opens its data: three times, with writes between.
+// survives checks that acknowledged data survives again, which ends a store and opens
+// its data: three times, with writes between.
 func (t *tester) survives(s store.Store, what string, again func(store.Store) store.Store) {
 	t.Helper()
 	for round := range 3 {
@@ -213,7 +213,7 @@ func (t *tester) survives(s store.Store, what string, again func(store.Store) st
 		t.wantEntity(what, s, last)
 		t.apply(s, store.Delete(last.Key, last.Timestamp.ETag()))
 		t.wantContent(what, s, want)
-		// What follows has later Timestamps than anything before.
+		// New Timestamps are later than all Timestamps before.
 		if e := t.insert(s, number("round", fmt.Sprint(round), round)); e.Timestamp <= last.Timestamp {
 			t.Errorf("%s: Timestamp %d after %d", what, e.Timestamp, last.Timestamp)
 		}

@@ -18,18 +18,17 @@ var syncTests = []subtest{
 	{"HeldClose", testHeldClose},
 }
 
-// grace is how long a call that must wait for a held sync is watched. A store
-// that does not wait is found if it answers within that time, and one that does
-// is never blamed.
+// grace is the time that a call must not return while its sync is blocked. A store
+// that returns later is not found; a correct store never fails.
 const grace = 40 * time.Millisecond
 
 var errDisk = errors.New("the disk failed to sync")
 
-// call is a call under way.
+// call is a running call.
 type call struct {
 	what string
 	done chan struct{}
-	err  error // once done is closed
+	err  error // valid after done is closed
 }
 
 func begin(what string, f func() error) *call {
@@ -41,7 +40,7 @@ func begin(what string, f func() error) *call {
 	return c
 }
 
-// mustWait fails if a call returns although a sync that it depends on is held up.
+// mustWait fails if a call returns while a sync that it depends on is blocked.
 func (t *tester) mustWait(calls ...*call) {
 	t.Helper()
 	timer := time.NewTimer(grace)
@@ -50,7 +49,7 @@ func (t *tester) mustWait(calls ...*call) {
 	for _, c := range calls {
 		select {
 		case <-c.done:
-			t.Errorf("%s: returns %v before what it depends on is durable", c.what, c.err)
+			t.Errorf("%s: returned %v before the data it depends on was durable", c.what, c.err)
 		default:
 		}
 	}
@@ -62,27 +61,27 @@ func (t *tester) result(c *call) error {
 	return c.err
 }
 
-// openHeld returns a store with the table people and the entities list, whose
-// syncs are held up.
+// openHeld returns a store with the table people and the entities list, and blocks
+// its syncs.
 func (t *tester) openHeld(list ...edm.Entity) (store.Store, []edm.Entity, Hold) {
 	t.Helper()
 	if t.backend.HoldSync == nil {
 		t.Skip("this backend has no HoldSync")
 	}
 	s := t.backend.Open(t)
-	t.Cleanup(func() { _ = s.Close() }) // fails where a sync has failed
+	t.Cleanup(func() { _ = s.Close() }) // fails after a failed sync
 	t.noErr("CreateTable", s.CreateTable(t.ctx, people))
 	list = t.fill(s, list)
 	return s, list, t.backend.HoldSync(t, s)
 }
 
-// held waits until c waits for a sync.
+// held waits until the sync of c blocks.
 func (t *tester) held(c *call, h Hold) {
 	t.Helper()
 	select {
 	case <-h.Held:
 	case <-c.done:
-		t.Fatalf("%s: returns %v without a sync", c.what, c.err)
+		t.Fatalf("%s: returned %v without a sync", c.what, c.err)
 	case <-time.After(patience):
 		t.Fatalf("%s: no sync after %v", c.what, patience)
 	}
@@ -116,28 +115,29 @@ func testHeldWrite(t *tester) {
 	t.within("readers beside a held sync", func() {
 		for _, e := range list {
 			if got, err := s.Get(t.ctx, people, e.Key); err != nil || !sameEntity(got, e) {
-				t.Errorf("Get sees %s, %v, want %s until the write is durable", show(got), err, show(e))
+				t.Errorf("Get: got %s, %v, want %s until the write is durable", show(got), err, show(e))
 			}
 		}
 		for _, k := range []edm.Key{key("p", "2"), key("q", "1")} {
-			t.wantGone("while the sync is held up", s, k)
+			t.wantGone("while the sync is blocked", s, k)
 		}
 	})
-	t.wantContent("while the sync is held up", s, before)
+	t.wantContent("while the sync is blocked", s, before)
 	cursor := s.Query(t.ctx, people, store.Query{})
 	h.Release(nil)
 	for _, c := range calls {
 		t.wantErr(c.what, t.result(c), nil)
 	}
 	if rows := t.drain(cursor).Rows; len(rows) != len(list) {
-		t.Errorf("a query begun while the sync was held up sees %s", show(rows))
+		t.Errorf("a query that began while the sync was blocked has %s", show(rows))
 	}
 	if n, tables := len(t.page(s, store.Query{}).Rows), t.tables(s, "", 0); n != 3 || len(tables) != 2 {
 		t.Errorf("after the sync: %d entities, want 3, and the tables %v", n, tables)
 	}
 }
 
-// scenario is a call whose sync is held up and one that it makes fail.
+// scenario is a call whose sync is blocked, and a second call that fails because of
+// it.
 type scenario struct {
 	name          string
 	first, second func() error
@@ -145,7 +145,7 @@ type scenario struct {
 	plain         bool    // err is not an OpError
 }
 
-// scenarios are about the entity old, which is there.
+// scenarios returns calls on the existing entity old.
 func (t *tester) scenarios(s store.Store, old edm.Entity) []scenario {
 	fresh := number("p", "new", 1)
 	stale := old.Timestamp.ETag()
@@ -177,8 +177,8 @@ func (t *tester) scenarios(s store.Store, old edm.Entity) []scenario {
 	}
 }
 
-// eachScenario runs f with every scenario, on a store of its own whose first
-// call is held and whose second has begun.
+// eachScenario runs f with every scenario on a new store, after both calls began and
+// the sync of the first is blocked.
 func (t *tester) eachScenario(f func(s store.Store, h Hold, c scenario, first, second *call)) {
 	for i := 0; ; i++ {
 		s, list, h := t.openHeld(number("p", "old", 1))
@@ -207,7 +207,7 @@ func testHeldRefusal(t *tester) {
 		}
 		t.wantFailure(second.what, err, c.want)
 	})
-	// What is not refused waits too, and comes after.
+	// A second write that succeeds waits too, and has the later Timestamp.
 	s, list, h := t.openHeld(number("p", "old", 1))
 	first := begin("first", t.applying(s, store.Replace(number("p", "old", 2), list[0].Timestamp.ETag())))
 	t.held(first, h)
@@ -221,8 +221,8 @@ func testHeldRefusal(t *tester) {
 	}
 }
 
-// testHeldFailure lets the held sync fail. Neither call knows its outcome, the
-// store takes no more writes, and what it finds when it is opened stays.
+// testHeldFailure makes the blocked sync fail. Both calls return ErrOutcomeUnknown,
+// the store accepts no more writes, and the outcome after the next open is final.
 func testHeldFailure(t *tester) {
 	late := 0
 	t.eachScenario(func(s store.Store, h Hold, c scenario, first, second *call) {
@@ -231,7 +231,7 @@ func testHeldFailure(t *tester) {
 		t.wantErr(first.what, t.result(first), store.ErrOutcomeUnknown)
 		err := t.result(second)
 		if errors.Is(err, store.ErrReadOnly) && late < 3 {
-			late++ // it began only after the failure
+			late++ // it began after the failure
 		} else {
 			t.wantErr(second.what, err, store.ErrOutcomeUnknown)
 		}
@@ -251,7 +251,7 @@ func testHeldFailure(t *tester) {
 			whole[e.Key.Row] = true
 		}
 		if c.name == "batch, batch" && (whole["1"] != whole["new"] || whole["2"]) {
-			t.Errorf("%s: half a batch is there: %s", c.name, show(after.rows[people]))
+			t.Errorf("%s: a part of a batch is stored: %s", c.name, show(after.rows[people]))
 		}
 		for range 2 {
 			s = again(t, s)
@@ -270,7 +270,7 @@ func testHeldContext(t *tester) {
 	cancel()
 	t.mustWait(c)
 	h.Release(nil)
-	t.wantErr("Apply whose ctx ended while it waited for its outcome", t.result(c), nil)
+	t.wantErr("Apply with a ctx that ended while it waited for its outcome", t.result(c), nil)
 	if _, err := s.Get(t.ctx, people, key("p", "r")); err != nil {
 		t.Errorf("Get: %v", err)
 	}
