@@ -166,7 +166,6 @@ func (x *explorer) violation(point int, path string, err error) error {
 }
 
 // addDisks adds the disks of a crash at this point of the workload.
-// +checklocksignore
 func (x *explorer) addDisks(disk *vfs.Mem, op vfs.Op) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -196,7 +195,8 @@ func (x *explorer) addDisks(disk *vfs.Mem, op vfs.Op) {
 	if x.o.All > 0 && rng.IntN(16) == 0 && disk.CrashStateCount() <= uint64(x.o.All) {
 		i := uint64(0)
 		for state := range disk.CrashStates(x.o.All) {
-			x.disks = append(x.disks, crashDisk{state, instant, x.points, op, vfs.CrashOptions{Mode: vfs.CrashSector, Seed: i}})
+			c := vfs.CrashOptions{Mode: vfs.CrashSector, Seed: i}
+			x.disks = append(x.disks, crashDisk{state, instant, x.points, op, c}) // +checklocksignore: in a range function
 			i++
 		}
 	}
