@@ -14,8 +14,9 @@ import (
 // may be called concurrently. The zero ShapeCache is empty.
 type ShapeCache struct {
 	sets [shapeSets]shapeSet
-	// last is the shape found last. Most writers use one shape for a long time,
-	// and comparing names is cheaper than hashing them.
+	// last is the shape found last. Most writers use one shape for a long time, and
+	// comparing names costs less than hashing them: without it, an ordered load of
+	// single-entity partitions needs 6.6 % more CPU (bench, load/order=sorted).
 	last atomic.Pointer[Shape]
 	used atomic.Int64 // estimated bytes of the shapes
 }

@@ -40,7 +40,8 @@ func (o *opShapes) known(i int, props edm.Properties) bool {
 
 // like reports whether a and b have the same names and types, as the ops of a
 // batch mostly do. Names that programs share are compared without looking at
-// their bytes.
+// their bytes. Without it, an ordered load in batches of 100 needs 6 % more CPU
+// (bench, load/order=sorted).
 func like(a, b edm.Properties) bool {
 	if len(a) != len(b) {
 		return false

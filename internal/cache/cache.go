@@ -64,7 +64,8 @@ func (c *Cache) Get(k Key) (Handle, bool) {
 }
 
 // Hint remembers the entry of a block, which saves the next lookup a lock and a
-// search: a tenth of a hot get of bench/peers. The zero Hint is empty. A Hint pins
+// search. Without it, a hot get among 500,000 entities needs 16 % more CPU (bench,
+// get/key=present). The zero Hint is empty. A Hint pins
 // nothing: the block may have been evicted and its entry reused, which GetAt detects.
 // A Hint belongs to one Cache and may be used concurrently.
 type Hint struct{ at atomic.Pointer[entry] }

@@ -8,7 +8,8 @@ import (
 
 // layout caches the bytes between the values of the previous entity. While the
 // next entity repeats these bytes, their meaning is the same, so its names are
-// neither scanned nor looked up.
+// neither scanned nor looked up. Without it, the server needs 5 % more CPU for
+// batches of inserts (bench/endpoint, batch).
 type layout struct {
 	gaps    []gap
 	text    []byte // the bytes of all gaps, concatenated

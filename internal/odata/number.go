@@ -46,8 +46,8 @@ func AppendDouble(dst []byte, f float64) []byte {
 }
 
 // appendShortDecimal appends f, which is not negative, if it is a decimal number with
-// at most four fractional digits, like most measurements and prices: this takes a
-// third of the time. The result has at most 15 digits and parses as f, so it is the
+// at most four fractional digits, like most measurements and prices. Without it, the
+// server needs 6 % more CPU for batches and scans (bench/endpoint). The result has at most 15 digits and parses as f, so it is the
 // number that significantDigits finds.
 func appendShortDecimal(dst []byte, f float64) (out []byte, ok bool) {
 	const most = 1e11 // with four fractional digits, 15 at most
