@@ -51,8 +51,8 @@ func aclProblem(err error) error {
 
 // policies returns the stored access policies of a table, for sharedkey.Verifier. The error
 // is store.ErrTableNotFound if there is no such table.
-func (s *Server) policies(ctx context.Context, account, table string) ([]sharedkey.Policy, error) {
-	a := s.accounts[account]
+func (s *accounts) policies(ctx context.Context, account, table string) ([]sharedkey.Policy, error) {
+	a := s.byName[account]
 	if a == nil {
 		return nil, store.ErrTableNotFound
 	}

@@ -15,6 +15,8 @@
 // "table", such as books.table.localhost, names the account too; its paths begin with the
 // resource, so mount the handler at the root of that host.
 //
+// GET /healthz answers 200 without authorization, unless an account has that name.
+//
 // The handler limits bodies, pages and the memory of all requests together. It sets no
 // deadlines on connections: set those of http.Server.
 //

@@ -32,8 +32,9 @@ type exchange struct {
 	id     string // of the request, a GUID
 
 	request.Address
-	account *account // nil if the server has no account of that name
-	base    string   // the beginning of links: scheme, host and account
+	accounts *accounts // at the beginning of the request
+	account  *account  // nil if the server has no account of that name
+	base     string    // the beginning of links: scheme, host and account
 	command
 	operation *operation
 	version   string // of the protocol, repeated in the response
@@ -153,6 +154,9 @@ func (x *exchange) serve() {
 // handle checks the request, in the order of the service, and runs its operation.
 func (x *exchange) handle() error {
 	locateErr := x.locate()
+	if x.isHealth() {
+		return x.health()
+	}
 	if x.Address.Account == "" {
 		return problem.ErrURI
 	}
@@ -197,7 +201,8 @@ func (x *exchange) setTimeout() error {
 func (x *exchange) locate() error {
 	path := x.r.URL.Path
 	x.Address = request.AddressOf(x.r.Host, path)
-	x.account = x.s.accounts[x.Address.Account]
+	x.accounts = x.s.accounts.Load()
+	x.account = x.accounts.byName[x.Address.Account]
 	scheme, host := originOf(x.r)
 	if x.HostStyle {
 		x.base = scheme + host
@@ -280,7 +285,7 @@ func (x *exchange) authorize() error {
 		remote, _ = netip.ParseAddrPort(x.r.RemoteAddr)
 	}
 	var err error
-	x.grant, err = x.s.verifier.Verify(x.r.Context(), &sharedkey.Request{
+	x.grant, err = x.accounts.verifier.Verify(x.r.Context(), &sharedkey.Request{
 		Method: x.r.Method, Path: rawPath(x.r), RawQuery: x.r.URL.RawQuery, Header: x.r.Header,
 		Account: x.Address.Account, Secondary: x.Secondary,
 		TLS: x.r.TLS != nil, Remote: remote.Addr().Unmap(),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
@@ -36,7 +37,8 @@ type Account struct {
 	// false, refuses them.
 	WeakKeys bool
 	// Store has the account's tables. The server must be the only one that sets its
-	// metadata. The server does not close it: close it after the last request.
+	// metadata. The server does not close it: close it after the last request. An
+	// account keeps its Store, also if SetAccounts removes the account and adds it again.
 	Store store.Store
 }
 
@@ -63,12 +65,24 @@ type Event struct {
 // Server is an http.Handler of the Azure Table protocol. Its methods may be called
 // concurrently.
 type Server struct {
-	accounts map[string]*account
-	verifier sharedkey.Verifier
+	accounts atomic.Pointer[accounts]
+	oauth    bool
 	observe  func(Event)
 	now      func() time.Time
 	idle     sync.Pool // of *exchange
 	inFlight budget
+
+	mu sync.Mutex
+	// properties has the caches of all accounts that the server ever had: a request
+	// under way may still use that of an account that was removed.
+	// +checklocks:mu
+	properties map[string]*propertyCache
+}
+
+// accounts are the accounts that a request can use. They do not change.
+type accounts struct {
+	byName   map[string]*account
+	verifier sharedkey.Verifier
 }
 
 // account is an Account with its parsed keys.
@@ -82,28 +96,49 @@ type account struct {
 // New returns a server for the accounts of o. Its error names the account that is not
 // valid.
 func New(o Options) (*Server, error) {
-	s := &Server{accounts: make(map[string]*account), observe: o.Observe, now: o.Now}
+	s := &Server{oauth: o.OAuth, observe: o.Observe, now: o.Now, properties: make(map[string]*propertyCache)}
 	if s.now == nil {
 		s.now = systemNow
 	}
 	s.idle.New = func() any { return newExchange(s) }
-	if len(o.Accounts) == 0 {
-		return nil, errors.New("server: no account given")
+	if err := s.SetAccounts(o.Accounts); err != nil {
+		return nil, err
 	}
-	for _, a := range o.Accounts {
-		made, err := newAccount(a)
-		if err != nil {
-			return nil, fmt.Errorf("server: account %q: %w", a.Name, err)
-		}
-		if s.accounts[a.Name] != nil {
-			return nil, fmt.Errorf("server: account %q is given twice", a.Name)
-		}
-		s.accounts[a.Name] = made
-	}
-	s.verifier = sharedkey.Verifier{Keys: s.keys, Policies: s.policies, OAuth: o.OAuth, Now: s.now}
 	return s, nil
 }
 
+// SetAccounts replaces the accounts, with at least one. Requests under way keep the
+// accounts that they began with. If it returns an error, which names the account that is
+// not valid, the accounts stay as they were.
+func (s *Server) SetAccounts(list []Account) error {
+	if len(list) == 0 {
+		return errors.New("server: no account given")
+	}
+	next := &accounts{byName: make(map[string]*account, len(list))}
+	next.verifier = sharedkey.Verifier{Keys: next.keys, Policies: next.policies, OAuth: s.oauth, Now: s.now}
+	for _, a := range list {
+		made, err := newAccount(a)
+		if err != nil {
+			return fmt.Errorf("server: account %q: %w", a.Name, err)
+		}
+		if next.byName[a.Name] != nil {
+			return fmt.Errorf("server: account %q is given twice", a.Name)
+		}
+		next.byName[a.Name] = made
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, a := range next.byName {
+		if s.properties[name] == nil {
+			s.properties[name] = newPropertyCache(a.store)
+		}
+		a.properties = s.properties[name]
+	}
+	s.accounts.Store(next)
+	return nil
+}
+
+// newAccount returns an account without properties.
 func newAccount(a Account) (*account, error) {
 	if !sharedkey.IsAccountName(a.Name) {
 		return nil, errors.New("a name is 3 to 24 lower-case letters and digits")
@@ -119,12 +154,12 @@ func newAccount(a Account) (*account, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &account{name: a.Name, keys: keys, store: a.Store, properties: newPropertyCache(a.Store)}, nil
+	return &account{name: a.Name, keys: keys, store: a.Store}, nil
 }
 
-// keys returns the keys of an account, nil if the server has no account of that name.
-func (s *Server) keys(account string) *sharedkey.Keys {
-	if a := s.accounts[account]; a != nil {
+// keys returns the keys of an account, nil if there is no account of that name.
+func (s *accounts) keys(account string) *sharedkey.Keys {
+	if a := s.byName[account]; a != nil {
 		return a.keys
 	}
 	return nil
