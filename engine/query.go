@@ -9,6 +9,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/memtable"
 	"github.com/tablerock-db/tablerock/internal/merge"
+	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -54,8 +55,9 @@ func (s *snapshot) query(ctx context.Context, table string, q store.Query, relea
 }
 
 // sources returns one source for every memtable and run that can hold keys in
-// [lower, upper), newest first.
-func (s *snapshot) sources(lower, upper []byte) []merge.Source {
+// [lower, upper), newest first. Sstables above no other skip the row groups that prune
+// excludes.
+func (s *snapshot) sources(lower, upper []byte, prune *predicate.Program) []merge.Source {
 	var out []merge.Source
 	for _, seg := range s.state.mems {
 		if !seg.Empty() {
@@ -63,5 +65,5 @@ func (s *snapshot) sources(lower, upper []byte) []merge.Source {
 			out = append(out, seg.Table.NewIterator(o))
 		}
 	}
-	return s.state.version.AppendSources(out, lsm.IterOptions{Lower: lower, Upper: upper, Snapshot: s.seq, Fill: true})
+	return s.state.version.AppendSources(out, lsm.IterOptions{Lower: lower, Upper: upper, Snapshot: s.seq, Fill: true, Prune: prune})
 }

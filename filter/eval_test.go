@@ -306,13 +306,28 @@ func TestPruneRandom(t *testing.T) {
 			}
 		}
 		loose := r.IntN(4) == 0
-		got := e.compiled().program.Prune(func(name string, typ edm.Type) predicate.Column {
-			c := boundsOf(entities, name, typ)
-			if loose {
-				c.Min, c.NaN = edm.Value{}, true
+		p := e.compiled().program
+		columns := func(names []string) predicate.Columns {
+			return func(property int, typ edm.Type) predicate.Column {
+				name := edm.TimestampName
+				if property != predicate.Timestamp {
+					name = names[property]
+				}
+				c := boundsOf(entities, name, typ)
+				if loose {
+					c.Min, c.NaN = edm.Value{}, true
+				}
+				return c
 			}
-			return c
-		})
+		}
+		got := p.Prune(columns(p.Names()))
+		if less := p.ForBounds(); less != nil && less.Prune(columns(less.Names())) == predicate.None {
+			for i := range entities {
+				if naive(e.root, &entities[i]) {
+					t.Fatalf("%s\non %v\nis excluded by %v", e, entities, less.Root())
+				}
+			}
+		}
 		seen[got]++
 		for i := range entities {
 			if match := naive(e.root, &entities[i]); match && got == predicate.None || !match && got == predicate.All {

@@ -28,23 +28,9 @@ func residualOf(p *predicate.Program, ranges []Range) *predicate.Program {
 		return nil
 	}
 	for i, k := range left {
-		left[i] = copyOf(k)
+		left[i] = k.Clone()
 	}
 	return predicate.Compile(predicate.NewAnd(left...))
-}
-
-// copyOf returns a copy of n for another program.
-func copyOf(n *predicate.Node) *predicate.Node {
-	if n.Kind == predicate.Compare {
-		c := predicate.NewCompare(n.Term.Name, n.Term.Op, n.Term.Value)
-		c.Negated = n.Negated
-		return c
-	}
-	c := &predicate.Node{Kind: n.Kind, Negated: n.Negated}
-	for _, k := range n.Kids {
-		c.Kids = append(c.Kids, copyOf(k))
-	}
-	return c
 }
 
 // trueIn reports whether n compares a key and is true for every key in ranges.

@@ -64,7 +64,7 @@ func TestSectionLimits(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			r, err := Open(file, readerOptions(nil))
 			if err == nil {
-				_, err = r.loadBounds()
+				_, _, err = r.loadBounds(false)
 			}
 			runtime.ReadMemStats(&after)
 			wantCorrupt(t, err, name)

@@ -53,7 +53,7 @@ import (
 //
 // Filter: blocks of 64 bytes, see filter.go.
 //
-// Bounds: see package rowgroup. They are read at first use.
+// Bounds: see package rowgroup. They are read through the cache.
 //
 // Footer, 152 bytes
 //
@@ -90,6 +90,7 @@ const (
 	kindHead uint8 = iota
 	kindHeapUnit
 	kindValueBlock
+	kindBounds
 )
 
 func appendHeader(dst []byte, b rowgroup.Binding, dbid [16]byte, number uint64) []byte {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
@@ -17,7 +18,9 @@ type Iterator struct {
 	// less than Lower, rows after highest are not less than Upper.
 	lowest, highest int
 
-	pruner *rowgroup.Pruner // nil: no group is skipped
+	pruner  *rowgroup.Pruner // nil: no group is skipped
+	bounds  cache.Handle     // of pruner
+	skipped int              // groups since the last one that was not
 
 	g     int
 	h     *rowgroup.Head
@@ -51,15 +54,21 @@ func (r *Reader) NewIterator(o IterOptions) *Iterator {
 		it.highest = r.index.seek(o.Upper)
 	}
 	it.view.pins.r, it.view.pins.fill = r, o.Fill
-	if o.Prune != nil {
-		s, err := r.loadBounds()
-		if err != nil {
-			it.err = err
-			return it
-		}
-		it.pruner = s.NewPruner(o.Prune)
+	if o.Prune != nil && r.prunable(it.lowest, min(it.highest+1, len(r.index.groups))) {
+		it.prune()
 	}
 	return it
+}
+
+// prune makes it skip groups.
+func (it *Iterator) prune() {
+	s, pin, err := it.r.loadBounds(it.o.Fill)
+	if err != nil {
+		it.err = err
+		return
+	}
+	it.bounds = pin
+	it.pruner = s.NewPruner(it.o.Prune)
 }
 
 // SeekGE moves to the first entry whose user key is not less than key.
@@ -70,11 +79,19 @@ func (it *Iterator) SeekGE(key []byte) bool {
 	if bytes.Compare(key, it.o.Lower) < 0 {
 		key = it.o.Lower
 	}
-	if !it.load(it.r.index.seek(key)) {
-		return false
+	g := it.r.index.seek(key)
+	if it.skips(g) {
+		if !it.load(it.following(g, 1)) {
+			return false
+		}
+		it.row = it.first - 1
+	} else {
+		if !it.load(g) {
+			return false
+		}
+		row, _ := it.h.Seek(key)
+		it.row = row - 1
 	}
-	row, _ := it.h.Seek(key)
-	it.row = row - 1
 	return it.advance() && it.findForward(false)
 }
 
@@ -91,15 +108,19 @@ func (it *Iterator) SeekLT(key []byte) bool {
 	if key == nil || it.o.Upper != nil && bytes.Compare(key, it.o.Upper) > 0 {
 		key = it.o.Upper
 	}
-	if key == nil {
-		if !it.load(len(it.r.index.groups) - 1) {
-			return false
-		}
-		it.row = it.limit
-	} else {
-		if !it.load(it.r.index.seek(key)) {
-			return false
-		}
+	g := len(it.r.index.groups) - 1
+	if key != nil {
+		g = it.r.index.seek(key)
+	}
+	skip := it.skips(g)
+	if skip {
+		g = it.following(g, -1)
+	}
+	if !it.load(g) {
+		return false
+	}
+	it.row = it.limit
+	if key != nil && !skip {
 		it.row, _ = it.h.Seek(key)
 	}
 	return it.retreat() && it.findBackward()
@@ -160,6 +181,8 @@ func (it *Iterator) Err() error {
 func (it *Iterator) Close() error {
 	err := it.Err()
 	it.unload()
+	it.bounds.Release()
+	it.bounds, it.pruner = cache.Handle{}, nil
 	it.valid = false
 	return err
 }
@@ -225,22 +248,32 @@ func (it *Iterator) unload() {
 	it.from, it.to = 0, 0
 }
 
-// following returns the next group in a direction, 1 or -1, that may have a visible
-// entry; -1 if there is none.
-func (it *Iterator) following(step int) int {
-	for g := it.g + step; g >= it.lowest && g <= it.highest && g < len(it.r.index.groups); g += step {
-		if it.pruner == nil || !it.prunable(g) || !it.pruner.None(g) {
+// following returns the next group after g in a direction, 1 or -1, that may have a
+// visible entry; -1 if there is none.
+func (it *Iterator) following(g, step int) int {
+	for g += step; g >= it.lowest && g <= it.highest && g < len(it.r.index.groups); g += step {
+		if !it.skips(g) {
 			return g
 		}
 	}
 	return -1
 }
 
-// prunable reports whether all versions of the keys of g are in g. A skipped group
-// must not hide the newer version of a key whose older version is shown.
-func (it *Iterator) prunable(g int) bool {
+// maxSkipped is how many groups are skipped until one is shown that could be skipped too,
+// so that the caller can stop.
+const maxSkipped = 1024
+
+// skips reports whether to skip group g. A group is not skipped if another one has
+// versions of its keys: it must not hide the newer version of a key whose older version
+// is shown.
+func (it *Iterator) skips(g int) bool {
 	all := it.r.index.groups
-	return !all[g].continues && (g+1 == len(all) || !all[g+1].continues)
+	if it.pruner == nil || all[g].continues || g+1 < len(all) && all[g+1].continues || it.skipped == maxSkipped || !it.pruner.None(g) {
+		it.skipped = 0
+		return false
+	}
+	it.skipped++
+	return true
 }
 
 // load makes g the current group. It reports false if g is negative or cannot be read.
@@ -275,7 +308,7 @@ func (it *Iterator) load(g int) bool {
 func (it *Iterator) advance() bool {
 	it.row++
 	for it.row >= it.limit {
-		if it.limit < it.h.Rows() || !it.load(it.following(1)) {
+		if it.limit < it.h.Rows() || !it.load(it.following(it.g, 1)) {
 			return false
 		}
 		it.row = it.first
@@ -287,7 +320,7 @@ func (it *Iterator) advance() bool {
 func (it *Iterator) retreat() bool {
 	it.row--
 	for it.row < it.first {
-		if it.first > 0 || !it.load(it.following(-1)) {
+		if it.first > 0 || !it.load(it.following(it.g, -1)) {
 			return false
 		}
 		it.row = it.limit - 1

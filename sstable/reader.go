@@ -30,11 +30,6 @@ type Reader struct {
 	filter  []byte
 	heads   []cache.Hint // one for each group
 	scratch sync.Pool    // *[]byte, for stored bytes before they are decoded
-
-	mu sync.Mutex
-	// bounds is nil before the first use.
-	// +checklocks:mu
-	bounds *rowgroup.Bounds
 }
 
 // Open verifies the header and the sections after the groups, and keeps index, filter
@@ -195,24 +190,44 @@ func (r *Reader) decodeShapes(p []byte) error {
 	return nil
 }
 
-// loadBounds returns the bounds, which it reads at the first call.
-func (r *Reader) loadBounds() (*rowgroup.Bounds, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.bounds != nil {
-		return r.bounds, nil
-	}
+// loadBounds returns the bounds, pinned.
+func (r *Reader) loadBounds(fill bool) (*rowgroup.Bounds, cache.Handle, error) {
 	at := r.footer.bounds
-	p := make([]byte, at.len)
-	if err := r.readSection(p, int64(at.off), "bounds"); err != nil {
-		return nil, err
+	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: at.off, Kind: kindBounds}
+	pin, ok := r.o.Cache.Acquire(key, int(at.len), fill)
+	if ok {
+		return pin.Value().(*rowgroup.Bounds), pin, nil
 	}
-	s, err := rowgroup.DecodeBounds(p[:len(p)-sumBytes], len(r.index.groups))
-	if err != nil {
-		return nil, r.corruptf(int64(at.off), "bounds: %v", err)
+	p := pin.Bytes()
+	err := r.readSection(p, int64(at.off), "bounds")
+	if err == nil {
+		var s *rowgroup.Bounds
+		if s, err = rowgroup.DecodeBounds(p[:len(p)-sumBytes], len(r.index.groups)); err == nil {
+			pin.Fill(s, s.MemBytes())
+			return s, pin, nil
+		}
+		err = r.corruptf(int64(at.off), "bounds: %v", err)
 	}
-	r.bounds = s
-	return s, nil
+	pin.Fail()
+	return nil, cache.Handle{}, err
+}
+
+const (
+	// maxPruneBytes is the most bytes of bounds that an iterator reads.
+	maxPruneBytes = 2 << 20
+	// minPruneRatio is how many times longer than the bounds the groups must be.
+	minPruneRatio = 4
+)
+
+// prunable reports whether the bounds are worth to be read before groups lowest to
+// highest-1.
+func (r *Reader) prunable(lowest, highest int) bool {
+	all := r.index.groups
+	if highest <= lowest || r.footer.bounds.len > maxPruneBytes {
+		return false
+	}
+	last := &all[highest-1]
+	return last.off+int64(last.len)-all[lowest].off >= minPruneRatio*int64(r.footer.bounds.len)
 }
 
 // Close closes the file. Blocks stay in the cache until they are dropped there.
@@ -232,13 +247,7 @@ const (
 // MemBytes returns about how much memory the Reader holds outside the cache.
 func (r *Reader) MemBytes() int {
 	n := len(r.filter) + int(r.footer.index.len) + len(r.index.groups)*(groupEntryBytes+prefixBytes+hintBytes)
-	n += int(r.footer.shapes.len) + r.shapes.MemBytes()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.bounds != nil {
-		n += r.bounds.MemBytes()
-	}
-	return n
+	return n + int(r.footer.shapes.len) + r.shapes.MemBytes()
 }
 
 // head is a decoded head in the cache.

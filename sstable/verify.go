@@ -21,11 +21,12 @@ func (r *Reader) Verify(ctx context.Context) error {
 	r = &Reader{f: r.f, o: r.o, bind: r.bind, size: r.size, footer: r.footer, shapes: r.shapes, index: r.index, filter: r.filter}
 	r.o.Cache = cache.New(0)
 	r.scratch.New = func() any { return new([]byte) }
-	bounds, err := r.loadBounds()
+	bounds, pin, err := r.loadBounds(false)
 	if err != nil {
 		return err
 	}
-	v := verifier{r: r, pruner: bounds.NewPruner(nil)}
+	defer pin.Release()
+	v := verifier{r: r, bounds: bounds.NewGroupBounds()}
 	if err := r.readHeader(); err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ type verifier struct {
 	h   rowgroup.Head
 	row Row
 
-	pruner *rowgroup.Pruner
+	bounds *rowgroup.GroupBounds
 }
 
 func (v *verifier) group(g int) error {
@@ -79,7 +80,7 @@ func (v *verifier) group(g int) error {
 	if h.Rows() != e.rows {
 		return r.corruptf(e.off, "group of %d rows, the index says %d", h.Rows(), e.rows)
 	}
-	v.pruner.Load(g)
+	v.bounds.Load(g)
 	maxSeq, versions := uint64(0), false
 	for row := range h.Rows() {
 		maxSeq = max(maxSeq, h.Sequence(row))
@@ -196,7 +197,7 @@ func (v *verifier) check(off int64, row *Row, from, to int) error {
 		}
 		row.pins.releaseValueBlocks()
 		row.Set(i)
-		if t := row.Timestamp(); !t.Valid() || !v.pruner.Contains(edm.TimestampName, edm.DateTime(t)) {
+		if t := row.Timestamp(); !t.Valid() || !v.bounds.Contains(edm.TimestampName, edm.DateTime(t)) {
 			return r.corruptf(off, "row %d: timestamp of %d ticks", i, t)
 		}
 		for p := range row.Len() {
@@ -207,7 +208,7 @@ func (v *verifier) check(off int64, row *Row, from, to int) error {
 			if !validValue(value) {
 				return r.corruptf(off, "row %d: property %q is not a valid %v", i, name, value.Type())
 			}
-			if !v.pruner.Contains(name, value) {
+			if !v.bounds.Contains(name, value) {
 				return r.corruptf(off, "row %d: property %q is outside its bounds", i, name)
 			}
 		}

@@ -83,7 +83,8 @@ type Query struct {
 	// Limit is the maximum number of rows to return; 0 means no limit.
 	Limit int
 	// Budget is the maximum number of entities to examine, also those that do not
-	// match; 0 means no limit.
+	// match; 0 means no limit. Entities that the Store excludes without reading
+	// them, as by the bounds of a group of entities, do not count.
 	Budget int
 }
 
@@ -110,7 +111,7 @@ type Cursor interface {
 // Examiner is an optional interface of a Cursor.
 type Examiner interface {
 	// Examined returns the number of entities that the cursor has examined so far,
-	// also those that do not match. Call it before Close, from the goroutine that
-	// uses the cursor.
+	// also those that do not match, as Query.Budget counts them. Call it before
+	// Close, from the goroutine that uses the cursor.
 	Examined() int
 }

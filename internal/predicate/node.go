@@ -54,6 +54,18 @@ func NewOr(kids ...*Node) *Node { return &Node{Kind: Or, Kids: kids} }
 // NewNot returns the negation of n.
 func NewNot(n *Node) *Node { return &Node{Kind: Not, Kids: []*Node{n}} }
 
+// Clone returns a copy of n, which can become a part of another Program.
+func (n *Node) Clone() *Node {
+	c := &Node{Kind: n.Kind, Negated: n.Negated}
+	if n.Term != nil {
+		c.Term = newTerm(n.Term.Name, n.Term.Op, n.Term.Value)
+	}
+	for _, k := range n.Kids {
+		c.Kids = append(c.Kids, k.Clone())
+	}
+	return c
+}
+
 // normal returns n, negated if negate is set, in normal form: without Not nodes, with
 // a constant only as the root, and without an And below an And or an Or below an Or.
 func normal(n *Node, negate bool) *Node {

@@ -364,14 +364,61 @@ func TestPrune(t *testing.T) {
 		{NewConst(false), edm.TypeInt64, Column{}, None},
 	} {
 		text := tt.node.String()
-		got := Compile(tt.node).Prune(func(name string, typ edm.Type) Column {
-			if name == "x" && typ == tt.typ {
+		p := Compile(tt.node)
+		got := p.Prune(func(property int, typ edm.Type) Column {
+			if p.Names()[property] == "x" && typ == tt.typ {
 				return tt.c
 			}
 			return Column{}
 		})
 		if got != tt.want {
 			t.Errorf("%s with %v %+v: got %d, want %d", text, tt.typ, tt.c, got, tt.want)
+		}
+	}
+}
+
+// TestForBounds checks which operands of a condition remain for the bounds of columns.
+func TestForBounds(t *testing.T) {
+	x := func(i int) *Node { return NewCompare("x", Eq, edm.Int32(int32(i))) }
+	row := func() *Node { return NewCompare("RowKey", Ne, edm.String("r")) }
+	many := func(n int) (list []*Node) {
+		for i := range n {
+			list = append(list, x(i))
+		}
+		return list
+	}
+	for _, tt := range []struct {
+		name string
+		node *Node
+		want *Node // nil: no Program
+	}{
+		{"comparison", x(1), x(1)},
+		{"timestamp", NewCompare("Timestamp", Gt, edm.DateTime(5)), NewCompare("Timestamp", Gt, edm.DateTime(5))},
+		{"key", row(), nil},
+		{"true", NewConst(true), nil},
+		{"false", NewConst(false), NewConst(false)},
+		{"key and comparison", NewAnd(row(), x(1)), x(1)},
+		{"key or comparison", NewOr(row(), x(1)), nil},
+		{"alternatives beside a key", NewAnd(row(), NewOr(x(1), NewAnd(row(), x(2)))), NewOr(x(1), NewAnd(row(), x(2)))},
+		{"alternative of a key alone", NewAnd(x(1), NewOr(x(1), row())), x(1)},
+		{"as many as allowed", NewOr(many(maxBoundsTerms)...), NewOr(many(maxBoundsTerms)...)},
+		{"one more", NewOr(many(maxBoundsTerms + 1)...), nil},
+		{"one more in conjunction", NewAnd(many(maxBoundsTerms + 1)...), NewAnd(many(maxBoundsTerms)...)},
+		{"a long operand", NewAnd(x(1), NewOr(many(maxBoundsTerms)...), x(2)), NewAnd(x(1), x(2))},
+	} {
+		p := Compile(tt.node)
+		got := p.ForBounds()
+		if tt.want == nil {
+			if got != nil {
+				t.Errorf("%s: got %v, want none", tt.name, got.Root())
+			}
+			continue
+		}
+		want := Compile(tt.want).Root().String()
+		if got == nil || got.Root().String() != want {
+			t.Errorf("%s: got %v, want %s", tt.name, got, want)
+		} else if whole := p.Root().String() == want; whole != (got == p) {
+			t.Errorf("%s: the whole program is a copy, or the other is not", tt.name)
 		}
 	}
 }

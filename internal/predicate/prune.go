@@ -2,6 +2,7 @@ package predicate
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tablerock-db/tablerock/edm"
 )
@@ -31,15 +32,21 @@ type Column struct {
 	NaN bool
 }
 
+// Columns returns the bounds of the values that a set of rows has of one property and
+// one type. The property is an index of Program.Names, or Timestamp.
+type Columns func(property int, t edm.Type) Column
+
+// Timestamp is what Columns gets for the Timestamp, which is a DateTime that all rows
+// have.
+const Timestamp = sourceTimestamp
+
 // Prune returns All if every row of a set satisfies p, None if no row does, else Some.
-// It uses only the bounds of columns: stats returns those of a property's values of
-// one type. Prune asks for PartitionKey and RowKey as String and for Timestamp as
-// DateTime; all three are Present in All rows.
-func (p *Program) Prune(stats func(name string, t edm.Type) Column) Truth {
+// It uses only the bounds of columns. It knows nothing of keys.
+func (p *Program) Prune(stats Columns) Truth {
 	return prune(p.root, stats)
 }
 
-func prune(n *Node, stats func(string, edm.Type) Column) Truth {
+func prune(n *Node, stats Columns) Truth {
 	switch n.Kind {
 	case False:
 		return None
@@ -70,14 +77,17 @@ func prune(n *Node, stats func(string, edm.Type) Column) Truth {
 
 // prune evaluates one comparison. A row without the property does not satisfy it, so
 // all rows do only if all have a value of one type and all these values match.
-func (t *Term) prune(stats func(string, edm.Type) Column) Truth {
+func (t *Term) prune(stats Columns) Truth {
+	if t.onKey() {
+		return Some
+	}
 	result := None
 	for typ := edm.TypeString; typ <= edm.TypeGuid; typ++ {
 		test := t.Test(typ)
-		if test.Kind == Never || !t.mayHave(typ) {
+		if test.Kind == Never || t.source == sourceTimestamp && typ != edm.TypeDateTime {
 			continue
 		}
-		c := stats(t.Name, typ)
+		c := stats(t.source, typ)
 		if c.Present == None {
 			continue
 		}
@@ -91,15 +101,68 @@ func (t *Term) prune(stats func(string, edm.Type) Column) Truth {
 	return result
 }
 
-// mayHave reports whether the property of t can have a value of type typ.
-func (t *Term) mayHave(typ edm.Type) bool {
-	switch t.source {
-	case sourcePartition, sourceRow:
-		return typ == edm.TypeString
-	case sourceTimestamp:
-		return typ == edm.TypeDateTime
+// onKey reports whether t compares PartitionKey or RowKey.
+func (t *Term) onKey() bool { return t.source == sourcePartition || t.source == sourceRow }
+
+// maxBoundsTerms bounds the cost of a Program that ForBounds returns. Sets of rows that
+// it excludes cost the scan nothing else.
+const maxBoundsTerms = 32
+
+// ForBounds returns a Program for Prune that excludes sets of rows at a bounded cost: every
+// row that satisfies p satisfies it too. It consists of the operands of the And that p is
+// that bounds can exclude, with at most 32 comparisons. It is nil if there is none, and p
+// if these are all.
+func (p *Program) ForBounds() *Program {
+	kids := []*Node{p.root}
+	if p.root.Kind == And {
+		kids = p.root.Kids
 	}
-	return true
+	var useful []*Node
+	terms := 0
+	for _, k := range kids {
+		if n := k.terms(maxBoundsTerms - terms + 1); terms+n <= maxBoundsTerms && k.excludable() {
+			terms += n
+			useful = append(useful, k)
+		}
+	}
+	switch len(useful) {
+	case 0:
+		return nil
+	case len(kids):
+		return p
+	}
+	for i, k := range useful {
+		useful[i] = k.Clone()
+	}
+	return Compile(NewAnd(useful...))
+}
+
+// terms counts the comparisons of n, up to limit.
+func (n *Node) terms(limit int) int {
+	if n.Kind == Compare {
+		return 1
+	}
+	count := 0
+	for _, k := range n.Kids {
+		if count >= limit {
+			break
+		}
+		count += k.terms(limit - count)
+	}
+	return count
+}
+
+// excludable reports whether Prune can return None for n.
+func (n *Node) excludable() bool {
+	switch n.Kind {
+	case Compare:
+		return !n.Term.onKey()
+	case And:
+		return slices.ContainsFunc(n.Kids, (*Node).excludable)
+	case Or:
+		return !slices.ContainsFunc(n.Kids, func(k *Node) bool { return !k.excludable() })
+	}
+	return n.Kind == False
 }
 
 // prune evaluates t for the values within c.

@@ -9,6 +9,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/merge"
+	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -17,8 +18,9 @@ type Input struct {
 	// Table is the id of the table.
 	Table uint32
 	// Sources returns sources, newest first, with all keys of [lower, upper),
-	// tombstones included.
-	Sources func(lower, upper []byte) []merge.Source
+	// tombstones included. They may leave out entries that do not satisfy prune,
+	// if that reveals no older version. A nil prune is satisfied by all.
+	Sources func(lower, upper []byte, prune *predicate.Program) []merge.Source
 	// Close is called once, when the cursor does not need the sources any more.
 	Close func()
 }
@@ -80,7 +82,7 @@ func New(ctx context.Context, in Input, q store.Query) *Cursor {
 	if q.Reverse {
 		lower, upper = c.rest[len(c.rest)-1].lower, c.rest[0].upper
 	}
-	c.it.Init(in.Sources(lower, upper), merge.Options{})
+	c.it.Init(in.Sources(lower, upper, c.match.forBounds()), merge.Options{})
 	c.pos = beforeRange
 	return c
 }

@@ -20,6 +20,15 @@ const maxBindings = 64
 // init prepares for rows whose keys are in the ranges of e.
 func (m *matcher) init(e *filter.Expr) { m.program = predicate.Residual(e) }
 
+// forBounds returns the part of the condition that the bounds of groups can exclude, nil
+// if there is none.
+func (m *matcher) forBounds() *predicate.Program {
+	if m.program == nil {
+		return nil
+	}
+	return m.program.ForBounds()
+}
+
 func (m *matcher) matches(row codec.ShapedRow) bool {
 	if m.program == nil {
 		return true

@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/merge"
+	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -128,7 +129,7 @@ func TestFailureAfterEndOfContext(t *testing.T) {
 	failure := errors.New("broken")
 	key := codec.AppendTrailer(codec.AppendKey(nil, 16, "p", "r"), 1, codec.KindPut)
 	ctx, cancel := context.WithCancel(t.Context())
-	c := New(ctx, Input{Table: 16, Close: func() {}, Sources: func(_, _ []byte) []merge.Source {
+	c := New(ctx, Input{Table: 16, Close: func() {}, Sources: func(_, _ []byte, _ *predicate.Program) []merge.Source {
 		return []merge.Source{&broken{key: key, err: failure}}
 	}}, store.Query{})
 	defer c.Close()

@@ -21,7 +21,7 @@ func TestMemBytes(t *testing.T) {
 		{name: "ValueBlock", counted: valueBlockMemBytes, size: reflect.TypeFor[ValueBlock]().Size()},
 		{name: "shapeSection", counted: sectionMemBytes, size: reflect.TypeFor[shapeSection]().Size()},
 		{name: "column", counted: columnMemBytes, size: reflect.TypeFor[column]().Size()},
-		{name: "slice", counted: sliceMemBytes, size: reflect.TypeFor[[]byte]().Size()},
+		{name: "Bounds", counted: boundsMemBytes, size: reflect.TypeFor[Bounds]().Size(), extra: 32},
 		{name: "Head", counted: headMemBytes, size: reflect.TypeFor[Head]().Size(), extra: 32},
 		{name: "columnID", counted: columnIDMemBytes, size: reflect.TypeFor[columnID]().Size(), extra: 40},
 	} {

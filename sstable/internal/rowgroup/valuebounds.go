@@ -170,6 +170,21 @@ func (b *valueBounds) upperText() (bound []byte, ok bool) {
 	return b.textHi.get(), true
 }
 
+// skipBound skips a bound of values of type t.
+func (c *cursor) skipBound(t edm.Type) {
+	switch t {
+	case edm.TypeString:
+		c.bytes(int(c.u8()))
+	case edm.TypeGuid:
+		c.bytes(guidBytes)
+	case edm.TypeBinary:
+		c.bad = true
+	default:
+		c.bytes(8)
+	}
+}
+
+// bound reads a bound of values of type t.
 func (c *cursor) bound(t edm.Type) edm.Value {
 	switch t {
 	case edm.TypeString:

@@ -1,0 +1,166 @@
+package rowgroup
+
+import (
+	"math"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/predicate"
+)
+
+// GroupBounds are the bounds of one group at a time. They are not safe for concurrent use.
+type GroupBounds struct {
+	s           *Bounds
+	first, last edm.Ticks
+	// slots has, for each column of the file, its index in columns, or noSlot if it is not
+	// asked for.
+	slots   []int16
+	columns []predicate.Column
+}
+
+const noSlot = -1
+
+// NewGroupBounds returns the bounds of all columns.
+func (s *Bounds) NewGroupBounds() *GroupBounds {
+	g := &GroupBounds{s: s, slots: make([]int16, len(s.columns)), columns: make([]predicate.Column, len(s.columns))}
+	for i := range g.slots {
+		g.slots[i] = int16(i)
+	}
+	return g
+}
+
+// Load makes group i the current one.
+func (g *GroupBounds) Load(i int) {
+	clear(g.columns)
+	c := cursor{p: g.s.p, off: int(g.s.groups[i])}
+	n := c.u16()
+	g.first, g.last = edm.Ticks(c.u64()), edm.Ticks(c.u64())
+	for range n {
+		id, flags := c.u16(), c.u8()
+		typ, slot := g.s.columns[id].typ, g.slots[id]
+		if slot == noSlot {
+			if flags&flagLower != 0 {
+				c.skipBound(typ)
+			}
+			if flags&flagUpper != 0 {
+				c.skipBound(typ)
+			}
+			continue
+		}
+		k := &g.columns[slot]
+		k.Present, k.NaN = predicate.Some, flags&flagNaN != 0
+		if flags&flagAllRows != 0 {
+			k.Present = predicate.All
+		}
+		if flags&flagLower != 0 {
+			k.Min = c.bound(typ)
+		}
+		if flags&flagUpper != 0 {
+			k.Max = c.bound(typ)
+		}
+	}
+}
+
+// Contains reports whether v, a value in the current group of g, which has all columns,
+// is within the bounds of its column.
+func (g *GroupBounds) Contains(name string, v edm.Value) bool {
+	c := g.column(name, v.Type())
+	if c.Present == predicate.None {
+		return false
+	}
+	if v.Type() == edm.TypeDouble && math.IsNaN(math.Float64frombits(v.Word())) {
+		return c.NaN
+	}
+	below := func(a, b edm.Value) bool {
+		if v.Type() == edm.TypeString {
+			return edm.Compare(a.Bytes(), b.Bytes()) < 0
+		}
+		return wordLess(v.Type(), a.Word(), a.Word2(), b.Word(), b.Word2())
+	}
+	return (c.Min.IsNull() || !below(v, c.Min)) && (c.Max.IsNull() || !below(c.Max, v))
+}
+
+func (g *GroupBounds) column(name string, t edm.Type) predicate.Column {
+	if name == edm.TimestampName {
+		return g.timestamps()
+	}
+	if slot, ok := g.s.find(name, t); ok {
+		return g.columns[slot]
+	}
+	return g.s.absent()
+}
+
+// timestamps returns the bounds of the Timestamps.
+func (g *GroupBounds) timestamps() predicate.Column {
+	return predicate.Column{Present: predicate.All, Min: edm.DateTime(g.first), Max: edm.DateTime(g.last)}
+}
+
+// find returns the id of a column.
+func (s *Bounds) find(name string, t edm.Type) (id int, ok bool) {
+	for i := range s.columns {
+		if c := &s.columns[i]; c.typ == t && c.name == name {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// absent returns the bounds of a column that the file does not list.
+func (s *Bounds) absent() predicate.Column {
+	if len(s.columns) < maxBoundsColumns {
+		return predicate.Column{}
+	}
+	return predicate.Column{Present: predicate.Some, NaN: true}
+}
+
+// Pruner decides by their bounds which groups a scan can skip. It is not safe for
+// concurrent use.
+type Pruner struct {
+	bounds GroupBounds
+	p      *predicate.Program
+	// slots has, for each property of p and each type, the index in bounds.columns, or
+	// noSlot if the file does not list the column.
+	slots []int16
+	stats predicate.Columns
+}
+
+const types = int(edm.TypeGuid) + 1
+
+// NewPruner returns a Pruner for a program.
+func (s *Bounds) NewPruner(p *predicate.Program) *Pruner {
+	names := p.Names()
+	g := &Pruner{bounds: GroupBounds{s: s, slots: make([]int16, len(s.columns))}, p: p, slots: make([]int16, types*len(names))}
+	g.stats = g.column
+	for i := range g.slots {
+		g.slots[i] = noSlot
+	}
+	n := 0
+	for id := range s.columns {
+		c := &s.columns[id]
+		g.bounds.slots[id] = noSlot
+		for i, name := range names {
+			if name == c.name {
+				g.bounds.slots[id], g.slots[i*types+int(c.typ)] = int16(n), int16(n)
+				n++
+			}
+		}
+	}
+	g.bounds.columns = make([]predicate.Column, n)
+	return g
+}
+
+// None reports whether no row of group i satisfies the program.
+func (g *Pruner) None(i int) bool {
+	g.bounds.Load(i)
+	return g.bounds.first > g.bounds.last || g.p.Prune(g.stats) == predicate.None
+}
+
+// column returns the bounds of a property in the current group.
+func (g *Pruner) column(property int, t edm.Type) predicate.Column {
+	if property == predicate.Timestamp {
+		return g.bounds.timestamps()
+	}
+	if slot := g.slots[property*types+int(t)]; slot != noSlot {
+		return g.bounds.columns[slot]
+	}
+	return g.bounds.s.absent()
+}
