@@ -83,7 +83,8 @@ func TestEntityOrderOfChecks(t *testing.T) {
 		{"key first", edm.Entity{Key: edm.Key{Row: "/"}, Properties: edm.Properties{{Name: "-", Value: long}}}, edm.RuleKey, "RowKey"},
 		{"name before its value", edm.Entity{Properties: edm.Properties{{Name: "-", Value: long}}}, edm.RulePropertyName, "-"},
 		{"names before values", edm.Entity{Properties: edm.Properties{{Name: "a", Value: long}, {Name: "-"}}}, edm.RulePropertyName, "-"},
-		{"duplicates before values", edm.Entity{Properties: edm.Properties{{Name: "b", Value: long}, {Name: "a"}, {Name: "a"}}}, edm.RulePropertyDuplicate, "a"},
+		{"duplicates before values", edm.Entity{Properties: edm.Properties{{Name: "b", Value: long}, {Name: "a"}, {Name: "a"}}},
+			edm.RulePropertyDuplicate, "a"},
 		{"names before duplicates", edm.Entity{Properties: edm.Properties{{Name: "a"}, {Name: "a"}, {Name: "-"}}}, edm.RulePropertyName, "-"},
 		{"first value first", edm.Entity{Properties: edm.Properties{{Name: "a", Value: edm.DateTime(-1)}, {Name: "b", Value: long}}}, edm.RuleRange, "a"},
 		{"values before count", edm.Entity{Properties: append(many[:253:253], edm.Property{Name: "big", Value: long})}, edm.RuleValueSize, "big"},
@@ -224,7 +225,8 @@ func TestEntitySizeLimit(t *testing.T) {
 			units := edm.UTF16Len(filler)
 			e := edm.Entity{Key: edm.Key{Partition: "p", Row: "r"}}
 			for i := range 15 {
-				e.Properties = append(e.Properties, edm.Property{Name: fmt.Sprintf("s%02d", i), Value: edm.String(strings.Repeat(filler, edm.MaxStringUnits/units))})
+				e.Properties = append(e.Properties,
+					edm.Property{Name: fmt.Sprintf("s%02d", i), Value: edm.String(strings.Repeat(filler, edm.MaxStringUnits/units))})
 			}
 			const overheads = 8 + 2*3 + 4 // of the last property, a Binary
 			rest := edm.MaxEntityBytes - edm.EntitySize(e.Key, e.Properties) - overheads

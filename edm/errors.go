@@ -46,23 +46,25 @@ var rules = [...]struct {
 	tooLarge bool   // for rules about a length, a size or a count
 	least    int64  // the lower limit; an Error with this Limit is not ErrTooLarge
 }{
-	RuleTableName:          {name: "table name", demand: `a table's name is ASCII letters and digits, begins with a letter and is not "tables"`},
-	RuleTableNameLength:    {"table name length", "a table's name has 3 to 63 characters", true, minTableNameLen},
-	RuleKey:                {name: "key", demand: `a key has none of / \ # ? and no control characters`},
-	RuleKeyLength:          {"key length", "a key has at most %d UTF-16 code units", true, 0},
-	RulePropertyName:       {name: "property name", demand: "a property's name is an identifier of letters, digits and _, begins with a letter or _, and is not PartitionKey, RowKey or Timestamp"},
+	RuleTableName:       {name: "table name", demand: `a table's name is ASCII letters and digits, begins with a letter and is not "tables"`},
+	RuleTableNameLength: {"table name length", "a table's name has 3 to 63 characters", true, minTableNameLen},
+	RuleKey:             {name: "key", demand: `a key has none of / \ # ? and no control characters`},
+	RuleKeyLength:       {"key length", "a key has at most %d UTF-16 code units", true, 0},
+	RulePropertyName: {name: "property name",
+		demand: "a property's name is an identifier of letters, digits and _, begins with a letter or _, and is not PartitionKey, RowKey or Timestamp"},
 	RulePropertyNameLength: {"property name length", "a property's name has at most %d UTF-16 code units", true, 0},
 	RulePropertyCount:      {"property count", "an entity has at most %d properties beside PartitionKey, RowKey and Timestamp", true, 0},
 	RulePropertyDuplicate:  {name: "property duplicate", demand: "an entity has each property once"},
 	RuleValueSize:          {"value size", "a String has at most 32768 UTF-16 code units, a Binary at most 65536 bytes", true, 0},
 	RuleEntitySize:         {"entity size", "an entity has at most %d bytes, where each character of a text counts two or four", true, 0},
-	RuleRange:              {name: "range", demand: "a value is in the range of its type, a DateTime from 1601-01-01T00:00:00Z to 9999-12-31T23:59:59.9999999Z"},
-	RuleUTF8:               {name: "UTF-8", demand: "keys, names and strings are valid UTF-8"},
-	RuleBatchCount:         {"batch count", "a batch has 1 to 100 operations", true, 1},
-	RuleBatchBytes:         {"batch bytes", "a batch has at most %d bytes", true, 0},
-	RuleBatchPartition:     {name: "batch partition", demand: "all operations of a batch have one PartitionKey"},
-	RuleBatchDuplicate:     {name: "batch duplicate", demand: "a batch has each key once"},
-	RuleMetaSize:           {"metadata size", "metadata has at most %d bytes", true, 0},
+	RuleRange: {name: "range",
+		demand: "a value is in the range of its type, a DateTime from 1601-01-01T00:00:00Z to 9999-12-31T23:59:59.9999999Z"},
+	RuleUTF8:           {name: "UTF-8", demand: "keys, names and strings are valid UTF-8"},
+	RuleBatchCount:     {"batch count", "a batch has 1 to 100 operations", true, 1},
+	RuleBatchBytes:     {"batch bytes", "a batch has at most %d bytes", true, 0},
+	RuleBatchPartition: {name: "batch partition", demand: "all operations of a batch have one PartitionKey"},
+	RuleBatchDuplicate: {name: "batch duplicate", demand: "a batch has each key once"},
+	RuleMetaSize:       {"metadata size", "metadata has at most %d bytes", true, 0},
 }
 
 // valid reports whether r is one of the rules.

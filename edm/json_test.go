@@ -18,7 +18,8 @@ func everyType() edm.Entity {
 	e := edm.Entity{Key: edm.Key{Partition: "p<&>\"", Row: ""}, Timestamp: 133_514_496_000_000_001}
 	add := func(values ...edm.Value) {
 		for _, v := range values {
-			e.Properties = append(e.Properties, edm.Property{Name: "P" + string(rune('a'+len(e.Properties)/26)) + string(rune('a'+len(e.Properties)%26)), Value: v})
+			e.Properties = append(e.Properties,
+				edm.Property{Name: "P" + string(rune('a'+len(e.Properties)/26)) + string(rune('a'+len(e.Properties)%26)), Value: v})
 		}
 	}
 	add(edm.String(""), edm.String("\x00\t\r\n<&>\u2028\u8868\U0001F600\uffff\ufffd\\\""), edm.String("2020-01-01T00:00:00Z"), edm.String("NaN"))
@@ -170,7 +171,8 @@ func TestEntityUnmarshalJSONErrors(t *testing.T) {
 		{"number for a String", `{"PartitionKey":"p","RowKey":"r","a":1,"a@odata.type":"Edm.String"}`, `member "a": want a string`},
 		{"decimal for an Int64", `{"PartitionKey":"p","RowKey":"r","a":1.0,"a@odata.type":"Edm.Int64"}`, `member "a": want a whole number`},
 		{"Boolean for an Int32", `{"PartitionKey":"p","RowKey":"r","a":true,"a@odata.type":"Edm.Int32"}`, `member "a": want a whole number`},
-		{"too large for an Int32", `{"PartitionKey":"p","RowKey":"r","a":2147483648,"a@odata.type":"Edm.Int32"}`, `member "a": "2147483648": want a whole number`},
+		{"too large for an Int32", `{"PartitionKey":"p","RowKey":"r","a":2147483648,"a@odata.type":"Edm.Int32"}`,
+			`member "a": "2147483648": want a whole number`},
 		{"plus sign", `{"PartitionKey":"p","RowKey":"r","a":"+1","a@odata.type":"Edm.Int64"}`, `member "a": "+1": want a whole number`},
 		{"hexadecimal Double", `{"PartitionKey":"p","RowKey":"r","a":"0x1p0","a@odata.type":"Edm.Double"}`, `member "a": "0x1p0": want a number`},
 		{"too large for a Double", `{"PartitionKey":"p","RowKey":"r","a":1e400}`, `member "a": "1e400": want a number`},

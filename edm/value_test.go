@@ -194,7 +194,8 @@ func TestOwnership(t *testing.T) {
 }
 
 func TestRowOfEntity(t *testing.T) {
-	e := edm.Entity{Key: edm.Key{Partition: "p", Row: "r"}, Timestamp: 5, Properties: edm.Properties{{Name: "a", Value: edm.Int32(1)}, {Name: "b", Value: edm.Int32(2)}}}
+	e := edm.Entity{Key: edm.Key{Partition: "p", Row: "r"}, Timestamp: 5,
+		Properties: edm.Properties{{Name: "a", Value: edm.Int32(1)}, {Name: "b", Value: edm.Int32(2)}}}
 	r := e.View()
 	if got := string(r.AppendRow(append(r.AppendPartition([]byte("<")), '|'))); got != "<p|r" {
 		t.Errorf("keys appended: %q, want <p|r", got)

@@ -262,7 +262,8 @@ func TestMatchTable(t *testing.T) {
 }
 
 func TestMatchDoesNotAllocate(t *testing.T) {
-	e := MustParse("PartitionKey eq 'p' and RowKey ge 'a' and not (Total lt 5L) and (Name ne 'x' or Missing eq true) and Timestamp ge datetime'2020-01-01T00:00:00Z'")
+	e := MustParse("PartitionKey eq 'p' and RowKey ge 'a' and not (Total lt 5L) and (Name ne 'x' or Missing eq true) " +
+		"and Timestamp ge datetime'2020-01-01T00:00:00Z'")
 	entity := benchEntity()
 	row := entity.View()
 	if !e.Match(row) {

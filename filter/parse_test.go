@@ -151,7 +151,8 @@ const (
 const notImplementedText = "The requested operation is not implemented on the specified resource."
 
 func incompatibleText(left, right, operator string) string {
-	return "A binary operator with incompatible types was detected. Found operand types '" + left + "' and '" + right + "' for operator kind '" + operator + "'."
+	return "A binary operator with incompatible types was detected. Found operand types '" + left + "' and '" + right +
+		"' for operator kind '" + operator + "'."
 }
 
 func TestParseErrors(t *testing.T) {

@@ -46,7 +46,8 @@ func TestRanges(t *testing.T) {
 		{"PartitionKey gt 'a' and PartitionKey lt 'a'", nil},
 		{"PartitionKey eq 'a' and PartitionKey eq 'b'", nil},
 		{"PartitionKey eq 'a' or PartitionKey eq 'b'", []Range{{atPartition("a"), afterPartition("a")}, {atPartition("b"), afterPartition("b")}}},
-		{"PartitionKey eq 'b' or PartitionKey eq 'a' or PartitionKey eq 'b'", []Range{{atPartition("a"), afterPartition("a")}, {atPartition("b"), afterPartition("b")}}},
+		{"PartitionKey eq 'b' or PartitionKey eq 'a' or PartitionKey eq 'b'",
+			[]Range{{atPartition("a"), afterPartition("a")}, {atPartition("b"), afterPartition("b")}}},
 		{"PartitionKey le 'a' or PartitionKey gt 'a'", all},
 		{"PartitionKey eq 'a' or A eq 1", all},
 		{"PartitionKey eq 'a' and A eq 1", []Range{{atPartition("a"), afterPartition("a")}}},
@@ -64,16 +65,20 @@ func TestRanges(t *testing.T) {
 		{"PartitionKey eq 'a' and RowKey ge 'p' and RowKey lt 'q'", []Range{{atRow("a", "p"), atRow("a", "q")}}},
 		{"PartitionKey eq 'a' and (RowKey eq '1' or RowKey eq '2')", []Range{{atRow("a", "1"), afterRow("a", "1")}, {atRow("a", "2"), afterRow("a", "2")}}},
 		{"PartitionKey eq 'a' and (RowKey eq '1' or A eq 2)", []Range{{atPartition("a"), afterPartition("a")}}},
-		{"(PartitionKey eq 'a' and RowKey eq '1') or (PartitionKey eq 'b' and RowKey eq '2')", []Range{{atRow("a", "1"), afterRow("a", "1")}, {atRow("b", "2"), afterRow("b", "2")}}},
-		{"(PartitionKey eq 'a' or PartitionKey eq 'b') and RowKey eq '1'", []Range{{atRow("a", "1"), afterRow("a", "1")}, {atRow("b", "1"), afterRow("b", "1")}}},
+		{"(PartitionKey eq 'a' and RowKey eq '1') or (PartitionKey eq 'b' and RowKey eq '2')",
+			[]Range{{atRow("a", "1"), afterRow("a", "1")}, {atRow("b", "2"), afterRow("b", "2")}}},
+		{"(PartitionKey eq 'a' or PartitionKey eq 'b') and RowKey eq '1'",
+			[]Range{{atRow("a", "1"), afterRow("a", "1")}, {atRow("b", "1"), afterRow("b", "1")}}},
 		{"not (PartitionKey ne 'a' or RowKey lt 'x')", []Range{{atRow("a", "x"), afterPartition("a")}}},
 
 		// Comparisons of the whole key.
 		{"PartitionKey gt 'a' or (PartitionKey eq 'a' and RowKey ge 'x')", []Range{{atRow("a", "x"), open}}},
 		{"PartitionKey ge 'a' and (PartitionKey gt 'a' or RowKey gt 'x')", []Range{{afterRow("a", "x"), open}}},
-		{"(PartitionKey gt 'a' or (PartitionKey eq 'a' and RowKey ge 'x')) and (PartitionKey lt 'b' or (PartitionKey eq 'b' and RowKey le 'y'))", []Range{{atRow("a", "x"), afterRow("b", "y")}}},
+		{"(PartitionKey gt 'a' or (PartitionKey eq 'a' and RowKey ge 'x')) and (PartitionKey lt 'b' or (PartitionKey eq 'b' and RowKey le 'y'))",
+			[]Range{{atRow("a", "x"), afterRow("b", "y")}}},
 		{"not (PartitionKey lt 'a' or (PartitionKey eq 'a' and RowKey lt 'x'))", []Range{{atRow("a", "x"), open}}},
-		{"(PartitionKey eq 'a' and RowKey ge 'x') or (PartitionKey gt 'a' and PartitionKey lt 'c') or (PartitionKey eq 'c' and RowKey lt 'z')", []Range{{atRow("a", "x"), atRow("c", "z")}}},
+		{"(PartitionKey eq 'a' and RowKey ge 'x') or (PartitionKey gt 'a' and PartitionKey lt 'c') or (PartitionKey eq 'c' and RowKey lt 'z')",
+			[]Range{{atRow("a", "x"), atRow("c", "z")}}},
 
 		// The empty key is the least.
 		{"PartitionKey ge ''", all},
@@ -304,7 +309,8 @@ func TestRangesMany(t *testing.T) {
 		},
 		{
 			"shuffled rows", "PartitionKey eq 'p' and " + chain(4000, func(i int) string { return "RowKey eq '" + shuffled(i) + "'" }),
-			func(i int) edm.Key { return edm.Key{Partition: "p", Row: sorted(i)} }, 4000, func(i int) edm.Key { return edm.Key{Partition: "p", Row: sorted(i) + "x"} }, 250,
+			func(i int) edm.Key { return edm.Key{Partition: "p", Row: sorted(i)} }, 4000,
+			func(i int) edm.Key { return edm.Key{Partition: "p", Row: sorted(i) + "x"} }, 250,
 		},
 		{
 			"more partitions than a set has spans", chain(12000, func(i int) string { return "PartitionKey eq '" + sorted(i) + "'" }),
@@ -317,7 +323,8 @@ func TestRangesMany(t *testing.T) {
 		{
 			"partitions times rows", chain(300, func(i int) string { return "PartitionKey eq '" + shuffled(i) + "'" }) +
 				" and " + chain(300, func(i int) string { return "RowKey eq '" + shuffled(i) + "'" }),
-			func(i int) edm.Key { return edm.Key{Partition: shuffled(i), Row: shuffled(299 - i)} }, 300, func(i int) edm.Key { return edm.Key{Partition: "000000" + sorted(i)} }, 300,
+			func(i int) edm.Key { return edm.Key{Partition: shuffled(i), Row: shuffled(299 - i)} }, 300,
+			func(i int) edm.Key { return edm.Key{Partition: "000000" + sorted(i)} }, 300,
 		},
 	} {
 		e := MustParse(tt.text)

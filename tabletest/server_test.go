@@ -60,7 +60,8 @@ func TestServer(t *testing.T) {
 	if err != nil || !e.Properties.Get("Total").Equal(edm.Double(42.5)) {
 		t.Errorf("the store has %v, %v", e, err)
 	}
-	if want := "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=" + srv.Key + ";TableEndpoint=" + srv.Endpoint + ";"; srv.ConnectionString() != want {
+	want := "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=" + srv.Key + ";TableEndpoint=" + srv.Endpoint + ";"
+	if srv.ConnectionString() != want {
 		t.Errorf("connection string %q, want %q", srv.ConnectionString(), want)
 	}
 }

@@ -139,7 +139,8 @@ func testOwnership(t *tester) {
 	given := entity("p", "r", prop("T", edm.StringBytes(text)), prop("B", edm.Binary(blob)), prop("Null", edm.Value{}), prop("N", edm.Int32(1)))
 	given.Timestamp = 42
 	pristine := func() edm.Entity {
-		return entity("p", "r", prop("T", edm.String("some text")), prop("B", edm.Binary([]byte("some blob"))), prop("Null", edm.Value{}), prop("N", edm.Int32(1)))
+		return entity("p", "r", prop("T", edm.String("some text")), prop("B", edm.Binary([]byte("some blob"))), prop("Null", edm.Value{}),
+			prop("N", edm.Int32(1)))
 	}
 	want := entity("p", "r", prop("T", edm.String("some text")), prop("B", edm.Binary([]byte("some blob"))), prop("N", edm.Int32(1)))
 	for _, kind := range []store.OpKind{store.OpInsert, store.OpInsertOrMerge, store.OpInsertOrReplace, store.OpMerge, store.OpReplace} {
@@ -261,7 +262,8 @@ func testConditions(t *tester) {
 	t.wantEntity("after a refused insert", s, now)
 	for _, kind := range []store.OpKind{store.OpInsertOrMerge, store.OpInsertOrReplace} {
 		// These ignore IfMatch.
-		t.apply(s, store.Op{Kind: kind, Entity: number("p", "r", 2), IfMatch: "wrong"}, store.Op{Kind: kind, Entity: number("p", kind.String(), 2), IfMatch: "wrong"})
+		t.apply(s, store.Op{Kind: kind, Entity: number("p", "r", 2), IfMatch: "wrong"},
+			store.Op{Kind: kind, Entity: number("p", kind.String(), 2), IfMatch: "wrong"})
 	}
 }
 

@@ -25,7 +25,8 @@ func testQueryFrom(t *tester) {
 		t.wantRows(fmt.Sprintf("reverse from %q", e.Key), s, store.Query{From: &e.Key, Reverse: true}, back[len(list)-1-i:])
 		next := key(e.Key.Partition, e.Key.Row+" ")
 		t.wantRows(fmt.Sprintf("from after %q", e.Key), s, store.Query{From: &next, Limit: 2}, list[i+1:min(i+3, len(list))])
-		t.wantRows(fmt.Sprintf("reverse from after %q", e.Key), s, store.Query{From: &next, Reverse: true, Limit: 2}, back[len(list)-1-i:min(len(list)-i+1, len(list))])
+		t.wantRows(fmt.Sprintf("reverse from after %q", e.Key), s, store.Query{From: &next, Reverse: true, Limit: 2},
+			back[len(list)-1-i:min(len(list)-i+1, len(list))])
 	}
 	first := key("", "")
 	t.wantRows("from the least key", s, store.Query{From: &first}, list)

@@ -133,7 +133,8 @@ func kindOf(err error) string {
 	}
 	for _, sentinel := range []error{
 		store.ErrTableExists, store.ErrTableNotFound, store.ErrEntityExists, store.ErrEntityNotFound, store.ErrPrecondition, store.ErrInvalid,
-		store.ErrTooLarge, store.ErrLocked, store.ErrReadOnly, store.ErrNoSpace, store.ErrNewerFormat, store.ErrOutcomeUnknown, store.ErrCorrupt, store.ErrClosed,
+		store.ErrTooLarge, store.ErrLocked, store.ErrReadOnly, store.ErrNoSpace, store.ErrNewerFormat,
+		store.ErrOutcomeUnknown, store.ErrCorrupt, store.ErrClosed,
 	} {
 		if errors.Is(err, sentinel) {
 			kind = append(kind, sentinel.Error())

@@ -107,7 +107,8 @@ func testRaceCounter(t *tester) {
 				return
 			}
 			n := int(numberOf(rows[0])) + 1
-			_, err := s.Apply(t.ctx, people, store.Replace(number("p", "1", n), rows[0].Timestamp.ETag()), store.Merge(number("p", "2", n), rows[1].Timestamp.ETag()))
+			_, err := s.Apply(t.ctx, people, store.Replace(number("p", "1", n), rows[0].Timestamp.ETag()),
+				store.Merge(number("p", "2", n), rows[1].Timestamp.ETag()))
 			if err == nil {
 				done++
 			} else if !errors.Is(err, store.ErrPrecondition) {
