@@ -128,7 +128,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestKeyCharacters looks at each character there is.
+// TestKeyCharacters checks a key of each character.
 func TestKeyCharacters(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		if 0xD800 <= r && r <= 0xDFFF {
@@ -218,8 +218,8 @@ func TestPropertyName(t *testing.T) {
 	}
 }
 
-// TestPropertyNameCharacters looks at each character there is, first and later;
-// of the planes that are empty or private, at some.
+// TestPropertyNameCharacters checks a name with each character, first and later. It
+// skips most characters of the empty and private planes.
 func TestPropertyNameCharacters(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		switch {
@@ -236,7 +236,7 @@ func TestPropertyNameCharacters(t *testing.T) {
 	}
 }
 
-// TestChecksDoNotAllocate holds the checks to what the hot path may cost.
+// TestChecksDoNotAllocate checks that valid input costs no allocation.
 func TestChecksDoNotAllocate(t *testing.T) {
 	e := wideEntity(edm.MaxProperties)
 	mixed := edm.Key{Partition: "K\u00f6ln \U0001F600", Row: strings.Repeat("r", 1024)}

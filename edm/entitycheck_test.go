@@ -70,31 +70,34 @@ func TestValue(t *testing.T) {
 func TestEntityOrderOfChecks(t *testing.T) {
 	long := edm.String(strings.Repeat("s", 32769))
 	many := wideEntity(253).Properties
-	heavy := wideEntity(253).Properties
-	for i := range heavy {
-		heavy[i].Value = edm.Binary(make([]byte, 5000))
+	large := wideEntity(253).Properties
+	for i := range large {
+		large[i].Value = edm.Binary(make([]byte, 5000))
 	}
 	for _, c := range []struct {
-		name   string
-		entity edm.Entity
-		rule   edm.Rule
-		who    string
+		name     string
+		entity   edm.Entity
+		rule     edm.Rule
+		offender string
 	}{
 		{"key first", edm.Entity{Key: edm.Key{Row: "/"}, Properties: edm.Properties{{Name: "-", Value: long}}}, edm.RuleKey, "RowKey"},
 		{"name before its value", edm.Entity{Properties: edm.Properties{{Name: "-", Value: long}}}, edm.RulePropertyName, "-"},
 		{"names before values", edm.Entity{Properties: edm.Properties{{Name: "a", Value: long}, {Name: "-"}}}, edm.RulePropertyName, "-"},
-		{"duplicates before values", edm.Entity{Properties: edm.Properties{{Name: "b", Value: long}, {Name: "a"}, {Name: "a"}}},
-			edm.RulePropertyDuplicate, "a"},
+		{
+			"duplicates before values",
+			edm.Entity{Properties: edm.Properties{{Name: "b", Value: long}, {Name: "a"}, {Name: "a"}}},
+			edm.RulePropertyDuplicate, "a",
+		},
 		{"names before duplicates", edm.Entity{Properties: edm.Properties{{Name: "a"}, {Name: "a"}, {Name: "-"}}}, edm.RulePropertyName, "-"},
 		{"first value first", edm.Entity{Properties: edm.Properties{{Name: "a", Value: edm.DateTime(-1)}, {Name: "b", Value: long}}}, edm.RuleRange, "a"},
 		{"values before count", edm.Entity{Properties: append(many[:253:253], edm.Property{Name: "big", Value: long})}, edm.RuleValueSize, "big"},
 		{"duplicates before count", edm.Entity{Properties: append(many[:253:253], many[7])}, edm.RulePropertyDuplicate, "Field7"},
-		{"count before size", edm.Entity{Properties: heavy}, edm.RulePropertyCount, ""},
+		{"count before size", edm.Entity{Properties: large}, edm.RulePropertyCount, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err, ok := edm.CheckEntity(&c.entity).(*edm.Error)
-			if !ok || err.Rule != c.rule || err.Name != c.who {
-				t.Errorf("CheckEntity = %v, want %v of %q", err, c.rule, c.who)
+			if !ok || err.Rule != c.rule || err.Name != c.offender {
+				t.Errorf("CheckEntity = %v, want %v of %q", err, c.rule, c.offender)
 			}
 		})
 	}
@@ -127,8 +130,8 @@ func TestPropertyCount(t *testing.T) {
 	}
 }
 
-// TestDuplicates places a duplicate everywhere, with numbers of properties on
-// both sides of each change of method.
+// TestDuplicates repeats each name, for numbers of properties below and above each
+// change of algorithm.
 func TestDuplicates(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 3, 4, 5, 6, 17, 252, 255, 256, 257, 300} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -217,8 +220,8 @@ func one(name string, v edm.Value) edm.Entity {
 	return edm.Entity{Properties: edm.Properties{{Name: name, Value: v}}}
 }
 
-// TestEntitySizeLimit fills entities to the last byte, with text whose bytes are
-// fewer and more than its size.
+// TestEntitySizeLimit fills entities to the limit, with text of fewer and of more bytes
+// than its size.
 func TestEntitySizeLimit(t *testing.T) {
 	for name, filler := range map[string]string{"ASCII": "s", "three bytes a unit": "\u6771", "pairs": "\U0001F600"} {
 		t.Run(name, func(t *testing.T) {

@@ -14,30 +14,52 @@ func TestErrorText(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"table name", edm.CheckTableName("my_table"),
-			`table "my_table": '_' (U+005F) at offset 2; a table's name is ASCII letters and digits, begins with a letter and is not "tables"`},
-		{"reserved table name", edm.CheckTableName("Tables"),
-			`table "Tables": a reserved name; a table's name is ASCII letters and digits, begins with a letter and is not "tables"`},
+		{
+			"table name", edm.CheckTableName("my_table"),
+			`table "my_table": '_' (U+005F) at offset 2; a table's name is ASCII letters and digits, begins with a letter and is not "tables"`,
+		},
+		{
+			"reserved table name", edm.CheckTableName("Tables"),
+			`table "Tables": a reserved name; a table's name is ASCII letters and digits, begins with a letter and is not "tables"`,
+		},
 		{"table name length", edm.CheckTableName("ab"), `table "ab": 2 characters; a table's name has 3 to 63 characters`},
-		{"key", edm.CheckKey(edm.Key{Partition: "a/b"}),
-			`PartitionKey: '/' (U+002F) at offset 1 of "a/b"; a key has none of / \ # ? and no control characters`},
-		{"key length", edm.CheckKey(edm.Key{Row: strings.Repeat("k", 2000)}),
-			`RowKey: 2000 code units, "` + strings.Repeat("k", 64) + `..."; a key has at most 1024 UTF-16 code units`},
-		{"property name", edm.CheckPropertyName("a-b"),
+		{
+			"key", edm.CheckKey(edm.Key{Partition: "a/b"}),
+			`PartitionKey: '/' (U+002F) at offset 1 of "a/b"; a key has none of / \ # ? and no control characters`,
+		},
+		{
+			"key length", edm.CheckKey(edm.Key{Row: strings.Repeat("k", 2000)}),
+			`RowKey: 2000 code units, "` + strings.Repeat("k", 64) + `..."; a key has at most 1024 UTF-16 code units`,
+		},
+		{
+			"property name", edm.CheckPropertyName("a-b"),
 			`property "a-b": '-' (U+002D) at offset 1; a property's name is an identifier of letters, digits and _, ` +
-				`begins with a letter or _, and is not PartitionKey, RowKey or Timestamp`},
-		{"property name length", edm.CheckPropertyName(strings.Repeat("n", 300)),
-			`property "` + strings.Repeat("n", 64) + `...": 300 code units; a property's name has at most 255 UTF-16 code units`},
-		{"property count", edm.CheckTotals(edm.Key{}, wideEntity(253).Properties),
-			`253 properties; an entity has at most 252 properties beside PartitionKey, RowKey and Timestamp`},
-		{"property duplicate", edm.CheckProperties(edm.Properties{{Name: "a"}, {Name: "a"}}),
-			`property "a": given more than once; an entity has each property once`},
-		{"String", edm.CheckValues(one("s", edm.String(strings.Repeat("s", 40000))).Properties),
-			`property "s": a String of 40000 code units; a String has at most 32768 UTF-16 code units, a Binary at most 65536 bytes`},
-		{"entity size", edm.CheckTotals(edm.Key{}, one("b", edm.Binary(make([]byte, 1<<20-17))).Properties),
-			`an entity of 1048577 bytes; an entity has at most 1048576 bytes, where each character of a text counts two or four`},
-		{"range", edm.CheckValues(one("d", edm.DateTime(-1)).Properties),
-			`property "d": a DateTime of -1 ticks; a value is in the range of its type, a DateTime from 1601-01-01T00:00:00Z to 9999-12-31T23:59:59.9999999Z`},
+				`begins with a letter or _, and is not PartitionKey, RowKey or Timestamp`,
+		},
+		{
+			"property name length", edm.CheckPropertyName(strings.Repeat("n", 300)),
+			`property "` + strings.Repeat("n", 64) + `...": 300 code units; a property's name has at most 255 UTF-16 code units`,
+		},
+		{
+			"property count", edm.CheckTotals(edm.Key{}, wideEntity(253).Properties),
+			`253 properties; an entity has at most 252 properties beside PartitionKey, RowKey and Timestamp`,
+		},
+		{
+			"property duplicate", edm.CheckProperties(edm.Properties{{Name: "a"}, {Name: "a"}}),
+			`property "a": given more than once; an entity has each property once`,
+		},
+		{
+			"String", edm.CheckValues(one("s", edm.String(strings.Repeat("s", 40000))).Properties),
+			`property "s": a String of 40000 code units; a String has at most 32768 UTF-16 code units, a Binary at most 65536 bytes`,
+		},
+		{
+			"entity size", edm.CheckTotals(edm.Key{}, one("b", edm.Binary(make([]byte, 1<<20-17))).Properties),
+			`an entity of 1048577 bytes; an entity has at most 1048576 bytes, where each character of a text counts two or four`,
+		},
+		{
+			"range", edm.CheckValues(one("d", edm.DateTime(-1)).Properties),
+			`property "d": a DateTime of -1 ticks; a value is in the range of its type, a DateTime from 1601-01-01T00:00:00Z to 9999-12-31T23:59:59.9999999Z`,
+		},
 		{"UTF-8", edm.CheckKey(edm.Key{Row: "a\xff"}), `RowKey: byte 0xFF at offset 1 of "a\xff"; keys, names and strings are valid UTF-8`},
 		{"no rule", &edm.Error{Got: "something"}, `something; this breaks a rule`},
 	} {
@@ -49,7 +71,7 @@ func TestErrorText(t *testing.T) {
 	}
 }
 
-// TestErrorTextIsShort gives inputs of a megabyte and characters that grow when
+// TestErrorTextIsShort uses inputs of a megabyte, also of characters that grow when
 // they are quoted.
 func TestErrorTextIsShort(t *testing.T) {
 	for name, s := range map[string]string{

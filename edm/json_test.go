@@ -171,8 +171,10 @@ func TestEntityUnmarshalJSONErrors(t *testing.T) {
 		{"number for a String", `{"PartitionKey":"p","RowKey":"r","a":1,"a@odata.type":"Edm.String"}`, `member "a": want a string`},
 		{"decimal for an Int64", `{"PartitionKey":"p","RowKey":"r","a":1.0,"a@odata.type":"Edm.Int64"}`, `member "a": want a whole number`},
 		{"Boolean for an Int32", `{"PartitionKey":"p","RowKey":"r","a":true,"a@odata.type":"Edm.Int32"}`, `member "a": want a whole number`},
-		{"too large for an Int32", `{"PartitionKey":"p","RowKey":"r","a":2147483648,"a@odata.type":"Edm.Int32"}`,
-			`member "a": "2147483648": want a whole number`},
+		{
+			"too large for an Int32", `{"PartitionKey":"p","RowKey":"r","a":2147483648,"a@odata.type":"Edm.Int32"}`,
+			`member "a": "2147483648": want a whole number`,
+		},
 		{"plus sign", `{"PartitionKey":"p","RowKey":"r","a":"+1","a@odata.type":"Edm.Int64"}`, `member "a": "+1": want a whole number`},
 		{"hexadecimal Double", `{"PartitionKey":"p","RowKey":"r","a":"0x1p0","a@odata.type":"Edm.Double"}`, `member "a": "0x1p0": want a number`},
 		{"too large for a Double", `{"PartitionKey":"p","RowKey":"r","a":1e400}`, `member "a": "1e400": want a number`},

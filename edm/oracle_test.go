@@ -13,8 +13,8 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// The oracles say the same as the checks, from UTF-16 and the tables of package
-// unicode, slowly. Each returns the rule that is broken, 0 for none.
+// The oracles are simple implementations of the checks, with UTF-16 and the tables of
+// package unicode. They return the broken rule, 0 for none.
 
 func units(s string) []uint16 { return utf16.Encode([]rune(s)) }
 
@@ -78,8 +78,8 @@ func oraclePropertyName(s string) edm.Rule {
 	return 0
 }
 
-// brokenRule returns the rule of an error, 0 for none. It fails the test if err
-// is of another kind than the checks give.
+// brokenRule returns the rule of an error, 0 for nil. It fails the test if err is not
+// an *edm.Error.
 func brokenRule(t *testing.T, err error) edm.Rule {
 	t.Helper()
 	if err == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// borders are characters at the ends of each class that UTF-8, UTF-16 or their
-// orders tell apart.
+// borders has the first and last characters of each class that UTF-8, UTF-16 or their
+// orders distinguish.
 var borders = []rune{
 	0x00, 0x01, 0x1F, 0x20, 0x2F, 0x41, 0x61, 0x7E, 0x7F, 0x80, 0x9F, 0xA0, 0x7FF, 0x800, 0xFFF, 0x1000,
 	0xCFFF, 0xD000, 0xD7FE, 0xD7FF, 0xE000, 0xE001, 0xEFFF, 0xF000, 0xFDD0, 0xFFFD, 0xFFFE, 0xFFFF,
@@ -37,7 +37,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// checkCompare compares a and b in every way there is.
+// checkCompare compares a and b with every function.
 func checkCompare(t *testing.T, a, b string, want int) {
 	t.Helper()
 	for _, c := range []struct {
@@ -58,7 +58,7 @@ func checkCompare(t *testing.T, a, b string, want int) {
 }
 
 // TestCompareBorders compares all pairs of texts of up to two border characters
-// behind a common prefix of each length around a machine word.
+// after common prefixes of lengths around a machine word.
 func TestCompareBorders(t *testing.T) {
 	texts := []string{""}
 	for _, r := range borders {

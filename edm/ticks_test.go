@@ -110,7 +110,7 @@ func TestParseTicksRange(t *testing.T) {
 	}
 }
 
-// TestTicksText compares the text of moments with time's, and reads it back.
+// TestTicksText compares the text of times with package time, and parses it again.
 func TestTicksText(t *testing.T) {
 	ticks := []edm.Ticks{0, 1, 9, 10, 9999999, 10000000, edm.MaxTicks, edm.MaxTicks - 1, edm.MaxTicks - 9999999}
 	for f := edm.Ticks(1); f < 10000000; f *= 10 { // each length of fraction

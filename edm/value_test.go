@@ -66,8 +66,8 @@ func TestValueText(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		value      edm.Value
-		text, goes string
+		value        edm.Value
+		text, goText string
 	}{
 		{edm.Value{}, "null", "Edm.Type(0)(null)"},
 		{edm.String("a\"b"), "a\"b", `Edm.String("a\"b")`},
@@ -80,12 +80,12 @@ func TestValueText(t *testing.T) {
 		{edm.DateTime(1), "1601-01-01T00:00:00.0000001Z", "Edm.DateTime(1601-01-01T00:00:00.0000001Z)"},
 		{edm.Guid(g), g.String(), "Edm.Guid(" + g.String() + ")"},
 	} {
-		t.Run(c.goes, func(t *testing.T) {
+		t.Run(c.goText, func(t *testing.T) {
 			if got := c.value.String(); got != c.text {
 				t.Errorf("String = %q, want %q", got, c.text)
 			}
-			if got := fmt.Sprintf("%#v", c.value); got != c.goes {
-				t.Errorf("GoString = %q, want %q", got, c.goes)
+			if got := fmt.Sprintf("%#v", c.value); got != c.goText {
+				t.Errorf("GoString = %q, want %q", got, c.goText)
 			}
 		})
 	}
@@ -194,8 +194,10 @@ func TestOwnership(t *testing.T) {
 }
 
 func TestRowOfEntity(t *testing.T) {
-	e := edm.Entity{Key: edm.Key{Partition: "p", Row: "r"}, Timestamp: 5,
-		Properties: edm.Properties{{Name: "a", Value: edm.Int32(1)}, {Name: "b", Value: edm.Int32(2)}}}
+	e := edm.Entity{
+		Key: edm.Key{Partition: "p", Row: "r"}, Timestamp: 5,
+		Properties: edm.Properties{{Name: "a", Value: edm.Int32(1)}, {Name: "b", Value: edm.Int32(2)}},
+	}
 	r := e.View()
 	if got := string(r.AppendRow(append(r.AppendPartition([]byte("<")), '|'))); got != "<p|r" {
 		t.Errorf("keys appended: %q, want <p|r", got)

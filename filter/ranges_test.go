@@ -46,8 +46,10 @@ func TestRanges(t *testing.T) {
 		{"PartitionKey gt 'a' and PartitionKey lt 'a'", nil},
 		{"PartitionKey eq 'a' and PartitionKey eq 'b'", nil},
 		{"PartitionKey eq 'a' or PartitionKey eq 'b'", []Range{{atPartition("a"), afterPartition("a")}, {atPartition("b"), afterPartition("b")}}},
-		{"PartitionKey eq 'b' or PartitionKey eq 'a' or PartitionKey eq 'b'",
-			[]Range{{atPartition("a"), afterPartition("a")}, {atPartition("b"), afterPartition("b")}}},
+		{
+			"PartitionKey eq 'b' or PartitionKey eq 'a' or PartitionKey eq 'b'",
+			[]Range{{atPartition("a"), afterPartition("a")}, {atPartition("b"), afterPartition("b")}},
+		},
 		{"PartitionKey le 'a' or PartitionKey gt 'a'", all},
 		{"PartitionKey eq 'a' or A eq 1", all},
 		{"PartitionKey eq 'a' and A eq 1", []Range{{atPartition("a"), afterPartition("a")}}},
@@ -65,20 +67,28 @@ func TestRanges(t *testing.T) {
 		{"PartitionKey eq 'a' and RowKey ge 'p' and RowKey lt 'q'", []Range{{atRow("a", "p"), atRow("a", "q")}}},
 		{"PartitionKey eq 'a' and (RowKey eq '1' or RowKey eq '2')", []Range{{atRow("a", "1"), afterRow("a", "1")}, {atRow("a", "2"), afterRow("a", "2")}}},
 		{"PartitionKey eq 'a' and (RowKey eq '1' or A eq 2)", []Range{{atPartition("a"), afterPartition("a")}}},
-		{"(PartitionKey eq 'a' and RowKey eq '1') or (PartitionKey eq 'b' and RowKey eq '2')",
-			[]Range{{atRow("a", "1"), afterRow("a", "1")}, {atRow("b", "2"), afterRow("b", "2")}}},
-		{"(PartitionKey eq 'a' or PartitionKey eq 'b') and RowKey eq '1'",
-			[]Range{{atRow("a", "1"), afterRow("a", "1")}, {atRow("b", "1"), afterRow("b", "1")}}},
+		{
+			"(PartitionKey eq 'a' and RowKey eq '1') or (PartitionKey eq 'b' and RowKey eq '2')",
+			[]Range{{atRow("a", "1"), afterRow("a", "1")}, {atRow("b", "2"), afterRow("b", "2")}},
+		},
+		{
+			"(PartitionKey eq 'a' or PartitionKey eq 'b') and RowKey eq '1'",
+			[]Range{{atRow("a", "1"), afterRow("a", "1")}, {atRow("b", "1"), afterRow("b", "1")}},
+		},
 		{"not (PartitionKey ne 'a' or RowKey lt 'x')", []Range{{atRow("a", "x"), afterPartition("a")}}},
 
 		// Comparisons of the whole key.
 		{"PartitionKey gt 'a' or (PartitionKey eq 'a' and RowKey ge 'x')", []Range{{atRow("a", "x"), open}}},
 		{"PartitionKey ge 'a' and (PartitionKey gt 'a' or RowKey gt 'x')", []Range{{afterRow("a", "x"), open}}},
-		{"(PartitionKey gt 'a' or (PartitionKey eq 'a' and RowKey ge 'x')) and (PartitionKey lt 'b' or (PartitionKey eq 'b' and RowKey le 'y'))",
-			[]Range{{atRow("a", "x"), afterRow("b", "y")}}},
+		{
+			"(PartitionKey gt 'a' or (PartitionKey eq 'a' and RowKey ge 'x')) and (PartitionKey lt 'b' or (PartitionKey eq 'b' and RowKey le 'y'))",
+			[]Range{{atRow("a", "x"), afterRow("b", "y")}},
+		},
 		{"not (PartitionKey lt 'a' or (PartitionKey eq 'a' and RowKey lt 'x'))", []Range{{atRow("a", "x"), open}}},
-		{"(PartitionKey eq 'a' and RowKey ge 'x') or (PartitionKey gt 'a' and PartitionKey lt 'c') or (PartitionKey eq 'c' and RowKey lt 'z')",
-			[]Range{{atRow("a", "x"), atRow("c", "z")}}},
+		{
+			"(PartitionKey eq 'a' and RowKey ge 'x') or (PartitionKey gt 'a' and PartitionKey lt 'c') or (PartitionKey eq 'c' and RowKey lt 'z')",
+			[]Range{{atRow("a", "x"), atRow("c", "z")}},
+		},
 
 		// The empty key is the least.
 		{"PartitionKey ge ''", all},

@@ -55,8 +55,15 @@ func checkResidual(t *testing.T, e *Expr, ent *edm.Entity) {
 func TestKeysWithoutComparisons(t *testing.T) {
 	var bounds []Bound
 	for _, kind := range []BoundKind{Unbounded, BeforePartition, BeforeRow, AfterRow, AfterPartition} {
-		for _, key := range []edm.Key{{}, {Partition: "a"}, {Row: "a"}, {Partition: "a", Row: "b"}, {Partition: "a", Row: "c"},
-			{Partition: "b", Row: "a"}, {Partition: "a\x01", Row: "a"}} {
+		for _, key := range []edm.Key{
+			{},
+			{Partition: "a"},
+			{Row: "a"},
+			{Partition: "a", Row: "b"},
+			{Partition: "a", Row: "c"},
+			{Partition: "b", Row: "a"},
+			{Partition: "a\x01", Row: "a"},
+		} {
 			bounds = append(bounds, Bound{kind, key})
 		}
 	}

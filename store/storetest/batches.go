@@ -59,15 +59,27 @@ func testBatchIndex(t *tester) {
 		{"partition, most differ", []store.Op{in("p", "1"), in("q", "1"), in("q", "2")}, failure{Index: 1, Rule: edm.RuleBatchPartition}},
 		{"duplicate", []store.Op{in("p", "1"), in("p", "2"), in("p", "1"), in("p", "2")}, failure{Index: 2, Rule: edm.RuleBatchDuplicate}},
 		{"duplicate in a row", []store.Op{in("p", "1"), in("p", "1"), in("p", "1")}, failure{Index: 1, Rule: edm.RuleBatchDuplicate}},
-		{"duplicate of another kind", []store.Op{in("p", "1"), in("p", "0"), store.Delete(key("p", "1"), store.Any)},
-			failure{Index: 2, Rule: edm.RuleBatchDuplicate}},
+		{
+			"duplicate of another kind",
+			[]store.Op{in("p", "1"), in("p", "0"), store.Delete(key("p", "1"), store.Any)},
+			failure{Index: 2, Rule: edm.RuleBatchDuplicate},
+		},
 		{"duplicate of an empty key", []store.Op{in("p", ""), in("p", "")}, failure{Index: 1, Rule: edm.RuleBatchDuplicate}},
-		{"exists", []store.Op{in("p", "1"), in("p", "old"), store.Delete(key("p", "none"), store.Any)},
-			failure{Index: 1, Executed: true, Err: store.ErrEntityExists}},
-		{"missing", []store.Op{in("p", "1"), store.Delete(key("p", "none"), store.Any), in("p", "old")},
-			failure{Index: 1, Executed: true, Err: store.ErrEntityNotFound}},
-		{"ETag", []store.Op{in("p", "1"), in("p", "2"), store.Replace(number("p", "old", 2), `W/"x"`)},
-			failure{Index: 2, Executed: true, Err: store.ErrPrecondition}},
+		{
+			"exists",
+			[]store.Op{in("p", "1"), in("p", "old"), store.Delete(key("p", "none"), store.Any)},
+			failure{Index: 1, Executed: true, Err: store.ErrEntityExists},
+		},
+		{
+			"missing",
+			[]store.Op{in("p", "1"), store.Delete(key("p", "none"), store.Any), in("p", "old")},
+			failure{Index: 1, Executed: true, Err: store.ErrEntityNotFound},
+		},
+		{
+			"ETag",
+			[]store.Op{in("p", "1"), in("p", "2"), store.Replace(number("p", "old", 2), `W/"x"`)},
+			failure{Index: 2, Executed: true, Err: store.ErrPrecondition},
+		},
 		{"nothing to do", nil, failure{Rule: edm.RuleBatchCount}},
 	} {
 		results, err := s.Apply(t.ctx, people, c.ops...)
@@ -98,8 +110,10 @@ func testBatchAtomic(t *tester) {
 			{store.Insert(number("p", "5", 9)), failure{Index: i, Executed: true, Err: store.ErrEntityExists}},
 			{store.Delete(key("p", "none"), store.Any), failure{Index: i, Executed: true, Err: store.ErrEntityNotFound}},
 			{store.Merge(number("p", "5", 9), "old"), failure{Index: i, Executed: true, Err: store.ErrPrecondition}},
-			{store.InsertOrMerge(edm.Entity{Key: key("p", "5"), Properties: several("P", 252)}),
-				failure{Index: i, Executed: true, Rule: edm.RulePropertyCount}},
+			{
+				store.InsertOrMerge(edm.Entity{Key: key("p", "5"), Properties: several("P", 252)}),
+				failure{Index: i, Executed: true, Rule: edm.RulePropertyCount},
+			},
 			{store.Insert(number("q", "5", 9)), failure{Index: max(i, 1), Rule: edm.RuleBatchPartition}},
 		} {
 			ops := append([]store.Op{}, good...)

@@ -71,8 +71,11 @@ func violations() []violation {
 		{"table", groupTable, func(r *request, _ int) { r.table = "Nobody" }, failure{Err: store.ErrTableNotFound}, true, false},
 		{"existence", groupStored, op(func(op *store.Op) { op.Entity.Key.Row += "none" }), failure{Executed: true, Err: store.ErrEntityNotFound}, false, true},
 		{"ETag", groupStored, op(func(op *store.Op) { op.IfMatch = `W/"wrong"` }), failure{Executed: true, Err: store.ErrPrecondition}, false, false},
-		{"result", groupStored, op(func(op *store.Op) { op.Entity.Properties = append(op.Entity.Properties, wide...) }),
-			failure{Executed: true, Rule: edm.RulePropertyCount}, false, false},
+		{
+			"result", groupStored, op(func(op *store.Op) { op.Entity.Properties = append(op.Entity.Properties, wide...) }),
+			failure{Executed: true, Rule: edm.RulePropertyCount},
+			false, false,
+		},
 	}
 }
 

@@ -36,8 +36,10 @@ func testPages(t *tester) {
 func testPagesOfBudget(t *tester) {
 	s := t.openPeople()
 	list := t.fill(s, family())
-	for _, text := range []string{"", "N eq 100", "N eq 29", "N lt 3", "S eq '3'", "PartitionKey eq 'b' and Even eq true",
-		"PartitionKey eq 'a' and RowKey eq '01' or PartitionKey eq 'c'"} {
+	for _, text := range []string{
+		"", "N eq 100", "N eq 29", "N lt 3", "S eq '3'", "PartitionKey eq 'b' and Even eq true",
+		"PartitionKey eq 'a' and RowKey eq '01' or PartitionKey eq 'c'",
+	} {
 		for _, reverse := range []bool{false, true} {
 			want := t.page(s, store.Query{Filter: t.parse(text), Reverse: reverse}).Rows
 			for budget := 1; budget <= len(list)+1; budget += 1 + budget/5 {
