@@ -81,7 +81,7 @@ func testOpLimits(t *tester) {
 func testResultLimits(t *tester) {
 	s := t.openPeople()
 	at := func(row string, p edm.Properties) edm.Entity { return edm.Entity{Key: key("p", row), Properties: p} }
-	room := edm.MaxEntityBytes - edm.EntitySize(key("p", "1"), nil)
+	left := edm.MaxEntityBytes - edm.EntitySize(key("p", "1"), nil)
 	small := edm.Properties{prop("Small", edm.Boolean(true))}
 	smallSize := propertySize(small[0])
 	for _, c := range []struct {
@@ -93,8 +93,8 @@ func testResultLimits(t *tester) {
 		{"count", nil, several("P", 252), several("P", 253), edm.RulePropertyCount},
 		{"count without nulls", nil, append(several("P", 252), prop("Null", edm.Value{})), several("P", 300), edm.RulePropertyCount},
 		{"count of a merge", several("P", 200), several("Q", 52), append(several("Q", 52), prop("More", edm.Boolean(true))), edm.RulePropertyCount},
-		{"size", nil, filling(room), append(filling(room-smallSize+1), small...), edm.RuleEntitySize},
-		{"size of a merge", filling(room - smallSize), small, edm.Properties{prop("SmallX", edm.Boolean(true))}, edm.RuleEntitySize},
+		{"size", nil, filling(left), append(filling(left-smallSize+1), small...), edm.RuleEntitySize},
+		{"size of a merge", filling(left - smallSize), small, edm.Properties{prop("SmallX", edm.Boolean(true))}, edm.RuleEntitySize},
 	} {
 		kinds := []store.OpKind{store.OpInsertOrMerge, store.OpMerge}
 		if c.old == nil {
