@@ -428,7 +428,6 @@ func (r *Reader) found(h *head, pin cache.Handle, i int, row *Row) (uint64, code
 	row.pins.r, row.pins.head, row.pins.hints, row.pins.fill = r, pin, h.hints, true
 	row.Attach(&h.Head, &row.pins)
 	row.Set(i)
-	row.Prefetch()
 	if err := row.LoadHeap(); err != nil {
 		row.Release()
 		return 0, 0, false, err

@@ -377,7 +377,6 @@ func show(h *Head, b Blocks) (out []string) {
 		text := fmt.Sprintf("%x %d %d", h.AppendKey(nil, row), seq, kind)
 		if !h.Tombstone(row) {
 			r.Set(row)
-			r.Prefetch()
 			text += fmt.Sprintf(" %v %d", r.Key(), r.Timestamp())
 			for i := range 2 * r.Len() {
 				if i >= r.Len() {

@@ -33,9 +33,8 @@ type Row struct {
 	plain   codec.Row
 	err     error
 
-	columns    []column // of section; nil in mode modeRows
-	data       []byte   // the bytes of h
-	prefetched uint8    // keeps the compiler from removing the loads of Prefetch; never read
+	columns []column // of section; nil in mode modeRows
+	data    []byte   // the bytes of h
 
 	heapUnit *HeapUnit // the unit that raw is
 	raw      []byte
@@ -66,19 +65,6 @@ func (r *Row) Set(row int) {
 		r.section, r.columns = s, s.columns
 	}
 	r.loaded, r.direct, r.bigs = false, false, r.bigs[:0]
-}
-
-// Prefetch touches every cache line of the head that the row's columns need, so
-// that the loads overlap. Otherwise a row that was not used for long waits for one
-// cache line after the other, because a processor does not execute loads ahead of
-// the atomic operation that pins a heap unit. It saves up to a tenth of a hot get
-// of bench/peers.
-func (r *Row) Prefetch() {
-	sum := r.data[r.h.heapOffsets.offset(r.row)]
-	for i := range r.columns {
-		sum += r.columns[i].encoding
-	}
-	r.prefetched = sum
 }
 
 // Err returns why a value could not be read.
