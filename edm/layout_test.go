@@ -8,9 +8,9 @@ import (
 
 // wideValue is a Value with a field for the type.
 type wideValue struct {
-	typ   edm.Type
-	word  uint64
-	bytes []byte
+	typ  edm.Type
+	word uint64
+	_    []byte
 }
 
 // at returns a property as a Row does: by a call that is not inlined.

@@ -47,7 +47,7 @@ func Example() {
 	}
 
 	unpaid := filter.MustParse("PartitionKey eq 'eu' and Total gt 50 and Paid eq false")
-	for e, err := range store.Entities(db.Query(ctx, "Orders", store.Query{Filter: unpaid, Limit: 100})) {
+	for e, err := range db.Entities(ctx, "Orders", store.Query{Filter: unpaid, Limit: 100}) {
 		if err != nil {
 			log.Fatal(err)
 		}
