@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
@@ -15,6 +16,7 @@ import (
 // offsets of their values. It is immutable; all its methods are safe for concurrent
 // use and do not allocate.
 type Shape struct {
+	sorted atomic.Pointer[sortedShape] // nil until ShapeCache.Sorted is called
 	fields []field
 	fixed  [2]int  // length of the fixed section in a narrow and in a wide row
 	ends   bool    // some field is a String or a Binary
@@ -150,7 +152,7 @@ func (s *Shape) Matches(props edm.Properties) bool {
 
 // Sizes in memory.
 const (
-	shapeBytes = 80
+	shapeBytes = 88
 	fieldBytes = 32
 )
 

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
@@ -73,6 +74,69 @@ func (c *ShapeCache) Of(props edm.Properties) *Shape {
 	s := NewShape(props)
 	c.add(s, c.set(props))
 	return s
+}
+
+// sortedShape is what Sorted remembers of a shape.
+type sortedShape struct {
+	shape *Shape  // nil if the shape is sorted itself
+	order []uint8 // for each property of shape its index in the other shape
+}
+
+var alreadySorted sortedShape
+
+// Sorted returns the properties of props, whose shape is s, without nulls, in the order
+// of their names by UTF-16 code units, and the shape of the result. If s is in that
+// order, Sorted returns props and s; likewise if s has more than MaxProperties, since
+// no row has such a shape. Otherwise it overwrites buf with the result.
+func (c *ShapeCache) Sorted(buf *edm.Properties, props edm.Properties, s *Shape) (edm.Properties, *Shape) {
+	if len(s.fields) > MaxProperties {
+		return props, s
+	}
+	known := s.sorted.Load()
+	if known == nil {
+		known = c.sort(props, s)
+		s.sorted.Store(known)
+	}
+	if known.shape == nil {
+		return props, s
+	}
+	dst := (*buf)[:0]
+	if len(props) > len(s.fields) {
+		dst = appendValues(dst, props)
+		props = dst
+	}
+	values := len(dst)
+	for _, i := range known.order {
+		dst = append(dst, props[i])
+	}
+	*buf = slices.Delete(dst, 0, values)
+	return *buf, known.shape
+}
+
+// sort returns what Sorted remembers of s, the shape of props.
+func (c *ShapeCache) sort(props edm.Properties, s *Shape) *sortedShape {
+	order := make([]uint8, len(s.fields))
+	for i := range order {
+		order[i] = uint8(i)
+	}
+	byName := func(i, j uint8) int { return edm.Compare(s.fields[i].name, s.fields[j].name) }
+	if slices.IsSortedFunc(order, byName) {
+		return &alreadySorted
+	}
+	slices.SortFunc(order, byName)
+	props = appendValues(nil, props)
+	slices.SortFunc(props, func(a, b edm.Property) int { return edm.Compare(a.Name, b.Name) })
+	return &sortedShape{c.Of(props), order}
+}
+
+// appendValues appends the properties of props that are not null to dst.
+func appendValues(dst, props edm.Properties) edm.Properties {
+	for i := range props {
+		if !props[i].Value.IsNull() {
+			dst = append(dst, props[i])
+		}
+	}
+	return dst
 }
 
 // add adds s to a set, in place of another shape if the set is full.

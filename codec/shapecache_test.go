@@ -2,7 +2,11 @@ package codec
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/tablerock-db/tablerock/edm"
 )
@@ -52,5 +56,41 @@ func TestShapeCacheLimit(t *testing.T) {
 	}
 	if size == 0 || size > maxShapeBytes || int64(size) != cache.used.Load() {
 		t.Errorf("%d bytes are cached, counted as %d", size, cache.used.Load())
+	}
+}
+
+// TestShapeCacheSorted sorts the properties of random shapes, with and without nulls.
+func TestShapeCacheSorted(t *testing.T) {
+	var cache ShapeCache
+	rnd := rand.New(rand.NewPCG(seed, 8))
+	for range 300 {
+		props := randomProps(rnd, rnd.IntN(40), 5, rnd.IntN(2) == 0)
+		for i := range props {
+			if rnd.IntN(4) == 0 {
+				props[i].Name = []string{"\uf900", "\U00010400", "\ud7fb"}[rnd.IntN(3)] + props[i].Name
+			}
+		}
+		rnd.Shuffle(len(props), func(i, j int) { props[i], props[j] = props[j], props[i] })
+		want := withoutNulls(props)
+		slices.SortFunc(want, func(a, b edm.Property) int { return edm.Compare(a.Name, b.Name) })
+		var buf edm.Properties
+		for range 2 {
+			got, sorted := cache.Sorted(&buf, props, cache.Of(props))
+			if diff := cmp.Diff(want, withoutNulls(got)); diff != "" {
+				t.Fatalf("-want +got:\n%s", diff)
+			}
+			if sorted != cache.Of(want) || !sorted.Matches(want) {
+				t.Fatal("the sorted properties have another shape")
+			}
+		}
+		buf = make(edm.Properties, 0, 2*len(props))
+		if n := testing.AllocsPerRun(5, func() { _, _ = cache.Sorted(&buf, props, cache.Of(props)) }); n != 0 {
+			t.Fatalf("%v allocations, want none", n)
+		}
+	}
+	long := randomProps(rnd, MaxProperties+1, 5, false)
+	slices.Reverse(long)
+	if got, s := cache.Sorted(new(edm.Properties), long, cache.Of(long)); &got[0] != &long[0] || s != cache.Of(long) {
+		t.Error("a shape of too many properties was sorted")
 	}
 }

@@ -34,7 +34,7 @@ const (
 	RuleRange                              // a value in the range of its type; a DateTime from 1601 to 9999
 	RuleUTF8                               // keys, names and strings are valid UTF-8
 	RuleBatchCount                         // 1 to 100 operations in a batch
-	RuleBatchBytes                         // at most 4 MiB in a batch
+	RuleBatchBytes                         // at most 100 MiB in a batch, 1 MiB for each operation
 	RuleBatchPartition                     // one partition in a batch
 	RuleBatchDuplicate                     // keys are unique in a batch
 	RuleMetaSize                           // at most 64 KiB of metadata of a table or the account

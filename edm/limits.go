@@ -2,14 +2,14 @@ package edm
 
 // The limits of the data model. The service counts UTF-16 code units.
 const (
-	MaxKeyUnits    = 1024    // code units in a PartitionKey, and in a RowKey
-	MaxProperties  = 252     // custom properties that are not null
-	MaxNameUnits   = 255     // code units in a property's name
-	MaxStringUnits = 32768   // code units in a String
-	MaxBinaryBytes = 65536   // bytes in a Binary
-	MaxEntityBytes = 1 << 20 // bytes of an entity by the service's formula
-	MaxBatchOps    = 100     // operations in a batch
-	MaxBatchBytes  = 4 << 20 // bytes of the operations in a batch, as given
+	MaxKeyUnits    = 1024                         // code units in a PartitionKey, and in a RowKey
+	MaxProperties  = 252                          // custom properties that are not null
+	MaxNameUnits   = 255                          // code units in a property's name
+	MaxStringUnits = 32768                        // code units in a String
+	MaxBinaryBytes = 65536                        // bytes in a Binary
+	MaxEntityBytes = 1 << 20                      // bytes of an entity by the service's formula
+	MaxBatchOps    = 100                          // operations in a batch
+	MaxBatchBytes  = MaxBatchOps * MaxEntityBytes // bytes of the operations in a batch, as given
 )
 
 const (

@@ -57,9 +57,7 @@ func newTxn() any {
 func (t *txn) release() {
 	t.commit.Reset()
 	clear(t.props)
-	t.props = t.props[:0]
-	t.pending = 0
-	t.logged = nil
+	t.props, t.pending, t.logged = t.props[:0], 0, nil
 	t.shapes.reset(nil, 0)
 	t.db.txns.Put(t)
 }
@@ -222,7 +220,7 @@ func (db *DB) resolveAll(t *txn, ops []store.Op) error {
 func (db *DB) resolve(t *txn, i int, op *store.Op) error {
 	c := &t.candidates[i]
 	if op.Kind == store.OpInsertOrReplace {
-		return t.encode(c, op.Entity.Key, t.shapes.of(i, op.Entity.Properties), op.Entity.Properties)
+		return t.encode(c, op, t.shapes.of(i, op.Entity.Properties), op.Entity.Properties)
 	}
 	var row edm.Row
 	if c.Maybe {
@@ -253,20 +251,23 @@ func (db *DB) resolve(t *txn, i int, op *store.Op) error {
 	}
 	if row != nil && (op.Kind == store.OpMerge || op.Kind == store.OpInsertOrMerge) {
 		t.props = store.MergeProperties(t.props[:0], row, op.Entity.Properties)
-		return t.encode(c, op.Entity.Key, db.shapes.Of(t.props), t.props)
+		return t.encode(c, op, db.shapes.Of(t.props), t.props)
 	}
-	return t.encode(c, op.Entity.Key, t.shapes.of(i, op.Entity.Properties), op.Entity.Properties)
+	return t.encode(c, op, t.shapes.of(i, op.Entity.Properties), op.Entity.Properties)
 }
 
-// encode adds a put of props, which have the given shape, to the commit. key is
-// the key of c.
-func (t *txn) encode(c *lsm.Candidate, key edm.Key, shape *codec.Shape, props edm.Properties) error {
+// encode adds a put of the result of op, whose properties props have the given
+// shape, to the commit. Only an insert keeps their order.
+func (t *txn) encode(c *lsm.Candidate, op *store.Op, shape *codec.Shape, props edm.Properties) error {
+	if op.Kind != store.OpInsert {
+		props, shape = t.db.shapes.Sorted(&t.props, props, shape)
+	}
 	size := t.commit.Put(c.Key, c.Hash, shape, props)
 	// The formula of the limit counts at most two bytes for each encoded byte,
 	// and for each property its name and a fixed amount. Only entities near the
 	// limit need the exact sum.
 	if 2*size+shape.Len()*(2*edm.MaxNameUnits+16) > edm.MaxEntityBytes || shape.Len() > edm.MaxProperties {
-		return edm.CheckTotals(key, props)
+		return edm.CheckTotals(op.Entity.Key, props)
 	}
 	return nil
 }

@@ -47,16 +47,16 @@ func propertySize(name string, v edm.Value) int {
 
 // sized returns properties that count n bytes in an entity's size.
 func sized(n int) edm.Properties {
-	const most = 60_000
+	zeros := make([]byte, 60_000)
 	var p edm.Properties
 	for i := 0; n > 0; i++ {
 		name := fmt.Sprintf("p%03d", i)
 		over := propertySize(name, edm.Binary(nil))
-		take := min(n, most+over)
+		take := min(n, len(zeros)+over)
 		if rest := n - take; rest > 0 && rest < over {
 			take -= over
 		}
-		p = append(p, prop(name, edm.Binary(make([]byte, take-over))))
+		p = append(p, prop(name, edm.Binary(zeros[:take-over])))
 		n -= take
 	}
 	return p
@@ -261,8 +261,8 @@ func TestBatchChecks(t *testing.T) {
 		{"1 operation", checkBatchCount(1), 0, false, ""},
 		{"100 operations", checkBatchCount(100), 0, false, ""},
 		{"101 operations", checkBatchCount(101), edm.RuleBatchCount, true, `101 operations; a batch has 1 to 100 operations`},
-		{"4 MiB", checkBatchBytes(4 << 20), 0, false, ""},
-		{"4 MiB and a byte", checkBatchBytes(4<<20 + 1), edm.RuleBatchBytes, true, `a batch of 4194305 bytes; a batch has at most 4194304 bytes`},
+		{"100 MiB", checkBatchBytes(100 << 20), 0, false, ""},
+		{"100 MiB and a byte", checkBatchBytes(100<<20 + 1), edm.RuleBatchBytes, true, `a batch of 104857601 bytes; a batch has at most 104857600 bytes`},
 		{"same partition", checkBatchPartition(k, edm.Key{Partition: "p", Row: "s"}), 0, false, ""},
 		{
 			"other partition", checkBatchPartition(k, edm.Key{Partition: "P", Row: "r"}), edm.RuleBatchPartition, false,

@@ -1,12 +1,16 @@
 package store
 
-import "github.com/tablerock-db/tablerock/edm"
+import (
+	"slices"
+
+	"github.com/tablerock-db/tablerock/edm"
+)
 
 // MergeProperties appends to dst the result of merging patch into old: the
-// properties of old in their order, with the value of patch if patch has the name,
-// then the properties that only patch has, in the order of patch. A null in patch
-// changes nothing. The values share the memory of old and patch, and are valid as
-// long as both.
+// properties of both, with the value of patch if patch has the name, in the order of
+// the names by UTF-16 code units. A null in patch changes nothing. If old has no
+// properties, the result is what a replace with patch stores. The values share the
+// memory of old and patch, and are valid as long as both.
 func MergeProperties(dst edm.Properties, old edm.Row, patch edm.Properties) edm.Properties {
 	start := len(dst)
 	for i := range old.Len() {
@@ -31,7 +35,18 @@ func MergeProperties(dst edm.Properties, old edm.Row, patch edm.Properties) edm.
 		kept[at].Value = p.Value
 		hint = at + 1
 	}
+	sortByName(dst[start:])
 	return dst
+}
+
+// sortByName sorts props, which usually are in order.
+func sortByName(props edm.Properties) {
+	for i := 1; i < len(props); i++ {
+		if edm.Compare(props[i-1].Name, props[i].Name) > 0 {
+			slices.SortFunc(props, func(a, b edm.Property) int { return edm.Compare(a.Name, b.Name) })
+			return
+		}
+	}
 }
 
 // indexFrom returns the index of the property called name, or -1. It searches

@@ -6,7 +6,10 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// OpKind is the kind of an Op.
+// OpKind is the kind of an Op. OpInsert stores the properties in the order in which
+// they are given. Every other kind but OpDelete stores all properties of the resulting
+// entity in the order of their names by UTF-16 code units, so that "Birthday" comes
+// before "age".
 type OpKind uint8
 
 // The kinds of Op.

@@ -91,14 +91,15 @@ func TestMergeProperties(t *testing.T) {
 		old, patch, want edm.Properties
 	}{
 		{"nothing", nil, nil, nil},
-		{"into nothing", nil, p("b", one, "a", two), p("b", one, "a", two)},
-		{"with nothing", p("b", one, "a", two), nil, p("b", one, "a", two)},
+		{"into nothing", nil, p("b", one, "a", two), p("a", two, "b", one)},
+		{"with nothing", p("b", one, "a", two), nil, p("a", two, "b", one)},
 		{"null of none", nil, p("a", null), nil},
 		{"null of one", p("a", one), p("a", null), p("a", one)},
-		{"type changes in place", p("a", one, "b", one), p("a", two), p("a", two, "b", one)},
+		{"type changes", p("a", one, "b", one), p("a", two), p("a", two, "b", one)},
 		{"given backwards", p("a", one, "b", one, "c", one), p("c", two, "a", two), p("a", two, "b", one, "c", two)},
-		{"new ones at the end", p("b", one), p("z", two, "b", two, "a", two), p("b", two, "z", two, "a", two)},
-		{"case counts", p("a", one), p("A", two), p("a", one, "A", two)},
+		{"new ones", p("b", one), p("z", two, "b", two, "a", two), p("a", two, "b", two, "z", two)},
+		{"case counts", p("a", one), p("A", two), p("A", two, "a", one)},
+		{"UTF-16 code units", p("\uf900", one), p("\U00010400", two), p("\U00010400", two, "\uf900", one)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			old := edm.Entity{Properties: c.old}

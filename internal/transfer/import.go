@@ -58,6 +58,9 @@ type ImportOptions struct {
 
 const defaultInFlight = 16
 
+// maxTransactionBytes bounds the memory of a transaction.
+const maxTransactionBytes = 4 << 20
+
 // Import writes the entities of r to table in transactions. A transaction holds
 // consecutive records of one PartitionKey: at most 100, of at most 4 MiB, without
 // duplicate keys. Transactions of one partition run in the order of the file; others
@@ -187,7 +190,7 @@ func (im *importer) handleReadError(rec Record, err error) bool {
 // accepts reports whether rec, of size bytes, can be added to the transaction, which may
 // be nil.
 func (tx *transaction) accepts(rec *Record, size int64) bool {
-	if tx == nil || len(tx.ops) == edm.MaxBatchOps || tx.bytes+size > edm.MaxBatchBytes {
+	if tx == nil || len(tx.ops) == edm.MaxBatchOps || tx.bytes+size > maxTransactionBytes {
 		return false
 	}
 	key := &rec.Entity.Key

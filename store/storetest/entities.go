@@ -15,6 +15,7 @@ var entityTests = []subtest{
 	{"Nulls", testNulls},
 	{"Keys", testKeys},
 	{"PropertyNames", testPropertyNames},
+	{"PropertyOrder", testPropertyOrder},
 	{"View", testView},
 	{"Ownership", testOwnership},
 }
@@ -106,6 +107,64 @@ func testPropertyNames(t *tester) {
 	t.wantEntity("the other order", s, t.insert(s, edm.Entity{Key: key("p", "2"), Properties: back}))
 }
 
+// testPropertyOrder shows that an insert keeps the order of the properties, and that
+// every other op stores them in the order of their names by UTF-16 code units.
+func testPropertyOrder(t *tester) {
+	const upper, low = "\U00010400", "\uf900" // by code unit, D801 DC00 and F900
+	one := edm.Int32(1)
+	given := edm.Properties{
+		prop("b", one), prop(low, one), prop("a", one), prop("Null", edm.Value{}), prop("_", one), prop("B", one), prop("a1", one), prop(upper, one), prop("\u8868", one),
+	}
+	stored := edm.Properties{
+		prop("b", one), prop(low, one), prop("a", one), prop("_", one), prop("B", one), prop("a1", one), prop(upper, one), prop("\u8868", one),
+	}
+	sorted := edm.Properties{
+		prop("B", one), prop("_", one), prop("a", one), prop("a1", one), prop("b", one), prop("\u8868", one), prop(upper, one), prop(low, one),
+	}
+	kinds := []store.OpKind{store.OpInsertOrMerge, store.OpInsertOrReplace, store.OpMerge, store.OpReplace}
+	s := t.openPeople()
+	for _, old := range []edm.Properties{nil, given, {prop("a", edm.Boolean(true))}} {
+		for _, kind := range kinds {
+			e := t.insert(s, edm.Entity{Key: key("p", "r"), Properties: old})
+			if len(old) == len(given) {
+				e.Properties = stored
+				t.wantEntity("insert", s, e)
+			}
+			// Again, as a store may remember what it has seen.
+			for range 2 {
+				e.Timestamp = t.apply(s, store.Op{Kind: kind, Entity: edm.Entity{Key: e.Key, Properties: given}, IfMatch: store.Any})[0].Timestamp
+				e.Properties = sorted
+				t.wantEntity(fmt.Sprintf("%v, after an insert of %d properties", kind, len(old)), s, e)
+			}
+			t.apply(s, store.Delete(e.Key, store.Any))
+		}
+	}
+	for _, kind := range kinds[:2] {
+		e := edm.Entity{Key: key("p", kind.String()), Properties: given}
+		e.Timestamp, e.Properties = t.apply(s, store.Op{Kind: kind, Entity: e})[0].Timestamp, sorted
+		t.wantEntity(kind.String()+" of a new entity", s, e)
+	}
+	e := t.insert(s, edm.Entity{Key: key("p", "some"), Properties: edm.Properties{prop("c", one), prop("b", one)}})
+	e.Timestamp = t.apply(s, store.Merge(entity("p", "some"), store.Any))[0].Timestamp
+	e.Properties = edm.Properties{prop("b", one), prop("c", one)}
+	t.wantEntity("merge of nothing", s, e)
+	// In one batch, each op keeps to its own rule.
+	var ops []store.Op
+	var want []edm.Entity
+	for i, kind := range []store.OpKind{store.OpInsert, store.OpInsertOrReplace, store.OpInsert, store.OpInsertOrMerge, store.OpInsertOrReplace} {
+		k := key("batch", fmt.Sprint(i))
+		ops = append(ops, store.Op{Kind: kind, Entity: edm.Entity{Key: k, Properties: given}})
+		want = append(want, edm.Entity{Key: k, Properties: stored})
+		if kind != store.OpInsert {
+			want[i].Properties = sorted
+		}
+	}
+	for i, r := range t.apply(s, ops...) {
+		want[i].Timestamp = r.Timestamp
+		t.wantEntity(fmt.Sprintf("op %d of a batch, %v", i, ops[i].Kind), s, want[i])
+	}
+}
+
 func testView(t *tester) {
 	s := t.openPeople()
 	t.insert(s, number("p", "r", 1))
@@ -143,6 +202,7 @@ func testOwnership(t *tester) {
 			prop("N", edm.Int32(1)))
 	}
 	want := entity("p", "r", prop("T", edm.String("some text")), prop("B", edm.Binary([]byte("some blob"))), prop("N", edm.Int32(1)))
+	sorted := edm.Properties{want.Properties[1], want.Properties[2], want.Properties[0]}
 	for _, kind := range []store.OpKind{store.OpInsert, store.OpInsertOrMerge, store.OpInsertOrReplace, store.OpMerge, store.OpReplace} {
 		ops := []store.Op{{Kind: kind, Entity: given, IfMatch: store.Any}}
 		want.Timestamp = t.apply(s, ops...)[0].Timestamp
@@ -155,6 +215,9 @@ func testOwnership(t *tester) {
 		copy(blob, "overwrite")
 		given.Properties[3] = prop("X", edm.Int32(9))
 		ops[0] = store.Op{}
+		if kind != store.OpInsert {
+			want.Properties = sorted
+		}
 		t.wantEntity(kind.String()+", after the caller reused its memory", s, want)
 		copy(text, "some text")
 		copy(blob, "some blob")
@@ -280,16 +343,16 @@ func testMerge(t *tester) {
 		name             string
 		old, patch, want edm.Properties
 	}{
-		{"a new property comes last", edm.Properties{prop("B", one)}, edm.Properties{prop("A", two)}, edm.Properties{prop("B", one), prop("A", two)}},
+		{"a new property", edm.Properties{prop("B", one)}, edm.Properties{prop("A", two)}, edm.Properties{prop("A", two), prop("B", one)}},
 		{
-			"a type changes in its place",
+			"a type changes",
 			edm.Properties{prop("A", one), prop("B", one), prop("C", one)},
 			edm.Properties{prop("Z", one), prop("B", two), prop("Y", one)},
-			edm.Properties{prop("A", one), prop("B", two), prop("C", one), prop("Z", one), prop("Y", one)},
+			edm.Properties{prop("A", one), prop("B", two), prop("C", one), prop("Y", one), prop("Z", one)},
 		},
-		{"case counts", edm.Properties{prop("a", one)}, edm.Properties{prop("A", two)}, edm.Properties{prop("a", one), prop("A", two)}},
+		{"case counts", edm.Properties{prop("a", one)}, edm.Properties{prop("A", two)}, edm.Properties{prop("A", two), prop("a", one)}},
 		{"nothing", edm.Properties{prop("A", one)}, nil, edm.Properties{prop("A", one)}},
-		{"into nothing", nil, edm.Properties{prop("B", one), prop("A", one)}, edm.Properties{prop("B", one), prop("A", one)}},
+		{"into nothing", nil, edm.Properties{prop("B", one), prop("A", one)}, edm.Properties{prop("A", one), prop("B", one)}},
 	} {
 		s := t.openPeople()
 		for i, kind := range []store.OpKind{store.OpMerge, store.OpInsertOrMerge} {
@@ -299,7 +362,7 @@ func testMerge(t *tester) {
 			t.wantEntity(kind.String()+": "+c.name, s, edm.Entity{Key: k, Timestamp: r[0].Timestamp, Properties: c.want})
 		}
 		fresh := t.apply(s, store.InsertOrMerge(edm.Entity{Key: key("p", "new"), Properties: c.patch}))
-		t.wantEntity("into no entity: "+c.name, s, edm.Entity{Key: key("p", "new"), Timestamp: fresh[0].Timestamp, Properties: c.patch})
+		t.wantEntity("into no entity: "+c.name, s, edm.Entity{Key: key("p", "new"), Timestamp: fresh[0].Timestamp, Properties: byName(c.patch)})
 	}
 }
 
@@ -310,6 +373,7 @@ func testReplace(t *tester) {
 		for _, p := range []edm.Properties{{prop("C", edm.Int32(2)), prop("A", edm.String("x"))}, nil, {prop("B", edm.Boolean(false))}} {
 			want := edm.Entity{Key: key("p", "r"), Properties: p}
 			want.Timestamp = t.apply(s, store.Op{Kind: kind, Entity: want, IfMatch: store.Any})[0].Timestamp
+			want.Properties = byName(want.Properties)
 			t.wantEntity(kind.String(), s, want)
 		}
 	}

@@ -48,6 +48,7 @@ func propertySize(p edm.Property) int {
 // filling returns properties that add n bytes to the size of an entity. A property
 // adds at least 22.
 func filling(n int) edm.Properties {
+	zeros := make([]byte, edm.MaxBinaryBytes)
 	var p edm.Properties
 	for i := 0; n > 0; i++ {
 		name := fmt.Sprintf("F%03d", i)
@@ -56,7 +57,7 @@ func filling(n int) edm.Properties {
 		if rest := n - over - size; rest > 0 && rest < over {
 			size -= over
 		}
-		p = append(p, edm.Property{Name: name, Value: edm.Binary(make([]byte, size))})
+		p = append(p, edm.Property{Name: name, Value: edm.Binary(zeros[:size])})
 		n -= over + size
 	}
 	return p

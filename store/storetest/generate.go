@@ -16,7 +16,7 @@ var (
 	modelTables     = []string{"Alpha", "alpha", "Beta", "Gamma"}
 	modelPartitions = []string{"", "a", "a ", "\U0001F600", "\uffff"}
 	modelRows       = []string{"", "0", "1", "2", "3", "4", "00", "a", "\u00e9", "\ud7ff", "\U0001F600", "\ue000", "\uffff"}
-	modelNames      = []string{"N", "S", "B", "M", "Text", "\u8868"}
+	modelNames      = []string{"N", "S", "B", "M", "Text", "\u8868", "\uf900", "\U00010400"}
 	badNames        = []string{"", "a-b", "1", edm.RowKeyName, strings.Repeat("n", edm.MaxNameUnits+1), "\xff"}
 	badKeys         = []string{"a/b", "#", "\x01", "\u0085", strings.Repeat("k", edm.MaxKeyUnits+1), "\xff"}
 )

@@ -127,6 +127,24 @@ func eachOp(h *hooks, change func(op *store.Op)) {
 	}
 }
 
+// eachStored sets a hook that changes the entities that were written.
+func eachStored(h *hooks, change func(op *store.Op, e *edm.Entity)) {
+	h.apply = func(ctx context.Context, table string, ops []store.Op) ([]store.Result, error) {
+		r, err := h.mapStore.Apply(ctx, table, ops...)
+		if err != nil {
+			return r, err
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for i := range ops {
+			if e := h.tables[edm.FoldTableName(table)].rows[ops[i].Entity.Key]; e != nil {
+				change(&ops[i], e)
+			}
+		}
+		return r, nil
+	}
+}
+
 // eachQuery sets a hook that changes queries.
 func eachQuery(h *hooks, change func(q *store.Query)) {
 	h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf16"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
@@ -300,5 +301,16 @@ func resolve(old *edm.Entity, op *store.Op) (*edm.Entity, error) {
 	for i := range e.Properties {
 		e.Properties[i].Value = e.Properties[i].Value.Clone()
 	}
+	if op.Kind != store.OpInsert {
+		e.Properties = byName(e.Properties)
+	}
 	return e, edm.CheckTotals(e.Key, e.Properties)
+}
+
+// byName returns a copy of p in the order of the names by UTF-16 code units.
+func byName(p edm.Properties) edm.Properties {
+	p = slices.Clone(p)
+	units := func(s string) []uint16 { return utf16.Encode([]rune(s)) }
+	slices.SortFunc(p, func(a, b edm.Property) int { return slices.Compare(units(a.Name), units(b.Name)) })
+	return p
 }

@@ -99,9 +99,25 @@ var writeMutants = []mutant{
 			}
 		})
 	}},
-	{"properties are sorted", "PropertyNames", true, func(h *hooks) {
+	{"an insert sorts its properties", "PropertyNames", true, func(h *hooks) {
 		eachOp(h, func(op *store.Op) {
-			slices.SortStableFunc(op.Entity.Properties, func(a, b edm.Property) int { return strings.Compare(a.Name, b.Name) })
+			if op.Kind == store.OpInsert {
+				op.Entity.Properties = byName(op.Entity.Properties)
+			}
+		})
+	}},
+	{"a replace keeps the order of its properties", "PropertyOrder", true, func(h *hooks) {
+		eachStored(h, func(op *store.Op, e *edm.Entity) {
+			if op.Kind == store.OpReplace || op.Kind == store.OpInsertOrReplace {
+				e.Properties = slices.DeleteFunc(slices.Clone(op.Entity.Properties), func(p edm.Property) bool { return p.Value.IsNull() })
+			}
+		})
+	}},
+	{"properties are in the order of their bytes", "PropertyOrder", true, func(h *hooks) {
+		eachStored(h, func(op *store.Op, e *edm.Entity) {
+			if op.Kind != store.OpInsert {
+				slices.SortFunc(e.Properties, func(a, b edm.Property) int { return strings.Compare(a.Name, b.Name) })
+			}
 		})
 	}},
 	{"null is stored as the empty string", "Nulls", true, func(h *hooks) {

@@ -41,7 +41,7 @@ type violation struct {
 // violations returns the violations in the order of the checks of an op.
 func violations() []violation {
 	wide := several("P", 253)
-	blob := edm.Binary(make([]byte, edm.MaxBinaryBytes))
+	heavy := filling(edm.MaxBatchBytes)
 	op := func(change func(op *store.Op)) func(*request, int) {
 		return func(r *request, i int) { change(&r.ops[i]) }
 	}
@@ -64,9 +64,7 @@ func violations() []violation {
 			}
 		}, failure{Index: 99, Rule: edm.RuleBatchCount}, true, false},
 		{"bytes", groupBytes, op(func(op *store.Op) {
-			for i := range 65 {
-				op.Entity.Properties = append(op.Entity.Properties, prop(fmt.Sprintf("B%d", i), blob))
-			}
+			op.Entity.Properties = append(op.Entity.Properties, heavy...)
 		}), failure{Rule: edm.RuleBatchBytes}, false, false},
 		{"table", groupTable, func(r *request, _ int) { r.table = "Nobody" }, failure{Err: store.ErrTableNotFound}, true, false},
 		{"existence", groupStored, op(func(op *store.Op) { op.Entity.Key.Row += "none" }), failure{Executed: true, Err: store.ErrEntityNotFound}, false, true},
