@@ -124,7 +124,7 @@ func (r *report) print(w io.Writer, s settings) error {
 	}
 	var err error
 	if s.markdown {
-		err = printMarkdown(w, rows)
+		printMarkdown(w, rows)
 	} else {
 		err = printAligned(w, rows)
 	}
@@ -166,7 +166,7 @@ func printAligned(w io.Writer, rows [][]string) error {
 	return tw.Flush()
 }
 
-func printMarkdown(w io.Writer, rows [][]string) error {
+func printMarkdown(w io.Writer, rows [][]string) {
 	for i, row := range rows {
 		for _, cell := range row {
 			fmt.Fprintf(w, "| %s ", cell)
@@ -179,5 +179,4 @@ func printMarkdown(w io.Writer, rows [][]string) error {
 			fmt.Fprintln(w, "|")
 		}
 	}
-	return nil
 }

@@ -350,7 +350,7 @@ func (p *parser) appendKey(dst []byte, name string) ([]byte, error) {
 			continue
 		}
 		if m.value.kind != tokenText || m.typed && m.typ != edm.TypeString {
-			return nil, p.newError(m, BadValue, "a key is a string, without a type or of type Edm.String")
+			return nil, p.newError(m, "a key is a string, without a type or of type Edm.String")
 		}
 		return p.appendText(dst, m.value), nil
 	}
@@ -365,12 +365,13 @@ func (p *parser) appendText(dst []byte, t token) []byte {
 	return append(dst, raw...)
 }
 
-func (p *parser) newError(m *member, kind ErrorKind, what string) *Error {
+// newError returns an error about the value of m.
+func (p *parser) newError(m *member, what string) *Error {
 	at := m.value.start
 	if m.value.kind == tokenText {
 		at--
 	}
-	return &Error{Kind: kind, Member: shorten([]byte(m.name)), Offset: at, What: what}
+	return &Error{Kind: BadValue, Member: shorten([]byte(m.name)), Offset: at, What: what}
 }
 
 // property parses the value of m.
@@ -398,14 +399,14 @@ func (p *parser) property(m *member) (edm.Value, error) {
 	case t == edm.TypeDouble:
 		ok = m.value.kind == tokenInteger || m.value.kind == tokenDecimal
 	default:
-		return edm.Value{}, p.newError(m, BadValue, shorten(text)+" is not a string: "+textForms[t])
+		return edm.Value{}, p.newError(m, shorten(text)+" is not a string: "+textForms[t])
 	}
 	if !ok {
-		return edm.Value{}, p.newError(m, BadValue, shorten(text)+": "+textForms[t])
+		return edm.Value{}, p.newError(m, shorten(text)+": "+textForms[t])
 	}
 	v, err := ParseValue(t, text)
 	if err != nil {
-		return v, p.newError(m, BadValue, shorten(text)+": "+textForms[t])
+		return v, p.newError(m, shorten(text)+": "+textForms[t])
 	}
 	return v, nil
 }
@@ -443,7 +444,7 @@ func (p *parser) stringProperty(m *member, text []byte) (edm.Value, error) {
 			*memory = decoded
 			return edm.Binary(decoded[from:len(decoded):len(decoded)]), nil
 		}
-		return edm.Value{}, p.newError(m, BadValue, quote(text)+": "+textForms[m.typ])
+		return edm.Value{}, p.newError(m, quote(text)+": "+textForms[m.typ])
 	case edm.TypeGuid:
 		if hi, lo, ok := parseGuid(text); ok {
 			*memory = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(*memory, hi), lo)
@@ -454,7 +455,7 @@ func (p *parser) stringProperty(m *member, text []byte) (edm.Value, error) {
 	if err == nil {
 		return v, nil
 	}
-	refusal := p.newError(m, BadValue, err.Error())
+	refusal := p.newError(m, err.Error())
 	if t := (*textError)(nil); errors.As(err, &t) && t.outside {
 		refusal.Kind = OutOfRange
 		refusal.Got = fmt.Sprintf("%s/%s/%s %s", text[5:7], text[8:10], text[:4], text[11:19])
