@@ -7,7 +7,6 @@ import (
 	"path"
 	"slices"
 
-	"github.com/tablerock-db/tablerock/engine/internal/recovery"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -78,24 +77,4 @@ func checkDirectory(fsys vfs.FS, dir string) error {
 		return fmt.Errorf("%w: it holds %q and no %s", store.ErrNotDatabase, foreign, filename.Manifest)
 	}
 	return nil
-}
-
-// firstNumber returns the number for the first segment of a new database. It is
-// above those of segments without records that an interrupted creation left, which
-// recovery then ignores.
-func firstNumber(fsys vfs.FS, dir string) (uint64, error) {
-	names, err := fsys.List(dir)
-	if err != nil {
-		return 0, err
-	}
-	first := uint64(1)
-	for _, name := range names {
-		if kind, number := filename.Parse(name); kind == filename.WAL {
-			if number > recovery.Reach {
-				return 0, fmt.Errorf("%w: it holds %q and no %s", store.ErrNotDatabase, name, filename.Manifest)
-			}
-			first = max(first, number+1)
-		}
-	}
-	return first, nil
 }

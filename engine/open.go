@@ -116,7 +116,7 @@ func readManifest(fsys vfs.FS, dir string) (*manifest.Manifest, error) {
 // create writes the first manifest. The first segment is created later, so no
 // write is acknowledged before the manifest is durable.
 func create(o Options, dir string) (*manifest.Manifest, error) {
-	first, err := firstNumber(o.FS, dir)
+	first, err := recovery.FirstNumber(o.FS, dir)
 	if err != nil {
 		return nil, err
 	}

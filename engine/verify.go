@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
 
-	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
@@ -76,7 +74,12 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 		}
 		// A segment that was flushed meanwhile has no file, or the next segment has
 		// taken its file over.
-		if err := db.verifyLog(seg, &r); err != nil {
+		n, err := seg.Verify(db.fs, path.Join(db.dir, filename.Make(filename.WAL, seg.Number)))
+		if n > 0 || err != nil {
+			r.Files++
+			r.Bytes += n
+		}
+		if err != nil {
 			s := db.state.load()
 			if s == nil {
 				return r, store.ErrClosed // and it is unknown whether it was flushed
@@ -133,40 +136,4 @@ func (db *DB) owns(name string, logs []manifest.Log) bool {
 	_, err = sstable.Open(f, sstable.ReaderOptions{DBID: db.id, Number: number, Name: name})
 	var damage *corrupt.Error
 	return err == nil || errors.As(err, &damage) && damage.Offset > 0
-}
-
-// verifyLog compares the durable bytes of a segment with the segment's memory, which
-// recovery verified or the log wrote.
-func (db *DB) verifyLog(seg *commitlog.Segment, r *Report) error {
-	end := seg.Durable()
-	if end == 0 {
-		return nil
-	}
-	r.Files++
-	name := filename.Make(filename.WAL, seg.Number)
-	f, err := db.fs.Open(path.Join(db.dir, name))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	buf := make([]byte, 256<<10)
-	for off := int64(0); off < end; off += int64(len(buf)) {
-		chunk := buf[:min(int64(len(buf)), end-off)]
-		n, err := f.ReadAt(chunk, off)
-		r.Bytes += int64(n)
-		want := seg.Image()[off : off+int64(n)]
-		for i := range want {
-			if chunk[i] != want[i] {
-				return corrupt.Newf(name, off+int64(i), "byte is %#x, want %#x", chunk[i], want[i])
-			}
-		}
-		switch {
-		case n == len(chunk):
-		case errors.Is(err, io.EOF):
-			return corrupt.Newf(name, off+int64(n), "file ends, want %d bytes", end)
-		default:
-			return err
-		}
-	}
-	return nil
 }

@@ -50,9 +50,29 @@ const (
 	Beside
 )
 
-// Reach is how far the number of an unfinished segment can be above the known
+// maxReach is how far the number of an unfinished segment can be above the known
 // numbers. A file with a higher number is not ours and must not use up numbers.
-const Reach = 1 << 32
+const maxReach = 1 << 32
+
+// FirstNumber returns the number for the first segment of a new database. It is
+// above those of segments without records that an interrupted creation left, which
+// recovery then ignores.
+func FirstNumber(fsys vfs.FS, dir string) (uint64, error) {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return 0, err
+	}
+	first := uint64(1)
+	for _, name := range names {
+		if kind, number := filename.Parse(name); kind == filename.WAL {
+			if number > maxReach {
+				return 0, fmt.Errorf("%w: it holds %q and no %s", store.ErrNotDatabase, name, filename.Manifest)
+			}
+			first = max(first, number+1)
+		}
+	}
+	return first, nil
+}
 
 // Read replays the segments that the manifest m does not call flushed. After an
 // error no memory is held.
@@ -168,7 +188,7 @@ func (l *Log) find(m *manifest.Manifest) (files []file, err error) {
 		present[number] = true
 		files = append(files, file{number: number, info: info, known: known})
 	}
-	reach := max(l.Next, m.NextFile) + Reach
+	reach := max(l.Next, m.NextFile) + maxReach
 	for _, number := range irregular {
 		if number < reach {
 			return nil, corrupt.Newf(filename.Make(filename.WAL, number), 0, "not a regular file, but named like a segment")
