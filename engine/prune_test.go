@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -106,40 +107,63 @@ type pruneModel struct {
 
 const pruneRuns = 8
 
-// write adds a run of overwrites, inserts and deletes. The values of a run are within
-// bounds of their own, so that a filter excludes whole runs. Some partitions are in some
-// runs alone.
+// write adds to a run: overwrites, inserts and deletes. The values of a run are within
+// bounds of their own, so that a filter excludes whole runs. Some partitions are in two
+// runs alone; the largest, which have several files, are in one.
 func (m *pruneModel) write(t *testing.T, run int) {
-	for range 1500 {
-		p := m.rand.IntN(4)
-		if p == 3 {
-			p = 3 + run/2
+	var ops []store.Op
+	var entities []edm.Entity
+	for row := range 2000 {
+		e := m.entity(fmt.Sprint("q", run), row, run)
+		ops, entities = append(ops, store.InsertOrReplace(e)), append(entities, e)
+		if len(ops) == 100 {
+			for i, r := range apply(t, m.db, ops...) {
+				entities[i].Timestamp = r.Timestamp
+				m.now[entities[i].Key] = entities[i]
+			}
+			ops, entities = ops[:0], entities[:0]
 		}
-		row := m.rand.IntN(600)
-		key := edm.Key{Partition: fmt.Sprint("p", p), Row: fmt.Sprintf("%04d", row)}
-		if m.rand.IntN(4) == 0 || run == 5 && p == 1 && row < 300 {
-			_, err := m.db.Apply(t.Context(), table, store.Delete(key, store.Any))
+	}
+	for range 1500 {
+		p, row := fmt.Sprint("p", m.rand.IntN(3)), m.rand.IntN(600)
+		switch m.rand.IntN(6) {
+		case 0:
+			p = fmt.Sprint("p", 3+run/2)
+		case 1:
+			p, row = fmt.Sprint("q", run), m.rand.IntN(2000)
+		}
+		e := m.entity(p, row, run)
+		if m.rand.IntN(4) == 0 || run == 5 && p == "p1" && row < 300 {
+			_, err := m.db.Apply(t.Context(), table, store.Delete(e.Key, store.Any))
 			if err != nil && !errors.Is(err, store.ErrEntityNotFound) {
 				t.Fatal(err)
 			}
-			delete(m.now, key)
+			delete(m.now, e.Key)
 			continue
 		}
-		e := edm.Entity{Key: key, Properties: edm.Properties{
-			{Name: "Run", Value: edm.Int32(int32(run))},
-			{Name: "N", Value: edm.Int64(int64(1000*run + row))},
-			{Name: "Filler", Value: edm.Binary(make([]byte, 100+m.rand.IntN(100)))},
-		}}
-		switch m.rand.IntN(3) {
-		case 0:
-			e.Properties = append(e.Properties, edm.Property{Name: "S", Value: edm.String(fmt.Sprintf("%c%04d", 'a'+run, row))})
-		case 1:
-			e.Properties = append(e.Properties, edm.Property{Name: "S", Value: edm.Double(float64(row) / 10)})
-		}
-		r := apply(t, m.db, store.InsertOrReplace(e))
-		e.Timestamp = r[0].Timestamp
-		m.now[key] = e
+		e.Timestamp = apply(t, m.db, store.InsertOrReplace(e))[0].Timestamp
+		m.now[e.Key] = e
 	}
+}
+
+// entity returns a random entity of a run.
+func (m *pruneModel) entity(partition string, row, run int) edm.Entity {
+	filler := make([]byte, 100+m.rand.IntN(100))
+	for i := range filler {
+		filler[i] = byte(m.rand.Uint32()) // files are cut by their size on disk
+	}
+	e := edm.Entity{Key: edm.Key{Partition: partition, Row: fmt.Sprintf("%04d", row)}, Properties: edm.Properties{
+		{Name: "Run", Value: edm.Int32(int32(run))},
+		{Name: "N", Value: edm.Int64(int64(10_000*run + row))},
+		{Name: "Filler", Value: edm.Binary(filler)},
+	}}
+	switch m.rand.IntN(3) {
+	case 0:
+		e.Properties = append(e.Properties, edm.Property{Name: "S", Value: edm.String(fmt.Sprintf("%c%04d", 'a'+run, row))})
+	case 1:
+		e.Properties = append(e.Properties, edm.Property{Name: "S", Value: edm.Double(float64(row) / 10)})
+	}
+	return e
 }
 
 func (m *pruneModel) snapshot(t *testing.T) {
@@ -168,13 +192,13 @@ func (m *pruneModel) filter(depth int) string {
 	case 0, 1:
 		return fmt.Sprintf("Run %s %d", op, run)
 	case 2:
-		return fmt.Sprintf("N %s %dL", op, 1000*run+r.IntN(600))
+		return fmt.Sprintf("N %s %dL", op, 10_000*run+r.IntN(600))
 	case 3:
 		return fmt.Sprintf("S %s '%c%04d'", op, 'a'+run, r.IntN(600))
 	case 4:
 		return fmt.Sprintf("S %s %d.5", op, r.IntN(70))
 	case 5:
-		return fmt.Sprintf("PartitionKey %s 'p%d'", op, r.IntN(8))
+		return fmt.Sprintf("PartitionKey %s '%c%d'", op, 'p'+r.IntN(2), r.IntN(8))
 	}
 	return fmt.Sprintf("RowKey %s '%04d'", op, r.IntN(600))
 }
@@ -235,7 +259,7 @@ func TestSkippedGroupsHideOldVersions(t *testing.T) {
 			}
 			m.snapshot(t)
 			var examined, visible int
-			queries := 150
+			queries := 60
 			if raceEnabled {
 				queries = 20
 			}
@@ -251,10 +275,12 @@ func TestSkippedGroupsHideOldVersions(t *testing.T) {
 					q.Budget = 50 + m.rand.IntN(500)
 				}
 				got, stamps, n := pages(t, m.snapshots[at], q)
-				examined += n
+				if !strings.Contains(text, "Key") { // without ranges of keys
+					examined += n
+					visible += len(m.maps[at])
+				}
 				var want []edm.Key
 				for key, e := range m.maps[at] {
-					visible++
 					if f.Match(e.View()) {
 						want = append(want, key)
 					}
@@ -272,7 +298,7 @@ func TestSkippedGroupsHideOldVersions(t *testing.T) {
 					}
 				}
 			}
-			if examined >= visible*9/10 && !raceEnabled {
+			if examined >= visible*9/10 {
 				t.Errorf("%d rows examined of %d: no group is skipped", examined, visible)
 			}
 			for _, s := range m.snapshots {
