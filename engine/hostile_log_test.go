@@ -55,7 +55,7 @@ func craft(t *testing.T, tableID uint32, entities ...edm.Entity) *vfs.Mem {
 // created in them must be there afterwards.
 func TestCraftedCatalog(t *testing.T) {
 	named := func(id uint32, name string) edm.Entity {
-		return (&catalog.Table{ID: id, Name: name, Folded: edm.FoldTableName(name)}).Entity()
+		return (&catalog.Table{ID: id, Name: name}).Entity()
 	}
 	for _, c := range []struct {
 		name  string
@@ -116,7 +116,7 @@ func TestCraftedCatalog(t *testing.T) {
 // TestCraftedTimestamps opens a database whose log has an entity with the greatest time
 // stamp.
 func TestCraftedTimestamps(t *testing.T) {
-	row := (&catalog.Table{ID: 16, Name: table, Folded: edm.FoldTableName(table)}).Entity()
+	row := (&catalog.Table{ID: 16, Name: table}).Entity()
 	row.Timestamp = edm.MaxTicks
 	disk := craft(t, catalog.TableID, row)
 	for range 2 {

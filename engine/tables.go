@@ -35,24 +35,26 @@ func (db *DB) DeleteTable(ctx context.Context, table string) error {
 // Tables lists at most limit tables, 0 for all, in the order of their folded names
 // and beginning with from. The errors are store.ErrClosed and the error of ctx.
 func (db *DB) Tables(ctx context.Context, from string, limit int) ([]store.TableInfo, error) {
-	if err := ctx.Err(); err != nil {
+	if err := db.checkRead(ctx); err != nil {
 		return nil, err
 	}
-	if db.closed.Load() {
-		return nil, store.ErrClosed
-	}
 	return db.catalog.Load().List(from, limit), nil
+}
+
+// checkRead returns store.ErrClosed or the error of ctx.
+func (db *DB) checkRead(ctx context.Context) error {
+	if db.closed.Load() && ctx.Err() == nil {
+		return store.ErrClosed
+	}
+	return ctx.Err()
 }
 
 // TableMeta returns a copy of the metadata of a table, nil if none was set. The
 // errors are store.ErrTableNotFound, store.ErrClosed, the error of ctx, and an
 // *edm.Error for an illegal name.
 func (db *DB) TableMeta(ctx context.Context, table string) ([]byte, error) {
-	if err := ctx.Err(); err != nil {
+	if err := db.checkRead(ctx); err != nil {
 		return nil, err
-	}
-	if db.closed.Load() {
-		return nil, store.ErrClosed
 	}
 	if err := edm.CheckTableName(table); err != nil {
 		return nil, err
@@ -80,11 +82,8 @@ func (db *DB) SetTableMeta(ctx context.Context, table string, meta []byte) error
 // AccountMeta returns a copy of the metadata of the account, nil if none was set.
 // The errors are store.ErrClosed and the error of ctx.
 func (db *DB) AccountMeta(ctx context.Context) ([]byte, error) {
-	if err := ctx.Err(); err != nil {
+	if err := db.checkRead(ctx); err != nil {
 		return nil, err
-	}
-	if db.closed.Load() {
-		return nil, store.ErrClosed
 	}
 	return slices.Clone(db.catalog.Load().Account()), nil
 }
@@ -99,12 +98,9 @@ func (db *DB) SetAccountMeta(ctx context.Context, meta []byte) error {
 	return db.changeCatalog(ctx, func(c *catalog.Catalog) (catalog.Change, error) { return c.SetAccount(meta), nil })
 }
 
-// catalogChange returns a change of a catalog, or refuses it.
-type catalogChange = func(*catalog.Catalog) (catalog.Change, error)
-
 // changeCatalog logs a change of the newest catalog and publishes the new catalog
 // once the change is durable.
-func (db *DB) changeCatalog(ctx context.Context, change catalogChange) error {
+func (db *DB) changeCatalog(ctx context.Context, change func(*catalog.Catalog) (catalog.Change, error)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -125,7 +121,7 @@ func (db *DB) changeCatalog(ctx context.Context, change catalogChange) error {
 
 // logCatalog appends the change to the log, under catalogMu. A refusal comes with
 // the sequence number it must wait for, 0 if it depends on durable state only.
-func (db *DB) logCatalog(c *commitlog.Commit, change catalogChange) (pending uint64, err error) {
+func (db *DB) logCatalog(c *commitlog.Commit, change func(*catalog.Catalog) (catalog.Change, error)) (pending uint64, err error) {
 	db.catalogMu.Lock()
 	defer db.catalogMu.Unlock()
 	before := db.logged.Load()
@@ -145,7 +141,7 @@ func (db *DB) logCatalog(c *commitlog.Commit, change catalogChange) (pending uin
 	c.OnAppend = func(seq uint64) { db.logged.Store(&catalog.Logged{Catalog: ch.After, Seq: seq}) }
 	// Snapshots see the catalog and the sequence number change together.
 	c.OnApply = func(seq uint64) {
-		db.drops.Add(before.Catalog, ch.After, seq)
+		db.drops.Add(ch.Dropped, seq)
 		db.catalog.Store(ch.After)
 	}
 	return pending, db.log.Append(c)

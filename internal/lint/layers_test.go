@@ -62,9 +62,9 @@ var layers = []layer{
 // foreign lists the packages that may import a module other than this one: one or
 // a few for each library.
 var foreign = map[string][]string{
-	"github.com/cespare/xxhash/v2":       {"codec", "wal", "sstable", "internal/manifest", "internal/lsm"},
+	"github.com/cespare/xxhash/v2":       {"codec", "wal", "sstable", "internal/manifest", "internal/lsm", "engine"},
 	"github.com/klauspost/compress":      {"sstable"},
-	"github.com/google/btree":            {"internal/memtable"},
+	"github.com/google/btree":            {"internal/memtable", "engine"},
 	"golang.org/x/sys":                   {"vfs", "internal/arena"},
 	"github.com/google/uuid":             {"server"},
 	"github.com/spf13/cobra":             {"cmd/..."},

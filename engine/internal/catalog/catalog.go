@@ -2,10 +2,11 @@
 package catalog
 
 import (
+	"cmp"
 	"iter"
-	"maps"
 	"slices"
-	"strings"
+
+	"github.com/google/btree"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
@@ -38,54 +39,65 @@ const (
 type Table struct {
 	ID      uint32
 	Name    string // as it was created
-	Folded  string // by edm.FoldTableName
 	Created edm.Ticks
 	Meta    []byte // nil for none
+	hash    uint64 // of Name, once the table is in a Catalog
 }
 
 // Catalog is the set of tables and the account's metadata at one instant. It and
-// everything it returns is immutable.
+// everything it returns is immutable. A change makes another Catalog, which shares
+// all but O(log n) of the memory. Any number of goroutines may read a Catalog. Only
+// one at a time may change it.
 type Catalog struct {
-	byName  map[string]*Table // by the name as created and by the folded name
-	sorted  []*Table          // by folded name
-	live    map[uint32]struct{}
+	names   *names
+	sorted  *btree.BTreeG[*Table] // by folded name
+	live    *btree.BTreeG[uint32]
 	next    uint32 // the id of the next table
 	account []byte
 }
 
+// treeDegree makes nodes of at most 31 items. A change copies a node of each level.
+const treeDegree = 16
+
 // New returns the catalog of an account without tables.
 func New() *Catalog {
-	return &Catalog{byName: map[string]*Table{}, live: map[uint32]struct{}{}, next: FirstTableID}
+	return &Catalog{
+		sorted: btree.NewG(treeDegree, func(a, b *Table) bool { return compareFolded(a.Name, b.Name) < 0 }),
+		live:   btree.NewOrderedG[uint32](treeDegree),
+		next:   FirstTableID,
+	}
 }
 
-// Lookup returns a table by its name in any case, or nil. With the case of creation
-// it allocates nothing.
-func (c *Catalog) Lookup(name string) *Table {
-	if t, ok := c.byName[name]; ok {
-		return t
+// compareFolded compares names as strings.Compare compares the results of
+// edm.FoldTableName, but it allocates nothing.
+func compareFolded(a, b string) int {
+	for i := range min(len(a), len(b)) {
+		if x, y := a[i], b[i]; x != y {
+			if c := cmp.Compare(fold(x), fold(y)); c != 0 {
+				return c
+			}
+		}
 	}
-	return c.byName[edm.FoldTableName(name)]
+	return cmp.Compare(len(a), len(b))
 }
+
+func fold(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c | 0x20
+	}
+	return c
+}
+
+// Lookup returns a table by its name in any case, or nil. It allocates nothing.
+func (c *Catalog) Lookup(name string) *Table { return c.names.find(name, hashName(name)) }
 
 func (c *Catalog) clone() *Catalog {
-	return &Catalog{
-		byName:  maps.Clone(c.byName),
-		sorted:  slices.Clone(c.sorted),
-		live:    maps.Clone(c.live),
-		next:    c.next,
-		account: c.account,
-	}
+	return &Catalog{names: c.names, sorted: c.sorted.Clone(), live: c.live.Clone(), next: c.next, account: c.account}
 }
 
 // with returns the catalog with t added, in place of a table of the same name.
 func (c *Catalog) with(t *Table) *Catalog {
 	n := c.clone()
-	i, found := n.find(t.Folded)
-	if found {
-		n.sorted[i] = t
-	} else {
-		n.sorted = slices.Insert(n.sorted, i, t)
-	}
 	n.add(t)
 	return n
 }
@@ -93,39 +105,30 @@ func (c *Catalog) with(t *Table) *Catalog {
 // without returns the catalog with t removed.
 func (c *Catalog) without(t *Table) *Catalog {
 	n := c.clone()
-	if i, found := n.find(t.Folded); found {
-		n.sorted = slices.Delete(n.sorted, i, i+1)
-	}
-	delete(n.byName, t.Folded)
-	delete(n.byName, t.Name)
-	delete(n.live, t.ID)
+	n.names = n.names.without(t, 0)
+	n.sorted.Delete(t)
+	n.live.Delete(t.ID)
 	return n
 }
 
 // withAccount returns the catalog with other metadata of the account.
 func (c *Catalog) withAccount(meta []byte) *Catalog {
-	n := c.clone()
+	n := *c
 	n.account = meta
-	return n
-}
-
-func (c *Catalog) find(folded string) (int, bool) {
-	return slices.BinarySearchFunc(c.sorted, folded, func(t *Table, name string) int {
-		return strings.Compare(t.Folded, name)
-	})
+	return &n
 }
 
 // List returns at most limit tables, 0 for all, beginning with the folded name from.
 func (c *Catalog) List(from string, limit int) []store.TableInfo {
-	i, _ := c.find(edm.FoldTableName(from))
-	tables := c.sorted[i:]
-	if limit > 0 && len(tables) > limit {
-		tables = tables[:limit]
+	n := c.Len()
+	if limit > 0 {
+		n = min(n, limit)
 	}
-	infos := make([]store.TableInfo, len(tables))
-	for i, t := range tables {
-		infos[i] = store.TableInfo{Name: t.Name, Created: t.Created}
-	}
+	infos := make([]store.TableInfo, 0, n)
+	c.sorted.AscendGreaterOrEqual(&Table{Name: from}, func(t *Table) bool {
+		infos = append(infos, store.TableInfo{Name: t.Name, Created: t.Created})
+		return limit <= 0 || len(infos) < limit
+	})
 	return infos
 }
 
@@ -151,7 +154,6 @@ func Load(rows iter.Seq[edm.Row]) (*Catalog, error) {
 			return nil, err
 		}
 	}
-	slices.SortFunc(c.sorted, func(a, b *Table) int { return strings.Compare(a.Folded, b.Folded) })
 	return c, nil
 }
 
@@ -165,7 +167,6 @@ func (c *Catalog) load(row edm.Row) error {
 		if c.Live(t.ID) {
 			return corrupt.Newf(source, 0, "table %q has the id %d of another", t.Name, t.ID)
 		}
-		c.sorted = append(c.sorted, t)
 		c.add(t)
 	case partitionAccount:
 		meta, _ := row.Lookup(propMeta)
@@ -187,11 +188,12 @@ func (c *Catalog) load(row edm.Row) error {
 // the rows are right.
 const source = "catalog"
 
-// add adds t to everything except sorted.
+// add adds t to c, which no other Catalog shares.
 func (c *Catalog) add(t *Table) {
-	c.byName[t.Folded] = t
-	c.byName[t.Name] = t
-	c.live[t.ID] = struct{}{}
+	t.hash = hashName(t.Name)
+	c.names = c.names.with(t, 0)
+	c.sorted.ReplaceOrInsert(t)
+	c.live.ReplaceOrInsert(t.ID)
 	c.next = max(c.next, t.ID+1)
 }
 
@@ -210,14 +212,15 @@ func tableOf(folded string, row edm.Row) (*Table, error) {
 	return &Table{
 		ID:      uint32(n),
 		Name:    text,
-		Folded:  folded,
 		Created: when,
 		Meta:    slices.Clone(meta.Bytes()),
 	}, nil
 }
 
 // rowKey returns the key of the entity that stores t.
-func (t *Table) rowKey() edm.Key { return edm.Key{Partition: partitionTables, Row: t.Folded} }
+func (t *Table) rowKey() edm.Key {
+	return edm.Key{Partition: partitionTables, Row: edm.FoldTableName(t.Name)}
+}
 
 // NextEntity returns the entity that stores next, the id of the next table.
 func NextEntity(next uint32) edm.Entity {
@@ -236,7 +239,7 @@ func accountEntity(meta []byte) edm.Entity {
 }
 
 // Len returns the number of tables.
-func (c *Catalog) Len() int { return len(c.sorted) }
+func (c *Catalog) Len() int { return c.sorted.Len() }
 
 // Next returns the id of the next table; above MaxTableID there is none.
 func (c *Catalog) Next() uint32 { return c.next }
@@ -245,7 +248,4 @@ func (c *Catalog) Next() uint32 { return c.next }
 func (c *Catalog) Account() []byte { return c.account }
 
 // Live reports whether a table has the id.
-func (c *Catalog) Live(id uint32) bool {
-	_, ok := c.live[id]
-	return ok
-}
+func (c *Catalog) Live(id uint32) bool { return c.live.Has(id) }

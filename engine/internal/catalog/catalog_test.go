@@ -10,7 +10,7 @@ import (
 )
 
 func table(id uint32, name string) *Table {
-	return &Table{ID: id, Name: name, Folded: edm.FoldTableName(name), Created: edm.Ticks(id) * 10}
+	return &Table{ID: id, Name: name, Created: edm.Ticks(id) * 10}
 }
 
 func load(entities ...edm.Entity) (*Catalog, error) {
@@ -91,11 +91,16 @@ func TestCatalogsAreImmutable(t *testing.T) {
 			t.Errorf("%s lists %q, want %q", x.name, names, x.want)
 		}
 	}
+	ch, err := c.Drop("bbb")
+	if err != nil || ch.Dropped != 17 {
+		t.Errorf("Drop drops table %d (%v), want 17", ch.Dropped, err)
+	}
 	if a.Lookup("Bbb") != nil || c.Lookup("Aaa") != nil || b.Lookup("AAA") == nil {
 		t.Error("a change of one catalog changes another")
 	}
 	var drops Drops
-	drops.Add(b, c, 7)
+	drops.Add(0, 6)
+	drops.Add(16, 7)
 	if drops.Seq(16) != 7 || drops.Seq(17) != 0 {
 		t.Errorf("tables 16 and 17 were dropped at %d and %d, want 7 and 0", drops.Seq(16), drops.Seq(17))
 	}

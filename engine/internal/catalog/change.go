@@ -12,9 +12,10 @@ import (
 // Change is a change of a catalog: the rows that it stores and deletes in the
 // catalog's table, and the catalog after it.
 type Change struct {
-	Put    []edm.Entity
-	Delete []edm.Key
-	After  *Catalog
+	Put     []edm.Entity
+	Delete  []edm.Key
+	Dropped uint32 // id of the table that After has no more, 0 for none
+	After   *Catalog
 }
 
 // Create returns the change that creates a table, or store.ErrTableExists, or
@@ -26,7 +27,7 @@ func (c *Catalog) Create(name string, now edm.Ticks) (Change, error) {
 	if c.next > MaxTableID {
 		return Change{}, fmt.Errorf("%w: no id is left for another table", store.ErrReadOnly)
 	}
-	t := &Table{ID: c.next, Name: name, Folded: edm.FoldTableName(name), Created: now}
+	t := &Table{ID: c.next, Name: name, Created: now}
 	return Change{Put: []edm.Entity{NextEntity(t.ID + 1), t.Entity()}, After: c.with(t)}, nil
 }
 
@@ -36,7 +37,7 @@ func (c *Catalog) Drop(name string) (Change, error) {
 	if t == nil {
 		return Change{}, store.ErrTableNotFound
 	}
-	return Change{Delete: []edm.Key{t.rowKey()}, After: c.without(t)}, nil
+	return Change{Delete: []edm.Key{t.rowKey()}, Dropped: t.ID, After: c.without(t)}, nil
 }
 
 // SetMeta returns the change that sets the metadata of a table, of which it keeps
@@ -90,19 +91,17 @@ type Drops struct {
 	seqs map[uint32]uint64 // by table id
 }
 
-// Add notes that the change at seq dropped the tables that before has and after
-// has not.
-func (d *Drops) Add(before, after *Catalog, seq uint64) {
+// Add notes that the change at seq dropped a table; id 0 is none.
+func (d *Drops) Add(id uint32, seq uint64) {
+	if id == 0 {
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.seqs == nil {
 		d.seqs = make(map[uint32]uint64)
 	}
-	for _, t := range before.sorted {
-		if !after.Live(t.ID) {
-			d.seqs[t.ID] = seq
-		}
-	}
+	d.seqs[id] = seq
 }
 
 // Seq returns the sequence number at which a table was dropped, 0 if that was
