@@ -30,5 +30,5 @@ func mainCode() int {
 	defer stop()
 	// The second signal ends the program.
 	context.AfterFunc(ctx, stop)
-	return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	return run(ctx, argumentsOf(os.Args), os.Stdin, os.Stdout, os.Stderr)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,20 +31,25 @@ type runningKey struct{}
 
 const developmentKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
-// startServer is the script command serve. It starts the server on a free port, waits for
-// its banner, and sets URL, ADMIN, PORT and CONNECTION.
+// startServer is the script command serve. It starts the server on a free port, by the
+// command in COMMAND or else "tablerock serve", waits for its banner, and sets URL, ADMIN,
+// PORT and CONNECTION.
 func startServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("usage: serve [FLAG ...]")
 	}
 	r, ready := &running{end: make(chan error, 1)}, ts.MkAbs("ready.json")
+	command := strings.Fields(ts.Getenv("COMMAND"))
+	if len(command) == 0 {
+		command = []string{"tablerock", "serve"}
+	}
 	path := ""
 	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
-		if path = filepath.Join(dir, "tablerock"); isFile(path) {
+		if path = filepath.Join(dir, command[0]); isFile(path) {
 			break
 		}
 	}
-	r.cmd = exec.Command(path, append([]string{"serve", "--listen", "127.0.0.1:0", "--ready-file", ready}, args...)...)
+	r.cmd = exec.Command(path, slices.Concat(command[1:], []string{"--listen", "127.0.0.1:0", "--ready-file", ready}, args)...)
 	r.cmd.Dir = ts.MkAbs(".")
 	r.cmd.Env = append(os.Environ(), "TABLEROCK_QUIET=", "AZURITE_ACCOUNTS="+ts.Getenv("AZURITE_ACCOUNTS"))
 	for _, name := range []string{"TABLEROCK_ACCOUNT", "TABLEROCK_ACCESS_LOG", "TABLEROCK_IN_MEMORY"} {
@@ -100,12 +106,12 @@ func (r *running) file(ts *testscript.TestScript, name string) *os.File {
 	return f
 }
 
-// stopServer is the script command stop. It ends the server with a signal and checks its
+// endServer is the script command end. It ends the server with a signal and checks its
 // exit code.
-func stopServer(ts *testscript.TestScript, neg bool, args []string) {
+func endServer(ts *testscript.TestScript, neg bool, args []string) {
 	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL}
 	if neg || len(args) != 1 || signals[args[0]] == 0 {
-		ts.Fatalf("usage: stop TERM|INT|KILL")
+		ts.Fatalf("usage: end TERM|INT|KILL")
 	}
 	r := *ts.Value(runningKey{}).(**running)
 	ts.Check(r.cmd.Process.Signal(signals[args[0]]))

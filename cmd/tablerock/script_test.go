@@ -16,7 +16,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"tablerock": func() { os.Exit(mainCode()) }})
+	program := func() { os.Exit(mainCode()) }
+	testscript.Main(m, map[string]func(){"tablerock": program, "azurite-table": program})
 }
 
 // TestScripts runs each script of testdata in its own directory. Beside the commands of
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 //	damage FILE OFFSET       flip the bits of one byte; a negative offset counts from the end
 //	undated FILE             replace the timestamps of 2020 to 2049 by TIME
 //	serve FLAG ...           start a server; see startServer
-//	stop SIGNAL              end the server
+//	end SIGNAL               end the server; the command stop of testscript ends the script
 //	request STATUS METHOD URL [BODY]   send a signed request to the server
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -49,7 +50,7 @@ func TestScripts(t *testing.T) {
 			"damage":  damage,
 			"undated": undated,
 			"serve":   startServer,
-			"stop":    stopServer,
+			"end":     endServer,
 			"request": request,
 		},
 		RequireExplicitExec: true,
@@ -101,6 +102,25 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	b[at] ^= 0xFF
 	ts.Check(os.WriteFile(matches[0], b, 0o600))
+}
+
+// TestScriptsAreWhole checks that no script uses a command of testscript that ends it, such
+// as stop: the rest of the script would never run.
+func TestScriptsAreWhole(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d scripts, %v", len(files), err)
+	}
+	ends := regexp.MustCompile(`(?m)^(stop|skip)\b.*`)
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line := ends.Find(text); line != nil {
+			t.Errorf("%s: %q ends the script", name, line)
+		}
+	}
 }
 
 var stamp = regexp.MustCompile(`20[2-4]\d-\d\d-\d\dT\d\d(:|%3A)\d\d(:|%3A)\d\d(\.\d+)?Z`)

@@ -19,9 +19,12 @@ func newServe(a *app) *cobra.Command {
 until SIGINT or SIGTERM. Without flags, clients connect with
 UseDevelopmentStorage=true.
 
-The command also accepts the flags of Azurite: in a script that starts azurite-table,
-change only the name of the program. AZURITE_ACCOUNTS is used if there is no
---account.`,
+SIGHUP makes it read --accounts-file, --cert and --key again. If a file has an error, the
+server logs it and keeps what it has.
+
+The command also accepts the flags of Azurite, and AZURITE_ACCOUNTS is used if there is
+no --account. In a script that starts azurite-table, change only the name of the
+program, or make azurite-table a link to tablerock.`,
 		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Data, c.Quiet = a.data, a.quiet

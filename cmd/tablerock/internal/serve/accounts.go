@@ -88,7 +88,7 @@ func (c *Config) parseAccount(text string) (account, error) {
 		}
 	}
 	if err != nil {
-		return account{}, fmt.Errorf("%s: %w; create a key with \"openssl rand -base64 64\"", name, err)
+		return account{}, fmt.Errorf("%s: %w; create a key with \"openssl rand -base64 48\"", name, err)
 	}
 	return account{name, keys, weak}, nil
 }

@@ -2,9 +2,41 @@ package serve
 
 import (
 	"io"
+	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/tablerock-db/tablerock/internal/sharedkey"
 )
+
+// TestKeyCommand checks the command that creates a key, in the error of a bad key and in
+// the page: openssl breaks lines after 64 characters of base64, and an accounts file has
+// one account on a line.
+func TestKeyCommand(t *testing.T) {
+	c := Config{Accounts: []string{"mine:c2VjcmV0"}, Stderr: io.Discard}
+	_, err := c.accounts(false)
+	if err == nil {
+		t.Fatal("a short key is accepted")
+	}
+	page, pageErr := os.ReadFile("../../../../docs/serve.md")
+	if pageErr != nil {
+		t.Fatal(pageErr)
+	}
+	for name, text := range map[string]string{"the error": err.Error(), "docs/serve.md": string(page)} {
+		found := regexp.MustCompile(`openssl rand -base64 (\d+)`).FindAllStringSubmatch(text, -1)
+		if len(found) == 0 {
+			t.Errorf("%s names no command that creates a key: %s", name, text)
+		}
+		for _, m := range found {
+			bytes, err := strconv.Atoi(m[1])
+			if err != nil || bytes < sharedkey.SafeKeyBytes || bytes > 48 {
+				t.Errorf("%s has %q; want %d to 48 bytes, which are one line", name, m[0], sharedkey.SafeKeyBytes)
+			}
+		}
+	}
+}
 
 // TestWeakKeys checks that only AZURITE_ACCOUNTS can have short keys.
 func TestWeakKeys(t *testing.T) {

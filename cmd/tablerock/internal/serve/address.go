@@ -56,22 +56,35 @@ func (c *Config) addresses() (main, admin *address, err error) {
 // exposed reports whether other machines can reach the address.
 func (a *address) exposed() bool { return a != nil && !a.tcp.IP.IsLoopback() }
 
+// check returns the error with which listen would fail now. No client can connect.
+func (a *address) check() error {
+	if err := tryAddress(a.tcp); err != nil {
+		return a.explain(err)
+	}
+	return nil
+}
+
 // listen opens the listener.
 func (a *address) listen() (net.Listener, error) {
 	l, err := net.ListenTCP("tcp", a.tcp)
-	if err == nil {
-		return l, nil
+	if err != nil {
+		return nil, a.explain(err)
 	}
+	return l, nil
+}
+
+// explain adds the flag and the next step to an error of listening.
+func (a *address) explain(err error) error {
 	for cause, next := range map[syscall.Errno]string{
 		syscall.EADDRINUSE:    "end the process that uses it, or choose another address (port 0 selects a free one)",
 		syscall.EADDRNOTAVAIL: "give an address of this machine",
 		syscall.EACCES:        "choose a port above 1023; lower ones are for privileged users",
 	} {
 		if errors.Is(err, cause) {
-			return nil, hint.With(fmt.Errorf("%s %s: %w", a.flag, a.tcp, cause), next)
+			return hint.With(fmt.Errorf("%s %s: %w", a.flag, a.tcp, cause), next)
 		}
 	}
-	return nil, fmt.Errorf("%s: %w", a.flag, err)
+	return fmt.Errorf("%s: %w", a.flag, err)
 }
 
 // reach returns the host:port by which this machine reaches l: the given name, or a

@@ -71,6 +71,41 @@ func TestReach(t *testing.T) {
 	}
 }
 
+// TestAddressCheck checks an address that is free, and one that is not.
+func TestAddressCheck(t *testing.T) {
+	for _, host := range []string{"127.0.0.1", "[::1]", "0.0.0.0", "[::]", "", "localhost"} {
+		t.Run(host, func(t *testing.T) {
+			busy, err := resolve("--listen", host+":0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := busy.listen()
+			if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {
+				t.Skip("this machine has no such address")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := busy.check(); err != nil {
+				t.Errorf("port 0: %v", err)
+			}
+			busy.tcp.Port = l.Addr().(*net.TCPAddr).Port
+			if err := busy.check(); !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "--listen ") {
+				t.Errorf("while a listener has the address, check returns %v, want %v", err, syscall.EADDRINUSE)
+			}
+			l.Close()
+			if err := busy.check(); err != nil {
+				t.Errorf("after the listener is closed, check returns %v", err)
+			}
+			again, err := busy.listen()
+			if err != nil {
+				t.Fatalf("after a check, listen returns %v", err)
+			}
+			again.Close()
+		})
+	}
+}
+
 func cutLast(s string) (host, port string, ok bool) {
 	i := strings.LastIndexByte(s, ':')
 	if i < 0 {

@@ -17,6 +17,14 @@ type admin struct {
 	http.Server
 }
 
+// databases returns the databases that are served.
+func (a *admin) databases() databases {
+	if dbs := a.serving.Load(); dbs != nil {
+		return *dbs
+	}
+	return nil
+}
+
 // ready returns the reason why the server is not ready, or nil.
 func (a *admin) ready() error {
 	dbs := a.serving.Load()

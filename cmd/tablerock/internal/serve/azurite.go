@@ -3,6 +3,8 @@ package serve
 import (
 	"net"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 )
@@ -18,6 +20,9 @@ type azurite struct {
 	unusedText   string
 	unusedSwitch bool
 }
+
+// sharedFlags are flags of Azurite that have the same name and meaning here.
+var sharedFlags = []string{"oauth", "cert", "key"}
 
 // Flags without a meaning here. Those in alwaysOn request the behaviour that the server has
 // anyway; the others are ignored with a note.
@@ -35,7 +40,7 @@ func (a *azurite) flags(all *pflag.FlagSet) {
 	f.StringVar(&a.host, "tableHost", "", "host of --listen")
 	f.StringVar(&a.port, "tablePort", "", "port of --listen")
 	f.StringVarP(&a.location, "location", "l", "", "--data")
-	f.StringVarP(&a.debug, "debug", "d", "", "--verbose; its file is not written")
+	f.StringVarP(&a.debug, "debug", "d", "", "file of the log for debugging")
 	f.StringVar(&a.password, "pwd", "", "password of a PFX file")
 	f.BoolVarP(&a.silent, "silent", "s", false, "--quiet")
 	f.BoolVar(&a.inMemory, "inMemoryPersistence", false, "--in-memory")
@@ -49,6 +54,18 @@ func (a *azurite) flags(all *pflag.FlagSet) {
 	f.VisitAll(func(flag *pflag.Flag) { flag.Hidden = true })
 	all.AddFlagSet(f)
 	a.set = all
+}
+
+// IsAzuriteFlag reports whether the argument is a flag of Azurite, with or without a value.
+// A few of them are flags of tablerock serve, too.
+func IsAzuriteFlag(arg string) bool {
+	var c Config
+	c.Flags(pflag.NewFlagSet("serve", pflag.ContinueOnError))
+	if name, ok := strings.CutPrefix(arg, "--"); ok {
+		name, _, _ = strings.Cut(name, "=")
+		return slices.Contains(sharedFlags, name) || c.azurite.set.Lookup(name) != nil
+	}
+	return len(arg) > 1 && arg[0] == '-' && c.azurite.set.ShorthandLookup(arg[1:2]) != nil
 }
 
 // applyAzurite copies the flags and the environment of Azurite to c.
@@ -74,7 +91,9 @@ func (c *Config) applyAzurite() error {
 		return usagef("--pwd: PFX files are not supported; " +
 			"convert yours to PEM with \"openssl pkcs12 -nodes -in FILE.pfx -out FILE.pem\" and give FILE.pem as --cert and --key")
 	}
-	c.Debug = c.Debug || a.debug != ""
+	if a.debug != "" {
+		c.DebugLog = a.debug
+	}
 	c.Quiet = c.Quiet || a.silent
 	c.InMemory = c.InMemory || a.inMemory
 	for _, name := range append(unusedValues, append(unusedSwitches, "loose")...) {

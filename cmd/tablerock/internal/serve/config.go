@@ -25,7 +25,7 @@ type Config struct {
 	ReadyFile string // written when the server answers
 	AccessLog bool
 	LogFormat string // "text" or "json"
-	Debug     bool   // log details for debugging
+	DebugLog  string // file to which details for debugging are logged
 	Quiet     bool   // print no banner, log no request
 
 	CacheBytes   Size // blocks of all databases together

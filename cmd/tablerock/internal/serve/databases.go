@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/server"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -17,32 +18,71 @@ type database struct {
 	db *engine.DB
 }
 
-// databases are the open databases of all accounts.
+// databases are open databases, one of each account.
 type databases []database
 
-// open opens the database of every account, and creates missing ones. They share one cache.
-func (c *Config) open(accounts []account, log *slog.Logger) (databases, error) {
-	if !c.InMemory {
-		if err := hint.Data(c.Data); err != nil {
+// databaseSet has all open databases. They share one cache.
+type databaseSet struct {
+	c     *Config
+	log   *slog.Logger
+	cache *engine.Cache
+	open  map[string]*engine.DB // by account
+}
+
+func (c *Config) newDatabaseSet(log *slog.Logger) *databaseSet {
+	return &databaseSet{c: c, log: log, cache: engine.NewCache(int64(c.CacheBytes)), open: make(map[string]*engine.DB)}
+}
+
+// of returns the databases of the accounts. It opens those that are not open, and creates
+// missing ones.
+func (s *databaseSet) of(accounts []account) (databases, error) {
+	if !s.c.InMemory {
+		if err := hint.Data(s.c.Data); err != nil {
 			return nil, err
 		}
 	}
-	cache := engine.NewCache(int64(c.CacheBytes))
-	var open databases
+	var dbs databases
 	for _, a := range accounts {
-		o := engine.Options{Cache: cache, SegmentBytes: int64(c.SegmentBytes), Logger: log.With("account", a.name)}
-		if c.InMemory {
-			o.FS = vfs.NewMem()
-		} else if warning := hint.UnrelatedFiles(c.Data, a.name); warning != "" {
-			c.say("%s", warning)
+		if s.open[a.name] == nil {
+			db, err := s.openOne(a)
+			if err != nil {
+				return nil, err
+			}
+			s.open[a.name] = db
 		}
-		db, err := engine.Open(filepath.ToSlash(filepath.Join(c.Data, a.name)), o)
-		if err != nil {
-			return nil, errors.Join(err, open.close())
-		}
-		open = append(open, database{a, db})
+		dbs = append(dbs, database{a, s.open[a.name]})
 	}
-	return open, nil
+	return dbs, nil
+}
+
+func (s *databaseSet) openOne(a account) (*engine.DB, error) {
+	o := engine.Options{Cache: s.cache, SegmentBytes: int64(s.c.SegmentBytes), Logger: s.log.With("account", a.name)}
+	if s.c.InMemory {
+		o.FS = vfs.NewMem()
+	} else if warning := hint.UnrelatedFiles(s.c.Data, a.name); warning != "" {
+		s.c.say("%s", warning)
+	}
+	return engine.Open(filepath.ToSlash(filepath.Join(s.c.Data, a.name)), o)
+}
+
+// close flushes and closes all databases.
+func (s *databaseSet) close() error {
+	var errs []error
+	for name, db := range s.open {
+		if err := db.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("close the database of %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// accounts returns the accounts for the server.
+func (d databases) accounts() []server.Account {
+	list := make([]server.Account, len(d))
+	for i, one := range d {
+		list[i] = server.Account{Name: one.name, Keys: one.keys, WeakKeys: one.weak, Store: one.db}
+	}
+	return list
 }
 
 // failure returns the errors of the databases that accept no writes until a restart of the
@@ -52,17 +92,6 @@ func (d databases) failure() error {
 	for _, one := range d {
 		if err := one.db.Failure(); err != nil {
 			errs = append(errs, fmt.Errorf("account %s: %w", one.name, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// close flushes and closes all databases.
-func (d databases) close() error {
-	var errs []error
-	for _, one := range d {
-		if err := one.db.Close(); err != nil {
-			errs = append(errs, fmt.Errorf("close the database of %s: %w", one.name, err))
 		}
 	}
 	return errors.Join(errs...)

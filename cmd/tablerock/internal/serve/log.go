@@ -3,41 +3,63 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/server"
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// logger returns a logger that writes to standard error.
-func (c *Config) logger() *slog.Logger {
-	o := &slog.HandlerOptions{Level: slog.LevelInfo}
-	switch {
-	case c.Debug:
-		o.Level = slog.LevelDebug
-	case c.Quiet:
-		o.Level = slog.LevelWarn
+// openLog returns a logger that writes to standard error and, with details for debugging,
+// to the file of --debug. Call close after the last line.
+func (c *Config) openLog() (log *slog.Logger, close func() error, err error) {
+	level := slog.LevelInfo
+	if c.Quiet {
+		level = slog.LevelWarn
 	}
-	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(c.Stderr, o))
+	h := c.logHandler(c.Stderr, level)
+	if c.DebugLog == "" {
+		return slog.New(h), func() error { return nil }, nil
 	}
-	return slog.New(slog.NewTextHandler(c.Stderr, o))
+	f, err := os.OpenFile(c.DebugLog, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		return nil, nil, hint.With(fmt.Errorf("--debug: open %s: %w", c.DebugLog, path.Err), "give a file that can be written, in an existing directory")
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("--debug: %w", err)
+	}
+	return slog.New(slog.NewMultiHandler(h, c.logHandler(f, slog.LevelDebug))), f.Close, nil
 }
 
-// logRequest logs a request if the server failed or found damage, or if all is set. It
-// never logs paths, queries or headers, because they can contain signatures.
+func (c *Config) logHandler(w io.Writer, level slog.Level) slog.Handler {
+	o := &slog.HandlerOptions{Level: level}
+	if c.LogFormat == "json" {
+		return slog.NewJSONHandler(w, o)
+	}
+	return slog.NewTextHandler(w, o)
+}
+
+// logRequest logs a request: with details for debugging or, if all is set or if the server
+// failed or found damage, always. It never logs paths, queries or headers, because they can
+// contain signatures.
 func logRequest(log *slog.Logger, e server.Event, all bool) {
-	level := slog.LevelInfo
-	failed := e.Err != nil && (e.Status >= http.StatusInternalServerError || errors.Is(e.Err, store.ErrCorrupt))
-	if failed {
+	level := slog.LevelDebug
+	if all {
+		level = slog.LevelInfo
+	}
+	if e.Err != nil && (e.Status >= http.StatusInternalServerError || errors.Is(e.Err, store.ErrCorrupt)) {
 		level = slog.LevelError
 	}
-	if !all && !failed || !log.Enabled(context.Background(), level) {
+	if !log.Enabled(context.Background(), level) {
 		return
 	}
 	attrs := []slog.Attr{

@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -82,11 +85,39 @@ func TestLogOfRequests(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
 			c.config.Stderr = &out
-			logRequest(c.config.logger(), c.event, c.all)
+			log, _, err := c.config.openLog()
+			if err != nil {
+				t.Fatal(err)
+			}
+			logRequest(log, c.event, c.all)
 			if got := out.String(); !strings.HasSuffix(got, c.want) || c.want == "" && got != "" || strings.Count(got, "\n") > 1 {
 				t.Errorf("the log is\n%swant it to end in\n%s", got, c.want)
 			}
 		})
+	}
+}
+
+// TestDebugLog checks that --debug writes all requests and the details to its file, and
+// nothing more than without it to standard error.
+func TestDebugLog(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "debug.log")
+	if err := os.WriteFile(file, []byte("of yesterday\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, "--in-memory", "-d", file)
+	r.want(t, http.StatusCreated, http.MethodPost, r.url+"/Tables", `{"TableName":"Orders"}`)
+	r.stop()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"of yesterday\n", "level=DEBUG msg=request method=POST operation=CreateTable", `msg="waiting for running requests"`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the debug log has no %s: %s", want, text)
+		}
+	}
+	if got := r.stderr.String(); strings.Contains(got, "DEBUG") || strings.Contains(got, "msg=request") {
+		t.Errorf("standard error has %q, want no details and no requests", got)
 	}
 }
 
@@ -113,7 +144,7 @@ func TestConnectionLimit(t *testing.T) {
 	for _, c := range []struct{ asked, files, want int }{{8192, 20000, 8192}, {8192, 1024, 768}, {10, 1024, 10}, {10, 1, 1}} {
 		var out bytes.Buffer
 		s := service{Config: &Config{MaxConns: c.asked, LogFormat: "text", Stderr: &out}}
-		s.log = s.logger()
+		s.log, _, _ = s.openLog()
 		if got := s.connections(c.files); got != c.want || (out.Len() > 0) != (c.want < c.asked) {
 			t.Errorf("%d connections with %d files: %d, want %d; log %q", c.asked, c.files, got, c.want, &out)
 		}

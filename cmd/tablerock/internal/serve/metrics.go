@@ -110,9 +110,9 @@ func (m *metrics) countInFlight(h http.Handler) http.Handler {
 }
 
 // watch adds the metrics of the databases and the number of connections.
-func (m *metrics) watch(dbs databases, connections func() int) {
+func (m *metrics) watch(dbs func() databases, connections func() int) {
 	m.set.NewGauge("tablerock_connections", func() float64 { return float64(connections()) })
-	m.set.RegisterMetricsWriter(func(w io.Writer) { writeEngine(w, dbs) })
+	m.set.RegisterMetricsWriter(func(w io.Writer) { writeEngine(w, dbs()) })
 }
 
 // handler returns the handler of /metrics.

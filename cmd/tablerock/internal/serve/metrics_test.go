@@ -80,7 +80,8 @@ func TestMetricsFormat(t *testing.T) {
 	if err := db.CreateTable(t.Context(), "Table"); err != nil {
 		t.Fatal(err)
 	}
-	m.watch(databases{{account: account{name: "first"}, db: db}, {account: account{name: "second"}, db: db}}, func() int { return 3 })
+	dbs := databases{{account: account{name: "first"}, db: db}, {account: account{name: "second"}, db: db}}
+	m.watch(func() databases { return dbs }, func() int { return 3 })
 	got := scrape(t, m)
 	types := map[string]int{}
 	for line := range strings.Lines(got) {

@@ -58,7 +58,9 @@ func TestReadiness(t *testing.T) {
 			}
 		}
 	}
-	if err := dbs.close(); err != nil {
-		t.Errorf("close: %v", err)
+	for _, d := range dbs {
+		if err := d.db.Close(); err != nil {
+			t.Errorf("close %s: %v", d.name, err)
+		}
 	}
 }

@@ -5,18 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"runtime/debug"
+	"syscall"
 
 	"github.com/tablerock-db/tablerock/internal/front"
 	"github.com/tablerock-db/tablerock/server"
 )
 
 // Run serves until ctx is done. Then it lets running requests finish and closes the
-// databases. It returns a *UsageError, without any effect, if c is invalid.
+// databases. It returns a *UsageError, without any effect, if c is invalid. SIGHUP makes it
+// read the accounts file and the certificate again.
 func Run(ctx context.Context, c Config) error {
+	hangUps := make(chan os.Signal, 1)
+	signal.Notify(hangUps, syscall.SIGHUP)
+	defer signal.Stop(hangUps)
 	if err := c.applyAzurite(); err != nil {
 		return err
 	}
@@ -27,44 +32,28 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	accounts, err := c.accounts(main.exposed() || side.exposed())
+	exposed := main.exposed() || side.exposed()
+	accounts, err := c.accounts(exposed)
 	if err != nil {
 		return err
 	}
 	if os.Getenv("GOGC") == "" {
 		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	}
-	log := c.logger()
+	// The listener opens after the databases. A busy address must leave them untouched.
+	if err := main.check(); err != nil {
+		return err
+	}
+	log, closeLog, err := c.openLog()
+	if err != nil {
+		return err
+	}
 	m := newMetrics(c.Version)
-	at := endpoint{scheme: c.scheme()}
-	listener, err := main.listen()
-	if err != nil {
-		return err
+	s := &service{
+		Config: &c, log: log, metrics: m, admin: newAdmin(m, log), main: main, exposed: exposed,
+		at: &endpoint{scheme: c.scheme()}, open: c.newDatabaseSet(log), hangUps: hangUps,
 	}
-	defer listener.Close()
-	at.host = main.reach(listener)
-	admin := newAdmin(m, log)
-	if side != nil {
-		l, err := side.listen()
-		if err != nil {
-			return err
-		}
-		at.admin = side.reach(l)
-		done := background(func() error { return admin.Serve(l) })
-		defer func() { admin.Close(); <-done }()
-	}
-
-	dbs, err := c.open(accounts, log)
-	if err != nil {
-		return err
-	}
-	// Remove the file after the databases are locked: before, it could be the file of a
-	// running server.
-	if err := removeReady(c.ReadyFile); err != nil {
-		return errors.Join(err, dbs.close())
-	}
-	s := &service{Config: &c, log: log, metrics: m, admin: admin, at: &at, dbs: dbs}
-	return errors.Join(s.serve(ctx, listener, main.host), dbs.close())
+	return errors.Join(s.run(ctx, side, accounts), closeLog())
 }
 
 // service is a running server.
@@ -73,36 +62,67 @@ type service struct {
 	log     *slog.Logger
 	metrics *metrics
 	admin   *admin
+	main    *address
+	exposed bool // other machines can reach a listener
 	at      *endpoint
-	dbs     databases
+	open    *databaseSet
+	dbs     databases // of the accounts that are served
+	server  *server.Server
+	tls     *certificate // nil without TLS
+	hangUps <-chan os.Signal
 }
 
-// serve serves on l until ctx is done and the running requests have finished.
-func (s *service) serve(ctx context.Context, l net.Listener, host string) error {
+// run opens the admin listener, if there is one, and the databases, and serves.
+func (s *service) run(ctx context.Context, side *address, accounts []account) error {
+	if side != nil {
+		l, err := side.listen()
+		if err != nil {
+			return err
+		}
+		s.at.admin = side.reach(l)
+		done := background(func() error { return s.admin.Serve(l) })
+		defer func() { s.admin.Close(); <-done }()
+	}
+	err := s.openDatabases(accounts)
+	if err == nil {
+		err = s.serve(ctx)
+	}
+	return errors.Join(err, s.open.close())
+}
+
+// openDatabases opens the databases of the accounts.
+func (s *service) openDatabases(accounts []account) (err error) {
+	if s.dbs, err = s.open.of(accounts); err != nil {
+		return err
+	}
+	// Remove the file after the databases are locked: before, it could be the file of a
+	// running server.
+	return removeReady(s.ReadyFile)
+}
+
+// serve serves until ctx is done and the running requests have finished.
+func (s *service) serve(ctx context.Context) error {
 	handler, err := s.handler()
 	if err != nil {
 		return err
 	}
-	tlsConfig, err := s.tlsConfig(host)
+	if s.tls, err = s.newCertificate(s.main.host); err != nil {
+		return err
+	}
+	l, err := s.main.listen()
 	if err != nil {
 		return err
 	}
+	s.at.host = s.main.reach(l)
 	f := front.New(l, handler, front.Options{
-		Connections: s.connections(openFiles()), ConnectionsPerAddr: s.MaxConnsPerAddr, TLS: tlsConfig, Logger: s.log,
+		Connections: s.connections(openFiles()), ConnectionsPerAddr: s.MaxConnsPerAddr, TLS: s.tls.config(), Logger: s.log,
 	})
-	s.metrics.watch(s.dbs, f.Connections)
+	s.metrics.watch(s.admin.databases, f.Connections)
 	done := background(f.Serve)
-	s.admin.serving.Store(&s.dbs)
-	if s.ReadyFile != "" {
-		err = writeReady(s.ReadyFile, s.at, s.dbs[0].account)
-	}
+	err = s.publish()
 	if err == nil {
 		s.banner(s.at, s.dbs)
-		select {
-		case <-ctx.Done():
-		case err = <-done:
-			err = fmt.Errorf("the listener failed: %w", err)
-		}
+		err = s.wait(ctx, done)
 	}
 	s.admin.serving.Store(nil)
 	s.log.Debug("waiting for running requests")
@@ -112,6 +132,30 @@ func (s *service) serve(ctx context.Context, l net.Listener, host string) error 
 		s.log.Warn("requests were cut short", "after", drainTime.String(), "err", late)
 	}
 	return errors.Join(err, removeReady(s.ReadyFile))
+}
+
+// publish makes the server ready, with the databases of s.dbs.
+func (s *service) publish() error {
+	dbs := s.dbs
+	s.admin.serving.Store(&dbs)
+	if s.ReadyFile == "" {
+		return nil
+	}
+	return writeReady(s.ReadyFile, s.at, s.dbs[0].account)
+}
+
+// wait waits for the end of ctx or the error of the listener, and reloads after SIGHUP.
+func (s *service) wait(ctx context.Context, failed <-chan error) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-failed:
+			return fmt.Errorf("the listener failed: %w", err)
+		case <-s.hangUps:
+			s.reload()
+		}
+	}
 }
 
 // connections returns the limit of connections for a process that may open that many
@@ -126,21 +170,18 @@ func (s *service) connections(files int) int {
 	return limit
 }
 
-// handler returns the handler of the protocol, with metrics and logs.
+// handler returns the handler of the protocol, with metrics and logs. It sets s.server.
 func (s *service) handler() (http.Handler, error) {
-	o := server.Options{OAuth: s.OAuth != ""}
-	for _, d := range s.dbs {
-		o.Accounts = append(o.Accounts, server.Account{Name: d.name, Keys: d.keys, WeakKeys: d.weak, Store: d.db})
-	}
+	o := server.Options{OAuth: s.OAuth != "", Accounts: s.dbs.accounts()}
 	o.Observe = func(e server.Event) {
 		s.metrics.observe(e)
 		logRequest(s.log, e, s.AccessLog)
 	}
-	h, err := server.New(o)
-	if err != nil {
+	var err error
+	if s.server, err = server.New(o); err != nil {
 		return nil, usagef("%v", err)
 	}
-	return s.metrics.countInFlight(h), nil
+	return s.metrics.countInFlight(s.server), nil
 }
 
 // background runs serve in a goroutine and sends its error.

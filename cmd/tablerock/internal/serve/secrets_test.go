@@ -37,10 +37,15 @@ func TestNoSecretsInOutput(t *testing.T) {
 		{"TLS", []string{"--account", "mine:" + flagKey, "--self-signed", "--oauth", "basic"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := start(t, append(c.flags, "--access-log", "--debug=log")...)
+			debug := filepath.Join(t.TempDir(), "debug.log")
+			r := start(t, append(c.flags, "--access-log", "--debug", debug)...)
 			signature := r.sendSecrets(t)
 			admin := r.adminOutput(t)
 			r.stop()
+			debugLog, err := os.ReadFile(debug)
+			if err != nil {
+				t.Fatal(err)
+			}
 			for _, word := range []string{"CreateTable", "AuthenticationFailed", "InvalidInput", "Batch"} {
 				if !strings.Contains(r.stderr.String(), word) {
 					t.Errorf("the log has no %s: %s", word, r.stderr)
@@ -54,7 +59,9 @@ func TestNoSecretsInOutput(t *testing.T) {
 				flagKey, fileKey, developmentKey, developmentKey[:20], signature, url.QueryEscape(signature), "sig=",
 				"SharedKey ", "SharedKeyLite ", wrong, "Bearer ", "Basic ", token[:8], "AccountKey", content, url.QueryEscape(content), url.PathEscape(content),
 			} {
-				for name, text := range map[string]string{"standard output": out, "standard error": r.stderr.String(), "the admin listener": admin} {
+				for name, text := range map[string]string{
+					"standard output": out, "standard error": r.stderr.String(), "the debug log": string(debugLog), "the admin listener": admin,
+				} {
 					if i := strings.Index(text, secret); i >= 0 {
 						t.Errorf("%q is in %s: %q", secret, name, text[max(0, i-200):min(len(text), i+200)])
 					}

@@ -15,6 +15,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,16 +29,48 @@ const (
 // one.
 const selfSignedValidity = 365 * 24 * time.Hour
 
-// tlsConfig returns the TLS configuration, nil without TLS.
-func (c *Config) tlsConfig(host string) (*tls.Config, error) {
+// certificate is the certificate of a server. Connections use the one that was loaded
+// last.
+type certificate struct {
+	c       *Config
+	host    string
+	current atomic.Pointer[tls.Certificate]
+}
+
+// newCertificate loads the certificate, nil without TLS.
+func (c *Config) newCertificate(host string) (*certificate, error) {
 	if !c.tls() {
 		return nil, nil
 	}
-	pair, err := c.certificate(host)
-	if err != nil {
-		return nil, err
+	t := &certificate{c: c, host: host}
+	return t, t.load()
+}
+
+// load loads the certificate again. A certificate that is only in memory stays, since
+// clients may trust it.
+func (t *certificate) load() error {
+	if t.c.SelfSigned && t.c.InMemory && t.current.Load() != nil {
+		return nil
 	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+	pair, err := t.c.certificate(t.host)
+	if err == nil {
+		t.current.Store(&pair)
+	}
+	return err
+}
+
+// expires returns the end of the certificate's validity.
+func (t *certificate) expires() time.Time { return t.current.Load().Leaf.NotAfter }
+
+// config returns the TLS configuration, nil for nil.
+func (t *certificate) config() *tls.Config {
+	if t == nil {
+		return nil
+	}
+	return &tls.Config{
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return t.current.Load(), nil },
+		MinVersion:     tls.VersionTLS12,
+	}
 }
 
 func (c *Config) certificate(host string) (tls.Certificate, error) {

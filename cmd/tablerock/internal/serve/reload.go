@@ -1,0 +1,60 @@
+package serve
+
+import (
+	"strings"
+
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+)
+
+// reload reads the accounts file and the certificate again. It logs what cannot be used,
+// and the server continues with what it has.
+func (s *service) reload() {
+	if s.AccountsFile == "" && s.tls == nil {
+		s.log.Info("SIGHUP: there is no accounts file and no certificate to read again")
+	}
+	if s.AccountsFile != "" {
+		if err := s.reloadAccounts(); err != nil {
+			s.log.Error("SIGHUP: the accounts stay as they were", "err", advice(err))
+		} else {
+			s.log.Info("SIGHUP: read the accounts again", "accounts", len(s.dbs))
+		}
+	}
+	if s.tls != nil {
+		if err := s.tls.load(); err != nil {
+			s.log.Error("SIGHUP: the certificate stays as it was", "err", advice(err))
+		} else {
+			s.log.Info("SIGHUP: read the certificate again", "expires", s.tls.expires())
+		}
+	}
+}
+
+// reloadAccounts reads the accounts again and opens the databases of new ones. Databases of
+// accounts that are no longer served stay open until the end, because requests under way
+// use them.
+func (s *service) reloadAccounts() error {
+	accounts, err := s.accounts(s.exposed)
+	if err != nil {
+		return err
+	}
+	dbs, err := s.open.of(accounts)
+	if err != nil {
+		return err
+	}
+	if err := s.server.SetAccounts(dbs.accounts()); err != nil {
+		return err
+	}
+	s.dbs = dbs
+	if err := s.publish(); err != nil {
+		s.log.Error("SIGHUP: the ready file is not up to date", "err", advice(err))
+	}
+	return nil
+}
+
+// advice returns the text of err and the next step, for the log.
+func advice(err error) string {
+	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	if next := hint.Next(err); next != "" {
+		text += "; " + next
+	}
+	return printable(text)
+}
