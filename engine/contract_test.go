@@ -1,16 +1,19 @@
 package engine_test
 
 import (
-	"strings"
+	"path"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/storetest"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
+	"github.com/tablerock-db/tablerock/wal"
 )
 
 // rig is a database in an in-memory file system that can lose power and whose syncs
@@ -20,27 +23,53 @@ type rig struct {
 	gate *gate
 }
 
-// gate blocks the syncs of log segments while it is shut.
+// gate blocks the syncs of log segments while it is shut, except those that cover no
+// record since then, such as the sync of the seal of an idle log.
 type gate struct {
+	disk *vfs.Mem
 	mu   sync.Mutex
-	shut chan struct{} // nil when open; closed to release the blocked syncs
+	shut *shutGate // nil when open
 	fail error
-	held chan struct{}
-	seen atomic.Bool
+}
+
+// shutGate is the state of a gate while it is shut.
+type shutGate struct {
+	tb      testing.TB
+	dbid    [16]byte
+	lastSeq uint64 // of the records before it was shut
+	seen    atomic.Bool
+	held    chan struct{} // closed when the first sync blocks
+	release chan struct{} // closed to release the blocked syncs
+}
+
+// covers reports whether a sync of the segment covers a record since the gate was shut.
+func (s *shutGate) covers(disk *vfs.Mem, name string, number uint64) bool {
+	info, err := wal.Inspect(disk, name, s.dbid, number)
+	if err != nil {
+		s.tb.Errorf("inspect %s: %v", name, err)
+		return false
+	}
+	o := wal.ReplayOptions{DBID: s.dbid, Number: number, Image: make([]byte, info.Bytes)}
+	end, err := wal.Replay(disk, name, o, func(wal.RecordView) error { return nil })
+	if err != nil {
+		s.tb.Errorf("replay %s: %v", name, err)
+	}
+	return end.LastSeq > s.lastSeq
 }
 
 func (g *gate) rule(op vfs.Op) *errorfs.Fault {
-	if op.Kind != vfs.OpSync || !strings.HasSuffix(op.Name, ".wal") {
+	kind, number := filename.Parse(path.Base(op.Name))
+	if op.Kind != vfs.OpSync || kind != filename.WAL {
 		return nil
 	}
 	g.mu.Lock()
-	shut, held := g.shut, g.held
+	shut := g.shut
 	g.mu.Unlock()
-	if shut != nil {
-		if g.seen.CompareAndSwap(false, true) {
-			close(held)
+	if shut != nil && shut.covers(g.disk, op.Name, number) {
+		if shut.seen.CompareAndSwap(false, true) {
+			close(shut.held)
 		}
-		<-shut
+		<-shut.release
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -58,7 +87,7 @@ type rigs struct {
 }
 
 func (r *rigs) open(tb testing.TB, disk *vfs.Mem) store.Store {
-	g := new(gate)
+	g := &gate{disk: disk}
 	o := r.opts
 	o.FS = errorfs.Wrap(disk, g.rule)
 	db, err := engine.Open("db", o)
@@ -93,16 +122,23 @@ func (r *rigs) backend() storetest.Backend {
 		},
 		HoldSync: func(tb testing.TB, s store.Store) storetest.Hold {
 			g := r.rig(s).gate
+			m, err := manifest.Read(g.disk, "db")
+			if err != nil {
+				tb.Fatalf("read manifest: %v", err)
+			}
+			stats, err := s.(*engine.DB).Stats()
+			if err != nil {
+				tb.Fatalf("Stats: %v", err)
+			}
 			g.mu.Lock()
 			defer g.mu.Unlock()
-			g.shut, g.held = make(chan struct{}), make(chan struct{})
-			g.seen.Store(false)
-			return storetest.Hold{Held: g.held, Release: func(fail error) {
+			shut := &shutGate{tb: tb, dbid: m.DBID, lastSeq: stats.LastSequence, held: make(chan struct{}), release: make(chan struct{})}
+			g.shut = shut
+			return storetest.Hold{Held: shut.held, Release: func(fail error) {
 				g.mu.Lock()
 				defer g.mu.Unlock()
-				g.fail = fail
-				close(g.shut)
-				g.shut = nil
+				g.fail, g.shut = fail, nil
+				close(shut.release)
 			}}
 		},
 	}

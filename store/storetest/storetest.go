@@ -19,13 +19,19 @@ type Backend struct {
 	// that was synced; any part of the rest may be lost. Run calls it while no
 	// call of s is running, possibly after calls that failed.
 	PowerCut func(tb testing.TB, s store.Store) store.Store
-	// HoldSync blocks every sync of s that begins after it returns.
+	// HoldSync blocks each sync of s that covers the write of a call that begins
+	// after HoldSync returns. All other syncs must pass, also while this one waits:
+	// a store may sync on its own, for example because its log is idle, and a call
+	// may run while such a sync does, without a write in the log yet. A backend that
+	// sees file operations only can compare its log before a sync with its log when
+	// HoldSync was called. Run calls HoldSync while no call of s is running.
 	HoldSync func(tb testing.TB, s store.Store) Hold
 }
 
 // Hold controls the syncs that HoldSync blocks.
 type Hold struct {
-	// Held is closed when the first sync blocks.
+	// Held is closed when the first of these syncs blocks. The store must treat
+	// any call that begins later as later than the write that this sync covers.
 	Held <-chan struct{}
 	// Release unblocks the syncs. With a nil error these and all later syncs
 	// succeed; otherwise they fail with the error. Run calls it once.

@@ -18,6 +18,9 @@ type syncedMap struct {
 	guesses bool // mutant: a failed sync does not make outcomes unknown
 	hasty   bool // mutant: a write is acknowledged before it is durable
 	stuck   bool // mutant: Close does not wait
+	idles   bool // mutant: HoldSync blocks a sync of the store's own
+	locks   bool // mutant: a waiting call returns ErrReadOnly after a failed sync
+	aborts  bool // mutant: a waiting call returns ErrClosed after Close
 	loses   bool // mutant: a power cut loses the last synced write
 	torn    bool // mutant: after a failed sync, a power cut leaves a part of a batch
 	wavers  bool // mutant: after a failed sync, each power cut has another outcome
@@ -81,6 +84,9 @@ func (s *syncedMap) write(f func(m *mapStore) error) error {
 			if s.guesses && err != nil {
 				return err
 			}
+			if s.locks && err != nil {
+				return store.ErrReadOnly
+			}
 			return store.ErrOutcomeUnknown
 		}
 		if s.held == nil {
@@ -93,6 +99,9 @@ func (s *syncedMap) write(f func(m *mapStore) error) error {
 		}
 		if s.hasty {
 			return err
+		}
+		if s.aborts && s.closed {
+			return store.ErrClosed
 		}
 		s.changed.Wait()
 	}
@@ -108,6 +117,10 @@ func (s *syncedMap) hold() Hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held = make(chan struct{})
+	if s.idles {
+		s.isHeld = true
+		close(s.held)
+	}
 	return Hold{Held: s.held, Release: func(fail error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -186,6 +199,7 @@ func (s *syncedMap) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	s.changed.Broadcast()
 	for s.pending > 0 && !s.stuck {
 		s.changed.Wait()
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/filter"
@@ -17,9 +18,12 @@ type tester struct {
 	testing.TB
 	backend Backend
 	ctx     context.Context
+	grace   time.Duration // see mustWait
 }
 
-func newTester(tb testing.TB, b Backend) *tester { return &tester{tb, b, context.Background()} }
+func newTester(tb testing.TB, b Backend) *tester {
+	return &tester{TB: tb, backend: b, ctx: context.Background(), grace: minGrace}
+}
 
 // people is the table of most tests.
 const people = "People"
