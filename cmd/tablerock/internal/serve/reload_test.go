@@ -27,11 +27,7 @@ func (r *running) hangUp(t *testing.T, text string) {
 	if err := self.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(20 * time.Second); strings.Count(r.stderr.String(), text) == before; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("after SIGHUP the server does not log %q: %s", text, r.stderr)
-		}
-	}
+	r.stderr.waitFor(t, text, before+1)
 }
 
 // status returns the status of a query of the account's tables with the key.

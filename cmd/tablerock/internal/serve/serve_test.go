@@ -25,14 +25,43 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // output collects the output of several goroutines.
 type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
+	mu      sync.Mutex
+	text    bytes.Buffer
+	written chan struct{} // closed by the next Write, nil if nobody waits
 }
 
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.written != nil {
+		close(o.written)
+		o.written = nil
+	}
 	return o.text.Write(p)
+}
+
+// waitFor waits until the output has text n times.
+func (o *output) waitFor(t *testing.T, text string, n int) {
+	t.Helper()
+	for {
+		o.mu.Lock()
+		found := strings.Count(o.text.String(), text)
+		if o.written == nil {
+			o.written = make(chan struct{})
+		}
+		written := o.written
+		o.mu.Unlock()
+		if found >= n {
+			return
+		}
+		select {
+		case <-written:
+		case <-t.Context().Done():
+			t.Fatal(t.Context().Err())
+		case <-time.After(time.Minute):
+			t.Fatalf("%q is %d times in the output, want %d: %s", text, found, n, o)
+		}
+	}
 }
 
 func (o *output) String() string {
