@@ -35,6 +35,11 @@ type Row struct {
 
 	columns []column // of section; nil in mode modeRows
 	data    []byte   // the bytes of h
+	// heapAt is the heap column that was read last, and heapEnd the end of its value,
+	// where the value of the next heap column begins. Without them, a partition scan
+	// that reads every property needs 3 % more CPU (bench, scan/range=partition).
+	heapAt  int
+	heapEnd int
 
 	heapUnit *HeapUnit // the unit that raw is
 	raw      []byte
@@ -64,7 +69,7 @@ func (r *Row) Set(row int) {
 	if s := r.h.sectionAt(row); s != r.section {
 		r.section, r.columns = s, s.columns
 	}
-	r.loaded, r.direct, r.bigs = false, false, r.bigs[:0]
+	r.loaded, r.direct, r.bigs, r.heapAt, r.heapEnd = false, false, r.bigs[:0], -1, 0
 }
 
 // Err returns why a value could not be read.
@@ -171,7 +176,7 @@ func (r *Row) At(i int) (name string, v edm.Value) {
 	case c.encoding == encodingWord:
 		return c.name, edm.Fixed(c.typ, c.a.at(r.data, r.ordinal))
 	case c.heap() && r.direct:
-		b := r.heapText(c)
+		b := r.heapText(c, i)
 		if c.typ == edm.TypeString {
 			return c.name, edm.StringBytes(b)
 		}
@@ -224,19 +229,23 @@ func (r *Row) text(c *column, i int) (b []byte, ok bool) {
 	if !r.loaded && r.LoadHeap() != nil {
 		return nil, false
 	}
-	return r.heapText(c), true
+	return r.heapText(c, i), true
 }
 
-// heapText returns the value in heap column c of a property that has no value
+// heapText returns the value of property i, which is in heap column c and has no value
 // block.
-func (r *Row) heapText(c *column) []byte {
-	from, to := 0, len(r.heap)
-	if c.prev >= 0 {
-		from = int(r.columns[c.prev].a.at(r.data, r.ordinal))
+func (r *Row) heapText(c *column, i int) []byte {
+	from, to := r.heapEnd, len(r.heap)
+	if int(c.prev) != r.heapAt {
+		from = 0
+		if c.prev >= 0 {
+			from = int(r.columns[c.prev].a.at(r.data, r.ordinal))
+		}
 	}
 	if c.encoding == encodingHeap {
 		to = int(c.a.at(r.data, r.ordinal))
 	}
+	r.heapAt, r.heapEnd = i, to
 	return r.heap[from:to:to] // checkHeap has checked the ends
 }
 
