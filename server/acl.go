@@ -19,7 +19,7 @@ func (x *exchange) tableACL() error {
 	}
 	policies, err := tablePolicies(x.r.Context(), x.account.store, x.target.Table)
 	if err != nil {
-		return aclProblem(err)
+		return x.aclProblem(err)
 	}
 	x.setHead()
 	x.buf = documents.AppendPolicies(x.buf[:0], policies)
@@ -35,15 +35,19 @@ func (x *exchange) setTableACL() error {
 		return err
 	}
 	if err := setTablePolicies(x.r.Context(), x.account.store, x.target.Table, x.body); err != nil {
-		return aclProblem(err)
+		return x.aclProblem(err)
 	}
 	x.setHead()
 	return x.sendEmpty(http.StatusNoContent)
 }
 
+// versionACLNotFound is the first version in which these operations call a missing table a
+// missing resource.
+const versionACLNotFound = "2019-02-02"
+
 // aclProblem maps a missing table to the problem of these operations.
-func aclProblem(err error) error {
-	if errors.Is(err, store.ErrTableNotFound) {
+func (x *exchange) aclProblem(err error) error {
+	if errors.Is(err, store.ErrTableNotFound) && x.version >= versionACLNotFound {
 		return problem.ErrNotFound
 	}
 	return err

@@ -52,7 +52,7 @@ func TestTableACLRefused(t *testing.T) {
 		{"set of an illegal name", "PUT", "/acct/my_table?comp=acl", "{}", response{status: 400, code: "InvalidResourceName"}},
 		{"set of a short name", "PUT", "/acct/ab?comp=acl", doc, response{status: 400, code: "OutOfRangeInput"}},
 		{"document before table", "PUT", "/acct/Nobody?comp=acl", "{}", response{status: 400, code: "InvalidXmlDocument"}},
-		{"on the secondary", "PUT", "/acct-secondary/People?comp=acl", doc, response{status: 403, code: "WriteOperationNotSupportedOnSecondary"}},
+		{"on the secondary", "PUT", "/acct-secondary/People?comp=acl", doc, response{status: 403, code: "InsufficientAccountPermissions"}},
 	} {
 		t.Run(q.name, func(t *testing.T) {
 			c := newClient(t)

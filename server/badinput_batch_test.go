@@ -61,7 +61,7 @@ func TestBatches(t *testing.T) {
 	}
 	nested := "Content-Type: multipart/mixed; boundary=n\r\n\r\n--n\r\n" + put("a", "2") + "\r\n--n--\r\n"
 	sendAll(t, []testRequest{
-		batch("no operation", changeset(), whole),
+		batch("no operation", changeset(), "202"),
 		batch("101", changeset(many...), inner("InvalidInput")),
 		batch("20,000", changeset(thousands...), inner("InvalidInput")),
 		batch("too many bytes", big(10), "413 RequestBodyTooLarge"),

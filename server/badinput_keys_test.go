@@ -163,7 +163,7 @@ func TestConditions(t *testing.T) {
 		{"If-Match: **\r\n", invalid},
 		{"If-Match: " + strings.Repeat("x", 20<<10) + "\r\n", invalid},
 		{"If-Match: W/\"" + strings.Repeat("x", 20<<10) + "\"\r\n", unmet},
-		{"If-Match: W/\"datetime'2021-06-17T16%253A54%253A23Z'\"\r\n", unmet},
+		{"If-Match: W/\"datetime'2021-06-17T16%253A54%253A23Z'\"\r\n", "412 ConditionNotMet"},
 		{"If-Match: " + stale + "\r\n", unmet},
 		{"If-Match: W/\"\"\r\n", unmet},
 		{"If-Match: W/'a'\r\n", invalid},

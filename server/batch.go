@@ -50,6 +50,9 @@ func (x *exchange) batch() error {
 	if !b.Changeset {
 		return x.runQuery(&batchOp{Operation: &b.Operations[0], headers: headersOf(b.Operations[0].Header)})
 	}
+	if len(b.Operations) == 0 {
+		return x.sendBatch(nil, nil, nil)
+	}
 	ops := make([]batchOp, len(b.Operations))
 	writes := make([]store.Op, 0, len(b.Operations))
 	table := ""
@@ -99,7 +102,7 @@ func (x *exchange) parseOp(o, previous *batchOp) (store.Op, error) {
 		return store.Op{}, err
 	}
 	if !isWrite(&o.command) {
-		return store.Op{}, problem.ErrInput
+		return store.Op{}, misplacedProblem(&o.command)
 	}
 	var err error
 	if o.kind, err = admit(&x.grant, &o.command, o.headers); err != nil {
@@ -110,6 +113,14 @@ func (x *exchange) parseOp(o, previous *batchOp) (store.Op, error) {
 		err = x.refuse(&w, o.target.Table)
 	}
 	return w.op, err
+}
+
+// misplacedProblem refuses an operation that a batch cannot have.
+func misplacedProblem(c *command) *problem.Problem {
+	if c.target.Kind == request.ServiceRoot {
+		return problem.MethodNotAllowed(nil)
+	}
+	return problem.ErrInput
 }
 
 // isWrite reports whether c is a write that a changeset can have.
@@ -133,9 +144,11 @@ func headersOf(h batch.Header) *headers {
 // decides which one the client sees, and differs from that of a request. On failure the
 // fields that were parsed before are set, since the response depends on them.
 func (o *batchOp) parseCommand(account string) (err error) {
-	if o.Method == http.MethodPost && len(o.xMethod) == 0 {
-		o.command.prefer = request.PreferenceOf(o.headers.prefer)
+	method := o.Method
+	if len(o.xMethod) > 0 {
+		method = o.xMethod[0]
 	}
+	o.command.prefer = request.PreferenceOf(method, o.headers.prefer)
 	target, query, _ := strings.Cut(o.Target, "?")
 	if o.query, err = request.ParseQuery(query); err != nil {
 		return err
@@ -181,9 +194,6 @@ func (x *exchange) failBatch(ops []batchOp, writes []store.Op, err error) error 
 		err = keyProblem(err, &writes[failed.Index])
 	}
 	p := problem.Of(err)
-	if p.Status == http.StatusRequestEntityTooLarge {
-		return p
-	}
 	if failed.Executed && !p.Executed {
 		q := *p
 		q.Executed, p = true, &q
@@ -268,8 +278,12 @@ func (x *exchange) sendBatch(ops []batchOp, writes []store.Op, res []store.Resul
 		case store.OpDelete:
 			w.BeginOperation(http.StatusNoContent, append(appendID(header[:0], o), fieldNoSniff, fieldNoCache, fieldVersion1)...)
 		case store.OpInsertOrMerge, store.OpInsertOrReplace, store.OpMerge, store.OpReplace:
-			etag := batch.Field{Name: "ETag", Value: string(res[i].ETag)}
-			w.BeginOperation(http.StatusNoContent, append(appendID(header[:0], o), fieldNoSniff, fieldNoCache, fieldVersion1, etag)...)
+			version := fieldVersion1
+			if o.command.prefer != request.NoPreference {
+				version = fieldVersion3
+			}
+			header = appendPreference(append(appendID(header[:0], o), fieldNoSniff, fieldNoCache), o.command.prefer)
+			w.BeginOperation(http.StatusNoContent, append(header, version, batch.Field{Name: "ETag", Value: string(res[i].ETag)})...)
 		}
 	}
 	x.event.Returned = len(ops)
@@ -336,7 +350,7 @@ func (x *exchange) execute(o *batchOp) error {
 		return err
 	}
 	if o.method != http.MethodGet || o.target.Kind != request.Entity && o.target.Kind != request.Entities {
-		return problem.ErrInput
+		return misplacedProblem(&o.command)
 	}
 	if err := x.grant.Allow(sharedkey.Query, o.target.Table); err != nil {
 		return err

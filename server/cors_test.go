@@ -115,7 +115,7 @@ func TestActualCors(t *testing.T) {
 		headers                  []string
 		cors                     map[string]string
 	}{
-		{"no origin", "GET", propertiesPath, "", nil, map[string]string{"Vary": "Origin"}},
+		{"no origin", "GET", propertiesPath, "", nil, map[string]string{"Allow-Origin": "*", "Expose-Headers": "etag"}},
 		{"a rule", "GET", propertiesPath, "", []string{"Origin", "http://a.example"}, map[string]string{
 			"Allow-Origin": "http://a.example", "Allow-Credentials": "true", "Expose-Headers": xml, "Vary": "Origin",
 		}},
@@ -126,7 +126,7 @@ func TestActualCors(t *testing.T) {
 			"Allow-Origin": "http://a.example", "Allow-Credentials": "true", "Expose-Headers": failed,
 		}},
 		{"any origin", "GET", propertiesPath, "", []string{"Origin", "http://b.example"}, map[string]string{
-			"Allow-Origin": "*", "Expose-Headers": "etag", "Vary": "Origin",
+			"Allow-Origin": "*", "Expose-Headers": "etag",
 		}},
 		{"a method of no rule", "POST", "/acct/Tables", `{"TableName":"Animals"}`, []string{"Origin", "http://a.example", "Content-Type", "application/json"}, nil},
 		{"an empty response", "DELETE", "/acct/Tables('Animals')", "", []string{"Origin", "null"}, map[string]string{
@@ -140,6 +140,6 @@ func TestActualCors(t *testing.T) {
 	}
 	// A page can read why its request was refused.
 	wantCors(t, c.send("GET", "/acct/Tables", "", "Origin", "null"), map[string]string{
-		"Allow-Origin": "*", "Expose-Headers": "etag", "Vary": "Origin",
+		"Allow-Origin": "*", "Expose-Headers": "etag",
 	})
 }

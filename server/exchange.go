@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -168,7 +169,7 @@ func (x *exchange) handle() error {
 		return err
 	}
 	if err := x.authorize(); err != nil {
-		return err
+		return unsignedProblem(err, locateErr)
 	}
 	if locateErr != nil {
 		return locateErr
@@ -261,7 +262,7 @@ func versionOf(header http.Header, query url.Values) (string, error) {
 		}
 		return newestVersion, nil
 	case len(given) > 1 || !isVersion(given[0]):
-		return newestVersion, problem.ErrHeaderValue
+		return newestVersion, problem.ErrVersion
 	}
 	return given[0], nil
 }
@@ -290,6 +291,16 @@ func (x *exchange) authorize() error {
 		Account: x.Address.Account, Secondary: x.Secondary,
 		TLS: x.r.TLS != nil, Remote: remote.Addr().Unmap(),
 	})
+	return err
+}
+
+// unsignedProblem returns err, a refusal of the credentials. If there are none and the
+// path names no resource, the service says that instead.
+func unsignedProblem(err, locateErr error) error {
+	var refusal *sharedkey.Refusal
+	if errors.As(err, &refusal) && refusal.Anonymous && (errors.Is(locateErr, request.ErrNoResource) || errors.Is(locateErr, request.ErrSyntax)) {
+		return problem.ErrUnsignedPath
+	}
 	return err
 }
 

@@ -188,12 +188,25 @@ func (o *protocolOperation) row(t *testing.T) string {
 			}
 		}
 	}
-	cells = append(cells, strings.Join(levels, ", "))
+	cells = append(cells, strings.Join(levels, ", "), o.atom(t))
 	for _, m := range accessKinds {
 		cells = append(cells, cell(t, o, func(method string) bool { return m.allows(t, o, method, "application/json") }))
 	}
 	cells = append(cells, cell(t, o, func(method string) bool { return o.batched(t, method) }))
 	return "| " + strings.Join(cells, " | ") + " |\n"
+}
+
+// atom tells what o answers to a client that asks for Atom. Documents have no other form
+// than XML, and each operation of a batch has its own.
+func (o *protocolOperation) atom(t *testing.T) string {
+	t.Helper()
+	switch {
+	case o.document || o.path == "/$batch":
+		return "-"
+	case accessKinds[0].allows(t, o, o.methods[0], "application/atom+xml"):
+		return "yes"
+	}
+	return "refused"
 }
 
 // cell returns yes if o succeeds. The result must be the same for all methods.
@@ -226,8 +239,8 @@ func TestSupportMatrix(t *testing.T) {
 		names = append(names, m.name)
 	}
 	var b strings.Builder
-	b.WriteString("\n| operation | method | metadata | " + strings.Join(names, " | ") + " | in a batch |\n")
-	b.WriteString(strings.Repeat("|---", len(names)+4) + "|\n")
+	b.WriteString("\n| operation | method | metadata | Atom | " + strings.Join(names, " | ") + " | in a batch |\n")
+	b.WriteString(strings.Repeat("|---", len(names)+5) + "|\n")
 	for i := range matrix {
 		b.WriteString(matrix[i].row(t))
 	}

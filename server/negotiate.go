@@ -7,21 +7,29 @@ import (
 	"github.com/tablerock-db/tablerock/server/internal/request"
 )
 
+// versionACLMedia is the first version that sets an access policy only for a client that
+// names a media type.
+const versionACLMedia = "2019-07-07"
+
 // negotiate chooses the form of the response, and refuses query options that the
 // service does not have.
 func (x *exchange) negotiate() error {
+	named := len(x.r.Header["X-Ms-Version"])+len(x.query["api-version"]) > 0
 	if x.operation.xml {
+		if x.target.Kind == request.TableACL && x.method == http.MethodPut && named && x.version >= versionACLMedia && request.AcceptsAny(x.r.Header["Accept"]) {
+			return problem.ErrMediaType
+		}
 		return nil
 	}
-	if x.method == http.MethodPost && x.target.Kind != request.Batch { // only inserts honor Prefer
-		x.prefer = request.PreferenceOf(x.r.Header["Prefer"])
+	if x.target.Kind != request.Batch { // each operation of a batch has its own preference
+		x.prefer = request.PreferenceOf(x.method, x.r.Header["Prefer"])
 	}
 	if err := request.CheckOptions(x.query); err != nil {
 		return err
 	}
 	var err error
 	x.level, err = request.LevelOf(x.query.Get("$format"), x.r.Header["Accept"])
-	switch named := len(x.r.Header["X-Ms-Version"])+len(x.query["api-version"]) > 0; {
+	switch {
 	case err != nil && x.target.Kind != request.Batch: // each operation of a batch has its own level
 		return err
 	case named && x.version < oldestVersion:

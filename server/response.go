@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -126,16 +127,18 @@ func (x *exchange) fail(p *problem.Problem) {
 		_ = x.send(p.Status, "text/html; charset=us-ascii")
 		return
 	}
-	xml := x.inXML(p)
-	x.setFailHead(p, xml)
-	switch {
-	case xml:
-		x.buf = odata.AppendErrorXML(x.buf, "m:", p.Code, p.Message, x.id, x.s.now())
-		_ = x.send(p.Status, applicationXML)
-	case p == problem.ErrAtom:
-		x.buf = odata.AppendErrorXML(x.buf, "", p.Code, p.Message, x.id, x.s.now())
-		_ = x.send(p.Status, applicationXMLUTF8)
-	default:
+	if p == problem.ErrVersion {
+		x.sendErrorXML(p, `<?xml version="1.0" encoding="utf-8" standalone="yes"?>`, "", applicationXML)
+		return
+	}
+	form := x.formOf(p)
+	x.setFailHead(p, form)
+	switch form {
+	case prefixedXML:
+		x.sendErrorXML(p, xmlDeclaration, "m:", applicationXML)
+	case plainXML:
+		x.sendErrorXML(p, xmlDeclaration, "", applicationXMLUTF8)
+	case errorJSON:
 		level, err := request.LevelOf(x.query.Get("$format"), x.r.Header["Accept"])
 		if err != nil {
 			level = odata.Minimal
@@ -149,31 +152,68 @@ func (x *exchange) fail(p *problem.Problem) {
 	}
 }
 
-// inXML reports whether the document of a problem is XML: it is for operations and
-// resources with documents in XML, and for refusals of a request without JSON in Accept.
-func (x *exchange) inXML(p *problem.Problem) bool {
-	switch {
-	case x.operation != nil:
-		return x.operation.xml
-	case p.Refusal:
-		return !request.WantsJSON(x.r.Header["Accept"])
-	}
-	return x.target.Kind == request.TableACL || x.target.Kind == request.ServiceRoot && x.query.Get("restype") == "service"
+const xmlDeclaration = `<?xml version="1.0" encoding="utf-8"?>`
+
+// sendErrorXML sends a problem as an XML document whose elements have the given prefix.
+func (x *exchange) sendErrorXML(p *problem.Problem, declaration, prefix, contentType string) {
+	x.buf = odata.AppendErrorXML(append(x.buf, declaration...), prefix, p.Code, p.Message, x.id, x.s.now())
+	_ = x.send(p.Status, contentType)
 }
 
+// errorForm is the form of the document of a problem.
+type errorForm uint8
+
+const (
+	errorJSON   errorForm = iota
+	prefixedXML           // with the prefix m, and with the code in a header
+	plainXML              // without a prefix
+)
+
+// formOf returns the form of a problem. It is prefixed XML for operations and resources with
+// documents in XML, and for refusals of the credentials if Accept does not have JSON. It is
+// plain XML for refused writes if the request does not ask for JSON.
+func (x *exchange) formOf(p *problem.Problem) errorForm {
+	wantsJSON := request.WantsJSON(x.r.Header["Accept"])
+	switch {
+	case x.operation != nil && x.operation.xml, x.operation == nil && p.Refusal && !wantsJSON:
+		return prefixedXML
+	case x.operation == nil && !p.Refusal && (x.target.Kind == request.TableACL || x.target.Kind == request.ServiceRoot && x.query.Get("restype") == "service"):
+		return prefixedXML
+	case p == problem.ErrAtom, x.isWrite() && !wantsJSON && x.query.Get("$format") == "":
+		return plainXML
+	}
+	return errorJSON
+}
+
+// isWrite reports whether the request is for a write of a table or an entity. A batch is
+// none: its operations have forms of their own.
+func (x *exchange) isWrite() bool {
+	switch x.target.Kind {
+	case request.Tables, request.Table, request.Entities, request.Entity, request.Misplaced:
+		return x.r.Method == http.MethodPost || slices.Contains(tunnelled, x.r.Method)
+	case request.ServiceRoot, request.Schema, request.Batch, request.TableACL:
+	}
+	return false
+}
+
+// versionErrorCode is the first version with the code of an error in a header.
+const versionErrorCode = "2017-07-29"
+
 // setFailHead sets the headers of a problem.
-func (x *exchange) setFailHead(p *problem.Problem, xml bool) {
+func (x *exchange) setFailHead(p *problem.Problem, form errorForm) {
 	switch {
 	case p.Bare:
 		x.set("Server", frontEndName)
-	case p.Front:
+	case p.Front && !p.Full:
 		x.set("Server", frontEndName)
 		x.set("X-Ms-Request-Id", x.id)
 	default:
 		x.setHead()
 	}
-	if xml || p.Front {
-		x.set("X-Ms-Error-Code", p.Code)
+	if form == prefixedXML || p.Front {
+		if !p.Full || x.version >= versionErrorCode {
+			x.set("X-Ms-Error-Code", p.Code)
+		}
 	} else {
 		x.set("X-Content-Type-Options", "nosniff")
 		if !p.Early {

@@ -135,10 +135,13 @@ func (x *exchange) deleteTable() error {
 
 // misplaced refuses a request to a table for a resource of the account. The service takes
 // the rest of the path for an entity of that table: a table to create is an entity without
-// keys, and a table to delete is an entity with too few.
+// keys, and a table to delete is an entity with too few. It has no reads below a table.
 func (x *exchange) misplaced() error {
 	if err := early(checkTable(x.target.Table)); err != nil {
 		return err
+	}
+	if x.method == http.MethodGet {
+		return problem.ErrNotImplemented
 	}
 	if _, err := x.account.store.TableMeta(x.r.Context(), x.target.Table); err != nil {
 		return err

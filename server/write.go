@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -61,9 +62,25 @@ func actionOf(kind store.OpKind) sharedkey.Action {
 	return sharedkey.DeleteEntity
 }
 
+// isETagTime reports whether text, what follows the beginning of an ETag of the service,
+// has a time and the end of such an ETag.
+func isETagTime(text string) bool {
+	text, ok := strings.CutSuffix(text, `'"`)
+	plain, err := url.PathUnescape(text)
+	if !ok || err != nil {
+		return false
+	}
+	var outside *edm.Error // a time nevertheless
+	_, err = edm.ParseTicks(plain)
+	return err == nil || errors.As(err, &outside)
+}
+
 // parseETag parses an If-Match header.
 func parseETag(values []string) (edm.ETag, error) {
 	text := strings.TrimSpace(strings.Join(values, ","))
+	if after, ok := strings.CutPrefix(text, `W/"datetime'`); ok && len(values) == 1 && !isETagTime(after) {
+		return "", problem.ErrConditionNotMet
+	}
 	quoted, weak := strings.CutPrefix(text, `W/"`)
 	if !weak {
 		quoted, weak = strings.CutPrefix(text, `w/"`)
@@ -77,8 +94,10 @@ func parseETag(values []string) (edm.ETag, error) {
 	if len(text) > maxClientIDBytes {
 		text = text[:maxClientIDBytes]
 	}
-	return "", problem.Bad(problem.CodeInvalidInput, fmt.Sprintf("The etag value '%s' specified in one of the request headers is not valid. Please make "+
+	p := problem.Bad(problem.CodeInvalidInput, fmt.Sprintf("The etag value '%s' specified in one of the request headers is not valid. Please make "+
 		"sure only one etag value is specified and is valid.", text))
+	p.Early = true
+	return "", p
 }
 
 // conditionOf returns the ETag of the conditions in h, "" if there is none.
@@ -176,6 +195,7 @@ func (x *exchange) write() error {
 	}
 	if kind != store.OpDelete {
 		x.set("Etag", string(res[0].ETag))
+		x.setPreferenceApplied()
 	}
 	return x.sendEmpty(http.StatusNoContent)
 }

@@ -30,14 +30,14 @@ const metadataNamespace = "http://schemas.microsoft.com/ado/2007/08/dataservices
 
 var xmlEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// AppendErrorXML appends an error as an XML document. Its elements have the given
-// prefix, "m:" or none.
+// AppendErrorXML appends an error as an XML document without a declaration: write one
+// before it. Its elements have the given prefix, "m:" or none.
 func AppendErrorXML(dst []byte, prefix, code, message, requestID string, at time.Time) []byte {
 	attribute := "xmlns"
 	if prefix != "" {
 		attribute += ":" + strings.TrimSuffix(prefix, ":")
 	}
-	dst = append(dst, `<?xml version="1.0" encoding="utf-8"?><`+prefix+`error `+attribute+`="`+metadataNamespace+`">`...)
+	dst = append(dst, `<`+prefix+`error `+attribute+`="`+metadataNamespace+`">`...)
 	dst = append(dst, `<`+prefix+`code>`+code+`</`+prefix+`code><`+prefix+`message xml:lang="en-US">`...)
 	dst = append(dst, xmlEscapes.Replace(string(AppendErrorText(nil, message, requestID, at)))...)
 	return append(dst, `</`+prefix+`message></`+prefix+`error>`...)

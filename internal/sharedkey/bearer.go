@@ -30,6 +30,9 @@ func (v *Verifier) verifyBearer(r *Request, token string) (Grant, error) {
 	}
 	c, ok := parseToken(token)
 	if !ok || !c.validAt(v.Now()) || !issuedByDirectory(c.Issuer) || !forAccount(c.Audience, r.Account) {
+		if r.getsChallenge() {
+			return Grant{}, refusedToken
+		}
 		return Grant{}, refusedAuthentication
 	}
 	return Grant{kind: byBearer}, nil
@@ -105,9 +108,12 @@ func isGUID(text string) bool {
 	return true
 }
 
+// storageID is the id of the storage service as an application of the directory.
+const storageID = "e406a681-f3d4-42a8-90b6-c2b029497af1"
+
 // forAccount reports whether audience is the storage service or the table endpoint
 // of the account.
 func forAccount(audience, account string) bool {
 	audience = strings.TrimSuffix(audience, "/")
-	return audience == "https://storage.azure.com" || audience == "https://"+account+".table.core.windows.net"
+	return audience == "https://storage.azure.com" || audience == storageID || audience == "https://"+account+".table.core.windows.net"
 }

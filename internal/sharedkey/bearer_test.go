@@ -34,6 +34,7 @@ func TestBearer(t *testing.T) {
 		{"good", good, nil, true},
 		{"audience with a slash", claims(tenant, service+"/", now, now+60), nil, true},
 		{"audience of the account", claims(tenant, "https://devstoreaccount1.table.core.windows.net", now, now+60), nil, true},
+		{"audience by application id", claims(tenant, storageID, now, now+60), nil, true},
 		{"audience of another account", claims(tenant, "https://other.table.core.windows.net", now, now+60), nil, false},
 		{"other audience", claims(tenant, "https://graph.microsoft.com", now, now+60), nil, false},
 		{"no audience", claims(tenant, "", now, now+60), nil, false},
@@ -68,6 +69,11 @@ func TestBearer(t *testing.T) {
 		{"unknown account", good, func(_ *Verifier, r *Request) { r.Account = "nobody" }, false},
 		{"old protocol", good, func(_ *Verifier, r *Request) { r.Header.Set("X-Ms-Version", "2017-04-17") }, false},
 		{"new protocol", good, func(_ *Verifier, r *Request) { r.Header.Set("X-Ms-Version", "2017-11-09") }, true},
+		{"expired, with a challenge", claims(tenant, service, now-600, now-300), func(_ *Verifier, r *Request) { r.Header.Set("X-Ms-Version", "2019-12-12") }, false},
+		{"OAuth off, without a challenge", good, func(v *Verifier, r *Request) {
+			v.OAuth = false
+			r.Header.Set("X-Ms-Version", "2019-12-12")
+		}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v, r := verifier(t), request("GET", "/Tables", "")
@@ -78,7 +84,11 @@ func TestBearer(t *testing.T) {
 			}
 			g, err := verify(v, r)
 			if !c.ok {
-				wantRefusal(t, err, refusedAuthentication)
+				want := refusedAuthentication
+				if strings.HasSuffix(c.name, "with a challenge") {
+					want = refusedToken
+				}
+				wantRefusal(t, err, want)
 				return
 			}
 			if err != nil {

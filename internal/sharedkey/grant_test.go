@@ -112,7 +112,8 @@ func TestRefusalMessages(t *testing.T) {
 		{refusedProtocol, "403 AuthorizationProtocolMismatch This request is not authorized to perform this operation using this protocol."},
 		{refusedBearerACL, "404 ResourceNotFound The specified resource does not exist."},
 		{refusedDate, "400 InvalidHeaderValue The value for one of the HTTP headers is not in the correct format."},
-		{challenge, "401 InvalidAuthenticationInfo Server failed to authenticate the request. Please refer to the information in the www-authenticate header."},
+		{challenge, "401 NoAuthenticationInformation Server failed to authenticate the request. Please refer to the information in the www-authenticate header."},
+		{refusedToken, "401 InvalidAuthenticationInfo Server failed to authenticate the request. Please refer to the information in the www-authenticate header."},
 	} {
 		if got := fmt.Sprint(c.refusal.Status, " ", c.refusal.Code, " ", c.refusal.Message); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)

@@ -256,24 +256,27 @@ func TestSignRequest(t *testing.T) {
 func TestAnonymous(t *testing.T) {
 	for _, c := range []struct {
 		version []string
+		query   string
 		want    *Refusal
 	}{
-		{nil, refusedAnonymous},
-		{[]string{"2019-07-07"}, refusedAnonymous},
-		{[]string{"2019-12-11"}, refusedAnonymous},
-		{[]string{"2019-12-12"}, challenge},
-		{[]string{"2020-12-06"}, challenge},
-		{[]string{"latest"}, refusedAnonymous},
-		{[]string{"2020-12-06", "2020-12-06"}, refusedAnonymous},
+		{nil, "", refusedAnonymous},
+		{[]string{"2019-07-07"}, "", refusedAnonymous},
+		{[]string{"2019-12-11"}, "restype=service&comp=stats", refusedAnonymous},
+		{[]string{"2019-12-12"}, "", challenge},
+		{[]string{"2020-12-06"}, "comp=acl", challenge},
+		{[]string{"2020-12-06"}, "restype=service&comp=stats", serviceChallenge},
+		{[]string{"2020-12-06"}, "restype=service&comp=properties", serviceChallenge},
+		{[]string{"latest"}, "", refusedAnonymous},
+		{[]string{"2020-12-06", "2020-12-06"}, "", refusedAnonymous},
 	} {
-		t.Run(fmt.Sprint(c.version), func(t *testing.T) {
-			r := request("GET", "/Tables", "timeout=3")
+		t.Run(fmt.Sprint(c.version, c.query), func(t *testing.T) {
+			r := request("GET", "/Tables", c.query)
 			r.Header["X-Ms-Version"] = c.version
 			_, err := verify(verifier(t), r)
 			wantRefusal(t, err, c.want)
 		})
 	}
-	if challenge.Status != 401 || !challenge.Bare || !strings.HasPrefix(challenge.Challenge, "Bearer authorization_uri=https://") {
+	if challenge.Status != 401 || challenge.Bare || !serviceChallenge.Bare || !strings.HasPrefix(challenge.Challenge, "Bearer authorization_uri=https://") {
 		t.Errorf("challenge %+v", challenge)
 	}
 }

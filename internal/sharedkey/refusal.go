@@ -11,6 +11,8 @@ type Refusal struct {
 	Challenge string // the WWW-Authenticate header, "" for none
 	Front     bool   // the service's front end sends the response, without a protocol version
 	Bare      bool   // the response has no x-ms-request-id
+	Full      bool   // with Front: the response has all headers of the Table service
+	Anonymous bool   // the request has no credentials
 }
 
 // Error returns the code and the message.
@@ -28,7 +30,7 @@ func mismatch(code, with string) *Refusal {
 }
 
 // Every request that may be forged gets the same refusal, refusedAuthentication,
-// whatever the reason.
+// whatever the reason. A newer client that sends an invalid token gets refusedToken.
 var (
 	refusedAuthentication = &Refusal{Status: http.StatusForbidden, Code: "AuthenticationFailed", Message: authenticationMessage, Front: true}
 	refusedOperation      = forbidden("AuthorizationFailure", "This request is not authorized to perform this operation.")
@@ -36,9 +38,11 @@ var (
 	refusedResourceType   = mismatch("AuthorizationResourceTypeMismatch", "resource type")
 	refusedService        = mismatch("AuthorizationServiceMismatch", "service")
 	refusedProtocol       = mismatch("AuthorizationProtocolMismatch", "protocol")
-	refusedAnonymous      = &Refusal{Status: http.StatusForbidden, Code: "AuthenticationFailed", Message: authenticationMessage, Front: true, Bare: true}
-	refusedScheme         = &Refusal{
-		Status: http.StatusBadRequest, Code: "InvalidAuthenticationInfo",
+	refusedAnonymous      = &Refusal{
+		Status: http.StatusForbidden, Code: "AuthenticationFailed", Message: authenticationMessage, Front: true, Bare: true, Anonymous: true,
+	}
+	refusedScheme = &Refusal{
+		Status: http.StatusBadRequest, Code: codeAuthenticationInfo,
 		Message: "Authentication information is not given in the correct format. Check the value of Authorization header.",
 		Front:   true,
 	}
@@ -49,11 +53,23 @@ var (
 	}
 	refusedBearerACL = &Refusal{Status: http.StatusNotFound, Code: "ResourceNotFound", Message: "The specified resource does not exist."}
 	challenge        = &Refusal{
-		Status: http.StatusUnauthorized, Code: "InvalidAuthenticationInfo",
-		Message:   "Server failed to authenticate the request. Please refer to the information in the www-authenticate header.",
-		Challenge: "Bearer authorization_uri=https://login.microsoftonline.com/" + tenant + "/oauth2/authorize resource_id=https://storage.azure.com",
-		Front:     true, Bare: true,
+		Status: http.StatusUnauthorized, Code: "NoAuthenticationInformation", Message: challengeMessage, Challenge: challengeHeader,
+		Front: true, Full: true, Anonymous: true,
 	}
+	serviceChallenge = &Refusal{
+		Status: http.StatusUnauthorized, Code: codeAuthenticationInfo, Message: challengeMessage, Challenge: challengeHeader,
+		Front: true, Bare: true, Anonymous: true,
+	}
+	refusedToken = &Refusal{
+		Status: http.StatusUnauthorized, Code: codeAuthenticationInfo, Message: challengeMessage, Challenge: challengeHeader,
+		Front: true, Full: true,
+	}
+)
+
+const (
+	codeAuthenticationInfo = "InvalidAuthenticationInfo"
+	challengeMessage       = "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."
+	challengeHeader        = "Bearer authorization_uri=https://login.microsoftonline.com/" + tenant + "/oauth2/authorize resource_id=https://storage.azure.com"
 )
 
 // tenant is the directory in challenges, where clients request a token. A token of any

@@ -26,7 +26,7 @@ type Verifier struct {
 
 // Protocol versions that introduced a change.
 const (
-	versionChallenge = "2019-12-12" // a request without credentials gets a challenge
+	versionChallenge = "2019-12-12" // a request without credentials or with an invalid token gets a challenge
 	versionBearer    = "2017-11-09" // accepts bearer tokens
 )
 
@@ -45,7 +45,7 @@ func (v *Verifier) Verify(ctx context.Context, r *Request) (Grant, error) {
 	case p.isSAS():
 		return v.verifySAS(ctx, r, &p)
 	case authorization == "":
-		return Grant{}, anonymous(r)
+		return Grant{}, anonymous(r, p.comp().value)
 	}
 	scheme, credentials, _ := strings.Cut(authorization, " ")
 	switch scheme {
@@ -60,12 +60,22 @@ func (v *Verifier) Verify(ctx context.Context, r *Request) (Grant, error) {
 	return Grant{}, refusedScheme
 }
 
-// anonymous returns the refusal of a request without credentials.
-func anonymous(r *Request) *Refusal {
-	if version, ok := r.header("X-Ms-Version"); ok && len(version) == len(versionChallenge) && version >= versionChallenge {
-		return challenge
+// anonymous returns the refusal of a request without credentials. comp is the query
+// parameter of that name.
+func anonymous(r *Request, comp string) *Refusal {
+	switch {
+	case !r.getsChallenge():
+		return refusedAnonymous
+	case comp == "properties" || comp == "stats":
+		return serviceChallenge
 	}
-	return refusedAnonymous
+	return challenge
+}
+
+// getsChallenge reports whether the version of r is one with challenges.
+func (r *Request) getsChallenge() bool {
+	version, ok := r.header("X-Ms-Version")
+	return ok && len(version) == len(versionChallenge) && version >= versionChallenge
 }
 
 // claim is a signature to check against the keys of an account.

@@ -6,7 +6,7 @@ const MaxOperations = 101
 
 // Request is a parsed batch.
 type Request struct {
-	// Operations holds at least one operation.
+	// Operations is empty only for an empty changeset.
 	Operations []Operation
 	// Changeset reports whether the operations are inside a changeset. Otherwise
 	// there is one operation, a GET.
@@ -54,9 +54,12 @@ func (p *parser) fail(kind Kind, what string) error { return &Error{kind, len(p.
 
 // envelope parses the outer envelope.
 func (p *parser) envelope(contentType string, body []byte) (changeset bool, err error) {
-	outer, err := p.open(contentType, body, "the batch")
+	outer, first, err := p.open(contentType, body, "the batch")
 	if err != nil {
 		return false, err
+	}
+	if first == closingLine {
+		return false, p.fail(Empty, "the batch has no operation")
 	}
 	section, end := outer.next()
 	if end == noDelimiter {
@@ -72,12 +75,14 @@ func (p *parser) envelope(contentType string, body []byte) (changeset bool, err 
 	}
 	contentType = fields.Get("Content-Type")
 	if name, _ := cutMediaType(contentType); equalFold(name, multipartMixed) {
-		inner, err := p.open(contentType, content, "the changeset")
+		inner, first, err := p.open(contentType, content, "the changeset")
 		if err != nil {
 			return false, err
 		}
-		if full, err := p.changeset(inner); full || err != nil {
-			return true, err
+		if first == boundaryLine {
+			if full, err := p.changeset(inner); full || err != nil {
+				return true, err
+			}
 		}
 		changeset = true
 	} else if err := p.add(section); err != nil {
@@ -94,25 +99,22 @@ const (
 	operationType  = "application/http"
 )
 
-// open returns the sections of an envelope, starting after its first boundary.
-func (p *parser) open(contentType string, text []byte, of string) (*sections, error) {
+// open returns the sections of an envelope, starting after its first boundary, and the
+// kind of that boundary. In an empty envelope it is the closing one.
+func (p *parser) open(contentType string, text []byte, of string) (s *sections, first delimiter, err error) {
 	name, parameters := cutMediaType(contentType)
 	if !equalFold(name, multipartMixed) {
-		return nil, p.fail(BadType, of+" has type "+quote(name)+", want "+multipartMixed)
+		return nil, 0, p.fail(BadType, of+" has type "+quote(name)+", want "+multipartMixed)
 	}
 	boundary, wrong := boundaryParameter(parameters)
 	if wrong != "" {
-		return nil, p.fail(BadBoundary, of+": "+wrong)
+		return nil, 0, p.fail(BadBoundary, of+": "+wrong)
 	}
-	s := newSections(text, boundary)
-	switch _, end := s.next(); end {
-	case noDelimiter:
-		return nil, p.fail(Unterminated, of+" does not contain its boundary "+quote(boundary))
-	case closingLine:
-		return nil, p.fail(Empty, of+" has no operation")
-	case boundaryLine:
+	s = newSections(text, boundary)
+	if _, first = s.next(); first == noDelimiter {
+		return nil, 0, p.fail(Unterminated, of+" does not contain its boundary "+quote(boundary))
 	}
-	return s, nil
+	return s, first, nil
 }
 
 // changeset parses the operations of a changeset. It reports full if it stopped at

@@ -46,24 +46,28 @@ func Preflight(rules []Rule, h http.Header) ([]Field, error) {
 }
 
 // Fields returns the headers that let a page of another origin read the response to r. h
-// has all other headers of that response.
+// has all other headers of that response. The response to a read varies with the origin,
+// unless a rule allows all origins: that rule also allows requests without an origin.
 func Fields(rules []Rule, r *http.Request, h http.Header) []Field {
 	if len(rules) == 0 {
 		return nil
 	}
+	origin := ""
+	if values := r.Header["Origin"]; len(values) == 1 {
+		origin = values[0]
+	}
 	var fields []Field
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+	allowed := ""
+	rule := match(rules, origin, r.Method)
+	if rule != nil {
+		allowed = rule.origin(origin)
+	}
+	if allowed != "*" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		fields = append(fields, Field{"Vary", "Origin"})
 	}
-	origin := r.Header["Origin"]
-	if len(origin) != 1 {
-		return fields
-	}
-	rule := match(rules, origin[0], r.Method)
 	if rule == nil {
 		return fields
 	}
-	allowed := rule.origin(origin[0])
 	fields = append(fields, Field{"Access-Control-Allow-Origin", allowed})
 	if exposed := rule.exposed(h); exposed != "" {
 		fields = append(fields, Field{"Access-Control-Expose-Headers", exposed})

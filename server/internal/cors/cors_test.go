@@ -77,9 +77,13 @@ func TestFields(t *testing.T) {
 		want   string
 	}{
 		{"no rules", nil, "GET", header("Origin", "null"), ""},
-		{"no origin", rules, "GET", header(), "Vary: Origin"},
+		{"no origin, a rule for all", rules, "GET", header(), "Allow-Origin: *"},
+		{"no origin, no rule for all", rules[:1], "GET", header(), "Vary: Origin"},
+		{"no origin, no rule for the method", rules, "HEAD", header(), "Vary: Origin"},
+		{"an origin without a rule", rules[:1], "GET", header("Origin", "null"), "Vary: Origin"},
+		{"any origin, of a read", rules, "GET", header("Origin", "null"), "Allow-Origin: *"},
 		{"no origin, of a write", rules, "PUT", header(), ""},
-		{"two origins", rules, "GET", header("Origin", "null", "Origin", "null"), "Vary: Origin"},
+		{"two origins", rules, "GET", header("Origin", "null", "Origin", "null"), "Allow-Origin: *"},
 		{"method of no rule", rules, "MERGE", header("Origin", "http://a.example"), ""},
 		{"any origin", rules, "DELETE", header("Origin", "http://a.example"), "Allow-Origin: *"},
 		{

@@ -44,14 +44,15 @@ func (r *Rule) allowsHeaders(lists []string) bool {
 	return true
 }
 
-// origin returns the value of Access-Control-Allow-Origin for a page of origin: origin if
-// the rule names it, a star if the rule allows all origins, "" if it does not allow it.
+// origin returns the value of Access-Control-Allow-Origin for a page of origin: a star if
+// the rule allows all origins, origin if the rule names it, "" if it does not allow it. A
+// request without an origin has the origin "".
 func (r *Rule) origin(origin string) string {
 	switch {
-	case slices.Contains(r.AllowedOrigins, origin):
-		return origin
 	case slices.Contains(r.AllowedOrigins, "*"):
 		return "*"
+	case slices.Contains(r.AllowedOrigins, origin):
+		return origin
 	}
 	return ""
 }

@@ -56,7 +56,7 @@ func Of(err error) *Problem {
 	case errors.As(err, &refusal):
 		return &Problem{
 			Status: refusal.Status, Code: refusal.Code, Message: refusal.Message,
-			Challenge: refusal.Challenge, Refusal: true, Front: refusal.Front, Bare: refusal.Bare,
+			Challenge: refusal.Challenge, Refusal: true, Front: refusal.Front, Bare: refusal.Bare, Full: refusal.Full,
 		}
 	case errors.As(err, &op):
 		q := *Of(op.Err)

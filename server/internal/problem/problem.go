@@ -18,6 +18,7 @@ type Problem struct {
 	Refusal   bool   // of the credentials or a parameter: in XML unless the client accepts JSON
 	Front     bool   // from the service's front end: no version, the code in a header
 	Bare      bool   // without the id of the request
+	Full      bool   // with Front: with the id and the version nevertheless
 	Page      bool   // the document is an HTML page
 	Executed  bool   // in a batch: depends on stored entities
 	Challenge string // WWW-Authenticate
@@ -33,10 +34,12 @@ func (p *Problem) Error() string { return p.Code + ": " + p.Message }
 const (
 	CodeInvalidInput = "InvalidInput"
 	codeOutOfRange   = "OutOfRangeInput"
+	codeNotFound     = "ResourceNotFound"
 )
 
 // Messages that several problems have.
 const (
+	notFound      = "The specified resource does not exist."
 	inputNotValid = "One of the request inputs is not valid."
 	propertyTwice = "A property is specified more than one time."
 	badQueryValue = "Value for one of the query parameters specified in the request URI is invalid."
@@ -53,7 +56,7 @@ var (
 	ErrProcessing   = &Problem{Status: http.StatusBadRequest, Code: CodeInvalidInput, Message: "An error occurred while processing this request.", Early: true}
 	ErrKeyType      = &Problem{Status: http.StatusBadRequest, Code: CodeInvalidInput, Message: inputNotValid, Early: true}
 	ErrOutOfRange   = &Problem{Status: http.StatusBadRequest, Code: codeOutOfRange, Message: "One of the request inputs is out of range.", Early: true}
-	ErrNotFound     = &Problem{Status: http.StatusNotFound, Code: "ResourceNotFound", Message: "The specified resource does not exist."}
+	ErrNotFound     = &Problem{Status: http.StatusNotFound, Code: codeNotFound, Message: notFound}
 	ErrNoTable      = &Problem{Status: http.StatusNotFound, Code: "TableNotFound", Message: "The table specified does not exist.", Early: true}
 	ErrTableExists  = &Problem{Status: http.StatusConflict, Code: "TableAlreadyExists", Message: "The table specified already exists."}
 	ErrEntityExists = &Problem{Status: http.StatusConflict, Code: "EntityAlreadyExists", Message: "The specified entity already exists."}
@@ -67,8 +70,16 @@ var (
 		Status: http.StatusRequestEntityTooLarge, Code: "RequestBodyTooLarge",
 		Message: "The request body is too large and exceeds the maximum permissible limit.",
 	}
-	ErrHeaderValue = Bad("InvalidHeaderValue", "The value for one of the HTTP headers is not in the correct format.")
-	ErrMediaType   = &Problem{
+	// ErrVersion refuses x-ms-version. Its response has no headers but those of the document.
+	ErrVersion = Bad("InvalidHeaderValue", "The value for one of the HTTP headers is not in the correct format.")
+	// ErrConditionNotMet refuses an If-Match that looks like an ETag of the service and has no time.
+	ErrConditionNotMet = &Problem{
+		Status: http.StatusPreconditionFailed, Code: "ConditionNotMet",
+		Message: "The condition specified using HTTP conditional header(s) is not met.", Early: true,
+	}
+	// ErrUnsignedPath refuses a request without credentials whose path names no resource.
+	ErrUnsignedPath = &Problem{Status: http.StatusNotFound, Code: codeNotFound, Message: notFound, Refusal: true, Front: true, Full: true}
+	ErrMediaType    = &Problem{
 		Status: http.StatusUnsupportedMediaType, Code: "MediaTypeNotSupported",
 		Message: "None of the provided media types are supported", Early: true,
 	}
@@ -92,8 +103,7 @@ var (
 	ErrURLSyntax  = &Problem{Status: http.StatusBadRequest, Code: CodeInvalidInput, Message: "Bad Request - Error in query syntax.", Early: true}
 	ErrInvalidURL = &Problem{Status: http.StatusBadRequest, Page: true}
 	ErrSecondary  = &Problem{
-		Status: http.StatusForbidden, Code: "WriteOperationNotSupportedOnSecondary",
-		Message: "Write operations are not supported on the secondary endpoint.",
+		Status: http.StatusForbidden, Code: "InsufficientAccountPermissions", Message: "Write operations are not allowed.",
 	}
 	ErrNoCors = &Problem{
 		Status: http.StatusForbidden, Code: "CorsPreflightFailure",

@@ -21,7 +21,7 @@ func TestOf(t *testing.T) {
 		code            string
 		executed, cause bool
 	}{
-		{ErrSecondary, http.StatusForbidden, "WriteOperationNotSupportedOnSecondary", false, false},
+		{ErrSecondary, http.StatusForbidden, "InsufficientAccountPermissions", false, false},
 		{request.ErrToken, http.StatusBadRequest, "InvalidInput", false, false},
 		{&sharedkey.Refusal{Status: http.StatusForbidden, Code: "AuthenticationFailed"}, http.StatusForbidden, "AuthenticationFailed", false, false},
 		{&odata.Error{Kind: odata.TooManyNames}, http.StatusBadRequest, "TooManyProperties", false, false},

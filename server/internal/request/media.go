@@ -91,6 +91,18 @@ func WantsJSON(accept []string) bool {
 	return slices.ContainsFunc(accept, func(s string) bool { return strings.Contains(s, "application/json") })
 }
 
+// AcceptsAny reports whether Accept names no media type: it is missing or empty, or all of
+// its items are wildcards.
+func AcceptsAny(accept []string) bool {
+	for _, item := range strings.Split(strings.Join(accept, ","), ",") {
+		kind, _, _ := strings.Cut(item, ";")
+		if kind = strings.TrimSpace(kind); kind != "" && kind != "*/*" {
+			return false
+		}
+	}
+	return true
+}
+
 // CheckJSON returns an error unless values, of Content-Type, are JSON in UTF-8 or are
 // missing or empty.
 func CheckJSON(values []string) error {

@@ -62,6 +62,26 @@ func TestWantsJSON(t *testing.T) {
 	}
 }
 
+func TestAcceptsAny(t *testing.T) {
+	for _, c := range []struct {
+		accept []string
+		want   bool
+	}{
+		{nil, true},
+		{[]string{""}, true},
+		{[]string{"*/*"}, true},
+		{[]string{" */*;q=0.5 ,"}, true},
+		{[]string{"*/*", ""}, true},
+		{[]string{"application/xml"}, false},
+		{[]string{"*/*", "application/xml;q=0.1"}, false},
+		{[]string{"application/*"}, false},
+	} {
+		if got := AcceptsAny(c.accept); got != c.want {
+			t.Errorf("AcceptsAny(%q) = %v", c.accept, got)
+		}
+	}
+}
+
 func TestCheckJSON(t *testing.T) {
 	for _, c := range []struct {
 		values []string
@@ -85,18 +105,26 @@ func TestCheckJSON(t *testing.T) {
 
 func TestPreferenceOf(t *testing.T) {
 	for _, c := range []struct {
+		method string
 		values []string
 		want   Preference
 		text   string
 	}{
-		{nil, NoPreference, ""},
-		{[]string{"return-content"}, ReturnContent, "return-content"},
-		{[]string{" Return-No-Content "}, ReturnNoContent, "return-no-content"},
-		{[]string{"respond-async", "return-no-content", "return-content"}, ReturnNoContent, "return-no-content"},
-		{[]string{"return-nothing"}, NoPreference, ""},
+		{"POST", nil, NoPreference, ""},
+		{"POST", []string{"return-content"}, ReturnContent, "return-content"},
+		{"POST", []string{" Return-No-Content "}, ReturnNoContent, "return-no-content"},
+		{"POST", []string{"respond-async", "return-no-content", "return-content"}, ReturnNoContent, "return-no-content"},
+		{"POST", []string{"return-nothing"}, NoPreference, ""},
+		{"PUT", []string{"return-no-content"}, ReturnNoContent, "return-no-content"},
+		{"PUT", []string{"return-content"}, NoPreference, ""},
+		{"PATCH", []string{"return-no-content"}, ReturnNoContent, "return-no-content"},
+		{"MERGE", []string{"return-no-content"}, ReturnNoContent, "return-no-content"},
+		{"MERGE", []string{"return-content", "return-no-content"}, NoPreference, ""},
+		{"DELETE", []string{"return-no-content"}, NoPreference, ""},
+		{"GET", []string{"return-content"}, NoPreference, ""},
 	} {
-		if got := PreferenceOf(c.values); got != c.want || got.String() != c.text {
-			t.Errorf("PreferenceOf(%q) = %q, want %q", c.values, got, c.text)
+		if got := PreferenceOf(c.method, c.values); got != c.want || got.String() != c.text {
+			t.Errorf("PreferenceOf(%s, %q) = %q, want %q", c.method, c.values, got, c.text)
 		}
 	}
 }

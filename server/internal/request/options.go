@@ -49,13 +49,12 @@ func Top(query url.Values, limit int) (n int, given bool, err error) {
 }
 
 // Selection parses $select. It returns the suffix of the metadata URL, which keeps blanks
-// between names, and the names, nil for all.
+// between names, and the names, nil for all. An empty $select has a suffix too.
 func Selection(query url.Values) (suffix string, names []string) {
-	given := query.Get("$select")
-	if given == "" {
+	if !query.Has("$select") {
 		return "", nil
 	}
-	text := strings.TrimSpace(given)
+	text := strings.TrimSpace(query.Get("$select"))
 	suffix = "&$select=" + (&url.URL{Fragment: text}).EscapedFragment()
 	if text == "" {
 		return suffix, nil

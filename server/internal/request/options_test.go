@@ -37,7 +37,7 @@ func TestSelection(t *testing.T) {
 		text, suffix string
 		names        []string
 	}{
-		{"", "", nil},
+		{"", "&$select=", nil},
 		{" ", "&$select=", nil},
 		{"Name", "&$select=Name", []string{"Name"}},
 		{" a, b ,,a", "&$select=a,%20b%20,,a", []string{"a", "b"}},
@@ -49,6 +49,9 @@ func TestSelection(t *testing.T) {
 		if suffix != c.suffix || !slices.Equal(names, c.names) {
 			t.Errorf("Selection(%q) = %q, %q, want %q, %q", c.text, suffix, names, c.suffix, c.names)
 		}
+	}
+	if suffix, names := Selection(url.Values{"$filter": {"a"}}); suffix != "" || names != nil {
+		t.Errorf("without $select: %q, %q", suffix, names)
 	}
 }
 

@@ -1,8 +1,11 @@
 package request
 
-import "strings"
+import (
+	"net/http"
+	"strings"
+)
 
-// Preference is the value of Prefer, for inserts.
+// Preference is the value of Prefer.
 type Preference uint8
 
 // The preferences.
@@ -24,8 +27,23 @@ func (p Preference) String() string {
 	return ""
 }
 
-// PreferenceOf returns the first known preference in the values of Prefer.
-func PreferenceOf(values []string) Preference {
+// PreferenceOf returns the preference that a request of the method honors, by the values
+// of Prefer: for an insert the first known one, for a replace or merge ReturnNoContent
+// if that is the first known one.
+func PreferenceOf(method string, values []string) Preference {
+	p := firstPreference(values)
+	switch method {
+	case http.MethodPost:
+		return p
+	case http.MethodPut, http.MethodPatch, "MERGE":
+		if p == ReturnNoContent {
+			return p
+		}
+	}
+	return NoPreference
+}
+
+func firstPreference(values []string) Preference {
 	for _, v := range values {
 		switch strings.ToLower(strings.TrimSpace(v)) {
 		case "return-content":
