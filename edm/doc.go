@@ -4,7 +4,8 @@
 // An [Entity] has a [Key], a Timestamp and up to 252 custom [Properties]. A
 // [Value] has one of eight types. Make it with the function named after the type
 // and read it with the method of that name, which also reports whether the value
-// has the type:
+// has the type. Only [Value.Text], for a String, and [Value.Bool], for a Boolean,
+// have other names; [Value.String] formats any value for people:
 //
 //	e := edm.Entity{
 //		Key:        edm.Key{Partition: "eu", Row: "0001"},

@@ -29,7 +29,8 @@ import (
 // another DB, has the database open for writing, store.ErrNotDatabase if dir has
 // other files and no manifest, store.ErrNewerFormat, store.ErrCorrupt, an error of
 // the file system, and an error that names an invalid option. An Open that fails
-// changes nothing that a later Open reads. With Options.ReadOnly it creates nothing.
+// changes nothing that a later Open reads. With Options.ReadOnly it creates nothing:
+// if there is no database, the error is fs.ErrNotExist.
 //
 // Open replays the log, which takes time in proportion to the data that is not
 // flushed: at most four segments of Options.SegmentBytes.

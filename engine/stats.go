@@ -14,9 +14,9 @@ type Stats struct {
 	Entities      int64
 	SSTables      int
 	SSTableBytes  int64
-	WALBytes      int64 // records in the log that are not flushed
-	MemtableBytes int64 // memory of the memtables and of the log
-	LastSequence  uint64
+	WALBytes      int64  // records in the log that are not flushed
+	MemtableBytes int64  // memory of the memtables and of the log
+	LastSequence  uint64 // sequence number of the newest visible write
 	// RunsMax is the read amplification: the most runs that can have one key.
 	RunsMax int
 	// SpaceAmp is the space amplification: the size of the sstables divided by an

@@ -30,8 +30,8 @@ type Report struct {
 // Finding is one damaged place of a file.
 type Finding struct {
 	File   string // its name in the directory
-	Offset int64
-	What   string
+	Offset int64  // where the damaged bytes begin, 0 if that is not known
+	What   string // what was found, and what was expected
 }
 
 func (r *Report) add(file string, err error) {

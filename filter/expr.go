@@ -37,8 +37,22 @@ type Expr struct {
 	residual *predicate.Program
 }
 
-// Parse parses a filter over entities. A blank text gives a nil *Expr, which keeps
-// every row. The error is an *Error.
+// Parse parses a filter over entities, such as
+//
+//	PartitionKey eq 'eu' and (Total ge 30 or not Paid)
+//
+// It compares a property with a constant by eq, ne, gt, ge, lt and le, and joins
+// comparisons by and, or, not and parentheses. A Boolean property is a condition by
+// itself. There are no functions. The constants are
+//
+//	'it''s'                                     String
+//	5  5L  1.5                                  Int32, Int64, Double
+//	true  false                                 Boolean
+//	datetime'2024-01-01T00:00:00Z'              DateTime
+//	guid'0f3e4f0e-5d5b-4d6c-9a55-0a1b2c3d4e5f'  Guid
+//	X'00ff'                                     Binary
+//
+// A blank text gives a nil *Expr, which keeps every row. The error is an *Error.
 func Parse(text string) (*Expr, error) { return parseExpr(text, false) }
 
 // ParseTables parses a filter over tables, whose only property is TableName, for

@@ -47,9 +47,12 @@ const Any edm.ETag = "*"
 
 // Op is an operation on one entity. The store neither retains nor changes it.
 type Op struct {
-	Kind    OpKind
-	Entity  edm.Entity // for OpDelete only the Key
-	IfMatch edm.ETag   // for OpMerge, OpReplace and OpDelete: the ETag that the entity must have, or Any
+	Kind   OpKind
+	Entity edm.Entity // for OpDelete only the Key
+	// IfMatch is for OpMerge, OpReplace and OpDelete: the ETag that the entity must
+	// have, or Any. It comes from Result.ETag, or from the ETag method of the
+	// Timestamp of an entity that was read. An empty one matches no entity.
+	IfMatch edm.ETag
 }
 
 // Insert returns an Op that adds e. It fails with ErrEntityExists if there is an
@@ -64,7 +67,8 @@ func InsertOrMerge(e edm.Entity) Op { return Op{Kind: OpInsertOrMerge, Entity: e
 func InsertOrReplace(e edm.Entity) Op { return Op{Kind: OpInsertOrReplace, Entity: e} }
 
 // Merge returns an Op that sets the properties of e in the existing entity. It fails
-// with ErrEntityNotFound, or with ErrPrecondition if the entity has another ETag.
+// with ErrEntityNotFound, or with ErrPrecondition if the entity has another ETag
+// than ifMatch, which can be Any; see Op.IfMatch.
 func Merge(e edm.Entity, ifMatch edm.ETag) Op {
 	return Op{Kind: OpMerge, Entity: e, IfMatch: ifMatch}
 }

@@ -49,7 +49,9 @@ func (c CrashMode) String() string {
 // CrashOptions selects one of the disks that a power cut can leave. Equal options
 // after equal operations give equal disks.
 type CrashOptions struct {
+	// Mode selects the changes that survive. It must be one of the constants.
 	Mode CrashMode
+	// Seed selects one of the disks that Mode allows.
 	Seed uint64
 	// File is the file whose syncs were lost in mode CrashLying. The default is
 	// a random one. Other modes ignore it.
@@ -83,9 +85,8 @@ func (m *Mem) crash(o CrashOptions, fill crash.Fill, keep int) *Mem {
 // CrashStateCount returns the number of ways to keep or lose each pending sector (in
 // each of its versions), size and name, or math.MaxUint64 on overflow. Different ways
 // can leave equal disks.
-// +checklocksignore
 func (m *Mem) CrashStateCount() uint64 {
-	return newPlanLocked(m.Clone(), lyingFile{}).Count()
+	return newPlanLocked(m.Clone(), lyingFile{}).Count() // +checklocksignore: the copy is not shared
 }
 
 // CrashStates yields the disks that a power cut at this time could leave. If
@@ -93,12 +94,16 @@ func (m *Mem) CrashStateCount() uint64 {
 // as zeros and, if there are any, again as garbage and as stale sectors. Otherwise it
 // yields a fixed sample of limit ways: all changes lost, all kept, then random ones.
 // Later changes of m do not affect the sequence.
-// +checklocksignore
 func (m *Mem) CrashStates(limit int) iter.Seq[*Mem] {
 	if !m.tracked {
 		panic("vfs: CrashStates of a Mem that NewCrashMem did not make")
 	}
-	m = m.Clone()
+	return m.Clone().crashStates(limit)
+}
+
+// crashStates is CrashStates of a Mem that is not shared.
+// +checklocksignore
+func (m *Mem) crashStates(limit int) iter.Seq[*Mem] {
 	return func(yield func(*Mem) bool) {
 		p := newPlanLocked(m, lyingFile{})
 		for pick := range p.picks(limit) {
@@ -142,8 +147,11 @@ func (p *plan) picks(limit int) iter.Seq[[]int] {
 // Clone returns an independent copy with all unsynced changes: the file system that a
 // killed process leaves. In the copy no file is open, no lock is held, and there is no
 // hook. Contents are copied on write.
+func (m *Mem) Clone() *Mem { return m.clone() }
+
+// clone is Clone.
 // +checklocksignore
-func (m *Mem) Clone() *Mem {
+func (m *Mem) clone() *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.emptyCopyLocked()

@@ -66,9 +66,9 @@ type File interface {
 
 // Info describes a file.
 type Info struct {
-	Size    int64
-	Dir     bool
-	Regular bool
+	Size    int64 // in bytes
+	Dir     bool  // a directory
+	Regular bool  // a regular file, which Open accepts
 }
 
 // LockedError reports that a lock has another holder.

@@ -15,10 +15,10 @@ import (
 // kind that it did.
 type Site struct {
 	Kind   vfs.OpKind
-	Func   string
-	File   string
+	Func   string // the calling function, with its package
+	File   string // its source file
 	Line   int
-	Ops    uint64
+	Ops    uint64 // operations since RecordSites
 	Failed uint64 // operations that got a Fault with an error
 }
 
