@@ -224,6 +224,20 @@ func (e *Expr) MatchTable(name string) bool {
 	return e.compiled().program.Match(&tableRow{name: edm.String(edm.FoldTableName(name))})
 }
 
+// Cost returns how much it costs at most to match one row whose key is in Ranges, or one
+// table, in comparisons with short constants.
+func (e *Expr) Cost() int {
+	switch {
+	case e == nil:
+		return 0
+	case e.tables:
+		return e.program.Cost()
+	case e.residual == nil:
+		return 0
+	}
+	return e.residual.Cost()
+}
+
 // condition returns the condition that e puts on rows whose keys are in Ranges:
 // the whole condition, without the comparisons that are true for all of these
 // rows. It is nil if e keeps all of them.

@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -89,5 +90,36 @@ func TestKeysWithoutComparisons(t *testing.T) {
 	}
 	if plain < 50 {
 		t.Errorf("%d pairs are plain ranges, want at least 50", plain)
+	}
+}
+
+// TestCost counts the comparisons that remain for a row within the ranges.
+func TestCost(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want int
+	}{
+		{"", 0},
+		{"a eq 1", 1},
+		{"PartitionKey eq 'p' and RowKey ge 'r'", 0},
+		{"PartitionKey eq 'p' and a eq 1", 1},
+		{"not (a eq 1 and b eq 2) or c", 3},
+		{"a eq '" + strings.Repeat("x", 31) + "'", 1},
+		{"a eq '" + strings.Repeat("x", 320) + "' and b eq 1", 12},
+	} {
+		e, err := Parse(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := e.Cost(); got != c.want {
+			t.Errorf("cost of %.40s is %d, want %d", c.text, got, c.want)
+		}
+	}
+	tables, err := ParseTables("TableName eq 'a' or TableName eq 'b'")
+	if err != nil || tables.Cost() != 2 {
+		t.Errorf("cost of a filter over tables is %d, want 2, error %v", tables.Cost(), err)
+	}
+	if got := Keys(Bound{BeforeRow, edm.Key{Partition: "a", Row: "b"}}, Bound{AfterRow, edm.Key{Partition: "c", Row: "d"}}).Cost(); got != 0 {
+		t.Errorf("cost of a range of keys is %d", got)
 	}
 }

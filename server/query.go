@@ -23,7 +23,20 @@ const (
 	maxPageTime  = 5 * time.Second // of execution
 	maxPageBytes = 4 << 20         // of JSON, passed by at most one entity
 	maxExamined  = 4_000_000       // entities
+	// A page makes at most maxComparisons, some 30 ms of CPU, if that suffices for fewer than
+	// minExamined entities.
+	maxComparisons = 2_000_000
+	minExamined    = 10_000
 )
+
+// examinable returns how many entities or tables a page examines with a filter, which may
+// be nil.
+func examinable(expr *filter.Expr) int {
+	if cost := expr.Cost(); cost > maxComparisons/minExamined {
+		return max(1, maxComparisons/cost)
+	}
+	return maxExamined
+}
 
 // freePageBytes of a response are not reserved, so that each client gets the beginning of
 // a page, however many others do not read theirs.
@@ -147,7 +160,7 @@ func (x *exchange) collectEntities() error {
 	if top == 0 {
 		_, err = x.account.store.TableMeta(x.r.Context(), x.target.Table)
 	} else {
-		q := store.Query{Filter: within(&x.grant, expr), Select: customNames(names), From: from, Limit: top, Budget: maxExamined}
+		q := store.Query{Filter: within(&x.grant, expr), Select: customNames(names), From: from, Limit: top, Budget: examinable(expr)}
 		next, err = x.appendPage(q, o)
 	}
 	if err == nil {

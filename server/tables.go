@@ -199,8 +199,9 @@ func (x *exchange) queryTables() error {
 }
 
 // tablePage returns at most top tables that match keep, starting at the folded name from,
-// and the next match after them.
+// and the table at which the next page starts.
 func (x *exchange) tablePage(from string, keep *filter.Expr, top int) (page []store.TableInfo, next *store.TableInfo, err error) {
+	budget := examinable(keep)
 	for {
 		read, err := x.account.store.Tables(x.r.Context(), from, tablesPerRead)
 		if err != nil {
@@ -208,6 +209,10 @@ func (x *exchange) tablePage(from string, keep *filter.Expr, top int) (page []st
 		}
 		x.event.Examined += len(read)
 		for _, t := range read {
+			if budget == 0 {
+				return page, &t, nil
+			}
+			budget--
 			if !keep.MatchTable(t.Name) {
 				continue
 			}

@@ -102,6 +102,20 @@ func (p *Program) resolve(t *Term, index map[string]int) {
 // Compare nodes and nested Or or And nodes, or a single Compare, True or False.
 func (p *Program) Root() *Node { return p.root }
 
+// costBytes is how many bytes of a constant cost as much as a comparison.
+const costBytes = 32
+
+// Cost returns how much a Match costs at most, in comparisons with short constants.
+func (p *Program) Cost() int {
+	n := len(p.steps)
+	for i := range p.steps {
+		if v := p.steps[i].term.Value; v.Type() == edm.TypeString || v.Type() == edm.TypeBinary {
+			n += len(v.Bytes()) / costBytes
+		}
+	}
+	return n
+}
+
 // Names returns the custom properties that p compares. It must not be changed.
 func (p *Program) Names() []string { return p.names }
 

@@ -77,7 +77,7 @@ func New(ctx context.Context, in Input, q store.Query) *Cursor {
 		return c
 	}
 	c.match.init(q.Filter)
-	c.project.names = q.Select
+	c.project.init(q.Select)
 	lower, upper := c.rest[0].lower, c.rest[len(c.rest)-1].upper
 	if q.Reverse {
 		lower, upper = c.rest[len(c.rest)-1].lower, c.rest[0].upper

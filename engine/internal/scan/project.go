@@ -10,10 +10,34 @@ import (
 // projection is a row with only the selected properties. It finds them once for
 // each shape, not for each row.
 type projection struct {
-	names []string
-	row   codec.ShapedRow
-	shape *codec.Shape
-	index []int // of the selected properties, in stored order
+	names    []string
+	set      map[string]struct{} // of names, nil if a linear search is faster
+	row      codec.ShapedRow
+	shape    *codec.Shape
+	index    []int  // of the selected properties, in stored order
+	selected []bool // by property of shape
+}
+
+// maxScanNames is the longest list in which has compares name by name.
+const maxScanNames = 8
+
+func (p *projection) init(names []string) {
+	p.names = names
+	if len(names) > maxScanNames {
+		p.set = make(map[string]struct{}, len(names))
+		for _, name := range names {
+			p.set[name] = struct{}{}
+		}
+	}
+}
+
+// has reports whether name is selected.
+func (p *projection) has(name string) bool {
+	if p.set == nil {
+		return slices.Contains(p.names, name)
+	}
+	_, ok := p.set[name]
+	return ok
 }
 
 func (p *projection) show(row codec.ShapedRow) {
@@ -23,9 +47,11 @@ func (p *projection) show(row codec.ShapedRow) {
 		return
 	}
 	p.shape = shape
-	p.index = p.index[:0]
+	p.index, p.selected = p.index[:0], p.selected[:0]
 	for i := range shape.Len() {
-		if slices.Contains(p.names, shape.Name(i)) {
+		has := p.has(shape.Name(i))
+		p.selected = append(p.selected, has)
+		if has {
 			p.index = append(p.index, i)
 		}
 	}
@@ -40,8 +66,10 @@ func (p *projection) Len() int                          { return len(p.index) }
 func (p *projection) At(i int) (string, edm.Value) { return p.row.At(p.index[i]) }
 
 func (p *projection) Lookup(name string) (edm.Value, bool) {
-	if !slices.Contains(p.names, name) {
+	i := p.shape.Index(name)
+	if i < 0 || !p.selected[i] {
 		return edm.Value{}, false
 	}
-	return p.row.Lookup(name)
+	_, v := p.row.At(i)
+	return v, true
 }

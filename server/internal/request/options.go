@@ -3,7 +3,6 @@ package request
 import (
 	"errors"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -59,12 +58,14 @@ func Selection(query url.Values) (suffix string, names []string) {
 	if text == "" {
 		return suffix, nil
 	}
-	for _, name := range strings.Split(text, ",") {
+	known := make(map[string]struct{})
+	for name := range strings.SplitSeq(text, ",") {
 		name = strings.TrimSpace(name)
-		switch {
-		case name == "*":
+		if name == "*" {
 			return suffix, nil
-		case name != "" && !slices.Contains(names, name) && len(names) < maxSelected:
+		}
+		if _, again := known[name]; name != "" && !again && len(names) < maxSelected {
+			known[name] = struct{}{}
 			names = append(names, name)
 		}
 	}
