@@ -76,7 +76,7 @@
 //
 // An entry is one operation inside a log record:
 //
-//	 0  1  kind: 1 delete, 2 put, 3 shape definition
+//	 0  1  kind: 1 delete, 2 put, 3 shape definition; 4 is reserved for range tombstones
 //	 1  1  flags: bit 0 = wide; the others are 0
 //	 2  2  shape id, per segment, from 1; 0 in a delete
 //	 4  4  length of the values
@@ -101,6 +101,9 @@ const (
 	KindDelete Kind = 1 // the key has no row: a tombstone
 	KindPut    Kind = 2 // the key has the row that follows
 	KindShape  Kind = 3 // defines a shape id; occurs in log records only
+	// KindRangeDelete is reserved for range tombstones. No build writes it, and every
+	// decoder refuses it.
+	KindRangeDelete Kind = 4
 
 	// KindSeek is never stored. A trailer with it sorts just before every version
 	// whose sequence number is that of the trailer or smaller.

@@ -64,7 +64,7 @@ func TestNewerFormat(t *testing.T) {
 		{"newer segment", func(t *testing.T, disk *vfs.Mem) { patch(t, disk, "db/"+newer, 0, 4096, 8, version) }},
 		{"sstable", func(t *testing.T, disk *vfs.Mem) {
 			patch(t, disk, "db/"+sst, 0, 48, 8, version)
-			patch(t, disk, "db/"+sst, -152, 0, -24, version)
+			patch(t, disk, "db/"+sst, -184, 0, -24, version)
 		}},
 	} {
 		for _, readOnly := range []bool{false, true} {

@@ -17,6 +17,9 @@ type Stats struct {
 	WALBytes      int64  // records in the log that are not flushed
 	MemtableBytes int64  // memory of the memtables and of the log
 	LastSequence  uint64 // sequence number of the newest visible write
+	// Epoch counts the histories of the database: 0 until it is restored or another
+	// owner takes it over.
+	Epoch uint64
 	// RunsMax is the read amplification: the most runs that can have one key.
 	RunsMax int
 	// SpaceAmp is the space amplification: the size of the sstables divided by an
@@ -56,6 +59,7 @@ func (db *DB) Stats() (Stats, error) {
 		SSTables:     t.Files,
 		SSTableBytes: t.Bytes,
 		LastSequence: snap.seq,
+		Epoch:        t.Epoch,
 		RunsMax:      t.RunsMax,
 		SpaceAmp:     t.SpaceAmp,
 		Entities:     int64(t.Entries) - 2*int64(t.Tombstones),

@@ -40,7 +40,7 @@ func TestNewerFormats(t *testing.T) {
 // whose catalog is damaged: the failed Open must not write the end to the manifest.
 func TestFailedOpenChangesNothing(t *testing.T) {
 	files := goldenFiles(t)
-	clear(files["MANIFEST"][0x50:0x58])
+	clear(files["MANIFEST"][0x70:0x78])
 	log := bytes.Replace(files["000006.wal"][:0x1208], []byte("\x00\x00\x00\x00account\x01\x01"), []byte("\x00\x00\x00\x00unknown\x01\x01"), 1)
 	files["000006.wal"] = log
 	repair(files)

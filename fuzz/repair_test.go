@@ -65,9 +65,13 @@ func repairLog(b []byte, dbid [16]byte, number uint64) {
 }
 
 func repairSSTable(b []byte, dbid [16]byte, number uint64) {
-	const header, footer = 48, 152
-	if len(b) < header+footer {
+	const header, fields, extensions = 48, 152, 32
+	if len(b) < header+fields+extensions {
 		return
+	}
+	footer := fields
+	if little.Uint32(b[8:]) > 1 {
+		footer += extensions
 	}
 	file := xxhash.Sum64(little.AppendUint64(dbid[:], number))
 	sum := func(off, n uint64) {
@@ -78,7 +82,7 @@ func repairSSTable(b []byte, dbid [16]byte, number uint64) {
 			little.PutUint64(p[n-8:], xxhash.Sum64(p[:n-8])^m^m>>29)
 		}
 	}
-	foot := len(b) - footer
+	foot := len(b) - fields
 	for _, at := range []int{16, foot + 112} {
 		copy(b[at:], dbid[:])
 	}
@@ -92,7 +96,11 @@ func repairSSTable(b []byte, dbid [16]byte, number uint64) {
 	for i := 0; i < len(spans); i += 2 {
 		sum(spans[i], spans[i+1])
 	}
-	sum(uint64(foot), footer)
+	start := uint64(len(b) - footer)
+	if footer > fields {
+		sum(little.Uint64(b[start:]), little.Uint64(b[start+8:]))
+	}
+	sum(start, uint64(footer))
 	index, n := spans[2], spans[3]
 	if index > uint64(foot) || n > uint64(foot)-index || n < 4 {
 		return
@@ -158,9 +166,15 @@ func repairHeap(b []byte, off, head uint64, sum func(off, n uint64)) {
 }
 
 func repairManifest(b []byte, files map[string][]byte) {
-	const head, logBytes, fileBytes = 72, 16, 72
+	head, fileBytes := 72, 72
+	const logBytes = 16
 	if len(b) < head+8 {
 		return
+	}
+	current := little.Uint32(b[8:]) > 2
+	if current && len(b) >= 104+8 {
+		head = 104 + int(min(little.Uint64(b[96:]), 1<<20))
+		fileBytes = 96
 	}
 	little.PutUint64(b[16:], uint64(len(b)))
 	end := len(b) - 8
@@ -170,6 +184,9 @@ func repairManifest(b []byte, files map[string][]byte) {
 		if file, ok := files[filename.Make(filename.SSTable, little.Uint64(f))]; ok {
 			little.PutUint64(f[8:], uint64(len(file)))
 			little.PutUint64(f[56:], xxhash.Sum64(file))
+		}
+		if current {
+			off += int(min(little.Uint64(f[88:]), 1<<16))
 		}
 		off += fileBytes + int(little.Uint16(f[68:])) + int(little.Uint16(f[70:]))
 	}

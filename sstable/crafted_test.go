@@ -58,6 +58,7 @@ func TestSectionLimits(t *testing.T) {
 				off = s.end()
 			}
 			file := &sparse{size: int64(off) + footerBytes}
+			f.extensions.off = off
 			file.head = append(appendHeader(nil, b, testDB, testFile), body...)
 			file.tail = appendFooter(nil, b, testDB, testFile, f, int64(off))
 			var before, after runtime.MemStats
@@ -89,7 +90,7 @@ func TestIndexCounts(t *testing.T) {
 // TestEntryCountMismatch changes a count that Open compares, and corrects the sums.
 func TestEntryCountMismatch(t *testing.T) {
 	_, data := small(t)
-	foot := len(data) - footerBytes
+	foot := len(data) - footerBytes1
 	entries := binary.LittleEndian.Uint64(data[foot+64:])
 	binary.LittleEndian.PutUint64(data[foot+64:], entries+1)
 	fixSums(data)

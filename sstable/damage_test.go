@@ -172,7 +172,7 @@ func TestDamagedFields(t *testing.T) {
 		fields []int
 	}{
 		{"header", 0, headerBytes, []int{0, 12, 16, 32}},
-		{"footer", foot, footerBytes, []int{0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 128, 132, 136}},
+		{"footer", foot, footerBytes, []int{0, 8, 16, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128, 136, 144, 160, 164, 168}},
 		{"shapes", int(r.footer.shapes.off), int(r.footer.shapes.len), []int{0, 4, 5, 7}},
 		{"bounds", int(r.footer.bounds.off), int(r.footer.bounds.len), []int{0, 1, 4, 5, 7}},
 		{"index", int(r.footer.index.off), int(r.footer.index.len), []int{0, 4, 12, 16, 20, 22, 24, 28}},

@@ -2,8 +2,9 @@ package sstable
 
 import "errors"
 
-// ErrNewerFormat is the error of opening a file that has a newer format version.
-var ErrNewerFormat = errors.New("sstable of a newer format version")
+// ErrNewerFormat is the error of opening a file that has a newer format version, or that
+// requires a feature that this build does not know.
+var ErrNewerFormat = errors.New("sstable has a newer format")
 
 var (
 	errFinished    = errors.New("sstable writer is finished")

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"os"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/internal/feature"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
@@ -22,17 +24,24 @@ func fixSums(data []byte) {
 			binary.LittleEndian.PutUint64(p[n-sumBytes:], b.Sum(p[:n-sumBytes], int64(off)))
 		}
 	}
-	if len(data) < headerBytes+footerBytes {
+	if len(data) < headerBytes+footerBytes1 {
 		return
 	}
 	sum(0, headerBytes)
-	foot := len(data) - footerBytes
-	u := func(i int) uint64 { return binary.LittleEndian.Uint64(data[foot+i:]) }
+	size := footerLen(binary.LittleEndian.Uint32(data[8:]))
+	if len(data) < headerBytes+int(size) {
+		return
+	}
+	foot, fields := len(data)-int(size), len(data)-footerBytes1
+	u := func(i int) uint64 { return binary.LittleEndian.Uint64(data[fields+i:]) }
+	if foot < fields {
+		sum(binary.LittleEndian.Uint64(data[foot:]), binary.LittleEndian.Uint64(data[foot+8:]))
+	}
 	index := span{u(16), u(24)}
 	for i := 0; i < 64; i += 16 {
 		sum(u(i), u(i+8))
 	}
-	sum(uint64(foot), footerBytes)
+	sum(uint64(foot), uint64(size))
 	if index.off > uint64(foot) || index.len > uint64(foot)-index.off || index.len < 4 {
 		return
 	}
@@ -113,6 +122,13 @@ func FuzzOpen(f *testing.F) {
 	f.Add(data)
 	f.Add(data[:len(data)/2])
 	f.Add([]byte(magic))
+	f.Add(withFeatures(f, data, 0, 3, feature.AppendRecord(nil, feature.Record{Type: 9, Data: []byte("data")}), nil))
+	f.Add(withFeatures(f, data, 4, 0, feature.AppendName(nil, 2, "columns"), nil))
+	old, err := os.ReadFile("testdata/v1-none.sst")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(old)
 	for _, s := range samples()[:4] {
 		file, info := write(f, s.options, s.entries[:min(len(s.entries), 30)])
 		f.Add(bytesOf(f, file, info.Size))

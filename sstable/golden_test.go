@@ -2,12 +2,13 @@ package sstable
 
 import (
 	"bytes"
+	"encoding/binary"
 	"flag"
 	"os"
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the golden files of the present version")
+var update = flag.Bool("update", false, "write the golden files of the current version")
 
 // TestGolden reads a file of each version. It also writes the one without compression
 // again and compares all bytes; the output of s2 for the same input differs between
@@ -16,16 +17,19 @@ func TestGolden(t *testing.T) {
 	entries, o := smallEntries()
 	for _, c := range []struct {
 		name        string
+		version     uint32
 		compression Compression
 		exact       bool
 	}{
-		{"testdata/v1-none.sst", CompressionNone, true},
-		{"testdata/v1-fast.sst", CompressionFast, false},
+		{"testdata/v1-none.sst", 1, CompressionNone, false},
+		{"testdata/v1-fast.sst", 1, CompressionFast, false},
+		{"testdata/v2-none.sst", 2, CompressionNone, true},
+		{"testdata/v2-fast.sst", 2, CompressionFast, false},
 	} {
 		o.Compression = c.compression
 		f, info := write(t, o, entries)
 		data := bytesOf(t, f, info.Size)
-		if *update {
+		if *update && c.version == version {
 			if err := os.WriteFile(c.name, data, 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -33,6 +37,9 @@ func TestGolden(t *testing.T) {
 		golden, err := os.ReadFile(c.name)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if v := binary.LittleEndian.Uint32(golden[8:]); v != c.version {
+			t.Errorf("%s has version %d, want %d", c.name, v, c.version)
 		}
 		if err := readAll(t, fileOf(t, golden), entries, c.name); err != nil {
 			t.Errorf("%s: %v", c.name, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/feature"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -25,6 +26,7 @@ type Reader struct {
 	bind    rowgroup.Binding
 	size    int64
 	footer  footer
+	foot    int64 // offset of the footer
 	shapes  *codec.ShapeList
 	index   index
 	filter  []byte
@@ -34,7 +36,8 @@ type Reader struct {
 
 // Open verifies the header and the sections after the groups, and keeps index, filter
 // and shapes in memory. The Reader owns the file unless Open fails. The error is a
-// *corrupt.Error, ErrNewerFormat, or that of the file.
+// *corrupt.Error, that of the file, or wraps ErrNewerFormat; then it names the feature,
+// unless the version is newer.
 func Open(f vfs.File, o ReaderOptions) (*Reader, error) {
 	if o.Cache == nil {
 		o.Cache = cache.New(0)
@@ -49,11 +52,15 @@ func Open(f vfs.File, o ReaderOptions) (*Reader, error) {
 		return nil, r.corruptf(min(size, o.Size), "file of %d bytes, not %d", size, o.Size)
 	}
 	r.size = size
-	if size < headerBytes+footerBytes {
+	if size < headerBytes+footerBytes1 {
 		return nil, r.corruptf(0, "file of %d bytes is too short", size)
 	}
-	if err := r.readHeader(); err != nil {
+	v, err := r.readHeader()
+	if err != nil {
 		return nil, err
+	}
+	if r.foot = size - footerLen(v); r.foot < headerBytes {
+		return nil, r.corruptf(0, "file of %d bytes is too short", size)
 	}
 	if err := r.readTail(); err != nil {
 		return nil, err
@@ -84,41 +91,71 @@ func (r *Reader) readSection(p []byte, off int64, what string) error {
 	return nil
 }
 
-func (r *Reader) readHeader() error {
+// readHeader verifies the header and returns the version.
+func (r *Reader) readHeader() (uint32, error) {
 	var p [headerBytes]byte
 	if err := r.read(p[:], 0); err != nil {
-		return err
+		return 0, err
 	}
 	if string(p[:8]) != magic {
-		return r.corruptf(0, "not an sstable")
+		return 0, r.corruptf(0, "not an sstable")
 	}
 	if !r.bind.Check(p[:], 0) {
-		return r.corruptf(0, "header: wrong sum, or of another file or database")
+		return 0, r.corruptf(0, "header: wrong sum, or of another file or database")
 	}
-	switch v := binary.LittleEndian.Uint32(p[8:]); {
+	v := binary.LittleEndian.Uint32(p[8:])
+	switch {
 	case v > version:
-		return fmt.Errorf("%s: %w: %d, newest known is %d", r.o.Name, ErrNewerFormat, v, version)
+		return 0, fmt.Errorf("%s: %w: version %d, this build knows %d", r.o.Name, ErrNewerFormat, v, version)
 	case v == 0:
-		return r.corruptf(8, "format version 0")
+		return 0, r.corruptf(8, "format version 0")
 	}
 	if binary.LittleEndian.Uint32(p[12:]) != 0 || [16]byte(p[16:32]) != r.o.DBID || binary.LittleEndian.Uint64(p[32:]) != r.o.Number {
-		return r.corruptf(0, "header of another file or database")
+		return 0, r.corruptf(0, "header of another file or database")
+	}
+	return v, nil
+}
+
+// checkFeatures reads the extensions and verifies that this build knows the required
+// features of the file.
+func (r *Reader) checkFeatures() error {
+	s := r.footer.extensions
+	var area []byte
+	if s.len > 0 {
+		area = make([]byte, s.len)
+		if err := r.readSection(area, int64(s.off), "extensions"); err != nil {
+			return err
+		}
+		area = area[:len(area)-sumBytes]
+	}
+	err := feature.Check(area, r.footer.required, knownFeatures)
+	if errors.Is(err, feature.ErrUnknown) {
+		return fmt.Errorf("%s: %w: %w", r.o.Name, ErrNewerFormat, err)
+	}
+	if err != nil {
+		return r.corruptf(int64(s.off), "%v", err)
 	}
 	return nil
 }
 
 // readTail reads the sections after the groups, except the bounds.
 func (r *Reader) readTail() error {
-	off := r.size - footerBytes
-	var p [footerBytes]byte
-	if err := r.readSection(p[:], off, "footer"); err != nil {
+	off := r.foot
+	p := make([]byte, r.size-off)
+	if err := r.readSection(p, off, "footer"); err != nil {
 		return err
 	}
-	f, err := decodeFooter(p[:], r.o.DBID, r.o.Number, off)
+	f, err := decodeFooter(p, r.o.DBID, r.o.Number, off)
 	if err != nil {
 		return r.corruptf(off, "%v", err)
 	}
 	r.footer = f
+	if err := r.checkFeatures(); err != nil {
+		return err
+	}
+	if err := f.check(off); err != nil {
+		return r.corruptf(off, "%v", err)
+	}
 	section := func(s span, what string) ([]byte, error) {
 		if s.len < sumBytes {
 			return nil, r.corruptf(int64(s.off), "%s of %d bytes", what, s.len)

@@ -18,7 +18,7 @@ import (
 // values are valid for their types and within their bounds. Verify returns the first
 // damage as a *corrupt.Error. The caller compares the hash of the file.
 func (r *Reader) Verify(ctx context.Context) error {
-	r = &Reader{f: r.f, o: r.o, bind: r.bind, size: r.size, footer: r.footer, shapes: r.shapes, index: r.index, filter: r.filter}
+	r = &Reader{f: r.f, o: r.o, bind: r.bind, size: r.size, footer: r.footer, foot: r.foot, shapes: r.shapes, index: r.index, filter: r.filter}
 	r.o.Cache = cache.New(0)
 	r.scratch.New = func() any { return new([]byte) }
 	bounds, pin, err := r.loadBounds(false)
@@ -27,11 +27,14 @@ func (r *Reader) Verify(ctx context.Context) error {
 	}
 	defer pin.Release()
 	v := verifier{r: r, bounds: bounds.NewGroupBounds()}
-	if err := r.readHeader(); err != nil {
+	if _, err := r.readHeader(); err != nil {
+		return err
+	}
+	if err := r.checkFeatures(); err != nil {
 		return err
 	}
 	spans := r.footer.spans()
-	for _, s := range append(spans[:], span{uint64(r.size - footerBytes), footerBytes}) {
+	for _, s := range append(spans[:], span{uint64(r.foot), uint64(r.size - r.foot)}) {
 		p := make([]byte, s.len)
 		if err := r.readSection(p, int64(s.off), "section"); err != nil {
 			return err
@@ -48,7 +51,7 @@ func (r *Reader) Verify(ctx context.Context) error {
 	f := &r.footer
 	if v.f.entries != f.entries || v.f.tombstones != f.tombstones || v.f.keys != f.keys ||
 		f.entries > 0 && (v.f.minSeq != f.minSeq || v.f.maxSeq != f.maxSeq) {
-		return r.corruptf(r.size-footerBytes, "footer and groups differ in their counts")
+		return r.corruptf(r.foot, "footer and groups differ in their counts")
 	}
 	if f.entries > 0 && !bytes.Equal(v.key, r.index.largest) {
 		return r.corruptf(int64(f.index.off), "largest key of the index is not the last key")

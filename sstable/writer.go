@@ -191,6 +191,7 @@ func (w *Writer) finish() error {
 			return fmt.Errorf("finish sstable %06d: a section of %d bytes, limit %d", w.o.Number, s.len, maxSectionBytes)
 		}
 	}
+	f.extensions.off = uint64(w.written) + uint64(len(w.buf))
 	w.buf = appendFooter(w.buf, w.bind, w.o.DBID, w.o.Number, f, w.written+int64(len(w.buf)))
 	if err := w.flush(); err != nil {
 		return err

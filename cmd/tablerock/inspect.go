@@ -15,6 +15,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/feature"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
@@ -100,15 +101,21 @@ func (a *app) inspectManifest(m *manifest.Manifest) error {
 			{"max_sequence", f.MaxSeq},
 			{"smallest", showKey(f.Smallest)},
 			{"largest", showKey(f.Largest)},
+			{"origin", hex.EncodeToString(f.Origin[:])},
 		})
 	}
 	r := record{
 		{"kind", "manifest"},
 		{"version", m.Version},
 		{"database", hex.EncodeToString(m.DBID[:])},
+		{"format", m.Format()},
 		{"next_file", m.NextFile},
 		{"high_water", edm.Ticks(m.HighWater).String()},
 		{"last_sequence", m.LastSeq},
+		{"epoch", m.Epoch},
+		{"required_features", feature.Names(m.Extensions, m.Required)},
+		{"optional_features", fmt.Sprintf("%#x", m.Optional)},
+		{"extension_bytes", len(m.Extensions)},
 	}
 	if a.output != formatTable {
 		return a.printRecord(append(r, field{"logs", logs}, field{"files", files}))
@@ -209,7 +216,13 @@ func (a *app) inspectTable(ctx context.Context, fsys vfs.FS, name string, number
 	if err != nil {
 		return err
 	}
-	r, err := sstable.Open(f, sstable.ReaderOptions{DBID: m.DBID, Number: number, Name: path.Base(name)})
+	origin := m.DBID
+	for i := range m.Files {
+		if m.Files[i].Number == number {
+			origin = m.Files[i].Origin
+		}
+	}
+	r, err := sstable.Open(f, sstable.ReaderOptions{DBID: origin, Number: number, Name: path.Base(name)})
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
@@ -226,7 +239,7 @@ func (a *app) inspectTable(ctx context.Context, fsys vfs.FS, name string, number
 		{"number", number},
 		{"listed", lists(m, filename.SSTable, number)},
 		{"bytes", bytes},
-	}, summary...))
+	}, append(summary, field{"origin", hex.EncodeToString(origin[:])})...))
 }
 
 // summarize counts the entries of an sstable.

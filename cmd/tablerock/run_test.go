@@ -15,6 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -126,6 +128,8 @@ func TestExitCodes(t *testing.T) {
 		{&store.CorruptError{File: "f"}, exitCorrupt},
 		{store.ErrLocked, exitLocked},
 		{store.ErrNewerFormat, exitUnusable},
+		{manifest.ErrNewerFormat, exitUnusable},
+		{sstable.ErrNewerFormat, exitUnusable},
 		{store.ErrNotDatabase, exitUnusable},
 		{fs.ErrPermission, exitUnusable},
 		{&os.PathError{Op: "open", Path: "f", Err: syscall.EROFS}, exitUnusable},

@@ -172,7 +172,7 @@ func (t *Tree) openFile(meta *manifest.File) (*file, error) {
 		return nil, fmt.Errorf("open %s: %w", name, err)
 	}
 	r, err := sstable.Open(vf, sstable.ReaderOptions{
-		DBID:    t.dbid,
+		DBID:    meta.Origin,
 		Number:  meta.Number,
 		Size:    meta.Size,
 		Name:    name,

@@ -119,7 +119,7 @@ func (o *output) finish() error {
 	meta := manifest.File{
 		Number: o.number, Size: info.Size, Tier: o.tier, Run: o.run,
 		Smallest: info.Smallest, Largest: info.Largest, MinSeq: info.MinSeq, MaxSeq: info.MaxSeq,
-		Entries: info.Entries, Tombstones: info.Tombstones, Hash: info.Hash,
+		Entries: info.Entries, Tombstones: info.Tombstones, Hash: info.Hash, Origin: o.t.dbid,
 	}
 	f, err := o.t.openFile(&meta)
 	if err != nil {

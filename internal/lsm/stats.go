@@ -51,6 +51,7 @@ type Stats struct {
 	// Bytes / LiveBytes, 1 for an empty tree.
 	LiveBytes int64
 	SpaceAmp  float64
+	Epoch     uint64 // of the manifest
 	Counters  Counters
 }
 
@@ -72,7 +73,7 @@ func (t *Tree) Counters() Counters {
 
 // Stats describes the version, without Counters. It may be called after Tree.Close.
 func (v *Version) Stats() Stats {
-	s := Stats{RunsMax: v.runsMax, SpaceAmp: 1}
+	s := Stats{RunsMax: v.runsMax, SpaceAmp: 1, Epoch: v.tree.epoch}
 	seen := make(map[*file]bool)
 	for _, r := range v.runs {
 		n := len(s.Tiers)

@@ -19,6 +19,7 @@ import (
 type Tree struct {
 	o       Options
 	dbid    [16]byte
+	epoch   uint64 // of the manifest
 	current atomic.Pointer[Version]
 	// next is the next number. It is not guarded by mu: a log segment needs its number
 	// while the manifest is written.
@@ -62,7 +63,7 @@ var ErrInDoubt = errors.New("it is unknown whether a change to the manifest is d
 // Open opens every file that m lists. It returns a *corrupt.Error if a file is missing
 // or is not the listed one. Open writes nothing. The Tree owns m.
 func Open(o Options, m *manifest.Manifest) (*Tree, error) {
-	t := &Tree{o: o.withDefaults(), dbid: m.DBID, m: *m}
+	t := &Tree{o: o.withDefaults(), dbid: m.DBID, epoch: m.Epoch, m: *m}
 	files := make(map[uint64]*file, len(m.Files))
 	v, err := t.openVersion(m.Files, files)
 	if err != nil {

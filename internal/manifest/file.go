@@ -39,7 +39,7 @@ func read(f vfs.File) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	head := make([]byte, min(size, headLen))
+	head := make([]byte, min(size, headLen2))
 	if err := readAt(f, head, 0); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/feature"
 	"github.com/tablerock-db/tablerock/internal/filename"
 )
 
@@ -23,7 +24,11 @@ import (
 //	56  8  last sequence that the files hold
 //	64  4  number of logs
 //	68  4  number of files
-//	72     logs, then files
+//	72  8  required features
+//	80  8  optional features
+//	88  8  epoch
+//	96  8  length of the extension area
+//	104    extension area, logs, files
 //	-8  8  sum = XXH64(everything before) ^ XXH64(database id)
 //
 //	log
@@ -43,23 +48,31 @@ import (
 //	64  4  tier
 //	68  2  length of the smallest key
 //	70  2  length of the largest key
-//	72     smallest key, largest key
+//	72 16  id of the database that wrote the file
+//	88  8  length of the extension area
+//	96     smallest key, largest key, extension area
 //
 // Logs are in ascending order of number. Files are in ascending order of tier; in a
 // tier, runs are in descending order of number; in a run, files are in ascending
 // order of keys. The bottom tier is one run, whatever the run numbers of its files.
 // So a manifest has exactly one encoding.
 //
+// Package feature describes feature words and extension areas.
+//
 // Magic, version, length, database id and the final sum keep their offsets in every
-// version. This package also reads version 1, which differs as stated above.
+// version. This package also reads versions 1 and 2. There, the head ends before the
+// features and a file before its id, and there are no extension areas: no features are
+// set, the epoch is 0, and each file has the id of the database.
 
 // Sizes that are part of the file format.
 const (
-	version    = 2
-	headLen    = 72
+	version    = 3
+	headLen    = 104
 	logLen     = 16
-	fileLen    = 72
+	fileLen    = 96
 	sumLen     = 8
+	headLen2   = 72 // of versions 1 and 2
+	fileLen2   = 72
 	trailerLen = 8 // of an internal key, after the user key
 )
 
@@ -77,7 +90,18 @@ const (
 	// maxTier is the greatest tier above the bottom. A tier is several times as
 	// large as the one before, so no database needs as many.
 	maxTier = 255
+	// maxExtensions is the greatest length of the extension area of the manifest, and
+	// maxFileExtensions that of a file.
+	maxExtensions     = 1 << 20
+	maxFileExtensions = 1 << 16
 )
+
+// formats names the format of a database by the version of its manifest. 0 is that of a
+// manifest that is not written yet.
+var formats = [version + 1]string{"features", "base", "durable-ends", "features"}
+
+// knownFeatures has the bits of the required features that this build reads.
+const knownFeatures = 0
 
 const magic = "TRMANIFS"
 
@@ -89,9 +113,10 @@ var ErrNewerFormat = errors.New("manifest has a newer format")
 func encodedLen(m *Manifest) int64 {
 	n := int64(headLen+sumLen) + int64(len(m.Logs))*logLen + int64(len(m.Files))*fileLen
 	for i := range m.Files {
-		n += int64(len(m.Files[i].Smallest)) + int64(len(m.Files[i].Largest))
+		f := &m.Files[i]
+		n += int64(len(f.Smallest)) + int64(len(f.Largest)) + int64(len(f.Extensions))
 	}
-	return n
+	return n + int64(len(m.Extensions))
 }
 
 // appendManifest appends the encoding of m, which must be valid and sorted.
@@ -107,6 +132,10 @@ func appendManifest(dst []byte, m *Manifest) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, m.LastSeq)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(m.Logs)))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(m.Files)))
+	for _, v := range [...]uint64{m.Required, m.Optional, m.Epoch, uint64(len(m.Extensions))} {
+		dst = binary.LittleEndian.AppendUint64(dst, v)
+	}
+	dst = append(dst, m.Extensions...)
 	for _, l := range m.Logs {
 		dst = binary.LittleEndian.AppendUint64(dst, l.Number)
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(l.Sealed))
@@ -125,18 +154,21 @@ func appendFile(dst []byte, f *File) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, f.Tier)
 	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(f.Smallest)))
 	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(f.Largest)))
+	dst = append(dst, f.Origin[:]...)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(len(f.Extensions)))
 	dst = append(dst, f.Smallest...)
-	return append(dst, f.Largest...)
+	dst = append(dst, f.Largest...)
+	return append(dst, f.Extensions...)
 }
 
 func sum(b []byte, dbid [16]byte) uint64 { return xxhash.Sum64(b) ^ xxhash.Sum64(dbid[:]) }
 
-// checkHead verifies the first headLen bytes of a file of size bytes before the rest
+// checkHead verifies the first headLen2 bytes of a file of size bytes before the rest
 // is read.
 func checkHead(src []byte, size int64) error {
 	switch {
-	case len(src) < headLen || size < headLen+sumLen:
-		return damage(size, "manifest of %d bytes, want at least %d", size, headLen+sumLen)
+	case len(src) < headLen2 || size < headLen2+sumLen:
+		return damage(size, "manifest of %d bytes, want at least %d", size, headLen2+sumLen)
 	case string(src[:8]) != magic:
 		return damage(0, "magic is %q, want %q", src[:8], magic)
 	case size > maxBytes:
@@ -150,7 +182,7 @@ func checkHead(src []byte, size int64) error {
 // decode decodes a whole file. The keys of the result are slices of src. It checks
 // the sum before the version, so that a flipped bit is damage and not a newer format.
 func decode(src []byte) (*Manifest, error) {
-	if err := checkHead(src[:min(len(src), headLen)], int64(len(src))); err != nil {
+	if err := checkHead(src[:min(len(src), headLen2)], int64(len(src))); err != nil {
 		return nil, err
 	}
 	m := &Manifest{
@@ -171,7 +203,11 @@ func decode(src []byte) (*Manifest, error) {
 	if m.Version == 0 || binary.LittleEndian.Uint32(src[12:]) != 0 {
 		return nil, damage(8, "version is %d, then %d", m.Version, binary.LittleEndian.Uint32(src[12:]))
 	}
-	if err := m.decodeLists(src[:end]); err != nil {
+	off, err := m.decodeHead(src[:end])
+	if err != nil {
+		return nil, err
+	}
+	if err := m.decodeLists(src[:end], off); err != nil {
 		return nil, err
 	}
 	if err := m.check(); err != nil {
@@ -180,14 +216,53 @@ func decode(src []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// decodeLists decodes logs and files. src is the file without the final sum.
-func (m *Manifest) decodeLists(src []byte) error {
+// decodeHead decodes the rest of the head and the extension area, and returns the
+// offset of the logs. src is the file without the final sum. Unknown features are
+// refused before anything that they could change is decoded.
+func (m *Manifest) decodeHead(src []byte) (off int, err error) {
+	if m.Version < 3 {
+		return headLen2, nil
+	}
+	if len(src) < headLen {
+		return 0, damage(int64(len(src)), "head of %d bytes, want %d", len(src), headLen)
+	}
+	m.Required = binary.LittleEndian.Uint64(src[72:])
+	m.Optional = binary.LittleEndian.Uint64(src[80:])
+	m.Epoch = binary.LittleEndian.Uint64(src[88:])
+	n := binary.LittleEndian.Uint64(src[96:])
+	if n > maxExtensions || n > uint64(len(src)-headLen) {
+		return 0, damage(96, "extension area of %d bytes", n)
+	}
+	off = headLen + int(n)
+	if n > 0 {
+		m.Extensions = src[headLen:off:off]
+	}
+	return off, checkFeatures(m.Extensions, m.Required, headLen)
+}
+
+// checkFeatures verifies the extension area at off and the required features.
+func checkFeatures(area []byte, required uint64, off int) error {
+	err := feature.Check(area, required, knownFeatures)
+	if errors.Is(err, feature.ErrUnknown) {
+		return fmt.Errorf("%w: %w", ErrNewerFormat, err)
+	}
+	if err != nil {
+		return damage(int64(off), "%v", err)
+	}
+	return nil
+}
+
+// decodeLists decodes logs and files from off. src is the file without the final sum.
+func (m *Manifest) decodeLists(src []byte, off int) error {
 	logs := int64(binary.LittleEndian.Uint32(src[64:]))
 	files := int64(binary.LittleEndian.Uint32(src[68:]))
-	if logs > maxLogs || files > maxFiles || logs*logLen+files*fileLen > int64(len(src)-headLen) {
-		return damage(64, "%d logs and %d files in %d bytes", logs, files, len(src)-headLen)
+	least := int64(fileLen)
+	if m.Version < 3 {
+		least = fileLen2
 	}
-	off := headLen
+	if logs > maxLogs || files > maxFiles || logs*logLen+files*least > int64(len(src)-off) {
+		return damage(64, "%d logs and %d files in %d bytes", logs, files, len(src)-off)
+	}
 	if logs > 0 {
 		m.Logs = make([]Log, logs)
 	}
@@ -206,11 +281,18 @@ func (m *Manifest) decodeLists(src []byte) error {
 		m.Files = make([]File, files)
 	}
 	for i := range m.Files {
-		n, ok := decodeFile(src[off:], &m.Files[i])
+		n, ok := decodeFile(src[off:], &m.Files[i], int(least))
 		if !ok {
 			return damage(int64(off), "file %d of %d exceeds the manifest", i, files)
 		}
+		if m.Version < 3 {
+			m.Files[i].Origin = m.DBID
+		}
 		off += n
+		area := m.Files[i].Extensions
+		if err := checkFeatures(area, 0, off-len(area)); err != nil {
+			return fmt.Errorf("file %d: %w", m.Files[i].Number, err)
+		}
 	}
 	if off != len(src) {
 		return damage(int64(off), "%d bytes after the last file", len(src)-off)
@@ -218,15 +300,23 @@ func (m *Manifest) decodeLists(src []byte) error {
 	return nil
 }
 
-func decodeFile(src []byte, f *File) (n int, ok bool) {
-	if len(src) < fileLen {
+// decodeFile decodes a file whose fields take fields bytes, which depends on the
+// version, and returns its length.
+func decodeFile(src []byte, f *File, fields int) (n int, ok bool) {
+	if len(src) < fields {
 		return 0, false
 	}
-	small := fileLen + int(binary.LittleEndian.Uint16(src[68:]))
-	n = small + int(binary.LittleEndian.Uint16(src[70:]))
-	if len(src) < n {
+	small := fields + int(binary.LittleEndian.Uint16(src[68:]))
+	large := small + int(binary.LittleEndian.Uint16(src[70:]))
+	var origin [16]byte
+	extensions := uint64(0)
+	if fields == fileLen {
+		origin, extensions = [16]byte(src[72:88]), binary.LittleEndian.Uint64(src[88:])
+	}
+	if extensions > maxFileExtensions || len(src) < large+int(extensions) {
 		return 0, false
 	}
+	n = large + int(extensions)
 	*f = File{
 		Number:     binary.LittleEndian.Uint64(src),
 		Size:       int64(binary.LittleEndian.Uint64(src[8:])),
@@ -237,8 +327,12 @@ func decodeFile(src []byte, f *File) (n int, ok bool) {
 		Tombstones: binary.LittleEndian.Uint64(src[48:]),
 		Hash:       binary.LittleEndian.Uint64(src[56:]),
 		Tier:       binary.LittleEndian.Uint32(src[64:]),
-		Smallest:   src[fileLen:small:small],
-		Largest:    src[small:n:n],
+		Origin:     origin,
+		Smallest:   src[fields:small:small],
+		Largest:    src[small:large:large],
+	}
+	if extensions > 0 {
+		f.Extensions = src[large:n:n]
 	}
 	return n, true
 }

@@ -15,14 +15,16 @@ func FuzzManifest(f *testing.F) {
 	f.Add(mustEncode(f, sample()), false)
 	f.Add(mustEncode(f, second()), true)
 	f.Add(mustEncode(f, &Manifest{NextFile: 1}), true)
-	v1, err := os.ReadFile("testdata/manifest-v1")
-	if err != nil {
-		f.Fatal(err)
+	for _, name := range []string{"testdata/manifest-v1", "testdata/manifest-v2"} {
+		old, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(old, false)
 	}
-	f.Add(v1, false)
 	f.Add([]byte(magic), false)
 	f.Fuzz(func(t *testing.T, b []byte, sums bool) {
-		if sums && len(b) >= headLen+sumLen {
+		if sums && len(b) >= headLen2+sumLen {
 			b = bytes.Clone(b)
 			copy(b[16:24], []byte{byte(len(b)), byte(len(b) >> 8), byte(len(b) >> 16), 0, 0, 0, 0, 0})
 			fixSum(b)

@@ -10,6 +10,8 @@ import (
 	"math"
 	"reflect"
 	"slices"
+
+	"github.com/tablerock-db/tablerock/internal/feature"
 )
 
 // BottomTier is the last tier: no file has older entries.
@@ -22,8 +24,15 @@ type Manifest struct {
 	NextFile  uint64 // greater than the number of every log and file so far
 	HighWater uint64 // ticks; no timestamp in Files or lost with unsynced logs is greater
 	LastSeq   uint64 // Files hold exactly the writes up to here; logs hold the rest
-	Logs      []Log  // in order of number
-	Files     []File // in the order of Sort
+	// Required and Optional are the feature words; see package feature. Changes keep
+	// them and Extensions.
+	Required, Optional uint64
+	// Epoch counts the histories of the database: a restore or a new owner raises it.
+	Epoch uint64
+	// Extensions is the extension area; immutable.
+	Extensions []byte
+	Logs       []Log  // in order of number
+	Files      []File // in the order of Sort
 }
 
 // Log is a live segment of the write-ahead log.
@@ -49,6 +58,17 @@ type File struct {
 	Entries    uint64 // including tombstones
 	Tombstones uint64
 	Hash       uint64 // of the whole file
+	// Origin is the id of the database that wrote the file. The checksums of the file
+	// depend on it.
+	Origin [16]byte
+	// Extensions is the extension area; immutable.
+	Extensions []byte
+}
+
+// Format returns the name of the format of the database, which follows from the version
+// of its manifest. docs/format.md says what each name means.
+func (m *Manifest) Format() string {
+	return formats[min(m.Version, version)]
 }
 
 // Clone returns a copy. It shares the bytes of keys, which are immutable.
@@ -84,6 +104,12 @@ func compareFiles(a, b *File) int {
 func (m *Manifest) check() error {
 	if len(m.Logs) > maxLogs || len(m.Files) > maxFiles {
 		return fmt.Errorf("%d logs and %d files, at most %d and %d", len(m.Logs), len(m.Files), maxLogs, maxFiles)
+	}
+	if len(m.Extensions) > maxExtensions {
+		return fmt.Errorf("extension area of %d bytes, at most %d", len(m.Extensions), maxExtensions)
+	}
+	if err := feature.Check(m.Extensions, m.Required, knownFeatures); err != nil {
+		return err
 	}
 	if m.LastSeq > maxSeq {
 		return fmt.Errorf("last sequence is %d, at most %d", m.LastSeq, uint64(maxSeq))
@@ -162,8 +188,10 @@ func (f *File) check(lastSeq uint64) error {
 		return fmt.Errorf("sequences %d to %d, the last is %d", f.MinSeq, f.MaxSeq, lastSeq)
 	case f.Entries == 0 || f.Tombstones > f.Entries:
 		return fmt.Errorf("%d entries with %d tombstones", f.Entries, f.Tombstones)
+	case len(f.Extensions) > maxFileExtensions:
+		return fmt.Errorf("extension area of %d bytes, at most %d", len(f.Extensions), maxFileExtensions)
 	}
-	return nil
+	return feature.Check(f.Extensions, 0, knownFeatures)
 }
 
 // checkAfter verifies that f may follow prev. All versions of a key are in one file

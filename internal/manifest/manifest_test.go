@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/feature"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -33,9 +34,20 @@ func file(number uint64, tier uint32, run uint64, from, to string) File {
 	}
 }
 
-// sample returns a sorted manifest with all kinds of logs and files.
+// sample returns a sorted manifest with all kinds of logs and files, features and
+// extensions.
 func sample() *Manifest {
-	return &Manifest{
+	m := sample2()
+	m.Version, m.Optional, m.Epoch = 3, 1<<63|2, 7
+	m.Extensions = feature.AppendRecord(nil, feature.Record{Type: 0x7001, Data: []byte("the base")})
+	m.Files[0].Origin = [16]byte{0x0f, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+	m.Files[0].Extensions = feature.AppendRecord(nil, feature.Record{Type: 0x7002, Data: []byte("of it")})
+	return m
+}
+
+// sample2 is sample without what version 2 lacks.
+func sample2() *Manifest {
+	m := &Manifest{
 		Version: 2, DBID: [16]byte{0xdb, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
 		NextFile: 31, HighWater: 638_000_000_000_000_000, LastSeq: 40,
 		Logs: []Log{{Number: 20, Sealed: 8192}, {Number: 30, Proven: 4160}},
@@ -46,6 +58,10 @@ func sample() *Manifest {
 			file(3, BottomTier, 1, "a", "f"), file(8, BottomTier, 2, "g", "z"), file(1, BottomTier, 1, "zzy", "zzz"),
 		},
 	}
+	for i := range m.Files {
+		m.Files[i].Origin = m.DBID
+	}
+	return m
 }
 
 func newMem(tb testing.TB) *vfs.Mem {
@@ -88,8 +104,8 @@ func TestRoundTrip(t *testing.T) {
 		name string
 		m    *Manifest
 	}{
-		{"empty", &Manifest{Version: 2, NextFile: 1}},
-		{"logs", &Manifest{Version: 2, NextFile: 9, Logs: []Log{{Number: 1, Proven: 4104}, {Number: 7}, {Number: 8, Sealed: 4096}}}},
+		{"empty", &Manifest{Version: 3, NextFile: 1}},
+		{"logs", &Manifest{Version: 3, NextFile: 9, Logs: []Log{{Number: 1, Proven: 4104}, {Number: 7}, {Number: 8, Sealed: 4096}}}},
 		{"all", sample()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -168,6 +184,24 @@ func TestInvariants(t *testing.T) {
 		{"overlap at the bottom", func(m *Manifest) { m.Files[5].Largest = key("h", 9) }, "files 3 and 8 of run 2 overlap"},
 		{"tier", func(m *Manifest) { m.Files[4].Tier = BottomTier - 1 }, "tier 4294967294, at most 255"},
 		{"no sequence left", func(m *Manifest) { m.LastSeq = 1 << 56 }, "last sequence is 72057594037927936"},
+		{"required feature", func(m *Manifest) { m.Required = 4 }, "unknown required feature: bit 2, which has no name"},
+		{"required feature with a name", func(m *Manifest) {
+			m.Required = 4
+			m.Extensions = feature.AppendName(nil, 2, "range-tombstones")
+		}, `unknown required feature: "range-tombstones"`},
+		{"required record", func(m *Manifest) {
+			m.Extensions = feature.AppendRecord(nil, feature.Record{Type: 9, Required: true})
+		}, "extension record of type 9"},
+		{"required record of a file", func(m *Manifest) {
+			m.Files[2].Extensions = feature.AppendRecord(nil, feature.Record{Type: 9, Required: true})
+		}, "extension record of type 9"},
+		{"bad record of a file", func(m *Manifest) { m.Files[2].Extensions = []byte{1} }, "extension area at 0: record of 1 bytes"},
+		{"extensions", func(m *Manifest) { m.Extensions = []byte{1} }, "extension area at 0: record of 1 bytes"},
+		{"extensions of a file", func(m *Manifest) { m.Files[2].Extensions = make([]byte, 8) }, "record of type 0"},
+		{"two origins of one file", func(m *Manifest) {
+			m.Files[6].Number, m.Files[6].Size, m.Files[6].Hash = 3, m.Files[5].Size, m.Files[5].Hash
+			m.Files[6].Origin[0] = 1
+		}, "number 3 is used twice"},
 		{"no number left", func(m *Manifest) { m.NextFile = 1e18 + 1 }, "next number is 1000000000000000001"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -181,7 +215,8 @@ func TestInvariants(t *testing.T) {
 				t.Fatalf("files %v are left, %v", names, err)
 			}
 			_, err := decode(appendManifest(nil, m))
-			if !errors.Is(err, corrupt.ErrCorrupt) || !strings.Contains(err.Error(), c.want) {
+			newer := strings.HasPrefix(c.name, "required")
+			if errors.Is(err, ErrNewerFormat) != newer || errors.Is(err, corrupt.ErrCorrupt) == newer || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("decode: got %v, want %q", err, c.want)
 			}
 		})
@@ -192,7 +227,7 @@ func TestInvariants(t *testing.T) {
 		t.Fatalf("files out of order: %v", err)
 	}
 	newer := sample()
-	newer.Version = 3
+	newer.Version = 4
 	if _, err := encode(newer); !errors.Is(err, ErrNewerFormat) {
 		t.Fatalf("newer version: %v", err)
 	}
@@ -221,6 +256,17 @@ func TestLimits(t *testing.T) {
 	if _, err := encode(m); err == nil || !strings.Contains(err.Error(), "at most") {
 		t.Fatalf("too many bytes: %v", err)
 	}
+	m.Files = nil
+	m.Extensions = feature.AppendRecord(nil, feature.Record{Type: 9, Data: make([]byte, maxExtensions)})
+	if _, err := encode(m); err == nil || !strings.Contains(err.Error(), "extension area of 1048584 bytes, at most") {
+		t.Fatalf("too long extensions: %v", err)
+	}
+	m.Extensions = nil
+	m.Files = []File{file(1, 1, 1, "k", "l")}
+	m.Files[0].Extensions = feature.AppendRecord(nil, feature.Record{Type: 9, Data: make([]byte, maxFileExtensions)})
+	if _, err := encode(m); err == nil || !strings.Contains(err.Error(), "extension area of 65544 bytes, at most") {
+		t.Fatalf("too long extensions of a file: %v", err)
+	}
 	m.Files = []File{file(1, 1, 1, strings.Repeat("k", maxKey), "l")}
 	if _, err := encode(m); err == nil || !strings.Contains(err.Error(), "bounds of") {
 		t.Fatalf("key too long: %v", err)
@@ -231,14 +277,15 @@ func TestLimits(t *testing.T) {
 // reads those of earlier versions. Golden files of released versions never change;
 // go test ./internal/manifest -run Golden -update writes that of an unreleased version.
 func TestGolden(t *testing.T) {
-	first := sample()
+	first := sample2()
 	first.Version, first.Logs[1].Proven = 1, 0
 	for _, c := range []struct {
 		name string
 		want *Manifest
 	}{
 		{"testdata/manifest-v1", first},
-		{"testdata/manifest-v2", sample()},
+		{"testdata/manifest-v2", sample2()},
+		{"testdata/manifest-v3", sample()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			current := c.want.Version == version
@@ -270,7 +317,10 @@ func TestGolden(t *testing.T) {
 
 // TestVersion1 decodes a version 1 manifest with a field of version 2.
 func TestVersion1(t *testing.T) {
-	b := mustEncode(t, sample())
+	b, err := os.ReadFile("testdata/manifest-v2")
+	if err != nil {
+		t.Fatal(err)
+	}
 	b[8] = 1
 	fixSum(b)
 	if _, err := decode(b); !errors.Is(err, corrupt.ErrCorrupt) || !strings.Contains(err.Error(), "proven to 4160 in version 1") {

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/wal"
 )
@@ -42,7 +44,8 @@ func Next(err error) string {
 		return "stop that process, or wait for it; commands that only read work beside it"
 	case errors.Is(err, store.ErrCorrupt):
 		return `"tablerock verify" lists all damage; restore the directory from a checkpoint`
-	case errors.Is(err, store.ErrNewerFormat), errors.Is(err, wal.ErrNewerFormat):
+	case errors.Is(err, store.ErrNewerFormat), errors.Is(err, wal.ErrNewerFormat), errors.Is(err, manifest.ErrNewerFormat),
+		errors.Is(err, sstable.ErrNewerFormat):
 		return "use a newer tablerock"
 	case errors.Is(err, store.ErrNotDatabase):
 		return "give another directory with --data, or empty this one"
