@@ -23,6 +23,10 @@ type ParseOptions struct {
 	// IgnoreKeys skips both keys, whatever their values, because the caller gets them
 	// from elsewhere.
 	IgnoreKeys bool
+	// ExactIntegers refuses an integer without an annotation that neither an Int32 nor a
+	// Double holds exactly. The default is the service's rule: it becomes the nearest
+	// Double.
+	ExactIntegers bool
 }
 
 // annotation is the suffix of members that give the type of a property; metadata is
@@ -292,6 +296,9 @@ func (p *parser) properties(o *ParseOptions, e *edm.Entity) (outside *Error, err
 			continue
 		}
 		v, err := p.property(m)
+		if err == nil && o.ExactIntegers {
+			err = p.checkExact(m, v)
+		}
 		if rangeErr, ok := err.(*Error); ok && rangeErr.Kind == OutOfRange {
 			if outside == nil {
 				outside = rangeErr

@@ -108,7 +108,7 @@ func (r *Reader) start() error {
 		return err
 	}
 	if r.o.Format == JSONL {
-		r.src = &jsonSource{in: r.in, keys: odata.ParseOptions{PartitionKey: r.o.PartitionKey, RowKey: r.o.RowKey}}
+		r.src = &jsonSource{in: r.in, keys: odata.ParseOptions{PartitionKey: r.o.PartitionKey, RowKey: r.o.RowKey, ExactIntegers: true}}
 		return nil
 	}
 	src, err := newCSVSource(r.in, &r.o)
@@ -116,7 +116,7 @@ func (r *Reader) start() error {
 	return err
 }
 
-// jsonSource reads one entity per line.
+// jsonSource reads one entity per line. An integer that would lose digits is an error.
 type jsonSource struct {
 	in   *input
 	keys odata.ParseOptions

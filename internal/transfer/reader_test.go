@@ -197,6 +197,18 @@ func TestReadJSONL(t *testing.T) {
 			},
 		},
 		{
+			"an integer that no type holds exactly",
+			"{\"PartitionKey\":\"p\",\"RowKey\":\"1\",\"Big\":9007199254740993}\n{\"PartitionKey\":\"p\",\"RowKey\":\"2\",\"Big\":9007199254740992}\n" +
+				"{\"PartitionKey\":\"p\",\"RowKey\":\"3\",\"Big@odata.type\":\"Edm.Int64\",\"Big\":9007199254740993}\n",
+			transfer.ReadOptions{},
+			[]string{
+				`f:1: member "Big" at offset 39: 9007199254740993 without a type is an Edm.Double, which is only near it: 9007199254740992; ` +
+					`add "Big@odata.type": "Edm.Int64"`,
+				`2-2 "p" "2" Big=Edm.Double(9.007199254740992e+15)`,
+				`3-3 "p" "3" Big=Edm.Int64(9007199254740993)`,
+			},
+		},
+		{
 			"a long line",
 			"{\"PartitionKey\":\"p\",\"RowKey\":\"1\",\"x\":\"" + strings.Repeat("x", transfer.MaxRecordBytes) + "\"}\n{\"PartitionKey\":\"p\",\"RowKey\":\"2\"}\n",
 			transfer.ReadOptions{},
