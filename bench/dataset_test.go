@@ -76,7 +76,7 @@ func TestDatasetIsValid(t *testing.T) {
 		hot := 0
 		condition := filter.MustParse(bench.Filter)
 		for i, e := range entitiesOf(d) {
-			if err := store.CheckBatch("Telemetry", []store.Op{store.Insert(e)}); err != nil {
+			if err := store.CheckBatch("Telemetry", []store.Op{store.Insert(e)}, nil); err != nil {
 				t.Fatalf("%v: entity %d: %v", shape, i, err)
 			}
 			if i > 0 && d.Key(i-1).Compare(e.Key) >= 0 || e.Key.Compare(d.Missing(i)) >= 0 {

@@ -135,13 +135,13 @@ var (
 	identifierPart  = []*unicode.RangeTable{unicode.Nd, unicode.Pc, unicode.Mn, unicode.Mc, unicode.Cf}
 )
 
-// CheckPropertyName returns an *Error unless name is legal for a custom property: a
+// checkPropertyName returns an *Error unless name is legal for a custom property: a
 // C# identifier of at most MaxNameUnits code units that is not PartitionKey,
 // RowKey or Timestamp. The first character is a letter (Unicode classes Lu, Ll,
 // Lt, Lm, Lo, Nl) or _. The others may also be digits (Nd), connectors (Pc), marks
 // (Mn, Mc) and format characters (Cf). It checks UTF-8 first, then the length, then
 // the characters.
-func CheckPropertyName(name string) error {
+func checkPropertyName(name string) error {
 	if plainName(name) {
 		return checkReserved(name)
 	}

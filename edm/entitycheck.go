@@ -25,7 +25,7 @@ func CheckEntity(e *Entity) error {
 // entity.
 func CheckProperties(p Properties) error {
 	for i := range p {
-		if err := CheckPropertyName(p[i].Name); err != nil {
+		if err := checkPropertyName(p[i].Name); err != nil {
 			return err
 		}
 	}

@@ -129,7 +129,7 @@ func (m *jsonMember) parseType(dec *json.Decoder) error {
 		return m.failf(`the type of a property is a string such as "Edm.Int64"`)
 	}
 	m.typed, m.typeText = true, text
-	m.typ, _ = ParseType(text)
+	m.typ, _ = parseType(text)
 	return nil
 }
 

@@ -49,9 +49,9 @@ func (t Type) String() string {
 	return typeNames[t]
 }
 
-// ParseType returns the type with the name s in the protocol, such as
+// parseType returns the type with the name s in the protocol, such as
 // "Edm.Int64".
-func ParseType(s string) (Type, bool) {
+func parseType(s string) (Type, bool) {
 	for t := TypeString; t <= TypeGuid; t++ {
 		if typeNames[t] == s {
 			return t, true

@@ -103,7 +103,7 @@ func (db *DB) Apply(ctx context.Context, table string, ops ...store.Op) ([]store
 // apply is Apply with the working memory t.
 func (db *DB) apply(ctx context.Context, t *txn, table string, ops []store.Op) ([]store.Result, error) {
 	t.shapes.reset(&db.shapes, len(ops))
-	if err := store.CheckBatchFunc(table, ops, t.known); err != nil {
+	if err := store.CheckBatch(table, ops, t.known); err != nil {
 		return nil, err
 	}
 	t.logged = db.logged.Load()

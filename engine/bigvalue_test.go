@@ -63,7 +63,7 @@ func TestUnreadableBigValue(t *testing.T) {
 	} {
 		failed := 0
 		for n := uint64(1); ; n++ {
-			sst := func(op vfs.Op) bool { return op.Kind == vfs.OpRead && strings.HasSuffix(op.Name, ".sst") }
+			sst := func(op vfs.Op) bool { return op.Kind == "read" && strings.HasSuffix(op.Name, ".sst") }
 			fsys.SetRule(errorfs.FailNth(n, sst, errorfs.Fault{Err: bad}, false))
 			err := c.do()
 			if err == nil {

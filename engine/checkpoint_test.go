@@ -42,7 +42,7 @@ func TestCheckpoint(t *testing.T) {
 			take("all")
 			check(t, "Close", db.Close())
 
-			after := disk.Crash(vfs.CrashOptions{Mode: vfs.CrashMin})
+			after := disk.Crash(vfs.CrashOptions{Mode: "min"})
 			for dest, want := range copies {
 				c := mustOpen(t, dest, manual(after))
 				if got := dump(t, c, store.Query{}); !slices.Equal(got, want) {
@@ -157,7 +157,7 @@ func TestCheckpointLinks(t *testing.T) {
 			dir := t.TempDir()
 			links := 0
 			fsys := errorfs.Wrap(vfs.OS(), func(op vfs.Op) *errorfs.Fault {
-				if op.Kind != vfs.OpLink {
+				if op.Kind != "link" {
 					return nil
 				}
 				links++

@@ -59,7 +59,7 @@ func (s *shutGate) covers(disk *vfs.Mem, name string, number uint64) bool {
 
 func (g *gate) rule(op vfs.Op) *errorfs.Fault {
 	kind, number := filename.Parse(path.Base(op.Name))
-	if op.Kind != vfs.OpSync || kind != filename.WAL {
+	if op.Kind != "sync" || kind != filename.WAL {
 		return nil
 	}
 	g.mu.Lock()
@@ -116,7 +116,7 @@ func (r *rigs) backend() storetest.Backend {
 			return r.open(tb, r.rig(s).disk)
 		},
 		PowerCut: func(tb testing.TB, s store.Store) store.Store {
-			disk := r.rig(s).disk.Crash(vfs.CrashOptions{Mode: vfs.CrashMin})
+			disk := r.rig(s).disk.Crash(vfs.CrashOptions{Mode: "min"})
 			_ = s.Close() // fails if a sync has failed
 			return r.open(tb, disk)
 		},

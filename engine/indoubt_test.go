@@ -25,8 +25,8 @@ func TestInDoubtStays(t *testing.T) {
 	}
 	renamed := false
 	fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
-		renamed = renamed || op.Kind == vfs.OpRename && strings.HasSuffix(op.NewName, "MANIFEST")
-		if renamed && op.Kind == vfs.OpSyncDir {
+		renamed = renamed || op.Kind == "rename" && strings.HasSuffix(op.NewName, "MANIFEST")
+		if renamed && op.Kind == "sync-dir" {
 			return &errorfs.Fault{Err: bad}
 		}
 		return nil
@@ -54,12 +54,12 @@ func TestInDoubtStays(t *testing.T) {
 func TestFailure(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		kind  vfs.OpKind
+		kind  string
 		cause error
 		want  error
 	}{
-		{"a sync of the log", vfs.OpSync, syscall.EIO, store.ErrReadOnly},
-		{"nothing", vfs.OpStat, nil, nil},
+		{"a sync of the log", "sync", syscall.EIO, store.ErrReadOnly},
+		{"nothing", "stat", nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			fsys := errorfs.Wrap(vfs.NewMem(), nil)
@@ -91,7 +91,7 @@ func TestFailureDoesNotWait(t *testing.T) {
 	fill(t, db, "p", 10, 100)
 	renamed := false
 	fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
-		renamed = renamed || op.Kind == vfs.OpRename
+		renamed = renamed || op.Kind == "rename"
 		check(t, "Failure", db.Failure())
 		return nil
 	})
@@ -109,7 +109,7 @@ func TestCancelledStep(t *testing.T) {
 	db := mustCreate(t, manual(fsys))
 	ctx, cancel := context.WithCancel(t.Context())
 	fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
-		if op.Kind == vfs.OpCreate && strings.HasSuffix(op.Name, ".sst") {
+		if op.Kind == "create" && strings.HasSuffix(op.Name, ".sst") {
 			cancel()
 		}
 		return nil

@@ -182,7 +182,7 @@ func TestManyShapes(t *testing.T) {
 func TestBackpressure(t *testing.T) {
 	release := make(chan struct{})
 	fsys := errorfs.Wrap(vfs.NewMem(), func(op vfs.Op) *errorfs.Fault {
-		if op.Kind == vfs.OpCreate && strings.HasSuffix(op.Name, ".sst") {
+		if op.Kind == "create" && strings.HasSuffix(op.Name, ".sst") {
 			<-release
 		}
 		return nil
@@ -259,7 +259,7 @@ func TestCompactWakesWriters(t *testing.T) {
 	wg.Add(1)
 	o.Testing.Manual = false
 	o.FS = errorfs.Wrap(disk, func(op vfs.Op) *errorfs.Fault {
-		if op.Kind == vfs.OpCreate && strings.HasSuffix(op.Name, ".sst") {
+		if op.Kind == "create" && strings.HasSuffix(op.Name, ".sst") {
 			once.Do(func() { // in the first step of a compaction
 				db := <-opened
 				wg.Go(func() { fill(t, db, "q", 2, 10) })

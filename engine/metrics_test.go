@@ -153,7 +153,7 @@ func TestLogger(t *testing.T) {
 	db = mustOpen(t, "db", o)
 	expect("Open with a log", `level=INFO msg="database opened" dir=db read_only=false retries=0 segments=1 entries=5 `+seconds)
 
-	fsys.SetRule(errorfs.FailNth(1, func(op vfs.Op) bool { return op.Kind == vfs.OpSync }, errorfs.Fault{Err: bad}, true))
+	fsys.SetRule(errorfs.FailNth(1, func(op vfs.Op) bool { return op.Kind == "sync" }, errorfs.Fault{Err: bad}, true))
 	if _, err := db.Apply(t.Context(), table, store.Insert(entity("new", "r", 1, 1))); !errors.Is(err, store.ErrOutcomeUnknown) {
 		t.Errorf("Apply: %v, want %v", err, store.ErrOutcomeUnknown)
 	}
@@ -175,7 +175,7 @@ func TestLogger(t *testing.T) {
 func TestLoggerOfWorker(t *testing.T) {
 	logged := make(chan string, 100)
 	o := small(errorfs.Wrap(vfs.NewMem(), func(op vfs.Op) *errorfs.Fault {
-		if op.Kind == vfs.OpCreate && strings.HasSuffix(op.Name, ".sst") {
+		if op.Kind == "create" && strings.HasSuffix(op.Name, ".sst") {
 			return &errorfs.Fault{Err: errors.New("bad create")}
 		}
 		return nil

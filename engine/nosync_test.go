@@ -59,7 +59,7 @@ func TestNoSyncKeepsOrder(t *testing.T) {
 		}
 	}
 	check(t, "Close", db.Close())
-	db = mustOpen(t, "db", manual(disk.Crash(vfs.CrashOptions{Mode: vfs.CrashMin})))
+	db = mustOpen(t, "db", manual(disk.Crash(vfs.CrashOptions{Mode: "min"})))
 	if n := len(dump(t, db, store.Query{})); n != 3*batches {
 		t.Errorf("after Close %d rows are durable, want %d", n, 3*batches)
 	}
@@ -143,7 +143,7 @@ func TestNoSyncReservationFails(t *testing.T) {
 	disk := vfs.NewMem()
 	full := false
 	o := manual(errorfs.Wrap(disk, func(op vfs.Op) *errorfs.Fault {
-		if full && op.Kind == vfs.OpCreate {
+		if full && op.Kind == "create" {
 			return &errorfs.Fault{Err: syscall.ENOSPC}
 		}
 		return nil

@@ -142,7 +142,7 @@ func TestCreationIsDurable(t *testing.T) {
 		disk := vfs.NewCrashMem()
 		db := mustOpen(t, dir, manual(disk))
 		check(t, "CreateTable", db.CreateTable(t.Context(), table))
-		db = mustOpen(t, dir, manual(disk.Crash(vfs.CrashOptions{Mode: vfs.CrashMin})))
+		db = mustOpen(t, dir, manual(disk.Crash(vfs.CrashOptions{Mode: "min"})))
 		if tables, err := db.Tables(t.Context(), "", 0); err != nil || len(tables) != 1 {
 			t.Errorf("%s: tables %v, %v after a power cut, want one", dir, tables, err)
 		}

@@ -31,7 +31,7 @@ func TestReadOnlyAfterKill(t *testing.T) {
 			check(t, "Flush", db.Flush(t.Context()))
 		}
 		want := dump(t, db, store.Query{})
-		for _, after := range []*vfs.Mem{disk.Clone(), disk.Crash(vfs.CrashOptions{Mode: vfs.CrashMin}), disk.Crash(vfs.CrashOptions{Mode: vfs.CrashMax})} {
+		for _, after := range []*vfs.Mem{disk.Clone(), disk.Crash(vfs.CrashOptions{Mode: "min"}), disk.Crash(vfs.CrashOptions{Mode: "max"})} {
 			before := treeOf(t, after, "/")
 			view := mustOpen(t, "db", readOnly(after))
 			if got := dump(t, view, store.Query{}); !slices.Equal(got, want) {

@@ -26,7 +26,7 @@ func (o *opShapes) reset(cache *codec.ShapeCache, n int) {
 
 // known looks up the shape of op i, whose properties are props, and reports
 // whether all names in props, those of nulls included, are known to be legal and
-// distinct. It is for store.CheckBatchFunc.
+// distinct. It is for store.CheckBatch.
 func (o *opShapes) known(i int, props edm.Properties) bool {
 	s := o.lastShape
 	if s == nil || !like(props, o.last) {

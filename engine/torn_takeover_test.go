@@ -17,11 +17,11 @@ func TestTornTakeOver(t *testing.T) {
 	var states []*vfs.Mem
 	old := ""
 	disk.OnOp(func(op vfs.Op) {
-		if op.Kind != vfs.OpSync || op.Name != old {
+		if op.Kind != "sync" || op.Name != old {
 			return
 		}
 		for seed := range uint64(8) {
-			states = append(states, disk.Crash(vfs.CrashOptions{Mode: vfs.CrashSector, Seed: seed}))
+			states = append(states, disk.Crash(vfs.CrashOptions{Mode: "sector", Seed: seed}))
 		}
 	})
 	fill(t, db, "p", 4, 14<<10)

@@ -26,7 +26,7 @@ func once(armed *atomic.Bool, match func(vfs.Op) bool, act func()) errorfs.Rule 
 }
 
 func opens(suffix string) func(vfs.Op) bool {
-	return func(op vfs.Op) bool { return op.Kind == vfs.OpOpen && strings.HasSuffix(op.Name, suffix) }
+	return func(op vfs.Op) bool { return op.Kind == "open" && strings.HasSuffix(op.Name, suffix) }
 }
 
 // TestVerifyBesideFlush flushes before Verify reads the segments. A file that is
@@ -118,7 +118,7 @@ func TestVerifyBesideFlushAndClose(t *testing.T) {
 	fill(t, db, "p", 10, 100)
 	var armed atomic.Bool
 	armed.Store(true)
-	opens := func(op vfs.Op) bool { return op.Kind == vfs.OpOpen && strings.HasSuffix(op.Name, ".wal") }
+	opens := func(op vfs.Op) bool { return op.Kind == "open" && strings.HasSuffix(op.Name, ".wal") }
 	fsys.SetRule(once(&armed, opens, func() {
 		check(t, "Flush", db.Flush(t.Context()))
 		check(t, "Close", db.Close())

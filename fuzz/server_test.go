@@ -41,7 +41,7 @@ type served struct {
 }
 
 func newServed(t *testing.T, keys ...edm.Key) *served {
-	s := &served{t: t, store: storetest.NewMapAt(func() edm.Ticks { return edm.TicksOf(clock{}.Now()) })}
+	s := &served{t: t, store: storetest.NewMap(func() edm.Ticks { return edm.TicksOf(clock{}.Now()) })}
 	var err error
 	s.handler, err = server.New(server.Options{
 		Accounts: []server.Account{{Name: servedAccount, Keys: []string{servedKey}, Store: s.store}},

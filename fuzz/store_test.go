@@ -56,7 +56,7 @@ type world struct {
 const worldTable = "World"
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, ctx: t.Context(), disk: vfs.NewMem(), model: storetest.NewMap(), old: map[edm.Key][2]edm.ETag{}}
+	w := &world{t: t, ctx: t.Context(), disk: vfs.NewMem(), model: storetest.NewMap(nil), old: map[edm.Key][2]edm.ETag{}}
 	w.open()
 	w.same("create", w.db.CreateTable(w.ctx, worldTable), w.model.CreateTable(w.ctx, worldTable))
 	return w

@@ -15,7 +15,7 @@ const otherKey = "YW5vdGhlciBrZXkgb2YgdGVzdHMsIDMyIGJ5dGVzLi4="
 
 // TestSetAccounts rotates keys, adds and removes accounts of a server that runs.
 func TestSetAccounts(t *testing.T) {
-	first, second := storetest.NewMap(), storetest.NewMap()
+	first, second := storetest.NewMap(nil), storetest.NewMap(nil)
 	one := server.Account{Name: "one", Keys: []string{testKey}, Store: first}
 	two := server.Account{Name: "two", Keys: []string{testKey}, Store: second}
 	rotated := server.Account{Name: "one", Keys: []string{otherKey}, Store: first}
@@ -73,8 +73,8 @@ func TestSetAccountsKeepsProperties(t *testing.T) {
 // TestSetAccountsWhileServing adds and removes an account while requests for it run. Each
 // gets a valid response.
 func TestSetAccountsWhileServing(t *testing.T) {
-	one := server.Account{Name: "one", Keys: []string{testKey}, Store: storetest.NewMap()}
-	two := server.Account{Name: "two", Keys: []string{testKey}, Store: storetest.NewMap()}
+	one := server.Account{Name: "one", Keys: []string{testKey}, Store: storetest.NewMap(nil)}
+	two := server.Account{Name: "two", Keys: []string{testKey}, Store: storetest.NewMap(nil)}
 	s, err := server.New(server.Options{Accounts: []server.Account{one}, Now: func() time.Time { return testTime }})
 	if err != nil {
 		t.Fatal(err)

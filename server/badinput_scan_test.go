@@ -57,7 +57,7 @@ func TestEndlessScans(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var events []server.Event
 			h, err := server.New(server.Options{
-				Accounts: []server.Account{{Name: testAccount, Keys: []string{testKey}, Store: endlessStore{storetest.NewMap()}}},
+				Accounts: []server.Account{{Name: testAccount, Keys: []string{testKey}, Store: endlessStore{storetest.NewMap(nil)}}},
 				Observe:  func(e server.Event) { events = append(events, e) },
 			})
 			if err != nil {
@@ -83,8 +83,8 @@ func TestEndlessScans(t *testing.T) {
 				if waited != c.waits || res.StatusCode < http.StatusBadRequest {
 					t.Errorf("after the client disconnected, the response %d came %v later", res.StatusCode, waited-c.waits)
 				}
-				if len(events) != 1 || events[0].Status != server.StatusClientGone || events[0].Code != "" || !errors.Is(events[0].Err, context.Canceled) {
-					t.Errorf("after the client disconnected, the events are %+v, want one of status %d", events, server.StatusClientGone)
+				if len(events) != 1 || events[0].Status != 499 || events[0].Code != "" || !errors.Is(events[0].Err, context.Canceled) {
+					t.Errorf("after the client disconnected, the events are %+v, want one of status %d", events, 499)
 				}
 				return
 			}

@@ -67,7 +67,7 @@ func (x *exchange) batch() error {
 		if err != nil {
 			// Errors of earlier operations take precedence.
 			if len(writes) > 0 {
-				if failed := store.CheckBatch(table, writes); failed != nil {
+				if failed := store.CheckBatch(table, writes, nil); failed != nil {
 					return x.failBatch(ops, writes, failed)
 				}
 			}

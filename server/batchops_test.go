@@ -115,7 +115,7 @@ func TestBatchWithinRange(t *testing.T) {
 	}
 	c := newClient(t)
 	for round := range 1000 {
-		c.store.Store = storetest.NewMap()
+		c.store.Store = storetest.NewMap(nil)
 		if err := c.store.CreateTable(t.Context(), "People"); err != nil {
 			t.Fatal(err)
 		}

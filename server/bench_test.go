@@ -77,7 +77,7 @@ func BenchmarkBatch(b *testing.B) {
 }
 
 func benchmarkBatch(b *testing.B, body []byte) {
-	idle := &idleStore{Store: storetest.NewMap(), results: make([]store.Result, 100)}
+	idle := &idleStore{Store: storetest.NewMap(nil), results: make([]store.Result, 100)}
 	for i := range idle.results {
 		idle.results[i] = store.Result{ETag: "W/\"datetime'2024-02-03T12%3A00%3A00.0000001Z'\"", Timestamp: edm.MaxTicks}
 	}

@@ -171,7 +171,7 @@ func TestReusedBodies(t *testing.T) {
 
 // TestLargeEntitiesReserve reads an entity that exceeds a chunk, alone and in a page.
 func TestLargeEntitiesReserve(t *testing.T) {
-	st := storetest.NewMap()
+	st := storetest.NewMap(nil)
 	if err := st.CreateTable(t.Context(), "Things"); err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestLargeEntitiesReserve(t *testing.T) {
 // TestPanicReleasesMemory ends a request by a panic that reaches net/http.
 func TestPanicReleasesMemory(t *testing.T) {
 	s, err := New(Options{
-		Accounts: []Account{{Name: "acct", Keys: []string{strings.Repeat("A", 44)}, WeakKeys: true, Store: storetest.NewMap()}},
+		Accounts: []Account{{Name: "acct", Keys: []string{strings.Repeat("A", 44)}, WeakKeys: true, Store: storetest.NewMap(nil)}},
 		Observe:  func(Event) { panic(http.ErrAbortHandler) },
 	})
 	if err != nil {

@@ -46,7 +46,7 @@ func TestHealth(t *testing.T) {
 			}
 		})
 	}
-	h, err := server.New(server.Options{Accounts: []server.Account{{Name: "healthz", Keys: []string{testKey}, Store: storetest.NewMap()}}})
+	h, err := server.New(server.Options{Accounts: []server.Account{{Name: "healthz", Keys: []string{testKey}, Store: storetest.NewMap(nil)}}})
 	if err != nil {
 		t.Fatal(err)
 	}

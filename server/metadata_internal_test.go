@@ -30,7 +30,7 @@ func TestPolicies(t *testing.T) {
 		{"an invalid table name", "a", "", store.ErrInvalid, store.ErrTableNotFound, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := storetest.NewMap()
+			s := storetest.NewMap(nil)
 			if err := s.CreateTable(t.Context(), "People"); err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +62,7 @@ func (s *metaStore) SetAccountMeta(ctx context.Context, meta []byte) error {
 }
 
 func TestPropertyCache(t *testing.T) {
-	s := &metaStore{Store: storetest.NewMap()}
+	s := &metaStore{Store: storetest.NewMap(nil)}
 	cache := newPropertyCache(s)
 	want := func(days, reads int) {
 		t.Helper()

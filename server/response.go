@@ -245,6 +245,6 @@ func (x *exchange) finishEvent() {
 		e.Operation = x.operation.name
 	}
 	if errors.Is(e.Err, context.Canceled) {
-		e.Status, e.Code = StatusClientGone, ""
+		e.Status, e.Code = statusClientGone, ""
 	}
 }

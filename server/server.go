@@ -42,9 +42,8 @@ type Account struct {
 	Store store.Store
 }
 
-// StatusClientGone is the Status of the event if the client disconnected before its
-// request ended. It is never the status of a response.
-const StatusClientGone = 499
+// statusClientGone is never the status of a response.
+const statusClientGone = 499
 
 // Event describes a request and its outcome. It has no secrets. Some texts are chosen by
 // clients: quote them.
@@ -52,7 +51,7 @@ type Event struct {
 	Method          string // of the request line
 	Operation       string // such as "InsertEntity"; "" if the request has no valid one
 	Account, Table  string // "" if it is not a valid name: clients may put keys there by mistake
-	Status          int    // of the response, or StatusClientGone
+	Status          int    // of the response, or 499: the client disconnected before the request ended
 	Code            string // the protocol's error code, "" without one
 	Duration        time.Duration
 	Examined        int // rows that the store read, if it reports them

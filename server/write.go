@@ -154,7 +154,7 @@ func (x *exchange) parseWrite(kind store.OpKind, c *command, h *headers, body []
 		var outOfRange *odata.Error
 		if errors.As(err, &outOfRange) && outOfRange.Kind == odata.OutOfRange {
 			// Errors of keys and names take precedence.
-			if other := store.CheckBatch(c.target.Table, []store.Op{w.op}); other != nil {
+			if other := store.CheckBatch(c.target.Table, []store.Op{w.op}, nil); other != nil {
 				err = keyProblem(other, &w.op)
 			}
 		}
@@ -205,7 +205,7 @@ func (x *exchange) write() error {
 func (x *exchange) refuse(w *parsedWrite, table string) error {
 	op := w.op
 	op.IfMatch = store.Any
-	if err := store.CheckBatch(table, []store.Op{op}); err != nil {
+	if err := store.CheckBatch(table, []store.Op{op}, nil); err != nil {
 		return keyProblem(err, &op)
 	}
 	if _, err := x.account.store.TableMeta(x.r.Context(), table); err != nil {

@@ -29,13 +29,12 @@ import (
 //
 // CheckBatch ignores the properties of an OpDelete. It allocates nothing for a valid
 // batch. Err is ErrInvalid for an unknown kind, and an *edm.Error otherwise.
-func CheckBatch(table string, ops []Op) error { return CheckBatchFunc(table, ops, nil) }
-
-// CheckBatchFunc is CheckBatch for a backend that caches checked property names. It
-// calls known with the properties of ops[i] at most once for each op, in the order
-// of ops. If known returns true, CheckBatchFunc does not check the names: they must
-// be legal and distinct, those of nulls included.
-func CheckBatchFunc(table string, ops []Op, known func(i int, props edm.Properties) bool) error {
+//
+// The argument known is nil unless the backend caches checked property names.
+// CheckBatch calls it with the properties of ops[i] at most once for each op, in the
+// order of ops. If it returns true, CheckBatch does not check the names: they must be
+// legal and distinct, those of nulls included.
+func CheckBatch(table string, ops []Op, known func(i int, props edm.Properties) bool) error {
 	c := checker{ops: ops, known: known}
 	return c.check(table)
 }

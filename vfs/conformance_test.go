@@ -25,7 +25,7 @@ var backends = []struct {
 	{"crashmem", func(t *testing.T) (vfs.FS, string) { return vfs.NewCrashMem(), "/" }},
 	{"hookedmem", func(t *testing.T) (vfs.FS, string) {
 		m := vfs.NewCrashMem()
-		m.OnOp(func(vfs.Op) { m.Crash(vfs.CrashOptions{Mode: vfs.CrashSector}) })
+		m.OnOp(func(vfs.Op) { m.Crash(vfs.CrashOptions{Mode: "sector"}) })
 		return m, "/"
 	}},
 	{"errorfs", func(t *testing.T) (vfs.FS, string) { return errorfs.Wrap(vfs.NewMem(), nil), "/" }},

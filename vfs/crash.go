@@ -9,51 +9,37 @@ import (
 	"github.com/tablerock-db/tablerock/vfs/internal/crash"
 )
 
-// CrashMode selects the unsynced changes that survive a power cut.
-type CrashMode uint8
+// CrashModes lists the modes of a crash in which synced changes survive.
+var CrashModes = []string{crashMin, crashMax, "prefix", "subset", crashSector, "dirs"}
 
 const (
-	// CrashMin loses all of them.
-	CrashMin CrashMode = iota + 1
-	// CrashMax keeps all of them.
-	CrashMax
-	// CrashPrefix keeps the changes before a random point of their order, which
-	// may be in the middle of a write.
-	CrashPrefix
-	// CrashSubset keeps or loses each change as a whole, at random.
-	CrashSubset
-	// CrashSector keeps or loses each sector of each write, each size and each
-	// name independently, at random.
-	CrashSector
-	// CrashDirs keeps all contents, and keeps or loses each name at random.
-	CrashDirs
-	// CrashLying is CrashSector on a device that acknowledged the last syncs of
-	// one file without writing, in whole or in one sector. Acknowledged data may
-	// be lost; a program passes if it reports the loss. Without a synced file it
-	// equals CrashSector.
-	CrashLying
+	crashMin    = "min"
+	crashMax    = "max"
+	crashSector = "sector"
+	crashLying  = "lying"
 )
-
-// CrashModes lists the modes in which synced changes survive.
-var CrashModes = []CrashMode{CrashMin, CrashMax, CrashPrefix, CrashSubset, CrashSector, CrashDirs}
-
-// String returns the name of the mode.
-func (c CrashMode) String() string {
-	names := [...]string{"", "min", "max", "prefix", "subset", "sector", "dirs", "lying"}
-	if int(c) < len(names) && c != 0 {
-		return names[c]
-	}
-	return "unknown"
-}
 
 // CrashOptions selects one of the disks that a power cut can leave. Equal options
 // after equal operations give equal disks.
 type CrashOptions struct {
-	// Mode selects the changes that survive. It must be one of the constants.
-	Mode CrashMode
+	// Mode selects the unsynced changes that survive:
+	//
+	//	min     none
+	//	max     all
+	//	prefix  those before a random point of their order, which may be in the
+	//	        middle of a write
+	//	subset  each change as a whole, at random
+	//	sector  each sector of each write, each size and each name, independently
+	//	        and at random
+	//	dirs    all contents, and each name at random
+	//	lying   as sector, on a device that acknowledged the last syncs of one file
+	//	        without writing, in whole or in one sector. Acknowledged data may
+	//	        be lost; a program passes if it reports the loss. Without a synced
+	//	        file it equals sector.
+	Mode string
 	// Seed selects one of the disks that Mode allows.
 	Seed uint64
-	// File is the file whose syncs were lost in mode CrashLying. The default is
+	// File is the file whose syncs were lost in mode lying. The default is
 	// a random one. Other modes ignore it.
 	File string
 }
@@ -61,10 +47,10 @@ type CrashOptions struct {
 // Crash returns a disk that a power cut at this time could leave. The result is an
 // independent Mem with crash tracking: everything on it is durable, no file is open
 // and no lock is held. It is cheap: contents are copied on write. Crash panics if m was
-// not made by NewCrashMem.
+// not made by NewCrashMem, and if the mode is unknown.
 func (m *Mem) Crash(o CrashOptions) *Mem { return m.crash(o, crash.FillAny, 0) }
 
-// crash is Crash with a given Fill and, in mode CrashPrefix, the number of sectors,
+// crash is Crash with a given Fill and, in mode prefix, the number of sectors,
 // sizes and names to keep in the order of the changes; 0 draws the number.
 // +checklocksignore
 func (m *Mem) crash(o CrashOptions, fill crash.Fill, keep int) *Mem {
@@ -75,7 +61,7 @@ func (m *Mem) crash(o CrashOptions, fill crash.Fill, keep int) *Mem {
 	defer m.mu.Unlock()
 	d := newDraw(o, fill)
 	var l lyingFile
-	if o.Mode == CrashLying {
+	if o.Mode == crashLying {
 		l = d.pickLyingLocked(m, o.File)
 	}
 	p := newPlanLocked(m, l)
@@ -130,12 +116,12 @@ func (p *plan) picks(limit int) iter.Seq[[]int] {
 	}
 	return func(yield func([]int) bool) {
 		for i := range limit {
-			o := CrashOptions{Mode: CrashSector, Seed: uint64(i)}
+			o := CrashOptions{Mode: crashSector, Seed: uint64(i)}
 			switch i {
 			case 0:
-				o.Mode = CrashMin
+				o.Mode = crashMin
 			case 1:
-				o.Mode = CrashMax
+				o.Mode = crashMax
 			}
 			if !yield(newDraw(o, crash.FillAny).choose(p, o.Mode, 0)) {
 				return

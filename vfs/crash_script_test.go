@@ -69,18 +69,13 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 }
 
 func scriptChoice(t *testing.T, d *datadriven.TestData) vfs.CrashChoice {
-	var mode, fill string
+	var fill string
 	var c vfs.CrashChoice
-	d.ScanArgs(t, "mode", &mode)
+	d.ScanArgs(t, "mode", &c.Mode)
 	d.MaybeScanArgs(t, "fill", &fill)
 	d.MaybeScanArgs(t, "keep", &c.Keep)
 	d.MaybeScanArgs(t, "seed", &c.Seed)
 	d.MaybeScanArgs(t, "file", &c.File)
-	for m := vfs.CrashMin; m <= vfs.CrashLying; m++ {
-		if m.String() == mode {
-			c.Mode = m
-		}
-	}
 	c.Fill = map[string]crash.Fill{"": crash.FillZeros, "garbage": crash.FillGarbage, "stale": crash.FillStale}[fill]
 	return c
 }

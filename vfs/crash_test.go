@@ -117,10 +117,10 @@ func TestCrashModel(t *testing.T) {
 					if err := s.allows(got); err != nil {
 						t.Fatalf("seed %d, %+v: %v", seed, c, err)
 					}
-					if mode == vfs.CrashMin && !bytes.Equal(got, s.states[0]) {
+					if mode == "min" && !bytes.Equal(got, s.states[0]) {
 						t.Fatalf("seed %d: %s differs from its last synced state", seed, s.name)
 					}
-					if mode == vfs.CrashMax && !bytes.Equal(got, s.states[len(s.states)-1]) {
+					if mode == "max" && !bytes.Equal(got, s.states[len(s.states)-1]) {
 						t.Fatalf("seed %d: %s lost changes in mode max", seed, s.name)
 					}
 				}
@@ -231,7 +231,7 @@ func TestCrashStatesSample(t *testing.T) {
 	if len(all) != 100 {
 		t.Fatalf("%d disks, want 100", len(all))
 	}
-	if all[0] != dump(t, m.Crash(vfs.CrashOptions{Mode: vfs.CrashMin})) || all[1] != dump(t, m.Crash(vfs.CrashOptions{Mode: vfs.CrashMax})) {
+	if all[0] != dump(t, m.Crash(vfs.CrashOptions{Mode: "min"})) || all[1] != dump(t, m.Crash(vfs.CrashOptions{Mode: "max"})) {
 		t.Error("the sample does not begin with all changes lost and all kept")
 	}
 	slices.Sort(all)
@@ -262,7 +262,7 @@ func TestCrashStatesIgnoresLaterChanges(t *testing.T) {
 }
 
 func TestCrashDeterministic(t *testing.T) {
-	for mode := vfs.CrashMin; mode <= vfs.CrashLying; mode++ {
+	for _, mode := range append(slices.Clone(vfs.CrashModes), "lying") {
 		distinct := map[string]bool{}
 		for seed := range uint64(40) {
 			c := vfs.CrashOptions{Mode: mode, Seed: seed}
@@ -272,7 +272,7 @@ func TestCrashDeterministic(t *testing.T) {
 			}
 			distinct[one] = true
 		}
-		want := map[vfs.CrashMode]int{vfs.CrashMin: 1, vfs.CrashMax: 1, vfs.CrashDirs: 2}[mode]
+		want := map[string]int{"min": 1, "max": 1, "dirs": 2}[mode]
 		if want == 0 {
 			want = 10
 		}
@@ -285,7 +285,7 @@ func TestCrashDeterministic(t *testing.T) {
 func TestCopiesAreIndependent(t *testing.T) {
 	m := smallDB(t)
 	before := dump(t, m)
-	copies := []*vfs.Mem{m.Clone(), m.Crash(vfs.CrashOptions{Mode: vfs.CrashMax}), m.Crash(vfs.CrashOptions{Mode: vfs.CrashMin})}
+	copies := []*vfs.Mem{m.Clone(), m.Crash(vfs.CrashOptions{Mode: "max"}), m.Crash(vfs.CrashOptions{Mode: "min"})}
 	dumps := make([]string, len(copies))
 	var wg sync.WaitGroup
 	for i, c := range copies {
@@ -330,11 +330,11 @@ func TestCloneKeepsUnsynced(t *testing.T) {
 	if got, want := c.CrashStateCount(), m.CrashStateCount(); got != want {
 		t.Errorf("clone has %d crash states, want %d", got, want)
 	}
-	min := vfs.CrashOptions{Mode: vfs.CrashMin}
+	min := vfs.CrashOptions{Mode: "min"}
 	if got, want := dump(t, c.Crash(min)), dump(t, m.Crash(min)); got != want {
 		t.Errorf("power cut of the clone leaves\n%swant\n%s", got, want)
 	}
-	after := c.Crash(vfs.CrashOptions{Mode: vfs.CrashSector})
+	after := c.Crash(vfs.CrashOptions{Mode: "sector"})
 	if n := after.CrashStateCount(); n != 1 {
 		t.Errorf("%d states after a second power cut at once, want 1", n)
 	}
@@ -362,7 +362,7 @@ func TestCrashLying(t *testing.T) {
 	seen := map[string]bool{}
 	for seed := range uint64(600) {
 		state := m.CrashChoice(vfs.CrashChoice{
-			CrashOptions: vfs.CrashOptions{Mode: vfs.CrashLying, Seed: seed, File: "a"}, Fill: crash.FillZeros,
+			CrashOptions: vfs.CrashOptions{Mode: "lying", Seed: seed, File: "a"}, Fill: crash.FillZeros,
 		})
 		b, err := vfs.ReadFile(state, "b", 1<<20)
 		if err != nil {
@@ -427,7 +427,7 @@ func TestCrashDataBeyondSize(t *testing.T) {
 
 func TestCrashNeedsTracking(t *testing.T) {
 	for name, call := range map[string]func(m *vfs.Mem){
-		"Crash":       func(m *vfs.Mem) { m.Crash(vfs.CrashOptions{Mode: vfs.CrashMin}) },
+		"Crash":       func(m *vfs.Mem) { m.Crash(vfs.CrashOptions{Mode: "min"}) },
 		"CrashStates": func(m *vfs.Mem) { m.CrashStates(1) },
 	} {
 		func() {

@@ -103,7 +103,11 @@ type draw struct {
 }
 
 func newDraw(o CrashOptions, fill crash.Fill) *draw {
-	return &draw{Draw: crash.NewDraw(o.Seed, uint64(o.Mode)), fill: fill}
+	mode := slices.Index(CrashModes, o.Mode)
+	if o.Mode == crashLying {
+		mode = len(CrashModes)
+	}
+	return &draw{Draw: crash.NewDraw(o.Seed, uint64(mode+1)), fill: fill}
 }
 
 // pickLyingLocked draws a file and the number of its syncs that were lost. The result
@@ -127,22 +131,22 @@ func (d *draw) pickLyingLocked(m *Mem, name string) lyingFile {
 }
 
 // choose returns the pick of a mode.
-func (d *draw) choose(p *plan, mode CrashMode, keep int) []int {
+func (d *draw) choose(p *plan, mode string, keep int) []int {
 	switch mode {
-	case CrashMin:
+	case crashMin:
 		return p.Nothing()
-	case CrashMax:
+	case crashMax:
 		return p.Everything()
-	case CrashPrefix:
+	case "prefix":
 		return d.Prefix(&p.Plan, keep)
-	case CrashSubset:
+	case "subset":
 		return d.Subset(&p.Plan)
-	case CrashSector, CrashLying:
+	case crashSector, crashLying:
 		return d.Sectors(&p.Plan)
-	case CrashDirs:
+	case "dirs":
 		return d.Names(&p.Plan)
 	}
-	panic("vfs: unknown CrashMode")
+	panic("vfs: unknown mode of a crash: " + mode)
 }
 
 // fillSector sets the contents of a sector of file n that was never written.

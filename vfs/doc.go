@@ -44,5 +44,5 @@
 // The model does not contain drives that tear a sector or change its neighbours, damage
 // at rest (use Mem.Patch), file systems that need a repair after a crash, times,
 // permissions, and symbolic links. For a device that acknowledges a flush without doing
-// it use CrashLying. For failed syncs use package errorfs.
+// it use the mode lying. For failed syncs use package errorfs.
 package vfs

@@ -6,7 +6,7 @@ import "github.com/tablerock-db/tablerock/vfs/internal/crash"
 type CrashChoice struct {
 	CrashOptions
 	Fill crash.Fill
-	Keep int // in mode CrashPrefix, how many sectors, sizes and names are kept
+	Keep int // in mode prefix, how many sectors, sizes and names are kept
 }
 
 // CrashChoice returns the disk of one choice.

@@ -62,9 +62,10 @@ func NewCrashMem() *Mem {
 	return m
 }
 
-// OnOp sets a hook. It is called before each operation that can change something (see
-// OpKind.Changes), and at up to three points inside each write and each sync: after the
-// first sector, in the middle, and before the last sector. The hook runs without locks.
+// OnOp sets a hook. It is called before each operation that can change something: all
+// kinds but open, open-rw, list, stat, locked, read, size and close. It is also called
+// at up to three points inside each write and each sync: after the first sector, in the
+// middle, and before the last sector. The hook runs without locks.
 // It may call Crash, CrashStates and Clone, but must not use the file system itself. A
 // nil hook removes it.
 func (m *Mem) OnOp(hook func(Op)) {
@@ -173,7 +174,7 @@ func (m *Mem) reclaimLocked(node *inode) {
 
 // Create implements FS.
 func (m *Mem) Create(name string) (File, error) {
-	m.begin(&Op{Kind: OpCreate, Name: name})
+	m.begin(&Op{Kind: "create", Name: name})
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	parent, base, node, err := m.lookupLocked("create", name)
@@ -214,7 +215,7 @@ func (m *Mem) openLocked(name string, node *inode, write bool) *memFile {
 
 // Rename implements FS.
 func (m *Mem) Rename(oldname, newname string) error {
-	m.begin(&Op{Kind: OpRename, Name: oldname, NewName: newname})
+	m.begin(&Op{Kind: "rename", Name: oldname, NewName: newname})
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	fromDir, from, node, err := m.lookupLocked("rename", oldname)
@@ -251,7 +252,7 @@ func (m *Mem) Rename(oldname, newname string) error {
 
 // Link implements FS.
 func (m *Mem) Link(oldname, newname string) error {
-	m.begin(&Op{Kind: OpLink, Name: oldname, NewName: newname})
+	m.begin(&Op{Kind: "link", Name: oldname, NewName: newname})
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	node, err := m.findLocked("link", oldname)
@@ -274,7 +275,7 @@ func (m *Mem) Link(oldname, newname string) error {
 
 // Remove implements FS.
 func (m *Mem) Remove(name string) error {
-	m.begin(&Op{Kind: OpRemove, Name: name})
+	m.begin(&Op{Kind: "remove", Name: name})
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	parent, base, node, err := m.lookupLocked("remove", name)
@@ -325,7 +326,7 @@ func (m *Mem) Stat(name string) (Info, error) {
 
 // MkdirAll implements FS.
 func (m *Mem) MkdirAll(name string) error {
-	m.begin(&Op{Kind: OpMkdirAll, Name: name})
+	m.begin(&Op{Kind: "mkdir", Name: name})
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if name == "" {
@@ -351,7 +352,7 @@ func (m *Mem) MkdirAll(name string) error {
 
 // SyncDir implements FS.
 func (m *Mem) SyncDir(name string) error {
-	m.begin(&Op{Kind: OpSyncDir, Name: name})
+	m.begin(&Op{Kind: "sync-dir", Name: name})
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	node, err := m.findLocked("sync", name)
@@ -371,7 +372,7 @@ const memHolder = "this process"
 
 // Lock implements FS. A copy made by Clone or Crash has no locks.
 func (m *Mem) Lock(name string) (io.Closer, error) {
-	m.begin(&Op{Kind: OpLock, Name: name})
+	m.begin(&Op{Kind: "lock", Name: name})
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	parent, base, node, err := m.lookupLocked("lock", name)

@@ -18,7 +18,7 @@ func TestOnOp(t *testing.T) {
 	m := vfs.NewCrashMem()
 	var ops []string
 	m.OnOp(func(op vfs.Op) {
-		ops = append(ops, op.String()+" ->"+strings.ReplaceAll(show(t, m.Crash(vfs.CrashOptions{Mode: vfs.CrashMin})), "\n", ""))
+		ops = append(ops, op.String()+" ->"+strings.ReplaceAll(show(t, m.Crash(vfs.CrashOptions{Mode: "min"})), "\n", ""))
 	})
 	f, err := m.Create("a")
 	if err != nil {
@@ -64,18 +64,6 @@ func TestOnOp(t *testing.T) {
 	}
 }
 
-// TestOpKinds checks the names of the constants.
-func TestOpKinds(t *testing.T) {
-	for k, want := range map[vfs.OpKind]string{
-		0: "?", vfs.OpCreate: "create", vfs.OpSyncDir: "sync-dir", vfs.OpLocked: "locked",
-		vfs.OpClose: "close", vfs.OpClose + 1: "op(19)",
-	} {
-		if got := k.String(); got != want {
-			t.Errorf("kind %d is %q, want %q", uint8(k), got, want)
-		}
-	}
-}
-
 // TestOnOpInsideWrite checks that a crash inside a write that keeps everything has the
 // sectors written so far.
 func TestOnOpInsideWrite(t *testing.T) {
@@ -86,7 +74,7 @@ func TestOnOpInsideWrite(t *testing.T) {
 	}
 	var sizes []int64
 	m.OnOp(func(op vfs.Op) {
-		info, err := m.Crash(vfs.CrashOptions{Mode: vfs.CrashMax}).Stat("a")
+		info, err := m.Crash(vfs.CrashOptions{Mode: "max"}).Stat("a")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +95,7 @@ func TestOnOpInsideSync(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	m.OnOp(func(op vfs.Op) { got = append(got, show(t, m.Crash(vfs.CrashOptions{Mode: vfs.CrashMin}))) })
+	m.OnOp(func(op vfs.Op) { got = append(got, show(t, m.Crash(vfs.CrashOptions{Mode: "min"}))) })
 	if err := f.Sync(); err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +187,7 @@ func TestPatch(t *testing.T) {
 	ops, states := m.Ops(), m.CrashStateCount()
 	e.ok(m.Patch("/a", 3, []byte("x")))
 	e.want("a", "012x456789")
-	after := m.Crash(vfs.CrashOptions{Mode: vfs.CrashMin})
+	after := m.Crash(vfs.CrashOptions{Mode: "min"})
 	(&env{T: t, fs: after, dir: ""}).want("a", "012x456789")
 	if m.Ops() != ops || m.CrashStateCount() != states {
 		t.Error("a patch counts as an operation or is pending")
@@ -276,7 +264,7 @@ func TestMemConcurrent(t *testing.T) {
 		return errors.Join(f.Close(), m.SyncDir("/"))
 	})
 	spawn(func(rng *rand.Rand) error {
-		c := m.Crash(vfs.CrashOptions{Mode: vfs.CrashLying, Seed: rng.Uint64()})
+		c := m.Crash(vfs.CrashOptions{Mode: "lying", Seed: rng.Uint64()})
 		_, err := vfs.Dump(c, "/")
 		if _, err := vfs.Dump(m.Clone(), "/"); err != nil {
 			return err

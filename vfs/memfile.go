@@ -54,7 +54,7 @@ func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
 	if err := f.check("write", off, int64(len(p)), true); err != nil {
 		return 0, err
 	}
-	op := Op{Kind: OpWrite, Name: f.name, Off: off, Len: int64(len(p))}
+	op := Op{Kind: "write", Name: f.name, Off: off, Len: int64(len(p))}
 	hook := f.m.begin(&op)
 	if hook == nil || len(p) == 0 {
 		return f.writeSome(p, off)
@@ -126,7 +126,7 @@ func (f *memFile) Sync() error {
 	if err := f.check("sync", 0, 0, false); err != nil {
 		return err
 	}
-	op := Op{Kind: OpSync, Name: f.name}
+	op := Op{Kind: "sync", Name: f.name}
 	hook := f.m.begin(&op)
 	if !f.m.tracked {
 		return nil
@@ -166,7 +166,7 @@ func (f *memFile) Preallocate(off, length int64) error {
 	if err := f.check("preallocate", off, length, true); err != nil {
 		return err
 	}
-	f.m.begin(&Op{Kind: OpPreallocate, Name: f.name, Off: off, Len: length})
+	f.m.begin(&Op{Kind: "preallocate", Name: f.name, Off: off, Len: length})
 	f.m.mu.RLock()
 	defer f.m.mu.RUnlock()
 	n := f.node

@@ -1,62 +1,13 @@
 package vfs
 
-import (
-	"fmt"
-	"strings"
-)
-
-// OpKind identifies a method of FS or File.
-type OpKind uint8
-
-// The operations. OpClose closes a file or releases a lock.
-const (
-	OpCreate OpKind = iota + 1
-	OpOpen
-	OpOpenReadWrite
-	OpRename
-	OpLink
-	OpRemove
-	OpList
-	OpStat
-	OpMkdirAll
-	OpSyncDir
-	OpLock
-	OpLocked
-	OpRead
-	OpWrite
-	OpSync
-	OpPreallocate
-	OpSize
-	OpClose
-)
-
-// opNames holds the names, in the order of the constants.
-var opNames = strings.Fields(`?
-	create open open-rw rename link remove list stat mkdir sync-dir lock locked
-	read write sync preallocate size close`)
-
-// String returns the name of the operation.
-func (k OpKind) String() string {
-	if int(k) < len(opNames) {
-		return opNames[k]
-	}
-	return fmt.Sprintf("op(%d)", uint8(k))
-}
-
-// Changes reports whether the operation can change the file system.
-func (k OpKind) Changes() bool {
-	switch k {
-	case OpCreate, OpRename, OpLink, OpRemove, OpMkdirAll, OpSyncDir, OpLock,
-		OpWrite, OpSync, OpPreallocate:
-		return true
-	case OpOpen, OpOpenReadWrite, OpList, OpStat, OpLocked, OpRead, OpSize, OpClose:
-	}
-	return false
-}
+import "fmt"
 
 // Op is an operation before it takes effect.
 type Op struct {
-	Kind    OpKind
+	// Kind is the method of FS or File: create, open, open-rw, rename, link,
+	// remove, list, stat, mkdir, sync-dir, lock, locked, read, write, sync,
+	// preallocate, size, or close, of a file or a lock.
+	Kind    string
 	Index   uint64 // counts the operations of one FS, from 1
 	Name    string // the file or directory, as passed to FS
 	NewName string // the second name of a rename or link
@@ -71,9 +22,9 @@ type Op struct {
 func (op Op) String() string {
 	s := fmt.Sprintf("#%d %s %s", op.Index, op.Kind, op.Name)
 	switch op.Kind {
-	case OpRename, OpLink:
+	case "rename", "link":
 		s += " " + op.NewName
-	case OpRead, OpWrite, OpPreallocate:
+	case "read", "write", "preallocate":
 		s += fmt.Sprintf(" [%d,%d)", op.Off, op.Off+op.Len)
 	default:
 	}

@@ -164,7 +164,7 @@ func recoverLog(t *testing.T, p crashPoint, depth int) {
 	// No later crash changes the log.
 	o := testOptions()
 	o.Sealed = r.end.Offset
-	after := replayFS(p.disk.Crash(vfs.CrashOptions{Mode: vfs.CrashMin}), testName, o, crashImage)
+	after := replayFS(p.disk.Crash(vfs.CrashOptions{Mode: "min"}), testName, o, crashImage)
 	if after.err != nil || len(after.records) != len(r.records) || !isPrefix(after.records, r.records) {
 		t.Fatalf("%s: after the repair %d records and %v, want %d", p.what, len(after.records), after.err, len(r.records))
 	}
@@ -181,7 +181,7 @@ func TestLyingDevice(t *testing.T) {
 	c := &crashRun{mem: mem}
 	mem.OnOp(func(op vfs.Op) {
 		for seed := range uint64(30) {
-			disk := mem.Crash(vfs.CrashOptions{Mode: vfs.CrashLying, Seed: seed, File: testName})
+			disk := mem.Crash(vfs.CrashOptions{Mode: "lying", Seed: seed, File: testName})
 			if _, err := disk.Stat(testName); err != nil {
 				continue
 			}
@@ -221,7 +221,7 @@ func TestRepairAfterFailedSync(t *testing.T) {
 	}
 	syncs := 0
 	fsys := errorfs.Wrap(mem, func(op vfs.Op) *errorfs.Fault {
-		if op.Kind != vfs.OpSync {
+		if op.Kind != "sync" {
 			return nil
 		}
 		if syncs++; syncs < 4 {
@@ -245,7 +245,7 @@ func TestRepairAfterFailedSync(t *testing.T) {
 	if r.err != nil || len(r.records) != 3 {
 		t.Fatalf("from the cache: %d records, %v, want 3", len(r.records), r.err)
 	}
-	lost := replayFS(mem.Crash(vfs.CrashOptions{Mode: vfs.CrashMax}), testName, testOptions(), crashImage)
+	lost := replayFS(mem.Crash(vfs.CrashOptions{Mode: "max"}), testName, testOptions(), crashImage)
 	if lost.err != nil || len(lost.records) != 2 {
 		t.Fatalf("from the disk: %d records, %v, want 2", len(lost.records), lost.err)
 	}
@@ -254,7 +254,7 @@ func TestRepairAfterFailedSync(t *testing.T) {
 	}
 	o := testOptions()
 	o.Sealed = r.end.Offset
-	after := replayFS(mem.Crash(vfs.CrashOptions{Mode: vfs.CrashMin}), testName, o, crashImage)
+	after := replayFS(mem.Crash(vfs.CrashOptions{Mode: "min"}), testName, o, crashImage)
 	if after.err != nil || len(after.records) != 3 {
 		t.Fatalf("after the repair: %d records, %v, want 3", len(after.records), after.err)
 	}
@@ -269,7 +269,7 @@ func TestRepairErrors(t *testing.T) {
 		t.Fatalf("nothing to repair: %+v, %v", r.end, r.err)
 	}
 	boom := errors.New("boom")
-	for _, kind := range []vfs.OpKind{vfs.OpOpenReadWrite, vfs.OpWrite, vfs.OpSync, vfs.OpClose} {
+	for _, kind := range []string{"open-rw", "write", "sync", "close"} {
 		fsys := failing(mem, func(o vfs.Op) error {
 			if o.Kind == kind {
 				return boom

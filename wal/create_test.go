@@ -53,7 +53,7 @@ func TestReuseFile(t *testing.T) {
 	old := "db/spare"
 	preallocated := false
 	fsys := failing(mem, func(o vfs.Op) error {
-		preallocated = preallocated || o.Kind == vfs.OpPreallocate
+		preallocated = preallocated || o.Kind == "preallocate"
 		return nil
 	})
 	for i, capacity := range []int64{40_000, 20_000, 60_000, 8192, 60_000} {

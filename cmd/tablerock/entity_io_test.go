@@ -43,7 +43,7 @@ func TestReadEntityJSON(t *testing.T) {
 }
 
 func TestWriteEntities(t *testing.T) {
-	s := storetest.NewMap()
+	s := storetest.NewMap(nil)
 	if err := s.CreateTable(t.Context(), "People"); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -102,19 +103,14 @@ func (f *crashFlags) parse() error {
 			return fmt.Errorf("no profile %q", f.profile)
 		}
 	}
-	known := map[string]vfs.CrashMode{"kill": crash.Kill}
-	for _, m := range vfs.CrashModes {
-		known[m.String()] = m
-	}
 	for _, name := range f.modes {
-		m, ok := known[name]
-		if !ok {
+		if name != crash.Kill && !slices.Contains(vfs.CrashModes, name) {
 			return fmt.Errorf("no crash mode %q", name)
 		}
-		f.o.Modes = append(f.o.Modes, m)
+		f.o.Modes = append(f.o.Modes, name)
 	}
 	if f.lying {
-		f.o.Modes, f.o.Depth, f.o.All = []vfs.CrashMode{vfs.CrashLying}, 1, 0
+		f.o.Modes, f.o.Depth, f.o.All = []string{"lying"}, 1, 0
 	}
 	return nil
 }

@@ -140,7 +140,7 @@ func parseColumn(text string, i int, o *ReadOptions) (column, error) {
 		return c, nil
 	}
 	if typed {
-		t, ok := edm.ParseType(suffix)
+		t, ok := parseType(suffix)
 		if !ok {
 			return c, unknownType(text, suffix)
 		}
@@ -159,7 +159,7 @@ func parseColumn(text string, i int, o *ReadOptions) (column, error) {
 	case name == edm.PartitionKeyName || name == edm.RowKeyName:
 		return c, invalid("column %d is named %s, but another column is chosen as that key; rename it, or choose it as the key", i+1, name)
 	default:
-		if err := edm.CheckPropertyName(name); err != nil {
+		if err := edm.CheckProperties(edm.Properties{{Name: name, Value: edm.Boolean(true)}}); err != nil {
 			return c, fmt.Errorf("column %d: %w", i+1, err)
 		}
 	}
@@ -240,11 +240,21 @@ func (s *csvSource) typeOf(col *column, cells []cell) (edm.Type, error) {
 	if col.types < 0 || len(cells[col.types].text) == 0 {
 		return col.typ, nil
 	}
-	t, ok := edm.ParseType(string(cells[col.types].text))
+	t, ok := parseType(string(cells[col.types].text))
 	if !ok {
 		return 0, unknownType(col.name+typeSuffix, string(cells[col.types].text))
 	}
 	return t, nil
+}
+
+// parseType returns the type with the name s in the protocol, such as "Edm.Int64".
+func parseType(s string) (edm.Type, bool) {
+	for t := edm.TypeString; t <= edm.TypeGuid; t++ {
+		if t.String() == s {
+			return t, true
+		}
+	}
+	return 0, false
 }
 
 func unknownType(column, name string) error {

@@ -67,7 +67,7 @@ func unusualEntities(t testing.TB) []edm.Entity {
 
 func storeOf(t testing.TB, entities []edm.Entity) store.Store {
 	t.Helper()
-	st := storetest.NewMap()
+	st := storetest.NewMap(nil)
 	if err := st.CreateTable(t.Context(), "Tab"); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestRoundTrip(t *testing.T) {
 	want := sortedEntities(t, st)
 	for _, f := range []transfer.Format{transfer.CSV, transfer.JSONL} {
 		text := exportText(t, st, f)
-		back := storetest.NewMap()
+		back := storetest.NewMap(nil)
 		r := transfer.NewReader(strings.NewReader(text), transfer.ReadOptions{Name: "f", Format: f})
 		progress, err := transfer.Import(t.Context(), back, "Tab", r, transfer.ImportOptions{Mode: transfer.Insert})
 		if err != nil || int(progress.Rows) != len(want) {

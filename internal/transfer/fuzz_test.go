@@ -17,7 +17,7 @@ import (
 // imported again, must give equal entities.
 func importAnything(t *testing.T, file []byte, o transfer.ReadOptions) {
 	o.Name = "f"
-	st := storetest.NewMap()
+	st := storetest.NewMap(nil)
 	lines := int64(bytes.Count(file, []byte("\n")) + 1)
 	check := func(first, last int64) error {
 		if first < 1 || last < first || last > lines {
@@ -40,7 +40,7 @@ func importAnything(t *testing.T, file []byte, o transfer.ReadOptions) {
 	want := sortedEntities(t, st)
 	for _, f := range []transfer.Format{transfer.CSV, transfer.JSONL} {
 		text := exportText(t, st, f)
-		back := storetest.NewMap()
+		back := storetest.NewMap(nil)
 		r := transfer.NewReader(strings.NewReader(text), transfer.ReadOptions{Name: "g", Format: f})
 		if _, err := transfer.Import(t.Context(), back, "Tab", r, transfer.ImportOptions{Mode: transfer.Insert, InFlight: 2}); err != nil {
 			t.Fatalf("%q is exported as %q, whose import fails: %v", file, text, err)

@@ -32,7 +32,7 @@ type recorder struct {
 	fail    func(ops []store.Op) error
 }
 
-func newRecorder() *recorder { return &recorder{Store: storetest.NewMap(), busy: map[string]bool{}} }
+func newRecorder() *recorder { return &recorder{Store: storetest.NewMap(nil), busy: map[string]bool{}} }
 
 func (r *recorder) Apply(ctx context.Context, table string, ops ...store.Op) ([]store.Result, error) {
 	partition := ops[0].Entity.Key.Partition
@@ -184,7 +184,7 @@ func TestImportModes(t *testing.T) {
 		{transfer.Insert, []string{"a=1", "b=1"}, `f:2: entity already exists (PartitionKey "p", RowKey "r")`},
 	} {
 		t.Run(fmt.Sprint(c.mode), func(t *testing.T) {
-			st := storetest.NewMap()
+			st := storetest.NewMap(nil)
 			if got := importText(t.Context(), st, "PartitionKey,RowKey,a,b\np,r,1,1\n", transfer.ImportOptions{}); got.err != nil {
 				t.Fatal(got.err)
 			}
@@ -209,7 +209,7 @@ func TestImportModes(t *testing.T) {
 
 func TestImportStopsAtInvalidRow(t *testing.T) {
 	in := rows("a/1", "a/2", "b/1") + "c,1,x\n" + "d,1,5\n"
-	st := storetest.NewMap()
+	st := storetest.NewMap(nil)
 	got := importText(t.Context(), st, in, transfer.ImportOptions{})
 	const want = `f:5: column "n": "x": an Edm.Int32 is a whole number from -2147483648 to 2147483647`
 	if got.err == nil || got.err.Error() != want || !errors.Is(got.err, store.ErrInvalid) {
@@ -224,7 +224,7 @@ func TestImportStopsAtInvalidRow(t *testing.T) {
 }
 
 func TestImportSkipsInvalidRows(t *testing.T) {
-	st := storetest.NewMap()
+	st := storetest.NewMap(nil)
 	if got := importText(t.Context(), st, rows("a/2"), transfer.ImportOptions{}); got.err != nil {
 		t.Fatal(got.err)
 	}
@@ -302,7 +302,7 @@ func TestImportStoreError(t *testing.T) {
 func TestImportAckError(t *testing.T) {
 	broken := errors.New("broken pipe")
 	r := transfer.NewReader(strings.NewReader(rows("a/1", "b/1")), transfer.ReadOptions{Name: "f", Format: transfer.CSV})
-	_, err := transfer.Import(t.Context(), storetest.NewMap(), "Tab", r, transfer.ImportOptions{Ack: func(int64, int64) error { return broken }})
+	_, err := transfer.Import(t.Context(), storetest.NewMap(nil), "Tab", r, transfer.ImportOptions{Ack: func(int64, int64) error { return broken }})
 	if !errors.Is(err, broken) {
 		t.Errorf("error %v, want %v", err, broken)
 	}
@@ -313,7 +313,7 @@ func TestImportCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	endless := io.MultiReader(strings.NewReader(head), &repeat{line: "p,r,1\n"})
 	r := transfer.NewReader(endless, transfer.ReadOptions{Name: "f", Format: transfer.CSV})
-	progress, err := transfer.Import(ctx, storetest.NewMap(), "Tab", r, transfer.ImportOptions{Progress: func(transfer.Progress) { cancel() }})
+	progress, err := transfer.Import(ctx, storetest.NewMap(nil), "Tab", r, transfer.ImportOptions{Progress: func(transfer.Progress) { cancel() }})
 	if !errors.Is(err, context.Canceled) || progress.Rows == 0 {
 		t.Errorf("error %v after %+v, want %v after some rows", err, progress, context.Canceled)
 	}
@@ -333,7 +333,7 @@ func (r *repeat) Read(p []byte) (int, error) {
 // TestImportBadHeader checks that a file without a valid header, or without a valid
 // row, creates no table.
 func TestImportBadHeader(t *testing.T) {
-	st := storetest.NewMap()
+	st := storetest.NewMap(nil)
 	if got := importText(t.Context(), st, "a,b\n1,2\n", transfer.ImportOptions{SkipBad: true}); got.err == nil {
 		t.Error("no error for a header without keys")
 	}

@@ -32,14 +32,15 @@ type mapTable struct {
 	sorted []*edm.Entity // rows in order; nil if rows changed
 }
 
-// NewMap returns an empty Store in Go maps. It keeps nothing after Close. Its
-// clock is fixed, so that equal sequences of calls give equal Timestamps.
-func NewMap() store.Store { return newMap(fixedClock) }
-
-// NewMapAt returns an empty Store in Go maps that takes the time from now. A
-// Timestamp is that time, or the previous Timestamp plus one if the time did not
-// advance.
-func NewMapAt(now func() edm.Ticks) store.Store { return newMap(now) }
+// NewMap returns an empty Store in Go maps. It keeps nothing after Close. A Timestamp is
+// the time of now, or the previous Timestamp plus one if the time did not advance. With
+// a nil now the time is fixed, so that equal sequences of calls give equal Timestamps.
+func NewMap(now func() edm.Ticks) store.Store {
+	if now == nil {
+		now = fixedClock
+	}
+	return newMap(now)
+}
 
 func newMap(now func() edm.Ticks) *mapStore {
 	return &mapStore{now: now, tables: map[string]*mapTable{}}
@@ -230,7 +231,7 @@ func (m *mapStore) View(ctx context.Context, table string, key edm.Key, read fun
 
 // Apply implements store.Store.
 func (m *mapStore) Apply(ctx context.Context, table string, ops ...store.Op) ([]store.Result, error) {
-	if err := store.CheckBatch(table, ops); err != nil {
+	if err := store.CheckBatch(table, ops, nil); err != nil {
 		return nil, err
 	}
 	t, err := m.enterTable(ctx, table)

@@ -108,12 +108,12 @@ func (x *FS) decide(op vfs.Op) *Fault {
 }
 
 // wrap returns the error that a fault gives an operation.
-func (f *Fault) wrap(kind vfs.OpKind, name string) error {
+func (f *Fault) wrap(kind string, name string) error {
 	var pathErr *fs.PathError
 	if errors.As(f.Err, &pathErr) {
 		return f.Err
 	}
-	return &fs.PathError{Op: kind.String(), Path: name, Err: f.Err}
+	return &fs.PathError{Op: kind, Path: name, Err: f.Err}
 }
 
 // run does an operation or fails it.
@@ -149,7 +149,7 @@ type layer struct {
 	under vfs.FS
 }
 
-func (l layer) open(kind vfs.OpKind, name string, open func(string) (vfs.File, error)) (vfs.File, error) {
+func (l layer) open(kind string, name string, open func(string) (vfs.File, error)) (vfs.File, error) {
 	var f vfs.File
 	err := l.x.run(vfs.Op{Kind: kind, Name: name}, func() (err error) {
 		f, err = open(name)
@@ -162,56 +162,56 @@ func (l layer) open(kind vfs.OpKind, name string, open func(string) (vfs.File, e
 		return nil, err
 	}
 	return &file{
-		closer: closer{x: l.x, kind: vfs.OpClose, name: name, close: f.Close},
+		closer: closer{x: l.x, kind: "close", name: name, close: f.Close},
 		under:  f,
 	}, nil
 }
 
 func (l layer) Create(name string) (vfs.File, error) {
-	return l.open(vfs.OpCreate, name, l.under.Create)
+	return l.open("create", name, l.under.Create)
 }
 
-func (l layer) Open(name string) (vfs.File, error) { return l.open(vfs.OpOpen, name, l.under.Open) }
+func (l layer) Open(name string) (vfs.File, error) { return l.open("open", name, l.under.Open) }
 
 func (l layer) OpenReadWrite(name string) (vfs.File, error) {
-	return l.open(vfs.OpOpenReadWrite, name, l.under.OpenReadWrite)
+	return l.open("open-rw", name, l.under.OpenReadWrite)
 }
 
 func (l layer) Rename(oldname, newname string) error {
-	return l.x.run(vfs.Op{Kind: vfs.OpRename, Name: oldname, NewName: newname}, func() error {
+	return l.x.run(vfs.Op{Kind: "rename", Name: oldname, NewName: newname}, func() error {
 		return l.under.Rename(oldname, newname)
 	})
 }
 
 func (l layer) Link(oldname, newname string) error {
-	return l.x.run(vfs.Op{Kind: vfs.OpLink, Name: oldname, NewName: newname}, func() error {
+	return l.x.run(vfs.Op{Kind: "link", Name: oldname, NewName: newname}, func() error {
 		return l.under.Link(oldname, newname)
 	})
 }
 
 func (l layer) Remove(name string) error {
-	return l.x.run(vfs.Op{Kind: vfs.OpRemove, Name: name}, func() error { return l.under.Remove(name) })
+	return l.x.run(vfs.Op{Kind: "remove", Name: name}, func() error { return l.under.Remove(name) })
 }
 
 func (l layer) List(dir string) ([]string, error) {
-	return value(l.x, vfs.Op{Kind: vfs.OpList, Name: dir}, func() ([]string, error) { return l.under.List(dir) })
+	return value(l.x, vfs.Op{Kind: "list", Name: dir}, func() ([]string, error) { return l.under.List(dir) })
 }
 
 func (l layer) Stat(name string) (vfs.Info, error) {
-	return value(l.x, vfs.Op{Kind: vfs.OpStat, Name: name}, func() (vfs.Info, error) { return l.under.Stat(name) })
+	return value(l.x, vfs.Op{Kind: "stat", Name: name}, func() (vfs.Info, error) { return l.under.Stat(name) })
 }
 
 func (l layer) MkdirAll(dir string) error {
-	return l.x.run(vfs.Op{Kind: vfs.OpMkdirAll, Name: dir}, func() error { return l.under.MkdirAll(dir) })
+	return l.x.run(vfs.Op{Kind: "mkdir", Name: dir}, func() error { return l.under.MkdirAll(dir) })
 }
 
 func (l layer) SyncDir(dir string) error {
-	return l.x.run(vfs.Op{Kind: vfs.OpSyncDir, Name: dir}, func() error { return l.under.SyncDir(dir) })
+	return l.x.run(vfs.Op{Kind: "sync-dir", Name: dir}, func() error { return l.under.SyncDir(dir) })
 }
 
 func (l layer) Lock(name string) (io.Closer, error) {
 	var lock io.Closer
-	err := l.x.run(vfs.Op{Kind: vfs.OpLock, Name: name}, func() (err error) {
+	err := l.x.run(vfs.Op{Kind: "lock", Name: name}, func() (err error) {
 		lock, err = l.under.Lock(name)
 		return err
 	})
@@ -221,11 +221,11 @@ func (l layer) Lock(name string) (io.Closer, error) {
 		}
 		return nil, err
 	}
-	return &closer{x: l.x, kind: vfs.OpClose, name: name, close: lock.Close}, nil
+	return &closer{x: l.x, kind: "close", name: name, close: lock.Close}, nil
 }
 
 func (l layer) Locked(name string) (holder string, held bool, err error) {
-	err = l.x.run(vfs.Op{Kind: vfs.OpLocked, Name: name}, func() (err error) {
+	err = l.x.run(vfs.Op{Kind: "locked", Name: name}, func() (err error) {
 		holder, held, err = l.under.Locked(name)
 		return err
 	})
@@ -236,7 +236,7 @@ func (l layer) Locked(name string) (holder string, held bool, err error) {
 // the operating system does.
 type closer struct {
 	x      *FS
-	kind   vfs.OpKind
+	kind   string
 	name   string
 	close  func() error
 	closed atomic.Bool
@@ -261,7 +261,7 @@ type file struct {
 }
 
 func (f *file) ReadAt(p []byte, off int64) (int, error) {
-	fault := f.x.decide(vfs.Op{Kind: vfs.OpRead, Name: f.name, Off: off, Len: int64(len(p))})
+	fault := f.x.decide(vfs.Op{Kind: "read", Name: f.name, Off: off, Len: int64(len(p))})
 	if fault == nil {
 		return f.under.ReadAt(p, off)
 	}
@@ -273,13 +273,13 @@ func (f *file) ReadAt(p []byte, off int64) (int, error) {
 		fault.Corrupt(p[:n], off)
 	}
 	if fault.Err != nil && (err == nil || err == io.EOF) {
-		err = fault.wrap(vfs.OpRead, f.name)
+		err = fault.wrap("read", f.name)
 	}
 	return n, err
 }
 
 func (f *file) WriteAt(p []byte, off int64) (int, error) {
-	fault := f.x.decide(vfs.Op{Kind: vfs.OpWrite, Name: f.name, Off: off, Len: int64(len(p))})
+	fault := f.x.decide(vfs.Op{Kind: "write", Name: f.name, Off: off, Len: int64(len(p))})
 	if fault == nil || fault.Err == nil {
 		return f.under.WriteAt(p, off)
 	}
@@ -291,13 +291,13 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 		n, err = f.under.WriteAt(p, off)
 	}
 	if err == nil {
-		err = fault.wrap(vfs.OpWrite, f.name)
+		err = fault.wrap("write", f.name)
 	}
 	return n, err
 }
 
 func (f *file) Sync() error {
-	fault := f.x.decide(vfs.Op{Kind: vfs.OpSync, Name: f.name})
+	fault := f.x.decide(vfs.Op{Kind: "sync", Name: f.name})
 	if fault == nil || fault.Err == nil {
 		return f.under.Sync()
 	}
@@ -308,7 +308,7 @@ func (f *file) Sync() error {
 	} else {
 		loseUnsynced(f.under, fault.Sync)
 	}
-	return fault.wrap(vfs.OpSync, f.name)
+	return fault.wrap("sync", f.name)
 }
 
 // LoseUnsynced implements syncLoser, so that one FS can wrap another.
@@ -319,11 +319,11 @@ func (f *file) LoseUnsynced(revert bool) {
 }
 
 func (f *file) Preallocate(off, n int64) error {
-	return f.x.run(vfs.Op{Kind: vfs.OpPreallocate, Name: f.name, Off: off, Len: n}, func() error {
+	return f.x.run(vfs.Op{Kind: "preallocate", Name: f.name, Off: off, Len: n}, func() error {
 		return f.under.Preallocate(off, n)
 	})
 }
 
 func (f *file) Size() (int64, error) {
-	return value(f.x, vfs.Op{Kind: vfs.OpSize, Name: f.name}, f.under.Size)
+	return value(f.x, vfs.Op{Kind: "size", Name: f.name}, f.under.Size)
 }

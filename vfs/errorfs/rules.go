@@ -21,17 +21,3 @@ func FailNth(n uint64, match func(vfs.Op) bool, fault Fault, sticky bool) Rule {
 		return nil
 	}
 }
-
-// FirstOf gives an operation the fault of the first rule that returns one. Every
-// rule sees every operation.
-func FirstOf(rules ...Rule) Rule {
-	return func(op vfs.Op) *Fault {
-		var first *Fault
-		for _, rule := range rules {
-			if f := rule(op); first == nil {
-				first = f
-			}
-		}
-		return first
-	}
-}

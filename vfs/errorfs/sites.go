@@ -14,7 +14,7 @@ import (
 // Site is a line of code that calls the file system, with the operations of one
 // kind that it did.
 type Site struct {
-	Kind   vfs.OpKind
+	Kind   string
 	Func   string // the calling function, with its package
 	File   string // its source file
 	Line   int
@@ -38,7 +38,7 @@ func (x *FS) Sites() []Site {
 type siteKey struct {
 	file string
 	line int
-	kind vfs.OpKind
+	kind string
 }
 
 // siteTable counts operations by site. Its methods may be called concurrently.
@@ -64,7 +64,7 @@ func isCallee(function string) bool {
 }
 
 // count counts an operation for the first function on the stack outside vfs.
-func (t *siteTable) count(kind vfs.OpKind, failed bool) {
+func (t *siteTable) count(kind string, failed bool) {
 	var pcs [24]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	frame, more := frames.Next()

@@ -1,6 +1,7 @@
 package commitlog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,7 +22,7 @@ import (
 // closed.
 func hold(held chan<- string, release <-chan struct{}) errorfs.Rule {
 	return func(op vfs.Op) *errorfs.Fault {
-		if op.Kind == vfs.OpSync && strings.HasSuffix(op.Name, ".wal") {
+		if op.Kind == "sync" && strings.HasSuffix(op.Name, ".wal") {
 			held <- op.Name
 			<-release
 		}
@@ -90,7 +91,8 @@ func TestFailedSync(t *testing.T) {
 			must(t, "Wait", w.log.Wait(acked))
 			held, release := make(chan string, 100), make(chan struct{})
 			after := errorfs.FailNth(2, nil, errorfs.Fault{Err: fail}, true) // the write succeeds
-			w.fs.SetRule(errorfs.FirstOf(hold(held, release), after))
+			before := hold(held, release)
+			w.fs.SetRule(func(op vfs.Op) *errorfs.Fault { return cmp.Or(before(op), after(op)) })
 			var wg sync.WaitGroup
 			for i := range 5 {
 				c := put(1+i, 1, 10)

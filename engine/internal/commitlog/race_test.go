@@ -25,7 +25,7 @@ func TestFailureDuringReady(t *testing.T) {
 		}
 		got = w.log.Failure()
 	}
-	w.fs.SetRule(errorfs.FailNth(1, func(op vfs.Op) bool { return op.Kind == vfs.OpSync }, errorfs.Fault{Err: bad}, true))
+	w.fs.SetRule(errorfs.FailNth(1, func(op vfs.Op) bool { return op.Kind == "sync" }, errorfs.Fault{Err: bad}, true))
 	c := put(0, 1, 10)
 	must(t, "Append", w.log.Append(c))
 	_ = w.log.Wait(c)
@@ -124,7 +124,7 @@ func TestNextSegmentWaits(t *testing.T) {
 	must(t, "Append", w.log.Append(put(0, 1, 100)))
 	syncs := 0
 	w.fs.SetRule(func(op vfs.Op) *errorfs.Fault {
-		if op.Kind != vfs.OpSync || !strings.HasSuffix(op.Name, ".wal") {
+		if op.Kind != "sync" || !strings.HasSuffix(op.Name, ".wal") {
 			return nil
 		}
 		if syncs++; syncs == 2 { // the first is the header's

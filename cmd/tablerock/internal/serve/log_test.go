@@ -47,7 +47,7 @@ func TestLogOfRequests(t *testing.T) {
 	damaged := e
 	damaged.Err = fmt.Errorf("stored metadata: %w", store.ErrCorrupt)
 	left := failed
-	left.Status, left.Err = server.StatusClientGone, fmt.Errorf("query: %w", context.Canceled)
+	left.Status, left.Err = 499, fmt.Errorf("query: %w", context.Canceled)
 	for _, c := range []struct {
 		name   string
 		config Config

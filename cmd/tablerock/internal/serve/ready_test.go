@@ -36,7 +36,7 @@ func TestReadiness(t *testing.T) {
 		{"while it serves", func() { a.serving.Store(&dbs) }, http.StatusOK, "ok\n"},
 		{"after a failed sync", func() {
 			disk.SetRule(func(op vfs.Op) *errorfs.Fault {
-				if op.Kind == vfs.OpSync {
+				if op.Kind == "sync" {
 					return &errorfs.Fault{Err: syscall.EIO}
 				}
 				return nil

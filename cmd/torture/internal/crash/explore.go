@@ -26,7 +26,7 @@ type Options struct {
 	// Steps is the length of the workload. The default is 40.
 	Steps int
 	// Modes are the crash modes. The default is Kill and vfs.CrashModes.
-	Modes []vfs.CrashMode
+	Modes []string
 	// Choices is the number of disks for each point and random mode. The default
 	// is 1.
 	Choices int
@@ -46,9 +46,9 @@ type Options struct {
 
 // Kill is the crash mode in which only the process ends: everything it wrote is on the
 // disk, and writes without a sync can still be lost in a later power failure.
-const Kill vfs.CrashMode = 0
+const Kill = "kill"
 
-var modes = append([]vfs.CrashMode{Kill}, vfs.CrashModes...)
+var modes = append([]string{Kill}, vfs.CrashModes...)
 
 // crashed returns a disk after a crash.
 func crashed(disk *vfs.Mem, c vfs.CrashOptions) *vfs.Mem {
@@ -61,7 +61,7 @@ func crashed(disk *vfs.Mem, c vfs.CrashOptions) *vfs.Mem {
 // describe returns the mode and the seed of a crash.
 func describe(c vfs.CrashOptions) string {
 	if c.Mode == Kill {
-		return "kill"
+		return Kill
 	}
 	return fmt.Sprintf("crash %v/%d", c.Mode, c.Seed)
 }
@@ -181,12 +181,12 @@ func (x *explorer) addDisks(disk *vfs.Mem, op vfs.Op) {
 	}
 	for _, mode := range x.o.Modes {
 		n := x.o.Choices
-		if mode == Kill || mode == vfs.CrashMin || mode == vfs.CrashMax {
+		if mode == Kill || mode == "min" || mode == "max" {
 			n = 1
 		}
 		for range n {
 			c := vfs.CrashOptions{Mode: mode, Seed: rng.Uint64()}
-			if mode == vfs.CrashLying {
+			if mode == "lying" {
 				c.File = lyingFile(disk, rng)
 			}
 			add(c)
@@ -195,7 +195,7 @@ func (x *explorer) addDisks(disk *vfs.Mem, op vfs.Op) {
 	if x.o.All > 0 && rng.IntN(16) == 0 && disk.CrashStateCount() <= uint64(x.o.All) {
 		i := uint64(0)
 		for state := range disk.CrashStates(x.o.All) {
-			c := vfs.CrashOptions{Mode: vfs.CrashSector, Seed: i}
+			c := vfs.CrashOptions{Mode: "sector", Seed: i}
 			x.disks = append(x.disks, crashDisk{state, instant, x.points, op, c}) // +checklocksignore: in a range function
 			i++
 		}
@@ -215,7 +215,7 @@ func (x *explorer) checkDisks(ctx context.Context) error {
 		f := &list[i]
 		path := fmt.Sprintf("%s: %v, %s", f.instant.What(), f.op, describe(f.choice))
 		var err error
-		if f.choice.Mode == vfs.CrashLying {
+		if f.choice.Mode == "lying" {
 			err = x.guard(func() error { return x.checkLying(ctx, f) })
 		} else {
 			err = x.guard(func() error { return x.check(ctx, f) })

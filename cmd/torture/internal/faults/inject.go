@@ -94,8 +94,8 @@ func Run(ctx context.Context, o Options, counts *Counts) error {
 }
 
 // record runs the workload without a failure and returns its operations.
-func record(ctx context.Context, o Options) ([]vfs.OpKind, error) {
-	var kinds []vfs.OpKind
+func record(ctx context.Context, o Options) ([]string, error) {
+	var kinds []string
 	r := newRun(o, func(op vfs.Op) *errorfs.Fault {
 		kinds = append(kinds, op.Kind)
 		return nil

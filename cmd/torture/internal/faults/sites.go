@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
@@ -18,7 +17,7 @@ type Sites struct {
 }
 
 type site struct {
-	kind vfs.OpKind
+	kind string
 	file string
 	line int
 }

@@ -17,62 +17,62 @@ type variant struct {
 	half   bool // a read or write does half of its work first
 	sticky bool
 	// also has the operations that fail from then on if sticky is set.
-	also []vfs.OpKind
+	also []string
 	// again, unless 0, is the distance to a second operation that fails, such as one
 	// that cleans up after the first.
 	again uint64
 }
 
 var (
-	reads  = []vfs.OpKind{vfs.OpRead, vfs.OpOpen, vfs.OpList, vfs.OpStat, vfs.OpSize}
-	writes = []vfs.OpKind{
-		vfs.OpCreate, vfs.OpOpenReadWrite, vfs.OpRename, vfs.OpLink, vfs.OpRemove, vfs.OpMkdirAll, vfs.OpSyncDir,
-		vfs.OpWrite, vfs.OpSync, vfs.OpPreallocate,
+	reads  = []string{"read", "open", "list", "stat", "size"}
+	writes = []string{
+		"create", "open-rw", "rename", "link", "remove", "mkdir", "sync-dir",
+		"write", "sync", "preallocate",
 	}
-	growing = []vfs.OpKind{vfs.OpCreate, vfs.OpLink, vfs.OpMkdirAll, vfs.OpWrite, vfs.OpPreallocate}
+	growing = []string{"create", "link", "mkdir", "write", "preallocate"}
 )
 
 // variants returns the ways in which an operation can fail.
-func variants(kind vfs.OpKind) []variant {
+func variants(kind string) []variant {
 	var list []variant
-	add := func(name string, f errorfs.Fault, half bool, also []vfs.OpKind) {
+	add := func(name string, f errorfs.Fault, half bool, also []string) {
 		list = append(list, variant{name: name, fault: f, half: half},
 			variant{name: name + ", sticky", fault: f, half: half, sticky: true, also: also})
 	}
 	switch kind {
-	case vfs.OpRead:
+	case "read":
 		add("EIO", errorfs.Fault{Err: syscall.EIO}, false, reads)
 		add("short read", errorfs.Fault{Err: syscall.EIO}, true, reads)
-	case vfs.OpWrite:
+	case "write":
 		add("EIO", errorfs.Fault{Err: syscall.EIO}, false, writes)
 		add("short write", errorfs.Fault{Err: syscall.EIO}, true, writes)
 		add("ENOSPC", errorfs.Fault{Err: syscall.ENOSPC}, true, growing)
-	case vfs.OpSync:
+	case "sync":
 		add("EIO, keeps", errorfs.Fault{Err: syscall.EIO, Sync: errorfs.SyncKeeps}, false, writes)
 		add("EIO, forgets", errorfs.Fault{Err: syscall.EIO, Sync: errorfs.SyncForgets}, false, writes)
 		add("EIO, reverts", errorfs.Fault{Err: syscall.EIO, Sync: errorfs.SyncReverts}, false, writes)
 		add("ENOSPC, forgets", errorfs.Fault{Err: syscall.ENOSPC, Sync: errorfs.SyncForgets}, false, growing)
-	case vfs.OpCreate, vfs.OpLink, vfs.OpMkdirAll, vfs.OpRename, vfs.OpPreallocate:
+	case "create", "link", "mkdir", "rename", "preallocate":
 		add("EIO", errorfs.Fault{Err: syscall.EIO}, false, writes)
 		add("EIO after it happened", errorfs.Fault{Err: syscall.EIO, Applied: true}, false, writes)
 		add("ENOSPC", errorfs.Fault{Err: syscall.ENOSPC}, false, growing)
-	case vfs.OpRemove, vfs.OpSyncDir:
+	case "remove", "sync-dir":
 		add("EIO", errorfs.Fault{Err: syscall.EIO}, false, writes)
 		add("EIO after it happened", errorfs.Fault{Err: syscall.EIO, Applied: true}, false, writes)
-	case vfs.OpOpen, vfs.OpOpenReadWrite:
+	case "open", "open-rw":
 		add("EIO", errorfs.Fault{Err: syscall.EIO}, false, reads)
-		add("EMFILE", errorfs.Fault{Err: syscall.EMFILE}, false, []vfs.OpKind{vfs.OpOpen, vfs.OpOpenReadWrite, vfs.OpCreate})
-	case vfs.OpList, vfs.OpStat, vfs.OpSize, vfs.OpLock, vfs.OpLocked, vfs.OpClose:
-		add("EIO", errorfs.Fault{Err: syscall.EIO}, false, []vfs.OpKind{kind})
+		add("EMFILE", errorfs.Fault{Err: syscall.EMFILE}, false, []string{"open", "open-rw", "create"})
+	case "list", "stat", "size", "lock", "locked", "close":
+		add("EIO", errorfs.Fault{Err: syscall.EIO}, false, []string{kind})
 	}
 	return list
 }
 
 // twice returns failures of two operations. The second one is one of the next few, or a
 // random one of the rest.
-func twice(kind vfs.OpKind, n, total uint64, rng *rand.Rand) []variant {
+func twice(kind string, n, total uint64, rng *rand.Rand) []variant {
 	near := uint64(3)
-	if kind == vfs.OpLink {
+	if kind == "link" {
 		near = 8 // the copy after a failed link
 	}
 	var list []variant

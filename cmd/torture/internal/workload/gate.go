@@ -34,7 +34,7 @@ func (g *gate) shut() (blocked <-chan struct{}, open func()) {
 }
 
 func (g *gate) rule(op vfs.Op) *errorfs.Fault {
-	if op.Kind != vfs.OpSync || path.Ext(op.Name) != string(filename.WAL) {
+	if op.Kind != "sync" || path.Ext(op.Name) != string(filename.WAL) {
 		return nil
 	}
 	g.mu.Lock()

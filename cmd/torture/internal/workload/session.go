@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -191,11 +192,13 @@ func (s *Session) open() error {
 	if s.o.Wrap != nil {
 		under = s.o.Wrap(s.Disk)
 	}
-	rules := []errorfs.Rule{s.gate.rule}
-	if s.o.Rule != nil {
-		rules = append(rules, s.o.Rule)
-	}
-	s.FS = errorfs.Wrap(under, errorfs.FirstOf(rules...))
+	s.FS = errorfs.Wrap(under, func(op vfs.Op) *errorfs.Fault {
+		fault := s.gate.rule(op)
+		if s.o.Rule != nil {
+			fault = cmp.Or(fault, s.o.Rule(op))
+		}
+		return fault
+	})
 	if s.o.Opened != nil {
 		s.o.Opened(s.FS)
 	}

@@ -228,7 +228,7 @@ func (s *Session) checkpoint(ctx context.Context) error {
 	}
 	s.floor = s.Head
 	if s.strict() {
-		if err := s.CheckCopy(ctx, s.Disk.Crash(vfs.CrashOptions{Mode: vfs.CrashMin}), dest, s.Head, true); err != nil {
+		if err := s.CheckCopy(ctx, s.Disk.Crash(vfs.CrashOptions{Mode: "min"}), dest, s.Head, true); err != nil {
 			return err
 		}
 	}
