@@ -227,7 +227,7 @@ func (s *budgetStore) Query(ctx context.Context, table string, q store.Query) st
 // the fewer entities and tables are examined, in pages that continue.
 func TestPageIsShorterForCostlyFilter(t *testing.T) {
 	c := newClient(t)
-	budgets := &budgetStore{Store: storetest.NewMap()}
+	budgets := &budgetStore{Store: storetest.NewMap(nil)}
 	c.store.Store = budgets
 	for i := range 1500 {
 		if err := c.store.CreateTable(t.Context(), fmt.Sprintf("T%04d", i)); err != nil {
