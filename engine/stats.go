@@ -10,7 +10,7 @@ import (
 type Stats struct {
 	Tables int
 	// Entities is exact if nothing was overwritten or deleted since the last
-	// Compact, and an estimate otherwise.
+	// Compact and no compaction is under way, and an estimate otherwise.
 	Entities      int64
 	SSTables      int
 	SSTableBytes  int64

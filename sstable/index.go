@@ -172,3 +172,24 @@ func (x *index) seek(key []byte) int {
 	}
 	return i
 }
+
+// within estimates the rows and the bytes of groups from user key lo to user key hi,
+// which the file contains. Of a group at an edge it counts half.
+func (x *index) within(lo, hi []byte) (rows uint64, size int64) {
+	first, last := x.seek(lo), x.seek(hi)
+	for i := first; i <= last; i++ {
+		rows += uint64(x.groups[i].rows)
+		size += int64(x.groups[i].len)
+	}
+	if !bytes.Equal(lo, userKey(x.smallest)) {
+		rows -= uint64(x.groups[first].rows / 2)
+		size -= int64(x.groups[first].len / 2)
+	}
+	if !bytes.Equal(hi, userKey(x.largest)) {
+		rows -= uint64(x.groups[last].rows / 2)
+		size -= int64(x.groups[last].len / 2)
+	}
+	return max(rows, 1), max(size, 1)
+}
+
+func userKey(internal []byte) []byte { return internal[:len(internal)-codec.TrailerLen] }

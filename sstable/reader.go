@@ -267,6 +267,14 @@ func (r *Reader) prunable(lowest, highest int) bool {
 	return last.off+int64(last.len)-all[lowest].off >= minPruneRatio*int64(r.footer.bounds.len)
 }
 
+// Within estimates, from the index alone, the entries from user key lo to user key hi,
+// and their share of the bytes of all entries. The file contains both keys.
+func (r *Reader) Within(lo, hi []byte) (entries uint64, share float64) {
+	entries, n := r.index.within(lo, hi)
+	last := &r.index.groups[len(r.index.groups)-1]
+	return entries, float64(n) / float64(last.off+int64(last.len)-r.index.groups[0].off)
+}
+
 // Close closes the file. Blocks stay in the cache until they are dropped there.
 func (r *Reader) Close() error {
 	if err := r.f.Close(); err != nil {

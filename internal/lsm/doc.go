@@ -47,8 +47,14 @@
 // installs them, and the same install removes their range from the inputs. An input
 // that was consumed in part stays listed as one or more virtual sstables, with
 // narrower bounds. Its file is removed when no version lists any range of it. So a
-// compaction needs little temporary space, loses at most the work of a few files if
-// it is aborted, and never delays a flush or a more urgent compaction for long.
+// compaction loses at most the work of a few files if it is aborted, and never delays
+// a flush or a more urgent compaction for long.
+//
+// A flush whose keys overlap older runs, and a compaction of a tier, write files of
+// about a tenth of their run, at least 256 KiB and at most Options.FileBytes. The
+// inputs of a tier are then removed one after the other during its compaction, and
+// their consumed ranges take about a tenth of the space. Statistics count the rest of a
+// consumed file by the index of its groups.
 //
 // # Dropped entries
 //

@@ -40,7 +40,9 @@ type virtualSST struct {
 	lo, hi []byte
 	// clipped says that the file contains keys beyond lo..hi.
 	clipped bool
-	bytes   int64 // size of lo..hi, an estimate if clipped
+	// bytes and entries are those of lo..hi, estimates if clipped.
+	bytes   int64
+	entries uint64
 }
 
 // The bounds of a virtual sstable are internal keys of the file. A bound at which it
@@ -51,14 +53,28 @@ const (
 	clippedLast  = ^uint64(0) // after every version of the key
 )
 
-// newVirtualSST returns the virtual sstable of f that meta lists. bytes is its size.
+// newVirtualSST returns the virtual sstable of f that meta lists. bytes is its size
+// unless it is clipped.
 func newVirtualSST(f *file, meta manifest.File, bytes int64) *virtualSST {
-	s := &virtualSST{file: f, meta: meta, bytes: bytes}
+	s := &virtualSST{file: f, meta: meta, bytes: bytes, entries: meta.Entries}
 	var first, last uint64
 	s.lo, first = splitBound(meta.Smallest)
 	s.hi, last = splitBound(meta.Largest)
 	s.clipped = first == clippedFirst || last == clippedLast
+	if s.clipped && f.reader != nil {
+		share := 0.0
+		s.entries, share = f.reader.Within(s.lo, s.hi)
+		s.bytes = max(1, int64(float64(f.size)*share))
+	}
 	return s
+}
+
+// tombstones estimates the tombstones within lo..hi.
+func (s *virtualSST) tombstones() uint64 {
+	if !s.clipped {
+		return s.meta.Tombstones
+	}
+	return uint64(float64(s.meta.Tombstones) * float64(s.entries) / float64(s.meta.Entries))
 }
 
 func splitBound(key []byte) (user []byte, trailer uint64) {

@@ -72,7 +72,7 @@ func (j *Job) end(err error) {
 }
 
 // NewFlush returns a job that writes the memtables, oldest first, as one run of tier
-// 0. They must not change, and must remain readable until the job ends. The install
+// 0, in files of a tenth of the entries where they overlap older runs. They must not change, and must remain readable until the job ends. The install
 // of the run also applies e, whose LastSeq must cover the memtables. Run one flush at
 // a time, in the order of the memtables' age.
 func (t *Tree) NewFlush(tables []*memtable.Table, e manifest.Edit) *Job {
@@ -84,11 +84,15 @@ func (t *Tree) NewFlush(tables []*memtable.Table, e manifest.Edit) *Job {
 	v := t.Version()
 	c := &compaction{t: t, v: v, edit: e, flush: true}
 	c.visibility = visibility{snapshots: t.o.Snapshots(), dropped: t.o.Dropped, older: newOlderRuns(v.runs).mayContain}
+	entries := 0
 	for i := len(tables) - 1; i >= 0; i-- {
+		entries += tables[i].Len()
 		it := tables[i].NewIterator(memtable.IterOptions{AllVersions: true})
 		c.sources = append(c.sources, &counted{it, &c.in})
 	}
-	c.out = output{t: t, run: t.NewNumber(), fileBytes: t.o.FileBytes, compression: t.o.Compression}
+	// A file that overlaps no older run is moved to the bottom.
+	c.out = output{t: t, run: t.NewNumber(), fileBytes: t.o.shareBytes(v.bytes(), t.o.minFileBytes()), compression: t.o.Compression}
+	c.out.pieces = pieces{entries: uint64(entries/piecesOfRun + 1), older: v.runs}
 	t.flushing = &Job{t: t, what: "flush", step: c.step, abort: c.abort}
 	return t.flushing
 }

@@ -13,6 +13,10 @@ const (
 	defaultFileBytes = 32 << 20
 	defaultTierRuns  = 8
 	maxMinFileBytes  = 4 << 20
+	maxMinPieceBytes = 256 << 10
+	// pieces of a run, if they are not too small. A file may get a quarter larger than
+	// its target, so that it ends with a partition.
+	piecesOfRun = 10
 )
 
 // Options configure a Tree.
@@ -77,6 +81,16 @@ func (o Options) withDefaults() Options {
 // minFileBytes is the least size of a file that is cut at the end of a table, and of
 // a file that is moved to the bottom without a rewrite.
 func (o *Options) minFileBytes() int64 { return min(maxMinFileBytes, o.FileBytes/8) }
+
+// minPieceBytes is the least size of a file that is cut because it is a large share
+// of its run.
+func (o *Options) minPieceBytes() int64 { return min(maxMinPieceBytes, o.FileBytes/8) }
+
+// shareBytes is the target size of a file, of at least least bytes, of a run of total
+// bytes.
+func (o *Options) shareBytes(total, least int64) int64 {
+	return min(o.FileBytes, max(least, total/piecesOfRun))
+}
 
 // IterOptions bound the entries of Version.AppendSources.
 type IterOptions = sstable.IterOptions

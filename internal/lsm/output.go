@@ -22,6 +22,7 @@ type output struct {
 	tier        uint32
 	run         uint64
 	fileBytes   int64
+	pieces      pieces
 	compression sstable.Compression
 
 	done    []*virtualSST // finished files
@@ -33,6 +34,7 @@ type output struct {
 	f       vfs.File
 	number  uint64
 	last    []byte // user key of the last entry
+	n       uint64 // entries
 	probes  int    // entries whose key was looked up in older runs
 	newKeys int    // entries whose key was not found there
 }
@@ -49,16 +51,44 @@ func (o *output) full(user []byte) bool {
 		return false
 	}
 	size := o.w.Size()
-	if size < o.t.o.minFileBytes() || bytes.Equal(user, o.last) {
+	if size < o.t.o.minPieceBytes() || bytes.Equal(user, o.last) {
 		return false
 	}
-	if !bytes.Equal(user[:tableLen], o.last[:tableLen]) {
+	if size >= o.t.o.minFileBytes() && !bytes.Equal(user[:tableLen], o.last[:tableLen]) {
 		return true
 	}
-	if size < o.fileBytes {
-		return false
+	full, over := size >= o.fileBytes, size >= o.fileBytes+o.fileBytes/4
+	if o.pieces.reached(user) {
+		full, over = full || o.n >= o.pieces.entries, over || o.n >= o.pieces.entries+o.pieces.entries/4
 	}
-	return size >= o.fileBytes+o.fileBytes/4 || !bytes.HasPrefix(o.last, user[:codec.PartitionLen(user)])
+	return over || full && !bytes.HasPrefix(o.last, user[:codec.PartitionLen(user)])
+}
+
+// pieces bound the files of a flush that overlap older runs. A compaction removes an
+// input when it has consumed its whole range, so files of a tenth of the keys need
+// little space beside its output. A file that overlaps nothing is moved to the bottom,
+// where small files would remain.
+type pieces struct {
+	entries uint64 // of a file, 0 for no bound
+	older   []*run
+	// next is a lower bound of the older keys that the current file may overlap, nil if
+	// there are none.
+	next []byte
+}
+
+// begin starts a file at a user key.
+func (p *pieces) begin(user []byte) {
+	p.next = nil
+	for _, r := range p.older {
+		if i := r.find(user); i < len(r.ssts) && (p.next == nil || bytes.Compare(r.ssts[i].lo, p.next) < 0) {
+			p.next = r.ssts[i].lo
+		}
+	}
+}
+
+// reached reports whether a file up to a user key overlaps an older run.
+func (p *pieces) reached(user []byte) bool {
+	return p.entries > 0 && p.next != nil && bytes.Compare(user, p.next) >= 0
 }
 
 // add writes an entry. user is the key without its trailer.
@@ -67,7 +97,10 @@ func (o *output) add(key, user []byte, row codec.ShapedRow) error {
 		if err := o.create(); err != nil {
 			return err
 		}
+		o.n = 0
+		o.pieces.begin(user)
 	}
+	o.n++
 	o.last = append(o.last[:0], user...)
 	if err := o.w.Add(key, row); err != nil {
 		return fmt.Errorf("write %s: %w", filename.Make(filename.SSTable, o.number), err)

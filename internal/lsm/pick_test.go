@@ -53,7 +53,9 @@ func parsePicker(t *testing.T, d *datadriven.TestData) *picker {
 		case "dropped": // table
 			dropped[uint32(number(t, a.Vals[0]))] = true
 		case "compacting": // tier, newest input, output run
-			k.policy.tierCompactions = append(k.policy.tierCompactions, tierCompaction{uint32(number(t, a.Vals[0])), number(t, a.Vals[1]), number(t, a.Vals[2])})
+			k.policy.tierCompactions = append(k.policy.tierCompactions, tierCompaction{
+				tier: uint32(number(t, a.Vals[0])), newest: number(t, a.Vals[1]), run: number(t, a.Vals[2]), fileBytes: k.o.FileBytes,
+			})
 		case "cursor":
 			k.policy.cursor = pickKey(t, a.Vals[0])
 		default:

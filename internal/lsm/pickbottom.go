@@ -148,7 +148,7 @@ func (k *picker) full(from []byte) *plan {
 		lower:     lower,
 		upper:     k.nextFullyCompacted(lower),
 		tier:      manifest.BottomTier,
-		fileBytes: k.o.FileBytes,
+		fileBytes: k.o.shareBytes(k.v.bytes(), k.o.minFileBytes()),
 		oneFile:   true,
 	}
 }

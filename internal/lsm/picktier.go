@@ -22,6 +22,8 @@ type tierCompaction struct {
 	tier   uint32
 	newest uint64 // the newest input run
 	run    uint64 // the output, newer than any run that the next tier had
+	// fileBytes is the target size of the output files.
+	fileBytes int64
 }
 
 // forgetFinished removes the tier compactions whose inputs are consumed.
@@ -88,6 +90,7 @@ func (k *picker) fullestTier() *plan {
 
 func (k *picker) startTierCompaction(tier uint32) *plan {
 	c := tierCompaction{tier: tier, newest: k.v.tier(tier)[0].number, run: k.newRun()}
+	c.fileBytes = k.o.shareBytes(runsBytes(k.v.tier(tier)), k.o.minPieceBytes())
 	k.policy.tierCompactions = append(k.policy.tierCompactions, c)
 	slices.SortFunc(k.policy.tierCompactions, func(a, b tierCompaction) int { return cmp.Compare(a.tier, b.tier) })
 	return k.continueTierCompaction(c)
@@ -110,7 +113,7 @@ func (k *picker) continueTierCompaction(c tierCompaction) *plan {
 		older:     k.v.from(c.tier + 1),
 		tier:      c.tier + 1,
 		run:       c.run,
-		fileBytes: k.o.FileBytes,
+		fileBytes: c.fileBytes,
 		oneFile:   true,
 	}
 }

@@ -27,12 +27,13 @@ type Counters struct {
 
 // TierStats describes the runs of a tier.
 type TierStats struct {
-	Tier    uint32 // manifest.BottomTier for the bottom
-	Runs    int
-	Files   int
-	Bytes   int64 // without the ranges that compactions consumed
-	Entries uint64
-	// Tombstones and Entries count whole files.
+	Tier  uint32 // manifest.BottomTier for the bottom
+	Runs  int
+	Files int
+	// Bytes, Entries and Tombstones do not include the ranges that compactions
+	// consumed. They are exact unless a file was consumed in part.
+	Bytes      int64
+	Entries    uint64
 	Tombstones uint64
 }
 
@@ -40,8 +41,9 @@ type TierStats struct {
 type Stats struct {
 	Tiers []TierStats // newest first
 	// Files and Bytes are those of the files that the manifest lists.
-	Files      int
-	Bytes      int64
+	Files int
+	Bytes int64
+	// Entries and Tombstones are the sums of Tiers.
 	Entries    uint64
 	Tombstones uint64
 	// RunsMax is the greatest number of runs that overlap at a key.
@@ -85,18 +87,19 @@ func (v *Version) Stats() Stats {
 		ts.Runs++
 		ts.Bytes += r.bytes()
 		for _, sst := range r.ssts {
-			if seen[sst.file] {
-				continue
+			ts.Entries += sst.entries
+			ts.Tombstones += sst.tombstones()
+			if !seen[sst.file] {
+				seen[sst.file] = true
+				ts.Files++
+				s.Bytes += sst.size
 			}
-			seen[sst.file] = true
-			ts.Files++
-			ts.Entries += sst.meta.Entries
-			ts.Tombstones += sst.meta.Tombstones
-			s.Files++
-			s.Bytes += sst.size
-			s.Entries += sst.meta.Entries
-			s.Tombstones += sst.meta.Tombstones
 		}
+	}
+	s.Files = len(seen)
+	for i := range s.Tiers {
+		s.Entries += s.Tiers[i].Entries
+		s.Tombstones += s.Tiers[i].Tombstones
 	}
 	if s.LiveBytes = v.liveBytes(); s.LiveBytes > 0 {
 		s.SpaceAmp = float64(s.Bytes) / float64(s.LiveBytes)

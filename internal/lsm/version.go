@@ -43,6 +43,16 @@ func (r *run) bytes() (n int64) {
 	return n
 }
 
+// bytes returns the size of all runs.
+func (v *Version) bytes() int64 { return runsBytes(v.runs) }
+
+func runsBytes(runs []*run) (n int64) {
+	for _, r := range runs {
+		n += r.bytes()
+	}
+	return n
+}
+
 // Version is an immutable list of runs. Its files remain on disk and open until its
 // last reference is released by Unref.
 type Version struct {
