@@ -290,7 +290,8 @@ func TestSkippedGroupsHideOldVersions(t *testing.T) {
 					slices.Reverse(want)
 				}
 				if !slices.Equal(got, want) {
-					t.Fatalf("seed %d, %s at snapshot %d, reverse %v, limit %d, budget %d: %d rows, want %d", seed, text, at, q.Reverse, q.Limit, q.Budget, len(got), len(want))
+					t.Fatalf("seed %d, %s at snapshot %d, reverse %v, limit %d, budget %d: %d rows, want %d",
+						seed, text, at, q.Reverse, q.Limit, q.Budget, len(got), len(want))
 				}
 				for i, key := range got {
 					if stamps[i] != m.maps[at][key].Timestamp {

@@ -55,7 +55,9 @@ func TestFeatures(t *testing.T) {
 		{name: "shorter than a sum", change: func(f *footer) { f.extensions.len = 7 }, damage: "invalid length"},
 		{name: "a gap after it", area: record, change: func(f *footer) { f.extensions.off-- }, damage: "not adjacent"},
 		{name: "an offset without an area", change: func(f *footer) { f.extensions.off = 0 }, damage: "not adjacent"},
-		{name: "wrong sum", area: record, change: func(f *footer) { f.extensions.off, f.extensions.len = f.extensions.off+1, f.extensions.len-1 }, damage: "wrong sum"},
+		{name: "wrong sum", area: record, change: func(f *footer) {
+			f.extensions.off, f.extensions.len = f.extensions.off+1, f.extensions.len-1
+		}, damage: "wrong sum"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := withFeatures(t, data, c.required, c.optional, c.area, c.change)

@@ -36,7 +36,8 @@ func FuzzReplay(f *testing.F) {
 		if r.err != nil {
 			return
 		}
-		if r.end.Offset != ref.offset || r.end.Proven != ref.proven || r.end.LastSeq != ref.lastSeq || !isPrefix(r.records, ref.records) || len(r.records) != len(ref.records) {
+		if r.end.Offset != ref.offset || r.end.Proven != ref.proven || r.end.LastSeq != ref.lastSeq ||
+			!isPrefix(r.records, ref.records) || len(r.records) != len(ref.records) {
 			t.Fatalf("got %+v with %d records, the reference reader %+v", r.end, len(r.records), ref)
 		}
 		checkImage(t, r, data)

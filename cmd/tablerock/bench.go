@@ -41,7 +41,8 @@ comparisons.`,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&n, "entities", 100_000, "number of entities")
-	flags.StringVar(&shape, "shape", bench.Grid, "`shape` of the table, which is the distribution of entities over partitions: "+strings.Join(bench.ShapeNames(), ", "))
+	flags.StringVar(&shape, "shape", bench.Grid,
+		"`shape` of the table, which is the distribution of entities over partitions: "+strings.Join(bench.ShapeNames(), ", "))
 	flags.StringVar(&only, "only", "", "run only workloads that start with one of these `names`, separated by commas")
 	flags.StringVar(&dir, "dir", "", "parent `directory` of the temporary directory, on the disk to measure")
 	flags.Uint64Var(&seed, "seed", 1, "seed of the generated table")

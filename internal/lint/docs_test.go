@@ -59,7 +59,7 @@ func TestDataModelRules(t *testing.T) {
 				if strings.HasPrefix(name.Name, "Rule") {
 					n++
 					if !strings.Contains(text, "`"+name.Name+"`") {
-						complain(t, name.Pos(), name.Name+" is not in "+dataModel, "add a row with the test that proves it")
+						complain(t, name.Pos(), name.Name+" is not in "+dataModel, "add an item with the test that proves it")
 					}
 				}
 			}

@@ -116,7 +116,8 @@ func TestLayers(t *testing.T) {
 	for dir, list := range packages(t) {
 		row := rowOf(dir)
 		if row == nil {
-			complain(t, list[0].file.Package, "package "+dir+" has no row in the table of layers", "add one in internal/lint/layers_test.go and in the map of docs/design.md")
+			complain(t, list[0].file.Package, "package "+dir+" has no row in the table of layers",
+				"add one in internal/lint/layers_test.go and in the map of docs/design.md")
 			continue
 		}
 		if row.imports != nil && row.imports[0] == anything {
@@ -171,7 +172,8 @@ func TestForeignImports(t *testing.T) {
 				m := slices.IndexFunc(modules, func(m string) bool { return anywhere(p, m) })
 				switch {
 				case m < 0:
-					complain(t, i.Pos(), dir+" imports "+p+", which has no row in foreign", "say its reason in docs/design.md and its one package in internal/lint/layers_test.go")
+					complain(t, i.Pos(), dir+" imports "+p+", which has no row in foreign",
+						"say its reason in docs/design.md and its one package in internal/lint/layers_test.go")
 				case !matchesAny(foreign[modules[m]], ownerOf(dir)):
 					complain(t, i.Pos(), dir+" imports "+p, "only ["+strings.Join(foreign[modules[m]], " ")+"] may; use what that package offers")
 				}

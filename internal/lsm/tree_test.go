@@ -233,8 +233,8 @@ func TestReadersDuringInstalls(t *testing.T) {
 	h.finish()
 }
 
-// TestPruneRevealsNoOldVersion scans for values that only shadowed versions have.
-func TestPruneRevealsNoOldVersion(t *testing.T) {
+// TestPruneShowsNoOldVersion scans for values that only shadowed versions have.
+func TestPruneShowsNoOldVersion(t *testing.T) {
 	h := newHarness(t, vfs.NewMem(), smallOptions(), 32)
 	for n := range 1000 {
 		h.write(orderedKey(n), h.text(n, 60))

@@ -113,7 +113,8 @@ func testPropertyOrder(t *tester) {
 	const upper, low = "\U00010400", "\uf900" // by code unit, D801 DC00 and F900
 	one := edm.Int32(1)
 	given := edm.Properties{
-		prop("b", one), prop(low, one), prop("a", one), prop("Null", edm.Value{}), prop("_", one), prop("B", one), prop("a1", one), prop(upper, one), prop("\u8868", one),
+		prop("b", one), prop(low, one), prop("a", one), prop("Null", edm.Value{}),
+		prop("_", one), prop("B", one), prop("a1", one), prop(upper, one), prop("\u8868", one),
 	}
 	stored := edm.Properties{
 		prop("b", one), prop(low, one), prop("a", one), prop("_", one), prop("B", one), prop("a1", one), prop(upper, one), prop("\u8868", one),

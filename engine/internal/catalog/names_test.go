@@ -14,13 +14,13 @@ import (
 // each catalog with a map. It checks older catalogs again at the end.
 func TestChangesAgreeWithMap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	type moment struct {
+	type version struct {
 		c    *Catalog
 		want map[string]string // metadata by name
 	}
 	want := map[string]string{}
 	c := New()
-	var moments []moment
+	var versions []version
 	for i := range 4000 {
 		name := fmt.Sprintf("T%dx", rng.IntN(300))
 		if rng.IntN(2) == 0 {
@@ -50,10 +50,10 @@ func TestChangesAgreeWithMap(t *testing.T) {
 			for k, v := range want {
 				copied[k] = v
 			}
-			moments = append(moments, moment{c, copied})
+			versions = append(versions, version{c, copied})
 		}
 	}
-	for _, m := range append(moments, moment{c, want}) {
+	for _, m := range append(versions, version{c, want}) {
 		var names []string
 		for _, info := range m.c.List("", 0) {
 			names = append(names, edm.FoldTableName(info.Name))
