@@ -1,6 +1,9 @@
 package codec
 
-import "sync/atomic"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // ShapeList is a growing list of encoded shapes, which are decoded when they are asked
 // for. Clients decide how many shapes there are, and a decoded shape takes many times
@@ -12,7 +15,14 @@ type ShapeList struct {
 	budget int64
 	chunks atomic.Pointer[[]*shapeChunk]
 	n      atomic.Int64
-	used   atomic.Int64 // about how many bytes the decoded shapes take
+
+	mu sync.Mutex
+	// kept lists the decoded shapes, some of them twice.
+	// +checklocks:mu
+	kept []uint32
+	// used is about how many bytes the decoded shapes take.
+	// +checklocks:mu
+	used int64
 }
 
 // shapeChunk is some shapes of a list. Chunks never move.
@@ -24,6 +34,7 @@ type shapeChunk struct {
 const (
 	chunkShapes     = 16
 	chunkShapeBytes = 12
+	keptBytes       = 4
 )
 
 // NewShapeList returns an empty list of shapes within src, whose encodings must not
@@ -46,7 +57,7 @@ func (l *ShapeList) Add(off int, s *Shape) {
 		l.chunks.Store(&chunks)
 	}
 	chunks[i/chunkShapes].off[i%chunkShapes] = uint32(off)
-	l.keep(chunks, i, s)
+	l.keep(i, s)
 	l.n.Store(int64(i) + 1)
 }
 
@@ -60,23 +71,30 @@ func (l *ShapeList) At(i int) *Shape {
 	if err != nil {
 		panic("codec: a shape that was added cannot be decoded: " + err.Error())
 	}
-	l.keep(chunks, i, s)
+	l.keep(i, s)
 	return s
 }
 
-// keep keeps shape i decoded. If the budget is exceeded, it drops all others.
-func (l *ShapeList) keep(chunks []*shapeChunk, i int, s *Shape) {
-	size := int64(s.MemBytes())
-	if l.used.Add(size) > l.budget {
-		for _, c := range chunks {
-			for k := range c.decoded {
-				c.decoded[k].Store(nil)
-			}
+// keep keeps shape i decoded. If the budget is exceeded, it drops all others: those, not
+// all of the list, which may be many times longer.
+func (l *ShapeList) keep(i int, s *Shape) {
+	size := int64(s.MemBytes() + keptBytes)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	chunks := *l.chunks.Load()
+	if l.used += size; l.used > l.budget {
+		for _, k := range l.kept {
+			chunks[k/chunkShapes].decoded[k%chunkShapes].Store(nil)
 		}
-		l.used.Store(size)
+		l.kept, l.used = l.kept[:0], size
 	}
+	l.kept = append(l.kept, uint32(i))
 	chunks[i/chunkShapes].decoded[i%chunkShapes].Store(s)
 }
 
 // MemBytes returns about how much memory l takes beside the encoded shapes.
-func (l *ShapeList) MemBytes() int { return int(l.used.Load()) + l.Len()*chunkShapeBytes }
+func (l *ShapeList) MemBytes() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int(l.used) + l.Len()*chunkShapeBytes
+}

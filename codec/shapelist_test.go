@@ -48,4 +48,17 @@ func TestShapeListConcurrent(t *testing.T) {
 	if got := l.MemBytes(); got > budget+n*chunkShapeBytes {
 		t.Errorf("%d bytes are kept, the budget is %d", got, budget)
 	}
+	// What is dropped is found in a list as short as the budget, not by a search of all.
+	kept := make(map[uint32]bool)
+	for _, i := range l.kept {
+		kept[i] = true
+	}
+	for i := range n {
+		if decoded := (*l.chunks.Load())[i/chunkShapes].decoded[i%chunkShapes].Load() != nil; decoded != kept[uint32(i)] {
+			t.Errorf("shape %d: decoded %v, listed %v", i, decoded, kept[uint32(i)])
+		}
+	}
+	if len(l.kept) > 10 {
+		t.Errorf("%d shapes are listed as decoded, the budget is for 10", len(l.kept))
+	}
 }

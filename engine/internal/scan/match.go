@@ -10,6 +10,7 @@ import (
 type matcher struct {
 	program  *predicate.Program // nil matches all
 	bindings map[*codec.Shape]*predicate.Binding
+	unused   []*predicate.Binding // to bind to other shapes
 	shape    *codec.Shape
 	last     *predicate.Binding // of shape
 }
@@ -42,10 +43,21 @@ func (m *matcher) matches(row codec.ShapedRow) bool {
 func (m *matcher) bind(shape *codec.Shape) {
 	b := m.bindings[shape]
 	if b == nil {
-		if m.bindings == nil || len(m.bindings) == maxBindings {
+		if m.bindings == nil {
 			m.bindings = make(map[*codec.Shape]*predicate.Binding)
 		}
-		b = m.program.Bind(shape.Index)
+		if len(m.bindings) == maxBindings {
+			for _, old := range m.bindings {
+				m.unused = append(m.unused, old)
+			}
+			clear(m.bindings)
+		}
+		if n := len(m.unused); n > 0 {
+			b, m.unused = m.unused[n-1], m.unused[:n-1]
+			b.Rebind(shape.Index)
+		} else {
+			b = m.program.Bind(shape.Index)
+		}
 		m.bindings[shape] = b
 	}
 	m.shape, m.last = shape, b
