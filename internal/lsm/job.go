@@ -92,7 +92,7 @@ func (t *Tree) NewFlush(tables []*memtable.Table, e manifest.Edit) *Job {
 	}
 	// A file that overlaps no older run is moved to the bottom.
 	c.out = output{t: t, run: t.NewNumber(), fileBytes: t.o.shareBytes(v.bytes(), t.o.minFileBytes()), compression: t.o.Compression}
-	c.out.pieces = pieces{entries: uint64(entries/piecesOfRun + 1), older: v.runs}
+	c.out.overlap = overlapLimit{entries: uint64(entries/filesPerRun + 1), older: v.runs}
 	t.flushing = &Job{t: t, what: "flush", step: c.step, abort: c.abort}
 	return t.flushing
 }

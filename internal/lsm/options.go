@@ -13,10 +13,10 @@ const (
 	defaultFileBytes = 32 << 20
 	defaultTierRuns  = 8
 	maxMinFileBytes  = 4 << 20
-	maxMinPieceBytes = 256 << 10
-	// pieces of a run, if they are not too small. A file may get a quarter larger than
+	maxMinShareBytes = 256 << 10
+	// Files of a run, unless they would be too small. A file may get a quarter larger than
 	// its target, so that it ends with a partition.
-	piecesOfRun = 10
+	filesPerRun = 10
 )
 
 // Options configure a Tree.
@@ -82,14 +82,14 @@ func (o Options) withDefaults() Options {
 // a file that is moved to the bottom without a rewrite.
 func (o *Options) minFileBytes() int64 { return min(maxMinFileBytes, o.FileBytes/8) }
 
-// minPieceBytes is the least size of a file that is cut because it is a large share
+// minShareBytes is the least size of a file that is cut because it is a large share
 // of its run.
-func (o *Options) minPieceBytes() int64 { return min(maxMinPieceBytes, o.FileBytes/8) }
+func (o *Options) minShareBytes() int64 { return min(maxMinShareBytes, o.FileBytes/8) }
 
 // shareBytes is the target size of a file, of at least least bytes, of a run of total
 // bytes.
 func (o *Options) shareBytes(total, least int64) int64 {
-	return min(o.FileBytes, max(least, total/piecesOfRun))
+	return min(o.FileBytes, max(least, total/filesPerRun))
 }
 
 // IterOptions bound the entries of Version.AppendSources.

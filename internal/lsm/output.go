@@ -22,7 +22,7 @@ type output struct {
 	tier        uint32
 	run         uint64
 	fileBytes   int64
-	pieces      pieces
+	overlap     overlapLimit
 	compression sstable.Compression
 
 	done    []*virtualSST // finished files
@@ -51,24 +51,24 @@ func (o *output) full(user []byte) bool {
 		return false
 	}
 	size := o.w.Size()
-	if size < o.t.o.minPieceBytes() || bytes.Equal(user, o.last) {
+	if size < o.t.o.minShareBytes() || bytes.Equal(user, o.last) {
 		return false
 	}
 	if size >= o.t.o.minFileBytes() && !bytes.Equal(user[:tableLen], o.last[:tableLen]) {
 		return true
 	}
 	full, over := size >= o.fileBytes, size >= o.fileBytes+o.fileBytes/4
-	if o.pieces.reached(user) {
-		full, over = full || o.n >= o.pieces.entries, over || o.n >= o.pieces.entries+o.pieces.entries/4
+	if o.overlap.reached(user) {
+		full, over = full || o.n >= o.overlap.entries, over || o.n >= o.overlap.entries+o.overlap.entries/4
 	}
 	return over || full && !bytes.HasPrefix(o.last, user[:codec.PartitionLen(user)])
 }
 
-// pieces bound the files of a flush that overlap older runs. A compaction removes an
+// overlapLimit bounds the files of a flush that overlap older runs. A compaction removes an
 // input when it has consumed its whole range, so files of a tenth of the keys need
 // little space beside its output. A file that overlaps nothing is moved to the bottom,
 // where small files would remain.
-type pieces struct {
+type overlapLimit struct {
 	entries uint64 // of a file, 0 for no bound
 	older   []*run
 	// next is a lower bound of the older keys that the current file may overlap, nil if
@@ -77,7 +77,7 @@ type pieces struct {
 }
 
 // begin starts a file at a user key.
-func (p *pieces) begin(user []byte) {
+func (p *overlapLimit) begin(user []byte) {
 	p.next = nil
 	for _, r := range p.older {
 		if i := r.find(user); i < len(r.ssts) && (p.next == nil || bytes.Compare(r.ssts[i].lo, p.next) < 0) {
@@ -87,7 +87,7 @@ func (p *pieces) begin(user []byte) {
 }
 
 // reached reports whether a file up to a user key overlaps an older run.
-func (p *pieces) reached(user []byte) bool {
+func (p *overlapLimit) reached(user []byte) bool {
 	return p.entries > 0 && p.next != nil && bytes.Compare(user, p.next) >= 0
 }
 
@@ -98,7 +98,7 @@ func (o *output) add(key, user []byte, row codec.ShapedRow) error {
 			return err
 		}
 		o.n = 0
-		o.pieces.begin(user)
+		o.overlap.begin(user)
 	}
 	o.n++
 	o.last = append(o.last[:0], user...)

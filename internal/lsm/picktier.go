@@ -90,7 +90,7 @@ func (k *picker) fullestTier() *plan {
 
 func (k *picker) startTierCompaction(tier uint32) *plan {
 	c := tierCompaction{tier: tier, newest: k.v.tier(tier)[0].number, run: k.newRun()}
-	c.fileBytes = k.o.shareBytes(runsBytes(k.v.tier(tier)), k.o.minPieceBytes())
+	c.fileBytes = k.o.shareBytes(runsBytes(k.v.tier(tier)), k.o.minShareBytes())
 	k.policy.tierCompactions = append(k.policy.tierCompactions, c)
 	slices.SortFunc(k.policy.tierCompactions, func(a, b tierCompaction) int { return cmp.Compare(a.tier, b.tier) })
 	return k.continueTierCompaction(c)
