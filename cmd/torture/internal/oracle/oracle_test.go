@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -67,5 +68,40 @@ func TestWindow(t *testing.T) {
 	}
 	if got := chain[3].State(); got.Sum() != chain[3].Sum || chain[3].MaxTick != 3 {
 		t.Errorf("rebuilt state differs: %s", state.Diff(got))
+	}
+}
+
+// TestResolveOrder checks the order of the properties after each kind of op: that of
+// an insert is kept, and all others sort by UTF-16 code units.
+func TestResolveOrder(t *testing.T) {
+	one := edm.Int32(1)
+	names := func(props edm.Properties) (out []string) {
+		for _, p := range props {
+			out = append(out, p.Name)
+		}
+		return out
+	}
+	given := edm.Properties{{Name: "\uf900", Value: one}, {Name: "\U00010400", Value: one}, {Name: "N", Value: one}}
+	inserted, sorted := names(given), []string{"N", "\U00010400", "\uf900"}
+	key := edm.Key{Partition: "p", Row: "r"}
+	for _, c := range []struct {
+		kind  store.OpKind
+		exist bool
+		want  []string
+	}{
+		{store.OpInsert, false, inserted},
+		{store.OpInsertOrMerge, false, sorted},
+		{store.OpInsertOrReplace, false, sorted},
+		{store.OpMerge, true, sorted},
+		{store.OpReplace, true, sorted},
+	} {
+		table := Table{Rows: map[edm.Key]edm.Entity{}}
+		if c.exist {
+			table.Rows[key] = edm.Entity{Key: key, Properties: given[:1]}
+		}
+		props, put, err := table.Resolve(&store.Op{Kind: c.kind, Entity: edm.Entity{Key: key, Properties: given}, IfMatch: store.Any})
+		if !put || err != nil || !slices.Equal(names(props), c.want) || !slices.Equal(names(given), inserted) {
+			t.Errorf("%v: %q, %v, %v; want %q, and the op unchanged: %q", c.kind, names(props), put, err, c.want, names(given))
+		}
 	}
 }

@@ -97,7 +97,8 @@ func (s *State) Apply(e Effect) {
 }
 
 // Resolve returns the properties of the entity in t after op, with put false for a deletion,
-// or the error that the contract of package store requires.
+// or the error that the contract of package store requires. Every op but an insert sorts the
+// properties by the UTF-16 code units of their names.
 func (t *Table) Resolve(op *store.Op) (props edm.Properties, put bool, err error) {
 	old, ok := t.Rows[op.Entity.Key]
 	switch op.Kind {
@@ -126,6 +127,10 @@ func (t *Table) Resolve(op *store.Op) (props edm.Properties, put bool, err error
 		} else {
 			props = append(props, p)
 		}
+	}
+	if op.Kind != store.OpInsert {
+		props = slices.Clone(props)
+		slices.SortFunc(props, func(a, b edm.Property) int { return edm.Compare(a.Name, b.Name) })
 	}
 	return props, true, nil
 }
