@@ -67,7 +67,7 @@ func parsePicker(t *testing.T, d *datadriven.TestData) *picker {
 		ssts = append(ssts, parseSST(t, uint64(i+1), line))
 	}
 	var err error
-	k.v, err = newVersion(nil, ssts)
+	k.v, err = newVersion(&Tree{}, ssts)
 	must(t, err)
 	return k
 }
