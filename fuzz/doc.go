@@ -1,6 +1,6 @@
 // Package fuzz has fuzz targets that use exported functions only. go test replays the
-// committed corpora in testdata/fuzz. FUZZ_SECONDS=60 .ci/run fuzz searches for new inputs
-// with every target of the module, one after the other.
+// committed corpora in testdata/fuzz. .ci/run fuzz searches for new inputs with every target
+// of the module, one after the other; FUZZ_SECONDS=60 gives each a minute.
 //
 // Targets of this package. Run one with
 // go test -run '^$' -fuzz '^FuzzDirectory$' ./fuzz.
