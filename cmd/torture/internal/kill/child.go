@@ -72,16 +72,18 @@ func key(w, b, i int) edm.Key {
 	return edm.Key{Partition: "w" + strconv.Itoa(w), Row: fmt.Sprintf("%07d-%02d", b, i)}
 }
 
+// entity returns an entity with its properties in the order of their names, which every
+// write keeps.
 func entity(w, b, i int) edm.Entity {
 	n := int64(w)<<40 | int64(b)<<8 | int64(i)
 	return edm.Entity{Key: key(w, b, i), Properties: edm.Properties{
-		{Name: "String", Value: edm.String("\u8868" + strconv.FormatInt(n, 10))},
 		{Name: "Binary", Value: edm.Binary([]byte(strconv.FormatInt(n*n, 2)))},
 		{Name: "Boolean", Value: edm.Boolean(n%2 == 0)},
+		{Name: "DateTime", Value: edm.DateTime(edm.Ticks(n))},
+		{Name: "Double", Value: edm.Double(float64(n) / 7)},
+		{Name: "Guid", Value: edm.GuidWords(uint64(n), ^uint64(n))},
 		{Name: "Int32", Value: edm.Int32(int32(b))},
 		{Name: "Int64", Value: edm.Int64(n)},
-		{Name: "Double", Value: edm.Double(float64(n) / 7)},
-		{Name: "DateTime", Value: edm.DateTime(edm.Ticks(n))},
-		{Name: "Guid", Value: edm.GuidWords(uint64(n), ^uint64(n))},
+		{Name: "String", Value: edm.String("\u8868" + strconv.FormatInt(n, 10))},
 	}}
 }
