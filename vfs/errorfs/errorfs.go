@@ -72,9 +72,8 @@ type FS struct {
 	// counts, also those on its files.
 	vfs.FS
 
-	rule  atomic.Pointer[Rule]
-	ops   atomic.Uint64
-	sites atomic.Pointer[siteTable]
+	rule atomic.Pointer[Rule]
+	ops  atomic.Uint64
 }
 
 // Wrap returns a file system that passes each operation to under unless rule
@@ -100,11 +99,7 @@ func (x *FS) Ops() uint64 { return x.ops.Load() }
 // decide counts an operation and applies the rule to it.
 func (x *FS) decide(op vfs.Op) *Fault {
 	op.Index = x.ops.Add(1)
-	f := (*x.rule.Load())(op)
-	if t := x.sites.Load(); t != nil {
-		t.count(op.Kind, f != nil && f.Err != nil)
-	}
-	return f
+	return (*x.rule.Load())(op)
 }
 
 // wrap returns the error that a fault gives an operation.

@@ -109,7 +109,6 @@ type run struct {
 	o      Options
 	s      *workload.Session
 	cache  *engine.Cache
-	used   []*errorfs.FS
 	counts *Counts
 	rng    *rand.Rand
 }
@@ -118,10 +117,6 @@ func newRun(o Options, rule errorfs.Rule, counts *Counts) *run {
 	r := &run{o: o, counts: counts, cache: workload.NewCache(), rng: rand.New(rand.NewPCG(o.Seed, 0x6661696c))}
 	r.s = workload.New(workload.Options{
 		Seed: o.Seed, Profile: o.Profile, Rule: rule, Cache: r.cache, Store: o.Store,
-		Opened: func(fs *errorfs.FS) {
-			fs.RecordSites()
-			r.used = append(r.used, fs)
-		},
 	})
 	return r
 }
@@ -140,14 +135,15 @@ func fail(ctx context.Context, o Options, n uint64, v variant, counts *Counts) (
 			err = &Violation{o.Seed, o.Profile, n, fmt.Sprintf("%v %v, %s", op, &v, path), err}
 		}
 	}()
-	r := newRun(o, v.rule(n, &counter, &op), counts)
+	rule := v.rule(n, &counter, &op)
+	if o.Sites != nil {
+		rule = o.Sites.rule(rule)
+	}
+	r := newRun(o, rule, counts)
 	defer r.s.Abandon()
 	path = "the running database"
 	if err := r.work(ctx); err != nil {
 		return err
-	}
-	if o.Sites != nil {
-		o.Sites.add(r.used)
 	}
 	if err := r.running(ctx); err != nil {
 		return err

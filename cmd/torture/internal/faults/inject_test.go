@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/cmd/torture/internal/workload"
@@ -54,6 +55,9 @@ func TestRun(t *testing.T) {
 	}
 	failed := 0
 	for _, s := range sites.List() {
+		if !strings.HasPrefix(s.Func, "github.com/tablerock-db/tablerock/") || inVFS(s.Func) || s.Ops < s.Failed {
+			t.Errorf("got site %+v, want a function above the file system", s)
+		}
 		if s.Failed > 0 {
 			failed++
 		}

@@ -33,9 +33,6 @@ type Options struct {
 	// Rule fails operations on the file system of Wrap. Steps may fail if it is
 	// set. The default fails nothing.
 	Rule errorfs.Rule
-	// Opened is called with the file system of each database before Open. The
-	// default does nothing.
-	Opened func(*errorfs.FS)
 	// Attach is called with each disk before it is used. The default does
 	// nothing.
 	Attach func(*vfs.Mem)
@@ -199,9 +196,6 @@ func (s *Session) open() error {
 		}
 		return fault
 	})
-	if s.o.Opened != nil {
-		s.o.Opened(s.FS)
-	}
 	o := EngineOptions(s.FS, s.clock, s.o.Cache)
 	o.NoSync = s.o.NoSync
 	db, err := engine.Open(Dir, o)
