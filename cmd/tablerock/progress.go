@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/vbauerster/mpb/v8"
@@ -16,8 +17,12 @@ func isTerminal(w io.Writer) bool {
 	return ok && cwriter.IsTerminal(int(f.Fd()))
 }
 
+// echoColumns is the width of the echo of several interrupts.
+const echoColumns = 16
+
 // progressBar shows progress on a terminal. A nil progressBar shows nothing.
 type progressBar struct {
+	w         io.Writer
 	container *mpb.Progress
 	bar       *mpb.Bar
 	mu        sync.Mutex
@@ -30,7 +35,10 @@ func newProgressBar(w io.Writer, name string, total int64) *progressBar {
 	if !isTerminal(w) {
 		return nil
 	}
-	b := &progressBar{container: mpb.New(mpb.WithOutput(w))}
+	b := &progressBar{w: w, container: mpb.New(mpb.WithOutput(w))}
+	// The terminal echoes ^C at the cursor, so the next drawing does not begin in the
+	// first column. The carriage return makes it overwrite the whole line.
+	label := decor.Name("\r" + name + " ")
 	rows := decor.Any(func(decor.Statistics) string {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -39,14 +47,14 @@ func newProgressBar(w io.Writer, name string, total int64) *progressBar {
 	if total > 0 {
 		b.bar = b.container.AddBar(
 			total, mpb.BarRemoveOnComplete(),
-			mpb.PrependDecorators(decor.Name(name+" "), decor.CountersKibiByte("% .1f / % .1f")),
+			mpb.PrependDecorators(label, decor.CountersKibiByte("% .1f / % .1f")),
 			mpb.AppendDecorators(decor.Percentage(), rows, decor.Name(" "), decor.AverageETA(decor.ET_STYLE_GO)),
 		)
 		return b
 	}
 	b.bar = b.container.AddSpinner(
 		0, mpb.BarRemoveOnComplete(),
-		mpb.PrependDecorators(decor.Name(name+" "), decor.CurrentKibiByte("% .1f")), mpb.AppendDecorators(rows),
+		mpb.PrependDecorators(label, decor.CurrentKibiByte("% .1f")), mpb.AppendDecorators(rows),
 	)
 	return b
 }
@@ -69,4 +77,7 @@ func (b *progressBar) Done() {
 	}
 	b.bar.Abort(true)
 	b.container.Wait()
+	// Clear the columns of the last drawing that the echo of ^C kept, without control
+	// sequences, which not every console has. An error means that the terminal is gone.
+	_, _ = io.WriteString(b.w, "\r"+strings.Repeat(" ", echoColumns)+"\r")
 }
