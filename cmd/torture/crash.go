@@ -73,7 +73,7 @@ func (f *crashFlags) run(cmd *cobra.Command) error {
 		}
 		return s
 	}
-	stop := progress(cmd.ErrOrStderr(), summary)
+	bar := startProgress(cmd.ErrOrStderr(), summary)
 	profiles := workload.Profiles()
 	err := f.each(cmd.Context(), func() bool { return f.states > 0 && counts.States.Load() >= f.states },
 		func(ctx context.Context, i uint64) error {
@@ -84,7 +84,7 @@ func (f *crashFlags) run(cmd *cobra.Command) error {
 			}
 			return crash.Explore(ctx, o, &counts)
 		})
-	stop()
+	bar.stop()
 	var v *crash.Violation
 	if errors.As(err, &v) {
 		return fmt.Errorf("%w\nrepeat it with: torture crash %s", err, f.repeat(v))

@@ -54,7 +54,7 @@ func runErrors(cmd *cobra.Command, l limits, o faults.Options, fixed bool) error
 		return fmt.Sprintf("%d failures at %d operations of %d workloads, %d disks checked, %.0f/s",
 			counts.Runs.Load(), counts.Operations.Load(), counts.Workloads.Load(), counts.States.Load(), rate(counts.Runs.Load(), begin))
 	}
-	stop := progress(cmd.ErrOrStderr(), summary)
+	bar := startProgress(cmd.ErrOrStderr(), summary)
 	profiles := workload.Profiles()
 	err := l.each(cmd.Context(), func() bool { return false }, func(ctx context.Context, i uint64) error {
 		o := o
@@ -64,7 +64,7 @@ func runErrors(cmd *cobra.Command, l limits, o faults.Options, fixed bool) error
 		}
 		return faults.Run(ctx, o, &counts)
 	})
-	stop()
+	bar.stop()
 	var v *faults.Violation
 	if errors.As(err, &v) {
 		return fmt.Errorf("%w\nrepeat it with: torture errors --seed %d --count 1 --profile %v --steps %d --operation %d", err, v.Seed, v.Profile, o.Steps, v.N)

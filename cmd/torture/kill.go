@@ -44,7 +44,7 @@ A seed repeats the delays, but not the run, which depends on the machine.`,
 			var killed atomic.Int64
 			c := kill.New(self, killChild, root, seed)
 			c.Longest = longest
-			stop := progress(cmd.ErrOrStderr(), func() string { return fmt.Sprintf("%d of %d kills", killed.Load(), cycles) })
+			bar := startProgress(cmd.ErrOrStderr(), func() string { return fmt.Sprintf("%d of %d kills", killed.Load(), cycles) })
 			for err == nil && cmd.Context().Err() == nil && c.Killed < cycles && (duration == 0 || time.Since(begin) < duration) {
 				err = c.Run(cmd.Context())
 				killed.Store(int64(c.Killed))
@@ -52,7 +52,7 @@ A seed repeats the delays, but not the run, which depends on the machine.`,
 			if err == nil && cmd.Context().Err() == nil {
 				err = c.Finish(cmd.Context())
 			}
-			stop()
+			bar.stop()
 			if cmd.Context().Err() != nil {
 				err = cmd.Context().Err()
 			}
@@ -77,7 +77,9 @@ A seed repeats the delays, but not the run, which depends on the machine.`,
 }
 
 func killImports(cmd *cobra.Command, program, root string, seed uint64, cycles int, longest time.Duration) error {
+	bar := startProgress(cmd.ErrOrStderr(), func() string { return fmt.Sprintf("killing %d imports", cycles) })
 	n, err := kill.Imports(cmd.Context(), kill.ImportOptions{Program: program, Dir: root, Seed: seed, Cycles: cycles, Longest: 10 * longest})
+	bar.stop()
 	if err == nil {
 		fmt.Fprintf(cmd.OutOrStdout(), "%d imports killed, the export equals the input: 0 violations\n", n)
 	}

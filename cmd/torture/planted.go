@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -31,15 +32,21 @@ func plantedCommand() *cobra.Command {
 			}
 			l.count = uint64(len(bugs))
 			var mu sync.Mutex
+			var found atomic.Int64
+			bar := startProgress(cmd.ErrOrStderr(), func() string { return fmt.Sprintf("%d of %d planted bugs found", found.Load(), len(bugs)) })
+			defer bar.stop()
 			return l.each(cmd.Context(), func() bool { return false }, func(ctx context.Context, i uint64) error {
 				c, err := plant.Hunt(ctx, bugs[i], seed, budget)
 				if err != nil {
 					return fmt.Errorf("%w\nrepeat it with: torture planted --seed %d --budget %d --only %s", err, seed, budget, bugs[i].Name)
 				}
+				found.Add(1)
 				mu.Lock()
 				defer mu.Unlock()
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%-20s found after %5d states: %s\n    %.200v\n", c.Bug.Name, c.States, c.Bug.What, c.By)
-				return err
+				return bar.above(func() error {
+					_, err := fmt.Fprintf(cmd.OutOrStdout(), "%-20s found after %5d states: %s\n    %.200v\n", c.Bug.Name, c.States, c.Bug.What, c.By)
+					return err
+				})
 			})
 		},
 	}

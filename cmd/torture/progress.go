@@ -4,39 +4,79 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 )
 
-// progress shows line on a terminal, several times a second, until the returned function
-// is called. It shows nothing if w is no terminal.
-func progress(w io.Writer, line func() string) (stop func()) {
+// clearLine clears the line of a terminal and moves the cursor to its first column.
+const clearLine = "\r\x1b[K"
+
+// progress is a line on a terminal that shows how far a command is, several times a second.
+// A nil progress shows nothing.
+type progress struct {
+	w     io.Writer
+	line  func() string
+	begin time.Time
+	done  chan struct{}
+	ended sync.WaitGroup
+	mu    sync.Mutex // held while writing
+}
+
+// startProgress shows line until stop is called. It returns nil if w is no terminal.
+func startProgress(w io.Writer, line func() string) *progress {
 	f, ok := w.(*os.File)
 	if !ok {
-		return func() {}
+		return nil
 	}
 	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return func() {}
+		return nil
 	}
-	done, ended := make(chan struct{}), make(chan struct{})
-	begin := time.Now()
-	go func() {
-		defer close(ended)
-		ticker := time.NewTicker(200 * time.Millisecond)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-				fmt.Fprintf(w, "\r\x1b[K%s, %.0f s", line(), time.Since(begin).Seconds())
-			case <-done:
-				fmt.Fprint(w, "\r\x1b[K")
-				return
-			}
+	p := &progress{w: w, line: line, begin: time.Now(), done: make(chan struct{})}
+	p.draw()
+	p.ended.Go(p.run)
+	return p
+}
+
+func (p *progress) run() {
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			p.draw()
+		case <-p.done:
+			return
 		}
-	}()
-	return func() {
-		close(done)
-		<-ended
 	}
+}
+
+func (p *progress) draw() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprintf(p.w, "%s%s, %.0f s", clearLine, p.line(), time.Since(p.begin).Seconds())
+}
+
+// above clears the line and calls print, which may write whole lines to the same terminal.
+func (p *progress) above(print func() error) error {
+	if p == nil {
+		return print()
+	}
+	p.mu.Lock()
+	fmt.Fprint(p.w, clearLine)
+	err := print()
+	p.mu.Unlock()
+	p.draw()
+	return err
+}
+
+// stop clears the line for good.
+func (p *progress) stop() {
+	if p == nil {
+		return
+	}
+	close(p.done)
+	p.ended.Wait()
+	fmt.Fprint(p.w, clearLine)
 }
 
 // rate returns n per second since begin.

@@ -51,9 +51,9 @@ func runRot(cmd *cobra.Command, l limits, o rot.Options) error {
 		return fmt.Sprintf("%d damages, %d detected, %d harmless, %.0f/s",
 			r.Total.Load(), r.Detected.Load(), r.Harmless.Load(), rate(r.Total.Load(), begin))
 	}
-	stop := progress(cmd.ErrOrStderr(), summary)
+	bar := startProgress(cmd.ErrOrStderr(), summary)
 	err = l.each(cmd.Context(), func() bool { return false }, func(ctx context.Context, i uint64) error { return jobs[i](ctx) })
-	stop()
+	bar.stop()
 	var v *rot.Violation
 	if errors.As(err, &v) {
 		return fmt.Errorf("%w\nrepeat it with: torture rot --seed %d --stride %d --every-bit=%v --workers 1", err, o.Seed, o.Stride, o.EveryBit)
