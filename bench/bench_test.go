@@ -30,7 +30,7 @@ func BenchmarkStore(b *testing.B) {
 			if !w.Fits(shapeName) {
 				continue
 			}
-			b.Run("op="+w.Name+"/shape="+shape.String()+"/engine=tablerock", func(b *testing.B) {
+			b.Run(caseName(w, shape), func(b *testing.B) {
 				if run == nil {
 					run = &bench.Run{Store: bench.Tablerock{}, Data: bench.NewDataset(shape, *seed), Dir: b.TempDir(), Seed: *seed}
 				}
@@ -46,6 +46,11 @@ func BenchmarkStore(b *testing.B) {
 			})
 		}
 	}
+}
+
+// caseName returns the name of the case of a workload.
+func caseName(w bench.Workload, shape bench.Shape) string {
+	return "op=" + w.Name + "/shape=" + shape.String() + "/engine=tablerock"
 }
 
 // profiled returns functions that start and stop the timer and, with -bench.profiles, a

@@ -12,6 +12,6 @@
 // Wall time depends on the load of the machine, so each result also has the CPU
 // time of the process, background work included.
 //
-//	go test -bench . ./bench                 all workloads and shapes, small
-//	go test -bench Get ./bench -bench.n 1000000
+//	go test -run '^$' -bench . ./bench                all workloads and shapes, small: many minutes
+//	go test -run '^$' -bench 'Store/op=get' ./bench -bench.n 1000000
 package bench
