@@ -10,28 +10,28 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// Properties of a generated entity, in their stored order. The encoding of the peers
-// uses the numbers as ids.
+// Properties of a generated entity, in the order of their names, in which a store keeps
+// them. The encoding of the peers uses the numbers as ids.
 const (
-	PropWhen = iota
-	PropLevel
+	PropActive = iota
 	PropCount
-	PropTotal
-	PropTemperature
-	PropHumidity
-	PropActive
 	PropDevice
+	PropHumidity
+	PropLevel
+	PropNote
+	PropOwner
+	PropPayload
 	PropSite
 	PropState
-	PropOwner
-	PropNote
-	PropPayload
+	PropTemperature
+	PropTotal
+	PropWhen
 	NumProps
 )
 
 var propNames = [NumProps]string{
-	"When", "Level", "Count", "Total", "Temperature", "Humidity", "Active",
-	"Device", "Site", "State", "Owner", "Note", "Payload",
+	"Active", "Count", "Device", "Humidity", "Level", "Note", "Owner",
+	"Payload", "Site", "State", "Temperature", "Total", "When",
 }
 
 const (
@@ -54,17 +54,26 @@ type Dataset struct {
 	partitionLen           int
 }
 
-// record is the content of one entity: the words of its properties up to Active, and
-// the offsets in text at which the others end, from start.
+// record is the content of one entity: the words of some properties, and the offsets in
+// text at which the others end, from start.
 type record struct {
 	words [numWords]uint64
 	start uint64
 	ends  [numTexts]uint16
 }
 
+// wordProps and textProps are the properties of record.words and record.ends.
+var (
+	wordProps = [numWords]int{PropWhen, PropLevel, PropCount, PropTotal, PropTemperature, PropHumidity, PropActive}
+	wordTypes = [numWords]edm.Type{
+		edm.TypeDateTime, edm.TypeInt32, edm.TypeInt32, edm.TypeInt64, edm.TypeDouble, edm.TypeDouble, edm.TypeBoolean,
+	}
+	textProps = [numTexts]int{PropDevice, PropSite, PropState, PropOwner, PropNote, PropPayload}
+)
+
 const (
-	numWords = PropActive + 1
-	numTexts = NumProps - PropDevice
+	numWords = 7
+	numTexts = NumProps - numWords
 	rowLen   = 13
 	// RowKeys are numbers of 13 digits, as timestamps in milliseconds are. The
 	// first one is firstMillis, and each one is stepMillis above the one before.
@@ -136,23 +145,23 @@ func (d *Dataset) Fill(i, content int, e *edm.Entity) {
 	}
 	r := &d.records[content%len(d.records)]
 	props := e.Properties
-	props[PropWhen].Value = edm.Fixed(edm.TypeDateTime, r.words[PropWhen])
-	props[PropLevel].Value = edm.Fixed(edm.TypeInt32, r.words[PropLevel])
-	props[PropCount].Value = edm.Fixed(edm.TypeInt32, r.words[PropCount])
-	props[PropTotal].Value = edm.Fixed(edm.TypeInt64, r.words[PropTotal])
-	props[PropTemperature].Value = edm.Fixed(edm.TypeDouble, r.words[PropTemperature])
-	props[PropHumidity].Value = edm.Fixed(edm.TypeDouble, r.words[PropHumidity])
-	props[PropActive].Value = edm.Fixed(edm.TypeBoolean, r.words[PropActive])
+	for w, p := range wordProps {
+		props[p].Value = edm.Fixed(wordTypes[w], r.words[w])
+	}
 	text := d.text[r.start:]
-	from := r.ends[0]
-	props[PropDevice].Value = edm.GuidBytes(text[:from:from])
-	for p := PropSite; p < PropPayload; p++ {
-		to := r.ends[p-PropDevice]
-		props[p].Value = edm.StringBytes(text[from:to:to])
+	from := uint16(0)
+	for i, p := range textProps {
+		to := r.ends[i]
+		switch part := text[from:to:to]; p {
+		case PropDevice:
+			props[p].Value = edm.GuidBytes(part)
+		case PropPayload:
+			props[p].Value = edm.Binary(part)
+		default:
+			props[p].Value = edm.StringBytes(part)
+		}
 		from = to
 	}
-	to := r.ends[numTexts-1]
-	props[PropPayload].Value = edm.Binary(text[from:to:to])
 }
 
 // Batch returns n empty entities for Fill.
@@ -215,13 +224,13 @@ func (g *generator) record(r *record, text []byte) []byte {
 	start := len(text)
 	r.start = uint64(start)
 	r.words = [numWords]uint64{
-		PropWhen:        uint64(firstTicks + rnd.Int64N(yearTicks)),
-		PropLevel:       uint64(rnd.Int64N(100)),
-		PropCount:       uint64(rnd.Int64N(1 << 20)),
-		PropTotal:       uint64(rnd.Int64N(1 << 40)),
-		PropTemperature: math.Float64bits(rnd.Float64() * 100),
-		PropHumidity:    math.Float64bits(rnd.NormFloat64()*10 + 50),
-		PropActive:      uint64(rnd.IntN(2)),
+		uint64(firstTicks + rnd.Int64N(yearTicks)),
+		uint64(rnd.Int64N(100)),
+		uint64(rnd.Int64N(1 << 20)),
+		uint64(rnd.Int64N(1 << 40)),
+		math.Float64bits(rnd.Float64() * 100),
+		math.Float64bits(rnd.NormFloat64()*10 + 50),
+		uint64(rnd.IntN(2)),
 	}
 	text = binary.BigEndian.AppendUint64(text, rnd.Uint64())
 	text = binary.BigEndian.AppendUint64(text, rnd.Uint64())

@@ -144,6 +144,22 @@ func hot(src []byte) (bool, error) {
 				return false, errValue
 			}
 			src = src[used:]
+		case edm.TypeString, edm.TypeBinary:
+			n, used := binary.Uvarint(src)
+			if used <= 0 || uint64(len(src)-used) < n {
+				return false, errValue
+			}
+			src = src[used+int(n):]
+		case edm.TypeBoolean:
+			if len(src) < 1 {
+				return false, errValue
+			}
+			src = src[1:]
+		case edm.TypeGuid:
+			if len(src) < 16 {
+				return false, errValue
+			}
+			src = src[16:]
 		default:
 			return false, errValue
 		}
