@@ -268,8 +268,12 @@ func (r *Reader) prunable(lowest, highest int) bool {
 }
 
 // Within estimates, from the index alone, the entries from user key lo to user key hi,
-// and their share of the bytes of all entries. The file contains both keys.
+// and their share of the bytes of all entries. The file contains both keys. Both results
+// are 0 for a file without entries.
 func (r *Reader) Within(lo, hi []byte) (entries uint64, share float64) {
+	if len(r.index.groups) == 0 {
+		return 0, 0
+	}
 	entries, n := r.index.within(lo, hi)
 	last := &r.index.groups[len(r.index.groups)-1]
 	return entries, float64(n) / float64(last.off+int64(last.len)-r.index.groups[0].off)

@@ -108,7 +108,11 @@ func (t *Tree) openVersion(metas []manifest.File, files map[uint64]*file) (*Vers
 			}
 			files[meta.Number] = f
 		}
-		ssts = append(ssts, newVirtualSST(f, meta, meta.Size/listed[meta.Number]))
+		s := newVirtualSST(f, meta, meta.Size/listed[meta.Number])
+		if s.entries == 0 {
+			return nil, corrupt.Newf(filename.Make(filename.SSTable, meta.Number), 0, "it has no entries, the manifest lists %d", meta.Entries)
+		}
+		ssts = append(ssts, s)
 	}
 	v, err := newVersion(t, ssts)
 	if err != nil {

@@ -312,6 +312,18 @@ func TestOpenRefusesDamage(t *testing.T) {
 		"footer": func(h *harness, f manifest.File) error {
 			return h.fs.(*vfs.Mem).Patch(h.tree.path(f.Number), f.Size-100, []byte{0xaa})
 		},
+		"without entries": func(h *harness, f manifest.File) error {
+			must(t, h.fs.Remove(h.tree.path(f.Number)))
+			disk, err := h.fs.Create(h.tree.path(f.Number))
+			must(t, err)
+			info, err := sstable.NewWriter(disk, sstable.WriterOptions{DBID: f.Origin, Number: f.Number}).Finish()
+			must(t, err)
+			m := h.tree.Manifest()
+			i := slices.IndexFunc(m.Files, func(other manifest.File) bool { return other.Number == f.Number })
+			user, _ := splitBound(f.Smallest)
+			m.Files[i].Size, m.Files[i].Hash, m.Files[i].Smallest = info.Size, info.Hash, clip(user, clippedFirst)
+			return errors.Join(disk.Close(), manifest.Write(h.fs, testDir, &m))
+		},
 	}
 	for name, damage := range cases {
 		t.Run(name, func(t *testing.T) {
