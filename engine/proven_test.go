@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // hand is a clock whose timers the test fires.
@@ -140,5 +141,66 @@ func TestFlushProvesLog(t *testing.T) {
 	check(t, "Remove", killed.Remove(name))
 	if _, err := engine.Open("db", manual(killed)); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("Open without the log: %v, want damage", err)
+	}
+}
+
+// TestManifestProvesOnlySyncedRecords writes a manifest while records of the active segment
+// are in the page cache and not synced. It must not state that they are durable: after a
+// power cut the database must open, with everything acknowledged.
+func TestManifestProvesOnlySyncedRecords(t *testing.T) {
+	for _, noSync := range []bool{false, true} {
+		t.Run(fmt.Sprint("noSync=", noSync), func(t *testing.T) {
+			disk := vfs.NewCrashMem()
+			broken := errorfs.Wrap(disk, nil)
+			o := manual(broken)
+			o.NoSync, o.SegmentBytes = noSync, 4<<20
+			db := mustCreate(t, o)
+			const rows = 600
+			fill(t, db, "p", 260, 20_000)
+			drain(t, db)
+			fill(t, db, "q", 260, 20_000)
+			worked, err := db.Step(t.Context()) // a flush; two runs are to be compacted
+			check(t, "Step", err)
+			before := len(files(t, disk, "db", ".sst"))
+			fill(t, db, "r", rows-520, 20_000) // more than NoSync mode gathers before it writes
+			held, release := make(chan struct{}, 1), make(chan struct{})
+			done := make(chan error, 1)
+			close(done)
+			if !noSync {
+				broken.SetRule(func(op vfs.Op) *errorfs.Fault {
+					if op.Kind == "sync" && path.Ext(op.Name) == ".wal" {
+						held <- struct{}{}
+						<-release
+					}
+					return nil
+				})
+				done = make(chan error, 1)
+				go func() {
+					_, err := db.Apply(t.Context(), table, store.InsertOrReplace(entity("s", "r", 0, 10)))
+					done <- err
+				}()
+				<-held // written, not synced
+			}
+			drain(t, db)
+			m, err := manifest.Read(disk, "db")
+			check(t, "read manifest", err)
+			after := disk.Crash(vfs.CrashOptions{Mode: "min"})
+			broken.SetRule(nil)
+			close(release)
+			check(t, "Apply", <-done)
+			check(t, "Close", db.Close())
+			if !worked || len(m.Files) == before || len(m.Logs) != 1 {
+				t.Fatalf("flushed %v, %d files after %d, logs %+v", worked, len(m.Files), before, m.Logs)
+			}
+			if noSync != (m.Logs[0].Proven == 0) {
+				t.Errorf("the manifest states that %+v is durable", m.Logs[0])
+			}
+			again, err := engine.Open("db", manual(after))
+			check(t, "Open after a power cut", err)
+			defer again.Close()
+			if n := len(dump(t, again, store.Query{})); !noSync && n != rows {
+				t.Errorf("%d of %d acknowledged rows are left", n, rows)
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package commitlog
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -13,9 +14,11 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
+	"github.com/tablerock-db/tablerock/wal"
 )
 
 // hold announces each sync of a segment on held and blocks it until release is
@@ -225,5 +228,76 @@ func TestReadyAfterBarrier(t *testing.T) {
 	w.log.applyGroup(group)
 	if !w.rotated[0].Applied() || w.ready.Load() == before {
 		t.Errorf("applied %v, Ready was called %d times", w.rotated[0].Applied(), w.ready.Load()-before)
+	}
+}
+
+// TestTimestampsOfBatches appends batches while the clock stands still. Each Timestamp is
+// above all earlier ones, and the mark that segments and manifests record is the last one.
+func TestTimestampsOfBatches(t *testing.T) {
+	w := newWorld(t, Options{})
+	var last edm.Ticks
+	for i, n := range []int{1, 3, 100, 2, 1, 5} {
+		c := put(i, n, 10)
+		must(t, "Append", w.log.Append(c))
+		must(t, "Wait", w.log.Wait(c))
+		if first := c.FirstTimestamp(); first <= last {
+			t.Errorf("batch %d begins with %d after %d", i, first, last)
+		}
+		last = c.FirstTimestamp() + edm.Ticks(n-1)
+		if mark := w.log.HighWater(); mark != last {
+			t.Errorf("after batch %d the greatest Timestamp is %d, want %d", i, mark, last)
+		}
+		if i == 3 {
+			must(t, "Freeze", w.log.Freeze())
+		}
+	}
+	info, err := wal.Inspect(w.disk, filename.Make(filename.WAL, 2), [16]byte{}, 2)
+	if err != nil || info.Header.HighWater != 1000+1+3+100+2-1 {
+		t.Errorf("the header of the second segment states %d, error %v", info.Header.HighWater, err)
+	}
+}
+
+// TestGroupOverTwoSegments commits a group whose records are in two segments. The end of the
+// first must be durable before the second exists, because the header of the second says so.
+func TestGroupOverTwoSegments(t *testing.T) {
+	w := newWorld(t, Options{})
+	first, second, third := put(0, 1, 10), put(1, 2, 10), put(2, 1, 10)
+	must(t, "Append", w.log.Append(first))
+	must(t, "Append", w.log.Append(second))
+	w.log.mu.Lock()
+	must(t, "rotate", w.log.rotateLocked(0))
+	w.log.mu.Unlock()
+	must(t, "Append", w.log.Append(third))
+	durable := func(seg *Segment) bool {
+		after := w.disk.Crash(vfs.CrashOptions{Mode: "min"})
+		name := filename.Make(filename.WAL, seg.Number)
+		info, err := after.Stat(name)
+		if err != nil || info.Size < seg.Tail() {
+			return false
+		}
+		b, err := vfs.ReadFile(after, name, 1<<20)
+		must(t, "read", err)
+		return bytes.Equal(b[:seg.Tail()], seg.Image()[:seg.Tail()])
+	}
+	created := 0
+	w.fs.SetRule(func(op vfs.Op) *errorfs.Fault {
+		if op.Kind == "create" && op.Name == filename.Make(filename.WAL, 2) {
+			created++
+			if !durable(w.rotated[0]) {
+				t.Error("the second segment is created while the first is not durable")
+			}
+		}
+		return nil
+	})
+	must(t, "Wait", w.log.Wait(first)) // leads the group
+	must(t, "Wait", w.log.Wait(second))
+	must(t, "Wait", w.log.Wait(third))
+	for i, seg := range w.rotated {
+		if !durable(seg) || seg.Durable() != seg.Tail() {
+			t.Errorf("segment %d of the group is durable up to %d of %d bytes", i+1, seg.Durable(), seg.Tail())
+		}
+	}
+	if len(w.rotated) != 2 || created != 1 {
+		t.Errorf("%d segments, the second was created %d times", len(w.rotated), created)
 	}
 }
