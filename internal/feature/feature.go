@@ -117,7 +117,7 @@ func Check(area []byte, required, known uint64) error {
 			unknown = fmt.Errorf("%w: extension record of type %d", ErrUnknown, r.Type)
 		}
 	}
-	for missing := required &^ known; missing != 0; missing &= missing - 1 {
+	if missing := required &^ known; missing != 0 {
 		bit := uint8(bits.TrailingZeros64(missing))
 		if name, ok := names[bit]; ok {
 			return fmt.Errorf("%w: %q", ErrUnknown, name)

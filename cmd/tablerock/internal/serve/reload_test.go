@@ -111,13 +111,12 @@ func TestReloadAccounts(t *testing.T) {
 
 // TestReloadReadyFile replaces the key of the connection string.
 func TestReloadReadyFile(t *testing.T) {
-	file, ready := filepath.Join(t.TempDir(), "accounts"), filepath.Join(t.TempDir(), "ready.json")
+	file := filepath.Join(t.TempDir(), "accounts")
 	writeFile(t, file, developmentAccount+":"+flagKey, 0o600)
 	r := start(t, "--accounts-file", file)
-	ready = filepath.Join(r.dir, "ready.json")
 	writeFile(t, file, developmentAccount+":"+fileKey, 0o600)
 	r.hangUp(t, "read the accounts again")
-	text, err := os.ReadFile(ready)
+	text, err := os.ReadFile(filepath.Join(r.dir, "ready.json"))
 	if err != nil || !strings.Contains(string(text), fileKey) {
 		t.Errorf("the ready file is %s, error %v; want the new key in it", text, err)
 	}
