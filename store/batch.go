@@ -52,15 +52,18 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
+// maxMetaBytes limits the metadata of a table and of the account.
+const maxMetaBytes = 64 << 10
+
 // CheckMeta returns an *edm.Error if the metadata of a table, which it names, or
 // of the account ("") may not have n bytes.
 func CheckMeta(table string, n int) error {
-	if n <= MaxMetaBytes {
+	if n <= maxMetaBytes {
 		return nil
 	}
 	name := "account metadata"
 	if table != "" {
 		name = "metadata of table " + table
 	}
-	return &edm.Error{Rule: edm.RuleMetaSize, Name: name, Limit: MaxMetaBytes, Got: fmt.Sprintf("%d bytes", n)}
+	return &edm.Error{Rule: edm.RuleMetaSize, Name: name, Limit: maxMetaBytes, Got: fmt.Sprintf("%d bytes", n)}
 }

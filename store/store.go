@@ -43,22 +43,19 @@ type Store interface {
 	Apply(ctx context.Context, table string, ops ...Op) ([]Result, error)
 	// TableMeta returns a copy of the metadata of a table, nil if there is none.
 	TableMeta(ctx context.Context, table string) ([]byte, error)
-	// SetTableMeta stores at most MaxMetaBytes of metadata with a table. Empty
+	// SetTableMeta stores at most 64 KiB of metadata with a table. Empty
 	// metadata removes it; DeleteTable does too.
 	SetTableMeta(ctx context.Context, table string, meta []byte) error
 	// AccountMeta returns a copy of the metadata of the account, nil if there is
 	// none.
 	AccountMeta(ctx context.Context) ([]byte, error)
-	// SetAccountMeta stores at most MaxMetaBytes of metadata with the account.
+	// SetAccountMeta stores at most 64 KiB of metadata with the account.
 	// Empty metadata removes it.
 	SetAccountMeta(ctx context.Context, meta []byte) error
 	// Close rejects new calls, waits for started commits and releases all
 	// resources. A second Close returns nil.
 	Close() error
 }
-
-// MaxMetaBytes limits the metadata of a table and of the account.
-const MaxMetaBytes = 64 << 10
 
 // TableInfo describes a table.
 type TableInfo struct {

@@ -8,6 +8,9 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
+// maxMetaBytes is the limit of the metadata of a table and of the account.
+const maxMetaBytes = 64 << 10
+
 var limitTests = []subtest{
 	{"OpLimits", testOpLimits},
 	{"ResultLimits", testResultLimits},

@@ -309,7 +309,7 @@ func (m *model) meta() {
 	table := m.tableName()
 	meta := []byte(strings.Repeat("m", m.rand.IntN(4)))
 	if m.chance(100) {
-		meta = make([]byte, store.MaxMetaBytes+m.rand.IntN(2))
+		meta = make([]byte, maxMetaBytes+m.rand.IntN(2))
 	}
 	switch m.rand.IntN(4) {
 	case 0:

@@ -299,7 +299,7 @@ var writeMutants = []mutant{
 	}},
 	{"metadata is cut", "TableMeta", true, func(h *hooks) {
 		h.setMeta = func(ctx context.Context, table string, meta []byte) error {
-			return h.mapStore.SetTableMeta(ctx, table, bytes.TrimRight(meta[:min(len(meta), store.MaxMetaBytes)], "\x00"))
+			return h.mapStore.SetTableMeta(ctx, table, bytes.TrimRight(meta[:min(len(meta), maxMetaBytes)], "\x00"))
 		}
 	}},
 	{"a second Close fails", "Close", false, func(h *hooks) {

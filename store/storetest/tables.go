@@ -233,7 +233,7 @@ func testTableMeta(t *tester) {
 	get := func(ctx context.Context) ([]byte, error) { return s.TableMeta(ctx, people) }
 	set := func(ctx context.Context, meta []byte) error { return s.SetTableMeta(ctx, people, meta) }
 	t.metadata(get, set)
-	t.wantErr("too much for a missing table", s.SetTableMeta(t.ctx, "Nobody", make([]byte, store.MaxMetaBytes+1)), store.ErrTooLarge)
+	t.wantErr("too much for a missing table", s.SetTableMeta(t.ctx, "Nobody", make([]byte, maxMetaBytes+1)), store.ErrTooLarge)
 	t.noErr("SetTableMeta", set(t.ctx, []byte("of people")))
 	if meta, err := s.TableMeta(t.ctx, "Other"); meta != nil || err != nil {
 		t.Errorf("metadata of another table: got %q, %v, want nil", meta, err)
@@ -276,7 +276,7 @@ func (t *tester) metadata(get func(context.Context) ([]byte, error), set func(co
 	given[0] = 'X'
 	want("first", []byte("first\x00\xff"))
 	want("again, after the caller changed its copy", []byte("first\x00\xff"))
-	most := bytes.Repeat([]byte("x"), store.MaxMetaBytes)
+	most := bytes.Repeat([]byte("x"), maxMetaBytes)
 	t.noErr("set at the limit", set(t.ctx, most))
 	want("the most", most)
 	err := set(t.ctx, append(most, 'x'))

@@ -40,7 +40,7 @@ func FuzzPolicies(f *testing.F) {
 			if got, err := ParsePolicies(doc); err != nil || !reflect.DeepEqual(got, p) {
 				t.Fatalf("%v gives the document %q, which parses to %v, %v", p, doc, got, err)
 			}
-			if got, err := DecodePolicies(meta); err != nil || !reflect.DeepEqual(got, p) || len(meta) > store.MaxMetaBytes {
+			if got, err := DecodePolicies(meta); err != nil || !reflect.DeepEqual(got, p) || store.CheckMeta("", len(meta)) != nil {
 				t.Fatalf("%v encodes to %x, which decodes to %v, %v", p, meta, got, err)
 			}
 		}
@@ -77,7 +77,7 @@ func FuzzProperties(f *testing.F) {
 			if got, err := MergeProperties(full(), doc); err != nil || !reflect.DeepEqual(got, p) {
 				t.Fatalf("%+v gives the document %q, which parses to %+v, %v", p, doc, got, err)
 			}
-			if got, err := DecodeProperties(meta); err != nil || !reflect.DeepEqual(got, p) || len(meta) > store.MaxMetaBytes {
+			if got, err := DecodeProperties(meta); err != nil || !reflect.DeepEqual(got, p) || store.CheckMeta("", len(meta)) != nil {
 				t.Fatalf("%+v encodes to %x, which decodes to %+v, %v", p, meta, got, err)
 			}
 		}
