@@ -21,7 +21,7 @@ func everyKind(t *testing.T) (disk *vfs.Mem, manifest, sst, older, newer string)
 	t.Helper()
 	disk = vfs.NewMem()
 	db := mustCreate(t, manual(disk))
-	fill(t, db, "p", 20, 1000)
+	fill(t, db, "p", 6, 1000) // one file: larger flushes are cut
 	check(t, "Flush", db.Flush(t.Context()))
 	fill(t, db, "q", 50, 1500)
 	check(t, "Close", db.Close())
