@@ -24,12 +24,11 @@ func displayText(s string) string {
 	}
 	rest, width := s, 0
 	for state := -1; ; {
-		var w int
-		next := rest
-		if _, next, w, state = uniseg.FirstGraphemeClusterInString(rest, state); width+w >= maxCellWidth {
+		_, next, w, after := uniseg.FirstGraphemeClusterInString(rest, state)
+		if width+w >= maxCellWidth {
 			return s[:len(s)-len(rest)] + "…"
 		}
-		rest, width = next, width+w
+		rest, width, state = next, width+w, after
 	}
 }
 

@@ -394,10 +394,11 @@ func (p *parser) property(m *member) (edm.Value, error) {
 	if m.value.kind == tokenText {
 		return p.stringProperty(m, text)
 	}
-	t, ok := m.typ, true
+	t := m.typ
 	if !m.typed {
 		t = p.impliedType(m, text)
 	}
+	var ok bool
 	switch {
 	case t == edm.TypeBoolean:
 		ok = m.value.kind == tokenTrue || m.value.kind == tokenFalse
