@@ -49,6 +49,8 @@ func TestShapeListConcurrent(t *testing.T) {
 		t.Errorf("%d bytes are kept, the budget is %d", got, budget)
 	}
 	// What is dropped is found in a list as short as the budget, not by a search of all.
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	kept := make(map[uint32]bool)
 	for _, i := range l.kept {
 		kept[i] = true
