@@ -3,7 +3,6 @@ package storetest
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
@@ -73,10 +72,7 @@ func (t *tester) wantFailure(what string, err error, f failure) {
 }
 
 // sameEntity reports whether a and b are equal, including the order of properties.
-func sameEntity(a, b edm.Entity) bool {
-	return a.Key == b.Key && a.Timestamp == b.Timestamp && slices.EqualFunc(a.Properties, b.Properties,
-		func(p, q edm.Property) bool { return p.Name == q.Name && p.Value.Equal(q.Value) })
-}
+func sameEntity(a, b edm.Entity) bool { return a.Key == b.Key && entityDifference(a, b) == "" }
 
 // wantEntities fails unless got and want are the same entities in the same order.
 func (t *tester) wantEntities(what string, got, want []edm.Entity) {
@@ -96,8 +92,33 @@ func difference(got, want []edm.Entity) string {
 		return "none"
 	}
 	for i := range max(len(got), len(want)) {
-		if i >= len(got) || i >= len(want) || !sameEntity(got[i], want[i]) {
-			return fmt.Sprintf("%d entities, want %d; entity %d is %s, want %s", len(got), len(want), i, at(got, i), at(want, i))
+		count := fmt.Sprintf("%d entities, want %d; entity %d", len(got), len(want), i)
+		if i >= len(got) || i >= len(want) || got[i].Key != want[i].Key {
+			return fmt.Sprintf("%s is %s, want %s", count, at(got, i), at(want, i))
+		}
+		if d := entityDifference(got[i], want[i]); d != "" {
+			return fmt.Sprintf("%s, %q, has %s", count, got[i].Key, d)
+		}
+	}
+	return ""
+}
+
+// entityDifference describes the first difference of two entities with one key, ""
+// if they are the same.
+func entityDifference(got, want edm.Entity) string {
+	if got.Timestamp != want.Timestamp {
+		return fmt.Sprintf("Timestamp %d, want %d", got.Timestamp, want.Timestamp)
+	}
+	at := func(list edm.Properties, i int) string {
+		if i < len(list) {
+			return fmt.Sprintf("%q = %s", list[i].Name, show(list[i].Value))
+		}
+		return "none"
+	}
+	g, w := got.Properties, want.Properties
+	for i := range max(len(g), len(w)) {
+		if i >= len(g) || i >= len(w) || g[i].Name != w[i].Name || !g[i].Value.Equal(w[i].Value) {
+			return fmt.Sprintf("%d properties, want %d; property %d is %s, want %s", len(g), len(w), i, at(g, i), at(w, i))
 		}
 	}
 	return ""
@@ -111,13 +132,13 @@ func show(v any) string {
 	case []edm.Entity:
 		text = fmt.Sprintf("%d entities", len(v))
 		for i := range v {
-			text += fmt.Sprintf(" {%q %d %#v}", v[i].Key, v[i].Timestamp, v[i].Properties)
+			text += " " + show(v[i])
 			if len(text) > most {
 				break
 			}
 		}
 	case edm.Entity:
-		text = show([]edm.Entity{v})
+		text = fmt.Sprintf("{%q %d %#v}", v.Key, v.Timestamp, v.Properties)
 	case store.Query:
 		from, kind := "start", "forward"
 		if v.From != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,13 +17,29 @@ import (
 // fail the test.
 type tester struct {
 	testing.TB
-	backend Backend
-	ctx     context.Context
-	grace   time.Duration // see mustWait
+	backend  Backend
+	ctx      context.Context
+	grace    time.Duration // see mustWait
+	failures atomic.Int64  // calls of Errorf
 }
 
 func newTester(tb testing.TB, b Backend) *tester {
 	return &tester{TB: tb, backend: b, ctx: context.Background(), grace: minGrace}
+}
+
+// maxFailures is how many failures of one test are printed. A bug that breaks one query
+// breaks hundreds, and the first ones tell as much.
+const maxFailures = 10
+
+// Errorf fails the test and prints the first failures.
+func (t *tester) Errorf(format string, args ...any) {
+	t.Helper()
+	switch n := t.failures.Add(1); {
+	case n <= maxFailures:
+		t.TB.Errorf(format, args...)
+	case n == maxFailures+1:
+		t.TB.Errorf("more failures are not printed")
+	}
 }
 
 // people is the table of most tests.
