@@ -86,6 +86,10 @@ func report(b *testing.B, w bench.Workload, run *bench.Run, res bench.Result) {
 	if w.Durable {
 		b.ReportMetric(float64(res.Syncs)/float64(b.N), "syncs/op")
 	}
+	if w.ReadOnly {
+		b.ReportMetric(float64(res.Reads)/float64(b.N), "reads/op")
+		b.ReportMetric(float64(res.ReadBytes)/float64(b.N), "read-B/op")
+	}
 	if strings.HasPrefix(w.Name, "load") {
 		b.ReportMetric(float64(res.DiskBytes)/float64(min(b.N, run.Data.Len())), "bytes/entity")
 	}

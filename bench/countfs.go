@@ -6,17 +6,20 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// countFS counts the syncs of a file system.
+// ioCounts are the counts of a countFS.
+type ioCounts struct{ syncs, reads, readBytes atomic.Int64 }
+
+// countFS counts the syncs and the reads of a file system.
 type countFS struct {
 	vfs.FS
-	syncs *atomic.Int64
+	n *ioCounts
 }
 
 func (c countFS) file(f vfs.File, err error) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return countFile{f, c.syncs}, nil
+	return countFile{f, c.n}, nil
 }
 
 // Create implements vfs.FS.
@@ -32,17 +35,24 @@ func (c countFS) OpenReadWrite(name string) (vfs.File, error) {
 
 // SyncDir implements vfs.FS.
 func (c countFS) SyncDir(dir string) error {
-	c.syncs.Add(1)
+	c.n.syncs.Add(1)
 	return c.FS.SyncDir(dir)
 }
 
 type countFile struct {
 	vfs.File
-	syncs *atomic.Int64
+	n *ioCounts
+}
+
+// ReadAt implements vfs.File.
+func (c countFile) ReadAt(p []byte, off int64) (int, error) {
+	c.n.reads.Add(1)
+	c.n.readBytes.Add(int64(len(p)))
+	return c.File.ReadAt(p, off)
 }
 
 // Sync implements vfs.File.
 func (c countFile) Sync() error {
-	c.syncs.Add(1)
+	c.n.syncs.Add(1)
 	return c.File.Sync()
 }

@@ -35,6 +35,9 @@ type DB interface {
 	// Syncs returns the number of syncs since Open, or -1 if the store does not
 	// count them.
 	Syncs() int64
+	// Reads returns the number and the bytes of reads of files since Open, or -1 if
+	// the store does not count them.
+	Reads() (n, bytes int64)
 	// Close closes the database. The next Open finds everything written.
 	Close() error
 }

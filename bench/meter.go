@@ -17,6 +17,8 @@ type Result struct {
 	Allocs, AllocBytes uint64
 	// Syncs is the number of syncs, or -1 if the store does not count them.
 	Syncs int64
+	// Reads and ReadBytes count the reads of files, or are -1.
+	Reads, ReadBytes int64
 	// BackgroundElapsed and BackgroundCPU are the cost of the background work after
 	// the last operation of a workload that writes.
 	BackgroundElapsed, BackgroundCPU time.Duration
@@ -56,6 +58,8 @@ type meter struct {
 	cpu     time.Duration
 	mem     runtime.MemStats
 	syncs   int64
+	reads   int64
+	bytes   int64
 	running bool
 }
 
@@ -63,6 +67,7 @@ func (m *meter) start(db DB) {
 	m.running = true
 	runtime.ReadMemStats(&m.mem)
 	m.syncs = db.Syncs()
+	m.reads, m.bytes = db.Reads()
 	m.cpu = CPUTime()
 	m.wall = time.Now()
 }
@@ -83,6 +88,12 @@ func (m *meter) stop(db DB, r *Result) {
 		r.Syncs = -1
 	} else {
 		r.Syncs += n - m.syncs
+	}
+	if n, bytes := db.Reads(); n < 0 {
+		r.Reads, r.ReadBytes = -1, -1
+	} else {
+		r.Reads += n - m.reads
+		r.ReadBytes += bytes - m.bytes
 	}
 }
 

@@ -130,6 +130,12 @@ func (r *Run) open(w Workload) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if w.cold {
+		// Before Open, because an open store may remove files.
+		if err := dropPages(dir); err != nil {
+			return "", fmt.Errorf("drop pages: %w", err)
+		}
+	}
 	r.db, err = r.Store.Open(dir, r.options(w))
 	if err != nil {
 		return "", fmt.Errorf("open: %w", err)
@@ -144,6 +150,9 @@ func (r *Run) options(w Workload) Options {
 	}
 	if o.CacheBytes == 0 {
 		o.CacheBytes = defaultCacheBytes
+	}
+	if w.CacheBytes != 0 {
+		o.CacheBytes = w.CacheBytes
 	}
 	if w.start == startLogged {
 		// Prevent every flush. Pebble flushes when the sum of its full memtables,

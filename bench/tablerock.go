@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
@@ -47,7 +46,7 @@ func (t Tablerock) Open(dir string, o Options) (DB, error) {
 		compression = engine.CompressSmall
 	}
 	e, err := engine.Open(dir, engine.Options{
-		FS:           countFS{vfs.OS(), &db.syncs},
+		FS:           countFS{vfs.OS(), &db.counts},
 		CacheBytes:   o.CacheBytes,
 		SegmentBytes: o.LogBytes,
 		NoSync:       !o.Durable,
@@ -65,7 +64,7 @@ func (t Tablerock) Open(dir string, o Options) (DB, error) {
 
 type rockDB struct {
 	engine *engine.DB
-	syncs  atomic.Int64
+	counts ioCounts
 }
 
 // Session implements DB.
@@ -96,7 +95,10 @@ func (d *rockDB) WaitIdle() error {
 func (d *rockDB) Compact() error { return d.engine.Compact(context.Background()) }
 
 // Syncs implements DB.
-func (d *rockDB) Syncs() int64 { return d.syncs.Load() }
+func (d *rockDB) Syncs() int64 { return d.counts.syncs.Load() }
+
+// Reads implements DB.
+func (d *rockDB) Reads() (n, bytes int64) { return d.counts.reads.Load(), d.counts.readBytes.Load() }
 
 // Close implements DB.
 func (d *rockDB) Close() error { return d.engine.Close() }

@@ -25,8 +25,12 @@ type Workload struct {
 	// Parallel is the number of concurrent readers or writers.
 	Parallel int
 
+	// CacheBytes is the size of the block cache, if it is not Run.CacheBytes.
+	CacheBytes int64
+
 	start start // unless ReadOnly
 	warm  bool  // scan the table before the measurement
+	cold  bool  // drop the pages of the files from the system's cache before the store opens
 	// without lists the shapes that the workload does not support.
 	without []string
 	run     func(r *Run, w Workload, ops int) error
@@ -60,7 +64,7 @@ func Workloads() []Workload {
 	gets := func(n int) int { return max(n, 500_000) }
 	rows := func(n int) int { return 5 * n }
 	inBatches := func(limit int) func(int) int { return func(n int) int { return min(n/batchLen, limit) } }
-	return []Workload{
+	return append([]Workload{
 		{Name: "load/order=sorted", Op: "entity", Step: "100 entities", Parallel: 1, run: load(true), ops: all},
 		{Name: "load/order=random", Op: "entity", Step: "100 entities", Parallel: 1, run: load(false), ops: all},
 		{Name: "insert/writers=1", Op: "entity", Step: "entity", Durable: true, Parallel: 1, run: insert, ops: atMost(20_000)},
@@ -80,7 +84,35 @@ func Workloads() []Workload {
 		{Name: "overwrite/order=random", Op: "entity", Step: "100 entities", Parallel: 1, start: startLoaded, run: overwrite, ops: all},
 		{Name: "reopen/from=log", Op: "reopen", Step: "reopen", Parallel: 1, start: startLogged, run: reopen, ops: func(int) int { return 1 }},
 		{Name: "reopen/from=files", Op: "reopen", Step: "reopen", Parallel: 1, ReadOnly: true, run: reopen, ops: func(int) int { return 20 }},
+	}, beyondCache()...)
+}
+
+// beyondCache returns the workloads that read with a block cache much smaller than the
+// table.
+func beyondCache() []Workload {
+	var list []Workload
+	for _, from := range []string{"cache=32MiB", "from=disk"} {
+		cold, gets, rows := false, 500_000, 5
+		if from == "from=disk" {
+			// More gets would meet pages that the first ones read.
+			cold, gets, rows = true, 20_000, 1
+		}
+		for _, readers := range []int{1, 16} {
+			list = append(list, Workload{
+				Name: fmt.Sprintf("get/key=present/%s/readers=%d", from, readers), Op: "get", Step: "get", Parallel: readers,
+				run: lookups(false), ops: func(int) int { return gets },
+			})
+		}
+		list = append(list, Workload{
+			Name: "scan/range=table/" + from, Op: "entity", Step: "table", Parallel: 1,
+			run: scanTable(false), ops: func(n int) int { return rows * n },
+		})
+		for i := range list[len(list)-3:] {
+			w := &list[len(list)-3+i]
+			w.ReadOnly, w.CacheBytes, w.warm, w.cold = true, 32<<20, !cold, cold
+		}
 	}
+	return list
 }
 
 // load writes all entities to an empty database, and repeats that with further ones up

@@ -75,6 +75,9 @@ func (d *levelDB) Compact() error { return d.db.CompactRange(util.Range{}) }
 // Syncs implements bench.DB.
 func (d *levelDB) Syncs() int64 { return -1 }
 
+// Reads implements bench.DB.
+func (d *levelDB) Reads() (n, bytes int64) { return -1, -1 }
+
 // Close implements bench.DB.
 func (d *levelDB) Close() error { return d.db.Close() }
 

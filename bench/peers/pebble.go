@@ -103,6 +103,9 @@ func (d *pebbleDB) Compact() error {
 // Syncs implements bench.DB.
 func (d *pebbleDB) Syncs() int64 { return -1 }
 
+// Reads implements bench.DB.
+func (d *pebbleDB) Reads() (n, bytes int64) { return -1, -1 }
+
 // Close implements bench.DB.
 func (d *pebbleDB) Close() error { return d.db.Close() }
 

@@ -66,7 +66,7 @@ var foreign = map[string][]string{
 	"github.com/cespare/xxhash/v2":       {"codec", "wal", "sstable", "internal/manifest", "internal/lsm", "engine"},
 	"github.com/klauspost/compress":      {"sstable"},
 	"github.com/google/btree":            {"internal/memtable", "engine"},
-	"golang.org/x/sys":                   {"vfs", "internal/arena"},
+	"golang.org/x/sys":                   {"vfs", "internal/arena", "bench"},
 	"github.com/google/uuid":             {"server"},
 	"github.com/spf13/cobra":             {"cmd/..."},
 	"github.com/spf13/pflag":             {"cmd/..."},
