@@ -32,7 +32,7 @@ func TestCommands(t *testing.T) {
 		{"errors --stride 300", "call sites failed at least once"},
 		{"rot --stride 101", "0 violations"},
 		{"kill --cycles 3", "3 kills"},
-		{"planted --only wal-sync", "found after"},
+		{"planted --only wal-sync", "states"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			var out, errs bytes.Buffer
