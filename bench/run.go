@@ -122,10 +122,8 @@ func (r *Run) open(w Workload) (string, error) {
 	case w.ReadOnly:
 		r.Loaded = dir
 		err = r.PrepareLoaded(dir)
-	case w.start == startLoaded:
-		err = r.PrepareLoaded(dir)
-	case w.start == startLogged:
-		err = r.prepareLogged(dir)
+	default:
+		err = r.prepareStart(w, dir)
 	}
 	if err != nil {
 		return "", err
@@ -166,6 +164,20 @@ func (r *Run) options(w Workload) Options {
 func (r *Run) newDir() string {
 	r.made++
 	return filepath.Join(r.Dir, fmt.Sprintf("%s-%d", r.Store.Name(), r.made))
+}
+
+// prepareStart makes the database that w starts with in dir.
+func (r *Run) prepareStart(w Workload, dir string) error {
+	switch w.start {
+	case startLoaded:
+		return r.PrepareLoaded(dir)
+	case startLogged:
+		return r.prepareLogged(dir)
+	case startClosed:
+		return r.prepare(dir, Workload{}, func(db DB) error { return putAll(db.Session(), r.Data, r.order) })
+	case startEmpty:
+	}
+	return nil
 }
 
 // PrepareLoaded makes a database in dir with all entities, loaded in random order and

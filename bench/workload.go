@@ -45,6 +45,7 @@ const (
 	startEmpty  start = iota
 	startLoaded       // all entities, compacted
 	startLogged       // all entities, in the log
+	startClosed       // all entities, as loading them and Close left them
 )
 
 // Fits reports whether w supports the named shape.
@@ -83,6 +84,7 @@ func Workloads() []Workload {
 		{Name: "filter/match=1%", Op: "entity examined", Step: "table", Parallel: 1, ReadOnly: true, warm: true, run: scanTable(true), ops: rows},
 		{Name: "overwrite/order=random", Op: "entity", Step: "100 entities", Parallel: 1, start: startLoaded, run: overwrite, ops: all},
 		{Name: "reopen/from=log", Op: "reopen", Step: "reopen", Parallel: 1, start: startLogged, run: reopen, ops: func(int) int { return 1 }},
+		{Name: "reopen/from=load", Op: "reopen", Step: "reopen", Parallel: 1, start: startClosed, run: reopen, ops: func(int) int { return 5 }},
 		{Name: "reopen/from=files", Op: "reopen", Step: "reopen", Parallel: 1, ReadOnly: true, run: reopen, ops: func(int) int { return 20 }},
 	}, beyondCache()...)
 }
@@ -291,17 +293,17 @@ func scanTable(hot bool) func(*Run, Workload, int) error {
 	}
 }
 
-// reopen opens the database again and reads an entity. It writes a new log each time,
-// because Open may flush it.
+// reopen opens the database again and reads an entity. With startLogged and startClosed
+// it makes a new database each time, because Open may change it in the background.
 func reopen(r *Run, wl Workload, ops int) error {
 	for i := range ops {
 		if err := r.db.Close(); err != nil {
 			return err
 		}
 		dir := r.Loaded
-		if wl.start == startLogged {
+		if !wl.ReadOnly {
 			dir = r.newDir()
-			if err := r.prepareLogged(dir); err != nil {
+			if err := r.prepareStart(wl, dir); err != nil {
 				return err
 			}
 		}
