@@ -97,6 +97,7 @@ func (a *app) inspectManifest(m *manifest.Manifest) error {
 			{"bytes", f.Size},
 			{"entries", f.Entries},
 			{"tombstones", f.Tombstones},
+			{"new_keys", float64(f.NewKeys) / manifest.AllNewKeys},
 			{"min_sequence", f.MinSeq},
 			{"max_sequence", f.MaxSeq},
 			{"smallest", showKey(f.Smallest)},

@@ -34,7 +34,8 @@
 //
 // Garbage is the estimated size of obsolete versions. Assume that entries above the
 // bottom shadow older versions, except keys that the older runs' filters did not
-// contain: a sample of the keys is looked up when a file is written.
+// contain: a sample of the keys is looked up when a file is written, and the manifest
+// records the share of new keys.
 //
 // The garbage rule bounds space amplification: the files take at most about twice
 // the space of the live rows. If they take more, a third of garbage in a range is

@@ -20,9 +20,6 @@ type file struct {
 	number uint64
 	size   int64
 	reader *sstable.Reader
-	// newKeys estimates the share of the entries whose keys no older run contained
-	// when the file was written. It is 0 for a file that was written before Open.
-	newKeys float64
 	// refs counts the virtual sstables of the file in all referenced versions.
 	refs atomic.Int32
 	// obsolete is set when the durable manifest does not list the file.
@@ -127,7 +124,10 @@ func (s *virtualSST) bytesWithin(lower, upper []byte) int64 {
 // garbage estimates the bytes of older versions that n bytes of s hide, at most n.
 // An entry that hides a version counts twice, because it may be smaller than that
 // version, or a tombstone.
-func (s *virtualSST) garbage(n int64) int64 { return int64(float64(n) * min(1, 2*(1-s.newKeys))) }
+func (s *virtualSST) garbage(n int64) int64 {
+	newKeys := float64(s.meta.NewKeys) / manifest.AllNewKeys
+	return int64(float64(n) * min(1, 2*(1-newKeys)))
+}
 
 // bounds narrows o to the bounds of s.
 func (s *virtualSST) bounds(o IterOptions) IterOptions {

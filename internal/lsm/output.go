@@ -154,13 +154,13 @@ func (o *output) finish() error {
 		Smallest: info.Smallest, Largest: info.Largest, MinSeq: info.MinSeq, MaxSeq: info.MaxSeq,
 		Entries: info.Entries, Tombstones: info.Tombstones, Hash: info.Hash, Origin: o.t.dbid,
 	}
+	if o.probes > 0 {
+		meta.NewKeys = uint32(o.newKeys * manifest.AllNewKeys / o.probes)
+	}
 	f, err := o.t.openFile(&meta)
 	if err != nil {
 		o.t.remove(o.number)
 		return err
-	}
-	if o.probes > 0 {
-		f.newKeys = float64(o.newKeys) / float64(o.probes)
 	}
 	o.done = append(o.done, newVirtualSST(f, meta, meta.Size))
 	o.entries += info.Entries

@@ -84,7 +84,6 @@ func parseSST(t *testing.T, n uint64, line string) *virtualSST {
 	} else {
 		meta.Tier = uint32(number(t, tier))
 	}
-	newKeys := 0.0
 	for _, arg := range f[3:] {
 		name, v, _ := strings.Cut(arg, "=")
 		switch name {
@@ -97,7 +96,7 @@ func parseSST(t *testing.T, n uint64, line string) *virtualSST {
 		case "size":
 			meta.Size = int64(number(t, v))
 		case "new": // percent
-			newKeys = float64(number(t, v)) / 100
+			meta.NewKeys = uint32(number(t, v) * manifest.AllNewKeys / 100)
 		default:
 			t.Fatalf("unknown argument %q", arg)
 		}
@@ -107,7 +106,7 @@ func parseSST(t *testing.T, n uint64, line string) *virtualSST {
 		first = clippedFirst
 	}
 	meta.Smallest, meta.Largest = clip(pickKey(t, from), first), clip(pickKey(t, to), last)
-	return newVirtualSST(&file{number: n, size: meta.Size, newKeys: newKeys}, meta, bytes)
+	return newVirtualSST(&file{number: n, size: meta.Size}, meta, bytes)
 }
 
 func number(t *testing.T, s string) uint64 {

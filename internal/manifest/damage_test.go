@@ -68,7 +68,9 @@ func TestFields(t *testing.T) {
 		{"largest length", 222, []byte{0xff, 0xff}, "exceeds the manifest"},
 		{"origin", 224, []byte{1}, ""},
 		{"file extensions huge", 242, []byte{0xff}, "exceeds the manifest"},
-		{"file extensions negative", 247, []byte{0xff}, "exceeds the manifest"},
+		{"file extensions greatest", 243, []byte{0xff}, "exceeds the manifest"},
+		{"new keys", 244, []byte{1}, ""},
+		{"new keys huge", 246, []byte{2}, "share of new keys is 180224, at most 65536"},
 		{"required record of a file", 268, []byte{1}, "extension record of type 28674"},
 		{"record flags of a file", 268, []byte{4}, "flags 0x4"},
 	} {

@@ -49,7 +49,8 @@ import (
 //	68  2  length of the smallest key
 //	70  2  length of the largest key
 //	72 16  id of the database that wrote the file
-//	88  8  length of the extension area
+//	88  4  length of the extension area
+//	92  4  share of new keys, of 65536; 0 if unknown; see NewKeys
 //	96     smallest key, largest key, extension area
 //
 // Logs are in ascending order of number. Files are in ascending order of tier; in a
@@ -62,7 +63,8 @@ import (
 // Magic, version, length, database id and the final sum keep their offsets in every
 // version. This package also reads versions 1 and 2. There, the head ends before the
 // features and a file before its id, and there are no extension areas: no features are
-// set, the epoch is 0, and each file has the id of the database.
+// set, the epoch is 0, each file has the id of the database, and its share of new keys is
+// unknown.
 
 // Sizes that are part of the file format.
 const (
@@ -95,6 +97,9 @@ const (
 	maxExtensions     = 1 << 20
 	maxFileExtensions = 1 << 16
 )
+
+// AllNewKeys is File.NewKeys of a file of new keys only. Part of the file format.
+const AllNewKeys = 1 << 16
 
 // formats names the format of a database by the version of its manifest. 0 is that of a
 // manifest that is not written yet.
@@ -155,7 +160,8 @@ func appendFile(dst []byte, f *File) []byte {
 	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(f.Smallest)))
 	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(f.Largest)))
 	dst = append(dst, f.Origin[:]...)
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(len(f.Extensions)))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(f.Extensions)))
+	dst = binary.LittleEndian.AppendUint32(dst, f.NewKeys)
 	dst = append(dst, f.Smallest...)
 	dst = append(dst, f.Largest...)
 	return append(dst, f.Extensions...)
@@ -309,9 +315,10 @@ func decodeFile(src []byte, f *File, fields int) (n int, ok bool) {
 	small := fields + int(binary.LittleEndian.Uint16(src[68:]))
 	large := small + int(binary.LittleEndian.Uint16(src[70:]))
 	var origin [16]byte
-	extensions := uint64(0)
+	extensions, newKeys := uint32(0), uint32(0)
 	if fields == fileLen {
-		origin, extensions = [16]byte(src[72:88]), binary.LittleEndian.Uint64(src[88:])
+		origin = [16]byte(src[72:88])
+		extensions, newKeys = binary.LittleEndian.Uint32(src[88:]), binary.LittleEndian.Uint32(src[92:])
 	}
 	if extensions > maxFileExtensions || len(src) < large+int(extensions) {
 		return 0, false
@@ -327,6 +334,7 @@ func decodeFile(src []byte, f *File, fields int) (n int, ok bool) {
 		Tombstones: binary.LittleEndian.Uint64(src[48:]),
 		Hash:       binary.LittleEndian.Uint64(src[56:]),
 		Tier:       binary.LittleEndian.Uint32(src[64:]),
+		NewKeys:    newKeys,
 		Origin:     origin,
 		Smallest:   src[fields:small:small],
 		Largest:    src[small:large:large],

@@ -58,6 +58,9 @@ type File struct {
 	Entries    uint64 // including tombstones
 	Tombstones uint64
 	Hash       uint64 // of the whole file
+	// NewKeys estimates the share of the entries whose keys no older run contained when
+	// the file was written, of AllNewKeys. It is 0 if unknown.
+	NewKeys uint32
 	// Origin is the id of the database that wrote the file. The checksums of the file
 	// depend on it.
 	Origin [16]byte
@@ -188,6 +191,8 @@ func (f *File) check(lastSeq uint64) error {
 		return fmt.Errorf("sequences %d to %d, the last is %d", f.MinSeq, f.MaxSeq, lastSeq)
 	case f.Entries == 0 || f.Tombstones > f.Entries:
 		return fmt.Errorf("%d entries with %d tombstones", f.Entries, f.Tombstones)
+	case f.NewKeys > AllNewKeys:
+		return fmt.Errorf("share of new keys is %d, at most %d", f.NewKeys, AllNewKeys)
 	case len(f.Extensions) > maxFileExtensions:
 		return fmt.Errorf("extension area of %d bytes, at most %d", len(f.Extensions), maxFileExtensions)
 	}

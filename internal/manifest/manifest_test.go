@@ -40,6 +40,7 @@ func sample() *Manifest {
 	m := sample2()
 	m.Version, m.Optional, m.Epoch = 3, 1<<63|2, 7
 	m.Extensions = feature.AppendRecord(nil, feature.Record{Type: 0x7001, Data: []byte("the base")})
+	m.Files[0].NewKeys = AllNewKeys * 3 / 4
 	m.Files[0].Origin = [16]byte{0x0f, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 	m.Files[0].Extensions = feature.AppendRecord(nil, feature.Record{Type: 0x7002, Data: []byte("of it")})
 	return m
@@ -198,6 +199,11 @@ func TestInvariants(t *testing.T) {
 		{"bad record of a file", func(m *Manifest) { m.Files[2].Extensions = []byte{1} }, "extension area at 0: record of 1 bytes"},
 		{"extensions", func(m *Manifest) { m.Extensions = []byte{1} }, "extension area at 0: record of 1 bytes"},
 		{"extensions of a file", func(m *Manifest) { m.Files[2].Extensions = make([]byte, 8) }, "record of type 0"},
+		{"new keys", func(m *Manifest) { m.Files[2].NewKeys = AllNewKeys + 1 }, "share of new keys is 65537, at most 65536"},
+		{"two shares of new keys of one file", func(m *Manifest) {
+			m.Files[6].Number, m.Files[6].Size, m.Files[6].Hash = 3, m.Files[5].Size, m.Files[5].Hash
+			m.Files[6].NewKeys = 1
+		}, "number 3 is used twice"},
 		{"two origins of one file", func(m *Manifest) {
 			m.Files[6].Number, m.Files[6].Size, m.Files[6].Hash = 3, m.Files[5].Size, m.Files[5].Hash
 			m.Files[6].Origin[0] = 1
