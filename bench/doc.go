@@ -14,4 +14,5 @@
 //
 //	go test -run '^$' -bench . ./bench                all workloads and shapes, small: many minutes
 //	go test -run '^$' -bench 'Store/op=get' ./bench -bench.n 1000000
+//	go test -run '^$' -bench Query ./bench -bench.n 300000 -benchtime 600000x     queries in the cache, one run and several: a minute
 package bench

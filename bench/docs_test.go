@@ -68,6 +68,11 @@ func namesOf(t *testing.T, dir string) []string {
 				}
 			}
 		}
+		for _, layout := range queryLayouts {
+			for _, c := range queryCases {
+				names = append(names, "BenchmarkQuery/"+layout.name+"/"+c.name)
+			}
+		}
 		return names
 	}
 	files, err := filepath.Glob(filepath.Join("..", dir, "*_test.go"))

@@ -15,6 +15,9 @@ type ShapedRow interface {
 	// Load reads all values that are not in memory. After Load has returned nil, At
 	// and Lookup do not fail.
 	Load() error
+	// LoadAt reads value i, if it is not in memory. After LoadAt has returned nil, At(i)
+	// does not fail.
+	LoadAt(i int) error
 	// Err returns why a value that was asked for is null. Call it before anything
 	// depends on a value that was asked for without Load.
 	Err() error
@@ -42,6 +45,9 @@ func (r *Row) Shape() *Shape { return r.shape }
 
 // Load returns nil: all values are in memory.
 func (r *Row) Load() error { return nil }
+
+// LoadAt returns nil: all values are in memory.
+func (r *Row) LoadAt(int) error { return nil }
 
 // Err returns nil: every value can be read.
 func (r *Row) Err() error { return nil }

@@ -11,15 +11,15 @@ import (
 	"github.com/tablerock-db/tablerock/sstable"
 )
 
-// runSource returns the entries of a run. It opens the iterator of an sstable when it
-// gets to the sstable.
+// runSource returns the entries of sstables that do not overlap, of one or several runs.
+// It opens the iterator of an sstable when it gets to the sstable.
 type runSource struct {
-	ssts  []*virtualSST
-	older []*run // the runs below
-	o     IterOptions
-	i     int // index of the current sstable
-	it    *sstable.Iterator
-	err   error
+	version *Version      // nil for a compaction, which does not prune
+	ssts    []*virtualSST // sorted by key
+	o       IterOptions
+	i       int // index of the current sstable
+	it      *sstable.Iterator
+	err     error
 }
 
 // open moves to sstable i and reports whether there is one.
@@ -34,7 +34,7 @@ func (s *runSource) open(i int) bool {
 	s.i = i
 	sst := s.ssts[i]
 	o := sst.bounds(s.o)
-	if o.Prune != nil && overlapsAny(s.older, sst) {
+	if o.Prune != nil && s.version.overlapsOlder(sst) {
 		o.Prune = nil
 	}
 	s.it = sst.reader.NewIterator(o)

@@ -233,6 +233,28 @@ func TestReadersDuringInstalls(t *testing.T) {
 	h.finish()
 }
 
+// TestRunsApartShareASource counts the sources of runs of which some overlap.
+func TestRunsApartShareASource(t *testing.T) {
+	h := newHarness(t, vfs.NewMem(), smallOptions(), 33)
+	for _, c := range []struct{ from, to, sources int }{{0, 300, 1}, {600, 900, 1}, {100, 700, 2}, {300, 600, 2}, {910, 950, 2}, {0, 950, 3}} {
+		for n := c.from; n < c.to; n += 2 {
+			h.write(orderedKey(n), h.text(n, 60))
+		}
+		h.flush()
+		h.check()
+		v := h.tree.Version()
+		sources := v.AppendSources(nil, IterOptions{Snapshot: h.seq})
+		if len(sources) != c.sources {
+			t.Errorf("%d sources for %d runs after %d to %d, want %d", len(sources), len(v.runs), c.from, c.to, c.sources)
+		}
+		for _, s := range sources {
+			must(t, s.Close())
+		}
+		v.Unref()
+	}
+	h.finish()
+}
+
 // TestPruneShowsNoOldVersion scans for values that only shadowed versions have.
 func TestPruneShowsNoOldVersion(t *testing.T) {
 	h := newHarness(t, vfs.NewMem(), smallOptions(), 32)

@@ -186,16 +186,59 @@ func (v *Version) ProbeFilters(list []Candidate) {
 	}
 }
 
-// AppendSources appends one source for every run that may contain keys within the
-// bounds, newest first. Close them before Unref. A source honors o.Prune in files
-// that overlap no older run: elsewhere, pruning could reveal an older version.
+// AppendSources appends sources for all sstables that may contain keys within the
+// bounds. Close them before Unref. Runs whose sstables do not overlap share a source: it
+// passes from one sstable to the next, and the caller has less to merge. A source honors
+// o.Prune in files that overlap no older run: elsewhere, pruning could reveal an older
+// version.
 func (v *Version) AppendSources(dst []merge.Source, o IterOptions) []merge.Source {
-	for i, r := range v.runs {
-		if ssts := r.within(o.Lower, o.Upper); len(ssts) > 0 {
-			dst = append(dst, &runSource{ssts: ssts, older: v.runs[i+1:], o: o})
+	first := len(dst)
+	for _, r := range v.runs {
+		ssts := r.within(o.Lower, o.Upper)
+		if len(ssts) == 0 {
+			continue
 		}
+		if s := apart(dst[first:], ssts); s != nil {
+			s.ssts = append(slices.Clip(s.ssts), ssts...) // the list may be that of a run
+			slices.SortFunc(s.ssts, func(a, b *virtualSST) int { return bytes.Compare(a.lo, b.lo) })
+			continue
+		}
+		dst = append(dst, &runSource{version: v, ssts: ssts, o: o})
 	}
 	return dst
+}
+
+// apart returns the first of the sources that does not overlap any of ssts, nil if there
+// is none.
+func apart(sources []merge.Source, ssts []*virtualSST) *runSource {
+	for _, s := range sources {
+		if s := s.(*runSource); !overlapping(s.ssts, ssts) {
+			return s
+		}
+	}
+	return nil
+}
+
+// overlapping reports whether an sstable of a overlaps one of b. Both are sorted.
+func overlapping(a, b []*virtualSST) bool {
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case bytes.Compare(a[0].hi, b[0].lo) < 0:
+			a = a[1:]
+		case bytes.Compare(b[0].hi, a[0].lo) < 0:
+			b = b[1:]
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// overlapsOlder reports whether a run that is older than that of s has an sstable that
+// overlaps s.
+func (v *Version) overlapsOlder(s *virtualSST) bool {
+	i := slices.IndexFunc(v.runs, func(r *run) bool { return r.tier == s.meta.Tier && r.number == s.meta.Run })
+	return overlapsAny(v.runs[i+1:], s)
 }
 
 // overlapsAny reports whether one of the runs has an sstable that overlaps s.

@@ -115,7 +115,7 @@ func (c *Cursor) Next() bool {
 		row := c.next
 		matched := c.match.matches(row)
 		if matched {
-			c.err = row.Load() // so that nothing that the caller does with row fails
+			c.err = c.load(row)
 		} else {
 			c.err = row.Err() // of a value that the filter read
 		}
@@ -128,6 +128,15 @@ func (c *Cursor) Next() bool {
 			return true
 		}
 	}
+}
+
+// load reads the values that the caller can see, so that nothing that it does with the
+// row fails.
+func (c *Cursor) load(row codec.ShapedRow) error {
+	if c.q.Select == nil {
+		return row.Load()
+	}
+	return c.project.load(row)
 }
 
 // advance moves to the entity to examine next.
@@ -235,7 +244,6 @@ func (c *Cursor) Row() edm.Row {
 	if c.q.Select == nil {
 		return c.row
 	}
-	c.project.show(c.row)
 	return &c.project
 }
 

@@ -40,6 +40,17 @@ func (p *projection) has(name string) bool {
 	return ok
 }
 
+// load makes row the current one and reads its selected values.
+func (p *projection) load(row codec.ShapedRow) error {
+	p.show(row)
+	for _, i := range p.index {
+		if err := row.LoadAt(i); err != nil {
+			return err
+		}
+	}
+	return row.Err()
+}
+
 func (p *projection) show(row codec.ShapedRow) {
 	p.row = row
 	shape := row.Shape()

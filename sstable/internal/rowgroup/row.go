@@ -106,6 +106,17 @@ func (r *Row) Load() error {
 	return nil
 }
 
+// LoadAt reads property i. After it has returned nil, At(i) does not fail.
+func (r *Row) LoadAt(i int) error {
+	if uint(i) >= uint(len(r.columns)) {
+		return r.LoadHeap()
+	}
+	if c := &r.columns[i]; c.heap() {
+		r.text(c, i)
+	}
+	return r.err
+}
+
 var errNoValues = errors.New("row without values")
 
 func (r *Row) readHeap() error {

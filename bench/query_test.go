@@ -1,0 +1,146 @@
+package bench_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/bench"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+const queryName = "Telemetry"
+
+// queryLayouts are how the entities are spread over runs.
+var queryLayouts = []struct {
+	name   string
+	runs   int
+	random bool // every run has keys of the whole table
+}{
+	{"runs=1", 1, false},
+	{"runs=2-apart", 2, false},
+	{"runs=3-overlapping", 3, true},
+	{"runs=8-overlapping", 8, true},
+}
+
+// queryCases are queries of the whole table. Filters match about 1 % of the entities, or
+// none.
+var queryCases = []struct {
+	name string
+	q    store.Query
+	read bool // every property of each row
+}{
+	{name: "step=nothing"},
+	{name: "step=select", q: store.Query{Select: []string{"Level"}}},
+	{name: "step=all", read: true},
+	{name: "filter=Int32", q: store.Query{Filter: filter.MustParse("Level eq 50")}},
+	{name: "filter=Int32-wide", q: store.Query{Filter: filter.MustParse("Count lt 10486")}},
+	{name: "filter=Int64", q: store.Query{Filter: filter.MustParse("Total lt 10995116278L")}},
+	{name: "filter=Double", q: store.Query{Filter: filter.MustParse("Temperature gt 99.0")}},
+	{name: "filter=DateTime", q: store.Query{Filter: filter.MustParse("When lt datetime'3622-10-02T10:34:10Z'")}},
+	{name: "filter=String", q: store.Query{Filter: filter.MustParse("Owner eq 'nobody at all'")}},
+	{name: "filter=String-dict", q: store.Query{Filter: filter.MustParse("State eq 'nobody'")}},
+	{name: "filter=String-order", q: store.Query{Filter: filter.MustParse("Owner gt 'zonic'")}},
+	{name: "filter=none", q: store.Query{Filter: filter.MustParse("Temperature gt 99.999999")}},
+	{name: "filter=10%", q: store.Query{Filter: filter.MustParse("Temperature gt 90.0")}},
+}
+
+// BenchmarkQuery measures queries of a table that is in the cache. Its unit is an entity
+// of the table.
+func BenchmarkQuery(b *testing.B) {
+	shape, err := bench.ShapeOf(bench.Grid, *entities)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var data *bench.Dataset
+	for _, layout := range queryLayouts {
+		var db *engine.DB
+		dir := b.TempDir()
+		for _, c := range queryCases {
+			b.Run(layout.name+"/"+c.name, func(b *testing.B) {
+				if data == nil {
+					data = bench.NewDataset(shape, *seed)
+				}
+				if db == nil {
+					db = loadRuns(b, dir, data, layout.runs, layout.random)
+					queryTable(b, db, store.Query{}, true)
+				}
+				queryTable(b, db, c.q, c.read)
+				b.ReportAllocs()
+				b.ResetTimer()
+				cpu, matches, n := bench.CPUTime(), 0, 0
+				for ; n < b.N; n += data.Len() {
+					matches += queryTable(b, db, c.q, c.read)
+				}
+				b.ReportMetric(float64(bench.CPUTime()-cpu)/float64(n), "cpu-ns/op")
+				b.ReportMetric(100*float64(matches)/float64(n), "%match")
+			})
+		}
+		if db != nil {
+			if err := db.Close(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+// loadRuns returns a database whose entities are in runs of about equal size.
+func loadRuns(b *testing.B, dir string, data *bench.Dataset, runs int, random bool) *engine.DB {
+	b.Helper()
+	ctx := context.Background()
+	o := engine.Options{CacheBytes: 1 << 30, SegmentBytes: 512 << 20, TierRuns: 16, NoSync: true, Testing: engine.TestHooks{Manual: true}}
+	db, err := engine.Open(dir, o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	must := func(err error) {
+		if err != nil {
+			b.Helper()
+			b.Fatal(err)
+		}
+	}
+	must(db.CreateTable(ctx, queryName))
+	order := data.Order(*seed)
+	var e edm.Entity
+	for i := range data.Len() {
+		at := i
+		if random {
+			at = int(order[i])
+		}
+		data.Fill(at, at, &e)
+		_, err := db.Apply(ctx, queryName, store.InsertOrReplace(e))
+		must(err)
+		if (i+1)*runs/data.Len() != i*runs/data.Len() {
+			must(db.Flush(ctx))
+		}
+	}
+	if runs == 1 {
+		must(db.Compact(ctx))
+	}
+	return db
+}
+
+// queryTable reads all rows of q and returns how many there are.
+func queryTable(b *testing.B, db *engine.DB, q store.Query, read bool) (n int) {
+	c := db.Query(context.Background(), queryName, q)
+	var fold bench.Fold
+	for c.Next() {
+		if read {
+			fold.Row(c.Row())
+		}
+		n++
+	}
+	if err := c.Err(); err != nil {
+		b.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		b.Fatal(err)
+	}
+	if read && n == 0 {
+		b.Fatal(fmt.Errorf("no rows"))
+	}
+	return n
+}
