@@ -1,6 +1,6 @@
 // Command torture tests the promises of the storage engine: it simulates power failures at
-// every operation, fails every operation, damages every byte and kills processes, and
-// compares the remaining database with an oracle.
+// every operation, fails every operation, damages every byte, kills processes and fills
+// volumes, and compares the remaining database with an oracle.
 package main
 
 import (
@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tablerock-db/tablerock/cmd/torture/internal/full"
 )
 
 func main() {
@@ -30,6 +32,7 @@ func main() {
 const (
 	exitViolation   = 1
 	exitUsage       = 2
+	exitUnusable    = 7
 	exitInterrupted = 130
 )
 
@@ -43,6 +46,8 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case errors.As(err, &usage):
 		return exitUsage
+	case errors.Is(err, full.ErrCannotMount):
+		return exitUnusable
 	}
 	return exitViolation
 }
@@ -60,6 +65,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(crashCommand(), errorsCommand(), rotCommand(), killCommand(), killChildCommand(), plantedCommand())
+	root.AddCommand(crashCommand(), errorsCommand(), rotCommand(), killCommand(), killChildCommand(), plantedCommand(), fullCommand())
 	return root.ExecuteContext(ctx)
 }

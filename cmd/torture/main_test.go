@@ -57,6 +57,8 @@ func TestExitCodes(t *testing.T) {
 		{"errors --profile none", exitUsage},
 		{"planted --only none", exitUsage},
 		{"planted --only wal-sync --budget 0", exitViolation},
+		{"full --only none", exitUsage},
+		{"full --only (", exitUsage},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			var out, errs bytes.Buffer
@@ -74,5 +76,14 @@ func TestExitCodes(t *testing.T) {
 	}
 	if err := run(t.Context(), []string{"planted", "--only", "wal-sync", "--budget", "0"}, &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, plant.ErrMissed) {
 		t.Errorf("got %v, want %v", err, plant.ErrMissed)
+	}
+}
+
+// TestFullCannotMount runs torture full where the programs of the system are missing.
+func TestFullCannotMount(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	err := run(t.Context(), []string{"full", "--program", "tablerock"}, &bytes.Buffer{}, &bytes.Buffer{})
+	if exitCode(err) != exitUnusable {
+		t.Errorf("got %v (code %d), want code %d", err, exitCode(err), exitUnusable)
 	}
 }
