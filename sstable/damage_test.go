@@ -205,7 +205,7 @@ func TestBlockOfAnotherLength(t *testing.T) {
 	entries, data := small(t)
 	r := open(t, fileOf(t, data), nil)
 	for g := range r.index.groups {
-		h, pin, err := r.head(g, false)
+		h, pin, _, err := r.head(g, false, false)
 		if err != nil {
 			t.Fatal(err)
 		}

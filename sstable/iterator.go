@@ -285,12 +285,16 @@ func (it *Iterator) load(g int) bool {
 		return true
 	}
 	it.unload()
-	h, pin, err := it.r.head(g, it.o.Fill)
+	// A scan that reads values reads those of most groups, and one read of a group
+	// costs less than one of each section: with a cache of 32 MiB, a scan needs 0.01
+	// reads a row instead of 0.05 (bench, scan/range=table/cache=32MiB).
+	h, pin, stored, err := it.r.head(g, it.view.pins.missed, it.o.Fill)
 	if err != nil {
 		it.err = err
 		return false
 	}
 	it.g, it.h = g, &h.Head
+	it.view.pins.stored, it.view.pins.missed = stored, false
 	it.view.pins.head, it.view.pins.hints = pin, h.hints
 	it.view.Attach(&h.Head, &it.view.pins)
 	it.first, it.limit = 0, h.Rows()

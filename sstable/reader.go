@@ -4,10 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"sync"
-	"unicode/utf8"
-
-	"github.com/klauspost/compress/s2"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
@@ -21,17 +17,16 @@ import (
 // Reader reads a finished file. All methods are safe for concurrent use. Call Close
 // after the last use of the Reader, its Iterators and its Rows.
 type Reader struct {
-	f       vfs.File
-	o       ReaderOptions
-	bind    rowgroup.Binding
-	size    int64
-	footer  footer
-	foot    int64 // offset of the footer
-	shapes  *codec.ShapeList
-	index   index
-	filter  []byte
-	heads   []cache.Hint // one for each group
-	scratch sync.Pool    // *[]byte, for stored bytes before they are decoded
+	f      vfs.File
+	o      ReaderOptions
+	bind   rowgroup.Binding
+	size   int64
+	footer footer
+	foot   int64 // offset of the footer
+	shapes *codec.ShapeList
+	index  index
+	filter []byte
+	heads  []cache.Hint // one for each group
 }
 
 // Open verifies the header and the sections after the groups, and keeps index, filter
@@ -43,7 +38,6 @@ func Open(f vfs.File, o ReaderOptions) (*Reader, error) {
 		o.Cache = cache.New(0)
 	}
 	r := &Reader{f: f, o: o, bind: rowgroup.Bind(o.DBID, o.Number)}
-	r.scratch.New = func() any { return new([]byte) }
 	size, err := f.Size()
 	if err != nil {
 		return nil, fmt.Errorf("size of %s: %w", o.Name, err)
@@ -299,126 +293,6 @@ func (r *Reader) MemBytes() int {
 	return n + int(r.footer.shapes.len) + r.shapes.MemBytes()
 }
 
-// head is a decoded head in the cache.
-type head struct {
-	rowgroup.Head
-	hints []cache.Hint // one for each heap unit
-}
-
-// head returns the head of group g, pinned.
-func (r *Reader) head(g int, fill bool) (*head, cache.Handle, error) {
-	e := &r.index.groups[g]
-	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(e.off), Kind: kindHead}
-	pin, ok := r.o.Cache.GetAt(key, &r.heads[g])
-	if !ok {
-		if pin, ok = r.o.Cache.Acquire(key, e.head, fill); !ok {
-			if err := r.loadHead(pin, e, fill); err != nil {
-				pin.Fail()
-				return nil, cache.Handle{}, err
-			}
-		}
-	}
-	return pin.Value().(*head), pin, nil
-}
-
-func (r *Reader) loadHead(pin cache.Handle, e *groupEntry, arrange bool) error {
-	p := pin.Bytes()
-	if err := r.readSection(p, e.off, "head"); err != nil {
-		return err
-	}
-	h, ok := pin.Value().(*head)
-	if !ok {
-		h = new(head)
-	}
-	if err := h.Decode(p, e.off, e.len, r.shapes); err != nil {
-		return r.corruptf(e.off, "%v", err)
-	}
-	if h.Rows() != e.rows {
-		return r.corruptf(e.off, "group of %d rows, the index says %d", h.Rows(), e.rows)
-	}
-	if arrange {
-		work := r.scratch.Get().(*[]byte)
-		*work = h.Arrange(*work)
-		r.scratch.Put(work)
-	}
-	if n := len(h.HeapUnits); len(h.hints) < n {
-		h.hints = make([]cache.Hint, n)
-	}
-	pin.Fill(h, h.MemBytes()+hintBytes*len(h.hints))
-	return nil
-}
-
-// heapUnit returns a decoded heap unit of h, pinned. hint may be nil.
-func (r *Reader) heapUnit(h *rowgroup.Head, u *rowgroup.HeapUnit, hint *cache.Hint, fill bool) (cache.Handle, error) {
-	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(u.Off), Kind: kindHeapUnit}
-	pin, ok := r.o.Cache.GetAt(key, hint)
-	if ok {
-		return pin, nil
-	}
-	if pin, ok = r.o.Cache.Acquire(key, u.Raw, fill); ok {
-		return pin, nil
-	}
-	err := r.decompress(pin.Bytes(), u.Off, u.Stored, "heap unit")
-	if err == nil {
-		if damage := h.CheckHeapUnit(u, pin.Bytes()); damage != nil {
-			err = r.corruptf(u.Off, "heap unit: %v", damage)
-		}
-	}
-	if err != nil {
-		pin.Fail()
-		return cache.Handle{}, err
-	}
-	pin.Fill(nil, 0)
-	return pin, nil
-}
-
-// valueBlock returns a decoded big value, pinned.
-func (r *Reader) valueBlock(e *rowgroup.ValueBlock, fill bool) (cache.Handle, error) {
-	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(e.Off), Kind: kindValueBlock}
-	pin, ok := r.o.Cache.Get(key)
-	if ok {
-		return pin, nil
-	}
-	if pin, ok = r.o.Cache.Acquire(key, e.Raw, fill); ok {
-		return pin, nil
-	}
-	err := r.decompress(pin.Bytes(), e.Off, e.Stored, "value block")
-	if err == nil && e.Text && !utf8.Valid(pin.Bytes()) {
-		err = r.corruptf(e.Off, "value block: text that is not UTF-8")
-	}
-	if err != nil {
-		pin.Fail()
-		return cache.Handle{}, err
-	}
-	pin.Fill(nil, 0)
-	return pin, nil
-}
-
-// decompress decodes the section of stored bytes at off into raw.
-func (r *Reader) decompress(raw []byte, off int64, stored int, what string) error {
-	scratch := r.scratch.Get().(*[]byte)
-	defer r.scratch.Put(scratch)
-	if cap(*scratch) < stored {
-		*scratch = make([]byte, stored)
-	}
-	p := (*scratch)[:stored]
-	if err := r.readSection(p, off, what); err != nil {
-		return err
-	}
-	p = p[:stored-sumBytes]
-	if len(p) == len(raw) {
-		copy(raw, p)
-		return nil
-	}
-	if n, err := s2.DecodedLen(p); err != nil || n != len(raw) {
-		return r.corruptf(off, "%s decodes to %d bytes, not %d", what, n, len(raw))
-	}
-	if _, err := s2.Decode(raw, p); err != nil {
-		return r.corruptf(off, "%s: %v", what, err)
-	}
-	return nil
-}
-
 // Newest returns the greatest sequence number and the latest Timestamp in the file.
 func (r *Reader) Newest() (seq uint64, stamp edm.Ticks, err error) {
 	it := r.NewIterator(IterOptions{AllVersions: true})
@@ -446,10 +320,11 @@ func (r *Reader) Get(key []byte, keyHash uint64, snap uint64, row *Row) (seq uin
 		return 0, 0, false, nil
 	}
 	for g := r.index.seek(key); ; {
-		h, pin, err := r.head(g, true)
+		h, pin, stored, err := r.head(g, true, true)
 		if err != nil {
 			return 0, 0, false, err
 		}
+		row.pins.stored = stored
 		i, equal := h.Seek(key)
 		for equal && h.Sequence(i) > snap {
 			i++
@@ -459,6 +334,7 @@ func (r *Reader) Get(key []byte, keyHash uint64, snap uint64, row *Row) (seq uin
 			return r.found(h, pin, i, row)
 		}
 		pin.Release()
+		row.pins.releaseStored()
 		// The next group can begin with older versions of the same key only.
 		g++
 		if i < h.Rows() || g == len(r.index.groups) || !r.index.groups[g].continues {
@@ -472,14 +348,19 @@ func (r *Reader) found(h *head, pin cache.Handle, i int, row *Row) (uint64, code
 	seq, kind := h.Version(i)
 	if kind == codec.KindDelete {
 		pin.Release()
+		row.pins.releaseStored()
 		return seq, kind, true, nil
 	}
 	row.pins.r, row.pins.head, row.pins.hints, row.pins.fill = r, pin, h.hints, true
 	row.Attach(&h.Head, &row.pins)
 	row.Set(i)
-	if err := row.LoadHeap(); err != nil {
+	err := row.LoadHeap()
+	if err != nil {
 		row.Release()
 		return 0, 0, false, err
+	}
+	if len(h.ValueBlocks) == 0 {
+		row.pins.releaseStored()
 	}
 	return seq, kind, true, nil
 }

@@ -29,7 +29,9 @@ func (r *Row) Release() {
 // pins are the pinned blocks of a Row; they implement rowgroup.Blocks.
 type pins struct {
 	r           *Reader
-	fill        bool // keep blocks in the cache
+	fill        bool         // keep blocks in the cache
+	missed      bool         // a heap unit was not in the cache
+	stored      *storedGroup // as it is in the file, nil if it was not read
 	head        cache.Handle
 	hints       []cache.Hint // of the heap units of head; nil for a head outside the cache
 	heapUnit    cache.Handle
@@ -37,10 +39,18 @@ type pins struct {
 }
 
 func (p *pins) release() {
+	p.releaseStored()
 	p.releaseValueBlocks()
 	p.heapUnit.Release()
 	p.head.Release()
 	p.heapUnit, p.head, p.hints = cache.Handle{}, cache.Handle{}, nil
+}
+
+func (p *pins) releaseStored() {
+	if p.stored != nil {
+		storedGroups.Put(p.stored)
+		p.stored = nil
+	}
 }
 
 func (p *pins) releaseValueBlocks() {
@@ -57,9 +67,14 @@ func (p *pins) HeapUnit(h *rowgroup.Head, u *rowgroup.HeapUnit) ([]byte, error) 
 	if p.hints != nil {
 		hint = &p.hints[u.Index]
 	}
-	pin, err := p.r.heapUnit(h, u, hint, p.fill)
-	if err != nil {
-		return nil, err
+	key := cache.Key{DB: p.r.o.CacheDB, File: p.r.o.Number, Offset: uint64(u.Off), Kind: kindHeapUnit}
+	pin, ok := p.r.o.Cache.GetAt(key, hint)
+	if !ok {
+		p.missed = true
+		var err error
+		if pin, err = p.r.loadHeapUnit(key, h, u, p.stored, p.fill); err != nil {
+			return nil, err
+		}
 	}
 	p.heapUnit.Release()
 	p.heapUnit = pin
@@ -68,7 +83,7 @@ func (p *pins) HeapUnit(h *rowgroup.Head, u *rowgroup.HeapUnit) ([]byte, error) 
 
 // ValueBlock returns a big value, valid as long as the row.
 func (p *pins) ValueBlock(e *rowgroup.ValueBlock) ([]byte, error) {
-	pin, err := p.r.valueBlock(e, p.fill)
+	pin, err := p.r.valueBlock(e, p.stored, p.fill)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,6 @@ import (
 func (r *Reader) Verify(ctx context.Context) error {
 	r = &Reader{f: r.f, o: r.o, bind: r.bind, size: r.size, footer: r.footer, foot: r.foot, shapes: r.shapes, index: r.index, filter: r.filter}
 	r.o.Cache = cache.New(0)
-	r.scratch.New = func() any { return new([]byte) }
 	bounds, pin, err := r.loadBounds(false)
 	if err != nil {
 		return err

@@ -2,9 +2,7 @@ package rowgroup
 
 import (
 	"encoding/binary"
-	"errors"
 	"math"
-	"unicode/utf8"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
@@ -64,59 +62,36 @@ func (c *column) wordsFit(data []byte, rows int) bool {
 	return true
 }
 
-// linkHeap sets prev of the heap columns. found reports whether there is one; ok
-// reports whether the last of them, and no other, has encodingHeapLast.
-func linkHeap(cols []column) (found, ok bool) {
-	before, last := -1, false
+// linkHeap sets prev of the heap columns and returns the index of the last one, -1 if
+// there is none. ok reports whether that one, and no other, has encodingHeapLast.
+func linkHeap(cols []column) (last int, ok bool) {
+	last = -1
 	for i := range cols {
 		c := &cols[i]
 		if !c.heap() {
 			continue
 		}
-		if last {
-			return true, false
+		if last >= 0 && cols[last].encoding == encodingHeapLast {
+			return last, false
 		}
-		c.prev, before = int16(before), i
-		found, last = true, c.encoding == encodingHeapLast
+		c.prev, last = int16(last), i
 	}
-	return found, last == found
+	return last, last < 0 || cols[last].encoding == encodingHeapLast
 }
 
-var errNotText = errors.New("text that is not UTF-8")
-
-// checkHeap checks the values of one row in heap, the bytes of the row in the heap:
-// their ends are within it, and Strings are UTF-8.
-func checkHeap(data []byte, cols []column, ordinal int, heap []byte) error {
-	// Adjacent Strings are checked together: each is valid if all the bytes are valid
-	// and each String begins at the start of a character.
-	last, text := uint64(0), uint64(0) // heap[text:last] is Strings only
-	for i := range cols {
-		c := &cols[i]
-		end := uint64(len(heap))
-		switch c.encoding {
-		case encodingHeap:
-			end = c.a.at(data, ordinal)
-		case encodingHeapLast:
-		default:
-			continue
+// checkHeap reports whether the values of one row are within the size bytes that the
+// row has in the heap. last is the last heap column. It does not read the values: the
+// sum of the unit says that they are those of the writer.
+func checkHeap(data []byte, cols []column, last, ordinal, size int) bool {
+	end := uint64(size)
+	for i := cols[last].prev; i >= 0; i = cols[i].prev {
+		to := cols[i].a.at(data, ordinal)
+		if to > end {
+			return false
 		}
-		if end < last || end > uint64(len(heap)) {
-			return errors.New("values outside their row")
-		}
-		if c.typ != edm.TypeString {
-			if !utf8.Valid(heap[text:last]) {
-				return errNotText
-			}
-			text = end
-		} else if last < end && !utf8.RuneStart(heap[last]) {
-			return errNotText
-		}
-		last = end
+		end = to
 	}
-	if !utf8.Valid(heap[text:last]) {
-		return errNotText
-	}
-	return nil
+	return true
 }
 
 func (c *columnBuilder) text() bool { return c.typ == edm.TypeString || c.typ == edm.TypeBinary }

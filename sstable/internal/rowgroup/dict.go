@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
-	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
-
-	"github.com/tablerock-db/tablerock/edm"
 )
 
 // dictBuilder collects the distinct values of a column until there are too many.
@@ -89,7 +86,7 @@ func (c *column) decodeDict(cur *cursor, rows int) bool {
 	c.dict = uint32(cur.off)
 	ends := cur.bytes(2 * n)
 	c.bytes = uint32(cur.off)
-	texts := cur.bytes(size)
+	cur.bytes(size)
 	c.a = cur.vector(rows)
 	if cur.bad {
 		return false
@@ -98,7 +95,7 @@ func (c *column) decodeDict(cur *cursor, rows int) bool {
 	last := 0
 	for i := range n {
 		end := le16(ends, i)
-		if end < last || end > size || c.typ == edm.TypeString && !utf8.Valid(texts[last:end]) {
+		if end < last || end > size {
 			return false
 		}
 		last = end

@@ -464,42 +464,36 @@ func (b blocks) HeapUnit(h *Head, u *HeapUnit) ([]byte, error) {
 
 func (b blocks) ValueBlock(e *ValueBlock) ([]byte, error) { return make([]byte, e.Raw), nil }
 
-// TestCheckHeap splits a row's bytes of the heap into values at each |.
+// TestCheckHeap checks the ends of values in a row's bytes of the heap.
 func TestCheckHeap(t *testing.T) {
 	for _, c := range []struct {
-		types string // of the values: s for String, b for Binary
-		heap  string
-		want  error
+		ends []uint64 // of all values but the last one
+		size int
+		want bool
 	}{
-		{"s", "", nil},
-		{"s", "text", nil},
-		{"s", "\xc3\xa4", nil},
-		{"s", "\xc3", errNotText},
-		{"b", "\xc3", nil},
-		{"ss", "\xc3\xa4|\xc3\xb6", nil},
-		{"ss", "a\xc3|\xa4b", errNotText},
-		{"ss", "|\xa4b", errNotText},
-		{"ss", "\xc3\xa4|", nil},
-		{"sbs", "\xc3\xa4|\xff|\xc3\xb6", nil},
-		{"sbs", "\xc3|\xa4|x", errNotText},
-		{"sbs", "x|\xc3|\xa4", errNotText},
-		{"bsb", "\xff|\xc3\xa4|\xff", nil},
-		{"bsb", "\xff|\xc3|\xa4", errNotText},
-		{"bs", "\xff|", nil},
+		{nil, 0, true},
+		{nil, 4, true},
+		{[]uint64{0}, 0, true},
+		{[]uint64{4}, 4, true},
+		{[]uint64{5}, 4, false},
+		{[]uint64{1 << 63}, 4, false},
+		{[]uint64{1, 1, 3}, 4, true},
+		{[]uint64{2, 1, 3}, 4, false},
+		{[]uint64{1, 4, 3}, 4, false},
+		{[]uint64{5, 5, 5}, 4, false},
 	} {
-		var heap []byte
+		// A column that is not in the heap precedes each value.
 		var cols []column
-		for i, value := range strings.Split(c.heap, "|") {
-			heap = append(heap, value...)
-			col := column{encoding: encodingHeap, typ: edm.TypeBinary, a: vector{base: uint64(len(heap))}}
-			if c.types[i] == 's' {
-				col.typ = edm.TypeString
-			}
-			cols = append(cols, col)
+		for _, end := range append(c.ends, 0) {
+			cols = append(cols, column{encoding: encodingWord}, column{encoding: encodingHeap, a: vector{base: end}})
 		}
 		cols[len(cols)-1].encoding = encodingHeapLast
-		if got := checkHeap(make([]byte, 8), cols, 0, heap); got != c.want {
-			t.Errorf("%s as %s: got %v, want %v", c.heap, c.types, got, c.want)
+		last, ok := linkHeap(cols)
+		if !ok || last != len(cols)-1 {
+			t.Fatalf("linkHeap of %v: %d, %t", c.ends, last, ok)
+		}
+		if got := checkHeap(make([]byte, 8), cols, last, 0, c.size); got != c.want {
+			t.Errorf("ends %v within %d bytes: got %t, want %t", c.ends, c.size, got, c.want)
 		}
 	}
 }

@@ -46,22 +46,22 @@ type ValueBlock struct {
 	Off           int64 // in the file
 	Stored        int   // bytes there, sum included
 	Raw           int   // bytes decoded
-	Text          bool  // of a String
 }
 
 type shapeSection struct {
-	shape   *codec.Shape
-	rows    int
-	heap    bool // rows have bytes in the heap
-	mode    uint8
-	columns []column
+	shape    *codec.Shape
+	rows     int
+	heap     bool // rows have bytes in the heap
+	mode     uint8
+	lastHeap int16 // the last column in the heap, -1 if there is none
+	columns  []column
 }
 
 // Sizes in memory.
 const (
 	headMemBytes       = 512 // includes the fields that package sstable adds
 	heapUnitMemBytes   = 56
-	valueBlockMemBytes = 48
+	valueBlockMemBytes = 40
 	sectionMemBytes    = 48
 	columnMemBytes     = 56
 )
@@ -175,7 +175,6 @@ func (h *Head) decodeValueBlocks(dir []byte, group int) error {
 		if s == nil || s.mode != modeColumns || e.Property >= len(s.columns) || !s.columns[e.Property].heap() {
 			return errors.New("value block of a property that is no String or Binary")
 		}
-		e.Text = s.columns[e.Property].typ == edm.TypeString
 		h.ValueBlocks = append(h.ValueBlocks, e)
 	}
 	return nil
@@ -203,10 +202,11 @@ func (h *Head) decodeSections(c *cursor, n int, shapes *codec.ShapeList) error {
 				}
 				h.columns = append(h.columns, col)
 			}
-			var ok bool
-			if s.heap, ok = linkHeap(h.columns[from:]); !ok {
+			last, ok := linkHeap(h.columns[from:])
+			if !ok {
 				return errors.New("columns divide the heap incorrectly")
 			}
+			s.heap, s.lastHeap = last >= 0, int16(last)
 		default:
 			return errors.New("section of an unknown mode")
 		}
@@ -259,7 +259,7 @@ func (h *Head) checkTimes() bool {
 func (h *Head) checkNoHeap() bool {
 	for row := range h.rows {
 		s := h.sectionAt(row)
-		if s != nil && s.heap && (s.mode == modeRows || checkHeap(h.data, s.columns, h.ordinal(row), nil) != nil) {
+		if s != nil && s.heap && (s.mode == modeRows || !checkHeap(h.data, s.columns, int(s.lastHeap), h.ordinal(row), 0)) {
 			return false
 		}
 	}
@@ -292,7 +292,8 @@ func (h *Head) HeapUnitAt(row int) *HeapUnit {
 	return nil
 }
 
-// CheckHeapUnit checks the values of all rows in a decoded heap unit.
+// CheckHeapUnit checks that the values of all rows are within a decoded heap unit, whose
+// sum the caller has verified. It does not check that Strings are UTF-8.
 func (h *Head) CheckHeapUnit(u *HeapUnit, raw []byte) error {
 	at := uint64(u.base)
 	for row := u.First; row < u.End; row++ {
@@ -316,8 +317,8 @@ func (h *Head) CheckHeapUnit(u *HeapUnit, raw []byte) error {
 				return err
 			}
 		default:
-			if err := checkHeap(h.data, s.columns, h.ordinal(row), heap); err != nil {
-				return err
+			if !checkHeap(h.data, s.columns, int(s.lastHeap), h.ordinal(row), len(heap)) {
+				return errors.New("values outside their row")
 			}
 		}
 	}
