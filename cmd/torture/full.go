@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/cmd/torture/internal/full"
+	"github.com/tablerock-db/tablerock/cmd/torture/internal/plant"
 )
 
 // fullFlags are the flags of torture full.
@@ -50,7 +51,7 @@ It unmounts and removes the volumes at its end, also after a failure or Ctrl-C.`
 	flags.BoolVar(&f.list, "list", false, "print the names of the cases and end")
 	flags.IntVar(&f.workers, "workers", 1, "concurrent cases")
 	flags.StringVar(&f.dir, "dir", "", "parent `directory` of images and mount points (default: the system's directory for temporary files)")
-	flags.StringVar(&f.program, "program", "", "tablerock `program` (default: build it from the source tree around the current directory)")
+	flags.StringVar(&f.program, "program", "", "tablerock `program` (default: build it from the source of the working directory)")
 	return cmd
 }
 
@@ -136,24 +137,14 @@ func (f *fullFlags) runCases(cmd *cobra.Command, cases []full.Case, o full.Optio
 	return err
 }
 
-// buildTablerock builds the program from the source tree around the current directory.
+// buildTablerock builds the program from the source of the engine.
 func buildTablerock(ctx context.Context, output string) error {
-	root, err := os.Getwd()
+	dir, err := plant.SourceDir(ctx)
 	if err != nil {
-		return err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(root, "cmd", "tablerock", "main.go")); err == nil {
-			break
-		}
-		parent := filepath.Dir(root)
-		if parent == root {
-			return usageError{errors.New("the current directory is not in the source tree of tablerock; name the program with --program")}
-		}
-		root = parent
+		return fmt.Errorf("%w; or name the program with --program", err)
 	}
 	build := exec.CommandContext(ctx, "go", "build", "-o", output, "./cmd/tablerock")
-	build.Dir = root
+	build.Dir = dir
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
 	}

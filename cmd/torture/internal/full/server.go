@@ -105,14 +105,14 @@ func (s *server) end(sig syscall.Signal) int {
 	return s.cmd.ProcessState.ExitCode()
 }
 
-// tail returns the last lines of the log.
+// tail returns the last line of the log.
 func (s *server) tail() string {
 	text, err := os.ReadFile(s.log)
 	if err != nil {
 		return err.Error()
 	}
-	lines := strings.Split(string(bytes.TrimSpace(text)), "\n")
-	return strings.Join(lines[max(0, len(lines)-3):], " | ")
+	text = bytes.TrimSpace(text)
+	return string(text[bytes.LastIndexByte(text, '\n')+1:])
 }
 
 // failure returns the first line of the log that a full disk must not cause, or "".

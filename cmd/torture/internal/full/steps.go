@@ -242,7 +242,7 @@ func (r *run) persist(ctx context.Context, what string, send func() (*response, 
 			return fmt.Errorf("the outcome of a %s is unknown", what)
 		case refused:
 			if time.Since(begin) > reliefLimit {
-				return fmt.Errorf("a %s is refused for %s: %s", what, reliefLimit, a.problem())
+				return fmt.Errorf("a %s is refused for %s: %s", what, reliefLimit, r.srv.tail())
 			}
 		}
 		select {
@@ -272,12 +272,12 @@ func (r *run) refill(ctx context.Context) error {
 	case err != nil:
 		return err
 	case l.accepted.Load() == 0:
-		return fmt.Errorf("writes are still refused %s after the deletions", reliefLimit)
+		return fmt.Errorf("writes are still refused %s after the deletions: %s", reliefLimit, r.srv.tail())
 	case r.f.Back > reliefLimit:
 		r.violate("writes come back too late", r.f.Back.String())
 	}
 	if r.f.Again < minAgain {
-		r.violate("too little fits after the deletions", fmt.Sprintf("%.0f %% of the %d bytes that were deleted", 100*r.f.Again, r.freed))
+		r.violate("too little fits after the deletions", fmt.Sprintf("%.0f %% of the %d bytes that were deleted: %s", 100*r.f.Again, r.freed, r.srv.tail()))
 	}
 	return nil
 }
