@@ -11,6 +11,8 @@ type Options struct {
 	// LogBytes is the size at which the log is flushed to sstables. It has no
 	// default.
 	LogBytes int64
+	// KeepLog makes Close leave what is in the log there.
+	KeepLog bool
 }
 
 // Store opens databases of one kind.

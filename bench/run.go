@@ -153,6 +153,7 @@ func (r *Run) options(w Workload) Options {
 		o.CacheBytes = w.CacheBytes
 	}
 	if w.start == startLogged {
+		o.KeepLog = true
 		// Prevent every flush. Pebble flushes when the sum of its full memtables,
 		// which double in size, reaches half of this.
 		o.LogBytes = max(o.LogBytes, int64(float64(r.Data.Len())*r.Data.Bytes()*4))

@@ -40,7 +40,7 @@ func (t Tablerock) Describe() string {
 
 // Open implements Store.
 func (t Tablerock) Open(dir string, o Options) (DB, error) {
-	db := &rockDB{}
+	db := &rockDB{keepLog: o.KeepLog}
 	compression := engine.CompressFast
 	if t.Small {
 		compression = engine.CompressSmall
@@ -63,8 +63,9 @@ func (t Tablerock) Open(dir string, o Options) (DB, error) {
 }
 
 type rockDB struct {
-	engine *engine.DB
-	counts ioCounts
+	engine  *engine.DB
+	counts  ioCounts
+	keepLog bool
 }
 
 // Session implements DB.
@@ -101,7 +102,14 @@ func (d *rockDB) Syncs() int64 { return d.counts.syncs.Load() }
 func (d *rockDB) Reads() (n, bytes int64) { return d.counts.reads.Load(), d.counts.readBytes.Load() }
 
 // Close implements DB.
-func (d *rockDB) Close() error { return d.engine.Close() }
+func (d *rockDB) Close() error {
+	if !d.keepLog {
+		return d.engine.Close()
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return d.engine.CloseContext(ctx)
+}
 
 type rockSession struct {
 	engine *engine.DB

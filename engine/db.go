@@ -2,10 +2,10 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -99,17 +99,36 @@ func (db *DB) newState(mems []*commitlog.Segment) *readState {
 	return newReadState(mems, version)
 }
 
-// Close waits for started writes, makes everything in the log durable, and closes
-// the database. Snapshots and cursors that are open keep their memory and files
-// until they are closed. The error says what could not be made durable or closed;
-// acknowledged writes are durable in any case, unless Options.NoSync was set. A
-// second Close returns nil.
+// maxCloseFlush is how long Close may flush: a flush of four segments takes less on
+// most disks.
+const maxCloseFlush = 10 * time.Second
+
+// Close is CloseContext with a limit of ten seconds for the flush.
 func (db *DB) Close() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	defer db.opts.Testing.Clock.AfterFunc(maxCloseFlush, cancel)()
+	return db.CloseContext(ctx)
+}
+
+// CloseContext waits for started writes, makes everything in the log durable, flushes
+// it, so that the next Open has nothing to replay, and closes the database. If ctx ends
+// or the flush fails, the rest stays in the log, which is no error. Snapshots and cursors
+// that are open keep their memory and files until they are closed. The error says what
+// could not be made durable or closed; acknowledged writes are durable in any case,
+// unless Options.NoSync was set. A second call returns nil.
+func (db *DB) CloseContext(ctx context.Context) error {
 	db.writers.Lock()
 	again := db.closed.Swap(true)
 	db.writers.Unlock()
 	if again {
 		return nil
+	}
+	if !db.opts.ReadOnly && db.log.Failure() == nil && ctx.Err() == nil {
+		// A step under way may be that flush, so the worker stops after it.
+		if err := db.flush(ctx); err != nil {
+			db.opts.Logger.Warn("the log is not flushed", "dir", db.dir, "cause", err)
+		}
 	}
 	db.stopWorker()
 	var errs []error
@@ -133,30 +152,25 @@ func (db *DB) Close() error {
 }
 
 // closeLogs syncs, seals and closes the segments, and lists their ends in the
-// manifest, unless the log has failed or the manifest lists them already.
+// manifest, unless the log has failed, or the manifest lists them already or says that
+// all is flushed.
 func (db *DB) closeLogs(mems []*commitlog.Segment) error {
 	if err := db.log.CloseAll(mems); err != nil || db.log.Failure() != nil {
 		return err
 	}
-	if db.listed == db.log.Published() {
+	m := db.tree.Manifest()
+	if db.listed == db.log.Published() || m.LastSeq == db.log.Published() && m.HighWater == uint64(db.log.HighWater()) {
 		return nil
 	}
 	return db.listLogs(mems)
 }
 
-// provenLogs returns how far each live segment is durable. Every manifest records
-// it, so that recovery notices a segment that lost durable records.
-func (db *DB) provenLogs() (logs []manifest.Log) {
-	s := db.state.load()
-	if s == nil {
-		return nil
+// provenLogs returns how far each live segment is durable.
+func (db *DB) provenLogs() []manifest.Log {
+	if s := db.state.load(); s != nil {
+		return commitlog.Proven(s.mems)
 	}
-	for _, seg := range slices.Backward(s.mems) {
-		if end := seg.Durable(); end != 0 {
-			logs = append(logs, manifest.Log{Number: seg.Number, Proven: end})
-		}
-	}
-	return logs
+	return nil
 }
 
 // reserve records in the manifest that time stamps up to upto may have been given
@@ -172,14 +186,5 @@ func (db *DB) reserve(upto edm.Ticks) error {
 // listLogs lists the segments with records and their ends in the manifest, or the
 // active segment if none has records.
 func (db *DB) listLogs(mems []*commitlog.Segment) error {
-	var logs []manifest.Log
-	for i := len(mems) - 1; i >= 0; i-- {
-		if !mems[i].Empty() {
-			logs = append(logs, manifest.Log{Number: mems[i].Number, Sealed: mems[i].Tail()})
-		}
-	}
-	if len(logs) == 0 {
-		logs = []manifest.Log{{Number: mems[0].Number}}
-	}
-	return db.tree.Update(manifest.Edit{Logs: logs, HighWater: uint64(db.log.HighWater())})
+	return db.tree.Update(manifest.Edit{Logs: commitlog.Ends(mems), HighWater: uint64(db.log.HighWater())})
 }

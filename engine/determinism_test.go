@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -54,7 +55,11 @@ func TestDeterminism(t *testing.T) {
 					err = db.CreateTable(t.Context(), table)
 				}
 			case 3:
-				check(t, "Close", db.Close())
+				closeDB := (*engine.DB).Close
+				if i%2 == 0 {
+					closeDB = closeAtOnce
+				}
+				check(t, "Close", closeDB(db))
 				db = mustOpen(t, "db", o)
 			case 4, 5, 6, 7:
 				_, err = db.Step(t.Context())

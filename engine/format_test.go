@@ -24,7 +24,7 @@ func everyKind(t *testing.T) (disk *vfs.Mem, manifest, sst, older, newer string)
 	fill(t, db, "p", 6, 1000) // one file: larger flushes are cut
 	check(t, "Flush", db.Flush(t.Context()))
 	fill(t, db, "q", 50, 1500)
-	check(t, "Close", db.Close())
+	check(t, "Close", closeAtOnce(db))
 	ssts, wals := files(t, disk, "db", ".sst"), files(t, disk, "db", ".wal")
 	if len(ssts) != 1 || len(wals) != 2 {
 		t.Fatalf("files are %v and %v, want one and two", ssts, wals)
@@ -160,7 +160,7 @@ func TestDamageOfRows(t *testing.T) {
 	const rows = 4000
 	fill(t, db, "p", rows, 20)
 	check(t, "Compact", db.Compact(t.Context()))
-	check(t, "Close", db.Close())
+	check(t, "Close", closeAtOnce(db))
 	names := files(t, disk, "db", ".sst")
 	sst := names[len(names)/2]
 	size := len(readFile(t, disk, "db/"+sst))

@@ -54,7 +54,7 @@ func TestForeignFiles(t *testing.T) {
 				apply(t, db, store.Insert(entity("p", "1", 1, 10)))
 				check(t, "Flush", db.Flush(t.Context()))
 				apply(t, db, store.Insert(entity("p", "2", 2, 10)))
-				check(t, "Close", db.Close())
+				check(t, "Close", closeAtOnce(db))
 
 				path := filepath.Join(dir, name)
 				if ext := filepath.Ext(name); name == "listed"+ext {

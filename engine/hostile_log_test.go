@@ -23,7 +23,7 @@ import (
 func craft(t *testing.T, tableID uint32, entities ...edm.Entity) *vfs.Mem {
 	t.Helper()
 	disk := vfs.NewMem()
-	check(t, "Close", mustOpen(t, "db", manual(disk)).Close())
+	check(t, "Close", closeAtOnce(mustOpen(t, "db", manual(disk))))
 	m, err := manifest.Read(disk, "db")
 	check(t, "read manifest", err)
 	h := wal.Header{DBID: m.DBID, Number: m.NextFile, FirstSeq: m.LastSeq + 1}
@@ -101,14 +101,14 @@ func TestCraftedCatalog(t *testing.T) {
 			if _, err := db.AccountMeta(t.Context()); err != nil {
 				t.Errorf("AccountMeta: %v", err)
 			}
-			check(t, "Close", db.Close())
+			check(t, "Close", closeAtOnce(db))
 			db = mustOpen(t, "db", manual(disk))
 			for _, name := range made {
 				if _, err := db.Get(t.Context(), name, edm.Key{Partition: "p", Row: "r"}); err != nil {
 					t.Errorf("table %s: %v", name, err)
 				}
 			}
-			check(t, "Close", db.Close())
+			check(t, "Close", closeAtOnce(db))
 		})
 	}
 }
@@ -124,7 +124,7 @@ func TestCraftedTimestamps(t *testing.T) {
 		if _, err := db.Apply(t.Context(), table, store.Insert(entity("p", "r", 1, 10))); !errors.Is(err, store.ErrReadOnly) {
 			t.Errorf("Apply: %v, want ErrReadOnly", err)
 		}
-		check(t, "Close", db.Close())
+		check(t, "Close", closeAtOnce(db))
 	}
 }
 
@@ -163,8 +163,8 @@ func TestCraftedValues(t *testing.T) {
 			if err != nil || len(report.Findings) > 0 {
 				t.Errorf("Verify: %v, %v", report.Findings, err)
 			}
-			check(t, "Close", db.Close())
-			check(t, "Close", mustOpen(t, "db", manual(disk)).Close())
+			check(t, "Close", closeAtOnce(db))
+			check(t, "Close", closeAtOnce(mustOpen(t, "db", manual(disk))))
 		})
 	}
 }

@@ -25,20 +25,20 @@ func TestStrayNumbers(t *testing.T) {
 			disk := vfs.NewMem()
 			db := mustCreate(t, manual(disk))
 			apply(t, db, store.Insert(entity("p", "before", 1, 10)))
-			check(t, "Close", db.Close())
+			check(t, "Close", closeAtOnce(db))
 			writeFile(t, disk, "db/"+name, nil)
 
 			db = mustOpen(t, "db", manual(disk))
 			apply(t, db, store.Insert(entity("p", "after", 2, 10)))
 			want := dump(t, db, store.Query{})
 			cut := disk.Clone()
-			check(t, "Close", db.Close())
+			check(t, "Close", closeAtOnce(db))
 			for what, fs := range map[string]vfs.FS{"closed": disk, "killed": cut} {
 				again := mustOpen(t, "db", manual(fs))
 				if got := dump(t, again, store.Query{}); len(got) != len(want) {
 					t.Errorf("%s: %d entities, want %d", what, len(got), len(want))
 				}
-				check(t, "Close", again.Close())
+				check(t, "Close", closeAtOnce(again))
 			}
 
 			// In a directory without a manifest such a file is foreign, or an
@@ -58,7 +58,7 @@ func TestStrayNumbers(t *testing.T) {
 			if infos, err := again.Tables(t.Context(), "", 0); err != nil || len(infos) != 1 {
 				t.Errorf("new directory, killed: tables %v, %v", infos, err)
 			}
-			check(t, "Close", errors.Join(db.Close(), again.Close()))
+			check(t, "Close", errors.Join(closeAtOnce(db), closeAtOnce(again)))
 		})
 	}
 }
@@ -86,7 +86,7 @@ func TestExhaustedCounters(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			disk := vfs.NewMem()
 			db := mustOpen(t, "db", manual(disk))
-			check(t, "Close", db.Close())
+			check(t, "Close", closeAtOnce(db))
 			m, err := manifest.Read(disk, "db")
 			check(t, "read manifest", err)
 			c.edit(m)
@@ -134,7 +134,7 @@ func TestExhaustedCounters(t *testing.T) {
 					t.Errorf("opened again: %d entities, %d acknowledged", n, acked)
 				}
 			}
-			check(t, "Close", again.Close())
+			check(t, "Close", closeAtOnce(again))
 		})
 	}
 }

@@ -54,7 +54,7 @@ func TestIrregularFiles(t *testing.T) {
 				check(t, "CreateTable", db.CreateTable(t.Context(), table))
 				check(t, "Flush", db.Flush(t.Context()))
 				apply(t, db, store.Insert(entity("p", "r", 1, 10)))
-				check(t, "Close", db.Close())
+				check(t, "Close", closeAtOnce(db))
 				name := filepath.Join(dir, actual(t, dir, c.name))
 				check(t, "RemoveAll", os.RemoveAll(name))
 				check(t, kind, make(name))
@@ -84,7 +84,7 @@ func TestIrregularFiles(t *testing.T) {
 					if r, err := db.Verify(t.Context()); err != nil || len(r.Findings) > 0 {
 						t.Errorf("Verify: %+v, %v", r, err)
 					}
-					check(t, "Close", db.Close())
+					check(t, "Close", closeAtOnce(db))
 				}
 				if got, err := os.ReadFile(outside); err != nil || string(got) != "somebody's" {
 					t.Errorf("outside: %q, %v", got, err)

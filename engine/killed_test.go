@@ -34,7 +34,7 @@ func TestPowerFailsAfterKill(t *testing.T) {
 		if err := write(db); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.Close(); err != nil {
+		if err := closeAtOnce(db); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,7 +48,7 @@ func TestPowerFailsAfterKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	disk.OnOp(nil)
-	if err := db.Close(); err != nil {
+	if err := closeAtOnce(db); err != nil {
 		t.Fatal(err)
 	}
 	states := 0
@@ -63,7 +63,7 @@ func TestPowerFailsAfterKill(t *testing.T) {
 				if _, err := db.Get(ctx, "Rows", key); err != nil {
 					t.Fatalf("killed at operation %d of the flush, power lost at %v of the recovery: get: %v", kill, op, err)
 				}
-				if err := db.Close(); err != nil {
+				if err := closeAtOnce(db); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -75,7 +75,7 @@ func TestPowerFailsAfterKill(t *testing.T) {
 		}
 		disk.OnOp(nil)
 		check(vfs.Op{})
-		if err := db.Close(); err != nil {
+		if err := closeAtOnce(db); err != nil {
 			t.Fatal(err)
 		}
 	}

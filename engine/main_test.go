@@ -68,6 +68,13 @@ func mustCreate(tb testing.TB, o engine.Options) *engine.DB {
 	return db
 }
 
+// closeAtOnce closes db and leaves what is not flushed in the log.
+func closeAtOnce(db *engine.DB) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return db.CloseContext(ctx)
+}
+
 func check(tb testing.TB, what string, err error) {
 	tb.Helper()
 	if err != nil {

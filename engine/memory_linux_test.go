@@ -41,11 +41,11 @@ func TestOpenAndCloseLeakNoMemory(t *testing.T) {
 		if !readOnly {
 			apply(t, db, store.InsertOrReplace(entity("p", fmt.Sprint(i), 1, 10)))
 		}
-		check(t, "Close", db.Close())
+		check(t, "Close", closeAtOnce(db))
 	}
 	db := mustOpen(t, dir, o)
 	check(t, "CreateTable", db.CreateTable(t.Context(), table))
-	check(t, "Close", db.Close())
+	check(t, "Close", closeAtOnce(db))
 	before := mapped(t)
 	for i := range rounds {
 		cycle(i, false)

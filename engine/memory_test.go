@@ -60,7 +60,7 @@ func TestShapesCostLittleMemory(t *testing.T) {
 		apply(t, db, store.Insert(edm.Entity{Key: edm.Key{Partition: "p", Row: fmt.Sprint(i)}, Properties: oddNames(i)}))
 	}
 	grown(t, "writing", before, 12<<20)
-	check(t, "Close", db.Close())
+	check(t, "Close", closeAtOnce(db))
 
 	before = heap()
 	db = mustOpen(t, dir, o)
@@ -76,7 +76,7 @@ func TestShapesCostLittleMemory(t *testing.T) {
 	read()
 	grown(t, "reading the log", before, 12<<20)
 	check(t, "Flush", db.Flush(t.Context()))
-	check(t, "Close", db.Close())
+	check(t, "Close", closeAtOnce(db))
 
 	before = heap()
 	db = mustOpen(t, dir, o)

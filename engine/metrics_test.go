@@ -75,7 +75,7 @@ func TestCounters(t *testing.T) {
 		t.Errorf("the second get has %d cache hits and %d misses", hits, misses)
 	}
 
-	check(t, "Close", db.Close())
+	check(t, "Close", closeAtOnce(db))
 	db = mustOpen(t, "db", o)
 	s = stats(t, db)
 	if s.Flushes+s.Compactions+s.Stalls != 0 || s.LogBytesWritten != 0 || s.LogSyncs != 0 {
@@ -148,7 +148,7 @@ func TestLogger(t *testing.T) {
 	out.Reset()
 
 	fill(t, db, "q", 5, 100)
-	check(t, "Close", db.Close())
+	check(t, "Close", closeAtOnce(db))
 	expect("Close", closed)
 	db = mustOpen(t, "db", o)
 	expect("Open with a log", `level=INFO msg="database opened" dir=db read_only=false retries=0 segments=1 entries=5 `+seconds)
@@ -159,13 +159,13 @@ func TestLogger(t *testing.T) {
 	}
 	expect("a failed sync", `level=ERROR msg="log failed, database is read-only until it is opened again" cause="[^"]*bad sync[^"]*"`)
 	fsys.SetRule(nil)
-	check(t, "Close", db.Close())
+	check(t, "Close", closeAtOnce(db))
 	expect("Close", closed)
 
 	o.Logger = nil
 	db = mustOpen(t, "db", o)
 	stall(t, db, "r")
-	check(t, "Close", db.Close())
+	check(t, "Close", closeAtOnce(db))
 	if out.Len() > 0 {
 		t.Errorf("without a Logger the database logs %s", out.String())
 	}

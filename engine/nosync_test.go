@@ -58,7 +58,7 @@ func TestNoSyncKeepsOrder(t *testing.T) {
 			}
 		}
 	}
-	check(t, "Close", db.Close())
+	check(t, "Close", closeAtOnce(db))
 	db = mustOpen(t, "db", manual(disk.Crash(vfs.CrashOptions{Mode: "min"})))
 	if n := len(dump(t, db, store.Query{})); n != 3*batches {
 		t.Errorf("after Close %d rows are durable, want %d", n, 3*batches)
@@ -116,7 +116,7 @@ func TestNoSyncTimestampsAreUnique(t *testing.T) {
 			// In the middle the clock advances beyond the reservation.
 			o.Testing.Clock = stopped{begin.Add(time.Duration(i/10) * 7 * time.Second)}
 			if i%10 == 0 {
-				check(t, "Close", db.Close())
+				check(t, "Close", closeAtOnce(db))
 				db = mustOpen(t, "db", o)
 			}
 			r := apply(t, db, store.InsertOrReplace(entity("p", "r", int64(i), 10)))
@@ -130,10 +130,10 @@ func TestNoSyncTimestampsAreUnique(t *testing.T) {
 				if r[0].Timestamp <= most {
 					t.Errorf("write %d, clock back by %v, %v: Timestamp %v was given out after %v", i, back, mode, r[0].Timestamp, most)
 				}
-				check(t, "Close", again.Close())
+				check(t, "Close", closeAtOnce(again))
 			}
 		}
-		check(t, "Close", db.Close())
+		check(t, "Close", closeAtOnce(db))
 	}
 }
 

@@ -33,7 +33,8 @@ import (
 // if there is no database, the error is fs.ErrNotExist.
 //
 // Open replays the log, which takes time in proportion to the data that is not
-// flushed: at most four segments of Options.SegmentBytes.
+// flushed: none after Close, at most four segments of Options.SegmentBytes after a
+// crash. It flushes them in the background.
 func Open(dir string, o Options) (*DB, error) {
 	o, err := o.withDefaults()
 	if err != nil {

@@ -31,14 +31,14 @@ func TestLocked(t *testing.T) {
 		o := manual(vfs.NewMem())
 		db := mustCreate(t, o)
 		wantLocked("db", o, "process")
-		check(t, "Close", db.Close())
+		check(t, "Close", closeAtOnce(db))
 		mustOpen(t, "db", o)
 	})
 	t.Run("process", func(t *testing.T) {
 		dir := t.TempDir()
 		db := mustOpen(t, dir, engine.Options{})
 		wantLocked(dir, engine.Options{}, fmt.Sprint("pid ", os.Getpid()))
-		check(t, "Close", db.Close())
+		check(t, "Close", closeAtOnce(db))
 	})
 	t.Run("other process", func(t *testing.T) {
 		dir := t.TempDir()
@@ -66,7 +66,7 @@ func TestForeignDirectory(t *testing.T) {
 	other := vfs.NewMem()
 	db := mustCreate(t, manual(other))
 	fill(t, db, "p", 3, 10)
-	check(t, "Close", db.Close())
+	check(t, "Close", closeAtOnce(db))
 	segment := readFile(t, other, "db/"+files(t, other, "db", ".wal")[0])
 	for _, c := range []struct {
 		name  string
@@ -118,7 +118,7 @@ func TestInterruptedCreation(t *testing.T) {
 	db := mustOpen(t, "a/db", manual(disk))
 	check(t, "CreateTable", db.CreateTable(t.Context(), table))
 	disk.OnOp(nil)
-	check(t, "Close", db.Close())
+	check(t, "Close", closeAtOnce(db))
 	if len(states) < 7*8 {
 		t.Fatalf("%d states, want more", len(states))
 	}
@@ -131,7 +131,7 @@ func TestInterruptedCreation(t *testing.T) {
 		if err := db.CreateTable(t.Context(), table); err != nil && !errors.Is(err, store.ErrTableExists) {
 			t.Errorf("state %d: CreateTable: %v", i, err)
 		}
-		check(t, "Close", db.Close())
+		check(t, "Close", closeAtOnce(db))
 	}
 }
 
@@ -172,7 +172,7 @@ func TestMissingReadOnly(t *testing.T) {
 func TestSharedCache(t *testing.T) {
 	cache := engine.NewCache(1 << 20)
 	source := vfs.NewMem()
-	check(t, "Close", mustCreate(t, manual(source)).Close())
+	check(t, "Close", closeAtOnce(mustCreate(t, manual(source))))
 	var dbs []*engine.DB
 	for i := range 3 {
 		o := manual(source.Clone())
@@ -190,7 +190,7 @@ func TestSharedCache(t *testing.T) {
 			}
 		}
 	}
-	check(t, "Close", dbs[0].Close())
+	check(t, "Close", closeAtOnce(dbs[0]))
 	if got := dump(t, dbs[1], store.Query{}); len(got) != 1 {
 		t.Errorf("after another one was closed: %q", got)
 	}
@@ -224,7 +224,7 @@ func TestLeftovers(t *testing.T) {
 	disk.OnOp(func(vfs.Op) { states = append(states, disk.Clone()) })
 	check(t, "Flush", db.Flush(t.Context()))
 	disk.OnOp(nil)
-	check(t, "Close", db.Close())
+	check(t, "Close", closeAtOnce(db))
 	leftovers := 0
 	strays := []string{"000001.wal", "000003.sst", "000099.sst", "1.wal", "MANIFEST.old", "notes.txt"}
 	for i, after := range states {
@@ -250,7 +250,7 @@ func TestLeftovers(t *testing.T) {
 		if n := len(files(t, after, "db", ".sst")); n > stats.SSTables+len(strays) {
 			t.Errorf("state %d: %d sstables, %d of the database", i, n, stats.SSTables)
 		}
-		check(t, "Close", db.Close())
+		check(t, "Close", closeAtOnce(db))
 		if tmp := files(t, after, "db", ".tmp"); len(tmp) > 0 {
 			t.Errorf("state %d: %v is left", i, tmp)
 		}

@@ -78,7 +78,7 @@ func TestOutdatedManifest(t *testing.T) {
 				old, err := vfs.ReadFile(disk, "db/MANIFEST", 1<<20)
 				check(t, "read manifest", err)
 				c.behind(t, db)
-				check(t, "Close", db.Close())
+				check(t, "Close", closeAtOnce(db))
 				check(t, "remove manifest", disk.Remove("db/MANIFEST"))
 				writeFile(t, disk, "db/MANIFEST", old)
 				before := contents(t, disk)

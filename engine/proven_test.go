@@ -81,11 +81,11 @@ func TestMissingLogAfterClose(t *testing.T) {
 		o.NoSync = noSync
 		db := mustCreate(t, o)
 		fill(t, db, "p", 3, 10)
-		check(t, "Close", db.Close())
+		check(t, "Close", closeAtOnce(db))
 		removeLog(t, disk)
 		db = mustOpen(t, "db", o)
 		fill(t, db, "q", 3, 10)
-		check(t, "Close", db.Close())
+		check(t, "Close", closeAtOnce(db))
 		removeLog(t, disk)
 	}
 }
@@ -116,7 +116,7 @@ func TestMissingLogAfterIdle(t *testing.T) {
 
 	// Open lists the end of a segment that was only sealed.
 	db = mustOpen(t, "db", manual(killed))
-	check(t, "Close", db.Close())
+	check(t, "Close", closeAtOnce(db))
 	if m, err := manifest.Read(killed, "db"); err != nil || m.Logs[0].Sealed == 0 {
 		t.Errorf("the manifest after another open: %+v, %v", m, err)
 	}
@@ -188,7 +188,7 @@ func TestManifestProvesOnlySyncedRecords(t *testing.T) {
 			broken.SetRule(nil)
 			close(release)
 			check(t, "Apply", <-done)
-			check(t, "Close", db.Close())
+			check(t, "Close", closeAtOnce(db))
 			if !worked || len(m.Files) == before || len(m.Logs) != 1 {
 				t.Fatalf("flushed %v, %d files after %d, logs %+v", worked, len(m.Files), before, m.Logs)
 			}

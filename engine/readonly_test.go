@@ -53,7 +53,7 @@ func TestReadOnlyRefusesWrites(t *testing.T) {
 	disk := vfs.NewMem()
 	db := mustCreate(t, manual(disk))
 	fill(t, db, "p", 3, 10)
-	check(t, "Close", db.Close())
+	check(t, "Close", closeAtOnce(db))
 	before := treeOf(t, disk, "/")
 	o := readOnly(disk)
 	o.Testing.Manual = false

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
@@ -25,6 +28,32 @@ func loadNew(tb testing.TB, db *engine.DB, runs, n int) {
 			check(tb, "Flush", db.Flush(tb.Context()))
 		}
 	}
+}
+
+// TestReplayedIsFlushed opens a database with a log. The background goroutine flushes what
+// Open replayed, without a write.
+func TestReplayedIsFlushed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := small(vfs.NewMem())
+		db := mustCreate(t, o)
+		fill(t, db, "p", 100, 1500)
+		want := dump(t, db, store.Query{})
+		check(t, "Close", closeAtOnce(db))
+		if left := files(t, o.FS, "db", ".wal"); len(left) == 0 {
+			t.Fatal("no log: the test proves nothing")
+		}
+		db = mustOpen(t, "db", o)
+		synctest.Wait()
+		stats, err := db.Stats()
+		check(t, "Stats", err)
+		if stats.WALBytes != 0 {
+			t.Errorf("log of %d bytes, want all flushed", stats.WALBytes)
+		}
+		if diff := cmp.Diff(want, dump(t, db, store.Query{})); diff != "" {
+			t.Errorf("entities (-want +got):\n%s", diff)
+		}
+		check(t, "Close", db.Close())
+	})
 }
 
 // TestReopenRewritesNothing loads entities without overwrites into several runs. After a

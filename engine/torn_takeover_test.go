@@ -34,7 +34,7 @@ func TestTornTakeOver(t *testing.T) {
 	}
 	for i, state := range states {
 		db := mustOpen(t, "db", manual(state))
-		check(t, "Close", db.Close())
+		check(t, "Close", closeAtOnce(db))
 		for _, name := range files(t, state, "db", ".wal") {
 			if strings.HasSuffix(old, name) {
 				t.Errorf("state %d: %s is still there", i, name)

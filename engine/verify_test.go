@@ -64,7 +64,7 @@ func TestVerifyBesideClose(t *testing.T) {
 	var db *engine.DB
 	var armed atomic.Bool
 	fsys := errorfs.Wrap(vfs.NewMem(), once(&armed, opens("MANIFEST"), func() {
-		check(t, "Close", db.Close())
+		check(t, "Close", closeAtOnce(db))
 	}))
 	db = mustCreate(t, manual(fsys))
 	fill(t, db, "p", 10, 100)
@@ -121,7 +121,7 @@ func TestVerifyBesideFlushAndClose(t *testing.T) {
 	opens := func(op vfs.Op) bool { return op.Kind == "open" && strings.HasSuffix(op.Name, ".wal") }
 	fsys.SetRule(once(&armed, opens, func() {
 		check(t, "Flush", db.Flush(t.Context()))
-		check(t, "Close", db.Close())
+		check(t, "Close", closeAtOnce(db))
 	}))
 	if r, err := db.Verify(t.Context()); !errors.Is(err, store.ErrClosed) || len(r.Findings) > 0 || armed.Load() {
 		t.Errorf("Verify = %+v, %v; want no findings, and %v", r, err, store.ErrClosed)

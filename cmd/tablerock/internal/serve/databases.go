@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -65,11 +66,17 @@ func (s *databaseSet) openOne(a account) (*engine.DB, error) {
 	return engine.Open(filepath.ToSlash(filepath.Join(s.c.Data, a.name)), o)
 }
 
-// close flushes and closes all databases.
+// close closes all databases. Those on disk are flushed.
 func (s *databaseSet) close() error {
+	closeDB := (*engine.DB).Close
+	if s.c.InMemory {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		closeDB = func(db *engine.DB) error { return db.CloseContext(ctx) }
+	}
 	var errs []error
 	for name, db := range s.open {
-		if err := db.Close(); err != nil {
+		if err := closeDB(db); err != nil {
 			errs = append(errs, fmt.Errorf("close the database of %s: %w", name, err))
 		}
 	}

@@ -104,7 +104,7 @@ func buildClosed(ctx context.Context) (s Subject, err error) {
 		b.do(b.closeDB)
 		b.open()
 	}
-	defer func() { err = errors.Join(err, b.db.Close()) }()
+	defer func() { err = errors.Join(err, b.closeDB()) }()
 	var got oracle.Scanned
 	b.do(func() (err error) {
 		got, err = oracle.Scan(ctx, b.db)
@@ -120,7 +120,12 @@ func buildClosed(ctx context.Context) (s Subject, err error) {
 	return s, complete(s.m)
 }
 
-func (b *builder) closeDB() error { return b.db.Close() }
+// closeDB closes the database and leaves its log.
+func (b *builder) closeDB() error {
+	ctx, cancel := context.WithCancel(b.ctx)
+	cancel()
+	return b.db.CloseContext(ctx)
+}
 
 // complete returns an error if the database lacks a structure.
 func complete(m *manifest.Manifest) error {
@@ -197,7 +202,7 @@ func buildIdle(ctx context.Context, disk *vfs.Mem) (s Subject, err error) {
 	if b.db, err = engine.Open(workload.Dir, o); err != nil {
 		return s, err
 	}
-	defer func() { err = errors.Join(err, b.db.Close()) }()
+	defer func() { err = errors.Join(err, b.closeDB()) }()
 	for i := range 18 { // most of a segment, so that its file is kept
 		b.apply("Kept", store.InsertOrReplace(everyType(1000+i)))
 	}

@@ -217,7 +217,7 @@ func (s *Session) Abandon() {
 	}
 	s.Disk.OnOp(nil)
 	s.FS.SetRule(nil)
-	_ = s.DB.Close() // the disk is discarded
+	_ = s.closeDB(context.Background(), false) // the disk is discarded
 	s.DB = nil
 }
 

@@ -286,10 +286,20 @@ func (s *Session) CheckCopy(ctx context.Context, disk *vfs.Mem, dest string, wan
 	return nil
 }
 
+// closeDB closes the database. With flush it leaves nothing in the log for the next open.
+func (s *Session) closeDB(ctx context.Context, flush bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if !flush {
+		cancel()
+	}
+	return s.DB.CloseContext(ctx)
+}
+
 // reopen closes the database and opens it again.
 func (s *Session) reopen(ctx context.Context) error {
 	s.begin("close")
-	err := s.DB.Close()
+	err := s.closeDB(ctx, s.steps%2 == 0)
 	if err != nil {
 		if err := s.failed("close", Pending{}, err); err != nil {
 			return err

@@ -1,0 +1,32 @@
+package commitlog
+
+import (
+	"slices"
+
+	"github.com/tablerock-db/tablerock/internal/manifest"
+)
+
+// Ends returns the ends of the segments with records, given newest first, for the
+// manifest, or the newest segment if none has records. The segments must be sealed.
+func Ends(segs []*Segment) (logs []manifest.Log) {
+	for _, s := range slices.Backward(segs) {
+		if !s.Empty() {
+			logs = append(logs, manifest.Log{Number: s.Number, Sealed: s.Tail()})
+		}
+	}
+	if len(logs) == 0 {
+		logs = []manifest.Log{{Number: segs[0].Number}}
+	}
+	return logs
+}
+
+// Proven returns how far each segment, given newest first, is durable. Every manifest
+// records it, so that recovery notices a segment that lost durable records.
+func Proven(segs []*Segment) (logs []manifest.Log) {
+	for _, s := range slices.Backward(segs) {
+		if end := s.Durable(); end != 0 {
+			logs = append(logs, manifest.Log{Number: s.Number, Proven: end})
+		}
+	}
+	return logs
+}
