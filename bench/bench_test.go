@@ -27,14 +27,14 @@ func BenchmarkStore(b *testing.B) {
 		}
 		var run *bench.Run
 		for _, w := range bench.Workloads() {
-			if !w.Fits(shapeName) {
+			if !w.Fits(shapeName, shape.Len()) {
 				continue
 			}
 			b.Run(caseName(w, shape), func(b *testing.B) {
 				if run == nil {
 					run = &bench.Run{Store: bench.Tablerock{}, Data: bench.NewDataset(shape, *seed), Dir: b.TempDir(), Seed: *seed}
 				}
-				run.Dir, run.Loaded = b.TempDir(), ""
+				run.Dir, run.Prepared = b.TempDir(), nil
 				b.ReportAllocs()
 				b.StopTimer()
 				before, after := profiled(b, w.Name+"-"+shapeName)

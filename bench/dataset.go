@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/arena"
 )
 
 // Properties of a generated entity, in the order of their names, in which a store keeps
@@ -34,20 +36,12 @@ var propNames = [NumProps]string{
 	"Payload", "Site", "State", "Temperature", "Total", "When",
 }
 
-const (
-	// Filter matches the hot entities, about 1 % of all. It needs a property that
-	// is not in the key.
-	Filter = "Temperature gt 99.0"
-	// HotAbove is the Temperature in Filter.
-	HotAbove = 99.0
-)
-
 // Dataset is a fixed set of entities: the same seed and shape give the same
-// entities. It stores them without pointers, so that the garbage collector does not
-// scan them while a store is measured. It is safe for concurrent use.
+// entities. It stores them outside the Go heap and never frees them: they would let the
+// garbage of a store grow to their size. It is safe for concurrent use.
 type Dataset struct {
 	shape   Shape
-	records []record
+	records []byte // recordLen bytes of each entity
 	text    []byte
 	// Keys of fixed width, concatenated.
 	partitions, rows, gaps string
@@ -55,11 +49,26 @@ type Dataset struct {
 }
 
 // record is the content of one entity: the words of some properties, and the offsets in
-// text at which the others end, from start.
+// Dataset.text at which the others end, from start.
 type record struct {
 	words [numWords]uint64
 	start uint64
 	ends  [numTexts]uint16
+}
+
+// recordLen is the length of the encoding of a record.
+const recordLen = 8*(numWords+1) + 2*numTexts
+
+// appendTo appends the encoding of r: all fields in order, little-endian.
+func (r *record) appendTo(dst []byte) []byte {
+	for _, w := range r.words {
+		dst = binary.LittleEndian.AppendUint64(dst, w)
+	}
+	dst = binary.LittleEndian.AppendUint64(dst, r.start)
+	for _, end := range r.ends {
+		dst = binary.LittleEndian.AppendUint16(dst, end)
+	}
+	return dst
 }
 
 // wordProps and textProps are the properties of record.words and record.ends.
@@ -84,35 +93,49 @@ const (
 // NewDataset generates the entities of a shape.
 func NewDataset(shape Shape, seed uint64) *Dataset {
 	n := shape.Len()
-	d := &Dataset{shape: shape, records: make([]record, n), text: make([]byte, 0, n*160)}
+	d := &Dataset{shape: shape, records: offHeap(n * recordLen)[:0], text: offHeap(n * textBytes)[:0]}
 	g := newGenerator(seed)
-	for i := range d.records {
-		d.text = g.record(&d.records[i], d.text)
+	var r record
+	for range n {
+		d.text = g.record(&r, d.text)
+		d.records = r.appendTo(d.records)
 	}
 	d.makeKeys()
 	return d
 }
 
+// textBytes is more than the average length of the texts of a record.
+const textBytes = 200
+
+// offHeap returns n zeroed bytes outside the Go heap, if the system supports that.
+func offHeap(n int) []byte {
+	m, err := arena.New(n)
+	if err != nil {
+		return make([]byte, n)
+	}
+	return m.Bytes()
+}
+
 func (d *Dataset) makeKeys() {
-	digits := max(6, len(fmt.Sprint(d.shape.Partitions-1)))
-	var b strings.Builder
+	digits := max(6, len(strconv.Itoa(d.shape.Partitions-1)))
+	d.partitionLen = len("dev-") + digits
+	partitions := make([]byte, 0, d.shape.Partitions*d.partitionLen)
 	for p := range d.shape.Partitions {
-		fmt.Fprintf(&b, "dev-%0*d", digits, p)
+		partitions = fmt.Appendf(partitions, "dev-%0*d", digits, p)
 	}
-	d.partitions, d.partitionLen = b.String(), len("dev-")+digits
-	var rows, gaps strings.Builder
+	rows, gaps := make([]byte, 0, d.shape.Rows*rowLen), make([]byte, 0, d.shape.Rows*rowLen)
 	for r := range int64(d.shape.Rows) {
-		fmt.Fprintf(&rows, "%0*d", rowLen, firstMillis+r*stepMillis)
-		fmt.Fprintf(&gaps, "%0*d", rowLen, firstMillis+r*stepMillis+stepMillis/2)
+		rows = strconv.AppendInt(rows, firstMillis+r*stepMillis, 10)
+		gaps = strconv.AppendInt(gaps, firstMillis+r*stepMillis+stepMillis/2, 10)
 	}
-	d.rows, d.gaps = rows.String(), gaps.String()
+	d.partitions, d.rows, d.gaps = string(partitions), string(rows), string(gaps)
 }
 
 // Shape returns the shape of the dataset.
 func (d *Dataset) Shape() Shape { return d.shape }
 
 // Len returns the number of entities.
-func (d *Dataset) Len() int { return len(d.records) }
+func (d *Dataset) Len() int { return d.shape.Len() }
 
 // Partition returns the PartitionKey of partition p.
 func (d *Dataset) Partition(p int) string {
@@ -143,15 +166,15 @@ func (d *Dataset) Fill(i, content int, e *edm.Entity) {
 			e.Properties[p].Name = propNames[p]
 		}
 	}
-	r := &d.records[content%len(d.records)]
+	r := d.records[content%d.Len()*recordLen:][:recordLen]
 	props := e.Properties
 	for w, p := range wordProps {
-		props[p].Value = edm.Fixed(wordTypes[w], r.words[w])
+		props[p].Value = edm.Fixed(wordTypes[w], binary.LittleEndian.Uint64(r[8*w:]))
 	}
-	text := d.text[r.start:]
+	text := d.text[binary.LittleEndian.Uint64(r[8*numWords:]):]
 	from := uint16(0)
 	for i, p := range textProps {
-		to := r.ends[i]
+		to := binary.LittleEndian.Uint16(r[8*(numWords+1)+2*i:])
 		switch part := text[from:to:to]; p {
 		case PropDevice:
 			props[p].Value = edm.GuidBytes(part)
@@ -226,8 +249,8 @@ func (g *generator) record(r *record, text []byte) []byte {
 	r.words = [numWords]uint64{
 		uint64(firstTicks + rnd.Int64N(yearTicks)),
 		uint64(rnd.Int64N(100)),
-		uint64(rnd.Int64N(1 << 20)),
-		uint64(rnd.Int64N(1 << 40)),
+		uint64(rnd.Int64N(countLimit)),
+		uint64(rnd.Int64N(totalLimit)),
 		math.Float64bits(rnd.Float64() * 100),
 		math.Float64bits(rnd.NormFloat64()*10 + 50),
 		uint64(rnd.IntN(2)),
@@ -264,4 +287,19 @@ func (g *generator) payload(text []byte) []byte {
 const (
 	firstTicks = 638_000_000_000_000_000 // a time in 2022
 	yearTicks  = 365 * 24 * 3600 * 10_000_000
+	countLimit = 1 << 20
+	totalLimit = 1 << 40
 )
+
+// sums returns the checksum of the properties of each entity.
+func (d *Dataset) sums() []uint64 {
+	sums := make([]uint64, d.Len())
+	var e edm.Entity
+	for i := range sums {
+		var f Fold
+		d.Fill(i, i, &e)
+		f.Row(e.View())
+		sums[i] = f.Sum()
+	}
+	return sums
+}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tablerock-db/tablerock/bench"
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -62,19 +61,16 @@ func TestDatasetIsDeterministic(t *testing.T) {
 	}
 }
 
-// isHot reports whether Filter matches e.
-func isHot(e edm.Entity) bool {
-	temperature, _ := e.Properties[bench.PropTemperature].Value.Double()
-	return temperature > bench.HotAbove
-}
-
 // TestDatasetIsValid checks the entities against the rules of the data model, the order
-// of keys, the documented size, and the share of entities that match Filter.
+// of keys, the documented size, and the share of entities that each Match selects.
 func TestDatasetIsValid(t *testing.T) {
 	for _, shape := range []bench.Shape{{Partitions: 20, Rows: 1000}, {Partitions: 20_000, Rows: 1}, {Partitions: 1, Rows: 20_000}} {
 		d := bench.NewDataset(shape, 1)
-		hot := 0
-		condition := filter.MustParse(bench.Filter)
+		var matches []*bench.Match
+		for _, t := range bench.MatchedTypes() {
+			matches = append(matches, d.Match(t))
+		}
+		matched := make([]int, len(matches))
 		for i, e := range entitiesOf(d) {
 			if err := store.CheckBatch("Telemetry", []store.Op{store.Insert(e)}, nil); err != nil {
 				t.Fatalf("%v: entity %d: %v", shape, i, err)
@@ -82,16 +78,20 @@ func TestDatasetIsValid(t *testing.T) {
 			if i > 0 && d.Key(i-1).Compare(e.Key) >= 0 || e.Key.Compare(d.Missing(i)) >= 0 {
 				t.Fatalf("%v: keys %v, %v and missing %v do not ascend", shape, d.Key(max(0, i-1)), e.Key, d.Missing(i))
 			}
-			is := isHot(e)
-			if got := condition.Match(e.View()); got != is {
-				t.Fatalf("%v: %s is %v of entity %d, want %v", shape, bench.Filter, got, i, is)
-			}
-			if is {
-				hot++
+			for at, m := range matches {
+				is := m.Value(e.Properties[m.Prop].Value)
+				if got := m.Expr.Match(e.View()); got != is {
+					t.Fatalf("%v: %v is %v of entity %d, want %v", shape, m.Expr, got, i, is)
+				}
+				if is {
+					matched[at]++
+				}
 			}
 		}
-		if share := float64(hot) / float64(d.Len()); share < 0.007 || share > 0.013 {
-			t.Errorf("%v: %s is true of %.2f %%, want about 1 %%", shape, bench.Filter, 100*share)
+		for at, m := range matches {
+			if share := float64(matched[at]) / float64(d.Len()); share < 0.007 || share > 0.013 {
+				t.Errorf("%v: %v is true of %.2f %%, want about 1 %%", shape, m.Expr, 100*share)
+			}
 		}
 		if n := d.Bytes(); n < 220 || n > 280 {
 			t.Errorf("%v: %.0f bytes an entity, want about 250", shape, n)

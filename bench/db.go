@@ -11,8 +11,8 @@ type Options struct {
 	// LogBytes is the size at which the log is flushed to sstables. It has no
 	// default.
 	LogBytes int64
-	// KeepLog makes Close leave what is in the log there.
-	KeepLog bool
+	// KeepRuns turns off compactions, so that each Flush leaves a sorted run.
+	KeepRuns bool
 }
 
 // Store opens databases of one kind.
@@ -21,6 +21,8 @@ type Store interface {
 	Name() string
 	// Describe names the version and the options that matter.
 	Describe() string
+	// HasLog reports whether the store has a log to replay after a crash.
+	HasLog() bool
 	// Open opens the database in dir, which it creates if there is none.
 	Open(dir string, o Options) (DB, error)
 }
@@ -29,10 +31,14 @@ type Store interface {
 type DB interface {
 	// Session returns a session for one goroutine; sessions run concurrently.
 	Session() Session
-	// WaitIdle flushes the log to sstables, if the store can, and waits for the
-	// background work to end.
+	// Flush writes the log to sstables, if the store has them. It may close and open
+	// the database; call it while no session runs.
+	Flush() error
+	// WaitIdle flushes the log to sstables, if the store can without closing, and
+	// waits for the background work to end.
 	WaitIdle() error
-	// Compact compacts all data into the form that is fastest to read.
+	// Compact compacts all data into the form that is fastest to read. Call it
+	// while no session runs.
 	Compact() error
 	// Syncs returns the number of syncs since Open, or -1 if the store does not
 	// count them.
@@ -51,8 +57,17 @@ type Session interface {
 	Put(entities []edm.Entity) error
 	// Get folds all properties of the entity into f and reports whether it exists.
 	Get(key edm.Key, f *Fold) (found bool, err error)
-	// Scan folds all properties of the entities of a partition, or of the whole
-	// table for "", into f. If hot is set, it folds only entities that match
-	// Filter.
-	Scan(partition string, hot bool, f *Fold) error
+	// Scan folds all properties of the entities that s selects into f.
+	Scan(s Scan, f *Fold) error
+	// Count steps over all entities of the table without reading a property and
+	// returns their number.
+	Count() (int64, error)
+}
+
+// Scan selects entities in the order of their keys. The zero value selects all.
+type Scan struct {
+	Partition string  // only this partition, unless ""
+	From      edm.Key // start at this key, unless Partition or its own is ""
+	Limit     int     // at most this many entities, unless 0
+	Match     *Match  // only these entities, unless nil
 }

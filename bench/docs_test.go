@@ -63,7 +63,7 @@ func namesOf(t *testing.T, dir string) []string {
 				t.Fatal(err)
 			}
 			for _, w := range bench.Workloads() {
-				if w.Fits(shapeName) {
+				if w.Fits(shapeName, shape.Len()) {
 					names = append(names, "BenchmarkStore/"+caseName(w, shape))
 				}
 			}

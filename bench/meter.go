@@ -22,6 +22,11 @@ type Result struct {
 	// BackgroundElapsed and BackgroundCPU are the cost of the background work after
 	// the last operation of a workload that writes.
 	BackgroundElapsed, BackgroundCPU time.Duration
+	// Logical is the size of the entities that a workload wrote, 0 of one that only
+	// reads. Written and BackgroundWritten are the bytes written to files until the
+	// last operation and by the background work after it, 0 on systems that do not
+	// count them.
+	Logical, Written, BackgroundWritten int64
 	// DiskBytes is the size of all files at the end.
 	DiskBytes int64
 	// Latencies has the latencies of the timed steps, sorted. Workload.Step says
@@ -60,6 +65,7 @@ type meter struct {
 	syncs   int64
 	reads   int64
 	bytes   int64
+	written written
 	running bool
 }
 
@@ -68,6 +74,7 @@ func (m *meter) start(db DB) {
 	runtime.ReadMemStats(&m.mem)
 	m.syncs = db.Syncs()
 	m.reads, m.bytes = db.Reads()
+	m.written = currentWritten()
 	m.cpu = CPUTime()
 	m.wall = time.Now()
 }
@@ -80,6 +87,7 @@ func (m *meter) stop(db DB, r *Result) {
 	m.running = false
 	r.Elapsed += time.Since(m.wall)
 	r.CPU += CPUTime() - m.cpu
+	r.Written += currentWritten().since(m.written)
 	before := m.mem
 	runtime.ReadMemStats(&m.mem)
 	r.Allocs += m.mem.Mallocs - before.Mallocs

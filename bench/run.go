@@ -3,15 +3,12 @@ package bench
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/internal/filename"
 )
 
 // Run runs workloads on a store.
@@ -20,22 +17,35 @@ type Run struct {
 	Data  *Dataset
 	// Dir is the directory of the databases, which have a subdirectory each.
 	Dir string
-	// Loaded is the directory of a database that PrepareLoaded made for this store
-	// and data, for workloads that only read. Do makes one if it is empty.
-	Loaded string
-	// CacheBytes is the size of the block cache. The default is 512 MiB, enough for
-	// a million entities.
+	// Prepared has directories that Prepare made for this store and data. Do adds
+	// those that it needs. Workloads that only read use them in place, others a copy.
+	Prepared map[Start]string
+	// CacheBytes is the size of the block cache of workloads that set none. The
+	// default is 512 MiB, enough for a million entities.
 	CacheBytes int64
 	// LogBytes is the size at which the log is flushed. The default is 64 MiB.
 	LogBytes int64
 	// Seed determines the order of random operations.
 	Seed uint64
+	// Evict removes the files of a directory from the page cache, for Cold workloads.
+	// The default does not check whether it succeeds.
+	Evict func(dir string) error
 
 	made   int
 	meter  meter
 	result Result
 	db     DB
 	order  []uint32
+	rowSum []uint64
+	match  *Match
+	want   want
+}
+
+// want is what a workload must have read, or what the table must contain after it.
+type want struct {
+	known bool // the workload knows the sum
+	sum   uint64
+	rows  int64
 }
 
 const (
@@ -44,14 +54,25 @@ const (
 	batchLen          = 100
 )
 
-// Do carries out ops operations of w and reports their cost. It calls before, unless
-// nil, after its preparations and after when the last operation has ended, for a
-// benchmark to start and stop its timer.
-func (r *Run) Do(w Workload, ops int, before, after func()) (Result, error) {
-	r.result = Result{}
+// Init makes the orders and checksums that the workloads need. Do calls it; call it before
+// to exclude their memory from a measurement.
+func (r *Run) Init() {
 	if r.order == nil {
 		r.order = r.Data.Order(r.Seed)
+		r.rowSum = r.Data.sums()
 	}
+	if r.Prepared == nil {
+		r.Prepared = map[Start]string{}
+	}
+}
+
+// Do carries out ops operations of w and reports their cost. It calls before, unless
+// nil, after its preparations and after when the last operation has ended, for a
+// benchmark to start and stop its timer. It returns an error if w read other entities
+// than were written, or if the table contains others after w.
+func (r *Run) Do(w Workload, ops int, before, after func()) (Result, error) {
+	r.result, r.want = Result{}, want{}
+	r.Init()
 	if err := r.do(w, ops, before, after); err != nil {
 		if r.db != nil {
 			err = errors.Join(err, r.db.Close())
@@ -67,9 +88,11 @@ func (r *Run) do(w Workload, ops int, before, after func()) error {
 	if err != nil {
 		return err
 	}
-	if w.warm {
-		var f Fold
-		if err := r.db.Session().Scan("", false, &f); err != nil {
+	if w.match != 0 {
+		r.match = r.Data.Match(w.match)
+	}
+	if w.warm != nil {
+		if err := w.warm(r, w); err != nil {
 			return fmt.Errorf("warm up: %w", err)
 		}
 	}
@@ -88,6 +111,9 @@ func (r *Run) do(w Workload, ops int, before, after func()) error {
 			return err
 		}
 	}
+	if err := r.check(w); err != nil {
+		return err
+	}
 	err = r.db.Close()
 	r.db = nil
 	if err != nil {
@@ -104,33 +130,59 @@ func (r *Run) do(w Workload, ops int, before, after func()) error {
 
 // waitIdle waits for the background work to end and records its cost.
 func (r *Run) waitIdle() error {
-	wall, cpu := time.Now(), CPUTime()
+	wall, cpu, before := time.Now(), CPUTime(), currentWritten()
 	if err := r.db.WaitIdle(); err != nil {
 		return fmt.Errorf("wait for background work: %w", err)
 	}
 	r.result.BackgroundElapsed, r.result.BackgroundCPU = time.Since(wall), CPUTime()-cpu
+	r.result.BackgroundWritten = currentWritten().since(before)
+
 	return nil
 }
 
-// open opens the database that w starts with and returns its directory.
+// check compares what w read, or what it left in the table, with what it must.
+func (r *Run) check(w Workload) error {
+	got := r.result
+	if !w.ReadOnly {
+		var f Fold
+		if err := r.db.Session().Scan(Scan{}, &f); err != nil {
+			return fmt.Errorf("check: %w", err)
+		}
+		got.Sum, got.Rows = f.Sum(), f.Rows()
+	}
+	if got.Rows != r.want.rows || r.want.known && got.Sum != r.want.sum {
+		return fmt.Errorf("check: %d rows with sum %016x, want %d with %016x (known: %v)",
+			got.Rows, got.Sum, r.want.rows, r.want.sum, r.want.known)
+	}
+	return nil
+}
+
+// expect adds n rows with the sums of their properties to what w must read or leave.
+func (r *Run) expect(n int, content func(i int) int) {
+	r.want.known = true
+	r.want.rows += int64(n)
+	for i := range n {
+		r.want.sum += r.rowSum[content(i)%len(r.rowSum)]
+	}
+}
+
+// all is the content of entity i of the whole table.
+func all(i int) int { return i }
+
+// open opens the database that w starts with, unless w does that itself, and returns its
+// directory.
 func (r *Run) open(w Workload) (string, error) {
-	dir := r.newDir()
-	var err error
-	switch {
-	case w.ReadOnly && r.Loaded != "":
-		dir = r.Loaded
-	case w.ReadOnly:
-		r.Loaded = dir
-		err = r.PrepareLoaded(dir)
-	default:
-		err = r.prepareStart(w, dir)
+	dir, err := r.directory(w)
+	if err != nil || w.opens {
+		return dir, err
 	}
-	if err != nil {
-		return "", err
-	}
-	if w.cold {
-		// Before Open, because an open store may remove files.
-		if err := dropPages(dir); err != nil {
+	if w.Cold {
+		// Before Open, because mapped pages stay.
+		evict := r.Evict
+		if evict == nil {
+			evict = dropPages
+		}
+		if err := evict(dir); err != nil {
 			return "", fmt.Errorf("drop pages: %w", err)
 		}
 	}
@@ -141,22 +193,53 @@ func (r *Run) open(w Workload) (string, error) {
 	return dir, nil
 }
 
+// directory returns the name of the directory of a database in the state that w starts with.
+func (r *Run) directory(w Workload) (string, error) {
+	if w.Start == Empty {
+		return r.newDir(), nil
+	}
+	if r.Prepared[w.Start] == "" {
+		dir := r.newDir()
+		if err := r.Prepare(w.Start, dir); err != nil {
+			return "", err
+		}
+		r.Prepared[w.Start] = dir
+	}
+	if w.ReadOnly {
+		return r.Prepared[w.Start], nil
+	}
+	return r.copied(w.Start)
+}
+
+// copied copies the prepared database of a start.
+func (r *Run) copied(s Start) (string, error) {
+	dir := r.newDir()
+	if err := copyDir(r.Prepared[s], dir); err != nil {
+		return "", fmt.Errorf("copy %v: %w", s, err)
+	}
+	return dir, nil
+}
+
 func (r *Run) options(w Workload) Options {
 	o := Options{Durable: w.Durable, CacheBytes: r.CacheBytes, LogBytes: r.LogBytes}
+	if w.CacheBytes > 0 {
+		o.CacheBytes = w.CacheBytes
+	}
 	if o.LogBytes == 0 {
 		o.LogBytes = defaultLogBytes
 	}
 	if o.CacheBytes == 0 {
 		o.CacheBytes = defaultCacheBytes
 	}
-	if w.CacheBytes != 0 {
-		o.CacheBytes = w.CacheBytes
-	}
-	if w.start == startLogged {
-		o.KeepLog = true
+	total := int64(float64(r.Data.Len()) * r.Data.Bytes())
+	switch w.Start {
+	case Logged:
 		// Prevent every flush. Pebble flushes when the sum of its full memtables,
 		// which double in size, reaches half of this.
-		o.LogBytes = max(o.LogBytes, int64(float64(r.Data.Len())*r.Data.Bytes()*4))
+		o.LogBytes = max(o.LogBytes, 4*total)
+	case TwoRuns, EightRuns:
+		o.KeepRuns = true
+		o.LogBytes = max(o.LogBytes, 2*total)
 	}
 	return o
 }
@@ -165,95 +248,6 @@ func (r *Run) options(w Workload) Options {
 func (r *Run) newDir() string {
 	r.made++
 	return filepath.Join(r.Dir, fmt.Sprintf("%s-%d", r.Store.Name(), r.made))
-}
-
-// prepareStart makes the database that w starts with in dir.
-func (r *Run) prepareStart(w Workload, dir string) error {
-	switch w.start {
-	case startLoaded:
-		return r.PrepareLoaded(dir)
-	case startLogged:
-		return r.prepareLogged(dir)
-	case startClosed:
-		return r.prepare(dir, Workload{}, func(db DB) error { return putAll(db.Session(), r.Data, r.order) })
-	case startEmpty:
-	}
-	return nil
-}
-
-// PrepareLoaded makes a database in dir with all entities, loaded in random order and
-// then compacted.
-func (r *Run) PrepareLoaded(dir string) error {
-	if r.order == nil {
-		r.order = r.Data.Order(r.Seed)
-	}
-	return r.prepare(dir, Workload{}, func(db DB) error {
-		if err := putAll(db.Session(), r.Data, r.order); err != nil {
-			return err
-		}
-		return db.Compact()
-	})
-}
-
-// prepareLogged makes a database in dir with all entities in its log, and fails if any
-// are in sstables, so that all stores replay the same.
-func (r *Run) prepareLogged(dir string) error {
-	err := r.prepare(dir, Workload{start: startLogged}, func(db DB) error {
-		return putAll(db.Session(), r.Data, r.order)
-	})
-	if err != nil {
-		return err
-	}
-	return filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		if err == nil && slices.Contains(sstableExts, filepath.Ext(name)) {
-			err = fmt.Errorf("prepare: %s exists, want all entities in the log", name)
-		}
-		return err
-	})
-}
-
-// sstableExts are the extensions of the sstables of all stores.
-var sstableExts = []string{string(filename.SSTable), ".ldb"}
-
-func (r *Run) prepare(dir string, w Workload, fill func(db DB) error) error {
-	db, err := r.Store.Open(dir, r.options(w))
-	if err != nil {
-		return fmt.Errorf("prepare: open: %w", err)
-	}
-	if err := errors.Join(fill(db), db.Close()); err != nil {
-		return fmt.Errorf("prepare: %w", err)
-	}
-	return nil
-}
-
-func putAll(s Session, d *Dataset, order []uint32) error {
-	batch := Batch(batchLen)
-	for at := 0; at < len(order); at += batchLen {
-		entities := batch[:min(batchLen, len(order)-at)]
-		for i := range entities {
-			d.Fill(int(order[at+i]), at+i, &entities[i])
-		}
-		if err := s.Put(entities); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// diskBytes returns the size of the files in dir.
-func diskBytes(dir string) (int64, error) {
-	var n int64
-	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		info, err := d.Info()
-		if err == nil {
-			n += info.Size()
-		}
-		return err
-	})
-	return n, err
 }
 
 // worker is the state of one goroutine of a workload.
@@ -271,6 +265,14 @@ func (w *worker) timed(step func() error) error {
 	err := step()
 	w.latencies = append(w.latencies, time.Since(start))
 	return err
+}
+
+// sampled runs step and records the latency of one in sampleEvery, by its number.
+func (w *worker) sampled(i int, step func() error) error {
+	if i%sampleEvery != 0 {
+		return step()
+	}
+	return w.timed(step)
 }
 
 // parallel divides ops operations among n workers, which run f concurrently, and

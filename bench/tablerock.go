@@ -33,25 +33,34 @@ func (t Tablerock) Name() string {
 // Describe implements Store.
 func (t Tablerock) Describe() string {
 	if t.Small {
-		return "engine.Options{Compression: engine.CompressSmall}"
+		return "defaults with CompressSmall"
 	}
-	return "engine.Options{}"
+	return "defaults: log segments of 64 MiB, compression s2"
 }
+
+// HasLog implements Store.
+func (Tablerock) HasLog() bool { return true }
+
+// keptRuns is more runs than any workload makes. Options.KeepRuns needs it: Flush does
+// no compaction, but a tier must not be full.
+const keptRuns = 16
 
 // Open implements Store.
 func (t Tablerock) Open(dir string, o Options) (DB, error) {
-	db := &rockDB{keepLog: o.KeepLog}
-	compression := engine.CompressFast
-	if t.Small {
-		compression = engine.CompressSmall
-	}
-	e, err := engine.Open(dir, engine.Options{
+	db := &rockDB{}
+	options := engine.Options{
 		FS:           countFS{vfs.OS(), &db.counts},
 		CacheBytes:   o.CacheBytes,
-		SegmentBytes: o.LogBytes,
+		SegmentBytes: min(o.LogBytes, maxSegment),
 		NoSync:       !o.Durable,
-		Compression:  compression,
-	})
+	}
+	if t.Small {
+		options.Compression = engine.CompressSmall
+	}
+	if o.KeepRuns {
+		options.TierRuns, options.Testing.Manual = keptRuns, true
+	}
+	e, err := engine.Open(dir, options)
 	if err != nil {
 		return nil, err
 	}
@@ -62,21 +71,25 @@ func (t Tablerock) Open(dir string, o Options) (DB, error) {
 	return db, nil
 }
 
+const maxSegment = 1 << 30 // of engine.Options
+
 type rockDB struct {
-	engine  *engine.DB
-	counts  ioCounts
-	keepLog bool
+	engine *engine.DB
+	counts ioCounts
 }
 
 // Session implements DB.
 func (d *rockDB) Session() Session {
-	s := &rockSession{engine: d.engine, hot: filter.MustParse(Filter)}
+	s := &rockSession{engine: d.engine}
 	s.read = func(row edm.Row) error {
 		s.fold.Row(row)
 		return nil
 	}
 	return s
 }
+
+// Flush implements DB.
+func (d *rockDB) Flush() error { return d.engine.Flush(context.Background()) }
 
 // WaitIdle implements DB.
 func (d *rockDB) WaitIdle() error {
@@ -102,18 +115,10 @@ func (d *rockDB) Syncs() int64 { return d.counts.syncs.Load() }
 func (d *rockDB) Reads() (n, bytes int64) { return d.counts.reads.Load(), d.counts.readBytes.Load() }
 
 // Close implements DB.
-func (d *rockDB) Close() error {
-	if !d.keepLog {
-		return d.engine.Close()
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return d.engine.CloseContext(ctx)
-}
+func (d *rockDB) Close() error { return d.engine.Close() }
 
 type rockSession struct {
 	engine *engine.DB
-	hot    *filter.Expr
 	ops    []store.Op
 	fold   *Fold
 	read   func(edm.Row) error
@@ -147,19 +152,31 @@ func (s *rockSession) Get(key edm.Key, f *Fold) (bool, error) {
 }
 
 // Scan implements Session.
-func (s *rockSession) Scan(partition string, hot bool, f *Fold) error {
-	var q store.Query
-	if hot {
-		q.Filter = s.hot
+func (s *rockSession) Scan(scan Scan, f *Fold) error {
+	q := store.Query{Limit: scan.Limit}
+	if scan.Match != nil {
+		q.Filter = scan.Match.Expr
 	}
-	if partition != "" {
-		key := edm.Key{Partition: partition}
+	if scan.Partition != "" {
+		key := edm.Key{Partition: scan.Partition}
 		q.Filter = filter.And(q.Filter, filter.Keys(
 			filter.Bound{Kind: filter.BeforePartition, Key: key}, filter.Bound{Kind: filter.AfterPartition, Key: key}))
+	} else if scan.From.Partition != "" {
+		q.From = &scan.From
 	}
 	c := s.engine.Query(context.Background(), table, q)
 	for c.Next() {
 		f.Row(c.Row())
 	}
 	return errors.Join(c.Err(), c.Close())
+}
+
+// Count implements Session.
+func (s *rockSession) Count() (int64, error) {
+	var n int64
+	c := s.engine.Query(context.Background(), table, store.Query{})
+	for c.Next() {
+		n++
+	}
+	return n, errors.Join(c.Err(), c.Close())
 }

@@ -1,10 +1,7 @@
 package bench
 
 import (
-	"errors"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
 )
@@ -19,37 +16,36 @@ type Workload struct {
 	Step string
 	// Durable makes each write wait for stable storage.
 	Durable bool
-	// ReadOnly workloads share a database that PrepareLoaded made: all entities,
-	// compacted.
+	// ReadOnly workloads use the prepared database in place, others a copy.
 	ReadOnly bool
 	// Parallel is the number of concurrent readers or writers.
 	Parallel int
-
-	// CacheBytes is the size of the block cache, if it is not Run.CacheBytes.
+	// Start is the state of the database before the workload.
+	Start Start
+	// CacheBytes is the size of the block cache, if the workload sets it.
 	CacheBytes int64
+	// Cold evicts the database from the page cache before it is opened.
+	Cold bool
 
-	start start // unless ReadOnly
-	warm  bool  // scan the table before the measurement
-	cold  bool  // drop the pages of the files from the system's cache before the store opens
+	match edm.Type // of the property to filter on
+	opens bool     // run opens the database
+	warm  func(r *Run, w Workload) error
 	// without lists the shapes that the workload does not support.
 	without []string
 	run     func(r *Run, w Workload, ops int) error
 	// ops returns the number of operations to measure for n entities.
 	ops func(n int) int
+	// least is the least number of entities.
+	least int
 }
 
-// start is the state of the database before a workload.
-type start uint8
+// Fits reports whether w supports n entities in the named shape.
+func (w Workload) Fits(shape string, n int) bool {
+	return n >= w.least && !slices.Contains(w.without, shape)
+}
 
-const (
-	startEmpty  start = iota
-	startLoaded       // all entities, compacted
-	startLogged       // all entities, in the log
-	startClosed       // all entities, as loading them and Close left them
-)
-
-// Fits reports whether w supports the named shape.
-func (w Workload) Fits(shape string) bool { return !slices.Contains(w.without, shape) }
+// Supports reports whether w has a meaning for a store.
+func (w Workload) Supports(s Store) bool { return w.Start != Logged || s.HasLog() }
 
 // Ops returns the number of operations of w to measure for n entities.
 func (w Workload) Ops(n int) int { return max(1, w.ops(n)) }
@@ -60,270 +56,134 @@ const sampleEvery = 16
 
 // Workloads returns all workloads in the order of reports.
 func Workloads() []Workload {
-	all := func(n int) int { return n }
-	atMost := func(limit int) func(int) int { return func(n int) int { return min(n, limit) } }
-	gets := func(n int) int { return max(n, 500_000) }
-	rows := func(n int) int { return 5 * n }
-	inBatches := func(limit int) func(int) int { return func(n int) int { return min(n/batchLen, limit) } }
-	return append([]Workload{
-		{Name: "load/order=sorted", Op: "entity", Step: "100 entities", Parallel: 1, run: load(true), ops: all},
-		{Name: "load/order=random", Op: "entity", Step: "100 entities", Parallel: 1, run: load(false), ops: all},
-		{Name: "insert/writers=1", Op: "entity", Step: "entity", Durable: true, Parallel: 1, run: insert, ops: atMost(20_000)},
-		{Name: "insert/writers=64", Op: "entity", Step: "entity", Durable: true, Parallel: 64, run: insert, ops: atMost(400_000)},
-		{Name: "batch/writers=1", Op: "batch of 100", Step: "batch", Durable: true, Parallel: 1, run: batches, ops: inBatches(5_000), without: []string{Singles}},
-		{Name: "batch/writers=16", Op: "batch of 100", Step: "batch", Durable: true, Parallel: 16, run: batches, ops: inBatches(10_000), without: []string{Singles}},
-		{Name: "get/key=present/readers=1", Op: "get", Step: "get", Parallel: 1, ReadOnly: true, warm: true, run: lookups(false), ops: gets},
-		{Name: "get/key=present/readers=2", Op: "get", Step: "get", Parallel: 2, ReadOnly: true, warm: true, run: lookups(false), ops: gets},
-		{Name: "get/key=present/readers=16", Op: "get", Step: "get", Parallel: 16, ReadOnly: true, warm: true, run: lookups(false), ops: gets},
-		{Name: "get/key=missing/readers=1", Op: "get", Step: "get", Parallel: 1, ReadOnly: true, warm: true, run: lookups(true), ops: gets},
-		{
-			Name: "scan/range=partition", Op: "entity", Step: "partition", Parallel: 1, ReadOnly: true, warm: true,
-			run: scanPartitions, ops: rows, without: []string{Whole},
-		},
-		{Name: "scan/range=table", Op: "entity", Step: "table", Parallel: 1, ReadOnly: true, warm: true, run: scanTable(false), ops: rows},
-		{Name: "filter/match=1%", Op: "entity examined", Step: "table", Parallel: 1, ReadOnly: true, warm: true, run: scanTable(true), ops: rows},
-		{Name: "overwrite/order=random", Op: "entity", Step: "100 entities", Parallel: 1, start: startLoaded, run: overwrite, ops: all},
-		{Name: "reopen/from=log", Op: "reopen", Step: "reopen", Parallel: 1, start: startLogged, run: reopen, ops: func(int) int { return 1 }},
-		{Name: "reopen/from=load", Op: "reopen", Step: "reopen", Parallel: 1, start: startClosed, run: reopen, ops: func(int) int { return 5 }},
-		{Name: "reopen/from=files", Op: "reopen", Step: "reopen", Parallel: 1, ReadOnly: true, run: reopen, ops: func(int) int { return 20 }},
-	}, beyondCache()...)
+	return slices.Concat(writes(), gets(), scans(), filters(), mixes(), reopens())
 }
 
-// beyondCache returns the workloads that read with a block cache much smaller than the
-// table.
-func beyondCache() []Workload {
+// atMost returns a function for Workload.ops: n, up to a limit.
+func atMost(limit int) func(int) int { return func(n int) int { return min(n, limit) } }
+
+// times returns a function for Workload.ops.
+func times(n int) func(int) int { return func(int) int { return n } }
+
+func writes() []Workload {
+	inBatches := func(limit int) func(int) int { return func(n int) int { return min(n/batchLen, limit) } }
+	every := func(n int) int { return n }
+	return []Workload{
+		{Name: "load/order=sorted", Op: "entity", Step: "100 entities", Parallel: 1, run: load(true), ops: every},
+		{Name: "load/order=random", Op: "entity", Step: "100 entities", Parallel: 1, run: load(false), ops: every},
+		{Name: "insert/writers=1", Op: "entity", Step: "entity", Durable: true, Parallel: 1, run: insert, ops: atMost(20_000)},
+		{Name: "insert/writers=64", Op: "entity", Step: "entity", Durable: true, Parallel: 64, run: insert, ops: atMost(200_000)},
+		{
+			Name: "batch/writers=1", Op: "batch of 100", Step: "batch", Durable: true, Parallel: 1,
+			run: batches, ops: inBatches(5_000), without: []string{Singles}, least: batchLen,
+		},
+		{
+			Name: "batch/writers=16", Op: "batch of 100", Step: "batch", Durable: true, Parallel: 16,
+			run: batches, ops: inBatches(10_000), without: []string{Singles}, least: batchLen,
+		},
+		{
+			Name: "overwrite/passes=3", Op: "entity", Step: "100 entities", Parallel: 1, Start: Loaded,
+			run: overwrite, ops: func(n int) int { return 3 * n },
+		},
+	}
+}
+
+// Sizes of the block cache of workloads whose data does not fit.
+const (
+	tinyCache   = 8 << 20
+	smallCache  = 32 << 20
+	middleCache = 128 << 20
+)
+
+// coldGets is the number of gets from disk for n entities: few, so that most blocks are
+// read for the first time.
+func coldGets(n int) int { return min(max(n/250, 40), 20_000) }
+
+func gets() []Workload {
+	const many, uncached = 500_000, 200_000
+	get := func(name string, readers int, cache int64, ops int) Workload {
+		return Workload{
+			Name: name, Op: "get", Step: "get", Parallel: readers, ReadOnly: true, Start: Loaded,
+			CacheBytes: cache, warm: warmGets, run: lookups(false), ops: times(ops),
+		}
+	}
+	cold := func(name string, readers int) Workload {
+		w := get(name, readers, smallCache, 0)
+		w.Cold, w.warm, w.ops = true, nil, coldGets
+		return w
+	}
+	missing := get("get/key=missing/readers=1", 1, 0, many)
+	missing.run = lookups(true)
+	return []Workload{
+		get("get/key=present/readers=1", 1, 0, many),
+		get("get/key=present/readers=2", 2, 0, many),
+		get("get/key=present/readers=16", 16, 0, many),
+		missing,
+		get("get/key=present/cache=8MiB/readers=1", 1, tinyCache, uncached),
+		get("get/key=present/cache=32MiB/readers=1", 1, smallCache, uncached),
+		get("get/key=present/cache=32MiB/readers=16", 16, smallCache, uncached),
+		get("get/key=present/cache=128MiB/readers=1", 1, middleCache, uncached),
+		cold("get/key=present/from=disk/readers=1", 1),
+		cold("get/key=present/from=disk/readers=16", 16),
+	}
+}
+
+// passes returns the number of entities of 5 scans of n entities, or of fewer.
+func passes(n int) int { return max(1, min(5, 10_000_000/n)) * n }
+
+func scans() []Workload {
+	scan := func(name, step string, run func(*Run, Workload, int) error) Workload {
+		return Workload{
+			Name: name, Op: "entity", Step: step, Parallel: 1, ReadOnly: true, Start: Loaded,
+			warm: warmScan, run: run, ops: passes,
+		}
+	}
+	partitions := scan("scan/range=partition", "partition", scanPartitions)
+	partitions.without = []string{Whole}
+	small := partitions
+	small.Name, small.CacheBytes = "scan/range=partition/cache=32MiB", smallCache
+	smallTable := scan("scan/range=table/cache=32MiB", "table", scanTable)
+	smallTable.CacheBytes = smallCache
+	disk := scan("scan/range=table/from=disk", "table", scanTable)
+	disk.CacheBytes, disk.Cold, disk.warm, disk.ops = smallCache, true, nil, func(n int) int { return n }
+	one := scan("step/runs=1", "table", stepTable)
+	two := scan("step/runs=2", "table", stepTable)
+	two.Start = TwoRuns
+	return []Workload{partitions, scan("scan/range=table", "table", scanTable), small, smallTable, disk, one, two}
+}
+
+func filters() []Workload {
 	var list []Workload
-	for _, from := range []string{"cache=32MiB", "from=disk"} {
-		cold, gets, rows := false, 500_000, 5
-		if from == "from=disk" {
-			// More gets would meet pages that the first ones read.
-			cold, gets, rows = true, 20_000, 1
+	filter := Workload{
+		Op: "entity examined", Step: "table", Parallel: 1, ReadOnly: true, Start: Loaded,
+		warm: warmScan, run: scanTable, ops: passes,
+	}
+	for _, t := range MatchedTypes() {
+		w := filter
+		w.Name, w.match = "filter/type="+t.String()[len("Edm."):], t
+		list = append(list, w)
+	}
+	eight := filter
+	eight.Name, eight.match, eight.Start = "filter/type=Double/runs=8", edm.TypeDouble, EightRuns
+	return append(list, eight)
+}
+
+func reopens() []Workload {
+	// A reopen changes the database, so each one has its own copy.
+	again := func(name string, s Start, n int) Workload {
+		return Workload{
+			Name: name, Op: "reopen", Step: "reopen", Parallel: 1, Start: s,
+			opens: true, run: reopen, ops: times(n),
 		}
-		for _, readers := range []int{1, 16} {
-			list = append(list, Workload{
-				Name: fmt.Sprintf("get/key=present/%s/readers=%d", from, readers), Op: "get", Step: "get", Parallel: readers,
-				run: lookups(false), ops: func(int) int { return gets },
-			})
-		}
-		list = append(list, Workload{
-			Name: "scan/range=table/" + from, Op: "entity", Step: "table", Parallel: 1,
-			run: scanTable(false), ops: func(n int) int { return rows * n },
-		})
-		for i := range list[len(list)-3:] {
-			w := &list[len(list)-3+i]
-			w.ReadOnly, w.CacheBytes, w.warm, w.cold = true, 32<<20, !cold, cold
-		}
+	}
+	const often = 5
+	fresh := again("reopen/from=fresh", Fresh, often)
+	fresh.least = freshLen
+	list := []Workload{
+		again("reopen/from=log", Logged, 1), again("reopen/from=close", Closed, often), again("reopen/from=load", Written, often), fresh,
+	}
+	for i := range list {
+		list[i].without = []string{Singles}
 	}
 	return list
-}
-
-// load writes all entities to an empty database, and repeats that with further ones up
-// to ops entities. The cost of generating the entities is subtracted.
-func load(sorted bool) func(*Run, Workload, int) error {
-	return func(r *Run, w Workload, ops int) error {
-		order := r.random
-		if sorted {
-			order = func(i int) int { return i }
-		}
-		for done := 0; done < ops; {
-			n := min(ops-done, r.Data.Len())
-			if done > 0 {
-				if err := r.replaceDB(w); err != nil {
-					return err
-				}
-			}
-			if err := r.put(n, order, 0); err != nil {
-				return err
-			}
-			done += n
-		}
-		return nil
-	}
-}
-
-// replaceDB closes the database and opens an empty one.
-func (r *Run) replaceDB(w Workload) error {
-	if err := r.db.Close(); err != nil {
-		return err
-	}
-	var err error
-	if r.db, err = r.Store.Open(r.newDir(), r.options(w)); err != nil {
-		return fmt.Errorf("open: %w", err)
-	}
-	return nil
-}
-
-// overwrite replaces the properties of entities of a compacted database.
-func overwrite(r *Run, _ Workload, ops int) error {
-	return r.put(ops, r.random, 1+int(r.Seed)%97)
-}
-
-// random returns the number of the entity at index i of the random order.
-func (r *Run) random(i int) int { return int(r.order[i%len(r.order)]) }
-
-// put writes n entities in batches of 100. It takes the properties in the order of the
-// writes: reading them in random order would miss the processor's caches and cost as
-// much as storing them.
-func (r *Run) put(n int, order func(i int) int, shift int) error {
-	fill := func(batch []edm.Entity, at int) []edm.Entity {
-		batch = batch[:min(batchLen, n-at)]
-		for i := range batch {
-			r.Data.Fill(order(at+i), at+i+shift, &batch[i])
-		}
-		return batch
-	}
-	batch := Batch(batchLen)
-	fill(batch, 0)
-	wall, cpu := time.Now(), CPUTime()
-	for at := 0; at < n; at += batchLen {
-		fill(batch, at)
-	}
-	wallFill, cpuFill := time.Since(wall), CPUTime()-cpu
-	err := r.parallel(1, n, func(w *worker, _, _ int) error {
-		for at := 0; at < n; at += batchLen {
-			batch := fill(w.batch, at)
-			if err := w.timed(func() error { return w.session.Put(batch) }); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	r.result.Elapsed -= min(wallFill, r.result.Elapsed)
-	r.result.CPU -= min(cpuFill, r.result.CPU)
-	return err
-}
-
-// insert writes entities one by one in random order.
-func insert(r *Run, wl Workload, ops int) error {
-	return r.parallel(wl.Parallel, ops, func(w *worker, from, to int) error {
-		for i := from; i < to; i++ {
-			r.Data.Fill(r.random(i), i, &w.batch[0])
-			if err := w.timed(func() error { return w.session.Put(w.batch[:1]) }); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// batches writes batches of 100 entities of one partition, in random order.
-func batches(r *Run, wl Workload, ops int) error {
-	total := r.Data.Len() / batchLen
-	if total == 0 {
-		return errors.New("fewer than 100 entities")
-	}
-	return r.parallel(wl.Parallel, ops, func(w *worker, from, to int) error {
-		for i := from; i < to; i++ {
-			first := int(uint64(i)*batchStride%uint64(total)) * batchLen
-			for j := range w.batch {
-				r.Data.Fill(first+j, first+j, &w.batch[j])
-			}
-			if err := w.timed(func() error { return w.session.Put(w.batch) }); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// batchStride is a prime that divides no number of batches.
-const batchStride = 1_000_003
-
-// lookups gets single entities in random order.
-func lookups(missing bool) func(*Run, Workload, int) error {
-	return func(r *Run, wl Workload, ops int) error {
-		return r.parallel(wl.Parallel, ops, func(w *worker, from, to int) error {
-			for i := from; i < to; i++ {
-				key := r.Data.Key(r.random(i))
-				if missing {
-					key = r.Data.Missing(r.random(i))
-				}
-				var start time.Time
-				if i%sampleEvery == 0 {
-					start = time.Now()
-				}
-				found, err := w.session.Get(key, &w.fold)
-				if err != nil {
-					return err
-				}
-				if i%sampleEvery == 0 {
-					w.latencies = append(w.latencies, time.Since(start))
-				}
-				if found == missing {
-					return fmt.Errorf("get of %v: found is %v, want %v", key, found, !missing)
-				}
-			}
-			return nil
-		})
-	}
-}
-
-// scanPartitions scans partitions in random order until ops entities are read.
-func scanPartitions(r *Run, _ Workload, ops int) error {
-	shape := r.Data.Shape()
-	return r.parallel(1, ops, func(w *worker, _, _ int) error {
-		for i := 0; i*shape.Rows < ops; i++ {
-			p := r.random(i) % shape.Partitions
-			scan := func() error { return w.session.Scan(r.Data.Partition(p), false, &w.fold) }
-			if shape.Rows < sampleEvery && i%sampleEvery != 0 {
-				if err := scan(); err != nil {
-					return err
-				}
-				continue
-			}
-			if err := w.timed(scan); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// scanTable scans the whole table until ops entities are read.
-func scanTable(hot bool) func(*Run, Workload, int) error {
-	return func(r *Run, _ Workload, ops int) error {
-		return r.parallel(1, ops, func(w *worker, _, _ int) error {
-			for seen := 0; seen < ops; seen += r.Data.Len() {
-				if err := w.timed(func() error { return w.session.Scan("", hot, &w.fold) }); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-}
-
-// reopen opens the database again and reads an entity. With startLogged and startClosed
-// it makes a new database each time, because Open may change it in the background.
-func reopen(r *Run, wl Workload, ops int) error {
-	for i := range ops {
-		if err := r.db.Close(); err != nil {
-			return err
-		}
-		dir := r.Loaded
-		if !wl.ReadOnly {
-			dir = r.newDir()
-			if err := r.prepareStart(wl, dir); err != nil {
-				return err
-			}
-		}
-		wall, cpu := time.Now(), CPUTime()
-		var err error
-		if r.db, err = r.Store.Open(dir, r.options(wl)); err != nil {
-			return fmt.Errorf("reopen: %w", err)
-		}
-		var f Fold
-		found, err := r.db.Session().Get(r.Data.Key(i%r.Data.Len()), &f)
-		took := time.Since(wall)
-		r.result.CPU += CPUTime() - cpu
-		r.result.Elapsed += took
-		r.result.Latencies = append(r.result.Latencies, took)
-		r.result.Sum += f.Sum()
-		r.result.Rows += f.Rows()
-		if err != nil || !found {
-			return fmt.Errorf("get after reopening: found is %v: %w", found, err)
-		}
-	}
-	slices.Sort(r.result.Latencies)
-	return nil
 }

@@ -2,6 +2,7 @@ package bench_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,15 +21,18 @@ func TestWorkloads(t *testing.T) {
 		}
 		data := bench.NewDataset(shape, seed)
 		var all, hot bench.Fold
+		hottest := data.Match(edm.TypeDouble)
 		for _, e := range entitiesOf(data) {
 			all.Row(e.View())
-			if isHot(e) {
+			if hottest.Value(e.Properties[hottest.Prop].Value) {
 				hot.Row(e.View())
 			}
 		}
 		run := &bench.Run{Store: bench.Tablerock{}, Data: data, Dir: t.TempDir(), CacheBytes: 8 << 20, LogBytes: 1 << 20, Seed: seed}
+		evicted := 0
+		run.Evict = func(string) error { evicted++; return nil }
 		for _, w := range bench.Workloads() {
-			if !w.Fits(name) {
+			if !w.Fits(name, n) {
 				continue
 			}
 			t.Run(w.Name+"/shape="+name, func(t *testing.T) {
@@ -38,7 +42,6 @@ func TestWorkloads(t *testing.T) {
 					ops = 10
 				}
 				before, after := 0, 0
-				loaded := run.Loaded != ""
 				res, err := run.Do(w, ops, func() { before++ }, func() { after++ })
 				if err != nil {
 					t.Fatal(err)
@@ -46,18 +49,22 @@ func TestWorkloads(t *testing.T) {
 				if before != 1 || after != 1 || res.Ops != int64(ops) || res.Elapsed <= 0 || res.DiskBytes <= 0 {
 					t.Errorf("%d and %d calls, result %+v; want one call each, %d ops, time and bytes", before, after, res, ops)
 				}
-				if got, want := run.Loaded != "", loaded || w.ReadOnly; got != want {
-					t.Errorf("a loaded database exists: %v, want %v", got, want)
+				if got, want := run.Prepared[w.Start] != "", w.Start != bench.Empty; got != want {
+					t.Errorf("a database in the state %v exists: %v, want %v", w.Start, got, want)
 				}
 				if w.Durable && res.Syncs < 1 {
 					t.Errorf("%d syncs of a durable workload", res.Syncs)
 				}
+				if got, want := evicted > 0, w.Cold; got != want {
+					t.Errorf("evicted: %v, want %v", got, want)
+				}
+				evicted = 0
 				switch {
 				case w.Name == "get/key=missing/readers=1":
 					wantFold(t, res, 0, 0)
-				case strings.HasPrefix(w.Name, "get"), w.Name == "scan/range=table":
+				case strings.HasPrefix(w.Name, "get"), strings.HasPrefix(w.Name, "scan/range=table"):
 					wantFold(t, res, passes*all.Sum(), passes*all.Rows())
-				case strings.HasPrefix(w.Name, "filter"):
+				case strings.HasPrefix(w.Name, "filter/type=Double"):
 					wantFold(t, res, passes*hot.Sum(), passes*hot.Rows())
 				}
 			})
@@ -98,7 +105,7 @@ func TestReadsDoNotAllocate(t *testing.T) {
 		}
 	}
 	scan := func() {
-		if err := s.Scan("", false, &f); err != nil {
+		if err := s.Scan(bench.Scan{}, &f); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -122,27 +129,89 @@ func TestReadsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// flushes is a store that flushes its log on Close.
-type flushes struct{ bench.Tablerock }
-
-func (s flushes) Open(dir string, o bench.Options) (bench.DB, error) {
-	db, err := s.Tablerock.Open(dir, o)
-	return flushesDB{db}, err
+// broken is a store with one fault.
+type broken struct {
+	bench.Tablerock
+	fault string
 }
 
-type flushesDB struct{ bench.DB }
+func (s broken) Open(dir string, o bench.Options) (bench.DB, error) {
+	db, err := s.Tablerock.Open(dir, o)
+	return brokenDB{db, s.fault}, err
+}
 
-func (d flushesDB) Close() error { return errors.Join(d.DB.WaitIdle(), d.DB.Close()) }
+type brokenDB struct {
+	bench.DB
+	fault string
+}
 
-// TestReopenReplaysAll checks that reopen/from=log fails on a store with an empty log.
-func TestReopenReplaysAll(t *testing.T) {
-	data := bench.NewDataset(bench.Shape{Partitions: 1, Rows: 100}, 1)
-	run := &bench.Run{Store: flushes{}, Data: data, Dir: t.TempDir(), CacheBytes: 8 << 20, Seed: 1}
-	for _, w := range bench.Workloads() {
-		if w.Name == "reopen/from=log" {
-			if _, err := run.Do(w, 1, nil, nil); err == nil || !strings.Contains(err.Error(), ".sst") {
-				t.Errorf("%s of a store that flushes: %v, want an error that names the file", w.Name, err)
+func (d brokenDB) Session() bench.Session { return &brokenSession{Session: d.DB.Session(), db: d} }
+
+type brokenSession struct {
+	bench.Session
+	db   brokenDB
+	puts int
+}
+
+func (s *brokenSession) Put(entities []edm.Entity) error {
+	s.puts++
+	switch {
+	case s.db.fault == "flush":
+		return errors.Join(s.Session.Put(entities), s.db.Flush())
+	case s.db.fault == "lose" && s.puts%3 == 0:
+		return nil
+	case s.db.fault == "shorten":
+		e := entities[len(entities)-1]
+		note := e.Properties[bench.PropNote].Value
+		entities[len(entities)-1].Properties[bench.PropNote].Value = edm.String("")
+		defer func() { e.Properties[bench.PropNote].Value = note }()
+	}
+	return s.Session.Put(entities)
+}
+
+func (s *brokenSession) Scan(scan bench.Scan, f *bench.Fold) error {
+	if s.db.fault == "limit" {
+		scan.Limit = 5
+	}
+	return s.Session.Scan(scan, f)
+}
+
+func (s *brokenSession) Get(key edm.Key, f *bench.Fold) (bool, error) {
+	if s.db.fault == "skip" {
+		return true, nil
+	}
+	return s.Session.Get(key, f)
+}
+
+// TestRunRefuses checks that a workload fails on a store that does less work than the
+// workload asks for.
+func TestRunRefuses(t *testing.T) {
+	data := bench.NewDataset(bench.Shape{Partitions: 2, Rows: 500}, 1)
+	for _, c := range []struct{ fault, workload, want string }{
+		{"flush", "reopen/from=log", ".sst exists"},
+		{"lose", "load/order=sorted", "check: 700 rows"},
+		{"lose", "insert/writers=1", "check: "},
+		{"lose", "batch/writers=1", "check: "},
+		{"shorten", "load/order=random", "check: 1000 rows"},
+		{"shorten", "overwrite/passes=3", "check: 1000 rows"},
+		{"limit", "scan/range=partition", "check: "},
+		{"limit", "scan/range=table", "check: 25 rows"},
+		{"limit", "filter/type=Int32", "check: "},
+		{"skip", "get/key=present/readers=2", "check: 0 rows"},
+		{"skip", "get/key=missing/readers=1", "found is true"},
+		{"skip", "ycsb/mix=C", "check: 0 rows"},
+	} {
+		t.Run(c.fault+"/"+c.workload, func(t *testing.T) {
+			i := slices.IndexFunc(bench.Workloads(), func(w bench.Workload) bool { return w.Name == c.workload })
+			if i < 0 {
+				t.Fatal("no workload has this name")
 			}
-		}
+			w := bench.Workloads()[i]
+			run := &bench.Run{Store: broken{fault: c.fault}, Data: data, Dir: t.TempDir(), CacheBytes: 8 << 20, Seed: 1}
+			_, err := run.Do(w, w.Ops(data.Len()), nil, nil)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want one with %q", err, c.want)
+			}
+		})
 	}
 }

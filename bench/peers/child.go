@@ -10,116 +10,136 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/bench"
+	"github.com/tablerock-db/tablerock/bench/peers/internal/results"
 )
 
-// outcome is the result of one run of a workload, as in the JSON file.
-type outcome struct {
-	Workload string `json:"workload"`
+// job is the work of one child process, which it reads as JSON from its standard input.
+type job struct {
 	Engine   string `json:"engine"`
+	Workload string `json:"workload"` // or "" to prepare a database
+	Start    string `json:"start"`    // the state of Prepared
+	Prepared string `json:"prepared"` // directory of the prepared database, "" of an empty one
+	Dir      string `json:"dir"`      // for other databases
+	Size     int    `json:"size"`
 	Shape    string `json:"shape"`
+	Seed     uint64 `json:"seed"`
 	Rep      int    `json:"rep"`
-	Ops      int64  `json:"ops"`
-
-	OpsPerSecond    float64 `json:"ops_per_second"`
-	TotalPerSecond  float64 `json:"total_per_second"` // background work included; 0 if it only reads
-	CPUMicros       float64 `json:"cpu_us_per_op"`
-	TotalCPUMicros  float64 `json:"total_cpu_us_per_op"`
-	P50Micros       float64 `json:"p50_us"`
-	P99Micros       float64 `json:"p99_us"`
-	P999Micros      float64 `json:"p999_us"`
-	MaxMicros       float64 `json:"max_us"`
-	AllocsPerOp     float64 `json:"allocs_per_op"`
-	AllocBytesPerOp float64 `json:"alloc_bytes_per_op"`
-	SyncsPerOp      float64 `json:"syncs_per_op"` // -1 if not counted
-	DiskBytes       int64   `json:"disk_bytes"`
-	Rows            int64   `json:"rows"`
-	Sum             uint64  `json:"sum,string"`
-	// ForeignCores is the number of processors that other processes used meanwhile,
-	// -1 if it is not known.
-	ForeignCores float64 `json:"foreign_cores"`
+	Divide   int    `json:"divide"` // of the workload's operations
+	CacheMiB int64  `json:"cache_mib"`
+	Profile  string `json:"profile"` // file for a CPU profile of the measurement
 }
 
-// runChild runs one workload, or prepares a database, in this process.
-func (s *settings) runChild(stdout io.Writer) error {
-	stores, err := s.stores()
-	if err != nil {
+// runChild does the job and prints its results.
+func runChild(stdin io.Reader, stdout io.Writer) error {
+	var j job
+	if err := json.NewDecoder(stdin).Decode(&j); err != nil {
+		return fmt.Errorf("read the job: %w", err)
+	}
+	out, err := j.run()
+	if err != nil || out == nil {
 		return err
 	}
-	shape, err := bench.ShapeOf(s.shapes, s.n)
+	return json.NewEncoder(stdout).Encode(out)
+}
+
+func (j *job) run() ([]results.Result, error) {
+	if j.Engine == rawName {
+		return j.raw()
+	}
+	stores, err := enginesOf(j.Engine)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	shape, err := bench.ShapeOf(j.Shape, j.Size)
+	if err != nil {
+		return nil, err
+	}
+	start, err := bench.ParseStart(j.Start)
+	if err != nil {
+		return nil, err
 	}
 	r := &bench.Run{
-		Store: stores[0], Data: bench.NewDataset(shape, s.seed), Dir: s.dir, Loaded: s.loaded,
-		CacheBytes: s.cacheMiB << 20, Seed: s.seed,
+		Store: stores[0], Data: bench.NewDataset(shape, j.Seed), Dir: j.Dir, Seed: j.Seed,
+		CacheBytes: j.CacheMiB << 20, Evict: evict,
 	}
-	if s.child == "prepare" {
-		return r.PrepareLoaded(s.loaded)
+	if j.Workload == "" {
+		return nil, r.Prepare(start, j.Prepared)
 	}
-	for _, w := range bench.Workloads() {
-		if w.Name == s.child {
-			out, err := s.measure(r, w)
-			if err != nil {
-				return err
-			}
-			return json.NewEncoder(stdout).Encode(out)
-		}
+	if j.Prepared != "" {
+		r.Prepared = map[bench.Start]string{start: j.Prepared}
 	}
-	return fmt.Errorf("workload %q is not known", s.child)
+	w, err := workloadOf(j.Workload)
+	if err != nil {
+		return nil, err
+	}
+	ops := max(1, w.Ops(r.Data.Len())/max(1, j.Divide))
+	if j.Profile != "" {
+		return nil, profile(r, w, ops, j.Profile)
+	}
+	return j.measure(r, w, ops)
 }
 
-// errProfiled ends a run with a profile, which distorts its results.
-var errProfiled = errors.New("profile written, no result")
+// workloadOf returns the workload with a name.
+func workloadOf(name string) (bench.Workload, error) {
+	for _, w := range bench.Workloads() {
+		if w.Name == name {
+			return w, nil
+		}
+	}
+	return bench.Workload{}, fmt.Errorf("workload %q is not known", name)
+}
 
-// profile writes a CPU profile of the measured part of w to a file.
-func profile(r *bench.Run, w bench.Workload, name string) error {
+// profile writes a CPU profile of the measured part of w to a file. It has no result,
+// because a profile distorts it.
+func profile(r *bench.Run, w bench.Workload, ops int, name string) error {
 	f, err := os.Create(name)
 	if err != nil {
 		return err
 	}
 	var started error
-	_, err = r.Do(w, w.Ops(r.Data.Len()), func() { started = pprof.StartCPUProfile(f) }, pprof.StopCPUProfile)
-	if err = errors.Join(err, started, f.Close()); err != nil {
-		return err
-	}
-	return errProfiled
+	_, err = r.Do(w, ops, func() { started = pprof.StartCPUProfile(f) }, pprof.StopCPUProfile)
+	return errors.Join(err, started, f.Close())
 }
 
-// measure runs w and returns its cost.
-func (s *settings) measure(r *bench.Run, w bench.Workload) (outcome, error) {
+// merged is the ending of the names of results that include the background work.
+const merged = "/until=merged"
+
+// measure runs w and returns its cost: until the last operation, and of workloads that
+// write also until everything is flushed and merged.
+func (j *job) measure(r *bench.Run, w bench.Workload, ops int) ([]results.Result, error) {
+	r.Init()
+	m := newMemory()
 	var begin, end usage
-	before := func() { begin = currentUsage() }
-	after := func() { end = currentUsage() }
-	if s.profile != "" {
-		return outcome{}, profile(r, w, s.profile)
-	}
-	res, err := r.Do(w, w.Ops(r.Data.Len()), before, after)
+	var rss int64
+	res, err := r.Do(w, ops, func() {
+		begin = currentUsage()
+		m.start()
+	}, func() {
+		end = currentUsage()
+		rss = m.end()
+	})
 	if err != nil {
-		return outcome{}, err
+		return nil, err
 	}
 	micros := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
-	out := outcome{
-		Workload: w.Name, Engine: r.Store.Name(), Shape: s.shapes, Ops: res.Ops,
-		OpsPerSecond:    res.OpsPerSecond(),
-		CPUMicros:       res.PerOp(res.CPU) / 1e3,
-		P50Micros:       micros(res.Quantile(0.5)),
-		P99Micros:       micros(res.Quantile(0.99)),
-		P999Micros:      micros(res.Quantile(0.999)),
-		MaxMicros:       micros(res.Quantile(1)),
+	out := results.Result{
+		Workload: w.Name, Engine: r.Store.Name(), Size: j.Size, Shape: j.Shape, Rep: j.Rep,
+		Ops: res.Ops, Seconds: res.Elapsed.Seconds(), OpsPerSec: res.OpsPerSecond(),
+		CPUMicros: res.PerOp(res.CPU) / 1e3,
+		P50:       micros(res.Quantile(0.5)), P99: micros(res.Quantile(0.99)), P999: micros(res.Quantile(0.999)),
 		AllocsPerOp:     float64(res.Allocs) / float64(res.Ops),
 		AllocBytesPerOp: float64(res.AllocBytes) / float64(res.Ops),
-		SyncsPerOp:      float64(res.Syncs) / float64(res.Ops),
-		DiskBytes:       res.DiskBytes,
-		Rows:            res.Rows,
-		Sum:             res.Sum,
-		ForeignCores:    end.foreign(begin),
+		DiskBytes:       res.DiskBytes, RSSBytes: rss, ForeignCores: end.foreign(begin),
 	}
-	if res.Syncs < 0 {
-		out.SyncsPerOp = -1
+	if res.Logical == 0 {
+		return []results.Result{out}, nil
 	}
-	if res.BackgroundElapsed > 0 {
-		out.TotalPerSecond = float64(res.Ops) / (res.Elapsed + res.BackgroundElapsed).Seconds()
-		out.TotalCPUMicros = res.PerOp(res.CPU+res.BackgroundCPU) / 1e3
-	}
-	return out, nil
+	out.WriteAmp = float64(res.Written) / float64(res.Logical)
+	whole := out
+	whole.Workload += merged
+	whole.Seconds = (res.Elapsed + res.BackgroundElapsed).Seconds()
+	whole.OpsPerSec = float64(res.Ops) / whole.Seconds
+	whole.CPUMicros = res.PerOp(res.CPU+res.BackgroundCPU) / 1e3
+	whole.WriteAmp = float64(res.Written+res.BackgroundWritten) / float64(res.Logical)
+	return []results.Result{out, whole}, nil
 }

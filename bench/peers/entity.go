@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/tablerock-db/tablerock/bench"
 	"github.com/tablerock-db/tablerock/edm"
@@ -123,31 +122,37 @@ func foldValue(src []byte, f *bench.Fold) error {
 	return nil
 }
 
-// hot reports whether a value matches bench.Filter. It decodes only the property that the
-// filter needs.
-func hot(src []byte) (bool, error) {
+// matches reports whether a value matches m. It decodes only the property that m needs.
+func matches(src []byte, m *bench.Match) (bool, error) {
 	for len(src) >= 2 {
 		id, t := src[0], edm.Type(src[1])
 		src = src[2:]
+		wanted := int(id) == m.Prop
 		switch t {
 		case edm.TypeDouble:
 			if len(src) < 8 {
 				return false, errValue
 			}
-			if id == bench.PropTemperature {
-				return math.Float64frombits(binary.LittleEndian.Uint64(src)) > bench.HotAbove, nil
+			if wanted {
+				return m.Double(binary.LittleEndian.Uint64(src)), nil
 			}
 			src = src[8:]
 		case edm.TypeInt32, edm.TypeInt64, edm.TypeDateTime:
-			_, used := binary.Uvarint(src)
+			n, used := binary.Uvarint(src)
 			if used <= 0 {
 				return false, errValue
+			}
+			if wanted {
+				return m.Word(wordOf(t, n)), nil
 			}
 			src = src[used:]
 		case edm.TypeString, edm.TypeBinary:
 			n, used := binary.Uvarint(src)
 			if used <= 0 || uint64(len(src)-used) < n {
 				return false, errValue
+			}
+			if wanted {
+				return m.Bytes(src[used : used+int(n)]), nil
 			}
 			src = src[used+int(n):]
 		case edm.TypeBoolean:
@@ -167,12 +172,75 @@ func hot(src []byte) (bool, error) {
 	return false, errValue
 }
 
-// fold folds a value unless onlyHot is set and the value is not hot.
-func fold(value []byte, onlyHot bool, f *bench.Fold) error {
-	if onlyHot {
-		if is, err := hot(value); err != nil || !is {
-			return err
+// wordOf returns the integer or the ticks in the varint of a property.
+func wordOf(t edm.Type, n uint64) int64 {
+	if t == edm.TypeDateTime {
+		return int64(n)
+	}
+	return int64(n>>1) ^ -int64(n&1)
+}
+
+// fold folds a value unless m is not nil and the value does not match.
+func fold(value []byte, m *bench.Match, f *bench.Fold) (matched bool, err error) {
+	if m != nil {
+		if is, err := matches(value, m); err != nil || !is {
+			return false, err
 		}
 	}
-	return foldValue(value, f)
+	return true, foldValue(value, f)
+}
+
+// bounds sets the bounds of the keys that a scan selects.
+func (k *keys) bounds(s bench.Scan) {
+	k.lower, k.upper = appendBounds(k.lower[:0], k.upper[:0], s.Partition)
+	if s.Partition == "" && s.From.Partition != "" {
+		k.lower = appendKey(k.lower[:0], s.From)
+	}
+}
+
+// keys has the buffers of a session.
+type keys struct{ key, value, lower, upper []byte }
+
+// encode encodes an entity. The slices are valid until the next call.
+func (k *keys) encode(e *edm.Entity) (key, value []byte) {
+	k.key, k.value = appendKey(k.key[:0], e.Key), appendValue(k.value[:0], e.Properties)
+	return k.key, k.value
+}
+
+// pairs has the encoded entities of one transaction, for stores that read the slices
+// when it ends.
+type pairs struct {
+	buf  []byte
+	ends []int // of each key and each value in buf
+}
+
+func (p *pairs) encode(entities []edm.Entity) {
+	p.buf, p.ends = p.buf[:0], p.ends[:0]
+	for i := range entities {
+		p.buf = appendKey(p.buf, entities[i].Key)
+		p.ends = append(p.ends, len(p.buf))
+		p.buf = appendValue(p.buf, entities[i].Properties)
+		p.ends = append(p.ends, len(p.buf))
+	}
+}
+
+// each calls f with all pairs.
+func (p *pairs) each(f func(key, value []byte) error) error {
+	from := 0
+	for i := 0; i < len(p.ends); i += 2 {
+		mid, to := p.ends[i], p.ends[i+1]
+		if err := f(p.buf[from:mid:mid], p.buf[mid:to:to]); err != nil {
+			return err
+		}
+		from = to
+	}
+	return nil
+}
+
+// limited counts the rows of a scan and reports when they are enough.
+func limited(s bench.Scan, rows *int, matched bool) bool {
+	if matched {
+		*rows++
+	}
+	return s.Limit > 0 && *rows >= s.Limit
 }

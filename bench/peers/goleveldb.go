@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"time"
 
 	"github.com/syndtr/goleveldb/leveldb"
 	"github.com/syndtr/goleveldb/leveldb/filter"
@@ -25,9 +24,15 @@ func (levelStore) Describe() string {
 		"4096 open files, L0 slowdown 16, pause 32"
 }
 
+// HasLog implements bench.Store.
+func (levelStore) HasLog() bool { return true }
+
+// keptTables is more tables at level 0 than a workload makes.
+const keptTables = 1000
+
 // Open implements bench.Store.
 func (levelStore) Open(dir string, o bench.Options) (bench.DB, error) {
-	db, err := leveldb.OpenFile(dir, &opt.Options{
+	options := &opt.Options{
 		BlockCacheCapacity:     int(o.CacheBytes),
 		WriteBuffer:            int(o.LogBytes),
 		BlockSize:              8 << 10,
@@ -37,35 +42,44 @@ func (levelStore) Open(dir string, o bench.Options) (bench.DB, error) {
 		OpenFilesCacheCapacity: 4096,
 		WriteL0SlowdownTrigger: 16,
 		WriteL0PauseTrigger:    32,
-	})
+	}
+	if o.KeepRuns {
+		options.CompactionL0Trigger = keptTables
+		options.WriteL0SlowdownTrigger, options.WriteL0PauseTrigger = keptTables, keptTables
+	}
+	db, err := leveldb.OpenFile(dir, options)
 	if err != nil {
 		return nil, err
 	}
-	return &levelDB{db, &opt.WriteOptions{Sync: o.Durable}}, nil
+	return &levelDB{db: db, dir: dir, options: options, write: &opt.WriteOptions{Sync: o.Durable}}, nil
 }
 
 type levelDB struct {
-	db    *leveldb.DB
-	write *opt.WriteOptions
+	db      *leveldb.DB
+	dir     string
+	options *opt.Options
+	write   *opt.WriteOptions
 }
 
 // Session implements bench.DB.
 func (d *levelDB) Session() bench.Session { return &levelSession{db: d.db, write: d.write} }
 
+// Flush implements bench.DB. The store flushes when it replays its log at Open.
+func (d *levelDB) Flush() error {
+	if err := d.db.Close(); err != nil {
+		return err
+	}
+	db, err := leveldb.OpenFile(d.dir, d.options)
+	if err == nil {
+		d.db = db
+	}
+	return err
+}
+
 // WaitIdle implements bench.DB. It waits for compactions only: the store has no flush, so
 // the newest entities stay in memory, which is in its favour.
 func (d *levelDB) WaitIdle() error {
-	var before, after leveldb.DBStats
-	for quiet := 0; quiet < 4; quiet++ {
-		if err := d.db.Stats(&after); err != nil {
-			return err
-		}
-		if after.IOWrite != before.IOWrite {
-			quiet = 0
-		}
-		before.IOWrite = after.IOWrite
-		time.Sleep(5 * time.Millisecond)
-	}
+	waitQuiet()
 	return nil
 }
 
@@ -82,20 +96,17 @@ func (d *levelDB) Reads() (n, bytes int64) { return -1, -1 }
 func (d *levelDB) Close() error { return d.db.Close() }
 
 type levelSession struct {
-	db           *leveldb.DB
-	write        *opt.WriteOptions
-	batch        leveldb.Batch
-	key, value   []byte
-	lower, upper []byte
+	keys
+	db    *leveldb.DB
+	write *opt.WriteOptions
+	batch leveldb.Batch
 }
 
 // Put implements bench.Session: one batch.
 func (s *levelSession) Put(entities []edm.Entity) error {
 	s.batch.Reset()
 	for i := range entities {
-		s.key = appendKey(s.key[:0], entities[i].Key)
-		s.value = appendValue(s.value[:0], entities[i].Properties)
-		s.batch.Put(s.key, s.value)
+		s.batch.Put(s.encode(&entities[i]))
 	}
 	return s.db.Write(&s.batch, s.write)
 }
@@ -114,14 +125,31 @@ func (s *levelSession) Get(key edm.Key, f *bench.Fold) (bool, error) {
 }
 
 // Scan implements bench.Session.
-func (s *levelSession) Scan(partition string, onlyHot bool, f *bench.Fold) error {
-	s.lower, s.upper = appendBounds(s.lower[:0], s.upper[:0], partition)
+func (s *levelSession) Scan(scan bench.Scan, f *bench.Fold) error {
+	s.bounds(scan)
 	it := s.db.NewIterator(&util.Range{Start: s.lower, Limit: s.upper}, nil)
 	defer it.Release()
+	rows := 0
 	for it.Next() {
-		if err := fold(it.Value(), onlyHot, f); err != nil {
+		matched, err := fold(it.Value(), scan.Match, f)
+		if err != nil {
 			return err
+		}
+		if limited(scan, &rows, matched) {
+			break
 		}
 	}
 	return it.Error()
+}
+
+// Count implements bench.Session.
+func (s *levelSession) Count() (int64, error) {
+	s.bounds(bench.Scan{})
+	it := s.db.NewIterator(&util.Range{Start: s.lower, Limit: s.upper}, nil)
+	defer it.Release()
+	var n int64
+	for it.Next() {
+		n++
+	}
+	return n, it.Error()
 }

@@ -1,12 +1,22 @@
-// Command peers runs the workloads of package bench on Tablerock and on other embedded
-// stores and prints a comparison.
+// Command peers measures Tablerock beside other embedded stores.
 //
-//	go run . -n 1000000 -reps 3 -workloads all -engines tablerock,pebble,goleveldb
+//	go run . -quick                          all workloads, 10,000 entities: one minute
+//	go run . -out results.jsonl              1,000,000 entities, 3 repetitions: about 2 hours
+//	go run . -sizes 100000,1000000,10000000 -workloads growth -out results.jsonl
 //
-// Each repetition of a workload on a store has its own process, and the repetitions of
-// the stores alternate. Workloads that only read use a database that another process
-// loaded in random order and compacted. The command fails if the stores read different
-// checksums.
+// RocksDB and LMDB need a C compiler, the Debian packages librocksdb-dev and
+// liblmdb-dev, and the build tags rocksdb and lmdb:
+//
+//	go run -tags rocksdb,lmdb . -quick -engines tablerock,rocksdb,lmdb
+//
+// Each repetition of a workload on an engine has its own process, and the repetitions of
+// the engines alternate. A result is appended to the file when its process ends, and the
+// command skips results that the file has, so it may be interrupted and started again.
+//
+// All engines get the same entities in the same order, encode them within the measured
+// time, and fold every property that they read into a checksum. The process compares the
+// checksum with that of the generated entities, and after a workload that writes it
+// reads the whole table and compares that: a difference is an error.
 package main
 
 import (
@@ -16,6 +26,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 
 	"github.com/tablerock-db/tablerock/bench"
@@ -23,7 +34,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
@@ -31,84 +42,75 @@ func main() {
 	}
 }
 
-// settings are the command's flags.
-type settings struct {
-	n         int
-	reps      int
-	seed      uint64
-	workloads string
-	engines   string
-	shapes    string
-	dir       string
-	json      string
-	markdown  bool
-	cacheMiB  int64
+// childCommand makes the program run one job.
+const childCommand = "child"
 
-	// Flags for child processes.
-	child   string // the workload, or "prepare"
-	loaded  string
-	profile string
-}
-
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	var s settings
-	fs := flag.NewFlagSet("peers", flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	fs.IntVar(&s.n, "n", 100_000, "entities")
-	fs.IntVar(&s.reps, "reps", 3, "repetitions")
-	fs.Uint64Var(&s.seed, "seed", 1, "seed of entities and orders")
-	fs.StringVar(&s.workloads, "workloads", "all", "comma-separated prefixes of names of workloads, such as load,get/key=missing")
-	fs.StringVar(&s.engines, "engines", "tablerock,pebble,goleveldb", "comma-separated stores: tablerock, tablerock-compact, pebble, goleveldb")
-	fs.StringVar(&s.shapes, "shapes", bench.Grid, "comma-separated shapes: "+strings.Join(bench.ShapeNames(), ", "))
-	fs.StringVar(&s.dir, "dir", "", "directory for databases (default a temporary one)")
-	fs.StringVar(&s.json, "json", "", "`file` for the results of all runs")
-	fs.BoolVar(&s.markdown, "markdown", false, "print Markdown tables")
-	fs.Int64Var(&s.cacheMiB, "cache-mib", 512, "block cache in MiB")
-	fs.StringVar(&s.child, "child", "", "run this one workload in this process and print its result (used by the command itself)")
-	fs.StringVar(&s.loaded, "loaded", "", "with -child, the database to read")
-	fs.StringVar(&s.profile, "cpuprofile", "", "with -child, file for a CPU profile of the measured part")
-	if err := fs.Parse(args); err != nil {
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	if len(args) == 1 && args[0] == childCommand {
+		return runChild(stdin, stdout)
+	}
+	s, err := parse(args, stderr)
+	if err != nil {
 		return err
 	}
+	return s.measure(ctx, stdout, stderr)
+}
+
+// settings are the flags of a measurement.
+type settings struct {
+	sizes     []int
+	shapes    []string
+	engines   []string
+	workloads []bench.Workload
+	reps      int
+	seed      uint64
+	dir       string
+	out       string
+	json      bool
+	quick     bool
+	divide    int
+	cacheMiB  int64
+	profile   string
+	command   string
+}
+
+func parse(args []string, stderr io.Writer) (*settings, error) {
+	s := &settings{command: "go run . " + strings.Join(args, " ")}
+	fs := flag.NewFlagSet("peers", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	sizes := fs.String("sizes", defaultSizes, "comma-separated numbers of entities")
+	shapes := fs.String("shapes", bench.Grid, "comma-separated shapes: "+strings.Join(bench.ShapeNames(), ", "))
+	names := fs.String("engines", strings.Join(append(engineNames(), rawName), ","),
+		"comma-separated engines; raw measures the disk alone")
+	workloads := fs.String("workloads", "all", "comma-separated workloads, or their first parts such as load,get/key=missing, or growth or caches")
+	fs.IntVar(&s.reps, "reps", 3, "repetitions")
+	fs.Uint64Var(&s.seed, "seed", 1, "seed of entities and orders")
+	fs.StringVar(&s.dir, "dir", "", "parent of the temporary directory for databases, on the disk to measure")
+	fs.StringVar(&s.out, "out", "", "`file` to append results to; results that it has are skipped")
+	fs.BoolVar(&s.json, "json", false, "print one JSON object for each result")
+	fs.BoolVar(&s.quick, "quick", false, "10,000 entities, one repetition, few operations: ends in a minute; its figures mean little")
+	fs.Int64Var(&s.cacheMiB, "cache-mib", 512, "block cache in MiB of workloads that set none")
+	fs.StringVar(&s.profile, "cpuprofile", "", "`directory` for CPU profiles of the measured parts, instead of results")
+	if err := fs.Parse(args); err != nil {
+		return nil, err
+	}
 	if fs.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q", fs.Arg(0))
+		return nil, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	}
-	if s.child != "" {
-		return s.runChild(stdout)
+	if s.divide = 1; s.quick {
+		s.reps, s.divide, s.cacheMiB = 1, quickDivide, quickCacheMiB
 	}
-	return s.compare(ctx, stdout, stderr)
+	if s.quick && *sizes == defaultSizes {
+		*sizes = strconv.Itoa(quickSize)
+	}
+	if s.reps < 1 {
+		return nil, fmt.Errorf("%d repetitions: at least one is needed", s.reps)
+	}
+	return s, s.resolve(*sizes, *shapes, *names, *workloads)
 }
 
-// stores returns the stores that -engines names.
-func (s *settings) stores() ([]bench.Store, error) {
-	all := []bench.Store{bench.Tablerock{}, bench.Tablerock{Small: true}, pebbleStore{}, levelStore{}}
-	var out []bench.Store
-names:
-	for name := range strings.SplitSeq(s.engines, ",") {
-		for _, store := range all {
-			if store.Name() == name {
-				out = append(out, store)
-				continue names
-			}
-		}
-		return nil, fmt.Errorf("engine %q is not known", name)
-	}
-	return out, nil
-}
+// defaultSizes is the size of the report.
+const defaultSizes = "1000000"
 
-// selected returns the workloads that -workloads names.
-func (s *settings) selected() ([]bench.Workload, error) {
-	var out []bench.Workload
-	for _, w := range bench.Workloads() {
-		for prefix := range strings.SplitSeq(s.workloads, ",") {
-			if s.workloads == "all" || strings.HasPrefix(w.Name, prefix) {
-				out = append(out, w)
-				break
-			}
-		}
-	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("no workload starts with %q", s.workloads)
-	}
-	return out, nil
-}
+// Settings of -quick. It divides the numbers of operations.
+const quickSize, quickDivide, quickCacheMiB = 10_000, 50, 64

@@ -24,6 +24,9 @@ func (pebbleStore) Describe() string {
 		"LBase 64 MiB, L0 trigger 2, stop 1000, compactions 1 to 2, BytesPerSync 512 KiB, newest format"
 }
 
+// HasLog implements bench.Store.
+func (pebbleStore) HasLog() bool { return true }
+
 // Open implements bench.Store.
 func (pebbleStore) Open(dir string, o bench.Options) (bench.DB, error) {
 	cache := pebble.NewCache(o.CacheBytes)
@@ -39,6 +42,7 @@ func (pebbleStore) Open(dir string, o bench.Options) (bench.DB, error) {
 		FormatMajorVersion:          pebble.FormatNewest,
 		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, 2 },
 		MaxOpenFiles:                4096,
+		DisableAutomaticCompactions: o.KeepRuns,
 		Logger:                      silent{},
 	}
 	for i := range options.Levels {
@@ -75,6 +79,9 @@ type pebbleDB struct {
 // Session implements bench.DB.
 func (d *pebbleDB) Session() bench.Session { return &pebbleSession{db: d.db, write: d.write} }
 
+// Flush implements bench.DB.
+func (d *pebbleDB) Flush() error { return d.db.Flush() }
+
 // WaitIdle implements bench.DB with a flush and a wait for compactions.
 func (d *pebbleDB) WaitIdle() error {
 	if err := d.db.Flush(); err != nil {
@@ -110,24 +117,21 @@ func (d *pebbleDB) Reads() (n, bytes int64) { return -1, -1 }
 func (d *pebbleDB) Close() error { return d.db.Close() }
 
 type pebbleSession struct {
-	db           *pebble.DB
-	write        *pebble.WriteOptions
-	key, value   []byte
-	lower, upper []byte
+	keys
+	db    *pebble.DB
+	write *pebble.WriteOptions
 }
 
 // Put implements bench.Session: one batch.
 func (s *pebbleSession) Put(entities []edm.Entity) error {
 	if len(entities) == 1 {
-		s.key = appendKey(s.key[:0], entities[0].Key)
-		s.value = appendValue(s.value[:0], entities[0].Properties)
-		return s.db.Set(s.key, s.value, s.write)
+		key, value := s.encode(&entities[0])
+		return s.db.Set(key, value, s.write)
 	}
 	b := s.db.NewBatch()
 	for i := range entities {
-		s.key = appendKey(s.key[:0], entities[i].Key)
-		s.value = appendValue(s.value[:0], entities[i].Properties)
-		if err := b.Set(s.key, s.value, nil); err != nil {
+		key, value := s.encode(&entities[i])
+		if err := b.Set(key, value, nil); err != nil {
 			return errors.Join(err, b.Close())
 		}
 	}
@@ -149,20 +153,39 @@ func (s *pebbleSession) Get(key edm.Key, f *bench.Fold) (bool, error) {
 }
 
 // Scan implements bench.Session.
-func (s *pebbleSession) Scan(partition string, onlyHot bool, f *bench.Fold) error {
-	s.lower, s.upper = appendBounds(s.lower[:0], s.upper[:0], partition)
+func (s *pebbleSession) Scan(scan bench.Scan, f *bench.Fold) error {
+	s.bounds(scan)
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: s.lower, UpperBound: s.upper})
 	if err != nil {
 		return err
 	}
+	rows := 0
 	for ok := it.First(); ok; ok = it.Next() {
 		value, err := it.ValueAndErr()
+		matched := false
 		if err == nil {
-			err = fold(value, onlyHot, f)
+			matched, err = fold(value, scan.Match, f)
 		}
 		if err != nil {
 			return errors.Join(err, it.Close())
 		}
+		if limited(scan, &rows, matched) {
+			break
+		}
 	}
 	return errors.Join(it.Error(), it.Close())
+}
+
+// Count implements bench.Session.
+func (s *pebbleSession) Count() (int64, error) {
+	s.bounds(bench.Scan{})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: s.lower, UpperBound: s.upper})
+	if err != nil {
+		return 0, err
+	}
+	var n int64
+	for ok := it.First(); ok; ok = it.Next() {
+		n++
+	}
+	return n, errors.Join(it.Error(), it.Close())
 }

@@ -4,20 +4,27 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tablerock-db/tablerock/bench"
+	"github.com/tablerock-db/tablerock/bench/peers/internal/results"
 	"github.com/tablerock-db/tablerock/edm"
 )
 
 // TestMain runs the command if it is started as a child process.
 func TestMain(m *testing.M) {
-	if slices.Contains(os.Args, "-child") {
-		if err := run(context.Background(), os.Args[1:], os.Stdout, os.Stderr); err != nil {
+	if len(os.Args) == 2 && os.Args[1] == childCommand {
+		if err := run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
 			os.Stderr.WriteString(err.Error() + "\n")
 			os.Exit(1)
 		}
@@ -40,10 +47,12 @@ func TestValueFoldsAsEntity(t *testing.T) {
 		if err := foldValue(value, &f); err != nil || f.Sum() != want.Sum() || f.Rows() != 1 {
 			t.Fatalf("entity %d: sum %016x, %d rows, %v, want %016x, 1", i, f.Sum(), f.Rows(), err, want.Sum())
 		}
-		temperature, _ := e.Properties[bench.PropTemperature].Value.Double()
-		isHot := temperature > bench.HotAbove
-		if got, err := hot(value); err != nil || got != isHot {
-			t.Fatalf("entity %d: hot is %v, %v, want %v", i, got, err, isHot)
+		for _, typ := range bench.MatchedTypes() {
+			match := data.Match(typ)
+			want := match.Value(e.Properties[match.Prop].Value)
+			if got, err := matches(value, match); err != nil || got != want {
+				t.Fatalf("entity %d: %v is %v, %v, want %v", i, match.Expr, got, err, want)
+			}
 		}
 		for cut := range len(value) {
 			// A prefix is an error unless it ends between two properties.
@@ -58,55 +67,169 @@ func TestValueFoldsAsEntity(t *testing.T) {
 	}
 }
 
-// TestCompare runs the command with few entities.
-func TestCompare(t *testing.T) {
-	var out, progress bytes.Buffer
-	file := filepath.Join(t.TempDir(), "results.json")
-	args := []string{
-		"-n", "2000", "-reps", "1", "-shapes", "grid,singles", "-markdown", "-json", file, "-dir", t.TempDir(), "-cache-mib", "16",
-		"-workloads", "load,insert/writers=64,batch/writers=16,get/key=missing,scan,filter,overwrite,reopen",
+// runLines runs the command with few entities and returns the objects that it prints.
+func runLines(t *testing.T, args ...string) (lines []map[string]any, progress string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	args = append([]string{"-json", "-reps", "1", "-dir", t.TempDir(), "-cache-mib", "16"}, args...)
+	if err := run(t.Context(), args, nil, &out, &errs); err != nil {
+		t.Fatalf("%v\n%s", err, errs.String())
 	}
-	if err := run(t.Context(), args, &out, &progress); err != nil {
-		t.Fatalf("%v\n%s", err, progress.String())
+	for line := range bytes.Lines(out.Bytes()) {
+		var object map[string]any
+		if err := json.Unmarshal(line, &object); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		lines = append(lines, object)
 	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
+	return lines, errs.String()
+}
+
+// TestRun runs every workload on every engine, with few entities, and checks the objects.
+func TestRun(t *testing.T) {
+	const n = 1000
+	names := engineNames()
+	lines, _ := runLines(t, "-quick", "-sizes", strconv.Itoa(n), "-engines", strings.Join(names, ","), "-workloads", runnable(t))
+	fields := []string{
+		"alloc_bytes_per_op", "allocs_per_op", "cpu_us_per_op", "disk_bytes", "engine", "foreign_cores", "ops", "ops_per_s",
+		"p50_us", "p999_us", "p99_us", "rep", "rss_bytes", "seconds", "shape", "size", "workload", "write_amp",
 	}
-	var saved struct{ Results []outcome }
-	if err := json.Unmarshal(data, &saved); err != nil {
-		t.Fatal(err)
-	}
-	want := 0
-	for _, shape := range []string{bench.Grid, bench.Singles} {
-		for _, w := range bench.Workloads() {
-			if w.Fits(shape) && slices.ContainsFunc([]string{
-				"load", "insert/writers=64", "batch/writers=16", "get/key=missing", "scan", "filter", "overwrite", "reopen",
-			}, func(p string) bool { return strings.HasPrefix(w.Name, p) }) {
-				want += 3
+	seen := map[[2]string]bool{}
+	for _, o := range lines {
+		if diff := cmp.Diff(fields, slices.Sorted(maps.Keys(o))); diff != "" {
+			t.Fatalf("fields:\n%s", diff)
+		}
+		workload, engine := o["workload"].(string), o["engine"].(string)
+		seen[[2]string{workload, engine}] = true
+		for _, name := range []string{"ops", "seconds", "ops_per_s", "disk_bytes"} {
+			if o[name].(float64) <= 0 {
+				t.Errorf("%s on %s: %s is %v", workload, engine, name, o[name])
 			}
 		}
+		if strings.HasPrefix(workload, "load") && strings.HasSuffix(workload, merged) && o["write_amp"].(float64) <= 0 {
+			t.Errorf("%s on %s: write_amp is %v", workload, engine, o["write_amp"])
+		}
 	}
-	if len(saved.Results) != want {
-		t.Errorf("%d results, want %d", len(saved.Results), want)
-	}
-	for _, line := range []string{"commit: ", "machine: ", "| pebble | ", "| goleveldb | ", "| tablerock | "} {
-		if !strings.Contains(out.String(), line) {
-			t.Errorf("the report lacks %q:\n%s", line, out.String())
+	for _, w := range bench.Workloads() {
+		for _, name := range names {
+			for _, ending := range []string{"", merged} {
+				k := [2]string{w.Name, name}
+				want := w.Fits(bench.Grid, n) && supported(task{workload: w, engine: name}) && runs(t, w)
+				if ending == merged {
+					k[0] += merged
+					want = want && strings.Split(w.Name, "/")[0] == "load"
+				}
+				if want && !seen[k] {
+					t.Errorf("%s on %s has no result", k[0], name)
+				}
+			}
 		}
 	}
 }
 
-func TestCheckFindsDifferences(t *testing.T) {
-	a := outcome{Workload: "w", Shape: "s", Engine: "a", Sum: 1, Rows: 1}
-	b := a
-	b.Engine = "b"
-	r := report{outcomes: []outcome{a, b}}
-	if err := r.check(); err != nil {
-		t.Errorf("equal sums: %v", err)
+// runs reports whether a workload runs in the directory of tests: one in memory stays in
+// the page cache.
+func runs(t *testing.T, w bench.Workload) bool {
+	t.Helper()
+	return !w.Cold || onDisk(t)
+}
+
+// onDisk reports whether files of the directory of tests leave the page cache.
+func onDisk(t *testing.T) bool {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "file"), make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	r.outcomes[1].Sum = 2
-	if err := r.check(); err == nil {
-		t.Error("no error for different sums")
+	return evict(dir) == nil
+}
+
+// runnable returns the names of the workloads that run in the directory of tests.
+func runnable(t *testing.T) string {
+	t.Helper()
+	var names []string
+	for _, w := range bench.Workloads() {
+		if runs(t, w) {
+			names = append(names, w.Name)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+// TestContinue runs the command twice with one file: the second run measures only what
+// the file lacks.
+func TestContinue(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "results.jsonl")
+	args := []string{"-sizes", "1000", "-workloads", "load/order=sorted,step", "-out", file}
+	first, _ := runLines(t, append(args, "-engines", "tablerock,bbolt")...)
+	second, progress := runLines(t, append(args, "-engines", "tablerock,bbolt,goleveldb")...)
+	if len(first) != 8 || len(second) != 4 || !strings.Contains(progress, "6 results are in the file already") {
+		t.Errorf("%d and %d results, want 8 and 4; progress:\n%s", len(first), len(second), progress)
+	}
+	for _, o := range second {
+		if o["engine"] != "goleveldb" {
+			t.Errorf("%s on %s ran again", o["workload"], o["engine"])
+		}
+	}
+	f, err := results.Read(file)
+	if err != nil || len(f.Results) != 12 || len(f.Runs) != 2 {
+		t.Fatalf("the file has %v, %v, want 12 results of 2 runs", f, err)
+	}
+}
+
+// TestInterrupt cancels a run and checks that it ends at once with its results in the
+// file and no database left.
+func TestInterrupt(t *testing.T) {
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "results.jsonl")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	first := writerFunc(func(p []byte) (int, error) {
+		cancel()
+		return len(p), nil
+	})
+	args := []string{"-json", "-sizes", "1000", "-engines", "tablerock", "-workloads", "load,step", "-dir", dir, "-out", file}
+	err := run(ctx, args, nil, first, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "the same command continues") {
+		t.Errorf("error %v, want one that says how to continue", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left in the directory: %v, %v", left, err)
+	}
+	if f, err := results.Read(file); err != nil || len(f.Results) != 2 {
+		t.Errorf("the file has %v, %v, want the 2 results of the first process", f, err)
+	}
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// TestDurableWritesSync counts the calls that write to stable storage while each engine
+// inserts durably with one writer: at least one for each insert.
+func TestDurableWritesSync(t *testing.T) {
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("strace is not installed")
+	}
+	const ops = 50
+	for _, name := range engineNames() {
+		trace := filepath.Join(t.TempDir(), "trace")
+		j := job{Engine: name, Workload: "insert/writers=1", Start: "empty", Dir: t.TempDir(), Size: 1000, Shape: bench.Grid, Divide: 1000 / ops, CacheMiB: 16}
+		input, err := json.Marshal(j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(strace, "-f", "-qq", "-o", trace, "-e", "trace=fsync,fdatasync,msync,sync_file_range", os.Args[0], childCommand)
+		cmd.Stdin = bytes.NewReader(input)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Skipf("strace: %v: %s", err, out)
+		}
+		calls, err := os.ReadFile(trace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.Count(calls, []byte("sync(")); n < ops {
+			t.Errorf("%s: %d syncs for %d inserts", name, n, ops)
+		}
 	}
 }

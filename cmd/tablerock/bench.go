@@ -58,7 +58,8 @@ func (a *app) measure(cmd *cobra.Command, r *bench.Run, shape, only string) erro
 	var list []record
 	for _, w := range bench.Workloads() {
 		chosen := len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(w.Name, p) })
-		if !chosen || !w.Fits(shape) {
+		// Files in memory stay in the page cache.
+		if !chosen || !w.Fits(shape, r.Data.Len()) || w.Cold {
 			continue
 		}
 		if err := cmd.Context().Err(); err != nil {

@@ -1,0 +1,104 @@
+package bench
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// eachFile calls f with the name of each file in dir.
+func eachFile(dir string, f func(name string) error) error {
+	return filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		return f(name)
+	})
+}
+
+// diskBytes returns the size of the files in dir, without the holes of sparse files
+// where the system tells.
+func diskBytes(dir string) (int64, error) {
+	var n int64
+	err := eachFile(dir, func(name string) error {
+		info, err := os.Stat(name)
+		if err == nil {
+			n += allocated(info)
+		}
+		return err
+	})
+	return n, err
+}
+
+// copyDir copies the files of a directory, holes as holes, and writes them to stable
+// storage.
+func copyDir(from, to string) error {
+	err := eachFile(from, func(name string) error {
+		rel, err := filepath.Rel(from, name)
+		if err != nil {
+			return err
+		}
+		dst := filepath.Join(to, rel)
+		if err := os.MkdirAll(filepath.Dir(dst), 0o755); err != nil {
+			return err
+		}
+		return copyFile(name, dst)
+	})
+	if err != nil {
+		return err
+	}
+	return syncFiles(to)
+}
+
+func copyFile(from, to string) (err error) {
+	src, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	dst, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dst.Close()) }()
+	const chunk = 1 << 20
+	buf := make([]byte, chunk)
+	size := int64(0)
+	for {
+		n, err := io.ReadFull(src, buf)
+		if n > 0 && !allZero(buf[:n]) {
+			if _, err := dst.WriteAt(buf[:n], size); err != nil {
+				return err
+			}
+		}
+		size += int64(n)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return dst.Truncate(size)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func allZero(b []byte) bool {
+	for _, c := range b {
+		if c != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// syncFiles writes the files of a directory to stable storage.
+func syncFiles(dir string) error {
+	return eachFile(dir, func(name string) error {
+		f, err := os.OpenFile(name, os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Sync(), f.Close())
+	})
+}

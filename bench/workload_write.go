@@ -1,0 +1,184 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// load writes all entities to an empty database, and repeats that with further ones up
+// to ops entities. The cost of generating the entities is subtracted.
+func load(sorted bool) func(*Run, Workload, int) error {
+	return func(r *Run, w Workload, ops int) error {
+		order := r.random
+		if sorted {
+			order = all
+		}
+		for done := 0; done < ops; {
+			n := min(ops-done, r.Data.Len())
+			if done > 0 {
+				if err := r.replaceDB(w); err != nil {
+					return err
+				}
+				r.want = want{}
+			}
+			if err := r.put(n, order, all); err != nil {
+				return err
+			}
+			r.expect(n, all)
+			done += n
+		}
+		return nil
+	}
+}
+
+// replaceDB closes the database and opens an empty one.
+func (r *Run) replaceDB(w Workload) error {
+	if err := r.db.Close(); err != nil {
+		return err
+	}
+	var err error
+	if r.db, err = r.Store.Open(r.newDir(), r.options(w)); err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	return nil
+}
+
+// overwrite replaces the properties of entities of a loaded database.
+func overwrite(r *Run, _ Workload, ops int) error {
+	n := r.Data.Len()
+	// Entities get other properties than before, from every second record.
+	content := func(i int) int { return 2*i + 1 + i/n }
+	last := map[int]int{} // from the index of an entity in the random order to its last write
+	if ops < n {
+		r.expect(n-ops, func(i int) int { return ops + i })
+	}
+	for i := max(0, ops-n); i < ops; i++ {
+		last[i%n] = i
+	}
+	for _, i := range last {
+		r.expect(1, func(int) int { return content(i) })
+	}
+	return r.put(ops, r.random, content)
+}
+
+// random returns the number of the entity at index i of the random order.
+func (r *Run) random(i int) int { return int(r.order[i%len(r.order)]) }
+
+// put writes n entities in batches of 100. It takes the properties in about the order of
+// the writes: reading them in random order would miss the processor's caches and cost as
+// much as storing them.
+func (r *Run) put(n int, order, content func(i int) int) error {
+	fill := func(batch []edm.Entity, at int) []edm.Entity {
+		batch = batch[:min(batchLen, n-at)]
+		for i := range batch {
+			r.Data.Fill(order(at+i), content(at+i), &batch[i])
+		}
+		return batch
+	}
+	batch := Batch(batchLen)
+	fill(batch, 0)
+	wall, cpu := time.Now(), CPUTime()
+	for at := 0; at < n; at += batchLen {
+		fill(batch, at)
+	}
+	wallFill, cpuFill := time.Since(wall), CPUTime()-cpu
+	err := r.parallel(1, n, func(w *worker, _, _ int) error {
+		for at := 0; at < n; at += batchLen {
+			batch := fill(w.batch, at)
+			if err := w.timed(func() error { return w.session.Put(batch) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	r.result.Elapsed -= min(wallFill, r.result.Elapsed)
+	r.result.CPU -= min(cpuFill, r.result.CPU)
+	r.wrote(n)
+	return err
+}
+
+// wrote counts n entities as written.
+func (r *Run) wrote(n int) { r.result.Logical += int64(float64(n) * r.Data.Bytes()) }
+
+// insert writes entities one by one in random order.
+func insert(r *Run, wl Workload, ops int) error {
+	r.wrote(ops)
+	r.expect(min(ops, r.Data.Len()), all)
+	return r.parallel(wl.Parallel, ops, func(w *worker, from, to int) error {
+		for i := from; i < to; i++ {
+			r.Data.Fill(r.random(i), i, &w.batch[0])
+			if err := w.timed(func() error { return w.session.Put(w.batch[:1]) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// batches writes batches of 100 entities of one partition, in random order.
+func batches(r *Run, wl Workload, ops int) error {
+	total := r.Data.Len() / batchLen
+	if total == 0 {
+		return errors.New("fewer than 100 entities")
+	}
+	first := func(i int) int { return int(uint64(i)*batchStride%uint64(total)) * batchLen }
+	r.wrote(ops * batchLen)
+	for i := range min(ops, total) {
+		r.expect(batchLen, func(j int) int { return first(i) + j })
+	}
+	return r.parallel(wl.Parallel, ops, func(w *worker, from, to int) error {
+		for i := from; i < to; i++ {
+			for j := range w.batch {
+				r.Data.Fill(first(i)+j, first(i)+j, &w.batch[j])
+			}
+			if err := w.timed(func() error { return w.session.Put(w.batch) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// batchStride is a prime that divides no number of batches.
+const batchStride = 1_000_003
+
+// reopen opens the database again and reads an entity. It takes a new copy each time,
+// because Open may change the files.
+func reopen(r *Run, wl Workload, ops int) error {
+	n := r.Data.Len()
+	content := r.random // Logged and Closed have the properties of each key
+	if wl.Start == Fresh {
+		n = min(n, freshLen)
+	}
+	for i := range ops {
+		if i > 0 {
+			if err := r.db.Close(); err != nil {
+				return err
+			}
+		}
+		dir, err := r.copied(wl.Start)
+		if err != nil {
+			return err
+		}
+		wall, cpu := time.Now(), CPUTime()
+		if r.db, err = r.Store.Open(dir, r.options(wl)); err != nil {
+			return fmt.Errorf("reopen: %w", err)
+		}
+		var f Fold
+		found, err := r.db.Session().Get(r.Data.Key(content(i)), &f)
+		took := time.Since(wall)
+		r.result.CPU += CPUTime() - cpu
+		r.result.Elapsed += took
+		r.result.Latencies = append(r.result.Latencies, took)
+		if err != nil || !found {
+			return fmt.Errorf("get after reopening: found is %v: %w", found, err)
+		}
+	}
+	r.expect(n, all)
+	slices.Sort(r.result.Latencies)
+	return nil
+}
