@@ -14,6 +14,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
@@ -33,7 +34,8 @@ type DB struct {
 	// cacheID distinguishes the database's blocks from those of other databases
 	// in the same cache.
 	cacheID uint64
-	begun   time.Time // when Open began
+	cache   *cache.Cache // Options.Cache, or the database's own
+	begun   time.Time    // when Open began
 	tree    *lsm.Tree
 
 	state currentState // empty after Close
@@ -139,6 +141,11 @@ func (db *DB) CloseContext(ctx context.Context) error {
 	errs = append(errs, db.tree.Close())
 	db.log.FreeSpareMemory()
 	last.retire()
+	if db.opts.Cache == nil {
+		if pinned := db.cache.Close(); pinned > 0 {
+			db.opts.Logger.Info("open cursors keep blocks", "dir", db.dir, "blocks", pinned)
+		}
+	}
 	if db.lock != nil {
 		errs = append(errs, db.lock.Close())
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
+	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/lsm"
@@ -139,6 +140,11 @@ func create(o Options, dir string) (*manifest.Manifest, error) {
 
 func newDB(dir string, o Options, m *manifest.Manifest) *DB {
 	db := &DB{opts: o, dir: dir, fs: o.FS, id: m.DBID, cacheID: lastCacheID.Add(1), begun: o.Testing.Clock.Now()}
+	if o.Cache != nil {
+		db.cache = o.Cache.blocks
+	} else {
+		db.cache = cache.New(o.CacheBytes)
+	}
 	db.work.cond = sync.NewCond(&db.work.mu)
 	db.txns.New = newTxn
 	db.catalog.Store(catalog.New())
@@ -161,7 +167,7 @@ func (db *DB) treeOptions() lsm.Options {
 	return lsm.Options{
 		FS:          db.fs,
 		Dir:         db.dir,
-		Cache:       db.opts.Cache.blocks,
+		Cache:       db.cache,
 		CacheDB:     db.cacheID,
 		FileBytes:   db.opts.FileBytes,
 		TierRuns:    db.opts.TierRuns,

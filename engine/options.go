@@ -152,8 +152,5 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Compression > CompressSmall:
 		return o, fmt.Errorf("options: Compression is %d, must be CompressFast or CompressSmall", o.Compression)
 	}
-	if o.Cache == nil {
-		o.Cache = NewCache(o.CacheBytes)
-	}
 	return o, nil
 }

@@ -84,6 +84,6 @@ func (db *DB) addCounters(s *Stats) {
 	s.Compactions, s.CompactionBytesRead, s.CompactionBytesWritten = c.Compactions, c.ReadBytes, c.CompactedBytes
 	s.LogBytesWritten, s.LogSyncs = db.log.Counters()
 	s.Stalls, s.StallTime = db.stalls.read(db.opts.Testing.Clock.Now())
-	cache := db.opts.Cache.blocks.Stats()
+	cache := db.cache.Stats()
 	s.CacheHits, s.CacheMisses = cache.Hits, cache.Misses
 }

@@ -1,7 +1,7 @@
-// Package arena allocates memory outside the Go heap for the images of log segments.
-// The garbage collector neither scans nor counts it. The caller must free it. Access
-// to a slice of it after Free is a bug: it crashes the process, or reads poison in a
-// race build.
+// Package arena allocates memory outside the Go heap: Memory for the images of log
+// segments, and slabs for the block cache. The garbage collector neither scans nor
+// counts it. The caller must free it. Access to a slice of a Memory after Free is a bug:
+// it crashes the process, or reads poison in a race build.
 package arena
 
 import (

@@ -11,3 +11,5 @@ func mapBytes(int) ([]byte, error) { return nil, errors.ErrUnsupported }
 func unmapBytes([]byte) error { return errors.ErrUnsupported }
 
 func adviseFree([]byte) {}
+
+func dropPages([]byte) {}

@@ -15,3 +15,7 @@ func unmapBytes(b []byte) error { return unix.Munmap(b) }
 // adviseFree lets the system reclaim the pages of b. An error means that it keeps
 // them.
 func adviseFree(b []byte) { _ = unix.Madvise(b, unix.MADV_FREE) }
+
+// dropPages gives the pages of b to the system. The next read of them returns zeros or,
+// on some systems, the old contents.
+func dropPages(b []byte) { _ = unix.Madvise(b, unix.MADV_DONTNEED) }

@@ -8,6 +8,8 @@ package cache
 
 import (
 	"math/bits"
+	"runtime"
+	"sync"
 	"sync/atomic"
 )
 
@@ -15,7 +17,7 @@ const (
 	maxShards = 64
 	// A shard should hold dozens of blocks. With fewer, chance in the hash
 	// decides evictions, so small caches have fewer shards.
-	minShardBytes = 256 << 10
+	minShardBytes = 1 << 20
 )
 
 // Key identifies a block.
@@ -38,6 +40,9 @@ func (k Key) hash() uint64 {
 type Cache struct {
 	shards []shard
 	shift  uint // hash >> shift is the index of the shard
+	slabs  *slabs
+	closed sync.Once
+	pinned int // when it was closed
 }
 
 // New returns a cache of the given size. A cache of 0 bytes keeps nothing: every
@@ -47,11 +52,26 @@ func New(bytes int64) *Cache {
 	for n < maxShards && bytes >= int64(2*n)*minShardBytes {
 		n *= 2
 	}
-	c := &Cache{shards: make([]shard, n), shift: uint(64 - bits.TrailingZeros(uint(n)))}
+	c := &Cache{shards: make([]shard, n), shift: uint(64 - bits.TrailingZeros(uint(n))), slabs: newSlabs()}
 	for i := range c.shards {
-		c.shards[i].init(max(bytes, 0) / int64(n)) // +checklocksignore: not shared yet
+		c.shards[i].init(max(bytes, 0)/int64(n), c.slabs) // +checklocksignore: not shared yet
 	}
+	// A Handle refers to a shard, so the shards are unreachable when no block is pinned.
+	runtime.AddCleanup(&c.shards[0], (*slabs).free, c.slabs)
 	return c
+}
+
+// Close drops all blocks and frees their memory. That of blocks that are pinned or being
+// loaded, whose number it returns, is freed when the last of them is released. A closed
+// cache keeps nothing. A second call returns the same.
+func (c *Cache) Close() (pinned int) {
+	c.closed.Do(func() {
+		for i := range c.shards {
+			c.pinned += c.shards[i].close()
+		}
+		c.slabs.unpin() // the pin of New
+	})
+	return c.pinned
 }
 
 func (c *Cache) shard(hash uint64) *shard { return &c.shards[hash>>c.shift] }

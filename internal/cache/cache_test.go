@@ -252,7 +252,7 @@ func BenchmarkGet(b *testing.B) {
 // that most hints refer to an entry with another block.
 func TestHints(t *testing.T) {
 	const blocks, size = 64, 512
-	c := New(8 * (size + entryBytes))
+	c := New(10 * (size + entryBytes))
 	hints := make([]Hint, blocks)
 	var wg sync.WaitGroup
 	for g := range uint64(4) {

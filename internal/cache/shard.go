@@ -6,13 +6,21 @@ import (
 )
 
 const (
-	entryBytes = 176 // cost of a block beside its bytes
+	entryBytes = 192 // cost of a block beside its bytes
 
-	kinds = 4 // free lists; a kind uses that of kind % kinds
+	kinds = 4 // pairs of free lists; a kind uses that of kind % kinds
 
-	// Free entries per kind, and the largest block and value of a free entry.
-	freeBlocks   = 2
+	// Free entries per list, and the largest block and value of a free entry.
+	freeBlocks   = 8
 	freeMaxBytes = 64 << 10
+
+	// spaceParts eighths of the limit are the most memory of blocks in regions. The
+	// rest is for the values of blocks, which are on the Go heap.
+	spaceParts = 7
+
+	// allocTries is how many blocks are evicted for an allocation that fails although
+	// the limit allows it, because free memory is in pieces.
+	allocTries = 32
 )
 
 const (
@@ -28,24 +36,35 @@ type entry struct {
 	chain *entry        // next of the bucket; guarded by shard.mu
 	pins  atomic.Int32  // one belongs to the table; at 0 the entry is free
 	state atomic.Uint32 // changes under shard.mu
-	ref   atomic.Bool   // used since the clock hand passed
+	uses  atomic.Uint32 // since the load or the last look of an eviction, about maxUses at most
 	key   Key           // does not change while pinned
 	extra int
 
 	buf   []byte
 	value any
 
+	// The chunk of buf in shard.space, plus 1; 0 if buf is on the Go heap.
+	chunk uint32
+
 	shard      *shard
-	prev, next *entry // the clock ring, nil if not in the table; guarded by shard.mu
+	queue      *queue // nil if not in the table; guarded by shard.mu
+	prev, next *entry // in queue; guarded by shard.mu
 }
 
-func (e *entry) cost() int64 { return int64(cap(e.buf) + e.extra + entryBytes) }
+func (e *entry) cost() int64 {
+	n := cap(e.buf)
+	if e.chunk != 0 {
+		n = chunkBytes(n)
+	}
+	return int64(n + e.extra + entryBytes)
+}
 
-// shard is one shard of the cache: a chained hash table whose entries form the ring of
-// a clock (second chance) eviction. Each entry of the table is on the ring, and bytes is
-// the sum of their costs. Bytes exceeds limit only if pinned entries do.
+// shard is one shard of the cache: a chained hash table. Each entry of the table is in
+// one queue of S3-FIFO (queue.go), and bytes is the sum of their costs. Bytes exceeds
+// limit only if pinned entries do.
 type shard struct {
 	limit int64
+	slabs *slabs
 	over  atomic.Bool // bytes exceeds limit
 
 	mu     sync.Mutex
@@ -53,15 +72,25 @@ type shard struct {
 	// The length is a power of two.
 	// +checklocks:mu
 	buckets []*entry
-	// The next candidate for eviction.
 	// +checklocks:mu
-	hand *entry
+	small, main queue
+	// +checklocks:mu
+	ghosts ghosts
+	// +checklocks:mu
+	space space
+	// Entries whose block is in space.
+	// +checklocks:mu
+	chunks int
+	// +checklocks:mu
+	closed bool
 	// +checklocks:mu
 	blocks int
 	// +checklocks:mu
 	bytes int64
+	// Free entries, by kind: those without a block, then those with a block on the Go
+	// heap.
 	// +checklocks:mu
-	free [kinds][]*entry
+	free [2][kinds][]*entry
 	// +checklocks:mu
 	misses uint64
 	// +checklocks:mu
@@ -73,10 +102,12 @@ type shard struct {
 }
 
 // +checklocks:s.mu
-func (s *shard) init(limit int64) {
-	s.limit = limit
+func (s *shard) init(limit int64, from *slabs) {
+	s.limit, s.slabs = limit, from
+	s.space.init(limit / 8 * spaceParts)
 	s.loaded.L = &s.mu
 	s.buckets = make([]*entry, 16)
+	s.ghosts.grow(len(s.buckets))
 }
 
 // +checklocks:s.mu
@@ -104,8 +135,8 @@ func (s *shard) get(k Key, hash uint64) *entry {
 
 // used records a hit.
 func (e *entry) used() {
-	if !e.ref.Load() {
-		e.ref.Store(true)
+	if e.uses.Load() < maxUses {
+		e.uses.Add(1)
 	}
 	e.shard.hits.Add(1)
 }
@@ -152,7 +183,7 @@ func (s *shard) acquire(k Key, hash uint64, size int, admit bool) (e *entry, loa
 	e = s.takeLocked(k, size, admit)
 	e.key, e.hash, e.extra = k, hash, 0
 	e.state.Store(loading)
-	e.ref.Store(false)
+	e.uses.Store(0)
 	if admit {
 		e.pins.Store(2)
 		s.insertLocked(e)
@@ -166,7 +197,8 @@ func (s *shard) fill(e *entry, value any, extra int) {
 	s.mu.Lock()
 	e.value, e.extra = value, extra
 	e.state.Store(ready)
-	if e.next != nil {
+	if e.queue != nil {
+		e.queue.bytes += int64(extra)
 		s.bytes += int64(extra)
 		s.evictLocked(0)
 		s.loaded.Broadcast()
@@ -178,7 +210,7 @@ func (s *shard) fail(e *entry) {
 	s.mu.Lock()
 	e.state.Store(failed)
 	e.value = nil // the loader may have grown it
-	if e.next != nil {
+	if e.queue != nil {
 		s.removeLocked(e)
 		s.loaded.Broadcast()
 		e.pins.Add(-1)
@@ -189,22 +221,10 @@ func (s *shard) fail(e *entry) {
 	s.mu.Unlock()
 }
 
-// evictLocked evicts entries until n more bytes fit, for at most two rounds of the
-// clock. It skips pinned entries.
+// evictLocked evicts entries until n more bytes fit, unless the others are pinned.
 // +checklocks:s.mu
 func (s *shard) evictLocked(n int64) {
-	for i := 2 * s.blocks; i > 0 && s.bytes+n > s.limit; i-- {
-		e := s.hand
-		s.hand = e.next
-		if e.ref.Swap(false) {
-			continue
-		}
-		if !e.pins.CompareAndSwap(1, 0) {
-			continue
-		}
-		s.removeLocked(e)
-		s.recycleLocked(e)
-		s.evictions++
+	for s.bytes+n > s.limit && s.evictOneLocked() {
 	}
 	if over := s.bytes > s.limit; over != s.over.Load() {
 		s.over.Store(over)
@@ -225,12 +245,10 @@ func (s *shard) insertLocked(e *entry) {
 	}
 	b := &s.buckets[e.hash&uint64(len(s.buckets)-1)]
 	e.chain, *b = *b, e
-	if s.hand == nil {
-		e.prev, e.next = e, e
-		s.hand = e
-	} else { // behind the hand, which reaches it last
-		e.prev, e.next = s.hand.prev, s.hand
-		e.prev.next, e.next.prev = e, e
+	if s.ghosts.remove(e.hash) {
+		s.main.push(e)
+	} else {
+		s.small.push(e)
 	}
 	s.blocks++
 	s.bytes += e.cost()
@@ -239,6 +257,7 @@ func (s *shard) insertLocked(e *entry) {
 // +checklocks:s.mu
 func (s *shard) growLocked() {
 	old := s.buckets
+	s.ghosts.grow(2 * len(old))
 	s.buckets = make([]*entry, 2*len(old))
 	for _, e := range old {
 		for e != nil {
@@ -258,14 +277,8 @@ func (s *shard) removeLocked(e *entry) {
 		p = &(*p).chain
 	}
 	*p = e.chain
-	if s.hand == e {
-		s.hand = e.next
-	}
-	if s.hand == e {
-		s.hand = nil
-	}
-	e.prev.next, e.next.prev = e.next, e.prev
-	e.chain, e.prev, e.next = nil, nil, nil
+	e.chain = nil
+	e.queue.remove(e)
 	s.blocks--
 	s.bytes -= e.cost()
 }
@@ -273,25 +286,61 @@ func (s *shard) removeLocked(e *entry) {
 func (s *shard) drop(db, file uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := s.blocks; i > 0; i-- {
-		e := s.hand
-		s.hand = e.next
-		// fill and fail expect the entry of a load in the table.
-		if e.state.Load() != ready || e.key.DB != db || e.key.File != file {
-			continue
-		}
-		s.removeLocked(e)
-		if e.pins.Add(-1) == 0 {
-			s.recycleLocked(e)
-		}
-	}
+	s.dropLocked(func(k *Key) bool { return k.DB == db && k.File == file })
 }
 
-// takeLocked returns a free entry with size bytes. If the block will be kept, its
-// buffer is not much larger.
+// close drops all entries, makes s keep nothing, and returns the number of entries that
+// are pinned or loaded.
+func (s *shard) close() (pinned int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limit = 0
+	pinned = s.dropLocked(func(*Key) bool { return true })
+	s.evictLocked(0) // sets over, so that loads are evicted at their end
+	s.slabs.pins.Add(int64(s.chunks))
+	s.closed = true
+	return pinned
+}
+
+// dropLocked removes the entries that match, and returns how many of them are pinned.
+// Those that are loaded stay, because fill and fail expect them in the table.
+// +checklocks:s.mu
+func (s *shard) dropLocked(match func(*Key) bool) (pinned int) {
+	for _, q := range []*queue{&s.small, &s.main} {
+		for e, next := q.oldest, (*entry)(nil); e != nil; e = next {
+			next = e.next
+			if !match(&e.key) {
+				continue
+			}
+			if e.state.Load() != ready {
+				pinned++
+				continue
+			}
+			s.removeLocked(e)
+			if e.pins.Add(-1) == 0 {
+				s.recycleLocked(e)
+			} else {
+				pinned++
+			}
+		}
+	}
+	return pinned
+}
+
+// takeLocked returns a free entry with size bytes. If the block will be kept, they are in
+// the space of the shard if possible.
 // +checklocks:s.mu
 func (s *shard) takeLocked(k Key, size int, keep bool) *entry {
-	free := &s.free[k.Kind%kinds]
+	var chunk uint32
+	var block []byte
+	if keep && s.space.fits(size) {
+		chunk, block = s.allocLocked(size)
+	}
+	own := 0
+	if block == nil {
+		own = 1
+	}
+	free := &s.free[own][k.Kind%kinds]
 	var e *entry
 	if n := len(*free); n > 0 {
 		e = (*free)[n-1]
@@ -300,11 +349,32 @@ func (s *shard) takeLocked(k Key, size int, keep bool) *entry {
 	} else {
 		e = &entry{shard: s}
 	}
-	if cap(e.buf) < size || keep && cap(e.buf) > size+size/4+512 {
+	switch {
+	case block != nil:
+		e.buf, e.chunk = block, chunk
+		s.chunks++
+		return e
+	case cap(e.buf) < size || keep && cap(e.buf) > size+size/4+512:
 		e.buf = make([]byte, size)
 	}
 	e.buf = e.buf[:size]
 	return e
+}
+
+// allocLocked returns a block of the space and its chunk plus 1, or nil if the space has
+// no such chunk free even after evictions.
+// +checklocks:s.mu
+func (s *shard) allocLocked(size int) (uint32, []byte) {
+	for range allocTries {
+		number, block, ok := s.space.alloc(size)
+		if ok {
+			return number + 1, block
+		}
+		if !s.space.grow(s.slabs) && !s.evictOneLocked() {
+			break
+		}
+	}
+	return 0, nil
 }
 
 func (s *shard) recycle(e *entry) {
@@ -321,7 +391,19 @@ func (s *shard) recycleLocked(e *entry) {
 			e.buf[i] = 0xDB
 		}
 	}
-	free := &s.free[e.key.Kind%kinds]
+	if e.chunk != 0 {
+		s.space.free(e.chunk - 1)
+		e.buf, e.chunk = nil, 0
+		s.chunks--
+		if s.closed {
+			s.slabs.unpin()
+		}
+	}
+	own := 0
+	if e.buf != nil {
+		own = 1
+	}
+	free := &s.free[own][e.key.Kind%kinds]
 	if len(*free) < freeBlocks && cap(e.buf) <= freeMaxBytes && e.extra <= freeMaxBytes {
 		*free = append(*free, e)
 	}

@@ -1,0 +1,154 @@
+package cache
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestSpace allocates and frees blocks in random order. No block may change while it is
+// allocated, and at the end each region must be one free chunk.
+func TestSpace(t *testing.T) {
+	seeds := uint64(20)
+	if poison {
+		seeds = 2
+	}
+	for seed := range seeds {
+		rng := rand.New(rand.NewPCG(6, seed))
+		var from slabs
+		var s space
+		s.init(int64(rng.IntN(6)+1) * (100 << 10))
+		type block struct {
+			number uint32
+			bytes  []byte
+			fill   byte
+		}
+		var held []block
+		refused, largest := 0, 0
+		for step := range 20_000 {
+			if n := len(held); n > 0 && rng.IntN(100) < 20+n/10 {
+				i := rng.IntN(n)
+				b := held[i]
+				if want := bytes.Repeat([]byte{b.fill}, len(b.bytes)); !bytes.Equal(b.bytes, want) {
+					t.Fatalf("seed %d, step %d: a block of %d bytes has changed", seed, step, len(b.bytes))
+				}
+				s.free(b.number)
+				held[i] = held[n-1]
+				held = held[:n-1]
+				continue
+			}
+			size := rng.IntN(s.regionBytes()/regionBlocks + 1)
+			if rng.IntN(3) > 0 {
+				size = rng.IntN(3000)
+			}
+			number, p, ok := s.alloc(size)
+			if !ok && s.grow(&from) {
+				number, p, ok = s.alloc(size)
+			}
+			if !ok {
+				refused++
+				continue
+			}
+			if len(p) != size || cap(p) != size {
+				t.Fatalf("seed %d: %d bytes, capacity %d, want %d", seed, len(p), cap(p), size)
+			}
+			b := block{number, p, byte(rng.Uint32())}
+			for i := range p {
+				p[i] = b.fill
+			}
+			held = append(held, b)
+			largest = max(largest, size)
+		}
+		if refused == 0 || largest < s.regionBytes()/8 {
+			t.Errorf("seed %d: %d refused, largest %d of %d: the test does not fill the space", seed, refused, largest, s.regionBytes())
+		}
+		for _, b := range held {
+			s.free(b.number)
+		}
+		for i := range s.regions {
+			if c := s.chunk(uint32(i) << s.shift); !isFree(c) || length(c) != 1<<s.shift {
+				t.Errorf("seed %d: region %d is not one free chunk after the last free", seed, i)
+			}
+		}
+		from.free()
+	}
+}
+
+func slabsOf(c *Cache) int {
+	c.slabs.mu.Lock()
+	defer c.slabs.mu.Unlock()
+	return len(c.slabs.all)
+}
+
+// TestClose closes a cache while blocks are pinned and loaded.
+func TestClose(t *testing.T) {
+	c := New(1 << 20)
+	for n := range 50 {
+		h, _ := load(t, c, n, 5000, true)
+		h.Release()
+	}
+	if slabsOf(c) == 0 {
+		t.Fatal("no block is outside the Go heap")
+	}
+	pinned, _ := load(t, c, 3, 5000, true)
+	loading, _ := c.Acquire(key(1000), 5000, true)
+	if n := c.Close(); n != 2 {
+		t.Errorf("Close: %d pinned, want 2", n)
+	}
+	if slabsOf(c) == 0 {
+		t.Error("the memory of a pinned block was freed")
+	}
+	late, hit := load(t, c, 4, 5000, true)
+	if hit || late.e.chunk != 0 {
+		t.Errorf("a closed cache has block 4: %t, or put it in its space", hit)
+	}
+	late.Release()
+	loading.Fill(nil, 0)
+	loading.Release()
+	if h, hit := load(t, c, 3, 5000, true); hit {
+		t.Error("a closed cache has block 3")
+	} else {
+		h.Release()
+	}
+	if got := pinned.Bytes()[0]; got != 3 {
+		t.Errorf("a pinned block changed to %d", got)
+	}
+	if n := c.Close(); n != 2 || slabsOf(c) == 0 {
+		t.Errorf("second Close: %d pinned, %d slabs, want 2 pinned and their memory", n, slabsOf(c))
+	}
+	pinned.Release()
+	if slabsOf(c) != 0 {
+		t.Error("the memory is not freed with the last block")
+	}
+	if s := c.Stats(); s.Bytes != 0 || s.Blocks != 0 {
+		t.Errorf("after Close: %+v", s)
+	}
+}
+
+// TestMissesDoNotAllocate loads blocks of many sizes through a full cache.
+func TestMissesDoNotAllocate(t *testing.T) {
+	c := New(4 << 20)
+	rng := rand.New(rand.NewPCG(7, 7))
+	var evicted uint64
+	run := func() {
+		for range 100 {
+			n := rng.IntN(5000)
+			h, ok := c.Acquire(key(n), 3000+n%4000, true)
+			if !ok {
+				h.Fill(nil, 0)
+			}
+			h.Release()
+		}
+	}
+	for range 100 {
+		run()
+	}
+	evicted = c.Stats().Evictions
+	// The free entries of a kind can be too few now and then.
+	if n := testing.AllocsPerRun(100, run); n > 10 {
+		t.Errorf("%v allocations for about 90 misses", n)
+	}
+	if c.Stats().Evictions-evicted < 5000 {
+		t.Error("the cache is not full")
+	}
+}
