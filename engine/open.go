@@ -224,7 +224,7 @@ func (db *DB) loadCatalog() error {
 	defer s.release()
 	lower, upper := codec.AppendTable(nil, catalog.TableID), codec.AppendTable(nil, catalog.TableID+1)
 	var it merge.Iterator
-	it.Init(s.sources(lower, upper, nil), merge.Options{})
+	it.Init(lsm.AppendSources(s.sources(lower, upper, nil)), merge.Options{})
 	var unread error
 	cat, err := catalog.Load(func(yield func(edm.Row) bool) {
 		for ok := it.SeekGE(lower); ok; ok = it.Next() {
@@ -255,7 +255,7 @@ func (db *DB) loadCatalog() error {
 func (s *snapshot) checkTables(next uint32) (err error) {
 	lower := codec.AppendTable(nil, next)
 	var it merge.Iterator
-	it.Init(s.sources(lower, nil, nil), merge.Options{})
+	it.Init(lsm.AppendSources(s.sources(lower, nil, nil)), merge.Options{})
 	defer func() { err = errors.Join(err, it.Close()) }()
 	if it.SeekGE(lower) {
 		return corrupt.Newf(filename.Manifest, 0, "entities of a table id that the catalog has not assigned; the next is %d", next)

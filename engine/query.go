@@ -54,16 +54,14 @@ func (s *snapshot) query(ctx context.Context, table string, q store.Query, relea
 	return scan.New(ctx, scan.Input{Table: info.ID, Sources: s.sources, Close: release}, q), nil
 }
 
-// sources returns one source for every memtable and run that can hold keys in
-// [lower, upper), newest first. Sstables above no other skip the row groups that prune
-// excludes.
-func (s *snapshot) sources(lower, upper []byte, prune *predicate.Program) []merge.Source {
-	var out []merge.Source
+// sources returns one source for every memtable that has rows, newest first, and the
+// sources of the sstables that can have keys in [lower, upper). Prune is for the latter.
+func (s *snapshot) sources(lower, upper []byte, prune *predicate.Program) (mems []merge.Source, files []*lsm.Source) {
 	for _, seg := range s.state.mems {
 		if !seg.Empty() {
 			o := memtable.IterOptions{Lower: lower, Upper: upper, Snapshot: s.seq}
-			out = append(out, seg.Table.NewIterator(o))
+			mems = append(mems, seg.Table.NewIterator(o))
 		}
 	}
-	return s.state.version.AppendSources(out, lsm.IterOptions{Lower: lower, Upper: upper, Snapshot: s.seq, Fill: true, Prune: prune})
+	return mems, s.state.version.Sources(lsm.IterOptions{Lower: lower, Upper: upper, Snapshot: s.seq, Fill: true, Prune: prune})
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
@@ -18,9 +19,8 @@ type Iterator struct {
 	// less than Lower, rows after highest are not less than Upper.
 	lowest, highest int
 
-	pruner  *rowgroup.Pruner // nil: no group is skipped
-	bounds  cache.Handle     // of pruner
-	skipped int              // groups since the last one that was not
+	pruner *rowgroup.Pruner // nil: Excludes reports false
+	bounds cache.Handle     // of pruner
 
 	g     int
 	h     *rowgroup.Head
@@ -30,6 +30,8 @@ type Iterator struct {
 	plain bool // every row of h is visible and the only one of its key
 	valid bool
 	err   error
+
+	selected predicate.Bits // rows of h that NextSelected moves to
 
 	viewed bool // view is set to the current row
 	view   Row
@@ -60,7 +62,7 @@ func (r *Reader) NewIterator(o IterOptions) *Iterator {
 	return it
 }
 
-// prune makes it skip groups.
+// prune reads the bounds.
 func (it *Iterator) prune() {
 	s, pin, err := it.r.loadBounds(it.o.Fill)
 	if err != nil {
@@ -79,19 +81,11 @@ func (it *Iterator) SeekGE(key []byte) bool {
 	if bytes.Compare(key, it.o.Lower) < 0 {
 		key = it.o.Lower
 	}
-	g := it.r.index.seek(key)
-	if it.skips(g) {
-		if !it.load(it.following(g, 1)) {
-			return false
-		}
-		it.row = it.first - 1
-	} else {
-		if !it.load(g) {
-			return false
-		}
-		row, _ := it.h.Seek(key)
-		it.row = row - 1
+	if !it.load(it.r.index.seek(key)) {
+		return false
 	}
+	row, _ := it.h.Seek(key)
+	it.row = row - 1
 	return it.advance() && it.findForward(false)
 }
 
@@ -112,15 +106,11 @@ func (it *Iterator) SeekLT(key []byte) bool {
 	if key != nil {
 		g = it.r.index.seek(key)
 	}
-	skip := it.skips(g)
-	if skip {
-		g = it.following(g, -1)
-	}
 	if !it.load(g) {
 		return false
 	}
 	it.row = it.limit
-	if key != nil && !skip {
+	if key != nil {
 		it.row, _ = it.h.Seek(key)
 	}
 	return it.retreat() && it.findBackward()
@@ -215,7 +205,6 @@ func (it *Iterator) Row() codec.ShapedRow {
 // View is Row for an entry that is not a tombstone.
 func (it *Iterator) View() *Row {
 	if !it.viewed {
-		it.view.pins.releaseValueBlocks()
 		it.view.Set(it.row)
 		it.viewed = true
 	}
@@ -248,37 +237,10 @@ func (it *Iterator) unload() {
 	it.from, it.to = 0, 0
 }
 
-// following returns the next group after g in a direction, 1 or -1, that may have a
-// visible entry; -1 if there is none.
-func (it *Iterator) following(g, step int) int {
-	for g += step; g >= it.lowest && g <= it.highest && g < len(it.r.index.groups); g += step {
-		if !it.skips(g) {
-			return g
-		}
-	}
-	return -1
-}
-
-// maxSkipped is how many groups are skipped until one is shown that could be skipped too,
-// so that the caller can stop.
-const maxSkipped = 1024
-
-// skips reports whether to skip group g. A group is not skipped if another one has
-// versions of its keys: it must not hide the newer version of a key whose older version
-// is shown.
-func (it *Iterator) skips(g int) bool {
-	all := it.r.index.groups
-	if it.pruner == nil || all[g].continues || g+1 < len(all) && all[g+1].continues || it.skipped == maxSkipped || !it.pruner.None(g) {
-		it.skipped = 0
-		return false
-	}
-	it.skipped++
-	return true
-}
-
-// load makes g the current group. It reports false if g is negative or cannot be read.
+// load makes g the current group. It reports false if g is no group within the bounds, or
+// cannot be read.
 func (it *Iterator) load(g int) bool {
-	if g < 0 {
+	if g < it.lowest || g > it.highest || g == len(it.r.index.groups) {
 		return false
 	}
 	if g == it.g {
@@ -312,7 +274,7 @@ func (it *Iterator) load(g int) bool {
 func (it *Iterator) advance() bool {
 	it.row++
 	for it.row >= it.limit {
-		if it.limit < it.h.Rows() || !it.load(it.following(it.g, 1)) {
+		if it.limit < it.h.Rows() || !it.load(it.g+1) {
 			return false
 		}
 		it.row = it.first
@@ -324,7 +286,7 @@ func (it *Iterator) advance() bool {
 func (it *Iterator) retreat() bool {
 	it.row--
 	for it.row < it.first {
-		if it.first > 0 || !it.load(it.following(it.g, -1)) {
+		if it.first > 0 || !it.load(it.g-1) {
 			return false
 		}
 		it.row = it.limit - 1

@@ -70,8 +70,7 @@ type IterOptions struct {
 	// forward only.
 	AllVersions bool
 	Fill        bool // keep the blocks that are read in the cache
-	// Prune skips the groups whose bounds exclude a row that satisfies it, and shows
-	// other groups whole. A skipped version does not hide an older one: set Prune only
-	// where no other source has older versions of the keys of this file.
+	// Prune is what Excludes compares with the bounds of groups. All other methods
+	// ignore it.
 	Prune *predicate.Program
 }

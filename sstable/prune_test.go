@@ -8,7 +8,6 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
 
@@ -37,61 +36,7 @@ func (g *generator) condition(entries []entry, depth int) *predicate.Node {
 	return predicate.NewCompare(p.Name, op, p.Value)
 }
 
-// TestPruneKeepsMatches checks that a scan that skips groups shows every row that
-// satisfies the condition, in both directions, and no older version instead.
-func TestPruneKeepsMatches(t *testing.T) {
-	for _, s := range samples() {
-		if len(s.entries) < 2 {
-			continue
-		}
-		t.Run(s.name, func(t *testing.T) {
-			f, info := write(t, s.options, s.entries)
-			r := open(t, f, cache.New(1<<20))
-			g := newGenerator(11)
-			for range rounds(40) {
-				p := predicate.Compile(g.condition(s.entries, 2))
-				o := IterOptions{Snapshot: codec.MaxSeq, Prune: p}
-				if g.IntN(3) == 0 {
-					o.Snapshot = g.Uint64N(info.MaxSeq + 1)
-				}
-				var want []entry
-				var shaper shaper
-				for _, e := range visible(s.entries, o) {
-					if !e.del && p.Match(shaper.row(&e)) {
-						want = append(want, e)
-					}
-				}
-				it := r.NewIterator(o)
-				if it.pruner == nil {
-					it.prune() // the bounds of a small file are not worth it
-				}
-				matches := func(ok bool, move func() bool) (list [][]byte) {
-					for ; ok; ok = move() {
-						if row := it.Row(); row != nil && p.Match(row) {
-							list = append(list, bytes.Clone(it.Key()))
-						}
-					}
-					return list
-				}
-				forward := matches(it.SeekGE(nil), it.Next)
-				backward := matches(it.SeekLT(nil), it.Prev)
-				if err := it.Close(); err != nil {
-					t.Fatal(err)
-				}
-				if len(forward) != len(want) || len(backward) != len(want) {
-					t.Fatalf("%v at %d: %d and %d matches, want %d", p.Root(), o.Snapshot, len(forward), len(backward), len(want))
-				}
-				for i := range want {
-					if !bytes.Equal(forward[i], want[i].key) || !bytes.Equal(backward[len(want)-1-i], want[i].key) {
-						t.Fatalf("%v at %d: match %d has another key", p.Root(), o.Snapshot, i)
-					}
-				}
-			}
-		})
-	}
-}
-
-func TestPruneSkipsGroups(t *testing.T) {
+func TestBoundsExcludeGroups(t *testing.T) {
 	entries := uniform(4000)
 	o := writerOptions()
 	o.GroupBytes = 2000
@@ -111,42 +56,14 @@ func TestPruneSkipsGroups(t *testing.T) {
 	} {
 		it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Prune: predicate.Compile(c.node)})
 		n := 0
-		for ok := it.SeekGE(nil); ok; ok = it.Next() {
-			n++
+		for span, ok := it.SpanGE(nil); ok; span, ok = it.SpanAfter(&span) {
+			if !it.Excludes(&span) {
+				n += span.Rows
+			}
 		}
 		if err := it.Close(); err != nil || n > c.most || n == 0 && c.most > 0 {
-			t.Errorf("%s: %d of %d rows examined, want at most %d, error %v", name, n, len(entries), c.most, err)
+			t.Errorf("%s: the bounds do not exclude %d of %d rows, want at most %d, error %v", name, n, len(entries), c.most, err)
 		}
-	}
-}
-
-// TestSkippedGroupsReturnControl skips all groups but the few that let the caller stop.
-func TestSkippedGroupsReturnControl(t *testing.T) {
-	entries := uniform(40000)
-	o := writerOptions()
-	o.GroupBytes = 2000
-	f, _ := write(t, o, entries)
-	r := open(t, f, nil)
-	groups := len(r.index.groups)
-	if groups <= maxSkipped || groups >= 2*maxSkipped {
-		t.Fatalf("%d groups", groups)
-	}
-	it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Prune: predicate.Compile(predicate.NewConst(false))})
-	for _, c := range []struct {
-		what string
-		seek func([]byte) bool
-		move func() bool
-	}{{"forward", it.SeekGE, it.Next}, {"backward", it.SeekLT, it.Prev}} {
-		n := 0
-		for ok := c.seek(nil); ok; ok = c.move() {
-			n++
-		}
-		if most := 2 * len(entries) / groups; n == 0 || n > most {
-			t.Errorf("%s: %d rows are shown, want those of one group, at most %d", c.what, n, most)
-		}
-	}
-	if err := it.Close(); err != nil {
-		t.Fatal(err)
 	}
 }
 

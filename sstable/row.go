@@ -40,7 +40,7 @@ type pins struct {
 
 func (p *pins) release() {
 	p.releaseStored()
-	p.releaseValueBlocks()
+	p.ReleaseValueBlocks()
 	p.heapUnit.Release()
 	p.head.Release()
 	p.heapUnit, p.head, p.hints = cache.Handle{}, cache.Handle{}, nil
@@ -53,7 +53,8 @@ func (p *pins) releaseStored() {
 	}
 }
 
-func (p *pins) releaseValueBlocks() {
+// ReleaseValueBlocks releases the big values of the row before.
+func (p *pins) ReleaseValueBlocks() {
 	for i, e := range p.valueBlocks {
 		e.Release()
 		p.valueBlocks[i] = cache.Handle{}

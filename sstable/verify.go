@@ -197,7 +197,6 @@ func (v *verifier) check(off int64, row *Row, from, to int) error {
 		if h.Tombstone(i) {
 			continue
 		}
-		row.pins.releaseValueBlocks()
 		row.Set(i)
 		if t := row.Timestamp(); !t.Valid() || !v.bounds.Contains(edm.TimestampName, edm.DateTime(t)) {
 			return r.corruptf(off, "row %d: timestamp of %d ticks", i, t)

@@ -81,7 +81,8 @@ type Query struct {
 	Limit int
 	// Budget is the maximum number of entities to examine, also those that do not
 	// match; 0 means no limit. Entities that the Store excludes without reading
-	// them, as by the bounds of a group of entities, do not count.
+	// them, as by the bounds of a group of entities, do not count. An entity of which
+	// the Store reads several versions, in several files, can count for each of them.
 	Budget int
 }
 

@@ -276,7 +276,7 @@ func TestQueue(t *testing.T) {
 func (h *harness) countTombstones(lower, upper []byte) (n int) {
 	v := h.tree.Version()
 	defer v.Unref()
-	for _, s := range v.AppendSources(nil, IterOptions{Lower: lower, Upper: upper, Snapshot: codec.MaxSeq}) {
+	for _, s := range sourcesOf(v, IterOptions{Lower: lower, Upper: upper, Snapshot: codec.MaxSeq}) {
 		for ok := s.SeekGE(lower); ok; ok = s.Next() {
 			if s.Row() == nil {
 				n++

@@ -261,6 +261,9 @@ func (h *harness) check() {
 	}
 }
 
+// sourcesOf returns the sources of a version as a merge takes them.
+func sourcesOf(v *Version, o IterOptions) []merge.Source { return AppendSources(nil, v.Sources(o)) }
+
 func (h *harness) checkScan(v *Version, snap uint64, keys, values []string, reverse bool) {
 	h.t.Helper()
 	o := IterOptions{Snapshot: snap}
@@ -274,7 +277,7 @@ func (h *harness) checkScan(v *Version, snap uint64, keys, values []string, reve
 		keys, values = keys[from:to], values[from:to]
 	}
 	var it merge.Iterator
-	it.Init(v.AppendSources(nil, o), merge.Options{})
+	it.Init(sourcesOf(v, o), merge.Options{})
 	i, ok := 0, it.SeekGE(o.Lower)
 	if reverse {
 		ok = it.SeekLT(nil)

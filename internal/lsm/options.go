@@ -92,5 +92,5 @@ func (o *Options) shareBytes(total, least int64) int64 {
 	return min(o.FileBytes, max(least, total/filesPerRun))
 }
 
-// IterOptions bound the entries of Version.AppendSources.
+// IterOptions bound the entries of Version.Sources.
 type IterOptions = sstable.IterOptions

@@ -11,19 +11,34 @@ import (
 	"github.com/tablerock-db/tablerock/sstable"
 )
 
-// runSource returns the entries of sstables that do not overlap, of one or several runs.
+// Source returns the entries of sstables that do not overlap, of one or several runs.
 // It opens the iterator of an sstable when it gets to the sstable.
-type runSource struct {
-	version *Version      // nil for a compaction, which does not prune
-	ssts    []*virtualSST // sorted by key
-	o       IterOptions
-	i       int // index of the current sstable
-	it      *sstable.Iterator
-	err     error
+//
+// It has two positions, which do not depend on each other: an entry, as a merge.Source,
+// and a span of keys. Select moves the first one to rows of the second.
+type Source struct {
+	ssts []*virtualSST // sorted by key
+	o    IterOptions
+	i    int // index of the current sstable
+	it   *sstable.Iterator
+	err  error
+
+	spanned bool // span is set
+	span    sstable.Span
+	spanSST int    // index of the sstable of span
+	end     []byte // of the keys of that sstable
+}
+
+// AppendSources appends files to dst.
+func AppendSources(dst []merge.Source, files []*Source) []merge.Source {
+	for _, s := range files {
+		dst = append(dst, s)
+	}
+	return dst
 }
 
 // open moves to sstable i and reports whether there is one.
-func (s *runSource) open(i int) bool {
+func (s *Source) open(i int) bool {
 	if s.it != nil && s.i == i {
 		return true
 	}
@@ -33,15 +48,11 @@ func (s *runSource) open(i int) bool {
 	}
 	s.i = i
 	sst := s.ssts[i]
-	o := sst.bounds(s.o)
-	if o.Prune != nil && s.version.overlapsOlder(sst) {
-		o.Prune = nil
-	}
-	s.it = sst.reader.NewIterator(o)
+	s.it = sst.reader.NewIterator(sst.bounds(s.o))
 	return true
 }
 
-func (s *runSource) release() {
+func (s *Source) release() {
 	if s.it == nil {
 		return
 	}
@@ -53,7 +64,7 @@ func (s *runSource) release() {
 
 // forward completes a move forward: if ok is false, at the end of an sstable, it moves
 // to the first entry of the next sstables.
-func (s *runSource) forward(ok bool) bool {
+func (s *Source) forward(ok bool) bool {
 	for !ok {
 		if s.failed() || !s.open(s.i+1) {
 			return false
@@ -63,7 +74,7 @@ func (s *runSource) forward(ok bool) bool {
 	return true
 }
 
-func (s *runSource) backward(ok bool) bool {
+func (s *Source) backward(ok bool) bool {
 	for !ok {
 		if s.failed() || !s.open(s.i-1) {
 			return false
@@ -73,7 +84,7 @@ func (s *runSource) backward(ok bool) bool {
 	return true
 }
 
-func (s *runSource) failed() bool {
+func (s *Source) failed() bool {
 	if err := s.it.Err(); err != nil {
 		s.err = err
 	}
@@ -81,14 +92,14 @@ func (s *runSource) failed() bool {
 }
 
 // SeekGE moves to the first entry whose user key is >= key.
-func (s *runSource) SeekGE(key []byte) bool {
+func (s *Source) SeekGE(key []byte) bool {
 	s.err = nil
 	i := sort.Search(len(s.ssts), func(i int) bool { return bytes.Compare(s.ssts[i].hi, key) >= 0 })
 	return s.open(i) && s.forward(s.it.SeekGE(key))
 }
 
 // SeekLT moves to the last entry whose user key is < key; nil is the end.
-func (s *runSource) SeekLT(key []byte) bool {
+func (s *Source) SeekLT(key []byte) bool {
 	s.err = nil
 	i := len(s.ssts)
 	if key != nil {
@@ -98,23 +109,23 @@ func (s *runSource) SeekLT(key []byte) bool {
 }
 
 // Next moves to the next entry.
-func (s *runSource) Next() bool { return s.Valid() && s.forward(s.it.Next()) }
+func (s *Source) Next() bool { return s.Valid() && s.forward(s.it.Next()) }
 
 // Prev moves to the previous entry.
-func (s *runSource) Prev() bool { return s.Valid() && s.backward(s.it.Prev()) }
+func (s *Source) Prev() bool { return s.Valid() && s.backward(s.it.Prev()) }
 
 // Valid reports whether the source is at an entry.
-func (s *runSource) Valid() bool { return s.err == nil && s.it != nil && s.it.Valid() }
+func (s *Source) Valid() bool { return s.err == nil && s.it != nil && s.it.Valid() }
 
 // Key returns the internal key.
-func (s *runSource) Key() []byte { return s.it.Key() }
+func (s *Source) Key() []byte { return s.it.Key() }
 
 // Row returns the row, nil for a tombstone.
-func (s *runSource) Row() codec.ShapedRow { return s.it.Row() }
+func (s *Source) Row() codec.ShapedRow { return s.it.Row() }
 
 // Err returns the first error since the last Seek, including an error of a value of
 // the current row.
-func (s *runSource) Err() error {
+func (s *Source) Err() error {
 	if s.err == nil && s.it != nil {
 		return s.it.Err()
 	}
@@ -122,7 +133,7 @@ func (s *runSource) Err() error {
 }
 
 // Close closes the current iterator.
-func (s *runSource) Close() error {
+func (s *Source) Close() error {
 	s.err = nil
 	s.release()
 	return s.err
@@ -145,7 +156,7 @@ func (c *counted) Next() bool {
 // It also compares the number of entries of each file that it read completely with
 // the manifest.
 type countedRun struct {
-	*runSource
+	*Source
 	in *fingerprint
 	n  uint64 // entries of the current sstable that it moved past
 }
@@ -155,7 +166,7 @@ func (c *countedRun) Next() bool {
 	c.in.add(c.Key())
 	c.n++
 	at := c.i
-	ok := c.runSource.Next()
+	ok := c.Source.Next()
 	if c.i != at || !ok {
 		c.endSST(at)
 	}
@@ -163,7 +174,7 @@ func (c *countedRun) Next() bool {
 }
 
 // Valid reports whether the source is at an entry.
-func (c *countedRun) Valid() bool { return c.err == nil && c.runSource.Valid() }
+func (c *countedRun) Valid() bool { return c.err == nil && c.Source.Valid() }
 
 func (c *countedRun) endSST(at int) {
 	sst := c.ssts[at]

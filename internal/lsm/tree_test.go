@@ -10,12 +10,9 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
-	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
-	"github.com/tablerock-db/tablerock/internal/merge"
-	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
@@ -100,7 +97,7 @@ func (h *harness) rowsOf(table uint32) (n int) {
 	v := h.tree.Version()
 	defer v.Unref()
 	lower, upper := codec.AppendTable(nil, table), codec.AppendTable(nil, table+1)
-	for _, s := range v.AppendSources(nil, IterOptions{Lower: lower, Upper: upper, AllVersions: true}) {
+	for _, s := range sourcesOf(v, IterOptions{Lower: lower, Upper: upper, AllVersions: true}) {
 		for ok := s.SeekGE(lower); ok; ok = s.Next() {
 			n++
 		}
@@ -162,7 +159,7 @@ func TestPinnedVersionKeepsFiles(t *testing.T) {
 	}
 	h.flush()
 	v := h.tree.Version()
-	sources := v.AppendSources(nil, IterOptions{Snapshot: h.seq})
+	sources := sourcesOf(v, IterOptions{Snapshot: h.seq})
 	old := v.Files()
 	for range 4 {
 		for n := range 300 {
@@ -243,7 +240,7 @@ func TestRunsApartShareASource(t *testing.T) {
 		h.flush()
 		h.check()
 		v := h.tree.Version()
-		sources := v.AppendSources(nil, IterOptions{Snapshot: h.seq})
+		sources := sourcesOf(v, IterOptions{Snapshot: h.seq})
 		if len(sources) != c.sources {
 			t.Errorf("%d sources for %d runs after %d to %d, want %d", len(sources), len(v.runs), c.from, c.to, c.sources)
 		}
@@ -253,52 +250,6 @@ func TestRunsApartShareASource(t *testing.T) {
 		v.Unref()
 	}
 	h.finish()
-}
-
-// TestPruneShowsNoOldVersion scans for values that only shadowed versions have.
-func TestPruneShowsNoOldVersion(t *testing.T) {
-	h := newHarness(t, vfs.NewMem(), smallOptions(), 32)
-	for n := range 1000 {
-		h.write(orderedKey(n), h.text(n, 60))
-	}
-	h.flush()
-	h.compactAll()
-	old := h.seq
-	for n := range 300 {
-		h.write(orderedKey(n), h.text(n, 60))
-	}
-	h.flush()
-	prune := predicate.Compile(predicate.NewCompare("Seq", predicate.Le, edm.Int64(int64(old))))
-	v := h.tree.Version()
-	defer v.Unref()
-	if len(v.runs) < 2 {
-		t.Fatalf("want rows above the bottom: %+v", v.Stats())
-	}
-	var it merge.Iterator
-	it.Init(v.AppendSources(nil, IterOptions{Snapshot: h.seq, Prune: prune}), merge.Options{})
-	matches := 0
-	for ok := it.SeekGE(nil); ok; ok = it.Next() {
-		if seq, _ := it.Row().Lookup("Seq"); seq.Word() <= old {
-			matches++
-		}
-	}
-	must(t, errors.Join(it.Err(), it.Close()))
-	if matches != 700 {
-		t.Fatalf("%d rows match, want 700", matches)
-	}
-	// A scan of the bottom alone skips most groups of the thousand rows.
-	seen := 0
-	none := predicate.Compile(predicate.NewCompare("Seq", predicate.Le, edm.Int64(100)))
-	s := v.AppendSources(nil, IterOptions{Snapshot: h.seq, Prune: none})
-	for ok := s[1].SeekGE(nil); ok; ok = s[1].Next() {
-		seen++
-	}
-	if seen < 100 || seen > 500 {
-		t.Fatalf("a pruned scan of the bottom returns %d rows, want 100 and not many more", seen)
-	}
-	for _, s := range s {
-		must(t, s.Close())
-	}
 }
 
 func TestOpenRefusesDamage(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/manifest"
-	"github.com/tablerock-db/tablerock/internal/merge"
 	"github.com/tablerock-db/tablerock/sstable"
 )
 
@@ -186,37 +185,25 @@ func (v *Version) ProbeFilters(list []Candidate) {
 	}
 }
 
-// AppendSources appends sources for all sstables that may contain keys within the
-// bounds. Close them before Unref. Runs whose sstables do not overlap share a source: it
-// passes from one sstable to the next, and the caller has less to merge. A source honors
-// o.Prune in files that overlap no older run: elsewhere, pruning could reveal an older
-// version.
-func (v *Version) AppendSources(dst []merge.Source, o IterOptions) []merge.Source {
-	first := len(dst)
+// Sources returns sources for all sstables that may contain keys within the bounds. Close
+// them before Unref. Runs whose sstables do not overlap share a source: it passes from one
+// sstable to the next, and the caller has less to merge.
+func (v *Version) Sources(o IterOptions) (sources []*Source) {
 	for _, r := range v.runs {
 		ssts := r.within(o.Lower, o.Upper)
 		if len(ssts) == 0 {
 			continue
 		}
-		if s := apart(dst[first:], ssts); s != nil {
-			s.ssts = append(slices.Clip(s.ssts), ssts...) // the list may be that of a run
-			slices.SortFunc(s.ssts, func(a, b *virtualSST) int { return bytes.Compare(a.lo, b.lo) })
+		i := slices.IndexFunc(sources, func(s *Source) bool { return !overlapping(s.ssts, ssts) })
+		if i < 0 {
+			sources = append(sources, &Source{ssts: ssts, o: o})
 			continue
 		}
-		dst = append(dst, &runSource{version: v, ssts: ssts, o: o})
+		s := sources[i]
+		s.ssts = append(slices.Clip(s.ssts), ssts...) // the list may be that of a run
+		slices.SortFunc(s.ssts, func(a, b *virtualSST) int { return bytes.Compare(a.lo, b.lo) })
 	}
-	return dst
-}
-
-// apart returns the first of the sources that does not overlap any of ssts, nil if there
-// is none.
-func apart(sources []merge.Source, ssts []*virtualSST) *runSource {
-	for _, s := range sources {
-		if s := s.(*runSource); !overlapping(s.ssts, ssts) {
-			return s
-		}
-	}
-	return nil
+	return sources
 }
 
 // overlapping reports whether an sstable of a overlaps one of b. Both are sorted.
@@ -232,13 +219,6 @@ func overlapping(a, b []*virtualSST) bool {
 		}
 	}
 	return false
-}
-
-// overlapsOlder reports whether a run that is older than that of s has an sstable that
-// overlaps s.
-func (v *Version) overlapsOlder(s *virtualSST) bool {
-	i := slices.IndexFunc(v.runs, func(r *run) bool { return r.tier == s.meta.Tier && r.number == s.meta.Run })
-	return overlapsAny(v.runs[i+1:], s)
 }
 
 // overlapsAny reports whether one of the runs has an sstable that overlaps s.

@@ -106,6 +106,20 @@ func (it *Iterator) SeekLT(key []byte) bool {
 	return it.build()
 }
 
+// Resume continues from where the sources are: forward from their least entry, or backward
+// from their greatest one. Sources that are not valid are at their end.
+func (it *Iterator) Resume(reverse bool) bool {
+	if len(it.sources) == 1 {
+		return it.sources[0].Valid()
+	}
+	it.err = nil
+	it.reverse = reverse
+	for i, s := range it.sources {
+		it.moved(i, s.Valid())
+	}
+	return it.build()
+}
+
 // Next moves to the next entry.
 func (it *Iterator) Next() bool {
 	if len(it.sources) == 1 {
@@ -162,12 +176,12 @@ func (it *Iterator) Key() []byte {
 
 // Row returns the row, nil for a tombstone, valid until the Iterator moves.
 func (it *Iterator) Row() codec.ShapedRow {
-	return it.sources[it.index()].Row()
+	return it.sources[it.Index()].Row()
 }
 
-// index returns the index of the source of the current entry. The Iterator must be
+// Index returns the index of the source of the current entry. The Iterator must be
 // valid.
-func (it *Iterator) index() int {
+func (it *Iterator) Index() int {
 	if len(it.sources) == 1 {
 		return 0
 	}

@@ -183,8 +183,8 @@ func TestIteratorAllVersions(t *testing.T) {
 		var got []entry
 		for ok := it.SeekGE(nil); ok; ok = it.Next() {
 			e := it.Row().(entry)
-			if !bytes.Equal(it.Key(), e.key()) || it.index() != e.source {
-				t.Fatalf("round %d: key %q of source %d has the row %v", round, it.Key(), it.index(), e)
+			if !bytes.Equal(it.Key(), e.key()) || it.Index() != e.source {
+				t.Fatalf("round %d: key %q of source %d has the row %v", round, it.Key(), it.Index(), e)
 			}
 			got = append(got, e)
 		}

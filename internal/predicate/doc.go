@@ -1,7 +1,8 @@
 // Package predicate implements typed comparisons of an entity's properties with
 // constants, and the boolean programs made of them. It does not depend on the text
-// of a filter, nor on where rows are stored. A Program matches one row at a time; it
-// also decides from the bounds of columns whether any row can match, without a row.
+// of a filter, nor on where rows are stored. A Program matches one row at a time, or
+// selects from many rows whose values are in columns; it also decides from the bounds of
+// columns whether any row can match, without a row.
 //
 // The logic is two-valued. A comparison with a property that a row does not have is
 // false, whatever the operator, so that its negation is true. Int32, Int64 and

@@ -168,30 +168,32 @@ func (p *Program) run(row edm.Row, index []int, k *keys) bool {
 	pc := p.start
 	for pc >= 0 {
 		s := &p.steps[pc]
-		var ok bool
-		switch src := s.term.source; src {
-		case sourcePartition:
-			ok = s.term.tests[edm.TypeString].Bytes(k.partitionOf(row))
-		case sourceRow:
-			ok = s.term.tests[edm.TypeString].Bytes(k.rowOf(row))
-		case sourceTimestamp:
-			ok = s.term.tests[edm.TypeDateTime].Int(int64(row.Timestamp()))
-		default:
-			var v edm.Value
-			if index == nil {
-				v, _ = row.Lookup(s.term.Name)
-			} else if i := index[src]; i >= 0 {
-				_, v = row.At(i)
-			}
-			ok = s.term.tests[v.Type()].Value(v)
-		}
-		if ok {
+		if s.term.satisfied(row, index, k) {
 			pc = s.yes
 		} else {
 			pc = s.no
 		}
 	}
 	return pc == accept
+}
+
+// satisfied evaluates one comparison, with the parameters of run.
+func (t *Term) satisfied(row edm.Row, index []int, k *keys) bool {
+	switch t.source {
+	case sourcePartition:
+		return t.tests[edm.TypeString].Bytes(k.partitionOf(row))
+	case sourceRow:
+		return t.tests[edm.TypeString].Bytes(k.rowOf(row))
+	case sourceTimestamp:
+		return t.tests[edm.TypeDateTime].Int(int64(row.Timestamp()))
+	}
+	var v edm.Value
+	if index == nil {
+		v, _ = row.Lookup(t.Name)
+	} else if i := index[t.source]; i >= 0 {
+		_, v = row.At(i)
+	}
+	return t.tests[v.Type()].Value(v)
 }
 
 // keys caches the two keys of the current row.

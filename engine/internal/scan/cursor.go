@@ -5,11 +5,14 @@ package scan
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/merge"
 	"github.com/tablerock-db/tablerock/internal/predicate"
+	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -17,26 +20,35 @@ import (
 type Input struct {
 	// Table is the id of the table.
 	Table uint32
-	// Sources returns sources, newest first, with all keys of [lower, upper),
-	// tombstones included. They may leave out entries that do not satisfy prune,
-	// if that reveals no older version. A nil prune is satisfied by all.
-	Sources func(lower, upper []byte, prune *predicate.Program) []merge.Source
+	// Sources returns sources with all keys of [lower, upper), tombstones included:
+	// those of memtables, newest first, which are newer than those of files. The files
+	// say which spans have no row that satisfies prune. A nil prune is satisfied by all.
+	Sources func(lower, upper []byte, prune *predicate.Program) (mems []merge.Source, files []*lsm.Source)
 	// Close is called once, when the cursor does not need the sources any more.
 	Close func()
 }
 
 // Cursor implements store.Cursor and store.Examiner.
+//
+// It reads one window of keys after the other by columns. Where that gains nothing, it
+// walks: it merges the rows of all sources and examines one after the other.
 type Cursor struct {
 	ctx  context.Context
 	in   Input
 	q    store.Query
 	rest []keyRange // the current range and those to follow, in the order of the query
-	it   merge.Iterator
-	pos  position
+	at   []byte     // where the window, or a walk before its first seek, begins in rest[0]
+	buf  []byte     // memory for at
+	win  window
+	walk int // entities to examine one by one before the next window
+	long int // the walk that begins next
 
-	next       codec.ShapedRow // the entity to examine next
-	row        codec.ShapedRow // the current row
-	match      matcher
+	it  merge.Iterator
+	pos position
+
+	next       codec.ShapedRow    // the entity to examine next
+	row        codec.ShapedRow    // the current row
+	matcher    *predicate.Matcher // nil matches all
 	project    projection
 	returned   int
 	examined   int
@@ -56,7 +68,7 @@ var (
 type position uint8
 
 const (
-	beforeRange position = iota // rest[0] has not been sought
+	beforeRange position = iota // at has not been sought
 	onExamined                  // on an entry that has been examined
 	onNext                      // on the entry to examine next
 	atEnd                       // nothing is left, or the query has ended
@@ -67,6 +79,10 @@ const (
 	checkEvery = 64
 	// tombstonesEvery is how many tombstones are passed between such checks.
 	tombstonesEvery = 1024
+	// A walk is of minWalk entities, so that it is worth the seeks of all sources, and
+	// of twice as many as the walk before, up to maxWalk.
+	minWalk = 128
+	maxWalk = 4096
 )
 
 // New returns a cursor for q, which store.CheckQuery has accepted.
@@ -76,15 +92,35 @@ func New(ctx context.Context, in Input, q store.Query) *Cursor {
 	if len(c.rest) == 0 {
 		return c
 	}
-	c.match.init(q.Filter)
+	var prune *predicate.Program
+	if p := predicate.Residual(q.Filter); p != nil {
+		c.matcher, prune = predicate.NewMatcher(p), p.ForBounds()
+		c.win.sel = sstable.NewSelector(p)
+	}
 	c.project.init(q.Select)
 	lower, upper := c.rest[0].lower, c.rest[len(c.rest)-1].upper
 	if q.Reverse {
 		lower, upper = c.rest[len(c.rest)-1].lower, c.rest[0].upper
 	}
-	c.it.Init(in.Sources(lower, upper, c.match.forBounds()), merge.Options{})
-	c.pos = beforeRange
+	mems, files := in.Sources(lower, upper, prune)
+	c.win.mems, c.win.files, c.win.reverse = mems, files, q.Reverse
+	c.it.Init(lsm.AppendSources(slices.Clip(mems), files), merge.Options{})
+	c.long = minWalk
+	if len(files) == 0 {
+		c.long = unlimited
+	}
+	c.begin()
 	return c
+}
+
+// begin moves before rest[0], if there is one.
+func (c *Cursor) begin() {
+	c.pos, c.win.sought = beforeRange, false
+	if len(c.rest) > 0 {
+		if c.at = c.rest[0].lower; c.q.Reverse {
+			c.at = c.rest[0].upper
+		}
+	}
 }
 
 // Failed returns a cursor without rows whose Err is err.
@@ -99,35 +135,151 @@ func (c *Cursor) Next() bool {
 		return c.stop(nil)
 	}
 	for i := 0; ; i++ {
-		if i%checkEvery == 0 {
+		if c.walk == 0 || i%checkEvery == 0 {
 			if err := c.ctx.Err(); err != nil {
 				return c.stop(err)
 			}
 		}
-		if c.q.Budget > 0 && c.examined == c.q.Budget {
+		if !c.win.open && c.left() <= 0 {
 			return c.stop(nil)
 		}
-		if !c.advance() {
-			return c.finish()
-		}
-		c.examined++
-		c.pos = onExamined
-		row := c.next
-		matched := c.match.matches(row)
-		if matched {
-			c.err = c.load(row)
-		} else {
-			c.err = row.Err() // of a value that the filter read
-		}
-		if c.err != nil {
-			return c.finish()
-		}
-		if matched {
-			c.row = row
-			c.returned++
-			return true
+		switch {
+		case c.win.open:
+			switch row, what, examined := c.nextOfWindow(); what {
+			case matched:
+				c.examined += examined
+				return c.show(row)
+			case unmatched:
+				c.examined += examined
+			case exhausted:
+				return c.stop(nil)
+			}
+		case c.walk == 0:
+			if len(c.rest) == 0 {
+				return c.finish()
+			}
+			c.openWindow()
+		default:
+			if !c.advance() {
+				return c.finish()
+			}
+			c.examined++
+			c.pos = onExamined
+			if c.walk--; c.walk == 0 {
+				c.endWalk()
+			}
+			if c.matches(c.next) {
+				return c.show(c.next)
+			}
+			if c.err = c.next.Err(); c.err != nil { // of a value that the filter read
+				return c.finish()
+			}
 		}
 	}
+}
+
+// left returns how many more entities may be examined.
+func (c *Cursor) left() int {
+	if c.q.Budget == 0 {
+		return unlimited
+	}
+	return c.q.Budget - c.examined
+}
+
+func (c *Cursor) matches(row codec.ShapedRow) bool {
+	return c.matcher == nil || c.matcher.Match(row.Shape(), row)
+}
+
+// show makes row the current row.
+func (c *Cursor) show(row codec.ShapedRow) bool {
+	if c.err = c.load(row); c.err != nil {
+		return c.finish()
+	}
+	c.row = row
+	c.returned++
+	return true
+}
+
+// openWindow finds the next window. It skips it, opens it or begins a walk.
+func (c *Cursor) openWindow() {
+	if c.long == unlimited {
+		c.walk = unlimited
+		return
+	}
+	w := &c.win
+	w.find(c.rest[0], c.at)
+	how, examined := w.plan(c.left())
+	switch how {
+	case skip:
+		c.examined += examined
+		c.endWindow()
+	case columns:
+		c.examined += examined
+		c.long = minWalk
+	case walk:
+		c.beginWalk()
+	}
+}
+
+// nextOfWindow is window.next. It leaves a window that has ended or failed.
+func (c *Cursor) nextOfWindow() (row codec.ShapedRow, what outcome, examined int) {
+	row, what, examined = c.win.next(c.left(), c.matches)
+	switch what {
+	case ended:
+		c.endWindow()
+	case failed:
+		c.leaveWindow()
+		c.beginWalk() // to the error
+	}
+	return row, what, examined
+}
+
+// endWindow moves to the end of the window.
+func (c *Cursor) endWindow() {
+	c.win.close()
+	c.moveTo(c.win.end())
+	limit := c.rest[0].upper
+	if c.q.Reverse {
+		limit = c.rest[0].lower
+	}
+	if bytes.Equal(c.at, limit) {
+		c.rest = c.rest[1:]
+		c.begin()
+	}
+}
+
+// leaveWindow closes an open window. What is left begins behind the last row.
+func (c *Cursor) leaveWindow() {
+	if !c.win.open {
+		return
+	}
+	if key := c.win.appendPosition(c.buf[:0]); len(key) > 0 {
+		c.at, c.buf = key, key
+	}
+	c.win.close()
+}
+
+// beginWalk begins a walk at c.at.
+func (c *Cursor) beginWalk() {
+	c.pos, c.walk = beforeRange, c.long
+	c.long = min(2*c.long, maxWalk)
+}
+
+// endWalk ends a walk behind the entity that was examined last.
+func (c *Cursor) endWalk() {
+	key := c.it.Key()
+	c.moveTo(key[:len(key)-codec.TrailerLen])
+	if !c.q.Reverse {
+		c.at = append(c.at, 0) // the least key above it
+		c.buf = c.at
+	}
+	c.win.sought = false
+}
+
+// moveTo sets at to a copy of key.
+func (c *Cursor) moveTo(key []byte) {
+	c.buf = append(c.buf[:0], key...)
+	c.at = c.buf
 }
 
 // load reads the values that the caller can see, so that nothing that it does with the
@@ -166,7 +318,7 @@ func (c *Cursor) advance() bool {
 			return false
 		}
 		c.rest = c.rest[1:]
-		c.pos = beforeRange
+		c.begin()
 	}
 	return false
 }
@@ -187,9 +339,9 @@ func (c *Cursor) stopAtTombstone() bool {
 
 func (c *Cursor) seek() bool {
 	if c.q.Reverse {
-		return c.it.SeekLT(c.rest[0].upper)
+		return c.it.SeekLT(c.at)
 	}
-	return c.it.SeekGE(c.rest[0].lower)
+	return c.it.SeekGE(c.at)
 }
 
 func (c *Cursor) step() bool {
@@ -215,6 +367,10 @@ func (c *Cursor) inRange() bool {
 // stop ends the page before the end of the result and sets the resume key.
 func (c *Cursor) stop(err error) bool {
 	c.err = err
+	if c.walk == 0 {
+		c.leaveWindow()
+		c.pos = beforeRange
+	}
 	if c.advance() {
 		key := c.next.Key()
 		c.resume = &key

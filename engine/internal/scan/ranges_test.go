@@ -11,6 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/merge"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/store"
@@ -129,8 +130,8 @@ func TestFailureAfterEndOfContext(t *testing.T) {
 	failure := errors.New("broken")
 	key := codec.AppendTrailer(codec.AppendKey(nil, 16, "p", "r"), 1, codec.KindPut)
 	ctx, cancel := context.WithCancel(t.Context())
-	c := New(ctx, Input{Table: 16, Close: func() {}, Sources: func(_, _ []byte, _ *predicate.Program) []merge.Source {
-		return []merge.Source{&broken{key: key, err: failure}}
+	c := New(ctx, Input{Table: 16, Close: func() {}, Sources: func(_, _ []byte, _ *predicate.Program) ([]merge.Source, []*lsm.Source) {
+		return []merge.Source{&broken{key: key, err: failure}}, nil
 	}}, store.Query{})
 	defer c.Close()
 	if !c.Next() {

@@ -113,7 +113,11 @@ func (c *column) decodeDict(cur *cursor, rows int) bool {
 
 // inDict returns the value of a row from the dictionary.
 func (c *column) inDict(data []byte, ordinal int) []byte {
-	code := int(c.a.at(data, ordinal))
+	return c.entry(data, int(c.a.at(data, ordinal)))
+}
+
+// entry returns an entry of the dictionary.
+func (c *column) entry(data []byte, code int) []byte {
 	ends, from := data[c.dict:], 0
 	if code > 0 {
 		from = le16(ends, code-1)

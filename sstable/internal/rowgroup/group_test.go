@@ -360,6 +360,8 @@ func (s stored) HeapUnit(h *Head, u *HeapUnit) ([]byte, error) {
 
 func (s stored) ValueBlock(e *ValueBlock) ([]byte, error) { return s.decode(e.Off, e.Stored, e.Raw) }
 
+func (s stored) ReleaseValueBlocks() {}
+
 func (s stored) decode(off int64, stored, raw int) ([]byte, error) {
 	p := s.data[off-s.off:][:stored-SumBytes]
 	if len(p) == raw {
@@ -463,6 +465,8 @@ func (b blocks) HeapUnit(h *Head, u *HeapUnit) ([]byte, error) {
 }
 
 func (b blocks) ValueBlock(e *ValueBlock) ([]byte, error) { return make([]byte, e.Raw), nil }
+
+func (b blocks) ReleaseValueBlocks() {}
 
 // TestCheckHeap checks the ends of values in a row's bytes of the heap.
 func TestCheckHeap(t *testing.T) {

@@ -13,8 +13,10 @@ type Blocks interface {
 	// HeapUnit returns the decoded heap unit u of h, which CheckHeapUnit has accepted.
 	// It may release the unit that it returned before.
 	HeapUnit(h *Head, u *HeapUnit) ([]byte, error)
-	// ValueBlock returns a decoded big value.
+	// ValueBlock returns a decoded big value, valid until ReleaseValueBlocks.
 	ValueBlock(e *ValueBlock) ([]byte, error)
+	// ReleaseValueBlocks releases the big values of a row.
+	ReleaseValueBlocks()
 }
 
 // Row is the lazy view of a row of a group. It implements codec.ShapedRow.
@@ -65,11 +67,16 @@ func (r *Row) Attach(h *Head, b Blocks) {
 
 // Set moves to a row, which must not be a tombstone.
 func (r *Row) Set(row int) {
+	if len(r.bigs) > 0 {
+		r.blocks.ReleaseValueBlocks()
+		clear(r.bigs)
+		r.bigs = r.bigs[:0]
+	}
 	r.row, r.ordinal = row, r.h.ordinal(row)
 	if s := r.h.sectionAt(row); s != r.section {
 		r.section, r.columns = s, s.columns
 	}
-	r.loaded, r.direct, r.bigs, r.heapAt, r.heapEnd = false, false, r.bigs[:0], -1, 0
+	r.loaded, r.direct, r.heapAt, r.heapEnd = false, false, -1, 0
 }
 
 // Err returns why a value could not be read.

@@ -1,0 +1,103 @@
+package lsm
+
+import (
+	"bytes"
+
+	"github.com/tablerock-db/tablerock/internal/merge"
+	"github.com/tablerock-db/tablerock/sstable"
+)
+
+// selected is the selected rows of a Source.
+type selected struct{ *Source }
+
+func (s selected) Next() bool { return s.it.NextSelected() }
+func (s selected) Prev() bool { return s.it.PrevSelected() }
+
+// Selected returns a view of s that moves over the selected rows of a span: Next to the
+// first one after Select, Prev to the last one. It shares the position of s.
+func (s *Source) Selected() merge.Source { return selected{s} }
+
+// Span returns the current span. Its Upper is not nil. It is valid until a span of another
+// sstable is the current one.
+func (s *Source) Span() *sstable.Span { return &s.span }
+
+// SpanGE makes the first span that may have user keys of at least key the current one, and
+// reports whether there is one. From one call to the next, key must not become less.
+func (s *Source) SpanGE(key []byte) bool {
+	if s.spanned && bytes.Compare(key, s.span.Upper) < 0 {
+		return true
+	}
+	i := s.spanSST
+	if s.spanned && bytes.Equal(key, s.span.Upper) && bytes.Compare(key, s.end) < 0 && s.i == i && s.it != nil {
+		if s.setSpan(s.it.SpanAfter(&s.span)) {
+			return true
+		}
+	}
+	for i < len(s.ssts) && bytes.Compare(s.ssts[i].hi, key) < 0 {
+		i++
+	}
+	return s.openSpan(i) && s.setSpan(s.it.SpanGE(key))
+}
+
+// SpanLT makes the last span that may have user keys less than key the current one, and
+// reports whether there is one. From one call to the next, key must not become greater.
+func (s *Source) SpanLT(key []byte) bool {
+	if s.spanned && bytes.Compare(s.span.Lower, key) < 0 {
+		return true
+	}
+	i := s.spanSST
+	if !s.spanned {
+		i = len(s.ssts) - 1
+	}
+	for i >= 0 && bytes.Compare(s.ssts[i].lo, key) >= 0 {
+		i--
+	}
+	return s.openSpan(i) && s.setSpan(s.it.SpanLT(key))
+}
+
+// openSpan opens sstable i for a span.
+func (s *Source) openSpan(i int) bool {
+	s.spanned, s.spanSST = false, min(max(i, 0), len(s.ssts))
+	if !s.open(i) {
+		return false
+	}
+	s.end = append(append(s.end[:0], s.ssts[i].hi...), 0)
+	return true
+}
+
+func (s *Source) setSpan(span sstable.Span, ok bool) bool {
+	if ok && (span.Upper == nil || bytes.Compare(s.end, span.Upper) < 0) {
+		span.Upper = s.end
+	}
+	s.spanned, s.span = ok, span
+	return ok
+}
+
+// Excludes reports whether bounds exclude that a row of the span satisfies
+// IterOptions.Prune.
+func (s *Source) Excludes() bool { return s.open(s.spanSST) && s.it.Excludes(&s.span) }
+
+// Select selects the rows of the span with user keys in [lower, upper) that satisfy sel.
+// See sstable.Iterator.Select.
+func (s *Source) Select(lower, upper []byte, sel *sstable.Selector) (selected, examined int, err error) {
+	if !s.open(s.spanSST) {
+		return 0, 0, s.err
+	}
+	return s.it.Select(&s.span, lower, upper, sel)
+}
+
+// Has reports whether the snapshot sees a version of a user key of the span. keyHash is
+// codec.KeyHash(user). The rows that Select has selected stay as they are.
+func (s *Source) Has(user []byte, keyHash uint64) (bool, error) {
+	if !s.open(s.spanSST) {
+		return false, s.err
+	}
+	return s.it.Has(&s.span, user, keyHash)
+}
+
+// NewerThan reports whether versions in the span of s are newer than versions of the same
+// keys in the span of o.
+func (s *Source) NewerThan(o *Source) bool {
+	a, b := &s.ssts[s.spanSST].meta, &o.ssts[o.spanSST].meta
+	return a.Tier < b.Tier || a.Tier == b.Tier && a.Run > b.Run
+}

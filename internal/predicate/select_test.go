@@ -1,0 +1,134 @@
+package predicate
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// randomBits returns a set of rows less than n.
+func randomBits(r *rand.Rand, n int) (set Bits) {
+	for row := range n {
+		if r.IntN(4) > 0 {
+			set.Add(row)
+		}
+	}
+	return set
+}
+
+func TestBits(t *testing.T) {
+	r := newRand(t)
+	for range 500 {
+		var set Bits
+		want := map[int]bool{}
+		for range r.IntN(6) {
+			from := r.IntN(MaxRows)
+			to := from + r.IntN(MaxRows+1-from)
+			set.AddRange(from, to)
+			for i := from; i < to; i++ {
+				want[i] = true
+			}
+			if r.IntN(2) == 0 {
+				set.Remove(from)
+				delete(want, from)
+			}
+		}
+		up, down := 0, 0
+		for at := set.After(-1); at >= 0; at = set.After(at) {
+			if up++; !want[at] {
+				t.Fatalf("row %d is in the set", at)
+			}
+		}
+		for at := set.Before(MaxRows); at >= 0; at = set.Before(at) {
+			if down++; !want[at] {
+				t.Fatalf("row %d is in the set, backward", at)
+			}
+		}
+		if n := len(want); up != n || down != n || set.Len() != n || set.Empty() != (n == 0) {
+			t.Fatalf("%d rows forward, %d backward, Len %d, Empty %v, want %d", up, down, set.Len(), set.Empty(), n)
+		}
+	}
+}
+
+// TestKeepWords compares KeepWords with a test of each value, for vectors of all widths
+// around constants of all kinds.
+func TestKeepWords(t *testing.T) {
+	r := newRand(t)
+	constants := []edm.Value{
+		edm.Int32(0), edm.Int32(-3), edm.Int64(math.MaxInt64), edm.Int64(math.MinInt64), edm.Int64(1 << 53), edm.DateTime(1 << 57),
+		edm.Double(0), edm.Double(math.Copysign(0, -1)), edm.Double(1.5), edm.Double(-1.5), edm.Double(math.Inf(1)), edm.Double(math.Inf(-1)),
+		edm.Double(math.NaN()), edm.Double(math.MaxFloat64), edm.Double(5e-324),
+	}
+	types := []edm.Type{edm.TypeInt32, edm.TypeInt64, edm.TypeDateTime, edm.TypeDouble}
+	for range 20_000 {
+		c := constants[r.IntN(len(constants))]
+		test := NewCompare("x", allOps[r.IntN(len(allOps))], c).Term.Test(types[r.IntN(len(types))])
+		if test.Kind != Ints && test.Kind != Floats {
+			continue
+		}
+		width := r.IntN(9)
+		w := Words{Off: r.IntN(20), Step: width, Mask: uint64(1)<<(8*width) - 1}
+		if width > 0 && r.IntN(2) == 0 {
+			w.Step += r.IntN(60)
+		}
+		n := 1 + r.IntN(200)
+		w.Data = make([]byte, w.Off+n*w.Step+8)
+		for i := range w.Data {
+			w.Data[i] = byte(r.Uint32())
+		}
+		switch r.IntN(4) {
+		case 0:
+			w.Base = uint64(r.Int64()) << r.IntN(64)
+		case 1:
+			w.Base = constants[r.IntN(len(constants))].Word()
+		case 2:
+			w.Base = c.Word() - w.Mask>>r.IntN(64)
+		}
+		at := r.IntN(n) // a value near the constant
+		if width > 0 {
+			for i, b := range binary.LittleEndian.AppendUint64(nil, c.Word()-w.Base+uint64(r.IntN(3))-1)[:width] {
+				w.Data[w.Off+at*w.Step+i] = b
+			}
+		}
+		before := randomBits(r, n)
+		set := before
+		test.KeepWords(&w, n, &set)
+		for row := range n {
+			x := w.Base + binary.LittleEndian.Uint64(w.Data[w.Off+row*w.Step:])&w.Mask
+			match := test.Kind == Ints && test.Int(int64(x)) || test.Kind == Floats && test.Float(math.Float64frombits(x))
+			if got, want := set[row/64]>>(row%64)&1 != 0, match && before[row/64]>>(row%64)&1 != 0; got != want {
+				t.Fatalf("%#v: %x (%v): kept %v, want %v; base %x, mask %x", test, x, math.Float64frombits(x), got, want, w.Base, w.Mask)
+			}
+		}
+		if set.Len() > before.Len() || set.After(n-1) >= 0 {
+			t.Fatal("rows were added")
+		}
+	}
+}
+
+func TestKeepBooleans(t *testing.T) {
+	r := newRand(t)
+	for range 500 {
+		n := 1 + r.IntN(200)
+		data := make([]byte, (n+7)/8)
+		for i := range data {
+			data[i] = byte(r.Uint32())
+		}
+		test := NewCompare("x", allOps[r.IntN(len(allOps))], edm.Boolean(r.IntN(2) == 0)).Term.Test(edm.TypeBoolean)
+		if test.Kind != Ints {
+			continue
+		}
+		before := randomBits(r, n)
+		set := before
+		test.KeepBooleans(data, n, &set)
+		for row := range n {
+			match := test.Int(int64(data[row/8] >> (row % 8) & 1))
+			if got, want := set[row/64]>>(row%64)&1 != 0, match && before[row/64]>>(row%64)&1 != 0; got != want {
+				t.Fatalf("%#v: row %d: kept %v, want %v", test, row, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package sstable
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/tablerock-db/tablerock/internal/predicate"
+	"github.com/tablerock-db/tablerock/sstable/internal/selection"
+)
+
+// Span is a range of keys of a file as its index knows it: one row group, or several that
+// share a user key. All versions of a user key are in one Span.
+type Span struct {
+	// Lower and Upper bound the user keys to [Lower, Upper), within the bounds of the
+	// iterator. A nil Upper is open. Both are valid as long as the iterator.
+	Lower, Upper []byte
+	Rows         int // of the groups, also those beyond the bounds
+	first, end   int // groups
+}
+
+// Single reports whether s is one group.
+func (s *Span) Single() bool { return s.end == s.first+1 }
+
+// Selector selects rows by a program. It belongs to one goroutine.
+type Selector struct{ rows *selection.Selector }
+
+// NewSelector returns a Selector for a program.
+func NewSelector(p *predicate.Program) *Selector {
+	return &Selector{selection.New(p)}
+}
+
+// SpanGE returns the Span that may have the first user key that is not less than key. Its
+// Upper is greater than key, unless the file has no such key. ok is false for an empty
+// file.
+func (it *Iterator) SpanGE(key []byte) (s Span, ok bool) {
+	if len(it.r.index.groups) == 0 {
+		return Span{}, false
+	}
+	return it.spanOf(it.r.index.seek(key)), true
+}
+
+// SpanLT returns the Span that may have the last user key that is less than key. Its Lower
+// is less than key, unless the file has no such key. ok is false for an empty file.
+func (it *Iterator) SpanLT(key []byte) (s Span, ok bool) {
+	all := it.r.index.groups
+	if len(all) == 0 {
+		return Span{}, false
+	}
+	g := it.r.index.seek(key)
+	for g > 0 && bytes.Compare(all[g].separator, key) >= 0 {
+		g--
+	}
+	return it.spanOf(g), true
+}
+
+// SpanAfter returns the Span after s, or ok false if s ends at the end of the file.
+func (it *Iterator) SpanAfter(s *Span) (next Span, ok bool) {
+	if s.end == len(it.r.index.groups) {
+		return Span{}, false
+	}
+	return it.spanOf(s.end), true
+}
+
+// spanOf returns the Span of group g.
+func (it *Iterator) spanOf(g int) Span {
+	all := it.r.index.groups
+	s := Span{first: g, end: g + 1}
+	for all[s.first].continues {
+		s.first--
+	}
+	for s.end < len(all) && all[s.end].continues {
+		s.end++
+	}
+	for i := s.first; i < s.end; i++ {
+		s.Rows += all[i].rows
+	}
+	if s.Lower = all[s.first].separator; s.first == 0 {
+		s.Lower = userKey(it.r.index.smallest)
+	}
+	if bytes.Compare(s.Lower, it.o.Lower) < 0 {
+		s.Lower = it.o.Lower
+	}
+	if s.Upper = it.o.Upper; s.end < len(all) && (s.Upper == nil || bytes.Compare(all[s.end].separator, s.Upper) < 0) {
+		s.Upper = all[s.end].separator
+	}
+	return s
+}
+
+// Excludes reports whether the bounds of the groups of s exclude that a row satisfies
+// IterOptions.Prune.
+func (it *Iterator) Excludes(s *Span) bool {
+	if it.pruner == nil {
+		return false
+	}
+	for g := s.first; g < s.end; g++ {
+		if !it.pruner.None(g) {
+			return false
+		}
+	}
+	return true
+}
+
+var errShared = errors.New("sstable: groups that share a user key cannot be selected from")
+
+// Select selects the rows of s, which is Single, that satisfy the program of sel, or all
+// rows if sel is nil, and whose user keys are in [lower, upper), within the bounds of s.
+// It considers the versions that the snapshot sees, and never selects a tombstone.
+// NextSelected and PrevSelected then move from one selected row to the next. Select
+// returns how many rows are selected, and how many it has looked at. After an error the
+// iterator has no position; another Select or Seek meets the error again.
+func (it *Iterator) Select(s *Span, lower, upper []byte, sel *Selector) (selected, examined int, err error) {
+	it.valid, it.viewed, it.keyed = false, false, false
+	it.selected = predicate.Bits{}
+	if err := it.Err(); err != nil {
+		return 0, 0, err
+	}
+	if !s.Single() {
+		return 0, 0, errShared
+	}
+	if !it.load(s.first) {
+		return 0, 0, it.err
+	}
+	from, to := it.first, it.limit
+	if bytes.Compare(lower, s.Lower) > 0 {
+		from, _ = it.h.Seek(lower)
+	}
+	if s.Upper == nil || bytes.Compare(upper, s.Upper) < 0 {
+		to, _ = it.h.Seek(upper)
+	}
+	it.h.Visible(from, to, it.o.Snapshot, &it.selected)
+	examined = it.selected.Len()
+	if sel == nil || examined == 0 {
+		return examined, examined, nil
+	}
+	if err := sel.rows.Select(&it.view.Row, &it.selected); err != nil {
+		it.view.Release() // without the error, so that a walk finds the rows before it
+		it.h, it.g = nil, -1
+		it.selected = predicate.Bits{}
+		return 0, 0, err
+	}
+	return it.selected.Len(), examined, nil
+}
+
+// NextSelected moves to the next selected row, the first one after Select.
+func (it *Iterator) NextSelected() bool {
+	at := -1
+	if it.valid {
+		at = it.row
+	}
+	return it.moveTo(it.selected.After(at))
+}
+
+// PrevSelected moves to the previous selected row, the last one after Select.
+func (it *Iterator) PrevSelected() bool {
+	at := predicate.MaxRows
+	if it.valid {
+		at = it.row
+	}
+	return it.moveTo(it.selected.Before(at))
+}
+
+// moveTo moves to a row of the current group, or beyond the selected rows if it is
+// negative.
+func (it *Iterator) moveTo(row int) bool {
+	it.viewed, it.keyed, it.valid = false, false, row >= 0
+	if !it.valid {
+		it.selected = predicate.Bits{}
+		return false
+	}
+	it.row = row
+	return true
+}
+
+// Has reports whether the file has a version of a user key of s that the snapshot sees.
+// keyHash is codec.KeyHash(user). If the group of the key has to be read, that ends the
+// use of rows of another group.
+func (it *Iterator) Has(s *Span, user []byte, keyHash uint64) (bool, error) {
+	if !filterHas(it.r.filter, keyHash) {
+		return false, nil
+	}
+	if !s.Single() {
+		return false, errShared
+	}
+	if it.g != s.first {
+		it.valid = false
+		if !it.load(s.first) {
+			return false, it.err
+		}
+	}
+	i, equal := it.h.Seek(user)
+	for equal && it.h.Sequence(i) > it.o.Snapshot {
+		i++
+		equal = i < it.h.Rows() && it.h.Same(i)
+	}
+	return equal, nil
+}

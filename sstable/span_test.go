@@ -1,0 +1,175 @@
+package sstable
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/internal/predicate"
+)
+
+// TestSelect compares what Select selects in all spans of a file, and what Has finds, with
+// a walk over the rows, for random conditions, bounds and snapshots.
+func TestSelect(t *testing.T) {
+	for _, s := range samples() {
+		t.Run(s.name, func(t *testing.T) {
+			f, info := write(t, s.options, s.entries)
+			g := newGenerator(12)
+			r := open(t, f, cache.New(1<<20))
+			for round := range rounds(80) {
+				o := IterOptions{Lower: g.bound(s.entries), Upper: g.bound(s.entries), Snapshot: codec.MaxSeq, Fill: round%2 == 0}
+				if o.Upper == nil {
+					o.Upper = codec.AppendTable(nil, 1<<30)
+				}
+				if round%3 == 0 {
+					o.Snapshot = g.Uint64N(info.MaxSeq + 2)
+				}
+				var p *predicate.Program
+				var sel *Selector
+				if len(s.entries) > 1 && round%4 > 0 {
+					p = predicate.Compile(g.condition(s.entries, g.IntN(4)))
+					sel, o.Prune = NewSelector(p), p.ForBounds()
+				}
+				compareSelect(t, g, r, s.entries, o, p, sel)
+			}
+		})
+	}
+}
+
+func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o IterOptions, p *predicate.Program, sel *Selector) {
+	t.Helper()
+	var want []entry
+	var shaper shaper
+	for _, e := range visible(entries, o) {
+		if !e.del && (p == nil || p.Match(shaper.row(&e))) {
+			want = append(want, e)
+		}
+	}
+	it := r.NewIterator(o)
+	if o.Prune != nil && it.pruner == nil {
+		it.prune() // the bounds of a small file are not worth it
+	}
+	reverse := g.IntN(2) == 0
+	n := 0
+	next := func() *entry {
+		n++
+		if n > len(want) {
+			t.Fatalf("%v: more than %d rows", p, len(want))
+		}
+		if reverse {
+			return &want[len(want)-n]
+		}
+		return &want[n-1]
+	}
+	at := o.Lower
+	if reverse {
+		at = o.Upper
+	}
+	for bytes.Compare(o.Lower, o.Upper) < 0 {
+		span, ok := it.SpanGE(at)
+		if reverse {
+			span, ok = it.SpanLT(at)
+		}
+		if !ok || !reverse && span.Upper != nil && bytes.Compare(span.Upper, at) <= 0 || reverse && bytes.Compare(span.Lower, at) >= 0 {
+			break
+		}
+		lower, upper := span.Lower, span.Upper
+		if upper == nil || bytes.Compare(upper, o.Upper) > 0 {
+			upper = o.Upper
+		}
+		if reverse {
+			upper = at
+		} else if bytes.Compare(at, lower) > 0 {
+			lower = at
+		}
+		if cut := g.bound(entries); cut != nil && g.IntN(3) == 0 && bytes.Compare(cut, lower) > 0 && bytes.Compare(cut, upper) < 0 {
+			if reverse {
+				lower = cut
+			} else {
+				upper = cut
+			}
+		}
+		selectSpan(t, it, &span, lower, upper, p, sel, reverse, next)
+		checkHas(t, g, it, &span, entries)
+		if at = upper; reverse {
+			at = lower
+		}
+		if bytes.Equal(at, o.Upper) || bytes.Equal(at, o.Lower) {
+			break
+		}
+	}
+	if err := it.Close(); err != nil || n != len(want) {
+		t.Fatalf("%v, bounds %x %x, snapshot %d, reverse %v: %d rows are selected, want %d, error %v", p, o.Lower, o.Upper, o.Snapshot, reverse, n, len(want), err)
+	}
+}
+
+// checkHas looks up keys of a span.
+func checkHas(t *testing.T, g *generator, it *Iterator, span *Span, entries []entry) {
+	t.Helper()
+	for range 5 {
+		user := entries[g.IntN(len(entries))].user
+		if !span.Single() || bytes.Compare(user, span.Lower) < 0 || span.Upper != nil && bytes.Compare(user, span.Upper) >= 0 {
+			continue
+		}
+		want := newest(entries, user, it.o.Snapshot) != nil
+		if has, err := it.Has(span, user, codec.KeyHash(user)); has != want || err != nil {
+			t.Fatalf("the key %x at %d: found %v, want %v, error %v", user, it.o.Snapshot, has, want, err)
+		}
+	}
+}
+
+// selectSpan compares the rows that are selected in a part of a span with those that next
+// returns. It walks over a span that is not Single.
+func selectSpan(t *testing.T, it *Iterator, span *Span, lower, upper []byte, p *predicate.Program, sel *Selector, reverse bool, next func() *entry) {
+	t.Helper()
+	check := func() {
+		e := next()
+		if !bytes.Equal(it.Key(), e.key) {
+			t.Fatalf("reverse %v: row with key %x, want %x", reverse, it.Key(), e.key)
+		}
+		if d := diff(e, it.Row()); d != "" {
+			t.Fatal(d)
+		}
+	}
+	if !span.Single() {
+		var rows [][]byte
+		for ok := it.SeekGE(lower); ok && bytes.Compare(userKey(it.Key()), upper) < 0; ok = it.Next() {
+			if row := it.Row(); row != nil && (p == nil || p.Match(row)) {
+				rows = append(rows, bytes.Clone(it.Key()))
+			}
+		}
+		for i := range rows {
+			key := rows[i]
+			if reverse {
+				key = rows[len(rows)-1-i]
+			}
+			if e := next(); !bytes.Equal(e.key, key) {
+				t.Fatalf("key %x, want %x", key, e.key)
+			}
+		}
+		return
+	}
+	if it.Excludes(span) {
+		return
+	}
+	n, examined, err := it.Select(span, lower, upper, sel)
+	if err != nil || n > examined || examined > span.Rows {
+		t.Fatalf("%d rows of %d selected in a span of %d, error %v", n, examined, span.Rows, err)
+	}
+	move := it.NextSelected
+	if reverse {
+		move = it.PrevSelected
+	}
+	for ok := move(); ok; ok = move() {
+		check()
+		user := bytes.Clone(userKey(it.Key()))
+		if has, err := it.Has(span, user, codec.KeyHash(user)); !has || err != nil {
+			t.Fatalf("the key %x is not found, error %v", user, err)
+		}
+		n--
+	}
+	if n != 0 {
+		t.Fatalf("%d selected rows are not shown", n)
+	}
+}
