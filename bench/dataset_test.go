@@ -1,6 +1,7 @@
 package bench_test
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -123,5 +124,29 @@ func TestFoldIncludesEveryProperty(t *testing.T) {
 		if f.Sum() == want {
 			t.Errorf("the sum does not change with %s", e.Properties[p].Name)
 		}
+	}
+}
+
+func TestReadDataset(t *testing.T) {
+	shape := bench.Shape{Partitions: 3, Rows: 50}
+	saved := bench.NewDataset(shape, 1)
+	var file bytes.Buffer
+	if err := saved.Save(&file); err != nil {
+		t.Fatal(err)
+	}
+	data := file.Bytes()
+	read, err := bench.ReadDataset(bytes.NewReader(data), shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal := cmp.Comparer(func(x, y edm.Value) bool { return x.Equal(y) })
+	if diff := cmp.Diff(entitiesOf(saved), entitiesOf(read), equal); diff != "" {
+		t.Errorf("the file has other entities:\n%s", diff)
+	}
+	if _, err := bench.ReadDataset(bytes.NewReader(data), bench.Shape{Partitions: 3, Rows: 51}); err == nil {
+		t.Error("no error for another shape")
+	}
+	if _, err := bench.ReadDataset(bytes.NewReader(data[:len(data)-1]), shape); err == nil {
+		t.Error("no error for a short file")
 	}
 }

@@ -20,6 +20,7 @@ type job struct {
 	Start    string `json:"start"`    // the state of Prepared
 	Prepared string `json:"prepared"` // directory of the prepared database, "" of an empty one
 	Dir      string `json:"dir"`      // for other databases
+	Dataset  string `json:"dataset"`  // file with the entities; the first process makes it
 	Size     int    `json:"size"`
 	Shape    string `json:"shape"`
 	Seed     uint64 `json:"seed"`
@@ -58,8 +59,12 @@ func (j *job) run() ([]results.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	data, err := j.dataset(shape)
+	if err != nil {
+		return nil, err
+	}
 	r := &bench.Run{
-		Store: stores[0], Data: bench.NewDataset(shape, j.Seed), Dir: j.Dir, Seed: j.Seed,
+		Store: stores[0], Data: data, Dir: j.Dir, Seed: j.Seed,
 		CacheBytes: j.CacheMiB << 20, Evict: evict,
 	}
 	if j.Workload == "" {
@@ -77,6 +82,30 @@ func (j *job) run() ([]results.Result, error) {
 		return nil, profile(r, w, ops, j.Profile)
 	}
 	return j.measure(r, w, ops)
+}
+
+// dataset returns the entities from the file, or generates them and makes the file.
+func (j *job) dataset(shape bench.Shape) (*bench.Dataset, error) {
+	if j.Dataset == "" {
+		return bench.NewDataset(shape, j.Seed), nil
+	}
+	f, err := os.Open(j.Dataset)
+	if err == nil {
+		data, err := bench.ReadDataset(f, shape)
+		return data, errors.Join(err, f.Close())
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	data := bench.NewDataset(shape, j.Seed)
+	unfinished := j.Dataset + ".tmp"
+	if f, err = os.Create(unfinished); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(data.Save(f), f.Close()); err != nil {
+		return nil, err
+	}
+	return data, os.Rename(unfinished, j.Dataset)
 }
 
 // workloadOf returns the workload with a name.

@@ -1,8 +1,11 @@
-// Command peers measures Tablerock beside other embedded stores.
+// Command peers measures Tablerock beside other embedded stores, and makes the page
+// BENCHMARKS.md of the repository.
 //
 //	go run . -quick                          all workloads, 10,000 entities: one minute
 //	go run . -out results.jsonl              1,000,000 entities, 3 repetitions: about 2 hours
 //	go run . -sizes 100000,1000000,10000000 -workloads growth -out results.jsonl
+//	go run . gates results.jsonl             compare with the goals: a second
+//	go run . report results.jsonl            write BENCHMARKS.md and its pictures: seconds
 //
 // RocksDB and LMDB need a C compiler, the Debian packages librocksdb-dev and
 // liblmdb-dev, and the build tags rocksdb and lmdb:
@@ -46,8 +49,15 @@ func main() {
 const childCommand = "child"
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
-	if len(args) == 1 && args[0] == childCommand {
-		return runChild(stdin, stdout)
+	if len(args) > 0 {
+		switch args[0] {
+		case childCommand:
+			return runChild(stdin, stdout)
+		case "gates":
+			return printGates(args[1:], stdout, stderr)
+		case "report":
+			return writeReport(args[1:], stderr)
+		}
 	}
 	s, err := parse(args, stderr)
 	if err != nil {

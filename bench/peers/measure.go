@@ -150,6 +150,7 @@ func (m *measurement) child(ctx context.Context, t *task, workload string) ([]by
 	j := job{
 		Engine: t.engine, Workload: workload, Start: t.workload.Start.String(), Prepared: m.prepared[t.state()],
 		Dir: work, Size: t.size, Shape: t.shape, Seed: m.seed, Rep: t.rep, Divide: m.divide, CacheMiB: m.cacheMiB,
+		Dataset: filepath.Join(m.dir, fmt.Sprintf("dataset-%d-%s", t.size, t.shape)),
 	}
 	if m.profile != "" && workload != "" {
 		name := strings.NewReplacer("/", "-", "=", "").Replace(workload)

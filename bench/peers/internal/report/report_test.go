@@ -1,0 +1,155 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/bench"
+	"github.com/tablerock-db/tablerock/bench/peers/internal/report"
+	"github.com/tablerock-db/tablerock/bench/peers/internal/results"
+)
+
+// fileOf returns results of all workloads, in which peer needs CPU times a peer's.
+func fileOf(ours float64) *results.File {
+	f := &results.File{Runs: []results.Run{{
+		Started: "then", Commit: "c0ffee", Command: "go run . -reps 1", Machine: "2 processors",
+		Engines: map[string]string{"tablerock": "defaults", "pebble": "v2"},
+	}}}
+	add := func(workload, engine string, cpu float64, size int) {
+		f.Results = append(f.Results, results.Result{
+			Workload: workload, Engine: engine, Size: size, Shape: bench.Grid, Rep: 1, Ops: 10, Seconds: 1, OpsPerSec: 1e6 / cpu, CPUMicros: cpu,
+			P50: cpu, P99: 2 * cpu, P999: 10 * cpu, WriteAmp: 2, ForeignCores: 0.1, RSSBytes: 1e6, DiskBytes: 2e6,
+		})
+	}
+	for _, w := range bench.Workloads() {
+		names := []string{w.Name}
+		if strings.HasPrefix(w.Name, "load") || strings.HasPrefix(w.Name, "overwrite") {
+			names = append(names, w.Name+"/until=merged")
+		}
+		for _, name := range names {
+			add(name, "tablerock", ours, 1000)
+			add(name, "pebble", 4, 1000)
+			add(name, "bbolt", 8, 1000)
+		}
+	}
+	for _, w := range []string{"get/key=present/readers=1", "load/order=random"} {
+		add(w, "tablerock", ours, 10_000)
+		add(w, "pebble", 5, 10_000)
+	}
+	return f
+}
+
+// TestWrite writes the page and reads the pictures as XML.
+func TestWrite(t *testing.T) {
+	dir := t.TempDir()
+	page, pictures := filepath.Join(dir, "page.md"), filepath.Join(dir, "docs", "pictures")
+	if err := report.Write(fileOf(2), page, pictures); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| commit | c0ffee |", "| machine | 2 processors |", "$ go run . -reps 1", "| pebble | v2 |",
+		"| ycsb/mix=C | **2.00** | 4.00 | 8.00 | 2.00 | 0.1 |",
+		"No peer in Go needs less CPU time at any workload.",
+		"| hot get, 1 reader | 500 k/s, 2.00 us | pebble 250 k/s | pebble 4.00 us | 2.00 | 2.00 | 1.60 | yes |  |",
+		"| hot get, 2 readers | 500 k/s, 2.00 us | pebble 250 k/s | pebble 4.00 us | 2.00 | 2.00 | 2.00 | yes |  |",
+		"| missing get | 500 k/s, 2.00 us | pebble 250 k/s | pebble 4.00 us | 2.00 | 2.00 | 4.00 | **no** |  |",
+		"| filter on an Int32 | 2000.0 ns of CPU |  |  |  |  | at most 10 ns | **no** |  |",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	for _, name := range []string{"ratios", "latencies", "growth", "write-amplification", "caches"} {
+		if !strings.Contains(string(text), "](docs/pictures/"+name+".svg)") {
+			t.Errorf("the page lacks the picture %s", name)
+		}
+		data, err := os.ReadFile(filepath.Join(pictures, name+".svg"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for d := xml.NewDecoder(bytes.NewReader(data)); err == nil; {
+			_, err = d.Token()
+		}
+		if err != io.EOF {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestWriteNamesLosses checks that the page says why a peer wins, for every workload.
+func TestWriteNamesLosses(t *testing.T) {
+	dir := t.TempDir()
+	page := filepath.Join(dir, "page.md")
+	if err := report.Write(fileOf(20), page, dir); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range bench.Workloads() {
+		if !strings.Contains(string(text), "| "+w.Name+" | pebble, 5.00 times | ") {
+			t.Errorf("the page does not say why Pebble wins at %s", w.Name)
+		}
+	}
+}
+
+// TestGatesRules checks the rules for busy machines, for syncs and for the raw disk.
+func TestGatesRules(t *testing.T) {
+	const insert, disk = "insert/writers=1", "get/key=present/from=disk/readers=1"
+	result := func(workload, engine string, ops, cpu, foreign, p50 float64) results.Result {
+		return results.Result{
+			Workload: workload, Engine: engine, Size: 1000, Shape: bench.Grid, Rep: 1, Ops: 1, Seconds: 1,
+			OpsPerSec: ops, CPUMicros: cpu, ForeignCores: foreign, P50: p50,
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		results []results.Result
+		want    string
+		missed  int
+	}{
+		{"both ratios hold", []results.Result{
+			result(disk, "tablerock", 130, 1, 0, 1), result(disk, "pebble", 100, 1.3, 0, 1),
+		}, "1.30 | 1.30 | 1.20 | yes", 0},
+		{"the rate is too low", []results.Result{
+			result(disk, "tablerock", 110, 1, 0, 1), result(disk, "pebble", 100, 1.3, 0, 1),
+		}, "1.10 | 1.30 | 1.20 | **no**", 1},
+		{"the rate does not count beside other processes", []results.Result{
+			result(disk, "tablerock", 110, 1, 0.5, 1), result(disk, "pebble", 100, 1.3, 0, 1),
+		}, "yes | by CPU: others used 0.5 cores", 0},
+		{"the best peers differ", []results.Result{
+			result(disk, "tablerock", 130, 1, 0, 1), result(disk, "pebble", 100, 1.3, 0, 1), result(disk, "bbolt", 120, 9, 0, 1),
+		}, "bbolt 120/s | pebble 1.30 us | 1.08 | 1.30 | 1.20 | **no**", 1},
+		{"an engine in C does not count", []results.Result{
+			result(disk, "tablerock", 130, 1, 0, 1), result(disk, "pebble", 100, 1.3, 0, 1), result(disk, "lmdb", 900, 0.1, 0, 1),
+		}, "yes", 0},
+		{"the share of raw suffices", []results.Result{
+			result(disk, "tablerock", 90, 1, 0, 1), result(disk, "pebble", 100, 1, 0, 1), result(disk, "raw", 100, 1, 0, 1),
+		}, "yes | 90 % of raw, 85 % suffice", 0},
+		{"a fast sync counts by rate", []results.Result{
+			result(insert, "tablerock", 150, 9, 0, 1), result(insert, "pebble", 100, 1, 0, 1), result(insert, "raw", 900, 1, 0, 150),
+		}, "1.50 | 0.11 | 1.40 | yes", 0},
+		{"a slow sync counts by CPU", []results.Result{
+			result(insert, "tablerock", 150, 9, 0, 1), result(insert, "pebble", 100, 1, 0, 1), result(insert, "raw", 900, 1, 0, 250),
+		}, "1.50 | 0.11 | 1.40 | **no**", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out bytes.Buffer
+			missed := report.Gates(&out, &results.File{Results: c.results})
+			if missed != c.missed || !strings.Contains(out.String(), c.want) {
+				t.Errorf("%d missed, want %d and %q:\n%s", missed, c.missed, c.want, out.String())
+			}
+		})
+	}
+}
