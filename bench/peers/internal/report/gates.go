@@ -156,7 +156,7 @@ func (m medians) compare(g gate, us results.Result, size int) (verdict, bool) {
 	disk, known := m.of(g.workload, raw, size, g.shape)
 	if g.share > 0 && known {
 		share := us.OpsPerSec / disk.OpsPerSec
-		v.note = fmt.Sprintf("%.0f %% of raw, %.0f %% suffice", 100*share, 100*g.share)
+		v.note = fmt.Sprintf("%.0f %% of raw, of %.0f", 100*share, 100*g.share)
 		if share >= g.share {
 			v.met = true
 			return v, true
@@ -168,7 +168,7 @@ func (m medians) compare(g gate, us results.Result, size int) (verdict, bool) {
 		v.met = byOps
 	case busy >= quiet:
 		v.met = byCPU
-		v.note = joined(v.note, fmt.Sprintf("by CPU: others used %.1f cores", busy))
+		v.note = joined(v.note, fmt.Sprintf("busy %.1f", busy))
 	case g.durable:
 		v.met = byCPU
 	default:

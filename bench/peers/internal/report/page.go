@@ -100,18 +100,17 @@ func (p *pageWriter) runs() {
 	for _, r := range p.file.Runs {
 		if !slices.Contains(seen, r.Command) {
 			seen = append(seen, r.Command)
-			row("$ %s", r.Command)
+			row("$ %s", wrap(r.Command, " \\\n    "))
 		}
 	}
 	row("```\n")
-	table = tableOf(p.out, "engine", "version and options")
 	measured := map[string]bool{}
 	for _, r := range p.file.Results {
 		measured[r.Engine] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(last.Engines)) {
 		if measured[name] {
-			table(name, last.Engines[name])
+			row("- %s", wrap(name+": "+last.Engines[name], "\n  "))
 		}
 	}
 }
@@ -217,19 +216,20 @@ func (p *pageWriter) losses(shape string) error {
 		if !ok {
 			return fmt.Errorf("%s wins at %s, and no reason is written down: add it to reasons.go", peer, w)
 		}
-		lines = append(lines, fmt.Sprintf("| %s | %s, %.2f times | %s |", w, peer, ratio, why))
+		lines = append(lines, "- "+wrap(fmt.Sprintf("`%s`: %s, %.2f times. %s", w, peer, ratio, why), "\n  "))
 	}
 	if len(lines) == 0 {
 		p.printf("\nNo peer in Go needs less CPU time at any workload.\n")
 		return nil
 	}
-	p.printf("\nWhere a peer in Go needs less CPU time:\n\n| workload | peer | why |\n| --- | --- | --- |\n%s\n", strings.Join(lines, "\n"))
+	p.printf("\nWhere a peer in Go needs less CPU time:\n\n%s\n", strings.Join(lines, "\n"))
 	return nil
 }
 
 // latencies prints the percentiles of all engines.
 func (p *pageWriter) latencies() {
-	p.printf("\n### Latencies\n\nMicroseconds: median / 99th / 99.9th percentile of a step: 100 entities of a load, else one operation, partition or table.\n\n")
+	p.printf("\n### Latencies\n\nMicroseconds: median / 99th percentile of a step, which is 100 entities of a load, else one operation, " +
+		"partition or table.\n\n")
 	workloads := order(p.file, p.size, grid)
 	engines := p.medians.enginesOf(workloads, p.size, grid)
 	row := tableOf(p.out, append([]string{"workload"}, engines...)...)
@@ -244,7 +244,7 @@ func (p *pageWriter) latencies() {
 				cells = append(cells, "")
 				continue
 			}
-			cells = append(cells, number(r.P50)+" / "+number(r.P99)+" / "+number(r.P999))
+			cells = append(cells, number(r.P50)+" / "+number(r.P99))
 		}
 		row(cells...)
 	}
@@ -252,8 +252,9 @@ func (p *pageWriter) latencies() {
 
 // resources prints allocations, memory and space.
 func (p *pageWriter) resources() {
-	p.printf("\n### Memory and space\n\nResident: the greatest memory of the process above that before the database was opened, with the pages of mapped files. " +
-		"Files: their space after the workload, logs included.\n\n")
+	p.printf("\n### Memory and space\n\nResident: the greatest memory of the process above that before the database was opened, with the pages\n" +
+		"of mapped files. Files: their space after the workload, logs included.\n\n")
+	acknowledged := func(w string) bool { return !strings.HasSuffix(w, merged) }
 	workloads := order(p.file, p.size, grid)
 	engines := p.medians.enginesOf(workloads, p.size, grid)
 	for _, t := range []struct {
@@ -261,10 +262,10 @@ func (p *pageWriter) resources() {
 		of    func(r results.Result) string
 		only  func(w string) bool
 	}{
-		{"resident MB", func(r results.Result) string { return number(float64(r.RSSBytes) / 1e6) }, func(w string) bool { return !strings.HasSuffix(w, merged) }},
-		{"allocations for an operation", func(r results.Result) string { return number(r.AllocsPerOp) }, func(w string) bool { return !strings.HasSuffix(w, merged) }},
+		{"resident MB", func(r results.Result) string { return number(float64(r.RSSBytes) / 1e6) }, acknowledged},
+		{"allocations for an operation", func(r results.Result) string { return number(r.AllocsPerOp) }, acknowledged},
 		{"MB of files", func(r results.Result) string { return number(float64(r.DiskBytes) / 1e6) }, isSpace},
-		{"write amplification", func(r results.Result) string { return number(r.WriteAmp) }, func(w string) bool { return strings.HasSuffix(w, merged) }},
+		{"write amplification", func(r results.Result) string { return number(r.WriteAmp) }, func(w string) bool { return !acknowledged(w) }},
 	} {
 		row := tableOf(p.out, append([]string{t.title}, engines...)...)
 		for _, w := range workloads {
@@ -290,4 +291,26 @@ func (p *pageWriter) resources() {
 // overwrites, and compacted as for gets.
 func isSpace(w string) bool {
 	return strings.HasPrefix(w, "load") && !strings.HasSuffix(w, merged) || w == "overwrite/passes=3" || w == "get/key=present/readers=1"
+}
+
+// wrap breaks a text between words, so that no line is longer than the pages of the
+// repository allow. It inserts sep at the breaks.
+func wrap(text, sep string) string {
+	const longest = 140
+	var out strings.Builder
+	line := 0
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i == 0:
+		case line+1+len(word) > longest:
+			out.WriteString(sep)
+			line = 0
+		default:
+			out.WriteByte(' ')
+			line++
+		}
+		out.WriteString(word)
+		line += len(word)
+	}
+	return out.String()
 }
