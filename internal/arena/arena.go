@@ -57,11 +57,7 @@ func (m *Memory) Free() {
 		m.mapped = false
 		return
 	}
-	if poisonFreed {
-		for i := range b {
-			b[i] = poison
-		}
-	}
+	fillPoison(b)
 }
 
 // Idle declares the contents unneeded but keeps the memory for later use. Until the
@@ -73,11 +69,7 @@ func (m *Memory) Idle() {
 	if m.mapped {
 		adviseFree(m.bytes)
 	}
-	if poisonFreed {
-		for i := range m.bytes {
-			m.bytes[i] = poison
-		}
-	}
+	fillPoison(m.bytes)
 }
 
 // poison fills freed memory in a race build: a later read returns wrong data, and the

@@ -13,7 +13,11 @@ import (
 // TestSpaceBound overwrites a working set many times, in several patterns. The files
 // must take at most 2.1 times the live rows and one file more.
 func TestSpaceBound(t *testing.T) {
-	const keys, rounds, perFlush = 1500, 60, 400
+	const keys, perFlush = 1500, 400
+	rounds := 60
+	if testing.Short() {
+		rounds = 15 // each overwrites a quarter; the bound is for every round
+	}
 	patterns := map[string]func(h *harness, i int) int{
 		"uniform":   func(h *harness, i int) int { return h.rng.IntN(keys) },
 		"ascending": func(h *harness, i int) int { return i % keys },
@@ -85,8 +89,11 @@ func TestRunsBound(t *testing.T) {
 	}
 	h.flush()
 	h.compactAll()
-	worst, probes := 0, 0
-	for range 250 {
+	worst, probes, rounds := 0, 0, 250
+	if testing.Short() {
+		rounds = 80 // tier 1 is full after 64 flushes
+	}
+	for range rounds {
 		for range 12 {
 			n := h.rng.IntN(4000)
 			h.write(orderedKey(n), h.text(n, 100))
@@ -151,7 +158,11 @@ func TestOrderedLoadIsMoved(t *testing.T) {
 // TestGrowth adds keys in random order and overwrites some. It checks the bounds of
 // space, of runs, and of the bytes that compactions write.
 func TestGrowth(t *testing.T) {
-	const flushes, perFlush = 70, 100
+	const perFlush = 100
+	flushes := 70
+	if testing.Short() {
+		flushes = 25 // of three compactions of tier 0
+	}
 	for _, c := range []struct {
 		name    string
 		again   int // percent
@@ -212,7 +223,11 @@ func TestGrowth(t *testing.T) {
 // one new row after it, repeatedly. It checks the bound of space: the sample of keys
 // that is looked up must not contain the new rows alone.
 func TestGrowthInGroups(t *testing.T) {
-	const flushes, partitions = 30, 40
+	const partitions = 40
+	flushes := 30
+	if testing.Short() {
+		flushes = 8 // the sample missed the overwritten rows at the first compaction
+	}
 	for _, again := range []int{1, 3, 7, 15, 31} {
 		t.Run(fmt.Sprint(again), func(t *testing.T) {
 			o := smallOptions()
@@ -254,7 +269,11 @@ func TestQueue(t *testing.T) {
 		h.write(codec.AppendKey(nil, 18, "other", fmt.Sprint(i)), h.text(i, 100))
 	}
 	key := func(n int) []byte { return codec.AppendKey(nil, 17, "queue", fmt.Sprintf("%08d", n)) }
-	for n := range 6000 {
+	rows := 6000
+	if testing.Short() {
+		rows = 2400 // tombstones of 16 flushes
+	}
+	for n := range rows {
 		h.write(key(n), h.text(n, 60))
 		if n >= window {
 			h.write(key(n-window), "")

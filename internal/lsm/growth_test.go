@@ -55,9 +55,12 @@ func (g *growth) load(runs, perRun int) {
 // all files, the directory must stay under 1.4 times its later size, and Stats must
 // count each entry once.
 func TestGrowthOfCompaction(t *testing.T) {
-	const runs, perRun = 9, 4000
+	const runs = 9
+	perRun, o := 4000, Options{FileBytes: 400 << 10, GroupBytes: 2 << 10}
+	if testing.Short() {
+		perRun, o.FileBytes = 2000, 200<<10 // as many files, each half as large
+	}
 	mem := vfs.NewMem()
-	o := Options{FileBytes: 400 << 10, GroupBytes: 2 << 10}
 	g := &growth{harness: newHarness(t, mem, o, 41), mem: mem}
 	check := func(what string) {
 		t.Helper()

@@ -1,6 +1,7 @@
 package commitlog
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -63,16 +64,16 @@ func testOverlay(t *testing.T, rounds, rows, puts, clears int) {
 			list = append(list, c)
 		}
 		part, row := r.IntN(6), r.IntN(rows)
-		want, busy := Pending{}, false
+		wantKey, want, busy := key(part, row), Pending{}, false
 		for _, c := range list {
 			busy = busy || c.partHash == partHash(part)
 			for i := range c.entries {
-				if string(codec.EntryKey(c.seg.image[c.offs[i]:])) == string(key(part, row)) {
+				if bytes.Equal(codec.EntryKey(c.seg.image[c.offs[i]:]), wantKey) {
 					want = Pending{c.seg, c.firstSeq + uint64(i), c.offs[i], c.entries[i].shape}
 				}
 			}
 		}
-		got, ok := w.log.Pending(partHash(part), keyHash(row), key(part, row))
+		got, ok := w.log.Pending(partHash(part), keyHash(row), wantKey)
 		if got != want || ok != (want.Seg != nil) || w.log.HasPending(partHash(part)) != busy {
 			t.Fatalf("seed %d, round %d: key %d of partition %d is pending as %d (%v), HasPending %v; want %d, %v; "+
 				"repeat with go test -run %s ./engine/internal/commitlog",
