@@ -2,6 +2,7 @@ package sstable
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/s2"
 
@@ -47,7 +48,19 @@ func (s *storedGroup) section(off int64, n int) ([]byte, bool) {
 type head struct {
 	rowgroup.Head
 	hints []cache.Hint // one for each heap unit
+
+	uses     atomic.Uint32 // by rows: one for each get, scanUses for each scan
+	arranged bool          // uses are not counted
 }
+
+// A head is laid out by rows after some uses by rows. That costs as much as ten gets or
+// one scan gain by it, and filters need the columns. With a cache of 32 MiB, gets need
+// 12 % less CPU than if each head were laid out when it is read, and scans 17 %
+// (bench, get/key=present/cache=32MiB and scan/range=table/cache=32MiB).
+const (
+	arrangeAfter = 8
+	scanUses     = 4
+)
 
 // head returns the head of group g, pinned. If the cache does not have the head, and
 // whole is set, head reads the whole group at once. It then returns the stored group
@@ -72,7 +85,10 @@ func (r *Reader) head(g int, whole, fill bool) (*head, cache.Handle, *storedGrou
 		err = r.read(pin.Bytes(), e.off)
 	}
 	if err == nil {
-		err = r.decodeHead(pin, e, fill)
+		var h *head
+		if h, err = r.decodeHead(pin, e); err == nil {
+			pin.Fill(h, h.memBytes())
+		}
 	}
 	if err != nil {
 		if stored != nil {
@@ -85,31 +101,59 @@ func (r *Reader) head(g int, whole, fill bool) (*head, cache.Handle, *storedGrou
 }
 
 // decodeHead decodes the head in pin.
-func (r *Reader) decodeHead(pin cache.Handle, e *groupEntry, arrange bool) error {
+func (r *Reader) decodeHead(pin cache.Handle, e *groupEntry) (*head, error) {
 	p := pin.Bytes()
 	if !r.bind.Check(p, e.off) {
-		return r.corruptf(e.off, "head of %d bytes: wrong sum", len(p))
+		return nil, r.corruptf(e.off, "head of %d bytes: wrong sum", len(p))
 	}
 	h, ok := pin.Value().(*head)
 	if !ok {
 		h = new(head)
 	}
 	if err := h.Decode(p, e.off, e.len, r.shapes); err != nil {
-		return r.corruptf(e.off, "%v", err)
+		return nil, r.corruptf(e.off, "%v", err)
 	}
 	if h.Rows() != e.rows {
-		return r.corruptf(e.off, "group of %d rows, the index says %d", h.Rows(), e.rows)
-	}
-	if arrange {
-		work := storedGroups.Get().(*storedGroup)
-		work.bytes = h.Arrange(work.bytes)
-		storedGroups.Put(work)
+		return nil, r.corruptf(e.off, "group of %d rows, the index says %d", h.Rows(), e.rows)
 	}
 	if n := len(h.HeapUnits); len(h.hints) < n {
 		h.hints = make([]cache.Hint, n)
 	}
-	pin.Fill(h, h.MemBytes()+hintBytes*len(h.hints))
-	return nil
+	h.uses.Store(0)
+	h.arranged = false
+	return h, nil
+}
+
+func (h *head) memBytes() int { return h.MemBytes() + hintBytes*len(h.hints) }
+
+// headByRows is head for a reader of rows, which counts as the given number of uses. A
+// head that is used often is replaced in the cache by one that is laid out by rows.
+// Readers that pinned the old one keep it.
+func (r *Reader) headByRows(g int, whole, fill bool, uses uint32) (*head, cache.Handle, *storedGroup, error) {
+	h, pin, stored, err := r.head(g, whole, fill)
+	if err != nil || !fill || h.arranged || h.uses.Load() >= arrangeAfter {
+		return h, pin, stored, err
+	}
+	if n := h.uses.Add(uses); n < arrangeAfter || n-uses >= arrangeAfter {
+		return h, pin, stored, nil
+	}
+	by, ok := r.o.Cache.Renew(pin)
+	if !ok {
+		return h, pin, stored, nil
+	}
+	copy(by.Bytes(), pin.Bytes())
+	n, err := r.decodeHead(by, &r.index.groups[g])
+	if err != nil { // the memory of the block was damaged
+		by.Fail()
+		return h, pin, stored, nil
+	}
+	work := storedGroups.Get().(*storedGroup)
+	work.bytes = n.Arrange(work.bytes)
+	storedGroups.Put(work)
+	n.arranged = true
+	by.Replace(pin, &r.heads[g], n, n.memBytes())
+	pin.Release()
+	return n, by, stored, nil
 }
 
 // loadHeapUnit returns a decoded heap unit of h, pinned, that was not in the cache.

@@ -55,6 +55,74 @@ func TestConcurrentReaders(t *testing.T) {
 	wg.Wait()
 }
 
+// TestArrangedHead reads a head by gets and scans until it is laid out by rows. An
+// iterator that has pinned the old head must read it to its end.
+func TestArrangedHead(t *testing.T) {
+	entries := uniform(2000)
+	f, _ := write(t, writerOptions(), entries)
+	for scans := range arrangeAfter/scanUses + 1 {
+		c := cache.New(4 << 20)
+		r := open(t, f, c)
+		arranged := func() bool {
+			h, pin, _, err := r.head(0, false, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer pin.Release()
+			return h.arranged
+		}
+		var iters []*Iterator
+		for range scans {
+			it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Fill: true})
+			if !it.SeekGE(nil) {
+				t.Fatal(it.Err())
+			}
+			iters = append(iters, it)
+		}
+		var row Row
+		for uses := scans * scanUses; ; uses++ {
+			if got, want := arranged(), uses >= arrangeAfter; got != want {
+				t.Errorf("after %d scans and %d gets: laid out by rows is %t, want %t", scans, uses-scans*scanUses, got, want)
+			}
+			if uses > arrangeAfter {
+				break
+			}
+			e := &entries[uses] // of the first group
+			if _, _, ok, err := r.Get(e.user, codec.KeyHash(e.user), codec.MaxSeq, &row); err != nil || !ok {
+				t.Fatalf("get: %t, %v", ok, err)
+			}
+			if e.del {
+				continue
+			}
+			if d := diff(e, &row); d != "" {
+				t.Errorf("row %d: %s", uses, d)
+			}
+		}
+		row.Release()
+		for _, it := range iters {
+			i := 0
+			for ok := it.Valid(); ok; ok = it.Next() {
+				if row := it.Row(); row != nil {
+					if d := diff(&entries[i], row); d != "" {
+						t.Fatalf("row %d of an iterator: %s", i, d)
+					}
+				}
+				i++
+			}
+			if err := it.Close(); err != nil || i != len(entries) {
+				t.Errorf("%d of %d rows, %v", i, len(entries), err)
+			}
+		}
+		c.Drop(r.o.CacheDB, r.o.Number)
+		if s := c.Stats(); s.Bytes != 0 || s.Blocks != 0 {
+			t.Errorf("after the blocks are dropped: %+v", s)
+		}
+		if n := c.Close(); n != 0 {
+			t.Errorf("%d blocks are pinned at the end", n)
+		}
+	}
+}
+
 // uniform returns n small rows of one shape, without big values.
 func uniform(n int) []entry {
 	var list []entry

@@ -320,7 +320,7 @@ func (r *Reader) Get(key []byte, keyHash uint64, snap uint64, row *Row) (seq uin
 		return 0, 0, false, nil
 	}
 	for g := r.index.seek(key); ; {
-		h, pin, stored, err := r.head(g, true, true)
+		h, pin, stored, err := r.headByRows(g, true, true, 1)
 		if err != nil {
 			return 0, 0, false, err
 		}

@@ -121,6 +121,14 @@ func (c *Cache) Acquire(k Key, size int, admit bool) (h Handle, loaded bool) {
 	return Handle{e}, loaded
 }
 
+// Renew begins to replace a block: the caller fills the Bytes of h, which has the size of
+// old, and then calls Replace or Fail. It reports false if old is not in the cache any
+// more, or is only its holder's.
+func (c *Cache) Renew(old Handle) (h Handle, ok bool) {
+	e := old.e.shard.renew(old.e)
+	return Handle{e}, e != nil
+}
+
 // Drop removes the blocks of a file. Pinned blocks stay valid until their Release.
 func (c *Cache) Drop(db, file uint64) {
 	for i := range c.shards {
@@ -167,6 +175,13 @@ func (h Handle) Value() any { return h.e.value }
 // Fill ends a load and makes the block visible. The block keeps value, which counts
 // as extra bytes of the budget.
 func (h Handle) Fill(value any, extra int) { h.e.shard.fill(h.e, value, extra) }
+
+// Replace is Fill for a Handle of Renew. It makes the block visible instead of old, and
+// through the hint. Handles of old stay valid.
+func (h Handle) Replace(old Handle, hint *Hint, value any, extra int) {
+	h.e.shard.replace(h.e, old.e, value, extra)
+	hint.at.Store(h.e)
+}
 
 // Fail ends a failed load and releases the Handle. Of the callers that wait for the
 // block, one becomes its loader.

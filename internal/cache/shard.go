@@ -186,7 +186,11 @@ func (s *shard) acquire(k Key, hash uint64, size int, admit bool) (e *entry, loa
 	e.uses.Store(0)
 	if admit {
 		e.pins.Store(2)
-		s.insertLocked(e)
+		q := &s.small
+		if s.ghosts.remove(hash) {
+			q = &s.main
+		}
+		s.insertLocked(e, q)
 	} else {
 		e.pins.Store(1)
 	}
@@ -204,6 +208,40 @@ func (s *shard) fill(e *entry, value any, extra int) {
 		s.loaded.Broadcast()
 	}
 	s.mu.Unlock()
+}
+
+// renew returns an entry for the key of old that is not in the table, or nil if old is
+// not.
+func (s *shard) renew(old *entry) *entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old.queue == nil || s.closed {
+		return nil
+	}
+	size := len(old.buf)
+	s.evictLocked(int64(size) + entryBytes)
+	e := s.takeLocked(old.key, size, true)
+	e.key, e.hash, e.extra = old.key, old.hash, 0
+	e.state.Store(loading)
+	e.uses.Store(1)
+	e.pins.Store(1)
+	return e
+}
+
+// replace makes e the entry of its key in the table, unless old was removed meanwhile.
+func (s *shard) replace(e, old *entry, value any, extra int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.value, e.extra = value, extra
+	e.state.Store(ready)
+	if old.queue == nil {
+		return
+	}
+	s.removeLocked(old)
+	old.pins.Add(-1) // not the last: the caller has one
+	e.pins.Add(1)
+	s.insertLocked(e, &s.main)
+	s.evictLocked(0)
 }
 
 func (s *shard) fail(e *entry) {
@@ -239,17 +277,13 @@ func (s *shard) shrink() {
 }
 
 // +checklocks:s.mu
-func (s *shard) insertLocked(e *entry) {
+func (s *shard) insertLocked(e *entry, q *queue) {
 	if s.blocks >= len(s.buckets) {
 		s.growLocked()
 	}
 	b := &s.buckets[e.hash&uint64(len(s.buckets)-1)]
 	e.chain, *b = *b, e
-	if s.ghosts.remove(e.hash) {
-		s.main.push(e)
-	} else {
-		s.small.push(e)
-	}
+	q.push(e)
 	s.blocks++
 	s.bytes += e.cost()
 }
