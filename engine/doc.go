@@ -32,7 +32,7 @@
 //
 // One process opens a directory for writing at a time; others can open it with
 // Options.ReadOnly. A DB has one background goroutine, for flushes and compactions.
-// It takes up to five times Options.SegmentBytes of memory, and the block cache,
-// which databases of a process can share. Close cursors and snapshots soon: they
+// It takes Options.MemoryBytes of memory: up to five segments of Options.SegmentBytes,
+// and the block cache, which databases of a process can share. Close cursors and snapshots soon: they
 // keep memory and files.
 package engine

@@ -2,22 +2,30 @@ package engine_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
+	"runtime/debug"
 	"strings"
 	"testing"
 
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 )
 
 // mapped returns the size of the address space of the process.
-func mapped(t *testing.T) int64 {
+func mapped(t *testing.T) int64 { return status(t, "VmSize:") }
+
+// resident returns the resident memory of the process.
+func resident(t *testing.T) int64 { return status(t, "VmRSS:") }
+
+func status(t *testing.T, name string) int64 {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		t.Skip(err)
 	}
-	_, rest, _ := strings.Cut(string(status), "VmSize:")
+	_, rest, _ := strings.Cut(string(status), name)
 	var kib int64
 	if _, err := fmt.Sscan(rest, &kib); err != nil {
 		t.Skip(err)
@@ -53,5 +61,70 @@ func TestOpenAndCloseLeakNoMemory(t *testing.T) {
 	}
 	if grown := mapped(t) - before; grown > rounds*segment {
 		t.Errorf("%d opens and closes left %d MiB mapped", 2*rounds, grown>>20)
+	}
+}
+
+// TestResidentMemory loads, gets and scans several times as many bytes as
+// Options.MemoryBytes. The process may grow by that and 64 MiB.
+func TestResidentMemory(t *testing.T) {
+	if raceEnabled || testing.Short() {
+		t.Skip("what is elsewhere otherwise is on the heap")
+	}
+	const budget, partitions, rows = 32 << 20, 250, 1000
+	debug.FreeOSMemory()
+	before := resident(t)
+	peak := before
+	look := func(what string) {
+		t.Helper()
+		now := resident(t)
+		peak = max(peak, now)
+		if grown := now - before; grown > budget+64<<20 {
+			t.Fatalf("%s: the process grew by %d MiB, MemoryBytes is %d MiB", what, grown>>20, budget>>20)
+		}
+	}
+	db := mustOpen(t, t.TempDir(), engine.Options{MemoryBytes: budget, NoSync: true})
+	check(t, "CreateTable", db.CreateTable(t.Context(), table))
+	rng := rand.NewChaCha8([32]byte{1})
+	filler := make([]byte, 400)
+	ops := make([]store.Op, 100)
+	for p := range partitions {
+		for from := 0; from < rows; from += len(ops) {
+			for i := range ops {
+				rng.Read(filler)
+				props := edm.Properties{{Name: "N", Value: edm.Int64(int64(i))}, {Name: "B", Value: edm.Binary(append([]byte(nil), filler...))}}
+				ops[i] = store.InsertOrReplace(edm.Entity{Key: edm.Key{Partition: fmt.Sprint(p), Row: fmt.Sprintf("%06d", from+i)}, Properties: props})
+			}
+			apply(t, db, ops...)
+		}
+		look("load")
+	}
+	check(t, "Flush", db.Flush(t.Context()))
+	pick := rand.New(rng)
+	for i := range 30_000 {
+		key := edm.Key{Partition: fmt.Sprint(pick.IntN(partitions)), Row: fmt.Sprintf("%06d", pick.IntN(rows))}
+		if err := db.View(t.Context(), table, key, func(edm.Row) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if i%1000 == 0 {
+			look("get")
+		}
+	}
+	n := 0
+	c := db.Query(t.Context(), table, store.Query{})
+	for c.Next() {
+		if n++; n%10_000 == 0 {
+			look("scan")
+		}
+	}
+	check(t, "scan", c.Err())
+	check(t, "Close", c.Close())
+	if n != partitions*rows {
+		t.Errorf("%d entities, want %d", n, partitions*rows)
+	}
+	stats, err := db.Stats()
+	check(t, "Stats", err)
+	t.Logf("%d MiB of sstables, the process grew by %d MiB at most", stats.SSTableBytes>>20, (peak-before)>>20)
+	if stats.SSTableBytes < 3*budget {
+		t.Errorf("%d bytes of sstables are too few for the test", stats.SSTableBytes)
 	}
 }

@@ -199,7 +199,17 @@ func TestSharedCache(t *testing.T) {
 // TestBadOptions opens databases with invalid options. Nothing may be created.
 func TestBadOptions(t *testing.T) {
 	for _, o := range []engine.Options{
-		{SegmentBytes: 1}, {SegmentBytes: 2 << 30}, {FileBytes: 1}, {FileBytes: 128 << 20}, {TierRuns: 1}, {TierRuns: 17}, {CacheBytes: -1},
+		{SegmentBytes: 1},
+		{SegmentBytes: 2 << 30},
+		{FileBytes: 1},
+		{FileBytes: 128 << 20},
+		{TierRuns: 1},
+		{TierRuns: 17},
+		{CacheBytes: -1},
+		{MemoryBytes: -1},
+		{MemoryBytes: 1 << 10},
+		{MemoryBytes: 8 << 20, CacheBytes: 8 << 20},
+		{MemoryBytes: 8 << 20, SegmentBytes: 8 << 20},
 	} {
 		disk := vfs.NewMem()
 		o.FS = disk

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"io"
@@ -21,15 +22,24 @@ type Options struct {
 	// and when writers stall, at level Debug for each flush and compaction, and at
 	// level Error for each failure. The default logs nothing.
 	Logger *slog.Logger
-	// Cache is a block cache to share with other databases of this process. The
-	// default is a cache of CacheBytes for this database alone.
+	// MemoryBytes is the memory of the database's own block cache, its log segments
+	// and their indexes, at least 1 MiB. SegmentBytes and CacheBytes divide it.
+	// Indexes and filters of sstables, some 2 bytes an entity, and the garbage of
+	// the Go heap are not part of it. The default is 128 MiB, or more if SegmentBytes
+	// and CacheBytes need more.
+	MemoryBytes int64
+	// Cache is a block cache to share with other databases of this process. It is
+	// not part of MemoryBytes. The default is a cache of CacheBytes for this
+	// database alone.
 	Cache *Cache
-	// CacheBytes is the size of the database's own block cache. The default is
-	// 256 MiB.
+	// CacheBytes is the size of the database's own block cache, decoded heads
+	// included. The blocks are outside the Go heap. The default is what MemoryBytes
+	// leaves beside five segments.
 	CacheBytes int64
 	// SegmentBytes is the size of a log segment and of the memory that mirrors
 	// it, from 64 KiB to 1 GiB. At most three segments wait for their flush, and
-	// the memory of one is kept for the next. The default is 64 MiB.
+	// the memory of one is kept for the next. The default is a sixteenth of
+	// MemoryBytes, at most 64 MiB.
 	SegmentBytes int64
 	// FileBytes is the size at which sstables are cut, from 64 KiB to 64 MiB. The
 	// index and the filter of an sstable are read at once. The default is 32 MiB.
@@ -103,15 +113,40 @@ type Clock interface {
 }
 
 const (
-	minSegmentBytes     = 64 << 10
-	maxSegmentBytes     = 1 << 30
-	defaultSegmentBytes = 64 << 20
-	defaultCacheBytes   = 256 << 20
-	defaultFileBytes    = 32 << 20
-	minFileBytes        = 64 << 10
-	maxFileBytes        = 64 << 20
-	defaultTierRuns     = 8
+	minSegmentBytes = 64 << 10
+	maxSegmentBytes = 1 << 30
+	// A greater segment gains little.
+	maxDefaultSegmentBytes = 64 << 20
+	defaultMemoryBytes     = 128 << 20
+	minMemoryBytes         = 1 << 20
+	// segmentParts is how many default segments MemoryBytes is divided into.
+	segmentParts     = 16
+	defaultFileBytes = 32 << 20
+	minFileBytes     = 64 << 10
+	maxFileBytes     = 64 << 20
+	defaultTierRuns  = 8
 )
+
+// withMemory returns o with MemoryBytes, SegmentBytes and CacheBytes set.
+func (o Options) withMemory() Options {
+	budget := cmp.Or(o.MemoryBytes, defaultMemoryBytes)
+	if o.SegmentBytes == 0 {
+		o.SegmentBytes = min(max(budget/segmentParts, minSegmentBytes), maxDefaultSegmentBytes)
+	}
+	if o.CacheBytes == 0 && o.Cache == nil {
+		o.CacheBytes = max(budget-o.logMemory(), budget/4)
+	}
+	if o.MemoryBytes == 0 {
+		o.MemoryBytes = max(budget, o.logMemory()+o.CacheBytes)
+	}
+	return o
+}
+
+// logMemory returns the most memory of segments, one of them empty, and of the indexes
+// of the others, which need a quarter of a segment if its entities have 200 bytes.
+func (o *Options) logMemory() int64 {
+	return (maxFrozen+2)*o.SegmentBytes + (maxFrozen+1)*o.SegmentBytes/4
+}
 
 // withDefaults returns o with every zero field replaced, or an error that names
 // the invalid field.
@@ -128,12 +163,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Testing.Random == nil {
 		o.Testing.Random = rand.Reader
 	}
-	if o.CacheBytes == 0 {
-		o.CacheBytes = defaultCacheBytes
-	}
-	if o.SegmentBytes == 0 {
-		o.SegmentBytes = defaultSegmentBytes
-	}
+	o = o.withMemory()
 	if o.FileBytes == 0 {
 		o.FileBytes = defaultFileBytes
 	}
@@ -141,6 +171,8 @@ func (o Options) withDefaults() (Options, error) {
 		o.TierRuns = defaultTierRuns
 	}
 	switch {
+	case o.MemoryBytes < minMemoryBytes:
+		return o, fmt.Errorf("options: MemoryBytes is %d, must be at least %d", o.MemoryBytes, minMemoryBytes)
 	case o.SegmentBytes < minSegmentBytes || o.SegmentBytes > maxSegmentBytes:
 		return o, fmt.Errorf("options: SegmentBytes is %d, must be between %d and %d", o.SegmentBytes, minSegmentBytes, maxSegmentBytes)
 	case o.FileBytes < minFileBytes || o.FileBytes > maxFileBytes:
@@ -149,6 +181,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("options: TierRuns is %d, must be between 2 and 16", o.TierRuns)
 	case o.CacheBytes < 0:
 		return o, fmt.Errorf("options: CacheBytes is %d, must not be negative", o.CacheBytes)
+	case o.logMemory()+o.CacheBytes > o.MemoryBytes:
+		return o, fmt.Errorf("options: CacheBytes %d and SegmentBytes %d need more than MemoryBytes, %d", o.CacheBytes, o.SegmentBytes, o.MemoryBytes)
 	case o.Compression > CompressSmall:
 		return o, fmt.Errorf("options: Compression is %d, must be CompressFast or CompressSmall", o.Compression)
 	}
