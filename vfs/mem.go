@@ -63,8 +63,8 @@ func NewCrashMem() *Mem {
 }
 
 // OnOp sets a hook. It is called before each operation that can change something: all
-// kinds but open, open-rw, list, stat, locked, read, size and close. It is also called
-// at up to three points inside each write and each sync: after the first sector, in the
+// kinds but open, open-rw, list, stat, locked, space, read, size and close. It is also
+// called at up to three points inside each write and each sync: after the first sector, in the
 // middle, and before the last sector. The hook runs without locks.
 // It may call Crash, CrashStates and Clone, but must not use the file system itself. A
 // nil hook removes it.
@@ -84,6 +84,15 @@ func (m *Mem) SetCapacity(bytes int64) { m.capacity.Store(bytes) }
 // last written or preallocated one. A removed file counts until its last handle is
 // closed.
 func (m *Mem) Used() int64 { return m.used.Load() }
+
+// Space implements FS.
+func (m *Mem) Space(dir string) (Space, error) {
+	total := m.capacity.Load()
+	if total == 0 {
+		return Space{}, memError("space", dir, errors.ErrUnsupported)
+	}
+	return Space{Total: total, Free: max(0, total-m.used.Load())}, nil
+}
 
 // begin counts an operation, calls the hook and returns it.
 func (m *Mem) begin(op *Op) func(Op) {

@@ -132,6 +132,23 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
+// TestSpace compares the description of the volume with the files on it.
+func TestSpace(t *testing.T) {
+	m := vfs.NewMem()
+	if s, err := m.Space("."); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("without a capacity: %+v, %v", s, err)
+	}
+	m.SetCapacity(1000)
+	e := &env{T: t, fs: m, dir: ""}
+	e.put("a", strings.Repeat("x", 600))
+	for _, want := range []vfs.Space{{Total: 1000, Free: 400}, {Total: 500, Free: 0}} {
+		m.SetCapacity(want.Total)
+		if s, err := m.Space("."); s != want || err != nil {
+			t.Errorf("got %+v, %v, want %+v", s, err, want)
+		}
+	}
+}
+
 func TestCapacityIsReleased(t *testing.T) {
 	m := vfs.NewMem()
 	m.SetCapacity(1000)

@@ -5,8 +5,8 @@ import "fmt"
 // Op is an operation before it takes effect.
 type Op struct {
 	// Kind is the method of FS or File: create, open, open-rw, rename, link,
-	// remove, list, stat, mkdir, sync-dir, lock, locked, read, write, sync,
-	// preallocate, size, or close, of a file or a lock.
+	// remove, list, stat, mkdir, sync-dir, lock, locked, space, read, write,
+	// sync, preallocate, size, or close, of a file or a lock.
 	Kind    string
 	Index   uint64 // counts the operations of one FS, from 1
 	Name    string // the file or directory, as passed to FS

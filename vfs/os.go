@@ -60,6 +60,11 @@ func (osFS) MkdirAll(dir string) error {
 
 func (osFS) SyncDir(dir string) error { return disk.SyncDir(filepath.FromSlash(dir)) }
 
+func (osFS) Space(dir string) (Space, error) {
+	total, free, err := disk.Space(filepath.FromSlash(dir))
+	return Space{Total: total, Free: free}, err
+}
+
 func (osFS) Locked(name string) (string, bool, error) {
 	return disk.LockHolder(filepath.FromSlash(name))
 }

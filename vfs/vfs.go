@@ -43,6 +43,9 @@ type FS interface {
 	// and does not write. A file that does not exist is not locked. During the
 	// call, Lock of another process can fail.
 	Locked(name string) (holder string, held bool, err error)
+	// Space describes the volume that contains a directory. The error is
+	// errors.ErrUnsupported if the volume has no limit or it is not known.
+	Space(dir string) (Space, error)
 }
 
 // File is an open file. ReadAt may be called concurrently with all methods. Do not call
@@ -69,6 +72,12 @@ type Info struct {
 	Size    int64 // in bytes
 	Dir     bool  // a directory
 	Regular bool  // a regular file, which Open accepts
+}
+
+// Space describes a volume.
+type Space struct {
+	Total int64 // size in bytes
+	Free  int64 // bytes that files of this user can still allocate
 }
 
 // LockedError reports that a lock has another holder.

@@ -3,6 +3,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"path"
 
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -33,22 +34,23 @@ func New(h Header, image []byte) (*Segment, error) {
 	return newSegment(h, image), nil
 }
 
-// Open creates the file of the segment at path, or reuses a prepared one. It is one
+// Open creates the file of the segment at name, or reuses a prepared one. It is one
 // of the methods of the file. Before Open, the previous segment must be durable up
 // to the PrevEnd of the header.
 //
 // When Open returns, the header is durable but the name is not: the caller must
 // sync the directory. Open writes and syncs the header of a prepared file under its
 // old name and then renames the file, so that no crash leaves a header of another
-// segment at path. After an error the segment has failed, Open has tried to remove
+// segment at name. After an error the segment has failed, Open has tried to remove
 // a file that it created, and a prepared file must not be used again.
-func (s *Segment) Open(fs vfs.FS, path string, o CreateOptions) error {
+func (s *Segment) Open(fs vfs.FS, name string, o CreateOptions) error {
 	s.preallocate = !o.NoPreallocate
+	s.fs, s.dir = fs, path.Dir(name)
 	open := s.createFile
 	if o.Prepared != "" {
 		open = s.reuseFile
 	}
-	if err := open(fs, path, o); err != nil {
+	if err := open(fs, name, o); err != nil {
 		s.file = nil
 		return s.fail("create", err)
 	}

@@ -13,6 +13,7 @@ import (
 const (
 	firstGrowth = 256 << 10 // first preallocation of a new file
 	growthRatio = 4         // growth of later preallocations, up to the capacity
+	leastGrowth = 4 << 10   // growth on a full disk is a multiple of it
 )
 
 // Record describes a record to append.
@@ -47,6 +48,8 @@ type Segment struct {
 	synced atomic.Int64 // the file is durable up to here
 
 	// For the methods of the file.
+	fs        vfs.FS
+	dir       string
 	file      vfs.File
 	written   int64 // the file holds the image up to here
 	allocated int64 // the file has space up to here
@@ -214,8 +217,9 @@ func (s *Segment) fail(step string, err error) error {
 	return s.err
 }
 
-// grow preallocates the file up to upto or further. If the disk has no space for a
-// large step, it asks for the needed space only.
+// grow preallocates the file up to upto or further. If the disk has little space, it
+// asks for the needed space only, and if there is none, the write that follows has to
+// allocate it.
 func (s *Segment) grow(upto int64) error {
 	if !s.preallocate || upto <= s.allocated {
 		return nil
@@ -226,16 +230,34 @@ func (s *Segment) grow(upto int64) error {
 		want *= growthRatio
 	}
 	want = min(want, capacity)
-	err := s.file.Preallocate(s.allocated, want-s.allocated)
-	if need := min((upto+firstGrowth-1)/firstGrowth*firstGrowth, capacity); need < want && errors.Is(err, syscall.ENOSPC) {
+	need := min((upto+leastGrowth-1)/leastGrowth*leastGrowth, capacity)
+	err := error(syscall.ENOSPC)
+	if s.ample(want - s.allocated) {
+		err = s.file.Preallocate(s.allocated, want-s.allocated)
+	}
+	if noSpace(err) {
 		want = need
 		err = s.file.Preallocate(s.allocated, want-s.allocated)
+	}
+	if noSpace(err) {
+		return nil
 	}
 	if err != nil {
 		return err
 	}
 	s.allocated = want
 	return nil
+}
+
+// ample reports whether the disk has much more space than n bytes. A preallocation that
+// fails may take all the space that is left.
+func (s *Segment) ample(n int64) bool {
+	space, err := s.fs.Space(s.dir)
+	return err != nil || space.Free/2 >= n
+}
+
+func noSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // newSegment returns a segment whose header counts as synced: Open syncs it before

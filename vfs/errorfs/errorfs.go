@@ -196,6 +196,10 @@ func (l layer) Stat(name string) (vfs.Info, error) {
 	return value(l.x, vfs.Op{Kind: "stat", Name: name}, func() (vfs.Info, error) { return l.under.Stat(name) })
 }
 
+func (l layer) Space(dir string) (vfs.Space, error) {
+	return value(l.x, vfs.Op{Kind: "space", Name: dir}, func() (vfs.Space, error) { return l.under.Space(dir) })
+}
+
 func (l layer) MkdirAll(dir string) error {
 	return l.x.run(vfs.Op{Kind: "mkdir", Name: dir}, func() error { return l.under.MkdirAll(dir) })
 }

@@ -60,6 +60,18 @@ func identifyFD(fd uintptr) (id fileID, names uint64, err error) {
 	return fileID{dev: uint64(st.Dev), ino: st.Ino}, uint64(st.Nlink), nil
 }
 
+// Space returns the size of the volume of a directory and its free bytes.
+func Space(dir string) (total, free int64, err error) {
+	var st unix.Statfs_t
+	if err := retry(func() error { return unix.Statfs(dir, &st) }); err != nil {
+		return 0, 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	if st.Blocks == 0 {
+		return 0, 0, &fs.PathError{Op: "statfs", Path: dir, Err: errors.ErrUnsupported}
+	}
+	return int64(st.Blocks) * int64(st.Bsize), int64(st.Bavail) * int64(st.Bsize), nil
+}
+
 // retry repeats a call while a signal interrupts it.
 func retry(call func() error) error {
 	for {

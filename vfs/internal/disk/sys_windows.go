@@ -34,6 +34,19 @@ func SyncDir(dir string) error {
 	return d.Close()
 }
 
+// Space returns the size of the volume of a directory and its free bytes.
+func Space(dir string) (total, free int64, err error) {
+	name, err := windows.UTF16PtrFromString(dir)
+	if err != nil {
+		return 0, 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	var available, size uint64
+	if err := windows.GetDiskFreeSpaceEx(name, &available, &size, nil); err != nil {
+		return 0, 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	return int64(size), int64(available), nil
+}
+
 func syncFile(fd uintptr) error { return windows.FlushFileBuffers(windows.Handle(fd)) }
 
 func allocate(uintptr, int64, int64) error { return errors.ErrUnsupported }
