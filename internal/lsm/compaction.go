@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/fingerprint"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/visibility"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/merge"
 )
@@ -48,13 +51,13 @@ type compaction struct {
 	consumed   []*virtualSST // sstables of v that are consumed, some of them in part
 	sources    []merge.Source
 	it         merge.Iterator
-	visibility visibility
+	visibility visibility.Rule
 	out        output
 	keyBuf     []byte
 
-	in         fingerprint            // of the entries that the sources returned
-	decided    [decisions]fingerprint // of the entries by decision
-	inputBytes int64                  // bytes of the inputs
+	in         fingerprint.Fingerprint                       // of the entries that the sources returned
+	decided    [visibility.Decisions]fingerprint.Fingerprint // of the entries by decision
+	inputBytes int64                                         // bytes of the inputs
 
 	phase func() (done bool, err error)
 }
@@ -62,11 +65,11 @@ type compaction struct {
 // newCompaction prepares a planned compaction. It owns the reference to v.
 func (t *Tree) newCompaction(v *Version, snapshots []uint64, p *plan) *compaction {
 	c := &compaction{t: t, v: v, plan: *p}
-	c.visibility = visibility{
-		snapshots: snapshots,
-		dropped:   t.o.Dropped,
-		older:     newOlderRuns(p.older).mayContain,
-		bottom:    p.tier == manifest.BottomTier,
+	c.visibility = visibility.Rule{
+		Snapshots: snapshots,
+		Dropped:   t.o.Dropped,
+		Older:     newOlderRuns(p.older).mayContain,
+		Bottom:    p.tier == manifest.BottomTier,
 	}
 	o := IterOptions{Lower: p.lower, Upper: p.upper, AllVersions: true}
 	for _, r := range p.inputs {
@@ -111,10 +114,34 @@ func (c *compaction) start() (bool, error) {
 		c.phase = c.install
 		return false, nil
 	}
+	if err := c.checkSpace(); err != nil {
+		return false, err
+	}
 	c.it.Init(c.sources, merge.Options{AllVersions: true})
 	c.it.SeekGE(c.plan.lower)
 	c.phase = c.copyEntries
 	return false, nil
+}
+
+// checkSpace returns an ENOSPC if the disk does not have the space for the output of a
+// compaction, which would be written in vain.
+func (c *compaction) checkSpace() error {
+	if c.flush {
+		return nil
+	}
+	need := c.plan.fileBytes + c.plan.fileBytes/4
+	if !c.plan.oneFile {
+		need = 0
+		for _, r := range c.plan.inputs {
+			for _, s := range r.within(c.plan.lower, c.plan.upper) {
+				need += s.bytesWithin(c.plan.lower, c.plan.upper)
+			}
+		}
+	}
+	if limit := c.t.o.OutputLimit(); need > limit {
+		return fmt.Errorf("output of up to %d bytes, the disk has %d for it: %w", need, max(0, limit), syscall.ENOSPC)
+	}
+	return nil
 }
 
 // copyEntries copies some entries from the inputs to the output.
@@ -147,21 +174,21 @@ func (c *compaction) copyEntries() (bool, error) {
 }
 
 func (c *compaction) entry(key, user []byte) error {
-	d := c.visibility.decide(key)
-	c.decided[d].add(key)
-	if d != keepEntry && d != keepZeroSeq {
+	d := c.visibility.Decide(key)
+	c.decided[d].Add(key)
+	if d != visibility.Keep && d != visibility.KeepZeroSeq {
 		return nil
 	}
 	row := c.it.Row()
-	if d == keepZeroSeq {
+	if d == visibility.KeepZeroSeq {
 		_, _, kind := codec.SplitTrailer(key)
 		c.keyBuf = codec.AppendTrailer(append(c.keyBuf[:0], user...), 0, kind)
 		key, user = c.keyBuf, c.keyBuf[:len(user)]
 	}
 	err := c.out.add(key, user, row)
-	if probed(c.decided[d].entries) {
+	if probed(c.decided[d].Entries) {
 		c.out.probes++
-		if !c.visibility.older(user) {
+		if !c.visibility.Older(user) {
 			c.out.newKeys++
 		}
 	}
@@ -182,16 +209,16 @@ func (c *compaction) finish() (bool, error) {
 	if err := errors.Join(errs...); err != nil {
 		return false, fmt.Errorf("close inputs: %w", err)
 	}
-	kept := c.decided[keepEntry].plus(c.decided[keepZeroSeq])
+	kept := c.decided[visibility.Keep].Plus(c.decided[visibility.KeepZeroSeq])
 	sum := kept
-	for d := dropShadowed; d < decisions; d++ {
-		sum = sum.plus(c.decided[d])
+	for d := visibility.DropShadowed; d < visibility.Decisions; d++ {
+		sum = sum.Plus(c.decided[d])
 	}
-	if sum != c.in || kept.entries != c.out.entries {
+	if sum != c.in || kept.Entries != c.out.entries {
 		return false, fmt.Errorf("%d entries (sum %x) went in, %d (sum %x) came out, %d of them into files; "+
 			"dropped: %d shadowed, %d tombstones, %d of dropped tables",
-			c.in.entries, c.in.sum, sum.entries, sum.sum, c.out.entries,
-			c.decided[dropShadowed].entries, c.decided[dropTombstone].entries, c.decided[dropTable].entries)
+			c.in.Entries, c.in.Sum, sum.Entries, sum.Sum, c.out.entries,
+			c.decided[visibility.DropShadowed].Entries, c.decided[visibility.DropTombstone].Entries, c.decided[visibility.DropTable].Entries)
 	}
 	c.phase = c.install
 	return false, nil

@@ -25,13 +25,14 @@ func TestLostEntryStopsCompaction(t *testing.T) {
 	h.flush()
 	before := h.files()
 	v := h.tree.Version()
-	p := h.tree.picker(v, nil).full(nil)
+	k := h.tree.picker(v, nil)
+	p := k.full(nil, k.fullyCompacted)
 	p.oneFile, p.upper = false, nil
 	r := h.tree.newCompaction(v, nil, p)
 	j := &Job{t: h.tree, what: "compaction", step: r.step, abort: r.abort}
 	_, err := j.Step(context.Background())
 	must(t, err)
-	r.in.add(testKey(1))
+	r.in.Add(testKey(1))
 	if err := runErr(j); err == nil || !strings.Contains(err.Error(), "301 entries") {
 		t.Fatalf("got %v, want an error about 301 entries", err)
 	}

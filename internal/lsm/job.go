@@ -1,9 +1,11 @@
 package lsm
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/visibility"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/memtable"
 )
@@ -83,7 +85,7 @@ func (t *Tree) NewFlush(tables []*memtable.Table, e manifest.Edit) *Job {
 	}
 	v := t.Version()
 	c := &compaction{t: t, v: v, edit: e, flush: true}
-	c.visibility = visibility{snapshots: t.o.Snapshots(), dropped: t.o.Dropped, older: newOlderRuns(v.runs).mayContain}
+	c.visibility = visibility.Rule{Snapshots: t.o.Snapshots(), Dropped: t.o.Dropped, Older: newOlderRuns(v.runs).mayContain}
 	entries := 0
 	for i := len(tables) - 1; i >= 0; i-- {
 		entries += tables[i].Len()
@@ -128,39 +130,100 @@ func (t *Tree) NewFullCompaction() *Job {
 	if t.compacting != nil || t.Failure() != nil {
 		return nil
 	}
-	f := &fullCompaction{t: t}
-	t.compacting = &Job{t: t, what: "full compaction", step: f.step, abort: f.abort}
+	return t.newFullLocked(&fullCompaction{t: t, what: "full compaction"})
+}
+
+// NewReclaim is NewFullCompaction without the files of the bottom that it could not make
+// smaller. It is for a full disk.
+func (t *Tree) NewReclaim() *Job {
+	t.jobsMu.Lock()
+	defer t.jobsMu.Unlock()
+	if t.compacting != nil || t.Failure() != nil {
+		return nil
+	}
+	f := &fullCompaction{t: t, what: "reclaim space", reclaim: true}
+	v := t.Version()
+	defer v.Unref()
+	// The consumed ranges of files take space until the rest of them is consumed.
+	for _, s := range v.ssts() {
+		if s.clipped && (f.start == nil || bytes.Compare(s.lo, f.start) < 0) {
+			f.start = s.lo
+		}
+	}
+	f.from = f.start
+	return t.newFullLocked(f)
+}
+
+// +checklocks:t.jobsMu
+func (t *Tree) newFullLocked(f *fullCompaction) *Job {
+	t.compacting = &Job{t: t, what: f.what, step: f.step, abort: f.abort}
 	return t.compacting
 }
 
 // fullCompaction is a compaction of all files. It proceeds range by range.
 type fullCompaction struct {
-	t    *Tree
-	from []byte // all keys below are compacted
-	c    *compaction
+	t       *Tree
+	what    string
+	reclaim bool // leave out files that cannot become smaller
+	begun   bool
+	// from is the key up to which the keys from start on are compacted. At the end,
+	// a compaction that did not start at the least key continues there up to start.
+	from, start []byte
+	c           *compaction
 }
 
 func (f *fullCompaction) step(ctx context.Context) (done bool, err error) {
 	if f.c == nil && !f.next() {
-		return true, nil
+		f.from = nil
+		return f.ended(), nil
 	}
 	done, err = f.c.step(ctx)
 	if err != nil || !done {
 		return false, err
 	}
-	f.from, f.c = f.c.plan.upper, nil
-	return f.from == nil, nil
+	c := f.c
+	f.c = nil
+	if len(c.plan.inputs) == 0 {
+		return false, nil // the files of dropped tables
+	}
+	f.from = c.plan.upper
+	return f.ended(), nil
+}
+
+// ended reports whether all keys are compacted.
+func (f *fullCompaction) ended() bool {
+	if f.from == nil && f.start != nil {
+		f.start = nil
+		return false
+	}
+	return f.from == nil
 }
 
 // next plans the next file and reports whether there is one.
 func (f *fullCompaction) next() bool {
 	v := f.t.Version()
 	snapshots := f.t.o.Snapshots()
-	p := f.t.picker(v, snapshots).full(f.from)
+	k := f.t.picker(v, snapshots)
+	skip := k.fullyCompacted
+	if f.reclaim {
+		skip = k.withoutGarbage
+	}
+	var p *plan
+	if f.reclaim && !f.begun {
+		p = k.filesOfDroppedTables()
+	}
+	f.begun = true
+	if p == nil {
+		p = k.full(f.from, skip)
+	}
 	if p == nil {
 		v.Unref()
 		return false
 	}
+	// A file may get a quarter larger than its target, and a group of rows larger than
+	// estimated.
+	const outputSlack = 64 << 10
+	p.fileBytes = min(p.fileBytes, max(f.t.o.minShareBytes(), (f.t.o.OutputLimit()-outputSlack)/2))
 	f.c = f.t.newCompaction(v, snapshots, p)
 	return true
 }

@@ -2,6 +2,7 @@ package lsm
 
 import (
 	"log/slog"
+	"math"
 
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/manifest"
@@ -52,6 +53,10 @@ type Options struct {
 	// under Tree.mu, right before the write, and must not call the Tree. By default
 	// there are none.
 	ProvenLogs func() []manifest.Log
+	// OutputLimit returns how many bytes a compaction may write before it removes any.
+	// It may be called concurrently and must not call the Tree. By default there is no
+	// limit.
+	OutputLimit func() int64
 	// Logger logs failures that no method returns. By default they are not logged.
 	Logger *slog.Logger
 }
@@ -71,6 +76,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.ProvenLogs == nil {
 		o.ProvenLogs = func() []manifest.Log { return nil }
+	}
+	if o.OutputLimit == nil {
+		o.OutputLimit = func() int64 { return math.MaxInt64 }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

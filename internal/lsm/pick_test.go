@@ -32,7 +32,7 @@ func TestPick(t *testing.T) {
 			for _, a := range d.CmdArgs {
 				from = pickKey(t, a.Vals[0])
 			}
-			return describe(k.full(from))
+			return describe(k.full(from, k.fullyCompacted))
 		}
 		t.Fatalf("%s: unknown command %q", d.Pos, d.Cmd)
 		return ""

@@ -112,14 +112,14 @@ func (k *picker) firstAbove(lower, upper []byte) (first []byte) {
 	return first
 }
 
-// full plans the next file of a full compaction, from a key on. It skips the files
-// of the bottom that are fully compacted.
-func (k *picker) full(from []byte) *plan {
+// full plans the next file of a full compaction, from a key on. It leaves out the files
+// of the bottom for which skip is true and that no tier overlaps.
+func (k *picker) full(from []byte, skip func(*virtualSST) bool) *plan {
 	var lower []byte
 	found := false
 	for _, r := range k.v.runs {
 		for _, s := range r.within(from, nil) {
-			if r.tier == manifest.BottomTier && k.fullyCompacted(s) {
+			if r.tier == manifest.BottomTier && skip(s) {
 				continue
 			}
 			lo := s.lo
@@ -146,18 +146,18 @@ func (k *picker) full(from []byte) *plan {
 		reason:    "full",
 		inputs:    k.v.runs,
 		lower:     lower,
-		upper:     k.nextFullyCompacted(lower),
+		upper:     k.nextSkipped(lower, skip),
 		tier:      manifest.BottomTier,
 		fileBytes: k.o.shareBytes(k.v.bytes(), k.o.minFileBytes()),
 		oneFile:   true,
 	}
 }
 
-// nextFullyCompacted returns the start of the first file after lower that is large,
-// fully compacted and not overlapped by a tier, nil if there is none.
-func (k *picker) nextFullyCompacted(lower []byte) []byte {
+// nextSkipped returns the start of the first file after lower that is large, for which
+// skip is true, and that no tier overlaps, nil if there is none.
+func (k *picker) nextSkipped(lower []byte, skip func(*virtualSST) bool) []byte {
 	for _, s := range k.v.bottom().ssts {
-		if bytes.Compare(s.lo, lower) > 0 && k.fullyCompacted(s) && s.bytes >= k.o.FileBytes/2 && !overlapsAny(k.v.tiers(), s) {
+		if bytes.Compare(s.lo, lower) > 0 && skip(s) && s.bytes >= k.o.FileBytes/2 && !overlapsAny(k.v.tiers(), s) {
 			return s.lo
 		}
 	}
@@ -168,6 +168,15 @@ func (k *picker) nextFullyCompacted(lower []byte) []byte {
 // change nothing.
 func (k *picker) fullyCompacted(s *virtualSST) bool {
 	if s.clipped || s.meta.MaxSeq > 0 || s.meta.Tombstones > 0 {
+		return false
+	}
+	return allTables(s, func(id uint32) bool { return !k.o.Dropped(id) })
+}
+
+// withoutGarbage reports whether a compaction of a file of the bottom alone would not
+// make it smaller.
+func (k *picker) withoutGarbage(s *virtualSST) bool {
+	if s.clipped || s.meta.Tombstones > 0 {
 		return false
 	}
 	return allTables(s, func(id uint32) bool { return !k.o.Dropped(id) })

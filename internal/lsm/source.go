@@ -7,6 +7,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/fingerprint"
 	"github.com/tablerock-db/tablerock/internal/merge"
 	"github.com/tablerock-db/tablerock/sstable"
 )
@@ -143,12 +144,12 @@ func (s *Source) Close() error {
 // moves past the entry.
 type counted struct {
 	merge.Source
-	in *fingerprint
+	in *fingerprint.Fingerprint
 }
 
 // Next moves to the next entry.
 func (c *counted) Next() bool {
-	c.in.add(c.Source.Key())
+	c.in.Add(c.Source.Key())
 	return c.Source.Next()
 }
 
@@ -157,13 +158,13 @@ func (c *counted) Next() bool {
 // the manifest.
 type countedRun struct {
 	*Source
-	in *fingerprint
+	in *fingerprint.Fingerprint
 	n  uint64 // entries of the current sstable that it moved past
 }
 
 // Next moves to the next entry.
 func (c *countedRun) Next() bool {
-	c.in.add(c.Key())
+	c.in.Add(c.Key())
 	c.n++
 	at := c.i
 	ok := c.Source.Next()

@@ -3,6 +3,8 @@ package lsm
 import (
 	"cmp"
 	"slices"
+
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/visibility"
 )
 
 // Counters count the work of jobs since Open.
@@ -159,9 +161,20 @@ func (c *compaction) count() {
 		n.MovedFiles += uint64(len(c.plan.add))
 		n.DroppedFiles += uint64(len(c.plan.remove) - len(c.plan.add))
 	}
-	n.EntriesIn += c.in.entries
-	n.EntriesOut += c.decided[keepEntry].entries + c.decided[keepZeroSeq].entries
-	n.Shadowed += c.decided[dropShadowed].entries
-	n.ElidedTombstones += c.decided[dropTombstone].entries
-	n.DroppedRows += c.decided[dropTable].entries
+	n.EntriesIn += c.in.Entries
+	n.EntriesOut += c.decided[visibility.Keep].Entries + c.decided[visibility.KeepZeroSeq].Entries
+	n.Shadowed += c.decided[visibility.DropShadowed].Entries
+	n.ElidedTombstones += c.decided[visibility.DropTombstone].Entries
+	n.DroppedRows += c.decided[visibility.DropTable].Entries
+}
+
+// CompactionSpace estimates how many bytes a full compaction needs beside its inputs:
+// about one file of each run is consumed in part, and its file is still on disk.
+func (v *Version) CompactionSpace() (n int64) {
+	for _, r := range v.runs {
+		if len(r.ssts) > 0 {
+			n += r.bytes() / int64(len(r.ssts))
+		}
+	}
+	return n
 }

@@ -1,4 +1,5 @@
-package lsm
+// Package fingerprint identifies sets of entries.
+package fingerprint
 
 import (
 	"encoding/binary"
@@ -7,20 +8,20 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 )
 
-// fingerprint counts entries and sums the hashes of their internal keys. A
+// Fingerprint counts entries and sums the hashes of their internal keys. A
 // compaction compares the fingerprint of its inputs with that of its output and
 // of what it dropped. The order of the entries does not matter.
-type fingerprint struct{ entries, sum uint64 }
+type Fingerprint struct{ Entries, Sum uint64 }
 
-// add includes an entry.
-func (f *fingerprint) add(key []byte) {
-	f.entries++
-	f.sum += hashEntry(key)
+// Add includes an entry.
+func (f *Fingerprint) Add(key []byte) {
+	f.Entries++
+	f.Sum += hashEntry(key)
 }
 
-// plus returns the fingerprint of the entries of both.
-func (f fingerprint) plus(g fingerprint) fingerprint {
-	return fingerprint{f.entries + g.entries, f.sum + g.sum}
+// Plus returns the fingerprint of the entries of both.
+func (f Fingerprint) Plus(g Fingerprint) Fingerprint {
+	return Fingerprint{f.Entries + g.Entries, f.Sum + g.Sum}
 }
 
 // hashEntry is good enough to notice that an entry was lost, duplicated or

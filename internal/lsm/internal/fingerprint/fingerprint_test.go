@@ -1,4 +1,4 @@
-package lsm
+package fingerprint
 
 import (
 	"bytes"
@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-func fingerprintOf(keys ...[]byte) (f fingerprint) {
+func fingerprintOf(keys ...[]byte) (f Fingerprint) {
 	for _, k := range keys {
-		f.add(k)
+		f.Add(k)
 	}
 	return f
 }
@@ -16,7 +16,7 @@ func fingerprintOf(keys ...[]byte) (f fingerprint) {
 // TestFingerprintOfChangedKeys flips each bit of keys of many lengths and
 // compares all fingerprints.
 func TestFingerprintOfChangedKeys(t *testing.T) {
-	seen := make(map[fingerprint]string)
+	seen := make(map[Fingerprint]string)
 	for n := 8; n < 60; n++ {
 		key := bytes.Repeat([]byte{'k'}, n)
 		for bit := range 8*n + 1 {
@@ -37,13 +37,13 @@ func TestFingerprintPlus(t *testing.T) {
 	a, b, c := []byte("a0123456"), []byte("b01234567"), []byte("c012345678")
 	for _, tt := range []struct {
 		name string
-		a, b fingerprint
+		a, b Fingerprint
 		same bool
 	}{
-		{"in another order", fingerprintOf(a, b, c), fingerprintOf(c, b).plus(fingerprintOf(a)), true},
+		{"in another order", fingerprintOf(a, b, c), fingerprintOf(c, b).Plus(fingerprintOf(a)), true},
 		{"one lost", fingerprintOf(a, b, c), fingerprintOf(a, b), false},
 		{"one twice and one lost", fingerprintOf(a, b, c), fingerprintOf(a, b, b), false},
-		{"nothing", fingerprintOf(), fingerprintOf().plus(fingerprintOf()), true},
+		{"nothing", fingerprintOf(), fingerprintOf().Plus(fingerprintOf()), true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := tt.a == tt.b; got != tt.same {
