@@ -11,6 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
@@ -81,7 +82,8 @@ func (t *txn) checkTable() error {
 // happened, all or none; the next Open decides. After any other error none of them
 // happened. An op that is refused is a *store.OpError, whose order is described
 // at store.Store. Other errors are store.ErrClosed, store.ErrReadOnly and
-// store.ErrNoSpace, and the error of ctx. ctx is not checked any more once the
+// store.ErrNoSpace, and the error of ctx. On a full disk ops that only delete succeed
+// as long as the reserve lasts (Options.ReserveBytes). ctx is not checked any more once the
 // record of the ops is in the log.
 //
 // Apply waits while flushes or compactions are behind. It keeps no reference to
@@ -111,12 +113,19 @@ func (db *DB) apply(ctx context.Context, t *txn, table string, ops []store.Op) (
 	if info == nil {
 		return nil, db.refuse(t.logged.Pending(db.log.Published()), &store.OpError{Err: store.ErrTableNotFound})
 	}
-	if err := db.throttle(ctx); err != nil {
+	use := space.Delete
+	if slices.ContainsFunc(ops, func(op store.Op) bool { return op.Kind != store.OpDelete }) {
+		use = space.Write
+	}
+	if err := db.throttle(ctx, use); err != nil {
 		return nil, err
 	}
 	t.table = info.ID
-	t.commit.Guard = t.guard
-	err := db.appendOps(t, ops)
+	err := db.withSpace(ctx, use, func() error {
+		t.commit.Reset()
+		t.commit.Guard, t.commit.Use = t.guard, use
+		return db.appendOps(t, ops)
+	})
 	if errors.Is(err, errTableGone) {
 		return nil, db.refuse(db.logged.Load().Pending(db.log.Published()), &store.OpError{Err: store.ErrTableNotFound})
 	}
@@ -126,6 +135,7 @@ func (db *DB) apply(ctx context.Context, t *txn, table string, ops []store.Op) (
 	if err := db.waitCommit(t.commit); err != nil {
 		return nil, err
 	}
+	db.afterCommit(use)
 	return t.results(ops), nil
 }
 

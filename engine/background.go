@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 )
 
@@ -31,6 +32,15 @@ type worker struct {
 	// compaction is the compaction under way, other than that of Compact.
 	// +checklocks:stepMu
 	compaction *jobTimer
+	// reclaiming is the value of fullDisk.freed that the reclaim under way began with.
+	// reclaimNext is set while its compaction has not begun.
+	// +checklocks:stepMu
+	reclaiming uint64
+	// +checklocks:stepMu
+	reclaimNext bool
+	// flushLimit is how much space was left for a flush that failed on a full disk.
+	// +checklocks:stepMu
+	flushLimit int64
 
 	mu sync.Mutex
 	// cond, on mu, is signalled when there is work, after a step that did
@@ -42,8 +52,16 @@ type worker struct {
 	// err is the error of the last step, nil after one that succeeded.
 	// +checklocks:mu
 	err error
+	// reclaimed is the value of fullDisk.freed up to which space was reclaimed.
+	// +checklocks:mu
+	reclaimed uint64
+	// failures counts the steps that failed.
+	// +checklocks:mu
+	failures uint64
 	// +checklocks:mu
 	stopped bool
+	// retry ends the pause after a failure.
+	retry chan struct{}
 	// stop cancels the step under way.
 	stop context.CancelFunc
 	done chan struct{}
@@ -55,6 +73,7 @@ func (db *DB) startWorker() {
 	ctx, cancel := context.WithCancel(context.Background())
 	db.work.stop = cancel
 	db.work.done = make(chan struct{})
+	db.work.retry = make(chan struct{}, 1)
 	if db.opts.Testing.Manual || db.opts.ReadOnly {
 		close(db.work.done)
 		return
@@ -76,6 +95,15 @@ func (db *DB) stopWorker() {
 	w.stepMu.Lock()
 	defer w.stepMu.Unlock()
 	w.abortCompaction()
+}
+
+// wakeAfter signals cond when ctx ends, unless stop is called first.
+func (w *worker) wakeAfter(ctx context.Context) (stop func() bool) {
+	return context.AfterFunc(ctx, func() {
+		w.mu.Lock()
+		w.cond.Broadcast()
+		w.mu.Unlock()
+	})
 }
 
 // abortCompaction gives up the compaction under way. The caller holds stepMu.
@@ -109,12 +137,14 @@ func (db *DB) runWorker(ctx context.Context) {
 	}
 }
 
-// pause returns after d or when ctx ends.
+// pause returns after d, when ctx ends, or when worker.retry is signalled.
 func (db *DB) pause(ctx context.Context, d time.Duration) {
 	fired := make(chan struct{})
 	stop := db.opts.Testing.Clock.AfterFunc(d, func() { close(fired) })
 	select {
 	case <-fired:
+	case <-db.work.retry:
+		stop()
 	case <-ctx.Done():
 		stop()
 	}
@@ -140,18 +170,25 @@ func (db *DB) Step(ctx context.Context) (worked bool, err error) {
 	return db.step(ctx)
 }
 
-// step flushes, or if there is nothing to flush does one step of a compaction.
+// step flushes, or does one step of a compaction, or on a full disk of a reclaim.
 func (db *DB) step(ctx context.Context) (worked bool, err error) {
 	w := &db.work
 	w.stepMu.Lock()
 	defer w.stepMu.Unlock()
 	worked, err = db.flushStep(ctx)
-	if !worked && err == nil {
+	full := db.full.full.Load() || !db.full.reserve.Full()
+	if !worked && (err == nil || space.NoSpace(err)) && (w.compaction != nil || !full && err == nil) {
 		worked, err = db.compactionStep(ctx)
+	}
+	if space.NoSpace(err) || err == nil && !worked && full {
+		worked, err = db.reclaimStep(err)
 	}
 	w.mu.Lock()
 	if err == nil || ctx.Err() == nil {
 		w.err = err // not the end of a caller's ctx
+	}
+	if err != nil {
+		w.failures++
 	}
 	if worked || err != nil {
 		w.cond.Broadcast()
@@ -177,10 +214,10 @@ func (db *DB) compactionStep(ctx context.Context) (worked bool, err error) {
 		w.abortCompaction()
 		return false, fmt.Errorf("compact: %w", err)
 	}
+	db.refresh() // some jobs install several times
 	if done {
 		w.compaction.logCompaction()
 		w.compaction = nil
-		db.refresh()
 	}
 	return true, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/engine/internal/stall"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/manifest"
@@ -59,7 +60,8 @@ type DB struct {
 	log  *commitlog.Log
 
 	work      worker
-	stalls    stalls
+	full      fullDisk
+	stalls    stall.Counter
 	sealArmed atomic.Bool
 	// listed is the sequence number up to which the manifest listed the ends of
 	// the segments at Open.
@@ -180,9 +182,9 @@ func (db *DB) provenLogs() []manifest.Log {
 	return nil
 }
 
-// reserve records in the manifest that time stamps up to upto may have been given
+// reserveStamps records in the manifest that time stamps up to upto may have been given
 // out. An error refuses the write that needs them.
-func (db *DB) reserve(upto edm.Ticks) error {
+func (db *DB) reserveStamps(upto edm.Ticks) error {
 	err := db.tree.Update(manifest.Edit{MinHighWater: uint64(upto)})
 	if err != nil {
 		return refusal(err)

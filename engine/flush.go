@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/memtable"
@@ -12,14 +13,21 @@ import (
 )
 
 // flushable returns the frozen segments whose records are all applied, oldest
-// first.
+// first, and no more than the disk has space for, but at least one.
 func (db *DB) flushable() []*commitlog.Segment {
 	if db.log.Failure() != nil {
 		return nil
 	}
 	mems := db.state.load().mems
 	var out []*commitlog.Segment
+	var limit, bytes int64
 	for i := len(mems) - 1; i > 0 && mems[i].Applied(); i-- {
+		if len(out) == 1 {
+			limit = db.full.reserve.ForOutputs()
+		}
+		if bytes += mems[i].Tail(); len(out) > 0 && bytes > limit {
+			break
+		}
 		out = append(out, mems[i])
 	}
 	return out
@@ -27,11 +35,18 @@ func (db *DB) flushable() []*commitlog.Segment {
 
 // flushStep writes the memtables of all flushable segments to sstables and drops
 // the segments.
+// +checklocks:db.work.stepMu
 func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 	segs := db.flushable()
 	if len(segs) == 0 {
 		return false, nil
 	}
+	w, reserve := &db.work, db.full.reserve
+	if w.flushLimit > 0 && w.compaction != nil && reserve.ForOutputs() < 2*w.flushLimit {
+		return false, nil // until the compaction has made room
+	}
+	w.flushLimit = 0
+	limit := reserve.ForOutputs()
 	// Writers have not synced these segments in NoSync mode. The manifest and the
 	// next segment state that they are complete.
 	if db.opts.NoSync {
@@ -52,6 +67,9 @@ func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 	for done := false; !done; {
 		if done, err = job.Step(ctx); err != nil {
 			job.Abort()
+			if space.NoSpace(err) {
+				w.flushLimit = max(1, limit)
+			}
 			return false, fmt.Errorf("flush: %w", err)
 		}
 	}

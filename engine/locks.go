@@ -26,8 +26,8 @@ package engine
 //
 // The rest are leaves, held for a few instructions: overlayShard.mu, registry.mu,
 // spareMemory.mu and the lock of package arena below it, catalog.Drops.mu,
-// stalls.mu, worker.mu, Tree.countersMu, Tree.trashMu, the shards of the cache, and
-// the locks of vfs.Mem.
+// stall.Counter.mu, worker.mu, Tree.countersMu, Tree.trashMu, the shards of the cache, the
+// locks of vfs.Mem, and space.Reserve.mu, under which files are created and removed.
 //
 // Leading a group and applying groups in order are waits, not locks: do not wait
 // while holding Log.mu or a lock below it. Readers take no lock of this package: a

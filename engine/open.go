@@ -14,6 +14,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
+	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
@@ -44,10 +45,10 @@ func Open(dir string, o Options) (*DB, error) {
 	if o.ReadOnly {
 		return openReadOnly(dir, o)
 	}
-	if err := checkDirectory(o.FS, dir); err != nil {
+	if err := recovery.CheckDirectory(o.FS, dir); err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
-	if err := makeDirectory(o.FS, dir); err != nil {
+	if err := recovery.MakeDirectory(o.FS, dir); err != nil {
 		return nil, fmt.Errorf("open %s: make directory: %w", dir, err)
 	}
 	lock, err := o.FS.Lock(path.Join(dir, filename.Lock))
@@ -86,8 +87,15 @@ func openLocked(dir string, o Options, lock io.Closer) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	volume, _ := o.FS.Space(dir) // nothing if it is unknown
+	o.SegmentBytes = max(minSegmentBytes, space.SegmentBytes(o.SegmentBytes, volume.Total))
+	o.FileBytes = max(minFileBytes, space.FileBytes(o.FileBytes, volume.Total))
+	reserve := space.New(o.FS, dir, o.ReserveBytes, volume.Total)
+	if err := reserve.Adopt(); err != nil {
+		return nil, err
+	}
 	db := newDB(dir, o, m)
-	db.lock = lock
+	db.lock, db.fs, db.full.reserve = lock, reserve.FS(), reserve
 	if err := db.openTree(m); err != nil {
 		return nil, err
 	}
@@ -145,6 +153,7 @@ func newDB(dir string, o Options, m *manifest.Manifest) *DB {
 	} else {
 		db.cache = cache.New(o.CacheBytes)
 	}
+	db.full.reserve = space.New(o.FS, dir, 0, 0)
 	db.work.cond = sync.NewCond(&db.work.mu)
 	db.txns.New = newTxn
 	db.catalog.Store(catalog.New())
@@ -177,6 +186,7 @@ func (db *DB) treeOptions() lsm.Options {
 		Snapshots:         func() []uint64 { return db.log.Registered() },
 		Dropped:           db.isDropped,
 		ProvenLogs:        db.provenLogs,
+		OutputLimit:       db.full.reserve.ForOutputs,
 		Logger:            db.opts.Logger,
 	}
 }
@@ -207,14 +217,22 @@ func (db *DB) recover(m *manifest.Manifest) error {
 	}
 	// The database is valid. Files are changed only from here on.
 	if log.Unlisted {
-		if err := db.listLogs(db.state.load().mems); err != nil {
+		// On a full disk reads go on. The records are durable, and the next segment
+		// states where they end.
+		if err := db.listLogs(db.state.load().mems); err != nil && !space.NoSpace(err) {
 			return err
 		}
 	}
 	if err := recovery.RemoveStale(db.fs, db.dir, m); err != nil {
 		return err
 	}
-	_, err = db.tree.RemoveLeftovers()
+	if _, err = db.tree.RemoveLeftovers(); err != nil {
+		return err
+	}
+	if err = db.full.reserve.Refill(); space.NoSpace(err) {
+		db.noteFull()
+		err = nil
+	}
 	return err
 }
 
@@ -280,7 +298,8 @@ func (db *DB) start(log *recovery.Log) error {
 		NoSync:        db.opts.NoSync,
 		NoPreallocate: db.opts.inMemory(),
 		Now:           func() edm.Ticks { return edm.TicksOf(db.opts.Testing.Clock.Now()) },
-		Reserve:       db.reserve,
+		Reserve:       db.reserveStamps,
+		Admit:         db.admit,
 		NextNumber:    db.tree.NewNumber,
 		Rotated:       db.rotated,
 		Ready:         db.wakeWorker,

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -47,6 +48,13 @@ type Options struct {
 	// TierRuns is how many sorted runs a tier gathers before they are compacted
 	// into one run of the next tier, from 2 to 16. The default is 8.
 	TierRuns int
+	// ReserveBytes is the disk space that the database keeps for a full disk, on which
+	// deletes and drops of tables still succeed and make room again: at most 16 MiB,
+	// the default, and at most a sixteenth of the volume. With -1 it keeps none.
+	//
+	// On a volume below 16 GiB, segments and sstables are smaller than SegmentBytes and
+	// FileBytes say, because the space of a file is free only when it is removed.
+	ReserveBytes int64
 	// Compression chooses between CPU time and space. The default is
 	// CompressFast.
 	Compression Compression
@@ -170,6 +178,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.TierRuns == 0 {
 		o.TierRuns = defaultTierRuns
 	}
+	if o.ReserveBytes == 0 {
+		o.ReserveBytes = space.MaxBytes
+	}
 	switch {
 	case o.MemoryBytes < minMemoryBytes:
 		return o, fmt.Errorf("options: MemoryBytes is %d, must be at least %d", o.MemoryBytes, minMemoryBytes)
@@ -179,6 +190,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("options: FileBytes is %d, must be between %d and %d", o.FileBytes, minFileBytes, maxFileBytes)
 	case o.TierRuns < 2 || o.TierRuns > 16:
 		return o, fmt.Errorf("options: TierRuns is %d, must be between 2 and 16", o.TierRuns)
+	case o.ReserveBytes < -1 || o.ReserveBytes > space.MaxBytes:
+		return o, fmt.Errorf("options: ReserveBytes is %d, must be between -1 and %d", o.ReserveBytes, space.MaxBytes)
 	case o.CacheBytes < 0:
 		return o, fmt.Errorf("options: CacheBytes is %d, must not be negative", o.CacheBytes)
 	case o.logMemory()+o.CacheBytes > o.MemoryBytes:

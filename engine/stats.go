@@ -26,6 +26,11 @@ type Stats struct {
 	// estimate of their size after Compact; 1 without sstables.
 	SpaceAmp float64
 
+	// ReserveBytes is the disk space that is kept for a full disk. DiskFull reports that
+	// only deletes and drops of tables are accepted, because the disk is full.
+	ReserveBytes int64
+	DiskFull     bool
+
 	// LogBytesWritten and LogSyncs count the bytes written to the log since Open
 	// and the syncs of its files.
 	LogBytesWritten int64
@@ -71,6 +76,7 @@ func (db *DB) Stats() (Stats, error) {
 		}
 		s.Entities += int64(seg.Table.Len())
 	}
+	s.ReserveBytes, s.DiskFull = db.full.reserve.Bytes(), db.full.full.Load()
 	// The rows of the catalog: one for each table, and the next id.
 	s.Entities = max(0, s.Entities-int64(s.Tables)-1)
 	db.addCounters(&s)
@@ -83,7 +89,7 @@ func (db *DB) addCounters(s *Stats) {
 	s.Flushes, s.FlushBytesWritten = c.Flushes, c.FlushedBytes
 	s.Compactions, s.CompactionBytesRead, s.CompactionBytesWritten = c.Compactions, c.ReadBytes, c.CompactedBytes
 	s.LogBytesWritten, s.LogSyncs = db.log.Counters()
-	s.Stalls, s.StallTime = db.stalls.read(db.opts.Testing.Clock.Now())
+	s.Stalls, s.StallTime = db.stalls.Read(db.opts.Testing.Clock.Now())
 	cache := db.cache.Stats()
 	s.CacheHits, s.CacheMisses = cache.Hits, cache.Misses
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -17,7 +18,7 @@ func (db *DB) CreateTable(ctx context.Context, table string) error {
 	if err := edm.CheckTableName(table); err != nil {
 		return err
 	}
-	return db.changeCatalog(ctx, func(c *catalog.Catalog) (catalog.Change, error) {
+	return db.changeCatalog(ctx, space.Write, func(c *catalog.Catalog) (catalog.Change, error) {
 		return c.Create(table, edm.TicksOf(db.opts.Testing.Clock.Now()))
 	})
 }
@@ -29,7 +30,7 @@ func (db *DB) DeleteTable(ctx context.Context, table string) error {
 	if err := edm.CheckTableName(table); err != nil {
 		return err
 	}
-	return db.changeCatalog(ctx, func(c *catalog.Catalog) (catalog.Change, error) { return c.Drop(table) })
+	return db.changeCatalog(ctx, space.Drop, func(c *catalog.Catalog) (catalog.Change, error) { return c.Drop(table) })
 }
 
 // Tables lists at most limit tables, 0 for all, in the order of their folded names
@@ -76,7 +77,7 @@ func (db *DB) SetTableMeta(ctx context.Context, table string, meta []byte) error
 	if err := store.CheckMeta(table, len(meta)); err != nil {
 		return err
 	}
-	return db.changeCatalog(ctx, func(c *catalog.Catalog) (catalog.Change, error) { return c.SetMeta(table, meta) })
+	return db.changeCatalog(ctx, space.Write, func(c *catalog.Catalog) (catalog.Change, error) { return c.SetMeta(table, meta) })
 }
 
 // AccountMeta returns a copy of the metadata of the account, nil if none was set.
@@ -95,12 +96,12 @@ func (db *DB) SetAccountMeta(ctx context.Context, meta []byte) error {
 	if err := store.CheckMeta("", len(meta)); err != nil {
 		return err
 	}
-	return db.changeCatalog(ctx, func(c *catalog.Catalog) (catalog.Change, error) { return c.SetAccount(meta), nil })
+	return db.changeCatalog(ctx, space.Write, func(c *catalog.Catalog) (catalog.Change, error) { return c.SetAccount(meta), nil })
 }
 
 // changeCatalog logs a change of the newest catalog and publishes the new catalog
-// once the change is durable.
-func (db *DB) changeCatalog(ctx context.Context, change func(*catalog.Catalog) (catalog.Change, error)) error {
+// once the change is durable. use is that of the record.
+func (db *DB) changeCatalog(ctx context.Context, use space.Use, change func(*catalog.Catalog) (catalog.Change, error)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -108,15 +109,25 @@ func (db *DB) changeCatalog(ctx context.Context, change func(*catalog.Catalog) (
 		return err
 	}
 	defer db.endWrite()
-	if err := db.throttle(ctx); err != nil {
+	if err := db.throttle(ctx, use); err != nil {
 		return err
 	}
 	c := commitlog.NewCommit()
-	pending, err := db.logCatalog(c, change)
+	var pending uint64
+	err := db.withSpace(ctx, use, func() (err error) {
+		c.Reset()
+		c.Use = use
+		pending, err = db.logCatalog(c, change)
+		return err
+	})
 	if err != nil {
 		return db.refuse(pending, err)
 	}
-	return db.waitCommit(c)
+	if err := db.waitCommit(c); err != nil {
+		return err
+	}
+	db.afterCommit(use)
+	return nil
 }
 
 // logCatalog appends the change to the log, under catalogMu. A refusal comes with

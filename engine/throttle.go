@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"syscall"
-	"time"
 
+	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -21,24 +19,29 @@ const (
 
 // throttle returns once the background work is not behind. It returns an error,
 // and then the write must not happen, if ctx ends, the database closes, or the
-// background work fails.
-func (db *DB) throttle(ctx context.Context) error {
+// background work fails, unless the disk is full and the write frees space.
+func (db *DB) throttle(ctx context.Context, use space.Use) error {
 	cause := db.stallCause()
 	if cause == "" {
 		return nil
 	}
-	if db.stalls.enter(db.opts.Testing.Clock.Now()) {
+	if db.stalls.Enter(db.opts.Testing.Clock.Now()) {
 		db.opts.Logger.Info("write stall begins", "cause", cause)
 	}
 	defer func() {
-		if d, last := db.stalls.leave(db.opts.Testing.Clock.Now()); last {
+		if d, last := db.stalls.Leave(db.opts.Testing.Clock.Now()); last {
 			db.opts.Logger.Info("write stall ended", "cause", cause, "seconds", d.Seconds())
 		}
 	}()
+	wait := db.waitWhileBehind
 	if db.opts.Testing.Manual {
-		return db.stepWhileBehind(ctx)
+		wait = db.stepWhileBehind
 	}
-	return db.waitWhileBehind(ctx)
+	err := wait(ctx)
+	if use.Frees() && errors.Is(err, store.ErrNoSpace) {
+		return nil
+	}
+	return err
 }
 
 // stallCause returns why writers must wait, "" if they need not.
@@ -76,12 +79,7 @@ func (db *DB) stepWhileBehind(ctx context.Context) error {
 // waitWhileBehind waits for the background goroutine.
 func (db *DB) waitWhileBehind(ctx context.Context) error {
 	w := &db.work
-	stop := context.AfterFunc(ctx, func() {
-		w.mu.Lock()
-		w.cond.Broadcast()
-		w.mu.Unlock()
-	})
-	defer stop()
+	defer w.wakeAfter(ctx)()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for db.stallCause() != "" {
@@ -103,59 +101,8 @@ func (db *DB) waitWhileBehind(ctx context.Context) error {
 // refusal returns the error of a write that did not happen because the
 // background work fails with err.
 func refusal(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if space.NoSpace(err) {
 		return fmt.Errorf("%w: %w", store.ErrNoSpace, err)
 	}
 	return fmt.Errorf("%w: background work fails: %w", store.ErrReadOnly, err)
-}
-
-// stalls counts and measures write stalls. A stall lasts while writers wait.
-type stalls struct {
-	mu sync.Mutex
-	// +checklocks:mu
-	waiting int // writers
-	// +checklocks:mu
-	begin time.Time // of the stall under way
-	// +checklocks:mu
-	count uint64
-	// +checklocks:mu
-	total time.Duration // of the stalls that have ended
-}
-
-// enter adds a waiting writer and reports whether it is the first.
-func (s *stalls) enter(now time.Time) (first bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.waiting++
-	if s.waiting > 1 {
-		return false
-	}
-	s.begin = now
-	s.count++
-	return true
-}
-
-// leave removes a waiting writer. If it was the last, the stall took d.
-func (s *stalls) leave(now time.Time) (d time.Duration, last bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.waiting--
-	if s.waiting > 0 {
-		return 0, false
-	}
-	d = max(0, now.Sub(s.begin))
-	s.total += d
-	return d, true
-}
-
-// read returns the number of stalls and their time, with that of a stall under
-// way.
-func (s *stalls) read(now time.Time) (count uint64, total time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	total = s.total
-	if s.waiting > 0 {
-		total += max(0, now.Sub(s.begin))
-	}
-	return s.count, total
 }

@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"slices"
 
+	"github.com/tablerock-db/tablerock/engine/internal/recovery"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
-	"github.com/tablerock-db/tablerock/internal/manifest"
-	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
-	"github.com/tablerock-db/tablerock/wal"
 )
 
 // Report is the result of Verify.
@@ -58,7 +55,6 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 		r.add(filename.Manifest, err)
 	}
 	r.Files++
-	known := map[string]bool{filename.Lock: true, filename.Manifest: true, filename.ManifestTemp: true}
 	found, err := snap.state.version.Verify(ctx)
 	if err != nil {
 		return r, fmt.Errorf("verify: %w", err)
@@ -94,46 +90,9 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 		return r, err
 	}
 	r.Entities = stats.Entities
-	names, err := db.fs.List(db.dir)
-	if err != nil {
+	now := db.tree.Manifest()
+	if r.Unknown, err = recovery.Unknown(db.fs, db.dir, &now); err != nil {
 		return r, fmt.Errorf("verify: %w", err)
 	}
-	now := db.tree.Manifest()
-	for _, f := range now.Files {
-		known[filename.Make(filename.SSTable, f.Number)] = true
-	}
-	for _, name := range names {
-		if !known[name] && !db.owns(name, now.Logs) {
-			r.Unknown = append(r.Unknown, name)
-		}
-	}
 	return r, nil
-}
-
-// owns reports whether a file that the manifest does not list belongs to this
-// database: a segment, or an sstable that is being written or removed, or that a
-// crash left.
-func (db *DB) owns(name string, logs []manifest.Log) bool {
-	kind, number := filename.Parse(name)
-	if kind == filename.WAL {
-		if len(logs) == 0 || number >= logs[0].Number {
-			return true
-		}
-		_, err := wal.Inspect(db.fs, path.Join(db.dir, name), db.id, number)
-		return err == nil || errors.Is(err, wal.ErrChanged) || errors.Is(err, fs.ErrNotExist)
-	}
-	if kind != filename.SSTable {
-		return false
-	}
-	f, err := db.fs.Open(path.Join(db.dir, name))
-	if err != nil {
-		return errors.Is(err, fs.ErrNotExist)
-	}
-	defer f.Close()
-	if size, err := f.Size(); err == nil && size == 0 {
-		return true // it may be
-	}
-	_, err = sstable.Open(f, sstable.ReaderOptions{DBID: db.id, Number: number, Name: name})
-	var damage *corrupt.Error
-	return err == nil || errors.As(err, &damage) && damage.Offset > 0
 }

@@ -16,6 +16,7 @@ func TestParse(t *testing.T) {
 		"123456.wal":             {filename.WAL, 123456},
 		"1234567.wal":            {filename.WAL, 1234567},
 		"000001.sst":             {filename.SSTable, 1},
+		"000008.reserve":         {filename.Reserve, 8},
 		"999999999999999999.wal": {filename.WAL, wal.MaxNumber},
 
 		"1000000000000000000.wal": {}, "99999999999999999999.wal": {},

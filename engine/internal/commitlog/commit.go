@@ -3,6 +3,7 @@ package commitlog
 import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/space"
 )
 
 // Commit is one record from its encoding to its publication. One goroutine uses
@@ -12,6 +13,9 @@ type Commit struct {
 	// appended. If it returns an error, Append returns that error and the record
 	// is not in the log. It must not call the Log.
 	Guard func() error
+	// Use says whether the record only deletes, so that it is admitted on a disk that
+	// is full for others. The default is space.Write.
+	Use space.Use
 	// OnAppend, if set, is called under the log mutex with the last sequence
 	// number of the record when the record is in the log.
 	OnAppend func(lastSeq uint64)

@@ -258,8 +258,16 @@ func (l *Log) CloseAll(segs []*Segment) error {
 		errs = append(errs, s.closeFile())
 	}
 	// No segment will take the file over. If it stays, the next open removes it.
-	if old := l.spareFile.Swap(nil); old != nil && !failed {
-		errs = append(errs, l.o.FS.Remove(*old))
+	if !failed {
+		errs = append(errs, l.RemoveSpareFile())
 	}
 	return errors.Join(errs...)
+}
+
+// RemoveSpareFile removes the file that is kept for the next segment.
+func (l *Log) RemoveSpareFile() error {
+	if old := l.spareFile.Swap(nil); old != nil {
+		return l.o.FS.Remove(*old)
+	}
+	return nil
 }

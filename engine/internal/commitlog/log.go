@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -33,6 +34,10 @@ type Options struct {
 	// Reserve makes it durable that time stamps up to upto may have been given
 	// out. Only NoSync mode calls it, and without Log.mu. Nil does nothing.
 	Reserve func(upto edm.Ticks) error
+	// Admit returns the error of Append if the disk has no space for a record. grow
+	// is the most by which the files of the log grow, use is Commit.Use. It is called
+	// under Log.mu, once for many records. Nil admits every record.
+	Admit func(use space.Use, grow int64) error
 	// NextNumber returns a new number for a segment, above all earlier ones.
 	NextNumber func() uint64
 	// Rotated is called with each new active segment.
@@ -54,6 +59,10 @@ type Log struct {
 	// active is the segment to which records are appended.
 	// +checklocks:mu
 	active *Segment
+	// admitted is the offset in the active segment up to which Options.Admit has
+	// admitted records.
+	// +checklocks:mu
+	admitted int64
 	// lastSeq is the last sequence number assigned, highWater the greatest time
 	// stamp.
 	// +checklocks:mu
@@ -241,6 +250,9 @@ func (l *Log) assignLocked(c *Commit) error {
 			}
 			continue
 		}
+		if err := l.admitLocked(c, off+int64(len(payload))); err != nil {
+			return err
+		}
 		for i := range c.defs {
 			c.defs[i].off += uint32(off)
 			seg.define(c.defs[i])
@@ -262,6 +274,27 @@ func (l *Log) assignLocked(c *Commit) error {
 		c.end = seg.file.Tail()
 		return nil
 	}
+}
+
+// admitStep is how much space Admit is asked for at a time.
+const admitStep = 256 << 10
+
+// admitLocked asks for space for c, which ends at the offset end of the active
+// segment.
+// +checklocks:l.mu
+func (l *Log) admitLocked(c *Commit, end int64) error {
+	if l.o.Admit == nil || end <= l.admitted {
+		return nil
+	}
+	upto := end
+	if c.Use == space.Write {
+		upto = max(end, min((end+admitStep-1)/admitStep*admitStep, int64(len(l.active.image))))
+	}
+	if err := l.o.Admit(c.Use, upto-l.admitted); err != nil {
+		return err
+	}
+	l.admitted = upto
+	return nil
 }
 
 // maxShapes is how many shapes a segment can define.
@@ -310,7 +343,7 @@ func (l *Log) rotateLocked(need int64) error {
 	}
 	l.active.next = seg
 	l.active.frozen.Store(true)
-	l.active = seg
+	l.active, l.admitted = seg, 0
 	l.newest.Store(seg)
 	l.o.Rotated(seg)
 	return nil

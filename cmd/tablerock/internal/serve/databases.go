@@ -45,7 +45,7 @@ func (s *databaseSet) of(accounts []account) (databases, error) {
 	var dbs databases
 	for _, a := range accounts {
 		if s.open[a.name] == nil {
-			db, err := s.openOne(a)
+			db, err := s.openOne(a, len(accounts))
 			if err != nil {
 				return nil, err
 			}
@@ -56,14 +56,31 @@ func (s *databaseSet) of(accounts []account) (databases, error) {
 	return dbs, nil
 }
 
-func (s *databaseSet) openOne(a account) (*engine.DB, error) {
+// maxReserve is the disk space that all accounts keep for a full disk. On a small volume
+// it is reserveShare of the volume.
+const (
+	maxReserve   = 16 << 20
+	reserveShare = 16
+)
+
+// openOne opens the database of one of n accounts.
+func (s *databaseSet) openOne(a account, n int) (*engine.DB, error) {
 	o := engine.Options{Cache: s.cache, SegmentBytes: int64(s.c.SegmentBytes), Logger: s.log.With("account", a.name)}
 	if s.c.InMemory {
 		o.FS = vfs.NewMem()
 	} else if warning := hint.UnrelatedFiles(s.c.Data, a.name); warning != "" {
 		s.c.say("%s", warning)
 	}
+	o.ReserveBytes = s.reserve() / int64(n)
 	return engine.Open(filepath.ToSlash(filepath.Join(s.c.Data, a.name)), o)
+}
+
+// reserve returns the bytes that all accounts keep.
+func (s *databaseSet) reserve() int64 {
+	if volume, err := vfs.OS().Space(filepath.ToSlash(s.c.Data)); err == nil {
+		return min(maxReserve, volume.Total/reserveShare)
+	}
+	return maxReserve
 }
 
 // close closes all databases. Those on disk are flushed.

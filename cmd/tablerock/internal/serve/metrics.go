@@ -175,6 +175,13 @@ var engineMetrics = []engineMetric{
 		"compaction_written_bytes_total", "counter", "Size of the sstables that compactions wrote.",
 		func(s *engine.Stats) float64 { return float64(s.CompactionBytesWritten) },
 	},
+	{"reserve_bytes", "gauge", "Disk space that is kept for a full disk.", func(s *engine.Stats) float64 { return float64(s.ReserveBytes) }},
+	{"disk_full", "gauge", "1 while only deletes are accepted, because the disk is full.", func(s *engine.Stats) float64 {
+		if s.DiskFull {
+			return 1
+		}
+		return 0
+	}},
 	{"stalls_total", "counter", "Times that writers waited for flushes or compactions.", func(s *engine.Stats) float64 { return float64(s.Stalls) }},
 	{"stall_seconds_total", "counter", "Time that writers waited for flushes or compactions.", func(s *engine.Stats) float64 { return s.StallTime.Seconds() }},
 }

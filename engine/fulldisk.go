@@ -1,0 +1,185 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/tablerock-db/tablerock/engine/internal/space"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// fullDisk is the state of a database whose disk may be full. Before the log grows, admit
+// compares the free space with what the log, its flush and compactions need. If that is
+// too much, writes are refused, except deletes and drops of tables, and the background
+// work makes the space of deleted rows free until there is enough again.
+type fullDisk struct {
+	reserve *space.Reserve
+	// full is set while writes are refused, from the first refusal on.
+	full atomic.Bool
+	// refused is how much the log would have grown for the write refused last.
+	refused atomic.Int64
+	// freed counts deletes and drops while full is set, and the times that it was set.
+	freed atomic.Uint64
+	// polling is set while a timer will wake the worker.
+	polling atomic.Bool
+}
+
+// admit is commitlog.Options.Admit.
+func (db *DB) admit(use space.Use, grow int64) error {
+	if err := db.full.reserve.Admit(use, grow, db.flushBytes(), db.state.load().version.CompactionSpace()); err != nil {
+		if !use.Frees() {
+			db.full.refused.Store(grow)
+		}
+		db.noteFull()
+		return fmt.Errorf("%w: %w", store.ErrNoSpace, err)
+	}
+	return nil
+}
+
+// flushBytes is how much space the flush of the log may take when the active segment
+// is full.
+func (db *DB) flushBytes() int64 {
+	n := db.opts.SegmentBytes
+	for _, seg := range db.state.load().mems[1:] {
+		n += seg.Tail()
+	}
+	return n
+}
+
+// noteFull notes that the disk is full.
+func (db *DB) noteFull() {
+	if db.full.full.CompareAndSwap(false, true) {
+		db.opts.Logger.Warn("the disk is full: only deletes and drops of tables are accepted", "dir", db.dir,
+			"free_bytes", db.full.reserve.Free(), "reserve_bytes", db.full.reserve.Bytes())
+		db.noteFreed()
+	}
+}
+
+// noteFreed tells the worker that there may be space to reclaim.
+func (db *DB) noteFreed() {
+	db.full.freed.Add(1)
+	db.wakeWorker()
+}
+
+// afterCommit is called after a commit with its Commit.Use.
+func (db *DB) afterCommit(use space.Use) {
+	if use.Frees() && db.full.full.Load() {
+		db.noteFreed()
+	}
+}
+
+// withSpace calls appendRecord, which appends a record to the log. If the record frees
+// space and there is none left to log it, withSpace waits until the worker has reclaimed
+// some, and tries again.
+func (db *DB) withSpace(ctx context.Context, use space.Use, appendRecord func() error) error {
+	err := appendRecord()
+	for range 2 {
+		if !use.Frees() || !errors.Is(err, store.ErrNoSpace) {
+			return err
+		}
+		db.noteFreed()
+		if werr := db.waitReclaimed(ctx); werr != nil {
+			return errors.Join(err, werr)
+		}
+		err = appendRecord()
+	}
+	return err
+}
+
+// waitReclaimed returns when everything that was deleted so far has been reclaimed, or
+// the error for which it cannot be.
+func (db *DB) waitReclaimed(ctx context.Context) error {
+	w, want := &db.work, db.full.freed.Load()
+	if db.opts.Testing.Manual {
+		worked, err := true, error(nil)
+		for worked && err == nil {
+			worked, err = db.step(ctx)
+		}
+		return err
+	}
+	defer w.wakeAfter(ctx)()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	failures := w.failures
+	select {
+	case w.retry <- struct{}{}:
+	default:
+	}
+	for w.reclaimed < want && db.full.full.Load() {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case w.stopped:
+			return store.ErrClosed
+		case w.failures != failures && w.err != nil:
+			return w.err
+		}
+		w.cond.Wait()
+	}
+	return nil
+}
+
+// reclaimStep does one step towards room on a full disk. cause is the error of the step
+// before it, nil if there was nothing to do.
+// +checklocks:db.work.stepMu
+func (db *DB) reclaimStep(cause error) (worked bool, err error) {
+	w, f := &db.work, &db.full
+	if cause == nil && db.hasSpace() {
+		if f.full.Swap(false) {
+			db.opts.Logger.Info("the disk has space again: writes are accepted", "dir", db.dir, "free_bytes", f.reserve.Free())
+			return true, nil
+		}
+		return false, nil
+	}
+	db.noteFull()
+	if err := db.log.RemoveSpareFile(); err != nil {
+		return false, err
+	}
+	if n := f.freed.Load(); n != w.reclaiming {
+		// The deletes must be in sstables before a compaction can drop their rows.
+		w.reclaiming, w.reclaimNext = n, true
+		if cause == nil && !db.state.load().mems[0].Empty() {
+			if err := db.log.Freeze(); err != nil {
+				return false, err
+			}
+			return true, nil
+		}
+	}
+	if w.reclaimNext {
+		w.reclaimNext = false
+		if job := db.tree.NewReclaim(); job != nil {
+			w.compaction = db.timeJob(job)
+			return true, nil
+		}
+	}
+	w.reclaimNext = cause != nil
+	w.mu.Lock()
+	w.reclaimed = w.reclaiming
+	w.cond.Broadcast()
+	w.mu.Unlock()
+	db.pollSpace()
+	return false, cause
+}
+
+// hasSpace fills the reserve and reports whether the write that was refused last could be
+// admitted.
+func (db *DB) hasSpace() bool {
+	f := &db.full
+	if err := f.reserve.Refill(); err != nil && !space.NoSpace(err) {
+		db.opts.Logger.Error("the reserve cannot be filled", "cause", err)
+	}
+	return f.reserve.Admit(space.Write, f.refused.Load(), db.flushBytes(), db.state.load().version.CompactionSpace()) == nil
+}
+
+// pollSpace wakes the worker after a while, because somebody else may free space.
+func (db *DB) pollSpace() {
+	if db.opts.Testing.Manual || !db.full.polling.CompareAndSwap(false, true) {
+		return
+	}
+	db.opts.Testing.Clock.AfterFunc(retryAfter, func() {
+		db.full.polling.Store(false)
+		db.wakeWorker()
+	})
+}

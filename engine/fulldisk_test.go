@@ -1,0 +1,306 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// fullDisk is a database on a disk of limited size, and the entities that it must have.
+type fullDisk struct {
+	*testing.T
+	disk *vfs.Mem
+	o    engine.Options
+	db   *engine.DB
+	r    *rand.Rand
+	rows map[string]edm.Entity
+	next int
+	size int // of an entity
+}
+
+func newFullDisk(t *testing.T, capacity int64, segment int64, size int, background bool) *fullDisk {
+	t.Helper()
+	f := &fullDisk{T: t, disk: vfs.NewMem(), r: rand.New(rand.NewPCG(uint64(capacity), uint64(size))), rows: map[string]edm.Entity{}, size: size}
+	f.disk.SetCapacity(capacity)
+	f.o = manual(f.disk)
+	f.o.SegmentBytes = segment
+	f.o.Testing.Manual = !background
+	f.db = mustCreate(t, f.o)
+	return f
+}
+
+// insert inserts one entity of random bytes under a random key.
+func (f *fullDisk) insert() error {
+	f.next++
+	e := big(f.r, fmt.Sprintf("%08x%06d", f.r.Uint32(), f.next), "A", f.size)
+	results, err := f.db.Apply(f.Context(), table, store.Insert(e))
+	if err == nil {
+		e.Timestamp = results[0].Timestamp
+		f.rows[e.Key.Row] = e
+	}
+	return err
+}
+
+// fill inserts until the disk is full, also after the background work has had its time to
+// reclaim space, and returns the number of entities.
+func (f *fullDisk) fill() (n int) {
+	f.Helper()
+	for f.retry() == nil {
+		n++
+	}
+	f.check()
+	return n
+}
+
+// retry inserts. If the disk is full it lets the background work reclaim space and tries
+// again.
+func (f *fullDisk) retry() error { return f.retryCall(f.insert) }
+
+func (f *fullDisk) retryCall(call func() error) (err error) {
+	f.Helper()
+	for range 200 {
+		if err = call(); err == nil {
+			return nil
+		}
+		if !errors.Is(err, store.ErrNoSpace) {
+			f.Fatalf("write on a full disk: %v, want %v", err, store.ErrNoSpace)
+		}
+		if worked := f.work(); !worked && f.o.Testing.Manual {
+			break
+		}
+	}
+	return err
+}
+
+// work does the background work and reports whether there was any.
+func (f *fullDisk) work() (worked bool) {
+	f.Helper()
+	for {
+		more, err := f.db.Step(f.Context())
+		check(f.T, "Step", err)
+		if !more {
+			return worked
+		}
+		worked = true
+	}
+}
+
+// check compares the database with rows, and fails if the log has failed.
+func (f *fullDisk) check() {
+	f.Helper()
+	if err := f.db.Failure(); err != nil {
+		f.Fatalf("the database has failed: %v", err)
+	}
+	n := 0
+	for e, err := range store.Entities(f.db.Query(f.Context(), table, store.Query{})) {
+		check(f.T, "Query", err)
+		if want, ok := f.rows[e.Key.Row]; !ok || want.Timestamp != e.Timestamp || string(want.Properties[0].Value.Bytes()) != string(e.Properties[0].Value.Bytes()) {
+			f.Fatalf("row %v: found with %v, want %t with %v", e.Key, e.Timestamp, ok, want.Timestamp)
+		}
+		n++
+	}
+	if n != len(f.rows) {
+		f.Fatalf("%d rows, want %d", n, len(f.rows))
+	}
+}
+
+func (f *fullDisk) reopen() {
+	f.Helper()
+	check(f.T, "Close", f.db.Close())
+	f.db = mustOpen(f.T, "db", f.o)
+	f.check()
+}
+
+// kill opens the database as it is now.
+func (f *fullDisk) kill() {
+	f.Helper()
+	f.disk = f.disk.Clone()
+	f.o.FS = f.disk
+	f.db = mustOpen(f.T, "db", f.o)
+	f.check()
+}
+
+// deleteHalf deletes every other row.
+func (f *fullDisk) deleteHalf() {
+	f.Helper()
+	n := 0
+	for row := range f.rows {
+		if n++; n%2 == 0 {
+			if _, err := f.db.Apply(f.Context(), table, store.Delete(edm.Key{Partition: "big", Row: row}, store.Any)); err != nil {
+				f.Fatalf("delete %d on a full disk: %v; %d bytes free", n/2, err, f.free())
+			}
+			delete(f.rows, row)
+		}
+	}
+}
+
+func (f *fullDisk) free() int64 {
+	s, err := f.disk.Space("db")
+	check(f.T, "Space", err)
+	return s.Free
+}
+
+// TestDeletesOnFullDisk fills a disk, opens the database again, and deletes half of the
+// rows. About as many rows as were deleted must fit again.
+func TestDeletesOnFullDisk(t *testing.T) {
+	for _, c := range []struct {
+		capacity, segment int64
+		size              int
+		background        bool
+	}{
+		{2 << 20, 64 << 10, 1000, false},
+		{4 << 20, 64 << 20, 9000, false},
+		{8 << 20, 256 << 10, 1000, true},
+		{24 << 20, 64 << 20, 20_000, false},
+		{24 << 20, 64 << 20, 1000, true},
+	} {
+		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
+			if testing.Short() && c.capacity > 4<<20 {
+				t.Skip("the smaller disks take the same paths")
+			}
+			f := newFullDisk(t, c.capacity, c.segment, c.size, c.background)
+			n := f.fill()
+			stats, err := f.db.Stats()
+			check(t, "Stats", err)
+			used := f.disk.Used() - stats.ReserveBytes
+			t.Logf("%d rows, %d bytes used beside the reserve, %.3f of the volume", n, used, float64(used)/float64(c.capacity))
+			if used < c.capacity*4/5 && c.capacity >= 4<<20 {
+				t.Errorf("refused at %d of %d bytes", used, c.capacity)
+			}
+			f.reopen()
+			f.kill()
+			f.deleteHalf()
+			f.check()
+			again := f.fill()
+			t.Logf("%d rows after the deletes", again)
+			if again < n/4 {
+				t.Errorf("%d rows fit after %d of %d were deleted", again, n/2, n)
+			}
+			f.kill()
+			f.deleteHalf()
+			if f.fill() < n/4 {
+				t.Error("no rows fit after the second deletes")
+			}
+			check(t, "Close", f.db.Close())
+		})
+	}
+}
+
+// TestDropOnFullDisk fills a disk with rows of two tables and drops one.
+func TestDropOnFullDisk(t *testing.T) {
+	for _, background := range []bool{false, true} {
+		f := newFullDisk(t, 4<<20, 64<<10, 1000, background)
+		check(t, "CreateTable", f.db.CreateTable(t.Context(), "Other"))
+		others := 0
+		for i := 0; f.insert() == nil; i++ {
+			e := big(f.r, fmt.Sprint(i), "A", f.size)
+			if _, err := f.db.Apply(t.Context(), "Other", store.Insert(e)); err == nil {
+				others++
+			}
+		}
+		f.kill()
+		if err := f.db.CreateTable(t.Context(), "Third"); err != nil && !errors.Is(err, store.ErrNoSpace) {
+			t.Errorf("CreateTable: %v", err)
+		}
+		check(t, "DeleteTable", f.db.DeleteTable(t.Context(), "Other"))
+		if n := f.fill(); n < others*3/4 {
+			t.Errorf("%d rows fit after %d were dropped", n, others)
+		}
+		f.reopen()
+	}
+}
+
+// otherFile fills the disk with another file until free bytes are left.
+func (f *fullDisk) otherFile(name string, free int64) {
+	f.Helper()
+	file, err := f.disk.Create(name)
+	check(f.T, "Create", err)
+	if n := f.free() - free; n > 0 {
+		if _, err = file.WriteAt(make([]byte, n), 0); !errors.Is(err, syscall.ENOSPC) { // the database writes, too
+			check(f.T, "WriteAt", err)
+		}
+	}
+	check(f.T, "Close", file.Close())
+}
+
+// TestFilledByOtherFile fills a disk to its last byte with a file that is not the
+// database's.
+func TestFilledByOtherFile(t *testing.T) {
+	for _, background := range []bool{false, true} {
+		f := newFullDisk(t, 8<<20, 64<<10, 500, background)
+		for range 1500 {
+			check(t, "insert", f.insert())
+		}
+		f.otherFile("other", 0)
+		refused := 0
+		for range 1000 {
+			if err := f.insert(); errors.Is(err, store.ErrNoSpace) {
+				refused++
+			} else {
+				check(t, "insert", err)
+			}
+		}
+		if refused == 0 {
+			t.Error("no insert is refused")
+		}
+		f.reopen()
+		f.kill()
+		f.work() // which uses the reserve and fills it again
+		f.otherFile("other2", 0)
+		f.deleteHalf()
+		if n := f.fill(); n < 300 {
+			t.Errorf("%d rows fit after half of 1500 were deleted", n)
+		}
+		check(t, "Remove", f.disk.Remove("other"))
+		if n := f.fill(); n < 1000 {
+			t.Errorf("%d rows fit after the other file was removed", n)
+		}
+		f.reopen()
+	}
+}
+
+// TestNoReserve opens a database without a reserve on a disk without a free byte.
+func TestNoReserve(t *testing.T) {
+	for _, background := range []bool{false, true} {
+		f := newFullDisk(t, 16<<20, 64<<10, 500, background)
+		for range 3000 {
+			check(t, "insert", f.insert())
+		}
+		check(t, "CreateTable", f.db.CreateTable(t.Context(), "Other"))
+		old := f.disk.Clone() // as after a kill
+		names, err := old.List("db")
+		check(t, "List", err)
+		for _, name := range names {
+			if strings.HasSuffix(name, ".reserve") {
+				check(t, "Remove", old.Remove("db/"+name))
+			}
+		}
+		f.disk, f.o.FS = old, old
+		f.otherFile("other", 1<<20)
+		f.otherFile("last", 0)
+		f.db = mustOpen(t, "db", f.o)
+		f.check()
+		if err := f.insert(); !errors.Is(err, store.ErrNoSpace) {
+			t.Errorf("insert: %v, want %v", err, store.ErrNoSpace)
+		}
+		if err := f.db.DeleteTable(t.Context(), "Other"); err != nil && !errors.Is(err, store.ErrNoSpace) {
+			t.Errorf("DeleteTable without space: %v", err)
+		}
+		check(t, "Remove", f.disk.Remove("last")) // 1 MiB
+		if err := f.db.DeleteTable(t.Context(), table); err != nil {
+			t.Errorf("DeleteTable with 1 MiB free: %v", err)
+		}
+		f.rows = map[string]edm.Entity{}
+		check(t, "CreateTable", f.retryCall(func() error { return f.db.CreateTable(t.Context(), table) }))
+		check(t, "insert", f.retry())
+		f.reopen()
+	}
+}

@@ -1,0 +1,116 @@
+// Package checkpoint copies the files of a database to another directory.
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/engine/internal/recovery"
+	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// Prepare makes the directory of a checkpoint, which must not exist or be empty.
+func Prepare(fsys vfs.FS, dest string) error {
+	names, err := fsys.List(dest)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if len(names) > 0 {
+		return fmt.Errorf("%w: the directory is not empty, it holds %q", fs.ErrExist, names[0])
+	}
+	if err := recovery.MakeDirectory(fsys, dest); err != nil {
+		return fmt.Errorf("make directory: %w", err)
+	}
+	return nil
+}
+
+// Write copies the durable records of the segments, given newest first, and links the
+// sstables of m from dir to dest, or copies them if dest is on another file system. It
+// writes the manifest, m with the segments, last.
+func Write(ctx context.Context, fsys vfs.FS, dir, dest string, segs []*commitlog.Segment, m *manifest.Manifest) error {
+	m.Logs = nil
+	// If the newest segment has durable records, the segments before it are durable as
+	// a whole by the time they are copied.
+	for _, seg := range segs {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		end := seg.Durable()
+		if end <= 0 {
+			continue
+		}
+		if err := writeFile(fsys, path.Join(dest, filename.Make(filename.WAL, seg.Number)), seg.Image()[:end]); err != nil {
+			return fmt.Errorf("copy segment %d: %w", seg.Number, err)
+		}
+		m.Logs = append(m.Logs, manifest.Log{Number: seg.Number, Sealed: end})
+	}
+	copied := make(map[uint64]bool) // a file is listed once for each virtual sstable
+	for i := range m.Files {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if copied[m.Files[i].Number] {
+			continue
+		}
+		copied[m.Files[i].Number] = true
+		name := filename.Make(filename.SSTable, m.Files[i].Number)
+		if err := linkOrCopy(ctx, fsys, path.Join(dir, name), path.Join(dest, name), m.Files[i].Size); err != nil {
+			return fmt.Errorf("copy %s: %w", name, err)
+		}
+	}
+	if err := fsys.SyncDir(dest); err != nil {
+		return fmt.Errorf("sync directory: %w", err)
+	}
+	if err := fsys.SyncDir(path.Dir(path.Clean(dest))); err != nil {
+		return fmt.Errorf("sync parent directory: %w", err)
+	}
+	return manifest.Write(fsys, dest, m)
+}
+
+func writeFile(fsys vfs.FS, name string, b []byte) error {
+	f, err := fsys.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(b, 0)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// linkOrCopy links a file, or copies it if it cannot be linked.
+func linkOrCopy(ctx context.Context, fsys vfs.FS, from, to string, size int64) error {
+	if err := fsys.Link(from, to); err == nil {
+		return nil
+	}
+	src, err := fsys.Open(from)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	dst, err := fsys.Create(to)
+	if err != nil {
+		return err
+	}
+	buf := make([]byte, 1<<20)
+	for off := int64(0); off < size && err == nil; off += int64(len(buf)) {
+		chunk := buf[:min(int64(len(buf)), size-off)]
+		if err = ctx.Err(); err == nil {
+			_, err = src.ReadAt(chunk, off)
+		}
+		if err == nil {
+			_, err = dst.WriteAt(chunk, off)
+		}
+	}
+	if err == nil {
+		err = dst.Sync()
+	}
+	return errors.Join(err, dst.Close())
+}

@@ -1,0 +1,129 @@
+package recovery
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+
+	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/sstable"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/wal"
+)
+
+// MakeDirectory creates dir and its parents, durably: a crash that loses a parent
+// would lose the database.
+func MakeDirectory(fsys vfs.FS, dir string) error {
+	var parents []string
+	for d := path.Clean(dir); d != "." && d != "/"; d = path.Dir(d) {
+		_, err := fsys.Stat(d)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		parents = append(parents, path.Dir(d))
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return err
+	}
+	for _, d := range parents {
+		if err := fsys.SyncDir(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckDirectory returns an error unless dir is missing, empty, a database, or what
+// a crash during the creation of a database left.
+func CheckDirectory(fsys vfs.FS, dir string) error {
+	names, err := fsys.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	// The manifest is written under this name first. A directory cannot be
+	// replaced, and nothing could ever be flushed.
+	if info, err := fsys.Stat(path.Join(dir, filename.ManifestTemp)); err == nil && info.Dir {
+		return fmt.Errorf("%s is a directory: move it away, the database needs the name", filename.ManifestTemp)
+	}
+	if slices.Contains(names, filename.Manifest) {
+		return nil
+	}
+	foreign := ""
+	for _, name := range names {
+		kind, _ := filename.Parse(name)
+		switch {
+		case name == filename.Lock || name == filename.ManifestTemp:
+		case kind == filename.WAL:
+			blank, err := wal.Blank(fsys, path.Join(dir, name))
+			if err != nil && !errors.Is(err, vfs.ErrNotRegular) {
+				return err
+			}
+			if !blank {
+				foreign = name
+			}
+		default:
+			foreign = name
+		}
+	}
+	if foreign != "" {
+		return fmt.Errorf("%w: it holds %q and no %s", store.ErrNotDatabase, foreign, filename.Manifest)
+	}
+	return nil
+}
+
+// Unknown returns the names in dir that do not belong to the database of the manifest m.
+func Unknown(fsys vfs.FS, dir string, m *manifest.Manifest) (unknown []string, err error) {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{filename.Lock: true, filename.Manifest: true, filename.ManifestTemp: true}
+	for _, f := range m.Files {
+		known[filename.Make(filename.SSTable, f.Number)] = true
+	}
+	for _, name := range names {
+		if !known[name] && !owns(fsys, dir, name, m) {
+			unknown = append(unknown, name)
+		}
+	}
+	return unknown, nil
+}
+
+// owns reports whether a file that the manifest m does not list belongs to its
+// database: a segment, a file of the reserve, or an sstable that is being written or removed, or that a
+// crash left.
+func owns(fsys vfs.FS, dir, name string, m *manifest.Manifest) bool {
+	kind, number := filename.Parse(name)
+	if kind == filename.WAL {
+		if len(m.Logs) == 0 || number >= m.Logs[0].Number {
+			return true
+		}
+		_, err := wal.Inspect(fsys, path.Join(dir, name), m.DBID, number)
+		return err == nil || errors.Is(err, wal.ErrChanged) || errors.Is(err, fs.ErrNotExist)
+	}
+	if kind != filename.SSTable {
+		return kind == filename.Reserve
+	}
+	f, err := fsys.Open(path.Join(dir, name))
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	defer f.Close()
+	if size, err := f.Size(); err == nil && size == 0 {
+		return true // it may be
+	}
+	_, err = sstable.Open(f, sstable.ReaderOptions{DBID: m.DBID, Number: number, Name: name})
+	var damage *corrupt.Error
+	return err == nil || errors.As(err, &damage) && damage.Offset > 0
+}

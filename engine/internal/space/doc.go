@@ -1,0 +1,15 @@
+// Package space keeps a reserve of disk space, so that a database on a full disk can
+// still write its manifest, log deletes and compact.
+//
+// The reserve is a set of preallocated files in the directory of the database. To use
+// some of it is to remove one of the files, whose space the next write allocates. Nothing
+// is ever stored in them, so they need no sync and a crash loses nothing with them.
+//
+// The uses of the reserve end at different levels, so that no use takes what a more
+// important one needs:
+//
+//	deletes of entities                       leave five eighths
+//	drops of tables                           leave an eighth
+//	sstables, and records already in the log  leave an eighth
+//	manifests                                 may use all of it
+package space

@@ -1,0 +1,268 @@
+package space
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+const dir = "db"
+
+// disk returns a disk of the given size with an empty directory.
+func disk(t *testing.T, capacity int64) *vfs.Mem {
+	t.Helper()
+	m := vfs.NewMem()
+	m.SetCapacity(capacity)
+	check(t, m.MkdirAll(dir))
+	return m
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// write creates a file of n bytes and returns how many were written.
+func write(t *testing.T, fsys vfs.FS, name string, n int64) (written int, err error) {
+	t.Helper()
+	f, err := fsys.Create(name)
+	check(t, err)
+	defer func() { check(t, f.Close()) }()
+	return f.WriteAt(make([]byte, n), 0)
+}
+
+// fill leaves free bytes of the disk.
+func fill(t *testing.T, m *vfs.Mem, name string, free int64) {
+	t.Helper()
+	s, err := m.Space(dir)
+	check(t, err)
+	if n, err := write(t, m, name, s.Free-free); err != nil {
+		t.Fatalf("fill: %d bytes, %v", n, err)
+	}
+}
+
+func TestRefill(t *testing.T) {
+	m := disk(t, 1<<20)
+	r := New(m, dir, MaxBytes, 1<<20)
+	check(t, r.Adopt())
+	if r.Full() || r.Bytes() != 0 {
+		t.Errorf("new: full %t, %d bytes", r.Full(), r.Bytes())
+	}
+	check(t, r.Refill())
+	if !r.Full() || r.Bytes() != 64<<10 || m.Used() != 64<<10 {
+		t.Errorf("filled: full %t, %d bytes, %d on disk, want %d", r.Full(), r.Bytes(), m.Used(), 64<<10)
+	}
+	if !r.release(1, 6) || !r.release(1, 6) || r.release(1, 6) || r.Bytes() != 48<<10 || r.Full() {
+		t.Errorf("released: full %t, %d bytes", r.Full(), r.Bytes())
+	}
+	fill(t, m, "other", 9<<10)
+	if err := r.Refill(); !errors.Is(err, syscall.ENOSPC) || r.Bytes() != 56<<10 {
+		t.Errorf("Refill with space for one file: %v, %d bytes", err, r.Bytes())
+	}
+	check(t, m.Remove("other"))
+	check(t, r.Refill())
+	names, err := m.List(dir)
+	check(t, err)
+	if len(names) != files || names[0] != "000001.reserve" || !r.Full() {
+		t.Errorf("refilled: %q, full %t", names, r.Full())
+	}
+}
+
+// TestNoReserve has reserves that are too small to be of use.
+func TestNoReserve(t *testing.T) {
+	m := disk(t, 1<<20)
+	for _, r := range []*Reserve{New(m, dir, -1, 1<<20), New(m, dir, 4<<10, 1<<20), New(m, dir, MaxBytes, 256<<10), New(m, dir, MaxBytes, 0)} {
+		check(t, r.Refill())
+		if !r.Full() || r.Bytes() != 0 || m.Used() != 0 || r.FS() != vfs.FS(m) {
+			t.Errorf("full %t, %d bytes, %d on disk", r.Full(), r.Bytes(), m.Used())
+		}
+	}
+	m.SetCapacity(0)
+	if err := New(m, dir, MaxBytes, 0).Admit(Write, 1<<40, 1<<40, 1<<40); err != nil {
+		t.Errorf("without a limit: %v", err)
+	}
+}
+
+// TestAdopt finds the files of an earlier process, some of them of other sizes.
+func TestAdopt(t *testing.T) {
+	m := disk(t, 4<<20)
+	for i, size := range []int64{8 << 10, 4 << 10, 0, 1, 64 << 10, 8<<10 + 1} {
+		if _, err := write(t, m, dir+"/"+filename.Make(filename.Reserve, uint64(i+1)), size); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"000009.reserve", "1.reserve", "x"} {
+		if _, err := write(t, m, dir+"/"+name, 8<<10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(t, m.MkdirAll(dir+"/000008.reserve"))
+	r := New(m, dir, 64<<10, 4<<20)
+	check(t, r.Adopt())
+	names, err := m.List(dir)
+	check(t, err)
+	want := []string{"000001.reserve", "000002.reserve", "000004.reserve", "000008.reserve", "1.reserve", "x"}
+	if !slices.Equal(names, want) || r.Bytes() != 12<<10+1 || r.Full() {
+		t.Errorf("%q, %d bytes, full %t; want %q", names, r.Bytes(), r.Full(), want)
+	}
+}
+
+// TestAdoptSparse finds a file that has the size of a reserve and not its space, on a
+// full disk.
+func TestAdoptSparse(t *testing.T) {
+	m := disk(t, 1<<20)
+	f, err := m.Create(dir + "/000001.reserve")
+	check(t, err)
+	_, err = f.WriteAt([]byte{0}, 8<<10-1)
+	check(t, errors.Join(err, f.Close()))
+	fill(t, m, "filler", 0)
+	fsys := failing{m}
+	r := New(fsys, dir, MaxBytes, 1<<20)
+	check(t, r.Adopt())
+	if r.Bytes() != 0 {
+		t.Errorf("%d bytes are kept", r.Bytes())
+	}
+}
+
+// failing is a full disk for every preallocation.
+type failing struct{ *vfs.Mem }
+
+func (f failing) OpenReadWrite(name string) (vfs.File, error) {
+	file, err := f.Mem.OpenReadWrite(name)
+	return failingFile{file}, err
+}
+
+type failingFile struct{ vfs.File }
+
+func (failingFile) Preallocate(int64, int64) error { return syscall.ENOSPC }
+
+// TestWritesOnFullDisk writes files of each kind to a disk without free space.
+func TestWritesOnFullDisk(t *testing.T) {
+	const file = 8 << 10
+	for _, c := range []struct {
+		name string
+		want int64 // bytes that can be written
+	}{
+		{dir + "/" + filename.ManifestTemp, 8 * file},
+		{dir + "/000001.wal", 7 * file},
+		{dir + "/000001.sst", 7 * file},
+		{dir + "/other", 0},
+		{"000001.wal", 0},
+	} {
+		for _, n := range []int64{1, c.want - 1, c.want, c.want + 1} {
+			if n < 1 {
+				continue
+			}
+			m := disk(t, 1<<20)
+			r := New(m, dir, MaxBytes, 1<<20)
+			check(t, r.Refill())
+			fill(t, m, "filler", 0)
+			written, err := write(t, r.FS(), c.name, n)
+			if want := min(n, c.want); int64(written) != want || (err == nil) != (n <= c.want) || err != nil && !NoSpace(err) {
+				t.Errorf("%s: %d of %d bytes are written, %v, want %d", c.name, written, n, err, want)
+			}
+			if used := 8*file - r.Bytes(); used-int64(written) >= file {
+				t.Errorf("%s: %d bytes of the reserve are used for %d", c.name, used, written)
+			}
+		}
+	}
+}
+
+// TestPreallocation must not use the reserve: it asks for more than is needed.
+func TestPreallocation(t *testing.T) {
+	m := disk(t, 1<<20)
+	r := New(m, dir, MaxBytes, 1<<20)
+	check(t, r.Refill())
+	fill(t, m, "filler", 0)
+	f, err := r.FS().Create(dir + "/000001.wal")
+	check(t, err)
+	if err := f.Preallocate(0, 100); !NoSpace(err) || !r.Full() {
+		t.Errorf("Preallocate: %v, full %t", err, r.Full())
+	}
+	check(t, f.Close())
+}
+
+func TestAdmit(t *testing.T) {
+	const file = 8 << 10
+	for _, c := range []struct {
+		free, taken int64 // bytes of the disk, files of the reserve
+		write       int64 // the greatest growth that is admitted, -1 for none
+		del, drop   int64
+	}{
+		{100_000, 0, 100_000 - 5_000 - 3_000, 100_000 + 3*file, 100_000 + 7*file},
+		{8_000, 0, 0, 8_000 + 3*file, 8_000 + 7*file},
+		{7_999, 0, -1, 7_999 + 3*file, 7_999 + 7*file},
+		{100_000, 1, -1, 100_000 + 2*file, 100_000 + 6*file},
+		{0, 0, -1, 3 * file, 7 * file},
+		{0, 3, -1, 0, 4 * file},
+		{0, 8, -1, -1, -1},
+		{file, 8, -1, -1, 0},
+		{file + 100, 8, -1, -1, 100},
+	} {
+		m := disk(t, 1<<20)
+		r := New(m, dir, MaxBytes, 1<<20)
+		check(t, r.Refill())
+		for range c.taken {
+			r.release(1, 0)
+		}
+		fill(t, m, "filler", c.free)
+		for use, limit := range map[Use]int64{Write: c.write, Delete: c.del, Drop: c.drop} {
+			for _, grow := range []int64{limit, limit + 1} {
+				err := r.Admit(use, grow, 5_000, 3_000+r.Bytes()/2)
+				if grow >= 0 && (err == nil) != (grow == limit) || err != nil && !errors.Is(err, syscall.ENOSPC) {
+					t.Errorf("%+v: use %d, growth of %d: %v", c, use, grow, err)
+				}
+			}
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for _, c := range []struct{ limit, volume, segment, file int64 }{
+		{64 << 20, 0, 64 << 20, 64 << 20},
+		{64 << 20, 1 << 40, 64 << 20, 64 << 20},
+		{64 << 20, 1 << 30, 16 << 20, 2 << 20},
+		{1 << 20, 1 << 30, 1 << 20, 1 << 20},
+	} {
+		if s, f := SegmentBytes(c.limit, c.volume), FileBytes(c.limit, c.volume); s != c.segment || f != c.file {
+			t.Errorf("%+v: segments of %d, files of %d", c, s, f)
+		}
+	}
+}
+
+// TestCrash loses power while the reserve is made. Whatever is left can be adopted and
+// filled again.
+func TestCrash(t *testing.T) {
+	m := vfs.NewCrashMem()
+	m.SetCapacity(1 << 20)
+	check(t, m.MkdirAll(dir))
+	check(t, m.SyncDir("."))
+	states := 0
+	m.OnOp(func(op vfs.Op) {
+		if !strings.HasSuffix(op.Name, ".reserve") {
+			return
+		}
+		for _, mode := range []string{"min", "max"} {
+			states++
+			after := m.Crash(vfs.CrashOptions{Mode: mode})
+			r := New(after, dir, MaxBytes, 1<<20)
+			err := errors.Join(r.Adopt(), r.Refill())
+			if err != nil || !r.Full() || r.Bytes() > 64<<10 || r.Bytes() < 8 {
+				t.Errorf("%v, %s: %v, full %t, %d bytes", op, mode, err, r.Full(), r.Bytes())
+			}
+		}
+	})
+	r := New(m, dir, MaxBytes, 1<<20)
+	check(t, r.Refill())
+	r.release(1<<20, 0)
+	if states < 4*files || r.Bytes() != 0 {
+		t.Errorf("%d states, %d bytes", states, r.Bytes())
+	}
+}
