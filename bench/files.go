@@ -2,10 +2,13 @@ package bench
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // eachFile calls f with the name of each file in dir.
@@ -50,6 +53,52 @@ func copyDir(from, to string) error {
 		return err
 	}
 	return syncFiles(to)
+}
+
+// copyIdle copies the files of an open database that nobody writes. Background work may
+// still change them: the copies of two files would be of different times, which no crash
+// leaves. So it copies until no file changed meanwhile.
+func copyIdle(from, to string, copyAll func(from, to string) error) error {
+	const (
+		tries = 50
+		wait  = 100 * time.Millisecond
+	)
+	for range tries {
+		before, err := stamps(from)
+		if err == nil {
+			err = errors.Join(os.RemoveAll(to), copyAll(from, to))
+		}
+		if err != nil {
+			return err
+		}
+		after, err := stamps(from)
+		if err != nil {
+			return err
+		}
+		if maps.Equal(before, after) {
+			return nil
+		}
+		time.Sleep(wait)
+	}
+	return fmt.Errorf("copy %s: its files change all the time", from)
+}
+
+// stamp identifies a version of a file.
+type stamp struct {
+	size     int64
+	modified time.Time
+}
+
+func stamps(dir string) (map[string]stamp, error) {
+	all := map[string]stamp{}
+	err := eachFile(dir, func(name string) error {
+		info, err := os.Stat(name)
+		if err == nil {
+			all[name] = stamp{info.Size(), info.ModTime()}
+		}
+		return err
+	})
+	return all, err
 }
 
 func copyFile(from, to string) (err error) {

@@ -133,7 +133,7 @@ func (r *Run) prepareLogged(dir string) error {
 	wg.Wait()
 	err = errors.Join(errs...)
 	if err == nil {
-		err = copyDir(live, dir)
+		err = copyIdle(live, dir, copyDir)
 	}
 	if err = errors.Join(err, db.Close(), os.RemoveAll(live)); err != nil {
 		return err

@@ -9,16 +9,24 @@ import (
 	"github.com/tablerock-db/tablerock/bench/peers/internal/results"
 )
 
-// fileOf parses the arguments of a command that reads a file of results.
+// fileOf parses the arguments of a command that reads files of results.
 func fileOf(fs *flag.FlagSet, args []string, stderr io.Writer) (*results.File, error) {
 	fs.SetOutput(stderr)
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
-	if fs.NArg() != 1 {
-		return nil, fmt.Errorf("%s: name one file of results", fs.Name())
+	if fs.NArg() == 0 {
+		return nil, fmt.Errorf("%s: name a file of results, or several", fs.Name())
 	}
-	return results.Read(fs.Arg(0))
+	all := &results.File{}
+	for _, name := range fs.Args() {
+		f, err := results.Read(name)
+		if err != nil {
+			return nil, err
+		}
+		all.Runs, all.Results = append(all.Runs, f.Runs...), append(all.Results, f.Results...)
+	}
+	return all, nil
 }
 
 // printGates compares a file of results with the goals.

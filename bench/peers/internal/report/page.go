@@ -91,7 +91,7 @@ func (p *pageWriter) runs() {
 	p.printf("\n## Engines\n\n")
 	table := tableOf(p.out, "", "")
 	table("machine", last.Machine)
-	table("commit", last.Commit)
+	table("commit", strings.Join(p.commits(), ", then "))
 	table("first and last run", p.file.Runs[0].Started+", "+last.Started)
 	table("repetitions", fmt.Sprintf("%d, medians", reps(p.file)))
 	table("processors that other processes used", p.foreign())
@@ -113,6 +113,17 @@ func (p *pageWriter) runs() {
 			row("- %s", wrap(name+": "+last.Engines[name], "\n  "))
 		}
 	}
+}
+
+// commits returns the commits of all runs in their order.
+func (p *pageWriter) commits() []string {
+	var list []string
+	for _, r := range p.file.Runs {
+		if !slices.Contains(list, r.Commit) {
+			list = append(list, r.Commit)
+		}
+	}
+	return list
 }
 
 // foreign describes the load of the machine.

@@ -1,0 +1,33 @@
+package bench
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestCopyIdle changes a file after it was copied, twice: the third copy counts.
+func TestCopyIdle(t *testing.T) {
+	from, to := t.TempDir(), filepath.Join(t.TempDir(), "to")
+	name := filepath.Join(from, "file")
+	write := func(text string) {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("1")
+	copies := 0
+	err := copyIdle(from, to, func(from, to string) error {
+		err := copyDir(from, to)
+		if copies++; copies < 3 {
+			write("1 and more"[:copies*3])
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(to, "file")); err != nil || string(text) != "1 and " || copies != 3 {
+		t.Errorf("%q, %v after %d copies, want the last text after 3", text, err, copies)
+	}
+}
