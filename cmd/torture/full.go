@@ -102,7 +102,7 @@ func (f *fullFlags) runCases(cmd *cobra.Command, cases []full.Case, o full.Optio
 	var mu sync.Mutex
 	var ended, failed atomic.Int64
 	var phase atomic.Value
-	phase.Store("")
+	phase.Store("starting")
 	o.Phase = func(c full.Case, name string) { phase.Store(c.Name() + ", " + name) }
 	fmt.Fprintln(cmd.OutOrStdout(), full.Header)
 	bar := startProgress(cmd.ErrOrStderr(), func() string { return fmt.Sprintf("%d of %d cases, %s", ended.Load(), len(cases), phase.Load()) })

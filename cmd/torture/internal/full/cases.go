@@ -51,7 +51,7 @@ func (c Case) Name() string {
 
 // shortCases has each way to fill a volume, each signal and each way to make room.
 var shortCases = []string{
-	"ext4-24/16MiB/serve/term/delete", "ext4-24/64KiB/import/kill/drop", "tmpfs-40/256KiB/file/kill/drop",
+	"ext4-24/16MiB/serve/term/delete", "tmpfs-40/256KiB/import/kill/delete", "tmpfs-40/256KiB/file/kill/drop",
 	"ext4-24/16MiB/file/term/tools", "ext4-24/64KiB/bare/term/drop",
 }
 
