@@ -11,6 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/engine/internal/opshapes"
 	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/sstable"
@@ -34,8 +35,8 @@ type txn struct {
 	// state is pinned while the ops are resolved, and nil otherwise.
 	state  *readState
 	props  edm.Properties // the result of a merge op
-	shapes opShapes
-	known  func(i int, props edm.Properties) bool // shapes.known
+	shapes opshapes.Shapes
+	known  func(i int, props edm.Properties) bool // shapes.Known
 	mem    codec.Row
 	disk   sstable.Row
 	// pending is the highest sequence number of a pending entry that an op
@@ -51,7 +52,7 @@ type txn struct {
 
 func newTxn() any {
 	t := &txn{commit: commitlog.NewCommit()}
-	t.guard, t.known = t.checkTable, t.shapes.known
+	t.guard, t.known = t.checkTable, t.shapes.Known
 	return t
 }
 
@@ -59,7 +60,7 @@ func (t *txn) release() {
 	t.commit.Reset()
 	clear(t.props)
 	t.props, t.pending, t.logged = t.props[:0], 0, nil
-	t.shapes.reset(nil, 0)
+	t.shapes.Reset(nil, 0)
 	t.db.txns.Put(t)
 }
 
@@ -104,7 +105,7 @@ func (db *DB) Apply(ctx context.Context, table string, ops ...store.Op) ([]store
 
 // apply is Apply with the working memory t.
 func (db *DB) apply(ctx context.Context, t *txn, table string, ops []store.Op) ([]store.Result, error) {
-	t.shapes.reset(&db.shapes, len(ops))
+	t.shapes.Reset(&db.shapes, len(ops))
 	if err := store.CheckBatch(table, ops, t.known); err != nil {
 		return nil, err
 	}
@@ -230,7 +231,7 @@ func (db *DB) resolveAll(t *txn, ops []store.Op) error {
 func (db *DB) resolve(t *txn, i int, op *store.Op) error {
 	c := &t.candidates[i]
 	if op.Kind == store.OpInsertOrReplace {
-		return t.encode(c, op, t.shapes.of(i, op.Entity.Properties), op.Entity.Properties)
+		return t.encode(c, op, t.shapes.Of(i, op.Entity.Properties), op.Entity.Properties)
 	}
 	var row edm.Row
 	if c.Maybe {
@@ -263,7 +264,7 @@ func (db *DB) resolve(t *txn, i int, op *store.Op) error {
 		t.props = store.MergeProperties(t.props[:0], row, op.Entity.Properties)
 		return t.encode(c, op, db.shapes.Of(t.props), t.props)
 	}
-	return t.encode(c, op, t.shapes.of(i, op.Entity.Properties), op.Entity.Properties)
+	return t.encode(c, op, t.shapes.Of(i, op.Entity.Properties), op.Entity.Properties)
 }
 
 // encode adds a put of the result of op, whose properties props have the given

@@ -1,4 +1,5 @@
-package engine
+// Package opshapes finds the shapes of the ops of a batch.
+package opshapes
 
 import (
 	"slices"
@@ -7,9 +8,9 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// opShapes are the shapes of the ops of a batch that are known when the batch is
+// Shapes are the shapes of the ops of a batch that are known when the batch is
 // checked, by index of the op. One goroutine at a time uses it.
-type opShapes struct {
+type Shapes struct {
 	cache *codec.ShapeCache
 	// shapes has nil for an op whose shape is not known.
 	shapes []*codec.Shape
@@ -18,16 +19,16 @@ type opShapes struct {
 	lastShape *codec.Shape
 }
 
-// reset prepares for a batch of n ops, whose shapes are looked up in cache.
-func (o *opShapes) reset(cache *codec.ShapeCache, n int) {
+// Reset prepares for a batch of n ops, whose shapes are looked up in cache.
+func (o *Shapes) Reset(cache *codec.ShapeCache, n int) {
 	clear(o.shapes)
-	*o = opShapes{cache: cache, shapes: slices.Grow(o.shapes[:0], n)[:n]}
+	*o = Shapes{cache: cache, shapes: slices.Grow(o.shapes[:0], n)[:n]}
 }
 
-// known looks up the shape of op i, whose properties are props, and reports
+// Known looks up the shape of op i, whose properties are props, and reports
 // whether all names in props, those of nulls included, are known to be legal and
 // distinct. It is for store.CheckBatch.
-func (o *opShapes) known(i int, props edm.Properties) bool {
+func (o *Shapes) Known(i int, props edm.Properties) bool {
 	s := o.lastShape
 	if s == nil || !like(props, o.last) {
 		if s = o.cache.Find(props); s == nil || s.Len() < len(props) {
@@ -54,8 +55,8 @@ func like(a, b edm.Properties) bool {
 	return true
 }
 
-// of returns the shape of op i, whose properties are props.
-func (o *opShapes) of(i int, props edm.Properties) *codec.Shape {
+// Of returns the shape of op i, whose properties are props.
+func (o *Shapes) Of(i int, props edm.Properties) *codec.Shape {
 	if s := o.shapes[i]; s != nil {
 		return s
 	}

@@ -1,4 +1,4 @@
-package engine
+package opshapes
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// TestOpShapes looks up batches whose neighboring ops have nearly the same
+// TestShapes looks up batches whose neighboring ops have nearly the same
 // properties.
-func TestOpShapes(t *testing.T) {
+func TestShapes(t *testing.T) {
 	props := func(names ...string) (out edm.Properties) {
 		for _, name := range names {
 			out = append(out, edm.Property{Name: name, Value: edm.Int32(1)})
@@ -27,15 +27,15 @@ func TestOpShapes(t *testing.T) {
 		want[fmt.Sprint(p)] = cache.Of(p)
 	}
 	batch := []edm.Properties{props("A", "B"), props("A", "B"), props("A", "C"), props("A"), other, null, props("B", "A"), props("A", "B")}
-	var c opShapes
-	c.reset(&cache, len(batch))
+	var c Shapes
+	c.Reset(&cache, len(batch))
 	for i, p := range batch {
-		if got, known := c.known(i, p), want[fmt.Sprint(p)] != nil; got != known {
+		if got, known := c.Known(i, p), want[fmt.Sprint(p)] != nil; got != known {
 			t.Errorf("%d: %v is known: %v, want %v", i, p, got, known)
 		}
 	}
 	for i, p := range batch {
-		shape := c.of(i, p)
+		shape := c.Of(i, p)
 		if w := want[fmt.Sprint(p)]; w != nil && shape != w || !shape.Matches(p) {
 			t.Errorf("%d: %v has the shape %p, want %p", i, p, shape, w)
 		}
