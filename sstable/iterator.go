@@ -239,7 +239,10 @@ func (it *Iterator) unload() {
 
 // load makes g the current group. It reports false if g is no group within the bounds, or
 // cannot be read.
-func (it *Iterator) load(g int) bool {
+func (it *Iterator) load(g int) bool { return it.loadFor(g, scanUses) }
+
+// loadFor is load that counts as the given number of uses of the head by rows.
+func (it *Iterator) loadFor(g int, uses uint32) bool {
 	if g < it.lowest || g > it.highest || g == len(it.r.index.groups) {
 		return false
 	}
@@ -250,7 +253,7 @@ func (it *Iterator) load(g int) bool {
 	// A scan that reads values reads those of most groups, and one read of a group
 	// costs less than one of each section: with a cache of 32 MiB, a scan needs 0.01
 	// reads a row instead of 0.05 (bench, scan/range=table/cache=32MiB).
-	h, pin, stored, err := it.r.headByRows(g, it.view.pins.missed, it.o.Fill, scanUses)
+	h, pin, stored, err := it.r.headByRows(g, it.view.pins.missed, it.o.Fill, uses)
 	if err != nil {
 		it.err = err
 		return false

@@ -36,6 +36,9 @@ func (it *Iterator) SpanGE(key []byte) (s Span, ok bool) {
 	if len(it.r.index.groups) == 0 {
 		return Span{}, false
 	}
+	if bytes.Compare(key, it.o.Lower) < 0 {
+		key = it.o.Lower
+	}
 	return it.spanOf(it.r.index.seek(key)), true
 }
 
@@ -46,6 +49,9 @@ func (it *Iterator) SpanLT(key []byte) (s Span, ok bool) {
 	if len(all) == 0 {
 		return Span{}, false
 	}
+	if it.o.Upper != nil && bytes.Compare(key, it.o.Upper) > 0 {
+		key = it.o.Upper
+	}
 	g := it.r.index.seek(key)
 	for g > 0 && bytes.Compare(all[g].separator, key) >= 0 {
 		g--
@@ -53,9 +59,11 @@ func (it *Iterator) SpanLT(key []byte) (s Span, ok bool) {
 	return it.spanOf(g), true
 }
 
-// SpanAfter returns the Span after s, or ok false if s ends at the end of the file.
+// SpanAfter returns the Span after s, or ok false if s ends at the end of the file or
+// at the bound of the iterator.
 func (it *Iterator) SpanAfter(s *Span) (next Span, ok bool) {
-	if s.end == len(it.r.index.groups) {
+	all := it.r.index.groups
+	if s.end == len(all) || it.o.Upper != nil && bytes.Compare(all[s.end].separator, it.o.Upper) >= 0 {
 		return Span{}, false
 	}
 	return it.spanOf(s.end), true
@@ -117,7 +125,11 @@ func (it *Iterator) Select(s *Span, lower, upper []byte, sel *Selector) (selecte
 	if !s.Single() {
 		return 0, 0, errShared
 	}
-	if !it.load(s.first) {
+	uses := uint32(scanUses)
+	if sel != nil {
+		uses = 0 // a filter reads columns
+	}
+	if !it.loadFor(s.first, uses) {
 		return 0, 0, it.err
 	}
 	from, to := it.first, it.limit
@@ -183,7 +195,7 @@ func (it *Iterator) Has(s *Span, user []byte, keyHash uint64) (bool, error) {
 	}
 	if it.g != s.first {
 		it.valid = false
-		if !it.load(s.first) {
+		if !it.loadFor(s.first, 0) {
 			return false, it.err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
@@ -24,6 +25,14 @@ func TestSelect(t *testing.T) {
 				}
 				if round%3 == 0 {
 					o.Snapshot = g.Uint64N(info.MaxSeq + 2)
+				}
+				var row Row
+				for range min(2*(round%5), len(s.entries)) { // arranges heads
+					e := &s.entries[g.IntN(len(s.entries))]
+					if _, _, _, err := r.Get(e.user, codec.KeyHash(e.user), codec.MaxSeq, &row); err != nil {
+						t.Fatal(err)
+					}
+					row.Release()
 				}
 				var p *predicate.Program
 				var sel *Selector
@@ -172,4 +181,26 @@ func selectSpan(t *testing.T, it *Iterator, span *Span, lower, upper []byte, p *
 	if n != 0 {
 		t.Fatalf("%d selected rows are not shown", n)
 	}
+}
+
+// TestSelectKeepsColumns selects from a head many times, which stays in columns.
+func TestSelectKeepsColumns(t *testing.T) {
+	f, _ := write(t, writerOptions(), uniform(400))
+	r := open(t, f, cache.New(1<<20))
+	sel := NewSelector(predicate.Compile(predicate.NewCompare("a", predicate.Gt, edm.Int64(100))))
+	for range 3 * arrangeAfter {
+		it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Fill: true})
+		span, _ := it.SpanGE(nil)
+		if n, _, err := it.Select(&span, nil, codec.AppendTable(nil, 1<<30), sel); n == 0 || err != nil {
+			t.Fatalf("%d rows selected, error %v", n, err)
+		}
+		if err := it.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, pin, _, err := r.head(0, false, true)
+	if err != nil || h.arranged {
+		t.Errorf("laid out by rows: %v, error %v", h.arranged, err)
+	}
+	pin.Release()
 }

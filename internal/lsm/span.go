@@ -28,7 +28,7 @@ func (s *Source) SpanGE(key []byte) bool {
 		return true
 	}
 	i := s.spanSST
-	if s.spanned && bytes.Equal(key, s.span.Upper) && bytes.Compare(key, s.end) < 0 && s.i == i && s.it != nil {
+	if s.spanned && bytes.Equal(key, s.span.Upper) && s.i == i && s.it != nil {
 		if s.setSpan(s.it.SpanAfter(&s.span)) {
 			return true
 		}

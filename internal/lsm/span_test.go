@@ -1,0 +1,92 @@
+package lsm
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// TestSpansOfClippedFiles reads the spans of a source of which one file is clipped where
+// another one begins, in both directions.
+func TestSpansOfClippedFiles(t *testing.T) {
+	h := newHarness(t, vfs.NewMem(), smallOptions(), 34)
+	for _, c := range []struct{ from, to int }{{0, 600}, {201, 400}} {
+		for n := c.from; n < c.to; n += 2 {
+			h.write(orderedKey(n), h.text(n, 300))
+		}
+		h.flush()
+	}
+	for cut := 130; cut <= 150; cut += 2 {
+		checkClipped(t, h, cut)
+	}
+	h.finish()
+}
+
+// checkClipped clips the file with even keys at cut and at 450.
+func checkClipped(t *testing.T, h *harness, cut int) {
+	v := h.tree.Version()
+	defer v.Unref()
+	var ssts []*virtualSST
+	for _, r := range v.runs {
+		for _, s := range r.ssts {
+			rest := []*virtualSST{s}
+			if bytes.Equal(r.ssts[0].lo, orderedKey(0)) {
+				var err error
+				rest, err = s.without(orderedKey(cut), orderedKey(450))
+				must(t, err)
+			}
+			ssts = append(ssts, rest...)
+		}
+	}
+	clipped, err := newVersion(h.tree, ssts)
+	must(t, err)
+	lower, upper := orderedKey(0), orderedKey(1000)
+	var want [][]byte
+	for n := range 600 {
+		if n%2 == 0 && (n < cut || n >= 450) || n%2 == 1 && n > 200 && n < 400 {
+			want = append(want, orderedKey(n))
+		}
+	}
+	for _, reverse := range []bool{false, true} {
+		sources := clipped.Sources(IterOptions{Lower: lower, Upper: upper, Snapshot: h.seq})
+		if len(sources) != 1 {
+			t.Fatalf("%d sources", len(sources))
+		}
+		got := spanKeys(t, sources[0], lower, upper, reverse)
+		must(t, sources[0].Close())
+		if reverse {
+			slices.Reverse(got)
+		}
+		if !slices.EqualFunc(got, want, bytes.Equal) {
+			t.Errorf("clipped at %d, reverse %v: %d keys, want %d", cut, reverse, len(got), len(want))
+		}
+	}
+}
+
+// spanKeys returns the keys of all rows in the spans of s.
+func spanKeys(t *testing.T, s *Source, lower, upper []byte, reverse bool) (keys [][]byte) {
+	t.Helper()
+	at, find, rows := lower, s.SpanGE, s.Selected()
+	move := rows.Next
+	if reverse {
+		at, find, move = upper, s.SpanLT, rows.Prev
+	}
+	for find(at) {
+		span := *s.Span()
+		if bytes.Compare(span.Lower, span.Upper) >= 0 || !span.Single() {
+			t.Fatalf("span from %q to %q", span.Lower, span.Upper)
+		}
+		_, _, err := s.Select(span.Lower, span.Upper, nil)
+		must(t, err)
+		for ok := move(); ok; ok = move() {
+			user, _ := splitBound(rows.Key())
+			keys = append(keys, bytes.Clone(user))
+		}
+		if at = bytes.Clone(span.Upper); reverse {
+			at = bytes.Clone(span.Lower)
+		}
+	}
+	return keys
+}
