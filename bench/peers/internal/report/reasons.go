@@ -22,8 +22,8 @@ var reasons = map[string]string{
 	"get/key=missing": "A filter answers most gets of missing keys; Tablerock asks one for each sorted run and looks into the memtables.",
 	"get/key=present/cache": "bbolt reads the page cache of the system, which no setting limits, and decompresses nothing. Of the engines with a cache " +
 		"of their own, Pebble and goleveldb read one block of 8 KiB for a get; Tablerock reads a head of a group of rows and a unit of its values.",
-	"get/key=present/from=disk": "bbolt reads pages of 4 KiB without decompressing them. Pebble reads one block of 8 KiB for a get; " +
-		"Tablerock reads a whole group of rows where its head is not cached.",
+	"get/key=present/from=disk":  warmTree + " Pebble reads one block of 8 KiB for a get; Tablerock reads a whole group of rows where its head is not cached.",
+	"scan/range=table/from=disk": warmTree,
 	"scan": "bbolt walks uncompressed pages in the order of the keys, and its values are one run of bytes each; Tablerock gathers the properties " +
 		"of a row from columns.",
 	"step":       "The keys of bbolt and LMDB are in the page that the cursor points to. Tablerock decodes the head of each group of rows.",
@@ -36,6 +36,10 @@ var reasons = map[string]string{
 	"reopen": "Pebble, Badger and goleveldb read the manifest and a log that is nearly empty. Tablerock also reads the catalog of its tables " +
 		"and the index of the file of the first get.",
 }
+
+// warmTree is why evicting bbolt's file before the open does not help.
+const warmTree = "Without a list of free pages in its file, bbolt reads the whole file in Open, so it finds all pages in the page cache: " +
+	"its figures are not of the disk."
 
 // reasonOf returns the reason of the longest name that begins a workload.
 func reasonOf(workload string) (string, bool) {

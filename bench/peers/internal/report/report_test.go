@@ -135,8 +135,8 @@ func TestGatesRules(t *testing.T) {
 			result(disk, "tablerock", 110, 1, 0.5, 1), result(disk, "pebble", 100, 1.3, 0, 1),
 		}, "yes | busy 0.5", 0},
 		{"the best peers differ", []results.Result{
-			result(disk, "tablerock", 130, 1, 0, 1), result(disk, "pebble", 100, 1.3, 0, 1), result(disk, "bbolt", 120, 9, 0, 1),
-		}, "bbolt 120/s | pebble 1.30 us | 1.08 | 1.30 | 1.20 | **no**", 1},
+			result(disk, "tablerock", 130, 1, 0, 1), result(disk, "pebble", 100, 1.3, 0, 1), result(disk, "goleveldb", 120, 9, 0, 1),
+		}, "goleveldb 120/s | pebble 1.30 us | 1.08 | 1.30 | 1.20 | **no**", 1},
 		{"an engine in C does not count", []results.Result{
 			result(disk, "tablerock", 130, 1, 0, 1), result(disk, "pebble", 100, 1.3, 0, 1), result(disk, "lmdb", 900, 0.1, 0, 1),
 		}, "yes", 0},

@@ -174,7 +174,7 @@ func drawGrowth(f *results.File, m medians) (*plot.Plot, vg.Length, error) {
 	}
 	p.Add(plotter.NewGrid())
 	p.Legend.Top, p.Legend.Left = true, true
-	p.Y.Min, p.Y.Max = p.Y.Min/1.5, p.Y.Max*1.5
+	p.Y.Min, p.Y.Max = p.Y.Min/1.5, p.Y.Max*4
 	return p, 11 * vg.Centimeter, nil
 }
 
