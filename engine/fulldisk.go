@@ -20,6 +20,9 @@ type fullDisk struct {
 	full atomic.Bool
 	// refused is how much the log would have grown for the write refused last.
 	refused atomic.Int64
+	// again is set when a write is refused. A reclaim may have left rows that a snapshot
+	// needed, or that were not flushed, so it is repeated as long as writes are refused.
+	again atomic.Bool
 	// freed counts deletes and drops while full is set, and the times that it was set.
 	freed atomic.Uint64
 	// polling is set while a timer will wake the worker.
@@ -31,6 +34,7 @@ func (db *DB) admit(use space.Use, grow int64) error {
 	if err := db.full.reserve.Admit(use, grow, db.flushBytes(), db.state.load().version.CompactionSpace()); err != nil {
 		if !use.Frees() {
 			db.full.refused.Store(grow)
+			db.full.again.Store(true)
 		}
 		db.noteFull()
 		return fmt.Errorf("%w: %w", store.ErrNoSpace, err)
@@ -137,6 +141,9 @@ func (db *DB) reclaimStep(cause error) (worked bool, err error) {
 	if err := db.log.RemoveSpareFile(); err != nil {
 		return false, err
 	}
+	if db.opts.Testing.Manual && f.again.Swap(false) {
+		f.freed.Add(1)
+	}
 	if n := f.freed.Load(); n != w.reclaiming {
 		// The deletes must be in sstables before a compaction can drop their rows.
 		w.reclaiming, w.reclaimNext = n, true
@@ -173,13 +180,17 @@ func (db *DB) hasSpace() bool {
 	return f.reserve.Admit(space.Write, f.refused.Load(), db.flushBytes(), db.state.load().version.CompactionSpace()) == nil
 }
 
-// pollSpace wakes the worker after a while, because somebody else may free space.
+// pollSpace wakes the worker after a while, because somebody else may free space, and to
+// repeat a reclaim.
 func (db *DB) pollSpace() {
 	if db.opts.Testing.Manual || !db.full.polling.CompareAndSwap(false, true) {
 		return
 	}
 	db.opts.Testing.Clock.AfterFunc(retryAfter, func() {
 		db.full.polling.Store(false)
+		if db.full.again.Swap(false) {
+			db.full.freed.Add(1)
+		}
 		db.wakeWorker()
 	})
 }

@@ -3,7 +3,9 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -302,5 +304,29 @@ func TestNoReserve(t *testing.T) {
 		check(t, "CreateTable", f.retryCall(func() error { return f.db.CreateTable(t.Context(), table) }))
 		check(t, "insert", f.retry())
 		f.reopen()
+	}
+}
+
+// TestSnapshotOnFullDisk deletes rows of a full disk while a snapshot needs them, and the
+// background work keeps them. When the snapshot is closed, their space must become free
+// without another delete.
+func TestSnapshotOnFullDisk(t *testing.T) {
+	f := newFullDisk(t, 8<<20, 64<<10, 1000, false)
+	n := f.fill()
+	f.work()
+	snap, err := f.db.Snapshot()
+	check(t, "Snapshot", err)
+	for i, row := range slices.Sorted(maps.Keys(f.rows)) {
+		if i == n/32 {
+			break
+		}
+		_, err := f.db.Apply(t.Context(), table, store.Delete(edm.Key{Partition: "big", Row: row}, store.Any))
+		check(t, "Apply", err)
+		delete(f.rows, row)
+	}
+	f.work()
+	check(t, "Close", snap.Close())
+	if again := f.fill(); again < n/64 {
+		t.Errorf("%d rows fit after %d were deleted", again, n/32)
 	}
 }
