@@ -25,6 +25,7 @@ type columnModel struct {
 	db        *engine.DB
 	names     []string
 	uniform   bool // all entities have one shape
+	few       bool // Strings have few values
 	rows      int  // in each partition
 	now       map[edm.Key]edm.Entity
 	snapshots []*engine.Snapshot
@@ -66,6 +67,9 @@ func (m *columnModel) value(t edm.Type) edm.Value {
 		return edm.Binary(m.bytes(n))
 	}
 	words := []string{"", "a", "ab", "b", "\ud7ff", "\U0001F600", "\ue000", "a longer text that is in no dictionary "}
+	if m.few { // a dictionary
+		return edm.String(words[m.IntN(len(words))])
+	}
 	return edm.String(words[m.IntN(len(words))] + string(m.bytes(n)))
 }
 
@@ -163,6 +167,11 @@ func (m *columnModel) filter(depth int) string {
 		types = columnTypes[m.names[m.IntN(len(m.names))]]
 	}
 	v := m.value(types[m.IntN(len(types))])
+	if e, ok := m.now[m.key()]; ok && m.IntN(2) == 0 { // one that matches
+		if has, ok := e.Properties.Lookup(name); ok {
+			v = has
+		}
+	}
 	for literal(v) == "" {
 		v = m.value(edm.TypeInt32)
 	}
@@ -347,6 +356,7 @@ func (m *columnModel) run(t *testing.T, seed uint64, queries int) {
 	o.TierRuns, o.CacheBytes = 2+m.IntN(15), int64(64<<10)<<m.IntN(8)
 	m.db = mustCreate(t, o)
 	m.rows, m.uniform = 20<<m.IntN(9), m.IntN(2) == 0
+	m.few = m.IntN(2) == 0
 	m.names = slices.Sorted(maps.Keys(columnTypes))
 	m.Shuffle(len(m.names), func(i, j int) { m.names[i], m.names[j] = m.names[j], m.names[i] })
 	m.names = m.names[:1+m.IntN(len(m.names))]
