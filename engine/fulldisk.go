@@ -155,6 +155,11 @@ func (db *DB) reclaimStep(cause error) (worked bool, err error) {
 		}
 	}
 	if w.reclaimNext {
+		if cause == nil && len(db.state.load().mems) > 1 && db.log.Failure() == nil {
+			// A commit of the frozen segment is under way. The log wakes the worker
+			// when the segment can be flushed.
+			return false, nil
+		}
 		w.reclaimNext = false
 		if job := db.tree.NewReclaim(); job != nil {
 			w.compaction = db.timeJob(job)
