@@ -22,6 +22,7 @@ package engine
 //	currentState.mu          replacing the read state; memory only
 //	memtable directory.mu    finding and adding partitions of a memtable
 //	memtable shard.mu        the rows of partitions
+//	lsm file.openMu          reading footer and index of an sstable at its first use
 //	sstable.Reader.mu        loading the bounds of row groups
 //
 // The rest are leaves, held for a few instructions: overlayShard.mu, registry.mu,

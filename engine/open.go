@@ -34,6 +34,8 @@ import (
 // changes nothing that a later Open reads. With Options.ReadOnly it creates nothing:
 // if there is no database, the error is fs.ErrNotExist.
 //
+// Open finds missing sstables; most damage of an sstable is found by its first use.
+//
 // Open replays the log, which takes time in proportion to the data that is not
 // flushed: none after Close, at most four segments of Options.SegmentBytes after a
 // crash. It flushes them in the background.
@@ -80,7 +82,7 @@ func (db *DB) logOpened(retries int) {
 }
 
 func openLocked(dir string, o Options, lock io.Closer) (*DB, error) {
-	m, err := readManifest(o.FS, dir)
+	m, err := manifest.Read(o.FS, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		m, err = create(o, dir)
 	}
@@ -96,7 +98,7 @@ func openLocked(dir string, o Options, lock io.Closer) (*DB, error) {
 	}
 	db := newDB(dir, o, m)
 	db.lock, db.fs, db.full.reserve = lock, reserve.FS(), reserve
-	if err := db.openTree(m); err != nil {
+	if db.tree, err = lsm.Open(db.treeOptions(), m); err != nil {
 		return nil, err
 	}
 	if err := db.recover(m); err != nil {
@@ -114,14 +116,6 @@ func (db *DB) discard() error {
 		s.retire()
 	}
 	return db.tree.Close()
-}
-
-func readManifest(fsys vfs.FS, dir string) (*manifest.Manifest, error) {
-	m, err := manifest.Read(fsys, dir)
-	if errors.Is(err, manifest.ErrNewerFormat) {
-		return nil, fmt.Errorf("%w: %w", store.ErrNewerFormat, err)
-	}
-	return m, err
 }
 
 // create writes the first manifest. The first segment is created later, so no
@@ -158,14 +152,6 @@ func newDB(dir string, o Options, m *manifest.Manifest) *DB {
 	db.txns.New = newTxn
 	db.catalog.Store(catalog.New())
 	return db
-}
-
-func (db *DB) openTree(m *manifest.Manifest) (err error) {
-	db.tree, err = lsm.Open(db.treeOptions(), m)
-	if errors.Is(err, sstable.ErrNewerFormat) {
-		err = fmt.Errorf("%w: %w", store.ErrNewerFormat, err)
-	}
-	return err
 }
 
 func (db *DB) treeOptions() lsm.Options {

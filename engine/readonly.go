@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
 	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/wal"
 )
@@ -39,7 +40,7 @@ func openReadOnly(dir string, o Options) (*DB, error) {
 // tryReadOnly is one attempt. again says that it failed because a writer changed
 // the files meanwhile.
 func tryReadOnly(dir string, o Options) (db *DB, again bool, err error) {
-	m, err := readManifest(o.FS, dir)
+	m, err := manifest.Read(o.FS, dir)
 	if err != nil {
 		return nil, false, err
 	}
@@ -54,7 +55,7 @@ func tryReadOnly(dir string, o Options) (db *DB, again bool, err error) {
 			db = nil
 		}
 	}()
-	if err = db.openTree(m); err != nil {
+	if db.tree, err = lsm.Open(db.treeOptions(), m); err != nil {
 		return db, false, err
 	}
 	opened = true
@@ -84,7 +85,7 @@ func (db *DB) checkLeftovers(log *recovery.Log) error {
 
 // changed reports whether the manifest on disk differs from m.
 func (db *DB) changed(m *manifest.Manifest) bool {
-	now, err := readManifest(db.fs, db.dir)
+	now, err := manifest.Read(db.fs, db.dir)
 	return err == nil && !reflect.DeepEqual(now, m)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -51,7 +52,7 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 	}
 	defer snap.release()
 	var r Report
-	if _, err := readManifest(db.fs, db.dir); err != nil {
+	if _, err := manifest.Read(db.fs, db.dir); err != nil {
 		r.add(filename.Manifest, err)
 	}
 	r.Files++

@@ -1,10 +1,15 @@
 package sstable
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tablerock-db/tablerock/internal/feature"
+)
 
 // ErrNewerFormat is the error of opening a file that has a newer format version, or that
-// requires a feature that this build does not know.
-var ErrNewerFormat = errors.New("sstable has a newer format")
+// requires a feature that this build does not know. It is a feature.ErrNewerFormat.
+var ErrNewerFormat = fmt.Errorf("sstable has a %w", feature.ErrNewerFormat)
 
 var (
 	errFinished    = errors.New("sstable writer is finished")

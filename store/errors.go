@@ -6,6 +6,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/feature"
 )
 
 // The errors of a Store. Compare with errors.Is.
@@ -34,7 +35,7 @@ var (
 	// ErrNotDatabase means that the directory has files but no database.
 	ErrNotDatabase = errors.New("directory is not a database and not empty")
 	// ErrNewerFormat means that a newer version of Tablerock wrote the files.
-	ErrNewerFormat = errors.New("database has a newer format")
+	ErrNewerFormat = feature.ErrNewerFormat
 	// ErrOutcomeUnknown means that a write, or the data on which an error depends,
 	// could not be made durable. The write may or may not exist after the next
 	// open. Read before a retry.

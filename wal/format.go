@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/tablerock-db/tablerock/internal/feature"
 )
 
 // A segment file is an image of the memory that the writer appends to: each byte
@@ -91,7 +93,7 @@ const magic = "TRSEGWAL"
 
 // ErrNewerFormat reports a segment that a later version of Tablerock wrote. The
 // file is neither damaged nor changed.
-var ErrNewerFormat = errors.New("segment has a newer format")
+var ErrNewerFormat = fmt.Errorf("segment has a %w", feature.ErrNewerFormat)
 
 // Header is the beginning of a segment.
 type Header struct {

@@ -11,10 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/filter"
-	"github.com/tablerock-db/tablerock/internal/manifest"
-	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
-	"github.com/tablerock-db/tablerock/wal"
 )
 
 // The exit codes.
@@ -89,7 +86,7 @@ func exitCode(err error) int {
 // or cannot use it on this file system or at this address.
 func isUnusable(err error) bool {
 	for _, e := range []error{
-		store.ErrNewerFormat, wal.ErrNewerFormat, manifest.ErrNewerFormat, sstable.ErrNewerFormat, store.ErrNotDatabase, fs.ErrPermission,
+		store.ErrNewerFormat, store.ErrNotDatabase, fs.ErrPermission,
 		errors.ErrUnsupported, syscall.EROFS, syscall.ENOTDIR, syscall.ENOLCK,
 		syscall.EADDRINUSE, syscall.EADDRNOTAVAIL, hint.ErrOneAccount,
 	} {

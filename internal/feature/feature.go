@@ -27,6 +27,10 @@ import (
 	"math/bits"
 )
 
+// ErrNewerFormat is wrapped by the error of a file that a later version of Tablerock
+// wrote.
+var ErrNewerFormat = errors.New("newer format")
+
 // ErrUnknown is wrapped by the error of a required feature or record that this build
 // does not know.
 var ErrUnknown = errors.New("unknown required feature")

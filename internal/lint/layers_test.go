@@ -31,7 +31,7 @@ var layers = []layer{
 	{"internal/cache", []string{"internal/arena"}},
 	{"codec", []string{"edm", "internal/corrupt"}},
 	{"filter", []string{"edm", "internal/predicate"}},
-	{"wal", []string{"vfs", "internal/corrupt"}},
+	{"wal", []string{"vfs", "internal/corrupt", "internal/feature"}},
 	{"sstable", []string{"vfs", "internal/corrupt", "internal/feature", "edm", "codec", "internal/predicate", "internal/arena", "internal/cache"}},
 	{"internal/memtable", []string{"edm", "codec", "internal/arena"}},
 	{"internal/manifest", []string{"vfs", "internal/corrupt", "internal/filename", "internal/feature"}},
@@ -40,7 +40,7 @@ var layers = []layer{
 		"vfs", "internal/corrupt", "internal/filename", "edm", "codec", "internal/predicate", "internal/arena", "internal/cache",
 		"sstable", "internal/memtable", "internal/manifest", "internal/merge",
 	}},
-	{"store", []string{"edm", "filter", "internal/corrupt"}},
+	{"store", []string{"edm", "filter", "internal/corrupt", "internal/feature"}},
 	{"store/storetest", []string{"edm", "filter", "store"}},
 	{"engine", []string{
 		"edm", "vfs", "internal/corrupt", "internal/filename", "internal/predicate", "internal/arena", "internal/cache", "codec", "filter", "wal",

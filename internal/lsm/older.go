@@ -27,7 +27,7 @@ func (o *olderRuns) mayContain(user []byte) bool {
 		if hash == 0 {
 			hash = codec.KeyHash(user)
 		}
-		if r.ssts[o.at[i]].reader.MayContain(hash) {
+		if r.ssts[o.at[i]].mayContain(hash) {
 			return true
 		}
 	}

@@ -132,7 +132,7 @@ func (o *output) create() error {
 	return nil
 }
 
-// finish finishes the current file, if there is one, and opens it for reading.
+// finish finishes the current file, if there is one, and reads its footer and index.
 func (o *output) finish() error {
 	if o.w == nil {
 		return nil
@@ -158,6 +158,11 @@ func (o *output) finish() error {
 		meta.NewKeys = uint32(o.newKeys * manifest.AllNewKeys / o.probes)
 	}
 	f, err := o.t.openFile(&meta)
+	if err == nil {
+		if _, err = f.reader(); err != nil {
+			o.t.close(f)
+		}
+	}
 	if err != nil {
 		o.t.remove(o.number)
 		return err

@@ -49,7 +49,12 @@ func (s *Source) open(i int) bool {
 	}
 	s.i = i
 	sst := s.ssts[i]
-	s.it = sst.reader.NewIterator(sst.bounds(s.o))
+	r, err := sst.reader()
+	if err != nil {
+		s.err = err
+		return false
+	}
+	s.it = r.NewIterator(sst.bounds(s.o))
 	return true
 }
 

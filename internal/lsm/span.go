@@ -36,7 +36,10 @@ func (s *Source) SpanGE(key []byte) bool {
 	for i < len(s.ssts) && bytes.Compare(s.ssts[i].hi, key) < 0 {
 		i++
 	}
-	return s.openSpan(i) && s.setSpan(s.it.SpanGE(key))
+	if !s.openSpan(i) {
+		return s.spanned
+	}
+	return s.setSpan(s.it.SpanGE(key))
 }
 
 // SpanLT makes the last span that may have user keys less than key the current one, and
@@ -52,17 +55,27 @@ func (s *Source) SpanLT(key []byte) bool {
 	for i >= 0 && bytes.Compare(s.ssts[i].lo, key) >= 0 {
 		i--
 	}
-	return s.openSpan(i) && s.setSpan(s.it.SpanLT(key))
+	if !s.openSpan(i) {
+		return s.spanned
+	}
+	return s.setSpan(s.it.SpanLT(key))
 }
 
-// openSpan opens sstable i for a span.
+// openSpan opens sstable i for a span and reports whether it is open. If the file cannot be
+// read, all of the sstable becomes the current span: it is not Single, so that rows are
+// read one by one, which returns the error.
 func (s *Source) openSpan(i int) bool {
 	s.spanned, s.spanSST = false, min(max(i, 0), len(s.ssts))
-	if !s.open(i) {
+	if s.spanSST != i || i == len(s.ssts) {
 		return false
 	}
-	s.end = append(append(s.end[:0], s.ssts[i].hi...), 0)
-	return true
+	sst := s.ssts[i]
+	s.end = append(append(s.end[:0], sst.hi...), 0)
+	if _, err := sst.reader(); err != nil {
+		s.setSpan(sstable.Span{Lower: sst.lo, Upper: s.end}, true)
+		return false
+	}
+	return s.open(i)
 }
 
 func (s *Source) setSpan(span sstable.Span, ok bool) bool {

@@ -60,8 +60,10 @@ type Tree struct {
 // shows which manifest survived.
 var ErrInDoubt = errors.New("it is unknown whether a change to the manifest is durable")
 
-// Open opens every file that m lists. It returns a *corrupt.Error if a file is missing
-// or is not the listed one. Open writes nothing. The Tree owns m.
+// Open opens every file that m lists. It returns a *corrupt.Error if a file is missing or
+// has another size. The first use of a file reads its header, footer, index and filter and
+// may find that it is damaged or another file; only those of clipped files are read by
+// Open. Open writes nothing. The Tree owns m.
 func Open(o Options, m *manifest.Manifest) (*Tree, error) {
 	t := &Tree{o: o.withDefaults(), dbid: m.DBID, epoch: m.Epoch, m: *m}
 	files := make(map[uint64]*file, len(m.Files))
@@ -108,7 +110,10 @@ func (t *Tree) openVersion(metas []manifest.File, files map[uint64]*file) (*Vers
 			}
 			files[meta.Number] = f
 		}
-		s := newVirtualSST(f, meta, meta.Size/listed[meta.Number])
+		s, err := newVirtualSST(f, meta, meta.Size/listed[meta.Number]).measured()
+		if err != nil {
+			return nil, err
+		}
 		if s.entries == 0 {
 			return nil, corrupt.Newf(filename.Make(filename.SSTable, meta.Number), 0, "it has no entries, the manifest lists %d", meta.Entries)
 		}
@@ -298,7 +303,7 @@ func (t *Tree) retire(f *file) {
 }
 
 func (t *Tree) close(f *file) {
-	if err := f.reader.Close(); err != nil {
+	if err := f.f.Close(); err != nil {
 		t.o.Logger.Warn("close failed", "file", filename.Make(filename.SSTable, f.number), "cause", err)
 	}
 	if t.o.Cache != nil {

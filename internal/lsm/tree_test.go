@@ -282,9 +282,6 @@ func TestOpenRefusesDamage(t *testing.T) {
 				h.fs.Rename(h.tree.path(other), h.tree.path(f.Number)),
 				h.fs.Rename("x", h.tree.path(other)))
 		},
-		"footer": func(h *harness, f manifest.File) error {
-			return h.fs.(*vfs.Mem).Patch(h.tree.path(f.Number), f.Size-100, []byte{0xaa})
-		},
 		"without entries": func(h *harness, f manifest.File) error {
 			must(t, h.fs.Remove(h.tree.path(f.Number)))
 			disk, err := h.fs.Create(h.tree.path(f.Number))

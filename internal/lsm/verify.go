@@ -66,7 +66,11 @@ func (v *Verified) note(err error) error {
 }
 
 func (t *Tree) verifyFile(ctx context.Context, s *virtualSST, out *Verified) error {
-	if err := out.note(s.reader.Verify(ctx)); err != nil {
+	r, err := s.reader()
+	if err == nil {
+		err = r.Verify(ctx)
+	}
+	if err := out.note(err); err != nil {
 		return fmt.Errorf("verify %s: %w", filename.Make(filename.SSTable, s.number), err)
 	}
 	f, err := t.o.FS.Open(t.path(s.number))
@@ -105,9 +109,15 @@ func hashFile(ctx context.Context, f vfs.File, size int64) (uint64, error) {
 
 // checkBounds compares the first and the last key of s with the manifest.
 func (s *virtualSST) checkBounds() error {
-	it := s.reader.NewIterator(s.bounds(IterOptions{Snapshot: codec.MaxSeq}))
+	r, err := s.reader()
+	if errors.Is(err, corrupt.ErrCorrupt) {
+		return nil // verifyFile has found it
+	}
+	if err != nil {
+		return err
+	}
+	it := r.NewIterator(s.bounds(IterOptions{Snapshot: codec.MaxSeq}))
 	is := func(user []byte) bool { return bytes.Equal(it.Key()[:len(it.Key())-codec.TrailerLen], user) }
-	var err error
 	if it.SeekGE(nil) && !is(s.lo) {
 		err = corrupt.Newf(filename.Make(filename.SSTable, s.number), 0, "begins with %x, the manifest says %x", it.Key(), s.meta.Smallest)
 	}

@@ -147,7 +147,11 @@ func (v *Version) Get(key []byte, keyHash, snap uint64, row *sstable.Row) (seq u
 			continue
 		}
 		// Every run below is older at this key, so the first version found is the newest.
-		seq, kind, ok, err = r.ssts[i].reader.Get(key, keyHash, snap, row)
+		sst, err := r.ssts[i].reader()
+		if err != nil {
+			return 0, 0, false, err
+		}
+		seq, kind, ok, err = sst.Get(key, keyHash, snap, row)
 		if ok || err != nil {
 			return seq, kind, ok, err
 		}
@@ -178,7 +182,7 @@ func (v *Version) ProbeFilters(list []Candidate) {
 			if !one {
 				at = r.find(list[i].Key)
 			}
-			if at < len(r.ssts) && r.ssts[at].reader.MayContain(list[i].Hash) {
+			if at < len(r.ssts) && r.ssts[at].mayContain(list[i].Hash) {
 				list[i].Maybe = true
 			}
 		}

@@ -112,7 +112,7 @@ const magic = "TRMANIFS"
 
 // ErrNewerFormat reports a manifest that a later version of Tablerock wrote. The
 // file is neither damaged nor changed.
-var ErrNewerFormat = errors.New("manifest has a newer format")
+var ErrNewerFormat = fmt.Errorf("manifest has a %w", feature.ErrNewerFormat)
 
 // encodedLen returns the length of the encoding of m.
 func encodedLen(m *Manifest) int64 {

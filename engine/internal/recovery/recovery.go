@@ -169,9 +169,6 @@ func (l *Log) find(m *manifest.Manifest) (files []file, err error) {
 			continue
 		}
 		info, err := wal.Inspect(l.fs, path.Join(l.dir, name), l.dbid, number)
-		if errors.Is(err, wal.ErrNewerFormat) {
-			return nil, fmt.Errorf("%w: %w", store.ErrNewerFormat, err)
-		}
 		known := listed[number]
 		switch {
 		case errors.Is(err, wal.ErrUnfinished) && known.Sealed == 0 && known.Proven == 0:

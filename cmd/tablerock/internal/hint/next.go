@@ -10,10 +10,7 @@ import (
 	"syscall"
 
 	"github.com/tablerock-db/tablerock/internal/filename"
-	"github.com/tablerock-db/tablerock/internal/manifest"
-	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
-	"github.com/tablerock-db/tablerock/wal"
 )
 
 // advised is an error with its next step.
@@ -44,8 +41,7 @@ func Next(err error) string {
 		return "stop that process, or wait for it; commands that only read work beside it"
 	case errors.Is(err, store.ErrCorrupt):
 		return `"tablerock verify" lists all damage; restore the directory from a checkpoint`
-	case errors.Is(err, store.ErrNewerFormat), errors.Is(err, wal.ErrNewerFormat), errors.Is(err, manifest.ErrNewerFormat),
-		errors.Is(err, sstable.ErrNewerFormat):
+	case errors.Is(err, store.ErrNewerFormat):
 		return "use a newer tablerock"
 	case errors.Is(err, store.ErrNotDatabase):
 		return "give another directory with --data, or empty this one"
