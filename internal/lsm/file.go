@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/keyrange"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -164,7 +165,7 @@ func (s *virtualSST) bytesWithin(lower, upper []byte) int64 {
 	if s.inside(lower, upper) {
 		return s.bytes
 	}
-	return overlapBytes(s.bytes, s.lo, s.hi, lower, upper)
+	return keyrange.OverlapBytes(s.bytes, s.lo, s.hi, lower, upper)
 }
 
 // garbage estimates the bytes of older versions that n bytes of s hide, at most n.

@@ -105,7 +105,7 @@ func (k *picker) tombstoneFile() *plan {
 			continue
 		}
 		ranges := k.ranges()
-		i := ranges.find(s.lo)
+		i := ranges.Find(s.lo)
 		return k.intoBottom("tombstones", ranges, i, i+1)
 	}
 	return nil

@@ -3,6 +3,7 @@ package lsm
 import (
 	"bytes"
 
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/keyrange"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 )
 
@@ -13,27 +14,27 @@ const maxOutputFiles = 4
 
 // ranges estimates the garbage of the version. Without a bottom there is one range,
 // and the oldest run counts as the bottom.
-func (k *picker) ranges() keyRanges {
+func (k *picker) ranges() keyrange.Ranges {
 	bottom, runs := k.v.bottom().ssts, k.v.tiers()
-	rs := make(keyRanges, max(1, len(bottom)))
+	rs := make(keyrange.Ranges, max(1, len(bottom)))
 	for i, s := range bottom {
-		rs[i].start = s.lo
-		rs[i].bottom = s.bytes
+		rs[i].Start = s.lo
+		rs[i].Bottom = s.bytes
 	}
 	if len(bottom) == 0 && len(runs) > 0 {
-		rs[0].bottom = runs[len(runs)-1].bytes()
+		rs[0].Bottom = runs[len(runs)-1].bytes()
 		runs = runs[:len(runs)-1]
 	}
 	for _, run := range runs {
 		for _, s := range run.ssts {
-			for i := rs.find(s.lo); i < len(rs); i++ {
-				lower, upper := rs.bounds(i, i+1)
+			for i := rs.Find(s.lo); i < len(rs); i++ {
+				lower, upper := rs.Bounds(i, i+1)
 				if !s.overlaps(lower, upper) {
 					break
 				}
 				share := s.bytesWithin(lower, upper)
-				rs[i].above += share
-				rs[i].garbage += s.garbage(share)
+				rs[i].Above += share
+				rs[i].Garbage += s.garbage(share)
 			}
 		}
 	}
@@ -46,30 +47,30 @@ func (k *picker) garbageRange() *plan {
 	rs := k.ranges()
 	first := 0
 	if k.policy.cursor != nil {
-		first = rs.find(k.policy.cursor)
+		first = rs.Find(k.policy.cursor)
 	}
-	best := rs.pick(first, k.spaceShort(rs))
+	best := rs.Pick(first, k.spaceShort(rs))
 	if best < 0 {
 		return nil
 	}
-	end := rs.pickEnd(best, k.o.FileBytes)
-	_, k.policy.cursor = rs.bounds(best, end)
+	end := rs.PickEnd(best, k.o.FileBytes)
+	_, k.policy.cursor = rs.Bounds(best, end)
 	return k.intoBottom("garbage", rs, best, end)
 }
 
 // spaceShort reports whether the files take twice the space of the live rows. A
 // range that a compaction consumed takes space until its whole file is removed.
-func (k *picker) spaceShort(rs keyRanges) bool {
-	return len(k.v.bottom().ssts) > 0 && k.v.Stats().Bytes >= 2*rs.live()
+func (k *picker) spaceShort(rs keyrange.Ranges) bool {
+	return len(k.v.bottom().ssts) > 0 && k.v.Stats().Bytes >= 2*rs.Live()
 }
 
 // intoBottom compacts all runs within ranges [i, j) into the bottom. The output
 // files have equal size, because a small last file would be a small range.
-func (k *picker) intoBottom(reason string, rs keyRanges, i, j int) *plan {
-	lower, upper := rs.bounds(i, j)
+func (k *picker) intoBottom(reason string, rs keyrange.Ranges, i, j int) *plan {
+	lower, upper := rs.Bounds(i, j)
 	total := int64(0)
 	for ; i < j; i++ {
-		total += rs[i].bottom + rs[i].above
+		total += rs[i].Bottom + rs[i].Above
 	}
 	b, first := k.v.bottom(), k.firstAbove(lower, upper)
 	if first != nil {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/keyrange"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
 )
@@ -96,7 +97,7 @@ func maxOverlap(runs []*run) int {
 			starts, ends = append(starts, s.lo), append(ends, s.hi)
 		}
 	}
-	return overlapDepth(starts, ends)
+	return keyrange.OverlapDepth(starts, ends)
 }
 
 // refFiles adds the references of v to its files. v then has one reference.

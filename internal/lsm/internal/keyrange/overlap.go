@@ -1,4 +1,4 @@
-package lsm
+package keyrange
 
 import (
 	"bytes"
@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// overlapBytes estimates how many of n bytes, spread evenly over the keys of
+// OverlapBytes estimates how many of n bytes, spread evenly over the keys of
 // [lo, hi], are within [lower, upper), which overlaps [lo, hi]; a nil upper is the
 // end. It returns at least 1, and n if the keys are too similar to tell.
-func overlapBytes(n int64, lo, hi, lower, upper []byte) int64 {
+func OverlapBytes(n int64, lo, hi, lower, upper []byte) int64 {
 	skip := commonLen(lo, hi)
 	first, last := keyNumber(lo, skip), keyNumber(hi, skip)
 	from, to := first, last
@@ -26,9 +26,9 @@ func overlapBytes(n int64, lo, hi, lower, upper []byte) int64 {
 	return max(1, int64(float64(n)*(to-from)/(last-first)))
 }
 
-// overlapDepth returns how many ranges contain the key that most ranges contain.
+// OverlapDepth returns how many ranges contain the key that most ranges contain.
 // starts and ends are the bounds of the ranges, both inclusive. It sorts both.
-func overlapDepth(starts, ends [][]byte) (most int) {
+func OverlapDepth(starts, ends [][]byte) (most int) {
 	slices.SortFunc(starts, bytes.Compare)
 	slices.SortFunc(ends, bytes.Compare)
 	open, e := 0, 0

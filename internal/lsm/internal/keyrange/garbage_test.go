@@ -1,13 +1,13 @@
-package lsm
+package keyrange
 
 import "testing"
 
 // testRanges returns one range for each bottom, above and garbage. They start at
 // a, b and so on.
-func testRanges(sizes ...[3]int64) keyRanges {
-	var rs keyRanges
+func testRanges(sizes ...[3]int64) Ranges {
+	var rs Ranges
 	for i, s := range sizes {
-		rs = append(rs, keyRange{start: []byte{'a' + byte(i)}, bottom: s[0], above: s[1], garbage: s[2]})
+		rs = append(rs, Range{Start: []byte{'a' + byte(i)}, Bottom: s[0], Above: s[1], Garbage: s[2]})
 	}
 	return rs
 }
@@ -15,7 +15,7 @@ func testRanges(sizes ...[3]int64) keyRanges {
 func TestPickRange(t *testing.T) {
 	for _, c := range []struct {
 		name       string
-		rs         keyRanges
+		rs         Ranges
 		first      int
 		spaceShort bool
 		want       int
@@ -33,7 +33,7 @@ func TestPickRange(t *testing.T) {
 		{"space is short, no garbage", testRanges([3]int64{100, 500, 0}), 0, true, -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := c.rs.pick(c.first, c.spaceShort); got != c.want {
+			if got := c.rs.Pick(c.first, c.spaceShort); got != c.want {
 				t.Errorf("pick(%d, %t) = %d, want %d", c.first, c.spaceShort, got, c.want)
 			}
 		})
@@ -43,7 +43,7 @@ func TestPickRange(t *testing.T) {
 func TestPickRangeEnd(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		rs   keyRanges
+		rs   Ranges
 		want int
 	}{
 		{"one large", testRanges([3]int64{100, 100, 100}, [3]int64{100, 0, 0}), 1},
@@ -52,7 +52,7 @@ func TestPickRangeEnd(t *testing.T) {
 		{"too much for two files", testRanges([3]int64{40, 90, 90}, [3]int64{40, 60, 60}), 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := c.rs.pickEnd(0, 100); got != c.want {
+			if got := c.rs.PickEnd(0, 100); got != c.want {
 				t.Errorf("pickEnd = %d, want %d", got, c.want)
 			}
 		})
@@ -62,12 +62,12 @@ func TestPickRangeEnd(t *testing.T) {
 func TestFindRange(t *testing.T) {
 	rs := testRanges([3]int64{}, [3]int64{}, [3]int64{})
 	for key, want := range map[string]int{"": 0, "a": 0, "b": 1, "bz": 1, "c": 2, "z": 2} {
-		lower, upper := rs.bounds(want, want+1)
-		if got := rs.find([]byte(key)); got != want || string(lower) > key || upper != nil && string(upper) <= key {
+		lower, upper := rs.Bounds(want, want+1)
+		if got := rs.Find([]byte(key)); got != want || string(lower) > key || upper != nil && string(upper) <= key {
 			t.Errorf("find(%q) = %d, want %d within %q and %q", key, got, want, lower, upper)
 		}
 	}
-	if got := testRanges([3]int64{5, 4, 3}, [3]int64{1, 1, 1}).live(); got != 7 {
+	if got := testRanges([3]int64{5, 4, 3}, [3]int64{1, 1, 1}).Live(); got != 7 {
 		t.Errorf("live = %d, want 7", got)
 	}
 }

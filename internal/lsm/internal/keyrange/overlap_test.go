@@ -1,4 +1,4 @@
-package lsm
+package keyrange
 
 import "testing"
 
@@ -21,9 +21,9 @@ func TestOverlapBytes(t *testing.T) {
 			if c.openEnd {
 				upper = nil
 			}
-			got := overlapBytes(1000, []byte(c.lo), []byte(c.hi), []byte(c.lower), upper)
+			got := OverlapBytes(1000, []byte(c.lo), []byte(c.hi), []byte(c.lower), upper)
 			if got != c.want {
-				t.Errorf("overlapBytes of [%q, %q] in [%q, %q): %d, want %d", c.lo, c.hi, c.lower, upper, got, c.want)
+				t.Errorf("OverlapBytes of [%q, %q] in [%q, %q): %d, want %d", c.lo, c.hi, c.lower, upper, got, c.want)
 			}
 		})
 	}
@@ -48,8 +48,8 @@ func TestOverlapDepth(t *testing.T) {
 				}
 				return out
 			}
-			if got := overlapDepth(split(c.starts), split(c.ends)); got != c.want {
-				t.Errorf("overlapDepth of %q to %q: %d, want %d", c.starts, c.ends, got, c.want)
+			if got := OverlapDepth(split(c.starts), split(c.ends)); got != c.want {
+				t.Errorf("OverlapDepth of %q to %q: %d, want %d", c.starts, c.ends, got, c.want)
 			}
 		})
 	}

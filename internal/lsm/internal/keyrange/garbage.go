@@ -1,0 +1,92 @@
+// Package keyrange estimates how many bytes are in ranges of keys, and picks the ranges
+// that are worth a compaction.
+package keyrange
+
+import (
+	"bytes"
+	"sort"
+)
+
+// Range is the range of keys from the start of a file of the bottom to the
+// start of the next file.
+type Range struct {
+	Start  []byte
+	Bottom int64 // bytes of the bottom
+	Above  int64 // estimated bytes of the tiers above
+	// Garbage estimates how many bytes of obsolete versions the range contains.
+	Garbage int64
+}
+
+// live estimates the bytes without garbage.
+func (r *Range) live() int64 { return r.Bottom + r.Above - r.Garbage }
+
+// mostlyGarbage reports whether half of the range may be garbage.
+func (r *Range) mostlyGarbage() bool { return r.Garbage > 0 && r.Garbage >= r.live() }
+
+// Ranges partition the keys where the files of the bottom start. The first
+// range starts at the least key, whatever its start says.
+type Ranges []Range
+
+// Find returns the index of the range that contains key.
+func (rs Ranges) Find(key []byte) int {
+	return sort.Search(len(rs)-1, func(i int) bool { return bytes.Compare(rs[i+1].Start, key) > 0 })
+}
+
+// Bounds returns the bounds of ranges [i, j).
+func (rs Ranges) Bounds(i, j int) (lower, upper []byte) {
+	if i > 0 {
+		lower = rs[i].Start
+	}
+	if j < len(rs) {
+		upper = rs[j].Start
+	}
+	return lower, upper
+}
+
+// Live estimates the bytes of all ranges without garbage.
+func (rs Ranges) Live() (n int64) {
+	for i := range rs {
+		n += rs[i].live()
+	}
+	return n
+}
+
+// Pick returns the range to compact, -1 for none: the first that is mostly
+// garbage, searched from first on and around. If space is short, a third of
+// garbage is enough, and if no range has that much, it returns the range with the
+// largest share of garbage.
+func (rs Ranges) Pick(first int, spaceShort bool) int {
+	n, best := len(rs), -1
+	for j := range n {
+		i := (first + j) % n
+		r := &rs[i]
+		if r.mostlyGarbage() || spaceShort && r.Garbage > 0 && r.Garbage >= r.live()/2 {
+			return i
+		}
+		// Compare garbage/live without dividing.
+		if spaceShort && r.Garbage > 0 &&
+			(best < 0 || float64(r.Garbage)*float64(rs[best].live()) > float64(rs[best].Garbage)*float64(r.live())) {
+			best = i
+		}
+	}
+	return best
+}
+
+// PickEnd returns the end of the ranges to compact together with range i: the
+// following ranges that are mostly garbage, and others as long as the output
+// would be a small file.
+func (rs Ranges) PickEnd(i int, fileBytes int64) (end int) {
+	bottom, total := rs[i].Bottom, rs[i].Bottom+rs[i].Above
+	for end = i + 1; end < len(rs); end++ {
+		r := &rs[end]
+		if !r.mostlyGarbage() && bottom >= fileBytes/2 {
+			break
+		}
+		bottom += r.Bottom
+		total += r.Bottom + r.Above
+		if total > 2*fileBytes {
+			break
+		}
+	}
+	return end
+}
