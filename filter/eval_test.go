@@ -262,6 +262,9 @@ func TestMatchTable(t *testing.T) {
 }
 
 func TestMatchDoesNotAllocate(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the keys of a row are in a sync.Pool, which the race detector empties at random")
+	}
 	e := MustParse("PartitionKey eq 'p' and RowKey ge 'a' and not (Total lt 5L) and (Name ne 'x' or Missing eq true) " +
 		"and Timestamp ge datetime'2020-01-01T00:00:00Z'")
 	entity := benchEntity()
