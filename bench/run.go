@@ -233,8 +233,9 @@ func (r *Run) options(w Workload) Options {
 	}
 	total := int64(float64(r.Data.Len()) * r.Data.Bytes())
 	switch w.Start {
-	case Logged:
-		// Prevent every flush. Pebble flushes when the sum of its full memtables,
+	case Logged, Closed:
+		// Prevent every flush. Badger replays a log only into a memtable of the size
+		// that it was written for. Pebble flushes when the sum of its full memtables,
 		// which double in size, reaches half of this.
 		o.LogBytes = max(o.LogBytes, 4*total)
 	case TwoRuns, EightRuns:

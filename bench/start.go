@@ -18,7 +18,7 @@ type Start uint8
 const (
 	Empty     Start = iota // no database
 	Loaded                 // all entities, loaded in random order and compacted
-	Logged                 // all entities, in the log of a process that ended without Close
+	Logged                 // all entities, in random order in the log of a process that ended without Close
 	Closed                 // Logged, then opened and closed
 	Written                // all entities, written in random order to an empty database and closed
 	Fresh                  // the first 100,000 entities, written to an empty database and closed
@@ -118,16 +118,13 @@ func (r *Run) prepareLogged(dir string) error {
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
-	batches := (r.Data.Len() + batchLen - 1) / batchLen
 	errs := make([]error, loggers)
 	var wg sync.WaitGroup
 	for i := range loggers {
 		wg.Go(func() {
 			s := db.Session()
-			for b := i; b < batches && errs[i] == nil; b += loggers {
-				at := int(uint64(b) * batchStride % uint64(batches) * batchLen)
-				errs[i] = r.putAll(s, at, min(at+batchLen, r.Data.Len()), func(i int) int { return i })
-			}
+			from, to := r.Data.Len()*i/loggers, r.Data.Len()*(i+1)/loggers
+			errs[i] = r.putAll(s, from, to, r.random)
 		})
 	}
 	wg.Wait()

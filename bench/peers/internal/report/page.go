@@ -223,7 +223,7 @@ func (p *pageWriter) losses(shape string) error {
 		if !loss {
 			continue
 		}
-		why, ok := reasonOf(w)
+		why, ok := reasonOf(w, peer)
 		if !ok {
 			return fmt.Errorf("%s wins at %s, and no reason is written down: add it to reasons.go", peer, w)
 		}
