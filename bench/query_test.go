@@ -3,6 +3,7 @@ package bench_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/bench"
@@ -93,6 +94,56 @@ func BenchmarkQuery(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkShortQuery measures queries that begin at a random key and return 1 to 100
+// entities, whose properties are all read. With fresh=1%, that share of the entities is in
+// a memtable too. Its unit is a query.
+func BenchmarkShortQuery(b *testing.B) {
+	shape, err := bench.ShapeOf(bench.Grid, *entities)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var data *bench.Dataset
+	for _, layout := range queryLayouts {
+		var db *engine.DB
+		dir := b.TempDir()
+		for _, fresh := range []int{0, 1} {
+			b.Run(fmt.Sprintf("%s/fresh=%d%%", layout.name, fresh), func(b *testing.B) {
+				if data == nil {
+					data = bench.NewDataset(shape, *seed)
+				}
+				if db == nil {
+					db = loadRuns(b, dir, data, layout.runs, layout.random)
+					queryTable(b, db, store.Query{}, true)
+				}
+				var e edm.Entity
+				for i := 0; fresh > 0 && i < data.Len(); i += 100 / fresh {
+					data.Fill(i, i, &e)
+					if _, err := db.Apply(b.Context(), queryName, store.InsertOrReplace(e)); err != nil {
+						b.Fatal(err)
+					}
+				}
+				rnd := rand.New(rand.NewPCG(*seed, 1))
+				b.ReportAllocs()
+				b.ResetTimer()
+				cpu := bench.CPUTime()
+				for range b.N {
+					from := data.Key(rnd.IntN(data.Len() - shortLimit))
+					queryTable(b, db, store.Query{From: &from, Limit: 1 + rnd.IntN(shortLimit)}, true)
+				}
+				b.ReportMetric(float64(bench.CPUTime()-cpu)/float64(b.N), "cpu-ns/op")
+			})
+		}
+		if db != nil {
+			if err := db.Close(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+// shortLimit is the greatest limit of a short query.
+const shortLimit = 100
 
 // loadRuns returns a database whose entities are in runs of about equal size.
 func loadRuns(b *testing.B, dir string, data *bench.Dataset, runs int, random bool) *engine.DB {

@@ -102,6 +102,18 @@ func TestReadsDoNotAllocate(t *testing.T) {
 				}
 				scan()
 			}
+			from := &edm.Key{Partition: "p", Row: "000100"}
+			if n := testing.AllocsPerRun(100, func() {
+				c := db.Query(ctx, table, store.Query{From: from, Limit: 50})
+				for c.Next() {
+					_ = read(c.Row())
+				}
+				if c.Resume() == nil || c.Close() != nil {
+					t.Fatal("no resume key, or no end")
+				}
+			}); n > 2 { // the cursor and the text of the resume key
+				t.Errorf("a query of 50 rows allocates %v times", n)
+			}
 		})
 	}
 }

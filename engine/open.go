@@ -14,6 +14,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
+	"github.com/tablerock-db/tablerock/engine/internal/scan"
 	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
@@ -227,8 +228,12 @@ func (db *DB) loadCatalog() error {
 	s := db.newSnapshot()
 	defer s.release()
 	lower, upper := codec.AppendTable(nil, catalog.TableID), codec.AppendTable(nil, catalog.TableID+1)
-	var it merge.Iterator
-	it.Init(lsm.AppendSources(s.sources(lower, upper, nil)), merge.Options{})
+	var (
+		sources scan.Sources
+		it      merge.Iterator
+	)
+	s.AddSources(&sources, lower, upper, nil)
+	it.Init(sources.All(), merge.Options{})
 	var unread error
 	cat, err := catalog.Load(func(yield func(edm.Row) bool) {
 		for ok := it.SeekGE(lower); ok; ok = it.Next() {
@@ -258,8 +263,12 @@ func (db *DB) loadCatalog() error {
 // have these entities.
 func (s *snapshot) checkTables(next uint32) (err error) {
 	lower := codec.AppendTable(nil, next)
-	var it merge.Iterator
-	it.Init(lsm.AppendSources(s.sources(lower, nil, nil)), merge.Options{})
+	var (
+		sources scan.Sources
+		it      merge.Iterator
+	)
+	s.AddSources(&sources, lower, nil, nil)
+	it.Init(sources.All(), merge.Options{})
 	defer func() { err = errors.Join(err, it.Close()) }()
 	if it.SeekGE(lower) {
 		return corrupt.Newf(filename.Manifest, 0, "entities of a table id that the catalog has not assigned; the next is %d", next)

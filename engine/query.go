@@ -8,7 +8,6 @@ import (
 	"github.com/tablerock-db/tablerock/engine/internal/scan"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/memtable"
-	"github.com/tablerock-db/tablerock/internal/merge"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -24,12 +23,7 @@ func (db *DB) Query(ctx context.Context, table string, q store.Query) store.Curs
 	if s == nil {
 		return scan.Failed(store.ErrClosed)
 	}
-	c, err := s.query(ctx, table, q, s.release)
-	if err != nil {
-		s.release()
-		return scan.Failed(err)
-	}
-	return c
+	return s.query(ctx, table, q, ownedData{s})
 }
 
 // Entities returns a sequence of copies of the entities that q selects. It calls
@@ -39,29 +33,45 @@ func (db *DB) Entities(ctx context.Context, table string, q store.Query) iter.Se
 	return func(yield func(edm.Entity, error) bool) { store.Entities(db.Query(ctx, table, q))(yield) }
 }
 
-// query returns a cursor over s that calls release when it is closed.
-func (s *snapshot) query(ctx context.Context, table string, q store.Query, release func()) (store.Cursor, error) {
-	if err := edm.CheckTableName(table); err != nil {
-		return nil, err
+// query returns a cursor over s that closes data, which is s.
+func (s *snapshot) query(ctx context.Context, table string, q store.Query, data scan.Data) store.Cursor {
+	err := edm.CheckTableName(table)
+	if err == nil {
+		err = store.CheckQuery(q)
 	}
-	if err := store.CheckQuery(q); err != nil {
-		return nil, err
+	if err == nil {
+		if info := s.catalog.Lookup(table); info != nil {
+			return scan.New(ctx, info.ID, data, q)
+		}
+		err = store.ErrTableNotFound
 	}
-	info := s.catalog.Lookup(table)
-	if info == nil {
-		return nil, store.ErrTableNotFound
-	}
-	return scan.New(ctx, scan.Input{Table: info.ID, Sources: s.sources, Close: release}, q), nil
+	data.Close()
+	return scan.Failed(err)
 }
 
-// sources returns one source for every memtable that has rows, newest first, and the
-// sources of the sstables that can have keys in [lower, upper). Prune is for the latter.
-func (s *snapshot) sources(lower, upper []byte, prune *predicate.Program) (mems []merge.Source, files []*lsm.Source) {
+// ownedData is the snapshot of one cursor.
+type ownedData struct{ *snapshot }
+
+// Close implements scan.Data.
+func (d ownedData) Close() {
+	d.release()
+	*d.snapshot = snapshot{}
+	snapshots.Put(d.snapshot)
+}
+
+// sharedData is the snapshot of several cursors.
+type sharedData struct{ *snapshot }
+
+// Close implements scan.Data.
+func (sharedData) Close() {}
+
+// AddSources implements scan.Data: it adds one source for every memtable that has rows, and
+// the sources of the sstables that can have keys in [lower, upper). Prune is for the latter.
+func (s *snapshot) AddSources(to *scan.Sources, lower, upper []byte, prune *predicate.Program) {
 	for _, seg := range s.state.mems {
 		if !seg.Empty() {
-			o := memtable.IterOptions{Lower: lower, Upper: upper, Snapshot: s.seq}
-			mems = append(mems, seg.Table.NewIterator(o))
+			to.AddMemtable(seg.Table, memtable.IterOptions{Lower: lower, Upper: upper, Snapshot: s.seq})
 		}
 	}
-	return mems, s.state.version.Sources(lsm.IterOptions{Lower: lower, Upper: upper, Snapshot: s.seq, Fill: true, Prune: prune})
+	to.SetFiles(s.state.version, lsm.IterOptions{Lower: lower, Upper: upper, Snapshot: s.seq, Fill: true, Prune: prune})
 }

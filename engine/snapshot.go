@@ -3,11 +3,11 @@ package engine
 import (
 	"context"
 	"iter"
+	"sync"
 	"sync/atomic"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
-	"github.com/tablerock-db/tablerock/engine/internal/scan"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -21,10 +21,13 @@ type snapshot struct {
 	released atomic.Bool
 }
 
+var snapshots = sync.Pool{New: func() any { return new(snapshot) }}
+
 // newSnapshot returns a snapshot of the present, or nil if the database is
 // closed.
 func (db *DB) newSnapshot() *snapshot {
-	s := &snapshot{db: db}
+	s := snapshots.Get().(*snapshot)
+	s.db = db
 	db.log.Register(func(seq uint64) { s.seq, s.catalog = seq, db.catalog.Load() })
 	if s.state = db.state.pin(s.seq); s.state == nil {
 		db.log.Unregister(s.seq)
@@ -76,11 +79,7 @@ func (s *Snapshot) View(ctx context.Context, table string, key edm.Key, read fun
 
 // Query returns a cursor over the entities that q selects, as DB.Query does.
 func (s *Snapshot) Query(ctx context.Context, table string, q store.Query) store.Cursor {
-	c, err := s.s.query(ctx, table, q, func() {})
-	if err != nil {
-		return scan.Failed(err)
-	}
-	return c
+	return s.s.query(ctx, table, q, sharedData{s.s})
 }
 
 // Entities returns the entities that q selects, as DB.Entities does.

@@ -45,10 +45,20 @@ type Iterator struct {
 
 // NewIterator returns an Iterator without a position. It keeps the bounds in o.
 func (r *Reader) NewIterator(o IterOptions) *Iterator {
+	it := &Iterator{}
+	it.Init(r, o)
+	return it
+}
+
+// Init prepares an Iterator that is zero or closed for use, as NewIterator does. It uses
+// the memory of it again. An Iterator must not be copied.
+func (it *Iterator) Init(r *Reader, o IterOptions) {
 	if o.AllVersions {
 		o.Snapshot = codec.MaxSeq
 	}
-	it := &Iterator{r: r, o: o, g: -1, highest: len(r.index.groups)}
+	it.r, it.o, it.g, it.err = r, o, -1, nil
+	it.valid, it.viewed, it.keyed = false, false, false
+	it.lowest, it.highest = 0, len(r.index.groups)
 	if o.Lower != nil {
 		it.lowest = r.index.seek(o.Lower)
 	}
@@ -59,7 +69,6 @@ func (r *Reader) NewIterator(o IterOptions) *Iterator {
 	if o.Prune != nil && r.prunable(it.lowest, min(it.highest+1, len(r.index.groups))) {
 		it.prune()
 	}
-	return it
 }
 
 // prune reads the bounds.
@@ -174,6 +183,7 @@ func (it *Iterator) Close() error {
 	it.bounds.Release()
 	it.bounds, it.pruner = cache.Handle{}, nil
 	it.valid = false
+	it.r, it.view.pins.r, it.o = nil, nil, IterOptions{}
 	return err
 }
 

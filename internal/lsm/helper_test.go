@@ -262,7 +262,9 @@ func (h *harness) check() {
 }
 
 // sourcesOf returns the sources of a version as a merge takes them.
-func sourcesOf(v *Version, o IterOptions) []merge.Source { return AppendSources(nil, v.Sources(o)) }
+func sourcesOf(v *Version, o IterOptions) []merge.Source {
+	return AppendSources(nil, v.Sources(nil, o))
+}
 
 func (h *harness) checkScan(v *Version, snap uint64, keys, values []string, reverse bool) {
 	h.t.Helper()

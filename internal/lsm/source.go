@@ -20,8 +20,9 @@ import (
 type Source struct {
 	ssts []*virtualSST // sorted by key
 	o    IterOptions
-	i    int // index of the current sstable
-	it   *sstable.Iterator
+	i    int               // index of the current sstable
+	it   *sstable.Iterator // iter, nil if no sstable is open
+	iter sstable.Iterator
 	err  error
 
 	spanned bool // span is set
@@ -54,7 +55,8 @@ func (s *Source) open(i int) bool {
 		s.err = err
 		return false
 	}
-	s.it = r.NewIterator(sst.bounds(s.o))
+	s.iter.Init(r, sst.bounds(s.o))
+	s.it = &s.iter
 	return true
 }
 
@@ -138,10 +140,11 @@ func (s *Source) Err() error {
 	return s.err
 }
 
-// Close closes the current iterator.
+// Close closes the current iterator. Version.Sources may use the memory of s again.
 func (s *Source) Close() error {
 	s.err = nil
 	s.release()
+	s.ssts, s.o, s.spanned, s.span, s.spanSST = nil, IterOptions{}, false, sstable.Span{}, 0
 	return s.err
 }
 

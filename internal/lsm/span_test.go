@@ -50,7 +50,7 @@ func checkClipped(t *testing.T, h *harness, cut int) {
 		}
 	}
 	for _, reverse := range []bool{false, true} {
-		sources := clipped.Sources(IterOptions{Lower: lower, Upper: upper, Snapshot: h.seq})
+		sources := clipped.Sources(nil, IterOptions{Lower: lower, Upper: upper, Snapshot: h.seq})
 		if len(sources) != 1 {
 			t.Fatalf("%d sources", len(sources))
 		}

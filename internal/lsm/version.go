@@ -190,10 +190,11 @@ func (v *Version) ProbeFilters(list []Candidate) {
 	}
 }
 
-// Sources returns sources for all sstables that may contain keys within the bounds. Close
-// them before Unref. Runs whose sstables do not overlap share a source: it passes from one
-// sstable to the next, and the caller has less to merge.
-func (v *Version) Sources(o IterOptions) (sources []*Source) {
+// Sources returns sources for all sstables that may contain keys within the bounds, in
+// memory of closed ones. Close them before Unref. Runs whose sstables do not overlap share a
+// source: it passes from one sstable to the next, and the caller has less to merge.
+func (v *Version) Sources(closed []*Source, o IterOptions) []*Source {
+	sources := closed[:0]
 	for _, r := range v.runs {
 		ssts := r.within(o.Lower, o.Upper)
 		if len(ssts) == 0 {
@@ -201,7 +202,12 @@ func (v *Version) Sources(o IterOptions) (sources []*Source) {
 		}
 		i := slices.IndexFunc(sources, func(s *Source) bool { return !overlapping(s.ssts, ssts) })
 		if i < 0 {
-			sources = append(sources, &Source{ssts: ssts, o: o})
+			if i = len(sources); i < len(closed) {
+				sources = closed[:i+1]
+			} else {
+				sources = append(sources, &Source{})
+			}
+			sources[i].ssts, sources[i].o = ssts, o
 			continue
 		}
 		s := sources[i]

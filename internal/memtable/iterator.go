@@ -80,9 +80,18 @@ type ref struct {
 
 // NewIterator returns an iterator that must seek before it moves.
 func (t *Table) NewIterator(o IterOptions) *Iterator {
-	it := &Iterator{t: t, o: o, limit: firstBatch}
-	it.addRowFunc = it.addRow
+	it := &Iterator{}
+	it.Init(t, o)
 	return it
+}
+
+// Init prepares an Iterator that is zero or closed for use, as NewIterator does. It uses
+// the memory of it again. An Iterator must not be copied.
+func (it *Iterator) Init(t *Table, o IterOptions) {
+	it.t, it.o = t, o
+	if it.addRowFunc == nil {
+		it.addRowFunc = it.addRow
+	}
 }
 
 // SeekGE moves to the first row whose key is at least key.
@@ -189,7 +198,8 @@ func (it *Iterator) Err() error { return nil }
 
 // Close ends the use of the iterator.
 func (it *Iterator) Close() error {
-	it.batch, it.queue, it.i = nil, nil, 0
+	it.batch, it.queue, it.i = it.batch[:0], it.queue[:0], 0
+	it.t, it.o, it.from, it.dirFrom, it.row = nil, IterOptions{}, nil, nil, codec.Row{}
 	return nil
 }
 

@@ -204,7 +204,8 @@ func (it *Iterator) Close() error {
 			errs = append(errs, err)
 		}
 	}
-	it.sources, it.keys, it.tree = nil, nil, nil
+	it.sources = nil
+	clear(it.keys[:cap(it.keys)])
 	return errors.Join(errs...)
 }
 

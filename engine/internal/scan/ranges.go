@@ -7,43 +7,39 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/filter"
-	"github.com/tablerock-db/tablerock/store"
 )
 
 // keyRange is a range of user keys, [lower, upper).
 type keyRange struct{ lower, upper []byte }
 
-// queryRanges returns the ranges of keys that a query must read, in the order of the
-// query.
-func queryRanges(table uint32, q *store.Query) []keyRange {
-	within := fromRange(table, q)
-	var out []keyRange
-	for _, r := range q.Filter.Ranges() {
+// setRanges sets rest to the ranges of keys that the query must read, in its order.
+func (s *state) setRanges(table uint32) {
+	within := s.fromRange(table)
+	for _, r := range s.q.Filter.Ranges() {
 		k := keyRange{
-			lower: maxKey(lowerBound(table, r.From), within.lower),
-			upper: minKey(upperBound(table, r.To), within.upper),
+			lower: maxKey(s.lowerBound(table, r.From), within.lower),
+			upper: minKey(s.upperBound(table, r.To), within.upper),
 		}
 		if bytes.Compare(k.lower, k.upper) < 0 {
-			out = append(out, k)
+			s.rest = append(s.rest, k)
 		}
 	}
-	if q.Reverse {
-		slices.Reverse(out)
+	if s.q.Reverse {
+		slices.Reverse(s.rest)
 	}
-	return out
 }
 
-// fromRange returns the keys that the From of a query allows.
-func fromRange(table uint32, q *store.Query) keyRange {
+// fromRange returns the keys that the From of the query allows.
+func (s *state) fromRange(table uint32) keyRange {
 	var r filter.Range
-	switch {
-	case q.From == nil:
-	case q.Reverse:
-		r.To = filter.Bound{Kind: filter.AfterRow, Key: *q.From}
+	switch from := s.q.From; {
+	case from == nil:
+	case s.q.Reverse:
+		r.To = filter.Bound{Kind: filter.AfterRow, Key: *from}
 	default:
-		r.From = filter.Bound{Kind: filter.BeforeRow, Key: *q.From}
+		r.From = filter.Bound{Kind: filter.BeforeRow, Key: *from}
 	}
-	if q.From != nil && edm.CheckKey(*q.From) != nil {
+	if s.q.From != nil && edm.CheckKey(*s.q.From) != nil {
 		// No entity has such a key, and its bytes have no defined order. The
 		// filter finds the nearest legal keys.
 		ranges := filter.Keys(r.From, r.To).Ranges()
@@ -52,7 +48,7 @@ func fromRange(table uint32, q *store.Query) keyRange {
 		}
 		r = filter.Range{From: ranges[0].From, To: ranges[len(ranges)-1].To}
 	}
-	return keyRange{lowerBound(table, r.From), upperBound(table, r.To)}
+	return keyRange{s.lowerBound(table, r.From), s.upperBound(table, r.To)}
 }
 
 func maxKey(a, b []byte) []byte {
@@ -69,31 +65,38 @@ func minKey(a, b []byte) []byte {
 	return a
 }
 
-func lowerBound(table uint32, b filter.Bound) []byte {
+func (s *state) lowerBound(table uint32, b filter.Bound) []byte {
 	if b.Kind == filter.Unbounded {
-		return codec.AppendTable(nil, table)
+		return s.bound(codec.AppendTable(s.bounds, table))
 	}
-	return boundKey(table, b)
+	return s.bound(appendBound(s.bounds, table, b))
 }
 
-func upperBound(table uint32, b filter.Bound) []byte {
+func (s *state) upperBound(table uint32, b filter.Bound) []byte {
 	if b.Kind == filter.Unbounded {
-		return codec.AppendTable(nil, table+1)
+		return s.bound(codec.AppendTable(s.bounds, table+1))
 	}
-	return boundKey(table, b)
+	return s.bound(appendBound(s.bounds, table, b))
 }
 
-// boundKey returns the least key bytes after b.
-func boundKey(table uint32, b filter.Bound) []byte {
+// bound makes longer the memory for bounds and returns what was appended.
+func (s *state) bound(longer []byte) []byte {
+	n := len(s.bounds)
+	s.bounds = longer
+	return longer[n:len(longer):len(longer)]
+}
+
+// appendBound appends the least key bytes after b.
+func appendBound(dst []byte, table uint32, b filter.Bound) []byte {
 	switch b.Kind {
 	case filter.BeforePartition:
-		return codec.AppendPartitionStart(nil, table, b.Key.Partition)
+		return codec.AppendPartitionStart(dst, table, b.Key.Partition)
 	case filter.BeforeRow:
-		return codec.AppendRowStart(nil, table, b.Key.Partition, b.Key.Row)
+		return codec.AppendRowStart(dst, table, b.Key.Partition, b.Key.Row)
 	case filter.AfterRow:
-		return codec.AppendRowEnd(nil, table, b.Key.Partition, b.Key.Row)
+		return codec.AppendRowEnd(dst, table, b.Key.Partition, b.Key.Row)
 	case filter.AfterPartition:
-		return codec.AppendPartitionEnd(nil, table, b.Key.Partition)
+		return codec.AppendPartitionEnd(dst, table, b.Key.Partition)
 	case filter.Unbounded:
 	}
 	panic("engine: bound of unknown kind")

@@ -11,8 +11,6 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/filter"
-	"github.com/tablerock-db/tablerock/internal/lsm"
-	"github.com/tablerock-db/tablerock/internal/merge"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -25,6 +23,7 @@ var parts = []string{"", "a", "aa", "b", "\ud7ff", "\U0001F600", "\ue000"}
 func TestQueryRanges(t *testing.T) {
 	const seed = 1
 	r := rand.New(rand.NewPCG(seed, 0))
+	var used state // of the query before
 	part := func() string { return parts[r.IntN(len(parts))] }
 	for i := range 3000 {
 		var text string
@@ -42,7 +41,7 @@ func TestQueryRanges(t *testing.T) {
 		if r.IntN(2) == 0 {
 			q.From = &edm.Key{Partition: part(), Row: part()}
 		}
-		ranges := queryRanges(16, &q)
+		ranges := rangesOf(&used, q)
 		for k := range ranges {
 			if bytes.Compare(ranges[k].lower, ranges[k].upper) >= 0 {
 				t.Fatalf("seed %d, query %d: range %d of %q is empty", seed, i, k, text)
@@ -78,6 +77,14 @@ func TestQueryRanges(t *testing.T) {
 	}
 }
 
+// rangesOf returns the ranges of a query that uses the memory of another one.
+func rangesOf(s *state, q store.Query) []keyRange {
+	s.reset()
+	s.q = q
+	s.setRanges(16)
+	return s.rest
+}
+
 func count(ranges []keyRange, key []byte) (n int) {
 	for _, r := range ranges {
 		if bytes.Compare(r.lower, key) <= 0 && bytes.Compare(key, r.upper) < 0 {
@@ -91,12 +98,13 @@ func count(ranges []keyRange, key []byte) (n int) {
 // after the key.
 func TestPointRange(t *testing.T) {
 	q := store.Query{Filter: filter.MustParse("PartitionKey eq 'p' and RowKey eq 'r'")}
-	ranges := queryRanges(16, &q)
+	var used state
+	ranges := rangesOf(&used, q)
 	if len(ranges) != 1 || count(ranges, codec.AppendKey(nil, 16, "p", "r")) != 1 || count(ranges, codec.AppendKey(nil, 16, "p", "ra")) != 0 {
 		t.Errorf("ranges are %x", ranges)
 	}
 	q.From = &edm.Key{Partition: "p", Row: "s"}
-	if ranges := queryRanges(16, &q); len(ranges) != 0 {
+	if ranges := rangesOf(&used, q); len(ranges) != 0 {
 		t.Errorf("ranges after the key are %x", ranges)
 	}
 }
@@ -123,6 +131,14 @@ func (b *broken) Err() error {
 	return nil
 }
 
+// AddSources implements Data.
+func (b *broken) AddSources(s *Sources, _, _ []byte, _ *predicate.Program) { s.all = append(s.all, b) }
+
+// brokenData is the Data of a broken source.
+type brokenData struct{ *broken }
+
+func (brokenData) Close() {}
+
 // TestFailureAfterEndOfContext ends ctx before a row that cannot be read. There is no
 // resume key, so Err must be the failure: the error of ctx would look like the end
 // of the result.
@@ -130,9 +146,7 @@ func TestFailureAfterEndOfContext(t *testing.T) {
 	failure := errors.New("broken")
 	key := codec.AppendTrailer(codec.AppendKey(nil, 16, "p", "r"), 1, codec.KindPut)
 	ctx, cancel := context.WithCancel(t.Context())
-	c := New(ctx, Input{Table: 16, Close: func() {}, Sources: func(_, _ []byte, _ *predicate.Program) ([]merge.Source, []*lsm.Source) {
-		return []merge.Source{&broken{key: key, err: failure}}, nil
-	}}, store.Query{})
+	c := New(ctx, 16, brokenData{&broken{key: key, err: failure}}, store.Query{})
 	defer c.Close()
 	if !c.Next() {
 		t.Fatalf("Next: %v", c.Err())
