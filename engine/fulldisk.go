@@ -133,9 +133,8 @@ func (db *DB) reclaimStep(cause error) (worked bool, err error) {
 	if cause == nil && db.hasSpace() {
 		if f.full.Swap(false) {
 			db.opts.Logger.Info("the disk has space again: writes are accepted", "dir", db.dir, "free_bytes", f.reserve.Free())
-			return true, nil
 		}
-		return false, nil
+		return true, nil // a compaction may have waited for the reserve to be filled
 	}
 	db.noteFull()
 	if err := db.log.RemoveSpareFile(); err != nil {

@@ -269,6 +269,41 @@ func TestFilledByOtherFile(t *testing.T) {
 	}
 }
 
+// TestCompactionAfterRefill uses the reserve for a flush while a compaction is due. When
+// there is space again, the next step must fill the reserve and the compaction must
+// follow: a stalled writer waits for it, and nothing else wakes the worker.
+func TestCompactionAfterRefill(t *testing.T) {
+	f := newFullDisk(t, 32<<20, 1<<20, 500, false)
+	flush := func(rows int) {
+		t.Helper()
+		for range rows {
+			check(t, "insert", f.insert())
+		}
+		check(t, "Flush", f.db.Flush(t.Context()))
+	}
+	for range 8 {
+		flush(200)
+	}
+	for range 200 {
+		check(t, "insert", f.insert())
+	}
+	f.otherFile("other", 8<<10)
+	flush(0)
+	check(t, "Remove", f.disk.Remove("other"))
+	before, err := f.db.Stats()
+	check(t, "Stats", err)
+	if full := int64(32<<20) / 16; before.ReserveBytes >= full || before.DiskFull {
+		t.Fatalf("the reserve has %d bytes of %d, disk full %t: the flush did not use it", before.ReserveBytes, full, before.DiskFull)
+	}
+	f.work()
+	after, err := f.db.Stats()
+	check(t, "Stats", err)
+	if after.RunsMax >= before.RunsMax {
+		t.Errorf("%d runs, before the compaction %d", after.RunsMax, before.RunsMax)
+	}
+	f.check()
+}
+
 // TestNoReserve opens a database without a reserve on a disk without a free byte.
 func TestNoReserve(t *testing.T) {
 	for _, background := range []bool{false, true} {
