@@ -18,7 +18,8 @@ type fullDisk struct {
 	reserve *space.Reserve
 	// full is set while writes are refused, from the first refusal on.
 	full atomic.Bool
-	// refused is how much the log would have grown for the write refused last.
+	// refused is how much the log, and its flush beyond a segment of the usual size,
+	// would have grown for the write refused last.
 	refused atomic.Int64
 	// again is set when a write is refused. A reclaim may have left rows that a snapshot
 	// needed, or that were not flushed, so it is repeated as long as writes are refused.
@@ -30,10 +31,12 @@ type fullDisk struct {
 }
 
 // admit is commitlog.Options.Admit.
-func (db *DB) admit(use space.Use, grow int64) error {
-	if err := db.full.reserve.Admit(use, grow, db.flushBytes(), db.state.load().version.CompactionSpace()); err != nil {
+func (db *DB) admit(use space.Use, grow, end int64) error {
+	// A large record has a segment of its own, whose flush takes as much.
+	larger := max(0, end-db.opts.SegmentBytes)
+	if err := db.full.reserve.Admit(use, grow, db.flushBytes()+larger, db.state.load().version.CompactionSpace()); err != nil {
 		if !use.Frees() {
-			db.full.refused.Store(grow)
+			db.full.refused.Store(grow + larger)
 			db.full.again.Store(true)
 		}
 		db.noteFull()
@@ -42,8 +45,8 @@ func (db *DB) admit(use space.Use, grow int64) error {
 	return nil
 }
 
-// flushBytes is how much space the flush of the log may take when the active segment
-// is full.
+// flushBytes is how much space the flush of the log may take when the active segment,
+// of the usual size, is full.
 func (db *DB) flushBytes() int64 {
 	n := db.opts.SegmentBytes
 	for _, seg := range db.state.load().mems[1:] {

@@ -365,3 +365,37 @@ func TestSnapshotOnFullDisk(t *testing.T) {
 		t.Errorf("%d rows fit after %d were deleted", again, n/32)
 	}
 }
+
+// TestLargeRecordsOnFullDisk writes a record much larger than a segment to a disk that has
+// space for it and not for its flush. If it were accepted, no delete could make room again.
+func TestLargeRecordsOnFullDisk(t *testing.T) {
+	for _, free := range []int64{4 << 20, 5 << 20, 6 << 20, 8 << 20, 10 << 20} {
+		f := newFullDisk(t, 24<<20, 64<<10, 9000, false)
+		for f.free() > 12<<20 {
+			check(t, "insert", f.insert())
+		}
+		check(t, "Compact", f.db.Compact(t.Context()))
+		f.otherFile("other", free)
+		var ops []store.Op
+		for k := range 4 {
+			ops = append(ops, store.Insert(big(f.r, fmt.Sprint("large", k), "A", 900_000)))
+		}
+		results, err := f.db.Apply(t.Context(), table, ops...)
+		for k := range results {
+			e := ops[k].Entity
+			e.Timestamp = results[k].Timestamp
+			f.rows[e.Key.Row] = e
+		}
+		if err != nil && !errors.Is(err, store.ErrNoSpace) || err == nil && free < 6<<20 {
+			t.Errorf("with %d bytes free: %v, want %v", free, err, store.ErrNoSpace)
+		}
+		if err := f.db.Flush(t.Context()); err != nil {
+			t.Errorf("with %d bytes free: Flush: %v", free, err)
+		}
+		f.deleteHalf()
+		if n := f.fill(); n < 200 {
+			t.Errorf("with %d bytes free: %d rows fit after half of the rows were deleted", free, n)
+		}
+		f.reopen()
+	}
+}

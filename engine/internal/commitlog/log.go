@@ -35,9 +35,10 @@ type Options struct {
 	// out. Only NoSync mode calls it, and without Log.mu. Nil does nothing.
 	Reserve func(upto edm.Ticks) error
 	// Admit returns the error of Append if the disk has no space for a record. grow
-	// is the most by which the files of the log grow, use is Commit.Use. It is called
-	// under Log.mu, once for many records. Nil admits every record.
-	Admit func(use space.Use, grow int64) error
+	// is the most by which the files of the log grow, and end the size of the active
+	// segment then. use is Commit.Use. It is called under Log.mu, once for many
+	// records. Nil admits every record.
+	Admit func(use space.Use, grow, end int64) error
 	// NextNumber returns a new number for a segment, above all earlier ones.
 	NextNumber func() uint64
 	// Rotated is called with each new active segment.
@@ -290,7 +291,7 @@ func (l *Log) admitLocked(c *Commit, end int64) error {
 	if c.Use == space.Write {
 		upto = max(end, min((end+admitStep-1)/admitStep*admitStep, int64(len(l.active.image))))
 	}
-	if err := l.o.Admit(c.Use, upto-l.admitted); err != nil {
+	if err := l.o.Admit(c.Use, upto-l.admitted, upto); err != nil {
 		return err
 	}
 	l.admitted = upto
