@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
@@ -397,5 +399,39 @@ func TestLargeRecordsOnFullDisk(t *testing.T) {
 			t.Errorf("with %d bytes free: %d rows fit after half of the rows were deleted", free, n)
 		}
 		f.reopen()
+	}
+}
+
+// TestStallOnFullDisk refuses a large record and goes on with small ones, which the disk
+// has space for, and flushes each. The writers must not wait for a compaction that nobody
+// starts.
+func TestStallOnFullDisk(t *testing.T) {
+	for _, background := range []bool{false, true} {
+		f := newFullDisk(t, 24<<20, 64<<10, 9000, background)
+		for range 200 {
+			check(t, "insert", f.insert())
+		}
+		check(t, "Compact", f.db.Compact(t.Context()))
+		f.otherFile("other", 4<<20)
+		var large []store.Op
+		for k := range 4 {
+			large = append(large, store.Insert(big(f.r, fmt.Sprint("large", k), "A", 900_000)))
+		}
+		if _, err := f.db.Apply(t.Context(), table, large...); !errors.Is(err, store.ErrNoSpace) {
+			t.Fatalf("large record: %v, want %v", err, store.ErrNoSpace)
+		}
+		for i := range 60 {
+			first, last := big(f.r, fmt.Sprint("!", i), "A", 100), big(f.r, fmt.Sprint("~", i), "A", 100)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			_, err := f.db.Apply(ctx, table, store.Insert(first), store.Insert(last))
+			cancel()
+			check(t, "small record", err)
+			check(t, "Flush", f.db.Flush(t.Context()))
+		}
+		stats, err := f.db.Stats()
+		check(t, "Stats", err)
+		if stats.RunsMax > 25 {
+			t.Errorf("%d runs overlap", stats.RunsMax)
+		}
 	}
 }
