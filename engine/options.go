@@ -52,8 +52,9 @@ type Options struct {
 	// deletes and drops of tables still succeed and make room again: at most 16 MiB,
 	// the default, and at most a sixteenth of the volume. With -1 it keeps none.
 	//
-	// On a volume below 16 GiB, segments and sstables are smaller than SegmentBytes and
-	// FileBytes say, because the space of a file is free only when it is removed.
+	// Whatever SegmentBytes and FileBytes say, a segment has at most a 64th of the volume
+	// and an sstable a 512th, or 64 KiB if that is less, because the space of a file is
+	// free only when it is removed.
 	ReserveBytes int64
 	// Compression chooses between CPU time and space. The default is
 	// CompressFast.

@@ -52,9 +52,12 @@ func share(limit, volume, shares int64) int64 {
 const (
 	deletesLeave = files * 5 / 8
 	dropsLeave   = files / 8
-	outputsLeave = files / 8
+	outputsLeave = files / 4
 	logLeaves    = files / 8
 )
+
+// manifestBytes is what a drop leaves for manifests if the reserve is used up.
+const manifestBytes = 512 << 10
 
 // Use says why the log grows.
 type Use uint8
@@ -99,8 +102,8 @@ func New(fsys vfs.FS, dir string, bytes, volume int64) *Reserve {
 	return &Reserve{fs: fsys, dir: dir, file: max(0, bytes/files/fileUnit*fileUnit)}
 }
 
-// Adopt finds the files that an earlier process left. It keeps files that are smaller
-// than those of this reserve, and removes larger ones.
+// Adopt finds the files that an earlier process left. It enlarges files that are smaller
+// than those of this reserve, unless the disk is full, and removes larger ones.
 func (r *Reserve) Adopt() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,8 +117,12 @@ func (r *Reserve) Adopt() error {
 			continue
 		}
 		info, err := r.fs.Stat(path.Join(r.dir, name))
-		if err == nil && info.Regular && info.Size > 0 && info.Size <= r.file && number <= files && r.allocate(name, info.Size) == nil {
-			r.setLocked(int(number-1), info.Size)
+		size := info.Size
+		if size < r.file && r.Free() >= r.file {
+			size = r.file
+		}
+		if err == nil && info.Regular && size > 0 && size <= r.file && number <= files && r.allocate(name, size) == nil {
+			r.setLocked(int(number-1), size)
 			continue
 		}
 		if err == nil && info.Regular {
@@ -148,7 +155,13 @@ func (r *Reserve) Refill() error {
 		if r.sizes[i] > 0 {
 			continue
 		}
-		if err := r.makeLocked(i); err != nil {
+		// A preallocation that fails may take all the space that is left, and the log fails
+		// if it has none meanwhile.
+		err := error(syscall.ENOSPC)
+		if r.Free() >= r.file {
+			err = r.makeLocked(i)
+		}
+		if err != nil {
 			return fmt.Errorf("refill the reserve: %w", err)
 		}
 	}
@@ -228,11 +241,11 @@ func (r *Reserve) Free() int64 {
 // everything, which takes up to work bytes before it removes its inputs.
 func (r *Reserve) Admit(use Use, grow, flush, work int64) error {
 	if use.Frees() {
-		leave := int64(deletesLeave)
+		have := r.above(deletesLeave)
 		if use == Drop {
-			leave = dropsLeave
+			have = max(r.above(dropsLeave), r.Free()-manifestBytes)
 		}
-		if have := r.above(leave); have < grow {
+		if have < grow {
 			return fmt.Errorf("the log needs %d bytes, the disk has %d for deletes: %w", grow, max(0, have), syscall.ENOSPC)
 		}
 		return nil
