@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 
+	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/sstable/internal/selection"
 )
@@ -169,6 +170,23 @@ func (it *Iterator) PrevSelected() bool {
 		at = it.row
 	}
 	return it.moveTo(it.selected.Before(at))
+}
+
+// NextSelectedRow moves as NextSelected, or with reverse as PrevSelected, and returns the
+// row, nil beyond the selected rows. It is valid until the iterator moves.
+func (it *Iterator) NextSelectedRow(reverse bool) codec.ShapedRow {
+	ok := false
+	if reverse {
+		ok = it.PrevSelected()
+	} else {
+		ok = it.NextSelected()
+	}
+	if !ok {
+		return nil
+	}
+	it.viewed = true
+	it.view.Set(it.row)
+	return &it.view.Row
 }
 
 // moveTo moves to a row of the current group, or beyond the selected rows if it is

@@ -3,6 +3,7 @@ package lsm
 import (
 	"bytes"
 
+	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/merge"
 	"github.com/tablerock-db/tablerock/sstable"
 )
@@ -16,6 +17,9 @@ func (s selected) Prev() bool { return s.it.PrevSelected() }
 // Selected returns a view of s that moves over the selected rows of a span: Next to the
 // first one after Select, Prev to the last one. It shares the position of s.
 func (s *Source) Selected() merge.Source { return selected{s} }
+
+// NextSelectedRow is sstable.Iterator.NextSelectedRow.
+func (s *Source) NextSelectedRow(reverse bool) codec.ShapedRow { return s.it.NextSelectedRow(reverse) }
 
 // Span returns the current span. Its Upper is not nil. It is valid until a span of another
 // sstable is the current one.

@@ -42,6 +42,7 @@ type Cursor struct {
 // (bench, BenchmarkShortQuery).
 type state struct {
 	ctx    context.Context
+	ended  <-chan struct{} // of ctx
 	data   Data
 	q      store.Query
 	bounds []byte     // memory for the bounds in rest
@@ -111,7 +112,7 @@ const (
 // New returns a cursor for q, which store.CheckQuery has accepted.
 func New(ctx context.Context, table uint32, data Data, q store.Query) *Cursor {
 	c := &Cursor{state: states.Get().(*state)}
-	c.ctx, c.data, c.q, c.pos = ctx, data, q, atEnd
+	c.ctx, c.ended, c.data, c.q, c.pos = ctx, ctx.Done(), data, q, atEnd
 	c.setRanges(table)
 	if len(c.rest) == 0 {
 		return c
@@ -160,6 +161,14 @@ func (c *Cursor) Next() bool {
 	if c.q.Limit > 0 && c.returned == c.q.Limit {
 		return c.stop(nil)
 	}
+	if one := c.win.one; one != nil && c.q.Budget == 0 && !c.done() {
+		if row := one.NextSelectedRow(c.q.Reverse); row != nil {
+			if c.win.counts() {
+				c.examined++
+			}
+			return c.show(row)
+		}
+	}
 	for i := 0; ; i++ {
 		if c.walk == 0 || i%checkEvery == 0 {
 			if err := c.ctx.Err(); err != nil {
@@ -201,6 +210,16 @@ func (c *Cursor) Next() bool {
 				return c.finish()
 			}
 		}
+	}
+}
+
+// done reports whether ctx has ended. It costs less than Err.
+func (c *Cursor) done() bool {
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -25,7 +25,7 @@ type window struct {
 	inMems       bool          // a row of mems is in the window
 
 	open    bool
-	one     merge.Source // the selected rows of the only source with rows in the window
+	one     *lsm.Source // the only source with rows in the window; its selected rows are left
 	chosen  []*lsm.Source
 	list    []merge.Source // mems, then chosen
 	merged  merge.Iterator // of list, unless one is set
@@ -183,11 +183,11 @@ func (w *window) choose(several bool) (how use, examined int) {
 	}
 	w.open, w.one = true, nil
 	if !several {
-		w.one = w.chosen[0].Selected()
+		w.one = w.chosen[0]
 	} else {
 		w.merge()
 	}
-	if w.sel == nil {
+	if w.counts() {
 		examined = 0
 	}
 	return columns, examined
@@ -270,23 +270,20 @@ func (w *window) next(left int, match func(codec.ShapedRow) bool) (row codec.Sha
 // nextOfOne is next for a window with one source.
 func (w *window) nextOfOne(left int) (row codec.ShapedRow, what outcome, examined int) {
 	counted := 0
-	if w.sel == nil {
+	if w.counts() {
 		if left <= 0 {
 			return nil, exhausted, 0
 		}
 		counted = 1
 	}
-	ok := false
-	if w.reverse {
-		ok = w.one.Prev()
-	} else {
-		ok = w.one.Next()
-	}
-	if !ok {
+	if row = w.one.NextSelectedRow(w.reverse); row == nil {
 		return nil, ended, 0
 	}
-	return w.one.Row(), matched, counted
+	return row, matched, counted
 }
+
+// counts reports whether rows are counted when they are returned, not by plan.
+func (w *window) counts() bool { return w.sel == nil }
 
 // hidden reports whether a newer source than s has a version of a key in the window.
 func (w *window) hidden(s *lsm.Source, key []byte) (bool, error) {

@@ -29,8 +29,10 @@ type Row struct {
 	section *shapeSection
 	row     int
 	ordinal int
-	loaded  bool
-	direct  bool   // heap has all Strings and Binaries that are in no dictionary
+	uniform bool   // all rows have this section
+	loaded  bool   // the heap unit of the row is in memory
+	direct  bool   // it has all Strings and Binaries that are in no dictionary
+	cut     bool   // heap is set
 	heap    []byte // the bytes of the row in its heap unit
 	plain   codec.Row
 	err     error
@@ -59,9 +61,14 @@ type big struct {
 // Attach makes r a view of the rows of h. With a nil head, r drops all references.
 func (r *Row) Attach(h *Head, b Blocks) {
 	r.blocks, r.h, r.section, r.heapUnit, r.raw, r.heap, r.err = b, h, nil, nil, nil, nil, nil
-	r.loaded, r.direct, r.bigs, r.columns, r.data = false, false, r.bigs[:0], nil, nil
-	if h != nil {
-		r.data = h.data
+	r.loaded, r.direct, r.cut, r.bigs, r.columns, r.data, r.uniform = false, false, false, r.bigs[:0], nil, nil, false
+	if h == nil {
+		return
+	}
+	r.data = h.data
+	if s := h.sectionOf.base; h.Uniform() && s > 0 {
+		r.uniform, r.section = true, &h.sections[s-1]
+		r.columns = r.section.columns
 	}
 }
 
@@ -72,11 +79,14 @@ func (r *Row) Set(row int) {
 		clear(r.bigs)
 		r.bigs = r.bigs[:0]
 	}
-	r.row, r.ordinal = row, r.h.ordinal(row)
-	if s := r.h.sectionAt(row); s != r.section {
-		r.section, r.columns = s, s.columns
+	r.row, r.ordinal = row, row
+	if !r.uniform {
+		r.ordinal = r.h.ordinal(row)
+		if s := r.h.sectionAt(row); s != r.section {
+			r.section, r.columns = s, s.columns
+		}
 	}
-	r.loaded, r.direct, r.heapAt, r.heapEnd = false, false, -1, 0
+	r.loaded, r.direct, r.cut = false, false, false
 }
 
 // Err returns why a value could not be read.
@@ -89,8 +99,15 @@ func (r *Row) LoadHeap() error {
 		return r.err
 	}
 	if r.section.heap {
-		if r.err = r.readHeap(); r.err != nil {
-			return r.err
+		if u := r.heapUnit; u == nil || r.row < u.First || r.row >= u.End {
+			if r.err = r.readUnit(); r.err != nil {
+				return r.err
+			}
+		}
+		if r.section.mode == modeRows {
+			if r.err = r.readPlain(); r.err != nil {
+				return r.err
+			}
 		}
 	}
 	r.loaded, r.direct = true, len(r.h.ValueBlocks) == 0
@@ -126,30 +143,37 @@ func (r *Row) LoadAt(i int) error {
 
 var errNoValues = errors.New("row without values")
 
-func (r *Row) readHeap() error {
-	h := r.h
-	if u := r.heapUnit; u == nil || r.row < u.First || r.row >= u.End {
-		if u = h.HeapUnitAt(r.row); u != nil {
-			raw, err := r.blocks.HeapUnit(h, u)
-			if err != nil {
-				return err
-			}
-			r.heapUnit, r.raw = u, raw
-		}
+// readUnit reads the heap unit of the row, if the group has any.
+func (r *Row) readUnit() error {
+	u := r.h.HeapUnitAt(r.row)
+	if u == nil {
+		return nil
 	}
-	if u := r.heapUnit; u != nil { // CheckHeapUnit has checked the offsets
+	raw, err := r.blocks.HeapUnit(r.h, u)
+	if err != nil {
+		return err
+	}
+	r.heapUnit, r.raw = u, raw
+	return nil
+}
+
+// cutHeap sets heap to the bytes of the row in its heap unit, which is in memory.
+func (r *Row) cutHeap() {
+	r.cut, r.heap, r.heapAt, r.heapEnd = true, nil, -1, 0
+	if u, h := r.heapUnit, r.h; u != nil { // CheckHeapUnit has checked the offsets
 		from, to := h.heapOffsets.at(h.data, r.row)-uint64(u.base), h.heapOffsets.at(h.data, r.row+1)-uint64(u.base)
 		r.heap = r.raw[from:to:to]
-	} else {
-		r.heap = nil
 	}
-	if r.section.mode == modeRows {
-		if len(r.heap) == 0 { // Decode and CheckHeapUnit refuse this
-			return errNoValues
-		}
-		r.key = h.AppendKey(r.key[:0], r.row)
-		r.plain.Reset(r.key, h.Timestamp(r.row), r.section.shape, r.heap[0] == 1, r.heap[1:])
+}
+
+// readPlain sets plain to a row of a section of mode modeRows.
+func (r *Row) readPlain() error {
+	r.cutHeap()
+	if len(r.heap) == 0 { // Decode and CheckHeapUnit refuse this
+		return errNoValues
 	}
+	r.key = r.h.AppendKey(r.key[:0], r.row)
+	r.plain.Reset(r.key, r.h.Timestamp(r.row), r.section.shape, r.heap[0] == 1, r.heap[1:])
 	return nil
 }
 
@@ -253,6 +277,9 @@ func (r *Row) text(c *column, i int) (b []byte, ok bool) {
 // heapText returns the value of property i, which is in heap column c and has no value
 // block.
 func (r *Row) heapText(c *column, i int) []byte {
+	if !r.cut {
+		r.cutHeap()
+	}
 	from, to := r.heapEnd, len(r.heap)
 	if int(c.prev) != r.heapAt {
 		from = 0
