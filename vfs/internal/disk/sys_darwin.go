@@ -17,4 +17,6 @@ func syncFile(fd uintptr) error {
 // syncDirFD is syncFile: names need the same flush.
 func syncDirFD(fd uintptr) error { return syncFile(fd) }
 
+func blockBytes(st *unix.Statfs_t) int64 { return int64(st.Bsize) }
+
 func allocate(uintptr, int64, int64) error { return errors.ErrUnsupported }

@@ -15,6 +15,15 @@ func syncDirFD(fd uintptr) error {
 	return retry(func() error { return unix.Fsync(int(fd)) })
 }
 
+// blockBytes returns the unit of the numbers of blocks. Bsize is the size of a good
+// transfer, on FUSE and virtiofs often 1 MiB, and the unit only if Frsize is not set.
+func blockBytes(st *unix.Statfs_t) int64 {
+	if st.Frsize > 0 {
+		return int64(st.Frsize)
+	}
+	return int64(st.Bsize)
+}
+
 // allocateStep limits one fallocate: on tmpfs an interrupted call undoes its work and
 // restarts, so a long one may never end.
 const allocateStep = 8 << 20

@@ -69,7 +69,8 @@ func Space(dir string) (total, free int64, err error) {
 	if st.Blocks == 0 {
 		return 0, 0, &fs.PathError{Op: "statfs", Path: dir, Err: errors.ErrUnsupported}
 	}
-	return int64(st.Blocks) * int64(st.Bsize), int64(st.Bavail) * int64(st.Bsize), nil
+	block := blockBytes(&st)
+	return int64(st.Blocks) * block, int64(st.Bavail) * block, nil
 }
 
 // retry repeats a call while a signal interrupts it.
