@@ -103,7 +103,8 @@ func New(fsys vfs.FS, dir string, bytes, volume int64) *Reserve {
 }
 
 // Adopt finds the files that an earlier process left. It enlarges files that are smaller
-// than those of this reserve, unless the disk is full, and removes larger ones.
+// than those of this reserve, unless the disk is full, and removes larger ones and those
+// that are too small to be of use.
 func (r *Reserve) Adopt() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,9 +122,12 @@ func (r *Reserve) Adopt() error {
 		if size < r.file && r.Free() >= r.file {
 			size = r.file
 		}
-		if err == nil && info.Regular && size > 0 && size <= r.file && number <= files && r.allocate(name, size) == nil {
+		if err == nil && info.Regular && size >= fileUnit && size <= r.file && number <= files && r.allocate(name, size) == nil {
 			r.setLocked(int(number-1), size)
 			continue
+		}
+		if err == nil && !info.Regular && r.file > 0 && number <= files {
+			return fmt.Errorf("%s is not a regular file: move it away, the database needs the name", name)
 		}
 		if err == nil && info.Regular {
 			err = r.fs.Remove(path.Join(r.dir, name))
@@ -144,13 +148,19 @@ func (r *Reserve) allocate(name string, size int64) error {
 	return errors.Join(f.Preallocate(0, size), f.Close())
 }
 
-// Refill makes the missing files. It stops at the first that the disk has no space for.
+// Refill makes the missing files, also those that somebody else has removed. It stops at
+// the first that the disk has no space for.
 func (r *Reserve) Refill() error {
-	if r.Full() {
+	if r.file == 0 {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for i := range r.sizes {
+		if _, err := r.fs.Stat(r.path(i)); errors.Is(err, fs.ErrNotExist) {
+			r.setLocked(i, 0)
+		}
+	}
 	for i := range r.sizes {
 		if r.sizes[i] > 0 {
 			continue

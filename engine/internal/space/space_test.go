@@ -108,17 +108,17 @@ func TestAdopt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	check(t, m.MkdirAll(dir+"/000008.reserve"))
+	check(t, m.MkdirAll(dir+"/000010.reserve"))
 	r := New(m, dir, 64<<10, 4<<20)
 	check(t, r.Adopt())
 	names, err := m.List(dir)
 	check(t, err)
-	want := []string{"000001.reserve", "000002.reserve", "000003.reserve", "000004.reserve", "000008.reserve", "1.reserve", "x"}
+	want := []string{"000001.reserve", "000002.reserve", "000003.reserve", "000004.reserve", "000010.reserve", "1.reserve", "x"}
 	if !slices.Equal(names, want) || r.Bytes() != 32<<10 || r.Full() {
 		t.Errorf("%q, %d bytes, full %t; want %q", names, r.Bytes(), r.Full(), want)
 	}
 
-	check(t, m.Remove(dir+"/000008.reserve"))
+	check(t, m.Remove(dir+"/000010.reserve"))
 	small := New(m, dir, 32<<10, 4<<20)
 	check(t, errors.Join(small.Adopt(), small.Refill()))
 	fill(t, m, "other", 8<<10-1)
@@ -328,4 +328,64 @@ func TestCrash(t *testing.T) {
 	if states < 4*files || r.Bytes() != 0 {
 		t.Errorf("%d states, %d bytes", states, r.Bytes())
 	}
+}
+
+// TestShortFiles finds files of the reserve that are too short, as after a kill while zeros
+// were written or on a volume that was enlarged. With space on the disk the reserve gets
+// its size.
+func TestShortFiles(t *testing.T) {
+	for _, size := range []int64{1, 4 << 10} {
+		m := disk(t, 1<<20)
+		for i := range files {
+			if _, err := write(t, m, dir+"/"+filename.Make(filename.Reserve, uint64(i+1)), size); err != nil {
+				t.Fatal(err)
+			}
+		}
+		full := m.Clone()
+		s, err := full.Space(dir)
+		check(t, err)
+		full.SetCapacity(s.Total - s.Free)
+		for _, c := range []struct {
+			disk *vfs.Mem
+			want int64
+		}{{m, 64 << 10}, {full, files * (size / fileUnit * fileUnit)}} {
+			r := New(c.disk, dir, MaxBytes, 1<<20)
+			check(t, r.Adopt())
+			if err := r.Refill(); err != nil && !NoSpace(err) {
+				t.Error(err)
+			}
+			if r.Bytes() != c.want {
+				t.Errorf("files of %d bytes: the reserve has %d, want %d", size, r.Bytes(), c.want)
+			}
+		}
+	}
+}
+
+// TestRemovedFiles removes files of the reserve in use, as an operator does who needs
+// space.
+func TestRemovedFiles(t *testing.T) {
+	m := disk(t, 1<<20)
+	r := New(m, dir, MaxBytes, 1<<20)
+	check(t, r.Refill())
+	for i := range 6 {
+		check(t, m.Remove(dir+"/"+filename.Make(filename.Reserve, uint64(i+1))))
+	}
+	fill(t, m, "filler", 0)
+	if err := r.Refill(); !NoSpace(err) || r.Full() || r.Bytes() != 16<<10 {
+		t.Errorf("Refill: %v, full %t, %d bytes, want %d", err, r.Full(), r.Bytes(), 16<<10)
+	}
+	if err := r.Admit(Delete, 1, 0, 0); err == nil {
+		t.Error("a delete is admitted, but the disk is full")
+	}
+}
+
+// TestForeignName has a directory of the name of a file of the reserve.
+func TestForeignName(t *testing.T) {
+	m := disk(t, 1<<20)
+	check(t, m.MkdirAll(dir+"/000002.reserve"))
+	err := New(m, dir, MaxBytes, 1<<20).Adopt()
+	if err == nil || !strings.Contains(err.Error(), "000002.reserve is not a regular file: move it away") {
+		t.Errorf("Adopt: %v", err)
+	}
+	check(t, New(m, dir, -1, 1<<20).Adopt())
 }
