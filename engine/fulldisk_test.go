@@ -344,6 +344,44 @@ func TestNoReserve(t *testing.T) {
 	}
 }
 
+// TestDropAfterReclaim frees a little more than one file of the reserve on a disk that had
+// no free byte, and lets the background work and another file use the rest. The drop of a
+// table must still be accepted.
+func TestDropAfterReclaim(t *testing.T) {
+	const capacity = 16 << 20
+	f := newFullDisk(t, capacity, 64<<10, 500, false)
+	check(t, "CreateTable", f.db.CreateTable(t.Context(), "Other"))
+	for range 3000 {
+		check(t, "insert", f.insert())
+	}
+	f.disk = f.disk.Clone() // as after a kill
+	f.o.FS = f.disk
+	names, err := f.disk.List("db")
+	check(t, "List", err)
+	for _, name := range names {
+		if strings.HasSuffix(name, ".reserve") {
+			check(t, "Remove", f.disk.Remove("db/"+name))
+		}
+	}
+	f.otherFile("other", capacity/16/8*5/4)
+	f.db = mustOpen(t, "db", f.o)
+	for range 20 {
+		if _, err := f.db.Step(t.Context()); !errors.Is(err, syscall.ENOSPC) {
+			check(t, "Step", err)
+		}
+	}
+	f.otherFile("rest", 0)
+	if err := f.db.DeleteTable(t.Context(), "Other"); err != nil {
+		t.Errorf("DeleteTable after the background work: %v", err)
+	}
+	if err := f.db.DeleteTable(t.Context(), table); err != nil {
+		t.Errorf("DeleteTable after the background work: %v", err)
+	}
+	f.rows = map[string]edm.Entity{}
+	check(t, "CreateTable", f.retryCall(func() error { return f.db.CreateTable(t.Context(), table) }))
+	f.reopen()
+}
+
 // TestSnapshotOnFullDisk deletes rows of a full disk while a snapshot needs them, and the
 // background work keeps them. When the snapshot is closed, their space must become free
 // without another delete.

@@ -8,8 +8,11 @@
 // The uses of the reserve end at different levels, so that no use takes what a more
 // important one needs:
 //
-//	deletes of entities                       leave five eighths
-//	drops of tables                           leave an eighth
-//	sstables, and records already in the log  leave an eighth
-//	manifests                                 may use all of it
+//	deletes of entities  leave five eighths
+//	sstables             leave an eighth
+//	drops of tables      leave a sixteenth
+//	manifests            may use all of it
+//
+// Free space counts for the levels as the files do, because what is left of a removed file
+// is free. Writes of the log may remove every file: their records were admitted before.
 package space

@@ -35,9 +35,9 @@ func (r *Reserve) leaves(name string) (n int, ok bool) {
 	}
 	switch kind, _ := filename.Parse(base); kind {
 	case filename.WAL:
-		return logLeaves, true
+		return 0, true
 	case filename.SSTable:
-		return outputsLeave, true
+		return files * outputsLeave / levels, true
 	default:
 		return 0, false
 	}

@@ -48,12 +48,13 @@ func share(limit, volume, shares int64) int64 {
 	return min(limit, volume/shares)
 }
 
-// The files that each use leaves in the reserve.
+// The shares of a complete reserve that each use leaves, of levels. A drop needs little,
+// and may use more than an sstable: after it, whole files can be removed.
 const (
-	deletesLeave = files * 5 / 8
-	dropsLeave   = files / 8
-	outputsLeave = files / 8
-	logLeaves    = files / 8
+	levels       = 2 * files
+	deletesLeave = levels * 5 / 8
+	outputsLeave = levels / 8
+	dropsLeave   = levels / 16
 )
 
 // manifestBytes is what a drop leaves for manifests if the reserve is used up.
@@ -274,12 +275,12 @@ func (r *Reserve) Admit(use Use, grow, flush, work int64) error {
 func (r *Reserve) ForOutputs() int64 { return r.above(outputsLeave) }
 
 // above returns the free bytes with those of the reserve, without what a complete
-// reserve of the given number of files has: others may use only what is missing from it.
+// reserve has at the given level: others may use only what is missing from it.
 func (r *Reserve) above(leave int64) int64 {
 	free := r.Free()
 	missing := files - int64(r.count.Load())
 	have := r.Bytes()
-	keep := (have + missing*r.file) / files * leave
+	keep := (have + missing*r.file) / levels * leave
 	return free - keep + min(have, math.MaxInt64-free)
 }
 

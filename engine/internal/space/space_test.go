@@ -170,7 +170,7 @@ func TestWritesOnFullDisk(t *testing.T) {
 		want int64 // bytes that can be written
 	}{
 		{dir + "/" + filename.ManifestTemp, 8 * file},
-		{dir + "/000001.wal", 7 * file},
+		{dir + "/000001.wal", 8 * file},
 		{dir + "/000001.sst", 7 * file},
 		{dir + "/other", 0},
 		{"000001.wal", 0},
@@ -191,6 +191,21 @@ func TestWritesOnFullDisk(t *testing.T) {
 				t.Errorf("%s: %d bytes of the reserve are used for %d", c.name, used, written)
 			}
 		}
+	}
+}
+
+// TestLogBesideSSTable writes a record to the log when an sstable has used all of the
+// reserve that it may use. Otherwise the log would fail.
+func TestLogBesideSSTable(t *testing.T) {
+	m := disk(t, 1<<20)
+	r := New(m, dir, MaxBytes, 1<<20)
+	check(t, r.Refill())
+	fill(t, m, "filler", 0)
+	if n, err := write(t, r.FS(), dir+"/000001.sst", 1<<20); !NoSpace(err) {
+		t.Fatalf("an sstable of %d bytes: %v", n, err)
+	}
+	if n, err := write(t, r.FS(), dir+"/000001.wal", 4<<10); err != nil {
+		t.Errorf("%d bytes of the log are written: %v", n, err)
 	}
 }
 
@@ -244,15 +259,15 @@ func TestAdmit(t *testing.T) {
 		write       int64 // the greatest growth that is admitted, -1 for none
 		del, drop   int64
 	}{
-		{100_000, 0, 100_000 - 5_000 - 3_000, 100_000 + 3*file, 100_000 + 7*file},
-		{8_000, 0, 0, 8_000 + 3*file, 8_000 + 7*file},
-		{7_999, 0, -1, 7_999 + 3*file, 7_999 + 7*file},
-		{100_000, 1, -1, 100_000 + 2*file, 100_000 + 6*file},
-		{0, 0, -1, 3 * file, 7 * file},
-		{0, 3, -1, 0, 4 * file},
+		{100_000, 0, 100_000 - 5_000 - 3_000, 100_000 + 3*file, 100_000 + 15*file/2},
+		{8_000, 0, 0, 8_000 + 3*file, 8_000 + 15*file/2},
+		{7_999, 0, -1, 7_999 + 3*file, 7_999 + 15*file/2},
+		{100_000, 1, -1, 100_000 + 2*file, 100_000 + 13*file/2},
+		{0, 0, -1, 3 * file, 15 * file / 2},
+		{0, 3, -1, 0, 9 * file / 2},
 		{0, 8, -1, -1, -1},
-		{file, 8, -1, -1, 0},
-		{file + 100, 8, -1, -1, 100},
+		{file / 2, 8, -1, -1, 0},
+		{file/2 + 100, 8, -1, -1, 100},
 	} {
 		m := disk(t, 1<<20)
 		r := New(m, dir, MaxBytes, 1<<20)
