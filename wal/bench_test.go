@@ -33,6 +33,45 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
+// BenchmarkSync syncs each record to a new file on the disk.
+func BenchmarkSync(b *testing.B) {
+	for _, n := range []int{300, 21_000} {
+		b.Run(fmt.Sprintf("payload=%d", n), func(b *testing.B) {
+			image := make([]byte, 64<<20)
+			payload := []byte(testPayload(1, n))
+			files := 0
+			var s *Segment
+			next := func() {
+				if s != nil {
+					s.Close()
+				}
+				files++
+				var err error
+				if s, err = create(vfs.OS(), fmt.Sprintf("%s/%d", b.TempDir(), files), testHeader(), image, CreateOptions{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			next()
+			seq := testHeader().FirstSeq
+			b.SetBytes(recordBytes(int64(n)))
+			for b.Loop() {
+				if s.maxPayload() < int64(n) {
+					b.StopTimer()
+					next()
+					seq = testHeader().FirstSeq
+					b.StartTimer()
+				}
+				appendRecord(s, Record{FirstSeq: seq, Count: 1}, payload)
+				seq++
+				if err := s.Sync(s.Tail()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			s.Close()
+		})
+	}
+}
+
 // BenchmarkReplay reads a segment that holds records of 300 bytes.
 func BenchmarkReplay(b *testing.B) {
 	mem := vfs.NewMem()

@@ -87,9 +87,9 @@ func (s *Segment) reuseFile(fs vfs.FS, path string, o CreateOptions) error {
 }
 
 // start makes f the file of the segment and the header durable. The first allocated
-// bytes of f have space on the disk.
+// bytes of f have been written before.
 func (s *Segment) start(f vfs.File, allocated int64) error {
-	s.file, s.allocated = f, allocated
+	s.file, s.allocated, s.zeroed = f, allocated, allocated
 	if err := s.grow(HeaderLen); err != nil {
 		return fmt.Errorf("preallocate: %w", err)
 	}

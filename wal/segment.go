@@ -14,7 +14,16 @@ const (
 	firstGrowth = 256 << 10 // first preallocation of a new file
 	growthRatio = 4         // growth of later preallocations, up to the capacity
 	leastGrowth = 4 << 10   // growth on a full disk is a multiple of it
+
+	// maxZeros limits the zeros that a sync writes behind the records.
+	maxZeros = 256 << 10
+	// zerosAtOnce is the size of a write of zeros. File systems keep what one write
+	// adds in few large units of memory, and larger ones make each later sync slower.
+	zerosAtOnce = 16 << 10
 )
+
+// zeros are written to files and never changed.
+var zeros [zerosAtOnce]byte
 
 // Record describes a record to append.
 type Record struct {
@@ -53,6 +62,7 @@ type Segment struct {
 	file      vfs.File
 	written   int64 // the file holds the image up to here
 	allocated int64 // the file has space up to here
+	zeroed    int64 // the file has been written up to here, with zeros behind written
 	err       error // the first failure, which all later calls return
 }
 
@@ -177,6 +187,9 @@ func (s *Segment) Sync(upto int64) error {
 	if upto <= s.synced.Load() {
 		return nil
 	}
+	if err := s.writeZeros(); err != nil {
+		return s.fail("write", err)
+	}
 	if err := s.file.Sync(); err != nil {
 		return s.fail("sync", err)
 	}
@@ -246,6 +259,28 @@ func (s *Segment) grow(upto int64) error {
 		return err
 	}
 	s.allocated = want
+	return nil
+}
+
+// writeZeros overwrites preallocated space behind the records with zeros, once the
+// records have reached its end. A file system may have to commit metadata with the sync
+// of the first write to preallocated space. Later writes then need no such commit: for
+// records of 21 KB a sync takes half the time and three quarters of the CPU
+// (BenchmarkSync).
+func (s *Segment) writeZeros() error {
+	if s.written <= s.zeroed {
+		return nil
+	}
+	end := min(s.written+max(zerosAtOnce, min(s.written, maxZeros)), s.allocated)
+	for s.zeroed = s.written; s.zeroed < end; {
+		next := min((s.zeroed/zerosAtOnce+1)*zerosAtOnce, end)
+		if _, err := s.file.WriteAt(zeros[:next-s.zeroed], s.zeroed); noSpace(err) {
+			return nil // the next record may fit
+		} else if err != nil {
+			return err
+		}
+		s.zeroed = next
+	}
 	return nil
 }
 
