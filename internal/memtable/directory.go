@@ -3,6 +3,7 @@ package memtable
 import (
 	"bytes"
 	"cmp"
+	"math"
 	"slices"
 	"sync"
 
@@ -53,8 +54,12 @@ type partitionRef struct {
 	keyLen uint16
 }
 
+// probeOff is the offset of a partitionRef whose key is the probe of the directory.
+const probeOff = math.MaxUint32
+
 const (
-	refBytes = 26 // a partitionRef, its share of a half-full tree included
+	treeDegree = 64 // of the directory's tree
+	refBytes   = 26 // a partitionRef, its share of a half-full tree included
 	// minArrayShare is the least ratio of partitions in the array to partitions in
 	// the tree.
 	minArrayShare = 4

@@ -14,7 +14,7 @@
 //	        form                rows     location of the rows <------+
 //	        formOne                1     in the partition itself
 //	        formArray, ...     2..32     sorted array of 4, 8, 16 or 32 items (slabs)
-//	        formTree             33+     google/btree
+//	        formTree             33+     B+tree
 //
 //	item:   [prefix of the RowKey | sequence and kind | offset in the image | previous version]
 //	                                                                            |

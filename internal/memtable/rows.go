@@ -3,9 +3,6 @@ package memtable
 import (
 	"bytes"
 	"encoding/binary"
-	"math"
-
-	"github.com/google/btree"
 )
 
 // item is the newest version of a row of a partition.
@@ -16,9 +13,6 @@ type item struct {
 	prev   uint32 // 1 + index of the previous version, 0 if none is kept
 }
 
-// probeOff is the offset of an item whose key is the probe of the shard.
-const probeOff = math.MaxUint32
-
 // form is the data structure of the rows of a partition.
 type form uint8
 
@@ -26,26 +20,17 @@ type form uint8
 const (
 	formOne   form = 0              // in the partition itself
 	formArray form = 1              // in a sorted array of 4; the next forms double it up to 32
-	formTree  form = 1 + arrayForms // in a btree
+	formTree  form = 1 + arrayForms // in a tree
 
 	arrayForms = 4
-	treeDegree = 64
 )
 
 // capacity returns the number of items in an array of the form f.
 func (f form) capacity() uint32 { return 2 << f }
 
-// less orders the items of one partition.
+// before reports whether the key of the entry at a is before that of the entry at b.
 // +checklocks:s.mu
-func (s *shard) less(a, b item) bool {
-	if a.prefix != b.prefix {
-		return a.prefix < b.prefix
-	}
-	return s.lessKey(a.off, b.off)
-}
-
-// +checklocks:s.mu
-func (s *shard) lessKey(a, b uint32) bool { return bytes.Compare(s.key(a), s.key(b)) < 0 }
+func (s *shard) before(a, b uint32) bool { return bytes.Compare(s.key(a), s.key(b)) < 0 }
 
 // shared returns the prefix that the RowKeys of all rows in p share.
 func (s *shard) shared(p *partition) []byte {
@@ -89,13 +74,6 @@ func (s *shard) prefixFor(p *partition, key []byte) (prefix uint64, where int) {
 		return 0, -1
 	}
 	return prefixOf(row[n:]), 0
-}
-
-// probeOf returns an item with the given key, valid until the next call.
-// +checklocks:s.mu
-func (s *shard) probeOf(prefix uint64, key []byte) item {
-	s.probe = append(s.probe[:0], key...)
-	return item{prefix: prefix, off: probeOff}
 }
 
 // items returns the rows of p, which must not be a tree, in order. The caller may
@@ -151,7 +129,10 @@ func (s *shard) row(p *partition, key []byte) (item, bool) {
 		}
 		return items[i], true
 	}
-	return s.trees[p.handle].Get(s.probeOf(prefixOf(row[len(shared):]), key))
+	if it := s.findIn(s.trees[p.handle], prefixOf(row[len(shared):]), key); it != nil {
+		return *it, true
+	}
+	return item{}, false
 }
 
 // put makes it the newest version of its row. The RowKey must have the shared
@@ -159,15 +140,10 @@ func (s *shard) row(p *partition, key []byte) (item, bool) {
 // +checklocks:s.mu
 func (s *shard) put(p *partition, it item, keep uint64) {
 	if p.form == formTree {
-		tree := s.trees[p.handle]
-		old, replaced := tree.ReplaceOrInsert(it)
-		if !replaced {
+		if old := s.insert(s.trees[p.handle], it); old != nil {
+			*old = s.replace(*old, it, keep)
+		} else {
 			p.rows++
-			s.grew(treeItemBytes)
-			return
-		}
-		if it = s.replace(old, it, keep); it.prev != 0 {
-			tree.ReplaceOrInsert(it)
 		}
 		return
 	}
@@ -196,8 +172,8 @@ func (s *shard) promote(p *partition) {
 	p.form++
 	if p.form == formTree {
 		p.handle = uint32(len(s.trees))
-		s.trees = append(s.trees, s.treeOf(items))
-		s.grew(treeBytes + len(items)*treeItemBytes)
+		s.trees = append(s.trees, s.newTree(items))
+		s.grew(treeBytes)
 	} else {
 		p.handle = s.newArray(p.form)
 		copy(s.items(p), items)
@@ -221,22 +197,12 @@ func (s *shard) newArray(f form) uint32 {
 	return i
 }
 
-// treeOf returns a tree of items.
-func (s *shard) treeOf(items []item) *btree.BTreeG[item] {
-	tree := btree.NewWithFreeListG(treeDegree, s.lessFunc, s.nodes)
-	for _, it := range items {
-		tree.ReplaceOrInsert(it)
-	}
-	return tree
-}
-
 // shrink reduces the shared prefix of the RowKeys of p to n bytes or fewer and
-// updates the prefixes of all items. The order of the rows does not change, but a
-// tree must be rebuilt, because its items cannot be changed in place.
+// updates the prefixes of all items. The order of the rows does not change.
 // +checklocks:s.mu
 func (s *shard) shrink(p *partition, n int) {
 	// A client can choose keys so that each shortens the prefix by one byte. After
-	// some rebuilds, halving the prefix bounds their number.
+	// some updates of a tree, halving the prefix bounds their number.
 	const exactBreaks = 16
 	if p.form == formTree {
 		if p.breaks < exactBreaks {
@@ -249,26 +215,22 @@ func (s *shard) shrink(p *partition, n int) {
 	}
 	p.shared = uint16(n)
 	at := int(p.keyLen) + n
-	if p.form != formTree {
-		items := s.items(p)
-		for i := range items {
-			items[i].prefix = prefixOf(s.key(items[i].off)[at:])
-		}
+	if p.form == formTree {
+		t := s.trees[p.handle]
+		s.setPrefixes(t.root, at)
+		t.max = t.last.items[t.last.n-1].prefix
 		return
 	}
-	items := make([]item, 0, p.rows)
-	s.trees[p.handle].Ascend(func(it item) bool {
-		it.prefix = prefixOf(s.key(it.off)[at:]) // +checklocksignore: called under mu
-		items = append(items, it)
-		return true
-	})
-	s.trees[p.handle] = s.treeOf(items)
+	items := s.items(p)
+	for i := range items {
+		items[i].prefix = prefixOf(s.key(items[i].off)[at:])
+	}
 }
 
 // ascend calls fn with the rows of p whose key is at least from, in order, until fn
 // returns false. A nil from is the start.
 // +checklocks:s.mu
-func (s *shard) ascend(p *partition, from []byte, fn btree.ItemIteratorG[item]) {
+func (s *shard) ascend(p *partition, from []byte, fn func(item) bool) {
 	prefix, where := uint64(0), -1
 	if from != nil {
 		prefix, where = s.prefixFor(p, from)
@@ -277,11 +239,11 @@ func (s *shard) ascend(p *partition, from []byte, fn btree.ItemIteratorG[item]) 
 		return
 	}
 	if p.form == formTree {
-		if where < 0 {
-			s.trees[p.handle].Ascend(fn)
-		} else {
-			s.trees[p.handle].AscendGreaterOrEqual(s.probeOf(prefix, from), fn)
+		leaf, i := s.trees[p.handle].first, 0
+		if where == 0 {
+			leaf, i, _ = s.leafOf(s.trees[p.handle], prefix, from)
 		}
+		leaf.ascend(i, fn)
 		return
 	}
 	items, i := s.items(p), 0
@@ -296,7 +258,7 @@ func (s *shard) ascend(p *partition, from []byte, fn btree.ItemIteratorG[item]) 
 // descend calls fn with the rows of p whose key is at most from, in reverse order,
 // until fn returns false. A nil from is the end.
 // +checklocks:s.mu
-func (s *shard) descend(p *partition, from []byte, fn btree.ItemIteratorG[item]) {
+func (s *shard) descend(p *partition, from []byte, fn func(item) bool) {
 	prefix, where := uint64(0), 1
 	if from != nil {
 		prefix, where = s.prefixFor(p, from)
@@ -305,11 +267,16 @@ func (s *shard) descend(p *partition, from []byte, fn btree.ItemIteratorG[item])
 		return
 	}
 	if p.form == formTree {
-		if where > 0 {
-			s.trees[p.handle].Descend(fn)
-		} else {
-			s.trees[p.handle].DescendLessOrEqual(s.probeOf(prefix, from), fn)
+		leaf := s.trees[p.handle].last
+		i := leaf.n - 1
+		if where == 0 {
+			at, found := 0, false
+			leaf, at, found = s.leafOf(s.trees[p.handle], prefix, from)
+			if i = at - 1; found {
+				i = at
+			}
 		}
+		leaf.descend(i, fn)
 		return
 	}
 	items := s.items(p)

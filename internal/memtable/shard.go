@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"sync"
 
-	"github.com/google/btree"
 	"github.com/tablerock-db/tablerock/codec"
 )
 
@@ -15,8 +14,7 @@ const (
 	partitionBytes = 48
 	versionBytes   = 16
 	slotBytes      = 8
-	treeBytes      = 168 // an empty tree
-	treeItemBytes  = 36  // an item in a tree, its share of half-full nodes included
+	treeBytes      = 40 // a tree without nodes, its share of the list of trees included
 )
 
 // shard contains the partitions whose hash modulo shardCount is its index.
@@ -35,15 +33,12 @@ type shard struct {
 	// +checklocks:mu
 	freeArrays [arrayForms][]uint32
 	// +checklocks:mu
-	trees []*btree.BTreeG[item]
+	trees []*tree
 	// Versions that are not the newest, and 1 + the index of the first free one.
 	// +checklocks:mu
 	versions slab[version]
 	// +checklocks:mu
 	freeVersion uint32
-	// The key of an item with the offset probeOff.
-	// +checklocks:mu
-	probe []byte
 	// Number of versions, the newest ones included.
 	// +checklocks:mu
 	versionCount int
@@ -51,9 +46,7 @@ type shard struct {
 	// +checklocks:mu
 	uncounted int
 
-	table    *Table
-	lessFunc btree.LessFunc[item]
-	nodes    *btree.FreeListG[item]
+	table *Table
 
 	_ [64]byte // no two mutexes in one cache line
 }
@@ -67,7 +60,7 @@ type partition struct {
 	keyLen uint16  // length of the table id and the PartitionKey with its end
 	shared uint16  // length of a prefix that all RowKeys share
 	form   form
-	breaks uint8 // number of times that a tree was rebuilt with a shorter prefix
+	breaks uint8 // number of times that the prefix of a tree became shorter
 }
 
 // version is an older version of a row.
@@ -77,11 +70,7 @@ type version struct {
 	prev  uint32
 }
 
-func (s *shard) init(t *Table) {
-	s.table = t
-	s.lessFunc = s.less
-	s.nodes = btree.NewFreeListG[item](0)
-}
+func (s *shard) init(t *Table) { s.table = t }
 
 // grew counts n allocated bytes.
 // +checklocks:s.mu
@@ -246,11 +235,5 @@ func (s *shard) visible(it item, snap uint64) (version, bool) {
 	return v, true
 }
 
-// key returns the user key of an item: that of its entry, or the probe.
-// +checklocks:s.mu
-func (s *shard) key(off uint32) []byte {
-	if off == probeOff {
-		return s.probe
-	}
-	return codec.EntryKey(s.table.image[off:])
-}
+// key returns the user key of the entry at off.
+func (s *shard) key(off uint32) []byte { return codec.EntryKey(s.table.image[off:]) }
