@@ -10,30 +10,42 @@ import (
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
-// storedGroup is a group, or a part of one, as it is in the file.
+// storedGroup is the memory of a reader for a group: for its bytes as they are in the
+// file, and for what the cache does not keep.
 type storedGroup struct {
 	off   int64
-	bytes []byte
+	bytes []byte // of the group or of a part of it; empty if none was read
+	head  head   // in bytes, if the cache does not keep it
+	unit  []byte // for a decoded heap unit that the cache does not keep
 }
 
-// storedGroups has buffers of *storedGroup for all readers.
+// storedGroups has free memory of all readers. Without it, each get that reads a group
+// would allocate.
 var storedGroups = sync.Pool{New: func() any { return new(storedGroup) }}
 
-// maxStoredBytes is the length of the longest group that is read at once.
+// maxStoredBytes is the length of the longest group that is read at once, and of the
+// longest memory in storedGroups.
 const maxStoredBytes = 64 << 10
 
-// readStored reads n bytes at off.
-func (r *Reader) readStored(off int64, n int) (*storedGroup, error) {
-	s := storedGroups.Get().(*storedGroup)
+func newStored() *storedGroup { return storedGroups.Get().(*storedGroup) }
+
+// free releases s, which may be nil.
+func (s *storedGroup) free() {
+	if s != nil && cap(s.bytes) <= maxStoredBytes && cap(s.unit) <= maxStoredBytes {
+		cache.Poison(s.bytes)
+		cache.Poison(s.unit)
+		s.bytes = s.bytes[:0]
+		storedGroups.Put(s)
+	}
+}
+
+// read reads n bytes at off.
+func (s *storedGroup) read(r *Reader, off int64, n int) error {
 	if cap(s.bytes) < n {
 		s.bytes = make([]byte, n)
 	}
 	s.off, s.bytes = off, s.bytes[:n]
-	if err := r.read(s.bytes, off); err != nil {
-		storedGroups.Put(s)
-		return nil, err
-	}
-	return s, nil
+	return r.read(s.bytes, off)
 }
 
 // section returns n bytes at off, and false if s does not have them.
@@ -62,59 +74,57 @@ const (
 	scanUses     = 4
 )
 
-// head returns the head of group g, pinned. If the cache does not have the head, and
-// whole is set, head reads the whole group at once. It then returns the stored group
-// for loadHeapUnit, and the caller puts it back to storedGroups.
-func (r *Reader) head(g int, whole, fill bool) (*head, cache.Handle, *storedGroup, error) {
+// head returns the head of group g: pinned, or in stored if the cache does not keep it.
+// If whole is set, and the cache does not have the head, stored is the whole group as it
+// is in the file. The caller frees stored after the last use of the head.
+func (r *Reader) head(g int, whole, fill bool) (h *head, pin cache.Handle, stored *storedGroup, err error) {
 	e := &r.index.groups[g]
 	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(e.off), Kind: kindHead}
 	if pin, ok := r.o.Cache.GetAt(key, &r.heads[g]); ok {
 		return pin.Value().(*head), pin, nil, nil
 	}
-	pin, ok := r.o.Cache.Acquire(key, e.head, fill)
-	if ok {
-		return pin.Value().(*head), pin, nil, nil
-	}
-	var stored *storedGroup
-	var err error
-	if whole && e.len <= maxStoredBytes {
-		if stored, err = r.readStored(e.off, e.len); err == nil {
-			copy(pin.Bytes(), stored.bytes)
+	keep := false
+	if fill {
+		var loaded bool
+		if pin, loaded, keep = r.o.Cache.AcquireKept(key, e.head); loaded {
+			return pin.Value().(*head), pin, nil, nil
 		}
-	} else {
-		err = r.read(pin.Bytes(), e.off)
 	}
-	if err == nil {
-		var h *head
-		if h, err = r.decodeHead(pin, e); err == nil {
-			pin.Fill(h, h.memBytes())
+	n := e.head
+	if whole && e.len <= maxStoredBytes {
+		n = e.len
+	}
+	stored = newStored()
+	if err = stored.read(r, e.off, n); err == nil {
+		if keep {
+			copy(pin.Bytes(), stored.bytes)
+			h, err = r.decodePinned(pin, e)
+		} else {
+			h = &stored.head
+			err = r.decodeHead(h, stored.bytes[:e.head:e.head], e)
 		}
 	}
 	if err != nil {
-		if stored != nil {
-			storedGroups.Put(stored)
+		if keep {
+			pin.Fail()
 		}
-		pin.Fail()
+		stored.free()
 		return nil, cache.Handle{}, nil, err
 	}
-	return pin.Value().(*head), pin, stored, nil
+	if keep {
+		pin.Fill(h, h.memBytes())
+	}
+	return h, pin, stored, nil
 }
 
-// decodeHead decodes the head in pin.
-func (r *Reader) decodeHead(pin cache.Handle, e *groupEntry) (*head, error) {
-	p := pin.Bytes()
-	if !r.bind.Check(p, e.off) {
-		return nil, r.corruptf(e.off, "head of %d bytes: wrong sum", len(p))
-	}
+// decodePinned decodes the head in a block of the cache that is being loaded.
+func (r *Reader) decodePinned(pin cache.Handle, e *groupEntry) (*head, error) {
 	h, ok := pin.Value().(*head)
 	if !ok {
 		h = new(head)
 	}
-	if err := h.Decode(p, e.off, e.len, r.shapes); err != nil {
-		return nil, r.corruptf(e.off, "%v", err)
-	}
-	if h.Rows() != e.rows {
-		return nil, r.corruptf(e.off, "group of %d rows, the index says %d", h.Rows(), e.rows)
+	if err := r.decodeHead(h, pin.Bytes(), e); err != nil {
+		return nil, err
 	}
 	if n := len(h.HeapUnits); len(h.hints) < n {
 		h.hints = make([]cache.Hint, n)
@@ -124,6 +134,20 @@ func (r *Reader) decodeHead(pin cache.Handle, e *groupEntry) (*head, error) {
 	return h, nil
 }
 
+// decodeHead decodes the head p of a group into h.
+func (r *Reader) decodeHead(h *head, p []byte, e *groupEntry) error {
+	if !r.bind.Check(p, e.off) {
+		return r.corruptf(e.off, "head of %d bytes: wrong sum", len(p))
+	}
+	if err := h.Decode(p, e.off, e.len, r.shapes); err != nil {
+		return r.corruptf(e.off, "%v", err)
+	}
+	if h.Rows() != e.rows {
+		return r.corruptf(e.off, "group of %d rows, the index says %d", h.Rows(), e.rows)
+	}
+	return nil
+}
+
 func (h *head) memBytes() int { return h.MemBytes() + hintBytes*len(h.hints) }
 
 // headByRows is head for a reader of rows, which counts as the given number of uses. A
@@ -131,7 +155,7 @@ func (h *head) memBytes() int { return h.MemBytes() + hintBytes*len(h.hints) }
 // Readers that pinned the old one keep it.
 func (r *Reader) headByRows(g int, whole, fill bool, uses uint32) (*head, cache.Handle, *storedGroup, error) {
 	h, pin, stored, err := r.head(g, whole, fill)
-	if err != nil || !fill || h.arranged || h.uses.Load() >= arrangeAfter {
+	if err != nil || !fill || pin == (cache.Handle{}) || h.arranged || h.uses.Load() >= arrangeAfter {
 		return h, pin, stored, err
 	}
 	if n := h.uses.Add(uses); n < arrangeAfter || n-uses >= arrangeAfter {
@@ -142,39 +166,56 @@ func (r *Reader) headByRows(g int, whole, fill bool, uses uint32) (*head, cache.
 		return h, pin, stored, nil
 	}
 	copy(by.Bytes(), pin.Bytes())
-	n, err := r.decodeHead(by, &r.index.groups[g])
+	n, err := r.decodePinned(by, &r.index.groups[g])
 	if err != nil { // the memory of the block was damaged
 		by.Fail()
 		return h, pin, stored, nil
 	}
-	work := storedGroups.Get().(*storedGroup)
+	work := newStored()
 	work.bytes = n.Arrange(work.bytes)
-	storedGroups.Put(work)
+	work.free()
 	n.arranged = true
 	by.Replace(pin, &r.heads[g], n, n.memBytes())
 	pin.Release()
 	return n, by, stored, nil
 }
 
-// loadHeapUnit returns a decoded heap unit of h, pinned, that was not in the cache.
-// stored may be nil.
-func (r *Reader) loadHeapUnit(key cache.Key, h *rowgroup.Head, u *rowgroup.HeapUnit, stored *storedGroup, fill bool) (cache.Handle, error) {
-	pin, ok := r.o.Cache.Acquire(key, u.Raw, fill)
-	if ok {
-		return pin, nil
-	}
-	err := r.decompress(pin.Bytes(), u.Off, u.Stored, stored, "heap unit")
-	if err == nil {
-		if damage := h.CheckHeapUnit(u, pin.Bytes()); damage != nil {
-			err = r.corruptf(u.Off, "heap unit: %v", damage)
-		}
-	}
+// loadHeapUnit loads a heap unit of h into a block of the cache, or ends the load.
+func (r *Reader) loadHeapUnit(pin cache.Handle, h *rowgroup.Head, u *rowgroup.HeapUnit, stored *storedGroup) error {
+	p, err := r.heapUnit(pin.Bytes(), h, u, stored)
 	if err != nil {
 		pin.Fail()
-		return cache.Handle{}, err
+		return err
 	}
+	copy(pin.Bytes(), p) // of itself if it was compressed
 	pin.Fill(nil, 0)
-	return pin, nil
+	return nil
+}
+
+// ownHeapUnit returns a decoded heap unit of h in the memory of stored, valid until the
+// next one.
+func (r *Reader) ownHeapUnit(h *rowgroup.Head, u *rowgroup.HeapUnit, stored *storedGroup) ([]byte, error) {
+	if len(stored.bytes) == 0 {
+		if err := stored.read(r, u.Off, u.Stored); err != nil {
+			return nil, err
+		}
+	}
+	if cap(stored.unit) < u.Raw {
+		stored.unit = make([]byte, u.Raw)
+	}
+	return r.heapUnit(stored.unit[:u.Raw], h, u, stored)
+}
+
+// heapUnit returns a decoded heap unit of h: in raw, or in stored if it is not compressed.
+func (r *Reader) heapUnit(raw []byte, h *rowgroup.Head, u *rowgroup.HeapUnit, stored *storedGroup) ([]byte, error) {
+	p, err := r.decompress(raw, u.Off, u.Stored, stored, "heap unit")
+	if err != nil {
+		return nil, err
+	}
+	if damage := h.CheckHeapUnit(u, p); damage != nil {
+		return nil, r.corruptf(u.Off, "heap unit: %v", damage)
+	}
+	return p, nil
 }
 
 // valueBlock returns a decoded big value, pinned. stored may be nil.
@@ -187,38 +228,44 @@ func (r *Reader) valueBlock(e *rowgroup.ValueBlock, stored *storedGroup, fill bo
 	if pin, ok = r.o.Cache.Acquire(key, e.Raw, fill); ok {
 		return pin, nil
 	}
-	if err := r.decompress(pin.Bytes(), e.Off, e.Stored, stored, "value block"); err != nil {
+	p, err := r.decompress(pin.Bytes(), e.Off, e.Stored, stored, "value block")
+	if err != nil {
 		pin.Fail()
 		return cache.Handle{}, err
 	}
+	copy(pin.Bytes(), p) // of itself if it was compressed
 	pin.Fill(nil, 0)
 	return pin, nil
 }
 
-// decompress decodes the section of n stored bytes at off into raw. stored may be nil.
-func (r *Reader) decompress(raw []byte, off int64, n int, stored *storedGroup, what string) error {
+// decompress decodes the section of n stored bytes at off, which stored may have. The
+// result is in raw, whose length is that of the decoded section, or in stored.
+func (r *Reader) decompress(raw []byte, off int64, n int, stored *storedGroup, what string) ([]byte, error) {
 	p, ok := stored.section(off, n)
 	if !ok {
-		s, err := r.readStored(off, n)
-		if err != nil {
-			return err
+		s := newStored()
+		defer s.free()
+		if err := s.read(r, off, n); err != nil {
+			return nil, err
 		}
-		defer storedGroups.Put(s)
 		p = s.bytes
 	}
 	if !r.bind.Check(p, off) {
-		return r.corruptf(off, "%s of %d bytes: wrong sum", what, n)
+		return nil, r.corruptf(off, "%s of %d bytes: wrong sum", what, n)
 	}
 	p = p[:n-sumBytes]
 	if len(p) == len(raw) {
+		if ok {
+			return p, nil
+		}
 		copy(raw, p)
-		return nil
+		return raw, nil
 	}
 	if n, err := s2.DecodedLen(p); err != nil || n != len(raw) {
-		return r.corruptf(off, "%s decodes to %d bytes, not %d", what, n, len(raw))
+		return nil, r.corruptf(off, "%s decodes to %d bytes, not %d", what, n, len(raw))
 	}
 	if _, err := s2.Decode(raw, p); err != nil {
-		return r.corruptf(off, "%s: %v", what, err)
+		return nil, r.corruptf(off, "%s: %v", what, err)
 	}
-	return nil
+	return raw, nil
 }

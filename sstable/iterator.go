@@ -269,8 +269,8 @@ func (it *Iterator) loadFor(g int, uses uint32) bool {
 		return false
 	}
 	it.g, it.h = g, &h.Head
-	it.view.pins.stored, it.view.pins.missed = stored, false
-	it.view.pins.head, it.view.pins.hints = pin, h.hints
+	it.view.pins.hold(it.r, h, pin, stored)
+	it.view.pins.missed = false
 	it.view.Attach(&h.Head, &it.view.pins)
 	it.first, it.limit = 0, h.Rows()
 	if g <= it.lowest && it.o.Lower != nil {

@@ -324,17 +324,16 @@ func (r *Reader) Get(key []byte, keyHash uint64, snap uint64, row *Row) (seq uin
 		if err != nil {
 			return 0, 0, false, err
 		}
-		row.pins.stored = stored
 		i, equal := h.Seek(key)
 		for equal && h.Sequence(i) > snap {
 			i++
 			equal = i < h.Rows() && h.Same(i)
 		}
 		if equal {
-			return r.found(h, pin, i, row)
+			return r.found(h, pin, stored, i, row)
 		}
 		pin.Release()
-		row.pins.releaseStored()
+		stored.free()
 		// The next group can begin with older versions of the same key only.
 		g++
 		if i < h.Rows() || g == len(r.index.groups) || !r.index.groups[g].continues {
@@ -344,23 +343,21 @@ func (r *Reader) Get(key []byte, keyHash uint64, snap uint64, row *Row) (seq uin
 }
 
 // found sets row to row i of h.
-func (r *Reader) found(h *head, pin cache.Handle, i int, row *Row) (uint64, codec.Kind, bool, error) {
+func (r *Reader) found(h *head, pin cache.Handle, stored *storedGroup, i int, row *Row) (uint64, codec.Kind, bool, error) {
 	seq, kind := h.Version(i)
 	if kind == codec.KindDelete {
 		pin.Release()
-		row.pins.releaseStored()
+		stored.free()
 		return seq, kind, true, nil
 	}
-	row.pins.r, row.pins.head, row.pins.hints, row.pins.fill = r, pin, h.hints, true
+	row.pins.hold(r, h, pin, stored)
+	row.pins.fill = true
 	row.Attach(&h.Head, &row.pins)
 	row.Set(i)
 	err := row.LoadHeap()
 	if err != nil {
 		row.Release()
 		return 0, 0, false, err
-	}
-	if len(h.ValueBlocks) == 0 {
-		row.pins.releaseStored()
 	}
 	return seq, kind, true, nil
 }

@@ -31,26 +31,28 @@ type pins struct {
 	r           *Reader
 	fill        bool         // keep blocks in the cache
 	missed      bool         // a heap unit was not in the cache
-	stored      *storedGroup // as it is in the file, nil if it was not read
-	head        cache.Handle
-	hints       []cache.Hint // of the heap units of head; nil for a head outside the cache
-	heapUnit    cache.Handle
+	stored      *storedGroup // nil if nothing was read
+	head        cache.Handle // empty if the head is in stored
+	hints       []cache.Hint // of the heap units of head, nil if the head is in stored
+	heapUnit    cache.Handle // empty if the unit is in stored
 	valueBlocks []cache.Handle
 }
 
-func (p *pins) release() {
-	p.releaseStored()
-	p.ReleaseValueBlocks()
-	p.heapUnit.Release()
-	p.head.Release()
-	p.heapUnit, p.head, p.hints = cache.Handle{}, cache.Handle{}, nil
+// hold pins the head h of r: in stored if pin is empty.
+func (p *pins) hold(r *Reader, h *head, pin cache.Handle, stored *storedGroup) {
+	p.r, p.head, p.stored, p.hints = r, pin, stored, nil
+	if pin != (cache.Handle{}) {
+		p.hints = h.hints
+	}
 }
 
-func (p *pins) releaseStored() {
-	if p.stored != nil {
-		storedGroups.Put(p.stored)
-		p.stored = nil
-	}
+func (p *pins) release() {
+	p.stored.free()
+	p.stored = nil
+	p.ReleaseValueBlocks()
+	p.keepUnit(cache.Handle{})
+	p.head.Release()
+	p.head, p.hints = cache.Handle{}, nil
 }
 
 // ReleaseValueBlocks releases the big values of the row before.
@@ -64,22 +66,36 @@ func (p *pins) ReleaseValueBlocks() {
 
 // HeapUnit returns a heap unit and releases the one before.
 func (p *pins) HeapUnit(h *rowgroup.Head, u *rowgroup.HeapUnit) ([]byte, error) {
-	var hint *cache.Hint
+	pin, keep := cache.Handle{}, false
 	if p.hints != nil {
-		hint = &p.hints[u.Index]
-	}
-	key := cache.Key{DB: p.r.o.CacheDB, File: p.r.o.Number, Offset: uint64(u.Off), Kind: kindHeapUnit}
-	pin, ok := p.r.o.Cache.GetAt(key, hint)
-	if !ok {
-		p.missed = true
-		var err error
-		if pin, err = p.r.loadHeapUnit(key, h, u, p.stored, p.fill); err != nil {
-			return nil, err
+		key := cache.Key{DB: p.r.o.CacheDB, File: p.r.o.Number, Offset: uint64(u.Off), Kind: kindHeapUnit}
+		var ok bool
+		if pin, ok = p.r.o.Cache.GetAt(key, &p.hints[u.Index]); !ok && p.fill {
+			pin, ok, keep = p.r.o.Cache.AcquireKept(key, u.Raw)
+		}
+		if ok {
+			p.keepUnit(pin)
+			return pin.Bytes(), nil
 		}
 	}
+	p.missed = true
+	if keep {
+		if err := p.r.loadHeapUnit(pin, h, u, p.stored); err != nil {
+			return nil, err
+		}
+		p.keepUnit(pin)
+		return pin.Bytes(), nil
+	}
+	if p.stored == nil {
+		p.stored = newStored()
+	}
+	p.keepUnit(cache.Handle{})
+	return p.r.ownHeapUnit(h, u, p.stored)
+}
+
+func (p *pins) keepUnit(pin cache.Handle) {
 	p.heapUnit.Release()
 	p.heapUnit = pin
-	return pin.Bytes(), nil
 }
 
 // ValueBlock returns a big value, valid as long as the row.

@@ -112,13 +112,20 @@ func (c *Cache) GetAt(k Key, hint *Hint) (Handle, bool) {
 // Acquire returns the block of k if it is in memory; if another goroutine is loading
 // it, Acquire waits. Otherwise loaded is false and the caller must load the block:
 // fill Bytes, which has the given size and arbitrary contents, and then call either
-// Fill or Fail. If admit is false or the block is too large for the cache, a block
-// that is not in memory belongs to the caller alone and is dropped at the last
-// Release.
+// Fill or Fail. If admit is false or the cache does not keep the block, a block that is
+// not in memory belongs to the caller alone and is dropped at the last Release.
 func (c *Cache) Acquire(k Key, size int, admit bool) (h Handle, loaded bool) {
 	hash := k.hash()
-	e, loaded := c.shard(hash).acquire(k, hash, size, admit)
+	e, loaded := c.shard(hash).acquire(k, hash, size, admit, true)
 	return Handle{e}, loaded
+}
+
+// AcquireKept is Acquire for a caller with memory for a block that the cache does not
+// keep: ok is then false and h is empty.
+func (c *Cache) AcquireKept(k Key, size int) (h Handle, loaded, ok bool) {
+	hash := k.hash()
+	e, loaded := c.shard(hash).acquire(k, hash, size, true, false)
+	return Handle{e}, loaded, e != nil
 }
 
 // Renew begins to replace a block: the caller fills the Bytes of h, which has the size of

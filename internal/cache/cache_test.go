@@ -102,6 +102,48 @@ func TestHotBlockIsNotEvicted(t *testing.T) {
 	}
 }
 
+// TestFullCacheKeepsAtSecondMiss checks that a full cache keeps a block at its second miss,
+// and that the first one evicts nothing.
+func TestFullCacheKeepsAtSecondMiss(t *testing.T) {
+	c := New(200 << 10)
+	const size = 1000
+	miss := func(n int) (kept bool) {
+		h, loaded, ok := c.AcquireKept(key(n), size)
+		if loaded {
+			t.Fatalf("block %d is in the cache", n)
+		}
+		if ok {
+			h.Fill(nil, 0)
+			h.Release()
+		}
+		return ok
+	}
+	n := 0
+	for miss(n) {
+		n++
+	}
+	if n < 100 {
+		t.Fatalf("the cache is full with %d blocks", n)
+	}
+	before := c.Stats()
+	if miss(5000) {
+		t.Error("a full cache keeps a block at its first miss")
+	}
+	if after := c.Stats(); after.Evictions != before.Evictions || after.Blocks != before.Blocks {
+		t.Errorf("the first miss changes the cache: %+v, %+v", before, after)
+	}
+	if !miss(5000) {
+		t.Error("a full cache does not keep a block at its second miss")
+	}
+	if _, ok := c.Get(key(5000)); !ok || c.Stats().Evictions == before.Evictions {
+		t.Error("the second miss evicts nothing")
+	}
+	c.Drop(1, key(0).File)
+	if !miss(6000) {
+		t.Error("a cache that is not full does not keep a block at its first miss")
+	}
+}
+
 func TestDrop(t *testing.T) {
 	c := New(1 << 20)
 	for n := range 90 {

@@ -4,3 +4,11 @@ package cache
 
 // poison overwrites released blocks, so that a use after Release is visible.
 const poison = true
+
+// Poison overwrites memory that is free for reuse in builds with the race detector, so that
+// a use after it is visible.
+func Poison(b []byte) {
+	for i := range b {
+		b[i] = 0xDB
+	}
+}

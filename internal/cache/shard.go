@@ -87,6 +87,10 @@ type shard struct {
 	blocks int
 	// +checklocks:mu
 	bytes int64
+	// The greatest bytes since the last eviction for an allocation that found no free
+	// chunk, at most limit.
+	// +checklocks:mu
+	usable int64
 	// Free entries, by kind: those without a block, then those with a block on the Go
 	// heap.
 	// +checklocks:mu
@@ -103,7 +107,7 @@ type shard struct {
 
 // +checklocks:s.mu
 func (s *shard) init(limit int64, from *slabs) {
-	s.limit, s.slabs = limit, from
+	s.limit, s.slabs, s.usable = limit, from, limit
 	s.space.init(limit / 8 * spaceParts)
 	s.loaded.L = &s.mu
 	s.buckets = make([]*entry, 16)
@@ -155,7 +159,9 @@ func (e *entry) pin() bool {
 	}
 }
 
-func (s *shard) acquire(k Key, hash uint64, size int, admit bool) (e *entry, loaded bool) {
+// acquire returns the entry of k, or a new one that the caller must load. own decides
+// about a block that the cache does not keep: its entry belongs to the caller, or is nil.
+func (s *shard) acquire(k Key, hash uint64, size int, admit, own bool) (e *entry, loaded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
@@ -176,20 +182,22 @@ func (s *shard) acquire(k Key, hash uint64, size int, admit bool) (e *entry, loa
 		}
 	}
 	s.misses++
-	admit = admit && int64(size)+entryBytes <= s.limit
+	var q *queue
 	if admit {
+		q = s.queueLocked(hash, int64(size)+entryBytes)
+	}
+	if q == nil && !own {
+		return nil, false
+	}
+	if q != nil {
 		s.evictLocked(int64(size) + entryBytes)
 	}
-	e = s.takeLocked(k, size, admit)
+	e = s.takeLocked(k, size, q != nil)
 	e.key, e.hash, e.extra = k, hash, 0
 	e.state.Store(loading)
 	e.uses.Store(0)
-	if admit {
+	if q != nil {
 		e.pins.Store(2)
-		q := &s.small
-		if s.ghosts.remove(hash) {
-			q = &s.main
-		}
 		s.insertLocked(e, q)
 	} else {
 		e.pins.Store(1)
@@ -286,6 +294,7 @@ func (s *shard) insertLocked(e *entry, q *queue) {
 	q.push(e)
 	s.blocks++
 	s.bytes += e.cost()
+	s.usable = max(s.usable, min(s.bytes, s.limit))
 }
 
 // +checklocks:s.mu
@@ -404,7 +413,10 @@ func (s *shard) allocLocked(size int) (uint32, []byte) {
 		if ok {
 			return number + 1, block
 		}
-		if !s.space.grow(s.slabs) && !s.evictOneLocked() {
+		if s.space.grow(s.slabs) {
+			continue
+		}
+		if s.usable = s.bytes; !s.evictOneLocked() {
 			break
 		}
 	}
@@ -420,11 +432,7 @@ func (s *shard) recycle(e *entry) {
 // recycleLocked puts an entry without pins on the free list.
 // +checklocks:s.mu
 func (s *shard) recycleLocked(e *entry) {
-	if poison {
-		for i := range e.buf {
-			e.buf[i] = 0xDB
-		}
-	}
+	Poison(e.buf)
 	if e.chunk != 0 {
 		s.space.free(e.chunk - 1)
 		e.buf, e.chunk = nil, 0

@@ -146,9 +146,9 @@ func TestMissesDoNotAllocate(t *testing.T) {
 	evicted = c.Stats().Evictions
 	// The free entries of a kind can be too few now and then.
 	if n := testing.AllocsPerRun(100, run); n > 10 {
-		t.Errorf("%v allocations for about 90 misses", n)
+		t.Errorf("%v allocations for about 80 misses", n)
 	}
-	if c.Stats().Evictions-evicted < 5000 {
+	if c.Stats().Evictions-evicted < 1000 {
 		t.Error("the cache is not full")
 	}
 }
