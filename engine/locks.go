@@ -27,7 +27,7 @@ package engine
 //
 // The rest are leaves, held for a few instructions: overlayShard.mu, registry.mu,
 // spareMemory.mu and the lock of package arena below it, catalog.Drops.mu,
-// stall.Counter.mu, worker.mu, Tree.countersMu, Tree.trashMu, the shards of the cache, the
+// stall.Counter.mu, worker.mu, Tree.countersMu, trash.Trash.mu, the shards of the cache, the
 // locks of vfs.Mem, and space.Reserve.mu, under which files are created and removed.
 //
 // Leading a group and applying groups in order are waits, not locks: do not wait

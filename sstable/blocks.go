@@ -126,6 +126,9 @@ func (r *Reader) decodePinned(pin cache.Handle, e *groupEntry) (*head, error) {
 	if err := r.decodeHead(h, pin.Bytes(), e); err != nil {
 		return nil, err
 	}
+	if r.o.Stamp != 0 && !h.Assign(r.o.Seq, r.o.Stamp) {
+		return nil, r.corruptf(e.off, "entries of a loaded file have sequence numbers")
+	}
 	if n := len(h.HeapUnits); len(h.hints) < n {
 		h.hints = make([]cache.Hint, n)
 	}

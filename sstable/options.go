@@ -3,6 +3,7 @@ package sstable
 import (
 	"fmt"
 
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
@@ -55,9 +56,13 @@ type Info struct {
 type ReaderOptions struct {
 	DBID   [16]byte
 	Number uint64
-	Size   int64        // expected size, as in the manifest; 0 accepts any
-	Name   string       // for errors
-	Cache  *cache.Cache // nil: no block is cached
+	Size   int64  // expected size, as in the manifest; 0 accepts any
+	Name   string // for errors
+	// Seq and Stamp are the sequence number and the Timestamp of all entries of a loaded
+	// file, written with sequence number 0 and one Timestamp. Stamp is 0 for any other file.
+	Seq   uint64
+	Stamp edm.Ticks
+	Cache *cache.Cache // nil: no block is cached
 	// CacheDB is the id of the database in Cache.
 	CacheDB uint64
 }

@@ -234,6 +234,7 @@ func (r *Reader) loadBounds(fill bool) (*rowgroup.Bounds, cache.Handle, error) {
 	if err == nil {
 		var s *rowgroup.Bounds
 		if s, err = rowgroup.DecodeBounds(p[:len(p)-sumBytes], len(r.index.groups)); err == nil {
+			s.Assign(r.o.Stamp)
 			pin.Fill(s, s.MemBytes())
 			return s, pin, nil
 		}

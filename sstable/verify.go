@@ -6,10 +6,13 @@ import (
 	"errors"
 	"unicode/utf8"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
+	"github.com/tablerock-db/tablerock/vfs"
 )
 
 // Verify reads the whole file without the cache, and checks every byte: its sum, and
@@ -20,6 +23,8 @@ import (
 func (r *Reader) Verify(ctx context.Context) error {
 	r = &Reader{f: r.f, o: r.o, bind: r.bind, size: r.size, footer: r.footer, foot: r.foot, shapes: r.shapes, index: r.index, filter: r.filter}
 	r.o.Cache = cache.New(0)
+	loaded := r.o.Stamp != 0
+	r.o.Stamp = 0 // the sections of the file agree with each other
 	bounds, pin, err := r.loadBounds(false)
 	if err != nil {
 		return err
@@ -52,10 +57,31 @@ func (r *Reader) Verify(ctx context.Context) error {
 		f.entries > 0 && (v.f.minSeq != f.minSeq || v.f.maxSeq != f.maxSeq) {
 		return r.corruptf(r.foot, "footer and groups differ in their counts")
 	}
+	if loaded && (v.f.maxSeq != 0 || v.f.tombstones != 0 || v.f.keys != v.f.entries) {
+		return r.corruptf(r.foot, "a loaded file has tombstones, versions or sequence numbers")
+	}
 	if f.entries > 0 && !bytes.Equal(v.key, r.index.largest) {
 		return r.corruptf(int64(f.index.off), "largest key of the index is not the last key")
 	}
 	return nil
+}
+
+// Hash returns the XXH64 of the size bytes of f, as Info.Hash.
+func Hash(ctx context.Context, f vfs.File, size int64) (uint64, error) {
+	const chunkBytes = 1 << 20
+	h := xxhash.New()
+	buf := make([]byte, min(chunkBytes, size))
+	for off := int64(0); off < size; off += int64(len(buf)) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		buf = buf[:min(int64(len(buf)), size-off)]
+		if n, err := f.ReadAt(buf, off); n < len(buf) {
+			return 0, err
+		}
+		_, _ = h.Write(buf) // never fails
+	}
+	return h.Sum64(), nil
 }
 
 // verifier accumulates what Verify compares with index and footer.

@@ -90,7 +90,7 @@ func (a *app) inspectManifest(m *manifest.Manifest) error {
 		if f.Tier == manifest.BottomTier {
 			tier = "bottom"
 		}
-		files = append(files, record{
+		r := record{
 			{"number", f.Number},
 			{"tier", tier},
 			{"run", f.Run},
@@ -103,7 +103,11 @@ func (a *app) inspectManifest(m *manifest.Manifest) error {
 			{"smallest", showKey(f.Smallest)},
 			{"largest", showKey(f.Largest)},
 			{"origin", hex.EncodeToString(f.Origin[:])},
-		})
+		}
+		if f.Stamp != 0 {
+			r = append(r, field{"loaded_at", edm.Ticks(f.Stamp).String()})
+		}
+		files = append(files, r)
 	}
 	r := record{
 		{"kind", "manifest"},

@@ -57,6 +57,14 @@
 // their consumed ranges take about a tenth of the space. Statistics count the rest of a
 // consumed file by the index of its groups.
 //
+// # Loaded files
+//
+// A Load writes rows that are in no log, and Install adds its files as the newest run.
+// Only the install knows their sequence number and their Timestamp, which are the same for
+// all rows: the manifest records them, and readers take them from there. A compaction
+// writes them into its output. So an install is a write of many rows at one moment. Every
+// older write must be in files by then, because the runs are ordered by age.
+//
 // # Dropped entries
 //
 // A compaction drops a version if a newer version of its key hides it from all

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/keyrange"
@@ -126,14 +127,17 @@ func splitBound(key []byte) (user []byte, trailer uint64) {
 	return key[:n:n], binary.BigEndian.Uint64(key[n:])
 }
 
-// checkKeys verifies that the bounds are user keys with trailers: the picker reads
-// table ids from them.
+// checkKeys verifies that the bounds are user keys with trailers, from which the picker
+// reads table ids, and that the Timestamp of a loaded file is one.
 func checkKeys(meta *manifest.File) error {
 	for _, bound := range [][]byte{meta.Smallest, meta.Largest} {
 		user, _ := splitBound(bound)
 		if err := codec.CheckKey(user); err != nil {
 			return corrupt.Newf(filename.Manifest, 0, "bound of file %d: %v", meta.Number, err)
 		}
+	}
+	if stamp := edm.Ticks(meta.Stamp); !stamp.Valid() {
+		return corrupt.Newf(filename.Manifest, 0, "file %d was loaded at %d ticks", meta.Number, stamp)
 	}
 	return nil
 }
@@ -257,6 +261,8 @@ func (t *Tree) openFile(meta *manifest.File) (*file, error) {
 		Number:  meta.Number,
 		Size:    meta.Size,
 		Name:    name,
+		Seq:     meta.MinSeq,
+		Stamp:   edm.Ticks(meta.Stamp),
 		Cache:   t.o.Cache,
 		CacheDB: t.o.CacheDB,
 	}}, nil

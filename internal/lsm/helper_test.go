@@ -293,7 +293,8 @@ func (h *harness) checkScan(v *Version, snap uint64, keys, values []string, reve
 			n = len(keys) - 1 - i
 		}
 		user, seq, _ := codec.SplitTrailer(it.Key())
-		if n < 0 || n >= len(keys) || string(user) != keys[n] || rowText(it.Row()) != values[n] {
+		if n < 0 || n >= len(keys) || string(user) != keys[n] || rowText(it.Row()) != values[n] ||
+			it.Row().Timestamp() != edm.Ticks(h.at(keys[n], snap).seq) {
 			h.t.Fatalf("scan at %d (reverse %v, %q..%q): entry %d is %q@%d %.20q, want %q", snap, reverse, o.Lower, o.Upper,
 				i, user, seq, rowText(it.Row()), at(keys, n))
 		}
@@ -356,8 +357,8 @@ func (h *harness) checkGets(v *Version, snap uint64) {
 		must(h.t, err)
 		if got := ok && kind == codec.KindPut; got != (want.value != "") {
 			h.t.Fatalf("get %q at %d: found %v, want version %d", key, snap, got, want.seq)
-		} else if got && rowText(&row) != want.value {
-			h.t.Fatalf("get %q at %d: %.20q, want %.20q", key, snap, rowText(&row), want.value)
+		} else if got && (rowText(&row) != want.value || row.Timestamp() != edm.Ticks(want.seq)) {
+			h.t.Fatalf("get %q at %d: %.20q of %v, want %.20q of %d", key, snap, rowText(&row), row.Timestamp(), want.value, want.seq)
 		}
 		row.Release()
 		if ok {

@@ -78,6 +78,8 @@ func (h *harness) randomStep() {
 		}
 	case n < 992:
 		h.check()
+	case n < 996:
+		h.load(h.randomRows(1+h.rng.IntN(2*keys), keys))
 	}
 }
 

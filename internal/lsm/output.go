@@ -146,7 +146,7 @@ func (o *output) finish() error {
 	err = o.f.Close()
 	o.f = nil
 	if err != nil {
-		o.t.remove(o.number)
+		o.t.trash.Remove(o.number)
 		return fmt.Errorf("close %s: %w", name, err)
 	}
 	meta := manifest.File{
@@ -164,7 +164,7 @@ func (o *output) finish() error {
 		}
 	}
 	if err != nil {
-		o.t.remove(o.number)
+		o.t.trash.Remove(o.number)
 		return err
 	}
 	o.done = append(o.done, newVirtualSST(f, meta, meta.Size))
@@ -184,11 +184,11 @@ func (o *output) discard() {
 			o.t.o.Logger.Warn("close of an unfinished file failed", "file", filename.Make(filename.SSTable, o.number), "cause", err)
 		}
 		o.f = nil
-		o.t.remove(o.number)
+		o.t.trash.Remove(o.number)
 	}
 	for _, s := range o.done {
 		o.t.close(s.file)
-		o.t.remove(s.number)
+		o.t.trash.Remove(s.number)
 	}
 	o.done = nil
 }

@@ -9,13 +9,13 @@ import (
 
 // Counters count the work of jobs since Open.
 type Counters struct {
-	Flushes     uint64
+	Flushes     uint64 // and loads
 	Compactions uint64 // that read and wrote entries
 	Edits       uint64 // that only changed the manifest
-	// FlushedBytes were written by flushes, CompactedBytes by compactions. ReadBytes
+	// FlushedBytes were written by flushes and loads, CompactedBytes by compactions. ReadBytes
 	// were read by compactions, an estimate.
 	FlushedBytes, CompactedBytes, ReadBytes int64
-	// FlushedFiles were written by flushes, CompactedFiles by compactions. ReadFiles
+	// FlushedFiles were written by flushes and loads, CompactedFiles by compactions. ReadFiles
 	// were read by compactions.
 	FlushedFiles, CompactedFiles, ReadFiles uint64
 	// EntriesIn of flushes and compactions is EntriesOut and the dropped entries.

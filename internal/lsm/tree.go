@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/trash"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -49,10 +50,7 @@ type Tree struct {
 	// +checklocks:countersMu
 	counters Counters
 
-	trashMu sync.Mutex
-	// trash lists obsolete files that could not be removed. trashMu is a leaf.
-	// +checklocks:trashMu
-	trash []uint64
+	trash trash.Trash
 }
 
 // ErrInDoubt is wrapped by the error of a change whose manifest may or may not survive
@@ -65,7 +63,8 @@ var ErrInDoubt = errors.New("it is unknown whether a change to the manifest is d
 // may find that it is damaged or another file; only those of clipped files are read by
 // Open. Open writes nothing. The Tree owns m.
 func Open(o Options, m *manifest.Manifest) (*Tree, error) {
-	t := &Tree{o: o.withDefaults(), dbid: m.DBID, epoch: m.Epoch, m: *m}
+	o = o.withDefaults()
+	t := &Tree{o: o, dbid: m.DBID, epoch: m.Epoch, m: *m, trash: trash.Trash{FS: o.FS, Dir: o.Dir, Logger: o.Logger}}
 	files := make(map[uint64]*file, len(m.Files))
 	v, err := t.openVersion(m.Files, files)
 	if err != nil {
@@ -169,7 +168,7 @@ func (t *Tree) Close() error {
 	if v == nil {
 		return nil
 	}
-	t.emptyTrash()
+	t.trash.Empty()
 	v.Unref()
 	return nil
 }
@@ -218,7 +217,7 @@ func (t *Tree) install(e versionEdit) error {
 	if err != nil {
 		return err
 	}
-	t.emptyTrash()
+	t.trash.Empty()
 	if old != nil {
 		old.Unref()
 	}
@@ -298,7 +297,7 @@ func sameManifest(a, b *manifest.Manifest) bool {
 func (t *Tree) retire(f *file) {
 	t.close(f)
 	if f.obsolete.Load() {
-		t.remove(f.number)
+		t.trash.Remove(f.number)
 	}
 }
 
@@ -308,27 +307,5 @@ func (t *Tree) close(f *file) {
 	}
 	if t.o.Cache != nil {
 		t.o.Cache.Drop(t.o.CacheDB, f.number)
-	}
-}
-
-// remove deletes a file. After a failure, the next install tries again.
-func (t *Tree) remove(number uint64) {
-	err := t.o.FS.Remove(t.path(number))
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return
-	}
-	t.o.Logger.Warn("removal failed", "file", filename.Make(filename.SSTable, number), "cause", err)
-	t.trashMu.Lock()
-	t.trash = append(t.trash, number)
-	t.trashMu.Unlock()
-}
-
-func (t *Tree) emptyTrash() {
-	t.trashMu.Lock()
-	trash := t.trash
-	t.trash = nil
-	t.trashMu.Unlock()
-	for _, n := range trash {
-		t.remove(n)
 	}
 }

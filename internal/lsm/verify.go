@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
-	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/sstable"
 )
 
 // Verified is the result of Verify.
@@ -77,7 +75,7 @@ func (t *Tree) verifyFile(ctx context.Context, s *virtualSST, out *Verified) err
 	if err != nil {
 		return fmt.Errorf("verify %s: %w", filename.Make(filename.SSTable, s.number), err)
 	}
-	hash, err := hashFile(ctx, f, s.size)
+	hash, err := sstable.Hash(ctx, f, s.size)
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
@@ -88,23 +86,6 @@ func (t *Tree) verifyFile(ctx context.Context, s *virtualSST, out *Verified) err
 		return out.note(corrupt.Newf(filename.Make(filename.SSTable, s.number), 0, "the file's hash is %016x, the manifest says %016x", hash, s.meta.Hash))
 	}
 	return nil
-}
-
-func hashFile(ctx context.Context, f vfs.File, size int64) (uint64, error) {
-	const chunkBytes = 1 << 20
-	h := xxhash.New()
-	buf := make([]byte, min(chunkBytes, size))
-	for off := int64(0); off < size; off += int64(len(buf)) {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		buf = buf[:min(int64(len(buf)), size-off)]
-		if n, err := f.ReadAt(buf, off); n < len(buf) {
-			return 0, err
-		}
-		_, _ = h.Write(buf) // never fails
-	}
-	return h.Sum64(), nil
 }
 
 // checkBounds compares the first and the last key of s with the manifest.

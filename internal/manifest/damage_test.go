@@ -42,6 +42,7 @@ func TestFields(t *testing.T) {
 		{"database", 24, []byte{1}, ""},
 		{"next file", 40, []byte{30}, "number 30, want 1 to 29"},
 		{"high water", 48, []byte{1}, ""},
+		{"high water below a loaded file", 55, []byte{7}, "loaded with the timestamp 638000000000000000"},
 		{"last sequence", 56, []byte{1}, "sequences 7 to 40"},
 		{"logs", 64, []byte{3}, "exceeds the manifest"},
 		{"logs huge", 64, []byte{0xff, 0xff, 0xff, 0xff}, "logs and"},
@@ -71,8 +72,10 @@ func TestFields(t *testing.T) {
 		{"file extensions greatest", 243, []byte{0xff}, "exceeds the manifest"},
 		{"new keys", 244, []byte{1}, ""},
 		{"new keys huge", 246, []byte{2}, "share of new keys is 180224, at most 65536"},
-		{"required record of a file", 268, []byte{1}, "extension record of type 28674"},
-		{"record flags of a file", 268, []byte{4}, "flags 0x4"},
+		{"stamp of a file with several sequences", 248, []byte{1}, "loaded with the timestamp 1, sequences 7 to 40 and 3 tombstones"},
+		{"stamp above the high-water mark", 248, []byte{0, 0, 0, 0, 0, 0, 0, 0xff}, "loaded with the timestamp 18374686479671623680"},
+		{"required record of a file", 276, []byte{1}, "extension record of type 28674"},
+		{"record flags of a file", 276, []byte{4}, "flags 0x4"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := mustEncode(t, sample())

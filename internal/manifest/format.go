@@ -51,7 +51,8 @@ import (
 //	72 16  id of the database that wrote the file
 //	88  4  length of the extension area
 //	92  4  share of new keys, of 65536; 0 if unknown; see NewKeys
-//	96     smallest key, largest key, extension area
+//	96  8  timestamp of all entries of a loaded file, 0 of any other; see Stamp
+//	104    smallest key, largest key, extension area
 //
 // Logs are in ascending order of number. Files are in ascending order of tier; in a
 // tier, runs are in descending order of number; in a run, files are in ascending
@@ -63,15 +64,15 @@ import (
 // Magic, version, length, database id and the final sum keep their offsets in every
 // version. This package also reads versions 1 and 2. There, the head ends before the
 // features and a file before its id, and there are no extension areas: no features are
-// set, the epoch is 0, each file has the id of the database, and its share of new keys is
-// unknown.
+// set, the epoch is 0, each file has the id of the database and is no loaded file, and its
+// share of new keys is unknown.
 
 // Sizes that are part of the file format.
 const (
 	version    = 3
 	headLen    = 104
 	logLen     = 16
-	fileLen    = 96
+	fileLen    = 104
 	sumLen     = 8
 	headLen2   = 72 // of versions 1 and 2
 	fileLen2   = 72
@@ -162,6 +163,7 @@ func appendFile(dst []byte, f *File) []byte {
 	dst = append(dst, f.Origin[:]...)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(f.Extensions)))
 	dst = binary.LittleEndian.AppendUint32(dst, f.NewKeys)
+	dst = binary.LittleEndian.AppendUint64(dst, f.Stamp)
 	dst = append(dst, f.Smallest...)
 	dst = append(dst, f.Largest...)
 	return append(dst, f.Extensions...)
@@ -315,10 +317,11 @@ func decodeFile(src []byte, f *File, fields int) (n int, ok bool) {
 	small := fields + int(binary.LittleEndian.Uint16(src[68:]))
 	large := small + int(binary.LittleEndian.Uint16(src[70:]))
 	var origin [16]byte
-	extensions, newKeys := uint32(0), uint32(0)
+	extensions, newKeys, stamp := uint32(0), uint32(0), uint64(0)
 	if fields == fileLen {
 		origin = [16]byte(src[72:88])
 		extensions, newKeys = binary.LittleEndian.Uint32(src[88:]), binary.LittleEndian.Uint32(src[92:])
+		stamp = binary.LittleEndian.Uint64(src[96:])
 	}
 	if extensions > maxFileExtensions || len(src) < large+int(extensions) {
 		return 0, false
@@ -335,6 +338,7 @@ func decodeFile(src []byte, f *File, fields int) (n int, ok bool) {
 		Hash:       binary.LittleEndian.Uint64(src[56:]),
 		Tier:       binary.LittleEndian.Uint32(src[64:]),
 		NewKeys:    newKeys,
+		Stamp:      stamp,
 		Origin:     origin,
 		Smallest:   src[fields:small:small],
 		Largest:    src[small:large:large],

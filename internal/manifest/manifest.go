@@ -61,6 +61,10 @@ type File struct {
 	// NewKeys estimates the share of the entries whose keys no older run contained when
 	// the file was written, of AllNewKeys. It is 0 if unknown.
 	NewKeys uint32
+	// Stamp is the Timestamp of all entries of a loaded file, in ticks, and MinSeq, which is
+	// MaxSeq, their sequence number: the file was written before either was known, so
+	// readers ignore what it says. It is 0 for any other file.
+	Stamp uint64
 	// Origin is the id of the database that wrote the file. The checksums of the file
 	// depend on it.
 	Origin [16]byte
@@ -133,7 +137,7 @@ func (m *Manifest) check() error {
 	}
 	for i := range m.Files {
 		f := &m.Files[i]
-		if err := f.check(m.LastSeq); err != nil {
+		if err := f.check(m); err != nil {
 			return fmt.Errorf("file %d: %w", f.Number, err)
 		}
 		if i > 0 {
@@ -176,8 +180,8 @@ func (f *File) sameFile(g *File) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// check verifies the invariants of one file.
-func (f *File) check(lastSeq uint64) error {
+// check verifies the invariants of one file of m.
+func (f *File) check(m *Manifest) error {
 	switch {
 	case f.Tier > maxTier && f.Tier != BottomTier:
 		return fmt.Errorf("tier %d, at most %d", f.Tier, maxTier)
@@ -187,10 +191,12 @@ func (f *File) check(lastSeq uint64) error {
 		return fmt.Errorf("bounds of %d and %d bytes, want %d to %d", len(f.Smallest), len(f.Largest), trailerLen+1, maxKey)
 	case bytes.Compare(f.Smallest, f.Largest) > 0:
 		return fmt.Errorf("smallest key %x is above the largest, %x", f.Smallest, f.Largest)
-	case f.MinSeq > f.MaxSeq || f.MaxSeq > lastSeq:
-		return fmt.Errorf("sequences %d to %d, the last is %d", f.MinSeq, f.MaxSeq, lastSeq)
+	case f.MinSeq > f.MaxSeq || f.MaxSeq > m.LastSeq:
+		return fmt.Errorf("sequences %d to %d, the last is %d", f.MinSeq, f.MaxSeq, m.LastSeq)
 	case f.Entries == 0 || f.Tombstones > f.Entries:
 		return fmt.Errorf("%d entries with %d tombstones", f.Entries, f.Tombstones)
+	case f.Stamp > m.HighWater || f.Stamp > 0 && (f.MinSeq != f.MaxSeq || f.Tombstones > 0):
+		return fmt.Errorf("loaded with the timestamp %d, sequences %d to %d and %d tombstones", f.Stamp, f.MinSeq, f.MaxSeq, f.Tombstones)
 	case f.NewKeys > AllNewKeys:
 		return fmt.Errorf("share of new keys is %d, at most %d", f.NewKeys, AllNewKeys)
 	case len(f.Extensions) > maxFileExtensions:

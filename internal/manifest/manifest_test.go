@@ -42,6 +42,7 @@ func sample() *Manifest {
 	m.Extensions = feature.AppendRecord(nil, feature.Record{Type: 0x7001, Data: []byte("the base")})
 	m.Files[0].NewKeys = AllNewKeys * 3 / 4
 	m.Files[0].Origin = [16]byte{0x0f, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+	m.Files[3].Stamp, m.Files[3].MinSeq, m.Files[3].Tombstones = 638_000_000_000_000_000, 40, 0
 	m.Files[0].Extensions = feature.AppendRecord(nil, feature.Record{Type: 0x7002, Data: []byte("of it")})
 	return m
 }

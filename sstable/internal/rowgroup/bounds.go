@@ -102,7 +102,12 @@ type Bounds struct {
 	columns []columnID
 	p       []byte
 	groups  []uint32 // where the bounds of each group begin in p
+	// stamp is the Timestamp of all rows, 0 if the groups say theirs.
+	stamp edm.Ticks
 }
+
+// Assign gives all rows one Timestamp. Call it before the first use.
+func (s *Bounds) Assign(stamp edm.Ticks) { s.stamp = stamp }
 
 // DecodeBounds reads the bounds section of a file of n groups. The result keeps p.
 func DecodeBounds(p []byte, n int) (s *Bounds, err error) {

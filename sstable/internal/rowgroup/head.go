@@ -325,6 +325,17 @@ func (h *Head) CheckHeapUnit(u *HeapUnit, raw []byte) error {
 	return nil
 }
 
+// Assign gives all rows one sequence number and one Timestamp. It returns false for a group
+// that a loaded file cannot have: its rows have sequence number 0, one Timestamp, and
+// different keys.
+func (h *Head) Assign(seq uint64, stamp edm.Ticks) bool {
+	if h.MaxSeq != 0 || h.seqs.step != 0 || h.seqs.base != 0 || h.times.step != 0 || h.versions {
+		return false
+	}
+	h.MaxSeq, h.seqs.base, h.times.base = seq, seq, uint64(stamp)
+	return true
+}
+
 // Rows returns the number of rows.
 func (h *Head) Rows() int { return h.rows }
 

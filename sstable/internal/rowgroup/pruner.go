@@ -34,6 +34,9 @@ func (g *GroupBounds) Load(i int) {
 	c := cursor{p: g.s.p, off: int(g.s.groups[i])}
 	n := c.u16()
 	g.first, g.last = edm.Ticks(c.u64()), edm.Ticks(c.u64())
+	if g.s.stamp != 0 && g.first <= g.last {
+		g.first, g.last = g.s.stamp, g.s.stamp
+	}
 	for range n {
 		id, flags := c.u16(), c.u8()
 		typ, slot := g.s.columns[id].typ, g.slots[id]

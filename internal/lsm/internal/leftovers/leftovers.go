@@ -1,0 +1,93 @@
+// Package leftovers finds the sstables that an interrupted job left in a directory.
+package leftovers
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/sstable"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// Leftovers are files by their names, with their numbers.
+type Leftovers struct {
+	fs    vfs.FS
+	dir   string
+	dbid  [16]byte
+	files map[string]uint64
+}
+
+// Find returns the files in dir with the name of an sstable and a header of the
+// database dbid whose number is not listed.
+func Find(fsys vfs.FS, dir string, dbid [16]byte, listed map[uint64]bool) (*Leftovers, error) {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return nil, fmt.Errorf("list leftovers: %w", err)
+	}
+	l := &Leftovers{fs: fsys, dir: dir, dbid: dbid, files: make(map[string]uint64)}
+	for _, name := range names {
+		kind, number := filename.Parse(name)
+		if kind == filename.SSTable && !listed[number] && l.owns(name, number) {
+			l.files[name] = number
+		}
+	}
+	return l, nil
+}
+
+// Check returns a *corrupt.Error if a finished file has an entry above the last
+// sequence number and the last Timestamp of manifest and logs. The input of a job is
+// durable there before the job starts, and the Timestamp of a load. So a newer entry in a
+// file shows that the manifest or a log is an older copy, or that a log is missing.
+func (l *Leftovers) Check(lastSeq uint64, highWater edm.Ticks) error {
+	for _, name := range slices.Sorted(maps.Keys(l.files)) {
+		f, err := l.fs.Open(path.Join(l.dir, name))
+		if err != nil {
+			return fmt.Errorf("check leftover: %w", err)
+		}
+		r, err := sstable.Open(f, sstable.ReaderOptions{DBID: l.dbid, Number: l.files[name], Name: name})
+		if err != nil {
+			_ = f.Close() // read-only
+			continue      // the file was not finished
+		}
+		seq, stamp, err := r.Newest()
+		if cerr := r.Close(); err == nil && cerr != nil {
+			return cerr
+		}
+		if err == nil && (seq > lastSeq || stamp > highWater) {
+			return corrupt.Newf(filename.Manifest, 56, "%s, which the manifest does not list, contains sequence %d of %v, but manifest and logs end at %d of %v: "+
+				"the manifest or a log is outdated or missing", name, seq, stamp, lastSeq, highWater)
+		}
+	}
+	return nil
+}
+
+// Remove removes the files.
+func (l *Leftovers) Remove() (removed []string, err error) {
+	for _, name := range slices.Sorted(maps.Keys(l.files)) {
+		if err := l.fs.Remove(path.Join(l.dir, name)); err != nil {
+			return removed, fmt.Errorf("remove leftover: %w", err)
+		}
+		removed = append(removed, name)
+	}
+	return removed, nil
+}
+
+// owns reports whether the header of a file has the database's id and the number. An
+// unfinished file cannot be opened, but its header is valid: then the offset of the
+// damage is not 0.
+func (l *Leftovers) owns(name string, number uint64) bool {
+	f, err := l.fs.Open(path.Join(l.dir, name))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }() // read-only
+	_, err = sstable.Open(f, sstable.ReaderOptions{DBID: l.dbid, Number: number, Name: name})
+	var damage *corrupt.Error
+	return err == nil || errors.As(err, &damage) && damage.Offset > 0
+}
