@@ -143,3 +143,8 @@ func (r *Row) ResetEntry(entry []byte, s *Shape) {
 	r.ts = edm.Ticks(binary.LittleEndian.Uint64(entry[8:]))
 	r.width = entry[1] & flagWide
 }
+
+// EntryLen returns the length of a well-formed entry.
+func EntryLen(entry []byte) int {
+	return EntryHeaderLen + EntryKeyLen(entry) + int(binary.LittleEndian.Uint32(entry[4:]))
+}

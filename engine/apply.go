@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/engine/internal/opshapes"
+	"github.com/tablerock-db/tablerock/engine/internal/readstate"
 	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/sstable"
@@ -33,7 +34,7 @@ type txn struct {
 	candidates []lsm.Candidate
 	partHash   uint64 // of the partition of all keys
 	// state is pinned while the ops are resolved, and nil otherwise.
-	state  *readState
+	state  *readstate.State
 	props  edm.Properties // the result of a merge op
 	shapes opshapes.Shapes
 	known  func(i int, props edm.Properties) bool // shapes.Known
@@ -168,7 +169,7 @@ func (db *DB) waitCommit(c *commitlog.Commit) error {
 // appends their record to the log, all under the partition lock.
 func (db *DB) appendOps(t *txn, ops []store.Op) error {
 	t.encodeKeys(ops)
-	lock := &db.partitionLocks[t.partHash%partitionLocks]
+	lock := db.partitionLocks.Of(t.partHash)
 	lock.Lock()
 	defer lock.Unlock()
 	if err := db.resolveAll(t, ops); err != nil {
@@ -176,9 +177,6 @@ func (db *DB) appendOps(t *txn, ops []store.Op) error {
 	}
 	return db.log.Append(t.commit)
 }
-
-// partitionLocks is the number of partition locks. Partitions share them by hash.
-const partitionLocks = 1024
 
 // encodeKeys sets keys, their hashes and candidates.
 func (t *txn) encodeKeys(ops []store.Op) {
@@ -301,8 +299,8 @@ func (db *DB) probeFilters(t *txn, ops []store.Op) error {
 				_, c.Maybe = db.log.Pending(t.partHash, c.Hash, c.Key)
 			}
 		}
-		if db.state.load() == t.state {
-			t.state.probeFilters(t.partHash, t.candidates)
+		if db.state.Load() == t.state {
+			t.state.ProbeFilters(t.partHash, t.candidates)
 			return nil
 		}
 		t.unpinState() // as in newestVersion
@@ -312,7 +310,7 @@ func (db *DB) probeFilters(t *txn, ops []store.Op) error {
 // pinState pins the current read state, unless t has pinned one.
 func (db *DB) pinState(t *txn) error {
 	if t.state == nil {
-		t.state = db.state.pin(t.partHash)
+		t.state = db.state.Pin(t.partHash)
 	}
 	if t.state == nil {
 		return store.ErrClosed
@@ -324,7 +322,7 @@ func (db *DB) pinState(t *txn) error {
 func (t *txn) unpinState() {
 	t.disk.Release()
 	if t.state != nil {
-		t.state.unpin(t.partHash)
+		t.state.Unpin(t.partHash)
 		t.state = nil
 	}
 }
@@ -340,18 +338,18 @@ func (db *DB) newestVersion(t *txn, c *lsm.Candidate) (edm.Row, error) {
 		}
 		p, ok := db.log.Pending(t.partHash, c.Hash, c.Key)
 		switch {
-		case ok && slices.Contains(t.state.mems, p.Seg):
+		case ok && slices.Contains(t.state.Mems, p.Seg):
 			t.pending = max(t.pending, p.Seq)
 			if p.Row(&t.mem) {
 				return &t.mem, nil
 			}
 			return nil, nil
-		case ok || db.state.load() != t.state:
+		case ok || db.state.Load() != t.state:
 			// The log has started a segment that the pinned state does not have. An
 			// entry that was pending before may be there now.
 			t.unpinState()
 		default:
-			return t.state.get(c.Key, t.partHash, c.Hash, codec.MaxSeq, &t.mem, &t.disk)
+			return t.state.Get(c.Key, t.partHash, c.Hash, codec.MaxSeq, &t.mem, &t.disk)
 		}
 	}
 }

@@ -6,20 +6,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tablerock-db/tablerock/engine/internal/jobtimer"
 	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 )
 
-const (
-	// retryAfter is how long the background goroutine waits after a failure.
-	retryAfter = time.Second
-	// sealAfter is how long the log is idle before it is sealed.
-	sealAfter = 100 * time.Millisecond
-	// listAfter is how long a sealed log is idle before the manifest lists its
-	// end. A manifest costs more than a seal, so occasional writes do not cause
-	// one each.
-	listAfter = time.Second
-)
+// retryAfter is how long the background goroutine waits after a failure.
+const retryAfter = time.Second
 
 // worker does the background work: it flushes frozen memtables and compacts
 // runs, one bounded step at a time.
@@ -31,7 +24,7 @@ type worker struct {
 	stepMu sync.Mutex
 	// compaction is the compaction under way, other than that of Compact.
 	// +checklocks:stepMu
-	compaction *jobTimer
+	compaction *jobtimer.Timer
 	// reclaiming is the value of fullDisk.freed that the reclaim under way began with.
 	// reclaimNext is set while its compaction has not begun.
 	// +checklocks:stepMu
@@ -216,84 +209,19 @@ func (db *DB) compactionStep(ctx context.Context) (worked bool, err error) {
 	}
 	db.refresh() // some jobs install several times
 	if done {
-		w.compaction.logCompaction()
+		w.compaction.LogCompaction()
 		w.compaction = nil
 	}
 	return true, nil
 }
 
-// jobTimer measures a flush or compaction for the log.
-type jobTimer struct {
-	*lsm.Job
-	db     *DB
-	begin  time.Time
-	before lsm.Counters
-}
-
-func (db *DB) timeJob(job *lsm.Job) *jobTimer {
-	return &jobTimer{Job: job, db: db, begin: db.opts.Testing.Clock.Now(), before: db.tree.Counters()}
-}
-
-func (j *jobTimer) seconds() float64 { return j.db.opts.Testing.Clock.Now().Sub(j.begin).Seconds() }
-
-func (j *jobTimer) logFlush(memtables int) {
-	now := j.db.tree.Counters()
-	j.db.opts.Logger.Debug("flushed memtables", "memtables", memtables, "files", now.FlushedFiles-j.before.FlushedFiles,
-		"bytes", now.FlushedBytes-j.before.FlushedBytes, "seconds", j.seconds())
-}
-
-// logCompaction logs what compactions did since the timer started. At most one
-// is under way.
-func (j *jobTimer) logCompaction() {
-	now := j.db.tree.Counters()
-	j.db.opts.Logger.Debug("compacted sstables", "job", j.What(),
-		"inputs", now.ReadFiles-j.before.ReadFiles, "outputs", now.CompactedFiles-j.before.CompactedFiles,
-		"bytes_read", now.ReadBytes-j.before.ReadBytes, "bytes_written", now.CompactedBytes-j.before.CompactedBytes,
-		"seconds", j.seconds())
+func (db *DB) timeJob(job *lsm.Job) *jobtimer.Timer {
+	return jobtimer.Start(job, db.tree, db.opts.Testing.Clock.Now, db.opts.Logger)
 }
 
 // afterWrite arranges for the log to be sealed when writes stop coming.
 func (db *DB) afterWrite() {
-	if db.opts.Testing.Manual || db.sealArmed.Load() || !db.sealArmed.CompareAndSwap(false, true) {
-		return
+	if !db.opts.Testing.Manual {
+		db.seal.AfterWrite()
 	}
-	db.armSeal(db.log.Writes())
-}
-
-// armSeal seals the log after sealAfter, or tries again if there were writes since
-// the count writes.
-func (db *DB) armSeal(writes uint64) {
-	db.opts.Testing.Clock.AfterFunc(sealAfter, func() {
-		if db.beginWrite() != nil {
-			return
-		}
-		defer db.endWrite()
-		if now := db.log.Writes(); now != writes {
-			db.armSeal(now)
-			return
-		}
-		db.sealArmed.Store(false)
-		if err := db.log.Seal(); err != nil {
-			db.opts.Logger.Error("seal of the idle log failed", "cause", err)
-			return
-		}
-		db.armList(writes)
-	})
-}
-
-// armList lists the end of the sealed log in the manifest after listAfter, unless
-// there were writes since the count writes.
-func (db *DB) armList(writes uint64) {
-	db.opts.Testing.Clock.AfterFunc(listAfter, func() {
-		if db.beginWrite() != nil {
-			return
-		}
-		defer db.endWrite()
-		if db.log.Writes() != writes {
-			return
-		}
-		if err := db.tree.RecordLogs(); err != nil {
-			db.opts.Logger.Error("listing the end of the idle log in the manifest failed", "cause", err)
-		}
-	})
 }

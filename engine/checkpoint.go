@@ -42,7 +42,7 @@ func (db *DB) makeCheckpoint(ctx context.Context, dest string) error {
 	defer snap.release()
 	m := db.tree.Manifest()
 	m.HighWater = uint64(db.log.HighWater())
-	return checkpoint.Write(ctx, db.fs, db.dir, dest, snap.state.mems, &m)
+	return checkpoint.Write(ctx, db.fs, db.dir, dest, snap.state.Mems, &m)
 }
 
 // syncAll makes everything in the log durable.
@@ -50,7 +50,7 @@ func (db *DB) syncAll() error {
 	if !db.opts.NoSync {
 		return db.log.Barrier()
 	}
-	mems := slices.Clone(db.state.load().mems)
+	mems := slices.Clone(db.state.Load().Mems)
 	slices.Reverse(mems)
 	return db.log.SyncSegments(mems)
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/engine/internal/idleseal"
+	"github.com/tablerock-db/tablerock/engine/internal/partlock"
+	"github.com/tablerock-db/tablerock/engine/internal/readstate"
 	"github.com/tablerock-db/tablerock/engine/internal/stall"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/lsm"
@@ -39,7 +42,7 @@ type DB struct {
 	begun   time.Time    // when Open began
 	tree    *lsm.Tree
 
-	state currentState // empty after Close
+	state readstate.Current // empty after Close
 	// runs is how many runs of the current version overlap at the worst key.
 	runs atomic.Int64
 
@@ -53,16 +56,16 @@ type DB struct {
 	shapes codec.ShapeCache
 	// A partition lock is held while the ops of a write are resolved and their
 	// record is appended.
-	partitionLocks [partitionLocks]sync.Mutex
+	partitionLocks partlock.Locks
 	// txns keeps the working memory of writes. It belongs to the database because
 	// it has channels, which a synctest bubble must not share with others.
 	txns sync.Pool
 	log  *commitlog.Log
 
-	work      worker
-	full      fullDisk
-	stalls    stall.Counter
-	sealArmed atomic.Bool
+	work   worker
+	full   fullDisk
+	stalls stall.Counter
+	seal   idleseal.Sealer
 	// listed is the sequence number up to which the manifest listed the ends of
 	// the segments at Open.
 	listed uint64
@@ -71,6 +74,7 @@ type DB struct {
 	// so that started writes finish first.
 	writers sync.RWMutex
 	closed  atomic.Bool
+	closing atomic.Bool // set before writers is taken, so that each Load ends
 }
 
 var _ store.Store = (*DB)(nil)
@@ -92,15 +96,15 @@ func (db *DB) Failure() error {
 // replaceState installs a read state with the memtables that change returns, given
 // those of the current one, and the tree's current version.
 func (db *DB) replaceState(change func(mems []*commitlog.Segment) []*commitlog.Segment) {
-	db.state.replace(func(mems []*commitlog.Segment) *readState {
+	db.state.Replace(func(mems []*commitlog.Segment) *readstate.State {
 		return db.newState(change(mems))
 	})
 }
 
-func (db *DB) newState(mems []*commitlog.Segment) *readState {
+func (db *DB) newState(mems []*commitlog.Segment) *readstate.State {
 	version := db.tree.Version()
 	db.runs.Store(int64(version.RunsMax()))
-	return newReadState(mems, version)
+	return readstate.New(mems, version)
 }
 
 // maxCloseFlush is how long Close may flush: a flush of four segments takes less on
@@ -122,6 +126,7 @@ func (db *DB) Close() error {
 // could not be made durable or closed; acknowledged writes are durable in any case,
 // unless Options.NoSync was set. A second call returns nil.
 func (db *DB) CloseContext(ctx context.Context) error {
+	db.closing.Store(true)
 	db.writers.Lock()
 	again := db.closed.Swap(true)
 	db.writers.Unlock()
@@ -137,12 +142,12 @@ func (db *DB) CloseContext(ctx context.Context) error {
 	db.stopWorker()
 	var errs []error
 	if !db.opts.ReadOnly {
-		errs = append(errs, db.closeLogs(db.state.load().mems))
+		errs = append(errs, db.closeLogs(db.state.Load().Mems))
 	}
-	last := db.state.end()
+	last := db.state.End()
 	errs = append(errs, db.tree.Close())
 	db.log.FreeSpareMemory()
-	last.retire()
+	last.Retire()
 	if db.opts.Cache == nil {
 		if pinned := db.cache.Close(); pinned > 0 {
 			db.opts.Logger.Info("open cursors keep blocks", "dir", db.dir, "blocks", pinned)
@@ -176,8 +181,8 @@ func (db *DB) closeLogs(mems []*commitlog.Segment) error {
 
 // provenLogs returns how far each live segment is durable.
 func (db *DB) provenLogs() []manifest.Log {
-	if s := db.state.load(); s != nil {
-		return commitlog.Proven(s.mems)
+	if s := db.state.Load(); s != nil {
+		return commitlog.Proven(s.Mems)
 	}
 	return nil
 }

@@ -275,3 +275,36 @@ func ExampleDB_Checkpoint() {
 	fmt.Println(len(tables), tables[0].Name, err)
 	// Output: 1 Orders <nil>
 }
+
+// A load writes many entities without transactions. A later entity with the same key
+// replaces an earlier one.
+func ExampleDB_Load() {
+	ctx := context.Background()
+	db, err := engine.Open("db", engine.Options{FS: vfs.NewMem()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.CreateTable(ctx, "Readings"); err != nil {
+		log.Fatal(err)
+	}
+
+	readings := func(yield func(edm.Entity, error) bool) {
+		for i := range 1000 {
+			e := edm.Entity{
+				Key:        edm.Key{Partition: fmt.Sprintf("sensor-%02d", i%10), Row: fmt.Sprintf("%06d", i/10)},
+				Properties: edm.Properties{{Name: "Celsius", Value: edm.Double(20 + float64(i%7))}},
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+	result, err := db.Load(ctx, "Readings", readings, engine.LoadOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	first, _ := db.Get(ctx, "Readings", edm.Key{Partition: "sensor-03", Row: "000000"})
+	fmt.Println(result.Entities, result.Installs, first.Properties.Get("Celsius"))
+	// Output: 1000 1 23
+}

@@ -18,7 +18,7 @@ func (db *DB) flushable() []*commitlog.Segment {
 	if db.log.Failure() != nil {
 		return nil
 	}
-	mems := db.state.load().mems
+	mems := db.state.Load().Mems
 	var out []*commitlog.Segment
 	var limit, bytes int64
 	for i := len(mems) - 1; i > 0 && mems[i].Applied(); i-- {
@@ -73,7 +73,7 @@ func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 			return false, fmt.Errorf("flush: %w", err)
 		}
 	}
-	job.logFlush(len(segs))
+	job.LogFlush(len(segs))
 	db.replaceState(func(mems []*commitlog.Segment) []*commitlog.Segment {
 		return append([]*commitlog.Segment(nil), mems[:len(mems)-len(segs)]...)
 	})
@@ -89,7 +89,7 @@ func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 
 // logAfter returns the number of the segment that follows seg.
 func (db *DB) logAfter(seg *commitlog.Segment) uint64 {
-	mems := db.state.load().mems
+	mems := db.state.Load().Mems
 	for i := 1; i < len(mems); i++ {
 		if mems[i] == seg {
 			return mems[i-1].Number
@@ -160,7 +160,7 @@ func (db *DB) Compact(ctx context.Context) error {
 			return fmt.Errorf("compact: %w", err)
 		}
 		if done {
-			timer.logCompaction()
+			timer.LogCompaction()
 			return nil
 		}
 	}
@@ -188,7 +188,7 @@ func (db *DB) compactStep(ctx context.Context, job *lsm.Job) (done bool, err err
 func (db *DB) refresh() {
 	v := db.tree.Version()
 	defer v.Unref()
-	if v != db.state.load().version {
+	if v != db.state.Load().Version {
 		db.replaceState(func(mems []*commitlog.Segment) []*commitlog.Segment { return mems })
 	}
 }

@@ -34,7 +34,7 @@ type fullDisk struct {
 func (db *DB) admit(use space.Use, grow, end int64) error {
 	// A large record has a segment of its own, whose flush takes as much.
 	larger := max(0, end-db.opts.SegmentBytes)
-	if err := db.full.reserve.Admit(use, grow, db.flushBytes()+larger, db.state.load().version.CompactionSpace()); err != nil {
+	if err := db.full.reserve.Admit(use, grow, db.flushBytes()+larger, db.state.Load().Version.CompactionSpace()); err != nil {
 		if !use.Frees() {
 			db.full.refused.Store(grow + larger)
 			db.full.again.Store(true)
@@ -49,7 +49,7 @@ func (db *DB) admit(use space.Use, grow, end int64) error {
 // of the usual size, is full.
 func (db *DB) flushBytes() int64 {
 	n := db.opts.SegmentBytes
-	for _, seg := range db.state.load().mems[1:] {
+	for _, seg := range db.state.Load().Mems[1:] {
 		n += seg.Tail()
 	}
 	return n
@@ -149,7 +149,7 @@ func (db *DB) reclaimStep(cause error) (worked bool, err error) {
 	if n := f.freed.Load(); n != w.reclaiming {
 		// The deletes must be in sstables before a compaction can drop their rows.
 		w.reclaiming, w.reclaimNext = n, true
-		if cause == nil && !db.state.load().mems[0].Empty() {
+		if cause == nil && !db.state.Load().Mems[0].Empty() {
 			if err := db.log.Freeze(); err != nil {
 				return false, err
 			}
@@ -157,7 +157,7 @@ func (db *DB) reclaimStep(cause error) (worked bool, err error) {
 		}
 	}
 	if w.reclaimNext {
-		if cause == nil && len(db.state.load().mems) > 1 && db.log.Failure() == nil {
+		if cause == nil && len(db.state.Load().Mems) > 1 && db.log.Failure() == nil {
 			// A commit of the frozen segment is under way. The log wakes the worker
 			// when the segment can be flushed.
 			return false, nil
@@ -184,7 +184,7 @@ func (db *DB) hasSpace() bool {
 	if err := f.reserve.Refill(); err != nil && !space.NoSpace(err) {
 		db.opts.Logger.Error("the reserve cannot be filled", "cause", err)
 	}
-	return f.reserve.Admit(space.Write, f.refused.Load(), db.flushBytes(), db.state.load().version.CompactionSpace()) == nil
+	return f.reserve.Admit(space.Write, f.refused.Load(), db.flushBytes(), db.state.Load().Version.CompactionSpace()) == nil
 }
 
 // pollSpace wakes the worker after a while, because somebody else may free space, and to

@@ -9,7 +9,7 @@ package engine
 //	worker.stepMu            one step of background work; files are written
 //	DB.catalogMu             one change of the catalog is logged
 //	DB.partitionLocks        the ops of a batch are resolved and logged; files may
-//	                         be read. A batch takes one.
+//	                         be read. A batch takes one, an install of Load all.
 //	noSync.reserveMu           NoSync: raising the reserved time stamps; the manifest
 //	                         is written
 //	Log.fileMu               writing or dropping a segment without a group
@@ -19,7 +19,7 @@ package engine
 //	                         lsm.Options.ProvenLogs
 //	Log.mu                   appending to the log; memory only
 //	Log.applyMu              applying records, registering a reader; memory only
-//	currentState.mu          replacing the read state; memory only
+//	readstate.Current.mu     replacing the read state; memory only
 //	memtable directory.mu    finding and adding partitions of a memtable
 //	memtable shard.mu        the rows of partitions
 //	lsm file.openMu          reading footer and index of an sstable at its first use

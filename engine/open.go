@@ -13,6 +13,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/engine/internal/idleseal"
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
 	"github.com/tablerock-db/tablerock/engine/internal/scan"
 	"github.com/tablerock-db/tablerock/engine/internal/space"
@@ -68,7 +69,7 @@ func Open(dir string, o Options) (*DB, error) {
 	}
 	db.logOpened(0)
 	db.startWorker()
-	if len(db.state.load().mems) > 1 {
+	if len(db.state.Load().Mems) > 1 {
 		db.wakeWorker()
 	}
 	return db, nil
@@ -78,7 +79,7 @@ func Open(dir string, o Options) (*DB, error) {
 func (db *DB) logOpened(retries int) {
 	now := db.opts.Testing.Clock.Now()
 	db.opts.Logger.Info("database opened", "dir", db.dir, "read_only", db.opts.ReadOnly, "retries", retries,
-		"segments", len(db.state.load().mems)-1, "entries", db.log.Published()-db.tree.Manifest().LastSeq,
+		"segments", len(db.state.Load().Mems)-1, "entries", db.log.Published()-db.tree.Manifest().LastSeq,
 		"seconds", now.Sub(db.begun).Seconds())
 }
 
@@ -113,8 +114,8 @@ func (db *DB) discard() error {
 	if db.log != nil {
 		db.log.FreeSpareMemory()
 	}
-	if s := db.state.end(); s != nil {
-		s.retire()
+	if s := db.state.End(); s != nil {
+		s.Retire()
 	}
 	return db.tree.Close()
 }
@@ -206,7 +207,7 @@ func (db *DB) recover(m *manifest.Manifest) error {
 	if log.Unlisted {
 		// On a full disk reads go on. The records are durable, and the next segment
 		// states where they end.
-		if err := db.listLogs(db.state.load().mems); err != nil && !space.NoSpace(err) {
+		if err := db.listLogs(db.state.Load().Mems); err != nil && !space.NoSpace(err) {
 			return err
 		}
 	}
@@ -303,12 +304,15 @@ func (db *DB) start(log *recovery.Log) error {
 	if err != nil {
 		return err
 	}
+	db.seal = idleseal.Sealer{
+		Log: db.log, List: db.tree.RecordLogs, Logger: db.opts.Logger, Begin: db.beginWrite, End: db.endWrite, After: db.opts.Testing.Clock.AfterFunc,
+	}
 	db.listed = log.LastSeq
 	mems := []*commitlog.Segment{db.log.Active()}
 	for _, seg := range slices.Backward(log.Segments) {
 		mems = append(mems, seg)
 	}
-	db.state.start(db.newState(mems))
+	db.state.Start(db.newState(mems))
 	return nil
 }
 

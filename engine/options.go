@@ -82,6 +82,8 @@ type TestHooks struct {
 	// Random is the source of the ids of new databases. The default is
 	// crypto/rand.
 	Random io.Reader
+	// LoadBytes is the size of a piece of Load. The default is 64 MiB.
+	LoadBytes int64
 }
 
 // inMemory reports whether the files are in memory, where preallocation only
@@ -120,6 +122,13 @@ type Clock interface {
 	// called first.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }
+
+// systemClock is the default Clock. Nothing else in the engine reads the time.
+type systemClock struct{}
+
+func (systemClock) Now() time.Time { return time.Now() }
+
+func (systemClock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 
 const (
 	minSegmentBytes = 64 << 10
@@ -172,6 +181,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Testing.Random == nil {
 		o.Testing.Random = rand.Reader
 	}
+	o.Testing.LoadBytes = cmp.Or(o.Testing.LoadBytes, loadInstallBytes)
 	o = o.withMemory()
 	if o.FileBytes == 0 {
 		o.FileBytes = defaultFileBytes

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -51,6 +52,15 @@ func TestOutdatedManifest(t *testing.T) {
 			t.Helper()
 			apply(t, db, store.Delete(entity("p", "000003", 0, 0).Key, store.Any)) // tombstones have no time stamps
 			check(t, "Flush", db.Flush(ctx))
+		}},
+		{"before a load", func(t *testing.T, db *engine.DB) {
+			t.Helper()
+			check(t, "CreateTable", db.CreateTable(ctx, table))
+			flushed(t, db, "p")
+		}, func(t *testing.T, db *engine.DB) {
+			t.Helper()
+			_, err := db.Load(ctx, table, sequence([]edm.Entity{entity("q", "r", 1, 10)}), engine.LoadOptions{})
+			check(t, "Load", err)
 		}},
 		{"before compactions", func(t *testing.T, db *engine.DB) {
 			t.Helper()

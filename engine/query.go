@@ -68,10 +68,10 @@ func (sharedData) Close() {}
 // AddSources implements scan.Data: it adds one source for every memtable that has rows, and
 // the sources of the sstables that can have keys in [lower, upper). Prune is for the latter.
 func (s *snapshot) AddSources(to *scan.Sources, lower, upper []byte, prune *predicate.Program) {
-	for _, seg := range s.state.mems {
+	for _, seg := range s.state.Mems {
 		if !seg.Empty() {
 			to.AddMemtable(seg.Table, memtable.IterOptions{Lower: lower, Upper: upper, Snapshot: s.seq})
 		}
 	}
-	to.SetFiles(s.state.version, lsm.IterOptions{Lower: lower, Upper: upper, Snapshot: s.seq, Fill: true, Prune: prune})
+	to.SetFiles(s.state.Version, lsm.IterOptions{Lower: lower, Upper: upper, Snapshot: s.seq, Fill: true, Prune: prune})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
+	"github.com/tablerock-db/tablerock/engine/internal/readstate"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -47,7 +48,7 @@ func (db *DB) View(ctx context.Context, table string, key edm.Key, read func(edm
 
 // viewAt calls read with the newest version up to the sequence number snap. state
 // is the read state to read from, nil for the current one.
-func (db *DB) viewAt(cat *catalog.Catalog, table string, key edm.Key, snap uint64, state *readState, read func(edm.Row) error) error {
+func (db *DB) viewAt(cat *catalog.Catalog, table string, key edm.Key, snap uint64, state *readstate.State, read func(edm.Row) error) error {
 	if db.closed.Load() {
 		return store.ErrClosed
 	}
@@ -67,17 +68,17 @@ func (db *DB) viewAt(cat *catalog.Catalog, table string, key edm.Key, snap uint6
 	v.key = codec.AppendKey(v.key[:0], info.ID, key.Partition, key.Row)
 	partHash, keyHash := codec.PartitionHash(v.key), codec.KeyHash(v.key)
 	if state == nil {
-		if state = db.state.pin(keyHash); state == nil {
+		if state = db.state.Pin(keyHash); state == nil {
 			return store.ErrClosed
 		}
-		defer state.unpin(keyHash)
+		defer state.Unpin(keyHash)
 		// The rows of a dropped table are removed one file at a time, and an older
 		// version may be there when the newest is not.
 		if now := db.catalog.Load(); now != cat && !now.Live(info.ID) {
 			return store.ErrTableNotFound
 		}
 	}
-	row, err := state.get(v.key, partHash, keyHash, snap, &v.mem, &v.disk)
+	row, err := state.Get(v.key, partHash, keyHash, snap, &v.mem, &v.disk)
 	defer v.disk.Release()
 	if err != nil {
 		return err

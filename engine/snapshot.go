@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
+	"github.com/tablerock-db/tablerock/engine/internal/readstate"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -17,7 +18,7 @@ type snapshot struct {
 	db       *DB
 	seq      uint64
 	catalog  *catalog.Catalog
-	state    *readState
+	state    *readstate.State
 	released atomic.Bool
 }
 
@@ -29,7 +30,7 @@ func (db *DB) newSnapshot() *snapshot {
 	s := snapshots.Get().(*snapshot)
 	s.db = db
 	db.log.Register(func(seq uint64) { s.seq, s.catalog = seq, db.catalog.Load() })
-	if s.state = db.state.pin(s.seq); s.state == nil {
+	if s.state = db.state.Pin(s.seq); s.state == nil {
 		db.log.Unregister(s.seq)
 		return nil
 	}
@@ -38,7 +39,7 @@ func (db *DB) newSnapshot() *snapshot {
 
 func (s *snapshot) release() {
 	if s.released.CompareAndSwap(false, true) {
-		s.state.unpin(s.seq)
+		s.state.Unpin(s.seq)
 		s.db.log.Unregister(s.seq)
 	}
 }

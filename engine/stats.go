@@ -36,7 +36,7 @@ type Stats struct {
 	LogBytesWritten int64
 	LogSyncs        uint64
 	// Flushes and Compactions count those since Open that wrote files, and the
-	// bytes of these files. CompactionBytesRead is an estimate.
+	// bytes of these files. An install of Load is a flush. CompactionBytesRead is an estimate.
 	Flushes, Compactions                                           uint64
 	FlushBytesWritten, CompactionBytesRead, CompactionBytesWritten int64
 	// Stalls counts the times since Open in which writers waited for flushes or
@@ -58,7 +58,7 @@ func (db *DB) Stats() (Stats, error) {
 		return Stats{}, store.ErrClosed
 	}
 	defer snap.release()
-	t := snap.state.version.Stats()
+	t := snap.state.Version.Stats()
 	s := Stats{
 		Tables:       snap.catalog.Len(),
 		SSTables:     t.Files,
@@ -69,7 +69,7 @@ func (db *DB) Stats() (Stats, error) {
 		SpaceAmp:     t.SpaceAmp,
 		Entities:     int64(t.Entries) - 2*int64(t.Tombstones),
 	}
-	for _, seg := range snap.state.mems {
+	for _, seg := range snap.state.Mems {
 		s.MemtableBytes += seg.Table.Bytes() + seg.Tail()
 		if !seg.Empty() {
 			s.WALBytes += seg.Tail()

@@ -49,11 +49,11 @@ func (db *DB) throttle(ctx context.Context, use space.Use) error {
 
 // stallCause returns why writers must wait, "" if they need not.
 func (db *DB) stallCause() string {
-	s := db.state.load()
+	s := db.state.Load()
 	switch {
 	case s == nil:
 		return ""
-	case len(s.mems) > maxFrozen:
+	case len(s.Mems) > maxFrozen:
 		return "memtables wait for a flush"
 	case db.runs.Load() >= maxRuns:
 		return "runs wait for a compaction"

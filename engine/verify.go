@@ -56,7 +56,7 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 		r.add(filename.Manifest, err)
 	}
 	r.Files++
-	found, err := snap.state.version.Verify(ctx)
+	found, err := snap.state.Version.Verify(ctx)
 	if err != nil {
 		return r, fmt.Errorf("verify: %w", err)
 	}
@@ -65,7 +65,7 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 	for _, f := range found.Findings {
 		r.add(f.File, f)
 	}
-	for _, seg := range snap.state.mems {
+	for _, seg := range snap.state.Mems {
 		if err := ctx.Err(); err != nil {
 			return r, err
 		}
@@ -77,11 +77,11 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 			r.Bytes += n
 		}
 		if err != nil {
-			s := db.state.load()
+			s := db.state.Load()
 			if s == nil {
 				return r, store.ErrClosed // and it is unknown whether it was flushed
 			}
-			if slices.Contains(s.mems, seg) {
+			if slices.Contains(s.Mems, seg) {
 				r.add(filename.Make(filename.WAL, seg.Number), err)
 			}
 		}

@@ -416,3 +416,10 @@ func (s *Stats) Bottom() TierStats {
 	}
 	return TierStats{Tier: manifest.BottomTier}
 }
+
+// Verify is Version.Verify of the current version.
+func (t *Tree) Verify(ctx context.Context) (Verified, error) {
+	v := t.Version()
+	defer v.Unref()
+	return v.Verify(ctx)
+}

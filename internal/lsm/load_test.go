@@ -179,6 +179,10 @@ func TestCrashOfLoad(t *testing.T) {
 	must(t, h.writeRows(l, rows))
 	must(t, h.install(l))
 	mem.OnOp(nil)
+	for _, mode := range vfs.CrashModes {
+		disks = append(disks, mem.Crash(vfs.CrashOptions{Mode: mode}))
+		names = append(names, mode+" at the end")
+	}
 	seen := map[bool]int{}
 	for i, disk := range disks {
 		m, err := manifest.Read(disk, testDir)

@@ -21,13 +21,6 @@ type Verified struct {
 	Findings []*corrupt.Error
 }
 
-// Verify is Version.Verify of the current version.
-func (t *Tree) Verify(ctx context.Context) (Verified, error) {
-	v := t.Version()
-	defer v.Unref()
-	return v.Verify(ctx)
-}
-
 // Verify reads every file of the version completely. It checks the checksums and rules
 // of the file, and compares its hash, counts and bounds with the manifest. Damage is
 // a finding; an error means that Verify could not continue. It may be called after

@@ -126,7 +126,7 @@ func New(o Options, lastSeq uint64, highWater edm.Ticks, prevEnd int64) (*Log, e
 	l.applyCond = sync.NewCond(&l.applyMu)
 	l.published.Store(lastSeq)
 	var err error
-	if l.active, err = l.newSegmentLocked(prevEnd, 0); err != nil { // +checklocksignore: not shared yet
+	if l.active, err = l.newSegmentLocked(lastSeq+1, prevEnd, 0); err != nil { // +checklocksignore: not shared yet
 		return nil, err
 	}
 	l.noSync.writable.Store(l.active.Number)
@@ -338,7 +338,7 @@ entries:
 // next segment first creates its file, after this one is complete on disk.
 // +checklocks:l.mu
 func (l *Log) rotateLocked(need int64) error {
-	seg, err := l.newSegmentLocked(l.active.Tail(), need)
+	seg, err := l.newSegmentLocked(l.lastSeq+1, l.active.Tail(), need)
 	if err != nil {
 		return err
 	}
@@ -350,8 +350,10 @@ func (l *Log) rotateLocked(need int64) error {
 	return nil
 }
 
+// newSegmentLocked returns a segment whose first record will have the sequence number
+// firstSeq.
 // +checklocks:l.mu
-func (l *Log) newSegmentLocked(prevEnd, need int64) (*Segment, error) {
+func (l *Log) newSegmentLocked(firstSeq uint64, prevEnd, need int64) (*Segment, error) {
 	bytes := max(l.o.SegmentBytes, wal.SegmentBytes(int(need)))
 	pool := &l.spareMemory
 	if bytes != l.o.SegmentBytes {
@@ -363,7 +365,7 @@ func (l *Log) newSegmentLocked(prevEnd, need int64) (*Segment, error) {
 	}
 	s := newSegment(l.o.NextNumber(), memory)
 	s.pool = pool
-	if err := s.start(l.o.DBID, l.lastSeq+1, l.highWater, prevEnd); err != nil {
+	if err := s.start(l.o.DBID, firstSeq, l.highWater, prevEnd); err != nil {
 		s.Free()
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package engine
+package readstate
 
 import (
 	"sync"
@@ -31,32 +31,32 @@ func TestPinnedStateIsKept(t *testing.T) {
 	const readers, replaced = 4, 30_000
 	tree := openTree(t)
 	for _, shards := range []uint64{1, readers} {
-		var c currentState
-		c.start(newReadState(nil, tree.Version()))
+		var c Current
+		c.Start(New(nil, tree.Version()))
 		var ended, early atomic.Int64
 		var wg sync.WaitGroup
 		for r := range uint64(readers) {
 			wg.Go(func() {
-				for s := c.pin(r % shards); s != nil; s = c.pin(r % shards) {
+				for s := c.Pin(r % shards); s != nil; s = c.Pin(r % shards) {
 					if s.freed.Load() {
 						early.Add(1)
 					}
-					s.unpin(r % shards)
+					s.Unpin(r % shards)
 				}
 				ended.Add(1)
 			})
 		}
-		states := []*readState{c.load()}
+		states := []*State{c.Load()}
 		for range replaced {
-			c.replace(func([]*commitlog.Segment) *readState {
-				s := newReadState(nil, tree.Version())
+			c.Replace(func([]*commitlog.Segment) *State {
+				s := New(nil, tree.Version())
 				states = append(states, s)
 				return s
 			})
 		}
-		c.end().retire()
+		c.End().Retire()
 		wg.Wait()
-		if c.load() != nil || c.end() != nil || ended.Load() != readers {
+		if c.Load() != nil || c.End() != nil || ended.Load() != readers {
 			t.Errorf("%d shards: there is a state after the end, or only %d of %d readers noticed the end", shards, ended.Load(), readers)
 		}
 		if n := early.Load(); n > 0 {
@@ -73,23 +73,23 @@ func TestPinnedStateIsKept(t *testing.T) {
 // TestLastUnpinFrees retires a pinned state. The last unpin must free it.
 func TestLastUnpinFrees(t *testing.T) {
 	tree := openTree(t)
-	var c currentState
-	if c.pin(1) != nil {
-		t.Fatal("the zero currentState has a state")
+	var c Current
+	if c.Pin(1) != nil {
+		t.Fatal("the zero Current has a state")
 	}
-	c.start(newReadState(nil, tree.Version()))
+	c.Start(New(nil, tree.Version()))
 	for _, shard := range []uint64{3, 3, 3 + pinShards, 4} {
-		if c.pin(shard) == nil {
+		if c.Pin(shard) == nil {
 			t.Fatal("no state")
 		}
 	}
-	s := c.end()
-	s.retire()
+	s := c.End()
+	s.Retire()
 	for i, shard := range []uint64{3, 3 + pinShards, 4, 3} {
 		if s.freed.Load() {
 			t.Fatalf("freed with %d pins left", 4-i)
 		}
-		s.unpin(shard)
+		s.Unpin(shard)
 	}
 	if !s.freed.Load() {
 		t.Error("not freed by the last unpin")

@@ -1,0 +1,146 @@
+package bulkload
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"slices"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/lsm"
+)
+
+// builder writes parts to files and installs them.
+type builder struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	o      *Options
+	memory *memory
+	parts  chan *part
+	done   chan struct{}
+	result Result
+	err    error
+
+	files *lsm.Load // of the current piece, nil between pieces
+	stamp edm.Ticks
+	// held is the last row, which is written when the next row has another key.
+	held      []byte
+	heldShape *codec.Shape
+	buf       []byte
+	row       codec.Row
+}
+
+// run builds parts until the channel is closed. A piece without its end is discarded.
+func (b *builder) run() {
+	defer close(b.done)
+	for p := range b.parts {
+		if b.err == nil {
+			if b.err = b.build(p); b.err != nil {
+				b.cancel(b.err)
+			}
+		}
+		b.memory.put(p.chunks)
+	}
+	if b.files != nil {
+		b.files.Abort()
+	}
+}
+
+func (b *builder) wait() {
+	close(b.parts)
+	<-b.done
+}
+
+func (b *builder) build(p *part) error {
+	if b.ctx.Err() != nil {
+		return context.Cause(b.ctx)
+	}
+	if err := b.o.Check(); err != nil {
+		return err
+	}
+	if b.files == nil {
+		var err error
+		if b.files, b.stamp, err = b.o.Begin(b.ctx, p.rowsHint, p.bytesHint); err != nil {
+			return err
+		}
+	}
+	if !p.sorted {
+		p.sort()
+	}
+	for i := range p.rows {
+		r := &p.rows[i]
+		entry := p.entry(r)
+		if b.held != nil && !bytes.Equal(codec.EntryKey(b.held), codec.EntryKey(entry)) {
+			if err := b.write(); err != nil {
+				return err
+			}
+		}
+		b.held, b.heldShape = entry, r.shape
+	}
+	if p.end {
+		return b.install(p)
+	}
+	// The memory of the part goes back.
+	n := codec.EntryLen(b.held)
+	b.buf = append(b.buf[:0], b.held[:n]...)
+	b.held = b.buf
+	return nil
+}
+
+// write writes the row that is held.
+func (b *builder) write() error {
+	codec.PatchEntry(b.held, 0, b.stamp)
+	b.row.ResetEntry(b.held, b.heldShape)
+	return b.files.Add(codec.EntryKey(b.held), &b.row)
+}
+
+// install ends the piece with the part p.
+func (b *builder) install(p *part) error {
+	if b.held != nil {
+		if err := b.write(); err != nil {
+			return err
+		}
+		b.held = nil
+	}
+	if err := b.files.Finish(); err != nil {
+		return err
+	}
+	if err := b.o.Install(b.ctx, b.files); err != nil {
+		return err
+	}
+	b.files = nil
+	b.result.Entities = p.entities
+	b.result.Installs++
+	b.o.Installed(b.result)
+	return nil
+}
+
+// sort sorts the rows by key, and rows with one key by their place in the sequence.
+func (p *part) sort() {
+	first := codec.EntryKey(p.entry(&p.rows[0]))
+	common := len(first)
+	for i := range p.rows {
+		key := codec.EntryKey(p.entry(&p.rows[i]))
+		common = min(common, len(key))
+		for !bytes.Equal(key[:common], first[:common]) {
+			common--
+		}
+	}
+	// Most keys differ in the eight bytes after what all have in common.
+	for i := range p.rows {
+		var prefix [8]byte
+		copy(prefix[:], codec.EntryKey(p.entry(&p.rows[i]))[common:])
+		p.rows[i].prefix = binary.BigEndian.Uint64(prefix[:])
+	}
+	slices.SortFunc(p.rows, func(x, y row) int {
+		if x.prefix != y.prefix {
+			return cmp.Compare(x.prefix, y.prefix)
+		}
+		if c := bytes.Compare(codec.EntryKey(p.entry(&x)), codec.EntryKey(p.entry(&y))); c != 0 {
+			return c
+		}
+		return cmp.Or(cmp.Compare(x.chunk, y.chunk), cmp.Compare(x.off, y.off))
+	})
+}
