@@ -22,7 +22,6 @@ import (
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/manifest"
-	"github.com/tablerock-db/tablerock/internal/merge"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -229,12 +228,7 @@ func (db *DB) loadCatalog() error {
 	s := db.newSnapshot()
 	defer s.release()
 	lower, upper := codec.AppendTable(nil, catalog.TableID), codec.AppendTable(nil, catalog.TableID+1)
-	var (
-		sources scan.Sources
-		it      merge.Iterator
-	)
-	s.AddSources(&sources, lower, upper, nil)
-	it.Init(sources.All(), merge.Options{})
+	it := scan.Entries(sharedData{s}, lower, upper)
 	var unread error
 	cat, err := catalog.Load(func(yield func(edm.Row) bool) {
 		for ok := it.SeekGE(lower); ok; ok = it.Next() {
@@ -264,12 +258,7 @@ func (db *DB) loadCatalog() error {
 // have these entities.
 func (s *snapshot) checkTables(next uint32) (err error) {
 	lower := codec.AppendTable(nil, next)
-	var (
-		sources scan.Sources
-		it      merge.Iterator
-	)
-	s.AddSources(&sources, lower, nil, nil)
-	it.Init(sources.All(), merge.Options{})
+	it := scan.Entries(sharedData{s}, lower, nil)
 	defer func() { err = errors.Join(err, it.Close()) }()
 	if it.SeekGE(lower) {
 		return corrupt.Newf(filename.Manifest, 0, "entities of a table id that the catalog has not assigned; the next is %d", next)

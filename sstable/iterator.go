@@ -224,6 +224,26 @@ func (it *Iterator) View() *Row {
 // Version returns the sequence number and the kind of the entry.
 func (it *Iterator) Version() (seq uint64, kind codec.Kind) { return it.h.Version(it.row) }
 
+// Ahead implements merge.Ahead for the entries of the current group.
+func (it *Iterator) Ahead(key []byte, reverse bool) int {
+	if !it.valid || !it.plain {
+		return 0
+	}
+	first, limit := it.first, it.limit
+	if key != nil {
+		row, equal := it.h.Seek(key)
+		limit = min(limit, row)
+		if equal {
+			row++
+		}
+		first = max(first, row)
+	}
+	if reverse {
+		return max(it.row-first, 0)
+	}
+	return max(limit-1-it.row, 0)
+}
+
 // restart prepares for a seek.
 func (it *Iterator) restart() bool {
 	it.valid, it.viewed, it.keyed = false, false, false

@@ -131,6 +131,9 @@ func (s *Source) Key() []byte { return s.it.Key() }
 // Row returns the row, nil for a tombstone.
 func (s *Source) Row() codec.ShapedRow { return s.it.Row() }
 
+// Ahead implements merge.Ahead.
+func (s *Source) Ahead(key []byte, reverse bool) int { return s.it.Ahead(key, reverse) }
+
 // Err returns the first error since the last Seek, including an error of a value of
 // the current row.
 func (s *Source) Err() error {

@@ -14,6 +14,9 @@ type selected struct{ *Source }
 func (s selected) Next() bool { return s.it.NextSelected() }
 func (s selected) Prev() bool { return s.it.PrevSelected() }
 
+// Ahead implements merge.Ahead: what s knows counts rows that are not selected.
+func (s selected) Ahead([]byte, bool) int { return 0 }
+
 // Selected returns a view of s that moves over the selected rows of a span: Next to the
 // first one after Select, Prev to the last one. It shares the position of s.
 func (s *Source) Selected() merge.Source { return selected{s} }

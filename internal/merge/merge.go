@@ -36,6 +36,15 @@ type Source interface {
 	Close() error
 }
 
+// Ahead is an optional interface of a Source.
+type Ahead interface {
+	// Ahead returns how many entries that follow the current one have user keys less than
+	// key, or with reverse greater than key, as far as the source knows without a read. A
+	// nil key is no limit. The user keys of these entries differ from each other and from
+	// the current one.
+	Ahead(key []byte, reverse bool) int
+}
+
 // Options select the entries of an Iterator.
 type Options struct {
 	// AllVersions returns every entry of every source, forward only, for a
@@ -58,7 +67,21 @@ type Iterator struct {
 	err     error
 	all     bool
 	reverse bool
+
+	wins  int  // steps of the winner in a row
+	ahead int  // so many entries of the winner follow before those of other sources
+	stale bool // the key of the winner is not in keys
 }
+
+const (
+	// aheadAfter is after how many steps in a row the winner is asked for entries ahead of
+	// the other sources. Each of these then needs no key. That saves 12 % of the CPU of a
+	// query of 50 rows with a hundredth of them in a memtable (bench, BenchmarkShortQuery).
+	aheadAfter = 3
+	// If there are fewer than minAhead, the winner is asked later.
+	minAhead   = 8
+	aheadLater = 32
+)
 
 // Init prepares an Iterator for use, or for reuse with its memory. The Iterator
 // owns sources until Close. Of two entries with the same internal key, the entry
@@ -69,6 +92,7 @@ func (it *Iterator) Init(sources []Source, o Options) {
 	it.all = o.AllVersions
 	it.err = nil
 	it.reverse = false
+	it.wins, it.ahead, it.stale = 0, 0, false
 	n := len(sources)
 	if cap(it.tree) < n {
 		it.keys, it.tree = make([][]byte, n), make([]int32, n)
@@ -125,6 +149,9 @@ func (it *Iterator) Next() bool {
 	if len(it.sources) == 1 {
 		return it.sources[0].Next()
 	}
+	if it.ahead > 0 && !it.reverse {
+		return it.stepAhead()
+	}
 	if !it.Valid() {
 		return false
 	}
@@ -144,6 +171,9 @@ func (it *Iterator) Prev() bool {
 	it.forwardOnly()
 	if len(it.sources) == 1 {
 		return it.sources[0].Prev()
+	}
+	if it.ahead > 0 && it.reverse {
+		return it.stepAhead()
 	}
 	if !it.Valid() {
 		return false
@@ -171,7 +201,11 @@ func (it *Iterator) Key() []byte {
 	if len(it.sources) == 1 {
 		return it.sources[0].Key()
 	}
-	return it.keys[it.tree[0]]
+	w := it.tree[0]
+	if it.stale {
+		it.keys[w], it.stale = it.sources[w].Key(), false
+	}
+	return it.keys[w]
 }
 
 // Row returns the row, nil for a tombstone, valid until the Iterator moves.
@@ -224,6 +258,7 @@ func (it *Iterator) saveUserKey() {
 
 // moveToOtherKey moves the winner until an entry of another user key wins.
 func (it *Iterator) moveToOtherKey(reverse bool) bool {
+	before := it.tree[0]
 	for {
 		it.advance(reverse)
 		if it.err != nil {
@@ -234,9 +269,55 @@ func (it *Iterator) moveToOtherKey(reverse bool) bool {
 			return false
 		}
 		if !bytes.Equal(key[:len(key)-codec.TrailerLen], it.user) {
-			return true
+			break
 		}
 	}
+	if it.tree[0] != before {
+		it.wins = 0
+	} else if it.wins++; it.wins == aheadAfter {
+		it.lookAhead()
+	}
+	return true
+}
+
+// lookAhead sets ahead.
+func (it *Iterator) lookAhead() {
+	w := it.tree[0]
+	source, ok := it.sources[w].(Ahead)
+	if !ok {
+		return
+	}
+	next := int32(-1) // the source after the winner: it has lost to the winner alone
+	for p := (int(w) + len(it.tree)) / 2; p > 0; p /= 2 {
+		if next < 0 || it.less(it.tree[p], next) {
+			next = it.tree[p]
+		}
+	}
+	key := it.keys[next]
+	if key != nil {
+		key = key[:len(key)-codec.TrailerLen]
+	}
+	it.ahead, it.wins = source.Ahead(key, it.reverse), 0
+	if it.ahead < minAhead {
+		it.wins = -aheadLater
+	}
+}
+
+// stepAhead moves the winner, whose next entry is before those of the other sources.
+func (it *Iterator) stepAhead() bool {
+	it.ahead--
+	w, ok := it.tree[0], false
+	if it.reverse {
+		ok = it.sources[w].Prev()
+	} else {
+		ok = it.sources[w].Next()
+	}
+	it.stale = ok
+	if !ok { // a value of the entry before cannot be read
+		it.ahead = 0
+		it.moved(int(w), false)
+	}
+	return ok
 }
 
 // changeDirection moves one entry in the other direction, from it.user. The other
@@ -293,6 +374,7 @@ func (it *Iterator) moved(i int, ok bool) {
 // build makes all comparisons of the tree. The first source that reaches a node
 // is stored there until the second source arrives; the loser remains.
 func (it *Iterator) build() bool {
+	it.wins, it.ahead, it.stale = 0, 0, false
 	const none = -1
 	for i := range it.tree {
 		it.tree[i] = none

@@ -128,7 +128,7 @@ func New(ctx context.Context, table uint32, data Data, q store.Query) *Cursor {
 		lower, upper = c.rest[len(c.rest)-1].lower, c.rest[0].upper
 	}
 	data.AddSources(&c.sources, lower, upper, prune)
-	all := c.sources.All()
+	all := c.sources.all
 	c.win.files, c.win.reverse = c.sources.files, q.Reverse
 	c.win.mems = all[:len(all)-len(c.win.files)]
 	c.it.Init(all, merge.Options{})

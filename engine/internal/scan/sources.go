@@ -37,8 +37,15 @@ func (s *Sources) SetFiles(v *lsm.Version, o lsm.IterOptions) {
 	s.all = lsm.AppendSources(s.all, s.files)
 }
 
-// All returns the sources, newest memtable first, then files. Close each of them.
-func (s *Sources) All() []merge.Source { return s.all }
-
 // reset removes all sources, which are closed.
 func (s *Sources) reset() { s.mems, s.files, s.all = 0, nil, s.all[:0] }
+
+// Entries returns an iterator over the entries of data with keys in [lower, upper). Close it
+// before data.
+func Entries(data Data, lower, upper []byte) *merge.Iterator {
+	var s Sources
+	data.AddSources(&s, lower, upper, nil)
+	it := new(merge.Iterator)
+	it.Init(s.all, merge.Options{})
+	return it
+}
