@@ -126,9 +126,6 @@ func (r *Reader) decodePinned(pin cache.Handle, e *groupEntry) (*head, error) {
 	if err := r.decodeHead(h, pin.Bytes(), e); err != nil {
 		return nil, err
 	}
-	if r.o.Stamp != 0 && !h.Assign(r.o.Seq, r.o.Stamp) {
-		return nil, r.corruptf(e.off, "entries of a loaded file have sequence numbers")
-	}
 	if n := len(h.HeapUnits); len(h.hints) < n {
 		h.hints = make([]cache.Hint, n)
 	}
@@ -147,6 +144,9 @@ func (r *Reader) decodeHead(h *head, p []byte, e *groupEntry) error {
 	}
 	if h.Rows() != e.rows {
 		return r.corruptf(e.off, "group of %d rows, the index says %d", h.Rows(), e.rows)
+	}
+	if r.o.Stamp != 0 && !h.Assign(r.o.Seq, r.o.Stamp) {
+		return r.corruptf(e.off, "entries of a loaded file have sequence numbers")
 	}
 	return nil
 }

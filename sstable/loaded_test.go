@@ -24,14 +24,22 @@ func loadable(n int) (entries []entry) {
 }
 
 // TestLoadedFile gives the entries of a file the sequence number and the Timestamp of the
-// options, in gets, scans and filters, also when a head is laid out by rows.
+// options, in gets, scans and filters, also when a head is laid out by rows, and when the
+// cache keeps none.
 func TestLoadedFile(t *testing.T) {
+	for _, cacheBytes := range []int64{1 << 20, 0} {
+		testLoadedFile(t, cacheBytes)
+	}
+}
+
+func testLoadedFile(t *testing.T, cacheBytes int64) {
+	t.Helper()
 	const seq, stamp = 77, edm.Ticks(1 << 59)
 	entries := loadable(2000)
 	o := writerOptions()
 	o.GroupBytes = 2000
 	f, _ := write(t, o, entries)
-	ro := readerOptions(cache.New(1 << 20))
+	ro := readerOptions(cache.New(cacheBytes))
 	ro.Seq, ro.Stamp = seq, stamp
 	r, err := Open(f, ro)
 	if err != nil {
