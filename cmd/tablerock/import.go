@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,6 +35,10 @@ func newImport(a *app) *cobra.Command {
 created if it is missing, unless no row is valid. In CSV, a header such as
 Count@Edm.Int64 sets the type of its column, an empty cell means no property, and ""
 is the empty string. A line of JSONL is an entity as in "tablerock entity insert".
+
+With the mode replace and without --ack, the rows are written as sorted files, about
+64 MiB at a time, and after an interruption those before some row are stored. Otherwise
+they are written in transactions of up to 100 rows of one partition.
 
   tablerock import Orders orders.csv --partition-key country --row-key id`,
 		Args: arguments(2, 2),
@@ -123,6 +128,10 @@ func (a *app) load(ctx context.Context, table string, src *source, read transfer
 		bar := a.newBar("import", src.bytes)
 		o.Bad = func(e *transfer.LineError) { fmt.Fprintln(a.stderr, "tablerock: skipped "+e.Error()) }
 		o.Progress = func(p transfer.Progress) { bar.Set(p.Rows, p.Bytes) }
+		o.Load = func(ctx context.Context, table string, entities iter.Seq2[edm.Entity, error], installed func(int64)) error {
+			_, err := db.Load(ctx, table, entities, engine.LoadOptions{Installed: func(r engine.LoadResult) { installed(r.Entities) }})
+			return err
+		}
 		done, err = transfer.Import(ctx, db, table, transfer.NewReader(src, read), o)
 		bar.Done()
 		if err != nil {

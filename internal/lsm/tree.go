@@ -275,21 +275,11 @@ func (t *Tree) writeLocked(m *manifest.Manifest) error {
 		return nil
 	}
 	found, rerr := manifest.Read(t.o.FS, t.o.Dir)
-	if rerr != nil || !sameManifest(found, &t.m) {
+	if rerr != nil || !found.Same(&t.m) {
 		err = fmt.Errorf("%w: %w", ErrInDoubt, err)
 		t.doubt.Store(&err)
 	}
 	return err
-}
-
-// sameManifest reports whether a and b are equal, except for NextFile.
-func sameManifest(a, b *manifest.Manifest) bool {
-	return a.DBID == b.DBID && a.HighWater == b.HighWater && a.LastSeq == b.LastSeq &&
-		slices.Equal(a.Logs, b.Logs) &&
-		slices.EqualFunc(a.Files, b.Files, func(f, g manifest.File) bool {
-			return f.Number == g.Number && f.Tier == g.Tier && f.Run == g.Run &&
-				string(f.Smallest) == string(g.Smallest) && string(f.Largest) == string(g.Largest)
-		})
 }
 
 // retire closes a file that no version refers to, and removes it if the manifest does

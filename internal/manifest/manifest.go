@@ -86,6 +86,16 @@ func (m *Manifest) Clone() *Manifest {
 	return &c
 }
 
+// Same reports whether m and o list the same, except for NextFile.
+func (m *Manifest) Same(o *Manifest) bool {
+	return m.DBID == o.DBID && m.HighWater == o.HighWater && m.LastSeq == o.LastSeq &&
+		slices.Equal(m.Logs, o.Logs) &&
+		slices.EqualFunc(m.Files, o.Files, func(f, g File) bool {
+			return f.Number == g.Number && f.Tier == g.Tier && f.Run == g.Run &&
+				string(f.Smallest) == string(g.Smallest) && string(f.Largest) == string(g.Largest)
+		})
+}
+
 // Sort brings logs and files into the order of the encoding: logs by number; files
 // by tier, in a tier by run, newest first, in a run by key. The bottom tier counts as
 // one run.

@@ -54,6 +54,9 @@ type ImportOptions struct {
 	// Progress is called after each transaction.
 	Progress func(Progress)
 	InFlight int // concurrent transactions; the default is 16
+	// Load, if set, replaces transactions in an import with the mode Replace and without
+	// Ack. Progress.Transactions then counts what Load made durable at once.
+	Load LoadFunc
 }
 
 const defaultInFlight = 16
@@ -69,6 +72,9 @@ const maxTransactionBytes = 4 << 20
 // Import creates a missing table before the first transaction, or at the end of a file
 // without rows. It creates no table for a file with invalid rows only.
 //
+// With ImportOptions.Load an import is no sequence of transactions, and what is stored of it
+// is a prefix of the file.
+//
 // Import stops at the first row that cannot be imported and returns a *LineError.
 // Everything before the transaction of that row has been imported, and possibly some
 // rows after it. When ctx ends, Import returns ctx's error; acknowledged transactions
@@ -79,8 +85,19 @@ func Import(ctx context.Context, st store.Store, table string, r *Reader, o Impo
 	}
 	im := &importer{ctx: ctx, st: st, table: table, r: r, o: o, jobs: make(chan *transaction), last: map[string]*transaction{}}
 	im.failedAt.Store(noLine)
+	if o.Load != nil && o.Mode == Replace && o.Ack == nil {
+		im.load()
+	} else {
+		im.inTransactions()
+	}
+	im.progress.Bytes = r.Bytes() // +checklocksignore: the workers have ended
+	return im.progress, im.err    // +checklocksignore: the workers have ended
+}
+
+// inTransactions imports in concurrent transactions.
+func (im *importer) inTransactions() {
 	var workers sync.WaitGroup
-	for range o.InFlight {
+	for range im.o.InFlight {
 		workers.Go(func() {
 			for tx := range im.jobs {
 				im.run(tx)
@@ -90,8 +107,6 @@ func Import(ctx context.Context, st store.Store, table string, r *Reader, o Impo
 	im.read()
 	close(im.jobs)
 	workers.Wait()
-	im.progress.Bytes = r.Bytes() // +checklocksignore: the workers have ended
-	return im.progress, im.err    // +checklocksignore: the workers have ended
 }
 
 // noLine is greater than every line number.
@@ -298,9 +313,7 @@ func (im *importer) apply(tx *transaction) (bad int, err error) {
 	if !errors.As(err, &op) || !isRowError(err) && !errors.Is(err, store.ErrEntityExists) {
 		return -1, fmt.Errorf("%s: import lines %d to %d: %w", im.r.o.Name, first, last, err)
 	}
-	key := tx.ops[op.Index].Entity.Key
-	err = fmt.Errorf("%w (PartitionKey %s, RowKey %s)", op.Err, quote(key.Partition), quote(key.Row))
-	return op.Index, &LineError{im.r.o.Name, tx.lines[op.Index].first, err}
+	return op.Index, &LineError{im.r.o.Name, tx.lines[op.Index].first, rowError(op.Err, tx.ops[op.Index].Entity.Key)}
 }
 
 func (im *importer) acknowledge(first, last int64, rows int) error {

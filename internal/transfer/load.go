@@ -1,0 +1,110 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// LoadFunc writes the entities of a sequence to a table, replacing those that exist. It
+// calls installed with the number of entities that are durable when that has grown.
+type LoadFunc func(ctx context.Context, table string, entities iter.Seq2[edm.Entity, error], installed func(entities int64)) error
+
+// progressEvery is how many rows are read between two calls of ImportOptions.Progress.
+const progressEvery = 1024
+
+// load imports with ImportOptions.Load. A row that cannot be imported ends the sequence,
+// so that the rows before it are stored.
+func (im *importer) load() {
+	rec, ok := im.nextValid()
+	if !ok || !im.create() {
+		return
+	}
+	read := int64(0)
+	err := im.o.Load(im.ctx, im.table, func(yield func(edm.Entity, error) bool) {
+		for ; ok; rec, ok = im.nextValid() {
+			if read++; read%progressEvery == 0 {
+				im.report(func() {})
+			}
+			if !yield(rec.Entity, nil) {
+				return
+			}
+		}
+		if err := im.ctx.Err(); err != nil {
+			yield(edm.Entity{}, err)
+		}
+	}, func(entities int64) {
+		im.report(func() {
+			im.progress.Rows = entities // +checklocksignore: report holds mu
+			im.progress.Transactions++  // +checklocksignore: report holds mu
+		})
+	})
+	switch stop := im.ctx.Err(); {
+	case err == nil:
+	case stop != nil && errors.Is(err, stop):
+		im.fail(0, stop)
+	default:
+		im.fail(0, fmt.Errorf("%s: import up to line %d: %w", im.r.o.Name, rec.Last, err))
+	}
+}
+
+// report changes the progress and reports it.
+func (im *importer) report(change func()) {
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	change()
+	im.progress.Bytes = im.r.Bytes()
+	if im.o.Progress != nil {
+		im.o.Progress(im.progress)
+	}
+}
+
+// nextValid returns the next record that can be imported, and false at the end or after an
+// error, which it has passed to fail.
+func (im *importer) nextValid() (rec Record, ok bool) {
+	for {
+		rec, err := im.r.Next()
+		if stop := im.ctx.Err(); stop != nil {
+			im.fail(0, stop)
+			return rec, false
+		}
+		if err != nil {
+			if !im.handleReadError(rec, err) {
+				return rec, false
+			}
+			continue
+		}
+		refused := refusal(&rec.Entity, im.table)
+		if refused == nil {
+			return rec, true
+		}
+		line := &LineError{im.r.o.Name, rec.First, rowError(refused, rec.Entity.Key)}
+		if !im.o.SkipBad {
+			im.fail(rec.First, line)
+			return rec, false
+		}
+		im.skip(line)
+	}
+}
+
+// refusal returns the error for which no store takes the entity, nil if there is none.
+func refusal(e *edm.Entity, table string) error {
+	err := store.CheckBatch(table, []store.Op{store.InsertOrReplace(*e)}, nil)
+	var op *store.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	if err != nil {
+		return err
+	}
+	return edm.CheckTotals(e.Key, e.Properties)
+}
+
+// rowError adds the key of a row to its error.
+func rowError(err error, key edm.Key) error {
+	return fmt.Errorf("%w (PartitionKey %s, RowKey %s)", err, quote(key.Partition), quote(key.Row))
+}
