@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -471,5 +472,37 @@ func TestStallOnFullDisk(t *testing.T) {
 		if stats.RunsMax > 25 {
 			t.Errorf("%d runs overlap", stats.RunsMax)
 		}
+	}
+}
+
+// countedSpace counts the calls of Space.
+type countedSpace struct {
+	vfs.FS
+	calls atomic.Int64
+}
+
+func (c *countedSpace) Space(dir string) (vfs.Space, error) {
+	c.calls.Add(1)
+	return c.FS.Space(dir)
+}
+
+// TestSpaceCalls writes and deletes on a disk with space. The system must not be asked for
+// the free space at each record.
+func TestSpaceCalls(t *testing.T) {
+	disk := vfs.NewMem()
+	disk.SetCapacity(256 << 20)
+	counted := &countedSpace{FS: disk}
+	o := manual(counted)
+	o.SegmentBytes = 4 << 20
+	db := mustCreate(t, o)
+	before := counted.calls.Load()
+	for _, op := range []func(edm.Entity) store.Op{store.Insert, func(e edm.Entity) store.Op { return store.Delete(e.Key, store.Any) }} {
+		for i := range 1000 {
+			_, err := db.Apply(t.Context(), table, op(edm.Entity{Key: edm.Key{Partition: "p", Row: fmt.Sprintf("%0300d", i)}}))
+			check(t, "Apply", err)
+		}
+	}
+	if n := counted.calls.Load() - before; n > 20 {
+		t.Errorf("%d calls for 2000 records", n)
 	}
 }

@@ -125,7 +125,7 @@ func (l *load) begin(ctx context.Context, rows int, bytes int64) (*lsm.Load, edm
 	if err := db.throttle(ctx, space.Write); err != nil {
 		return nil, 0, err
 	}
-	if err := db.admit(space.Write, bytes, 0); err != nil {
+	if err := db.admitWrite(bytes, 0); err != nil {
 		return nil, 0, err
 	}
 	// With NoSync the manifest is ahead of the log.

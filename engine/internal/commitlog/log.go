@@ -34,11 +34,12 @@ type Options struct {
 	// Reserve makes it durable that time stamps up to upto may have been given
 	// out. Only NoSync mode calls it, and without Log.mu. Nil does nothing.
 	Reserve func(upto edm.Ticks) error
-	// Admit returns the error of Append if the disk has no space for a record. grow
-	// is the most by which the files of the log grow, and end the size of the active
-	// segment then. use is Commit.Use. It is called under Log.mu, once for many
-	// records. Nil admits every record.
-	Admit func(use space.Use, grow, end int64) error
+	// Admit returns the error of Append if the disk has no space for a record, with which
+	// the active segment, admitted up to the offset from, gets the size end. Otherwise it
+	// returns the new offset, end or most. Beyond end, records of every use are admitted.
+	// use is Commit.Use. It is called under Log.mu, once for many records unless the disk
+	// is full. Nil admits every record.
+	Admit func(use space.Use, from, end, most int64) (upto int64, err error)
 	// NextNumber returns a new number for a segment, above all earlier ones.
 	NextNumber func() uint64
 	// Rotated is called with each new active segment.
@@ -277,7 +278,7 @@ func (l *Log) assignLocked(c *Commit) error {
 	}
 }
 
-// admitStep is how much space Admit is asked for at a time.
+// admitStep is how much more space than needed Admit is asked for.
 const admitStep = 256 << 10
 
 // admitLocked asks for space for c, which ends at the offset end of the active
@@ -287,15 +288,10 @@ func (l *Log) admitLocked(c *Commit, end int64) error {
 	if l.o.Admit == nil || end <= l.admitted {
 		return nil
 	}
-	upto := end
-	if c.Use == space.Write {
-		upto = max(end, min((end+admitStep-1)/admitStep*admitStep, int64(len(l.active.image))))
-	}
-	if err := l.o.Admit(c.Use, upto-l.admitted, upto); err != nil {
-		return err
-	}
-	l.admitted = upto
-	return nil
+	most := max(end, min((end+admitStep-1)/admitStep*admitStep, int64(len(l.active.image))))
+	var err error
+	l.admitted, err = l.o.Admit(c.Use, l.admitted, end, most)
+	return err
 }
 
 // maxShapes is how many shapes a segment can define.
