@@ -32,6 +32,15 @@ type Iterator struct {
 	err   error
 
 	selected predicate.Bits // rows of h that NextSelected moves to
+	matched  int            // the group of visible and matches, -1 if none
+	visible  predicate.Bits // rows within the bounds that the snapshot sees
+	seen     int            // how many these are
+	matches  predicate.Bits // those that the program of Select selects
+	cutGroup int            // the group of cutKey, -1 if none
+	cutKey   []byte
+	cutRow   int  // the first row whose key is at least cutKey
+	judged   int  // the first group of the span that excluded is for, -1 if none
+	excluded bool // by pruner
 
 	viewed bool // view is set to the current row
 	view   Row
@@ -58,6 +67,7 @@ func (it *Iterator) Init(r *Reader, o IterOptions) {
 	}
 	it.r, it.o, it.g, it.err = r, o, -1, nil
 	it.valid, it.viewed, it.keyed = false, false, false
+	it.matched, it.cutGroup, it.judged = -1, -1, -1
 	it.lowest, it.highest = 0, len(r.index.groups)
 	if o.Lower != nil {
 		it.lowest = r.index.seek(o.Lower)

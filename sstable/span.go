@@ -101,12 +101,14 @@ func (it *Iterator) Excludes(s *Span) bool {
 	if it.pruner == nil {
 		return false
 	}
-	for g := s.first; g < s.end; g++ {
-		if !it.pruner.None(g) {
-			return false
-		}
+	if it.judged == s.first {
+		return it.excluded
 	}
-	return true
+	it.judged, it.excluded = s.first, true
+	for g := s.first; g < s.end && it.excluded; g++ {
+		it.excluded = it.pruner.None(g)
+	}
+	return it.excluded
 }
 
 var errShared = errors.New("sstable: groups that share a user key cannot be selected from")
@@ -115,8 +117,9 @@ var errShared = errors.New("sstable: groups that share a user key cannot be sele
 // rows if sel is nil, and whose user keys are in [lower, upper), within the bounds of s.
 // It considers the versions that the snapshot sees, and never selects a tombstone.
 // NextSelected and PrevSelected then move from one selected row to the next. Select
-// returns how many rows are selected, and how many it has looked at. After an error the
-// iterator has no position; another Select or Seek meets the error again.
+// returns how many rows are selected, and how many it has looked at. An Iterator must
+// always get the same sel. After an error the iterator has no position; another Select or
+// Seek meets the error again.
 func (it *Iterator) Select(s *Span, lower, upper []byte, sel *Selector) (selected, examined int, err error) {
 	it.valid, it.viewed, it.keyed = false, false, false
 	it.selected = predicate.Bits{}
@@ -135,23 +138,58 @@ func (it *Iterator) Select(s *Span, lower, upper []byte, sel *Selector) (selecte
 	}
 	from, to := it.first, it.limit
 	if bytes.Compare(lower, s.Lower) > 0 {
-		from, _ = it.h.Seek(lower)
+		from = it.rowOf(lower)
 	}
 	if s.Upper == nil || bytes.Compare(upper, s.Upper) < 0 {
-		to, _ = it.h.Seek(upper)
+		to = it.rowOf(upper)
 	}
-	it.h.Visible(from, to, it.o.Snapshot, &it.selected)
-	examined = it.selected.Len()
-	if sel == nil || examined == 0 {
-		return examined, examined, nil
+	if sel == nil {
+		it.h.Visible(from, to, it.o.Snapshot, &it.selected)
+		selected = it.selected.Len()
+		return selected, selected, nil
 	}
-	if err := sel.rows.Select(&it.view.Row, &it.selected); err != nil {
-		it.view.Release() // without the error, so that a walk finds the rows before it
-		it.h, it.g = nil, -1
-		it.selected = predicate.Bits{}
+	if err := it.match(sel); err != nil {
 		return 0, 0, err
 	}
-	return it.selected.Len(), examined, nil
+	if from == it.first && to == it.limit {
+		it.selected = it.matches
+		return it.selected.Len(), it.seen, nil
+	}
+	it.selected = it.matches.Within(from, to)
+	looked := it.visible.Within(from, to)
+	return it.selected.Len(), looked.Len(), nil
+}
+
+// rowOf is Seek in the current group. It remembers the last row: one window ends where the
+// next one begins.
+func (it *Iterator) rowOf(key []byte) int {
+	if it.cutGroup != it.g || !bytes.Equal(it.cutKey, key) {
+		it.cutKey = append(it.cutKey[:0], key...)
+		it.cutGroup = it.g
+		it.cutRow, _ = it.h.Seek(key)
+	}
+	return it.cutRow
+}
+
+// match sets visible and matches for the current group, if the last call was for another
+// one: several windows share a group of overlapping files, and to select from all of its
+// rows at once takes two thirds of the time (bench, runs=8-overlapping/filter=Double).
+func (it *Iterator) match(sel *Selector) error {
+	if it.matched == it.g {
+		return nil
+	}
+	it.matched, it.visible = it.g, predicate.Bits{}
+	it.h.Visible(it.first, it.limit, it.o.Snapshot, &it.visible)
+	it.matches, it.seen = it.visible, it.visible.Len()
+	if it.seen == 0 {
+		return nil
+	}
+	err := sel.rows.Select(&it.view.Row, &it.matches)
+	if err != nil {
+		it.view.Release() // without the error, so that a walk finds the rows before it
+		it.h, it.g, it.matched = nil, -1, -1
+	}
+	return err
 }
 
 // NextSelected moves to the next selected row, the first one after Select.

@@ -86,3 +86,11 @@ func (b *Bits) Or(o *Bits) {
 		b[i] |= o[i]
 	}
 }
+
+// Within returns the rows from from to to-1.
+func (b *Bits) Within(from, to int) Bits {
+	var r Bits
+	r.AddRange(from, to)
+	r.And(b)
+	return r
+}

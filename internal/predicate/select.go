@@ -132,8 +132,17 @@ func (w *Words) keepFloats(t *Test, n int, set *Bits) {
 	}
 }
 
-// KeepCodes removes from set the rows whose word is not in match.
-func (w *Words) KeepCodes(match, set *Bits) {
+// KeepCodes removes from set the rows, less than n, whose word is not in match.
+func (w *Words) KeepCodes(match *Bits, n int, set *Bits) {
+	code := match.After(-1)
+	switch {
+	case code < 0:
+		*set = Bits{}
+		return
+	case match.After(code) < 0:
+		w.keep(uint64(code), 0, false, n, set)
+		return
+	}
 	for i, left := range set {
 		for ; left != 0; left &= left - 1 {
 			row := 64*i + bits.TrailingZeros64(left)

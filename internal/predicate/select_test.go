@@ -132,3 +132,77 @@ func TestKeepBooleans(t *testing.T) {
 		}
 	}
 }
+
+// TestKeepCodes compares KeepCodes with a look at each code.
+func TestKeepCodes(t *testing.T) {
+	r := newRand(t)
+	for range 500 {
+		n, codes := 1+r.IntN(200), 1+r.IntN(30)
+		w := Words{Data: make([]byte, n+8), Mask: 0xff, Step: 1, Base: uint64(r.IntN(2))}
+		for i := range n {
+			w.Data[i] = byte(r.IntN(codes))
+		}
+		var match Bits
+		for range r.IntN(4) {
+			match.Add(r.IntN(codes + 1))
+		}
+		before := randomBits(r, n)
+		set := before
+		w.KeepCodes(&match, n, &set)
+		for row := range n {
+			want := before.After(row-1) == row && match.After(int(w.Data[row])+int(w.Base)-1) == int(w.Data[row])+int(w.Base)
+			if got := set.After(row-1) == row; got != want {
+				t.Fatalf("row %d of code %d and %v: kept %v, want %v", row, w.Data[row], match, got, want)
+			}
+		}
+	}
+}
+
+// TestAddTexts compares AddTexts with a comparison of each text, for texts that differ from
+// the constant at all places, and in bytes that code units order otherwise.
+func TestAddTexts(t *testing.T) {
+	r := newRand(t)
+	letters := []string{"", "a", "b", "\x00", "z", "é", "\uE000", "\U0001F600", "\uFFFD"}
+	text := func() (s string) {
+		for range r.IntN(12) {
+			s += letters[r.IntN(len(letters))]
+		}
+		return s
+	}
+	for range 3000 {
+		c := text()
+		v, typ := edm.String(c), edm.TypeString
+		if r.IntN(3) == 0 {
+			v, typ = edm.Binary([]byte(c)), edm.TypeBinary
+		}
+		test := NewCompare("x", allOps[r.IntN(len(allOps))], v).Term.Test(typ)
+		var data []byte
+		var list []Text
+		for row := range 1 + r.IntN(20) {
+			s := text()
+			switch r.IntN(4) {
+			case 0:
+				s = c[:r.IntN(len(c)+1)] + s
+			case 1:
+				s = c
+			}
+			list = append(list, Text{2 * row, len(data), len(data) + len(s)})
+			data = append(data, s...)
+		}
+		var set Bits
+		test.AddTexts(data, list, &set)
+		n := 0
+		for _, x := range list {
+			want := test.Bytes(data[x.From:x.To])
+			if got := set.After(x.Row-1) == x.Row; got != want {
+				t.Fatalf("%q %v %q: %v, want %v", data[x.From:x.To], test.op, c, got, want)
+			}
+			if want {
+				n++
+			}
+		}
+		if set.Len() != n {
+			t.Fatalf("%d rows were added, want %d", set.Len(), n)
+		}
+	}
+}

@@ -91,16 +91,45 @@ func (c *Column) Entries() int { return int(c.c.bytes-c.c.dict) / 2 }
 // Entry returns an entry, which a code is the index of.
 func (c *Column) Entry(code int) []byte { return c.c.entry(c.h.data, code) }
 
-// Len returns the length of a value of a column of the kind Heap.
-func (c *Column) Len(row int) int {
-	var from, to uint64
+// Texts returns the values of a column of the kind Heap in the rows of set that are in the
+// same heap unit as row first and not before it: the bytes of the unit, and where each value
+// is in them. With a length of at least 0, it returns only values of that length. next is
+// the first row of set after the unit, -1 if there is none or the unit cannot be read, as
+// Err then says. The list has the memory of dst, and the bytes are valid until r moves.
+func (r *Row) Texts(c *Column, set *predicate.Bits, first, length int, dst []predicate.Text) (data []byte, list []predicate.Text, next int) {
+	h := r.h
+	r.Set(first)
+	if r.LoadHeap() != nil {
+		return nil, dst[:0], -1
+	}
+	base, end := 0, h.rows
+	if u := r.heapUnit; u != nil {
+		base, end, data = u.base, u.End, r.raw
+	}
+	if cap(dst) < h.rows {
+		dst = make([]predicate.Text, MaxRows)
+	}
+	list = dst[:cap(dst)]
+	var before *vector // the end of the value before
 	if c.c.prev >= 0 {
-		from = c.h.sections[c.h.sectionOf.base-1].columns[c.c.prev].a.at(c.h.data, row)
+		before = &r.columns[c.c.prev].a
 	}
-	if c.c.encoding == encodingHeap {
-		to = c.c.a.at(c.h.data, row)
-	} else {
-		to = c.h.heapOffsets.at(c.h.data, row+1) - c.h.heapOffsets.at(c.h.data, row)
+	n := 0
+	for next = first; next >= 0 && next < end; next = set.After(next) {
+		start := int(h.heapOffsets.at(h.data, next)) - base
+		x := predicate.Text{Row: next, From: start}
+		if before != nil {
+			x.From += int(before.at(h.data, next))
+		}
+		if c.c.encoding == encodingHeap {
+			x.To = start + int(c.c.a.at(h.data, next))
+		} else {
+			x.To = int(h.heapOffsets.at(h.data, next+1)) - base
+		}
+		// Without a branch: whether a length matches is hard to predict.
+		list[n] = x
+		other := uint64(x.To-x.From-length) & (uint64(^length) >> 63 * ^uint64(0))
+		n += int((other|-other)>>63 ^ 1)
 	}
-	return int(to - from)
+	return data, list[:n], next
 }

@@ -17,6 +17,8 @@ type Selector struct {
 	row     *rowgroup.Row
 	head    *rowgroup.Head
 	binding *predicate.Binding // to the shape of the rows that are selected from
+
+	texts []predicate.Text // scratch
 }
 
 // New returns a Selector for a program.
@@ -116,17 +118,27 @@ func (s *Selector) keepColumn(t *predicate.Test, property int, set *predicate.Bi
 				match.Add(code)
 			}
 		}
-		c.Words.KeepCodes(&match, set)
+		c.Words.KeepCodes(&match, s.head.Rows(), set)
 		return true
 	case rowgroup.Heap:
-		if n, ok := t.Length(); ok {
-			for at := set.After(-1); at >= 0; at = set.After(at) {
-				if c.Len(at) != n {
-					set.Remove(at)
-				}
-			}
-		}
+		s.keepTexts(t, &c, set)
+		return true
 	case rowgroup.ByRow:
 	}
 	return false
+}
+
+// keepTexts is keepColumn for Strings or Binaries in the heap.
+func (s *Selector) keepTexts(t *predicate.Test, c *rowgroup.Column, set *predicate.Bits) {
+	length := -1
+	if n, ok := t.Length(); ok {
+		length = n
+	}
+	rest := *set
+	*set = predicate.Bits{}
+	for at := rest.After(-1); at >= 0; {
+		var data []byte
+		data, s.texts, at = s.row.Texts(c, &rest, at, length, s.texts)
+		t.AddTexts(data, s.texts, set)
+	}
 }

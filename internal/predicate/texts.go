@@ -1,0 +1,45 @@
+package predicate
+
+import "encoding/binary"
+
+// Text is the place of the String or Binary of a row in some bytes.
+type Text struct{ Row, From, To int }
+
+// AddTexts adds to set the rows of list whose bytes in data match. The kind of t must be
+// Texts or Blobs. The first eight bytes mostly decide, so that the loads of several rows
+// from slow memory overlap.
+func (t *Test) AddTexts(data []byte, list []Text, set *Bits) {
+	want := textPrefix(t.bytes)
+	decides := t.byteOrder || t.op == Eq || t.op == Ne
+	below, above := t.op.Accepts(-1), t.op.Accepts(1)
+	for i := range list {
+		x := &list[i]
+		var p uint64
+		if rest := data[x.From:]; len(rest) >= 8 {
+			p = binary.BigEndian.Uint64(rest)
+			if n := x.To - x.From; n < 8 {
+				p &= ^uint64(0) << (64 - 8*n)
+			}
+		} else {
+			p = textPrefix(data[x.From:x.To])
+		}
+		match := below
+		switch {
+		case !decides || p == want:
+			match = t.Bytes(data[x.From:x.To])
+		case p > want:
+			match = above
+		}
+		if match {
+			set.Add(x.Row)
+		}
+	}
+}
+
+// textPrefix returns the first eight bytes of b, with zeros behind a shorter one, as a
+// number that orders like them.
+func textPrefix(b []byte) uint64 {
+	var p [8]byte
+	copy(p[:], b)
+	return binary.BigEndian.Uint64(p[:])
+}
