@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/engine/internal/opresults"
 	"github.com/tablerock-db/tablerock/engine/internal/opshapes"
 	"github.com/tablerock-db/tablerock/engine/internal/readstate"
 	"github.com/tablerock-db/tablerock/engine/internal/space"
@@ -37,23 +37,20 @@ type txn struct {
 	state  *readstate.State
 	props  edm.Properties // the result of a merge op
 	shapes opshapes.Shapes
-	known  func(i int, props edm.Properties) bool // shapes.Known
+	check  func(i int, props edm.Properties) (bytes int, ok bool) // shapes.Check
 	mem    codec.Row
 	disk   sstable.Row
 	// pending is the highest sequence number of a pending entry that an op
 	// depends on. A refusal waits until it is durable.
 	pending uint64
 
-	etags    []byte // of the results, back to back
-	etagEnds []int
-	// freeResults and etagText are memory for the results of later calls.
-	freeResults []store.Result
-	etagText    strings.Builder
+	etag    []byte // of an entity
+	results opresults.Maker
 }
 
 func newTxn() any {
 	t := &txn{commit: commitlog.NewCommit()}
-	t.guard, t.known = t.checkTable, t.shapes.Known
+	t.guard, t.check = t.checkTable, t.shapes.Check
 	return t
 }
 
@@ -107,7 +104,7 @@ func (db *DB) Apply(ctx context.Context, table string, ops ...store.Op) ([]store
 // apply is Apply with the working memory t.
 func (db *DB) apply(ctx context.Context, t *txn, table string, ops []store.Op) ([]store.Result, error) {
 	t.shapes.Reset(&db.shapes, len(ops))
-	if err := store.CheckBatch(table, ops, t.known); err != nil {
+	if err := store.CheckBatch(table, ops, t.check); err != nil {
 		return nil, err
 	}
 	t.logged = db.logged.Load()
@@ -138,7 +135,7 @@ func (db *DB) apply(ctx context.Context, t *txn, table string, ops []store.Op) (
 		return nil, err
 	}
 	db.afterCommit(use)
-	return t.results(ops), nil
+	return t.results.Make(ops, t.commit.FirstTimestamp()), nil
 }
 
 // refuse returns err once the assigned sequence number seq, on which err depends,
@@ -248,8 +245,8 @@ func (db *DB) resolve(t *txn, i int, op *store.Op) error {
 			return store.ErrEntityNotFound
 		}
 		if op.IfMatch != store.Any {
-			t.etags = edm.AppendETag(t.etags[:0], row.Timestamp())
-			if string(t.etags) != string(op.IfMatch) {
+			t.etag = edm.AppendETag(t.etag[:0], row.Timestamp())
+			if string(t.etag) != string(op.IfMatch) {
 				return store.ErrPrecondition
 			}
 		}
@@ -352,46 +349,6 @@ func (db *DB) newestVersion(t *txn, c *lsm.Candidate) (edm.Row, error) {
 			return t.state.Get(c.Key, t.partHash, c.Hash, codec.MaxSeq, &t.mem, &t.disk)
 		}
 	}
-}
-
-// Results and ETags are allocated for several calls at a time. A caller that keeps
-// one result keeps up to this much memory, or as much as the ETags of its batch
-// take.
-const (
-	resultsAtOnce = 16
-	etagsAtOnce   = 512
-)
-
-// results returns the results of ops, whose commit is in the log. All ETags of a
-// call are substrings of one string.
-func (t *txn) results(ops []store.Op) []store.Result {
-	n := len(ops)
-	if len(t.freeResults) < n {
-		t.freeResults = make([]store.Result, max(n, resultsAtOnce))
-	}
-	out := t.freeResults[:n:n]
-	t.freeResults = t.freeResults[n:]
-	t.etags, t.etagEnds = t.etags[:0], t.etagEnds[:0]
-	for i := range ops {
-		if ops[i].Kind != store.OpDelete {
-			out[i].Timestamp = t.commit.FirstTimestamp() + edm.Ticks(i)
-			t.etags = edm.AppendETag(t.etags, out[i].Timestamp)
-		}
-		t.etagEnds = append(t.etagEnds, len(t.etags))
-	}
-	if t.etagText.Cap()-t.etagText.Len() < len(t.etags) {
-		t.etagText.Reset()
-		t.etagText.Grow(max(len(t.etags), etagsAtOnce))
-	}
-	start := t.etagText.Len()
-	t.etagText.Write(t.etags)
-	all := t.etagText.String()[start:]
-	start = 0
-	for i, end := range t.etagEnds {
-		out[i].ETag = edm.ETag(all[start:end])
-		start = end
-	}
-	return out
 }
 
 // beginWrite admits a call that writes. The caller must call endWrite.

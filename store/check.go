@@ -30,19 +30,24 @@ import (
 // CheckBatch ignores the properties of an OpDelete. It allocates nothing for a valid
 // batch. Err is ErrInvalid for an unknown kind, and an *edm.Error otherwise.
 //
-// The argument known is nil unless the backend caches checked property names.
+// The argument checked is nil unless the backend caches checked property names.
 // CheckBatch calls it with the properties of ops[i] at most once for each op, in the
-// order of ops. If it returns true, CheckBatch does not check the names: they must be
-// legal and distinct, those of nulls included.
-func CheckBatch(table string, ops []Op, known func(i int, props edm.Properties) bool) error {
-	c := checker{ops: ops, known: known}
+// order of ops. If it returns true, CheckBatch does not check the properties: their names
+// must be legal and distinct, those of nulls included, their values must pass
+// edm.CheckValues, and bytes must be at least the length of all names, Strings and
+// Binaries.
+func CheckBatch(table string, ops []Op, checked func(i int, props edm.Properties) (bytes int, ok bool)) error {
+	c := checker{ops: ops, checked: checked}
 	return c.check(table)
 }
 
 // checker checks one batch.
 type checker struct {
-	ops   []Op
-	known func(i int, props edm.Properties) bool
+	ops     []Op
+	checked func(i int, props edm.Properties) (bytes int, ok bool)
+	// bound is an upper bound for the size of the ops that were checked, without
+	// counting code units: a text has at most as many code units as bytes.
+	bound int64
 }
 
 func (c *checker) check(table string) error {
@@ -68,7 +73,7 @@ func (c *checker) check(table string) error {
 			return c.checkUnordered(i)
 		}
 	}
-	return checkTotals(ops)
+	return c.checkTotals()
 }
 
 // checkUnordered continues check at ops[from]: the Rows of ops[:from] are ascending,
@@ -89,7 +94,7 @@ func (c *checker) checkUnordered(from int) error {
 			return &OpError{Index: i, Err: batchDuplicate(ops[i].Entity.Key)}
 		}
 	}
-	return checkTotals(ops)
+	return c.checkTotals()
 }
 
 var errKind = errors.New("unknown kind of operation")
@@ -100,25 +105,41 @@ func (c *checker) checkOp(i int) error {
 	if !op.Kind.valid() {
 		return fmt.Errorf("%w %d: %w", errKind, op.Kind, ErrInvalid)
 	}
-	if err := edm.CheckKey(op.Entity.Key); err != nil {
+	key := op.Entity.Key
+	c.bound += opBound + 2*int64(len(key.Partition)+len(key.Row))
+	if i > 0 && key.Partition == c.ops[0].Entity.Key.Partition {
+		key.Partition = "" // it was checked
+	}
+	if err := edm.CheckKey(key); err != nil {
 		return err
 	}
 	props := op.Entity.Properties
 	if op.Kind == OpDelete || len(props) == 0 {
 		return nil
 	}
-	if c.known != nil && c.known(i, props) {
-		return edm.CheckValues(props)
+	c.bound += int64(len(props)) * propertyBound
+	if c.checked != nil {
+		if n, ok := c.checked(i, props); ok {
+			c.bound += 2 * int64(n)
+			return nil
+		}
+	}
+	for j := range props {
+		c.bound += 2 * int64(len(props[j].Name)+len(props[j].Value.Bytes()))
 	}
 	return edm.CheckProperties(props)
 }
 
-// checkTotals checks the number and the size of the ops.
-func checkTotals(ops []Op) error {
+// Upper bounds for the overhead of edm.EntitySize for a key, and for a property.
+const opBound, propertyBound = 8, 32
+
+// checkTotals checks the number and the size of the ops, after checkOp of each.
+func (c *checker) checkTotals() error {
+	ops := c.ops
 	if err := checkBatchCount(len(ops)); err != nil {
 		return &OpError{Index: max(0, min(len(ops), edm.MaxBatchOps)-1), Err: err}
 	}
-	if bytesBound(ops) <= edm.MaxBatchBytes {
+	if c.bound <= edm.MaxBatchBytes {
 		return nil
 	}
 	var sum int64
@@ -134,23 +155,6 @@ func checkTotals(ops []Op) error {
 		}
 	}
 	return nil
-}
-
-// bytesBound returns an upper bound for the size of ops without counting code units.
-// A text has at most as many code units as bytes.
-func bytesBound(ops []Op) int64 {
-	// Above the overhead of edm.EntitySize for a key, and for a property.
-	const perOp, perProperty = 8, 32
-	var n int64
-	for i := range ops {
-		e := &ops[i].Entity
-		n += perOp + 2*int64(len(e.Key.Partition)+len(e.Key.Row))
-		for j := range e.Properties {
-			p := &e.Properties[j]
-			n += perProperty + 2*int64(len(p.Name)+len(p.Value.Bytes()))
-		}
-	}
-	return n
 }
 
 // CheckQuery returns an *edm.Error if the From of q is not valid UTF-8, which has no

@@ -175,20 +175,30 @@ func TestCheckBatchKind(t *testing.T) {
 	}
 }
 
-// TestKnownNames checks that CheckBatch skips only the names that its caller knows.
-func TestKnownNames(t *testing.T) {
+// TestCheckedProperties checks that CheckBatch skips only the properties that its caller
+// has checked, and takes their length for the size of the batch.
+func TestCheckedProperties(t *testing.T) {
 	ops := []Op{
 		Insert(rowOf("p", "1", prop("a-b", edm.Int32(1)), prop("a-b", edm.Int32(1)))),
 		Insert(rowOf("p", "2", prop("c-d", edm.Int32(1)))),
 	}
-	known := func(i int, p edm.Properties) bool { return i == 0 && p[0].Name == "a-b" }
+	bytes := 6
+	checked := func(i int, p edm.Properties) (int, bool) { return bytes, i == 0 && p[0].Name == "a-b" }
 	var op *OpError
-	if err := CheckBatch("abc", ops, known); !errors.As(err, &op) || op.Index != 1 {
+	if err := CheckBatch("abc", ops, checked); !errors.As(err, &op) || op.Index != 1 {
 		t.Errorf("got %v, want only the unknown name of op 1 refused", err)
 	}
-	ops[0].Entity.Properties[1].Value = edm.DateTime(-1)
-	if err := CheckBatch("abc", ops, known); !errors.As(err, &op) || op.Index != 0 {
-		t.Errorf("got %v, want the value of op 0 refused, known names or not", err)
+	for i, size := range []int{edm.MaxBatchBytes / 16, edm.MaxBatchBytes} {
+		ops = ops[:0]
+		for n := range size / (64 << 10) {
+			text := strings.Repeat("\u20ac", 32<<10)
+			ops = append(ops, Insert(rowOf("p", fmt.Sprintf("%03d", n), prop("a-b", edm.String(text)))))
+		}
+		all := func(int, edm.Properties) (int, bool) { return 3 + 3*32<<10, true }
+		err := CheckBatch("abc", ops, all)
+		if tooLarge := errors.Is(err, ErrTooLarge); tooLarge != (i == 1) {
+			t.Errorf("%d ops of 64 KiB: got %v", len(ops), err)
+		}
 	}
 }
 
@@ -226,21 +236,21 @@ func TestCheckBatchAllocs(t *testing.T) {
 }
 
 func BenchmarkCheckBatch(b *testing.B) {
-	known := func(int, edm.Properties) bool { return true }
+	checked := func(int, edm.Properties) (int, bool) { return 1000, true }
 	for _, c := range []struct {
-		name  string
-		known func(int, edm.Properties) bool
-		ops   []Op
+		name    string
+		checked func(int, edm.Properties) (int, bool)
+		ops     []Op
 	}{
 		{"ops=1", nil, batch(1, rising)},
-		{"ops=1/names=known", known, batch(1, rising)},
-		{"ops=100/names=known", known, batch(100, rising)},
-		{"ops=100/names=known/order=none", known, batch(100, shuffled)},
+		{"ops=1/properties=checked", checked, batch(1, rising)},
+		{"ops=100/properties=checked", checked, batch(100, rising)},
+		{"ops=100/properties=checked/order=none", checked, batch(100, shuffled)},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := CheckBatch("customers", c.ops, c.known); err != nil {
+				if err := CheckBatch("customers", c.ops, c.checked); err != nil {
 					b.Fatal(err)
 				}
 			}

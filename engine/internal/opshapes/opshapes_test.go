@@ -2,6 +2,7 @@ package opshapes
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
@@ -30,14 +31,54 @@ func TestShapes(t *testing.T) {
 	var c Shapes
 	c.Reset(&cache, len(batch))
 	for i, p := range batch {
-		if got, known := c.Known(i, p), want[fmt.Sprint(p)] != nil; got != known {
-			t.Errorf("%d: %v is known: %v, want %v", i, p, got, known)
+		n, ok := c.Check(i, p)
+		if known := want[fmt.Sprint(p)] != nil; ok != known || ok && n != len(p) {
+			t.Errorf("%d: Check(%v) = %d, %t, want %d, %t", i, p, n, ok, len(p), known)
 		}
 	}
 	for i, p := range batch {
 		shape := c.Of(i, p)
 		if w := want[fmt.Sprint(p)]; w != nil && shape != w || !shape.Matches(p) {
 			t.Errorf("%d: %v has the shape %p, want %p", i, p, shape, w)
+		}
+	}
+}
+
+// TestCheckValues compares Check of values with edm.CheckValues.
+func TestCheckValues(t *testing.T) {
+	text := func(s string) edm.Value { return edm.StringBytes([]byte(s)) }
+	values := []edm.Value{
+		edm.DateTime(0), edm.DateTime(edm.MaxTicks + 1), edm.Fixed(edm.TypeBoolean, 1), edm.Fixed(edm.TypeBoolean, 2),
+		edm.Int32(-1), edm.Fixed(edm.TypeInt32, 1<<31), edm.Int64(-1), edm.Double(1), edm.Guid(edm.GUID{}),
+		edm.Binary([]byte{0xFF}), edm.Binary(make([]byte, edm.MaxBinaryBytes)), edm.Binary(make([]byte, edm.MaxBinaryBytes+1)),
+		text(""), text(strings.Repeat("a", edm.MaxStringUnits)), text(strings.Repeat("a", edm.MaxStringUnits+1)),
+	}
+	for n := range 20 {
+		for at := range n {
+			b := []byte(strings.Repeat("a", n))
+			b[at] = 0x80
+			values = append(values, edm.StringBytes(b))
+		}
+		values = append(values, text(strings.Repeat("a", n)), text(strings.Repeat("a", n)+"\u20ac"))
+	}
+	var cache codec.ShapeCache
+	for _, v := range values {
+		p := edm.Properties{{Name: "Name", Value: v}}
+		cache.Of(p)
+		var c Shapes
+		c.Reset(&cache, 2)
+		for i := range 2 {
+			n, ok := c.Check(i, p)
+			if want := edm.CheckValues(p) == nil; ok != want {
+				t.Errorf("op %d: Check of a %v of %d bytes: %t, want %t", i, v.Type(), len(v.Bytes()), ok, want)
+			}
+			wantBytes := len("Name")
+			if v.Type() == edm.TypeString || v.Type() == edm.TypeBinary {
+				wantBytes += len(v.Bytes())
+			}
+			if ok && n != wantBytes {
+				t.Errorf("op %d: a %v counts %d bytes, want %d", i, v.Type(), n, wantBytes)
+			}
 		}
 	}
 }

@@ -1,0 +1,54 @@
+package opresults
+
+import (
+	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// TestMake compares the ETags of batches with those of single time stamps.
+func TestMake(t *testing.T) {
+	const noon, second = edm.Ticks(130_000_000_000_000_000), edm.Ticks(10_000_000)
+	var m Maker
+	for _, first := range []edm.Ticks{0, noon, noon + 1, noon + 5, noon + second - 30, noon + 999_950, edm.MaxTicks - 98} {
+		for _, deleted := range []func(i int) bool{
+			func(int) bool { return false },
+			func(int) bool { return true },
+			func(i int) bool { return i%3 == 1 },
+			func(i int) bool { return i%7 < 4 },
+		} {
+			ops := make([]store.Op, 99)
+			for i := range ops {
+				if ops[i].Kind = store.OpInsert; deleted(i) {
+					ops[i].Kind = store.OpDelete
+				}
+			}
+			for i, got := range m.Make(ops, first) {
+				var want store.Result
+				if !deleted(i) {
+					want.Timestamp = first + edm.Ticks(i)
+					want.ETag = want.Timestamp.ETag()
+				}
+				if got != want {
+					t.Errorf("op %d of a batch at %d: got %v, want %v", i, first, got, want)
+				}
+			}
+		}
+	}
+}
+
+func BenchmarkMake(b *testing.B) {
+	var m Maker
+	ops := make([]store.Op, 100)
+	for i := range ops {
+		ops[i].Kind = store.OpInsert
+	}
+	b.ReportAllocs()
+	first := edm.Ticks(130_000_000_123_456_789)
+	for b.Loop() {
+		m.Make(ops, first)
+		first += 101
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(ops)), "ns/entity")
+}
