@@ -1,6 +1,10 @@
 package bench
 
-import "github.com/tablerock-db/tablerock/edm"
+import (
+	"iter"
+
+	"github.com/tablerock-db/tablerock/edm"
+)
 
 // Options configures a database for a workload.
 type Options struct {
@@ -48,6 +52,14 @@ type DB interface {
 	Reads() (n, bytes int64)
 	// Close closes the database. The next Open finds everything written.
 	Close() error
+}
+
+// BulkDB is a DB that can load entities without transactions. A Store whose databases can
+// has a method HasBulk that returns true.
+type BulkDB interface {
+	DB
+	// Load inserts or replaces entities. An entity is valid until the next one.
+	Load(entities iter.Seq2[edm.Entity, error]) error
 }
 
 // Session carries out operations, one after another.

@@ -18,6 +18,8 @@
 //	                                                                gets of 1,000,000 entities: 5 minutes
 //	go test -run '^$' -bench 'Store/op=load' -benchtime 100000x ./bench
 //	                                                                loads: 20 seconds
+//	go test -run '^$' -bench Load -benchtime 300000x ./engine
+//	                                                                Load beside Apply: 30 seconds
 //	go test -run '^$' -bench Query -benchtime 600000x ./bench -bench.n 300000
 //	                                                                queries in the cache, one run and several: a minute
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
@@ -40,6 +41,9 @@ func (t Tablerock) Describe() string {
 
 // HasLog implements Store.
 func (Tablerock) HasLog() bool { return true }
+
+// HasBulk reports that a database is a BulkDB.
+func (Tablerock) HasBulk() bool { return true }
 
 // keptRuns is more runs than any workload makes. Options.KeepRuns needs it: Flush does
 // no compaction, but a tier must not be full.
@@ -86,6 +90,12 @@ func (d *rockDB) Session() Session {
 		return nil
 	}
 	return s
+}
+
+// Load implements BulkDB.
+func (d *rockDB) Load(entities iter.Seq2[edm.Entity, error]) error {
+	_, err := d.engine.Load(context.Background(), table, entities, engine.LoadOptions{})
+	return err
 }
 
 // Flush implements DB.

@@ -27,6 +27,7 @@ type Workload struct {
 	// Cold evicts the database from the page cache before it is opened.
 	Cold bool
 
+	bulk  bool     // needs a BulkDB
 	match edm.Type // of the property to filter on
 	opens bool     // run opens the database
 	warm  func(r *Run, w Workload) error
@@ -45,7 +46,10 @@ func (w Workload) Fits(shape string, n int) bool {
 }
 
 // Supports reports whether w has a meaning for a store.
-func (w Workload) Supports(s Store) bool { return w.Start != Logged || s.HasLog() }
+func (w Workload) Supports(s Store) bool {
+	b, ok := s.(interface{ HasBulk() bool })
+	return (w.Start != Logged || s.HasLog()) && (!w.bulk || ok && b.HasBulk())
+}
 
 // Ops returns the number of operations of w to measure for n entities.
 func (w Workload) Ops(n int) int { return max(1, w.ops(n)) }
@@ -69,8 +73,10 @@ func writes() []Workload {
 	inBatches := func(limit int) func(int) int { return func(n int) int { return min(n/batchLen, limit) } }
 	every := func(n int) int { return n }
 	return []Workload{
-		{Name: "load/order=sorted", Op: "entity", Step: "100 entities", Parallel: 1, run: load(true), ops: every},
-		{Name: "load/order=random", Op: "entity", Step: "100 entities", Parallel: 1, run: load(false), ops: every},
+		{Name: "load/order=sorted", Op: "entity", Step: "100 entities", Parallel: 1, run: load(true, (*Run).put), ops: every},
+		{Name: "load/order=random", Op: "entity", Step: "100 entities", Parallel: 1, run: load(false, (*Run).put), ops: every},
+		{Name: "load/by=bulk/order=sorted", Op: "entity", Step: "load", Parallel: 1, bulk: true, run: load(true, (*Run).putBulk), ops: every},
+		{Name: "load/by=bulk/order=random", Op: "entity", Step: "load", Parallel: 1, bulk: true, run: load(false, (*Run).putBulk), ops: every},
 		{Name: "insert/writers=1", Op: "entity", Step: "entity", Durable: true, Parallel: 1, run: insert, ops: atMost(20_000)},
 		{Name: "insert/writers=64", Op: "entity", Step: "entity", Durable: true, Parallel: 64, run: insert, ops: atMost(200_000)},
 		{

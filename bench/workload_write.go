@@ -9,9 +9,9 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// load writes all entities to an empty database, and repeats that with further ones up
-// to ops entities. The cost of generating the entities is subtracted.
-func load(sorted bool) func(*Run, Workload, int) error {
+// load writes all entities to an empty database by put, and repeats that with further ones
+// up to ops entities. The cost of generating the entities is subtracted.
+func load(sorted bool, put func(r *Run, n int, order, content func(i int) int) error) func(*Run, Workload, int) error {
 	return func(r *Run, w Workload, ops int) error {
 		order := r.random
 		if sorted {
@@ -25,7 +25,7 @@ func load(sorted bool) func(*Run, Workload, int) error {
 				}
 				r.want = want{}
 			}
-			if err := r.put(n, order, all); err != nil {
+			if err := put(r, n, order, all); err != nil {
 				return err
 			}
 			r.expect(n, all)
@@ -72,13 +72,7 @@ func (r *Run) random(i int) int { return int(r.order[i%len(r.order)]) }
 // the writes: reading them in random order would miss the processor's caches and cost as
 // much as storing them.
 func (r *Run) put(n int, order, content func(i int) int) error {
-	fill := func(batch []edm.Entity, at int) []edm.Entity {
-		batch = batch[:min(batchLen, n-at)]
-		for i := range batch {
-			r.Data.Fill(order(at+i), content(at+i), &batch[i])
-		}
-		return batch
-	}
+	fill := r.filler(n, order, content)
 	batch := Batch(batchLen)
 	fill(batch, 0)
 	wall, cpu := time.Now(), CPUTime()
@@ -94,6 +88,42 @@ func (r *Run) put(n int, order, content func(i int) int) error {
 			}
 		}
 		return nil
+	})
+	r.result.Elapsed -= min(wallFill, r.result.Elapsed)
+	r.result.CPU -= min(cpuFill, r.result.CPU)
+	r.wrote(n)
+	return err
+}
+
+// filler returns a function that generates a batch of the entities from at on.
+func (r *Run) filler(n int, order, content func(i int) int) func(batch []edm.Entity, at int) []edm.Entity {
+	return func(batch []edm.Entity, at int) []edm.Entity {
+		batch = batch[:min(batchLen, n-at)]
+		for i := range batch {
+			r.Data.Fill(order(at+i), content(at+i), &batch[i])
+		}
+		return batch
+	}
+}
+
+// putBulk writes n entities by one BulkDB.Load.
+func (r *Run) putBulk(n int, order, content func(i int) int) error {
+	fill, batch := r.filler(n, order, content), Batch(batchLen)
+	entities := func(yield func(edm.Entity, error) bool) {
+		for at := 0; at < n; at += batchLen {
+			for _, e := range fill(batch, at) {
+				if !yield(e, nil) {
+					return
+				}
+			}
+		}
+	}
+	fill(batch, 0)
+	wall, cpu := time.Now(), CPUTime()
+	entities(func(edm.Entity, error) bool { return true })
+	wallFill, cpuFill := time.Since(wall), CPUTime()-cpu
+	err := r.parallel(1, n, func(w *worker, _, _ int) error {
+		return w.timed(func() error { return r.db.(BulkDB).Load(entities) })
 	})
 	r.result.Elapsed -= min(wallFill, r.result.Elapsed)
 	r.result.CPU -= min(cpuFill, r.result.CPU)

@@ -68,7 +68,8 @@ func TestImportLoadsBadRows(t *testing.T) {
 		t.Errorf("stored (-want +got):\n%s", d)
 	}
 	db, got, _ = loadText(t, text, transfer.ImportOptions{SkipBad: true})
-	if got.err != nil || got.progress.Rows != 2 || got.progress.Skipped != 2 || len(got.skipped) != 2 || !strings.Contains(got.skipped[1], "RowKey: 1100 code units") {
+	if got.err != nil || got.progress.Rows != 2 || got.progress.Skipped != 2 || len(got.skipped) != 2 ||
+		!strings.Contains(got.skipped[1], "RowKey: 1100 code units") {
 		t.Errorf("%+v, want two rows and two skipped", got)
 	}
 	if d := cmp.Diff([]string{"a/1=1", "a/4=4"}, contents(t, db)); d != "" {
@@ -77,7 +78,8 @@ func TestImportLoadsBadRows(t *testing.T) {
 	// The refusals are those of transactions.
 	_, byApply, _ := loadText(t, rows("a/"+long), transfer.ImportOptions{Ack: func(int64, int64) error { return nil }})
 	_, byLoad, _ := loadText(t, rows("a/"+long), transfer.ImportOptions{})
-	if fmt.Sprint(byApply.err) != fmt.Sprint(byLoad.err) || byLoad.err == nil || !errors.Is(byLoad.err, store.ErrInvalid) && !errors.Is(byLoad.err, store.ErrTooLarge) {
+	if fmt.Sprint(byApply.err) != fmt.Sprint(byLoad.err) || byLoad.err == nil ||
+		!errors.Is(byLoad.err, store.ErrInvalid) && !errors.Is(byLoad.err, store.ErrTooLarge) {
 		t.Errorf("by Load %v, by Apply %v", byLoad.err, byApply.err)
 	}
 	db, got, loads := loadText(t, head+"a,1,x\n", transfer.ImportOptions{SkipBad: true})

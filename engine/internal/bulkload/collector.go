@@ -18,8 +18,14 @@ type collector struct {
 	memory *memory
 	parts  chan<- *part
 
-	n    int64 // entities
-	part *part
+	n        int64 // entities
+	part     *part
+	partRows int                     // about the rows of a part, from the last one
+	shapes   map[*codec.Shape]uint32 // of the part
+
+	lastShape *codec.Shape
+	lastID    uint32
+
 	// streaming says that parts of the piece have gone to the builder.
 	streaming bool
 	rows      int   // of the piece
@@ -84,7 +90,9 @@ func (c *collector) add(e *edm.Entity) error {
 		}
 	}
 	if c.part == nil {
-		c.part = &part{sorted: true}
+		c.part = &part{sorted: true, rows: make([]row, 0, c.partRows)}
+		clear(c.shapes)
+		c.lastShape = nil
 	}
 	if err := c.encode(e, shape, props); err != nil {
 		return err
@@ -116,10 +124,25 @@ func (c *collector) encode(e *edm.Entity, shape *codec.Shape, props edm.Properti
 		}
 	}
 	p.chunks[at].bytes = dst
-	p.rows = append(p.rows, row{chunk: uint32(at), off: uint32(from), shape: shape})
+	p.rows = append(p.rows, row{chunk: uint32(at), off: uint32(from), shape: c.shapeID(shape)})
 	c.rows++
 	c.bytes += int64(size)
 	return nil
+}
+
+// shapeID returns the index of the shape in the part.
+func (c *collector) shapeID(shape *codec.Shape) uint32 {
+	if shape == c.lastShape {
+		return c.lastID
+	}
+	id, ok := c.shapes[shape]
+	if !ok {
+		id = uint32(len(c.part.shapes))
+		c.part.shapes = append(c.part.shapes, shape)
+		c.shapes[shape] = id
+	}
+	c.lastShape, c.lastID = shape, id
+	return id
 }
 
 // full reports whether the next entity begins a chunk.
@@ -187,7 +210,7 @@ func (c *collector) send(end bool) error {
 	case <-c.ctx.Done():
 		return context.Cause(c.ctx)
 	}
-	c.part = nil
+	c.part, c.partRows = nil, len(p.rows)+len(p.rows)/8
 	if end {
 		c.streaming, c.rows, c.bytes = false, 0, 0
 	}
