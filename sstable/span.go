@@ -151,13 +151,13 @@ func (it *Iterator) Select(s *Span, lower, upper []byte, sel *Selector) (selecte
 	if err := it.match(sel); err != nil {
 		return 0, 0, err
 	}
-	if from == it.first && to == it.limit {
-		it.selected = it.matches
-		return it.selected.Len(), it.seen, nil
+	to = max(to, from)
+	it.selected, selected = it.matches.Within(from, to)
+	examined = to - from
+	if it.seen < it.limit-it.first {
+		_, examined = it.visible.Within(from, to)
 	}
-	it.selected = it.matches.Within(from, to)
-	looked := it.visible.Within(from, to)
-	return it.selected.Len(), looked.Len(), nil
+	return selected, examined, nil
 }
 
 // rowOf is Seek in the current group. It remembers the last row: one window ends where the

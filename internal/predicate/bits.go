@@ -87,10 +87,19 @@ func (b *Bits) Or(o *Bits) {
 	}
 }
 
-// Within returns the rows from from to to-1.
-func (b *Bits) Within(from, to int) Bits {
-	var r Bits
-	r.AddRange(from, to)
-	r.And(b)
-	return r
+// Within returns the rows from from to to-1, and how many they are.
+func (b *Bits) Within(from, to int) (r Bits, n int) {
+	if from >= to {
+		return r, 0
+	}
+	last := (to - 1) / 64
+	for i := from / 64; i <= last; i++ {
+		r[i] = b[i]
+	}
+	r[from/64] &= ^uint64(0) << (from % 64)
+	r[last] &= ^uint64(0) >> (63 - (to-1)%64)
+	for i := from / 64; i <= last; i++ {
+		n += bits.OnesCount64(r[i])
+	}
+	return r, n
 }

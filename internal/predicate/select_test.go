@@ -36,6 +36,16 @@ func TestBits(t *testing.T) {
 				delete(want, from)
 			}
 		}
+		from, to := r.IntN(MaxRows+1), r.IntN(MaxRows+1)
+		within, n := set.Within(from, to)
+		for row := range MaxRows {
+			if got, want := within.After(row-1) == row, want[row] && row >= from && row < to; got != want {
+				t.Fatalf("row %d within %d and %d: %v, want %v", row, from, to, got, want)
+			}
+		}
+		if n != within.Len() {
+			t.Fatalf("%d rows within %d and %d, want %d", n, from, to, within.Len())
+		}
 		up, down := 0, 0
 		for at := set.After(-1); at >= 0; at = set.After(at) {
 			if up++; !want[at] {

@@ -284,12 +284,18 @@ func (h *Head) ordinal(row int) int {
 
 // HeapUnitAt returns the heap unit of a row, nil if the group has none.
 func (h *Head) HeapUnitAt(row int) *HeapUnit {
-	for i := range h.HeapUnits {
-		if row < h.HeapUnits[i].End {
-			return &h.HeapUnits[i]
-		}
+	n := len(h.HeapUnits)
+	if n == 0 {
+		return nil
 	}
-	return nil
+	i := row * n / h.rows // nearly: units have about as many rows, and those before are not read
+	for row < h.HeapUnits[i].First {
+		i--
+	}
+	for row >= h.HeapUnits[i].End {
+		i++
+	}
+	return &h.HeapUnits[i]
 }
 
 // CheckHeapUnit checks that the values of all rows are within a decoded heap unit, whose
