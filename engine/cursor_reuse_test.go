@@ -1,9 +1,11 @@
 package engine_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // TestCursorsReuseMemory opens and closes cursors of different queries in random order, from
@@ -53,6 +56,52 @@ func TestCursorsReuseMemory(t *testing.T) {
 		})
 	}
 	workers.Wait()
+}
+
+// TestQueryAfterFailedQuery fails each read of a query in turn. The next query has the
+// memory of the failed one, and returns all rows.
+func TestQueryAfterFailedQuery(t *testing.T) {
+	bad := errors.New("bad sector")
+	fsys := errorfs.Wrap(vfs.NewMem(), nil)
+	o := manual(fsys)
+	o.CacheBytes = 1
+	db := mustCreate(t, o)
+	fill(t, db, "p", 500, 200)
+	check(t, "Flush", db.Flush(t.Context()))
+	queries := []store.Query{{}, {Reverse: true}, {Limit: 200}, {Filter: filter.MustParse("N ge 0")}, {Filter: filter.MustParse("N ge 0"), Reverse: true}}
+	rows := func(q store.Query) (n int, err error) {
+		c := db.Query(t.Context(), table, q)
+		for c.Next() {
+			n++
+		}
+		return n, errors.Join(c.Err(), c.Close())
+	}
+	failed := 0
+	for i, q := range queries {
+		for n := uint64(1); ; n++ {
+			sst := func(op vfs.Op) bool { return op.Kind == "read" && strings.HasSuffix(op.Name, ".sst") }
+			fsys.SetRule(errorfs.FailNth(n, sst, errorfs.Fault{Err: bad}, true))
+			_, err := rows(q)
+			fsys.SetRule(nil)
+			if err == nil {
+				break
+			}
+			if failed++; !errors.Is(err, bad) {
+				t.Fatalf("%+v, read %d: %v, want %v", q, n, err, bad)
+			}
+			next := queries[(i+int(n))%len(queries)]
+			want := 500
+			if next.Limit > 0 {
+				want = next.Limit
+			}
+			if got, err := rows(next); got != want || err != nil {
+				t.Fatalf("%+v after read %d of %+v has failed: %d rows, error %v, want %d", next, n, q, got, err, want)
+			}
+		}
+	}
+	if failed < 2*len(queries) {
+		t.Errorf("%d queries failed", failed)
+	}
 }
 
 // checkedCursor is a cursor with the numbers of the rows that it must return.

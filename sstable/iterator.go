@@ -65,7 +65,7 @@ func (it *Iterator) Init(r *Reader, o IterOptions) {
 	if o.AllVersions {
 		o.Snapshot = codec.MaxSeq
 	}
-	it.r, it.o, it.g, it.err = r, o, -1, nil
+	it.r, it.o, it.g, it.err, it.view.pins.missed = r, o, -1, nil, false
 	it.valid, it.viewed, it.keyed = false, false, false
 	it.matched, it.cutGroup, it.judged = -1, -1, -1
 	it.lowest, it.highest = 0, len(r.index.groups)

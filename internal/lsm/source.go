@@ -147,8 +147,9 @@ func (s *Source) Err() error {
 func (s *Source) Close() error {
 	s.err = nil
 	s.release()
-	s.ssts, s.o, s.spanned, s.span, s.spanSST = nil, IterOptions{}, false, sstable.Span{}, 0
-	return s.err
+	err := s.err
+	s.ssts, s.o, s.err, s.spanned, s.span, s.spanSST = nil, IterOptions{}, nil, false, sstable.Span{}, 0
+	return err
 }
 
 // counted is an input of a flush. It adds each entry to the fingerprint in when it

@@ -70,6 +70,7 @@ var states = sync.Pool{New: func() any { return new(state) }}
 // reset forgets everything but memory to be used again. The sources must be closed.
 func (s *state) reset() {
 	w := &s.win
+	s.it.Init(nil, merge.Options{}) // it has no error
 	*s = state{
 		bounds: s.bounds[:0], rest: s.rest[:0], buf: s.buf[:0],
 		sources: s.sources, it: s.it,
