@@ -98,20 +98,15 @@ func (r *Row) LoadHeap() error {
 	if r.loaded || r.err != nil {
 		return r.err
 	}
-	if r.section.heap {
-		if u := r.heapUnit; u == nil || r.row < u.First || r.row >= u.End {
-			if r.err = r.readUnit(); r.err != nil {
-				return r.err
-			}
-		}
-		if r.section.mode == modeRows {
-			if r.err = r.readPlain(); r.err != nil {
-				return r.err
-			}
-		}
+	if u := r.heapUnit; r.section.heap && (u == nil || r.row < u.First || r.row >= u.End) {
+		r.err = r.readUnit()
 	}
-	r.loaded, r.direct = true, len(r.h.ValueBlocks) == 0
-	return nil
+	if r.err == nil && r.section.mode == modeRows {
+		r.err = r.readPlain()
+	}
+	r.loaded = r.err == nil
+	r.direct = r.loaded && len(r.h.ValueBlocks) == 0
+	return r.err
 }
 
 // Load reads all values of the row. After it has returned nil, At and Lookup do not
@@ -150,11 +145,10 @@ func (r *Row) readUnit() error {
 		return nil
 	}
 	raw, err := r.blocks.HeapUnit(r.h, u)
-	if err != nil {
-		return err
+	if err == nil {
+		r.heapUnit, r.raw = u, raw
 	}
-	r.heapUnit, r.raw = u, raw
-	return nil
+	return err
 }
 
 // cutHeap sets heap to the bytes of the row in its heap unit, which is in memory.
