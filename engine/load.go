@@ -33,6 +33,8 @@ type LoadResult struct {
 	Entities int64
 	// Installs is how many installs made them durable.
 	Installs int
+	// Timestamp is that of all entities of the last install.
+	Timestamp edm.Ticks
 }
 
 // Load writes entities to a table, each as by an InsertOrReplace, with about half of the CPU
@@ -139,14 +141,14 @@ func (l *load) begin(ctx context.Context, rows int, bytes int64) (*lsm.Load, edm
 // install makes the files visible as a write of the present. Everything written before must
 // be in files by then, and nothing may be written meanwhile: no other write is resolved,
 // logged or flushed from the last flush to the end of the install.
-func (l *load) install(ctx context.Context, files *lsm.Load) error {
+func (l *load) install(ctx context.Context, files *lsm.Load) (at edm.Ticks, err error) {
 	db := l.db
 	if err := db.throttle(ctx, space.Write); err != nil {
-		return err
+		return 0, err
 	}
 	// Most of it while others write.
 	if err := db.flush(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	db.work.stepMu.Lock()
 	defer db.work.stepMu.Unlock()
@@ -156,12 +158,13 @@ func (l *load) install(ctx context.Context, files *lsm.Load) error {
 	defer db.partitionLocks.UnlockAll()
 	for {
 		if err := db.flushAll(ctx); err != nil {
-			return err
+			return 0, err
 		}
 		if err := l.check(); err != nil {
-			return err
+			return 0, err
 		}
 		old, err := db.log.Install(func(seq uint64, stamp edm.Ticks, next uint64) error {
+			at = stamp
 			return files.Install(seq, stamp, manifest.Edit{LastSeq: seq, MinHighWater: uint64(stamp), FirstLog: next})
 		}, func(next *commitlog.Segment) {
 			db.state.Replace(func([]*commitlog.Segment) *readstate.State { return db.newState([]*commitlog.Segment{next}) })
@@ -172,12 +175,15 @@ func (l *load) install(ctx context.Context, files *lsm.Load) error {
 		case errors.Is(err, lsm.ErrInDoubt):
 			// Records that follow would contradict one of the two manifests.
 			db.log.Fail(err)
-			return fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, err)
+			return 0, fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, err)
 		case err != nil:
-			return err
+			return 0, err
 		}
 		db.wakeWorker()
-		return db.log.Drop(old)
+		if err := db.log.Drop(old); err != nil {
+			db.opts.Logger.Warn("an empty segment is left", "cause", err) // the next Open removes it
+		}
+		return at, nil
 	}
 }
 

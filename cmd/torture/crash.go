@@ -51,7 +51,7 @@ Workload i of a run has the seed --seed + i. The same flags give the same run.`,
 	flags.IntVar(&f.o.All, "all", 256, "at one point in 16, build all disks if there are at most this many (0: never)")
 	flags.IntVar(&f.o.Point, "point", 0, "check this point only (0: all)")
 	flags.BoolVar(&f.o.NoSync, "no-sync", false, "acknowledge writes before they are synced")
-	flags.StringVar(&f.profile, "profile", "", "profile of the workloads: mixed, singles, batches, churn, tables, large (default: each in turn)")
+	flags.StringVar(&f.profile, "profile", "", "profile of the workloads: mixed, singles, batches, churn, tables, large, loads (default: each in turn)")
 	flags.StringSliceVar(&f.modes, "modes", nil, "crash modes: kill, min, max, prefix, subset, sector, dirs (default: all)")
 	flags.BoolVar(&f.lying, "lying", false, "discard syncs that the disk acknowledged: the engine must detect the losses")
 	return cmd

@@ -107,12 +107,12 @@ func (b *builder) install(p *part) error {
 	if err := b.files.Finish(); err != nil {
 		return err
 	}
-	if err := b.o.Install(b.ctx, b.files); err != nil {
+	stamp, err := b.o.Install(b.ctx, b.files)
+	if err != nil {
 		return err
 	}
 	b.files = nil
-	b.result.Entities = p.entities
-	b.result.Installs++
+	b.result = Result{Entities: p.entities, Installs: b.result.Installs + 1, Timestamp: stamp}
 	b.o.Installed(b.result)
 	return nil
 }

@@ -31,9 +31,9 @@ type Options struct {
 	Begin func(ctx context.Context, rows int, bytes int64) (*lsm.Load, edm.Ticks, error)
 	// Check returns the error for which the load must end, such as a dropped table.
 	Check func() error
-	// Install installs the files of a piece, which are finished. After an error the
-	// caller of Install aborts them.
-	Install func(ctx context.Context, files *lsm.Load) error
+	// Install installs the files of a piece, which are finished, and returns the Timestamp
+	// of their rows. After an error the caller of Install aborts them.
+	Install func(ctx context.Context, files *lsm.Load) (edm.Ticks, error)
 	// Installed is called after each install.
 	Installed func(Result)
 }
@@ -42,6 +42,8 @@ type Options struct {
 type Result struct {
 	Entities int64 // of the sequence, from its beginning, that are installed
 	Installs int
+	// Timestamp is that of the entities of the last install.
+	Timestamp edm.Ticks
 }
 
 // Load loads the entities and returns how many of them are installed, also with an error.

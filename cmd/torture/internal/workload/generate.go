@@ -22,18 +22,19 @@ const (
 	Churn                  // flushes and compactions
 	Tables                 // creation and deletion of tables
 	Large                  // records as large as segments and larger
+	Loads                  // bulk loads beside other writes
 	profiles
 )
 
 // Profiles lists all profiles.
-func Profiles() []Profile { return []Profile{Mixed, Singles, Batches, Churn, Tables, Large} }
+func Profiles() []Profile { return []Profile{Mixed, Singles, Batches, Churn, Tables, Large, Loads} }
 
 // String returns the profile's name.
 func (p Profile) String() string {
 	if p >= profiles {
 		return fmt.Sprintf("profile %d", p)
 	}
-	return [...]string{"mixed", "singles", "batches", "churn", "tables", "large"}[p]
+	return [...]string{"mixed", "singles", "batches", "churn", "tables", "large", "loads"}[p]
 }
 
 const (
@@ -50,6 +51,7 @@ const (
 	stepReopen
 	stepKill
 	stepRead
+	stepLoad
 	stepKinds
 )
 
@@ -68,6 +70,10 @@ var weights = [profiles][stepKinds]int{
 	Large: {
 		stepSingle: 10, stepBatch: 10, stepLarge: 40, stepGroup: 5, stepFlush: 5, stepCompact: 3,
 		stepWork: 20, stepCheckpoint: 2, stepReopen: 3, stepKill: 3,
+	},
+	Loads: {
+		stepSingle: 20, stepBatch: 8, stepLarge: 2, stepTable: 4, stepMeta: 2, stepFlush: 4, stepCompact: 3,
+		stepWork: 12, stepCheckpoint: 2, stepReopen: 4, stepKill: 4, stepLoad: 25,
 	},
 }
 

@@ -47,7 +47,7 @@ func (s *Session) pick() func(context.Context) error {
 	return [...]func(context.Context) error{
 		stepSingle: s.single, stepBatch: s.batch, stepLarge: s.large, stepGroup: s.group, stepTable: s.table, stepMeta: s.meta,
 		stepFlush: s.flush, stepCompact: s.compact, stepWork: s.work, stepCheckpoint: s.checkpoint,
-		stepReopen: s.reopen, stepKill: s.kill, stepRead: s.read,
+		stepReopen: s.reopen, stepKill: s.kill, stepRead: s.read, stepLoad: s.load,
 	}[kind]
 }
 
