@@ -1,0 +1,74 @@
+package engine_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// TestLoadWaitsForRoom installs many runs that overlap. The Load waits for compactions as
+// writers do, so at no time overlap more than 20 runs.
+func TestLoadWaitsForRoom(t *testing.T) {
+	o := manual(vfs.NewMem())
+	o.TierRuns = 16
+	o.Testing.LoadBytes = 1500
+	db := mustCreate(t, o)
+	b := &bulk{T: t, r: rand.New(rand.NewPCG(6, 6)), rows: map[string]int64{}}
+	most := 0
+	list := b.entities(1200, 50, false)
+	result, err := db.Load(t.Context(), table, sequence(list), engine.LoadOptions{Installed: func(engine.LoadResult) {
+		s, err := db.Stats()
+		if err != nil {
+			t.Error(err)
+		}
+		most = max(most, s.RunsMax)
+	}})
+	check(t, "Load", err)
+	s, err := db.Stats()
+	check(t, "Stats", err)
+	if result.Installs < 100 || most < 10 || most > 20 || s.Stalls == 0 {
+		t.Errorf("%d installs, up to %d runs, %d stalls; want 100 or more, 10 to 20, and some", result.Installs, most, s.Stalls)
+	}
+	b.loaded(list)
+	b.check(db, b.rows)
+}
+
+// TestLoadAndOpenCursor reads the rest of a cursor that began before a Load of the same
+// keys.
+func TestLoadAndOpenCursor(t *testing.T) {
+	db := mustCreate(t, small(vfs.NewMem()))
+	fill(t, db, "p", 100, 500)
+	cursors := []store.Cursor{db.Query(t.Context(), table, store.Query{}), db.Query(t.Context(), table, store.Query{Reverse: true})}
+	for _, c := range cursors {
+		if !c.Next() {
+			t.Fatal(c.Err())
+		}
+	}
+	var list []edm.Entity
+	for i := range 200 {
+		list = append(list, entity("p", string(rune('0'+i%10))+"x", 7777, 10), entity("p", "00000"+string(rune('0'+i%10)), 7777, 10))
+	}
+	result, err := db.Load(t.Context(), table, sequence(list), engine.LoadOptions{})
+	check(t, "Load", err)
+	check(t, "Compact", db.Compact(t.Context()))
+	for _, c := range cursors {
+		n := 1
+		for c.Next() {
+			n++
+			if v, _ := c.Row().Lookup("N"); v.Word() == 7777 {
+				t.Errorf("a cursor that began before sees %v", c.Row().Key())
+			}
+		}
+		if err := c.Close(); err != nil || n != 100 {
+			t.Errorf("%d rows, want 100; error %v", n, err)
+		}
+	}
+	e, err := db.Get(t.Context(), table, edm.Key{Partition: "p", Row: "000003"})
+	if n, _ := e.Properties.Get("N").Int64(); err != nil || n != 7777 || e.Timestamp != result.Timestamp {
+		t.Errorf("after the Load N is %d, Timestamp %v, want %v; error %v", n, e.Timestamp, result.Timestamp, err)
+	}
+}
