@@ -10,9 +10,9 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// TestLoadWaitsForRoom installs many runs that overlap. The Load waits for compactions as
+// TestLoadWaitsForCompactions installs many runs that overlap. The Load waits for compactions as
 // writers do, so at no time overlap more than 20 runs.
-func TestLoadWaitsForRoom(t *testing.T) {
+func TestLoadWaitsForCompactions(t *testing.T) {
 	o := manual(vfs.NewMem())
 	o.TierRuns = 16
 	o.Testing.LoadBytes = 1500
