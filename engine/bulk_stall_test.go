@@ -72,3 +72,45 @@ func TestLoadAndOpenCursor(t *testing.T) {
 		t.Errorf("after the Load N is %d, Timestamp %v, want %v; error %v", n, e.Timestamp, result.Timestamp, err)
 	}
 }
+
+// TestReadBesideLoad opens the database for reading after each install of a Load, and between
+// them while its files are written.
+func TestReadBesideLoad(t *testing.T) {
+	o := manual(vfs.NewMem())
+	o.Testing.LoadBytes = 3000
+	db := mustCreate(t, o)
+	fill(t, db, "a", 20, 100)
+	check(t, "Flush", db.Flush(t.Context()))
+	b := &bulk{T: t, r: rand.New(rand.NewPCG(8, 8)), rows: map[string]int64{}}
+	list := b.entities(300, 200, false)
+	ro := o
+	ro.ReadOnly = true
+	read := func() int {
+		reader := mustOpen(t, "db", ro)
+		defer reader.Close()
+		return len(dump(t, reader, store.Query{}))
+	}
+	installed := make(chan int64, len(list))
+	result, err := db.Load(t.Context(), table, func(yield func(edm.Entity, error) bool) {
+		for i, e := range list {
+			if i%50 == 0 {
+				if n := read(); n < 20 {
+					t.Errorf("a reader sees %d rows before entity %d", n, i)
+				}
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}, engine.LoadOptions{Installed: func(r engine.LoadResult) {
+		b.rows = map[string]int64{}
+		b.loaded(list[:r.Entities])
+		if n := read(); n != 20+len(b.rows) {
+			t.Errorf("a reader sees %d rows after %d entities, want %d", n, r.Entities, 20+len(b.rows))
+		}
+		installed <- r.Entities
+	}})
+	if err != nil || result.Installs != len(installed) || result.Installs < 5 {
+		t.Errorf("Load: %+v, %v, %d calls", result, err, len(installed))
+	}
+}
