@@ -31,6 +31,16 @@ type Iterator struct {
 	valid bool
 	err   error
 
+	viewed bool // view is set to the current row
+	view   Row
+
+	keyed  bool // key is set to the current key
+	key    []byte
+	prefix int // length of the prefix in key, which rows from to to-1 share
+	from   int
+	to     int
+
+	// These fields come last: a step of a walk needs those before them.
 	selected predicate.Bits // rows of h that NextSelected moves to
 	matched  int            // the group of visible and matches, -1 if none
 	visible  predicate.Bits // rows within the bounds that the snapshot sees
@@ -41,15 +51,6 @@ type Iterator struct {
 	cutRow   int  // the first row whose key is at least cutKey
 	judged   int  // the first group of the span that excluded is for, -1 if none
 	excluded bool // by pruner
-
-	viewed bool // view is set to the current row
-	view   Row
-
-	keyed  bool // key is set to the current key
-	key    []byte
-	prefix int // length of the prefix in key, which rows from to to-1 share
-	from   int
-	to     int
 }
 
 // NewIterator returns an Iterator without a position. It keeps the bounds in o.
