@@ -34,6 +34,7 @@ var (
 var reasons = []reason{
 	{"load/order=sorted", nil, "A peer takes 100 entities as one batch of bytes. Tablerock checks every property, gives each entity a timestamp and " +
 		"sorts the properties into typed columns when it flushes; with one entity in each partition, each is an Apply of its own."},
+	{"load/by=bulk", nil, "The peer's bulk load copies encoded bytes into blocks of its files; Tablerock builds typed columns with their bounds."},
 	{"load/order=random", nil, "Tablerock makes one transaction of each partition's entities, so a random load is one transaction for each entity; " +
 		"a peer takes 100 as one batch."},
 	{"load/order=sorted" + merged, nil, typedColumns},
