@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -387,6 +388,31 @@ func TestLoadEndsWithItsTable(t *testing.T) {
 	}
 }
 
+// TestLoadEndsWithItsTableLate drops the table when the files of the only install are
+// written.
+func TestLoadEndsWithItsTableLate(t *testing.T) {
+	disk := vfs.NewMem()
+	injected := errorfs.Wrap(disk, nil)
+	db := mustCreate(t, manual(injected))
+	var once sync.Once
+	injected.SetRule(func(op vfs.Op) *errorfs.Fault {
+		if op.Kind == "sync" && strings.HasSuffix(op.Name, ".sst") {
+			once.Do(func() { check(t, "DeleteTable", db.DeleteTable(t.Context(), table)) })
+		}
+		return nil
+	})
+	result, err := db.Load(t.Context(), table, sequence([]edm.Entity{entity("p", "r", 1, 10)}), engine.LoadOptions{})
+	if !errors.Is(err, store.ErrTableNotFound) || result.Installs != 0 {
+		t.Errorf("Load: %+v, %v, want %v", result, err, store.ErrTableNotFound)
+	}
+	injected.SetRule(nil)
+	for _, f := range files(t, disk, "db", ".sst") {
+		if s, err := db.Stats(); err != nil || s.SSTables == 0 {
+			t.Errorf("%s is left", f)
+		}
+	}
+}
+
 // TestLoadRefusesAsApply gives both the same bad entities.
 func TestLoadRefusesAsApply(t *testing.T) {
 	o := small(vfs.NewMem())
@@ -608,6 +634,9 @@ func TestLoadOnFullDisk(t *testing.T) {
 	if v, err := f.db.Verify(t.Context()); err != nil || len(v.Unknown) > 0 || len(v.Findings) > 0 {
 		t.Errorf("Verify: %+v, %v", v, err)
 	}
+	if s, err := f.db.Stats(); err != nil || s.SSTables != len(files(t, f.disk, "db", ".sst")) {
+		t.Errorf("%d sstables are listed, the directory has %v; error %v", s.SSTables, files(t, f.disk, "db", ".sst"), err)
+	}
 	f.deleteHalf()
 	f.check()
 	f.kill()
@@ -648,6 +677,15 @@ func TestLoadFaults(t *testing.T) {
 				t.Fatalf("operation %d: Load: %+v, %v", at, result, err)
 			}
 			unknown := errors.Is(err, store.ErrOutcomeUnknown)
+			if unknown {
+				// Records would contradict one of the two manifests.
+				if _, err := db.Apply(t.Context(), table, store.Insert(entity("later", "r", 1, 1))); !errors.Is(err, store.ErrReadOnly) {
+					t.Fatalf("operation %d: Apply after an unknown outcome: %v", at, err)
+				}
+			}
+			if s, err := db.Stats(); err == nil && db.Failure() == nil && s.SSTables != len(files(t, under, "db", ".sst")) {
+				t.Fatalf("operation %d: %d sstables are listed, the directory has %v", at, s.SSTables, files(t, under, "db", ".sst"))
+			}
 			if v, err := db.Verify(t.Context()); !unknown && (err != nil || len(v.Unknown) > 0) {
 				t.Fatalf("operation %d: Verify: %+v, %v", at, v, err)
 			}

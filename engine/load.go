@@ -143,9 +143,6 @@ func (l *load) begin(ctx context.Context, rows int, bytes int64) (*lsm.Load, edm
 // logged or flushed from the last flush to the end of the install.
 func (l *load) install(ctx context.Context, files *lsm.Load) (at edm.Ticks, err error) {
 	db := l.db
-	if err := db.throttle(ctx, space.Write); err != nil {
-		return 0, err
-	}
 	// Most of it while others write.
 	if err := db.flush(ctx); err != nil {
 		return 0, err
