@@ -18,6 +18,8 @@ type terminal struct {
 	written       chan []byte // what programs wrote and the echo of keys
 	screen        [][]byte
 	row, column   int
+	shown         []byte // all that show has got
+	cut           []byte // the beginning of a control sequence at its end
 }
 
 func openTerminal(t *testing.T) *terminal {
@@ -58,11 +60,16 @@ func openTerminal(t *testing.T) *terminal {
 	return term
 }
 
-// escape matches the control sequences of a progress bar.
-var escape = regexp.MustCompile(`^\x1b\[(\d*)([AJK])`)
+// escape matches the control sequences of a progress bar, cutEscape the beginning of one.
+var (
+	escape    = regexp.MustCompile(`^\x1b\[(\d*)([AJK])`)
+	cutEscape = regexp.MustCompile(`^\x1b(\[\d*)?$`)
+)
 
-// show shows what was written.
+// show shows what was written. A read may end within a control sequence or an echo.
 func (term *terminal) show(t *testing.T, text []byte) {
+	term.shown = append(term.shown, text...)
+	text, term.cut = append(term.cut, text...), nil
 	for len(text) > 0 {
 		for term.row >= len(term.screen) {
 			term.screen = append(term.screen, nil)
@@ -70,6 +77,9 @@ func (term *terminal) show(t *testing.T, text []byte) {
 		line := &term.screen[term.row]
 		n := 1
 		switch m := escape.FindSubmatch(text); {
+		case cutEscape.Match(text):
+			term.cut = text
+			return
 		case m != nil:
 			n = len(m[0])
 			switch count, _ := strconv.Atoi(string(m[1])); m[2][0] {
@@ -108,10 +118,10 @@ func TestControlC(t *testing.T) {
 			term := openTerminal(t)
 			bar := newProgressBar(term.slave, "import", total)
 			bar.Set(10, 100)
-			typed, echoed := false, false
+			echoes := func() int { return bytes.Count(term.shown, []byte("^C")) }
+			typed := false
 			for text := range term.written {
 				term.show(t, text)
-				echoed = echoed || bytes.Contains(text, []byte("^C"))
 				if term.row == 0 {
 					continue // while it draws
 				}
@@ -119,7 +129,7 @@ func TestControlC(t *testing.T) {
 				if !strings.HasPrefix(line, "import ") {
 					t.Errorf("the screen is %q, want a bar that begins with import", term.screen)
 				}
-				if echoed && below == "" {
+				if echoes() > 0 && below == "" {
 					break // it was drawn again
 				}
 				if !typed {
@@ -134,7 +144,7 @@ func TestControlC(t *testing.T) {
 				t.Fatal(err)
 			}
 			for text := range term.written {
-				if term.show(t, text); bytes.Contains(text, []byte("^C")) {
+				if term.show(t, text); echoes() > 1 {
 					break
 				}
 			}
@@ -148,5 +158,18 @@ func TestControlC(t *testing.T) {
 				t.Errorf("the screen is %q, want only the message", term.screen)
 			}
 		})
+	}
+}
+
+// TestTerminalReads shows text that is cut at every place.
+func TestTerminalReads(t *testing.T) {
+	text := []byte("import 1\n^C\x1b[1A\x1b[J\rimport 2\n")
+	for cut := range len(text) {
+		var term terminal
+		term.show(t, text[:cut:cut])
+		term.show(t, text[cut:])
+		if len(term.screen) != 2 || string(term.screen[0]) != "import 2" || len(term.screen[1]) != 0 || !bytes.Contains(term.shown, []byte("^C")) {
+			t.Errorf("cut at %d: the screen is %q", cut, term.screen)
+		}
 	}
 }
