@@ -69,8 +69,8 @@ func (s *Source) SpanLT(key []byte) bool {
 }
 
 // openSpan opens sstable i for a span and reports whether it is open. If the file cannot be
-// read, all of the sstable becomes the current span: it is not Single, so that rows are
-// read one by one, which returns the error.
+// read, or s has failed before, all of the sstable becomes the current span: it is not
+// Single, so that rows are read one by one, which returns the error.
 func (s *Source) openSpan(i int) bool {
 	s.spanned, s.spanSST = false, min(max(i, 0), len(s.ssts))
 	if s.spanSST != i || i == len(s.ssts) {
@@ -78,11 +78,11 @@ func (s *Source) openSpan(i int) bool {
 	}
 	sst := s.ssts[i]
 	s.end = append(append(s.end[:0], sst.hi...), 0)
-	if _, err := sst.reader(); err != nil {
-		s.setSpan(sstable.Span{Lower: sst.lo, Upper: s.end}, true)
-		return false
+	if _, err := sst.reader(); err == nil && s.open(i) {
+		return true
 	}
-	return s.open(i)
+	s.setSpan(sstable.Span{Lower: sst.lo, Upper: s.end}, true)
+	return false
 }
 
 func (s *Source) setSpan(span sstable.Span, ok bool) bool {

@@ -2,6 +2,7 @@ package lsm
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"testing"
 
@@ -89,4 +90,32 @@ func spanKeys(t *testing.T, s *Source, lower, upper []byte, reverse bool) (keys 
 		}
 	}
 	return keys
+}
+
+// TestSpanAfterFailure asks a source that has failed for a span. Without one, the query would
+// go on without the rows of the source.
+func TestSpanAfterFailure(t *testing.T) {
+	h := newHarness(t, vfs.NewMem(), smallOptions(), 35)
+	for n := range 100 {
+		h.write(orderedKey(n), h.text(n, 300))
+	}
+	h.flush()
+	v := h.tree.Version()
+	for _, reverse := range []bool{false, true} {
+		lower, upper := orderedKey(0), orderedKey(1000)
+		s := v.Sources(nil, IterOptions{Lower: lower, Upper: upper, Snapshot: h.seq})[0]
+		s.err = errors.New("bad sector")
+		found := false
+		if reverse {
+			found = s.SpanLT(upper)
+		} else {
+			found = s.SpanGE(lower)
+		}
+		if !found || s.Span().Single() {
+			t.Errorf("reverse %v: found %v, want a span whose rows are read one by one", reverse, found)
+		}
+		must(t, s.Close())
+	}
+	v.Unref()
+	h.finish()
 }
