@@ -10,7 +10,7 @@
 //
 //	deletes of entities  leave five eighths
 //	sstables             leave an eighth
-//	drops of tables      leave a sixteenth
+//	drops of tables      leave a sixteenth, at most 512 KiB
 //	manifests            may use all of it
 //
 // Free space counts for the levels as the files do, because what is left of a removed file

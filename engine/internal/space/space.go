@@ -57,7 +57,7 @@ const (
 	dropsLeave   = levels / 16
 )
 
-// manifestBytes is what a drop leaves for manifests if the reserve is used up.
+// manifestBytes is the most that a drop leaves for manifests.
 const manifestBytes = 512 << 10
 
 // Use says why the log grows.
@@ -252,11 +252,11 @@ func (r *Reserve) Free() int64 {
 // everything, which takes up to work bytes before it removes its inputs.
 func (r *Reserve) Admit(use Use, grow, flush, work int64) error {
 	if use.Frees() {
-		have := r.above(deletesLeave)
+		keep := r.keep(deletesLeave)
 		if use == Drop {
-			have = max(r.above(dropsLeave), r.Free()-manifestBytes)
+			keep = min(r.keep(dropsLeave), manifestBytes)
 		}
-		if have < grow {
+		if have := r.above(keep); have < grow {
 			return fmt.Errorf("the log needs %d bytes, the disk has %d for deletes: %w", grow, max(0, have), syscall.ENOSPC)
 		}
 		return nil
@@ -272,16 +272,18 @@ func (r *Reserve) Admit(use Use, grow, flush, work int64) error {
 }
 
 // ForOutputs returns how many bytes the sstables of a flush or a compaction may take.
-func (r *Reserve) ForOutputs() int64 { return r.above(outputsLeave) }
+func (r *Reserve) ForOutputs() int64 { return r.above(r.keep(outputsLeave)) }
 
-// above returns the free bytes with those of the reserve, without what a complete
-// reserve has at the given level: others may use only what is missing from it.
-func (r *Reserve) above(leave int64) int64 {
-	free := r.Free()
+// keep returns the bytes that a complete reserve has at the given level.
+func (r *Reserve) keep(leave int64) int64 {
 	missing := files - int64(r.count.Load())
-	have := r.Bytes()
-	keep := (have + missing*r.file) / levels * leave
-	return free - keep + min(have, math.MaxInt64-free)
+	return (r.Bytes() + missing*r.file) / levels * leave
+}
+
+// above returns the free bytes with those of the reserve, without the bytes to keep.
+func (r *Reserve) above(keep int64) int64 {
+	free := r.Free()
+	return free - keep + min(r.Bytes(), math.MaxInt64-free)
 }
 
 // NoSpace reports whether err says that a disk or a quota is full.
