@@ -261,10 +261,17 @@ func TestMatchTable(t *testing.T) {
 	}
 }
 
-func TestMatchDoesNotAllocate(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the keys of a row are in a sync.Pool, which the race detector empties at random")
+// allocations returns how often f allocates. Some allocations are not f's: the race detector
+// empties the pool with the keys of rows at random. So the least of several counts is taken.
+func allocations(f func()) float64 {
+	least := testing.AllocsPerRun(100, f)
+	for range 4 {
+		least = min(least, testing.AllocsPerRun(100, f))
 	}
+	return least
+}
+
+func TestMatchDoesNotAllocate(t *testing.T) {
 	e := MustParse("PartitionKey eq 'p' and RowKey ge 'a' and not (Total lt 5L) and (Name ne 'x' or Missing eq true) " +
 		"and Timestamp ge datetime'2020-01-01T00:00:00Z'")
 	entity := benchEntity()
@@ -272,12 +279,12 @@ func TestMatchDoesNotAllocate(t *testing.T) {
 	if !e.Match(row) {
 		t.Fatal("the entity does not match")
 	}
-	if n := testing.AllocsPerRun(100, func() { e.Match(row) }); n != 0 {
+	if n := allocations(func() { e.Match(row) }); n != 0 {
 		t.Errorf("Match allocates %v times", n)
 	}
 	b := e.compiled().program.Bind(func(name string) int { return map[string]int{"Total": 1, "Name": 0, "Missing": -1}[name] })
 	b.Match(row)
-	if n := testing.AllocsPerRun(100, func() { b.Match(row) }); n != 0 {
+	if n := allocations(func() { b.Match(row) }); n != 0 {
 		t.Errorf("Binding.Match allocates %v times", n)
 	}
 }

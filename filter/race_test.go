@@ -1,5 +1,0 @@
-//go:build race
-
-package filter
-
-const raceEnabled = true
