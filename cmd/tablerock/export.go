@@ -2,53 +2,86 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 	"github.com/tablerock-db/tablerock/store"
 )
 
 func init() { commands = append(commands, newExport) }
 
+// exportFlags are the flags of export.
+type exportFlags struct{ format, where, selected string }
+
+// query returns the query of the flags.
+func (f *exportFlags) query() (store.Query, error) {
+	q := store.Query{Select: splitList(f.selected)}
+	if f.where != "" {
+		e, err := filter.Parse(f.where)
+		if err != nil {
+			return q, fmt.Errorf("--where: %w", hint.Filter(f.where, err))
+		}
+		q.Filter = e
+	}
+	return q, nil
+}
+
 func newExport(a *app) *cobra.Command {
-	var given string
+	var f exportFlags
 	cmd := &cobra.Command{
 		Use:   "export TABLE [FILE|-]",
-		Short: "Write all entities of a table to a CSV or JSONL file",
-		Long: `Write a consistent snapshot of a table to a CSV or JSONL file or, if FILE is missing
-or "-", to standard output. "tablerock import" restores it with all types.`,
+		Short: "Write the entities of a table to a CSV, JSONL or JSON file",
+		Long: `Write a consistent snapshot of a table to a CSV, JSONL or JSON file or, if FILE is
+missing or "-", to standard output. A file whose name ends in .gz or .zst is compressed.
+"tablerock import" restores it with all types.
+
+  tablerock export Orders eu.csv.gz --where "PartitionKey eq 'eu'" --select Total,Paid`,
 		Args: arguments(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := "-"
 			if len(args) > 1 {
 				name = args[1]
 			}
-			format, err := formatOf(given, name)
+			format, err := formatOf(f.format, name)
+			if err != nil {
+				return err
+			}
+			q, err := f.query()
 			if err != nil {
 				return err
 			}
 			return a.ofTable(args[0], a.snapshot(func(s *engine.Snapshot) error {
-				return a.export(cmd.Context(), s, args[0], name, format)
+				return a.export(cmd.Context(), s, args[0], q, name, format)
 			}))
 		},
 	}
-	cmd.Flags().StringVar(&given, "format", "", "`format` of the file: csv or jsonl (default: by its extension, jsonl for -)")
+	flags := cmd.Flags()
+	flags.StringVar(&f.format, "format", "", formatUsage)
+	flags.StringVar(&f.where, "where", "", "write only entities that match this OData `expression`")
+	flags.StringVar(&f.selected, "select", "", "write only these `properties`, separated by commas, beside the keys and Timestamp")
 	return cmd
 }
 
-// export writes the table to the file called name. If the export fails, an existing file
-// stays as it was.
-func (a *app) export(ctx context.Context, s *engine.Snapshot, table, name string, format transfer.Format) error {
-	write := transfer.ExportJSONL
-	if format == transfer.CSV {
-		write = transfer.ExportCSV
-	}
+// exporters write the entities of a query by format.
+var exporters = map[transfer.Format]func(context.Context, transfer.Querier, string, store.Query, io.Writer, transfer.ExportOptions) (int64, error){
+	transfer.CSV:   transfer.ExportCSV,
+	transfer.JSONL: transfer.ExportJSONL,
+	transfer.JSON:  transfer.ExportJSON,
+}
+
+// export writes the entities of q to the file called name. If the export fails, an existing
+// file stays as it was.
+func (a *app) export(ctx context.Context, s *engine.Snapshot, table string, q store.Query, name string, format fileFormat) error {
+	write := exporters[format.text]
 	if name == "-" {
-		_, err := write(ctx, s, table, store.Query{}, a.stdout, transfer.ExportOptions{})
+		_, err := write(ctx, s, table, q, a.stdout, transfer.ExportOptions{})
 		return err
 	}
 	out, err := createAtomic(name)
@@ -58,7 +91,9 @@ func (a *app) export(ctx context.Context, s *engine.Snapshot, table, name string
 	begin := time.Now()
 	bar := a.newBar("export", 0)
 	counter := &counter{w: out}
-	rows, err := write(ctx, s, table, store.Query{}, counter, transfer.ExportOptions{Progress: bar.Set})
+	rows, err := writeCompressed(counter, format.compression, func(w io.Writer) (int64, error) {
+		return write(ctx, s, table, q, w, transfer.ExportOptions{Progress: func(rows, _ int64) { bar.Set(rows, counter.n) }})
+	})
 	bar.Done()
 	if err := out.Close(err); err != nil {
 		return err
@@ -67,6 +102,19 @@ func (a *app) export(ctx context.Context, s *engine.Snapshot, table, name string
 	a.note("exported %s of table %s in %.2f s: %s rows/s, %s written to %s",
 		formatPlural(rows, "row"), table, elapsed, formatCount(int64(float64(rows)/max(elapsed, 1e-9))), formatSize(counter.n), name)
 	return nil
+}
+
+// writeCompressed calls write with a writer that compresses to w.
+func writeCompressed(w io.Writer, c transfer.Compression, write func(io.Writer) (int64, error)) (int64, error) {
+	compressor, err := transfer.NewCompressor(w, c)
+	if err != nil {
+		return 0, err
+	}
+	rows, err := write(compressor)
+	if err == nil {
+		err = compressor.Close()
+	}
+	return rows, err
 }
 
 // counter counts the bytes written through it.

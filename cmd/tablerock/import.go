@@ -30,11 +30,13 @@ func newImport(a *app) *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
 		Use:   "import TABLE FILE|-",
-		Short: "Load entities from a CSV or JSONL file",
-		Long: `Load entities from a CSV or JSONL file, or for "-" from standard input. The table is
-created if it is missing, unless no row is valid. In CSV, a header such as
+		Short: "Load entities from a CSV, JSONL or JSON file",
+		Long: `Load entities from a CSV, JSONL or JSON file, or for "-" from standard input. The table
+is created if it is missing, unless no row is valid. In CSV, a header such as
 Count@Edm.Int64 sets the type of its column, an empty cell means no property, and ""
-is the empty string. A line of JSONL is an entity as in "tablerock entity insert".
+is the empty string; the files of Storage Explorer are read too. A line of JSONL is an
+entity as in "tablerock entity insert", and JSON is one array of them. Files compressed
+with gzip or Zstandard (.gz, .zst) are decompressed, standard input too.
 
 With the mode replace and without --ack, the rows are written as sorted files, about
 64 MiB at a time, and after an interruption those before some row are stored. Otherwise
@@ -59,7 +61,7 @@ they are written in transactions of up to 100 rows of one partition.
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.format, "format", "", "`format` of the file: csv or jsonl (default: by its extension, jsonl for -)")
+	flags.StringVar(&f.format, "format", "", formatUsage)
 	flags.StringVar(&f.partitionKey, "partition-key", edm.PartitionKeyName, "`column` or member with the PartitionKey")
 	flags.StringVar(&f.rowKey, "row-key", edm.RowKeyName, "`column` or member with the RowKey")
 	flags.StringVar(&f.delimiter, "delimiter", ",", "`character` between the cells of CSV")
@@ -75,7 +77,8 @@ func (f *importFlags) options(name string) (transfer.ReadOptions, transfer.Impor
 	read := transfer.ReadOptions{PartitionKey: f.partitionKey, RowKey: f.rowKey}
 	o := transfer.ImportOptions{SkipBad: f.skipBad}
 	delimiter := f.delimiter
-	if delimiter == "," && strings.EqualFold(filepath.Ext(name), ".tsv") || delimiter == `\t` {
+	_, inner := transfer.CompressionOf(name)
+	if delimiter == "," && strings.EqualFold(filepath.Ext(inner), ".tsv") || delimiter == `\t` {
 		delimiter = "\t"
 	}
 	if len(delimiter) != 1 || strings.ContainsAny(delimiter, "\"\r\n\x00") || delimiter[0] >= 0x80 {
@@ -86,10 +89,11 @@ func (f *importFlags) options(name string) (transfer.ReadOptions, transfer.Impor
 	if format == "" && (f.delimiter != "," || f.header != "") {
 		format = formatCSV
 	}
-	var err error
-	if read.Format, err = formatOf(format, name); err != nil {
+	file, err := formatOf(format, name)
+	if err != nil {
 		return read, o, err
 	}
+	read.Format, read.Compression = file.text, file.compression
 	if read.Format != transfer.CSV && (f.delimiter != "," || f.header != "") {
 		return read, o, usagef("--delimiter and --header are for CSV only")
 	}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/tablerock-db/tablerock/internal/transfer"
@@ -66,23 +65,53 @@ func (a *app) openSource(ctx context.Context, name string) (*source, error) {
 	return s, nil
 }
 
+// fileFormat is the format of a file of entities.
+type fileFormat struct {
+	text        transfer.Format
+	compression transfer.Compression
+}
+
+// formatNames are the values of --format.
+var formatNames = map[string]transfer.Format{
+	formatCSV:   transfer.CSV,
+	formatJSONL: transfer.JSONL,
+	formatJSON:  transfer.JSON,
+}
+
+// formatEnds are the ends of file names by format.
+var formatEnds = map[string]transfer.Format{
+	".csv":    transfer.CSV,
+	".tsv":    transfer.CSV,
+	".jsonl":  transfer.JSONL,
+	".ndjson": transfer.JSONL,
+	".json":   transfer.JSON,
+}
+
+const (
+	formatUsage = "`format` of the file: csv, jsonl or json (default: by its name, jsonl for -)"
+	formatError = "must be csv, jsonl or json"
+)
+
 // formatOf returns the format of the file called name: that of --format, or else that of
-// its extension.
-func formatOf(given, name string) (transfer.Format, error) {
-	ext := strings.ToLower(filepath.Ext(name))
-	switch {
-	case given == formatCSV:
-		return transfer.CSV, nil
-	case given == formatJSONL:
-		return transfer.JSONL, nil
-	case given != "":
-		return 0, usagef("--format %q: must be csv or jsonl", given)
-	case slices.Contains([]string{".csv", ".tsv"}, ext):
-		return transfer.CSV, nil
-	case name == "-" || slices.Contains([]string{".jsonl", ".ndjson"}, ext):
-		return transfer.JSONL, nil
+// its name.
+func formatOf(given, name string) (fileFormat, error) {
+	c, inner := transfer.CompressionOf(name)
+	f := fileFormat{compression: c}
+	var ok bool
+	if given != "" {
+		if f.text, ok = formatNames[given]; !ok {
+			return f, usagef("--format %q: %s", given, formatError)
+		}
+		return f, nil
 	}
-	return 0, usagef("%s: its name does not end in .csv or .jsonl; give its format with --format csv or --format jsonl", name)
+	if name == "-" {
+		f.text = transfer.JSONL
+		return f, nil
+	}
+	if f.text, ok = formatEnds[strings.ToLower(filepath.Ext(inner))]; !ok {
+		return f, usagef("%s: its name does not end in .csv, .jsonl or .json, with or without .gz or .zst; give its format with --format", name)
+	}
+	return f, nil
 }
 
 // splitList splits names at commas. It returns nil for none.

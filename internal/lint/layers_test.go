@@ -64,7 +64,7 @@ var layers = []layer{
 // a few for each library.
 var foreign = map[string][]string{
 	"github.com/cespare/xxhash/v2":       {"codec", "wal", "sstable", "internal/manifest", "internal/lsm", "engine"},
-	"github.com/klauspost/compress":      {"sstable"},
+	"github.com/klauspost/compress":      {"sstable", "internal/transfer"},
 	"github.com/google/btree":            {"internal/memtable", "engine"},
 	"golang.org/x/sys":                   {"vfs", "internal/arena", "bench"},
 	"github.com/google/uuid":             {"server"},

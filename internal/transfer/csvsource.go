@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -24,6 +25,11 @@ type column struct {
 	of int
 	// types is the column that holds the types of this column, or -1.
 	types int
+	typed bool // the header has a type
+	// carried is the newest type in the column types, or 0. It is that of rows without a
+	// type too, unless the header has one. since is its first line.
+	carried edm.Type
+	since   int64
 }
 
 // role is the purpose of a column.
@@ -140,11 +146,11 @@ func parseColumn(text string, i int, o *ReadOptions) (column, error) {
 		return c, nil
 	}
 	if typed {
-		t, ok := parseType(suffix)
+		t, ok := parseType([]byte(suffix))
 		if !ok {
 			return c, unknownType(text, suffix)
 		}
-		c.typ = t
+		c.typ, c.typed = t, true
 	}
 	switch {
 	case name == o.PartitionKey || name == o.RowKey:
@@ -180,8 +186,28 @@ func (s *csvSource) next() (Record, error) {
 	if rec.Entity.Key, err = s.key(cells); err != nil {
 		return rec, err
 	}
+	if err = s.carryTypes(cells, first); err != nil {
+		return rec, err
+	}
 	rec.Entity.Properties, err = s.properties(cells)
 	return rec, err
+}
+
+// carryTypes notes the types of a row for the rows below.
+func (s *csvSource) carryTypes(cells []cell, line int64) error {
+	for i := range s.columns {
+		if s.columns[i].role != columnTypes || len(cells[i].text) == 0 {
+			continue
+		}
+		t, ok := parseType(cells[i].text)
+		if !ok {
+			return unknownType(s.columns[i].name+typeSuffix, string(cells[i].text))
+		}
+		if of := &s.columns[s.columns[i].of]; of.carried != t {
+			of.carried, of.since = t, line
+		}
+	}
+	return nil
 }
 
 // key returns both keys, in one allocation.
@@ -216,9 +242,14 @@ func (s *csvSource) properties(cells []cell) (edm.Properties, error) {
 		if col.role != columnProperty || len(c.text) == 0 && !c.quoted {
 			continue
 		}
-		t, err := s.typeOf(col, cells)
-		if err != nil {
-			return nil, err
+		t := col.typ
+		switch {
+		case col.types < 0 || col.typed && len(cells[col.types].text) == 0:
+		case col.carried != 0:
+			t = col.carried
+		default:
+			return nil, invalid("column %s has a value and no type yet; write its type in column %s, or in the header as %s@Edm.String",
+				quote(col.name), quote(col.name+typeSuffix), col.name)
 		}
 		text := c.text
 		if t == edm.TypeString {
@@ -228,29 +259,24 @@ func (s *csvSource) properties(cells []cell) (edm.Properties, error) {
 		}
 		v, err := odata.ParseValue(t, text)
 		if err != nil {
-			return nil, fmt.Errorf("column %s: %w", quote(col.name), err)
+			err = fmt.Errorf("column %s: %w", quote(col.name), err)
+			if col.carried != 0 && !col.typed && len(cells[col.types].text) == 0 {
+				err = fmt.Errorf("%w (%s is the type in line %d; if it ends there, write the type of this row in column %s)",
+					err, t, col.since, quote(col.name+typeSuffix))
+			}
+			return nil, err
 		}
 		props = append(props, edm.Property{Name: col.name, Value: v})
 	}
 	return props, nil
 }
 
-// typeOf returns the type of a row's value in col.
-func (s *csvSource) typeOf(col *column, cells []cell) (edm.Type, error) {
-	if col.types < 0 || len(cells[col.types].text) == 0 {
-		return col.typ, nil
-	}
-	t, ok := parseType(string(cells[col.types].text))
-	if !ok {
-		return 0, unknownType(col.name+typeSuffix, string(cells[col.types].text))
-	}
-	return t, nil
-}
-
-// parseType returns the type with the name s in the protocol, such as "Edm.Int64".
-func parseType(s string) (edm.Type, bool) {
+// parseType returns the type with the name s in the protocol, such as "Edm.Int64", or in
+// the files of Storage Explorer, such as "Int64".
+func parseType(s []byte) (edm.Type, bool) {
+	bare := bytes.TrimPrefix(s, []byte("Edm."))
 	for t := edm.TypeString; t <= edm.TypeGuid; t++ {
-		if t.String() == s {
+		if t.String()[len("Edm."):] == string(bare) {
 			return t, true
 		}
 	}

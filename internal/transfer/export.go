@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"slices"
@@ -78,14 +79,32 @@ func Each(ctx context.Context, src Querier, table string, q store.Query, write f
 // ExportJSONL writes the entities of a query as JSON, one per line, and returns their
 // number.
 func ExportJSONL(ctx context.Context, src Querier, table string, q store.Query, w io.Writer, o ExportOptions) (int64, error) {
+	return exportJSON(ctx, src, table, q, w, o, "", "\n", "\n")
+}
+
+// ExportJSON writes the entities of a query as one JSON array and returns their number.
+func ExportJSON(ctx context.Context, src Querier, table string, q store.Query, w io.Writer, o ExportOptions) (int64, error) {
+	return exportJSON(ctx, src, table, q, w, o, "[\n", ",\n", "\n]\n")
+}
+
+// exportJSON writes the entities with a text before, between and after them. A text before
+// begins an array.
+func exportJSON(ctx context.Context, src Querier, table string, q store.Query, w io.Writer, o ExportOptions, before, between, after string) (int64, error) {
 	out := output{w: w, o: o}
+	next := before
 	err := Each(ctx, src, table, q, func(row edm.Row) error {
+		out.buf = append(out.buf, next...)
+		next = between
 		out.buf = odata.AppendEntity(out.buf, row, odata.Options{Level: odata.Minimal, OmitETag: !o.ETags})
-		out.buf = append(out.buf, '\n')
 		return out.row()
 	})
 	if err != nil {
 		return out.rows, err
+	}
+	if out.rows > 0 {
+		out.buf = append(out.buf, after...)
+	} else if before != "" {
+		out.buf = append(out.buf, "[]\n"...)
 	}
 	return out.rows, out.flush()
 }
@@ -106,8 +125,8 @@ func (c *Column) Type() edm.Type {
 	return 0
 }
 
-// Columns returns the columns of the entities of a query, in ordinal order of their
-// names.
+// Columns returns the columns of the entities of a query, in the order of q.Select or, if
+// that is nil, in ordinal order of their names.
 func Columns(ctx context.Context, src Querier, table string, q store.Query) ([]Column, error) {
 	index := map[string]int{}
 	var columns []Column
@@ -129,7 +148,12 @@ func Columns(ctx context.Context, src Querier, table string, q store.Query) ([]C
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(columns, func(a, b Column) int { return edm.Compare(a.Name, b.Name) })
+	slices.SortFunc(columns, func(a, b Column) int {
+		if i, j := slices.Index(q.Select, a.Name), slices.Index(q.Select, b.Name); i != j {
+			return cmp.Compare(i, j)
+		}
+		return edm.Compare(a.Name, b.Name)
+	})
 	return columns, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync/atomic"
 )
 
 // MaxRecordBytes limits a record of a file. An entity of the maximum size is far smaller
@@ -17,15 +16,18 @@ const readBytes = 256 << 10
 // input reads a file and returns its lines without copying them.
 type input struct {
 	r    io.Reader
+	file *rawFile // that r reads, perhaps through a decompressor
 	buf  []byte
 	from int // start of the bytes that were not consumed
 	end  int // end of the bytes that were read
 	err  error
 	line int64 // number of the line at from
-	read atomic.Int64
 }
 
-func newInput(r io.Reader) *input { return &input{r: r, line: 1} }
+func newInput(r io.Reader) *input {
+	file := &rawFile{r: r}
+	return &input{r: file, file: file, line: 1}
+}
 
 // view returns the next n bytes without consuming them, valid until extend or consume.
 func (in *input) view(n int) []byte { return in.buf[in.from : in.from+n] }
@@ -72,7 +74,6 @@ func (in *input) fill() {
 	for range tries {
 		n, err := in.r.Read(in.buf[in.end:])
 		in.end += n
-		in.read.Add(int64(n))
 		if in.err = err; n > 0 || err != nil {
 			return
 		}
@@ -105,27 +106,57 @@ func (in *input) skipLine() error {
 	}
 }
 
-// checkStart consumes a UTF-8 byte order mark, and returns an error for a file that is
-// not UTF-8 text.
-func (in *input) checkStart() error {
-	for in.end < 3 && in.err == nil {
-		in.fill()
+// checkStart starts to decompress a compressed file, consumes a UTF-8 byte order mark, and
+// returns an error for a file that is not UTF-8 text. The name of the file says that it
+// has the compression named, if any.
+func (in *input) checkStart(named Compression) error {
+	start, err := in.start()
+	if err != nil {
+		return err
 	}
-	if in.err != nil && !errors.Is(in.err, io.EOF) {
-		return in.err
+	found := compressionOf(start)
+	if named != Uncompressed && found != named {
+		return fmt.Errorf("the name of the file ends in %s, but it is not in that format; rename it, or copy it again", named.suffix())
 	}
-	start := in.buf[:in.end]
+	if found != Uncompressed {
+		if err := in.decompress(found); err != nil {
+			return err
+		}
+		if start, err = in.start(); err != nil {
+			return err
+		}
+		if compressionOf(start) != Uncompressed {
+			return errors.New("the file is compressed twice; decompress it once")
+		}
+	}
 	switch {
 	case bytes.HasPrefix(start, []byte("\xef\xbb\xbf")):
 		in.consume(3, 0)
 	case bytes.HasPrefix(start, []byte("\xff\xfe")) || bytes.HasPrefix(start, []byte("\xfe\xff")):
 		return fmt.Errorf("the file is UTF-16; %w", invalid("save it as UTF-8"))
-	case bytes.HasPrefix(start, []byte("\x1f\x8b")):
-		return fmt.Errorf("the file is compressed; %w", invalid("decompress it first: gzip -dc FILE | tablerock import TABLE -"))
 	case bytes.HasPrefix(start, []byte("PK\x03\x04")):
 		return fmt.Errorf("the file is a ZIP archive or a spreadsheet; %w", invalid("save it as CSV"))
 	}
 	return nil
+}
+
+// start returns the first bytes of the file, at least four of them unless the file ends
+// before, and consumes none.
+func (in *input) start() ([]byte, error) {
+	for in.end < 4 && in.err == nil {
+		in.fill()
+	}
+	if in.err != nil && !errors.Is(in.err, io.EOF) {
+		return nil, in.err
+	}
+	return in.buf[:in.end], nil
+}
+
+// decompress replaces what was read so far by its decompressed text.
+func (in *input) decompress(c Compression) error {
+	r, err := newDecompressor(c, bytes.NewReader(in.buf[:in.end]), in.file)
+	in.r, in.buf, in.from, in.end, in.err = r, nil, 0, 0, nil
+	return err
 }
 
 // trimLineEnd removes LF or CR LF from the end of a line.

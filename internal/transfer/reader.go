@@ -15,12 +15,18 @@ type Format uint8
 const (
 	CSV   Format = iota + 1 // comma-separated values with typed columns
 	JSONL                   // one entity per line in the service's JSON
+	JSON                    // one array of entities in the service's JSON
 )
 
 // ReadOptions describe a file of entities.
 type ReadOptions struct {
-	Name   string // of the file, for error messages
+	Name string // of the file, for error messages
+	// Format is the format of the text. A file that begins with a bracket is an array in
+	// JSONL too, and one that does not is JSONL in JSON too.
 	Format Format
+	// Compression is what the name of the file says. If the file has another one, that is
+	// an error. The default is to look at the first bytes of the file.
+	Compression Compression
 	// PartitionKey and RowKey are the names of the columns or members that hold the
 	// keys. The default are these names themselves.
 	PartitionKey, RowKey string
@@ -66,8 +72,9 @@ func NewReader(r io.Reader, o ReadOptions) *Reader {
 	return &Reader{o: o, in: newInput(r)}
 }
 
-// Bytes returns the number of bytes read from the file. It is safe for concurrent use.
-func (r *Reader) Bytes() int64 { return r.in.read.Load() }
+// Bytes returns the number of bytes read from the file, before decompression. It is safe
+// for concurrent use.
+func (r *Reader) Bytes() int64 { return r.in.file.n.Load() }
 
 // Next returns the next entity, which is valid in the data model. A *LineError concerns
 // one record; the next call returns the following record. At the end Next returns
@@ -104,22 +111,37 @@ func (r *Reader) setErr(err error) error {
 }
 
 func (r *Reader) start() error {
-	if err := r.in.checkStart(); err != nil {
+	if err := r.in.checkStart(r.o.Compression); err != nil {
 		return err
 	}
-	if r.o.Format == JSONL {
-		r.src = &jsonSource{in: r.in, keys: odata.ParseOptions{PartitionKey: r.o.PartitionKey, RowKey: r.o.RowKey, ExactIntegers: true}}
-		return nil
+	if r.o.Format == CSV {
+		src, err := newCSVSource(r.in, &r.o)
+		r.src = src
+		return err
 	}
-	src, err := newCSVSource(r.in, &r.o)
-	r.src = src
-	return err
+	parser := entityParser{odata.ParseOptions{PartitionKey: r.o.PartitionKey, RowKey: r.o.RowKey, ExactIntegers: true}}
+	json := jsonScanner{r.in}
+	c, err := json.peek()
+	switch {
+	case err != nil && err != errTruncated:
+		return err
+	case err == nil && c == '[':
+		r.src = &arraySource{parser: parser, json: json}
+	default:
+		r.src = &jsonSource{in: r.in, parser: parser}
+	}
+	return nil
 }
 
-// jsonSource reads one entity per line. An integer that would lose digits is an error.
+// entityParser parses the JSON of entities. An integer that would lose digits is an error.
+type entityParser struct{ o odata.ParseOptions }
+
+func (p *entityParser) parse(text []byte) (edm.Entity, error) { return odata.ParseEntity(text, p.o) }
+
+// jsonSource reads one entity per line.
 type jsonSource struct {
-	in   *input
-	keys odata.ParseOptions
+	in     *input
+	parser entityParser
 }
 
 func (s *jsonSource) next() (Record, error) {
@@ -140,7 +162,7 @@ func (s *jsonSource) next() (Record, error) {
 		line := trimLineEnd(s.in.view(n))
 		s.in.consume(n, 1)
 		if !blank(line) {
-			rec.Entity, err = odata.ParseEntity(line, s.keys)
+			rec.Entity, err = s.parser.parse(line)
 			return rec, err
 		}
 	}

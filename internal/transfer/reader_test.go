@@ -81,6 +81,32 @@ func TestReadCSV(t *testing.T) {
 				`f:6: column "b@type" has unknown type "Edm.Odd", want one of Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime, Guid`,
 			},
 		},
+		{
+			"types of Storage Explorer, in the first row only", head + ",a,a@type,b,b@type\np,1,5,Int64,x,String\np,2,6,,7,\np,3,,,,\np,4,8,,,\n",
+			transfer.ReadOptions{},
+			[]string{
+				`2-2 "p" "1" a=Edm.Int64(5) b=Edm.String("x")`, `3-3 "p" "2" a=Edm.Int64(6) b=Edm.String("7")`, `4-4 "p" "3"`, `5-5 "p" "4" a=Edm.Int64(8)`,
+			},
+		},
+		{
+			"types that change half way", head + ",a,a@type\np,1,5,Int32\np,2,6,\np,3,x,\np,4,x,String\np,5,7,\n",
+			transfer.ReadOptions{},
+			[]string{
+				`2-2 "p" "1" a=Edm.Int32(5)`, `3-3 "p" "2" a=Edm.Int32(6)`,
+				`f:4: column "a": "x": an Edm.Int32 is a whole number from -2147483648 to 2147483647 (Edm.Int32 is the type in line 2; ` +
+					`if it ends there, write the type of this row in column "a@type")`,
+				`5-5 "p" "4" a=Edm.String("x")`, `6-6 "p" "5" a=Edm.String("7")`,
+			},
+		},
+		{
+			"a value before any type", head + ",a,a@type\np,1,5,\np,2,,Guid\n",
+			transfer.ReadOptions{},
+			[]string{
+				`f:2: column "a" has a value and no type yet; write its type in column "a@type", or in the header as a@Edm.String`,
+				`3-3 "p" "2"`,
+			},
+		},
+		{"bare types in the header", head + ",a@Int32\np,1,5\n", transfer.ReadOptions{}, []string{`2-2 "p" "1" a=Edm.Int32(5)`}},
 		{"key columns", "land,id,PLZ\nde,7,1\n", transfer.ReadOptions{PartitionKey: "land", RowKey: "id"}, []string{`2-2 "de" "7" PLZ=Edm.String("1")`}},
 		{"one key column", "id,n@Edm.Int32\n7,1\n", transfer.ReadOptions{PartitionKey: "id", RowKey: "id"}, []string{`2-2 "7" "7" n=Edm.Int32(1)`}},
 		{
@@ -119,9 +145,9 @@ func TestReadCSV(t *testing.T) {
 		{"a column twice with types", head + ",a,a@Edm.Int32\n", transfer.ReadOptions{}, []string{`fatal: f: header: duplicate column "a@Edm.Int32"`}},
 		{"types without a column", head + ",a@type\n", transfer.ReadOptions{}, []string{`fatal: f: header: column "a@type" holds types, but there is no column "a"`}},
 		{
-			"an unknown type", head + ",a@Int32\n",
+			"an unknown type", head + ",a@Int16\n",
 			transfer.ReadOptions{},
-			[]string{`fatal: f: header: column "a@Int32" has unknown type "Int32", want one of Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime, Guid`},
+			[]string{`fatal: f: header: column "a@Int16" has unknown type "Int16", want one of Edm.String, Binary, Boolean, Int32, Int64, Double, DateTime, Guid`},
 		},
 		{
 			"a typed key", "PartitionKey,RowKey@Edm.Guid\n",
@@ -151,7 +177,7 @@ func TestReadCSV(t *testing.T) {
 			[]string{`fatal: f: line 1, header: a quote inside unquoted cell 1; quote the whole cell and write "" for each quote`},
 		},
 		{"UTF-16", "\xff\xfea\x00", transfer.ReadOptions{}, []string{`fatal: f: the file is UTF-16; save it as UTF-8`}},
-		{"gzip", "\x1f\x8b\x08", transfer.ReadOptions{}, []string{`fatal: f: the file is compressed; decompress it first: gzip -dc FILE | tablerock import TABLE -`}},
+		{"gzip", "\x1f\x8b\x08", transfer.ReadOptions{}, []string{`fatal: f: the gzip data is truncated; copy the file again`}},
 		{"a spreadsheet", "PK\x03\x04", transfer.ReadOptions{}, []string{`fatal: f: the file is a ZIP archive or a spreadsheet; save it as CSV`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

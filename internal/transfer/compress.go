@@ -1,0 +1,151 @@
+package transfer
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// Compression is the compression of a whole file.
+type Compression uint8
+
+// The compressions.
+const (
+	Uncompressed Compression = iota
+	Gzip
+	Zstandard
+)
+
+// compressions lists the ends of file names and the first bytes of files.
+var compressions = []struct {
+	c            Compression
+	suffix, name string
+	magic        []byte
+}{
+	{Gzip, ".gz", "gzip", []byte("\x1f\x8b")},
+	{Zstandard, ".zst", "Zstandard", []byte("\x28\xb5\x2f\xfd")},
+}
+
+// CompressionOf returns the compression that the end of a file's name tells, and the name
+// without that end.
+func CompressionOf(name string) (Compression, string) {
+	for _, k := range compressions {
+		if n := len(name) - len(k.suffix); n > 0 && strings.EqualFold(name[n:], k.suffix) {
+			return k.c, name[:n]
+		}
+	}
+	return Uncompressed, name
+}
+
+// compressionOf returns the compression of a file with these first bytes.
+func compressionOf(start []byte) Compression {
+	for _, k := range compressions {
+		if bytes.HasPrefix(start, k.magic) {
+			return k.c
+		}
+	}
+	return Uncompressed
+}
+
+// String returns the name of the format.
+func (c Compression) String() string {
+	for _, k := range compressions {
+		if k.c == c {
+			return k.name
+		}
+	}
+	return "none"
+}
+
+// suffix returns the end of the names of such files.
+func (c Compression) suffix() string {
+	for _, k := range compressions {
+		if k.c == c {
+			return k.suffix
+		}
+	}
+	return ""
+}
+
+// rawFile reads the bytes of a file as they are stored.
+type rawFile struct {
+	r   io.Reader
+	n   atomic.Int64 // bytes read
+	err error        // of the file itself, other than io.EOF
+}
+
+func (f *rawFile) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p)
+	f.n.Add(int64(n))
+	if err != nil && err != io.EOF {
+		f.err = err
+	}
+	return n, err
+}
+
+// maxWindow limits the memory for decompression. It is the window of zstd --ultra -22.
+const maxWindow = 128 << 20
+
+// decompressor reads the text of a compressed file.
+type decompressor struct {
+	io.Reader
+	c    Compression
+	file *rawFile
+}
+
+// newDecompressor returns a reader of the text whose compressed form is start followed by
+// the rest of file.
+func newDecompressor(c Compression, start io.Reader, file *rawFile) (io.Reader, error) {
+	d := &decompressor{c: c, file: file}
+	all := io.MultiReader(start, file)
+	var err error
+	switch c {
+	case Gzip:
+		d.Reader, err = gzip.NewReader(all)
+	case Zstandard:
+		// One goroutine, the caller's: the decoder then needs no Close.
+		d.Reader, err = zstd.NewReader(all, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	}
+	return d, d.explain(err)
+}
+
+func (d *decompressor) Read(p []byte) (int, error) {
+	n, err := d.Reader.Read(p)
+	return n, d.explain(err)
+}
+
+// explain returns the error of the file itself, or says that its compressed data is damaged.
+func (d *decompressor) explain(err error) error {
+	switch {
+	case err == nil || err == io.EOF:
+		return err
+	case d.file.err != nil:
+		return d.file.err
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("the %s data is truncated; copy the file again", d.c)
+	}
+	return fmt.Errorf("the %s data is damaged: %w; copy the file again", d.c, err)
+}
+
+// NewCompressor returns a writer that compresses to w. Close ends the compressed data and
+// does not close w.
+func NewCompressor(w io.Writer, c Compression) (io.WriteCloser, error) {
+	switch c {
+	case Gzip:
+		return gzip.NewWriter(w), nil
+	case Zstandard:
+		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
+	}
+	return plainWriter{w}, nil
+}
+
+// plainWriter writes to w without compression.
+type plainWriter struct{ io.Writer }
+
+func (plainWriter) Close() error { return nil }

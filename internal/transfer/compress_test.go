@@ -1,0 +1,212 @@
+package transfer_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/tablerock-db/tablerock/internal/transfer"
+)
+
+// compressed returns text in a compression.
+func compressed(t testing.TB, c transfer.Compression, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := transfer.NewCompressor(&b, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// manyLines returns JSONL of n entities that compresses badly.
+func manyLines(n int) string {
+	r := rand.New(rand.NewPCG(1, 2))
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "{\"PartitionKey\":\"p\",\"RowKey\":\"%08d\",\"N\":\"%x\"}\n", i, r.Uint64())
+	}
+	return b.String()
+}
+
+// rowsOf reads all records and returns their number, and the error that ended the file.
+func rowsOf(r *transfer.Reader) (rows int, err error) {
+	for {
+		_, err := r.Next()
+		var line *transfer.LineError
+		switch {
+		case err == io.EOF:
+			return rows, nil
+		case err != nil && !errors.As(err, &line):
+			return rows, err
+		case err == nil:
+			rows++
+		}
+	}
+}
+
+var bothCompressions = []transfer.Compression{transfer.Gzip, transfer.Zstandard}
+
+func TestReadCompressed(t *testing.T) {
+	text := manyLines(5000)
+	for _, c := range bothCompressions {
+		data := compressed(t, c, "\ufeff"+text)
+		for name, r := range map[string]io.Reader{"whole": bytes.NewReader(data), "byte by byte": iotest.OneByteReader(bytes.NewReader(data))} {
+			reader := transfer.NewReader(r, transfer.ReadOptions{Name: "f", Format: transfer.JSONL})
+			if rows, err := rowsOf(reader); rows != 5000 || err != nil {
+				t.Errorf("%v, %s: %d rows, %v; want 5000", c, name, rows, err)
+			}
+			if got := reader.Bytes(); got != int64(len(data)) {
+				t.Errorf("%v, %s: Bytes is %d, want the %d bytes of the file", c, name, got, len(data))
+			}
+		}
+		twice := append(compressed(t, c, text), data...)
+		if c == transfer.Gzip { // members of a gzip file are one text
+			r := transfer.NewReader(bytes.NewReader(twice[:len(twice)-len(data)]), transfer.ReadOptions{Format: transfer.JSONL})
+			if rows, err := rowsOf(r); rows != 5000 || err != nil {
+				t.Errorf("%v: %d rows, %v", c, rows, err)
+			}
+		}
+	}
+}
+
+// TestReadTruncatedArchive cuts an archive everywhere: no prefix looks like a whole file,
+// and no row is made of a part of a line.
+func TestReadTruncatedArchive(t *testing.T) {
+	text := manyLines(8000) // several blocks of Zstandard
+	for _, c := range bothCompressions {
+		data := compressed(t, c, text)
+		most := 0
+		for cut := 0; cut < len(data); cut += 1 + len(data)/40 {
+			r := transfer.NewReader(bytes.NewReader(data[:cut]), transfer.ReadOptions{Name: "f", Format: transfer.JSONL, Compression: c})
+			rows, err := rowsOf(r)
+			if err == nil {
+				t.Fatalf("%v: the first %d of %d bytes gave %d rows and no error", c, cut, len(data), rows)
+			}
+			if cut > 8 && !strings.Contains(err.Error(), "is truncated; copy the file again") {
+				t.Fatalf("%v: the first %d of %d bytes: %v", c, cut, len(data), err)
+			}
+			most = max(most, rows)
+		}
+		if most == 0 {
+			t.Errorf("%v: no prefix gave any row", c)
+		}
+	}
+}
+
+func TestReadDamagedArchive(t *testing.T) {
+	for _, c := range bothCompressions {
+		whole := compressed(t, c, manyLines(500))
+		for at := 4; at < len(whole); at += 397 {
+			data := bytes.Clone(whole)
+			data[at] ^= 0x55
+			// Any error is right, and so is none, for bytes without meaning such as a time.
+			_, _ = rowsOf(transfer.NewReader(bytes.NewReader(data), transfer.ReadOptions{Format: transfer.JSONL}))
+		}
+		data := bytes.Clone(whole)
+		data[len(data)/2] ^= 0x55
+		_, err := rowsOf(transfer.NewReader(bytes.NewReader(data), transfer.ReadOptions{Name: "f", Format: transfer.JSONL}))
+		if err == nil || !strings.Contains(err.Error(), "data is damaged") {
+			t.Errorf("%v: a changed byte gave the error %v", c, err)
+		}
+	}
+}
+
+func TestReadCompressedRefusals(t *testing.T) {
+	for _, c := range bothCompressions {
+		for name, in := range map[string]struct {
+			data  []byte
+			named transfer.Compression
+			want  string
+		}{
+			"not compressed":   {[]byte("{}\n"), c, "the name of the file ends in "},
+			"empty":            {nil, c, "the name of the file ends in "},
+			"compressed twice": {compressed(t, transfer.Gzip, string(compressed(t, c, "{}"))), transfer.Uncompressed, "the file is compressed twice"},
+		} {
+			_, err := rowsOf(transfer.NewReader(bytes.NewReader(in.data), transfer.ReadOptions{Name: "f", Format: transfer.JSONL, Compression: in.named}))
+			if err == nil || !strings.Contains(err.Error(), in.want) {
+				t.Errorf("%v, %s: %v, want %q", c, name, err, in.want)
+			}
+		}
+	}
+	// An error of the file is not called damage.
+	broken := errors.New("disk on fire")
+	r := io.MultiReader(bytes.NewReader(compressed(t, transfer.Gzip, manyLines(10))[:40]), iotest.ErrReader(broken))
+	if _, err := rowsOf(transfer.NewReader(r, transfer.ReadOptions{Format: transfer.JSONL})); !errors.Is(err, broken) {
+		t.Errorf("error %v, want that of the file", err)
+	}
+}
+
+// TestReadCompressedBomb reads a small archive of a huge line.
+func TestReadCompressedBomb(t *testing.T) {
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zeros := make([]byte, 1<<20)
+	for range 200 {
+		if _, err := w.Write(zeros); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := transfer.NewReader(&b, transfer.ReadOptions{Name: "f", Format: transfer.JSONL})
+	if _, err := r.Next(); err == nil || !strings.Contains(err.Error(), "the record is longer than") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestReadJSONArray(t *testing.T) {
+	const a, b = `{"PartitionKey":"p","RowKey":"1","T":"],}\"{["}`, `{"PartitionKey":"p","RowKey":"2"}`
+	for _, c := range []struct {
+		name, in string
+		want     []string
+	}{
+		{"empty", " [\n ]\n", nil},
+		{"two", "[" + a + "," + b + "]", []string{`1-1 "p" "1" T=Edm.String("],}\"{[")`, `1-1 "p" "2"`}},
+		{"with lines", "\n[\n" + a + "\n,\n  {\n\"PartitionKey\":\"p\",\n\"RowKey\":\"2\"}\n]\n", []string{`3-3 "p" "1" T=Edm.String("],}\"{[")`, `5-7 "p" "2"`}},
+		{
+			"a bad entity", "[\n{\"PartitionKey\":\"p\"},\n5,\n" + b + "]",
+			[]string{`f:2: RowKey is missing; every entity has one`, `f:3: offset 0: found "5", want an object`, `4-4 "p" "2"`},
+		},
+		{"truncated", "[" + b + ",{\"Part", []string{`1-1 "p" "2"`, `fatal: f: the JSON text ends before its end: the file is truncated; copy it again`}},
+		{"not closed", "[" + b, []string{`1-1 "p" "2"`, `fatal: f: the JSON text ends before its end: the file is truncated; copy it again`}},
+		{"no comma", "[" + b + b + "]", []string{`1-1 "p" "2"`, `fatal: f: line 1: JSON syntax: '{' where a comma or the end of the array is expected`}},
+		{"a comma at the end", "[" + b + ",]", []string{`1-1 "p" "2"`, `fatal: f: line 1: JSON syntax: ']' where an entity is expected`}},
+		{"text after it", "[]\n[]", []string{`fatal: f: line 2: JSON syntax: '[' where the end of the file, after the array, is expected`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, f := range []transfer.Format{transfer.JSON, transfer.JSONL} {
+				got := readAll(t, c.in, transfer.ReadOptions{Format: f})
+				if strings.Join(got, "\n") != strings.Join(c.want, "\n") {
+					t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+				}
+			}
+		})
+	}
+}
+
+// TestReadJSONArrayTooLong reads an entity above the limit between others.
+func TestReadJSONArrayTooLong(t *testing.T) {
+	huge := `{"PartitionKey":"p","RowKey":"2","T":"` + strings.Repeat("x", transfer.MaxRecordBytes) + `\n"}`
+	got := readAll(t, `[{"PartitionKey":"p","RowKey":"1"},`+huge+",\n"+`{"PartitionKey":"p","RowKey":"3"}]`, transfer.ReadOptions{Format: transfer.JSON})
+	want := []string{`1-1 "p" "1"`, `f:1: the record is longer than 16777216 bytes`, `2-2 "p" "3"`}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
