@@ -40,6 +40,9 @@ var (
 	// could not be made durable. The write may or may not exist after the next
 	// open. Read before a retry.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
+	// ErrUnavailable means that the store could not be reached or refused the call because
+	// it is busy. Nothing was written. Try again.
+	ErrUnavailable = errors.New("store is unavailable")
 	// ErrCorrupt means that stored bytes are damaged. errors.As finds the
 	// *CorruptError.
 	ErrCorrupt = corrupt.ErrCorrupt

@@ -48,6 +48,7 @@ var layers = []layer{
 	}},
 	{"internal/odata", []string{"edm", "store"}},
 	{"internal/odata/batch", nil},
+	{"store/remote", []string{"edm", "filter", "store", "internal/odata"}},
 	{"internal/sharedkey", []string{"edm", "store"}},
 	{"internal/front", nil},
 	{"server", []string{"edm", "filter", "store", "internal/odata", "internal/odata/batch", "internal/sharedkey"}}, // never engine
@@ -74,6 +75,10 @@ var foreign = map[string][]string{
 	"github.com/VictoriaMetrics/metrics": {"cmd/..."},
 	"github.com/rivo/uniseg":             {"cmd/..."},
 	"github.com/google/go-cmp":           {"store/storetest"},
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore":        {"store/remote"},
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity":    {"store/remote"},
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables": {"store/remote"},
 }
 
 // rowOf returns the row of a package, nil if it has none.

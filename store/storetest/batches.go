@@ -149,6 +149,7 @@ func testBatchCount(t *tester) {
 // testBatchBytes checks that each entity of a full batch may have the largest size, and
 // that a batch of more bytes is refused before the store looks at its entities.
 func testBatchBytes(t *tester) {
+	t.needBeyondProtocol()
 	s := t.openPeople()
 	size := edm.MaxEntityBytes - edm.EntitySize(key("p", "00"), nil)
 	full := filling(size)

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -30,6 +31,12 @@ var etagTests = []subtest{
 func testValues(t *tester) {
 	s := t.openPeople()
 	all := extremes()
+	if t.backend.Protocol {
+		all = slices.DeleteFunc(all, func(p edm.Property) bool { // all NaNs but one
+			f, _ := p.Value.Double()
+			return f != f && p.Value.Word() != math.Float64bits(math.NaN())
+		})
+	}
 	want := t.insert(s, edm.Entity{Key: key("all", ""), Properties: all})
 	t.wantEntity("all types in one entity", s, want)
 	// The same name with every type, so that a store cannot have one type for a name.

@@ -57,7 +57,7 @@ func testQueryFromNoKey(t *tester) {
 	list := t.fill(s, family())
 	for _, f := range filters {
 		for _, from := range []edm.Key{key("b", "05/"), key("b/", ""), key("a", "\x1f")} {
-			for _, reverse := range []bool{false, true} {
+			for _, reverse := range t.directions() {
 				var want []edm.Entity
 				for i, e := range list {
 					if f.keep(e, i) && (e.Key.Compare(from) > 0) != reverse {
@@ -68,7 +68,7 @@ func testQueryFromNoKey(t *tester) {
 					slices.Reverse(want)
 				}
 				for _, budget := range []int{1, 2, 0} {
-					q := store.Query{Filter: t.parse(f.text), From: &from, Reverse: reverse, Budget: budget}
+					q := store.Query{Filter: t.parse(f.text), From: &from, Reverse: reverse, Budget: t.budget(budget)}
 					t.wantEntities(show(q), t.chain(s, people, q, 4*len(list)), want)
 				}
 			}

@@ -172,6 +172,9 @@ func (m *model) queryOf() store.Query {
 			q.Select = append(q.Select, pick(m, modelNames))
 		}
 	}
+	if m.backend.Protocol {
+		q.Reverse, q.Budget, q.Select = false, 0, nil
+	}
 	return q
 }
 

@@ -216,6 +216,7 @@ func testRaceWholeBatches(t *tester) {
 // testRaceSnapshot has one writer set partitions to a number, one after the other in
 // the order of their keys, while readers check that each query is a snapshot.
 func testRaceSnapshot(t *tester) {
+	t.needBeyondProtocol()
 	s := t.openPeople()
 	const rounds = 40
 	partitions := []string{"a", "b", "c", "d"}

@@ -13,6 +13,11 @@ type Backend struct {
 	// Open returns a new, empty store. Run closes it; register the release of
 	// anything else with tb.Cleanup.
 	Open func(tb testing.TB) store.Store
+	// Protocol means that the store is a client of the Table protocol, which does not
+	// promise all of the contract. Run then uses neither Query.Reverse nor Query.Budget,
+	// metadata, the snapshot of a query, TableInfo.Created, the bits of NaNs, the order of
+	// selected properties, nor batches above the limit of a request.
+	Protocol bool
 	// Reopen closes s and returns a store with the same data.
 	Reopen func(tb testing.TB, s store.Store) store.Store
 	// PowerCut ends s as a loss of power does. It returns a store with the data

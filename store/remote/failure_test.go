@@ -1,0 +1,276 @@
+package remote_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/remote"
+	"github.com/tablerock-db/tablerock/tabletest"
+)
+
+// behind starts a server whose requests first pass before, which returns false if it has
+// answered, and returns a store of it and of the server itself.
+func behind(t *testing.T, before func(w http.ResponseWriter, r *http.Request, n int) bool) (through *remote.Store, direct store.Store) {
+	t.Helper()
+	srv := tabletest.New(t)
+	to, err := url.Parse(srv.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: to.Host})
+	proxy.Transport = &http.Transport{}
+	t.Cleanup(proxy.Transport.(*http.Transport).CloseIdleConnections)
+	var count atomic.Int64
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if before(w, r, int(count.Add(1))) {
+			proxy.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(front.Close)
+	return open(t, front.URL+"/"+srv.Account, srv.Key), srv.Store
+}
+
+func open(t *testing.T, address, key string) *remote.Store {
+	t.Helper()
+	e, err := remote.ParseURL(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Key = key
+	s, err := remote.Open(e, remote.Options{Retries: 3, RetryDelay: time.Millisecond, MaxRetryDelay: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func entity(row string, n int32) edm.Entity {
+	return edm.Entity{Key: edm.Key{Partition: "p", Row: row}, Properties: edm.Properties{{Name: "N", Value: edm.Int32(n)}}}
+}
+
+func busy(w http.ResponseWriter, after string) {
+	w.Header().Set("Retry-After", after)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	_, _ = io.WriteString(w, `{"odata.error":{"code":"ServerBusy","message":{"lang":"en-US","value":"The server is busy.\nRequestId:1"}}}`)
+}
+
+// TestThrottled checks that requests that a busy server refuses are repeated, by its
+// Retry-After and not forever.
+func TestThrottled(t *testing.T) {
+	t.Parallel()
+	var until atomic.Int64
+	until.Store(2)
+	s, _ := behind(t, func(w http.ResponseWriter, _ *http.Request, n int) bool {
+		if int64(n) > until.Load() {
+			return true
+		}
+		busy(w, "1")
+		return false
+	})
+	begin := time.Now()
+	if err := s.CreateTable(t.Context(), "People"); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begin); took < 2*time.Second {
+		t.Errorf("two answers with Retry-After: 1 were repeated after %v", took)
+	}
+	until.Store(1 << 40)
+	_, err := s.Apply(t.Context(), "People", store.Insert(entity("1", 1)))
+	if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrOutcomeUnknown) || !strings.Contains(err.Error(), "503 ServerBusy: The server is busy.") {
+		t.Errorf("a server that stays busy: %v", err)
+	}
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("the error has several lines: %v", err)
+	}
+}
+
+// TestCutAfterWrite cuts the connection before and after the server has the write.
+func TestCutAfterWrite(t *testing.T) {
+	var mode atomic.Value
+	mode.Store("")
+	s, direct := behind(t, func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		if mode.Load() == "" {
+			return true
+		}
+		_, _ = io.ReadAll(r.Body)
+		panic(http.ErrAbortHandler)
+	})
+	ctx := t.Context()
+	if err := s.CreateTable(ctx, "People"); err != nil {
+		t.Fatal(err)
+	}
+	mode.Store("cut")
+	ops := []store.Op{store.Insert(entity("1", 1)), store.Insert(entity("2", 2))}
+	for n := 1; n <= 2; n++ {
+		if _, err := s.Apply(ctx, "People", ops[:n]...); !errors.Is(err, store.ErrOutcomeUnknown) || errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("a cut in a write of %d operations: %v, want ErrOutcomeUnknown", n, err)
+		}
+	}
+	if err := s.DeleteTable(ctx, "People"); !errors.Is(err, store.ErrOutcomeUnknown) {
+		t.Errorf("a cut in DeleteTable: %v, want ErrOutcomeUnknown", err)
+	}
+	if _, err := s.Get(ctx, "People", edm.Key{Partition: "p", Row: "1"}); err == nil || errors.Is(err, store.ErrOutcomeUnknown) {
+		t.Errorf("a cut in Get: %v, want an error of a read", err)
+	}
+	mode.Store("")
+	if _, err := direct.Get(ctx, "People", entity("1", 1).Key); !errors.Is(err, store.ErrEntityNotFound) {
+		t.Errorf("after the cuts: %v", err)
+	}
+}
+
+// TestCutInRead checks that a read is repeated.
+func TestCutInRead(t *testing.T) {
+	s, _ := behind(t, func(_ http.ResponseWriter, r *http.Request, n int) bool {
+		if r.Method == http.MethodGet && n%2 == 0 {
+			panic(http.ErrAbortHandler)
+		}
+		return true
+	})
+	if err := s.CreateTable(t.Context(), "People"); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := s.Tables(t.Context(), "", 0); err != nil || len(list) != 1 {
+		t.Errorf("got %v, %v", list, err)
+	}
+}
+
+// TestNoServer checks that nothing happened at an address without a server, and that the
+// error has no signature.
+func TestNoServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	e, err := remote.ParseURL("http://" + address + "/shop?sv=2019-02-02&sig=verysecret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := remote.Open(e, remote.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	_, applied := s.Apply(t.Context(), "People", store.Insert(entity("1", 1)))
+	_, listed := s.Tables(t.Context(), "", 0)
+	for _, err := range []error{applied, listed, s.CreateTable(t.Context(), "People")} {
+		if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrOutcomeUnknown) || strings.Contains(err.Error(), "verysecret") || !strings.Contains(err.Error(), address) {
+			t.Errorf("got %v, want ErrUnavailable with the address alone", err)
+		}
+	}
+}
+
+// TestWrongKey checks the error of a refused credential.
+func TestWrongKey(t *testing.T) {
+	s := open(t, tabletest.New(t).Endpoint, testKey)
+	_, err := s.Tables(t.Context(), "", 0)
+	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "403 AuthenticationFailed") || strings.Contains(err.Error(), testKey) {
+		t.Errorf("got %v, want fs.ErrPermission", err)
+	}
+}
+
+// TestContextEnds ends the ctx of a write to a server that does not answer: the outcome is
+// not known.
+func TestContextEnds(t *testing.T) {
+	t.Parallel()
+	var slow atomic.Bool
+	got := make(chan struct{}, 1)
+	s, _ := behind(t, func(_ http.ResponseWriter, r *http.Request, _ int) bool {
+		if slow.Load() {
+			_, _ = io.ReadAll(r.Body)
+			got <- struct{}{}
+			<-r.Context().Done()
+			return false
+		}
+		return true
+	})
+	if err := s.CreateTable(t.Context(), "People"); err != nil {
+		t.Fatal(err)
+	}
+	slow.Store(true)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-got; cancel() }()
+	if _, err := s.Apply(ctx, "People", store.Insert(entity("1", 1))); !errors.Is(err, store.ErrOutcomeUnknown) {
+		t.Errorf("got %v, want ErrOutcomeUnknown", err)
+	}
+	slow.Store(false)
+	cursor := s.Query(ctx, "People", store.Query{})
+	if cursor.Next() || cursor.Err() != context.Canceled || cursor.Resume() == nil {
+		t.Errorf("a query after the end of ctx: %v, resume %v", cursor.Err(), cursor.Resume())
+	}
+}
+
+// TestHostileResponses checks that no response makes a call panic or succeed.
+func TestHostileResponses(t *testing.T) {
+	for i, body := range []string{
+		"", "{", "[]", "null", `{"value":`, `{"value":[`, `{"value":[{`, `{"value":[{}]}`, `{"value":[{"PartitionKey":"p","RowKey":"r"}]}`,
+		`{"value":[{"PartitionKey":"p","RowKey":"r","Timestamp":5}]}`, `{"value":[{"PartitionKey":"p","RowKey":"r","Timestamp":"x"}]}`, `{"value":[]]]]`,
+		`{"value":["a"]}`, `{"value":[{"TableName":"../x"}]}`, "--\r\nHTTP/1.1\r\n", "HTTP/1.1 x\r\n\r\n", "HTTP/1.1 204\r\n", strings.Repeat(`{"a":`, 1e5),
+	} {
+		for _, status := range []int{200, 202, 400, 404, 500} {
+			t.Run(fmt.Sprintf("%d/%d", i, status), func(t *testing.T) {
+				s, _ := behind(t, func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+					w.WriteHeader(status)
+					_, _ = io.WriteString(w, body)
+					return false
+				})
+				ctx := t.Context()
+				if e, err := s.Get(ctx, "People", edm.Key{}); err == nil {
+					t.Errorf("Get returns %v", e)
+				}
+				c := s.Query(ctx, "People", store.Query{})
+				for c.Next() {
+					t.Errorf("a query returns %v", c.Row().Key())
+				}
+				if _, err := s.Apply(ctx, "People", store.Insert(entity("1", 1)), store.Insert(entity("2", 1))); err == nil {
+					t.Error("a batch succeeds")
+				}
+				if list, _ := s.Tables(ctx, "", 0); len(list) > 0 {
+					t.Errorf("the tables are %v", list)
+				}
+			})
+		}
+	}
+}
+
+// TestBatchAboveRequest checks the limit of a request, before anything is sent.
+func TestBatchAboveRequest(t *testing.T) {
+	s, direct := behind(t, func(http.ResponseWriter, *http.Request, int) bool { return true })
+	if err := s.CreateTable(t.Context(), "People"); err != nil {
+		t.Fatal(err)
+	}
+	var ops []store.Op
+	for i := range 100 {
+		e := entity(fmt.Sprint(i), 1)
+		e.Properties[0].Value = edm.Binary(make([]byte, 40_000))
+		ops = append(ops, store.Insert(e))
+	}
+	_, err := s.Apply(t.Context(), "People", ops...)
+	var rule *edm.Error
+	if !errors.As(err, &rule) || rule.Rule != edm.RuleBatchBytes || !errors.Is(err, store.ErrTooLarge) {
+		t.Errorf("got %v, want an *edm.Error of the size of the batch", err)
+	}
+	if _, err := s.Apply(t.Context(), "People", ops[:70]...); err != nil {
+		t.Error(err)
+	}
+	if n := direct.Query(t.Context(), "People", store.Query{}); !n.Next() {
+		t.Errorf("the batch below the limit is not stored: %v", n.Err())
+	}
+}

@@ -1,0 +1,157 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+)
+
+// exchange is a request and its response, of which the SDK does not see the address of the
+// entity and the bodies.
+type exchange struct {
+	link        string // the escaped address below that of the account, "" for that of the SDK
+	body        []byte // nil for that of the SDK
+	contentType string // of body
+	prefer      string // "" for that of the SDK
+
+	state  state
+	status int    // of the last response
+	reply  []byte // its body
+	header http.Header
+}
+
+// state is what is known of the last attempt of a request.
+type state uint8
+
+const (
+	unsent   state = iota // the server has not received it
+	cut                   // the server may have executed it
+	answered              // there is a status
+)
+
+type exchangeKey struct{}
+
+// wire is the policy that replaces addresses and bodies.
+type wire struct{ base string } // base is the escaped path of the account
+
+// Do sends the content of the exchange in the context, if there is one, and takes the body
+// of the response.
+func (w *wire) Do(req *policy.Request) (*http.Response, error) {
+	x, ok := req.Raw().Context().Value(exchangeKey{}).(*exchange)
+	if !ok {
+		return req.Next()
+	}
+	raw := req.Raw()
+	if x.link != "" {
+		escaped := w.base + "/" + x.link
+		path, err := url.PathUnescape(escaped)
+		if err != nil {
+			return nil, fmt.Errorf("address of the request: %w", err)
+		}
+		raw.URL.Path, raw.URL.RawPath = path, escaped
+	}
+	if x.body != nil {
+		if err := req.SetBody(streaming.NopCloser(bytes.NewReader(x.body)), x.contentType); err != nil {
+			return nil, err
+		}
+	}
+	if x.prefer != "" {
+		raw.Header.Set("Prefer", x.prefer)
+	}
+	resp, err := req.Next()
+	if err != nil {
+		return resp, err
+	}
+	x.header = resp.Header
+	if x.reply, err = runtime.Payload(resp); err != nil {
+		return nil, err
+	}
+	// The SDK decodes an empty object. It would need minutes for the error that a hostile
+	// server can send.
+	resp.Body = io.NopCloser(strings.NewReader("{}"))
+	return resp, nil
+}
+
+// maxReply limits the body of a response: a page is about 4 MiB.
+const maxReply = 64 << 20
+
+// transport sends requests by HTTP.
+type transport struct{ http.Transport }
+
+func newTransport(dial func(ctx context.Context, network, address string) (net.Conn, error), token string) policy.Transporter {
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	}
+	t := &transport{http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: dial, TLSHandshakeTimeout: 10 * time.Second,
+		MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
+		DisableCompression: true, MaxResponseHeaderBytes: 64 << 10,
+	}}
+	if token != "" {
+		return &withToken{t, token}
+	}
+	return t
+}
+
+// Do sends a request and does not follow redirections, which would send credentials to
+// another server. Its errors have no URL, whose query can contain a signature.
+func (t *transport) Do(r *http.Request) (*http.Response, error) {
+	x, _ := r.Context().Value(exchangeKey{}).(*exchange)
+	if x == nil {
+		x = &exchange{}
+	}
+	x.state, x.status = cut, 0
+	resp, err := t.RoundTrip(r)
+	if err != nil {
+		var op *net.OpError
+		var dns *net.DNSError
+		if errors.As(err, &op) && op.Op == "dial" || errors.As(err, &dns) {
+			x.state = unsent
+		}
+		return nil, err
+	}
+	x.state, x.status = answered, resp.StatusCode
+	resp.Body = &limited{resp.Body, maxReply}
+	return resp, nil
+}
+
+// withToken adds a token for a listener of this machine.
+type withToken struct {
+	*transport
+	token string
+}
+
+// TokenHeader is the header of the token in Options.
+const TokenHeader = "X-Tablerock-Token"
+
+// Do sends a request with the token.
+func (t *withToken) Do(r *http.Request) (*http.Response, error) {
+	r.Header.Set(TokenHeader, t.token)
+	return t.transport.Do(r)
+}
+
+// limited is a body that fails after some bytes.
+type limited struct {
+	io.ReadCloser
+	left int
+}
+
+// Read reads from the body.
+func (l *limited) Read(p []byte) (int, error) {
+	n, err := l.ReadCloser.Read(p)
+	if l.left -= n; l.left < 0 {
+		return 0, fmt.Errorf("the body of a response has more than %d bytes", maxReply)
+	}
+	return n, err
+}
