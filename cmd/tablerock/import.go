@@ -29,7 +29,7 @@ type importFlags struct {
 func newImport(a *app) *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
-		Use:   "import TABLE FILE|-",
+		Use:   "import [TABLE] FILE|-",
 		Short: "Load entities from a CSV, JSONL or JSON file",
 		Long: `Load entities from a CSV, JSONL or JSON file, or for "-" from standard input. The table
 is created if it is missing, unless no row is valid. In CSV, a header such as
@@ -42,9 +42,19 @@ With the mode replace and without --ack, the rows are written as sorted files, a
 64 MiB at a time, and after an interruption those before some row are stored. Otherwise
 they are written in transactions of up to 100 rows of one partition.
 
-  tablerock import Orders orders.csv --partition-key country --row-key id`,
-		Args: arguments(2, 2),
+  tablerock import Orders orders.csv --partition-key country --row-key id
+
+TABLE is needed unless FILE is Azurite's __azurite_db_table__.json (or --format is
+azurite): its tables of all accounts are imported, or of one with --account, or the one
+TABLE of that account.`,
+		Args: arguments(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.isAzurite(args[len(args)-1]) {
+				return a.importAzurite(cmd, args, &f)
+			}
+			if len(args) < 2 {
+				return usagef("TABLE is missing: %s", cmd.UseLine())
+			}
 			read, o, err := f.options(args[1])
 			if err != nil {
 				return err
@@ -57,7 +67,7 @@ they are written in transactions of up to 100 rows of one partition.
 				return err
 			}
 			read.Name = src.name
-			return errors.Join(a.load(cmd.Context(), args[0], src, read, o, f.ack), src.close())
+			return errors.Join(a.load(cmd.Context(), args[0], src, transfer.NewReader(src, read), o, f.ack), src.close())
 		},
 	}
 	flags := cmd.Flags()
@@ -113,8 +123,8 @@ func (f *importFlags) options(name string) (transfer.ReadOptions, transfer.Impor
 	return read, o, nil
 }
 
-// load imports src into table.
-func (a *app) load(ctx context.Context, table string, src *source, read transfer.ReadOptions, o transfer.ImportOptions, ackFile string) error {
+// load imports the rows of src into table.
+func (a *app) load(ctx context.Context, table string, src *source, rows *transfer.Reader, o transfer.ImportOptions, ackFile string) error {
 	var done transfer.Progress
 	begin := time.Now()
 	err := a.create(engine.Options{}, func(db *engine.DB) (err error) {
@@ -136,7 +146,7 @@ func (a *app) load(ctx context.Context, table string, src *source, read transfer
 			_, err := db.Load(ctx, table, entities, engine.LoadOptions{Installed: func(r engine.LoadResult) { installed(r.Entities) }})
 			return err
 		}
-		done, err = transfer.Import(ctx, db, table, transfer.NewReader(src, read), o)
+		done, err = transfer.Import(ctx, db, table, rows, o)
 		bar.Done()
 		if err != nil {
 			return err

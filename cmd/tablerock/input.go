@@ -88,6 +88,8 @@ var formatEnds = map[string]transfer.Format{
 }
 
 const (
+	formatAzurite = "azurite" // for import only
+
 	formatUsage = "`format` of the file: csv, jsonl or json (default: by its name, jsonl for -)"
 	formatError = "must be csv, jsonl or json"
 )

@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/transfer"
 )
 
 func TestMain(m *testing.M) {
@@ -41,6 +42,11 @@ func TestScripts(t *testing.T) {
 				}
 			}
 			e.Setenv("KEY", developmentKey)
+			azurite, err := filepath.Abs("../../internal/transfer/testdata/azurite/" + transfer.AzuriteFile)
+			if err != nil {
+				return err
+			}
+			e.Setenv("AZURITE", azurite)
 			e.Values[runningKey{}] = new(*running)
 			return nil
 		},

@@ -27,6 +27,8 @@ type ParseOptions struct {
 	// Double holds exactly. The default is the service's rule: it becomes the nearest
 	// Double.
 	ExactIntegers bool
+	// EncodedGuids accepts a Guid also as the base64 of its text, as Azurite stores it.
+	EncodedGuids bool
 }
 
 // annotation is the suffix of members that give the type of a property; metadata is
@@ -296,6 +298,9 @@ func (p *parser) properties(o *ParseOptions, e *edm.Entity) (outside *Error, err
 			continue
 		}
 		v, err := p.property(m)
+		if err != nil && o.EncodedGuids && m.typ == edm.TypeGuid {
+			v, err = p.encodedGuid(m, err)
+		}
 		if err == nil && o.ExactIntegers {
 			err = p.checkExact(m, v)
 		}
@@ -469,4 +474,13 @@ func (p *parser) stringProperty(m *member, text []byte) (edm.Value, error) {
 		refusal.Got = fmt.Sprintf("%s/%s/%s %s", text[5:7], text[8:10], text[:4], text[11:19])
 	}
 	return v, refusal
+}
+
+// encodedGuid returns the Guid whose text is encoded in base64, or refusal if m is none.
+func (p *parser) encodedGuid(m *member, refusal error) (edm.Value, error) {
+	text, ok := appendBinary(nil, p.src[m.value.start:m.value.end])
+	if hi, lo, isGuid := parseGuid(text); ok && isGuid {
+		return edm.GuidWords(hi, lo), nil
+	}
+	return edm.Value{}, refusal
 }

@@ -12,12 +12,18 @@ import (
 // LineError reports a record of a file that cannot be imported.
 type LineError struct {
 	File  string
-	Line  int64 // first line of the record, from 1
+	Line  int64  // first line of the record, from 1
+	Unit  string // what Line counts; the default is lines
 	Cause error
 }
 
 // Error returns the file, the line and the cause.
-func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Cause) }
+func (e *LineError) Error() string {
+	if e.Unit != "" {
+		return fmt.Sprintf("%s: %s %d: %v", e.File, e.Unit, e.Line, e.Cause)
+	}
+	return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Cause)
+}
 
 // Unwrap returns the cause.
 func (e *LineError) Unwrap() error { return e.Cause }

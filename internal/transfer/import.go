@@ -313,7 +313,7 @@ func (im *importer) apply(tx *transaction) (bad int, err error) {
 	if !errors.As(err, &op) || !isRowError(err) && !errors.Is(err, store.ErrEntityExists) {
 		return -1, fmt.Errorf("%s: import lines %d to %d: %w", im.r.o.Name, first, last, err)
 	}
-	return op.Index, &LineError{im.r.o.Name, tx.lines[op.Index].first, rowError(op.Err, tx.ops[op.Index].Entity.Key)}
+	return op.Index, im.r.lineError(tx.lines[op.Index].first, rowError(op.Err, tx.ops[op.Index].Entity.Key))
 }
 
 func (im *importer) acknowledge(first, last int64, rows int) error {

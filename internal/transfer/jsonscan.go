@@ -171,56 +171,65 @@ func (e *valueEnd) find(b []byte) (n int, found bool) {
 	return len(b), false
 }
 
-// arraySource reads the entities of a file that is one JSON array.
+// arraySource reads the entities of one JSON array.
 type arraySource struct {
 	parser  entityParser
 	json    jsonScanner
+	whole   bool // nothing may follow the array
 	started bool
 	ended   bool
 }
 
 func (s *arraySource) next() (Record, error) {
-	if s.ended {
-		return Record{}, io.EOF
-	}
-	first := !s.started
-	if first {
-		if err := s.json.expect('['); err != nil {
-			return Record{}, err
-		}
-		s.started = true
-	}
-	c, err := s.json.peek()
-	switch {
-	case err != nil:
-		return Record{}, err
-	case c == ']':
-		s.json.in.consume(1, 0)
-		s.ended = true
-		return Record{}, s.end()
-	case first:
-	case c != ',':
-		return Record{}, s.json.syntax(c, "a comma or the end of the array")
-	default:
-		s.json.in.consume(1, 0)
-		if c, err = s.json.peek(); err != nil {
-			return Record{}, err
-		}
-	}
-	if c == ']' || c == ',' || c == '}' || c == ':' {
-		return Record{}, s.json.syntax(c, "an entity")
-	}
-	rec := Record{First: s.json.in.line}
-	text, err := s.json.value()
-	rec.Last = s.json.in.line
+	text, err := s.item()
+	rec := Record{First: s.json.in.line - int64(bytes.Count(text, []byte{'\n'})), Last: s.json.in.line}
 	if err == nil {
 		rec.Entity, err = s.parser.parse(text)
 	}
 	return rec, err
 }
 
-// end returns io.EOF if nothing follows the array.
+// item returns the text of the next item, valid until the next call. After errTooLong the
+// item is consumed.
+func (s *arraySource) item() ([]byte, error) {
+	if s.ended {
+		return nil, io.EOF
+	}
+	first := !s.started
+	if first {
+		if err := s.json.expect('['); err != nil {
+			return nil, err
+		}
+		s.started = true
+	}
+	c, err := s.json.peek()
+	switch {
+	case err != nil:
+		return nil, err
+	case c == ']':
+		s.json.in.consume(1, 0)
+		s.ended = true
+		return nil, s.end()
+	case first:
+	case c != ',':
+		return nil, s.json.syntax(c, "a comma or the end of the array")
+	default:
+		s.json.in.consume(1, 0)
+		if c, err = s.json.peek(); err != nil {
+			return nil, err
+		}
+	}
+	if c == ']' || c == ',' || c == '}' || c == ':' {
+		return nil, s.json.syntax(c, "an entity")
+	}
+	return s.json.value()
+}
+
+// end returns io.EOF if nothing follows an array that is the whole text.
 func (s *arraySource) end() error {
+	if !s.whole {
+		return io.EOF
+	}
 	c, err := s.json.peek()
 	switch {
 	case err == errTruncated:

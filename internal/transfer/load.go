@@ -82,7 +82,7 @@ func (im *importer) nextValid() (rec Record, ok bool) {
 		if refused == nil {
 			return rec, true
 		}
-		line := &LineError{im.r.o.Name, rec.First, rowError(refused, rec.Entity.Key)}
+		line := im.r.lineError(rec.First, rowError(refused, rec.Entity.Key))
 		if !im.o.SkipBad {
 			im.fail(rec.First, line)
 			return rec, false

@@ -36,7 +36,8 @@ type ReadOptions struct {
 	Header []string
 }
 
-// Record is an entity of a file with its first and last line, counted from 1.
+// Record is an entity of a file with its first and last line, counted from 1. In a file
+// without lines these are the number of the entity.
 type Record struct {
 	Entity      edm.Entity
 	First, Last int64
@@ -55,6 +56,7 @@ type Reader struct {
 	in      *input
 	src     source
 	started bool
+	unit    string // what LineError.Line counts
 	err     error
 }
 
@@ -97,9 +99,14 @@ func (r *Reader) Next() (Record, error) {
 	case err == nil:
 		return rec, nil
 	case isRowError(err):
-		return rec, &LineError{r.o.Name, rec.First, err}
+		return rec, r.lineError(rec.First, err)
 	}
 	return Record{}, r.setErr(err)
+}
+
+// lineError returns the error of the record that begins at a line.
+func (r *Reader) lineError(line int64, cause error) *LineError {
+	return &LineError{File: r.o.Name, Line: line, Unit: r.unit, Cause: cause}
 }
 
 func (r *Reader) setErr(err error) error {
@@ -126,7 +133,7 @@ func (r *Reader) start() error {
 	case err != nil && err != errTruncated:
 		return err
 	case err == nil && c == '[':
-		r.src = &arraySource{parser: parser, json: json}
+		r.src = &arraySource{parser: parser, json: json, whole: true}
 	default:
 		r.src = &jsonSource{in: r.in, parser: parser}
 	}

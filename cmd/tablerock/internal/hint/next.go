@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/transfer"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -72,6 +73,19 @@ func Data(dir string) error {
 		return fmt.Errorf("--data %s: %w: give its parent directory", dir, ErrOneAccount)
 	}
 	return nil
+}
+
+// AzuriteData returns a hint if dir has tables of Azurite and no database of the account,
+// which is about to be created.
+func AzuriteData(dir, account string) string {
+	if _, err := os.Stat(filepath.Join(dir, account)); err == nil {
+		return ""
+	}
+	file := filepath.Join(dir, transfer.AzuriteFile)
+	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	return fmt.Sprintf("%s has tables of Azurite, which are not served; to import them, stop the server and run: tablerock import %q --data %q", file, file, dir)
 }
 
 // UnrelatedFiles returns a warning if dir, in which the directory of an account is about to

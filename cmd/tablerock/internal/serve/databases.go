@@ -68,6 +68,9 @@ func (s *databaseSet) openOne(a account, n int) (*engine.DB, error) {
 	o := engine.Options{Cache: s.cache, SegmentBytes: int64(s.c.SegmentBytes), Logger: s.log.With("account", a.name)}
 	if s.c.InMemory {
 		o.FS = vfs.NewMem()
+	} else if azurite := hint.AzuriteData(s.c.Data, a.name); azurite != "" {
+		// With --quiet too: without the hint, the tables seem to be lost.
+		fmt.Fprintln(s.c.Stderr, "tablerock: "+azurite)
 	} else if warning := hint.UnrelatedFiles(s.c.Data, a.name); warning != "" {
 		s.c.say("%s", warning)
 	}
