@@ -16,15 +16,13 @@ func (r *reader) corsRule() (cors.Rule, error) {
 		wordsField("AllowedHeaders", &rule.AllowedHeaders), wordsField("ExposedHeaders", &rule.ExposedHeaders),
 		numberField("MaxAgeInSeconds", &rule.MaxAge),
 	)
-	sortHeaders(rule.AllowedHeaders)
-	sortHeaders(rule.ExposedHeaders)
 	return rule, err
 }
 
-// sortHeaders sorts headers as the service returns them: whole names before prefixes with
-// a star.
-func sortHeaders(headers []string) {
-	slices.SortStableFunc(headers, func(a, b string) int { return strings.Count(a, "*") - strings.Count(b, "*") })
+// returned returns the headers in the order of the service's documents: whole names before
+// prefixes with a star.
+func returned(headers []string) []string {
+	return slices.SortedStableFunc(slices.Values(headers), func(a, b string) int { return strings.Count(a, "*") - strings.Count(b, "*") })
 }
 
 // wordsField is an element with a list of words, separated by commas.
@@ -48,8 +46,8 @@ func splitWords(s string) []string {
 func appendRule(dst []byte, rule cors.Rule) []byte {
 	dst = appendText(appendStart(dst, "CorsRule"), "AllowedMethods", strings.Join(rule.AllowedMethods, ","))
 	dst = appendText(dst, "AllowedOrigins", strings.Join(rule.AllowedOrigins, ","))
-	dst = appendText(dst, "AllowedHeaders", strings.Join(rule.AllowedHeaders, ","))
-	dst = appendText(dst, "ExposedHeaders", strings.Join(rule.ExposedHeaders, ","))
+	dst = appendText(dst, "AllowedHeaders", strings.Join(returned(rule.AllowedHeaders), ","))
+	dst = appendText(dst, "ExposedHeaders", strings.Join(returned(rule.ExposedHeaders), ","))
 	dst = appendText(dst, "MaxAgeInSeconds", strconv.Itoa(rule.MaxAge))
 	return appendEnd(dst, "CorsRule")
 }

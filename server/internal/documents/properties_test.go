@@ -72,8 +72,8 @@ func TestMergeProperties(t *testing.T) {
 			).Replace(ruleTwo) + "</Cors>"), full(),
 			func(p *Properties) {
 				p.Cors = p.Cors[1:]
-				p.Cors[0].AllowedHeaders = []string{"x-ms-meta-z", "x-ms-meta-a", "x-ms-meta-b*", "x-ms-c*"}
-				p.Cors[0].ExposedHeaders = []string{"b", "a", "*"}
+				p.Cors[0].AllowedHeaders = []string{"x-ms-meta-b*", "x-ms-c*", "x-ms-meta-z", "x-ms-meta-a"}
+				p.Cors[0].ExposedHeaders = []string{"*", "b", "a"}
 			},
 		},
 		{"one rule", properties("<Cors>" + ruleOne + "</Cors>"), full(), func(p *Properties) { p.Cors = p.Cors[:1] }},
@@ -87,6 +87,27 @@ func TestMergeProperties(t *testing.T) {
 				t.Errorf("MergeProperties(%+v, %q):\ngot  %+v, %v\nwant %+v", c.old, c.doc, got, err, want)
 			}
 		})
+	}
+}
+
+// TestHeadersInOrder checks that a document has whole names of headers before prefixes, in
+// whatever order they were given or stored.
+func TestHeadersInOrder(t *testing.T) {
+	p := full()
+	p.Cors = p.Cors[1:]
+	p.Cors[0].AllowedHeaders = []string{"x-ms-meta-b*", "x-ms-c*", "x-ms-meta-z", "x-ms-meta-a"}
+	p.Cors[0].ExposedHeaders = []string{"*", "b", "a"}
+	stored, err := DecodeProperties(EncodeProperties(nil, p))
+	if err != nil || !reflect.DeepEqual(stored, p) {
+		t.Fatalf("the stored properties are %+v, %v, want %+v", stored, err, p)
+	}
+	got := string(AppendProperties(nil, stored))
+	for _, want := range []string{
+		"<AllowedHeaders>x-ms-meta-z,x-ms-meta-a,x-ms-meta-b*,x-ms-c*</AllowedHeaders>", "<ExposedHeaders>b,a,*</ExposedHeaders>",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the document is %s, want %s", got, want)
+		}
 	}
 }
 
