@@ -152,8 +152,8 @@ func TestDamageAtOpen(t *testing.T) {
 	}
 }
 
-// TestDamageOfRows damages the middle of an sstable. Operations that need these rows
-// must fail and name the file, all others succeed.
+// TestDamageOfRows damages the middle of an sstable, or the head of its first group.
+// Operations that need these rows must fail and name the file, all others succeed.
 func TestDamageOfRows(t *testing.T) {
 	disk := vfs.NewMem()
 	db := mustCreate(t, manual(disk))
@@ -164,9 +164,17 @@ func TestDamageOfRows(t *testing.T) {
 	names := files(t, disk, "db", ".sst")
 	sst := names[len(names)/2]
 	size := len(readFile(t, disk, "db/"+sst))
-	check(t, "Patch", disk.Patch("db/"+sst, int64(size/2), []byte("damage")))
+	for name, off := range map[string]int{"middle": size / 2, "head": 148} {
+		t.Run(name, func(t *testing.T) {
+			disk := disk.Clone()
+			check(t, "Patch", disk.Patch("db/"+sst, int64(off), []byte("damage")))
+			testDamageOfRows(t, disk, sst, rows)
+		})
+	}
+}
 
-	db = mustOpen(t, "db", manual(disk))
+func testDamageOfRows(t *testing.T, disk *vfs.Mem, sst string, rows int) {
+	db := mustOpen(t, "db", manual(disk))
 	bad := -1
 	for i := range rows {
 		_, err := db.Get(t.Context(), table, edm.Key{Partition: "p", Row: fmt.Sprintf("%06d", i)})
