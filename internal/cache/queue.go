@@ -9,7 +9,7 @@ package cache
 // need 18 % less CPU and scans of partitions 15 % (bench, get/key=present/cache=32MiB and
 // scan/range=partition/cache=32MiB). The main queue gives each use of an entry another
 // round. So a scan that reads blocks once evicts none: gets of a Zipf distribution hit
-// 49 % of their blocks and 46 % beside a scan, with a clock 41 % and 22 % (BenchmarkZipf).
+// 50 % of their blocks and 48 % beside a scan, with a clock 41 % and 22 % (BenchmarkZipf).
 
 const (
 	maxUses    = 3
@@ -105,9 +105,11 @@ func (s *shard) evictOneLocked() bool {
 // ghosts is a set of hashes of evicted entries. A new one replaces an arbitrary old one.
 type ghosts struct{ marks []uint32 }
 
-// grow forgets all ghosts and makes room for n. With more ghosts than blocks, a scan
-// that repeats would find its own.
-func (g *ghosts) grow(n int) { g.marks = make([]uint32, n) }
+// grow forgets all ghosts and makes room for half as many as the cache can have blocks.
+// With more of them, a scan that repeats would find its own, and blocks that are equally
+// hot would evict each other. With fewer, a new working set of the size of the cache would
+// be read too often before it is in the cache.
+func (g *ghosts) grow(n int) { g.marks = make([]uint32, n/2) }
 
 func (g *ghosts) at(hash uint64) (i int, mark uint32) {
 	return int(hash >> 8 & uint64(len(g.marks)-1)), uint32(hash>>24) | 1
