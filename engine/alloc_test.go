@@ -74,6 +74,7 @@ func TestReadsDoNotAllocate(t *testing.T) {
 				}
 			}
 			dump(t, db, store.Query{}) // fills the cache
+			dump(t, db, store.Query{}) // lays the heads out by rows
 			for _, q := range []store.Query{
 				{}, {Reverse: true}, {Select: []string{"N"}}, {Filter: filter.MustParse("N ge 0 and Filler ne X''")},
 			} {

@@ -18,6 +18,7 @@ type Selector struct {
 	head    *rowgroup.Head
 	binding *predicate.Binding // to the shape of the rows that are selected from
 
+	rows  predicate.Bits   // of the shape of binding; here, because a local one is allocated for each call
 	texts []predicate.Text // scratch
 }
 
@@ -48,18 +49,18 @@ func (s *Selector) Select(row *rowgroup.Row, set *predicate.Bits) error {
 	for first := rest.After(-1); first >= 0; first = rest.After(-1) {
 		row.Set(first)
 		s.binding = s.matcher.Bind(row.Shape())
-		rows := rest
+		s.rows = rest
 		if !s.head.Uniform() {
 			section := s.head.Section(first)
 			for at := rest.After(first); at >= 0; at = rest.After(at) {
 				if s.head.Section(at) != section {
-					rows.Remove(at)
+					s.rows.Remove(at)
 				}
 			}
 		}
-		rest.AndNot(&rows)
-		s.program.Select(s, &rows)
-		set.Or(&rows)
+		rest.AndNot(&s.rows)
+		s.program.Select(s, &s.rows)
+		set.Or(&s.rows)
 	}
 	return row.Err()
 }
