@@ -1,6 +1,7 @@
 package sstable
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -15,6 +16,7 @@ import (
 type storedGroup struct {
 	off   int64
 	bytes []byte // of the group or of a part of it; empty if none was read
+	end   int64  // of the group if bytes begins with its head, else 0
 	head  head   // in bytes, if the cache does not keep it
 	unit  []byte // for a decoded heap unit that the cache does not keep
 }
@@ -44,8 +46,20 @@ func (s *storedGroup) read(r *Reader, off int64, n int) error {
 	if cap(s.bytes) < n {
 		s.bytes = make([]byte, n)
 	}
-	s.off, s.bytes = off, s.bytes[:n]
+	s.off, s.bytes, s.end = off, s.bytes[:n], 0
 	return r.read(s.bytes, off)
+}
+
+// readRest reads the part of the group after its head if that was read alone: a reader of
+// one heap unit mostly needs the others. The head stays valid.
+func (s *storedGroup) readRest(r *Reader) error {
+	have, n := len(s.bytes), int(s.end-s.off)
+	p := slices.Grow(s.bytes, n-have)[:n]
+	if err := r.read(p[have:], s.off+int64(have)); err != nil {
+		return err
+	}
+	s.bytes, s.end = p, 0
+	return nil
 }
 
 // section returns n bytes at off, and false if s does not have them.
@@ -96,6 +110,9 @@ func (r *Reader) head(g int, whole, fill bool) (h *head, pin cache.Handle, store
 	}
 	stored = newStored()
 	if err = stored.read(r, e.off, n); err == nil {
+		if n < e.len && e.len <= maxStoredBytes {
+			stored.end = e.off + int64(e.len)
+		}
 		if keep {
 			copy(pin.Bytes(), stored.bytes)
 			h, err = r.decodePinned(pin, e)
@@ -185,7 +202,10 @@ func (r *Reader) headByRows(g int, whole, fill bool, uses uint32) (*head, cache.
 
 // loadHeapUnit loads a heap unit of h into a block of the cache, or ends the load.
 func (r *Reader) loadHeapUnit(pin cache.Handle, h *rowgroup.Head, u *rowgroup.HeapUnit, stored *storedGroup) error {
-	p, err := r.heapUnit(pin.Bytes(), h, u, stored)
+	p, err := r.decompress(pin.Bytes(), u.Off, u.Stored, stored, "heap unit")
+	if err == nil {
+		err = r.damagedUnit(u, h.CheckHeapUnit(u, p, u.First, u.End))
+	}
 	if err != nil {
 		pin.Fail()
 		return err
@@ -196,8 +216,8 @@ func (r *Reader) loadHeapUnit(pin cache.Handle, h *rowgroup.Head, u *rowgroup.He
 }
 
 // ownHeapUnit returns a decoded heap unit of h in the memory of stored, valid until the
-// next one.
-func (r *Reader) ownHeapUnit(h *rowgroup.Head, u *rowgroup.HeapUnit, stored *storedGroup) ([]byte, error) {
+// next one. If row is not negative, it may only be used for that row.
+func (r *Reader) ownHeapUnit(h *rowgroup.Head, u *rowgroup.HeapUnit, stored *storedGroup, row int) ([]byte, error) {
 	if len(stored.bytes) == 0 {
 		if err := stored.read(r, u.Off, u.Stored); err != nil {
 			return nil, err
@@ -206,19 +226,23 @@ func (r *Reader) ownHeapUnit(h *rowgroup.Head, u *rowgroup.HeapUnit, stored *sto
 	if cap(stored.unit) < u.Raw {
 		stored.unit = make([]byte, u.Raw)
 	}
-	return r.heapUnit(stored.unit[:u.Raw], h, u, stored)
-}
-
-// heapUnit returns a decoded heap unit of h: in raw, or in stored if it is not compressed.
-func (r *Reader) heapUnit(raw []byte, h *rowgroup.Head, u *rowgroup.HeapUnit, stored *storedGroup) ([]byte, error) {
-	p, err := r.decompress(raw, u.Off, u.Stored, stored, "heap unit")
+	p, err := r.decompress(stored.unit[:u.Raw], u.Off, u.Stored, stored, "heap unit")
 	if err != nil {
 		return nil, err
 	}
-	if damage := h.CheckHeapUnit(u, p); damage != nil {
-		return nil, r.corruptf(u.Off, "heap unit: %v", damage)
+	from, to := u.First, u.End
+	if row >= 0 {
+		from, to = row, row+1
 	}
-	return p, nil
+	return p, r.damagedUnit(u, h.CheckHeapUnit(u, p, from, to))
+}
+
+// damagedUnit returns the error of a heap unit with a damage, nil if that is nil.
+func (r *Reader) damagedUnit(u *rowgroup.HeapUnit, damage error) error {
+	if damage == nil {
+		return nil
+	}
+	return r.corruptf(u.Off, "heap unit: %v", damage)
 }
 
 // valueBlock returns a decoded big value, pinned. stored may be nil.
@@ -245,6 +269,12 @@ func (r *Reader) valueBlock(e *rowgroup.ValueBlock, stored *storedGroup, fill bo
 // result is in raw, whose length is that of the decoded section, or in stored.
 func (r *Reader) decompress(raw []byte, off int64, n int, stored *storedGroup, what string) ([]byte, error) {
 	p, ok := stored.section(off, n)
+	if !ok && stored != nil && off < stored.end && off >= stored.off {
+		if err := stored.readRest(r); err != nil {
+			return nil, err
+		}
+		p, ok = stored.section(off, n)
+	}
 	if !ok {
 		s := newStored()
 		defer s.free()

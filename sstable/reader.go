@@ -352,7 +352,7 @@ func (r *Reader) found(h *head, pin cache.Handle, stored *storedGroup, i int, ro
 		return seq, kind, true, nil
 	}
 	row.pins.hold(r, h, pin, stored)
-	row.pins.fill = true
+	row.pins.fill, row.pins.only = true, i
 	row.Attach(&h.Head, &row.pins)
 	row.Set(i)
 	err := row.LoadHeap()

@@ -30,6 +30,7 @@ func (r *Row) Release() {
 type pins struct {
 	r           *Reader
 	fill        bool         // keep blocks in the cache
+	only        int          // the row that values are read of, -1 if of others too
 	missed      bool         // a heap unit was not in the cache
 	stored      *storedGroup // nil if nothing was read
 	head        cache.Handle // empty if the head is in stored
@@ -40,7 +41,7 @@ type pins struct {
 
 // hold pins the head h of r: in stored if pin is empty.
 func (p *pins) hold(r *Reader, h *head, pin cache.Handle, stored *storedGroup) {
-	p.r, p.head, p.stored, p.hints = r, pin, stored, nil
+	p.r, p.head, p.stored, p.hints, p.only = r, pin, stored, nil, -1
 	if pin != (cache.Handle{}) {
 		p.hints = h.hints
 	}
@@ -90,7 +91,7 @@ func (p *pins) HeapUnit(h *rowgroup.Head, u *rowgroup.HeapUnit) ([]byte, error) 
 		p.stored = newStored()
 	}
 	p.keepUnit(cache.Handle{})
-	return p.r.ownHeapUnit(h, u, p.stored)
+	return p.r.ownHeapUnit(h, u, p.stored, p.only)
 }
 
 func (p *pins) keepUnit(pin cache.Handle) {

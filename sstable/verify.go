@@ -186,7 +186,7 @@ func (v *verifier) values(e *groupEntry) error {
 	r, h := v.r, &v.h
 	at := e.off + int64(e.head)
 	row := &v.row
-	row.pins.r = r
+	row.pins.r, row.pins.only = r, -1
 	row.Attach(h, &row.pins)
 	defer row.Release()
 	for i := range h.HeapUnits {

@@ -274,6 +274,6 @@ func (g *Builder) addText(s *sectionBuilder, i, n int, b []byte) error {
 	g.valueBlocks = append(g.valueBlocks, bigValue{n, i, len(g.big), len(g.big) + len(b)})
 	g.big = append(g.big, b...)
 	s.big = true
-	c.dict.stop()
+	c.dict.stopped = true
 	return nil
 }

@@ -78,9 +78,6 @@ func (d *dictBuilder) appendTo(dst []byte) []byte {
 	return append(dst, d.bytes...)
 }
 
-// stop gives up the dictionary: some value cannot be in one.
-func (d *dictBuilder) stop() { d.stopped = true }
-
 func (c *column) decodeDict(cur *cursor, rows int) bool {
 	n, size := int(cur.u8())+1, cur.u16()
 	c.dict = uint32(cur.off)
@@ -109,11 +106,6 @@ func (c *column) decodeDict(cur *cursor, rows int) bool {
 		}
 	}
 	return true
-}
-
-// inDict returns the value of a row from the dictionary.
-func (c *column) inDict(data []byte, ordinal int) []byte {
-	return c.entry(data, int(c.a.at(data, ordinal)))
 }
 
 // entry returns an entry of the dictionary.

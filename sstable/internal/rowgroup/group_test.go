@@ -352,7 +352,7 @@ type stored struct {
 
 func (s stored) HeapUnit(h *Head, u *HeapUnit) ([]byte, error) {
 	raw, err := s.decode(u.Off, u.Stored, u.Raw)
-	if err := h.CheckHeapUnit(u, raw); err != nil {
+	if err := h.CheckHeapUnit(u, raw, u.First, u.End); err != nil {
 		return nil, err
 	}
 	return raw, err
@@ -458,7 +458,7 @@ type blocks struct{ data []byte }
 func (b blocks) HeapUnit(h *Head, u *HeapUnit) ([]byte, error) {
 	raw := make([]byte, u.Raw)
 	copy(raw, b.data)
-	if h.CheckHeapUnit(u, raw) != nil {
+	if h.CheckHeapUnit(u, raw, u.First, u.End) != nil {
 		return nil, errNoValues
 	}
 	return raw, nil

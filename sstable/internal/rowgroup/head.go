@@ -298,16 +298,17 @@ func (h *Head) HeapUnitAt(row int) *HeapUnit {
 	return &h.HeapUnits[i]
 }
 
-// CheckHeapUnit checks that the values of all rows are within a decoded heap unit, whose
-// sum the caller has verified. It does not check that Strings are UTF-8.
-func (h *Head) CheckHeapUnit(u *HeapUnit, raw []byte) error {
-	at := uint64(u.base)
-	for row := u.First; row < u.End; row++ {
+// CheckHeapUnit checks that the values of rows from to to-1 of u are within the decoded
+// unit, whose sum the caller has verified. It does not check that Strings are UTF-8.
+func (h *Head) CheckHeapUnit(u *HeapUnit, raw []byte, from, to int) error {
+	base := uint64(u.base)
+	at := h.heapOffsets.at(h.data, from)
+	for row := from; row < to; row++ {
 		end := h.heapOffsets.at(h.data, row+1)
-		if h.heapOffsets.at(h.data, row) != at || end < at || end > uint64(u.base+u.Raw) {
+		if at < base || end < at || end > base+uint64(u.Raw) {
 			return errors.New("row outside its heap unit")
 		}
-		heap := raw[at-uint64(u.base) : end-uint64(u.base)]
+		heap := raw[at-base : end-base]
 		at = end
 		s := h.sectionAt(row)
 		switch {

@@ -129,20 +129,25 @@ func (g *Builder) cutHeapUnits(heapOffsets []uint64) {
 	}
 }
 
+// Raw bytes lose one part in so many at least if they are stored compressed. Decoding costs
+// more than reading: with 8 instead of 16, gets beyond the cache need a fifth less CPU, and
+// files are 2 % longer (bench, get/key=present/cache=32MiB, where heap units lose an eighth).
+const leastGain, leastGainBetter = 8, 16
+
 // appendStored appends a heap unit or a value block, compressed if that is clearly
 // smaller.
 func appendStored(dst, raw []byte, comp Compression) []byte {
 	from, n := len(dst), len(raw)
 	dst = slices.Grow(dst, s2.MaxEncodedLen(n)+SumBytes)
-	into := dst[from:cap(dst)]
+	into, gain := dst[from:cap(dst)], n/leastGain
 	switch comp {
 	case Fast:
 		n = len(s2.Encode(into, raw))
 	case Better:
-		n = len(s2.EncodeBetter(into, raw))
+		n, gain = len(s2.EncodeBetter(into, raw)), n/leastGainBetter
 	case None:
 	}
-	if n > len(raw)-len(raw)/16 || n == len(raw) { // too little gain to pay for decoding
+	if n > len(raw)-gain || n == len(raw) {
 		n = copy(into, raw)
 	}
 	return dst[:from+n]

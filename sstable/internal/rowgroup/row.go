@@ -255,7 +255,7 @@ func (r *Row) Lookup(name string) (edm.Value, bool) {
 // they cannot be read.
 func (r *Row) text(c *column, i int) (b []byte, ok bool) {
 	if c.encoding == encodingDict {
-		return c.inDict(r.data, r.ordinal), true
+		return c.entry(r.data, int(c.a.at(r.data, r.ordinal))), true
 	}
 	if len(r.h.ValueBlocks) > 0 {
 		if e := r.valueBlockAt(i); e != nil {

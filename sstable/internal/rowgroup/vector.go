@@ -25,20 +25,18 @@ func (c *cursor) bytes(n int) []byte {
 // data returns the whole section, its sum included.
 func (c *cursor) data() []byte { return c.p[:len(c.p)+SumBytes] }
 
-// uint reads n bytes, at most 8.
-func (c *cursor) uint(n int) uint64 {
-	var b [8]byte
-	copy(b[:], c.bytes(n))
-	return binary.LittleEndian.Uint64(b[:])
+// fixed is bytes for at most 8 bytes. It returns zeros past the end.
+func (c *cursor) fixed(n int) []byte {
+	if b := c.bytes(n); b != nil {
+		return b
+	}
+	return make([]byte, 8)
 }
 
-func (c *cursor) u8() uint8 { return uint8(c.uint(1)) }
-
-func (c *cursor) u16() int { return int(c.uint(2)) }
-
-func (c *cursor) u32() uint32 { return uint32(c.uint(4)) }
-
-func (c *cursor) u64() uint64 { return c.uint(8) }
+func (c *cursor) u8() uint8   { return c.fixed(1)[0] }
+func (c *cursor) u16() int    { return int(binary.LittleEndian.Uint16(c.fixed(2))) }
+func (c *cursor) u32() uint32 { return binary.LittleEndian.Uint32(c.fixed(4)) }
+func (c *cursor) u64() uint64 { return binary.LittleEndian.Uint64(c.fixed(8)) }
 
 // le16 returns entry i of an array of little-endian u16.
 func le16(p []byte, i int) int { return int(binary.LittleEndian.Uint16(p[2*i:])) }

@@ -1,0 +1,124 @@
+package sstable
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// countedFile counts the reads.
+type countedFile struct {
+	vfs.File
+	reads int
+}
+
+func (f *countedFile) ReadAt(p []byte, off int64) (int, error) {
+	f.reads++
+	return f.File.ReadAt(p, off)
+}
+
+// TestReadsOfScan counts the reads of a scan with a cache and without one: for the values
+// of its first group it reads all of that group after the head at once, and the other
+// groups whole.
+func TestReadsOfScan(t *testing.T) {
+	entries := uniform(2000)
+	file, _ := write(t, writerOptions(), entries)
+	for _, size := range []int64{0, 4 << 20} {
+		for _, fill := range []bool{false, true} {
+			f := &countedFile{File: file}
+			r := open(t, f, cache.New(size))
+			groups := len(r.index.groups)
+			if h, pin, stored, err := r.head(0, false, false); err != nil || len(h.HeapUnits) < 3 || groups < 3 {
+				t.Fatalf("the file is too small: %d groups, %v", groups, err)
+			} else {
+				pin.Release()
+				stored.free()
+			}
+			f.reads = 0
+			it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Fill: fill})
+			n := 0
+			for ok := it.SeekGE(nil); ok; ok = it.Next() {
+				if row := it.Row(); row != nil {
+					if d := diff(&entries[n], row); d != "" {
+						t.Fatalf("row %d: %s", n, d)
+					}
+				}
+				n++
+			}
+			if err := it.Close(); err != nil || n != len(entries) {
+				t.Fatalf("%d rows, %v", n, err)
+			}
+			if want := 1 + groups; f.reads != want {
+				t.Errorf("cache of %d bytes, filled %t: %d reads of %d groups, want %d", size, fill, f.reads, groups, want)
+			}
+		}
+	}
+}
+
+// TestUnreadableRest fails to read a group after its head, and reads it at a second attempt.
+func TestUnreadableRest(t *testing.T) {
+	entries := uniform(500)
+	file, _ := write(t, writerOptions(), entries)
+	f := &brokenFile{File: file}
+	r := open(t, f, cache.New(0))
+	e := &r.index.groups[0]
+	for _, c := range []struct {
+		to   int64
+		want error
+	}{{e.off + int64(e.len), errBroken}, {0, nil}} {
+		f.from, f.to = e.off+int64(e.head), c.to
+		it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq})
+		if !it.SeekGE(nil) {
+			t.Fatal(it.Err())
+		}
+		d := ""
+		if err := it.View().Load(); err == nil {
+			d = diff(&entries[0], it.Row())
+		}
+		if err := it.Close(); !errors.Is(err, c.want) || d != "" {
+			t.Errorf("error %v, want %v; %s", err, c.want, d)
+		}
+	}
+}
+
+// TestDamagedHeads changes bytes of heads and corrects the sums. A get of each row, which
+// checks no other row of its heap unit, returns bytes within the unit or an error.
+func TestDamagedHeads(t *testing.T) {
+	entries, data := small(t)
+	r := open(t, fileOf(t, data), nil)
+	refused := 0
+	for _, e := range r.index.groups {
+		for at := e.off; at < e.off+int64(e.head-sumBytes); at++ {
+			p := bytes.Clone(data)
+			p[at] ^= 0x41
+			fixSums(p)
+			damaged, err := Open(fileOf(t, p), readerOptions(cache.New(0)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var row Row
+			for i := range entries {
+				_, kind, ok, err := damaged.Get(entries[i].user, codec.KeyHash(entries[i].user), entries[i].seq, &row)
+				if ok && err == nil && kind == codec.KindPut {
+					touch(&row)
+					err = row.Err()
+				}
+				if err != nil && !errors.Is(err, corrupt.ErrCorrupt) {
+					t.Fatalf("byte %d, row %d: %v", at, i, err)
+				}
+				if err != nil {
+					refused++
+				}
+			}
+			row.Release()
+		}
+	}
+	if refused == 0 {
+		t.Error("no row was refused")
+	}
+}
