@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -11,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/complete"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/manual"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 )
 
@@ -76,6 +79,7 @@ Every flag has an environment variable: TABLEROCK_DATA sets --data.`
 	for _, make := range commands {
 		root.AddCommand(make(a))
 	}
+	root.AddCommand(manual.Command(arguments(1, 1)))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
@@ -83,6 +87,7 @@ Every flag has an environment variable: TABLEROCK_DATA sets --data.`
 			c.Args, c.RunE = cobra.ArbitraryArgs, runGroup
 		}
 	}
+	complete.Add(root, complete.Sources{Tables: a.tableNames, Accounts: a.accountNames, Formats: slices.Sorted(maps.Keys(formatNames))})
 	return root
 }
 

@@ -1,14 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
 
-// version is set by the linker in a release.
-var version = ""
+// The linker sets version and commit in a release.
+var version, commit = "", ""
 
 func init() { commands = append(commands, newVersion) }
 
@@ -32,18 +33,14 @@ func newVersion(a *app) *cobra.Command {
 // build returns the version and the commit of the program. They come from the build, which
 // may not know them.
 func build() (name, revision string) {
-	name, revision = version, "unknown"
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return name, revision
-	}
-	if name == "" {
-		name = info.Main.Version
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			revision = s.Value
+	name, revision = version, commit
+	if info, ok := debug.ReadBuildInfo(); ok {
+		name = cmp.Or(name, info.Main.Version)
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				revision = cmp.Or(revision, s.Value)
+			}
 		}
 	}
-	return name, revision
+	return name, cmp.Or(revision, "unknown")
 }

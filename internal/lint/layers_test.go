@@ -70,6 +70,7 @@ var foreign = map[string][]string{
 	"golang.org/x/sys":                   {"vfs", "internal/arena", "bench"},
 	"github.com/google/uuid":             {"server"},
 	"github.com/spf13/cobra":             {"cmd/..."},
+	"github.com/coreos/go-systemd/v22":   {"cmd/tablerock"},
 	"github.com/spf13/pflag":             {"cmd/..."},
 	"github.com/vbauerster/mpb/v8":       {"cmd/..."},
 	"github.com/VictoriaMetrics/metrics": {"cmd/..."},

@@ -122,7 +122,9 @@ func (s *service) serve(ctx context.Context) error {
 	err = s.publish()
 	if err == nil {
 		s.banner(s.at, s.dbs)
+		s.notify(stateReady)
 		err = s.wait(ctx, done)
+		s.notify(stateStopping)
 	}
 	s.admin.serving.Store(nil)
 	s.log.Debug("waiting for running requests")
@@ -153,7 +155,9 @@ func (s *service) wait(ctx context.Context, failed <-chan error) error {
 		case err := <-failed:
 			return fmt.Errorf("the listener failed: %w", err)
 		case <-s.hangUps:
+			s.notify(stateReloading)
 			s.reload()
+			s.notify(stateReady)
 		}
 	}
 }
