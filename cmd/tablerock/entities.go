@@ -3,17 +3,22 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/convey"
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 	"github.com/tablerock-db/tablerock/store"
 )
 
 // printEntities prints the entities of a query.
-func (a *app) printEntities(ctx context.Context, s *engine.Snapshot, table string, q store.Query) error {
+func (a *app) printEntities(ctx context.Context, s reader, table string, q store.Query) error {
 	w := bufio.NewWriterSize(a.stdout, 64<<10)
+	if a.server != nil && a.output == formatTable {
+		held := convey.Hold(s)
+		return errors.Join(writeEntityTable(ctx, held, table, q, w), w.Flush())
+	}
 	var err error
 	switch a.output {
 	case formatTable:
@@ -32,7 +37,7 @@ func (a *app) printEntities(ctx context.Context, s *engine.Snapshot, table strin
 }
 
 // printEntity prints an entity of s: in a table one property per line, with its type.
-func (a *app) printEntity(ctx context.Context, s *engine.Snapshot, table string, e edm.Entity, selected []string) error {
+func (a *app) printEntity(ctx context.Context, s reader, table string, e edm.Entity, selected []string) error {
 	switch a.output {
 	case formatTable:
 		columns := []string{"Name", "Type", "Value"}

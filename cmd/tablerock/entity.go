@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
@@ -15,6 +16,8 @@ func init() { commands = append(commands, newEntity) }
 
 func newEntity(a *app) *cobra.Command {
 	entity := group("entity", "Read and write entities")
+	entity.Long = entity.Short + "." + where.Help
+	a.where.Add(entity.PersistentFlags())
 	entity.AddCommand(
 		newEntityGet(a), newEntityDelete(a), newEntityInsert(a), newEntityUpsert(a),
 		newEntityUpdate(a, "merge", "Set the given properties of an entity that exists", store.Merge),
@@ -44,8 +47,8 @@ func (a *app) readEntity(ctx context.Context, args []string) (edm.Entity, error)
 // apply runs one operation and prints its result.
 func (a *app) apply(ctx context.Context, table string, op store.Op) error {
 	var result store.Result
-	err := a.create(engine.Options{SegmentBytes: smallLog}, func(db *engine.DB) error {
-		results, err := db.Apply(ctx, table, op)
+	err := a.createStore(engine.Options{SegmentBytes: smallLog}, func(s store.Store) error {
+		results, err := s.Apply(ctx, table, op)
 		if err == nil {
 			result = results[0]
 		}

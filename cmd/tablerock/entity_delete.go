@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -19,8 +18,8 @@ func newEntityDelete(a *app) *cobra.Command {
 				return err
 			}
 			key := edm.Key{Partition: args[1], Row: args[2]}
-			err := a.write(func(db *engine.DB) error {
-				_, err := db.Apply(cmd.Context(), args[0], store.Delete(key, edm.ETag(etag)))
+			err := a.writeStore(func(s store.Store) error {
+				_, err := s.Apply(cmd.Context(), args[0], store.Delete(key, edm.ETag(etag)))
 				return err
 			})
 			return a.ofEntity(args[0], key, err)

@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/engine"
 )
 
 func newEntityGet(a *app) *cobra.Command {
@@ -15,7 +14,7 @@ func newEntityGet(a *app) *cobra.Command {
 		Args:  arguments(3, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			key := edm.Key{Partition: args[1], Row: args[2]}
-			return a.ofEntity(args[0], key, a.snapshot(func(s *engine.Snapshot) error {
+			return a.ofEntity(args[0], key, a.snapshot(func(s reader) error {
 				e, err := s.Get(cmd.Context(), args[0], key)
 				if err != nil {
 					return err

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -66,7 +65,10 @@ keys.
 			if err != nil {
 				return err
 			}
-			return a.ofTable(args[0], a.snapshot(func(s *engine.Snapshot) error {
+			if q.Reverse && a.server != nil {
+				return usagef("--reverse: the Table protocol of %s has no descending order; it works with --data only", a.dataName())
+			}
+			return a.ofTable(args[0], a.snapshot(func(s reader) error {
 				return a.printEntities(cmd.Context(), s, args[0], q)
 			}))
 		},

@@ -8,8 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/atomicfile"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
-	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 	"github.com/tablerock-db/tablerock/store"
@@ -38,11 +39,12 @@ func newExport(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export TABLE [FILE|-]",
 		Short: "Write the entities of a table to a CSV, JSONL or JSON file",
-		Long: `Write a consistent snapshot of a table to a CSV, JSONL or JSON file or, if FILE is
+		Long: `Write a table to a CSV, JSONL or JSON file or, if FILE is
 missing or "-", to standard output. A file whose name ends in .gz or .zst is compressed.
-"tablerock import" restores it with all types.
+"tablerock import" restores it with all types. From a directory it is a consistent
+snapshot; from a server each page of 1,000 entities is read when it is written.
 
-  tablerock export Orders eu.csv.gz --where "PartitionKey eq 'eu'" --select Total,Paid`,
+  tablerock export Orders eu.csv.gz --where "PartitionKey eq 'eu'" --select Total,Paid` + where.Help,
 		Args: arguments(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := "-"
@@ -57,11 +59,12 @@ missing or "-", to standard output. A file whose name ends in .gz or .zst is com
 			if err != nil {
 				return err
 			}
-			return a.ofTable(args[0], a.snapshot(func(s *engine.Snapshot) error {
+			return a.ofTable(args[0], a.snapshot(func(s reader) error {
 				return a.export(cmd.Context(), s, args[0], q, name, format)
 			}))
 		},
 	}
+	a.where.Add(cmd.PersistentFlags())
 	flags := cmd.Flags()
 	flags.StringVar(&f.format, "format", "", formatUsage)
 	flags.StringVar(&f.where, "where", "", "write only entities that match this OData `expression`")
@@ -78,13 +81,13 @@ var exporters = map[transfer.Format]func(context.Context, transfer.Querier, stri
 
 // export writes the entities of q to the file called name. If the export fails, an existing
 // file stays as it was.
-func (a *app) export(ctx context.Context, s *engine.Snapshot, table string, q store.Query, name string, format fileFormat) error {
+func (a *app) export(ctx context.Context, s reader, table string, q store.Query, name string, format fileFormat) error {
 	write := exporters[format.text]
 	if name == "-" {
 		_, err := write(ctx, s, table, q, a.stdout, transfer.ExportOptions{})
 		return err
 	}
-	out, err := createAtomic(name)
+	out, err := atomicfile.Create(name)
 	if err != nil {
 		return err
 	}

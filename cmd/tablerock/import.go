@@ -12,9 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/convey"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/transfer"
+	"github.com/tablerock-db/tablerock/store"
 )
 
 func init() { commands = append(commands, newImport) }
@@ -38,15 +41,15 @@ is the empty string; the files of Storage Explorer are read too. A line of JSONL
 entity as in "tablerock entity insert", and JSON is one array of them. Files compressed
 with gzip or Zstandard (.gz, .zst) are decompressed, standard input too.
 
-With the mode replace and without --ack, the rows are written as sorted files, about
-64 MiB at a time, and after an interruption those before some row are stored. Otherwise
-they are written in transactions of up to 100 rows of one partition.
+Into a directory, with the mode replace and without --ack, the rows are written as sorted
+files, about 64 MiB at a time, and after an interruption those before some row are
+stored. Otherwise they are written in transactions of up to 100 rows of one partition.
 
   tablerock import Orders orders.csv --partition-key country --row-key id
 
 TABLE is needed unless FILE is Azurite's __azurite_db_table__.json (or --format is
-azurite): its tables of all accounts are imported, or of one with --account, or the one
-TABLE of that account.`,
+azurite): its tables of all accounts are imported, or of one with --account or into a
+server, or the one TABLE of that account.` + where.Help,
 		Args: arguments(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.isAzurite(args[len(args)-1]) {
@@ -70,6 +73,7 @@ TABLE of that account.`,
 			return errors.Join(a.load(cmd.Context(), args[0], src, transfer.NewReader(src, read), o, f.ack), src.close())
 		},
 	}
+	a.where.Add(cmd.PersistentFlags())
 	flags := cmd.Flags()
 	flags.StringVar(&f.format, "format", "", formatUsage)
 	flags.StringVar(&f.partitionKey, "partition-key", edm.PartitionKeyName, "`column` or member with the PartitionKey")
@@ -127,7 +131,7 @@ func (f *importFlags) options(name string) (transfer.ReadOptions, transfer.Impor
 func (a *app) load(ctx context.Context, table string, src *source, rows *transfer.Reader, o transfer.ImportOptions, ackFile string) error {
 	var done transfer.Progress
 	begin := time.Now()
-	err := a.create(engine.Options{}, func(db *engine.DB) (err error) {
+	err := a.createStore(engine.Options{}, func(s store.Store) (err error) {
 		if ackFile != "" {
 			ack, err := newAckFile(ackFile)
 			if err != nil {
@@ -142,13 +146,18 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 		bar := a.newBar("import", src.bytes)
 		o.Bad = func(e *transfer.LineError) { fmt.Fprintln(a.stderr, "tablerock: skipped "+e.Error()) }
 		o.Progress = func(p transfer.Progress) { bar.Set(p.Rows, p.Bytes) }
-		o.Load = func(ctx context.Context, table string, entities iter.Seq2[edm.Entity, error], installed func(int64)) error {
-			_, err := db.Load(ctx, table, entities, engine.LoadOptions{Installed: func(r engine.LoadResult) { installed(r.Entities) }})
-			return err
+		db, local := s.(*engine.DB)
+		if local {
+			o.Load = loadOf(db)
+		} else {
+			o.TransactionBytes = convey.BatchBytes
+			if o.Mode != transfer.Insert {
+				s = &convey.Patient{Store: s}
+			}
 		}
-		done, err = transfer.Import(ctx, db, table, rows, o)
+		done, err = transfer.Import(ctx, s, table, rows, o)
 		bar.Done()
-		if err != nil {
+		if err != nil || !local {
 			return err
 		}
 		return db.Flush(ctx)
@@ -173,6 +182,14 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 		return &quietError{exitFailure}
 	}
 	return nil
+}
+
+// loadOf returns a function that writes entities as sorted files.
+func loadOf(db *engine.DB) transfer.LoadFunc {
+	return func(ctx context.Context, table string, entities iter.Seq2[edm.Entity, error], installed func(int64)) error {
+		_, err := db.Load(ctx, table, entities, engine.LoadOptions{Installed: func(r engine.LoadResult) { installed(r.Entities) }})
+		return err
+	}
 }
 
 // storedRows says how many rows are stored.

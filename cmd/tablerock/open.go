@@ -9,9 +9,13 @@ import (
 	"path/filepath"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/local"
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/transfer"
 	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/remote"
 )
 
 // smallLog is the size of log segments for commands that write little or nothing.
@@ -39,20 +43,82 @@ func (a *app) read(work func(db *engine.DB) error) error {
 	if err != nil {
 		return err
 	}
-	return a.use(db, work)
+	return use(a, db, work)
 }
 
-// use does the work and closes db. If a table was not found, it sets a.tables for
+// use does the work and closes s. If a table was not found, it sets a.tables for
 // suggestions.
-func (a *app) use(db *engine.DB, work func(db *engine.DB) error) error {
-	err := work(db)
+func use[S store.Store](a *app, s S, work func(s S) error) error {
+	err := work(s)
 	if errors.Is(err, store.ErrTableNotFound) {
-		there, _ := db.Tables(context.Background(), "", 0) // without names there is no suggestion
+		there, _ := s.Tables(context.Background(), "", 0) // without names there is no suggestion
 		for _, t := range there {
 			a.tables = append(a.tables, t.Name)
 		}
 	}
-	return errors.Join(err, db.Close())
+	return errors.Join(err, s.Close())
+}
+
+// dataName returns where the data is, for messages.
+func (a *app) dataName() string {
+	if a.server != nil {
+		return a.server.URL
+	}
+	return a.dir()
+}
+
+// useServer does the work on the server.
+func (a *app) useServer(work func(s store.Store) error) error {
+	s, err := remote.Open(*a.server, remote.Options{})
+	if err != nil {
+		return fmt.Errorf("%s: %w", a.server.URL, err)
+	}
+	return use[store.Store](a, s, work)
+}
+
+// readStore opens the store read-only: the database, without its lock, or the server.
+func (a *app) readStore(work func(s store.Store) error) error {
+	if a.server != nil {
+		return a.useServer(work)
+	}
+	return a.read(func(db *engine.DB) error { return work(db) })
+}
+
+// writeStore opens the store for writing. A database must exist.
+func (a *app) writeStore(work func(s store.Store) error) error {
+	if a.server == nil && !a.exists() {
+		return a.missing()
+	}
+	return a.createStore(engine.Options{SegmentBytes: smallLog}, work)
+}
+
+// createStore opens the store for writing and creates the database if there is none. An
+// *engine.DB is one of this process. If "tablerock serve" has the database, the work is done
+// through that server.
+func (a *app) createStore(o engine.Options, work func(s store.Store) error) error {
+	if a.server != nil {
+		return a.useServer(work)
+	}
+	begun := false
+	err := a.create(o, func(db *engine.DB) error {
+		begun = true
+		return work(db)
+	})
+	if begun || !errors.Is(err, store.ErrLocked) {
+		return err
+	}
+	s, localErr := local.Open(context.Background(), a.data, a.account)
+	if localErr != nil {
+		return err // that names the holder
+	}
+	a.note("working through the server that has %s", a.dir())
+	return use[store.Store](a, s, work)
+}
+
+// reader reads entities. It is a snapshot of a database, or the store of a server.
+type reader interface {
+	Get(ctx context.Context, table string, key edm.Key) (edm.Entity, error)
+	transfer.Querier
 }
 
 // exists reports whether the account's directory contains a database.
@@ -81,11 +147,14 @@ func (a *app) create(o engine.Options, work func(db *engine.DB) error) error {
 	if err != nil {
 		return err
 	}
-	return a.use(db, work)
+	return use(a, db, work)
 }
 
-// snapshot opens the database read-only and takes a snapshot.
-func (a *app) snapshot(work func(s *engine.Snapshot) error) error {
+// snapshot opens the database read-only and takes a snapshot. A server has none.
+func (a *app) snapshot(work func(s reader) error) error {
+	if a.server != nil {
+		return a.useServer(func(s store.Store) error { return work(s) })
+	}
 	return a.read(func(db *engine.DB) error {
 		s, err := db.Snapshot()
 		if err != nil {

@@ -15,7 +15,9 @@ import (
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/complete"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/manual"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/store/remote"
 )
 
 // app is one run of the program.
@@ -27,6 +29,9 @@ type app struct {
 	account string
 	output  string
 	quiet   bool
+
+	where  where.Flags
+	server *remote.Endpoint // of the data; nil for the directory
 
 	tables []string // names of the tables, after one was not found
 }
@@ -65,10 +70,15 @@ Every flag has an environment variable: TABLEROCK_DATA sets --data.`
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		typed := map[string]bool{}
+		cmd.Flags().Visit(func(f *pflag.Flag) { typed[f.Name] = true })
 		if err := setFromEnvironment(cmd.Flags()); err != nil {
 			return err
 		}
-		return a.checkFlags()
+		if err := a.checkFlags(); err != nil {
+			return err
+		}
+		return a.choose(cmd, typed)
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef("%s", hint.Flag(cmd, err)) })
 	f := root.PersistentFlags()
@@ -201,6 +211,22 @@ func (a *app) checkFlags() error {
 	if !slices.Contains([]string{formatTable, formatJSON, formatJSONL, formatCSV}, a.output) {
 		return usagef("--output %q: must be table, json, jsonl or csv", a.output)
 	}
+	return nil
+}
+
+// choose sets a.server to the server that the command uses, if it can use one. typed has the
+// flags of the command line.
+func (a *app) choose(cmd *cobra.Command, typed map[string]bool) error {
+	if cmd.Flags().Lookup("endpoint") == nil {
+		return nil
+	}
+	server, err := a.where.Choose(where.Command{
+		Typed: func(flag string) bool { return typed[flag] }, Set: cmd.Flags().Changed, Account: a.account, Dir: a.dir(), Note: a.note,
+	})
+	if err != nil {
+		return usagef("%v", err)
+	}
+	a.server = server
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
 )
 
 func newTableCreate(a *app) *cobra.Command {
@@ -16,9 +17,9 @@ func newTableCreate(a *app) *cobra.Command {
 			if err := edm.CheckTableName(args[0]); err != nil {
 				return err
 			}
-			err := a.create(engine.Options{SegmentBytes: smallLog}, func(db *engine.DB) error { return db.CreateTable(cmd.Context(), args[0]) })
+			err := a.createStore(engine.Options{SegmentBytes: smallLog}, func(s store.Store) error { return s.CreateTable(cmd.Context(), args[0]) })
 			if err == nil {
-				a.note("created table %s in %s", args[0], a.dir())
+				a.note("created table %s in %s", args[0], a.dataName())
 			}
 			return a.ofTable(args[0], err)
 		},

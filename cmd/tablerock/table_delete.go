@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
 )
 
 func newTableDelete(a *app) *cobra.Command {
@@ -12,7 +12,7 @@ func newTableDelete(a *app) *cobra.Command {
 		Short: "Delete a table and all its entities",
 		Args:  arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := a.write(func(db *engine.DB) error { return db.DeleteTable(cmd.Context(), args[0]) })
+			err := a.writeStore(func(s store.Store) error { return s.DeleteTable(cmd.Context(), args[0]) })
 			if err == nil {
 				a.note("deleted table %s", args[0])
 			}

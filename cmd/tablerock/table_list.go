@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
 )
 
 func newTableList(a *app) *cobra.Command {
@@ -12,16 +12,20 @@ func newTableList(a *app) *cobra.Command {
 		Short: "List all tables",
 		Args:  arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.read(func(db *engine.DB) error {
-				tables, err := db.Tables(cmd.Context(), "", 0)
+			return a.readStore(func(s store.Store) error {
+				tables, err := s.Tables(cmd.Context(), "", 0)
 				if err != nil {
 					return err
 				}
 				var list []record
-				for _, t := range tables {
-					list = append(list, record{{"TableName", t.Name}, {"Created", t.Created.String()}})
+				columns := []string{"TableName", "Created"}
+				if a.server != nil {
+					columns = columns[:1] // the protocol does not have the time
 				}
-				return a.printList([]string{"TableName", "Created"}, list)
+				for _, t := range tables {
+					list = append(list, record{{"TableName", t.Name}, {"Created", t.Created.String()}}[:len(columns)])
+				}
+				return a.printList(columns, list)
 			})
 		},
 	}

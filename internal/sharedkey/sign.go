@@ -25,6 +25,15 @@ func NewCredential(account, key string) (*Credential, error) {
 	return &Credential{account, keys}, nil
 }
 
+// NewWeakCredential is NewCredential for keys that NewWeakKeys accepts.
+func NewWeakCredential(account, key string) (*Credential, error) {
+	keys, err := NewWeakKeys(key)
+	if err != nil {
+		return nil, err
+	}
+	return &Credential{account, keys}, nil
+}
+
 // SignRequest sets x-ms-date to now, and Authorization with SharedKey. Set Content-Type
 // and Content-MD5 before the call, because they are signed. SignRequest signs the path
 // of r.URL.EscapedPath, which is the path that net/http sends.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"slices"
 
@@ -157,9 +159,12 @@ func Columns(ctx context.Context, src Querier, table string, q store.Query) ([]C
 	return columns, nil
 }
 
+// errChanged means that the second run of a query found what the first had not.
+var errChanged = errors.New("the table changed during the export; export it again, or as JSONL")
+
 // ExportCSV writes the entities of a query as CSV and returns their number. It runs the
-// query twice, first for the columns. Both runs must return the same entities, so use
-// a snapshot.
+// query twice, first for the columns. If src is no snapshot, it fails for an entity that has
+// no column.
 func ExportCSV(ctx context.Context, src Querier, table string, q store.Query, w io.Writer, o ExportOptions) (int64, error) {
 	columns, err := Columns(ctx, src, table, q)
 	if err != nil {
@@ -177,9 +182,11 @@ func ExportCSV(ctx context.Context, src Querier, table string, q store.Query, w 
 		clear(values)
 		for i := range row.Len() {
 			name, v := row.At(i)
-			if at, ok := index[name]; ok {
-				values[at] = v
+			at, ok := index[name]
+			if !ok || columns[at].types&(1<<v.Type()) == 0 {
+				return fmt.Errorf("property %s, %s: %w", quote(name), v.Type(), errChanged)
 			}
+			values[at] = v
 		}
 		scratch = row.AppendPartition(scratch[:0])
 		out.buf = AppendCell(out.buf, scratch)

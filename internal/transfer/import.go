@@ -54,6 +54,9 @@ type ImportOptions struct {
 	// Progress is called after each transaction.
 	Progress func(Progress)
 	InFlight int // concurrent transactions; the default is 16
+	// TransactionBytes limits the size of a transaction, by edm.EntitySize. The default is
+	// 4 MiB.
+	TransactionBytes int64
 	// Load, if set, replaces transactions in an import with the mode Replace and without
 	// Ack. Progress.Transactions then counts what Load made durable at once.
 	Load LoadFunc
@@ -82,6 +85,9 @@ const maxTransactionBytes = 4 << 20
 func Import(ctx context.Context, st store.Store, table string, r *Reader, o ImportOptions) (Progress, error) {
 	if o.InFlight <= 0 {
 		o.InFlight = defaultInFlight
+	}
+	if o.TransactionBytes <= 0 {
+		o.TransactionBytes = maxTransactionBytes
 	}
 	im := &importer{ctx: ctx, st: st, table: table, r: r, o: o, jobs: make(chan *transaction), last: map[string]*transaction{}}
 	im.failedAt.Store(noLine)
@@ -172,7 +178,7 @@ func (im *importer) read() {
 			continue
 		}
 		size := int64(edm.EntitySize(rec.Entity.Key, rec.Entity.Properties))
-		if !tx.accepts(&rec, size) {
+		if !tx.accepts(&rec, size, im.o.TransactionBytes) {
 			im.dispatch(tx)
 			tx = &transaction{ascending: true, done: make(chan struct{})}
 		}
@@ -203,9 +209,9 @@ func (im *importer) handleReadError(rec Record, err error) bool {
 }
 
 // accepts reports whether rec, of size bytes, can be added to the transaction, which may
-// be nil.
-func (tx *transaction) accepts(rec *Record, size int64) bool {
-	if tx == nil || len(tx.ops) == edm.MaxBatchOps || tx.bytes+size > maxTransactionBytes {
+// be nil. A transaction has at most limit bytes.
+func (tx *transaction) accepts(rec *Record, size, limit int64) bool {
+	if tx == nil || len(tx.ops) == edm.MaxBatchOps || tx.bytes+size > limit {
 		return false
 	}
 	key := &rec.Entity.Key

@@ -104,7 +104,11 @@ func (s *Store) applyOne(ctx context.Context, table string, op *store.Op) ([]sto
 // opError returns err as the failure of an operation, if the server refused one of n.
 func opError(index, n int, err error) error {
 	var e *Error
-	if !errors.As(err, &e) || e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden {
+	if !errors.As(err, &e) || e.Status >= 500 {
+		return err
+	}
+	switch e.Status {
+	case http.StatusTooManyRequests, http.StatusUnauthorized, http.StatusForbidden:
 		return err
 	}
 	executed := !errors.Is(err, store.ErrTableNotFound) && e.cause != nil

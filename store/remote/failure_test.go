@@ -171,7 +171,8 @@ func TestNoServer(t *testing.T) {
 	_, applied := s.Apply(t.Context(), "People", store.Insert(entity("1", 1)))
 	_, listed := s.Tables(t.Context(), "", 0)
 	for _, err := range []error{applied, listed, s.CreateTable(t.Context(), "People")} {
-		if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrOutcomeUnknown) || strings.Contains(err.Error(), "verysecret") || !strings.Contains(err.Error(), address) {
+		if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrOutcomeUnknown) ||
+			strings.Contains(err.Error(), "verysecret") || !strings.Contains(err.Error(), address) {
 			t.Errorf("got %v, want ErrUnavailable with the address alone", err)
 		}
 	}

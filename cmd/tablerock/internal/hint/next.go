@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/remote"
 )
 
 // advised is an error with its next step.
@@ -28,10 +29,15 @@ func With(err error, next string) error { return &advised{err, next} }
 // Next returns the next step after err, or "" if it is not known or err itself says it.
 func Next(err error) string {
 	var known *advised
+	var answer *remote.Error
 	full := errors.Is(err, store.ErrNoSpace) || errors.Is(err, syscall.ENOSPC)
 	switch {
 	case errors.As(err, &known):
 		return known.next
+	case errors.As(err, &answer) && errors.Is(err, fs.ErrPermission):
+		return "check the account, its key or the SAS, and the clock of this machine"
+	case errors.Is(err, store.ErrUnavailable):
+		return "check that the server runs at this address and try again; nothing was written"
 	case errors.Is(err, store.ErrTableNotFound):
 		return `see "tablerock table list" for the tables, and "tablerock table create" to create one`
 	case errors.Is(err, store.ErrPrecondition):

@@ -119,6 +119,7 @@ func (s *service) serve(ctx context.Context) error {
 	})
 	s.metrics.watch(s.admin.databases, f.Connections)
 	done := background(f.Serve)
+	endLocal := s.serveLocal(handler)
 	err = s.publish()
 	if err == nil {
 		s.banner(s.at, s.dbs)
@@ -130,6 +131,7 @@ func (s *service) serve(ctx context.Context) error {
 	s.log.Debug("waiting for running requests")
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
+	endLocal(drain)
 	if late := f.Shutdown(drain); late != nil {
 		s.log.Warn("requests were cut short", "after", drainTime.String(), "err", late)
 	}

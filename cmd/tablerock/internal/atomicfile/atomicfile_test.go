@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package main
+package atomicfile
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ func TestAtomicFileFollowsNoLink(t *testing.T) {
 	if err := os.Symlink(precious, filepath.Join(dir, ".out.csv.partial")); err != nil {
 		t.Fatal(err)
 	}
-	out, err := createAtomic(name)
+	out, err := Create(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,14 +54,14 @@ func TestAtomicFileErrors(t *testing.T) {
 			t.Errorf("%s: the file contains %q, error %v", what, got, err)
 		}
 	}
-	_, err := createAtomic(filepath.Join(dir, "missing", "out.csv"))
+	_, err := Create(filepath.Join(dir, "missing", "out.csv"))
 	check("no directory", err)
-	out, err := createAtomic(name)
+	out, err := Create(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	check("failed work", out.Close(errors.New("work failed")))
-	if out, err = createAtomic(name); err != nil {
+	if out, err = Create(name); err != nil {
 		t.Fatal(err)
 	}
 	if err := out.file.Close(); err != nil {
@@ -95,7 +95,7 @@ func TestAtomicFileSyncs(t *testing.T) {
 			if err := os.WriteFile(name, []byte("before"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			out, err := createAtomic(name)
+			out, err := Create(name)
 			if err != nil {
 				t.Fatal(err)
 			}

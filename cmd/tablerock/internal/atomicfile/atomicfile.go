@@ -1,4 +1,5 @@
-package main
+// Package atomicfile writes files that appear when they are complete.
+package atomicfile
 
 import (
 	"errors"
@@ -10,10 +11,10 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// atomicFile is a new file that replaces any of its name when it is complete and durable.
+// File is a new file that replaces any of its name when it is complete and durable.
 // Until then its contents are in a temporary file of the same directory. Anything but a
 // regular file, such as a pipe, is written directly.
-type atomicFile struct {
+type File struct {
 	file  *os.File
 	name  string
 	temp  bool
@@ -33,15 +34,15 @@ var systemSteps = commitSteps{
 	syncDir: func(dir string) error { return vfs.OS().SyncDir(filepath.ToSlash(dir)) },
 }
 
-// createAtomic starts to write the file called name. Call Close.
-func createAtomic(name string) (*atomicFile, error) {
+// Create starts to write the file called name. Call Close.
+func Create(name string) (*File, error) {
 	info, err := os.Stat(name)
 	if err == nil && !info.Mode().IsRegular() {
 		f, err := os.OpenFile(name, os.O_WRONLY, 0)
 		if err != nil {
 			return nil, err
 		}
-		return &atomicFile{file: f, name: name}, nil
+		return &File{file: f, name: name}, nil
 	}
 	partial := filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".partial")
 	if err := os.Remove(partial); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -53,7 +54,7 @@ func createAtomic(name string) (*atomicFile, error) {
 	if err != nil {
 		return nil, errorOf(name, err)
 	}
-	return &atomicFile{file: f, name: name, temp: true, steps: systemSteps}, nil
+	return &File{file: f, name: name, temp: true, steps: systemSteps}, nil
 }
 
 // errorOf returns err as an error of the file called name instead of the temporary file,
@@ -71,7 +72,7 @@ func errorOf(name string, err error) error {
 }
 
 // Write implements io.Writer.
-func (f *atomicFile) Write(p []byte) (int, error) {
+func (f *File) Write(p []byte) (int, error) {
 	n, err := f.file.Write(p)
 	if err != nil {
 		err = errorOf(f.name, err)
@@ -83,7 +84,7 @@ func (f *atomicFile) Write(p []byte) (int, error) {
 // syncs the file, renames it, and syncs the directory; otherwise, or if that fails, it
 // removes what was written. It returns nil only if the file is complete and durable. If
 // only the sync of the directory failed, the file is complete and may not be durable.
-func (f *atomicFile) Close(err error) error {
+func (f *File) Close(err error) error {
 	if f.temp && err == nil {
 		if serr := f.steps.sync(f.file); serr != nil {
 			err = errorOf(f.name, serr)

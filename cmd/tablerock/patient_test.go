@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/tabletest"
+)
+
+// TestImportInterruptions imports into a server that throttles, cuts connections before and
+// after writes, and then does not exist: first the import succeeds, then it fails with the
+// number of stored rows, and the same command goes on.
+func TestImportInterruptions(t *testing.T) {
+	const rows = 3000
+	name := filepath.Join(t.TempDir(), "rows.jsonl")
+	var text bytes.Buffer
+	for i := range rows {
+		fmt.Fprintf(&text, "{\"PartitionKey\":\"p%02d\",\"RowKey\":\"%06d\",\"N\":%d}\n", i/1000, i, i)
+	}
+	if err := os.WriteFile(name, text.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	srv := tabletest.New(t)
+	to, err := url.Parse(srv.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: to.Host})
+	proxy.Transport = &http.Transport{}
+	t.Cleanup(proxy.Transport.(*http.Transport).CloseIdleConnections)
+	var count, refuseFrom atomic.Int64
+	refuseFrom.Store(1 << 40)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := count.Add(1)
+		switch {
+		case n >= refuseFrom.Load():
+			w.WriteHeader(http.StatusForbidden)
+		case n%11 == 3:
+			w.Header().Set("x-ms-retry-after-ms", "10")
+			w.WriteHeader(http.StatusTooManyRequests)
+		case n%11 == 5:
+			panic(http.ErrAbortHandler)
+		case n%11 == 7:
+			proxy.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		default:
+			proxy.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(front.Close)
+	args := []string{"import", "People", name, "--endpoint", front.URL + "/" + srv.Account, "--account-key", srv.Key}
+	var stdout, stderr bytes.Buffer
+	refuseFrom.Store(12)
+	if code := run(t.Context(), args, nil, &stdout, &stderr); code != exitUnusable || !strings.Contains(stderr.String(), "import again to continue") {
+		t.Errorf("a server that refuses: exit code %d, %s", code, &stderr)
+	}
+	if strings.Contains(stderr.String(), srv.Key) {
+		t.Errorf("the key is printed: %s", &stderr)
+	}
+	stderr.Reset()
+	refuseFrom.Store(1 << 40)
+	if code := run(t.Context(), args, nil, &stdout, &stderr); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, &stderr)
+	}
+	n := 0
+	for e, err := range store.Entities(srv.Store.Query(t.Context(), "People", store.Query{})) {
+		if v, ok := e.Properties.Get("N").Int32(); err != nil || !ok || e.Key.Row != fmt.Sprintf("%06d", v) {
+			t.Fatalf("entity %v, %v", e, err)
+		}
+		n++
+	}
+	if n != rows {
+		t.Errorf("%d entities, want %d", n, rows)
+	}
+}
