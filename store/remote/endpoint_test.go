@@ -15,8 +15,10 @@ func TestParseConnectionString(t *testing.T) {
 	}{
 		{"UseDevelopmentStorage=true", "http://127.0.0.1:10002/devstoreaccount1", "devstoreaccount1", "account key"},
 		{"usedevelopmentstorage=True;DevelopmentStorageProxyUri=http://azurite;", "http://azurite:10002/devstoreaccount1", "devstoreaccount1", "account key"},
-		{"DefaultEndpointsProtocol=https;AccountName=shop;AccountKey=" + testKey + ";EndpointSuffix=core.windows.net",
-			"https://shop.table.core.windows.net", "shop", "account key"},
+		{
+			"DefaultEndpointsProtocol=https;AccountName=shop;AccountKey=" + testKey + ";EndpointSuffix=core.windows.net",
+			"https://shop.table.core.windows.net", "shop", "account key",
+		},
 		{"AccountName=shop;AccountKey=" + testKey, "https://shop.table.core.windows.net", "shop", "account key"},
 		{"AccountName=shop;AccountKey=" + testKey + ";EndpointSuffix=core.chinacloudapi.cn", "https://shop.table.core.chinacloudapi.cn", "shop", "account key"},
 		{"accountname=shop;accountkey=" + testKey + ";TableEndpoint=http://10.0.0.1:7/shop/;", "http://10.0.0.1:7/shop", "shop", "account key"},
