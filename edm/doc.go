@@ -13,7 +13,8 @@
 //	}
 //	total, ok := e.Properties.Get("Total").Int64()
 //
-// Entities and properties marshal to and from the JSON of the Table protocol.
+// [Marshal] and [Unmarshal] convert Go structs. Entities and properties marshal to
+// and from the JSON of the Table protocol.
 //
 // The Check functions enforce the rules. A violation is an [*Error] that names
 // the [Rule], the offender and the limit; errors.Is finds [ErrInvalid] in it. A

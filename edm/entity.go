@@ -8,10 +8,11 @@ const (
 )
 
 // Key identifies an entity within its table. Keys are ordered by Partition,
-// then by Row, each by UTF-16 code unit.
+// then by Row, each by UTF-16 code unit. A struct that embeds a Key has both keys
+// for [Marshal].
 type Key struct {
-	Partition string
-	Row       string
+	Partition string `table:",pk"`
+	Row       string `table:",rk"`
 }
 
 // Property is a named value.

@@ -87,6 +87,15 @@ func (g GUID) String() string {
 	return string(hex.AppendEncode(append(dst, '-'), g[10:]))
 }
 
+// MarshalText returns the text of g, so that a GUID can be a key of a struct.
+func (g GUID) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
+
+// UnmarshalText sets g to the GUID that ParseGUID returns for text.
+func (g *GUID) UnmarshalText(text []byte) (err error) {
+	*g, err = ParseGUID(string(text))
+	return err
+}
+
 // Value is a typed value. The zero Value has no type: it is null, which is never
 // stored.
 //

@@ -25,6 +25,7 @@
 //
 //	edm            FuzzCheckKey, FuzzCheckPropertyName, FuzzCheckTableName: names and limits against slow oracles
 //	edm            FuzzParseTicks: against a pattern and package time
+//	edm            FuzzUnmarshal: what a struct reads, it writes and reads again
 //	codec          FuzzKey, FuzzKeyText: key bytes, both ways, and their order
 //	codec          FuzzShape, FuzzEntry: shapes, entries and values encode back to the same bytes
 //	wal            FuzzReplay: against the slow reference reader

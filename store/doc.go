@@ -8,6 +8,8 @@
 //
 //	for e, err := range store.Entities(db.Query(ctx, "Orders", store.Query{Limit: 100})) {
 //
+// [Upsert], [Get] and [All] do the same with Go structs.
+//
 // # Errors
 //
 // errors.Is finds the sentinel of this package that applies, and errors.As finds
