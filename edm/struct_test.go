@@ -79,7 +79,7 @@ func oneAll() all {
 	a := all{
 		Key: edm.Key{Partition: "p", Row: "r"}, Bool: true,
 		Int: math.MinInt, Int8: -8, Int16: -16, Int32: math.MinInt32, Int64: math.MaxInt64,
-		Uint: math.MaxInt64, Uint8: 255, Uint16: 65535, Uint32: math.MaxUint32, Uint64: 64,
+		Uint: math.MaxInt32, Uint8: 255, Uint16: 65535, Uint32: math.MaxUint32, Uint64: 64,
 		Float32: 1.5, Float64: math.Inf(-1), String: "text", Bytes: []byte{1, 2}, Digest: digest{3, 4}, GUID: edm.GUID{5}, UUID: uuid{6},
 		Time: noon, Ticks: 7, Value: edm.Int32(8), Level: 9, Wait: time.Second, Address: netip.MustParseAddr("10.0.0.1"),
 		Labels: labels{"a", "b"}, Raw: json.RawMessage("{}"), Pointer: &l, Big: big.NewInt(12),
@@ -103,7 +103,7 @@ func TestStructTypes(t *testing.T) {
 		{Name: "Int16", Value: edm.Int32(-16)},
 		{Name: "Int32", Value: edm.Int32(math.MinInt32)},
 		{Name: "Int64", Value: edm.Int64(math.MaxInt64)},
-		{Name: "Uint", Value: edm.Int64(math.MaxInt64)},
+		{Name: "Uint", Value: edm.Int64(math.MaxInt32)},
 		{Name: "Uint8", Value: edm.Int32(255)},
 		{Name: "Uint16", Value: edm.Int32(65535)},
 		{Name: "Uint32", Value: edm.Int64(math.MaxUint32)},
