@@ -51,6 +51,7 @@ var helpOf = map[string]string{
 	"tablerock_requests_in_flight":       "Requests that are being answered.",
 	"tablerock_build_info":               "1, with the version as a label.",
 	"tablerock_connections":              "Connections of clients that are open.",
+	"tablerock_engine_read_only":         "1 after a failed write, until the server is started again: the database accepts no writes.",
 }
 
 func newMetrics(version string) *metrics {
@@ -216,6 +217,15 @@ func writeEngine(w io.Writer, dbs databases) {
 		for i := range all {
 			fmt.Fprintf(w, "%s{account=%q} %s\n", name, names[i], formatFloat(f.value(&all[i])))
 		}
+	}
+	const readOnly = "tablerock_engine_read_only"
+	vm.WriteMetadataIfNeeded(w, readOnly, "gauge")
+	for _, d := range dbs {
+		value := 0
+		if d.db.Failure() != nil {
+			value = 1
+		}
+		fmt.Fprintf(w, "%s{account=%q} %d\n", readOnly, d.name, value)
 	}
 	if len(all) == 0 {
 		return
