@@ -38,11 +38,11 @@ func newExport(a *app) *cobra.Command {
 	var f exportFlags
 	cmd := &cobra.Command{
 		Use:   "export TABLE [FILE|-]",
-		Short: "Write the entities of a table to a CSV, JSONL or JSON file",
-		Long: `Write a table to a CSV, JSONL or JSON file or, if FILE is
-missing or "-", to standard output. A file whose name ends in .gz or .zst is compressed.
-"tablerock import" restores it with all types. From a directory it is a consistent
-snapshot; from a server each page of 1,000 entities is read when it is written.
+		Short: "Write the entities of a table to a CSV, JSONL, JSON or Parquet file",
+		Long: `Write a table to a CSV, JSONL, JSON or Parquet file or, if FILE is missing or "-", to
+standard output. A file whose name ends in .gz or .zst is compressed. "tablerock import"
+restores it with all types. From a directory it is a consistent snapshot; from a server
+each page of 1,000 entities is read when it is written.
 
   tablerock export Orders eu.csv.gz --where "PartitionKey eq 'eu'" --select Total,Paid` + where.Help,
 		Args: arguments(1, 2),
@@ -77,6 +77,8 @@ var exporters = map[transfer.Format]func(context.Context, transfer.Querier, stri
 	transfer.CSV:   transfer.ExportCSV,
 	transfer.JSONL: transfer.ExportJSONL,
 	transfer.JSON:  transfer.ExportJSON,
+
+	transfer.Parquet: transfer.ExportParquet,
 }
 
 // export writes the entities of q to the file called name. If the export fails, an existing

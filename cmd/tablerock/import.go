@@ -33,13 +33,14 @@ func newImport(a *app) *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
 		Use:   "import [TABLE] FILE|-",
-		Short: "Load entities from a CSV, JSONL or JSON file",
-		Long: `Load entities from a CSV, JSONL or JSON file, or for "-" from standard input. The table
-is created if it is missing, unless no row is valid. In CSV, a header such as
-Count@Edm.Int64 sets the type of its column, an empty cell means no property, and ""
-is the empty string; the files of Storage Explorer are read too. A line of JSONL is an
-entity as in "tablerock entity insert", and JSON is one array of them. Files compressed
-with gzip or Zstandard (.gz, .zst) are decompressed, standard input too.
+		Short: "Load entities from a CSV, JSONL, JSON or Parquet file",
+		Long: `Load entities from a CSV, JSONL, JSON or Parquet file, or for "-" from standard input,
+which Parquet does not allow. The table is created if it is missing, unless no row is
+valid. In CSV, a header such as Count@Edm.Int64 sets the type of its column, an empty
+cell means no property, and "" is the empty string; the files of Storage Explorer are
+read too. A line of JSONL is an entity as in "tablerock entity insert", and JSON is one
+array of them. Files compressed with gzip or Zstandard (.gz, .zst) are decompressed,
+standard input too.
 
 Into a directory, with the mode replace and without --ack, the rows are written as sorted
 files, about 64 MiB at a time, and after an interruption those before some row are
@@ -70,7 +71,11 @@ server, or the one TABLE of that account.` + where.Help,
 				return err
 			}
 			read.Name = src.name
-			return errors.Join(a.load(cmd.Context(), args[0], src, transfer.NewReader(src, read), o, f.ack), src.close())
+			rows, err := src.reader(read)
+			if err == nil {
+				err = a.load(cmd.Context(), args[0], src, rows, o, f.ack)
+			}
+			return errors.Join(err, src.close())
 		},
 	}
 	a.where.Add(cmd.PersistentFlags())

@@ -73,25 +73,28 @@ type fileFormat struct {
 
 // formatNames are the values of --format.
 var formatNames = map[string]transfer.Format{
-	formatCSV:   transfer.CSV,
-	formatJSONL: transfer.JSONL,
-	formatJSON:  transfer.JSON,
+	formatCSV:     transfer.CSV,
+	formatJSONL:   transfer.JSONL,
+	formatJSON:    transfer.JSON,
+	formatParquet: transfer.Parquet,
 }
 
 // formatEnds are the ends of file names by format.
 var formatEnds = map[string]transfer.Format{
-	".csv":    transfer.CSV,
-	".tsv":    transfer.CSV,
-	".jsonl":  transfer.JSONL,
-	".ndjson": transfer.JSONL,
-	".json":   transfer.JSON,
+	".csv":     transfer.CSV,
+	".tsv":     transfer.CSV,
+	".jsonl":   transfer.JSONL,
+	".ndjson":  transfer.JSONL,
+	".json":    transfer.JSON,
+	".parquet": transfer.Parquet,
 }
 
 const (
+	formatParquet = "parquet" // for import and export only
 	formatAzurite = "azurite" // for import only
 
-	formatUsage = "`format` of the file: csv, jsonl or json (default: by its name, jsonl for -)"
-	formatError = "must be csv, jsonl or json"
+	formatUsage = "`format` of the file: csv, jsonl, json or parquet (default: by its name, jsonl for -)"
+	formatError = "must be csv, jsonl, json or parquet"
 )
 
 // formatOf returns the format of the file called name: that of --format, or else that of
@@ -99,21 +102,32 @@ const (
 func formatOf(given, name string) (fileFormat, error) {
 	c, inner := transfer.CompressionOf(name)
 	f := fileFormat{compression: c}
-	var ok bool
+	f.text = formatEnds[strings.ToLower(filepath.Ext(inner))]
 	if given != "" {
-		if f.text, ok = formatNames[given]; !ok {
-			return f, usagef("--format %q: %s", given, formatError)
-		}
-		return f, nil
-	}
-	if name == "-" {
+		f.text = formatNames[given]
+	} else if name == "-" {
 		f.text = transfer.JSONL
-		return f, nil
 	}
-	if f.text, ok = formatEnds[strings.ToLower(filepath.Ext(inner))]; !ok {
-		return f, usagef("%s: its name does not end in .csv, .jsonl or .json, with or without .gz or .zst; give its format with --format", name)
+	switch {
+	case f.text == 0 && given != "":
+		return f, usagef("--format %q: %s", given, formatError)
+	case f.text == 0:
+		return f, usagef("%s: its name does not end in .csv, .jsonl, .json (with or without .gz or .zst) or .parquet; give its format with --format", name)
+	case f.text == transfer.Parquet && c != transfer.Uncompressed:
+		return f, usagef("%s: a Parquet file is compressed inside; leave out %s", name, filepath.Ext(name))
 	}
 	return f, nil
+}
+
+// reader returns a Reader of src.
+func (s *source) reader(o transfer.ReadOptions) (*transfer.Reader, error) {
+	switch {
+	case o.Format != transfer.Parquet:
+		return transfer.NewReader(s, o), nil
+	case s.file == nil || s.Reader != io.Reader(s.file):
+		return nil, usagef("%s: Parquet is not read from a pipe, because its columns are all over the file; give a file", s.name)
+	}
+	return transfer.NewParquetReader(s.file, s.bytes, o), nil
 }
 
 // splitList splits names at commas. It returns nil for none.

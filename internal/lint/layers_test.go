@@ -66,6 +66,7 @@ var layers = []layer{
 var foreign = map[string][]string{
 	"github.com/cespare/xxhash/v2":       {"codec", "wal", "sstable", "internal/manifest", "internal/lsm", "engine"},
 	"github.com/klauspost/compress":      {"sstable", "internal/transfer"},
+	"github.com/parquet-go/parquet-go":   {"internal/transfer"},
 	"github.com/google/btree":            {"internal/memtable", "engine"},
 	"golang.org/x/sys":                   {"vfs", "internal/arena", "bench"},
 	"github.com/google/uuid":             {"server"},

@@ -163,7 +163,7 @@ func (a *azurite) entities(collection string) error {
 	src := &azuriteSource{array: arraySource{json: a.json}}
 	o := a.o
 	o.Name = fmt.Sprintf("%s: account %s, table %s", o.Name, account, table)
-	rows := &Reader{o: o, in: a.json.in, src: src, started: true, unit: "entity"}
+	rows := &Reader{o: o, file: a.json.in.file, in: a.json.in, src: src, started: true, unit: "entity"}
 	if err := a.each(account, table, rows); err != nil {
 		return &eachError{err}
 	}

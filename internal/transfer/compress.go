@@ -73,11 +73,21 @@ func (c Compression) suffix() string {
 	return ""
 }
 
-// rawFile reads the bytes of a file as they are stored.
+// rawFile reads the bytes of a file as they are stored, one after the other or, for
+// Parquet, anywhere.
 type rawFile struct {
-	r   io.Reader
-	n   atomic.Int64 // bytes read
-	err error        // of the file itself, other than io.EOF
+	r    io.Reader
+	at   io.ReaderAt
+	size int64        // for at
+	n    atomic.Int64 // bytes read
+	err  error        // of the file itself, other than io.EOF
+}
+
+// ReadAt implements io.ReaderAt.
+func (f *rawFile) ReadAt(p []byte, at int64) (int, error) {
+	n, err := f.at.ReadAt(p, at)
+	f.n.Add(int64(n))
+	return n, err
 }
 
 func (f *rawFile) Read(p []byte) (int, error) {

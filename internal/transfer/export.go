@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
+	"github.com/tablerock-db/tablerock/internal/transfer/internal/parquetfile"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -114,7 +115,8 @@ func exportJSON(ctx context.Context, src Querier, table string, q store.Query, w
 // Column is a property name and its types in a set of entities.
 type Column struct {
 	Name  string
-	types uint16 // one bit per type
+	types uint16           // one bit per type
+	unit  parquetfile.Unit // of the DateTimes
 }
 
 // Type returns the type of all values, or 0 if they have several.
@@ -144,6 +146,9 @@ func Columns(ctx context.Context, src Querier, table string, q store.Query) ([]C
 				columns = append(columns, Column{Name: name})
 			}
 			columns[at].types |= 1 << v.Type()
+			if t, ok := v.DateTime(); ok {
+				columns[at].unit = parquetfile.UnitOf(t, columns[at].unit)
+			}
 		}
 		return nil
 	})

@@ -13,9 +13,10 @@ type Format uint8
 
 // The formats.
 const (
-	CSV   Format = iota + 1 // comma-separated values with typed columns
-	JSONL                   // one entity per line in the service's JSON
-	JSON                    // one array of entities in the service's JSON
+	CSV     Format = iota + 1 // comma-separated values with typed columns
+	JSONL                     // one entity per line in the service's JSON
+	JSON                      // one array of entities in the service's JSON
+	Parquet                   // rows of typed columns; see NewParquetReader
 )
 
 // ReadOptions describe a file of entities.
@@ -53,7 +54,8 @@ type source interface {
 // Reader reads the entities of a file. Only Bytes is safe for concurrent use.
 type Reader struct {
 	o       ReadOptions
-	in      *input
+	file    *rawFile
+	in      *input // nil for Parquet
 	src     source
 	started bool
 	unit    string // what LineError.Line counts
@@ -62,6 +64,12 @@ type Reader struct {
 
 // NewReader returns a Reader of r. It does not read from r until the first Next.
 func NewReader(r io.Reader, o ReadOptions) *Reader {
+	o.setDefaults()
+	in := newInput(r)
+	return &Reader{o: o, file: in.file, in: in}
+}
+
+func (o *ReadOptions) setDefaults() {
 	if o.PartitionKey == "" {
 		o.PartitionKey = edm.PartitionKeyName
 	}
@@ -71,12 +79,11 @@ func NewReader(r io.Reader, o ReadOptions) *Reader {
 	if o.Delimiter == 0 {
 		o.Delimiter = ','
 	}
-	return &Reader{o: o, in: newInput(r)}
 }
 
 // Bytes returns the number of bytes read from the file, before decompression. It is safe
 // for concurrent use.
-func (r *Reader) Bytes() int64 { return r.in.file.n.Load() }
+func (r *Reader) Bytes() int64 { return r.file.n.Load() }
 
 // Next returns the next entity, which is valid in the data model. A *LineError concerns
 // one record; the next call returns the following record. At the end Next returns
@@ -117,7 +124,11 @@ func (r *Reader) setErr(err error) error {
 	return err
 }
 
-func (r *Reader) start() error {
+func (r *Reader) start() (err error) {
+	if r.o.Format == Parquet {
+		r.src, err = newParquetSource(r.file, &r.o)
+		return err
+	}
 	if err := r.in.checkStart(r.o.Compression); err != nil {
 		return err
 	}

@@ -1,0 +1,284 @@
+package transfer_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/transfer"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// foreign returns a Parquet file of rows, written by another program.
+func foreign[T any](t testing.TB, rows []T, o ...parquet.WriterOption) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[T](&b, o...)
+	if _, err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// readParquet lists the entities and errors of a file.
+func readParquet(data []byte, o transfer.ReadOptions) (list []string) {
+	o.Name = "f"
+	r := transfer.NewParquetReader(bytes.NewReader(data), int64(len(data)), o)
+	for range 100_000 {
+		rec, err := r.Next()
+		var line *transfer.LineError
+		switch {
+		case err == io.EOF:
+			return list
+		case err == nil:
+			list = append(list, describe(rec.Entity))
+		case errors.As(err, &line):
+			list = append(list, err.Error())
+		default:
+			return append(list, "fatal: "+err.Error())
+		}
+	}
+	return append(list, "too many rows")
+}
+
+// TestReadForeignParquet reads files of another writer in each codec and page version, with
+// and without dictionaries, and with all types that become Edm types.
+func TestReadForeignParquet(t *testing.T) {
+	type row struct {
+		P    string     `parquet:"PartitionKey,dict"`
+		ID   int64      `parquet:"RowKey"`
+		S    *string    `parquet:"S,optional,dict"`
+		B    []byte     `parquet:"B"`
+		Yes  bool       `parquet:"Yes"`
+		I8   int8       `parquet:"I8"`
+		U16  uint16     `parquet:"U16"`
+		U32  uint32     `parquet:"U32"`
+		U64  uint64     `parquet:"U64"`
+		F    float32    `parquet:"F"`
+		D    *float64   `parquet:"D,optional"`
+		Day  int32      `parquet:"Day,date"`
+		Ms   int64      `parquet:"Ms,timestamp(millisecond)"`
+		Us   time.Time  `parquet:"Us,timestamp(microsecond)"`
+		Ns   *time.Time `parquet:"Ns,optional,timestamp(nanosecond)"`
+		Uuid [16]byte   `parquet:"Uuid,uuid"`
+		E    string     `parquet:"E,enum"`
+	}
+	text, half := "x", 0.5
+	at := time.Date(1969, 12, 31, 23, 59, 59, 999_999_000, time.UTC)
+	rows := []row{
+		{
+			P: "p", ID: -7, S: &text, B: []byte{0, 1}, Yes: true, I8: -8, U16: 65535, U32: math.MaxUint32, U64: math.MaxInt64, F: 0.25, D: &half,
+			Day: -1, Ms: -1, Us: at, Ns: &at, Uuid: [16]byte{0xa4, 15: 1}, E: "e",
+		},
+		{P: "p", ID: 8, B: []byte{}, U64: math.MaxInt64 + 1, Us: at},
+		{P: "p", ID: 9, B: []byte{}, Us: at},
+	}
+	want := []string{
+		`"p" "-7" S=Edm.String("x") B=Edm.Binary("\x00\x01") Yes=Edm.Boolean(true) I8=Edm.Int32(-8) U16=Edm.Int32(65535) U32=Edm.Int64(4294967295)` +
+			` U64=Edm.Int64(9223372036854775807) F=Edm.Double(0.25) D=Edm.Double(0.5) Day=Edm.DateTime(1969-12-31T00:00:00Z)` +
+			` Ms=Edm.DateTime(1969-12-31T23:59:59.999Z) Us=Edm.DateTime(1969-12-31T23:59:59.999999Z) Ns=Edm.DateTime(1969-12-31T23:59:59.999999Z)` +
+			` Uuid=Edm.Guid(a4000000-0000-0000-0000-000000000001) E=Edm.String("e")`,
+		`f: row 2: column "U64": 9223372036854775808 is above the largest Edm.Int64, 9223372036854775807`,
+		`"p" "9" B=Edm.Binary("") Yes=Edm.Boolean(false) I8=Edm.Int32(0) U16=Edm.Int32(0) U32=Edm.Int64(0)` +
+			` U64=Edm.Int64(0) F=Edm.Double(0) Day=Edm.DateTime(1970-01-01T00:00:00Z)` +
+			` Ms=Edm.DateTime(1970-01-01T00:00:00Z) Us=Edm.DateTime(1969-12-31T23:59:59.999999Z)` +
+			` Uuid=Edm.Guid(00000000-0000-0000-0000-000000000000) E=Edm.String("")`,
+	}
+	plain := parquet.DefaultEncoding(&parquet.Plain)
+	for name, o := range map[string][]parquet.WriterOption{
+		"plain":    {plain, parquet.DataPageVersion(1)},
+		"snappy":   {plain, parquet.Compression(&parquet.Snappy)},
+		"gzip":     {plain, parquet.Compression(&parquet.Gzip), parquet.DataPageVersion(1)},
+		"zstd":     {plain, parquet.Compression(&parquet.Zstd), parquet.DataPageVersion(2)},
+		"one page": {plain, parquet.PageBufferSize(1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := readParquet(foreign(t, rows, o...), transfer.ReadOptions{}); strings.Join(got, "\n") != strings.Join(want, "\n") {
+				t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		})
+	}
+}
+
+func TestReadParquetRefusals(t *testing.T) {
+	type keys struct {
+		P string `parquet:"PartitionKey"`
+		R string `parquet:"RowKey"`
+	}
+	one := keys{"p", "r"}
+	plain := parquet.DefaultEncoding(&parquet.Plain)
+	for _, c := range []struct {
+		name string
+		data []byte
+		want string
+	}{
+		{"empty", nil, "fatal: f: it is not a Parquet file, or a truncated one: it is too short"},
+		{"text", []byte("PartitionKey,RowKey\n"), "fatal: f: it is not a Parquet file: it does not begin with PAR1"},
+		{"encrypted", []byte("PARE0000PARE"), "fatal: f: the Parquet file is encrypted; decrypt it first"},
+		{"long metadata", []byte("PAR1\xff\xff\xff\xffPAR1"), "fatal: f: the Parquet file is damaged: its metadata would have 4294967295 bytes"},
+		{"nested", foreign(t, []struct {
+			keys
+			In struct{ A int32 }
+		}{{keys: one}}), `fatal: f: column "In" is nested; a property has one value, so write its parts as columns of their own, or leave it out`},
+		{"a list", foreign(t, []struct {
+			keys
+			L []int32
+		}{{keys: one}}), `fatal: f: column "L" is a list; a property has one value, so write it as text, or leave it out`},
+		{"a decimal", foreign(t, []struct {
+			keys
+			N int64 `parquet:"N,decimal(2:18)"`
+		}{{keys: one}}), `fatal: f: column "N" has the type DECIMAL(18,2), which no Edm type holds; write it as text or as a number, or leave it out`},
+		{"a time", foreign(t, []struct {
+			keys
+			T int32 `parquet:"T,time(millisecond)"`
+		}{{keys: one}}), `fatal: f: column "T" has the type TIME(isAdjustedToUTC=true,unit=MILLIS), which no Edm type holds`},
+		{"a name", foreign(t, []struct {
+			keys
+			A int32 `parquet:"a-b"`
+		}{{keys: one}}), `fatal: f: column 3: property "a-b"`},
+		{"no key", foreign(t, []struct{ RowKey string }{{}}), `fatal: f: no column "PartitionKey"; name the column with --partition-key (columns: "RowKey")`},
+		{"a null key", foreign(t, []struct {
+			P *string `parquet:"PartitionKey,optional"`
+			R string  `parquet:"RowKey"`
+		}{{}}, plain), `f: row 1: column "PartitionKey" is null, but every entity has that key`},
+		{"a double as key", foreign(t, []struct {
+			P float64 `parquet:"PartitionKey"`
+			R string  `parquet:"RowKey"`
+		}{{}}, plain), `f: row 1: column "PartitionKey": a key is text, a Guid or an integer`},
+		{"nanoseconds", foreign(t, []struct {
+			keys
+			T int64 `parquet:"T,timestamp(nanosecond)"`
+		}{{one, 150}}, plain), `f: row 1: column "T": 150 nanoseconds lose digits, because an Edm.DateTime has units of 100; round the times to microseconds`},
+		{"early times", foreign(t, []struct {
+			keys
+			T int64 `parquet:"T,timestamp(millisecond)"`
+		}{{one, math.MinInt64}}, plain), `f: row 1: column "T": -9223372036854776 seconds since 1970 are no time from 1601 to 9999`},
+		{"delta encoding", foreign(t, []keys{one}, parquet.DefaultEncodingFor(parquet.ByteArray, &parquet.DeltaByteArray)),
+			`fatal: f: row group 0, column "PartitionKey": the encoding DELTA_BYTE_ARRAY is not supported`},
+		{"brotli", foreign(t, []keys{one}, parquet.Compression(&parquet.Brotli)),
+			`fatal: f: row group 0: column "PartitionKey": it is compressed with BROTLI; write it with Snappy, gzip, Zstandard or none`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := strings.Join(readParquet(c.data, transfer.ReadOptions{}), "\n"); !strings.HasPrefix(got, c.want) {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// parquetOf exports entities.
+func parquetOf(t testing.TB, entities []edm.Entity) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	rows, err := transfer.ExportParquet(t.Context(), storeOf(t, entities), "Tab", store.Query{}, &b, transfer.ExportOptions{})
+	if err != nil || rows != int64(len(entities)) {
+		t.Fatalf("%d rows, %v; want %d", rows, err, len(entities))
+	}
+	return b.Bytes()
+}
+
+// TestReadDamagedParquet changes bytes of files everywhere and cuts them: an error or other
+// entities, but neither a panic nor much memory.
+func TestReadDamagedParquet(t *testing.T) {
+	type row struct {
+		P string  `parquet:"PartitionKey,dict"`
+		R string  `parquet:"RowKey"`
+		S *string `parquet:"S,optional,dict"`
+		B bool    `parquet:"B"`
+	}
+	var rows []row
+	for i := range 100 {
+		s := strings.Repeat("s", i%7)
+		rows = append(rows, row{"p", strings.Repeat("r", i), &s, i%2 == 0})
+		if i%3 == 0 {
+			rows[i].S = nil
+		}
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	plain := parquet.DefaultEncoding(&parquet.Plain)
+	for name, whole := range map[string][]byte{
+		"ours": parquetOf(t, unusualEntities(t)),
+		"v1":   foreign(t, rows, plain, parquet.DataPageVersion(1)),
+		"v2":   foreign(t, rows, plain, parquet.DataPageVersion(2), parquet.Compression(&parquet.Zstd)),
+		"gzip": foreign(t, rows, plain, parquet.Compression(&parquet.Gzip)),
+	} {
+		for cut := 0; cut < len(whole); cut += 1 + len(whole)/100 {
+			if got := readParquet(whole[:cut], transfer.ReadOptions{}); len(got) == 0 || !strings.HasPrefix(got[len(got)-1], "fatal: ") {
+				t.Errorf("%s: the first %d of %d bytes gave no error", name, cut, len(whole))
+			}
+		}
+		for at := range whole {
+			changed := bytes.Clone(whole)
+			changed[at] ^= byte(1 + r.IntN(255))
+			readParquet(changed, transfer.ReadOptions{})
+		}
+		for range 2000 {
+			changed := bytes.Clone(whole)
+			for range 1 + r.IntN(8) {
+				changed[r.IntN(len(changed))] = byte(r.Uint32())
+			}
+			readParquet(changed, transfer.ReadOptions{})
+		}
+	}
+}
+
+// TestParquetForOthers reads an export with another reader: names, order and logical types.
+func TestParquetForOthers(t *testing.T) {
+	data := parquetOf(t, unusualEntities(t))
+	f, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `message entities {
+	required binary PartitionKey (STRING);
+	required binary RowKey (STRING);
+	required int64 Timestamp (TIMESTAMP(isAdjustedToUTC=true,unit=NANOS));
+	optional boolean Boolean;
+	optional int64 DateTime (INT(64,true));
+	optional double Double;
+	optional fixed_len_byte_array(16) Guid (UUID);
+	optional int32 Int32 (INT(32,true));
+	optional int64 Int64 (INT(64,true));
+	optional binary Mixed (STRING);
+	optional binary Mixed@type (STRING);
+	optional binary Text (STRING);
+	optional binary été;
+}`
+	if got := f.Schema().String(); got != want {
+		t.Errorf("schema:\n%s\nwant:\n%s", got, want)
+	}
+	rows := int64(0)
+	for _, g := range f.RowGroups() {
+		list := g.Rows()
+		buf := make([]parquet.Row, 7)
+		for {
+			n, err := list.ReadRows(buf)
+			rows += int64(n)
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := list.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rows != int64(len(unusualEntities(t))) || f.NumRows() != rows {
+		t.Errorf("another reader finds %d rows, the metadata says %d; want %d", rows, f.NumRows(), len(unusualEntities(t)))
+	}
+}
