@@ -48,11 +48,12 @@ type csvSource struct {
 	columns        []column
 	partition, row int // columns of the keys
 	scratch        []byte
+	memory         rowMemory
 }
 
 // newCSVSource reads the header, unless o has one.
-func newCSVSource(in *input, o *ReadOptions) (*csvSource, error) {
-	s := &csvSource{rows: csvReader{in: in, delimiter: o.Delimiter}}
+func newCSVSource(in *input, o *ReadOptions, reuse bool) (*csvSource, error) {
+	s := &csvSource{rows: csvReader{in: in, delimiter: o.Delimiter}, memory: rowMemory{reuse: reuse}}
 	header := o.Header
 	if len(header) == 0 {
 		cells, first, _, err := s.rows.next()
@@ -235,8 +236,7 @@ func (s *csvSource) properties(cells []cell) (edm.Properties, error) {
 	if count == 0 {
 		return nil, nil
 	}
-	props := make(edm.Properties, 0, count)
-	memory := make([]byte, 0, size)
+	props, memory := s.memory.get(count, size)
 	for i := range cells {
 		c, col := &cells[i], &s.columns[i]
 		if col.role != columnProperty || len(c.text) == 0 && !c.quoted {

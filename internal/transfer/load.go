@@ -7,11 +7,11 @@ import (
 	"iter"
 
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/store"
 )
 
 // LoadFunc writes the entities of a sequence to a table, replacing those that exist. It
-// calls installed with the number of entities that are durable when that has grown.
+// keeps no reference to the properties of an entity when it asks for the next. It calls
+// installed with the number of entities that are durable when that has grown.
 type LoadFunc func(ctx context.Context, table string, entities iter.Seq2[edm.Entity, error], installed func(entities int64)) error
 
 // progressEvery is how many rows are read between two calls of ImportOptions.Progress.
@@ -20,6 +20,7 @@ const progressEvery = 1024
 // load imports with ImportOptions.Load. A row that cannot be imported ends the sequence,
 // so that the rows before it are stored.
 func (im *importer) load() {
+	im.r.reuse = true // a LoadFunc keeps no entity
 	rec, ok := im.nextValid()
 	if !ok || !im.create() {
 		return
@@ -78,30 +79,8 @@ func (im *importer) nextValid() (rec Record, ok bool) {
 			}
 			continue
 		}
-		refused := refusal(&rec.Entity, im.table)
-		if refused == nil {
-			return rec, true
-		}
-		line := im.r.lineError(rec.First, rowError(refused, rec.Entity.Key))
-		if !im.o.SkipBad {
-			im.fail(rec.First, line)
-			return rec, false
-		}
-		im.skip(line)
+		return rec, true
 	}
-}
-
-// refusal returns the error for which no store takes the entity, nil if there is none.
-func refusal(e *edm.Entity, table string) error {
-	err := store.CheckBatch(table, []store.Op{store.InsertOrReplace(*e)}, nil)
-	var op *store.OpError
-	if errors.As(err, &op) {
-		return op.Err
-	}
-	if err != nil {
-		return err
-	}
-	return edm.CheckTotals(e.Key, e.Properties)
 }
 
 // rowError adds the key of a row to its error.

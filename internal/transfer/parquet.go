@@ -78,6 +78,7 @@ type parquetSource struct {
 	properties     []parquetProperty
 	n              int64
 	key            []byte
+	memory         rowMemory
 }
 
 // parquetProperty is a column that holds a property.
@@ -87,7 +88,7 @@ type parquetProperty struct {
 	types  int // the column with the types of the values, whose column is text, or -1
 }
 
-func newParquetSource(file *rawFile, o *ReadOptions) (source, error) {
+func newParquetSource(file *rawFile, o *ReadOptions, reuse bool) (source, error) {
 	rows, err := parquetfile.NewReader(file, file.size)
 	if err != nil {
 		return nil, err
@@ -98,7 +99,7 @@ func newParquetSource(file *rawFile, o *ReadOptions) (source, error) {
 		index[rows.Name(i)] = i
 		names = append(names, rows.Name(i))
 	}
-	s := &parquetSource{rows: rows}
+	s := &parquetSource{rows: rows, memory: rowMemory{reuse: reuse}}
 	var ok bool
 	for _, key := range [...]struct {
 		name, flag string
@@ -174,8 +175,7 @@ func (s *parquetSource) values() (edm.Properties, error) {
 	if count == 0 {
 		return nil, nil
 	}
-	props := make(edm.Properties, 0, count)
-	memory := make([]byte, 0, size)
+	props, memory := s.memory.get(count, size)
 	for i := range s.properties {
 		p := &s.properties[i]
 		if s.rows.Null(p.column) {

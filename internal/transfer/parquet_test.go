@@ -164,10 +164,14 @@ func TestReadParquetRefusals(t *testing.T) {
 			keys
 			T int64 `parquet:"T,timestamp(millisecond)"`
 		}{{one, math.MinInt64}}, plain), `f: row 1: column "T": -9223372036854776 seconds since 1970 are no time from 1601 to 9999`},
-		{"delta encoding", foreign(t, []keys{one}, parquet.DefaultEncodingFor(parquet.ByteArray, &parquet.DeltaByteArray)),
-			`fatal: f: row group 0, column "PartitionKey": the encoding DELTA_BYTE_ARRAY is not supported`},
-		{"brotli", foreign(t, []keys{one}, parquet.Compression(&parquet.Brotli)),
-			`fatal: f: row group 0: column "PartitionKey": it is compressed with BROTLI; write it with Snappy, gzip, Zstandard or none`},
+		{
+			"delta encoding", foreign(t, []keys{one}, parquet.DefaultEncodingFor(parquet.ByteArray, &parquet.DeltaByteArray)),
+			`fatal: f: row group 0, column "PartitionKey": the encoding DELTA_BYTE_ARRAY is not supported`,
+		},
+		{
+			"brotli", foreign(t, []keys{one}, parquet.Compression(&parquet.Brotli)),
+			`fatal: f: row group 0: column "PartitionKey": it is compressed with BROTLI; write it with Snappy, gzip, Zstandard or none`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := strings.Join(readParquet(c.data, transfer.ReadOptions{}), "\n"); !strings.HasPrefix(got, c.want) {

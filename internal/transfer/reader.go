@@ -3,6 +3,7 @@ package transfer
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
@@ -59,6 +60,7 @@ type Reader struct {
 	src     source
 	started bool
 	unit    string // what LineError.Line counts
+	reuse   bool   // an entity is valid until the next Next
 	err     error
 }
 
@@ -126,18 +128,21 @@ func (r *Reader) setErr(err error) error {
 
 func (r *Reader) start() (err error) {
 	if r.o.Format == Parquet {
-		r.src, err = newParquetSource(r.file, &r.o)
+		r.src, err = newParquetSource(r.file, &r.o, r.reuse)
 		return err
 	}
 	if err := r.in.checkStart(r.o.Compression); err != nil {
 		return err
 	}
 	if r.o.Format == CSV {
-		src, err := newCSVSource(r.in, &r.o)
+		src, err := newCSVSource(r.in, &r.o, r.reuse)
 		r.src = src
 		return err
 	}
-	parser := entityParser{odata.ParseOptions{PartitionKey: r.o.PartitionKey, RowKey: r.o.RowKey, ExactIntegers: true}}
+	parser := entityParser{o: odata.ParseOptions{PartitionKey: r.o.PartitionKey, RowKey: r.o.RowKey, ExactIntegers: true}}
+	if r.reuse {
+		parser.reused = new(odata.Parser)
+	}
 	json := jsonScanner{r.in}
 	c, err := json.peek()
 	switch {
@@ -152,9 +157,36 @@ func (r *Reader) start() (err error) {
 }
 
 // entityParser parses the JSON of entities. An integer that would lose digits is an error.
-type entityParser struct{ o odata.ParseOptions }
+type entityParser struct {
+	o odata.ParseOptions
+	// reused, if set, has the memory of the entity, which also shares that of its text.
+	reused *odata.Parser
+}
 
-func (p *entityParser) parse(text []byte) (edm.Entity, error) { return odata.ParseEntity(text, p.o) }
+func (p *entityParser) parse(text []byte) (edm.Entity, error) {
+	if p.reused == nil {
+		return odata.ParseEntity(text, p.o)
+	}
+	p.reused.Reset()
+	return p.reused.ParseEntity(text, p.o)
+}
+
+// rowMemory is the memory of a row's properties. If reuse is set, each row overwrites that
+// of the row before.
+type rowMemory struct {
+	reuse bool
+	props edm.Properties
+	bytes []byte
+}
+
+// get returns slices with room for count properties and size bytes.
+func (m *rowMemory) get(count, size int) (edm.Properties, []byte) {
+	if !m.reuse {
+		return make(edm.Properties, 0, count), make([]byte, 0, size)
+	}
+	m.props, m.bytes = slices.Grow(m.props[:0], count), slices.Grow(m.bytes[:0], size)
+	return m.props, m.bytes
+}
 
 // jsonSource reads one entity per line.
 type jsonSource struct {
