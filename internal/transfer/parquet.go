@@ -36,9 +36,14 @@ func ExportParquet(ctx context.Context, src Querier, table string, q store.Query
 		clear(values)
 		for i := range row.Len() {
 			name, v := row.At(i)
-			if at, ok := index[name]; ok {
-				values[at] = v
+			at, ok := index[name]
+			if !ok || columns[at].types&(1<<v.Type()) == 0 {
+				return errChanged
 			}
+			if t, isTime := v.DateTime(); isTime && parquetfile.UnitOf(t, columns[at].unit) != columns[at].unit {
+				return errChanged
+			}
+			values[at] = v
 		}
 		if rows++; rows%progressRows == 0 && o.Progress != nil {
 			o.Progress(rows, counted.n)

@@ -2,6 +2,7 @@ package transfer_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"math"
@@ -284,5 +285,36 @@ func TestParquetForOthers(t *testing.T) {
 	}
 	if rows != int64(len(unusualEntities(t))) || f.NumRows() != rows {
 		t.Errorf("another reader finds %d rows, the metadata says %d; want %d", rows, f.NumRows(), len(unusualEntities(t)))
+	}
+}
+
+// changing returns other entities in its second query.
+type changing struct {
+	store.Store
+	then store.Store
+	runs int
+}
+
+func (c *changing) Query(ctx context.Context, table string, q store.Query) store.Cursor {
+	if c.runs++; c.runs > 1 {
+		return c.then.Query(ctx, table, q)
+	}
+	return c.Store.Query(ctx, table, q)
+}
+
+func TestExportParquetOfChangingTable(t *testing.T) {
+	of := func(name string, v edm.Value) store.Store {
+		return storeOf(t, []edm.Entity{{Key: edm.Key{Partition: "p", Row: "r"}, Properties: edm.Properties{{Name: name, Value: v}}}})
+	}
+	for name, then := range map[string]store.Store{
+		"another type":     of("A", edm.String("x")),
+		"another property": of("B", edm.DateTime(1e17)),
+		"an early time":    of("A", edm.DateTime(1)),
+	} {
+		src := &changing{Store: of("A", edm.DateTime(1.2e17)), then: then}
+		_, err := transfer.ExportParquet(t.Context(), src, "Tab", store.Query{}, io.Discard, transfer.ExportOptions{})
+		if err == nil || !strings.Contains(err.Error(), "changed") {
+			t.Errorf("%s: error %v", name, err)
+		}
 	}
 }
