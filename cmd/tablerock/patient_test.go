@@ -17,20 +17,11 @@ import (
 	"github.com/tablerock-db/tablerock/tabletest"
 )
 
-// TestImportInterruptions imports into a server that throttles, cuts connections before and
-// after writes, and then does not exist: first the import succeeds, then it fails with the
-// number of stored rows, and the same command goes on.
-func TestImportInterruptions(t *testing.T) {
-	const rows = 3000
-	name := filepath.Join(t.TempDir(), "rows.jsonl")
-	var text bytes.Buffer
-	for i := range rows {
-		fmt.Fprintf(&text, "{\"PartitionKey\":\"p%02d\",\"RowKey\":\"%06d\",\"N\":%d}\n", i/1000, i, i)
-	}
-	if err := os.WriteFile(name, text.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	srv := tabletest.New(t)
+// flaky starts a server that throttles, and cuts connections before and after writes. From
+// the request with the number in refuseFrom on, it refuses all.
+func flaky(t *testing.T) (address string, srv *tabletest.Server, refuseFrom *atomic.Int64) {
+	t.Helper()
+	srv = tabletest.New(t)
 	to, err := url.Parse(srv.Endpoint)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +29,8 @@ func TestImportInterruptions(t *testing.T) {
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: to.Host})
 	proxy.Transport = &http.Transport{}
 	t.Cleanup(proxy.Transport.(*http.Transport).CloseIdleConnections)
-	var count, refuseFrom atomic.Int64
+	var count atomic.Int64
+	refuseFrom = new(atomic.Int64)
 	refuseFrom.Store(1 << 40)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := count.Add(1)
@@ -58,7 +50,24 @@ func TestImportInterruptions(t *testing.T) {
 		}
 	}))
 	t.Cleanup(front.Close)
-	args := []string{"import", "People", name, "--endpoint", front.URL + "/" + srv.Account, "--account-key", srv.Key}
+	return front.URL + "/" + srv.Account, srv, refuseFrom
+}
+
+// TestImportInterruptions imports into a server that throttles, cuts connections before and
+// after writes, and then does not exist: first the import succeeds, then it fails with the
+// number of stored rows, and the same command goes on.
+func TestImportInterruptions(t *testing.T) {
+	const rows = 3000
+	name := filepath.Join(t.TempDir(), "rows.jsonl")
+	var text bytes.Buffer
+	for i := range rows {
+		fmt.Fprintf(&text, "{\"PartitionKey\":\"p%02d\",\"RowKey\":\"%06d\",\"N\":%d}\n", i/1000, i, i)
+	}
+	if err := os.WriteFile(name, text.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address, srv, refuseFrom := flaky(t)
+	args := []string{"import", "People", name, "--endpoint", address, "--account-key", srv.Key}
 	var stdout, stderr bytes.Buffer
 	refuseFrom.Store(12)
 	if code := run(t.Context(), args, nil, &stdout, &stderr); code != exitUnusable || !strings.Contains(stderr.String(), "import again to continue") {
@@ -81,5 +90,37 @@ func TestImportInterruptions(t *testing.T) {
 	}
 	if n != rows {
 		t.Errorf("%d entities, want %d", n, rows)
+	}
+}
+
+// TestCopyInterruptions copies to such a server until it refuses, and then goes on.
+func TestCopyInterruptions(t *testing.T) {
+	const rows = 2500
+	dir := t.TempDir()
+	var text, stdout, stderr bytes.Buffer
+	for i := range rows {
+		fmt.Fprintf(&text, "{\"PartitionKey\":\"p%02d\",\"RowKey\":\"%06d\",\"N\":%d}\n", i/1000, i, i)
+	}
+	if code := run(t.Context(), []string{"import", "People", "-", "--data", dir}, &text, &stdout, &stderr); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, &stderr)
+	}
+	address, srv, refuseFrom := flaky(t)
+	refuseFrom.Store(14)
+	args := []string{"copy", "--from", dir, "--to", address, "--account-key", srv.Key}
+	stderr.Reset()
+	if code := run(t.Context(), args, nil, &stdout, &stderr); code != exitUnusable || !strings.Contains(stderr.String(), "copy again to continue") {
+		t.Errorf("a server that refuses: exit code %d, %s", code, &stderr)
+	}
+	refuseFrom.Store(1 << 40)
+	stderr.Reset()
+	if code := run(t.Context(), args, nil, &stdout, &stderr); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, &stderr)
+	}
+	if all := fmt.Sprintf("%s rows, %s written", formatCount(rows), formatCount(rows)); strings.Contains(stderr.String(), all) {
+		t.Errorf("the second copy writes all rows again: %s", &stderr)
+	}
+	stderr.Reset()
+	if code := run(t.Context(), args, nil, &stdout, &stderr); code != exitOK || !strings.Contains(stderr.String(), "2,500 rows, 0 written") {
+		t.Errorf("the third copy: exit code %d, %s", code, &stderr)
 	}
 }

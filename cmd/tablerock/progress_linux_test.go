@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/progress"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -116,7 +118,7 @@ func TestControlC(t *testing.T) {
 	for name, total := range map[string]int64{"bar": 1000, "spinner": 0} {
 		t.Run(name, func(t *testing.T) {
 			term := openTerminal(t)
-			bar := newProgressBar(term.slave, "import", total)
+			bar := progress.New(term.slave, "import", total, formatCount)
 			bar.Set(10, 100)
 			echoes := func() int { return bytes.Count(term.shown, []byte("^C")) }
 			typed := false

@@ -15,6 +15,7 @@ import (
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/complete"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/manual"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/progress"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/store/remote"
@@ -204,7 +205,7 @@ func (a *app) checkFlags() error {
 	}
 	if a.output == "" {
 		a.output = formatJSONL
-		if isTerminal(a.stdout) {
+		if progress.IsTerminal(a.stdout) {
 			a.output = formatTable
 		}
 	}
@@ -238,9 +239,9 @@ func (a *app) note(format string, args ...any) {
 }
 
 // newBar returns a progress bar, nil if --quiet is set or standard error is no terminal.
-func (a *app) newBar(name string, total int64) *progressBar {
+func (a *app) newBar(name string, total int64) *progress.Bar {
 	if a.quiet {
 		return nil
 	}
-	return newProgressBar(a.stderr, name, total)
+	return progress.New(a.stderr, name, total, formatCount)
 }

@@ -153,3 +153,47 @@ func (c *Command) choose(e remote.Endpoint, name string, say bool) (*remote.Endp
 	}
 	return &e, nil
 }
+
+// Location is a directory or a server.
+type Location struct {
+	Dir    string
+	Server *remote.Endpoint // nil for a directory
+}
+
+// Parse returns the locations of texts, each a directory, the URL of a server or a
+// connection string. The credentials of f are for the URL among them that has no signature.
+func (f *Flags) Parse(texts ...string) ([]Location, error) {
+	var list []Location
+	var unsigned []*remote.Endpoint
+	for _, text := range texts {
+		lower := strings.ToLower(text)
+		var e remote.Endpoint
+		var err error
+		switch {
+		case strings.HasPrefix(lower, "http://"), strings.HasPrefix(lower, "https://"):
+			if e, err = remote.ParseURL(text); err == nil && e.SAS == "" {
+				unsigned = append(unsigned, &e)
+			}
+		case strings.Contains(lower, "tableendpoint="), strings.Contains(lower, "accountname="), strings.Contains(lower, "usedevelopmentstorage="):
+			e, err = remote.ParseConnectionString(text)
+		default:
+			list = append(list, Location{Dir: text})
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Location{Server: &e})
+	}
+	if len(unsigned) != 1 && (f.AccountKey != "" || f.SAS != "") {
+		return nil, errors.New("--account-key and --sas need one URL without a signature; give connection strings")
+	}
+	for _, e := range unsigned {
+		signed, err := f.Sign(*e)
+		if err != nil {
+			return nil, err
+		}
+		*e = signed
+	}
+	return list, nil
+}

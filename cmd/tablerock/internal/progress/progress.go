@@ -1,4 +1,5 @@
-package main
+// Package progress shows the progress of a command on a terminal.
+package progress
 
 import (
 	"io"
@@ -11,8 +12,8 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// isTerminal reports whether w is a terminal.
-func isTerminal(w io.Writer) bool {
+// IsTerminal reports whether w is a terminal.
+func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && cwriter.IsTerminal(int(f.Fd()))
 }
@@ -20,29 +21,30 @@ func isTerminal(w io.Writer) bool {
 // echoColumns is the width of the echo of several interrupts.
 const echoColumns = 16
 
-// progressBar shows progress on a terminal. A nil progressBar shows nothing.
-type progressBar struct {
+// Bar shows progress on a terminal. A nil Bar shows nothing.
+type Bar struct {
 	w         io.Writer
 	container *mpb.Progress
 	bar       *mpb.Bar
 	mu        sync.Mutex
 	rows      int64
+	format    func(int64) string // of rows
 }
 
-// newProgressBar returns a bar on w for total bytes, 0 if the total is not known. It
+// New returns a bar on w for total bytes, 0 if the total is not known. It
 // returns nil if w is no terminal.
-func newProgressBar(w io.Writer, name string, total int64) *progressBar {
-	if !isTerminal(w) {
+func New(w io.Writer, name string, total int64, format func(int64) string) *Bar {
+	if !IsTerminal(w) {
 		return nil
 	}
-	b := &progressBar{w: w, container: mpb.New(mpb.WithOutput(w))}
+	b := &Bar{w: w, container: mpb.New(mpb.WithOutput(w)), format: format}
 	// The terminal echoes ^C at the cursor, so the next drawing does not begin in the
 	// first column. The carriage return makes it overwrite the whole line.
 	label := decor.Name("\r" + name + " ")
 	rows := decor.Any(func(decor.Statistics) string {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return " " + formatCount(b.rows) + " rows"
+		return " " + b.format(b.rows) + " rows"
 	})
 	if total > 0 {
 		b.bar = b.container.AddBar(
@@ -60,7 +62,7 @@ func newProgressBar(w io.Writer, name string, total int64) *progressBar {
 }
 
 // Set shows the rows and bytes that are done.
-func (b *progressBar) Set(rows, bytes int64) {
+func (b *Bar) Set(rows, bytes int64) {
 	if b == nil {
 		return
 	}
@@ -71,7 +73,7 @@ func (b *progressBar) Set(rows, bytes int64) {
 }
 
 // Done removes the bar.
-func (b *progressBar) Done() {
+func (b *Bar) Done() {
 	if b == nil {
 		return
 	}

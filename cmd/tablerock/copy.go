@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/convey"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+func init() { commands = append(commands, newCopy) }
+
+func newCopy(a *app) *cobra.Command {
+	var from, to string
+	var credentials where.Flags
+	cmd := &cobra.Command{
+		Use:   "copy --from WHERE --to WHERE [TABLE...]",
+		Short: "Copy tables between directories and servers",
+		Long: `Copy tables, by default all, between directories and servers. WHERE is a directory as
+in --data, or that of one account in it; the URL of a server, as in --endpoint; or a
+connection string. Missing tables are created. An entity that is there already with the
+same properties is not written, so the same command goes on after an interruption.
+Entities that only the destination has stay. Timestamps are new, and access policies are
+not copied.
+
+  tablerock copy --from tablerock-data --to https://shop.table.core.windows.net Orders`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if from == "" || to == "" {
+				return usagef("copy needs --from and --to: %s", cmd.UseLine())
+			}
+			locations, err := credentials.Parse(from, to)
+			if err != nil {
+				return usagef("%v", err)
+			}
+			src, dst := a.at(locations[0]), a.at(locations[1])
+			if src.dataName() == dst.dataName() {
+				return usagef("--from and --to are both %s", src.dataName())
+			}
+			return a.copy(cmd.Context(), src, dst, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&from, "from", "", "copy from this directory, URL or connection string (`WHERE`)")
+	flags.StringVar(&to, "to", "", "copy to this directory, URL or connection string (`WHERE`)")
+	credentials.AddCredentials(flags)
+	return cmd
+}
+
+// at returns a copy of a that uses the data at l.
+func (a *app) at(l where.Location) *app {
+	of := *a
+	of.server, of.data = l.Server, l.Dir
+	account := filepath.Base(filepath.Clean(l.Dir))
+	if _, err := os.Stat(filepath.Join(l.Dir, filename.Manifest)); l.Server == nil && err == nil && sharedkey.IsAccountName(account) {
+		of.data, of.account = filepath.Dir(filepath.Clean(l.Dir)), account
+	}
+	return &of
+}
+
+// copy copies tables, or all if there are no names.
+func (a *app) copy(ctx context.Context, src, dst *app, tables []string) error {
+	return src.readStore(func(from store.Store) error {
+		tables, err := convey.Tables(ctx, from, tables)
+		if err != nil {
+			return err
+		}
+		return dst.createStore(engine.Options{}, func(to store.Store) error {
+			for _, table := range tables {
+				if err := a.copyTable(ctx, from, to, table); err != nil {
+					return err
+				}
+			}
+			a.note("copied %s from %s to %s", formatPlural(int64(len(tables)), "table"), src.dataName(), dst.dataName())
+			return nil
+		})
+	})
+}
+
+// copyTable copies one table.
+func (a *app) copyTable(ctx context.Context, from, to store.Store, table string) error {
+	bar := a.newBar("copy "+table, 0)
+	c := &convey.Copier{From: from, To: to, Progress: func(n convey.Copied) { bar.Set(n.Rows, 0) }}
+	db, local := to.(*engine.DB)
+	if local {
+		c.Load = loadOf(db)
+	} else {
+		c.To = &convey.Patient{Store: to}
+	}
+	begin := time.Now()
+	n, err := c.Table(ctx, table)
+	bar.Done()
+	if err == nil && local {
+		err = db.Flush(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("table %s: %w (the copy is not complete; copy again to continue)", table, err)
+	}
+	a.note("table %s: %s, %s written, %.2f s", table, formatPlural(n.Rows, "row"), formatCount(n.Written), time.Since(begin).Seconds())
+	return nil
+}
