@@ -141,26 +141,26 @@ func causeOf(e *Error) error {
 	return nil
 }
 
-// failure returns the error of x, whose call in the SDK failed with err. For a write, the
-// error says whether the server may have executed it.
-func (s *Store) failure(ctx context.Context, x *exchange, err error, write bool) (error, int) {
+// failure returns the error of x, whose call in the SDK failed with err, and the index that
+// its message names. For a write, the error says whether the server may have executed it.
+func (s *Store) failure(ctx context.Context, x *exchange, err error, write bool) (index int, _ error) {
 	if x.state == answered && x.reply != nil && x.status >= 300 {
 		e, index := answer(x.status, x.header, x.reply)
 		if write && x.status >= 500 && e.cause == nil {
 			e.cause = store.ErrOutcomeUnknown
 		}
-		return e, index
+		return index, e
 	}
 	err = fmt.Errorf("%s: %w", s.endpoint.URL, err)
 	switch {
 	case x.state == unsent && ctx.Err() != nil:
-		return ctx.Err(), 0
+		return 0, ctx.Err()
 	case x.state == unsent:
-		return fmt.Errorf("%w: %w", store.ErrUnavailable, err), 0
+		return 0, fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	case write:
-		return fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, err), 0
+		return 0, fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, err)
 	case ctx.Err() != nil:
-		return ctx.Err(), 0
+		return 0, ctx.Err()
 	}
-	return err, 0
+	return 0, err
 }

@@ -125,7 +125,7 @@ func (s *Store) read(ctx context.Context, x *exchange, call func(context.Context
 	}
 	c := policy.WithRetryOptions(context.WithValue(ctx, exchangeKey{}, x), retry)
 	if err := call(c); err != nil && !x.done() {
-		err, _ = s.failure(ctx, x, err, false)
+		_, err = s.failure(ctx, x, err, false)
 		return err
 	}
 	return nil
@@ -143,8 +143,7 @@ func (s *Store) write(ctx context.Context, x *exchange, call func(context.Contex
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })()
 	c = policy.WithRetryOptions(context.WithValue(c, exchangeKey{}, x), retry)
 	if err := call(c); err != nil && !x.done() {
-		err, index := s.failure(ctx, x, err, true)
-		return index, err
+		return s.failure(ctx, x, err, true)
 	}
 	return 0, nil
 }

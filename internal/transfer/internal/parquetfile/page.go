@@ -270,13 +270,17 @@ func (c *chunk) gunzip(dst, src []byte) ([]byte, error) {
 	return dst, nil
 }
 
+// oldDictionary is the encoding of dictionaries and of their indexes in files of version 1,
+// PLAIN_DICTIONARY, which many programs still write.
+const oldDictionary format.Encoding = 2
+
 // dictionary reads the dictionary.
 func (c *chunk) dictionary(h *format.DictionaryPageHeader, full int) error {
 	text, err := c.decompress(c.raw, full)
 	if err != nil {
 		return err
 	}
-	if h.Encoding != format.Plain && h.Encoding != format.PlainDictionary || c.physical == format.Boolean {
+	if h.Encoding != format.Plain && h.Encoding != oldDictionary || c.physical == format.Boolean {
 		return unsupported(h.Encoding)
 	}
 	n := int64(h.NumValues)
@@ -351,7 +355,7 @@ func (c *chunk) begun(n int, e format.Encoding, values []byte) error {
 	c.left, c.values, c.bit, c.indexed, c.rleBoolean = n, values, 0, false, false
 	switch {
 	case e == format.Plain:
-	case e == format.RLEDictionary || e == format.PlainDictionary:
+	case e == format.RLEDictionary || e == oldDictionary:
 		if len(values) == 0 {
 			values = []byte{0} // all rows are null
 		}
