@@ -75,12 +75,11 @@ func (r *Run) put(n int, order, content func(i int) int) error {
 	fill := r.filler(n, order, content)
 	batch := Batch(batchLen)
 	fill(batch, 0)
-	wall, cpu := time.Now(), CPUTime()
-	for at := 0; at < n; at += batchLen {
-		fill(batch, at)
-	}
-	wallFill, cpuFill := time.Since(wall), CPUTime()-cpu
-	err := r.parallel(1, n, func(w *worker, _, _ int) error {
+	return r.write(n, func() {
+		for at := 0; at < n; at += batchLen {
+			fill(batch, at)
+		}
+	}, func(w *worker) error {
 		for at := 0; at < n; at += batchLen {
 			batch := fill(w.batch, at)
 			if err := w.timed(func() error { return w.session.Put(batch) }); err != nil {
@@ -89,10 +88,30 @@ func (r *Run) put(n int, order, content func(i int) int) error {
 		}
 		return nil
 	})
-	r.result.Elapsed -= min(wallFill, r.result.Elapsed)
+}
+
+// write measures a pass that writes n entities in timed steps, without the time of
+// generating them, which generate takes alone.
+func (r *Run) write(n int, generate func(), pass func(w *worker) error) error {
+	wall, cpu := time.Now(), CPUTime()
+	generate()
+	wallFill, cpuFill := time.Since(wall), CPUTime()-cpu
+	earlier, steps := r.result.Elapsed, len(r.result.Latencies)
+	err := r.parallel(1, n, func(w *worker, _, _ int) error { return pass(w) })
+	r.result.Elapsed = earlier + without(wallFill, r.result.Elapsed-earlier, r.result.Latencies[steps:])
 	r.result.CPU -= min(cpuFill, r.result.CPU)
 	r.wrote(n)
 	return err
+}
+
+// without returns the time of a pass without that of generating its entities, and at least
+// the time of its steps: on a busy machine generating can take longer than the whole pass.
+func without(fill, pass time.Duration, steps []time.Duration) time.Duration {
+	sum := time.Duration(0)
+	for _, s := range steps {
+		sum += s
+	}
+	return max(pass-fill, sum)
 }
 
 // filler returns a function that generates a batch of the entities from at on.
@@ -119,16 +138,11 @@ func (r *Run) putBulk(n int, order, content func(i int) int) error {
 		}
 	}
 	fill(batch, 0)
-	wall, cpu := time.Now(), CPUTime()
-	entities(func(edm.Entity, error) bool { return true })
-	wallFill, cpuFill := time.Since(wall), CPUTime()-cpu
-	err := r.parallel(1, n, func(w *worker, _, _ int) error {
+	return r.write(n, func() {
+		entities(func(edm.Entity, error) bool { return true })
+	}, func(w *worker) error {
 		return w.timed(func() error { return r.db.(BulkDB).Load(entities) })
 	})
-	r.result.Elapsed -= min(wallFill, r.result.Elapsed)
-	r.result.CPU -= min(cpuFill, r.result.CPU)
-	r.wrote(n)
-	return err
 }
 
 // wrote counts n entities as written.
