@@ -37,7 +37,7 @@ not copied.
 			if from == "" || to == "" {
 				return usagef("copy needs --from and --to: %s", cmd.UseLine())
 			}
-			locations, err := credentials.Parse(from, to)
+			locations, err := credentials.Parse(a.isTyped, from, to)
 			if err != nil {
 				return usagef("%v", err)
 			}

@@ -33,6 +33,7 @@ type app struct {
 
 	where  where.Flags
 	server *remote.Endpoint // of the data; nil for the directory
+	typed  []string         // flags of the command line
 
 	tables []string // names of the tables, after one was not found
 }
@@ -71,15 +72,14 @@ Every flag has an environment variable: TABLEROCK_DATA sets --data.`
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		typed := map[string]bool{}
-		cmd.Flags().Visit(func(f *pflag.Flag) { typed[f.Name] = true })
+		cmd.Flags().Visit(func(f *pflag.Flag) { a.typed = append(a.typed, f.Name) })
 		if err := setFromEnvironment(cmd.Flags()); err != nil {
 			return err
 		}
 		if err := a.checkFlags(); err != nil {
 			return err
 		}
-		return a.choose(cmd, typed)
+		return a.choose(cmd)
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef("%s", hint.Flag(cmd, err)) })
 	f := root.PersistentFlags()
@@ -215,14 +215,16 @@ func (a *app) checkFlags() error {
 	return nil
 }
 
-// choose sets a.server to the server that the command uses, if it can use one. typed has the
-// flags of the command line.
-func (a *app) choose(cmd *cobra.Command, typed map[string]bool) error {
+// isTyped reports whether a flag is on the command line.
+func (a *app) isTyped(flag string) bool { return slices.Contains(a.typed, flag) }
+
+// choose sets a.server to the server that the command uses, if it can use one.
+func (a *app) choose(cmd *cobra.Command) error {
 	if cmd.Flags().Lookup("endpoint") == nil {
 		return nil
 	}
 	server, err := a.where.Choose(where.Command{
-		Typed: func(flag string) bool { return typed[flag] }, Set: cmd.Flags().Changed, Account: a.account, Dir: a.dir(), Note: a.note,
+		Typed: a.isTyped, Set: cmd.Flags().Changed, Account: a.account, Dir: a.dir(), Note: a.note,
 	})
 	if err != nil {
 		return usagef("%v", err)

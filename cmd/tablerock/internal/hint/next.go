@@ -37,7 +37,7 @@ func Next(err error) string {
 	case errors.As(err, &answer) && errors.Is(err, fs.ErrPermission):
 		return "check the account, its key or the SAS, and the clock of this machine"
 	case errors.Is(err, store.ErrUnavailable):
-		return "check that the server runs at this address and try again; nothing was written"
+		return "check that the server runs at this address and try again"
 	case errors.Is(err, store.ErrTableNotFound):
 		return `see "tablerock table list" for the tables, and "tablerock table create" to create one`
 	case errors.Is(err, store.ErrPrecondition):

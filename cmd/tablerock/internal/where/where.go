@@ -19,6 +19,8 @@ const azureConnection = "AZURE_STORAGE_CONNECTION_STRING"
 type Flags struct {
 	Connection, Endpoint string
 	AccountKey, SAS      string
+
+	typed bool // a credential is on the command line
 }
 
 // Add adds the flags to set.
@@ -30,8 +32,8 @@ func (f *Flags) Add(set *pflag.FlagSet) {
 
 // AddCredentials adds the flags that sign requests to set.
 func (f *Flags) AddCredentials(set *pflag.FlagSet) {
-	set.StringVar(&f.AccountKey, "account-key", "", "`key` of the account at the URL; better in TABLEROCK_ACCOUNT_KEY or AZURE_STORAGE_KEY")
-	set.StringVar(&f.SAS, "sas", "", "shared access `signature` for the URL; better in TABLEROCK_SAS or AZURE_STORAGE_SAS_TOKEN")
+	set.StringVar(&f.AccountKey, keyFlag, "", "`key` of the account at the URL; better in TABLEROCK_ACCOUNT_KEY or AZURE_STORAGE_KEY")
+	set.StringVar(&f.SAS, sasFlag, "", "shared access `signature` for the URL; better in TABLEROCK_SAS or AZURE_STORAGE_SAS_TOKEN")
 }
 
 // Command is what else a command line says.
@@ -43,7 +45,24 @@ type Command struct {
 	Note    func(format string, args ...any)
 }
 
-const connectionFlag, endpointFlag, dataFlag, accountFlag = "connection-string", "endpoint", "data", "account"
+const (
+	connectionFlag, endpointFlag = "connection-string", "endpoint"
+	keyFlag, sasFlag             = "account-key", "sas"
+	dataFlag, accountFlag        = "data", "account"
+)
+
+// prefer keeps the credential of the command line, if it has one, and not the other of the
+// environment.
+func (f *Flags) prefer(typed func(flag string) bool) {
+	key, sas := typed(keyFlag), typed(sasFlag)
+	switch {
+	case key && !sas:
+		f.SAS = ""
+	case sas && !key:
+		f.AccountKey = ""
+	}
+	f.typed = key || sas
+}
 
 // Help describes the flags that select a server.
 const Help = `
@@ -56,6 +75,7 @@ AZURE_STORAGE_CONNECTION_STRING if that is set.`
 // line names precedes the environment, and both precede AZURE_STORAGE_CONNECTION_STRING.
 // Every error is one of the command line, and has no secret.
 func (f *Flags) Choose(c Command) (*remote.Endpoint, error) {
+	f.prefer(c.Typed)
 	var named, inEnvironment []string
 	for _, flag := range []string{dataFlag, connectionFlag, endpointFlag} {
 		switch {
@@ -87,9 +107,10 @@ func (f *Flags) Choose(c Command) (*remote.Endpoint, error) {
 	return nil, f.refuseCredentials()
 }
 
-// refuseCredentials returns an error if there are credentials without an endpoint.
+// refuseCredentials returns an error if the command line has credentials without an
+// endpoint. Those of the environment are for commands that have one.
 func (f *Flags) refuseCredentials() error {
-	if f.AccountKey != "" || f.SAS != "" {
+	if f.typed {
 		return errors.New("--account-key and --sas need --endpoint")
 	}
 	return nil
@@ -162,7 +183,9 @@ type Location struct {
 
 // Parse returns the locations of texts, each a directory, the URL of a server or a
 // connection string. The credentials of f are for the URL among them that has no signature.
-func (f *Flags) Parse(texts ...string) ([]Location, error) {
+// typed reports whether a flag is on the command line.
+func (f *Flags) Parse(typed func(flag string) bool, texts ...string) ([]Location, error) {
+	f.prefer(typed)
 	var list []Location
 	var unsigned []*remote.Endpoint
 	for _, text := range texts {
@@ -185,7 +208,7 @@ func (f *Flags) Parse(texts ...string) ([]Location, error) {
 		}
 		list = append(list, Location{Server: &e})
 	}
-	if len(unsigned) != 1 && (f.AccountKey != "" || f.SAS != "") {
+	if len(unsigned) == 0 && f.typed || len(unsigned) > 1 && (f.AccountKey != "" || f.SAS != "") {
 		return nil, errors.New("--account-key and --sas need one URL without a signature; give connection strings")
 	}
 	for _, e := range unsigned {
