@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/convey"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
@@ -30,7 +30,7 @@ needs --yes. After an interruption the same command goes on.` + where.Help,
 			}
 			n, bar := int64(0), a.newBar("clear", 0)
 			err := a.writeStore(func(s store.Store) (err error) {
-				n, err = convey.Clear(cmd.Context(), s, args[0], func(rows int64) { bar.Set(rows, 0) })
+				n, err = bulk.Clear(cmd.Context(), s, args[0], func(rows int64) { bar.Set(rows, 0) })
 				return err
 			})
 			bar.Done()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/convey"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/filename"
@@ -69,7 +69,7 @@ func (a *app) at(l where.Location) *app {
 // copy copies tables, or all if there are no names.
 func (a *app) copy(ctx context.Context, src, dst *app, tables []string) error {
 	return src.readStore(func(from store.Store) error {
-		tables, err := convey.Tables(ctx, from, tables)
+		tables, err := bulk.Tables(ctx, from, tables)
 		if err != nil {
 			return err
 		}
@@ -88,12 +88,12 @@ func (a *app) copy(ctx context.Context, src, dst *app, tables []string) error {
 // copyTable copies one table.
 func (a *app) copyTable(ctx context.Context, from, to store.Store, table string) error {
 	bar := a.newBar("copy "+table, 0)
-	c := &convey.Copier{From: from, To: to, Progress: func(n convey.Copied) { bar.Set(n.Rows, 0) }}
+	c := &bulk.Copier{From: from, To: to, Progress: func(n bulk.Copied) { bar.Set(n.Rows, 0) }}
 	db, local := to.(*engine.DB)
 	if local {
 		c.Load = loadOf(db)
 	} else {
-		c.To = &convey.Patient{Store: to}
+		c.To = &bulk.Retrying{Store: to}
 	}
 	begin := time.Now()
 	n, err := c.Table(ctx, table)

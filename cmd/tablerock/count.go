@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/convey"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/filter"
@@ -30,7 +30,7 @@ func newCount(a *app) *cobra.Command {
 			}
 			n, bar := int64(0), a.newBar("count", 0)
 			err = a.snapshot(func(s reader) error {
-				n, err = convey.Count(cmd.Context(), s, args[0], store.Query{Filter: e}, func(rows int64) { bar.Set(rows, 0) })
+				n, err = bulk.Count(cmd.Context(), s, args[0], store.Query{Filter: e}, func(rows int64) { bar.Set(rows, 0) })
 				return err
 			})
 			bar.Done()

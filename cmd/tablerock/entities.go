@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/convey"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
 	"github.com/tablerock-db/tablerock/internal/transfer"
@@ -16,7 +16,7 @@ import (
 func (a *app) printEntities(ctx context.Context, s reader, table string, q store.Query) error {
 	w := bufio.NewWriterSize(a.stdout, 64<<10)
 	if a.server != nil && a.output == formatTable {
-		held := convey.Hold(s)
+		held := bulk.Hold(s)
 		return errors.Join(writeEntityTable(ctx, held, table, q, w), w.Flush())
 	}
 	var err error

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/convey"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
@@ -155,9 +155,9 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 		if local {
 			o.Load = loadOf(db)
 		} else {
-			o.TransactionBytes = convey.BatchBytes
+			o.TransactionBytes = bulk.BatchBytes
 			if o.Mode != transfer.Insert {
-				s = &convey.Patient{Store: s}
+				s = &bulk.Retrying{Store: s}
 			}
 		}
 		done, err = transfer.Import(ctx, s, table, rows, o)

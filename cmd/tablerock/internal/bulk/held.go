@@ -1,5 +1,5 @@
-// Package convey moves entities between stores of which some are servers.
-package convey
+// Package bulk works on whole tables: it copies, counts and clears them, in directories and on servers.
+package bulk
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package convey
+package bulk
 
 import (
 	"context"
@@ -12,23 +12,23 @@ import (
 // most three times as many bytes, and a request 4 MiB.
 const BatchBytes = 1_300_000
 
-// The repetitions of a Patient store take about 30 s.
+// The repetitions of a Retrying store take about 30 s.
 const (
-	patientTries = 7
-	patientDelay = 250 * time.Millisecond
+	tries      = 7
+	firstDelay = 250 * time.Millisecond
 )
 
-// Patient is a store that repeats operations whose outcome is not known, or which a server
+// Retrying is a store that repeats operations whose outcome is not known, or which a server
 // refused because it is busy. Its operations must have the same result if they are executed
 // twice: upserts.
-type Patient struct{ store.Store }
+type Retrying struct{ store.Store }
 
 // Apply is Apply of the store, repeated with growing delays.
-func (p *Patient) Apply(ctx context.Context, table string, ops ...store.Op) (results []store.Result, err error) {
-	delay := patientDelay
+func (r *Retrying) Apply(ctx context.Context, table string, ops ...store.Op) (results []store.Result, err error) {
+	delay := firstDelay
 	for try := 1; ; try++ {
-		results, err = p.Store.Apply(ctx, table, ops...)
-		if try == patientTries || !errors.Is(err, store.ErrOutcomeUnknown) && !errors.Is(err, store.ErrUnavailable) {
+		results, err = r.Store.Apply(ctx, table, ops...)
+		if try == tries || !errors.Is(err, store.ErrOutcomeUnknown) && !errors.Is(err, store.ErrUnavailable) {
 			return results, err
 		}
 		select {
