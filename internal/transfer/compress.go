@@ -138,9 +138,9 @@ func (d *decompressor) explain(err error) error {
 	case d.file.err != nil:
 		return d.file.err
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("the %s data is truncated; copy the file again", d.c)
+		return &fileError{fmt.Errorf("the %s data is truncated; copy the file again", d.c)}
 	}
-	return fmt.Errorf("the %s data is damaged: %w; copy the file again", d.c, err)
+	return &fileError{fmt.Errorf("the %s data is damaged: %w; copy the file again", d.c, err)}
 }
 
 // NewCompressor returns a writer that compresses to w. Close ends the compressed data and

@@ -39,6 +39,13 @@ type inputError struct{ what string }
 func (e *inputError) Error() string        { return e.what }
 func (e *inputError) Is(target error) bool { return target == edm.ErrInvalid }
 
+// fileError is an error in the structure of a file, behind which no record can be read. It
+// matches edm.ErrInvalid.
+type fileError struct{ error }
+
+func (e *fileError) Is(target error) bool { return target == edm.ErrInvalid }
+func (e *fileError) Unwrap() error        { return e.error }
+
 // errTooLong reports a record above MaxRecordBytes.
 var errTooLong = invalid("the record is longer than %d bytes", MaxRecordBytes)
 
@@ -57,5 +64,6 @@ func quote(s string) string {
 
 // isRowError reports whether err concerns one row only, so that the next may be valid.
 func isRowError(err error) bool {
-	return errors.Is(err, edm.ErrInvalid) || errors.Is(err, edm.ErrTooLarge)
+	var file *fileError
+	return !errors.As(err, &file) && (errors.Is(err, edm.ErrInvalid) || errors.Is(err, edm.ErrTooLarge))
 }

@@ -69,6 +69,13 @@ func FuzzJSONL(f *testing.F) {
 	f.Add([]byte("{\"PartitionKey\":\"p\",\"RowKey\":\"1\",\"a@odata.type\":\"Edm.Int64\",\"a\":\"5\"}\r\n\n" +
 		"{\"PartitionKey\":\"p\",\"RowKey\":\"1\",\"a\":2147483648,\"b\":\"\\ud83d\\ude00\",\"c\":null}\n{bad}\n"))
 	f.Add([]byte(exportText(f, storeOf(f, unusualEntities(f)), transfer.JSONL)))
+	for _, file := range []string{
+		"[", " [{", "[{\"PartitionKey\":\"p\",\"RowKey\":\"1\"} {}]",
+		"[{\"PartitionKey\":\"p\",\"RowKey\":\"1\"},{\"a\":1}\n,\n{\"PartitionKey\":\"p\",\"RowKey\":\"2\"}]",
+		"\x1f\x8b\x08\x00", "\x28\xb5\x2f\xfd\x00",
+	} {
+		f.Add([]byte(file))
+	}
 	f.Fuzz(func(t *testing.T, file []byte) {
 		importAnything(t, file, transfer.ReadOptions{Format: transfer.JSONL})
 	})

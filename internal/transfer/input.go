@@ -126,7 +126,7 @@ func (in *input) checkStart(named Compression) error {
 			return err
 		}
 		if compressionOf(start) != Uncompressed {
-			return errors.New("the file is compressed twice; decompress it once")
+			return &fileError{errors.New("the file is compressed twice; decompress it once")}
 		}
 	}
 	switch {

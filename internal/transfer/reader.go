@@ -45,9 +45,9 @@ type Record struct {
 	First, Last int64
 }
 
-// source reads records. Its error is io.EOF, an error that matches edm.ErrInvalid and
-// concerns only the returned record, whose lines are set, or another error that ends
-// the file.
+// source reads records. Its error is io.EOF, an error for which isRowError is true, which
+// concerns only the returned record, whose lines are set, or another error, which ends the
+// file.
 type source interface {
 	next() (Record, error)
 }
