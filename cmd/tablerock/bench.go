@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/bench"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 )
 
 func init() { commands = append(commands, newBench) }
@@ -55,7 +56,7 @@ const maxDurableOps = 2000
 // measure runs the workloads and prints one line for each.
 func (a *app) measure(cmd *cobra.Command, r *bench.Run, shape, only string) error {
 	prefixes := splitList(only)
-	var list []record
+	var list []output.Record
 	for _, w := range bench.Workloads() {
 		chosen := len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(w.Name, p) })
 		// Files in memory stay in the page cache.
@@ -74,7 +75,7 @@ func (a *app) measure(cmd *cobra.Command, r *bench.Run, shape, only string) erro
 		if err != nil {
 			return err
 		}
-		list = append(list, record{
+		list = append(list, output.Record{
 			{"workload", w.Name},
 			{"of", w.Op},
 			{"ops", res.Ops},
@@ -87,7 +88,7 @@ func (a *app) measure(cmd *cobra.Command, r *bench.Run, shape, only string) erro
 	if len(list) == 0 {
 		return usagef("--only %q: no workload starts with that", only)
 	}
-	return a.printList(names(list[0]), list)
+	return a.printer().List(list[0].Names(), list)
 }
 
 func micros(d time.Duration) string {

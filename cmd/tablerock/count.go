@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/store"
@@ -37,7 +38,7 @@ func newCount(a *app) *cobra.Command {
 			if err != nil {
 				return a.ofTable(args[0], err)
 			}
-			return a.printRecord(record{{"entities", n}})
+			return a.printer().Record(output.Record{{"entities", n}})
 		},
 	}
 	a.where.Add(cmd.PersistentFlags())

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
@@ -74,4 +75,14 @@ func checkIfMatch(etag string) error {
 
 func selectFlag(cmd *cobra.Command, selected *string) {
 	cmd.Flags().StringVar(selected, "select", "", "print only the keys and these properties, `names` separated by commas")
+}
+
+// printWritten prints the key, Timestamp and ETag of an entity that was written.
+func (a *app) printWritten(key edm.Key, r store.Result) error {
+	return a.printer().Record(output.Record{
+		{edm.PartitionKeyName, key.Partition},
+		{edm.RowKeyName, key.Row},
+		{edm.TimestampName, r.Timestamp.String()},
+		{"odata.etag", string(r.ETag)},
+	})
 }

@@ -3,14 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"strings"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/internal/transfer"
-	"github.com/tablerock-db/tablerock/store"
-	"github.com/tablerock-db/tablerock/store/storetest"
 )
 
 func TestReadEntityJSON(t *testing.T) {
@@ -37,54 +33,6 @@ func TestReadEntityJSON(t *testing.T) {
 				}
 			} else if err == nil || c.err != nil && !errors.Is(err, c.err) || !strings.HasPrefix(err.Error(), c.text) {
 				t.Errorf("got error %v, want %s and %v", err, c.text, c.err)
-			}
-		})
-	}
-}
-
-func TestWriteEntities(t *testing.T) {
-	s := storetest.NewMap(nil)
-	if err := s.CreateTable(t.Context(), "People"); err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range []edm.Entity{
-		{Key: edm.Key{Partition: "p", Row: "1"}, Properties: edm.Properties{{Name: "Age", Value: edm.Int32(7)}}},
-		{Key: edm.Key{Partition: "p", Row: "two"}, Properties: edm.Properties{{Name: "Name", Value: edm.String("表\n")}}},
-	} {
-		if _, err := s.Apply(t.Context(), "People", store.Insert(e)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	none := edm.Key{Partition: "q"}
-	for _, c := range []struct {
-		name  string
-		write func(context.Context, transfer.Querier, string, store.Query, io.Writer) error
-		from  *edm.Key
-		want  string
-	}{
-		{"table", writeEntityTable, nil, `
-PartitionKey  RowKey  Timestamp                     Age  Name
-p             1       2024-02-03T16:00:00.0000001Z  7
-p             two     2024-02-03T16:00:00.0000002Z       表\n
-`},
-		{"empty table", writeEntityTable, &none, `
-PartitionKey  RowKey  Timestamp
-`},
-		{"array", writeEntityArray, nil, `
-[
-{"odata.etag":"W/\"datetime'2024-02-03T16%3A00%3A00.0000001Z'\"","PartitionKey":"p","RowKey":"1","Timestamp":"2024-02-03T16:00:00.0000001Z","Age":7},
-{"odata.etag":"W/\"datetime'2024-02-03T16%3A00%3A00.0000002Z'\"","PartitionKey":"p","RowKey":"two","Timestamp":"2024-02-03T16:00:00.0000002Z","Name":"表\n"}
-]
-`},
-		{"empty array", writeEntityArray, &none, `
-[]
-`},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			var got strings.Builder
-			err := c.write(t.Context(), s, "People", store.Query{From: c.from}, &got)
-			if want := strings.TrimPrefix(c.want, "\n"); err != nil || got.String() != want {
-				t.Errorf("got error %v and\n%s\nwant\n%s", err, got.String(), want)
 			}
 		})
 	}

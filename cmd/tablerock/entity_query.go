@@ -5,9 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/internal/transfer"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -69,7 +72,11 @@ keys.
 				return usagef("--reverse: the Table protocol of %s has no descending order; it works with --data only", a.dataName())
 			}
 			return a.ofTable(args[0], a.snapshot(func(s reader) error {
-				return a.printEntities(cmd.Context(), s, args[0], q)
+				src := transfer.Querier(s)
+				if a.server != nil && a.output == output.Table {
+					src = bulk.Hold(s) // the query runs several times, and a server has no snapshots
+				}
+				return a.printer().Entities(cmd.Context(), src, args[0], q)
 			}))
 		},
 	}

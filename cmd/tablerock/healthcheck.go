@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/health"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 )
 
 func init() { commands = append(commands, newHealthcheck) }
@@ -36,7 +37,7 @@ expects.`,
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), limit)
 			defer cancel()
-			if err := health.Check(ctx, u, displayText); err != nil {
+			if err := health.Check(ctx, u, output.Cell); err != nil {
 				return err
 			}
 			a.note("%s is ready", u.Redacted())

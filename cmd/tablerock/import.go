@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
@@ -106,7 +107,7 @@ func (f *importFlags) options(name string) (transfer.ReadOptions, transfer.Impor
 	read.Delimiter = delimiter[0]
 	format := f.format
 	if format == "" && (f.delimiter != "," || f.header != "") {
-		format = formatCSV
+		format = output.CSV
 	}
 	file, err := formatOf(format, name)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 )
@@ -29,7 +30,7 @@ func (a *app) importAzurite(cmd *cobra.Command, args []string, f *importFlags) e
 		table = args[0]
 	}
 	plain := *f
-	plain.format = formatJSON
+	plain.format = output.JSON
 	read, o, err := plain.options(file)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 )
 
@@ -73,9 +74,9 @@ type fileFormat struct {
 
 // formatNames are the values of --format.
 var formatNames = map[string]transfer.Format{
-	formatCSV:     transfer.CSV,
-	formatJSONL:   transfer.JSONL,
-	formatJSON:    transfer.JSON,
+	output.CSV:    transfer.CSV,
+	output.JSONL:  transfer.JSONL,
+	output.JSON:   transfer.JSON,
 	formatParquet: transfer.Parquet,
 }
 

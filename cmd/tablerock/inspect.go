@@ -2,19 +2,16 @@ package main
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"path/filepath"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/summary"
-	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/internal/feature"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
@@ -54,7 +51,7 @@ func (a *app) inspect(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	var found summary.Record
+	var found output.Record
 	switch kind {
 	case filename.WAL:
 		found, err = summary.Log(fsys, name, number, m)
@@ -69,66 +66,22 @@ func (a *app) inspect(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	var r record
-	for _, f := range found {
-		r = append(r, field{f.Name, f.Value})
-	}
-	return a.printRecord(r)
+	return a.printer().Record(found)
 }
 
+// inspectManifest prints a manifest: in a table the logs and files are lists below it.
 func (a *app) inspectManifest(m *manifest.Manifest) error {
-	logs, files := []record{}, []record{}
-	for _, l := range m.Logs {
-		logs = append(logs, record{{"number", l.Number}, {"sealed", l.Sealed}, {"proven", l.Proven}})
+	r, logs, files := summary.Manifest(m)
+	if a.output != output.Table {
+		return a.printer().Record(append(r, output.Field{Name: "logs", Value: logs}, output.Field{Name: "files", Value: files}))
 	}
-	for i := range m.Files {
-		f := &m.Files[i]
-		tier := strconv.FormatUint(uint64(f.Tier), 10)
-		if f.Tier == manifest.BottomTier {
-			tier = "bottom"
-		}
-		r := record{
-			{"number", f.Number},
-			{"tier", tier},
-			{"run", f.Run},
-			{"bytes", f.Size},
-			{"entries", f.Entries},
-			{"tombstones", f.Tombstones},
-			{"new_keys", float64(f.NewKeys) / manifest.AllNewKeys},
-			{"min_sequence", f.MinSeq},
-			{"max_sequence", f.MaxSeq},
-			{"smallest", summary.ShowKey(f.Smallest)},
-			{"largest", summary.ShowKey(f.Largest)},
-			{"origin", hex.EncodeToString(f.Origin[:])},
-		}
-		if f.Stamp != 0 {
-			r = append(r, field{"loaded_at", edm.Ticks(f.Stamp).String()})
-		}
-		files = append(files, r)
-	}
-	r := record{
-		{"kind", "manifest"},
-		{"version", m.Version},
-		{"database", hex.EncodeToString(m.DBID[:])},
-		{"format", m.Format()},
-		{"next_file", m.NextFile},
-		{"high_water", edm.Ticks(m.HighWater).String()},
-		{"last_sequence", m.LastSeq},
-		{"epoch", m.Epoch},
-		{"required_features", feature.Names(m.Extensions, m.Required)},
-		{"optional_features", fmt.Sprintf("%#x", m.Optional)},
-		{"extension_bytes", len(m.Extensions)},
-	}
-	if a.output != formatTable {
-		return a.printRecord(append(r, field{"logs", logs}, field{"files", files}))
-	}
-	err := a.printRecord(append(r, field{"logs", len(logs)}, field{"files", len(files)}))
-	for _, list := range [][]record{logs, files} {
+	err := a.printer().Record(append(r, output.Field{Name: "logs", Value: len(logs)}, output.Field{Name: "files", Value: len(files)}))
+	for _, list := range [][]output.Record{logs, files} {
 		if err != nil || len(list) == 0 {
 			continue
 		}
 		if _, err = fmt.Fprintln(a.stdout); err == nil {
-			err = a.printList(names(list[0]), list)
+			err = a.printer().List(list[0].Names(), list)
 		}
 	}
 	return err

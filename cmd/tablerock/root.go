@@ -15,6 +15,7 @@ import (
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/complete"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/manual"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/progress"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
@@ -204,12 +205,12 @@ func (a *app) checkFlags() error {
 		return usagef("--data is empty; name the directory of the data")
 	}
 	if a.output == "" {
-		a.output = formatJSONL
+		a.output = output.JSONL
 		if progress.IsTerminal(a.stdout) {
-			a.output = formatTable
+			a.output = output.Table
 		}
 	}
-	if !slices.Contains([]string{formatTable, formatJSON, formatJSONL, formatCSV}, a.output) {
+	if !slices.Contains([]string{output.Table, output.JSON, output.JSONL, output.CSV}, a.output) {
 		return usagef("--output %q: must be table, json, jsonl or csv", a.output)
 	}
 	return nil
@@ -232,6 +233,9 @@ func (a *app) choose(cmd *cobra.Command) error {
 	a.server = server
 	return nil
 }
+
+// printer returns a Printer for the results.
+func (a *app) printer() *output.Printer { return output.NewPrinter(a.stdout, a.output) }
 
 // note prints a line to standard error unless --quiet is set.
 func (a *app) note(format string, args ...any) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
@@ -96,7 +97,7 @@ func TestHelpWidth(t *testing.T) {
 			t.Errorf("%s: %v", c.CommandPath(), err)
 		}
 		for line := range strings.Lines(text.String()) {
-			if n := displayWidth(strings.TrimSpace(line)); n > helpWidth {
+			if n := output.Width(strings.TrimSpace(line)); n > helpWidth {
 				t.Errorf("help of %s: a line of %d columns, want at most %d: %s", c.CommandPath(), n, helpWidth, line)
 			}
 		}

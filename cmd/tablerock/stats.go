@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/engine"
 )
 
@@ -27,7 +28,7 @@ were overwritten or deleted, until their files are compacted in the background o
 				if s.RunsMax > 1 || s.RunsMax == 1 && s.WALBytes > 0 {
 					a.note(`the number of entities is an estimate until "tablerock compact"; "tablerock verify" counts exactly`)
 				}
-				return a.printRecord(record{
+				return a.printer().Record(output.Record{
 					{"tables", s.Tables},
 					{"entities", s.Entities},
 					{"sstables", s.SSTables},

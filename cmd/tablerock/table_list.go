@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -17,15 +18,15 @@ func newTableList(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				var list []record
+				var list []output.Record
 				columns := []string{"TableName", "Created"}
 				if a.server != nil {
 					columns = columns[:1] // the protocol does not have the time
 				}
 				for _, t := range tables {
-					list = append(list, record{{"TableName", t.Name}, {"Created", t.Created.String()}}[:len(columns)])
+					list = append(list, output.Record{{"TableName", t.Name}, {"Created", t.Created.String()}}[:len(columns)])
 				}
-				return a.printList(columns, list)
+				return a.printer().List(columns, list)
 			})
 		},
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
@@ -66,18 +67,18 @@ func countEntities(ctx context.Context, db *engine.DB) (n int64, err error) {
 // printReport prints the result of a verification.
 func (a *app) printReport(r *engine.Report) error {
 	columns := []string{"file", "offset", "what"}
-	findings := []record{}
+	findings := []output.Record{}
 	for _, f := range r.Findings {
-		findings = append(findings, record{{"file", f.File}, {"offset", f.Offset}, {"what", f.What}})
+		findings = append(findings, output.Record{{"file", f.File}, {"offset", f.Offset}, {"what", f.What}})
 	}
 	var err error
 	switch a.output {
-	case formatTable, formatCSV:
-		if len(findings) > 0 || a.output == formatCSV {
-			err = a.printList(columns, findings)
+	case output.Table, output.CSV:
+		if len(findings) > 0 || a.output == output.CSV {
+			err = a.printer().List(columns, findings)
 		}
 	default:
-		err = a.printRecord(record{{"files", r.Files}, {"bytes", r.Bytes}, {"entities", r.Entities}, {"findings", findings}})
+		err = a.printer().Record(output.Record{{"files", r.Files}, {"bytes", r.Bytes}, {"entities", r.Entities}, {"findings", findings}})
 	}
 	if err != nil {
 		return err

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 )
 
 // The linker sets version and commit in a release.
@@ -20,7 +22,7 @@ func newVersion(a *app) *cobra.Command {
 		Args:  arguments(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			name, revision := build()
-			return a.printRecord(record{
+			return a.printer().Record(output.Record{
 				{"version", name},
 				{"revision", revision},
 				{"go", runtime.Version()},

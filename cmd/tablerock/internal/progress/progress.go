@@ -83,3 +83,17 @@ func (b *Bar) Done() {
 	// sequences, which not every console has. An error means that the terminal is gone.
 	_, _ = io.WriteString(b.w, "\r"+strings.Repeat(" ", echoColumns)+"\r")
 }
+
+// Columns returns the width of the terminal w, 0 if w is no terminal or its width is not
+// known.
+func Columns(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	columns, _, err := cwriter.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
+}

@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/filename"
@@ -17,15 +18,6 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/wal"
 )
-
-// Field is a named value of a summary.
-type Field struct {
-	Name  string
-	Value any
-}
-
-// Record is the summary of a file.
-type Record []Field
 
 // Lists reports whether m lists the segment or sstable with that number.
 func Lists(m *manifest.Manifest, kind filename.Kind, number uint64) bool {
@@ -77,7 +69,7 @@ func (s *logSummary) add(r wal.RecordView) error {
 }
 
 // Log returns the summary of a log segment of the database with the manifest m.
-func Log(fsys vfs.FS, name string, number uint64, m *manifest.Manifest) (Record, error) {
+func Log(fsys vfs.FS, name string, number uint64, m *manifest.Manifest) (output.Record, error) {
 	o := wal.ReplayOptions{DBID: m.DBID, Number: number}
 	for _, l := range m.Logs {
 		if l.Number == number {
@@ -94,7 +86,7 @@ func Log(fsys vfs.FS, name string, number uint64, m *manifest.Manifest) (Record,
 	if err != nil {
 		return nil, err
 	}
-	return Record{
+	return output.Record{
 		{"kind", "log segment"},
 		{"number", info.Header.Number},
 		{"listed", Lists(m, filename.WAL, number)},
@@ -116,7 +108,7 @@ func Log(fsys vfs.FS, name string, number uint64, m *manifest.Manifest) (Record,
 }
 
 // Table returns the summary of an sstable of the database with the manifest m.
-func Table(ctx context.Context, fsys vfs.FS, name string, number uint64, m *manifest.Manifest) (Record, error) {
+func Table(ctx context.Context, fsys vfs.FS, name string, number uint64, m *manifest.Manifest) (output.Record, error) {
 	f, err := fsys.Open(name)
 	if err != nil {
 		return nil, err
@@ -139,16 +131,16 @@ func Table(ctx context.Context, fsys vfs.FS, name string, number uint64, m *mani
 	if err = errors.Join(err, sizeErr, r.Close()); err != nil {
 		return nil, err
 	}
-	return append(Record{
+	return append(output.Record{
 		{"kind", "sstable"},
 		{"number", number},
 		{"listed", Lists(m, filename.SSTable, number)},
 		{"bytes", bytes},
-	}, append(summary, Field{"origin", hex.EncodeToString(origin[:])})...), nil
+	}, append(summary, output.Field{Name: "origin", Value: hex.EncodeToString(origin[:])})...), nil
 }
 
 // summarize counts the entries of an sstable.
-func summarize(ctx context.Context, r *sstable.Reader) (Record, error) {
+func summarize(ctx context.Context, r *sstable.Reader) (output.Record, error) {
 	var entries, tombstones, tables, partitions int64
 	var minSeq, maxSeq uint64
 	var first, last, partition []byte
@@ -178,7 +170,7 @@ func summarize(ctx context.Context, r *sstable.Reader) (Record, error) {
 		}
 		entries++
 	}
-	return Record{
+	return output.Record{
 		{"entries", entries},
 		{"tombstones", tombstones},
 		{"tables", tables},

@@ -1,11 +1,11 @@
-package main
+package output
 
 import (
 	"strings"
 	"testing"
 )
 
-func TestDisplayText(t *testing.T) {
+func TestCell(t *testing.T) {
 	long := strings.Repeat("x", 100)
 	for _, c := range []struct{ in, want string }{
 		{"", ""},
@@ -18,13 +18,13 @@ func TestDisplayText(t *testing.T) {
 		{strings.Repeat("表", 40), strings.Repeat("表", 29) + "…"},
 		{strings.Repeat("🇩🇪", 40), strings.Repeat("🇩🇪", 29) + "…"},
 	} {
-		if got := displayText(c.in); got != c.want {
-			t.Errorf("displayText(%q) = %q, want %q", c.in, got, c.want)
+		if got := Cell(c.in); got != c.want {
+			t.Errorf("Cell(%q) = %q, want %q", c.in, got, c.want)
 		}
 	}
 }
 
-func TestDisplayWidth(t *testing.T) {
+func TestWidth(t *testing.T) {
 	for s, want := range map[string]int{
 		"":        0,
 		"plain":   5,
@@ -39,21 +39,8 @@ func TestDisplayWidth(t *testing.T) {
 		"👩🏽":      2, // a person with a skin tone
 		"กำ":      2, // Thai
 	} {
-		if got := displayWidth(s); got != want {
-			t.Errorf("displayWidth(%q) = %d, want %d", s, got, want)
-		}
-	}
-}
-
-func TestFormatCountAndSize(t *testing.T) {
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1234: "-1,234", 1234567: "1,234,567"} {
-		if got := formatCount(n); got != want {
-			t.Errorf("formatCount(%d) = %q, want %q", n, got, want)
-		}
-	}
-	for n, want := range map[int64]string{0: "0 bytes", 1023: "1023 bytes", 1536: "1.5 KiB", 3 << 30: "3.0 GiB"} {
-		if got := formatSize(n); got != want {
-			t.Errorf("formatSize(%d) = %q, want %q", n, got, want)
+		if got := Width(s); got != want {
+			t.Errorf("Width(%q) = %d, want %d", s, got, want)
 		}
 	}
 }
