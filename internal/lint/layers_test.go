@@ -46,6 +46,8 @@ var layers = []layer{
 		"edm", "vfs", "internal/corrupt", "internal/filename", "internal/predicate", "internal/arena", "internal/cache", "codec", "filter", "wal",
 		"sstable", "internal/memtable", "internal/manifest", "internal/merge", "internal/lsm", "store",
 	}},
+	{"backup", []string{"vfs", "internal/corrupt", "internal/feature", "internal/filename", "internal/manifest", "wal", "store", "engine"}},
+	{"backup/backuptest", []string{"backup"}},
 	{"internal/odata", []string{"edm", "store"}},
 	{"internal/odata/batch", nil},
 	{"store/remote", []string{"edm", "filter", "store", "internal/odata"}},
@@ -64,7 +66,7 @@ var layers = []layer{
 // foreign lists the packages that may import a module other than this one: one or
 // a few for each library.
 var foreign = map[string][]string{
-	"github.com/cespare/xxhash/v2":       {"codec", "wal", "sstable", "internal/manifest", "internal/lsm", "engine"},
+	"github.com/cespare/xxhash/v2":       {"codec", "wal", "sstable", "internal/manifest", "internal/lsm", "engine", "backup"},
 	"github.com/klauspost/compress":      {"sstable", "internal/transfer"},
 	"github.com/parquet-go/parquet-go":   {"internal/transfer"},
 	"github.com/google/btree":            {"internal/memtable", "engine"},
