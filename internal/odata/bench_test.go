@@ -78,6 +78,21 @@ func BenchmarkParseEntity(b *testing.B) {
 			src, other = other, src
 		}
 	})
+	b.Run("memory=reused/names=optional", func(b *testing.B) {
+		few := e
+		few.Properties = slices.Delete(slices.Clone(e.Properties), 2, 4)
+		other := odata.AppendEntity(nil, few.View(), odata.Options{Level: odata.Minimal})
+		b.SetBytes(int64(len(src)))
+		b.ReportAllocs()
+		var p odata.Parser
+		for b.Loop() {
+			p.Reset()
+			if _, err := p.ParseEntity(src, odata.ParseOptions{}); err != nil {
+				b.Fatal(err)
+			}
+			src, other = other, src
+		}
+	})
 	b.Run("memory=reused/names=same", func(b *testing.B) {
 		b.SetBytes(int64(len(src)))
 		b.ReportAllocs()

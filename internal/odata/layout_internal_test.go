@@ -37,3 +37,32 @@ func TestLayoutIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestLayoutKeepsOptionalMembers parses entities that lack members of the first one, and
+// checks that the layout keeps these members.
+func TestLayoutKeepsOptionalMembers(t *testing.T) {
+	const all = `{"PartitionKey":"p","RowKey":"r","A@odata.type":"Edm.Int64","A":"1","B":2,"C":3}`
+	const gaps = 6
+	var p parser
+	for i, src := range []string{
+		all,
+		`{"PartitionKey":"p","RowKey":"r","B":2,"C":3}`,
+		`{"PartitionKey":"p","RowKey":"r","A":1.5,"C":3}`,
+		`{"PartitionKey":"p","RowKey":"r"}`,
+		all,
+	} {
+		if _, err := p.parse([]byte(src), ParseOptions{}); err != nil {
+			t.Fatalf("%s: %v", src, err)
+		}
+		if len(p.layout.gaps) != gaps || i > 0 && p.layout.recording {
+			t.Errorf("after %s the layout has %d gaps, recording %v, want %d and false", src, len(p.layout.gaps), p.layout.recording, gaps)
+		}
+	}
+	const other = `{"PartitionKey":"p","RowKey":"r","B":2,"D":3}`
+	if _, err := p.parse([]byte(other), ParseOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.layout.gaps) != 4 || !p.layout.recording {
+		t.Errorf("after %s the layout has %d gaps, recording %v, want its own 4 and true", other, len(p.layout.gaps), p.layout.recording)
+	}
+}

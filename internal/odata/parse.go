@@ -121,26 +121,6 @@ func (p *parser) entity(o *ParseOptions) (edm.Entity, error) {
 	return p.build(o)
 }
 
-// repeatMember parses a member whose text up to the value is the same as in the
-// previous entity. It reports whether the next member is such a one.
-func (p *parser) repeatMember() bool {
-	g := p.layout.match(p.src[p.pos:])
-	if g == nil {
-		return false
-	}
-	p.pos += g.end - g.begin
-	if g.member == len(p.members) {
-		p.members = append(p.members, member{name: g.name})
-	}
-	m := &p.members[g.member]
-	if g.role == roleType {
-		m.typed, m.typ = true, g.typ
-		return true
-	}
-	p.parseMemberValue(m, g.role)
-	return true
-}
-
 // parseMemberValue parses the value of m.
 func (p *parser) parseMemberValue(m *member, r role) {
 	if r == roleIgnored {
@@ -176,6 +156,10 @@ func (p *parser) member() bool {
 	from := p.pos
 	if !p.nextMember() {
 		return false
+	}
+	if p.layout.skipped {
+		p.restart()
+		return true
 	}
 	if !p.layout.recording {
 		p.layout.record()
@@ -323,6 +307,9 @@ func isKey(name string, o *ParseOptions) bool { return name == o.PartitionKey ||
 
 // stored reports whether m has a value to store.
 func (m *member) stored() bool { return m.value.kind > tokenNull && m.value.kind < tokenSkipped }
+
+// found reports whether the entity has m. It lacks the members of a layout that it skips.
+func (m *member) found() bool { return m.typed || m.value.kind != tokenNone }
 
 // valueBytes returns an upper bound for the bytes that the value of m needs outside
 // its Value.

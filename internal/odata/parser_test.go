@@ -3,8 +3,12 @@ package odata_test
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -80,7 +84,9 @@ func TestParserAllocations(t *testing.T) {
 // TestParserParsesIndependently parses every text after every other, and again after
 // both. The result must be the same as for the text alone, whatever the texts share.
 func TestParserParsesIndependently(t *testing.T) {
-	texts := []string{`{}`, `{`, ``, `x`, `{"PartitionKey":"p","RowKey":"r"`, `{"PartitionKey":"p","RowKey":"r","a":1,}`, `{"PartitionKey":"p","RowKey":"r"}}`}
+	texts := []string{
+		`{}`, `{`, ``, `x`, `,"RowKey":"r"}`, `{"PartitionKey":"p","RowKey":"r"`, `{"PartitionKey":"p","RowKey":"r","a":1,}`, `{"PartitionKey":"p","RowKey":"r"}}`,
+	}
 	for _, members := range []string{
 		`"a":1`, `"a":2,"b":"x"`, `"b":"x","a":2`, `"a": 1`, `"a" :1`, ` "a":1`, `"a":1 `, `"a":1,"a":2`, `"\u0061":1`, `"a":1,"\u0061":1`,
 		`"a@odata.type":"Edm.Int64","a":"1"`, `"a":"1","a@odata.type":"Edm.Int64"`, `"a@odata.type":"Edm.Int64","b":1,"a":"1"`,
@@ -105,6 +111,51 @@ func TestParserParsesIndependently(t *testing.T) {
 					t.Fatalf("%.200q after %.200q: %+v, %v, want %+v, %v", text, before, got, err, want, wantErr)
 				}
 			}
+		}
+	}
+}
+
+// TestParserOfOptionalMembers parses random selections of the same members, some in
+// another order or twice, with one Parser. Each result must be that of the text alone.
+func TestParserOfOptionalMembers(t *testing.T) {
+	members := []string{
+		`"PartitionKey":"p"`, `"RowKey":"r"`, `"a@odata.type":"Edm.Int64"`, `"a":"1"`, `"b":2`, `"c@odata.type":"Edm.X"`, `"c":null`, `"d":"x"`,
+		`"Timestamp":{}`, `"e@odata.type":"Edm.Guid"`, `"e":"38d4d7e6-388d-4f5a-9a3b-7e0640a2f49f"`, `"f":3.5`, `"f@odata.type":"Edm.Double"`,
+	}
+	for i := range 12 { // members enough for an index of names
+		members = append(members, fmt.Sprintf(`"n%d":%d`, i, i))
+	}
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("TABLEROCK_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("repeat: TABLEROCK_SEED=%d go test ./internal/odata -run TestParserOfOptionalMembers", seed)
+	g := rand.New(rand.NewPCG(seed, 0))
+	var p odata.Parser
+	for range 5_000 {
+		var some []string
+		for i, m := range members {
+			if i < 2 && g.IntN(50) > 0 || g.IntN(6) > 0 {
+				some = append(some, m)
+			}
+		}
+		if n := len(some); n > 1 && g.IntN(10) == 0 {
+			i, j := g.IntN(n), g.IntN(n)
+			some[i], some[j] = some[j], some[i]
+		}
+		if n := len(some); n > 0 && g.IntN(20) == 0 {
+			some = append(some, some[g.IntN(n)])
+		}
+		text := []byte("{" + strings.Join(some, ",") + "}")
+		var alone odata.Parser
+		want, wantErr := alone.ParseEntity(text, odata.ParseOptions{})
+		p.Reset()
+		got, err := p.ParseEntity(text, odata.ParseOptions{})
+		if !cmp.Equal(got, want, sameBits) || !cmp.Equal(err, wantErr) {
+			t.Fatalf("seed %d: %s is %+v, %v, want %+v, %v", seed, text, got, err, want, wantErr)
 		}
 	}
 }
