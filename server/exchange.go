@@ -131,9 +131,9 @@ func (x *exchange) end() {
 	*x = exchange{reused: x.reused}
 }
 
-// serve always sends a response. A panic is a bug of this program: the client gets an
+// serve always sends a response: that of handle, or its error. A panic is a bug of this program: the client gets an
 // internal error, and the event has the stack.
-func (x *exchange) serve() {
+func (x *exchange) serve(handle func(*exchange) error) {
 	defer func() {
 		switch v := recover(); v {
 		case nil:
@@ -147,7 +147,7 @@ func (x *exchange) serve() {
 			x.event.Err = err
 		}
 	}()
-	if err := x.handle(); err != nil {
+	if err := handle(x); err != nil {
 		x.fail(problem.Of(err))
 	}
 }

@@ -230,6 +230,15 @@ func (x *exchange) setFailHead(p *problem.Problem, form errorForm) {
 	}
 }
 
+// tableName returns the name of the table, "" if there is no valid one: clients may put
+// keys there by mistake.
+func (x *exchange) tableName() string {
+	if edm.CheckTableName(x.target.Table) != nil {
+		return ""
+	}
+	return x.target.Table
+}
+
 // finishEvent completes the event of the request.
 func (x *exchange) finishEvent() {
 	e := &x.event
@@ -238,9 +247,7 @@ func (x *exchange) finishEvent() {
 	if sharedkey.IsAccountName(x.Address.Account) {
 		e.Account = x.Address.Account
 	}
-	if edm.CheckTableName(x.target.Table) == nil {
-		e.Table = x.target.Table
-	}
+	e.Table = x.tableName()
 	if e.Operation == "" && x.operation != nil {
 		e.Operation = x.operation.name
 	}

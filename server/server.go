@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,8 +38,9 @@ type Account struct {
 	// false, refuses them.
 	WeakKeys bool
 	// Store has the account's tables. The server must be the only one that sets its
-	// metadata. The server does not close it: close it after the last request. An
-	// account keeps its Store, also if SetAccounts removes the account and adds it again.
+	// metadata. The server does not close it: close it after the last request. Give
+	// SetAccounts the same Store for an account that it removed and adds again, or another
+	// one if its metadata changed.
 	Store store.Store
 }
 
@@ -128,7 +130,7 @@ func (s *Server) SetAccounts(list []Account) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, a := range next.byName {
-		if s.properties[name] == nil {
+		if c := s.properties[name]; c == nil || !sameStore(c.store, a.store) {
 			s.properties[name] = newPropertyCache(a.store)
 		}
 		a.properties = s.properties[name]
@@ -136,6 +138,10 @@ func (s *Server) SetAccounts(list []Account) error {
 	s.accounts.Store(next)
 	return nil
 }
+
+// sameStore reports whether a and b are one Store. Values that cannot be compared are
+// different.
+func sameStore(a, b store.Store) bool { return reflect.ValueOf(a).Comparable() && a == b }
 
 // newAccount returns an account without properties.
 func newAccount(a Account) (*account, error) {
@@ -167,12 +173,17 @@ func (s *accounts) keys(account string) *sharedkey.Keys {
 // ServeHTTP serves one request. The account is in the host or is the first segment of the
 // path, so do not strip a prefix of the path: clients sign the whole path.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.exchange(w, r, (*exchange).handle)
+}
+
+// exchange serves one request by handle.
+func (s *Server) exchange(w http.ResponseWriter, r *http.Request, handle func(*exchange) error) {
 	x := s.idle.Get().(*exchange)
 	// Also after a panic that serve does not recover from.
 	defer s.idle.Put(x)
 	defer x.end()
 	x.begin(w, r)
-	x.serve()
+	x.serve(handle)
 	if s.observe != nil {
 		x.finishEvent()
 		s.observe(x.event)

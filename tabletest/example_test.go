@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablerock-db/tablerock/server/faults"
 	"github.com/tablerock-db/tablerock/tabletest"
 )
 
@@ -54,4 +55,27 @@ func ExampleNew() {
 	// Output:
 	// 201 Created
 	// {"value":[{"TableName":"Orders"}]}
+}
+
+// The first insert fails after it was executed: the client cannot know whether it was.
+func ExampleWithFaults() {
+	t := new(T)
+	defer t.end()
+	srv := tabletest.New(t, tabletest.WithFaults(1,
+		faults.Rule{Operation: "CreateTable", Answer: faults.CutAfter, Probability: 1, Times: 1}))
+
+	client := srv.Client()
+	for range 2 {
+		created, err := client.Post(srv.Endpoint+"/Tables", "application/json", strings.NewReader(`{"TableName":"Orders"}`))
+		if err != nil {
+			fmt.Println("the connection was cut")
+			continue
+		}
+		defer created.Body.Close()
+		fmt.Println(created.Status)
+	}
+
+	// Output:
+	// the connection was cut
+	// 409 Conflict
 }

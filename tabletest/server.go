@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/front"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/server"
+	"github.com/tablerock-db/tablerock/server/faults"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -53,6 +54,8 @@ type options struct {
 	account, key string
 	observe      func(server.Event)
 	now          func() time.Time
+	rules        []faults.Rule
+	seed         uint64
 }
 
 // WithAccount replaces the development account by one with this name, and with this
@@ -67,6 +70,12 @@ func WithObserver(f func(server.Event)) Option { return func(o *options) { o.obs
 // WithClock sets the clock by which the server checks signatures and tokens, and with
 // which Client signs.
 func WithClock(now func() time.Time) Option { return func(o *options) { o.now = now } }
+
+// WithFaults makes requests fail by rules. The same seed gives the same failures: see
+// package faults.
+func WithFaults(seed uint64, rules ...faults.Rule) Option {
+	return func(o *options) { o.seed, o.rules = seed, append(o.rules, rules...) }
+}
 
 // New starts a server and stops it when the test ends. It calls t.Fatalf if the
 // server cannot start.
@@ -85,10 +94,7 @@ func New(t testing.TB, opts ...Option) *Server {
 			t.Errorf("tabletest: close the database: %v", err)
 		}
 	})
-	h, err := server.New(server.Options{
-		Accounts: []server.Account{{Name: o.account, Keys: []string{o.key}, Store: db}},
-		Observe:  o.observe, Now: o.now,
-	})
+	h, err := o.handler(db)
 	if err != nil {
 		t.Fatalf("tabletest: %v", err)
 	}
@@ -116,6 +122,18 @@ func New(t testing.TB, opts ...Option) *Server {
 		Endpoint: "http://" + l.Addr().String() + "/" + o.account, Account: o.account, Key: o.key, Store: db,
 		client: &http.Client{Transport: &signer{credential, transport, o.now}},
 	}
+}
+
+// handler returns the handler of the protocol over st.
+func (o *options) handler(st store.Store) (http.Handler, error) {
+	s, err := server.New(server.Options{
+		Accounts: []server.Account{{Name: o.account, Keys: []string{o.key}, Store: st}},
+		Observe:  o.observe, Now: o.now,
+	})
+	if err != nil || o.rules == nil {
+		return s, err
+	}
+	return faults.New(s, s, o.rules, faults.Options{Seed: o.seed, Now: o.now})
 }
 
 // ConnectionString returns the connection string for client libraries.

@@ -11,7 +11,7 @@ import (
 
 // publicPackages lists the packages that an embedder imports.
 var publicPackages = []string{
-	"edm", "engine", "filter", "server", "store", "store/storetest", "tabletest", "vfs", "vfs/errorfs",
+	"edm", "engine", "filter", "server", "server/faults", "store", "store/storetest", "tabletest", "vfs", "vfs/errorfs",
 }
 
 // apiExceptions lists the exported declarations that may mention an internal

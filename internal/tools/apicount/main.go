@@ -28,7 +28,7 @@ import (
 )
 
 // public lists the packages that embedders import.
-var public = []string{"edm", "engine", "filter", "server", "store", "store/storetest", "tabletest", "vfs", "vfs/errorfs"}
+var public = []string{"edm", "engine", "filter", "server", "server/faults", "store", "store/storetest", "tabletest", "vfs", "vfs/errorfs"}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -3,7 +3,6 @@ package problem
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -94,10 +93,7 @@ func ofStore(err error) *Problem {
 		p.Cause = err
 		return &p
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, store.ErrOutcomeUnknown):
-		return &Problem{
-			Status: http.StatusInternalServerError, Code: "OperationTimedOut",
-			Message: "The operation could not be completed within the permitted time.", Cause: err,
-		}
+		return TimedOut(err)
 	}
 	return Internal(err)
 }

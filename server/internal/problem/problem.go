@@ -129,6 +129,15 @@ func Internal(cause error) *Problem {
 	}
 }
 
+// TimedOut returns the problem of an operation whose outcome is unknown. cause is logged
+// and not sent to the client.
+func TimedOut(cause error) *Problem {
+	return &Problem{
+		Status: http.StatusInternalServerError, Code: "OperationTimedOut",
+		Message: "The operation could not be completed within the permitted time.", Cause: cause,
+	}
+}
+
 // MethodNotAllowed refuses a method that the resource does not have; allowed are those that
 // it has.
 func MethodNotAllowed(allowed []string) *Problem {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/tablerock-db/tablerock/server/faults"
 )
 
 // Config is the configuration of a server.
@@ -28,6 +30,9 @@ type Config struct {
 	DebugLog  string // file to which details for debugging are logged
 	Quiet     bool   // print no banner, log no request
 
+	FaultsFile string // rules by which requests fail
+	Seed       uint64 // of the failures
+
 	CacheBytes   Size // blocks of all databases together
 	SegmentBytes Size // of each database's log
 
@@ -38,6 +43,7 @@ type Config struct {
 	Stdout, Stderr io.Writer
 
 	azurite azurite
+	rules   []faults.Rule // of FaultsFile, nil without one
 
 	azuriteAccounts bool // Accounts are those of AZURITE_ACCOUNTS
 }

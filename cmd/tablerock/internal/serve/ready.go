@@ -94,6 +94,9 @@ func (c *Config) banner(e *endpoint, dbs databases) {
 		fmt.Fprintf(c.Stdout, "admin             http://%s\n", e.admin)
 	}
 	fmt.Fprintf(c.Stdout, "data              %s\n", data)
+	if c.rules != nil {
+		fmt.Fprintf(c.Stdout, "faults            %d rules of %s, seed %d: requests fail on purpose\n", len(c.rules), c.FaultsFile, c.Seed)
+	}
 	first, key := dbs[0], "..."
 	if first.keys[0] == developmentKey {
 		key = developmentKey

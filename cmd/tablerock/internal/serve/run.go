@@ -33,6 +33,9 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	exposed := main.exposed() || side.exposed()
+	if err := c.checkFaults(exposed); err != nil {
+		return err
+	}
 	accounts, err := c.accounts(exposed)
 	if err != nil {
 		return err
@@ -114,7 +117,11 @@ func (s *service) serve(ctx context.Context) error {
 		return err
 	}
 	s.at.host = s.main.reach(l)
-	f := front.New(l, handler, front.Options{
+	failing, err := s.failing(handler)
+	if err != nil {
+		return err
+	}
+	f := front.New(l, failing, front.Options{
 		Connections: s.connections(openFiles()), ConnectionsPerAddr: s.MaxConnsPerAddr, TLS: s.tls.config(), Logger: s.log,
 	})
 	s.metrics.watch(s.admin.databases, f.Connections)

@@ -1,0 +1,6 @@
+package faults
+
+import "time"
+
+// systemNow is the default of Options.Now.
+func systemNow() time.Time { return time.Now() }
