@@ -109,20 +109,22 @@ func repairSSTable(b []byte, dbid [16]byte, number uint64) {
 	count := little.Uint32(entries)
 	for entries = entries[4:]; count > 0 && len(entries) >= 24; count-- {
 		off, head := little.Uint64(entries), uint64(little.Uint32(entries[8:]))
-		sum(off, head)
-		repairHeap(b, off, head, sum)
+		before := uint64(little.Uint16(entries[22:]))
+		sum(off+before, head)
+		repairHeap(b, off, before, head, sum)
 		entries = entries[24:]
 	}
 }
 
 // repairHeap sets the checksums of a row group's heap units and value blocks, whose
 // directories are after the keys and the vectors in the head.
-func repairHeap(b []byte, off, head uint64, sum func(off, n uint64)) {
-	if head < 40 || off > uint64(len(b)) || head > uint64(len(b))-off {
+func repairHeap(b []byte, off, before, head uint64, sum func(off, n uint64)) {
+	start := off + before
+	if head < 40 || off > uint64(len(b)) || start > uint64(len(b)) || head > uint64(len(b))-start {
 		return
 	}
 	const restsVary = 0xffff
-	h := b[off : off+head]
+	h := b[start : start+head]
 	u16 := func(at int) int { return int(little.Uint16(h[at:])) }
 	rows, partitions, units, blocks := u16(0), u16(2), u16(4), u16(8)
 	at := 32 + u16(12) + 6*partitions + int(little.Uint32(h[16:])) + rows*int(h[10])
@@ -212,7 +214,8 @@ func TestRepair(t *testing.T) {
 	index := sst[little.Uint64(sst[len(sst)-152+16:]):]
 	for n := little.Uint32(index); n > 0; n-- { // the checksums of each head and of the end of its row group
 		off, head, size := little.Uint64(index[4:]), uint64(little.Uint32(index[12:])), uint64(little.Uint32(index[16:]))
-		clear(sst[off+head-8 : off+head])
+		end := off + uint64(little.Uint16(index[26:])) + head
+		clear(sst[end-8 : end])
 		clear(sst[off+size-8 : off+size])
 		index = index[24:]
 	}

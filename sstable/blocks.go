@@ -1,7 +1,6 @@
 package sstable
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -15,10 +14,11 @@ import (
 // file, and for what the cache does not keep.
 type storedGroup struct {
 	off   int64
-	bytes []byte // of the group or of a part of it; empty if none was read
-	end   int64  // of the group if bytes begins with its head, else 0
-	head  head   // in bytes, if the cache does not keep it
-	unit  []byte // for a decoded heap unit that the cache does not keep
+	bytes []byte      // of the group or of a part of it; empty if none was read
+	rest  *groupEntry // the group if only its head was read, else nil
+	apart []byte      // for a head whose group was read after it
+	head  head        // in bytes or apart, if the cache does not keep it
+	unit  []byte      // for a decoded heap unit that the cache does not keep
 }
 
 // storedGroups has free memory of all readers. Without it, each get that reads a group
@@ -33,10 +33,11 @@ func newStored() *storedGroup { return storedGroups.Get().(*storedGroup) }
 
 // free releases s, which may be nil.
 func (s *storedGroup) free() {
-	if s != nil && cap(s.bytes) <= maxStoredBytes && cap(s.unit) <= maxStoredBytes {
+	if s != nil && max(cap(s.bytes), cap(s.apart), cap(s.unit)) <= maxStoredBytes {
 		cache.Poison(s.bytes)
+		cache.Poison(s.apart)
 		cache.Poison(s.unit)
-		s.bytes = s.bytes[:0]
+		s.bytes, s.rest = s.bytes[:0], nil
 		storedGroups.Put(s)
 	}
 }
@@ -46,20 +47,25 @@ func (s *storedGroup) read(r *Reader, off int64, n int) error {
 	if cap(s.bytes) < n {
 		s.bytes = make([]byte, n)
 	}
-	s.off, s.bytes, s.end = off, s.bytes[:n], 0
+	s.off, s.bytes, s.rest = off, s.bytes[:n], nil
 	return r.read(s.bytes, off)
 }
 
-// readRest reads the part of the group after its head if that was read alone: a reader of
-// one heap unit mostly needs the others. The head stays valid.
+// readRest reads the whole group if its head was read alone: a reader of one heap unit
+// mostly needs the others. The head stays valid.
 func (s *storedGroup) readRest(r *Reader) error {
-	have, n := len(s.bytes), int(s.end-s.off)
-	p := slices.Grow(s.bytes, n-have)[:n]
-	if err := r.read(p[have:], s.off+int64(have)); err != nil {
-		return err
+	e := s.rest
+	s.bytes, s.apart = s.apart, s.bytes
+	err := s.read(r, e.off, e.len)
+	if err != nil {
+		s.bytes = s.bytes[:0]
 	}
-	s.bytes, s.end = p, 0
-	return nil
+	return err
+}
+
+// lacks reports whether off is in the group of which only the head was read.
+func (s *storedGroup) lacks(off int64) bool {
+	return s != nil && s.rest != nil && off >= s.rest.off && off < s.rest.off+int64(s.rest.len)
 }
 
 // section returns n bytes at off, and false if s does not have them.
@@ -89,36 +95,42 @@ const (
 )
 
 // head returns the head of group g: pinned, or in stored if the cache does not keep it.
-// If whole is set, and the cache does not have the head, stored is the whole group as it
-// is in the file. The caller frees stored after the last use of the head.
-func (r *Reader) head(g int, whole, fill bool) (h *head, pin cache.Handle, stored *storedGroup, err error) {
+// If the cache does not have the head, stored is a part of the group as it is in the file:
+// the head and the heap unit of a key that is not nil, or else the group if whole is set.
+// The caller frees stored after the last use of the head.
+func (r *Reader) head(g int, key []byte, whole, fill bool) (h *head, pin cache.Handle, stored *storedGroup, err error) {
 	e := &r.index.groups[g]
-	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(e.off), Kind: kindHead}
-	if pin, ok := r.o.Cache.GetAt(key, &r.heads[g]); ok {
+	at := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(e.off), Kind: kindHead}
+	if pin, ok := r.o.Cache.GetAt(at, &r.heads[g]); ok {
 		return pin.Value().(*head), pin, nil, nil
 	}
 	keep := false
 	if fill {
 		var loaded bool
-		if pin, loaded, keep = r.o.Cache.AcquireKept(key, e.head); loaded {
+		if pin, loaded, keep = r.o.Cache.AcquireKept(at, e.head); loaded {
 			return pin.Value().(*head), pin, nil, nil
 		}
 	}
-	n := e.head
-	if whole && e.len <= maxStoredBytes {
-		n = e.len
+	from, to := e.before, e.headEnd()
+	switch {
+	case e.len > maxStoredBytes:
+	case key != nil:
+		from, to = e.around(key)
+	case whole:
+		from, to = 0, e.len
 	}
 	stored = newStored()
-	if err = stored.read(r, e.off, n); err == nil {
-		if n < e.len && e.len <= maxStoredBytes {
-			stored.end = e.off + int64(e.len)
+	if err = stored.read(r, e.off+int64(from), to-from); err == nil {
+		if key == nil && !whole && e.len <= maxStoredBytes {
+			stored.rest = e
 		}
+		p := stored.bytes[e.before-from:][:e.head:e.head]
 		if keep {
-			copy(pin.Bytes(), stored.bytes)
+			copy(pin.Bytes(), p)
 			h, err = r.decodePinned(pin, e)
 		} else {
 			h = &stored.head
-			err = r.decodeHead(h, stored.bytes[:e.head:e.head], e)
+			err = r.decodeHead(h, p, e)
 		}
 	}
 	if err != nil {
@@ -153,10 +165,10 @@ func (r *Reader) decodePinned(pin cache.Handle, e *groupEntry) (*head, error) {
 
 // decodeHead decodes the head p of a group into h.
 func (r *Reader) decodeHead(h *head, p []byte, e *groupEntry) error {
-	if !r.bind.Check(p, e.off) {
-		return r.corruptf(e.off, "head of %d bytes: wrong sum", len(p))
+	if !r.bind.Check(p, e.headOff()) {
+		return r.corruptf(e.headOff(), "head of %d bytes: wrong sum", len(p))
 	}
-	if err := h.Decode(p, e.off, e.len, r.shapes); err != nil {
+	if err := h.Decode(p, e.off, e.before, e.len, r.shapes); err != nil {
 		return r.corruptf(e.off, "%v", err)
 	}
 	if h.Rows() != e.rows {
@@ -173,8 +185,8 @@ func (h *head) memBytes() int { return h.MemBytes() + hintBytes*len(h.hints) }
 // headByRows is head for a reader of rows, which counts as the given number of uses. A
 // head that is used often is replaced in the cache by one that is laid out by rows.
 // Readers that pinned the old one keep it.
-func (r *Reader) headByRows(g int, whole, fill bool, uses uint32) (*head, cache.Handle, *storedGroup, error) {
-	h, pin, stored, err := r.head(g, whole, fill)
+func (r *Reader) headByRows(g int, key []byte, whole, fill bool, uses uint32) (*head, cache.Handle, *storedGroup, error) {
+	h, pin, stored, err := r.head(g, key, whole, fill)
 	if err != nil || !fill || pin == (cache.Handle{}) || h.arranged || h.uses.Load() >= arrangeAfter {
 		return h, pin, stored, err
 	}
@@ -269,7 +281,7 @@ func (r *Reader) valueBlock(e *rowgroup.ValueBlock, stored *storedGroup, fill bo
 // result is in raw, whose length is that of the decoded section, or in stored.
 func (r *Reader) decompress(raw []byte, off int64, n int, stored *storedGroup, what string) ([]byte, error) {
 	p, ok := stored.section(off, n)
-	if !ok && stored != nil && off < stored.end && off >= stored.off {
+	if !ok && stored.lacks(off) {
 		if err := stored.readRest(r); err != nil {
 			return nil, err
 		}

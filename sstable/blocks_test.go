@@ -11,14 +11,15 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// countedFile counts the reads.
+// countedFile counts the reads and their bytes.
 type countedFile struct {
 	vfs.File
-	reads int
+	reads, bytes int
 }
 
 func (f *countedFile) ReadAt(p []byte, off int64) (int, error) {
 	f.reads++
+	f.bytes += len(p)
 	return f.File.ReadAt(p, off)
 }
 
@@ -33,7 +34,7 @@ func TestReadsOfScan(t *testing.T) {
 			f := &countedFile{File: file}
 			r := open(t, f, cache.New(size))
 			groups := len(r.index.groups)
-			if h, pin, stored, err := r.head(0, false, false); err != nil || len(h.HeapUnits) < 3 || groups < 3 {
+			if h, pin, stored, err := r.head(0, nil, false, false); err != nil || len(h.HeapUnits) < 3 || groups < 3 {
 				t.Fatalf("the file is too small: %d groups, %v", groups, err)
 			} else {
 				pin.Release()
@@ -71,7 +72,7 @@ func TestUnreadableRest(t *testing.T) {
 		to   int64
 		want error
 	}{{e.off + int64(e.len), errBroken}, {0, nil}} {
-		f.from, f.to = e.off+int64(e.head), c.to
+		f.from, f.to = e.off+int64(e.headEnd()), c.to
 		it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq})
 		if !it.SeekGE(nil) {
 			t.Fatal(it.Err())
@@ -93,7 +94,7 @@ func TestDamagedHeads(t *testing.T) {
 	r := open(t, fileOf(t, data), nil)
 	refused := 0
 	for _, e := range r.index.groups {
-		for at := e.off; at < e.off+int64(e.head-sumBytes); at++ {
+		for at := e.headOff(); at < e.off+int64(e.headEnd()-sumBytes); at++ {
 			p := bytes.Clone(data)
 			p[at] ^= 0x41
 			fixSums(p)
@@ -120,5 +121,92 @@ func TestDamagedHeads(t *testing.T) {
 	}
 	if refused == 0 {
 		t.Error("no row was refused")
+	}
+}
+
+// TestReadOfGet counts the reads of gets without a cache and their bytes: a head,
+// one heap unit and the units between.
+func TestReadOfGet(t *testing.T) {
+	entries := uniform(2000)
+	o := writerOptions()
+	o.Compression = CompressionNone
+	file, _ := write(t, o, entries)
+	f := &countedFile{File: file}
+	r := open(t, f, cache.New(0))
+	whole, read := 0, 0
+	var row Row
+	defer row.Release()
+	for i := range entries {
+		e := &r.index.groups[r.index.seek(entries[i].user)]
+		f.reads, f.bytes = 0, 0
+		_, _, ok, err := r.Get(entries[i].user, codec.KeyHash(entries[i].user), codec.MaxSeq, &row)
+		if err != nil || !ok || f.reads != 1 {
+			t.Fatalf("row %d: %d reads, found %t, %v", i, f.reads, ok, err)
+		}
+		if d := diff(&entries[i], &row); !entries[i].del && d != "" {
+			t.Fatalf("row %d: %s", i, d)
+		}
+		whole, read = whole+e.len, read+f.bytes
+	}
+	if read*4 > whole*3 {
+		t.Errorf("%d bytes were read of groups of %d", read, whole)
+	}
+}
+
+// TestUnitsOfIndex reads files whose index names other heap units: a get returns the same,
+// with another read, and Verify refuses the file unless nothing has changed.
+func TestUnitsOfIndex(t *testing.T) {
+	entries := uniform(900)
+	entries = append(entries, newEntry("p9", "often", 1, false, entries[0].props))
+	for i := range 800 { // versions of one key in several units
+		e := newEntry("p9", "often", uint64(i+2), false, entries[i/50*50].props)
+		entries = append(entries, e)
+	}
+	entries = sortEntries(entries)
+	file, info := write(t, writerOptions(), entries)
+	data := bytesOf(t, file, info.Size)
+	r := open(t, file, nil)
+	if err := readAll(t, file, entries, "whole file"); err != nil {
+		t.Fatal(err)
+	}
+	from := int(r.footer.index.off) + bytes.LastIndex(data[r.footer.index.off:r.footer.index.end()], r.index.largest) + len(r.index.largest)
+	end := int(r.footer.index.end()) - sumBytes
+	if end-from < 3*indexUnitBytes {
+		t.Fatalf("%d bytes of units", end-from)
+	}
+	refused := 0
+	for at := from; at < end; at++ {
+		for _, bit := range []byte{1, 0x80} {
+			p := bytes.Clone(data)
+			p[at] ^= bit
+			fixSums(p)
+			changed, err := Open(fileOf(t, p), readerOptions(cache.New(0)))
+			if err != nil {
+				wantCorrupt(t, err, "open")
+				refused++
+				continue
+			}
+			var row Row
+			for i := 0; i < len(entries); i += 7 {
+				e := &entries[i]
+				seq, _, ok, err := changed.Get(e.user, codec.KeyHash(e.user), e.seq, &row)
+				if err != nil || !ok || seq != e.seq {
+					t.Fatalf("byte %d, row %d: sequence %d, found %t, %v", at, i, seq, ok, err)
+				}
+				if d := diff(e, &row); !e.del && d != "" {
+					t.Fatalf("byte %d, row %d: %s", at, i, d)
+				}
+			}
+			row.Release()
+			if at%5 == 0 {
+				if err := changed.Verify(t.Context()); err != nil {
+					wantCorrupt(t, err, "verify")
+					refused++
+				}
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("no file was refused")
 	}
 }

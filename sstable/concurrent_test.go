@@ -64,7 +64,7 @@ func TestArrangedHead(t *testing.T) {
 		c := cache.New(4 << 20)
 		r := open(t, f, c)
 		arranged := func() bool {
-			h, pin, _, err := r.head(0, false, true)
+			h, pin, _, err := r.head(0, nil, false, true)
 			if err != nil {
 				t.Fatal(err)
 			}

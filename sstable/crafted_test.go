@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
-	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
+	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
 )
 
 // sparse is a file with a beginning and an end, and zeros between them that take no
@@ -35,7 +35,7 @@ func (s *sparse) ReadAt(p []byte, off int64) (int, error) {
 // large as the file. A sparse file of that size costs nothing.
 func TestSectionLimits(t *testing.T) {
 	const huge = 400 << 20
-	b := rowgroup.Bind(testDB, testFile)
+	b := checksum.Bind(testDB, testFile)
 	for i, name := range []string{"shapes", "index", "filter", "bounds"} {
 		t.Run(name, func(t *testing.T) {
 			var body []byte

@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -153,9 +154,9 @@ func TestMovedSections(t *testing.T) {
 		_, err := Open(fileOf(t, data), o)
 		wantCorrupt(t, err, name)
 	}
-	b := rowgroup.Bind(testDB, testFile)
+	b := checksum.Bind(testDB, testFile)
 	section := b.AppendSum([]byte("some section"), 0, 100)
-	if !b.Check(section, 100) || b.Check(section, 101) || rowgroup.Bind(testDB, testFile+1).Check(section, 100) {
+	if !b.Check(section, 100) || b.Check(section, 101) || checksum.Bind(testDB, testFile+1).Check(section, 100) {
 		t.Fatal("a sum is right at another offset or in another file, or wrong at its own")
 	}
 }
@@ -205,7 +206,7 @@ func TestBlockOfAnotherLength(t *testing.T) {
 	entries, data := small(t)
 	r := open(t, fileOf(t, data), nil)
 	for g := range r.index.groups {
-		h, pin, _, err := r.head(g, false, false)
+		h, pin, _, err := r.head(g, nil, false, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +240,7 @@ func verifyOnly(t testing.TB, data []byte) error {
 func TestNewerVersion(t *testing.T) {
 	_, data := small(t)
 	binary.LittleEndian.PutUint32(data[8:], version+1)
-	binary.LittleEndian.PutUint64(data[headerBytes-sumBytes:], rowgroup.Bind(testDB, testFile).Sum(data[:headerBytes-sumBytes], 0))
+	binary.LittleEndian.PutUint64(data[headerBytes-sumBytes:], checksum.Bind(testDB, testFile).Sum(data[:headerBytes-sumBytes], 0))
 	if _, err := Open(fileOf(t, data), readerOptions(nil)); !errors.Is(err, ErrNewerFormat) || errors.Is(err, corrupt.ErrCorrupt) {
 		t.Fatalf("error %v, want ErrNewerFormat", err)
 	}

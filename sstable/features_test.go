@@ -10,7 +10,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/feature"
-	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
+	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
 )
 
 // withFeatures returns a file with features and an extension area. change may damage
@@ -92,7 +92,7 @@ func TestVersionOfFooter(t *testing.T) {
 	data[8] = 1
 	fixSums(data)
 	// The sum of the footer of version 2 is wrong for that of version 1, so set it too.
-	b := rowgroup.Bind(testDB, testFile)
+	b := checksum.Bind(testDB, testFile)
 	at := len(data) - footerBytes1
 	data = b.AppendSum(data[:len(data)-sumBytes], at, int64(at))
 	_, err := Open(fileOf(t, data), readerOptions(nil))

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 
+	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
@@ -17,7 +18,7 @@ import (
 //	XXH64(bytes) xor f(file, offset of the section)
 //
 // so that a section at another offset, or in another file, is refused
-// (rowgroup.Binding). A group consists of several sections.
+// (checksum.Binding). A group consists of several sections.
 //
 // Header, 48 bytes
 //
@@ -44,12 +45,21 @@ import (
 //	      12  u32 length of the group
 //	      16  u16 rows
 //	      18  u16 length of the separator
-//	      20  u32 flags: 1 = the group begins with an older version of the last user
+//	      20  u16 flags: 1 = the group begins with an older version of the last user
 //	          key of the group before
+//	      22  u16 length of the heap units before the head; 0 in version 1
 //	   separators: a separator is a user key or a prefix of one; it is greater than
 //	   all keys of the group before (or equal, with flag 1) and not greater than the
 //	   first key of the group
 //	   u16 length and bytes of the smallest internal key, then of the largest
+//	   not in version 1: for each group
+//	       u8 heap units, or 0 if a get reads the group whole; for each
+//	           0  u32 stored length, sum included
+//	           4  u16 how many bytes the separator has in common with that of the group
+//	           6  u16 length of its other bytes, and these bytes
+//	       the separator of a unit is greater than all keys of the unit before (or
+//	       equal, if that has versions of the same key) and not greater than its first
+//	       key; that of the first unit is empty
 //
 // Filter: blocks of 64 bytes, see filter.go.
 //
@@ -98,7 +108,8 @@ const (
 	knownFeatures = 0
 
 	indexEntryBytes = 24
-	flagContinues   = 1 // part of the file format
+	maxIndexUnits   = 255 // of a group
+	flagContinues   = 1   // part of the file format
 )
 
 // Kinds of blocks in the cache.
@@ -109,7 +120,7 @@ const (
 	kindBounds
 )
 
-func appendHeader(dst []byte, b rowgroup.Binding, dbid [16]byte, number uint64) []byte {
+func appendHeader(dst []byte, b checksum.Binding, dbid [16]byte, number uint64) []byte {
 	from := len(dst)
 	dst = append(dst, magic...)
 	dst = binary.LittleEndian.AppendUint32(dst, version)
@@ -143,7 +154,7 @@ func footerLen(version uint32) int64 {
 	return footerBytes
 }
 
-func appendFooter(dst []byte, b rowgroup.Binding, dbid [16]byte, number uint64, f footer, off int64) []byte {
+func appendFooter(dst []byte, b checksum.Binding, dbid [16]byte, number uint64, f footer, off int64) []byte {
 	from := len(dst)
 	for _, n := range []uint64{f.extensions.off, f.extensions.len, f.required, f.optional} {
 		dst = binary.LittleEndian.AppendUint64(dst, n)

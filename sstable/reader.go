@@ -10,6 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/feature"
+	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -19,7 +20,7 @@ import (
 type Reader struct {
 	f      vfs.File
 	o      ReaderOptions
-	bind   rowgroup.Binding
+	bind   checksum.Binding
 	size   int64
 	footer footer
 	foot   int64 // offset of the footer
@@ -37,7 +38,7 @@ func Open(f vfs.File, o ReaderOptions) (*Reader, error) {
 	if o.Cache == nil {
 		o.Cache = cache.New(0)
 	}
-	r := &Reader{f: f, o: o, bind: rowgroup.Bind(o.DBID, o.Number)}
+	r := &Reader{f: f, o: o, bind: checksum.Bind(o.DBID, o.Number)}
 	size, err := f.Size()
 	if err != nil {
 		return nil, fmt.Errorf("size of %s: %w", o.Name, err)
@@ -284,7 +285,7 @@ func (r *Reader) Close() error {
 
 // Sizes in memory.
 const (
-	groupEntryBytes = 64
+	groupEntryBytes = 96
 	hintBytes       = 8
 )
 
@@ -321,7 +322,7 @@ func (r *Reader) Get(key []byte, keyHash uint64, snap uint64, row *Row) (seq uin
 		return 0, 0, false, nil
 	}
 	for g := r.index.seek(key); ; {
-		h, pin, stored, err := r.headByRows(g, true, true, 1)
+		h, pin, stored, err := r.headByRows(g, key, true, true, 1)
 		if err != nil {
 			return 0, 0, false, err
 		}

@@ -198,7 +198,7 @@ func TestSelectKeepsColumns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h, pin, _, err := r.head(0, false, true)
+	h, pin, _, err := r.head(0, nil, false, true)
 	if err != nil || h.arranged {
 		t.Errorf("laid out by rows: %v, error %v", h.arranged, err)
 	}

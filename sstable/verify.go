@@ -99,10 +99,10 @@ type verifier struct {
 func (v *verifier) group(g int) error {
 	r, e, h := v.r, &v.r.index.groups[g], &v.h
 	v.buf = append(v.buf[:0], make([]byte, e.head)...)
-	if err := r.readSection(v.buf, e.off, "head"); err != nil {
+	if err := r.readSection(v.buf, e.headOff(), "head"); err != nil {
 		return err
 	}
-	if err := h.Decode(v.buf, e.off, e.len, r.shapes); err != nil {
+	if err := h.Decode(v.buf, e.off, e.before, e.len, r.shapes); err != nil {
 		return r.corruptf(e.off, "%v", err)
 	}
 	if h.Rows() != e.rows {
@@ -123,7 +123,33 @@ func (v *verifier) group(g int) error {
 	if next := r.index.groups[g+1:]; len(next) > 0 && bytes.Compare(next[0].separator, v.key[:len(v.key)-codec.TrailerLen]) < 0 {
 		return r.corruptf(e.off, "group reaches into the next")
 	}
+	if !v.checkUnits(e) {
+		return r.corruptf(e.off, "index has other heap units")
+	}
 	return v.values(e)
+}
+
+// checkUnits reports whether the heap units of the group are as the index says.
+func (v *verifier) checkUnits(e *groupEntry) bool {
+	if len(e.units) == 0 {
+		return true
+	}
+	p := e.units
+	for i := range v.h.HeapUnits {
+		unit := &v.h.HeapUnits[i]
+		u, rest, ok := nextUnit(p)
+		if !ok || u.stored != unit.Stored {
+			return false
+		}
+		p = rest
+		if first := unit.First; first > 0 {
+			before := u.compare(v.h.AppendKey(nil, first-1), e.separator)
+			if u.compare(v.h.AppendKey(nil, first), e.separator) < 0 || before > 0 || before == 0 && !v.h.Same(first) {
+				return false
+			}
+		}
+	}
+	return len(p) == 0
 }
 
 // entry checks the key of a row.
@@ -181,16 +207,19 @@ func (v *verifier) count(seq uint64, kind codec.Kind, again bool) {
 }
 
 // values checks the heap units and value blocks of the group, and that there are no
-// other bytes after its head.
+// other bytes beside its head.
 func (v *verifier) values(e *groupEntry) error {
 	r, h := v.r, &v.h
-	at := e.off + int64(e.head)
+	at, end := e.off, e.off+int64(e.headEnd())
 	row := &v.row
 	row.pins.r, row.pins.only = r, -1
 	row.Attach(h, &row.pins)
 	defer row.Release()
 	for i := range h.HeapUnits {
 		u := &h.HeapUnits[i]
+		if at == e.headOff() {
+			at = end
+		}
 		if u.Off != at {
 			return r.corruptf(at, "bytes between heap units")
 		}
@@ -204,6 +233,7 @@ func (v *verifier) values(e *groupEntry) error {
 			return err
 		}
 	}
+	at = max(at, end)
 	for i := range h.ValueBlocks {
 		if h.ValueBlocks[i].Off != at {
 			return r.corruptf(at, "bytes between value blocks")

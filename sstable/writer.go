@@ -7,6 +7,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -19,30 +20,32 @@ const writeBytes = 256 << 10
 type Writer struct {
 	f    vfs.File
 	o    WriterOptions
-	bind rowgroup.Binding
+	bind checksum.Binding
 
 	buf     []byte // not yet written
 	written int64  // bytes of the file before buf
 	hash    *xxhash.Digest
 
-	shapes *rowgroup.Shapes
-	group  rowgroup.Builder
-	groups []groupEntry
-	keys   []byte   // separators of the groups
-	hashes []uint64 // of user keys
-	bounds []byte   // encoded bounds of the groups
-	last   []byte   // internal key
-	first  []byte   // internal key of the file's first entry
-	ended  []byte   // last user key of the group before; nil in the first group
-	info   Info
-	err    error
+	shapes            *rowgroup.Shapes
+	group             rowgroup.Builder
+	groups            []groupEntry
+	keys              []byte   // separators of the groups
+	units             []byte   // of the index
+	hashes            []uint64 // of user keys
+	bounds            []byte   // encoded bounds of the groups
+	last              []byte   // internal key
+	first             []byte   // internal key of the file's first entry
+	ended             []byte   // last user key of the group before; nil in the first group
+	unitKey, unitLast []byte   // scratch of appendUnits
+	info              Info
+	err               error
 }
 
 // NewWriter returns a Writer for the empty file f, which the caller closes. Add or
 // Finish returns the error of invalid options.
 func NewWriter(f vfs.File, o WriterOptions) *Writer {
 	o, err := o.withDefaults()
-	w := &Writer{f: f, o: o, bind: rowgroup.Bind(o.DBID, o.Number), hash: xxhash.New(), shapes: rowgroup.NewShapes(), err: err}
+	w := &Writer{f: f, o: o, bind: checksum.Bind(o.DBID, o.Number), hash: xxhash.New(), shapes: rowgroup.NewShapes(), err: err}
 	w.buf = appendHeader(make([]byte, 0, writeBytes+rowgroup.MaxBytes*2), w.bind, o.DBID, o.Number)
 	return w
 }
@@ -134,13 +137,38 @@ func (w *Writer) endGroup() error {
 	e.rows = w.group.Rows()
 	from := len(w.buf)
 	w.bounds = w.group.AppendBounds(w.bounds, w.shapes)
-	w.buf, e.head = w.group.AppendTo(w.buf, e.off, w.bind, rowgroup.Compression(w.o.Compression))
+	w.buf, e.before, e.head = w.group.AppendTo(w.buf, e.off, w.bind, rowgroup.Compression(w.o.Compression))
 	e.len = len(w.buf) - from
+	w.appendUnits(e)
 	w.group.Reset()
 	if len(w.buf) >= writeBytes {
 		return w.flush()
 	}
 	return nil
+}
+
+// appendUnits adds the heap units of the current group to the index. A get reads a group
+// with one unit, or with value blocks, whole.
+func (w *Writer) appendUnits(e *groupEntry) {
+	units, n := w.group.HeapUnits(), e.head
+	for i := range units {
+		n += units[i].Stored
+	}
+	if len(units) < 2 || len(units) > maxIndexUnits || n < e.len {
+		w.units = append(w.units, 0)
+		return
+	}
+	w.units = append(w.units, byte(len(units)))
+	for i := range units {
+		var separator []byte
+		if first := units[i].First; first > 0 {
+			w.unitLast = w.group.AppendKey(w.unitLast[:0], first-1)
+			w.unitKey = w.group.AppendKey(w.unitKey[:0], first)
+			n := min(rowgroup.CommonLen(w.unitKey, w.unitLast)+1, len(w.unitKey))
+			separator = w.unitKey[:n]
+		}
+		w.units = appendUnit(w.units, units[i].Stored, separator, e.separator)
+	}
 }
 
 func (w *Writer) flush() error {
@@ -155,7 +183,7 @@ func (w *Writer) flush() error {
 
 // Size returns about how large the file would be if it were finished now.
 func (w *Writer) Size() int64 {
-	tail := w.shapes.Size() + len(w.groups)*indexEntryBytes + len(w.keys) + len(w.bounds) + len(w.hashes)*filterBitsPerKey/8
+	tail := w.shapes.Size() + len(w.groups)*indexEntryBytes + len(w.keys) + len(w.units) + len(w.bounds) + len(w.hashes)*filterBitsPerKey/8
 	return w.written + int64(len(w.buf)+w.group.Logical()/2+tail+footerBytes)
 }
 
@@ -183,7 +211,7 @@ func (w *Writer) finish() error {
 		minSeq: w.info.MinSeq, maxSeq: w.info.MaxSeq, keys: uint64(len(w.hashes)),
 	}
 	f.shapes = w.section(w.shapes.AppendTo)
-	f.index = w.section(func(dst []byte) []byte { return appendIndex(dst, w.groups, w.first, w.last) })
+	f.index = w.section(func(dst []byte) []byte { return append(appendIndex(dst, w.groups, w.first, w.last), w.units...) })
 	f.filter = w.section(func(dst []byte) []byte { return appendFilter(dst, w.hashes) })
 	f.bounds = w.section(func(dst []byte) []byte { return append(w.shapes.AppendColumns(dst), w.bounds...) })
 	for _, s := range f.spans() {
@@ -218,6 +246,6 @@ func (w *Writer) Abort() {
 	if w.err == nil {
 		w.err = errAborted
 	}
-	w.buf, w.hashes, w.groups, w.keys, w.bounds = nil, nil, nil, nil, nil
+	w.buf, w.hashes, w.groups, w.keys, w.units, w.bounds = nil, nil, nil, nil, nil, nil
 	w.group = rowgroup.Builder{}
 }

@@ -15,9 +15,10 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
 )
 
-var bound = Bind([16]byte{1, 2, 3}, 4)
+var bound = checksum.Bind([16]byte{1, 2, 3}, 4)
 
 // build encodes a group of rows with the given user keys. props returns the properties
 // of a row, nil for a tombstone. build returns the decoded head and the bytes of the
@@ -50,12 +51,13 @@ func build(t testing.TB, users [][]byte, props func(i int) edm.Properties) (*Hea
 		last = user
 	}
 	const off = 4096
-	data, head := g.AppendTo(nil, off, bound, Fast)
-	if !bound.Check(data[:head], off) {
+	data, before, head := g.AppendTo(nil, off, bound, Fast)
+	section := data[before : before+head : before+head]
+	if !bound.Check(section, off+int64(before)) {
 		t.Fatal("head has a wrong sum")
 	}
 	h := new(Head)
-	if err := h.Decode(data[:head], off, len(data), list(known...)); err != nil {
+	if err := h.Decode(section, off, before, len(data), list(known...)); err != nil {
 		t.Fatal(err)
 	}
 	return h, data
@@ -244,7 +246,7 @@ func TestCraftedHeads(t *testing.T) {
 			t.Fatalf("%s: %x is not in the head", name, pattern)
 		}
 		change(data[at:])
-		if err := new(Head).Decode(data, h.off, len(data)+1<<20, shapes); err == nil {
+		if err := new(Head).Decode(data, h.off, 0, len(data)+1<<20, shapes); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
@@ -296,7 +298,7 @@ func TestArrangeUnusedSection(t *testing.T) {
 	data[at] = 1
 	data = slices.Delete(data, len(data)-SumBytes-rows+1, len(data)-SumBytes)
 	h := new(Head)
-	if err := h.Decode(data, 0, len(data), list(codec.NewShape(props(0)))); err != nil {
+	if err := h.Decode(data, 0, 0, len(data), list(codec.NewShape(props(0)))); err != nil {
 		t.Fatal(err)
 	}
 	checkArrange(t, h, blocks{data})
@@ -321,7 +323,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		var h Head
-		if h.Decode(bytes.Clone(data), 0, len(data)+1<<20, shapes) != nil {
+		if h.Decode(bytes.Clone(data), 0, 0, len(data)+1<<20, shapes) != nil {
 			return
 		}
 		for row := range h.Rows() {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
 )
 
 // Head is a decoded head. Decode has checked every offset in it, so that later uses
@@ -77,9 +78,9 @@ func (h *Head) MemBytes() int {
 }
 
 // Decode reads the head in data, whose sum the caller has verified. off is the offset
-// of the group in the file, group its length. Decode reuses the memory of h, and h
-// keeps data.
-func (h *Head) Decode(data []byte, off int64, group int, shapes *codec.ShapeList) error {
+// of the group in the file, group its length, and before the length of the heap units
+// before the head. Decode reuses the memory of h, and h keeps data.
+func (h *Head) Decode(data []byte, off int64, before, group int, shapes *codec.ShapeList) error {
 	c := &cursor{p: data[:len(data)-SumBytes]}
 	h.data, h.off = data, off
 	h.rows = c.u16()
@@ -102,7 +103,7 @@ func (h *Head) Decode(data []byte, off int64, group int, shapes *codec.ShapeList
 	if c.bad {
 		return errors.New("head ends early")
 	}
-	if err := h.decodeHeapUnits(heapUnitDir, len(data), group); err != nil {
+	if err := h.decodeHeapUnits(heapUnitDir, before, group); err != nil {
 		return err
 	}
 	if err := h.decodeSections(c, sections, shapes); err != nil {
@@ -123,11 +124,15 @@ func (h *Head) Decode(data []byte, off int64, group int, shapes *codec.ShapeList
 	return h.decodeValueBlocks(valueBlockDir, group)
 }
 
-// decodeHeapUnits reads the directory of heap units. next is the offset of the first
-// unit in the group.
-func (h *Head) decodeHeapUnits(dir []byte, next, group int) error {
+// decodeHeapUnits reads the directory of heap units. The head is after before bytes of
+// them.
+func (h *Head) decodeHeapUnits(dir []byte, before, group int) error {
 	h.HeapUnits = h.HeapUnits[:0]
+	next, last := 0, -1
 	for ; len(dir) > 0; dir = dir[heapUnitDirBytes:] {
+		if next == before {
+			next, last = next+len(h.data), next
+		}
 		u := HeapUnit{
 			Index:  len(h.HeapUnits),
 			First:  le16(dir, 0),
@@ -148,6 +153,9 @@ func (h *Head) decodeHeapUnits(dir []byte, next, group int) error {
 		u.base, u.Raw = int(from), int(to-from)
 		next += u.Stored
 		h.HeapUnits = append(h.HeapUnits, u)
+	}
+	if last != before && before > 0 {
+		return errors.New("head is within a heap unit")
 	}
 	if n := len(h.HeapUnits); n == 0 && (h.heapOffsets.step != 0 || h.heapOffsets.base != 0) || n > 0 && (h.HeapUnits[0].First != 0 || h.HeapUnits[0].base != 0) {
 		return errors.New("heap units do not begin with the first row")
@@ -364,11 +372,25 @@ func (h *Head) Version(row int) (seq uint64, kind codec.Kind) {
 func (h *Head) Timestamp(row int) edm.Ticks { return edm.Ticks(h.times.at(h.data, row)) }
 
 // AppendTo appends the encoded group, whose offset in the file is off, and returns the
-// length of its head.
-func (g *Builder) AppendTo(dst []byte, off int64, b Binding, comp Compression) (out []byte, head int) {
+// length of its head and of the heap units before that.
+func (g *Builder) AppendTo(dst []byte, off int64, b checksum.Binding, comp Compression) (out []byte, before, head int) {
 	heap, heapOffsets := g.layout()
 	g.cutHeapUnits(heapOffsets)
 	from := len(dst)
+	block := func(raw []byte) (at int64, stored int) {
+		start := len(dst)
+		dst = b.AppendSum(appendStored(dst, raw, comp), start, off+int64(start-from))
+		return int64(start - from), len(dst) - start
+	}
+	units := func(units []HeapUnit) {
+		for i := range units {
+			u := &units[i]
+			u.Off, u.Stored = block(heap[u.base : u.base+u.Raw])
+		}
+	}
+	n := g.unitsBefore()
+	units(g.heapUnits[:n])
+	before = len(dst) - from
 	dst = g.appendKeys(dst)
 	dst = appendUnsigned(dst, g.seqs)
 	g.fillTimes()
@@ -385,26 +407,43 @@ func (g *Builder) AppendTo(dst []byte, off int64, b Binding, comp Compression) (
 	}
 	end := len(dst) // of the head; its sum is written when the directories are complete
 	dst = append(dst, make([]byte, SumBytes)...)
-	block := func(dirOff int, raw []byte) {
-		start := len(dst)
-		dst = b.AppendSum(appendStored(dst, raw, comp), start, off+int64(start-from))
-		binary.LittleEndian.PutUint32(dst[dirOff:], uint32(start-from))
-		binary.LittleEndian.PutUint32(dst[dirOff+4:], uint32(len(dst)-start))
-	}
-	for _, u := range g.heapUnits {
-		binary.LittleEndian.PutUint16(dst[dir:], uint16(u.First))
-		block(dir+4, heap[u.base:u.base+u.Raw])
+	units(g.heapUnits[n:])
+	entry := func(row, property int, at int64, stored int) {
+		binary.LittleEndian.PutUint16(dst[dir:], uint16(row))
+		binary.LittleEndian.PutUint16(dst[dir+2:], uint16(property))
+		binary.LittleEndian.PutUint32(dst[dir+4:], uint32(at))
+		binary.LittleEndian.PutUint32(dst[dir+8:], uint32(stored))
 		dir += heapUnitDirBytes
 	}
-	for _, e := range g.valueBlocks {
-		binary.LittleEndian.PutUint16(dst[dir:], uint16(e.row))
-		binary.LittleEndian.PutUint16(dst[dir+2:], uint16(e.property))
-		binary.LittleEndian.PutUint32(dst[dir+12:], uint32(e.to-e.from))
-		block(dir+4, g.big[e.from:e.to])
-		dir += valueBlockDirBytes
+	for _, u := range g.heapUnits {
+		entry(u.First, 0, u.Off, u.Stored)
 	}
-	binary.LittleEndian.PutUint64(dst[end:], b.Sum(dst[from:end], off))
-	return dst, end + SumBytes - from
+	for _, e := range g.valueBlocks {
+		at, stored := block(g.big[e.from:e.to])
+		entry(e.row, e.property, at, stored)
+		binary.LittleEndian.PutUint32(dst[dir:], uint32(e.to-e.from))
+		dir += 4
+	}
+	binary.LittleEndian.PutUint64(dst[end:], b.Sum(dst[from+before:end], off+int64(before)))
+	return dst, before, end + SumBytes - from - before
+}
+
+// unitsBefore returns how many heap units are before the head. A reader of one row reads
+// the head, its unit and the units between. A value block is after all units.
+func (g *Builder) unitsBefore() int {
+	n := len(g.heapUnits) / 2
+	if len(g.valueBlocks) > 0 || n > 0 && g.heapUnits[n].base+n*SumBytes > MaxBefore {
+		return 0
+	}
+	return n
+}
+
+// HeapUnits returns the heap units of the group that AppendTo encoded, valid until Reset.
+func (g *Builder) HeapUnits() []HeapUnit { return g.heapUnits }
+
+// AppendKey appends the user key of a row.
+func (g *Builder) AppendKey(dst []byte, row int) []byte {
+	return append(append(dst, g.key(row)...), EndOfKey)
 }
 
 // appendTo appends the section with its columns.
