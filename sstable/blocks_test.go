@@ -2,7 +2,9 @@ package sstable
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
@@ -208,5 +210,43 @@ func TestUnitsOfIndex(t *testing.T) {
 	}
 	if refused == 0 || verified == 0 {
 		t.Errorf("Open refused %d files, Verify %d", refused, verified)
+	}
+}
+
+// TestPlaceOfHead reads files whose index has the head of the first group elsewhere:
+// Open or each reader of the group refuses them.
+func TestPlaceOfHead(t *testing.T) {
+	entries := uniform(900)
+	file, info := write(t, writerOptions(), entries)
+	data := bytesOf(t, file, info.Size)
+	r := open(t, file, nil)
+	e := r.index.groups[0]
+	if e.before == 0 || len(e.units) == 0 {
+		t.Fatalf("%d bytes before the head, %d of units", e.before, len(e.units))
+	}
+	at := int(r.footer.index.off) + 4 + 22
+	for _, before := range []int{0, 1, e.before - 1, e.before + 1, e.before + e.head, e.len - e.head, e.len - e.head + 1, e.len, 1<<16 - 1} {
+		p := bytes.Clone(data)
+		binary.LittleEndian.PutUint16(p[at:], uint16(before))
+		fixSums(p)
+		changed, err := Open(fileOf(t, p), readerOptions(cache.New(0)))
+		if err != nil {
+			wantCorrupt(t, err, "open")
+			continue
+		}
+		if before > e.len-e.head {
+			t.Errorf("%d bytes before the head in a group of %d: Open accepted", before, e.len)
+		}
+		var row Row
+		_, _, _, err = changed.Get(entries[0].user, codec.KeyHash(entries[0].user), codec.MaxSeq, &row)
+		wantCorrupt(t, err, fmt.Sprintf("get, %d bytes before the head", before))
+		row.Release()
+		it := changed.NewIterator(IterOptions{Snapshot: codec.MaxSeq})
+		if it.SeekGE(nil) {
+			t.Errorf("scan, %d bytes before the head: accepted", before)
+		}
+		wantCorrupt(t, it.Err(), "scan")
+		it.Close()
+		wantCorrupt(t, changed.Verify(t.Context()), "verify")
 	}
 }

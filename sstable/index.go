@@ -104,10 +104,10 @@ func (e *groupEntry) decodeUnits(p []byte) (rest []byte, ok bool) {
 		if next == e.before {
 			next += e.head
 		}
-		if next += u.stored; next > e.len {
+		if u.stored > e.len-next {
 			return nil, false
 		}
-		rest = after
+		next, rest = next+u.stored, after
 	}
 	e.units = from[:len(from)-len(rest)]
 	return rest, true
