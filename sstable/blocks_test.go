@@ -213,9 +213,9 @@ func TestUnitsOfIndex(t *testing.T) {
 	}
 }
 
-// TestPlaceOfHead reads files whose index has the head of the first group elsewhere:
+// TestOffsetOfHead reads files whose index has the head of the first group elsewhere:
 // Open or each reader of the group refuses them.
-func TestPlaceOfHead(t *testing.T) {
+func TestOffsetOfHead(t *testing.T) {
 	entries := uniform(900)
 	file, info := write(t, writerOptions(), entries)
 	data := bytesOf(t, file, info.Size)
