@@ -2,7 +2,7 @@ package main
 
 import (
 	"errors"
-	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -79,10 +79,10 @@ func (a *app) measure(cmd *cobra.Command, r *bench.Run, shape, only string) erro
 			{"workload", w.Name},
 			{"of", w.Op},
 			{"ops", res.Ops},
-			{"ops/s", int64(res.OpsPerSecond())},
-			{"cpu us/op", fmt.Sprintf("%.3f", res.PerOp(res.CPU)/float64(time.Microsecond))},
-			{"p50 us", micros(res.Quantile(0.5))},
-			{"p99 us", micros(res.Quantile(0.99))},
+			{"ops_per_s", int64(res.OpsPerSecond())},
+			{"cpu_us_per_op", rounded(res.PerOp(res.CPU)/float64(time.Microsecond), 1000)},
+			{"p50_us", micros(res.Quantile(0.5))},
+			{"p99_us", micros(res.Quantile(0.99))},
 		})
 	}
 	if len(list) == 0 {
@@ -91,6 +91,7 @@ func (a *app) measure(cmd *cobra.Command, r *bench.Run, shape, only string) erro
 	return a.printer().List(list[0].Names(), list)
 }
 
-func micros(d time.Duration) string {
-	return fmt.Sprintf("%.1f", float64(d)/float64(time.Microsecond))
-}
+func micros(d time.Duration) float64 { return rounded(float64(d)/float64(time.Microsecond), 10) }
+
+// rounded returns f rounded to a multiple of 1/parts.
+func rounded(f, parts float64) float64 { return math.Round(f*parts) / parts }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -8,6 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -28,22 +31,34 @@ needs --yes. After an interruption the same command goes on.` + where.Help,
 			if err := a.confirm(cmd.Context(), yes, "delete all entities of table %s in %s", args[0], a.dataName()); err != nil {
 				return err
 			}
-			n, bar := int64(0), a.newBar("clear", 0)
-			err := a.writeStore(func(s store.Store) (err error) {
-				n, err = bulk.Clear(cmd.Context(), s, args[0], func(rows int64) { bar.Set(rows, 0) })
-				return err
-			})
-			bar.Done()
-			if err != nil && n > 0 {
-				err = fmt.Errorf("%w (%s deleted; clear again to continue)", err, formatPlural(n, "row"))
-			}
-			if err == nil {
-				a.note("deleted %s of table %s", formatPlural(n, "row"), args[0])
-			}
-			return a.ofTable(args[0], err)
+			return a.deleteRows(cmd.Context(), "clear", args[0], nil)
 		},
 	}
 	a.where.Add(cmd.PersistentFlags())
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	yesFlag(cmd, &yes)
 	return cmd
+}
+
+// deleteRows deletes the entities of a table that a filter keeps, or all if it is nil, and
+// says how many these were.
+func (a *app) deleteRows(ctx context.Context, name, table string, e *filter.Expr) error {
+	var n bulk.Deleted
+	bar := a.newBar(name, 0)
+	err := a.writeStore(func(s store.Store) (err error) {
+		n, err = bulk.Delete(ctx, s, table, e, func(rows int64) { bar.Set(rows, 0) })
+		return err
+	})
+	bar.Done()
+	switch {
+	case err == nil:
+		a.note("deleted %s of table %s", formatPlural(n.Rows, "row"), table)
+	case errors.Is(err, context.Canceled):
+		a.note("deleted %s of table %s; repeat the command to continue", formatPlural(n.Rows, "row"), table)
+	case n.Rows > 0:
+		err = fmt.Errorf("%w (%s deleted; repeat the command to continue)", err, formatPlural(n.Rows, "row"))
+	}
+	if err == nil && n.Changed > 0 {
+		a.note("kept %s that changed meanwhile; repeat the command to check again", formatPlural(n.Changed, "row"))
+	}
+	return a.ofTable(table, err)
 }

@@ -32,6 +32,9 @@ func newCount(a *app) *cobra.Command {
 			n, bar := int64(0), a.newBar("count", 0)
 			err = a.snapshot(func(s reader) error {
 				n, err = bulk.Count(cmd.Context(), s, args[0], store.Query{Filter: e}, func(rows int64) { bar.Set(rows, 0) })
+				if err == nil && n == 0 {
+					a.unmatched(cmd.Context(), s, args[0], e, nil)
+				}
 				return err
 			})
 			bar.Done()

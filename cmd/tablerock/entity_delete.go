@@ -1,19 +1,41 @@
 package main
 
 import (
+	"context"
+	"fmt"
+
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/store"
 )
 
 func newEntityDelete(a *app) *cobra.Command {
-	var etag string
+	var etag, condition string
+	var yes bool
 	cmd := &cobra.Command{
-		Use:   "delete TABLE PARTITIONKEY ROWKEY",
-		Short: "Delete an entity",
-		Args:  arguments(3, 3),
+		Use:   "delete TABLE [PARTITIONKEY ROWKEY]",
+		Short: "Delete an entity, or those that match a filter",
+		Long: `Delete the entity with a key, or all entities that match --filter. For a filter it
+shows their number and asks on a terminal; elsewhere it needs --yes. An entity that
+somebody changes meanwhile is kept. After an interruption the same command goes on.
+
+  tablerock entity delete Orders --filter "Total eq 0 and PartitionKey lt '2024'"` + where.Help,
+		Args: arguments(1, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("filter") {
+				if len(args) > 1 || cmd.Flags().Changed("if-match") {
+					return usagef("--filter excludes a key and --if-match: %s", cmd.UseLine())
+				}
+				return a.deleteMatches(cmd.Context(), args[0], condition, yes)
+			}
+			if len(args) < 3 {
+				return usagef("give a PartitionKey and a RowKey, or --filter: %s", cmd.UseLine())
+			}
 			if err := checkIfMatch(etag); err != nil {
 				return err
 			}
@@ -26,5 +48,42 @@ func newEntityDelete(a *app) *cobra.Command {
 		},
 	}
 	ifMatchFlag(cmd, &etag)
+	cmd.Flags().StringVar(&condition, "filter", "", "delete all entities that match this OData `expression`")
+	yesFlag(cmd, &yes)
 	return cmd
+}
+
+// deleteMatches deletes the entities that match a condition, after a question that says how
+// many there are.
+func (a *app) deleteMatches(ctx context.Context, table, condition string, yes bool) error {
+	e, err := filter.Parse(condition)
+	if err != nil {
+		return fmt.Errorf("--filter: %w", hint.Filter(condition, err))
+	}
+	if e == nil {
+		return usagef(`--filter is empty; "tablerock clear" deletes all entities of a table`)
+	}
+	if !yes {
+		if err := a.canAsk(fmt.Sprintf("delete entities of table %s in %s", table, a.dataName())); err != nil {
+			return err
+		}
+	}
+	n, bar := int64(0), a.newBar("count", 0)
+	err = a.snapshot(func(s reader) error {
+		n, err = bulk.Count(ctx, s, table, store.Query{Filter: e}, func(rows int64) { bar.Set(rows, 0) })
+		if err == nil && n == 0 {
+			a.unmatched(ctx, s, table, e, nil)
+		}
+		return err
+	})
+	bar.Done()
+	if err != nil {
+		return a.ofTable(table, err)
+	}
+	if n > 0 {
+		if err := a.confirm(ctx, yes, "delete %s of table %s in %s", formatPlural(n, "row"), table, a.dataName()); err != nil {
+			return err
+		}
+	}
+	return a.deleteRows(ctx, "delete", table, e)
 }

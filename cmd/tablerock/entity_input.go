@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
@@ -38,18 +39,16 @@ func parseEntity(src []byte) (edm.Entity, error) {
 	return e, edm.CheckEntity(&e)
 }
 
-// selectProperties returns the properties whose names are in list, or all if it is empty.
+// selectProperties returns the properties whose names are in list, in its order, or all if
+// it is empty.
 func selectProperties(props edm.Properties, list []string) edm.Properties {
 	if len(list) == 0 {
 		return props
 	}
 	var kept edm.Properties
-	for _, p := range props {
-		for _, name := range list {
-			if p.Name == name {
-				kept = append(kept, p)
-				break
-			}
+	for i, name := range list {
+		if v, ok := props.Lookup(name); ok && !slices.Contains(list[:i], name) {
+			kept = append(kept, edm.Property{Name: name, Value: v})
 		}
 	}
 	return kept

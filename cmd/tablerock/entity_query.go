@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -72,11 +73,7 @@ keys.
 				return usagef("--reverse: the Table protocol of %s has no descending order; it works with --data only", a.dataName())
 			}
 			return a.ofTable(args[0], a.snapshot(func(s reader) error {
-				src := transfer.Querier(s)
-				if a.server != nil && a.output == output.Table {
-					src = bulk.Hold(s) // the query runs several times, and a server has no snapshots
-				}
-				return a.printer().Entities(cmd.Context(), src, args[0], q)
+				return a.query(cmd.Context(), s, args[0], q)
 			}))
 		},
 	}
@@ -88,4 +85,44 @@ keys.
 	flags.StringVar(&f.fromRow, "from-row", "", "start at this `RowKey` of --from-partition")
 	flags.BoolVar(&f.reverse, "reverse", false, "print in descending order, starting at --from-partition and --from-row")
 	return cmd
+}
+
+// query prints the entities of a query, and a hint if there are none or if none has a
+// selected property.
+func (a *app) query(ctx context.Context, s reader, table string, q store.Query) error {
+	src := bulk.Watch(s, q.Select)
+	var from transfer.Querier = src
+	if a.server != nil && a.output == output.Table {
+		from = bulk.Hold(src) // a table runs the query several times, and a server has no snapshots
+	}
+	if err := a.printer().Entities(ctx, from, table, q); err != nil {
+		return err
+	}
+	switch {
+	case src.Rows == 0:
+		a.unmatched(ctx, s, table, q.Filter, q.Select)
+	case len(src.Unseen) > 0:
+		a.unmatched(ctx, s, table, nil, src.Unseen)
+	}
+	return nil
+}
+
+// The number of entities that are read for a hint. Those of a server are one page.
+const (
+	hintRows       = 200_000
+	hintServerRows = 1000
+)
+
+// unmatched prints a hint if the filter or the selected properties do not suit the table.
+func (a *app) unmatched(ctx context.Context, s reader, table string, e *filter.Expr, selected []string) {
+	rows := hintRows
+	if a.server != nil {
+		rows = hintServerRows
+	}
+	if a.quiet {
+		return
+	}
+	if text := hint.Unmatched(ctx, s, table, e, selected, rows); text != "" {
+		a.note("%s", text)
+	}
 }

@@ -86,7 +86,10 @@ var exporters = map[transfer.Format]func(context.Context, transfer.Querier, stri
 func (a *app) export(ctx context.Context, s reader, table string, q store.Query, name string, format fileFormat) error {
 	write := exporters[format.text]
 	if name == "-" {
-		_, err := write(ctx, s, table, q, a.stdout, transfer.ExportOptions{})
+		rows, err := write(ctx, s, table, q, a.stdout, transfer.ExportOptions{})
+		if err == nil && rows == 0 {
+			a.unmatched(ctx, s, table, q.Filter, q.Select)
+		}
 		return err
 	}
 	out, err := atomicfile.Create(name)
@@ -106,6 +109,9 @@ func (a *app) export(ctx context.Context, s reader, table string, q store.Query,
 	elapsed := time.Since(begin).Seconds()
 	a.note("exported %s of table %s in %.2f s: %s rows/s, %s written to %s",
 		formatPlural(rows, "row"), table, elapsed, formatCount(int64(float64(rows)/max(elapsed, 1e-9))), formatSize(counter.n), name)
+	if rows == 0 {
+		a.unmatched(ctx, s, table, q.Filter, q.Select)
+	}
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/edm"
@@ -169,6 +170,9 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 		return db.Flush(ctx)
 	})
 	elapsed := time.Since(begin)
+	if errors.Is(err, store.ErrEntityExists) {
+		err = hint.With(err, "use --mode replace or merge to overwrite it")
+	}
 	if err != nil {
 		if done.Rows > 0 && !errors.Is(err, context.Canceled) {
 			next := "correct that row and import again, or use --skip-bad"

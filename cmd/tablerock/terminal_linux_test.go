@@ -84,3 +84,50 @@ func TestColors(t *testing.T) {
 		t.Errorf("into a pipe: exit code %d and %q", code, &piped)
 	}
 }
+
+// TestQuestions answers the questions of commands that delete. They are asked on a terminal
+// only.
+func TestQuestions(t *testing.T) {
+	dir := t.TempDir()
+	rows := `{"PartitionKey":"p","RowKey":"1","N":1}` + "\n" + `{"PartitionKey":"p","RowKey":"2","N":2}` + "\n"
+	if code := run(t.Context(), []string{"import", "Rows", "-", "--data", dir, "-q"}, strings.NewReader(rows), os.Stdout, os.Stderr); code != exitOK {
+		t.Fatalf("import exits with %d", code)
+	}
+	where := filepath.Join(dir, "devstoreaccount1")
+	for _, c := range []struct{ args, answer, question string }{
+		{"entity delete Rows --filter|N gt 1", "", "delete 1 row of table Rows in " + where + "? [y/N] "},
+		{"entity delete Rows --filter|N gt 1", "y", "delete 1 row of table Rows in " + where + "? [y/N] "},
+		{"clear Rows", "no", "delete all entities of table Rows in " + where + "? [y/N] "},
+		{"clear Rows", "Y", "delete all entities of table Rows in " + where + "? [y/N] "},
+		{"table delete Rows", "n", "delete table Rows and all its entities in " + where + "? [y/N] "},
+		{"table delete Rows", "y", "delete table Rows and all its entities in " + where + "? [y/N] "},
+	} {
+		words, last, _ := strings.Cut(c.args, "|")
+		args := append(strings.Fields(words), "--data", dir)
+		if last != "" {
+			args = append(strings.Fields(words), last, "--data", dir)
+		}
+		term := openTerminal(t)
+		if _, err := term.master.WriteString(c.answer + "\n"); err != nil {
+			t.Fatal(err)
+		}
+		want := exitUsage
+		if strings.EqualFold(c.answer, "y") {
+			want = exitOK
+		}
+		code := run(t.Context(), args, term.slave, os.Stdout, term.slave)
+		// A read of the terminal may go on, so that it has no end: print one.
+		if _, err := term.slave.WriteString("<end>"); err != nil {
+			t.Fatal(err)
+		}
+		var text []byte
+		for part := range term.written {
+			if text = append(text, part...); strings.Contains(string(text), "<end>") {
+				break
+			}
+		}
+		if code != want || !strings.Contains(string(text), c.question) {
+			t.Errorf("%s with the answer %q: exit code %d, want %d and the question %q, got %q", c.args, c.answer, code, want, c.question, text)
+		}
+	}
+}

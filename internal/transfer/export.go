@@ -64,12 +64,17 @@ func (out *output) flush() error {
 }
 
 // Each calls write for each row of a query and stops at the first error. The row is
-// valid until write returns.
+// valid until write returns. Its properties have the order of q.Select, if that is set.
 func Each(ctx context.Context, src Querier, table string, q store.Query, write func(edm.Row) error) error {
 	c := src.Query(ctx, table, q)
 	defer c.Close()
+	selected := newSelectedRow(q.Select)
 	for c.Next() {
-		if err := write(c.Row()); err != nil {
+		row := c.Row()
+		if q.Select != nil {
+			row = selected.of(row)
+		}
+		if err := write(row); err != nil {
 			return err
 		}
 	}

@@ -43,7 +43,7 @@ func Next(err error) string {
 	case errors.Is(err, store.ErrPrecondition):
 		return `read the entity again with "tablerock entity get" before you repeat the change`
 	case errors.Is(err, store.ErrEntityExists):
-		return `use "upsert", or --mode replace or merge for an import, to overwrite it`
+		return `use "tablerock entity upsert" to overwrite it`
 	case errors.Is(err, store.ErrLocked):
 		return "stop that process, or wait for it; commands that only read work beside it"
 	case errors.Is(err, store.ErrCorrupt):

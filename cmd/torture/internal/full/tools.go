@@ -57,7 +57,7 @@ func (r *run) tools(ctx context.Context) error {
 		}
 		r.attempt(err)
 	}
-	r.attempt(r.tool(ctx, "table", "delete", smallTable))
+	r.attempt(r.tool(ctx, "table", "delete", smallTable, "--yes"))
 	copied := filepath.Join(r.dir, "copy")
 	err := r.tool(ctx, "checkpoint", filepath.Join(copied, account))
 	if err == nil {
@@ -66,7 +66,7 @@ func (r *run) tools(ctx context.Context) error {
 	r.attempt(err)
 	r.attempt(r.tool(ctx, "compact"))
 	r.freed = r.m.bytesIn(0)
-	if err := r.tool(ctx, "table", "delete", tableNames[0]); err != nil {
+	if err := r.tool(ctx, "table", "delete", tableNames[0], "--yes"); err != nil {
 		return err
 	}
 	r.m.drop(0)
