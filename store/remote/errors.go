@@ -93,9 +93,11 @@ func parseFailure(body []byte) (code, message string) {
 	return f.Code + f.Upper, f.Message.Value + f.UpperMessage
 }
 
-// printable returns the first line of text, without control characters and at most n bytes.
+// printable returns the first line of text, without its period and control characters, and
+// at most n bytes.
 func printable(text string, n int) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	text = strings.TrimSuffix(strings.TrimSpace(text), ".")
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r

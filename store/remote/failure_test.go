@@ -92,7 +92,7 @@ func TestThrottled(t *testing.T) {
 	}
 	until.Store(1 << 40)
 	_, err := s.Apply(t.Context(), "People", store.Insert(entity("1", 1)))
-	if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrOutcomeUnknown) || !strings.Contains(err.Error(), "503 ServerBusy: The server is busy.") {
+	if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrOutcomeUnknown) || !strings.Contains(err.Error(), "503 ServerBusy: The server is busy") {
 		t.Errorf("a server that stays busy: %v", err)
 	}
 	if strings.Contains(err.Error(), "\n") {
@@ -273,5 +273,19 @@ func TestBatchAboveRequest(t *testing.T) {
 	}
 	if n := direct.Query(t.Context(), "People", store.Query{}); !n.Next() {
 		t.Errorf("the batch below the limit is not stored: %v", n.Err())
+	}
+}
+
+// TestRefusalText checks that the text of a refusal can be continued: it is one line, without
+// the period of the server.
+func TestRefusalText(t *testing.T) {
+	s, _ := behind(t, func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"odata.error":{"code":"TableNotFound","message":{"value":"The table specified does not exist.\nRequestId:1"}}}`)
+		return false
+	})
+	_, err := s.Get(t.Context(), "People", edm.Key{})
+	if want := "the server answers 404 TableNotFound: The table specified does not exist"; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
