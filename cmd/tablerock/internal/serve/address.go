@@ -87,9 +87,9 @@ func (a *address) explain(err error) error {
 	return fmt.Errorf("%s: %w", a.flag, err)
 }
 
-// reach returns the host:port by which this machine reaches l: the given name, or a
-// loopback address if l listens on all addresses.
-func (a *address) reach(l net.Listener) string {
+// reach returns the host:port by which this machine reaches a listener on the port of at:
+// the given name, or a loopback address if it listens on all addresses.
+func (a *address) reach(at net.Addr) string {
 	host := a.host
 	switch {
 	case host == "::":
@@ -97,5 +97,5 @@ func (a *address) reach(l net.Listener) string {
 	case a.tcp.IP == nil || a.tcp.IP.IsUnspecified():
 		host = "127.0.0.1"
 	}
-	return net.JoinHostPort(host, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+	return net.JoinHostPort(host, strconv.Itoa(at.(*net.TCPAddr).Port))
 }

@@ -58,7 +58,7 @@ func TestReach(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer l.Close()
-			got := a.reach(l)
+			got := a.reach(l.Addr())
 			if host, _, ok := cutLast(got); !ok || host != want {
 				t.Errorf("reached at %s, want %s and a port", got, want)
 			}

@@ -23,7 +23,7 @@ func (s *service) serveLocal(handler http.Handler) (end func(context.Context)) {
 		s.log.Warn("commands that write cannot use this server", "err", advice(err))
 		return func(context.Context) {}
 	}
-	f := front.New(l, &localHandler{l, handler, s.admin.databases}, front.Options{Logger: s.log})
+	f := front.New(l, &localHandler{l, handler, s.admin.databases, s.at}, front.Options{Logger: s.log})
 	done := background(f.Serve)
 	return func(ctx context.Context) {
 		if err := f.Shutdown(ctx); err != nil {
@@ -39,6 +39,7 @@ type localHandler struct {
 	l         *local.Listener
 	next      http.Handler
 	databases func() databases
+	at        *endpoint
 }
 
 // ServeHTTP passes a request on, signed with a key of its account.
@@ -46,6 +47,10 @@ func (h *localHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if !h.l.Allows(r) {
 		status(w, http.StatusForbidden, "no token")
+		return
+	}
+	if r.URL.Path == local.ConnectionsPath {
+		h.answerConnections(w)
 		return
 	}
 	for _, one := range h.databases() {

@@ -82,7 +82,7 @@ func (s *service) run(ctx context.Context, side *address, accounts []account) er
 		if err != nil {
 			return err
 		}
-		s.at.admin = side.reach(l)
+		s.at.admin = side.reach(l.Addr())
 		done := background(func() error { return s.admin.Serve(l) })
 		defer func() { s.admin.Close(); <-done }()
 	}
@@ -116,7 +116,7 @@ func (s *service) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.at.host = s.main.reach(l)
+	s.at.host = s.main.reach(l.Addr())
 	failing, err := s.failing(handler)
 	if err != nil {
 		return err
