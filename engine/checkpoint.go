@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tablerock-db/tablerock/engine/internal/checkpoint"
+	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -29,20 +30,32 @@ func (db *DB) makeCheckpoint(ctx context.Context, dest string) error {
 	if err := checkpoint.Prepare(db.fs, dest); err != nil {
 		return err
 	}
+	snap, m, err := db.pinFiles()
+	if err != nil {
+		return err
+	}
+	defer snap.release()
+	return checkpoint.Write(ctx, db.fs, db.dir, dest, snap.state.Mems, &m)
+}
+
+// pinFiles returns the list of the files with everything acknowledged so far, and a snapshot
+// that keeps them. Copies of the files can take long, and then flushes must go on, or writers
+// would wait for them.
+func (db *DB) pinFiles() (*snapshot, manifest.Manifest, error) {
 	// Flushes and compactions must not change the set of files meanwhile.
 	db.work.stepMu.Lock()
 	defer db.work.stepMu.Unlock()
 	if err := db.syncAll(); err != nil {
-		return err
+		return nil, manifest.Manifest{}, err
 	}
 	snap := db.newSnapshot()
 	if snap == nil {
-		return store.ErrClosed
+		return nil, manifest.Manifest{}, store.ErrClosed
 	}
-	defer snap.release()
 	m := db.tree.Manifest()
-	m.HighWater = uint64(db.log.HighWater())
-	return checkpoint.Write(ctx, db.fs, db.dir, dest, snap.state.Mems, &m)
+	m.Logs = checkpoint.Ends(snap.state.Mems)
+	m.HighWater = uint64(db.log.HighWater()) // not below a Timestamp of the records
+	return snap, m, nil
 }
 
 // syncAll makes everything in the log durable.

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
@@ -188,4 +190,51 @@ func TestCheckpointLinks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCheckpointLetsFlushesRun flushes and compacts while a checkpoint copies sstables
+// to a file system without links. Writers would wait for such flushes.
+func TestCheckpointLetsFlushesRun(t *testing.T) {
+	disk := vfs.NewMem()
+	var db *engine.DB
+	copying := make(chan struct{})
+	flushed := make(chan error, 2)
+	var once sync.Once
+	limited := errorfs.Wrap(disk, func(op vfs.Op) *errorfs.Fault {
+		switch {
+		case op.Kind == "link":
+			return &errorfs.Fault{Err: errors.ErrUnsupported}
+		case op.Kind == "create" && strings.HasPrefix(op.Name, "dest/") && strings.HasSuffix(op.Name, ".sst"):
+			once.Do(func() {
+				close(copying)
+				select {
+				case err := <-flushed:
+					flushed <- err
+				case <-time.After(10 * time.Second):
+					flushed <- errors.New("flush waits for the checkpoint")
+				}
+			})
+		}
+		return nil
+	})
+	db = mustCreate(t, manual(limited))
+	fill(t, db, "p", 30, 1000)
+	check(t, "Flush", db.Flush(t.Context()))
+	fill(t, db, "p", 40, 1000)
+	want := dump(t, db, store.Query{})
+	var group sync.WaitGroup
+	group.Go(func() {
+		<-copying
+		fill(t, db, "q", 50, 1000)
+		flushed <- errors.Join(db.Flush(t.Context()), db.Compact(t.Context()))
+	})
+	check(t, "Checkpoint", db.Checkpoint(t.Context(), "dest"))
+	group.Wait()
+	check(t, "flush while the checkpoint copies", <-flushed)
+	check(t, "Close", db.Close())
+	c := mustOpen(t, "dest", manual(disk))
+	if got := dump(t, c, store.Query{}); !slices.Equal(got, want) {
+		t.Errorf("the checkpoint has %d rows, want %d", len(got), len(want))
+	}
+	check(t, "Close", c.Close())
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
@@ -30,25 +31,30 @@ func Prepare(fsys vfs.FS, dest string) error {
 	return nil
 }
 
-// Write copies the durable records of the segments, given newest first, and links the
-// sstables of m from dir to dest, or copies them if dest is on another file system. It
-// writes the manifest, m with the segments, last.
-func Write(ctx context.Context, fsys vfs.FS, dir, dest string, segs []*commitlog.Segment, m *manifest.Manifest) error {
-	m.Logs = nil
+// Ends returns the durable ends of the segments, given newest first, that have any.
+func Ends(segs []*commitlog.Segment) (ends []manifest.Log) {
 	// If the newest segment has durable records, the segments before it are durable as
-	// a whole by the time they are copied.
+	// a whole by the time their ends are read.
 	for _, seg := range segs {
+		if end := seg.Durable(); end > 0 {
+			ends = append(ends, manifest.Log{Number: seg.Number, Sealed: end})
+		}
+	}
+	return ends
+}
+
+// Write copies the records of the segments that m lists, and links the sstables of m from
+// dir to dest, or copies them if dest is on another file system. It writes the manifest
+// last. The caller keeps the segments and the files.
+func Write(ctx context.Context, fsys vfs.FS, dir, dest string, segs []*commitlog.Segment, m *manifest.Manifest) error {
+	for _, l := range m.Logs {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		end := seg.Durable()
-		if end <= 0 {
-			continue
+		i := slices.IndexFunc(segs, func(seg *commitlog.Segment) bool { return seg.Number == l.Number })
+		if err := writeFile(fsys, path.Join(dest, filename.Make(filename.WAL, l.Number)), segs[i].Image()[:l.Sealed]); err != nil {
+			return fmt.Errorf("copy segment %d: %w", l.Number, err)
 		}
-		if err := writeFile(fsys, path.Join(dest, filename.Make(filename.WAL, seg.Number)), seg.Image()[:end]); err != nil {
-			return fmt.Errorf("copy segment %d: %w", seg.Number, err)
-		}
-		m.Logs = append(m.Logs, manifest.Log{Number: seg.Number, Sealed: end})
 	}
 	copied := make(map[uint64]bool) // a file is listed once for each virtual sstable
 	for i := range m.Files {
