@@ -169,6 +169,21 @@ func (d *Dir) write(ctx context.Context, name string, r io.Reader) error {
 	return errors.Join(err, f.Close())
 }
 
+// link stores the file of that path, which must never change, as an object by a hard
+// link. It fails if that is not possible, and if the object exists.
+func (d *Dir) link(fsys vfs.FS, file, name string) error {
+	if d.fs != fsys {
+		return errors.ErrUnsupported
+	}
+	if err := d.makeDir(path.Dir(name)); err != nil {
+		return err
+	}
+	if err := d.fs.Link(file, path.Join(d.dir, name)); err != nil {
+		return err
+	}
+	return d.fs.SyncDir(path.Join(d.dir, path.Dir(name)))
+}
+
 // makeDir makes a directory, relative to d, and its parents durable.
 func (d *Dir) makeDir(rel string) error {
 	d.mu.Lock()

@@ -19,6 +19,7 @@ import (
 //	TABLEROCK-BACKUP                                    the marker
 //	ACCOUNT/files/ORIGIN-NNNNNN-HASH.sst                a sorted file
 //	ACCOUNT/files/DATABASE-NNNNNN-HASH.wal              the records of a log segment
+//	ACCOUNT/files/DATABASE-HASH.manifest                the MANIFEST of the database
 //	ACCOUNT/backups/20261122T151530.1234567Z            the manifest of a backup
 //	ACCOUNT/archive/EEEEEEEE/...                        the archive of an epoch
 //
@@ -44,6 +45,11 @@ func ArchivePrefix(account string, epoch uint64) string {
 // fileName returns the name of the object of a file.
 func fileName(account string, id [16]byte, kind filename.Kind, number, hash uint64) string {
 	return path.Join(account, filesDir, fmt.Sprintf("%s-%06d-%016x%s", hex.EncodeToString(id[:]), number, hash, string(kind)))
+}
+
+// listName returns the name of the object of a MANIFEST.
+func listName(account string, database [16]byte, hash uint64) string {
+	return path.Join(account, filesDir, fmt.Sprintf("%s-%016x.manifest", hex.EncodeToString(database[:]), hash))
 }
 
 // backupName returns the name of the manifest of a backup.

@@ -46,7 +46,7 @@ var layers = []layer{
 		"edm", "vfs", "internal/corrupt", "internal/filename", "internal/predicate", "internal/arena", "internal/cache", "codec", "filter", "wal",
 		"sstable", "internal/memtable", "internal/manifest", "internal/merge", "internal/lsm", "store",
 	}},
-	{"backup", []string{"vfs", "internal/corrupt", "internal/feature", "internal/filename", "internal/manifest", "wal", "store", "engine"}},
+	{"backup", []string{"edm", "vfs", "internal/corrupt", "internal/feature", "internal/filename", "internal/manifest", "wal", "store", "engine"}},
 	{"backup/backuptest", []string{"backup"}},
 	{"internal/odata", []string{"edm", "store"}},
 	{"internal/odata/batch", nil},

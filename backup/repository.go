@@ -1,0 +1,202 @@
+package backup
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// ErrNotBackup means that a directory is not a backup directory: it has no marker.
+var ErrNotBackup = errors.New("not a backup directory")
+
+// ErrNoBackup means that a backup directory has no backup of that account, id or time.
+var ErrNoBackup = errors.New("no such backup")
+
+// Repository reads and writes the backups of a backup directory. Its methods may be called
+// concurrently; Create and Prune run one at a time.
+type Repository struct {
+	target Target
+	id     [16]byte
+	writes sync.Mutex // held by Create and Prune, so that Prune keeps the files of a backup under way
+}
+
+// Info describes a backup.
+type Info struct {
+	Account string
+	ID      string    // its time, as restore accepts it
+	Time    time.Time // when it was made: it has no write that began later
+	// LastSequence is the sequence number of its last write, and LastTimestamp is not
+	// below the Timestamp of any of its writes.
+	LastSequence  uint64
+	LastTimestamp time.Time
+	Epoch         uint64
+	Database      [16]byte
+	Tables        []string // when it began
+	Files         int
+	Bytes         int64 // of its files
+	// CopiedBytes and LinkedBytes are what Create stored, by a copy and by a hard link. The
+	// other files were there. Only Create sets them.
+	CopiedBytes, LinkedBytes int64
+}
+
+func (m *manifest) info() Info {
+	i := Info{
+		Account: m.Account, ID: backupID(m.Time), Time: m.Time, LastSequence: m.LastSequence, LastTimestamp: m.LastTimestamp,
+		Epoch: m.Epoch, Tables: m.Tables, Files: len(m.Files), Bytes: m.bytes(),
+	}
+	_, _ = hex.Decode(i.Database[:], []byte(m.Database)) // check has decoded it
+	return i
+}
+
+// Open opens the backup directory in target. The error matches ErrNotBackup if it is none.
+func Open(ctx context.Context, target Target) (*Repository, error) {
+	b, err := get(ctx, target, markerName, markerLen)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: it has no %s", ErrNotBackup, markerName)
+	}
+	if err != nil {
+		return nil, err
+	}
+	id, err := decodeMarker(b)
+	if err != nil {
+		return nil, err
+	}
+	return &Repository{target: target, id: id}, nil
+}
+
+// Init opens the backup directory in target, and makes one if target has no objects. If it
+// has others, the error matches ErrNotBackup.
+func Init(ctx context.Context, target Target) (*Repository, error) {
+	r, err := Open(ctx, target)
+	if !errors.Is(err, ErrNotBackup) {
+		return r, err
+	}
+	others, listErr := target.List(ctx, "")
+	if listErr != nil {
+		return nil, listErr
+	}
+	if len(others) > 0 {
+		return nil, fmt.Errorf("%w, and it holds %s", err, others[0].Name)
+	}
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	err = target.PutIfAbsent(ctx, markerName, bytes.NewReader(appendMarker(nil, id)))
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("make the backup directory: %w", err)
+	}
+	return Open(ctx, target) // another process can have made it
+}
+
+// get returns the bytes of an object, at most limit and one more.
+func get(ctx context.Context, target Target, name string, limit int64) ([]byte, error) {
+	r, err := target.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err = errors.Join(err, r.Close()); err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return b, nil
+}
+
+// names returns the names of the manifests of an account, or with "" of all accounts, oldest
+// first.
+func (r *Repository) names(ctx context.Context, account string) ([]string, error) {
+	prefix := ""
+	if account != "" {
+		prefix = account + "/" + backupsDir + "/"
+	}
+	objects, err := r.target.List(ctx, prefix)
+	if err != nil {
+		return nil, fmt.Errorf("list the backups: %w", err)
+	}
+	var names []string
+	for _, o := range objects {
+		if _, id, ok := splitManifestName(o.Name); ok && id != "" {
+			names = append(names, o.Name)
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int {
+		_, x, _ := splitManifestName(a)
+		_, y, _ := splitManifestName(b)
+		return cmp.Compare(x, y)
+	})
+	return names, nil
+}
+
+// splitManifestName returns the account and the id of the name of a manifest.
+func splitManifestName(name string) (account, id string, ok bool) {
+	account, id, _ = strings.Cut(name, "/"+backupsDir+"/")
+	_, err := parseBackupID(id)
+	return account, id, err == nil
+}
+
+// manifest reads the manifest of that name.
+func (r *Repository) manifest(ctx context.Context, name string) (*manifest, error) {
+	b, err := get(ctx, r.target, name, maxManifestBytes)
+	if err != nil {
+		return nil, err
+	}
+	m, err := decodeManifest(name, b)
+	if err != nil {
+		return nil, err
+	}
+	if m.Directory != hex.EncodeToString(r.id[:]) {
+		return nil, fmt.Errorf("%w: %s belongs to the backup directory with the id %s", ErrNotBackup, name, m.Directory)
+	}
+	return m, nil
+}
+
+// List returns the backups of an account, or with "" of all accounts, oldest first. The error
+// joins one for each manifest that is damaged, and the others are returned all the same.
+func (r *Repository) List(ctx context.Context, account string) ([]Info, error) {
+	names, err := r.names(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+	var list []Info
+	var errs []error
+	for _, name := range names {
+		m, err := r.manifest(ctx, name)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		list = append(list, m.info())
+	}
+	return list, errors.Join(errs...)
+}
+
+// maxEpoch returns the greatest epoch that the backup directory has for an account.
+func (r *Repository) maxEpoch(ctx context.Context, account string) (uint64, error) {
+	list, err := r.List(ctx, account)
+	var greatest uint64
+	for _, i := range list {
+		greatest = max(greatest, i.Epoch)
+	}
+	// A damaged manifest must not prevent the restore of another one.
+	if err != nil && len(list) == 0 {
+		return 0, err
+	}
+	prefix := account + "/" + archiveDir + "/"
+	objects, err := r.target.List(ctx, prefix)
+	for _, o := range objects {
+		digits, _, _ := strings.Cut(strings.TrimPrefix(o.Name, prefix), "/")
+		if epoch, err := strconv.ParseUint(digits, 16, 64); err == nil {
+			greatest = max(greatest, epoch)
+		}
+	}
+	return greatest, err
+}

@@ -1,0 +1,325 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/filename"
+	dbmanifest "github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// RestoreOptions say what to restore. The zero value restores the newest backup of each
+// account.
+type RestoreOptions struct {
+	Account  string    // the default is each account
+	ID       string    // of the backup; the default is chosen by At
+	At       time.Time // the newest backup that is not later; the default is the newest
+	Progress Progress
+}
+
+// restoring ends the name of the directory in which Restore works.
+const restoring = ".restoring"
+
+// Restore makes dest a data directory with the databases of backups: a directory for each
+// account, as "tablerock serve --data" serves it. dest must not exist or be empty, otherwise
+// the error matches fs.ErrExist; the path has slashes.
+//
+// Restore works in a directory beside dest, verifies the databases there, and renames it as
+// the last step. After an error or a crash, dest does not exist or is empty. Call it again,
+// and it copies only what it had not copied. A restored database has a new epoch.
+func (r *Repository) Restore(ctx context.Context, fsys vfs.FS, dest string, o RestoreOptions) ([]Info, error) {
+	dest = path.Clean(dest)
+	if err := checkEmpty(fsys, dest); err != nil {
+		return nil, err
+	}
+	chosen, err := r.choose(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &restore{Repository: r, fs: fsys, dir: dest + restoring, progress: o.Progress}
+	for _, m := range chosen {
+		s.total += m.bytes()
+	}
+	if err := s.prepare(chosen); err != nil {
+		return nil, err
+	}
+	var list []Info
+	for _, m := range chosen {
+		if err := s.account(ctx, m); err != nil {
+			return nil, fmt.Errorf("restore account %s of %s: %w", m.Account, backupID(m.Time), err)
+		}
+		list = append(list, m.info())
+	}
+	if err := s.finish(dest); err != nil {
+		return nil, fmt.Errorf("rename %s: %w", s.dir, err)
+	}
+	return list, nil
+}
+
+// checkEmpty returns an error unless dest does not exist or is an empty directory.
+func checkEmpty(fsys vfs.FS, dest string) error {
+	info, err := fsys.Stat(dest)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && !info.Dir {
+		err = fmt.Errorf("%w: it is a file", fs.ErrExist)
+	}
+	if err == nil {
+		names, listErr := fsys.List(dest)
+		if err = listErr; err == nil && len(names) > 0 {
+			err = fmt.Errorf("%w: it holds %s", fs.ErrExist, names[0])
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("restore to %s: %w; name a directory that does not exist", dest, err)
+	}
+	return nil
+}
+
+// choose returns the manifests of the backups to restore, one of each account.
+func (r *Repository) choose(ctx context.Context, o RestoreOptions) ([]*manifest, error) {
+	names, err := r.names(ctx, o.Account)
+	if err != nil {
+		return nil, err
+	}
+	newest := make(map[string]string) // names, by account
+	var first, accounts []string
+	for _, name := range names {
+		account, id, _ := splitManifestName(name)
+		if !slices.Contains(accounts, account) {
+			accounts, first = append(accounts, account), append(first, id)
+		}
+		at, _ := parseBackupID(id) // splitManifestName has parsed it
+		if o.ID == id || o.ID == "" && (o.At.IsZero() || !at.After(o.At)) {
+			newest[account] = name
+		}
+	}
+	var list []*manifest
+	for i, account := range accounts {
+		switch {
+		case newest[account] != "":
+			m, err := r.manifest(ctx, newest[account])
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, m)
+		case o.ID == "":
+			return nil, fmt.Errorf("%w: the first backup of account %s is %s, later than %s", ErrNoBackup, account, first[i], o.At.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	switch {
+	case len(list) > 0:
+		return list, nil
+	case o.ID != "":
+		return nil, fmt.Errorf("%w: there is none with the id %s", ErrNoBackup, o.ID)
+	case o.Account != "":
+		return nil, fmt.Errorf("%w: there is none of account %s", ErrNoBackup, o.Account)
+	}
+	return nil, ErrNoBackup
+}
+
+// restore is one Restore.
+type restore struct {
+	*Repository
+	fs          vfs.FS
+	dir         string
+	progress    Progress
+	done, total int64
+}
+
+// prepare checks that the working directory is new or an unfinished restore, and that the
+// disk has space.
+func (s *restore) prepare(chosen []*manifest) error {
+	accounts, err := s.fs.List(s.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var have int64
+	for _, account := range accounts {
+		files, err := s.fs.List(path.Join(s.dir, account))
+		if err != nil {
+			return fmt.Errorf("%s is not an unfinished restore: %w: remove it", s.dir, err)
+		}
+		for _, name := range files {
+			kind, _ := filename.Parse(name)
+			if kind == "" && name != filename.Manifest && name != filename.ManifestTemp && name != filename.Lock {
+				return fmt.Errorf("%s is not an unfinished restore: %w: it holds %s/%s; move it away", s.dir, fs.ErrExist, account, name)
+			}
+			if info, err := s.fs.Stat(path.Join(s.dir, account, name)); err == nil {
+				have += info.Size
+			}
+		}
+		if !slices.ContainsFunc(chosen, func(m *manifest) bool { return m.Account == account }) {
+			if err := removeAll(s.fs, path.Join(s.dir, account)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := NewDir(s.fs, s.dir).makeDir("."); err != nil {
+		return fmt.Errorf("make %s: %w", s.dir, err)
+	}
+	if volume, err := s.fs.Space(s.dir); err == nil && volume.Free < s.total-have {
+		return fmt.Errorf("%w: the backup has %d bytes and the disk has space for %d", syscall.ENOSPC, s.total, volume.Free)
+	}
+	return nil
+}
+
+// account restores one database.
+func (s *restore) account(ctx context.Context, m *manifest) error {
+	dir := path.Join(s.dir, m.Account)
+	if err := s.fs.MkdirAll(dir); err != nil {
+		return err
+	}
+	lock, err := s.fs.Lock(path.Join(dir, filename.Lock))
+	if err != nil {
+		return err
+	}
+	err = s.copyFiles(ctx, dir, m)
+	if err == nil {
+		err = s.raiseEpoch(ctx, dir, m.Account)
+	}
+	if err == nil {
+		err = s.verify(ctx, dir, m)
+	}
+	return errors.Join(err, lock.Close())
+}
+
+// copyFiles writes the files of m to dir, but for those that an earlier call wrote, and
+// removes others.
+func (s *restore) copyFiles(ctx context.Context, dir string, m *manifest) error {
+	names, err := s.fs.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		listed := slices.ContainsFunc(m.Files, func(f file) bool { return f.Name == name && name != filename.Manifest })
+		if !listed && name != filename.Lock {
+			if err := s.fs.Remove(path.Join(dir, name)); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range m.Files {
+		f := &m.Files[i]
+		if err := s.copyFile(ctx, path.Join(dir, f.Name), f); err != nil {
+			return err
+		}
+		s.done += f.Bytes
+		s.report(0)
+	}
+	return errors.Join(s.fs.SyncDir(dir), s.fs.SyncDir(s.dir))
+}
+
+func (s *restore) report(extra int64) {
+	if s.progress != nil {
+		s.progress(s.done+extra, s.total)
+	}
+}
+
+// copyFile writes a file unless it is there.
+func (s *restore) copyFile(ctx context.Context, name string, f *file) error {
+	there, err := s.same(ctx, name, f)
+	if err != nil || there {
+		return err
+	}
+	if err := s.fs.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	dst, err := s.fs.Create(name)
+	if err != nil {
+		return err
+	}
+	err = s.read(ctx, f, &offsetWriter{f: dst}, s.report)
+	if err == nil {
+		err = dst.Sync()
+	}
+	err = errors.Join(err, dst.Close())
+	switch {
+	case errors.Is(err, corrupt.ErrCorrupt), errors.Is(err, fs.ErrNotExist):
+		err = fmt.Errorf("%w; \"tablerock backup verify\" lists the backups that need it: restore another one", err)
+	}
+	return err
+}
+
+// same reports whether a file exists with the bytes of f, durably.
+func (s *restore) same(ctx context.Context, name string, f *file) (bool, error) {
+	info, err := s.fs.Stat(name)
+	if err != nil || !info.Regular || info.Size != f.Bytes {
+		return false, nil // copyFile returns the error, if it has one too
+	}
+	src, err := s.fs.OpenReadWrite(name)
+	if err != nil {
+		return false, nil // likewise
+	}
+	h := xxhash.New()
+	_, err = io.Copy(h, &contextReader{ctx, io.NewSectionReader(src, 0, f.Bytes)})
+	same := err == nil && fmt.Sprintf("%016x", h.Sum64()) == f.Hash
+	if same {
+		err = src.Sync() // it may be of a process that was killed before its sync
+	}
+	return same, errors.Join(err, src.Close())
+}
+
+// raiseEpoch gives the database an epoch that the backup directory does not have.
+func (s *restore) raiseEpoch(ctx context.Context, dir, account string) error {
+	greatest, err := s.maxEpoch(ctx, account)
+	if err != nil {
+		return err
+	}
+	m, err := dbmanifest.Read(s.fs, dir)
+	if err != nil {
+		return err
+	}
+	m.Epoch = max(m.Epoch, greatest) + 1
+	m.Version = 0 // the present one, which has an epoch
+	return dbmanifest.Write(s.fs, dir, m)
+}
+
+// verify reads the database and checks every byte.
+func (s *restore) verify(ctx context.Context, dir string, m *manifest) (err error) {
+	db, err := engine.Open(dir, engine.Options{FS: s.fs, ReadOnly: true, SegmentBytes: 1 << 20})
+	if err != nil {
+		return fmt.Errorf("open the restored database: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	report, err := db.Verify(ctx)
+	if err != nil {
+		return fmt.Errorf("verify the restored database: %w", err)
+	}
+	if len(report.Findings) > 0 {
+		f := report.Findings[0]
+		return corrupt.Newf(f.File, f.Offset, "%s", f.What)
+	}
+	stats, err := db.Stats()
+	if err == nil && stats.LastSequence != m.LastSequence {
+		err = corrupt.Newf(filename.Manifest, 0, "the last sequence number is %d, and the backup says %d", stats.LastSequence, m.LastSequence)
+	}
+	return err
+}
+
+// finish gives the working directory its name.
+func (s *restore) finish(dest string) error {
+	if err := s.fs.SyncDir(s.dir); err != nil {
+		return err
+	}
+	if err := s.fs.Remove(dest); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := s.fs.Rename(s.dir, dest); err != nil {
+		return err
+	}
+	return s.fs.SyncDir(path.Dir(dest))
+}
