@@ -5,31 +5,40 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/front"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/server"
 	"github.com/tablerock-db/tablerock/server/faults"
 	"github.com/tablerock-db/tablerock/store"
-	"github.com/tablerock-db/tablerock/vfs"
 )
 
 // Server is a running server. Do not change its fields. All methods may be called
-// concurrently.
+// concurrently, but call Import and Reset from the goroutine of the test, since they may
+// call t.Fatalf.
 type Server struct {
 	// Endpoint is the URL of the account, such as
 	// http://127.0.0.1:41234/devstoreaccount1.
 	Endpoint string
 	// Account and Key are the credentials of the clients.
-	Account, Key string
+	Account string
+	Key     string // in base64
 	// Store is the database of the server. A test can use it to write and read
 	// entities without the protocol.
 	Store store.Store
 
-	client *http.Client
+	t       testing.TB
+	options *options
+	client  *http.Client
+	db      *database
+
+	// gate is locked shared by each request, and exclusively by Snapshot and Reset.
+	gate sync.RWMutex
+	// +checklocks:gate
+	handler http.Handler
 }
 
 // The default account, with the published development key.
@@ -37,12 +46,6 @@ const (
 	developmentAccount = "devstoreaccount1"
 	developmentKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
-
-// smallestSegment is the minimum, since most databases of tests are small.
-const smallestSegment = 64 << 10
-
-// cacheBytes is small, since all files are in memory.
-const cacheBytes = 4 << 20
 
 // drainTime limits the time of requests after the end of the test.
 const drainTime = 5 * time.Second
@@ -54,6 +57,8 @@ type options struct {
 	account, key string
 	observe      func(server.Event)
 	now          func() time.Time
+	timestamps   func() time.Time
+	log          requestLog
 	rules        []faults.Rule
 	seed         uint64
 }
@@ -68,8 +73,13 @@ func WithAccount(name, key string) Option {
 func WithObserver(f func(server.Event)) Option { return func(o *options) { o.observe = f } }
 
 // WithClock sets the clock by which the server checks signatures and tokens, and with
-// which Client signs.
+// which Client signs. Other clients sign with the time of the system.
 func WithClock(now func() time.Time) Option { return func(o *options) { o.now = now } }
+
+// WithTimestamps sets the clock of the Timestamps of entities, and so of their ETags. A
+// Timestamp is the time of the clock, or later than the previous one by 100 ns, if the clock
+// did not advance. A new table has Timestamps of its own.
+func WithTimestamps(now func() time.Time) Option { return func(o *options) { o.timestamps = now } }
 
 // WithFaults makes requests fail by rules. The same seed gives the same failures: see
 // package faults.
@@ -78,14 +88,16 @@ func WithFaults(seed uint64, rules ...faults.Rule) Option {
 }
 
 // New starts a server and stops it when the test ends. It calls t.Fatalf if the
-// server cannot start.
+// server cannot start. If the test fails, New prints the requests that the server got,
+// without keys, contents and credentials.
 func New(t testing.TB, opts ...Option) *Server {
 	t.Helper()
-	o := options{account: developmentAccount, key: developmentKey, now: systemNow}
+	o := &options{account: developmentAccount, key: developmentKey, now: systemNow, timestamps: systemNow}
 	for _, set := range opts {
-		set(&o)
+		set(o)
 	}
-	db, err := engine.Open(o.account, engine.Options{FS: vfs.NewMem(), SegmentBytes: smallestSegment, CacheBytes: cacheBytes})
+	t.Cleanup(func() { o.log.print(t) })
+	db, err := newDatabase(o.account, o.timestamps)
 	if err != nil {
 		t.Fatalf("tabletest: %v", err)
 	}
@@ -98,11 +110,29 @@ func New(t testing.TB, opts ...Option) *Server {
 	if err != nil {
 		t.Fatalf("tabletest: %v", err)
 	}
+	credential, err := sharedkey.NewCredential(o.account, o.key)
+	if err != nil {
+		t.Fatalf("tabletest: %v", err)
+	}
+	transport := &http.Transport{}
+	s := &Server{
+		Account: o.account, Key: o.key, Store: db, t: t, options: o, db: db, handler: h,
+		client: &http.Client{Transport: &signer{credential, transport, o.now}},
+	}
+	s.Endpoint = "http://" + s.listen() + "/" + o.account
+	t.Cleanup(transport.CloseIdleConnections)
+	return s
+}
+
+// listen serves until the test ends. It returns the address.
+func (s *Server) listen() string {
+	t := s.t
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatalf("tabletest: %v", err)
 	}
-	f := front.New(l, h, front.Options{})
+	f := front.New(l, http.HandlerFunc(s.serve), front.Options{})
 	served := make(chan error, 1)
 	go func() { served <- f.Serve() }()
 	t.Cleanup(func() {
@@ -112,28 +142,34 @@ func New(t testing.TB, opts ...Option) *Server {
 			t.Errorf("tabletest: stop the server: %v", err)
 		}
 	})
-	credential, err := sharedkey.NewCredential(o.account, o.key)
-	if err != nil {
-		t.Fatalf("tabletest: %v", err)
-	}
-	transport := &http.Transport{}
-	t.Cleanup(transport.CloseIdleConnections)
-	return &Server{
-		Endpoint: "http://" + l.Addr().String() + "/" + o.account, Account: o.account, Key: o.key, Store: db,
-		client: &http.Client{Transport: &signer{credential, transport, o.now}},
-	}
+	return l.Addr().String()
+}
+
+// serve serves a request.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	s.handler.ServeHTTP(w, r)
 }
 
 // handler returns the handler of the protocol over st.
 func (o *options) handler(st store.Store) (http.Handler, error) {
 	s, err := server.New(server.Options{
 		Accounts: []server.Account{{Name: o.account, Keys: []string{o.key}, Store: st}},
-		Observe:  o.observe, Now: o.now,
+		Observe:  o.observed, Now: o.now,
 	})
 	if err != nil || o.rules == nil {
 		return s, err
 	}
-	return faults.New(s, s, o.rules, faults.Options{Seed: o.seed, Now: o.now})
+	return faults.New(s, s, o.rules, faults.Options{Seed: o.seed, Now: o.now, Observe: o.log.fault})
+}
+
+// observed is called after each request.
+func (o *options) observed(e server.Event) {
+	o.log.request(e)
+	if o.observe != nil {
+		o.observe(e)
+	}
 }
 
 // ConnectionString returns the connection string for client libraries.

@@ -14,6 +14,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/server"
 	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/storetest"
 	"github.com/tablerock-db/tablerock/tabletest"
 )
 
@@ -98,6 +99,13 @@ func (f *failing) Fatalf(format string, args ...any) {
 	panic(f)
 }
 
+// end ends the test.
+func (f *failing) end() {
+	for i := len(f.cleanups) - 1; i >= 0; i-- {
+		f.cleanups[i]()
+	}
+}
+
 // TestNewFails checks that New fails the test for invalid options, and leaves no
 // goroutine.
 func TestNewFails(t *testing.T) {
@@ -113,9 +121,12 @@ func TestNewFails(t *testing.T) {
 	if !strings.Contains(f.said, "mine") || strings.Contains(f.said, "no base64") {
 		t.Errorf("it says %q", f.said)
 	}
-	for _, c := range f.cleanups {
-		c()
-	}
+	f.end()
+}
+
+// TestStore checks the Store of a server against the contract.
+func TestStore(t *testing.T) {
+	storetest.Run(t, storetest.Backend{Open: func(tb testing.TB) store.Store { return tabletest.New(tb).Store }})
 }
 
 // TestManyAtOnce runs a thousand tests, each with a server of its own.
@@ -165,8 +176,6 @@ func BenchmarkStart(b *testing.B) {
 		f := &failing{TB: b}
 		srv := tabletest.New(f)
 		want(b, srv, http.StatusOK, http.MethodGet, "/Tables", "")
-		for i := len(f.cleanups) - 1; i >= 0; i-- {
-			f.cleanups[i]()
-		}
+		f.end()
 	}
 }

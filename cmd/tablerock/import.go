@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -98,8 +97,9 @@ func (f *importFlags) options(name string) (transfer.ReadOptions, transfer.Impor
 	read := transfer.ReadOptions{PartitionKey: f.partitionKey, RowKey: f.rowKey}
 	o := transfer.ImportOptions{SkipBad: f.skipBad}
 	delimiter := f.delimiter
-	_, inner := transfer.CompressionOf(name)
-	if delimiter == "," && strings.EqualFold(filepath.Ext(inner), ".tsv") || delimiter == `\t` {
+	if delimiter == "," {
+		delimiter = string(transfer.DelimiterOf(name))
+	} else if delimiter == `\t` {
 		delimiter = "\t"
 	}
 	if len(delimiter) != 1 || strings.ContainsAny(delimiter, "\"\r\n\x00") || delimiter[0] >= 0x80 {

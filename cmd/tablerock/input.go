@@ -80,16 +80,6 @@ var formatNames = map[string]transfer.Format{
 	formatParquet: transfer.Parquet,
 }
 
-// formatEnds are the ends of file names by format.
-var formatEnds = map[string]transfer.Format{
-	".csv":     transfer.CSV,
-	".tsv":     transfer.CSV,
-	".jsonl":   transfer.JSONL,
-	".ndjson":  transfer.JSONL,
-	".json":    transfer.JSON,
-	".parquet": transfer.Parquet,
-}
-
 const (
 	formatParquet = "parquet" // for import and export only
 	formatAzurite = "azurite" // for import only
@@ -101,9 +91,8 @@ const (
 // formatOf returns the format of the file called name: that of --format, or else that of
 // its name.
 func formatOf(given, name string) (fileFormat, error) {
-	c, inner := transfer.CompressionOf(name)
-	f := fileFormat{compression: c}
-	f.text = formatEnds[strings.ToLower(filepath.Ext(inner))]
+	text, c := transfer.FormatOf(name)
+	f := fileFormat{text, c}
 	if given != "" {
 		f.text = formatNames[given]
 	} else if name == "-" {

@@ -55,8 +55,8 @@ var layers = []layer{
 	{"internal/front", nil},
 	{"server", []string{"edm", "filter", "store", "internal/odata", "internal/odata/batch", "internal/sharedkey"}}, // never engine
 	{"server/faults", []string{"server", "server/internal/problem", "edm", "internal/odata"}},
-	{"tabletest", []string{"engine", "server", "server/faults", "internal/front", "internal/sharedkey", "store", "edm", "vfs"}},
 	{"internal/transfer", []string{"edm", "filter", "store", "internal/odata"}},
+	{"tabletest", []string{"engine", "server", "server/faults", "internal/front", "internal/sharedkey", "internal/transfer", "store", "edm", "vfs"}},
 	{"internal/lint", nil},
 	{"bench/...", []string{anything}},
 	{"fuzz/...", []string{anything}},
