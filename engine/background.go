@@ -71,6 +71,7 @@ func (db *DB) startWorker() {
 		close(db.work.done)
 		return
 	}
+	db.archive.Start()
 	go func() {
 		defer close(db.work.done)
 		db.runWorker(ctx)
@@ -160,7 +161,10 @@ func (db *DB) Step(ctx context.Context) (worked bool, err error) {
 		return false, err
 	}
 	defer db.endWrite()
-	return db.step(ctx)
+	if worked, err = db.step(ctx); worked || err != nil {
+		return worked, err
+	}
+	return db.archive.Step(ctx)
 }
 
 // step flushes, or does one step of a compaction, or on a full disk of a reclaim.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/archiver"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/engine/internal/idleseal"
@@ -66,6 +67,8 @@ type DB struct {
 	full   fullDisk
 	stalls stall.Counter
 	seal   idleseal.Sealer
+	// archive is nil when read-only.
+	archive *archiver.Archiver
 	// listed is the sequence number up to which the manifest listed the ends of
 	// the segments at Open.
 	listed uint64
@@ -142,6 +145,7 @@ func (db *DB) CloseContext(ctx context.Context) error {
 	db.stopWorker()
 	var errs []error
 	if !db.opts.ReadOnly {
+		db.archive.Close(ctx)
 		errs = append(errs, db.closeLogs(db.state.Load().Mems))
 	}
 	last := db.state.End()

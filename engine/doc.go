@@ -31,8 +31,9 @@
 // # Resources
 //
 // One process opens a directory for writing at a time; others can open it with
-// Options.ReadOnly. A DB has one background goroutine, for flushes and compactions.
+// Options.ReadOnly. A DB has a background goroutine for flushes and compactions, and one
+// for Options.Archive.
 // It takes Options.MemoryBytes of memory: up to five segments of Options.SegmentBytes,
-// and the block cache, which databases of a process can share. Close cursors and snapshots soon: they
-// keep memory and files.
+// and the block cache, which databases of a process can share; an archive takes that of one more
+// segment. Close cursors and snapshots soon: they keep memory and files.
 package engine

@@ -78,9 +78,9 @@ func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 		return append([]*commitlog.Segment(nil), mems[:len(mems)-len(segs)]...)
 	})
 	// The manifest does not list the segments any more. If a file cannot be
-	// dropped, the next Open removes it.
+	// dropped, the next Open removes it, or archives it first.
 	for _, s := range segs {
-		if err := db.log.Drop(s); err != nil {
+		if err := db.archive.Drop(s); err != nil {
 			return true, err
 		}
 	}

@@ -160,9 +160,10 @@ func (l *load) install(ctx context.Context, files *lsm.Load) (at edm.Ticks, err 
 		if err := l.check(); err != nil {
 			return 0, err
 		}
+		var installed uint64
 		old, err := db.log.Install(func(seq uint64, stamp edm.Ticks, next uint64) error {
-			at = stamp
-			return files.Install(seq, stamp, manifest.Edit{LastSeq: seq, MinHighWater: uint64(stamp), FirstLog: next})
+			at, installed = stamp, seq
+			return files.Install(seq, stamp, manifest.Edit{LastSeq: seq, MinHighWater: uint64(stamp), FirstLog: next}, db.archive.Link)
 		}, func(next *commitlog.Segment) {
 			db.state.Replace(func([]*commitlog.Segment) *readstate.State { return db.newState([]*commitlog.Segment{next}) })
 		})
@@ -174,8 +175,12 @@ func (l *load) install(ctx context.Context, files *lsm.Load) (at edm.Ticks, err 
 			db.log.Fail(err)
 			return 0, fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, err)
 		case err != nil:
+			if cancel := db.archive.Cancel(installed); cancel != nil {
+				db.log.Fail(cancel) // the next write would get the sequence number
+			}
 			return 0, err
 		}
+		db.archive.Installed(installed)
 		db.wakeWorker()
 		if err := db.log.Drop(old); err != nil {
 			db.opts.Logger.Warn("an empty segment is left", "cause", err) // the next Open removes it

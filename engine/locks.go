@@ -26,9 +26,10 @@ package engine
 //	sstable.Reader.mu        loading the bounds of row groups
 //
 // The rest are leaves, held for a few instructions: overlayShard.mu, registry.mu,
-// spareMemory.mu and the lock of package arena below it, catalog.Drops.mu,
-// stall.Counter.mu, worker.mu, Tree.countersMu, trash.Trash.mu, the shards of the cache, the
-// locks of vfs.Mem, and space.Reserve.mu, under which files are created and removed.
+// spareMemory.mu and the lock of package arena below it, catalog.Drops.mu, stall.Counter.mu,
+// worker.mu, Archiver.mu and, taken without another lock, Archiver.stepMu above it,
+// Tree.countersMu, trash.Trash.mu, the shards of the cache, the locks of vfs.Mem, and
+// space.Reserve.mu, under which files are created and removed.
 //
 // Leading a group and applying groups in order are waits, not locks: do not wait
 // while holding Log.mu or a lock below it. Readers take no lock of this package: a

@@ -11,12 +11,14 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/archiver"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/engine/internal/idleseal"
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
 	"github.com/tablerock-db/tablerock/engine/internal/scan"
 	"github.com/tablerock-db/tablerock/engine/internal/space"
+	"github.com/tablerock-db/tablerock/internal/archive"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
@@ -210,7 +212,11 @@ func (db *DB) recover(m *manifest.Manifest) error {
 			return err
 		}
 	}
-	if err := recovery.RemoveStale(db.fs, db.dir, m); err != nil {
+	db.archive = archiver.New(archiver.Options{
+		Source:  archive.Source{FS: db.fs, Dir: db.dir, DBID: db.id, Epoch: m.Epoch},
+		Archive: db.opts.Archive, Log: db.log, After: db.opts.Testing.Clock.AfterFunc, Logger: db.opts.Logger,
+	})
+	if err := db.archive.Recover(m); err != nil {
 		return err
 	}
 	if _, err = db.tree.RemoveLeftovers(); err != nil {

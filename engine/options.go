@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"fmt"
 	"io"
@@ -63,12 +64,24 @@ type Options struct {
 	// the process or the machine may lose the newest writes. No write survives
 	// if an earlier one is lost. The default is to sync.
 	NoSync bool
+	// Archive gets each log segment, and the files of each install of Load, before the
+	// database removes or merges them; until then they stay in its directory. Writers do
+	// not wait for it. The default archives nothing.
+	Archive Archive
 	// ReadOnly opens the database as it is at the time of Open. It takes no lock
 	// and writes nothing, so it works beside a writer. The default is to write.
 	ReadOnly bool
 
 	// Testing is for tests. The default is a database for production.
 	Testing TestHooks
+}
+
+// Archive keeps the chunks of a database's history; docs/format.md has their format.
+type Archive interface {
+	// Put stores a chunk under a name with slashes, and returns when it is durable. That
+	// the archive has the chunk is no error. Calls come one after the other, in the order
+	// of the sequence numbers. After an error the chunk is put again.
+	Put(ctx context.Context, name string, chunk io.Reader) error
 }
 
 // TestHooks replace what makes a run differ from the next. They are for tests

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -30,6 +31,13 @@ type Stats struct {
 	// only deletes and drops of tables are accepted, because the disk is full.
 	ReserveBytes int64
 	DiskFull     bool
+
+	// ArchiveWaiting chunks of ArchiveWaitingBytes are not archived yet. ArchiveFailures
+	// counts failed attempts since Open. Archived is the Timestamp of the last write archived.
+	ArchiveWaiting      int
+	ArchiveWaitingBytes int64
+	ArchiveFailures     uint64
+	Archived            edm.Ticks
 
 	// LogBytesWritten and LogSyncs count the bytes written to the log since Open
 	// and the syncs of its files.
@@ -89,6 +97,8 @@ func (db *DB) addCounters(s *Stats) {
 	s.Flushes, s.FlushBytesWritten = c.Flushes, c.FlushedBytes
 	s.Compactions, s.CompactionBytesRead, s.CompactionBytesWritten = c.Compactions, c.ReadBytes, c.CompactedBytes
 	s.LogBytesWritten, s.LogSyncs = db.log.Counters()
+	a := db.archive.Stats()
+	s.ArchiveWaiting, s.ArchiveWaitingBytes, s.ArchiveFailures, s.Archived = a.Chunks, a.Bytes, a.Failures, a.Archived
 	s.Stalls, s.StallTime = db.stalls.Read(db.opts.Testing.Clock.Now())
 	cache := db.cache.Stats()
 	s.CacheHits, s.CacheMisses = cache.Hits, cache.Misses

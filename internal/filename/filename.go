@@ -23,6 +23,7 @@ const (
 	WAL     Kind = ".wal"     // a segment of the write-ahead log
 	SSTable Kind = ".sst"     // a sorted table of entries
 	Reserve Kind = ".reserve" // disk space for a full disk
+	Load    Kind = ".load"    // a directory: the files of an install that wait for the archive
 )
 
 // Numbers have at least minDigits digits, without further leading zeros. maxDigits
@@ -37,7 +38,7 @@ func Make(kind Kind, number uint64) string {
 // Parse returns the kind and number of a name that Make returned for a number from
 // 1 to wal.MaxNumber. For any other name the kind is empty.
 func Parse(name string) (kind Kind, number uint64) {
-	for _, k := range [...]Kind{WAL, SSTable, Reserve} {
+	for _, k := range [...]Kind{WAL, SSTable, Reserve, Load} {
 		digits, ok := strings.CutSuffix(name, string(k))
 		if !ok {
 			continue

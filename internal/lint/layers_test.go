@@ -40,13 +40,18 @@ var layers = []layer{
 		"vfs", "internal/corrupt", "internal/filename", "edm", "codec", "internal/predicate", "internal/arena", "internal/cache",
 		"sstable", "internal/memtable", "internal/manifest", "internal/merge",
 	}},
+	{"internal/archive", []string{
+		"vfs", "internal/corrupt", "internal/feature", "internal/filename", "edm", "codec", "internal/arena", "internal/manifest", "wal",
+	}},
 	{"store", []string{"edm", "filter", "internal/corrupt", "internal/feature"}},
 	{"store/storetest", []string{"edm", "filter", "store"}},
 	{"engine", []string{
 		"edm", "vfs", "internal/corrupt", "internal/filename", "internal/predicate", "internal/arena", "internal/cache", "codec", "filter", "wal",
-		"sstable", "internal/memtable", "internal/manifest", "internal/merge", "internal/lsm", "store",
+		"sstable", "internal/memtable", "internal/manifest", "internal/merge", "internal/lsm", "internal/archive", "store",
 	}},
-	{"backup", []string{"edm", "vfs", "internal/corrupt", "internal/feature", "internal/filename", "internal/manifest", "wal", "store", "engine"}},
+	{"backup", []string{
+		"vfs", "internal/corrupt", "internal/feature", "internal/filename", "internal/manifest", "wal", "store", "engine", "edm", "internal/archive",
+	}},
 	{"backup/backuptest", []string{"backup"}},
 	{"internal/odata", []string{"edm", "store"}},
 	{"internal/odata/batch", nil},
@@ -67,7 +72,7 @@ var layers = []layer{
 // foreign lists the packages that may import a module other than this one: one or
 // a few for each library.
 var foreign = map[string][]string{
-	"github.com/cespare/xxhash/v2":       {"codec", "wal", "sstable", "internal/manifest", "internal/lsm", "engine", "backup"},
+	"github.com/cespare/xxhash/v2":       {"codec", "wal", "sstable", "internal/manifest", "internal/lsm", "internal/archive", "engine", "backup"},
 	"github.com/klauspost/compress":      {"sstable", "internal/transfer"},
 	"github.com/parquet-go/parquet-go":   {"internal/transfer"},
 	"github.com/google/btree":            {"internal/memtable", "engine"},

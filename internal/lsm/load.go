@@ -84,9 +84,9 @@ func (l *Load) probe(runs []*run) {
 
 // Install adds the files, after Finish, and applies e, whose LastSeq must be seq. All rows
 // get the sequence number seq, above all others in files, and the Timestamp stamp. No job
-// may begin before readers that start later read at seq. After an error nothing has
-// changed, unless it is ErrInDoubt; call Abort.
-func (l *Load) Install(seq uint64, stamp edm.Ticks, e manifest.Edit) error {
+// may begin before readers that start later read at seq. link is called with the files
+// before. After an error nothing has changed, unless it is ErrInDoubt; call Abort.
+func (l *Load) Install(seq uint64, stamp edm.Ticks, e manifest.Edit, link func([]manifest.File) error) error {
 	v := l.t.Version()
 	runs := slices.Clone(v.tier(0))
 	l.probe(slices.DeleteFunc(runs, func(r *run) bool { return r.number < l.before }))
@@ -95,7 +95,7 @@ func (l *Load) Install(seq uint64, stamp edm.Ticks, e manifest.Edit) error {
 	for i := range l.samples {
 		newKeys[l.samples[i].file]++
 	}
-	edit := versionEdit{manifest: e}
+	edit, metas := versionEdit{manifest: e}, []manifest.File(nil)
 	run := l.t.NewNumber()
 	for i, s := range l.out.done {
 		meta := s.meta
@@ -107,7 +107,10 @@ func (l *Load) Install(seq uint64, stamp edm.Ticks, e manifest.Edit) error {
 		}
 		s.o.Seq, s.o.Stamp = seq, stamp
 		s.opened.Store(nil) // opened without them
-		edit.add = append(edit.add, newVirtualSST(s.file, meta, s.bytes))
+		edit.add, metas = append(edit.add, newVirtualSST(s.file, meta, s.bytes)), append(metas, meta)
+	}
+	if err := link(metas); err != nil {
+		return err
 	}
 	if err := l.t.install(edit); err != nil {
 		if errors.Is(err, ErrInDoubt) {

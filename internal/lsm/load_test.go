@@ -66,7 +66,8 @@ func (h *harness) load(rows []loadRow) {
 
 func (h *harness) install(l *Load) error {
 	next := h.seq + 1
-	return l.Install(next, edm.Ticks(next), manifest.Edit{LastSeq: next, MinHighWater: next})
+	return l.Install(next, edm.Ticks(next), manifest.Edit{LastSeq: next, MinHighWater: next},
+		func([]manifest.File) error { return nil })
 }
 
 // loaded adds the rows of an installed Load to the model.

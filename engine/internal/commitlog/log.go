@@ -393,21 +393,39 @@ func (l *Log) open(seg *Segment) error {
 // Drop closes the file of seg, which the manifest does not list any more, and
 // removes the file or keeps it for the next segment.
 func (l *Log) Drop(seg *Segment) error {
-	if !seg.hasFile() {
-		return nil
-	}
-	l.fileMu.Lock()
-	err := seg.closeFile()
-	l.fileMu.Unlock()
-	if err != nil {
+	released, ok, err := l.Release(seg)
+	if err != nil || !ok {
 		return err
 	}
-	name := path.Join(l.o.Dir, filename.Make(filename.WAL, seg.Number))
-	if l.reusable(seg) && l.spareFile.CompareAndSwap(nil, &name) {
+	return l.Recycle(released)
+}
+
+// Released is the closed file of a segment.
+type Released struct {
+	Number   uint64
+	End      int64 // of its records, 0 if unknown
+	reusable bool
+}
+
+// Release closes the file of seg, which the manifest does not list any more. It is not ok
+// if there is no file. Call Recycle next.
+func (l *Log) Release(seg *Segment) (released Released, ok bool, err error) {
+	if !seg.hasFile() {
+		return Released{}, false, nil
+	}
+	l.fileMu.Lock()
+	defer l.fileMu.Unlock()
+	return Released{seg.Number, seg.Tail(), l.reusable(seg)}, true, seg.closeFile()
+}
+
+// Recycle removes the file, or keeps it for the next segment.
+func (l *Log) Recycle(r Released) error {
+	name := path.Join(l.o.Dir, filename.Make(filename.WAL, r.Number))
+	if r.reusable && l.spareFile.CompareAndSwap(nil, &name) {
 		return nil
 	}
 	if err := l.o.FS.Remove(name); err != nil {
-		return fmt.Errorf("remove %s: %w", filename.Make(filename.WAL, seg.Number), err)
+		return fmt.Errorf("remove %s: %w", filename.Make(filename.WAL, r.Number), err)
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func Unknown(fsys vfs.FS, dir string, m *manifest.Manifest) (unknown []string, e
 }
 
 // owns reports whether a file that the manifest m does not list belongs to its
-// database: a segment, a file of the reserve, or an sstable that is being written or removed, or that a
+// database: a segment, a file of the reserve, a load that waits for the archive, or an sstable that is being written or removed, or that a
 // crash left.
 func owns(fsys vfs.FS, dir, name string, m *manifest.Manifest) bool {
 	kind, number := filename.Parse(name)
@@ -113,7 +113,7 @@ func owns(fsys vfs.FS, dir, name string, m *manifest.Manifest) bool {
 		return err == nil || errors.Is(err, wal.ErrChanged) || errors.Is(err, fs.ErrNotExist)
 	}
 	if kind != filename.SSTable {
-		return kind == filename.Reserve
+		return kind == filename.Reserve || kind == filename.Load
 	}
 	f, err := fsys.Open(path.Join(dir, name))
 	if err != nil {

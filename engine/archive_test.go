@@ -1,0 +1,194 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/archive"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// memArchive is an archive in memory.
+type memArchive struct {
+	mu     sync.Mutex
+	chunks map[string][]byte
+	names  []string      // of all calls that succeeded
+	err    error         // of Put
+	hold   chan struct{} // if it is not nil, Put waits for it
+}
+
+func (a *memArchive) Put(ctx context.Context, name string, chunk io.Reader) error {
+	if a.hold != nil {
+		select {
+		case <-a.hold:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	b, err := io.ReadAll(chunk)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.err != nil {
+		return a.err
+	}
+	if a.chunks == nil {
+		a.chunks = map[string][]byte{}
+	}
+	if old, ok := a.chunks[name]; ok && string(old) != string(b) {
+		return errors.New("another chunk has the name " + name)
+	}
+	a.chunks[name] = b
+	a.names = append(a.names, name)
+	return nil
+}
+
+func (a *memArchive) fail(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.err = err
+}
+
+// ranges returns the archived ranges of sequence numbers in their order, and an error
+// unless each follows the one before.
+func (a *memArchive) ranges(t *testing.T) (ranges []archive.Range) {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	names := slices.Clone(a.names)
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		_, r, ok := archive.ParseName(name[strings.LastIndexByte(name, '/')+1:])
+		if n := len(ranges); !ok || n > 0 && r.First != ranges[n-1].Last+1 {
+			t.Fatalf("%s follows %v", name, ranges)
+		}
+		ranges = append(ranges, r)
+	}
+	return ranges
+}
+
+// TestSlowArchive writes many segments and loads beside an archive that does not return.
+// Nothing waits for it, and Close ends with its context. What waits is archived after the
+// next Open.
+func TestSlowArchive(t *testing.T) {
+	disk, slow := vfs.NewMem(), &memArchive{hold: make(chan struct{})}
+	o := small(disk)
+	o.Archive = slow
+	db := mustCreate(t, o)
+	fill(t, db, "p", 300, 2000)
+	check(t, "Flush", db.Flush(t.Context()))
+	_, err := db.Load(t.Context(), table, sequence([]edm.Entity{entity("q", "1", 1, 10)}), engine.LoadOptions{})
+	check(t, "Load", err)
+	check(t, "Compact", db.Compact(t.Context())) // merges the loaded file away
+	stats, err := db.Stats()
+	check(t, "Stats", err)
+	if stats.ArchiveWaiting < 9 || stats.ArchiveWaitingBytes < 300*2000 || stats.Archived != 0 {
+		t.Errorf("%d chunks of %d bytes wait, archived %v", stats.ArchiveWaiting, stats.ArchiveWaitingBytes, stats.Archived)
+	}
+	check(t, "Close", closeAtOnce(db))
+
+	fast := &memArchive{}
+	o.Archive = fast
+	db = mustOpen(t, "db", o)
+	check(t, "Close", db.Close())
+	got := fast.ranges(t)
+	if n := len(got); n == 0 || got[0].First != 1 || got[n-1].Last != stats.LastSequence {
+		t.Errorf("archived %v, the last sequence is %d", got, stats.LastSequence)
+	}
+	if left := append(files(t, disk, "db", ".load"), files(t, disk, "db", ".wal")...); len(left) > 2 {
+		t.Errorf("files are left: %q", left)
+	}
+}
+
+// TestArchiveFailures archives with an archive that fails for a while. Close archives the
+// rest, and Stats count.
+func TestArchiveFailures(t *testing.T) {
+	a := &memArchive{err: errors.New("injected")}
+	o := manual(vfs.NewMem())
+	o.Archive = a
+	db := mustCreate(t, o)
+	fill(t, db, "p", 100, 2000)
+	check(t, "Flush", db.Flush(t.Context()))
+	for range 3 {
+		if worked, err := db.Step(t.Context()); worked {
+			continue // a compaction
+		} else if err == nil {
+			t.Fatal("the archive did not fail")
+		}
+	}
+	a.fail(nil)
+	last := apply(t, db, store.InsertOrReplace(entity("p", "x", 1, 1)))[0].Timestamp
+	check(t, "Close", db.Close())
+	got := a.ranges(t)
+	if n := len(got); n < 3 || got[0].First != 1 || got[n-1].Last != 103 {
+		t.Errorf("archived %v", got)
+	}
+	db = mustOpen(t, "db", o)
+	apply(t, db, store.InsertOrReplace(entity("p", "y", 1, 1)))
+	check(t, "Flush", db.Flush(t.Context()))
+	for worked, err := true, error(nil); worked; worked, err = db.Step(t.Context()) {
+		check(t, "Step", err)
+	}
+	if stats, err := db.Stats(); err != nil || stats.Archived <= last || stats.ArchiveWaiting != 0 {
+		t.Errorf("archived up to %v, the last write is later than %v, %d wait, %v", stats.Archived, last, stats.ArchiveWaiting, err)
+	}
+}
+
+// TestArchiveDamage damages a segment that waits for the archive. The chunks behind it are
+// archived, and the damaged one is missing.
+func TestArchiveDamage(t *testing.T) {
+	disk, a := vfs.NewMem(), &memArchive{err: errors.New("injected")}
+	o := manual(disk)
+	o.Archive = a
+	db := mustCreate(t, o)
+	fill(t, db, "p", 100, 2000)
+	check(t, "Flush", db.Flush(t.Context()))
+	check(t, "Patch", disk.Patch("db/"+files(t, disk, "db", ".wal")[1], 20_000, []byte("damage")))
+	a.fail(nil)
+	for n := 0; n < 3; {
+		worked, err := db.Step(t.Context())
+		if err != nil {
+			n++
+		} else if !worked {
+			break
+		}
+	}
+	check(t, "Close", db.Close())
+	if len(a.names) < 2 {
+		t.Fatalf("archived %q", a.names)
+	}
+	if _, second, _ := archive.ParseName(a.names[1][strings.LastIndexByte(a.names[1], '/')+1:]); second.First < 40 {
+		t.Errorf("archived %q", a.names)
+	}
+}
+
+// TestOpenWithoutArchive opens a database without an archive: nothing that waited is kept.
+func TestOpenWithoutArchive(t *testing.T) {
+	disk := vfs.NewMem()
+	o := manual(disk)
+	o.Archive = &memArchive{err: errors.New("injected")}
+	db := mustCreate(t, o)
+	fill(t, db, "p", 100, 2000)
+	_, err := db.Load(t.Context(), table, sequence([]edm.Entity{entity("q", "1", 1, 10)}), engine.LoadOptions{})
+	check(t, "Load", err)
+	check(t, "Close", db.Close())
+	waiting := len(files(t, disk, "db", ".wal")) + len(files(t, disk, "db", ".load"))
+	db = mustOpen(t, "db", manual(disk))
+	report, err := db.Verify(t.Context())
+	check(t, "Verify", err)
+	check(t, "Close", db.Close())
+	left := len(files(t, disk, "db", ".wal")) + len(files(t, disk, "db", ".load"))
+	if waiting < 4 || left > 1 || len(report.Findings) > 0 {
+		t.Errorf("%d files waited, %d are left; %v", waiting, left, report.Findings)
+	}
+}
