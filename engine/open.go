@@ -87,7 +87,7 @@ func (db *DB) logOpened(retries int) {
 func openLocked(dir string, o Options, lock io.Closer) (*DB, error) {
 	m, err := manifest.Read(o.FS, dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		m, err = create(o, dir)
+		m, err = recovery.Create(o.FS, dir, o.Testing.Random)
 	}
 	if err != nil {
 		return nil, err
@@ -119,28 +119,6 @@ func (db *DB) discard() error {
 		s.Retire()
 	}
 	return db.tree.Close()
-}
-
-// create writes the first manifest. The first segment is created later, so no
-// write is acknowledged before the manifest is durable.
-func create(o Options, dir string) (*manifest.Manifest, error) {
-	first, err := recovery.FirstNumber(o.FS, dir)
-	if err != nil {
-		return nil, err
-	}
-	m := &manifest.Manifest{NextFile: first + 1, Logs: []manifest.Log{{Number: first}}}
-	if _, err := io.ReadFull(o.Testing.Random, m.DBID[:]); err != nil {
-		return nil, fmt.Errorf("draw the database's id: %w", err)
-	}
-	if parent := path.Dir(path.Clean(dir)); parent != dir {
-		if err := o.FS.SyncDir(parent); err != nil {
-			return nil, fmt.Errorf("sync parent directory: %w", err)
-		}
-	}
-	if err := manifest.Write(o.FS, dir, m); err != nil {
-		return nil, fmt.Errorf("create: %w", err)
-	}
-	return m, nil
 }
 
 func newDB(dir string, o Options, m *manifest.Manifest) *DB {

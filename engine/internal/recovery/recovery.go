@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"slices"
 
@@ -54,10 +55,10 @@ const (
 // numbers. A file with a higher number is not ours and must not use up numbers.
 const maxReach = 1 << 32
 
-// FirstNumber returns the number for the first segment of a new database. It is
+// firstNumber returns the number for the first segment of a new database. It is
 // above those of segments without records that an interrupted creation left, which
 // recovery then ignores.
-func FirstNumber(fsys vfs.FS, dir string) (uint64, error) {
+func firstNumber(fsys vfs.FS, dir string) (uint64, error) {
 	names, err := fsys.List(dir)
 	if err != nil {
 		return 0, err
@@ -72,6 +73,28 @@ func FirstNumber(fsys vfs.FS, dir string) (uint64, error) {
 		}
 	}
 	return first, nil
+}
+
+// Create writes the first manifest of a database in dir, whose id it reads from random. The
+// first segment is created later, so no write is acknowledged before the manifest is durable.
+func Create(fsys vfs.FS, dir string, random io.Reader) (*manifest.Manifest, error) {
+	first, err := firstNumber(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	m := &manifest.Manifest{NextFile: first + 1, Logs: []manifest.Log{{Number: first}}}
+	if _, err := io.ReadFull(random, m.DBID[:]); err != nil {
+		return nil, fmt.Errorf("draw the database's id: %w", err)
+	}
+	if parent := path.Dir(path.Clean(dir)); parent != dir {
+		if err := fsys.SyncDir(parent); err != nil {
+			return nil, fmt.Errorf("sync parent directory: %w", err)
+		}
+	}
+	if err := manifest.Write(fsys, dir, m); err != nil {
+		return nil, fmt.Errorf("create: %w", err)
+	}
+	return m, nil
 }
 
 // Read replays the segments that the manifest m does not call flushed. After an
