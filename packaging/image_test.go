@@ -158,6 +158,11 @@ func TestImage(t *testing.T) {
 		if got := createTable(t, at); got != want {
 			t.Errorf("the creation of a table returns %d, want %d", got, want)
 		}
+		// docker exec runs a command so, which writes through the server.
+		write := c.command(t.Context(), c.config.Entrypoint[0], "entity", "upsert", "Orders", `{"PartitionKey":"eu","RowKey":"0001"}`)
+		if text, err := write.CombinedOutput(); err != nil || !bytes.Contains(text, []byte(`"RowKey":"0001"`)) {
+			t.Errorf("a write in the container: %v: %s", err, text)
+		}
 		stop()
 	}
 }
@@ -199,6 +204,7 @@ func createTable(t *testing.T, at string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
+	q.Host = "azurite:10002" // as other services of compose.yaml call it
 	q.Header.Set("Content-Type", "application/json")
 	q.Header.Set("Accept", "application/json;odata=nometadata")
 	q.Header.Set("Prefer", "return-no-content")
