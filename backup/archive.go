@@ -6,14 +6,26 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
+	"slices"
+	"strings"
+	"time"
 
+	"github.com/tablerock-db/tablerock/backup/internal/rollforward"
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/archive"
+	"github.com/tablerock-db/tablerock/internal/corrupt"
 )
 
 // ErrOtherHistory is wrapped by the error for a chunk of a database that differs from the
 // archived chunk of the same name: two copies of a database were archived in one place.
 var ErrOtherHistory = errors.New("the archive has the history of another copy of this database")
+
+// ErrOutOfRange is wrapped by the error of Restore for a moment that backups and archive do
+// not reach, because it is too early or too late or a chunk is missing.
+var ErrOutOfRange = rollforward.ErrOutOfRange
 
 // NewArchive returns the archive of an account in a Target, for engine.Options.Archive.
 func NewArchive(t Target, account string) engine.Archive {
@@ -65,4 +77,168 @@ func sameBytes(a, b io.Reader) (bool, error) {
 			return (errA != nil) == (errB != nil), nil
 		}
 	}
+}
+
+// archived returns the prefix of the names of an account's archive, and the objects there.
+func (r *Repository) archived(ctx context.Context, account string) (prefix string, objects []Object, err error) {
+	prefix = path.Join(account, archiveDir) + "/"
+	if objects, err = r.target.List(ctx, prefix); err != nil {
+		return "", nil, fmt.Errorf("list the archive: %w", err)
+	}
+	return prefix, objects, nil
+}
+
+// chooseUntil returns for each account the manifest of the newest backup that has no write
+// after o.Until.
+func (r *Repository) chooseUntil(ctx context.Context, names []string, o RestoreOptions) ([]*manifest, error) {
+	var list []*manifest
+	var errs []error
+	first := make(map[string]*manifest) // the oldest backup that is too late
+	chosen := make(map[string]bool)
+	for _, name := range slices.Backward(names) {
+		account, id, _ := splitManifestName(name)
+		if chosen[account] || o.ID != "" && o.ID != id {
+			continue
+		}
+		m, err := r.manifest(ctx, name)
+		switch {
+		case errors.Is(err, corrupt.ErrCorrupt):
+			errs = append(errs, err) // an older one with more of the archive has the same writes
+		case err != nil:
+			return nil, err
+		case m.LastTimestamp.After(o.Until):
+			first[account] = m
+		default:
+			chosen[account] = true
+			list = append(list, m)
+		}
+	}
+	for account, m := range first {
+		if !chosen[account] {
+			errs = append(errs, fmt.Errorf("%w: the first possible time of account %s is %s, that of its first backup",
+				ErrOutOfRange, account, m.LastTimestamp.UTC().Format(time.RFC3339Nano)))
+			return nil, errors.Join(errs...)
+		}
+	}
+	if len(list) == 0 {
+		return nil, errors.Join(append(errs, ErrNoBackup)...)
+	}
+	slices.SortFunc(list, func(a, b *manifest) int { return strings.Compare(a.Account, b.Account) })
+	return list, nil
+}
+
+// rollForward applies the archive to a restored database and returns the last sequence
+// number.
+func (s *restore) rollForward(ctx context.Context, dir string, m *manifest) (uint64, error) {
+	prefix, objects, err := s.archived(ctx, m.Account)
+	if err != nil {
+		return 0, err
+	}
+	o := rollforward.Options{
+		FS: s.fs, Dir: dir, Epoch: m.Epoch, Base: edm.TicksOf(m.LastTimestamp), Until: edm.TicksOf(s.until),
+		Open:    func(ctx context.Context, name string) (io.ReadCloser, error) { return s.target.Get(ctx, prefix+name) },
+		Applied: func(int, int) { s.report(0) },
+	}
+	for _, object := range objects {
+		o.Names = append(o.Names, strings.TrimPrefix(object.Name, prefix))
+	}
+	return rollforward.Apply(ctx, o)
+}
+
+// PutMark notes in the archive of a database that each write up to a moment has a sequence
+// number up to last, and is archived. So Restore knows that nothing is missing up to that
+// moment, even if nothing was written for long.
+func PutMark(ctx context.Context, t Target, account string, dbid [16]byte, epoch, last uint64, at time.Time) error {
+	m := archive.Mark{DBID: dbid, Epoch: epoch, Last: last, At: edm.TicksOf(at)}
+	name := path.Join(account, archiveDir, archive.MarkName(epoch, dbid))
+	return t.Put(ctx, name, bytes.NewReader(archive.AppendMark(nil, &m)))
+}
+
+// needs is what the backups that Prune keeps need of the archive: for each database and
+// epoch the writes after this sequence number.
+type needs map[string]uint64
+
+func (n needs) add(m *manifest) {
+	prefix := archive.Prefix(m.Epoch, m.databaseID())
+	if last, ok := n[prefix]; !ok || m.LastSequence < last {
+		n[prefix] = m.LastSequence
+	}
+}
+
+// has reports whether an object of the archive is needed.
+func (n needs) has(name string) bool {
+	i := strings.LastIndexByte(name, '/')
+	last, ok := n[name[:i+1]]
+	_, chunk, isChunk := archive.ParseName(name[i+1:])
+	return ok && (!isChunk || chunk.Last > last)
+}
+
+// pruneArchive removes the chunks that no backup needs.
+func (r *Repository) pruneArchive(ctx context.Context, account string, kept needs, p *Pruned) error {
+	prefix, objects, err := r.archived(ctx, account)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if kept.has(strings.TrimPrefix(object.Name, prefix)) {
+			continue
+		}
+		if err := r.target.Delete(ctx, object.Name); err != nil {
+			return fmt.Errorf("remove %s: %w", object.Name, err)
+		}
+		p.Files, p.Bytes = p.Files+1, p.Bytes+object.Size
+	}
+	return nil
+}
+
+// verifyArchive reads the chunks of an account, or with "" of all accounts, and adds those
+// that are damaged to the report.
+func (r *Repository) verifyArchive(ctx context.Context, account string, report *Report) error {
+	prefix := ""
+	if account != "" {
+		prefix = account + "/" + archiveDir + "/"
+	}
+	objects, err := r.target.List(ctx, prefix)
+	if err != nil {
+		return fmt.Errorf("list the archive: %w", err)
+	}
+	for _, object := range objects {
+		_, name, archived := strings.Cut(object.Name, "/"+archiveDir+"/")
+		if !archived {
+			continue
+		}
+		err := r.verifyArchived(ctx, object.Name, name)
+		report.Objects++
+		report.Bytes += object.Size
+		switch {
+		case errors.Is(err, corrupt.ErrCorrupt), errors.Is(err, fs.ErrNotExist):
+			report.Findings = append(report.Findings, Finding{Object: object.Name, What: whatOf(err)})
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// verifyArchived reads a chunk or a mark, whose name in the archive is name.
+func (r *Repository) verifyArchived(ctx context.Context, object, name string) error {
+	if path.Base(name) == path.Base(archive.MarkName(0, [16]byte{})) {
+		b, err := get(ctx, r.target, object, archive.MarkLen)
+		if err == nil {
+			_, err = archive.DecodeMark(name, b)
+		}
+		return err
+	}
+	src, err := r.target.Get(ctx, object)
+	if err != nil {
+		return err
+	}
+	chunk, err := archive.NewReader(name, src)
+	if err == nil && chunk.Name() != name {
+		err = corrupt.Newf(name, 0, "it is the chunk %s", chunk.Name())
+	}
+	if err == nil {
+		err = chunk.Verify()
+	}
+	return errors.Join(err, src.Close())
 }

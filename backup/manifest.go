@@ -56,6 +56,12 @@ type file struct {
 	Hash   string `json:"xxh64"` // 16 hexadecimal digits
 }
 
+// databaseID returns the id of the database; check has decoded it.
+func (m *manifest) databaseID() (id [16]byte) {
+	_, _ = hex.Decode(id[:], []byte(m.Database))
+	return id
+}
+
 func manifestSum(version uint64, body []byte) uint64 {
 	d := xxhash.New()
 	fmt.Fprintf(d, "%d\n", version)

@@ -8,12 +8,12 @@ import (
 
 // Pruned says what Prune removed.
 type Pruned struct {
-	Backups, Files int
+	Backups, Files int   // files with the chunks of the archive
 	Bytes          int64 // of the files
 }
 
 // Prune removes all but the newest backups of an account, keep at least one, and the files
-// that no other backup needs. It removes no file if a manifest that it keeps is damaged,
+// and the archived chunks that no other backup needs. It removes no file if a manifest that it keeps is damaged,
 // because that backup may need the file. After an error, call it again to go on.
 func (r *Repository) Prune(ctx context.Context, account string, keep int) (Pruned, error) {
 	r.writes.Lock()
@@ -24,12 +24,13 @@ func (r *Repository) Prune(ctx context.Context, account string, keep int) (Prune
 		return p, err
 	}
 	kept := names[max(0, len(names)-max(keep, 1)):]
-	needed := make(map[string]bool)
+	needed, archived := make(map[string]bool), make(needs)
 	for _, name := range kept {
 		m, err := r.manifest(ctx, name)
 		if err != nil {
 			return p, fmt.Errorf("nothing is removed, because a backup to keep cannot be read: %w", err)
 		}
+		archived.add(m)
 		for _, f := range m.Files {
 			needed[f.Object] = true
 		}
@@ -54,7 +55,8 @@ func (r *Repository) Prune(ctx context.Context, account string, keep int) (Prune
 		}
 		p.Files, p.Bytes = p.Files+1, p.Bytes+f.Size
 	}
-	return p, nil
+	err = r.pruneArchive(ctx, account, archived, &p)
+	return p, err
 }
 
 // Accounts returns the accounts that have backups, in the order of their names.

@@ -51,12 +51,10 @@ type Info struct {
 }
 
 func (m *manifest) info() Info {
-	i := Info{
+	return Info{
 		Account: m.Account, ID: backupID(m.Time), Time: m.Time, LastSequence: m.LastSequence, LastTimestamp: m.LastTimestamp,
-		Epoch: m.Epoch, Tables: m.Tables, Files: len(m.Files), Bytes: m.bytes(),
+		Epoch: m.Epoch, Database: m.databaseID(), Tables: m.Tables, Files: len(m.Files), Bytes: m.bytes(),
 	}
-	_, _ = hex.Decode(i.Database[:], []byte(m.Database)) // check has decoded it
-	return i
 }
 
 // Open opens the backup directory in target. The error matches ErrNotBackup if it is none.

@@ -23,9 +23,13 @@ import (
 // RestoreOptions say what to restore. The zero value restores the newest backup of each
 // account.
 type RestoreOptions struct {
-	Account  string    // the default is each account
-	ID       string    // of the backup; the default is chosen by At
-	At       time.Time // the newest backup that is not later; the default is the newest
+	Account string    // the default is each account
+	ID      string    // of the backup; the default is chosen by At
+	At      time.Time // the newest backup that is not later; the default is the newest
+	// Until restores every write with a Timestamp up to this moment and no other, by the
+	// newest backup before it and the archive (NewArchive). If the archive does not reach
+	// it, the error matches ErrOutOfRange and says what the last possible moment is.
+	Until    time.Time
 	Progress Progress
 }
 
@@ -48,7 +52,7 @@ func (r *Repository) Restore(ctx context.Context, fsys vfs.FS, dest string, o Re
 	if err != nil {
 		return nil, err
 	}
-	s := &restore{Repository: r, fs: fsys, dir: dest + restoring, progress: o.Progress}
+	s := &restore{Repository: r, fs: fsys, dir: dest + restoring, until: o.Until, progress: o.Progress}
 	for _, m := range chosen {
 		s.total += m.bytes()
 	}
@@ -95,6 +99,9 @@ func (r *Repository) choose(ctx context.Context, o RestoreOptions) ([]*manifest,
 	if err != nil {
 		return nil, err
 	}
+	if !o.Until.IsZero() {
+		return r.chooseUntil(ctx, names, o)
+	}
 	newest := make(map[string]string) // names, by account
 	var first, accounts []string
 	for _, name := range names {
@@ -136,6 +143,7 @@ type restore struct {
 	*Repository
 	fs          vfs.FS
 	dir         string
+	until       time.Time // of RestoreOptions
 	progress    Progress
 	done, total int64
 }
@@ -183,18 +191,28 @@ func (s *restore) account(ctx context.Context, m *manifest) error {
 	if err := s.fs.MkdirAll(dir); err != nil {
 		return err
 	}
+	err := s.locked(dir, func() error { return s.copyFiles(ctx, dir, m) })
+	if err == nil && !s.until.IsZero() {
+		m.LastSequence, err = s.rollForward(ctx, dir, m) // it opens the database, which takes the lock
+	}
+	if err != nil {
+		return err
+	}
+	return s.locked(dir, func() error {
+		if err := s.raiseEpoch(ctx, dir, m.Account); err != nil {
+			return err
+		}
+		return s.verify(ctx, dir, m)
+	})
+}
+
+// locked calls f while nobody else can restore to dir or open the database there.
+func (s *restore) locked(dir string, f func() error) error {
 	lock, err := s.fs.Lock(path.Join(dir, filename.Lock))
 	if err != nil {
 		return err
 	}
-	err = s.copyFiles(ctx, dir, m)
-	if err == nil {
-		err = s.raiseEpoch(ctx, dir, m.Account)
-	}
-	if err == nil {
-		err = s.verify(ctx, dir, m)
-	}
-	return errors.Join(err, lock.Close())
+	return errors.Join(f(), lock.Close())
 }
 
 // copyFiles writes the files of m to dir, but for those that an earlier call wrote, and
@@ -207,7 +225,11 @@ func (s *restore) copyFiles(ctx context.Context, dir string, m *manifest) error 
 	for _, name := range names {
 		listed := slices.ContainsFunc(m.Files, func(f file) bool { return f.Name == name && name != filename.Manifest })
 		if !listed && name != filename.Lock {
-			if err := s.fs.Remove(path.Join(dir, name)); err != nil {
+			remove := s.fs.Remove
+			if kind, _ := filename.Parse(name); kind == filename.Load { // a directory of rollforward
+				remove = func(name string) error { return removeAll(s.fs, name) }
+			}
+			if err := remove(path.Join(dir, name)); err != nil {
 				return err
 			}
 		}

@@ -26,7 +26,7 @@ type Finding struct {
 	Backups []string // ids of the backups of the account that need it
 }
 
-// Verify reads all bytes of the backups of an account, or with "" of all accounts, and
+// Verify reads all bytes of the backups and the archive of an account, or with "" of all accounts, and
 // compares them with their checksums. Damage is in the Report and is not an error.
 func (r *Repository) Verify(ctx context.Context, account string, progress Progress) (Report, error) {
 	var report Report
@@ -75,7 +75,8 @@ func (r *Repository) Verify(ctx context.Context, account string, progress Progre
 			return report, err
 		}
 	}
-	return report, nil
+	err = r.verifyArchive(ctx, account, &report)
+	return report, err
 }
 
 // whatOf describes damage without the name of the object.

@@ -265,30 +265,45 @@ func short(name string, off int64, err error) error {
 
 // CopyTo writes the next n bytes of the payload to a new file and syncs it.
 func (p *Reader) CopyTo(fsys vfs.FS, name string, n int64) error {
-	if n > p.left {
-		return corrupt.Newf(p.name, HeaderLen+p.Bytes, "its files are longer than the chunk")
-	}
 	f, err := fsys.Create(name)
 	if err != nil {
 		return err
 	}
-	buf := make([]byte, min(n, 1<<20))
-	for off := int64(0); off < n && err == nil; {
-		var k int
-		k, err = io.ReadFull(p.r, buf[:min(int64(len(buf)), n-off)])
-		p.left -= int64(k)
-		if err != nil {
-			err = short(p.name, HeaderLen+p.Bytes-p.left, err)
-			break
-		}
-		_, _ = p.sum.Write(buf[:k]) // never fails
-		_, err = f.WriteAt(buf[:k], off)
-		off += int64(k)
-	}
+	err = p.copy(n, f.WriteAt)
 	if err == nil {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
+}
+
+// copy calls write with the next n bytes of the payload.
+func (p *Reader) copy(n int64, write func(b []byte, off int64) (int, error)) error {
+	if n > p.left {
+		return corrupt.Newf(p.name, HeaderLen+p.Bytes, "its files are longer than the chunk")
+	}
+	buf := make([]byte, min(n, 1<<20))
+	for off := int64(0); off < n; {
+		k, err := io.ReadFull(p.r, buf[:min(int64(len(buf)), n-off)])
+		p.left -= int64(k)
+		if err != nil {
+			return short(p.name, HeaderLen+p.Bytes-p.left, err)
+		}
+		_, _ = p.sum.Write(buf[:k]) // never fails
+		if _, err := write(buf[:k], off); err != nil {
+			return err
+		}
+		off += int64(k)
+	}
+	return nil
+}
+
+// Verify reads the rest of the chunk and verifies the sum.
+func (p *Reader) Verify() error {
+	err := p.copy(p.left, func(b []byte, _ int64) (int, error) { return len(b), nil })
+	if err != nil {
+		return err
+	}
+	return p.Finish()
 }
 
 // Finish verifies the sum after the whole payload was copied.

@@ -225,3 +225,31 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestMark compares a mark with its golden file and damages it.
+func TestMark(t *testing.T) {
+	m := &Mark{DBID: testSource.DBID, Epoch: 3, Last: 7, At: 639_000_000_000_000_500}
+	b := AppendMark(nil, m)
+	if *rewrite {
+		check(t, "WriteFile", os.WriteFile("testdata/mark-v1", b, 0o600))
+	}
+	want, err := os.ReadFile("testdata/mark-v1")
+	check(t, "ReadFile", err)
+	name := MarkName(3, testSource.DBID)
+	if got, err := DecodeMark(name, want); !bytes.Equal(b, want) || err != nil || *got != *m {
+		t.Errorf("encoded %x, decoded %+v, %v", b, got, err)
+	}
+	for i := range b {
+		damaged := bytes.Clone(b)
+		damaged[i] ^= 0x40
+		if _, err := DecodeMark(name, damaged); !errors.Is(err, corrupt.ErrCorrupt) {
+			t.Errorf("byte %d damaged: %v", i, err)
+		}
+	}
+	if _, err := DecodeMark(name, b[:MarkLen-1]); !errors.Is(err, corrupt.ErrCorrupt) {
+		t.Errorf("truncated: %v", err)
+	}
+	if _, err := DecodeMark(MarkName(4, testSource.DBID), b); !errors.Is(err, corrupt.ErrCorrupt) {
+		t.Errorf("mark of another epoch: %v", err)
+	}
+}

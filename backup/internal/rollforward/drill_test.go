@@ -450,7 +450,8 @@ func (d *drill) restoreAt(base checkpoint, until edm.Ticks) error {
 	for _, object := range objects {
 		o.Names = append(o.Names, strings.TrimPrefix(object.Name, "acct/archive/"))
 	}
-	if err := rollforward.Apply(d.ctx, o); err != nil {
+	last, err := rollforward.Apply(d.ctx, o)
+	if err != nil {
 		return err
 	}
 	db, err := engine.Open(base.dir, engine.Options{FS: disk, SegmentBytes: 64 << 10})
@@ -471,8 +472,8 @@ func (d *drill) restoreAt(base checkpoint, until edm.Ticks) error {
 		return errors.New(what)
 	}
 	stats, err := db.Stats()
-	if err == nil && stats.LastSequence != seq {
-		err = fmt.Errorf("the last sequence is %d, not %d", stats.LastSequence, seq)
+	if err == nil && (stats.LastSequence != seq || last != seq) {
+		err = fmt.Errorf("the last sequence is %d, Apply returned %d, want %d", stats.LastSequence, last, seq)
 	}
 	return err
 }

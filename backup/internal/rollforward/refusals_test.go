@@ -3,6 +3,7 @@ package rollforward_test
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"github.com/tablerock-db/tablerock/backup/internal/rollforward"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/archive"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -76,7 +78,7 @@ func (h *history) put(row string) {
 // apply applies the chunks to a copy of the backup and returns the copy.
 func (h *history) apply(until edm.Ticks) (*vfs.Mem, error) {
 	disk := h.disk.Clone()
-	return disk, rollforward.Apply(h.Context(), rollforward.Options{
+	_, err := rollforward.Apply(h.Context(), rollforward.Options{
 		FS: disk, Dir: "backup", Names: slices.Collect(maps.Keys(h.chunks)), Base: h.base, Until: until,
 		Open: func(_ context.Context, name string) (io.ReadCloser, error) {
 			b, ok := h.chunks[name]
@@ -86,6 +88,18 @@ func (h *history) apply(until edm.Ticks) (*vfs.Mem, error) {
 			return io.NopCloser(bytes.NewReader(b)), nil
 		},
 	})
+	return disk, err
+}
+
+// mark says that the archive has all writes up to a sequence number and a time after the
+// last write. It returns the name of the mark.
+func (h *history) mark(names []string, last uint64, seconds int) string {
+	b, err := hex.DecodeString(names[0][9:41])
+	h.check("id", err)
+	id := [16]byte(b)
+	name := archive.MarkName(0, id)
+	h.chunks[name] = archive.AppendMark(nil, &archive.Mark{DBID: id, Last: last, At: h.last + edm.Ticks(seconds*10_000_000)})
+	return name
 }
 
 // TestRefusals damages the archive, and asks for moments that it does not reach. Each error
@@ -102,6 +116,10 @@ func TestRefusals(t *testing.T) {
 		{"after the last write", 1, nil, rollforward.ErrOutOfRange, "the greatest possible time is 2026-11-22T12:00:05Z"},
 		{
 			"missing chunk", 0, func(h *history, names []string) { delete(h.chunks, names[2]) }, rollforward.ErrOutOfRange,
+			"are missing; the greatest possible time is 2026-11-22T12:00:03Z",
+		},
+		{
+			"moment in a missing chunk", -second / 2, func(h *history, names []string) { delete(h.chunks, names[2]) }, rollforward.ErrOutOfRange,
 			"are missing; the greatest possible time is 2026-11-22T12:00:03Z",
 		},
 		{"missing first chunk", 0, func(h *history, names []string) { delete(h.chunks, names[0]) }, rollforward.ErrOutOfRange, "are missing"},
@@ -125,6 +143,16 @@ func TestRefusals(t *testing.T) {
 			h.chunks[names[1]] = b
 		}, corrupt.ErrCorrupt, "sum is"},
 		{"foreign name", 0, func(h *history, names []string) { h.chunks[names[0]+"x"] = nil }, nil, "not the name of an archived chunk"},
+		{"mark", 5 * second, func(h *history, names []string) { h.mark(names, 6, 6) }, nil, ""},
+		{
+			"after the mark", 7 * second, func(h *history, names []string) { h.mark(names, 6, 6) }, rollforward.ErrOutOfRange,
+			"the greatest possible time is 2026-11-22T12:00:11Z",
+		},
+		{
+			"mark of writes that are missing", 5 * second, func(h *history, names []string) { h.mark(names, 8, 6) }, rollforward.ErrOutOfRange,
+			"the greatest possible time is 2026-11-22T12:00:05Z",
+		},
+		{"damaged mark", 0, func(h *history, names []string) { h.chunks[h.mark(names, 6, 6)][50] ^= 1 }, corrupt.ErrCorrupt, "sum is"},
 		{"not needed and damaged", -2 * second, func(h *history, names []string) { h.chunks[names[3]][4200] ^= 1 }, nil, ""},
 		{"whole", 0, func(*history, []string) {}, nil, ""},
 		{"between two writes", -second / 2, func(*history, []string) {}, nil, ""},
@@ -149,7 +177,7 @@ func TestRefusals(t *testing.T) {
 			defer db.Close()
 			got, err := dump(t.Context(), db)
 			h.check("dump", err)
-			if want := 6 + int(c.until-9_999_999)/second; len(got) != want {
+			if want := 6 + int(min(0, c.until)-9_999_999)/second; len(got) != want {
 				t.Errorf("%d lines, want %d: %q", len(got), want, got)
 			}
 		})

@@ -47,30 +47,31 @@ type Options struct {
 }
 
 // Apply applies the writes that follow those of the database up to o.Until: it stops before
-// the first record with a later Timestamp. After an error the directory is not usable.
+// the first record with a later Timestamp. It returns the last sequence number. After an
+// error the directory is not usable.
 //
 // Recovery replays the chunks: Apply places segments of the log in the directory, lists
 // their ends in the manifest, and opens and flushes the database. It adds the files of an
 // install of Load to the manifest, once everything before it is flushed.
-func Apply(ctx context.Context, o Options) error {
+func Apply(ctx context.Context, o Options) (last uint64, err error) {
 	m, err := manifest.Read(o.FS, o.Dir)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	r := &roll{o: o, m: m}
 	if err := r.base(); err != nil {
-		return err
+		return 0, err
 	}
 	if err := r.plan(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	for i, h := range r.chunks {
 		if err := ctx.Err(); err != nil {
-			return err
+			return 0, err
 		}
 		more, err := r.apply(ctx, h)
 		if err != nil {
-			return fmt.Errorf("apply %s: %w", h.Name(), err)
+			return 0, fmt.Errorf("apply %s: %w", h.Name(), err)
 		}
 		if o.Applied != nil {
 			o.Applied(i+1, len(r.chunks))
@@ -80,11 +81,11 @@ func Apply(ctx context.Context, o Options) error {
 		}
 	}
 	if err := r.flush(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	// No Timestamp of the history that is left behind may be given out again.
 	r.m.HighWater = max(r.m.HighWater, uint64(r.highWater))
-	return manifest.Write(o.FS, o.Dir, r.m)
+	return r.last, manifest.Write(o.FS, o.Dir, r.m)
 }
 
 // roll is one Apply.
@@ -144,14 +145,18 @@ func (r *roll) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	next, reached := r.last+1, r.o.Base
+	mark, err := r.mark(ctx)
+	if err != nil {
+		return err
+	}
+	next, reached, covered := r.last+1, r.o.Base, false
 	for _, name := range names {
 		h, err := r.header(ctx, name)
 		if err != nil {
 			return err
 		}
 		r.highWater = max(r.highWater, h.To)
-		if reached >= r.o.Until || h.Last < next {
+		if h.Last < next || covered || h.First > next && reached >= r.o.Until {
 			continue // its Timestamps are only left behind
 		}
 		if h.First > next {
@@ -161,14 +166,37 @@ func (r *roll) plan(ctx context.Context) error {
 		if h.First < next && (next != r.last+1 || !r.continues(h)) {
 			return fmt.Errorf("%w: %s does not follow sequence number %d: two copies of the database were archived", corrupt.ErrCorrupt, name, next-1)
 		}
+		if covered = h.To > r.o.Until; h.From > r.o.Until {
+			continue // it shows that the chunk before reaches far enough
+		}
 		r.chunks = append(r.chunks, h)
 		r.m.NextFile = max(r.m.NextFile, h.Number+1)
 		next, reached = h.Last+1, h.To
 	}
-	if reached < r.o.Until {
-		return fmt.Errorf("%w: the last archived write is earlier; %s", ErrOutOfRange, r.greatest(reached))
+	if mark.Last < next {
+		reached = max(reached, mark.At)
+	}
+	if !covered && reached < r.o.Until {
+		return fmt.Errorf("%w: the archive ends before it; %s", ErrOutOfRange, r.greatest(reached))
 	}
 	return nil
+}
+
+// mark returns the mark of the archive, or an empty one if there is none.
+func (r *roll) mark(ctx context.Context) (*archive.Mark, error) {
+	name := archive.MarkName(r.o.Epoch, r.m.DBID)
+	if !slices.Contains(r.o.Names, name) {
+		return new(archive.Mark), nil
+	}
+	object, err := r.o.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(io.LimitReader(object, archive.MarkLen+1))
+	if err = errors.Join(err, object.Close()); err != nil {
+		return nil, err
+	}
+	return archive.DecodeMark(name, b)
 }
 
 // greatest says what the greatest possible moment is.
@@ -187,6 +215,9 @@ func (r *roll) chain() ([]string, error) {
 	var names []string
 	for _, name := range r.o.Names {
 		if len(name) < len(prefix) || name[:len(prefix)] != prefix {
+			continue
+		}
+		if name == archive.MarkName(r.o.Epoch, r.m.DBID) {
 			continue
 		}
 		if _, _, ok := archive.ParseName(name[len(prefix):]); !ok {

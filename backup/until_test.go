@@ -1,0 +1,232 @@
+package backup_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tablerock-db/tablerock/backup"
+	"github.com/tablerock-db/tablerock/backup/backuptest"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// archived is a database with backups and an archive in one target.
+type archived struct {
+	*testing.T
+	disk   *vfs.Mem
+	target *backuptest.Target
+	r      *backup.Repository
+	now    time.Time
+	dir    string
+	db     *engine.DB
+}
+
+func newArchived(t *testing.T) *archived {
+	a := &archived{T: t, disk: vfs.NewMem(), target: backuptest.NewTarget(1, 0), now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)}
+	var err error
+	a.r, err = backup.Init(t.Context(), a.target)
+	a.ok(err)
+	a.open("data")
+	a.ok(a.db.CreateTable(t.Context(), "Things"))
+	return a
+}
+
+func (a *archived) ok(err error) {
+	a.Helper()
+	if err != nil {
+		a.Fatal(err)
+	}
+}
+
+// Now and AfterFunc implement engine.Clock.
+func (a *archived) Now() time.Time { return a.now }
+
+func (a *archived) AfterFunc(time.Duration, func()) (stop func() bool) {
+	return func() bool { return true }
+}
+
+func (a *archived) open(dir string) {
+	o := engine.Options{FS: a.disk, SegmentBytes: 64 << 10, CacheBytes: 1 << 20, Archive: backup.NewArchive(a.target, account)}
+	o.Testing.Clock, o.Testing.Manual = a, true
+	db, err := engine.Open(dir+"/"+account, o)
+	a.ok(err)
+	a.db, a.dir = db, dir
+}
+
+// put writes a row a second later and archives it. It returns the time of the write.
+func (a *archived) put(row string) time.Time {
+	a.Helper()
+	a.now = a.now.Add(time.Second)
+	results, err := a.db.Apply(a.Context(), "Things", store.InsertOrReplace(edm.Entity{Key: edm.Key{Row: row}}))
+	a.ok(err)
+	a.ok(a.db.Flush(a.Context()))
+	for worked := true; worked; {
+		worked, err = a.db.Step(a.Context())
+		a.ok(err)
+	}
+	return results[0].Timestamp.Time()
+}
+
+func (a *archived) backup() backup.Info {
+	a.Helper()
+	info, err := a.r.Create(a.Context(), backup.Source{
+		Account: account, DB: a.db, FS: a.disk, Scratch: a.dir + ".scratch", Clock: func() time.Time { return a.now },
+	}, nil)
+	a.ok(err)
+	return info
+}
+
+// restored restores a moment and returns the rows.
+func (a *archived) restored(dir string, until time.Time) string {
+	a.Helper()
+	_, err := a.r.Restore(a.Context(), a.disk, dir, backup.RestoreOptions{Until: until})
+	a.ok(err)
+	db, err := engine.Open(dir+"/"+account, engine.Options{FS: a.disk, ReadOnly: true})
+	a.ok(err)
+	defer db.Close()
+	var rows []string
+	for e, err := range store.Entities(db.Query(a.Context(), "Things", store.Query{})) {
+		a.ok(err)
+		rows = append(rows, e.Key.Row)
+	}
+	return strings.Join(rows, " ")
+}
+
+// TestRestoreUntil restores moments before, between and after two backups, and then moments
+// of both histories after the restored database has gone on.
+func TestRestoreUntil(t *testing.T) {
+	a := newArchived(t)
+	t0 := a.put("a")
+	a.backup()
+	t1 := a.put("b")
+	t2 := a.put("c")
+	a.backup()
+	t3 := a.put("d")
+	for i, c := range []struct {
+		until time.Time
+		want  string
+	}{
+		{t0, "a"},
+		{t1.Add(-100), "a"},
+		{t1, "a b"},
+		{t2.Add(-100), "a b"},
+		{t2, "a b c"},
+		{t3.Add(-100), "a b c"},
+		{t3, "a b c d"},
+	} {
+		if got := a.restored(fmt.Sprint("restored", i), c.until); got != c.want {
+			t.Errorf("until %v: %q, want %q", c.until, got, c.want)
+		}
+	}
+	for _, until := range []time.Time{t0.Add(-time.Minute), t3.Add(100)} {
+		if _, err := a.r.Restore(t.Context(), a.disk, "refused", backup.RestoreOptions{Until: until}); !errors.Is(err, backup.ErrOutOfRange) {
+			t.Errorf("until %v: %v", until, err)
+		}
+	}
+	if _, err := a.disk.Stat("refused"); err == nil {
+		t.Error("a refused restore left a directory")
+	}
+	stats, err := a.db.Stats()
+	a.ok(err)
+	id := a.backup().Database
+	a.ok(backup.PutMark(t.Context(), a.target, account, id, stats.Epoch, stats.LastSequence, t3.Add(time.Minute)))
+	if got := a.restored("marked", t3.Add(time.Minute)); got != "a b c d" {
+		t.Errorf("until the mark: %q", got)
+	}
+	// The database is restored to t1 and goes on. Its first history can still be restored.
+	a.ok(a.db.Close())
+	a.open("restored2")
+	a.now = a.now.Add(time.Hour)
+	a.put("x")
+	a.backup()
+	t4 := a.put("y")
+	if first, second := a.restored("first", t3), a.restored("second", t4); first != "a b c d" || second != "a b x y" {
+		t.Errorf("restored %q and %q", first, second)
+	}
+	report, err := a.r.Verify(t.Context(), "", nil)
+	if err != nil || len(report.Findings) > 0 {
+		t.Errorf("verify: %+v, %v", report, err)
+	}
+	a.ok(a.db.Close())
+}
+
+// TestArchiveCare damages a chunk, which Verify finds, and removes old backups with the chunks
+// that nothing else needs.
+func TestArchiveCare(t *testing.T) {
+	a := newArchived(t)
+	t0 := a.put("a")
+	a.backup()
+	a.put("b")
+	a.put("c")
+	kept := a.backup()
+	t3 := a.put("d")
+	chunks := func() (names []string) {
+		objects, err := a.target.List(t.Context(), account+"/archive/")
+		a.ok(err)
+		for _, o := range objects {
+			names = append(names, o.Name)
+		}
+		return names
+	}
+	before := chunks()
+	a.target.Patch(before[1], []byte("damage"))
+	report, err := a.r.Verify(t.Context(), account, nil)
+	if err != nil || len(report.Findings) != 1 || report.Findings[0].Object != before[1] {
+		t.Errorf("verify: %+v, %v", report, err)
+	}
+	_, err = a.r.Prune(t.Context(), account, 1)
+	a.ok(err)
+	if after := chunks(); !slices.Equal(after, before[len(before)-1:]) {
+		t.Errorf("prune left %q of %q for the backup up to sequence %d", after, before, kept.LastSequence)
+	}
+	if got := a.restored("restored", t3); got != "a b c d" {
+		t.Errorf("after prune: %q", got)
+	}
+	if _, err := a.r.Restore(t.Context(), a.disk, "refused", backup.RestoreOptions{Until: t0}); !errors.Is(err, backup.ErrOutOfRange) {
+		t.Errorf("restore of a removed backup: %v", err)
+	}
+	a.ok(a.db.Close())
+}
+
+// TestRestoreUntilKilled kills a restore at many of its operations. The same restore then
+// goes on.
+func TestRestoreUntilKilled(t *testing.T) {
+	a := newArchived(t)
+	a.put("a")
+	a.backup()
+	a.put("b")
+	rows := func(yield func(edm.Entity, error) bool) {
+		yield(edm.Entity{Key: edm.Key{Row: "c"}}, nil)
+	}
+	_, err := a.db.Load(t.Context(), "Things", rows, engine.LoadOptions{})
+	a.ok(err)
+	until := a.put("d")
+	a.ok(a.db.Close())
+	var killed []*vfs.Mem
+	n := 0
+	a.disk.OnOp(func(vfs.Op) {
+		if n++; n%5 == 0 {
+			killed = append(killed, a.disk.Clone())
+		}
+	})
+	want := a.restored("restored", until)
+	a.disk.OnOp(nil)
+	if want != "a b c d" || len(killed) < 10 {
+		t.Fatalf("restored %q with %d operations", want, n)
+	}
+	for i, disk := range killed {
+		a.disk = disk
+		if _, err := disk.Stat("restored"); err == nil {
+			continue // it was complete
+		}
+		if got := a.restored("restored", until); got != want {
+			t.Errorf("killed before operation %d: %q", 5*(i+1), got)
+		}
+	}
+}
