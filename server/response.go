@@ -242,6 +242,7 @@ func (x *exchange) tableName() string {
 // finishEvent completes the event of the request.
 func (x *exchange) finishEvent() {
 	e := &x.event
+	e.Context = x.r.Context()
 	e.Method, e.Duration = x.r.Method, x.s.now().Sub(x.start)
 	e.RequestID, e.ClientRequestID = x.id, clientRequestID(x.r.Header)
 	if sharedkey.IsAccountName(x.Address.Account) {

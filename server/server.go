@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -60,7 +61,8 @@ type Event struct {
 	Returned        int // entities or tables in the response
 	RequestID       string
 	ClientRequestID string
-	Err             error // internal error of the request, or of sending its response; may be set with any Status
+	Context         context.Context // of the request
+	Err             error           // internal error of the request, or of sending its response; may be set with any Status
 }
 
 // Server is an http.Handler of the Azure Table protocol. Its methods may be called

@@ -86,6 +86,8 @@ var foreign = map[string][]string{
 	"github.com/rivo/uniseg":             {"cmd/..."},
 	"github.com/google/go-cmp":           {"store/storetest"},
 
+	"go.opentelemetry.io/otel": {"cmd/tablerock"},
+
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore":        {"store/remote"},
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity":    {"store/remote"},
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables": {"store/remote"},

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/tracing"
 	"github.com/tablerock-db/tablerock/server/faults"
 )
 
@@ -29,6 +30,8 @@ type Config struct {
 	LogFormat string // "text" or "json"
 	DebugLog  string // file to which details for debugging are logged
 	Quiet     bool   // print no banner, log no request
+
+	OTLPEndpoint string // URL to which spans of requests are sent
 
 	FaultsFile string // rules by which requests fail
 	Seed       uint64 // of the failures
@@ -95,6 +98,12 @@ func (c *Config) check() error {
 		return usagef("--self-signed and --cert exclude each other")
 	case c.OAuth != "" && !c.tls():
 		return usagef("--oauth basic needs TLS, because anybody who sees a bearer token can use it: add --cert and --key, or --self-signed")
+	}
+	if c.OTLPEndpoint != "" {
+		var err error
+		if c.OTLPEndpoint, err = tracing.Endpoint(c.OTLPEndpoint); err != nil {
+			return usagef("--otlp-endpoint: %v", err)
+		}
 	}
 	if c.Cert != "" {
 		// Check the certificate before the server opens anything. It is read again

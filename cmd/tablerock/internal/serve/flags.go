@@ -26,6 +26,7 @@ func (c *Config) Flags(f *pflag.FlagSet) {
 	f.StringVar(&c.ReadyFile, "ready-file", "", "write a `file` with the address of the service when it is ready")
 	f.BoolVar(&c.AccessLog, "access-log", false, "log each request to standard error")
 	f.StringVar(&c.LogFormat, "log-format", "text", "`format` of the log: text or json")
+	f.StringVar(&c.OTLPEndpoint, "otlp-endpoint", "", "send a span of each request to the collector of OpenTelemetry at this `URL`, by OTLP over HTTP")
 	f.StringVar(&c.FaultsFile, "faults", "", "make requests fail by the rules in this `file`, JSON, to test the retries of clients; only on loopback")
 	f.Uint64Var(&c.Seed, "seed", 0, "`number` that selects the failures of --faults: the same number, the same failures")
 	f.Var(&c.CacheBytes, "cache-size", "memory for blocks of sstables, shared by all accounts")

@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/tracing"
 	"github.com/tablerock-db/tablerock/internal/front"
 	"github.com/tablerock-db/tablerock/server"
 )
@@ -71,7 +72,8 @@ type service struct {
 	open    *databaseSet
 	dbs     databases // of the accounts that are served
 	server  *server.Server
-	tls     *certificate // nil without TLS
+	tls     *certificate    // nil without TLS
+	tracer  *tracing.Tracer // nil without --otlp-endpoint
 	hangUps <-chan os.Signal
 }
 
@@ -109,6 +111,14 @@ func (s *service) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	failing, err := s.failing(handler)
+	if err != nil {
+		return err
+	}
+	if s.tracer, err = s.newTracer(ctx); err != nil {
+		return err
+	}
+	defer s.tracer.Close()
 	if s.tls, err = s.newCertificate(s.main.host); err != nil {
 		return err
 	}
@@ -117,16 +127,12 @@ func (s *service) serve(ctx context.Context) error {
 		return err
 	}
 	s.at.host = s.main.reach(l.Addr())
-	failing, err := s.failing(handler)
-	if err != nil {
-		return err
-	}
-	f := front.New(l, failing, front.Options{
+	f := front.New(l, s.tracer.Handler(failing), front.Options{
 		Connections: s.connections(openFiles()), ConnectionsPerAddr: s.MaxConnsPerAddr, TLS: s.tls.config(), Logger: s.log,
 	})
 	s.metrics.watch(s.admin.databases, f.Connections)
 	done := background(f.Serve)
-	endLocal := s.serveLocal(handler)
+	endLocal := s.serveLocal(s.tracer.Handler(handler))
 	err = s.publish()
 	if err == nil {
 		s.banner(s.at, s.dbs)
@@ -188,6 +194,7 @@ func (s *service) handler() (http.Handler, error) {
 	o := server.Options{OAuth: s.OAuth != "", Accounts: s.dbs.accounts()}
 	o.Observe = func(e server.Event) {
 		s.metrics.observe(e)
+		s.tracer.Observe(e)
 		logRequest(s.log, e, s.AccessLog)
 	}
 	var err error
@@ -195,6 +202,14 @@ func (s *service) handler() (http.Handler, error) {
 		return nil, usagef("%v", err)
 	}
 	return s.metrics.countInFlight(s.server), nil
+}
+
+// newTracer returns the tracer of --otlp-endpoint, nil without one.
+func (s *service) newTracer(ctx context.Context) (*tracing.Tracer, error) {
+	if s.OTLPEndpoint == "" {
+		return nil, nil
+	}
+	return tracing.Start(ctx, s.OTLPEndpoint, s.Version, s.log)
 }
 
 // background runs serve in a goroutine and sends its error.
