@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"context"
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/tablestats"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -77,22 +79,11 @@ func (db *DB) Stats() (Stats, error) {
 		SpaceAmp:     t.SpaceAmp,
 		Entities:     int64(t.Entries) - 2*int64(t.Tombstones),
 	}
-	for _, seg := range snap.state.Mems {
-		s.MemtableBytes += seg.Table.Bytes() + seg.Tail()
-		if !seg.Empty() {
-			s.WALBytes += seg.Tail()
-		}
-		s.Entities += int64(seg.Table.Len())
-	}
+	m := snap.state.MemStats()
+	s.MemtableBytes, s.WALBytes, s.Entities = m.Bytes, m.LogBytes, s.Entities+m.Rows
 	s.ReserveBytes, s.DiskFull = db.full.reserve.Bytes(), db.full.full.Load()
 	// The rows of the catalog: one for each table, and the next id.
 	s.Entities = max(0, s.Entities-int64(s.Tables)-1)
-	db.addCounters(&s)
-	return s, nil
-}
-
-// addCounters sets the fields that count since Open.
-func (db *DB) addCounters(s *Stats) {
 	c := db.tree.Counters()
 	s.Flushes, s.FlushBytesWritten = c.Flushes, c.FlushedBytes
 	s.Compactions, s.CompactionBytesRead, s.CompactionBytesWritten = c.Compactions, c.ReadBytes, c.CompactedBytes
@@ -102,4 +93,15 @@ func (db *DB) addCounters(s *Stats) {
 	s.Stalls, s.StallTime = db.stalls.Read(db.opts.Testing.Clock.Now())
 	cache := db.cache.Stats()
 	s.CacheHits, s.CacheMisses = cache.Hits, cache.Misses
+	return s, nil
+}
+
+// TableStats returns the figures of all tables, sorted by their folded names. It reads the
+// indexes of sstables, the rows of memtables, and the blocks at the ends of a table.
+func (db *DB) TableStats(ctx context.Context) ([]store.TableStats, error) {
+	if snap := db.newSnapshot(); snap != nil {
+		defer snap.release()
+		return tablestats.Of(ctx, snap.state, snap.seq, snap.catalog)
+	}
+	return nil, store.ErrClosed
 }

@@ -63,6 +63,16 @@ type TableInfo struct {
 	Created edm.Ticks // the time of CreateTable
 }
 
+// TableStats has the figures of a table at one time, for a backend that has them.
+type TableStats struct {
+	Name string // in the spelling of CreateTable
+	// Entities is an estimate unless Exact is set: entities that were overwritten or
+	// deleted can count.
+	Entities int64
+	Exact    bool
+	Bytes    int64 // about the size of the table, in files and in memory
+}
+
 // Query selects entities of a table. The zero Query selects all, in ascending order
 // of their keys.
 type Query struct {

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
 )
 
 func init() { commands = append(commands, newStats) }
@@ -15,11 +17,12 @@ func newStats(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "stats",
 		Short: "Print statistics of the database",
-		Long: `Print statistics of the database. The number of entities is an estimate if entities
-were overwritten or deleted, until their files are compacted in the background or by
-"tablerock compact". "tablerock verify" counts exactly.`,
+		Long: `Print statistics of the database and of each table, without reading their rows. A number
+of entities is an estimate unless it is marked as exact: entities that were overwritten
+or deleted can count until their files are compacted in the background or by "tablerock
+compact". "tablerock count" counts a table.`,
 		Args: arguments(0, 0),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.read(func(db *engine.DB) error {
 				s, err := db.Stats()
 				if err != nil {
@@ -28,7 +31,11 @@ were overwritten or deleted, until their files are compacted in the background o
 				if s.RunsMax > 1 || s.RunsMax == 1 && s.WALBytes > 0 {
 					a.note(`the number of entities is an estimate until "tablerock compact"; "tablerock verify" counts exactly`)
 				}
-				return a.printer().Record(output.Record{
+				tables, err := db.TableStats(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return a.printStats(tables, output.Record{
 					{"tables", s.Tables},
 					{"entities", s.Entities},
 					{"sstables", s.SSTables},
@@ -42,4 +49,23 @@ were overwritten or deleted, until their files are compacted in the background o
 			})
 		},
 	}
+}
+
+// printStats prints the figures of a database, and those of its tables: as a second table, or
+// as the member table_stats.
+func (a *app) printStats(tables []store.TableStats, r output.Record) error {
+	list := []output.Record{}
+	for _, t := range tables {
+		list = append(list, output.Record{{"table", t.Name}, {"entities", t.Entities}, {"exact", t.Exact}, {"bytes", t.Bytes}})
+	}
+	if a.output != output.Table {
+		return a.printer().Record(append(r, output.Field{Name: "table_stats", Value: list}))
+	}
+	if err := a.printer().Record(r); err != nil || len(list) == 0 {
+		return err
+	}
+	if _, err := fmt.Fprintln(a.stdout); err != nil {
+		return err
+	}
+	return a.printer().List(list[0].Names(), list)
 }

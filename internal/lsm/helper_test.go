@@ -417,6 +417,15 @@ func (s *Stats) Bottom() TierStats {
 	return TierStats{Tier: manifest.BottomTier}
 }
 
+// Stats describes the current version.
+func (t *Tree) Stats() Stats {
+	v := t.Version()
+	defer v.Unref()
+	s := v.Stats()
+	s.Counters = t.Counters()
+	return s
+}
+
 // Verify is Version.Verify of the current version.
 func (t *Tree) Verify(ctx context.Context) (Verified, error) {
 	v := t.Version()

@@ -59,15 +59,6 @@ type Stats struct {
 	Counters  Counters
 }
 
-// Stats describes the current version.
-func (t *Tree) Stats() Stats {
-	v := t.Version()
-	defer v.Unref()
-	s := v.Stats()
-	s.Counters = t.Counters()
-	return s
-}
-
 // Counters returns the work of jobs since Open. It does not wait for an install.
 func (t *Tree) Counters() Counters {
 	t.countersMu.Lock()

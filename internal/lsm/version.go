@@ -245,16 +245,21 @@ func (v *Version) RunsMax() int { return v.runsMax }
 
 // Files returns the manifest's records of v, newest run first. A file that a
 // compaction consumed in part may be listed more than once, with disjoint bounds.
-func (v *Version) Files() []manifest.File {
-	var out []manifest.File
-	for _, s := range v.ssts() {
-		out = append(out, s.meta)
-	}
+func (v *Version) Files() (out []manifest.File) {
+	v.Visit(nil, nil, func(f *manifest.File, _ func() (*sstable.Reader, error)) { out = append(out, *f) })
 	return out
 }
 
-func (v *Version) ssts() []*virtualSST {
-	var out []*virtualSST
+// Visit calls f with the Files that may have user keys in [lower, upper), nil is open.
+func (v *Version) Visit(lower, upper []byte, f func(_ *manifest.File, open func() (*sstable.Reader, error))) {
+	for _, r := range v.runs {
+		for _, s := range r.within(lower, upper) {
+			f(&s.meta, s.reader)
+		}
+	}
+}
+
+func (v *Version) ssts() (out []*virtualSST) {
 	for _, r := range v.runs {
 		out = append(out, r.ssts...)
 	}

@@ -27,6 +27,25 @@ type State struct {
 	freed   atomic.Bool
 }
 
+// MemStats are sums over the memtables of a State.
+type MemStats struct {
+	Bytes    int64 // of the memtables and of the log
+	LogBytes int64 // of records of the log that are not flushed
+	Rows     int64 // tombstones included
+}
+
+// MemStats returns the sums over the memtables.
+func (s *State) MemStats() (m MemStats) {
+	for _, seg := range s.Mems {
+		m.Bytes += seg.Table.Bytes() + seg.Tail()
+		if !seg.Empty() {
+			m.LogBytes += seg.Tail()
+		}
+		m.Rows += int64(seg.Table.Len())
+	}
+	return m
+}
+
 const pinShards = 16
 
 type pinShard struct {
