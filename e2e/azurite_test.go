@@ -187,8 +187,8 @@ func TestAzuriteVerbs(t *testing.T) {
 		{"count People", 0, `"entities":1`},
 		{"count Nobody", 3, "404 TableNotFound"},
 		{"clear People --yes", 0, "deleted 1 row"},
-		{"table delete People", 0, "deleted table People"},
-		{"table delete People", 3, "404 ResourceNotFound"},
+		{"table delete People --yes", 0, "deleted table People"},
+		{"table delete People --yes", 3, "404 ResourceNotFound"},
 	} {
 		args := strings.Split(c.args, " ")
 		for i := range args {
