@@ -36,12 +36,6 @@ const (
 	timeLayout = "20060102T150405.0000000Z"
 )
 
-// ArchivePrefix returns the prefix of the names of the archive of an account's database
-// in one epoch, which ends in a slash.
-func ArchivePrefix(account string, epoch uint64) string {
-	return fmt.Sprintf("%s/%s/%08x/", account, archiveDir, epoch)
-}
-
 // fileName returns the name of the object of a file.
 func fileName(account string, id [16]byte, kind filename.Kind, number, hash uint64) string {
 	return path.Join(account, filesDir, fmt.Sprintf("%s-%06d-%016x%s", hex.EncodeToString(id[:]), number, hash, string(kind)))

@@ -67,9 +67,6 @@ func TestNames(t *testing.T) {
 	if got, want := backupName("acc", backupID(at)), "acc/backups/20261122T153001.1234567Z"; got != want {
 		t.Errorf("name of a backup is %s, want %s", got, want)
 	}
-	if got, want := ArchivePrefix("acc", 10), "acc/archive/0000000a/"; got != want {
-		t.Errorf("prefix of an archive is %s, want %s", got, want)
-	}
 	if got, err := parseBackupID(backupID(at)); err != nil || !got.Equal(at) {
 		t.Errorf("parseBackupID = %v, %v", got, err)
 	}

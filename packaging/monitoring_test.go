@@ -28,7 +28,8 @@ func scrape(t *testing.T) string {
 	output(t, "dpkg-deb", "--extract", packageFile(t, ".deb"), dir)
 	at, admin := freeAddress(t), freeAddress(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	cmd := exec.CommandContext(ctx, filepath.Join(dir, "usr/bin/tablerock"), "serve", "--in-memory", "--listen", at, "--admin", admin)
+	cmd := exec.CommandContext(ctx, filepath.Join(dir, "usr/bin/tablerock"), "serve",
+		"--data", filepath.Join(dir, "data"), "--backup-dir", filepath.Join(dir, "backups"), "--listen", at, "--admin", admin)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

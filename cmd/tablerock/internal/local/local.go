@@ -192,6 +192,38 @@ func shortest(path string) string {
 	return path
 }
 
+// Client returns a client for requests to the server that has the data directory dir. It
+// fails if no server answers there.
+func Client(ctx context.Context, dir string) (*http.Client, error) {
+	c, token, err := dial(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Close(); err != nil {
+		return nil, err
+	}
+	connect := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		c, _, err := dial(ctx, dir)
+		return c, err
+	}
+	return &http.Client{Transport: &withToken{&http.Transport{DialContext: connect}, token}}, nil
+}
+
+// withToken adds the token of a listener to requests.
+type withToken struct {
+	*http.Transport
+	token string
+}
+
+// RoundTrip sends a request.
+func (t *withToken) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if t.token != "" {
+		r.Header.Set(remote.TokenHeader, t.token)
+	}
+	return t.Transport.RoundTrip(r)
+}
+
 // Open returns a store of an account of the server that has the data directory dir. It
 // fails if no server answers there, or if the server does not have the account.
 func Open(ctx context.Context, dir, account string) (*remote.Store, error) {

@@ -31,8 +31,8 @@ type Bar struct {
 	format    func(int64) string // of rows
 }
 
-// New returns a bar on w for total bytes, 0 if the total is not known. It
-// returns nil if w is no terminal.
+// New returns a bar on w for total bytes, 0 if the total is not known. With a nil format
+// it shows no rows. It returns nil if w is no terminal.
 func New(w io.Writer, name string, total int64, format func(int64) string) *Bar {
 	if !IsTerminal(w) {
 		return nil
@@ -42,6 +42,9 @@ func New(w io.Writer, name string, total int64, format func(int64) string) *Bar 
 	// first column. The carriage return makes it overwrite the whole line.
 	label := decor.Name("\r" + name + " ")
 	rows := decor.Any(func(decor.Statistics) string {
+		if b.format == nil {
+			return ""
+		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		return " " + b.format(b.rows) + " rows"

@@ -36,6 +36,10 @@ type Config struct {
 	FaultsFile string // rules by which requests fail
 	Seed       uint64 // of the failures
 
+	BackupDir   string        // "" for no backups
+	BackupEvery time.Duration // from one backup to the next
+	BackupKeep  int           // backups of each account
+
 	CacheBytes   Size // blocks of all databases together
 	SegmentBytes Size // of each database's log
 
@@ -58,6 +62,8 @@ const (
 	defaultSegmentBytes    = 16 << 20
 	defaultMaxConns        = 8192
 	defaultMaxConnsPerAddr = 64
+	defaultBackupEvery     = time.Hour
+	defaultBackupKeep      = 24
 	adminOff               = "off"
 	minSegmentBytes        = 64 << 10
 	maxSegmentBytes        = 1 << 30
@@ -92,6 +98,12 @@ func (c *Config) check() error {
 		return usagef("--max-conns-per-addr %d: must be at least 1", c.MaxConnsPerAddr)
 	case c.SegmentBytes < minSegmentBytes || c.SegmentBytes > maxSegmentBytes:
 		return usagef("--segment-size %s: must be between 64KiB and 1GiB", &c.SegmentBytes)
+	case c.BackupEvery < time.Second:
+		return usagef("--backup-every %s: must be at least 1s", c.BackupEvery)
+	case c.BackupKeep < 1:
+		return usagef("--backup-keep %d: must be at least 1", c.BackupKeep)
+	case c.BackupDir != "" && c.InMemory:
+		return usagef("--backup-dir and --in-memory exclude each other")
 	case (c.Cert == "") != (c.Key == ""):
 		return usagef("--cert and --key require each other: a certificate and its key, in PEM")
 	case c.Cert != "" && c.SelfSigned:

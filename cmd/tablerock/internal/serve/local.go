@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/backups"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/local"
 	"github.com/tablerock-db/tablerock/internal/front"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
@@ -23,7 +24,7 @@ func (s *service) serveLocal(handler http.Handler) (end func(context.Context)) {
 		s.log.Warn("commands that write cannot use this server", "err", advice(err))
 		return func(context.Context) {}
 	}
-	f := front.New(l, &localHandler{l, handler, s.admin.databases, s.at}, front.Options{Logger: s.log})
+	f := front.New(l, &localHandler{l, handler, s.admin.databases, s.at, s.serveBackup}, front.Options{Logger: s.log})
 	done := background(f.Serve)
 	return func(ctx context.Context) {
 		if err := f.Shutdown(ctx); err != nil {
@@ -40,6 +41,7 @@ type localHandler struct {
 	next      http.Handler
 	databases func() databases
 	at        *endpoint
+	backup    http.HandlerFunc
 }
 
 // ServeHTTP passes a request on, signed with a key of its account.
@@ -51,6 +53,10 @@ func (h *localHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.URL.Path == local.ConnectionsPath {
 		h.answerConnections(w)
+		return
+	}
+	if r.URL.Path == backups.Path {
+		h.backup(w, r)
 		return
 	}
 	for _, one := range h.databases() {

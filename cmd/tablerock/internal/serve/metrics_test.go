@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -82,6 +83,9 @@ func TestMetricsFormat(t *testing.T) {
 	}
 	dbs := databases{{account: account{name: "first"}, db: db}, {account: account{name: "second"}, db: db}}
 	m.watch(func() databases { return dbs }, func() int { return 3 })
+	b := backupState{newest: map[string]time.Time{"first": time.Unix(1e9, 0), "second": {}}, every: time.Hour}
+	b.note(nil, io.ErrUnexpectedEOF)
+	m.set.RegisterMetricsWriter(b.write)
 	got := scrape(t, m)
 	types := map[string]int{}
 	for line := range strings.Lines(got) {
@@ -107,7 +111,9 @@ func TestMetricsFormat(t *testing.T) {
 	}
 	for _, line := range []string{
 		`tablerock_connections 3`, `tablerock_engine_tables{account="second"} 1`, `tablerock_engine_flushes_total{account="first"} 0`,
-		`tablerock_cache_hits_total 0`,
+		`tablerock_cache_hits_total 0`, `tablerock_backup_failures_total 1`, `tablerock_backup_interval_seconds 3600`,
+		`tablerock_backup_last_success_timestamp_seconds{account="first"} 1000000000`,
+		`tablerock_backup_last_success_timestamp_seconds{account="second"} 0`,
 	} {
 		if strings.Count(got, line+"\n") != 1 {
 			t.Errorf("not one line %s in\n%s", line, got)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"sync"
 	"syscall"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/tracing"
@@ -75,6 +76,9 @@ type service struct {
 	tls     *certificate    // nil without TLS
 	tracer  *tracing.Tracer // nil without --otlp-endpoint
 	hangUps <-chan os.Signal
+
+	backups   backupState
+	oneBackup sync.Mutex // held while a backup is made
 }
 
 // run opens the admin listener, if there is one, and the databases, and serves.
@@ -88,11 +92,15 @@ func (s *service) run(ctx context.Context, side *address, accounts []account) er
 		done := background(func() error { return s.admin.Serve(l) })
 		defer func() { s.admin.Close(); <-done }()
 	}
+	if err := s.openBackups(ctx); err != nil {
+		return err
+	}
 	err := s.openDatabases(accounts)
 	if err == nil {
+		s.noteBackups(ctx)
 		err = s.serve(ctx)
 	}
-	return errors.Join(err, s.open.close())
+	return errors.Join(err, s.open.close(), s.closeBackups())
 }
 
 // openDatabases opens the databases of the accounts.
@@ -131,13 +139,16 @@ func (s *service) serve(ctx context.Context) error {
 		Connections: s.connections(openFiles()), ConnectionsPerAddr: s.MaxConnsPerAddr, TLS: s.tls.config(), Logger: s.log,
 	})
 	s.metrics.watch(s.admin.databases, f.Connections)
+	s.metrics.set.RegisterMetricsWriter(s.backups.write)
 	done := background(f.Serve)
 	endLocal := s.serveLocal(s.tracer.Handler(handler))
 	err = s.publish()
 	if err == nil {
 		s.banner(s.at, s.dbs)
 		s.notify(stateReady)
+		endBackups := s.startBackups(ctx)
 		err = s.wait(ctx, done)
+		endBackups()
 		s.notify(stateStopping)
 	}
 	s.admin.serving.Store(nil)

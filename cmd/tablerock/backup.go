@@ -1,0 +1,39 @@
+package main
+
+import (
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/backups"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/progress"
+	"github.com/tablerock-db/tablerock/engine"
+)
+
+func init() {
+	commands = append(commands,
+		func(a *app) *cobra.Command { return a.backups().Command() },
+		func(a *app) *cobra.Command { return a.backups().Restore() })
+}
+
+// backups returns the environment of the commands for backups.
+func (a *app) backups() *backups.Env {
+	return &backups.Env{
+		Group: group, Args: arguments, Usage: usagef, Note: a.note, Printer: a.printer, Size: formatSize, Plural: formatPlural,
+		Bar: func(name string, total int64) *progress.Bar {
+			if a.quiet {
+				return nil
+			}
+			return progress.New(a.stderr, name, total, nil)
+		},
+		Data:    func() string { return filepath.Clean(a.data) },
+		Account: func() string { return a.account },
+		Open: func(account string, work func(db *engine.DB) error) error {
+			one := *a
+			one.account = account
+			return one.write(work)
+		},
+		Damaged: &quietError{exitCorrupt},
+		Missing: a.missing,
+	}
+}

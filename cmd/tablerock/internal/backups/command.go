@@ -1,0 +1,315 @@
+package backups
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tablerock-db/tablerock/backup"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/complete"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/progress"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// Env is what the commands use of the program.
+type Env struct {
+	Group   func(use, short string) *cobra.Command
+	Args    func(lower, upper int) cobra.PositionalArgs
+	Usage   func(format string, args ...any) error
+	Note    func(format string, args ...any)
+	Printer func() *output.Printer
+	Bar     func(name string, total int64) *progress.Bar // nil without a terminal
+	Size    func(bytes int64) string
+	Plural  func(n int64, thing string) string
+	Data    func() string // the data directory
+	Account func() string
+	Open    func(account string, work func(db *engine.DB) error) error // an existing database, for writing
+	Damaged error                                                      // ends the program after a list of damage
+	Missing func() error                                               // of a data directory without databases
+}
+
+// account returns the account of a command, "" for all.
+func (e *Env) account(cmd *cobra.Command) string {
+	if cmd.Flags().Changed("account") {
+		return e.Account()
+	}
+	return ""
+}
+
+// Command returns "backup" with its subcommands.
+func (e *Env) Command() *cobra.Command {
+	cmd := e.Group("backup", "Back up databases while they are used, and look after the backups")
+	cmd.Long = `Back up databases while they are used, and look after the backups. "tablerock restore"
+restores them.
+
+Without --account, the commands are for all accounts.`
+	cmd.AddCommand(e.create(), e.list(), e.verify(), e.prune())
+	return cmd
+}
+
+func (e *Env) create() *cobra.Command {
+	return &cobra.Command{
+		Use:   "create DEST",
+		Short: "Make a backup of the databases of --data",
+		Long: `Make a backup of the databases of --data in the directory DEST, of all accounts or of
+that of --account. Only files that DEST does not have are copied; on the same file system
+they get hard links. If "tablerock serve" has the directory, that server makes the backup
+of the accounts that it serves, writes DEST on its machine, and goes on with its work.
+
+A backup that is interrupted does not exist; the same command goes on where it ended.`,
+		Args: e.Args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			list, err := e.make(cmd.Context(), args[0], e.account(cmd))
+			for _, i := range list {
+				e.Note("backup %s of account %s: %s, %s; copied %s, linked %s", i.ID, i.Account,
+					e.Plural(int64(i.Files), "file"), e.Size(i.Bytes), e.Size(i.CopiedBytes), e.Size(i.LinkedBytes))
+			}
+			return err
+		},
+	}
+}
+
+// make makes a backup through the server that has the data, or of the databases.
+func (e *Env) make(ctx context.Context, dest, account string) ([]backup.Info, error) {
+	show, done := e.progress("backup")
+	defer done()
+	absolute, err := filepath.Abs(dest)
+	if err != nil {
+		return nil, err
+	}
+	list, err := ask(ctx, e.Data(), request{absolute, account}, show)
+	if !errors.Is(err, errNoServer) {
+		done()
+		e.Note("made by the server that has %s", e.Data())
+		return list, err
+	}
+	accounts := complete.Accounts(e.Data())
+	if account != "" {
+		accounts = []string{account}
+	}
+	if len(accounts) == 0 {
+		return nil, e.Missing()
+	}
+	w, err := NewWriter(ctx, dest)
+	if err != nil {
+		return nil, err
+	}
+	list = nil
+	for _, name := range accounts {
+		err = errors.Join(err, e.Open(name, func(db *engine.DB) error {
+			made, err := w.Create(ctx, e.Data(), []Database{{name, db}}, show)
+			list = append(list, made...)
+			return err
+		}))
+	}
+	return list, errors.Join(err, w.Close())
+}
+
+// progress returns a function that shows the progress of work on accounts, and one that ends
+// that.
+func (e *Env) progress(name string) (show Progress, done func()) {
+	var bar *progress.Bar
+	var of string
+	end := func() { bar.Done(); bar, of = nil, "" }
+	return func(account string, n, total int64) {
+		if of != account {
+			end()
+			bar, of = e.Bar(strings.TrimSpace(name+" "+account), total), account
+		}
+		bar.Set(0, n)
+	}, end
+}
+
+// open opens the backup directory for reading.
+func open(ctx context.Context, dir string) (*backup.Repository, error) {
+	r, err := backup.Open(ctx, backup.NewDir(vfs.OS(), filepath.ToSlash(dir)))
+	return r, of(dir, err)
+}
+
+func (e *Env) list() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list DEST",
+		Short: "List the backups in DEST, oldest first",
+		Args:  e.Args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := open(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			list, err := r.List(cmd.Context(), e.account(cmd))
+			var records []output.Record
+			for _, i := range list {
+				records = append(records, output.Record{
+					{"Account", i.Account},
+					{"Backup", i.ID},
+					{"Time", edm.TicksOf(i.Time).String()},
+					{"Tables", len(i.Tables)},
+					{"Files", i.Files},
+					{"Bytes", i.Bytes},
+					{"LastSequence", i.LastSequence},
+				})
+			}
+			if len(records) == 0 && err == nil {
+				e.Note("%s has no backup yet", args[0])
+			}
+			columns := []string{"Account", "Backup", "Time", "Tables", "Files", "Bytes", "LastSequence"}
+			return errors.Join(e.Printer().List(columns, records), of(args[0], err))
+		},
+	}
+}
+
+func (e *Env) verify() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify DEST",
+		Short: "Read the backups in DEST and compare every byte with its checksums",
+		Long: `Read the backups in DEST and compare every byte with its checksums. The command prints
+each object that is damaged or missing, with the backups that need it, and then exits 5.
+It changes nothing, and works beside a server that writes to DEST. If you remove a damaged
+object, the next backup stores it again, as long as the database has that file.`,
+		Args: e.Args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := open(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			show, done := e.progress("verify")
+			report, err := r.Verify(cmd.Context(), e.account(cmd), func(n, total int64) { show("", n, total) })
+			done()
+			if err != nil {
+				return of(args[0], err)
+			}
+			var records []output.Record
+			for _, f := range report.Findings {
+				records = append(records, output.Record{{"Object", f.Object}, {"What", f.What}, {"Backups", strings.Join(f.Backups, " ")}})
+			}
+			if len(records) == 0 {
+				e.Note("%s, %s, %s: no damage", e.Plural(int64(report.Backups), "backup"), e.Plural(int64(report.Objects), "object"), e.Size(report.Bytes))
+				return nil
+			}
+			return errors.Join(e.Printer().List([]string{"Object", "What", "Backups"}, records), e.Damaged)
+		},
+	}
+}
+
+func (e *Env) prune() *cobra.Command {
+	keep := 0
+	cmd := &cobra.Command{
+		Use:   "prune DEST --keep N",
+		Short: "Remove all but the newest N backups of each account",
+		Long: `Remove all but the newest N backups of each account, and the files that no other backup
+needs. A server with --backup-dir DEST keeps the directory locked and prunes it by
+--backup-keep.`,
+		Args: e.Args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if keep < 1 {
+				return e.Usage("--keep is missing or less than 1: say how many backups of each account to keep")
+			}
+			return e.runPrune(cmd.Context(), args[0], e.account(cmd), keep)
+		},
+	}
+	cmd.Flags().IntVar(&keep, "keep", 0, "`number` of backups of each account to keep")
+	return cmd
+}
+
+func (e *Env) runPrune(ctx context.Context, dir, account string, keep int) error {
+	r, err := open(ctx, dir)
+	if err != nil {
+		return err
+	}
+	accounts := []string{account}
+	if account == "" {
+		if accounts, err = r.Accounts(ctx); err != nil {
+			return of(dir, err)
+		}
+	}
+	w, err := NewWriter(ctx, dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range accounts {
+		p, pruneErr := w.Prune(ctx, name, keep)
+		err = errors.Join(err, pruneErr)
+		e.Note("account %s: removed %s and %s of files that no other backup needs", name, e.Plural(int64(p.Backups), "backup"), e.Size(p.Bytes))
+	}
+	return errors.Join(err, w.Close())
+}
+
+// Restore returns "restore".
+func (e *Env) Restore() *cobra.Command {
+	at, id := "", ""
+	cmd := &cobra.Command{
+		Use:   "restore SRC DEST",
+		Short: "Restore a backup to a new data directory",
+		Long: `Restore the newest backup of each account in SRC, a directory of "tablerock backup
+create", to the data directory DEST, which must be empty or not exist. Then
+"tablerock serve --data DEST" serves it.
+
+The command works in DEST.restoring, verifies every byte there, and renames it at the end.
+After an interruption or an error the same command goes on.`,
+		Args: e.Args(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o := backup.RestoreOptions{Account: e.account(cmd), ID: id}
+			if at != "" {
+				var err error
+				if o.At, err = parseTime(at); err != nil || id != "" {
+					return e.Usage("--at %q: must be a time as 2026-01-02T03:04:05Z or \"2026-01-02 03:04\" (of this machine), and excludes --backup", at)
+				}
+			}
+			return e.restore(cmd.Context(), args[0], args[1], o)
+		},
+	}
+	cmd.Flags().StringVar(&at, "at", "", "restore the newest backup that is not later than this `time`")
+	cmd.Flags().StringVar(&id, "backup", "", "restore the backup with this `id`, as \"tablerock backup list\" prints it")
+	return cmd
+}
+
+// parseTime parses a time, which is local without a zone.
+func parseTime(text string) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return t, nil
+	}
+	var t time.Time
+	var err error
+	for _, layout := range []string{"2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04:05"} {
+		if t, err = time.ParseInLocation(layout, text, time.Local); err == nil {
+			break
+		}
+	}
+	return t, err
+}
+
+func (e *Env) restore(ctx context.Context, src, dest string, o backup.RestoreOptions) error {
+	r, err := open(ctx, src)
+	if err != nil {
+		return err
+	}
+	absolute, err := filepath.Abs(dest)
+	if err != nil {
+		return err
+	}
+	show, done := e.progress("restore")
+	o.Progress = func(n, total int64) { show("", n, total) }
+	list, err := r.Restore(ctx, vfs.OS(), filepath.ToSlash(absolute), o)
+	done()
+	if err != nil {
+		if _, statErr := os.Stat(absolute + ".restoring"); statErr == nil && ctx.Err() != nil {
+			e.Note("%s is unfinished; the same command goes on", absolute+".restoring")
+		}
+		return of(src, err)
+	}
+	slices.SortFunc(list, func(a, b backup.Info) int { return strings.Compare(a.Account, b.Account) })
+	for _, i := range list {
+		e.Note("restored account %s as of %s: %s, %s", i.Account, i.ID, e.Plural(int64(len(i.Tables)), "table"), e.Size(i.Bytes))
+	}
+	e.Note("serve it by: tablerock serve --data %s", dest)
+	return nil
+}

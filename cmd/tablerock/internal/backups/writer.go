@@ -1,0 +1,138 @@
+// Package backups has the commands that back up and restore databases.
+package backups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/tablerock-db/tablerock/backup"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// scratch is the directory in a data directory that a backup uses and removes.
+const scratch = ".backup"
+
+// Database is an open database.
+type Database struct {
+	Account string
+	DB      *engine.DB
+}
+
+// Writer writes to a backup directory and keeps it locked. Its methods may be called
+// concurrently.
+type Writer struct {
+	dir  string
+	repo *backup.Repository
+	lock io.Closer
+	mu   sync.Mutex // one Create at a time: they share the scratch directory
+}
+
+// NewWriter locks the backup directory dir, and makes one if it does not exist or is empty.
+func NewWriter(ctx context.Context, dir string) (*Writer, error) {
+	target := backup.NewDir(vfs.OS(), filepath.ToSlash(dir))
+	// Ask first, so that nothing is created in a directory that is not a backup directory.
+	if _, err := backup.Open(ctx, target); err != nil {
+		objects, listErr := vfs.OS().List(filepath.ToSlash(dir))
+		if !errors.Is(err, backup.ErrNotBackup) || listErr == nil && len(objects) > 0 && !own(objects) {
+			return nil, of(dir, err)
+		}
+	}
+	lock, err := target.Lock()
+	if err != nil {
+		return nil, of(dir, err)
+	}
+	repo, err := backup.Init(ctx, target)
+	if err != nil {
+		return nil, errors.Join(of(dir, err), lock.Close())
+	}
+	return &Writer{dir: dir, repo: repo, lock: lock}, nil
+}
+
+// own reports whether a directory has only names that begin with a dot, as a backup
+// directory without its marker yet.
+func own(names []string) bool {
+	for _, name := range names {
+		if name[0] != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// Close unlocks the directory.
+func (w *Writer) Close() error { return w.lock.Close() }
+
+// Progress is called with the account and the bytes of its files that are done.
+type Progress func(account string, done, total int64)
+
+// Create backs up databases of the data directory data.
+func (w *Writer) Create(ctx context.Context, data string, dbs []Database, progress Progress) ([]backup.Info, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var list []backup.Info
+	for _, d := range dbs {
+		info, err := w.repo.Create(ctx, backup.Source{
+			Account: d.Account, DB: d.DB, FS: vfs.OS(), Scratch: path.Join(filepath.ToSlash(data), scratch), Clock: time.Now,
+		}, func(done, total int64) { progress(d.Account, done, total) })
+		if err != nil {
+			return list, of(w.dir, err)
+		}
+		list = append(list, info)
+	}
+	return list, nil
+}
+
+// Newest returns the time of the newest backup of an account, zero if there is none.
+func (w *Writer) Newest(ctx context.Context, account string) (time.Time, error) {
+	list, err := w.repo.List(ctx, account)
+	if len(list) == 0 {
+		return time.Time{}, of(w.dir, err)
+	}
+	return list[len(list)-1].Time, nil
+}
+
+// Prune removes all but the newest backups of an account.
+func (w *Writer) Prune(ctx context.Context, account string, keep int) (backup.Pruned, error) {
+	p, err := w.repo.Prune(ctx, account, keep)
+	return p, of(w.dir, err)
+}
+
+// of adds the directory and the next step to an error about a backup directory.
+func of(dir string, err error) error {
+	var locked *vfs.LockedError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrExist):
+		return err // about the directory of a restore
+	case errors.As(err, &locked):
+		return hint.With(fmt.Errorf("backup directory %s: %w: %w", dir, store.ErrLocked, err),
+			"one process writes to a backup directory at a time: wait, or stop it; backup list, backup verify and restore work beside it")
+	case errors.Is(err, backup.ErrNotBackup):
+		return hint.With(&kindError{fmt.Errorf("%s: %w", dir, err), store.ErrNotDatabase},
+			"give the directory of \"tablerock backup create\", or for a first backup one that is empty or does not exist")
+	case errors.Is(err, store.ErrCorrupt):
+		return hint.With(fmt.Errorf("%s: %w", dir, err), fmt.Sprintf("\"tablerock backup verify %s\" lists all damage; restore another backup by --backup", dir))
+	case errors.Is(err, backup.ErrNoBackup):
+		return hint.With(&kindError{fmt.Errorf("%s: %w", dir, err), fs.ErrNotExist}, fmt.Sprintf("\"tablerock backup list %s\" lists the backups", dir))
+	}
+	return fmt.Errorf("%s: %w", dir, err)
+}
+
+// kindError is an error that is also of another kind, for the exit code.
+type kindError struct {
+	error
+	kind error
+}
+
+func (e *kindError) Unwrap() []error { return []error{e.error, e.kind} }

@@ -1,0 +1,248 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"time"
+
+	vm "github.com/VictoriaMetrics/metrics"
+
+	"github.com/tablerock-db/tablerock/backup"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/backups"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// retryBackup is the longest time from a failed backup to the next try.
+const retryBackup = time.Minute
+
+// backupState is what the server has done with --backup-dir.
+type backupState struct {
+	writer *backups.Writer // nil without the flag
+
+	mu sync.Mutex
+	// made and failed count backups of accounts, copied their bytes.
+	made, failed, copied uint64 // +checklocks:mu
+	// newest is the time of the newest backup by account, took how long the last backup of
+	// all accounts took.
+	newest map[string]time.Time // +checklocks:mu
+	took   time.Duration        // +checklocks:mu
+	every  time.Duration
+}
+
+// openBackups opens the directory of --backup-dir, if there is one.
+func (s *service) openBackups(ctx context.Context) (err error) {
+	if s.BackupDir == "" {
+		return nil
+	}
+	s.backups.every = s.BackupEvery
+	s.backups.writer, err = backups.NewWriter(ctx, s.BackupDir)
+	return err
+}
+
+// noteBackups finds the newest backup of each account.
+func (s *service) noteBackups(ctx context.Context) {
+	if s.backups.writer == nil {
+		return
+	}
+	s.backups.mu.Lock()
+	defer s.backups.mu.Unlock()
+	s.backups.newest = make(map[string]time.Time)
+	for _, one := range s.dbs {
+		at, err := s.backups.writer.Newest(ctx, one.name)
+		if err != nil {
+			s.log.Error("a backup cannot be read", "account", one.name, "err", advice(err))
+		}
+		s.backups.newest[one.name] = at // zero if there is none
+	}
+}
+
+// closeBackups lets other processes write to the directory.
+func (s *service) closeBackups() error {
+	if s.backups.writer == nil {
+		return nil
+	}
+	return s.backups.writer.Close()
+}
+
+// startBackups starts the backups of --backup-dir. The function cancels the one under way
+// and waits for its end.
+func (s *service) startBackups(ctx context.Context) (end func()) {
+	if s.backups.writer == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.backUp(ctx)
+	}()
+	return func() { cancel(); <-done }
+}
+
+// backUp makes backups on a schedule until ctx ends.
+func (s *service) backUp(ctx context.Context) {
+	wait := s.untilBackup()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		wait = s.BackupEvery
+		if !s.backUpAll(ctx) {
+			wait = min(wait, retryBackup)
+		}
+	}
+}
+
+// untilBackup returns the time until the oldest of the newest backups is due to be replaced.
+func (s *service) untilBackup() time.Duration {
+	s.backups.mu.Lock()
+	defer s.backups.mu.Unlock()
+	wait := s.BackupEvery
+	for _, one := range s.admin.databases() {
+		wait = min(wait, time.Until(s.backups.newest[one.name].Add(s.BackupEvery)))
+	}
+	return max(wait, 0)
+}
+
+// backUpAll backs up each account and removes old backups. It reports whether all of it
+// succeeded.
+func (s *service) backUpAll(ctx context.Context) bool {
+	start, good := time.Now(), true
+	b := &s.backups
+	for _, one := range s.admin.databases() {
+		list, err := s.create(ctx, b.writer, []backups.Database{{Account: one.name, DB: one.db}}, func(string, int64, int64) {})
+		if ctx.Err() != nil {
+			return false // the server ends
+		}
+		b.note(list, err)
+		if err == nil {
+			s.log.Info("backup made", "account", one.name, "backup", list[0].ID, "bytes", list[0].Bytes, "copied", list[0].CopiedBytes)
+			_, err = b.writer.Prune(ctx, one.name, s.BackupKeep)
+		}
+		if err != nil && ctx.Err() == nil {
+			good = false
+			s.log.Error("backup failed", "account", one.name, "err", advice(err))
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.took = time.Since(start)
+	return good
+}
+
+// note counts a backup.
+func (b *backupState) note(list []backup.Info, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, i := range list {
+		b.made++
+		b.copied += uint64(i.CopiedBytes)
+		b.newest[i.Account] = i.Time
+	}
+	if err != nil {
+		b.failed++
+	}
+}
+
+// createBackup makes a backup for a command.
+func (s *service) createBackup(ctx context.Context, dest, account string, progress backups.Progress) (list []backup.Info, err error) {
+	if s.InMemory {
+		return nil, errors.New("this server keeps its data in memory, which cannot be backed up; export the tables")
+	}
+	var dbs []backups.Database
+	for _, one := range s.admin.databases() {
+		if account == "" || account == one.name {
+			dbs = append(dbs, backups.Database{Account: one.name, DB: one.db})
+		}
+	}
+	if len(dbs) == 0 {
+		return nil, fmt.Errorf("the server that has the directory does not serve the account %s", account)
+	}
+	w := s.backups.writer
+	if w == nil || !sameDir(dest, s.BackupDir) {
+		if w, err = backups.NewWriter(ctx, dest); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, w.Close()) }()
+		return s.create(ctx, w, dbs, progress)
+	}
+	list, err = s.create(ctx, w, dbs, progress)
+	s.backups.note(list, err)
+	return list, err
+}
+
+// create makes one backup at a time, because they share a directory for links.
+func (s *service) create(ctx context.Context, w *backups.Writer, dbs []backups.Database, progress backups.Progress) ([]backup.Info, error) {
+	s.oneBackup.Lock()
+	defer s.oneBackup.Unlock()
+	return w.Create(ctx, s.Data, dbs, progress)
+}
+
+// sameDir reports whether two paths are of one directory.
+func sameDir(a, b string) bool {
+	x, errX := filepath.Abs(a)
+	y, errY := filepath.Abs(b)
+	return errX == nil && errY == nil && x == y
+}
+
+// serveBackup answers the request of a command for a backup.
+func (s *service) serveBackup(w http.ResponseWriter, r *http.Request) {
+	backups.Serve(w, r, func(ctx context.Context, dest, account string, progress backups.Progress) ([]backup.Info, error) {
+		list, err := s.createBackup(ctx, dest, account, progress)
+		level, text := slog.LevelInfo, "backup made for a command"
+		if err != nil {
+			level, text = slog.LevelError, "backup for a command failed"
+			if errors.Is(err, store.ErrLocked) {
+				level = slog.LevelWarn
+			}
+		}
+		s.log.Log(ctx, level, text, "dest", printable(dest), "backups", len(list), "err", err)
+		return list, err
+	})
+}
+
+// backupMetrics are the metrics of --backup-dir, without labels.
+var backupMetrics = []struct {
+	name, kind, help string
+	value            func(*backupState) float64 // called with the lock
+}{
+	{"made_total", "counter", "Backups of an account that were made.", func(b *backupState) float64 { return float64(b.made) }},
+	{"failures_total", "counter", "Backups of an account that failed.", func(b *backupState) float64 { return float64(b.failed) }},
+	{"copied_bytes_total", "counter", "Bytes that backups copied; hard links are none.", func(b *backupState) float64 { return float64(b.copied) }},
+	{"interval_seconds", "gauge", "Time from one backup to the next.", func(b *backupState) float64 { return b.every.Seconds() }},
+	{"last_duration_seconds", "gauge", "Time that the last backup of all accounts took.", func(b *backupState) float64 { return b.took.Seconds() }},
+}
+
+const newestBackup = "tablerock_backup_last_success_timestamp_seconds"
+
+func init() {
+	for _, f := range backupMetrics {
+		helpOf["tablerock_backup_"+f.name] = f.help
+	}
+	helpOf[newestBackup] = "Unix time of the newest backup of the account, 0 without one."
+}
+
+// write writes the metrics, if there is a --backup-dir.
+func (b *backupState) write(w io.Writer) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.newest == nil {
+		return
+	}
+	for _, f := range backupMetrics {
+		vm.WriteMetadataIfNeeded(w, "tablerock_backup_"+f.name, f.kind)
+		fmt.Fprintf(w, "tablerock_backup_%s %s\n", f.name, formatFloat(f.value(b)))
+	}
+	vm.WriteMetadataIfNeeded(w, newestBackup, "gauge")
+	for account, at := range b.newest {
+		fmt.Fprintf(w, "%s{account=%q} %d\n", newestBackup, account, max(0, at.Unix()))
+	}
+}
