@@ -30,8 +30,8 @@ func (s *Server) Snapshot() *Snapshot {
 // that state. Later writes get Timestamps that were never issued. The rules of WithFaults
 // begin to count again. It calls t.Fatalf if it fails.
 //
-// It waits for the requests under way, and later requests wait for it, so none sees or
-// changes a mixture of two states. Do not call it from the function of WithObserver, and do
+// It waits for the requests under way, whose clients must read the responses, and later
+// requests wait for it, so none sees or changes a mixture of two states. Do not call it from the function of WithObserver, and do
 // not use Store meanwhile. A cursor of Store that is open continues in the old state.
 //
 // Reset reads no entity but those in the log, at most 256 KiB, so its time does not depend

@@ -284,7 +284,11 @@ func fill(t testing.TB, srv *tabletest.Server, n int) {
 // TestSnapshotCost counts the entries that Snapshot and Reset read: of sorted files none,
 // of the log a number that does not depend on how many are stored.
 func TestSnapshotCost(t *testing.T) {
-	for _, n := range []int{10, 1_000, 100_000, 300_000} {
+	sizes := []int{10, 1_000, 100_000, 300_000}
+	if testing.Short() {
+		sizes = sizes[:2]
+	}
+	for _, n := range sizes {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			srv := tabletest.New(t)
 			fill(t, srv, n)
