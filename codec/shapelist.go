@@ -15,6 +15,7 @@ type ShapeList struct {
 	budget int64
 	chunks atomic.Pointer[[]*shapeChunk]
 	n      atomic.Int64
+	over   atomic.Bool // the decoded shapes exceeded the budget once
 
 	mu sync.Mutex
 	// kept lists the decoded shapes, some of them twice.
@@ -87,6 +88,7 @@ func (l *ShapeList) keep(i int, s *Shape) {
 			chunks[k/chunkShapes].decoded[k%chunkShapes].Store(nil)
 		}
 		l.kept, l.used = l.kept[:0], size
+		l.over.Store(true)
 	}
 	l.kept = append(l.kept, uint32(i))
 	chunks[i/chunkShapes].decoded[i%chunkShapes].Store(s)
@@ -97,4 +99,13 @@ func (l *ShapeList) MemBytes() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return int(l.used) + l.Len()*chunkShapeBytes
+}
+
+// MemBytesOf returns how much memory a holder of s, a shape of l, counts for it: none
+// if l keeps all shapes decoded, and so counts them itself.
+func (l *ShapeList) MemBytesOf(s *Shape) int {
+	if !l.over.Load() {
+		return 0
+	}
+	return s.MemBytes()
 }

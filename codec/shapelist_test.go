@@ -45,6 +45,9 @@ func TestShapeListConcurrent(t *testing.T) {
 			t.Errorf("shape %d names %q, want %q", i, got, shapes[i].Name(0))
 		}
 	}
+	if got, want := l.MemBytesOf(shapes[0]), shapes[0].MemBytes(); got != want {
+		t.Errorf("a holder counts %d bytes for a shape that the list may forget, want %d", got, want)
+	}
 	if got := l.MemBytes(); got > budget+n*chunkShapeBytes {
 		t.Errorf("%d bytes are kept, the budget is %d", got, budget)
 	}
@@ -62,5 +65,23 @@ func TestShapeListConcurrent(t *testing.T) {
 	}
 	if len(l.kept) > 10 {
 		t.Errorf("%d shapes are listed as decoded, the budget is for 10", len(l.kept))
+	}
+}
+
+// TestShapeListWithinBudget adds shapes until the budget is used: until then the list
+// alone counts them.
+func TestShapeListWithinBudget(t *testing.T) {
+	s := NewShape(edm.Properties{{Name: "Common", Value: edm.String("")}})
+	src := AppendShape(nil, s)
+	l := NewShapeList(src, 3*(s.MemBytes()+keptBytes))
+	for i := range 3 {
+		l.Add(0, s)
+		if got := l.MemBytesOf(l.At(i)); got != 0 {
+			t.Errorf("%d shapes: a holder counts %d bytes", i+1, got)
+		}
+	}
+	l.Add(0, s)
+	if got := l.MemBytesOf(l.At(0)); got != s.MemBytes() {
+		t.Errorf("4 shapes: a holder counts %d bytes, want %d", got, s.MemBytes())
 	}
 }

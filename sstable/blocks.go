@@ -141,7 +141,7 @@ func (r *Reader) head(g int, key []byte, whole, fill bool) (h *head, pin cache.H
 		return nil, cache.Handle{}, nil, err
 	}
 	if keep {
-		pin.Fill(h, h.memBytes())
+		pin.Fill(h, r.memBytes(h))
 	}
 	return h, pin, stored, nil
 }
@@ -180,7 +180,7 @@ func (r *Reader) decodeHead(h *head, p []byte, e *groupEntry) error {
 	return nil
 }
 
-func (h *head) memBytes() int { return h.MemBytes() + hintBytes*len(h.hints) }
+func (r *Reader) memBytes(h *head) int { return h.MemBytes(r.shapes) + hintBytes*len(h.hints) }
 
 // headByRows is head for a reader of rows, which counts as the given number of uses. A
 // head that is used often is replaced in the cache by one that is laid out by rows.
@@ -207,7 +207,7 @@ func (r *Reader) headByRows(g int, key []byte, whole, fill bool, uses uint32) (*
 	work.bytes = n.Arrange(work.bytes)
 	work.free()
 	n.arranged = true
-	by.Replace(pin, &r.heads[g], n, n.memBytes())
+	by.Replace(pin, &r.heads[g], n, r.memBytes(n))
 	pin.Release()
 	return n, by, stored, nil
 }

@@ -68,11 +68,11 @@ const (
 )
 
 // MemBytes returns how much memory h takes beside its bytes. It includes the shapes
-// of its rows, because the list that they come from may forget them.
-func (h *Head) MemBytes() int {
+// of its rows if the list that they come from may forget them.
+func (h *Head) MemBytes(shapes *codec.ShapeList) int {
 	n := headMemBytes + heapUnitMemBytes*cap(h.HeapUnits) + valueBlockMemBytes*cap(h.ValueBlocks) + sectionMemBytes*cap(h.sections) + columnMemBytes*cap(h.columns)
 	for i := range h.sections {
-		n += h.sections[i].shape.MemBytes()
+		n += shapes.MemBytesOf(h.sections[i].shape)
 	}
 	return n
 }
@@ -127,7 +127,7 @@ func (h *Head) Decode(data []byte, off int64, before, group int, shapes *codec.S
 // decodeHeapUnits reads the directory of heap units. The head is after before bytes of
 // them.
 func (h *Head) decodeHeapUnits(dir []byte, before, group int) error {
-	h.HeapUnits = h.HeapUnits[:0]
+	h.HeapUnits = slices.Grow(h.HeapUnits[:0], len(dir)/heapUnitDirBytes)
 	next, last := 0, -1
 	for ; len(dir) > 0; dir = dir[heapUnitDirBytes:] {
 		if next == before {
@@ -203,6 +203,7 @@ func (h *Head) decodeSections(c *cursor, n int, shapes *codec.ShapeList) error {
 		case modeRows:
 		case modeColumns:
 			from := len(h.columns)
+			h.columns = slices.Grow(h.columns, s.shape.Len())
 			for i := range s.shape.Len() {
 				var col column
 				if !col.decode(c, s.shape, i, rows) {
@@ -309,8 +310,7 @@ func (h *Head) HeapUnitAt(row int) *HeapUnit {
 // CheckHeapUnit checks that the values of rows from to to-1 of u are within the decoded
 // unit, whose sum the caller has verified. It does not check that Strings are UTF-8.
 func (h *Head) CheckHeapUnit(u *HeapUnit, raw []byte, from, to int) error {
-	base := uint64(u.base)
-	at := h.heapOffsets.at(h.data, from)
+	base, at := uint64(u.base), h.heapOffsets.at(h.data, from)
 	for row := from; row < to; row++ {
 		end := h.heapOffsets.at(h.data, row+1)
 		if at < base || end < at || end > base+uint64(u.Raw) {

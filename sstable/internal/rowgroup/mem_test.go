@@ -1,9 +1,13 @@
 package rowgroup
 
 import (
+	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
 )
 
 // TestMemBytes compares the sizes that MemBytes counts with those of the structs.
@@ -27,6 +31,30 @@ func TestMemBytes(t *testing.T) {
 	} {
 		if n := uintptr(c.counted); n < c.size || n > c.size+c.extra {
 			t.Errorf("%s: %d bytes counted, the struct has %d", c.name, c.counted, c.size)
+		}
+	}
+}
+
+// TestHeadMemory decodes heads of few and many columns into new memory: the slices have
+// little more than they need, because a cached head keeps them.
+func TestHeadMemory(t *testing.T) {
+	for _, properties := range []int{1, 5, 13, 60} {
+		var rows []string
+		for i := range 90 {
+			rows = append(rows, fmt.Sprintf("%03d", i))
+		}
+		h, _ := build(t, userKeys([]string{"p"}, rows), func(row int) edm.Properties {
+			props := make(edm.Properties, properties)
+			for i := range props {
+				value := fmt.Sprint(row, " ", i, strings.Repeat("x", 200/properties))
+				props[i] = edm.Property{Name: fmt.Sprintf("P%02d", i), Value: edm.String(value)}
+			}
+			return props
+		})
+		for name, c := range map[string][2]int{"heap units": {len(h.HeapUnits), cap(h.HeapUnits)}, "columns": {len(h.columns), cap(h.columns)}} {
+			if c[0] == 0 || c[1]-c[0] > 1+c[0]/8 {
+				t.Errorf("%d properties: %s: length %d, capacity %d", properties, name, c[0], c[1])
+			}
 		}
 	}
 }
