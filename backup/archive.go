@@ -17,6 +17,8 @@ import (
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/archive"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	dbmanifest "github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/vfs"
 )
 
 // ErrOtherHistory is wrapped by the error for a chunk of a database that differs from the
@@ -88,6 +90,15 @@ func (r *Repository) archived(ctx context.Context, account string) (prefix strin
 	return prefix, objects, nil
 }
 
+// first returns the first moment that can be restored by a backup. That of an empty database
+// shows nothing about the time before it.
+func (m *manifest) first() time.Time {
+	if m.LastSequence == 0 {
+		return m.Time
+	}
+	return m.LastTimestamp
+}
+
 // chooseUntil returns for each account the manifest of the newest backup that has no write
 // after o.Until.
 func (r *Repository) chooseUntil(ctx context.Context, names []string, o RestoreOptions) ([]*manifest, error) {
@@ -106,7 +117,7 @@ func (r *Repository) chooseUntil(ctx context.Context, names []string, o RestoreO
 			errs = append(errs, err) // an older one with more of the archive has the same writes
 		case err != nil:
 			return nil, err
-		case m.LastTimestamp.After(o.Until):
+		case m.first().After(o.Until):
 			first[account] = m
 		default:
 			chosen[account] = true
@@ -116,7 +127,7 @@ func (r *Repository) chooseUntil(ctx context.Context, names []string, o RestoreO
 	for account, m := range first {
 		if !chosen[account] {
 			errs = append(errs, fmt.Errorf("%w: the first possible time of account %s is %s, that of its first backup",
-				ErrOutOfRange, account, m.LastTimestamp.UTC().Format(time.RFC3339Nano)))
+				ErrOutOfRange, account, m.first().UTC().Format(time.RFC3339Nano)))
 			return nil, errors.Join(errs...)
 		}
 	}
@@ -145,13 +156,45 @@ func (s *restore) rollForward(ctx context.Context, dir string, m *manifest) (uin
 	return rollforward.Apply(ctx, o)
 }
 
-// PutMark notes in the archive of a database that each write up to a moment has a sequence
-// number up to last, and is archived. So Restore knows that nothing is missing up to that
-// moment, even if nothing was written for long.
-func PutMark(ctx context.Context, t Target, account string, dbid [16]byte, epoch, last uint64, at time.Time) error {
-	m := archive.Mark{DBID: dbid, Epoch: epoch, Last: last, At: edm.TicksOf(at)}
-	name := path.Join(account, archiveDir, archive.MarkName(epoch, dbid))
+// PutMark notes in the archive of the database in dir that each write up to a moment has a
+// sequence number up to last. So Restore knows that nothing is missing up to that moment,
+// even if nothing was written for long. DB.Flush archives what is not archived.
+func PutMark(ctx context.Context, t Target, account string, fsys vfs.FS, dir string, last uint64, at time.Time) error {
+	db, err := dbmanifest.Read(fsys, dir)
+	if err != nil {
+		return err
+	}
+	m := archive.Mark{DBID: db.DBID, Epoch: db.Epoch, Last: last, At: edm.TicksOf(at)}
+	name := path.Join(account, archiveDir, archive.MarkName(db.Epoch, db.DBID))
 	return t.Put(ctx, name, bytes.NewReader(archive.AppendMark(nil, &m)))
+}
+
+// Reaches returns the last sequence number that the backups and the archive of the database
+// in dir have, 0 if they have none of its epoch. If the database has later writes that it
+// will not archive, because they were flushed without an archive, make a backup: the archive
+// goes on after it.
+func (r *Repository) Reaches(ctx context.Context, account string, fsys vfs.FS, dir string) (last uint64, err error) {
+	db, err := dbmanifest.Read(fsys, dir)
+	if err != nil {
+		return 0, err
+	}
+	list, err := r.List(ctx, account)
+	if err != nil && len(list) == 0 {
+		return 0, err
+	}
+	for _, i := range list {
+		if i.Database == db.DBID && i.Epoch == db.Epoch {
+			last = max(last, i.LastSequence)
+		}
+	}
+	prefix := path.Join(account, archiveDir) + "/" + archive.Prefix(db.Epoch, db.DBID)
+	objects, err := r.target.List(ctx, prefix)
+	for _, object := range objects {
+		if _, chunk, ok := archive.ParseName(strings.TrimPrefix(object.Name, prefix)); ok {
+			last = max(last, chunk.Last)
+		}
+	}
+	return last, err
 }
 
 // needs is what the backups that Prune keeps need of the archive: for each database and

@@ -134,14 +134,24 @@ func TestRestoreUntil(t *testing.T) {
 	}
 	stats, err := a.db.Stats()
 	a.ok(err)
-	id := a.backup().Database
-	a.ok(backup.PutMark(t.Context(), a.target, account, id, stats.Epoch, stats.LastSequence, t3.Add(time.Minute)))
+	reaches := func() uint64 {
+		last, err := a.r.Reaches(t.Context(), account, a.disk, a.dir+"/"+account)
+		a.ok(err)
+		return last
+	}
+	if got := reaches(); got != stats.LastSequence {
+		t.Errorf("the archive reaches sequence %d, want %d", got, stats.LastSequence)
+	}
+	a.ok(backup.PutMark(t.Context(), a.target, account, a.disk, a.dir+"/"+account, stats.LastSequence, t3.Add(time.Minute)))
 	if got := a.restored("marked", t3.Add(time.Minute)); got != "a b c d" {
 		t.Errorf("until the mark: %q", got)
 	}
 	// The database is restored to t1 and goes on. Its first history can still be restored.
 	a.ok(a.db.Close())
 	a.open("restored2")
+	if got := reaches(); got != 0 {
+		t.Errorf("the archive of the new epoch reaches sequence %d", got)
+	}
 	a.now = a.now.Add(time.Hour)
 	a.put("x")
 	a.backup()

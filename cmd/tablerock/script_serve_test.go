@@ -160,3 +160,29 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s %s: status %d, want %s\n%s", args[1], args[2], response.StatusCode, args[0], text)
 	}
 }
+
+// now sets a variable to the present time.
+func now(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: now VARIABLE")
+	}
+	ts.Setenv(args[0], time.Now().UTC().Format(time.RFC3339Nano))
+}
+
+// waitForBackups waits until a backup directory has as many backups of the default account.
+func waitForBackups(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: backups DIRECTORY NUMBER")
+	}
+	dir := ts.MkAbs(filepath.Join(args[0], "devstoreaccount1", "backups"))
+	deadline := time.Now().Add(time.Minute)
+	for range time.Tick(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			break
+		}
+		if entries, err := os.ReadDir(dir); err == nil && strconv.Itoa(len(entries)) == args[1] {
+			return
+		}
+	}
+	ts.Fatalf("%s has no %s backups", dir, args[1])
+}

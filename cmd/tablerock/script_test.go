@@ -55,6 +55,8 @@ func TestScripts(t *testing.T) {
 			"lock":    lock,
 			"damage":  damage,
 			"undated": undated,
+			"now":     now,
+			"backups": waitForBackups,
 			"serve":   startServer,
 			"end":     endServer,
 			"request": request,

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -215,7 +216,7 @@ func (p *Chunk) openFiles(ctx context.Context, fsys vfs.FS, dir string, m *manif
 // Files returns the files of m in ascending order of their numbers.
 func Files(m *manifest.Manifest) []manifest.File {
 	files := slices.Clone(m.Files)
-	slices.SortFunc(files, func(a, b manifest.File) int { return int(int64(a.Number) - int64(b.Number)) })
+	slices.SortFunc(files, func(a, b manifest.File) int { return cmp.Compare(a.Number, b.Number) })
 	return files
 }
 

@@ -29,6 +29,9 @@ import (
 // the only one.
 func TestDrill(t *testing.T) {
 	seeds, first := 4, uint64(time.Now().UnixNano())%1_000_000_000
+	if testing.Short() {
+		seeds = 1
+	}
 	if n, err := strconv.Atoi(os.Getenv("ROLLFORWARD_SEEDS")); err == nil {
 		seeds = n
 	}

@@ -245,7 +245,7 @@ func (e *Env) runPrune(ctx context.Context, dir, account string, keep int) error
 
 // Restore returns "restore".
 func (e *Env) Restore() *cobra.Command {
-	at, id := "", ""
+	at, id, until := "", "", ""
 	cmd := &cobra.Command{
 		Use:   "restore SRC DEST",
 		Short: "Restore a backup to a new data directory",
@@ -254,7 +254,10 @@ create", to the data directory DEST, which must be empty or not exist. Then
 "tablerock serve --data DEST" serves it.
 
 The command works in DEST.restoring, verifies every byte there, and renames it at the end.
-After an interruption or an error the same command goes on.`,
+After an interruption or an error the same command goes on.
+
+With --until it restores every write up to a time and no other, by the newest backup before
+that time and the archive that "tablerock serve --backup-dir" keeps with the backups.`,
 		Args: e.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := backup.RestoreOptions{Account: e.account(cmd), ID: id}
@@ -264,10 +267,17 @@ After an interruption or an error the same command goes on.`,
 					return e.Usage("--at %q: must be a time as 2026-01-02T03:04:05Z or \"2026-01-02 03:04\" (of this machine), and excludes --backup", at)
 				}
 			}
+			if until != "" {
+				var err error
+				if o.Until, err = parseTime(until); err != nil || at != "" {
+					return e.Usage("--until %q: must be a time as 2026-01-02T03:04:05.1234567Z or \"2026-01-02 03:04:05\" (of this machine), and excludes --at", until)
+				}
+			}
 			return e.restore(cmd.Context(), args[0], args[1], o)
 		},
 	}
 	cmd.Flags().StringVar(&at, "at", "", "restore the newest backup that is not later than this `time`")
+	cmd.Flags().StringVar(&until, "until", "", "restore all writes up to this `time`, by a backup and the archive of \"tablerock serve --backup-dir\"")
 	cmd.Flags().StringVar(&id, "backup", "", "restore the backup with this `id`, as \"tablerock backup list\" prints it")
 	return cmd
 }
@@ -308,6 +318,10 @@ func (e *Env) restore(ctx context.Context, src, dest string, o backup.RestoreOpt
 	}
 	slices.SortFunc(list, func(a, b backup.Info) int { return strings.Compare(a.Account, b.Account) })
 	for _, i := range list {
+		if !o.Until.IsZero() {
+			e.Note("restored account %s up to %s, write %d, by the backup %s and the archive", i.Account, edm.TicksOf(o.Until), i.LastSequence, i.ID)
+			continue
+		}
 		e.Note("restored account %s as of %s: %s, %s", i.Account, i.ID, e.Plural(int64(len(i.Tables)), "table"), e.Size(i.Bytes))
 	}
 	e.Note("serve it by: tablerock serve --data %s", dest)

@@ -31,10 +31,11 @@ type Database struct {
 // Writer writes to a backup directory and keeps it locked. Its methods may be called
 // concurrently.
 type Writer struct {
-	dir  string
-	repo *backup.Repository
-	lock io.Closer
-	mu   sync.Mutex // one Create at a time: they share the scratch directory
+	dir    string
+	target *backup.Dir
+	repo   *backup.Repository
+	lock   io.Closer
+	mu     sync.Mutex // one Create at a time: they share the scratch directory
 }
 
 // NewWriter locks the backup directory dir, and makes one if it does not exist or is empty.
@@ -55,7 +56,7 @@ func NewWriter(ctx context.Context, dir string) (*Writer, error) {
 	if err != nil {
 		return nil, errors.Join(of(dir, err), lock.Close())
 	}
-	return &Writer{dir: dir, repo: repo, lock: lock}, nil
+	return &Writer{dir: dir, target: target, repo: repo, lock: lock}, nil
 }
 
 // own reports whether a directory has only names that begin with a dot, as a backup
@@ -92,6 +93,22 @@ func (w *Writer) Create(ctx context.Context, data string, dbs []Database, progre
 	return list, nil
 }
 
+// Archive returns the archive of an account.
+func (w *Writer) Archive(account string) engine.Archive { return backup.NewArchive(w.target, account) }
+
+// PutMark notes that the archive of the database of an account in dir has each write up to a
+// moment, once it has those up to the sequence number last.
+func (w *Writer) PutMark(ctx context.Context, account, dir string, last uint64, at time.Time) error {
+	return of(w.dir, backup.PutMark(ctx, w.target, account, vfs.OS(), filepath.ToSlash(dir), last, at))
+}
+
+// Reaches returns the last sequence number that backups and archive of the database of an
+// account in dir have.
+func (w *Writer) Reaches(ctx context.Context, account, dir string) (uint64, error) {
+	last, err := w.repo.Reaches(ctx, account, vfs.OS(), filepath.ToSlash(dir))
+	return last, of(w.dir, err)
+}
+
 // Newest returns the time of the newest backup of an account, zero if there is none.
 func (w *Writer) Newest(ctx context.Context, account string) (time.Time, error) {
 	list, err := w.repo.List(ctx, account)
@@ -118,6 +135,8 @@ func of(dir string, err error) error {
 	case errors.As(err, &locked):
 		return hint.With(fmt.Errorf("backup directory %s: %w: %w", dir, store.ErrLocked, err),
 			"one process writes to a backup directory at a time: wait, or stop it; backup list, backup verify and restore work beside it")
+	case errors.Is(err, backup.ErrOutOfRange):
+		return &kindError{fmt.Errorf("%s: %w", dir, err), fs.ErrNotExist}
 	case errors.Is(err, backup.ErrNotBackup):
 		return hint.With(&kindError{fmt.Errorf("%s: %w", dir, err), store.ErrNotDatabase},
 			"give the directory of \"tablerock backup create\", or for a first backup one that is empty or does not exist")

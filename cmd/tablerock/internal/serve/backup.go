@@ -41,7 +41,9 @@ func (s *service) openBackups(ctx context.Context) (err error) {
 		return nil
 	}
 	s.backups.every = s.BackupEvery
-	s.backups.writer, err = backups.NewWriter(ctx, s.BackupDir)
+	if s.backups.writer, err = backups.NewWriter(ctx, s.BackupDir); err == nil {
+		s.open.archive = s.backups.writer.Archive
+	}
 	return err
 }
 
@@ -57,6 +59,13 @@ func (s *service) noteBackups(ctx context.Context) {
 		at, err := s.backups.writer.Newest(ctx, one.name)
 		if err != nil {
 			s.log.Error("a backup cannot be read", "account", one.name, "err", advice(err))
+		}
+		// Without this backup no moment up to the next one could be restored.
+		if missing, err := s.uncovered(ctx, one); err != nil {
+			s.log.Error("the archive cannot be read", "account", one.name, "err", advice(err))
+		} else if missing {
+			s.log.Info("writes are in neither a backup nor the archive: making a backup", "account", one.name)
+			at = time.Time{}
 		}
 		s.backups.newest[one.name] = at // zero if there is none
 	}

@@ -39,6 +39,8 @@ type Config struct {
 	BackupDir   string        // "" for no backups
 	BackupEvery time.Duration // from one backup to the next
 	BackupKeep  int           // backups of each account
+	// ArchiveEvery is the longest time after which a write is in the archive of BackupDir.
+	ArchiveEvery time.Duration
 
 	CacheBytes   Size // blocks of all databases together
 	SegmentBytes Size // of each database's log
@@ -64,6 +66,7 @@ const (
 	defaultMaxConnsPerAddr = 64
 	defaultBackupEvery     = time.Hour
 	defaultBackupKeep      = 24
+	defaultArchiveEvery    = time.Minute
 	adminOff               = "off"
 	minSegmentBytes        = 64 << 10
 	maxSegmentBytes        = 1 << 30
@@ -98,9 +101,11 @@ func (c *Config) check() error {
 		return usagef("--max-conns-per-addr %d: must be at least 1", c.MaxConnsPerAddr)
 	case c.SegmentBytes < minSegmentBytes || c.SegmentBytes > maxSegmentBytes:
 		return usagef("--segment-size %s: must be between 64KiB and 1GiB", &c.SegmentBytes)
-	case c.BackupEvery < time.Second:
+	case c.BackupDir != "" && c.BackupEvery < time.Second:
 		return usagef("--backup-every %s: must be at least 1s", c.BackupEvery)
-	case c.BackupKeep < 1:
+	case c.BackupDir != "" && c.ArchiveEvery < time.Second:
+		return usagef("--archive-every %s: must be at least 1s", c.ArchiveEvery)
+	case c.BackupDir != "" && c.BackupKeep < 1:
 		return usagef("--backup-keep %d: must be at least 1", c.BackupKeep)
 	case c.BackupDir != "" && c.InMemory:
 		return usagef("--backup-dir and --in-memory exclude each other")

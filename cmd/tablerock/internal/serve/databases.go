@@ -28,6 +28,8 @@ type databaseSet struct {
 	log   *slog.Logger
 	cache *engine.Cache
 	open  map[string]*engine.DB // by account
+	// archive returns the archive of an account, nil if there is none.
+	archive func(account string) engine.Archive
 }
 
 func (c *Config) newDatabaseSet(log *slog.Logger) *databaseSet {
@@ -73,6 +75,9 @@ func (s *databaseSet) openOne(a account, n int) (*engine.DB, error) {
 		fmt.Fprintln(s.c.Stderr, "tablerock: "+azurite)
 	} else if warning := hint.UnrelatedFiles(s.c.Data, a.name); warning != "" {
 		s.c.say("%s", warning)
+	}
+	if s.archive != nil {
+		o.Archive = s.archive(a.name)
 	}
 	o.ReserveBytes = s.reserve() / int64(n)
 	return engine.Open(filepath.ToSlash(filepath.Join(s.c.Data, a.name)), o)

@@ -32,6 +32,7 @@ func (c *Config) Flags(f *pflag.FlagSet) {
 	f.StringVar(&c.BackupDir, "backup-dir", "", "back up the databases to this `directory`, on a schedule; \"tablerock restore\" restores them")
 	f.DurationVar(&c.BackupEvery, "backup-every", defaultBackupEvery, "`time` from one backup to the next")
 	f.IntVar(&c.BackupKeep, "backup-keep", defaultBackupKeep, "`number` of backups of each account to keep")
+	f.DurationVar(&c.ArchiveEvery, "archive-every", defaultArchiveEvery, "`time` after which a write is archived in --backup-dir")
 	f.Var(&c.CacheBytes, "cache-size", "memory for blocks of sstables, shared by all accounts")
 	f.Var(&c.SegmentBytes, "segment-size", "memory and disk for each of up to four segments of an account's log, 64KiB to 1GiB")
 	f.IntVar(&c.MaxConns, "max-conns", defaultMaxConns, "above this `number` of connections, close those that are idle for longest")

@@ -183,6 +183,21 @@ var engineMetrics = []engineMetric{
 		}
 		return 0
 	}},
+	{"archive_waiting", "gauge", "Chunks of the log that wait for the archive.", func(s *engine.Stats) float64 { return float64(s.ArchiveWaiting) }},
+	{
+		"archive_waiting_bytes", "gauge", "Size of the files that wait for the archive.",
+		func(s *engine.Stats) float64 { return float64(s.ArchiveWaitingBytes) },
+	},
+	{"archive_failures_total", "counter", "Failed attempts to archive a chunk.", func(s *engine.Stats) float64 { return float64(s.ArchiveFailures) }},
+	{
+		"archive_last_timestamp_seconds", "gauge", "Timestamp of the last write that was archived, in Unix time; 0 if none was since the start.",
+		func(s *engine.Stats) float64 {
+			if s.Archived == 0 {
+				return 0
+			}
+			return float64(s.Archived.Time().UnixMilli()) / 1000
+		},
+	},
 	{"stalls_total", "counter", "Times that writers waited for flushes or compactions.", func(s *engine.Stats) float64 { return float64(s.Stalls) }},
 	{"stall_seconds_total", "counter", "Time that writers waited for flushes or compactions.", func(s *engine.Stats) float64 { return s.StallTime.Seconds() }},
 }

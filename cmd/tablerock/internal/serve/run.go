@@ -146,9 +146,10 @@ func (s *service) serve(ctx context.Context) error {
 	if err == nil {
 		s.banner(s.at, s.dbs)
 		s.notify(stateReady)
-		endBackups := s.startBackups(ctx)
+		endBackups, endArchive := s.startBackups(ctx), s.startArchive(ctx)
 		err = s.wait(ctx, done)
 		endBackups()
+		endArchive()
 		s.notify(stateStopping)
 	}
 	s.admin.serving.Store(nil)

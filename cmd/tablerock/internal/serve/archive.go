@@ -1,0 +1,61 @@
+package serve
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+)
+
+// startArchive archives the log of each database every ArchiveEvery, so that a restore can
+// reach each moment but the last ones. The function ends that.
+func (s *service) startArchive(ctx context.Context) (end func()) {
+	if s.backups.writer == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(s.ArchiveEvery)
+		defer tick.Stop()
+		for {
+			for _, one := range s.admin.databases() {
+				if err := s.archive(ctx, one); err != nil && ctx.Err() == nil {
+					s.log.Error("archiving failed", "account", one.name, "err", advice(err))
+				}
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// archive seals the log, which archives it, and notes in the archive up to which moment it
+// has all writes.
+func (s *service) archive(ctx context.Context, one database) error {
+	at := time.Now()
+	if err := one.db.Flush(ctx); err != nil {
+		return err
+	}
+	stats, err := one.db.Stats()
+	if err != nil {
+		return err
+	}
+	return s.backups.writer.PutMark(ctx, one.name, filepath.Join(s.Data, one.name), stats.LastSequence, at)
+}
+
+// uncovered reports whether a database has writes that neither a backup nor the archive
+// has, and that it will not archive: a command wrote them while no server had it, or it was
+// restored.
+func (s *service) uncovered(ctx context.Context, one database) (bool, error) {
+	stats, err := one.db.Stats()
+	if err != nil || stats.WALBytes > 0 || stats.ArchiveWaiting > 0 {
+		return false, err
+	}
+	last, err := s.backups.writer.Reaches(ctx, one.name, filepath.Join(s.Data, one.name))
+	return last < stats.LastSequence, err
+}
