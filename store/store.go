@@ -123,3 +123,17 @@ type Examiner interface {
 	// Close, from the goroutine that uses the cursor.
 	Examined() int
 }
+
+// Explainer is an optional interface of a Cursor.
+type Explainer interface {
+	// Explain returns what the query has to read. Call it before Next, from the
+	// goroutine that uses the cursor.
+	Explain() (Plan, error)
+}
+
+// Plan counts the groups of rows of a table in sorted files. Rows in memory are in no group.
+type Plan struct {
+	Groups   int // of the table
+	InRanges int // of Groups, those that can have keys of the query
+	Excluded int // of InRanges, those whose bounds exclude that a row matches
+}

@@ -25,7 +25,7 @@ type Data interface {
 	Close()
 }
 
-// Cursor implements store.Cursor and store.Examiner.
+// Cursor implements store.Cursor, store.Examiner and store.Explainer.
 //
 // It reads one window of keys after the other by columns. Where that gains nothing, it
 // walks: it merges the rows of all sources and examines one after the other.
@@ -43,6 +43,7 @@ type Cursor struct {
 type state struct {
 	ctx    context.Context
 	ended  <-chan struct{} // of ctx
+	table  uint32
 	data   Data
 	q      store.Query
 	bounds []byte     // memory for the bounds in rest
@@ -81,8 +82,9 @@ func (s *state) reset() {
 }
 
 var (
-	_ store.Cursor   = (*Cursor)(nil)
-	_ store.Examiner = (*Cursor)(nil)
+	_ store.Cursor    = (*Cursor)(nil)
+	_ store.Examiner  = (*Cursor)(nil)
+	_ store.Explainer = (*Cursor)(nil)
 )
 
 // position is the state of a cursor's iterator.
@@ -113,7 +115,7 @@ const (
 // New returns a cursor for q, which store.CheckQuery has accepted.
 func New(ctx context.Context, table uint32, data Data, q store.Query) *Cursor {
 	c := &Cursor{state: states.Get().(*state)}
-	c.ctx, c.ended, c.data, c.q, c.pos = ctx, ctx.Done(), data, q, atEnd
+	c.ctx, c.ended, c.table, c.data, c.q, c.pos = ctx, ctx.Done(), table, data, q, atEnd
 	c.setRanges(table)
 	if len(c.rest) == 0 {
 		return c

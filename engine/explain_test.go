@@ -1,0 +1,79 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// explain returns the plan of a query, and the numbers of rows that it examines and returns.
+func explain(t *testing.T, s store.Store, text string, q store.Query) (p store.Plan, examined, returned int) {
+	t.Helper()
+	q.Filter = filter.MustParse(text)
+	c := s.Query(t.Context(), table, q)
+	defer c.Close()
+	p, err := c.(store.Explainer).Explain()
+	check(t, "Explain", err)
+	for c.Next() {
+		returned++
+	}
+	check(t, "Next", c.Err())
+	return p, c.(store.Examiner).Examined(), returned
+}
+
+// TestExplain explains queries of two partitions whose property N ascends with the keys.
+func TestExplain(t *testing.T) {
+	o := manual(vfs.NewMem())
+	o.NoSync, o.SegmentBytes = true, 16<<20
+	db := mustCreate(t, o)
+	fill(t, db, "p", 5000, 100)
+	fill(t, db, "q", 5000, 100)
+	if p, examined, returned := explain(t, db, "N ge 4990", store.Query{}); p != (store.Plan{}) || examined != 10000 || returned != 20 {
+		t.Errorf("in memory: %+v, %d examined, %d returned; want no groups, 10000 and 20", p, examined, returned)
+	}
+	check(t, "Compact", db.Compact(t.Context()))
+	all, _, _ := explain(t, db, "", store.Query{})
+	if all.Groups < 20 || all.InRanges != all.Groups || all.Excluded != 0 {
+		t.Fatalf("without a filter: %+v, want at least 20 groups and all in ranges", all)
+	}
+	for _, c := range []struct {
+		filter                     string
+		leastRanges, mostRanges    int
+		mostRead, returned, bounds int
+	}{
+		{"PartitionKey eq 'p' and RowKey eq '000001'", 1, 1, 1, 1, 0},
+		{"PartitionKey eq 'p'", all.Groups / 3, all.Groups/2 + 2, all.Groups/2 + 2, 5000, 0},
+		{"PartitionKey eq 'p' and N ge 4990", all.Groups / 3, all.Groups/2 + 2, 2, 10, all.Groups / 4},
+		{"N ge 4990", all.Groups, all.Groups, 4, 20, all.Groups / 2},
+		{"N ge 5000", all.Groups, all.Groups, 0, 0, all.Groups},
+		{"PartitionKey eq 'r'", 0, 1, 1, 0, 0},
+		{"PartitionKey eq 'p' and RowKey eq '000001' or PartitionKey eq 'p' and RowKey eq '000003'", 1, 1, 1, 2, 0},
+		{"PartitionKey gt 'p' and PartitionKey lt 'p'", 0, 0, 0, 0, 0},
+	} {
+		for _, reverse := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/reverse=%t", c.filter, reverse), func(t *testing.T) {
+				p, examined, returned := explain(t, db, c.filter, store.Query{Reverse: reverse})
+				read := p.InRanges - p.Excluded
+				if p.Groups != all.Groups || p.InRanges < c.leastRanges || p.InRanges > c.mostRanges || p.Excluded < c.bounds || read > c.mostRead {
+					t.Errorf("%+v of %+v, want %+v", p, all, c)
+				}
+				if returned != c.returned || examined < returned || read == 0 && examined > 0 {
+					t.Errorf("%d examined and %d returned of %+v, want %d", examined, returned, p, c.returned)
+				}
+			})
+		}
+	}
+}
+
+// TestExplainErrors explains a query that has failed, and one that is closed.
+func TestExplainErrors(t *testing.T) {
+	db := mustCreate(t, manual(vfs.NewMem()))
+	missing := db.Query(t.Context(), "Missing", store.Query{})
+	if _, err := missing.(store.Explainer).Explain(); err != store.ErrTableNotFound {
+		t.Errorf("a missing table: error %v, want %v", err, store.ErrTableNotFound)
+	}
+	check(t, "Close", missing.Close())
+}
