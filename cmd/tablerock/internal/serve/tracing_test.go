@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/spf13/pflag"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	spans "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -144,7 +145,9 @@ func TestSpansOfFaults(t *testing.T) {
 // TestEndpoints refuses endpoints that are no URL of a collector.
 func TestEndpoints(t *testing.T) {
 	for _, text := range []string{"127.0.0.1:4318", "grpc://127.0.0.1:4317", "http://", "http://user:secret@127.0.0.1:4318", "http://127.0.0.1:4318?key=secret"} {
-		c := Config{LogFormat: "text", MaxConns: 1, MaxConnsPerAddr: 1, SegmentBytes: defaultSegmentBytes, OTLPEndpoint: text}
+		var c Config
+		c.Flags(pflag.NewFlagSet("serve", pflag.ContinueOnError)) // sets the defaults
+		c.OTLPEndpoint = text
 		if err := c.check(); err == nil || !strings.HasPrefix(err.Error(), "--otlp-endpoint: give ") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", text, err)
 		}
