@@ -150,13 +150,19 @@ func (r *roll) plan(ctx context.Context) error {
 		return err
 	}
 	next, reached, covered := r.last+1, r.o.Base, false
-	for _, name := range names {
+	for i, name := range names {
+		// The names alone say which chunks are older than the backup. Of those that are too
+		// late, the last one has the greatest Timestamp.
+		_, named, _ := archive.ParseName(path.Base(name))
+		if named.Last < next || covered && i < len(names)-1 {
+			continue
+		}
 		h, err := r.header(ctx, name)
 		if err != nil {
 			return err
 		}
 		r.highWater = max(r.highWater, h.To)
-		if h.Last < next || covered || h.First > next && reached >= r.o.Until {
+		if covered || h.First > next && reached >= r.o.Until {
 			continue // its Timestamps are only left behind
 		}
 		if h.First > next {
