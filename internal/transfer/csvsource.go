@@ -252,10 +252,13 @@ func (s *csvSource) properties(cells []cell) (edm.Properties, error) {
 				quote(col.name), quote(col.name+typeSuffix), col.name)
 		}
 		text := c.text
-		if t == edm.TypeString {
+		switch {
+		case t == edm.TypeString:
 			from := len(memory)
 			memory = append(memory, text...)
 			text = memory[from:len(memory):len(memory)]
+		case t == edm.TypeDateTime && isDate(text):
+			text = append(bytes.Clone(text), "T00:00:00Z"...)
 		}
 		v, err := odata.ParseValue(t, text)
 		if err != nil {
@@ -269,6 +272,12 @@ func (s *csvSource) properties(cells []cell) (edm.Properties, error) {
 		props = append(props, edm.Property{Name: col.name, Value: v})
 	}
 	return props, nil
+}
+
+// isDate reports whether text has the form YYYY-MM-DD, as spreadsheets write times at
+// midnight.
+func isDate(text []byte) bool {
+	return len(text) == len("YYYY-MM-DD") && text[4] == '-' && text[7] == '-'
 }
 
 // parseType returns the type with the name s in the protocol, such as "Edm.Int64", or in

@@ -55,6 +55,8 @@ func readAll(t *testing.T, text string, o transfer.ReadOptions) []string {
 	return nil
 }
 
+const dateTimeRule = "an Edm.DateTime is YYYY-MM-DDThh:mm:ss, an optional fraction, then Z, an offset such as +hh:mm, or nothing for UTC"
+
 func TestReadCSV(t *testing.T) {
 	const head = "PartitionKey,RowKey"
 	for _, c := range []struct {
@@ -116,6 +118,10 @@ func TestReadCSV(t *testing.T) {
 				`1-1 "Lu" "0041" name=Edm.String("LATIN A")`, `2-2 "Lu" "0042"`,
 			},
 		},
+		{"a date is midnight in UTC", head + ",t@Edm.DateTime\np,1,2024-02-29\np,2,2023-02-29\np,3,2024/02/29\n", transfer.ReadOptions{}, []string{
+			`2-2 "p" "1" t=Edm.DateTime(2024-02-29T00:00:00Z)`,
+			`f:3: column "t": "2023-02-29T00:00:00Z": ` + dateTimeRule, `f:4: column "t": "2024/02/29": ` + dateTimeRule,
+		}},
 		{"Timestamp is ignored", head + ",Timestamp@Edm.DateTime,a\np,r,whenever,1\n", transfer.ReadOptions{}, []string{`2-2 "p" "r" a=Edm.String("1")`}},
 		{"UTF-8 byte order mark, CR LF", "\xef\xbb\xbf" + head + "\r\np,r\r\n", transfer.ReadOptions{}, []string{`2-2 "p" "r"`}},
 		{"no rows", head + "\n", transfer.ReadOptions{}, nil},
