@@ -133,3 +133,19 @@ Text
 		}
 	}
 }
+
+// TestRecordWidths prints a record: its values are cut on a terminal only.
+func TestRecordWidths(t *testing.T) {
+	long := strings.Repeat("表\n", 40)
+	for columns, want := range map[int]string{
+		0:  "Name  one\nText  " + strings.Repeat(`表\n`, 40) + "\n",
+		30: "Name  one\nText  " + strings.Repeat(`表\n`, 5) + "表\\…\n",
+		9:  "Name  one\nText  " + strings.Repeat(`表\n`, 4) + "表\\…\n",
+	} {
+		var got strings.Builder
+		p := Printer{W: &got, Format: Table, Columns: columns}
+		if err := p.Record(Record{{"Name", "one"}, {"Text", long}}); err != nil || got.String() != want {
+			t.Errorf("on %d columns: error %v and\n%swant\n%s", columns, err, &got, want)
+		}
+	}
+}

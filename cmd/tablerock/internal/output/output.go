@@ -94,7 +94,8 @@ func NewPrinter(w io.Writer, format string) *Printer {
 	return p
 }
 
-// Record prints one record: in a table one field per line, otherwise on one line.
+// Record prints one record: in a table one field per line, cut to the width of a terminal,
+// otherwise on one line.
 func (p *Printer) Record(r Record) error {
 	w := bufio.NewWriter(p.W)
 	switch p.Format {
@@ -104,7 +105,11 @@ func (p *Printer) Record(r Record) error {
 			widest = max(widest, Width(f.Name))
 		}
 		for _, f := range r {
-			fmt.Fprintln(w, pad(f.Name, widest)+separator+Cell(text(f.Value)))
+			value := printable(text(f.Value))
+			if p.Columns > 0 {
+				value = cut(value, max(minCellWidth, p.Columns-widest-len(separator)))
+			}
+			fmt.Fprintln(w, pad(f.Name, widest)+separator+value)
 		}
 	case CSV:
 		printCSV(w, r.Names(), []Record{r})
