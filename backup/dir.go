@@ -191,27 +191,27 @@ func (d *Dir) makeDir(rel string) error {
 	if d.made[rel] {
 		return nil
 	}
-	// A directory that exists may not have a durable name if a crash followed its
-	// creation. Assume so only of those that belong to d.
 	dir := path.Join(d.dir, rel)
-	var parents []string
-	for child := dir; child != path.Dir(child); child = path.Dir(child) {
-		if child != d.dir && !strings.HasPrefix(child, d.dir+"/") {
-			if _, err := d.fs.Stat(child); err == nil {
-				break
-			}
-		}
-		parents = append(parents, path.Dir(child))
-	}
 	if err := d.fs.MkdirAll(dir); err != nil {
 		return err
 	}
-	for _, parent := range parents {
-		if err := d.fs.SyncDir(parent); err != nil {
+	if err := syncParents(d.fs, dir); err != nil {
+		return err
+	}
+	d.made[rel] = true
+	return nil
+}
+
+// syncParents makes the name of a directory and of all its parents durable. Those that exist
+// may not be durable either: a process that was killed may have made them.
+func syncParents(fsys vfs.FS, dir string) error {
+	for dir != path.Dir(dir) {
+		dir = path.Dir(dir)
+		// A parent that this user may not read is not one that a restore or a backup made.
+		if err := fsys.SyncDir(dir); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return err
 		}
 	}
-	d.made[rel] = true
 	return nil
 }
 

@@ -154,8 +154,9 @@ func (d *drill) write() {
 }
 
 // trouble is what happens to a call: after some of its operations the machine or the
-// process ends, the disk is full, or ctx ends.
-func (d *drill) trouble(call func(ctx context.Context) error) {
+// process ends, the disk is full, or ctx ends. A power cut can also follow the call. It reports
+// whether the call succeeded before.
+func (d *drill) trouble(call func(ctx context.Context) error) (finished bool) {
 	ctx, cancel := context.WithCancel(d.t.Context())
 	defer cancel()
 	kind := []string{"none", "power cut", "kill", "full disk", "cancel"}[d.random.IntN(5)]
@@ -189,6 +190,10 @@ func (d *drill) trouble(call func(ctx context.Context) error) {
 	if !expected {
 		d.t.Fatalf("%s: %v", kind, err)
 	}
+	finished = err == nil && after == nil
+	if finished && kind == "power cut" {
+		after = d.disk.Crash(vfs.CrashOptions{Mode: mode, Seed: seed})
+	}
 	if err != nil || after != nil {
 		d.counts[kind]++
 	}
@@ -197,13 +202,14 @@ func (d *drill) trouble(call func(ctx context.Context) error) {
 		d.disk = after
 		d.open()
 	}
+	return finished
 }
 
 // create makes a backup, in trouble or not.
 func (d *drill) create() {
 	want := dump(d.t, d.db)
 	known := d.list()
-	d.trouble(func(ctx context.Context) error {
+	finished := d.trouble(func(ctx context.Context) error {
 		r, end, err := d.repository(ctx)
 		if err != nil {
 			return err
@@ -212,7 +218,11 @@ func (d *drill) create() {
 		_, err = r.Create(ctx, backup.Source{Account: account, DB: d.db, FS: d.fs(), Scratch: "data/.backup", Clock: time.Now}, nil)
 		return err
 	})
-	for _, id := range d.list() {
+	ids := d.list()
+	if finished && len(ids) <= len(known) {
+		d.t.Fatal("a backup that was made is gone")
+	}
+	for _, id := range ids {
 		if !slices.Contains(known, id) {
 			d.oracle[id] = want
 			d.counts["backups"]++
@@ -277,14 +287,19 @@ func (d *drill) check() {
 	}
 	id := ids[d.random.IntN(len(ids))]
 	o := backup.RestoreOptions{Account: account, ID: id}
-	d.trouble(func(ctx context.Context) error {
+	finished := d.trouble(func(ctx context.Context) error {
 		_, err := open().Restore(ctx, d.fs(), "restored/data", o)
 		return err
 	})
 	// A restore that did not finish goes on. If it did, the data is there.
-	if names, err := d.disk.List("restored/data"); err != nil || len(names) == 0 {
+	if names, err := d.disk.List("restored/data"); !finished && (err != nil || len(names) == 0) {
 		_, err := open().Restore(d.t.Context(), d.fs(), "restored/data", o)
 		d.ok(err)
+		// What a killed process wrote and did not sync is part of it.
+		after := d.disk.Crash(vfs.CrashOptions{Mode: "min"})
+		d.ok(d.db.Close())
+		d.disk = after
+		d.open()
 	}
 	if _, err := open().Restore(d.t.Context(), d.fs(), "restored/data", o); err == nil {
 		d.t.Fatal("Restore replaced data")

@@ -343,5 +343,5 @@ func (s *restore) finish(dest string) error {
 	if err := s.fs.Rename(s.dir, dest); err != nil {
 		return err
 	}
-	return s.fs.SyncDir(path.Dir(dest))
+	return syncParents(s.fs, dest)
 }

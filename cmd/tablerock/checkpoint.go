@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -31,7 +32,8 @@ the account:
 			})
 			switch {
 			case errors.Is(err, store.ErrLocked):
-				return fmt.Errorf("a checkpoint needs exclusive use of the database: %w", err)
+				err = fmt.Errorf("a checkpoint needs exclusive use of the database: %w", err)
+				return hint.With(err, `"tablerock backup create" works beside a server`)
 			case err == nil:
 				a.note("copied %s to %s", a.dir(), args[0])
 			}

@@ -94,6 +94,6 @@ func (a *app) printReport(r *engine.Report) error {
 		a.note("%s, %s, %s: no damage", formatPlural(int64(r.Files), "file"), formatSize(r.Bytes), entities)
 		return nil
 	}
-	fmt.Fprintf(a.stderr, "tablerock: %s: %d damaged; restore the directory from a checkpoint\n", a.dir(), len(findings))
+	fmt.Fprintf(a.stderr, "tablerock: %s: %d damaged; restore a backup by \"tablerock restore\"\n", a.dir(), len(findings))
 	return &quietError{exitCorrupt}
 }

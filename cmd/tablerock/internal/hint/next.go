@@ -47,7 +47,7 @@ func Next(err error) string {
 	case errors.Is(err, store.ErrLocked):
 		return "stop that process, or wait for it; commands that only read work beside it"
 	case errors.Is(err, store.ErrCorrupt):
-		return `"tablerock verify" lists all damage; restore the directory from a checkpoint`
+		return `"tablerock verify" lists all damage; restore a backup by "tablerock restore"`
 	case errors.Is(err, store.ErrNewerFormat):
 		return "use a newer tablerock"
 	case errors.Is(err, store.ErrNotDatabase):

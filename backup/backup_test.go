@@ -1,0 +1,390 @@
+package backup_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tablerock-db/tablerock/backup"
+	"github.com/tablerock-db/tablerock/backup/backuptest"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// env is a database and a target for its backups.
+type env struct {
+	*testing.T
+	disk   *vfs.Mem
+	db     *engine.DB
+	target *backuptest.Target
+	now    time.Time
+}
+
+func newEnv(t *testing.T) *env {
+	e := &env{T: t, disk: vfs.NewMem(), target: backuptest.NewTarget(7, 0), now: time.Date(2026, 11, 22, 15, 0, 0, 0, time.UTC)}
+	var err error
+	e.db, err = engine.Open("data/"+account, engine.Options{FS: e.disk, MemoryBytes: 1 << 20, SegmentBytes: 64 << 10})
+	e.ok(err)
+	t.Cleanup(func() { e.ok(e.db.Close()) })
+	e.ok(e.db.CreateTable(t.Context(), "Table"))
+	return e
+}
+
+func (e *env) ok(err error) {
+	e.Helper()
+	if err != nil {
+		e.Fatal(err)
+	}
+}
+
+// fill writes n entities of a partition and flushes them to a file of their own.
+func (e *env) fill(partition string, n int) {
+	e.Helper()
+	for i := range n {
+		_, err := e.db.Apply(e.Context(), "Table", store.InsertOrReplace(edm.Entity{
+			Key:        edm.Key{Partition: partition, Row: fmt.Sprint(i)},
+			Properties: edm.Properties{{Name: "S", Value: edm.String(strings.Repeat("x", 100+i))}},
+		}))
+		e.ok(err)
+	}
+	e.ok(e.db.Flush(e.Context()))
+}
+
+func (e *env) open() *backup.Repository {
+	e.Helper()
+	r, err := backup.Init(e.Context(), e.target)
+	e.ok(err)
+	return r
+}
+
+// create makes a backup an hour after the last one.
+func (e *env) create(r *backup.Repository) (backup.Info, error) {
+	e.now = e.now.Add(time.Hour)
+	return r.Create(e.Context(), backup.Source{
+		Account: account, DB: e.db, FS: e.disk, Scratch: "data/.backup", Clock: func() time.Time { return e.now },
+	}, nil)
+}
+
+func (e *env) mustCreate(r *backup.Repository) backup.Info {
+	e.Helper()
+	info, err := e.create(r)
+	e.ok(err)
+	return info
+}
+
+// object returns the name of the only object that contains all words.
+func (e *env) object(words ...string) string {
+	e.Helper()
+	objects, err := e.target.List(e.Context(), "")
+	e.ok(err)
+	var found []string
+	for _, o := range objects {
+		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(o.Name, w) }) {
+			found = append(found, o.Name)
+		}
+	}
+	if len(found) == 0 {
+		e.Fatalf("no object with %q in %v", words, objects)
+	}
+	return found[0]
+}
+
+func (e *env) bytes(name string) []byte {
+	e.Helper()
+	r, err := e.target.Get(e.Context(), name)
+	e.ok(err)
+	b, err := io.ReadAll(r)
+	e.ok(err)
+	return b
+}
+
+// TestCreateCopiesWhatIsNew checks that a second backup copies only new files, and a third
+// one without a write no sstable.
+func TestCreateCopiesWhatIsNew(t *testing.T) {
+	e := newEnv(t)
+	r := e.open()
+	e.fill("a", 400)
+	first := e.mustCreate(r)
+	e.fill("b", 3)
+	second := e.mustCreate(r)
+	third := e.mustCreate(r)
+	if first.CopiedBytes != first.Bytes || second.CopiedBytes*3 > second.Bytes || third.CopiedBytes > 1000 {
+		t.Errorf("copied %d of %d, then %d of %d, then %d", first.CopiedBytes, first.Bytes, second.CopiedBytes, second.Bytes, third.CopiedBytes)
+	}
+	if second.LastSequence != first.LastSequence+3 || third.LastSequence != second.LastSequence {
+		t.Errorf("last sequences %d, %d, %d", first.LastSequence, second.LastSequence, third.LastSequence)
+	}
+	if list, err := r.List(t.Context(), account); err != nil || len(list) != 3 || !slices.Equal(list[0].Tables, []string{"Table"}) {
+		t.Errorf("List = %+v, %v", list, err)
+	}
+}
+
+// TestCreateReplacesTruncatedObjects checks that the next backup stores a file again whose
+// object has another size.
+func TestCreateReplacesTruncatedObjects(t *testing.T) {
+	e := newEnv(t)
+	r := e.open()
+	e.fill("a", 50)
+	e.mustCreate(r)
+	name := e.object(".sst")
+	e.target.Patch(name, e.bytes(name)[:100])
+	e.mustCreate(r)
+	if report, err := r.Verify(t.Context(), account, nil); err != nil || len(report.Findings) > 0 || report.Backups != 2 {
+		t.Errorf("Verify = %+v, %v", report, err)
+	}
+}
+
+// TestRestoreAt restores the newest backup up to a time, by id, and refuses others.
+func TestRestoreAt(t *testing.T) {
+	e := newEnv(t)
+	r := e.open()
+	var ids []string
+	for i := range 3 {
+		e.fill("p", i+1)
+		ids = append(ids, e.mustCreate(r).ID)
+	}
+	first := e.now.Add(-2 * time.Hour)
+	for _, c := range []struct {
+		o    backup.RestoreOptions
+		want int // index of the backup, -1 for backup.ErrNoBackup
+	}{
+		{backup.RestoreOptions{}, 2},
+		{backup.RestoreOptions{At: first}, 0},
+		{backup.RestoreOptions{At: first.Add(-1)}, -1},
+		{backup.RestoreOptions{At: first.Add(90 * time.Minute)}, 1},
+		{backup.RestoreOptions{ID: ids[1], Account: account}, 1},
+		{backup.RestoreOptions{ID: "20260101T000000.0000000Z"}, -1},
+		{backup.RestoreOptions{Account: "other"}, -1},
+	} {
+		list, err := r.Restore(t.Context(), e.disk, "restored", c.o)
+		if c.want < 0 {
+			if !errors.Is(err, backup.ErrNoBackup) {
+				t.Errorf("%+v: %v, want ErrNoBackup", c.o, err)
+			}
+			continue
+		}
+		if err != nil || len(list) != 1 || list[0].ID != ids[c.want] {
+			t.Errorf("%+v restores %+v, %v; want %s", c.o, list, err, ids[c.want])
+		}
+		e.ok(removeAll(e.disk, "restored"))
+	}
+}
+
+func removeAll(fsys vfs.FS, dir string) error {
+	names, err := fsys.List(dir)
+	for _, name := range names {
+		if info, statErr := fsys.Stat(dir + "/" + name); statErr == nil && info.Dir {
+			err = errors.Join(err, removeAll(fsys, dir+"/"+name))
+			continue
+		}
+		err = errors.Join(err, fsys.Remove(dir+"/"+name))
+	}
+	return errors.Join(err, fsys.Remove(dir))
+}
+
+// TestDamage damages, truncates and removes each kind of object. Verify names it, a restore
+// of the backup fails and makes nothing, and another backup can be restored.
+func TestDamage(t *testing.T) {
+	for what, words := range map[string][]string{
+		"sstable": {".sst"}, "log segment": {".wal"}, "list of files": {".manifest"}, "manifest": {"/backups/"},
+	} {
+		for how, change := range map[string]func(b []byte) []byte{
+			"flipped":   func(b []byte) []byte { c := bytes.Clone(b); c[len(c)/2] ^= 4; return c },
+			"truncated": func(b []byte) []byte { return b[:len(b)-1] },
+			"empty":     func([]byte) []byte { return []byte{} },
+			"missing":   func([]byte) []byte { return nil },
+		} {
+			if what == "manifest" && how == "missing" {
+				continue // the backup does not exist
+			}
+			t.Run(what+" "+how, func(t *testing.T) {
+				e := newEnv(t)
+				r := e.open()
+				first := e.mustCreate(r)
+				e.fill("p", 20)
+				_, err := e.db.Apply(t.Context(), "Table", store.Insert(edm.Entity{Key: edm.Key{Partition: "q", Row: "r"}}))
+				e.ok(err)
+				second := e.mustCreate(r)
+				name := e.second(first, words)
+				e.target.Patch(name, change(e.bytes(name)))
+				report, err := r.Verify(t.Context(), "", nil)
+				if err != nil || len(report.Findings) != 1 || report.Findings[0].Object != name || !slices.Equal(report.Findings[0].Backups, []string{second.ID}) {
+					t.Errorf("Verify = %+v, %v; want %s", report, err, name)
+				}
+				_, err = r.Restore(t.Context(), e.disk, "restored", backup.RestoreOptions{})
+				if err == nil || !strings.Contains(err.Error(), name) {
+					t.Errorf("Restore: %v, want the name %s", err, name)
+				}
+				if _, err := e.disk.Stat("restored"); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("a failed restore left its directory: %v", err)
+				}
+				if list, err := r.Restore(t.Context(), e.disk, "restored", backup.RestoreOptions{ID: first.ID}); err != nil || list[0].ID != first.ID {
+					t.Errorf("Restore of the other backup: %+v, %v", list, err)
+				}
+			})
+		}
+	}
+}
+
+// second returns the object with the words that the first backup does not need.
+func (e *env) second(first backup.Info, words []string) string {
+	e.Helper()
+	objects, err := e.target.List(e.Context(), "")
+	e.ok(err)
+	text := string(e.bytes(account + "/backups/" + first.ID))
+	for _, o := range objects {
+		if strings.Contains(o.Name, words[0]) && !strings.Contains(text, o.Name) && !strings.HasSuffix(o.Name, first.ID) {
+			return o.Name
+		}
+	}
+	e.Fatalf("no object with %q", words)
+	return ""
+}
+
+// TestPruneKeepsWhatItCannotRead checks that Prune removes nothing if a manifest that it
+// keeps is damaged.
+func TestPruneKeepsWhatItCannotRead(t *testing.T) {
+	e := newEnv(t)
+	r := e.open()
+	for range 3 {
+		e.fill("p", 5)
+		e.mustCreate(r)
+	}
+	before, err := e.target.List(t.Context(), "")
+	e.ok(err)
+	name := e.object("/backups/20261122T18")
+	b := e.bytes(name)
+	e.target.Patch(name, b[:10])
+	if _, err := r.Prune(t.Context(), account, 1); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("Prune: %v, want damage", err)
+	}
+	if after, err := e.target.List(t.Context(), ""); err != nil || len(after) != len(before) {
+		t.Errorf("%d objects after Prune, %v; want %d", len(after), err, len(before))
+	}
+	e.target.Patch(name, b)
+	p, err := r.Prune(t.Context(), account, 1)
+	if err != nil || p.Backups != 2 || p.Files == 0 {
+		t.Errorf("Prune = %+v, %v", p, err)
+	}
+	if report, err := r.Verify(t.Context(), account, nil); err != nil || len(report.Findings) > 0 || report.Backups != 1 {
+		t.Errorf("Verify = %+v, %v", report, err)
+	}
+}
+
+// TestOtherDirectories checks that what is no backup directory, or another one, is refused.
+func TestOtherDirectories(t *testing.T) {
+	e := newEnv(t)
+	put(t, e.target, "photos/1.jpg", "x")
+	if _, err := backup.Open(t.Context(), e.target); !errors.Is(err, backup.ErrNotBackup) {
+		t.Errorf("Open: %v", err)
+	}
+	if _, err := backup.Init(t.Context(), e.target); !errors.Is(err, backup.ErrNotBackup) || !strings.Contains(err.Error(), "photos/1.jpg") {
+		t.Errorf("Init: %v", err)
+	}
+	e.ok(e.target.Delete(t.Context(), "photos/1.jpg"))
+	r := e.open()
+	info := e.mustCreate(r)
+	// A manifest that was copied from another backup directory.
+	name := account + "/backups/" + info.ID
+	b := e.bytes(name)
+	e.target = backuptest.NewTarget(8, 0)
+	r = e.open()
+	put(t, e.target, name, string(b))
+	if _, err := r.List(t.Context(), ""); !errors.Is(err, backup.ErrNotBackup) {
+		t.Errorf("List: %v", err)
+	}
+	if _, err := r.Restore(t.Context(), e.disk, "restored", backup.RestoreOptions{}); !errors.Is(err, backup.ErrNotBackup) {
+		t.Errorf("Restore: %v", err)
+	}
+	// What is there already is not an unfinished restore.
+	e.mustCreate(r)
+	e.ok(e.target.Delete(t.Context(), name))
+	e.ok(e.disk.MkdirAll("restored.restoring/account"))
+	f, err := e.disk.Create("restored.restoring/account/photo.jpg")
+	e.ok(errors.Join(err, f.Close()))
+	if _, err := r.Restore(t.Context(), e.disk, "restored", backup.RestoreOptions{}); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "photo.jpg") {
+		t.Errorf("Restore beside other files: %v", err)
+	}
+}
+
+// TestFailingTarget makes, prunes and restores backups on a target that fails by seed. Each
+// call that succeeds has done its work, and each listed backup is whole.
+func TestFailingTarget(t *testing.T) {
+	e := newEnv(t)
+	e.open() // the marker
+	want := map[string][]string{}
+	known := func() (ids []string) {
+		e.target.SetFailures(0)
+		defer e.target.SetFailures(0.05)
+		r := e.open()
+		list, err := r.List(t.Context(), account)
+		e.ok(err)
+		for _, i := range list {
+			ids = append(ids, i.ID)
+		}
+		return ids
+	}
+	failed := 0
+	attempt := func(call func(r *backup.Repository) error) {
+		r, err := backup.Open(t.Context(), e.target)
+		if err == nil {
+			err = call(r)
+		}
+		if err != nil && !errors.Is(err, backuptest.ErrInjected) {
+			t.Fatal(err)
+		}
+		if err != nil {
+			failed++
+		}
+	}
+	for i := range 40 {
+		e.fill("p", i)
+		before, now := known(), dump(t, e.db)
+		attempt(func(r *backup.Repository) error {
+			_, err := e.create(r)
+			return err
+		})
+		for _, id := range known() {
+			if !slices.Contains(before, id) {
+				want[id] = now
+			}
+		}
+		attempt(func(r *backup.Repository) error {
+			_, err := r.Prune(t.Context(), account, 4)
+			return err
+		})
+		e.target.SetFailures(0)
+		report, err := e.open().Verify(t.Context(), account, nil)
+		if err != nil || len(report.Findings) > 0 {
+			t.Fatalf("Verify = %+v, %v", report, err)
+		}
+		e.target.SetFailures(0.05)
+	}
+	for restored := false; !restored; {
+		attempt(func(r *backup.Repository) error {
+			list, err := r.Restore(context.WithoutCancel(t.Context()), e.disk, "restored", backup.RestoreOptions{})
+			if err != nil {
+				return err
+			}
+			restored = true
+			db, err := engine.Open("restored/"+account, engine.Options{FS: e.disk})
+			e.ok(err)
+			if got := dump(t, db); !slices.Equal(got, want[list[0].ID]) {
+				t.Errorf("restored %d lines, want %d", len(got), len(want[list[0].ID]))
+			}
+			return db.Close()
+		})
+	}
+	if failed < 5 || len(want) < 10 {
+		t.Errorf("%d calls failed and %d backups were made: too few", failed, len(want))
+	}
+}
