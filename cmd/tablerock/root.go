@@ -199,7 +199,8 @@ func setFromEnvironment(flags *pflag.FlagSet) error {
 // checkFlags checks the flags that every command has.
 func (a *app) checkFlags() error {
 	if !sharedkey.IsAccountName(a.account) {
-		return usagef("--account %q: a storage account's name is 3 to 24 lower-case letters and digits", a.account)
+		name, _, _ := strings.Cut(a.account, ":") // TABLEROCK_ACCOUNT of a server has a key
+		return usagef("--account %q: a storage account's name is 3 to 24 lower-case letters and digits", name)
 	}
 	if a.data == "" {
 		return usagef("--data is empty; name the directory of the data")
