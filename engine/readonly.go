@@ -18,9 +18,9 @@ import (
 const readOnlyAttempts = 10
 
 // openReadOnly opens the database as it is now and changes no byte of it. Beside a
-// live writer it shows only records that a sync is known to have covered, so the
-// last acknowledged ones may be missing. Without a writer it syncs the log and shows
-// all of it.
+// live writer it shows only records that a sync is known to have covered, and waits
+// for the proof of the last ones: they are missing if the writer does not give it
+// within recovery.maxProofWait. Without a writer it syncs the log and shows all of it.
 func openReadOnly(dir string, o Options) (*DB, error) {
 	var err error
 	for i := range readOnlyAttempts {
@@ -97,7 +97,7 @@ func (db *DB) replay(m *manifest.Manifest) error {
 	} else if live {
 		mode = recovery.Beside
 	}
-	log, err := recovery.Read(db.fs, db.dir, m, mode)
+	log, err := recovery.Read(db.fs, db.dir, m, mode, db.opts.Testing.Clock.AfterFunc)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ const scanChunk = 256 << 10
 type scanResult struct {
 	found  int   // valid records of the segment
 	proven int64 // the greatest synced-to among them
+	data   int64 // end of the last of them that is not a seal
 }
 
 // scan searches for valid records of the segment at every multiple of 8 bytes from
@@ -74,6 +75,9 @@ func (s *scanner) window(window []byte, base int64, stop int) (int64, error) {
 		}
 		s.found++
 		s.proven = max(s.proven, int64(h.syncedTo))
+		if h.kind != kindSeal {
+			s.data = off + length
+		}
 		p += length
 		if s.found == stop {
 			break
@@ -110,6 +114,18 @@ func (s *scanner) verify(src []byte, h recordHeader, off, length int64) (bool, e
 		return false, corrupt.Newf(s.r.name, off, "damaged records overlap")
 	}
 	return false, nil
+}
+
+// Unproven returns the offset up to which a reader beside a live writer finds records in a
+// segment, and the offset up to which they are known to be durable. The next record, or a
+// seal, makes these known to be durable, too. The errors are those of Inspect.
+func Unproven(fs vfs.FS, name string, dbid [16]byte, number uint64) (end, proven int64, err error) {
+	r, err := open(fs, name, dbid, number)
+	if err != nil {
+		return 0, 0, err
+	}
+	s, err := r.scan(HeaderLen, 0)
+	return s.data, s.proven, errors.Join(err, r.close())
 }
 
 func isZero(b []byte) bool {

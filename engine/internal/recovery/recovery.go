@@ -8,6 +8,7 @@ import (
 	"io"
 	"path"
 	"slices"
+	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
@@ -47,7 +48,8 @@ const (
 	// first, so that it shows nothing that a crash could take back.
 	Idle
 	// Beside is for a reader beside a live writer. It reads only records that a
-	// sync is known to have covered.
+	// sync is known to have covered, and waits up to maxProofWait for the proof of
+	// the last ones.
 	Beside
 )
 
@@ -98,8 +100,8 @@ func Create(fsys vfs.FS, dir string, random io.Reader) (*manifest.Manifest, erro
 }
 
 // Read replays the segments that the manifest m does not call flushed. After an
-// error no memory is held.
-func Read(fsys vfs.FS, dir string, m *manifest.Manifest, mode Mode) (*Log, error) {
+// error no memory is held. after is for Beside alone, as in engine.Clock.
+func Read(fsys vfs.FS, dir string, m *manifest.Manifest, mode Mode, after func(time.Duration, func()) func() bool) (*Log, error) {
 	if t := edm.Ticks(m.HighWater); !t.Valid() {
 		return nil, corrupt.Newf(filename.Manifest, 48, "high-water mark of %d ticks", t)
 	}
@@ -115,6 +117,11 @@ func Read(fsys vfs.FS, dir string, m *manifest.Manifest, mode Mode) (*Log, error
 	files, err := l.find(m)
 	if err != nil {
 		return nil, err
+	}
+	if mode == Beside {
+		if files, err = l.awaitProof(m, files, after); err != nil {
+			return nil, err
+		}
 	}
 	for i := range files {
 		if mode == Idle {
@@ -133,6 +140,49 @@ func Read(fsys vfs.FS, dir string, m *manifest.Manifest, mode Mode) (*Log, error
 		return nil, corrupt.Newf(filename.Manifest, 56, "sequence %d is the last one: no record can follow", l.LastSeq)
 	}
 	return l, nil
+}
+
+const (
+	// maxProofWait is longer than a writer takes to seal an idle log.
+	maxProofWait  = 300 * time.Millisecond
+	proofInterval = 50 * time.Millisecond
+)
+
+// awaitProof waits until the records that files have now are known to be durable, so that
+// a reader sees what was acknowledged before it began. It returns the files at the end. It
+// does not wait for ever, because the writer can have stopped or failed.
+func (l *Log) awaitProof(m *manifest.Manifest, files []file, after func(time.Duration, func()) func() bool) ([]file, error) {
+	var number uint64
+	var seen int64
+	for waited := time.Duration(0); ; waited += proofInterval {
+		i := len(files) - 1
+		for i >= 0 && !files[i].info.Records {
+			i--
+		}
+		if i < 0 || waited > 0 && files[i].number != number || files[i].known.Sealed != 0 {
+			return files, nil // a record of a later segment proves all before it
+		}
+		f := &files[i]
+		end, proven, err := wal.Unproven(l.fs, path.Join(l.dir, filename.Make(filename.WAL, f.number)), l.dbid, f.number)
+		if err != nil {
+			return nil, fmt.Errorf("inspect log: %w", err)
+		}
+		if proven = max(proven, f.known.Proven); i+1 < len(files) {
+			proven = max(proven, files[i+1].info.Header.PrevEnd)
+		}
+		if waited == 0 {
+			number, seen = f.number, end
+		}
+		if proven >= seen || waited >= maxProofWait {
+			return files, nil
+		}
+		fired := make(chan struct{})
+		after(proofInterval, func() { close(fired) })
+		<-fired
+		if files, err = l.find(m); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // Free frees the memory of the segments.
