@@ -21,7 +21,7 @@ var values = map[string][]string{
 }
 
 // directories has the flags and the arguments that name a directory.
-var directories = []string{"data", "dir", "DEST"}
+var directories = []string{"data", "dir", "backup-dir", "DEST", "SRC"}
 
 // Names finds names in the data that the flags of a command select. It returns none if it
 // cannot read the data.
