@@ -291,6 +291,12 @@ func TestOtherDirectories(t *testing.T) {
 		t.Errorf("Init: %v", err)
 	}
 	e.ok(e.target.Delete(t.Context(), "photos/1.jpg"))
+	file, err := e.disk.Create("file")
+	e.ok(err)
+	e.ok(file.Close())
+	if _, err := backup.Open(t.Context(), backup.NewDir(e.disk, "file")); !errors.Is(err, backup.ErrNotBackup) {
+		t.Errorf("Open of a file: %v", err)
+	}
 	r := e.open()
 	info := e.mustCreate(r)
 	// A manifest that was copied from another backup directory.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -221,6 +222,9 @@ func (d *Dir) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 		return nil, err
 	}
 	f, err := d.fs.Open(path.Join(d.dir, name))
+	if errors.Is(err, syscall.ENOTDIR) {
+		return nil, fmt.Errorf("%w: %w", fs.ErrNotExist, err) // d is a file
+	}
 	if err != nil {
 		return nil, err
 	}
