@@ -133,11 +133,13 @@ func (f *fullDisk) kill() {
 	f.check()
 }
 
-// deleteHalf deletes every other row.
+// deleteHalf deletes every other row, in random order.
 func (f *fullDisk) deleteHalf() {
 	f.Helper()
 	n := 0
-	for row := range f.rows {
+	rows := slices.Sorted(maps.Keys(f.rows))
+	f.r.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+	for _, row := range rows {
 		if n++; n%2 == 0 {
 			if _, err := f.db.Apply(f.Context(), table, store.Delete(edm.Key{Partition: "big", Row: row}, store.Any)); err != nil {
 				f.Fatalf("delete %d on a full disk: %v; %d bytes free", n/2, err, f.free())
@@ -193,6 +195,30 @@ func TestDeletesOnFullDisk(t *testing.T) {
 			f.deleteHalf()
 			if f.fill() < n/4 {
 				t.Error("no rows fit after the second deletes")
+			}
+			check(t, "Close", f.db.Close())
+		})
+	}
+}
+
+// TestScatteredCompactionsOnFullDisk fills a small disk, deletes half of the rows and fills
+// it again, in orders in which compactions of ranges here and there took the space that a
+// compaction of everything needs.
+func TestScatteredCompactionsOnFullDisk(t *testing.T) {
+	for _, seed := range []uint64{24, 216, 221, 285} {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			f := newFullDisk(t, 4<<20, 64<<20, 9000, false)
+			f.r = rand.New(rand.NewPCG(seed, 1))
+			n := f.fill()
+			f.reopen()
+			f.kill()
+			for range 2 {
+				f.deleteHalf()
+				f.check()
+				if again := f.fill(); again < n/4 {
+					t.Errorf("%d rows fit after %d of %d were deleted", again, n/2, n)
+				}
+				f.kill()
 			}
 			check(t, "Close", f.db.Close())
 		})

@@ -48,6 +48,7 @@ type compaction struct {
 	edit manifest.Edit // of a flush
 
 	flush      bool
+	inOrder    bool          // one of several in key order, which consume whole files
 	consumed   []*virtualSST // sstables of v that are consumed, some of them in part
 	sources    []merge.Source
 	it         merge.Iterator
@@ -138,7 +139,12 @@ func (c *compaction) checkSpace() error {
 			}
 		}
 	}
-	if limit := c.t.o.OutputLimit(); need > limit {
+	limit := c.t.o.OutputLimit()
+	if !c.inOrder {
+		// It can leave a few files consumed in part, and others did so elsewhere.
+		limit -= c.v.CompactionSpace()
+	}
+	if need > limit {
 		return fmt.Errorf("output of up to %d bytes, the disk has %d for it: %w", need, max(0, limit), syscall.ENOSPC)
 	}
 	return nil

@@ -160,11 +160,11 @@ func (c *compaction) count() {
 }
 
 // CompactionSpace estimates how many bytes a full compaction needs beside its inputs:
-// about one file of each run is consumed in part, and its file is still on disk.
+// one file of each run is consumed in part, and its file is still on disk.
 func (v *Version) CompactionSpace() (n int64) {
 	for _, r := range v.runs {
 		if len(r.ssts) > 0 {
-			n += r.bytes() / int64(len(r.ssts))
+			n += slices.MaxFunc(r.ssts, func(a, b *virtualSST) int { return cmp.Compare(a.size, b.size) }).size
 		}
 	}
 	return n
