@@ -163,7 +163,7 @@ func (db *DB) treeOptions() lsm.Options {
 // writes and syncs it again before a reader can see it, and lists its end in the
 // manifest, so that the next Open does not have to decide where it ends.
 func (db *DB) recover(m *manifest.Manifest) error {
-	log, err := recovery.Read(db.fs, db.dir, m, recovery.Own, nil)
+	log, err := recovery.Read(db.fs, db.dir, m, recovery.Own)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,10 @@ const readOnlyAttempts = 10
 // for the proof of the last ones: they are missing if the writer does not give it
 // within recovery.maxProofWait. Without a writer it syncs the log and shows all of it.
 func openReadOnly(dir string, o Options) (*DB, error) {
-	var err error
+	_, live, err := o.FS.Locked(path.Join(dir, filename.Lock))
+	if err == nil && live {
+		recovery.AwaitProof(o.FS, dir, o.Testing.Clock.AfterFunc)
+	}
 	for i := range readOnlyAttempts {
 		var db *DB
 		var again bool
@@ -97,7 +100,7 @@ func (db *DB) replay(m *manifest.Manifest) error {
 	} else if live {
 		mode = recovery.Beside
 	}
-	log, err := recovery.Read(db.fs, db.dir, m, mode, db.opts.Testing.Clock.AfterFunc)
+	log, err := recovery.Read(db.fs, db.dir, m, mode)
 	if err != nil {
 		return err
 	}

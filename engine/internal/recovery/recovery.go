@@ -48,8 +48,7 @@ const (
 	// first, so that it shows nothing that a crash could take back.
 	Idle
 	// Beside is for a reader beside a live writer. It reads only records that a
-	// sync is known to have covered, and waits up to maxProofWait for the proof of
-	// the last ones.
+	// sync is known to have covered. Call AwaitProof first.
 	Beside
 )
 
@@ -100,8 +99,8 @@ func Create(fsys vfs.FS, dir string, random io.Reader) (*manifest.Manifest, erro
 }
 
 // Read replays the segments that the manifest m does not call flushed. After an
-// error no memory is held. after is for Beside alone, as in engine.Clock.
-func Read(fsys vfs.FS, dir string, m *manifest.Manifest, mode Mode, after func(time.Duration, func()) func() bool) (*Log, error) {
+// error no memory is held.
+func Read(fsys vfs.FS, dir string, m *manifest.Manifest, mode Mode) (*Log, error) {
 	if t := edm.Ticks(m.HighWater); !t.Valid() {
 		return nil, corrupt.Newf(filename.Manifest, 48, "high-water mark of %d ticks", t)
 	}
@@ -117,11 +116,6 @@ func Read(fsys vfs.FS, dir string, m *manifest.Manifest, mode Mode, after func(t
 	files, err := l.find(m)
 	if err != nil {
 		return nil, err
-	}
-	if mode == Beside {
-		if files, err = l.awaitProof(m, files, after); err != nil {
-			return nil, err
-		}
 	}
 	for i := range files {
 		if mode == Idle {
@@ -144,45 +138,59 @@ func Read(fsys vfs.FS, dir string, m *manifest.Manifest, mode Mode, after func(t
 
 const (
 	// maxProofWait is longer than a writer takes to seal an idle log.
-	maxProofWait  = 300 * time.Millisecond
-	proofInterval = 50 * time.Millisecond
+	maxProofWait = 300 * time.Millisecond
+	// The first pause is about the time of a commit; later ones double.
+	firstProofWait = 5 * time.Millisecond
 )
 
-// awaitProof waits until the records that files have now are known to be durable, so that
-// a reader sees what was acknowledged before it began. It returns the files at the end. It
-// does not wait for ever, because the writer can have stopped or failed.
-func (l *Log) awaitProof(m *manifest.Manifest, files []file, after func(time.Duration, func()) func() bool) ([]file, error) {
+// AwaitProof waits until the records that the log of a live writer has now are known to be
+// durable, so that Read finds what was acknowledged before. It waits at most maxProofWait,
+// because the writer can have stopped or failed. after is that of engine.Clock.
+func AwaitProof(fsys vfs.FS, dir string, after func(time.Duration, func()) (stop func() bool)) {
 	var number uint64
 	var seen int64
-	for waited := time.Duration(0); ; waited += proofInterval {
-		i := len(files) - 1
-		for i >= 0 && !files[i].info.Records {
-			i--
-		}
-		if i < 0 || waited > 0 && files[i].number != number || files[i].known.Sealed != 0 {
-			return files, nil // a record of a later segment proves all before it
-		}
-		f := &files[i]
-		end, proven, err := wal.Unproven(l.fs, path.Join(l.dir, filename.Make(filename.WAL, f.number)), l.dbid, f.number)
-		if err != nil {
-			return nil, fmt.Errorf("inspect log: %w", err)
-		}
-		if proven = max(proven, f.known.Proven); i+1 < len(files) {
-			proven = max(proven, files[i+1].info.Header.PrevEnd)
-		}
-		if waited == 0 {
-			number, seen = f.number, end
-		}
-		if proven >= seen || waited >= maxProofWait {
-			return files, nil
+	for waited, pause := time.Duration(0), firstProofWait; waited < maxProofWait; waited, pause = waited+pause, 2*pause {
+		// An error can be due to the writer, which changes the files. Read returns any other.
+		if n, end, proven, err := lastRecords(fsys, dir); err == nil {
+			if number == 0 {
+				number, seen = n, end
+			}
+			// A record of a later segment proves all before it.
+			if n != number || proven >= seen {
+				return
+			}
 		}
 		fired := make(chan struct{})
-		after(proofInterval, func() { close(fired) })
+		after(pause, func() { close(fired) })
 		<-fired
-		if files, err = l.find(m); err != nil {
-			return nil, err
-		}
 	}
+}
+
+// lastRecords returns the number of the last segment with records, 0 if there is none, the
+// end of its records, and the offset up to which they are known to be durable.
+func lastRecords(fsys vfs.FS, dir string) (number uint64, end, proven int64, err error) {
+	m, err := manifest.Read(fsys, dir)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	l := &Log{fs: fsys, dir: dir, dbid: m.DBID}
+	files, err := l.find(m)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	i := len(files) - 1
+	for i >= 0 && !files[i].info.Records {
+		i--
+	}
+	if i < 0 {
+		return 0, 0, 0, nil
+	}
+	f := &files[i]
+	end, proven, err = wal.Unproven(fsys, path.Join(dir, filename.Make(filename.WAL, f.number)), m.DBID, f.number)
+	if proven = max(proven, f.known.Proven, f.known.Sealed); i+1 < len(files) {
+		proven = max(proven, files[i+1].info.Header.PrevEnd)
+	}
+	return f.number, end, proven, err
 }
 
 // Free frees the memory of the segments.

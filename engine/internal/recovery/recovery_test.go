@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
@@ -90,7 +89,7 @@ func three(t *testing.T) (disk *vfs.Mem, ends [3]int64) {
 func read(t *testing.T, disk *vfs.Mem, m *manifest.Manifest, mode Mode) (*Log, error) {
 	t.Helper()
 	m.DBID = dbid
-	l, err := Read(disk, ".", m, mode, func(_ time.Duration, f func()) func() bool { f(); return nil })
+	l, err := Read(disk, ".", m, mode)
 	if err == nil {
 		t.Cleanup(l.Free)
 	}
