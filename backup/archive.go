@@ -105,6 +105,13 @@ func (r *Repository) chooseUntil(ctx context.Context, names []string, o RestoreO
 	var list []*manifest
 	var errs []error
 	first := make(map[string]*manifest) // the oldest backup that is too late
+	type history struct{ account, prefix string }
+	began := make(map[history]*manifest) // the oldest backup of each history
+	for _, name := range slices.Backward(names) {
+		if m, err := r.manifest(ctx, name); err == nil {
+			began[history{m.Account, archive.Prefix(m.Epoch, m.databaseID())}] = m
+		}
+	}
 	chosen := make(map[string]bool)
 	for _, name := range slices.Backward(names) {
 		account, id, _ := splitManifestName(name)
@@ -117,7 +124,7 @@ func (r *Repository) chooseUntil(ctx context.Context, names []string, o RestoreO
 			errs = append(errs, err) // an older one with more of the archive has the same writes
 		case err != nil:
 			return nil, err
-		case m.first().After(o.Until):
+		case m.first().After(o.Until), m.Epoch > 0 && o.ID == "" && began[history{account, archive.Prefix(m.Epoch, m.databaseID())}].Time.After(o.Until):
 			first[account] = m
 		default:
 			chosen[account] = true
@@ -146,7 +153,7 @@ func (s *restore) rollForward(ctx context.Context, dir string, m *manifest) (uin
 		return 0, err
 	}
 	o := rollforward.Options{
-		FS: s.fs, Dir: dir, Epoch: m.Epoch, Base: edm.TicksOf(m.LastTimestamp), Until: edm.TicksOf(s.until),
+		FS: s.fs, Dir: dir, Epoch: m.Epoch, Base: edm.TicksOf(m.first()), Until: edm.TicksOf(s.until),
 		Open:    func(ctx context.Context, name string) (io.ReadCloser, error) { return s.target.Get(ctx, prefix+name) },
 		Applied: func(int, int) { s.report(0) },
 	}

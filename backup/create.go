@@ -15,6 +15,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/archive"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	dbmanifest "github.com/tablerock-db/tablerock/internal/manifest"
@@ -87,10 +88,11 @@ func (c *creation) run(ctx context.Context) (Info, error) {
 		return Info{}, err
 	}
 	m.Database, m.Epoch = hex.EncodeToString(db.DBID[:]), db.Epoch
-	m.LastTimestamp = edm.Ticks(db.HighWater).Time()
-	if m.LastSequence, err = lastSequence(c.FS, c.Scratch, db); err != nil {
+	last, at, err := lastWrite(c.FS, c.Scratch, db)
+	if err != nil {
 		return Info{}, err
 	}
+	m.LastSequence, m.LastTimestamp = last, at.Time()
 	if err := c.files(ctx, m, db); err != nil {
 		return Info{}, err
 	}
@@ -166,8 +168,16 @@ func (c *creation) store(ctx context.Context, m *manifest, f file, link bool) er
 	d, local := c.target.(*Dir)
 	switch {
 	case exists && size == f.Bytes:
-	case !exists && link && local && d.link(c.FS, from, f.Object) == nil:
-		c.linked += f.Bytes
+	case !exists && link && local && d.linkable(c.FS):
+		// A copy is compared with the hash, too.
+		if err := c.read(from, &f, func(r io.Reader) error { _, err := io.Copy(io.Discard, &contextReader{ctx, r}); return err }); err != nil {
+			return fmt.Errorf("read %s: %w", f.Name, err)
+		}
+		if d.link(from, f.Object) == nil {
+			c.linked += f.Bytes
+			break
+		}
+		fallthrough
 	default:
 		if err := c.copy(ctx, from, &f); err != nil {
 			return fmt.Errorf("copy %s: %w", f.Name, err)
@@ -186,19 +196,34 @@ func (c *creation) report(extra int64) {
 	}
 }
 
-// copy stores a file and compares its bytes with its hash.
+// copy stores a file.
 func (c *creation) copy(ctx context.Context, from string, f *file) error {
+	return c.read(from, f, func(r io.Reader) error { return c.target.Put(ctx, f.Object, r) })
+}
+
+// read calls store with a reader of a file that compares the bytes with the hash.
+func (c *creation) read(from string, f *file, store func(r io.Reader) error) error {
 	src, err := c.FS.Open(from)
 	if err != nil {
 		return err
 	}
 	defer src.Close()
-	check := &checkedReader{r: io.NewSectionReader(src, 0, f.Bytes), name: f.Name, file: f, report: c.report}
-	return c.target.Put(ctx, f.Object, check)
+	return store(&checkedReader{r: io.NewSectionReader(src, 0, f.Bytes), name: f.Name, file: f, report: c.report})
 }
 
-// finish writes the manifest.
+// finish writes the manifest. Its id is greater than those of the backups before, also if
+// the clock was ahead when they were made.
 func (c *creation) finish(ctx context.Context, m *manifest, now time.Time) (Info, error) {
+	names, err := c.names(ctx, c.Account)
+	if err != nil {
+		return Info{}, err
+	}
+	if len(names) > 0 {
+		_, id, _ := splitManifestName(names[len(names)-1])
+		if newest, err := parseBackupID(id); err == nil && !now.After(newest) {
+			now = newest.Add(100)
+		}
+	}
 	for at := now.UTC().Truncate(100); ; at = at.Add(100) {
 		m.Time = at
 		b, err := encodeManifest(m)
@@ -218,22 +243,25 @@ func (c *creation) finish(ctx context.Context, m *manifest, now time.Time) (Info
 	}
 }
 
-// lastSequence returns the last sequence number in a checkpoint.
-func lastSequence(fsys vfs.FS, dir string, m *dbmanifest.Manifest) (uint64, error) {
-	last := m.LastSeq
+// lastWrite returns the last sequence number in a checkpoint and a Timestamp that is not below
+// that of any write in it, and below that of any other write.
+func lastWrite(fsys vfs.FS, dir string, m *dbmanifest.Manifest) (last uint64, at edm.Ticks, err error) {
+	last, at = m.LastSeq, edm.Ticks(m.HighWater)
 	for i := len(m.Logs) - 1; i >= 0; i-- {
 		l := m.Logs[i]
-		end, err := wal.Replay(fsys, path.Join(dir, filename.Make(filename.WAL, l.Number)), wal.ReplayOptions{
+		span := archive.Span{Name: filename.Make(filename.WAL, l.Number)}
+		_, err := wal.Replay(fsys, path.Join(dir, span.Name), wal.ReplayOptions{
 			DBID: m.DBID, Number: l.Number, Image: make([]byte, l.Sealed), Sealed: l.Sealed,
-		}, func(wal.RecordView) error { return nil })
+		}, span.Add)
 		if err != nil {
-			return 0, fmt.Errorf("read the log: %w", err)
+			return 0, 0, fmt.Errorf("read the log: %w", err)
 		}
-		if last = max(last, end.LastSeq); end.Records > 0 {
+		last, at = max(last, span.Last), max(at, span.To)
+		if span.Last > 0 {
 			break
 		}
 	}
-	return last, nil
+	return last, at, nil
 }
 
 // checkedReader returns the bytes of a file, and damage at the end unless they have its

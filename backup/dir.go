@@ -30,6 +30,9 @@ type Dir struct {
 	// made has the directories, relative to dir, that are durable.
 	// +checklocks:mu
 	made map[string]bool
+	// doubtful has the directories with names that a failed call may have left not durable.
+	// +checklocks:mu
+	doubtful map[string]bool
 }
 
 // Names in a directory that are no objects.
@@ -44,7 +47,7 @@ const copyBytes = 1 << 20
 // NewDir returns the Target in dir, a path with slashes. The first Lock creates the
 // directory.
 func NewDir(fsys vfs.FS, dir string) *Dir {
-	return &Dir{fs: fsys, dir: path.Clean(dir), made: make(map[string]bool)}
+	return &Dir{fs: fsys, dir: path.Clean(dir), made: make(map[string]bool), doubtful: make(map[string]bool)}
 }
 
 // Lock creates the directory if it does not exist, locks it for this process, removes
@@ -83,6 +86,9 @@ func (d *Dir) syncTree(dir string) error {
 
 func (d *Dir) removeTemp() error {
 	dir := path.Join(d.dir, tempDir)
+	if err := d.checkDirs(tempDir); err != nil {
+		return err
+	}
 	names, err := d.fs.List(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -148,13 +154,40 @@ func (d *Dir) put(ctx context.Context, name string, r io.Reader, move func(temp,
 	temp := path.Join(d.dir, tempDir, fmt.Sprint(d.temp.Add(1)))
 	err := d.write(ctx, temp, r)
 	if err == nil {
-		err = move(temp, path.Join(d.dir, name))
+		err = d.named(name, move(temp, path.Join(d.dir, name)))
 	}
 	if err != nil {
 		_ = d.fs.Remove(temp) // if it fails, the next Lock removes it
-		return err
 	}
-	return d.fs.SyncDir(path.Join(d.dir, path.Dir(name)))
+	return err
+}
+
+// named makes a new name durable, unless err says that there is none. After an error the
+// name may exist all the same, and List makes it durable before it returns it.
+func (d *Dir) named(name string, err error) error {
+	dir := path.Dir(name)
+	if err == nil {
+		err = d.fs.SyncDir(path.Join(d.dir, dir))
+	}
+	if err != nil {
+		d.mu.Lock()
+		d.doubtful[dir] = true
+		d.mu.Unlock()
+	}
+	return err
+}
+
+// syncDoubtful makes the names durable that failed calls left.
+func (d *Dir) syncDoubtful() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for dir := range d.doubtful {
+		if err := d.fs.SyncDir(path.Join(d.dir, dir)); err != nil {
+			return err
+		}
+		delete(d.doubtful, dir)
+	}
+	return nil
 }
 
 // write creates a file with the bytes of r and syncs it.
@@ -170,19 +203,16 @@ func (d *Dir) write(ctx context.Context, name string, r io.Reader) error {
 	return errors.Join(err, f.Close())
 }
 
+// linkable reports whether files of fsys may be on the file system of d.
+func (d *Dir) linkable(fsys vfs.FS) bool { return d.fs == fsys }
+
 // link stores the file of that path, which must never change, as an object by a hard
 // link. It fails if that is not possible, and if the object exists.
-func (d *Dir) link(fsys vfs.FS, file, name string) error {
-	if d.fs != fsys {
-		return errors.ErrUnsupported
-	}
+func (d *Dir) link(file, name string) error {
 	if err := d.makeDir(path.Dir(name)); err != nil {
 		return err
 	}
-	if err := d.fs.Link(file, path.Join(d.dir, name)); err != nil {
-		return err
-	}
-	return d.fs.SyncDir(path.Join(d.dir, path.Dir(name)))
+	return d.named(name, d.fs.Link(file, path.Join(d.dir, name)))
 }
 
 // makeDir makes a directory, relative to d, and its parents durable.
@@ -191,6 +221,9 @@ func (d *Dir) makeDir(rel string) error {
 	defer d.mu.Unlock()
 	if d.made[rel] {
 		return nil
+	}
+	if err := d.checkDirs(rel); err != nil {
+		return err
 	}
 	dir := path.Join(d.dir, rel)
 	if err := d.fs.MkdirAll(dir); err != nil {
@@ -221,6 +254,9 @@ func (d *Dir) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
+	if err := d.checkDirs(path.Dir(name)); err != nil {
+		return nil, err
+	}
 	f, err := d.fs.Open(path.Join(d.dir, name))
 	if errors.Is(err, syscall.ENOTDIR) {
 		return nil, fmt.Errorf("%w: %w", fs.ErrNotExist, err) // d is a file
@@ -238,6 +274,21 @@ func (d *Dir) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 	}{&contextReader{ctx, io.NewSectionReader(f, 0, size)}, f}, nil
 }
 
+// checkDirs returns an error if a directory of rel exists and is something else: a symbolic
+// link would lead out of d.
+func (d *Dir) checkDirs(rel string) error {
+	for ; rel != "."; rel = path.Dir(rel) {
+		if info, err := d.fs.Stat(path.Join(d.dir, rel)); err == nil && !info.Dir {
+			return errNoDirectory(path.Join(d.dir, rel))
+		}
+	}
+	return nil
+}
+
+func errNoDirectory(name string) error {
+	return fmt.Errorf("%s is not a directory; a symbolic link is not followed, so mount the other volume there", name)
+}
+
 // List implements Target.
 func (d *Dir) List(ctx context.Context, prefix string) ([]Object, error) {
 	rel := "."
@@ -246,6 +297,12 @@ func (d *Dir) List(ctx context.Context, prefix string) ([]Object, error) {
 		if err := CheckName(rel); err != nil {
 			return nil, err
 		}
+	}
+	if err := d.checkDirs(rel); err != nil {
+		return nil, err
+	}
+	if err := d.syncDoubtful(); err != nil {
+		return nil, err
 	}
 	objects, err := d.appendObjects(ctx, nil, rel, prefix)
 	// A directory "a" is listed before a file "a-b", and "a-b" sorts before "a/b".
@@ -278,6 +335,8 @@ func (d *Dir) appendObjects(ctx context.Context, objects []Object, rel, prefix s
 			}
 		case info.Regular && strings.HasPrefix(name, prefix):
 			objects = append(objects, Object{name, info.Size})
+		case !info.Regular:
+			return nil, errNoDirectory(path.Join(d.dir, name))
 		}
 	}
 	return objects, nil
@@ -286,6 +345,9 @@ func (d *Dir) appendObjects(ctx context.Context, objects []Object, rel, prefix s
 // Delete implements Target.
 func (d *Dir) Delete(ctx context.Context, name string) error {
 	if err := errors.Join(CheckName(name), ctx.Err()); err != nil {
+		return err
+	}
+	if err := d.checkDirs(path.Dir(name)); err != nil {
 		return err
 	}
 	switch err := d.fs.Remove(path.Join(d.dir, name)); {

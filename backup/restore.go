@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"path"
 	"slices"
 	"syscall"
@@ -157,7 +158,10 @@ func (s *restore) prepare(chosen []*manifest) error {
 	}
 	var have int64
 	for _, account := range accounts {
-		files, err := s.fs.List(path.Join(s.dir, account))
+		files, err := []string(nil), fs.ErrInvalid
+		if info, statErr := s.fs.Stat(path.Join(s.dir, account)); statErr == nil && info.Dir {
+			files, err = s.fs.List(path.Join(s.dir, account))
+		}
 		if err != nil {
 			return fmt.Errorf("%s is not an unfinished restore: %w: remove it", s.dir, err)
 		}
@@ -305,7 +309,10 @@ func (s *restore) raiseEpoch(ctx context.Context, dir, account string) error {
 	if err != nil {
 		return err
 	}
-	m.Epoch = max(m.Epoch, greatest) + 1
+	if m.Epoch = max(m.Epoch, greatest); m.Epoch == math.MaxUint64 {
+		return corrupt.Newf(account+"/"+archiveDir, 0, "epoch %d, which no other can follow", m.Epoch)
+	}
+	m.Epoch++
 	m.Version = 0 // the present one, which has an epoch
 	return dbmanifest.Write(s.fs, dir, m)
 }

@@ -240,3 +240,23 @@ func TestRestoreUntilKilled(t *testing.T) {
 		}
 	}
 }
+
+// TestRestoreUntilIdle restores a moment after the last write, when the archive has a mark
+// and no chunk: retention has removed those before the oldest backup.
+func TestRestoreUntilIdle(t *testing.T) {
+	a := newArchived(t)
+	at := a.put("a")
+	a.backup()
+	objects, err := a.target.List(t.Context(), account+"/archive/")
+	a.ok(err)
+	for _, object := range objects {
+		a.ok(a.target.Delete(t.Context(), object.Name))
+	}
+	stats, err := a.db.Stats()
+	a.ok(err)
+	a.ok(backup.PutMark(t.Context(), a.target, account, a.disk, a.dir+"/"+account, stats.LastSequence, at.Add(time.Minute)))
+	if got := a.restored("idle", at.Add(time.Minute)); got != "a" {
+		t.Errorf("until the mark: %q", got)
+	}
+	a.ok(a.db.Close())
+}

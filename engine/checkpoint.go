@@ -45,6 +45,8 @@ func (db *DB) pinFiles() (*snapshot, manifest.Manifest, error) {
 	// Flushes and compactions must not change the set of files meanwhile.
 	db.work.stepMu.Lock()
 	defer db.work.stepMu.Unlock()
+	// Each write with a Timestamp up to this one is durable after syncAll, and so in the list.
+	high := db.log.HighWater()
 	if err := db.syncAll(); err != nil {
 		return nil, manifest.Manifest{}, err
 	}
@@ -54,7 +56,7 @@ func (db *DB) pinFiles() (*snapshot, manifest.Manifest, error) {
 	}
 	m := db.tree.Manifest()
 	m.Logs = checkpoint.Ends(snap.state.Mems)
-	m.HighWater = uint64(db.log.HighWater()) // not below a Timestamp of the records
+	m.HighWater = uint64(high) // recovery adds the Timestamps of the records
 	return snap, m, nil
 }
 

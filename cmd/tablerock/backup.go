@@ -26,8 +26,13 @@ func (a *app) backups() *backups.Env {
 			}
 			return progress.New(a.stderr, name, total, nil)
 		},
-		Data:    func() string { return filepath.Clean(a.data) },
-		Account: func() string { return a.account },
+		Data: func() string { return filepath.Clean(a.data) },
+		Account: func() string {
+			if a.isTyped("account") {
+				return a.account
+			}
+			return ""
+		},
 		Open: func(account string, work func(db *engine.DB) error) error {
 			one := *a
 			one.account = account

@@ -91,5 +91,8 @@ func (a *app) connectionString(cmd *cobra.Command, c serve.Config) error {
 			return a.printer().Record(output.Record{{"account", one.Account}, {"connection_string", one.ConnectionString}})
 		}
 	}
+	if !a.isTyped("account") {
+		return fmt.Errorf("the account of environment variable TABLEROCK_ACCOUNT: %w; there are: %s", fs.ErrNotExist, strings.Join(names, ", "))
+	}
 	return fmt.Errorf("account %q: %w; there are: %s", wanted, fs.ErrNotExist, strings.Join(names, ", "))
 }

@@ -198,8 +198,14 @@ func setFromEnvironment(flags *pflag.FlagSet) error {
 
 // checkFlags checks the flags that every command has.
 func (a *app) checkFlags() error {
+	if !a.isTyped("account") {
+		a.account, _, _ = strings.Cut(a.account, ":") // TABLEROCK_ACCOUNT of a server has a key
+		if !sharedkey.IsAccountName(a.account) {
+			return usagef("environment variable TABLEROCK_ACCOUNT: a storage account's name is 3 to 24 lower-case letters and digits")
+		}
+	}
 	if !sharedkey.IsAccountName(a.account) {
-		name, _, _ := strings.Cut(a.account, ":") // TABLEROCK_ACCOUNT of a server has a key
+		name, _, _ := strings.Cut(a.account, ":")
 		return usagef("--account %q: a storage account's name is 3 to 24 lower-case letters and digits", name)
 	}
 	if a.data == "" {

@@ -87,6 +87,7 @@ var foreign = map[string][]string{
 	"github.com/google/go-cmp":           {"store/storetest"},
 
 	"go.opentelemetry.io/otel": {"cmd/tablerock"},
+	"github.com/go-logr/logr":  {"cmd/tablerock"},
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore":        {"store/remote"},
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity":    {"store/remote"},

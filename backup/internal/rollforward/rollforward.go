@@ -219,11 +219,13 @@ func (r *roll) continues(h *archive.Header) bool {
 func (r *roll) chain() ([]string, error) {
 	prefix := archive.Prefix(r.o.Epoch, r.m.DBID)
 	var names []string
+	marked := false
 	for _, name := range r.o.Names {
 		if len(name) < len(prefix) || name[:len(prefix)] != prefix {
 			continue
 		}
 		if name == archive.MarkName(r.o.Epoch, r.m.DBID) {
+			marked = true
 			continue
 		}
 		if _, _, ok := archive.ParseName(name[len(prefix):]); !ok {
@@ -231,7 +233,7 @@ func (r *roll) chain() ([]string, error) {
 		}
 		names = append(names, name)
 	}
-	if len(names) == 0 && len(r.o.Names) > 0 {
+	if len(names) == 0 && !marked && len(r.o.Names) > 0 {
 		return nil, fmt.Errorf("%w: the archive has chunks of another database only", ErrOutOfRange)
 	}
 	slices.Sort(names)

@@ -30,19 +30,11 @@ type Env struct {
 	Bar     func(name string, total int64) *progress.Bar // nil without a terminal
 	Size    func(bytes int64) string
 	Plural  func(n int64, thing string) string
-	Data    func() string // the data directory
-	Account func() string
+	Data    func() string                                              // the data directory
+	Account func() string                                              // of the command line, "" for all
 	Open    func(account string, work func(db *engine.DB) error) error // an existing database, for writing
 	Damaged error                                                      // ends the program after a list of damage
 	Missing func() error                                               // of a data directory without databases
-}
-
-// account returns the account of a command, "" for all.
-func (e *Env) account(cmd *cobra.Command) string {
-	if cmd.Flags().Changed("account") {
-		return e.Account()
-	}
-	return ""
 }
 
 // Command returns "backup" with its subcommands.
@@ -68,7 +60,7 @@ of the accounts that it serves, writes DEST on its machine, and goes on with its
 A backup that is interrupted does not exist; the same command goes on where it ended.`,
 		Args: e.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			list, err := e.make(cmd.Context(), args[0], e.account(cmd))
+			list, err := e.make(cmd.Context(), args[0], e.Account())
 			for _, i := range list {
 				e.Note("backup %s of account %s: %s, %s; copied %s, linked %s", i.ID, i.Account,
 					e.Plural(int64(i.Files), "file"), e.Size(i.Bytes), e.Size(i.CopiedBytes), e.Size(i.LinkedBytes))
@@ -99,7 +91,7 @@ func (e *Env) make(ctx context.Context, dest, account string) ([]backup.Info, er
 	if len(accounts) == 0 {
 		return nil, e.Missing()
 	}
-	w, err := NewWriter(ctx, dest)
+	w, err := NewWriter(ctx, dest, e.Data())
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +137,7 @@ func (e *Env) list() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := r.List(cmd.Context(), e.account(cmd))
+			list, err := r.List(cmd.Context(), e.Account())
 			var records []output.Record
 			for _, i := range list {
 				records = append(records, output.Record{
@@ -182,7 +174,7 @@ object, the next backup stores it again, as long as the database has that file.`
 				return err
 			}
 			show, done := e.progress("verify")
-			report, err := r.Verify(cmd.Context(), e.account(cmd), func(n, total int64) { show("", n, total) })
+			report, err := r.Verify(cmd.Context(), e.Account(), func(n, total int64) { show("", n, total) })
 			done()
 			if err != nil {
 				return of(args[0], err)
@@ -213,7 +205,7 @@ needs. A server with --backup-dir DEST keeps the directory locked and prunes it 
 			if keep < 1 {
 				return e.Usage("--keep is missing or less than 1: say how many backups of each account to keep")
 			}
-			return e.runPrune(cmd.Context(), args[0], e.account(cmd), keep)
+			return e.runPrune(cmd.Context(), args[0], e.Account(), keep)
 		},
 	}
 	cmd.Flags().IntVar(&keep, "keep", 0, "`number` of backups of each account to keep")
@@ -231,7 +223,7 @@ func (e *Env) runPrune(ctx context.Context, dir, account string, keep int) error
 			return of(dir, err)
 		}
 	}
-	w, err := NewWriter(ctx, dir)
+	w, err := NewWriter(ctx, dir, e.Data())
 	if err != nil {
 		return err
 	}
@@ -260,7 +252,7 @@ With --until it restores every write up to a time and no other, by the newest ba
 that time and the archive that "tablerock serve --backup-dir" keeps with the backups.`,
 		Args: e.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o := backup.RestoreOptions{Account: e.account(cmd), ID: id}
+			o := backup.RestoreOptions{Account: e.Account(), ID: id}
 			if at != "" {
 				var err error
 				if o.At, err = parseTime(at); err != nil || id != "" {

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/tablerock-db/tablerock/backup"
@@ -19,8 +21,9 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// scratch is the directory in a data directory that a backup uses and removes.
-const scratch = ".backup"
+// scratch begins the name of the directory in a data directory that the backup of an account
+// uses and removes.
+const scratch = ".backup-"
 
 // Database is an open database.
 type Database struct {
@@ -39,12 +42,17 @@ type Writer struct {
 }
 
 // NewWriter locks the backup directory dir, and makes one if it does not exist or is empty.
-func NewWriter(ctx context.Context, dir string) (*Writer, error) {
+// It must not be inside the data directory data.
+func NewWriter(ctx context.Context, dir, data string) (*Writer, error) {
+	if inside(dir, data) {
+		err := fmt.Errorf("%s: %w: it is inside the data directory %s", dir, backup.ErrNotBackup, data)
+		return nil, hint.With(&kindError{err, store.ErrNotDatabase}, "name a directory elsewhere, best on another disk")
+	}
 	target := backup.NewDir(vfs.OS(), filepath.ToSlash(dir))
 	// Ask first, so that nothing is created in a directory that is not a backup directory.
 	if _, err := backup.Open(ctx, target); err != nil {
 		objects, listErr := vfs.OS().List(filepath.ToSlash(dir))
-		if !errors.Is(err, backup.ErrNotBackup) || listErr == nil && len(objects) > 0 && !own(objects) {
+		if !errors.Is(err, backup.ErrNotBackup) || errors.Is(listErr, syscall.ENOTDIR) || listErr == nil && len(objects) > 0 && !own(objects) {
 			return nil, of(dir, err)
 		}
 	}
@@ -57,6 +65,19 @@ func NewWriter(ctx context.Context, dir string) (*Writer, error) {
 		return nil, errors.Join(of(dir, err), lock.Close())
 	}
 	return &Writer{dir: dir, target: target, repo: repo, lock: lock}, nil
+}
+
+// inside reports whether dir is data or below it.
+func inside(dir, data string) bool {
+	for _, name := range []*string{&dir, &data} {
+		absolute, err := filepath.Abs(*name)
+		if err != nil {
+			return false
+		}
+		*name = absolute
+	}
+	rel, err := filepath.Rel(data, dir)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // own reports whether a directory has only names that begin with a dot, as a backup
@@ -83,9 +104,12 @@ func (w *Writer) Create(ctx context.Context, data string, dbs []Database, progre
 	var list []backup.Info
 	for _, d := range dbs {
 		info, err := w.repo.Create(ctx, backup.Source{
-			Account: d.Account, DB: d.DB, FS: vfs.OS(), Scratch: path.Join(filepath.ToSlash(data), scratch), Clock: time.Now,
+			Account: d.Account, DB: d.DB, FS: vfs.OS(), Scratch: path.Join(filepath.ToSlash(data), scratch+d.Account), Clock: time.Now,
 		}, func(done, total int64) { progress(d.Account, done, total) })
-		if err != nil {
+		switch {
+		case errors.Is(err, store.ErrCorrupt):
+			return list, hint.With(err, "the database is damaged: \"tablerock verify\" lists all damage, and \"tablerock restore\" restores an earlier backup")
+		case err != nil:
 			return list, of(w.dir, err)
 		}
 		list = append(list, info)
@@ -137,6 +161,8 @@ func of(dir string, err error) error {
 			"one process writes to a backup directory at a time: wait, or stop it; backup list, backup verify and restore work beside it")
 	case errors.Is(err, backup.ErrOutOfRange):
 		return &kindError{fmt.Errorf("%s: %w", dir, err), fs.ErrNotExist}
+	case errors.Is(err, backup.ErrNotBackup) && missing(dir):
+		return hint.With(fmt.Errorf("%s: %w", dir, fs.ErrNotExist), "give the directory of \"tablerock backup create\"; if it is on a volume, see that it is mounted")
 	case errors.Is(err, backup.ErrNotBackup):
 		return hint.With(&kindError{fmt.Errorf("%s: %w", dir, err), store.ErrNotDatabase},
 			"give the directory of \"tablerock backup create\", or for a first backup one that is empty or does not exist")
@@ -146,6 +172,11 @@ func of(dir string, err error) error {
 		return hint.With(&kindError{fmt.Errorf("%s: %w", dir, err), fs.ErrNotExist}, fmt.Sprintf("\"tablerock backup list %s\" lists the backups", dir))
 	}
 	return fmt.Errorf("%s: %w", dir, err)
+}
+
+func missing(dir string) bool {
+	_, err := os.Stat(dir)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // kindError is an error that is also of another kind, for the exit code.

@@ -32,7 +32,9 @@ func Accounts(dir string) []string {
 	var names []string
 	manifests, _ := filepath.Glob(filepath.Join(dir, "*", filename.Manifest))
 	for _, m := range manifests {
-		names = append(names, filepath.Base(filepath.Dir(m)))
+		if name := filepath.Base(filepath.Dir(m)); name[0] != '.' { // not what a killed backup left
+			names = append(names, name)
+		}
 	}
 	return names
 }

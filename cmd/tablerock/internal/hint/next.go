@@ -36,6 +36,8 @@ func Next(err error) string {
 		return known.next
 	case errors.As(err, &answer) && errors.Is(err, fs.ErrPermission):
 		return "check the account, its key or the SAS, and the clock of this machine"
+	case errors.As(err, &answer) && errors.Is(err, store.ErrUnavailable):
+		return "try again later"
 	case errors.Is(err, store.ErrUnavailable):
 		return "check that the server runs at this address and try again"
 	case errors.Is(err, store.ErrTableNotFound):

@@ -4,6 +4,9 @@ import (
 	"context"
 	"path/filepath"
 	"time"
+
+	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/vfs"
 )
 
 // startArchive archives the log of each database every ArchiveEvery, so that a restore can
@@ -53,9 +56,14 @@ func (s *service) archive(ctx context.Context, one database) error {
 // restored.
 func (s *service) uncovered(ctx context.Context, one database) (bool, error) {
 	stats, err := one.db.Stats()
-	if err != nil || stats.WALBytes > 0 || stats.ArchiveWaiting > 0 {
+	if err != nil || stats.ArchiveWaiting > 0 {
 		return false, err
 	}
-	last, err := s.backups.writer.Reaches(ctx, one.name, filepath.Join(s.Data, one.name))
-	return last < stats.LastSequence, err
+	dir := filepath.Join(s.Data, one.name)
+	flushed, err := manifest.Read(vfs.OS(), filepath.ToSlash(dir)) // the log will be archived
+	if err != nil {
+		return false, err
+	}
+	last, err := s.backups.writer.Reaches(ctx, one.name, dir)
+	return last < flushed.LastSeq, err
 }

@@ -33,6 +33,7 @@ type backupState struct {
 	newest map[string]time.Time // +checklocks:mu
 	took   time.Duration        // +checklocks:mu
 	every  time.Duration
+	wake   chan struct{} // signalled when accounts were added
 }
 
 // openBackups opens the directory of --backup-dir, if there is one.
@@ -40,22 +41,28 @@ func (s *service) openBackups(ctx context.Context) (err error) {
 	if s.BackupDir == "" {
 		return nil
 	}
-	s.backups.every = s.BackupEvery
-	if s.backups.writer, err = backups.NewWriter(ctx, s.BackupDir); err == nil {
+	s.backups.every, s.backups.wake = s.BackupEvery, make(chan struct{}, 1)
+	if s.backups.writer, err = backups.NewWriter(ctx, s.BackupDir, s.Data); err == nil {
 		s.open.archive = s.backups.writer.Archive
 	}
 	return err
 }
 
-// noteBackups finds the newest backup of each account.
+// noteBackups finds the newest backup of each account, at the start and when the accounts
+// change.
 func (s *service) noteBackups(ctx context.Context) {
 	if s.backups.writer == nil {
 		return
 	}
 	s.backups.mu.Lock()
 	defer s.backups.mu.Unlock()
+	known := s.backups.newest
 	s.backups.newest = make(map[string]time.Time)
 	for _, one := range s.dbs {
+		if at, ok := known[one.name]; ok {
+			s.backups.newest[one.name] = at
+			continue
+		}
 		at, err := s.backups.writer.Newest(ctx, one.name)
 		if err != nil {
 			s.log.Error("a backup cannot be read", "account", one.name, "err", advice(err))
@@ -67,7 +74,14 @@ func (s *service) noteBackups(ctx context.Context) {
 			s.log.Info("writes are in neither a backup nor the archive: making a backup", "account", one.name)
 			at = time.Time{}
 		}
+		if at.After(time.Now()) {
+			at = time.Time{} // the clock was ahead
+		}
 		s.backups.newest[one.name] = at // zero if there is none
+	}
+	select {
+	case s.backups.wake <- struct{}{}:
+	default:
 	}
 }
 
@@ -101,11 +115,15 @@ func (s *service) backUp(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-s.backups.wake:
+			if wait = s.untilBackup(); wait > 0 {
+				continue
+			}
 		case <-time.After(wait):
 		}
-		wait = s.BackupEvery
-		if !s.backUpAll(ctx) {
-			wait = min(wait, retryBackup)
+		good := s.backUpAll(ctx)
+		if wait = s.untilBackup(); !good {
+			wait = max(wait, min(s.BackupEvery, retryBackup))
 		}
 	}
 }
@@ -127,6 +145,10 @@ func (s *service) backUpAll(ctx context.Context) bool {
 	start, good := time.Now(), true
 	b := &s.backups
 	for _, one := range s.admin.databases() {
+		// Those that are not due keep their old backups while another account fails.
+		if !s.due(one) {
+			continue
+		}
 		list, err := s.create(ctx, b.writer, []backups.Database{{Account: one.name, DB: one.db}}, func(string, int64, int64) {})
 		if ctx.Err() != nil {
 			return false // the server ends
@@ -134,7 +156,9 @@ func (s *service) backUpAll(ctx context.Context) bool {
 		b.note(list, err)
 		if err == nil {
 			s.log.Info("backup made", "account", one.name, "backup", list[0].ID, "bytes", list[0].Bytes, "copied", list[0].CopiedBytes)
-			_, err = b.writer.Prune(ctx, one.name, s.BackupKeep)
+			if _, err := b.writer.Prune(ctx, one.name, s.BackupKeep); err != nil && ctx.Err() == nil {
+				s.log.Error("old backups are left", "account", one.name, "err", advice(err))
+			}
 		}
 		if err != nil && ctx.Err() == nil {
 			good = false
@@ -147,6 +171,13 @@ func (s *service) backUpAll(ctx context.Context) bool {
 	return good
 }
 
+// due reports whether the newest backup of an account is to be replaced.
+func (s *service) due(one database) bool {
+	s.backups.mu.Lock()
+	defer s.backups.mu.Unlock()
+	return time.Since(s.backups.newest[one.name]) >= s.BackupEvery
+}
+
 // note counts a backup.
 func (b *backupState) note(list []backup.Info, err error) {
 	b.mu.Lock()
@@ -154,7 +185,7 @@ func (b *backupState) note(list []backup.Info, err error) {
 	for _, i := range list {
 		b.made++
 		b.copied += uint64(i.CopiedBytes)
-		b.newest[i.Account] = i.Time
+		b.newest[i.Account] = time.Now() // i.Time is later if the clock was ahead
 	}
 	if err != nil {
 		b.failed++
@@ -177,7 +208,7 @@ func (s *service) createBackup(ctx context.Context, dest, account string, progre
 	}
 	w := s.backups.writer
 	if w == nil || !sameDir(dest, s.BackupDir) {
-		if w, err = backups.NewWriter(ctx, dest); err != nil {
+		if w, err = backups.NewWriter(ctx, dest, s.Data); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, w.Close()) }()
@@ -190,8 +221,12 @@ func (s *service) createBackup(ctx context.Context, dest, account string, progre
 
 // create makes one backup at a time, because they share a directory for links.
 func (s *service) create(ctx context.Context, w *backups.Writer, dbs []backups.Database, progress backups.Progress) ([]backup.Info, error) {
-	s.oneBackup.Lock()
-	defer s.oneBackup.Unlock()
+	select {
+	case s.oneBackup <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-s.oneBackup }()
 	return w.Create(ctx, s.Data, dbs, progress)
 }
 

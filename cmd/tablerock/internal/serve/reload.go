@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"strings"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
@@ -47,6 +48,7 @@ func (s *service) reloadAccounts() error {
 	if err := s.publish(); err != nil {
 		s.log.Error("SIGHUP: the ready file is not up to date", "err", advice(err))
 	}
+	s.noteBackups(context.Background())
 	return nil
 }
 

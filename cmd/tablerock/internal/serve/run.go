@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"sync"
 	"syscall"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/tracing"
@@ -56,7 +55,7 @@ func Run(ctx context.Context, c Config) error {
 	m := newMetrics(c.Version)
 	s := &service{
 		Config: &c, log: log, metrics: m, admin: newAdmin(m, log), main: main, exposed: exposed,
-		at: &endpoint{scheme: c.scheme()}, open: c.newDatabaseSet(log), hangUps: hangUps,
+		at: &endpoint{scheme: c.scheme()}, open: c.newDatabaseSet(log), hangUps: hangUps, oneBackup: make(chan struct{}, 1),
 	}
 	return errors.Join(s.run(ctx, side, accounts), closeLog())
 }
@@ -78,7 +77,7 @@ type service struct {
 	hangUps <-chan os.Signal
 
 	backups   backupState
-	oneBackup sync.Mutex // held while a backup is made
+	oneBackup chan struct{} // has an element while a backup is made
 }
 
 // run opens the admin listener, if there is one, and the databases, and serves.

@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -57,6 +59,12 @@ type Tracer struct {
 // OTEL_EXPORTER_OTLP_*, OTEL_TRACES_SAMPLER, OTEL_BSP_* and OTEL_RESOURCE_ATTRIBUTES
 // configure the rest. Failures to send are logged.
 func Start(ctx context.Context, endpoint, version string, log *slog.Logger) (*Tracer, error) {
+	otel.SetLogger(logr.Discard()) // it prints the values of variables that it cannot parse
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
+		if !validHeaders(os.Getenv(name)) {
+			return nil, fmt.Errorf("trace: environment variable %s is not of the form name=value,name=value, with other characters as %%XX", name)
+		}
+	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("spans were not sent", "err", err.Error()) }))
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(endpoint))
 	if err != nil {
@@ -72,6 +80,20 @@ func Start(ctx context.Context, endpoint, version string, log *slog.Logger) (*Tr
 	}
 	p := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(r))
 	return &Tracer{provider: p, tracer: p.Tracer(scope)}, nil
+}
+
+// validHeaders reports whether the SDK can parse all headers of a variable.
+func validHeaders(text string) bool {
+	if strings.TrimSpace(text) == "" {
+		return true
+	}
+	for header := range strings.SplitSeq(text, ",") {
+		name, value, ok := strings.Cut(header, "=")
+		if _, err := url.PathUnescape(value); !ok || err != nil || strings.TrimSpace(name) == "" {
+			return false
+		}
+	}
+	return true
 }
 
 // maxFlush limits the time for the last spans.

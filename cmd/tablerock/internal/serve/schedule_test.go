@@ -1,0 +1,142 @@
+package serve
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/tablerock-db/tablerock/engine"
+)
+
+// newBackupService returns a service with --backup-dir and the databases of two accounts.
+func newBackupService(t *testing.T) *service {
+	t.Helper()
+	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
+	c := &Config{Data: filepath.Join(dir, "data"), BackupDir: filepath.Join(dir, "backups"), BackupEvery: time.Hour, BackupKeep: 3, ArchiveEvery: time.Hour}
+	s := &service{Config: c, log: log, admin: &admin{}, open: c.newDatabaseSet(log), oneBackup: make(chan struct{}, 1)}
+	if err := s.openBackups(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.closeBackups(); err != nil {
+			t.Error(err)
+		}
+	})
+	s.add(t, "one")
+	s.add(t, "two")
+	s.noteBackups(t.Context())
+	return s
+}
+
+// add adds an account.
+func (s *service) add(t *testing.T, name string) {
+	t.Helper()
+	db, err := engine.Open(filepath.ToSlash(filepath.Join(s.Data, name)), engine.Options{Logger: s.log, MemoryBytes: 8 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s.dbs = append(s.dbs, database{account{name: name}, db})
+	s.admin.serving.Store(&s.dbs)
+}
+
+// backupsOf returns how many backups an account has.
+func (s *service) backupsOf(t *testing.T, name string) int {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(s.BackupDir, name, "backups", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(names)
+}
+
+// TestDueBackups backs up the accounts whose backup is due. The others keep their old
+// backups, however often one account fails.
+func TestDueBackups(t *testing.T) {
+	s := newBackupService(t)
+	for range 5 {
+		if !s.backUpAll(t.Context()) {
+			t.Fatal("a backup failed")
+		}
+		s.backups.mu.Lock()
+		s.backups.newest["one"] = time.Now().Add(-s.BackupEvery)
+		s.backups.mu.Unlock()
+	}
+	if one, two := s.backupsOf(t, "one"), s.backupsOf(t, "two"); one != s.BackupKeep || two != 1 {
+		t.Errorf("%d and %d backups, want %d and 1", one, two, s.BackupKeep)
+	}
+}
+
+// TestAddedAccount adds an account to a server: its first backup is due at once.
+func TestAddedAccount(t *testing.T) {
+	s := newBackupService(t)
+	if !s.backUpAll(t.Context()) || s.untilBackup() <= 0 {
+		t.Fatal("the backups are due again at once")
+	}
+	s.add(t, "three")
+	<-s.backups.wake
+	s.noteBackups(t.Context())
+	select {
+	case <-s.backups.wake:
+	default:
+		t.Error("the schedule was not woken")
+	}
+	if s.untilBackup() > 0 || !s.backUpAll(t.Context()) || s.backupsOf(t, "three") != 1 || s.backupsOf(t, "one") != 1 {
+		t.Error("the added account has no backup, or another one has two")
+	}
+}
+
+// TestEndDuringBackup ends the schedule while a command makes a backup.
+func TestEndDuringBackup(t *testing.T) {
+	s := newBackupService(t)
+	s.oneBackup <- struct{}{}
+	ctx, cancel := context.WithCancel(t.Context())
+	end := s.startBackups(ctx)
+	cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		end()
+	}()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("the end waits for the backup of the command")
+	}
+	<-s.oneBackup
+	<-ended
+}
+
+// TestUncovered flushes writes without an archive, with and without writes in the log.
+func TestUncovered(t *testing.T) {
+	s := newBackupService(t)
+	if !s.backUpAll(t.Context()) {
+		t.Fatal("a backup failed")
+	}
+	one := s.dbs[0]
+	check := func(want bool) {
+		t.Helper()
+		if missing, err := s.uncovered(t.Context(), one); missing != want || err != nil {
+			t.Errorf("uncovered = %v, %v; want %v", missing, err, want)
+		}
+	}
+	check(false)
+	if err := one.db.CreateTable(t.Context(), "First"); err != nil {
+		t.Fatal(err)
+	}
+	check(false) // the log will be archived
+	if err := one.db.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	check(true)
+	if err := one.db.CreateTable(t.Context(), "Second"); err != nil {
+		t.Fatal(err)
+	}
+	check(true)
+}
