@@ -2,6 +2,7 @@ package codec
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/tablerock-db/tablerock/edm"
 )
@@ -93,34 +94,52 @@ func (r *Row) Lookup(name string) (edm.Value, bool) {
 	return r.value(&r.shape.fields[i]), true
 }
 
-// Variable returns the variable section: the bytes of all Strings and Binaries, in
-// stored order.
-func (r *Row) Variable() []byte {
-	n := len(r.values)
-	return r.values[r.shape.fixed[r.width&1]:n:n]
+// Narrow returns the two sections of a narrow row. It is not ok for a wide one.
+func (r *Row) Narrow() (fixed, variable []byte, ok bool) {
+	n, all := r.shape.fixed[0], len(r.values)
+	if r.width != 0 {
+		return nil, nil, false
+	}
+	return r.values[:n:n], r.values[n:all:all], true
 }
 
-// AppendWords appends the words of all values in stored order: for a String or Binary
-// its end in Variable, for a Guid both halves.
-func (r *Row) AppendWords(dst []uint64) []uint64 {
-	w, fields := r.width&1, r.shape.fields
-	for i := range fields {
-		f := &fields[i]
-		at := r.values[f.off[w]:]
-		switch f.typ {
-		case edm.TypeString, edm.TypeBinary:
-			dst = append(dst, uint64(endAt(at, 0, w)))
-		case edm.TypeBoolean:
-			dst = append(dst, uint64(at[0]))
-		case edm.TypeInt32:
-			dst = append(dst, uint64(int64(int32(binary.LittleEndian.Uint32(at)))))
-		case edm.TypeGuid:
-			dst = append(dst, binary.BigEndian.Uint64(at), binary.BigEndian.Uint64(at[8:]))
-		case edm.TypeInt64, edm.TypeDouble, edm.TypeDateTime:
-			dst = append(dst, binary.LittleEndian.Uint64(at))
+// AppendColumn appends the words of property i of narrow rows to words: for a String or
+// Binary its end in the variable section, for a Guid the first half; the second halves go
+// to more. fixed has the fixed sections of the rows, back to back.
+func (s *Shape) AppendColumn(words, more []uint64, i int, fixed []byte) (allWords, allMore []uint64) {
+	f, step := &s.fields[i], s.fixed[0]
+	n, rows := len(words), len(fixed)/step
+	words = slices.Grow(words, rows)[:n+rows]
+	at, out := int(f.off[0]), words[n:]
+	switch f.typ {
+	case edm.TypeString, edm.TypeBinary:
+		for k := range out {
+			out[k] = uint64(binary.LittleEndian.Uint16(fixed[at:]))
+			at += step
+		}
+	case edm.TypeBoolean:
+		for k := range out {
+			out[k] = uint64(fixed[at])
+			at += step
+		}
+	case edm.TypeInt32:
+		for k := range out {
+			out[k] = uint64(int64(int32(binary.LittleEndian.Uint32(fixed[at:]))))
+			at += step
+		}
+	case edm.TypeGuid:
+		for k := range out {
+			out[k] = binary.BigEndian.Uint64(fixed[at:])
+			more = append(more, binary.BigEndian.Uint64(fixed[at+8:]))
+			at += step
+		}
+	case edm.TypeInt64, edm.TypeDouble, edm.TypeDateTime:
+		for k := range out {
+			out[k] = binary.LittleEndian.Uint64(fixed[at:])
+			at += step
 		}
 	}
-	return dst
+	return words, more
 }
 
 func (r *Row) value(f *field) edm.Value {

@@ -58,12 +58,15 @@ func randomProps(rnd *rand.Rand, n, maxLen int, nulls bool) edm.Properties {
 type shapeParts struct {
 	Fields []field
 	Fixed  [2]int
-	Ends   bool
 	Names  int
+	Texts  []uint16
+	Ranged []uint16
 	Index  []uint8
 }
 
-func partsOf(s *Shape) shapeParts { return shapeParts{s.fields, s.fixed, s.ends, s.names, s.index} }
+func partsOf(s *Shape) shapeParts {
+	return shapeParts{s.fields, s.fixed, s.names, s.texts, s.ranged, s.index}
+}
 
 func withoutNulls(props edm.Properties) edm.Properties {
 	out := edm.Properties{}
@@ -118,8 +121,12 @@ func TestRowRoundTrip(t *testing.T) {
 				words = append(words, p.Value.Word())
 			}
 		}
-		if got := r.AppendWords([]uint64{9}); !slices.Equal(got[1:], words) || !bytes.Equal(r.Variable(), text) {
-			t.Fatalf("round %d: words %v and variable bytes %x, want %v and %x", round, got[1:], r.Variable(), words, text)
+		fixed, variable, narrow := r.Narrow()
+		if narrow == wide || narrow && !bytes.Equal(variable, text) {
+			t.Fatalf("round %d: Narrow: %x, %t, want %x, %t", round, variable, narrow, text, !wide)
+		}
+		if narrow {
+			checkColumns(t, s, fixed, words)
 		}
 		for i, p := range want {
 			name, v := r.At(i)
@@ -136,6 +143,23 @@ func TestRowRoundTrip(t *testing.T) {
 	}
 	if wideSeen < 20 {
 		t.Errorf("only %d wide rows", wideSeen)
+	}
+}
+
+// checkColumns reads two copies of a row by columns. words are those of the row, both of a Guid.
+func checkColumns(t *testing.T, s *Shape, fixed []byte, words []uint64) {
+	fixed = append(bytes.Clone(fixed), fixed...)
+	for i := range s.Len() {
+		got, more := s.AppendColumn([]uint64{9}, []uint64{8}, i, fixed)
+		want, wantMore := []uint64{9, words[0], words[0]}, []uint64{8}
+		words = words[1:]
+		if s.Type(i) == edm.TypeGuid {
+			wantMore = append(wantMore, words[0], words[0])
+			words = words[1:]
+		}
+		if !slices.Equal(got, want) || !slices.Equal(more, wantMore) {
+			t.Fatalf("column %d of a %v: %v and %v, want %v and %v", i, s.Type(i), got, more, want, wantMore)
+		}
 	}
 }
 

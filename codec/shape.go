@@ -3,6 +3,7 @@ package codec
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"unicode/utf8"
@@ -18,10 +19,12 @@ import (
 type Shape struct {
 	sorted atomic.Pointer[sortedShape] // nil until ShapeCache.Sorted is called
 	fields []field
-	fixed  [2]int  // length of the fixed section in a narrow and in a wide row
-	ends   bool    // some field is a String or a Binary
-	names  int     // bytes of all names
-	index  []uint8 // index in fields + 1 by hash of the name, 0 if the slot is free; nil if a linear search is faster
+	fixed  [2]int // length of the fixed section in a narrow and in a wide row
+	names  int    // bytes of all names
+	// texts are the indexes of the Strings and Binaries, ranged those of the types that
+	// not every word is a value of.
+	texts, ranged []uint16
+	index         []uint8 // index in fields + 1 by hash of the name, 0 if the slot is free; nil if a linear search is faster
 }
 
 // field is one property of a shape. In arrays of two, the first element is for narrow
@@ -76,13 +79,13 @@ func NewShape(props edm.Properties) *Shape {
 // offsets.
 func newShape(fields []field, names int) *Shape {
 	s := &Shape{fields: fields, names: names}
+	s.setChecked()
 	off, prev := [2]uint16{}, [2]uint16{none, none}
 	for i := range fields {
 		f := &fields[i]
 		f.off, f.prev = off, prev
 		if f.typ == edm.TypeString || f.typ == edm.TypeBinary {
 			prev = off
-			s.ends = true
 		}
 		off[0] += fixedLen[f.typ][0]
 		off[1] += fixedLen[f.typ][1]
@@ -97,6 +100,20 @@ func newShape(fields []field, names int) *Shape {
 		}
 	}
 	return s
+}
+
+// setChecked sets texts and ranged.
+func (s *Shape) setChecked() {
+	list := make([]uint16, 0, len(s.fields))
+	for _, types := range [][]edm.Type{{edm.TypeString, edm.TypeBinary}, {edm.TypeBoolean, edm.TypeInt32, edm.TypeDateTime}} {
+		for i := range s.fields {
+			if slices.Contains(types, s.fields[i].typ) {
+				list = append(list, uint16(i))
+			}
+		}
+		s.texts, s.ranged = s.ranged, list
+		list = list[len(list):]
+	}
 }
 
 // Len returns the number of properties.
@@ -150,15 +167,67 @@ func (s *Shape) Matches(props edm.Properties) bool {
 	return len(fields) == 0
 }
 
+// CheckValues reports whether the values of props, which must match s and have no nulls,
+// are known to pass edm.CheckValues. bytes is then the length of all names, Strings and
+// Binaries. With a walk over all values that looks at the type of each, after another one
+// that compares their names, a random load needs 6 % more CPU (bench, load/order=random).
+func (s *Shape) CheckValues(props edm.Properties) (bytes int, ok bool) {
+	bytes = s.names
+	for _, i := range s.texts {
+		b := props[i].Value.Bytes()
+		bytes += len(b)
+		if s.fields[i].typ == edm.TypeBinary {
+			ok = len(b) <= edm.MaxBinaryBytes
+		} else {
+			ok = len(b) <= edm.MaxStringUnits && (ascii(b) || utf8.Valid(b))
+		}
+		if !ok {
+			return 0, false
+		}
+	}
+	for _, i := range s.ranged {
+		w := props[i].Value.Word()
+		switch s.fields[i].typ {
+		case edm.TypeBoolean:
+			ok = w <= 1
+		case edm.TypeInt32:
+			ok = uint64(int64(int32(w))) == w
+		default:
+			ok = edm.Ticks(w).Valid()
+		}
+		if !ok {
+			return 0, false
+		}
+	}
+	return bytes, true
+}
+
+// ascii reports whether b is ASCII. It does not branch on the bytes.
+func ascii(b []byte) bool {
+	var bits uint64
+	if len(b) < 8 {
+		for _, c := range b {
+			bits |= uint64(c)
+		}
+		return bits < utf8.RuneSelf
+	}
+	for rest := b; len(rest) >= 8; rest = rest[8:] {
+		bits |= binary.LittleEndian.Uint64(rest)
+	}
+	bits |= binary.LittleEndian.Uint64(b[len(b)-8:])
+	return bits&0x8080808080808080 == 0
+}
+
 // Sizes in memory.
 const (
-	shapeBytes = 88
+	shapeBytes = 128
 	fieldBytes = 32
+	indexBytes = 2 // of a field in texts or ranged
 )
 
 // MemBytes returns about how much memory s takes.
 func (s *Shape) MemBytes() int {
-	return shapeBytes + fieldBytes*len(s.fields) + s.names + len(s.index)
+	return shapeBytes + (fieldBytes+indexBytes)*len(s.fields) + s.names + len(s.index)
 }
 
 // AppendShape appends the encoding of s.

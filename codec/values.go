@@ -12,9 +12,15 @@ import (
 // they have the wide form. It panics if s does not match.
 func AppendValues(dst []byte, s *Shape, props edm.Properties) (out []byte, wide bool) {
 	heap := 0
-	for i := range props {
-		if t := props[i].Value.Type(); t == edm.TypeString || t == edm.TypeBinary {
+	if len(props) == len(s.fields) {
+		for _, i := range s.texts {
 			heap += len(props[i].Value.Bytes())
+		}
+	} else { // some are null
+		for i := range props {
+			if t := props[i].Value.Type(); t == edm.TypeString || t == edm.TypeBinary {
+				heap += len(props[i].Value.Bytes())
+			}
 		}
 	}
 	w := 0

@@ -41,36 +41,54 @@ func (t Ticks) Time() time.Time {
 
 // AppendText appends the text of t to dst, YYYY-MM-DDThh:mm:ss[.f]Z. The fraction
 // has up to seven digits without trailing zeros.
-func (t Ticks) AppendText(dst []byte) []byte { return t.appendText(dst, ":") }
-
-func (t Ticks) appendText(dst []byte, colon string) []byte {
-	tm := t.Time()
-	year, month, day := tm.Date()
-	hour, minute, second := tm.Clock()
-	dst = appendDigits(dst, uint(year), 2)
-	dst = append(dst, '-')
-	dst = appendPair(dst, int(month))
-	dst = append(dst, '-')
-	dst = appendPair(dst, day)
-	dst = append(dst, 'T')
-	dst = appendPair(dst, hour)
-	dst = append(dst, colon...)
-	dst = appendPair(dst, minute)
-	dst = append(dst, colon...)
-	dst = appendPair(dst, second)
-	return appendFraction(dst, t)
-}
-
-// appendFraction appends the fraction of a second and Z.
-func appendFraction(dst []byte, t Ticks) []byte {
-	if f := uint(t % ticksPerSecond); f != 0 {
-		dst = append(dst, '.', byte('0'+f/1_000_000))
-		dst = appendDigits(dst, f, 3)
-		for dst[len(dst)-1] == '0' {
-			dst = dst[:len(dst)-1]
+func (t Ticks) AppendText(dst []byte) []byte {
+	if !t.Valid() { // in a message
+		return t.Time().AppendFormat(dst, "2006-01-02T15:04:05.9999999Z")
+	}
+	text := [...]byte{4: '-', 7: '-', 10: 'T', 13: ':', 16: ':', 19: '.', 27: 0}
+	seconds, fraction := uint64(t)/ticksPerSecond, uint(uint64(t)%ticksPerSecond)
+	year, month, day := dateOf(uint32(seconds / 86400))
+	second := uint(seconds % 86400)
+	putPair(text[:], 0, year/100)
+	putPair(text[:], 2, year%100)
+	putPair(text[:], 5, month)
+	putPair(text[:], 8, day)
+	putPair(text[:], 11, second/3600)
+	putPair(text[:], 14, second/60%60)
+	putPair(text[:], 17, second%60)
+	n := 19
+	if fraction != 0 {
+		text[20] = '0' + byte(fraction/1_000_000)
+		putPair(text[:], 21, fraction/10_000%100)
+		putPair(text[:], 23, fraction/100%100)
+		putPair(text[:], 25, fraction%100)
+		for n = 27; text[n-1] == '0'; {
+			n--
 		}
 	}
-	return append(dst, 'Z')
+	text[n] = 'Z'
+	return append(dst, text[:n+1]...)
+}
+
+// dateOf returns the date of a day, a number of days since MinTicks. It computes with years
+// that begin in March, so that the leap day is the last.
+func dateOf(day uint32) (year, month, dayOfMonth uint) {
+	const (
+		fromMarch0  = 584694 // days from 0000-03-01 to MinTicks
+		daysOf400   = 146097
+		daysOf4     = 1461
+		toJanuary   = 306 // days from March to the end of December
+		monthFactor = 153 // days of five months from March, or from August
+	)
+	n := 4*(day+fromMarch0) + 3
+	century, n := n/daysOf400, n%daysOf400|3
+	y, n := n/daysOf4, n%daysOf4/4
+	m := (5*n + 2) / monthFactor
+	year, month, dayOfMonth = uint(100*century+y), uint(m+3), uint(n-(monthFactor*m+2)/5+1)
+	if n >= toJanuary {
+		year, month = year+1, month-12
+	}
+	return year, month, dayOfMonth
 }
 
 // pairs holds the numbers below 100.
@@ -85,18 +103,8 @@ const pairs = "00010203040506070809" +
 	"80818283848586878889" +
 	"90919293949596979899"
 
-func appendPair(dst []byte, v int) []byte { return append(dst, pairs[2*v:2*v+2]...) }
-
-// appendDigits appends the last 2*n digits of v.
-func appendDigits(dst []byte, v uint, n int) []byte {
-	var b [8]byte
-	for i := 2 * (n - 1); i >= 0; i -= 2 {
-		at := v % 100 * 2
-		b[i], b[i+1] = pairs[at], pairs[at+1]
-		v /= 100
-	}
-	return append(dst, b[:2*n]...)
-}
+// putPair writes the two digits of v, which is less than 100, to dst[at:].
+func putPair(dst []byte, at int, v uint) { copy(dst[at:at+2], pairs[2*v:2*v+2]) }
 
 // String returns the text of t, such as 2024-02-03T04:05:06.789Z.
 func (t Ticks) String() string { return string(t.AppendText(make([]byte, 0, 28))) }
@@ -107,8 +115,11 @@ type ETag string
 // AppendETag appends the ETag of an entity with the Timestamp t to dst, such as
 // W/"datetime'2024-02-03T04%3A05%3A06.789Z'".
 func AppendETag(dst []byte, t Ticks) []byte {
-	dst = append(dst, `W/"datetime'`...)
-	dst = t.appendText(dst, "%3A")
+	var buf [32]byte
+	text := t.AppendText(buf[:0])
+	dst = append(append(dst, `W/"datetime'`...), text[:13]...)
+	dst = append(append(dst, "%3A"...), text[14:16]...)
+	dst = append(append(dst, "%3A"...), text[17:]...)
 	return append(dst, `'"`...)
 }
 

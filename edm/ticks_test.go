@@ -2,6 +2,7 @@ package edm_test
 
 import (
 	"errors"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -157,5 +158,33 @@ func TestTicksOfOutsideRange(t *testing.T) {
 				t.Errorf("TicksOf(%v) = %d, valid %v, want %v", c.time, got, got.Valid(), c.want)
 			}
 		})
+	}
+}
+
+// TestTicksDays compares the date of each day with package time.
+func TestTicksDays(t *testing.T) {
+	const day = 24 * 3600 * 10_000_000
+	var text, want []byte
+	for k := edm.MinTicks; k < edm.MaxTicks; k += day {
+		text = k.AppendText(text[:0])
+		want = k.Time().AppendFormat(want[:0], "2006-01-02T15:04:05Z")
+		if string(text) != string(want) {
+			t.Fatalf("day %d: %s, want %s", k/day, text, want)
+		}
+	}
+}
+
+// TestTicksTextInvalid formats times that no DateTime has, as messages do.
+func TestTicksTextInvalid(t *testing.T) {
+	for k, want := range map[edm.Ticks]string{
+		-1: "1600-12-31T23:59:59.9999999Z", edm.MaxTicks + 1: "10000-01-01T00:00:00Z",
+		math.MaxInt64: "30828-09-14T02:48:05.4775807Z",
+	} {
+		if got := k.String(); got != want {
+			t.Errorf("text of %d: %s, want %s", int64(k), got, want)
+		}
+		if got := string(k.ETag()); !strings.HasPrefix(got, `W/"datetime'`) {
+			t.Errorf("ETag of %d: %s", int64(k), got)
+		}
 	}
 }

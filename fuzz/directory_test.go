@@ -19,7 +19,7 @@ import (
 )
 
 // inputTime limits the time for one input, on a busy machine.
-const inputTime = 20 * time.Second
+const inputTime = time.Minute
 
 // FuzzDirectory opens a directory of any files. It allows no panic, no input that needs much
 // time or memory, only documented errors, and no change of a file by a failed open. If

@@ -20,8 +20,16 @@
 //
 // When Apply or a table operation returns nil, its effect is on stable storage,
 // unless the backend was opened without this guarantee. A store never returns
-// data that is not durable, nor an error that depends on such data. If durability
-// fails, the error is [ErrOutcomeUnknown].
+// data that is not durable, nor an error that depends on such data. If it is not known
+// whether a write became durable, the error is [ErrOutcomeUnknown]; if the store could
+// not be reached and nothing was written, it is [ErrUnavailable].
+//
+// # Consistency
+//
+// The rows of a Query are each of a time after its call, and the Timestamps of a key
+// rise. A backend can promise more: engine.DB reads all rows of a Query at the time of
+// its call, and its Timestamps rise from one Apply to the next for all keys together.
+// The fields of storetest.Backend are these promises.
 //
 // # Implementing a backend
 //

@@ -36,12 +36,11 @@ var (
 	ErrNotDatabase = errors.New("directory is not a database and not empty")
 	// ErrNewerFormat means that a newer version of Tablerock wrote the files.
 	ErrNewerFormat = feature.ErrNewerFormat
-	// ErrOutcomeUnknown means that a write, or the data on which an error depends,
-	// could not be made durable. The write may or may not exist after the next
-	// open. Read before a retry.
+	// ErrOutcomeUnknown means that it is not known whether a write, or the data on which
+	// an error depends, became durable: it may or may not be stored. Read before a retry.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
-	// ErrUnavailable means that the store could not be reached or refused the call because
-	// it is busy. Nothing was written. Try again.
+	// ErrUnavailable means that the store cannot be reached now, or refused the call
+	// because it is busy. Nothing was written. Try again.
 	ErrUnavailable = errors.New("store is unavailable")
 	// ErrCorrupt means that stored bytes are damaged. errors.As finds the
 	// *CorruptError.

@@ -9,8 +9,9 @@ import (
 
 // Store has the tables of one account. All methods may be called concurrently.
 //
-// A method returns the error of ctx if ctx ends before the operation enters the
-// log. After that it waits for the outcome.
+// A method returns the error of ctx if ctx ends before a write begins to become durable.
+// After that it waits for the outcome. A store that cannot serve a call now returns
+// ErrUnavailable, and the call had no effect.
 //
 // Every method that takes the name of a table returns an *edm.Error for an illegal
 // name. Get and View return ErrEntityNotFound for an illegal key. After Close every
@@ -37,9 +38,12 @@ type Store interface {
 	Query(ctx context.Context, table string, q Query) Cursor
 	// Apply executes 1 to 100 operations on one partition, all or none of them,
 	// and returns a Result for each. If an operation fails, the error is an
-	// *OpError; see CheckBatch for the order of the checks. Timestamps increase
-	// from one Apply to the next that begins after the first returned. The store
-	// does not retain ops or their memory.
+	// *OpError; see CheckBatch for the order of the checks. The store does not retain
+	// ops or their memory.
+	//
+	// The Timestamp of an operation is later than each earlier one of the same key in a
+	// table of this name, also if the entity or the table was deleted in between. So no
+	// two contents of a key have the same ETag. Across keys Timestamps promise no order.
 	Apply(ctx context.Context, table string, ops ...Op) ([]Result, error)
 	// TableMeta returns a copy of the metadata of a table, nil if there is none.
 	TableMeta(ctx context.Context, table string) ([]byte, error)
@@ -94,26 +98,45 @@ type Query struct {
 	// them, as by the bounds of a group of entities, do not count. An entity of which
 	// the Store reads several versions, in several files, can count for each of them.
 	Budget int
+	// BudgetBytes is the size of the rows to return; 0 means no limit. The row that
+	// reaches it is the last one, so the rows exceed it by less than one row. A Store
+	// measures rows in its own encoding: at least the bytes of their Strings and
+	// Binaries, at most twice the edm.EntitySize of their entities.
+	BudgetBytes int
 }
 
-// Cursor iterates over the result of a Query. The result is a snapshot, taken at
-// the call of Query. Use a Cursor from one goroutine, and close it.
+// Cursor iterates over the result of a Query. Each row is the state of its entity at some
+// time after the call of Query; a Store may promise that all are of one time. The result
+// has each matching entity that does not change meanwhile, and no key twice. Use a Cursor
+// from one goroutine, and close it.
 type Cursor interface {
 	// Next advances to the next row. It returns false at the end of the result, at
-	// Limit or Budget, after an error, and when the ctx of the query ends.
+	// Limit, Budget or BudgetBytes, after an error, and when the ctx of the query ends.
 	Next() bool
 	// Row returns the current row. It is valid until the next call of Next or
 	// Close.
 	Row() edm.Row
-	// Resume returns the From of the query that continues this one, or nil if no
-	// entity can follow. Call it after Next has returned false, also after a page
-	// without rows or the end of ctx.
+	// Resume returns the From of the query that continues this one. Call it after Next
+	// has returned false, also after a page without rows. Without an error, nil means
+	// that no entity can follow. If Err is the error of ctx or ErrUnavailable, nil means
+	// that no row was returned and the query must be repeated with its own From, because
+	// the first key of a descending order may be unknown. After another error Resume has
+	// no meaning.
 	Resume() *edm.Key
-	// Err returns the error that ended the iteration, the error of ctx if ctx
-	// ended, and nil at the end of the result, at Limit and at Budget.
+	// Err returns the error that ended the iteration, the error of ctx if ctx ended
+	// before the end of the result, and nil at the end of the result, at Limit, at
+	// Budget and at BudgetBytes.
 	Err() error
 	// Close releases the resources of the cursor. A second Close returns nil.
 	Close() error
+}
+
+// Pinger is an optional interface of a Store that depends on a server. Its cursors may read
+// ahead of Next: give their queries a BudgetBytes, or a Limit.
+type Pinger interface {
+	// Ping returns nil if the Store can serve reads and writes now, and otherwise the
+	// reason, which is ErrUnavailable or ErrClosed, or the error of ctx. It has no effect.
+	Ping(ctx context.Context) error
 }
 
 // Examiner is an optional interface of a Cursor.

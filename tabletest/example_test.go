@@ -130,11 +130,15 @@ func ExampleServer_Reset() {
 func ExampleServer_Import() {
 	t := new(T)
 	defer t.end()
-	file := filepath.Join(os.TempDir(), "tabletest-orders.csv")
+	dir, err := os.MkdirTemp("", "tabletest-*")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "orders.csv")
 	if err := os.WriteFile(file, []byte("PartitionKey,RowKey,Total@Edm.Double\neu,1,42.5\n"), 0o600); err != nil {
 		panic(err)
 	}
-	defer os.Remove(file)
 
 	srv := tabletest.New(t)
 	srv.Import("Orders", file)

@@ -126,7 +126,7 @@ func TestNewFails(t *testing.T) {
 
 // TestStore checks the Store of a server against the contract.
 func TestStore(t *testing.T) {
-	storetest.Run(t, storetest.Backend{Open: func(tb testing.TB) store.Store { return tabletest.New(tb).Store }})
+	storetest.Run(t, storetest.Backend{Snapshot: true, RisingTimestamps: true, Open: func(tb testing.TB) store.Store { return tabletest.New(tb).Store }})
 }
 
 // TestManyAtOnce runs a thousand tests, each with a server of its own.

@@ -209,9 +209,7 @@ func (s *Store) batchResults(body []byte, n int) ([]store.Result, error) {
 			continue
 		}
 		e, index := answer(p.status, nil, p.body)
-		if p.status >= 500 && e.cause == nil {
-			e.cause = store.ErrOutcomeUnknown
-		}
+		e.setOutcome()
 		return nil, opError(index, n, e)
 	}
 	if len(parts) != n {

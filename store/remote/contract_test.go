@@ -16,7 +16,7 @@ import (
 // process. It has none of the time limits of tabletest, which a busy machine exceeds.
 func TestContract(t *testing.T) {
 	const account = "contract"
-	storetest.Run(t, storetest.Backend{Protocol: true, Open: func(tb testing.TB) store.Store {
+	storetest.Run(t, storetest.Backend{Protocol: true, RisingTimestamps: true, Open: func(tb testing.TB) store.Store {
 		db, err := engine.Open(account, engine.Options{FS: vfs.NewMem(), SegmentBytes: 64 << 10})
 		if err != nil {
 			tb.Fatal(err)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -143,13 +145,40 @@ func causeOf(e *Error) error {
 	return nil
 }
 
+// refuses reports whether a busy server has not executed a request.
+func refuses(resp *http.Response) bool {
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests:
+		return true
+	case http.StatusServiceUnavailable:
+		body, err := runtime.Payload(resp)
+		if err != nil {
+			return false
+		}
+		e, _ := answer(resp.StatusCode, resp.Header, body)
+		return e.Code != ""
+	}
+	return false
+}
+
+// setOutcome sets the cause of an answer to a write that the server may have executed. A
+// server that refuses a write because it is busy names a code of the protocol.
+func (e *Error) setOutcome() {
+	if e.Status >= 500 && (e.cause == nil || e.Code == "") {
+		e.cause = store.ErrOutcomeUnknown
+	}
+}
+
 // failure returns the error of x, whose call in the SDK failed with err, and the index that
 // its message names. For a write, the error says whether the server may have executed it.
 func (s *Store) failure(ctx context.Context, x *exchange, err error, write bool) (index int, _ error) {
 	if x.state == answered && x.reply != nil && x.status >= 300 {
 		e, index := answer(x.status, x.header, x.reply)
-		if write && x.status >= 500 && e.cause == nil {
-			e.cause = store.ErrOutcomeUnknown
+		switch {
+		case write:
+			e.setOutcome()
+		case x.status == http.StatusBadGateway, x.status == http.StatusGatewayTimeout, e.Code == "OperationTimedOut":
+			e.cause = store.ErrUnavailable // a read has no effect
 		}
 		return index, e
 	}
@@ -163,6 +192,8 @@ func (s *Store) failure(ctx context.Context, x *exchange, err error, write bool)
 		return 0, fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, err)
 	case ctx.Err() != nil:
 		return 0, ctx.Err()
+	case x.state == cut:
+		return 0, fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
 	return 0, err
 }

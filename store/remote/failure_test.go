@@ -125,12 +125,83 @@ func TestCutAfterWrite(t *testing.T) {
 	if err := s.DeleteTable(ctx, "People"); !errors.Is(err, store.ErrOutcomeUnknown) {
 		t.Errorf("a cut in DeleteTable: %v, want ErrOutcomeUnknown", err)
 	}
-	if _, err := s.Get(ctx, "People", edm.Key{Partition: "p", Row: "1"}); err == nil || errors.Is(err, store.ErrOutcomeUnknown) {
-		t.Errorf("a cut in Get: %v, want an error of a read", err)
+	if _, err := s.Get(ctx, "People", edm.Key{Partition: "p", Row: "1"}); !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrOutcomeUnknown) {
+		t.Errorf("a cut in Get: %v, want ErrUnavailable", err)
 	}
 	mode.Store("")
 	if _, err := direct.Get(ctx, "People", entity("1", 1).Key); !errors.Is(err, store.ErrEntityNotFound) {
 		t.Errorf("after the cuts: %v", err)
+	}
+}
+
+// TestBusyProxy answers 503 by a proxy, after the server has executed the write. Such a
+// write is not repeated, and its outcome is unknown. A proxy that answers instead of the
+// server of a read is unavailable.
+func TestBusyProxy(t *testing.T) {
+	t.Parallel()
+	var status, requests atomic.Int64
+	s, direct := behind(t, func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		requests.Add(1)
+		if status.Load() == 0 {
+			return true
+		}
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(int(status.Load()))
+		_, _ = io.WriteString(w, "<html><body>upstream reset</body></html>")
+		return false
+	})
+	ctx := t.Context()
+	if err := s.CreateTable(ctx, "People"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := direct.Apply(ctx, "People", store.Insert(entity("1", 1))); err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range []int64{502, 503, 504} {
+		status.Store(code)
+		for _, ops := range [][]store.Op{{store.Insert(entity("2", 1))}, {store.Insert(entity("2", 1)), store.Insert(entity("3", 1))}} {
+			requests.Store(0)
+			_, err := s.Apply(ctx, "People", ops...)
+			if !errors.Is(err, store.ErrOutcomeUnknown) || errors.Is(err, store.ErrUnavailable) || requests.Load() != 1 {
+				t.Errorf("%d for %d operations: %v after %d requests, want ErrOutcomeUnknown after one", code, len(ops), err, requests.Load())
+			}
+		}
+		if err := s.DeleteTable(ctx, "People"); !errors.Is(err, store.ErrOutcomeUnknown) {
+			t.Errorf("%d for DeleteTable: %v, want ErrOutcomeUnknown", code, err)
+		}
+		if _, err := s.Get(ctx, "People", entity("1", 1).Key); !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrOutcomeUnknown) {
+			t.Errorf("%d for Get: %v, want ErrUnavailable", code, err)
+		}
+	}
+	cursor := s.Query(ctx, "People", store.Query{})
+	if cursor.Next() || !errors.Is(cursor.Err(), store.ErrUnavailable) || cursor.Resume() == nil {
+		t.Errorf("Query: error %v, resume %v; want ErrUnavailable and a key", cursor.Err(), cursor.Resume())
+	}
+	status.Store(0)
+	again := s.Query(ctx, "People", store.Query{From: cursor.Resume()})
+	if !again.Next() || again.Row().Key() != entity("1", 1).Key {
+		t.Errorf("the resumed query: %v", again.Err())
+	}
+}
+
+// TestThrottledRead checks that a query that a busy server refuses can be resumed.
+func TestThrottledRead(t *testing.T) {
+	t.Parallel()
+	var refuse atomic.Bool
+	s, _ := behind(t, func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+		if refuse.Load() {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+		return !refuse.Load()
+	})
+	if err := s.CreateTable(t.Context(), "People"); err != nil {
+		t.Fatal(err)
+	}
+	refuse.Store(true)
+	cursor := s.Query(t.Context(), "People", store.Query{})
+	if cursor.Next() || !errors.Is(cursor.Err(), store.ErrUnavailable) || cursor.Resume() == nil {
+		t.Errorf("error %v, resume %v; want ErrUnavailable and a key", cursor.Err(), cursor.Resume())
 	}
 }
 

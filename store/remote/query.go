@@ -32,6 +32,7 @@ type cursor struct {
 	current edm.Entity
 	valid   bool // Next returned current
 	count   int
+	bytes   int // of the entities returned
 	resume  *edm.Key
 	ended   bool
 	err     error
@@ -89,8 +90,9 @@ func (s *Store) Query(ctx context.Context, table string, q store.Query) store.Cu
 // query.
 func (c *cursor) fail(err error) {
 	c.ended, c.err = true, err
-	var refused *Error
-	if errors.As(err, &refused) && refused.Status < 500 || errors.Is(err, edm.ErrInvalid) || errors.Is(err, errors.ErrUnsupported) {
+	var answer *Error
+	refused := errors.As(err, &answer) && answer.Status < 500 && !errors.Is(err, store.ErrUnavailable)
+	if refused || errors.Is(err, edm.ErrInvalid) || errors.Is(err, errors.ErrUnsupported) {
 		c.resume = nil
 	}
 }
@@ -124,14 +126,24 @@ func (c *cursor) Next() bool {
 		c.fail(fmt.Errorf("%s: entity of table %s: %w", c.s.endpoint.URL, c.table, err))
 		return false
 	}
-	if c.q.Limit > 0 && c.count == c.q.Limit {
+	if c.q.Limit > 0 && c.count == c.q.Limit || c.q.BudgetBytes > 0 && c.bytes >= c.q.BudgetBytes {
 		key := c.current.Key
 		c.ended, c.resume = true, &key
 		return false
 	}
 	c.count++
+	c.bytes += valueBytes(&c.current)
 	c.valid = true
 	return true
+}
+
+// valueBytes returns the size of e for store.Query.BudgetBytes.
+func valueBytes(e *edm.Entity) int {
+	n := 0
+	for i := range e.Properties {
+		n += len(e.Properties[i].Value.Bytes()) + 8
+	}
+	return n
 }
 
 // object returns the JSON of the next entity, nil at the end of the result.

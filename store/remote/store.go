@@ -37,6 +37,9 @@ type Options struct {
 	// MaxRetryDelay limits the delay. A server that demands a longer one fails the
 	// request. The default is 30 s.
 	MaxRetryDelay time.Duration
+	// Retrying is called before the delay of the n-th of at most limit repetitions with
+	// what failed, without a secret. Calls may be concurrent. The default does nothing.
+	Retrying func(cause string, n, limit int)
 }
 
 // tryTimeout limits one attempt of a request. The service itself ends after 30 s.
@@ -62,6 +65,9 @@ func Open(e Endpoint, o Options) (*Store, error) {
 	u, err := url.Parse(e.URL)
 	if err != nil || u.Host == "" {
 		return nil, errors.New("the URL of the endpoint is not valid")
+	}
+	if o.Retrying == nil {
+		o.Retrying = func(string, int, int) {}
 	}
 	if o.Retries == 0 {
 		o.Retries = 6
@@ -116,13 +122,12 @@ func (s *Store) begin(ctx context.Context) error {
 
 // read runs call, a read of the SDK, with x. It repeats reads that failed.
 func (s *Store) read(ctx context.Context, x *exchange, call func(context.Context) error) error {
-	retry := s.retry()
-	retry.ShouldRetry = func(resp *http.Response, err error) bool {
+	retry := s.retry(func(resp *http.Response, err error) bool {
 		if err != nil {
 			return ctx.Err() == nil && x.state != unsent
 		}
 		return resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500 && resp.StatusCode != http.StatusNotImplemented
-	}
+	})
 	c := policy.WithRetryOptions(context.WithValue(ctx, exchangeKey{}, x), retry)
 	if err := call(c); err != nil && !x.done() {
 		_, err = s.failure(ctx, x, err, false)
@@ -131,13 +136,11 @@ func (s *Store) read(ctx context.Context, x *exchange, call func(context.Context
 	return nil
 }
 
-// write runs call, a write of the SDK, with x. It repeats only what a busy server refused.
-// The index of a batch's message is that of the operation that failed.
+// write runs call, a write of the SDK, with x. It repeats only what a busy server refused: a
+// proxy can answer 503 for a server that has executed the write. The index of a batch's
+// message is that of the operation that failed.
 func (s *Store) write(ctx context.Context, x *exchange, call func(context.Context) error) (index int, err error) {
-	retry := s.retry()
-	retry.ShouldRetry = func(resp *http.Response, err error) bool {
-		return err == nil && ctx.Err() == nil && (resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable)
-	}
+	retry := s.retry(func(resp *http.Response, err error) bool { return err == nil && ctx.Err() == nil && refuses(resp) })
 	c, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })()
@@ -151,8 +154,23 @@ func (s *Store) write(ctx context.Context, x *exchange, call func(context.Contex
 // done reports whether the server executed the request and its body is there.
 func (x *exchange) done() bool { return x.state == answered && x.status < 300 && x.reply != nil }
 
-func (s *Store) retry() policy.RetryOptions {
+// retry returns the options of requests that are repeated if should says so.
+func (s *Store) retry(should func(resp *http.Response, err error) bool) policy.RetryOptions {
+	n := 0
 	return policy.RetryOptions{
+		ShouldRetry: func(resp *http.Response, err error) bool {
+			if !should(resp, err) {
+				return false
+			}
+			if n++; n <= s.options.Retries {
+				cause := "the connection failed" // the error may name the URL with a signature
+				if err == nil {
+					cause = (&Error{Status: resp.StatusCode, Code: printable(resp.Header.Get("x-ms-error-code"), 64)}).Error()
+				}
+				s.options.Retrying(cause, n, s.options.Retries)
+			}
+			return true
+		},
 		MaxRetries: int32(s.options.Retries), TryTimeout: tryTimeout, RetryDelay: s.options.RetryDelay, MaxRetryDelay: s.options.MaxRetryDelay,
 	}
 }

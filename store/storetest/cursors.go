@@ -14,7 +14,7 @@ import (
 // testQuerySnapshot changes everything while cursors are open that have read
 // nothing, one row, or half of the rows.
 func testQuerySnapshot(t *tester) {
-	t.needBeyondProtocol()
+	t.needSnapshot()
 	s := t.openPeople()
 	list := t.fill(s, family())
 	back := slices.Clone(list)
@@ -59,7 +59,6 @@ func testQuerySnapshot(t *tester) {
 }
 
 func testQueryDeletedTable(t *tester) {
-	t.needBeyondProtocol()
 	s := t.openPeople()
 	list := t.fill(s, family())
 	cursor := s.Query(t.ctx, people, store.Query{})
@@ -71,10 +70,51 @@ func testQueryDeletedTable(t *tester) {
 	t.noErr("DeleteTable", s.DeleteTable(t.ctx, people))
 	t.noErr("CreateTable", s.CreateTable(t.ctx, people))
 	fresh := t.insert(s, number("a", "05", -1))
-	for _, rows := range [][]edm.Entity{append([]edm.Entity{first}, t.drain(cursor).Rows...), t.drain(late).Rows} {
-		t.wantEntities("rows of a table that was deleted during the query", rows, list)
+	for i, c := range []store.Cursor{cursor, late} {
+		p := t.drain(c)
+		if i == 0 {
+			p.Rows = append([]edm.Entity{first}, p.Rows...)
+		}
+		if t.backend.Snapshot {
+			t.noErr("a query of a table that was deleted", p.Err)
+			t.wantEntities("rows of a table that was deleted during the query", p.Rows, list)
+			continue
+		}
+		if p.Err != nil {
+			t.wantErr("a query of a table that was deleted", p.Err, store.ErrTableNotFound)
+		}
+		t.wantVersions("a query of a table that was deleted", p.Rows, false, list, []edm.Entity{fresh})
 	}
 	t.wantRows("the table of the same name", s, store.Query{}, []edm.Entity{fresh})
+}
+
+// endsEarly ends the ctx of q after some rows, of want, and repeats q from its resume key.
+func (t *tester) endsEarly(s store.Store, q store.Query, rows int, want []edm.Entity) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.ctx)
+	if rows == 0 {
+		cancel()
+	}
+	cursor := s.Query(ctx, people, q)
+	var got []edm.Entity
+	for len(got) < rows && cursor.Next() {
+		got = append(got, edm.EntityOf(cursor.Row()))
+	}
+	cancel()
+	p := t.drain(cursor)
+	what := fmt.Sprintf("%s: ctx ended after %d rows", show(q), rows)
+	switch {
+	case len(p.Rows) == 0 && p.Err == nil && p.Resume == nil && rows == len(want):
+		return // the cursor knows that this is the end
+	case len(p.Rows) != 0 || p.Err != context.Canceled:
+		t.Errorf("%s: got %d more rows and %v", what, len(p.Rows), p.Err)
+	case p.Resume != nil:
+		q.From = p.Resume
+	case rows > 0:
+		t.Errorf("%s: no key to resume from", what)
+		return
+	}
+	t.wantEntities(what+": with the resumed rest", append(got, t.page(s, q).Rows...), want)
 }
 
 func testQueryContext(t *tester) {
@@ -83,29 +123,13 @@ func testQueryContext(t *tester) {
 	odd := t.parse("not (Even eq true)")
 	for _, reverse := range t.directions() {
 		for _, expr := range []*filter.Expr{nil, odd} {
-			want := t.page(s, store.Query{Reverse: reverse, Filter: expr}).Rows
-			for read := 0; read < len(want); read += 4 {
-				ctx, cancel := context.WithCancel(t.ctx)
-				if read == 0 {
-					cancel()
+			for _, from := range []*edm.Key{nil, {Partition: "b", Row: "04"}} {
+				q := store.Query{Reverse: reverse, Filter: expr, From: from}
+				want := t.page(s, q).Rows
+				for rows := 0; rows <= len(want); rows += 1 + rows%3 {
+					t.endsEarly(s, q, rows, want)
 				}
-				cursor := s.Query(ctx, people, store.Query{Reverse: reverse, Filter: expr})
-				var got []edm.Entity
-				for len(got) < read && cursor.Next() {
-					got = append(got, edm.EntityOf(cursor.Row()))
-				}
-				cancel()
-				p := t.drain(cursor)
-				what := fmt.Sprintf("ctx ended after %d rows, reverse %v, filter %v", read, reverse, expr)
-				if len(p.Rows) != 0 || p.Err != context.Canceled {
-					t.Errorf("%s: got %d more rows and %v", what, len(p.Rows), p.Err)
-				}
-				if p.Resume == nil {
-					t.Errorf("%s: no key to resume from", what)
-					continue
-				}
-				rest := t.page(s, store.Query{Reverse: reverse, Filter: expr, From: p.Resume})
-				t.wantEntities(what+": with the resumed rest", append(got, rest.Rows...), want)
+				t.endsEarly(s, q, len(want), want)
 			}
 		}
 	}

@@ -246,6 +246,7 @@ func testOwnership(t *tester) {
 func testTimestamps(t *tester) {
 	s := t.openPeople()
 	last := edm.Ticks(0)
+	lastOf := map[edm.Key]edm.Ticks{}
 	check := func(what string, ops ...store.Op) {
 		t.Helper()
 		for i, r := range t.apply(s, ops...) {
@@ -258,10 +259,14 @@ func testTimestamps(t *tester) {
 			if !r.Timestamp.Valid() || r.ETag != r.Timestamp.ETag() {
 				t.Errorf("%s: Timestamp %d with ETag %q", what, r.Timestamp, r.ETag)
 			}
-			if r.Timestamp < last || i == 0 && r.Timestamp == last {
+			k := ops[i].Entity.Key
+			if r.Timestamp <= lastOf[k] {
+				t.Errorf("%s: Timestamp %d of %q after %d", what, r.Timestamp, k, lastOf[k])
+			}
+			if t.backend.RisingTimestamps && (r.Timestamp < last || i == 0 && r.Timestamp == last) {
 				t.Errorf("%s: Timestamp %d of op %d after %d", what, r.Timestamp, i, last)
 			}
-			last = r.Timestamp
+			last, lastOf[k] = r.Timestamp, r.Timestamp
 			e, err := s.Get(t.ctx, people, ops[i].Entity.Key)
 			if err != nil || e.Timestamp != r.Timestamp {
 				t.Errorf("%s: Get shows Timestamp %d, %v, the result is %d", what, e.Timestamp, err, r.Timestamp)

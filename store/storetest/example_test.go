@@ -27,6 +27,7 @@ func open(tb testing.TB, dir string) store.Store {
 func ExampleRun() {
 	_ = func(t *testing.T) { // such as TestContract
 		storetest.Run(t, storetest.Backend{
+			Snapshot: true, RisingTimestamps: true, // promises beyond the contract
 			Open: func(tb testing.TB) store.Store { return open(tb, tb.TempDir()) },
 			Reopen: func(tb testing.TB, s store.Store) store.Store {
 				if err := s.Close(); err != nil {

@@ -147,7 +147,7 @@ func show(v any) string {
 		if v.Reverse {
 			kind = "reverse"
 		}
-		text = fmt.Sprintf("from %s %s limit %d budget %d select %q filter %v", from, kind, v.Limit, v.Budget, v.Select, v.Filter)
+		text = fmt.Sprintf("from %s %s limit %d budget %d bytes %d select %q filter %v", from, kind, v.Limit, v.Budget, v.BudgetBytes, v.Select, v.Filter)
 	default:
 		text = fmt.Sprintf("%#v", v)
 	}

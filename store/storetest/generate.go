@@ -167,6 +167,9 @@ func (m *model) queryOf() store.Query {
 		q.Budget = 1 + m.rand.IntN(8)
 	}
 	if m.chance(200) {
+		q.BudgetBytes = 1 + m.rand.IntN(200)
+	}
+	if m.chance(200) {
 		q.Select = []string{}
 		for range m.rand.IntN(4) {
 			q.Select = append(q.Select, pick(m, modelNames))

@@ -20,6 +20,16 @@ type hooks struct {
 	list        func(ctx context.Context, from string, limit int) ([]store.TableInfo, error)
 	setMeta     func(ctx context.Context, table string, meta []byte) error
 	close       func() error
+	ping        func(ctx context.Context) error
+}
+
+// Ping implements store.Pinger.
+func (h *hooks) Ping(ctx context.Context) error {
+	if h.ping != nil {
+		return h.ping(ctx)
+	}
+	_, err := h.mapStore.AccountMeta(ctx)
+	return err
 }
 
 func (h *hooks) Apply(ctx context.Context, table string, ops ...store.Op) ([]store.Result, error) {
@@ -85,6 +95,7 @@ type wrapped struct {
 	row    func() edm.Row
 	resume func() *edm.Key
 	err    func() error
+	close  func() error
 }
 
 func (w *wrapped) Next() bool {
@@ -113,6 +124,13 @@ func (w *wrapped) Err() error {
 		return w.err()
 	}
 	return w.Cursor.Err()
+}
+
+func (w *wrapped) Close() error {
+	if w.close != nil {
+		return w.close()
+	}
+	return w.Cursor.Close()
 }
 
 // eachOp sets a hook that changes copies of all ops.
@@ -170,6 +188,46 @@ func opErrors(h *hooks, change func(ops []store.Op, e *store.OpError)) {
 		}
 		return r, err
 	})
+}
+
+// afterWrite sets a hook that changes each open cursor once, after the first write.
+func afterWrite(h *hooks, change func(c *mapCursor)) {
+	h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
+		c := h.mapStore.Query(ctx, table, q).(*mapCursor)
+		at, done := h.last, false
+		return &wrapped{Cursor: c, next: func() bool {
+			if !done && h.last != at {
+				done = true
+				change(c)
+			}
+			return c.Next()
+		}}
+	}
+}
+
+// resumeAtEnd sets a hook that changes the resume keys of queries whose ctx ended. change
+// gets the key of the last row, if there is one.
+func resumeAtEnd(h *hooks, change func(q store.Query, last *edm.Key) *edm.Key) {
+	h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
+		c := h.mapStore.Query(ctx, table, q)
+		w := &wrapped{Cursor: c}
+		var last *edm.Key
+		w.next = func() bool {
+			if !c.Next() {
+				return false
+			}
+			k := c.Row().Key()
+			last = &k
+			return true
+		}
+		w.resume = func() *edm.Key {
+			if c.Err() != nil {
+				return change(q, last)
+			}
+			return c.Resume()
+		}
+		return w
+	}
 }
 
 // resumeAt sets a hook that changes the resume keys of pages. change gets the key of

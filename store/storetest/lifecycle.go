@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -13,12 +14,15 @@ import (
 var lifecycleTests = []subtest{
 	{"Close", testClose},
 	{"CloseWhileBusy", testCloseWhileBusy},
+	{"Ping", testPing},
 	{"Reopen", testReopen},
 	{"PowerCut", testPowerCut},
+	{"Kill", testKill},
+	{"KillWhileBusy", testKillWhileBusy},
 }
 
 // patience limits the time of a call that waits for nothing.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // within fails unless f returns within patience.
 func (t *tester) within(what string, f func()) {
@@ -66,6 +70,21 @@ func testClose(t *tester) {
 	for method, err := range calls {
 		t.wantErr(method+" after Close", err, store.ErrClosed)
 	}
+}
+
+func testPing(t *tester) {
+	s := t.open()
+	p, ok := s.(store.Pinger)
+	if !ok {
+		t.Skip("this backend has no Ping")
+	}
+	t.noErr("Ping", p.Ping(t.ctx))
+	ctx, cancel := context.WithCancel(t.ctx)
+	cancel()
+	t.wantErr("Ping with a ctx that has ended", p.Ping(ctx), context.Canceled)
+	t.noErr("Ping after that", p.Ping(t.ctx))
+	t.noErr("Close", s.Close())
+	t.wantErr("Ping after Close", p.Ping(t.ctx), store.ErrClosed)
 }
 
 // testCloseWhileBusy closes a store during writes and reads. Each call succeeds or
@@ -215,9 +234,14 @@ func (t *tester) survives(s store.Store, what string, again func(store.Store) st
 		t.wantEntity(what, s, last)
 		t.apply(s, store.Delete(last.Key, last.Timestamp.ETag()))
 		t.wantContent(what, s, want)
-		// New Timestamps are later than all Timestamps before.
-		if e := t.insert(s, number("round", fmt.Sprint(round), round)); e.Timestamp <= last.Timestamp {
-			t.Errorf("%s: Timestamp %d after %d", what, e.Timestamp, last.Timestamp)
+		next := t.insert(s, last)
+		if next.Timestamp <= last.Timestamp {
+			t.Errorf("%s: Timestamp %d after %d of the same key", what, next.Timestamp, last.Timestamp)
+		}
+		t.apply(s, store.Delete(next.Key, next.Timestamp.ETag()))
+		e := t.insert(s, number("round", fmt.Sprint(round), round))
+		if t.backend.RisingTimestamps && e.Timestamp <= next.Timestamp {
+			t.Errorf("%s: Timestamp %d after %d", what, e.Timestamp, next.Timestamp)
 		}
 	}
 }

@@ -16,6 +16,7 @@ type mapCursor struct {
 	todo     []*edm.Entity // the remaining rows, next first
 	examined int
 	returned int
+	bytes    int // of the rows returned
 	ended    bool
 	row      edm.Entity // the current row, which Next overwrites
 	resume   *edm.Key
@@ -86,7 +87,7 @@ func (c *mapCursor) Next() bool {
 	for !c.ended && c.err == nil && len(c.todo) > 0 {
 		e := c.todo[0]
 		c.err = c.ctx.Err()
-		if c.err != nil || reached(c.returned, c.query.Limit) || reached(c.examined, c.query.Budget) {
+		if c.err != nil || reached(c.returned, c.query.Limit) || reached(c.examined, c.query.Budget) || reached(c.bytes, c.query.BudgetBytes) {
 			c.ended, c.resume = true, &edm.Key{Partition: e.Key.Partition, Row: e.Key.Row}
 			return false
 		}
@@ -102,10 +103,20 @@ func (c *mapCursor) Next() bool {
 				c.row.Properties = append(c.row.Properties, p)
 			}
 		}
+		c.bytes += leastBytes(c.row)
 		return true
 	}
 	c.ended = true
 	return false
+}
+
+// leastBytes is the least size that a row can have for Query.BudgetBytes.
+func leastBytes(row edm.Entity) int {
+	n := 0
+	for _, p := range row.Properties {
+		n += len(p.Value.Bytes())
+	}
+	return n
 }
 
 // reached reports whether n has reached limit, where 0 means no limit.

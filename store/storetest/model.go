@@ -16,12 +16,13 @@ import (
 // [NewMap], and fails tb at the first difference. The sequence depends only on seed,
 // and on whether b has Reopen and PowerCut. A failure shows the seed and the last
 // steps. Timestamps may differ from the oracle's, but must be equal where those are
-// equal, and increase where those increase from call to call.
+// equal, and increase for each key, or with RisingTimestamps from call to call.
 func RunModel(tb testing.TB, b Backend, seed uint64, steps int) {
 	tb.Helper()
 	m := &model{
 		tester: newTester(tb, b), seed: seed, rand: rand.New(rand.NewPCG(seed, 0x7461626c65)), oracle: newMap(fixedClock),
 		ticks: map[edm.Ticks]edm.Ticks{}, created: map[edm.Ticks]edm.Ticks{}, versions: map[edm.Key][]edm.Ticks{},
+		lastOf: map[tableKey]edm.Ticks{},
 	}
 	tb.Logf("model: seed %d, %d steps", seed, steps)
 	defer func() {
@@ -51,10 +52,17 @@ type model struct {
 	oracle *mapStore
 
 	last     edm.Ticks               // the latest Timestamp of a finished call of s
+	lastOf   map[tableKey]edm.Ticks  // likewise of each key
 	ticks    map[edm.Ticks]edm.Ticks // from the oracle's to those of s
 	created  map[edm.Ticks]edm.Ticks // likewise for the creation of tables
 	versions map[edm.Key][]edm.Ticks // the oracle's for all versions of a key
 	cursors  []*pairOfCursors
+}
+
+// tableKey is a key in the table of a folded name.
+type tableKey struct {
+	table string
+	key   edm.Key
 }
 
 // pairOfCursors are cursors of one query on both stores, begun at the same step.
@@ -134,7 +142,7 @@ func kindOf(err error) string {
 	for _, sentinel := range []error{
 		store.ErrTableExists, store.ErrTableNotFound, store.ErrEntityExists, store.ErrEntityNotFound, store.ErrPrecondition, store.ErrInvalid,
 		store.ErrTooLarge, store.ErrLocked, store.ErrReadOnly, store.ErrNoSpace, store.ErrNewerFormat,
-		store.ErrOutcomeUnknown, store.ErrCorrupt, store.ErrClosed,
+		store.ErrOutcomeUnknown, store.ErrUnavailable, store.ErrCorrupt, store.ErrClosed,
 	} {
 		if errors.Is(err, sentinel) {
 			kind = append(kind, sentinel.Error())
@@ -166,7 +174,7 @@ func (m *model) apply() {
 	if len(got) != len(want) {
 		m.fatalf("%d results, want %d", len(got), len(want))
 	}
-	last := m.last
+	latest := m.last
 	for i, w := range want {
 		g := got[i]
 		if ops[i].Kind == store.OpDelete {
@@ -175,15 +183,19 @@ func (m *model) apply() {
 			}
 			continue
 		}
-		if g.Timestamp <= m.last || g.Timestamp < last || g.ETag != g.Timestamp.ETag() {
-			m.fatalf("op %d has the result %v, after %d in this batch and %d before", i, g, last, m.last)
-		}
-		last = g.Timestamp
-		m.ticks[w.Timestamp] = g.Timestamp
 		k := ops[i].Entity.Key
+		of := tableKey{edm.FoldTableName(table), k}
+		if g.Timestamp <= m.lastOf[of] || g.ETag != g.Timestamp.ETag() {
+			m.fatalf("op %d has the result %v, after %d of this key", i, g, m.lastOf[of])
+		}
+		if m.backend.RisingTimestamps && (g.Timestamp <= m.last || g.Timestamp < latest) {
+			m.fatalf("op %d has the result %v, after %d in this batch and %d before", i, g, latest, m.last)
+		}
+		latest, m.lastOf[of] = g.Timestamp, g.Timestamp
+		m.ticks[w.Timestamp] = g.Timestamp
 		m.versions[k] = append(m.versions[k], w.Timestamp)
 	}
-	m.last = last
+	m.last = latest
 }
 
 // same fails unless got equals want of the oracle.
@@ -218,7 +230,7 @@ func (m *model) query() {
 	table, q := m.tableName(), m.queryOf()
 	what := m.note("query %s: %s", table, show(q))
 	whole := q
-	whole.Limit, whole.Budget = 0, 0
+	whole.Limit, whole.Budget, whole.BudgetBytes = 0, 0, 0
 	want := m.drain(m.oracle.Query(m.ctx, table, whole))
 	if want.Err != nil {
 		m.sameErr(m.drain(m.s.Query(m.ctx, table, q)).Err, want.Err)
@@ -229,12 +241,12 @@ func (m *model) query() {
 
 // cursor begins a query, or continues one.
 func (m *model) cursor() {
-	if m.backend.Protocol {
+	if !m.backend.Snapshot {
 		return // the cursors of the oracle are snapshots
 	}
 	if len(m.cursors) < 3 && m.chance(600) {
 		table, q := m.tableName(), m.queryOf()
-		q.Budget = 0
+		q.Budget, q.BudgetBytes = 0, 0
 		what := m.note("begin query %s: %s", table, show(q))
 		m.cursors = append(m.cursors, &pairOfCursors{what: what, got: m.s.Query(m.ctx, table, q), want: m.oracle.Query(m.ctx, table, q), begun: m.step})
 		return

@@ -72,6 +72,31 @@ var queryMutants = []mutant{
 			}
 		})
 	}},
+	{"a page ends after the row beyond BudgetBytes", "PagesOfBytes", true, func(h *hooks) {
+		eachQuery(h, func(q *store.Query) {
+			if q.BudgetBytes > 1 {
+				q.BudgetBytes *= 4
+			}
+		})
+	}},
+	{"BudgetBytes ends a page after each row", "PagesOfBytes", true, func(h *hooks) {
+		eachQuery(h, func(q *store.Query) {
+			if q.BudgetBytes > 0 {
+				q.BudgetBytes, q.Limit = 0, 1
+			}
+		})
+	}},
+	{"BudgetBytes has no resume key", "PagesOfBytes", true, func(h *hooks) {
+		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
+			c := h.mapStore.Query(ctx, table, q)
+			return &wrapped{Cursor: c, resume: func() *edm.Key {
+				if q.BudgetBytes > 0 && q.Limit == 0 && q.Budget == 0 {
+					return nil
+				}
+				return c.Resume()
+			}}
+		}
+	}},
 	{"pages resume at the last row", "Pages", true, func(h *hooks) {
 		resumeAt(h, func(last, next *edm.Key) *edm.Key {
 			if next != nil && last != nil {
@@ -113,26 +138,40 @@ var queryMutants = []mutant{
 			return c
 		}
 	}},
-	{"a query takes its snapshot at the first Next", "QuerySnapshot", true, func(h *hooks) {
+	{"an open cursor mixes two versions of a row", "QueryWhileWriting", false, func(h *hooks) {
 		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
-			w := &wrapped{Cursor: h.mapStore.Query(ctx, table, q)}
-			w.next = func() bool {
-				w.Cursor, w.next = h.mapStore.Query(ctx, table, q), nil
-				return w.Cursor.Next()
-			}
-			return w
+			c := h.mapStore.Query(ctx, table, q)
+			return &wrapped{Cursor: c, row: func() edm.Row {
+				e := edm.EntityOf(c.Row())
+				if now, err := h.mapStore.Get(ctx, table, e.Key); err == nil {
+					e.Timestamp = now.Timestamp
+				}
+				return e.View()
+			}}
 		}
 	}},
-	{"a deleted table's queries end", "QueryDeletedTable", false, func(h *hooks) {
-		deleted := 0
-		h.deleteTable = func(ctx context.Context, table string) error {
-			deleted++
-			return h.mapStore.DeleteTable(ctx, table)
-		}
+	{"an open cursor skips the row after a write", "QueryWhileWriting", false, func(h *hooks) {
+		afterWrite(h, func(c *mapCursor) {
+			if len(c.todo) > 4 {
+				c.todo = c.todo[4:]
+			}
+		})
+	}},
+	{"an open cursor returns a key again after a write", "QueryWhileWriting", false, func(h *hooks) {
+		afterWrite(h, func(c *mapCursor) {
+			if c.returned > 0 {
+				again := c.row
+				c.todo = slices.Insert(c.todo, 0, &again)
+			}
+		})
+	}},
+	{"an open cursor keeps the state for later queries", "QueryWhileWriting", false, func(h *hooks) {
+		var kept *mapStore
 		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
-			at := deleted
-			c := h.mapStore.Query(ctx, table, q)
-			return &wrapped{Cursor: c, next: func() bool { return deleted == at && c.Next() }}
+			if kept == nil {
+				kept = clone(h.mapStore)
+			}
+			return kept.Query(ctx, table, q)
 		}
 	}},
 	{"Select adds nothing but sorts", "QuerySelect", true, func(h *hooks) {
@@ -164,6 +203,33 @@ var queryMutants = []mutant{
 					return nil
 				}
 				return c.Resume()
+			}}
+		}
+	}},
+	{"the end of ctx after some rows begins anew", "QueryContext", false, func(h *hooks) {
+		resumeAtEnd(h, func(q store.Query, _ *edm.Key) *edm.Key {
+			if q.From == nil {
+				return nil
+			}
+			return &edm.Key{Partition: q.From.Partition, Row: q.From.Row}
+		})
+	}},
+	{"the end of ctx before the first row loses it", "QueryContext", false, func(h *hooks) {
+		resumeAtEnd(h, func(_ store.Query, last *edm.Key) *edm.Key {
+			if last == nil {
+				return &edm.Key{Partition: "a", Row: "01"}
+			}
+			return last
+		})
+	}},
+	{"the end of ctx at the end of the result begins anew", "QueryContext", false, func(h *hooks) {
+		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
+			c := h.mapStore.Query(ctx, table, q)
+			return &wrapped{Cursor: c, err: func() error {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				return c.Err()
 			}}
 		}
 	}},

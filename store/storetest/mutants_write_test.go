@@ -14,7 +14,8 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// mutant breaks one rule. The subtest must find it, and with model RunModel too.
+// mutant breaks one rule. Each of the subtests, whose names have spaces between them, must
+// find it, and with model RunModel too.
 type mutant struct {
 	name    string
 	subtest string
@@ -309,6 +310,16 @@ var writeMutants = []mutant{
 				return store.ErrClosed
 			}
 			return h.mapStore.Close()
+		}
+	}},
+	{"Ping always succeeds", "Ping", false, func(h *hooks) { h.ping = func(context.Context) error { return nil } }},
+	{"Ping fails after its ctx ended once", "Ping", false, func(h *hooks) {
+		var ended error
+		h.ping = func(ctx context.Context) error {
+			if ended == nil {
+				ended = ctx.Err()
+			}
+			return ended
 		}
 	}},
 	{"Close does nothing", "Close", false, func(h *hooks) { h.close = func() error { return nil } }},

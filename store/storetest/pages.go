@@ -3,6 +3,8 @@ package storetest
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
@@ -53,6 +55,46 @@ func testPagesOfBudget(t *tester) {
 	}
 }
 
+// testPagesOfBytes reads pages of entities whose sizes differ, up to the largest that there
+// are.
+func testPagesOfBytes(t *tester) {
+	s := t.openPeople()
+	var list []edm.Entity
+	for i, size := range []int{0, 10, 1000, 40_000, 3, 0, 300_000, 900_000, 100, 1000, 60_000, 1, 0} {
+		e := number(fmt.Sprint(i/8), fmt.Sprintf("%02d", i), i)
+		if size > 100 {
+			e.Properties = append(e.Properties, filling(size)...)
+		} else {
+			e.Properties = append(e.Properties, prop("S", edm.String(strings.Repeat("\u8868", size))), prop("B", edm.Binary(make([]byte, size))))
+		}
+		list = append(list, t.insert(s, e))
+	}
+	budgets := []int{1, 25, 3000, 41_000, 350_000, 1 << 20, 2 << 20}
+	if testing.Short() { // all take half a minute with the race detector
+		budgets = []int{25, 350_000}
+	}
+	for _, text := range []string{"", "N ge 3", "RowKey ne '06'"} {
+		for _, reverse := range t.directions() {
+			for _, names := range [][]string{nil, {"N"}, {"S", "B"}} {
+				if names != nil && t.backend.Protocol {
+					continue // it returns names without values
+				}
+				q := store.Query{Filter: t.parse(text), Reverse: reverse, Select: names}
+				want := t.page(s, q).Rows
+				for _, q.BudgetBytes = range budgets {
+					for _, q.Limit = range []int{0, 2} {
+						t.wantEntities("pages of "+show(q), t.chain(s, people, q, len(list)+1), want)
+					}
+				}
+			}
+		}
+	}
+	q := store.Query{BudgetBytes: 310_000}
+	if n := len(t.page(s, q).Rows); n < 4 || n >= 8 {
+		t.Errorf("%s: %d rows, want one that reaches the limit and no more", show(q), n)
+	}
+}
+
 // testPageEnds checks the resume key at the end of a result and before it.
 func testPageEnds(t *tester) {
 	s := t.openPeople()
@@ -75,6 +117,8 @@ func testPageEnds(t *tester) {
 		{store.Query{Limit: 30, Reverse: true}, 30, false},
 		{store.Query{Budget: 30, Reverse: true}, 30, false},
 		{store.Query{Limit: 29, Reverse: true}, 29, true},
+		{store.Query{BudgetBytes: 1 << 20}, 30, false},
+		{store.Query{BudgetBytes: 1 << 20, Limit: 29}, 29, true},
 		{store.Query{From: last, Limit: 1}, 1, false},
 		{store.Query{From: &list[0].Key, Reverse: true, Limit: 1}, 1, false},
 		{store.Query{Filter: t.parse("PartitionKey eq 'b'"), Limit: 10}, 10, false},

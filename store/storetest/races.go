@@ -15,6 +15,7 @@ var raceTests = []subtest{
 	{"RaceInsert", testRaceInsert},
 	{"RaceETag", testRaceETag},
 	{"RaceCounter", testRaceCounter},
+	{"RaceTimestamps", testRaceTimestamps},
 	{"RaceTables", testRaceTables},
 	{"RaceWholeBatches", testRaceWholeBatches},
 	{"RaceSnapshot", testRaceSnapshot},
@@ -102,16 +103,20 @@ func testRaceCounter(t *tester) {
 	t.race(racers, func(int) {
 		for done := 0; done < each; {
 			rows := t.drain(s.Query(t.ctx, people, store.Query{})).Rows
-			if len(rows) != 2 || numberOf(rows[0]) != numberOf(rows[1]) {
+			if len(rows) != 2 || t.backend.Snapshot && numberOf(rows[0]) != numberOf(rows[1]) {
 				t.Errorf("a query returns a part of a batch: %s", show(rows))
 				return
 			}
 			n := int(numberOf(rows[0])) + 1
 			_, err := s.Apply(t.ctx, people, store.Replace(number("p", "1", n), rows[0].Timestamp.ETag()),
 				store.Merge(number("p", "2", n), rows[1].Timestamp.ETag()))
-			if err == nil {
+			switch {
+			case err == nil && numberOf(rows[0]) != numberOf(rows[1]):
+				t.Errorf("a batch succeeds on the ETags of different batches: %s", show(rows))
+				return
+			case err == nil:
 				done++
-			} else if !errors.Is(err, store.ErrPrecondition) {
+			case !errors.Is(err, store.ErrPrecondition):
 				t.Errorf("Apply: %v", err)
 				return
 			}
@@ -120,6 +125,40 @@ func testRaceCounter(t *tester) {
 	for _, e := range t.page(s, store.Query{}).Rows {
 		if n := numberOf(e); n != racers*each {
 			t.Errorf("%q counts %d, want %d", e.Key, n, racers*each)
+		}
+	}
+}
+
+// testRaceTimestamps inserts, overwrites and deletes one entity concurrently. No two
+// contents of a key have the same Timestamp.
+func testRaceTimestamps(t *tester) {
+	s := t.openPeople()
+	const rounds = 30
+	var all [racers][]edm.Ticks
+	t.race(racers, func(i int) {
+		e := number("p", "r", i)
+		for n := range rounds {
+			op := []store.Op{store.Insert(e), store.Delete(e.Key, store.Any), store.InsertOrReplace(e), store.InsertOrMerge(e)}[(i+n)%4]
+			r, err := s.Apply(t.ctx, people, op)
+			switch {
+			case err == nil && op.Kind != store.OpDelete:
+				all[i] = append(all[i], r[0].Timestamp)
+			case err != nil && !errors.Is(err, store.ErrEntityExists) && !errors.Is(err, store.ErrEntityNotFound):
+				t.Errorf("Apply: %v", err)
+				return
+			}
+		}
+	})
+	by := map[edm.Ticks]int{}
+	for i, list := range all {
+		for n, ts := range list {
+			if n > 0 && ts <= list[n-1] {
+				t.Errorf("writer %d: Timestamp %d after %d", i, ts, list[n-1])
+			}
+			if other, ok := by[ts]; ok {
+				t.Errorf("writers %d and %d both wrote the Timestamp %d", other, i, ts)
+			}
+			by[ts] = i
 		}
 	}
 }
@@ -163,7 +202,8 @@ func testRaceTables(t *tester) {
 }
 
 // testRaceWholeBatches has each writer set all entities of its partition to one
-// number repeatedly, while readers check that a partition has one number.
+// number repeatedly, while readers check that no number is older than those that were
+// written or read before, and in a snapshot that a partition has one number.
 func testRaceWholeBatches(t *tester) {
 	s := t.openPeople()
 	const rows, rounds, reads = 20, 5, 100
@@ -173,7 +213,7 @@ func testRaceWholeBatches(t *tester) {
 		}
 		return ops
 	}
-	var last [racers]int32
+	var last [racers]atomic.Int32
 	var reading atomic.Int32
 	reading.Store(racers)
 	for w := range racers {
@@ -186,29 +226,31 @@ func testRaceWholeBatches(t *tester) {
 					t.Errorf("Apply: %v", err)
 					return
 				}
-				last[i] = n
+				last[i].Store(n)
 			}
 			return
 		}
 		defer reading.Add(-1)
 		from, seen := key(fmt.Sprint(i%racers), ""), int32(0)
 		for range reads {
+			seen = max(seen, last[i%racers].Load())
 			list := t.drain(s.Query(t.ctx, people, store.Query{From: &from, Limit: rows})).Rows
+			newest := seen
 			for _, e := range list {
-				if n := numberOf(e); len(list) != rows || n != numberOf(list[0]) || n < seen {
-					t.Errorf("a reader that had read round %d reads %s", seen, show(list))
+				n := numberOf(e)
+				if len(list) != rows || t.backend.Snapshot && n != numberOf(list[0]) || n < seen {
+					t.Errorf("a reader that had read round %d, or read after it was written, reads %s", seen, show(list))
 					return
 				}
+				newest = max(newest, n)
 			}
-			if len(list) > 0 {
-				seen = numberOf(list[0])
-			}
+			seen = newest
 		}
 	})
 	for w := range racers {
 		from := key(fmt.Sprint(w), "")
-		if list := t.page(s, store.Query{From: &from, Limit: 1}).Rows; len(list) != 1 || numberOf(list[0]) != last[w] {
-			t.Errorf("partition %d ends with %s, want %d", w, show(list), last[w])
+		if list := t.page(s, store.Query{From: &from, Limit: 1}).Rows; len(list) != 1 || numberOf(list[0]) != last[w].Load() {
+			t.Errorf("partition %d ends with %s, want %d", w, show(list), last[w].Load())
 		}
 	}
 }
@@ -216,7 +258,7 @@ func testRaceWholeBatches(t *tester) {
 // testRaceSnapshot has one writer set partitions to a number, one after the other in
 // the order of their keys, while readers check that each query is a snapshot.
 func testRaceSnapshot(t *tester) {
-	t.needBeyondProtocol()
+	t.needSnapshot()
 	s := t.openPeople()
 	const rounds = 40
 	partitions := []string{"a", "b", "c", "d"}

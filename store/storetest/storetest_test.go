@@ -7,5 +7,5 @@ import (
 )
 
 func TestMap(t *testing.T) {
-	Run(t, Backend{Open: func(testing.TB) store.Store { return NewMap(nil) }})
+	Run(t, Backend{Snapshot: true, RisingTimestamps: true, Open: func(testing.TB) store.Store { return &hooks{mapStore: newMap(fixedClock)} }})
 }

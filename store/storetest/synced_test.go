@@ -24,7 +24,9 @@ type syncedMap struct {
 	loses   bool // mutant: a power cut loses the last synced write
 	torn    bool // mutant: after a failed sync, a power cut leaves a part of a batch
 	wavers  bool // mutant: after a failed sync, each power cut has another outcome
-	resets  bool // mutant: Timestamps start again after a power cut or Close
+	resets  bool // mutant: Timestamps start again after a power cut, a kill or Close
+	halves  bool // mutant: the first write that fails because of a kill leaves one operation
+	denies  bool // mutant: a write that a kill stores is refused
 
 	mu       sync.Mutex
 	changed  *sync.Cond // signals changes of synced, held and failed
@@ -38,7 +40,9 @@ type syncedMap struct {
 	held     chan struct{}
 	isHeld   bool // held is closed
 	failed   bool
+	refused  bool // a write, because of failed
 	closed   bool
+	next     *syncedMap // the store after a kill, which the writes above change
 }
 
 func newSyncedMap(m *mapStore) *syncedMap {
@@ -69,6 +73,8 @@ func (s *syncedMap) write(f func(m *mapStore) error) error {
 		return store.ErrClosed
 	}
 	if s.failed {
+		s.refused = true
+		s.changed.Broadcast()
 		return store.ErrReadOnly
 	}
 	err := f(s.front)
@@ -157,6 +163,12 @@ func (s *syncedMap) Apply(ctx context.Context, table string, ops ...store.Op) (r
 		r, err = m.Apply(ctx, table, ops...)
 		return err
 	})
+	if err == store.ErrReadOnly && s.next != nil && (s.halves || s.denies) {
+		if s.halves {
+			ops, err = ops[:1], store.ErrOutcomeUnknown
+		}
+		_, _ = s.next.Apply(ctx, table, ops...)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -228,6 +240,23 @@ func (s *syncedMap) afterPowerCut() *syncedMap {
 	return next
 }
 
+// afterKill returns the store after a kill.
+func (s *syncedMap) afterKill() *syncedMap {
+	s.mu.Lock()
+	s.failed = true
+	s.changed.Broadcast()
+	s.next = newSyncedMap(clone(s.durable))
+	if s.loses && s.before != nil {
+		s.next = newSyncedMap(clone(s.before))
+	}
+	// These mutants change a write that fails because of the kill. The writers stop after it.
+	for (s.halves || s.denies) && !s.refused {
+		s.changed.Wait()
+	}
+	s.mu.Unlock()
+	return s.next
+}
+
 // syncedBackend returns a Backend of syncedMaps. change makes mutants of them.
 func syncedBackend(change func(s *syncedMap)) Backend {
 	fresh := func(s *syncedMap) store.Store {
@@ -237,6 +266,7 @@ func syncedBackend(change func(s *syncedMap)) Backend {
 		return s
 	}
 	return Backend{
+		Snapshot: true, RisingTimestamps: true, ReadOnlyAfterFailure: true,
 		Open: func(testing.TB) store.Store { return fresh(newSyncedMap(newMap(fixedClock))) },
 		Reopen: func(tb testing.TB, s store.Store) store.Store {
 			if err := s.Close(); err != nil {
@@ -245,6 +275,7 @@ func syncedBackend(change func(s *syncedMap)) Backend {
 			return fresh(newSyncedMap(clone(s.(*syncedMap).durable)))
 		},
 		PowerCut: func(_ testing.TB, s store.Store) store.Store { return fresh(s.(*syncedMap).afterPowerCut()) },
+		Kill:     func(_ testing.TB, s store.Store) store.Store { return fresh(s.(*syncedMap).afterKill()) },
 		HoldSync: func(_ testing.TB, s store.Store) Hold { return s.(*syncedMap).hold() },
 	}
 }

@@ -82,6 +82,13 @@ func (t *tester) needBeyondProtocol() {
 	}
 }
 
+// needSnapshot skips the test where a Query of the backend is no snapshot.
+func (t *tester) needSnapshot() {
+	if !t.backend.Snapshot {
+		t.Skip("this backend does not promise that the rows of a query are of one time")
+	}
+}
+
 // directions returns the values of Query.Reverse that the backend has.
 func (t *tester) directions() []bool {
 	if t.backend.Protocol {
@@ -272,17 +279,17 @@ func (t *tester) chain(s store.Store, table string, q store.Query, most int) []e
 		if p.Err != nil {
 			t.Fatalf("%s: %v", show(q), p.Err)
 		}
-		if q.Limit > 0 && len(p.Rows) > q.Limit || q.Budget > 0 && len(p.Rows) > q.Budget {
+		if q.Limit > 0 && len(p.Rows) > q.Limit || q.Budget > 0 && len(p.Rows) > q.Budget || t.exceeds(p.Rows, q) {
 			t.Fatalf("%s: a page of %d rows", show(q), len(p.Rows))
 		}
 		all = append(all, p.Rows...)
 		if p.Resume == nil {
 			return all
 		}
-		if q.Limit == 0 && q.Budget == 0 {
+		if q.Limit == 0 && q.Budget == 0 && q.BudgetBytes == 0 {
 			t.Fatalf("%s: resumes at %q without a limit", show(q), *p.Resume)
 		}
-		if q.Budget == 0 && len(p.Rows) != q.Limit {
+		if q.Budget == 0 && len(p.Rows) != q.Limit && !t.reaches(s, table, p.Rows, q) {
 			t.Fatalf("%s: a page of %d rows that resumes at %q", show(q), len(p.Rows), *p.Resume)
 		}
 		for _, e := range p.Rows {
@@ -300,6 +307,31 @@ func (t *tester) chain(s store.Store, table string, q store.Query, most int) []e
 		}
 		q.From = p.Resume
 	}
+}
+
+// exceeds reports whether a page has a row after the one that reaches Query.BudgetBytes.
+func (t *tester) exceeds(rows []edm.Entity, q store.Query) bool {
+	n := 0
+	for i := range len(rows) - 1 {
+		n += leastBytes(rows[i])
+	}
+	return q.BudgetBytes > 0 && n >= q.BudgetBytes
+}
+
+// reaches reports whether the rows of a page can reach Query.BudgetBytes. It reads the
+// whole entities: a Store can count properties that are not selected.
+func (t *tester) reaches(s store.Store, table string, rows []edm.Entity, q store.Query) bool {
+	t.Helper()
+	if q.BudgetBytes == 0 {
+		return false
+	}
+	n := 0
+	for _, row := range rows {
+		e, err := s.Get(t.ctx, table, row.Key)
+		t.noErr("Get", err)
+		n += 2 * edm.EntitySize(e.Key, e.Properties)
+	}
+	return n >= q.BudgetBytes
 }
 
 // tables returns the result of Tables, which must succeed.
