@@ -75,7 +75,8 @@ func (t *txn) checkTable() error {
 
 // Apply applies ops to entities of one partition, all or none, and returns one
 // result for each, in order. When it returns nil, the ops are durable and visible
-// to every later read; with Options.NoSync they are visible and not yet durable.
+// to every later read; with Options.NoSync they are visible and not yet durable. Their
+// Timestamps are later than all of an Apply, on any key, that returned before.
 //
 // If the error is, by errors.Is, store.ErrOutcomeUnknown, the ops may have
 // happened, all or none; the next Open decides. After any other error none of them

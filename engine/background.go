@@ -180,6 +180,9 @@ func (db *DB) step(ctx context.Context) (worked bool, err error) {
 	if space.NoSpace(err) || err == nil && !worked && full {
 		worked, err = db.reclaimStep(err)
 	}
+	if worked && !db.full.reserve.Full() {
+		_ = db.full.reserve.Refill() // another program could take the space
+	}
 	w.mu.Lock()
 	if err == nil || ctx.Err() == nil {
 		w.err = err // not the end of a caller's ctx
@@ -204,7 +207,7 @@ func (db *DB) compactionStep(ctx context.Context) (worked bool, err error) {
 			// Writers may wait for a compaction that the failed tree will not do.
 			return false, db.tree.Failure()
 		}
-		w.compaction = db.timeJob(job)
+		w.compaction = db.timeJob(job, 0)
 	}
 	done, err := w.compaction.Step(ctx)
 	if err != nil {
@@ -213,14 +216,14 @@ func (db *DB) compactionStep(ctx context.Context) (worked bool, err error) {
 	}
 	db.refresh() // some jobs install several times
 	if done {
-		w.compaction.LogCompaction()
+		w.compaction.LogDone()
 		w.compaction = nil
 	}
 	return true, nil
 }
 
-func (db *DB) timeJob(job *lsm.Job) *jobtimer.Timer {
-	return jobtimer.Start(job, db.tree, db.opts.Testing.Clock.Now, db.opts.Logger)
+func (db *DB) timeJob(job *lsm.Job, memtables int) *jobtimer.Timer {
+	return jobtimer.Start(job, memtables, db.tree, db.opts.Testing.Clock.Now, db.opts.Logger)
 }
 
 // afterWrite arranges for the log to be sealed when writes stop coming.

@@ -136,7 +136,11 @@ func (b *bulk) write() {
 // load loads random entities, and ends early in one of four ways, or not.
 func (b *bulk) load() {
 	b.Helper()
-	list := b.entities(1+b.r.IntN(300), 400, b.r.IntN(2) == 0)
+	most := 300
+	if b.o.Testing.LoadBytes == 1 {
+		most = 30 // each is an install of its own
+	}
+	list := b.entities(1+b.r.IntN(most), 400, b.r.IntN(2) == 0)
 	end, stop := b.r.IntN(8), b.r.IntN(len(list))
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
@@ -531,12 +535,8 @@ func TestCrashOfLoad(t *testing.T) {
 	}
 	var states []state
 	most, n := 3, 0
-	stride := 1
-	if testing.Short() {
-		stride = 5
-	}
 	disk.OnOp(func(op vfs.Op) {
-		if n++; n%stride != 0 {
+		if n++; n%stride(5) != 0 {
 			return
 		}
 		states = append(states, state{disk.Clone(), len(ends), true, op})
@@ -605,6 +605,9 @@ func headless(t *testing.T, disk *vfs.Mem, name string) bool {
 // TestLoadOnFullDisk fills the disk by Loads, and fails writes of files: the unfinished files
 // are removed, what is reported is there, and deletes succeed.
 func TestLoadOnFullDisk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fills 24 MiB in one goroutine; the crash tests fail Loads, too")
+	}
 	f := newFullDisk(t, 24<<20, 256<<10, 2000, false)
 	f.o.Testing.LoadBytes = 512 << 10
 	f.reopen()
@@ -654,7 +657,7 @@ func TestLoadFaults(t *testing.T) {
 	list := b.entities(100, 300, false)
 	for _, cause := range []syscall.Errno{syscall.ENOSPC, syscall.EIO} {
 		failed := 0
-		for at, ended := 1, false; !ended; at++ {
+		for at, ended := 1, false; !ended; at += stride(4) {
 			under := disk.Clone()
 			injected := errorfs.Wrap(under, nil)
 			o.FS = injected
@@ -702,7 +705,7 @@ func TestLoadFaults(t *testing.T) {
 			}
 			check(t, "Close", closeAtOnce(db))
 		}
-		if failed < 10 {
+		if failed < 10/stride(4) {
 			t.Errorf("%v: %d Loads failed", cause, failed)
 		}
 	}

@@ -210,7 +210,7 @@ func TestCheckpointLetsFlushesRun(t *testing.T) {
 				select {
 				case err := <-flushed:
 					flushed <- err
-				case <-time.After(10 * time.Second):
+				case <-time.After(time.Minute):
 					flushed <- errors.New("flush waits for the checkpoint")
 				}
 			})

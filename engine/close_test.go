@@ -194,7 +194,7 @@ func TestCloseAfterFailedLog(t *testing.T) {
 // TestCloseFaults fails each operation of Close, and cuts the power after it. Close ends,
 // and no entity is lost.
 func TestCloseFaults(t *testing.T) {
-	for at := 1; ; at++ {
+	for at := 1; ; at += stride(5) {
 		disk := vfs.NewCrashMem()
 		fsys := errorfs.Wrap(disk, nil)
 		o := manual(fsys)
@@ -228,7 +228,7 @@ func TestCloseCrash(t *testing.T) {
 	db, want := unflushed(t, manual(disk))
 	states := 0
 	disk.OnOp(func(op vfs.Op) {
-		for after := range disk.CrashStates(16) {
+		for after := range disk.CrashStates(16 / stride(4)) {
 			states++
 			if reopened(t, manual(after), want); t.Failed() {
 				t.Fatalf("power lost at %v", op)

@@ -342,7 +342,7 @@ func TestQueriesByColumns(t *testing.T) {
 	seed := testSeed(t)
 	databases, queries := 6, 80
 	if raceEnabled || testing.Short() {
-		databases, queries = 3, 60
+		databases, queries = 3, 16
 	}
 	for i := range uint64(databases) {
 		m := &columnModel{Rand: rand.New(rand.NewPCG(seed, i)), now: map[edm.Key]edm.Entity{}}

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"errors"
 	"path"
 	"sync"
 	"sync/atomic"
@@ -30,7 +31,11 @@ type gate struct {
 	mu   sync.Mutex
 	shut *shutGate // nil when open
 	fail error
+
+	killed bool // every operation fails
 }
+
+var errKilled = errors.New("the process was killed")
 
 // shutGate is the state of a gate while it is shut.
 type shutGate struct {
@@ -58,6 +63,12 @@ func (s *shutGate) covers(disk *vfs.Mem, name string, number uint64) bool {
 }
 
 func (g *gate) rule(op vfs.Op) *errorfs.Fault {
+	g.mu.Lock()
+	killed := g.killed
+	g.mu.Unlock()
+	if killed {
+		return &errorfs.Fault{Err: errKilled}
+	}
 	kind, number := filename.Parse(path.Base(op.Name))
 	if op.Kind != "sync" || kind != filename.WAL {
 		return nil
@@ -108,6 +119,7 @@ func (r *rigs) rig(s store.Store) *rig {
 
 func (r *rigs) backend() storetest.Backend {
 	return storetest.Backend{
+		Snapshot: true, RisingTimestamps: true, ReadOnlyAfterFailure: true,
 		Open: func(tb testing.TB) store.Store { return r.open(tb, vfs.NewCrashMem()) },
 		Reopen: func(tb testing.TB, s store.Store) store.Store {
 			if err := s.Close(); err != nil {
@@ -118,6 +130,17 @@ func (r *rigs) backend() storetest.Backend {
 		PowerCut: func(tb testing.TB, s store.Store) store.Store {
 			disk := r.rig(s).disk.Crash(vfs.CrashOptions{Mode: "min"})
 			_ = s.Close() // fails if a sync has failed
+			return r.open(tb, disk)
+		},
+		Kill: func(tb testing.TB, s store.Store) store.Store {
+			r1 := r.rig(s)
+			// An operation that began before the failure is in the clone or is followed by
+			// a sync that fails, so no write that is not in the clone is acknowledged.
+			r1.gate.mu.Lock()
+			r1.gate.killed = true
+			r1.gate.mu.Unlock()
+			disk := r1.disk.Clone()
+			_ = s.Close() // fails, because every operation does
 			return r.open(tb, disk)
 		},
 		HoldSync: func(tb testing.TB, s store.Store) storetest.Hold {
@@ -163,6 +186,6 @@ func TestContract(t *testing.T) {
 func TestContractWithoutSync(t *testing.T) {
 	r := &rigs{byDB: make(map[store.Store]*rig), opts: engine.Options{SegmentBytes: 64 << 10, NoSync: true, CacheBytes: 1 << 20}}
 	b := r.backend()
-	b.HoldSync, b.PowerCut = nil, nil
+	b.HoldSync, b.PowerCut, b.Kill = nil, nil, nil
 	storetest.Run(t, b)
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/engine/internal/jobtimer"
 	"github.com/tablerock-db/tablerock/engine/internal/space"
-	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/memtable"
 	"github.com/tablerock-db/tablerock/store"
@@ -63,7 +63,7 @@ func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 		LastSeq:      last.LastSeq(),
 		MinHighWater: uint64(db.log.HighWater()), // more may be reserved
 		FirstLog:     db.logAfter(last),
-	}))
+	}), len(segs))
 	for done := false; !done; {
 		if done, err = job.Step(ctx); err != nil {
 			job.Abort()
@@ -73,7 +73,7 @@ func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 			return false, fmt.Errorf("flush: %w", err)
 		}
 	}
-	job.LogFlush(len(segs))
+	job.LogDone()
 	db.replaceState(func(mems []*commitlog.Segment) []*commitlog.Segment {
 		return append([]*commitlog.Segment(nil), mems[:len(mems)-len(segs)]...)
 	})
@@ -153,14 +153,14 @@ func (db *DB) Compact(ctx context.Context) error {
 	if job == nil {
 		return db.tree.Failure()
 	}
-	timer := db.timeJob(job)
+	timer := db.timeJob(job, 0)
 	for {
-		done, err := db.compactStep(ctx, job)
+		done, err := db.compactStep(ctx, timer)
 		if err != nil {
 			return fmt.Errorf("compact: %w", err)
 		}
 		if done {
-			timer.LogCompaction()
+			timer.LogDone()
 			return nil
 		}
 	}
@@ -168,7 +168,7 @@ func (db *DB) Compact(ctx context.Context) error {
 
 // compactStep does one step of a full compaction. Flushes run between the steps,
 // so that writers stall no longer than beside other compactions.
-func (db *DB) compactStep(ctx context.Context, job *lsm.Job) (done bool, err error) {
+func (db *DB) compactStep(ctx context.Context, job *jobtimer.Timer) (done bool, err error) {
 	db.work.stepMu.Lock()
 	defer db.work.stepMu.Unlock()
 	if done, err = job.Step(ctx); err != nil {

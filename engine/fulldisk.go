@@ -18,8 +18,7 @@ type fullDisk struct {
 	reserve *space.Reserve
 	// full is set while writes are refused, from the first refusal on.
 	full atomic.Bool
-	// refused is how much the log, and its flush beyond a segment of the usual size,
-	// would have grown for the write refused last.
+	// refused is by how much the last refused write would grow log and flush.
 	refused atomic.Int64
 	// again is set when a write is refused. A reclaim may have left rows that a snapshot
 	// needed, or that were not flushed, so it is repeated as long as writes are refused.
@@ -69,8 +68,7 @@ func (db *DB) checkWrite(grow, larger int64) error {
 	return db.full.reserve.Admit(space.Write, grow, db.flushBytes()+larger, db.state.Load().Version.CompactionSpace())
 }
 
-// flushBytes is how much space the flush of the log may take when the active segment,
-// of the usual size, is full.
+// flushBytes is the most that the flush of the log takes with a full active segment.
 func (db *DB) flushBytes() int64 {
 	n := db.opts.SegmentBytes
 	for _, seg := range db.state.Load().Mems[1:] {
@@ -119,8 +117,7 @@ func (db *DB) withSpace(ctx context.Context, use space.Use, appendRecord func() 
 	return err
 }
 
-// waitReclaimed returns when everything that was deleted so far has been reclaimed, or
-// the error for which it cannot be.
+// waitReclaimed returns when all that was deleted so far is reclaimed, or why it cannot be.
 func (db *DB) waitReclaimed(ctx context.Context) error {
 	w, want := &db.work, db.full.freed.Load()
 	if db.opts.Testing.Manual {
@@ -188,11 +185,12 @@ func (db *DB) reclaimStep(cause error) (worked bool, err error) {
 		}
 		w.reclaimNext = false
 		if job := db.tree.NewReclaim(); job != nil {
-			w.compaction = db.timeJob(job)
+			w.compaction = db.timeJob(job, 0)
 			return true, nil
 		}
 	}
 	w.reclaimNext = cause != nil
+	f.reserve.SetReclaimed(cause == nil)
 	w.mu.Lock()
 	w.reclaimed = w.reclaiming
 	w.cond.Broadcast()
@@ -201,8 +199,7 @@ func (db *DB) reclaimStep(cause error) (worked bool, err error) {
 	return false, cause
 }
 
-// hasSpace fills the reserve and reports whether the write that was refused last could be
-// admitted.
+// hasSpace fills the reserve and reports whether the last refused write could be admitted.
 func (db *DB) hasSpace() bool {
 	f := &db.full
 	if err := f.reserve.Refill(); err != nil && !space.NoSpace(err) {

@@ -92,7 +92,7 @@ func tryForeign(t *testing.T, dir string, o engine.Options) {
 		if n := after.TotalAlloc - before.TotalAlloc; n > 64<<20 {
 			t.Errorf("%d bytes allocated", n)
 		}
-		if d := time.Since(begin); d > 10*time.Second {
+		if d := time.Since(begin); d > time.Minute {
 			t.Errorf("it took %v", d)
 		}
 	}()

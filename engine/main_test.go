@@ -50,6 +50,16 @@ func manual(fsys vfs.FS) engine.Options {
 	return o
 }
 
+// stride returns 1, or n with -short: a test that would try everything tries each n-th then.
+// The stage race of .ci/run has -short, because the race detector makes all of it ten times
+// slower; the stage test tries everything.
+func stride(n int) int {
+	if testing.Short() {
+		return n
+	}
+	return 1
+}
+
 func mustOpen(tb testing.TB, dir string, o engine.Options) *engine.DB {
 	tb.Helper()
 	db, err := engine.Open(dir, o)

@@ -126,14 +126,15 @@ func TestLogger(t *testing.T) {
 
 	db := mustCreate(t, o)
 	expect("Open", `level=INFO msg="database opened" dir=db read_only=false retries=0 segments=0 entries=0 `+seconds)
+	flush := `level=DEBUG msg="flush begins" memtables=` + number + ` run=` + number
 	flushed := `level=DEBUG msg="flushed memtables" memtables=` + number + ` files=` + number + ` bytes=` + number + ` ` + seconds
 	stall(t, db, "p")
 	expect("a stall",
 		`level=INFO msg="write stall begins" cause="memtables wait for a flush"`,
-		flushed,
+		flush, flushed,
 		`level=INFO msg="write stall ended" cause="memtables wait for a flush" `+seconds)
 	check(t, "Compact", db.Compact(t.Context()))
-	expect("Compact", flushed,
+	expect("Compact", flush, flushed, `level=DEBUG msg="compaction begins" job="full compaction" inputs=`+number,
 		`level=DEBUG msg="compacted sstables" job="full compaction" inputs=`+number+` outputs=`+number+
 			` bytes_read=`+number+` bytes_written=`+number+` `+seconds)
 	for range 4 {
@@ -142,7 +143,8 @@ func TestLogger(t *testing.T) {
 	}
 	out.Reset()
 	drain(t, db)
-	if got := out.String(); !strings.Contains(got, `level=DEBUG msg="compacted sstables" job=`) {
+	if got := out.String(); !strings.Contains(got, `level=DEBUG msg="compaction begins" job="compaction (`) ||
+		!strings.Contains(got, `level=DEBUG msg="compacted sstables" job="compaction (`) {
 		t.Errorf("compactions of tiers log\n%s", got)
 	}
 	out.Reset()

@@ -21,8 +21,8 @@ type Options struct {
 	// is vfs.OS.
 	FS vfs.FS
 	// Logger receives a record at level Info when the database opens or closes
-	// and when writers stall, at level Debug for each flush and compaction, and at
-	// level Error for each failure. The default logs nothing.
+	// and when writers stall, at level Debug when a flush or compaction begins and
+	// ends, and at level Error for each failure. The default logs nothing.
 	Logger *slog.Logger
 	// MemoryBytes is the memory of the database's own block cache, its log segments
 	// and their indexes, at least 1 MiB. SegmentBytes and CacheBytes divide it.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
@@ -115,6 +116,43 @@ func TestReadOnlyBesideWriter(t *testing.T) {
 	}
 }
 
+// sealClock is the clock of a writer. It counts the timers that may seal the log and have not
+// ended: without one, the log of a writer that is idle is sealed.
+type sealClock struct{ waiting atomic.Int64 }
+
+func (*sealClock) Now() time.Time { return time.Now() }
+
+func (c *sealClock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
+	if d >= time.Second { // the others are longer
+		return time.AfterFunc(d, f).Stop
+	}
+	c.waiting.Add(1)
+	return time.AfterFunc(d, func() {
+		f()
+		c.waiting.Add(-1)
+	}).Stop
+}
+
+// patientClock is the clock of a reader. Its longest pause, which is the last one of a wait for
+// a proof, ends when the writer has given it, however slow this machine is: by another write, or
+// by the seal.
+type patientClock struct {
+	acked *atomic.Int64
+	seals *sealClock
+}
+
+func (patientClock) Now() time.Time { return time.Now() }
+
+func (c patientClock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
+	acked := c.acked.Load()
+	return time.AfterFunc(d, func() {
+		for d > 150*time.Millisecond && c.acked.Load() == acked && c.seals.waiting.Load() > 0 {
+			<-time.After(time.Millisecond)
+		}
+		f()
+	}).Stop
+}
+
 // TestReadOnlyBesideBusyWriter opens a database for reading as fast as possible beside
 // a writer that fills, flushes, compacts and takes segments over. Each time it must
 // show a prefix of the writes, with all writes that were acknowledged before.
@@ -125,11 +163,13 @@ func TestReadOnlyBesideBusyWriter(t *testing.T) {
 			if fsys == vfs.OS() {
 				dir = t.TempDir() + "/db"
 			}
-			db := mustOpen(t, dir, small(fsys))
+			seals, acked := new(sealClock), new(atomic.Int64)
+			o, ro := small(fsys), readOnly(fsys)
+			o.Testing.Clock, ro.Testing.Clock = seals, patientClock{acked, seals}
+			db := mustOpen(t, dir, o)
 			check(t, "CreateTable", db.CreateTable(t.Context(), table))
 			check(t, "CreateTable", db.CreateTable(t.Context(), "Other")) // its record proves the one of the first
 			const rows = 500
-			var acked atomic.Int64
 			var wg sync.WaitGroup
 			wg.Go(func() {
 				for i := range rows {
@@ -141,7 +181,7 @@ func TestReadOnlyBesideBusyWriter(t *testing.T) {
 			for done := false; !done; views++ {
 				least := int(acked.Load())
 				done = least == rows
-				view, err := engine.Open(dir, readOnly(fsys))
+				view, err := engine.Open(dir, ro)
 				if err != nil {
 					t.Errorf("view %d, %d rows acknowledged: %v", views, least, err)
 					break

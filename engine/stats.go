@@ -17,9 +17,11 @@ type Stats struct {
 	Entities      int64
 	SSTables      int
 	SSTableBytes  int64
-	WALBytes      int64  // records in the log that are not flushed
-	MemtableBytes int64  // memory of the memtables and of the log
-	LastSequence  uint64 // sequence number of the newest visible write
+	WALBytes      int64 // records in the log that are not flushed
+	MemtableBytes int64 // memory of the memtables and of the log
+	// Memtables has the parts of MemtableBytes and WALBytes by segment of the log, oldest first.
+	Memtables    []struct{ Segment, Rows, Bytes, LogBytes int64 }
+	LastSequence uint64 // sequence number of the newest visible write
 	// Epoch counts the histories of the database: 0 until it is restored or another
 	// owner takes it over.
 	Epoch uint64
@@ -80,7 +82,7 @@ func (db *DB) Stats() (Stats, error) {
 		Entities:     int64(t.Entries) - 2*int64(t.Tombstones),
 	}
 	m := snap.state.MemStats()
-	s.MemtableBytes, s.WALBytes, s.Entities = m.Bytes, m.LogBytes, s.Entities+m.Rows
+	s.MemtableBytes, s.WALBytes, s.Memtables, s.Entities = m.Bytes, m.LogBytes, m.Each, s.Entities+m.Rows
 	s.ReserveBytes, s.DiskFull = db.full.reserve.Bytes(), db.full.full.Load()
 	// The rows of the catalog: one for each table, and the next id.
 	s.Entities = max(0, s.Entities-int64(s.Tables)-1)

@@ -2,6 +2,7 @@ package sstable
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -36,6 +37,11 @@ func TestConcurrentReaders(t *testing.T) {
 						t.Error(d)
 						return
 					}
+				}
+				absent := append(slices.Clone(e.user), 0) // which the filter does not exclude
+				if _, _, ok, err := r.Get(absent, codec.KeyHash(e.user), codec.MaxSeq, &row); err != nil || ok {
+					t.Errorf("get of an absent key: %t, %v", ok, err)
+					return
 				}
 			}
 			it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Fill: n%2 == 0})

@@ -334,11 +334,12 @@ func (r *Reader) Get(key []byte, keyHash uint64, snap uint64, row *Row) (seq uin
 		if equal {
 			return r.found(h, pin, stored, i, row)
 		}
+		g++
+		// The next group can begin with older versions of the same key only.
+		last := i < h.Rows() || g == len(r.index.groups) || !r.index.groups[g].continues
 		pin.Release()
 		stored.free()
-		// The next group can begin with older versions of the same key only.
-		g++
-		if i < h.Rows() || g == len(r.index.groups) || !r.index.groups[g].continues {
+		if last {
 			return 0, 0, false, nil
 		}
 	}

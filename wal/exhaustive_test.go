@@ -83,7 +83,11 @@ func TestFlipEveryBit(t *testing.T) {
 			l := makeLog(t, testHeader(), c.steps)
 			last := l.records[len(l.records)-1].End
 			data := bytes.Clone(l.data)
-			for bit := range len(data) * 8 {
+			stride := 1
+			if testing.Short() {
+				stride = 9
+			}
+			for bit := 0; bit < len(data)*8; bit += stride {
 				pos := int64(bit / 8)
 				data[pos] ^= 1 << (bit % 8)
 				r := checkDamaged(t, fmt.Sprintf("bit %d of byte %d", bit%8, pos), l, data, testOptions(), l.provenTo(c.name))

@@ -12,4 +12,6 @@ func unmapBytes([]byte) error { return errors.ErrUnsupported }
 
 func adviseFree([]byte) {}
 
+func adviseHuge([]byte) {}
+
 func dropPages([]byte) {}

@@ -116,15 +116,16 @@ func (c *Cache) GetAt(k Key, hint *Hint) (Handle, bool) {
 // not in memory belongs to the caller alone and is dropped at the last Release.
 func (c *Cache) Acquire(k Key, size int, admit bool) (h Handle, loaded bool) {
 	hash := k.hash()
-	e, loaded := c.shard(hash).acquire(k, hash, size, admit, true)
+	e, loaded := c.shard(hash).acquire(k, hash, size, admit, false, true)
 	return Handle{e}, loaded
 }
 
 // AcquireKept is Acquire for a caller with memory for a block that the cache does not
-// keep: ok is then false and h is empty.
-func (c *Cache) AcquireKept(k Key, size int) (h Handle, loaded, ok bool) {
+// keep: ok is then false and h is empty. If seldom is set, a full cache keeps the block at
+// every second chance only, for blocks that are costly to keep.
+func (c *Cache) AcquireKept(k Key, size int, seldom bool) (h Handle, loaded, ok bool) {
 	hash := k.hash()
-	e, loaded := c.shard(hash).acquire(k, hash, size, true, false)
+	e, loaded := c.shard(hash).acquire(k, hash, size, true, seldom, false)
 	return Handle{e}, loaded, e != nil
 }
 
@@ -136,10 +137,15 @@ func (c *Cache) Renew(old Handle) (h Handle, ok bool) {
 	return Handle{e}, e != nil
 }
 
-// Drop removes the blocks of a file. Pinned blocks stay valid until their Release.
-func (c *Cache) Drop(db, file uint64) {
+// Drop removes the blocks of files of a database. It looks at every block of the cache, so
+// several files are best dropped together. Pinned blocks stay valid until their Release.
+func (c *Cache) Drop(db uint64, files ...uint64) {
+	drop := make(map[uint64]bool, len(files))
+	for _, n := range files {
+		drop[n] = true
+	}
 	for i := range c.shards {
-		c.shards[i].drop(db, file)
+		c.shards[i].drop(db, drop)
 	}
 }
 

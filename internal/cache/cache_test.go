@@ -108,7 +108,7 @@ func TestFullCacheKeepsAtSecondMiss(t *testing.T) {
 	c := New(200 << 10)
 	const size = 1000
 	miss := func(n int) (kept bool) {
-		h, loaded, ok := c.AcquireKept(key(n), size)
+		h, loaded, ok := c.AcquireKept(key(n), size, false)
 		if loaded {
 			t.Fatalf("block %d is in the cache", n)
 		}
@@ -144,6 +144,38 @@ func TestFullCacheKeepsAtSecondMiss(t *testing.T) {
 	}
 }
 
+// TestFullCacheKeepsSeldom checks that of the blocks that are kept seldom, a full cache keeps
+// every second one that it would keep otherwise, and a cache that is not full all of them.
+func TestFullCacheKeepsSeldom(t *testing.T) {
+	c := New(200 << 10)
+	const size = 1000
+	miss := func(n int, seldom bool) (kept bool) {
+		h, _, ok := c.AcquireKept(key(n), size, seldom)
+		if ok {
+			h.Fill(nil, 0)
+			h.Release()
+		}
+		return ok
+	}
+	n := 0
+	for miss(n, true) {
+		n++
+	}
+	if n < 100 {
+		t.Fatalf("the cache is full with %d blocks", n)
+	}
+	for n := 5000; n < 5100; n += 2 {
+		for m, want := range []bool{false, false, true} {
+			if got := miss(n, true); got != want {
+				t.Fatalf("miss %d of block %d: kept %t, want %t", m+1, n, got, want)
+			}
+		}
+		if miss(n+1, false) || !miss(n+1, false) {
+			t.Fatalf("block %d, which is not kept seldom, is not kept at its second miss", n+1)
+		}
+	}
+}
+
 func TestDrop(t *testing.T) {
 	c := New(1 << 20)
 	for n := range 90 {
@@ -164,6 +196,14 @@ func TestDrop(t *testing.T) {
 		t.Errorf("dropped block changed under its pin: %d", got)
 	}
 	pinned.Release()
+	c.Drop(2, 1, 2)
+	c.Drop(1)
+	if got := c.Stats().Blocks; got != 60 {
+		t.Errorf("%d blocks after files of another database and no file were dropped, want 60", got)
+	}
+	if c.Drop(1, 1, 2); c.Stats().Blocks != 0 {
+		t.Errorf("%d blocks after all files were dropped", c.Stats().Blocks)
+	}
 }
 
 func TestOneLoader(t *testing.T) {

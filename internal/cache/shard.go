@@ -76,6 +76,9 @@ type shard struct {
 	small, main queue
 	// +checklocks:mu
 	ghosts ghosts
+	// The last chance of a block that is kept seldom was refused.
+	// +checklocks:mu
+	refused bool
 	// +checklocks:mu
 	space space
 	// Entries whose block is in space.
@@ -161,7 +164,7 @@ func (e *entry) pin() bool {
 
 // acquire returns the entry of k, or a new one that the caller must load. own decides
 // about a block that the cache does not keep: its entry belongs to the caller, or is nil.
-func (s *shard) acquire(k Key, hash uint64, size int, admit, own bool) (e *entry, loaded bool) {
+func (s *shard) acquire(k Key, hash uint64, size int, admit, seldom, own bool) (e *entry, loaded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
@@ -184,7 +187,7 @@ func (s *shard) acquire(k Key, hash uint64, size int, admit, own bool) (e *entry
 	s.misses++
 	var q *queue
 	if admit {
-		q = s.queueLocked(hash, int64(size)+entryBytes)
+		q = s.queueLocked(hash, int64(size)+entryBytes, seldom)
 	}
 	if q == nil && !own {
 		return nil, false
@@ -326,10 +329,10 @@ func (s *shard) removeLocked(e *entry) {
 	s.bytes -= e.cost()
 }
 
-func (s *shard) drop(db, file uint64) {
+func (s *shard) drop(db uint64, files map[uint64]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.dropLocked(func(k *Key) bool { return k.DB == db && k.File == file })
+	s.dropLocked(func(k *Key) bool { return k.DB == db && files[k.File] })
 }
 
 // close drops all entries, makes s keep nothing, and returns the number of entries that

@@ -198,6 +198,10 @@ func (s *space) remove(number uint32) {
 	}
 }
 
+// plainSlabs is how many slabs a cache has before the first huge one. A cache with few
+// blocks has regions that are mostly empty, and a huge slab would make them resident.
+const plainSlabs = 4
+
 // slabs is the memory of a cache.
 type slabs struct {
 	// pins is one until Close, and then the number of blocks that it left pinned.
@@ -233,7 +237,11 @@ func (s *slabs) take(n int) []byte {
 		return nil
 	}
 	if len(s.rest) < n {
-		b := arena.Slab()
+		slab := arena.Slab
+		if len(s.all) >= plainSlabs {
+			slab = arena.HugeSlab
+		}
+		b := slab()
 		if b == nil {
 			return nil
 		}

@@ -24,7 +24,8 @@ func touchBlock(c *Cache, group, unit int) bool {
 		if unit == 0 {
 			size, extra = 6500+group%700, 1500
 		}
-		if h, ok = c.Acquire(k, size, true); !ok {
+		var keep bool
+		if h, ok, keep = c.AcquireKept(k, size, unit == 0); keep && !ok {
 			h.Fill(nil, extra)
 		}
 	}

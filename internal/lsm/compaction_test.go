@@ -29,7 +29,7 @@ func TestLostEntryStopsCompaction(t *testing.T) {
 	p := k.full(nil, k.fullyCompacted)
 	p.oneFile, p.upper = false, nil
 	r := h.tree.newCompaction(v, nil, p)
-	j := &Job{t: h.tree, what: "compaction", step: r.step, abort: r.abort}
+	j := &Job{t: h.tree, What: "compaction", step: r.step, abort: r.abort}
 	_, err := j.Step(context.Background())
 	must(t, err)
 	r.in.Add(testKey(1))

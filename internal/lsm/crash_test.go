@@ -205,7 +205,7 @@ func TestErrors(t *testing.T) {
 	}
 	samples := 24 // of each kind
 	if testing.Short() {
-		samples = 4
+		samples = 2
 	}
 	inDoubt := 0
 	for _, c := range cases {
@@ -346,7 +346,7 @@ func TestNoSpace(t *testing.T) {
 	failures := 0
 	step := int64(700)
 	if testing.Short() {
-		step = 3500
+		step = 14_000
 	}
 	for extra := int64(0); ; extra += step {
 		mem := vfs.NewMem()

@@ -128,6 +128,9 @@ func (h *harness) close() {
 		h.job = nil
 	}
 	must(h.t, h.tree.Close())
+	if n := h.tree.o.Cache.Stats().Blocks; n > 0 {
+		h.t.Errorf("the cache keeps %d blocks of closed files", n)
+	}
 }
 
 // testKey returns the n-th key. Consecutive keys are in different tables and partitions.

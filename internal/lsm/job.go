@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/visibility"
 	"github.com/tablerock-db/tablerock/internal/manifest"
@@ -13,8 +14,11 @@ import (
 // Job is a flush or a compaction that runs step by step. It belongs to one goroutine.
 // The steps of a flush and of a compaction may alternate.
 type Job struct {
-	t    *Tree
-	what string
+	What   string   // for logs
+	Run    uint64   // the run that a flush writes; its sstables have greater numbers
+	Inputs []uint64 // the numbers of the sstables that a compaction reads, moves or drops
+
+	t *Tree
 	// step does a bounded amount of work.
 	step func(ctx context.Context) (done bool, err error)
 	// abort removes the files that are not installed.
@@ -22,9 +26,6 @@ type Job struct {
 	ended bool
 	err   error
 }
-
-// What returns a description of the job, for logs.
-func (j *Job) What() string { return j.what }
 
 // Step does a bounded amount of work: about a thousand entries or a megabyte, or the
 // end of a file, or the install. It returns true when the result is durable and
@@ -41,7 +42,7 @@ func (j *Job) Step(ctx context.Context) (done bool, err error) {
 	}
 	done, err = j.step(ctx)
 	if err != nil {
-		err = fmt.Errorf("%s: %w", j.what, err)
+		err = fmt.Errorf("%s: %w", j.What, err)
 		j.end(err)
 		return false, err
 	}
@@ -54,7 +55,7 @@ func (j *Job) Step(ctx context.Context) (done bool, err error) {
 // Abort ends the job and removes its files. It does nothing if the job has ended.
 func (j *Job) Abort() {
 	if !j.ended {
-		j.end(fmt.Errorf("%s: aborted", j.what))
+		j.end(fmt.Errorf("%s: aborted", j.What))
 	}
 }
 
@@ -95,7 +96,7 @@ func (t *Tree) NewFlush(tables []*memtable.Table, e manifest.Edit) *Job {
 	// A file that overlaps no older run is moved to the bottom.
 	c.out = output{t: t, run: t.NewNumber(), fileBytes: t.o.shareBytes(v.bytes(), t.o.minFileBytes()), compression: t.o.Compression}
 	c.out.overlap = overlapLimit{entries: uint64(entries/filesPerRun + 1), older: v.runs}
-	t.flushing = &Job{t: t, what: "flush", step: c.step, abort: c.abort}
+	t.flushing = &Job{What: "flush", Run: c.out.run, t: t, step: c.step, abort: c.abort}
 	return t.flushing
 }
 
@@ -116,7 +117,7 @@ func (t *Tree) PickCompaction() *Job {
 		return nil
 	}
 	c := t.newCompaction(v, snapshots, p)
-	t.compacting = &Job{t: t, what: "compaction (" + p.reason + ")", step: c.step, abort: c.abort}
+	t.compacting = &Job{What: "compaction (" + p.reason + ")", Inputs: numbers(p.remove, c.consumed), t: t, step: c.step, abort: c.abort}
 	return t.compacting
 }
 
@@ -130,7 +131,7 @@ func (t *Tree) NewFullCompaction() *Job {
 	if t.compacting != nil || t.Failure() != nil {
 		return nil
 	}
-	return t.newFullLocked(&fullCompaction{t: t, what: "full compaction"})
+	return t.newFullLocked("full compaction", &fullCompaction{t: t})
 }
 
 // NewReclaim is NewFullCompaction without the files of the bottom that it could not make
@@ -141,7 +142,7 @@ func (t *Tree) NewReclaim() *Job {
 	if t.compacting != nil || t.Failure() != nil {
 		return nil
 	}
-	f := &fullCompaction{t: t, what: "reclaim space", reclaim: true}
+	f := &fullCompaction{t: t, reclaim: true}
 	v := t.Version()
 	defer v.Unref()
 	// The consumed ranges of files take space until the rest of them is consumed.
@@ -151,19 +152,27 @@ func (t *Tree) NewReclaim() *Job {
 		}
 	}
 	f.from = f.start
-	return t.newFullLocked(f)
+	return t.newFullLocked("reclaim space", f)
 }
 
 // +checklocks:t.jobsMu
-func (t *Tree) newFullLocked(f *fullCompaction) *Job {
-	t.compacting = &Job{t: t, what: f.what, step: f.step, abort: f.abort}
+func (t *Tree) newFullLocked(what string, f *fullCompaction) *Job {
+	v := t.Version()
+	defer v.Unref()
+	t.compacting = &Job{What: what, Inputs: numbers(v.ssts()), t: t, step: f.step, abort: f.abort}
 	return t.compacting
+}
+
+func numbers(lists ...[]*virtualSST) (out []uint64) {
+	for _, s := range slices.Concat(lists...) {
+		out = append(out, s.number)
+	}
+	return out
 }
 
 // fullCompaction is a compaction of all files. It proceeds range by range.
 type fullCompaction struct {
 	t       *Tree
-	what    string
 	reclaim bool // leave out files that cannot become smaller
 	begun   bool
 	// from is the key up to which the keys from start on are compacted. At the end,

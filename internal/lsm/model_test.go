@@ -12,7 +12,7 @@ import (
 func TestModel(t *testing.T) {
 	rounds := 18
 	if testing.Short() {
-		rounds = 4
+		rounds = 2
 	}
 	for seed := range uint64(rounds) {
 		o := smallOptions()

@@ -2,6 +2,7 @@ package lsm
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/tablerock-db/tablerock/internal/manifest"
 )
@@ -54,13 +55,8 @@ func (k *picker) pick() *plan {
 
 // filesOfDroppedTables drops the files that contain only rows of dropped tables.
 func (k *picker) filesOfDroppedTables() *plan {
-	var out []*virtualSST
-	for _, s := range k.v.ssts() {
-		if allTables(s, k.o.Dropped) {
-			out = append(out, s)
-		}
-	}
-	if out == nil {
+	out := slices.DeleteFunc(k.v.ssts(), func(s *virtualSST) bool { return !allTables(s, k.o.Dropped) })
+	if len(out) == 0 {
 		return nil
 	}
 	return &plan{reason: "dropped tables", remove: out}

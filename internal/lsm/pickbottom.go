@@ -168,17 +168,11 @@ func (k *picker) nextSkipped(lower []byte, skip func(*virtualSST) bool) []byte {
 // fullyCompacted reports whether a compaction of a file of the bottom alone would
 // change nothing.
 func (k *picker) fullyCompacted(s *virtualSST) bool {
-	if s.clipped || s.meta.MaxSeq > 0 || s.meta.Tombstones > 0 {
-		return false
-	}
-	return allTables(s, func(id uint32) bool { return !k.o.Dropped(id) })
+	return s.meta.MaxSeq == 0 && k.withoutGarbage(s)
 }
 
 // withoutGarbage reports whether a compaction of a file of the bottom alone would not
 // make it smaller.
 func (k *picker) withoutGarbage(s *virtualSST) bool {
-	if s.clipped || s.meta.Tombstones > 0 {
-		return false
-	}
-	return allTables(s, func(id uint32) bool { return !k.o.Dropped(id) })
+	return !s.clipped && s.meta.Tombstones == 0 && allTables(s, func(id uint32) bool { return !k.o.Dropped(id) })
 }

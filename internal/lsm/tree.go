@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -68,12 +69,7 @@ func Open(o Options, m *manifest.Manifest) (*Tree, error) {
 	files := make(map[uint64]*file, len(m.Files))
 	v, err := t.openVersion(m.Files, files)
 	if err != nil {
-		for _, meta := range m.Files {
-			if f := files[meta.Number]; f != nil {
-				t.close(f)
-				delete(files, meta.Number)
-			}
-		}
+		t.close(slices.Collect(maps.Values(files))...)
 		return nil, err
 	}
 	v.refFiles()
@@ -282,20 +278,16 @@ func (t *Tree) writeLocked(m *manifest.Manifest) error {
 	return err
 }
 
-// retire closes a file that no version refers to, and removes it if the manifest does
-// not list it.
-func (t *Tree) retire(f *file) {
-	t.close(f)
-	if f.obsolete.Load() {
-		t.trash.Remove(f.number)
+// close closes files that no version refers to.
+func (t *Tree) close(files ...*file) {
+	numbers := make([]uint64, len(files))
+	for i, f := range files {
+		numbers[i] = f.number
+		if err := f.f.Close(); err != nil {
+			t.o.Logger.Warn("close failed", "file", filename.Make(filename.SSTable, f.number), "cause", err)
+		}
 	}
-}
-
-func (t *Tree) close(f *file) {
-	if err := f.f.Close(); err != nil {
-		t.o.Logger.Warn("close failed", "file", filename.Make(filename.SSTable, f.number), "cause", err)
-	}
-	if t.o.Cache != nil {
-		t.o.Cache.Drop(t.o.CacheDB, f.number)
+	if t.o.Cache != nil && len(files) > 0 {
+		t.o.Cache.Drop(t.o.CacheDB, numbers...)
 	}
 }

@@ -131,9 +131,16 @@ func (v *Version) Unref() {
 	if n < 0 {
 		panic("lsm: Unref of a version without references")
 	}
+	var unused []*file
 	for _, s := range v.ssts() {
 		if s.refs.Add(-1) == 0 {
-			v.tree.retire(s.file)
+			unused = append(unused, s.file)
+		}
+	}
+	v.tree.close(unused...)
+	for _, f := range unused {
+		if f.obsolete.Load() {
+			v.tree.trash.Remove(f.number)
 		}
 	}
 }

@@ -14,7 +14,7 @@
 //	        form                rows     location of the rows <------+
 //	        formOne                1     in the partition itself
 //	        formArray, ...     2..32     sorted array of 4, 8, 16 or 32 items (slabs)
-//	        formTree             33+     B+tree
+//	        formTree             33+     B+tree, and up to 32 rows that wait for it
 //
 //	item:   [prefix of the RowKey | sequence and kind | offset in the image | previous version]
 //	                                                                            |

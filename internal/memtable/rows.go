@@ -129,22 +129,38 @@ func (s *shard) row(p *partition, key []byte) (item, bool) {
 		}
 		return items[i], true
 	}
-	if it := s.findIn(s.trees[p.handle], prefixOf(row[len(shared):]), key); it != nil {
+	if it := s.findIn(s.tree(p), prefixOf(row[len(shared):]), key); it != nil {
 		return *it, true
 	}
 	return item{}, false
 }
 
-// put makes it the newest version of its row. The RowKey must have the shared
+// searchItem is search for the key of it. It does not read the key unless an item has the
+// same prefix.
+// +checklocks:s.mu
+func (s *shard) searchItem(items []item, it item) (int, bool) {
+	i, _ := s.search(items, it.prefix, nil)
+	if i == len(items) || items[i].prefix != it.prefix {
+		return i, false
+	}
+	n, found := s.search(items[i:], it.prefix, s.key(it.off))
+	return i + n, found
+}
+
+// tree returns the tree of p, in which no row waits.
+// +checklocks:s.mu
+func (s *shard) tree(p *partition) *tree {
+	t := s.trees[p.handle]
+	s.insertWaiting(t)
+	return t
+}
+
+// add makes it the newest version of its row. The RowKey must have the shared
 // prefix of p.
 // +checklocks:s.mu
-func (s *shard) put(p *partition, it item, keep uint64) {
+func (s *shard) add(p *partition, it item, keep uint64) {
 	if p.form == formTree {
-		if old := s.insert(s.trees[p.handle], it); old != nil {
-			*old = s.replace(*old, it, keep)
-		} else {
-			p.rows++
-		}
+		s.put(s.trees[p.handle], it, keep)
 		return
 	}
 	items := s.items(p)
@@ -155,7 +171,7 @@ func (s *shard) put(p *partition, it item, keep uint64) {
 	}
 	if p.form == formOne || p.rows == p.form.capacity() {
 		if s.promote(p); p.form == formTree {
-			s.put(p, it, keep)
+			s.add(p, it, keep)
 			return
 		}
 	}
@@ -216,7 +232,7 @@ func (s *shard) shrink(p *partition, n int) {
 	p.shared = uint16(n)
 	at := int(p.keyLen) + n
 	if p.form == formTree {
-		t := s.trees[p.handle]
+		t := s.tree(p)
 		s.setPrefixes(t.root, at)
 		t.max = t.last.items[t.last.n-1].prefix
 		return
@@ -239,9 +255,10 @@ func (s *shard) ascend(p *partition, from []byte, fn func(item) bool) {
 		return
 	}
 	if p.form == formTree {
-		leaf, i := s.trees[p.handle].first, 0
+		t := s.tree(p)
+		leaf, i := t.first, 0
 		if where == 0 {
-			leaf, i, _ = s.leafOf(s.trees[p.handle], prefix, from)
+			leaf, i, _ = s.leafOf(t, prefix, from)
 		}
 		leaf.ascend(i, fn)
 		return
@@ -267,11 +284,12 @@ func (s *shard) descend(p *partition, from []byte, fn func(item) bool) {
 		return
 	}
 	if p.form == formTree {
-		leaf := s.trees[p.handle].last
+		t := s.tree(p)
+		leaf := t.last
 		i := leaf.n - 1
 		if where == 0 {
 			at, found := 0, false
-			leaf, at, found = s.leafOf(s.trees[p.handle], prefix, from)
+			leaf, at, found = s.leafOf(t, prefix, from)
 			if i = at - 1; found {
 				i = at
 			}

@@ -14,7 +14,6 @@ const (
 	partitionBytes = 48
 	versionBytes   = 16
 	slotBytes      = 8
-	treeBytes      = 40 // a tree without nodes, its share of the list of trees included
 )
 
 // shard contains the partitions whose hash modulo shardCount is its index.
@@ -164,7 +163,7 @@ func (s *shard) applyLocked(p *partition, hash uint64, keyLen int, off uint32, s
 		s.shrink(p, commonLen(row, shared))
 	}
 	it.prefix = prefixOf(row[p.shared:])
-	s.put(p, it, keep)
+	s.add(p, it, keep)
 	return p
 }
 

@@ -130,6 +130,9 @@ func (t *Table) Len() int {
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.mu.Lock()
+		for _, tree := range s.trees {
+			s.insertWaiting(tree)
+		}
 		n += s.versionCount
 		s.mu.Unlock()
 	}

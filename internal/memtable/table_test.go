@@ -41,6 +41,9 @@ var keyspaces = []struct {
 
 func TestModel(t *testing.T) {
 	for _, ks := range keyspaces {
+		if testing.Short() {
+			ks.rows /= 4
+		}
 		t.Run(ks.name, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 1))
 			m := newModel(t, 4<<20)
@@ -312,4 +315,28 @@ func TestEmpty(t *testing.T) {
 	m.checkScans(codec.AppendPartition(nil, 16, "p"), codec.AppendPartitionEnd(nil, 16, "p"), codec.MaxSeq)
 	m.checkScans(codec.AppendTable(nil, 16), codec.AppendTable(nil, 17), codec.MaxSeq)
 	m.checkVersions()
+}
+
+// TestLenOfReplacedRows puts the rows of one partition in random order, and each of them
+// again, with and without a snapshot. Len counts the versions that are kept.
+func TestLenOfReplacedRows(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(seed, 8))
+	const rows = 100
+	for _, snapshots := range [][]uint64{nil, {2 * rows}} {
+		m := newModel(t, 1<<20)
+		m.apply(codec.AppendKey(nil, 16, "p", fmt.Sprintf("%03d", rows)), codec.KindPut)
+		for range 2 {
+			for _, n := range rnd.Perm(rows) {
+				m.apply(codec.AppendKey(nil, 16, "p", fmt.Sprintf("%03d", n)), codec.KindPut)
+			}
+			m.snaps = snapshots
+		}
+		want := 1 + rows
+		if snapshots != nil {
+			want += rows
+		}
+		if got := m.table.Len(); got != want {
+			t.Errorf("snapshots at %v: %d versions, want %d", snapshots, got, want)
+		}
+	}
 }

@@ -8,6 +8,7 @@ const nodeLen = 62
 const (
 	leafBytes  = 1536
 	innerBytes = leafBytes + 8*nodeLen
+	treeBytes  = 64 + 8 // without nodes and waiting rows, with its share of the list of trees
 )
 
 // tree is a B+tree of the rows of a partition. It never shrinks. Rows that arrive in
@@ -21,7 +22,15 @@ type tree struct {
 	first, last *node // leaves
 	// max is the prefix of the last row.
 	max uint64
+	// waiting are n rows that are not in the nodes yet, in the order of their arrival, and
+	// keep is that of Table.Apply for all of them. See put.
+	n       int
+	keep    uint64
+	waiting *[maxWaiting]item // nil until a row waits
 }
+
+// maxWaiting is the most rows that wait for their insertion into a tree.
+const maxWaiting = 32
 
 // node is a leaf, which has items, or an inner node, which has children.
 type node struct {
@@ -78,36 +87,63 @@ func (s *shard) childOf(n *node, prefix uint64, key []byte) int {
 	return i
 }
 
-// insert returns the item of t with the key of it. If there is none, it inserts it and
-// returns nil.
+// put makes it the newest version of its row.
+//
+// A row behind the others is appended. Another one waits until there are some, or until
+// the rows are read: while they are inserted together, the nodes of a small tree stay in
+// the processor's cache, and they mostly do not until the next row arrives. With an
+// insertion at once, a random load needs 12 % more CPU (bench, load/order=random).
 // +checklocks:s.mu
-func (s *shard) insert(t *tree, it item) (old *item) {
-	key := s.key(it.off)
+func (s *shard) put(t *tree, it item, keep uint64) {
 	if it.prefix >= t.max {
 		last := &t.last.items[t.last.n-1]
 		if it.prefix > t.max || s.before(last.off, it.off) {
 			s.appendItem(t, it)
-			return nil
+			return
 		}
 	}
-	old, right := s.insertInto(t, t.root, it, key)
-	s.growRoot(t, right)
-	return old
+	if t.n == maxWaiting || t.keep != keep {
+		s.insertWaiting(t)
+	}
+	if t.waiting == nil {
+		t.waiting = new([maxWaiting]item)
+		s.grew(maxWaiting * itemBytes)
+	}
+	t.keep = keep
+	t.waiting[t.n] = it
+	t.n++
 }
 
-// insertInto is insert for the part of t below n. If n had to be split, right is the
-// new node behind it.
+// insertWaiting inserts the rows that wait. Call it before anything reads the nodes of t.
 // +checklocks:s.mu
-func (s *shard) insertInto(t *tree, n *node, it item, key []byte) (old *item, right *node) {
+func (s *shard) insertWaiting(t *tree) {
+	for i := range t.n {
+		it := t.waiting[i]
+		old, right := s.insertInto(t, t.root, it)
+		if old != nil {
+			*old = s.replace(*old, it, t.keep)
+		}
+		s.growRoot(t, right)
+	}
+	t.n = 0
+}
+
+// insertInto returns the item with the key of it in the part of t below n. If there is
+// none, it inserts it. If n had to be split, right is the new node behind it.
+// +checklocks:s.mu
+func (s *shard) insertInto(t *tree, n *node, it item) (old *item, right *node) {
 	if n.children != nil {
-		i := s.childOf(n, it.prefix, key)
-		old, right = s.insertInto(t, n.children[i], it, key)
+		i, found := s.searchItem(n.items[1:n.n], it)
+		if found {
+			i++
+		}
+		old, right = s.insertInto(t, n.children[i], it)
 		if right != nil {
 			right = s.addChild(n, i+1, right)
 		}
 		return old, right
 	}
-	i, found := s.search(n.items[:n.n], it.prefix, key)
+	i, found := s.searchItem(n.items[:n.n], it)
 	if found {
 		return &n.items[i], nil
 	}

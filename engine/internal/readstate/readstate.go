@@ -2,6 +2,7 @@
 package readstate
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -32,16 +33,20 @@ type MemStats struct {
 	Bytes    int64 // of the memtables and of the log
 	LogBytes int64 // of records of the log that are not flushed
 	Rows     int64 // tombstones included
+	// Each has the parts by segment, oldest first.
+	Each []struct{ Segment, Rows, Bytes, LogBytes int64 }
 }
 
 // MemStats returns the sums over the memtables.
 func (s *State) MemStats() (m MemStats) {
-	for _, seg := range s.Mems {
-		m.Bytes += seg.Table.Bytes() + seg.Tail()
+	m.Each = slices.Grow(m.Each, len(s.Mems))[:len(s.Mems)]
+	for i, seg := range s.Mems {
+		one := &m.Each[len(s.Mems)-1-i]
+		one.Segment, one.Rows, one.Bytes = int64(seg.Number), int64(seg.Table.Len()), seg.Table.Bytes()+seg.Tail()
 		if !seg.Empty() {
-			m.LogBytes += seg.Tail()
+			one.LogBytes = seg.Tail()
 		}
-		m.Rows += int64(seg.Table.Len())
+		m.Bytes, m.LogBytes, m.Rows = m.Bytes+one.Bytes, m.LogBytes+one.LogBytes, m.Rows+one.Rows
 	}
 	return m
 }

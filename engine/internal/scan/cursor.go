@@ -63,7 +63,10 @@ type state struct {
 	matcher    *predicate.Matcher // nil matches all
 	project    projection
 	returned   int
-	tombstones int // passed
+	size       rowSize
+	bytes      int  // of the rows returned, if the query has BudgetBytes
+	full       bool // bytes has reached BudgetBytes
+	tombstones int  // passed
 }
 
 var states = sync.Pool{New: func() any { return new(state) }}
@@ -76,6 +79,7 @@ func (s *state) reset() {
 		bounds: s.bounds[:0], rest: s.rest[:0], buf: s.buf[:0],
 		sources: s.sources, it: s.it,
 		project: projection{index: s.project.index, selected: s.project.selected},
+		size:    rowSize{variable: s.size.variable},
 		win:     window{in: w.in, chosen: w.chosen, list: w.list, merged: w.merged},
 	}
 	s.sources.reset()
@@ -161,7 +165,7 @@ func (c *Cursor) Next() bool {
 	if c.state == nil || c.pos == atEnd {
 		return false
 	}
-	if c.q.Limit > 0 && c.returned == c.q.Limit {
+	if c.q.Limit > 0 && c.returned == c.q.Limit || c.full {
 		return c.stop(nil)
 	}
 	if one := c.win.one; one != nil && c.q.Budget == 0 && !c.done() {
@@ -245,6 +249,10 @@ func (c *Cursor) show(row codec.ShapedRow) bool {
 	}
 	c.row = row
 	c.returned++
+	if c.q.BudgetBytes > 0 {
+		c.bytes += c.sizeOf(row)
+		c.full = c.bytes >= c.q.BudgetBytes
+	}
 	return true
 }
 
@@ -427,10 +435,10 @@ func (c *Cursor) stop(err error) bool {
 	if c.advance() {
 		both := c.next.AppendPartition(c.buf[:0])
 		c.setResume(c.next.AppendRow(both), len(both))
-	} else if failed := c.it.Err(); failed != nil {
-		// Without a resume key, the end of ctx would look like the end of the
-		// result.
-		c.err = failed
+	} else if !c.resumes {
+		// Nothing can follow, so that the end of ctx does not matter. An error of the
+		// sources does: without a resume key it would look like the end of the result.
+		c.err = c.it.Err()
 	}
 	return c.finish()
 }

@@ -9,6 +9,7 @@
 // important one needs:
 //
 //	deletes of entities  leave five eighths
+//	one more such delete leaves a quarter, each time that everything is reclaimed
 //	sstables             leave an eighth
 //	drops of tables      leave a sixteenth, at most 512 KiB
 //	manifests            may use all of it

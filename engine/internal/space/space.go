@@ -53,6 +53,7 @@ func share(limit, volume, shares int64) int64 {
 const (
 	levels       = 2 * files
 	deletesLeave = levels * 5 / 8
+	oneLeaves    = levels / 4
 	outputsLeave = levels / 8
 	dropsLeave   = levels / 16
 )
@@ -93,6 +94,8 @@ type Reserve struct {
 	// count is the number of files that exist, bytes is their size.
 	count atomic.Int32
 	bytes atomic.Int64
+	// reclaimed is set by SetReclaimed, until a delete is admitted for it.
+	reclaimed atomic.Bool
 }
 
 // New returns the reserve of the database in dir, without its files: call Adopt and
@@ -246,6 +249,11 @@ func (r *Reserve) Free() int64 {
 	return s.Free
 }
 
+// SetReclaimed notes whether the space of everything that was deleted is free again. If
+// another program has taken some of the reserve, that may be too little for the share of
+// deletes. Then Admit admits one more, whose flush and compaction need little.
+func (r *Reserve) SetReclaimed(reclaimed bool) { r.reclaimed.Store(reclaimed) }
+
 // Admit returns an error unless the log may grow by grow bytes. Deletes and drops may use
 // the reserve. For other writes there must be space beside it for the flush of the log,
 // which takes up to flush bytes, and with half of the reserve for a compaction of
@@ -256,7 +264,11 @@ func (r *Reserve) Admit(use Use, grow, flush, work int64) error {
 		if use == Drop {
 			keep = min(r.keep(dropsLeave), manifestBytes)
 		}
-		if have := r.above(keep); have < grow {
+		have := r.above(keep)
+		if use == Delete && have < grow && r.reclaimed.Swap(false) {
+			have = r.above(r.keep(oneLeaves))
+		}
+		if have < grow {
 			return fmt.Errorf("the log needs %d bytes, the disk has %d for deletes: %w", grow, max(0, have), syscall.ENOSPC)
 		}
 		return nil

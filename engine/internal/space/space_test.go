@@ -287,6 +287,32 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
+// TestAdmitOneMore has a reserve without the share of deletes. One is admitted each time that
+// everything is reclaimed, unless only a quarter of the reserve is left.
+func TestAdmitOneMore(t *testing.T) {
+	const file = 8 << 10
+	for taken, want := range map[int]int64{3: 3 * file, 5: file, 6: -1} {
+		m := disk(t, 1<<20)
+		r := New(m, dir, MaxBytes, 1<<20)
+		check(t, r.Refill())
+		r.release(int64(taken)*file, 0)
+		fill(t, m, "filler", 0)
+		r.SetReclaimed(true)
+		if err := r.Admit(Delete, max(want, 0)+1, 0, 0); err == nil {
+			t.Errorf("%d files are taken: a delete of more than %d bytes is admitted", taken, want)
+		}
+		for range 2 {
+			r.SetReclaimed(true)
+			if err := r.Admit(Delete, max(want, 1), 0, 0); (err == nil) != (want > 0) {
+				t.Errorf("%d files are taken: a delete of %d bytes: %v", taken, want, err)
+			}
+		}
+		if err := r.Admit(Delete, 1, 0, 0); err == nil {
+			t.Errorf("%d files are taken: a second delete is admitted", taken)
+		}
+	}
+}
+
 func TestSizes(t *testing.T) {
 	for _, c := range []struct{ limit, volume, segment, file int64 }{
 		{64 << 20, 0, 64 << 20, 64 << 20},

@@ -32,6 +32,7 @@ func (g *Builder) AppendBounds(dst []byte, shapes *Shapes) []byte {
 		}
 	}
 	for _, s := range g.sections {
+		g.addWaiting(s)
 		for i, id := range s.shape.columns {
 			if id < maxBoundsColumns {
 				g.addColumnBounds(id, &s.columns[i], s.rows)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/sstable/internal/dictionary"
 )
 
 const (
@@ -50,8 +51,6 @@ type Builder struct {
 
 	bounds []columnBounds
 
-	words []uint64 // scratch of Add
-
 	// Scratch of AppendTo.
 	props      edm.Properties
 	newHeap    []byte
@@ -59,6 +58,7 @@ type Builder struct {
 	heapUnits  []HeapUnit
 	prefixes   []byte
 	rests      []byte
+	restEnds   []byte
 	ends       []uint64
 }
 
@@ -75,6 +75,11 @@ type sectionBuilder struct {
 	big     bool // some value has a value block
 	byRow   bool // mode modeRows
 	columns []columnBuilder
+	// Of the rows whose values are not in the columns yet: the fixed sections, and where
+	// the texts begin in the heap. overhead is the logical size of a row without texts.
+	fixed    []byte
+	texts    []int
+	overhead int
 }
 
 // columnBuilder collects the values of one property.
@@ -82,7 +87,7 @@ type columnBuilder struct {
 	typ   edm.Type
 	words []uint64 // of a String or Binary its end within the row's bytes of the heap
 	more  []uint64 // second halves of Guids
-	dict  dictBuilder
+	dict  dictionary.Builder
 	// bounds are complete for Strings only, until AppendBounds.
 	bounds valueBounds
 	// inDict means that the column is stored as a dictionary.
@@ -172,13 +177,19 @@ func (g *Builder) section(shape *fileShape) *sectionBuilder {
 	}
 	g.sections = append(g.sections, s)
 	columns := slices.Grow(s.columns[:0], shape.shape.Len())[:shape.shape.Len()]
-	*s = sectionBuilder{shape: shape, index: len(g.sections), columns: columns}
+	*s = sectionBuilder{shape: shape, index: len(g.sections), columns: columns, fixed: s.fixed[:0], texts: s.texts[:0]}
 	for i := range columns {
 		c := &columns[i]
 		c.typ, c.words, c.more, c.inDict = shape.shape.Type(i), c.words[:0], c.more[:0], false
 		c.bounds = valueBounds{}
-		if c.text() {
-			c.dict.reset()
+		switch {
+		case c.text():
+			c.dict.Reset()
+			s.overhead += 2
+		case c.typ == edm.TypeGuid:
+			s.overhead += 16
+		default:
+			s.overhead += 8
 		}
 	}
 	shape.section = s
@@ -196,10 +207,13 @@ func unreadable(row codec.ShapedRow, i int) error {
 
 // addValues appends the values of a row to the columns and the heap.
 func (g *Builder) addValues(s *sectionBuilder, row codec.ShapedRow, n int) error {
-	if r, ok := row.(*codec.Row); ok && len(r.Variable()) <= bigValueBytes {
-		g.addEncoded(s, r)
-		return nil
+	if r, ok := row.(*codec.Row); ok {
+		if fixed, texts, ok := r.Narrow(); ok && len(texts) <= bigValueBytes {
+			g.addEncoded(s, fixed, texts)
+			return nil
+		}
 	}
+	g.addWaiting(s)
 	from := len(g.heap)
 	for i := range s.columns {
 		c := &s.columns[i]
@@ -227,43 +241,56 @@ func (g *Builder) addValues(s *sectionBuilder, row codec.ShapedRow, n int) error
 	return nil
 }
 
-// addEncoded is addValues for a row without value blocks, whose Strings and Binaries
-// have the same layout in the heap.
-func (g *Builder) addEncoded(s *sectionBuilder, row *codec.Row) {
-	text, from := row.Variable(), uint64(0)
-	g.heap = append(g.heap, text...)
-	g.words = row.AppendWords(g.words[:0])
-	words := g.words
-	g.logical += 8 * len(words)
-	for i := range s.columns {
-		c := &s.columns[i]
-		w := words[0]
-		words, c.words = words[1:], append(c.words, w)
-		if c.text() {
-			g.logical -= 8
-			g.noteText(c, text[from:w])
-			from = w
-		} else if c.typ == edm.TypeGuid {
-			words, c.more = words[1:], append(c.more, words[0])
-		}
-	}
+// addEncoded is addValues for a narrow row without value blocks, whose Strings and
+// Binaries have the same layout in the heap. Its values wait for addWaiting.
+func (g *Builder) addEncoded(s *sectionBuilder, fixed, texts []byte) {
+	s.fixed, s.texts = append(s.fixed, fixed...), append(s.texts, len(g.heap))
+	g.heap = append(g.heap, texts...)
+	g.logical += len(texts) + s.overhead
 }
 
-// noteText adds a String or Binary to the bounds and the dictionary of a column.
-func (g *Builder) noteText(c *columnBuilder, b []byte) {
+// addWaiting appends the values that wait to the columns, column by column. Row by row, a
+// file without compression takes 20 to 25 % more CPU (BenchmarkWrite), an ordered load some 3 %.
+func (g *Builder) addWaiting(s *sectionBuilder) {
+	if len(s.texts) == 0 {
+		return
+	}
+	var before []uint64 // ends of the texts before those of a column
+	for i := range s.columns {
+		c := &s.columns[i]
+		n := len(c.words)
+		c.words, c.more = s.shape.shape.AppendColumn(c.words, c.more, i, s.fixed)
+		if !c.text() {
+			continue
+		}
+		ends := c.words[n:]
+		for k, row := range s.texts {
+			from := row
+			if before != nil {
+				from += int(before[k])
+			}
+			c.note(g.heap[from : row+int(ends[k])])
+		}
+		before = ends
+	}
+	s.fixed, s.texts = s.fixed[:0], s.texts[:0]
+}
+
+// note adds a String or Binary to the bounds and the dictionary.
+func (c *columnBuilder) note(b []byte) {
 	if c.typ == edm.TypeString {
 		c.bounds.addText(b)
 	}
-	g.logical += len(b) + 2
-	if !c.dict.stopped && len(b) <= bigValueBytes {
-		c.dict.add(b)
+	if !c.dict.Stopped() && len(b) <= bigValueBytes {
+		c.dict.Add(b)
 	}
 }
 
 // addText appends the String or Binary that is property i of row n.
 func (g *Builder) addText(s *sectionBuilder, i, n int, b []byte) error {
 	c := &s.columns[i]
-	g.noteText(c, b)
+	c.note(b)
+	g.logical += len(b) + 2
 	if len(b) <= bigValueBytes {
 		g.heap = append(g.heap, b...)
 		return nil
@@ -274,6 +301,6 @@ func (g *Builder) addText(s *sectionBuilder, i, n int, b []byte) error {
 	g.valueBlocks = append(g.valueBlocks, bigValue{n, i, len(g.big), len(g.big) + len(b)})
 	g.big = append(g.big, b...)
 	s.big = true
-	c.dict.stopped = true
+	c.dict.Stop()
 	return nil
 }

@@ -99,7 +99,7 @@ func (c *columnBuilder) text() bool { return c.typ == edm.TypeString || c.typ ==
 func (c *columnBuilder) appendTo(dst []byte, last bool) []byte {
 	switch {
 	case c.inDict:
-		return appendUnsigned(c.dict.appendTo(append(dst, encodingDict)), c.dict.codes)
+		return appendUnsigned(c.dict.AppendTo(append(dst, encodingDict)), c.dict.Codes())
 	case last:
 		return append(dst, encodingHeapLast)
 	case c.text():

@@ -127,9 +127,6 @@ const (
 	guidBytes = 16
 )
 
-// maxDictEntries is the most entries of a dictionary.
-const maxDictEntries = 256 // part of the file format
-
 // The bounds section holds the bounds of each column in each group, so that a scan
 // can skip groups without a match. A column is a name and a type, in whatever shapes
 // it occurs.

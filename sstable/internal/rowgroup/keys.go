@@ -226,10 +226,9 @@ func (k *keys) seekSuffix(lo, hi int, key []byte) (row int, equal bool) {
 		s := k.suffix(m)
 		less := s < want
 		if s == want {
-			c := bytes.Compare(k.rest(m), rest)
 			// Only a whole key can be equal: a bound sorts before the keys that it is
 			// a prefix of.
-			less = c < 0
+			less = bytes.Compare(k.rest(m), rest) < 0
 		}
 		if less {
 			lo = m + 1
@@ -309,12 +308,10 @@ func (g *Builder) prefixGroupEnd(i int) int {
 // appendSuffixes appends the array of suffixes and their rests. It writes the length
 // of the rests to dst[restAt].
 func (g *Builder) appendSuffixes(dst []byte, common, width, restAt int) []byte {
-	n := g.Rows()
 	array := len(dst)
-	dst = append(dst, make([]byte, n*width)...)
-	g.rests = g.rests[:0]
-	from := uint64(0)
-	restLen := -1
+	dst = append(dst, make([]byte, g.Rows()*width)...)
+	g.rests, g.restEnds = g.rests[:0], g.restEnds[:0]
+	from, restLen := uint64(0), -1
 	for i := range g.prefixGroups {
 		skip := common + int(g.ends[i]-from)
 		from = g.ends[i]
@@ -322,6 +319,7 @@ func (g *Builder) appendSuffixes(dst []byte, common, width, restAt int) []byte {
 			suffix := g.key(row)[skip:]
 			took := copy(dst[array+row*width:array+(row+1)*width], suffix)
 			g.rests = append(g.rests, suffix[took:]...)
+			g.restEnds = binary.LittleEndian.AppendUint16(g.restEnds, uint16(len(g.rests)))
 			switch l := len(suffix) - took; {
 			case restLen < 0:
 				restLen = l
@@ -332,16 +330,7 @@ func (g *Builder) appendSuffixes(dst []byte, common, width, restAt int) []byte {
 	}
 	binary.LittleEndian.PutUint16(dst[restAt:], uint16(restLen))
 	if restLen == restsVary {
-		end := 0
-		from = 0
-		for i := range g.prefixGroups {
-			skip := common + int(g.ends[i]-from)
-			from = g.ends[i]
-			for row := g.prefixGroups[i].first; row < g.prefixGroupEnd(i); row++ {
-				end += max(len(g.key(row))-skip-width, 0)
-				dst = binary.LittleEndian.AppendUint16(dst, uint16(end))
-			}
-		}
+		dst = append(dst, g.restEnds...)
 	}
 	return append(dst, g.rests...)
 }

@@ -32,11 +32,12 @@ func (g *Builder) fillTimes() {
 func (g *Builder) layout() (heap []byte, heapOffsets []uint64) {
 	same := true
 	for _, s := range g.sections {
+		g.addWaiting(s)
 		s.byRow = s.rows < minColumnRows && !s.big && len(s.columns) > 0
 		same = same && !s.byRow
 		for i := range s.columns {
 			c := &s.columns[i]
-			c.inDict = !s.byRow && c.text() && c.dict.pays(s.rows, vectorHeaderBytes)
+			c.inDict = !s.byRow && c.text() && c.dict.Pays(s.rows, vectorHeaderBytes)
 			same = same && !c.inDict
 		}
 	}

@@ -35,8 +35,9 @@ func TestMemBytes(t *testing.T) {
 	}
 }
 
-// TestHeadMemory decodes heads of few and many columns into new memory: the slices have
-// little more than they need, because a cached head keeps them.
+// TestHeadMemory decodes heads of few and many columns into new memory: short slices have the
+// memory in the head, and others have little more than they need, because a cached head keeps
+// them.
 func TestHeadMemory(t *testing.T) {
 	for _, properties := range []int{1, 5, 13, 60} {
 		var rows []string
@@ -51,9 +52,12 @@ func TestHeadMemory(t *testing.T) {
 			}
 			return props
 		})
-		for name, c := range map[string][2]int{"heap units": {len(h.HeapUnits), cap(h.HeapUnits)}, "columns": {len(h.columns), cap(h.columns)}} {
-			if c[0] == 0 || c[1]-c[0] > 1+c[0]/8 {
-				t.Errorf("%d properties: %s: length %d, capacity %d", properties, name, c[0], c[1])
+		for name, c := range map[string][3]int{
+			"heap units": {len(h.HeapUnits), cap(h.HeapUnits), len(h.firstUnits)},
+			"columns":    {len(h.columns), cap(h.columns), len(h.firstColumns)},
+		} {
+			if n, has, first := c[0], c[1], c[2]; n == 0 || n <= first && has != first || n > first && has-n > 1+n/8 {
+				t.Errorf("%d properties: %s: length %d, capacity %d, %d in the head", properties, name, n, has, first)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package rowgroup
+package dictionary
 
 import (
 	"bytes"
@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// TestDictBuilder builds dictionaries of columns with some distinct values, each
+// TestBuilder builds dictionaries of columns with some distinct values, each
 // several times, and reads them back.
-func TestDictBuilder(t *testing.T) {
-	var d dictBuilder // reused, as by a writer
+func TestBuilder(t *testing.T) {
+	var d Builder // reused, as by a writer
 	for _, c := range []struct {
 		name            string
 		distinct, times int
@@ -29,7 +29,7 @@ func TestDictBuilder(t *testing.T) {
 		{"as many bytes as allowed", 16, 20, 2048, true},
 		{"more bytes", 17, 20, 2048, false},
 	} {
-		d.reset()
+		d.Reset()
 		var values [][]byte
 		for range c.times {
 			for i := range c.distinct {
@@ -42,31 +42,32 @@ func TestDictBuilder(t *testing.T) {
 		}
 		slices.SortStableFunc(values, bytes.Compare)
 		for _, v := range values {
-			if !d.stopped {
-				d.add(v)
+			if !d.Stopped() {
+				d.Add(v)
 			}
 		}
-		if pays := d.pays(len(values), 9); pays != c.pays {
+		if pays := d.Pays(len(values), 9); pays != c.pays {
 			t.Errorf("%s: pays %v, want %v", c.name, pays, c.pays)
 			continue
 		}
 		if !c.pays {
 			continue
 		}
-		list := readDict(t, d.appendTo([]byte("+"))[1:])
-		if len(list) != c.distinct || len(d.codes) != len(values) {
-			t.Errorf("%s: %d entries and %d codes, want %d and %d", c.name, len(list), len(d.codes), c.distinct, len(values))
+		list := readDict(t, d.AppendTo([]byte("+"))[1:])
+		if len(list) != c.distinct || len(d.Codes()) != len(values) {
+			t.Errorf("%s: %d entries and %d codes, want %d and %d", c.name, len(list), len(d.Codes()), c.distinct, len(values))
 			continue
 		}
-		for i, code := range d.codes {
+		for i, code := range d.Codes() {
 			if !bytes.Equal(list[code], values[i]) {
 				t.Errorf("%s: value %d is %q, want %q", c.name, i, list[code], values[i])
 			}
 		}
 	}
-	d.reset()
-	d.add([]byte("a value"))
-	if d.stopped = true; d.pays(1000, 9) {
+	d.Reset()
+	d.Add([]byte("a value"))
+	d.Stop()
+	if d.Pays(1000, 9) {
 		t.Error("there is a dictionary after Stop")
 	}
 }

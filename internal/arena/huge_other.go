@@ -1,0 +1,5 @@
+//go:build (darwin || dragonfly || freebsd || netbsd || openbsd) && !race
+
+package arena
+
+func adviseHuge([]byte) {}

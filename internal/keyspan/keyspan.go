@@ -1,0 +1,97 @@
+// Package keyspan describes the ranges of keys that a query reads.
+package keyspan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tablerock-db/tablerock/filter"
+)
+
+// Scan is how much of a table ranges of keys select.
+type Scan uint8
+
+// The kinds of Scan, from the least to the most.
+const (
+	Nothing    Scan = iota
+	Points          // single keys
+	Rows            // ranges of rows in partitions
+	Partitions      // all rows of some partitions
+	Table           // all partitions
+)
+
+// String returns the name of the kind, for messages.
+func (s Scan) String() string {
+	return [...]string{"nothing", "points", "rows", "partitions", "table"}[s]
+}
+
+// Of returns the most that one of the ranges selects.
+func Of(ranges []filter.Range) Scan {
+	most := Nothing
+	for _, r := range ranges {
+		most = max(most, of(r))
+	}
+	return most
+}
+
+func of(r filter.Range) Scan {
+	from, to := r.From, r.To
+	switch {
+	case from.Kind == filter.Unbounded && to.Kind == filter.Unbounded:
+		return Table
+	case isPoint(r):
+		return Points
+	case from.Kind == filter.Unbounded || to.Kind == filter.Unbounded || from.Key.Partition != to.Key.Partition:
+		return Partitions
+	case from.Kind == filter.BeforePartition && to.Kind == filter.AfterPartition:
+		return Partitions
+	}
+	return Rows
+}
+
+func isPoint(r filter.Range) bool {
+	return r.From.Kind == filter.BeforeRow && r.To.Kind == filter.AfterRow && r.From.Key == r.To.Key
+}
+
+// Describe returns a range in words.
+func Describe(r filter.Range) string {
+	from, to := r.From, r.To
+	switch {
+	case from.Kind == filter.Unbounded && to.Kind == filter.Unbounded:
+		return "all keys"
+	case isPoint(r):
+		return key(from)
+	case from.Kind == filter.BeforePartition && to.Kind == filter.AfterPartition && from.Key.Partition == to.Key.Partition:
+		return partition(from)
+	}
+	var parts []string
+	switch from.Kind {
+	case filter.Unbounded:
+	case filter.BeforePartition:
+		parts = append(parts, "from "+partition(from))
+	case filter.BeforeRow:
+		parts = append(parts, "from "+key(from))
+	case filter.AfterRow:
+		parts = append(parts, "after "+key(from))
+	case filter.AfterPartition:
+		parts = append(parts, "after "+partition(from))
+	}
+	switch to.Kind {
+	case filter.Unbounded:
+	case filter.BeforePartition:
+		parts = append(parts, "before "+partition(to))
+	case filter.BeforeRow:
+		parts = append(parts, "before "+key(to))
+	case filter.AfterRow:
+		parts = append(parts, "to "+key(to))
+	case filter.AfterPartition:
+		parts = append(parts, "to "+partition(to))
+	}
+	return strings.Join(parts, " ")
+}
+
+func partition(b filter.Bound) string { return fmt.Sprintf("PartitionKey %q", b.Key.Partition) }
+
+func key(b filter.Bound) string {
+	return fmt.Sprintf("PartitionKey %q RowKey %q", b.Key.Partition, b.Key.Row)
+}
