@@ -1,0 +1,62 @@
+package postgres_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/store/postgres"
+	"github.com/tablerock-db/tablerock/store/postgres/pgtest"
+)
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	good := pgtest.Start(t)
+	bad := pgtest.Start(t, "fsync=off", "full_page_writes=off", "data_sync_retry=on", "max_connections=30")
+	for _, c := range []struct {
+		name    string
+		server  *pgtest.Server
+		init    bool
+		prepare []string
+		fails   string // the items that are not OK
+	}{
+		{"good but for the standby", good, true, nil, "synchronous standby"},
+		{"no schema", good, false, nil, "schema, synchronous standby"},
+		{"newer schema", good, true, []string{"UPDATE tr_version SET version = version + 1"}, "schema, synchronous standby"},
+		{"clock far ahead once", good, true, []string{"UPDATE tr_clock SET base = 200000000000000000"}, "synchronous standby, clock of Timestamps"},
+		{"bad settings", bad, true, nil, "synchronous standby, fsync, full_page_writes, data_sync_retry, free connections"},
+		{
+			"no index", good, true,
+			[]string{"ALTER TABLE tr_entities DROP CONSTRAINT tr_entities_pkey", "CREATE INDEX ON tr_entities (tid, p)"},
+			"synchronous standby, plan of a page",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			url := c.server.NewDatabase(t)
+			if c.init {
+				if err := postgres.Init(t.Context(), url, async); err != nil {
+					t.Fatal(err)
+				}
+			}
+			pgtest.Exec(t, url, c.prepare...)
+			report, err := postgres.Check(t.Context(), url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var fails []string
+			for _, i := range report.Items {
+				if !i.OK {
+					fails = append(fails, i.Name)
+				}
+				if i.Detail == "" {
+					t.Errorf("%s has no detail", i.Name)
+				}
+			}
+			if got := strings.Join(fails, ", "); got != c.fails {
+				t.Errorf("not OK: %s; want %s\n%+v", got, c.fails, report.Items)
+			}
+			if !strings.HasPrefix(report.Server, "PostgreSQL ") {
+				t.Errorf("server: %q", report.Server)
+			}
+		})
+	}
+}

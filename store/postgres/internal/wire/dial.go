@@ -1,0 +1,349 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// Kind is the kind of server.
+type Kind uint8
+
+// The kinds.
+const (
+	PostgreSQL Kind = iota + 1
+	YugabyteDB
+	CockroachDB
+)
+
+// String returns the name of the product.
+func (k Kind) String() string {
+	switch k {
+	case PostgreSQL:
+		return "PostgreSQL"
+	case YugabyteDB:
+		return "YugabyteDB"
+	case CockroachDB:
+		return "CockroachDB"
+	}
+	return "unknown server"
+}
+
+const (
+	connectTimeout = 5 * time.Second
+	// lockTimeout and idleTimeout limit what other servers wait for after one of
+	// them has died between the two flights of a batch. No commit is waiting then.
+	lockTimeout = 10 * time.Second
+	idleTimeout = 10 * time.Second
+	// deadPeer is how long a connection to a host that vanished stays open.
+	deadPeer = 15 * time.Second
+)
+
+// settings are set by every connection. The first ones, if set by the role or the database, make the server stop
+// waiting for its standby, and show a commit that can be lost; a server that lacks one does not have the
+// danger.
+var settings = [][2]string{
+	{"statement_timeout", "0"},
+	{"transaction_timeout", "0"},
+	{"client_connection_check_interval", "0"},
+	{"synchronous_commit", "on"},
+	{"lock_timeout", strconv.Itoa(int(lockTimeout.Milliseconds()))},
+	{"idle_in_transaction_session_timeout", strconv.Itoa(int(idleTimeout.Milliseconds()))},
+	{"idle_session_timeout", "0"},
+	// Every statement of this package reads through an index. Statistics of a table that
+	// changed much must not change its plan.
+	{"plan_cache_mode", "force_generic_plan"},
+	{"enable_seqscan", "off"},
+	{"enable_hashjoin", "off"},
+	{"enable_mergejoin", "off"},
+	{"enable_bitmapscan", "off"},
+	{"jit", "off"},
+	{"default_transaction_isolation", "read committed"},
+	{"TimeZone", "UTC"},
+	// A commit that no longer waits for its standby says so by a warning.
+	{"client_min_messages", "warning"},
+}
+
+// Dialer makes connections.
+type Dialer struct {
+	config     *pgconn.Config
+	allowAsync bool
+	now        func() time.Time
+	Trips      atomic.Uint64 // round trips of all connections
+	newest     atomic.Uint64 // the highest timeline of a PostgreSQL server so far
+}
+
+var errURL = errors.New("the URL of the database is malformed: want postgres://USER@HOST:PORT/DATABASE")
+
+// NewDialer parses a URL. Its errors do not quote the URL, which can have a password.
+func NewDialer(url string, allowAsync bool, now func() time.Time) (*Dialer, error) {
+	if !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
+		return nil, errURL
+	}
+	config, err := pgconn.ParseConfig(url)
+	if err != nil {
+		return nil, errURL
+	}
+	if config.ConnectTimeout == 0 || config.ConnectTimeout > connectTimeout {
+		config.ConnectTimeout = connectTimeout
+	}
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "tablerock"
+	}
+	config.DialFunc = dialConnecting
+	d := &Dialer{config: config, allowAsync: allowAsync, now: now}
+	config.ValidateConnect = d.validate
+	return d, nil
+}
+
+// validate refuses a server so that pgconn tries the next host of the URL: a standby, the
+// server that ConnectOther avoids, and a former primary. Such a one accepts connections as
+// a primary while the agent that would demote it is stopped, but none of its commits is
+// acknowledged.
+func (d *Dialer) validate(ctx context.Context, c *pgconn.PgConn) error {
+	result := c.ExecParams(ctx, "SELECT current_setting('transaction_read_only'), version()", nil, nil, nil, nil).Read()
+	if result.Err != nil {
+		return result.Err
+	}
+	if len(result.Rows) != 1 || len(result.Rows[0]) != 2 {
+		return errNoServer
+	}
+	if string(result.Rows[0][0]) == "on" {
+		return ErrStandby
+	}
+	if version := string(result.Rows[0][1]); !strings.HasPrefix(version, "PostgreSQL") || strings.Contains(version, "-YB-") {
+		return nil
+	}
+	result = c.ExecParams(ctx, "SELECT "+ServerSQL, nil, nil, nil, nil).Read()
+	if result.Err != nil {
+		return result.Err
+	}
+	if len(result.Rows) != 1 || len(result.Rows[0]) != 1 {
+		return errNoServer
+	}
+	server := string(result.Rows[0][0])
+	if avoid, _ := ctx.Value(avoiding{}).(string); avoid == server {
+		return errSameServer
+	}
+	return d.checkTimeline(server)
+}
+
+// checkTimeline refuses a server whose timeline is below that of another one.
+func (d *Dialer) checkTimeline(server string) error {
+	text, _, _ := strings.Cut(server, " ")
+	timeline, err := strconv.ParseUint(text, 16, 64)
+	if err != nil {
+		return ErrStandby // it was demoted since
+	}
+	for {
+		newest := d.newest.Load()
+		if timeline < newest {
+			return errDeposed
+		}
+		if d.newest.CompareAndSwap(newest, timeline) {
+			return nil
+		}
+	}
+}
+
+// dialTCP connects so that a peer that vanishes is noticed within about deadPeer, also
+// while the call waits for a commit without a timeout.
+func dialTCP(ctx context.Context, network, address string) (net.Conn, error) {
+	d := net.Dialer{
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: deadPeer / 3, Interval: deadPeer / 3, Count: 3},
+		Control:         setUserTimeout,
+	}
+	return d.DialContext(ctx, network, address)
+}
+
+var (
+	// ErrStandby means that the server accepts no writes.
+	ErrStandby = errors.New("the server is a read-only standby")
+	// ErrAsync means that commits do not wait for a standby, or that the server does not
+	// show whether they do.
+	ErrAsync = errors.New("commits do not wait for a standby, so a failover loses acknowledged writes")
+	// ErrNoStandby is the ErrAsync of PostgreSQL.
+	ErrNoStandby error = asyncError("the server has no synchronous standby (synchronous_standby_names is empty), so a failover loses acknowledged writes")
+
+	errDeposed    = errors.New("the server is a former primary, which has been replaced (after a restore of an older database, start this process again)")
+	errSameServer = errors.New("the server is the one that does not answer")
+
+	errHidden error = asyncError("the server does not show whether its commits wait for a replica, so a failover may lose acknowledged writes")
+)
+
+// asyncError is an ErrAsync that says the reason in place of its text.
+type asyncError string
+
+func (e asyncError) Error() string { return string(e) }
+
+// Is reports whether target is ErrAsync.
+func (e asyncError) Is(target error) bool { return target == ErrAsync }
+
+// avoiding is the key of the server that an attempt to connect avoids.
+type avoiding struct{}
+
+// ConnectOther is Connect to another server than the one with this identity.
+func (d *Dialer) ConnectOther(ctx context.Context, server string) (*Conn, error) {
+	return d.Connect(context.WithValue(ctx, avoiding{}, server))
+}
+
+// Connect returns a connection that has passed all checks.
+func (d *Dialer) Connect(ctx context.Context) (*Conn, error) {
+	pg, err := pgconn.ConnectConfig(context.WithValue(ctx, connecting{}, true), d.config)
+	if err != nil {
+		return nil, ConnectError(ctx, err)
+	}
+	hijacked, err := pg.Hijack()
+	if err != nil {
+		return nil, ConnectError(ctx, err)
+	}
+	c := &Conn{net: hijacked.Conn, front: hijacked.Frontend, tx: hijacked.TxStatus, lastUse: d.now(), trips: &d.Trips}
+	// A server that stops answering here would stop the heartbeat, which looks for another one.
+	limited, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if err := d.prepare(limited, c); err != nil {
+		c.Close()
+		return nil, ConnectError(ctx, err)
+	}
+	return c, nil
+}
+
+// connecting marks the context of an attempt to connect.
+type connecting struct{}
+
+// dialConnecting refuses the dials that pgconn makes without the context of an attempt to
+// connect, which are those of CancelRequests. It sends one after each failure of a
+// connection, and a server that gets one no longer waits for its standby.
+func dialConnecting(ctx context.Context, network, address string) (net.Conn, error) {
+	if ctx.Value(connecting{}) == nil {
+		return nil, errors.New("a CancelRequest is never sent")
+	}
+	return dialTCP(ctx, network, address)
+}
+
+// prepare sets the settings of a new connection and checks the server.
+func (d *Dialer) prepare(ctx context.Context, c *Conn) error {
+	k, err := KindOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := setAll(ctx, c); err != nil {
+		return err
+	}
+	if k != PostgreSQL {
+		if !d.allowAsync {
+			return fmt.Errorf("%s: %w", k, errHidden)
+		}
+		c.Server = k.String()
+		return nil
+	}
+	return d.check(ctx, c)
+}
+
+// KindOf asks the server what it is.
+func KindOf(ctx context.Context, c *Conn) (Kind, error) {
+	rows, err := c.Script(ctx, "SELECT version()")
+	if err != nil {
+		return 0, err
+	}
+	if len(rows) != 1 || len(rows[0]) != 1 {
+		return 0, errNoServer
+	}
+	switch version := rows[0][0]; {
+	case strings.HasPrefix(version, "CockroachDB"):
+		return CockroachDB, nil
+	case strings.HasPrefix(version, "PostgreSQL") && strings.Contains(version, "-YB-"):
+		return YugabyteDB, nil
+	case strings.HasPrefix(version, "PostgreSQL"):
+		return PostgreSQL, nil
+	default:
+		return 0, errNoServer
+	}
+}
+
+var errNoServer = errors.New("the server is none of PostgreSQL, YugabyteDB and CockroachDB")
+
+// setAll sets the settings that the server knows.
+func setAll(ctx context.Context, c *Conn) error {
+	var sql strings.Builder
+	sql.WriteString("SELECT s.name, set_config(s.name, s.value, false) FROM (VALUES ")
+	for i, s := range settings {
+		if i > 0 {
+			sql.WriteString(", ")
+		}
+		fmt.Fprintf(&sql, "('%s', '%s')", s[0], s[1])
+	}
+	sql.WriteString(") AS s(name, value) WHERE current_setting(s.name, true) IS NOT NULL")
+	_, err := c.Script(ctx, sql.String())
+	return err
+}
+
+// check refuses a PostgreSQL server on which an acknowledged write could be lost, and
+// identifies it.
+func (d *Dialer) check(ctx context.Context, c *Conn) error {
+	rows, err := c.Script(ctx, `SELECT pg_is_in_recovery(), current_setting('synchronous_standby_names'), current_setting('synchronous_commit'),
+		current_setting('statement_timeout'), coalesce(current_setting('transaction_timeout', true), '0'),
+		coalesce(current_setting('client_connection_check_interval', true), '0'), `+ServerSQL)
+	if err != nil {
+		return err
+	}
+	if len(rows) != 1 || len(rows[0]) != 7 {
+		return errNoServer
+	}
+	row := rows[0]
+	if row[0] != "f" {
+		return ErrStandby
+	}
+	if row[1] == "" && !d.allowAsync {
+		return ErrNoStandby
+	}
+	if row[2] != "on" && row[2] != "remote_apply" {
+		return fmt.Errorf("synchronous_commit is %s and cannot be set to on", row[2])
+	}
+	for i, name := range []string{"statement_timeout", "transaction_timeout", "client_connection_check_interval"} {
+		if row[3+i] != "0" {
+			return fmt.Errorf("%s is %s and cannot be set to 0", name, row[3+i])
+		}
+	}
+	c.Server = row[6]
+	return nil
+}
+
+// ServerSQL is an expression that identifies a running server: another one after a
+// failover, a promotion or a restart. It depends neither on settings such
+// as TimeZone nor on the address of the connection: a server can have several.
+const ServerSQL = `CASE WHEN pg_is_in_recovery() THEN '' ELSE substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) END
+	|| ' ' || (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint::text`
+
+// ConnectError returns err as what it means for the caller: nothing was sent. It has
+// no text that names the user or the database as pgconn's does.
+func ConnectError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var connecting *pgconn.ConnectError
+	if errors.As(err, &connecting) {
+		err = connecting.Unwrap()
+	}
+	cause := error(nil)
+	switch code := CodeOf(err); {
+	case errors.Is(err, ErrStandby):
+		cause = store.ErrReadOnly
+	case code == "28P01" || code == "28000" || code == "42501":
+		cause = fs.ErrPermission
+	}
+	if cause != nil {
+		return fmt.Errorf("%w: connect to the database: %w (%w)", store.ErrUnavailable, err, cause)
+	}
+	return fmt.Errorf("%w: connect to the database: %w", store.ErrUnavailable, err)
+}

@@ -1,0 +1,25 @@
+package postgres
+
+import (
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/postgres/internal/wire"
+)
+
+// ErrAsync means that the commits of a server do not wait for a standby, or that it does not
+// show whether they do. Options.AllowAsync accepts such a server.
+var ErrAsync = wire.ErrAsync
+
+// reason is an error with a text of its own.
+type reason struct {
+	text string
+	is   error
+}
+
+func (r *reason) Error() string { return r.text }
+func (r *reason) Unwrap() error { return r.is }
+
+// The reasons to refuse a server or a database.
+var (
+	errNoSchema  = &reason{"the database has no tables of Tablerock; create them with: tablerock backend init URL", store.ErrNotDatabase}
+	errOldSchema = &reason{"the tables are of an older version; upgrade them with: tablerock backend init URL", store.ErrNotDatabase}
+)

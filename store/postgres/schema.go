@@ -1,0 +1,148 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/postgres/internal/wire"
+)
+
+// schemaVersion is the version of the schema that this package reads and writes.
+const schemaVersion = 1
+
+// The tables. All names of accounts are case-sensitive; folded names of tables are bytea, so
+// that their order is that of their bytes in every collation.
+//
+//	tr_version   the version of the schema, in one row
+//	tr_accounts  accounts with their metadata
+//	tr_tables    tables: a new id for each table, also one of an old name; long is set
+//	             from the first key in tr_long on
+//	tr_dead      ids of dropped tables, until the sweeper has removed their entities and no
+//	             transaction older than xid can add one
+//	tr_entities  entities: p and r are the keys in CESU-8, whose byte order is the order of
+//	             UTF-16 code units; ts is the Timestamp, v the properties (see value.go)
+//	tr_long      entities whose key is longer than maxIndexed: h is SHA-256 of the lengths
+//	             and bytes of p and r; of two indexes that cost the same, as in an empty
+//	             table, PostgreSQL takes the later one, which therefore is the primary key
+//	tr_clock     the base of Timestamps, in one row: see beat.go
+//	tr_tick      the sequence that is added to the base
+const schemaSQL = `
+CREATE TABLE tr_version (one int PRIMARY KEY CHECK (one = 1), version int NOT NULL);
+CREATE TABLE tr_accounts (account text PRIMARY KEY, meta bytea NOT NULL);
+CREATE TABLE tr_tables (
+	account text NOT NULL, folded bytea NOT NULL, id bigint GENERATED ALWAYS AS IDENTITY,
+	name text NOT NULL, created bigint NOT NULL, meta bytea NOT NULL, long boolean NOT NULL,
+	PRIMARY KEY (account, folded));
+CREATE TABLE tr_dead (id bigint PRIMARY KEY, xid bigint NOT NULL, dropped bigint NOT NULL);
+CREATE TABLE tr_entities (
+	tid bigint NOT NULL, p bytea NOT NULL, r bytea NOT NULL, ts bigint NOT NULL, v bytea NOT NULL,
+	PRIMARY KEY (tid @ASC, p @ASC, r @ASC))@ENTITIES;
+CREATE TABLE tr_long (
+	tid bigint NOT NULL, h bytea NOT NULL, p bytea NOT NULL, r bytea NOT NULL, ts bigint NOT NULL, v bytea NOT NULL)@ENTITIES;
+CREATE INDEX tr_long_key ON tr_long (tid @ASC, substr(p, 1, 1200) @ASC, substr(r, 1, 1200) @ASC);
+ALTER TABLE tr_long ADD PRIMARY KEY (tid @ASC, h @ASC);
+CREATE SEQUENCE tr_tick;
+CREATE TABLE tr_clock (one int PRIMARY KEY CHECK (one = 1), base bigint NOT NULL)@CLOCK;
+INSERT INTO tr_clock (one, base) VALUES (1, 0);
+INSERT INTO tr_version (one, version) VALUES (1, ` + "@VERSION" + `);
+`
+
+const (
+	// entitiesOptions leave space in each page for a new version of a row, so that an
+	// overwrite changes no index, and let autovacuum start after 2 % of the rows are dead: by
+	// default a table of 10 million rows collects 2 million dead ones.
+	entitiesOptions = ` WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
+		autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 1)`
+	// clockOptions: the row changes every second, in its page.
+	clockOptions = ` WITH (fillfactor = 10, autovacuum_vacuum_threshold = 500)`
+)
+
+// schemaFor returns the statements that create the schema.
+func schemaFor(k wire.Kind) string {
+	asc, entities, clock := "", entitiesOptions, clockOptions
+	if k != wire.PostgreSQL {
+		entities, clock = "", ""
+	}
+	if k == wire.YugabyteDB {
+		asc = "ASC" // without it the first column is hashed
+	}
+	sql := strings.NewReplacer(" @ASC", strings.TrimRight(" "+asc, " "), "@ENTITIES", entities, "@CLOCK", clock,
+		"@VERSION", strconv.Itoa(schemaVersion)).Replace(schemaSQL)
+	if k == wire.PostgreSQL {
+		sql += "ALTER TABLE tr_entities ALTER COLUMN v SET COMPRESSION lz4;\nALTER TABLE tr_long ALTER COLUMN v SET COMPRESSION lz4;\n"
+	}
+	return sql
+}
+
+// schemaOf returns the version of the schema, 0 if there is none.
+func schemaOf(ctx context.Context, c *wire.Conn) (int, error) {
+	rows, err := c.Script(ctx, "SELECT version FROM tr_version")
+	if wire.CodeOf(err) == "42P01" {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if len(rows) != 1 || len(rows[0]) != 1 {
+		return 0, errNoSchema
+	}
+	return strconv.Atoi(rows[0][0])
+}
+
+// checkSchema returns an error unless the database has the schema of this version.
+func checkSchema(ctx context.Context, c *wire.Conn) error {
+	switch version, err := schemaOf(ctx, c); {
+	case err != nil:
+		return fmt.Errorf("read the version of the schema: %w", err)
+	case version == 0:
+		return errNoSchema
+	case version < schemaVersion:
+		return fmt.Errorf("%w: version %d, want %d", errOldSchema, version, schemaVersion)
+	case version > schemaVersion:
+		return fmt.Errorf("%w: the schema has version %d, this program knows up to %d", store.ErrNewerFormat, version, schemaVersion)
+	}
+	return nil
+}
+
+// Init creates the schema, if there is none. It returns an error that wraps store.ErrNewerFormat
+// for the schema of a newer version, and refuses a server whose commits do not wait for a
+// standby unless o.AllowAsync is set. Run it as the owner of the database.
+func Init(ctx context.Context, url string, o *Options) error {
+	if o == nil {
+		o = &Options{}
+	}
+	d, err := wire.NewDialer(url, o.AllowAsync, o.clock())
+	if err != nil {
+		return err
+	}
+	c, err := d.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	k, err := wire.KindOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	switch version, err := schemaOf(ctx, c); {
+	case err != nil:
+		return fmt.Errorf("read the version of the schema: %w", err)
+	case version != 0:
+		return checkSchema(ctx, c)
+	}
+	if _, err := c.Script(ctx, "BEGIN;"+schemaFor(k)+"COMMIT"); err != nil {
+		if code := wire.CodeOf(err); code == "42P07" || code == "23505" || code == "40001" {
+			// Another Init was faster.
+			c.Rollback(ctx)
+			return checkSchema(ctx, c)
+		}
+		if code := wire.CodeOf(err); code == "0A000" || code == "42601" { // feature_not_supported, syntax_error
+			return fmt.Errorf("create the schema: PostgreSQL 14 or later with lz4 is needed: %w", err)
+		}
+		return fmt.Errorf("create the schema: %w", failure(err, true))
+	}
+	return nil
+}
