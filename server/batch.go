@@ -60,13 +60,14 @@ func (x *exchange) batch() error {
 	for i := range b.Operations {
 		o := &ops[i]
 		o.Operation = &b.Operations[i]
-		write, err := x.parseOp(o, previous)
+		writes = writes[:i+1]
+		err := x.parseOp(o, previous, &writes[i])
 		if err == nil && i > 0 && !sameTable(table, o.target.Table) {
 			err = problem.OfModel(&edm.Error{Rule: edm.RuleBatchPartition})
 		}
 		if err != nil {
 			// Errors of earlier operations take precedence.
-			if len(writes) > 0 {
+			if writes = writes[:i]; i > 0 {
 				if failed := store.CheckBatch(table, writes, nil); failed != nil {
 					return x.failBatch(ops, writes, failed)
 				}
@@ -74,7 +75,6 @@ func (x *exchange) batch() error {
 			return x.failOp(ops, i, problem.Of(err))
 		}
 		previous, table = o, o.target.Table
-		writes = append(writes, write)
 	}
 	x.target.Table = table
 	res, err := x.account.store.Apply(x.r.Context(), table, writes...)
@@ -87,9 +87,10 @@ func (x *exchange) batch() error {
 // sameTable compares table names as the data model does: only ASCII letters fold.
 func sameTable(a, b string) bool { return a == b || edm.FoldTableName(a) == edm.FoldTableName(b) }
 
-// parseOp parses o as a write. It copies what o has in common with the previous
-// operation, which is nil for the first: most batches differ in the bodies alone.
-func (x *exchange) parseOp(o, previous *batchOp) (store.Op, error) {
+// parseOp parses o as a write into w, which is zero. It copies what o has in common with
+// the previous operation, which is nil for the first: most batches differ in the bodies
+// alone.
+func (x *exchange) parseOp(o, previous *batchOp, w *store.Op) error {
 	sameHeader := previous != nil && o.Header.Is(previous.Header)
 	if sameHeader {
 		o.headers = previous.headers
@@ -99,20 +100,21 @@ func (x *exchange) parseOp(o, previous *batchOp) (store.Op, error) {
 	if sameHeader && o.Target == previous.Target && o.Method == previous.Method {
 		o.command = previous.command
 	} else if err := o.parseCommand(x.Address.Account); err != nil {
-		return store.Op{}, err
+		return err
 	}
 	if !isWrite(&o.command) {
-		return store.Op{}, misplacedProblem(&o.command)
+		return misplacedProblem(&o.command)
 	}
 	var err error
 	if o.kind, err = admit(&x.grant, &o.command, o.headers); err != nil {
-		return store.Op{}, err
+		return err
 	}
-	w, err := x.parseWrite(o.kind, &o.command, o.headers, o.Body)
-	if err == nil && w.refusal != nil {
-		err = x.refuse(&w, o.target.Table)
+	w.Kind = o.kind
+	refusal, err := x.parseWrite(w, &o.command, o.headers, o.Body)
+	if err == nil && refusal != nil {
+		err = x.refuse(*w, refusal, o.target.Table)
 	}
-	return w.op, err
+	return err
 }
 
 // misplacedProblem refuses an operation that a batch cannot have.

@@ -201,7 +201,7 @@ func TestLargeEntitiesReserve(t *testing.T) {
 			s.inFlight.used.Store(c.others)
 			x := newExchange(s)
 			w := httptest.NewRecorder()
-			x.w, x.r, x.account = w, httptest.NewRequest(http.MethodGet, "/", http.NoBody), &account{store: st, properties: newPropertyCache(st)}
+			x.w, x.r, x.account = w, httptest.NewRequest(http.MethodGet, "/", http.NoBody), &account{store: st, properties: newPropertyCache(st, systemNow)}
 			x.target = request.Target{Kind: request.Entity, Table: "Things", Key: edm.Key{Partition: c.partition, Row: "r"}}
 			x.query = url.Values{"$filter": {c.filter}}
 			read := x.viewEntity
@@ -271,7 +271,7 @@ func TestIdleRequestsHaveNoBuffers(t *testing.T) {
 		if err := x.readBody(); err != nil || !called || cap(x.buf) == 0 {
 			t.Errorf("after readBody: error %v, a buffer of %d bytes", err, cap(x.buf))
 		}
-		if _, err := x.parseEntity([]byte(`{"PartitionKey":"p","RowKey":"r"}`), odata.ParseOptions{}); err != nil || x.parser == nil {
+		if err := x.parseEntity(new(edm.Entity), []byte(`{"PartitionKey":"p","RowKey":"r"}`), odata.ParseOptions{}); err != nil || x.parser == nil {
 			t.Errorf("after parseEntity: error %v, the parser %p", err, x.parser)
 		}
 		if err := x.send(http.StatusOK, ""); err != nil || x.parser != nil {

@@ -51,7 +51,7 @@ type client struct {
 
 func newClient(t *testing.T) *client {
 	t.Helper()
-	c := &client{t: t, store: &metaStore{Store: storetest.NewMap(nil)}}
+	c := &client{t: t, store: &metaStore{Store: newStore(t, func() store.Store { return storetest.NewMap(nil) })}}
 	var err error
 	c.handler, err = server.New(server.Options{
 		Accounts: []server.Account{{Name: testAccount, Keys: []string{testKey}, Store: c.store}},

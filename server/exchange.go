@@ -101,12 +101,12 @@ func (x *exchange) freeBuffer() {
 // client decides how long that takes.
 var parserPool = sync.Pool{New: func() any { return new(odata.Parser) }}
 
-// parseEntity parses an entity, which is valid until freeParser.
-func (x *exchange) parseEntity(src []byte, o odata.ParseOptions) (edm.Entity, error) {
+// parseEntity parses into e by Parser.ParseInto. The entity is valid until freeParser.
+func (x *exchange) parseEntity(e *edm.Entity, src []byte, o odata.ParseOptions) error {
 	if x.parser == nil {
 		x.parser = parserPool.Get().(*odata.Parser)
 	}
-	return x.parser.ParseEntity(src, o)
+	return x.parser.ParseInto(e, src, o)
 }
 
 // freeParser returns the parser of parseEntity to the pool.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/server/internal/documents"
@@ -50,10 +51,14 @@ type metaStore struct {
 	store.Store
 	reads  int
 	setErr error
+	getErr error // of AccountMeta
 }
 
 func (s *metaStore) AccountMeta(ctx context.Context) ([]byte, error) {
 	s.reads++
+	if s.getErr != nil {
+		return nil, s.getErr
+	}
 	return s.Store.AccountMeta(ctx)
 }
 
@@ -63,7 +68,8 @@ func (s *metaStore) SetAccountMeta(ctx context.Context, meta []byte) error {
 
 func TestPropertyCache(t *testing.T) {
 	s := &metaStore{Store: storetest.NewMap(nil)}
-	cache := newPropertyCache(s)
+	now := time.Unix(1, 0)
+	cache := newPropertyCache(s, func() time.Time { return now })
 	want := func(days, reads int) {
 		t.Helper()
 		for range 2 {
@@ -81,15 +87,73 @@ func TestPropertyCache(t *testing.T) {
 	if err := merge("5"); err != nil {
 		t.Error(err)
 	}
-	want(5, 1)
+	want(5, 2)
 	var refused *documents.Error
 	if err := merge("many"); !errors.As(err, &refused) {
 		t.Errorf("an invalid document: error %v, want a *documents.Error", err)
 	}
-	want(5, 1)
+	want(5, 3)
 	s.setErr = store.ErrOutcomeUnknown
 	if err := merge("7"); !errors.Is(err, s.setErr) {
 		t.Errorf("error %v, want %v", err, s.setErr)
 	}
-	want(7, 2) // the outcome was unknown, so the store was read again
+	want(7, 5) // the outcome was unknown, so the store was read again
+}
+
+// TestPropertyCacheAges reads through a cache while the store is changed by others, and
+// while it cannot be reached.
+func TestPropertyCacheAges(t *testing.T) {
+	s := &metaStore{Store: storetest.NewMap(nil)}
+	now := time.Unix(1, 0)
+	cache := newPropertyCache(s, func() time.Time { return now })
+	set := func(days int) {
+		t.Helper()
+		p := documents.Properties{Logging: documents.Logging{RetentionDays: days}}
+		if err := s.SetAccountMeta(t.Context(), documents.EncodeProperties(nil, p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, step := range []struct {
+		after time.Duration
+		set   int   // by another server
+		err   error // of reads
+		days  int
+		reads int
+		fails error
+	}{
+		{after: 0, set: 1, days: 1, reads: 1},
+		{after: refreshPropertyAge - 1, set: 2, days: 1, reads: 1},
+		{after: 1, set: 2, days: 2, reads: 2},
+		{after: refreshPropertyAge, set: 3, err: store.ErrUnavailable, days: 2, reads: 3},
+		{after: propertyRetry - 1, set: 3, days: 2, reads: 3}, // not again at once
+		{after: 1, set: 3, err: store.ErrUnavailable, days: 2, reads: 4},
+		{after: maxPropertyAge - refreshPropertyAge - propertyRetry - 1, set: 3, err: store.ErrUnavailable, days: 2, reads: 5},
+		{after: propertyRetry, set: 3, err: store.ErrUnavailable, fails: store.ErrUnavailable, reads: 6},
+		{after: 0, set: 3, fails: store.ErrUnavailable, reads: 6},
+		{after: propertyRetry, set: 3, days: 3, reads: 7},
+		{after: time.Hour, set: 4, days: 4, reads: 8},
+	} {
+		set(step.set)
+		now, s.getErr = now.Add(step.after), step.err
+		p, err := cache.get(t.Context())
+		if !errors.Is(err, step.fails) || err == nil && p.Logging.RetentionDays != step.days || s.reads != step.reads {
+			t.Errorf("step %d: got %+v after %d reads, error %v; want %d days after %d, error %v", i, p, s.reads, err, step.days, step.reads, step.fails)
+		}
+	}
+}
+
+// TestPropertyCacheOfClientGone reads with a ctx that has ended. Its error is not that of
+// other requests.
+func TestPropertyCacheOfClientGone(t *testing.T) {
+	s := &metaStore{Store: storetest.NewMap(nil)}
+	now := time.Unix(1, 0)
+	cache := newPropertyCache(s, func() time.Time { return now })
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := cache.get(gone); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want %v", err, context.Canceled)
+	}
+	if _, err := cache.get(t.Context()); err != nil {
+		t.Errorf("the next request: %v", err)
+	}
 }

@@ -4,70 +4,129 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tablerock-db/tablerock/server/internal/documents"
 	"github.com/tablerock-db/tablerock/store"
 )
 
+// Other servers of the same account change its properties, and at most 30 s later all
+// servers have the change.
+const (
+	// maxPropertyAge is how long properties are used. Requests read them again before.
+	maxPropertyAge = 25 * time.Second
+	// refreshPropertyAge is the age at which one request reads the properties again, while
+	// others use those that there are.
+	refreshPropertyAge = 10 * time.Second
+	// propertyRetry is the time after a failed read until the next one, so that requests do
+	// not wait one after the other for a store that cannot be reached.
+	propertyRetry = time.Second
+)
+
 // propertyCache caches the stored service properties of an account, so that a request
-// gets its CORS rules without reading the store. The server must be the only one that
-// sets the metadata of its accounts. Methods may be called concurrently.
+// gets its CORS rules without reading the store. Methods may be called concurrently.
 type propertyCache struct {
 	store  store.Store
-	cached atomic.Pointer[documents.Properties] // nil until the store was read
+	now    func() time.Time
+	cached atomic.Pointer[cachedProperties] // nil until the store was read
+
+	refreshing atomic.Bool // a request reads the properties again before they are too old
 
 	// mu is held from reading or writing the store until cached is set, so that cached
-	// cannot be older than the store. get locks it only if nothing is cached.
+	// cannot be older than what this server has written.
 	mu sync.Mutex
+	// +checklocks:mu
+	err error // of the last read, nil if it succeeded
+	// +checklocks:mu
+	failed time.Time // of err
+}
+
+// cachedProperties do not change.
+type cachedProperties struct {
+	documents.Properties
+	read time.Time // not later than the read of the store
+}
+
+// within reports whether the properties are younger than age.
+func (p *cachedProperties) within(age time.Duration, now time.Time) bool {
+	return p != nil && now.Sub(p.read) < age
 }
 
 // newPropertyCache returns a cache of the properties in s. It does not read them yet.
-func newPropertyCache(s store.Store) *propertyCache { return &propertyCache{store: s} }
+func newPropertyCache(s store.Store, now func() time.Time) *propertyCache {
+	return &propertyCache{store: s, now: now}
+}
 
 // get returns the properties. Do not modify them.
 func (c *propertyCache) get(ctx context.Context) (*documents.Properties, error) {
-	if p := c.cached.Load(); p != nil {
-		return p, nil
+	p, now := c.cached.Load(), c.now()
+	if p.within(refreshPropertyAge, now) {
+		return &p.Properties, nil
 	}
+	if p.within(maxPropertyAge, now) {
+		if c.refreshing.CompareAndSwap(false, true) {
+			defer c.refreshing.Store(false)
+			if fresh, err := c.current(ctx); err == nil {
+				return fresh, nil
+			}
+		}
+		return &p.Properties, nil
+	}
+	return c.current(ctx)
+}
+
+// current returns the properties that another request has read meanwhile, or reads them. It
+// repeats the error of a read that failed a moment ago.
+func (c *propertyCache) current(ctx context.Context) (*documents.Properties, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	now := c.now()
+	if p := c.cached.Load(); p.within(refreshPropertyAge, now) {
+		return &p.Properties, nil
+	}
+	if c.err != nil && now.Sub(c.failed) < propertyRetry {
+		return nil, c.err
+	}
 	return c.readLocked(ctx)
 }
 
+// readLocked reads the properties from the store.
 // +checklocks:c.mu
 func (c *propertyCache) readLocked(ctx context.Context) (*documents.Properties, error) {
-	if p := c.cached.Load(); p != nil {
-		return p, nil
-	}
+	p := &cachedProperties{read: c.now()}
 	meta, err := c.store.AccountMeta(ctx)
+	if err == nil {
+		p.Properties, err = documents.DecodeProperties(meta)
+	}
 	if err != nil {
+		if ctx.Err() == nil { // else the error is of this request alone
+			c.err, c.failed = err, c.now()
+		}
 		return nil, err
 	}
-	p, err := documents.DecodeProperties(meta)
-	if err != nil {
-		return nil, err
-	}
-	c.cached.Store(&p)
-	return &p, nil
+	c.err = nil
+	c.cached.Store(p)
+	return &p.Properties, nil
 }
 
 // merge changes the sections that a client's document has. It refuses a document that is
-// not valid with a *documents.Error.
+// not valid with a *documents.Error. Of two servers that change different
+// sections at the same moment, one can undo the change of the other.
 func (c *propertyCache) merge(ctx context.Context, doc []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	old, err := c.readLocked(ctx)
+	old, err := c.readLocked(ctx) // another server may have changed other sections
 	if err != nil {
 		return err
 	}
-	p, err := documents.MergeProperties(*old, doc)
-	if err != nil {
+	p := &cachedProperties{read: c.now()}
+	if p.Properties, err = documents.MergeProperties(*old, doc); err != nil {
 		return err
 	}
-	if err := c.store.SetAccountMeta(ctx, documents.EncodeProperties(nil, p)); err != nil {
+	if err := c.store.SetAccountMeta(ctx, documents.EncodeProperties(nil, p.Properties)); err != nil {
 		c.cached.Store(nil) // the outcome may be unknown: read the store again
 		return err
 	}
-	c.cached.Store(&p)
+	c.cached.Store(p)
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -108,23 +109,6 @@ func checkURLKey(g *sharedkey.Grant, key edm.Key) error {
 	return g.AllowKey(key)
 }
 
-// within restricts expr to the keys of the grant, so that neither the scan nor the
-// continuation leaves them.
-func within(g *sharedkey.Grant, expr *filter.Expr) *filter.Expr {
-	r, ok := g.Bounds()
-	if !ok {
-		return expr
-	}
-	var to filter.Bound
-	switch {
-	case r.HasEnd && r.WholeEnd:
-		to = filter.Bound{Kind: filter.AfterPartition, Key: r.End}
-	case r.HasEnd:
-		to = filter.Bound{Kind: filter.AfterRow, Key: r.End}
-	}
-	return filter.And(expr, filter.Keys(filter.Bound{Kind: filter.BeforeRow, Key: r.Start}, to))
-}
-
 // queryEntities is GET /T().
 func (x *exchange) queryEntities() error {
 	if err := x.collectEntities(); err != nil {
@@ -144,6 +128,7 @@ func (x *exchange) collectEntities() error {
 	if err != nil {
 		return err
 	}
+	x.event.Filter = expr
 	top, _, err := request.Top(x.query, maxPage)
 	if err != nil {
 		return err
@@ -160,7 +145,10 @@ func (x *exchange) collectEntities() error {
 	if top == 0 {
 		_, err = x.account.store.TableMeta(x.r.Context(), x.target.Table)
 	} else {
-		q := store.Query{Filter: within(&x.grant, expr), Select: customNames(names), From: from, Limit: top, Budget: examinable(expr)}
+		q := store.Query{
+			Filter: x.grant.Restrict(expr), Select: customNames(names), From: from,
+			Limit: top, Budget: examinable(expr), BudgetBytes: x.account.budgetBytes,
+		}
 		next, err = x.appendPage(q, o)
 	}
 	if err == nil {
@@ -177,6 +165,9 @@ func (x *exchange) collectEntities() error {
 	return nil
 }
 
+// namesPool holds *odata.Names, so that an exchange has none while it sends a response.
+var namesPool = sync.Pool{New: func() any { return new(odata.Names) }}
+
 // appendPage appends the results of q to the response. It returns the key at which the
 // next page starts, nil after the last page.
 func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, err error) {
@@ -189,6 +180,8 @@ func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, er
 		}
 		err = errors.Join(err, cursor.Close())
 	}()
+	o.Names = namesPool.Get().(*odata.Names)
+	defer namesPool.Put(o.Names)
 	limit := freePageBytes
 	for cursor.Next() {
 		for x.chunks.bytes+len(x.buf) >= limit {
@@ -206,11 +199,13 @@ func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, er
 			x.buf = x.chunks.add(x.buf)
 		}
 	}
-	err = cursor.Err()
-	if errors.Is(err, context.DeadlineExceeded) { // of the page, or the client's own
+	err, next = cursor.Err(), cursor.Resume()
+	// The deadline of the page, or the client's own, ends the page. Without a key to resume
+	// from, nothing was read until then.
+	if next != nil && ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
 		err = nil
 	}
-	return cursor.Resume(), err
+	return next, err
 }
 
 // growPage reserves another chunk for the page, or reports false. The more memory unread

@@ -60,7 +60,7 @@ var (
 
 // normal returns a text without what differs from run to run.
 func (c *comparison) normal(text string) string {
-	text = strings.ReplaceAll(text, c.srv.Endpoint, "{base}")
+	text = strings.ReplaceAll(text, c.srv.endpoint, "{base}")
 	text = strings.TrimPrefix(text, "\ufeff")
 	text = errorIDs.ReplaceAllString(text, "")
 	text = recordedTimes.ReplaceAllString(text, "${1}TIME")

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
-	"github.com/tablerock-db/tablerock/tabletest"
 )
 
 // recordingsVariable is the environment variable with the folder of recorded sessions.
@@ -87,7 +86,7 @@ func TestRecordings(t *testing.T) {
 // player repeats one session.
 type player struct {
 	t          *testing.T
-	srv        *tabletest.Server
+	srv        testServer
 	credential *sharedkey.Credential
 	client     *http.Client
 	explained  *explanations
@@ -98,9 +97,9 @@ type player struct {
 }
 
 func newPlayer(t *testing.T, e *explanations) *player {
-	p := &player{t: t, srv: tabletest.New(t), explained: e, live: map[string]string{}}
+	p := &player{t: t, srv: newServer(t), explained: e, live: map[string]string{}}
 	var err error
-	if p.credential, err = sharedkey.NewCredential(p.srv.Account, p.srv.Key); err != nil {
+	if p.credential, err = sharedkey.NewCredential(p.srv.name, p.srv.key); err != nil {
 		t.Fatal(err)
 	}
 	transport := &http.Transport{DisableCompression: true}
@@ -143,7 +142,7 @@ func (p *player) play(i int, e *recorded) {
 // request returns the request of e, for the server of this run.
 func (p *player) request(e *recorded) *http.Request {
 	p.t.Helper()
-	base := p.srv.Endpoint
+	base := p.srv.endpoint
 	if e.Request.Secondary {
 		base += "-secondary"
 	}
@@ -154,7 +153,7 @@ func (p *player) request(e *recorded) *http.Request {
 	}
 	signed := strings.Contains(query, "sig=")
 	u.RawQuery = p.requery(query)
-	body := strings.ReplaceAll(p.substitute(e.Request.Body), "{base}", p.srv.Endpoint)
+	body := strings.ReplaceAll(p.substitute(e.Request.Body), "{base}", p.srv.endpoint)
 	r, err := http.NewRequestWithContext(p.t.Context(), e.Request.Method, u.String(), strings.NewReader(body))
 	if err != nil {
 		p.t.Fatal(err)

@@ -60,3 +60,10 @@ func (s *Server) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 		return problem.Of(err)
 	})
 }
+
+// Problem returns the status, code and message of the response to an error of a Store, of
+// package filter or of the data model.
+func Problem(err error) (status int, code, message string) {
+	p := problem.Of(err)
+	return p.Status, p.Code, p.Message
+}

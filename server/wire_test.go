@@ -53,25 +53,28 @@ type wire struct {
 	events []server.Event // +checklocks:mu
 }
 
-// newWire starts a server of the engine, or of the store that wrap returns. If secured is
+// newWire starts a server of the engine or of PostgreSQL, or of the store that wrap returns. If secured is
 // not nil, it has the certificate.
 func newWire(t testing.TB, wrap func(store.Store) store.Store, secured *tls.Config) *wire {
 	t.Helper()
 	w := &wire{t: t, clock: &manualClock{}}
 	w.clock.at.Store(testTime.UnixNano())
-	db, err := engine.Open("db", engine.Options{FS: vfs.NewMem(), SegmentBytes: 64 << 10, CacheBytes: 4 << 20, Testing: engine.TestHooks{Clock: w.clock}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
+	w.store = newStore(t, func() store.Store {
+		db, err := engine.Open("db", engine.Options{FS: vfs.NewMem(), SegmentBytes: 64 << 10, CacheBytes: 4 << 20, Testing: engine.TestHooks{Clock: w.clock}})
+		if err != nil {
+			t.Fatal(err)
 		}
+		t.Cleanup(func() {
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return db
 	})
-	w.store = db
 	if wrap != nil {
-		w.store = wrap(db)
+		w.store = wrap(w.store)
 	}
+	var err error
 	if w.credential, err = sharedkey.NewCredential(wireAccount, wireKey); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +99,7 @@ func newWire(t testing.TB, wrap func(store.Store) store.Store, secured *tls.Conf
 	served := make(chan error, 1)
 	go func() { served <- f.Serve() }()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := errors.Join(f.Shutdown(ctx), <-served); err != nil {
 			t.Error(err)
@@ -115,7 +118,7 @@ func (w *wire) takeEvents() []server.Event {
 }
 
 // connTimeout is the timeout of a connection.
-const connTimeout = 30 * time.Second
+const connTimeout = time.Minute
 
 // dial opens a connection, which is closed at the end of the test.
 func (w *wire) dial() net.Conn {

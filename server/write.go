@@ -15,12 +15,6 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// parsedWrite is a write that was parsed.
-type parsedWrite struct {
-	op      store.Op
-	refusal error // an error of its conditions; the absence of the table takes precedence
-}
-
 // writeNames are the names of writes in events.
 var writeNames = [...]string{
 	store.OpInsert:          "InsertEntity",
@@ -125,45 +119,41 @@ func admit(g *sharedkey.Grant, c *command, h *headers) (store.OpKind, error) {
 	return kind, request.CheckJSON(h.contentType)
 }
 
-// parseWrite parses a write that was admitted. The result shares memory with body and
-// with the parser.
-func (x *exchange) parseWrite(kind store.OpKind, c *command, h *headers, body []byte) (parsedWrite, error) {
+// parseWrite parses a write that was admitted, of op.Kind, into op, which is otherwise
+// zero and shares memory with body and with the parser. A refusal is an error of the
+// conditions; the absence of the table takes precedence over it.
+func (x *exchange) parseWrite(op *store.Op, c *command, h *headers, body []byte) (refusal, err error) {
 	if err := early(edm.CheckTableName(c.target.Table)); err != nil {
-		return parsedWrite{}, err
+		return nil, err
 	}
-	w := parsedWrite{op: store.Op{Kind: kind, Entity: edm.Entity{Key: c.target.Key}}}
-	if kind != store.OpInsert {
+	op.Entity.Key = c.target.Key
+	if op.Kind != store.OpInsert {
 		if err := checkURLKey(&x.grant, c.target.Key); err != nil {
-			return parsedWrite{}, err
+			return nil, err
 		}
 		var illegal *edm.Error
 		if err := edm.CheckKey(c.target.Key); errors.As(err, &illegal) && illegal.Rule == edm.RuleKey {
-			return parsedWrite{}, err
+			return nil, err
 		}
-		w.op.IfMatch, w.refusal = conditionOf(c.method, h)
+		op.IfMatch, refusal = conditionOf(c.method, h)
 	}
-	if kind == store.OpDelete {
-		return w, nil
+	if op.Kind == store.OpDelete {
+		return refusal, nil
 	}
-	e, err := x.parseEntity(body, odata.ParseOptions{IgnoreKeys: kind != store.OpInsert})
-	w.op.Entity.Properties = e.Properties
-	if kind == store.OpInsert {
-		w.op.Entity.Key = e.Key
-	}
-	if err != nil {
+	if err := x.parseEntity(&op.Entity, body, odata.ParseOptions{IgnoreKeys: op.Kind != store.OpInsert}); err != nil {
 		var outOfRange *odata.Error
 		if errors.As(err, &outOfRange) && outOfRange.Kind == odata.OutOfRange {
 			// Errors of keys and names take precedence.
-			if other := store.CheckBatch(c.target.Table, []store.Op{w.op}, nil); other != nil {
-				err = keyProblem(other, &w.op)
+			if other := store.CheckBatch(c.target.Table, []store.Op{*op}, nil); other != nil {
+				err = keyProblem(other, op)
 			}
 		}
-		return parsedWrite{}, err
+		return nil, err
 	}
-	if kind == store.OpInsert {
-		return w, x.grant.AllowKey(e.Key)
+	if op.Kind == store.OpInsert {
+		return refusal, x.grant.AllowKey(op.Entity.Key)
 	}
-	return w, nil
+	return refusal, nil
 }
 
 // write is every operation that changes one entity.
@@ -176,22 +166,23 @@ func (x *exchange) write() error {
 	if err := x.readBody(); err != nil {
 		return err
 	}
-	w, err := x.parseWrite(kind, &x.command, &h, x.body)
+	op := store.Op{Kind: kind}
+	refusal, err := x.parseWrite(&op, &x.command, &h, x.body)
 	if err != nil {
 		return err
 	}
 	x.event.Operation = writeNames[kind]
-	if w.refusal != nil {
-		return x.refuse(&w, x.target.Table)
+	if refusal != nil {
+		return x.refuse(op, refusal, x.target.Table)
 	}
-	res, err := x.account.store.Apply(x.r.Context(), x.target.Table, w.op)
+	res, err := x.account.store.Apply(x.r.Context(), x.target.Table, op)
 	if err != nil {
-		return keyProblem(err, &w.op)
+		return keyProblem(err, &op)
 	}
 	x.event.Returned = 1
 	x.setODataHead()
 	if kind == store.OpInsert {
-		return x.sendInserted(&w.op.Entity, res[0])
+		return x.sendInserted(&op.Entity, res[0])
 	}
 	if kind != store.OpDelete {
 		x.set("Etag", string(res[0].ETag))
@@ -200,10 +191,9 @@ func (x *exchange) write() error {
 	return x.sendEmpty(http.StatusNoContent)
 }
 
-// refuse returns the refusal of w, or an error of its entity or of the table, which
+// refuse returns the refusal of op, or an error of its entity or of the table, which
 // take precedence.
-func (x *exchange) refuse(w *parsedWrite, table string) error {
-	op := w.op
+func (x *exchange) refuse(op store.Op, refusal error, table string) error {
 	op.IfMatch = store.Any
 	if err := store.CheckBatch(table, []store.Op{op}, nil); err != nil {
 		return keyProblem(err, &op)
@@ -211,7 +201,7 @@ func (x *exchange) refuse(w *parsedWrite, table string) error {
 	if _, err := x.account.store.TableMeta(x.r.Context(), table); err != nil {
 		return err
 	}
-	return w.refusal
+	return refusal
 }
 
 // keyProblem returns err, with the text of the key if it refuses a key of an insert.

@@ -112,12 +112,12 @@ func (p *parser) repeatMember() bool {
 	}
 	for i := range lacks {
 		if lacks[i].member == len(p.members) {
-			p.members = append(p.members, member{name: lacks[i].name})
+			p.addMember(lacks[i].name)
 		}
 	}
 	switch n := len(p.members); {
 	case g.member == n:
-		p.members = append(p.members, member{name: g.name})
+		p.addMember(g.name)
 	case g.member < n-1 && !p.members[g.member].found():
 		// The entity lacks the annotation but has the value, after other members. Only a
 		// restart, by member, keeps the order of the members.

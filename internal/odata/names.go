@@ -16,7 +16,7 @@ func (p *parser) find(name []byte, at int) int {
 		p.err.Kind = TooManyNames
 		return n
 	}
-	p.members = append(p.members, member{name: p.memory.text(name)})
+	p.addMember(p.memory.text(name))
 	return n
 }
 

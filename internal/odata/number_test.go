@@ -1,6 +1,7 @@
 package odata_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -107,6 +108,52 @@ func TestDecimals(t *testing.T) {
 				if got, want := string(odata.AppendDouble(nil, f)), sign+fixedText(math.Abs(f)); got != want {
 					t.Fatalf("seed %d: %x encoded as %q, want %q", seed, f, got, want)
 				}
+			}
+		}
+	}
+}
+
+// doubleText is the text of f, a normal number above 0, by two conversions: 15 digits if they
+// parse as f, 17 otherwise.
+func doubleText(f float64) string {
+	precision := 15
+	text := strconv.FormatFloat(f, 'e', precision-1, 64)
+	if g, _ := strconv.ParseFloat(text, 64); g != f {
+		precision = 17
+		text = strconv.FormatFloat(f, 'e', precision-1, 64)
+	}
+	digits, e, _ := strings.Cut(text, "e")
+	exponent, _ := strconv.Atoi(e)
+	if exponent > -5 && exponent < precision {
+		return fixedText(f)
+	}
+	sign := "+"
+	if exponent < 0 {
+		sign, exponent = "-", -exponent
+	}
+	return fmt.Sprintf("%sE%s%02d", strings.TrimSuffix(strings.TrimRight(digits, "0"), "."), sign, exponent)
+}
+
+// TestDoubleDigits encodes random Doubles, numbers of 15 digits, and the adjacent Doubles.
+func TestDoubleDigits(t *testing.T) {
+	const seed = 13
+	r := rand.New(rand.NewPCG(seed, seed))
+	for range 30_000 {
+		f := math.Float64frombits(r.Uint64() &^ (1 << 63))
+		switch r.IntN(4) {
+		case 0:
+			f = r.Float64() * 100
+		case 1:
+			f, _ = strconv.ParseFloat(fmt.Sprintf("%de%d", r.Uint64N(1e15), r.IntN(600)-300), 64)
+		case 2:
+			f, _ = strconv.ParseFloat(fmt.Sprintf("%de%d", r.Uint64N(1e15), r.IntN(24)-20), 64)
+		}
+		for _, f := range []float64{f, math.Nextafter(f, 0), math.Nextafter(f, math.Inf(1)), f + f*0x1p-51} {
+			if f < 0x1p-1022 || math.IsInf(f, 0) || math.IsNaN(f) {
+				continue
+			}
+			if got, want := string(odata.AppendDouble(nil, f)), doubleText(f); got != want {
+				t.Fatalf("seed %d: %x encoded as %q, want %q", seed, f, got, want)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -72,13 +73,14 @@ var parserPool = sync.Pool{New: func() any { return new(parser) }}
 // other properties.
 func ParseEntity(src []byte, o ParseOptions) (edm.Entity, error) {
 	p := parserPool.Get().(*parser)
-	e, err := p.parse(src, o)
+	var e edm.Entity
+	err := p.parse(&e, src, o)
 	p.memory = memory{}
 	parserPool.Put(p)
 	return e, err
 }
 
-func (p *parser) parse(src []byte, o ParseOptions) (edm.Entity, error) {
+func (p *parser) parse(e *edm.Entity, src []byte, o ParseOptions) error {
 	if o.PartitionKey == "" {
 		o.PartitionKey = edm.PartitionKeyName
 	}
@@ -86,9 +88,9 @@ func (p *parser) parse(src []byte, o ParseOptions) (edm.Entity, error) {
 		o.RowKey = edm.RowKeyName
 	}
 	p.scanner = scanner{src: src}
-	e, err := p.entity(&o)
+	err := p.entity(e, &o)
 	p.release()
-	return e, err
+	return err
 }
 
 // release drops references to the caller's memory, and scratch memory that an unusual
@@ -107,7 +109,7 @@ func (p *parser) release() {
 }
 
 // entity parses the object. Its error is nil or an *Error.
-func (p *parser) entity(o *ParseOptions) (edm.Entity, error) {
+func (p *parser) entity(e *edm.Entity, o *ParseOptions) error {
 	p.layout.reset()
 	for p.err == nil && (p.repeatMember() || p.member()) {
 		continue
@@ -116,9 +118,21 @@ func (p *parser) entity(o *ParseOptions) (edm.Entity, error) {
 		p.unexpected("the end of the JSON")
 	}
 	if p.err != nil {
-		return edm.Entity{}, p.err
+		return p.err
 	}
-	return p.build(o)
+	return p.build(e, o)
+}
+
+// addMember adds a member without values. It builds the member in place, as properties
+// builds a property: a copy of a struct that was just built waits for the stores before
+// it, and 100 inserts need 6 % more CPU time with such copies (server, BenchmarkBatch).
+func (p *parser) addMember(name string) {
+	n := len(p.members)
+	if n == cap(p.members) {
+		p.members = slices.Grow(p.members, max(8, n))
+	}
+	p.members = p.members[:n+1] // release has cleared it
+	p.members[n].name = name
 }
 
 // parseMemberValue parses the value of m.
@@ -249,15 +263,15 @@ func (p *parser) parseType(m *member) {
 }
 
 // build builds the entity from the members.
-func (p *parser) build(o *ParseOptions) (e edm.Entity, err error) {
-	outside, err := p.properties(o, &e)
+func (p *parser) build(e *edm.Entity, o *ParseOptions) error {
+	outside, err := p.properties(o, e)
 	if err == nil && !o.IgnoreKeys {
 		err = p.keys(o, &e.Key)
 	}
 	if err == nil && outside != nil {
 		err = outside
 	}
-	return e, err
+	return err
 }
 
 // properties sets the properties of e. It skips values outside the range of their
@@ -276,6 +290,7 @@ func (p *parser) properties(o *ParseOptions, e *edm.Entity) (outside *Error, err
 	}
 	p.memory.reserve(count, size)
 	from := len(p.memory.properties)
+	list := p.memory.properties[from : from : from+count]
 	for i := range p.members {
 		m := &p.members[i]
 		if !m.stored() || isKey(m.name, o) {
@@ -295,11 +310,15 @@ func (p *parser) properties(o *ParseOptions, e *edm.Entity) (outside *Error, err
 			continue
 		}
 		if err != nil {
+			p.memory.properties = p.memory.properties[:from+len(list)] // Reset clears them
 			return nil, err
 		}
-		p.memory.properties = append(p.memory.properties, edm.Property{Name: m.name, Value: v})
+		n := len(list)
+		list = list[:n+1]
+		list[n].Name, list[n].Value = m.name, v
 	}
-	e.Properties = p.memory.properties[from:len(p.memory.properties):len(p.memory.properties)]
+	p.memory.properties = p.memory.properties[:from+len(list)]
+	e.Properties = slices.Clip(list)
 	return outside, nil
 }
 

@@ -14,8 +14,16 @@ type Parser struct{ p parser }
 
 // ParseEntity parses one entity from its JSON. Every error is an *Error.
 func (p *Parser) ParseEntity(src []byte, o ParseOptions) (edm.Entity, error) {
+	var e edm.Entity
+	err := p.ParseInto(&e, src, o)
+	return e, err
+}
+
+// ParseInto is ParseEntity into the Properties and, without IgnoreKeys, the Key of e. The
+// other fields of e stay as they are.
+func (p *Parser) ParseInto(e *edm.Entity, src []byte, o ParseOptions) error {
 	p.p.memory.reuse = true
-	return p.p.parse(src, o)
+	return p.p.parse(e, src, o)
 }
 
 // Reset invalidates all entities parsed so far and reuses their memory.

@@ -29,6 +29,9 @@ func plainLen[T string | []byte](s T, ascii bool) int {
 		also = highs
 	}
 	rest := s
+	if len(s) >= longText {
+		rest = s[plainBlocks(s, also):]
+	}
 	for ; len(rest) >= 8; rest = rest[8:] { // reslicing instead of indexing removes bounds checks
 		w := load64(rest)
 		if m := specials(w) | w&also; m != 0 {
@@ -41,6 +44,23 @@ func plainLen[T string | []byte](s T, ascii bool) int {
 		}
 	}
 	return len(s)
+}
+
+// longText is the length from which plainBlocks gains more than its call costs.
+const longText = 64
+
+// plainBlocks returns the length of the longest prefix of s of whole blocks of 32 bytes
+// without special bytes and without the bits of also. Without it, pages of entities of
+// 1 KiB need 4 % more CPU (bench, BenchmarkPage).
+func plainBlocks[T string | []byte](s T, also uint64) int {
+	rest := s
+	for ; len(rest) >= 32; rest = rest[32:] {
+		a, b, c, d := load64(rest), load64(rest[8:]), load64(rest[16:]), load64(rest[24:])
+		if specials(a)|specials(b)|specials(c)|specials(d)|(a|b|c|d)&also != 0 {
+			break
+		}
+	}
+	return len(s) - len(rest)
 }
 
 // load64 returns the first eight bytes of s as a little-endian word.

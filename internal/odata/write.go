@@ -43,6 +43,9 @@ type Options struct {
 	// and Timestamp come first, the others in the order of Select. The default, nil,
 	// is every member.
 	Select []string
+	// Names keeps the text of names for the next entities. With the default, nil, the text of
+	// each name is made anew.
+	Names *Names
 }
 
 // AppendFeed appends the start of a feed. The caller appends its items, separated by
@@ -180,18 +183,19 @@ func appendETagTime(dst, stamp []byte) []byte {
 // appendProperty appends the type annotation if one is needed, the property, and a
 // comma. It skips null, which no stored row has.
 func appendProperty(dst []byte, name string, v edm.Value, o *Options) []byte {
-	t := v.Type()
-	if t == 0 {
+	if v.Type() == 0 {
 		return dst
 	}
+	annotated := edm.Type(0)
 	if o.Level >= Minimal && needsAnnotation(v) {
-		dst = AppendText(dst, name, o.ASCII)
-		dst = append(dst[:len(dst)-1], `@odata.type":"`...)
-		dst = append(dst, t.String()...)
-		dst = append(dst, '"', ',')
+		annotated = v.Type()
 	}
-	dst = AppendText(dst, name, o.ASCII)
-	return append(appendJSON(append(dst, ':'), v, o.ASCII), ',')
+	if o.Names != nil {
+		dst = o.Names.appendName(dst, name, annotated, o.ASCII)
+	} else {
+		dst = appendName(dst, name, annotated, o.ASCII)
+	}
+	return append(appendJSON(dst, v, o.ASCII), ',')
 }
 
 // appendJSON appends v as JSON.
@@ -237,18 +241,18 @@ func appendBinary(dst, text []byte) (out []byte, ok bool) {
 	return out, err == nil
 }
 
-func appendGuid(dst []byte, hi, lo uint64) []byte {
-	dst = appendHex(dst, hi>>32, 8)
-	dst = appendHex(append(dst, '-'), hi>>16, 4)
-	dst = appendHex(append(dst, '-'), hi, 4)
-	dst = appendHex(append(dst, '-'), lo>>48, 4)
-	return appendHex(append(dst, '-'), lo, 12)
+func appendGuid(dst, guid []byte) []byte {
+	var text [36]byte
+	at := 0
+	for i, c := range guid[:16] {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			text[at] = '-'
+			at++
+		}
+		text[at], text[at+1] = lowerHex[c>>4], lowerHex[c&15]
+		at += 2
+	}
+	return append(dst, text[:]...)
 }
 
-// appendHex appends the low n hexadecimal digits of w.
-func appendHex(dst []byte, w uint64, n int) []byte {
-	for shift := 4 * (n - 1); shift >= 0; shift -= 4 {
-		dst = append(dst, "0123456789abcdef"[w>>shift&15])
-	}
-	return dst
-}
+const lowerHex = "0123456789abcdef"

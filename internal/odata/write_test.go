@@ -165,6 +165,7 @@ func TestAppendEntityDoesNotAllocate(t *testing.T) {
 		o    odata.Options
 	}{
 		{"minimal", plain, inBook(odata.Options{Level: odata.Minimal})},
+		{"names", plain, inBook(odata.Options{Level: odata.Minimal, Names: new(odata.Names)})},
 		{"full", plain, inBook(odata.Options{Level: odata.Full})},
 		{"selected", plain, inBook(odata.Options{Level: odata.Minimal, Select: []string{"RowKey", "Pages", "Raw", "none"}})},
 		{"escapes", strange, inBook(odata.Options{Level: odata.Full})},

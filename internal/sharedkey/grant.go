@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/filter"
 )
 
 // Action is an operation that a request asks for.
@@ -123,6 +124,23 @@ func (g *Grant) AllowKey(key edm.Key) error {
 // Bounds returns the range of keys that the grant covers, or false if it covers all
 // keys.
 func (g *Grant) Bounds() (Range, bool) { return g.bounds, g.bounded }
+
+// Restrict restricts a filter to the keys of the grant, so that neither a query nor its
+// continuation leaves them.
+func (g *Grant) Restrict(e *filter.Expr) *filter.Expr {
+	if !g.bounded {
+		return e
+	}
+	r := g.bounds
+	var to filter.Bound
+	switch {
+	case r.HasEnd && r.WholeEnd:
+		to = filter.Bound{Kind: filter.AfterPartition, Key: r.End}
+	case r.HasEnd:
+		to = filter.Bound{Kind: filter.AfterRow, Key: r.End}
+	}
+	return filter.And(e, filter.Keys(filter.Bound{Kind: filter.BeforeRow, Key: r.Start}, to))
+}
 
 // Version returns the version (sv) of a shared access signature, or "" if the request
 // had none.

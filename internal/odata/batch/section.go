@@ -16,14 +16,33 @@ const dashes = "--"
 
 // sections splits a text at the lines of a boundary.
 type sections struct {
-	rest []byte
-	// mark is the boundary with the preceding line end and dashes. Searching for the
-	// line end is faster than for dashes, which are more frequent in bodies.
-	mark []byte
+	rest   []byte
+	mark   []byte // the boundary with the preceding line end and dashes
+	anchor int    // the index of a byte of mark that is rare in other text
 }
 
+// newSections returns the sections of a text. Most clients have an underscore in their
+// boundaries, as in batch_a1. Bodies have fewer of them than line ends, and of these
+// fewer than dashes. With the line end as the anchor, a batch needs 2 % more CPU time
+// (bench/endpoint).
 func newSections(text []byte, boundary string) *sections {
-	return &sections{text, []byte("\n" + dashes + boundary)}
+	mark := []byte("\n" + dashes + boundary)
+	return &sections{text, mark, max(0, bytes.IndexByte(mark, '_'))}
+}
+
+// find returns the index of the first mark in text, -1 if there is none.
+func (s *sections) find(text []byte) int {
+	for at := s.anchor; at < len(text); at++ {
+		i := bytes.IndexByte(text[at:], s.mark[s.anchor])
+		if i < 0 {
+			return -1
+		}
+		at += i
+		if from := at - s.anchor; bytes.HasPrefix(text[from:], s.mark) {
+			return from
+		}
+	}
+	return -1
 }
 
 // next returns the text before the next line of the boundary.
@@ -41,7 +60,7 @@ func (s *sections) next() (section []byte, end delimiter) {
 				return text[:from], d
 			}
 		}
-		i := bytes.Index(text[at:], s.mark)
+		i := s.find(text[at:])
 		if i < 0 {
 			s.rest = nil
 			return text, noDelimiter

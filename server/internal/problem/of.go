@@ -88,11 +88,14 @@ func ofStore(err error) *Problem {
 		return ErrNotFound
 	case errors.Is(err, store.ErrPrecondition):
 		return ErrCondition
-	case errors.Is(err, store.ErrNoSpace), errors.Is(err, store.ErrReadOnly), errors.Is(err, store.ErrClosed):
+	case errors.Is(err, store.ErrOutcomeUnknown): // whatever its cause was
+		return TimedOut(err)
+	case errors.Is(err, store.ErrUnavailable),
+		errors.Is(err, store.ErrNoSpace), errors.Is(err, store.ErrReadOnly), errors.Is(err, store.ErrClosed):
 		p := *ErrBusy
 		p.Cause = err
 		return &p
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, store.ErrOutcomeUnknown):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return TimedOut(err)
 	}
 	return Internal(err)
