@@ -120,6 +120,7 @@ func (r *Repository) chooseUntil(ctx context.Context, names []string, o RestoreO
 		}
 		m, err := r.manifest(ctx, name)
 		switch {
+		case errors.Is(err, fs.ErrNotExist): // removed since names
 		case errors.Is(err, corrupt.ErrCorrupt):
 			errs = append(errs, err) // an older one with more of the archive has the same writes
 		case err != nil:
@@ -139,7 +140,7 @@ func (r *Repository) chooseUntil(ctx context.Context, names []string, o RestoreO
 		}
 	}
 	if len(list) == 0 {
-		return nil, errors.Join(append(errs, ErrNoBackup)...)
+		return nil, errors.Join(append(errs, o.noBackup())...)
 	}
 	slices.SortFunc(list, func(a, b *manifest) int { return strings.Compare(a.Account, b.Account) })
 	return list, nil
@@ -258,10 +259,13 @@ func (r *Repository) verifyArchive(ctx context.Context, account string, report *
 			continue
 		}
 		err := r.verifyArchived(ctx, object.Name, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it was removed since List
+		}
 		report.Objects++
 		report.Bytes += object.Size
 		switch {
-		case errors.Is(err, corrupt.ErrCorrupt), errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, corrupt.ErrCorrupt):
 			report.Findings = append(report.Findings, Finding{Object: object.Name, What: whatOf(err)})
 		case err != nil:
 			return err

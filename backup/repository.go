@@ -168,11 +168,11 @@ func (r *Repository) List(ctx context.Context, account string) ([]Info, error) {
 	var errs []error
 	for _, name := range names {
 		m, err := r.manifest(ctx, name)
-		if err != nil {
+		if err == nil {
+			list = append(list, m.info())
+		} else if !errors.Is(err, fs.ErrNotExist) { // it was not removed since names
 			errs = append(errs, err)
-			continue
 		}
-		list = append(list, m.info())
 	}
 	return list, errors.Join(errs...)
 }

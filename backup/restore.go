@@ -128,15 +128,10 @@ func (r *Repository) choose(ctx context.Context, o RestoreOptions) ([]*manifest,
 			return nil, fmt.Errorf("%w: the first backup of account %s is %s, later than %s", ErrNoBackup, account, first[i], o.At.UTC().Format(time.RFC3339Nano))
 		}
 	}
-	switch {
-	case len(list) > 0:
-		return list, nil
-	case o.ID != "":
-		return nil, fmt.Errorf("%w: there is none with the id %s", ErrNoBackup, o.ID)
-	case o.Account != "":
-		return nil, fmt.Errorf("%w: there is none of account %s", ErrNoBackup, o.Account)
+	if len(list) == 0 {
+		return nil, o.noBackup()
 	}
-	return nil, ErrNoBackup
+	return list, nil
 }
 
 // restore is one Restore.
@@ -273,10 +268,6 @@ func (s *restore) copyFile(ctx context.Context, name string, f *file) error {
 		err = dst.Sync()
 	}
 	err = errors.Join(err, dst.Close())
-	switch {
-	case errors.Is(err, corrupt.ErrCorrupt), errors.Is(err, fs.ErrNotExist):
-		err = fmt.Errorf("%w; \"tablerock backup verify\" lists the backups that need it: restore another one", err)
-	}
 	return err
 }
 
@@ -297,6 +288,17 @@ func (s *restore) same(ctx context.Context, name string, f *file) (bool, error) 
 		err = src.Sync() // it may be of a process that was killed before its sync
 	}
 	return same, errors.Join(err, src.Close())
+}
+
+// noBackup returns the error if no backup is the one of o.
+func (o *RestoreOptions) noBackup() error {
+	switch {
+	case o.ID != "":
+		return fmt.Errorf("%w: there is none with the id %s", ErrNoBackup, o.ID)
+	case o.Account != "":
+		return fmt.Errorf("%w: there is none of account %s", ErrNoBackup, o.Account)
+	}
+	return ErrNoBackup
 }
 
 // raiseEpoch gives the database an epoch that the backup directory does not have.

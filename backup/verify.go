@@ -27,15 +27,16 @@ type Finding struct {
 }
 
 // Verify reads all bytes of the backups and the archive of an account, or with "" of all accounts, and
-// compares them with their checksums. Damage is in the Report and is not an error.
+// compares them with their checksums. Damage is in the Report and is not an error. Verify can run
+// beside Prune of another process: what is removed meanwhile is not missing.
 func (r *Repository) Verify(ctx context.Context, account string, progress Progress) (Report, error) {
 	var report Report
 	names, err := r.names(ctx, account)
 	if err != nil {
 		return report, err
 	}
-	files := make(map[string]*file) // by object
-	needs := make(map[string][]string)
+	files := make(map[string]*file)    // by object
+	needs := make(map[string][]string) // the names of the manifests that list it
 	var objects []string
 	var total int64
 	for _, name := range names {
@@ -43,6 +44,9 @@ func (r *Repository) Verify(ctx context.Context, account string, progress Progre
 		_, id, _ := splitManifestName(name)
 		m, err := r.manifest(ctx, name)
 		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			report.Objects--
+			continue
 		case errors.Is(err, corrupt.ErrCorrupt), errors.Is(err, ErrNotBackup):
 			report.Findings = append(report.Findings, Finding{name, whatOf(err), []string{id}})
 			continue
@@ -56,7 +60,7 @@ func (r *Repository) Verify(ctx context.Context, account string, progress Progre
 				files[f.Object], total = f, total+f.Bytes
 				objects = append(objects, f.Object)
 			}
-			needs[f.Object] = append(needs[f.Object], id)
+			needs[f.Object] = append(needs[f.Object], name)
 		}
 	}
 	slices.Sort(objects)
@@ -69,14 +73,32 @@ func (r *Repository) Verify(ctx context.Context, account string, progress Progre
 		report.Objects++
 		report.Bytes += files[object].Bytes
 		switch {
-		case errors.Is(err, corrupt.ErrCorrupt), errors.Is(err, fs.ErrNotExist):
-			report.Findings = append(report.Findings, Finding{object, whatOf(err), needs[object]})
+		case errors.Is(err, corrupt.ErrCorrupt):
+			ids, listErr := r.remaining(ctx, account, needs[object])
+			if listErr != nil {
+				return report, listErr
+			}
+			if len(ids) > 0 {
+				report.Findings = append(report.Findings, Finding{object, whatOf(err), ids})
+			}
 		case err != nil:
 			return report, err
 		}
 	}
 	err = r.verifyArchive(ctx, account, &report)
 	return report, err
+}
+
+// remaining returns the ids of those manifests that were not removed since they were read.
+func (r *Repository) remaining(ctx context.Context, account string, manifests []string) (ids []string, err error) {
+	names, err := r.names(ctx, account)
+	for _, name := range manifests {
+		if slices.Contains(names, name) {
+			_, id, _ := splitManifestName(name)
+			ids = append(ids, id)
+		}
+	}
+	return ids, err
 }
 
 // whatOf describes damage without the name of the object.
@@ -94,6 +116,9 @@ func whatOf(err error) string {
 // read writes the object of a file to w and compares it with the manifest.
 func (r *Repository) read(ctx context.Context, f *file, w io.Writer, report func(n int64)) error {
 	src, err := r.target.Get(ctx, f.Object)
+	if errors.Is(err, fs.ErrNotExist) {
+		return corrupt.Newf(f.Object, 0, "it is missing")
+	}
 	if err != nil {
 		return fmt.Errorf("read %s: %w", f.Object, err)
 	}

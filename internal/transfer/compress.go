@@ -3,7 +3,6 @@ package transfer
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"sync/atomic"
@@ -138,9 +137,9 @@ func (d *decompressor) explain(err error) error {
 	case d.file.err != nil:
 		return d.file.err
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return &fileError{fmt.Errorf("the %s data is truncated; copy the file again", d.c)}
+		return brokenFile("the %s data is truncated; copy the file again", d.c)
 	}
-	return &fileError{fmt.Errorf("the %s data is damaged: %w; copy the file again", d.c, err)}
+	return brokenFile("the %s data is damaged: %w; copy the file again", d.c, err)
 }
 
 // NewCompressor returns a writer that compresses to w. Close ends the compressed data and

@@ -131,8 +131,8 @@ func TestReadCompressedRefusals(t *testing.T) {
 			named transfer.Compression
 			want  string
 		}{
-			"not compressed":   {[]byte("{}\n"), c, "the name of the file ends in "},
-			"empty":            {nil, c, "the name of the file ends in "},
+			"not compressed":   {[]byte("{}\n"), c, "the file is not in the format " + c.String()},
+			"empty":            {nil, c, "the file is empty; a " + c.String() + " file "},
 			"compressed twice": {compressed(t, transfer.Gzip, string(compressed(t, c, "{}"))), transfer.Uncompressed, "the file is compressed twice"},
 		} {
 			_, err := rowsOf(transfer.NewReader(bytes.NewReader(in.data), transfer.ReadOptions{Name: "f", Format: transfer.JSONL, Compression: in.named}))

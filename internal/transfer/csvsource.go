@@ -78,7 +78,7 @@ func (s *csvSource) setHeader(header []string, o *ReadOptions) error {
 		return invalid("%d columns, at most %d are supported", len(header), maxColumns)
 	}
 	if len(header) == 1 && strings.ContainsAny(header[0], ",;\t|") {
-		return invalid("only one column, %s; if the delimiter is not %q, set it with --delimiter", quote(header[0]), o.Delimiter)
+		return &OptionError{"Delimiter", fmt.Sprintf("only one column, %s; choose the delimiter of the file, which is not %q", quote(header[0]), o.Delimiter)}
 	}
 	index := make(map[string]int, len(header)) // of property columns
 	types := make(map[string]int)              // of the columns that hold their types
@@ -109,16 +109,9 @@ func (s *csvSource) setHeader(header []string, o *ReadOptions) error {
 		c.of = of
 		s.columns[of].types = i
 	}
-	var ok bool
-	for _, key := range [...]struct {
-		name, flag string
-		at         *int
-	}{{o.PartitionKey, "--partition-key", &s.partition}, {o.RowKey, "--row-key", &s.row}} {
-		if *key.at, ok = index[key.name]; !ok {
-			return invalid("no column %s; name the column with %s (columns: %s)", quote(key.name), key.flag, listed(header))
-		}
-	}
-	return nil
+	var err error
+	s.partition, s.row, err = keyColumns(index, header, o)
+	return err
 }
 
 // listed formats names for a message, at most eight of them.

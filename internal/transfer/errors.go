@@ -46,6 +46,33 @@ type fileError struct{ error }
 func (e *fileError) Is(target error) bool { return target == edm.ErrInvalid }
 func (e *fileError) Unwrap() error        { return e.error }
 
+func brokenFile(format string, args ...any) error { return &fileError{fmt.Errorf(format, args...)} }
+
+// OptionError reports a file that needs another value of a field of ReadOptions: Delimiter,
+// PartitionKey or RowKey. It matches edm.ErrInvalid.
+type OptionError struct{ Option, what string }
+
+// Error returns what is wrong. It does not say where a user sets the option.
+func (e *OptionError) Error() string { return e.what }
+
+// Is reports whether target is edm.ErrInvalid.
+func (e *OptionError) Is(target error) bool { return target == edm.ErrInvalid }
+
+// keyColumns returns the columns with the keys of an entity.
+func keyColumns(index map[string]int, names []string, o *ReadOptions) (partition, row int, err error) {
+	for _, key := range [...]struct {
+		option, name string
+		at           *int
+	}{{edm.PartitionKeyName, o.PartitionKey, &partition}, {edm.RowKeyName, o.RowKey, &row}} {
+		var ok bool
+		if *key.at, ok = index[key.name]; !ok {
+			what := fmt.Sprintf("no column %s (columns: %s); choose the column that has the %s", quote(key.name), listed(names), key.option)
+			return 0, 0, &OptionError{key.option, what}
+		}
+	}
+	return partition, row, nil
+}
+
 // errTooLong reports a record above MaxRecordBytes.
 var errTooLong = invalid("the record is longer than %d bytes", MaxRecordBytes)
 

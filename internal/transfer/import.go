@@ -36,6 +36,7 @@ func (m Mode) op(e edm.Entity) store.Op {
 
 // Progress counts the work of an import.
 type Progress struct {
+	Read         int64 // valid rows of the file that were read
 	Rows         int64 // acknowledged
 	Skipped      int64 // invalid rows
 	Transactions int64 // acknowledged
@@ -96,8 +97,9 @@ func Import(ctx context.Context, st store.Store, table string, r *Reader, o Impo
 	} else {
 		im.inTransactions()
 	}
-	im.progress.Bytes = r.Bytes() // +checklocksignore: the workers have ended
-	return im.progress, im.err    // +checklocksignore: the workers have ended
+	im.progress.Bytes = r.Bytes()      // +checklocksignore: the workers have ended
+	im.progress.Read = im.valid.Load() // +checklocksignore: the workers have ended
+	return im.progress, im.err         // +checklocksignore: the workers have ended
 }
 
 // inTransactions imports in concurrent transactions.
@@ -143,6 +145,7 @@ type importer struct {
 	jobs    chan *transaction
 	created bool // the table exists
 	bad     bool // an invalid row was skipped
+	valid   atomic.Int64
 	// failedAt is the line of the first error. Later transactions are dropped.
 	failedAt atomic.Int64
 
@@ -177,6 +180,7 @@ func (im *importer) read() {
 			}
 			continue
 		}
+		im.valid.Add(1)
 		size := int64(edm.EntitySize(rec.Entity.Key, rec.Entity.Properties))
 		if !tx.accepts(&rec, size, im.o.TransactionBytes) {
 			im.dispatch(tx)
@@ -327,7 +331,7 @@ func (im *importer) acknowledge(first, last int64, rows int) error {
 	defer im.mu.Unlock()
 	im.progress.Rows += int64(rows)
 	im.progress.Transactions++
-	im.progress.Bytes = im.r.Bytes()
+	im.progress.Bytes, im.progress.Read = im.r.Bytes(), im.valid.Load()
 	if im.o.Ack != nil {
 		if err := im.o.Ack(first, last); err != nil {
 			return fmt.Errorf("write acknowledgement of lines %d to %d: %w", first, last, err)

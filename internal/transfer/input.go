@@ -3,7 +3,6 @@ package transfer
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 )
 
@@ -115,8 +114,12 @@ func (in *input) checkStart(named Compression) error {
 		return err
 	}
 	found := compressionOf(start)
-	if named != Uncompressed && found != named {
-		return fmt.Errorf("the name of the file ends in %s, but it is not in that format; rename it, or copy it again", named.suffix())
+	switch {
+	case named == Uncompressed || found == named:
+	case len(start) == 0:
+		return brokenFile("the file is empty; a %s file (%s) has a header at least; copy it again", named, named.suffix())
+	default:
+		return brokenFile("the file is not in the format %s (%s); rename it, or copy it again", named, named.suffix())
 	}
 	if found != Uncompressed {
 		if err := in.decompress(found); err != nil {
@@ -126,24 +129,26 @@ func (in *input) checkStart(named Compression) error {
 			return err
 		}
 		if compressionOf(start) != Uncompressed {
-			return &fileError{errors.New("the file is compressed twice; decompress it once")}
+			return brokenFile("the file is compressed twice; decompress it once")
 		}
 	}
 	switch {
 	case bytes.HasPrefix(start, []byte("\xef\xbb\xbf")):
 		in.consume(3, 0)
 	case bytes.HasPrefix(start, []byte("\xff\xfe")) || bytes.HasPrefix(start, []byte("\xfe\xff")):
-		return fmt.Errorf("the file is UTF-16; %w", invalid("save it as UTF-8"))
+		return brokenFile("the file is UTF-16; save it as UTF-8")
 	case bytes.HasPrefix(start, []byte("PK\x03\x04")):
-		return fmt.Errorf("the file is a ZIP archive or a spreadsheet; %w", invalid("save it as CSV"))
+		return brokenFile("the file is a ZIP archive or a spreadsheet; save it as CSV")
+	case bytes.HasPrefix(start, []byte("PAR1\x15")):
+		return brokenFile("the file is in the format Parquet; rename it, or choose that format")
 	}
 	return nil
 }
 
-// start returns the first bytes of the file, at least four of them unless the file ends
+// start returns the first bytes of the file, at least five of them unless the file ends
 // before, and consumes none.
 func (in *input) start() ([]byte, error) {
-	for in.end < 4 && in.err == nil {
+	for in.end < 5 && in.err == nil {
 		in.fill()
 	}
 	if in.err != nil && !errors.Is(in.err, io.EOF) {

@@ -2,8 +2,6 @@ package transfer
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"io"
 )
 
@@ -12,7 +10,7 @@ import (
 type jsonScanner struct{ in *input }
 
 // errTruncated reports a JSON text that ends within a value.
-var errTruncated error = &fileError{errors.New("the JSON text ends before its end: the file is truncated; copy it again")}
+var errTruncated = brokenFile("the JSON text ends before its end: the file is truncated; copy it again")
 
 // more reads more bytes after those in view.
 func (in *input) more() error {
@@ -63,7 +61,7 @@ func (s jsonScanner) expect(c byte) error {
 
 // syntax returns the error for a byte that is not what the JSON text needs.
 func (s jsonScanner) syntax(got byte, want string) error {
-	return &fileError{fmt.Errorf("line %d: JSON syntax: %q where %s is expected", s.in.line, got, want)}
+	return brokenFile("line %d: JSON syntax: %q where %s is expected", s.in.line, got, want)
 }
 
 // value consumes the next value and returns its text, valid until the next call. After

@@ -25,10 +25,9 @@ func (im *importer) load() {
 	if !ok || !im.create() {
 		return
 	}
-	read := int64(0)
 	err := im.o.Load(im.ctx, im.table, func(yield func(edm.Entity, error) bool) {
 		for ; ok; rec, ok = im.nextValid() {
-			if read++; read%progressEvery == 0 {
+			if im.valid.Load()%progressEvery == 0 {
 				im.report(func() {})
 			}
 			if !yield(rec.Entity, nil) {
@@ -58,7 +57,7 @@ func (im *importer) report(change func()) {
 	im.mu.Lock()
 	defer im.mu.Unlock()
 	change()
-	im.progress.Bytes = im.r.Bytes()
+	im.progress.Bytes, im.progress.Read = im.r.Bytes(), im.valid.Load()
 	if im.o.Progress != nil {
 		im.o.Progress(im.progress)
 	}
@@ -79,6 +78,7 @@ func (im *importer) nextValid() (rec Record, ok bool) {
 			}
 			continue
 		}
+		im.valid.Add(1)
 		return rec, true
 	}
 }

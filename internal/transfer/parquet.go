@@ -2,7 +2,7 @@ package transfer
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"io"
 	"strings"
 
@@ -23,7 +23,7 @@ func ExportParquet(ctx context.Context, src Querier, table string, q store.Query
 	typed := make([]parquetfile.Column, len(columns))
 	for i, c := range columns {
 		index[c.Name] = i
-		typed[i] = parquetfile.Column{Name: c.Name, Type: c.Type(), Unit: c.unit}
+		typed[i] = parquetfile.Column{Name: c.Name, Type: c.Type(), Unit: c.needs.Unit()}
 	}
 	counted := &countingWriter{w: w}
 	p, err := parquetfile.NewWriter(counted, typed)
@@ -40,7 +40,7 @@ func ExportParquet(ctx context.Context, src Querier, table string, q store.Query
 			if !ok || columns[at].types&(1<<v.Type()) == 0 {
 				return errChanged
 			}
-			if t, isTime := v.DateTime(); isTime && parquetfile.UnitOf(t, columns[at].unit) != columns[at].unit {
+			if t, isTime := v.DateTime(); isTime && (columns[at].needs|parquetfile.NeedsOf(t)).Unit() != typed[at].Unit {
 				return errChanged
 			}
 			values[at] = v
@@ -96,7 +96,7 @@ type parquetProperty struct {
 func newParquetSource(file *rawFile, o *ReadOptions, reuse bool) (source, error) {
 	rows, err := parquetfile.NewReader(file, file.size)
 	if err != nil {
-		return nil, err
+		return nil, structureError(err)
 	}
 	index := make(map[string]int, rows.Columns())
 	var names []string
@@ -105,14 +105,8 @@ func newParquetSource(file *rawFile, o *ReadOptions, reuse bool) (source, error)
 		names = append(names, rows.Name(i))
 	}
 	s := &parquetSource{rows: rows, memory: rowMemory{reuse: reuse}}
-	var ok bool
-	for _, key := range [...]struct {
-		name, flag string
-		at         *int
-	}{{o.PartitionKey, "--partition-key", &s.partition}, {o.RowKey, "--row-key", &s.row}} {
-		if *key.at, ok = index[key.name]; !ok {
-			return nil, fmt.Errorf("no column %s; name the column with %s (columns: %s)", quote(key.name), key.flag, listed(names))
-		}
+	if s.partition, s.row, err = keyColumns(index, names, o); err != nil {
+		return nil, err
 	}
 	for i, name := range names {
 		p := parquetProperty{name: name, column: i, types: -1}
@@ -127,10 +121,10 @@ func newParquetSource(file *rawFile, o *ReadOptions, reuse bool) (source, error)
 		case isTypes && hasValues && rows.IsText(i) && rows.IsText(values):
 			continue
 		case name == edm.PartitionKeyName || name == edm.RowKeyName:
-			return nil, fmt.Errorf("column %s, but another column is chosen as that key; rename it, or choose it as the key", quote(name))
+			return nil, invalid("column %s, but another column is chosen as that key; rename it, or choose it as the key", quote(name))
 		}
 		if err := edm.CheckProperties(edm.Properties{{Name: name, Value: edm.Boolean(true)}}); err != nil {
-			return nil, fmt.Errorf("column %d: %v; rename it, or leave it out", i+1, err)
+			return nil, invalid("column %d: %v; rename it, or leave it out", i+1, err)
 		}
 		s.properties = append(s.properties, p)
 	}
@@ -139,7 +133,7 @@ func newParquetSource(file *rawFile, o *ReadOptions, reuse bool) (source, error)
 
 func (s *parquetSource) next() (Record, error) {
 	if err := s.rows.Next(); err != nil {
-		return Record{}, err
+		return Record{}, structureError(err)
 	}
 	s.n++
 	rec := Record{First: s.n, Last: s.n}
@@ -148,6 +142,15 @@ func (s *parquetSource) next() (Record, error) {
 		rec.Entity.Properties, err = s.values()
 	}
 	return rec, err
+}
+
+// structureError returns err, which ends the file, as a fileError if the bytes of the file
+// are its cause.
+func structureError(err error) error {
+	if of := (*parquetfile.Error)(nil); errors.As(err, &of) {
+		return &fileError{err}
+	}
+	return err
 }
 
 // keys returns both keys, in one allocation.

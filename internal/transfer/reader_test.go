@@ -140,12 +140,13 @@ func TestReadCSV(t *testing.T) {
 		{
 			"no key column", "id,n\n",
 			transfer.ReadOptions{},
-			[]string{`fatal: f: header: no column "PartitionKey"; name the column with --partition-key (columns: "id", "n")`},
+			[]string{`fatal: f: header: no column "PartitionKey" (columns: "id", "n"); choose the column that has the PartitionKey`},
 		},
 		{
 			"many columns, no key", "PartitionKey,a,b,c,d,e,f,g,h,i\n",
 			transfer.ReadOptions{},
-			[]string{`fatal: f: header: no column "RowKey"; name the column with --row-key (columns: "PartitionKey", "a", "b", "c", "d", "e", "f", "g" and 2 more)`},
+			[]string{`fatal: f: header: no column "RowKey" (columns: "PartitionKey", "a", "b", "c", "d", "e", "f", "g" and 2 more); ` +
+				`choose the column that has the RowKey`},
 		},
 		{"a column twice", head + ",a,a\n", transfer.ReadOptions{}, []string{`fatal: f: header: duplicate column "a"`}},
 		{"a column twice with types", head + ",a,a@Edm.Int32\n", transfer.ReadOptions{}, []string{`fatal: f: header: duplicate column "a@Edm.Int32"`}},
@@ -163,7 +164,7 @@ func TestReadCSV(t *testing.T) {
 		{
 			"another delimiter", "PartitionKey;RowKey;a\n",
 			transfer.ReadOptions{},
-			[]string{`fatal: f: header: only one column, "PartitionKey;RowKey;a"; if the delimiter is not ',', set it with --delimiter`},
+			[]string{`fatal: f: header: only one column, "PartitionKey;RowKey;a"; choose the delimiter of the file, which is not ','`},
 		},
 		{
 			"two candidates for a key", "PartitionKey,RowKey,id\n",

@@ -133,7 +133,11 @@ func TestRefusals(t *testing.T) {
 		{"another chunk", 0, func(h *history, names []string) { h.chunks[names[1]] = h.chunks[names[2]] }, corrupt.ErrCorrupt, "it is the chunk"},
 		{"another database", 0, func(h *history, names []string) {
 			for _, name := range names {
-				h.chunks[strings.Replace(name, name[9:13], "abcd", 1)] = h.chunks[name]
+				digit := "0"
+				if name[9] == '0' {
+					digit = "1"
+				}
+				h.chunks[name[:9]+digit+name[10:]] = h.chunks[name]
 				delete(h.chunks, name)
 			}
 		}, rollforward.ErrOutOfRange, "another database"},

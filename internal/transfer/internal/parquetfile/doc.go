@@ -39,12 +39,31 @@ const (
 	maxNanoseconds edm.Ticks = epoch + (1<<63-1)/100
 )
 
-// UnitOf returns the unit that holds t and all times of u.
-func UnitOf(t edm.Ticks, u Unit) Unit {
+// Needs is what a set of DateTimes needs of its unit. That of two sets is a|b.
+type Needs uint8
+
+const (
+	needsRange Needs = 1 << iota // a time that Nanoseconds does not hold
+	needsDigit                   // a time with a seventh digit
+)
+
+// NeedsOf returns the needs of one DateTime.
+func NeedsOf(t edm.Ticks) (n Needs) {
+	if t < minNanoseconds || t > maxNanoseconds {
+		n |= needsRange
+	}
+	if t%10 != 0 {
+		n |= needsDigit
+	}
+	return n
+}
+
+// Unit returns the unit that holds all DateTimes with these needs.
+func (n Needs) Unit() Unit {
 	switch {
-	case u == Nanoseconds && t >= minNanoseconds && t <= maxNanoseconds:
+	case n&needsRange == 0:
 		return Nanoseconds
-	case u != Ticks && t%10 == 0:
+	case n&needsDigit == 0:
 		return Microseconds
 	}
 	return Ticks

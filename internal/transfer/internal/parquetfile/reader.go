@@ -69,10 +69,10 @@ func (r *Reader) footer() ([]byte, error) {
 	if r.size < int64(len(magic)+len(tail)) {
 		return nil, &Error{"it is not a Parquet file, or a truncated one: it is too short"}
 	}
-	if _, err := r.file.ReadAt(head[:], 0); err != nil {
+	if err := r.readAt(head[:], 0); err != nil {
 		return nil, err
 	}
-	if _, err := r.file.ReadAt(tail[:], r.size-int64(len(tail))); err != nil {
+	if err := r.readAt(tail[:], r.size-int64(len(tail))); err != nil {
 		return nil, err
 	}
 	end := string(tail[4:])
@@ -89,7 +89,7 @@ func (r *Reader) footer() ([]byte, error) {
 		return nil, damaged("its metadata would have %d bytes; at most %d are read", n, maxFooter)
 	}
 	footer := make([]byte, n)
-	if _, err := r.file.ReadAt(footer, r.size-int64(len(tail))-n); err != nil {
+	if err := r.readAt(footer, r.size-int64(len(tail))-n); err != nil {
 		return nil, err
 	}
 	return footer, nil
@@ -185,7 +185,7 @@ func (r *Reader) beginGroup(g *format.RowGroup) error {
 func (r *Reader) readAt(b []byte, at int64) error {
 	_, err := r.file.ReadAt(b, at)
 	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
+		return &Error{"the Parquet file became shorter while it was read; copy it again"}
 	}
 	return err
 }

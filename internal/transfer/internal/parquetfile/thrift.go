@@ -171,5 +171,10 @@ func (w *thriftWalk) elements(n uint64, first, second byte, depth int) error {
 
 // decode decodes a structure that thriftLength has checked.
 func decode(b []byte, to any) error {
-	return guard(func() error { return thrift.Unmarshal(new(thrift.CompactProtocol), b, to) })
+	return guard(func() error {
+		if err := thrift.Unmarshal(new(thrift.CompactProtocol), b, to); err != nil {
+			return damaged("its metadata: %v", err)
+		}
+		return nil
+	})
 }
