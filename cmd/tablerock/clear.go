@@ -51,14 +51,14 @@ func (a *app) deleteRows(ctx context.Context, name, table string, e *filter.Expr
 	bar.Done()
 	switch {
 	case err == nil:
-		a.note("deleted %s of table %s", formatPlural(n.Rows, "row"), table)
+		a.note("deleted %s of table %s", formatPlural(n.Rows, "entity"), table)
 	case errors.Is(err, context.Canceled):
-		a.note("deleted %s of table %s; repeat the command to continue", formatPlural(n.Rows, "row"), table)
+		a.note("deleted %s of table %s; repeat the command to continue", formatPlural(n.Rows, "entity"), table)
 	case n.Rows > 0:
-		err = fmt.Errorf("%w (%s deleted; repeat the command to continue)", err, formatPlural(n.Rows, "row"))
+		err = fmt.Errorf("%w (%s deleted; repeat the command to continue)", err, formatPlural(n.Rows, "entity"))
 	}
 	if err == nil && n.Changed > 0 {
-		a.note("kept %s that changed meanwhile; repeat the command to check again", formatPlural(n.Changed, "row"))
+		a.note("kept %s that changed meanwhile; repeat the command to check again", formatPlural(n.Changed, "entity"))
 	}
 	return a.ofTable(table, err)
 }

@@ -24,20 +24,23 @@ func newCopy(a *app) *cobra.Command {
 	var credentials where.Flags
 	cmd := &cobra.Command{
 		Use:   "copy --from WHERE --to WHERE [TABLE...]",
-		Short: "Copy tables between directories and servers",
-		Long: `Copy tables, by default all, between directories and servers. WHERE is a directory as
-in --data, or that of one account in it; the URL of a server, as in --endpoint; or a
-connection string. Missing tables are created. An entity that is there already with the
+		Short: "Copy tables between directories, servers and databases of PostgreSQL",
+		Long: `Copy tables, by default all, between directories, servers and databases of PostgreSQL.
+WHERE is a directory as in --data, or that of one account in it; the URL of a server, as in
+--endpoint; a connection string; or the URL of a database, as in --backend, which can have
+the parameter account. Missing tables are created. An entity that is there already with the
 same properties is not written, so the same command goes on after an interruption.
-Entities that only the destination has stay. Timestamps are new, and access policies are
-not copied.
+Entities that only the destination has stay. Timestamps and ETags are new, and access
+policies are not copied.
 
-  tablerock copy --from tablerock-data --to https://shop.table.core.windows.net Orders`,
+  tablerock copy --from tablerock-data --to https://shop.table.core.windows.net Orders
+  tablerock copy --from tablerock-data --to 'postgres://db1/tables?account=shop'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if from == "" || to == "" {
 				return usagef("copy needs --from and --to: %s", cmd.UseLine())
 			}
-			locations, err := credentials.Parse(a.isTyped, from, to)
+			credentials.Backend = a.where.Backend
+			locations, err := credentials.Parse(a.location(cmd), from, to)
 			if err != nil {
 				return usagef("%v", err)
 			}
@@ -79,7 +82,8 @@ func (a *app) copy(ctx context.Context, src, dst *app, tables []string) error {
 					return err
 				}
 			}
-			a.note("copied %s from %s to %s", formatPlural(int64(len(tables)), "table"), src.dataName(), dst.dataName())
+			a.note("copied %s from %s to %s; ETags and Timestamps are new, and access policies are not copied",
+				formatPlural(int64(len(tables)), "table"), src.dataName(), dst.dataName())
 			return nil
 		})
 	})
@@ -104,6 +108,6 @@ func (a *app) copyTable(ctx context.Context, from, to store.Store, table string)
 	if err != nil {
 		return fmt.Errorf("table %s: %w (the copy is not complete; copy again to continue)", table, err)
 	}
-	a.note("table %s: %s, %s written, %.2f s", table, formatPlural(n.Rows, "row"), formatCount(n.Written), time.Since(begin).Seconds())
+	a.note("table %s: %s, %s written, %.2f s", table, formatPlural(n.Rows, "entity"), formatCount(n.Written), time.Since(begin).Seconds())
 	return nil
 }

@@ -81,7 +81,7 @@ func (a *app) deleteMatches(ctx context.Context, table, condition string, yes bo
 		return a.ofTable(table, err)
 	}
 	if n > 0 {
-		if err := a.confirm(ctx, yes, "delete %s of table %s in %s", formatPlural(n, "row"), table, a.dataName()); err != nil {
+		if err := a.confirm(ctx, yes, "delete %s of table %s in %s", formatPlural(n, "entity"), table, a.dataName()); err != nil {
 			return err
 		}
 	}

@@ -69,7 +69,7 @@ keys.
 			if err != nil {
 				return err
 			}
-			if q.Reverse && a.server != nil {
+			if q.Reverse && a.server != nil && a.server.Protocol() {
 				return usagef("--reverse: the Table protocol of %s has no descending order; it works with --data only", a.dataName())
 			}
 			return a.ofTable(args[0], a.snapshot(func(s reader) error {

@@ -68,6 +68,8 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrOutcomeUnknown):
+		return exitFailure // whatever the cause, such as a missing socket
 	case errors.Is(err, store.ErrTableExists), errors.Is(err, store.ErrEntityExists), errors.Is(err, store.ErrPrecondition), errors.Is(err, fs.ErrExist):
 		return exitConflict
 	case errors.Is(err, store.ErrCorrupt):

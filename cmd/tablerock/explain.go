@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/keyspan"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/internal/keyspan"
 	"github.com/tablerock-db/tablerock/store"
 )
 

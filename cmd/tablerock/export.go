@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/atomicfile"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/progress"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/transfer"
@@ -85,8 +86,9 @@ var exporters = map[transfer.Format]func(context.Context, transfer.Querier, stri
 // file stays as it was.
 func (a *app) export(ctx context.Context, s reader, table string, q store.Query, name string, format fileFormat) error {
 	write := exporters[format.text]
+	o := transfer.ExportOptions{Delimiter: format.delimiter}
 	if name == "-" {
-		rows, err := write(ctx, s, table, q, a.stdout, transfer.ExportOptions{})
+		rows, err := write(ctx, s, table, q, a.stdout, o)
 		if err == nil && rows == 0 {
 			a.unmatched(ctx, s, table, q.Filter, q.Select)
 		}
@@ -98,17 +100,16 @@ func (a *app) export(ctx context.Context, s reader, table string, q store.Query,
 	}
 	begin := time.Now()
 	bar := a.newBar("export", 0)
-	counter := &counter{w: out}
-	rows, err := writeCompressed(counter, format.compression, func(w io.Writer) (int64, error) {
-		return write(ctx, s, table, q, w, transfer.ExportOptions{Progress: func(rows, _ int64) { bar.Set(rows, counter.n) }})
-	})
+	counter := &progress.Counter{W: out}
+	o.Progress = func(rows, _ int64) { bar.Set(rows, counter.N) }
+	rows, err := writeCompressed(counter, format.compression, func(w io.Writer) (int64, error) { return write(ctx, s, table, q, w, o) })
 	bar.Done()
 	if err := out.Close(err); err != nil {
 		return err
 	}
 	elapsed := time.Since(begin).Seconds()
-	a.note("exported %s of table %s in %.2f s: %s rows/s, %s written to %s",
-		formatPlural(rows, "row"), table, elapsed, formatCount(int64(float64(rows)/max(elapsed, 1e-9))), formatSize(counter.n), name)
+	a.note("exported %s of table %s in %.2f s: %s entities/s, %s written to %s",
+		formatPlural(rows, "entity"), table, elapsed, formatCount(int64(float64(rows)/max(elapsed, 1e-9))), formatSize(counter.N), name)
 	if rows == 0 {
 		a.unmatched(ctx, s, table, q.Filter, q.Select)
 	}
@@ -126,16 +127,4 @@ func writeCompressed(w io.Writer, c transfer.Compression, write func(io.Writer) 
 		err = compressor.Close()
 	}
 	return rows, err
-}
-
-// counter counts the bytes written through it.
-type counter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *counter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.n += int64(n)
-	return n, err
 }

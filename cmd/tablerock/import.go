@@ -96,16 +96,10 @@ server, or the one TABLE of that account.` + where.Help,
 func (f *importFlags) options(name string) (transfer.ReadOptions, transfer.ImportOptions, error) {
 	read := transfer.ReadOptions{PartitionKey: f.partitionKey, RowKey: f.rowKey}
 	o := transfer.ImportOptions{SkipBad: f.skipBad}
-	delimiter := f.delimiter
-	if delimiter == "," {
-		delimiter = string(transfer.DelimiterOf(name))
-	} else if delimiter == `\t` {
-		delimiter = "\t"
-	}
+	delimiter := strings.ReplaceAll(f.delimiter, `\t`, "\t")
 	if len(delimiter) != 1 || strings.ContainsAny(delimiter, "\"\r\n\x00") || delimiter[0] >= 0x80 {
 		return read, o, usagef("--delimiter %q: must be one ASCII character other than a quote or a line feed", f.delimiter)
 	}
-	read.Delimiter = delimiter[0]
 	format := f.format
 	if format == "" && (f.delimiter != "," || f.header != "") {
 		format = output.CSV
@@ -114,7 +108,10 @@ func (f *importFlags) options(name string) (transfer.ReadOptions, transfer.Impor
 	if err != nil {
 		return read, o, err
 	}
-	read.Format, read.Compression = file.text, file.compression
+	read.Format, read.Compression, read.Delimiter = file.text, file.compression, file.delimiter
+	if f.delimiter != "," {
+		read.Delimiter = delimiter[0]
+	}
 	if read.Format != transfer.CSV && (f.delimiter != "," || f.header != "") {
 		return read, o, usagef("--delimiter and --header are for CSV only")
 	}
@@ -185,8 +182,8 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 		}
 		return err
 	}
-	a.note("imported %s into table %s in %.2f s: %s rows/s, %s read",
-		formatPlural(done.Rows, "row"), table, elapsed.Seconds(), formatCount(int64(float64(done.Rows)/max(elapsed.Seconds(), 1e-9))), formatSize(done.Bytes))
+	a.note("imported %s into table %s in %.2f s: %s entities/s, %s read",
+		formatPlural(done.Rows, "entity"), table, elapsed.Seconds(), formatCount(int64(float64(done.Rows)/max(elapsed.Seconds(), 1e-9))), formatSize(done.Bytes))
 	if done.Skipped > 0 {
 		fmt.Fprintf(a.stderr, "tablerock: skipped %s\n", formatPlural(done.Skipped, "bad row"))
 		return &quietError{exitFailure}
@@ -202,12 +199,12 @@ func loadOf(db *engine.DB) transfer.LoadFunc {
 	}
 }
 
-// storedRows says how many rows are stored.
+// storedRows says how many entities are stored.
 func storedRows(rows int64) string {
 	if rows == 1 {
-		return "1 row is stored"
+		return "1 entity is stored"
 	}
-	return formatCount(rows) + " rows are stored"
+	return formatCount(rows) + " entities are stored"
 }
 
 // newAckFile opens the file for acknowledgements. Write each one with its own system call,

@@ -70,31 +70,34 @@ func (a *app) openSource(ctx context.Context, name string) (*source, error) {
 type fileFormat struct {
 	text        transfer.Format
 	compression transfer.Compression
+	delimiter   byte // of CSV
 }
 
 // formatNames are the values of --format.
 var formatNames = map[string]transfer.Format{
 	output.CSV:    transfer.CSV,
+	formatTSV:     transfer.CSV,
 	output.JSONL:  transfer.JSONL,
 	output.JSON:   transfer.JSON,
 	formatParquet: transfer.Parquet,
 }
 
 const (
-	formatParquet = "parquet" // for import and export only
+	formatTSV     = "tsv" // this and Parquet for import and export only
+	formatParquet = "parquet"
 	formatAzurite = "azurite" // for import only
 
-	formatUsage = "`format` of the file: csv, jsonl, json or parquet (default: by its name, jsonl for -)"
-	formatError = "must be csv, jsonl, json or parquet"
+	formatUsage = "`format` of the file: csv, tsv, jsonl, json or parquet (default: by its name, jsonl for -)"
+	formatError = "must be csv, tsv, jsonl, json or parquet"
 )
 
 // formatOf returns the format of the file called name: that of --format, or else that of
 // its name.
 func formatOf(given, name string) (fileFormat, error) {
 	text, c := transfer.FormatOf(name)
-	f := fileFormat{text, c}
+	f := fileFormat{text, c, transfer.DelimiterOf(name)}
 	if given != "" {
-		f.text = formatNames[given]
+		f.text, f.delimiter = formatNames[given], transfer.DelimiterOf("."+given)
 	} else if name == "-" {
 		f.text = transfer.JSONL
 	}
@@ -102,7 +105,7 @@ func formatOf(given, name string) (fileFormat, error) {
 	case f.text == 0 && given != "":
 		return f, usagef("--format %q: %s", given, formatError)
 	case f.text == 0:
-		return f, usagef("%s: its name does not end in .csv, .jsonl, .json (with or without .gz or .zst) or .parquet; give its format with --format", name)
+		return f, usagef("%s: its name does not end in .csv, .tsv, .jsonl, .json (with or without .gz or .zst) or .parquet; give its format with --format", name)
 	case f.text == transfer.Parquet && c != transfer.Uncompressed:
 		return f, usagef("%s: a Parquet file is compressed inside; leave out %s", name, filepath.Ext(name))
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // formatCount returns n with commas between thousands.
@@ -16,7 +17,11 @@ func formatCount(n int64) string {
 
 // formatPlural returns a count and a noun, in the plural unless n is 1.
 func formatPlural(n int64, thing string) string {
-	if n != 1 {
+	switch stem, isY := strings.CutSuffix(thing, "y"); {
+	case n == 1:
+	case isY:
+		thing = stem + "ies"
+	default:
 		thing += "s"
 	}
 	return formatCount(n) + " " + thing

@@ -15,7 +15,6 @@ import (
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 	"github.com/tablerock-db/tablerock/store"
-	"github.com/tablerock-db/tablerock/store/remote"
 )
 
 // smallLog is the size of log segments for commands that write little or nothing.
@@ -62,18 +61,18 @@ func use[S store.Store](a *app, s S, work func(s S) error) error {
 // dataName returns where the data is, for messages.
 func (a *app) dataName() string {
 	if a.server != nil {
-		return a.server.URL
+		return a.server.String()
 	}
 	return a.dir()
 }
 
 // useServer does the work on the server.
 func (a *app) useServer(work func(s store.Store) error) error {
-	s, err := remote.Open(*a.server, remote.Options{})
+	s, err := a.server.Open(a.ctx, a.note)
 	if err != nil {
-		return fmt.Errorf("%s: %w", a.server.URL, err)
+		return err
 	}
-	return use[store.Store](a, s, work)
+	return use(a, s, work)
 }
 
 // readStore opens the store read-only: the database, without its lock, or the server.

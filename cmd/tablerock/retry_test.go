@@ -17,9 +17,10 @@ import (
 	"github.com/tablerock-db/tablerock/tabletest"
 )
 
-// flaky starts a server that throttles, and cuts connections before and after writes. From
-// the request with the number in refuseFrom on, it refuses all.
-func flaky(t *testing.T) (address string, srv *tabletest.Server, refuseFrom *atomic.Int64) {
+// flaky starts a server that throttles, and cuts connections before and after writes. The
+// first request has the number first. From the request with the number in refuseFrom on, it
+// refuses all.
+func flaky(t *testing.T, first int64) (address string, srv *tabletest.Server, refuseFrom *atomic.Int64) {
 	t.Helper()
 	srv = tabletest.New(t)
 	to, err := url.Parse(srv.Endpoint)
@@ -30,6 +31,7 @@ func flaky(t *testing.T) (address string, srv *tabletest.Server, refuseFrom *ato
 	proxy.Transport = &http.Transport{}
 	t.Cleanup(proxy.Transport.(*http.Transport).CloseIdleConnections)
 	var count atomic.Int64
+	count.Store(first - 1)
 	refuseFrom = new(atomic.Int64)
 	refuseFrom.Store(1 << 40)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -66,7 +68,7 @@ func TestImportInterruptions(t *testing.T) {
 	if err := os.WriteFile(name, text.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address, srv, refuseFrom := flaky(t)
+	address, srv, refuseFrom := flaky(t, 1)
 	args := []string{"import", "People", name, "--endpoint", address, "--account-key", srv.Key}
 	var stdout, stderr bytes.Buffer
 	refuseFrom.Store(12)
@@ -104,7 +106,7 @@ func TestCopyInterruptions(t *testing.T) {
 	if code := run(t.Context(), []string{"import", "People", "-", "--data", dir}, &text, &stdout, &stderr); code != exitOK {
 		t.Fatalf("exit code %d: %s", code, &stderr)
 	}
-	address, srv, refuseFrom := flaky(t)
+	address, srv, refuseFrom := flaky(t, 1)
 	refuseFrom.Store(14)
 	args := []string{"copy", "--from", dir, "--to", address, "--account-key", srv.Key}
 	stderr.Reset()
@@ -116,11 +118,60 @@ func TestCopyInterruptions(t *testing.T) {
 	if code := run(t.Context(), args, nil, &stdout, &stderr); code != exitOK {
 		t.Fatalf("exit code %d: %s", code, &stderr)
 	}
-	if all := fmt.Sprintf("%s rows, %s written", formatCount(rows), formatCount(rows)); strings.Contains(stderr.String(), all) {
+	if all := fmt.Sprintf("%s entities, %s written", formatCount(rows), formatCount(rows)); strings.Contains(stderr.String(), all) {
 		t.Errorf("the second copy writes all rows again: %s", &stderr)
 	}
 	stderr.Reset()
-	if code := run(t.Context(), args, nil, &stdout, &stderr); code != exitOK || !strings.Contains(stderr.String(), "2,500 rows, 0 written") {
+	if code := run(t.Context(), args, nil, &stdout, &stderr); code != exitOK || !strings.Contains(stderr.String(), "2,500 entities, 0 written") {
 		t.Errorf("the third copy: exit code %d, %s", code, &stderr)
+	}
+}
+
+// TestCutCreateTable checks that a copy and an import create their table on a server that
+// throttles or cuts the connection at any of their first requests, and that they go on if the
+// table is there.
+func TestCutCreateTable(t *testing.T) {
+	dir := t.TempDir()
+	row := filepath.Join(dir, "row.jsonl")
+	if err := os.WriteFile(row, []byte(`{"PartitionKey":"p","RowKey":"r"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(dir, "data")
+	var stdout, stderr bytes.Buffer
+	if code := run(t.Context(), []string{"import", "People", row, "--data", data}, nil, &stdout, &stderr); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, &stderr)
+	}
+	for first := int64(1); first <= 11; first++ {
+		for _, args := range [][]string{{"import", "People", row, "--endpoint"}, {"copy", "--from", data, "--to"}} {
+			address, srv, _ := flaky(t, first)
+			args = append(args, address, "--account-key", srv.Key)
+			for again := range 2 {
+				stderr.Reset()
+				if code := run(t.Context(), args, nil, &stdout, &stderr); code != exitOK {
+					t.Errorf("%s, first request %d, time %d: exit code %d, %s", args[0], first, again+1, code, &stderr)
+				}
+			}
+		}
+	}
+}
+
+// TestRetryingIsNoted checks that a command says why it waits for a server that fails.
+func TestRetryingIsNoted(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	requests := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests++
+		w.Header().Set("x-ms-retry-after-ms", "1")
+		w.Header().Set("x-ms-error-code", "InternalError")
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
+	defer srv.Close()
+	args := []string{"entity", "get", "People", "p", "r", "--endpoint", srv.URL + "/shop", "--account-key", "a2V5"}
+	if code := run(t.Context(), args, nil, &stdout, &stderr); code != exitFailure || requests < 2 {
+		t.Errorf("exit code %d after %d requests: %s", code, requests, &stderr)
+	}
+	lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+	if want := "the server answers 500 InternalError; trying again (1 of 6)"; len(lines) != 2 || lines[0] != want {
+		t.Errorf("printed %q, want %q and the error", lines, want)
 	}
 }

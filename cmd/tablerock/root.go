@@ -16,14 +16,15 @@ import (
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/manual"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/progress"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
-	"github.com/tablerock-db/tablerock/store/remote"
 )
 
 // app is one run of the program.
 type app struct {
+	ctx            context.Context // of the run
 	stdin          io.Reader
 	stdout, stderr io.Writer
 
@@ -33,8 +34,8 @@ type app struct {
 	quiet   bool
 
 	where  where.Flags
-	server *remote.Endpoint // of the data; nil for the directory
-	typed  []string         // flags of the command line
+	server *where.Server // of the data; nil for the directory
+	typed  []string      // flags of the command line
 
 	tables []string // names of the tables, after one was not found
 }
@@ -47,7 +48,7 @@ const helpWidth = 100
 
 // run runs a command line and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	a := &app{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr}
 	root := newRoot(a)
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -58,7 +59,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return exitOK
 	}
 	if text := message(err); text != "" {
-		fmt.Fprintln(stderr, "tablerock: "+text)
+		fmt.Fprintln(stderr, "tablerock: "+pgbackend.Redact(text))
 	}
 	return exitCode(err)
 }
@@ -72,7 +73,7 @@ Every flag has an environment variable: TABLEROCK_DATA sets --data.`
 	root.SetVersionTemplate("tablerock {{.Version}}\n")
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
 		cmd.Flags().Visit(func(f *pflag.Flag) { a.typed = append(a.typed, f.Name) })
 		if err := setFromEnvironment(cmd.Flags()); err != nil {
 			return err
@@ -80,7 +81,7 @@ Every flag has an environment variable: TABLEROCK_DATA sets --data.`
 		if err := a.checkFlags(); err != nil {
 			return err
 		}
-		return a.choose(cmd)
+		return a.choose(cmd, args)
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef("%s", hint.Flag(cmd, err)) })
 	f := root.PersistentFlags()
@@ -88,6 +89,7 @@ Every flag has an environment variable: TABLEROCK_DATA sets --data.`
 	f.StringVar(&a.account, "account", "devstoreaccount1", "`name` of the storage account, 3 to 24 lower-case letters and digits")
 	f.StringVarP(&a.output, "output", "o", "", "`format` of the output: table, json, jsonl or csv (default: table on a terminal, else jsonl)")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print neither progress nor summaries")
+	a.where.Backend.Add(f)
 	for _, make := range commands {
 		root.AddCommand(make(a))
 	}
@@ -227,18 +229,18 @@ func (a *app) checkFlags() error {
 func (a *app) isTyped(flag string) bool { return slices.Contains(a.typed, flag) }
 
 // choose sets a.server to the server that the command uses, if it can use one.
-func (a *app) choose(cmd *cobra.Command) error {
-	if cmd.Flags().Lookup("endpoint") == nil {
-		return nil
-	}
-	server, err := a.where.Choose(where.Command{
-		Typed: a.isTyped, Set: cmd.Flags().Changed, Account: a.account, Dir: a.dir(), Note: a.note,
-	})
+func (a *app) choose(cmd *cobra.Command, args []string) error {
+	server, err := a.where.Of(cmd, a.location(cmd), args)
 	if err != nil {
 		return usagef("%v", err)
 	}
 	a.server = server
 	return nil
+}
+
+// location returns what the command line of cmd says beside the flags of a server.
+func (a *app) location(cmd *cobra.Command) where.Command {
+	return where.Command{Typed: a.isTyped, Set: cmd.Flags().Changed, Account: a.account, Data: a.data, Dir: a.dir(), Note: a.note}
 }
 
 // printer returns a Printer for the results.

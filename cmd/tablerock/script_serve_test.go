@@ -52,7 +52,9 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 	r.cmd = exec.Command(path, slices.Concat(command[1:], []string{"--listen", "127.0.0.1:0", "--ready-file", ready}, args)...)
 	r.cmd.Dir = ts.MkAbs(".")
 	r.cmd.Env = append(os.Environ(), "TABLEROCK_QUIET=", "AZURITE_ACCOUNTS="+ts.Getenv("AZURITE_ACCOUNTS"))
-	for _, name := range []string{"TABLEROCK_ACCOUNT", "TABLEROCK_ACCESS_LOG", "TABLEROCK_IN_MEMORY"} {
+	for _, name := range []string{
+		"TABLEROCK_ACCOUNT", "TABLEROCK_ACCESS_LOG", "TABLEROCK_IN_MEMORY", "TABLEROCK_BACKEND", "TABLEROCK_ALLOW_ASYNC", "PGPASSFILE", "PGSERVICEFILE",
+	} {
 		r.cmd.Env = append(r.cmd.Env, name+"="+ts.Getenv(name))
 	}
 	r.cmd.Stderr = r.file(ts, "server.err")
@@ -123,8 +125,8 @@ func endServer(ts *testscript.TestScript, neg bool, args []string) {
 	for _, f := range r.opened {
 		ts.Check(f.Close())
 	}
-	if text := ts.ReadFile("server.err"); strings.Contains(text, developmentKey[:20]) {
-		ts.Fatalf("the server logs a key:\n%s", text)
+	if text := ts.ReadFile("server.err"); strings.Contains(text, developmentKey[:20]) || strings.Contains(text, "hunter2") {
+		ts.Fatalf("the server logs a key or a password:\n%s", text)
 	}
 }
 

@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 //	serve FLAG ...           start a server; see startServer
 //	end SIGNAL               end the server; the command stop of testscript ends the script
 //	request STATUS METHOD URL [BODY]   send a signed request to the server
+//
+// and the commands of script_postgres_test.go, which skip the script on a machine without
+// PostgreSQL.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
@@ -48,9 +51,10 @@ func TestScripts(t *testing.T) {
 			}
 			e.Setenv("AZURITE", azurite)
 			e.Values[runningKey{}] = new(*running)
+			e.Values[postgresKey{}] = &postgresScript{tb: e.T().(testing.TB)}
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+		Cmds: withPostgres(map[string]func(*testscript.TestScript, bool, []string){
 			"exits":   exits,
 			"lock":    lock,
 			"damage":  damage,
@@ -60,7 +64,7 @@ func TestScripts(t *testing.T) {
 			"serve":   startServer,
 			"end":     endServer,
 			"request": request,
-		},
+		}),
 		RequireExplicitExec: true,
 	})
 }
@@ -93,23 +97,27 @@ func lock(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func damage(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: damage FILE OFFSET")
+	all := len(args) == 3 && args[2] == "all"
+	if neg || len(args) != 2 && !all {
+		ts.Fatalf("usage: damage FILE OFFSET [all]")
 	}
 	matches, err := filepath.Glob(ts.MkAbs(args[0]))
 	ts.Check(err)
-	if len(matches) != 1 {
+	if len(matches) == 0 || len(matches) > 1 && !all {
 		ts.Fatalf("%s are %d files, want 1", args[0], len(matches))
 	}
-	b, err := os.ReadFile(matches[0])
+	offset, err := strconv.Atoi(args[1])
 	ts.Check(err)
-	at, err := strconv.Atoi(args[1])
-	ts.Check(err)
-	if at < 0 {
-		at += len(b)
+	for _, name := range matches {
+		b, err := os.ReadFile(name)
+		ts.Check(err)
+		at := offset
+		if at < 0 {
+			at += len(b)
+		}
+		b[at] ^= 0xFF
+		ts.Check(os.WriteFile(name, b, 0o600))
 	}
-	b[at] ^= 0xFF
-	ts.Check(os.WriteFile(matches[0], b, 0o600))
 }
 
 // TestScriptsAreWhole checks that no script uses a command of testscript that ends it, such

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/serve"
 )
 
@@ -17,7 +18,8 @@ func newServe(a *app) *cobra.Command {
 		Short: "Serve the databases to clients of Azure Tables",
 		Long: `Serve the databases of --data to clients of Azure Tables, one database per account,
 until SIGINT or SIGTERM. Without flags, clients connect with
-UseDevelopmentStorage=true.
+UseDevelopmentStorage=true. With --backend the data is in a database of PostgreSQL, which
+"tablerock backend init" has prepared and which any number of servers can share.
 
 SIGHUP makes it read --accounts-file, --cert and --key again. If a file has an error, the
 server logs it and keeps what it has.
@@ -27,7 +29,8 @@ no --account. In a script that starts azurite-table, change only the name of the
 program, or make azurite-table a link to tablerock.`,
 		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c.Data, c.Quiet = a.data, a.quiet
+			c.Data, c.Quiet, c.Backend = a.data, a.quiet, a.where.Backend
+			c.TypedBackend = a.isTyped(pgbackend.Flag)
 			c.Version, _ = build()
 			err := serve.Run(cmd.Context(), c)
 			if usage := (*serve.UsageError)(nil); errors.As(err, &usage) {

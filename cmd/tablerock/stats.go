@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -20,9 +21,19 @@ func newStats(a *app) *cobra.Command {
 		Long: `Print statistics of the database and of each table, without reading their rows. A number
 of entities is an estimate unless it is marked as exact: entities that were overwritten
 or deleted can count until their files are compacted in the background or by "tablerock
-compact". "tablerock count" counts a table.`,
+compact". "tablerock count" counts a table. In PostgreSQL (--backend) the number of entities
+and the sizes are estimates, of all accounts in the database.`,
 		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if a.server != nil {
+				return a.useServer(func(s store.Store) error {
+					r, err := pgbackend.Figures(cmd.Context(), s)
+					if err != nil {
+						return err
+					}
+					return a.printer().Record(r)
+				})
+			}
 			return a.read(func(db *engine.DB) error {
 				s, err := db.Stats()
 				if err != nil {

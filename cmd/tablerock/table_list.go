@@ -20,7 +20,7 @@ func newTableList(a *app) *cobra.Command {
 				}
 				var list []output.Record
 				columns := []string{"TableName", "Created"}
-				if a.server != nil {
+				if a.server != nil && a.server.Protocol() {
 					columns = columns[:1] // the protocol does not have the time
 				}
 				for _, t := range tables {

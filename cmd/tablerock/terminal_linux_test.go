@@ -95,8 +95,8 @@ func TestQuestions(t *testing.T) {
 	}
 	where := filepath.Join(dir, "devstoreaccount1")
 	for _, c := range []struct{ args, answer, question string }{
-		{"entity delete Rows --filter|N gt 1", "", "delete 1 row of table Rows in " + where + "? [y/N] "},
-		{"entity delete Rows --filter|N gt 1", "y", "delete 1 row of table Rows in " + where + "? [y/N] "},
+		{"entity delete Rows --filter|N gt 1", "", "delete 1 entity of table Rows in " + where + "? [y/N] "},
+		{"entity delete Rows --filter|N gt 1", "y", "delete 1 entity of table Rows in " + where + "? [y/N] "},
 		{"clear Rows", "no", "delete all entities of table Rows in " + where + "? [y/N] "},
 		{"clear Rows", "Y", "delete all entities of table Rows in " + where + "? [y/N] "},
 		{"table delete Rows", "n", "delete table Rows and all its entities in " + where + "? [y/N] "},

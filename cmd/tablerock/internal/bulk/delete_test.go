@@ -3,7 +3,7 @@ package bulk
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -13,19 +13,20 @@ import (
 )
 
 // racing is a store in which another client changes the first two rows of a partition right
-// before the first Apply: one is deleted and one does not match any more.
+// before the first Apply: one is deleted and one does not match any more. The others wait for it.
 type racing struct {
 	store.Store
-	begun atomic.Bool
+	change sync.Once
+	err    error // of the change
 }
 
 func (r *racing) Apply(ctx context.Context, table string, ops ...store.Op) ([]store.Result, error) {
-	if r.begun.CompareAndSwap(false, true) {
+	r.change.Do(func() {
 		changed := edm.Entity{Key: edm.Key{Partition: "p", Row: "001"}, Properties: edm.Properties{{Name: "N", Value: edm.Int32(-1)}}}
-		_, err := r.Store.Apply(ctx, table, store.Delete(edm.Key{Partition: "p", Row: "000"}, store.Any), store.InsertOrReplace(changed))
-		if err != nil {
-			return nil, err
-		}
+		_, r.err = r.Store.Apply(ctx, table, store.Delete(edm.Key{Partition: "p", Row: "000"}, store.Any), store.InsertOrReplace(changed))
+	})
+	if r.err != nil {
+		return nil, r.err
 	}
 	return r.Store.Apply(ctx, table, ops...)
 }

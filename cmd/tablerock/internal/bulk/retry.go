@@ -23,17 +23,32 @@ const (
 // twice: upserts.
 type Retrying struct{ store.Store }
 
+// CreateTable is CreateTable of the store, repeated with growing delays. It returns
+// ErrTableExists too if a try whose outcome was not known has created the table.
+func (r *Retrying) CreateTable(ctx context.Context, table string) error {
+	return repeat(ctx, func() error { return r.Store.CreateTable(ctx, table) })
+}
+
 // Apply is Apply of the store, repeated with growing delays.
 func (r *Retrying) Apply(ctx context.Context, table string, ops ...store.Op) (results []store.Result, err error) {
-	delay := firstDelay
-	for try := 1; ; try++ {
+	err = repeat(ctx, func() error {
 		results, err = r.Store.Apply(ctx, table, ops...)
-		if try == tries || !errors.Is(err, store.ErrOutcomeUnknown) && !errors.Is(err, store.ErrUnavailable) {
-			return results, err
+		return err
+	})
+	return results, err
+}
+
+// repeat calls try until it succeeds, fails for another reason, or has failed too often.
+func repeat(ctx context.Context, try func() error) error {
+	delay := firstDelay
+	for n := 1; ; n++ {
+		err := try()
+		if n == tries || !errors.Is(err, store.ErrOutcomeUnknown) && !errors.Is(err, store.ErrUnavailable) {
+			return err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		case <-time.After(delay):
 			delay *= 2
 		}

@@ -23,12 +23,28 @@ type Connection struct {
 	ConnectionString string `json:"connection_string"`
 }
 
+// LinkPath is the path of a link to the pages of a server, which logs in once.
+const LinkPath = "/-/link"
+
 // Connections asks the server that has the data directory dir for its connections. It fails
 // if no server answers there.
-func Connections(ctx context.Context, dir string) ([]Connection, error) {
+func Connections(ctx context.Context, dir string) (list []Connection, err error) {
+	err = ask(ctx, dir, ConnectionsPath, &list)
+	return list, err
+}
+
+// Link asks the server that has the data directory dir for a link to its pages. It fails if
+// no server answers there, or if it has no pages.
+func Link(ctx context.Context, dir string) (link string, err error) {
+	err = ask(ctx, dir, LinkPath, &link)
+	return link, err
+}
+
+// ask sets v to what the server of dir answers to a GET.
+func ask(ctx context.Context, dir, path string, v any) error {
 	c, token, err := dial(ctx, dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer c.Close()
 	transport := &http.Transport{
@@ -37,22 +53,21 @@ func Connections(ctx context.Context, dir string) ([]Connection, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+ConnectionsPath, nil)
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	q.Header.Set(remote.TokenHeader, token)
 	answer, err := transport.RoundTrip(q)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the server answers %s", answer.Status)
+		return fmt.Errorf("the server answers %s", answer.Status)
 	}
-	var list []Connection
-	if err := json.NewDecoder(io.LimitReader(answer.Body, maxConnections)).Decode(&list); err != nil {
-		return nil, fmt.Errorf("the answer of the server: %w", err)
+	if err := json.NewDecoder(io.LimitReader(answer.Body, maxConnections)).Decode(v); err != nil {
+		return fmt.Errorf("the answer of the server: %w", err)
 	}
-	return list, nil
+	return nil
 }

@@ -47,7 +47,7 @@ func New(w io.Writer, name string, total int64, format func(int64) string) *Bar 
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return " " + b.format(b.rows) + " rows"
+		return " " + b.format(b.rows) + " entities"
 	})
 	if total > 0 {
 		b.bar = b.container.AddBar(
@@ -99,4 +99,17 @@ func Columns(w io.Writer) int {
 		return 0
 	}
 	return columns
+}
+
+// Counter counts the bytes that are written through it.
+type Counter struct {
+	W io.Writer
+	N int64
+}
+
+// Write writes p to W.
+func (c *Counter) Write(p []byte) (int, error) {
+	n, err := c.W.Write(p)
+	c.N += int64(n)
+	return n, err
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 )
 
@@ -22,6 +23,8 @@ type account struct {
 	name string
 	keys []string
 	weak bool // short keys are allowed
+
+	backend *pgbackend.URL // nil for a directory
 }
 
 // accounts returns the accounts to serve. The first one is that of the connection string.
@@ -47,8 +50,9 @@ func (c *Config) accounts(exposed bool) ([]account, error) {
 		}
 		list = append(list, more...)
 	}
-	seen := map[string]bool{}
+	seen, local := map[string]bool{}, len(list) == 0
 	for _, a := range list {
+		local = local || a.backend == nil
 		if seen[a.name] {
 			return nil, usagef("account %s is given twice; write its second key after the first, NAME:KEY1:KEY2", a.name)
 		}
@@ -57,8 +61,10 @@ func (c *Config) accounts(exposed bool) ([]account, error) {
 	switch {
 	case seen[developmentAccount]:
 		return list, nil
+	case !exposed && !c.DevelopmentKey && c.backend == nil && !local:
+		return list, nil // it alone would need the data directory
 	case !exposed || c.DevelopmentKey:
-		return append([]account{{name: developmentAccount, keys: []string{developmentKey}}}, list...), nil
+		return append([]account{{name: developmentAccount, keys: []string{developmentKey}, backend: c.backend}}, list...), nil
 	case len(list) == 0:
 		return nil, usagef("other machines can reach %s or the admin listener, and the key of %s is public: "+
 			"give your own account with --account NAME:KEY or --accounts-file, "+
@@ -68,9 +74,10 @@ func (c *Config) accounts(exposed bool) ([]account, error) {
 	return list, nil
 }
 
-// parseAccount parses NAME:KEY1[:KEY2]. Its errors contain no key. It accepts short keys
-// from AZURITE_ACCOUNTS only, because Azurite's manual has such examples.
+// parseAccount parses NAME:KEY1[:KEY2][@URL]. Its errors contain no key and no password. It
+// accepts short keys from AZURITE_ACCOUNTS only, because Azurite's manual has such examples.
 func (c *Config) parseAccount(text string) (account, error) {
+	text, at, hasBackend := strings.Cut(text, "@")
 	fields := strings.Split(text, ":")
 	name, keys := fields[0], fields[1:]
 	switch {
@@ -90,7 +97,16 @@ func (c *Config) parseAccount(text string) (account, error) {
 	if err != nil {
 		return account{}, fmt.Errorf("%s: %w; create a key with \"openssl rand -base64 48\"", name, err)
 	}
-	return account{name, keys, weak}, nil
+	backend := c.backend
+	if hasBackend {
+		if backend, err = pgbackend.Parse(at); err != nil {
+			return account{}, fmt.Errorf("%s: after the @: %w", name, err)
+		}
+		if backend.Account() != "" && backend.Account() != name {
+			return account{}, fmt.Errorf("%s: the URL names another account", name)
+		}
+	}
+	return account{name, keys, weak, backend}, nil
 }
 
 // readAccounts reads a file of accounts. It ignores empty lines and lines that start with

@@ -55,3 +55,32 @@ func TestWeakKeys(t *testing.T) {
 		}
 	}
 }
+
+// TestDevelopmentAccountMakesNoDirectory checks that the development account is not served from
+// a directory beside accounts that are all in PostgreSQL, unless a flag asks for it.
+func TestDevelopmentAccountMakesNoDirectory(t *testing.T) {
+	key := strings.Repeat("a2V5", 16)
+	for _, test := range []struct {
+		name string
+		c    Config
+		want string
+	}{
+		{"all with a URL", Config{Accounts: []string{"shop:" + key + "@postgres://db1/shop", "mail:" + key + "@postgres://db2/mail"}}, "shop mail"},
+		{"one without a URL", Config{Accounts: []string{"shop:" + key + "@postgres://db1/shop", "mail:" + key}}, "devstoreaccount1 shop mail"},
+		{"asked for", Config{Accounts: []string{"shop:" + key + "@postgres://db1/shop"}, DevelopmentKey: true}, "devstoreaccount1 shop"},
+		{"no accounts", Config{}, "devstoreaccount1"},
+	} {
+		test.c.Stderr = io.Discard
+		list, err := test.c.accounts(false)
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		var names []string
+		for _, a := range list {
+			names = append(names, a.name)
+		}
+		if got := strings.Join(names, " "); got != test.want {
+			t.Errorf("%s: serve has the accounts %s, want %s", test.name, got, test.want)
+		}
+	}
+}

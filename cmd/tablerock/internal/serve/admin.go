@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -8,12 +9,16 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/tablerock-db/tablerock/internal/explorer"
 )
 
 // admin is the server of health, metrics and profiles. It requires no authorization, so
 // keep its listener private.
 type admin struct {
-	serving atomic.Pointer[databases] // nil while the server accepts no requests
+	serving atomic.Pointer[databases]        // nil while the server accepts no requests
+	pages   atomic.Pointer[explorer.Handler] // nil without pages
+	ping    func(ctx context.Context) error
 	http.Server
 }
 
@@ -26,20 +31,20 @@ func (a *admin) databases() databases {
 }
 
 // ready returns the reason why the server is not ready, or nil.
-func (a *admin) ready() error {
+func (a *admin) ready(ctx context.Context) error {
 	dbs := a.serving.Load()
 	if dbs == nil {
 		return errors.New("not ready")
 	}
-	return dbs.failure()
+	return errors.Join(dbs.failure(), a.ping(ctx))
 }
 
-func newAdmin(m *metrics, log *slog.Logger) *admin {
-	a := &admin{}
+func newAdmin(m *metrics, ping func(ctx context.Context) error, log *slog.Logger) *admin {
+	a := &admin{ping: ping}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { status(w, http.StatusOK, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := a.ready(); err != nil {
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if err := a.ready(r.Context()); err != nil {
 			status(w, http.StatusServiceUnavailable, printable(strings.ReplaceAll(err.Error(), "\n", "; ")))
 			return
 		}
@@ -51,6 +56,13 @@ func newAdmin(m *metrics, log *slog.Logger) *admin {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc(explorer.Root, func(w http.ResponseWriter, r *http.Request) {
+		if h := a.pages.Load(); h != nil {
+			h.ServeHTTP(w, r)
+			return
+		}
+		status(w, http.StatusNotFound, "no pages")
+	})
 	a.Server = http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: 5 * time.Second,

@@ -22,7 +22,7 @@ func (s *service) startArchive(ctx context.Context) (end func()) {
 		tick := time.NewTicker(s.ArchiveEvery)
 		defer tick.Stop()
 		for {
-			for _, one := range s.admin.databases() {
+			for _, one := range s.admin.databases().local() {
 				if err := s.archive(ctx, one); err != nil && ctx.Err() == nil {
 					s.log.Error("archiving failed", "account", one.name, "err", advice(err))
 				}

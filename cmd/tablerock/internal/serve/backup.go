@@ -58,7 +58,7 @@ func (s *service) noteBackups(ctx context.Context) {
 	defer s.backups.mu.Unlock()
 	known := s.backups.newest
 	s.backups.newest = make(map[string]time.Time)
-	for _, one := range s.dbs {
+	for _, one := range s.dbs.local() {
 		if at, ok := known[one.name]; ok {
 			s.backups.newest[one.name] = at
 			continue
@@ -133,7 +133,7 @@ func (s *service) untilBackup() time.Duration {
 	s.backups.mu.Lock()
 	defer s.backups.mu.Unlock()
 	wait := s.BackupEvery
-	for _, one := range s.admin.databases() {
+	for _, one := range s.admin.databases().local() {
 		wait = min(wait, time.Until(s.backups.newest[one.name].Add(s.BackupEvery)))
 	}
 	return max(wait, 0)
@@ -144,7 +144,7 @@ func (s *service) untilBackup() time.Duration {
 func (s *service) backUpAll(ctx context.Context) bool {
 	start, good := time.Now(), true
 	b := &s.backups
-	for _, one := range s.admin.databases() {
+	for _, one := range s.admin.databases().local() {
 		// Those that are not due keep their old backups while another account fails.
 		if !s.due(one) {
 			continue
@@ -198,7 +198,7 @@ func (s *service) createBackup(ctx context.Context, dest, account string, progre
 		return nil, errors.New("this server keeps its data in memory, which cannot be backed up; export the tables")
 	}
 	var dbs []backups.Database
-	for _, one := range s.admin.databases() {
+	for _, one := range s.admin.databases().local() {
 		if account == "" || account == one.name {
 			dbs = append(dbs, backups.Database{Account: one.name, DB: one.db})
 		}

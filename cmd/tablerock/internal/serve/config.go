@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/tracing"
 	"github.com/tablerock-db/tablerock/server/faults"
 )
@@ -17,13 +18,20 @@ type Config struct {
 	Data     string // directory of the databases, one below it for each account
 	InMemory bool   // databases in memory; Data is not touched
 
-	Accounts       []string // NAME:KEY1[:KEY2], several with semicolons between
+	Backend      pgbackend.Flags // of the accounts without a database of their own
+	TypedBackend bool            // its URL is on the command line
+	BackendConns int             // connections to each database of PostgreSQL
+
+	Accounts       []string // NAME:KEY1[:KEY2][@URL], several with semicolons between
 	AccountsFile   string   // one account on a line
 	DevelopmentKey bool     // serve the development account on any address
 
 	Cert, Key  string // files with a certificate and its key, PEM
 	SelfSigned bool   // make a certificate
 	OAuth      string // "basic" to accept bearer tokens
+
+	UI         string // "on" for the pages of /ui/ on the admin listener, or "off"
+	UIInsecure bool   // also without TLS on an address that other machines can reach
 
 	ReadyFile string // written when the server answers
 	AccessLog bool
@@ -55,6 +63,8 @@ type Config struct {
 	rules   []faults.Rule // of FaultsFile, nil without one
 
 	azuriteAccounts bool // Accounts are those of AZURITE_ACCOUNTS
+
+	backend *pgbackend.URL // of Backend, nil without one
 }
 
 // The defaults that flags show.
@@ -67,15 +77,12 @@ const (
 	defaultBackupEvery     = time.Hour
 	defaultBackupKeep      = 24
 	defaultArchiveEvery    = time.Minute
+	defaultBackendConns    = 32
+	minBackendConns        = 1
 	adminOff               = "off"
 	minSegmentBytes        = 64 << 10
 	maxSegmentBytes        = 1 << 30
 )
-
-// gcPercent is the target of the garbage collector unless GOGC sets it: garbage in percent
-// of live memory. Most live memory is the cache, which produces no garbage, so the default
-// of 100 would double the memory of a server without need.
-const gcPercent = 75
 
 // drainTime limits the time for running requests to finish after a signal.
 const drainTime = 30 * time.Second
@@ -95,6 +102,8 @@ func (c *Config) check() error {
 		return usagef("--log-format %q: must be text or json", c.LogFormat)
 	case c.OAuth != "" && c.OAuth != "basic":
 		return usagef("--oauth %q: must be basic", c.OAuth)
+	case c.UI != uiOn && c.UI != uiOff:
+		return usagef("--ui %q: must be on or off", c.UI)
 	case c.MaxConns < 1:
 		return usagef("--max-conns %d: must be at least 1", c.MaxConns)
 	case c.MaxConnsPerAddr < 1:
@@ -107,6 +116,10 @@ func (c *Config) check() error {
 		return usagef("--archive-every %s: must be at least 1s", c.ArchiveEvery)
 	case c.BackupDir != "" && c.BackupKeep < 1:
 		return usagef("--backup-keep %d: must be at least 1", c.BackupKeep)
+	case c.BackendConns < minBackendConns:
+		return usagef("--backend-conns %d: must be at least %d", c.BackendConns, minBackendConns)
+	case c.Backend.URL != "" && c.InMemory:
+		return usagef("--backend and --in-memory exclude each other")
 	case c.BackupDir != "" && c.InMemory:
 		return usagef("--backup-dir and --in-memory exclude each other")
 	case (c.Cert == "") != (c.Key == ""):
@@ -115,6 +128,9 @@ func (c *Config) check() error {
 		return usagef("--self-signed and --cert exclude each other")
 	case c.OAuth != "" && !c.tls():
 		return usagef("--oauth basic needs TLS, because anybody who sees a bearer token can use it: add --cert and --key, or --self-signed")
+	}
+	if err := c.parseBackend(); err != nil {
+		return err
 	}
 	if c.OTLPEndpoint != "" {
 		var err error

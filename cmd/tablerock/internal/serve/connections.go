@@ -1,8 +1,13 @@
 package serve
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"io/fs"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/local"
 )
@@ -28,6 +33,54 @@ func (c *Config) Connections() ([]local.Connection, error) {
 		return nil, err
 	}
 	return connections(&endpoint{scheme: c.scheme(), host: main.reach(main.tcp)}, accounts), nil
+}
+
+// ConnectionFlags are the flags of the command on which a connection depends.
+var ConnectionFlags = []string{"account", "listen", "accounts-file", "insecure-dev-key", "cert", "key", "self-signed"}
+
+// Find returns the connection of the account that c.Accounts names without a key, or else of
+// the first one: of the server that has c.Data or, if none answers or the command line has
+// other flags of a server, of the one that Run would start. typed reports whether a flag is on
+// the command line.
+func (c Config) Find(ctx context.Context, typed func(flag string) bool, note func(format string, args ...any)) (local.Connection, error) {
+	wanted := ""
+	var accounts []string
+	for _, text := range c.Accounts {
+		if strings.Contains(text, ":") {
+			accounts = append(accounts, text)
+			continue
+		}
+		if wanted != "" {
+			return local.Connection{}, usagef("--account: name one account")
+		}
+		wanted = text
+	}
+	c.Accounts = accounts
+	described := len(accounts) > 0 && typed("account") || slices.ContainsFunc(ConnectionFlags[1:], typed)
+	var list []local.Connection
+	err := error(nil)
+	if !described {
+		list, err = local.Connections(ctx, c.Data)
+	}
+	if described || err != nil {
+		if list, err = c.Connections(); err != nil {
+			return local.Connection{}, err
+		}
+		if !described {
+			note("no server answers in %s; this is for \"tablerock serve\" with the same flags", c.Data)
+		}
+	}
+	var names []string
+	for _, one := range list {
+		names = append(names, one.Account)
+		if wanted == "" || one.Account == wanted {
+			return one, nil
+		}
+	}
+	if !typed("account") {
+		return local.Connection{}, fmt.Errorf("the account of environment variable TABLEROCK_ACCOUNT: %w; there are: %s", fs.ErrNotExist, strings.Join(names, ", "))
+	}
+	return local.Connection{}, fmt.Errorf("account %q: %w; there are: %s", wanted, fs.ErrNotExist, strings.Join(names, ", "))
 }
 
 func connections(at *endpoint, accounts []account) []local.Connection {

@@ -8,52 +8,88 @@ import (
 	"path/filepath"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/ui"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/server"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/postgres"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
 // database is the open database of one account.
 type database struct {
 	account
-	db *engine.DB
+	db    *engine.DB // nil with a backend
+	store store.Store
+	ui    *ui.Database // nil with a backend
 }
 
 // databases are open databases, one of each account.
 type databases []database
 
-// databaseSet has all open databases. They share one cache.
+// local returns the databases that are in the directory or in memory.
+func (d databases) local() databases {
+	var list databases
+	for _, one := range d {
+		if one.db != nil {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// databaseSet has all open databases. Those of the engine share one cache.
 type databaseSet struct {
-	c     *Config
-	log   *slog.Logger
-	cache *engine.Cache
-	open  map[string]*engine.DB // by account
+	c        *Config
+	log      *slog.Logger
+	cache    *engine.Cache
+	open     map[string]*engine.DB // by account
+	backends *pgbackend.Set
+	ui       map[string]*ui.Database
 	// archive returns the archive of an account, nil if there is none.
 	archive func(account string) engine.Archive
 }
 
 func (c *Config) newDatabaseSet(log *slog.Logger) *databaseSet {
-	return &databaseSet{c: c, log: log, cache: engine.NewCache(int64(c.CacheBytes)), open: make(map[string]*engine.DB)}
+	return &databaseSet{
+		c: c, log: log, cache: engine.NewCache(int64(c.CacheBytes)), open: make(map[string]*engine.DB), ui: make(map[string]*ui.Database),
+		backends: pgbackend.NewSet(postgres.Options{AllowAsync: c.Backend.AllowAsync, MaxConns: c.BackendConns, Log: log}),
+	}
 }
 
 // of returns the databases of the accounts. It opens those that are not open, and creates
 // missing ones.
-func (s *databaseSet) of(accounts []account) (databases, error) {
-	if !s.c.InMemory {
+func (s *databaseSet) of(ctx context.Context, accounts []account) (databases, error) {
+	local := 0
+	for _, a := range accounts {
+		if a.backend == nil {
+			local++
+		}
+	}
+	if !s.c.InMemory && local > 0 {
 		if err := hint.Data(s.c.Data); err != nil {
 			return nil, err
 		}
 	}
 	var dbs databases
 	for _, a := range accounts {
+		if a.backend != nil {
+			one, err := s.backends.Store(ctx, a.backend, a.name)
+			if err != nil {
+				return nil, err
+			}
+			dbs = append(dbs, database{a, nil, one, nil})
+			continue
+		}
 		if s.open[a.name] == nil {
-			db, err := s.openOne(a, len(accounts))
+			db, err := s.openOne(a, local)
 			if err != nil {
 				return nil, err
 			}
 			s.open[a.name] = db
 		}
-		dbs = append(dbs, database{a, s.open[a.name]})
+		dbs = append(dbs, database{a, s.open[a.name], s.open[a.name], s.ui[a.name]})
 	}
 	return dbs, nil
 }
@@ -67,7 +103,9 @@ const (
 
 // openOne opens the database of one of n accounts.
 func (s *databaseSet) openOne(a account, n int) (*engine.DB, error) {
-	o := engine.Options{Cache: s.cache, SegmentBytes: int64(s.c.SegmentBytes), Logger: s.log.With("account", a.name)}
+	jobs := &ui.Jobs{}
+	log := slog.New(slog.NewMultiHandler(s.log.With("account", a.name).Handler(), jobs))
+	o := engine.Options{Cache: s.cache, SegmentBytes: int64(s.c.SegmentBytes), Logger: log}
 	if s.c.InMemory {
 		o.FS = vfs.NewMem()
 	} else if azurite := hint.AzuriteData(s.c.Data, a.name); azurite != "" {
@@ -80,7 +118,10 @@ func (s *databaseSet) openOne(a account, n int) (*engine.DB, error) {
 		o.Archive = s.archive(a.name)
 	}
 	o.ReserveBytes = s.reserve() / int64(n)
-	return engine.Open(filepath.ToSlash(filepath.Join(s.c.Data, a.name)), o)
+	dir := filepath.ToSlash(filepath.Join(s.c.Data, a.name))
+	db, err := engine.Open(dir, o)
+	s.ui[a.name] = &ui.Database{DB: db, FS: o.FS, Dir: dir, SegmentBytes: o.SegmentBytes, Jobs: jobs}
+	return db, err
 }
 
 // reserve returns the bytes that all accounts keep.
@@ -105,23 +146,23 @@ func (s *databaseSet) close() error {
 			errs = append(errs, fmt.Errorf("close the database of %s: %w", name, err))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.backends.Close())...)
 }
 
 // accounts returns the accounts for the server.
 func (d databases) accounts() []server.Account {
 	list := make([]server.Account, len(d))
 	for i, one := range d {
-		list[i] = server.Account{Name: one.name, Keys: one.keys, WeakKeys: one.weak, Store: one.db}
+		list[i] = server.Account{Name: one.name, Keys: one.keys, WeakKeys: one.weak, Store: one.store}
 	}
 	return list
 }
 
-// failure returns the errors of the databases that accept no writes until a restart of the
-// server, or nil.
+// failure returns the errors of the databases in the directory that accept no writes until a
+// restart of the server, or nil.
 func (d databases) failure() error {
 	var errs []error
-	for _, one := range d {
+	for _, one := range d.local() {
 		if err := one.db.Failure(); err != nil {
 			errs = append(errs, fmt.Errorf("account %s: %w", one.name, err))
 		}

@@ -14,15 +14,18 @@ func (c *Config) Flags(f *pflag.FlagSet) {
 	f.StringVar(&c.Listen, "listen", defaultListen, "`address` of the service; port 0 selects a free one")
 	f.StringVar(&c.Admin, "admin", "", "`address` of health, metrics and profiles, or off (default 127.0.0.1:10012, or a free port if that of --listen is 0)")
 	f.BoolVar(&c.InMemory, "in-memory", false, "keep all data in memory, and lose it at the end")
-	f.Var(&accountList{&c.Accounts}, "account", "serve this account, `NAME:KEY1[:KEY2]`, with keys in base64; "+
+	f.IntVar(&c.BackendConns, "backend-conns", defaultBackendConns, "`number` of connections to each database of --backend")
+	f.Var(&accountList{&c.Accounts}, "account", "serve this account, `NAME:KEY1[:KEY2][@URL]`, with keys in base64, in the database of PostgreSQL at the URL; "+
 		"repeat the flag for several accounts, or separate them by semicolons "+
 		"(other users of this machine can see the command line, so prefer --accounts-file)")
-	f.StringVar(&c.AccountsFile, "accounts-file", "", "serve the accounts in this `file`, one NAME:KEY1[:KEY2] per line; only its owner may have access")
+	f.StringVar(&c.AccountsFile, "accounts-file", "", "serve the accounts in this `file`, one NAME:KEY1[:KEY2][@URL] per line; only its owner may have access")
 	f.BoolVar(&c.DevelopmentKey, "insecure-dev-key", false, "serve devstoreaccount1 with its public key even if other machines can reach the server")
 	f.StringVar(&c.Cert, "cert", "", "use TLS with the certificate in this `file`, PEM")
 	f.StringVar(&c.Key, "key", "", "`file` with the key of --cert, PEM")
 	f.BoolVar(&c.SelfSigned, "self-signed", false, "use TLS with a new certificate, which clients have to trust explicitly")
 	f.StringVar(&c.OAuth, "oauth", "", "accept bearer tokens; `basic` checks lifetime, issuer and audience, but no signature")
+	f.StringVar(&c.UI, "ui", uiOn, "pages of /ui/ on the admin listener: on or off; on an address that other machines can reach they need --cert")
+	f.BoolVar(&c.UIInsecure, "ui-insecure", false, "serve the pages of /ui/ without TLS to other machines, which sends keys and data readable over the network")
 	f.StringVar(&c.ReadyFile, "ready-file", "", "write a `file` with the address of the service when it is ready")
 	f.BoolVar(&c.AccessLog, "access-log", false, "log each request to standard error")
 	f.StringVar(&c.LogFormat, "log-format", "text", "`format` of the log: text or json")

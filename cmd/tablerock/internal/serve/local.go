@@ -16,7 +16,7 @@ import (
 // function that ends this. Without a listener, such commands fail because the databases are
 // locked; the server works without it.
 func (s *service) serveLocal(handler http.Handler) (end func(context.Context)) {
-	if s.InMemory {
+	if s.InMemory || len(s.dbs.local()) == 0 {
 		return func(context.Context) {}
 	}
 	l, err := local.Listen(s.Data)
@@ -24,7 +24,7 @@ func (s *service) serveLocal(handler http.Handler) (end func(context.Context)) {
 		s.log.Warn("commands that write cannot use this server", "err", advice(err))
 		return func(context.Context) {}
 	}
-	f := front.New(l, &localHandler{l, handler, s.admin.databases, s.at, s.serveBackup}, front.Options{Logger: s.log})
+	f := front.New(l, &localHandler{l, handler, s.admin.databases, s.at, s.serveBackup, s.answerLink}, front.Options{Logger: s.log})
 	done := background(f.Serve)
 	return func(ctx context.Context) {
 		if err := f.Shutdown(ctx); err != nil {
@@ -42,6 +42,7 @@ type localHandler struct {
 	databases func() databases
 	at        *endpoint
 	backup    http.HandlerFunc
+	link      http.HandlerFunc
 }
 
 // ServeHTTP passes a request on, signed with a key of its account.
@@ -53,6 +54,10 @@ func (h *localHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.URL.Path == local.ConnectionsPath {
 		h.answerConnections(w)
+		return
+	}
+	if r.URL.Path == local.LinkPath {
+		h.link(w, r)
 		return
 	}
 	if r.URL.Path == backups.Path {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	vm "github.com/VictoriaMetrics/metrics"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/server"
 )
@@ -215,12 +217,14 @@ func init() {
 	for _, f := range cacheMetrics {
 		helpOf[f.name] = f.help
 	}
+	maps.Copy(helpOf, pgbackend.Help())
 }
 
 // writeEngine writes the metrics of the databases that are open.
 func writeEngine(w io.Writer, dbs databases) {
 	var names []string
 	var all []engine.Stats
+	dbs = dbs.local()
 	for _, d := range dbs {
 		if stats, err := d.db.Stats(); err == nil {
 			names, all = append(names, d.name), append(all, stats)

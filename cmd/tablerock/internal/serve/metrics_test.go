@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/server"
+	"github.com/tablerock-db/tablerock/store/postgres"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -86,6 +88,7 @@ func TestMetricsFormat(t *testing.T) {
 	b := backupState{newest: map[string]time.Time{"first": time.Unix(1e9, 0), "second": {}}, every: time.Hour}
 	b.note(nil, io.ErrUnexpectedEOF)
 	m.set.RegisterMetricsWriter(b.write)
+	m.set.RegisterMetricsWriter(pgbackend.NewSet(postgres.Options{}).WriteMetrics)
 	got := scrape(t, m)
 	types := map[string]int{}
 	for line := range strings.Lines(got) {

@@ -9,13 +9,15 @@ import (
 	"path/filepath"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
+	"github.com/tablerock-db/tablerock/internal/explorer"
 )
 
 // endpoint is the address of the service.
 type endpoint struct {
 	scheme string
 	host   string // host:port
-	admin  string // host:port of the admin listener, "" for none
+	admin  string // URL of the admin listener, "" for none
+	pages  bool   // the admin listener has the pages of /ui/
 }
 
 func (e *endpoint) url(account string) string { return e.scheme + "://" + e.host + "/" + account }
@@ -37,7 +39,7 @@ type ready struct {
 func writeReady(name string, e *endpoint, first account) error {
 	r := ready{URL: e.url(first.name), PID: os.Getpid(), ConnectionString: e.connectionString(first.name, first.keys[0])}
 	if e.admin != "" {
-		r.Admin = "http://" + e.admin
+		r.Admin = e.admin
 	}
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -79,10 +81,6 @@ func (c *Config) banner(e *endpoint, dbs databases) {
 	if c.Quiet {
 		return
 	}
-	data := "in memory"
-	if !c.InMemory {
-		data = c.Data
-	}
 	for i, a := range dbs {
 		line := "Tablerock serves"
 		if i > 0 {
@@ -91,9 +89,12 @@ func (c *Config) banner(e *endpoint, dbs databases) {
 		fmt.Fprintf(c.Stdout, "%s  %s\n", line, e.url(a.name))
 	}
 	if e.admin != "" {
-		fmt.Fprintf(c.Stdout, "admin             http://%s\n", e.admin)
+		fmt.Fprintf(c.Stdout, "admin             %s\n", e.admin)
 	}
-	fmt.Fprintf(c.Stdout, "data              %s\n", data)
+	if e.pages {
+		fmt.Fprintf(c.Stdout, "explorer          %s%s\n", e.admin, explorer.Root)
+	}
+	c.bannerData(dbs)
 	if c.rules != nil {
 		fmt.Fprintf(c.Stdout, "faults            %d rules of %s, seed %d: requests fail on purpose\n", len(c.rules), c.FaultsFile, c.Seed)
 	}

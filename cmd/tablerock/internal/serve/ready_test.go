@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -23,9 +24,9 @@ func TestReadiness(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		dbs = append(dbs, database{account{name: name}, db})
+		dbs = append(dbs, database{account: account{name: name}, db: db})
 	}
-	a := newAdmin(newMetrics("test"), slog.New(slog.DiscardHandler))
+	a := newAdmin(newMetrics("test"), func(context.Context) error { return nil }, slog.New(slog.DiscardHandler))
 	for _, step := range []struct {
 		name   string
 		do     func()

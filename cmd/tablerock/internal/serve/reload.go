@@ -9,12 +9,12 @@ import (
 
 // reload reads the accounts file and the certificate again. It logs what cannot be used,
 // and the server continues with what it has.
-func (s *service) reload() {
+func (s *service) reload(ctx context.Context) {
 	if s.AccountsFile == "" && s.tls == nil {
 		s.log.Info("SIGHUP: there is no accounts file and no certificate to read again")
 	}
 	if s.AccountsFile != "" {
-		if err := s.reloadAccounts(); err != nil {
+		if err := s.reloadAccounts(ctx); err != nil {
 			s.log.Error("SIGHUP: the accounts stay as they were", "err", advice(err))
 		} else {
 			s.log.Info("SIGHUP: read the accounts again", "accounts", len(s.dbs))
@@ -32,12 +32,12 @@ func (s *service) reload() {
 // reloadAccounts reads the accounts again and opens the databases of new ones. Databases of
 // accounts that are no longer served stay open until the end, because requests under way
 // use them.
-func (s *service) reloadAccounts() error {
+func (s *service) reloadAccounts(ctx context.Context) error {
 	accounts, err := s.accounts(s.exposed)
 	if err != nil {
 		return err
 	}
-	dbs, err := s.open.of(accounts)
+	dbs, err := s.open.of(ctx, accounts)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (s *service) reloadAccounts() error {
 	if err := s.publish(); err != nil {
 		s.log.Error("SIGHUP: the ready file is not up to date", "err", advice(err))
 	}
-	s.noteBackups(context.Background())
+	s.noteBackups(ctx)
 	return nil
 }
 

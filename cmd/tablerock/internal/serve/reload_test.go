@@ -140,7 +140,7 @@ func TestReloadCertificate(t *testing.T) {
 	r := start(t, "--cert", cert, "--key", key)
 	serial := func() string {
 		t.Helper()
-		conn, err := tls.DialWithDialer(&net.Dialer{Timeout: 10 * time.Second}, "tcp", strings.Split(r.url, "/")[2], &tls.Config{InsecureSkipVerify: true})
+		conn, err := tls.DialWithDialer(&net.Dialer{Timeout: time.Minute}, "tcp", strings.Split(r.url, "/")[2], &tls.Config{InsecureSkipVerify: true})
 		if err != nil {
 			t.Fatal(err)
 		}

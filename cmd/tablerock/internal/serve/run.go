@@ -8,9 +8,10 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
+	"time"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/recent"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/tracing"
 	"github.com/tablerock-db/tablerock/internal/front"
 	"github.com/tablerock-db/tablerock/server"
@@ -41,9 +42,10 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	if os.Getenv("GOGC") == "" {
-		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+	if err := c.checkBackups(accounts); err != nil {
+		return err
 	}
+	defer tuneCollector()()
 	// The listener opens after the databases. A busy address must leave them untouched.
 	if err := main.check(); err != nil {
 		return err
@@ -52,10 +54,11 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	m := newMetrics(c.Version)
+	m, open, latest := newMetrics(c.Version), c.newDatabaseSet(log), recent.New(time.Now)
+	latest.InFlight = m.inFlight.Load
 	s := &service{
-		Config: &c, log: log, metrics: m, admin: newAdmin(m, log), main: main, exposed: exposed,
-		at: &endpoint{scheme: c.scheme()}, open: c.newDatabaseSet(log), hangUps: hangUps, oneBackup: make(chan struct{}, 1),
+		Config: &c, log: log, metrics: m, admin: newAdmin(m, open.ping, log), main: main, exposed: exposed, recent: latest,
+		at: &endpoint{scheme: c.scheme()}, open: open, hangUps: hangUps, oneBackup: make(chan struct{}, 1),
 	}
 	return errors.Join(s.run(ctx, side, accounts), closeLog())
 }
@@ -67,6 +70,8 @@ type service struct {
 	metrics *metrics
 	admin   *admin
 	main    *address
+	side    *address // of the admin listener, nil without one
+	recent  *recent.Monitor
 	exposed bool // other machines can reach a listener
 	at      *endpoint
 	open    *databaseSet
@@ -87,14 +92,24 @@ func (s *service) run(ctx context.Context, side *address, accounts []account) er
 		if err != nil {
 			return err
 		}
-		s.at.admin = side.reach(l.Addr())
-		done := background(func() error { return s.admin.Serve(l) })
+		serve := func() error { return s.admin.Serve(l) }
+		s.at.admin = "http://" + side.reach(l.Addr())
+		if side.exposed() && s.Cert != "" {
+			if s.tls, err = s.newCertificate(s.main.host); err != nil {
+				return errors.Join(err, l.Close())
+			}
+			s.admin.TLSConfig = s.tls.config()
+			serve = func() error { return s.admin.ServeTLS(l, "", "") }
+			s.at.admin = "https://" + side.reach(l.Addr())
+		}
+		s.side = side
+		done := background(serve)
 		defer func() { s.admin.Close(); <-done }()
 	}
 	if err := s.openBackups(ctx); err != nil {
 		return err
 	}
-	err := s.openDatabases(accounts)
+	err := s.openDatabases(ctx, accounts)
 	if err == nil {
 		s.noteBackups(ctx)
 		err = s.serve(ctx)
@@ -103,8 +118,8 @@ func (s *service) run(ctx context.Context, side *address, accounts []account) er
 }
 
 // openDatabases opens the databases of the accounts.
-func (s *service) openDatabases(accounts []account) (err error) {
-	if s.dbs, err = s.open.of(accounts); err != nil {
+func (s *service) openDatabases(ctx context.Context, accounts []account) (err error) {
+	if s.dbs, err = s.open.of(ctx, accounts); err != nil {
 		return err
 	}
 	// Remove the file after the databases are locked: before, it could be the file of a
@@ -126,8 +141,10 @@ func (s *service) serve(ctx context.Context) error {
 		return err
 	}
 	defer s.tracer.Close()
-	if s.tls, err = s.newCertificate(s.main.host); err != nil {
-		return err
+	if s.tls == nil {
+		if s.tls, err = s.newCertificate(s.main.host); err != nil {
+			return err
+		}
 	}
 	l, err := s.main.listen()
 	if err != nil {
@@ -138,12 +155,20 @@ func (s *service) serve(ctx context.Context) error {
 		Connections: s.connections(openFiles()), ConnectionsPerAddr: s.MaxConnsPerAddr, TLS: s.tls.config(), Logger: s.log,
 	})
 	s.metrics.watch(s.admin.databases, f.Connections)
+	s.metrics.set.RegisterMetricsWriter(s.open.backends.WriteMetrics)
 	s.metrics.set.RegisterMetricsWriter(s.backups.write)
+	s.recent.Conns = f.Connections
+	endPages, err := s.startPages(handler)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	defer endPages()
 	done := background(f.Serve)
 	endLocal := s.serveLocal(s.tracer.Handler(handler))
 	err = s.publish()
 	if err == nil {
 		s.banner(s.at, s.dbs)
+		s.printLink()
 		s.notify(stateReady)
 		endBackups, endArchive := s.startBackups(ctx), s.startArchive(ctx)
 		err = s.wait(ctx, done)
@@ -182,7 +207,7 @@ func (s *service) wait(ctx context.Context, failed <-chan error) error {
 			return fmt.Errorf("the listener failed: %w", err)
 		case <-s.hangUps:
 			s.notify(stateReloading)
-			s.reload()
+			s.reload(ctx)
 			s.notify(stateReady)
 		}
 	}
@@ -206,6 +231,7 @@ func (s *service) handler() (http.Handler, error) {
 	o.Observe = func(e server.Event) {
 		s.metrics.observe(e)
 		s.tracer.Observe(e)
+		s.observeRecent(&e)
 		logRequest(s.log, e, s.AccessLog)
 	}
 	var err error

@@ -42,7 +42,7 @@ func (s *service) add(t *testing.T, name string) {
 			t.Error(err)
 		}
 	})
-	s.dbs = append(s.dbs, database{account{name: name}, db})
+	s.dbs = append(s.dbs, database{account: account{name: name}, db: db})
 	s.admin.serving.Store(&s.dbs)
 }
 
@@ -106,7 +106,7 @@ func TestEndDuringBackup(t *testing.T) {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the end waits for the backup of the command")
 	}
 	<-s.oneBackup

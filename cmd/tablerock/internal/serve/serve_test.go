@@ -103,6 +103,7 @@ func start(t *testing.T, flags ...string) *running {
 	c := Config{Data: filepath.Join(dir, "data"), Version: "test", Stdout: out, Stderr: r.stderr}
 	set := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	c.Flags(set)
+	c.Backend.Add(set)
 	file := filepath.Join(dir, "ready.json")
 	if err := set.Parse(append([]string{"--listen", "127.0.0.1:0", "--ready-file", file}, flags...)); err != nil {
 		t.Fatal(err)

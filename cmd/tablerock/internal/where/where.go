@@ -1,14 +1,21 @@
-// Package where decides where the data of a command is: in a directory, or on a server.
+// Package where decides where the data of a command is: in a directory, on a server, or in a
+// database of PostgreSQL.
 package where
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/postgres"
 	"github.com/tablerock-db/tablerock/store/remote"
 )
 
@@ -19,8 +26,49 @@ const azureConnection = "AZURE_STORAGE_CONNECTION_STRING"
 type Flags struct {
 	Connection, Endpoint string
 	AccountKey, SAS      string
+	Backend              pgbackend.Flags
 
 	typed bool // a credential is on the command line
+}
+
+// Server has the data of a command that is not in a directory: an endpoint of the protocol, or
+// an account in a database of PostgreSQL.
+type Server struct {
+	endpoint remote.Endpoint
+	backend  *pgbackend.URL // nil for an endpoint
+	account  string         // in backend
+	options  postgres.Options
+}
+
+// Protocol reports whether the server is reached by the Table protocol.
+func (s *Server) Protocol() bool { return s.backend == nil }
+
+// String returns where the data is. It has no secret.
+func (s *Server) String() string {
+	if s.backend != nil {
+		return fmt.Sprintf("%s, account %s", s.backend, s.account)
+	}
+	return s.endpoint.URL
+}
+
+// Account returns the name of the account, and for the Table protocol its endpoint.
+func (s *Server) Account() (name string, e remote.Endpoint) {
+	if s.backend != nil {
+		return s.account, e
+	}
+	return s.endpoint.Account, s.endpoint
+}
+
+// Open opens the store. note gets the reasons why the command waits.
+func (s *Server) Open(ctx context.Context, note func(format string, args ...any)) (store.Store, error) {
+	if s.backend != nil {
+		return pgbackend.Open(ctx, s.backend, s.account, &s.options)
+	}
+	opened, err := remote.Open(s.endpoint, remote.Options{Retrying: Retrying(note)})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.endpoint.URL, err)
+	}
+	return opened, nil
 }
 
 // Add adds the flags to set.
@@ -41,6 +89,7 @@ type Command struct {
 	Typed   func(flag string) bool // the flag is on the command line
 	Set     func(flag string) bool // the flag is there or in the environment
 	Account string                 // the value of --account
+	Data    string                 // the value of --data
 	Dir     string                 // the directory of the account, for messages
 	Note    func(format string, args ...any)
 }
@@ -68,26 +117,62 @@ func (f *Flags) prefer(typed func(flag string) bool) {
 const Help = `
 
 With --connection-string or --endpoint the command works on a server: the real service,
-Azurite, or "tablerock serve". Without them and without --data it uses
-AZURE_STORAGE_CONNECTION_STRING if that is set.`
+Azurite, or "tablerock serve"; with --backend in a database of PostgreSQL. Without them and
+without --data it uses AZURE_STORAGE_CONNECTION_STRING if that is set.`
 
-// Choose returns the server that a command uses, or nil for its directory. What the command
-// line names precedes the environment, and both precede AZURE_STORAGE_CONNECTION_STRING.
-// Every error is one of the command line, and has no secret.
-func (f *Flags) Choose(c Command) (*remote.Endpoint, error) {
-	f.prefer(c.Typed)
-	var named, inEnvironment []string
-	for _, flag := range []string{dataFlag, connectionFlag, endpointFlag} {
+// named returns the flags that say where the data is: those of the command line or, if it
+// has none, of the environment.
+func (c *Command) named() []string {
+	var typed, inEnvironment []string
+	for _, flag := range []string{dataFlag, connectionFlag, endpointFlag, pgbackend.Flag} {
 		switch {
 		case c.Typed(flag):
-			named = append(named, flag)
+			typed = append(typed, flag)
 		case c.Set(flag):
 			inEnvironment = append(inEnvironment, flag)
 		}
 	}
-	if len(named) == 0 {
-		named = inEnvironment
+	if len(typed) == 0 {
+		return inEnvironment
 	}
+	return typed
+}
+
+// NamesBackend reports whether the command line, or else the environment, says that the data
+// is in a database of PostgreSQL. What it names beside it is an error of Choose.
+func (c *Command) NamesBackend() bool { return slices.Contains(c.named(), pgbackend.Flag) }
+
+// Of returns the server that a command with these arguments uses, or nil for its directory or
+// if it uses none. Every error is one of the command line, and has no secret.
+func (f *Flags) Of(cmd *cobra.Command, c Command, args []string) (*Server, error) {
+	_, path, _ := strings.Cut(cmd.CommandPath(), " ")
+	if strings.HasPrefix(path, cobra.ShellCompRequestCmd) {
+		return nil, nil // its arguments are the flags of another command
+	}
+	stray := slices.ContainsFunc(args, pgbackend.Is) || pgbackend.Is(c.Data)
+	if stray || c.NamesBackend() {
+		if text := pgbackend.Instead(path, stray || c.Typed(pgbackend.Flag)); text != "" {
+			return nil, errors.New(text)
+		}
+	}
+	switch name, _, _ := strings.Cut(path, " "); {
+	case stray && name != "backend":
+		return nil, errBackend
+	case name == "copy" && c.Typed(pgbackend.Flag):
+		return nil, errors.New("--backend: give the database with --from or --to")
+	case cmd.Flags().Lookup(endpointFlag) != nil:
+		return f.choose(c)
+	case name == "stats" && c.NamesBackend():
+		return f.backend(&c)
+	}
+	return nil, nil
+}
+
+// choose returns the server that a command uses, or nil for its directory. What the command
+// line names precedes the environment, and both precede AZURE_STORAGE_CONNECTION_STRING.
+func (f *Flags) choose(c Command) (*Server, error) {
+	f.prefer(c.Typed)
+	named := c.named()
 	azure := os.Getenv(azureConnection)
 	switch {
 	case len(named) > 1:
@@ -100,6 +185,8 @@ func (f *Flags) Choose(c Command) (*remote.Endpoint, error) {
 		return f.connection(&c, f.Connection, "--"+connectionFlag, !c.Typed(connectionFlag))
 	case named[0] == endpointFlag:
 		return f.endpoint(&c)
+	case named[0] == pgbackend.Flag:
+		return f.backend(&c)
 	}
 	if azure != "" {
 		c.Note("using %s, which --data names, and not %s", c.Dir, azureConnection)
@@ -117,7 +204,7 @@ func (f *Flags) refuseCredentials() error {
 }
 
 // connection returns the server of a connection string, the value of name.
-func (f *Flags) connection(c *Command, text, name string, say bool) (*remote.Endpoint, error) {
+func (f *Flags) connection(c *Command, text, name string, say bool) (*Server, error) {
 	if err := f.refuseCredentials(); err != nil {
 		return nil, err
 	}
@@ -128,8 +215,47 @@ func (f *Flags) connection(c *Command, text, name string, say bool) (*remote.End
 	return c.choose(e, name, say)
 }
 
+// errBackend is the error of a URL of PostgreSQL for another flag.
+var errBackend = errors.New("a database of PostgreSQL is given with --backend")
+
+// backend returns the account in the database of --backend.
+func (f *Flags) backend(c *Command) (*Server, error) {
+	if err := f.refuseCredentials(); err != nil {
+		return nil, err
+	}
+	s, err := f.account(f.Backend.URL, c.Account, c.Typed(accountFlag))
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", pgbackend.Flag, err)
+	}
+	if c.Typed(pgbackend.Flag) {
+		s.backend.WarnPassword(c.Note)
+	} else {
+		c.Note("using %s, the database of %s", s, pgbackend.Flag)
+	}
+	return s, nil
+}
+
+// account returns an account in the database at a URL: the one that the URL names, or else
+// the one called name, which must be the same if it is given.
+func (f *Flags) account(text, name string, given bool) (*Server, error) {
+	u, err := pgbackend.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case u.Account() != "" && given && u.Account() != name:
+		return nil, fmt.Errorf("--account %s is not the account %s of the URL", name, u.Account())
+	case u.Account() != "":
+		name = u.Account()
+	}
+	return &Server{backend: u, account: name, options: postgres.Options{AllowAsync: f.Backend.AllowAsync}}, nil
+}
+
 // endpoint returns the server at --endpoint.
-func (f *Flags) endpoint(c *Command) (*remote.Endpoint, error) {
+func (f *Flags) endpoint(c *Command) (*Server, error) {
+	if pgbackend.Is(f.Endpoint) {
+		return nil, errBackend
+	}
 	e, err := remote.ParseURL(f.Endpoint)
 	if err != nil {
 		return nil, fmt.Errorf("--endpoint: %w", err)
@@ -165,40 +291,45 @@ func (f *Flags) Sign(e remote.Endpoint) (remote.Endpoint, error) {
 }
 
 // choose returns e, which name names, unless its account is not the one of the command line.
-func (c *Command) choose(e remote.Endpoint, name string, say bool) (*remote.Endpoint, error) {
+func (c *Command) choose(e remote.Endpoint, name string, say bool) (*Server, error) {
 	if c.Typed(accountFlag) && e.Account != c.Account {
 		return nil, fmt.Errorf("--account %s is not the account %s of %s", c.Account, e.Account, name)
 	}
 	if say {
 		c.Note("using %s, the server of %s", e.URL, strings.TrimPrefix(name, "--"))
 	}
-	return &e, nil
+	return &Server{endpoint: e}, nil
 }
 
 // Location is a directory or a server.
 type Location struct {
 	Dir    string
-	Server *remote.Endpoint // nil for a directory
+	Server *Server // nil for a directory
 }
 
-// Parse returns the locations of texts, each a directory, the URL of a server or a
-// connection string. The credentials of f are for the URL among them that has no signature.
-// typed reports whether a flag is on the command line.
-func (f *Flags) Parse(typed func(flag string) bool, texts ...string) ([]Location, error) {
-	f.prefer(typed)
+// Parse returns the locations of texts, each a directory, the URL of a server or of a database
+// of PostgreSQL, or a connection string. The credentials of f are for the URL of a server
+// among them that has no signature. A URL of a database names the account, or else it is that
+// of c.
+func (f *Flags) Parse(c Command, texts ...string) ([]Location, error) {
+	f.prefer(c.Typed)
 	var list []Location
 	var unsigned []*remote.Endpoint
 	for _, text := range texts {
 		lower := strings.ToLower(text)
-		var e remote.Endpoint
+		s := &Server{}
 		var err error
 		switch {
+		case pgbackend.Is(text):
+			if s, err = f.account(text, c.Account, false); err == nil {
+				s.backend.WarnPassword(c.Note)
+			}
 		case strings.HasPrefix(lower, "http://"), strings.HasPrefix(lower, "https://"):
-			if e, err = remote.ParseURL(text); err == nil && e.SAS == "" {
-				unsigned = append(unsigned, &e)
+			if s.endpoint, err = remote.ParseURL(text); err == nil && s.endpoint.SAS == "" {
+				unsigned = append(unsigned, &s.endpoint)
 			}
 		case strings.Contains(lower, "tableendpoint="), strings.Contains(lower, "accountname="), strings.Contains(lower, "usedevelopmentstorage="):
-			e, err = remote.ParseConnectionString(text)
+			s.endpoint, err = remote.ParseConnectionString(text)
 		default:
 			list = append(list, Location{Dir: text})
 			continue
@@ -206,7 +337,7 @@ func (f *Flags) Parse(typed func(flag string) bool, texts ...string) ([]Location
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, Location{Server: &e})
+		list = append(list, Location{Server: s})
 	}
 	if len(unsigned) == 0 && f.typed || len(unsigned) > 1 && (f.AccountKey != "" || f.SAS != "") {
 		return nil, errors.New("--account-key and --sas need one URL without a signature; give connection strings")

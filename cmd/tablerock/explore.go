@@ -1,0 +1,34 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/ui"
+)
+
+func init() { commands = append(commands, newExplore) }
+
+func newExplore(a *app) *cobra.Command {
+	e := ui.Explore{Stdout: a.stdout, Stderr: a.stderr}
+	cmd := &cobra.Command{
+		Use:   "explore [WHERE]",
+		Short: "Show and change the data in a browser",
+		Long:  ui.Help,
+		Args:  arguments(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			of := a
+			if len(args) > 0 {
+				locations, err := a.where.Parse(a.location(cmd), args[0])
+				if err != nil {
+					return usagef("%v", err)
+				}
+				of = a.at(locations[0])
+			}
+			e.Version, _ = build()
+			return e.Run(cmd.Context(), of.server, of.data, a.note)
+		},
+	}
+	a.where.Add(cmd.PersistentFlags())
+	e.Flags(cmd.Flags())
+	return cmd
+}

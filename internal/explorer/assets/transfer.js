@@ -1,0 +1,114 @@
+// The page of imports and exports of a table.
+
+import { byId, h, fill, notice } from "./dom.js";
+import { bytes } from "./format.js";
+import { tabs } from "./tabs.js";
+import { exportForm } from "./export.js";
+import { ended, follow, showJob } from "./jobs.js";
+import { parameters, ready, table } from "./page.js";
+import * as api from "./api.js";
+
+const chunk = 4 << 20; // bytes of a file in a request
+const attempts = 3; // of a chunk, before the reader is asked
+
+const box = byId("import-job");
+let upload; // {job, file, offset} of the import under way
+
+const message = (text) => h("p", { class: "quiet" }, text);
+
+/** Sends the rest of the file. The server says where to continue after a failure. */
+async function send() {
+  byId("resume").hidden = true;
+  byId("start").disabled = true;
+  let failures = 0;
+  while (upload.offset < upload.file.size || upload.file.size === 0) {
+    try {
+      const { received } = await api.postData("import/data", { id: upload.job, offset: upload.offset }, upload.file.slice(upload.offset, upload.offset + chunk));
+      upload.offset = received;
+      failures = 0;
+      if (upload.file.size === 0) break;
+    } catch (error) {
+      if (error.status >= 400 && error.status < 500 && error.status !== 409 && error.status !== 429) break; // the job says why
+      if (++failures >= attempts) throw error;
+      await new Promise((resolve) => { setTimeout(resolve, 200 << failures); });
+      const job = await api.get("job", { id: upload.job });
+      if (ended(job)) break;
+      upload.offset = job.received;
+    }
+  }
+}
+
+async function work() {
+  const status = h("div");
+  fill(box, status);
+  const watch = follow(upload.job, (job) => showJob(status, job)).catch(() => {});
+  try {
+    await send();
+    await watch;
+    upload = undefined;
+    await listJobs();
+  } catch (error) {
+    fill(box, notice("error", error.message), message(`${bytes(upload.offset)} of ${bytes(upload.file.size)} are sent. Continue when the server answers again.`));
+    byId("resume").hidden = false;
+    byId("resume").focus();
+  } finally {
+    byId("start").disabled = false;
+  }
+}
+
+byId("import").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const file = byId("file").files[0];
+  if (!file || byId("start").disabled) return;
+  try {
+    const { job } = await api.post("import", {
+      account: table.account, table: table.name, name: file.name, size: file.size, format: byId("format").value, mode: byId("mode").value,
+      skipBad: byId("skip-bad").checked, partitionKey: byId("pk-column").value, rowKey: byId("rk-column").value, delimiter: byId("delimiter").value,
+    });
+    upload = { job, file, offset: 0 };
+  } catch (error) {
+    fill(box, notice("error", error.message));
+    return;
+  }
+  await work();
+});
+
+byId("resume").addEventListener("click", async () => {
+  try {
+    upload.offset = (await api.get("job", { id: upload.job })).received;
+  } catch (error) {
+    fill(box, notice("error", error.message));
+    return;
+  }
+  await work();
+});
+
+addEventListener("beforeunload", (event) => { if (upload) event.preventDefault(); });
+
+async function listJobs() {
+  const { jobs } = await api.get("jobs");
+  const own = jobs.filter((job) => job.account === table.account && job.table === table.name);
+  fill(byId("jobs"), own.length === 0 ? message("None yet. An import or export appears here, and continues while other pages are open.") : own.map((job) => {
+    const one = h("div", { class: "panel" });
+    showJob(one, job);
+    return one;
+  }));
+  return own.some((job) => !ended(job));
+}
+
+async function watchJobs() {
+  try {
+    while (await listJobs()) await new Promise((resolve) => { setTimeout(resolve, 1000); });
+  } catch (error) {
+    fill(byId("jobs"), notice("error", error.message));
+  }
+}
+
+byId("name").textContent = table.name;
+byId("crumb-account").textContent = table.account;
+document.title = `Import and export of ${table.name} · Tablerock`;
+const query = { filter: parameters.get("filter") ?? "", select: parameters.get("select") ?? "" };
+tabs("transfer", table, query.filter);
+fill(byId("export"), exportForm(table, query));
+ready();
+watchJobs();

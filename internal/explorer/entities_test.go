@@ -1,0 +1,72 @@
+package explorer_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/explorer"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// lateStore is a store whose first query returns no row before the end of its ctx, and then
+// that error, or failure if it is set.
+type lateStore struct {
+	store.Store
+	failure error
+	queries atomic.Int32
+}
+
+func (s *lateStore) Query(ctx context.Context, table string, q store.Query) store.Cursor {
+	c := s.Store.Query(ctx, table, q)
+	if s.queries.Add(1) > 1 {
+		return c
+	}
+	return &lateCursor{c, c.(store.Examiner), ctx, s.failure}
+}
+
+type lateCursor struct {
+	store.Cursor
+	store.Examiner
+	ctx     context.Context
+	failure error
+}
+
+func (c *lateCursor) Next() bool {
+	<-c.ctx.Done()
+	return false
+}
+
+func (c *lateCursor) Err() error { return cmp.Or(c.failure, c.ctx.Err()) }
+
+func (c *lateCursor) Resume() *edm.Key { return nil }
+
+// TestLateFirstRow requires that a page whose time ends before its first row is not taken for
+// the end of the table, and that an error at this time is not lost.
+func TestLateFirstRow(t *testing.T) {
+	for name, c := range map[string]struct {
+		failure error
+		status  int
+		rows    int
+	}{
+		"no error": {nil, http.StatusOK, 10},
+		"an error": {errors.New("the disk is broken"), http.StatusInternalServerError, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.fill("Tab", 1, 10)
+			s.change(func(a *explorer.Account) { a.Store = &lateStore{Store: a.Store, failure: c.failure} })
+			b := s.owner()
+			var page explorer.EntityPage
+			b.want(c.status, &page, "entities?a=first&t=Tab", nil)
+			if len(page.Rows) != c.rows || page.Next != "" {
+				t.Errorf("the page has %d rows and the next token %q", len(page.Rows), page.Next)
+			}
+		})
+	}
+}
