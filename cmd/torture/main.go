@@ -1,6 +1,7 @@
 // Command torture tests the promises of the storage engine: it simulates power failures at
 // every operation, fails every operation, damages every byte, kills processes and fills
-// volumes, and compares the remaining database with an oracle.
+// volumes, and compares the remaining database with an oracle. On a cluster of PostgreSQL it
+// tests the promises of the server in front of it.
 package main
 
 import (
@@ -46,7 +47,7 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.Is(err, full.ErrCannotMount):
+	case errors.Is(err, full.ErrCannotMount), errors.Is(err, errNoCluster):
 		return exitUnusable
 	}
 	return exitViolation
@@ -65,6 +66,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(crashCommand(), errorsCommand(), rotCommand(), killCommand(), killChildCommand(), plantedCommand(), fullCommand())
+	root.AddCommand(crashCommand(), errorsCommand(), rotCommand(), killCommand(), killChildCommand(), plantedCommand(), fullCommand(),
+		failoverCommand(), soakCommand())
 	return root.ExecuteContext(ctx)
 }

@@ -1,92 +1,42 @@
 package full
 
 import (
-	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/tablerock-db/tablerock/internal/sharedkey"
+	"github.com/tablerock-db/tablerock/cmd/torture/internal/rest"
 )
 
 // requestTimeout is the longest that a request may take. A write waits for a stall.
 const requestTimeout = time.Minute
 
 // client sends requests to a server of the program.
-type client struct {
-	url  string // of the account, without a final slash
-	cred *sharedkey.Credential
-	http *http.Client
-}
+type client struct{ *rest.Client }
 
 // newClient returns a client of the account that a connection string names.
 func newClient(connection string) (*client, error) {
-	settings := map[string]string{}
-	for _, setting := range strings.Split(connection, ";") {
-		name, text, _ := strings.Cut(setting, "=")
-		settings[name] = text
-	}
-	cred, err := sharedkey.NewCredential(settings["AccountName"], settings["AccountKey"])
-	if err != nil {
-		return nil, err
-	}
-	return &client{
-		strings.TrimSuffix(settings["TableEndpoint"], "/"), cred,
-		&http.Client{Timeout: requestTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 16}},
-	}, nil
+	c, err := rest.NewConnection(connection, requestTimeout)
+	return &client{c}, err
 }
 
-// response is a response with its whole body.
-type response struct {
-	status int
-	header http.Header
-	body   []byte
-}
+type response = rest.Response
 
-// problem returns the status and the beginning of the body.
-func (r *response) problem() string {
-	return fmt.Sprintf("%d %.300s", r.status, bytes.TrimSpace(r.body))
-}
-
-// do sends a request. The path is relative to the account. The error is that of the
-// connection; every status is a response.
-func (c *client) do(method, path, contentType string, body []byte) (*response, error) {
-	q, err := http.NewRequest(method, c.url+"/"+path, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	q.Header.Set("X-Ms-Version", "2019-02-02")
-	q.Header.Set("DataServiceVersion", "3.0")
-	q.Header.Set("Accept", "application/json;odata=nometadata")
-	if contentType != "" {
-		q.Header.Set("Content-Type", contentType)
-		q.Header.Set("Prefer", "return-no-content")
+// do sends a request with the body of an entity, or without a body.
+func (c *client) do(method, path string, body []byte) (*response, error) {
+	r := rest.Request{Method: method, Path: path, Body: body}
+	if body != nil {
+		r.ContentType = rest.JSON
 	}
 	if method == http.MethodDelete && !strings.HasPrefix(path, "Tables") {
-		q.Header.Set("If-Match", "*")
+		r.IfMatch = "*"
 	}
-	if err := c.cred.SignRequest(q, time.Now()); err != nil {
-		return nil, err
-	}
-	a, err := c.http.Do(q)
-	if err != nil {
-		return nil, err
-	}
-	defer a.Body.Close()
-	text, err := io.ReadAll(a.Body)
-	if err != nil {
-		return nil, err
-	}
-	return &response{a.StatusCode, a.Header, text}, nil
+	return c.Do(context.Background(), r)
 }
-
-const jsonType = "application/json"
 
 // entityPath returns the path of a row.
 func entityPath(row int) string {
@@ -95,92 +45,78 @@ func entityPath(row int) string {
 
 // insert inserts a row.
 func (c *client) insert(seed uint64, row int) (*response, error) {
-	return c.do(http.MethodPost, tableNames[tableOf(row)], jsonType, entityJSON(nil, seed, row))
+	return c.do(http.MethodPost, tableNames[tableOf(row)], entityJSON(nil, seed, row))
 }
 
 // upsert writes a row, whether it exists or not.
 func (c *client) upsert(seed uint64, row int) (*response, error) {
-	return c.do(http.MethodPut, entityPath(row), jsonType, entityJSON(nil, seed, row))
+	return c.do(http.MethodPut, entityPath(row), entityJSON(nil, seed, row))
 }
 
 func (c *client) deleteRow(row int) (*response, error) {
-	return c.do(http.MethodDelete, entityPath(row), "", nil)
+	return c.do(http.MethodDelete, entityPath(row), nil)
 }
 
 func (c *client) get(row int) (*response, error) {
-	return c.do(http.MethodGet, entityPath(row), "", nil)
+	return c.do(http.MethodGet, entityPath(row), nil)
 }
 
 func (c *client) createTable(name string) (*response, error) {
-	return c.do(http.MethodPost, "Tables", jsonType, fmt.Appendf(nil, `{"TableName":%q}`, name))
+	return c.do(http.MethodPost, "Tables", fmt.Appendf(nil, `{"TableName":%q}`, name))
 }
 
 func (c *client) dropTable(name string) (*response, error) {
-	return c.do(http.MethodDelete, "Tables('"+name+"')", "", nil)
+	return c.do(http.MethodDelete, "Tables('"+name+"')", nil)
 }
 
 // insertBatch inserts rows of a partition in one transaction.
 func (c *client) insertBatch(seed uint64, rows []int) (*response, error) {
-	return c.batch(rows, func(dst []byte, row int) []byte {
-		dst = fmt.Appendf(dst, "POST %s/%s HTTP/1.1\r\nContent-Type: %s\r\nAccept: application/json;odata=nometadata\r\nPrefer: return-no-content\r\n\r\n",
-			c.url, tableNames[tableOf(row)], jsonType)
-		return entityJSON(dst, seed, row)
+	return c.batch(rows, func(row int) rest.Request {
+		return rest.Request{Method: http.MethodPost, Path: tableNames[tableOf(row)], ContentType: rest.JSON, Body: entityJSON(nil, seed, row)}
 	})
 }
 
 // deleteBatch deletes rows of a partition in one transaction.
 func (c *client) deleteBatch(rows []int) (*response, error) {
-	return c.batch(rows, func(dst []byte, row int) []byte {
-		return fmt.Appendf(dst, "DELETE %s/%s HTTP/1.1\r\nAccept: application/json\r\nIf-Match: *\r\n\r\n", c.url, entityPath(row))
+	return c.batch(rows, func(row int) rest.Request {
+		return rest.Request{Method: http.MethodDelete, Path: entityPath(row), IfMatch: "*"}
 	})
 }
 
-// refusedPart is the status of an operation that made a batch fail.
-var refusedPart = regexp.MustCompile(`HTTP/1\.1 ([3-5][0-9][0-9]) `)
-
 // batch sends one transaction. The status of the response is that of its first failing
 // operation.
-func (c *client) batch(rows []int, operation func(dst []byte, row int) []byte) (*response, error) {
-	body := []byte("--batch_b\r\nContent-Type: multipart/mixed; boundary=changeset_c\r\n\r\n")
-	for _, row := range rows {
-		body = append(body, "--changeset_c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"...)
-		body = append(operation(body, row), "\r\n"...)
+func (c *client) batch(rows []int, operation func(row int) rest.Request) (*response, error) {
+	operations := make([]rest.Request, len(rows))
+	for i, row := range rows {
+		operations[i] = operation(row)
 	}
-	body = append(body, "--changeset_c--\r\n--batch_b--\r\n"...)
-	a, err := c.do(http.MethodPost, "$batch", "multipart/mixed; boundary=batch_b", body)
-	if err != nil || a.status != http.StatusAccepted {
-		return a, err
-	}
-	if m := refusedPart.FindSubmatch(a.body); m != nil {
-		a.status, err = strconv.Atoi(string(m[1]))
-	}
-	return a, err
+	return c.Batch(context.Background(), operations)
 }
 
 // query calls each with all entities of a table.
 func (c *client) query(table string, each func(*entity)) error {
 	next := ""
 	for {
-		a, err := c.do(http.MethodGet, table+"()"+next, "", nil)
+		a, err := c.do(http.MethodGet, table+"()"+next, nil)
 		if err != nil {
 			return err
 		}
-		if a.status != http.StatusOK {
-			return fmt.Errorf("query of table %s: %s", table, a.problem())
+		if a.Status != http.StatusOK {
+			return fmt.Errorf("query of table %s: %s", table, a.Problem())
 		}
 		var page struct{ Value []entity }
-		if err := json.Unmarshal(a.body, &page); err != nil {
+		if err := json.Unmarshal(a.Body, &page); err != nil {
 			return fmt.Errorf("query of table %s: %w", table, err)
 		}
 		for i := range page.Value {
 			each(&page.Value[i])
 		}
-		p := a.header.Get("X-Ms-Continuation-Nextpartitionkey")
+		p := a.Header.Get("X-Ms-Continuation-Nextpartitionkey")
 		if p == "" {
 			return nil
 		}
 		next = "?NextPartitionKey=" + url.QueryEscape(p)
-		if r := a.header.Get("X-Ms-Continuation-Nextrowkey"); r != "" {
+		if r := a.Header.Get("X-Ms-Continuation-Nextrowkey"); r != "" {
 			next += "&NextRowKey=" + url.QueryEscape(r)
 		}
 	}

@@ -161,11 +161,11 @@ func (r *run) judge(s *server, what string, a *response, err error) outcome {
 			r.violate("a "+what+" has no response", err.Error())
 		}
 		return broken
-	case a.status < 300:
+	case a.Status < 300:
 		return done
-	case a.status == http.StatusServiceUnavailable:
+	case a.Status == http.StatusServiceUnavailable:
 		return refused
 	}
-	r.violate("a "+what+" is neither accepted nor refused with 503", a.problem())
+	r.violate("a "+what+" is neither accepted nor refused with 503", a.Problem())
 	return broken
 }

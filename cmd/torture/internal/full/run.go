@@ -176,12 +176,12 @@ func (r *run) readRow(s *server, row int) {
 		if !s.ending.Load() {
 			r.violate("a read has no response", err.Error())
 		}
-	case a.status != http.StatusOK:
-		if !s.ending.Load() || a.status != http.StatusServiceUnavailable {
-			r.violate("a read does not answer 200", fmt.Sprintf("row %d: %s", row, a.problem()))
+	case a.Status != http.StatusOK:
+		if !s.ending.Load() || a.Status != http.StatusServiceUnavailable {
+			r.violate("a read does not answer 200", fmt.Sprintf("row %d: %s", row, a.Problem()))
 		}
-	case json.Unmarshal(a.body, &e) != nil || string(e.V) != string(value(r.o.Seed, row)):
-		r.violate("a read returns another content", fmt.Sprintf("row %d: %.200s", row, a.body))
+	case json.Unmarshal(a.Body, &e) != nil || string(e.V) != string(value(r.o.Seed, row)):
+		r.violate("a read returns another content", fmt.Sprintf("row %d: %.200s", row, a.Body))
 	}
 }
 

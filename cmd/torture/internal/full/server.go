@@ -100,7 +100,7 @@ func (s *server) end(sig syscall.Signal) int {
 		<-s.ended
 	}
 	if s.client != nil {
-		s.http.CloseIdleConnections()
+		s.Close()
 	}
 	return s.cmd.ProcessState.ExitCode()
 }

@@ -48,7 +48,7 @@ func (r *run) create(ctx context.Context) error {
 		return err
 	}
 	for _, name := range append(tableNames[:], smallTable) {
-		if a, err := r.srv.createTable(name); err != nil || a.status >= 300 {
+		if a, err := r.srv.createTable(name); err != nil || a.Status >= 300 {
 			return fmt.Errorf("create table %s: %v, %v", name, a, err)
 		}
 	}

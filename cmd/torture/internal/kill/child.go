@@ -21,12 +21,13 @@ const (
 
 // Child writes batches to the database in dir until it is killed or each writer has written
 // the batches below until. It appends each acknowledged batch to the file acks. Writer w
-// starts with batch from[w].
+// starts with batch from[w]. First it writes a line to its output.
 func Child(ctx context.Context, dir, acks string, from [writers]int, until int) error {
 	out, err := os.OpenFile(acks, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
+	fmt.Println("begun")
 	db, err := engine.Open(dir, options())
 	if err != nil {
 		return errors.Join(err, out.Close())

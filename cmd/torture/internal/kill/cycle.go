@@ -72,7 +72,7 @@ func (c *Cycles) Finish(ctx context.Context) error {
 	return nil
 }
 
-// child runs a child and kills it after a time, unless that is 0.
+// child runs a child and kills it at a time after it has begun, unless that is 0.
 func (c *Cycles) child(ctx context.Context, until int, after time.Duration) error {
 	args := []string{c.Command, c.data(), c.acks(), strconv.Itoa(until)}
 	for _, n := range c.next {
@@ -81,9 +81,15 @@ func (c *Cycles) child(ctx context.Context, until int, after time.Duration) erro
 	cmd := exec.CommandContext(ctx, c.Program, args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	// On a busy machine, the start of a process can take longer than all of the times.
+	_, _ = out.Read(make([]byte, 1)) // the child has begun, or has ended
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	if after > 0 {
