@@ -40,6 +40,9 @@ func TestDocumentedBenchmarks(t *testing.T) {
 					t.Errorf("%s: %q: name a pattern and a package such as ./bench", name, command)
 					continue
 				}
+				if dir[1] != "bench" {
+					p[1], _, _ = strings.Cut(p[1], "/") // the cases are not known
+				}
 				if !matchesAny(t, p[1], namesOf(t, dir[1])) {
 					t.Errorf("%s: %q runs no benchmark of %s", name, command, dir[1])
 				}

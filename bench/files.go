@@ -56,8 +56,8 @@ func copyDir(from, to string) error {
 }
 
 // copyIdle copies the files of an open database that nobody writes. Background work may
-// still change them: the copies of two files would be of different times, which no crash
-// leaves. So it copies until no file changed meanwhile.
+// still change and remove them: the copies of two files would be of different times, which
+// no crash leaves. So it copies until no file changed meanwhile.
 func copyIdle(from, to string, copyAll func(from, to string) error) error {
 	const (
 		tries = 50
@@ -68,14 +68,15 @@ func copyIdle(from, to string, copyAll func(from, to string) error) error {
 		if err == nil {
 			err = errors.Join(os.RemoveAll(to), copyAll(from, to))
 		}
-		if err != nil {
-			return err
+		var after map[string]stamp
+		if err == nil {
+			after, err = stamps(from)
 		}
-		after, err := stamps(from)
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
+		case err != nil:
 			return err
-		}
-		if maps.Equal(before, after) {
+		case maps.Equal(before, after):
 			return nil
 		}
 		time.Sleep(wait)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestCopyIdle changes a file after it was copied, twice: the third copy counts.
+// TestCopyIdle changes a file after it was copied, twice, and removes one before it is
+// copied. The fourth copy counts.
 func TestCopyIdle(t *testing.T) {
 	from, to := t.TempDir(), filepath.Join(t.TempDir(), "to")
 	name := filepath.Join(from, "file")
@@ -18,8 +19,12 @@ func TestCopyIdle(t *testing.T) {
 	write("1")
 	copies := 0
 	err := copyIdle(from, to, func(from, to string) error {
+		copies++
+		if copies == 3 {
+			return copyFile(filepath.Join(from, "removed"), to)
+		}
 		err := copyDir(from, to)
-		if copies++; copies < 3 {
+		if copies < 3 {
 			write("1 and more"[:copies*3])
 		}
 		return err
@@ -27,7 +32,7 @@ func TestCopyIdle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := os.ReadFile(filepath.Join(to, "file")); err != nil || string(text) != "1 and " || copies != 3 {
-		t.Errorf("%q, %v after %d copies, want the last text after 3", text, err, copies)
+	if text, err := os.ReadFile(filepath.Join(to, "file")); err != nil || string(text) != "1 and " || copies != 4 {
+		t.Errorf("%q, %v after %d copies, want the last text after 4", text, err, copies)
 	}
 }

@@ -186,7 +186,7 @@ func TestAzuriteVerbs(t *testing.T) {
 		{"entity query People --reverse", 2, "no descending order"},
 		{"count People", 0, `"entities":1`},
 		{"count Nobody", 3, "404 TableNotFound"},
-		{"clear People --yes", 0, "deleted 1 row"},
+		{"clear People --yes", 0, "deleted 1 entity"},
 		{"table delete People --yes", 0, "deleted table People"},
 		{"table delete People --yes", 3, "404 ResourceNotFound"},
 	} {

@@ -34,7 +34,7 @@ func command(t *testing.T, args ...string) (stdout string, code int) {
 // TestCommandLine imports entities of all types and reads them with the SDK, writes beside
 // the server, then reads with the command line what the SDK wrote.
 func TestCommandLine(t *testing.T) {
-	needProgram(t)
+	needDirectory(t)
 	data := filepath.Join(t.TempDir(), "data")
 	generate := exec.CommandContext(t.Context(), "go", "run", "./examples/generate", "-n", "5000", "-rows", "700")
 	generate.Dir = ".."

@@ -32,6 +32,10 @@ func TestJavaScript(t *testing.T) {
 		"TABLEROCK_CONNECTION_STRING="+plain.connectionString,
 		"TABLEROCK_HTTPS_CONNECTION_STRING="+secure.connectionString,
 		"TABLEROCK_LOCALHOST_CONNECTION_STRING=AccountName=other;AccountKey="+key+";TableEndpoint="+localhost)
+	killed := must(keeping(filepath.Join(t.TempDir(), "killed")))(t)
+	if onDatabases() {
+		cmd.Env = append(cmd.Env, "TABLEROCK_DATA_FLAGS="+strings.Join(killed, " "))
+	}
 	out, err := cmd.CombinedOutput()
 	summary := string(out[max(0, strings.LastIndex(string(out), "\n# tests ")):])
 	if err != nil {

@@ -7,15 +7,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
 
 const (
-	readyTimeout = 30 * time.Second
-	stopTimeout  = 30 * time.Second
+	readyTimeout = time.Minute
+	stopTimeout  = time.Minute
 )
 
 var (
@@ -95,9 +97,46 @@ func parseConnectionString(text string) (*endpoint, error) {
 // server is a process that serves one data directory.
 type server struct {
 	endpoint
-	cmd  *exec.Cmd
-	log  string
-	done chan struct{} // closed when the process has ended
+	admin string // the URL of the admin listener
+	cmd   *exec.Cmd
+	log   string
+	done  chan struct{} // closed when the process has ended
+}
+
+// databases are for servers on PostgreSQL: TABLEROCK_E2E_DATABASES has URLs of empty databases,
+// separated by blanks. Each data directory that a test names stands for one of them.
+var databases struct {
+	mu     sync.Mutex
+	unused []string          // nil before the first use
+	of     map[string]string // by data directory
+}
+
+// onDatabases reports whether servers use databases in place of directories.
+func onDatabases() bool { return os.Getenv("TABLEROCK_E2E_DATABASES") != "" }
+
+// keeping returns the flags of a server that keeps its data in a directory, or in the database
+// in its place.
+func keeping(data string) ([]string, error) {
+	if !onDatabases() {
+		return []string{"--data", data}, nil
+	}
+	d := &databases
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.of == nil {
+		d.of, d.unused = map[string]string{}, strings.Fields(os.Getenv("TABLEROCK_E2E_DATABASES"))
+	}
+	if d.of[data] == "" {
+		if len(d.unused) == 0 {
+			return nil, errors.New("TABLEROCK_E2E_DATABASES has too few databases")
+		}
+		if out, err := exec.Command(program, "backend", "init", d.unused[0], "--allow-async").CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("backend init: %w: %s", err, out)
+		}
+		d.of[data], d.unused = d.unused[0], d.unused[1:]
+	}
+	// The directory has the certificate of --self-signed.
+	return []string{"--backend", d.of[data], "--allow-async", "--data", data}, nil
 }
 
 // launch starts the program on a data directory, with a free loopback port, and waits until
@@ -116,7 +155,11 @@ func launch(data string, env []string, args ...string) (*server, error) {
 		return nil, err
 	}
 	defer log.Close()
-	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--ready-file", ready, "--data", data}, args...)
+	keep, err := keeping(data)
+	if err != nil {
+		return nil, err
+	}
+	args = slices.Concat([]string{"serve", "--listen", "127.0.0.1:0", "--ready-file", ready}, keep, args)
 	s.cmd = exec.Command(program, args...)
 	s.cmd.Env = append(os.Environ(), env...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
@@ -145,6 +188,7 @@ func (s *server) awaitReady(file string) error {
 		text, err := os.ReadFile(file)
 		var ready struct {
 			URL              string `json:"url"`
+			Admin            string `json:"admin"`
 			ConnectionString string `json:"connection_string"`
 		}
 		if err == nil {
@@ -155,7 +199,7 @@ func (s *server) awaitReady(file string) error {
 			if err != nil {
 				return err
 			}
-			s.endpoint = *e
+			s.endpoint, s.admin = *e, strings.TrimSuffix(ready.Admin, "/")
 			if e.url != strings.TrimSuffix(ready.URL, "/") {
 				return fmt.Errorf("the ready file names %s and %s", ready.URL, e.url)
 			}
@@ -199,6 +243,15 @@ func needProgram(t *testing.T) {
 	t.Helper()
 	if program == "" {
 		t.Skip("this test needs its own server, and another service is tested")
+	}
+}
+
+// needDirectory skips a test of data directories if servers use databases.
+func needDirectory(t *testing.T) {
+	t.Helper()
+	needProgram(t)
+	if onDatabases() {
+		t.Skip("this test needs a data directory, and servers use databases")
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -81,12 +82,28 @@ func TestQuantile(t *testing.T) {
 }
 
 func TestParseStat(t *testing.T) {
-	got, ok := parseStat("12 (a ) b) S 1 12 12 0 -1 4194560 100 0 0 0 150 25 0 0 20 0 9 0 1 2 3\n")
-	if want := 1750 * time.Millisecond; !ok || got != want {
-		t.Errorf("got %s %t, want %s", got, ok, want)
+	pid, got, ok := parseStat("12 (a ) b) S 7 12 12 0 -1 4194560 100 0 0 0 150 25 20 5 20 0 9 0 1 2 3\n")
+	if want := (stat{parent: 7, time: 2 * time.Second}); !ok || got != want || pid != 12 {
+		t.Errorf("got %d, %+v %t, want %+v", pid, got, ok, want)
 	}
-	if _, ok := parseStat("12 (a) S 1"); ok {
+	if _, _, ok := parseStat("12 (a) S 1"); ok {
 		t.Error("a line cut short was accepted")
+	}
+}
+
+// TestTreeTime adds the times of processes and of their descendants, each once.
+func TestTreeTime(t *testing.T) {
+	all := map[int]stat{1: {0, 1}, 2: {1, 10}, 3: {2, 100}, 4: {3, 1000}, 5: {1, 10_000}}
+	for _, c := range []struct {
+		pids []int
+		want string
+	}{
+		{[]int{2}, "[1.11µs] true"}, {[]int{2, 4, 5}, "[110ns 1µs 10µs] true"}, {[]int{5, 6}, "[] false"}, {nil, "[] false"},
+	} {
+		times, ok := treeTime(all, c.pids)
+		if got := fmt.Sprint(times, ok); got != c.want {
+			t.Errorf("%v: got %s, want %s", c.pids, got, c.want)
+		}
 	}
 }
 

@@ -6,6 +6,10 @@
 //	go run ./bench/endpoint -pid PID -connection-string 'AccountName=...;AccountKey=...;TableEndpoint=...'
 //	go run ./bench/endpoint -exec 'tablerock serve --data DIR'
 //
+// A service of several processes, such as servers on PostgreSQL, has several ids:
+//
+//	go run ./bench/endpoint -ready-file ready.json -servers 127.0.0.1:10003 -pid PID,PID,POSTMASTER
+//
 // It works with any service of the protocol. With -exec the command starts the service,
 // restarts it at the end and measures the time to the first response. The CPU time of
 // another process is available on Linux only.
@@ -22,6 +26,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -43,7 +48,8 @@ func main() {
 type settings struct {
 	connectionString string
 	readyFile        string
-	pid              int
+	pids             []int
+	servers          []string
 	exec             string
 	signal           string
 	wait             time.Duration
@@ -70,7 +76,13 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	fs.SetOutput(stderr)
 	fs.StringVar(&s.connectionString, "connection-string", "UseDevelopmentStorage=true", "connection `string` of the service and its account")
 	fs.StringVar(&s.readyFile, "ready-file", "", "read connection string and process id from this `file` of tablerock serve")
-	fs.IntVar(&s.pid, "pid", 0, "process id of the service, to report its CPU time and memory")
+	fs.Func("pid", "`ids` of processes of the service, separated by commas, to report the CPU time of all with their children and the memory of the first",
+		s.addPIDs)
+	fs.Func("servers", "`addresses` of more servers of the account, separated by commas, as 127.0.0.1:10003, to spread the connections over",
+		func(list string) error {
+			s.servers = strings.Split(list, ",")
+			return nil
+		})
 	fs.StringVar(&s.exec, "exec", "", "`command` that starts the service; it is restarted at the end; arguments are split at blanks")
 	fs.StringVar(&s.signal, "signal", "TERM", "with -exec, `signal` that ends the service before its restart: TERM or KILL")
 	fs.DurationVar(&s.wait, "wait", time.Minute, "with -exec, how long to wait for the service")
@@ -96,7 +108,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	if s.entities < perBatch || s.conns < 1 || s.reps < 1 {
 		return s, fmt.Errorf("-n must be at least %d, -conns and -reps at least 1", perBatch)
 	}
-	if s.exec != "" && (s.pid != 0 || s.readyFile != "") {
+	if s.exec != "" && (len(s.pids) > 0 || s.readyFile != "") {
 		return s, errors.New("-exec excludes -pid and -ready-file")
 	}
 	s.entities -= s.entities % perBatch
@@ -124,7 +136,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return err
 		}
 		defer func() { service.end(os.Kill) }()
-		s.pid = service.pid()
+		s.pids = []int{service.pid()}
 	}
 	b := newHarness(s, t)
 	report, err := b.measure(ctx, stderr)
@@ -142,6 +154,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		}
 	}
 	return report.print(stdout, s)
+}
+
+// addPIDs adds the process ids of a list.
+func (s *settings) addPIDs(list string) error {
+	for _, text := range strings.Split(list, ",") {
+		pid, err := strconv.Atoi(text)
+		if err != nil || pid < 1 {
+			return fmt.Errorf("%q is no process id", text)
+		}
+		s.pids = append(s.pids, pid)
+	}
+	return nil
 }
 
 // selects reports whether -workloads names the workload.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,28 +17,72 @@ import (
 // tick is the unit of CPU time in /proc.
 const tick = 10 * time.Millisecond
 
-// processTime returns the CPU time of a process, all its threads included.
-func processTime(pid int) (time.Duration, bool) {
-	if pid == 0 {
-		return 0, false
-	}
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+// processTime returns the CPU time of each of some processes with its descendants, all threads
+// included, and false if it does not know that of one of them.
+func processTime(pids []int) ([]time.Duration, bool) {
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
-		return 0, false
+		return nil, false
 	}
-	return parseStat(string(text))
+	all := make(map[int]stat)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // the process has ended
+		}
+		if pid, s, ok := parseStat(string(text)); ok {
+			all[pid] = s
+		}
+	}
+	return treeTime(all, pids)
 }
 
-// parseStat parses the user and system time in a line of /proc/PID/stat. The program's
-// name precedes them in parentheses and may contain any character.
-func parseStat(text string) (time.Duration, bool) {
-	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
-	if len(fields) < 13 {
-		return 0, false
+// treeTime is processTime of the processes of all.
+func treeTime(all map[int]stat, pids []int) (times []time.Duration, ok bool) {
+	times = make([]time.Duration, len(pids))
+	for pid, s := range all {
+		for hops := 0; pid != 0 && hops < len(all); hops++ {
+			if i := slices.Index(pids, pid); i >= 0 {
+				times[i] += s.time
+				break
+			}
+			pid = all[pid].parent
+		}
 	}
-	user, err := strconv.ParseInt(fields[11], 10, 64)
-	system, err2 := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(user+system) * tick, err == nil && err2 == nil
+	for _, pid := range pids {
+		if _, known := all[pid]; !known {
+			return nil, false
+		}
+	}
+	return times, len(pids) > 0
+}
+
+// stat is what /proc/PID/stat says of a process.
+type stat struct {
+	parent int
+	time   time.Duration // with that of the children that have ended
+}
+
+// parseStat parses a line of /proc/PID/stat. The program's name is in parentheses and may
+// contain any character.
+func parseStat(text string) (pid int, s stat, ok bool) {
+	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+	first, _, _ := strings.Cut(text, " ")
+	pid, err := strconv.Atoi(first)
+	if err != nil || len(fields) < 15 {
+		return 0, s, false
+	}
+	if s.parent, err = strconv.Atoi(fields[1]); err != nil {
+		return 0, s, false
+	}
+	for _, field := range fields[11:15] { // user, system, and both of children
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, s, false
+		}
+		s.time += time.Duration(n) * tick
+	}
+	return pid, s, true
 }
 
 // threadTime returns the CPU time of the current threads of a process in nanoseconds. The

@@ -30,13 +30,15 @@ type result struct {
 	Entities int           `json:"entities"`
 	Wall     time.Duration `json:"wall_ns"`
 	CPU      time.Duration `json:"service_cpu_ns"`
-	Own      time.Duration `json:"client_cpu_ns"`
-	Foreign  float64       `json:"foreign_cores"` // that other processes used
-	P50      time.Duration `json:"p50_ns"`
-	P99      time.Duration `json:"p99_ns"`
-	Max      time.Duration `json:"max_ns"`
-	Resident int64         `json:"resident_bytes"`
-	Peak     int64         `json:"peak_resident_bytes"` // since the service started
+	// Processes has the parts of CPU of the processes of -pid.
+	Processes []time.Duration `json:"process_cpu_ns"`
+	Own       time.Duration   `json:"client_cpu_ns"`
+	Foreign   float64         `json:"foreign_cores"` // that other processes used
+	P50       time.Duration   `json:"p50_ns"`
+	P99       time.Duration   `json:"p99_ns"`
+	Max       time.Duration   `json:"max_ns"`
+	Resident  int64           `json:"resident_bytes"`
+	Peak      int64           `json:"peak_resident_bytes"` // since the service started
 
 	PerSecond    float64 `json:"per_second"`
 	PerCPUSecond float64 `json:"per_service_cpu_second"`
@@ -85,7 +87,10 @@ func summarize(w workload, lanes []*lane, wall time.Duration, before, after usag
 	}
 	res.PerSecond = n / wall.Seconds()
 	if before.known && after.known {
-		res.CPU = after.service - before.service
+		for i := range after.service {
+			res.Processes = append(res.Processes, after.service[i]-before.service[i])
+			res.CPU += res.Processes[i]
+		}
 		res.Resident, res.Peak = after.resident, after.peak
 		res.CPUPerCall = float64(res.CPU) / float64(max(1, res.Calls))
 		if res.CPU > 0 {

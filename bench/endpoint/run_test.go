@@ -7,9 +7,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
+	"path"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/tabletest"
@@ -109,5 +113,53 @@ func TestPrint(t *testing.T) {
 		if err := rep.print(&out, c.settings); err != nil || !strings.Contains(out.String(), c.want) {
 			t.Errorf("%+v: got %v, %s", c.settings, err, out.String())
 		}
+	}
+}
+
+// TestServers spreads the connections over two servers of one account. Each server waits for
+// the other, so that one connection cannot make all calls while the other one begins.
+func TestServers(t *testing.T) {
+	srv := tabletest.New(t)
+	to, err := url.Parse(srv.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: to.Host})
+	proxy.Transport = &http.Transport{}
+	defer proxy.Transport.(*http.Transport).CloseIdleConnections()
+	const share = 50 // of the second server, before the first one answers
+	begun, shared := make(chan struct{}), make(chan struct{})
+	front := func(insert func(n int64)) (host string, inserts *atomic.Int64) {
+		inserts = new(atomic.Int64)
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost && path.Base(r.URL.Path) == tableInserted {
+				insert(inserts.Add(1))
+			}
+			r.Host = to.Host
+			proxy.ServeHTTP(w, r)
+		}))
+		t.Cleanup(web.Close)
+		return strings.TrimPrefix(web.URL, "http://"), inserts
+	}
+	first, ofFirst := front(func(n int64) {
+		if n == 1 {
+			close(begun)
+			<-shared
+		}
+	})
+	second, ofSecond := front(func(n int64) {
+		if <-begun; n == share {
+			close(shared)
+		}
+	})
+	args := []string{
+		"-connection-string", strings.Replace(srv.ConnectionString(), to.Host, first, 1), "-servers", second,
+		"-n", "1000", "-inserts", "500", "-workloads", "insert", "-conns", "2",
+	}
+	if err := run(t.Context(), args, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := ofFirst.Load(), ofSecond.Load(); a < 1 || b < share || a+b != 500 {
+		t.Errorf("the servers got %d and %d of 500 inserts", a, b)
 	}
 }

@@ -55,6 +55,13 @@ func parseTarget(connectionString string) (*target, error) {
 	return t, nil
 }
 
+// on returns the same account on another server.
+func (t *target) on(host string) *target {
+	other := *t
+	other.host = host
+	return &other
+}
+
 // readReadyFile reads the connection string and, unless -pid gives it, the process id from
 // a ready file of tablerock serve.
 func (s *settings) readReadyFile() error {
@@ -70,8 +77,8 @@ func (s *settings) readReadyFile() error {
 		return fmt.Errorf("%s: %w", s.readyFile, err)
 	}
 	s.connectionString = ready.ConnectionString
-	if s.pid == 0 {
-		s.pid = ready.PID
+	if len(s.pids) == 0 {
+		s.pids = []int{ready.PID}
 	}
 	return nil
 }

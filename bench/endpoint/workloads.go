@@ -218,7 +218,11 @@ func (b *harness) run(ctx context.Context, w workload) (result, error) {
 		lanes = lanes[:min(w.conns, len(lanes))]
 	}
 	for i := range lanes {
-		c, err := dial(b.t)
+		t := b.t
+		if n := i % (len(b.s.servers) + 1); n > 0 {
+			t = t.on(b.s.servers[n-1])
+		}
+		c, err := dial(t)
 		if err != nil {
 			return result{}, err
 		}
@@ -227,14 +231,14 @@ func (b *harness) run(ctx context.Context, w workload) (result, error) {
 	}
 	var next atomic.Int64
 	var running sync.WaitGroup
-	before := usageOf(b.s.pid)
+	before := usageOf(b.s.pids)
 	start := time.Now()
 	for _, l := range lanes {
 		running.Go(func() { l.work(ctx, w, &next) })
 	}
 	running.Wait()
 	wall := time.Since(start)
-	return summarize(w, lanes, wall, before, usageOf(b.s.pid))
+	return summarize(w, lanes, wall, before, usageOf(b.s.pids))
 }
 
 func (l *lane) work(ctx context.Context, w workload, next *atomic.Int64) {
@@ -266,14 +270,17 @@ func (l *lane) work(ctx context.Context, w workload, next *atomic.Int64) {
 // usage is the CPU time that the service, this program and the machine have used up to
 // now, and the memory of the service.
 type usage struct {
-	service, own, machine time.Duration
-	resident, peak        int64
-	known                 bool // the service's
+	service        []time.Duration // by process
+	own, machine   time.Duration
+	resident, peak int64
+	known          bool // the service's
 }
 
-func usageOf(pid int) usage {
+func usageOf(pids []int) usage {
 	u := usage{own: bench.CPUTime(), machine: machineTime()}
-	u.service, u.known = processTime(pid)
-	u.resident, u.peak = memory(pid)
+	u.service, u.known = processTime(pids)
+	if u.known {
+		u.resident, u.peak = memory(pids[0])
+	}
 	return u
 }

@@ -35,7 +35,6 @@ var standard = map[string]string{
 	"sift":      "probe filters",
 	"stranger":  "unknown file",
 	"stretch":   "prefix group",
-	"sweep":     "incremental compaction",
 	"tally":     "fingerprint, count",
 	"turn":      "partition lock",
 	"twin":      "environment variable, equivalent",

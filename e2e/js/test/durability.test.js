@@ -10,11 +10,12 @@ import { setTimeout as pause } from "node:timers/promises";
 import { AzureNamedKeyCredential, TableClient } from "@azure/data-tables";
 import { needed, options, parse } from "./support.js";
 
-/** Starts a server on a directory and waits until it answers. */
+/** Starts a server on a directory, or on the database of TABLEROCK_DATA_FLAGS, and waits until it answers. */
 async function serve(dir) {
   const ready = join(dir, "ready.json");
   await rm(ready, { force: true });
-  const child = spawn(needed("TABLEROCK_PROGRAM"), ["serve", "--listen", "127.0.0.1:0", "--ready-file", ready, "--data", join(dir, "data")], { stdio: "ignore" });
+  const data = process.env.TABLEROCK_DATA_FLAGS?.split(" ") ?? ["--data", join(dir, "data")];
+  const child = spawn(needed("TABLEROCK_PROGRAM"), ["serve", "--listen", "127.0.0.1:0", "--ready-file", ready, ...data], { stdio: "ignore" });
   const ended = once(child, "exit");
   for (;;) {
     const text = await readFile(ready, "utf8").catch(() => "");
