@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -116,6 +118,29 @@ func TestExplorerSlowAnswers(t *testing.T) {
 	p.wait(`!document.querySelector("dialog")`)
 	p.js(`release()`)
 	p.wait(`document.querySelector("#grid tbody tr").innerText.includes("changed")`)
+}
+
+// TestExplorerImportEnded leaves the page of an import that has ended, before the answer to
+// the last part of the file: the page does not ask.
+func TestExplorerImportEnded(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Copy": orders(1)})
+	file := filepath.Join(t.TempDir(), "orders.jsonl")
+	if err := os.WriteFile(file, []byte(orders(50)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.open("/ui/transfer?account=" + s.account + "&table=Copy")
+	p.js(`(() => {
+		const real = window.fetch;
+		window.fetch = async (to, options) => {
+			const answer = await real(to, options);
+			if (String(to).includes("import/data")) await new Promise(() => {});
+			return answer;
+		};
+	})()`)
+	do(p, chromedp.SetUploadFiles(`#file`, []string{file}))
+	p.press("Import")
+	p.wait(`document.querySelector("#import-job").innerText.includes("done")`)
+	p.open("/ui/")
 }
 
 // TestExplorerGroups adds a condition to a group that others follow, and types at once.

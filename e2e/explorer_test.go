@@ -87,6 +87,7 @@ type tab struct {
 	base string // of the explorer, such as http://127.0.0.1:10012
 	// clicks and inputs count what a user of the page did.
 	clicks, inputs int
+	delays         delays
 
 	mu       sync.Mutex
 	problems []string          // exceptions, and what the content policy refused
@@ -118,6 +119,7 @@ func newTab(t *testing.T, base string) *tab {
 	// Each of the pages that are open at a time has the focus.
 	call(p, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	call(p, cdplog.Enable, cdp.Empty{})
+	p.slowDown()
 	return p
 }
 
@@ -160,6 +162,7 @@ func (p *tab) keepPicture() {
 // do runs an action on the page and returns its result.
 func do[T any](p *tab, action chromedp.Action[T]) T {
 	p.t.Helper()
+	p.delays.pause()
 	ctx, cancel := context.WithTimeout(p.ctx, waitTimeout)
 	defer cancel()
 	v, err := chromedp.Run(ctx, action)
@@ -202,6 +205,7 @@ func (p *tab) wait(condition string) {
 		};
 		look();
 	})`, condition)
+	p.delays.pause()
 	ctx, cancel := context.WithTimeout(p.ctx, waitTimeout)
 	defer cancel()
 	for {
@@ -231,8 +235,9 @@ func button(text string) string {
 }
 
 // clickOn clicks with the mouse on the element of an expression. A page that moves between
-// the look and the click would be clicked elsewhere: the window drops such a click, and
-// clickOn looks again.
+// the look and the click would be clicked elsewhere, and one that replaces the element gets
+// no click at all: the window drops a click on another element, and clickOn looks again until
+// the element was clicked.
 func (p *tab) clickOn(element string) {
 	p.t.Helper()
 	for end := time.Now().Add(waitTimeout); ; {
@@ -240,16 +245,15 @@ func (p *tab) clickOn(element string) {
 		at := eval[*struct{ X, Y float64 }](p, `(() => {
 			const e = `+element+`;
 			if (!e) return null;
-			window.missed = false;
 			const guard = new AbortController();
+			let clicked = false;
 			const aim = (event) => {
-				if (e.contains(event.target)) return event.type === "click" && guard.abort();
-				window.missed = true;
+				if (e.contains(event.target)) return event.type === "click" && (clicked = true) && guard.abort();
 				event.preventDefault();
 				event.stopImmediatePropagation();
 			};
 			for (const type of ["pointerdown", "mousedown", "click"]) window.addEventListener(type, aim, {capture: true, signal: guard.signal});
-			window.endClick = () => { guard.abort(); return window.missed; };
+			window.endClick = () => { guard.abort(); return clicked; };
 			e.scrollIntoView({block: "nearest", inline: "nearest"});
 			const r = e.getBoundingClientRect();
 			return {X: r.x + Math.min(r.width / 2, 60), Y: r.y + r.height / 2}; })()`)
@@ -257,8 +261,8 @@ func (p *tab) clickOn(element string) {
 			continue
 		}
 		do(p, chromedp.MouseClickXY(at.X, at.Y))
-		missed, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool](`Boolean(window.endClick?.())`))
-		if err != nil || !missed { // an error: the click leaves the page
+		clicked, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool](`!window.endClick || window.endClick()`))
+		if err != nil || clicked { // an error, or a page without endClick: the click leaves the page
 			break
 		}
 		if time.Now().After(end) {
@@ -323,10 +327,11 @@ func (p *tab) openTable(s *server, table, filter string) {
 	p.shown()
 }
 
-// shown waits for the page of rows that is being loaded.
+// shown waits for the page of rows that is being loaded, and for the page around it, which
+// is hidden until all of its first content is there.
 func (p *tab) shown() {
 	p.t.Helper()
-	p.wait(`document.querySelector("#grid[aria-busy=false]")`)
+	p.wait(`document.querySelector("main:not(.starting) #grid[aria-busy=false]")`)
 }
 
 // rows returns the row keys that the grid shows.

@@ -12,7 +12,7 @@ const chunk = 4 << 20; // bytes of a file in a request
 const attempts = 3; // of a chunk, before the reader is asked
 
 const box = byId("import-job");
-let upload; // {job, file, offset} of the import under way
+let upload; // {job, file, offset, ended} of the import under way
 
 const message = (text) => h("p", { class: "quiet" }, text);
 
@@ -41,7 +41,7 @@ async function send() {
 async function work() {
   const status = h("div");
   fill(box, status);
-  const watch = follow(upload.job, (job) => showJob(status, job)).catch(() => {});
+  const watch = follow(upload.job, (job) => { upload.ended = ended(job); showJob(status, job); }).catch(() => {});
   try {
     await send();
     await watch;
@@ -83,7 +83,7 @@ byId("resume").addEventListener("click", async () => {
   await work();
 });
 
-addEventListener("beforeunload", (event) => { if (upload) event.preventDefault(); });
+addEventListener("beforeunload", (event) => { if (upload && !upload.ended) event.preventDefault(); });
 
 async function listJobs() {
   const { jobs } = await api.get("jobs");
