@@ -105,9 +105,16 @@ func TestFailures(t *testing.T) {
 		t.Errorf("wait %v after one more failure, want %v", wait, failureTime)
 	}
 	now = now.Add(maxFailures * failureTime)
-	if wait := f.Refused(one); wait != 0 || len(f.of) != 0 {
-		t.Errorf("wait %v and %d addresses when all failures are old", wait, len(f.of))
+	if wait, kept := f.Refused(one), addresses(f); wait != 0 || kept != 0 {
+		t.Errorf("wait %v and %d addresses when all failures are old", wait, kept)
 	}
+}
+
+// addresses returns how many addresses have failures.
+func addresses(f *Failures) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.of)
 }
 
 // TestFailuresOfManyAddresses notes failures of more addresses than are kept.
@@ -118,8 +125,8 @@ func TestFailuresOfManyAddresses(t *testing.T) {
 		f.Note(netip.PrefixFrom(addr, 32))
 		addr = addr.Next()
 	}
-	if len(f.of) != maxAddresses {
-		t.Errorf("%d addresses are kept, want %d", len(f.of), maxAddresses)
+	if kept := addresses(f); kept != maxAddresses {
+		t.Errorf("%d addresses are kept, want %d", kept, maxAddresses)
 	}
 }
 
