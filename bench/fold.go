@@ -3,8 +3,10 @@ package bench
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
 )
 
 // Fold computes a checksum over every property of entities. The checksum depends on
@@ -14,6 +16,10 @@ type Fold struct {
 	sum  uint64
 	rows int64
 	h    uint64
+
+	// Memory of Columns.
+	hashes, words []uint64
+	texts         [][]byte
 }
 
 // Sum returns the checksum of all rows.
@@ -45,11 +51,17 @@ func (f *Fold) Row(row edm.Row) {
 const foldStep = 7
 
 // Word folds a property of a type whose values fit in one word.
-func (f *Fold) Word(t edm.Type, w uint64) { f.h = bits.RotateLeft64(f.h+uint64(t), foldStep) ^ w }
+func (f *Fold) Word(t edm.Type, w uint64) { f.h = foldWord(f.h, t, w) }
+
+func foldWord(h uint64, t edm.Type, w uint64) uint64 {
+	return bits.RotateLeft64(h+uint64(t), foldStep) ^ w
+}
 
 // Bytes folds a property of type String, Binary or Guid.
-func (f *Fold) Bytes(t edm.Type, b []byte) {
-	h := bits.RotateLeft64(f.h+uint64(t), foldStep) ^ uint64(len(b))
+func (f *Fold) Bytes(t edm.Type, b []byte) { f.h = foldBytes(f.h, t, b) }
+
+func foldBytes(h uint64, t edm.Type, b []byte) uint64 {
+	h = bits.RotateLeft64(h+uint64(t), foldStep) ^ uint64(len(b))
 	for ; len(b) >= 8; b = b[8:] {
 		h = bits.RotateLeft64(h, foldStep) ^ binary.LittleEndian.Uint64(b)
 	}
@@ -60,7 +72,32 @@ func (f *Fold) Bytes(t edm.Type, b []byte) {
 	for _, c := range b {
 		h = bits.RotateLeft64(h, foldStep) ^ uint64(c)
 	}
-	f.h = h
+	return h
+}
+
+// Columns folds rows that are columns, as Row folds each of them.
+func (f *Fold) Columns(rows store.Columns) {
+	n := rows.Len()
+	f.hashes = slices.Grow(f.hashes[:0], n)[:n]
+	clear(f.hashes)
+	for i := range rows.Properties() {
+		switch _, t := rows.Property(i); t {
+		case edm.TypeString, edm.TypeBinary, edm.TypeGuid:
+			f.texts = rows.AppendBytes(f.texts[:0], i)
+			for row, b := range f.texts {
+				f.hashes[row] = foldBytes(f.hashes[row], t, b)
+			}
+		default:
+			f.words = rows.AppendWords(f.words[:0], i)
+			for row, w := range f.words {
+				f.hashes[row] = foldWord(f.hashes[row], t, w)
+			}
+		}
+	}
+	for _, h := range f.hashes {
+		f.h = h
+		f.End()
+	}
 }
 
 // End ends a row.

@@ -175,18 +175,30 @@ func (s *rockSession) Scan(scan Scan, f *Fold) error {
 		q.From = &scan.From
 	}
 	c := s.engine.Query(context.Background(), table, q)
-	for c.Next() {
-		f.Row(c.Row())
+	byColumns := c.(store.ColumnCursor)
+	for {
+		if rows := byColumns.NextColumns(); rows != nil {
+			f.Columns(rows)
+		} else if c.Next() {
+			f.Row(c.Row())
+		} else {
+			return errors.Join(c.Err(), c.Close())
+		}
 	}
-	return errors.Join(c.Err(), c.Close())
 }
 
 // Count implements Session.
 func (s *rockSession) Count() (int64, error) {
 	var n int64
 	c := s.engine.Query(context.Background(), table, store.Query{})
-	for c.Next() {
-		n++
+	byColumns := c.(store.ColumnCursor)
+	for {
+		if rows := byColumns.NextColumns(); rows != nil {
+			n += int64(rows.Len())
+		} else if c.Next() {
+			n++
+		} else {
+			return n, errors.Join(c.Err(), c.Close())
+		}
 	}
-	return n, errors.Join(c.Err(), c.Close())
 }

@@ -215,6 +215,62 @@ func ExampleDB_Query() {
 	// [e]
 }
 
+// The sum of a property, read by columns where the rows lie in columns: those in files.
+func ExampleDB_Query_columns() {
+	ctx := context.Background()
+	db, err := engine.Open("db", engine.Options{FS: vfs.NewMem()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.CreateTable(ctx, "Orders"); err != nil {
+		log.Fatal(err)
+	}
+	for n := range 1000 {
+		order := store.Insert(edm.Entity{
+			Key:        edm.Key{Partition: "eu", Row: fmt.Sprintf("%04d", n)},
+			Properties: edm.Properties{{Name: "Items", Value: edm.Int32(int32(n % 10))}},
+		})
+		if _, err := db.Apply(ctx, "Orders", order); err != nil {
+			log.Fatal(err)
+		}
+	}
+	if err := db.Flush(ctx); err != nil {
+		log.Fatal(err)
+	}
+
+	cursor := db.Query(ctx, "Orders", store.Query{})
+	defer cursor.Close()
+	columns, _ := cursor.(store.ColumnCursor)
+	sum := int32(0)
+	var items []uint64
+	for {
+		if rows := columns.NextColumns(); rows != nil {
+			for i := range rows.Properties() {
+				if name, t := rows.Property(i); name == "Items" && t == edm.TypeInt32 {
+					items = rows.AppendWords(items[:0], i)
+					for _, word := range items {
+						sum += int32(word)
+					}
+				}
+			}
+			continue
+		}
+		if !cursor.Next() {
+			break
+		}
+		if v, ok := cursor.Row().Lookup("Items"); ok {
+			n, _ := v.Int32()
+			sum += n
+		}
+	}
+	if err := cursor.Err(); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(sum)
+	// Output: 4500
+}
+
 // A snapshot reads the database as it was when the snapshot was taken.
 func ExampleDB_Snapshot() {
 	ctx := context.Background()

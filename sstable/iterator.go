@@ -51,6 +51,7 @@ type Iterator struct {
 	cutRow   int  // the first row whose key is at least cutKey
 	judged   int  // the first group of the span that excluded is for, -1 if none
 	excluded bool // by pruner
+	columns  rowgroup.Columns
 }
 
 // NewIterator returns an Iterator without a position. It keeps the bounds in o.

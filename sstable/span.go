@@ -6,6 +6,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/predicate"
+	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 	"github.com/tablerock-db/tablerock/sstable/internal/selection"
 )
 
@@ -225,6 +226,37 @@ func (it *Iterator) NextSelectedRow(reverse bool) codec.ShapedRow {
 	it.viewed = true
 	it.view.Set(it.row)
 	return &it.view.Row
+}
+
+// Columns are rows of an Iterator by columns.
+type Columns = rowgroup.Columns
+
+// NextSelectedColumns moves over some selected rows, at most most, as NextSelected does, or
+// with reverse as PrevSelected, and returns them. They are valid until the iterator moves.
+// It returns nil if no row is left, or if the next ones can only be read one by one: left
+// says which.
+func (it *Iterator) NextSelectedColumns(reverse bool, most int) (c *Columns, left bool) {
+	first := -1
+	if it.valid {
+		first = it.row
+	}
+	if !reverse {
+		first = it.selected.After(first)
+	} else {
+		if !it.valid {
+			first = predicate.MaxRows
+		}
+		first = it.selected.Before(first)
+	}
+	if first < 0 {
+		return nil, false
+	}
+	last := it.view.Columns(&it.columns, &it.selected, first, most, reverse)
+	if last < 0 {
+		return nil, true
+	}
+	it.moveTo(last)
+	return &it.columns, true
 }
 
 // moveTo moves to a row of the current group, or beyond the selected rows if it is

@@ -3,7 +3,6 @@ package lsm
 import (
 	"bytes"
 
-	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/merge"
 	"github.com/tablerock-db/tablerock/sstable"
 )
@@ -21,8 +20,8 @@ func (s selected) Ahead([]byte, bool) int { return 0 }
 // first one after Select, Prev to the last one. It shares the position of s.
 func (s *Source) Selected() merge.Source { return selected{s} }
 
-// NextSelectedRow is sstable.Iterator.NextSelectedRow.
-func (s *Source) NextSelectedRow(reverse bool) codec.ShapedRow { return s.it.NextSelectedRow(reverse) }
+// Iterator returns the iterator of the current sstable, which Select has moved.
+func (s *Source) Iterator() *sstable.Iterator { return s.it }
 
 // Span returns the current span. Its Upper is not nil. It is valid until a span of another
 // sstable is the current one.

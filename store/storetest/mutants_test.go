@@ -82,7 +82,7 @@ func TestMutants(t *testing.T) {
 	if testing.Short() {
 		t.Skip("half a minute of mutants, which the race detector need not see")
 	}
-	for _, m := range slices.Concat(writeMutants, queryMutants) {
+	for _, m := range slices.Concat(writeMutants, queryMutants, columnMutants) {
 		t.Run(m.name, func(t *testing.T) {
 			b := m.backend()
 			m.find(t, b)

@@ -22,6 +22,7 @@ var queryTests = []subtest{
 	{"QueryDeletedTable", testQueryDeletedTable},
 	{"QueryContext", testQueryContext},
 	{"QueryRow", testQueryRow},
+	{"QueryColumns", testQueryColumns},
 	{"QueryEntities", testQueryEntities},
 	{"Pages", testPages},
 	{"PagesOfBudget", testPagesOfBudget},

@@ -21,6 +21,7 @@ type tester struct {
 	ctx      context.Context
 	grace    time.Duration // see mustWait
 	failures atomic.Int64  // calls of Errorf
+	drains   atomic.Int64  // calls of drain
 }
 
 func newTester(tb testing.TB, b Backend) *tester {
@@ -238,16 +239,33 @@ func (t *tester) page(s store.Store, q store.Query) page {
 	return p
 }
 
-// drain reads the rest of a cursor and closes it.
+// drain reads the rest of a cursor and closes it. It reads every second cursor by columns,
+// where it has columns.
 func (t *tester) drain(c store.Cursor) page {
 	t.Helper()
 	var p page
-	for c.Next() {
+	columns, _ := c.(store.ColumnCursor)
+	if t.drains.Add(1)%2 == 0 {
+		columns = nil
+	}
+	for {
+		if columns != nil {
+			if rows := columns.NextColumns(); rows != nil {
+				p.Rows = append(p.Rows, t.columns(rows)...)
+				continue
+			}
+		}
+		if !c.Next() {
+			break
+		}
 		t.wellFormed(c.Row())
 		p.Rows = append(p.Rows, edm.EntityOf(c.Row()))
 	}
 	if c.Next() {
 		t.Error("Next returns true after it returned false")
+	}
+	if columns != nil && columns.NextColumns() != nil {
+		t.Error("NextColumns returns rows after Next returned false")
 	}
 	p.Resume, p.Err = c.Resume(), c.Err()
 	if p.Resume != nil {

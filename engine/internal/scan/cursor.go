@@ -169,7 +169,7 @@ func (c *Cursor) Next() bool {
 		return c.stop(nil)
 	}
 	if one := c.win.one; one != nil && c.q.Budget == 0 && !c.done() {
-		if row := one.NextSelectedRow(c.q.Reverse); row != nil {
+		if row := one.Iterator().NextSelectedRow(c.q.Reverse); row != nil {
 			if c.win.counts() {
 				c.examined++
 			}

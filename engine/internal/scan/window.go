@@ -276,7 +276,7 @@ func (w *window) nextOfOne(left int) (row codec.ShapedRow, what outcome, examine
 		}
 		counted = 1
 	}
-	if row = w.one.NextSelectedRow(w.reverse); row == nil {
+	if row = w.one.Iterator().NextSelectedRow(w.reverse); row == nil {
 		return nil, ended, 0
 	}
 	return row, matched, counted

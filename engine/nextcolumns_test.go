@@ -1,0 +1,120 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/storetest"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// TestNextColumns counts the rows of a file that a query returns by columns: all of them,
+// unless it selects properties, limits bytes, or a memtable has rows in between.
+func TestNextColumns(t *testing.T) {
+	o := small(vfs.NewMem())
+	o.Testing.Manual, o.NoSync, o.SegmentBytes = true, true, 4<<20
+	db := mustCreate(t, o)
+	const rows = 3000
+	for i := range rows {
+		apply(t, db, store.InsertOrReplace(entity("p", fmt.Sprintf("%05d", i), int64(i%7), i%60)))
+	}
+	check(t, "Flush", db.Flush(t.Context()))
+	count := func(q store.Query) (all, byColumns, most int) {
+		c := db.Query(t.Context(), table, q).(store.ColumnCursor)
+		for {
+			if rows := c.NextColumns(); rows != nil {
+				all, byColumns, most = all+rows.Len(), byColumns+rows.Len(), max(most, rows.Len())
+			} else if c.Next() {
+				all++
+			} else {
+				break
+			}
+		}
+		if read := c.(store.Examiner).Examined(); q.Filter == nil && read != all {
+			t.Errorf("%+v: %d entities examined, %d returned", q, read, all)
+		}
+		check(t, "Query", errors.Join(c.Err(), c.Close()))
+		return all, byColumns, most
+	}
+	n3 := filter.MustParse("N eq 3L")
+	for _, reverse := range []bool{false, true} {
+		for _, one := range []struct {
+			q              store.Query
+			all, byColumns int
+		}{
+			{store.Query{}, rows, rows},
+			{store.Query{Filter: n3}, rows/7 + 1, rows/7 + 1},
+			{store.Query{Limit: 1000}, 1000, 1000},
+			{store.Query{Budget: 777}, 777, 777},
+			{store.Query{Select: []string{"N"}}, rows, 0},
+			{store.Query{BudgetBytes: 1 << 30}, rows, 0},
+			{store.Query{Limit: 10}, 10, 0}, // a short query walks
+		} {
+			one.q.Reverse = reverse
+			all, byColumns, most := count(one.q)
+			if all != one.all || byColumns != one.byColumns || byColumns > 0 && most < 8 {
+				t.Errorf("%+v: %d rows, %d by columns, at most %d at once; want %d and %d", one.q, all, byColumns, most, one.all, one.byColumns)
+			}
+		}
+	}
+	// Closed cursors, and those at their end, have no columns.
+	c := db.Query(t.Context(), table, store.Query{}).(store.ColumnCursor)
+	check(t, "Close", c.Close())
+	if c.NextColumns() != nil || c.Next() {
+		t.Error("a closed cursor has rows")
+	}
+	apply(t, db, store.InsertOrReplace(entity("p", "01000", 5, 20)))
+	if all, byColumns, _ := count(store.Query{}); all != rows || byColumns == 0 || byColumns == rows {
+		t.Errorf("with a row in a memtable: %d rows, %d by columns", all, byColumns)
+	}
+}
+
+// TestNextColumnsOfShapes reads files in which rows with and without texts follow each other.
+func TestNextColumnsOfShapes(t *testing.T) {
+	for _, every := range []int{2, 3, 7, 20} {
+		o := small(vfs.NewMem())
+		o.Testing.Manual, o.NoSync, o.SegmentBytes = true, true, 4<<20
+		db := mustCreate(t, o)
+		var want []edm.Entity
+		for i := range 1000 {
+			e := entity("p", fmt.Sprintf("%05d", i), int64(i), 100+i*i%1400)
+			if i/3%every > 0 {
+				e.Properties = e.Properties[:1]
+			}
+			e.Timestamp = apply(t, db, store.InsertOrReplace(e))[0].Timestamp
+			slices.Reverse(e.Properties) // compareRow wants them in the order of their names
+			want = append(want, e)
+		}
+		check(t, "Flush", db.Flush(t.Context()))
+		for _, reverse := range []bool{false, true} {
+			what := fmt.Sprintf("texts in 1 of %d, reverse %v", every, reverse)
+			if reverse {
+				slices.Reverse(want)
+			}
+			c := db.Query(t.Context(), table, store.Query{Reverse: reverse}).(store.ColumnCursor)
+			n, byColumns := 0, 0
+			for {
+				if rows := c.NextColumns(); rows != nil {
+					for i, e := range storetest.Entities(rows) {
+						compareRow(t, what, e.View(), want[n+i], nil)
+					}
+					n, byColumns = n+rows.Len(), byColumns+rows.Len()
+				} else if c.Next() { // a shape of few rows
+					compareRow(t, what, c.Row(), want[n], nil)
+					n++
+				} else {
+					break
+				}
+			}
+			if n != len(want) || byColumns < n/2 {
+				t.Errorf("%s: %d rows, %d by columns, want %d", what, n, byColumns, len(want))
+			}
+			check(t, "Query", errors.Join(c.Err(), c.Close()))
+		}
+	}
+}
