@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/sstable/internal/valuebounds"
 )
 
 // columnID identifies a column of the file.
@@ -18,7 +19,7 @@ type columnID struct {
 type columnBounds struct {
 	column int
 	rows   int
-	bounds valueBounds
+	bounds valuebounds.Bounds
 }
 
 // AppendBounds appends the bounds of the group. Call it before AppendTo.
@@ -51,12 +52,12 @@ func (g *Builder) AppendBounds(dst []byte, shapes *Shapes) []byte {
 
 func (g *Builder) addColumnBounds(id int, c *columnBuilder, rows int) {
 	if !c.text() {
-		c.bounds.addWords(c.typ, c.words, c.more)
+		c.bounds.AddWords(c.typ, c.words, c.more)
 	}
 	for i := range g.bounds {
 		if s := &g.bounds[i]; s.column == id {
 			s.rows += rows
-			s.bounds.merge(c.typ, &c.bounds)
+			s.bounds.Merge(c.typ, &c.bounds)
 			return
 		}
 	}
@@ -71,10 +72,10 @@ func (c *columnBounds) appendTo(dst []byte, t edm.Type, all bool) []byte {
 	if all {
 		flags |= flagAllRows
 	}
-	if c.bounds.hasNaN() {
+	if c.bounds.HasNaN() {
 		flags |= flagNaN
 	}
-	dst, lower, upper := c.bounds.appendTo(dst, t)
+	dst, lower, upper := c.bounds.AppendTo(dst, t)
 	if lower {
 		flags |= flagLower
 	}
@@ -169,4 +170,35 @@ const (
 // MemBytes returns about how much memory s takes beside the section.
 func (s *Bounds) MemBytes() int {
 	return boundsMemBytes + offsetMemBytes*len(s.groups) + columnIDMemBytes*len(s.columns)
+}
+
+// skipBound skips a bound of values of type t.
+func (c *cursor) skipBound(t edm.Type) {
+	switch t {
+	case edm.TypeString:
+		c.bytes(int(c.u8()))
+	case edm.TypeGuid:
+		c.bytes(guidBytes)
+	case edm.TypeBinary:
+		c.bad = true
+	default:
+		c.bytes(8)
+	}
+}
+
+// bound reads a bound of values of type t.
+func (c *cursor) bound(t edm.Type) edm.Value {
+	switch t {
+	case edm.TypeString:
+		return edm.StringBytes(c.bytes(int(c.u8())))
+	case edm.TypeGuid:
+		if b := c.bytes(16); b != nil {
+			return edm.GuidWords(binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]))
+		}
+		return edm.Value{}
+	case edm.TypeBinary:
+		c.bad = true
+		return edm.Value{}
+	}
+	return edm.Fixed(t, c.u64())
 }

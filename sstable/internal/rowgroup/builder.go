@@ -7,6 +7,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/sstable/internal/dictionary"
+	"github.com/tablerock-db/tablerock/sstable/internal/valuebounds"
 )
 
 const (
@@ -89,7 +90,7 @@ type columnBuilder struct {
 	more  []uint64 // second halves of Guids
 	dict  dictionary.Builder
 	// bounds are complete for Strings only, until AppendBounds.
-	bounds valueBounds
+	bounds valuebounds.Bounds
 	// inDict means that the column is stored as a dictionary.
 	inDict bool
 }
@@ -181,7 +182,7 @@ func (g *Builder) section(shape *fileShape) *sectionBuilder {
 	for i := range columns {
 		c := &columns[i]
 		c.typ, c.words, c.more, c.inDict = shape.shape.Type(i), c.words[:0], c.more[:0], false
-		c.bounds = valueBounds{}
+		c.bounds = valuebounds.Bounds{}
 		switch {
 		case c.text():
 			c.dict.Reset()
@@ -279,7 +280,7 @@ func (g *Builder) addWaiting(s *sectionBuilder) {
 // note adds a String or Binary to the bounds and the dictionary.
 func (c *columnBuilder) note(b []byte) {
 	if c.typ == edm.TypeString {
-		c.bounds.addText(b)
+		c.bounds.AddText(b)
 	}
 	if !c.dict.Stopped() && len(b) <= bigValueBytes {
 		c.dict.Add(b)

@@ -100,7 +100,7 @@ func (c *Columns) AppendWords(dst []uint64, p int) []uint64 {
 			out[i] = uint64(bits[ordinal/8] >> (ordinal % 8) & 1)
 		}
 	default:
-		panic("rowgroup: no words")
+		panic("rowgroup: words of a " + col.typ.String())
 	}
 	return dst
 }
@@ -119,6 +119,8 @@ func (c *Columns) AppendBytes(dst [][]byte, p int) [][]byte {
 		for _, ordinal := range c.ordinals {
 			dst = append(dst, col.entry(data, int(col.a.at(data, ordinal))))
 		}
+	case !col.heap():
+		panic("rowgroup: bytes of a " + col.typ.String())
 	case r.heapUnit == nil: // all values are empty
 		for range c.rows {
 			dst = append(dst, []byte{})

@@ -154,6 +154,3 @@ const (
 	flagLower   = 4 // part of the file format
 	flagUpper   = 8 // part of the file format
 )
-
-// maxBoundText is the length of the longest bound of a String.
-const maxBoundText = 16 // part of the file format

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/predicate"
+	"github.com/tablerock-db/tablerock/sstable/internal/valuebounds"
 )
 
 // GroupBounds are the bounds of one group at a time. They are not safe for concurrent use.
@@ -77,7 +78,7 @@ func (g *GroupBounds) Contains(name string, v edm.Value) bool {
 		if v.Type() == edm.TypeString {
 			return edm.Compare(a.Bytes(), b.Bytes()) < 0
 		}
-		return wordLess(v.Type(), a.Word(), a.Word2(), b.Word(), b.Word2())
+		return valuebounds.WordLess(v.Type(), a.Word(), a.Word2(), b.Word(), b.Word2())
 	}
 	return (c.Min.IsNull() || !below(v, c.Min)) && (c.Max.IsNull() || !below(c.Max, v))
 }

@@ -1,4 +1,5 @@
-package rowgroup
+// Package valuebounds computes the bounds of the values of a column.
+package valuebounds
 
 import (
 	"encoding/binary"
@@ -7,9 +8,12 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// valueBounds are the smallest and the largest of some values of one type, in the
-// order of the type. NaN is counted separately.
-type valueBounds struct {
+// MaxText is the length of the longest bound of a String.
+const MaxText = 16 // part of the file format
+
+// Bounds are the smallest and the largest of some values of one type, in the
+// order of the type. NaN is counted separately. The zero Bounds have no values.
+type Bounds struct {
 	any, nan bool
 	lo, hi   uint64
 	lo2, hi2 uint64 // second halves of Guids
@@ -19,7 +23,7 @@ type valueBounds struct {
 
 // textBound is the first bytes of a String.
 type textBound struct {
-	bytes [maxBoundText]byte
+	bytes [MaxText]byte
 	n     int
 	cut   bool // the String is longer
 }
@@ -31,8 +35,8 @@ func (t *textBound) set(b []byte) {
 
 func (t *textBound) get() []byte { return t.bytes[:t.n] }
 
-// addText adds a String.
-func (b *valueBounds) addText(text []byte) {
+// AddText adds a String.
+func (b *Bounds) AddText(text []byte) {
 	if b.any {
 		lo, hi := &b.textLo, &b.textHi
 		// The first byte decides for most values. From EE on, byte order is not the
@@ -53,8 +57,8 @@ func (b *valueBounds) addText(text []byte) {
 	b.textHi.set(text)
 }
 
-// addWords adds the values of a column of any type but String and Binary.
-func (b *valueBounds) addWords(t edm.Type, words, more []uint64) {
+// AddWords adds the values of a column of any type but String and Binary.
+func (b *Bounds) AddWords(t edm.Type, words, more []uint64) {
 	switch t {
 	case edm.TypeGuid:
 		for i, w := range words {
@@ -78,20 +82,20 @@ func (b *valueBounds) addWords(t edm.Type, words, more []uint64) {
 	}
 }
 
-func (b *valueBounds) addWord(t edm.Type, w, w2 uint64) {
+func (b *Bounds) addWord(t edm.Type, w, w2 uint64) {
 	switch {
 	case !b.any:
 		b.any, b.lo, b.hi, b.lo2, b.hi2 = true, w, w, w2, w2
-	case wordLess(t, w, w2, b.lo, b.lo2):
+	case WordLess(t, w, w2, b.lo, b.lo2):
 		b.lo, b.lo2 = w, w2
-	case wordLess(t, b.hi, b.hi2, w, w2):
+	case WordLess(t, b.hi, b.hi2, w, w2):
 		b.hi, b.hi2 = w, w2
 	}
 }
 
-// wordLess compares two values of type t by their words; a2 and b2 are the second
+// WordLess compares two values of type t by their words; a2 and b2 are the second
 // halves of Guids.
-func wordLess(t edm.Type, a, a2, b, b2 uint64) bool {
+func WordLess(t edm.Type, a, a2, b, b2 uint64) bool {
 	switch t {
 	case edm.TypeDouble:
 		return math.Float64frombits(a) < math.Float64frombits(b)
@@ -101,8 +105,8 @@ func wordLess(t edm.Type, a, a2, b, b2 uint64) bool {
 	return int64(a) < int64(b)
 }
 
-// merge adds the values that o has.
-func (b *valueBounds) merge(t edm.Type, o *valueBounds) {
+// Merge adds the values that o has.
+func (b *Bounds) Merge(t edm.Type, o *Bounds) {
 	nan := b.nan || o.nan
 	switch {
 	case !b.any:
@@ -115,7 +119,7 @@ func (b *valueBounds) merge(t edm.Type, o *valueBounds) {
 			b.textHi = o.textHi
 		}
 	case o.any:
-		b.addWords(t, []uint64{o.lo, o.hi}, []uint64{o.lo2, o.hi2})
+		b.AddWords(t, []uint64{o.lo, o.hi}, []uint64{o.lo2, o.hi2})
 	}
 	b.nan = nan
 }
@@ -135,12 +139,12 @@ func roundUp(p []byte) (bound []byte, ok bool) {
 	return nil, false
 }
 
-// hasNaN reports whether NaN may be among the values.
-func (b *valueBounds) hasNaN() bool { return b.nan }
+// HasNaN reports whether NaN may be among the values.
+func (b *Bounds) HasNaN() bool { return b.nan }
 
-// appendTo appends the bounds of values of type t and reports which of them exist. A
+// AppendTo appends the bounds of values of type t and reports which of them exist. A
 // String bound is a u8 length and the bytes, another one 8 or 16 bytes.
-func (b *valueBounds) appendTo(dst []byte, t edm.Type) (out []byte, lower, upper bool) {
+func (b *Bounds) AppendTo(dst []byte, t edm.Type) (out []byte, lower, upper bool) {
 	switch {
 	case !b.any || t == edm.TypeBinary:
 		return dst, false, false
@@ -163,40 +167,9 @@ func (b *valueBounds) appendTo(dst []byte, t edm.Type) (out []byte, lower, upper
 }
 
 // upperText returns the upper bound of Strings. ok is false if there is none.
-func (b *valueBounds) upperText() (bound []byte, ok bool) {
+func (b *Bounds) upperText() (bound []byte, ok bool) {
 	if b.textHi.cut {
 		return roundUp(b.textHi.get())
 	}
 	return b.textHi.get(), true
-}
-
-// skipBound skips a bound of values of type t.
-func (c *cursor) skipBound(t edm.Type) {
-	switch t {
-	case edm.TypeString:
-		c.bytes(int(c.u8()))
-	case edm.TypeGuid:
-		c.bytes(guidBytes)
-	case edm.TypeBinary:
-		c.bad = true
-	default:
-		c.bytes(8)
-	}
-}
-
-// bound reads a bound of values of type t.
-func (c *cursor) bound(t edm.Type) edm.Value {
-	switch t {
-	case edm.TypeString:
-		return edm.StringBytes(c.bytes(int(c.u8())))
-	case edm.TypeGuid:
-		if b := c.bytes(16); b != nil {
-			return edm.GuidWords(binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]))
-		}
-		return edm.Value{}
-	case edm.TypeBinary:
-		c.bad = true
-		return edm.Value{}
-	}
-	return edm.Fixed(t, c.u64())
 }

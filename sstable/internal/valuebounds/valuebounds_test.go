@@ -1,4 +1,4 @@
-package rowgroup
+package valuebounds
 
 import (
 	"math/rand/v2"
@@ -14,9 +14,9 @@ func TestTextBounds(t *testing.T) {
 	runes := []rune("az~\u007Fé\uD7FF\uE000\uFFFF\U00010000\U0010FFFF")
 	for range 20000 {
 		var list [][]byte
-		var b valueBounds
+		var b Bounds
 		stem := []rune("0123456789abcdefgh")[:r.IntN(19)]
-		var other valueBounds // of another shape's rows
+		var other Bounds // of another shape's rows
 		for range 1 + r.IntN(4) {
 			s := slices.Clone(stem)
 			for range r.IntN(9) {
@@ -24,12 +24,12 @@ func TestTextBounds(t *testing.T) {
 			}
 			list = append(list, []byte(string(s)))
 			if r.IntN(2) == 0 {
-				b.addText(list[len(list)-1])
+				b.AddText(list[len(list)-1])
 			} else {
-				other.addText(list[len(list)-1])
+				other.AddText(list[len(list)-1])
 			}
 		}
-		b.merge(edm.TypeString, &other)
+		b.Merge(edm.TypeString, &other)
 		lo := b.textLo.get()
 		hi, ok := b.upperText()
 		for _, s := range list {
