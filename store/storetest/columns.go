@@ -86,7 +86,7 @@ func manyColumns() (list []edm.Entity) {
 		text := strings.Repeat(fmt.Sprint(i, "\U0001F600"), i%9)
 		e.Properties = edm.Properties{
 			prop("I", edm.Int32(int32(i*i-4000))), prop("L", edm.Int64(int64(i)<<40-7)), prop("D", edm.Double(float64(i)/8)),
-			prop("B", edm.Boolean(i%3 == 0)), prop("T", edm.DateTime(edm.Ticks(1<<57+i))), prop("G", edm.GuidWords(uint64(i), ^uint64(i))),
+			prop("B", edm.Boolean(i%3 == 0)), prop("T", edm.DateTime(1<<57+edm.Ticks(i))), prop("G", edm.GuidWords(uint64(i), ^uint64(i))),
 			prop("S", edm.String(text)), prop("X", edm.Binary([]byte(text[:len(text)/2]))), prop("Few", edm.String(fmt.Sprint(i%4))), prop("Last", edm.String(text)),
 		}
 		switch {
