@@ -71,6 +71,10 @@ func (l *load) write(rows []int) {
 	pause := firstPause
 	for l.ctx.Err() == nil && !l.s.ending.Load() {
 		l.r.m.set(rows, unknown)
+		before := 0.0
+		if !l.refused.Load() {
+			before = l.r.measure()
+		}
 		a, err := l.send(rows)
 		switch l.r.judge(l.s, "write", a, err) {
 		case done:
@@ -80,7 +84,7 @@ func (l *load) write(rows []int) {
 		case refused:
 			l.r.m.set(rows, absent)
 			if !l.refused.Swap(true) {
-				l.r.firstRefusal()
+				l.r.firstRefusal(before)
 			}
 		case broken:
 			return

@@ -109,12 +109,19 @@ func (r *run) violated() (err error) {
 	return err
 }
 
-// firstRefusal measures the volume when a load gets its first refusal.
-func (r *run) firstRefusal() {
+// measure returns the share of the volume that is used.
+func (r *run) measure() float64 {
 	usage, err := r.vol.usage()
 	if err != nil {
 		r.violate("the volume cannot be measured", err.Error())
 	}
+	return usage
+}
+
+// firstRefusal measures the volume when a load gets its first refusal. before is what was used
+// when the request was sent: until the answer has arrived, a compaction may have freed space.
+func (r *run) firstRefusal(before float64) {
+	usage := max(before, r.measure())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.usage = max(r.usage, usage)

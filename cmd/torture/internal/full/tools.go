@@ -137,7 +137,7 @@ func (r *run) importTable(ctx context.Context, table int, limit int64) error {
 	go func() {
 		defer close(measured)
 		for measuring.Err() == nil {
-			r.firstRefusal() // keeps the largest usage
+			r.firstRefusal(0) // keeps the largest usage
 			time.Sleep(5 * time.Millisecond)
 		}
 	}()
