@@ -5,7 +5,6 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -16,14 +15,8 @@ import (
 // fast as they are. A test that passes on a fast machine by luck fails with some seed.
 var delaySeed = os.Getenv("TABLEROCK_BROWSER_DELAYS")
 
-// delays are those of a tab.
-type delays struct {
-	mu  sync.Mutex
-	rng *rand.Rand // nil: no delays
-}
-
 // slowDown gives a tab the delays of the seed and its test: a slower processor, and waiting
-// before and after requests and steps.
+// before requests, answers and steps.
 func (p *tab) slowDown() {
 	if delaySeed == "" {
 		return
@@ -36,22 +29,17 @@ func (p *tab) slowDown() {
 	call(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: fmt.Sprintf(`{
 		const real = window.fetch;
 		const longest = %d;
-		const pause = () => new Promise((resolve) => setTimeout(resolve, Math.random() * Math.random() * longest));
+		let state = %d;
+		const random = () => { state = Math.imul(state, 1664525) + 1013904223 | 0; return (state >>> 8) / 2 ** 24; };
+		const pause = () => new Promise((resolve) => setTimeout(resolve, random() * random() * longest));
 		window.fetch = async (...args) => { await pause(); const answer = await real(...args); await pause(); return answer; };
-	}`, rng.IntN(1500))})
-	p.delays.rng = rng
+	}`, rng.IntN(1500), rng.Int32())})
+	p.delays = rng
 }
 
 // pause waits before a step.
-func (d *delays) pause() {
-	if d.rng == nil {
-		return
+func (p *tab) pause() {
+	if p.delays != nil && p.delays.IntN(3) == 0 {
+		<-time.After(time.Duration(p.delays.Float64() * p.delays.Float64() * float64(300*time.Millisecond)))
 	}
-	d.mu.Lock()
-	wait := time.Duration(0)
-	if d.rng.IntN(3) == 0 {
-		wait = time.Duration(d.rng.Float64() * d.rng.Float64() * float64(300*time.Millisecond))
-	}
-	d.mu.Unlock()
-	<-time.After(wait)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/url"
 	"os"
 	"os/exec"
@@ -87,7 +88,7 @@ type tab struct {
 	base string // of the explorer, such as http://127.0.0.1:10012
 	// clicks and inputs count what a user of the page did.
 	clicks, inputs int
-	delays         delays
+	delays         *rand.Rand // nil: none
 
 	mu       sync.Mutex
 	problems []string          // exceptions, and what the content policy refused
@@ -162,7 +163,7 @@ func (p *tab) keepPicture() {
 // do runs an action on the page and returns its result.
 func do[T any](p *tab, action chromedp.Action[T]) T {
 	p.t.Helper()
-	p.delays.pause()
+	p.pause()
 	ctx, cancel := context.WithTimeout(p.ctx, waitTimeout)
 	defer cancel()
 	v, err := chromedp.Run(ctx, action)
@@ -205,7 +206,7 @@ func (p *tab) wait(condition string) {
 		};
 		look();
 	})`, condition)
-	p.delays.pause()
+	p.pause()
 	ctx, cancel := context.WithTimeout(p.ctx, waitTimeout)
 	defer cancel()
 	for {

@@ -25,7 +25,7 @@ type Data interface {
 	Close()
 }
 
-// Cursor implements store.Cursor, store.Examiner and store.Explainer.
+// Cursor implements store.ColumnCursor, store.Examiner and store.Explainer.
 //
 // It reads one window of keys after the other by columns. Where that gains nothing, it
 // walks: it merges the rows of all sources and examines one after the other.
@@ -86,9 +86,9 @@ func (s *state) reset() {
 }
 
 var (
-	_ store.Cursor    = (*Cursor)(nil)
-	_ store.Examiner  = (*Cursor)(nil)
-	_ store.Explainer = (*Cursor)(nil)
+	_ store.ColumnCursor = (*Cursor)(nil)
+	_ store.Examiner     = (*Cursor)(nil)
+	_ store.Explainer    = (*Cursor)(nil)
 )
 
 // position is the state of a cursor's iterator.

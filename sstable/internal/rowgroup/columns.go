@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
@@ -58,17 +57,11 @@ func (c *Columns) Len() int { return len(c.rows) }
 
 // AppendPartition appends the PartitionKey of row i as UTF-8 to dst.
 func (c *Columns) AppendPartition(dst []byte, i int) []byte {
-	c.r.key = c.r.h.AppendKey(c.r.key[:0], c.rows[i])
-	_, partition, _, _ := codec.SplitKey(c.r.key)
-	return codec.AppendUTF8(dst, partition)
+	return c.r.appendPartition(dst, c.rows[i])
 }
 
 // AppendRow appends the RowKey of row i as UTF-8 to dst.
-func (c *Columns) AppendRow(dst []byte, i int) []byte {
-	c.r.key = c.r.h.AppendKey(c.r.key[:0], c.rows[i])
-	_, _, row, _ := codec.SplitKey(c.r.key)
-	return codec.AppendUTF8(dst, row)
-}
+func (c *Columns) AppendRow(dst []byte, i int) []byte { return c.r.appendRow(dst, c.rows[i]) }
 
 // Timestamp returns the time of the last write of row i.
 func (c *Columns) Timestamp(i int) edm.Ticks { return c.r.h.Timestamp(c.rows[i]) }

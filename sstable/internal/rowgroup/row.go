@@ -178,17 +178,21 @@ func (r *Row) Shape() *codec.Shape { return r.section.shape }
 func (r *Row) Timestamp() edm.Ticks { return r.h.Timestamp(r.row) }
 
 // AppendPartition appends the PartitionKey as UTF-8 to dst.
-func (r *Row) AppendPartition(dst []byte) []byte {
-	r.key = r.h.AppendKey(r.key[:0], r.row)
+func (r *Row) AppendPartition(dst []byte) []byte { return r.appendPartition(dst, r.row) }
+
+func (r *Row) appendPartition(dst []byte, row int) []byte {
+	r.key = r.h.AppendKey(r.key[:0], row)
 	_, partition, _, _ := codec.SplitKey(r.key)
 	return codec.AppendUTF8(dst, partition)
 }
 
 // AppendRow appends the RowKey as UTF-8 to dst.
-func (r *Row) AppendRow(dst []byte) []byte {
-	r.key = r.h.AppendKey(r.key[:0], r.row)
-	_, _, row, _ := codec.SplitKey(r.key)
-	return codec.AppendUTF8(dst, row)
+func (r *Row) AppendRow(dst []byte) []byte { return r.appendRow(dst, r.row) }
+
+func (r *Row) appendRow(dst []byte, row int) []byte {
+	r.key = r.h.AppendKey(r.key[:0], row)
+	_, _, key, _ := codec.SplitKey(r.key)
+	return codec.AppendUTF8(dst, key)
 }
 
 // Key returns a copy of the key.
