@@ -103,10 +103,14 @@ func (t *Shapes) AppendColumns(dst []byte) []byte {
 type Bounds struct {
 	columns []columnID
 	p       []byte
-	groups  []uint32 // where the bounds of each group begin in p
+	groups  []boundsOfGroup
+	records []uint32 // where the bounds of each column of each group begin in p
 	// stamp is the Timestamp of all rows, 0 if the groups say theirs.
 	stamp edm.Ticks
 }
+
+// boundsOfGroup is where the bounds of a group begin in the section, and which records it has.
+type boundsOfGroup struct{ off, first, end uint32 }
 
 // Assign gives all rows one Timestamp. Call it before the first use.
 func (s *Bounds) Assign(stamp edm.Ticks) { s.stamp = stamp }
@@ -129,16 +133,22 @@ func DecodeBounds(p []byte, n int) (s *Bounds, err error) {
 	if n > (len(p)-c.off)/boundsGroupBytes {
 		return nil, errors.New("bounds of fewer groups than the file has")
 	}
-	s.groups = make([]uint32, n)
+	s.groups = make([]boundsOfGroup, n)
 	for i := range s.groups {
-		s.groups[i] = uint32(c.off)
+		g := boundsOfGroup{off: uint32(c.off), first: uint32(len(s.records))}
 		columns := c.u16()
 		c.bytes(boundsGroupBytes - 2)
+		if i == 0 { // most groups have the same columns
+			s.records = make([]uint32, 0, min(n*columns, len(p)/minRecordBytes))
+		}
 		for range columns {
+			s.records = append(s.records, uint32(c.off))
 			if !s.checkColumn(c) {
 				return nil, errors.New("invalid bounds")
 			}
 		}
+		g.end = uint32(len(s.records))
+		s.groups[i] = g
 	}
 	if c.bad || c.off != len(p) {
 		return nil, errors.New("bytes after the bounds of the last group, or too few for it")
@@ -160,16 +170,20 @@ func (s *Bounds) checkColumn(c *cursor) bool {
 	return !c.bad
 }
 
+// minRecordBytes is the length of the bounds of a column that has neither.
+const minRecordBytes = 3
+
 // Sizes in memory. That of a columnID includes its name.
 const (
-	boundsMemBytes   = 96
-	offsetMemBytes   = 4
-	columnIDMemBytes = 64
+	boundsMemBytes        = 120
+	boundsOfGroupMemBytes = 12
+	recordMemBytes        = 4
+	columnIDMemBytes      = 64
 )
 
 // MemBytes returns about how much memory s takes beside the section.
 func (s *Bounds) MemBytes() int {
-	return boundsMemBytes + offsetMemBytes*len(s.groups) + columnIDMemBytes*len(s.columns)
+	return boundsMemBytes + boundsOfGroupMemBytes*len(s.groups) + recordMemBytes*cap(s.records) + columnIDMemBytes*len(s.columns)
 }
 
 // skipBound skips a bound of values of type t.

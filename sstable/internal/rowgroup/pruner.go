@@ -2,6 +2,7 @@ package rowgroup
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/predicate"
@@ -12,56 +13,61 @@ import (
 type GroupBounds struct {
 	s           *Bounds
 	first, last edm.Ticks
-	// slots has, for each column of the file, its index in columns, or noSlot if it is not
-	// asked for.
-	slots   []int16
-	columns []predicate.Column
+	asked       []askedColumn
+	columns     []predicate.Column // for each of asked
 }
 
-const noSlot = -1
+// askedColumn is a column of the file whose bounds are asked for.
+type askedColumn struct {
+	id int
+	at int // the record of the column in the last group that had one: mostly that of the next
+}
 
 // NewGroupBounds returns the bounds of all columns.
 func (s *Bounds) NewGroupBounds() *GroupBounds {
-	g := &GroupBounds{s: s, slots: make([]int16, len(s.columns)), columns: make([]predicate.Column, len(s.columns))}
-	for i := range g.slots {
-		g.slots[i] = int16(i)
+	g := &GroupBounds{s: s, asked: make([]askedColumn, len(s.columns)), columns: make([]predicate.Column, len(s.columns))}
+	for i := range g.asked {
+		g.asked[i].id = i
 	}
 	return g
 }
 
 // Load makes group i the current one.
 func (g *GroupBounds) Load(i int) {
-	clear(g.columns)
-	c := cursor{p: g.s.p, off: int(g.s.groups[i])}
-	n := c.u16()
+	group := &g.s.groups[i]
+	c := cursor{p: g.s.p, off: int(group.off) + 2}
 	g.first, g.last = edm.Ticks(c.u64()), edm.Ticks(c.u64())
 	if g.s.stamp != 0 && g.first <= g.last {
 		g.first, g.last = g.s.stamp, g.s.stamp
 	}
-	for range n {
-		id, flags := c.u16(), c.u8()
-		typ, slot := g.s.columns[id].typ, g.slots[id]
-		if slot == noSlot {
-			if flags&flagLower != 0 {
-				c.skipBound(typ)
-			}
-			if flags&flagUpper != 0 {
-				c.skipBound(typ)
-			}
-			continue
-		}
-		k := &g.columns[slot]
-		k.Present, k.NaN = predicate.Some, flags&flagNaN != 0
-		if flags&flagAllRows != 0 {
-			k.Present = predicate.All
-		}
-		if flags&flagLower != 0 {
-			k.Min = c.bound(typ)
-		}
-		if flags&flagUpper != 0 {
-			k.Max = c.bound(typ)
-		}
+	for k := range g.asked {
+		g.columns[k] = g.load(&g.asked[k], g.s.records[group.first:group.end])
 	}
+}
+
+// load returns the bounds of a column in the group with the records.
+func (g *GroupBounds) load(a *askedColumn, records []uint32) (k predicate.Column) {
+	p := g.s.p
+	if a.at >= len(records) || le16(p[records[a.at]:], 0) != a.id {
+		at := slices.IndexFunc(records, func(off uint32) bool { return le16(p[off:], 0) == a.id })
+		if at < 0 {
+			return predicate.Column{}
+		}
+		a.at = at
+	}
+	c := cursor{p: p, off: int(records[a.at]) + 2}
+	flags, typ := c.u8(), g.s.columns[a.id].typ
+	k.Present, k.NaN = predicate.Some, flags&flagNaN != 0
+	if flags&flagAllRows != 0 {
+		k.Present = predicate.All
+	}
+	if flags&flagLower != 0 {
+		k.Min = c.bound(typ)
+	}
+	if flags&flagUpper != 0 {
+		k.Max = c.bound(typ)
+	}
+	return k
 }
 
 // Contains reports whether v, a value in the current group of g, which has all columns,
@@ -127,28 +133,26 @@ type Pruner struct {
 	stats predicate.Columns
 }
 
+const noSlot = -1
+
 const types = int(edm.TypeGuid) + 1
 
 // NewPruner returns a Pruner for a program.
 func (s *Bounds) NewPruner(p *predicate.Program) *Pruner {
 	names := p.Names()
-	g := &Pruner{bounds: GroupBounds{s: s, slots: make([]int16, len(s.columns))}, p: p, slots: make([]int16, types*len(names))}
+	g := &Pruner{bounds: GroupBounds{s: s}, p: p, slots: make([]int16, types*len(names))}
 	g.stats = g.column
 	for i := range g.slots {
 		g.slots[i] = noSlot
 	}
-	n := 0
 	for id := range s.columns {
 		c := &s.columns[id]
-		g.bounds.slots[id] = noSlot
-		for i, name := range names {
-			if name == c.name {
-				g.bounds.slots[id], g.slots[i*types+int(c.typ)] = int16(n), int16(n)
-				n++
-			}
+		if i := slices.Index(names, c.name); i >= 0 {
+			g.slots[i*types+int(c.typ)] = int16(len(g.bounds.asked))
+			g.bounds.asked = append(g.bounds.asked, askedColumn{id: id})
 		}
 	}
-	g.bounds.columns = make([]predicate.Column, n)
+	g.bounds.columns = make([]predicate.Column, len(g.bounds.asked))
 	return g
 }
 
