@@ -91,12 +91,41 @@ func (c *Column) Entries() int { return int(c.c.bytes-c.c.dict) / 2 }
 // Entry returns an entry, which a code is the index of.
 func (c *Column) Entry(code int) []byte { return c.c.entry(c.h.data, code) }
 
+// KeepLength removes from set the rows whose value in a column of the kind Heap has not n
+// bytes. It does not read the values.
+func (c *Column) KeepLength(n int, set *predicate.Bits) {
+	h := c.h
+	var none vector // of zeros
+	to, from, before := c.c.a, none, none
+	if c.c.prev >= 0 {
+		from = h.sections[h.sectionOf.base-1].columns[c.c.prev].a
+	}
+	if c.c.encoding == encodingHeapLast {
+		before = from
+		to, from = h.heapOffsets, h.heapOffsets
+		to.off += to.step
+	}
+	for i := 0; 64*i < h.rows; i++ {
+		if set[i] == 0 {
+			continue
+		}
+		var other uint64
+		for j := range min(h.rows-64*i, 64) {
+			row := 64*i + j
+			x := to.at(h.data, row) - from.at(h.data, row) - before.at(h.data, row) - uint64(n)
+			// Without a branch: whether a length matches is hard to predict.
+			other |= (x | -x) >> 63 << (j & 63)
+		}
+		set[i] &^= other
+	}
+}
+
 // Texts returns the values of a column of the kind Heap in the rows of set that are in the
 // same heap unit as row first and not before it: the bytes of the unit, and where each value
-// is in them. With a length of at least 0, it returns only values of that length. next is
-// the first row of set after the unit, -1 if there is none or the unit cannot be read, as
-// Err then says. The list has the memory of dst, and the bytes are valid until r moves.
-func (r *Row) Texts(c *Column, set *predicate.Bits, first, length int, dst []predicate.Text) (data []byte, list []predicate.Text, next int) {
+// is in them. next is the first row of set after the unit, -1 if there is none or the unit
+// cannot be read, as Err then says. The list has the memory of dst, and the bytes are valid
+// until r moves.
+func (r *Row) Texts(c *Column, set *predicate.Bits, first int, dst []predicate.Text) (data []byte, list []predicate.Text, next int) {
 	h := r.h
 	r.Set(first)
 	if r.LoadHeap() != nil {
@@ -106,15 +135,11 @@ func (r *Row) Texts(c *Column, set *predicate.Bits, first, length int, dst []pre
 	if u := r.heapUnit; u != nil {
 		base, end, data = u.base, u.End, r.raw
 	}
-	if cap(dst) < h.rows {
-		dst = make([]predicate.Text, MaxRows)
-	}
-	list = dst[:cap(dst)]
+	list = dst[:0]
 	var before *vector // the end of the value before
 	if c.c.prev >= 0 {
 		before = &r.columns[c.c.prev].a
 	}
-	n := 0
 	for next = first; next >= 0 && next < end; next = set.After(next) {
 		start := int(h.heapOffsets.at(h.data, next)) - base
 		x := predicate.Text{Row: next, From: start}
@@ -126,10 +151,7 @@ func (r *Row) Texts(c *Column, set *predicate.Bits, first, length int, dst []pre
 		} else {
 			x.To = int(h.heapOffsets.at(h.data, next+1)) - base
 		}
-		// Without a branch: whether a length matches is hard to predict.
-		list[n] = x
-		other := uint64(x.To-x.From-length) & (uint64(^length) >> 63 * ^uint64(0))
-		n += int((other|-other)>>63 ^ 1)
+		list = append(list, x)
 	}
-	return data, list[:n], next
+	return data, list, next
 }

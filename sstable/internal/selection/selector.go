@@ -131,15 +131,14 @@ func (s *Selector) keepColumn(t *predicate.Test, property int, set *predicate.Bi
 
 // keepTexts is keepColumn for Strings or Binaries in the heap.
 func (s *Selector) keepTexts(t *predicate.Test, c *rowgroup.Column, set *predicate.Bits) {
-	length := -1
 	if n, ok := t.Length(); ok {
-		length = n
+		c.KeepLength(n, set)
 	}
 	rest := *set
 	*set = predicate.Bits{}
 	for at := rest.After(-1); at >= 0; {
 		var data []byte
-		data, s.texts, at = s.row.Texts(c, &rest, at, length, s.texts)
+		data, s.texts, at = s.row.Texts(c, &rest, at, s.texts)
 		t.AddTexts(data, s.texts, set)
 	}
 }
