@@ -193,7 +193,7 @@ func (r *Reader) memBytes(h *head) int { return h.MemBytes(r.shapes) + hintBytes
 // Readers that pinned the old one keep it.
 func (r *Reader) headByRows(g int, key []byte, whole, fill bool, uses uint32) (*head, cache.Handle, *storedGroup, error) {
 	h, pin, stored, err := r.head(g, key, whole, fill)
-	if err != nil || !fill || pin == (cache.Handle{}) || h.arranged || h.uses.Load() >= arrangeAfter {
+	if uses == 0 || err != nil || !fill || pin == (cache.Handle{}) || h.arranged || h.uses.Load() >= arrangeAfter {
 		return h, pin, stored, err
 	}
 	if n := h.uses.Add(uses); n < arrangeAfter || n-uses >= arrangeAfter {

@@ -15,18 +15,17 @@ import (
 type Head struct {
 	keys
 	data        []byte
-	off         int64 // offset of the group in the file
 	MaxSeq      uint64
-	values      int // offset in data of the byte after the keys
-	seqs        vector
-	times       vector
 	sectionOf   vector // from 1; 0 is a tombstone
-	ordinals    vector // unused if all rows have one section
-	heapOffsets vector
-
-	HeapUnits   []HeapUnit
-	ValueBlocks []ValueBlock
 	sections    []shapeSection
+	ValueBlocks []ValueBlock
+	HeapUnits   []HeapUnit
+	heapOffsets vector
+	times       vector
+	seqs        vector
+	ordinals    vector   // unused if all rows have one section
+	off         int64    // offset of the group in the file
+	values      int      // offset in data of the byte after the keys
 	columns     []column // of all sections
 
 	// The memory of slices that are not longer. A hot get needs a sixth less CPU if all of a
