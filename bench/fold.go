@@ -76,14 +76,16 @@ func foldBytes(h uint64, t edm.Type, b []byte) uint64 {
 }
 
 // Columns folds rows that are columns, as Row folds each of them.
-func (f *Fold) Columns(rows store.Columns) {
+func (f *Fold) Columns(rows store.Columns) (err error) {
 	n := rows.Len()
 	f.hashes = slices.Grow(f.hashes[:0], n)[:n]
 	clear(f.hashes)
 	for i := range rows.Properties() {
 		switch _, t := rows.Property(i); t {
 		case edm.TypeString, edm.TypeBinary, edm.TypeGuid:
-			f.texts = rows.AppendBytes(f.texts[:0], i)
+			if f.texts, err = rows.AppendBytes(f.texts[:0], i); err != nil {
+				return err
+			}
 			for row, b := range f.texts {
 				f.hashes[row] = foldBytes(f.hashes[row], t, b)
 			}
@@ -98,6 +100,7 @@ func (f *Fold) Columns(rows store.Columns) {
 		f.h = h
 		f.End()
 	}
+	return nil
 }
 
 // End ends a row.

@@ -178,7 +178,9 @@ func (s *rockSession) Scan(scan Scan, f *Fold) error {
 	byColumns := c.(store.ColumnCursor)
 	for {
 		if rows := byColumns.NextColumns(); rows != nil {
-			f.Columns(rows)
+			if err := f.Columns(rows); err != nil {
+				return errors.Join(err, c.Close())
+			}
 		} else if c.Next() {
 			f.Row(c.Row())
 		} else {

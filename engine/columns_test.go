@@ -297,7 +297,11 @@ func (m *columnModel) rowsOf(c store.Cursor) iter.Seq[edm.Row] {
 		for {
 			if columns == 2 || columns == 1 && m.IntN(3) == 0 {
 				if rows := c.(store.ColumnCursor).NextColumns(); rows != nil {
-					for _, e := range storetest.Entities(rows) {
+					list, err := storetest.Entities(rows)
+					if err != nil {
+						return // Err returns it
+					}
+					for _, e := range list {
 						if !yield(e.View()) {
 							return
 						}

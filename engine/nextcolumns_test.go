@@ -1,13 +1,18 @@
 package engine_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/storetest"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -100,7 +105,9 @@ func TestNextColumnsOfShapes(t *testing.T) {
 			n, byColumns := 0, 0
 			for {
 				if rows := c.NextColumns(); rows != nil {
-					for i, e := range storetest.Entities(rows) {
+					list, err := storetest.Entities(rows)
+					check(t, "AppendBytes", err)
+					for i, e := range list {
 						compareRow(t, what, e.View(), want[n+i], nil)
 					}
 					n, byColumns = n+rows.Len(), byColumns+rows.Len()
@@ -115,6 +122,82 @@ func TestNextColumnsOfShapes(t *testing.T) {
 				t.Errorf("%s: %d rows, %d by columns, want %d", what, n, byColumns, len(want))
 			}
 			check(t, "Query", errors.Join(c.Err(), c.Close()))
+		}
+	}
+}
+
+// TestNextColumnsOfDamage reads a file with a damage in a text by columns: the numbers of all
+// rows, and then the texts up to the damage.
+func TestNextColumnsOfDamage(t *testing.T) {
+	disk := vfs.NewMem()
+	db := mustCreate(t, manual(disk))
+	const rows, damaged = 300, 280
+	var text []byte
+	random := rand.NewChaCha8([32]byte{})
+	for i := range rows {
+		e := entity("p", fmt.Sprintf("%05d", i), int64(i), 0)
+		b := make([]byte, 300) // which no compression makes shorter
+		_, _ = random.Read(b)
+		e.Properties[1].Value = edm.Binary(b)
+		apply(t, db, store.InsertOrReplace(e))
+		if i == damaged {
+			text = b
+		}
+	}
+	check(t, "Flush", db.Flush(t.Context()))
+	check(t, "Close", db.Close())
+	m, err := manifest.Read(disk, "db")
+	check(t, "read manifest", err)
+	found := 0
+	for _, f := range m.Files {
+		file := "db/" + filename.Make(filename.SSTable, f.Number)
+		if at := bytes.Index(readFile(t, disk, file), text[100:150]); at >= 0 {
+			check(t, "Patch", disk.Patch(file, int64(at), []byte{text[100] + 1}))
+			found++
+		}
+	}
+	if found != 1 {
+		t.Fatalf("%d files have the text", found)
+	}
+	db, err = engine.Open("db", manual(disk))
+	check(t, "Open", err)
+	defer db.Close()
+	// The limit is in the heap unit of the damage.
+	for _, q := range []store.Query{{}, {Reverse: true}, {Limit: damaged + 1}} {
+		want := rows
+		if q.Limit > 0 {
+			want = q.Limit
+		}
+		for _, texts := range []bool{false, true} {
+			c := db.Query(t.Context(), table, q).(store.ColumnCursor)
+			n := 0
+			var failed error
+			for {
+				rows := c.NextColumns()
+				switch {
+				case rows == nil:
+				case texts:
+					if _, failed = rows.AppendBytes(nil, 0); failed == nil {
+						n += rows.Len()
+					}
+					continue
+				default:
+					n += len(rows.AppendWords(nil, 1))
+					continue
+				}
+				if !c.Next() {
+					break
+				}
+				n++
+			}
+			err, closed := c.Err(), c.Close()
+			var damage *store.CorruptError
+			if texts && (failed == nil || !errors.Is(err, failed) || !errors.As(err, &damage) || n == 0 || n >= want) {
+				t.Errorf("%+v: %d rows, then %v; Err: %v", q, n, failed, err)
+			}
+			if !texts && (n != want || err != nil || closed != nil) {
+				t.Errorf("%+v: the numbers of %d rows, then %v, %v", q, n, err, closed)
+			}
 		}
 	}
 }

@@ -162,7 +162,7 @@ func selectSpan(t *testing.T, it *Iterator, span *Span, lower, upper []byte, p *
 	if it.Excludes(span) {
 		return
 	}
-	n, examined, err := it.Select(span, lower, upper, sel)
+	n, examined, err := it.Select(span, lower, upper, sel, true)
 	if err != nil || n > examined || examined > span.Rows {
 		t.Fatalf("%d rows of %d selected in a span of %d, error %v", n, examined, span.Rows, err)
 	}
@@ -191,7 +191,7 @@ func TestSelectKeepsColumns(t *testing.T) {
 	for range 3 * arrangeAfter {
 		it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Fill: true})
 		span, _ := it.SpanGE(nil)
-		if n, _, err := it.Select(&span, nil, codec.AppendTable(nil, 1<<30), sel); n == 0 || err != nil {
+		if n, _, err := it.Select(&span, nil, codec.AppendTable(nil, 1<<30), sel, true); n == 0 || err != nil {
 			t.Fatalf("%d rows selected, error %v", n, err)
 		}
 		if err := it.Close(); err != nil {
@@ -203,4 +203,35 @@ func TestSelectKeepsColumns(t *testing.T) {
 		t.Errorf("laid out by rows: %v, error %v", h.arranged, err)
 	}
 	pin.Release()
+}
+
+// TestSelectByRows selects all rows of a group several times. Only reads by rows count as
+// uses, after which a head is laid out by rows.
+func TestSelectByRows(t *testing.T) {
+	f, _ := write(t, writerOptions(), uniform(2000))
+	for _, byRows := range []bool{false, true} {
+		c := cache.New(4 << 20)
+		r := open(t, f, c)
+		for range arrangeAfter/scanUses + 1 {
+			it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Fill: true})
+			span, ok := it.SpanGE(nil)
+			if !ok {
+				t.Fatal(it.Err())
+			}
+			if _, _, err := it.Select(&span, nil, span.Upper, nil, byRows); err != nil {
+				t.Fatal(err)
+			}
+			if err := it.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h, pin, _, err := r.head(0, nil, false, true)
+		if err != nil || h.arranged != byRows {
+			t.Errorf("by rows %v: laid out by rows is %v, error %v", byRows, h.arranged, err)
+		}
+		pin.Release()
+		if n := c.Close(); n != 0 {
+			t.Errorf("%d blocks are pinned at the end", n)
+		}
+	}
 }

@@ -44,6 +44,8 @@ type Columns interface {
 	AppendWords(dst []uint64, property int) []uint64
 	// AppendBytes appends the values of a custom property in all rows to dst, as
 	// edm.Value.Bytes returns them. The type must be String, Binary or Guid. The bytes
-	// are valid as long as the rows, and must not be changed.
-	AppendBytes(dst [][]byte, property int) [][]byte
+	// are valid as long as the rows, and must not be changed. They may have to be read
+	// first: an error is that of the read, returns dst, and ends the cursor, whose Err
+	// returns it too.
+	AppendBytes(dst [][]byte, property int) ([][]byte, error)
 }

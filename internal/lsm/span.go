@@ -98,11 +98,11 @@ func (s *Source) Excludes() bool { return s.open(s.spanSST) && s.it.Excludes(&s.
 
 // Select selects the rows of the span with user keys in [lower, upper) that satisfy sel.
 // See sstable.Iterator.Select.
-func (s *Source) Select(lower, upper []byte, sel *sstable.Selector) (selected, examined int, err error) {
+func (s *Source) Select(lower, upper []byte, sel *sstable.Selector, byRows bool) (selected, examined int, err error) {
 	if !s.open(s.spanSST) {
 		return 0, 0, s.err
 	}
-	return s.it.Select(&s.span, lower, upper, sel)
+	return s.it.Select(&s.span, lower, upper, sel, byRows)
 }
 
 // Has reports whether the snapshot sees a version of a user key of the span. keyHash is

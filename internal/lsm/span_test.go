@@ -79,7 +79,7 @@ func spanKeys(t *testing.T, s *Source, lower, upper []byte, reverse bool) (keys 
 		if bytes.Compare(span.Lower, span.Upper) >= 0 || !span.Single() {
 			t.Fatalf("span from %q to %q", span.Lower, span.Upper)
 		}
-		_, _, err := s.Select(span.Lower, span.Upper, nil)
+		_, _, err := s.Select(span.Lower, span.Upper, nil, true)
 		must(t, err)
 		for ok := move(); ok; ok = move() {
 			user, _ := splitBound(rows.Key())

@@ -66,6 +66,27 @@ func (b *Bits) Before(row int) int {
 	return -1
 }
 
+// AppendRows appends the rows from from to to-1 to dst, in ascending order, and at most most.
+func (b *Bits) AppendRows(dst []int, from, to, most int) []int {
+	for i := from / 64; 64*i < to; i++ {
+		w := b[i]
+		if i == from/64 {
+			w &= ^uint64(0) << (from % 64)
+		}
+		if 64*i+64 > to {
+			w &= 1<<(to%64) - 1
+		}
+		for ; w != 0; w &= w - 1 {
+			if most == 0 {
+				return dst
+			}
+			most--
+			dst = append(dst, 64*i+bits.TrailingZeros64(w))
+		}
+	}
+	return dst
+}
+
 // And removes the rows that are not in o.
 func (b *Bits) And(o *Bits) {
 	for i := range b {

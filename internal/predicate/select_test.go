@@ -46,6 +46,16 @@ func TestBits(t *testing.T) {
 		if n != within.Len() {
 			t.Fatalf("%d rows within %d and %d, want %d", n, from, to, within.Len())
 		}
+		most := r.IntN(MaxRows + 1)
+		rows := set.AppendRows([]int{-1}, from, to, most)
+		for row, at := set.After(from-1), 1; row >= 0 && row < to && at <= most; row, at = set.After(row), at+1 {
+			if at >= len(rows) || rows[at] != row {
+				t.Fatalf("rows from %d to %d, at most %d: %v, want %d at %d", from, to, most, rows, row, at)
+			}
+		}
+		if rows[0] != -1 || len(rows)-1 != min(n, most) {
+			t.Fatalf("rows from %d to %d, at most %d: %v, want %d", from, to, most, rows, min(n, most))
+		}
 		up, down := 0, 0
 		for at := set.After(-1); at >= 0; at = set.After(at) {
 			if up++; !want[at] {

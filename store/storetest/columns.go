@@ -9,8 +9,8 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// Entities returns copies of the rows.
-func Entities(rows store.Columns) []edm.Entity {
+// Entities returns copies of the rows. The error is that of store.Columns.AppendBytes.
+func Entities(rows store.Columns) ([]edm.Entity, error) {
 	list := make([]edm.Entity, rows.Len())
 	for i := range list {
 		key := edm.Key{Partition: string(rows.AppendPartition(nil, i)), Row: string(rows.AppendRow(nil, i))}
@@ -18,18 +18,26 @@ func Entities(rows store.Columns) []edm.Entity {
 	}
 	for p := range rows.Properties() {
 		name, typ := rows.Property(p)
-		for i, v := range values(rows, p, typ) {
+		all, err := values(rows, p, typ)
+		if err != nil {
+			return nil, err
+		}
+		for i, v := range all {
 			list[i].Properties = append(list[i].Properties, edm.Property{Name: name, Value: v.Clone()})
 		}
 	}
-	return list
+	return list, nil
 }
 
 // values returns the values of property p, which has the type typ.
-func values(rows store.Columns, p int, typ edm.Type) (list []edm.Value) {
+func values(rows store.Columns, p int, typ edm.Type) (list []edm.Value, err error) {
 	switch typ {
 	case edm.TypeString, edm.TypeBinary, edm.TypeGuid:
-		for _, b := range rows.AppendBytes(nil, p) {
+		all, err := rows.AppendBytes(nil, p)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range all {
 			switch typ {
 			case edm.TypeString:
 				list = append(list, edm.StringBytes(b))
@@ -44,11 +52,12 @@ func values(rows store.Columns, p int, typ edm.Type) (list []edm.Value) {
 			list = append(list, edm.Fixed(typ, w))
 		}
 	}
-	return list
+	return list, nil
 }
 
-// columns returns copies of the rows, which must agree with each other.
-func (t *tester) columns(rows store.Columns) []edm.Entity {
+// columns returns copies of the rows, which must agree with each other. The error is that of
+// store.Columns.AppendBytes.
+func (t *tester) columns(rows store.Columns) ([]edm.Entity, error) {
 	t.Helper()
 	n := rows.Len()
 	if n < 1 {
@@ -67,7 +76,11 @@ func (t *tester) columns(rows store.Columns) []edm.Entity {
 		got := 0
 		switch typ {
 		case edm.TypeString, edm.TypeBinary, edm.TypeGuid:
-			got = len(rows.AppendBytes(make([][]byte, 1), p)) - 1
+			all, err := rows.AppendBytes(make([][]byte, 1), p)
+			if err != nil {
+				return nil, err
+			}
+			got = len(all) - 1
 		default:
 			got = len(rows.AppendWords(make([]uint64, 1), p)) - 1
 		}

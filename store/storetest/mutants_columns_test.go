@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -30,11 +31,11 @@ func (c entityColumns) AppendWords(dst []uint64, p int) []uint64 {
 	return dst
 }
 
-func (c entityColumns) AppendBytes(dst [][]byte, p int) [][]byte {
+func (c entityColumns) AppendBytes(dst [][]byte, p int) ([][]byte, error) {
 	for _, e := range c {
 		dst = append(dst, e.Properties[p].Value.Bytes())
 	}
-	return dst
+	return dst, nil
 }
 
 // columnCursor is a mapCursor that can return some rows by columns, with a fault.
@@ -120,6 +121,9 @@ var columnMutants = []mutant{
 			return entityColumns(rows)
 		})
 	}},
+	{"Err does not return the error of AppendBytes", "QueryColumns", true, func(h *hooks) {
+		byColumns(h, func(rows []edm.Entity, _ *mapCursor) store.Columns { return unreadable{entityColumns(rows)} })
+	}},
 	{"columns replace what was there", "QueryColumns", true, func(h *hooks) {
 		byColumns(h, func(rows []edm.Entity, _ *mapCursor) store.Columns { return replacing{entityColumns(rows)} })
 	}},
@@ -142,11 +146,17 @@ func (c wordsBefore) AppendWords(dst []uint64, p int) []uint64 {
 
 type bytesBefore struct{ entityColumns }
 
-func (c bytesBefore) AppendBytes(dst [][]byte, p int) [][]byte {
+func (c bytesBefore) AppendBytes(dst [][]byte, p int) ([][]byte, error) {
 	n := len(dst)
-	dst = c.entityColumns.AppendBytes(dst, p)
+	dst, err := c.entityColumns.AppendBytes(dst, p)
 	copy(dst[n+1:], dst[n:])
-	return dst
+	return dst, err
+}
+
+type unreadable struct{ entityColumns }
+
+func (c unreadable) AppendBytes(dst [][]byte, _ int) ([][]byte, error) {
+	return dst, errors.New("cannot be read")
 }
 
 type replacing struct{ entityColumns }

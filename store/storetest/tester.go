@@ -248,10 +248,12 @@ func (t *tester) drain(c store.Cursor) page {
 	if t.drains.Add(1)%2 == 0 {
 		columns = nil
 	}
+	var failed error // of columns
 	for {
 		if columns != nil {
 			if rows := columns.NextColumns(); rows != nil {
-				p.Rows = append(p.Rows, t.columns(rows)...)
+				list, err := t.columns(rows)
+				p.Rows, failed = append(p.Rows, list...), err
 				continue
 			}
 		}
@@ -271,6 +273,9 @@ func (t *tester) drain(c store.Cursor) page {
 	if p.Resume != nil {
 		key := *p.Resume
 		p.Resume = &key
+	}
+	if failed != nil && p.Err == nil {
+		t.Errorf("Err returns nil after AppendBytes has returned %v", failed)
 	}
 	if err := errors.Join(c.Close(), c.Close()); err != nil {
 		t.Errorf("Close of a cursor: %v", err)

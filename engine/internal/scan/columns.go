@@ -1,6 +1,25 @@
 package scan
 
-import "github.com/tablerock-db/tablerock/store"
+import (
+	"github.com/tablerock-db/tablerock/sstable"
+	"github.com/tablerock-db/tablerock/store"
+)
+
+// rowColumns are the rows that NextColumns returned last.
+type rowColumns struct {
+	*sstable.Columns
+	c *Cursor
+}
+
+// AppendBytes implements store.Columns.
+func (r *rowColumns) AppendBytes(dst [][]byte, property int) ([][]byte, error) {
+	dst, err := r.Columns.AppendBytes(dst, property)
+	if err != nil {
+		r.c.err = err
+		r.c.pos = atEnd
+	}
+	return dst, err
+}
 
 // NextColumns implements store.ColumnCursor. It returns the rows of windows with one source.
 func (c *Cursor) NextColumns() store.Columns {
@@ -22,7 +41,7 @@ func (c *Cursor) NextColumns() store.Columns {
 			if c.left() <= 0 {
 				return nil
 			}
-			c.openWindow()
+			c.openWindow(false)
 			continue
 		}
 		rows, left := c.win.one.Iterator().NextSelectedColumns(c.q.Reverse, most)
@@ -32,7 +51,8 @@ func (c *Cursor) NextColumns() store.Columns {
 			if c.win.counts() {
 				c.examined += rows.Len()
 			}
-			return rows
+			c.columns = rowColumns{rows, c}
+			return &c.columns
 		}
 		if left {
 			return nil

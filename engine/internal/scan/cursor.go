@@ -60,6 +60,7 @@ type state struct {
 
 	next       codec.ShapedRow    // the entity to examine next
 	row        codec.ShapedRow    // the current row
+	columns    rowColumns         // the current rows
 	matcher    *predicate.Matcher // nil matches all
 	project    projection
 	returned   int
@@ -200,7 +201,7 @@ func (c *Cursor) Next() bool {
 			if len(c.rest) == 0 {
 				return c.finish()
 			}
-			c.openWindow()
+			c.openWindow(true)
 		default:
 			if !c.advance() {
 				return c.finish()
@@ -256,15 +257,16 @@ func (c *Cursor) show(row codec.ShapedRow) bool {
 	return true
 }
 
-// openWindow finds the next window. It skips it, opens it or begins a walk.
-func (c *Cursor) openWindow() {
+// openWindow finds the next window. It skips it, opens it or begins a walk. byRows says that
+// Next will return the rows of the window.
+func (c *Cursor) openWindow(byRows bool) {
 	if c.long == unlimited {
 		c.walk = unlimited
 		return
 	}
 	w := &c.win
 	w.find(c.rest[0], c.at)
-	how, examined := w.plan(c.left())
+	how, examined := w.plan(c.left(), byRows)
 	switch how {
 	case skip:
 		c.examined += examined

@@ -129,8 +129,9 @@ const (
 const memsBudget = 1024
 
 // plan selects rows of the window that find has found and says how to read it. left is how
-// many entities may be examined. examined is how many were, for columns and skip.
-func (w *window) plan(left int) (how use, examined int) {
+// many entities may be examined, and byRows says that next will return the matches. examined
+// is how many were examined, for columns and skip.
+func (w *window) plan(left int, byRows bool) (how use, examined int) {
 	several := len(w.in) > 1 || w.inMems
 	switch {
 	case len(w.in) == 0 && !w.inMems:
@@ -156,14 +157,14 @@ func (w *window) plan(left int) (how use, examined int) {
 	case rows > left || w.inMems && left-rows < memsBudget:
 		return walk, 0
 	}
-	return w.choose(several)
+	return w.choose(several, byRows)
 }
 
 // choose is the rest of plan for the sources in chosen.
-func (w *window) choose(several bool) (how use, examined int) {
+func (w *window) choose(several, byRows bool) (how use, examined int) {
 	matches, n := 0, 0
 	for _, s := range w.chosen {
-		selected, looked, err := s.Select(w.lower, w.upper, w.sel)
+		selected, looked, err := s.Select(w.lower, w.upper, w.sel, byRows)
 		if err != nil {
 			return walk, 0 // which returns the rows before the error
 		}

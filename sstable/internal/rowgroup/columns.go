@@ -20,18 +20,25 @@ type Columns struct {
 // Columns sets c to the rows of set from first on, or with reverse back from first, that have
 // the shape of first and are in its heap unit, and returns the last one. There are at most
 // most of them. It returns -1 if their values must be read by rows: few rows have the shape,
-// the group has big values, or the unit cannot be read. c is valid until r moves.
+// or the group has big values. c is valid until r moves.
 func (r *Row) Columns(c *Columns, set *predicate.Bits, first, most int, reverse bool) (last int) {
 	h := r.h
 	r.Set(first)
-	if r.section.mode != modeColumns || len(h.ValueBlocks) > 0 || r.LoadHeap() != nil {
+	if r.section.mode != modeColumns || len(h.ValueBlocks) > 0 || r.err != nil {
 		return -1
 	}
 	begin, end := 0, h.rows
-	if u := r.heapUnit; u != nil && r.section.heap {
-		begin, end = u.First, u.End
+	if r.section.heap {
+		if u := h.HeapUnitAt(first); u != nil {
+			begin, end = u.First, u.End
+		}
 	}
 	c.r, c.rows, c.others = r, c.rows[:0], c.others[:0]
+	if r.uniform && !reverse {
+		c.rows = set.AppendRows(c.rows, first, end, most)
+		c.ordinals = c.rows
+		return c.rows[len(c.rows)-1]
+	}
 	for row := first; row >= begin && row < end && len(c.rows) < most; {
 		if !r.uniform {
 			if h.sectionAt(row) != r.section {
@@ -98,10 +105,16 @@ func (c *Columns) AppendWords(dst []uint64, p int) []uint64 {
 	return dst
 }
 
-// AppendBytes appends edm.Value.Bytes of a property of each row to dst.
-func (c *Columns) AppendBytes(dst [][]byte, p int) [][]byte {
+// AppendBytes appends edm.Value.Bytes of a property of each row to dst. It reads the heap unit
+// when it is first needed. An error is that of the read, and Row.Err returns it too.
+func (c *Columns) AppendBytes(dst [][]byte, p int) ([][]byte, error) {
 	r := c.r
 	col, data, h := &r.columns[p], r.data, r.h
+	if col.heap() && !r.loaded {
+		if err := r.LoadHeap(); err != nil {
+			return dst, err
+		}
+	}
 	switch {
 	case col.encoding == encodingGuid:
 		for _, ordinal := range c.ordinals {
@@ -138,5 +151,5 @@ func (c *Columns) AppendBytes(dst [][]byte, p int) [][]byte {
 			dst = append(dst, raw[from:to:to])
 		}
 	}
-	return dst
+	return dst, nil
 }
