@@ -2,6 +2,7 @@ package bench_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -35,10 +36,13 @@ var queryCases = []struct {
 	name string
 	q    store.Query
 	read bool // every property of each row
+	cols bool // by columns where the cursor has them
 }{
 	{name: "step=nothing"},
 	{name: "step=select", q: store.Query{Select: []string{"Level"}}},
 	{name: "step=all", read: true},
+	{name: "step=nothing-columns", cols: true},
+	{name: "step=all-columns", read: true, cols: true},
 	{name: "filter=Int32", q: store.Query{Filter: filter.MustParse("Level eq 50")}},
 	{name: "filter=Int32-wide", q: store.Query{Filter: filter.MustParse("Count lt 10486")}},
 	{name: "filter=Int64", q: store.Query{Filter: filter.MustParse("Total lt 10995116278L")}},
@@ -48,6 +52,8 @@ var queryCases = []struct {
 	{name: "filter=String-dict", q: store.Query{Filter: filter.MustParse("State eq 'nobody'")}},
 	{name: "filter=String-order", q: store.Query{Filter: filter.MustParse("Owner gt 'zonic'")}},
 	{name: "filter=none", q: store.Query{Filter: filter.MustParse("Temperature gt 99.999999")}},
+	{name: "filter=Double-columns", q: store.Query{Filter: filter.MustParse("Temperature gt 99.0")}, cols: true},
+	{name: "filter=Double-all-columns", q: store.Query{Filter: filter.MustParse("Temperature gt 99.0")}, read: true, cols: true},
 	{name: "filter=10%", q: store.Query{Filter: filter.MustParse("Temperature gt 90.0")}},
 }
 
@@ -76,12 +82,16 @@ func BenchmarkQuery(b *testing.B) {
 						}
 					}
 				}
-				queryTable(b, db, c.q, c.read)
+				query := queryTable
+				if c.cols {
+					query = queryColumns
+				}
+				query(b, db, c.q, c.read)
 				b.ReportAllocs()
 				b.ResetTimer()
 				cpu, matches, n := bench.CPUTime(), 0, 0
 				for ; n < b.N; n += data.Len() {
-					matches += queryTable(b, db, c.q, c.read)
+					matches += query(b, db, c.q, c.read)
 				}
 				b.ReportMetric(float64(bench.CPUTime()-cpu)/float64(n), "cpu-ns/op")
 				b.ReportMetric(100*float64(matches)/float64(n), "%match")
@@ -191,14 +201,43 @@ func queryTable(b *testing.B, db *engine.DB, q store.Query, read bool) (n int) {
 		}
 		n++
 	}
-	if err := c.Err(); err != nil {
-		b.Fatal(err)
+	endQuery(b, c, read, n)
+	return n
+}
+
+// queryColumns is queryTable by columns.
+func queryColumns(b *testing.B, db *engine.DB, q store.Query, read bool) (n int) {
+	c := db.Query(context.Background(), queryName, q).(store.ColumnCursor)
+	var fold bench.Fold
+	for {
+		if rows := c.NextColumns(); rows != nil {
+			n += rows.Len()
+			if !read {
+				continue
+			}
+			if err := fold.Columns(rows); err != nil {
+				b.Fatal(err)
+			}
+		} else if c.Next() {
+			n++
+			if read {
+				fold.Row(c.Row())
+			}
+		} else {
+			break
+		}
 	}
-	if err := c.Close(); err != nil {
+	endQuery(b, c, read, n)
+	return n
+}
+
+// endQuery ends a query that returned n rows.
+func endQuery(b *testing.B, c store.Cursor, read bool, n int) {
+	b.Helper()
+	if err := errors.Join(c.Err(), c.Close()); err != nil {
 		b.Fatal(err)
 	}
 	if read && n == 0 {
-		b.Fatal(fmt.Errorf("no rows"))
+		b.Fatal(errors.New("no rows"))
 	}
-	return n
 }

@@ -65,7 +65,7 @@ func (j *job) run() ([]results.Result, error) {
 	}
 	r := &bench.Run{
 		Store: stores[0], Data: data, Dir: j.Dir, Seed: j.Seed,
-		CacheBytes: j.CacheMiB << 20, Evict: evict,
+		CacheBytes: j.CacheMiB << 20, Evict: evict, Before: func() error { return touchMemory(j.Size) },
 	}
 	if j.Workload == "" {
 		return nil, r.Prepare(start, j.Prepared)
