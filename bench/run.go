@@ -30,8 +30,6 @@ type Run struct {
 	// Evict removes the files of a directory from the page cache, for Cold workloads.
 	// The default does not check whether it succeeds.
 	Evict func(dir string) error
-	// Before, unless nil, is called immediately before a measurement begins.
-	Before func() error
 
 	made   int
 	meter  meter
@@ -289,11 +287,6 @@ func (r *Run) parallel(n, ops int, f func(w *worker, from, to int) error) error 
 		}
 		for j := range workers[i].batch {
 			r.Data.Fill(0, 0, &workers[i].batch[j])
-		}
-	}
-	if r.Before != nil {
-		if err := r.Before(); err != nil {
-			return err
 		}
 	}
 	errs := make([]error, n)

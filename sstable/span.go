@@ -118,9 +118,9 @@ var errShared = errors.New("sstable: groups that share a user key cannot be sele
 // rows if sel is nil, and whose user keys are in [lower, upper), within the bounds of s.
 // It considers the versions that the snapshot sees, and never selects a tombstone.
 // NextSelected and PrevSelected then move from one selected row to the next. Select
-// returns how many rows are selected, and how many it has looked at. byRows says that they
-// will not be read by columns. An Iterator must always get the same sel. After an error the
-// iterator has no position; another Select or Seek meets the error again.
+// returns how many rows are selected, and how many it has looked at. byRows says that the
+// caller does not try NextSelectedColumns. An Iterator must always get the same sel. After an
+// error the iterator has no position; another Select or Seek meets the error again.
 func (it *Iterator) Select(s *Span, lower, upper []byte, sel *Selector, byRows bool) (selected, examined int, err error) {
 	it.valid, it.viewed, it.keyed = false, false, false
 	it.selected = predicate.Bits{}

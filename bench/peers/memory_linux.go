@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What touchMemory takes: more than any engine needs for an entity of a workload.
+// What touchMemory takes.
 const (
 	touchedPerEntity = 1 << 10
-	maxTouched       = 2 << 30
+	maxTouched       = 1 << 30
 )
 
 // touchMemory takes memory for a number of entities from the system, writes to it and gives

@@ -122,7 +122,9 @@ var columnMutants = []mutant{
 		})
 	}},
 	{"Err does not return the error of AppendBytes", "QueryColumns", true, func(h *hooks) {
-		byColumns(h, func(rows []edm.Entity, _ *mapCursor) store.Columns { return unreadable{entityColumns(rows)} })
+		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
+			return &peekingCursor{mapCursor: h.mapStore.Query(ctx, table, q).(*mapCursor)}
+		}
 	}},
 	{"columns replace what was there", "QueryColumns", true, func(h *hooks) {
 		byColumns(h, func(rows []edm.Entity, _ *mapCursor) store.Columns { return replacing{entityColumns(rows)} })
@@ -151,6 +153,26 @@ func (c bytesBefore) AppendBytes(dst [][]byte, p int) ([][]byte, error) {
 	dst, err := c.entityColumns.AppendBytes(dst, p)
 	copy(dst[n+1:], dst[n:])
 	return dst, err
+}
+
+// peekingCursor returns its first row by columns that cannot be read, and once more by Next.
+type peekingCursor struct {
+	*mapCursor
+	peeked bool
+}
+
+// NextColumns implements store.ColumnCursor.
+func (c *peekingCursor) NextColumns() store.Columns {
+	if c.peeked {
+		return nil
+	}
+	c.peeked = true
+	before := *c.mapCursor
+	defer func() { *c.mapCursor = before }()
+	if !c.Next() {
+		return nil
+	}
+	return unreadable{entityColumns{c.row}}
 }
 
 type unreadable struct{ entityColumns }

@@ -248,12 +248,15 @@ func (t *tester) drain(c store.Cursor) page {
 	if t.drains.Add(1)%2 == 0 {
 		columns = nil
 	}
-	var failed error // of columns
+	var failed error // the first one of columns
 	for {
 		if columns != nil {
 			if rows := columns.NextColumns(); rows != nil {
 				list, err := t.columns(rows)
-				p.Rows, failed = append(p.Rows, list...), err
+				p.Rows = append(p.Rows, list...)
+				if failed == nil {
+					failed = err
+				}
 				continue
 			}
 		}

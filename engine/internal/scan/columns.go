@@ -51,8 +51,8 @@ func (c *Cursor) NextColumns() store.Columns {
 			if c.win.counts() {
 				c.examined += rows.Len()
 			}
-			c.columns = rowColumns{rows, c}
-			return &c.columns
+			c.many = rowColumns{rows, c}
+			return &c.many
 		}
 		if left {
 			return nil

@@ -60,7 +60,7 @@ type state struct {
 
 	next       codec.ShapedRow    // the entity to examine next
 	row        codec.ShapedRow    // the current row
-	columns    rowColumns         // the current rows
+	many       rowColumns         // the current rows
 	matcher    *predicate.Matcher // nil matches all
 	project    projection
 	returned   int
@@ -257,8 +257,8 @@ func (c *Cursor) show(row codec.ShapedRow) bool {
 	return true
 }
 
-// openWindow finds the next window. It skips it, opens it or begins a walk. byRows says that
-// Next will return the rows of the window.
+// openWindow finds the next window. It skips it, opens it or begins a walk. byRows is that of
+// sstable.Iterator.Select.
 func (c *Cursor) openWindow(byRows bool) {
 	if c.long == unlimited {
 		c.walk = unlimited

@@ -129,8 +129,8 @@ const (
 const memsBudget = 1024
 
 // plan selects rows of the window that find has found and says how to read it. left is how
-// many entities may be examined, and byRows says that next will return the matches. examined
-// is how many were examined, for columns and skip.
+// many entities may be examined, and byRows is that of sstable.Iterator.Select. examined is
+// how many were examined, for columns and skip.
 func (w *window) plan(left int, byRows bool) (how use, examined int) {
 	several := len(w.in) > 1 || w.inMems
 	switch {

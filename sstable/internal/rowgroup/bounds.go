@@ -104,12 +104,13 @@ type Bounds struct {
 	columns []columnID
 	p       []byte
 	groups  []boundsOfGroup
-	records []uint32 // where the bounds of each column of each group begin in p
+	records []uint32 // where the record of each column of each group begins in p
 	// stamp is the Timestamp of all rows, 0 if the groups say theirs.
 	stamp edm.Ticks
 }
 
-// boundsOfGroup is where the bounds of a group begin in the section, and which records it has.
+// boundsOfGroup is where the bounds of a group begin in the section, and which of records it
+// has.
 type boundsOfGroup struct{ off, first, end uint32 }
 
 // Assign gives all rows one Timestamp. Call it before the first use.
@@ -134,18 +135,24 @@ func DecodeBounds(p []byte, n int) (s *Bounds, err error) {
 		return nil, errors.New("bounds of fewer groups than the file has")
 	}
 	s.groups = make([]boundsOfGroup, n)
+	last := make([]int, columns) // for each column, the last group that has it, from 1
 	for i := range s.groups {
 		g := boundsOfGroup{off: uint32(c.off), first: uint32(len(s.records))}
 		columns := c.u16()
+		if columns > len(s.columns) {
+			return nil, errors.New("bounds of more columns than the file has")
+		}
 		c.bytes(boundsGroupBytes - 2)
 		if i == 0 { // most groups have the same columns
 			s.records = make([]uint32, 0, min(n*columns, len(p)/minRecordBytes))
 		}
 		for range columns {
 			s.records = append(s.records, uint32(c.off))
-			if !s.checkColumn(c) {
+			id, ok := s.checkColumn(c)
+			if !ok || last[id] == i+1 {
 				return nil, errors.New("invalid bounds")
 			}
+			last[id] = i + 1
 		}
 		g.end = uint32(len(s.records))
 		s.groups[i] = g
@@ -156,21 +163,22 @@ func DecodeBounds(p []byte, n int) (s *Bounds, err error) {
 	return s, nil
 }
 
-// checkColumn reads the bounds of one column, and reports whether they are well formed.
-func (s *Bounds) checkColumn(c *cursor) bool {
+// checkColumn reads the record of a column. It returns the column, and whether the record is
+// well formed.
+func (s *Bounds) checkColumn(c *cursor) (id int, ok bool) {
 	id, flags := c.u16(), c.u8()
 	if c.bad || id >= len(s.columns) || flags > flagAllRows|flagNaN|flagLower|flagUpper {
-		return false
+		return 0, false
 	}
 	for _, flag := range []byte{flagLower, flagUpper} {
 		if flags&flag != 0 {
 			c.skipBound(s.columns[id].typ)
 		}
 	}
-	return !c.bad
+	return id, !c.bad
 }
 
-// minRecordBytes is the length of the bounds of a column that has neither.
+// minRecordBytes is the length of a record with neither a lower nor an upper bound.
 const minRecordBytes = 3
 
 // Sizes in memory. That of a columnID includes its name.

@@ -20,7 +20,7 @@ type Columns struct {
 // Columns sets c to the rows of set from first on, or with reverse back from first, that have
 // the shape of first and are in its heap unit, and returns the last one. There are at most
 // most of them. It returns -1 if their values must be read by rows: few rows have the shape,
-// or the group has big values. c is valid until r moves.
+// the group has big values, or r has an error. c is valid until r moves.
 func (r *Row) Columns(c *Columns, set *predicate.Bits, first, most int, reverse bool) (last int) {
 	h := r.h
 	r.Set(first)

@@ -13,6 +13,7 @@ import (
 // Head is a decoded head. Decode has checked every offset in it, so that later uses
 // stay in bounds. A decoded Head is safe for concurrent use.
 type Head struct {
+	// The fields that a filter reads come first, in few cache lines.
 	keys
 	data        []byte
 	MaxSeq      uint64

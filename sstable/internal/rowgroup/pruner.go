@@ -93,8 +93,8 @@ func (g *GroupBounds) column(name string, t edm.Type) predicate.Column {
 	if name == edm.TimestampName {
 		return g.timestamps()
 	}
-	if slot, ok := g.s.find(name, t); ok {
-		return g.columns[slot]
+	if id, ok := g.s.find(name, t); ok {
+		return g.columns[id]
 	}
 	return g.s.absent()
 }

@@ -1,0 +1,47 @@
+package rowgroup
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/edm"
+)
+
+// TestDecodeBoundsOfBadGroups decodes the bounds of two columns and of groups with a list of
+// columns.
+func TestDecodeBoundsOfBadGroups(t *testing.T) {
+	section := func(groups ...[]uint16) []byte {
+		p := binary.LittleEndian.AppendUint32(nil, 2)
+		for _, name := range []string{"A", "B"} {
+			p = append(append(p, byte(edm.TypeInt32), 1, 0), name...)
+		}
+		for _, ids := range groups {
+			p = binary.LittleEndian.AppendUint16(p, uint16(len(ids)))
+			p = append(p, make([]byte, boundsGroupBytes-2)...)
+			for _, id := range ids {
+				p = append(binary.LittleEndian.AppendUint16(p, id), 0)
+			}
+		}
+		return p
+	}
+	for _, c := range []struct {
+		groups [][]uint16
+		ok     bool
+	}{
+		{[][]uint16{{}, {1}, {1, 0}, {0, 1}}, true},
+		{[][]uint16{{0, 1}, {1, 1}}, false},
+		{[][]uint16{{2}}, false},
+		{[][]uint16{{0, 1, 0}}, false},
+	} {
+		if _, err := DecodeBounds(section(c.groups...), len(c.groups)); (err == nil) != c.ok {
+			t.Errorf("groups with the columns %v: error %v", c.groups, err)
+		}
+	}
+	// Groups that claim the most columns, without their records.
+	group := append([]byte{0xFF, 0xFF}, make([]byte, boundsGroupBytes-2)...)
+	const many = 40_000
+	if _, err := DecodeBounds(append(section(), bytes.Repeat(group, many)...), many); err == nil {
+		t.Error("groups with more columns than the file are accepted")
+	}
+}
