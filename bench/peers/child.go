@@ -79,7 +79,7 @@ func (j *job) run() ([]results.Result, error) {
 	}
 	ops := max(1, w.Ops(r.Data.Len())/max(1, j.Divide))
 	if j.Profile != "" {
-		return nil, j.profile(r, w, ops)
+		return nil, profile(r, w, ops, j.Profile)
 	}
 	return j.measure(r, w, ops)
 }
@@ -120,13 +120,13 @@ func workloadOf(name string) (bench.Workload, error) {
 
 // profile writes a CPU profile of the measured part of w to a file. It has no result,
 // because a profile distorts it.
-func (j *job) profile(r *bench.Run, w bench.Workload, ops int) error {
-	f, err := os.Create(j.Profile)
+func profile(r *bench.Run, w bench.Workload, ops int, name string) error {
+	f, err := os.Create(name)
 	if err != nil {
 		return err
 	}
 	var started error
-	_, err = r.Do(w, ops, func() { started = errors.Join(touchMemory(j.Size), pprof.StartCPUProfile(f)) }, pprof.StopCPUProfile)
+	_, err = r.Do(w, ops, func() { started = pprof.StartCPUProfile(f) }, pprof.StopCPUProfile)
 	return errors.Join(err, started, f.Close())
 }
 
@@ -140,16 +140,14 @@ func (j *job) measure(r *bench.Run, w bench.Workload, ops int) ([]results.Result
 	m := newMemory()
 	var begin, end usage
 	var rss int64
-	var touched error
 	res, err := r.Do(w, ops, func() {
-		touched = touchMemory(j.Size)
 		begin = currentUsage()
 		m.start()
 	}, func() {
 		end = currentUsage()
 		rss = m.end()
 	})
-	if err := errors.Join(touched, err); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	micros := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }

@@ -75,9 +75,6 @@ func (j *job) raw() ([]results.Result, error) {
 			return err
 		}
 	}
-	if err := touchMemory(j.Size); err != nil {
-		return nil, err
-	}
 	r, err := timeRaw(w.Parallel, ops, step)
 	if err != nil {
 		return nil, err
