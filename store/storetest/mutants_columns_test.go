@@ -155,7 +155,8 @@ func (c bytesBefore) AppendBytes(dst [][]byte, p int) ([][]byte, error) {
 	return dst, err
 }
 
-// peekingCursor returns its first row by columns that cannot be read, and once more by Next.
+// peekingCursor returns its first row, if that has a String, by columns that cannot be read,
+// and once more by Next.
 type peekingCursor struct {
 	*mapCursor
 	peeked bool
@@ -169,7 +170,8 @@ func (c *peekingCursor) NextColumns() store.Columns {
 	c.peeked = true
 	before := *c.mapCursor
 	defer func() { *c.mapCursor = before }()
-	if !c.Next() {
+	isString := func(p edm.Property) bool { return p.Value.Type() == edm.TypeString }
+	if !c.Next() || !slices.ContainsFunc(c.row.Properties, isString) {
 		return nil
 	}
 	return unreadable{entityColumns{c.row}}

@@ -51,8 +51,8 @@ func (c *Cursor) NextColumns() store.Columns {
 			if c.win.counts() {
 				c.examined += rows.Len()
 			}
-			c.many = rowColumns{rows, c}
-			return &c.many
+			c.rows = rowColumns{rows, c}
+			return &c.rows
 		}
 		if left {
 			return nil

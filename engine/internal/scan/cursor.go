@@ -60,7 +60,7 @@ type state struct {
 
 	next       codec.ShapedRow    // the entity to examine next
 	row        codec.ShapedRow    // the current row
-	many       rowColumns         // the current rows
+	rows       rowColumns         // the current rows, by columns
 	matcher    *predicate.Matcher // nil matches all
 	project    projection
 	returned   int

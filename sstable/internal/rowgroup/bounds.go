@@ -109,9 +109,9 @@ type Bounds struct {
 	stamp edm.Ticks
 }
 
-// boundsOfGroup is where the bounds of a group begin in the section, and which of records it
-// has.
-type boundsOfGroup struct{ off, first, end uint32 }
+// boundsOfGroup is where the bounds of a group begin in the section, and which of records is
+// its first one.
+type boundsOfGroup struct{ off, first uint32 }
 
 // Assign gives all rows one Timestamp. Call it before the first use.
 func (s *Bounds) Assign(stamp edm.Ticks) { s.stamp = stamp }
@@ -137,14 +137,14 @@ func DecodeBounds(p []byte, n int) (s *Bounds, err error) {
 	s.groups = make([]boundsOfGroup, n)
 	last := make([]int, columns) // for each column, the last group that has it, from 1
 	for i := range s.groups {
-		g := boundsOfGroup{off: uint32(c.off), first: uint32(len(s.records))}
+		s.groups[i] = boundsOfGroup{uint32(c.off), uint32(len(s.records))}
 		columns := c.u16()
 		if columns > len(s.columns) {
 			return nil, errors.New("bounds of more columns than the file has")
 		}
 		c.bytes(boundsGroupBytes - 2)
 		if i == 0 { // most groups have the same columns
-			s.records = make([]uint32, 0, min(n*columns, len(p)/minRecordBytes))
+			s.records = make([]uint32, 0, min(int64(n)*int64(columns), int64(len(p)/minRecordBytes)))
 		}
 		for range columns {
 			s.records = append(s.records, uint32(c.off))
@@ -154,8 +154,6 @@ func DecodeBounds(p []byte, n int) (s *Bounds, err error) {
 			}
 			last[id] = i + 1
 		}
-		g.end = uint32(len(s.records))
-		s.groups[i] = g
 	}
 	if c.bad || c.off != len(p) {
 		return nil, errors.New("bytes after the bounds of the last group, or too few for it")
@@ -184,7 +182,7 @@ const minRecordBytes = 3
 // Sizes in memory. That of a columnID includes its name.
 const (
 	boundsMemBytes        = 120
-	boundsOfGroupMemBytes = 12
+	boundsOfGroupMemBytes = 8
 	recordMemBytes        = 4
 	columnIDMemBytes      = 64
 )

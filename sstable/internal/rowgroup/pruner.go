@@ -35,13 +35,15 @@ func (s *Bounds) NewGroupBounds() *GroupBounds {
 // Load makes group i the current one.
 func (g *GroupBounds) Load(i int) {
 	group := &g.s.groups[i]
-	c := cursor{p: g.s.p, off: int(group.off) + 2}
+	c := cursor{p: g.s.p, off: int(group.off)}
+	n := c.u16()
 	g.first, g.last = edm.Ticks(c.u64()), edm.Ticks(c.u64())
 	if g.s.stamp != 0 && g.first <= g.last {
 		g.first, g.last = g.s.stamp, g.s.stamp
 	}
+	records := g.s.records[group.first:][:n]
 	for k := range g.asked {
-		g.columns[k] = g.load(&g.asked[k], g.s.records[group.first:group.end])
+		g.columns[k] = g.load(&g.asked[k], records)
 	}
 }
 
