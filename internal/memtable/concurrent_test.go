@@ -162,7 +162,7 @@ func checkSnapshot(t *testing.T, tb *Table, ops []op, snap uint64, rnd *rand.Ran
 // readers, which read a small partition in one batch, check that they never see a
 // partial batch.
 func TestApplyAllIsAtomic(t *testing.T) {
-	const rows, batches = 20, 2000
+	const rows, batches = firstBatch, 5000
 	l := newLog(rows * batches * 96)
 	tb := New(Options{Image: l.image})
 	tb.AddShape(1, 0, testShape)
