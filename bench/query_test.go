@@ -3,7 +3,6 @@ package bench_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -22,12 +21,14 @@ var queryLayouts = []struct {
 	runs   int
 	random bool // every run has keys of the whole table
 	got    bool // gets have arranged the heads by rows
+	fresh  bool // a hundredth of the entities is in a memtable too
 }{
-	{"runs=1", 1, false, false},
-	{"runs=1-got", 1, false, true},
-	{"runs=2-apart", 2, false, false},
-	{"runs=3-overlapping", 3, true, false},
-	{"runs=8-overlapping", 8, true, false},
+	{name: "runs=1", runs: 1},
+	{name: "runs=1-got", runs: 1, got: true},
+	{name: "runs=1-fresh", runs: 1, fresh: true},
+	{name: "runs=2-apart", runs: 2},
+	{name: "runs=3-overlapping", runs: 3, random: true},
+	{name: "runs=8-overlapping", runs: 8, random: true},
 }
 
 // queryCases are queries of the whole table. Filters match about 1 % of the entities, or
@@ -81,6 +82,9 @@ func BenchmarkQuery(b *testing.B) {
 							b.Fatal(err)
 						}
 					}
+					if layout.fresh {
+						refresh(b, db, data)
+					}
 				}
 				query := queryTable
 				if c.cols {
@@ -115,10 +119,22 @@ func BenchmarkShortQuery(b *testing.B) {
 	}
 	var data *bench.Dataset
 	for _, layout := range queryLayouts {
+		if layout.got || layout.fresh {
+			continue
+		}
 		var db *engine.DB
 		dir := b.TempDir()
-		for _, fresh := range []int{0, 1} {
-			b.Run(fmt.Sprintf("%s/fresh=%d%%", layout.name, fresh), func(b *testing.B) {
+		for _, c := range []struct {
+			name  string
+			fresh bool
+			query func(*testing.B, *engine.DB, store.Query, bool) int
+		}{
+			{"fresh=0%", false, queryTable},
+			{"fresh=0%/columns", false, queryColumns},
+			{"fresh=1%", true, queryTable},
+			{"fresh=1%/columns", true, queryColumns},
+		} {
+			b.Run(layout.name+"/"+c.name, func(b *testing.B) {
 				if data == nil {
 					data = bench.NewDataset(shape, *seed)
 				}
@@ -126,12 +142,8 @@ func BenchmarkShortQuery(b *testing.B) {
 					db = loadRuns(b, dir, data, layout.runs, layout.random)
 					queryTable(b, db, store.Query{}, true)
 				}
-				var e edm.Entity
-				for i := 0; fresh > 0 && i < data.Len(); i += 100 / fresh {
-					data.Fill(i, i, &e)
-					if _, err := db.Apply(b.Context(), queryName, store.InsertOrReplace(e)); err != nil {
-						b.Fatal(err)
-					}
+				if c.fresh {
+					refresh(b, db, data)
 				}
 				rnd := rand.New(rand.NewPCG(*seed, 1))
 				b.ReportAllocs()
@@ -139,7 +151,7 @@ func BenchmarkShortQuery(b *testing.B) {
 				cpu := bench.CPUTime()
 				for range b.N {
 					from := data.Key(rnd.IntN(data.Len() - shortLimit))
-					queryTable(b, db, store.Query{From: &from, Limit: 1 + rnd.IntN(shortLimit)}, true)
+					c.query(b, db, store.Query{From: &from, Limit: 1 + rnd.IntN(shortLimit)}, true)
 				}
 				b.ReportMetric(float64(bench.CPUTime()-cpu)/float64(b.N), "cpu-ns/op")
 			})
@@ -191,10 +203,24 @@ func loadRuns(b *testing.B, dir string, data *bench.Dataset, runs int, random bo
 	return db
 }
 
+// refresh writes a hundredth of the entities again.
+func refresh(b *testing.B, db *engine.DB, data *bench.Dataset) {
+	b.Helper()
+	var e edm.Entity
+	for i := 0; i < data.Len(); i += 100 {
+		data.Fill(i, i, &e)
+		if _, err := db.Apply(b.Context(), queryName, store.InsertOrReplace(e)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// fold is that of all queries, so that a query does not allocate its memory.
+var fold bench.Fold
+
 // queryTable reads all rows of q and returns how many there are.
 func queryTable(b *testing.B, db *engine.DB, q store.Query, read bool) (n int) {
 	c := db.Query(context.Background(), queryName, q)
-	var fold bench.Fold
 	for c.Next() {
 		if read {
 			fold.Row(c.Row())
@@ -208,7 +234,6 @@ func queryTable(b *testing.B, db *engine.DB, q store.Query, read bool) (n int) {
 // queryColumns is queryTable by columns.
 func queryColumns(b *testing.B, db *engine.DB, q store.Query, read bool) (n int) {
 	c := db.Query(context.Background(), queryName, q).(store.ColumnCursor)
-	var fold bench.Fold
 	for {
 		if rows := c.NextColumns(); rows != nil {
 			n += rows.Len()

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -225,13 +226,16 @@ func (m *columnModel) query(t *testing.T, seed uint64) {
 	}
 	at := m.IntN(len(m.maps))
 	q := store.Query{Reverse: m.IntN(2) == 0}
-	text := "none"
-	if m.IntN(8) > 0 {
-		text = m.filter(m.IntN(4))
-		if m.IntN(4) == 0 { // several ranges of keys
-			text = fmt.Sprintf("(PartitionKey eq 'p%d' and RowKey lt '%04d' or PartitionKey eq 'p%d' or PartitionKey eq 'p%d' and RowKey ge '%04d') and (%s)",
-				m.IntN(2), m.IntN(m.rows), m.IntN(3), m.IntN(4), m.IntN(m.rows), text)
-		}
+	var parts []string
+	if m.IntN(4) == 0 { // several ranges of keys
+		parts = append(parts, fmt.Sprintf("(PartitionKey eq 'p%d' and RowKey lt '%04d' or PartitionKey eq 'p%d' or PartitionKey eq 'p%d' and RowKey ge '%04d')",
+			m.IntN(2), m.IntN(m.rows), m.IntN(3), m.IntN(4), m.IntN(m.rows)))
+	}
+	if m.IntN(4) > 0 {
+		parts = append(parts, "("+m.filter(m.IntN(4))+")")
+	}
+	text := strings.Join(parts, " and ")
+	if text != "" {
 		q.Filter = filter.MustParse(text)
 	}
 	switch m.IntN(4) {

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -19,7 +20,8 @@ import (
 )
 
 // TestNextColumns counts the rows of a file that a query returns by columns: all of them,
-// unless it selects properties, limits bytes, or a memtable has rows in between.
+// unless it selects properties or limits bytes, and with rows of a memtable in between all but
+// a few.
 func TestNextColumns(t *testing.T) {
 	o := small(vfs.NewMem())
 	o.Testing.Manual, o.NoSync, o.SegmentBytes = true, true, 4<<20
@@ -58,7 +60,7 @@ func TestNextColumns(t *testing.T) {
 			{store.Query{Budget: 777}, 777, 777},
 			{store.Query{Select: []string{"N"}}, rows, 0},
 			{store.Query{BudgetBytes: 1 << 30}, rows, 0},
-			{store.Query{Limit: 10}, 10, 0}, // a short query walks
+			{store.Query{Limit: 10}, 10, 10}, // a short query walks
 		} {
 			one.q.Reverse = reverse
 			all, byColumns, most := count(one.q)
@@ -67,15 +69,33 @@ func TestNextColumns(t *testing.T) {
 			}
 		}
 	}
+	// Of several ranges of keys, those before the last are read by rows.
+	for _, one := range []store.Query{
+		{Filter: filter.MustParse("PartitionKey eq 'p' and RowKey ne '00010' and RowKey lt '00050'")},
+		{Filter: filter.MustParse("PartitionKey eq 'p' and RowKey ne '02989' and RowKey ge '02950'"), Reverse: true},
+	} {
+		one.Limit = 100
+		if all, byColumns, _ := count(one); all != 49 || byColumns < 30 || byColumns > 39 {
+			t.Errorf("%+v: %d rows, %d by columns", one, all, byColumns)
+		}
+	}
 	// Closed cursors, and those at their end, have no columns.
 	c := db.Query(t.Context(), table, store.Query{}).(store.ColumnCursor)
 	check(t, "Close", c.Close())
 	if c.NextColumns() != nil || c.Next() {
 		t.Error("a closed cursor has rows")
 	}
-	apply(t, db, store.InsertOrReplace(entity("p", "01000", 5, 20)))
-	if all, byColumns, _ := count(store.Query{}); all != rows || byColumns == 0 || byColumns == rows {
-		t.Errorf("with a row in a memtable: %d rows, %d by columns", all, byColumns)
+	const fresh = 8
+	for i := range fresh {
+		apply(t, db, store.InsertOrReplace(entity("p", fmt.Sprintf("%05d", 100+400*i), 5, 20)))
+	}
+	for _, reverse := range []bool{false, true} {
+		for _, limit := range []int{0, 250, 1000} {
+			all, byColumns, most := count(store.Query{Reverse: reverse, Limit: limit})
+			if want := cmp.Or(limit, rows); all != want || byColumns < want-10*fresh || byColumns > want-1 || most < 8 {
+				t.Errorf("rows in a memtable, limit %d, reverse %v: %d rows, %d by columns, at most %d at once", limit, reverse, all, byColumns, most)
+			}
+		}
 	}
 }
 

@@ -56,3 +56,72 @@ func TestAhead(t *testing.T) {
 		t.Error("Ahead knew no entry")
 	}
 }
+
+// TestNextColumns compares the rows that NextColumns returns, and where it moves to, with the
+// entries that Ahead counts.
+func TestNextColumns(t *testing.T) {
+	read := 0
+	for _, s := range samples() {
+		t.Run(s.name, func(t *testing.T) {
+			f, info := write(t, s.options, s.entries)
+			g := newGenerator(17)
+			r := open(t, f, cache.New(1<<20))
+			for round := range rounds(60) {
+				o := IterOptions{Lower: g.bound(s.entries), Upper: g.bound(s.entries), Snapshot: codec.MaxSeq}
+				if round%3 == 0 {
+					o.Snapshot = g.Uint64N(info.MaxSeq + 2)
+				}
+				follow := visible(s.entries, o)
+				it := r.NewIterator(o)
+				first, step, reverse := func() bool { return it.SeekGE(nil) }, it.Next, round%2 == 0
+				if reverse {
+					first, step = func() bool { return it.SeekLT(nil) }, it.Prev
+					slices.Reverse(follow)
+				}
+				if len(follow) == 0 {
+					continue
+				}
+				for ok := first(); ok; ok = step() {
+					most := 1 + g.IntN(1+it.Ahead(nil, reverse))
+					if c, moved := (*Columns)(nil), 0; it.Row() != nil {
+						if c, moved = it.NextColumns(reverse, most); c != nil {
+							if moved >= most {
+								t.Fatalf("round %d: %d steps for at most %d rows", round, moved, most)
+							}
+							compareColumns(t, c, follow[:moved+1])
+							read += c.Len()
+						}
+						follow = follow[moved:]
+					}
+					if user := userKey(it.Key()); !bytes.Equal(user, follow[0].user) {
+						t.Fatalf("round %d, reverse %v: at %x, want %x", round, reverse, user, follow[0].user)
+					}
+					follow = follow[1:]
+				}
+				if err := it.Close(); err != nil || len(follow) > 0 {
+					t.Fatalf("round %d: %d entries left, error %v", round, len(follow), err)
+				}
+			}
+		})
+	}
+	if read == 0 {
+		t.Error("no rows by columns")
+	}
+}
+
+// compareColumns compares rows with entries, of which tombstones have none.
+func compareColumns(t *testing.T, c *Columns, entries []entry) {
+	t.Helper()
+	entries = slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return e.del })
+	if c.Len() != len(entries) {
+		t.Fatalf("%d rows, want %d", c.Len(), len(entries))
+	}
+	for i, e := range entries {
+		if partition, row := string(c.AppendPartition(nil, i)), string(c.AppendRow(nil, i)); partition != e.pk || row != e.rk {
+			t.Fatalf("row %d has the key %q %q, want %q %q", i, partition, row, e.pk, e.rk)
+		}
+		if at := c.Timestamp(i); at != e.ts {
+			t.Fatalf("row %d has the Timestamp %v, want %v", i, at, e.ts)
+		}
+	}
+}

@@ -259,6 +259,27 @@ func (it *Iterator) NextSelectedColumns(reverse bool, most int) (c *Columns, lef
 	return &it.columns, true
 }
 
+// NextColumns returns the current entry and rows of some entries that follow it, or with reverse
+// precede it, and moves to the last of them. There are at most most, the current one included,
+// all of them among those that Ahead counts. moved is the number of steps. It returns nil
+// without a move if the current entry has to be read by rows. The rows are valid until the
+// iterator moves. The current entry must not be a tombstone.
+func (it *Iterator) NextColumns(reverse bool, most int) (c *Columns, moved int) {
+	first := it.row
+	var rows predicate.Bits
+	if reverse {
+		it.h.Visible(first-most+1, first+1, it.o.Snapshot, &rows)
+	} else {
+		it.h.Visible(first, first+most, it.o.Snapshot, &rows)
+	}
+	last := it.view.Columns(&it.columns, &rows, first, most, reverse)
+	if last < 0 {
+		return nil, 0
+	}
+	it.moveTo(last)
+	return &it.columns, max(last-first, first-last)
+}
+
 // moveTo moves to a row of the current group, or beyond the selected rows if it is
 // negative.
 func (it *Iterator) moveTo(row int) bool {

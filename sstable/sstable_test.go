@@ -64,6 +64,12 @@ func samples() []sample {
 		wide = append(wide, newEntry("wide", fmt.Sprint(i), uint64(i+1), false, props))
 	}
 	add("252 properties", sortEntries(wide), nil)
+	var deleted []entry
+	for i := range 600 {
+		props := edm.Properties{{Name: "N", Value: edm.Int32(int32(i))}, {Name: "S", Value: edm.String(fmt.Sprint(i))}}
+		deleted = append(deleted, newEntry("deleted", fmt.Sprint(i), uint64(i+1), g.IntN(6) == 0, props))
+	}
+	add("rows of one shape and tombstones", sortEntries(deleted), func(o *WriterOptions) { o.GroupBytes = 2000 })
 	return list
 }
 

@@ -222,6 +222,32 @@ func (it *Iterator) Index() int {
 	return int(it.tree[0])
 }
 
+// Ahead returns how many entries of the source of the current entry follow it before those of
+// the other sources, as far as the Iterator knows. The Iterator must be valid, and reverse the
+// direction of its last move. The caller may move the source over these entries itself, and
+// then calls Moved.
+func (it *Iterator) Ahead(reverse bool) int {
+	if len(it.sources) == 1 {
+		if s, ok := it.sources[0].(Ahead); ok {
+			return s.Ahead(nil, reverse)
+		}
+		return 0
+	}
+	if it.ahead == 0 && it.wins > 0 {
+		it.lookAhead()
+	}
+	return it.ahead
+}
+
+// Moved tells the Iterator that the caller has moved the source of the current entry by n of
+// the entries that Ahead counts.
+func (it *Iterator) Moved(n int) {
+	if len(it.sources) > 1 {
+		it.ahead -= n
+		it.stale = true
+	}
+}
+
 // Err returns the first error of a source since the last Seek.
 func (it *Iterator) Err() error {
 	if len(it.sources) == 1 {
@@ -374,7 +400,7 @@ func (it *Iterator) moved(i int, ok bool) {
 // build makes all comparisons of the tree. The first source that reaches a node
 // is stored there until the second source arrives; the loser remains.
 func (it *Iterator) build() bool {
-	it.wins, it.ahead, it.stale = 0, 0, false
+	it.wins, it.ahead, it.stale = 1, 0, false
 	const none = -1
 	for i := range it.tree {
 		it.tree[i] = none

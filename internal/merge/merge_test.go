@@ -165,14 +165,16 @@ func TestIteratorAgainstSortedSlice(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	var it Iterator
+	moved := 0
 	for round := range 600 {
 		n := rng.IntN(11)
 		lists, flat := randomSources(rng, n, 1+rng.IntN(40), false)
 		model := &list{rows: newest(flat), pos: -1}
-		it.Init(farSourcesOf(rng, lists), Options{})
+		sources := farSourcesOf(rng, lists)
+		it.Init(sources, Options{})
 		var trace []string
 		for range 100 {
-			var got, want bool
+			var got, want, reverse bool
 			op := rng.IntN(8)
 			if op != 1 && rng.IntN(2) == 0 {
 				op = 2 + round%2*4 // longer ways in one direction
@@ -187,22 +189,41 @@ func TestIteratorAgainstSortedSlice(t *testing.T) {
 					key = nil
 				}
 				trace = append(trace, fmt.Sprintf("SeekLT(%q)", key))
-				got, want = it.SeekLT(key), model.SeekLT(key)
+				got, want, reverse = it.SeekLT(key), model.SeekLT(key), true
 			case op < 5:
 				trace = append(trace, "Next")
 				got, want = it.Next(), model.Next()
 			default:
 				trace = append(trace, "Prev")
-				got, want = it.Prev(), model.Prev()
+				got, want, reverse = it.Prev(), model.Prev(), true
 			}
 			if got != want || it.Valid() != model.Valid() || it.Err() != nil {
 				t.Fatalf("round %d, %d sources, %v: got %v (valid %v, err %v), want %v\n%v", round, n, trace, got, it.Valid(), it.Err(), want, flat)
+			}
+			if got && rng.IntN(4) == 0 {
+				ahead := it.Ahead(reverse)
+				n := rng.IntN(ahead + 1)
+				trace = append(trace, fmt.Sprintf("Moved(%d) of %d", n, ahead))
+				for range n {
+					if s := sources[it.Index()]; reverse {
+						s.Prev()
+						model.Prev()
+					} else {
+						s.Next()
+						model.Next()
+					}
+				}
+				it.Moved(n)
+				moved += n
 			}
 			// A step may leave the key of an entry that nobody asks for.
 			if got && (it.Row() != model.Row() || rng.IntN(3) == 0 && !bytes.Equal(it.Key(), model.Key())) {
 				t.Fatalf("round %d, %d sources, %v: got %v, want %v\n%v", round, n, trace, it.Row(), model.Row(), flat)
 			}
 		}
+	}
+	if moved == 0 {
+		t.Error("no source was moved ahead")
 	}
 }
 
