@@ -40,10 +40,13 @@ var queryCases = []struct {
 	cols bool // by columns where the cursor has them
 }{
 	{name: "step=nothing"},
-	{name: "step=select", q: store.Query{Select: []string{"Level"}}},
+	{name: "step=select", q: store.Query{Select: []string{"Level"}}, read: true},
 	{name: "step=all", read: true},
 	{name: "step=nothing-columns", cols: true},
+	{name: "step=select-columns", q: store.Query{Select: []string{"Level"}}, read: true, cols: true},
 	{name: "step=all-columns", read: true, cols: true},
+	{name: "step=bytes", q: store.Query{BudgetBytes: 1 << 30}, read: true},
+	{name: "step=bytes-columns", q: store.Query{BudgetBytes: 1 << 30}, read: true, cols: true},
 	{name: "filter=Int32", q: store.Query{Filter: filter.MustParse("Level eq 50")}},
 	{name: "filter=Int32-wide", q: store.Query{Filter: filter.MustParse("Count lt 10486")}},
 	{name: "filter=Int64", q: store.Query{Filter: filter.MustParse("Total lt 10995116278L")}},

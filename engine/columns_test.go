@@ -243,9 +243,11 @@ func (m *columnModel) query(t *testing.T, seed uint64) {
 		q.Limit = 1 + m.IntN(60)
 	case 1:
 		q.Budget = 1 + m.IntN(3000)
+	case 2:
+		q.BudgetBytes = 1 + m.IntN(5000)
 	}
 	if m.IntN(3) == 0 {
-		q.Select = []string{m.names[0], m.names[m.IntN(len(m.names))]}
+		q.Select = []string{m.names[m.IntN(len(m.names))], m.names[m.IntN(len(m.names))]}
 	}
 	if m.IntN(4) == 0 {
 		from := m.key()
@@ -262,8 +264,8 @@ func (m *columnModel) query(t *testing.T, seed uint64) {
 	if q.Reverse {
 		slices.Reverse(want)
 	}
-	what := fmt.Sprintf("TABLEROCK_SEED=%d: %.300s at snapshot %d of %d, from %v, reverse %v, limit %d, budget %d, select %v",
-		seed, text, at, len(m.maps), q.From, q.Reverse, q.Limit, q.Budget, q.Select)
+	what := fmt.Sprintf("TABLEROCK_SEED=%d: %.300s at snapshot %d of %d, from %v, reverse %v, limit %d, budget %d, bytes %d, select %v",
+		seed, text, at, len(m.maps), q.From, q.Reverse, q.Limit, q.Budget, q.BudgetBytes, q.Select)
 	n := 0
 	for {
 		c := m.snapshots[at].Query(t.Context(), table, q)

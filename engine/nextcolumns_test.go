@@ -19,9 +19,11 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-// TestNextColumns counts the rows of a file that a query returns by columns: all of them,
-// unless it selects properties or limits bytes, and with rows of a memtable in between all but
-// a few.
+// minColumns is that of engine/internal/scan.
+const minColumns = 4
+
+// TestNextColumns counts the rows of a file that a query returns by columns: all of them, and
+// with rows of a memtable in between all but a few.
 func TestNextColumns(t *testing.T) {
 	o := small(vfs.NewMem())
 	o.Testing.Manual, o.NoSync, o.SegmentBytes = true, true, 4<<20
@@ -58,8 +60,8 @@ func TestNextColumns(t *testing.T) {
 			{store.Query{Filter: n3}, rows/7 + 1, rows/7 + 1},
 			{store.Query{Limit: 1000}, 1000, 1000},
 			{store.Query{Budget: 777}, 777, 777},
-			{store.Query{Select: []string{"N"}}, rows, 0},
-			{store.Query{BudgetBytes: 1 << 30}, rows, 0},
+			{store.Query{Select: []string{"N"}}, rows, rows},
+			{store.Query{BudgetBytes: 1 << 30}, rows, rows},
 			{store.Query{Limit: 10}, 10, 10}, // a short query walks
 		} {
 			one.q.Reverse = reverse
@@ -67,6 +69,19 @@ func TestNextColumns(t *testing.T) {
 			if all != one.all || byColumns != one.byColumns || byColumns > 0 && most < 8 {
 				t.Errorf("%+v: %d rows, %d by columns, at most %d at once; want %d and %d", one.q, all, byColumns, most, one.all, one.byColumns)
 			}
+		}
+	}
+	// A page has the same rows by columns as by rows, wherever the bytes end.
+	for i := range 200 {
+		q := store.Query{Reverse: i%2 > 0, BudgetBytes: 1 + i*i, Limit: i % 3 * 250, Select: [][]string{nil, {"N"}, {"Filler"}}[i/2%3]}
+		byRow := db.Query(t.Context(), table, q)
+		want := 0
+		for byRow.Next() {
+			want++
+		}
+		check(t, "Query", errors.Join(byRow.Err(), byRow.Close()))
+		if all, byColumns, _ := count(q); all != want || byColumns < all-minColumns {
+			t.Errorf("%+v: %d rows, %d by columns, want %d", q, all, byColumns, want)
 		}
 	}
 	// Of several ranges of keys, those before the last are read by rows.
@@ -147,7 +162,7 @@ func TestNextColumnsOfShapes(t *testing.T) {
 }
 
 // TestNextColumnsOfDamage reads a file with a damage in a text by columns: the numbers of all
-// rows, and then the texts up to the damage.
+// rows, and then the texts up to the damage. A query that limits bytes ends there too.
 func TestNextColumnsOfDamage(t *testing.T) {
 	disk := vfs.NewMem()
 	db := mustCreate(t, manual(disk))
@@ -183,7 +198,7 @@ func TestNextColumnsOfDamage(t *testing.T) {
 	check(t, "Open", err)
 	defer db.Close()
 	// The limit is in the heap unit of the damage.
-	for _, q := range []store.Query{{}, {Reverse: true}, {Limit: damaged + 1}} {
+	for _, q := range []store.Query{{}, {Reverse: true}, {Limit: damaged + 1}, {BudgetBytes: 1 << 30}, {Reverse: true, BudgetBytes: 1 << 30}} {
 		want := rows
 		if q.Limit > 0 {
 			want = q.Limit
@@ -212,6 +227,12 @@ func TestNextColumnsOfDamage(t *testing.T) {
 			}
 			err, closed := c.Err(), c.Close()
 			var damage *store.CorruptError
+			if q.BudgetBytes > 0 { // NextColumns has read the texts
+				if failed != nil || !errors.As(err, &damage) || n == 0 || n >= want {
+					t.Errorf("%+v: %d rows, then %v; Err: %v", q, n, failed, err)
+				}
+				continue
+			}
 			if texts && (failed == nil || !errors.Is(err, failed) || !errors.As(err, &damage) || n == 0 || n >= want) {
 				t.Errorf("%+v: %d rows, then %v; Err: %v", q, n, failed, err)
 			}

@@ -57,10 +57,10 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestNextColumns compares the rows that NextColumns returns, and where it moves to, with the
-// entries that Ahead counts.
+// TestNextColumns compares the rows that NextColumns and CutColumns leave, and where they move
+// to, with the entries that Ahead counts.
 func TestNextColumns(t *testing.T) {
-	read := 0
+	read, cut := 0, 0
 	for _, s := range samples() {
 		t.Run(s.name, func(t *testing.T) {
 			f, info := write(t, s.options, s.entries)
@@ -88,6 +88,10 @@ func TestNextColumns(t *testing.T) {
 							if moved >= most {
 								t.Fatalf("round %d: %d steps for at most %d rows", round, moved, most)
 							}
+							if n := 1 + g.IntN(c.Len()); n < c.Len() {
+								moved -= it.CutColumns(n)
+								cut++
+							}
 							compareColumns(t, c, follow[:moved+1])
 							read += c.Len()
 						}
@@ -104,8 +108,8 @@ func TestNextColumns(t *testing.T) {
 			}
 		})
 	}
-	if read == 0 {
-		t.Error("no rows by columns")
+	if read == 0 || cut == 0 {
+		t.Errorf("%d rows by columns, %d times cut", read, cut)
 	}
 }
 

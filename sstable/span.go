@@ -280,6 +280,14 @@ func (it *Iterator) NextColumns(reverse bool, most int) (c *Columns, moved int) 
 	return &it.columns, max(last-first, first-last)
 }
 
+// CutColumns keeps the first n rows of those that NextColumns or NextSelectedColumns returned
+// last, and moves to the last of them. back is the number of steps.
+func (it *Iterator) CutColumns(n int) (back int) {
+	before := it.row
+	it.moveTo(it.columns.Cut(n))
+	return max(before-it.row, it.row-before)
+}
+
 // moveTo moves to a row of the current group, or beyond the selected rows if it is
 // negative.
 func (it *Iterator) moveTo(row int) bool {

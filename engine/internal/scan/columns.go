@@ -1,6 +1,9 @@
 package scan
 
 import (
+	"slices"
+
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -24,7 +27,7 @@ func (r *rowColumns) AppendBytes(dst [][]byte, property int) ([][]byte, error) {
 // NextColumns implements store.ColumnCursor. It returns rows of windows with one source, and
 // rows of a walk that one file has between those of the other sources.
 func (c *Cursor) NextColumns() store.Columns {
-	if c.state == nil || c.pos == atEnd || c.q.Select != nil || c.q.BudgetBytes > 0 {
+	if c.state == nil || c.pos == atEnd || c.full {
 		return nil
 	}
 	for len(c.rest) > 0 && c.ctx.Err() == nil {
@@ -47,9 +50,13 @@ func (c *Cursor) NextColumns() store.Columns {
 			c.openWindow(false)
 			continue
 		}
-		rows, left := c.win.one.Iterator().NextSelectedColumns(c.q.Reverse, most)
+		it := c.win.one.Iterator()
+		rows, left := it.NextSelectedColumns(c.q.Reverse, most)
 		if rows != nil {
-			return c.showColumns(rows)
+			if _, ok := c.fit(it, rows); !ok {
+				return nil
+			}
+			return c.showColumns()
 		}
 		if left {
 			return nil
@@ -87,25 +94,94 @@ func (c *Cursor) walkColumns(most int) store.Columns {
 		c.byRow = c.fewer
 		return nil
 	}
-	rows, moved := c.win.files[i].Iterator().NextColumns(c.q.Reverse, most)
+	it := c.win.files[i].Iterator()
+	rows, moved := it.NextColumns(c.q.Reverse, most)
 	if rows == nil {
 		return nil
 	}
-	c.it.Moved(moved)
+	back, ok := c.fit(it, rows)
+	if !ok {
+		return nil
+	}
+	c.it.Moved(moved - back)
 	c.pos, c.fewer = onExamined, 0
 	if c.walk -= rows.Len(); c.walk == 0 {
 		c.endWalk()
 	}
-	return c.showColumns(rows)
+	return c.showColumns()
 }
 
-// showColumns makes rows the current rows.
-func (c *Cursor) showColumns(rows *sstable.Columns) store.Columns {
-	c.row = nil
+// fit makes rows of it the current rows, without those beyond BudgetBytes: it moves back by as
+// many steps. ok is false if a value cannot be read, which ends the cursor.
+func (c *Cursor) fit(it *sstable.Iterator, rows *sstable.Columns) (back int, ok bool) {
+	c.row, c.rows = nil, rowColumns{rows, c}
+	if c.q.BudgetBytes == 0 {
+		return 0, true
+	}
+	s := &c.size
+	if shape := rows.Shape(); c.q.Select == nil {
+		s.set(shape, nil)
+	} else {
+		c.project.setShape(shape)
+		s.set(shape, c.project.selected)
+	}
+	s.bytes = slices.Grow(s.bytes[:0], rows.Len())[:rows.Len()]
+	for i := range s.bytes {
+		s.bytes[i] = s.fixed
+	}
+	for _, p := range s.variable {
+		var err error
+		if s.values, err = c.rows.AppendBytes(s.values[:0], p); err != nil {
+			return 0, false
+		}
+		for i, v := range s.values {
+			s.bytes[i] += len(v)
+		}
+	}
+	for i, n := range s.bytes {
+		if c.bytes += n; c.bytes >= c.q.BudgetBytes {
+			c.full = true
+			return it.CutColumns(i + 1), true
+		}
+	}
+	return 0, true
+}
+
+// showColumns returns the current rows.
+func (c *Cursor) showColumns() store.Columns {
+	rows := &c.rows
 	c.returned += rows.Len()
 	if c.win.counts() {
 		c.examined += rows.Len()
 	}
-	c.rows = rowColumns{rows, c}
-	return &c.rows
+	if c.q.Select == nil {
+		return rows
+	}
+	c.project.setShape(rows.Shape())
+	c.chosen = chosenColumns{rows, c.project.index}
+	return &c.chosen
+}
+
+// chosenColumns are rowColumns with some of the properties.
+type chosenColumns struct {
+	*rowColumns
+	index []int
+}
+
+// Properties implements store.Columns.
+func (s *chosenColumns) Properties() int { return len(s.index) }
+
+// Property implements store.Columns.
+func (s *chosenColumns) Property(i int) (string, edm.Type) {
+	return s.rowColumns.Property(s.index[i])
+}
+
+// AppendWords implements store.Columns.
+func (s *chosenColumns) AppendWords(dst []uint64, property int) []uint64 {
+	return s.rowColumns.AppendWords(dst, s.index[property])
+}
+
+// AppendBytes implements store.Columns.
+func (s *chosenColumns) AppendBytes(dst [][]byte, property int) ([][]byte, error) {
+	return s.rowColumns.AppendBytes(dst, s.index[property])
 }

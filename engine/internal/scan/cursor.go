@@ -63,6 +63,7 @@ type state struct {
 	next       codec.ShapedRow    // the entity to examine next
 	row        codec.ShapedRow    // the current row
 	rows       rowColumns         // the current rows, by columns
+	chosen     chosenColumns      // of rows
 	matcher    *predicate.Matcher // nil matches all
 	project    projection
 	returned   int
@@ -82,7 +83,7 @@ func (s *state) reset() {
 		bounds: s.bounds[:0], rest: s.rest[:0], buf: s.buf[:0],
 		sources: s.sources, it: s.it,
 		project: projection{index: s.project.index, selected: s.project.selected},
-		size:    rowSize{variable: s.size.variable},
+		size:    rowSize{variable: s.size.variable, bytes: s.size.bytes},
 		win:     window{in: w.in, chosen: w.chosen, list: w.list, merged: w.merged},
 	}
 	s.sources.reset()

@@ -53,7 +53,11 @@ func (p *projection) load(row codec.ShapedRow) error {
 
 func (p *projection) show(row codec.ShapedRow) {
 	p.row = row
-	shape := row.Shape()
+	p.setShape(row.Shape())
+}
+
+// setShape finds the selected properties of a shape.
+func (p *projection) setShape(shape *codec.Shape) {
 	if shape == p.shape {
 		return
 	}

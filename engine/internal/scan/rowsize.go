@@ -11,6 +11,9 @@ type rowSize struct {
 	shape    *codec.Shape
 	fixed    int   // bytes of a row without its Strings and Binaries
 	variable []int // the returned Strings and Binaries, as indexes in shape
+
+	bytes  []int    // memory of Cursor.fit
+	values [][]byte // likewise
 }
 
 // rowOverhead is the least size of a row.
@@ -19,9 +22,7 @@ const rowOverhead = 8
 // of returns the size of row, whose values are loaded. selected has an element for each
 // property of its shape; nil selects all.
 func (s *rowSize) of(row codec.ShapedRow, selected []bool) int {
-	if shape := row.Shape(); shape != s.shape {
-		s.set(shape, selected)
-	}
+	s.set(row.Shape(), selected)
 	n := s.fixed
 	for _, i := range s.variable {
 		_, v := row.At(i)
@@ -30,7 +31,11 @@ func (s *rowSize) of(row codec.ShapedRow, selected []bool) int {
 	return n
 }
 
+// set prepares s for rows of a shape.
 func (s *rowSize) set(shape *codec.Shape, selected []bool) {
+	if shape == s.shape {
+		return
+	}
 	s.shape, s.fixed, s.variable = shape, rowOverhead, s.variable[:0]
 	for i := range shape.Len() {
 		if selected != nil && !selected[i] {

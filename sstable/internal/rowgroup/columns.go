@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 )
@@ -58,6 +59,15 @@ func (r *Row) Columns(c *Columns, set *predicate.Bits, first, most int, reverse 
 	}
 	return c.rows[len(c.rows)-1]
 }
+
+// Cut keeps the first n rows and returns the last of them.
+func (c *Columns) Cut(n int) (last int) {
+	c.rows, c.ordinals = c.rows[:n], c.ordinals[:n]
+	return c.rows[n-1]
+}
+
+// Shape returns the shape of the rows.
+func (c *Columns) Shape() *codec.Shape { return c.r.section.shape }
 
 // Len returns the number of rows.
 func (c *Columns) Len() int { return len(c.rows) }
