@@ -179,6 +179,7 @@ func (c *Cursor) Next() bool {
 			}
 			return c.show(row)
 		}
+		c.endWindow()
 	}
 	for i := 0; ; i++ {
 		if c.walk == 0 || i%checkEvery == 0 {
