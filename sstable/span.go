@@ -259,34 +259,29 @@ func (it *Iterator) NextSelectedColumns(reverse bool, most int) (c *Columns, lef
 	return &it.columns, true
 }
 
-// NextColumns returns the current entry and rows of some entries that follow it, or with reverse
-// precede it, and moves to the last of them. There are at most most, the current one included,
-// all of them among those that Ahead counts. moved is the number of steps. It returns nil
-// without a move if the current entry has to be read by rows. The rows are valid until the
-// iterator moves. The current entry must not be a tombstone.
-func (it *Iterator) NextColumns(reverse bool, most int) (c *Columns, moved int) {
+// NextColumns returns rows from the current entry on, or with reverse back from it, and moves to
+// the last of them. It returns nil without a move if the current row can only be read alone. The
+// rows are valid until the iterator moves. most is the greatest number of rows; it is at most 1
+// more than Ahead returns. The current entry must not be a tombstone.
+func (it *Iterator) NextColumns(reverse bool, most int) *Columns {
 	first := it.row
-	var rows predicate.Bits
+	var rows predicate.Bits // those beyond a tombstone are not used: it has no shape
 	if reverse {
-		it.h.Visible(first-most+1, first+1, it.o.Snapshot, &rows)
+		rows.AddRange(first-most+1, first+1)
 	} else {
-		it.h.Visible(first, first+most, it.o.Snapshot, &rows)
+		rows.AddRange(first, first+most)
 	}
 	last := it.view.Columns(&it.columns, &rows, first, most, reverse)
 	if last < 0 {
-		return nil, 0
+		return nil
 	}
 	it.moveTo(last)
-	return &it.columns, max(last-first, first-last)
+	return &it.columns
 }
 
 // CutColumns keeps the first n rows of those that NextColumns or NextSelectedColumns returned
-// last, and moves to the last of them. back is the number of steps.
-func (it *Iterator) CutColumns(n int) (back int) {
-	before := it.row
-	it.moveTo(it.columns.Cut(n))
-	return max(before-it.row, it.row-before)
-}
+// last, and moves to the last of them.
+func (it *Iterator) CutColumns(n int) { it.moveTo(it.columns.Cut(n)) }
 
 // moveTo moves to a row of the current group, or beyond the selected rows if it is
 // negative.

@@ -19,7 +19,7 @@ type ColumnCursor interface {
 	// NextColumns advances over the next rows of the result, as many calls of Next would,
 	// and returns them. They are valid until the next call of Next, NextColumns or Close.
 	// It returns nil without a move if Next has to be called for the next row: the rows
-	// do not lie in columns, or there are no more.
+	// do not lie in columns, or there are no more. There is no current Row after it.
 	NextColumns() Columns
 }
 

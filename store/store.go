@@ -113,8 +113,8 @@ type Cursor interface {
 	// Next advances to the next row. It returns false at the end of the result, at
 	// Limit, Budget or BudgetBytes, after an error, and when the ctx of the query ends.
 	Next() bool
-	// Row returns the current row. It is valid until the next call of Next or
-	// Close.
+	// Row returns the current row. It is valid until the next call of Next,
+	// ColumnCursor.NextColumns or Close.
 	Row() edm.Row
 	// Resume returns the From of the query that continues this one. Call it after Next
 	// has returned false, also after a page without rows. Without an error, nil means

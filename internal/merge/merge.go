@@ -225,7 +225,7 @@ func (it *Iterator) Index() int {
 // Ahead returns how many entries of the source of the current entry follow it before those of
 // the other sources, as far as the Iterator knows. The Iterator must be valid, and reverse the
 // direction of its last move. The caller may move the source over these entries itself, and
-// then calls Moved.
+// then calls Moved. Do not call it with AllVersions.
 func (it *Iterator) Ahead(reverse bool) int {
 	if len(it.sources) == 1 {
 		if s, ok := it.sources[0].(Ahead); ok {
@@ -233,8 +233,8 @@ func (it *Iterator) Ahead(reverse bool) int {
 		}
 		return 0
 	}
-	if it.ahead == 0 && it.wins > 0 {
-		it.lookAhead()
+	if it.ahead == 0 {
+		it.ahead = it.countAhead()
 	}
 	return it.ahead
 }
@@ -308,10 +308,19 @@ func (it *Iterator) moveToOtherKey(reverse bool) bool {
 
 // lookAhead sets ahead.
 func (it *Iterator) lookAhead() {
+	it.ahead, it.wins = it.countAhead(), 0
+	if it.ahead < minAhead {
+		it.wins = -aheadLater
+	}
+}
+
+// countAhead returns how many entries of the winner follow before those of other sources, 0 if
+// the winner does not know.
+func (it *Iterator) countAhead() int {
 	w := it.tree[0]
 	source, ok := it.sources[w].(Ahead)
 	if !ok {
-		return
+		return 0
 	}
 	next := int32(-1) // the source after the winner: it has lost to the winner alone
 	for p := (int(w) + len(it.tree)) / 2; p > 0; p /= 2 {
@@ -323,10 +332,7 @@ func (it *Iterator) lookAhead() {
 	if key != nil {
 		key = key[:len(key)-codec.TrailerLen]
 	}
-	it.ahead, it.wins = source.Ahead(key, it.reverse), 0
-	if it.ahead < minAhead {
-		it.wins = -aheadLater
-	}
+	return source.Ahead(key, it.reverse)
 }
 
 // stepAhead moves the winner, whose next entry is before those of the other sources.
@@ -400,7 +406,7 @@ func (it *Iterator) moved(i int, ok bool) {
 // build makes all comparisons of the tree. The first source that reaches a node
 // is stored there until the second source arrives; the loser remains.
 func (it *Iterator) build() bool {
-	it.wins, it.ahead, it.stale = 1, 0, false
+	it.wins, it.ahead, it.stale = 0, 0, false
 	const none = -1
 	for i := range it.tree {
 		it.tree[i] = none

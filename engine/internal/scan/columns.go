@@ -27,7 +27,11 @@ func (r *rowColumns) AppendBytes(dst [][]byte, property int) ([][]byte, error) {
 // NextColumns implements store.ColumnCursor. It returns rows of windows with one source, and
 // rows of a walk that one file has between those of the other sources.
 func (c *Cursor) NextColumns() store.Columns {
-	if c.state == nil || c.pos == atEnd || c.full {
+	if c.state == nil {
+		return nil
+	}
+	c.row = nil
+	if c.pos == atEnd || c.full {
 		return nil
 	}
 	for len(c.rest) > 0 && c.ctx.Err() == nil {
@@ -53,7 +57,7 @@ func (c *Cursor) NextColumns() store.Columns {
 		it := c.win.one.Iterator()
 		rows, left := it.NextSelectedColumns(c.q.Reverse, most)
 		if rows != nil {
-			if _, ok := c.fit(it, rows); !ok {
+			if !c.fit(it, rows) {
 				return nil
 			}
 			return c.showColumns()
@@ -67,10 +71,10 @@ func (c *Cursor) NextColumns() store.Columns {
 }
 
 const (
-	// minColumns is the least number of rows that walkColumns returns.
+	// walkColumns does not ask for columns of fewer rows than minColumns.
 	minColumns = 4
-	// Where it finds fewer, it does not try again for one row, then for twice as many as the
-	// time before, up to maxByRow. Three overlapping runs would need a quarter more CPU
+	// If there are fewer, the next byRow calls return nil at once. byRow begins with 1 and
+	// doubles each time, up to maxByRow. Three overlapping runs would need a quarter more CPU
 	// without (bench, BenchmarkShortQuery).
 	maxByRow = 64
 )
@@ -90,33 +94,44 @@ func (c *Cursor) walkColumns(most int) store.Columns {
 	}
 	most = min(most, c.walk, 1+c.it.Ahead(c.q.Reverse))
 	if most < minColumns {
-		c.fewer = min(max(1, 2*c.fewer), maxByRow)
-		c.byRow = c.fewer
+		c.wait()
 		return nil
 	}
 	it := c.win.files[i].Iterator()
-	rows, moved := it.NextColumns(c.q.Reverse, most)
+	rows := it.NextColumns(c.q.Reverse, most)
 	if rows == nil {
+		c.wait()
 		return nil
 	}
-	back, ok := c.fit(it, rows)
-	if !ok {
+	if rows.Len() < minColumns { // the heap unit or the shape ends
+		c.wait()
+	} else {
+		c.waited = 0
+	}
+	if !c.fit(it, rows) {
 		return nil
 	}
-	c.it.Moved(moved - back)
-	c.pos, c.fewer = onExamined, 0
+	c.it.Moved(rows.Len() - 1)
+	c.pos = onExamined
 	if c.walk -= rows.Len(); c.walk == 0 {
 		c.endWalk()
 	}
 	return c.showColumns()
 }
 
-// fit makes rows of it the current rows, without those beyond BudgetBytes: it moves back by as
-// many steps. ok is false if a value cannot be read, which ends the cursor.
-func (c *Cursor) fit(it *sstable.Iterator, rows *sstable.Columns) (back int, ok bool) {
-	c.row, c.rows = nil, rowColumns{rows, c}
+// wait sets byRow.
+func (c *Cursor) wait() {
+	c.waited = min(max(1, 2*c.waited), maxByRow)
+	c.byRow = c.waited
+}
+
+// fit makes rows the current rows. If they reach BudgetBytes, the rows after the one that
+// reaches it are dropped, and the iterator moves back to that row. It returns false if a value cannot be read, which
+// ends the cursor.
+func (c *Cursor) fit(it *sstable.Iterator, rows *sstable.Columns) bool {
+	c.rows = rowColumns{rows, c}
 	if c.q.BudgetBytes == 0 {
-		return 0, true
+		return true
 	}
 	s := &c.size
 	if shape := rows.Shape(); c.q.Select == nil {
@@ -132,7 +147,7 @@ func (c *Cursor) fit(it *sstable.Iterator, rows *sstable.Columns) (back int, ok 
 	for _, p := range s.variable {
 		var err error
 		if s.values, err = c.rows.AppendBytes(s.values[:0], p); err != nil {
-			return 0, false
+			return false
 		}
 		for i, v := range s.values {
 			s.bytes[i] += len(v)
@@ -141,10 +156,11 @@ func (c *Cursor) fit(it *sstable.Iterator, rows *sstable.Columns) (back int, ok 
 	for i, n := range s.bytes {
 		if c.bytes += n; c.bytes >= c.q.BudgetBytes {
 			c.full = true
-			return it.CutColumns(i + 1), true
+			it.CutColumns(i + 1)
+			break
 		}
 	}
-	return 0, true
+	return true
 }
 
 // showColumns returns the current rows.

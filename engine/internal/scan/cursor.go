@@ -53,8 +53,8 @@ type state struct {
 	win    window
 	walk   int // entities to examine one by one before the next window
 	long   int // the walk that begins next
-	byRow  int // so many calls of walkColumns do not try
-	fewer  int // the last byRow, 0 if walkColumns has returned rows since
+	byRow  int // calls of walkColumns that return nil at once
+	waited int // the greatest byRow since walkColumns has returned minColumns rows
 
 	sources Sources
 	it      merge.Iterator

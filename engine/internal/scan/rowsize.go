@@ -12,8 +12,9 @@ type rowSize struct {
 	fixed    int   // bytes of a row without its Strings and Binaries
 	variable []int // the returned Strings and Binaries, as indexes in shape
 
-	bytes  []int    // memory of Cursor.fit
-	values [][]byte // likewise
+	// Memory of Cursor.fit. values points into blocks, so it ends with the query.
+	bytes  []int
+	values [][]byte
 }
 
 // rowOverhead is the least size of a row.
