@@ -227,7 +227,14 @@ func TestNextColumnsOfDamage(t *testing.T) {
 	check(t, "Open", err)
 	defer db.Close()
 	// The limit is in the heap unit of the damage.
-	for _, q := range []store.Query{{}, {Reverse: true}, {Limit: damaged + 1}, {Select: []string{"Filler", "N"}}, {BudgetBytes: 1 << 30}, {Reverse: true, BudgetBytes: 1 << 30}} {
+	for _, q := range []store.Query{
+		{},
+		{Reverse: true},
+		{Limit: damaged + 1},
+		{Select: []string{"Filler", "N"}},
+		{BudgetBytes: 1 << 30},
+		{Reverse: true, BudgetBytes: 1 << 30},
+	} {
 		want := rows
 		if q.Limit > 0 {
 			want = q.Limit
