@@ -23,17 +23,24 @@ import (
 // minColumns is that of engine/internal/scan.
 const minColumns = 4
 
-// TestNextColumns counts the rows of a file that a query returns by columns: all of them, and
-// with rows of a memtable in between all but a few.
-func TestNextColumns(t *testing.T) {
+// flushedRows returns a database with rows of up to 60 bytes of one partition in one file.
+func flushedRows(t *testing.T, rows int) *engine.DB {
+	t.Helper()
 	o := small(vfs.NewMem())
 	o.Testing.Manual, o.NoSync, o.SegmentBytes = true, true, 4<<20
 	db := mustCreate(t, o)
-	const rows = 3000
 	for i := range rows {
 		apply(t, db, store.InsertOrReplace(entity("p", fmt.Sprintf("%05d", i), int64(i%7), i%60)))
 	}
 	check(t, "Flush", db.Flush(t.Context()))
+	return db
+}
+
+// TestNextColumns counts the rows of a file that a query returns by columns: all of them, and
+// with rows of a memtable in between all but a few.
+func TestNextColumns(t *testing.T) {
+	const rows = 3000
+	db := flushedRows(t, rows)
 	count := func(q store.Query) (all, byColumns, most int) {
 		c := db.Query(t.Context(), table, q).(store.ColumnCursor)
 		for {

@@ -9,7 +9,6 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/store"
-	"github.com/tablerock-db/tablerock/vfs"
 )
 
 // countedContext ends with its nth call of Err.
@@ -34,14 +33,7 @@ func (c *countedContext) Err() error {
 // TestContextEndsInQuery ends the ctx of a query at each of its checks. The next page begins
 // behind the last row, wherever that was.
 func TestContextEndsInQuery(t *testing.T) {
-	o := small(vfs.NewMem())
-	o.Testing.Manual, o.NoSync, o.SegmentBytes = true, true, 4<<20
-	db := mustCreate(t, o)
-	const rows = 1000
-	for i := range rows {
-		apply(t, db, store.InsertOrReplace(entity("p", fmt.Sprintf("%05d", i), int64(i%7), i%60)))
-	}
-	check(t, "Flush", db.Flush(t.Context()))
+	db := flushedRows(t, 1000)
 	read := func(what string, q store.Query) {
 		want := 0
 		all := db.Query(t.Context(), table, q)

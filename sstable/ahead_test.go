@@ -9,49 +9,77 @@ import (
 	"github.com/tablerock-db/tablerock/internal/cache"
 )
 
-// TestAhead compares Ahead with the entries that follow, within random bounds.
-func TestAhead(t *testing.T) {
-	known := 0
+// walkSamples calls walk for iterators over all samples, with random bounds and snapshots, in
+// both directions. follow are the entries that it shows, in this order, at least one.
+func walkSamples(t *testing.T, seed uint64, walk func(t *testing.T, g *generator, it *Iterator, reverse bool, all, follow []entry)) {
 	for _, s := range samples() {
 		t.Run(s.name, func(t *testing.T) {
 			f, info := write(t, s.options, s.entries)
-			g := newGenerator(13)
+			g := newGenerator(seed)
 			r := open(t, f, cache.New(1<<20))
 			for round := range rounds(60) {
 				o := IterOptions{Lower: g.bound(s.entries), Upper: g.bound(s.entries), Snapshot: codec.MaxSeq}
 				if round%3 == 0 {
 					o.Snapshot = g.Uint64N(info.MaxSeq + 2)
 				}
-				follow := visible(s.entries, o)
-				it := r.NewIterator(o)
-				first, step, reverse := func() bool { return it.SeekGE(nil) }, it.Next, round%2 == 0
-				if reverse {
-					first, step = func() bool { return it.SeekLT(nil) }, it.Prev
-					slices.Reverse(follow)
-				}
+				follow, reverse := visible(s.entries, o), round%2 == 0
 				if len(follow) == 0 {
 					continue
 				}
-				for ok := first(); ok; ok = step() {
-					follow = follow[1:]
-					key := g.bound(s.entries)
-					n := it.Ahead(key, reverse)
-					known += n
-					if n > len(follow) {
-						t.Fatalf("round %d: %d entries ahead of %x, and %d follow", round, n, key, len(follow))
-					}
-					for _, e := range follow[:n] {
-						if c := bytes.Compare(e.user, key); key != nil && (c == 0 || c > 0 != reverse) {
-							t.Fatalf("round %d, reverse %v: %d entries ahead of %x, one is %x", round, reverse, n, key, e.user)
-						}
-					}
+				if reverse {
+					slices.Reverse(follow)
 				}
-				if err := it.Close(); err != nil || len(follow) > 0 {
-					t.Fatalf("round %d: %d entries left, error %v", round, len(follow), err)
+				it := r.NewIterator(o)
+				walk(t, g, it, reverse, s.entries, follow)
+				if err := it.Close(); err != nil {
+					t.Fatalf("round %d: %v", round, err)
+				}
+				if t.Failed() {
+					t.Fatalf("round %d, reverse %v", round, reverse)
 				}
 			}
 		})
 	}
+}
+
+// begin and step move to the first and to the next entry in a direction.
+func begin(it *Iterator, reverse bool) bool {
+	if reverse {
+		return it.SeekLT(nil)
+	}
+	return it.SeekGE(nil)
+}
+
+func step(it *Iterator, reverse bool) bool {
+	if reverse {
+		return it.Prev()
+	}
+	return it.Next()
+}
+
+// TestAhead compares Ahead with the entries that follow, within random bounds.
+func TestAhead(t *testing.T) {
+	known := 0
+	walkSamples(t, 13, func(t *testing.T, g *generator, it *Iterator, reverse bool, all, follow []entry) {
+		for ok := begin(it, reverse); ok; ok = step(it, reverse) {
+			follow = follow[1:]
+			key := g.bound(all)
+			n := it.Ahead(key, reverse)
+			known += n
+			if n > len(follow) {
+				t.Errorf("%d entries ahead of %x, and %d follow", n, key, len(follow))
+				return
+			}
+			for _, e := range follow[:n] {
+				if c := bytes.Compare(e.user, key); key != nil && (c == 0 || c > 0 != reverse) {
+					t.Errorf("%d entries ahead of %x, one is %x", n, key, e.user)
+				}
+			}
+		}
+		if len(follow) > 0 {
+			t.Errorf("%d entries left", len(follow))
+		}
+	})
 	if known == 0 {
 		t.Error("Ahead knew no entry")
 	}
@@ -61,53 +89,34 @@ func TestAhead(t *testing.T) {
 // to, with the entries that Ahead counts.
 func TestNextColumns(t *testing.T) {
 	read, cut := 0, 0
-	for _, s := range samples() {
-		t.Run(s.name, func(t *testing.T) {
-			f, info := write(t, s.options, s.entries)
-			g := newGenerator(17)
-			r := open(t, f, cache.New(1<<20))
-			for round := range rounds(60) {
-				o := IterOptions{Lower: g.bound(s.entries), Upper: g.bound(s.entries), Snapshot: codec.MaxSeq}
-				if round%3 == 0 {
-					o.Snapshot = g.Uint64N(info.MaxSeq + 2)
-				}
-				follow := visible(s.entries, o)
-				it := r.NewIterator(o)
-				first, step, reverse := func() bool { return it.SeekGE(nil) }, it.Next, round%2 == 0
-				if reverse {
-					first, step = func() bool { return it.SeekLT(nil) }, it.Prev
-					slices.Reverse(follow)
-				}
-				if len(follow) == 0 {
-					continue
-				}
-				for ok := first(); ok; ok = step() {
-					most := 1 + g.IntN(1+it.Ahead(nil, reverse))
-					if it.Row() != nil {
-						if c := it.NextColumns(reverse, most); c != nil {
-							if c.Len() > most {
-								t.Fatalf("round %d: %d rows, at most %d", round, c.Len(), most)
-							}
-							if n := 1 + g.IntN(c.Len()); n < c.Len() {
-								it.CutColumns(n)
-								cut++
-							}
-							compareColumns(t, c, follow[:c.Len()])
-							read += c.Len()
-							follow = follow[c.Len()-1:]
-						}
+	walkSamples(t, 17, func(t *testing.T, g *generator, it *Iterator, reverse bool, _, follow []entry) {
+		for ok := begin(it, reverse); ok; ok = step(it, reverse) {
+			most := 1 + g.IntN(1+it.Ahead(nil, reverse))
+			if it.Row() != nil {
+				if c := it.NextColumns(reverse, most); c != nil {
+					if c.Len() > most {
+						t.Errorf("%d rows, at most %d", c.Len(), most)
+						return
 					}
-					if user := userKey(it.Key()); !bytes.Equal(user, follow[0].user) {
-						t.Fatalf("round %d, reverse %v: at %x, want %x", round, reverse, user, follow[0].user)
+					if n := 1 + g.IntN(c.Len()); n < c.Len() {
+						it.CutColumns(n)
+						cut++
 					}
-					follow = follow[1:]
-				}
-				if err := it.Close(); err != nil || len(follow) > 0 {
-					t.Fatalf("round %d: %d entries left, error %v", round, len(follow), err)
+					compareColumns(t, c, follow[:c.Len()])
+					read += c.Len()
+					follow = follow[c.Len()-1:]
 				}
 			}
-		})
-	}
+			if user := userKey(it.Key()); !bytes.Equal(user, follow[0].user) {
+				t.Errorf("at %x, want %x", user, follow[0].user)
+				return
+			}
+			follow = follow[1:]
+		}
+		if len(follow) > 0 {
+			t.Errorf("%d entries left", len(follow))
+		}
+	})
 	if read == 0 || cut == 0 {
 		t.Errorf("%d rows by columns, %d times cut", read, cut)
 	}
