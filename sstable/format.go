@@ -118,6 +118,7 @@ const (
 	kindHeapUnit
 	kindValueBlock
 	kindBounds
+	kindChunk
 )
 
 func appendHeader(dst []byte, b checksum.Binding, dbid [16]byte, number uint64) []byte {

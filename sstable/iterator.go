@@ -16,7 +16,8 @@ type Iterator struct {
 	r *Reader
 	o IterOptions
 	// lowest and highest are the groups of Lower and Upper: rows before lowest are
-	// less than Lower, rows after highest are not less than Upper.
+	// less than Lower, rows after highest are not less than Upper. They are -1 and the
+	// number of groups if all rows are within that bound.
 	lowest, highest int
 
 	pruner *rowgroup.Pruner // nil: Excludes reports false
@@ -52,6 +53,7 @@ type Iterator struct {
 	judged   int  // the first group of the span that excluded is for, -1 if none
 	excluded bool // by pruner
 	columns  rowgroup.Columns
+	chunks   chunks
 }
 
 // NewIterator returns an Iterator without a position. It keeps the bounds in o.
@@ -69,16 +71,17 @@ func (it *Iterator) Init(r *Reader, o IterOptions) {
 	}
 	it.r, it.o, it.g, it.err, it.view.pins.missed = r, o, -1, nil, false
 	it.valid, it.viewed, it.keyed = false, false, false
-	it.matched, it.cutGroup, it.judged = -1, -1, -1
-	it.lowest, it.highest = 0, len(r.index.groups)
-	if o.Lower != nil {
-		it.lowest = r.index.seek(o.Lower)
+	it.matched, it.cutGroup, it.judged, it.chunks.first = -1, -1, -1, -1
+	x := &r.index
+	it.lowest, it.highest = -1, len(x.groups)
+	if len(x.groups) > 0 && bytes.Compare(o.Lower, userKey(x.smallest)) > 0 {
+		it.lowest = x.seek(o.Lower)
 	}
-	if o.Upper != nil {
-		it.highest = r.index.seek(o.Upper)
+	if len(x.groups) > 0 && o.Upper != nil && bytes.Compare(o.Upper, userKey(x.largest)) <= 0 {
+		it.highest = x.seek(o.Upper)
 	}
 	it.view.pins.r, it.view.pins.fill = r, o.Fill
-	if o.Prune != nil && r.prunable(it.lowest, min(it.highest+1, len(r.index.groups))) {
+	if o.Prune != nil && r.prunable(max(it.lowest, 0), min(it.highest+1, len(x.groups))) {
 		it.prune()
 	}
 }
@@ -192,6 +195,7 @@ func (it *Iterator) Err() error {
 func (it *Iterator) Close() error {
 	err := it.Err()
 	it.unload()
+	it.closeChunks()
 	it.bounds.Release()
 	it.bounds, it.pruner = cache.Handle{}, nil
 	it.valid = false
@@ -285,7 +289,7 @@ func (it *Iterator) load(g int) bool { return it.loadFor(g, scanUses) }
 
 // loadFor is load that counts as the given number of uses of the head by rows.
 func (it *Iterator) loadFor(g int, uses uint32) bool {
-	if g < it.lowest || g > it.highest || g == len(it.r.index.groups) {
+	if g < max(it.lowest, 0) || g > it.highest || g == len(it.r.index.groups) {
 		return false
 	}
 	if g == it.g {
@@ -305,7 +309,7 @@ func (it *Iterator) loadFor(g int, uses uint32) bool {
 	it.view.pins.missed = false
 	it.view.Attach(&h.Head, &it.view.pins)
 	it.first, it.limit = 0, h.Rows()
-	if g <= it.lowest && it.o.Lower != nil {
+	if g <= it.lowest {
 		it.first, _ = h.Seek(it.o.Lower)
 	}
 	if g >= it.highest {

@@ -72,7 +72,7 @@ func (p *pins) HeapUnit(h *rowgroup.Head, u *rowgroup.HeapUnit) ([]byte, error) 
 		key := cache.Key{DB: p.r.o.CacheDB, File: p.r.o.Number, Offset: uint64(u.Off), Kind: kindHeapUnit}
 		var ok bool
 		if pin, ok = p.r.o.Cache.GetAt(key, &p.hints[u.Index]); !ok && p.fill {
-			pin, ok, keep = p.r.o.Cache.AcquireKept(key, u.Raw, false)
+			pin, ok, keep = p.r.o.Cache.AcquireKept(key, u.Raw, cache.Second)
 		}
 		if ok {
 			p.keepUnit(pin)

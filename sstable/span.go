@@ -130,12 +130,28 @@ func (it *Iterator) Select(s *Span, lower, upper []byte, sel *Selector, byRows b
 	if !s.Single() {
 		return 0, 0, errShared
 	}
+	if sel != nil {
+		if it.matched != s.first {
+			it.matchChunks(s.first, sel)
+		}
+		if it.matched == s.first && it.matches.Empty() {
+			return 0, it.seenAtEnd(s, upper), nil
+		}
+	}
 	uses := uint32(0)
 	if sel == nil && byRows {
 		uses = scanUses
 	}
 	if !it.loadFor(s.first, uses) {
 		return 0, 0, it.err
+	}
+	if sel != nil {
+		if err := it.match(sel); err != nil {
+			return 0, 0, err
+		}
+		if it.matches.Empty() {
+			return 0, it.seenAtEnd(s, upper), nil
+		}
 	}
 	from, to := it.first, it.limit
 	if bytes.Compare(lower, s.Lower) > 0 {
@@ -149,9 +165,6 @@ func (it *Iterator) Select(s *Span, lower, upper []byte, sel *Selector, byRows b
 		selected = it.selected.Len()
 		return selected, selected, nil
 	}
-	if err := it.match(sel); err != nil {
-		return 0, 0, err
-	}
 	to = max(to, from)
 	it.selected, selected = it.matches.Within(from, to)
 	examined = to - from
@@ -159,6 +172,15 @@ func (it *Iterator) Select(s *Span, lower, upper []byte, sel *Selector, byRows b
 		_, examined = it.visible.Within(from, to)
 	}
 	return selected, examined, nil
+}
+
+// seenAtEnd returns how many rows Select has looked at in a group without matches: all of them
+// if upper is the end of s, and none before, so that no key has to be found in the group.
+func (it *Iterator) seenAtEnd(s *Span, upper []byte) int {
+	if s.Upper == nil || bytes.Compare(upper, s.Upper) < 0 {
+		return 0
+	}
+	return it.seen
 }
 
 // rowOf is Seek in the current group. It remembers the last row: one window ends where the
@@ -185,12 +207,14 @@ func (it *Iterator) match(sel *Selector) error {
 	if it.seen == 0 {
 		return nil
 	}
-	err := sel.rows.Select(&it.view.Row, &it.matches)
-	if err != nil {
+	it.setCaptures(it.g, sel)
+	if err := sel.rows.Select(&it.view.Row, &it.matches); err != nil {
 		it.view.Release() // without the error, so that a walk finds the rows before it
 		it.h, it.g, it.matched = nil, -1, -1
+		return err
 	}
-	return err
+	it.addToChunks(sel)
+	return nil
 }
 
 // NextSelected moves to the next selected row, the first one after Select.

@@ -116,24 +116,35 @@ func (c *Cache) GetAt(k Key, hint *Hint) (Handle, bool) {
 // not in memory belongs to the caller alone and is dropped at the last Release.
 func (c *Cache) Acquire(k Key, size int, admit bool) (h Handle, loaded bool) {
 	hash := k.hash()
-	e, loaded := c.shard(hash).acquire(k, hash, size, admit, false, true)
+	e, loaded := c.shard(hash).acquire(k, hash, size, admit, Second, true)
 	return Handle{e}, loaded
 }
 
+// Admission says when a full cache keeps a block.
+type Admission uint8
+
+// The values of Admission.
+const (
+	Second Admission = iota // when it is missed again while it is remembered
+	Seldom                  // at every second chance of Second, for blocks that are costly to keep
+	// Apart is Second for few blocks that replace the reading of many others. They are not
+	// forgotten because others are missed.
+	Apart
+)
+
 // AcquireKept is Acquire for a caller with memory for a block that the cache does not
-// keep: ok is then false and h is empty. If seldom is set, a full cache keeps the block at
-// every second chance only, for blocks that are costly to keep.
-func (c *Cache) AcquireKept(k Key, size int, seldom bool) (h Handle, loaded, ok bool) {
+// keep: ok is then false and h is empty.
+func (c *Cache) AcquireKept(k Key, size int, when Admission) (h Handle, loaded, ok bool) {
 	hash := k.hash()
-	e, loaded := c.shard(hash).acquire(k, hash, size, true, seldom, false)
+	e, loaded := c.shard(hash).acquire(k, hash, size, true, when, false)
 	return Handle{e}, loaded, e != nil
 }
 
-// Renew begins to replace a block: the caller fills the Bytes of h, which has the size of
-// old, and then calls Replace or Fail. It reports false if old is not in the cache any
+// Renew begins to replace a block: the caller fills the Bytes of h, which has the given
+// size, and then calls Replace or Fail. It reports false if old is not in the cache any
 // more, or is only its holder's.
-func (c *Cache) Renew(old Handle) (h Handle, ok bool) {
-	e := old.e.shard.renew(old.e)
+func (c *Cache) Renew(old Handle, size int) (h Handle, ok bool) {
+	e := old.e.shard.renew(old.e, size)
 	return Handle{e}, e != nil
 }
 
@@ -190,10 +201,12 @@ func (h Handle) Value() any { return h.e.value }
 func (h Handle) Fill(value any, extra int) { h.e.shard.fill(h.e, value, extra) }
 
 // Replace is Fill for a Handle of Renew. It makes the block visible instead of old, and
-// through the hint. Handles of old stay valid.
+// through the hint unless that is nil. Handles of old stay valid.
 func (h Handle) Replace(old Handle, hint *Hint, value any, extra int) {
 	h.e.shard.replace(h.e, old.e, value, extra)
-	hint.at.Store(h.e)
+	if hint != nil {
+		hint.at.Store(h.e)
+	}
 }
 
 // Fail ends a failed load and releases the Handle. Of the callers that wait for the

@@ -108,7 +108,7 @@ func TestFullCacheKeepsAtSecondMiss(t *testing.T) {
 	c := New(200 << 10)
 	const size = 1000
 	miss := func(n int) (kept bool) {
-		h, loaded, ok := c.AcquireKept(key(n), size, false)
+		h, loaded, ok := c.AcquireKept(key(n), size, Second)
 		if loaded {
 			t.Fatalf("block %d is in the cache", n)
 		}
@@ -144,13 +144,14 @@ func TestFullCacheKeepsAtSecondMiss(t *testing.T) {
 	}
 }
 
-// TestFullCacheKeepsSeldom checks that of the blocks that are kept seldom, a full cache keeps
-// every second one that it would keep otherwise, and a cache that is not full all of them.
-func TestFullCacheKeepsSeldom(t *testing.T) {
+// fullCache returns a full cache and a function that misses a block and says whether the cache
+// kept it.
+func fullCache(t *testing.T) func(n int, when Admission) (kept bool) {
+	t.Helper()
 	c := New(200 << 10)
 	const size = 1000
-	miss := func(n int, seldom bool) (kept bool) {
-		h, _, ok := c.AcquireKept(key(n), size, seldom)
+	miss := func(n int, when Admission) (kept bool) {
+		h, _, ok := c.AcquireKept(key(n), size, when)
 		if ok {
 			h.Fill(nil, 0)
 			h.Release()
@@ -158,19 +159,55 @@ func TestFullCacheKeepsSeldom(t *testing.T) {
 		return ok
 	}
 	n := 0
-	for miss(n, true) {
+	for miss(n, Seldom) {
 		n++
 	}
 	if n < 100 {
 		t.Fatalf("the cache is full with %d blocks", n)
 	}
+	return miss
+}
+
+// TestFullCacheRemembersApart misses blocks, then many others, then the same blocks again. Those
+// with the admission Apart are kept then, but for the few that others of them replaced.
+func TestFullCacheRemembersApart(t *testing.T) {
+	miss := fullCache(t)
+	for _, when := range []Admission{Second, Apart} {
+		const blocks = 50
+		again := func() (kept int) {
+			for n := range blocks {
+				if miss(10000*int(1+when)+n, when) {
+					kept++
+				}
+			}
+			return kept
+		}
+		if kept := again(); kept > 0 {
+			t.Fatalf("admission %d: %d blocks are kept at their first miss", when, kept)
+		}
+		for n := range 5000 {
+			miss(100000*int(1+when)+n, Second)
+		}
+		switch kept := again(); {
+		case when == Apart && kept < blocks*3/4:
+			t.Errorf("%d of %d blocks apart are kept at their second miss", kept, blocks)
+		case when == Second && kept > blocks/4:
+			t.Errorf("%d of %d blocks are remembered among many others", kept, blocks)
+		}
+	}
+}
+
+// TestFullCacheKeepsSeldom checks that of the blocks that are kept seldom, a full cache keeps
+// every second one that it would keep otherwise, and a cache that is not full all of them.
+func TestFullCacheKeepsSeldom(t *testing.T) {
+	miss := fullCache(t)
 	for n := 5000; n < 5100; n += 2 {
 		for m, want := range []bool{false, false, true} {
-			if got := miss(n, true); got != want {
+			if got := miss(n, Seldom); got != want {
 				t.Fatalf("miss %d of block %d: kept %t, want %t", m+1, n, got, want)
 			}
 		}
-		if miss(n+1, false) || !miss(n+1, false) {
+		if miss(n+1, Second) || !miss(n+1, Second) {
 			t.Fatalf("block %d, which is not kept seldom, is not kept at its second miss", n+1)
 		}
 	}

@@ -4,8 +4,8 @@ package cache
 // SOSP 2023) with one difference. While the cache is not full, a new entry is in the small
 // queue. If it is used there, it moves to the main queue, else it is evicted and its hash
 // becomes a ghost. When the cache is full, a block that is missed becomes a ghost too, and
-// only one that has a ghost is kept, in the main queue; of those that the cache keeps
-// seldom, every second one. The reader of another block has it in memory of its own. That
+// only one that has a ghost is kept, in the main queue; of those with the admission Seldom,
+// every second one. The reader of another block has it in memory of its own. That
 // costs less than an eviction: with a cache of 32 MiB, gets need 18 % less CPU and scans of
 // partitions 15 % (bench, get/key=present/cache=32MiB and
 // scan/range=partition/cache=32MiB). The main queue gives each use of an entry another
@@ -13,8 +13,9 @@ package cache
 // 51 % of their blocks and 49 % beside a scan, with a clock 41 % and 22 % (BenchmarkZipf).
 
 const (
-	maxUses    = 3
-	smallParts = 20 // the small queue has one part of the limit
+	maxUses     = 3
+	smallParts  = 20  // the small queue has one part of the limit
+	apartGhosts = 256 // of a shard
 )
 
 // queue is a list of entries. bytes is the sum of their costs.
@@ -52,13 +53,17 @@ func (q *queue) remove(e *entry) {
 // queueLocked returns the queue of a new entry of n bytes, or nil if the cache does not
 // keep it.
 // +checklocks:s.mu
-func (s *shard) queueLocked(hash uint64, n int64, seldom bool) *queue {
+func (s *shard) queueLocked(hash uint64, n int64, when Admission) *queue {
 	fits := s.bytes+n <= s.usable
+	ghosts := &s.ghosts
+	if when == Apart {
+		ghosts = &s.apart
+	}
 	switch {
 	case n > s.limit:
 		return nil
-	case s.ghosts.remove(hash):
-		if fits || !seldom {
+	case ghosts.remove(hash):
+		if fits || when != Seldom {
 			return &s.main
 		}
 		if s.refused = !s.refused; !s.refused {
@@ -67,7 +72,7 @@ func (s *shard) queueLocked(hash uint64, n int64, seldom bool) *queue {
 	case fits:
 		return &s.small
 	}
-	s.ghosts.add(hash)
+	ghosts.add(hash)
 	return nil
 }
 
@@ -112,11 +117,14 @@ func (s *shard) evictOneLocked() bool {
 // ghosts is a set of hashes of evicted entries. A new one replaces an arbitrary old one.
 type ghosts struct{ marks []uint32 }
 
-// grow forgets all ghosts and makes room for half as many as the cache can have blocks.
-// With more of them, a scan that repeats would find its own, and blocks that are equally
-// hot would evict each other. With fewer, a new working set of the size of the cache would
-// be read too often before it is in the cache.
-func (g *ghosts) grow(n int) { g.marks = make([]uint32, n/2) }
+// ghostParts: there is a ghost for one in so many blocks that the cache can have. With more
+// ghosts, a scan that repeats would find its own, and blocks that are equally hot would evict
+// each other. With fewer, a new working set of the size of the cache would be read too often
+// before it is in the cache.
+const ghostParts = 2
+
+// resize forgets all ghosts and makes room for n, a power of two.
+func (g *ghosts) resize(n int) { g.marks = make([]uint32, n) }
 
 func (g *ghosts) at(hash uint64) (i int, mark uint32) {
 	return int(hash >> 8 & uint64(len(g.marks)-1)), uint32(hash>>24) | 1

@@ -76,6 +76,9 @@ type shard struct {
 	small, main queue
 	// +checklocks:mu
 	ghosts ghosts
+	// Of the blocks with the admission Apart.
+	// +checklocks:mu
+	apart ghosts
 	// The last chance of a block that is kept seldom was refused.
 	// +checklocks:mu
 	refused bool
@@ -114,7 +117,8 @@ func (s *shard) init(limit int64, from *slabs) {
 	s.space.init(limit / 8 * spaceParts)
 	s.loaded.L = &s.mu
 	s.buckets = make([]*entry, 16)
-	s.ghosts.grow(len(s.buckets))
+	s.ghosts.resize(len(s.buckets) / ghostParts)
+	s.apart.resize(apartGhosts)
 }
 
 // +checklocks:s.mu
@@ -164,7 +168,7 @@ func (e *entry) pin() bool {
 
 // acquire returns the entry of k, or a new one that the caller must load. own decides
 // about a block that the cache does not keep: its entry belongs to the caller, or is nil.
-func (s *shard) acquire(k Key, hash uint64, size int, admit, seldom, own bool) (e *entry, loaded bool) {
+func (s *shard) acquire(k Key, hash uint64, size int, admit bool, when Admission, own bool) (e *entry, loaded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
@@ -187,7 +191,7 @@ func (s *shard) acquire(k Key, hash uint64, size int, admit, seldom, own bool) (
 	s.misses++
 	var q *queue
 	if admit {
-		q = s.queueLocked(hash, int64(size)+entryBytes, seldom)
+		q = s.queueLocked(hash, int64(size)+entryBytes, when)
 	}
 	if q == nil && !own {
 		return nil, false
@@ -221,15 +225,14 @@ func (s *shard) fill(e *entry, value any, extra int) {
 	s.mu.Unlock()
 }
 
-// renew returns an entry for the key of old that is not in the table, or nil if old is
-// not.
-func (s *shard) renew(old *entry) *entry {
+// renew returns an entry of size bytes for the key of old that is not in the table, or nil
+// if old is not.
+func (s *shard) renew(old *entry, size int) *entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old.queue == nil || s.closed {
 		return nil
 	}
-	size := len(old.buf)
 	s.evictLocked(int64(size) + entryBytes)
 	e := s.takeLocked(old.key, size, true)
 	e.key, e.hash, e.extra = old.key, old.hash, 0
@@ -303,7 +306,7 @@ func (s *shard) insertLocked(e *entry, q *queue) {
 // +checklocks:s.mu
 func (s *shard) growLocked() {
 	old := s.buckets
-	s.ghosts.grow(2 * len(old))
+	s.ghosts.resize(2 * len(old) / ghostParts)
 	s.buckets = make([]*entry, 2*len(old))
 	for _, e := range old {
 		for e != nil {

@@ -25,7 +25,11 @@ func touchBlock(c *Cache, group, unit int) bool {
 			size, extra = 6500+group%700, 1500
 		}
 		var keep bool
-		if h, ok, keep = c.AcquireKept(k, size, unit == 0); keep && !ok {
+		when := Second
+		if unit == 0 {
+			when = Seldom
+		}
+		if h, ok, keep = c.AcquireKept(k, size, when); keep && !ok {
 			h.Fill(nil, extra)
 		}
 	}

@@ -1,6 +1,7 @@
 package predicate
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -13,6 +14,8 @@ type Program struct {
 	steps []step
 	start int32
 	keys  bool // some Term compares PartitionKey or RowKey
+	// columns is names, and Timestamp after them if some Term compares it.
+	columns []string
 }
 
 // step is one comparison and the next step for each of its results, or the end of the
@@ -49,6 +52,12 @@ func Compile(n *Node) *Program {
 		p.steps[i].yes, p.steps[i].no = reversed(p.steps[i].yes), reversed(p.steps[i].no)
 	}
 	p.start = reversed(p.start)
+	p.columns = p.names
+	for i := range p.steps {
+		if p.steps[i].term.source == sourceTimestamp {
+			p.columns = append(slices.Clip(p.names), edm.TimestampName)
+		}
+	}
 	return p
 }
 
@@ -118,6 +127,23 @@ func (p *Program) Cost() int {
 
 // Names returns the custom properties that p compares. It must not be changed.
 func (p *Program) Names() []string { return p.names }
+
+// Columns returns Names, and after them Timestamp if p compares it. It returns nil if p
+// compares a key. It must not be changed.
+func (p *Program) Columns() []string {
+	if p.keys {
+		return nil
+	}
+	return p.columns
+}
+
+// Column returns the index in Columns of what t compares.
+func (p *Program) Column(t *Term) int {
+	if t.source == sourceTimestamp {
+		return len(p.names)
+	}
+	return t.source
+}
 
 // Match reports whether row satisfies p. It looks up properties by name and does not
 // allocate.

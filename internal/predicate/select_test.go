@@ -1,9 +1,12 @@
 package predicate
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -224,5 +227,67 @@ func TestAddTexts(t *testing.T) {
 		if set.Len() != n {
 			t.Fatalf("%d rows were added, want %d", set.Len(), n)
 		}
+	}
+}
+
+// TestKeepPrefixes compares KeepPrefixes with Test.Bytes for texts whose first bytes repeat, some
+// with zeros at the end.
+func TestKeepPrefixes(t *testing.T) {
+	r := newRand(t)
+	parts := []string{"", "a", "b", "\x00", "ab", "user/", "\u00e9", "\uff5e", "\U0001F600", strings.Repeat("x", 30)}
+	text := func(n int) (s []byte) {
+		for range r.IntN(n) {
+			s = append(s, parts[r.IntN(len(parts))]...)
+		}
+		return s
+	}
+	decided := 0
+	for range 20000 {
+		n := 1 + r.IntN(70)
+		first := text(3)
+		texts := make([][]byte, n)
+		common := 0
+		padded := make([][MaxPrefix]byte, n)
+		for i := range texts {
+			texts[i] = append(bytes.Clone(first), text(4)...)
+			copy(padded[i][:], texts[i])
+		}
+		for ; common < MaxPrefix-8; common++ {
+			if slices.ContainsFunc(padded, func(p [MaxPrefix]byte) bool { return p[common] != padded[0][common] }) {
+				break
+			}
+		}
+		x := Prefixes{Common: padded[0][:common], Words: Words{Mask: ^uint64(0), Step: 8}}
+		for i := range padded {
+			x.Words.Data = binary.LittleEndian.AppendUint64(x.Words.Data, binary.BigEndian.Uint64(padded[i][common:]))
+		}
+		c := append(bytes.Clone(first), text(4)...)
+		op := []Op{Eq, Ne, Lt, Le, Gt, Ge}[r.IntN(6)]
+		value := edm.StringBytes(c)
+		if r.IntN(2) == 0 {
+			value = edm.Binary(c)
+		}
+		test := Compile(NewCompare("p", op, value)).Root().Term.Test(value.Type())
+		var set, want Bits
+		for i := range texts {
+			if r.IntN(8) > 0 {
+				set.Add(i)
+				if test.Bytes(texts[i]) {
+					want.Add(i)
+				}
+			}
+		}
+		before := set
+		switch ok := test.KeepPrefixes(&x, n, &set); {
+		case !ok && set != before:
+			t.Fatalf("%v %q: the rows change although the prefixes do not decide", op, c)
+		case ok && set != want:
+			t.Fatalf("%v %q of %q: rows %v, want %v", op, c, texts, set, want)
+		case ok:
+			decided++
+		}
+	}
+	if decided < 5000 {
+		t.Errorf("the prefixes decide %d times", decided)
 	}
 }

@@ -1,6 +1,9 @@
 package predicate
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // Text is the place of the String or Binary of a row in some bytes.
 type Text struct{ Row, From, To int }
@@ -42,4 +45,47 @@ func textPrefix(b []byte) uint64 {
 	var p [8]byte
 	copy(p[:], b)
 	return binary.BigEndian.Uint64(p[:])
+}
+
+// MaxPrefix is the greatest number of bytes of a value that Prefixes know.
+const MaxPrefix = 64
+
+// Prefixes are the beginnings of Strings or Binaries. Value i begins with Common and the eight
+// bytes of word i, the first of them the most significant one; zeros stand for the bytes behind
+// a shorter value. They are at most MaxPrefix bytes.
+type Prefixes struct {
+	Common []byte
+	Words  Words
+}
+
+// KeepPrefixes removes from set the rows, less than n, that do not match. It reports false
+// without a change if the prefix of some row of set does not decide whether the row matches.
+// The kind of t must be Texts or Blobs.
+func (t *Test) KeepPrefixes(x *Prefixes, n int, set *Bits) bool {
+	var c [MaxPrefix]byte
+	copy(c[:], t.bytes)
+	below, above := t.op.Accepts(-1), t.op.Accepts(1)
+	if below != above && !t.byteOrder {
+		return false
+	}
+	switch bytes.Compare(x.Common, c[:len(x.Common)]) {
+	case -1:
+		above = below
+	case 1:
+		below = above
+	default:
+		want := textPrefix(c[len(x.Common):])
+		equal := *set
+		if x.Words.keep(want, 0, false, n, &equal); !equal.Empty() {
+			return false
+		}
+		if below != above {
+			x.Words.keep(want, -want-1, below, n, set)
+			return true
+		}
+	}
+	if !above {
+		*set = Bits{}
+	}
+	return true
 }

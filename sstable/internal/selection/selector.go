@@ -5,6 +5,7 @@ package selection
 import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/predicate"
+	"github.com/tablerock-db/tablerock/sstable/internal/columnchunk"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
@@ -18,13 +19,21 @@ type Selector struct {
 	head    *rowgroup.Head
 	binding *predicate.Binding // to the shape of the rows that are selected from
 
-	rows  predicate.Bits   // of the shape of binding; here, because a local one is allocated for each call
-	texts []predicate.Text // scratch
+	rows predicate.Bits   // of the shape of binding; here, because a local one is allocated for each call
+	list []predicate.Text // scratch
+	// column is here, because a local one is allocated for each call.
+	column rowgroup.Column
+
+	texts []captured // by Program.Column
+
+	// During SelectFrom.
+	columns []columnchunk.Column
+	lacks   bool // columns do not suffice
 }
 
 // New returns a Selector for a program.
 func New(p *predicate.Program) *Selector {
-	return &Selector{program: p, matcher: predicate.NewMatcher(p)}
+	return &Selector{program: p, matcher: predicate.NewMatcher(p), texts: make([]captured, len(p.Names()))}
 }
 
 // maxSections limits the shapes of a group whose rows are selected shape by shape: each
@@ -36,6 +45,9 @@ const maxSections = 4
 // cannot be read; then set is undefined.
 func (s *Selector) Select(row *rowgroup.Row, set *predicate.Bits) error {
 	s.row, s.head = row, row.Head()
+	for i := range s.texts {
+		s.texts[i].done = false
+	}
 	if s.head.Sections() > maxSections {
 		for at := set.After(-1); at >= 0; at = set.After(at) {
 			if row.Set(at); !s.matcher.Match(row.Shape(), row) {
@@ -83,7 +95,7 @@ func (s *Selector) Keep(t *predicate.Term, set *predicate.Bits) {
 		return
 	case property >= 0 && dense && s.head.Uniform():
 		s.row.Set(set.After(-1))
-		if s.keepColumn(t.Test(s.row.Shape().Type(property)), property, set) {
+		if s.keepColumn(t, property, set) {
 			return
 		}
 	}
@@ -96,7 +108,30 @@ func (s *Selector) Keep(t *predicate.Term, set *predicate.Bits) {
 
 // keepColumn is Keep for a column of all rows of the group. It reports false if the rest of
 // set must be tested row by row.
-func (s *Selector) keepColumn(t *predicate.Test, property int, set *predicate.Bits) bool {
+func (s *Selector) keepColumn(term *predicate.Term, property int, set *predicate.Bits) bool {
+	s.column = s.head.Column(property)
+	c, t := &s.column, term.Test(s.row.Shape().Type(property))
+	if c.Kind == rowgroup.Heap && t.Kind != predicate.Always && t.Kind != predicate.Never {
+		s.keepTexts(t, c, &s.texts[s.program.Column(term)], set)
+		return true
+	}
+	return keepValues(t, values{c.Kind, c.Words, c.Booleans, c}, s.head.Rows(), set)
+}
+
+// values are the values of a property in all rows of a group, as rowgroup.Column has them.
+type values struct {
+	kind     rowgroup.ColumnKind
+	words    predicate.Words
+	booleans []byte
+	entries  interface {
+		Entries() int
+		Entry(code int) []byte
+	}
+}
+
+// keepValues removes from set the rows, less than n, that do not satisfy t. It reports false
+// without a change if v does not have the values.
+func keepValues(t *predicate.Test, v values, n int, set *predicate.Bits) bool {
 	switch t.Kind {
 	case predicate.Always:
 		return true
@@ -104,41 +139,45 @@ func (s *Selector) keepColumn(t *predicate.Test, property int, set *predicate.Bi
 		*set = predicate.Bits{}
 		return true
 	}
-	c := s.head.Column(property)
-	switch c.Kind {
+	switch v.kind {
 	case rowgroup.Words:
-		t.KeepWords(&c.Words, s.head.Rows(), set)
-		return true
+		t.KeepWords(&v.words, n, set)
 	case rowgroup.Booleans:
-		t.KeepBooleans(c.Booleans, s.head.Rows(), set)
-		return true
+		t.KeepBooleans(v.booleans, n, set)
 	case rowgroup.Codes:
 		var match predicate.Bits
-		for code := range c.Entries() {
-			if t.Bytes(c.Entry(code)) {
+		for code := range v.entries.Entries() {
+			if t.Bytes(v.entries.Entry(code)) {
 				match.Add(code)
 			}
 		}
-		c.Words.KeepCodes(&match, s.head.Rows(), set)
-		return true
-	case rowgroup.Heap:
-		s.keepTexts(t, &c, set)
-		return true
-	case rowgroup.ByRow:
+		v.words.KeepCodes(&match, n, set)
+	default:
+		return false
 	}
-	return false
+	return true
 }
 
 // keepTexts is keepColumn for Strings or Binaries in the heap.
-func (s *Selector) keepTexts(t *predicate.Test, c *rowgroup.Column, set *predicate.Bits) {
-	if n, ok := t.Length(); ok {
+func (s *Selector) keepTexts(t *predicate.Test, c *rowgroup.Column, into *captured, set *predicate.Bits) {
+	rows := s.head.Rows()
+	all := into.how != CaptureNone && set.Len() == rows
+	if n, ok := t.Length(); ok && (!all || into.how != CaptureAll) {
 		c.KeepLength(n, set)
+		all = false
+	}
+	if all {
+		into.begin(rows)
 	}
 	rest := *set
 	*set = predicate.Bits{}
 	for at := rest.After(-1); at >= 0; {
 		var data []byte
-		data, s.texts, at = s.row.Texts(c, &rest, at, s.texts)
-		t.AddTexts(data, s.texts, set)
+		data, s.list, at = s.row.Texts(c, &rest, at, s.list)
+		t.AddTexts(data, s.list, set)
+		if all {
+			into.add(data, s.list)
+		}
 	}
+	into.done = all && s.row.Err() == nil
 }

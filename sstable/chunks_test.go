@@ -1,0 +1,146 @@
+package sstable
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/internal/predicate"
+	"github.com/tablerock-db/tablerock/sstable/internal/columnchunk"
+)
+
+// typed returns n rows of one shape with values of the types that chunks hold.
+func typed(n int) []entry {
+	var list []entry
+	for i := range n {
+		list = append(list, newEntry("p", fmt.Sprintf("%06d", i), uint64(i+1), false, edm.Properties{
+			{Name: "bool", Value: edm.Boolean(i%3 == 0)},
+			{Name: "double", Value: edm.Double(float64(i) / 4)},
+			{Name: "id", Value: edm.String(fmt.Sprintf("user/%06d", i))},
+			{Name: "int", Value: edm.Int32(int32(i%200 - 100))},
+			{Name: "state", Value: edm.String([]string{"", "open", "closed"}[i%3])},
+			{Name: "text", Value: edm.String(fmt.Sprintf("text number %d of some length", i*i))},
+			{Name: "time", Value: edm.DateTime(edm.Ticks(1<<58 + i))},
+			{Name: "zero", Value: edm.Int64(0)},
+		}))
+	}
+	return sortEntries(list)
+}
+
+// selectAll selects from all groups of r. It returns how many rows were selected and looked
+// at, and how many groups without a match were not loaded.
+func selectAll(t *testing.T, r *Reader, o IterOptions, p *predicate.Program) (selected, examined, headless int) {
+	t.Helper()
+	o.Upper = codec.AppendTable(nil, 1<<30)
+	it, sel := r.NewIterator(o), NewSelector(p)
+	for span, ok := it.SpanGE(nil); ok; span, ok = it.SpanAfter(&span) {
+		before := it.g
+		n, looked, err := it.Select(&span, nil, span.Upper, sel, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		selected += n
+		examined += looked
+		if n == 0 && it.g == before {
+			headless++
+		}
+	}
+	if err := it.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return selected, examined, headless
+}
+
+// TestSelectFromChunks runs filters several times. From the second time on, they load no head
+// of a group without matches.
+func TestSelectFromChunks(t *testing.T) {
+	entries := typed(4000)
+	o := writerOptions()
+	o.GroupBytes = 4000
+	f, info := write(t, o, entries)
+	groups := len(open(t, f, nil).index.groups)
+	if groups < 3*columnchunk.Groups || groups%columnchunk.Groups == 0 {
+		t.Fatalf("%d groups", groups)
+	}
+	compare := predicate.NewCompare
+	for name, c := range map[string]struct {
+		node  *predicate.Node
+		match func(i int) bool // of entries
+		heads int              // the first passes that need the heads of all groups
+	}{
+		"double":      {compare("double", predicate.Gt, edm.Double(990)), func(i int) bool { return i > 3960 }, 0},
+		"none":        {compare("double", predicate.Lt, edm.Double(0)), func(int) bool { return false }, 0},
+		"int":         {compare("int", predicate.Eq, edm.Int32(-7)), func(i int) bool { return i%200 == 93 }, 0},
+		"not":         {predicate.NewNot(compare("int", predicate.Ne, edm.Int32(-7))), func(i int) bool { return i%200 == 93 }, 0},
+		"dictionary":  {compare("state", predicate.Eq, edm.String("half open")), func(int) bool { return false }, 0},
+		"empty":       {compare("state", predicate.Lt, edm.String("a")), func(i int) bool { return i%3 == 0 }, 0},
+		"time":        {compare("time", predicate.Le, edm.DateTime(1<<58+9)), func(i int) bool { return i < 10 }, 0},
+		"timestamp":   {compare(edm.TimestampName, predicate.Gt, edm.DateTime(entries[3989].ts)), func(i int) bool { return i > 3989 }, 0},
+		"constant":    {compare("zero", predicate.Gt, edm.Int64(0)), func(int) bool { return false }, 0},
+		"absent":      {compare("other", predicate.Ne, edm.Int64(0)), func(int) bool { return false }, 0},
+		"not absent":  {predicate.NewNot(compare("other", predicate.Eq, edm.Int64(0))), func(int) bool { return true }, 0},
+		"other type":  {compare("int", predicate.Eq, edm.String("x")), func(int) bool { return false }, 0},
+		"two columns": {
+			predicate.NewAnd(compare("bool", predicate.Eq, edm.Boolean(true)), compare("double", predicate.Ge, edm.Double(990))),
+			func(i int) bool { return i%3 == 0 && i >= 3960 }, 0,
+		},
+		"either": {
+			predicate.NewOr(compare("time", predicate.Lt, edm.DateTime(1<<58+3)), compare("double", predicate.Ge, edm.Double(999))),
+			func(i int) bool { return i < 3 || i >= 3996 }, 0,
+		},
+		"text":       {compare("text", predicate.Eq, edm.String("no text")), func(int) bool { return false }, 2},
+		"id":         {compare("id", predicate.Eq, edm.String("user/000777")), func(i int) bool { return i == 777 }, 2},
+		"id of none": {compare("id", predicate.Eq, edm.String("user/000777x")), func(int) bool { return false }, 2},
+		"short id":   {compare("id", predicate.Lt, edm.String("user")), func(int) bool { return false }, 1},
+		"id before":  {compare("id", predicate.Lt, edm.String("user/000100")), func(i int) bool { return i < 100 }, 1},
+		"not before": {predicate.NewNot(compare("id", predicate.Lt, edm.String("user/003900"))), func(i int) bool { return i >= 3900 }, 1},
+		"other id":   {predicate.NewNot(compare("id", predicate.Ne, edm.String("user/000100"))), func(i int) bool { return i == 100 }, 1},
+		"beyond BMP": {compare("id", predicate.Ge, edm.String("\U0001F600")), func(int) bool { return false }, 3},
+		"text and int": {
+			predicate.NewAnd(compare("int", predicate.Eq, edm.Int32(-7)), compare("text", predicate.Gt, edm.String(""))),
+			func(i int) bool { return i%200 == 93 }, 0,
+		},
+	} {
+		r := open(t, f, cache.New(8<<20))
+		want, without := 0, map[int]bool{}
+		for g := range groups {
+			without[g] = true
+		}
+		for i := range entries {
+			if c.match(i) {
+				want++
+				delete(without, r.index.seek(entries[i].user))
+			}
+		}
+		p := predicate.Compile(c.node)
+		for pass := range 3 {
+			selected, examined, headless := selectAll(t, r, IterOptions{Snapshot: codec.MaxSeq, Fill: true}, p)
+			if selected != want || examined != len(entries) {
+				t.Errorf("%s, pass %d: %d of %d rows are selected, want %d of %d", name, pass, selected, examined, want, len(entries))
+			}
+			switch free := len(without); {
+			case pass >= max(c.heads, 1) && headless < free-1: // the few rows of the last group are no columns
+				t.Errorf("%s, pass %d: no head was loaded for %d groups, want %d", name, pass, headless, free-1)
+			case pass < c.heads && headless > 0:
+				t.Errorf("%s, pass %d: no head was loaded for %d groups", name, pass, headless)
+			}
+		}
+		old := 0
+		for i := range entries {
+			if c.match(i) && entries[i].seq <= info.MaxSeq/2 {
+				old++
+			}
+		}
+		if selected, _, _ := selectAll(t, r, IterOptions{Snapshot: info.MaxSeq / 2, Fill: true}, p); selected != old {
+			t.Errorf("%s: %d rows of an older snapshot, want %d", name, selected, old)
+		}
+		if _, _, headless := selectAll(t, r, IterOptions{Snapshot: codec.MaxSeq}, p); headless > 0 {
+			t.Errorf("%s: a query that does not fill the cache used chunks", name)
+		}
+		if n := r.o.Cache.Close(); n != 0 {
+			t.Errorf("%s: %d blocks are pinned at the end", name, n)
+		}
+	}
+}

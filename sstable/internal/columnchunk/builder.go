@@ -1,0 +1,141 @@
+package columnchunk
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/predicate"
+	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
+)
+
+// Builder builds chunks, one after the other in the same memory.
+type Builder struct {
+	buf []byte
+	n   int // groups added
+}
+
+// Properties for Add that are no index.
+const (
+	None      = -1 // the rows do not have the property
+	Timestamp = -2
+)
+
+// Begin begins the chunk of a property from group first on.
+func (b *Builder) Begin(first int, name string) {
+	b.n = 0
+	b.buf = append(b.buf[:0], make([]byte, firstAt)...)
+	b.buf = binary.LittleEndian.AppendUint32(b.buf, uint32(first))
+	b.buf = binary.LittleEndian.AppendUint32(b.buf, 0)
+	b.buf = binary.LittleEndian.AppendUint16(b.buf, uint16(len(name)))
+	b.buf = append(b.buf, name...)
+}
+
+// Extend begins a chunk with the groups of c.
+func (b *Builder) Extend(c Chunk) {
+	b.n = 0
+	b.buf = append(b.buf[:0], c[:len(c)-wordBytes]...)
+}
+
+// Added returns how many groups Add has added.
+func (b *Builder) Added() int { return b.n }
+
+// Texts are the values of a column of the kind rowgroup.Heap in all rows of a group: the first
+// predicate.MaxPrefix bytes of each, with zeros behind a shorter one.
+type Texts []byte
+
+// Add adds a property of the group with index i, whose head is h, instead of what the chunk has
+// of the group. unique says that no two rows of the group have the same user key. texts may be
+// nil. Add does nothing if the chunk would be too long.
+func (b *Builder) Add(i int, h *rowgroup.Head, property int, t edm.Type, unique bool, texts Texts) {
+	added := binary.LittleEndian.Uint32(b.buf[addedAt:])
+	from := len(b.buf)
+	if unique && h.Uniform() && !h.Tombstone(0) {
+		b.add(i, h, property, t, texts)
+	}
+	if len(b.buf)+wordBytes > MaxBytes {
+		b.buf = b.buf[:from]
+		clear(b.buf[i*entryBytes:][:entryBytes])
+		return
+	}
+	b.n++
+	binary.LittleEndian.PutUint32(b.buf[addedAt:], added|1<<i)
+}
+
+func (b *Builder) add(i int, h *rowgroup.Head, property int, t edm.Type, texts Texts) {
+	var e [entryBytes]byte
+	binary.LittleEndian.PutUint64(e[8:], h.MaxSeq)
+	binary.LittleEndian.PutUint32(e[16:], uint32(len(b.buf)))
+	binary.LittleEndian.PutUint16(e[20:], uint16(h.Rows()))
+	e[25] = byte(t)
+	switch property {
+	case None:
+		e[24] = absent
+	case Timestamp:
+		b.addWords(&e, rowgroup.Column{Kind: rowgroup.Words, Words: h.Timestamps()}, h.Rows())
+	default:
+		if c := h.Column(property); c.Kind != rowgroup.Heap {
+			b.addColumn(&e, c, h.Rows())
+		} else if e[24] = unread; texts != nil {
+			b.addTexts(&e, texts)
+		}
+	}
+	copy(b.buf[i*entryBytes:], e[:])
+}
+
+func (b *Builder) addColumn(e *[entryBytes]byte, c rowgroup.Column, rows int) {
+	switch c.Kind {
+	case rowgroup.Words:
+		b.addWords(e, c, rows)
+	case rowgroup.Booleans:
+		e[24] = byte(c.Kind)
+		b.buf = append(b.buf, c.Booleans...)
+	case rowgroup.Codes:
+		end := 0
+		for code := range c.Entries() {
+			end += len(c.Entry(code))
+			b.buf = binary.LittleEndian.AppendUint16(b.buf, uint16(end))
+		}
+		for code := range c.Entries() {
+			b.buf = append(b.buf, c.Entry(code)...)
+		}
+		e[27] = byte(c.Entries() - 1)
+		binary.LittleEndian.PutUint16(e[22:], uint16(end))
+		b.addWords(e, c, rows)
+	case rowgroup.ByRow, rowgroup.Heap:
+	}
+}
+
+func (b *Builder) addWords(e *[entryBytes]byte, c rowgroup.Column, rows int) {
+	w := &c.Words
+	width := (bits.Len64(w.Mask) + 7) / 8
+	binary.LittleEndian.PutUint64(e[:], w.Base)
+	e[24], e[26] = byte(c.Kind), byte(width)
+	if width == 0 {
+		return
+	}
+	for i := range rows {
+		at := w.Off + i*w.Step
+		b.buf = append(b.buf, w.Data[at:at+width]...)
+	}
+}
+
+func (b *Builder) addTexts(e *[entryBytes]byte, texts Texts) {
+	const longest = predicate.MaxPrefix
+	common := longest - wordBytes
+	for at := longest; at < len(texts); at += longest {
+		common = rowgroup.CommonLen(texts[:common], texts[at:][:common])
+	}
+	e[24], e[26] = byte(rowgroup.Heap), wordBytes
+	binary.LittleEndian.PutUint16(e[22:], uint16(common))
+	b.buf = append(b.buf, texts[:common]...)
+	for at := 0; at < len(texts); at += longest {
+		b.buf = binary.LittleEndian.AppendUint64(b.buf, binary.BigEndian.Uint64(texts[at+common:]))
+	}
+}
+
+// Chunk returns the chunk, valid until Begin or Extend. Add must not be called after it.
+func (b *Builder) Chunk() Chunk {
+	b.buf = append(b.buf, make([]byte, wordBytes)...)
+	return b.buf
+}
