@@ -13,8 +13,7 @@ import (
 // maxChunks limits the properties of a program whose columns are copied to chunks.
 const maxChunks = 8
 
-// minAdded is how many groups an Iterator must add to a chunk that it does not complete, at
-// least, to put it into the cache.
+// minAdded is how many groups an Iterator adds at least to a chunk that it does not complete.
 const minAdded = columnchunk.Groups / 4
 
 // chunks are the chunks of the columns that an Iterator selects by, for some consecutive groups.
@@ -22,9 +21,7 @@ const minAdded = columnchunk.Groups / 4
 // the heads that the Iterator reads.
 //
 // Without chunks, filters that match 1 % of a million cached entities need 30 to 150 % more CPU,
-// and an equality that matches none twice to five times as much, because its bounds do not
-// exclude groups (bench, Query/runs=1/filter). With a cache of a third of the heads, that
-// equality reads all heads again for each query.
+// and an equality that matches none two to five times as much (bench, Query/runs=1/filter).
 type chunks struct {
 	first   int // group, -1 if there are no chunks
 	list    []chunk
@@ -43,8 +40,8 @@ type chunk struct {
 // chunkKey returns the key of a chunk in the cache. Two chunks may have the same key: a
 // chunk says which one it is.
 func (it *Iterator) chunkKey(name string) cache.Key {
-	hash := xxhash.Sum64String(name) ^ uint64(it.chunks.first)
-	return cache.Key{DB: it.r.o.CacheDB, File: it.r.o.Number, Offset: hash, Kind: kindChunk}
+	at := xxhash.Sum64String(name) ^ uint64(it.chunks.first)
+	return cache.Key{DB: it.r.o.CacheDB, File: it.r.o.Number, Offset: at, Kind: kindChunk}
 }
 
 // openChunks pins the chunks of group g that the cache has.
@@ -89,8 +86,8 @@ func (it *Iterator) closeChunks() {
 	c.first = -1
 }
 
-// keepChunk puts the chunk of the builder of k into the cache. If two iterators add to a chunk
-// at the same time, the last one wins, and the groups of the other are added another time.
+// keepChunk puts the chunk of the builder of k into the cache. Groups that another iterator
+// added meanwhile are lost.
 func (it *Iterator) keepChunk(k *chunk) {
 	b := k.builder.Chunk()
 	if k.chunk != nil {
@@ -130,17 +127,15 @@ func (it *Iterator) matchChunks(g int, sel *Selector) {
 			return
 		}
 	}
-	it.visible, it.seen = predicate.Bits{}, it.r.index.groups[g].rows
-	it.visible.AddRange(0, it.seen)
-	it.matches, it.matched = it.visible, g
-	if !sel.rows.SelectFrom(c.columns, &it.matches) {
-		it.matched = -1
+	it.matched, it.seen, it.matches = -1, it.r.index.groups[g].rows, predicate.Bits{}
+	it.matches.AddRange(0, it.seen)
+	if sel.rows.SelectFrom(c.columns, &it.matches) {
+		it.matched, it.found = g, it.matches.Len()
 	}
 }
 
-// setCaptures says which texts sel has to keep for the chunks of group g. The first filter reads
-// no more than it needs. Where a chunk shows that the column was filtered before, sel reads all
-// texts of the group.
+// setCaptures says which texts sel has to keep for the chunks of group g. It reads texts for them
+// that it does not need itself only if the column was filtered before.
 func (it *Iterator) setCaptures(g int, sel *Selector) {
 	c := &it.chunks
 	for i := range sel.rows.Columns() {

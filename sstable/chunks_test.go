@@ -29,21 +29,30 @@ func typed(n int) []entry {
 	return sortEntries(list)
 }
 
-// selectAll selects from all groups of r. It returns how many rows were selected and looked
-// at, and how many groups without a match were not loaded.
-func selectAll(t *testing.T, r *Reader, o IterOptions, p *predicate.Program) (selected, examined, headless int) {
+// selectAll selects from all groups of r, from some of them in two windows that end and begin at
+// a key of cuts. It returns how many rows were selected and looked at, and how many groups
+// without a match were not loaded.
+func selectAll(t *testing.T, r *Reader, o IterOptions, p *predicate.Program, cuts map[int][]byte) (selected, examined, headless int) {
 	t.Helper()
 	o.Upper = codec.AppendTable(nil, 1<<30)
 	it, sel := r.NewIterator(o), NewSelector(p)
 	for span, ok := it.SpanGE(nil); ok; span, ok = it.SpanAfter(&span) {
-		before := it.g
-		n, looked, err := it.Select(&span, nil, span.Upper, sel, false)
-		if err != nil {
-			t.Fatal(err)
+		before, found := it.g, 0
+		lower := span.Lower
+		for _, upper := range [][]byte{cuts[span.first], span.Upper} {
+			if upper == nil {
+				continue
+			}
+			n, looked, err := it.Select(&span, lower, upper, sel, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found += n
+			examined += looked
+			lower = upper
 		}
-		selected += n
-		examined += looked
-		if n == 0 && it.g == before {
+		selected += found
+		if found == 0 && it.g == before {
 			headless++
 		}
 	}
@@ -70,18 +79,18 @@ func TestSelectFromChunks(t *testing.T) {
 		match func(i int) bool // of entries
 		heads int              // the first passes that need the heads of all groups
 	}{
-		"double":      {compare("double", predicate.Gt, edm.Double(990)), func(i int) bool { return i > 3960 }, 0},
-		"none":        {compare("double", predicate.Lt, edm.Double(0)), func(int) bool { return false }, 0},
-		"int":         {compare("int", predicate.Eq, edm.Int32(-7)), func(i int) bool { return i%200 == 93 }, 0},
-		"not":         {predicate.NewNot(compare("int", predicate.Ne, edm.Int32(-7))), func(i int) bool { return i%200 == 93 }, 0},
-		"dictionary":  {compare("state", predicate.Eq, edm.String("half open")), func(int) bool { return false }, 0},
-		"empty":       {compare("state", predicate.Lt, edm.String("a")), func(i int) bool { return i%3 == 0 }, 0},
-		"time":        {compare("time", predicate.Le, edm.DateTime(1<<58+9)), func(i int) bool { return i < 10 }, 0},
-		"timestamp":   {compare(edm.TimestampName, predicate.Gt, edm.DateTime(entries[3989].ts)), func(i int) bool { return i > 3989 }, 0},
-		"constant":    {compare("zero", predicate.Gt, edm.Int64(0)), func(int) bool { return false }, 0},
-		"absent":      {compare("other", predicate.Ne, edm.Int64(0)), func(int) bool { return false }, 0},
-		"not absent":  {predicate.NewNot(compare("other", predicate.Eq, edm.Int64(0))), func(int) bool { return true }, 0},
-		"other type":  {compare("int", predicate.Eq, edm.String("x")), func(int) bool { return false }, 0},
+		"double":     {compare("double", predicate.Gt, edm.Double(990)), func(i int) bool { return i > 3960 }, 0},
+		"none":       {compare("double", predicate.Lt, edm.Double(0)), func(int) bool { return false }, 0},
+		"int":        {compare("int", predicate.Eq, edm.Int32(-7)), func(i int) bool { return i%200 == 93 }, 0},
+		"not":        {predicate.NewNot(compare("int", predicate.Ne, edm.Int32(-7))), func(i int) bool { return i%200 == 93 }, 0},
+		"dictionary": {compare("state", predicate.Eq, edm.String("half open")), func(int) bool { return false }, 0},
+		"empty":      {compare("state", predicate.Lt, edm.String("a")), func(i int) bool { return i%3 == 0 }, 0},
+		"time":       {compare("time", predicate.Le, edm.DateTime(1<<58+9)), func(i int) bool { return i < 10 }, 0},
+		"timestamp":  {compare(edm.TimestampName, predicate.Gt, edm.DateTime(entries[3989].ts)), func(i int) bool { return i > 3989 }, 0},
+		"constant":   {compare("zero", predicate.Gt, edm.Int64(0)), func(int) bool { return false }, 0},
+		"absent":     {compare("other", predicate.Ne, edm.Int64(0)), func(int) bool { return false }, 0},
+		"not absent": {predicate.NewNot(compare("other", predicate.Eq, edm.Int64(0))), func(int) bool { return true }, 0},
+		"other type": {compare("int", predicate.Eq, edm.String("x")), func(int) bool { return false }, 0},
 		"two columns": {
 			predicate.NewAnd(compare("bool", predicate.Eq, edm.Boolean(true)), compare("double", predicate.Ge, edm.Double(990))),
 			func(i int) bool { return i%3 == 0 && i >= 3960 }, 0,
@@ -104,19 +113,23 @@ func TestSelectFromChunks(t *testing.T) {
 		},
 	} {
 		r := open(t, f, cache.New(8<<20))
-		want, without := 0, map[int]bool{}
+		want, without, cuts := 0, map[int]bool{}, map[int][]byte{}
 		for g := range groups {
 			without[g] = true
 		}
 		for i := range entries {
+			g := r.index.seek(entries[i].user)
 			if c.match(i) {
 				want++
-				delete(without, r.index.seek(entries[i].user))
+				delete(without, g)
+			}
+			if g%3 == 0 && i%7 == 0 {
+				cuts[g] = entries[i].user
 			}
 		}
 		p := predicate.Compile(c.node)
 		for pass := range 3 {
-			selected, examined, headless := selectAll(t, r, IterOptions{Snapshot: codec.MaxSeq, Fill: true}, p)
+			selected, examined, headless := selectAll(t, r, IterOptions{Snapshot: codec.MaxSeq, Fill: true}, p, cuts)
 			if selected != want || examined != len(entries) {
 				t.Errorf("%s, pass %d: %d of %d rows are selected, want %d of %d", name, pass, selected, examined, want, len(entries))
 			}
@@ -133,10 +146,10 @@ func TestSelectFromChunks(t *testing.T) {
 				old++
 			}
 		}
-		if selected, _, _ := selectAll(t, r, IterOptions{Snapshot: info.MaxSeq / 2, Fill: true}, p); selected != old {
+		if selected, _, _ := selectAll(t, r, IterOptions{Snapshot: info.MaxSeq / 2, Fill: true}, p, cuts); selected != old {
 			t.Errorf("%s: %d rows of an older snapshot, want %d", name, selected, old)
 		}
-		if _, _, headless := selectAll(t, r, IterOptions{Snapshot: codec.MaxSeq}, p); headless > 0 {
+		if _, _, headless := selectAll(t, r, IterOptions{Snapshot: codec.MaxSeq}, p, cuts); headless > 0 {
 			t.Errorf("%s: a query that does not fill the cache used chunks", name)
 		}
 		if n := r.o.Cache.Close(); n != 0 {

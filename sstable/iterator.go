@@ -43,13 +43,12 @@ type Iterator struct {
 
 	// These fields come last: a step of a walk needs those before them.
 	selected predicate.Bits // rows of h that NextSelected moves to
-	matched  int            // the group of visible and matches, -1 if none
-	visible  predicate.Bits // rows within the bounds that the snapshot sees
-	seen     int            // how many these are
-	matches  predicate.Bits // those that the program of Select selects
-	cutGroup int            // the group of cutKey, -1 if none
-	cutKey   []byte
-	cutRow   int  // the first row whose key is at least cutKey
+	matched  int            // the group of the next three, -1 if none
+	matches  predicate.Bits // rows within the bounds that the program of Select selects
+	found    int            // how many these are
+	seen     int            // rows within the bounds that the snapshot sees
+	counted  int            // the group whose rows Select has counted, -1 if none
+	cut      cut
 	judged   int  // the first group of the span that excluded is for, -1 if none
 	excluded bool // by pruner
 	columns  rowgroup.Columns
@@ -71,7 +70,7 @@ func (it *Iterator) Init(r *Reader, o IterOptions) {
 	}
 	it.r, it.o, it.g, it.err, it.view.pins.missed = r, o, -1, nil, false
 	it.valid, it.viewed, it.keyed = false, false, false
-	it.matched, it.cutGroup, it.judged, it.chunks.first = -1, -1, -1, -1
+	it.matched, it.counted, it.cut.group, it.judged, it.chunks.first = -1, -1, -1, -1, -1
 	x := &r.index
 	it.lowest, it.highest = -1, len(x.groups)
 	if len(x.groups) > 0 && bytes.Compare(o.Lower, userKey(x.smallest)) > 0 {
@@ -263,6 +262,7 @@ func (it *Iterator) Ahead(key []byte, reverse bool) int {
 // restart prepares for a seek.
 func (it *Iterator) restart() bool {
 	it.valid, it.viewed, it.keyed = false, false, false
+	it.counted = -1 // a walk counts its rows itself
 	return it.Err() == nil && len(it.r.index.groups) > 0
 }
 

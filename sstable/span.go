@@ -118,8 +118,9 @@ var errShared = errors.New("sstable: groups that share a user key cannot be sele
 // rows if sel is nil, and whose user keys are in [lower, upper), within the bounds of s.
 // It considers the versions that the snapshot sees, and never selects a tombstone.
 // NextSelected and PrevSelected then move from one selected row to the next. Select
-// returns how many rows are selected, and how many it has looked at. byRows says that the
-// caller does not try NextSelectedColumns. An Iterator must always get the same sel. After an
+// returns how many rows are selected, and how many it has looked at: those of the window, or with
+// sel all of the group at the first call for s, and then none. byRows says that the caller does
+// not try NextSelectedColumns. An Iterator must always get the same sel. After an
 // error the iterator has no position; another Select or Seek meets the error again.
 func (it *Iterator) Select(s *Span, lower, upper []byte, sel *Selector, byRows bool) (selected, examined int, err error) {
 	it.valid, it.viewed, it.keyed = false, false, false
@@ -131,80 +132,123 @@ func (it *Iterator) Select(s *Span, lower, upper []byte, sel *Selector, byRows b
 		return 0, 0, errShared
 	}
 	if sel != nil {
-		if it.matched != s.first {
-			it.matchChunks(s.first, sel)
-		}
-		if it.matched == s.first && it.matches.Empty() {
-			return 0, it.seenAtEnd(s, upper), nil
-		}
+		return it.selectMatches(s, lower, upper, sel)
 	}
 	uses := uint32(0)
-	if sel == nil && byRows {
+	if byRows {
 		uses = scanUses
 	}
 	if !it.loadFor(s.first, uses) {
 		return 0, 0, it.err
 	}
-	if sel != nil {
+	from, to := it.first, it.limit
+	if bytes.Compare(lower, s.Lower) > 0 {
+		from, _ = it.h.Seek(lower)
+	}
+	if s.Upper == nil || bytes.Compare(upper, s.Upper) < 0 {
+		to, _ = it.h.Seek(upper)
+	}
+	it.h.Visible(from, to, it.o.Snapshot, &it.selected)
+	selected = it.selected.Len()
+	return selected, selected, nil
+}
+
+// selectMatches is the rest of Select for a program.
+func (it *Iterator) selectMatches(s *Span, lower, upper []byte, sel *Selector) (selected, examined int, err error) {
+	if it.matched != s.first {
+		it.matchChunks(s.first, sel)
+	}
+	if it.matched != s.first || it.found > 0 {
+		if !it.loadFor(s.first, 0) {
+			return 0, 0, it.err
+		}
 		if err := it.match(sel); err != nil {
 			return 0, 0, err
 		}
-		if it.matches.Empty() {
-			return 0, it.seenAtEnd(s, upper), nil
-		}
+	}
+	if it.counted != s.first {
+		it.counted, examined = s.first, it.seen
+	}
+	if it.found == 0 {
+		return 0, examined, nil
 	}
 	from, to := it.first, it.limit
 	if bytes.Compare(lower, s.Lower) > 0 {
-		from = it.rowOf(lower)
+		from = it.matchGE(lower)
 	}
 	if s.Upper == nil || bytes.Compare(upper, s.Upper) < 0 {
-		to = it.rowOf(upper)
+		to = it.matchGE(upper)
 	}
-	if sel == nil {
-		it.h.Visible(from, to, it.o.Snapshot, &it.selected)
-		selected = it.selected.Len()
-		return selected, selected, nil
-	}
-	to = max(to, from)
 	it.selected, selected = it.matches.Within(from, to)
-	examined = to - from
-	if it.seen < it.limit-it.first {
-		_, examined = it.visible.Within(from, to)
-	}
 	return selected, examined, nil
 }
 
-// seenAtEnd returns how many rows Select has looked at in a group without matches: all of them
-// if upper is the end of s, and none before, so that no key has to be found in the group.
-func (it *Iterator) seenAtEnd(s *Span, upper []byte) int {
-	if s.Upper == nil || bytes.Compare(upper, s.Upper) < 0 {
-		return 0
-	}
-	return it.seen
+// Matches returns how many rows of the group of the last Select satisfy its program, and how many
+// rows it has looked at there.
+func (it *Iterator) Matches() (found, seen int) { return it.found, it.seen }
+
+// cut is where windows that share a group cut its matches.
+type cut struct {
+	group int    // -1 if the other fields mean nothing
+	asked []byte // the last key
+	row   int    // the first row with a match whose key is not less than asked, or the limit
+	key   []byte // of row
+	buf   []byte
 }
 
-// rowOf is Seek in the current group. It remembers the last row: one window ends where the
-// next one begins.
-func (it *Iterator) rowOf(key []byte) int {
-	if it.cutGroup != it.g || !bytes.Equal(it.cutKey, key) {
-		it.cutKey = append(it.cutKey[:0], key...)
-		it.cutGroup = it.g
-		it.cutRow, _ = it.h.Seek(key)
+// fewMatches is the greatest number of matches in a group whose keys matchGE compares.
+const fewMatches = 8
+
+// matchGE returns a row that is not behind the first match in the current group whose user key is
+// not less than key, and behind all matches before it. With few matches it compares their keys,
+// from the last result on: several windows share a group, and one ends where the next one begins.
+func (it *Iterator) matchGE(key []byte) int {
+	if it.found > fewMatches {
+		row, _ := it.h.Seek(key)
+		return row
 	}
-	return it.cutRow
+	c := &it.cut
+	if c.group != it.g {
+		c.group, c.asked = it.g, c.asked[:0]
+		it.setCut(it.matches.After(-1))
+	}
+	for bytes.Compare(key, c.asked) < 0 { // in reverse
+		before := it.matches.Before(c.row)
+		if before < 0 {
+			break
+		}
+		c.buf = it.h.AppendKey(c.buf[:0], before)
+		if bytes.Compare(c.buf, key) < 0 {
+			break
+		}
+		it.setCut(before)
+	}
+	for c.row < it.limit && bytes.Compare(c.key, key) < 0 {
+		it.setCut(it.matches.After(c.row))
+	}
+	c.asked = append(c.asked[:0], key...)
+	return c.row
 }
 
-// match sets visible and matches for the current group, if the last call was for another
-// one: several windows share a group of overlapping files, and to select from all of its
-// rows at once takes two thirds of the time (bench, runs=8-overlapping/filter=Double).
+// setCut makes row, which has a match, the row of cut, or the limit if row is negative.
+func (it *Iterator) setCut(row int) {
+	if it.cut.row = row; row < 0 {
+		it.cut.row = it.limit
+		return
+	}
+	it.cut.key = it.h.AppendKey(it.cut.key[:0], row)
+}
+
+// match sets matches for the current group, if the last call was for another one: several
+// windows share a group of overlapping files, and to select from all of its rows at once takes
+// two thirds of the time (bench, runs=8-overlapping/filter=Double).
 func (it *Iterator) match(sel *Selector) error {
 	if it.matched == it.g {
 		return nil
 	}
-	it.matched, it.visible = it.g, predicate.Bits{}
-	it.h.Visible(it.first, it.limit, it.o.Snapshot, &it.visible)
-	it.matches, it.seen = it.visible, it.visible.Len()
-	if it.seen == 0 {
+	it.matched, it.matches = it.g, predicate.Bits{}
+	it.h.Visible(it.first, it.limit, it.o.Snapshot, &it.matches)
+	if it.seen, it.found = it.matches.Len(), 0; it.seen == 0 {
 		return nil
 	}
 	it.setCaptures(it.g, sel)
@@ -213,6 +257,7 @@ func (it *Iterator) match(sel *Selector) error {
 		it.h, it.g, it.matched = nil, -1, -1
 		return err
 	}
+	it.found = it.matches.Len()
 	it.addToChunks(sel)
 	return nil
 }

@@ -163,8 +163,11 @@ func selectSpan(t *testing.T, it *Iterator, span *Span, lower, upper []byte, p *
 		return
 	}
 	n, examined, err := it.Select(span, lower, upper, sel, true)
-	if err != nil || n > examined || examined > span.Rows {
+	if err != nil || sel == nil && n != examined || examined > span.Rows {
 		t.Fatalf("%d rows of %d selected in a span of %d, error %v", n, examined, span.Rows, err)
+	}
+	if found, seen := it.Matches(); sel != nil && (n > found || found > seen || seen > span.Rows) {
+		t.Fatalf("%d rows of %d matches among %d are selected in a span of %d", n, found, seen, span.Rows)
 	}
 	move := it.NextSelected
 	if reverse {

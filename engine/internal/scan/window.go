@@ -162,14 +162,17 @@ func (w *window) plan(left int, byRows bool) (how use, examined int) {
 
 // choose is the rest of plan for the sources in chosen.
 func (w *window) choose(several, byRows bool) (how use, examined int) {
-	matches, n := 0, 0
+	found, seen, n := 0, 0, 0
 	for _, s := range w.chosen {
 		selected, looked, err := s.Select(w.lower, w.upper, w.sel, byRows)
 		if err != nil {
 			return walk, 0 // which returns the rows before the error
 		}
 		examined += looked
-		matches += selected
+		if several {
+			n, of := s.Iterator().Matches()
+			found, seen = found+n, seen+of
+		}
 		if selected > 0 {
 			w.chosen[n] = s
 			n++
@@ -177,9 +180,9 @@ func (w *window) choose(several, byRows bool) (how use, examined int) {
 	}
 	w.chosen = w.chosen[:n]
 	switch {
-	case several && 2*matches > examined:
+	case 2*found > seen:
 		return walk, 0
-	case matches == 0 && !w.inMems:
+	case n == 0 && !w.inMems:
 		return skip, examined
 	}
 	w.open, w.one = true, nil
