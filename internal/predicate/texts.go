@@ -68,12 +68,11 @@ func (t *Test) KeepPrefixes(x *Prefixes, n int, set *Bits) bool {
 	if below != above && !t.byteOrder {
 		return false
 	}
+	match := above
 	switch bytes.Compare(x.Common, c[:len(x.Common)]) {
 	case -1:
-		above = below
-	case 1:
-		below = above
-	default:
+		match = below
+	case 0:
 		want := textPrefix(c[len(x.Common):])
 		equal := *set
 		if x.Words.keep(want, 0, false, n, &equal); !equal.Empty() {
@@ -84,7 +83,7 @@ func (t *Test) KeepPrefixes(x *Prefixes, n int, set *Bits) bool {
 			return true
 		}
 	}
-	if !above {
+	if !match {
 		*set = Bits{}
 	}
 	return true
