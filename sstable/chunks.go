@@ -77,7 +77,7 @@ func (it *Iterator) closeChunks() {
 	for i := range c.list {
 		k := &c.list[i]
 		whole := min(columnchunk.Groups, len(it.r.index.groups)-c.first)
-		if n := k.builder.Added(); k.began && (n >= minAdded || n == whole) {
+		if k.began && (k.builder.Added() >= minAdded || k.builder.Complete(whole)) {
 			it.keepChunk(k)
 		}
 		k.pin.Release()
@@ -110,7 +110,7 @@ func (it *Iterator) keepChunk(k *chunk) {
 // suffice.
 func (it *Iterator) matchChunks(g int, sel *Selector) {
 	names := sel.rows.Columns()
-	if len(names) == 0 || len(names) > maxChunks || !it.o.Fill || it.o.AllVersions {
+	if len(names) == 0 || len(names) > maxChunks || !it.o.Fill {
 		return
 	}
 	c := &it.chunks
@@ -168,7 +168,7 @@ func (it *Iterator) addToChunks(sel *Selector) {
 		return
 	}
 	all, g := it.r.index.groups, it.g
-	unique := !it.h.Versions() && !all[g].continues && (g+1 == len(all) || !all[g+1].continues)
+	plain := it.h.Uniform() && !it.h.Tombstone(0) && !it.h.Versions() && !all[g].continues && (g+1 == len(all) || !all[g+1].continues)
 	for i := range c.list {
 		k, texts := &c.list[i], sel.rows.Texts(i)
 		if k.has(g-c.first) && (texts == nil || !c.unread(i, g)) {
@@ -183,13 +183,13 @@ func (it *Iterator) addToChunks(sel *Selector) {
 		}
 		k.began = true
 		property, t := columnchunk.None, edm.Type(0)
-		if unique && it.h.Uniform() && !it.h.Tombstone(0) {
+		if plain {
 			if k.name == edm.TimestampName {
 				property, t = columnchunk.Timestamp, edm.TypeDateTime
 			} else if n := it.view.Shape().Index(k.name); n >= 0 {
 				property, t = n, it.view.Shape().Type(n)
 			}
 		}
-		k.builder.Add(g-c.first, it.h, property, t, unique, texts)
+		k.builder.Add(g-c.first, it.h, property, t, plain, texts)
 	}
 }

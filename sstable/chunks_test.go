@@ -2,6 +2,7 @@ package sstable
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
@@ -20,9 +21,11 @@ func typed(n int) []entry {
 			{Name: "double", Value: edm.Double(float64(i) / 4)},
 			{Name: "id", Value: edm.String(fmt.Sprintf("user/%06d", i))},
 			{Name: "int", Value: edm.Int32(int32(i%200 - 100))},
+			{Name: "long", Value: edm.String(fmt.Sprintf("%070d/%d", 0, i))},
 			{Name: "state", Value: edm.String([]string{"", "open", "closed"}[i%3])},
 			{Name: "text", Value: edm.String(fmt.Sprintf("text number %d of some length", i*i))},
 			{Name: "time", Value: edm.DateTime(edm.Ticks(1<<58 + i))},
+			{Name: "uneven", Value: edm.String(strconv.Itoa(i * i % 10007))},
 			{Name: "zero", Value: edm.Int64(0)},
 		}))
 	}
@@ -106,6 +109,12 @@ func TestSelectFromChunks(t *testing.T) {
 		"id before":  {compare("id", predicate.Lt, edm.String("user/000100")), func(i int) bool { return i < 100 }, 1},
 		"not before": {predicate.NewNot(compare("id", predicate.Lt, edm.String("user/003900"))), func(i int) bool { return i >= 3900 }, 1},
 		"other id":   {predicate.NewNot(compare("id", predicate.Ne, edm.String("user/000100"))), func(i int) bool { return i == 100 }, 1},
+		"uneven":     {compare("uneven", predicate.Le, edm.String("0")), func(i int) bool { return i == 0 }, 1},
+		"long":       {compare("long", predicate.Lt, edm.String("0")), func(int) bool { return false }, 1},
+		"id range": {
+			predicate.NewAnd(compare("id", predicate.Ge, edm.String("user/000100")), compare("id", predicate.Le, edm.String("user/000177"))),
+			func(i int) bool { return i >= 100 && i <= 177 }, 1,
+		},
 		"beyond BMP": {compare("id", predicate.Ge, edm.String("\U0001F600")), func(int) bool { return false }, 3},
 		"text and int": {
 			predicate.NewAnd(compare("int", predicate.Eq, edm.Int32(-7)), compare("text", predicate.Gt, edm.String(""))),
@@ -154,6 +163,89 @@ func TestSelectFromChunks(t *testing.T) {
 		}
 		if n := r.o.Cache.Close(); n != 0 {
 			t.Errorf("%s: %d blocks are pinned at the end", name, n)
+		}
+	}
+}
+
+// TestSelectSharesChunks compares queries with a model. Each adds to chunks that the next ones use.
+func TestSelectSharesChunks(t *testing.T) {
+	entries := typed(3000)
+	o := writerOptions()
+	o.GroupBytes = 2500
+	f, info := write(t, o, entries)
+	for seed := range uint64(rounds(16)) {
+		g, r := newGenerator(seed), open(t, f, cache.New(8<<20))
+		for range 40 {
+			o := IterOptions{Upper: codec.AppendTable(nil, 1<<30), Snapshot: codec.MaxSeq, Fill: true}
+			if g.IntN(2) == 0 {
+				o.Lower, o.Upper = g.bound(entries), entries[g.IntN(len(entries))].user
+			}
+			if g.IntN(3) == 0 {
+				o.Snapshot = 1 + g.Uint64N(info.MaxSeq+1)
+			}
+			p := predicate.Compile(g.condition(entries, g.IntN(4)))
+			compareSelect(t, g, r, entries, o, p, NewSelector(p))
+		}
+		if n := r.o.Cache.Close(); n != 0 {
+			t.Errorf("seed %d: %d blocks are pinned at the end", seed, n)
+		}
+	}
+}
+
+// TestChunksAreCompleted selects from groups that begin or end within a chunk, and then from all:
+// the second query of all groups finds the texts of each in chunks.
+func TestChunksAreCompleted(t *testing.T) {
+	w := writerOptions()
+	w.GroupBytes = 4000
+	f, _ := write(t, w, typed(2500))
+	p := predicate.Compile(predicate.NewCompare("text", predicate.Eq, edm.String("no text")))
+	for most := range columnchunk.Groups + 1 {
+		r := open(t, f, cache.New(8<<20))
+		all := r.index.groups
+		o := IterOptions{Snapshot: codec.MaxSeq, Fill: true}
+		selectAll(t, r, o, p, nil) // without texts
+		for range 2 {
+			it, sel := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Fill: true, Upper: codec.AppendTable(nil, 1<<30)}), NewSelector(p)
+			for span, ok := it.SpanGE(nil); ok && span.first < most; span, ok = it.SpanAfter(&span) {
+				if _, _, err := it.Select(&span, span.Lower, span.Upper, sel, false); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := it.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		selectAll(t, r, o, p, nil)
+		if _, _, headless := selectAll(t, r, o, p, nil); headless != len(all) {
+			t.Errorf("%d groups first: no head was loaded for %d groups of %d", most, headless, len(all))
+		}
+	}
+}
+
+// TestLongChunks selects from groups of many rows, whose columns have more than MaxBytes.
+func TestLongChunks(t *testing.T) {
+	var list []entry
+	for i := range 40_000 {
+		list = append(list, newEntry("p", fmt.Sprintf("%06d", i), uint64(i+1), false, edm.Properties{
+			{Name: "mail", Value: edm.String(fmt.Sprintf("u%05d", i*7919%40_000))},
+			{Name: "n", Value: edm.Int64(int64(uint64(i) * 0x9E3779B97F4A7C15))},
+		}))
+	}
+	entries := sortEntries(list)
+	f, _ := write(t, writerOptions(), entries)
+	for name, value := range map[string]edm.Value{"mail": edm.String("u39999"), "n": list[39_999].props[1].Value} {
+		r := open(t, f, cache.New(8<<20))
+		p := predicate.Compile(predicate.NewCompare(name, predicate.Eq, value))
+		var last int
+		for pass := range 4 {
+			selected, examined, headless := selectAll(t, r, IterOptions{Snapshot: codec.MaxSeq, Fill: true}, p, nil)
+			if selected != 1 || examined != len(entries) {
+				t.Errorf("%s, pass %d: %d of %d rows are selected", name, pass, selected, examined)
+			}
+			if pass == 3 && (headless != last || headless < len(r.index.groups)/4 || headless > len(r.index.groups)*9/10) {
+				t.Errorf("%s: no head was loaded for %d groups of %d, and before for %d", name, headless, len(r.index.groups), last)
+			}
+			last = headless
 		}
 	}
 }

@@ -176,6 +176,9 @@ func selectSpan(t *testing.T, it *Iterator, span *Span, lower, upper []byte, p *
 	for ok := move(); ok; ok = move() {
 		check()
 		user := bytes.Clone(userKey(it.Key()))
+		if bytes.Compare(user, lower) < 0 || bytes.Compare(user, upper) >= 0 {
+			t.Fatalf("the key %x is not in the window from %x to %x", user, lower, upper)
+		}
 		if has, err := it.Has(span, user, codec.KeyHash(user)); !has || err != nil {
 			t.Fatalf("the key %x is not found, error %v", user, err)
 		}

@@ -40,25 +40,36 @@ func (b *Builder) Extend(c Chunk) {
 // Added returns how many groups Add has added.
 func (b *Builder) Added() int { return b.n }
 
+// Complete reports whether the chunk has all of the given number of groups, with their values.
+func (b *Builder) Complete(groups int) bool {
+	for i := range groups {
+		if b.buf[i*entryBytes+24] == unread {
+			return false
+		}
+	}
+	return binary.LittleEndian.Uint32(b.buf[addedAt:]) == 1<<groups-1
+}
+
 // Texts are the values of a column of the kind rowgroup.Heap in all rows of a group: the first
 // predicate.MaxPrefix bytes of each, with zeros behind a shorter one.
 type Texts []byte
 
 // Add adds a property of the group with index i, whose head is h, instead of what the chunk has
-// of the group. unique says that no two rows of the group have the same user key. texts may be
-// nil. Add does nothing if the chunk would be too long.
-func (b *Builder) Add(i int, h *rowgroup.Head, property int, t edm.Type, unique bool, texts Texts) {
-	added := binary.LittleEndian.Uint32(b.buf[addedAt:])
+// of the group. plain says that all rows have the same shape, none is a tombstone, and no two
+// have the same user key. texts may be nil. If the chunk would be too long, or the group is not
+// plain, the chunk says that only the group itself has the values.
+func (b *Builder) Add(i int, h *rowgroup.Head, property int, t edm.Type, plain bool, texts Texts) {
 	from := len(b.buf)
-	if unique && h.Uniform() && !h.Tombstone(0) {
+	clear(b.buf[i*entryBytes:][:entryBytes])
+	if plain {
 		b.add(i, h, property, t, texts)
 	}
 	if len(b.buf)+wordBytes > MaxBytes {
 		b.buf = b.buf[:from]
 		clear(b.buf[i*entryBytes:][:entryBytes])
-		return
 	}
 	b.n++
+	added := binary.LittleEndian.Uint32(b.buf[addedAt:])
 	binary.LittleEndian.PutUint32(b.buf[addedAt:], added|1<<i)
 }
 

@@ -161,7 +161,7 @@ func keepValues(t *predicate.Test, v values, n int, set *predicate.Bits) bool {
 // keepTexts is keepColumn for Strings or Binaries in the heap.
 func (s *Selector) keepTexts(t *predicate.Test, c *rowgroup.Column, into *captured, set *predicate.Bits) {
 	rows := s.head.Rows()
-	all := into.how != CaptureNone && set.Len() == rows
+	all := into.how != CaptureNone && !into.done && set.Len() == rows
 	if n, ok := t.Length(); ok && (!all || into.how != CaptureAll) {
 		c.KeepLength(n, set)
 		all = false
@@ -179,5 +179,5 @@ func (s *Selector) keepTexts(t *predicate.Test, c *rowgroup.Column, into *captur
 			into.add(data, s.list)
 		}
 	}
-	into.done = all && s.row.Err() == nil
+	into.done = into.done || all && s.row.Err() == nil
 }
