@@ -191,29 +191,3 @@ func TestReadsDoNotAllocate(t *testing.T) {
 		}
 	}
 }
-
-// TestFilterRate checks that about one answer of the filter in a hundred is a false
-// positive.
-func TestFilterRate(t *testing.T) {
-	g := newGenerator(1)
-	hashes := make([]uint64, 20000)
-	for i := range hashes {
-		hashes[i] = g.Uint64()
-	}
-	filter := appendFilter(nil, hashes)
-	for _, h := range hashes {
-		if !filterHas(filter, h) {
-			t.Fatalf("key with hash %x is not in the filter", h)
-		}
-	}
-	wrong := 0
-	for range 100_000 {
-		if filterHas(filter, g.Uint64()) {
-			wrong++
-		}
-	}
-	if wrong > 1500 {
-		t.Errorf("%d false positives in 100000", wrong)
-	}
-	t.Logf("%d false positives in 100000, %d bits a key", wrong, len(filter)*8/len(hashes))
-}

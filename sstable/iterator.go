@@ -6,6 +6,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/predicate"
+	"github.com/tablerock-db/tablerock/sstable/internal/groupbounds"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
@@ -20,8 +21,8 @@ type Iterator struct {
 	// number of groups if all rows are within that bound.
 	lowest, highest int
 
-	pruner *rowgroup.Pruner // nil: Excludes reports false
-	bounds cache.Handle     // of pruner
+	pruner *groupbounds.Pruner // nil: Excludes reports false
+	bounds cache.Handle        // of pruner
 
 	g     int
 	h     *rowgroup.Head

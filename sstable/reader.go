@@ -10,8 +10,9 @@ import (
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/feature"
+	"github.com/tablerock-db/tablerock/sstable/internal/bloom"
 	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
-	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
+	"github.com/tablerock-db/tablerock/sstable/internal/groupbounds"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -185,7 +186,7 @@ func (r *Reader) readTail() error {
 	if f.bounds.len < sumBytes {
 		return r.corruptf(off, "bounds of %d bytes", f.bounds.len)
 	}
-	if len(r.filter)%filterBlockBytes != 0 || (len(r.filter) == 0) != (f.keys == 0) {
+	if len(r.filter)%bloom.BlockBytes != 0 || (len(r.filter) == 0) != (f.keys == 0) {
 		return r.corruptf(int64(f.filter.off), "filter of %d bytes for %d keys", len(r.filter), f.keys)
 	}
 	return nil
@@ -223,18 +224,18 @@ func (r *Reader) decodeShapes(p []byte) error {
 }
 
 // loadBounds returns the bounds, pinned.
-func (r *Reader) loadBounds(fill bool) (*rowgroup.Bounds, cache.Handle, error) {
+func (r *Reader) loadBounds(fill bool) (*groupbounds.Bounds, cache.Handle, error) {
 	at := r.footer.bounds
 	key := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: at.off, Kind: kindBounds}
 	pin, ok := r.o.Cache.Acquire(key, int(at.len), fill)
 	if ok {
-		return pin.Value().(*rowgroup.Bounds), pin, nil
+		return pin.Value().(*groupbounds.Bounds), pin, nil
 	}
 	p := pin.Bytes()
 	err := r.readSection(p, int64(at.off), "bounds")
 	if err == nil {
-		var s *rowgroup.Bounds
-		if s, err = rowgroup.DecodeBounds(p[:len(p)-sumBytes], len(r.index.groups)); err == nil {
+		var s *groupbounds.Bounds
+		if s, err = groupbounds.Decode(p[:len(p)-sumBytes], len(r.index.groups)); err == nil {
 			s.Assign(r.o.Stamp)
 			pin.Fill(s, s.MemBytes())
 			return s, pin, nil
@@ -310,7 +311,7 @@ func (r *Reader) Newest() (seq uint64, stamp edm.Ticks, err error) {
 
 // MayContain reports whether the file may have a version of the user key with this
 // hash (codec.KeyHash).
-func (r *Reader) MayContain(keyHash uint64) bool { return filterHas(r.filter, keyHash) }
+func (r *Reader) MayContain(keyHash uint64) bool { return bloom.Has(r.filter, keyHash) }
 
 // Get finds the newest version of a user key with a sequence number of at most snap.
 // For a put, row becomes a view of it with all values loaded except big ones, and pins
@@ -318,7 +319,7 @@ func (r *Reader) MayContain(keyHash uint64) bool { return filterHas(r.filter, ke
 // allocate if the filter excludes the key, or if all blocks are in the cache.
 func (r *Reader) Get(key []byte, keyHash uint64, snap uint64, row *Row) (seq uint64, kind codec.Kind, ok bool, err error) {
 	row.Release()
-	if !filterHas(r.filter, keyHash) {
+	if !bloom.Has(r.filter, keyHash) {
 		return 0, 0, false, nil
 	}
 	for g := r.index.seek(key); ; {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/predicate"
+	"github.com/tablerock-db/tablerock/sstable/internal/bloom"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 	"github.com/tablerock-db/tablerock/sstable/internal/selection"
 )
@@ -368,7 +369,7 @@ func (it *Iterator) moveTo(row int) bool {
 // keyHash is codec.KeyHash(user). If the group of the key has to be read, that ends the
 // use of rows of another group.
 func (it *Iterator) Has(s *Span, user []byte, keyHash uint64) (bool, error) {
-	if !filterHas(it.r.filter, keyHash) {
+	if !bloom.Has(it.r.filter, keyHash) {
 		return false, nil
 	}
 	if !s.Single() {

@@ -11,6 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/sstable/internal/groupbounds"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -30,7 +31,7 @@ func (r *Reader) Verify(ctx context.Context) error {
 		return err
 	}
 	defer pin.Release()
-	v := verifier{r: r, bounds: bounds.NewGroupBounds()}
+	v := verifier{r: r, bounds: bounds.NewGroup()}
 	if _, err := r.readHeader(); err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ type verifier struct {
 	h   rowgroup.Head
 	row Row
 
-	bounds *rowgroup.GroupBounds
+	bounds *groupbounds.Group
 }
 
 func (v *verifier) group(g int) error {

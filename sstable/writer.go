@@ -7,6 +7,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/sstable/internal/bloom"
 	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -183,7 +184,7 @@ func (w *Writer) flush() error {
 
 // Size returns about how large the file would be if it were finished now.
 func (w *Writer) Size() int64 {
-	tail := w.shapes.Size() + len(w.groups)*indexEntryBytes + len(w.keys) + len(w.units) + len(w.bounds) + len(w.hashes)*filterBitsPerKey/8
+	tail := w.shapes.Size() + len(w.groups)*indexEntryBytes + len(w.keys) + len(w.units) + len(w.bounds) + len(w.hashes)*bloom.BitsPerKey/8
 	return w.written + int64(len(w.buf)+w.group.Logical()/2+tail+footerBytes)
 }
 
@@ -212,7 +213,7 @@ func (w *Writer) finish() error {
 	}
 	f.shapes = w.section(w.shapes.AppendTo)
 	f.index = w.section(func(dst []byte) []byte { return append(appendIndex(dst, w.groups, w.first, w.last), w.units...) })
-	f.filter = w.section(func(dst []byte) []byte { return appendFilter(dst, w.hashes) })
+	f.filter = w.section(func(dst []byte) []byte { return bloom.Append(dst, w.hashes) })
 	f.bounds = w.section(func(dst []byte) []byte { return append(w.shapes.AppendColumns(dst), w.bounds...) })
 	for _, s := range f.spans() {
 		if s.len > maxSectionBytes {

@@ -7,6 +7,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/sstable/internal/dictionary"
+	"github.com/tablerock-db/tablerock/sstable/internal/groupbounds"
 	"github.com/tablerock-db/tablerock/sstable/internal/valuebounds"
 )
 
@@ -50,7 +51,7 @@ type Builder struct {
 	valueBlocks []bigValue
 	big         []byte // bytes of valueBlocks
 
-	bounds []columnBounds
+	bounds groupbounds.Builder
 
 	// Scratch of AppendTo.
 	props      edm.Properties

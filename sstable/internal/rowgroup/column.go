@@ -6,6 +6,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/sstable/internal/fields"
 )
 
 // column is a decoded column.
@@ -24,25 +25,25 @@ func (c *column) heap() bool { return c.encoding == encodingHeap || c.encoding =
 
 // decode reads the column of property i. It reports whether the column is valid for
 // the type and the number of rows.
-func (c *column) decode(cur *cursor, s *codec.Shape, i, rows int) bool {
+func (c *column) decode(cur *fields.Cursor, s *codec.Shape, i, rows int) bool {
 	c.name, c.typ = s.Name(i), s.Type(i)
-	c.encoding = cur.u8()
+	c.encoding = cur.U8()
 	text := c.typ == edm.TypeString || c.typ == edm.TypeBinary
 	switch c.encoding {
 	case encodingWord:
-		c.a = cur.vector(rows)
-		return !cur.bad && !text && c.typ != edm.TypeBoolean && c.typ != edm.TypeGuid && c.wordsFit(cur.data(), rows)
+		c.a = readVector(cur, rows)
+		return !cur.Bad && !text && c.typ != edm.TypeBoolean && c.typ != edm.TypeGuid && c.wordsFit(withSum(cur), rows)
 	case encodingBits:
-		c.bytes = uint32(cur.off)
-		bits := cur.bytes((rows + 7) / 8)
-		return !cur.bad && c.typ == edm.TypeBoolean && (rows%8 == 0 || bits[rows/8]>>(rows%8) == 0)
+		c.bytes = uint32(cur.Off)
+		bits := cur.Bytes((rows + 7) / 8)
+		return !cur.Bad && c.typ == edm.TypeBoolean && (rows%8 == 0 || bits[rows/8]>>(rows%8) == 0)
 	case encodingGuid:
-		c.a = vector{off: uint32(cur.off), step: guidBytes}
-		cur.bytes(guidBytes * rows)
-		return !cur.bad && c.typ == edm.TypeGuid
+		c.a = vector{off: uint32(cur.Off), step: guidBytes}
+		cur.Bytes(guidBytes * rows)
+		return !cur.Bad && c.typ == edm.TypeGuid
 	case encodingHeap:
-		c.a = cur.vector(rows)
-		return !cur.bad && text
+		c.a = readVector(cur, rows)
+		return !cur.Bad && text
 	case encodingHeapLast:
 		return text
 	case encodingDict:

@@ -1,16 +1,18 @@
 package rowgroup
 
-func (c *column) decodeDict(cur *cursor, rows int) bool {
-	n, size := int(cur.u8())+1, cur.u16()
-	c.dict = uint32(cur.off)
-	ends := cur.bytes(2 * n)
-	c.bytes = uint32(cur.off)
-	cur.bytes(size)
-	c.a = cur.vector(rows)
-	if cur.bad {
+import "github.com/tablerock-db/tablerock/sstable/internal/fields"
+
+func (c *column) decodeDict(cur *fields.Cursor, rows int) bool {
+	n, size := int(cur.U8())+1, cur.U16()
+	c.dict = uint32(cur.Off)
+	ends := cur.Bytes(2 * n)
+	c.bytes = uint32(cur.Off)
+	cur.Bytes(size)
+	c.a = readVector(cur, rows)
+	if cur.Bad {
 		return false
 	}
-	data := cur.data()
+	data := withSum(cur)
 	last := 0
 	for i := range n {
 		end := le16(ends, i)

@@ -126,31 +126,3 @@ const (
 
 	guidBytes = 16
 )
-
-// The bounds section holds the bounds of each column in each group, so that a scan
-// can skip groups without a match. A column is a name and a type, in whatever shapes
-// it occurs.
-//
-//	0  u32 columns, at most 256; with 256 there may be others without bounds
-//	   for each column: u8 type, u16 length of the name, the name
-//	   for each group:
-//	       0  u16 columns that rows of the group have
-//	       2  u64 smallest timestamp, tombstones excluded
-//	      10  u64 largest timestamp
-//	      18  for each of these columns:
-//	              u16 column
-//	              u8  flags: 1 = all rows have it, 2 = there may be NaN among the
-//	                  values, 4 = a lower bound follows, 8 = an upper bound follows
-//	              bounds: of a Guid 16 bytes in its order; of a String u8 length and
-//	              at most 16 bytes; of Int32, Int64, Double, DateTime and Boolean
-//	              u64; a Binary has none
-const (
-	maxBoundsColumns = 256 // part of the file format
-
-	boundsGroupBytes = 18
-
-	flagAllRows = 1 // part of the file format
-	flagNaN     = 2 // part of the file format
-	flagLower   = 4 // part of the file format
-	flagUpper   = 8 // part of the file format
-)

@@ -16,6 +16,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
+	"github.com/tablerock-db/tablerock/sstable/internal/fields"
 )
 
 var bound = checksum.Bind([16]byte{1, 2, 3}, 4)
@@ -144,10 +145,10 @@ func TestVectors(t *testing.T) {
 			for name, p := range map[string][]byte{"unsigned": appendUnsigned(nil, words), "signed": appendSigned(nil, words)} {
 				size := len(p)
 				p = append(p, 1, 2, 3, 4, 5, 6, 7, 8) // the sum
-				c := &cursor{p: p[:size]}
-				v := c.vector(len(words))
-				if c.bad || c.off != size {
-					t.Fatalf("%s width %d base %d: %d of %d bytes read", name, width, base, c.off, size)
+				c := &fields.Cursor{P: p[:size]}
+				v := readVector(c, len(words))
+				if c.Bad || c.Off != size {
+					t.Fatalf("%s width %d base %d: %d of %d bytes read", name, width, base, c.Off, size)
 				}
 				if name == "signed" || base <= base+limit {
 					if want := vectorHeaderBytes + len(words)*int(v.step); size != want || name == "signed" && v.base != uint64(lo) {

@@ -8,6 +8,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
+	"github.com/tablerock-db/tablerock/sstable/internal/fields"
 )
 
 // Head is a decoded head. Decode has checked every offset in it, so that later uses
@@ -92,29 +93,29 @@ func (h *Head) MemBytes(shapes *codec.ShapeList) int {
 // of the group in the file, group its length, and before the length of the heap units
 // before the head. Decode reuses the memory of h, and h keeps data.
 func (h *Head) Decode(data []byte, off int64, before, group int, shapes *codec.ShapeList) error {
-	c := &cursor{p: data[:len(data)-SumBytes]}
+	c := &fields.Cursor{P: data[:len(data)-SumBytes]}
 	if h.data == nil {
 		h.sections, h.HeapUnits, h.columns = h.firstSections[:0], h.firstUnits[:0], h.firstColumns[:0]
 	}
 	h.data, h.off = data, off
-	h.rows = c.u16()
-	prefixGroups, heapUnits, sections, valueBlocks := c.u16(), c.u16(), c.u16(), c.u16()
+	h.rows = c.U16()
+	prefixGroups, heapUnits, sections, valueBlocks := c.U16(), c.U16(), c.U16(), c.U16()
 	if h.rows < 1 || h.rows > MaxRows || prefixGroups < 1 || prefixGroups > h.rows || heapUnits > h.rows || sections > h.rows {
 		return errors.New("invalid counts")
 	}
 	if err := h.keys.decode(c, prefixGroups); err != nil {
 		return err
 	}
-	h.values = c.off
+	h.values = c.Off
 	h.MaxSeq = binary.LittleEndian.Uint64(data[24:])
-	h.seqs, h.times, h.sectionOf = c.vector(h.rows), c.vector(h.rows), c.vector(h.rows)
+	h.seqs, h.times, h.sectionOf = readVector(c, h.rows), readVector(c, h.rows), readVector(c, h.rows)
 	h.ordinals = vector{}
 	if h.sectionOf.step != 0 {
-		h.ordinals = c.vector(h.rows)
+		h.ordinals = readVector(c, h.rows)
 	}
-	h.heapOffsets = c.vector(h.rows + 1)
-	heapUnitDir, valueBlockDir := c.bytes(heapUnits*heapUnitDirBytes), c.bytes(valueBlocks*valueBlockDirBytes)
-	if c.bad {
+	h.heapOffsets = readVector(c, h.rows+1)
+	heapUnitDir, valueBlockDir := c.Bytes(heapUnits*heapUnitDirBytes), c.Bytes(valueBlocks*valueBlockDirBytes)
+	if c.Bad {
 		return errors.New("head ends early")
 	}
 	if err := h.decodeHeapUnits(heapUnitDir, before, group); err != nil {
@@ -123,7 +124,7 @@ func (h *Head) Decode(data []byte, off int64, before, group int, shapes *codec.S
 	if err := h.decodeSections(c, sections, shapes); err != nil {
 		return err
 	}
-	if c.bad || c.off != len(c.p) {
+	if c.Bad || c.Off != len(c.P) {
 		return errors.New("bytes after the last column of the head")
 	}
 	if err := h.checkRows(); err != nil {
@@ -202,10 +203,10 @@ func (h *Head) decodeValueBlocks(dir []byte, group int) error {
 	return nil
 }
 
-func (h *Head) decodeSections(c *cursor, n int, shapes *codec.ShapeList) error {
+func (h *Head) decodeSections(c *fields.Cursor, n int, shapes *codec.ShapeList) error {
 	h.sections, h.columns = h.sections[:0], h.columns[:0]
 	for range n {
-		id, rows, mode := c.u32(), c.u16(), c.u8()
+		id, rows, mode := c.U32(), c.U16(), c.U8()
 		if int64(id) >= int64(shapes.Len()) || rows < 1 || rows > h.rows {
 			return errors.New("section of an unknown shape")
 		}

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/bits"
+
+	"github.com/tablerock-db/tablerock/sstable/internal/fields"
 )
 
 // keys are the decoded user keys of a head. The file format.go describes their
@@ -26,35 +28,35 @@ type keys struct {
 const EndOfKey = 1
 
 // decode reads the keys. c is at the byte after the counts.
-func (k *keys) decode(c *cursor, prefixGroups int) error {
-	k.width = int(c.u8())
-	flags := c.u8()
-	common, restLen, prefixes, zero := c.u16(), c.u16(), int(c.u32()), c.u32()
-	c.u64() // the largest sequence number, which Head.Decode reads
+func (k *keys) decode(c *fields.Cursor, prefixGroups int) error {
+	k.width = int(c.U8())
+	flags := c.U8()
+	common, restLen, prefixes, zero := c.U16(), c.U16(), int(c.U32()), c.U32()
+	c.U64() // the largest sequence number, which Head.Decode reads
 	if k.width > 8 || flags&^flagVersions != 0 || zero != 0 {
 		return errors.New("invalid key layout")
 	}
 	k.versions = flags&flagVersions != 0
-	k.common = c.bytes(common)
-	k.dir = c.bytes(prefixGroups * prefixGroupBytes)
-	k.prefixes = c.bytes(prefixes)
-	from := c.off
-	c.bytes(k.rows * k.width)
-	if c.bad {
+	k.common = c.Bytes(common)
+	k.dir = c.Bytes(prefixGroups * prefixGroupBytes)
+	k.prefixes = c.Bytes(prefixes)
+	from := c.Off
+	c.Bytes(k.rows * k.width)
+	if c.Bad {
 		return errors.New("keys end early")
 	}
-	k.suffixes = c.p[from : c.off+SumBytes]
+	k.suffixes = c.P[from : c.Off+SumBytes]
 	k.ends, k.restLen = nil, restLen
 	total := restLen * k.rows
 	if restLen == restsVary {
-		k.ends = c.bytes(2 * k.rows)
-		if c.bad {
+		k.ends = c.Bytes(2 * k.rows)
+		if c.Bad {
 			return errors.New("keys end early")
 		}
 		total = le16(k.ends, k.rows-1)
 	}
-	k.rests = c.bytes(total)
-	if c.bad {
+	k.rests = c.Bytes(total)
+	if c.Bad {
 		return errors.New("keys end early")
 	}
 	return k.check(prefixGroups)

@@ -25,9 +25,7 @@ func TestMemBytes(t *testing.T) {
 		{name: "ValueBlock", counted: valueBlockMemBytes, size: reflect.TypeFor[ValueBlock]().Size()},
 		{name: "shapeSection", counted: sectionMemBytes, size: reflect.TypeFor[shapeSection]().Size()},
 		{name: "column", counted: columnMemBytes, size: reflect.TypeFor[column]().Size()},
-		{name: "Bounds", counted: boundsMemBytes, size: reflect.TypeFor[Bounds]().Size(), extra: 32},
 		{name: "Head", counted: headMemBytes, size: reflect.TypeFor[Head]().Size(), extra: 32},
-		{name: "columnID", counted: columnIDMemBytes, size: reflect.TypeFor[columnID]().Size(), extra: 40},
 	} {
 		if n := uintptr(c.counted); n < c.size || n > c.size+c.extra {
 			t.Errorf("%s: %d bytes counted, the struct has %d", c.name, c.counted, c.size)

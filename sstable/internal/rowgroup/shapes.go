@@ -6,6 +6,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/sstable/internal/groupbounds"
 )
 
 // Shapes assigns ids to the shapes of a file. Shapes with the same content have the
@@ -15,8 +16,8 @@ type Shapes struct {
 	byPointer     map[*codec.Shape]*fileShape
 	byHash        map[uint64]*fileShape // of the encoded form; chained by next
 	list          []*fileShape
-	columns       []columnID // of all shapes, at most maxBoundsColumns
-	columnNumbers map[columnID]int
+	columns       []groupbounds.Column // of all shapes, at most groupbounds.MaxColumns
+	columnNumbers map[groupbounds.Column]int
 	size          int // encoded bytes
 	scratch       []byte
 }
@@ -28,7 +29,7 @@ type fileShape struct {
 	id      int
 	encoded []byte
 	next    *fileShape
-	columns []int           // index in Shapes.columns; maxBoundsColumns if it is not there
+	columns []int           // index in Shapes.columns; groupbounds.MaxColumns if it is not there
 	section *sectionBuilder // nil if no row of the group has the shape
 }
 
@@ -37,7 +38,7 @@ const maxPointers = 1024
 
 // NewShapes returns empty Shapes.
 func NewShapes() *Shapes {
-	return &Shapes{byPointer: make(map[*codec.Shape]*fileShape), byHash: make(map[uint64]*fileShape), columnNumbers: make(map[columnID]int)}
+	return &Shapes{byPointer: make(map[*codec.Shape]*fileShape), byHash: make(map[uint64]*fileShape), columnNumbers: make(map[groupbounds.Column]int)}
 }
 
 // Size returns the length of the bytes that AppendTo appends.
@@ -72,7 +73,7 @@ func (t *Shapes) byContent(s *codec.Shape) *fileShape {
 	e := &fileShape{shape: s, id: len(t.list), encoded: append([]byte(nil), t.scratch...), next: t.byHash[hash]}
 	e.columns = make([]int, s.Len())
 	for i := range e.columns {
-		e.columns[i] = t.columnNumber(columnID{s.Name(i), s.Type(i)})
+		e.columns[i] = t.columnNumber(groupbounds.Column{Name: s.Name(i), Type: s.Type(i)})
 	}
 	t.byHash[hash] = e
 	t.list = append(t.list, e)
@@ -80,10 +81,10 @@ func (t *Shapes) byContent(s *codec.Shape) *fileShape {
 	return e
 }
 
-func (t *Shapes) columnNumber(c columnID) int {
+func (t *Shapes) columnNumber(c groupbounds.Column) int {
 	id, ok := t.columnNumbers[c]
 	if !ok {
-		if id = len(t.columns); id == maxBoundsColumns {
+		if id = len(t.columns); id == groupbounds.MaxColumns {
 			return id
 		}
 		t.columnNumbers[c] = id

@@ -3,40 +3,12 @@ package rowgroup
 import (
 	"encoding/binary"
 	"math/bits"
+
+	"github.com/tablerock-db/tablerock/sstable/internal/fields"
 )
 
-// cursor reads consecutive fields. A read past the end sets bad and returns zeros.
-type cursor struct {
-	p   []byte
-	off int
-	bad bool
-}
-
-func (c *cursor) bytes(n int) []byte {
-	if n < 0 || n > len(c.p)-c.off {
-		c.bad = true
-		return nil
-	}
-	b := c.p[c.off : c.off+n]
-	c.off += n
-	return b
-}
-
-// data returns the whole section, its sum included.
-func (c *cursor) data() []byte { return c.p[:len(c.p)+SumBytes] }
-
-// fixed is bytes for at most 8 bytes. It returns zeros past the end.
-func (c *cursor) fixed(n int) []byte {
-	if b := c.bytes(n); b != nil {
-		return b
-	}
-	return make([]byte, 8)
-}
-
-func (c *cursor) u8() uint8   { return c.fixed(1)[0] }
-func (c *cursor) u16() int    { return int(binary.LittleEndian.Uint16(c.fixed(2))) }
-func (c *cursor) u32() uint32 { return binary.LittleEndian.Uint32(c.fixed(4)) }
-func (c *cursor) u64() uint64 { return binary.LittleEndian.Uint64(c.fixed(8)) }
+// withSum returns the section of c with its sum, which follows P in memory.
+func withSum(c *fields.Cursor) []byte { return c.P[:len(c.P)+SumBytes] }
 
 // le16 returns entry i of an array of little-endian u16.
 func le16(p []byte, i int) int { return int(binary.LittleEndian.Uint16(p[2*i:])) }
@@ -78,15 +50,15 @@ func (v *vector) within(data []byte, n int, low, high int64) bool {
 	return true
 }
 
-// vector reads a vector of n integers. The capacity of c.p must exceed its length by
+// readVector reads a vector of n integers. The capacity of c.P must exceed its length by
 // eight bytes.
-func (c *cursor) vector(n int) (v vector) {
-	width := int(c.u8())
-	v.base = c.u64()
-	from := c.off
-	c.bytes(n * width)
-	if width > 8 || c.bad {
-		c.bad = true
+func readVector(c *fields.Cursor, n int) (v vector) {
+	width := int(c.U8())
+	v.base = c.U64()
+	from := c.Off
+	c.Bytes(n * width)
+	if width > 8 || c.Bad {
+		c.Bad = true
 		return vector{}
 	}
 	v.mask = widthMask(width)

@@ -1,4 +1,4 @@
-package rowgroup
+package groupbounds
 
 import (
 	"bytes"
@@ -8,9 +8,9 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// TestDecodeBoundsOfBadGroups decodes the bounds of two columns and of groups with a list of
+// TestDecodeBadGroups decodes the bounds of two columns and of groups with a list of
 // columns.
-func TestDecodeBoundsOfBadGroups(t *testing.T) {
+func TestDecodeBadGroups(t *testing.T) {
 	section := func(groups ...[]uint16) []byte {
 		p := binary.LittleEndian.AppendUint32(nil, 2)
 		for _, name := range []string{"A", "B"} {
@@ -18,7 +18,7 @@ func TestDecodeBoundsOfBadGroups(t *testing.T) {
 		}
 		for _, ids := range groups {
 			p = binary.LittleEndian.AppendUint16(p, uint16(len(ids)))
-			p = append(p, make([]byte, boundsGroupBytes-2)...)
+			p = append(p, make([]byte, groupBytes-2)...)
 			for _, id := range ids {
 				p = append(binary.LittleEndian.AppendUint16(p, id), 0)
 			}
@@ -34,14 +34,14 @@ func TestDecodeBoundsOfBadGroups(t *testing.T) {
 		{[][]uint16{{2}}, false},
 		{[][]uint16{{0, 1, 0}}, false},
 	} {
-		if _, err := DecodeBounds(section(c.groups...), len(c.groups)); (err == nil) != c.ok {
+		if _, err := Decode(section(c.groups...), len(c.groups)); (err == nil) != c.ok {
 			t.Errorf("groups with the columns %v: error %v", c.groups, err)
 		}
 	}
 	// Groups that claim the most columns, without their records.
-	group := append([]byte{0xFF, 0xFF}, make([]byte, boundsGroupBytes-2)...)
+	group := append([]byte{0xFF, 0xFF}, make([]byte, groupBytes-2)...)
 	const many = 40_000
-	if _, err := DecodeBounds(append(section(), bytes.Repeat(group, many)...), many); err == nil {
+	if _, err := Decode(append(section(), bytes.Repeat(group, many)...), many); err == nil {
 		t.Error("groups with more columns than the file are accepted")
 	}
 }

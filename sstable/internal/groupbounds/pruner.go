@@ -1,16 +1,18 @@
-package rowgroup
+package groupbounds
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/predicate"
+	"github.com/tablerock-db/tablerock/sstable/internal/fields"
 	"github.com/tablerock-db/tablerock/sstable/internal/valuebounds"
 )
 
-// GroupBounds are the bounds of one group at a time. They are not safe for concurrent use.
-type GroupBounds struct {
+// Group is the bounds of one group at a time. It is not safe for concurrent use.
+type Group struct {
 	s           *Bounds
 	first, last edm.Ticks
 	asked       []askedColumn
@@ -23,9 +25,9 @@ type askedColumn struct {
 	at int // the record of the column in the last group that had one: mostly that of the next
 }
 
-// NewGroupBounds returns the bounds of all columns.
-func (s *Bounds) NewGroupBounds() *GroupBounds {
-	g := &GroupBounds{s: s, asked: make([]askedColumn, len(s.columns)), columns: make([]predicate.Column, len(s.columns))}
+// NewGroup returns the bounds of all columns.
+func (s *Bounds) NewGroup() *Group {
+	g := &Group{s: s, asked: make([]askedColumn, len(s.columns)), columns: make([]predicate.Column, len(s.columns))}
 	for i := range g.asked {
 		g.asked[i].id = i
 	}
@@ -33,11 +35,11 @@ func (s *Bounds) NewGroupBounds() *GroupBounds {
 }
 
 // Load makes group i the current one.
-func (g *GroupBounds) Load(i int) {
+func (g *Group) Load(i int) {
 	group := &g.s.groups[i]
-	c := cursor{p: g.s.p, off: int(group.off)}
-	n := c.u16()
-	g.first, g.last = edm.Ticks(c.u64()), edm.Ticks(c.u64())
+	c := fields.Cursor{P: g.s.p, Off: int(group.off)}
+	n := c.U16()
+	g.first, g.last = edm.Ticks(c.U64()), edm.Ticks(c.U64())
 	if g.s.stamp != 0 && g.first <= g.last {
 		g.first, g.last = g.s.stamp, g.s.stamp
 	}
@@ -48,33 +50,33 @@ func (g *GroupBounds) Load(i int) {
 }
 
 // load returns the bounds of a column in the group with the records.
-func (g *GroupBounds) load(a *askedColumn, records []uint32) (k predicate.Column) {
+func (g *Group) load(a *askedColumn, records []uint32) (k predicate.Column) {
 	p := g.s.p
-	if a.at >= len(records) || le16(p[records[a.at]:], 0) != a.id {
-		at := slices.IndexFunc(records, func(off uint32) bool { return le16(p[off:], 0) == a.id })
+	if a.at >= len(records) || int(binary.LittleEndian.Uint16(p[records[a.at]:])) != a.id {
+		at := slices.IndexFunc(records, func(off uint32) bool { return int(binary.LittleEndian.Uint16(p[off:])) == a.id })
 		if at < 0 {
 			return predicate.Column{}
 		}
 		a.at = at
 	}
-	c := cursor{p: p, off: int(records[a.at]) + 2}
-	flags, typ := c.u8(), g.s.columns[a.id].typ
+	c := fields.Cursor{P: p, Off: int(records[a.at]) + 2}
+	flags, typ := c.U8(), g.s.columns[a.id].Type
 	k.Present, k.NaN = predicate.Some, flags&flagNaN != 0
 	if flags&flagAllRows != 0 {
 		k.Present = predicate.All
 	}
 	if flags&flagLower != 0 {
-		k.Min = c.bound(typ)
+		k.Min = readBound(&c, typ)
 	}
 	if flags&flagUpper != 0 {
-		k.Max = c.bound(typ)
+		k.Max = readBound(&c, typ)
 	}
 	return k
 }
 
 // Contains reports whether v, a value in the current group of g, which has all columns,
 // is within the bounds of its column.
-func (g *GroupBounds) Contains(name string, v edm.Value) bool {
+func (g *Group) Contains(name string, v edm.Value) bool {
 	c := g.column(name, v.Type())
 	if c.Present == predicate.None {
 		return false
@@ -91,7 +93,7 @@ func (g *GroupBounds) Contains(name string, v edm.Value) bool {
 	return (c.Min.IsNull() || !below(v, c.Min)) && (c.Max.IsNull() || !below(c.Max, v))
 }
 
-func (g *GroupBounds) column(name string, t edm.Type) predicate.Column {
+func (g *Group) column(name string, t edm.Type) predicate.Column {
 	if name == edm.TimestampName {
 		return g.timestamps()
 	}
@@ -102,14 +104,14 @@ func (g *GroupBounds) column(name string, t edm.Type) predicate.Column {
 }
 
 // timestamps returns the bounds of the Timestamps.
-func (g *GroupBounds) timestamps() predicate.Column {
+func (g *Group) timestamps() predicate.Column {
 	return predicate.Column{Present: predicate.All, Min: edm.DateTime(g.first), Max: edm.DateTime(g.last)}
 }
 
 // find returns the id of a column.
 func (s *Bounds) find(name string, t edm.Type) (id int, ok bool) {
 	for i := range s.columns {
-		if c := &s.columns[i]; c.typ == t && c.name == name {
+		if c := &s.columns[i]; c.Type == t && c.Name == name {
 			return i, true
 		}
 	}
@@ -118,7 +120,7 @@ func (s *Bounds) find(name string, t edm.Type) (id int, ok bool) {
 
 // absent returns the bounds of a column that the file does not list.
 func (s *Bounds) absent() predicate.Column {
-	if len(s.columns) < maxBoundsColumns {
+	if len(s.columns) < MaxColumns {
 		return predicate.Column{}
 	}
 	return predicate.Column{Present: predicate.Some, NaN: true}
@@ -127,7 +129,7 @@ func (s *Bounds) absent() predicate.Column {
 // Pruner decides by their bounds which groups a scan can skip. It is not safe for
 // concurrent use.
 type Pruner struct {
-	bounds GroupBounds
+	bounds Group
 	p      *predicate.Program
 	// slots has, for each property of p and each type, the index in bounds.columns, or
 	// noSlot if the file does not list the column.
@@ -142,15 +144,15 @@ const types = int(edm.TypeGuid) + 1
 // NewPruner returns a Pruner for a program.
 func (s *Bounds) NewPruner(p *predicate.Program) *Pruner {
 	names := p.Names()
-	g := &Pruner{bounds: GroupBounds{s: s}, p: p, slots: make([]int16, types*len(names))}
+	g := &Pruner{bounds: Group{s: s}, p: p, slots: make([]int16, types*len(names))}
 	g.stats = g.column
 	for i := range g.slots {
 		g.slots[i] = noSlot
 	}
 	for id := range s.columns {
 		c := &s.columns[id]
-		if i := slices.Index(names, c.name); i >= 0 {
-			g.slots[i*types+int(c.typ)] = int16(len(g.bounds.asked))
+		if i := slices.Index(names, c.Name); i >= 0 {
+			g.slots[i*types+int(c.Type)] = int16(len(g.bounds.asked))
 			g.bounds.asked = append(g.bounds.asked, askedColumn{id: id})
 		}
 	}

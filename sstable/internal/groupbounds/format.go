@@ -1,0 +1,117 @@
+// Package groupbounds is the section of a file with the bounds of each column in each group, so
+// that a scan can skip groups without a match. A column is a name and a type, in whatever shapes
+// it occurs.
+package groupbounds
+
+import (
+	"encoding/binary"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/sstable/internal/valuebounds"
+)
+
+// The section:
+//
+//	0  u32 columns, at most 256; with 256 there may be others without bounds
+//	   for each column: u8 type, u16 length of the name, the name
+//	   for each group:
+//	       0  u16 columns that rows of the group have
+//	       2  u64 smallest timestamp, tombstones excluded
+//	      10  u64 largest timestamp
+//	      18  for each of these columns:
+//	              u16 column
+//	              u8  flags: 1 = all rows have it, 2 = there may be NaN among the
+//	                  values, 4 = a lower bound follows, 8 = an upper bound follows
+//	              bounds: of a Guid 16 bytes in its order; of a String u8 length and
+//	              at most 16 bytes; of Int32, Int64, Double, DateTime and Boolean
+//	              u64; a Binary has none
+const (
+	// MaxColumns is the greatest number of columns with bounds.
+	MaxColumns = 256 // part of the file format
+
+	groupBytes = 18
+	guidBytes  = 16
+
+	flagAllRows = 1 // part of the file format
+	flagNaN     = 2 // part of the file format
+	flagLower   = 4 // part of the file format
+	flagUpper   = 8 // part of the file format
+)
+
+// Column identifies a column of the file.
+type Column struct {
+	Name string
+	Type edm.Type
+}
+
+// AppendColumns appends the list of columns with which the section begins. The groups follow.
+func AppendColumns(dst []byte, columns []Column) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(columns)))
+	for _, c := range columns {
+		dst = append(dst, byte(c.Type))
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(len(c.Name)))
+		dst = append(dst, c.Name...)
+	}
+	return dst
+}
+
+// Builder collects the bounds of the columns of one group.
+type Builder struct{ columns []columnBounds }
+
+// columnBounds are the bounds of one column in the group.
+type columnBounds struct {
+	column int // index in the list of columns
+	rows   int
+	bounds valuebounds.Bounds
+}
+
+// Reset forgets all columns.
+func (b *Builder) Reset() { b.columns = b.columns[:0] }
+
+// Add adds the bounds of values of the type t in some rows to those of a column, which is an
+// index in the list of columns.
+func (b *Builder) Add(column int, t edm.Type, rows int, v *valuebounds.Bounds) {
+	for i := range b.columns {
+		if c := &b.columns[i]; c.column == column {
+			c.rows += rows
+			c.bounds.Merge(t, v)
+			return
+		}
+	}
+	b.columns = append(b.columns, columnBounds{column, rows, *v})
+}
+
+// AppendTo appends the bounds of a group with the given number of rows without tombstones, whose
+// Timestamps are from first to last.
+func (b *Builder) AppendTo(dst []byte, columns []Column, rows int, first, last uint64) []byte {
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(b.columns)))
+	dst = binary.LittleEndian.AppendUint64(dst, first)
+	dst = binary.LittleEndian.AppendUint64(dst, last)
+	for i := range b.columns {
+		c := &b.columns[i]
+		dst = c.appendTo(dst, columns[c.column].Type, c.rows == rows)
+	}
+	return dst
+}
+
+func (c *columnBounds) appendTo(dst []byte, t edm.Type, all bool) []byte {
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(c.column))
+	at := len(dst)
+	dst = append(dst, 0)
+	flags := byte(0)
+	if all {
+		flags |= flagAllRows
+	}
+	if c.bounds.HasNaN() {
+		flags |= flagNaN
+	}
+	dst, lower, upper := c.bounds.AppendTo(dst, t)
+	if lower {
+		flags |= flagLower
+	}
+	if upper {
+		flags |= flagUpper
+	}
+	dst[at] = flags
+	return dst
+}
