@@ -16,6 +16,29 @@ type Columns struct {
 	rows     []int // in the group
 	ordinals []int // in the section; the memory of rows if all rows of the group have one shape
 	others   []int // memory for ordinals
+	touched  bool  // touch was called
+	read     byte  // of touch, which the compiler would remove otherwise
+}
+
+// maxTouched is the greatest number of rows that touch reads.
+const maxTouched = 4
+
+// touch reads a byte of each column of a few rows. A reader of one column after the other
+// would wait for one cache line after the other; here the processor loads them at the same
+// time. A filter that matches 1 % of the entities, all of whose properties are read, needs
+// 10 % less CPU (bench/peers, filter/type=Int32).
+func (c *Columns) touch() {
+	c.touched = true
+	if len(c.rows) > maxTouched {
+		return
+	}
+	data, offsets := c.r.data, &c.r.h.heapOffsets
+	for i, ordinal := range c.ordinals {
+		c.read += data[offsets.offset(c.rows[i])]
+		for p := range c.r.columns {
+			c.read += data[c.r.columns[p].a.offset(ordinal)]
+		}
+	}
 }
 
 // Columns sets c to the rows of set from first on, or with reverse back from first, that have
@@ -34,7 +57,7 @@ func (r *Row) Columns(c *Columns, set *predicate.Bits, first, most int, reverse 
 			begin, end = u.First, u.End
 		}
 	}
-	c.r, c.rows, c.others = r, c.rows[:0], c.others[:0]
+	c.r, c.rows, c.others, c.touched = r, c.rows[:0], c.others[:0], false
 	if r.uniform && !reverse {
 		c.rows = set.AppendRows(c.rows, first, end, most)
 		c.ordinals = c.rows
@@ -93,6 +116,9 @@ func (c *Columns) Property(p int) (name string, t edm.Type) {
 
 // AppendWords appends edm.Value.Word of a property of each row to dst.
 func (c *Columns) AppendWords(dst []uint64, p int) []uint64 {
+	if !c.touched {
+		c.touch()
+	}
 	col, data := &c.r.columns[p], c.r.data
 	n := len(dst)
 	dst = slices.Grow(dst, len(c.rows))[:n+len(c.rows)]
@@ -118,6 +144,9 @@ func (c *Columns) AppendWords(dst []uint64, p int) []uint64 {
 // AppendBytes appends edm.Value.Bytes of a property of each row to dst. It reads the heap unit
 // when it is first needed. An error is that of the read, and Row.Err returns it too.
 func (c *Columns) AppendBytes(dst [][]byte, p int) ([][]byte, error) {
+	if !c.touched {
+		c.touch()
+	}
 	r := c.r
 	col, data, h := &r.columns[p], r.data, r.h
 	if col.heap() && !r.loaded {
