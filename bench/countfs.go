@@ -51,6 +51,9 @@ func (c countFile) ReadAt(p []byte, off int64) (int, error) {
 	return c.File.ReadAt(p, off)
 }
 
+// NextData implements vfs.DataSeeker.
+func (c countFile) NextData(off int64) (from, to int64, err error) { return vfs.NextData(c.File, off) }
+
 // Sync implements vfs.File.
 func (c countFile) Sync() error {
 	c.n.syncs.Add(1)

@@ -205,6 +205,27 @@ var conformance = []struct {
 		}
 		e.ok(f.Close())
 	}},
+	{"next data", func(e *env) {
+		const size, at = 4 << 20, 1<<20 + 5
+		f := e.create("a", "x")
+		e.ok(f.Preallocate(0, size))
+		_, err := f.WriteAt([]byte("y"), at)
+		e.ok(err)
+		var first, second bool
+		for off := int64(0); off < size; {
+			from, to, err := vfs.NextData(f, off)
+			e.ok(err)
+			if from < off || to > size || from >= to && to < size {
+				e.Fatalf("the data at or after %d is from %d to %d", off, from, to)
+			}
+			first, second = first || from == 0, second || from <= at && at < to
+			off = to
+		}
+		if !first || !second {
+			e.Errorf("bytes 0 and %d are data: %t and %t", at, first, second)
+		}
+		e.ok(f.Close())
+	}},
 	{"close", func(e *env) {
 		f := e.create("a", "x")
 		e.ok(f.Close())

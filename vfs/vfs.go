@@ -67,6 +67,23 @@ type File interface {
 	Close() error
 }
 
+// DataSeeker is an optional interface of a File that knows which of its parts were never
+// written, such as the space that Preallocate reserved.
+type DataSeeker interface {
+	// NextData returns the first part [from, to) of the file at or after off that may have
+	// other bytes than zeros. If there is none, both are the size of the file.
+	NextData(off int64) (from, to int64, err error)
+}
+
+// NextData is that of f. If f is no DataSeeker, it returns everything behind off.
+func NextData(f File, off int64) (from, to int64, err error) {
+	if s, ok := f.(DataSeeker); ok {
+		return s.NextData(off)
+	}
+	size, err := f.Size()
+	return min(off, size), size, err
+}
+
 // Info describes a file.
 type Info struct {
 	Size    int64 // in bytes

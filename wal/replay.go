@@ -167,6 +167,7 @@ type reader struct {
 	seed   sumSeed
 	header Header
 	sum    uint64 // the header's
+	parts  []part // of scan
 
 	image  []byte
 	limit  int64 // Replay reads the file up to here
@@ -186,6 +187,9 @@ func open(fs vfs.FS, name string, dbid [16]byte, number uint64) (*reader, error)
 	}
 	if r.size > MaxSegmentBytes {
 		err := corrupt.Newf(r.name, MaxSegmentBytes, "segment of %d bytes, at most %d can be", r.size, int64(MaxSegmentBytes))
+		return nil, errors.Join(err, r.close())
+	}
+	if err := r.findParts(); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
 	if err := r.readHeader(); err != nil {

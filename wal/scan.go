@@ -21,21 +21,53 @@ type scanResult struct {
 	data   int64 // end of the last of them that is not a seal
 }
 
-// scan searches for valid records of the segment at every multiple of 8 bytes from
-// off. It stops after the given number of records; 0 searches the whole file.
+// maxParts limits the parts of a file.
+const maxParts = 64
+
+// part is the bytes [from, to) of a file.
+type part struct{ from, to int64 }
+
+// findParts sets the parts of the file where a record can begin, with the first
+// RecordHeaderLen bytes of the record. Space that was reserved and never written is in none:
+// a segment of 64 MiB often has much of it. Call it before anything else is read, because
+// file systems do not tell pages that were read from written ones.
+func (r *reader) findParts() error {
+	for off := int64(HeaderLen); off < r.size; {
+		from, to, err := vfs.NextData(r.file, off)
+		if err != nil {
+			return fmt.Errorf("written parts of segment: %w", err)
+		}
+		if from >= r.size {
+			break
+		}
+		if len(r.parts) == maxParts-1 {
+			to = r.size
+		}
+		// The header of a record can begin before or end behind the part.
+		r.parts = append(r.parts, part{(from - RecordHeaderLen) / align * align, min(to+RecordHeaderLen, r.size)})
+		off = max(to, off+1)
+	}
+	return nil
+}
+
+// scan searches the parts for valid records of the segment at every multiple of 8 bytes
+// from off. It stops after the given number of records; 0 searches the whole file.
 func (r *reader) scan(off int64, stop int) (scanResult, error) {
 	s := scanner{r: r, buf: make([]byte, max(0, min(scanChunk, r.size-off)))}
-	for off+RecordHeaderLen <= r.size && (stop == 0 || s.found < stop) {
-		n := min(int64(len(s.buf)), r.size-off)
-		window := s.buf[:n]
-		if err := r.readAt(window, off); err != nil {
-			return scanResult{}, err
+	for _, p := range r.parts {
+		off = max(off, p.from)
+		for off+RecordHeaderLen <= p.to && (stop == 0 || s.found < stop) {
+			n := min(int64(len(s.buf)), p.to-off)
+			window := s.buf[:n]
+			if err := r.readAt(window, off); err != nil {
+				return scanResult{}, err
+			}
+			next, err := s.window(window, off, stop)
+			if err != nil {
+				return scanResult{}, err
+			}
+			off = next
 		}
-		next, err := s.window(window, off, stop)
-		if err != nil {
-			return scanResult{}, err
-		}
-		off = next
 	}
 	return s.scanResult, nil
 }

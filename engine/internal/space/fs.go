@@ -82,6 +82,9 @@ type file struct {
 	leave int
 }
 
+// NextData implements vfs.DataSeeker.
+func (f *file) NextData(off int64) (from, to int64, err error) { return vfs.NextData(f.File, off) }
+
 // WriteAt implements vfs.File.
 func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	n, err := f.File.WriteAt(p, off)

@@ -116,6 +116,29 @@ func (f *File) fillZeros(end int64) error {
 	return nil
 }
 
+// NextData implements vfs.DataSeeker. It moves the offset of the descriptor, which no other
+// method uses.
+func (f *File) NextData(off int64) (from, to int64, err error) {
+	size, err := f.Size()
+	if err != nil || off >= size {
+		return size, size, err
+	}
+	err = f.control("seek", func(fd uintptr) (err error) {
+		from, to, err = nextData(fd, off)
+		return err
+	})
+	switch {
+	case errors.Is(err, errNoData):
+		return size, size, nil
+	case errors.Is(err, errors.ErrUnsupported):
+		return off, size, nil
+	}
+	return from, to, err
+}
+
+// errNoData says that nothing was written behind an offset.
+var errNoData = errors.New("no data")
+
 // Size returns the size.
 func (f *File) Size() (int64, error) {
 	info, err := f.Stat()

@@ -24,6 +24,20 @@ func blockBytes(st *unix.Statfs_t) int64 {
 	return int64(st.Bsize)
 }
 
+// nextData returns the first data at or after off, which is before the end, or errNoData.
+func nextData(fd uintptr, off int64) (from, to int64, err error) {
+	if from, err = unix.Seek(int(fd), off, unix.SEEK_DATA); err == nil {
+		to, err = unix.Seek(int(fd), from, unix.SEEK_HOLE)
+	}
+	switch err {
+	case unix.ENXIO:
+		return 0, 0, errNoData
+	case unix.EINVAL, unix.EOPNOTSUPP, unix.ENOSYS:
+		return 0, 0, errors.ErrUnsupported
+	}
+	return from, to, err
+}
+
 // allocateStep limits one fallocate: on tmpfs an interrupted call undoes its work and
 // restarts, so a long one may never end.
 const allocateStep = 8 << 20

@@ -51,6 +51,8 @@ func syncFile(fd uintptr) error { return windows.FlushFileBuffers(windows.Handle
 
 func allocate(uintptr, int64, int64) error { return errors.ErrUnsupported }
 
+func nextData(uintptr, int64) (from, to int64, err error) { return 0, 0, errors.ErrUnsupported }
+
 // tryLock locks one byte far beyond the end, because other processes cannot read locked
 // bytes and must read the text of the file.
 func tryLock(fd uintptr) (busy bool, err error) {
