@@ -25,17 +25,18 @@ func blockBytes(st *unix.Statfs_t) int64 {
 }
 
 // nextData returns the first data at or after off, which is before the end, or errNoData.
+// Any other error means that the file system cannot tell.
 func nextData(fd uintptr, off int64) (from, to int64, err error) {
 	if from, err = unix.Seek(int(fd), off, unix.SEEK_DATA); err == nil {
 		to, err = unix.Seek(int(fd), from, unix.SEEK_HOLE)
 	}
 	switch err {
+	case nil:
+		return from, to, nil
 	case unix.ENXIO:
 		return 0, 0, errNoData
-	case unix.EINVAL, unix.EOPNOTSUPP, unix.ENOSYS:
-		return 0, 0, errors.ErrUnsupported
 	}
-	return from, to, err
+	return 0, 0, errors.ErrUnsupported
 }
 
 // allocateStep limits one fallocate: on tmpfs an interrupted call undoes its work and
