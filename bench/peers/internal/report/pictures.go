@@ -146,7 +146,7 @@ func drawRatios(f *results.File, m medians) (*plot.Plot, vg.Length, error) {
 	line := plotter.NewGrid()
 	line.Horizontal.Width = 0
 	p.Add(line)
-	p.X.Min, p.X.Max = min(0.5, slices.Min(down)/1.5), max(2, slices.Max(up)*1.2)
+	p.X.Min, p.X.Max = min(0.5, slices.Min(down)/2.5), max(2, slices.Max(up)*1.6) // with space for the values
 	p.Y.Min, p.Y.Max = -0.7, float64(len(names))-0.3
 	return p, vg.Length(len(names))*vg.Points(15) + 3*vg.Centimeter, nil
 }
