@@ -197,6 +197,62 @@ func TestFullCacheRemembersApart(t *testing.T) {
 	}
 }
 
+// TestApartOutlives keeps a block of each admission in a full cache, and then others, as many as
+// the cache holds in each round. The block with the admission Apart is evicted some rounds later,
+// also if it was renewed.
+func TestApartOutlives(t *testing.T) {
+	for _, renewed := range []bool{false, true} {
+		const size, others = 1000, 200
+		c := New(200 << 10)
+		keep := func(n int, when Admission) {
+			for range 2 { // a full cache keeps a block at its second miss
+				if h, loaded, ok := c.AcquireKept(key(n), size, when); ok {
+					if !loaded {
+						h.Fill(nil, 0)
+					}
+					h.Release()
+				}
+			}
+		}
+		next := 1000
+		fill := func() {
+			for range others {
+				keep(next, Second)
+				next++
+			}
+		}
+		has := func(n int) bool { // without a use
+			s, hash := c.shard(key(n).hash()), key(n).hash()
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.findLocked(key(n), hash) != nil
+		}
+		fill()
+		keep(1, Second)
+		keep(2, Apart)
+		if !has(1) || !has(2) {
+			t.Fatal("a block that was missed twice is not in the cache")
+		}
+		if renewed {
+			old, loaded, _ := c.AcquireKept(key(2), size, Apart)
+			h, ok := c.Renew(old, size)
+			if !loaded || !ok {
+				t.Fatal("a block in the cache cannot be renewed")
+			}
+			h.Replace(old, nil, nil, 0)
+			h.Release()
+			old.Release()
+		}
+		rounds := 0
+		for ; has(1) && rounds < 20; rounds++ {
+			fill()
+		}
+		if fill(); !has(2) {
+			t.Errorf("renewed %t: the block apart is evicted a round after the other one, which stayed %d", renewed, rounds)
+		}
+	}
+}
+
 // TestFullCacheKeepsSeldom checks that of the blocks that are kept seldom, a full cache keeps
 // every second one that it would keep otherwise, and a cache that is not full all of them.
 func TestFullCacheKeepsSeldom(t *testing.T) {

@@ -203,6 +203,11 @@ func (s *shard) acquire(k Key, hash uint64, size int, admit bool, when Admission
 	e.key, e.hash, e.extra = k, hash, 0
 	e.state.Store(loading)
 	e.uses.Store(0)
+	if when == Apart {
+		// Until all that the blocks of a reader replace is in the cache, the reader has others
+		// loaded, which would evict a block that was used once.
+		e.uses.Store(maxUses)
+	}
 	if q != nil {
 		e.pins.Store(2)
 		s.insertLocked(e, q)
@@ -237,7 +242,7 @@ func (s *shard) renew(old *entry, size int) *entry {
 	e := s.takeLocked(old.key, size, true)
 	e.key, e.hash, e.extra = old.key, old.hash, 0
 	e.state.Store(loading)
-	e.uses.Store(1)
+	e.uses.Store(max(1, old.uses.Load()))
 	e.pins.Store(1)
 	return e
 }
