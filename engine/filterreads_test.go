@@ -75,17 +75,18 @@ func TestFiltersReadColumns(t *testing.T) {
 		}
 		return fs.bytes.Load() - before
 	}
+	// Before a column is in the cache: 6 were the most of 150 runs, whose blocks have other hashes.
+	const passes = 12
 	heads := run("Count eq 501", 0)
 	for _, c := range []struct {
 		first, again, other string
-		passes              int // before the column is in the cache
 	}{
-		{"Count eq 501", "Count eq 503", "Count gt 500 and Count lt 502", 6},
-		{"Generation eq 500L", "Generation eq 600L", "Generation gt 0L and Generation lt 1000L", 6},
-		{"Mail eq 'user15000@example.com'", "Mail eq 'user15'", "Mail gt 'user15000@example.org' and Mail lt 'user15001'", 6},
-		{"Count eq 501 or Mail eq 'user15'", "not (Count ne 501 and Mail ne 'user15')", "Count eq 503 or Mail eq 'user14'", 6},
+		{"Count eq 501", "Count eq 503", "Count gt 500 and Count lt 502"},
+		{"Generation eq 500L", "Generation eq 600L", "Generation gt 0L and Generation lt 1000L"},
+		{"Mail eq 'user15000@example.com'", "Mail eq 'user15'", "Mail gt 'user15000@example.org' and Mail lt 'user15001'"},
+		{"Count eq 501 or Mail eq 'user15'", "not (Count ne 501 and Mail ne 'user15')", "Count eq 503 or Mail eq 'user14'"},
 	} {
-		for range c.passes {
+		for range passes {
 			run(c.first, 0)
 		}
 		for _, text := range []string{c.first, c.again, c.other} {
