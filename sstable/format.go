@@ -61,9 +61,9 @@ import (
 //	       equal, if that has versions of the same key) and not greater than its first
 //	       key; that of the first unit is empty
 //
-// Filter: blocks of 64 bytes, see filter.go.
+// Filter: blocks of 64 bytes, see package bloom.
 //
-// Bounds: see package rowgroup. They are read through the cache.
+// Bounds: see package groupbounds. They are read through the cache.
 //
 // Extensions: an extension area, see package feature. An empty area has no section, not
 // even a sum.

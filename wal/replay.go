@@ -189,7 +189,7 @@ func open(fs vfs.FS, name string, dbid [16]byte, number uint64) (*reader, error)
 		err := corrupt.Newf(r.name, MaxSegmentBytes, "segment of %d bytes, at most %d can be", r.size, int64(MaxSegmentBytes))
 		return nil, errors.Join(err, r.close())
 	}
-	if err := r.findParts(); err != nil {
+	if err := r.findParts(scanChunk); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
 	if err := r.readHeader(); err != nil {

@@ -21,7 +21,8 @@ type scanResult struct {
 	data   int64 // end of the last of them that is not a seal
 }
 
-// maxParts limits the parts of a file.
+// maxParts limits the parts of a file, because a list of more is of little use. The last part
+// has the rest of the file.
 const maxParts = 64
 
 // part is the bytes [from, to) of a file.
@@ -30,9 +31,13 @@ type part struct{ from, to int64 }
 // findParts sets the parts of the file where a record can begin, with the first
 // RecordHeaderLen bytes of the record. Space that was reserved and never written is in none:
 // a segment of 64 MiB often has much of it. Call it before anything else is read, because
-// file systems do not tell pages that were read from written ones.
-func (r *reader) findParts() error {
-	for off := int64(HeaderLen); off < r.size; {
+// file systems do not tell pages that were read from written ones. The first bytes after the
+// header are always in a part: a log with records must not be taken for one without, if a
+// file system reports wrong holes.
+func (r *reader) findParts(first int64) error {
+	off := HeaderLen + first
+	r.parts = append(r.parts, part{HeaderLen, min(off+RecordHeaderLen, r.size)})
+	for off < r.size {
 		from, to, err := vfs.NextData(r.file, off)
 		if err != nil {
 			return fmt.Errorf("written parts of segment: %w", err)
@@ -51,13 +56,14 @@ func (r *reader) findParts() error {
 }
 
 // scan searches the parts for valid records of the segment at every multiple of 8 bytes
-// from off. It stops after the given number of records; 0 searches the whole file.
+// from off. It stops after the given number of records; 0 searches all parts.
 func (r *reader) scan(off int64, stop int) (scanResult, error) {
 	s := scanner{r: r, buf: make([]byte, max(0, min(scanChunk, r.size-off)))}
 	for _, p := range r.parts {
 		off = max(off, p.from)
-		for off+RecordHeaderLen <= p.to && (stop == 0 || s.found < stop) {
-			n := min(int64(len(s.buf)), p.to-off)
+		to := min(p.to, r.size) // ReplayDurable lowers the size
+		for off+RecordHeaderLen <= to && (stop == 0 || s.found < stop) {
+			n := min(int64(len(s.buf)), to-off)
 			window := s.buf[:n]
 			if err := r.readAt(window, off); err != nil {
 				return scanResult{}, err
