@@ -327,6 +327,9 @@ func (r *Reader) Get(key []byte, keyHash uint64, snap uint64, row *Row) (seq uin
 		if err != nil {
 			return 0, 0, false, err
 		}
+		if pin != (cache.Handle{}) {
+			row.TouchKeys(pin.Bytes())
+		}
 		i, equal := h.Seek(key)
 		for equal && h.Sequence(i) > snap {
 			i++
@@ -358,6 +361,7 @@ func (r *Reader) found(h *head, pin cache.Handle, stored *storedGroup, i int, ro
 	row.pins.fill, row.pins.only = true, i
 	row.Attach(&h.Head, &row.pins)
 	row.Set(i)
+	row.TouchValues()
 	err := row.LoadHeap()
 	if err != nil {
 		row.Release()

@@ -49,7 +49,8 @@ type Row struct {
 	raw      []byte
 	bigs     []big // value blocks of the current row that were read
 
-	key []byte // scratch
+	key  []byte // scratch
+	read byte   // of touches, which the compiler would remove otherwise
 }
 
 // big is a value of the current row that has a value block.
@@ -87,6 +88,34 @@ func (r *Row) Set(row int) {
 		}
 	}
 	r.loaded, r.direct, r.cut = false, false, false
+}
+
+// touchedKeys is more than the bytes of the keys of most heads.
+const touchedKeys = 640
+
+// TouchKeys reads a byte of each cache line of the keys in head. A binary search would wait
+// for one after the other; here the processor loads them at the same time. With TouchValues,
+// a hot get needs a sixth less CPU (bench/peers, get/key=present/readers=1).
+func (r *Row) TouchKeys(head []byte) {
+	x := byte(0)
+	for at := 0; at < min(len(head), touchedKeys); at += 64 {
+		x += head[at]
+	}
+	r.read = x
+}
+
+// TouchValues reads a byte of each cache line of the row and of its columns, for a reader of
+// all values of a head that is laid out by rows.
+func (r *Row) TouchValues() {
+	if len(r.columns) > maxTouchedColumns {
+		return
+	}
+	at, step := r.h.heapOffsets.offset(r.row), int(r.h.heapOffsets.step)
+	x := r.data[at] + r.data[min(at+step, len(r.data)-1)]
+	for i := range r.columns {
+		x += r.columns[i].encoding
+	}
+	r.read = x
 }
 
 // Err returns why a value could not be read.
