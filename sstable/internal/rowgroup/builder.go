@@ -53,6 +53,10 @@ type Builder struct {
 
 	bounds groupbounds.Builder
 
+	// skip is how many heap units are stored raw before the next one is compressed, and skipped
+	// its value after the last one that was not worth it. Reset keeps them.
+	skip, skipped int
+
 	// Scratch of AppendTo.
 	props      edm.Properties
 	newHeap    []byte

@@ -389,7 +389,7 @@ func (g *Builder) AppendTo(dst []byte, off int64, b checksum.Binding, comp Compr
 	heap, heapOffsets := g.layout()
 	g.cutHeapUnits(heapOffsets)
 	from := len(dst)
-	block := func(raw []byte) (at int64, stored int) {
+	block := func(raw []byte, comp Compression) (at int64, stored int) {
 		start := len(dst)
 		dst = b.AppendSum(appendStored(dst, raw, comp), start, off+int64(start-from))
 		return int64(start - from), len(dst) - start
@@ -397,7 +397,8 @@ func (g *Builder) AppendTo(dst []byte, off int64, b checksum.Binding, comp Compr
 	units := func(units []HeapUnit) {
 		for i := range units {
 			u := &units[i]
-			u.Off, u.Stored = block(heap[u.base : u.base+u.Raw])
+			u.Off, u.Stored = block(heap[u.base:u.base+u.Raw], g.unitCompression(comp))
+			g.countUnit(u.Stored < u.Raw)
 		}
 	}
 	n := g.unitsBefore()
@@ -431,7 +432,7 @@ func (g *Builder) AppendTo(dst []byte, off int64, b checksum.Binding, comp Compr
 		entry(u.First, 0, u.Off, u.Stored)
 	}
 	for _, e := range g.valueBlocks {
-		at, stored := block(g.big[e.from:e.to])
+		at, stored := block(g.big[e.from:e.to], comp)
 		entry(e.row, e.property, at, stored)
 		binary.LittleEndian.PutUint32(dst[dir:], uint32(e.to-e.from))
 		dir += 4
