@@ -2,24 +2,13 @@ package engine
 
 import (
 	"context"
-	"sync"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/readstate"
-	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
 )
-
-// viewer is the memory of one point read.
-type viewer struct {
-	key  []byte
-	mem  codec.Row
-	disk sstable.Row
-}
-
-var viewerPool = sync.Pool{New: func() any { return new(viewer) }}
 
 // Get returns a copy of the newest version of an entity, which the caller owns. The
 // errors are store.ErrTableNotFound, store.ErrEntityNotFound, store.ErrCorrupt,
@@ -63,23 +52,23 @@ func (db *DB) viewAt(cat *catalog.Catalog, table string, key edm.Key, snap uint6
 		// No entity has such a key.
 		return store.ErrEntityNotFound
 	}
-	v := viewerPool.Get().(*viewer)
-	defer viewerPool.Put(v)
-	v.key = codec.AppendKey(v.key[:0], info.ID, key.Partition, key.Row)
-	partHash, keyHash := codec.PartitionHash(v.key), codec.KeyHash(v.key)
+	v := readstate.TakeViewer()
+	defer v.Put()
+	v.Key = codec.AppendKey(v.Key[:0], info.ID, key.Partition, key.Row)
+	partHash, keyHash := codec.PartitionHash(v.Key), codec.KeyHash(v.Key)
 	if state == nil {
-		if state = db.state.Pin(keyHash); state == nil {
+		if state = db.state.Pin(v.Shard); state == nil {
 			return store.ErrClosed
 		}
-		defer state.Unpin(keyHash)
+		defer state.Unpin(v.Shard)
 		// The rows of a dropped table are removed one file at a time, and an older
 		// version may be there when the newest is not.
 		if now := db.catalog.Load(); now != cat && !now.Live(info.ID) {
 			return store.ErrTableNotFound
 		}
 	}
-	row, err := state.Get(v.key, partHash, keyHash, snap, &v.mem, &v.disk)
-	defer v.disk.Release()
+	row, err := state.Get(v.Key, partHash, keyHash, snap, &v.Mem, &v.Disk)
+	defer v.Disk.Release()
 	if err != nil {
 		return err
 	}
