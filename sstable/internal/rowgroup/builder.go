@@ -53,8 +53,8 @@ type Builder struct {
 
 	bounds groupbounds.Builder
 
-	// skip is how many heap units are stored raw before the next one is compressed, and skipped
-	// its value after the last one that was not worth it. Reset keeps them.
+	// skip is how many heap units are stored raw before the next attempt to compress one, and
+	// skipped what it was after the last attempt: 0 if that was worth it. Reset keeps them.
 	skip, skipped int
 
 	// Scratch of AppendTo.

@@ -20,14 +20,14 @@ type Columns struct {
 	read     byte  // of touch, which the compiler would remove otherwise
 }
 
-// The greatest numbers of rows and of columns that touch reads. A reader of one of many columns
-// would wait for all of them.
+// The greatest numbers of rows and of columns that touch and Row.TouchValues read. A reader of
+// one of many columns would wait for all of them.
 const maxTouched, maxTouchedColumns = 4, 32
 
-// touch reads a byte of each column of a few rows, except columns of bits. A reader of one column after the other
-// would wait for one cache line after the other; here the processor loads them at the same
-// time. A filter that matches 1 % of the entities, all of whose properties are read, needs
-// 10 % less CPU (bench/peers, filter/type=Int32).
+// touch reads a byte of each column of a few rows, except columns of bits. A reader of one
+// column after the other would wait for one cache line after the other; here the processor
+// loads them at the same time. A filter that matches 1 % of the entities, all of whose
+// properties are read, needs 10 % less CPU (bench/peers, filter/type=Int32).
 func (c *Columns) touch() {
 	c.touched = true
 	if len(c.rows) > maxTouched || len(c.r.columns) > maxTouchedColumns {

@@ -131,17 +131,18 @@ func (g *Builder) cutHeapUnits(heapOffsets []uint64) {
 }
 
 // Raw bytes lose one part in so many at least if they are stored compressed. With 6 in place
-// of 8, where heap units lose an eighth, scans beyond the cache need 15 % less CPU, gets 14 %
-// and loads 10 %, and files are 7 % longer (bench/peers: scan/range=table/cache=32MiB,
-// get/key=present/cache=32MiB, load).
+// of 8, where heap units lose an eighth, scans beyond the cache need 15 % less CPU and gets
+// 14 %, and files are 7 % longer (bench/peers: scan/range=table/cache=32MiB,
+// get/key=present/cache=32MiB).
 const leastGain, leastGainBetter = 6, 16
 
 // maxSkip is the most heap units in a row that are stored raw without an attempt to compress
-// them.
+// them. Where compression is not worth it, a random load needs a tenth less CPU than with an
+// attempt for each unit (bench/peers, load/order=random).
 const maxSkip = 15
 
-// unitCompression returns how to store the next heap unit. Fast does not try to compress the
-// units after those for which it was not worth it.
+// unitCompression returns how to store the next heap unit. With Fast, units that follow one
+// that was not worth compressing are stored raw.
 func (g *Builder) unitCompression(comp Compression) Compression {
 	if g.skip > 0 && comp == Fast {
 		return None
@@ -149,7 +150,8 @@ func (g *Builder) unitCompression(comp Compression) Compression {
 	return comp
 }
 
-// countUnit counts a heap unit for unitCompression.
+// countUnit counts a heap unit for unitCompression. Each attempt in vain doubles the number
+// of units before the next one.
 func (g *Builder) countUnit(compressed bool) {
 	switch {
 	case g.skip > 0:
