@@ -14,6 +14,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine/internal/opshapes"
 	"github.com/tablerock-db/tablerock/engine/internal/readstate"
 	"github.com/tablerock-db/tablerock/engine/internal/space"
+	"github.com/tablerock-db/tablerock/engine/internal/spinlock"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/store"
@@ -168,7 +169,7 @@ func (db *DB) waitCommit(c *commitlog.Commit) error {
 func (db *DB) appendOps(t *txn, ops []store.Op) error {
 	t.encodeKeys(ops)
 	lock := db.partitionLocks.Of(t.partHash)
-	lock.Lock()
+	spinlock.Lock(lock)
 	defer lock.Unlock()
 	if err := db.resolveAll(t, ops); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/space"
+	"github.com/tablerock-db/tablerock/engine/internal/spinlock"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -181,7 +182,7 @@ func (l *Log) Append(c *Commit) error {
 }
 
 func (l *Log) append(c *Commit) error {
-	l.mu.Lock()
+	spinlock.Lock(&l.mu)
 	defer l.mu.Unlock()
 	if err := l.Failure(); err != nil {
 		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)
