@@ -37,8 +37,9 @@ type LoadResult struct {
 	Timestamp edm.Ticks
 }
 
-// Load writes entities to a table, each as by an InsertOrReplace, with 33 to 60 % of the CPU
-// time that Apply needs. Use it where no transaction is needed: nothing passes the log.
+// Load writes entities to a table, each as by an InsertOrReplace, with 40 to 80 % of the CPU
+// time that Apply and the flushes after it need. Use it where no transaction is needed: nothing
+// passes the log.
 //
 // Load collects the entities in pieces of about 64 MiB, writes each piece to sstables, and
 // installs it. An install is one moment: readers and writers see all of its entities or none,

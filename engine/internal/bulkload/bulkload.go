@@ -77,6 +77,9 @@ type part struct {
 	rows   []row
 	shapes []*codec.Shape
 	sorted bool
+	// If the rows are not sorted, all keys have common bytes in common, and the first
+	// unprefixed rows have no prefix yet.
+	common, unprefixed int
 	// end says that the piece ends here, with this number of entities since the beginning
 	// of the sequence.
 	end      bool

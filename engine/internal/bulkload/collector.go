@@ -86,7 +86,7 @@ func (c *collector) add(e *edm.Entity) error {
 				return err
 			}
 		} else {
-			c.part.sorted = false
+			c.part.unsort()
 		}
 	}
 	if c.part == nil {
@@ -124,7 +124,11 @@ func (c *collector) encode(e *edm.Entity, shape *codec.Shape, props edm.Properti
 		}
 	}
 	p.chunks[at].bytes = dst
-	p.rows = append(p.rows, row{chunk: uint32(at), off: uint32(from), shape: c.shapeID(shape)})
+	r := row{chunk: uint32(at), off: uint32(from), shape: c.shapeID(shape)}
+	if !p.sorted {
+		r.prefix = p.prefix(c.key)
+	}
+	p.rows = append(p.rows, r)
 	c.rows++
 	c.bytes += int64(size)
 	return nil
