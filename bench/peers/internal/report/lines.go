@@ -2,7 +2,9 @@
 package report
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/tablerock-db/tablerock/bench/peers/internal/results"
 )
@@ -108,13 +110,22 @@ func order(f *results.File, size int, shape string) []string {
 	return names
 }
 
-// reps returns the greatest number of repetitions.
-func reps(f *results.File) int {
-	n := 0
+// reps returns how many repetitions the cells have, as a number or a range.
+func reps(f *results.File) string {
+	count := map[cell]int{}
 	for _, r := range f.Results {
-		n = max(n, r.Rep)
+		count[cell{r.Workload, r.Engine, r.Size, r.Shape}]++
 	}
-	return n
+	least, most := 0, 0
+	for _, n := range count {
+		if most = max(most, n); least == 0 || n < least {
+			least = n
+		}
+	}
+	if least == most {
+		return strconv.Itoa(most)
+	}
+	return fmt.Sprintf("%d to %d", least, most)
 }
 
 // mainSize returns the size with the most results.

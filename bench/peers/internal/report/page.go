@@ -93,7 +93,7 @@ func (p *pageWriter) runs() {
 	table("machine", last.Machine)
 	table("commit", strings.Join(p.commits(), ", then "))
 	table("first and last run", p.file.Runs[0].Started+", "+last.Started)
-	table("repetitions", fmt.Sprintf("%d, medians", reps(p.file)))
+	table("repetitions", reps(p.file)+", medians")
 	table("processors that other processes used", p.foreign())
 	row("\n```console\n$ cd bench/peers")
 	var seen []string

@@ -38,6 +38,9 @@ func fileOf(ours float64) *results.File {
 			add(name, "bbolt", 8, 1000)
 		}
 	}
+	again := f.Results[0]
+	again.Rep = 2
+	f.Results = append(f.Results, again)
 	for _, w := range []string{"get/key=present/readers=1", "load/order=random"} {
 		add(w, "tablerock", ours, 10_000)
 		add(w, "pebble", 5, 10_000)
@@ -57,7 +60,7 @@ func TestWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| commit | c0ffee |", "| machine | 2 processors |", "$ go run . -reps 1", "- pebble: v2",
+		"| commit | c0ffee |", "| machine | 2 processors |", "$ go run . -reps 1", "- pebble: v2", "| repetitions | 1 to 2, medians |",
 		"| ycsb/mix=C | **2.00** | 4.00 | 8.00 | 2.00 | 0.1 |",
 		"No peer in Go needs less CPU time at any workload.",
 		"| hot get, 1 reader | 500 k/s, 2.00 us | pebble 250 k/s | pebble 4.00 us | 2.00 | 2.00 | 1.60 | yes |  |",
