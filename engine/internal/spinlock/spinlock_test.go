@@ -3,39 +3,35 @@ package spinlock
 import (
 	"bytes"
 	"runtime"
-	"runtime/metrics"
 	"sync"
 	"testing"
 	"time"
 )
 
-// slept returns for how long goroutines have slept in Mutex.Lock, of which the runtime
-// measures one in eight.
-func slept() float64 {
-	s := []metrics.Sample{{Name: "/sync/mutex/wait/total:seconds"}}
-	metrics.Read(s)
-	return s[0].Value.Float64()
+// stacks returns the stacks of all goroutines, and whether one of them sleeps in Mutex.Lock.
+func stacks() (text []byte, asleep bool) {
+	text = make([]byte, 1<<20)
+	text = text[:runtime.Stack(text, true)]
+	return text, bytes.Contains(text, []byte("[sync.Mutex.Lock"))
 }
 
 func TestLockDoesNotSleepSoon(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	before := slept()
-	for range 100 {
-		var mu sync.Mutex
-		var wg sync.WaitGroup
-		mu.Lock()
-		wg.Go(func() {
-			Lock(&mu)
-			mu.Unlock()
-		})
-		for range yields / 4 {
-			runtime.Gosched()
-		}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	mu.Lock()
+	wg.Go(func() {
+		Lock(&mu)
 		mu.Unlock()
-		wg.Wait()
+	})
+	for range yields / 4 {
+		runtime.Gosched()
 	}
-	if after := slept(); after != before {
-		t.Errorf("goroutines slept for %v s", after-before)
+	text, asleep := stacks()
+	mu.Unlock()
+	wg.Wait()
+	if asleep || !bytes.Contains(text, []byte("spinlock.Lock(")) {
+		t.Errorf("want a goroutine in Lock that does not sleep, got the stacks:\n%s", text)
 	}
 }
 
@@ -48,9 +44,8 @@ func TestLockSleepsAtLast(t *testing.T) {
 		mu.Unlock()
 		done <- true
 	}()
-	stacks := make([]byte, 1<<20)
 	for start := time.Now(); ; {
-		if bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("[sync.Mutex.Lock")) {
+		if _, asleep := stacks(); asleep {
 			break
 		}
 		if time.Since(start) > 10*time.Second {
