@@ -52,6 +52,10 @@ func (p *part) indexes() []int {
 	return list
 }
 
+func compare(x, y edm.Key) int {
+	return bytes.Compare(codec.AppendKey(nil, 16, x.Partition, x.Row), codec.AppendKey(nil, 16, y.Partition, y.Row))
+}
+
 // TestSort sorts keys that agree in more or fewer bytes, of which some agree in all that the
 // prefixes hold, some are equal, and some shorten what all have in common at the end.
 func TestSort(t *testing.T) {
@@ -67,18 +71,14 @@ func TestSort(t *testing.T) {
 			keys = append(keys, k)
 		}
 		if rnd.IntN(4) == 0 {
-			slices.SortFunc(keys, func(x, y edm.Key) int {
-				return bytes.Compare(codec.AppendKey(nil, 16, x.Partition, x.Row), codec.AppendKey(nil, 16, y.Partition, y.Row))
-			})
+			slices.SortFunc(keys, compare)
 			keys = append(keys, edm.Key{Partition: common, Row: "r"})
 		}
 		want := make([]int, len(keys))
 		for i := range want {
 			want[i] = i
 		}
-		slices.SortStableFunc(want, func(x, y int) int {
-			return bytes.Compare(codec.AppendKey(nil, 16, keys[x].Partition, keys[x].Row), codec.AppendKey(nil, 16, keys[y].Partition, keys[y].Row))
-		})
+		slices.SortStableFunc(want, func(x, y int) int { return compare(keys[x], keys[y]) })
 		p := collect(t, keys)
 		if p.sorted != slices.IsSorted(want) {
 			t.Fatalf("seed %d: sorted is %v, want the order %v", seed, p.sorted, want)
