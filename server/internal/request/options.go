@@ -47,6 +47,10 @@ func Top(query url.Values, limit int) (n int, given bool, err error) {
 	return n, true, nil
 }
 
+// annotation is part of the name of each annotation, and of no property: a response has the
+// annotations of its level whatever is selected.
+const annotation = "odata."
+
 // Selection parses $select. It returns the suffix of the metadata URL, which keeps blanks
 // between names, and the names, nil for all. An empty $select has a suffix too.
 func Selection(query url.Values) (suffix string, names []string) {
@@ -63,6 +67,12 @@ func Selection(query url.Values) (suffix string, names []string) {
 		name = strings.TrimSpace(name)
 		if name == "*" {
 			return suffix, nil
+		}
+		if strings.Contains(name, annotation) {
+			if names == nil {
+				names = []string{} // it does not select all
+			}
+			continue
 		}
 		if _, again := known[name]; name != "" && !again && len(names) < maxSelected {
 			known[name] = struct{}{}

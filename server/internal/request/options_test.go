@@ -44,11 +44,15 @@ func TestSelection(t *testing.T) {
 		{"a,*,b", "&$select=a,*,b", nil},
 		{"*", "&$select=*", nil},
 		{",", "&$select=,", nil},
+		{"a,odata.etag,b@odata.type", "&$select=a,odata.etag,b@odata.type", []string{"a"}},
 	} {
 		suffix, names := Selection(url.Values{"$select": {c.text}})
 		if suffix != c.suffix || !slices.Equal(names, c.names) {
 			t.Errorf("Selection(%q) = %q, %q, want %q, %q", c.text, suffix, names, c.suffix, c.names)
 		}
+	}
+	if _, names := Selection(url.Values{"$select": {"odata.etag"}}); names == nil {
+		t.Error("an annotation selects all properties")
 	}
 	if suffix, names := Selection(url.Values{"$filter": {"a"}}); suffix != "" || names != nil {
 		t.Errorf("without $select: %q, %q", suffix, names)
