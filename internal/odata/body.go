@@ -3,6 +3,7 @@ package odata
 import (
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // AppendError appends an error as JSON. Invalid UTF-8 in message becomes replacement
@@ -30,6 +31,15 @@ const metadataNamespace = "http://schemas.microsoft.com/ado/2007/08/dataservices
 
 var xmlEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
+// xmlChar returns r, or the replacement character if no XML document can have r (XML 1.0,
+// section 2.2).
+func xmlChar(r rune) rune {
+	if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF {
+		return utf8.RuneError
+	}
+	return r
+}
+
 // AppendErrorXML appends an error as an XML document without a declaration: write one
 // before it. Its elements have the given prefix, "m:" or none.
 func AppendErrorXML(dst []byte, prefix, code, message, requestID string, at time.Time) []byte {
@@ -39,6 +49,7 @@ func AppendErrorXML(dst []byte, prefix, code, message, requestID string, at time
 	}
 	dst = append(dst, `<`+prefix+`error `+attribute+`="`+metadataNamespace+`">`...)
 	dst = append(dst, `<`+prefix+`code>`+code+`</`+prefix+`code><`+prefix+`message xml:lang="en-US">`...)
-	dst = append(dst, xmlEscapes.Replace(string(AppendErrorText(nil, message, requestID, at)))...)
+	text := strings.Map(xmlChar, string(AppendErrorText(nil, message, requestID, at)))
+	dst = append(dst, xmlEscapes.Replace(text)...)
 	return append(dst, `</`+prefix+`message></`+prefix+`error>`...)
 }

@@ -2,6 +2,8 @@ package odata_test
 
 import (
 	"encoding/json"
+	"encoding/xml"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +22,29 @@ func TestAppendError(t *testing.T) {
 		want := `{"odata.error":{"code":"ResourceNotFound","message":{"lang":"en-US","value":"` + c.want + lines + `"}}}`
 		if string(got) != want || !json.Valid(got) {
 			t.Errorf("AppendError of %q:\n got %s\nwant %s", c.message, got, want)
+		}
+	}
+}
+
+// TestAppendErrorXML parses documents of messages with characters that XML does not allow.
+func TestAppendErrorXML(t *testing.T) {
+	for _, c := range []struct{ message, want string }{
+		{"a < b & c > d", "a < b & c > d"},
+		{"\x01\uFFFE\uFFFF\xff|\t\u00e9\U0001F600", "\uFFFD\uFFFD\uFFFD\uFFFD|\t\u00e9\U0001F600"},
+	} {
+		for _, prefix := range []string{"", "m:"} {
+			text := odata.AppendErrorXML(nil, prefix, "InvalidInput", c.message, "id", time.Now())
+			var got struct {
+				Code    string `xml:"code"`
+				Message string `xml:"message"`
+			}
+			if err := xml.Unmarshal(text, &got); err != nil {
+				t.Errorf("%q: %v in %s", c.message, err, text)
+				continue
+			}
+			if message, _, _ := strings.Cut(got.Message, "\nRequestId:"); got.Code != "InvalidInput" || message != c.want {
+				t.Errorf("%q: the document has the message %q, want %q", c.message, message, c.want)
+			}
 		}
 	}
 }
