@@ -70,3 +70,22 @@ func TestLateFirstRow(t *testing.T) {
 		})
 	}
 }
+
+// TestValuesThatDoNotParse requires the errors of the protocol for the same values.
+func TestValuesThatDoNotParse(t *testing.T) {
+	b := newSite(t).owner()
+	for _, c := range []struct{ kind, value, message string }{
+		{"Edm.Int32", "abc", "An error occurred while processing this request."},
+		{"Edm.DateTime", "junk", "An error occurred while processing this request."},
+		{"Edm.DateTime", "1600-12-31T23:59:59Z", "The 'a' parameter of value '12/31/1600 23:59:59' is out of range."},
+	} {
+		var got explorer.Failure
+		b.want(http.StatusBadRequest, &got, "entity", object{
+			"account": "first", "table": "Any", "op": "insert",
+			"entity": object{"pk": "p", "rk": "r", "props": []object{{"name": "a", "type": c.kind, "value": c.value}}},
+		})
+		if got.Message != c.message {
+			t.Errorf("%s %q: %+v, want %q", c.kind, c.value, got, c.message)
+		}
+	}
+}

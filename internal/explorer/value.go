@@ -1,7 +1,6 @@
 package explorer
 
 import (
-	"errors"
 	"unicode/utf8"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -77,12 +76,8 @@ func parseValue(name, typeName, text string) (edm.Value, error) {
 		return edm.String(text), nil
 	}
 	v, err := odata.ParseValue(t, []byte(text))
-	if err == nil {
-		return v, nil
+	if err != nil {
+		return v, odata.ValueError(name, []byte(text), err)
 	}
-	kind := odata.BadValue
-	if errors.Is(err, edm.ErrInvalid) {
-		kind = odata.OutOfRange
-	}
-	return v, &odata.Error{Kind: kind, Member: name, What: "its value is no " + typeName, Got: text}
+	return v, nil
 }

@@ -96,4 +96,19 @@ func (e *textError) Error() string {
 	return e.got + ": " + textForms[e.t]
 }
 
+// ValueError returns the error of a member whose text ParseValue refused with err.
+func ValueError(member string, text []byte, err error) *Error {
+	e := &Error{Kind: BadValue, Member: member, What: err.Error()}
+	e.classify(text, err)
+	return e
+}
+
+// classify makes e an OutOfRange error if ParseValue refused text with err for that.
+func (e *Error) classify(text []byte, err error) {
+	if t := (*textError)(nil); errors.As(err, &t) && t.outside {
+		e.Kind = OutOfRange
+		e.Got = fmt.Sprintf("%s/%s/%s %s", text[5:7], text[8:10], text[:4], text[11:19])
+	}
+}
+
 func (e *textError) Is(target error) bool { return target == ErrText || target == edm.ErrInvalid }

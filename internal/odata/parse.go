@@ -3,8 +3,6 @@ package odata
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -475,10 +473,7 @@ func (p *parser) stringProperty(m *member, text []byte) (edm.Value, error) {
 		return v, nil
 	}
 	refusal := p.newError(m, err.Error())
-	if t := (*textError)(nil); errors.As(err, &t) && t.outside {
-		refusal.Kind = OutOfRange
-		refusal.Got = fmt.Sprintf("%s/%s/%s %s", text[5:7], text[8:10], text[:4], text[11:19])
-	}
+	refusal.classify(text, err)
 	return v, refusal
 }
 
