@@ -309,6 +309,17 @@ func TestFilters(t *testing.T) {
 			t.Errorf("%s: the error is %+v, want the position %d", text, got.Error, position)
 		}
 	}
+	// The limit is that of the protocol.
+	long := strings.Repeat("a or ", 7000) + "a"
+	var refused answer
+	b.want(http.StatusOK, &refused, "filter", object{"text": long})
+	if refused.Error == nil || refused.Tree != nil || !strings.Contains(refused.Error.Message, "35001 bytes") {
+		t.Errorf("a filter of %d bytes: %+v", len(long), refused.Error)
+	}
+	b.want(http.StatusOK, &refused, "filter", object{"text": long[:30_001]})
+	if refused.Error != nil || refused.Tree == nil {
+		t.Errorf("a filter of 30,001 bytes: %+v", refused.Error)
+	}
 	leaf := func(name, op, typ, value string) explorer.Condition {
 		return explorer.Condition{Kind: "compare", Name: name, Op: op, Type: typ, Value: value}
 	}

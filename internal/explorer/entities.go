@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
-	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 	"github.com/tablerock-db/tablerock/store"
@@ -55,7 +54,7 @@ func (x *exchange) query() (*Account, string, store.Query, error) {
 // queryOf returns the query of a filter and of names with commas, limited to the keys that
 // the session may read.
 func (x *exchange) queryOf(text, names string) (store.Query, error) {
-	e, err := filter.Parse(text)
+	e, err := parseFilter(text)
 	if err != nil {
 		return store.Query{}, err
 	}

@@ -35,7 +35,7 @@ func (x *exchange) filter() (any, error) {
 		}
 		in.Text = string(tree.AppendText(nil))
 	}
-	e, err := filter.Parse(in.Text)
+	e, err := parseFilter(in.Text)
 	if err != nil {
 		return x.filterFailure(in.Text, err), nil
 	}
@@ -45,6 +45,17 @@ func (x *exchange) filter() (any, error) {
 		answer.Tree = &c
 	}
 	return answer, nil
+}
+
+// maxFilter limits the bytes of a filter, as the header of a request limits those of the
+// protocol: its tree takes twenty times as much memory.
+const maxFilter = 32 << 10
+
+func parseFilter(text string) (*filter.Expr, error) {
+	if len(text) > maxFilter {
+		return nil, badInput(fmt.Sprintf("The filter has %d bytes, the limit is %d.", len(text), maxFilter))
+	}
+	return filter.Parse(text)
 }
 
 func (x *exchange) filterFailure(text string, err error) *filterAnswer {
