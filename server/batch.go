@@ -77,6 +77,9 @@ func (x *exchange) batch() error {
 		previous, table = o, o.target.Table
 	}
 	x.target.Table = table
+	if err := x.reserveInserts(ops, writes); err != nil {
+		return err
+	}
 	res, err := x.account.store.Apply(x.r.Context(), table, writes...)
 	if err != nil {
 		return x.failBatch(ops, writes, err)

@@ -184,20 +184,16 @@ func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, er
 	defer namesPool.Put(o.Names)
 	limit := freePageBytes
 	for cursor.Next() {
-		for x.chunks.bytes+len(x.buf) >= limit {
-			if !x.growPage(&limit) {
-				key := cursor.Row().Key()
-				return &key, nil
-			}
+		if !x.hasSpace(&limit) {
+			key := cursor.Row().Key()
+			return &key, nil
 		}
 		if x.event.Returned > 0 {
 			x.buf = append(x.buf, ',')
 		}
 		x.buf = odata.AppendEntity(x.buf, cursor.Row(), o)
 		x.event.Returned++
-		if len(x.buf) >= chunkBytes {
-			x.buf = x.chunks.add(x.buf)
-		}
+		x.endChunk()
 	}
 	err, next = cursor.Err(), cursor.Resume()
 	// The deadline of the page, or the client's own, ends the page. Without a key to resume
@@ -206,6 +202,24 @@ func (x *exchange) appendPage(q store.Query, o odata.Options) (next *edm.Key, er
 		err = nil
 	}
 	return next, err
+}
+
+// hasSpace reports whether the page can have another element. limit is the size of the page
+// that is reserved, at first freePageBytes.
+func (x *exchange) hasSpace(limit *int) bool {
+	for x.chunks.bytes+len(x.buf) >= *limit {
+		if !x.growPage(limit) {
+			return false
+		}
+	}
+	return true
+}
+
+// endChunk moves x.buf to x.chunks if it is long enough.
+func (x *exchange) endChunk() {
+	if len(x.buf) >= chunkBytes {
+		x.buf = x.chunks.add(x.buf)
+	}
 }
 
 // growPage reserves another chunk for the page, or reports false. The more memory unread

@@ -179,22 +179,31 @@ func (x *exchange) queryTables() error {
 	if err != nil {
 		return err
 	}
-	x.setODataHead()
-	if next != nil {
-		x.set("X-Ms-Continuation-Nexttablename", request.TableTokenOf(*next))
-	}
 	suffix, names := request.Selection(x.query)
 	o := x.form("Tables", "", suffix)
 	x.buf = odata.AppendFeed(x.buf[:0], o)
 	o.Metadata, o.Select = "", names
+	limit := freePageBytes
 	for i, t := range page {
+		if !x.hasSpace(&limit) {
+			next = &t
+			break
+		}
 		if i > 0 {
 			x.buf = append(x.buf, ',')
 		}
 		x.buf = odata.AppendTable(x.buf, t.Name, o)
+		x.event.Returned++
+		x.endChunk()
+	}
+	if err := x.reserveResponse(); err != nil {
+		return err
+	}
+	x.setODataHead()
+	if next != nil {
+		x.set("X-Ms-Continuation-Nexttablename", request.TableTokenOf(*next))
 	}
 	x.buf = append(x.buf, "]}"...)
-	x.event.Returned = len(page)
 	return x.send(http.StatusOK, request.ContentType(x.level))
 }
 

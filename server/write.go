@@ -175,6 +175,11 @@ func (x *exchange) write() error {
 	if refusal != nil {
 		return x.refuse(op, refusal, x.target.Table)
 	}
+	if kind == store.OpInsert && x.prefer != request.ReturnNoContent {
+		if err := x.reserveInserted(entityBytes(&op.Entity, x.level, x.base)); err != nil {
+			return err
+		}
+	}
 	res, err := x.account.store.Apply(x.r.Context(), x.target.Table, op)
 	if err != nil {
 		return keyProblem(err, &op)
