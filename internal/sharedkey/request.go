@@ -114,6 +114,9 @@ func parseQuery(raw string) (p parameters, ok bool) {
 // isSAS reports whether the query has fields of a shared access signature.
 func (p *parameters) isSAS() bool { return p.present[fieldSignature] || p.present[fieldVersion] }
 
+// empty reports whether f is present without a value.
+func (p *parameters) empty(f field) bool { return p.present[f] && p.values[f] == "" }
+
 // any reports whether one of the fields is present.
 func (p *parameters) any(of ...field) bool {
 	for _, f := range of {

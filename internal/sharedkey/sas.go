@@ -97,7 +97,9 @@ func (p *parameters) wellFormedAccount(version string) bool {
 func (p *parameters) wellFormedService(version string) bool {
 	unsigned := p.present[fieldEncryptionScope] || version < versionAddress && p.any(fieldIP, fieldProtocol)
 	rowAlone := p.present[fieldStartRow] && !p.present[fieldStartPartition] || p.present[fieldEndRow] && !p.present[fieldEndPartition]
-	if unsigned || rowAlone || version < versionService || !isTableName(p.values[fieldTable]) {
+	// The signature is the same without an end, and covers all keys then.
+	emptyEnd := p.empty(fieldEndPartition) || p.empty(fieldEndRow)
+	if unsigned || rowAlone || emptyEnd || version < versionService || !isTableName(p.values[fieldTable]) {
 		return false
 	}
 	letters := p.values[fieldPermissions]

@@ -180,6 +180,9 @@ func TestSAS(t *testing.T) {
 		{"end row alone", good, "erk=1", "", nil, auth},
 		{"end row with the start partition alone", good, "spk=a\nerk=1", "", nil, auth},
 		{"end before start", good, "spk=b\nepk=a", "", nil, nil},
+		// Without the empty end, the same signature would cover more keys.
+		{"empty partition at the end", good, "epk=", "", nil, auth},
+		{"empty row at the end", good, "epk=b\nerk=", "", nil, auth},
 		{"key with a line feed", good, "spk=a\nsrk=1", "&epk=%0A", nil, auth},
 		{"key with a delete", good, "epk=\x7f", "", nil, auth},
 		{"key that is not UTF-8", good, "spk=\xff", "", nil, auth},
@@ -479,8 +482,6 @@ func TestBounds(t *testing.T) {
 			[]edm.Key{{Partition: "b", Row: "1"}, {Partition: "b", Row: "9"}},
 			[]edm.Key{{Partition: "a", Row: "4"}, {Partition: "c", Row: "6"}},
 		},
-		{"empty partition at the end", "epk=", true, []edm.Key{{}, {Row: "x"}}, []edm.Key{{Partition: " "}}},
-		{"empty row at the end", "epk=b&erk=", true, []edm.Key{{Partition: "b"}, {Partition: "a", Row: "1"}}, []edm.Key{{Partition: "b", Row: "1"}}},
 		{"empty start", "spk=&srk=", true, []edm.Key{{}, {Partition: "a"}}, nil},
 		{"end before start", "spk=b&epk=a", true, nil, []edm.Key{{}, {Partition: "a"}, {Partition: "aa"}, {Partition: "b"}}},
 		{"order of code units", "spk=" + url.QueryEscape(private), true, []edm.Key{{Partition: private}}, []edm.Key{{Partition: emoji}}},
