@@ -47,9 +47,14 @@ type importRequest struct {
 	SkipBad bool
 }
 
+// maxPages limits the memory for the pages of a Parquet file.
+const maxPages = 64 << 20
+
 // options checks the request.
 func (in *importRequest) options() (read transfer.ReadOptions, o transfer.ImportOptions, err error) {
-	read = transfer.ReadOptions{Name: in.Name, PartitionKey: in.PartitionKey, RowKey: in.RowKey, Delimiter: delimiterOf(in.Name, in.Format)}
+	read = transfer.ReadOptions{
+		Name: in.Name, PartitionKey: in.PartitionKey, RowKey: in.RowKey, Delimiter: delimiterOf(in.Name, in.Format), PageBytes: maxPages,
+	}
 	read.Format, read.Compression, err = formatOf(in.Name, in.Format, in.Compression)
 	if len(in.Delimiter) == 1 && in.Delimiter[0] < 0x80 && in.Delimiter != "\"" && in.Delimiter != "\n" && in.Delimiter != "\r" && in.Delimiter != "\x00" {
 		read.Delimiter = in.Delimiter[0]

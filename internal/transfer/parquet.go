@@ -94,7 +94,7 @@ type parquetProperty struct {
 }
 
 func newParquetSource(file *rawFile, o *ReadOptions, reuse bool) (source, error) {
-	rows, err := parquetfile.NewReader(file, file.size)
+	rows, err := parquetfile.NewReader(file, file.size, o.PageBytes)
 	if err != nil {
 		return nil, structureError(err)
 	}

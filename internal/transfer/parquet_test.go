@@ -3,16 +3,21 @@ package transfer_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/transfer"
@@ -353,5 +358,93 @@ func TestExportParquetOfChangingTable(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "changed") {
 			t.Errorf("%s: error %v", name, err)
 		}
+	}
+}
+
+// onePage returns a Parquet file whose columns have a page each. The page decompresses to text,
+// and its header says that it has full bytes then.
+func onePage(t *testing.T, text []byte, rows, full int) []byte {
+	t.Helper()
+	z, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := z.EncodeAll(text, nil)
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	file.WriteString("PAR1")
+	write := func(v any) (n int) {
+		b, err := thrift.Marshal(new(thrift.CompactProtocol), v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file.Write(b)
+		return len(b)
+	}
+	meta := format.FileMetaData{Version: 1, NumRows: int64(rows), Schema: []format.SchemaElement{{Name: "root"}}}
+	group := format.RowGroup{NumRows: int64(rows)}
+	for _, name := range []string{edm.PartitionKeyName, edm.RowKeyName, "A"} {
+		e := format.SchemaElement{Name: name}
+		e.Type.Set(format.ByteArray)
+		e.ConvertedType.Set(0) // UTF-8
+		e.RepetitionType.Set(format.Required)
+		meta.Schema = append(meta.Schema, e)
+		at := int64(file.Len())
+		h := format.PageHeader{Type: format.DataPage, UncompressedPageSize: int32(full), CompressedPageSize: int32(len(page))}
+		h.DataPageHeader.Set(format.DataPageHeader{
+			NumValues: int32(rows), Encoding: format.Plain, DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE,
+		})
+		write(h)
+		file.Write(page)
+		c := format.ColumnChunk{MetaData: format.ColumnMetaData{
+			Type: format.ByteArray, Codec: format.Zstd, NumValues: int64(rows), DataPageOffset: at,
+			TotalCompressedSize: int64(file.Len()) - at, PathInSchema: []string{name},
+		}}
+		group.Columns = append(group.Columns, c)
+	}
+	meta.Schema[0].NumChildren.Set(int32(len(group.Columns)))
+	meta.RowGroups = []format.RowGroup{group}
+	n := write(meta)
+	file.Write(binary.LittleEndian.AppendUint32(nil, uint32(n)))
+	file.WriteString("PAR1")
+	return file.Bytes()
+}
+
+// TestParquetMemory reads small files whose pages are long, with a limit and without, and pages
+// that are longer than their headers say.
+func TestParquetMemory(t *testing.T) {
+	const rows, long = 10, 16 << 20
+	value := append(binary.LittleEndian.AppendUint32(nil, 1), 'x')
+	text := append(bytes.Repeat(value, rows), make([]byte, long)...)
+	for _, c := range []struct {
+		name  string
+		full  int   // bytes of a page by its header
+		limit int64 // ReadOptions.PageBytes
+		want  string
+		most  uint64 // bytes allocated
+	}{
+		{"no limit", len(text), 0, "", 8 * long},
+		{"above the limit", len(text), long, "column \"PartitionKey\": the pages of all columns have more than 16777216 bytes", long},
+		{"one column within the limit", len(text), 2 * long, "column \"RowKey\": the pages of all columns have more than 33554432 bytes", 2 * long},
+		{"longer than its header says", rows * len(value), long, "cannot decompress", long},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			data := onePage(t, text, rows, c.full)
+			if len(data) > 64<<10 {
+				t.Fatalf("the file has %d bytes", len(data))
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			list := readParquet(data, transfer.ReadOptions{PageBytes: c.limit})
+			runtime.ReadMemStats(&after)
+			if n := after.TotalAlloc - before.TotalAlloc; n > c.most+1<<20 {
+				t.Errorf("%d bytes were allocated, at most %d are needed", n, c.most)
+			}
+			if last := list[len(list)-1]; c.want == "" && len(list) != rows || !strings.Contains(last, c.want) {
+				t.Errorf("%d results, the last is %q, want %q", len(list), last, c.want)
+			}
+		})
 	}
 }

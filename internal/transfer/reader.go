@@ -36,6 +36,9 @@ type ReadOptions struct {
 	// Header holds the columns of a CSV file without a header line. The default is the
 	// first record of the file.
 	Header []string
+	// PageBytes limits the memory of the pages of a Parquet file, stored and decompressed, of
+	// all columns together. The default is 512 MiB.
+	PageBytes int64
 }
 
 // Record is an entity of a file with its first and last line, counted from 1. In a file
@@ -80,6 +83,9 @@ func (o *ReadOptions) setDefaults() {
 	}
 	if o.Delimiter == 0 {
 		o.Delimiter = ','
+	}
+	if o.PageBytes == 0 {
+		o.PageBytes = 512 << 20
 	}
 }
 

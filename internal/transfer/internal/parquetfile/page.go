@@ -162,12 +162,13 @@ func (c *chunk) page() error {
 	case size > maxPage || full > maxPage:
 		return &Error{fmt.Sprintf("a page has %d bytes, at most %d are supported; write smaller pages", max(size, full), maxPage)}
 	}
-	c.r.held -= int64(cap(c.raw) + cap(c.text))
+	others := c.r.held - int64(cap(c.raw)+cap(c.text))
+	if others+size+full > c.r.limit {
+		return c.r.tooLong()
+	}
 	c.raw = slices.Grow(c.raw[:0], int(size))[:size]
 	c.text = slices.Grow(c.text[:0], int(full))[:0]
-	if c.r.held += int64(cap(c.raw) + cap(c.text)); c.r.held > maxPages {
-		return errPages
-	}
+	c.r.held = others + int64(cap(c.raw)+cap(c.text))
 	if err := c.r.readAt(c.raw, c.at); err != nil {
 		return err
 	}
@@ -188,7 +189,9 @@ func (c *chunk) page() error {
 	return damaged("a page of unknown type %v", header.Type)
 }
 
-var errPages = &Error{fmt.Sprintf("the pages of all columns have more than %d bytes; write smaller pages", maxPages)}
+func (r *Reader) tooLong() error {
+	return &Error{fmt.Sprintf("the pages of all columns have more than %d bytes; write smaller pages", r.limit)}
+}
 
 // maxHeader limits the header of a page.
 const maxHeader = 4 << 20
@@ -246,9 +249,10 @@ func (c *chunk) decompress(src []byte, n int) ([]byte, error) {
 	return dst, nil
 }
 
-// zstdDecoder returns a decoder of whole pages, which cannot grow above maxPage.
+// zstdDecoder returns a decoder of whole pages, which does not decompress beyond the capacity of
+// its destination.
 var zstdDecoder = sync.OnceValue(func() *zstd.Decoder {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxPage))
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true))
 	if err != nil {
 		panic("parquetfile: " + err.Error()) // the options are constants
 	}
@@ -289,8 +293,8 @@ func (c *chunk) dictionary(h *format.DictionaryPageHeader, full int) error {
 	}
 	c.r.held -= c.held
 	c.held = int64(len(text)) + 8*(n+1)
-	if c.r.held += c.held; c.r.held > maxPages {
-		return errPages
+	if c.r.held += c.held; c.r.held > c.r.limit {
+		return c.r.tooLong()
 	}
 	c.dict = append([]byte(nil), text...)
 	c.offsets = append(make([]int, 0, n+1), 0)

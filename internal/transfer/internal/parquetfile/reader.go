@@ -14,16 +14,13 @@ const (
 	magic = "PAR1"
 	// maxFooter limits the metadata of a file.
 	maxFooter = 32 << 20
-	// maxPage limits a page, compressed or not, and maxPages those of all columns that are
-	// in memory at a time.
-	maxPage  = 128 << 20
-	maxPages = 512 << 20
+	// maxPage limits a page, compressed or not.
+	maxPage = 128 << 20
 	// maxColumns limits the columns of a file.
 	maxColumns = 20_000
 )
 
-// Reader reads the rows of a Parquet file. Its memory is bounded by maxPages and the
-// metadata. It is not safe for concurrent use.
+// Reader reads the rows of a Parquet file. It is not safe for concurrent use.
 type Reader struct {
 	file    io.ReaderAt
 	size    int64
@@ -33,11 +30,13 @@ type Reader struct {
 	group   int               // row groups that were begun
 	rows    int64             // left in the row group
 	held    int64             // bytes of pages in memory
+	limit   int64             // of held
 }
 
-// NewReader reads the metadata of a file of size bytes.
-func NewReader(file io.ReaderAt, size int64) (*Reader, error) {
-	r := &Reader{file: file, size: size}
+// NewReader reads the metadata of a file of size bytes. The memory of the Reader is bounded by
+// pages bytes for the pages of all columns, and the metadata.
+func NewReader(file io.ReaderAt, size, pages int64) (*Reader, error) {
+	r := &Reader{file: file, size: size, limit: pages}
 	footer, err := r.footer()
 	if err != nil {
 		return nil, err
