@@ -7,6 +7,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // TestPowerFailsAfterKill kills the process at every operation of a flush and cuts the
@@ -83,4 +84,27 @@ func TestPowerFailsAfterKill(t *testing.T) {
 		}
 	}
 	t.Logf("%d kills, %d states", len(killed), states)
+}
+
+// TestPowerFailsAfterKilledCreation kills the process before the directories that it has made are
+// durable. What the next process acknowledges must not depend on them.
+func TestPowerFailsAfterKilledCreation(t *testing.T) {
+	const dir = "data/accounts/db"
+	disk := vfs.NewCrashMem()
+	var killed []*vfs.Mem
+	fs := errorfs.Wrap(disk, nil)
+	fs.SetRule(func(vfs.Op) *errorfs.Fault {
+		killed = append(killed, disk.Clone())
+		return nil
+	})
+	check(t, "Close", mustOpen(t, dir, manual(fs)).Close())
+	for i, disk := range killed {
+		db := mustOpen(t, dir, manual(disk))
+		check(t, "CreateTable", db.CreateTable(t.Context(), table))
+		apply(t, db, store.Insert(entity("p", "r", 1, 10)))
+		after := mustOpen(t, dir, manual(disk.Crash(vfs.CrashOptions{Mode: "min"})))
+		if _, err := after.Get(t.Context(), table, edm.Key{Partition: "p", Row: "r"}); err != nil {
+			t.Errorf("killed at operation %d of %d: an acknowledged write is lost: %v", i, len(killed), err)
+		}
+	}
 }

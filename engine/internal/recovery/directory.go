@@ -17,24 +17,24 @@ import (
 )
 
 // MakeDirectory creates dir and its parents, durably: a crash that loses a parent
-// would lose the database.
+// would lose the database. Parents that exist may not be durable either, because a process
+// that was killed may have made them. In a directory with a manifest, all are.
 func MakeDirectory(fsys vfs.FS, dir string) error {
-	var parents []string
-	for d := path.Clean(dir); d != "." && d != "/"; d = path.Dir(d) {
-		_, err := fsys.Stat(d)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		parents = append(parents, path.Dir(d))
+	dir = path.Clean(dir)
+	_, err := fsys.Stat(path.Join(dir, filename.Manifest))
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	if err := fsys.MkdirAll(dir); err != nil {
 		return err
 	}
-	for _, d := range parents {
-		if err := fsys.SyncDir(d); err != nil {
+	for dir != path.Dir(dir) {
+		dir = path.Dir(dir)
+		// This process did not make a parent that it may not read.
+		if err := fsys.SyncDir(dir); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return err
 		}
 	}
