@@ -176,3 +176,17 @@ func TestDescriptors(t *testing.T) {
 		}
 	}
 }
+
+// TestNoSyncHandles closes a database whose log is empty and has a file.
+func TestNoSyncHandles(t *testing.T) {
+	handles := newCounting(vfs.NewMem())
+	o := manual(handles)
+	o.NoSync = true
+	db := mustCreate(t, o)
+	check(t, "Flush", db.Flush(t.Context()))
+	check(t, "Checkpoint", db.Checkpoint(t.Context(), "copy"))
+	check(t, "Close", db.Close())
+	if left := handles.left(); len(left) > 0 {
+		t.Errorf("open after Close: %v", left)
+	}
+}

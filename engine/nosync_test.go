@@ -3,6 +3,7 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -157,4 +158,28 @@ func TestNoSyncReservationFails(t *testing.T) {
 	full = false
 	check(t, "CreateTable", db.CreateTable(t.Context(), table))
 	apply(t, db, store.Insert(entity("p", "r", 1, 10)))
+}
+
+// TestNoSyncCloseReportsLoss requires Close to say that a write is not durable.
+func TestNoSyncCloseReportsLoss(t *testing.T) {
+	for _, kind := range []string{"create", "write", "sync", "sync-dir"} {
+		t.Run(kind, func(t *testing.T) {
+			disk := vfs.NewMem()
+			fs := errorfs.Wrap(disk, nil)
+			o := manual(fs)
+			o.NoSync = true
+			db := mustCreate(t, o)
+			check(t, "Flush", db.Flush(t.Context()))
+			apply(t, db, store.InsertOrReplace(entity("p", "r", 1, 10)))
+			fs.SetRule(func(op vfs.Op) *errorfs.Fault {
+				if op.Kind == kind && (kind == "sync-dir" || strings.HasSuffix(op.Name, ".wal")) {
+					return &errorfs.Fault{Err: syscall.EIO}
+				}
+				return nil
+			})
+			if err := db.Close(); !errors.Is(err, syscall.EIO) {
+				t.Errorf("Close: %v, want %v", err, syscall.EIO)
+			}
+		})
+	}
 }

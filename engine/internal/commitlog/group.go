@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -237,17 +238,20 @@ func markAppliedLocked(c *Commit) { c.seg.appliedSeq.Store(c.lastSeq()) }
 func (l *Log) FreeSpareMemory() { l.spareMemory.close() }
 
 // CloseAll makes the segments, given newest first, durable and seals them, unless
-// the log has failed. It closes their files and removes the file that is kept for
-// the next segment.
+// the log has failed: then, in NoSync mode, the error says so if published records are not
+// durable. It closes their files and removes the file that is kept for the next segment.
 func (l *Log) CloseAll(segs []*Segment) error {
 	var errs []error
 	failed := l.Failure() != nil
+	if failed && l.o.NoSync && slices.ContainsFunc(segs, (*Segment).unsynced) {
+		errs = append(errs, fmt.Errorf("writes are not durable: %w", l.Failure()))
+	}
 	for i := len(segs) - 1; i >= 0; i-- {
 		s := segs[i]
-		if s.file == nil || s.Empty() {
+		if s.file == nil {
 			continue
 		}
-		if !failed {
+		if !failed && !s.Empty() {
 			err := l.open(s)
 			if err == nil {
 				err = s.file.Seal()

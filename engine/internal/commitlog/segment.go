@@ -151,6 +151,11 @@ func (s *Segment) LastSeq() uint64 { return s.lastSeq }
 // memtable, so that it can be flushed.
 func (s *Segment) Applied() bool { return s.appliedSeq.Load() == s.lastSeq }
 
+// unsynced reports whether s has records that are not durable.
+func (s *Segment) unsynced() bool {
+	return s.file != nil && !s.Empty() && s.file.Synced() < s.file.Tail()
+}
+
 // closeFile closes the file, if it is open.
 func (s *Segment) closeFile() error {
 	if s.file == nil || !s.opened {
