@@ -46,7 +46,7 @@ func (db *DB) pinFiles() (*snapshot, manifest.Manifest, error) {
 	db.work.stepMu.Lock()
 	defer db.work.stepMu.Unlock()
 	// Each write with a Timestamp up to this one is durable after syncAll, and so in the list.
-	high := db.log.HighWater()
+	high := db.log.FinalHighWater()
 	if err := db.syncAll(); err != nil {
 		return nil, manifest.Manifest{}, err
 	}

@@ -177,7 +177,7 @@ func (db *DB) closeLogs(mems []*commitlog.Segment) error {
 		return err
 	}
 	m := db.tree.Manifest()
-	if db.listed == db.log.Published() || m.LastSeq == db.log.Published() && m.HighWater == uint64(db.log.HighWater()) {
+	if db.listed == db.log.Published() || m.LastSeq == db.log.Published() && m.HighWater == uint64(db.log.FinalHighWater()) {
 		return nil
 	}
 	return db.listLogs(mems)
@@ -204,5 +204,5 @@ func (db *DB) reserveStamps(upto edm.Ticks) error {
 // listLogs lists the segments with records and their ends in the manifest, or the
 // active segment if none has records.
 func (db *DB) listLogs(mems []*commitlog.Segment) error {
-	return db.tree.Update(manifest.Edit{Logs: commitlog.Ends(mems), HighWater: uint64(db.log.HighWater())})
+	return db.tree.Update(manifest.Edit{Logs: commitlog.Ends(mems), HighWater: uint64(db.log.FinalHighWater())})
 }

@@ -131,8 +131,7 @@ func (l *load) begin(ctx context.Context, rows int, bytes int64) (*lsm.Load, edm
 	if err := db.admitWrite(bytes, 0); err != nil {
 		return nil, 0, err
 	}
-	// With NoSync the manifest is ahead of the log.
-	stamp := max(db.log.NextStamp(), edm.Ticks(db.tree.Manifest().HighWater)+1)
+	stamp := db.log.FileStamp(edm.Ticks(db.tree.Manifest().HighWater) + 1)
 	if err := db.tree.Update(manifest.Edit{MinHighWater: uint64(stamp)}); err != nil {
 		return nil, 0, refusal(err)
 	}

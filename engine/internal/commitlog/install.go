@@ -73,12 +73,15 @@ func (l *Log) beginInstall() (next *Segment, stamp edm.Ticks, err error) {
 	return next, stamp, nil
 }
 
-// NextStamp returns a new Timestamp above all others. No entry gets it.
-func (l *Log) NextStamp() edm.Ticks {
+// FileStamp returns a new Timestamp for entries of files, above all others and at least least.
+// No entry of the log gets it. In NoSync mode, where the manifest is ahead of the log by the
+// reserved Timestamps, those of later records may be less.
+func (l *Log) FileStamp(least edm.Ticks) edm.Ticks {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.highWater = max(l.o.Now(), l.highWater+1)
-	return l.highWater
+	l.fileStamp = max(l.highWater, least, l.fileStamp+1)
+	return l.fileStamp
 }
 
 // Fail makes the log refuse all records from now on.

@@ -72,6 +72,9 @@ type Log struct {
 	lastSeq uint64
 	// +checklocks:mu
 	highWater edm.Ticks
+	// fileStamp is the last result of FileStamp.
+	// +checklocks:mu
+	fileStamp edm.Ticks
 	// queue has the appended commits that no leader has taken.
 	// +checklocks:mu
 	queue []*Commit
@@ -147,6 +150,14 @@ func (l *Log) Active() *Segment {
 func (l *Log) HighWater() edm.Ticks {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.highWater
+}
+
+// FinalHighWater is HighWater with the results of FileStamp. Later time stamps are above it.
+func (l *Log) FinalHighWater() edm.Ticks {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.highWater = max(l.highWater, l.fileStamp)
 	return l.highWater
 }
 
