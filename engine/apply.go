@@ -356,7 +356,9 @@ func (db *DB) newestVersion(t *txn, c *lsm.Candidate) (edm.Row, error) {
 // beginWrite admits a call that writes. The caller must call endWrite.
 // +checklocksignore
 func (db *DB) beginWrite() (err error) {
-	db.writers.RLock()
+	if !db.writers.TryRLock() { // Close has it, or waits for it
+		return store.ErrClosed
+	}
 	switch {
 	case db.closed.Load():
 		err = store.ErrClosed

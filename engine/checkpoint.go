@@ -20,7 +20,8 @@ func (db *DB) Checkpoint(ctx context.Context, dest string) error {
 		return err
 	}
 	defer db.endWrite()
-	if err := db.makeCheckpoint(ctx, dest); err != nil {
+	ctx, stop := db.closing.Until(ctx)
+	if err := stop(db.makeCheckpoint(ctx, dest)); err != nil {
 		return fmt.Errorf("checkpoint to %s: %w", dest, err)
 	}
 	return nil

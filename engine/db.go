@@ -14,10 +14,12 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/archiver"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
+	"github.com/tablerock-db/tablerock/engine/internal/closing"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/engine/internal/idleseal"
 	"github.com/tablerock-db/tablerock/engine/internal/partlock"
 	"github.com/tablerock-db/tablerock/engine/internal/readstate"
+	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/engine/internal/stall"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/lsm"
@@ -77,7 +79,7 @@ type DB struct {
 	// so that started writes finish first.
 	writers sync.RWMutex
 	closed  atomic.Bool
-	closing atomic.Bool // set before writers is taken, so that each Load ends
+	closing closing.Signal // begins before Close takes writers
 }
 
 var _ store.Store = (*DB)(nil)
@@ -129,7 +131,8 @@ func (db *DB) Close() error {
 // could not be made durable or closed; acknowledged writes are durable in any case,
 // unless Options.NoSync was set. A second call returns nil.
 func (db *DB) CloseContext(ctx context.Context) error {
-	db.closing.Store(true)
+	db.closing.Begin()
+	db.wakeWorker() // and with it the writers that wait for its work
 	db.writers.Lock()
 	again := db.closed.Swap(true)
 	db.writers.Unlock()
@@ -194,11 +197,7 @@ func (db *DB) provenLogs() []manifest.Log {
 // reserveStamps records in the manifest that time stamps up to upto may have been given
 // out. An error refuses the write that needs them.
 func (db *DB) reserveStamps(upto edm.Ticks) error {
-	err := db.tree.Update(manifest.Edit{MinHighWater: uint64(upto)})
-	if err != nil {
-		return refusal(err)
-	}
-	return nil
+	return space.Refusal(db.tree.Update(manifest.Edit{MinHighWater: uint64(upto)}))
 }
 
 // listLogs lists the segments with records and their ends in the manifest, or the

@@ -140,6 +140,11 @@ func (db *DB) Compact(ctx context.Context) error {
 		return err
 	}
 	defer db.endWrite()
+	ctx, stop := db.closing.Until(ctx)
+	return stop(db.compact(ctx))
+}
+
+func (db *DB) compact(ctx context.Context) error {
 	if err := db.flush(ctx); err != nil {
 		return err
 	}

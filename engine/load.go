@@ -78,6 +78,7 @@ func (db *DB) Load(ctx context.Context, table string, entities iter.Seq2[edm.Ent
 		o.Installed = func(LoadResult) {}
 	}
 	volume, _ := space.Volume(db.fs, db.dir)
+	ctx, stop := db.closing.Until(ctx)
 	result, err := bulkload.Load(ctx, bulkload.Options{
 		Table: table, ID: info.ID, Shapes: &db.shapes,
 		InstallBytes: space.SegmentBytes(db.opts.Testing.LoadBytes, volume.Total),
@@ -86,7 +87,7 @@ func (db *DB) Load(ctx context.Context, table string, entities iter.Seq2[edm.Ent
 		Install:      l.install,
 		Installed:    func(r bulkload.Result) { o.Installed(LoadResult(r)) },
 	}, entities)
-	return LoadResult(result), l.failure(err)
+	return LoadResult(result), l.failure(stop(err))
 }
 
 // load is one Load.
@@ -110,7 +111,7 @@ func (l *load) failure(err error) error {
 // check returns the error for which the load cannot go on.
 func (l *load) check() error {
 	switch db := l.db; {
-	case db.closing.Load():
+	case db.closing.Begun():
 		return store.ErrClosed
 	case db.log.Failure() != nil:
 		return fmt.Errorf("%w: %w", store.ErrReadOnly, db.log.Failure())
@@ -133,7 +134,7 @@ func (l *load) begin(ctx context.Context, rows int, bytes int64) (*lsm.Load, edm
 	}
 	stamp := db.log.FileStamp(edm.Ticks(db.tree.Manifest().HighWater) + 1)
 	if err := db.tree.Update(manifest.Edit{MinHighWater: uint64(stamp)}); err != nil {
-		return nil, 0, refusal(err)
+		return nil, 0, space.Refusal(err)
 	}
 	return db.tree.NewLoad(rows), stamp, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/archiver"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
+	"github.com/tablerock-db/tablerock/engine/internal/closing"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/engine/internal/idleseal"
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
@@ -122,7 +123,7 @@ func (db *DB) discard() error {
 }
 
 func newDB(dir string, o Options, m *manifest.Manifest) *DB {
-	db := &DB{opts: o, dir: dir, fs: o.FS, id: m.DBID, cacheID: lastCacheID.Add(1), begun: o.Testing.Clock.Now()}
+	db := &DB{opts: o, dir: dir, fs: o.FS, id: m.DBID, cacheID: lastCacheID.Add(1), begun: o.Testing.Clock.Now(), closing: closing.New()}
 	if o.Cache != nil {
 		db.cache = o.Cache.blocks
 	} else {

@@ -70,7 +70,7 @@ func (db *DB) stepWhileBehind(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		default:
-			return refusal(err)
+			return space.Refusal(err)
 		}
 		if !worked {
 			return nil
@@ -89,23 +89,14 @@ func (db *DB) waitWhileBehind(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case w.stopped:
+		case w.stopped, db.closing.Begun():
 			return store.ErrClosed
 		case db.log.Failure() != nil:
 			return fmt.Errorf("%w: %w", store.ErrReadOnly, db.log.Failure())
 		case w.err != nil:
-			return refusal(w.err)
+			return space.Refusal(w.err)
 		}
 		w.cond.Wait()
 	}
 	return nil
-}
-
-// refusal returns the error of a write that did not happen because the
-// background work fails with err.
-func refusal(err error) error {
-	if space.NoSpace(err) {
-		return fmt.Errorf("%w: %w", store.ErrNoSpace, err)
-	}
-	return fmt.Errorf("%w: background work fails: %w", store.ErrReadOnly, err)
 }

@@ -42,9 +42,6 @@ type collector struct {
 // piece makes too many installs of a sequence that is in order at places only.
 const minSorted = 4 << 20
 
-// checkEvery is how many entities are collected between two looks at the context.
-const checkEvery = 256
-
 func (c *collector) collect(entities iter.Seq2[edm.Entity, error]) (err error) {
 	defer func() {
 		if c.part != nil { // after an error or a panic
@@ -52,7 +49,7 @@ func (c *collector) collect(entities iter.Seq2[edm.Entity, error]) (err error) {
 		}
 	}()
 	for e, seqErr := range entities {
-		if err = seqErr; err == nil && c.n%checkEvery == 0 && c.ctx.Err() != nil {
+		if err = seqErr; err == nil && c.ctx.Err() != nil {
 			err = context.Cause(c.ctx)
 		}
 		if err == nil {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -301,4 +302,16 @@ func (r *Reserve) above(keep int64) int64 {
 // NoSpace reports whether err says that a disk or a quota is full.
 func NoSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// Refusal returns the error of a write that did not happen because background work or the
+// manifest failed with err. It is nil if err is.
+func Refusal(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case NoSpace(err):
+		return fmt.Errorf("%w: %w", store.ErrNoSpace, err)
+	}
+	return fmt.Errorf("%w: background work fails: %w", store.ErrReadOnly, err)
 }

@@ -1,0 +1,172 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+)
+
+// patience is how long these tests wait for what should happen at once.
+const patience = 10 * time.Second
+
+// within returns what comes from c.
+func within[T any](t *testing.T, what string, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(patience):
+		t.Fatalf("%s still waits after %v", what, patience)
+	}
+	return v
+}
+
+// closeBeside calls Close in a goroutine, and returns when that refuses writes.
+func closeBeside(db *engine.DB) <-chan error {
+	closed := make(chan error, 1)
+	go func() { closed <- db.Close() }()
+	for !errors.Is(db.Flush(context.Background()), store.ErrClosed) {
+		runtime.Gosched()
+	}
+	return closed
+}
+
+// TestCallsWhileCloseWaits refuses writes at once while Close waits for a Load whose sequence
+// waits.
+func TestCallsWhileCloseWaits(t *testing.T) {
+	db := mustCreate(t, small(vfs.NewMem()))
+	begun, next, loaded := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		_, err := db.Load(context.Background(), table, func(yield func(edm.Entity, error) bool) {
+			close(begun)
+			<-next
+			yield(entity("p", "r", 1, 10), nil)
+		}, engine.LoadOptions{})
+		loaded <- err
+	}()
+	<-begun
+	closed := closeBeside(db)
+	for name, call := range map[string]func() error{
+		"Apply": func() error {
+			_, err := db.Apply(context.Background(), table, store.InsertOrReplace(entity("p", "r2", 1, 10)))
+			return err
+		},
+		"CreateTable": func() error { return db.CreateTable(context.Background(), "Other") },
+		"Flush":       func() error { return db.Flush(context.Background()) },
+		"Compact":     func() error { return db.Compact(context.Background()) },
+		"Checkpoint":  func() error { return db.Checkpoint(context.Background(), "copy") },
+	} {
+		done := make(chan error, 1)
+		go func() { done <- call() }()
+		if err := within(t, name, done); !errors.Is(err, store.ErrClosed) {
+			t.Errorf("%s: %v, want ErrClosed", name, err)
+		}
+	}
+	close(next)
+	if err := within(t, "Load", loaded); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("Load: %v, want ErrClosed", err)
+	}
+	check(t, "Close", within(t, "Close", closed))
+}
+
+// TestLoadWritesWhileCloseWaits has a sequence that writes to the database that closes.
+func TestLoadWritesWhileCloseWaits(t *testing.T) {
+	db := mustCreate(t, small(vfs.NewMem()))
+	var closed <-chan error
+	loaded := make(chan error, 1)
+	go func() {
+		_, err := db.Load(context.Background(), table, func(yield func(edm.Entity, error) bool) {
+			closed = closeBeside(db)
+			_, err := db.Apply(context.Background(), table, store.InsertOrReplace(entity("progress", "r", 1, 1)))
+			yield(entity("p", "r", 1, 1), err)
+		}, engine.LoadOptions{})
+		loaded <- err
+	}()
+	if err := within(t, "Load", loaded); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("Load: %v, want ErrClosed", err)
+	}
+	check(t, "Close", within(t, "Close", closed))
+}
+
+// TestSlowLoadEnds ends Loads of sequences that are slow, at the next entity.
+func TestSlowLoadEnds(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		end  func(db *engine.DB, cancel context.CancelFunc) <-chan error
+		want error
+	}{
+		{"Close", func(db *engine.DB, _ context.CancelFunc) <-chan error { return closeBeside(db) }, store.ErrClosed},
+		{"cancel", func(_ *engine.DB, cancel context.CancelFunc) <-chan error {
+			cancel()
+			return nil
+		}, context.Canceled},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			db := mustCreate(t, small(vfs.NewMem()))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var closed <-chan error
+			n := 0
+			_, err := db.Load(ctx, table, func(yield func(edm.Entity, error) bool) {
+				for ; n < 300; n++ {
+					if n == 10 {
+						closed = c.end(db, cancel)
+					}
+					if !yield(entity("p", fmt.Sprintf("%09d", n), int64(n), 10), nil) {
+						return
+					}
+				}
+			}, engine.LoadOptions{})
+			if !errors.Is(err, c.want) || n > 10 {
+				t.Errorf("the Load ended at entity %d with %v, want %v at 10", n, err, c.want)
+			}
+			if closed != nil {
+				check(t, "Close", within(t, "Close", closed))
+			}
+		})
+	}
+}
+
+// TestCloseEndsCompact closes the database while it is compacted.
+func TestCloseEndsCompact(t *testing.T) {
+	o := small(vfs.NewMem())
+	o.Testing.Manual = true
+	db := mustCreate(t, o)
+	for v := range int64(2) {
+		_, err := db.Load(t.Context(), table, func(yield func(edm.Entity, error) bool) {
+			for i := range 20_000 {
+				if !yield(entity("p", fmt.Sprintf("%09d", i), v, 500), nil) {
+					return
+				}
+			}
+		}, engine.LoadOptions{})
+		check(t, "Load", err)
+	}
+	before, err := db.Stats()
+	check(t, "Stats", err)
+	compacted := make(chan error, 1)
+	go func() { compacted <- db.Compact(context.Background()) }()
+	for {
+		s, err := db.Stats()
+		check(t, "Stats", err)
+		if s.CompactionBytesWritten > before.CompactionBytesWritten {
+			break
+		}
+	}
+	check(t, "Close", within(t, "Close", closeBeside(db)))
+	if err := within(t, "Compact", compacted); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("Compact: %v, want ErrClosed", err)
+	}
+	db = mustOpen(t, "db", o)
+	if rows := dump(t, db, store.Query{}); len(rows) != 20_000 {
+		t.Errorf("%d rows", len(rows))
+	}
+	check(t, "Close", db.Close())
+}
