@@ -386,3 +386,40 @@ func (h *harness) files() []manifest.File {
 	defer v.Unref()
 	return v.Files()
 }
+
+// TestFlushesBesideFullCompaction flushes keys that a full compaction has passed. Their runs must
+// not collect until its end, because writers wait if 20 runs overlap.
+func TestFlushesBesideFullCompaction(t *testing.T) {
+	const maxRuns = 20 // as in package engine
+	o := smallOptions()
+	o.TierRuns = 0 // the default
+	h := newHarness(t, vfs.NewMem(), o, 8)
+	for n := range 1600 {
+		h.put(n, 400)
+	}
+	h.flush()
+	h.compactAll()
+	for n := range 200 { // so that all of the bottom is compacted
+		h.put(8*n, 20)
+	}
+	h.flush()
+	full := h.tree.NewFullCompaction()
+	flushes, most, done := 0, 0, false
+	for step := 0; !done; step++ {
+		var err error
+		done, err = full.Step(t.Context())
+		must(t, err)
+		if step%4 == 0 {
+			h.put(0, 10)
+			h.flush()
+			flushes++
+		}
+		most = max(most, h.tree.Stats().RunsMax)
+	}
+	if flushes < 3*maxRuns || most > maxRuns {
+		t.Errorf("%d flushes, up to %d runs overlapped, want %d at most", flushes, most, maxRuns)
+	}
+	h.check()
+	h.compactAll()
+	h.finish()
+}

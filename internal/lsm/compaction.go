@@ -56,9 +56,9 @@ type compaction struct {
 	out        output
 	keyBuf     []byte
 
-	in         fingerprint.Fingerprint                       // of the entries that the sources returned
-	decided    [visibility.Decisions]fingerprint.Fingerprint // of the entries by decision
-	inputBytes int64                                         // bytes of the inputs
+	in         fingerprint.Fingerprint // of the entries that the sources returned
+	decided    visibility.Counts
+	inputBytes int64 // bytes of the inputs
 
 	phase func() (done bool, err error)
 }
@@ -215,16 +215,8 @@ func (c *compaction) finish() (bool, error) {
 	if err := errors.Join(errs...); err != nil {
 		return false, fmt.Errorf("close inputs: %w", err)
 	}
-	kept := c.decided[visibility.Keep].Plus(c.decided[visibility.KeepZeroSeq])
-	sum := kept
-	for d := visibility.DropShadowed; d < visibility.Decisions; d++ {
-		sum = sum.Plus(c.decided[d])
-	}
-	if sum != c.in || kept.Entries != c.out.entries {
-		return false, fmt.Errorf("%d entries (sum %x) went in, %d (sum %x) came out, %d of them into files; "+
-			"dropped: %d shadowed, %d tombstones, %d of dropped tables",
-			c.in.Entries, c.in.Sum, sum.Entries, sum.Sum, c.out.entries,
-			c.decided[visibility.DropShadowed].Entries, c.decided[visibility.DropTombstone].Entries, c.decided[visibility.DropTable].Entries)
+	if err := c.decided.Check(c.in, c.out.entries); err != nil {
+		return false, err
 	}
 	c.phase = c.install
 	return false, nil

@@ -2,7 +2,6 @@ package lsm
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"path"
@@ -13,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/keyrange"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
@@ -50,14 +50,6 @@ type virtualSST struct {
 	entries uint64
 }
 
-// The bounds of a virtual sstable are internal keys of the file. A bound at which it
-// is clipped is a user key with a trailer that no entry has. These values belong to
-// the format of the manifest.
-const (
-	clippedFirst = uint64(0)  // before every version of the key
-	clippedLast  = ^uint64(0) // after every version of the key
-)
-
 // reader returns the reader. The first call reads footer, index and filter: reading those
 // of all files would take 10 of 12 ms of an Open of 160 files (reopen/from=load of package
 // bench). The error is that of sstable.Open; the next call tries again.
@@ -94,9 +86,9 @@ func (f *file) mayContain(keyHash uint64) bool {
 func newVirtualSST(f *file, meta manifest.File, bytes int64) *virtualSST {
 	s := &virtualSST{file: f, meta: meta, bytes: bytes, entries: meta.Entries}
 	var first, last uint64
-	s.lo, first = splitBound(meta.Smallest)
-	s.hi, last = splitBound(meta.Largest)
-	s.clipped = first == clippedFirst || last == clippedLast
+	s.lo, first = bound.Split(meta.Smallest)
+	s.hi, last = bound.Split(meta.Largest)
+	s.clipped = first == bound.ClippedFirst || last == bound.ClippedLast
 	return s
 }
 
@@ -120,31 +112,6 @@ func (s *virtualSST) tombstones() uint64 {
 		return s.meta.Tombstones
 	}
 	return uint64(float64(s.meta.Tombstones) * float64(s.entries) / float64(s.meta.Entries))
-}
-
-func splitBound(key []byte) (user []byte, trailer uint64) {
-	n := len(key) - codec.TrailerLen
-	return key[:n:n], binary.BigEndian.Uint64(key[n:])
-}
-
-// checkKeys verifies that the bounds are user keys with trailers, from which the picker
-// reads table ids, and that the Timestamp of a loaded file is one.
-func checkKeys(meta *manifest.File) error {
-	for _, bound := range [][]byte{meta.Smallest, meta.Largest} {
-		user, _ := splitBound(bound)
-		if err := codec.CheckKey(user); err != nil {
-			return corrupt.Newf(filename.Manifest, 0, "bound of file %d: %v", meta.Number, err)
-		}
-	}
-	if stamp := edm.Ticks(meta.Stamp); !stamp.Valid() {
-		return corrupt.Newf(filename.Manifest, 0, "file %d was loaded at %d ticks", meta.Number, stamp)
-	}
-	return nil
-}
-
-// clip returns the bound of a clipped virtual sstable.
-func clip(user []byte, trailer uint64) []byte {
-	return binary.BigEndian.AppendUint64(append(make([]byte, 0, len(user)+codec.TrailerLen), user...), trailer)
 }
 
 // moved returns a copy of s in another run.
@@ -188,7 +155,7 @@ func (s *virtualSST) bounds(o IterOptions) IterOptions {
 	if bytes.Compare(o.Lower, s.lo) < 0 {
 		o.Lower = s.lo
 	}
-	if end := after(s.hi); o.Upper == nil || bytes.Compare(o.Upper, end) > 0 {
+	if end := bound.After(s.hi); o.Upper == nil || bytes.Compare(o.Upper, end) > 0 {
 		o.Upper = end
 	}
 	return o
@@ -209,13 +176,13 @@ func (s *virtualSST) without(lower, upper []byte) ([]*virtualSST, error) {
 	if lower != nil && it.SeekLT(lower) {
 		hi, _, _ := codec.SplitTrailer(it.Key())
 		meta := s.meta
-		meta.Largest = clip(hi, clippedLast)
+		meta.Largest = bound.Clip(hi, bound.ClippedLast)
 		metas = append(metas, meta)
 	}
 	if upper != nil && it.Err() == nil && it.SeekGE(upper) {
 		lo, _, _ := codec.SplitTrailer(it.Key())
 		meta := s.meta
-		meta.Smallest = clip(lo, clippedFirst)
+		meta.Smallest = bound.Clip(lo, bound.ClippedFirst)
 		metas = append(metas, meta)
 	}
 	err = it.Err()
@@ -234,12 +201,6 @@ func (s *virtualSST) without(lower, upper []byte) ([]*virtualSST, error) {
 		rest = append(rest, part)
 	}
 	return rest, nil
-}
-
-// after returns the least bound above a user key. No user key is a prefix of another,
-// so there is no key between the two.
-func after(user []byte) []byte {
-	return append(append(make([]byte, 0, len(user)+1), user...), 0)
 }
 
 // openFile opens a file that the manifest lists and checks its size.

@@ -13,6 +13,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/merge"
 	"github.com/tablerock-db/tablerock/sstable"
@@ -62,7 +63,7 @@ func scanAll(tree *Tree) (n int, err error) {
 func getFirst(tree *Tree, f *manifest.File) (ok bool, err error) {
 	v := tree.Version()
 	defer v.Unref()
-	user, _ := splitBound(f.Smallest)
+	user, _ := bound.Split(f.Smallest)
 	var row sstable.Row
 	defer row.Release()
 	_, _, ok, err = v.Get(user, codec.KeyHash(user), codec.MaxSeq, &row)
@@ -196,8 +197,8 @@ func TestOpenReadsNoFile(t *testing.T) {
 		t.Errorf("Open reads %d times from sstables, want 0", n)
 	}
 	f := &m.Files[0]
-	user, _ := splitBound(f.Smallest)
-	f.Smallest = clip(user, clippedFirst)
+	user, _ := bound.Split(f.Smallest)
+	f.Smallest = bound.Clip(user, bound.ClippedFirst)
 	must(t, manifest.Write(disk, testDir, &m))
 	if n := open(); n == 0 || n > 10 {
 		t.Errorf("Open with a clipped file reads %d times, want its footer and index", n)

@@ -13,6 +13,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/memtable"
 	"github.com/tablerock-db/tablerock/internal/merge"
@@ -308,7 +309,7 @@ func (h *harness) checkScan(v *Version, snap uint64, keys, values []string, reve
 			case step(&it, !reverse):
 				step(&it, reverse)
 			case reverse:
-				it.SeekLT(after(user))
+				it.SeekLT(bound.After(user))
 			default:
 				it.SeekGE(user)
 			}

@@ -170,11 +170,14 @@ func numbers(lists ...[]*virtualSST) (out []uint64) {
 	return out
 }
 
-// fullCompaction is a compaction of all files. It proceeds range by range.
+// fullCompaction is a compaction of all files. It proceeds range by range. If flushes fill a tier
+// meanwhile, every second compaction is one of the tier.
 type fullCompaction struct {
 	t       *Tree
 	reclaim bool // leave out files that cannot become smaller
 	begun   bool
+	since   uint64 // the runs with greater numbers were written meanwhile
+	tier    bool   // the last compaction was one of a tier
 	// from is the key up to which the keys from start on are compacted. At the end,
 	// a compaction that did not start at the least key continues there up to start.
 	from, start []byte
@@ -192,8 +195,8 @@ func (f *fullCompaction) step(ctx context.Context) (done bool, err error) {
 	}
 	c := f.c
 	f.c = nil
-	if len(c.plan.inputs) == 0 {
-		return false, nil // the files of dropped tables
+	if len(c.plan.inputs) == 0 || c.plan.tier != manifest.BottomTier {
+		return false, nil // the files of dropped tables, or of a tier
 	}
 	f.from = c.plan.upper
 	return f.ended(), nil
@@ -218,10 +221,16 @@ func (f *fullCompaction) next() bool {
 		skip = k.withoutGarbage
 	}
 	var p *plan
-	if f.reclaim && !f.begun {
-		p = k.filesOfDroppedTables()
+	if !f.begun {
+		f.begun, f.since = true, f.t.NewNumber()
+		if f.reclaim {
+			p = k.filesOfDroppedTables()
+		}
 	}
-	f.begun = true
+	if p == nil && !f.reclaim && !f.tier {
+		p = k.tierSince(f.since)
+	}
+	f.tier = p != nil
 	if p == nil {
 		p = k.full(f.from, skip)
 	}

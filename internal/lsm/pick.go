@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 )
 
@@ -94,7 +95,7 @@ func (k *picker) tombstoneFile() *plan {
 			continue
 		}
 		entries := uint64(0)
-		for _, b := range k.v.bottom().within(s.lo, after(s.hi)) {
+		for _, b := range k.v.bottom().within(s.lo, bound.After(s.hi)) {
 			entries += b.meta.Entries
 		}
 		if s.meta.Tombstones*entriesPerTombstone < entries {

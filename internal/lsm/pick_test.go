@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 )
 
@@ -103,9 +104,9 @@ func parseSST(t *testing.T, n uint64, line string) *virtualSST {
 	}
 	first, last := uint64(1), uint64(1)
 	if meta.Size > bytes {
-		first = clippedFirst
+		first = bound.ClippedFirst
 	}
-	meta.Smallest, meta.Largest = clip(pickKey(t, from), first), clip(pickKey(t, to), last)
+	meta.Smallest, meta.Largest = bound.Clip(pickKey(t, from), first), bound.Clip(pickKey(t, to), last)
 	return newVirtualSST(&file{number: n, size: meta.Size}, meta, bytes)
 }
 

@@ -3,6 +3,7 @@ package lsm
 import (
 	"bytes"
 
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/keyrange"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 )
@@ -139,7 +140,7 @@ func (k *picker) full(from []byte, skip func(*virtualSST) bool) *plan {
 	// Rewrite a file of the bottom that starts before lower as a whole, unless this
 	// compaction has just written its start.
 	for _, s := range k.v.bottom().ssts {
-		if s.overlaps(lower, after(lower)) && bytes.Compare(s.lo, from) >= 0 {
+		if s.overlaps(lower, bound.After(lower)) && bytes.Compare(s.lo, from) >= 0 {
 			lower = s.lo
 		}
 	}

@@ -88,6 +88,23 @@ func (k *picker) fullestTier() *plan {
 	return k.startTierCompaction(uint32(slices.Index(counts, most)))
 }
 
+// tierSince compacts a tier if many runs were written since the number since. Without it, the
+// runs of flushes would collect in the keys that a full compaction has passed, and writers
+// would wait for its end.
+func (k *picker) tierSince(since uint64) *plan {
+	n := 0
+	for _, r := range k.v.tiers() {
+		if r.number > since {
+			n++
+		}
+	}
+	if n < k.o.TierRuns {
+		return nil
+	}
+	k.forgetFinished()
+	return cmp.Or(k.fullTier(), k.fullestTier())
+}
+
 func (k *picker) startTierCompaction(tier uint32) *plan {
 	c := tierCompaction{tier: tier, newest: k.v.tier(tier)[0].number, run: k.newRun()}
 	c.fileBytes = k.o.shareBytes(runsBytes(k.v.tier(tier)), k.o.minShareBytes())

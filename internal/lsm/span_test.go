@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -82,7 +83,7 @@ func spanKeys(t *testing.T, s *Source, lower, upper []byte, reverse bool) (keys 
 		_, _, err := s.Select(span.Lower, span.Upper, nil, true)
 		must(t, err)
 		for ok := move(); ok; ok = move() {
-			user, _ := splitBound(rows.Key())
+			user, _ := bound.Split(rows.Key())
 			keys = append(keys, bytes.Clone(user))
 		}
 		if at = bytes.Clone(span.Upper); reverse {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/visibility"
 )
 
@@ -124,7 +125,7 @@ func (v *Version) liveBytes() (live int64) {
 // overlaps reports whether r and o may contain the same key.
 func (r *run) overlaps(o *run) bool {
 	for _, sst := range r.ssts {
-		if len(o.within(sst.lo, after(sst.hi))) > 0 {
+		if len(o.within(sst.lo, bound.After(sst.hi))) > 0 {
 			return true
 		}
 	}
@@ -153,7 +154,7 @@ func (c *compaction) count() {
 		n.DroppedFiles += uint64(len(c.plan.remove) - len(c.plan.add))
 	}
 	n.EntriesIn += c.in.Entries
-	n.EntriesOut += c.decided[visibility.Keep].Entries + c.decided[visibility.KeepZeroSeq].Entries
+	n.EntriesOut += c.decided.Kept().Entries
 	n.Shadowed += c.decided[visibility.DropShadowed].Entries
 	n.ElidedTombstones += c.decided[visibility.DropTombstone].Entries
 	n.DroppedRows += c.decided[visibility.DropTable].Entries

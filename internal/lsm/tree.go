@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/trash"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -87,7 +88,7 @@ func (t *Tree) openVersion(metas []manifest.File, files map[uint64]*file) (*Vers
 	ssts := make([]*virtualSST, 0, len(metas))
 	for i := range metas {
 		meta := metas[i]
-		if err := checkKeys(&meta); err != nil {
+		if err := bound.Check(&meta); err != nil {
 			return nil, err
 		}
 		f := files[meta.Number]

@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -290,8 +291,8 @@ func TestOpenRefusesDamage(t *testing.T) {
 			must(t, err)
 			m := h.tree.Manifest()
 			i := slices.IndexFunc(m.Files, func(other manifest.File) bool { return other.Number == f.Number })
-			user, _ := splitBound(f.Smallest)
-			m.Files[i].Size, m.Files[i].Hash, m.Files[i].Smallest = info.Size, info.Hash, clip(user, clippedFirst)
+			user, _ := bound.Split(f.Smallest)
+			m.Files[i].Size, m.Files[i].Hash, m.Files[i].Smallest = info.Size, info.Hash, bound.Clip(user, bound.ClippedFirst)
 			return errors.Join(disk.Close(), manifest.Write(h.fs, testDir, &m))
 		},
 	}

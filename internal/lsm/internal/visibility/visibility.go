@@ -19,7 +19,7 @@ const (
 	DropShadowed           // a newer version hides it from every reader
 	DropTombstone          // it hides nothing
 	DropTable              // its table was dropped
-	Decisions              // the number of decisions
+	decisions              // how many there are
 )
 
 // Rule keeps the entries that a reader can see. The entries must come in internal-key
