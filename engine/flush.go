@@ -179,10 +179,8 @@ func (db *DB) compactStep(ctx context.Context, job *jobtimer.Timer) (done bool, 
 	if done, err = job.Step(ctx); err != nil {
 		job.Abort()
 	}
-	db.refresh()
+	db.refresh() // what is installed stays, also if the rest fails
 	if done || err != nil {
-		// What is installed stays, also if the rest fails: writers that stall
-		// because of too many runs may continue.
 		db.wakeWorker()
 	}
 	return done, err
@@ -195,5 +193,6 @@ func (db *DB) refresh() {
 	defer v.Unref()
 	if v != db.state.Load().Version {
 		db.replaceState(func(mems []*commitlog.Segment) []*commitlog.Segment { return mems })
+		db.wakeWorker() // and with it the writers that wait because of too many runs
 	}
 }
