@@ -147,11 +147,17 @@ func (d *drill) open() (err error) {
 	o.Testing.Manual, o.Testing.Clock, o.Testing.LoadBytes = true, &d.clock, 8<<10
 	o.Testing.Random = rand.NewChaCha8([32]byte{byte(d.r.Uint32())})
 	o.NoSync = d.noSync
-	if d.noSync {
-		d.clock.move(int(time.Minute / 100)) // beyond the Timestamps that NoSync reserves
-	}
+	d.skipReserved()
 	d.db, err = engine.Open("db", o)
 	return err
+}
+
+// skipReserved moves the clock beyond the Timestamps that NoSync reserves. After a crash, or a
+// checkpoint behind a load, Timestamps go on behind them.
+func (d *drill) skipReserved() {
+	if d.noSync {
+		d.clock.move(int(time.Minute / 100))
+	}
 }
 
 // abandon ends a database whose process was killed, or that is closed.
@@ -407,6 +413,7 @@ func (d *drill) backup() error {
 	if err := d.db.Checkpoint(d.ctx, dir); err != nil {
 		return err
 	}
+	d.skipReserved()
 	if d.archive.killed {
 		return nil
 	}
