@@ -172,6 +172,7 @@ func (db *DB) step(ctx context.Context) (worked bool, err error) {
 	w := &db.work
 	w.stepMu.Lock()
 	defer w.stepMu.Unlock()
+	db.state.Retire() // those that rotated and Load have replaced
 	worked, err = db.flushStep(ctx)
 	full := db.full.full.Load() || !db.full.reserve.Full()
 	if !worked && (err == nil || space.NoSpace(err)) && (w.compaction != nil || !full && err == nil) {

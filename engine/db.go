@@ -152,6 +152,7 @@ func (db *DB) CloseContext(ctx context.Context) error {
 		errs = append(errs, db.closeLogs(db.state.Load().Mems))
 	}
 	last := db.state.End()
+	db.state.Retire()
 	errs = append(errs, db.tree.Close())
 	db.log.FreeSpareMemory()
 	last.Retire()

@@ -77,6 +77,7 @@ func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 	db.replaceState(func(mems []*commitlog.Segment) []*commitlog.Segment {
 		return append([]*commitlog.Segment(nil), mems[:len(mems)-len(segs)]...)
 	})
+	db.state.Retire()
 	// The manifest does not list the segments any more. If a file cannot be
 	// dropped, the next Open removes it, or archives it first.
 	for _, s := range segs {
@@ -193,6 +194,7 @@ func (db *DB) refresh() {
 	defer v.Unref()
 	if v != db.state.Load().Version {
 		db.replaceState(func(mems []*commitlog.Segment) []*commitlog.Segment { return mems })
+		db.state.Retire()
 		db.wakeWorker() // and with it the writers that wait because of too many runs
 	}
 }

@@ -118,6 +118,7 @@ func (db *DB) discard() error {
 	}
 	if s := db.state.End(); s != nil {
 		s.Retire()
+		db.state.Retire()
 	}
 	return db.tree.Close()
 }

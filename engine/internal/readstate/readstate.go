@@ -136,6 +136,9 @@ func (s *State) ProbeFilters(partHash uint64, list []lsm.Candidate) {
 type Current struct {
 	mu    sync.Mutex // held to replace state
 	state atomic.Pointer[State]
+	// replaced has the states that Retire will retire.
+	// +checklocks:mu
+	replaced []*State
 }
 
 // Load returns the current state without a pin, nil if there is none.
@@ -162,14 +165,25 @@ func (c *Current) Pin(shard uint64) *State {
 // Start makes s the first state.
 func (c *Current) Start(s *State) { c.state.Store(s) }
 
-// Replace replaces the current state by next(its memtables). It calls next under
-// mu.
+// Replace replaces the current state by next(its memtables). It calls next under mu. Call Retire
+// later: to free the state before can take long, and a caller may hold the lock of the log.
 func (c *Current) Replace(next func(mems []*commitlog.Segment) *State) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	old := c.state.Load()
 	c.state.Store(next(old.Mems))
+	c.replaced = append(c.replaced, old)
+}
+
+// Retire retires the states that were replaced. It removes files that nothing else needs.
+func (c *Current) Retire() {
+	c.mu.Lock()
+	replaced := c.replaced
+	c.replaced = nil
 	c.mu.Unlock()
-	old.Retire()
+	for _, s := range replaced {
+		s.Retire()
+	}
 }
 
 // End removes the current state and returns it for the caller to retire, nil if

@@ -53,6 +53,7 @@ func TestPinnedStateIsKept(t *testing.T) {
 				states = append(states, s)
 				return s
 			})
+			c.Retire()
 		}
 		c.End().Retire()
 		wg.Wait()
@@ -94,4 +95,29 @@ func TestLastUnpinFrees(t *testing.T) {
 	if !s.freed.Load() {
 		t.Error("not freed by the last unpin")
 	}
+}
+
+// TestReplaceFreesNothing replaces states that nothing pins. They are freed by Retire and not
+// before, because a caller of Replace may hold the lock of the log.
+func TestReplaceFreesNothing(t *testing.T) {
+	tree := openTree(t)
+	var c Current
+	c.Start(New(nil, tree.Version()))
+	var states []*State
+	for range 3 {
+		states = append(states, c.Load())
+		c.Replace(func([]*commitlog.Segment) *State { return New(nil, tree.Version()) })
+	}
+	for i, s := range states {
+		if s.freed.Load() {
+			t.Errorf("Replace freed state %d", i)
+		}
+	}
+	c.Retire()
+	for i, s := range states {
+		if !s.freed.Load() {
+			t.Errorf("Retire did not free state %d", i)
+		}
+	}
+	c.End().Retire()
 }
