@@ -52,7 +52,7 @@ func (s *Store) Apply(ctx context.Context, table string, ops ...store.Op) ([]sto
 		got := fmt.Sprintf("a batch whose request has %d bytes", len(body))
 		return nil, &store.OpError{Index: len(ops) - 1, Err: &edm.Error{Rule: edm.RuleBatchBytes, Limit: MaxBody, Got: got}}
 	}
-	x := &exchange{body: body, contentType: "multipart/mixed; boundary=batch_" + s.boundary}
+	x := &exchange{body: body, contentType: "multipart/mixed; boundary=batch_" + s.boundary, want: statusAccepted}
 	index, err := s.write(ctx, x, func(ctx context.Context) error {
 		action := aztables.TransactionAction{ActionType: aztables.TransactionTypeDelete, Entity: []byte(stub)}
 		_, err := s.service.NewClient(table).SubmitTransaction(ctx, []aztables.TransactionAction{action}, nil)
@@ -66,7 +66,10 @@ func (s *Store) Apply(ctx context.Context, table string, ops ...store.Op) ([]sto
 
 // applyOne sends a single operation.
 func (s *Store) applyOne(ctx context.Context, table string, op *store.Op) ([]store.Result, error) {
-	x := &exchange{prefer: returnNoContent}
+	x := &exchange{prefer: returnNoContent, want: statusChanged}
+	if op.Kind == store.OpInsert {
+		x.want = statusCreated
+	}
 	if op.Kind != store.OpInsert {
 		x.link = string(odata.AppendKeyLink(nil, table, op.Entity.Key.Partition, op.Entity.Key.Row))
 	}
@@ -98,7 +101,11 @@ func (s *Store) applyOne(ctx context.Context, table string, op *store.Op) ([]sto
 	if op.Kind == store.OpDelete {
 		return make([]store.Result, 1), nil
 	}
-	return []store.Result{resultOf(x.header.Get("ETag"))}, nil
+	r := resultOf(x.header.Get("ETag"))
+	if r.ETag == "" {
+		return nil, s.noTable(x)
+	}
+	return []store.Result{r}, nil
 }
 
 // opError returns err as the failure of an operation, if the server refused one of n.

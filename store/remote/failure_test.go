@@ -360,3 +360,43 @@ func TestRefusalText(t *testing.T) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
+
+// TestNoTableServer writes to servers that answer each request alike, as a proxy or the portal of
+// a network does. No write may look as if it was stored.
+func TestNoTableServer(t *testing.T) {
+	for _, status := range []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent} {
+		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			w.WriteHeader(status)
+			if status != http.StatusNoContent {
+				_, _ = io.WriteString(w, "<html>hi</html>")
+			}
+		}))
+		t.Cleanup(front.Close)
+		s := open(t, front.URL+"/acct", strings.Repeat("A", 43)+"=")
+		apply := func(ops ...store.Op) func() error {
+			return func() error {
+				_, err := s.Apply(t.Context(), "Tab", ops...)
+				return err
+			}
+		}
+		calls := map[string]func() error{
+			"insert":  apply(store.Insert(entity("r", 1))),
+			"replace": apply(store.InsertOrReplace(entity("r", 1))),
+			"merge":   apply(store.Merge(entity("r", 1), store.Any)),
+			"batch":   apply(store.Insert(entity("r", 1)), store.Insert(entity("s", 1))),
+		}
+		if status != http.StatusNoContent { // these have no more in their answers
+			calls["delete"] = apply(store.Delete(edm.Key{Partition: "p", Row: "r"}, store.Any))
+			calls["delete table"] = func() error { return s.DeleteTable(t.Context(), "Tab") }
+			if status != http.StatusCreated {
+				calls["create table"] = func() error { return s.CreateTable(t.Context(), "Tab") }
+			}
+		}
+		for name, call := range calls {
+			if err := call(); !errors.Is(err, store.ErrOutcomeUnknown) {
+				t.Errorf("%s, answered by %d: %v, want %v", name, status, err, store.ErrOutcomeUnknown)
+			}
+		}
+	}
+}

@@ -148,11 +148,28 @@ func (s *Store) write(ctx context.Context, x *exchange, call func(context.Contex
 	if err := call(c); err != nil && !x.done() {
 		return s.failure(ctx, x, err, true)
 	}
+	if !slices.Contains(x.want, x.status) {
+		return 0, s.noTable(x)
+	}
 	return 0, nil
 }
 
 // done reports whether the server executed the request and its body is there.
 func (x *exchange) done() bool { return x.state == answered && x.status < 300 && x.reply != nil }
+
+// The status codes of writes that a server executed.
+var (
+	statusCreated  = []int{http.StatusCreated, http.StatusNoContent} // of inserts and new tables
+	statusChanged  = []int{http.StatusNoContent}
+	statusAccepted = []int{http.StatusAccepted} // of batches
+)
+
+// noTable returns the error of a write whose response no Table server sends. The outcome is
+// unknown, because a proxy may have changed the response of one.
+func (s *Store) noTable(x *exchange) error {
+	return fmt.Errorf("%w: %s answers a write with the status %d and the type %q, as no Table server does; check the address",
+		store.ErrOutcomeUnknown, s.endpoint.URL, x.status, x.header.Get("Content-Type"))
+}
 
 // retry returns the options of requests that are repeated if should says so.
 func (s *Store) retry(should func(resp *http.Response, err error) bool) policy.RetryOptions {
@@ -183,7 +200,7 @@ func (s *Store) CreateTable(ctx context.Context, table string) error {
 	if err := edm.CheckTableName(table); err != nil {
 		return err
 	}
-	_, err := s.write(ctx, &exchange{}, func(ctx context.Context) error {
+	_, err := s.write(ctx, &exchange{want: statusCreated}, func(ctx context.Context) error {
 		_, err := s.service.CreateTable(ctx, table, nil)
 		return err
 	})
@@ -198,7 +215,7 @@ func (s *Store) DeleteTable(ctx context.Context, table string) error {
 	if err := edm.CheckTableName(table); err != nil {
 		return err
 	}
-	_, err := s.write(ctx, &exchange{}, func(ctx context.Context) error {
+	_, err := s.write(ctx, &exchange{want: statusChanged}, func(ctx context.Context) error {
 		_, err := s.service.DeleteTable(ctx, table, nil)
 		return err
 	})

@@ -24,6 +24,7 @@ type exchange struct {
 	body        []byte // nil for that of the SDK
 	contentType string // of body
 	prefer      string // "" for that of the SDK
+	want        []int  // the status codes of a write that the server executed
 
 	state  state
 	status int    // of the last response
