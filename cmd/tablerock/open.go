@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,10 +24,7 @@ const smallLog = 1 << 20
 func (a *app) dir() string { return filepath.Join(a.data, a.account) }
 
 // missing returns the error for a database that does not exist.
-func (a *app) missing() error {
-	return fmt.Errorf("no database in %s: %w; give its directory with --data and --account, or create one with \"tablerock table create\" or \"tablerock import\"",
-		a.dir(), fs.ErrNotExist)
-}
+func (a *app) missing() error { return hint.NoDatabase(a.dir(), "--data and --account") }
 
 // read opens the database read-only, without its lock.
 func (a *app) read(work func(db *engine.DB) error) error {

@@ -34,7 +34,7 @@ var layers = []layer{
 	{"wal", []string{"vfs", "internal/corrupt", "internal/feature"}},
 	{"sstable", []string{"vfs", "internal/corrupt", "internal/feature", "edm", "codec", "internal/predicate", "internal/arena", "internal/cache"}},
 	{"internal/memtable", []string{"edm", "codec", "internal/arena"}},
-	{"internal/manifest", []string{"vfs", "internal/corrupt", "internal/filename", "internal/feature"}},
+	{"internal/manifest", []string{"vfs", "internal/corrupt", "internal/filename", "internal/feature", "wal"}},
 	{"internal/merge", []string{"codec"}},
 	{"internal/lsm", []string{
 		"vfs", "internal/corrupt", "internal/filename", "edm", "codec", "internal/predicate", "internal/arena", "internal/cache",

@@ -41,6 +41,15 @@ func MakeDirectory(fsys vfs.FS, dir string) error {
 	return nil
 }
 
+// lostError is the error for a directory with files of a database that has lost its
+// manifest. It is store.ErrCorrupt, and store.ErrNotDatabase for callers that only ask
+// whether there is a database.
+type lostError struct{ error }
+
+func (e *lostError) Unwrap() error { return e.error }
+
+func (e *lostError) Is(target error) bool { return target == store.ErrNotDatabase }
+
 // CheckDirectory returns an error unless dir is missing, empty, a database, or what
 // a crash during the creation of a database left.
 func CheckDirectory(fsys vfs.FS, dir string) error {
@@ -58,6 +67,9 @@ func CheckDirectory(fsys vfs.FS, dir string) error {
 	}
 	if slices.Contains(names, filename.Manifest) {
 		return nil
+	}
+	if err := manifest.Lost(fsys, dir); err != nil {
+		return &lostError{err}
 	}
 	foreign := ""
 	for _, name := range names {

@@ -11,6 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/wal"
 )
@@ -71,6 +72,21 @@ func segment(t *testing.T, disk *vfs.Mem, number, firstSeq uint64, prevEnd int64
 		t.Fatal(err)
 	}
 	return end
+}
+
+// TestCheckDirectory checks directories without a manifest: one with records is damaged.
+func TestCheckDirectory(t *testing.T) {
+	disk, _ := three(t)
+	if err := CheckDirectory(disk, "."); !errors.Is(err, store.ErrCorrupt) || !errors.Is(err, store.ErrNotDatabase) {
+		t.Errorf("without a manifest: %v, want %v that is %v too", err, store.ErrCorrupt, store.ErrNotDatabase)
+	}
+	disk = vfs.NewMem()
+	if _, err := disk.Create("notes"); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckDirectory(disk, "."); errors.Is(err, store.ErrCorrupt) || !errors.Is(err, store.ErrNotDatabase) {
+		t.Errorf("with another file: %v, want %v only", err, store.ErrNotDatabase)
+	}
 }
 
 // three writes segments 2, 3 and 5 with sequences 1 to 10, 11 to 20, 21 to 30.

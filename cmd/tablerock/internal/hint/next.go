@@ -10,9 +10,11 @@ import (
 	"syscall"
 
 	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/remote"
+	"github.com/tablerock-db/tablerock/vfs"
 )
 
 // advised is an error with its next step.
@@ -84,6 +86,17 @@ func Data(dir string) error {
 		return fmt.Errorf("--data %s: %w: give its parent directory", dir, ErrOneAccount)
 	}
 	return nil
+}
+
+// NoDatabase returns the error for a directory that has no database and that flags name. It
+// is store.ErrCorrupt if files of a database are there: an advice to create another one
+// would lose them.
+func NoDatabase(dir, flags string) error {
+	if err := manifest.Lost(vfs.OS(), filepath.ToSlash(dir)); err != nil {
+		return fmt.Errorf("open %s: %w", dir, err)
+	}
+	return fmt.Errorf("no database in %s: %w; give its directory with %s, or create one with \"tablerock table create\" or \"tablerock import\"",
+		dir, fs.ErrNotExist, flags)
 }
 
 // AzuriteData returns a hint if dir has tables of Azurite and no database of the account,

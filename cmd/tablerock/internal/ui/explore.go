@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/local"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/progress"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/recent"
@@ -24,9 +25,11 @@ import (
 	"github.com/tablerock-db/tablerock/internal/explorer"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/livestate"
+	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/server"
 	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
 )
 
 // Explore is the command tablerock explore.
@@ -94,13 +97,17 @@ func accounts(data string) ([]string, error) {
 	}
 	var names []string
 	for _, d := range list {
-		if _, err := os.Stat(filepath.Join(data, d.Name(), filename.Manifest)); err == nil && sharedkey.IsAccountName(d.Name()) {
+		if !sharedkey.IsAccountName(d.Name()) {
+			continue
+		}
+		dir := filepath.Join(data, d.Name())
+		// Open returns the error for a database that has lost its manifest.
+		if _, err := os.Stat(filepath.Join(dir, filename.Manifest)); err == nil || manifest.Lost(vfs.OS(), filepath.ToSlash(dir)) != nil {
 			names = append(names, d.Name())
 		}
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("no database in %s: %w; give its directory with --data, or create one with \"tablerock table create\" or \"tablerock import\"",
-			data, fs.ErrNotExist)
+		return nil, hint.NoDatabase(data, "--data")
 	}
 	return names, nil
 }
