@@ -171,14 +171,11 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 		err = hint.With(err, "use --mode replace or merge to overwrite it")
 	}
 	if err != nil {
-		if done.Rows > 0 && !errors.Is(err, context.Canceled) {
-			next := "correct that row and import again, or use --skip-bad"
-			if line := (*transfer.LineError)(nil); !errors.As(err, &line) {
-				next = "import again to continue"
-			}
-			err = fmt.Errorf("%w (%s in table %s; %s)", err, storedRows(done.Rows), table, next)
+		stored := bulk.Stopped(storedRows(done.Rows), table, o.Mode, err)
+		if errors.Is(err, context.Canceled) {
+			a.note("%s", stored)
 		} else if done.Rows > 0 {
-			a.note("%s in table %s; import again to continue", storedRows(done.Rows), table)
+			err = fmt.Errorf("%w (%s)", err, stored)
 		}
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -62,6 +63,33 @@ func TestInterrupted(t *testing.T) {
 		args := append([]string{"entity", "get", "Tab", "--data", dir}, strings.Fields(last)...)
 		if code := run(t.Context(), args, nil, &stdout, &stderr); code != exitOK {
 			t.Errorf("%s was acknowledged, and get exits with %d: %s", last, code, &stderr)
+		}
+	}
+}
+
+// TestInterruptedAdvice cancels imports: each says how many rows are stored and how to
+// continue in its mode.
+func TestInterruptedAdvice(t *testing.T) {
+	for mode, want := range map[string]string{
+		"replace": `0 entities are stored in table Tab; import again to continue`,
+		"insert": `([023] entities are|1 entity is) stored in table Tab; ` +
+			`import again with --mode replace or merge, because insert refuses entities that exist`,
+	} {
+		want = `^` + want + `\ntablerock: interrupted\n$`
+		ctx, cancel := context.WithCancel(t.Context())
+		waiting, typed := io.Pipe()
+		t.Cleanup(func() { typed.Close() })
+		var stderr bytes.Buffer
+		done := make(chan int)
+		go func() {
+			done <- run(ctx, []string{"import", "Tab", "-", "--format", "csv", "--mode", mode, "--data", t.TempDir()}, waiting, io.Discard, &stderr)
+		}()
+		if _, err := io.WriteString(typed, "PartitionKey,RowKey\np,1\np,2\nq,1\n"); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if code := <-done; code != exitInterrupted || !regexp.MustCompile(want).MatchString(stderr.String()) {
+			t.Errorf("--mode %s: exit code %d and %q, want %q", mode, code, &stderr, want)
 		}
 	}
 }
