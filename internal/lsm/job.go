@@ -243,7 +243,7 @@ func (f *fullCompaction) next() bool {
 	const outputSlack = 64 << 10
 	p.fileBytes = min(p.fileBytes, max(f.t.o.minShareBytes(), (f.t.o.OutputLimit()-outputSlack)/2))
 	f.c = f.t.newCompaction(v, snapshots, p)
-	f.c.inOrder = true
+	f.c.inOrder = !f.tier
 	return true
 }
 
