@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -173,5 +174,31 @@ func TestRetryingIsNoted(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
 	if want := "the server answers 500 InternalError; trying again (1 of 6)"; len(lines) != 2 || lines[0] != want {
 		t.Errorf("printed %q, want %q and the error", lines, want)
+	}
+}
+
+// TestWrongSchemeIsFinal checks that an import to a URL with the wrong scheme fails without
+// repetitions, and that its message has one advice.
+func TestWrongSchemeIsFinal(t *testing.T) {
+	row := filepath.Join(t.TempDir(), "row.jsonl")
+	if err := os.WriteFile(row, []byte(`{"PartitionKey":"p","RowKey":"r"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var connections atomic.Int64
+	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
+	srv.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	srv.Start()
+	defer srv.Close()
+	address := strings.Replace(srv.URL, "http:", "https:", 1) + "/shop"
+	var stdout, stderr bytes.Buffer
+	args := []string{"import", "People", row, "--endpoint", address, "--account-key", "a2V5"}
+	code := run(t.Context(), args, nil, &stdout, &stderr)
+	want := "store is unavailable: " + address + ": the server does not speak TLS: use http://\n"
+	if text := stderr.String(); code != exitFailure || !strings.HasSuffix(text, want) || connections.Load() > 2 {
+		t.Errorf("exit code %d after %d connections, %s, want at most 2 and %s", code, connections.Load(), text, want)
 	}
 }

@@ -172,6 +172,9 @@ func (e *Error) setOutcome() {
 // failure returns the error of x, whose call in the SDK failed with err, and the index that
 // its message names. For a write, the error says whether the server may have executed it.
 func (s *Store) failure(ctx context.Context, x *exchange, err error, write bool) (index int, _ error) {
+	if x.wrong != "" {
+		return 0, &AddressError{s.endpoint.URL, x.wrong}
+	}
 	if x.state == answered && x.reply != nil && x.status >= 300 {
 		e, index := answer(x.status, x.header, x.reply)
 		switch {
@@ -184,9 +187,9 @@ func (s *Store) failure(ctx context.Context, x *exchange, err error, write bool)
 	}
 	err = fmt.Errorf("%s: %w", s.endpoint.URL, err)
 	switch {
-	case x.state == unsent && ctx.Err() != nil:
+	case x.state <= interrupted && ctx.Err() != nil:
 		return 0, ctx.Err()
-	case x.state == unsent:
+	case x.state <= interrupted:
 		return 0, fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	case write:
 		return 0, fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, err)

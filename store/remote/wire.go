@@ -3,13 +3,16 @@ package remote
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -27,6 +30,7 @@ type exchange struct {
 	want        []int  // the status codes of a write that the server executed
 
 	state  state
+	wrong  string // why no request to this address can succeed, "" if one may
 	status int    // of the last response
 	reply  []byte // its body
 	header http.Header
@@ -36,9 +40,10 @@ type exchange struct {
 type state uint8
 
 const (
-	unsent   state = iota // the server has not received it
-	cut                   // the server may have executed it
-	answered              // there is a status
+	unsent      state = iota // the server has not received it
+	interrupted              // the server has not received it, because a TLS handshake was cut
+	cut                      // the server may have executed it
+	answered                 // there is a status
 )
 
 type exchangeKey struct{}
@@ -112,17 +117,39 @@ func (t *transport) Do(r *http.Request) (*http.Response, error) {
 	if x == nil {
 		x = &exchange{}
 	}
-	x.state, x.status = cut, 0
+	x.state, x.wrong, x.status = cut, "", 0
+	// A connection whose handshake failed is not used, so GotConn is not called. The hooks can
+	// run after the end of RoundTrip.
+	var connected, handshakeFailed atomic.Bool
+	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+		TLSHandshakeDone: func(_ tls.ConnectionState, err error) {
+			if err != nil {
+				handshakeFailed.Store(true)
+			}
+		},
+	}))
 	resp, err := t.RoundTrip(r)
 	if err != nil {
 		var op *net.OpError
 		var dns *net.DNSError
-		if errors.As(err, &op) && op.Op == "dial" || errors.As(err, &dns) {
+		switch {
+		case errors.As(err, &op) && op.Op == "dial" || errors.As(err, &dns):
 			x.state = unsent
+		case handshakeFailed.Load() && !connected.Load():
+			x.state = interrupted
+			if x.wrong = handshakeReason(err); x.wrong != "" {
+				x.state = unsent
+			}
+		case r.URL.Scheme == "http" && isAlert(err):
+			x.state, x.wrong = unsent, useHTTPS
 		}
 		return nil, err
 	}
 	x.state, x.status = answered, resp.StatusCode
+	if r.URL.Scheme == "http" && needsTLS(resp) {
+		x.wrong = useHTTPS
+	}
 	resp.Body = &limited{resp.Body, maxReply}
 	return resp, nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/remote"
 )
 
 // BatchBytes limits a transaction for a server, by edm.EntitySize. Its JSON has at
@@ -43,7 +44,8 @@ func repeat(ctx context.Context, try func() error) error {
 	delay := firstDelay
 	for n := 1; ; n++ {
 		err := try()
-		if n == tries || !errors.Is(err, store.ErrOutcomeUnknown) && !errors.Is(err, store.ErrUnavailable) {
+		var wrong *remote.AddressError
+		if n == tries || errors.As(err, &wrong) || !errors.Is(err, store.ErrOutcomeUnknown) && !errors.Is(err, store.ErrUnavailable) {
 			return err
 		}
 		select {

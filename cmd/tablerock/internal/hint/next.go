@@ -32,11 +32,14 @@ func With(err error, next string) error { return &advised{err, next} }
 func Next(err error) string {
 	var known *advised
 	var answer *remote.Error
+	var wrong *remote.AddressError
 	var option *transfer.OptionError
 	full := errors.Is(err, store.ErrNoSpace) || errors.Is(err, syscall.ENOSPC)
 	switch {
 	case errors.As(err, &known):
 		return known.next
+	case errors.As(err, &wrong):
+		return ""
 	case errors.As(err, &option):
 		return "the flag is --" + map[string]string{"Delimiter": "delimiter", "PartitionKey": "partition-key", "RowKey": "row-key"}[option.Option]
 	case errors.As(err, &answer) && errors.Is(err, fs.ErrPermission):
