@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -172,6 +173,12 @@ func (e *Error) setOutcome() {
 // failure returns the error of x, whose call in the SDK failed with err, and the index that
 // its message names. For a write, the error says whether the server may have executed it.
 func (s *Store) failure(ctx context.Context, x *exchange, err error, write bool) (index int, _ error) {
+	if unsigned := (*IdentityError)(nil); errors.As(err, &unsigned) {
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		return 0, fmt.Errorf("%s: %w", s.endpoint.URL, unsigned)
+	}
 	if x.wrong != "" {
 		return 0, &AddressError{s.endpoint.URL, x.wrong}
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -98,11 +97,11 @@ func Open(e Endpoint, o Options) (*Store, error) {
 		if u.Scheme != "https" {
 			return nil, fmt.Errorf("%s: Entra ID needs https; give an account key or a SAS", e.URL)
 		}
-		identity, err := azidentity.NewDefaultAzureCredential(nil)
+		credential, err := newIdentity()
 		if err != nil {
-			return nil, fmt.Errorf("credentials for Entra ID: %w", err)
+			return nil, err
 		}
-		s.service, err = aztables.NewServiceClient(e.URL, identity, c)
+		s.service, err = aztables.NewServiceClient(e.URL, credential, c)
 		return s, err
 	}
 	s.service, err = aztables.NewServiceClientWithNoCredential(e.URL, c)

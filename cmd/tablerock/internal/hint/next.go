@@ -33,6 +33,7 @@ func Next(err error) string {
 	var known *advised
 	var answer *remote.Error
 	var wrong *remote.AddressError
+	var unsigned *remote.IdentityError
 	var option *transfer.OptionError
 	full := errors.Is(err, store.ErrNoSpace) || errors.Is(err, syscall.ENOSPC)
 	switch {
@@ -40,6 +41,8 @@ func Next(err error) string {
 		return known.next
 	case errors.As(err, &wrong):
 		return ""
+	case errors.As(err, &unsigned):
+		return `run "az login", or give --account-key or --sas`
 	case errors.As(err, &option):
 		return "the flag is --" + map[string]string{"Delimiter": "delimiter", "PartitionKey": "partition-key", "RowKey": "row-key"}[option.Option]
 	case errors.As(err, &answer) && errors.Is(err, fs.ErrPermission):
