@@ -124,3 +124,36 @@ func TestHandshakeCut(t *testing.T) {
 		t.Errorf("a read: %v after %d connections, want ErrUnavailable after 4", err, n)
 	}
 }
+
+// TestOtherSuccess checks that a write with another ETag, or with another status of success in a
+// batch, is not stored.
+func TestOtherSuccess(t *testing.T) {
+	const etag = `W/"datetime'2026-01-02T03%3A04%3A05.0000001Z'"`
+	single := []store.Op{store.InsertOrReplace(entity("1", 1))}
+	batch := []store.Op{store.Insert(entity("1", 1)), store.Delete(edm.Key{Partition: "p", Row: "2"}, store.Any)}
+	part := "HTTP/1.1 204 No Content\r\nETag: " + etag + "\r\n\r\n--changeset\r\n"
+	for _, c := range []struct {
+		ops        []store.Op
+		status     int
+		etag, body string
+		ok         bool
+	}{
+		{single, http.StatusNoContent, etag, "", true},
+		{single, http.StatusNoContent, `"5f-abc"`, "", false},
+		{single, http.StatusNoContent, `W/"datetime'yesterday'"`, "", false},
+		{batch, http.StatusAccepted, "", part + part, true},
+		{batch, http.StatusAccepted, "", part + strings.Replace(part, "204", "200", 1), false},
+		{batch, http.StatusAccepted, "", part + strings.Replace(part, "204", "301", 1), false},
+	} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("ETag", c.etag)
+			w.WriteHeader(c.status)
+			_, _ = io.WriteString(w, c.body)
+		}))
+		_, err := open(t, srv.URL+"/shop", testKey).Apply(t.Context(), "People", c.ops...)
+		srv.Close()
+		if (err == nil) != c.ok || err != nil && !errors.Is(err, store.ErrOutcomeUnknown) {
+			t.Errorf("%d with ETag %s and body %q: %v, want success: %t", c.status, c.etag, c.body, err, c.ok)
+		}
+	}
+}
