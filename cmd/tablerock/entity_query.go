@@ -98,13 +98,18 @@ func (a *app) query(ctx context.Context, s reader, table string, q store.Query) 
 	if err := a.printer().Entities(ctx, from, table, q); err != nil {
 		return err
 	}
+	a.unseen(ctx, src, table, q)
+	return nil
+}
+
+// unseen prints a hint if q has found nothing in src, or no row with a selected property.
+func (a *app) unseen(ctx context.Context, src *bulk.Watched, table string, q store.Query) {
 	switch {
 	case src.Rows == 0:
-		a.unmatched(ctx, s, table, q.Filter, q.Select)
+		a.unmatched(ctx, src.Querier, table, q.Filter, q.Select)
 	case len(src.Unseen) > 0:
-		a.unmatched(ctx, s, table, nil, src.Unseen)
+		a.unmatched(ctx, src.Querier, table, nil, src.Unseen)
 	}
-	return nil
 }
 
 // The number of entities that are read for a hint. Those of a server are one page.
@@ -114,7 +119,7 @@ const (
 )
 
 // unmatched prints a hint if the filter or the selected properties do not suit the table.
-func (a *app) unmatched(ctx context.Context, s reader, table string, e *filter.Expr, selected []string) {
+func (a *app) unmatched(ctx context.Context, s transfer.Querier, table string, e *filter.Expr, selected []string) {
 	rows := hintRows
 	if a.server != nil {
 		rows = hintServerRows

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/atomicfile"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/progress"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
@@ -85,12 +86,12 @@ var exporters = map[transfer.Format]func(context.Context, transfer.Querier, stri
 // export writes the entities of q to the file called name. If the export fails, an existing
 // file stays as it was.
 func (a *app) export(ctx context.Context, s reader, table string, q store.Query, name string, format fileFormat) error {
-	write := exporters[format.text]
+	write, src := exporters[format.text], bulk.Watch(s, q.Select)
 	o := transfer.ExportOptions{Delimiter: format.delimiter}
 	if name == "-" {
-		rows, err := write(ctx, s, table, q, a.stdout, o)
-		if err == nil && rows == 0 {
-			a.unmatched(ctx, s, table, q.Filter, q.Select)
+		_, err := write(ctx, src, table, q, a.stdout, o)
+		if err == nil {
+			a.unseen(ctx, src, table, q)
 		}
 		return err
 	}
@@ -102,7 +103,7 @@ func (a *app) export(ctx context.Context, s reader, table string, q store.Query,
 	bar := a.newBar("export", 0)
 	counter := &progress.Counter{W: out}
 	o.Progress = func(rows, _ int64) { bar.Set(rows, counter.N) }
-	rows, err := writeCompressed(counter, format.compression, func(w io.Writer) (int64, error) { return write(ctx, s, table, q, w, o) })
+	rows, err := writeCompressed(counter, format.compression, func(w io.Writer) (int64, error) { return write(ctx, src, table, q, w, o) })
 	bar.Done()
 	if err := out.Close(err); err != nil {
 		return err
@@ -110,9 +111,7 @@ func (a *app) export(ctx context.Context, s reader, table string, q store.Query,
 	elapsed := time.Since(begin).Seconds()
 	a.note("exported %s of table %s in %.2f s: %s entities/s, %s written to %s",
 		formatPlural(rows, "entity"), table, elapsed, formatCount(int64(float64(rows)/max(elapsed, 1e-9))), formatSize(counter.N), name)
-	if rows == 0 {
-		a.unmatched(ctx, s, table, q.Filter, q.Select)
-	}
+	a.unseen(ctx, src, table, q)
 	return nil
 }
 
