@@ -42,13 +42,17 @@ func newExport(a *app) *cobra.Command {
 		Use:   "export TABLE [FILE|-]",
 		Short: "Write the entities of a table to a CSV, JSONL, JSON or Parquet file",
 		Long: `Write a table to a CSV, JSONL, JSON or Parquet file or, if FILE is missing or "-", to
-standard output. A file whose name ends in .gz or .zst is compressed. "tablerock import"
-restores it with all types. From a directory it is a consistent snapshot; from a server
-each page of 1,000 entities is read when it is written.
+standard output. The name or --format selects the format, and --output is refused. A file
+whose name ends in .gz or .zst is compressed. "tablerock import" restores it with all
+types. From a directory it is a consistent snapshot; from a server each page of 1,000
+entities is read when it is written.
 
   tablerock export Orders eu.csv.gz --where "PartitionKey eq 'eu'" --select Total,Paid` + where.Help,
 		Args: arguments(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if a.isTyped("output") {
+				return usagef("--output %s: export writes a file; select its format with --format csv, tsv, jsonl, json or parquet", a.output)
+			}
 			name := "-"
 			if len(args) > 1 {
 				name = args[1]
