@@ -9,7 +9,6 @@ import (
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/keyspan"
 	"github.com/tablerock-db/tablerock/store"
@@ -25,9 +24,10 @@ func newExplain(a *app) *cobra.Command {
 		Long: `Run a query and print what it reads: the ranges of keys, the groups of rows in files that
 these ranges and the bounds of columns leave out, and the number of entities that it
 examines. A line on standard error says if it reads a whole table or partition. It works
-on a directory, also beside the server that has it.
+on a directory only, also beside the server that has it: a server does not say what it
+reads.
 
-  tablerock explain Orders --filter "PartitionKey eq 'eu' and Total gt 50"` + where.Help,
+  tablerock explain Orders --filter "PartitionKey eq 'eu' and Total gt 50"`,
 		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if a.server != nil {
@@ -42,7 +42,7 @@ on a directory, also beside the server that has it.
 			}))
 		},
 	}
-	a.where.Add(cmd.PersistentFlags())
+	a.where.AddHidden(cmd.PersistentFlags())
 	cmd.Flags().StringVar(&condition, "filter", "", "explain the query of the entities that match this OData `expression`")
 	return cmd
 }

@@ -78,6 +78,15 @@ func (f *Flags) Add(set *pflag.FlagSet) {
 	f.AddCredentials(set)
 }
 
+// AddHidden adds the flags to set without showing them, for a command that refuses a server
+// and says why.
+func (f *Flags) AddHidden(set *pflag.FlagSet) {
+	f.Add(set)
+	for _, name := range []string{connectionFlag, endpointFlag, keyFlag, sasFlag} {
+		set.Lookup(name).Hidden = true
+	}
+}
+
 // AddCredentials adds the flags that sign requests to set.
 func (f *Flags) AddCredentials(set *pflag.FlagSet) {
 	set.StringVar(&f.AccountKey, keyFlag, "", "`key` of the account at the URL; better in TABLEROCK_ACCOUNT_KEY or AZURE_STORAGE_KEY")
