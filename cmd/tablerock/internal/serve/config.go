@@ -95,6 +95,16 @@ func (e *UsageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
+// backupFlag returns the name of a flag that needs --backup-dir and is set, or "".
+func (c *Config) backupFlag() string {
+	for _, name := range []string{"backup-every", "backup-keep", "archive-every"} {
+		if c.azurite.set != nil && c.azurite.set.Changed(name) {
+			return name
+		}
+	}
+	return ""
+}
+
 // check returns an error for invalid values of flags.
 func (c *Config) check() error {
 	switch {
@@ -110,6 +120,8 @@ func (c *Config) check() error {
 		return usagef("--max-conns-per-addr %d: must be at least 1", c.MaxConnsPerAddr)
 	case c.SegmentBytes < minSegmentBytes || c.SegmentBytes > maxSegmentBytes:
 		return usagef("--segment-size %s: must be between 64KiB and 1GiB", &c.SegmentBytes)
+	case c.BackupDir == "" && c.backupFlag() != "":
+		return usagef("--%s is for the backups in --backup-dir: add --backup-dir DIR", c.backupFlag())
 	case c.BackupDir != "" && c.BackupEvery < time.Second:
 		return usagef("--backup-every %s: must be at least 1s", c.BackupEvery)
 	case c.BackupDir != "" && c.ArchiveEvery < time.Second:
