@@ -39,7 +39,7 @@ func (a *app) confirm(ctx context.Context, yes bool, format string, args ...any)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err == nil && strings.EqualFold(strings.TrimSpace(answer), "y") {
+	if answer = strings.ToLower(strings.TrimSpace(answer)); err == nil && (answer == "y" || answer == "yes") {
 		return nil
 	}
 	return usagef("not confirmed; nothing was deleted")

@@ -100,7 +100,8 @@ func TestQuestions(t *testing.T) {
 		{"clear Rows", "no", "delete all entities of table Rows in " + where + "? [y/N] "},
 		{"clear Rows", "Y", "delete all entities of table Rows in " + where + "? [y/N] "},
 		{"table delete Rows", "n", "delete table Rows and all its entities in " + where + "? [y/N] "},
-		{"table delete Rows", "y", "delete table Rows and all its entities in " + where + "? [y/N] "},
+		{"table delete Rows", "yess", "delete table Rows and all its entities in " + where + "? [y/N] "},
+		{"table delete Rows", "Yes", "delete table Rows and all its entities in " + where + "? [y/N] "},
 	} {
 		words, last, _ := strings.Cut(c.args, "|")
 		args := append(strings.Fields(words), "--data", dir)
@@ -112,7 +113,7 @@ func TestQuestions(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := exitUsage
-		if strings.EqualFold(c.answer, "y") {
+		if c.answer == "y" || c.answer == "Y" || c.answer == "Yes" {
 			want = exitOK
 		}
 		code := run(t.Context(), args, term.slave, os.Stdout, term.slave)
