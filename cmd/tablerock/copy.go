@@ -61,7 +61,7 @@ policies are not copied.
 // at returns a copy of a that uses the data at l.
 func (a *app) at(l where.Location) *app {
 	of := *a
-	of.server, of.data = l.Server, l.Dir
+	of.server, of.data, of.dirFlags = l.Server, l.Dir, "--from" // --to is created if it is missing
 	account := filepath.Base(filepath.Clean(l.Dir))
 	if _, err := os.Stat(filepath.Join(l.Dir, filename.Manifest)); l.Server == nil && err == nil && sharedkey.IsAccountName(account) {
 		of.data, of.account = filepath.Dir(filepath.Clean(l.Dir)), account

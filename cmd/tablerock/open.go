@@ -24,7 +24,7 @@ const smallLog = 1 << 20
 func (a *app) dir() string { return filepath.Join(a.data, a.account) }
 
 // missing returns the error for a database that does not exist.
-func (a *app) missing() error { return hint.NoDatabase(a.dir(), "--data and --account") }
+func (a *app) missing() error { return hint.NoDatabase(a.dir(), a.dirFlags) }
 
 // read opens the database read-only, without its lock.
 func (a *app) read(work func(db *engine.DB) error) error {

@@ -37,7 +37,8 @@ type app struct {
 	server *where.Server // of the data; nil for the directory
 	typed  []string      // flags of the command line
 
-	tables []string // names of the tables, after one was not found
+	dirFlags string   // that name the directory, for messages
+	tables   []string // names of the tables, after one was not found
 }
 
 // commands has the constructors of the subcommands. Each file adds its own in init.
@@ -48,7 +49,7 @@ const helpWidth = 100
 
 // run runs a command line and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr}
+	a := &app{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, dirFlags: "--data and --account"}
 	root := newRoot(a)
 	root.SetArgs(args)
 	root.SetIn(stdin)
