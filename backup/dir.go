@@ -229,23 +229,10 @@ func (d *Dir) makeDir(rel string) error {
 	if err := d.fs.MkdirAll(dir); err != nil {
 		return err
 	}
-	if err := syncParents(d.fs, dir); err != nil {
+	if err := vfs.SyncParents(d.fs, dir); err != nil {
 		return err
 	}
 	d.made[rel] = true
-	return nil
-}
-
-// syncParents makes the name of a directory and of all its parents durable. Those that exist
-// may not be durable either: a process that was killed may have made them.
-func syncParents(fsys vfs.FS, dir string) error {
-	for dir != path.Dir(dir) {
-		dir = path.Dir(dir)
-		// A parent that this user may not read is not one that a restore or a backup made.
-		if err := fsys.SyncDir(dir); err != nil && !errors.Is(err, fs.ErrPermission) {
-			return err
-		}
-	}
 	return nil
 }
 

@@ -352,5 +352,5 @@ func (s *restore) finish(dest string) error {
 	if err := s.fs.Rename(s.dir, dest); err != nil {
 		return err
 	}
-	return syncParents(s.fs, dest)
+	return vfs.SyncParents(s.fs, dest)
 }

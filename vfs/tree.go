@@ -5,10 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"strings"
 	"syscall"
 )
+
+// SyncParents makes the name of a directory and of all its parents durable. Those that exist may
+// not be durable either: a process that was killed may have made them.
+func SyncParents(fsys FS, dir string) error {
+	for dir = path.Clean(dir); dir != path.Dir(dir); {
+		dir = path.Dir(dir)
+		// A parent that this user may not read is not one that this program made.
+		if err := fsys.SyncDir(dir); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+	}
+	return nil
+}
 
 // ReadFile returns the contents of a file. If the file has more than limit bytes, it
 // returns EFBIG and allocates nothing.

@@ -17,10 +17,8 @@ import (
 )
 
 // MakeDirectory creates dir and its parents, durably: a crash that loses a parent
-// would lose the database. Parents that exist may not be durable either, because a process
-// that was killed may have made them. In a directory with a manifest, all are.
+// would lose the database. If dir has a manifest, they are durable.
 func MakeDirectory(fsys vfs.FS, dir string) error {
-	dir = path.Clean(dir)
 	_, err := fsys.Stat(path.Join(dir, filename.Manifest))
 	if err == nil {
 		return nil
@@ -31,14 +29,7 @@ func MakeDirectory(fsys vfs.FS, dir string) error {
 	if err := fsys.MkdirAll(dir); err != nil {
 		return err
 	}
-	for dir != path.Dir(dir) {
-		dir = path.Dir(dir)
-		// This process did not make a parent that it may not read.
-		if err := fsys.SyncDir(dir); err != nil && !errors.Is(err, fs.ErrPermission) {
-			return err
-		}
-	}
-	return nil
+	return vfs.SyncParents(fsys, dir)
 }
 
 // lostError is the error for a directory with files of a database that has lost its
