@@ -240,9 +240,14 @@ func (x *exchange) reserveResponse() error {
 	if more <= 0 {
 		return nil
 	}
-	if !x.s.inFlight.reservePage(more) {
+	return x.reserve(more)
+}
+
+// reserve reserves n bytes for the response, until it is sent.
+func (x *exchange) reserve(n int64) error {
+	if !x.s.inFlight.reservePage(n) {
 		return problem.ErrBusy
 	}
-	x.pageReserved += more
+	x.pageReserved += n
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
-	"github.com/tablerock-db/tablerock/server/internal/problem"
 	"github.com/tablerock-db/tablerock/server/internal/request"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -36,11 +35,7 @@ func (x *exchange) reserveInserted(more int) error {
 	if n <= 0 {
 		return nil
 	}
-	if !x.s.inFlight.reservePage(n) {
-		return problem.ErrBusy
-	}
-	x.pageReserved += n
-	return nil
+	return x.reserve(n)
 }
 
 // Upper bounds of what the response to an insert has beside its body.
