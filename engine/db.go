@@ -152,11 +152,10 @@ func (db *DB) CloseContext(ctx context.Context) error {
 		db.archive.Close(ctx)
 		errs = append(errs, db.closeLogs(db.state.Load().Mems))
 	}
-	last := db.state.End()
-	db.state.Retire()
+	db.state.End()
 	errs = append(errs, db.tree.Close())
 	db.log.FreeSpareMemory()
-	last.Retire()
+	db.state.Retire()
 	if db.opts.Cache == nil {
 		if pinned := db.cache.Close(); pinned > 0 {
 			db.opts.Logger.Info("open cursors keep blocks", "dir", db.dir, "blocks", pinned)

@@ -116,10 +116,8 @@ func (db *DB) discard() error {
 	if db.log != nil {
 		db.log.FreeSpareMemory()
 	}
-	if s := db.state.End(); s != nil {
-		s.Retire()
-		db.state.Retire()
-	}
+	db.state.End()
+	db.state.Retire()
 	return db.tree.Close()
 }
 

@@ -74,8 +74,8 @@ func (s *State) Unpin(shard uint64) {
 	}
 }
 
-// Retire frees s when nothing pins it. Call it once, after s has been replaced.
-func (s *State) Retire() {
+// retire frees s when nothing pins it. It is called once, after s has been replaced.
+func (s *State) retire() {
 	s.retired.Store(true)
 	s.tryFree()
 }
@@ -136,7 +136,7 @@ func (s *State) ProbeFilters(partHash uint64, list []lsm.Candidate) {
 type Current struct {
 	mu    sync.Mutex // held to replace state
 	state atomic.Pointer[State]
-	// replaced has the states that Retire will retire.
+	// replaced has the states that Retire will free.
 	// +checklocks:mu
 	replaced []*State
 }
@@ -153,7 +153,7 @@ func (c *Current) Pin(shard uint64) *State {
 			return nil
 		}
 		s.pins[shard%pinShards].n.Add(1)
-		// Retire comes after s is replaced and reads the counters. If s is still
+		// retire comes after s is replaced and reads the counters. If s is still
 		// current here, it will see this pin.
 		if c.state.Load() == s {
 			return s
@@ -175,21 +175,23 @@ func (c *Current) Replace(next func(mems []*commitlog.Segment) *State) {
 	c.replaced = append(c.replaced, old)
 }
 
-// Retire retires the states that were replaced. It removes files that nothing else needs.
+// Retire frees the states that were replaced or ended, each when nothing pins it. It removes
+// files that nothing else needs.
 func (c *Current) Retire() {
 	c.mu.Lock()
 	replaced := c.replaced
 	c.replaced = nil
 	c.mu.Unlock()
 	for _, s := range replaced {
-		s.Retire()
+		s.retire()
 	}
 }
 
-// End removes the current state and returns it for the caller to retire, nil if
-// there is none.
-func (c *Current) End() *State {
+// End removes the current state. Call Retire later, as after Replace.
+func (c *Current) End() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.state.Swap(nil)
+	if old := c.state.Swap(nil); old != nil {
+		c.replaced = append(c.replaced, old)
+	}
 }

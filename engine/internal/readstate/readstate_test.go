@@ -55,9 +55,10 @@ func TestPinnedStateIsKept(t *testing.T) {
 			})
 			c.Retire()
 		}
-		c.End().Retire()
+		c.End()
+		c.Retire()
 		wg.Wait()
-		if c.Load() != nil || c.End() != nil || ended.Load() != readers {
+		if c.Load() != nil || ended.Load() != readers {
 			t.Errorf("%d shards: there is a state after the end, or only %d of %d readers noticed the end", shards, ended.Load(), readers)
 		}
 		if n := early.Load(); n > 0 {
@@ -84,8 +85,9 @@ func TestLastUnpinFrees(t *testing.T) {
 			t.Fatal("no state")
 		}
 	}
-	s := c.End()
-	s.Retire()
+	s := c.Load()
+	c.End()
+	c.Retire()
 	for i, shard := range []uint64{3, 3 + pinShards, 4, 3} {
 		if s.freed.Load() {
 			t.Fatalf("freed with %d pins left", 4-i)
@@ -119,5 +121,6 @@ func TestReplaceFreesNothing(t *testing.T) {
 			t.Errorf("Retire did not free state %d", i)
 		}
 	}
-	c.End().Retire()
+	c.End()
+	c.Retire()
 }
