@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -169,4 +172,51 @@ func TestCloseEndsCompact(t *testing.T) {
 		t.Errorf("%d rows", len(rows))
 	}
 	check(t, "Close", db.Close())
+}
+
+// gatedFS lets no sstable be created while its gate is closed.
+type gatedFS struct {
+	vfs.FS
+	gate atomic.Pointer[chan struct{}]
+}
+
+func (f *gatedFS) Create(name string) (vfs.File, error) {
+	if gate := f.gate.Load(); gate != nil && strings.HasSuffix(name, ".sst") {
+		<-*gate
+	}
+	return f.FS.Create(name)
+}
+
+// TestCloseEndsStall closes the database while a writer waits for a flush that does not end.
+func TestCloseEndsStall(t *testing.T) {
+	fs := &gatedFS{FS: vfs.NewMem()}
+	db := mustCreate(t, small(fs))
+	gate := make(chan struct{})
+	fs.gate.Store(&gate)
+	openGate := sync.OnceFunc(func() { close(gate) })
+	defer openGate()
+	refused := make(chan error, 1)
+	go func() {
+		for n := int64(0); ; n++ {
+			if _, err := db.Apply(context.Background(), table, store.InsertOrReplace(entity("p", "r", n, 8000))); err != nil {
+				refused <- err
+				return
+			}
+		}
+	}()
+	for {
+		s, err := db.Stats()
+		check(t, "Stats", err)
+		if s.Stalls > 0 && len(s.Memtables) > 3 {
+			break
+		}
+		runtime.Gosched()
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- db.Close() }()
+	if err := within(t, "Apply", refused); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("Apply: %v, want ErrClosed", err)
+	}
+	openGate()
+	check(t, "Close", within(t, "Close", closed))
 }

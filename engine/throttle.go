@@ -89,7 +89,7 @@ func (db *DB) waitWhileBehind(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case w.stopped, db.closing.Begun():
+		case db.closing.Begun():
 			return store.ErrClosed
 		case db.log.Failure() != nil:
 			return fmt.Errorf("%w: %w", store.ErrReadOnly, db.log.Failure())
