@@ -136,9 +136,9 @@ func newDB(dir string, o Options, m *manifest.Manifest) *DB {
 }
 
 func (db *DB) treeOptions() lsm.Options {
-	bottom := sstable.CompressionFast
+	compacted := sstable.CompressionFast
 	if db.opts.Compression == CompressSmall {
-		bottom = sstable.CompressionBetter
+		compacted = sstable.CompressionSmall
 	}
 	return lsm.Options{
 		FS:          db.fs,
@@ -149,12 +149,12 @@ func (db *DB) treeOptions() lsm.Options {
 		TierRuns:    db.opts.TierRuns,
 		Compression: sstable.CompressionFast,
 		// Only files that stay for long are worth the CPU time.
-		BottomCompression: bottom,
-		Snapshots:         func() []uint64 { return db.log.Registered() },
-		Dropped:           db.isDropped,
-		ProvenLogs:        db.provenLogs,
-		OutputLimit:       db.full.reserve.ForOutputs,
-		Logger:            db.opts.Logger,
+		CompactedCompression: compacted,
+		Snapshots:            func() []uint64 { return db.log.Registered() },
+		Dropped:              db.isDropped,
+		ProvenLogs:           db.provenLogs,
+		OutputLimit:          db.full.reserve.ForOutputs,
+		Logger:               db.opts.Logger,
 	}
 }
 

@@ -110,13 +110,14 @@ func (o *Options) inMemory() bool {
 // Compression says how much CPU time compactions spend on smaller files.
 type Compression uint8
 
-// The compressions. They are not part of the file format: a database can be
-// opened with either at any time, and new files follow the choice.
+// The compressions. A database can be opened with either at any time, and new files follow
+// the choice. A database that was opened with CompressSmall has the required feature zstd
+// from its first flush on.
 const (
-	// CompressFast favors speed.
+	// CompressFast compresses with s2 what gets clearly smaller by it.
 	CompressFast Compression = iota
-	// CompressSmall spends more CPU time on files that stay for long, to make
-	// them smaller.
+	// CompressSmall compresses the files of compactions and loads with Zstandard: some 20 %
+	// less than with CompressFast, for several times the CPU time.
 	CompressSmall
 )
 

@@ -85,7 +85,7 @@ func benchFile(b *testing.B, perPartition int, o WriterOptions) ([]entry, vfs.Fi
 
 func BenchmarkWrite(b *testing.B) {
 	for _, per := range []int{1000, 1} {
-		for comp, name := range []string{"fast", "better", "none"} {
+		for comp, name := range []string{"fast", "small", "none"} {
 			b.Run(fmt.Sprintf("perPartition=%d/compression=%s", per, name), func(b *testing.B) {
 				entries := telemetry(benchRows, per)
 				var s shaper

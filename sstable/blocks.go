@@ -4,9 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/klauspost/compress/s2"
-
 	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/sstable/internal/compression"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
@@ -312,11 +311,12 @@ func (r *Reader) decompress(raw []byte, off int64, n int, stored *storedGroup, w
 		copy(raw, p)
 		return raw, nil
 	}
-	if n, err := s2.DecodedLen(p); err != nil || n != len(raw) {
-		return nil, r.corruptf(off, "%s decodes to %d bytes, not %d", what, n, len(raw))
+	method := compression.Fast
+	if r.Small() {
+		method = compression.Small
 	}
-	if _, err := s2.Decode(raw, p); err != nil {
-		return nil, r.corruptf(off, "%s: %v", what, err)
+	if err := compression.Decode(raw, p, method); err != nil {
+		return nil, r.corruptf(off, "%s of %d bytes, compressed: %v", what, len(raw), err)
 	}
 	return raw, nil
 }

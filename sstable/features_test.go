@@ -45,9 +45,9 @@ func TestFeatures(t *testing.T) {
 	}{
 		{name: "optional", optional: ^uint64(0), area: record},
 		{name: "required", required: 1 << 63, area: feature.AppendName(record, 63, "columns"), newer: `"columns"`},
-		{name: "required without a name", required: 1, newer: "bit 0"},
+		{name: "required without a name", required: 2, newer: "bit 1"},
 		{name: "required record", area: feature.AppendRecord(nil, feature.Record{Type: 9, Required: true}), newer: "type 9"},
-		{name: "required, and counts of another meaning", required: 1, change: func(f *footer) { f.keys = f.entries + 1 }, newer: "bit 0"},
+		{name: "required, and counts of another meaning", required: 2, change: func(f *footer) { f.keys = f.entries + 1 }, newer: "bit 1"},
 		{name: "bad record", area: []byte("record"), damage: "record of 6 bytes"},
 		{name: "longest area", area: feature.AppendRecord(nil, feature.Record{Type: 9, Data: make([]byte, maxExtensionBytes-16)})},
 		{name: "too long an area", area: feature.AppendRecord(nil, feature.Record{Type: 9, Data: make([]byte, maxExtensionBytes-15)}), damage: "invalid length"},

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 
+	"github.com/tablerock-db/tablerock/internal/feature"
 	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
@@ -66,7 +67,8 @@ import (
 // Bounds: see package groupbounds. They are read through the cache.
 //
 // Extensions: an extension area, see package feature. An empty area has no section, not
-// even a sum.
+// even a sum. With the required feature zstd, compressed heap units and value blocks are
+// Zstandard frames, else s2 blocks.
 //
 // Footer, 184 bytes
 //
@@ -105,7 +107,7 @@ const (
 	maxExtensionBytes = 64 << 10
 
 	// knownFeatures has the bits of the required features that this build reads.
-	knownFeatures = 0
+	knownFeatures = feature.Zstd
 
 	indexEntryBytes = 24
 	maxIndexUnits   = 255 // of a group

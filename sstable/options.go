@@ -6,6 +6,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/predicate"
+	"github.com/tablerock-db/tablerock/sstable/internal/compression"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
@@ -14,9 +15,9 @@ type Compression uint8
 
 // The compressions. Every reader reads all of them.
 const (
-	CompressionFast   = Compression(rowgroup.Fast)   // s2, for files that are soon compacted
-	CompressionBetter = Compression(rowgroup.Better) // s2 at half the speed and some 3 % smaller
-	CompressionNone   = Compression(rowgroup.None)
+	CompressionFast  = Compression(compression.Fast)  // s2
+	CompressionSmall = Compression(compression.Small) // Zstandard, for files that stay for long
+	CompressionNone  = Compression(compression.None)
 )
 
 // WriterOptions configure a Writer.

@@ -309,6 +309,9 @@ func (r *Reader) Newest() (seq uint64, stamp edm.Ticks, err error) {
 	return seq, stamp, errors.Join(it.Err(), it.Close())
 }
 
+// Small reports whether the file was written with CompressionSmall.
+func (r *Reader) Small() bool { return r.footer.required&feature.Zstd != 0 }
+
 // MayContain reports whether the file may have a version of the user key with this
 // hash (codec.KeyHash).
 func (r *Reader) MayContain(keyHash uint64) bool { return bloom.Has(r.filter, keyHash) }

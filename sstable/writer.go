@@ -7,8 +7,10 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/feature"
 	"github.com/tablerock-db/tablerock/sstable/internal/bloom"
 	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
+	"github.com/tablerock-db/tablerock/sstable/internal/compression"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -138,7 +140,7 @@ func (w *Writer) endGroup() error {
 	e.rows = w.group.Rows()
 	from := len(w.buf)
 	w.bounds = w.group.AppendBounds(w.bounds, w.shapes)
-	w.buf, e.before, e.head = w.group.AppendTo(w.buf, e.off, w.bind, rowgroup.Compression(w.o.Compression))
+	w.buf, e.before, e.head = w.group.AppendTo(w.buf, e.off, w.bind, compression.Method(w.o.Compression))
 	e.len = len(w.buf) - from
 	w.appendUnits(e)
 	w.group.Reset()
@@ -221,6 +223,10 @@ func (w *Writer) finish() error {
 		}
 	}
 	f.extensions.off = uint64(w.written) + uint64(len(w.buf))
+	if w.o.Compression == CompressionSmall {
+		f.required = feature.Zstd
+		f.extensions = w.section(feature.AppendZstd)
+	}
 	w.buf = appendFooter(w.buf, w.bind, w.o.DBID, w.o.Number, f, w.written+int64(len(w.buf)))
 	if err := w.flush(); err != nil {
 		return err

@@ -43,6 +43,18 @@ const (
 	maxName      = 64
 )
 
+// Zstd is the required feature of an sstable whose compressed heap units and value blocks are
+// Zstandard frames, and of a manifest that may list such sstables.
+const Zstd = 1 << zstdBit
+
+const (
+	zstdBit  = 0
+	zstdName = "zstd"
+)
+
+// AppendZstd appends the record that names the feature Zstd.
+func AppendZstd(dst []byte) []byte { return AppendName(dst, zstdBit, zstdName) }
+
 // Record is a record of an extension area.
 type Record struct {
 	Type     uint16

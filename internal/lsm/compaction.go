@@ -81,10 +81,7 @@ func (t *Tree) newCompaction(v *Version, snapshots []uint64, p *plan) *compactio
 		c.consumed = append(c.consumed, ssts...)
 		c.sources = append(c.sources, &countedRun{Source: &Source{ssts: ssts, o: o}, in: &c.in})
 	}
-	c.out = output{t: t, tier: p.tier, run: p.run, fileBytes: p.fileBytes, compression: t.o.Compression}
-	if p.tier == manifest.BottomTier {
-		c.out.compression = t.o.BottomCompression
-	}
+	c.out = output{t: t, tier: p.tier, run: p.run, fileBytes: p.fileBytes, compression: t.o.CompactedCompression}
 	return c
 }
 

@@ -35,7 +35,7 @@ func (t *Tree) NewLoad(rows int) *Load {
 	v := t.Version()
 	defer v.Unref()
 	// Without overlap the files are moved to the bottom as they are.
-	l := &Load{t: t, out: output{t: t, fileBytes: t.o.FileBytes, compression: t.o.BottomCompression}}
+	l := &Load{t: t, out: output{t: t, fileBytes: t.o.FileBytes, compression: t.o.CompactedCompression}}
 	l.out.overlap = overlapLimit{entries: uint64(rows/filesPerRun + 1), older: v.runs}
 	return l
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/feature"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
@@ -288,5 +289,62 @@ func TestFaultsOfLoad(t *testing.T) {
 	}
 	if failed < 5 || doubts == 0 {
 		t.Fatalf("%d operations failed, after %d it is unknown which manifest is durable: want more", failed, doubts)
+	}
+}
+
+// TestCompress writes files that overlap nothing: flushed ones are compressed by a rewrite
+// into the bottom, and those of a load, which are compressed, are moved there.
+func TestCompress(t *testing.T) {
+	for _, compacted := range []sstable.Compression{sstable.CompressionFast, sstable.CompressionSmall} {
+		o := smallOptions()
+		o.FileBytes, o.TierRuns, o.CompactedCompression = 32<<10, 9, compacted
+		h := newHarness(t, vfs.NewMem(), o, 17)
+		key := func(n int) []byte { return codec.AppendKey(nil, 16, "p", fmt.Sprintf("r%06d", n)) }
+		const runs, rows = 4, 1000
+		for run := range runs {
+			for i := range rows {
+				n := run*rows + i
+				h.write(key(n), h.text(n, 60))
+			}
+			h.flush()
+		}
+		var load []loadRow
+		for i := range rows {
+			n := runs*rows + i
+			load = append(load, loadRow{key(n), h.text(n, 60)})
+		}
+		h.load(load)
+		if m, err := manifest.Read(h.fs, testDir); err != nil || (m.Required == feature.Zstd) != (compacted == sstable.CompressionSmall) {
+			t.Errorf("compression %d: the manifest requires the features %b, error %v", compacted, m.Required, err)
+		}
+		before := h.tree.Stats()
+		h.compactAll()
+		after := h.tree.Stats()
+		// Files that are too small for the bottom remain above it.
+		if after.Bottom().Entries < (runs+1)*rows*99/100 {
+			t.Errorf("compression %d: %+v, want nearly all rows in the bottom", compacted, after.Tiers)
+		}
+		v := h.tree.Version()
+		for _, s := range v.bottom().ssts {
+			r, err := s.reader()
+			must(t, err)
+			if r.Small() != (compacted == sstable.CompressionSmall) {
+				t.Errorf("compression %d: file %d is compressed in the other way", compacted, s.number)
+			}
+		}
+		v.Unref()
+		c := after.Counters
+		switch compacted {
+		case sstable.CompressionSmall:
+			if c.EntriesOut > 2*runs*rows || c.MovedFiles == 0 || after.Bytes*100 > before.Bytes*95 {
+				t.Errorf("%d bytes became %d, %+v: want the flushed rows to be rewritten once, and the loaded ones to be moved", before.Bytes, after.Bytes, c)
+			}
+		default:
+			if c.EntriesOut != runs*rows || after.Bytes != before.Bytes {
+				t.Errorf("%d bytes became %d, %+v: want moves only", before.Bytes, after.Bytes, c)
+			}
+		}
+		h.check()
+		h.finish()
 	}
 }

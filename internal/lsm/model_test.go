@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -18,6 +19,9 @@ func TestModel(t *testing.T) {
 		o := smallOptions()
 		o.FileBytes <<= seed % 3
 		o.TierRuns += int(seed % 3)
+		if seed%2 == 1 {
+			o.CompactedCompression = sstable.CompressionSmall
+		}
 		h := newHarness(t, vfs.NewMem(), o, seed)
 		ok := t.Run("", func(t *testing.T) {
 			t.Logf("seed %d", seed)

@@ -33,9 +33,9 @@ type Options struct {
 	// TierRuns is the number of runs of a tier that are compacted into one run of the
 	// next tier, by default 8.
 	TierRuns int
-	// Compression applies to flushed files and to the tiers, BottomCompression to the
-	// bottom. The default is sstable's.
-	Compression, BottomCompression sstable.Compression
+	// Compression applies to flushed files, CompactedCompression to those of compactions and
+	// loads. The default is sstable's.
+	Compression, CompactedCompression sstable.Compression
 	// GroupBytes is sstable.WriterOptions.GroupBytes, with its default.
 	GroupBytes int
 	// Snapshots returns the sequences that registered snapshots read, rising. A job

@@ -1,7 +1,6 @@
 package lsm
 
 import (
-	"encoding/binary"
 	"slices"
 
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
@@ -44,7 +43,7 @@ func (t *Tree) picker(v *Version, snapshots []uint64) *picker {
 func (k *picker) pick() *plan {
 	k.forgetFinished()
 	rules := []func() *plan{
-		k.filesOfDroppedTables, k.trivialMoves, k.overfullTier, k.tombstoneFile, k.garbageRange, k.fullTier, k.fullestTier,
+		k.filesOfDroppedTables, k.trivialMoves, k.overfullTier, k.tombstoneFile, k.garbageRange, k.fullTier, k.fullestTier, k.compress,
 	}
 	for _, rule := range rules {
 		if p := rule(); p != nil {
@@ -56,7 +55,7 @@ func (k *picker) pick() *plan {
 
 // filesOfDroppedTables drops the files that contain only rows of dropped tables.
 func (k *picker) filesOfDroppedTables() *plan {
-	out := slices.DeleteFunc(k.v.ssts(), func(s *virtualSST) bool { return !allTables(s, k.o.Dropped) })
+	out := slices.DeleteFunc(k.v.ssts(), func(s *virtualSST) bool { return !bound.AllTables(s.lo, s.hi, k.o.Dropped) })
 	if len(out) == 0 {
 		return nil
 	}
@@ -66,6 +65,29 @@ func (k *picker) filesOfDroppedTables() *plan {
 // trivialMoves moves the files that overlap nothing below them to the bottom.
 func (k *picker) trivialMoves() *plan {
 	p := &plan{reason: "move"}
+	for _, s := range k.movable(false) {
+		p.remove, p.add = append(p.remove, s), append(p.add, s.moved(manifest.BottomTier, 0))
+	}
+	if p.add == nil {
+		return nil
+	}
+	return p
+}
+
+// compress rewrites a file into the bottom that a compaction would compress in another way.
+func (k *picker) compress() *plan {
+	files := k.movable(true)
+	if len(files) == 0 {
+		return nil
+	}
+	s := files[len(files)-1] // the oldest
+	inputs := []*run{{tier: s.meta.Tier, number: s.meta.Run, ssts: []*virtualSST{s}}}
+	return &plan{reason: "compress", inputs: inputs, lower: s.lo, upper: bound.After(s.hi), tier: manifest.BottomTier, fileBytes: k.o.FileBytes}
+}
+
+// movable returns the files that overlap nothing below them: those that a compaction would
+// compress in another way, or those that it would not.
+func (k *picker) movable(otherwise bool) (out []*virtualSST) {
 	for i, r := range k.v.tiers() {
 		for _, s := range r.ssts {
 			// Small files would fragment the bottom. Tombstones would remain there. So
@@ -73,14 +95,21 @@ func (k *picker) trivialMoves() *plan {
 			if s.bytes < k.o.minFileBytes() || s.clipped || mostlyTombstones(s) || overlapsAny(k.v.runs[i+1:], s) {
 				continue
 			}
-			p.remove = append(p.remove, s)
-			p.add = append(p.add, s.moved(manifest.BottomTier, 0))
+			if s.compressible(k.o) == otherwise {
+				out = append(out, s)
+			}
 		}
 	}
-	if p.add == nil {
-		return nil
+	return out
+}
+
+// compressible reports whether a compaction would compress s in another way.
+func (s *virtualSST) compressible(o *Options) bool {
+	if o.CompactedCompression == o.Compression {
+		return false
 	}
-	return p
+	r, err := s.reader()
+	return err == nil && !r.Small()
 }
 
 func mostlyTombstones(s *virtualSST) bool {
@@ -106,21 +135,4 @@ func (k *picker) tombstoneFile() *plan {
 		return k.intoBottom("tombstones", ranges, i, i+1)
 	}
 	return nil
-}
-
-// allTables reports whether f is true for every table that s may contain rows of.
-// It returns false for a large number of tables; compactions drop their rows.
-func allTables(s *virtualSST, f func(id uint32) bool) bool {
-	const maxTables = 256
-	from := binary.BigEndian.Uint32(s.lo)
-	n := binary.BigEndian.Uint32(s.hi) - from
-	if n >= maxTables {
-		return false
-	}
-	for i := range n + 1 {
-		if !f(from + i) {
-			return false
-		}
-	}
-	return true
 }

@@ -175,5 +175,5 @@ func (k *picker) fullyCompacted(s *virtualSST) bool {
 // withoutGarbage reports whether a compaction of a file of the bottom alone would not
 // make it smaller.
 func (k *picker) withoutGarbage(s *virtualSST) bool {
-	return !s.clipped && s.meta.Tombstones == 0 && allTables(s, func(id uint32) bool { return !k.o.Dropped(id) })
+	return !s.clipped && s.meta.Tombstones == 0 && !s.compressible(k.o) && bound.AllTables(s.lo, s.hi, func(id uint32) bool { return !k.o.Dropped(id) })
 }

@@ -83,6 +83,8 @@ func (v *Version) Stats() Stats {
 		for _, sst := range r.ssts {
 			ts.Entries += sst.entries
 			ts.Tombstones += sst.tombstones()
+			s.Entries += sst.entries
+			s.Tombstones += sst.tombstones()
 			if !seen[sst.file] {
 				seen[sst.file] = true
 				ts.Files++
@@ -91,10 +93,6 @@ func (v *Version) Stats() Stats {
 		}
 	}
 	s.Files = len(seen)
-	for i := range s.Tiers {
-		s.Entries += s.Tiers[i].Entries
-		s.Tombstones += s.Tiers[i].Tombstones
-	}
 	if s.LiveBytes = v.liveBytes(); s.LiveBytes > 0 {
 		s.SpaceAmp = float64(s.Bytes) / float64(s.LiveBytes)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/trash"
 	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -242,6 +243,9 @@ func (t *Tree) installLocked(e versionEdit) (old *Version, err error) {
 	m.NextFile = t.next.Load()
 	m.Files = next.Files()
 	m.Sort()
+	if t.o.CompactedCompression == sstable.CompressionSmall {
+		m.RequireZstd()
+	}
 	if err := t.writeLocked(m); err != nil {
 		return nil, err
 	}

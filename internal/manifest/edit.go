@@ -1,6 +1,10 @@
 package manifest
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/tablerock-db/tablerock/internal/feature"
+)
 
 // Edit is a change of everything in a Manifest but its files and NextFile. A zero
 // field changes nothing.
@@ -38,6 +42,14 @@ func (m *Manifest) Apply(e Edit) {
 		m.dropLogs(e.FirstLog)
 	}
 	m.proveLogs(e.Proven)
+}
+
+// RequireZstd sets the required feature zstd, before the first sstable that has it is listed.
+func (m *Manifest) RequireZstd() {
+	if m.Required&feature.Zstd == 0 {
+		m.Required |= feature.Zstd
+		m.Extensions = feature.AppendZstd(slices.Clip(m.Extensions))
+	}
 }
 
 // dropLogs removes the logs before number first and lists first.

@@ -4,7 +4,9 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/tablerock-db/tablerock/internal/feature"
 	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/vfs"
 )
 
 func TestApply(t *testing.T) {
@@ -70,5 +72,21 @@ func TestApply(t *testing.T) {
 	empty.Apply(manifest.Edit{Proven: []manifest.Log{{Number: 1, Proven: 10}}})
 	if len(empty.Logs) != 0 {
 		t.Errorf("a manifest without logs lists %v", empty.Logs)
+	}
+}
+
+// TestRequireZstd sets the feature twice, beside an extension.
+func TestRequireZstd(t *testing.T) {
+	area := feature.AppendRecord(nil, feature.Record{Type: 9, Data: []byte("data")})
+	m := &manifest.Manifest{NextFile: 1, Extensions: area}
+	m.RequireZstd()
+	m.RequireZstd()
+	fsys := vfs.NewMem()
+	err := manifest.Write(fsys, ".", m)
+	if err == nil {
+		m, err = manifest.Read(fsys, ".")
+	}
+	if err != nil || m.Required != 1 || string(m.Extensions) != string(feature.AppendName(area, 0, "zstd")) {
+		t.Errorf("features %b, extensions %q, error %v", m.Required, m.Extensions, err)
 	}
 }

@@ -107,7 +107,7 @@ const AllNewKeys = 1 << 16
 var formats = [version + 1]string{"features", "base", "durable-ends", "features"}
 
 // knownFeatures has the bits of the required features that this build reads.
-const knownFeatures = 0
+const knownFeatures = feature.Zstd
 
 const magic = "TRMANIFS"
 

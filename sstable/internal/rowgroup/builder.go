@@ -19,16 +19,6 @@ const (
 	minColumnRows = 8
 )
 
-// Compression selects how heap units and value blocks are compressed.
-type Compression uint8
-
-// The compressions. Every reader reads all of them.
-const (
-	Fast   Compression = iota // s2
-	Better                    // s2 at half the speed and some 3 % smaller
-	None
-)
-
 // Builder collects the rows of a group and encodes it. Reset keeps its memory for the
 // next group. The zero Builder is ready to use.
 type Builder struct {

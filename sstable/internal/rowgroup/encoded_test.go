@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/sstable/internal/compression"
 )
 
 // valueByValue hides that a row is a *codec.Row, so that Add asks it for each value.
@@ -70,8 +71,8 @@ func TestAddEncoded(t *testing.T) {
 			t.Errorf("round %d: size %d from encoded rows, %d value by value", round, whole.Logical(), single.Logical())
 		}
 		got, want := whole.AppendBounds(nil, knownWhole), single.AppendBounds(nil, knownSingle)
-		got, _, _ = whole.AppendTo(got, 4096, bound, Fast)
-		want, _, _ = single.AppendTo(want, 4096, bound, Fast)
+		got, _, _ = whole.AppendTo(got, 4096, bound, compression.Fast)
+		want, _, _ = single.AppendTo(want, 4096, bound, compression.Fast)
 		if !bytes.Equal(got, want) {
 			t.Fatalf("seed %d, round %d: groups of %d rows differ; repeat with go test -run %s ./sstable/internal/rowgroup", seed, round, whole.Rows(), t.Name())
 		}

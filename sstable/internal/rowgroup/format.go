@@ -13,8 +13,8 @@ import "github.com/tablerock-db/tablerock/sstable/internal/checksum"
 // The index of the file says where the head is.
 //
 // A heap unit holds the values of some consecutive rows. A value block holds one
-// value of more than 4 KiB. Both are an s2 block, or the raw bytes if s2 does not
-// make them clearly smaller: then the stored length equals the raw length.
+// value of more than 4 KiB. Both are as package compression stores them: raw if the stored
+// length, without the sum, equals the raw length.
 //
 // Integers are little-endian, except in key bytes.
 
@@ -26,7 +26,8 @@ const (
 	MaxHeadBytes = 1 << 20
 	MaxBefore    = 1<<16 - 1 // bytes of heap units before the head
 
-	heapUnitBytes      = 4 << 10 // a heap unit ends with the row that reaches this size
+	heapUnitBytes      = 4 << 10  // a heap unit ends with the row that reaches this size
+	smallHeapUnitBytes = 12 << 10 // with compression.Small
 	maxHeapUnitBytes   = 2 << 20
 	maxHeapBytes       = 1 << 30 // of all heap units, decoded
 	bigValueBytes      = 4 << 10 // a longer value has a value block

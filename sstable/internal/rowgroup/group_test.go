@@ -16,6 +16,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
+	"github.com/tablerock-db/tablerock/sstable/internal/compression"
 	"github.com/tablerock-db/tablerock/sstable/internal/fields"
 )
 
@@ -52,7 +53,7 @@ func build(t testing.TB, users [][]byte, props func(i int) edm.Properties) (*Hea
 		last = user
 	}
 	const off = 4096
-	data, before, head := g.AppendTo(nil, off, bound, Fast)
+	data, before, head := g.AppendTo(nil, off, bound, compression.Fast)
 	section := data[before : before+head : before+head]
 	if !bound.Check(section, off+int64(before)) {
 		t.Fatal("head has a wrong sum")

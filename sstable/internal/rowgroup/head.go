@@ -8,6 +8,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
+	"github.com/tablerock-db/tablerock/sstable/internal/compression"
 	"github.com/tablerock-db/tablerock/sstable/internal/fields"
 )
 
@@ -385,19 +386,19 @@ func (h *Head) Timestamp(row int) edm.Ticks { return edm.Ticks(h.times.at(h.data
 
 // AppendTo appends the encoded group, whose offset in the file is off, and returns the
 // length of its head and of the heap units before that.
-func (g *Builder) AppendTo(dst []byte, off int64, b checksum.Binding, comp Compression) (out []byte, before, head int) {
+func (g *Builder) AppendTo(dst []byte, off int64, b checksum.Binding, m compression.Method) (out []byte, before, head int) {
 	heap, heapOffsets := g.layout()
-	g.cutHeapUnits(heapOffsets)
+	g.cutHeapUnits(heapOffsets, m)
 	from := len(dst)
-	block := func(raw []byte, comp Compression) (at int64, stored int) {
+	block := func(raw []byte, m compression.Method) (at int64, stored int) {
 		start := len(dst)
-		dst = b.AppendSum(appendStored(dst, raw, comp), start, off+int64(start-from))
+		dst = b.AppendSum(compression.Append(dst, raw, m), start, off+int64(start-from))
 		return int64(start - from), len(dst) - start
 	}
 	units := func(units []HeapUnit) {
 		for i := range units {
 			u := &units[i]
-			u.Off, u.Stored = block(heap[u.base:u.base+u.Raw], g.unitCompression(comp))
+			u.Off, u.Stored = block(heap[u.base:u.base+u.Raw], g.unitCompression(m))
 			g.countUnit(u.Stored < u.Raw)
 		}
 	}
@@ -432,7 +433,7 @@ func (g *Builder) AppendTo(dst []byte, off int64, b checksum.Binding, comp Compr
 		entry(u.First, 0, u.Off, u.Stored)
 	}
 	for _, e := range g.valueBlocks {
-		at, stored := block(g.big[e.from:e.to], comp)
+		at, stored := block(g.big[e.from:e.to], m)
 		entry(e.row, e.property, at, stored)
 		binary.LittleEndian.PutUint32(dst[dir:], uint32(e.to-e.from))
 		dir += 4

@@ -1,12 +1,9 @@
 package rowgroup
 
 import (
-	"slices"
-
-	"github.com/klauspost/compress/s2"
-
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/sstable/internal/compression"
 )
 
 // fillTimes gives each tombstone the timestamp of a neighbour, which does not make the
@@ -112,7 +109,11 @@ func (g *Builder) appendHeapValues(s *sectionBuilder, ordinal int, values []byte
 
 // cutHeapUnits decides where heap units begin. Except for the first unit, a unit
 // begins with a row that has bytes in the heap, so that none is empty.
-func (g *Builder) cutHeapUnits(heapOffsets []uint64) {
+func (g *Builder) cutHeapUnits(heapOffsets []uint64, m compression.Method) {
+	target := heapUnitBytes
+	if m == compression.Small {
+		target = smallHeapUnitBytes
+	}
 	g.heapUnits = g.heapUnits[:0]
 	for row := range g.seqs {
 		size := int(heapOffsets[row+1] - heapOffsets[row])
@@ -123,18 +124,12 @@ func (g *Builder) cutHeapUnits(heapOffsets []uint64) {
 		switch {
 		case n == 0:
 			g.heapUnits = append(g.heapUnits, HeapUnit{})
-		case g.heapUnits[n-1].Raw >= heapUnitBytes || g.heapUnits[n-1].Raw+size > heapUnitBytes*3/2:
+		case g.heapUnits[n-1].Raw >= target || g.heapUnits[n-1].Raw+size > target*3/2:
 			g.heapUnits = append(g.heapUnits, HeapUnit{First: row, base: int(heapOffsets[row])})
 		}
 		g.heapUnits[len(g.heapUnits)-1].Raw += size
 	}
 }
-
-// Raw bytes lose one part in so many at least if they are stored compressed. With 6 in place
-// of 8, where heap units lose an eighth, scans beyond the cache need 15 % less CPU and gets
-// 14 %, and files are 7 % longer (bench/peers: scan/range=table/cache=32MiB,
-// get/key=present/cache=32MiB).
-const leastGain, leastGainBetter = 6, 16
 
 // maxSkip is the most heap units in a row that are stored raw without an attempt to compress
 // them. Where compression is not worth it, a random load needs a tenth less CPU than with an
@@ -143,11 +138,11 @@ const maxSkip = 15
 
 // unitCompression returns how to store the next heap unit. With Fast, units that follow one
 // that was not worth compressing are stored raw.
-func (g *Builder) unitCompression(comp Compression) Compression {
-	if g.skip > 0 && comp == Fast {
-		return None
+func (g *Builder) unitCompression(m compression.Method) compression.Method {
+	if g.skip > 0 && m == compression.Fast {
+		return compression.None
 	}
-	return comp
+	return m
 }
 
 // countUnit counts a heap unit for unitCompression. Each attempt in vain doubles the number
@@ -162,23 +157,4 @@ func (g *Builder) countUnit(compressed bool) {
 		g.skipped = min(2*g.skipped+1, maxSkip)
 		g.skip = g.skipped
 	}
-}
-
-// appendStored appends a heap unit or a value block, compressed if that is clearly
-// smaller.
-func appendStored(dst, raw []byte, comp Compression) []byte {
-	from, n := len(dst), len(raw)
-	dst = slices.Grow(dst, s2.MaxEncodedLen(n)+SumBytes)
-	into, gain := dst[from:cap(dst)], n/leastGain
-	switch comp {
-	case Fast:
-		n = len(s2.Encode(into, raw))
-	case Better:
-		n, gain = len(s2.EncodeBetter(into, raw)), n/leastGainBetter
-	case None:
-	}
-	if n > len(raw)-gain || n == len(raw) {
-		n = copy(into, raw)
-	}
-	return dst[:from+n]
 }

@@ -8,11 +8,12 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/sstable/internal/compression"
 )
 
 // TestUnitCompression writes groups of random bytes and then groups of text. Fast stores the
 // first units of the text raw, because it tries few of the random ones, and compresses the
-// others. Better compresses all text.
+// others. Small compresses all text.
 func TestUnitCompression(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	random := func() string {
@@ -23,7 +24,7 @@ func TestUnitCompression(t *testing.T) {
 		return string(b)
 	}
 	text := func() string { return fmt.Sprint(r.Uint32()) + strings.Repeat(" the same words", 12) }
-	for _, comp := range []Compression{Fast, Better} {
+	for _, comp := range []compression.Method{compression.Fast, compression.Small} {
 		var g Builder
 		shapes := NewShapes()
 		props := edm.Properties{{Name: "p", Value: edm.String("")}}
@@ -57,11 +58,16 @@ func TestUnitCompression(t *testing.T) {
 			return all, compressed
 		}
 		for range 20 {
-			if all, compressed := units(random); all < 4 || compressed > 0 {
+			want := 0
+			all, compressed := units(random)
+			if comp == compression.Small {
+				want = all // the bytes are printable
+			}
+			if all < 2 || compressed != want {
 				t.Errorf("compression %d: %d of %d units of random bytes are compressed", comp, compressed, all)
 			}
 		}
-		if comp == Fast && g.skipped != maxSkip {
+		if comp == compression.Fast && g.skipped != maxSkip {
 			t.Errorf("after 20 groups of random bytes %d units are not tried, want %d", g.skipped, maxSkip)
 		}
 		raw := 0
@@ -69,10 +75,10 @@ func TestUnitCompression(t *testing.T) {
 			all, compressed := units(text)
 			raw += all - compressed
 		}
-		if comp == Better && raw > 0 || raw > maxSkip {
+		if comp == compression.Small && raw > 0 || raw > maxSkip {
 			t.Errorf("compression %d: %d units of text are raw", comp, raw)
 		}
-		if comp == Fast && g.skipped != 0 {
+		if comp == compression.Fast && g.skipped != 0 {
 			t.Errorf("after groups of text %d units are not tried, want 0", g.skipped)
 		}
 	}

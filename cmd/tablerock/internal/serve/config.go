@@ -52,6 +52,7 @@ type Config struct {
 
 	CacheBytes   Size // blocks of all databases together
 	SegmentBytes Size // of each database's log
+	Compression  string
 
 	MaxConns        int
 	MaxConnsPerAddr int
@@ -70,6 +71,8 @@ type Config struct {
 // The defaults that flags show.
 const (
 	defaultListen          = "127.0.0.1:10002"
+	compressFast           = "fast"
+	compressSmall          = "small"
 	defaultCacheBytes      = 48 << 20
 	defaultSegmentBytes    = 16 << 20
 	defaultMaxConns        = 8192
@@ -114,6 +117,8 @@ func (c *Config) check() error {
 		return usagef("--oauth %q: must be basic", c.OAuth)
 	case c.UI != uiOn && c.UI != uiOff:
 		return usagef("--ui %q: must be on or off", c.UI)
+	case c.Compression != compressFast && c.Compression != compressSmall:
+		return usagef("--compression %q: must be fast or small", c.Compression)
 	case c.MaxConns < 1:
 		return usagef("--max-conns %d: must be at least 1", c.MaxConns)
 	case c.MaxConnsPerAddr < 1:

@@ -36,6 +36,23 @@ func After(user []byte) []byte {
 	return append(append(make([]byte, 0, len(user)+1), user...), 0)
 }
 
+// AllTables reports whether f is true for every table that may have keys from lo to hi. It
+// returns false for a large number of tables; compactions drop their rows.
+func AllTables(lo, hi []byte, f func(id uint32) bool) bool {
+	const maxTables = 256
+	from := binary.BigEndian.Uint32(lo)
+	n := binary.BigEndian.Uint32(hi) - from
+	if n >= maxTables {
+		return false
+	}
+	for i := range n + 1 {
+		if !f(from + i) {
+			return false
+		}
+	}
+	return true
+}
+
 // Check verifies that the bounds of a file are user keys with trailers, from which the picker
 // reads table ids, and that the Timestamp of a loaded file is one.
 func Check(meta *manifest.File) error {
