@@ -54,7 +54,11 @@ func Open(name string, flag int) (*File, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &File{File: f}, nil
+	file := &File{File: f}
+	if flag == os.O_RDONLY {
+		file.reader = newReader(file)
+	}
+	return file, nil
 }
 
 // List returns the sorted names in a directory.
@@ -76,6 +80,7 @@ func List(dir string) ([]string, error) {
 type File struct {
 	*os.File
 	closed atomic.Bool
+	reader *reader // nil unless the file is open for reading only
 }
 
 // Sync makes contents and size durable.

@@ -22,3 +22,5 @@ func blockBytes(st *unix.Statfs_t) int64 { return int64(st.Bsize) }
 func allocate(uintptr, int64, int64) error { return errors.ErrUnsupported }
 
 func nextData(uintptr, int64) (from, to int64, err error) { return 0, 0, errors.ErrUnsupported }
+
+func advise(uintptr, bool) error { return errors.ErrUnsupported }

@@ -39,6 +39,15 @@ func nextData(fd uintptr, off int64) (from, to int64, err error) {
 	return 0, 0, errors.ErrUnsupported
 }
 
+// advise says whether the next reads will be in order, so that it helps to read ahead.
+func advise(fd uintptr, inOrder bool) error {
+	advice := unix.FADV_RANDOM
+	if inOrder {
+		advice = unix.FADV_NORMAL
+	}
+	return unix.Fadvise(int(fd), 0, 0, advice)
+}
+
 // allocateStep limits one fallocate: on tmpfs an interrupted call undoes its work and
 // restarts, so a long one may never end.
 const allocateStep = 8 << 20

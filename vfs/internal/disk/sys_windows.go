@@ -91,3 +91,5 @@ func identifyFD(fd uintptr) (id fileID, names uint64, err error) {
 		ino: uint64(info.FileIndexHigh)<<32 | uint64(info.FileIndexLow),
 	}, uint64(info.NumberOfLinks), nil
 }
+
+func advise(uintptr, bool) error { return errors.ErrUnsupported }

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package disk
+
+func (*reader) tryReadAt([]byte, int64) int { return 0 }
