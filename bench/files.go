@@ -35,6 +35,26 @@ func diskBytes(dir string) (int64, error) {
 	return n, err
 }
 
+// tableBytes returns the size of the sorted tables in dir: of all files if the store has no
+// files that are only tables.
+func tableBytes(dir string) (int64, error) {
+	var tables, all int64
+	err := eachFile(dir, func(name string) error {
+		info, err := os.Stat(name)
+		if err == nil {
+			all += allocated(info)
+			if ext := filepath.Ext(name); ext == ".sst" || ext == ".ldb" {
+				tables += info.Size()
+			}
+		}
+		return err
+	})
+	if tables == 0 {
+		tables = all
+	}
+	return tables, err
+}
+
 // copyDir copies the files of a directory, holes as holes, and writes them to stable
 // storage.
 func copyDir(from, to string) error {

@@ -27,8 +27,8 @@ type Result struct {
 	// last operation and by the background work after it, 0 on systems that do not
 	// count them.
 	Logical, Written, BackgroundWritten int64
-	// DiskBytes is the size of all files at the end.
-	DiskBytes int64
+	// DiskBytes is the size of all files at the end, TableBytes that of sorted tables.
+	DiskBytes, TableBytes int64
 	// Latencies has the latencies of the timed steps, sorted. Workload.Step says
 	// what a step is.
 	Latencies []time.Duration

@@ -122,6 +122,9 @@ func (r *Run) do(w Workload, ops int, before, after func()) error {
 	if r.result.DiskBytes, err = diskBytes(dir); err != nil {
 		return err
 	}
+	if r.result.TableBytes, err = tableBytes(dir); err != nil {
+		return err
+	}
 	if !w.ReadOnly {
 		return os.RemoveAll(dir)
 	}

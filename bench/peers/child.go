@@ -158,7 +158,7 @@ func (j *job) measure(r *bench.Run, w bench.Workload, ops int) ([]results.Result
 		P50:       micros(res.Quantile(0.5)), P99: micros(res.Quantile(0.99)), P999: micros(res.Quantile(0.999)),
 		AllocsPerOp:     float64(res.Allocs) / float64(res.Ops),
 		AllocBytesPerOp: float64(res.AllocBytes) / float64(res.Ops),
-		DiskBytes:       res.DiskBytes, RSSBytes: rss, ForeignCores: end.foreign(begin),
+		DiskBytes:       res.DiskBytes, TableBytes: res.TableBytes, RSSBytes: rss, ForeignCores: end.foreign(begin),
 	}
 	if res.Logical == 0 {
 		return []results.Result{out}, nil

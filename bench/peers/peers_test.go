@@ -92,7 +92,7 @@ func TestRun(t *testing.T) {
 	lines, _ := runLines(t, "-quick", "-sizes", strconv.Itoa(n), "-engines", strings.Join(names, ","), "-workloads", runnable(t))
 	fields := []string{
 		"alloc_bytes_per_op", "allocs_per_op", "cpu_us_per_op", "disk_bytes", "engine", "foreign_cores", "ops", "ops_per_s",
-		"p50_us", "p999_us", "p99_us", "rep", "rss_bytes", "seconds", "shape", "size", "workload", "write_amp",
+		"p50_us", "p999_us", "p99_us", "rep", "rss_bytes", "seconds", "shape", "size", "table_bytes", "workload", "write_amp",
 	}
 	seen := map[[2]string]bool{}
 	for _, o := range lines {
@@ -101,7 +101,7 @@ func TestRun(t *testing.T) {
 		}
 		workload, engine := o["workload"].(string), o["engine"].(string)
 		seen[[2]string{workload, engine}] = true
-		for _, name := range []string{"ops", "seconds", "ops_per_s", "disk_bytes"} {
+		for _, name := range []string{"ops", "seconds", "ops_per_s", "disk_bytes", "table_bytes"} {
 			if o[name].(float64) <= 0 {
 				t.Errorf("%s on %s: %s is %v", workload, engine, name, o[name])
 			}

@@ -79,7 +79,7 @@ func (j *job) raw() ([]results.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Workload, r.Engine, r.Size, r.Shape, r.Rep, r.DiskBytes = w.Name, rawName, j.Size, j.Shape, j.Rep, size
+	r.Workload, r.Engine, r.Size, r.Shape, r.Rep, r.DiskBytes, r.TableBytes = w.Name, rawName, j.Size, j.Shape, j.Rep, size, size
 	return []results.Result{r}, nil
 }
 

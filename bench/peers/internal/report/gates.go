@@ -12,6 +12,7 @@ type gate struct {
 	row      string
 	workload string
 	shape    string
+	engine   string // ours if empty
 	// ratio is the least ratio to the best of peers, by throughput and by CPU time.
 	ratio float64
 	peers []string
@@ -23,11 +24,14 @@ type gate struct {
 	// nanos is the greatest CPU time of an operation, millis the greatest median
 	// latency, amp the greatest write amplification. 0 is no goal.
 	nanos, millis, amp float64
+	// space is the greatest ratio of the size of the tables to that of the smallest peer.
+	space float64
 }
 
 const (
 	grid, singles = "grid", "singles"
 	merged        = "/until=merged"
+	diskGet       = "get/key=present/from=disk/readers=1"
 	// quiet is the number of processors that other processes may use in a comparison
 	// by throughput.
 	quiet = 0.2
@@ -60,10 +64,13 @@ func gates() []gate {
 		{row: "partition scan, every property", workload: "scan/range=partition", ratio: 1.5},
 		{row: "get, cache of 32 MiB, 1 reader", workload: "get/key=present/cache=32MiB/readers=1", ratio: 1.4, peers: compressed},
 		{row: "get, cache of 32 MiB, 16 readers", workload: "get/key=present/cache=32MiB/readers=16", ratio: 1.4, peers: compressed},
-		{row: "get from disk, 1 reader", workload: "get/key=present/from=disk/readers=1", ratio: 1.2, share: 0.85, peers: compressed},
+		{row: "get from disk, 1 reader", workload: diskGet, ratio: 1.2, share: 0.85, peers: compressed},
 		{row: "get from disk, 16 readers", workload: "get/key=present/from=disk/readers=16", ratio: 1.4, peers: compressed},
 		{row: "partition scan, cache of 32 MiB", workload: "scan/range=partition/cache=32MiB", ratio: 1.4, peers: compressed},
 		{row: "table scan from disk", workload: "scan/range=table/from=disk", ratio: 1.4, peers: compressed},
+		{row: "tables", workload: diskGet, space: 0.92, peers: compressed},
+		{row: "tables, CompressSmall", workload: diskGet, space: 0.78, engine: small, peers: compressed},
+		{row: "get from disk, CompressSmall", workload: diskGet, ratio: 0.8, engine: small, peers: []string{"pebble"}},
 		{row: "overwrite three times", workload: "overwrite/passes=3", ratio: kept * 1.49},
 		{row: "write amplification of that", workload: "overwrite/passes=3" + merged, amp: 2.2},
 		{row: "reopen from the log", workload: "reopen/from=log", ratio: kept * 4.1},
@@ -87,6 +94,9 @@ func gates() []gate {
 	for i := range list {
 		if list[i].shape == "" {
 			list[i].shape = grid
+		}
+		if list[i].engine == "" {
+			list[i].engine = ours
 		}
 		if list[i].peers == nil {
 			list[i].peers = goPeers
@@ -113,13 +123,17 @@ func verdicts(f *results.File) []verdict {
 	m, size := mediansOf(f), mainSize(f)
 	var out []verdict
 	for _, g := range gates() {
-		us, ok := m.of(g.workload, ours, size, g.shape)
+		us, ok := m.of(g.workload, g.engine, size, g.shape)
 		if !ok {
 			continue
 		}
 		switch {
 		case g.ratio > 0:
 			if v, ok := m.compare(g, us, size); ok {
+				out = append(out, v)
+			}
+		case g.space > 0:
+			if v, ok := m.compareSpace(g, us, size); ok {
 				out = append(out, v)
 			}
 		case g.amp > 0:
@@ -175,6 +189,24 @@ func (m medians) compare(g gate, us results.Result, size int) (verdict, bool) {
 		v.met = byOps && byCPU
 	}
 	return v, true
+}
+
+// compareSpace compares the size of the tables with that of the smallest peer.
+func (m medians) compareSpace(g gate, us results.Result, size int) (verdict, bool) {
+	best := results.Result{}
+	for _, e := range g.peers {
+		if r, ok := m.of(g.workload, e, size, g.shape); ok && r.TableBytes > 0 && (best.TableBytes == 0 || r.TableBytes < best.TableBytes) {
+			best = r
+		}
+	}
+	if best.TableBytes == 0 || us.TableBytes == 0 {
+		return verdict{}, false
+	}
+	ratio := float64(us.TableBytes) / float64(best.TableBytes)
+	return verdict{
+		gate: g, figure: number(float64(us.TableBytes)/1e6) + " MB", fast: fmt.Sprintf("%s %s MB", best.Engine, number(float64(best.TableBytes)/1e6)),
+		ops: ratio, goal: fmt.Sprintf("at most %.2f", g.space), met: ratio <= g.space,
+	}, true
 }
 
 func joined(a, b string) string {

@@ -12,6 +12,9 @@ import (
 // ours is the engine that the report is about, and raw the disk alone.
 const ours, raw = "tablerock", "raw"
 
+// small is Tablerock with CompressSmall.
+const small = "tablerock-compact"
+
 // goPeers are the engines of the goals: those in Go.
 var goPeers = []string{"pebble", "badger", "goleveldb", "bbolt"}
 

@@ -128,6 +128,9 @@ func TestGatesRules(t *testing.T) {
 			OpsPerSec: ops, CPUMicros: cpu, ForeignCores: foreign, P50: p50,
 		}
 	}
+	tables := func(engine string, megabytes int64) results.Result {
+		return results.Result{Workload: disk, Engine: engine, Size: 1000, Shape: bench.Grid, OpsPerSec: 1, CPUMicros: 1, TableBytes: megabytes * 1e6}
+	}
 	for _, c := range []struct {
 		name    string
 		results []results.Result
@@ -152,6 +155,10 @@ func TestGatesRules(t *testing.T) {
 		{"the share of raw suffices", []results.Result{
 			result(disk, "tablerock", 90, 1, 0, 1), result(disk, "pebble", 100, 1, 0, 1), result(disk, "raw", 100, 1, 0, 1),
 		}, "yes | 90 % of raw, of 85", 0},
+		{"the smallest tables count", []results.Result{
+			tables("tablerock", 92), tables("tablerock-compact", 79), tables("pebble", 150), tables("goleveldb", 100), tables("lmdb", 10),
+		}, "92.0 MB | goleveldb 100 MB |  | 0.92 |  | at most 0.92 | yes", 2},
+		{"tables of an older build do not count", []results.Result{tables("tablerock", 100), tables("pebble", 0)}, "get from disk, 1 reader", 1},
 		{"a fast sync counts by rate", []results.Result{
 			result(insert, "tablerock", 150, 9, 0, 1), result(insert, "pebble", 100, 1, 0, 1), result(insert, "raw", 900, 1, 0, 150),
 		}, "1.50 | 0.11 | 1.40 | yes", 0},

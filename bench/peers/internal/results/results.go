@@ -34,6 +34,8 @@ type Result struct {
 	AllocBytesPerOp float64 `json:"alloc_bytes_per_op"`
 	// DiskBytes is the space of the database's files, at the end.
 	DiskBytes int64 `json:"disk_bytes"`
+	// TableBytes is the space of the sorted tables alone, 0 in results of older builds.
+	TableBytes int64 `json:"table_bytes"`
 	// WriteAmp is the bytes written to files for each byte of the entities written, 0
 	// of workloads that write none.
 	WriteAmp float64 `json:"write_amp"`
