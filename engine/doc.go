@@ -32,8 +32,8 @@
 //
 // One process opens a directory for writing at a time; others can open it with
 // Options.ReadOnly. A DB has a background goroutine for flushes and compactions, and one
-// for Options.Archive.
-// It takes Options.MemoryBytes of memory: up to five segments of Options.SegmentBytes,
-// and the block cache, which databases of a process can share; an archive takes that of one more
-// segment. Close cursors and snapshots soon: they keep memory and files.
+// for Options.Archive. It takes Options.MemoryBytes of memory: up to five segments of
+// Options.SegmentBytes, and the block cache, which databases of a process can share; an
+// archive takes that of one more segment. Close cursors soon, which keep memory and files,
+// and snapshots, which keep old versions on disk.
 package engine

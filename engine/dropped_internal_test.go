@@ -42,7 +42,7 @@ func TestLookupDuringDrop(t *testing.T) {
 	for worked := true; worked; {
 		worked, err = db.Step(t.Context())
 		must("Step", err)
-		err := db.viewAt(cat, table, key, codec.MaxSeq, nil, func(row edm.Row) error {
+		err := db.viewAt(cat, table, key, codec.MaxSeq, func(row edm.Row) error {
 			n, _ := row.Lookup("N")
 			t.Errorf("View shows N = %v", n)
 			return nil

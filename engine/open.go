@@ -210,9 +210,9 @@ func (db *DB) recover(m *manifest.Manifest) error {
 // loadCatalog reads the catalog from its table, after recovery.
 func (db *DB) loadCatalog() error {
 	s := db.newSnapshot()
-	defer s.release()
+	defer ownedData{s}.Close()
 	lower, upper := codec.AppendTable(nil, catalog.TableID), codec.AppendTable(nil, catalog.TableID+1)
-	it := scan.Entries(sharedData{s}, lower, upper)
+	it := scan.Entries(ownedData{s}, lower, upper)
 	var unread error
 	cat, err := catalog.Load(func(yield func(edm.Row) bool) {
 		for ok := it.SeekGE(lower); ok; ok = it.Next() {

@@ -59,11 +59,11 @@ func (d ownedData) Close() {
 	snapshots.Put(d.snapshot)
 }
 
-// sharedData is the snapshot of several cursors.
+// sharedData is that of a cursor of a Snapshot, which has registered the number.
 type sharedData struct{ *snapshot }
 
 // Close implements scan.Data.
-func (sharedData) Close() {}
+func (d sharedData) Close() { d.state.Unpin(d.seq) }
 
 // AddSources implements scan.Data: it adds one source for every memtable that has rows, and
 // the sources of the sstables that can have keys in [lower, upper). Prune is for the latter.

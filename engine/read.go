@@ -32,12 +32,12 @@ func (db *DB) View(ctx context.Context, table string, key edm.Key, read func(edm
 	}
 	// Every applied entry is durable, so the newest one is the result and no
 	// snapshot is needed.
-	return db.viewAt(db.catalog.Load(), table, key, codec.MaxSeq, nil, read)
+	return db.viewAt(db.catalog.Load(), table, key, codec.MaxSeq, read)
 }
 
-// viewAt calls read with the newest version up to the sequence number snap. state
-// is the read state to read from, nil for the current one.
-func (db *DB) viewAt(cat *catalog.Catalog, table string, key edm.Key, snap uint64, state *readstate.State, read func(edm.Row) error) error {
+// viewAt calls read with the newest version up to the sequence number snap, which is
+// registered or codec.MaxSeq.
+func (db *DB) viewAt(cat *catalog.Catalog, table string, key edm.Key, snap uint64, read func(edm.Row) error) error {
 	if db.closed.Load() {
 		return store.ErrClosed
 	}
@@ -56,16 +56,15 @@ func (db *DB) viewAt(cat *catalog.Catalog, table string, key edm.Key, snap uint6
 	defer v.Put()
 	v.Key = codec.AppendKey(v.Key[:0], info.ID, key.Partition, key.Row)
 	partHash, keyHash := codec.PartitionHash(v.Key), codec.KeyHash(v.Key)
+	state := db.state.Pin(v.Shard)
 	if state == nil {
-		if state = db.state.Pin(v.Shard); state == nil {
-			return store.ErrClosed
-		}
-		defer state.Unpin(v.Shard)
-		// The rows of a dropped table are removed one file at a time, and an older
-		// version may be there when the newest is not.
-		if now := db.catalog.Load(); now != cat && !now.Live(info.ID) {
-			return store.ErrTableNotFound
-		}
+		return store.ErrClosed
+	}
+	defer state.Unpin(v.Shard)
+	// The rows of a dropped table are removed one file at a time, and an older version
+	// may be there when the newest is not. A registered number keeps all of them.
+	if now := db.catalog.Load(); snap == codec.MaxSeq && now != cat && !now.Live(info.ID) {
+		return store.ErrTableNotFound
 	}
 	row, err := state.Get(v.Key, partHash, keyHash, snap, &v.Mem, &v.Disk)
 	defer v.Disk.Release()

@@ -9,17 +9,18 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/readstate"
+	"github.com/tablerock-db/tablerock/engine/internal/scan"
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// snapshot is the whole database at one instant: a registered sequence number,
-// the catalog, and a pinned read state. It is held until release.
+// snapshot is the whole database at one instant: a registered sequence number, the catalog,
+// and a pinned read state. It is held until release. That of a Snapshot has no read state,
+// because all later ones have the versions of a registered number.
 type snapshot struct {
-	db       *DB
-	seq      uint64
-	catalog  *catalog.Catalog
-	state    *readstate.State
-	released atomic.Bool
+	db      *DB
+	seq     uint64
+	catalog *catalog.Catalog
+	state   *readstate.State
 }
 
 var snapshots = sync.Pool{New: func() any { return new(snapshot) }}
@@ -38,26 +39,29 @@ func (db *DB) newSnapshot() *snapshot {
 }
 
 func (s *snapshot) release() {
-	if s.released.CompareAndSwap(false, true) {
-		s.state.Unpin(s.seq)
-		s.db.log.Unregister(s.seq)
-	}
+	s.state.Unpin(s.seq)
+	s.db.log.Unregister(s.seq)
 }
 
-// Snapshot is the database at one instant. It keeps memory and files from being
-// freed, so close it soon. All methods may be called concurrently. Close the
-// cursors of a Snapshot before the Snapshot, and call no method but Close after
-// Close.
-type Snapshot struct{ s *snapshot }
+// Snapshot is the database at one instant. It keeps old versions and dropped tables on disk,
+// so close it soon. All methods may be called concurrently; those that read entities return
+// store.ErrClosed after DB.Close. Close the cursors of a Snapshot before the Snapshot, and call
+// no method but Close after Close.
+type Snapshot struct {
+	s      *snapshot
+	closed atomic.Bool
+}
 
-// Snapshot returns the database as it is now, with everything acknowledged so far.
-// The only error is store.ErrClosed.
+// Snapshot returns the database as it is now, with everything acknowledged so far. The only
+// error is store.ErrClosed.
 func (db *DB) Snapshot() (*Snapshot, error) {
 	s := db.newSnapshot()
 	if s == nil {
 		return nil, store.ErrClosed
 	}
-	return &Snapshot{s}, nil
+	s.state.Unpin(s.seq)
+	s.state = nil
+	return &Snapshot{s: s}, nil
 }
 
 // Get returns a copy of an entity. The errors are those of DB.Get.
@@ -75,12 +79,16 @@ func (s *Snapshot) View(ctx context.Context, table string, key edm.Key, read fun
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.s.db.viewAt(s.s.catalog, table, key, s.s.seq, s.s.state, read)
+	return s.s.db.viewAt(s.s.catalog, table, key, s.s.seq, read)
 }
 
 // Query returns a cursor over the entities that q selects, as DB.Query does.
 func (s *Snapshot) Query(ctx context.Context, table string, q store.Query) store.Cursor {
-	return s.s.query(ctx, table, q, sharedData{s.s})
+	now := &snapshot{db: s.s.db, seq: s.s.seq, catalog: s.s.catalog, state: s.s.db.state.Pin(s.s.seq)}
+	if now.state == nil {
+		return scan.Failed(store.ErrClosed)
+	}
+	return now.query(ctx, table, q, sharedData{now})
 }
 
 // Entities returns the entities that q selects, as DB.Entities does.
@@ -93,9 +101,10 @@ func (s *Snapshot) Tables(_ context.Context, from string, limit int) ([]store.Ta
 	return s.s.catalog.List(from, limit), nil
 }
 
-// Close releases what the snapshot keeps. It returns nil, also when it is called
-// again.
+// Close releases what the snapshot keeps. It returns nil, also when it is called again.
 func (s *Snapshot) Close() error {
-	s.s.release()
+	if s.closed.CompareAndSwap(false, true) {
+		s.s.db.log.Unregister(s.s.seq)
+	}
 	return nil
 }

@@ -82,6 +82,44 @@ func TestSnapshotsKeepTheirVersions(t *testing.T) {
 	}
 }
 
+// TestSnapshotsKeepNoFiles takes snapshots, flushes and compacts. The files of then must be
+// removed, and memory and log segments freed with them, while the snapshots are open.
+func TestSnapshotsKeepNoFiles(t *testing.T) {
+	disk := vfs.NewMem()
+	db := mustCreate(t, manual(disk))
+	var taken []*engine.Snapshot
+	var want [][]string
+	for range 5 {
+		fill(t, db, "p", 100, 1000)
+		s, err := db.Snapshot()
+		check(t, "Snapshot", err)
+		taken, want = append(taken, s), append(want, dump(t, db, store.Query{}))
+		check(t, "Flush", db.Flush(t.Context()))
+		check(t, "Compact", db.Compact(t.Context()))
+		stats, err := db.Stats()
+		check(t, "Stats", err)
+		if ssts := files(t, disk, "db", ".sst"); len(ssts) != stats.SSTables {
+			t.Errorf("with %d snapshots: the files %q, want the %d of Stats", len(taken), ssts, stats.SSTables)
+		}
+		// One is active, and one is kept for the next.
+		if logs := files(t, disk, "db", ".wal"); len(logs) > 2 {
+			t.Errorf("with %d snapshots: the segments %q, want at most 2", len(taken), logs)
+		}
+	}
+	for i, s := range taken {
+		if got := dump(t, s, store.Query{}); !slices.Equal(got, want[i]) {
+			t.Errorf("snapshot %d has %d rows, want %d", i, len(got), len(want[i]))
+		}
+	}
+	check(t, "Close", db.Close())
+	if c := taken[0].Query(t.Context(), table, store.Query{}); !errors.Is(c.Err(), store.ErrClosed) {
+		t.Errorf("a query after Close: %v, want %v", c.Err(), store.ErrClosed)
+	}
+	for _, s := range taken {
+		check(t, "Close", s.Close())
+	}
+}
+
 // TestDroppedTable drops a table that a snapshot and a cursor read, creates another one
 // of the same name, and compacts. Each reader must see its table, and the space of the
 // first table must be freed when no reader needs it.
