@@ -46,7 +46,7 @@ type DB struct {
 	tree    *lsm.Tree
 
 	state readstate.Current // empty after Close
-	// runs is how many runs of the current version overlap at the worst key.
+	// runs is Version.Backlog of the current version.
 	runs atomic.Int64
 
 	// catalog is the catalog that readers see, with durable changes only. logged
@@ -108,7 +108,7 @@ func (db *DB) replaceState(change func(mems []*commitlog.Segment) []*commitlog.S
 
 func (db *DB) newState(mems []*commitlog.Segment) *readstate.State {
 	version := db.tree.Version()
-	db.runs.Store(int64(version.RunsMax()))
+	db.runs.Store(int64(version.Backlog()))
 	return readstate.New(mems, version)
 }
 

@@ -13,7 +13,7 @@ const (
 	// maxFrozen is how many frozen memtables may wait for their flush before
 	// writers stall.
 	maxFrozen = 3
-	// maxRuns is how many runs may overlap at a key before writers stall.
+	// maxRuns is the lsm.Version.Backlog at which writers stall.
 	maxRuns = 20
 )
 

@@ -40,6 +40,34 @@ func TestPick(t *testing.T) {
 	})
 }
 
+// TestPickOfManyRuns has many runs that do not overlap, in tiers of which none is full. Writers
+// wait for a compaction of them, so there must be one.
+func TestPickOfManyRuns(t *testing.T) {
+	for _, c := range []struct {
+		runs    int
+		want    string
+		backlog int
+	}{
+		{maxUpperRuns, "nothing", maxUpperRuns / 4},
+		{maxUpperRuns + 1, "tier: [*, *) of 1 2 3 to 1/100, files of 125, one of them", maxUpperRuns / 4},
+		{80, "tier: [*, *) of 1 2 3 to 1/100, files of 125, one of them", 20},
+	} {
+		var lines []string
+		for n := range c.runs {
+			lines = append(lines, fmt.Sprintf("%d/%d a%03d-a%03d 10", n/3, 1000-n, n, n))
+		}
+		// Each run overlaps a file of the bottom, so that none is moved.
+		lines = append(lines, "B/1 a-b 2000")
+		k := parsePicker(t, &datadriven.TestData{Input: strings.Join(lines, "\n")})
+		if n := k.v.Backlog(); n != c.backlog {
+			t.Errorf("%d runs: the backlog is %d, want %d", c.runs, n, c.backlog)
+		}
+		if got := strings.TrimSpace(describe(k.pick())); got != c.want {
+			t.Errorf("%d runs: got %s, want %s", c.runs, got, c.want)
+		}
+	}
+}
+
 func parsePicker(t *testing.T, d *datadriven.TestData) *picker {
 	o := Options{FileBytes: 1000, TierRuns: 4}.withDefaults()
 	k := &picker{o: &o, policy: &policy{}, newRun: func() uint64 { return 100 }}

@@ -14,6 +14,9 @@ const (
 	// tier that is not full is compacted. With the bottom, and with the flushes that
 	// arrive during the compaction, a key is in at most 20 runs.
 	maxTierRuns = 14
+	// maxUpperRuns is how many runs may be above the bottom, whether they overlap or not,
+	// before a tier that is not full is compacted: less than the Backlog at which writers wait.
+	maxUpperRuns = 64
 )
 
 // tierCompaction is an incremental compaction of the older runs of a tier into one
@@ -75,9 +78,10 @@ func (k *picker) fullTier() *plan {
 	return nil
 }
 
-// fullestTier compacts the tier with the most runs if too many runs overlap.
+// fullestTier compacts the tier with the most runs if too many runs overlap, or if
+// there are too many.
 func (k *picker) fullestTier() *plan {
-	if k.v.runsMax <= maxTierRuns || maxOverlap(k.v.tiers()) <= maxTierRuns {
+	if len(k.v.tiers()) <= maxUpperRuns && (k.v.runsMax <= maxTierRuns || maxOverlap(k.v.tiers()) <= maxTierRuns) {
 		return nil
 	}
 	counts := k.tierRuns()
