@@ -3,6 +3,7 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -113,6 +114,36 @@ func TestReadOnlyBesideWriter(t *testing.T) {
 	later := mustOpen(t, "db", readOnly(disk))
 	if tables, err := later.Tables(t.Context(), "", 0); err != nil || len(tables) != 0 {
 		t.Errorf("a later view has tables %v, %v", tables, err)
+	}
+}
+
+// TestVerifyBesideWriter verifies a view after a writer has flushed the log that it replayed and
+// compacted its sstables. Their absence is no damage. That of a file which the manifest lists is.
+func TestVerifyBesideWriter(t *testing.T) {
+	disk := vfs.NewMem()
+	db := mustCreate(t, manual(disk))
+	fill(t, db, "p", 20, 1000)
+	check(t, "Flush", db.Flush(t.Context()))
+	fill(t, db, "q", 20, 1000)
+	apply(t, db, store.Insert(entity("q", "last", 1, 10))) // its record proves the records before it
+	view := mustOpen(t, "db", readOnly(disk))
+	log := files(t, disk, "db", ".wal")
+	fill(t, db, "p", 20, 900)
+	check(t, "Compact", db.Compact(t.Context()))
+	for i := range 3 { // until the segments are dropped and taken over
+		fill(t, db, fmt.Sprint(i), 20, 5000)
+		check(t, "Flush", db.Flush(t.Context()))
+	}
+	if slices.Contains(files(t, disk, "db", ".wal"), log[0]) {
+		t.Fatalf("the segment %s is still there", log[0])
+	}
+	if r, err := view.Verify(t.Context()); err != nil || len(r.Findings) > 0 {
+		t.Errorf("findings %v, error %v; want none", r.Findings, err)
+	}
+	view = mustOpen(t, "db", readOnly(disk))
+	check(t, "Remove", disk.Remove("db/"+files(t, disk, "db", ".sst")[0]))
+	if _, err := view.Verify(t.Context()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that the manifest lists is missing: %v, want %v", err, fs.ErrNotExist)
 	}
 }
 
