@@ -21,8 +21,9 @@ const loadInstallBytes = 64 << 20
 
 // LoadOptions configure a Load. The zero value has the defaults.
 type LoadOptions struct {
-	// Installed is called after each install, with the result so far. It must not call
-	// methods of the DB that write. The default is to call nothing.
+	// Installed is called after each install, with the result so far, in a goroutine of Load
+	// beside the sequence. It must not call methods of the DB that write. The default is to
+	// call nothing.
 	Installed func(LoadResult)
 }
 
@@ -37,26 +38,22 @@ type LoadResult struct {
 	Timestamp edm.Ticks
 }
 
-// Load writes entities to a table, each as by an InsertOrReplace, with 40 to 80 % of the CPU
-// time that Apply and the flushes after it need. Use it where no transaction is needed: nothing
-// passes the log.
+// Load writes entities to a table, each as by an InsertOrReplace, with 40 to 80 % of the CPU time that Apply and the
+// flushes after it need. Use it where no transaction is needed: nothing passes the log.
 //
-// Load collects the entities in pieces of about 64 MiB, writes each piece to sstables, and
-// installs it. An install is one moment: readers and writers see all of its entities or none,
-// and they are durable. All entities of an install have one Timestamp, and so one ETag.
-// Snapshots and cursors that began before do not see them. Entities in the order of their
-// keys need less CPU time and memory than others.
+// Load collects the entities in pieces of about 64 MiB, writes each piece to sstables, and installs it. An install is one
+// moment: readers and writers see all of its entities or none, and they are durable. All entities of an install have one
+// Timestamp, and so one ETag. Snapshots and cursors that began before do not see them. Entities in the order of their keys
+// need less CPU time and memory than others.
 //
-// A crash or an error leaves whole installs, which are the first entities of the sequence;
-// the result counts them, also with an error. Repeat the Load, or continue it from there. An
-// error of the sequence ends the Load and is returned. An entity that Apply would refuse
-// ends it with the same *store.OpError, whose Index is that of the entity in the sequence.
-// The other errors are those of Apply: store.ErrTableNotFound also if the table is
-// dropped meanwhile, and store.ErrNoSpace. Load waits while compactions are behind.
+// A crash or an error leaves whole installs, which are the first entities of the sequence; the result counts them, also
+// with an error. Repeat the Load, or continue it from there. An error of the sequence ends the Load and is returned. An
+// entity that Apply would refuse ends it with the same *store.OpError, whose Index is that of the entity in the sequence.
+// The other errors are those of Apply: store.ErrTableNotFound also if the table is dropped meanwhile, and store.ErrNoSpace.
+// Load waits while compactions are behind.
 //
-// Load calls the sequence in the caller's goroutine, and keeps no reference to an entity
-// when it asks for the next. It takes up to 140 MiB of memory beside Options.MemoryBytes.
-// Close waits until Load has ended, which it does at the next entity.
+// Load calls the sequence in the caller's goroutine, and keeps no reference to an entity when it asks for the next. It takes
+// up to 140 MiB of memory beside Options.MemoryBytes. Close waits until Load has ended, which it does at the next entity.
 func (db *DB) Load(ctx context.Context, table string, entities iter.Seq2[edm.Entity, error], o LoadOptions) (LoadResult, error) {
 	if err := ctx.Err(); err != nil {
 		return LoadResult{}, err
