@@ -1,6 +1,10 @@
 package cache
 
-import "testing"
+import (
+	"runtime"
+	"testing"
+	"weak"
+)
 
 // TestFreeEntryLimit checks that free entries keep no large values, because their
 // memory is outside the budget.
@@ -41,6 +45,50 @@ func TestFreeEntryLimit(t *testing.T) {
 				t.Errorf("admit %t, %s value: kept %t, want %t", admit, c.name, got, c.kept)
 			}
 			next.Fail()
+		}
+	}
+}
+
+// TestHintKeepsNothing evicts blocks that are too large for a free entry. A Hint may refer to
+// them for long, and must not keep their memory.
+func TestHintKeepsNothing(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		size, extra int
+	}{
+		{"value", 100, freeMaxBytes + 1},
+		{"block on the heap", 300 << 10, 0},
+	} {
+		s := New(500 << 10) // one shard
+		var hint Hint
+		value, block := func() (weak.Pointer[[64]byte], weak.Pointer[byte]) {
+			v := new([64]byte)
+			h, _ := s.Acquire(key(1), c.size, true)
+			h.Fill(v, c.extra)
+			h.Release()
+			h, ok := s.GetAt(key(1), &hint)
+			if !ok {
+				t.Fatalf("%s: the block is not in the cache", c.name)
+			}
+			defer h.Release()
+			if c.extra > 0 {
+				return weak.Make(v), weak.Pointer[byte]{}
+			}
+			if h.e.chunk != 0 {
+				t.Fatalf("%s: it is in a region", c.name)
+			}
+			return weak.Make(v), weak.Make(&h.Bytes()[0])
+		}()
+		s.Drop(key(1).DB, key(1).File)
+		runtime.GC()
+		if value.Value() != nil {
+			t.Errorf("%s: the hint keeps the value", c.name)
+		}
+		if block.Value() != nil {
+			t.Errorf("%s: the hint keeps the block", c.name)
+		}
+		if _, ok := s.GetAt(key(1), &hint); ok {
+			t.Errorf("%s: the block is still in the cache", c.name)
 		}
 	}
 }

@@ -440,7 +440,8 @@ func (s *shard) recycle(e *entry) {
 	s.mu.Unlock()
 }
 
-// recycleLocked puts an entry without pins on the free list.
+// recycleLocked puts an entry without pins on the free list, or drops it. A Hint may refer to
+// it as long as its file is open, and must not keep the block.
 // +checklocks:s.mu
 func (s *shard) recycleLocked(e *entry) {
 	Poison(e.buf)
@@ -459,5 +460,7 @@ func (s *shard) recycleLocked(e *entry) {
 	free := &s.free[own][e.key.Kind%kinds]
 	if len(*free) < freeBlocks && cap(e.buf) <= freeMaxBytes && e.extra <= freeMaxBytes {
 		*free = append(*free, e)
+		return
 	}
+	e.buf, e.value = nil, nil
 }
