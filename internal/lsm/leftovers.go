@@ -12,7 +12,7 @@ func (t *Tree) leftovers() (*leftovers.Leftovers, error) {
 	for _, s := range v.ssts() {
 		listed[s.number] = true
 	}
-	return leftovers.Find(t.o.FS, t.o.Dir, t.dbid, listed)
+	return leftovers.Find(t.o.FS, t.o.Dir, t.dbid, listed, t.next.Load())
 }
 
 // CheckLeftovers compares the files of interrupted jobs with the last sequence and the

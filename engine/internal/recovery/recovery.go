@@ -335,7 +335,7 @@ func (l *Log) segment(files []file, i int, mode Mode) error {
 }
 
 // RemoveStale removes flushed segments, which a process left that ended before it
-// removed them.
+// removed them, and empty ones, whose header it had not written.
 func RemoveStale(fsys vfs.FS, dir string, m *manifest.Manifest) error {
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -348,6 +348,9 @@ func RemoveStale(fsys vfs.FS, dir string, m *manifest.Manifest) error {
 		}
 		// Remove only files that have our id, at least in the records.
 		_, err := wal.Inspect(fsys, path.Join(dir, name), m.DBID, number)
+		if info, serr := fsys.Stat(path.Join(dir, name)); serr == nil && info.Regular && info.Size == 0 {
+			err = nil
+		}
 		if err != nil && !errors.Is(err, wal.ErrChanged) && !errors.Is(err, wal.ErrHeadless) {
 			continue
 		}

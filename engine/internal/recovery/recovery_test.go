@@ -271,9 +271,12 @@ func TestReadRefusesEntries(t *testing.T) {
 	}
 }
 
-// TestRemoveStale removes flushed segments, and nothing else.
+// TestRemoveStale removes flushed and empty segments, and nothing else.
 func TestRemoveStale(t *testing.T) {
 	disk, _ := three(t)
+	if _, err := disk.Create("000004.wal"); err != nil {
+		t.Fatal(err)
+	}
 	f, err := disk.Create("000001.wal")
 	if err != nil {
 		t.Fatal(err)

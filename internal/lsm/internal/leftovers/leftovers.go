@@ -20,17 +20,19 @@ type Leftovers struct {
 	fs    vfs.FS
 	dir   string
 	dbid  [16]byte
+	next  uint64
 	files map[string]uint64
 }
 
 // Find returns the files in dir with the name of an sstable and a header of the
-// database dbid whose number is not listed.
-func Find(fsys vfs.FS, dir string, dbid [16]byte, listed map[uint64]bool) (*Leftovers, error) {
+// database dbid whose number is not listed, and empty ones whose number is less than next:
+// the database has used these numbers.
+func Find(fsys vfs.FS, dir string, dbid [16]byte, listed map[uint64]bool, next uint64) (*Leftovers, error) {
 	names, err := fsys.List(dir)
 	if err != nil {
 		return nil, fmt.Errorf("list leftovers: %w", err)
 	}
-	l := &Leftovers{fs: fsys, dir: dir, dbid: dbid, files: make(map[string]uint64)}
+	l := &Leftovers{fs: fsys, dir: dir, dbid: dbid, next: next, files: make(map[string]uint64)}
 	for _, name := range names {
 		kind, number := filename.Parse(name)
 		if kind == filename.SSTable && !listed[number] && l.owns(name, number) {
@@ -80,13 +82,17 @@ func (l *Leftovers) Remove() (removed []string, err error) {
 
 // owns reports whether the header of a file has the database's id and the number. An
 // unfinished file cannot be opened, but its header is valid: then the offset of the
-// damage is not 0.
+// damage is not 0. Nothing is lost with an empty file, which a process left that was killed
+// before it wrote the header.
 func (l *Leftovers) owns(name string, number uint64) bool {
 	f, err := l.fs.Open(path.Join(l.dir, name))
 	if err != nil {
 		return false
 	}
 	defer func() { _ = f.Close() }() // read-only
+	if size, err := f.Size(); err == nil && size == 0 {
+		return number < l.next
+	}
 	_, err = sstable.Open(f, sstable.ReaderOptions{DBID: l.dbid, Number: number, Name: name})
 	var damage *corrupt.Error
 	return err == nil || errors.As(err, &damage) && damage.Offset > 0
