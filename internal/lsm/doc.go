@@ -30,8 +30,8 @@
 //	tombstones       more than 30 % of a file are tombstones: compact it into the bottom
 //	garbage          half of a range is garbage: compact the range into the bottom
 //	tier, full       a tier has TierRuns runs: compact it into the next tier
-//	tier, fullest    more than 14 runs overlap, or 64 are above the bottom: compact the tier
-//	                 with most runs
+//	tier, fullest    more than 14 runs overlap, or 64 are above the bottom: compact the fullest
+//	compress         a move was not done, because a rewrite would compress the file in another way
 //
 // Garbage is the estimated size of obsolete versions. Assume that entries above the
 // bottom shadow older versions, except keys that the older runs' filters did not

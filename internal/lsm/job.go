@@ -74,10 +74,9 @@ func (j *Job) end(err error) {
 	}
 }
 
-// NewFlush returns a job that writes the memtables, oldest first, as one run of tier
-// 0, in files of a tenth of the entries where they overlap older runs. They must not change, and must remain readable until the job ends. The install
-// of the run also applies e, whose LastSeq must cover the memtables. Run one flush at
-// a time, in the order of the memtables' age.
+// NewFlush returns a job that writes memtables, oldest first, as one run of tier 0. They must
+// not change, and must remain readable until the job ends. The install also applies e, whose
+// LastSeq must cover them. Run one flush at a time, in the order of the memtables' age.
 func (t *Tree) NewFlush(tables []*memtable.Table, e manifest.Edit) *Job {
 	t.jobsMu.Lock()
 	defer t.jobsMu.Unlock()

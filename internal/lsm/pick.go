@@ -76,17 +76,17 @@ func (k *picker) trivialMoves() *plan {
 
 // compress rewrites a file into the bottom that a compaction would compress in another way.
 func (k *picker) compress() *plan {
-	files := k.movable(true)
+	files := k.movable(true) // the last is the oldest
 	if len(files) == 0 {
 		return nil
 	}
-	s := files[len(files)-1] // the oldest
+	s := files[len(files)-1]
 	inputs := []*run{{tier: s.meta.Tier, number: s.meta.Run, ssts: []*virtualSST{s}}}
 	return &plan{reason: "compress", inputs: inputs, lower: s.lo, upper: bound.After(s.hi), tier: manifest.BottomTier, fileBytes: k.o.FileBytes}
 }
 
 // movable returns the files that overlap nothing below them: those that a compaction would
-// compress in another way, or those that it would not.
+// compress otherwise, or the others.
 func (k *picker) movable(otherwise bool) (out []*virtualSST) {
 	for i, r := range k.v.tiers() {
 		for _, s := range r.ssts {

@@ -78,8 +78,7 @@ func (k *picker) fullTier() *plan {
 	return nil
 }
 
-// fullestTier compacts the tier with the most runs if too many runs overlap, or if
-// there are too many.
+// fullestTier compacts the tier with the most runs if there are or overlap too many.
 func (k *picker) fullestTier() *plan {
 	if len(k.v.tiers()) <= maxUpperRuns && (k.v.runsMax <= maxTierRuns || maxOverlap(k.v.tiers()) <= maxTierRuns) {
 		return nil

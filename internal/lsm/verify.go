@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
@@ -68,11 +67,8 @@ func (t *Tree) verifyFile(ctx context.Context, s *virtualSST, out *Verified) err
 		return fmt.Errorf("verify %s: %w", filename.Make(filename.SSTable, s.number), err)
 	}
 	f, err := t.o.FS.Open(t.path(s.number))
-	if errors.Is(err, fs.ErrNotExist) {
-		now, merr := manifest.Read(t.o.FS, t.o.Dir)
-		if merr == nil && !slices.ContainsFunc(now.Files, func(f manifest.File) bool { return f.Number == s.number }) {
-			return nil // a writer beside this reader has compacted it
-		}
+	if errors.Is(err, fs.ErrNotExist) && manifest.Unlisted(t.o.FS, t.o.Dir, s.number) {
+		return nil // a writer beside this reader has compacted it
 	}
 	if err != nil {
 		return fmt.Errorf("verify %s: %w", filename.Make(filename.SSTable, s.number), err)

@@ -247,11 +247,8 @@ func overlapsAny(runs []*run, s *virtualSST) bool {
 	})
 }
 
-// RunsMax returns the greatest number of runs that overlap at a key.
-func (v *Version) RunsMax() int { return v.runsMax }
-
-// Backlog returns RunsMax, or a quarter of the number of runs above the bottom if that is
-// more: runs that do not overlap cost no reads, but open files and a long manifest.
+// Backlog returns the greatest number of runs that overlap at a key, or a quarter of the
+// runs above the bottom if that is more: runs that do not overlap cost open files, not reads.
 func (v *Version) Backlog() int { return max(v.runsMax, len(v.tiers())/4) }
 
 // Files returns the manifest's records of v, newest run first. A file that a

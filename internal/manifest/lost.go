@@ -12,6 +12,13 @@ import (
 	"github.com/tablerock-db/tablerock/wal"
 )
 
+// Unlisted reports whether the manifest in dir is whole and does not list the sstable with
+// that number.
+func Unlisted(fsys vfs.FS, dir string, number uint64) bool {
+	m, err := Read(fsys, dir)
+	return err == nil && !slices.ContainsFunc(m.Files, func(f File) bool { return f.Number == number })
+}
+
 // Lost returns a *corrupt.Error if dir has no manifest and an sstable or a segment with
 // records, which are written only after the manifest. It returns nil if dir is missing, has
 // a manifest, or has other files only.
