@@ -185,6 +185,11 @@ func (o *batchOp) parseCommand(account string) (err error) {
 	if err := request.CheckOptions(o.query); err != nil {
 		return err
 	}
+	// Operations of the legacy Java client repeat their method in X-HTTP-Method.
+	if len(o.xMethod) == 1 && o.xMethod[0] == o.Method && slices.Contains(tunnelled, o.Method) {
+		o.method = o.Method
+		return nil
+	}
 	o.method, err = effectiveMethod(o.Method, o.xMethod)
 	return err
 }

@@ -98,6 +98,28 @@ func TestRefusedOperationAfterOther(t *testing.T) {
 	}
 }
 
+// TestRepeatedMethod sends operations as the legacy Java client does: X-HTTP-Method repeats
+// the method.
+func TestRepeatedMethod(t *testing.T) {
+	const entity = "/" + testAccount + "/People(PartitionKey='p',RowKey='1')"
+	for _, method := range []string{"MERGE", "PATCH", "PUT"} {
+		for _, table := range []string{"People", "Missing"} {
+			text := operation(method, strings.Replace(entity, "People", table, 1), "X-HTTP-Method: "+method+"\r\n", "{}")
+			want := map[string]string{"People": "204", "Missing": "404"}[table]
+			if got := sendBatch(t, text); len(got) != 1 || !strings.HasPrefix(got[0], want) {
+				t.Errorf("%q: got %q, want %s", text, got, want)
+			}
+		}
+		other := operation(method, entity, "X-HTTP-Method: DELETE\r\n", "{}")
+		if got := sendBatch(t, other); len(got) != 1 || !strings.Contains(got[0], "XMethodNotUsingPost") {
+			t.Errorf("%q: got %q, want XMethodNotUsingPost", other, got)
+		}
+		if res := newClient(t).signed(method, entity, "{}", "X-HTTP-Method", method); res.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s outside of a batch with X-HTTP-Method: got %s, want 400", method, res.Status)
+		}
+	}
+}
+
 // TestBatchWithinRange sends random batches with signatures for some actions on a range of
 // keys. The first operation outside of both must be refused, and the batch must not write
 // anything, however similar the operations are.
