@@ -120,6 +120,16 @@ func TestRepeatedMethod(t *testing.T) {
 	}
 }
 
+// TestDoubledSlash sends a batch to the path of the Ruby client.
+func TestDoubledSlash(t *testing.T) {
+	c := newClient(t)
+	body := changeset(operation("POST", "/"+testAccount+"/People", "", `{"PartitionKey":"p","RowKey":"1"}`))
+	res := c.signed(http.MethodPost, "/"+testAccount+"//$batch", body, "Content-Type", "multipart/mixed; boundary=o")
+	if res.StatusCode != http.StatusAccepted {
+		t.Errorf("got %s, want 202", res.Status)
+	}
+}
+
 // TestBatchWithinRange sends random batches with signatures for some actions on a range of
 // keys. The first operation outside of both must be refused, and the batch must not write
 // anything, however similar the operations are.

@@ -23,6 +23,9 @@ func AddressOf(host, path string) Address {
 	a := Address{Rest: strings.TrimPrefix(path, "/")}
 	if a.Account, a.HostStyle = accountOf(host); !a.HostStyle {
 		a.Account, a.Rest, _ = strings.Cut(a.Rest, "/")
+		if a.Rest == "/$batch" { // the Ruby client sends batches to /ACCOUNT//$batch
+			a.Rest = "$batch"
+		}
 	}
 	a.Account, a.Secondary = strings.CutSuffix(a.Account, SecondarySuffix)
 	if a.Secondary && !a.HostStyle {
