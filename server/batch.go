@@ -47,6 +47,9 @@ func (x *exchange) batch() error {
 	if err != nil {
 		return err
 	}
+	if b.Changeset && x.Secondary {
+		return problem.ErrSecondary
+	}
 	if !b.Changeset {
 		return x.runQuery(&batchOp{Operation: &b.Operations[0], headers: headersOf(b.Operations[0].Header)})
 	}

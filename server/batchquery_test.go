@@ -48,3 +48,23 @@ func TestFailedBatchQuery(t *testing.T) {
 		t.Errorf("got %s, %d bytes: %.300s", res.Status, len(got), got)
 	}
 }
+
+// TestSecondaryBatch sends batches to the secondary endpoint: it reads, and does not write.
+func TestSecondaryBatch(t *testing.T) {
+	c := newClient(t)
+	if res := c.signed(http.MethodPost, "/acct/People", `{"PartitionKey":"p","RowKey":"1"}`); res.StatusCode != http.StatusCreated {
+		t.Fatal(res.Status)
+	}
+	const mixed = "multipart/mixed; boundary=o"
+	query := "--o\r\nContent-Type: application/http\r\n\r\n" +
+		"GET http://127.0.0.1:10002/acct-secondary/People(PartitionKey='p',RowKey='1') HTTP/1.1\r\n\r\n--o--\r\n"
+	res := c.signed(http.MethodPost, "/acct-secondary/$batch", query, "Content-Type", mixed)
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusAccepted || !strings.Contains(string(body), "HTTP/1.1 200 OK") {
+		t.Errorf("a query: got %s, %v: %s", res.Status, err, body)
+	}
+	insert := changeset(operation("POST", "/acct-secondary/People", "", `{"PartitionKey":"p","RowKey":"2"}`))
+	if res := c.signed(http.MethodPost, "/acct-secondary/$batch", insert, "Content-Type", mixed); res.StatusCode != http.StatusForbidden {
+		t.Errorf("an insert: got %s, want 403", res.Status)
+	}
+}

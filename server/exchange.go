@@ -342,7 +342,7 @@ func (x *exchange) findOperation() error {
 		return err
 	}
 	switch {
-	case x.Secondary && x.method != http.MethodGet:
+	case x.Secondary && x.method != http.MethodGet && x.target.Kind != request.Batch: // batch refuses its own writes
 		return problem.ErrSecondary
 	case x.operation.checksAccess:
 		return nil
