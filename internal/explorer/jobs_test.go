@@ -87,7 +87,7 @@ func TestRunningJobs(t *testing.T) {
 	s := newSite(t)
 	s.fill("Tab", 1, 1)
 	sas, err := s.cred.AccountSAS(sharedkey.AccountSAS{
-		ResourceTypes: "co", Permissions: "rwa", Expiry: s.time().Add(time.Hour).UTC().Format(time.RFC3339),
+		ResourceTypes: "co", Permissions: "rwau", Expiry: s.time().Add(time.Hour).UTC().Format(time.RFC3339),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -32,8 +32,8 @@ const (
 // requirement is what an action requires of a shared access signature.
 type requirement struct {
 	resource string // the required letter of srt, "" if no account SAS allows the action
-	account  string // the letters of which an account SAS needs one in sp
-	table    string // the letters that a table SAS needs in sp, "" if none allows the action
+	one      string // the letters of which an account SAS needs one in sp, "" for an action on entities
+	all      string // the letters that any SAS needs in sp for an action on entities
 }
 
 var requirements = [actions]requirement{
@@ -44,11 +44,11 @@ var requirements = [actions]requirement{
 	CreateTable:     {"c", "cw", ""},
 	DeleteTable:     {"c", "d", ""},
 	ACL:             {},
-	Query:           {"o", "r", "r"},
-	Insert:          {"o", "a", "a"},
-	Update:          {"o", "u", "u"},
-	Upsert:          {"o", "au", "au"},
-	DeleteEntity:    {"o", "d", "d"},
+	Query:           {"o", "", "r"},
+	Insert:          {"o", "", "a"},
+	Update:          {"o", "", "u"},
+	Upsert:          {"o", "", "au"},
+	DeleteEntity:    {"o", "", "d"},
 }
 
 type kind uint8
@@ -94,23 +94,28 @@ func (g *Grant) Allow(a Action, table string) error {
 			return refusedOperation
 		case !strings.Contains(g.resourceTypes, n.resource):
 			return refusedResourceType
-		case !strings.ContainsAny(g.permissions, n.account):
+		case n.one != "" && !strings.ContainsAny(g.permissions, n.one):
 			return refusedPermission
 		}
-		return nil
+		return g.allowAll(n.all)
 	case byTableSAS:
-		if n.table == "" || edm.FoldTableName(table) != g.table {
+		if n.all == "" || edm.FoldTableName(table) != g.table {
 			return refusedOperation
 		}
-		for i := range len(n.table) {
-			if strings.IndexByte(g.permissions, n.table[i]) < 0 {
-				return refusedPermission
-			}
-		}
-		return nil
+		return g.allowAll(n.all)
 	case noGrant:
 	}
 	return refusedAuthentication
+}
+
+// allowAll returns a *Refusal unless the signature has all letters.
+func (g *Grant) allowAll(letters string) error {
+	for i := range len(letters) {
+		if strings.IndexByte(g.permissions, letters[i]) < 0 {
+			return refusedPermission
+		}
+	}
+	return nil
 }
 
 // AllowKey returns a *Refusal if the grant does not cover the key.
