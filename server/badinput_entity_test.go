@@ -268,3 +268,30 @@ func TestEntitySize(t *testing.T) {
 		}
 	}
 }
+
+// TestLargeValueSize inserts values that alone are larger than an entity may be. The legacy
+// Java client's tests expect the size of the entity to be refused.
+func TestLargeValueSize(t *testing.T) {
+	binary := typed("Binary", `"`+strings.Repeat("AAAA", 1<<20/3+1)+`"`)
+	text := `"p":"` + strings.Repeat("x", 1<<19) + `"`
+	var requests []testRequest
+	for _, member := range []string{binary, text} {
+		requests = append(requests,
+			testRequest{method: "POST", path: "/People", body: `{"PartitionKey":"a","RowKey":"2",` + member + `}`, want: "400 EntityTooLarge"},
+			testRequest{method: "PATCH", path: "/People(PartitionKey='a',RowKey='2')", body: "{" + member + "}", want: "400 EntityTooLarge"},
+		)
+	}
+	sendAll(t, requests)
+	insert := func(row, member string) string {
+		return operation("POST", "/"+testAccount+"/People", "", `{"PartitionKey":"a","RowKey":"`+row+`",`+member+`}`)
+	}
+	for prefix, operations := range map[string][]string{
+		"The entity":   {insert("1", text)},
+		"1:The entity": {insert("1", `"p":1`), insert("2", binary)},
+	} {
+		got := sendBatch(t, operations...)
+		if len(got) != 1 || !strings.HasPrefix(got[0], "400") || !strings.Contains(got[0], `"value":"`+prefix+" is larger than") {
+			t.Errorf("a batch of %d: got %q, want 400 with %q", len(operations), got, prefix)
+		}
+	}
+}

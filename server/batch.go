@@ -204,7 +204,7 @@ func (x *exchange) failBatch(ops []batchOp, writes []store.Op, err error) error 
 		return err
 	}
 	if failed.Index < len(writes) {
-		err = keyProblem(err, &writes[failed.Index])
+		err = writeProblem(err, &writes[failed.Index])
 	}
 	p := problem.Of(err)
 	if failed.Executed && !p.Executed {

@@ -145,7 +145,7 @@ func (x *exchange) parseWrite(op *store.Op, c *command, h *headers, body []byte)
 		if errors.As(err, &outOfRange) && outOfRange.Kind == odata.OutOfRange {
 			// Errors of keys and names take precedence.
 			if other := store.CheckBatch(c.target.Table, []store.Op{*op}, nil); other != nil {
-				err = keyProblem(other, op)
+				err = writeProblem(other, op)
 			}
 		}
 		return nil, err
@@ -182,7 +182,7 @@ func (x *exchange) write() error {
 	}
 	res, err := x.account.store.Apply(x.r.Context(), x.target.Table, op)
 	if err != nil {
-		return keyProblem(err, &op)
+		return writeProblem(err, &op)
 	}
 	x.event.Returned = 1
 	x.setODataHead()
@@ -201,7 +201,7 @@ func (x *exchange) write() error {
 func (x *exchange) refuse(op store.Op, refusal error, table string) error {
 	op.IfMatch = store.Any
 	if err := store.CheckBatch(table, []store.Op{op}, nil); err != nil {
-		return keyProblem(err, &op)
+		return writeProblem(err, &op)
 	}
 	if _, err := x.account.store.TableMeta(x.r.Context(), table); err != nil {
 		return err
@@ -209,10 +209,19 @@ func (x *exchange) refuse(op store.Op, refusal error, table string) error {
 	return refusal
 }
 
-// keyProblem returns err, with the text of the key if it refuses a key of an insert.
-func keyProblem(err error, op *store.Op) error {
+// writeProblem returns err, with the text of the key if it refuses a key of an insert. If
+// both a value and its entity are too large, the service refuses the entity.
+func writeProblem(err error, op *store.Op) error {
 	var model *edm.Error
-	if op.Kind != store.OpInsert || !errors.As(err, &model) || model.Rule != edm.RuleKey {
+	if !errors.As(err, &model) {
+		return err
+	}
+	if model.Rule == edm.RuleValueSize && edm.EntitySize(op.Entity.Key, op.Entity.Properties) > edm.MaxEntityBytes {
+		p := *problem.OfModel(&edm.Error{Rule: edm.RuleEntitySize})
+		p.Executed = true
+		return &p
+	}
+	if op.Kind != store.OpInsert || model.Rule != edm.RuleKey {
 		return err
 	}
 	value := op.Entity.Key.Partition
