@@ -220,6 +220,9 @@ func (x *exchange) setFailHead(p *problem.Problem, form errorForm) {
 			x.set("Cache-Control", "no-cache")
 		}
 	}
+	if p == problem.ErrBodyTooLarge { // the legacy Java client takes the code of a batch from here
+		x.set("X-Ms-Error-Code", p.Code)
+	}
 	if !p.Early {
 		x.setPreferenceApplied()
 	}
