@@ -7,8 +7,8 @@ import (
 	"github.com/tablerock-db/tablerock/server/internal/request"
 )
 
-// versionACLMedia is the first version that sets an access policy only for a client that
-// names a media type.
+// versionACLMedia is the first version that sets an access policy only for a client whose
+// Accept names a media type. Terraform's client sends no Accept.
 const versionACLMedia = "2019-07-07"
 
 // negotiate chooses the form of the response, and refuses query options that the
@@ -16,7 +16,8 @@ const versionACLMedia = "2019-07-07"
 func (x *exchange) negotiate() error {
 	named := len(x.r.Header["X-Ms-Version"])+len(x.query["api-version"]) > 0
 	if x.operation.xml {
-		if x.target.Kind == request.TableACL && x.method == http.MethodPut && named && x.version >= versionACLMedia && request.AcceptsAny(x.r.Header["Accept"]) {
+		accept, sets := x.r.Header["Accept"], x.target.Kind == request.TableACL && x.method == http.MethodPut
+		if sets && named && x.version >= versionACLMedia && len(accept) > 0 && request.AcceptsAny(accept) {
 			return problem.ErrMediaType
 		}
 		return nil
