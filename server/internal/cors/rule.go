@@ -29,6 +29,7 @@ const (
 
 var methods = []string{
 	http.MethodDelete, http.MethodGet, http.MethodHead, "MERGE", http.MethodPost, http.MethodOptions, http.MethodPut, http.MethodPatch,
+	http.MethodTrace, http.MethodConnect, // of clients that allow all methods
 }
 
 // Check checks the rules of an account against the limits.

@@ -148,7 +148,7 @@ func TestInvalidFields(t *testing.T) {
 		"APIs of no minutes": changed(func(p *Properties) { p.MinuteMetrics.IncludeAPIs = true }),
 		"six rules":          changed(func(p *Properties) { p.Cors = make([]cors.Rule, cors.MaxRules+1) }),
 		"age":                changed(func(p *Properties) { p.Cors[0].MaxAge = -1 }),
-		"method":             changed(func(p *Properties) { p.Cors[0].AllowedMethods = []string{"TRACE"} }),
+		"method":             changed(func(p *Properties) { p.Cors[0].AllowedMethods = []string{"FETCH"} }),
 		"two origins in one": changed(func(p *Properties) { p.Cors[0].AllowedOrigins = []string{"a,b"} }),
 		"empty header":       changed(func(p *Properties) { p.Cors[0].AllowedHeaders = []string{""} }),
 	} {
