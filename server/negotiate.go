@@ -8,7 +8,8 @@ import (
 )
 
 // versionACLMedia is the first version that sets an access policy only for a client whose
-// Accept names a media type. Terraform's client sends no Accept.
+// Accept names a media type. That a missing Accept is refused is known of that version only,
+// and Terraform's client sends none with later ones.
 const versionACLMedia = "2019-07-07"
 
 // negotiate chooses the form of the response, and refuses query options that the
@@ -17,7 +18,8 @@ func (x *exchange) negotiate() error {
 	named := len(x.r.Header["X-Ms-Version"])+len(x.query["api-version"]) > 0
 	if x.operation.xml {
 		accept, sets := x.r.Header["Accept"], x.target.Kind == request.TableACL && x.method == http.MethodPut
-		if sets && named && x.version >= versionACLMedia && len(accept) > 0 && request.AcceptsAny(accept) {
+		refuses := named && (x.version == versionACLMedia || x.version > versionACLMedia && len(accept) > 0)
+		if sets && refuses && request.AcceptsAny(accept) {
 			return problem.ErrMediaType
 		}
 		return nil

@@ -35,7 +35,7 @@ func (o *readOrder) read(off, n int64) (inOrder, changed bool) {
 	if !o.mu.TryLock() {
 		return false, false
 	}
-	defer o.mu.Unlock()
+	defer o.mu.Unlock() // +checklocksignore: TryLock
 	o.n++
 	s := o.stream(off)
 	s.reads++
