@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -45,7 +46,7 @@ func openReadOnly(dir string, o Options) (*DB, error) {
 func tryReadOnly(dir string, o Options) (db *DB, again bool, err error) {
 	m, err := manifest.Read(o.FS, dir)
 	if err != nil {
-		return nil, false, err
+		return nil, false, cmp.Or(manifest.Lost(o.FS, dir), err)
 	}
 	db = newDB(dir, o, m)
 	opened := false

@@ -147,6 +147,29 @@ func TestVerifyBesideWriter(t *testing.T) {
 	}
 }
 
+// TestReadOnlyWithoutManifest opens a directory that has no manifest. With files of a database
+// that is damage, as it is for a writer. Without them there is no database.
+func TestReadOnlyWithoutManifest(t *testing.T) {
+	disk := vfs.NewMem()
+	db := mustCreate(t, manual(disk))
+	fill(t, db, "p", 3, 10)
+	check(t, "Close", db.Close())
+	check(t, "MkdirAll", disk.MkdirAll("empty"))
+	check(t, "Remove", disk.Remove("db/MANIFEST"))
+	for _, o := range []engine.Options{readOnly(disk), manual(disk)} {
+		_, err := engine.Open("db", o)
+		var damage *store.CorruptError
+		if !errors.Is(err, store.ErrCorrupt) || errors.Is(err, fs.ErrNotExist) || !errors.As(err, &damage) || damage.File != "MANIFEST" {
+			t.Errorf("Open of a database without a manifest, read-only %v: %v, want damage of MANIFEST", o.ReadOnly, err)
+		}
+	}
+	for _, dir := range []string{"empty", "missing"} {
+		if _, err := engine.Open(dir, readOnly(disk)); !errors.Is(err, fs.ErrNotExist) || errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("Open of %s: %v, want %v", dir, err, fs.ErrNotExist)
+		}
+	}
+}
+
 // sealClock is the clock of a writer. It counts the timers that may seal the log and have not
 // ended: without one, the log of a writer that is idle is sealed.
 type sealClock struct{ waiting atomic.Int64 }
