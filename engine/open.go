@@ -89,6 +89,8 @@ func openLocked(dir string, o Options, lock io.Closer) (*DB, error) {
 	m, err := manifest.Read(o.FS, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		m, err = recovery.Create(o.FS, dir, o.Testing.Random)
+	} else if err == nil {
+		err = recovery.CheckWritable(o.FS, dir)
 	}
 	if err != nil {
 		return nil, err

@@ -9,12 +9,14 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // TestLocked opens a database that this process, or another one, has open.
@@ -219,6 +221,42 @@ func TestBadOptions(t *testing.T) {
 		if names, _ := disk.List("/"); len(names) > 0 {
 			t.Errorf("Open with %+v created %v", o, names)
 		}
+	}
+}
+
+// TestUnwritableDirectory opens databases in a directory in which no file can be created. Open
+// must say so, before a write is accepted. On a full disk it must succeed.
+func TestUnwritableDirectory(t *testing.T) {
+	for _, left := range []bool{false, true} { // a temporary manifest by a crash
+		disk := vfs.NewMem()
+		db := mustCreate(t, manual(disk))
+		fill(t, db, "p", 3, 10)
+		check(t, "Close", db.Close())
+		if left {
+			writeFile(t, disk, "db/MANIFEST.tmp", []byte("left"))
+		}
+		before := treeOf(t, disk, "db")
+		for _, cause := range []error{fs.ErrPermission, syscall.EROFS, syscall.ENOSPC} {
+			fsys := errorfs.Wrap(disk, func(op vfs.Op) *errorfs.Fault {
+				if op.Kind == "create" || op.Kind == "remove" && left && cause != syscall.ENOSPC {
+					return &errorfs.Fault{Err: cause}
+				}
+				return nil
+			})
+			db, err := engine.Open("db", manual(fsys))
+			if cause == syscall.ENOSPC {
+				check(t, "Open on a full disk", err)
+				check(t, "Close", closeAtOnce(db))
+				continue
+			}
+			if !errors.Is(err, cause) || !strings.Contains(fmt.Sprint(err), "open db: no file can be created in the directory: ") {
+				t.Errorf("Open: %v, want %v and the directory", err, cause)
+			}
+			if after := treeOf(t, disk, "db"); after != before {
+				t.Errorf("the directory was\n%s and is\n%s", before, after)
+			}
+		}
+		mustOpen(t, "db", manual(disk)) // the lock is free
 	}
 }
 

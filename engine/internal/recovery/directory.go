@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
@@ -81,6 +82,24 @@ func CheckDirectory(fsys vfs.FS, dir string) error {
 	}
 	if foreign != "" {
 		return fmt.Errorf("%w: it holds %q and no %s", store.ErrNotDatabase, foreign, filename.Manifest)
+	}
+	return nil
+}
+
+// CheckWritable returns an error if no file can be created in dir, the directory of a database.
+// Otherwise the first sync of the log would be what fails: the lock file exists, and to open it
+// the directory need not be writable. A full disk is no error. The caller has the lock.
+func CheckWritable(fsys vfs.FS, dir string) error {
+	name := path.Join(dir, filename.ManifestTemp)
+	err := fsys.Remove(name) // a crash may have left it
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		var f vfs.File
+		if f, err = fsys.Create(name); err == nil {
+			err = errors.Join(f.Close(), fsys.Remove(name))
+		}
+	}
+	if err != nil && !space.NoSpace(err) {
+		return fmt.Errorf("no file can be created in the directory: %w", err)
 	}
 	return nil
 }
