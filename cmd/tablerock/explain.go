@@ -59,19 +59,14 @@ func (a *app) explain(ctx context.Context, s reader, table string, e *filter.Exp
 	if err = errors.Join(err, c.Err(), c.Close()); err != nil {
 		return err
 	}
-	scan := keyspan.Of(e.Ranges())
-	switch scan {
-	case keyspan.Table:
-		a.note("the query reads the whole table: a condition on PartitionKey that is joined by \"and\" would limit it")
-	case keyspan.Partitions:
-		a.note("the query reads whole partitions: a condition on RowKey that is joined by \"and\" would limit it")
-	case keyspan.Nothing, keyspan.Points, keyspan.Rows:
+	if reads, condition := keyspan.Advice(e.Ranges()); reads != "" {
+		a.note("the query reads %s: a condition %s that is joined by \"and\" would limit it", reads, condition)
 	}
 	if returned == 0 {
 		a.unmatched(ctx, s, table, e, nil)
 	}
 	var ranges []string
-	r := output.Record{{"reads", scan.String()}}
+	r := output.Record{{"reads", keyspan.Of(e.Ranges()).String()}}
 	for _, one := range e.Ranges() {
 		ranges = append(ranges, keyspan.Describe(one))
 		if a.output == output.Table {

@@ -273,6 +273,11 @@ func TestPages(t *testing.T) {
 		t.Errorf("the explanation is %+v", d)
 	}
 	d = explorer.Explanation{}
+	b.want(http.StatusOK, &d, "explain?a=first&t=Tab&filter="+url.QueryEscape("PartitionKey ge 'p1' and RowKey ge '0090'"), nil)
+	if d.Scan != "partitions" || d.Cure != `Add a condition "PartitionKey eq", joined by "and".` {
+		t.Errorf("the explanation is %+v", d)
+	}
+	d = explorer.Explanation{}
 	b.want(http.StatusOK, &d, "explain?a=first&t=Tab&filter="+url.QueryEscape("PartitionKey eq 'p1' and RowKey ge '0090'"), nil)
 	if d.Scan != "rows" || d.Warning != "" || d.Found != 10 || d.Ranges[0] != `from PartitionKey "p1" RowKey "0090" to PartitionKey "p1"` {
 		t.Errorf("the explanation is %+v", d)

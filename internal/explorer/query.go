@@ -181,17 +181,9 @@ func (x *exchange) explain() (any, error) {
 // scanOf returns how much of a table a filter reads, and a warning with its cure if that is
 // more than it keeps. A filter without a cost for each row keeps all that it reads.
 func scanOf(e *filter.Expr) (scan, warning, cure string) {
-	of := keyspan.Of(e.Ranges())
-	if e.Cost() > 0 {
-		switch of {
-		case keyspan.Table:
-			warning = "The query reads the whole table."
-			cure = "Add a condition on PartitionKey, joined by \"and\"."
-		case keyspan.Partitions:
-			warning = "The query reads whole partitions."
-			cure = "Add a condition on RowKey, joined by \"and\"."
-		case keyspan.Nothing, keyspan.Points, keyspan.Rows:
-		}
+	if reads, condition := keyspan.Advice(e.Ranges()); reads != "" && e.Cost() > 0 {
+		warning = "The query reads " + reads + "."
+		cure = "Add a condition " + condition + ", joined by \"and\"."
 	}
-	return of.String(), warning, cure
+	return keyspan.Of(e.Ranges()).String(), warning, cure
 }

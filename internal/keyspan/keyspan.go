@@ -49,6 +49,25 @@ func of(r filter.Range) Scan {
 	return Rows
 }
 
+// Advice says which whole partitions the ranges select, and which condition, joined by "and",
+// would limit them. Both are "" if the ranges select none. A condition on RowKey limits ranges
+// of one partition only.
+func Advice(ranges []filter.Range) (reads, condition string) {
+	switch Of(ranges) {
+	case Table:
+		return "the whole table", "on PartitionKey"
+	case Partitions:
+		for _, r := range ranges {
+			if r.From.Kind == filter.Unbounded || r.To.Kind == filter.Unbounded || r.From.Key.Partition != r.To.Key.Partition {
+				return "whole partitions", `"PartitionKey eq"`
+			}
+		}
+		return "whole partitions", "on RowKey"
+	case Nothing, Points, Rows:
+	}
+	return "", ""
+}
+
 func isPoint(r filter.Range) bool {
 	return r.From.Kind == filter.BeforeRow && r.To.Kind == filter.AfterRow && r.From.Key == r.To.Key
 }

@@ -42,3 +42,32 @@ func TestDescribe(t *testing.T) {
 		}
 	}
 }
+
+// TestAdvice checks that the advised condition would limit what a filter reads: one on RowKey
+// does not where the filter selects a range of partitions, whether it has one or not.
+func TestAdvice(t *testing.T) {
+	const whole, equal = "whole partitions", `"PartitionKey eq"`
+	for _, c := range []struct{ filter, reads, condition string }{
+		{"", "the whole table", "on PartitionKey"},
+		{"RowKey eq '1'", "the whole table", "on PartitionKey"},
+		{"PartitionKey eq 'a'", whole, "on RowKey"},
+		{"(PartitionKey eq 'a' or PartitionKey eq 'b') and N gt 1", whole, "on RowKey"},
+		{"PartitionKey eq 'a' and (RowKey eq '1' or N gt 1)", whole, "on RowKey"},
+		{"PartitionKey ge 'a' and RowKey eq '1'", whole, equal},
+		{"PartitionKey gt 'a' and PartitionKey lt 'b' and RowKey eq '1'", whole, equal},
+		{"PartitionKey le 'b'", whole, equal},
+		{"PartitionKey ne 'b' and RowKey eq '1'", whole, equal},
+		{"PartitionKey eq 'a' or PartitionKey ge 'b' and RowKey eq '1'", whole, equal},
+		{"PartitionKey eq 'a' and RowKey ne '1'", "", ""},
+		{"PartitionKey eq 'a' and RowKey eq '1'", "", ""},
+		{"PartitionKey eq 'a' and PartitionKey eq 'b'", "", ""},
+	} {
+		e, err := filter.Parse(c.filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reads, condition := Advice(e.Ranges()); reads != c.reads || condition != c.condition {
+			t.Errorf("%s: got %q, %q, want %q, %q", c.filter, reads, condition, c.reads, c.condition)
+		}
+	}
+}
