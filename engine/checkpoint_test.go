@@ -192,6 +192,43 @@ func TestCheckpointLinks(t *testing.T) {
 	}
 }
 
+// TestCheckpointOfDamage makes checkpoints of a database with a damaged sstable. A copy of the
+// file must fail, and the checkpoint must not be a database. A link is made without reading the
+// file, and Verify of the checkpoint finds the damage.
+func TestCheckpointOfDamage(t *testing.T) {
+	disk := vfs.NewMem()
+	unlinked := errors.New("cross-device link")
+	var fault *errorfs.Fault
+	db := mustCreate(t, manual(errorfs.Wrap(disk, func(op vfs.Op) *errorfs.Fault {
+		if op.Kind == "link" {
+			return fault
+		}
+		return nil
+	})))
+	fill(t, db, "p", 500, 1000)
+	check(t, "Compact", db.Compact(t.Context()))
+	names := files(t, disk, "db", ".sst")
+	name := names[len(names)-1] // the first has the catalog, which Open reads
+	b := readFile(t, disk, "db/"+name)
+	off := int64(len(b) / 2)
+	check(t, "Patch", disk.Patch("db/"+name, off, []byte{b[off] ^ 1}))
+
+	fault = &errorfs.Fault{Err: unlinked}
+	var damage *store.CorruptError
+	if err := db.Checkpoint(t.Context(), "copied"); !errors.Is(err, store.ErrCorrupt) || !errors.As(err, &damage) || damage.File != name {
+		t.Errorf("Checkpoint: %v, want damage of %s", err, name)
+	}
+	if _, err := disk.Stat("copied/MANIFEST"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the failed checkpoint has a manifest: %v", err)
+	}
+	fault = nil
+	check(t, "Checkpoint", db.Checkpoint(t.Context(), "linked"))
+	c := mustOpen(t, "linked", manual(disk))
+	if r, err := c.Verify(t.Context()); err != nil || len(r.Findings) == 0 || r.Findings[0].File != name {
+		t.Errorf("Verify of the checkpoint: %+v, %v, want damage of %s", r, err, name)
+	}
+}
+
 // TestCheckpointLetsFlushesRun flushes and compacts while a checkpoint copies sstables
 // to a file system without links. Writers would wait for such flushes.
 func TestCheckpointLetsFlushesRun(t *testing.T) {

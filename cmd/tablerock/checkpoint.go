@@ -24,7 +24,10 @@ the place of the account's directory, or in another data directory under the nam
 the account:
 
   tablerock checkpoint backup/devstoreaccount1
-  tablerock table list --data backup`,
+  tablerock table list --data backup
+
+Files are linked without being read: "tablerock verify" finds damage in them. On another
+file system they are copied, and a copy is compared with the hash of its file.`,
 		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := a.write(func(db *engine.DB) error {

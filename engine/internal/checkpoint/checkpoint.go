@@ -9,8 +9,11 @@ import (
 	"path"
 	"slices"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/engine/internal/recovery"
+	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -66,7 +69,7 @@ func Write(ctx context.Context, fsys vfs.FS, dir, dest string, segs []*commitlog
 		}
 		copied[m.Files[i].Number] = true
 		name := filename.Make(filename.SSTable, m.Files[i].Number)
-		if err := linkOrCopy(ctx, fsys, path.Join(dir, name), path.Join(dest, name), m.Files[i].Size); err != nil {
+		if err := linkOrCopy(ctx, fsys, path.Join(dir, name), path.Join(dest, name), &m.Files[i]); err != nil {
 			return fmt.Errorf("copy %s: %w", name, err)
 		}
 	}
@@ -91,8 +94,9 @@ func writeFile(fsys vfs.FS, name string, b []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// linkOrCopy links a file, or copies it if it cannot be linked.
-func linkOrCopy(ctx context.Context, fsys vfs.FS, from, to string, size int64) error {
+// linkOrCopy links a file, or copies it if it cannot be linked. It compares a copy with the hash
+// of the file, and does not read a file that it links.
+func linkOrCopy(ctx context.Context, fsys vfs.FS, from, to string, file *manifest.File) error {
 	if err := fsys.Link(from, to); err == nil {
 		return nil
 	}
@@ -106,14 +110,20 @@ func linkOrCopy(ctx context.Context, fsys vfs.FS, from, to string, size int64) e
 		return err
 	}
 	buf := make([]byte, 1<<20)
-	for off := int64(0); off < size && err == nil; off += int64(len(buf)) {
-		chunk := buf[:min(int64(len(buf)), size-off)]
+	var hash xxhash.Digest
+	hash.Reset()
+	for off := int64(0); off < file.Size && err == nil; off += int64(len(buf)) {
+		chunk := buf[:min(int64(len(buf)), file.Size-off)]
 		if err = ctx.Err(); err == nil {
 			_, err = src.ReadAt(chunk, off)
 		}
 		if err == nil {
+			_, _ = hash.Write(chunk)
 			_, err = dst.WriteAt(chunk, off)
 		}
+	}
+	if got := hash.Sum64(); err == nil && got != file.Hash {
+		err = corrupt.Newf(path.Base(from), 0, "%d bytes with the hash %016x, want %016x", file.Size, got, file.Hash)
 	}
 	if err == nil {
 		err = dst.Sync()
