@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path"
 	"slices"
 	"sync"
@@ -86,12 +85,7 @@ func (db *DB) logOpened(retries int) {
 }
 
 func openLocked(dir string, o Options, lock io.Closer) (*DB, error) {
-	m, err := manifest.Read(o.FS, dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		m, err = recovery.Create(o.FS, dir, o.Testing.Random)
-	} else if err == nil {
-		err = recovery.CheckWritable(o.FS, dir)
-	}
+	m, err := recovery.ReadOrCreate(o.FS, dir, o.Testing.Random)
 	if err != nil {
 		return nil, err
 	}

@@ -86,10 +86,10 @@ func CheckDirectory(fsys vfs.FS, dir string) error {
 	return nil
 }
 
-// CheckWritable returns an error if no file can be created in dir, the directory of a database.
+// checkWritable returns an error if no file can be created in dir, the directory of a database.
 // Otherwise the first sync of the log would be what fails: the lock file exists, and to open it
 // the directory need not be writable. A full disk is no error. The caller has the lock.
-func CheckWritable(fsys vfs.FS, dir string) error {
+func checkWritable(fsys vfs.FS, dir string) error {
 	name := path.Join(dir, filename.ManifestTemp)
 	err := fsys.Remove(name) // a crash may have left it
 	if err == nil || errors.Is(err, fs.ErrNotExist) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"slices"
 	"time"
@@ -76,9 +77,22 @@ func firstNumber(fsys vfs.FS, dir string) (uint64, error) {
 	return first, nil
 }
 
-// Create writes the first manifest of a database in dir, whose id it reads from random. The
+// ReadOrCreate returns the manifest of the database in dir, for a writer. If there is none, it
+// writes the first one, of a database whose id it reads from random.
+func ReadOrCreate(fsys vfs.FS, dir string, random io.Reader) (*manifest.Manifest, error) {
+	m, err := manifest.Read(fsys, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return create(fsys, dir, random)
+	}
+	if err == nil {
+		err = checkWritable(fsys, dir)
+	}
+	return m, err
+}
+
+// create writes the first manifest of a database in dir, whose id it reads from random. The
 // first segment is created later, so no write is acknowledged before the manifest is durable.
-func Create(fsys vfs.FS, dir string, random io.Reader) (*manifest.Manifest, error) {
+func create(fsys vfs.FS, dir string, random io.Reader) (*manifest.Manifest, error) {
 	first, err := firstNumber(fsys, dir)
 	if err != nil {
 		return nil, err
