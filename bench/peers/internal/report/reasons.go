@@ -54,7 +54,9 @@ var reasons = []reason{
 	{"get/key=present/cache", nil, "The peer reads and decompresses one block of 8 KiB for a get; Tablerock reads a head of a group of rows and a unit " +
 		"of its values."},
 	{"get/key=present/cache", mapped, "bbolt reads the page cache of the system, which no setting limits, and decompresses nothing."},
-	{"get/key=present/from=disk", nil, "The peer reads one block of 8 KiB for a get; Tablerock reads a whole group of rows where its head is not cached."},
+	{"get/key=present/from=disk", nil, "The peer reads one block of 8 KiB for a get; Tablerock reads a head of a group of rows and a unit of its values."},
+	{"get/key=present/from=disk", []string{"badger"}, "Badger maps its files, and the system reads around each page that it touches, 8 MiB on this " +
+		"disk: a few gets bring the whole file into memory. Tablerock reads what a get needs."},
 	{"get/key=present/from=disk", mapped, warmTree},
 	{"scan", nil, "The peer's values are one run of bytes each; Tablerock gathers the properties of a row from columns."},
 	{"scan", mapped, mappedScan},
