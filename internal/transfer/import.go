@@ -196,7 +196,7 @@ func (im *importer) handleReadError(rec Record, err error) bool {
 	var line *LineError
 	switch {
 	case err == io.EOF:
-		if !im.bad {
+		if !im.bad && im.failedAt.Load() == noLine {
 			im.create()
 		}
 		return false

@@ -299,6 +299,29 @@ func TestImportStoreError(t *testing.T) {
 	}
 }
 
+// absent is a store that cannot be reached.
+type absent struct {
+	store.Store
+	creations int
+}
+
+func (a *absent) CreateTable(context.Context, string) error {
+	a.creations++
+	return store.ErrUnavailable
+}
+
+// TestImportCreatesOnce checks that an import whose table cannot be created ends without another
+// attempt, which can take long.
+func TestImportCreatesOnce(t *testing.T) {
+	for _, text := range []string{head, rows("a/1"), rows("a/1", "b/1")} {
+		a := &absent{Store: storetest.NewMap(nil)}
+		got := importText(t.Context(), a, text, transfer.ImportOptions{})
+		if !errors.Is(got.err, store.ErrUnavailable) || a.creations != 1 {
+			t.Errorf("%q: %v after %d attempts, want %v after one", text, got.err, a.creations, store.ErrUnavailable)
+		}
+	}
+}
+
 func TestImportAckError(t *testing.T) {
 	broken := errors.New("broken pipe")
 	r := transfer.NewReader(strings.NewReader(rows("a/1", "b/1")), transfer.ReadOptions{Name: "f", Format: transfer.CSV})

@@ -184,6 +184,9 @@ func (s *Store) failure(ctx context.Context, x *exchange, err error, write bool)
 	}
 	if x.state == answered && x.reply != nil && x.status >= 300 {
 		e, index := answer(x.status, x.header, x.reply)
+		if e.Code != "" {
+			s.answered.Store(true)
+		}
 		switch {
 		case write:
 			e.setOutcome()

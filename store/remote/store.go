@@ -55,6 +55,7 @@ type Store struct {
 	service   *aztables.ServiceClient
 	transport policy.Transporter
 	boundary  string // of batches
+	answered  atomic.Bool
 	closed    atomic.Bool
 }
 
@@ -111,6 +112,10 @@ func Open(e Endpoint, o Options) (*Store, error) {
 // Endpoint returns the endpoint of the store.
 func (s *Store) Endpoint() Endpoint { return s.endpoint }
 
+// Answered reports whether a Table server has answered a request of the store. Before that, the
+// address may be wrong.
+func (s *Store) Answered() bool { return s.answered.Load() }
+
 // begin returns an error if the store is closed or ctx has ended.
 func (s *Store) begin(ctx context.Context) error {
 	if s.closed.Load() {
@@ -132,6 +137,7 @@ func (s *Store) read(ctx context.Context, x *exchange, call func(context.Context
 		_, err = s.failure(ctx, x, err, false)
 		return err
 	}
+	s.answered.Store(true)
 	return nil
 }
 
@@ -150,6 +156,7 @@ func (s *Store) write(ctx context.Context, x *exchange, call func(context.Contex
 	if !slices.Contains(x.want, x.status) {
 		return 0, s.noTable(x)
 	}
+	s.answered.Store(true)
 	return 0, nil
 }
 
