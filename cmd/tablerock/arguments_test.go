@@ -13,6 +13,8 @@ func TestArgumentsOf(t *testing.T) {
 		"tablerock --data d table list":         "--data d table list",
 		"tablerock -q -o csv table list":        "-q -o csv table list",
 		"tablerock --version":                   "--version",
+		"tablerock --account a table list":      "--account a table list",
+		"tablerock --listen :1":                 "--listen :1",
 		"tablerock --tablePort 1":               "serve --tablePort 1",
 		"tablerock --tablePort=1 --data d":      "serve --tablePort=1 --data d",
 		"tablerock -l . -s":                     "serve -l . -s",

@@ -12,7 +12,7 @@ import (
 // azurite has the flags of Azurite, so that a script can replace Azurite by changing the
 // name of the program. The help does not list them.
 type azurite struct {
-	set *pflag.FlagSet
+	set *pflag.FlagSet // only these flags, nil without a call of Config.Flags
 
 	host, port, location, debug, password string
 	silent, inMemory                      bool
@@ -53,7 +53,7 @@ func (a *azurite) flags(all *pflag.FlagSet) {
 	}
 	f.VisitAll(func(flag *pflag.Flag) { flag.Hidden = true })
 	all.AddFlagSet(f)
-	a.set = all
+	a.set = f
 }
 
 // IsAzuriteFlag reports whether the argument is a flag of Azurite, with or without a value.

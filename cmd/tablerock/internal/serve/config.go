@@ -5,6 +5,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/tracing"
 	"github.com/tablerock-db/tablerock/server/faults"
@@ -60,6 +62,7 @@ type Config struct {
 	Version        string
 	Stdout, Stderr io.Writer
 
+	flags   *pflag.FlagSet // all flags of the command, nil without a call of Flags
 	azurite azurite
 	rules   []faults.Rule // of FaultsFile, nil without one
 
@@ -101,7 +104,7 @@ func usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(f
 // backupFlag returns the name of a flag that needs --backup-dir and is set, or "".
 func (c *Config) backupFlag() string {
 	for _, name := range []string{"backup-every", "backup-keep", "archive-every"} {
-		if c.azurite.set != nil && c.azurite.set.Changed(name) {
+		if c.flags != nil && c.flags.Changed(name) {
 			return name
 		}
 	}

@@ -46,6 +46,7 @@ func (c *Config) Flags(f *pflag.FlagSet) {
 	f.Lookup("cache-size").DefValue = c.CacheBytes.String()
 	f.Lookup("segment-size").DefValue = c.SegmentBytes.String()
 	c.azurite.flags(f)
+	c.flags = f
 }
 
 // accountList is the value of --account. It accepts any text, so that no message of package
