@@ -21,25 +21,11 @@ func eachFile(dir string, f func(name string) error) error {
 	})
 }
 
-// diskBytes returns the size of the files in dir, without the holes of sparse files
-// where the system tells.
-func diskBytes(dir string) (int64, error) {
-	var n int64
-	err := eachFile(dir, func(name string) error {
-		info, err := os.Stat(name)
-		if err == nil {
-			n += allocated(info)
-		}
-		return err
-	})
-	return n, err
-}
-
-// tableBytes returns the size of the sorted tables in dir: of all files if the store has no
-// files that are only tables.
-func tableBytes(dir string) (int64, error) {
-	var tables, all int64
-	err := eachFile(dir, func(name string) error {
+// fileBytes returns the size of all files in dir, without the holes of sparse files where the
+// system tells, and of the sorted tables among them: of all if the store has no files that are
+// only tables.
+func fileBytes(dir string) (all, tables int64, err error) {
+	err = eachFile(dir, func(name string) error {
 		info, err := os.Stat(name)
 		if err == nil {
 			all += allocated(info)
@@ -52,7 +38,7 @@ func tableBytes(dir string) (int64, error) {
 	if tables == 0 {
 		tables = all
 	}
-	return tables, err
+	return all, tables, err
 }
 
 // copyDir copies the files of a directory, holes as holes, and writes them to stable

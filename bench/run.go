@@ -119,10 +119,7 @@ func (r *Run) do(w Workload, ops int, before, after func()) error {
 	if err != nil {
 		return fmt.Errorf("close: %w", err)
 	}
-	if r.result.DiskBytes, err = diskBytes(dir); err != nil {
-		return err
-	}
-	if r.result.TableBytes, err = tableBytes(dir); err != nil {
+	if r.result.DiskBytes, r.result.TableBytes, err = fileBytes(dir); err != nil {
 		return err
 	}
 	if !w.ReadOnly {

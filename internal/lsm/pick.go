@@ -92,12 +92,10 @@ func (k *picker) movable(otherwise bool) (out []*virtualSST) {
 		for _, s := range r.ssts {
 			// Small files would fragment the bottom. Tombstones would remain there. So
 			// would the rest of a clipped file, whose virtual sstables share a run.
-			if s.bytes < k.o.minFileBytes() || s.clipped || mostlyTombstones(s) || overlapsAny(k.v.runs[i+1:], s) {
+			if s.bytes < k.o.minFileBytes() || s.clipped || s.compressible(k.o) != otherwise || mostlyTombstones(s) || overlapsAny(k.v.runs[i+1:], s) {
 				continue
 			}
-			if s.compressible(k.o) == otherwise {
-				out = append(out, s)
-			}
+			out = append(out, s)
 		}
 	}
 	return out

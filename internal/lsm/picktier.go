@@ -78,7 +78,7 @@ func (k *picker) fullTier() *plan {
 	return nil
 }
 
-// fullestTier compacts the tier with the most runs if there are or overlap too many.
+// fullestTier compacts the tier with the most runs if too many runs exist or overlap.
 func (k *picker) fullestTier() *plan {
 	if len(k.v.tiers()) <= maxUpperRuns && (k.v.runsMax <= maxTierRuns || maxOverlap(k.v.tiers()) <= maxTierRuns) {
 		return nil

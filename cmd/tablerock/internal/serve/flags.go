@@ -39,7 +39,7 @@ func (c *Config) Flags(f *pflag.FlagSet) {
 	f.Var(&c.CacheBytes, "cache-size", "memory for blocks of sstables, shared by all accounts")
 	f.Var(&c.SegmentBytes, "segment-size", "memory and disk for each of up to four segments of an account's log, 64KiB to 1GiB")
 	f.StringVar(&c.Compression, "compression", compressFast,
-		"`method` for files that stay for long: fast (s2), or small (Zstandard), 20 % smaller for several times the CPU time")
+		"`method` for files that stay for long: fast (s2), or small (Zstandard), a seventh to a fifth smaller for several times the CPU time")
 	f.IntVar(&c.MaxConns, "max-conns", defaultMaxConns, "above this `number` of connections, close those that are idle for longest")
 	f.IntVar(&c.MaxConnsPerAddr, "max-conns-per-addr", defaultMaxConnsPerAddr, "refuse connections above this `number` from one address other than loopback")
 	c.CacheBytes, c.SegmentBytes = defaultCacheBytes, defaultSegmentBytes
