@@ -177,8 +177,16 @@ func TestImportProgress(t *testing.T) {
 	if j.State != "running" || j.Read >= 2500 || j.Rows != 0 || j.Bytes == 0 || j.Bytes > j.Received {
 		t.Errorf("after the first half the job is %+v", j)
 	}
-	b.want(http.StatusOK, &j, "job?id="+begin("x.parquet"), nil)
-	if j.State != "waiting" || j.Received != int64(text.Len()/2) || j.Bytes != 0 {
+	id = begin("x.parquet")
+	for deadline := time.After(time.Minute); j.State != "waiting"; {
+		select {
+		case <-time.After(time.Millisecond):
+			b.want(http.StatusOK, &j, "job?id="+id, nil)
+		case <-deadline:
+			t.Fatalf("after half of a Parquet file the job is %+v", j)
+		}
+	}
+	if j.Received != int64(text.Len()/2) || j.Bytes != 0 {
 		t.Errorf("after half of a Parquet file the job is %+v", j)
 	}
 }
