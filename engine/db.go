@@ -13,6 +13,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/archiver"
+	"github.com/tablerock-db/tablerock/engine/internal/batch"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/closing"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
@@ -60,10 +61,11 @@ type DB struct {
 	// A partition lock is held while the ops of a write are resolved and their
 	// record is appended.
 	partitionLocks partlock.Locks
-	// txns keeps the working memory of writes. It belongs to the database because
+	batchDB        batch.DB
+	// batches keeps the working memory of writes. It belongs to the database because
 	// it has channels, which a synctest bubble must not share with others.
-	txns sync.Pool
-	log  *commitlog.Log
+	batches sync.Pool
+	log     *commitlog.Log
 
 	work   worker
 	full   fullDisk

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/batch"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -36,7 +37,10 @@ func TestLookupDuringDrop(t *testing.T) {
 	must("Compact", db.Compact(t.Context()))
 	put(2)
 
-	cat, logged := db.catalog.Load(), db.logged.Load()
+	cat := db.catalog.Load()
+	b := batch.New(&db.batchDB)
+	defer b.Release()
+	must("Check", b.Check(table, []store.Op{store.Delete(key, "W/other")}))
 	must("DeleteTable", db.DeleteTable(t.Context(), table))
 	must("Freeze", db.log.Freeze())
 	for worked := true; worked; {
@@ -50,12 +54,8 @@ func TestLookupDuringDrop(t *testing.T) {
 		if !errors.Is(err, store.ErrTableNotFound) {
 			t.Errorf("View: %v, want %v", err, store.ErrTableNotFound)
 		}
-		tx := db.txns.Get().(*txn)
-		tx.db, tx.logged, tx.table = db, logged, cat.Lookup(table).ID
-		err = db.appendOps(tx, []store.Op{store.Delete(key, "W/other")})
-		if !errors.Is(err, errTableGone) {
-			t.Errorf("a write: %v, want %v", err, errTableGone)
+		if err := b.Append(); !errors.Is(err, batch.ErrTableGone) {
+			t.Errorf("a write: %v, want %v", err, batch.ErrTableGone)
 		}
-		tx.release()
 	}
 }

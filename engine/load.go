@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/batch"
 	"github.com/tablerock-db/tablerock/engine/internal/bulkload"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
 	"github.com/tablerock-db/tablerock/engine/internal/readstate"
@@ -68,7 +69,7 @@ func (db *DB) Load(ctx context.Context, table string, entities iter.Seq2[edm.Ent
 	l := &load{db: db}
 	info := db.logged.Load().Lookup(table)
 	if info == nil {
-		return LoadResult{}, l.failure(errTableGone)
+		return LoadResult{}, l.failure(batch.ErrTableGone)
 	}
 	l.table = info.ID
 	if o.Installed == nil {
@@ -96,7 +97,7 @@ type load struct {
 // failure returns the error of Load for the cause err.
 func (l *load) failure(err error) error {
 	switch db := l.db; {
-	case errors.Is(err, errTableGone):
+	case errors.Is(err, batch.ErrTableGone):
 		return db.refuse(db.logged.Load().Pending(db.log.Published()), &store.OpError{Err: store.ErrTableNotFound})
 	case space.NoSpace(err) && !errors.Is(err, store.ErrNoSpace):
 		db.noteFull()
@@ -113,7 +114,7 @@ func (l *load) check() error {
 	case db.log.Failure() != nil:
 		return fmt.Errorf("%w: %w", store.ErrReadOnly, db.log.Failure())
 	case !db.logged.Load().Live(l.table):
-		return errTableGone
+		return batch.ErrTableGone
 	}
 	return nil
 }

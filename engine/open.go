@@ -11,6 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/archiver"
+	"github.com/tablerock-db/tablerock/engine/internal/batch"
 	"github.com/tablerock-db/tablerock/engine/internal/catalog"
 	"github.com/tablerock-db/tablerock/engine/internal/closing"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
@@ -126,7 +127,8 @@ func newDB(dir string, o Options, m *manifest.Manifest) *DB {
 	}
 	db.full.reserve = space.New(o.FS, dir, 0, 0)
 	db.work.cond = sync.NewCond(&db.work.mu)
-	db.txns.New = newTxn
+	db.batchDB = batch.DB{State: &db.state, Logged: &db.logged, Shapes: &db.shapes, Locks: &db.partitionLocks, NoSync: o.NoSync}
+	db.batches.New = func() any { return batch.New(&db.batchDB) }
 	db.catalog.Store(catalog.New())
 	return db
 }
@@ -273,6 +275,7 @@ func (db *DB) start(log *recovery.Log) error {
 	if err != nil {
 		return err
 	}
+	db.batchDB.Log = db.log
 	db.seal = idleseal.Sealer{
 		Log: db.log, List: db.tree.RecordLogs, Logger: db.opts.Logger, Begin: db.beginWrite, End: db.endWrite, After: db.opts.Testing.Clock.AfterFunc,
 	}

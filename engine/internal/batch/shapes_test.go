@@ -1,4 +1,4 @@
-package opshapes
+package batch
 
 import (
 	"fmt"
@@ -28,16 +28,16 @@ func TestShapes(t *testing.T) {
 		want[fmt.Sprint(p)] = cache.Of(p)
 	}
 	batch := []edm.Properties{props("A", "B"), props("A", "B"), props("A", "C"), props("A"), other, null, props("B", "A"), props("A", "B")}
-	var c Shapes
-	c.Reset(&cache, len(batch))
+	var c shapes
+	c.reset(&cache, len(batch))
 	for i, p := range batch {
-		n, ok := c.Check(i, p)
+		n, ok := c.check(i, p)
 		if known := want[fmt.Sprint(p)] != nil; ok != known || ok && n != len(p) {
 			t.Errorf("%d: Check(%v) = %d, %t, want %d, %t", i, p, n, ok, len(p), known)
 		}
 	}
 	for i, p := range batch {
-		shape := c.Of(i, p)
+		shape := c.of(i, p)
 		if w := want[fmt.Sprint(p)]; w != nil && shape != w || !shape.Matches(p) {
 			t.Errorf("%d: %v has the shape %p, want %p", i, p, shape, w)
 		}
@@ -65,10 +65,10 @@ func TestCheckValues(t *testing.T) {
 	for _, v := range values {
 		p := edm.Properties{{Name: "Name", Value: v}}
 		cache.Of(p)
-		var c Shapes
-		c.Reset(&cache, 2)
+		var c shapes
+		c.reset(&cache, 2)
 		for i := range 2 {
-			n, ok := c.Check(i, p)
+			n, ok := c.check(i, p)
 			if want := edm.CheckValues(p) == nil; ok != want {
 				t.Errorf("op %d: Check of a %v of %d bytes: %t, want %t", i, v.Type(), len(v.Bytes()), ok, want)
 			}

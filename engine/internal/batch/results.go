@@ -1,5 +1,4 @@
-// Package opresults makes the results of the ops of a batch.
-package opresults
+package batch
 
 import (
 	"strings"
@@ -16,8 +15,8 @@ const (
 	etagsAtOnce   = 512
 )
 
-// Maker makes results. One goroutine at a time uses it.
-type Maker struct {
+// results makes the results of ops.
+type results struct {
 	etags []byte // of a batch, back to back
 	ends  []int
 	// prefix begins the ETags of a second.
@@ -28,9 +27,9 @@ type Maker struct {
 	text strings.Builder
 }
 
-// Make returns the results of ops, the first of which has the time stamp first, and each
+// of returns the results of ops, the first of which has the time stamp first, and each
 // further one the next tick. All ETags of a batch are substrings of one string.
-func (m *Maker) Make(ops []store.Op, first edm.Ticks) []store.Result {
+func (m *results) of(ops []store.Op, first edm.Ticks) []store.Result {
 	n := len(ops)
 	if len(m.free) < n {
 		m.free = make([]store.Result, max(n, resultsAtOnce))
@@ -69,7 +68,7 @@ const (
 // appendETag appends the ETag of t. Most results have a time in the second of the result
 // before, so only the fraction is formatted: edm.AppendETag for each takes 4 % of an
 // ordered load in batches of 100 (bench, load/order=sorted).
-func (m *Maker) appendETag(t edm.Ticks) {
+func (m *results) appendETag(t edm.Ticks) {
 	f := t % perSecond
 	if second := t - f; second != m.second || len(m.prefix) == 0 {
 		m.second = second

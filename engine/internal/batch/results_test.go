@@ -1,4 +1,4 @@
-package opresults
+package batch
 
 import (
 	"testing"
@@ -7,10 +7,10 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// TestMake compares the ETags of batches with those of single time stamps.
-func TestMake(t *testing.T) {
+// TestResults compares the ETags of batches with those of single time stamps.
+func TestResults(t *testing.T) {
 	const noon, second = edm.Ticks(130_000_000_000_000_000), edm.Ticks(10_000_000)
-	var m Maker
+	var m results
 	for _, first := range []edm.Ticks{0, noon, noon + 1, noon + 5, noon + second - 30, noon + 999_950, edm.MaxTicks - 98} {
 		for _, deleted := range []func(i int) bool{
 			func(int) bool { return false },
@@ -24,7 +24,7 @@ func TestMake(t *testing.T) {
 					ops[i].Kind = store.OpDelete
 				}
 			}
-			for i, got := range m.Make(ops, first) {
+			for i, got := range m.of(ops, first) {
 				var want store.Result
 				if !deleted(i) {
 					want.Timestamp = first + edm.Ticks(i)
@@ -38,8 +38,8 @@ func TestMake(t *testing.T) {
 	}
 }
 
-func BenchmarkMake(b *testing.B) {
-	var m Maker
+func BenchmarkResults(b *testing.B) {
+	var m results
 	ops := make([]store.Op, 100)
 	for i := range ops {
 		ops[i].Kind = store.OpInsert
@@ -47,7 +47,7 @@ func BenchmarkMake(b *testing.B) {
 	b.ReportAllocs()
 	first := edm.Ticks(130_000_000_123_456_789)
 	for b.Loop() {
-		m.Make(ops, first)
+		m.of(ops, first)
 		first += 101
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(ops)), "ns/entity")
