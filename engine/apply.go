@@ -46,7 +46,7 @@ func (db *DB) putBatch(b *batch.Batch) {
 
 // apply is Apply with the working memory b.
 func (db *DB) apply(ctx context.Context, b *batch.Batch, table string, ops []store.Op) ([]store.Result, error) {
-	if err := b.Check(table, ops); err != nil {
+	if err := b.Add(table, ops); err != nil {
 		return nil, db.refuseBatch(b, err)
 	}
 	if err := db.throttle(ctx, b.Use()); err != nil {
@@ -59,7 +59,7 @@ func (db *DB) apply(ctx context.Context, b *batch.Batch, table string, ops []sto
 		return nil, err
 	}
 	db.afterCommit(b.Use())
-	return b.Results(), nil
+	return b.Results(0), nil
 }
 
 // refuseBatch returns the error of Apply for the error err of b.

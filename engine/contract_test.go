@@ -95,6 +95,8 @@ type rigs struct {
 	mu   sync.Mutex
 	byDB map[store.Store]*rig
 	opts engine.Options
+	// wrap returns the Store to test for a database. Nil is the database itself.
+	wrap func(db *engine.DB) store.Store
 }
 
 func (r *rigs) open(tb testing.TB, disk *vfs.Mem) store.Store {
@@ -105,10 +107,14 @@ func (r *rigs) open(tb testing.TB, disk *vfs.Mem) store.Store {
 	if err != nil {
 		tb.Fatalf("Open: %v", err)
 	}
+	s := store.Store(db)
+	if r.wrap != nil {
+		s = r.wrap(db)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.byDB[db] = &rig{disk: disk, gate: g}
-	return db
+	r.byDB[s] = &rig{disk: disk, gate: g}
+	return s
 }
 
 func (r *rigs) rig(s store.Store) *rig {
@@ -149,7 +155,7 @@ func (r *rigs) backend() storetest.Backend {
 			if err != nil {
 				tb.Fatalf("read manifest: %v", err)
 			}
-			stats, err := s.(*engine.DB).Stats()
+			stats, err := s.(interface{ Stats() (engine.Stats, error) }).Stats()
 			if err != nil {
 				tb.Fatalf("Stats: %v", err)
 			}

@@ -40,7 +40,7 @@ func TestLookupDuringDrop(t *testing.T) {
 	cat := db.catalog.Load()
 	b := batch.New(&db.batchDB)
 	defer b.Release()
-	must("Check", b.Check(table, []store.Op{store.Delete(key, "W/other")}))
+	must("Add", b.Add(table, []store.Op{store.Delete(key, "W/other")}))
 	must("DeleteTable", db.DeleteTable(t.Context(), table))
 	must("Freeze", db.log.Freeze())
 	for worked := true; worked; {

@@ -135,6 +135,39 @@ func ExampleDB_Apply() {
 	// <nil>
 }
 
+// ApplyBatches writes entities of many partitions with few syncs. Each batch has its own
+// outcome.
+func ExampleDB_ApplyBatches() {
+	ctx := context.Background()
+	db, err := engine.Open("db", engine.Options{FS: vfs.NewMem()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.CreateTable(ctx, "Readings"); err != nil {
+		log.Fatal(err)
+	}
+
+	var batches [][]store.Op
+	for _, device := range []string{"door", "lamp", "door", "fan"} {
+		reading := edm.Entity{Key: edm.Key{Partition: device, Row: "2026-11-26T10:00"}, Properties: edm.Properties{{Name: "On", Value: edm.Boolean(true)}}}
+		batches = append(batches, []store.Op{store.Insert(reading)})
+	}
+	results, err := db.ApplyBatches(ctx, "Readings", batches)
+	var failed engine.BatchErrors
+	if errors.As(err, &failed) {
+		for i, err := range failed {
+			if err != nil {
+				fmt.Printf("%s: exists already: %t\n", batches[i][0].Entity.Key.Partition, errors.Is(err, store.ErrEntityExists))
+			}
+		}
+	}
+	fmt.Println(len(results[0]), len(results[2]), len(results[3]))
+	// Output:
+	// door: exists already: true
+	// 1 0 1
+}
+
 // A conditional update replaces an entity only if nobody else changed it since it
 // was read. Read again and retry on ErrPrecondition.
 func ExampleDB_Apply_conditional() {

@@ -9,7 +9,8 @@ package engine
 //	worker.stepMu            one step of background work; files are written
 //	DB.catalogMu             one change of the catalog is logged
 //	DB.partitionLocks        the ops of a batch are resolved and logged; files may
-//	                         be read. A batch takes one, an install of Load all.
+//	                         be read. A batch takes one, several upserts of ApplyBatches
+//	                         theirs, an install of Load all.
 //	noSync.reserveMu           NoSync: raising the reserved time stamps; the manifest
 //	                         is written
 //	Log.fileMu               writing or dropping a segment without a group

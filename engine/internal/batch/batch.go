@@ -34,27 +34,33 @@ type DB struct {
 // checked.
 var ErrTableGone = errors.New("table was dropped")
 
-// Batch is the working memory of a batch. One goroutine at a time uses it, for one batch
-// after the other: Check, then Append, then the log's Wait for Commit, then Results.
+// Batch is the working memory of a batch, or of several that have one record in the log.
+// One goroutine at a time uses it, for one record after the other: Add, Append, the log's
+// Wait for Commit, Results, Release.
 type Batch struct {
-	// Commit is the record of the ops.
+	// Commit is the record.
 	Commit *commitlog.Commit
 
-	db  *DB
-	ops []store.Op
+	db *DB
+	// subs are the batches, of which the first one alone has an op that is not an upsert.
+	subs []sub
+	// upserts says that all ops are of the kind OpInsertOrReplace. Then Add encodes the
+	// entries. Others are resolved and encoded by Append.
+	upserts bool
+	use     space.Use
 	// table is the id of the table, found in logged.
 	table  uint32
 	logged *catalog.Logged
-	use    space.Use
 	guard  func() error // checkTable
 	check  func(i int, props edm.Properties) (bytes int, ok bool)
 
-	// keys are the encoded keys of the ops, back to back, and keyEnds their ends.
-	// candidates has one of each key.
+	// keys are encoded keys, back to back, and keyEnds their ends. candidates has one of each
+	// key.
 	keys       []byte
 	keyEnds    []int
 	candidates []lsm.Candidate
-	partHash   uint64 // of the partition of all keys
+	partHash   uint64       // of the partition of the last batch
+	locks      partlock.Set // of the partitions of all batches
 	// state is pinned while the ops are resolved, and nil otherwise.
 	state *readstate.State
 	props edm.Properties // the result of a merge op
@@ -68,6 +74,12 @@ type Batch struct {
 	results results
 }
 
+// sub is a batch of a Batch.
+type sub struct {
+	ops   []store.Op
+	first int // of its entries in the commit
+}
+
 // New returns a Batch for db.
 func New(db *DB) *Batch {
 	b := &Batch{db: db, Commit: commitlog.NewCommit()}
@@ -75,36 +87,81 @@ func New(db *DB) *Batch {
 	return b
 }
 
-// Release ends the use of the ops and keeps the memory for the next batch.
+// Release ends the use of the ops and keeps the memory for other batches.
 func (b *Batch) Release() {
 	b.Commit.Reset()
-	b.shapes.reset(nil, 0)
+	b.shapes.reset(nil)
+	clear(b.subs)
 	clear(b.props)
-	b.ops, b.props, b.pending, b.logged = nil, b.props[:0], 0, nil
+	b.subs, b.props, b.pending, b.logged, b.locks = b.subs[:0], b.props[:0], 0, nil, partlock.Set{}
 }
 
-// Check returns the *store.OpError of the first rule of store.CheckBatch that ops break,
-// or ErrTableGone if there is no such table. b refers to ops until Release, which the
-// caller calls before the next Check.
-func (b *Batch) Check(table string, ops []store.Op) error {
-	b.ops = ops
-	b.shapes.reset(b.db.Shapes, len(ops))
+// Upserts reports whether ops do not depend on what is stored, so that their batch can be
+// added to one of such ops.
+func Upserts(ops []store.Op) bool {
+	for i := range ops {
+		if ops[i].Kind != store.OpInsertOrReplace {
+			return false
+		}
+	}
+	return true
+}
+
+// Add adds a batch. b refers to ops until Release. A batch can be added to others if Upserts
+// of all of them. The error is the *store.OpError of the first rule of store.CheckBatch that
+// ops break, or ErrTableGone if there is no such table; then b is as before.
+func (b *Batch) Add(table string, ops []store.Op) error {
+	if len(b.subs) == 0 {
+		b.shapes.reset(b.db.Shapes)
+	}
+	b.shapes.begin(len(ops))
 	if err := store.CheckBatch(table, ops, b.check); err != nil {
 		return err
 	}
-	b.logged = b.db.Logged.Load()
-	info := b.logged.Lookup(table)
-	if info == nil {
-		return ErrTableGone
+	if len(b.subs) == 0 {
+		b.logged = b.db.Logged.Load()
+		info := b.logged.Lookup(table)
+		if info == nil {
+			return ErrTableGone
+		}
+		b.table, b.use, b.upserts = info.ID, space.Write, Upserts(ops)
+		if !slices.ContainsFunc(ops, func(op store.Op) bool { return op.Kind != store.OpDelete }) {
+			b.use = space.Delete
+		}
 	}
-	b.table, b.use = info.ID, space.Delete
-	if slices.ContainsFunc(ops, func(op store.Op) bool { return op.Kind != store.OpDelete }) {
-		b.use = space.Write
+	s := sub{ops: ops, first: b.Commit.Len()}
+	if b.upserts {
+		if err := b.encodeUpserts(ops); err != nil {
+			return err
+		}
 	}
+	b.subs = append(b.subs, s)
 	return nil
 }
 
-// Use returns for what the record of the ops, which Check has accepted, needs space.
+// encodeUpserts adds the entries of ops to the commit, all or none.
+func (b *Batch) encodeUpserts(ops []store.Op) error {
+	b.keys = codec.AppendPartition(b.keys[:0], b.table, ops[0].Entity.Key.Partition)
+	part := len(b.keys)
+	b.partHash = codec.PartitionHash(b.keys)
+	b.Commit.BeginPart(b.partHash, part)
+	for i := range ops {
+		op := &ops[i]
+		b.keys = codec.AppendRow(b.keys[:part], op.Entity.Key.Row)
+		hash := uint64(0) // unused in NoSync mode
+		if !b.db.NoSync {
+			hash = codec.KeyHash(b.keys)
+		}
+		if err := b.encode(b.keys, hash, op, b.shapes.of(i, op.Entity.Properties), op.Entity.Properties); err != nil {
+			b.Commit.DropPart()
+			return &store.OpError{Index: i, Executed: true, Err: err}
+		}
+	}
+	b.locks.Add(b.partHash)
+	return nil
+}
+
+// Use returns for what the record needs space.
 func (b *Batch) Use() space.Use { return b.use }
 
 // checkTable returns ErrTableGone if the table of the ops has been dropped.
@@ -116,22 +173,37 @@ func (b *Batch) checkTable() error {
 }
 
 // Append resolves the ops against the newest versions, durable or not, and appends their
-// record to the log, all under the partition lock. The error is an *store.OpError,
-// ErrTableGone, or that of Log.Append; then Append may be called again.
-func (b *Batch) Append() error {
-	b.Commit.Reset()
-	b.Commit.Guard, b.Commit.Use = b.guard, b.use
-	b.encodeKeys()
+// record to the log, all under the locks of their partitions. The error is a *store.OpError,
+// ErrTableGone, or that of Log.Append. After an ErrNoSpace it may be called again.
+func (b *Batch) Append() error { return b.append(false) }
+
+// AppendDeferred is Append of a commit that is deferred.
+func (b *Batch) AppendDeferred() error { return b.append(true) }
+
+func (b *Batch) append(deferred bool) error {
+	c := b.Commit
+	if !b.upserts {
+		c.Reset()
+		b.encodeKeys(b.subs[0].ops)
+	}
+	c.Guard, c.Use, c.Deferred = b.guard, b.use, deferred
+	if len(b.subs) > 1 {
+		b.db.Locks.LockSet(&b.locks)
+		defer b.db.Locks.UnlockSet(&b.locks)
+		return b.db.Log.Append(c)
+	}
 	lock := b.db.Locks.Of(b.partHash)
 	spinlock.Lock(lock)
 	defer lock.Unlock()
-	if err := b.resolveAll(); err != nil {
-		return err
+	if !b.upserts {
+		if err := b.resolveAll(b.subs[0].ops); err != nil {
+			return err
+		}
 	}
-	return b.db.Log.Append(b.Commit)
+	return b.db.Log.Append(c)
 }
 
-// Pending returns a sequence number that must be durable before an error of Check or
+// Pending returns a sequence number that must be durable before an error of Add or
 // Append is shown, because the error was computed from what it wrote. 0 is durable.
 func (b *Batch) Pending(err error) uint64 {
 	if errors.Is(err, ErrTableGone) {
@@ -140,16 +212,19 @@ func (b *Batch) Pending(err error) uint64 {
 	return b.pending
 }
 
-// Results returns the results of the ops, whose record is in the log.
-func (b *Batch) Results() []store.Result { return b.results.of(b.ops, b.Commit.FirstTimestamp()) }
+// Results returns the results of the batch that was added as number i, from 0 on, once the
+// record is in the log.
+func (b *Batch) Results(i int) []store.Result {
+	s := b.subs[i]
+	return b.results.of(s.ops, b.Commit.FirstTimestamp()+edm.Ticks(s.first))
+}
 
 // encodeKeys sets keys, their hashes and candidates.
-func (b *Batch) encodeKeys() {
-	ops := b.ops
+func (b *Batch) encodeKeys(ops []store.Op) {
 	b.keys = codec.AppendPartition(b.keys[:0], b.table, ops[0].Entity.Key.Partition)
 	part := len(b.keys)
 	b.partHash = codec.PartitionHash(b.keys)
-	b.Commit.SetPartition(b.partHash, part)
+	b.Commit.BeginPart(b.partHash, part)
 	b.keyEnds = b.keyEnds[:0]
 	for i := range ops {
 		if i > 0 {
@@ -161,11 +236,8 @@ func (b *Batch) encodeKeys() {
 	b.candidates = slices.Grow(b.candidates[:0], len(ops))[:len(ops)]
 	start := 0
 	for i, end := range b.keyEnds {
-		c := &b.candidates[i]
-		*c = lsm.Candidate{Key: b.keys[start:end:end], Maybe: true}
-		if ops[i].Kind != store.OpInsertOrReplace || !b.db.NoSync {
-			c.Hash = codec.KeyHash(c.Key) // otherwise unused
-		}
+		key := b.keys[start:end:end]
+		b.candidates[i] = lsm.Candidate{Key: key, Hash: codec.KeyHash(key), Maybe: true}
 		start = end
 	}
 }

@@ -11,12 +11,12 @@ import (
 
 // resolveAll adds the entries of all ops to the commit. If one is refused it
 // returns a *store.OpError, or ErrTableGone.
-func (b *Batch) resolveAll() error {
+func (b *Batch) resolveAll(ops []store.Op) error {
 	defer b.unpinState()
-	err := b.probeFilters()
-	for i := range b.ops {
+	err := b.probeFilters(len(ops))
+	for i := range ops {
 		if err == nil {
-			err = b.resolve(i)
+			err = b.resolve(i, &ops[i])
 		}
 		if err != nil {
 			// The rows of a dropped table vanish one file at a time, so the
@@ -31,10 +31,10 @@ func (b *Batch) resolveAll() error {
 }
 
 // resolve adds the entry of op i to the commit, or refuses the op.
-func (b *Batch) resolve(i int) error {
-	op, c := &b.ops[i], &b.candidates[i]
+func (b *Batch) resolve(i int, op *store.Op) error {
+	c := &b.candidates[i]
 	if op.Kind == store.OpInsertOrReplace {
-		return b.encode(c, op, b.shapes.of(i, op.Entity.Properties), op.Entity.Properties)
+		return b.encode(c.Key, c.Hash, op, b.shapes.of(i, op.Entity.Properties), op.Entity.Properties)
 	}
 	var row edm.Row
 	if c.Maybe {
@@ -65,18 +65,18 @@ func (b *Batch) resolve(i int) error {
 	}
 	if row != nil && (op.Kind == store.OpMerge || op.Kind == store.OpInsertOrMerge) {
 		b.props = store.MergeProperties(b.props[:0], row, op.Entity.Properties)
-		return b.encode(c, op, b.db.Shapes.Of(b.props), b.props)
+		return b.encode(c.Key, c.Hash, op, b.db.Shapes.Of(b.props), b.props)
 	}
-	return b.encode(c, op, b.shapes.of(i, op.Entity.Properties), op.Entity.Properties)
+	return b.encode(c.Key, c.Hash, op, b.shapes.of(i, op.Entity.Properties), op.Entity.Properties)
 }
 
 // encode adds a put of the result of op, whose properties props have the given
 // shape, to the commit. Only an insert keeps their order.
-func (b *Batch) encode(c *lsm.Candidate, op *store.Op, shape *codec.Shape, props edm.Properties) error {
+func (b *Batch) encode(key []byte, hash uint64, op *store.Op, shape *codec.Shape, props edm.Properties) error {
 	if op.Kind != store.OpInsert {
 		props, shape = b.db.Shapes.Sorted(&b.props, props, shape)
 	}
-	size := b.Commit.Put(c.Key, c.Hash, shape, props)
+	size := b.Commit.Put(key, hash, shape, props)
 	// The formula of the limit counts at most two bytes for each encoded byte,
 	// and for each property its name and a fixed amount. Only entities near the
 	// limit need the exact sum.
@@ -86,11 +86,10 @@ func (b *Batch) encode(c *lsm.Candidate, op *store.Op, shape *codec.Shape, props
 	return nil
 }
 
-// probeFilters clears Maybe for the keys of a batch that no entry can have, so
+// probeFilters clears Maybe for the keys of a batch of n ops that no entry can have, so
 // that newestVersion is not called for them.
-func (b *Batch) probeFilters() error {
-	conditional := func(op store.Op) bool { return op.Kind != store.OpInsertOrReplace }
-	if len(b.ops) == 1 || !slices.ContainsFunc(b.ops, conditional) {
+func (b *Batch) probeFilters(n int) error {
+	if n == 1 {
 		return nil
 	}
 	for {

@@ -13,15 +13,22 @@ type shapes struct {
 	cache *codec.ShapeCache
 	// known has nil for an op whose shape is not known.
 	known []*codec.Shape
-	// last and lastShape are the properties and the shape found last.
+	// last and lastShape are the properties and the shape found last, of this batch or an
+	// earlier one since reset.
 	last      edm.Properties
 	lastShape *codec.Shape
 }
 
-// reset prepares for a batch of n ops, whose shapes are looked up in cache.
-func (o *shapes) reset(cache *codec.ShapeCache, n int) {
+// reset forgets all ops. Shapes are looked up in cache.
+func (o *shapes) reset(cache *codec.ShapeCache) {
 	clear(o.known)
-	*o = shapes{cache: cache, known: slices.Grow(o.known[:0], n)[:n]}
+	*o = shapes{cache: cache, known: o.known[:0]}
+}
+
+// begin prepares for a batch of n ops.
+func (o *shapes) begin(n int) {
+	clear(o.known)
+	o.known = slices.Grow(o.known[:0], n)[:n]
 }
 
 // check looks up the shape of op i, whose properties are props. It is not ok unless the

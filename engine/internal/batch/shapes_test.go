@@ -29,7 +29,8 @@ func TestShapes(t *testing.T) {
 	}
 	batch := []edm.Properties{props("A", "B"), props("A", "B"), props("A", "C"), props("A"), other, null, props("B", "A"), props("A", "B")}
 	var c shapes
-	c.reset(&cache, len(batch))
+	c.reset(&cache)
+	c.begin(len(batch))
 	for i, p := range batch {
 		n, ok := c.check(i, p)
 		if known := want[fmt.Sprint(p)] != nil; ok != known || ok && n != len(p) {
@@ -66,7 +67,8 @@ func TestCheckValues(t *testing.T) {
 		p := edm.Properties{{Name: "Name", Value: v}}
 		cache.Of(p)
 		var c shapes
-		c.reset(&cache, 2)
+		c.reset(&cache)
+		c.begin(2)
 		for i := range 2 {
 			n, ok := c.check(i, p)
 			if want := edm.CheckValues(p) == nil; ok != want {

@@ -16,10 +16,12 @@
 //	      active segment's memory             // assigned = Log.lastSeq
 //	    add the commit to the overlay, for other writers
 //	    add the commit to the queue
-//	    if no goroutine leads: make this one the leader
+//	    if no goroutine leads, and Commit.Deferred is not set: make this one the leader
 //	  unlock Log.mu
 //
 //	Wait:                                     // the same writer
+//	  if Commit.Deferred: unset it, and if the commit is in the queue and no goroutine
+//	    leads: make this one the leader
 //	  loop
 //	    receive from Commit.wake
 //	    if the commit is finished: return Commit.err
@@ -31,7 +33,7 @@
 //	  write and sync the segments of the group, oldest first   // synced
 //	  lock Log.mu
 //	    if that failed: fail the log, add the queue to the group
-//	    if the queue is not empty: wake its first commit as the leader
+//	    if the queue has a commit that is not deferred: wake the first one as the leader
 //	    else: nobody leads
 //	  unlock Log.mu
 //	  lock Log.applyMu
@@ -74,6 +76,10 @@
 // The leader calls Gosched before it takes the queue, so that writers that are
 // ready to run append first and share its sync. Without it groups are small when
 // there are fewer processors than writers.
+//
+// A goroutine that appends several commits before it waits defers them: it may be blocked
+// by another that waits for the log, and must not be the leader then. Every other commit
+// and barrier that comes meanwhile leads, with the deferred ones in its group.
 //
 // Commit.wake has space for one signal and never needs more. A signal is sent
 // only to a commit in the queue, to make it the leader, or to a commit of a

@@ -13,6 +13,9 @@ import (
 // lead a group meanwhile. After an error, which is a store.ErrOutcomeUnknown, the
 // record may be on disk or not.
 func (l *Log) Wait(c *Commit) error {
+	if c.Deferred {
+		l.attend(c)
+	}
 	for {
 		<-c.wake
 		if !c.lead {
@@ -21,6 +24,33 @@ func (l *Log) Wait(c *Commit) error {
 		c.lead = false
 		l.leadGroup()
 	}
+}
+
+// attend ends that c is deferred. If no leader has taken it and nobody leads, it leads.
+func (l *Log) attend(c *Commit) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.Deferred = false
+	if !l.leading && c.firstSeq > l.taken {
+		l.leadLocked(c)
+	}
+}
+
+// leadLocked makes c, which is in the queue, lead the next group.
+// +checklocks:l.mu
+func (l *Log) leadLocked(c *Commit) {
+	l.leading = true
+	c.lead = true
+	c.wake <- struct{}{}
+}
+
+// takeQueueLocked returns the queue, which is empty then.
+// +checklocks:l.mu
+func (l *Log) takeQueueLocked() []*Commit {
+	queue := l.queue
+	l.queue, l.spareQueue = l.spareQueue[:0], nil
+	l.taken = l.lastSeq
+	return queue
 }
 
 // Barrier returns once everything appended so far is durable and published.
@@ -61,8 +91,7 @@ func (l *Log) leadGroup() {
 	// Let writers that are about to append join the group.
 	runtime.Gosched()
 	l.mu.Lock()
-	group := l.queue
-	l.queue, l.spareQueue = l.spareQueue[:0], nil
+	group := l.takeQueueLocked()
 	l.mu.Unlock()
 
 	err := l.syncGroup(group)
@@ -71,18 +100,14 @@ func (l *Log) leadGroup() {
 	if err != nil {
 		// The outcome of every waiter is unknown: its record may be on disk.
 		l.failLocked(err)
-		group = append(group, l.queue...)
-		l.queue = l.queue[:0]
+		group = append(group, l.takeQueueLocked()...)
 		for _, c := range group {
 			c.err = fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, err)
 		}
 	}
-	if len(l.queue) > 0 {
-		next := l.queue[0]
-		next.lead = true
-		next.wake <- struct{}{}
-	} else {
-		l.leading = false
+	l.leading = false
+	if i := slices.IndexFunc(l.queue, func(c *Commit) bool { return !c.Deferred }); i >= 0 {
+		l.leadLocked(l.queue[i])
 	}
 	l.mu.Unlock()
 
@@ -215,7 +240,10 @@ func (l *Log) applyLocked(c *Commit) {
 	}
 	keep := l.readers.newest()
 	if c.OnApply == nil {
-		c.seg.Table.ApplyAll(c.partHash, c.partLen, c.offs, c.firstSeq, keep)
+		for i := range c.parts {
+			p := &c.parts[i]
+			c.seg.Table.ApplyAll(p.hash, p.keyLen, c.offs[p.from:p.to], c.firstSeq+uint64(p.from), keep)
+		}
 	} else {
 		for i, off := range c.offs {
 			c.seg.Table.Apply(off, c.firstSeq+uint64(i), keep)

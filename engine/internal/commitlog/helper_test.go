@@ -57,7 +57,7 @@ func putShape(id, n int, props edm.Properties, shape *codec.Shape) *Commit {
 		shape = oneShape(props)
 	}
 	c := NewCommit()
-	c.SetPartition(codec.PartitionHash(key(id, 0)), codec.PartitionLen(key(id, 0)))
+	c.BeginPart(codec.PartitionHash(key(id, 0)), codec.PartitionLen(key(id, 0)))
 	for i := range n {
 		key := key(id, i)
 		c.Put(key, codec.KeyHash(key), shape, props)

@@ -81,6 +81,9 @@ type Log struct {
 	// spareQueue is the other buffer for queue.
 	// +checklocks:mu
 	spareQueue []*Commit
+	// taken is lastSeq when a leader took the queue last.
+	// +checklocks:mu
+	taken uint64
 	// leading is set while a goroutine leads, or has been woken to lead.
 	// +checklocks:mu
 	leading bool
@@ -227,10 +230,8 @@ func (l *Log) append(c *Commit) error {
 // +checklocks:l.mu
 func (l *Log) enqueueLocked(c *Commit) {
 	l.queue = append(l.queue, c)
-	if !l.leading {
-		l.leading = true
-		c.lead = true
-		c.wake <- struct{}{}
+	if !l.leading && !c.Deferred {
+		l.leadLocked(c)
 	}
 }
 

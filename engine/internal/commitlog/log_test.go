@@ -83,6 +83,81 @@ func TestGroupCommit(t *testing.T) {
 	})
 }
 
+// TestDeferred appends deferred commits, for which nobody syncs until their goroutine waits, or
+// another commit or a barrier comes. That one syncs them too, and they are not woken to lead.
+func TestDeferred(t *testing.T) {
+	for _, other := range []string{"none", "commit", "barrier", "held", "failed"} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, Options{})
+			first := put(0, 1, 10)
+			must(t, "Append", w.log.Append(first))
+			must(t, "Wait", w.log.Wait(first)) // creates the file
+			held, release := make(chan string, 100), make(chan struct{})
+			w.fs.SetRule(hold(held, release))
+			var wg sync.WaitGroup
+			beside := func(want error, call func() error) {
+				wg.Go(func() {
+					if err := call(); !errors.Is(err, want) {
+						t.Errorf("%s: the other goroutine: %v, want %v", other, err, want)
+					}
+				})
+				synctest.Wait()
+			}
+			commit := func(id int) func() error {
+				c := put(id, 1, 10)
+				must(t, "Append", w.log.Append(c))
+				return func() error { return w.log.Wait(c) }
+			}
+			syncs, want := 0, error(nil)
+			if other == "held" { // a leader syncs while they are appended
+				beside(nil, commit(8))
+				syncs = 1
+			}
+			var list []*Commit
+			for i := range 3 {
+				c := put(1+i, 2, 10)
+				c.Deferred = true
+				must(t, "Append", w.log.Append(c))
+				list = append(list, c)
+			}
+			synctest.Wait()
+			if n := len(held); n != syncs {
+				t.Errorf("%s: %d syncs before anyone waits, want %d", other, n, syncs)
+			}
+			close(release)
+			switch other {
+			case "commit":
+				beside(nil, commit(9))
+			case "barrier", "held":
+				beside(nil, w.log.Barrier)
+			case "failed":
+				want = store.ErrOutcomeUnknown
+				w.fs.SetRule(errorfs.FailNth(1, func(op vfs.Op) bool { return op.Kind == "sync" }, errorfs.Fault{Err: syscall.EIO}, true))
+				beside(want, w.log.Barrier)
+			}
+			synctest.Wait()
+			shared := other == "commit" || other == "barrier" || other == "held"
+			for i := range list {
+				if _, ok := w.read(1+i, 0); ok != shared || w.pending(1+i, 0) == shared && other != "failed" {
+					t.Errorf("%s: commit %d is visible: %v, want %v", other, i, ok, shared)
+				}
+			}
+			for i, c := range list {
+				if err := w.log.Wait(c); !errors.Is(err, want) {
+					t.Errorf("%s: Wait: %v, want %v", other, err, want)
+				}
+				if _, ok := w.read(1+i, 1); ok != (want == nil) {
+					t.Errorf("%s: commit %d is visible after Wait: %v", other, i, ok)
+				}
+			}
+			wg.Wait()
+			if n := len(held); n != syncs+1 && want == nil {
+				t.Errorf("%s: %d syncs, want %d", other, n, syncs+1)
+			}
+		})
+	}
+}
+
 // TestFailedSync fails the sync of a group. The writers of the group and of the
 // queue get an unknown outcome, later writers a refusal.
 func TestFailedSync(t *testing.T) {

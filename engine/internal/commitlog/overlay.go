@@ -7,8 +7,8 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 )
 
-// overlay has the commits that are in the log and not durable, by the partition
-// of their entries. A write looks up its own partition only, where mostly nothing
+// overlay has the parts of the commits that are in the log and not durable, by their
+// partition. A write looks up its own partition only, where mostly nothing
 // is pending.
 type overlay struct {
 	shards [overlayShards]overlayShard
@@ -24,22 +24,22 @@ type overlayShard struct {
 	_      [48]byte // shards do not share a cache line
 }
 
-// chain is the list of the pending commits of a partition.
+// chain is the list of the pending parts of a partition.
 type chain struct {
-	newest *Commit // older commits follow by Commit.older
-	n      int     // length
-	// index has the newest commit with each codec.KeyHash. It is nil for short
+	newest *part // older parts follow by part.older
+	n      int   // length
+	// index has the newest part with each codec.KeyHash. It is nil for short
 	// chains, which are searched one by one.
-	index map[uint64]*Commit
+	index map[uint64]*part
 }
 
 // minIndexed is the length from which a chain has an index: about where
 // BenchmarkPending becomes faster with an index.
 const minIndexed = 64
 
-// links are a commit's neighbors in its chain, guarded by the mutex of the shard.
+// links are a part's neighbors in its chain, guarded by the mutex of the shard.
 type links struct {
-	newer, older *Commit
+	newer, older *part
 	pending      bool
 }
 
@@ -73,38 +73,48 @@ func (l *Log) HasPending(partHash uint64) bool { return l.overlay.has(partHash) 
 
 func (o *overlay) shard(partHash uint64) *overlayShard { return &o.shards[partHash%overlayShards] }
 
-// put adds c, which has just been appended, as the newest commit of its partition.
+// put adds the parts of c, which has just been appended, as the newest of their partitions.
 func (o *overlay) put(c *Commit) {
-	s := o.shard(c.partHash)
+	for i := range c.parts {
+		c.parts[i].commit = c
+		o.putPart(&c.parts[i])
+	}
+}
+
+func (o *overlay) putPart(p *part) {
+	s := o.shard(p.hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.chains == nil {
 		s.chains = make(map[uint64]chain)
 	}
-	ch := s.chains[c.partHash]
-	c.links = links{older: ch.newest, pending: true}
-	if c.older != nil {
-		c.older.newer = c
+	ch := s.chains[p.hash]
+	p.links = links{older: ch.newest, pending: true}
+	if p.older != nil {
+		p.older.newer = p
 	}
-	ch.newest = c
+	ch.newest = p
 	ch.n++
 	if ch.index != nil {
-		for i := range c.entries {
-			ch.index[c.entries[i].keyHash] = c
+		for _, e := range p.entries() {
+			ch.index[e.keyHash] = p
 		}
 	} else if ch.n >= minIndexed {
-		ch.index = indexFrom(c)
+		ch.index = indexFrom(p)
 	}
-	s.chains[c.partHash] = ch
+	s.chains[p.hash] = ch
 }
 
-// indexFrom returns the index of a chain whose newest commit is c.
-func indexFrom(c *Commit) map[uint64]*Commit {
-	index := make(map[uint64]*Commit)
-	for ; c != nil; c = c.older {
-		for i := range c.entries {
-			if hash := c.entries[i].keyHash; index[hash] == nil {
-				index[hash] = c
+// entries returns the entries of a part in the overlay.
+func (p *part) entries() []entry { return p.commit.entries[p.from:p.to] }
+
+// indexFrom returns the index of a chain whose newest part is p.
+func indexFrom(p *part) map[uint64]*part {
+	index := make(map[uint64]*part)
+	for ; p != nil; p = p.older {
+		for _, e := range p.entries() {
+			if index[e.keyHash] == nil {
+				index[e.keyHash] = p
 			}
 		}
 	}
@@ -126,23 +136,24 @@ func (o *overlay) get(partHash, keyHash uint64, key []byte) (Pending, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ch := s.chains[partHash]
-	c := ch.newest
+	p := ch.newest
 	if ch.index != nil {
-		c = ch.index[keyHash]
+		p = ch.index[keyHash]
 	}
-	for ; c != nil; c = c.older {
-		if i := c.find(keyHash, key); i >= 0 {
+	for ; p != nil; p = p.older {
+		if i := p.find(keyHash, key); i >= 0 {
+			c := p.commit
 			return Pending{Seg: c.seg, Seq: c.firstSeq + uint64(i), off: c.offs[i], shape: c.entries[i].shape}, true
 		}
 	}
 	return Pending{}, false
 }
 
-// find returns the index of the entry of key in c, or -1.
-func (c *Commit) find(keyHash uint64, key []byte) int {
-	tag := tagOf(keyHash)
-	for from := 0; ; from++ {
-		i := bytes.IndexByte(c.tags[from:], tag)
+// find returns the index of the entry of key in the commit of p, or -1.
+func (p *part) find(keyHash uint64, key []byte) int {
+	tag, c := tagOf(keyHash), p.commit
+	for from := p.from; ; from++ {
+		i := bytes.IndexByte(c.tags[from:p.to], tag)
 		if i < 0 {
 			return -1
 		}
@@ -156,45 +167,51 @@ func (c *Commit) find(keyHash uint64, key []byte) int {
 // tagOf returns the byte of a key's hash by which Commit.find searches.
 func tagOf(keyHash uint64) byte { return byte(keyHash >> 56) }
 
-// remove removes c, unless clear has.
+// remove removes the parts of c, unless clear has.
 func (o *overlay) remove(c *Commit) {
-	s := o.shard(c.partHash)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !c.pending {
-		return
-	}
-	ch := s.chains[c.partHash]
-	ch.drop(c)
-	if ch.n == 0 {
-		delete(s.chains, c.partHash)
-	} else {
-		s.chains[c.partHash] = ch
+	for i := range c.parts {
+		o.removePart(&c.parts[i])
 	}
 }
 
-// drop removes c from the chain.
-func (ch *chain) drop(c *Commit) {
+func (o *overlay) removePart(p *part) {
+	s := o.shard(p.hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !p.pending {
+		return
+	}
+	ch := s.chains[p.hash]
+	ch.drop(p)
+	if ch.n == 0 {
+		delete(s.chains, p.hash)
+	} else {
+		s.chains[p.hash] = ch
+	}
+}
+
+// drop removes p from the chain.
+func (ch *chain) drop(p *part) {
 	ch.n--
-	if c.older != nil || ch.n < minIndexed/2 {
-		ch.index = nil // an older commit may have a key of c, which the index does not say
+	if p.older != nil || ch.n < minIndexed/2 {
+		ch.index = nil // an older part may have a key of p, which the index does not say
 	}
 	if ch.index != nil {
-		for i := range c.entries {
-			if hash := c.entries[i].keyHash; ch.index[hash] == c {
-				delete(ch.index, hash)
+		for _, e := range p.entries() {
+			if ch.index[e.keyHash] == p {
+				delete(ch.index, e.keyHash)
 			}
 		}
 	}
-	if c.older != nil {
-		c.older.newer = c.newer
+	if p.older != nil {
+		p.older.newer = p.newer
 	}
-	if c.newer != nil {
-		c.newer.older = c.older
+	if p.newer != nil {
+		p.newer.older = p.older
 	} else {
-		ch.newest = c.older
+		ch.newest = p.older
 	}
-	c.links = links{}
+	p.links = links{}
 }
 
 // clear removes everything. A failed log needs no overlay.
@@ -208,10 +225,10 @@ func (s *overlayShard) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, ch := range s.chains {
-		for c := ch.newest; c != nil; {
-			older := c.older
-			c.links = links{}
-			c = older
+		for p := ch.newest; p != nil; {
+			older := p.older
+			p.links = links{}
+			p = older
 		}
 	}
 	s.chains = nil

@@ -4,14 +4,15 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 )
 
-// TestOverlay compares the overlay with a list of the pending commits. There are so
-// few hashes that keys and partitions collide.
+// TestOverlay compares the overlay with a list of the pending commits. Commits have one to three
+// parts. There are so few hashes that keys and partitions collide.
 func TestOverlay(t *testing.T) {
 	t.Run("few", func(t *testing.T) { testOverlay(t, 20_000, 8, 50, 100) })
 	t.Run("many", func(t *testing.T) { testOverlay(t, 6_000, 800, 80, 1500) })
@@ -45,16 +46,21 @@ func testOverlay(t *testing.T, rounds, rows, puts, clears int) {
 			o.remove(list[i])
 			list = append(list[:i:i], list[i+1:]...)
 		default:
-			part := r.IntN(6)
 			c := NewCommit()
-			c.SetPartition(partHash(part), codec.PartitionLen(key(part, 0)))
-			from := r.IntN(rows/8) * 8
-			for _, row := range r.Perm(8)[:1+r.IntN(4)] {
-				row += from
-				if r.IntN(2) == 0 {
-					c.Delete(key(part, row), keyHash(row))
-				} else {
-					c.Put(key(part, row), keyHash(row), binaryShape, edm.Properties{{Name: "B", Value: edm.Binary(nil)}})
+			for range 1 + r.IntN(3)*r.IntN(2) {
+				part := r.IntN(6)
+				c.BeginPart(partHash(part), codec.PartitionLen(key(part, 0)))
+				from := r.IntN(rows/8) * 8
+				for _, row := range r.Perm(8)[:1+r.IntN(4)] {
+					row += from
+					if r.IntN(2) == 0 {
+						c.Delete(key(part, row), keyHash(row))
+					} else {
+						c.Put(key(part, row), keyHash(row), binaryShape, edm.Properties{{Name: "B", Value: edm.Binary(nil)}})
+					}
+				}
+				if len(c.parts) > 1 && r.IntN(5) == 0 {
+					c.DropPart()
 				}
 			}
 			w.log.mu.Lock()
@@ -63,21 +69,21 @@ func testOverlay(t *testing.T, rounds, rows, puts, clears int) {
 			o.put(c)
 			list = append(list, c)
 		}
-		part, row := r.IntN(6), r.IntN(rows)
-		wantKey, want, busy := key(part, row), Pending{}, false
+		n, row := r.IntN(6), r.IntN(rows)
+		wantKey, want, busy := key(n, row), Pending{}, false
 		for _, c := range list {
-			busy = busy || c.partHash == partHash(part)
+			busy = busy || slices.ContainsFunc(c.parts, func(p part) bool { return p.hash == partHash(n) })
 			for i := range c.entries {
 				if bytes.Equal(codec.EntryKey(c.seg.image[c.offs[i]:]), wantKey) {
 					want = Pending{c.seg, c.firstSeq + uint64(i), c.offs[i], c.entries[i].shape}
 				}
 			}
 		}
-		got, ok := w.log.Pending(partHash(part), keyHash(row), wantKey)
-		if got != want || ok != (want.Seg != nil) || w.log.HasPending(partHash(part)) != busy {
+		got, ok := w.log.Pending(partHash(n), keyHash(row), wantKey)
+		if got != want || ok != (want.Seg != nil) || w.log.HasPending(partHash(n)) != busy {
 			t.Fatalf("seed %d, round %d: key %d of partition %d is pending as %d (%v), HasPending %v; want %d, %v; "+
 				"repeat with go test -run %s ./engine/internal/commitlog",
-				seed, round, row, part, got.Seq, ok, w.log.HasPending(partHash(part)), want.Seq, busy, t.Name())
+				seed, round, row, n, got.Seq, ok, w.log.HasPending(partHash(n)), want.Seq, busy, t.Name())
 		}
 	}
 }
@@ -91,7 +97,7 @@ func BenchmarkPending(b *testing.B) {
 			commits := make([]*Commit, n+1)
 			for i := range commits {
 				c := NewCommit()
-				c.SetPartition(1, 1)
+				c.BeginPart(1, 1)
 				c.Delete(key(1, i), codec.KeyHash(key(1, i)))
 				commits[i] = c
 				if i > 0 {
