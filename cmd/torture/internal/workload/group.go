@@ -2,10 +2,12 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -19,10 +21,17 @@ type member struct {
 	done    chan struct{}
 }
 
-// group commits several batches of different partitions concurrently: the sync of the first
-// one blocks until the others are in the log after it, in their order.
+// group commits several batches of different partitions, by one call of ApplyBatches or
+// concurrently: then the sync of the first one blocks until the others are in the log after it,
+// in their order.
 func (s *Session) group(ctx context.Context) error {
-	if s.o.NoSync || s.Refused {
+	if s.Refused {
+		return s.single(ctx)
+	}
+	if via, ok := s.via.(applier); ok && s.rng.IntN(2) == 0 {
+		return s.together(ctx, via)
+	}
+	if s.o.NoSync {
 		return s.single(ctx)
 	}
 	// Finish the background work, so that no writer does any of it.
@@ -57,6 +66,42 @@ func (s *Session) group(ctx context.Context) error {
 	open()
 	for _, m := range members {
 		<-m.done
+	}
+	return s.recordOutcomes(members)
+}
+
+// applier is a store that applies several batches in one call.
+type applier interface {
+	ApplyBatches(ctx context.Context, table string, batches [][]store.Op) ([][]store.Result, error)
+}
+
+// together commits batches by one call of ApplyBatches, each second one of them with an
+// operation that depends on what is stored.
+func (s *Session) together(ctx context.Context, via applier) error {
+	members := s.members(1 + s.rng.IntN(12))
+	table := members[0].table
+	var batches [][]store.Op
+	for i, m := range members {
+		if m.table = table; s.rng.IntN(2) == 0 {
+			m.ops[0].Kind = store.OpInsertOrMerge
+		}
+		m.pending, _ = s.expect(table, m.ops)
+		m.pending.What = fmt.Sprintf("batch %d of a call, %d ops in %s", i, len(m.ops), table)
+		batches = append(batches, m.ops)
+	}
+	s.begin(fmt.Sprintf("%d batches in a call", len(members)))
+	results, err := via.ApplyBatches(ctx, table, batches)
+	var failed engine.BatchErrors
+	if err != nil && !errors.As(err, &failed) {
+		return fmt.Errorf("ApplyBatches: %w is no engine.BatchErrors", err)
+	}
+	for i, m := range members {
+		if failed != nil {
+			m.err = failed[i]
+		}
+		if m.results = results[i]; m.err == nil {
+			s.epoch.acks.Add(1)
+		}
 	}
 	return s.recordOutcomes(members)
 }

@@ -21,7 +21,8 @@ const Dir = "db"
 
 // Options configures a Session.
 type Options struct {
-	// Seed determines every step. The default is seed 0.
+	// Seed determines every step. The databases of odd seeds use engine.CompressSmall. The
+	// default is seed 0.
 	Seed uint64
 	// Profile is the distribution of the kinds of steps. The default is Mixed.
 	Profile Profile
@@ -198,6 +199,9 @@ func (s *Session) open() error {
 	})
 	o := EngineOptions(s.FS, s.clock, s.o.Cache)
 	o.NoSync = s.o.NoSync
+	if s.o.Seed%2 == 1 {
+		o.Compression = engine.CompressSmall
+	}
 	db, err := engine.Open(Dir, o)
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
