@@ -128,27 +128,33 @@ func (d *rockDB) Reads() (n, bytes int64) { return d.counts.reads.Load(), d.coun
 func (d *rockDB) Close() error { return d.engine.Close() }
 
 type rockSession struct {
-	engine *engine.DB
-	ops    []store.Op
-	fold   *Fold
-	read   func(edm.Row) error
+	engine  *engine.DB
+	ops     []store.Op
+	batches [][]store.Op // of ops
+	fold    *Fold
+	read    func(edm.Row) error
 }
 
-// Put implements Session with one Apply for adjacent entities of one partition.
+// Put implements Session with one ApplyBatches, or one Apply if all entities are of one
+// partition.
 func (s *rockSession) Put(entities []edm.Entity) error {
-	ctx := context.Background()
-	s.ops = s.ops[:0]
+	s.ops, s.batches = s.ops[:0], s.batches[:0]
 	for i := range entities {
 		s.ops = append(s.ops, store.InsertOrReplace(entities[i]))
-		last := i == len(entities)-1 || len(s.ops) == edm.MaxBatchOps
-		if last || entities[i+1].Key.Partition != entities[i].Key.Partition {
-			if _, err := s.engine.Apply(ctx, table, s.ops...); err != nil {
-				return err
-			}
-			s.ops = s.ops[:0]
+	}
+	for from, i := 0, 1; i <= len(entities); i++ {
+		if i == len(entities) || i-from == edm.MaxBatchOps || entities[i].Key.Partition != entities[from].Key.Partition {
+			s.batches = append(s.batches, s.ops[from:i])
+			from = i
 		}
 	}
-	return nil
+	var err error
+	if len(s.batches) == 1 {
+		_, err = s.engine.Apply(context.Background(), table, s.ops...)
+	} else {
+		_, err = s.engine.ApplyBatches(context.Background(), table, s.batches)
+	}
+	return err
 }
 
 // Get implements Session.

@@ -88,6 +88,10 @@ func writes() []Workload {
 			run: batches, ops: inBatches(10_000), without: []string{Singles}, least: batchLen,
 		},
 		{
+			Name: "batch/order=random/writers=1", Op: "batch of 100", Step: "batch", Durable: true, Parallel: 1,
+			run: scattered, ops: inBatches(5_000), least: batchLen,
+		},
+		{
 			Name: "overwrite/passes=3", Op: "entity", Step: "100 entities", Parallel: 1, Start: Loaded,
 			run: overwrite, ops: func(n int) int { return 3 * n },
 		},

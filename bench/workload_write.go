@@ -187,6 +187,27 @@ func batches(r *Run, wl Workload, ops int) error {
 	})
 }
 
+// scattered writes batches of 100 entities in random order, most of them of other partitions.
+func scattered(r *Run, wl Workload, ops int) error {
+	if r.Data.Len() < ops*batchLen {
+		return fmt.Errorf("fewer than %d entities", ops*batchLen)
+	}
+	r.wrote(ops * batchLen)
+	r.expect(ops*batchLen, all)
+	return r.parallel(wl.Parallel, ops, func(w *worker, from, to int) error {
+		for i := from; i < to; i++ {
+			for j := range w.batch {
+				at := i*batchLen + j
+				r.Data.Fill(r.random(at), at, &w.batch[j])
+			}
+			if err := w.timed(func() error { return w.session.Put(w.batch) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // batchStride is a prime that divides no number of batches.
 const batchStride = 1_000_003
 
