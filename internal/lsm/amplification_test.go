@@ -333,9 +333,9 @@ func TestTombstoneAboveOlderRun(t *testing.T) {
 	h.flush()
 	h.compactAll()
 	for i := range o.TierRuns {
-		h.write(testKey(7*i), "")
-		h.put(7*i+1, 10)
-		h.put(7*i+2, 10)
+		h.write(testKey(37*i), "")
+		h.put(37*i+1, 10)
+		h.put(37*i+2, 10)
 		h.flush()
 	}
 	j := h.tree.PickCompaction()

@@ -27,7 +27,7 @@
 //	dropped tables   a file has only rows of dropped tables: drop it unread
 //	move             a file of a tier overlaps nothing below it: list it in the bottom
 //	tier, overfull   a tier has TierRuns+2 runs or more: compact it into the next tier
-//	tombstones       more than 30 % of a file are tombstones: compact it into the bottom
+//	tombstones       files of over 30 % tombstones may hide a quarter of a range: compact the range
 //	garbage          half of a range is garbage: compact the range into the bottom
 //	tier, full       a tier has TierRuns runs: compact it into the next tier
 //	tier, fullest    more than 14 runs overlap, or 64 are above the bottom: compact the fullest

@@ -4,15 +4,16 @@ import (
 	"slices"
 
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/keyrange"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 )
 
 const (
 	// tombstonePercent of tombstones make a file worth a compaction by itself.
 	tombstonePercent = 30
-	// entriesPerTombstone is the number of entries of the bottom that are worth
-	// rewriting for each tombstone.
-	entriesPerTombstone = 4
+	// groupTombstones are the tombstones of a row group. The estimate for a part of a
+	// file is wrong by less than two groups.
+	groupTombstones = 200
 )
 
 // policy is the state that picks share. It is lost at Close, which costs some
@@ -43,7 +44,7 @@ func (t *Tree) picker(v *Version, snapshots []uint64) *picker {
 func (k *picker) pick() *plan {
 	k.forgetFinished()
 	rules := []func() *plan{
-		k.filesOfDroppedTables, k.trivialMoves, k.overfullTier, k.tombstoneFile, k.garbageRange, k.fullTier, k.fullestTier, k.compress,
+		k.filesOfDroppedTables, k.trivialMoves, k.overfullTier, k.deletedRange, k.garbageRange, k.fullTier, k.fullestTier, k.compress,
 	}
 	for _, rule := range rules {
 		if p := rule(); p != nil {
@@ -114,23 +115,22 @@ func mostlyTombstones(s *virtualSST) bool {
 	return s.meta.Tombstones*100 > s.meta.Entries*tombstonePercent
 }
 
-// tombstoneFile compacts the range of a file of many tombstones, if no snapshot
-// needs them and the entries that they may hide are not too many.
-func (k *picker) tombstoneFile() *plan {
+// deletedRange compacts a range in which files of many tombstones, which no snapshot needs,
+// may hide enough entries.
+func (k *picker) deletedRange() *plan {
+	var ranges keyrange.Ranges
 	for _, s := range k.v.ssts() {
 		if !mostlyTombstones(s) || len(k.snapshots) > 0 && k.snapshots[0] < s.meta.MaxSeq {
 			continue
 		}
-		entries := uint64(0)
-		for _, b := range k.v.bottom().within(s.lo, bound.After(s.hi)) {
-			entries += b.meta.Entries
+		if ranges == nil {
+			ranges = k.ranges()
 		}
-		if s.meta.Tombstones*entriesPerTombstone < entries {
-			continue
-		}
-		ranges := k.ranges()
-		i := ranges.Find(s.lo)
-		return k.intoBottom("tombstones", ranges, i, i+1)
+		ranges.AddTombstones(s.lo, s.hi, min(s.meta.Tombstones, s.tombstones()+2*groupTombstones))
 	}
-	return nil
+	i := ranges.MostlyDeleted()
+	if i < 0 {
+		return nil
+	}
+	return k.intoBottom("tombstones", ranges, i, i+1)
 }

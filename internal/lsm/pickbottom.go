@@ -21,6 +21,7 @@ func (k *picker) ranges() keyrange.Ranges {
 	for i, s := range bottom {
 		rs[i].Start = s.lo
 		rs[i].Bottom = s.bytes
+		rs[i].Entries = s.meta.Entries
 	}
 	if len(bottom) == 0 && len(runs) > 0 {
 		rs[0].Bottom = runs[len(runs)-1].bytes()

@@ -252,7 +252,7 @@ func (l *Log) assignLocked(c *Commit) error {
 		defs, ok := l.defineShapesLocked(seg, c)
 		var payload []byte
 		var off int64
-		if ok {
+		if ok = ok && !seg.manyDeletes(); ok {
 			payload, off, ok = seg.file.Begin(len(defs) + len(c.buf))
 		}
 		if !ok {
@@ -282,6 +282,7 @@ func (l *Log) assignLocked(c *Commit) error {
 			c.offs = append(c.offs, uint32(off)+uint32(n+e.start))
 			codec.PatchEntry(payload[n+e.start:n+e.end], seg.shapeID(e.shape), c.firstTS+edm.Ticks(i))
 		}
+		seg.countEntries(c)
 		l.lastSeq += uint64(len(c.entries))
 		l.highWater = c.firstTS + edm.Ticks(len(c.entries)-1)
 		seg.lastSeq = l.lastSeq

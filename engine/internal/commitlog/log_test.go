@@ -376,3 +376,49 @@ func TestGroupOverTwoSegments(t *testing.T) {
 		t.Errorf("%d segments, the second was created %d times", len(w.rotated), created)
 	}
 }
+
+// TestFreezeForDeletes deletes in one partition, in many, and beside many puts. Only many
+// deletes in few partitions freeze the segment.
+func TestFreezeForDeletes(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		partitions int
+		puts       int // for each delete
+		want       bool
+	}{
+		{"one partition", 1, 0, true},
+		{"a queue", 3, 1, true},
+		{"many partitions", 1000, 0, false},
+		{"mostly puts", 1, 3, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, Options{NoSync: true, SegmentBytes: 16 << 20})
+			commit := NewCommit()
+			deletes := 0
+			add := func(del bool) {
+				commit.Reset()
+				k := key(deletes%c.partitions, deletes)
+				commit.BeginPart(codec.PartitionHash(k), codec.PartitionLen(k))
+				if del {
+					commit.Delete(k, codec.KeyHash(k))
+				} else {
+					commit.Put(k, codec.KeyHash(k), binaryShape, edm.Properties{{Name: "B", Value: edm.Binary(nil)}})
+				}
+				must(t, "Append", w.log.Append(commit))
+			}
+			for ; deletes < maxDeletes; deletes++ {
+				for range c.puts {
+					add(false)
+				}
+				add(true)
+				if len(w.rotated) != 1 {
+					t.Fatalf("frozen after %d deletes", deletes)
+				}
+			}
+			add(true)
+			if got := len(w.rotated) == 2; got != c.want {
+				t.Errorf("frozen after %d deletes: %v, want %v", maxDeletes, got, c.want)
+			}
+		})
+	}
+}

@@ -15,6 +15,18 @@ type Range struct {
 	Above  int64 // estimated bytes of the tiers above
 	// Garbage estimates how many bytes of obsolete versions the range contains.
 	Garbage int64
+	Entries uint64 // of the bottom
+
+	tombstones float64 // estimated, see AddTombstones
+}
+
+// entriesPerTombstone is the number of entries of the bottom that are worth rewriting for
+// each tombstone.
+const entriesPerTombstone = 4
+
+// mostlyDeleted reports whether the range is worth a compaction for its tombstones.
+func (r *Range) mostlyDeleted() bool {
+	return r.tombstones > 0 && r.tombstones*entriesPerTombstone >= float64(r.Entries)
 }
 
 // live estimates the bytes without garbage.
@@ -49,6 +61,34 @@ func (rs Ranges) Live() (n int64) {
 		n += rs[i].live()
 	}
 	return n
+}
+
+// AddTombstones adds a file from key lo to key hi with n tombstones that are worth a
+// compaction. They hide as large a share of the entries in each range.
+func (rs Ranges) AddTombstones(lo, hi []byte, n uint64) {
+	rs = rs[rs.Find(lo) : rs.Find(hi)+1]
+	entries := uint64(0)
+	for i := range rs {
+		entries += rs[i].Entries
+	}
+	for i := range rs {
+		share := 1.0
+		if entries > 0 {
+			share = float64(rs[i].Entries) / float64(entries)
+		}
+		rs[i].tombstones += share * float64(n)
+	}
+}
+
+// MostlyDeleted returns the first range that is worth a compaction for its tombstones, -1 for
+// none.
+func (rs Ranges) MostlyDeleted() int {
+	for i := range rs {
+		if rs[i].mostlyDeleted() {
+			return i
+		}
+	}
+	return -1
 }
 
 // Pick returns the range to compact, -1 for none: the first that is mostly

@@ -59,6 +59,41 @@ func TestPickRangeEnd(t *testing.T) {
 	}
 }
 
+// TestMostlyDeleted adds files of tombstones to ranges of 100, 300 and no entries, which start
+// at a, b and c.
+func TestMostlyDeleted(t *testing.T) {
+	type file struct {
+		lo, hi string
+		n      uint64
+	}
+	for _, c := range []struct {
+		name  string
+		files []file
+		want  int
+	}{
+		{"none", nil, -1},
+		{"a quarter of a range", []file{{"b", "bz", 75}}, 1},
+		{"one less", []file{{"b", "bz", 74}}, -1},
+		{"two files", []file{{"b", "b1", 40}, {"b2", "b3", 35}}, 1},
+		{"shared with another range", []file{{"a", "b", 99}}, -1},
+		{"a quarter of two", []file{{"a", "b", 100}}, 0},
+		{"shares add up", []file{{"a", "b", 99}, {"a1", "a2", 1}}, 0},
+		{"nothing below", []file{{"c", "z", 1}}, 2},
+		{"little and nothing below", []file{{"b", "z", 1}}, -1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rs := testRanges([3]int64{}, [3]int64{}, [3]int64{})
+			rs[0].Entries, rs[1].Entries = 100, 300
+			for _, f := range c.files {
+				rs.AddTombstones([]byte(f.lo), []byte(f.hi), f.n)
+			}
+			if got := rs.MostlyDeleted(); got != c.want {
+				t.Errorf("MostlyDeleted = %d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
 func TestFindRange(t *testing.T) {
 	rs := testRanges([3]int64{}, [3]int64{}, [3]int64{})
 	for key, want := range map[string]int{"": 0, "a": 0, "b": 1, "bz": 1, "c": 2, "z": 2} {
