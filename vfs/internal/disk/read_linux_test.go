@@ -158,7 +158,11 @@ func TestFewTries(t *testing.T) {
 	if err == unix.EOPNOTSUPP || err == unix.ENOSYS {
 		t.Skipf("a read that must not wait: %v", err)
 	}
+	tried := func() { // by the next read
+		f.reader.reads.Store(tryEach - 1)
+	}
 	evict(t, f)
+	tried()
 	read()
 	if f.reader.refused.Load() {
 		t.Error("reads that do not wait were given up, and the file system has them")
@@ -167,6 +171,7 @@ func TestFewTries(t *testing.T) {
 		t.Errorf("%d waits after a cold read, want %d", got, waitReads)
 	}
 	for range waitReads {
+		tried()
 		read()
 	}
 	if got := f.reader.waits.Load(); got != 0 {
@@ -185,12 +190,42 @@ func TestFewTries(t *testing.T) {
 	}
 }
 
+// TestTriesBesideOthers reads a cold file alone, which is not tried, and beside another reader.
+func TestTriesBesideOthers(t *testing.T) {
+	f, _ := coldFile(t, 1<<20)
+	p := make([]byte, pageBytes)
+	for _, others := range []bool{false, true, false} {
+		if others {
+			reading.Add(1)
+		}
+		evict(t, f)
+		f.reader.reads.Store(0)
+		f.reader.waits.Store(1)
+		if _, err := f.ReadAt(p, 0); err != nil {
+			t.Fatal(err)
+		}
+		if others {
+			reading.Add(-1)
+		}
+		if f.reader.refused.Load() {
+			t.Skip("the file system has no reads that do not wait")
+		}
+		if got, want := f.reader.waits.Load() == waitReads, others; got != want {
+			t.Errorf("beside others %v: tried %v", others, got)
+		}
+	}
+	if n := reading.Load(); n != 0 {
+		t.Errorf("%d reads are under way, want none", n)
+	}
+}
+
 // TestReadAllocs reads a file from memory, always by tries.
 func TestReadAllocs(t *testing.T) {
 	f, _ := coldFile(t, 1<<20)
 	p := make([]byte, 3*pageBytes)
 	read := func() {
 		f.reader.waits.Store(waitReads)
+		f.reader.reads.Store(tryEach - 1)
 		if _, err := f.ReadAt(p, 5000); err != nil {
 			t.Fatal(err)
 		}
