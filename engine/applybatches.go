@@ -82,6 +82,7 @@ type group struct {
 	results [][]store.Result
 	errs    BatchErrors // nil if no batch failed
 	next    int         // the first batch that no group has had
+	bytes   int         // of the entries in the log
 	// open is the record to which upserts are added.
 	open record
 	// waiting are the records in the log that are not known to be durable, in order.
@@ -102,8 +103,8 @@ func (g *group) apply(ctx context.Context) {
 		return
 	}
 	defer db.endWrite()
-	bytes := 0
-	for n := 0; n < groupBatches && bytes < groupBytes && g.next < len(g.batches); n++ {
+	g.bytes = 0
+	for n := 0; n < groupBatches && g.bytes < groupBytes && g.next < len(g.batches); n++ {
 		if err := ctx.Err(); err != nil {
 			g.failRest(err)
 			break
@@ -112,9 +113,7 @@ func (g *group) apply(ctx context.Context) {
 		if !upserts {
 			g.append(ctx)
 		}
-		before := g.openBytes()
 		g.add(g.next)
-		bytes += g.openBytes() - before
 		if !upserts || g.openBytes() > recordBytes {
 			g.append(ctx)
 		}
@@ -161,6 +160,7 @@ func (g *group) append(ctx context.Context) {
 		g.db.putBatch(r.b)
 		return
 	}
+	g.bytes += r.b.Commit.Bytes()
 	g.waiting = append(g.waiting, r)
 	if g.db.opts.NoSync {
 		g.wait()

@@ -287,6 +287,28 @@ func TestApplyBatchesSyncsOnce(t *testing.T) {
 	}
 }
 
+// TestApplyBatchesSyncsOften counts syncs of a call with many bytes, which need memory until
+// they are durable.
+func TestApplyBatchesSyncsOften(t *testing.T) {
+	for _, kind := range []store.OpKind{store.OpInsert, store.OpInsertOrReplace, store.OpInsertOrMerge} {
+		db := mustCreate(t, engine.Options{FS: vfs.NewMem(), CacheBytes: 1 << 20})
+		var batches [][]store.Op
+		for i := range 100 {
+			batches = append(batches, []store.Op{{Kind: kind, Entity: entity(fmt.Sprint("p", i), "r", 1, 60<<10)}})
+		}
+		before, err := db.Stats()
+		check(t, "Stats", err)
+		_, err = db.ApplyBatches(t.Context(), table, batches)
+		check(t, "ApplyBatches", err)
+		after, err := db.Stats()
+		check(t, "Stats", err)
+		if syncs := after.LogSyncs - before.LogSyncs; syncs < 5 || syncs > 10 {
+			t.Errorf("%v: %d syncs for 6 MB, want one for each MiB", kind, syncs)
+		}
+		check(t, "Close", db.Close())
+	}
+}
+
 // TestApplyBatchesCancelled ends the ctx before each of the batches.
 func TestApplyBatchesCancelled(t *testing.T) {
 	db := mustCreate(t, engine.Options{FS: vfs.NewMem(), CacheBytes: 1 << 20})
