@@ -154,10 +154,16 @@ func (g *group) append(ctx context.Context) {
 		return
 	}
 	if err := g.log(ctx, r.b); err != nil {
-		for _, i := range r.of {
-			g.fail(i, err)
-		}
 		g.db.putBatch(r.b)
+		for _, i := range r.of {
+			if len(r.of) == 1 || !errors.Is(err, store.ErrNoSpace) {
+				g.fail(i, err)
+				continue
+			}
+			// There can be space for some of them.
+			g.add(i)
+			g.append(ctx)
+		}
 		return
 	}
 	g.bytes += r.b.Commit.Bytes()

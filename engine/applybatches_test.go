@@ -382,6 +382,41 @@ func TestApplyBatchesOnFullDisk(t *testing.T) {
 	check(t, "Close", f.db.Close())
 }
 
+// TestApplyBatchesNeedingSpace writes small batches and one that is larger than the disk. The
+// small ones succeed.
+func TestApplyBatchesNeedingSpace(t *testing.T) {
+	const n, large = 9, 4
+	disk := vfs.NewMem()
+	disk.SetCapacity(8 << 20)
+	db := mustCreate(t, manual(disk))
+	var batches [][]store.Op
+	for i := range n {
+		batches = append(batches, []store.Op{store.InsertOrReplace(entity(fmt.Sprint("p", i), "r", 1, 10))})
+	}
+	for i := range 20 {
+		e := entity(fmt.Sprint("p", large), fmt.Sprint("large", i), 1, 60<<10)
+		for j := range 9 {
+			e.Properties = append(e.Properties, edm.Property{Name: fmt.Sprint("More", j), Value: e.Properties[1].Value})
+		}
+		batches[large] = append(batches[large], store.InsertOrReplace(e))
+	}
+	_, err := db.ApplyBatches(t.Context(), table, batches)
+	var failed engine.BatchErrors
+	if !errors.As(err, &failed) {
+		t.Fatalf("ApplyBatches: %v", err)
+	}
+	for i := range n {
+		if got := errors.Is(failed[i], store.ErrNoSpace); got != (i == large) {
+			t.Errorf("batch %d: %v", i, failed[i])
+		}
+		_, err := db.Get(t.Context(), table, batches[i][0].Entity.Key)
+		if got := errors.Is(err, store.ErrEntityNotFound); got != (i == large) {
+			t.Errorf("Get of batch %d: %v", i, err)
+		}
+	}
+	check(t, "Close", db.Close())
+}
+
 // TestApplyBatchesBeside runs ApplyBatches beside everything that waits for the log or takes
 // all partition locks. The database has tiny segments, so that all of them wait for flushes
 // and compactions. What was acknowledged is there after Close.
