@@ -186,7 +186,8 @@ func (l *Log) Failure() error {
 }
 
 // Append appends c to the log. Call Wait after it, but not in NoSync mode, where
-// c is published when Append returns. After an error c is not in the log.
+// c is published when Append returns. After an error c is not in the log, and may be
+// appended again.
 func (l *Log) Append(c *Commit) error {
 	err := l.append(c)
 	if err != nil && l.o.NoSync {
@@ -266,6 +267,7 @@ func (l *Log) assignLocked(c *Commit) error {
 			continue
 		}
 		if err := l.admitLocked(c, off+int64(len(payload))); err != nil {
+			c.defs = c.defs[:0] // c may be appended again
 			return err
 		}
 		for i := range c.defs {

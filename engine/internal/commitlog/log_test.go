@@ -14,6 +14,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -242,6 +243,32 @@ func TestBarrierWaitsForApply(t *testing.T) {
 			t.Error("the barrier did not return after the write was applied")
 		}
 	})
+}
+
+// TestAppendAfterRefusal appends a commit again that had no space. Its record defines its shape.
+func TestAppendAfterRefusal(t *testing.T) {
+	refused := errors.New("no space")
+	calls := 0
+	w := newWorld(t, Options{Admit: func(_ space.Use, from, _, most int64) (int64, error) {
+		if calls++; calls == 1 {
+			return from, refused
+		}
+		return most, nil
+	}})
+	c := put(0, 2, 10)
+	if err := w.log.Append(c); !errors.Is(err, refused) {
+		t.Fatalf("Append: %v, want %v", err, refused)
+	}
+	must(t, "Append", w.log.Append(c))
+	must(t, "Wait", w.log.Wait(c))
+	seg := w.log.Active()
+	entry, _, err := codec.DecodeEntry(seg.Image()[wal.HeaderLen+wal.RecordHeaderLen:])
+	if err != nil || entry.Kind != codec.KindShape {
+		t.Errorf("the record begins with an entry of kind %v, want a shape (%v)", entry.Kind, err)
+	}
+	if n := seg.Table.Shapes(); n != 1 {
+		t.Errorf("the memtable has %d shapes, want 1", n)
+	}
 }
 
 // TestRotateOnce fills segments with records whose shapes the full segment has and
