@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"weak"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
@@ -564,6 +566,28 @@ func TestApplyBatchesRefuses(t *testing.T) {
 	}
 	if got := strings.Join(rows, " "); got != "first second" {
 		t.Errorf("rows %q, want first and second", got)
+	}
+}
+
+// TestApplyBatchesKeepsNoOps frees the value of an op after the call.
+func TestApplyBatchesKeepsNoOps(t *testing.T) {
+	for _, kind := range []store.OpKind{store.OpInsertOrReplace, store.OpInsertOrMerge, store.OpMerge} {
+		db := mustCreate(t, engine.Options{FS: vfs.NewMem(), CacheBytes: 1 << 20})
+		first, second := entity("p", "1", 1, 10), entity("p", "2", 1, 10)
+		apply(t, db, store.Insert(first), store.Insert(second))
+		value := make([]byte, 1000)
+		freed := weak.Make(&value[0])
+		first.Properties = edm.Properties{{Name: "Z", Value: edm.Binary(value)}, {Name: "B", Value: edm.Binary(value)}, {Name: "A", Value: edm.Binary(value)}}
+		_, err := db.ApplyBatches(t.Context(), table, [][]store.Op{{
+			{Kind: kind, Entity: first, IfMatch: store.Any}, {Kind: kind, Entity: second, IfMatch: store.Any},
+		}})
+		check(t, "ApplyBatches", err)
+		first.Properties, value = nil, nil
+		runtime.GC()
+		if freed.Value() != nil {
+			t.Errorf("%v: the database refers to a value of the call", kind)
+		}
+		check(t, "Close", db.Close())
 	}
 }
 

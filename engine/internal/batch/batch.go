@@ -92,7 +92,7 @@ func (b *Batch) Release() {
 	b.Commit.Reset()
 	b.shapes.reset(nil)
 	clear(b.subs)
-	clear(b.props)
+	clear(b.props[:cap(b.props)]) // an earlier op can have had more than the last one
 	b.subs, b.props, b.pending, b.logged, b.locks = b.subs[:0], b.props[:0], 0, nil, partlock.Set{}
 }
 
