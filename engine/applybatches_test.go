@@ -248,7 +248,16 @@ func TestApplyBatches(t *testing.T) {
 				p.hold()
 				check(t, "Snapshot.Close", p.snapshot.Close())
 				p.compare()
-				check(t, "Close", p.together.Close())
+				// Once more after a replay of the log.
+				p.call()
+				if !noSync {
+					cut := o
+					cut.FS = o.FS.(*vfs.Mem).Crash(vfs.CrashOptions{Mode: "min"})
+					check(t, "Close", p.together.Close())
+					p.together, o = mustOpen(t, "db", cut), cut
+					p.compare()
+				}
+				check(t, "CloseContext", closeAtOnce(p.together))
 				p.together = mustOpen(t, "db", o)
 				p.compare()
 				check(t, "Close", p.together.Close())
