@@ -57,8 +57,8 @@ func (e BatchErrors) Unwrap() []error {
 //
 // It returns the results of each batch, nil for one that failed. If any failed, the error is
 // a BatchErrors with an error of Apply for each of them, and the others were applied: a batch
-// depends on those before it only by what they write. When ctx ends, the batches that are not
-// in the log fail with its error. Close waits for the batches in the log; the others fail with
+// depends on those before it only by what they write. When ctx ends, the batches that it has
+// not begun fail with its error. Close waits for the batches in the log; the others fail with
 // store.ErrClosed. A crash before ApplyBatches returns loses the last ones of the batches that
 // it had applied, each of them as a whole.
 //

@@ -341,7 +341,7 @@ entries:
 	if len(c.defs) == 0 {
 		return nil, true
 	}
-	// A batch has few shapes, so they always fit an empty segment.
+	// A record has at most maxShapes entries, so its shapes always fit an empty segment.
 	return defs, next == 1 || next+len(c.defs) <= maxShapes && seg.Table.Bytes() < l.o.SegmentBytes
 }
 

@@ -164,7 +164,7 @@ func (p *part) find(keyHash uint64, key []byte) int {
 	}
 }
 
-// tagOf returns the byte of a key's hash by which Commit.find searches.
+// tagOf returns the byte of a key's hash by which part.find searches.
 func tagOf(keyHash uint64) byte { return byte(keyHash >> 56) }
 
 // remove removes the parts of c, unless clear has.
