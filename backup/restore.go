@@ -29,7 +29,9 @@ type RestoreOptions struct {
 	At      time.Time // the newest backup that is not later; the default is the newest
 	// Until restores every write with a Timestamp up to this moment and no other, by the
 	// newest backup before it and the archive (NewArchive). If the archive does not reach
-	// it, the error matches ErrOutOfRange and says what the last possible moment is.
+	// it, the error matches ErrOutOfRange and says what the last possible moment is. Upserts
+	// of one engine.DB.ApplyBatches with Timestamps within about a millisecond can be one
+	// record of the log: if only some of them are up to this moment, none is restored.
 	Until    time.Time
 	Progress Progress
 }

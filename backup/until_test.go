@@ -166,6 +166,28 @@ func TestRestoreUntil(t *testing.T) {
 	a.ok(a.db.Close())
 }
 
+// TestRestoreUntilWithinRecord restores moments within a record of several batches. They have
+// none of the record.
+func TestRestoreUntilWithinRecord(t *testing.T) {
+	a := newArchived(t)
+	a.put("a")
+	a.backup()
+	a.now = a.now.Add(time.Second)
+	var batches [][]store.Op
+	for _, p := range []string{"b", "c", "d", "c"} {
+		batches = append(batches, []store.Op{store.InsertOrReplace(edm.Entity{Key: edm.Key{Partition: p, Row: p}})})
+	}
+	results, err := a.db.ApplyBatches(t.Context(), "Things", batches)
+	a.ok(err)
+	a.put("e")
+	for i, want := range []string{"a", "a", "a", "a b c d"} {
+		if got := a.restored(fmt.Sprint("restored", i), results[i][0].Timestamp.Time()); got != want {
+			t.Errorf("until the Timestamp of batch %d: %q, want %q", i, got, want)
+		}
+	}
+	a.ok(a.db.Close())
+}
+
 // TestArchiveCare damages a chunk, which Verify finds, and removes old backups with the chunks
 // that nothing else needs.
 func TestArchiveCare(t *testing.T) {
