@@ -171,10 +171,10 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 		err = hint.With(err, "use --mode replace or merge to overwrite it")
 	}
 	if err != nil {
-		stored := bulk.Stopped(storedRows(done.Rows), table, o.Mode, err)
+		stored := bulk.Stopped(done.Rows, storedRows(done.Rows), table, o.Mode, err)
 		if errors.Is(err, context.Canceled) {
 			a.note("%s", stored)
-		} else if done.Rows > 0 {
+		} else if done.Rows > 0 || bulk.IsBadRow(err) {
 			err = fmt.Errorf("%w (%s)", err, stored)
 		}
 		return err

@@ -25,13 +25,24 @@ func Prepare(fsys vfs.FS, dest string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if len(names) > 0 {
+	switch {
+	case len(names) > 0 && isUnfinished(names):
+		return fmt.Errorf("%w: the directory has files of a database and no MANIFEST; if a checkpoint that did not finish left them, remove it", fs.ErrExist)
+	case len(names) > 0:
 		return fmt.Errorf("%w: the directory is not empty, it holds %q", fs.ErrExist, names[0])
 	}
 	if err := recovery.MakeDirectory(fsys, dest); err != nil {
 		return fmt.Errorf("make directory: %w", err)
 	}
 	return nil
+}
+
+// isUnfinished reports whether names are those that Write leaves if it ends early.
+func isUnfinished(names []string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool {
+		kind, _ := filename.Parse(name)
+		return kind != filename.WAL && kind != filename.SSTable && name != filename.ManifestTemp
+	})
 }
 
 // Ends returns the durable ends of the segments, given newest first, that have any.

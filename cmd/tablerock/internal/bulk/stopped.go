@@ -7,18 +7,23 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// Stopped says what is stored after an import that ended with err, and how to continue.
-// stored is the number of entities in words.
-func Stopped(stored, table string, m transfer.Mode, err error) string {
-	text := stored + " in table " + table
+// IsBadRow reports whether an import ended at a row that cannot be imported.
+func IsBadRow(err error) bool {
 	line := (*transfer.LineError)(nil)
-	bad := errors.As(err, &line)
+	return errors.As(err, &line)
+}
+
+// Stopped says what is stored after an import that ended with err, and how to continue.
+// stored is the number of rows in words.
+func Stopped(rows int64, stored, table string, m transfer.Mode, err error) string {
+	text := stored + " in table " + table
+	bad := IsBadRow(err)
 	switch {
 	case errors.Is(err, store.ErrEntityExists):
 		return text // the error has its own advice
-	case m == transfer.Insert && bad:
+	case m == transfer.Insert && bad && rows > 0:
 		return text + "; correct that row and import again with --mode replace or merge, because insert refuses entities that exist"
-	case m == transfer.Insert:
+	case m == transfer.Insert && !bad:
 		return text + "; import again with --mode replace or merge, because insert refuses entities that exist"
 	case bad:
 		return text + "; correct that row and import again, or use --skip-bad"
