@@ -4,6 +4,7 @@ package where
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -304,10 +305,21 @@ func (c *Command) choose(e remote.Endpoint, name string, say bool) (*Server, err
 	if c.Typed(accountFlag) && e.Account != c.Account {
 		return nil, fmt.Errorf("--account %s is not the account %s of %s", c.Account, e.Account, name)
 	}
+	if err := checkKey(e); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
 	if say {
 		c.Note("using %s, the server of %s", e.URL, strings.TrimPrefix(name, "--"))
 	}
 	return &Server{endpoint: e}, nil
+}
+
+// checkKey returns an error without the key if the key of e cannot be one.
+func checkKey(e remote.Endpoint) error {
+	if _, err := base64.StdEncoding.DecodeString(e.Key); err != nil {
+		return fmt.Errorf("the key of account %s is not base64: copy all of it, with its = at the end", e.Account)
+	}
+	return nil
 }
 
 // Location is a directory or a server.
@@ -357,6 +369,13 @@ func (f *Flags) Parse(c Command, texts ...string) ([]Location, error) {
 			return nil, err
 		}
 		*e = signed
+	}
+	for _, l := range list {
+		if l.Server != nil {
+			if err := checkKey(l.Server.endpoint); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return list, nil
 }
