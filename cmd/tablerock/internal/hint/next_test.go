@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/remote"
 )
 
 // TestNext checks that the next step is that of the cause of an error.
@@ -22,6 +23,9 @@ func TestNext(t *testing.T) {
 		{fmt.Errorf("%w: grow: %w", store.ErrOutcomeUnknown, syscall.ENOSPC), "free space on that disk, and check"},
 		{fmt.Errorf("%w: sync: %w", store.ErrOutcomeUnknown, syscall.EIO), "check whether"},
 		{fmt.Errorf("mkdir: %w", syscall.EROFS), "make this one writable"},
+		{&remote.Error{Status: 404}, "check that this is the address of a Table server"},
+		{&remote.Error{Status: 404, Code: "InvalidUri"}, ""},
+		{&remote.Error{Status: 500}, ""},
 		{fmt.Errorf("open: %w", syscall.EACCES), "check its owner and permissions"},
 		{With(fmt.Errorf("listen: %w", syscall.EACCES), "choose another"), "choose another"},
 		{fmt.Errorf("outside: %w", With(fs.ErrPermission, "choose another")), "choose another"},
