@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"path/filepath"
 	"sync"
@@ -241,14 +240,15 @@ func sameDir(a, b string) bool {
 func (s *service) serveBackup(w http.ResponseWriter, r *http.Request) {
 	backups.Serve(w, r, func(ctx context.Context, dest, account string, progress backups.Progress) ([]backup.Info, error) {
 		list, err := s.createBackup(ctx, dest, account, progress)
-		level, text := slog.LevelInfo, "backup made for a command"
-		if err != nil {
-			level, text = slog.LevelError, "backup for a command failed"
-			if errors.Is(err, store.ErrLocked) {
-				level = slog.LevelWarn
-			}
+		log := s.log.With("dest", printable(dest), "backups", len(list))
+		switch {
+		case err == nil:
+			log.Info("backup made for a command")
+		case errors.Is(err, store.ErrLocked):
+			log.Warn("backup for a command failed", "err", err)
+		default:
+			log.Error("backup for a command failed", "err", err)
 		}
-		s.log.Log(ctx, level, text, "dest", printable(dest), "backups", len(list), "err", err)
 		return list, err
 	})
 }
