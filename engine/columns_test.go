@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sort"
 	"strings"
 	"testing"
 
@@ -373,6 +374,48 @@ func TestBudgetEndsInMemtable(t *testing.T) {
 			if !slices.EqualFunc(keys, want, func(k edm.Key, row string) bool { return k.Row == row }) {
 				t.Errorf("budget %d, reverse %v: %d rows, want %d", budget, reverse, len(keys), len(want))
 			}
+		}
+	}
+}
+
+// TestBudgetBesideFrom reads pages whose From is the only row of its file, in the span of a
+// group of another file, before the first or after the last row of it. The budget can be just
+// the rows of the group.
+func TestBudgetBesideFrom(t *testing.T) {
+	o := small(vfs.NewMem())
+	o.Testing.Manual, o.NoSync, o.SegmentBytes, o.FileBytes = true, true, 4<<20, 1<<20
+	db := mustCreate(t, o)
+	check(t, "Flush", db.Flush(t.Context())) // the catalog's rows into a file of their own
+	const rows = 2000
+	row := func(i int, last string) edm.Entity {
+		return entity("p", fmt.Sprintf("%04d%s", i, last), int64(i&1)*2, 20)
+	}
+	for i := range rows {
+		apply(t, db, store.Insert(row(i, "m")))
+	}
+	check(t, "Flush", db.Flush(t.Context()))
+	groups := func(i int) int {
+		key := row(i, "m").Key
+		plan, _, _ := explain(t, db, "N eq 1L", store.Query{From: &key})
+		return plan.InRanges
+	}
+	first := sort.Search(rows, func(i int) bool { return groups(i) < groups(0) }) // row of the second group
+	for _, c := range []struct {
+		from    edm.Entity
+		reverse bool
+	}{{row(first, "a"), false}, {row(first-1, "z"), true}} {
+		apply(t, db, store.Insert(c.from))
+		check(t, "Flush", db.Flush(t.Context()))
+		q := store.Query{Filter: filter.MustParse("N eq 1L"), From: &c.from.Key, Reverse: c.reverse}
+		for q.Budget = 1; q.Budget < rows; q.Budget++ {
+			cursor := db.Query(t.Context(), table, q)
+			if cursor.Next() || cursor.Err() != nil {
+				t.Fatalf("budget %d: a row, or %v", q.Budget, cursor.Err())
+			}
+			if next := cursor.Resume(); next != nil && *next == *q.From {
+				t.Errorf("budget %d, reverse %v: a page from %v resumes there", q.Budget, q.Reverse, *next)
+			}
+			check(t, "Close", cursor.Close())
 		}
 	}
 }

@@ -229,6 +229,9 @@ func pages(t *testing.T, s querier, q store.Query) (keys []edm.Key, stamps []edm
 		if q.Limit == 0 && q.Budget == 0 {
 			t.Fatalf("a query without limits resumes at %v", *next)
 		}
+		if q.From != nil && *next == *q.From {
+			t.Fatalf("a page from %v with budget %d resumes there", *next, q.Budget)
+		}
 		q.From = next
 	}
 }

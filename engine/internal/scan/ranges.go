@@ -29,24 +29,31 @@ func (s *state) setRanges(table uint32) {
 	}
 }
 
-// fromRange returns the keys that the From of the query allows.
+// fromRange returns the keys that the From of the query allows. It begins exactly at a legal
+// From: a window between another bound of that row and its key would have no entity, and the
+// rows examined for it could take the whole Budget, so that Resume were From again.
 func (s *state) fromRange(table uint32) keyRange {
 	var r filter.Range
 	switch from := s.q.From; {
 	case from == nil:
-	case s.q.Reverse:
-		r.To = filter.Bound{Kind: filter.AfterRow, Key: *from}
-	default:
-		r.From = filter.Bound{Kind: filter.BeforeRow, Key: *from}
-	}
-	if s.q.From != nil && edm.CheckKey(*s.q.From) != nil {
+	case edm.CheckKey(*from) != nil:
 		// No entity has such a key, and its bytes have no defined order. The
 		// filter finds the nearest legal keys.
+		if s.q.Reverse {
+			r.To = filter.Bound{Kind: filter.AfterRow, Key: *from}
+		} else {
+			r.From = filter.Bound{Kind: filter.BeforeRow, Key: *from}
+		}
 		ranges := filter.Keys(r.From, r.To).Ranges()
 		if len(ranges) == 0 {
 			return keyRange{}
 		}
 		r = filter.Range{From: ranges[0].From, To: ranges[len(ranges)-1].To}
+	case s.q.Reverse:
+		least := s.lowerBound(table, r.From)
+		return keyRange{least, s.bound(append(codec.AppendKey(s.bounds, table, from.Partition, from.Row), 0))}
+	default:
+		return keyRange{s.bound(codec.AppendKey(s.bounds, table, from.Partition, from.Row)), s.upperBound(table, r.To)}
 	}
 	return keyRange{s.lowerBound(table, r.From), s.upperBound(table, r.To)}
 }
