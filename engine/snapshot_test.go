@@ -13,6 +13,47 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
+// TestSpaceOfClosedSnapshots takes a snapshot before each of some overwrites and compactions.
+// When all are closed, background work must remove the versions that they had kept.
+func TestSpaceOfClosedSnapshots(t *testing.T) {
+	o := manual(vfs.NewMem())
+	o.NoSync = true
+	db := mustCreate(t, o)
+	const rows = 1000
+	write := func() {
+		t.Helper()
+		for i := range rows {
+			apply(t, db, store.InsertOrReplace(entity("p", fmt.Sprintf("%04d", i), int64(i), 20)))
+		}
+		check(t, "Compact", db.Compact(t.Context()))
+	}
+	entities := func() int64 {
+		t.Helper()
+		s, err := db.Stats()
+		check(t, "Stats", err)
+		return s.Entities
+	}
+	write()
+	var taken []*engine.Snapshot
+	for range 8 {
+		s, err := db.Snapshot()
+		check(t, "Snapshot", err)
+		taken = append(taken, s)
+		write()
+	}
+	drain(t, db)
+	if n := entities(); n < rows*int64(len(taken)) {
+		t.Errorf("%d versions beside %d snapshots of %d rows", n, len(taken), rows)
+	}
+	for _, s := range taken {
+		check(t, "Close", s.Close())
+	}
+	drain(t, db)
+	if n := entities(); n > rows+rows/4 {
+		t.Errorf("%d versions of %d rows", n, rows)
+	}
+}
+
 // TestSnapshotsKeepTheirVersions takes a snapshot after each of several overwrites and
 // deletes, and flushes and compacts. Each snapshot must show the rows of its time until
 // it is closed.

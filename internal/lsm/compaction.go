@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/fingerprint"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/keyrange"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/visibility"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/merge"
@@ -188,10 +189,11 @@ func (c *compaction) entry(key, user []byte) error {
 		c.keyBuf = codec.AppendTrailer(append(c.keyBuf[:0], user...), 0, kind)
 		key, user = c.keyBuf, c.keyBuf[:len(user)]
 	}
+	hidden := c.visibility.Bottom && bytes.Equal(user, c.out.last) // for a snapshot
 	err := c.out.add(key, user, row)
-	if probed(c.decided[d].Entries) {
+	if keyrange.Sampled(c.decided[d].Entries) {
 		c.out.probes++
-		if !c.visibility.Older(user) {
+		if !hidden && !c.visibility.Older(user) {
 			c.out.newKeys++
 		}
 	}

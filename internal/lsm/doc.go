@@ -33,10 +33,10 @@
 //	tier, fullest    more than 14 runs overlap, or 64 are above the bottom: compact the fullest
 //	compress         a move was not done, because a rewrite would compress the file in another way
 //
-// Garbage is the estimated size of obsolete versions. Assume that entries above the
-// bottom shadow older versions, except keys that the older runs' filters did not
-// contain: a sample of the keys is looked up when a file is written, and the manifest
-// records the share of new keys.
+// Garbage is the estimated size of obsolete versions. Entries above the bottom shadow
+// older versions, except keys that the older runs' filters did not contain: a sample is
+// looked up when a file is written, and the manifest records the share of new keys. In the
+// bottom, versions are garbage that were kept for snapshots, once these are closed.
 //
 // The garbage rule bounds space amplification: the files take at most about twice
 // the space of the live rows. If they take more, a third of garbage in a range is

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/keyrange"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 )
 
@@ -52,7 +53,7 @@ func (l *Load) Add(user []byte, row codec.ShapedRow) error {
 	if err := l.out.add(l.key, user, row); err != nil {
 		return err
 	}
-	if l.n++; probed(l.n) {
+	if l.n++; keyrange.Sampled(l.n) {
 		file := len(l.out.done)
 		l.probes = append(l.probes, make([]int, file+1-len(l.probes))...)
 		l.probes[file]++
@@ -92,6 +93,7 @@ func (l *Load) Install(seq uint64, stamp edm.Ticks, e manifest.Edit, link func([
 	l.probe(slices.DeleteFunc(runs, func(r *run) bool { return r.number < l.before }))
 	v.Unref()
 	newKeys := make([]int, len(l.out.done))
+	l.probes = append(l.probes, newKeys...)
 	for i := range l.samples {
 		newKeys[l.samples[i].file]++
 	}
@@ -102,9 +104,7 @@ func (l *Load) Install(seq uint64, stamp edm.Ticks, e manifest.Edit, link func([
 		meta.Run, meta.MinSeq, meta.MaxSeq, meta.Stamp = run, seq, seq, uint64(stamp)
 		meta.Smallest = codec.AppendTrailer(slices.Clone(s.lo), seq, codec.KindPut)
 		meta.Largest = codec.AppendTrailer(slices.Clone(s.hi), seq, codec.KindPut)
-		if meta.NewKeys = 0; i < len(l.probes) && l.probes[i] > 0 {
-			meta.NewKeys = uint32(newKeys[i] * manifest.AllNewKeys / l.probes[i])
-		}
+		meta.NewKeys = keyrange.Share(newKeys[i], l.probes[i])
 		s.o.Seq, s.o.Stamp = seq, stamp
 		s.opened.Store(nil) // opened without them
 		edit.add, metas = append(edit.add, newVirtualSST(s.file, meta, s.bytes)), append(metas, meta)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/keyrange"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -36,13 +37,8 @@ type output struct {
 	last    []byte // user key of the last entry
 	n       uint64 // entries
 	probes  int    // entries whose key was looked up in older runs
-	newKeys int    // entries whose key was not found there
+	newKeys int    // of these, those that hide no entry there, or at the bottom that no newer one hides
 }
-
-// probed reports whether to look up the key of the nth entry in the filters of older
-// runs. It is true for one entry in sixteen, at irregular distances, so that it does
-// not select the same row of every group of sixteen.
-func probed(n uint64) bool { return n*0x9E3779B97F4A7C15 < 1<<60 }
 
 // full reports whether the file should end before a user key. All versions of a key
 // are in one file. If possible, a file ends with a table or a partition.
@@ -153,9 +149,7 @@ func (o *output) finish() error {
 		Number: o.number, Size: info.Size, Tier: o.tier, Run: o.run,
 		Smallest: info.Smallest, Largest: info.Largest, MinSeq: info.MinSeq, MaxSeq: info.MaxSeq,
 		Entries: info.Entries, Tombstones: info.Tombstones, Hash: info.Hash, Origin: o.t.dbid,
-	}
-	if o.probes > 0 {
-		meta.NewKeys = uint32(o.newKeys * manifest.AllNewKeys / o.probes)
+		NewKeys: keyrange.Share(o.newKeys, o.probes),
 	}
 	f, err := o.t.openFile(&meta)
 	if err == nil {

@@ -20,8 +20,7 @@ func (k *picker) ranges() keyrange.Ranges {
 	rs := make(keyrange.Ranges, max(1, len(bottom)))
 	for i, s := range bottom {
 		rs[i].Start = s.lo
-		rs[i].Bottom = s.bytes
-		rs[i].Entries = s.meta.Entries
+		rs[i].Bottom, rs[i].Garbage, rs[i].Entries = s.bytes, k.hidden(s), s.meta.Entries
 	}
 	if len(bottom) == 0 && len(runs) > 0 {
 		rs[0].Bottom = runs[len(runs)-1].bytes()
@@ -41,6 +40,14 @@ func (k *picker) ranges() keyrange.Ranges {
 		}
 	}
 	return rs
+}
+
+// hidden estimates the bytes of versions in a file of the bottom that were kept for closed snapshots, 0 for few.
+func (k *picker) hidden(s *virtualSST) int64 {
+	if s.meta.NewKeys == 0 || s.meta.NewKeys > manifest.AllNewKeys/4*3 || len(k.snapshots) > 0 && k.snapshots[0] < s.meta.MaxSeq {
+		return 0
+	}
+	return s.bytes - int64(float64(s.bytes)*float64(s.meta.NewKeys)/manifest.AllNewKeys)
 }
 
 // garbageRange compacts the next range that is mostly garbage or, if space is short,
@@ -78,7 +85,7 @@ func (k *picker) intoBottom(reason string, rs keyrange.Ranges, i, j int) *plan {
 	if first != nil {
 		// Do not rewrite a large file if all keys above are greater than its last key.
 		at := b.find(lower)
-		if at < len(b.ssts) && b.ssts[at].bytes >= k.o.FileBytes/2 && bytes.Compare(b.ssts[at].hi, first) < 0 {
+		if at < len(b.ssts) && b.ssts[at].bytes >= k.o.FileBytes/2 && bytes.Compare(b.ssts[at].hi, first) < 0 && k.hidden(b.ssts[at]) == 0 {
 			lower = first
 			total -= b.ssts[at].bytes
 		}
@@ -169,9 +176,7 @@ func (k *picker) nextSkipped(lower []byte, skip func(*virtualSST) bool) []byte {
 
 // fullyCompacted reports whether a compaction of a file of the bottom alone would
 // change nothing.
-func (k *picker) fullyCompacted(s *virtualSST) bool {
-	return s.meta.MaxSeq == 0 && k.withoutGarbage(s)
-}
+func (k *picker) fullyCompacted(s *virtualSST) bool { return s.meta.MaxSeq == 0 && k.withoutGarbage(s) }
 
 // withoutGarbage reports whether a compaction of a file of the bottom alone would not
 // make it smaller.
