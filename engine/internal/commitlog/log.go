@@ -284,11 +284,11 @@ func (l *Log) assignLocked(c *Commit) error {
 			c.offs = append(c.offs, uint32(off)+uint32(n+e.start))
 			codec.PatchEntry(payload[n+e.start:n+e.end], seg.shapeID(e.shape), c.firstTS+edm.Ticks(i))
 		}
-		seg.countEntries(c)
 		l.lastSeq += uint64(len(c.entries))
 		l.highWater = c.firstTS + edm.Ticks(len(c.entries)-1)
 		seg.lastSeq = l.lastSeq
 		seg.file.Commit(wal.Record{FirstSeq: c.firstSeq, Count: uint16(len(c.entries))})
+		seg.countEntries(c)
 		c.end = seg.file.Tail()
 		return nil
 	}
