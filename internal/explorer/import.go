@@ -248,8 +248,9 @@ func (x *exchange) importData() (any, error) {
 	if up.received.Add(n) == up.size { // what follows in this request does not count
 		up.finish()
 	}
-	full := errors.Is(err, tempfile.ErrFull) || errors.Is(err, tempfile.ErrLimit) // this chunk may have ended the import
-	if err != nil && !full && !j.isRunning() || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, os.ErrClosed) {
+	long := (*http.MaxBytesError)(nil)
+	own := errors.Is(err, tempfile.ErrFull) || errors.Is(err, tempfile.ErrLimit) || errors.As(err, &long) // this chunk may have ended the import
+	if err != nil && !own && !j.isRunning() || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, os.ErrClosed) {
 		return nil, Refuse(http.StatusConflict, "NotRunning", "This import has ended.")
 	}
 	return map[string]int64{"received": up.received.Load()}, err
