@@ -11,9 +11,9 @@ import (
 const (
 	// tombstonePercent of tombstones make a file worth a compaction by itself.
 	tombstonePercent = 30
-	// groupTombstones are the tombstones of a row group. The estimate for a part of a
-	// file is wrong by less than two groups.
-	groupTombstones = 200
+	// partTombstones are added to the estimate for a part of a file, which can be too low within
+	// a row group. So few are not worth a compaction of a range of the usual size.
+	partTombstones = 400
 )
 
 // policy is the state that picks share. It is lost at Close, which costs some
@@ -126,7 +126,7 @@ func (k *picker) deletedRange() *plan {
 		if ranges == nil {
 			ranges = k.ranges()
 		}
-		ranges.AddTombstones(s.lo, s.hi, min(s.meta.Tombstones, s.tombstones()+2*groupTombstones))
+		ranges.AddTombstones(s.lo, s.hi, min(s.meta.Tombstones, s.tombstones()+partTombstones))
 	}
 	i := ranges.MostlyDeleted()
 	if i < 0 {
