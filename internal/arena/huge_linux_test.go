@@ -12,21 +12,29 @@ import (
 	"testing"
 )
 
-// TestHugeSlabAdvice checks that the system knows of huge slabs only that they should have
-// huge pages.
-func TestHugeSlabAdvice(t *testing.T) {
+// TestHugeAdvice checks of which memory the system knows that it should have huge pages.
+func TestHugeAdvice(t *testing.T) {
 	if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err != nil {
 		t.Skip("the system has no huge pages: ", err)
 	}
-	for _, c := range []struct {
-		slab func() []byte
-		want bool
-	}{{Slab, false}, {HugeSlab, true}} {
-		b := c.slab()
-		if got := slices.Contains(flagsOf(t, reflect.ValueOf(b).Pointer()), "hg"); got != c.want {
-			t.Errorf("slab of %d bytes: advised %t, want %t", len(b), got, c.want)
+	check := func(what string, b []byte, want bool) {
+		at := reflect.ValueOf(b).Pointer()
+		if got := slices.Contains(flagsOf(t, at), "hg"); got != want || want && at%HugeSlabBytes != 0 {
+			t.Errorf("%s of %d bytes at %#x: advised %t, want %t", what, len(b), at, got, want)
 		}
-		FreeSlab(b)
+	}
+	plain, huge := Slab(), HugeSlab()
+	check("slab", plain, false)
+	check("slab", huge, true)
+	FreeSlab(plain)
+	FreeSlab(huge)
+	for n, want := range map[int]bool{HugeSlabBytes - 1: false, HugeSlabBytes: true, 64<<20 + 1: true} {
+		m, err := New(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check("memory", m.Bytes(), want)
+		m.Free()
 	}
 }
 

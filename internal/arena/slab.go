@@ -1,9 +1,6 @@
 package arena
 
-import (
-	"reflect"
-	"sync"
-)
+import "sync"
 
 // Lengths of slabs. A huge slab is a page of that length if the system has such pages.
 const (
@@ -45,12 +42,10 @@ func HugeSlab() []byte {
 	if !canMap {
 		return newSlab(HugeSlabBytes)
 	}
-	b := newSlab((hugeMapped + 1) * HugeSlabBytes)
-	if b == nil {
+	b, _, err := mapHuge(hugeMapped * HugeSlabBytes)
+	if err != nil {
 		return nil
 	}
-	b = b[-reflect.ValueOf(b).Pointer()%HugeSlabBytes:][:hugeMapped*HugeSlabBytes]
-	adviseHuge(b)
 	for len(b) > 0 {
 		freeSlabs.huge = append(freeSlabs.huge, b[:HugeSlabBytes:HugeSlabBytes])
 		b = b[HugeSlabBytes:]
