@@ -3,6 +3,7 @@ package sstable
 import (
 	"bytes"
 	"fmt"
+	"sync"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -25,23 +26,44 @@ type Writer struct {
 	o    WriterOptions
 	bind checksum.Binding
 
-	buf     []byte // not yet written
-	written int64  // bytes of the file before buf
+	writerBuffers
+	written int64 // bytes of the file before buf
 	hash    *xxhash.Digest
 
 	shapes            *rowgroup.Shapes
 	group             rowgroup.Builder
-	groups            []groupEntry
-	keys              []byte   // separators of the groups
-	units             []byte   // of the index
-	hashes            []uint64 // of user keys
-	bounds            []byte   // encoded bounds of the groups
-	last              []byte   // internal key
-	first             []byte   // internal key of the file's first entry
-	ended             []byte   // last user key of the group before; nil in the first group
-	unitKey, unitLast []byte   // scratch of appendUnits
+	last              []byte // internal key
+	first             []byte // internal key of the file's first entry
+	ended             []byte // last user key of the group before; nil in the first group
+	unitKey, unitLast []byte // scratch of appendUnits
 	info              Info
 	err               error
+}
+
+// writerBuffers grow with a file. Later Writers use them again, because growing them for a
+// file of 64 MiB takes 12 MiB of new pages: 8 % of the CPU of an ordered load (bench,
+// load/order=sorted).
+type writerBuffers struct {
+	buf    []byte // not yet written
+	groups []groupEntry
+	keys   []byte   // separators of the groups
+	units  []byte   // of the index
+	hashes []uint64 // of user keys
+	bounds []byte   // encoded bounds of the groups
+}
+
+var freeBuffers = sync.Pool{New: func() any {
+	return &writerBuffers{buf: make([]byte, 0, writeBytes+rowgroup.MaxBytes*2)}
+}}
+
+// free gives the buffers to a later Writer.
+func (b *writerBuffers) free() {
+	if b.buf == nil {
+		return
+	}
+	clear(b.groups)
+	freeBuffers.Put(&writerBuffers{b.buf[:0], b.groups[:0], b.keys[:0], b.units[:0], b.hashes[:0], b.bounds[:0]})
+	*b = writerBuffers{}
 }
 
 // NewWriter returns a Writer for the empty file f, which the caller closes. Add or
@@ -49,7 +71,8 @@ type Writer struct {
 func NewWriter(f vfs.File, o WriterOptions) *Writer {
 	o, err := o.withDefaults()
 	w := &Writer{f: f, o: o, bind: checksum.Bind(o.DBID, o.Number), hash: xxhash.New(), shapes: rowgroup.NewShapes(), err: err}
-	w.buf = appendHeader(make([]byte, 0, writeBytes+rowgroup.MaxBytes*2), w.bind, o.DBID, o.Number)
+	w.writerBuffers = *freeBuffers.Get().(*writerBuffers)
+	w.buf = appendHeader(w.buf, w.bind, o.DBID, o.Number)
 	return w
 }
 
@@ -200,6 +223,7 @@ func (w *Writer) Finish() (Info, error) {
 		return Info{}, err
 	}
 	w.err = errFinished
+	w.free()
 	return w.info, nil
 }
 
@@ -253,6 +277,6 @@ func (w *Writer) Abort() {
 	if w.err == nil {
 		w.err = errAborted
 	}
-	w.buf, w.hashes, w.groups, w.keys, w.units, w.bounds = nil, nil, nil, nil, nil, nil
+	w.free()
 	w.group = rowgroup.Builder{}
 }
