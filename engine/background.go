@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tablerock-db/tablerock/engine/internal/jobtimer"
@@ -17,8 +18,9 @@ const retryAfter = time.Second
 // worker does the background work: it flushes frozen memtables and compacts
 // runs, one bounded step at a time.
 type worker struct {
-	// compactMu is held by Compact.
-	compactMu sync.Mutex
+	// compactMu is held by Compact, which sets compacting.
+	compactMu  sync.Mutex
+	compacting atomic.Bool
 	// stepMu is held for one step. Step, Flush and Compact take steps too, in
 	// turns with the background goroutine.
 	stepMu sync.Mutex

@@ -152,6 +152,8 @@ func (db *DB) compact(ctx context.Context) error {
 	w := &db.work
 	w.compactMu.Lock()
 	defer w.compactMu.Unlock()
+	w.compacting.Store(true)
+	defer w.compacting.Store(false)
 	w.stepMu.Lock()
 	w.abortCompaction()
 	job := db.tree.NewFullCompaction()

@@ -13,8 +13,11 @@ const (
 	// maxFrozen is how many frozen memtables may wait for their flush before
 	// writers stall.
 	maxFrozen = 3
-	// maxRuns is the lsm.Version.Backlog at which writers stall.
-	maxRuns = 20
+	// maxRuns is the lsm.Version.Backlog at which writers stall. Beside Compact it is
+	// maxRunsCompact: the runs that were there before, up to 18, stay until Compact reaches
+	// their last keys, so writers would wait for its end.
+	maxRuns        = 20
+	maxRunsCompact = 32
 )
 
 // throttle returns once the background work is not behind. It returns an error,
@@ -49,13 +52,16 @@ func (db *DB) throttle(ctx context.Context, use space.Use) error {
 
 // stallCause returns why writers must wait, "" if they need not.
 func (db *DB) stallCause() string {
-	s := db.state.Load()
+	s, limit := db.state.Load(), int64(maxRuns)
+	if db.work.compacting.Load() {
+		limit = maxRunsCompact
+	}
 	switch {
 	case s == nil:
 		return ""
 	case len(s.Mems) > maxFrozen:
 		return "memtables wait for a flush"
-	case db.runs.Load() >= maxRuns:
+	case db.runs.Load() >= limit:
 		return "runs wait for a compaction"
 	}
 	return ""
