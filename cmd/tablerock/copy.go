@@ -95,7 +95,7 @@ func (a *app) copyTable(ctx context.Context, from, to store.Store, table string)
 	c := &bulk.Copier{From: from, To: to, Progress: func(n bulk.Copied) { bar.Set(n.Rows, 0) }}
 	db, local := to.(*engine.DB)
 	if local {
-		c.Load = loadOf(db)
+		c.Load = bulk.LoadOf(db)
 	} else {
 		c.To = &bulk.Retrying{Store: to}
 	}

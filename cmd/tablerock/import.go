@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"strings"
 	"time"
@@ -152,7 +151,7 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 		o.Progress = func(p transfer.Progress) { bar.Set(p.Rows, p.Bytes) }
 		db, local := s.(*engine.DB)
 		if local {
-			o.Load = loadOf(db)
+			o.Load, o.Apply = bulk.LoadOf(db), bulk.ApplyOf(db)
 		} else {
 			o.TransactionBytes = bulk.BatchBytes
 			if o.Mode != transfer.Insert {
@@ -186,14 +185,6 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 		return &quietError{exitFailure}
 	}
 	return nil
-}
-
-// loadOf returns a function that writes entities as sorted files.
-func loadOf(db *engine.DB) transfer.LoadFunc {
-	return func(ctx context.Context, table string, entities iter.Seq2[edm.Entity, error], installed func(int64)) error {
-		_, err := db.Load(ctx, table, entities, engine.LoadOptions{Installed: func(r engine.LoadResult) { installed(r.Entities) }})
-		return err
-	}
 }
 
 // storedRows says how many entities are stored.

@@ -54,10 +54,12 @@ type ImportOptions struct {
 	Ack     func(first, last int64) error // called with the lines of each acknowledged transaction
 	// Progress is called after each transaction.
 	Progress func(Progress)
-	InFlight int // concurrent transactions; the default is 16
+	InFlight int // concurrent transactions without Apply; the default is 16
 	// TransactionBytes limits the size of a transaction, by edm.EntitySize. The default is
 	// 4 MiB.
 	TransactionBytes int64
+	// Apply, if set, applies many transactions at a time in an import without SkipBad.
+	Apply ApplyFunc
 	// Load, if set, replaces transactions in an import with the mode Replace and without
 	// Ack. Progress.Transactions then counts what Load made durable at once.
 	Load LoadFunc
@@ -71,7 +73,7 @@ const maxTransactionBytes = 4 << 20
 // Import writes the entities of r to table in transactions. A transaction holds
 // consecutive records of one PartitionKey: at most 100, of at most 4 MiB, without
 // duplicate keys. Transactions of one partition run in the order of the file; others
-// run concurrently.
+// run concurrently, or with ImportOptions.Apply in the order of the file too.
 //
 // Import creates a missing table before the first transaction, or at the end of a file
 // without rows. It creates no table for a file with invalid rows only.
@@ -90,11 +92,14 @@ func Import(ctx context.Context, st store.Store, table string, r *Reader, o Impo
 	if o.TransactionBytes <= 0 {
 		o.TransactionBytes = maxTransactionBytes
 	}
-	im := &importer{ctx: ctx, st: st, table: table, r: r, o: o, jobs: make(chan *transaction), last: map[string]*transaction{}}
+	im := &importer{ctx: ctx, st: st, table: table, r: r, o: o, last: map[string]*transaction{}}
 	im.failedAt.Store(noLine)
-	if o.Load != nil && o.Mode == Replace && o.Ack == nil {
+	switch {
+	case o.Load != nil && o.Mode == Replace && o.Ack == nil:
 		im.load()
-	} else {
+	case o.Apply != nil && !o.SkipBad: // to skip a row, its transaction is divided before a later one runs
+		im.inGroups()
+	default:
 		im.inTransactions()
 	}
 	im.progress.Bytes = r.Bytes()      // +checklocksignore: the workers have ended
@@ -104,16 +109,26 @@ func Import(ctx context.Context, st store.Store, table string, r *Reader, o Impo
 
 // inTransactions imports in concurrent transactions.
 func (im *importer) inTransactions() {
+	jobs := make(chan *transaction)
 	var workers sync.WaitGroup
 	for range im.o.InFlight {
 		workers.Go(func() {
-			for tx := range im.jobs {
+			for tx := range jobs {
 				im.run(tx)
 			}
 		})
 	}
-	im.read()
-	close(im.jobs)
+	im.read(func(tx *transaction) {
+		partition := tx.ops[0].Entity.Key.Partition
+		im.mu.Lock()
+		tx.previous = im.last[partition]
+		im.last[partition] = tx
+		im.mu.Unlock()
+		// Workers receive transactions in the order of the file, so a worker already has the
+		// previous one, and waiting for it cannot deadlock.
+		jobs <- tx
+	})
+	close(jobs)
 	workers.Wait()
 }
 
@@ -142,7 +157,6 @@ type importer struct {
 	table   string
 	r       *Reader
 	o       ImportOptions
-	jobs    chan *transaction
 	created bool // the table exists
 	bad     bool // an invalid row was skipped
 	valid   atomic.Int64
@@ -160,9 +174,15 @@ type importer struct {
 	err error
 }
 
-// read splits the file into transactions.
-func (im *importer) read() {
+// read splits the file into transactions and calls start with each in order.
+func (im *importer) read(start func(*transaction)) {
 	var tx *transaction
+	dispatch := func() {
+		if tx != nil && im.create() {
+			start(tx)
+		}
+		tx = nil
+	}
 	for {
 		rec, err := im.r.Next()
 		if stop := im.ctx.Err(); stop != nil {
@@ -173,8 +193,7 @@ func (im *importer) read() {
 			return
 		}
 		if err != nil {
-			im.dispatch(tx)
-			tx = nil
+			dispatch()
 			if !im.handleReadError(rec, err) {
 				return
 			}
@@ -183,7 +202,7 @@ func (im *importer) read() {
 		im.valid.Add(1)
 		size := int64(edm.EntitySize(rec.Entity.Key, rec.Entity.Properties))
 		if !tx.accepts(&rec, size, im.o.TransactionBytes) {
-			im.dispatch(tx)
+			dispatch()
 			tx = &transaction{ascending: true, done: make(chan struct{})}
 		}
 		tx.add(im.o.Mode, &rec, size)
@@ -240,24 +259,6 @@ func (tx *transaction) add(m Mode, rec *Record, size int64) {
 	tx.bytes += size
 }
 
-// dispatch passes tx, which may be nil, to a worker.
-func (im *importer) dispatch(tx *transaction) {
-	if tx == nil {
-		return
-	}
-	if !im.create() {
-		return
-	}
-	partition := tx.ops[0].Entity.Key.Partition
-	im.mu.Lock()
-	tx.previous = im.last[partition]
-	im.last[partition] = tx
-	im.mu.Unlock()
-	// Workers receive transactions in the order of the file, so a worker already has the
-	// previous one, and waiting for it cannot deadlock.
-	im.jobs <- tx
-}
-
 // create creates the table if it is missing. It reports whether the table exists.
 func (im *importer) create() bool {
 	if im.created {
@@ -308,10 +309,15 @@ func (im *importer) run(tx *transaction) {
 	close(tx.done)
 }
 
-// apply applies and acknowledges tx. If one row caused the error, bad is its index and
-// the error is a *LineError; otherwise bad is -1.
+// apply applies and acknowledges tx. Its results are those of finish.
 func (im *importer) apply(tx *transaction) (bad int, err error) {
 	_, err = im.st.Apply(im.ctx, im.table, tx.ops...)
+	return im.finish(tx, err)
+}
+
+// finish acknowledges tx, unless there is an error of store.Store.Apply. If one row caused
+// the error, bad is its index and the result a *LineError; otherwise bad is -1.
+func (im *importer) finish(tx *transaction, err error) (bad int, _ error) {
 	first, last := tx.lines[0].first, tx.lines[len(tx.lines)-1].last
 	if err == nil {
 		return -1, im.acknowledge(first, last, len(tx.ops))
