@@ -84,6 +84,16 @@ func (m *Memory) Free() {
 	fillPoison(b)
 }
 
+// Populate makes the memory from off to end resident and keeps its contents, if the system can.
+// Linux can since 5.14. It does nothing after Free. Writers of the memory do not wait for it.
+func (m *Memory) Populate(off, end int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mapping != nil {
+		populate(m.bytes[off:end])
+	}
+}
+
 // Idle declares the contents unneeded but keeps the memory for later use. Until the
 // next write to a page, the system may reclaim it if it is short of memory. Race
 // builds fill the memory with poison.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestHugeAdvice checks of which memory the system knows that it should have huge pages.
@@ -38,8 +40,44 @@ func TestHugeAdvice(t *testing.T) {
 	}
 }
 
+// TestPopulate makes a part of a memory resident that has contents.
+func TestPopulate(t *testing.T) {
+	probe := make([]byte, 64<<10)
+	if err := unix.Madvise(probe[-reflect.ValueOf(probe).Pointer()%4096:][:4096], unix.MADV_POPULATE_WRITE); err != nil {
+		t.Skip("MADV_POPULATE_WRITE: ", err)
+	}
+	const size = 32 << 20
+	m, err := New(size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := m.Bytes()
+	b[20<<20] = 7
+	resident := func() (kB int) {
+		if _, err := fmt.Sscanf(fieldOf(t, reflect.ValueOf(b).Pointer(), "Rss"), "%d kB", &kB); err != nil {
+			t.Fatal(err)
+		}
+		return kB
+	}
+	before := resident()
+	m.Populate(16<<20, size)
+	if got := resident(); before > 8<<10 || got < 16<<10 || got > 24<<10 {
+		t.Errorf("%d kB were resident, and then %d kB", before, got)
+	}
+	if b[20<<20] != 7 || b[20<<20+1] != 0 {
+		t.Error("the contents have changed")
+	}
+	m.Free()
+	m.Populate(0, size) // does nothing
+}
+
 // flagsOf returns the flags of the mapping with an address.
 func flagsOf(t *testing.T, at uintptr) []string {
+	return strings.Fields(fieldOf(t, at, "VmFlags"))
+}
+
+// fieldOf returns a field of the system's description of the mapping with an address.
+func fieldOf(t *testing.T, at uintptr, name string) string {
 	f, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		t.Fatal(err)
@@ -51,10 +89,10 @@ func flagsOf(t *testing.T, at uintptr) []string {
 		if n, _ := fmt.Sscanf(s.Text(), "%x-%x ", &from, &to); n == 2 {
 			within = from <= at && at < to
 		}
-		if flags, ok := strings.CutPrefix(s.Text(), "VmFlags:"); ok && within {
-			return strings.Fields(flags)
+		if value, ok := strings.CutPrefix(s.Text(), name+":"); ok && within {
+			return value
 		}
 	}
 	t.Fatalf("no mapping has the address %#x", at)
-	return nil
+	return ""
 }

@@ -3,3 +3,5 @@
 package arena
 
 func adviseHuge([]byte) {}
+
+func populate([]byte) {}

@@ -14,4 +14,6 @@ func adviseFree([]byte) {}
 
 func adviseHuge([]byte) {}
 
+func populate([]byte) {}
+
 func dropPages([]byte) {}

@@ -290,6 +290,7 @@ func (l *Log) assignLocked(c *Commit) error {
 		seg.file.Commit(wal.Record{FirstSeq: c.firstSeq, Count: uint16(len(c.entries))})
 		seg.countEntries(c)
 		c.end = seg.file.Tail()
+		seg.populate()
 		return nil
 	}
 }

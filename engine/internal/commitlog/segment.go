@@ -50,6 +50,8 @@ type Segment struct {
 	defined    int
 
 	lastSeq uint64 // the last sequence number appended
+	// resident is the end of the memory that is, or soon will be, resident.
+	resident int64
 	// entries and deletes count the entries appended. deletedIn has a bit for each partition
 	// with a delete, by its hash.
 	entries, deletes int
@@ -70,6 +72,22 @@ func newSegment(number uint64, memory *arena.Memory) *Segment {
 	s := &Segment{Number: number, memory: memory, image: memory.Bytes()}
 	s.Table = memtable.New(memtable.Options{Image: s.image})
 	return s
+}
+
+// populateAhead is how much memory behind the records is made resident. A writer that is the
+// first to touch a huge page waits for up to 2 ms on a virtual machine: loads in batches of 100
+// are 5 to 10 % faster, and their p99 is a tenth less (bench, load).
+const populateAhead = 1 << 20
+
+// populate makes the memory behind the records resident, beside the writers. The caller holds
+// Log.mu.
+func (s *Segment) populate() {
+	from := max(s.resident, arena.HugeSlabBytes)
+	if s.file.Tail()+populateAhead <= from || from >= int64(len(s.image)) {
+		return
+	}
+	s.resident = min(from+arena.HugeSlabBytes, int64(len(s.image)))
+	go s.memory.Populate(int(from), int(s.resident))
 }
 
 // SetReplayed sets the end that the replay of the segment returned.

@@ -1,6 +1,10 @@
 package commitlog
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/tablerock-db/tablerock/internal/arena"
+)
 
 // TestSpareMemory takes and puts memory of two sizes. Memory of one segment is kept,
 // until close.
@@ -79,5 +83,25 @@ func TestFreeSpareMemory(t *testing.T) {
 	seg.Unref()
 	if seg.memory.Bytes() != nil {
 		t.Error("the memory is kept although no segment follows")
+	}
+}
+
+// TestSegmentIsResident fills a segment. The memory behind the records must become resident
+// before they reach it, to the end of the segment.
+func TestSegmentIsResident(t *testing.T) {
+	const size = 5 << 20
+	w := newWorld(t, Options{SegmentBytes: size})
+	seg := w.log.Active()
+	for i := 0; w.log.Active() == seg; i++ {
+		resident := max(seg.resident, arena.HugeSlabBytes)
+		if tail := seg.Tail(); resident < min(tail+populateAhead, size) || resident > tail+populateAhead+arena.HugeSlabBytes {
+			t.Fatalf("%d bytes are resident, and records end at %d", resident, tail)
+		}
+		c := put(i, 1, 100<<10)
+		must(t, "Append", w.log.Append(c))
+		must(t, "Wait", w.log.Wait(c))
+	}
+	if seg.resident != size {
+		t.Errorf("%d bytes are resident at the end", seg.resident)
 	}
 }
