@@ -39,6 +39,9 @@ const (
 	slowSync = 200
 	// kept is the share of an earlier ratio that must remain.
 	kept = 0.95
+	// matched is the share of the entities that the filters match. Each match may cost 120 ns
+	// more, and 250 ns with eight runs.
+	matched = 0.01
 )
 
 // compressed are the peers with a block cache. bbolt reads through the page cache, which
@@ -79,7 +82,7 @@ func gates() []gate {
 		{row: "reopen, 100,000 fresh entities", workload: "reopen/from=fresh", millis: 10},
 		{row: "step that reads nothing, one run", workload: "step/runs=1", nanos: 20},
 		{row: "step that reads nothing, two runs", workload: "step/runs=2", nanos: 20},
-		{row: "filter on a Double over eight runs", workload: "filter/type=Double/runs=8", nanos: 20},
+		{row: "filter on a Double over eight runs", workload: "filter/type=Double/runs=8", nanos: 20 + 250*matched},
 	}
 	for _, mix := range []struct {
 		name string
@@ -87,10 +90,13 @@ func gates() []gate {
 	}{{"A", 1.65}, {"B", 2.5}, {"C", 2.6}, {"E", 1.53}, {"F", 2}} {
 		list = append(list, gate{row: "YCSB " + mix.name, workload: "ycsb/mix=" + mix.name, ratio: kept * mix.now})
 	}
-	for _, t := range []string{"Int32", "Int64", "Double", "DateTime"} {
-		list = append(list, gate{row: "filter on an " + t, workload: "filter/type=" + t, nanos: 10})
+	for _, t := range []struct {
+		article, name string
+		nanos         float64
+	}{{"an", "Int32", 10}, {"an", "Int64", 10}, {"a", "Double", 10}, {"a", "DateTime", 10}, {"a", "String", 20}} {
+		row := fmt.Sprintf("filter on %s %s", t.article, t.name)
+		list = append(list, gate{row: row, workload: "filter/type=" + t.name, nanos: t.nanos + 120*matched})
 	}
-	list = append(list, gate{row: "filter on a String", workload: "filter/type=String", nanos: 20})
 	for i := range list {
 		if list[i].shape == "" {
 			list[i].shape = grid
@@ -146,7 +152,7 @@ func verdicts(f *results.File) []verdict {
 			})
 		default:
 			out = append(out, verdict{
-				gate: g, figure: fmt.Sprintf("%.1f ns of CPU", us.CPUMicros*1e3), goal: fmt.Sprintf("at most %.0f ns", g.nanos),
+				gate: g, figure: fmt.Sprintf("%.1f ns of CPU", us.CPUMicros*1e3), goal: fmt.Sprintf("at most %.1f ns", g.nanos),
 				met: us.CPUMicros*1e3 <= g.nanos,
 			})
 		}
