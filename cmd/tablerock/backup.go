@@ -36,7 +36,7 @@ func (a *app) backups() *backups.Env {
 		Open: func(account string, work func(db *engine.DB) error) error {
 			one := *a
 			one.account = account
-			return one.write(work)
+			return one.write(engine.Options{SegmentBytes: smallLog}, work)
 		},
 		Damaged: &quietError{exitCorrupt},
 		Missing: a.missing,

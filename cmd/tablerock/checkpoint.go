@@ -30,7 +30,7 @@ Files are linked without being read: "tablerock verify" finds damage in them. On
 file system they are copied, and a copy is compared with the hash of its file.`,
 		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := a.write(func(db *engine.DB) error {
+			err := a.write(engine.Options{SegmentBytes: smallLog}, func(db *engine.DB) error {
 				return db.Checkpoint(cmd.Context(), filepath.ToSlash(args[0]))
 			})
 			switch {

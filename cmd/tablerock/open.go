@@ -123,11 +123,11 @@ func (a *app) exists() bool {
 }
 
 // write opens an existing database for writing.
-func (a *app) write(work func(db *engine.DB) error) error {
+func (a *app) write(o engine.Options, work func(db *engine.DB) error) error {
 	if !a.exists() {
 		return a.missing()
 	}
-	return a.create(engine.Options{SegmentBytes: smallLog}, work)
+	return a.create(o, work)
 }
 
 // create opens the database for writing and creates it if there is none.
