@@ -164,3 +164,74 @@ func TestImportGroupsCanceled(t *testing.T) {
 		t.Errorf("error %v after %+v, want %v after some rows", err, progress, context.Canceled)
 	}
 }
+
+// eachWay runs a test with one transaction at a time and with groups.
+func eachWay(t *testing.T, test func(t *testing.T, o transfer.ImportOptions, st store.Store)) {
+	for _, groups := range []bool{false, true} {
+		t.Run(fmt.Sprint("groups=", groups), func(t *testing.T) {
+			st, o := storetest.NewMap(nil), transfer.ImportOptions{}
+			if groups {
+				o.Apply = applyOf(st)
+			}
+			test(t, o, st)
+		})
+	}
+}
+
+// TestImportOneLine imports an array in one line that ends with an invalid row. The rows before
+// it must be stored, although they are in the line of the error.
+func TestImportOneLine(t *testing.T) {
+	eachWay(t, func(t *testing.T, o transfer.ImportOptions, st store.Store) {
+		var items []string
+		for i := range 900 {
+			items = append(items, fmt.Sprintf(`{"PartitionKey":"p%03d","RowKey":"1"}`, i))
+		}
+		text := "[" + strings.Join(append(items, `{"PartitionKey":"q","RowKey":5}`), ",") + "]"
+		r := transfer.NewReader(strings.NewReader(text), transfer.ReadOptions{Name: "f", Format: transfer.JSON})
+		progress, err := transfer.Import(t.Context(), st, "Tab", r, o)
+		if err == nil || progress.Rows != 900 || len(contents(t, st)) != 900 {
+			t.Errorf("%d rows are stored, want 900; error %v", progress.Rows, err)
+		}
+	})
+}
+
+// TestImportPartitionInOrder inserts rows of one partition, of which one is there already. No
+// later transaction of the partition may be applied.
+func TestImportPartitionInOrder(t *testing.T) {
+	var keys []string
+	for i := range 1000 {
+		keys = append(keys, fmt.Sprintf("p/%04d", i))
+	}
+	eachWay(t, func(t *testing.T, o transfer.ImportOptions, st store.Store) {
+		if got := importText(t.Context(), st, rows("p/0450"), transfer.ImportOptions{}); got.err != nil {
+			t.Fatal(got.err)
+		}
+		o.Mode = transfer.Insert
+		got := importText(t.Context(), st, rows(keys...), o)
+		if !errors.Is(got.err, store.ErrEntityExists) || got.progress.Rows != 400 || len(contents(t, st)) != 401 {
+			t.Errorf("%d rows are stored, want 400; error %v", got.progress.Rows, got.err)
+		}
+	})
+}
+
+// TestImportAckFailsOnce lets an acknowledgement fail. There may be none after it, because they
+// would follow a part of a line.
+func TestImportAckFailsOnce(t *testing.T) {
+	var keys []string
+	for i := range 900 {
+		keys = append(keys, fmt.Sprintf("p%03d/1", i))
+	}
+	eachWay(t, func(t *testing.T, o transfer.ImportOptions, st store.Store) {
+		full, calls := errors.New("the disk is full"), 0
+		o.Ack = func(int64, int64) error {
+			if calls++; calls == 3 {
+				return full
+			}
+			return nil
+		}
+		r := transfer.NewReader(strings.NewReader(rows(keys...)), transfer.ReadOptions{Name: "f", Format: transfer.CSV})
+		if _, err := transfer.Import(t.Context(), st, "Tab", r, o); !errors.Is(err, full) || calls != 3 {
+			t.Errorf("%d acknowledgements, want 3; error %v", calls, err)
+		}
+	})
+}

@@ -43,8 +43,9 @@ type Progress struct {
 	Bytes        int64 // read from the file
 }
 
-// ImportOptions configures an import. Import calls the functions from one goroutine at
-// a time, and not after it has returned.
+// ImportOptions configures an import. Import calls Bad, Ack and Progress from one goroutine
+// at a time, and none of the functions after it has returned. It may call Progress while Apply
+// or Load runs.
 type ImportOptions struct {
 	Mode Mode
 	// SkipBad skips rows that cannot be imported. The default is to stop at the first
@@ -54,7 +55,7 @@ type ImportOptions struct {
 	Ack     func(first, last int64) error // called with the lines of each acknowledged transaction
 	// Progress is called after each transaction.
 	Progress func(Progress)
-	InFlight int // concurrent transactions without Apply; the default is 16
+	InFlight int // concurrent transactions, where Apply does not replace them; the default is 16
 	// TransactionBytes limits the size of a transaction, by edm.EntitySize. The default is
 	// 4 MiB.
 	TransactionBytes int64
@@ -71,9 +72,9 @@ const defaultInFlight = 16
 const maxTransactionBytes = 4 << 20
 
 // Import writes the entities of r to table in transactions. A transaction holds
-// consecutive records of one PartitionKey: at most 100, of at most 4 MiB, without
+// consecutive records of one PartitionKey: at most 100, of at most TransactionBytes, without
 // duplicate keys. Transactions of one partition run in the order of the file; others
-// run concurrently, or with ImportOptions.Apply in the order of the file too.
+// run concurrently, or with ImportOptions.Apply, unless SkipBad is set, in groups.
 //
 // Import creates a missing table before the first transaction, or at the end of a file
 // without rows. It creates no table for a file with invalid rows only.
@@ -93,7 +94,7 @@ func Import(ctx context.Context, st store.Store, table string, r *Reader, o Impo
 		o.TransactionBytes = maxTransactionBytes
 	}
 	im := &importer{ctx: ctx, st: st, table: table, r: r, o: o, last: map[string]*transaction{}}
-	im.failedAt.Store(noLine)
+	im.failedAt.Store(noRow)
 	switch {
 	case o.Load != nil && o.Mode == Replace && o.Ack == nil:
 		im.load()
@@ -132,13 +133,14 @@ func (im *importer) inTransactions() {
 	workers.Wait()
 }
 
-// noLine is greater than every line number.
-const noLine = int64(1) << 62
+// noRow is greater than every number of a row.
+const noRow = int64(1) << 62
 
 // transaction is a sequence of records that is applied as one batch.
 type transaction struct {
 	ops       []store.Op
 	lines     []lineRange // of each op
+	number    int64       // of the first row, from 1 on: several rows may be in one line
 	bytes     int64
 	ascending bool // the RowKeys are in ascending order
 	// previous is the transaction of the same partition that must end first, or nil.
@@ -160,7 +162,7 @@ type importer struct {
 	created bool // the table exists
 	bad     bool // an invalid row was skipped
 	valid   atomic.Int64
-	// failedAt is the line of the first error. Later transactions are dropped.
+	// failedAt is the number of the row with the first error. Later transactions are dropped.
 	failedAt atomic.Int64
 
 	mu sync.Mutex
@@ -169,9 +171,12 @@ type importer struct {
 	last map[string]*transaction
 	// +checklocks:mu
 	progress Progress
-	// err is the error at line failedAt.
+	// err is the error at row failedAt.
 	// +checklocks:mu
 	err error
+	// ackErr is the error of Ack, which is not called again.
+	// +checklocks:mu
+	ackErr error
 }
 
 // read splits the file into transactions and calls start with each in order.
@@ -189,7 +194,7 @@ func (im *importer) read(start func(*transaction)) {
 			im.fail(0, stop)
 			return
 		}
-		if im.failedAt.Load() != noLine {
+		if im.failedAt.Load() != noRow {
 			return
 		}
 		if err != nil {
@@ -199,11 +204,11 @@ func (im *importer) read(start func(*transaction)) {
 			}
 			continue
 		}
-		im.valid.Add(1)
+		number := im.valid.Add(1)
 		size := int64(edm.EntitySize(rec.Entity.Key, rec.Entity.Properties))
 		if !tx.accepts(&rec, size, im.o.TransactionBytes) {
 			dispatch()
-			tx = &transaction{ascending: true, done: make(chan struct{})}
+			tx = &transaction{number: number, ascending: true, done: make(chan struct{})}
 		}
 		tx.add(im.o.Mode, &rec, size)
 	}
@@ -215,7 +220,7 @@ func (im *importer) handleReadError(rec Record, err error) bool {
 	var line *LineError
 	switch {
 	case err == io.EOF:
-		if !im.bad && im.failedAt.Load() == noLine {
+		if !im.bad && im.failedAt.Load() == noRow {
 			im.create()
 		}
 		return false
@@ -227,7 +232,7 @@ func (im *importer) handleReadError(rec Record, err error) bool {
 		im.skip(line)
 		return true
 	}
-	im.fail(max(rec.First, 1), err)
+	im.fail(im.valid.Load()+1, err)
 	return false
 }
 
@@ -279,27 +284,27 @@ func (im *importer) run(tx *transaction) {
 		tx.previous = nil
 	}
 	partition := tx.ops[0].Entity.Key.Partition
-	for len(tx.ops) > 0 && tx.lines[0].first < im.failedAt.Load() {
+	for len(tx.ops) > 0 && tx.number < im.failedAt.Load() {
 		bad, err := im.apply(tx)
 		if err == nil {
 			break
 		}
 		if bad < 0 || !im.o.SkipBad {
-			im.fail(tx.lines[max(bad, 0)].first, err)
+			im.fail(tx.number+int64(max(bad, 0)), err)
 			break
 		}
 		// Apply the rows before the invalid one, then continue after it.
 		before := &transaction{ops: tx.ops[:bad], lines: tx.lines[:bad]}
 		if bad > 0 {
 			if _, err := im.apply(before); err != nil {
-				im.fail(tx.lines[0].first, err)
+				im.fail(tx.number, err)
 				break
 			}
 		}
 		var line *LineError
 		errors.As(err, &line)
 		im.skip(line)
-		tx.ops, tx.lines = tx.ops[bad+1:], tx.lines[bad+1:]
+		tx.ops, tx.lines, tx.number = tx.ops[bad+1:], tx.lines[bad+1:], tx.number+int64(bad+1)
 	}
 	im.mu.Lock()
 	if im.last[partition] == tx {
@@ -338,10 +343,13 @@ func (im *importer) acknowledge(first, last int64, rows int) error {
 	im.progress.Rows += int64(rows)
 	im.progress.Transactions++
 	im.progress.Bytes, im.progress.Read = im.r.Bytes(), im.valid.Load()
-	if im.o.Ack != nil {
+	if im.o.Ack != nil && im.ackErr == nil {
 		if err := im.o.Ack(first, last); err != nil {
-			return fmt.Errorf("write acknowledgement of lines %d to %d: %w", first, last, err)
+			im.ackErr = fmt.Errorf("write acknowledgement of lines %d to %d: %w", first, last, err)
 		}
+	}
+	if im.ackErr != nil {
+		return im.ackErr
 	}
 	if im.o.Progress != nil {
 		im.o.Progress(im.progress)
@@ -358,13 +366,13 @@ func (im *importer) skip(line *LineError) {
 	}
 }
 
-// fail ends the import with an error at a line, unless there is an error at an earlier
-// line. Line 0 is before all lines.
-func (im *importer) fail(line int64, err error) {
+// fail ends the import with an error at the row with a number, unless there is an error at an
+// earlier one. 0 is before all rows.
+func (im *importer) fail(row int64, err error) {
 	im.mu.Lock()
 	defer im.mu.Unlock()
-	if line < im.failedAt.Load() {
-		im.failedAt.Store(line)
+	if row < im.failedAt.Load() {
+		im.failedAt.Store(row)
 		im.err = err
 	}
 }
