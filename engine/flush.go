@@ -154,6 +154,7 @@ func (db *DB) compact(ctx context.Context) error {
 	defer w.compactMu.Unlock()
 	w.compacting.Store(true)
 	defer w.compacting.Store(false)
+	db.wakeWorker() // and the writers that need not wait beside a Compact
 	w.stepMu.Lock()
 	w.abortCompaction()
 	job := db.tree.NewFullCompaction()

@@ -14,8 +14,8 @@ const (
 	// writers stall.
 	maxFrozen = 3
 	// maxRuns is the lsm.Version.Backlog at which writers stall. Beside Compact it is
-	// maxRunsCompact: the runs that were there before, up to 18, stay until Compact reaches
-	// their last keys, so writers would wait for its end.
+	// maxRunsCompact: the runs that were there before, some 20 at most, stay until Compact
+	// reaches their last keys, so writers would wait for its end.
 	maxRuns        = 20
 	maxRunsCompact = 32
 )

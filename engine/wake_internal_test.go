@@ -16,12 +16,7 @@ import (
 func TestCompactWakesWriters(t *testing.T) {
 	db := openBehind(t, vfs.NewMem())
 	job := db.timeJob(db.tree.NewFullCompaction(), 0)
-	woken := func() uint64 {
-		db.work.mu.Lock()
-		defer db.work.mu.Unlock()
-		return db.work.work
-	}
-	before := woken()
+	before := db.woken()
 	for db.stallCause() != "" {
 		done, err := db.compactStep(context.Background(), job)
 		must(t, "Step", err)
@@ -29,7 +24,7 @@ func TestCompactWakesWriters(t *testing.T) {
 			t.Fatal("writers wait for the end")
 		}
 	}
-	if woken() == before {
+	if db.woken() == before {
 		t.Error("no writer was woken")
 	}
 	for done := false; !done; {
@@ -37,6 +32,13 @@ func TestCompactWakesWriters(t *testing.T) {
 		done, err = db.compactStep(context.Background(), job)
 		must(t, "Step", err)
 	}
+}
+
+// woken returns how often waiting writers were woken to look for the end of their wait.
+func (db *DB) woken() uint64 {
+	db.work.mu.Lock()
+	defer db.work.mu.Unlock()
+	return db.work.work
 }
 
 // createFS calls created before it creates a file.
@@ -51,19 +53,23 @@ func (fs createFS) Create(name string) (vfs.File, error) {
 }
 
 // TestWritersBesideCompact compacts so many runs that writers wait. Beside Compact they must
-// not, because they would wait for its end.
+// not, because they would wait for its end. Those that wait when it begins must be woken.
 func TestWritersBesideCompact(t *testing.T) {
 	var db *DB
-	compacting := false
+	compacting, before, woken := false, uint64(0), false
 	var causes []string
 	db = openBehind(t, createFS{vfs.NewMem(), func() {
 		if compacting {
 			causes = append(causes, db.stallCause())
+			woken = woken || len(causes) == 1 && db.woken() > before
 		}
 	}})
-	compacting = true
+	compacting, before = true, db.woken()
 	must(t, "Compact", db.Compact(t.Context()))
 	compacting = false
+	if !woken {
+		t.Error("writers were not woken before the first file")
+	}
 	if len(causes) == 0 || slices.ContainsFunc(causes, func(c string) bool { return c != "" }) {
 		t.Errorf("writers beside Compact: %q", causes)
 	}
