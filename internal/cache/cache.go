@@ -24,8 +24,8 @@ const (
 type Key struct {
 	DB     uint64 // unique among the databases of the cache
 	File   uint64 // number of the file
-	Offset uint64 // of the block in the file
-	Kind   uint8  // kind of the block; two kinds may have equal offsets
+	Offset uint64 // of the block in the file, or another number of the block in its kind
+	Kind   uint8  // kind of the block, below 5; two kinds may have equal offsets
 }
 
 func (k Key) hash() uint64 {

@@ -92,3 +92,27 @@ func TestHintKeepsNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestFreeKinds evicts blocks of one kind. A loader of another kind must not get their values,
+// because it could not use them again.
+func TestFreeKinds(t *testing.T) {
+	const size, heads, chunks = 1000, 0, 4 // as in package sstable
+	c := New(0)
+	for i := range freeBlocks {
+		h, _ := c.Acquire(Key{Offset: uint64(i), Kind: heads}, size, false)
+		h.Fill("a head", 0)
+		h.Release()
+	}
+	chunk, _ := c.Acquire(Key{Kind: chunks}, size, false)
+	if v := chunk.Value(); v != nil {
+		t.Errorf("the loader of a chunk gets %q", v)
+	}
+	head, _ := c.Acquire(Key{Offset: 100, Kind: heads}, size, false)
+	if v := head.Value(); v != "a head" {
+		t.Errorf("the loader of a head gets %v", v)
+	}
+	for _, h := range []Handle{chunk, head} {
+		h.Fill(nil, 0)
+		h.Release()
+	}
+}

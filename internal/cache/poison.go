@@ -2,7 +2,7 @@
 
 package cache
 
-// poison overwrites released blocks, so that a use after Release is visible.
+// poison tells tests that Poison overwrites memory.
 const poison = true
 
 // Poison overwrites memory that is free for reuse in builds with the race detector, so that

@@ -8,7 +8,7 @@ import (
 const (
 	entryBytes = 192 // cost of a block beside its bytes
 
-	kinds = 4 // pairs of free lists; a kind uses that of kind % kinds
+	kinds = 5 // pairs of free lists; a kind uses that of kind % kinds
 
 	// Free entries per list, and the largest block and value of a free entry.
 	freeBlocks   = 8
