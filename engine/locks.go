@@ -15,22 +15,25 @@ package engine
 //	                         is written
 //	Log.fileMu               writing or dropping a segment without a group
 //	Tree.jobsMu              choosing a flush or compaction; calls
-//	                         lsm.Options.Snapshots and Dropped
+//	                         lsm.Options.Snapshots and Dropped, which the steps call
+//	                         without it
 //	Tree.mu                  the manifest is written; calls
 //	                         lsm.Options.ProvenLogs
-//	Log.mu                   appending to the log; memory only
+//	Log.mu                   appending to the log: memory, and at times the free space of
+//	                         the volume (Options.Admit) and new memory of a segment
 //	Log.applyMu              applying records, registering a reader; memory only
 //	readstate.Current.mu     replacing the read state; memory only
 //	memtable directory.mu    finding and adding partitions of a memtable
 //	memtable shard.mu        the rows of partitions
 //	lsm file.openMu          reading footer and index of an sstable at its first use
-//	sstable.Reader.mu        loading the bounds of row groups
 //
-// The rest are leaves, held for a few instructions: overlayShard.mu, registry.mu,
-// spareMemory.mu and the lock of package arena below it, catalog.Drops.mu, stall.Counter.mu,
-// worker.mu, Archiver.mu and, taken without another lock, Archiver.stepMu above it,
-// Tree.countersMu, trash.Trash.mu, the shards of the cache, the locks of vfs.Mem, and
-// space.Reserve.mu, under which files are created and removed.
+// The rest are leaves, held for a few instructions but for those of package arena, under
+// which the system maps memory or makes it resident, and space.Reserve.mu, under which files
+// are created and removed: overlayShard.mu, registry.mu, spareMemory.mu with arena.Memory.mu
+// below it, catalog.Drops.mu, stall.Counter.mu, worker.mu, Archiver.mu and, taken without
+// another lock, Archiver.stepMu above it, Tree.countersMu, trash.Trash.mu,
+// codec.ShapeList.mu, the shards of the cache with slabs.mu and the free slabs of package
+// arena below them, the locks of vfs.Mem and those of vfs/internal/disk.
 //
 // Leading a group and applying groups in order are waits, not locks: do not wait
 // while holding Log.mu or a lock below it. Readers take no lock of this package: a

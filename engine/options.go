@@ -20,9 +20,10 @@ type Options struct {
 	// FS is the file system. vfs.NewMem keeps the database in memory. The default
 	// is vfs.OS.
 	FS vfs.FS
-	// Logger receives a record at level Info when the database opens or closes
-	// and when writers stall, at level Debug when a flush or compaction begins and
-	// ends, and at level Error for each failure. The default logs nothing.
+	// Logger receives a record at level Info when the database opens or closes, when
+	// writers stall and when a full disk has space again, at level Debug when a flush or
+	// compaction begins and ends, at level Warn when the disk is full or something is left
+	// to the next Open, and at level Error for other failures. The default logs nothing.
 	Logger *slog.Logger
 	// MemoryBytes is the memory of the database's own block cache, its log segments
 	// and their indexes, at least 1 MiB. SegmentBytes and CacheBytes divide it.
@@ -112,7 +113,7 @@ type Compression uint8
 
 // The compressions. A database can be opened with either at any time, and new files follow
 // the choice. A database that was opened with CompressSmall has the required feature zstd
-// from its first flush on.
+// from the first change of its manifest on, which can come before the first flush.
 const (
 	// CompressFast compresses with s2 what gets clearly smaller by it.
 	CompressFast Compression = iota

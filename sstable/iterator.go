@@ -63,8 +63,8 @@ func (r *Reader) NewIterator(o IterOptions) *Iterator {
 	return it
 }
 
-// Init prepares an Iterator that is zero or closed for use, as NewIterator does. It uses
-// the memory of it again. An Iterator must not be copied.
+// Init prepares an Iterator that is zero or closed for use, as NewIterator does. It reuses
+// the memory of a closed one. An Iterator must not be copied.
 func (it *Iterator) Init(r *Reader, o IterOptions) {
 	if o.AllVersions {
 		o.Snapshot = codec.MaxSeq

@@ -18,8 +18,6 @@ func TestMemBytes(t *testing.T) {
 		counted int
 		size    uintptr
 	}{
-		{"groupEntry", groupEntryBytes, reflect.TypeFor[groupEntry]().Size()},
-		{"prefix", prefixBytes, reflect.TypeFor[prefix]().Size()},
 		{"Hint", hintBytes, reflect.TypeFor[cache.Hint]().Size()},
 	} {
 		if uintptr(c.counted) != c.size {

@@ -31,10 +31,10 @@ type Reader struct {
 	heads  []cache.Hint // one for each group
 }
 
-// Open verifies the header and the sections after the groups, and keeps index, filter
-// and shapes in memory. The Reader owns the file unless Open fails. The error is a
-// *corrupt.Error, that of the file, or wraps ErrNewerFormat; then it names the feature,
-// unless the version is newer.
+// Open verifies the header and the sections after the groups, except the bounds, which the
+// first query with a filter reads. It keeps index, filter and shapes in memory. The Reader
+// owns the file unless Open fails. The error is a *corrupt.Error, that of the file, or wraps
+// ErrNewerFormat and names the unknown feature, or the version if that is newer.
 func Open(f vfs.File, o ReaderOptions) (*Reader, error) {
 	if o.Cache == nil {
 		o.Cache = cache.New(0)
@@ -253,8 +253,8 @@ const (
 	minPruneRatio = 4
 )
 
-// prunable reports whether the bounds are worth to be read before groups lowest to
-// highest-1.
+// prunable reports whether reading the bounds can save more than it takes before groups
+// lowest to highest-1 are read.
 func (r *Reader) prunable(lowest, highest int) bool {
 	all := r.index.groups
 	if highest <= lowest || r.footer.bounds.len > maxPruneBytes {
@@ -284,17 +284,7 @@ func (r *Reader) Close() error {
 	return nil
 }
 
-// Sizes in memory.
-const (
-	groupEntryBytes = 96
-	hintBytes       = 8
-)
-
-// MemBytes returns about how much memory the Reader holds outside the cache.
-func (r *Reader) MemBytes() int {
-	n := len(r.filter) + int(r.footer.index.len) + len(r.index.groups)*(groupEntryBytes+prefixBytes+hintBytes)
-	return n + int(r.footer.shapes.len) + r.shapes.MemBytes()
-}
+const hintBytes = 8 // size in memory
 
 // Newest returns the greatest sequence number and the latest Timestamp in the file.
 func (r *Reader) Newest() (seq uint64, stamp edm.Ticks, err error) {

@@ -76,11 +76,7 @@ func pop(list *[][]byte) (b []byte) {
 // FreeSlab returns a slab of Slab or HugeSlab. Its pages go to the system and its address
 // range to a later call of the same function.
 func FreeSlab(b []byte) {
-	if poisonFreed {
-		for i := range b {
-			b[i] = poison
-		}
-	}
+	fillPoison(b)
 	if !canMap {
 		return // the garbage collector frees it
 	}

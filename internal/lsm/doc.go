@@ -30,7 +30,7 @@
 //	tombstones       files of over 30 % tombstones may hide a quarter of a range: compact the range
 //	garbage          half of a range is garbage: compact the range into the bottom
 //	tier, full       a tier has TierRuns runs: compact it into the next tier
-//	tier, fullest    more than 14 runs overlap, or 64 are above the bottom: compact the fullest
+//	tier, fullest    more than 14 runs above the bottom overlap, or more than 64 are there: compact the fullest
 //	compress         a move was not done, because a rewrite would compress the file in another way
 //
 // Garbage is the estimated size of obsolete versions. Entries above the bottom shadow

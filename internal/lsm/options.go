@@ -36,7 +36,7 @@ type Options struct {
 	// Compression applies to flushed files, CompactedCompression to those of compactions and
 	// loads. The default is sstable's.
 	Compression, CompactedCompression sstable.Compression
-	// GroupBytes is sstable.WriterOptions.GroupBytes, with its default.
+	// GroupBytes is sstable.WriterOptions.GroupBytes, with its default. Only tests set it.
 	GroupBytes int
 	// Snapshots returns the sequences that registered snapshots read, rising. A job
 	// calls it at its start and keeps the versions that these snapshots need. A

@@ -35,7 +35,7 @@ type picker struct {
 }
 
 func (t *Tree) picker(v *Version, snapshots []uint64) *picker {
-	// Only pick uses the policy, and its caller holds jobsMu.
+	// A full compaction uses the policy without jobsMu: Tree.compacting keeps PickCompaction from it.
 	return &picker{o: &t.o, v: v, snapshots: snapshots, policy: &t.policy, newRun: t.NewNumber} // +checklocksignore
 }
 

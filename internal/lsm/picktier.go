@@ -12,7 +12,7 @@ const (
 	overfullRuns = 2
 	// maxTierRuns is the number of runs above the bottom that may overlap before a
 	// tier that is not full is compacted. With the bottom, and with the flushes that
-	// arrive during the compaction, a key is in at most 20 runs.
+	// arrive during the compaction, a key is in at most 20 runs, or 32 beside a full one.
 	maxTierRuns = 14
 	// maxUpperRuns is how many runs may be above the bottom, whether they overlap or not,
 	// before a tier that is not full is compacted: less than the Backlog at which writers wait.

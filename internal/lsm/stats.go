@@ -40,7 +40,7 @@ type TierStats struct {
 	Tombstones uint64
 }
 
-// Stats describes a Tree.
+// Stats describes a Version.
 type Stats struct {
 	Tiers []TierStats // newest first
 	// Files and Bytes are those of the files that the manifest lists.

@@ -30,7 +30,7 @@ type Tree struct {
 	next atomic.Uint64
 
 	// jobsMu guards the choice of jobs. It comes before mu. Options.Snapshots and
-	// Options.Dropped are called under it.
+	// Options.Dropped are called under it, and by the steps of jobs without it.
 	jobsMu sync.Mutex
 	// compacting and flushing are the jobs under way.
 	// +checklocks:jobsMu

@@ -204,12 +204,12 @@ func Columns(ctx context.Context, src Querier, table string, q store.Query) ([]C
 	return columns, nil
 }
 
-// errChanged means that the second run of a query found what the first had not.
+// errChanged reports a property or a type that only the second run of a query found.
 var errChanged = errors.New("the table changed during the export; export it again, or as JSONL")
 
 // ExportCSV writes the entities of a query as CSV and returns their number. It runs the
-// query twice, first for the columns. If src is no snapshot, it fails for an entity that has
-// no column.
+// query twice, first for the columns. If src is not a snapshot, it fails
+// when the second run finds a property, or a type of one, that the first did not.
 func ExportCSV(ctx context.Context, src Querier, table string, q store.Query, w io.Writer, o ExportOptions) (int64, error) {
 	columns, err := Columns(ctx, src, table, q)
 	if err != nil {

@@ -39,7 +39,7 @@ type collector struct {
 }
 
 // minSorted is how many bytes of a piece must be in order before it is streamed. A shorter
-// piece makes too many installs of a sequence that is in order at places only.
+// piece makes too many installs of a sequence that is only partly in order.
 const minSorted = 4 << 20
 
 func (c *collector) collect(entities iter.Seq2[edm.Entity, error]) (err error) {

@@ -7,7 +7,7 @@
 //
 // # A commit
 //
-// The writer encodes its entries into a Commit without a lock. Then:
+// The writer encodes its entries into a Commit without a lock of this package. Then:
 //
 //	Append:                                   // the writer
 //	  lock Log.mu
@@ -53,13 +53,15 @@
 //     Only the leader syncs, so groups become durable in log order.
 //   - applied is Log.applied. Former leaders raise it under Log.applyMu, one
 //     record at a time in log order, each for its own group.
+//     Install raises assigned, applied and published at once.
 //   - published is Log.published, stored right after applied, for readers that
 //     do not hold Log.applyMu.
 //
 // So readers never see an entry that a crash could take back. Writers must see
 // such entries, because a condition depends on the newest version: the overlay
-// has exactly the records that are assigned and not applied. A refusal that was
-// computed from it is held back until the record is durable (WaitDurable).
+// has the records that are assigned and not applied, except changes of the catalog,
+// which writers see in DB.logged. A refusal that was computed from it is held back
+// until the record is durable (WaitDurable).
 //
 // A group syncs a segment as a whole before it writes to the next one, because
 // the header of a segment states that the segment before it is complete.

@@ -26,7 +26,7 @@ func (l *Log) Wait(c *Commit) error {
 	}
 }
 
-// attend ends that c is deferred. If no leader has taken it and nobody leads, it leads.
+// attend clears c.Deferred. If no leader has taken it and nobody leads, it leads.
 func (l *Log) attend(c *Commit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

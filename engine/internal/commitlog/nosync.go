@@ -13,7 +13,7 @@ const (
 	// behindBytes is how much NoSync mode gathers before it writes to the file.
 	behindBytes = 1 << 20
 	// reserveAhead is how many time stamps NoSync mode reserves at a time, 10 s
-	// of them. After a crash, and after a Close or Checkpoint behind a Load, the log's
+	// of them. After a crash, and after a Close or a Checkpoint that follows a Load, the log's
 	// time stamps can be ahead of the clock by as much.
 	reserveAhead edm.Ticks = 10 * 10_000_000
 )

@@ -43,8 +43,8 @@ func (s *Set) next(i int) int {
 const attempts = 16
 
 // LockSet takes the locks in s. Another goroutine may hold one of them while it reads files.
-// LockSet has none of the others while it waits for that one, so that writes of other
-// partitions need not wait too.
+// LockSet has none of the others while it waits for that one, the first 16 times, so that
+// writes of other partitions need not wait too.
 // +checklocksignore
 func (l *Locks) LockSet(s *Set) {
 	held := -1
