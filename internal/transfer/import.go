@@ -199,7 +199,7 @@ func (im *importer) read(start func(*transaction)) {
 		}
 		if err != nil {
 			dispatch()
-			if !im.handleReadError(rec, err) {
+			if !im.handleReadError(err) {
 				return
 			}
 			continue
@@ -216,7 +216,7 @@ func (im *importer) read(start func(*transaction)) {
 
 // handleReadError handles an error of the reader. It reports whether to continue with
 // the next record.
-func (im *importer) handleReadError(rec Record, err error) bool {
+func (im *importer) handleReadError(err error) bool {
 	var line *LineError
 	switch {
 	case err == io.EOF:

@@ -73,7 +73,7 @@ func (im *importer) nextValid() (rec Record, ok bool) {
 			return rec, false
 		}
 		if err != nil {
-			if !im.handleReadError(rec, err) {
+			if !im.handleReadError(err) {
 				return rec, false
 			}
 			continue
