@@ -11,6 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
 )
 
 // mapped returns the size of the address space of the process.
@@ -126,5 +127,24 @@ func TestResidentMemory(t *testing.T) {
 	t.Logf("%d MiB of sstables, the process grew by %d MiB at most", stats.SSTableBytes>>20, (peak-before)>>20)
 	if stats.SSTableBytes < 3*budget {
 		t.Errorf("%d bytes of sstables are too few for the test", stats.SSTableBytes)
+	}
+}
+
+// TestResidentMemoryOfSmallDatabases opens many databases of a few rows. Each may take little
+// memory, although segments have huge pages.
+func TestResidentMemoryOfSmallDatabases(t *testing.T) {
+	if raceEnabled {
+		t.Skip("race builds keep segments on the heap")
+	}
+	const databases = 30
+	debug.FreeOSMemory()
+	before := resident(t)
+	for range databases {
+		db := mustCreate(t, engine.Options{FS: vfs.NewMem(), Testing: engine.TestHooks{Manual: true}})
+		apply(t, db, store.InsertOrReplace(entity("p", "r", 1, 10)))
+		defer db.Close()
+	}
+	if grown := resident(t) - before; grown > databases<<20 {
+		t.Errorf("%d databases take %d KiB each", databases, grown>>10/databases)
 	}
 }

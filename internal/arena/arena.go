@@ -24,10 +24,11 @@ type Memory struct {
 // it and n is at least 1 MiB, otherwise on the Go heap. Race builds always use the Go
 // heap, because the race detector does not see other memory.
 //
-// From 2 MiB on, the memory has huge pages if the system has them. The first write to a page
-// then makes 2 MiB resident, not 4 KiB. The first writes to 2 MiB take 0.15 to 0.25 ms of CPU
-// in place of 0.5 to 5 ms, the most on virtual machines with slow page faults (go test -bench
-// Touch).
+// If n is at least 4 MiB, the memory behind the first 2 MiB has huge pages if the system has
+// them. The first write to such a page makes 2 MiB resident, not 4 KiB: the first writes to
+// 2 MiB take 0.15 to 0.25 ms of CPU in place of 0.5 to 5 ms, the most on virtual machines with
+// slow page faults (go test -bench Touch). A user of little of the memory makes as little of it
+// resident.
 func New(n int) (*Memory, error) {
 	if n < 0 {
 		return nil, fmt.Errorf("arena: size %d", n)
@@ -35,7 +36,7 @@ func New(n int) (*Memory, error) {
 	if n < minMapped || !canMap {
 		return &Memory{bytes: make([]byte, n)}, nil
 	}
-	if n < HugeSlabBytes {
+	if n < 2*HugeSlabBytes {
 		b, err := mapBytes(n)
 		if err != nil {
 			return nil, fmt.Errorf("map %d bytes: %w", n, err)
@@ -46,18 +47,17 @@ func New(n int) (*Memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes: %w", n, err)
 	}
+	adviseHuge(b[HugeSlabBytes:])
 	return &Memory{bytes: b, mapping: mapping}, nil
 }
 
-// mapHuge returns n bytes that begin at a huge page, and the mapping that has them.
+// mapHuge returns n bytes that begin where a huge page can, and the mapping that has them.
 func mapHuge(n int) (b, mapping []byte, err error) {
 	mapping, err = mapBytes(n + HugeSlabBytes)
 	if err != nil {
 		return nil, nil, err
 	}
-	b = mapping[-reflect.ValueOf(mapping).Pointer()%HugeSlabBytes:][:n:n]
-	adviseHuge(b)
-	return b, mapping, nil
+	return mapping[-reflect.ValueOf(mapping).Pointer()%HugeSlabBytes:][:n:n], mapping, nil
 }
 
 // Bytes returns the memory, or nil after Free. The slice and its subslices are valid

@@ -30,12 +30,13 @@ func TestHugeAdvice(t *testing.T) {
 	check("slab", huge, true)
 	FreeSlab(plain)
 	FreeSlab(huge)
-	for n, want := range map[int]bool{HugeSlabBytes - 1: false, HugeSlabBytes: true, 64<<20 + 1: true} {
+	for n, want := range map[int]bool{2*HugeSlabBytes - 1: false, 2 * HugeSlabBytes: true, 64<<20 + 1: true} {
 		m, err := New(n)
 		if err != nil {
 			t.Fatal(err)
 		}
-		check("memory", m.Bytes(), want)
+		check("begin of memory", m.Bytes(), false)
+		check("memory", m.Bytes()[HugeSlabBytes:], want)
 		m.Free()
 	}
 }
@@ -54,7 +55,7 @@ func TestPopulate(t *testing.T) {
 	b := m.Bytes()
 	b[20<<20] = 7
 	resident := func() (kB int) {
-		if _, err := fmt.Sscanf(fieldOf(t, reflect.ValueOf(b).Pointer(), "Rss"), "%d kB", &kB); err != nil {
+		if _, err := fmt.Sscanf(fieldOf(t, reflect.ValueOf(b[HugeSlabBytes:]).Pointer(), "Rss"), "%d kB", &kB); err != nil {
 			t.Fatal(err)
 		}
 		return kB

@@ -46,6 +46,7 @@ func HugeSlab() []byte {
 	if err != nil {
 		return nil
 	}
+	adviseHuge(b)
 	for len(b) > 0 {
 		freeSlabs.huge = append(freeSlabs.huge, b[:HugeSlabBytes:HugeSlabBytes])
 		b = b[HugeSlabBytes:]
