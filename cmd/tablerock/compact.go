@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/serve"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
@@ -21,16 +22,14 @@ func newCompact(a *app) *cobra.Command {
 		Short: "Compact all files into one sorted run, without deleted entities",
 		Long: `Compact all files into one sorted run, without deleted entities. The command reads every
 file: it verifies those that need no rewrite. The exit code is 5 if it finds damage.
-With --compression small it rewrites the files that are not compressed so.`,
+With --compression small it rewrites the files that are not compressed with Zstandard yet.`,
 		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o := engine.Options{SegmentBytes: smallLog}
-			if compression == "small" {
-				o.Compression = engine.CompressSmall
-			} else if compression != "fast" {
-				return usagef("--compression %q: must be fast or small", compression)
+			method, err := serve.ParseCompression(compression)
+			if err != nil {
+				return usagef("%v", err)
 			}
-			return a.write(o, func(db *engine.DB) error { return a.compact(cmd.Context(), db) })
+			return a.write(engine.Options{SegmentBytes: smallLog, Compression: method}, func(db *engine.DB) error { return a.compact(cmd.Context(), db) })
 		},
 	}
 	cmd.Flags().StringVar(&compression, "compression", "fast",

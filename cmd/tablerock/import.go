@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -87,7 +86,7 @@ server, or the one TABLE of that account.` + where.Help,
 	flags.StringVar(&f.header, "header", "", "`columns` of a CSV file without a header line, separated by commas")
 	flags.StringVar(&f.mode, "mode", "replace", "`mode` for entities that exist: replace, merge, or insert, which fails")
 	flags.BoolVar(&f.skipBad, "skip-bad", false, "skip invalid rows, and exit with 1 at the end")
-	flags.StringVar(&f.ack, "ack", "", "write the line numbers of each stored transaction to this `file`")
+	flags.StringVar(&f.ack, "ack", "", "write the line numbers of each stored transaction to this `file`, which is replaced")
 	return cmd
 }
 
@@ -132,11 +131,14 @@ func (f *importFlags) options(name string) (transfer.ReadOptions, transfer.Impor
 
 // load imports the rows of src into table.
 func (a *app) load(ctx context.Context, table string, src *source, rows *transfer.Reader, o transfer.ImportOptions, ackFile string) error {
+	if bulk.IsFile(ackFile, src.info) {
+		return usagef("--ack %s is the file to import: name another one", ackFile)
+	}
 	var done transfer.Progress
 	begin := time.Now()
 	err := a.createStore(engine.Options{}, func(s store.Store) (err error) {
 		if ackFile != "" {
-			ack, err := newAckFile(ackFile)
+			ack, err := bulk.NewAckFile(ackFile)
 			if err != nil {
 				return err
 			}
@@ -193,14 +195,4 @@ func storedRows(rows int64) string {
 		return "1 entity is stored"
 	}
 	return formatCount(rows) + " entities are stored"
-}
-
-// newAckFile opens the file for acknowledgements. Write each one with its own system call,
-// so that it survives if the program is killed.
-func newAckFile(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("--ack: %w", err)
-	}
-	return f, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,6 +32,7 @@ type source struct {
 	name  string // for messages
 	bytes int64  // 0 if unknown
 	file  *os.File
+	info  fs.FileInfo // nil if unknown
 }
 
 func (s *source) close() error {
@@ -43,7 +45,11 @@ func (s *source) close() error {
 // openSource opens the file called name, or standard input for "-".
 func (a *app) openSource(ctx context.Context, name string) (*source, error) {
 	if name == "-" {
-		return &source{Reader: interruptible(ctx, a.stdin), name: "standard input"}, nil
+		s := &source{Reader: interruptible(ctx, a.stdin), name: "standard input"}
+		if f, ok := a.stdin.(*os.File); ok {
+			s.info, _ = f.Stat()
+		}
+		return s, nil
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -53,7 +59,7 @@ func (a *app) openSource(ctx context.Context, name string) (*source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; %w", err, f.Close())
 	}
-	s := &source{Reader: f, name: name, file: f}
+	s := &source{Reader: f, name: name, file: f, info: info}
 	switch {
 	case info.IsDir():
 		_ = f.Close()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/tracing"
+	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/server/faults"
 )
 
@@ -74,7 +75,7 @@ type Config struct {
 // The defaults that flags show.
 const (
 	defaultListen          = "127.0.0.1:10002"
-	compressFast           = "fast"
+	compressFast           = "fast" // --compression
 	compressSmall          = "small"
 	defaultCacheBytes      = 48 << 20
 	defaultSegmentBytes    = 16 << 20
@@ -111,6 +112,17 @@ func (c *Config) backupFlag() string {
 	return ""
 }
 
+// ParseCompression returns the compression that --compression names, or a *UsageError.
+func ParseCompression(method string) (engine.Compression, error) {
+	switch method {
+	case compressFast:
+		return engine.CompressFast, nil
+	case compressSmall:
+		return engine.CompressSmall, nil
+	}
+	return 0, usagef("--compression %q: must be fast or small", method)
+}
+
 // check returns an error for invalid values of flags.
 func (c *Config) check() error {
 	switch {
@@ -120,8 +132,6 @@ func (c *Config) check() error {
 		return usagef("--oauth %q: must be basic", c.OAuth)
 	case c.UI != uiOn && c.UI != uiOff:
 		return usagef("--ui %q: must be on or off", c.UI)
-	case c.Compression != compressFast && c.Compression != compressSmall:
-		return usagef("--compression %q: must be fast or small", c.Compression)
 	case c.MaxConns < 1:
 		return usagef("--max-conns %d: must be at least 1", c.MaxConns)
 	case c.MaxConnsPerAddr < 1:
@@ -150,6 +160,9 @@ func (c *Config) check() error {
 		return usagef("--oauth basic needs TLS, because anybody who sees a bearer token can use it: add --cert and --key, or --self-signed")
 	}
 	if err := c.parseBackend(); err != nil {
+		return err
+	}
+	if _, err := ParseCompression(c.Compression); err != nil {
 		return err
 	}
 	if c.OTLPEndpoint != "" {

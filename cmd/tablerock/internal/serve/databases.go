@@ -105,10 +105,11 @@ const (
 func (s *databaseSet) openOne(a account, n int) (*engine.DB, error) {
 	jobs := &ui.Jobs{}
 	log := slog.New(slog.NewMultiHandler(s.log.With("account", a.name).Handler(), jobs))
-	o := engine.Options{Cache: s.cache, SegmentBytes: int64(s.c.SegmentBytes), Logger: log}
-	if s.c.Compression == compressSmall {
-		o.Compression = engine.CompressSmall
+	compression, err := ParseCompression(s.c.Compression)
+	if err != nil {
+		return nil, err
 	}
+	o := engine.Options{Cache: s.cache, SegmentBytes: int64(s.c.SegmentBytes), Logger: log, Compression: compression}
 	if s.c.InMemory {
 		o.FS = vfs.NewMem()
 	} else if azurite := hint.AzuriteData(s.c.Data, a.name); azurite != "" {

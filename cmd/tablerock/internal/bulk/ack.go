@@ -1,0 +1,24 @@
+package bulk
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// NewAckFile creates or replaces the file for acknowledgements. Write each one with its own
+// system call, so that it survives if the program is killed.
+func NewAckFile(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("--ack: %w", err)
+	}
+	return f, nil
+}
+
+// IsFile reports whether the file called name is the regular file that info describes, under
+// this name or another. info may be nil.
+func IsFile(name string, info fs.FileInfo) bool {
+	there, err := os.Stat(name)
+	return err == nil && there.Mode().IsRegular() && info != nil && os.SameFile(there, info)
+}
