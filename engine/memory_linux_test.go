@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
@@ -146,5 +148,37 @@ func TestResidentMemoryOfSmallDatabases(t *testing.T) {
 	}
 	if grown := resident(t) - before; grown > databases<<20 {
 		t.Errorf("%d databases take %d KiB each", databases, grown>>10/databases)
+	}
+}
+
+// TestSegmentsAreResidentAhead appends to segments until less than 1 MiB of their memory is left
+// in its huge page. The next page must become resident before a record is in it.
+func TestSegmentsAreResidentAhead(t *testing.T) {
+	if raceEnabled {
+		t.Skip("race builds keep segments on the heap")
+	}
+	const databases, record, page = 20, 50 << 10, 2 << 20
+	var dbs []*engine.DB
+	for range databases {
+		db := mustOpen(t, t.TempDir(), engine.Options{NoSync: true, Testing: engine.TestHooks{Manual: true}})
+		defer db.Close()
+		check(t, "CreateTable", db.CreateTable(t.Context(), table))
+		dbs = append(dbs, db)
+	}
+	appendTo := func(records int) {
+		for _, db := range dbs {
+			for range records {
+				apply(t, db, store.InsertOrReplace(entity("p", "r", 1, record)))
+			}
+		}
+		debug.FreeOSMemory()
+	}
+	appendTo(18)
+	before := resident(t)
+	appendTo(6) // 1.2 MB in all
+	for wait := time.Now().Add(10 * time.Second); resident(t)-before < databases*page; runtime.Gosched() {
+		if time.Now().After(wait) {
+			t.Fatalf("%d KiB of each segment became resident, want 2 MiB and more", (resident(t)-before)>>10/databases)
+		}
 	}
 }

@@ -4,6 +4,7 @@ package arena
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -35,7 +36,7 @@ func TestHugeAdvice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		check("begin of memory", m.Bytes(), false)
+		check("first huge page of memory", m.Bytes(), false)
 		check("memory", m.Bytes()[HugeSlabBytes:], want)
 		m.Free()
 	}
@@ -44,8 +45,12 @@ func TestHugeAdvice(t *testing.T) {
 // TestPopulate makes a part of a memory resident that has contents.
 func TestPopulate(t *testing.T) {
 	probe := make([]byte, 64<<10)
-	if err := unix.Madvise(probe[-reflect.ValueOf(probe).Pointer()%4096:][:4096], unix.MADV_POPULATE_WRITE); err != nil {
-		t.Skip("MADV_POPULATE_WRITE: ", err)
+	err := unix.Madvise(probe[-reflect.ValueOf(probe).Pointer()%4096:][:4096], unix.MADV_POPULATE_WRITE)
+	if errors.Is(err, unix.EINVAL) {
+		t.Skip("the system is older than Linux 5.14: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	const size = 32 << 20
 	m, err := New(size)
