@@ -25,10 +25,10 @@ type Memory struct {
 // heap, because the race detector does not see other memory.
 //
 // If n is at least 4 MiB, the memory behind the first 2 MiB has huge pages if the system has
-// them. The first write to such a page makes 2 MiB resident, not 4 KiB: the first writes to
-// 2 MiB take 0.15 to 0.25 ms of CPU in place of 0.5 to 5 ms, the most on virtual machines with
-// slow page faults (go test -bench Touch). A user of little of the memory makes as little of it
-// resident.
+// them. The first write to such a page makes 2 MiB resident, not 4 KiB. The first writes to
+// 2 MiB take 0.14 to 0.3 ms of CPU in place of 0.6 to 5 ms, the most on virtual machines with
+// slow page faults (go test -bench Touch), or 2 ms where the host of a virtual machine has
+// taken the free pages back. A user of little of the memory makes as little of it resident.
 func New(n int) (*Memory, error) {
 	if n < 0 {
 		return nil, fmt.Errorf("arena: size %d", n)

@@ -8,7 +8,7 @@ import (
 const (
 	entryBytes = 192 // cost of a block beside its bytes
 
-	kinds = 5 // pairs of free lists; a kind uses that of kind % kinds
+	kinds = 5 // of blocks: each has a pair of free lists, and Key.Kind is less
 
 	// Free entries per list, and the largest block and value of a free entry.
 	freeBlocks   = 8
@@ -394,7 +394,7 @@ func (s *shard) takeLocked(k Key, size int, keep bool) *entry {
 	if block == nil {
 		own = 1
 	}
-	free := &s.free[own][k.Kind%kinds]
+	free := &s.free[own][k.Kind]
 	var e *entry
 	if n := len(*free); n > 0 {
 		e = (*free)[n-1]
@@ -457,7 +457,7 @@ func (s *shard) recycleLocked(e *entry) {
 	if e.buf != nil {
 		own = 1
 	}
-	free := &s.free[own][e.key.Kind%kinds]
+	free := &s.free[own][e.key.Kind]
 	if len(*free) < freeBlocks && cap(e.buf) <= freeMaxBytes && e.extra <= freeMaxBytes {
 		*free = append(*free, e)
 		return
