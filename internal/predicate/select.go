@@ -102,14 +102,16 @@ func (w *Words) keep(lo, span uint64, outside bool, n int, set *Bits) {
 			continue
 		}
 		p := w.Data[w.Off+64*i*step:]
-		var beyond uint64
-		for j, at := 0, 0; j < min(n-64*i, 64); j++ {
-			// Without a branch: whether a value matches is hard to predict.
-			_, above := bits.Sub64(span, binary.LittleEndian.Uint64(p[at:])&mask+d, 0)
-			beyond |= above << (j & 63)
+		rows := min(n-64*i, 64)
+		beyond, at := uint64(0), 0
+		for range rows {
+			// Without a branch: whether a value matches is hard to predict. A shift by the row
+			// in place of the rotation takes almost twice the time.
+			_, above := bits.Sub64(span, binary.LittleEndian.Uint64(p[at:at+8:at+8])&mask+d, 0)
+			beyond = bits.RotateLeft64(beyond|above, -1)
 			at += step
 		}
-		set[i] &= beyond ^ invert
+		set[i] &= bits.RotateLeft64(beyond, rows) ^ invert
 	}
 }
 
