@@ -145,6 +145,7 @@ func (r *Reader) head(g int, key []byte, whole, fill bool) (h *head, pin cache.H
 	}
 	if keep {
 		pin.Fill(h, r.memBytes(h))
+		r.heads[g].Set(pin)
 	}
 	return h, pin, stored, nil
 }
@@ -212,7 +213,8 @@ func (r *Reader) headByRows(g int, key []byte, whole, fill bool, uses uint32) (*
 	work.bytes = n.Arrange(work.bytes)
 	work.free()
 	n.arranged = true
-	by.Replace(pin, &r.heads[g], n, r.memBytes(n))
+	by.Replace(pin, n, r.memBytes(n))
+	r.heads[g].Set(by)
 	pin.Release()
 	return n, by, stored, nil
 }

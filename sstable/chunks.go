@@ -93,7 +93,7 @@ func (it *Iterator) keepChunk(k *chunk) {
 	if k.chunk != nil {
 		if pin, ok := it.r.o.Cache.Renew(k.pin, len(b)); ok {
 			copy(pin.Bytes(), b)
-			pin.Replace(k.pin, nil, nil, 0)
+			pin.Replace(k.pin, nil, 0)
 			pin.Release()
 		}
 		return

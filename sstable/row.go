@@ -84,6 +84,7 @@ func (p *pins) HeapUnit(h *rowgroup.Head, u *rowgroup.HeapUnit) ([]byte, error) 
 		if err := p.r.loadHeapUnit(pin, h, u, p.stored); err != nil {
 			return nil, err
 		}
+		p.hints[u.Index].Set(pin)
 		p.keepUnit(pin)
 		return pin.Bytes(), nil
 	}

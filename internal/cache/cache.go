@@ -90,6 +90,9 @@ func (c *Cache) Get(k Key) (Handle, bool) {
 // A Hint belongs to one Cache and may be used concurrently.
 type Hint struct{ at atomic.Pointer[entry] }
 
+// Set makes t remember the block of h, which its loader has filled.
+func (t *Hint) Set(h Handle) { t.at.Store(h.e) }
+
 // GetAt is Get that tries the entry of the hint first. A nil hint is ignored.
 func (c *Cache) GetAt(k Key, hint *Hint) (Handle, bool) {
 	if hint == nil {
@@ -104,7 +107,7 @@ func (c *Cache) GetAt(k Key, hint *Hint) (Handle, bool) {
 	}
 	h, ok := c.Get(k)
 	if ok {
-		hint.at.Store(h.e)
+		hint.Set(h)
 	}
 	return h, ok
 }
@@ -200,13 +203,10 @@ func (h Handle) Value() any { return h.e.value }
 // as extra bytes of the budget.
 func (h Handle) Fill(value any, extra int) { h.e.shard.fill(h.e, value, extra) }
 
-// Replace is Fill for a Handle of Renew. It makes the block visible instead of old, and
-// through the hint unless that is nil. Handles of old stay valid.
-func (h Handle) Replace(old Handle, hint *Hint, value any, extra int) {
+// Replace is Fill for a Handle of Renew. It makes the block visible instead of old. Handles of
+// old stay valid.
+func (h Handle) Replace(old Handle, value any, extra int) {
 	h.e.shard.replace(h.e, old.e, value, extra)
-	if hint != nil {
-		hint.at.Store(h.e)
-	}
 }
 
 // Fail ends a failed load and releases the Handle. Of the callers that wait for the

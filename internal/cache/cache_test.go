@@ -239,7 +239,7 @@ func TestApartOutlives(t *testing.T) {
 			if !loaded || !ok {
 				t.Fatal("a block in the cache cannot be renewed")
 			}
-			h.Replace(old, nil, nil, 0)
+			h.Replace(old, nil, 0)
 			h.Release()
 			old.Release()
 		}

@@ -122,7 +122,11 @@ func (b *Builder) addWords(e *[entryBytes]byte, c rowgroup.Column, rows int) {
 	width := (bits.Len64(w.Mask) + 7) / 8
 	binary.LittleEndian.PutUint64(e[:], w.Base)
 	e[24], e[26] = byte(c.Kind), byte(width)
-	if width == 0 {
+	switch width {
+	case 0:
+		return
+	case w.Step:
+		b.buf = append(b.buf, w.Data[w.Off:][:rows*width]...)
 		return
 	}
 	for i := range rows {
