@@ -135,6 +135,7 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 		return usagef("--ack %s is the file to import: name another one", ackFile)
 	}
 	var done transfer.Progress
+	skipped := bulk.Skipped{W: a.stderr, Plural: formatPlural}
 	begin := time.Now()
 	err := a.createStore(engine.Options{}, func(s store.Store) (err error) {
 		if ackFile != "" {
@@ -149,7 +150,7 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 			}
 		}
 		bar := a.newBar("import", src.bytes)
-		o.Bad = func(e *transfer.LineError) { fmt.Fprintln(a.stderr, "tablerock: skipped "+e.Error()) }
+		o.Bad = skipped.Row
 		o.Progress = func(p transfer.Progress) { bar.Set(p.Rows, p.Bytes) }
 		db, local := s.(*engine.DB)
 		if local {
@@ -172,6 +173,7 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 		err = hint.With(err, "use --mode replace or merge to overwrite it")
 	}
 	if err != nil {
+		skipped.Summary(done)
 		stored := bulk.Stopped(done.Rows, storedRows(done.Rows), table, o.Mode, err)
 		if errors.Is(err, context.Canceled) {
 			a.note("%s", stored)
@@ -182,8 +184,7 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 	}
 	a.note("imported %s into table %s in %.2f s: %s entities/s, %s read",
 		formatPlural(done.Rows, "entity"), table, elapsed.Seconds(), formatCount(int64(float64(done.Rows)/max(elapsed.Seconds(), 1e-9))), formatSize(done.Bytes))
-	if done.Skipped > 0 {
-		fmt.Fprintf(a.stderr, "tablerock: skipped %s\n", formatPlural(done.Skipped, "bad row"))
+	if skipped.Summary(done); done.Skipped > 0 {
 		return &quietError{exitFailure}
 	}
 	return nil

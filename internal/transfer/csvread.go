@@ -27,15 +27,19 @@ type csvReader struct {
 }
 
 // next returns the cells of the next record and its first and last line. The cells
-// are valid until the next call. An error that matches edm.ErrInvalid concerns this
-// record only, and the next call returns the following record. At the end of the file
-// next returns no cells and no error.
+// are valid until the next call. After an error for which isRowError is true, the next call
+// returns the following record. At the end of the file next returns no cells and no error.
 func (c *csvReader) next() (cells []cell, first, last int64, err error) {
 	for {
 		first = c.in.line
 		n, err := c.in.extend(0)
 		if err != nil {
-			return nil, first, first, c.skipTooLong(err)
+			if err == errTooLong { // in one line, which is skipped
+				if skipErr := c.in.skipLine(); skipErr != nil {
+					err = skipErr
+				}
+			}
+			return nil, first, first, err
 		}
 		if n == 0 {
 			return nil, first, first, nil
@@ -48,29 +52,13 @@ func (c *csvReader) next() (cells []cell, first, last int64, err error) {
 	}
 }
 
-// skipTooLong skips the rest of the line if err is errTooLong.
-func (c *csvReader) skipTooLong(err error) error {
-	if err == errTooLong {
-		if skipErr := c.in.skipLine(); skipErr != nil {
-			return skipErr
-		}
-	}
-	return err
-}
-
 // record parses the record whose first line has n bytes.
 func (c *csvReader) record(n int) (cells []cell, last int64, err error) {
 	c.spans, c.scratch = c.spans[:0], c.scratch[:0]
 	lines := int64(1)
 	for i, more := 0, true; more; {
 		if i < n && c.in.view(n)[i] == '"' {
-			opened := c.in.line + lines - 1
-			var m int
-			m, i, more, err = c.quoted(n, i, &lines)
-			if err == errUnclosed {
-				err = invalid("the quote opened in line %d is not closed", opened)
-			}
-			n = m
+			n, i, more, err = c.quoted(n, i, &lines)
 		} else {
 			i, more, err = c.plain(c.in.view(n), i)
 		}
@@ -80,7 +68,7 @@ func (c *csvReader) record(n int) (cells []cell, last int64, err error) {
 		if err != nil {
 			last = c.in.line + lines - 1
 			c.in.consume(n, lines)
-			return nil, last, c.skipTooLong(err)
+			return nil, last, err
 		}
 	}
 	last = c.in.line + lines - 1
@@ -111,20 +99,32 @@ func (c *csvReader) plain(line []byte, i int) (next int, more bool, err error) {
 	return end + 1, more, nil
 }
 
-var errUnclosed = invalid("a quote is not closed")
+// unclosed returns the error of a quote that was opened in a line and is not closed in the
+// lines of the record, which are all up to the end of the file, or as many as a record can
+// have. It ends the file: the lines that follow can be records or the text of the cell, and
+// to read them as records could import that text.
+func (c *csvReader) unclosed(opened, lines int64, tooLong bool) error {
+	const correct = "correct that line"
+	if tooLong {
+		return brokenFile("line %d and all lines after it are not imported: the quote opened in line %d is not closed in the %d bytes of a record; %s",
+			c.in.line, opened, MaxRecordBytes, correct)
+	}
+	of := lineRange{c.in.line, c.in.line + lines - 1}
+	return brokenFile("%s not imported: the quote opened in line %d is not closed; %s", of.are(), opened, correct)
+}
 
 // quoted parses the quoted cell at i of a record, of which n bytes are in view. If the
 // cell continues, it extends the view by more lines. It returns the end of the view,
 // the start of the next cell, and whether there is one.
 func (c *csvReader) quoted(n, i int, lines *int64) (end, next int, more bool, err error) {
 	s := span{start: i + 1, quoted: true}
-	from := len(c.scratch)
+	from, opened := len(c.scratch), c.in.line+*lines-1
 	for at := s.start; ; {
 		k := bytes.IndexByte(c.in.view(n)[at:], '"')
 		if k < 0 {
 			m, err := c.in.extend(n)
-			if err == nil && m == n {
-				err = errUnclosed
+			if err == errTooLong || err == nil && m == n {
+				err = c.unclosed(opened, *lines, err == errTooLong)
 			}
 			if err != nil {
 				return n, 0, false, err

@@ -8,8 +8,6 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/tablerock-db/tablerock/edm"
 )
 
 // transcript reads a CSV text. It returns the lines and cells of each record, quoted
@@ -20,7 +18,7 @@ func transcript(t *testing.T, c *csvReader) []string {
 	for range 1000 {
 		cells, first, last, err := c.next()
 		switch {
-		case err != nil && !errors.Is(err, edm.ErrInvalid):
+		case err != nil && !isRowError(err):
 			return append(got, "fatal: "+err.Error())
 		case err != nil:
 			got = append(got, fmt.Sprintf("%d: %v", first, err))
@@ -46,6 +44,7 @@ func transcript(t *testing.T, c *csvReader) []string {
 func TestCSVReader(t *testing.T) {
 	const inCell = "a quote inside unquoted cell %d; quote the whole cell and write \"\" for each quote"
 	const after = "text after the closing quote of cell %d; quote the whole cell and write \"\" for each quote"
+	const open = " is not closed; correct that line"
 	for _, c := range []struct {
 		name, in  string
 		delimiter byte
@@ -66,9 +65,9 @@ func TestCSVReader(t *testing.T) {
 		{"quote inside a cell", "a,b\"c\nd,e\n", ',', []string{"1: " + fmt.Sprintf(inCell, 2), "2-2 d e"}},
 		{"text after a quote", "\"a\"b,c\nd,e\n", ',', []string{"1: " + fmt.Sprintf(after, 1), "2-2 d e"}},
 		{"text after quoted lines", "x,\"a\nb\"c\nd,e\n", ',', []string{"1: " + fmt.Sprintf(after, 2), "3-3 d e"}},
-		{"unclosed quote", "a,b\nc,\"d\ne\nf", ',', []string{"1-1 a b", "2: the quote opened in line 2 is not closed"}},
-		{"unclosed quote in the second line", "\"a\nb\",\"c\n", ',', []string{"1: the quote opened in line 2 is not closed"}},
-		{"a quote at the end", "a,\"", ',', []string{"1: the quote opened in line 1 is not closed"}},
+		{"unclosed quote", "a,b\nc,\"d\ne\nf", ',', []string{"1-1 a b", "fatal: lines 2 to 4 are not imported: the quote opened in line 2" + open}},
+		{"unclosed quote in the second line", "\"a\nb\",\"c\n", ',', []string{"fatal: lines 1 to 2 are not imported: the quote opened in line 2" + open}},
+		{"a quote at the end", "a,\"", ',', []string{"fatal: line 1 is not imported: the quote opened in line 1" + open}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := transcript(t, &csvReader{in: newInput(strings.NewReader(c.in)), delimiter: c.delimiter})
@@ -106,11 +105,9 @@ func TestCSVLongRecords(t *testing.T) {
 	t.Run("many lines in quotes", func(t *testing.T) {
 		in := newInput(strings.NewReader("\"" + strings.Repeat("0123456789abcde\n", MaxRecordBytes/16+100)))
 		c := csvReader{in: in, delimiter: ','}
-		if _, first, _, err := c.next(); first != 1 || err != errTooLong {
-			t.Errorf("line %d: %v, want line 1: %v", first, err, errTooLong)
-		}
-		if got := in.line; got < MaxRecordBytes/16 {
-			t.Errorf("continues at line %d, want it after the %d lines that were read", got, MaxRecordBytes/16)
+		const want = "line 1 and all lines after it are not imported: the quote opened in line 1 is not closed in the 16777216 bytes of a record; correct that line"
+		if _, first, _, err := c.next(); first != 1 || isRowError(err) || fmt.Sprint(err) != want {
+			t.Errorf("line %d: %v, want line 1: %s", first, err, want)
 		}
 		if len(in.buf) > 4*MaxRecordBytes {
 			t.Errorf("uses %d bytes for records of at most %d", len(in.buf), MaxRecordBytes)

@@ -13,14 +13,18 @@ import (
 type LineError struct {
 	File  string
 	Line  int64  // first line of the record, from 1
+	Last  int64  // last line of the record
 	Unit  string // what Line counts; the default is lines
 	Cause error
 }
 
-// Error returns the file, the line and the cause.
+// Error returns the file, the lines and the cause.
 func (e *LineError) Error() string {
-	if e.Unit != "" {
+	switch {
+	case e.Unit != "":
 		return fmt.Sprintf("%s: %s %d: %v", e.File, e.Unit, e.Line, e.Cause)
+	case e.Last > e.Line:
+		return fmt.Sprintf("%s: lines %d to %d: %v", e.File, e.Line, e.Last, e.Cause)
 	}
 	return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Cause)
 }

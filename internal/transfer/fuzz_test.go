@@ -26,7 +26,7 @@ func importAnything(t *testing.T, file []byte, o transfer.ReadOptions) {
 		return nil
 	}
 	_, err := transfer.Import(t.Context(), st, "Tab", transfer.NewReader(bytes.NewReader(file), o), transfer.ImportOptions{
-		SkipBad: true, Ack: check, Bad: func(e *transfer.LineError) { check(e.Line, e.Line) }, InFlight: 2,
+		SkipBad: true, Ack: check, Bad: func(e *transfer.LineError) { check(e.Line, e.Last) }, InFlight: 2,
 	})
 	if err != nil {
 		if !errors.Is(err, store.ErrInvalid) {

@@ -39,6 +39,7 @@ type Progress struct {
 	Read         int64 // valid rows of the file that were read
 	Rows         int64 // acknowledged
 	Skipped      int64 // invalid rows
+	SkippedLines int64 // of the invalid rows
 	Transactions int64 // acknowledged
 	Bytes        int64 // read from the file
 }
@@ -151,6 +152,14 @@ type transaction struct {
 
 // lineRange is the first and last line of a record.
 type lineRange struct{ first, last int64 }
+
+// are returns the lines as the subject of a sentence.
+func (r lineRange) are() string {
+	if r.first == r.last {
+		return fmt.Sprintf("line %d is", r.first)
+	}
+	return fmt.Sprintf("lines %d to %d are", r.first, r.last)
+}
 
 // importer is the state of one import.
 type importer struct {
@@ -334,7 +343,7 @@ func (im *importer) finish(tx *transaction, err error) (bad int, _ error) {
 	if !errors.As(err, &op) || !isRowError(err) && !errors.Is(err, store.ErrEntityExists) {
 		return -1, fmt.Errorf("%s: import lines %d to %d: %w", im.r.o.Name, first, last, err)
 	}
-	return op.Index, im.r.lineError(tx.lines[op.Index].first, rowError(op.Err, tx.ops[op.Index].Entity.Key))
+	return op.Index, im.r.lineError(tx.lines[op.Index], rowError(op.Err, tx.ops[op.Index].Entity.Key))
 }
 
 func (im *importer) acknowledge(first, last int64, rows int) error {
@@ -361,6 +370,7 @@ func (im *importer) skip(line *LineError) {
 	im.mu.Lock()
 	defer im.mu.Unlock()
 	im.progress.Skipped++
+	im.progress.SkippedLines += line.Last - line.Line + 1
 	if im.o.Bad != nil {
 		im.o.Bad(line)
 	}

@@ -253,6 +253,46 @@ func TestImportSkipsInvalidRows(t *testing.T) {
 	}
 }
 
+// TestImportUnclosedQuote imports files whose quotes hide lines. No line gets lost without
+// being named or counted.
+func TestImportUnclosedQuote(t *testing.T) {
+	for _, c := range []struct {
+		name, in       string
+		err            string
+		skipped        []string
+		rows, bad, not int64 // imported, invalid, lines of these
+	}{
+		{
+			"to the end", rows("a/1", "a/2") + "a,3,\"3\n" + "a,4,4\na,5,5\n",
+			"f: lines 4 to 6 are not imported: the quote opened in line 4 is not closed; correct that line", nil, 2, 0, 0,
+		},
+		{
+			"beyond the limit", rows("a/1") + "a,2,\"2\n" + strings.Repeat("a,3,0123456789\n", transfer.MaxRecordBytes/14),
+			"f: line 3 and all lines after it are not imported: the quote opened in line 3 is not closed in the 16777216 bytes of a record; correct that line",
+			nil, 1, 0, 0,
+		},
+		{
+			"closed by a later row", rows("a/1") + "a,2,\"2\na,3,3\na,4,\"4\"\na,5,5\n", "",
+			[]string{`f: lines 3 to 5: text after the closing quote of cell 3; quote the whole cell and write "" for each quote`},
+			2, 1, 3,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			st := storetest.NewMap(nil)
+			got := importText(t.Context(), st, c.in, transfer.ImportOptions{SkipBad: true})
+			if got.err == nil && c.err != "" || got.err != nil && got.err.Error() != c.err {
+				t.Errorf("error %v, want %q", got.err, c.err)
+			}
+			if d := cmp.Diff(c.skipped, got.skipped); d != "" {
+				t.Errorf("skipped (-want +got):\n%s", d)
+			}
+			if p := got.progress; p.Rows != c.rows || p.Skipped != c.bad || p.SkippedLines != c.not {
+				t.Errorf("progress %+v, want %d rows, %d bad ones of %d lines", p, c.rows, c.bad, c.not)
+			}
+		})
+	}
+}
+
 // TestImportFirstError lets several transactions fail. The error must be that of the
 // first line, and all rows before it must be stored.
 func TestImportFirstError(t *testing.T) {

@@ -176,11 +176,12 @@ type arraySource struct {
 	whole   bool // nothing may follow the array
 	started bool
 	ended   bool
+	first   int64 // line of the item
 }
 
 func (s *arraySource) next() (Record, error) {
 	text, err := s.item()
-	rec := Record{First: s.json.in.line - int64(bytes.Count(text, []byte{'\n'})), Last: s.json.in.line}
+	rec := Record{First: s.first, Last: s.json.in.line}
 	if err == nil {
 		rec.Entity, err = s.parser.parse(text)
 	}
@@ -220,6 +221,7 @@ func (s *arraySource) item() ([]byte, error) {
 	if c == ']' || c == ',' || c == '}' || c == ':' {
 		return nil, s.json.syntax(c, "an entity")
 	}
+	s.first = s.json.in.line
 	return s.json.value()
 }
 

@@ -114,14 +114,14 @@ func (r *Reader) Next() (Record, error) {
 	case err == nil:
 		return rec, nil
 	case isRowError(err):
-		return rec, r.lineError(rec.First, err)
+		return rec, r.lineError(lineRange{rec.First, rec.Last}, err)
 	}
 	return Record{}, r.setErr(err)
 }
 
-// lineError returns the error of the record that begins at a line.
-func (r *Reader) lineError(line int64, cause error) *LineError {
-	return &LineError{File: r.o.Name, Line: line, Unit: r.unit, Cause: cause}
+// lineError returns the error of the record in these lines.
+func (r *Reader) lineError(of lineRange, cause error) *LineError {
+	return &LineError{File: r.o.Name, Line: of.first, Last: of.last, Unit: r.unit, Cause: cause}
 }
 
 func (r *Reader) setErr(err error) error {

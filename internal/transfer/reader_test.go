@@ -133,7 +133,7 @@ func TestReadCSV(t *testing.T) {
 			`f:6: PartitionKey: '/' (U+002F) at offset 1 of "p/"; a key has none of / \ # ? and no control characters`,
 			`f:7: column "n": "2147483648": an Edm.Int32 is a whole number from -2147483648 to 2147483647`,
 			`f:8: column "n": "\xff": an Edm.Int32 is a whole number from -2147483648 to 2147483647`,
-			`f:9: RowKey: '\n' (U+000A) at offset 1 of "8\nx"; a key has none of / \ # ? and no control characters`,
+			`f: lines 9 to 10: RowKey: '\n' (U+000A) at offset 1 of "8\nx"; a key has none of / \ # ? and no control characters`,
 			`11-11 "p" "9" n=Edm.Int32(9)`,
 		}},
 		{"nothing", "", transfer.ReadOptions{}, []string{`fatal: f: line 1, header: the file is empty; the first line must name the columns`}},
