@@ -85,7 +85,7 @@ server, or the one TABLE of that account.` + where.Help,
 	flags.StringVar(&f.delimiter, "delimiter", ",", "`character` between the cells of CSV")
 	flags.StringVar(&f.header, "header", "", "`columns` of a CSV file without a header line, separated by commas")
 	flags.StringVar(&f.mode, "mode", "replace", "`mode` for entities that exist: replace, merge, or insert, which fails")
-	flags.BoolVar(&f.skipBad, "skip-bad", false, "skip invalid rows, and exit with 1 at the end")
+	flags.BoolVar(&f.skipBad, "skip-bad", false, "skip invalid rows, print the first 20, and exit with 1 at the end")
 	flags.StringVar(&f.ack, "ack", "", "write the line numbers of each stored transaction to this `file`, which is replaced")
 	return cmd
 }
@@ -163,6 +163,7 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 		}
 		done, err = transfer.Import(ctx, s, table, rows, o)
 		bar.Done()
+		skipped.End()
 		if err != nil || !local {
 			return err
 		}
