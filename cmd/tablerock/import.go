@@ -135,7 +135,7 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 		return usagef("--ack %s is the file to import: name another one", ackFile)
 	}
 	var done transfer.Progress
-	skipped := bulk.Skipped{W: a.stderr, Plural: formatPlural}
+	skipped := bulk.Skipped{W: a.stderr, Plural: formatPlural, Hold: rows.Compressed}
 	begin := time.Now()
 	err := a.createStore(engine.Options{}, func(s store.Store) (err error) {
 		if ackFile != "" {
@@ -163,7 +163,7 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 		}
 		done, err = transfer.Import(ctx, s, table, rows, o)
 		bar.Done()
-		skipped.End()
+		skipped.End(err)
 		if err != nil || !local {
 			return err
 		}

@@ -42,7 +42,7 @@ func (a *app) importAzurite(cmd *cobra.Command, args []string, f *importFlags) e
 	read.Name = src.name
 	oneAccount := table != "" || cmd.Flags().Changed("account") || a.server != nil // a server is one account
 	tables, skipped := 0, false
-	err = transfer.ReadAzurite(src, read, func(account, name string, rows *transfer.Reader) error {
+	err = transfer.ReadAzurite(cmd.Context(), src, read, func(account, name string, rows *transfer.Reader) error {
 		if oneAccount && account != a.account || table != "" && name != table {
 			return nil
 		}

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,7 +21,10 @@ const AzuriteFile = "__azurite_db_table__.json"
 // compression of o. Access policies of tables and properties of the service are not read.
 //
 // The file may have any size: memory is bounded by one entity and the list of tables.
-func ReadAzurite(r io.Reader, o ReadOptions, each func(account, table string, rows *Reader) error) error {
+//
+// It reads a compressed file to its end, also after an error, and if its data is damaged, that
+// is the error. When ctx ends, it returns the error of ctx.
+func ReadAzurite(ctx context.Context, r io.Reader, o ReadOptions, each func(account, table string, rows *Reader) error) error {
 	a := &azurite{o: o, json: jsonScanner{newInput(r)}, each: each, spelled: map[string]string{}}
 	err := a.json.in.checkStart(o.Compression)
 	if err == nil {
@@ -36,11 +40,18 @@ func ReadAzurite(r io.Reader, o ReadOptions, each func(account, table string, ro
 		err = errors.New("it has no collections")
 	}
 	var of *eachError
+	if !errors.As(err, &of) {
+		if stop := a.json.in.checkRest(ctx); stop != nil {
+			err = stop
+		}
+	}
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &of):
+	case of != nil:
 		return of.error
+	case ctx.Err() != nil:
+		return ctx.Err()
 	}
 	return fmt.Errorf("%s: not a whole file of Azurite's tables: %w", o.Name, err)
 }

@@ -20,7 +20,7 @@ const azuriteFile = "testdata/azurite/" + transfer.AzuriteFile
 // readAzurite lists the tables and entities of a file of Azurite.
 func readAzurite(t testing.TB, r io.Reader) (list []string, err error) {
 	t.Helper()
-	err = transfer.ReadAzurite(r, transfer.ReadOptions{Name: "f"}, func(account, table string, rows *transfer.Reader) error {
+	err = transfer.ReadAzurite(t.Context(), r, transfer.ReadOptions{Name: "f"}, func(account, table string, rows *transfer.Reader) error {
 		list = append(list, "table "+account+"/"+table)
 		for {
 			rec, err := rows.Next()
@@ -113,9 +113,18 @@ func TestReadAzuriteRefusals(t *testing.T) {
 			}
 		})
 	}
+	for _, data := range [][]byte{
+		compressed(t, transfer.Gzip, tables+"]}"),  // its last byte is one of the length
+		compressed(t, transfer.Gzip, tables+"???"), // damage comes before syntax
+	} {
+		data[len(data)-1] ^= 1
+		if _, err := readAzurite(t, bytes.NewReader(data)); err == nil || !strings.Contains(err.Error(), "the gzip data is damaged") {
+			t.Errorf("a damaged file: %v", err)
+		}
+	}
 	stop := errors.New("stop")
 	in := strings.NewReader(tables + `{"name":"abc$Tab","data":[]}]}`)
-	if err := transfer.ReadAzurite(in, transfer.ReadOptions{}, func(string, string, *transfer.Reader) error { return stop }); !errors.Is(err, stop) {
+	if err := transfer.ReadAzurite(t.Context(), in, transfer.ReadOptions{}, func(string, string, *transfer.Reader) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("error %v, want that of the function", err)
 	}
 }

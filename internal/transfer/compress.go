@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"strings"
@@ -137,9 +138,45 @@ func (d *decompressor) explain(err error) error {
 	case d.file.err != nil:
 		return d.file.err
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return brokenFile("the %s data is truncated; copy the file again", d.c)
+		return &DamageError{brokenFile("the %s data is truncated; copy the file again", d.c)}
 	}
-	return brokenFile("the %s data is damaged: %w; copy the file again", d.c, err)
+	return &DamageError{brokenFile("the %s data is damaged: %w; copy the file again", d.c, err)}
+}
+
+// DamageError reports a compressed file whose data is damaged or truncated. What was read
+// before can be wrong, too. It matches edm.ErrInvalid.
+type DamageError struct{ file error }
+
+// Error returns what is wrong, and that the file is to be copied again.
+func (e *DamageError) Error() string { return e.file.Error() }
+
+// Unwrap returns the cause.
+func (e *DamageError) Unwrap() error { return e.file }
+
+// checkRest reads the rest of a compressed file and returns the error of the file, or that its
+// data is damaged, or that of ctx. What was read before may come from damaged data: the
+// checksum is at the end.
+func (in *input) checkRest(ctx context.Context) error {
+	if !in.isCompressed() {
+		return nil
+	}
+	for in.err == nil {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		in.consume(in.end-in.from, 0)
+		in.fill()
+	}
+	if in.err == io.EOF {
+		return nil
+	}
+	return in.err
+}
+
+// isCompressed reports whether the file is known to be compressed.
+func (in *input) isCompressed() bool {
+	_, ok := in.r.(*decompressor)
+	return ok
 }
 
 // NewCompressor returns a writer that compresses to w. Close ends the compressed data and

@@ -2,6 +2,7 @@ package transfer_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/tablerock-db/tablerock/internal/transfer"
+	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/store/storetest"
 )
 
 // compressed returns text in a compression.
@@ -123,6 +126,83 @@ func TestReadDamagedArchive(t *testing.T) {
 		}
 	}
 }
+
+// TestImportDamagedArchive changes each of many bytes of archives: the error says that the data
+// is damaged, also where a row is not valid before the reader has seen the damage.
+func TestImportDamagedArchive(t *testing.T) {
+	for _, c := range bothCompressions {
+		whole := compressed(t, c, manyLines(2000))
+		badRows := 0
+		for at := 20; at < len(whole); at += 1009 {
+			data := bytes.Clone(whole)
+			data[at] ^= 0x55
+			o := transfer.ReadOptions{Name: "f", Format: transfer.JSONL}
+			line := (*transfer.LineError)(nil)
+			for r := transfer.NewReader(bytes.NewReader(data), o); ; {
+				_, err := r.Next()
+				if errors.As(err, &line) {
+					badRows++
+				}
+				if err != nil {
+					break
+				}
+			}
+			for _, skip := range []bool{false, true} {
+				_, err := transfer.Import(t.Context(), storetest.NewMap(nil), "Tab", transfer.NewReader(bytes.NewReader(data), o), transfer.ImportOptions{SkipBad: skip})
+				if damage := (*transfer.DamageError)(nil); !errors.As(err, &damage) || errors.As(err, &line) || !errors.Is(err, store.ErrInvalid) {
+					t.Fatalf("%v, byte %d of %d, skip %v: %v, want that the data is damaged", c, at, len(data), skip, err)
+				}
+			}
+		}
+		if badRows == 0 && c == transfer.Gzip { // a block of Zstandard is not read if its length is wrong
+			t.Errorf("%v: no damage looked like a bad row", c)
+		}
+	}
+}
+
+// TestImportBadRowOfArchive imports archives with a bad row: a whole one, damaged ones, and one
+// without an end until ctx ends.
+func TestImportBadRowOfArchive(t *testing.T) {
+	text := "{\"PartitionKey\":\"p\",\"RowKey\":\"1\"}\n{}\n"
+	load := func(ctx context.Context, r io.Reader) error {
+		rows := transfer.NewReader(r, transfer.ReadOptions{Name: "f", Format: transfer.JSONL})
+		_, err := transfer.Import(ctx, storetest.NewMap(nil), "Tab", rows, transfer.ImportOptions{})
+		return err
+	}
+	for _, c := range bothCompressions {
+		data := compressed(t, c, text+manyLines(20_000))
+		line := (*transfer.LineError)(nil)
+		if err := load(t.Context(), bytes.NewReader(data)); !errors.As(err, &line) || line.Line != 2 {
+			t.Errorf("%v: %v, want the error of line 2", c, err)
+		}
+		if err := load(t.Context(), bytes.NewReader(data[:len(data)/2])); err == nil || !strings.HasPrefix(err.Error(), "f: the "+c.String()+" data is truncated") {
+			t.Errorf("%v: %v, want that it is truncated", c, err)
+		}
+		broken := errors.New("disk on fire")
+		if err := load(t.Context(), io.MultiReader(bytes.NewReader(data[:len(data)/2]), iotest.ErrReader(broken))); !errors.Is(err, broken) {
+			t.Errorf("%v: %v, want the error of the file", c, err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		again, reads := compressed(t, c, manyLines(1000)), 0
+		endless := readerFunc(func(p []byte) (int, error) {
+			if reads++; reads == 50 {
+				cancel()
+			}
+			n := copy(p, data)
+			if data = data[n:]; len(data) == 0 {
+				data = again
+			}
+			return n, nil
+		})
+		if err := load(ctx, endless); err != context.Canceled {
+			t.Errorf("%v: %v, want %v", c, err, context.Canceled)
+		}
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func TestReadCompressedRefusals(t *testing.T) {
 	for _, c := range bothCompressions {

@@ -83,7 +83,8 @@ const maxTransactionBytes = 4 << 20
 // With ImportOptions.Load an import is no sequence of transactions, and what is stored of it
 // is a prefix of the file.
 //
-// Import stops at the first row that cannot be imported and returns a *LineError.
+// Import stops at the first row that cannot be imported and returns a *LineError. It reads a
+// compressed file to its end before, and if its data is damaged, that is the error.
 // Everything before the transaction of that row has been imported, and possibly some
 // rows after it. When ctx ends, Import returns ctx's error; acknowledged transactions
 // stay stored.
@@ -104,9 +105,28 @@ func Import(ctx context.Context, st store.Store, table string, r *Reader, o Impo
 	default:
 		im.inTransactions()
 	}
+	im.explainBad()
 	im.progress.Bytes = r.Bytes()      // +checklocksignore: the workers have ended
 	im.progress.Read = im.valid.Load() // +checklocksignore: the workers have ended
 	return im.progress, im.err         // +checklocksignore: the workers have ended
+}
+
+// explainBad replaces an error of the content of a compressed file if damage of the file can be
+// its cause. It is called when the workers have ended.
+func (im *importer) explainBad() {
+	err := im.err // +checklocksignore: the workers have ended
+	line := (*LineError)(nil)
+	if im.r.in == nil || err == nil || err != im.r.err && !errors.As(err, &line) {
+		return
+	}
+	stop := im.r.in.checkRest(im.ctx)
+	switch {
+	case stop == nil:
+	case im.ctx.Err() != nil:
+		im.err = im.ctx.Err() // +checklocksignore: the workers have ended
+	default:
+		im.err = fmt.Errorf("%s: %w", im.r.o.Name, stop) // +checklocksignore: the workers have ended
+	}
 }
 
 // inTransactions imports in concurrent transactions.

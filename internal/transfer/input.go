@@ -160,7 +160,7 @@ func (in *input) start() ([]byte, error) {
 // decompress replaces what was read so far by its decompressed text.
 func (in *input) decompress(c Compression) error {
 	r, err := newDecompressor(c, bytes.NewReader(in.buf[:in.end]), in.file)
-	in.r, in.buf, in.from, in.end, in.err = r, nil, 0, 0, nil
+	in.r, in.buf, in.from, in.end, in.err = r, nil, 0, 0, err
 	return err
 }
 

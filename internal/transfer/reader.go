@@ -93,6 +93,9 @@ func (o *ReadOptions) setDefaults() {
 // for concurrent use.
 func (r *Reader) Bytes() int64 { return r.file.n.Load() }
 
+// Compressed reports whether the file is compressed. It is known after the first Next.
+func (r *Reader) Compressed() bool { return r.in != nil && r.in.isCompressed() }
+
 // Next returns the next entity, which is valid in the data model. A *LineError concerns
 // one record; the next call returns the following record. At the end Next returns
 // io.EOF. All other errors are permanent.
