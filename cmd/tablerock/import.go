@@ -34,12 +34,12 @@ func newImport(a *app) *cobra.Command {
 		Use:   "import [TABLE] FILE|-",
 		Short: "Load entities from a CSV, JSONL, JSON or Parquet file",
 		Long: `Load entities from a CSV, JSONL, JSON or Parquet file, or for "-" from standard input,
-which Parquet does not allow. The table is created if it is missing, unless no row is
-valid. In CSV, a header such as Count@Edm.Int64 sets the type of its column, an empty
-cell means no property, and "" is the empty string; the files of Storage Explorer are
-read too. A line of JSONL is an entity as in "tablerock entity insert", and JSON is one
-array of them. Files compressed with gzip or Zstandard (.gz, .zst) are decompressed,
-standard input too.
+which Parquet does not allow. The table is created if it is missing, also for a file
+without rows, but not if all rows of the file are invalid. In CSV, a header such as
+Count@Edm.Int64 sets the type of its column, an empty cell means no property, and "" is
+the empty string; the files of Storage Explorer are read too. A line of JSONL is an
+entity as in "tablerock entity insert", and JSON is one array of them. Files compressed
+with gzip or Zstandard (.gz, .zst) are decompressed, standard input too.
 
 Into a directory, with the mode replace and without --ack, the rows are written as sorted
 files, about 64 MiB at a time, and after an interruption those before some row are
