@@ -116,14 +116,8 @@ func (f *importFlags) options(name string) (transfer.ReadOptions, transfer.Impor
 	if f.header != "" {
 		read.Header = strings.Split(f.header, ",")
 	}
-	switch f.mode {
-	case "replace":
-		o.Mode = transfer.Replace
-	case "merge":
-		o.Mode = transfer.Merge
-	case "insert":
-		o.Mode = transfer.Insert
-	default:
+	var ok bool
+	if o.Mode, ok = bulk.Modes[f.mode]; !ok {
 		return read, o, usagef("--mode %q: must be replace, merge or insert", f.mode)
 	}
 	return read, o, nil

@@ -82,6 +82,9 @@ Every flag has an environment variable: TABLEROCK_DATA sets --data.`
 		if err := a.checkFlags(); err != nil {
 			return err
 		}
+		if a.isTyped("output") && slices.Contains([]string{"clear", "copy", "import"}, cmd.Name()) {
+			return usagef("--output %s: %s prints no data, and its summary is text on standard error", a.output, cmd.Name())
+		}
 		return a.choose(cmd, args)
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef("%s", hint.Flag(cmd, err)) })

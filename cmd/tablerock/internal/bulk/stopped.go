@@ -7,6 +7,9 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
+// Modes has the modes of an import by the names that users give them.
+var Modes = map[string]transfer.Mode{"replace": transfer.Replace, "merge": transfer.Merge, "insert": transfer.Insert}
+
 // IsBadRow reports whether an import ended at a row that cannot be imported.
 func IsBadRow(err error) bool {
 	line := (*transfer.LineError)(nil)
