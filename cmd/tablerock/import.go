@@ -143,9 +143,9 @@ func (a *app) load(ctx context.Context, table string, src *source, rows *transfe
 				return err
 			}
 		}
-		bar := a.newBar("import", src.bytes)
+		bar := a.newBar("import", src.bytes).Counts("rows read")
 		o.Bad = skipped.Row
-		o.Progress = func(p transfer.Progress) { bar.Set(p.Rows, p.Bytes) }
+		o.Progress = func(p transfer.Progress) { bar.Set(p.Read, p.Bytes) }
 		db, local := s.(*engine.DB)
 		if local {
 			o.Load, o.Apply = bulk.LoadOf(db), bulk.ApplyOf(db)

@@ -163,6 +163,46 @@ func TestControlC(t *testing.T) {
 	}
 }
 
+// TestBar shows bytes in their unit, the share of a known total, and rows with their noun. A
+// command that counts no bytes shows none.
+func TestBar(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		total, rows int64
+		bytes       int64
+		want        string // a regular expression
+	}{
+		{"nothing read", 1 << 20, 0, 0, `^import 0 bytes / 1\.0 MiB \[.*\] 0 % 0 rows read `},
+		{"some read", 1 << 20, 1234, 300 << 10, `^import 300\.0 KiB / 1\.0 MiB \[.*\] 29 % 1,234 rows read `},
+		{"unknown total", 0, 1234, 3 << 20, `^import 3\.0 MiB .* 1,234 rows read *$`},
+		{"no bytes", 0, 1234, 0, `^import  +[^ 0-9]+ +1,234 rows read *$`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			term := openTerminal(t)
+			bar := progress.New(term.slave, "import", c.total, formatCount).Counts("rows read")
+			bar.Set(c.rows, c.bytes)
+			last := ""
+			for text := range term.written {
+				term.show(t, text)
+				if term.row == 0 {
+					continue // while it draws
+				}
+				if last = string(term.screen[0]); regexp.MustCompile(c.want).MatchString(last) || len(term.shown) > 5000 {
+					break
+				}
+			}
+			bar.Done()
+			term.slave.Close()
+			for range term.written {
+				continue
+			}
+			if !regexp.MustCompile(c.want).MatchString(last) {
+				t.Errorf("the bar is %q, want %s", last, c.want)
+			}
+		})
+	}
+}
+
 // TestTerminalReads shows text that is cut at every place.
 func TestTerminalReads(t *testing.T) {
 	text := []byte("import 1\n^C\x1b[1A\x1b[J\rimport 2\n")

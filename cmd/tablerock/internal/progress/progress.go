@@ -2,6 +2,7 @@
 package progress
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -28,6 +29,7 @@ type Bar struct {
 	bar       *mpb.Bar
 	mu        sync.Mutex
 	rows      int64
+	unit      string             // of rows
 	format    func(int64) string // of rows
 }
 
@@ -37,7 +39,7 @@ func New(w io.Writer, name string, total int64, format func(int64) string) *Bar 
 	if !IsTerminal(w) {
 		return nil
 	}
-	b := &Bar{w: w, container: mpb.New(mpb.WithOutput(w)), format: format}
+	b := &Bar{w: w, container: mpb.New(mpb.WithOutput(w)), unit: "entities", format: format}
 	// The terminal echoes ^C at the cursor, so the next drawing does not begin in the
 	// first column. The carriage return makes it overwrite the whole line.
 	label := decor.Name("\r" + name + " ")
@@ -47,20 +49,47 @@ func New(w io.Writer, name string, total int64, format func(int64) string) *Bar 
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return " " + b.format(b.rows) + " entities"
+		return " " + b.format(b.rows) + " " + b.unit
+	})
+	size := decor.Any(func(s decor.Statistics) string {
+		switch {
+		case total > 0:
+			return sizeText(s.Current) + " / " + sizeText(s.Total)
+		case s.Current > 0:
+			return sizeText(s.Current)
+		}
+		return "" // the command counts no bytes, or none so far
 	})
 	if total > 0 {
 		b.bar = b.container.AddBar(
 			total, mpb.BarRemoveOnComplete(),
-			mpb.PrependDecorators(label, decor.CountersKibiByte("% .1f / % .1f")),
+			mpb.PrependDecorators(label, size),
 			mpb.AppendDecorators(decor.Percentage(), rows, decor.Name(" "), decor.AverageETA(decor.ET_STYLE_GO)),
 		)
 		return b
 	}
 	b.bar = b.container.AddSpinner(
 		0, mpb.BarRemoveOnComplete(),
-		mpb.PrependDecorators(label, decor.CurrentKibiByte("% .1f")), mpb.AppendDecorators(rows),
+		mpb.PrependDecorators(label, size), mpb.AppendDecorators(rows),
 	)
+	return b
+}
+
+// sizeText returns a number of bytes in the largest unit below it.
+func sizeText(n int64) string {
+	if n < 1024 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	return fmt.Sprintf("% .1f", decor.SizeB1024(n))
+}
+
+// Counts sets the noun of the rows, which are entities otherwise, and returns b.
+func (b *Bar) Counts(unit string) *Bar {
+	if b != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.unit = unit
+	}
 	return b
 }
 
