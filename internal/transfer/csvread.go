@@ -1,6 +1,9 @@
 package transfer
 
-import "bytes"
+import (
+	"bytes"
+	"fmt"
+)
 
 // cell is one cell of a CSV record. Text is valid until the next record.
 type cell struct {
@@ -154,6 +157,10 @@ func (c *csvReader) quoted(n, i int, lines *int64) (end, next int, more bool, er
 		case rest[0] == c.delimiter:
 			return n, k + 2, true, nil
 		}
-		return n, 0, false, invalid("text after the closing quote of cell %d; quote the whole cell and write \"\" for each quote", len(c.spans))
+		where := ""
+		if opened < c.in.line+*lines-1 {
+			where = fmt.Sprintf(", which was opened in line %d", opened)
+		}
+		return n, 0, false, invalid("text after the closing quote of cell %d%s; quote the whole cell and write \"\" for each quote", len(c.spans), where)
 	}
 }

@@ -44,6 +44,7 @@ func transcript(t *testing.T, c *csvReader) []string {
 func TestCSVReader(t *testing.T) {
 	const inCell = "a quote inside unquoted cell %d; quote the whole cell and write \"\" for each quote"
 	const after = "text after the closing quote of cell %d; quote the whole cell and write \"\" for each quote"
+	const afterLines = "text after the closing quote of cell %d, which was opened in line %d; quote the whole cell and write \"\" for each quote"
 	const open = " is not closed; correct that line"
 	for _, c := range []struct {
 		name, in  string
@@ -64,7 +65,7 @@ func TestCSVReader(t *testing.T) {
 		{"carriage return alone", "a\rb,c\n", ',', []string{"1-1 a\rb c"}},
 		{"quote inside a cell", "a,b\"c\nd,e\n", ',', []string{"1: " + fmt.Sprintf(inCell, 2), "2-2 d e"}},
 		{"text after a quote", "\"a\"b,c\nd,e\n", ',', []string{"1: " + fmt.Sprintf(after, 1), "2-2 d e"}},
-		{"text after quoted lines", "x,\"a\nb\"c\nd,e\n", ',', []string{"1: " + fmt.Sprintf(after, 2), "3-3 d e"}},
+		{"text after quoted lines", "x,\"a\nb\"c\nd,e\n", ',', []string{"1: " + fmt.Sprintf(afterLines, 2, 1), "3-3 d e"}},
 		{"unclosed quote", "a,b\nc,\"d\ne\nf", ',', []string{"1-1 a b", "fatal: lines 2 to 4 are not imported: the quote opened in line 2" + open}},
 		{"unclosed quote in the second line", "\"a\nb\",\"c\n", ',', []string{"fatal: lines 1 to 2 are not imported: the quote opened in line 2" + open}},
 		{"a quote at the end", "a,\"", ',', []string{"fatal: line 1 is not imported: the quote opened in line 1" + open}},

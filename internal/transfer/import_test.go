@@ -273,7 +273,7 @@ func TestImportUnclosedQuote(t *testing.T) {
 		},
 		{
 			"closed by a later row", rows("a/1") + "a,2,\"2\na,3,3\na,4,\"4\"\na,5,5\n", "",
-			[]string{`f: lines 3 to 5: text after the closing quote of cell 3; quote the whole cell and write "" for each quote`},
+			[]string{`f: lines 3 to 5: text after the closing quote of cell 3, which was opened in line 3; quote the whole cell and write "" for each quote`},
 			2, 1, 3,
 		},
 	} {
