@@ -242,28 +242,31 @@ func (r *Repository) pruneArchive(ctx context.Context, account string, kept need
 	return nil
 }
 
-// verifyArchive reads the chunks of an account, or with "" of all accounts, and adds those
-// that are damaged to the report.
-func (r *Repository) verifyArchive(ctx context.Context, account string, report *Report) error {
+// archives returns the objects in the archive of an account, or with "" of all accounts.
+func (r *Repository) archives(ctx context.Context, account string) ([]Object, error) {
 	prefix := ""
 	if account != "" {
 		prefix = account + "/" + archiveDir + "/"
 	}
 	objects, err := r.target.List(ctx, prefix)
 	if err != nil {
-		return fmt.Errorf("list the archive: %w", err)
+		return nil, fmt.Errorf("list the archive: %w", err)
 	}
+	return slices.DeleteFunc(objects, func(o Object) bool { return !strings.Contains(o.Name, "/"+archiveDir+"/") }), nil
+}
+
+// verifyArchive reads objects of the archive, calls show after each, and adds those that are
+// damaged to the report.
+func (r *Repository) verifyArchive(ctx context.Context, objects []Object, report *Report, show func(n int64)) error {
 	for _, object := range objects {
-		_, name, archived := strings.Cut(object.Name, "/"+archiveDir+"/")
-		if !archived {
-			continue
-		}
+		_, name, _ := strings.Cut(object.Name, "/"+archiveDir+"/")
 		err := r.verifyArchived(ctx, object.Name, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it was removed since List
 		}
 		report.Objects++
 		report.Bytes += object.Size
+		show(0)
 		switch {
 		case errors.Is(err, corrupt.ErrCorrupt):
 			report.Findings = append(report.Findings, Finding{Object: object.Name, What: whatOf(err)})

@@ -32,12 +32,13 @@ type RestoreOptions struct {
 	// it, the error matches ErrOutOfRange and says what the last possible moment is. Upserts
 	// of one engine.DB.ApplyBatches with Timestamps within about a millisecond can be one
 	// record of the log: if only some of them are up to this moment, none is restored.
-	Until    time.Time
+	Until time.Time
+	// Progress gets each byte twice, in done and in total: it is copied, and later verified.
 	Progress Progress
 }
 
-// restoring ends the name of the directory in which Restore works.
-const restoring = ".restoring"
+// Restoring ends the name of the directory in which Restore works.
+const Restoring = ".restoring"
 
 // Restore makes dest a data directory with the databases of backups: a directory for each
 // account, as "tablerock serve --data" serves it. dest must not exist or be empty, otherwise
@@ -55,10 +56,11 @@ func (r *Repository) Restore(ctx context.Context, fsys vfs.FS, dest string, o Re
 	if err != nil {
 		return nil, err
 	}
-	s := &restore{Repository: r, fs: fsys, dir: dest + restoring, until: o.Until, progress: o.Progress}
+	s := &restore{Repository: r, fs: fsys, dir: dest + Restoring, until: o.Until, progress: o.Progress}
 	for _, m := range chosen {
-		s.total += m.bytes()
+		s.bytes += m.bytes()
 	}
+	s.total = 2 * s.bytes
 	if err := s.prepare(chosen); err != nil {
 		return nil, err
 	}
@@ -142,8 +144,9 @@ type restore struct {
 	fs          vfs.FS
 	dir         string
 	until       time.Time // of RestoreOptions
+	bytes       int64     // of all files
 	progress    Progress
-	done, total int64
+	done, total int64 // of progress
 }
 
 // prepare checks that the working directory is new or an unfinished restore, and that the
@@ -180,8 +183,8 @@ func (s *restore) prepare(chosen []*manifest) error {
 	if err := NewDir(s.fs, s.dir).makeDir("."); err != nil {
 		return fmt.Errorf("make %s: %w", s.dir, err)
 	}
-	if volume, err := s.fs.Space(s.dir); err == nil && volume.Free < s.total-have {
-		return fmt.Errorf("%w: the backup has %d bytes and the disk has space for %d", syscall.ENOSPC, s.total, volume.Free)
+	if volume, err := s.fs.Space(s.dir); err == nil && volume.Free < s.bytes-have {
+		return fmt.Errorf("%w: the backup has %d bytes and the disk has space for %d", syscall.ENOSPC, s.bytes, volume.Free)
 	}
 	return nil
 }
@@ -328,7 +331,9 @@ func (s *restore) verify(ctx context.Context, dir string, m *manifest) (err erro
 		return fmt.Errorf("open the restored database: %w", err)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	report, err := db.Verify(ctx)
+	report, err := db.VerifyWithProgress(ctx, func(done, _ int64) { s.report(min(done, m.bytes())) })
+	s.done += m.bytes()
+	s.report(0)
 	if err != nil {
 		return fmt.Errorf("verify the restored database: %w", err)
 	}

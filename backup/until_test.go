@@ -282,3 +282,32 @@ func TestRestoreUntilIdle(t *testing.T) {
 	}
 	a.ok(a.db.Close())
 }
+
+// TestProgress verifies and restores a backup and its archive: the bytes done rise to all.
+func TestProgress(t *testing.T) {
+	a := newArchived(t)
+	a.put("1")
+	a.backup()
+	a.put("2")
+	a.backup()
+	until := a.put("3")
+	a.ok(a.db.Close())
+	for name, work := range map[string]func(backup.Progress) error{
+		"verify": func(p backup.Progress) error { _, err := a.r.Verify(t.Context(), account, p); return err },
+		"restore": func(p backup.Progress) error {
+			_, err := a.r.Restore(t.Context(), a.disk, "restored", backup.RestoreOptions{Progress: p})
+			return err
+		},
+		"restore until": func(p backup.Progress) error {
+			_, err := a.r.Restore(t.Context(), a.disk, "until", backup.RestoreOptions{Until: until, Progress: p})
+			return err
+		},
+	} {
+		var calls []int64
+		var all int64
+		a.ok(work(func(done, total int64) { calls, all = append(calls, done), total }))
+		if len(calls) < 3 || !slices.IsSorted(calls) || calls[len(calls)-1] != all {
+			t.Errorf("%s: progress is %d of %d", name, calls, all)
+		}
+	}
+}

@@ -63,13 +63,21 @@ func (r *Repository) Verify(ctx context.Context, account string, progress Progre
 			needs[f.Object] = append(needs[f.Object], name)
 		}
 	}
+	archive, err := r.archives(ctx, account)
+	if err != nil {
+		return report, err
+	}
+	for _, object := range archive {
+		total += object.Size
+	}
+	show := func(n int64) {
+		if progress != nil {
+			progress(report.Bytes+n, total)
+		}
+	}
 	slices.Sort(objects)
 	for _, object := range objects {
-		err := r.read(ctx, files[object], io.Discard, func(n int64) {
-			if progress != nil {
-				progress(report.Bytes+n, total)
-			}
-		})
+		err := r.read(ctx, files[object], io.Discard, show)
 		report.Objects++
 		report.Bytes += files[object].Bytes
 		switch {
@@ -85,7 +93,7 @@ func (r *Repository) Verify(ctx context.Context, account string, progress Progre
 			return report, err
 		}
 	}
-	err = r.verifyArchive(ctx, account, &report)
+	err = r.verifyArchive(ctx, archive, &report, show)
 	return report, err
 }
 

@@ -46,6 +46,11 @@ func (r *Report) add(file string, err error) {
 // and writes continue meanwhile. Damage is in the Report and is not an error: the
 // error says why Verify could not finish.
 func (db *DB) Verify(ctx context.Context) (Report, error) {
+	return db.VerifyWithProgress(ctx, func(int64, int64) {})
+}
+
+// VerifyWithProgress is Verify, and calls progress with the bytes read and to read.
+func (db *DB) VerifyWithProgress(ctx context.Context, progress func(done, total int64)) (Report, error) {
 	snap := db.newSnapshot()
 	if snap == nil {
 		return Report{}, store.ErrClosed
@@ -56,7 +61,8 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 		r.add(filename.Manifest, err)
 	}
 	r.Files++
-	found, err := snap.state.Version.Verify(ctx)
+	total := snap.state.Version.Stats().Bytes + snap.state.MemStats().LogBytes
+	found, err := snap.state.Version.Verify(ctx, func(bytes int64) { progress(bytes, total) })
 	if err != nil {
 		return r, fmt.Errorf("verify: %w", err)
 	}
@@ -75,6 +81,7 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 		if n > 0 || err != nil {
 			r.Files++
 			r.Bytes += n
+			progress(r.Bytes, total)
 		}
 		if err != nil {
 			s := db.state.Load()

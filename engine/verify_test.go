@@ -127,3 +127,24 @@ func TestVerifyBesideFlushAndClose(t *testing.T) {
 		t.Errorf("Verify = %+v, %v; want no findings, and %v", r, err, store.ErrClosed)
 	}
 }
+
+// TestVerifyWithProgress reads several sstables and the log: the bytes read rise to all.
+func TestVerifyWithProgress(t *testing.T) {
+	db := mustCreate(t, manual(vfs.NewMem()))
+	for _, partition := range []string{"p", "q", "r"} {
+		fill(t, db, partition, 50, 1000)
+		check(t, "Flush", db.Flush(t.Context()))
+	}
+	fill(t, db, "s", 10, 100)
+	var calls []int64
+	var all int64
+	r, err := db.VerifyWithProgress(t.Context(), func(done, total int64) {
+		calls, all = append(calls, done), total
+	})
+	if err != nil || len(r.Findings) > 0 {
+		t.Fatalf("VerifyWithProgress: %+v, %v", r, err)
+	}
+	if len(calls) < 3 || !slices.IsSorted(calls) || calls[len(calls)-1] != all || r.Bytes != all {
+		t.Errorf("progress is %d of %d, want it to rise to %d, the bytes of the report", calls, all, r.Bytes)
+	}
+}

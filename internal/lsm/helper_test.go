@@ -434,5 +434,5 @@ func (t *Tree) Stats() Stats {
 func (t *Tree) Verify(ctx context.Context) (Verified, error) {
 	v := t.Version()
 	defer v.Unref()
-	return v.Verify(ctx)
+	return v.Verify(ctx, func(int64) {})
 }

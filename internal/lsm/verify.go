@@ -25,9 +25,9 @@ type Verified struct {
 
 // Verify reads every file of the version completely. It checks the checksums and rules
 // of the file, and compares its hash, counts and bounds with the manifest. Damage is
-// a finding; an error means that Verify could not continue. It may be called after
-// Tree.Close.
-func (v *Version) Verify(ctx context.Context) (Verified, error) {
+// a finding; an error means that Verify could not continue. It calls progress with the
+// bytes read after each file. It may be called after Tree.Close.
+func (v *Version) Verify(ctx context.Context, progress func(bytes int64)) (Verified, error) {
 	t := v.tree
 	var out Verified
 	seen := make(map[*file]bool)
@@ -40,6 +40,7 @@ func (v *Version) Verify(ctx context.Context) (Verified, error) {
 			if err := t.verifyFile(ctx, s, &out); err != nil {
 				return out, err
 			}
+			progress(out.Bytes)
 		}
 		if err := out.note(s.checkBounds()); err != nil {
 			return out, err
@@ -74,10 +75,7 @@ func (t *Tree) verifyFile(ctx context.Context, s *virtualSST, out *Verified) err
 		return fmt.Errorf("verify %s: %w", filename.Make(filename.SSTable, s.number), err)
 	}
 	hash, err := sstable.Hash(ctx, f, s.size)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	if err = errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("hash %s: %w", filename.Make(filename.SSTable, s.number), err)
 	}
 	if hash != s.meta.Hash {
