@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/backups"
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/progress"
 	"github.com/tablerock-db/tablerock/engine"
 )
 
@@ -20,12 +19,7 @@ func init() {
 func (a *app) backups() *backups.Env {
 	return &backups.Env{
 		Group: group, Args: arguments, Usage: usagef, Note: a.note, Printer: a.printer, Size: formatSize, Plural: formatPlural,
-		Bar: func(name string, total int64) *progress.Bar {
-			if a.quiet {
-				return nil
-			}
-			return progress.New(a.stderr, name, total, nil)
-		},
+		Bar:  a.newByteBar,
 		Data: func() string { return filepath.Clean(a.data) },
 		Account: func() string {
 			if a.isTyped("account") {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/filename"
@@ -74,7 +75,7 @@ func (a *app) copy(ctx context.Context, src, dst *app, tables []string) error {
 	return src.readStore(func(from store.Store) error {
 		tables, err := bulk.Tables(ctx, from, tables)
 		if err != nil {
-			return err
+			return hint.Interrupted(err, "nothing is copied")
 		}
 		return dst.createStore(engine.Options{}, func(to store.Store) error {
 			for _, table := range tables {
@@ -106,6 +107,7 @@ func (a *app) copyTable(ctx context.Context, from, to store.Store, table string)
 		err = db.Flush(ctx)
 	}
 	if err != nil {
+		err = hint.Interrupted(err, fmt.Sprintf("the copy of table %s is not complete: copy again to continue", table))
 		return fmt.Errorf("table %s: %w (the copy is not complete; copy again to continue)", table, err)
 	}
 	a.note("table %s: %s, %s written, %.2f s", table, formatPlural(n.Rows, "entity"), formatCount(n.Written), time.Since(begin).Seconds())

@@ -46,10 +46,10 @@ func message(err error) string {
 	if errors.As(err, &quiet) {
 		return ""
 	}
-	if errors.Is(err, context.Canceled) {
-		return "interrupted"
-	}
 	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	if errors.Is(err, context.Canceled) {
+		text = "interrupted"
+	}
 	if next := hint.Next(err); next != "" {
 		text += "; " + next
 	}

@@ -257,6 +257,15 @@ func (a *app) note(format string, args ...any) {
 	}
 }
 
+// newByteBar returns a progress bar of bytes, nil if --quiet is set or standard error is no
+// terminal.
+func (a *app) newByteBar(name string, total int64) *progress.Bar {
+	if a.quiet {
+		return nil
+	}
+	return progress.New(a.stderr, name, total, nil)
+}
+
 // newBar returns a progress bar, nil if --quiet is set or standard error is no terminal.
 func (a *app) newBar(name string, total int64) *progress.Bar {
 	if a.quiet {

@@ -3,7 +3,6 @@ package backups
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/backup"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/complete"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/progress"
 	"github.com/tablerock-db/tablerock/edm"
@@ -65,7 +65,7 @@ A backup that is interrupted does not exist; the same command goes on where it e
 				e.Note("backup %s of account %s: %s, %s; copied %s, linked %s", i.ID, i.Account,
 					e.Plural(int64(i.Files), "file"), e.Size(i.Bytes), e.Size(i.CopiedBytes), e.Size(i.LinkedBytes))
 			}
-			return err
+			return hint.Interrupted(err, "the unfinished backup does not exist, and the same command goes on where it ended")
 		},
 	}
 }
@@ -109,13 +109,13 @@ func (e *Env) make(ctx context.Context, dest, account string) ([]backup.Info, er
 // progress returns a function that shows the progress of work on accounts, and one that ends
 // that.
 func (e *Env) progress(name string) (show Progress, done func()) {
-	var bar *progress.Bar
-	var of string
-	end := func() { bar.Done(); bar, of = nil, "" }
+	var bar *progress.Bar // nil without a terminal, too
+	of, begun := "", false
+	end := func() { bar.Done(); bar, begun = nil, false }
 	return func(account string, n, total int64) {
-		if of != account {
+		if !begun || of != account {
 			end()
-			bar, of = e.Bar(strings.TrimSpace(name+" "+account), total), account
+			bar, of, begun = e.Bar(strings.TrimSpace(name+" "+account), total), account, true
 		}
 		bar.Set(0, n)
 	}, end
@@ -169,27 +169,31 @@ It changes nothing, and works beside a server that writes to DEST. If you remove
 object, the next backup stores it again, as long as the database has that file.`,
 		Args: e.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := open(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			show, done := e.progress("verify")
-			report, err := r.Verify(cmd.Context(), e.Account(), func(n, total int64) { show("", n, total) })
-			done()
-			if err != nil {
-				return of(args[0], err)
-			}
-			var records []output.Record
-			for _, f := range report.Findings {
-				records = append(records, output.Record{{"Object", f.Object}, {"What", f.What}, {"Backups", strings.Join(f.Backups, " ")}})
-			}
-			if len(records) == 0 {
-				e.Note("%s, %s, %s: no damage", e.Plural(int64(report.Backups), "backup"), e.Plural(int64(report.Objects), "object"), e.Size(report.Bytes))
-				return nil
-			}
-			return errors.Join(e.Printer().List([]string{"Object", "What", "Backups"}, records), e.Damaged)
+			return hint.Interrupted(e.runVerify(cmd.Context(), args[0]), "the check is not complete, and nothing is changed")
 		},
 	}
+}
+
+func (e *Env) runVerify(ctx context.Context, dir string) error {
+	r, err := open(ctx, dir)
+	if err != nil {
+		return err
+	}
+	show, done := e.progress("verify")
+	report, err := r.Verify(ctx, e.Account(), func(n, total int64) { show("", n, total) })
+	done()
+	if err != nil {
+		return of(dir, err)
+	}
+	var records []output.Record
+	for _, f := range report.Findings {
+		records = append(records, output.Record{{"Object", f.Object}, {"What", f.What}, {"Backups", strings.Join(f.Backups, " ")}})
+	}
+	if len(records) == 0 {
+		e.Note("%s, %s, %s: no damage", e.Plural(int64(report.Backups), "backup"), e.Plural(int64(report.Objects), "object"), e.Size(report.Bytes))
+		return nil
+	}
+	return errors.Join(e.Printer().List([]string{"Object", "What", "Backups"}, records), e.Damaged)
 }
 
 func (e *Env) prune() *cobra.Command {
@@ -265,7 +269,12 @@ that time and the archive that "tablerock serve --backup-dir" keeps with the bac
 					return e.Usage("--until %q: must be a time as 2026-01-02T03:04:05.1234567Z or \"2026-01-02 03:04:05\" (of this machine), and excludes --at", until)
 				}
 			}
-			return e.restore(cmd.Context(), args[0], args[1], o)
+			err := e.restore(cmd.Context(), args[0], args[1], o)
+			state := "nothing is restored"
+			if dir := filepath.Clean(args[1]) + backup.Restoring; !missing(dir) {
+				state = dir + " is unfinished: the same command goes on, or remove it"
+			}
+			return hint.Interrupted(err, state)
 		},
 	}
 	cmd.Flags().StringVar(&at, "at", "", "restore the newest backup that is not later than this `time`")
@@ -303,9 +312,6 @@ func (e *Env) restore(ctx context.Context, src, dest string, o backup.RestoreOpt
 	list, err := r.Restore(ctx, vfs.OS(), filepath.ToSlash(absolute), o)
 	done()
 	if err != nil {
-		if _, statErr := os.Stat(absolute + ".restoring"); statErr == nil && ctx.Err() != nil {
-			e.Note("%s is unfinished; the same command goes on", absolute+".restoring")
-		}
 		return of(src, err)
 	}
 	slices.SortFunc(list, func(a, b backup.Info) int { return strings.Compare(a.Account, b.Account) })

@@ -1,6 +1,7 @@
 package hint
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,6 +29,15 @@ func (e *advised) Unwrap() error { return e.error }
 // With returns err, not nil, with its next step for Next.
 func With(err error, next string) error { return &advised{err, next} }
 
+// Interrupted returns err, with what an interrupted command leaves for Next if err is
+// context.Canceled.
+func Interrupted(err error, state string) error {
+	if errors.Is(err, context.Canceled) {
+		return With(err, state)
+	}
+	return err
+}
+
 // Next returns the next step after err, or "" if it is not known or err itself says it.
 func Next(err error) string {
 	var known *advised
@@ -35,6 +45,9 @@ func Next(err error) string {
 	var wrong *remote.AddressError
 	var unsigned *remote.IdentityError
 	var option *transfer.OptionError
+	if errors.Is(err, context.Canceled) && !errors.As(err, &known) {
+		return ""
+	}
 	full := errors.Is(err, store.ErrNoSpace) || errors.Is(err, syscall.ENOSPC)
 	switch {
 	case errors.As(err, &known):

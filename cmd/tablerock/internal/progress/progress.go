@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/cwriter"
@@ -21,6 +22,9 @@ func IsTerminal(w io.Writer) bool {
 
 // echoColumns is the width of the echo of several interrupts.
 const echoColumns = 16
+
+// Interval is the time between two drawings of a bar.
+var Interval = 150 * time.Millisecond
 
 // Bar shows progress on a terminal. A nil Bar shows nothing.
 type Bar struct {
@@ -39,7 +43,7 @@ func New(w io.Writer, name string, total int64, format func(int64) string) *Bar 
 	if !IsTerminal(w) {
 		return nil
 	}
-	b := &Bar{w: w, container: mpb.New(mpb.WithOutput(w)), unit: "entities", format: format}
+	b := &Bar{w: w, container: mpb.New(mpb.WithOutput(w), mpb.WithRefreshRate(Interval)), unit: "entities", format: format}
 	// The terminal echoes ^C at the cursor, so the next drawing does not begin in the
 	// first column. The carriage return makes it overwrite the whole line.
 	label := decor.Name("\r" + name + " ")
@@ -102,6 +106,33 @@ func (b *Bar) Set(rows, bytes int64) {
 	b.rows = rows
 	b.mu.Unlock()
 	b.bar.SetCurrent(bytes)
+}
+
+// Watch shows the bytes that done returns, which it calls at each Interval. The function that
+// it returns ends that and removes the bar.
+func (b *Bar) Watch(done func() int64) (end func()) {
+	if b == nil {
+		return func() {}
+	}
+	stop := make(chan struct{})
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
+		tick := time.NewTicker(Interval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+				b.Set(0, done())
+			}
+		}
+	})
+	return func() {
+		close(stop)
+		watcher.Wait()
+		b.Done()
+	}
 }
 
 // Done removes the bar.

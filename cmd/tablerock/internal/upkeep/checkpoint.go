@@ -1,8 +1,10 @@
-package main
+package upkeep
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -12,9 +14,8 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-func init() { commands = append(commands, newCheckpoint) }
-
-func newCheckpoint(a *app) *cobra.Command {
+// Checkpoint returns "checkpoint".
+func (e *Env) Checkpoint() *cobra.Command {
 	return &cobra.Command{
 		Use:   "checkpoint DEST",
 		Short: "Copy the database, with hard links where the file system has them",
@@ -27,20 +28,46 @@ the account:
   tablerock table list --data backup
 
 Files are linked without being read: "tablerock verify" finds damage in them. On another
-file system they are copied, and a copy is compared with the hash of its file.`,
-		Args: arguments(1, 1),
+file system they are copied, and a copy is compared with the hash of its file. After an
+interruption remove DEST before the next try.`,
+		Args: e.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := a.write(engine.Options{SegmentBytes: smallLog}, func(db *engine.DB) error {
-				return db.Checkpoint(cmd.Context(), filepath.ToSlash(args[0]))
-			})
-			switch {
-			case errors.Is(err, store.ErrLocked):
+			err := e.Write(engine.Options{SegmentBytes: smallLog}, func(db *engine.DB) error { return e.checkpoint(cmd.Context(), db, args[0]) })
+			if errors.Is(err, store.ErrLocked) {
 				err = fmt.Errorf("a checkpoint needs exclusive use of the database: %w", err)
 				return hint.With(err, `"tablerock backup create" works beside a server`)
-			case err == nil:
-				a.note("copied %s to %s", a.dir(), args[0])
+			}
+			if err == nil {
+				e.Note("copied %s to %s", e.Dir(), args[0])
 			}
 			return err
 		},
 	}
+}
+
+func (e *Env) checkpoint(ctx context.Context, db *engine.DB, dest string) error {
+	s, err := db.Stats()
+	if err != nil {
+		return err
+	}
+	before := bytesIn(dest) // an error of Checkpoint if there is any
+	end := e.Bytes("checkpoint", s.SSTableBytes+s.WALBytes).Watch(func() int64 { return bytesIn(dest) })
+	err = db.Checkpoint(ctx, filepath.ToSlash(dest))
+	end()
+	state := "nothing is copied"
+	if bytesIn(dest) > before {
+		state = dest + " is unfinished and not a database: remove it before the next try"
+	}
+	return hint.Interrupted(err, state)
+}
+
+// bytesIn returns the bytes of the files in a directory.
+func bytesIn(dir string) (n int64) {
+	entries, _ := os.ReadDir(dir) // Checkpoint has not made it yet
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil {
+			n += info.Size()
+		}
+	}
+	return n
 }

@@ -1,4 +1,4 @@
-package main
+package upkeep
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/serve"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/manifest"
@@ -13,23 +14,24 @@ import (
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
-func init() { commands = append(commands, newCompact) }
-
-func newCompact(a *app) *cobra.Command {
+// Compact returns "compact".
+func (e *Env) Compact() *cobra.Command {
 	var compression string
 	cmd := &cobra.Command{
 		Use:   "compact",
 		Short: "Compact all files into one sorted run, without deleted entities",
 		Long: `Compact all files into one sorted run, without deleted entities. The command reads every
 file: it verifies those that need no rewrite. The exit code is 5 if it finds damage.
-With --compression small it rewrites the files that are not compressed with Zstandard yet.`,
-		Args: arguments(0, 0),
+With --compression small it rewrites the files that are not compressed with Zstandard yet.
+After an interruption the files that were finished stay compacted, and the same command
+goes on.`,
+		Args: e.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			method, err := serve.ParseCompression(compression)
 			if err != nil {
-				return usagef("%v", err)
+				return e.Usage("%v", err)
 			}
-			return a.write(engine.Options{SegmentBytes: smallLog, Compression: method}, func(db *engine.DB) error { return a.compact(cmd.Context(), db) })
+			return e.Write(engine.Options{SegmentBytes: smallLog, Compression: method}, func(db *engine.DB) error { return e.compact(cmd.Context(), db) })
 		},
 	}
 	cmd.Flags().StringVar(&compression, "compression", "fast",
@@ -37,21 +39,27 @@ With --compression small it rewrites the files that are not compressed with Zsta
 	return cmd
 }
 
-func (a *app) compact(ctx context.Context, db *engine.DB) error {
+func (e *Env) compact(ctx context.Context, db *engine.DB) error {
 	before, err := db.Stats()
 	if err != nil {
 		return err
 	}
-	old, err := a.sstables()
+	old, err := e.sstables()
 	if err != nil {
 		return err
 	}
-	if err := db.Compact(ctx); err != nil {
-		return err
-	}
-	kept, err := a.verifyKept(ctx, db, old)
+	end := e.Bytes("compact", before.SSTableBytes+before.WALBytes).Watch(func() int64 {
+		s, _ := db.Stats() // it fails only if db is closed
+		return s.CompactionBytesRead - before.CompactionBytesRead
+	})
+	err = db.Compact(ctx)
+	end()
 	if err != nil {
-		return err
+		return hint.Interrupted(err, "the files that were finished stay compacted, and the same command goes on")
+	}
+	kept, err := e.verifyKept(ctx, db, old)
+	if err != nil {
+		return hint.Interrupted(err, "the database is compacted, and the files that needed no rewrite are not all verified")
 	}
 	after, err := db.Stats()
 	if err != nil {
@@ -59,18 +67,18 @@ func (a *app) compact(ctx context.Context, db *engine.DB) error {
 	}
 	verified := ""
 	if kept > 0 {
-		verified = "; verified " + formatPlural(int64(kept), "file") + " that needed no rewrite"
+		verified = "; verified " + e.Plural(int64(kept), "file") + " that needed no rewrite"
 	}
-	a.note("%s in %s and the log, now %s in %s%s",
-		formatSize(before.SSTableBytes+before.WALBytes), formatPlural(int64(before.SSTables), "file"),
-		formatSize(after.SSTableBytes), formatPlural(int64(after.SSTables), "file"), verified)
+	e.Note("%s in %s and the log, now %s in %s%s",
+		e.Size(before.SSTableBytes+before.WALBytes), e.Plural(int64(before.SSTables), "file"),
+		e.Size(after.SSTableBytes), e.Plural(int64(after.SSTables), "file"), verified)
 	return nil
 }
 
 // verifyKept verifies the database if a compaction did not read some of the old files,
 // because they need no rewrite. It returns their number.
-func (a *app) verifyKept(ctx context.Context, db *engine.DB, old map[uint64]bool) (kept int, err error) {
-	now, err := a.sstables()
+func (e *Env) verifyKept(ctx context.Context, db *engine.DB, old map[uint64]bool) (kept int, err error) {
+	now, err := e.sstables()
 	if err != nil {
 		return 0, err
 	}
@@ -82,7 +90,7 @@ func (a *app) verifyKept(ctx context.Context, db *engine.DB, old map[uint64]bool
 	if kept == 0 {
 		return 0, nil
 	}
-	report, err := db.Verify(ctx)
+	report, err := e.check(ctx, db)
 	if err != nil {
 		return 0, err
 	}
@@ -94,8 +102,8 @@ func (a *app) verifyKept(ctx context.Context, db *engine.DB, old map[uint64]bool
 }
 
 // sstables returns the numbers of the sstables of the database.
-func (a *app) sstables() (map[uint64]bool, error) {
-	m, err := manifest.Read(vfs.OS(), filepath.ToSlash(a.dir()))
+func (e *Env) sstables() (map[uint64]bool, error) {
+	m, err := manifest.Read(vfs.OS(), filepath.ToSlash(e.Dir()))
 	if err != nil {
 		return nil, err
 	}

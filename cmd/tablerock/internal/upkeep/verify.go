@@ -1,4 +1,4 @@
-package main
+package upkeep
 
 import (
 	"context"
@@ -7,29 +7,30 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/progress"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 )
 
-func init() { commands = append(commands, newVerify) }
-
-func newVerify(a *app) *cobra.Command {
+// Verify returns "verify".
+func (e *Env) Verify() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",
 		Short: "Read and check every byte on disk",
 		Long: `Read every byte on disk, compare it with its checksums and the rules of its format,
 and print all damage. The command changes nothing. The exit code is 5 if it finds
 damage.`,
-		Args: arguments(0, 0),
+		Args: e.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var report engine.Report
-			err := a.read(func(db *engine.DB) (err error) {
-				if report, err = db.Verify(cmd.Context()); err == nil && len(report.Findings) == 0 {
-					report.Entities, err = countEntities(cmd.Context(), db)
+			err := e.Read(func(db *engine.DB) (err error) {
+				if report, err = e.check(cmd.Context(), db); err == nil && len(report.Findings) == 0 {
+					report.Entities, err = e.count(cmd.Context(), db)
 				}
-				return err
+				return hint.Interrupted(err, "the check is not complete, and nothing is changed")
 			})
 			var damage *store.CorruptError
 			if errors.As(err, &damage) {
@@ -40,14 +41,31 @@ damage.`,
 			if err != nil {
 				return err
 			}
-			return a.printReport(&report)
+			return e.printReport(&report)
 		},
 	}
 }
 
-// countEntities counts the entities of all tables exactly. Stats has an estimate, which
-// includes overwritten entities until they are compacted.
-func countEntities(ctx context.Context, db *engine.DB) (n int64, err error) {
+// check verifies a database and shows the progress.
+func (e *Env) check(ctx context.Context, db *engine.DB) (engine.Report, error) {
+	var bar *progress.Bar
+	defer func() { bar.Done() }()
+	return db.VerifyWithProgress(ctx, func(done, total int64) {
+		if bar == nil {
+			bar = e.Bytes("verify", total)
+		}
+		bar.Set(0, done)
+	})
+}
+
+// progressRows is the number of entities between two drawings of a count.
+const progressRows = 1024
+
+// count counts the entities of all tables exactly. Stats has an estimate, which includes
+// overwritten entities until they are compacted.
+func (e *Env) count(ctx context.Context, db *engine.DB) (n int64, err error) {
+	bar := e.Rows("count")
+	defer bar.Done()
 	tables, err := db.Tables(ctx, "", 0)
 	if err != nil {
 		return 0, err
@@ -55,7 +73,9 @@ func countEntities(ctx context.Context, db *engine.DB) (n int64, err error) {
 	for _, t := range tables {
 		c := db.Query(ctx, t.Name, store.Query{Select: []string{edm.PartitionKeyName}})
 		for c.Next() {
-			n++
+			if n++; n%progressRows == 0 {
+				bar.Set(n, 0)
+			}
 		}
 		if err := errors.Join(c.Err(), c.Close()); err != nil {
 			return 0, err
@@ -65,35 +85,32 @@ func countEntities(ctx context.Context, db *engine.DB) (n int64, err error) {
 }
 
 // printReport prints the result of a verification.
-func (a *app) printReport(r *engine.Report) error {
+func (e *Env) printReport(r *engine.Report) error {
 	columns := []string{"file", "offset", "what"}
 	findings := []output.Record{}
 	for _, f := range r.Findings {
 		findings = append(findings, output.Record{{"file", f.File}, {"offset", f.Offset}, {"what", f.What}})
 	}
 	var err error
-	switch a.output {
+	p := e.Printer()
+	switch p.Format {
 	case output.Table, output.CSV:
-		if len(findings) > 0 || a.output == output.CSV {
-			err = a.printer().List(columns, findings)
+		if len(findings) > 0 || p.Format == output.CSV {
+			err = p.List(columns, findings)
 		}
 	default:
-		err = a.printer().Record(output.Record{{"files", r.Files}, {"bytes", r.Bytes}, {"entities", r.Entities}, {"findings", findings}})
+		err = p.Record(output.Record{{"files", r.Files}, {"bytes", r.Bytes}, {"entities", r.Entities}, {"findings", findings}})
 	}
 	if err != nil {
 		return err
 	}
 	for _, name := range r.Unknown {
-		a.note("%s is not a file of the database and was not checked", name)
+		e.Note("%s is not a file of the database and was not checked", name)
 	}
 	if len(findings) == 0 {
-		entities := formatCount(r.Entities) + " entities"
-		if r.Entities == 1 {
-			entities = "1 entity"
-		}
-		a.note("%s, %s, %s: no damage", formatPlural(int64(r.Files), "file"), formatSize(r.Bytes), entities)
+		e.Note("%s, %s, %s: no damage", e.Plural(int64(r.Files), "file"), e.Size(r.Bytes), e.Plural(r.Entities, "entity"))
 		return nil
 	}
-	fmt.Fprintf(a.stderr, "tablerock: %s: %d damaged; restore a backup by \"tablerock restore\"\n", a.dir(), len(findings))
-	return &quietError{exitCorrupt}
+	fmt.Fprintf(e.Stderr, "tablerock: %s: %d damaged; restore a backup by \"tablerock restore\"\n", e.Dir(), len(findings))
+	return e.Damaged
 }
