@@ -1,6 +1,7 @@
 package hint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/tablerock-db/tablerock/backup"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/transfer"
@@ -106,7 +108,22 @@ func Data(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, filename.Manifest)); err == nil {
 		return fmt.Errorf("--data %s: %w: give its parent directory", dir, ErrOneAccount)
 	}
-	return nil
+	return unfinished(dir)
+}
+
+// unfinished returns an error if dir does not exist or is empty, and an unfinished restore to
+// it does: another database in dir would be in the way of its end.
+func unfinished(dir string) error {
+	dir = filepath.Clean(dir)
+	if entries, err := os.ReadDir(dir); len(entries) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	restoring := dir + backup.Restoring
+	if info, err := os.Stat(restoring); err != nil || !info.IsDir() {
+		return nil
+	}
+	return fmt.Errorf("no database in %s: %w; %s is an unfinished restore: finish it by the same \"tablerock restore SRC %s\", or remove it",
+		dir, fs.ErrNotExist, restoring, dir)
 }
 
 // NoDatabase returns the error for a directory that has no database and that flags name. It
@@ -115,6 +132,9 @@ func Data(dir string) error {
 func NoDatabase(dir, flags string) error {
 	if err := manifest.Lost(vfs.OS(), filepath.ToSlash(dir)); err != nil {
 		return fmt.Errorf("open %s: %w", dir, err)
+	}
+	if err := cmp.Or(unfinished(dir), unfinished(filepath.Dir(dir))); err != nil {
+		return err
 	}
 	return fmt.Errorf("no database in %s: %w; give its directory with %s, or create one with \"tablerock table create\" or \"tablerock import\"",
 		dir, fs.ErrNotExist, flags)
