@@ -16,7 +16,7 @@ import (
 )
 
 // drawing matches a bar: its name, the bytes done and all bytes.
-var drawing = regexp.MustCompile(`\r([a-z]+)[a-z0-9 ]* [0-9.]+ (?:b|KiB|MiB) / ([0-9.]+) (?:b|KiB|MiB)`)
+var drawing = regexp.MustCompile(`\r([a-z]+)[a-z0-9 ]* [0-9.]+ (?:bytes|KiB|MiB) / ([0-9.]+) (?:bytes|KiB|MiB)`)
 
 // importLarge makes a database of several files, which takes some time to read.
 func importLarge(t *testing.T, data string) {
