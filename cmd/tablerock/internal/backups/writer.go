@@ -108,7 +108,7 @@ func (w *Writer) Create(ctx context.Context, data string, dbs []Database, progre
 		}, func(done, total int64) { progress(d.Account, done, total) })
 		switch {
 		case errors.Is(err, store.ErrCorrupt):
-			return list, hint.With(err, "the database is damaged: \"tablerock verify\" lists all damage, and \"tablerock restore\" restores an earlier backup")
+			return list, hint.With(err, "the database is damaged: "+hint.Next(err))
 		case err != nil:
 			return list, of(w.dir, err)
 		}

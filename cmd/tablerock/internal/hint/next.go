@@ -77,7 +77,11 @@ func Next(err error) string {
 	case errors.Is(err, store.ErrLocked):
 		return "stop that process, or wait for it; commands that only read work beside it"
 	case errors.Is(err, store.ErrCorrupt):
-		return `"tablerock verify" lists all damage; restore a backup by "tablerock restore"`
+		var damage *store.CorruptError
+		if errors.As(err, &damage) {
+			return `"tablerock verify" lists all damage; ` + Damaged(damage.File)
+		}
+		return `"tablerock verify" lists all damage; ` + Damaged("")
 	case errors.Is(err, store.ErrNewerFormat):
 		return "use a newer tablerock"
 	case errors.Is(err, store.ErrNotDatabase):
@@ -94,6 +98,17 @@ func Next(err error) string {
 		return "check whether the write is stored before you repeat it"
 	}
 	return ""
+}
+
+// Damaged returns the next step after damage in files of a database. A compaction drops the
+// bytes of overwritten and deleted entities without reading them.
+func Damaged(files ...string) string {
+	for _, name := range files {
+		if kind, _ := filename.Parse(filepath.Base(name)); kind != filename.SSTable {
+			return `restore a backup by "tablerock restore"`
+		}
+	}
+	return `"tablerock compact" removes damage that no present entity needs, and exits 5 otherwise: then restore a backup by "tablerock restore"`
 }
 
 // ErrOneAccount means that --data names the directory of one account's database instead of

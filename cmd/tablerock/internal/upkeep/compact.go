@@ -2,6 +2,7 @@ package upkeep
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -20,9 +21,13 @@ func (e *Env) Compact() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compact",
 		Short: "Compact all files into one sorted run, without deleted entities",
-		Long: `Compact all files into one sorted run, without deleted entities. The command reads every
-file: it verifies those that need no rewrite. The exit code is 5 if it finds damage.
-With --compression small it rewrites the files that are not compressed with Zstandard yet.
+		Long: `Compact all files into one sorted run, without deleted entities. It reads the entities
+that it keeps and verifies the files that need no rewrite, and exits 5 if it finds damage
+there. What was overwritten or deleted is dropped unread, so damage of it is removed and
+not reported: "tablerock verify" reports it before.
+
+With --compression small the command rewrites the files that are not compressed with
+Zstandard yet.
 After an interruption the files that were finished stay compacted, and the same command
 goes on.`,
 		Args: e.Args(0, 0),
@@ -31,7 +36,11 @@ goes on.`,
 			if err != nil {
 				return e.Usage("%v", err)
 			}
-			return e.Write(engine.Options{SegmentBytes: smallLog, Compression: method}, func(db *engine.DB) error { return e.compact(cmd.Context(), db) })
+			err = e.Write(engine.Options{SegmentBytes: smallLog, Compression: method}, func(db *engine.DB) error { return e.compact(cmd.Context(), db) })
+			if errors.Is(err, store.ErrCorrupt) {
+				return hint.With(err, `"tablerock verify" lists all damage; restore a backup by "tablerock restore"`)
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&compression, "compression", "fast",

@@ -22,7 +22,8 @@ func (e *Env) Verify() *cobra.Command {
 		Short: "Read and check every byte on disk",
 		Long: `Read every byte on disk, compare it with its checksums and the rules of its format,
 and print all damage. The command changes nothing. The exit code is 5 if it finds
-damage.`,
+damage. The number of entities is counted if there is none, and otherwise an estimate,
+with "exact":false.`,
 		Args: e.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var report engine.Report
@@ -32,6 +33,7 @@ damage.`,
 				}
 				return hint.Interrupted(err, "the check is not complete, and nothing is changed")
 			})
+			exact := err == nil && len(report.Findings) == 0
 			var damage *store.CorruptError
 			if errors.As(err, &damage) {
 				// The database is too damaged to open. Report that as a finding.
@@ -41,7 +43,7 @@ damage.`,
 			if err != nil {
 				return err
 			}
-			return e.printReport(&report)
+			return e.printReport(&report, exact)
 		},
 	}
 }
@@ -84,12 +86,14 @@ func (e *Env) count(ctx context.Context, db *engine.DB) (n int64, err error) {
 	return n, nil
 }
 
-// printReport prints the result of a verification.
-func (e *Env) printReport(r *engine.Report) error {
+// printReport prints the result of a verification. exact says that the entities were counted.
+func (e *Env) printReport(r *engine.Report, exact bool) error {
 	columns := []string{"file", "offset", "what"}
 	findings := []output.Record{}
+	var damaged []string
 	for _, f := range r.Findings {
 		findings = append(findings, output.Record{{"file", f.File}, {"offset", f.Offset}, {"what", f.What}})
+		damaged = append(damaged, f.File)
 	}
 	var err error
 	p := e.Printer()
@@ -99,7 +103,7 @@ func (e *Env) printReport(r *engine.Report) error {
 			err = p.List(columns, findings)
 		}
 	default:
-		err = p.Record(output.Record{{"files", r.Files}, {"bytes", r.Bytes}, {"entities", r.Entities}, {"findings", findings}})
+		err = p.Record(output.Record{{"files", r.Files}, {"bytes", r.Bytes}, {"entities", r.Entities}, {"exact", exact}, {"findings", findings}})
 	}
 	if err != nil {
 		return err
@@ -111,6 +115,6 @@ func (e *Env) printReport(r *engine.Report) error {
 		e.Note("%s, %s, %s: no damage", e.Plural(int64(r.Files), "file"), e.Size(r.Bytes), e.Plural(r.Entities, "entity"))
 		return nil
 	}
-	fmt.Fprintf(e.Stderr, "tablerock: %s: %d damaged; restore a backup by \"tablerock restore\"\n", e.Dir(), len(findings))
+	fmt.Fprintf(e.Stderr, "tablerock: %s: %d damaged; %s\n", e.Dir(), len(findings), hint.Damaged(damaged...))
 	return e.Damaged
 }
