@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path"
 	"path/filepath"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
@@ -123,6 +124,9 @@ func (s *databaseSet) openOne(a account, n int) (*engine.DB, error) {
 	}
 	o.ReserveBytes = s.reserve() / int64(n)
 	dir := filepath.ToSlash(filepath.Join(s.c.Data, a.name))
+	if s.c.InMemory {
+		dir = path.Join("memory", a.name)
+	}
 	db, err := engine.Open(dir, o)
 	s.ui[a.name] = &ui.Database{DB: db, FS: o.FS, Dir: dir, SegmentBytes: o.SegmentBytes, Jobs: jobs}
 	return db, err

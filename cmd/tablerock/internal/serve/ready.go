@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/internal/explorer"
@@ -62,6 +63,23 @@ func writeReady(name string, e *endpoint, first account) error {
 		return fmt.Errorf("--ready-file: %w", errors.Join(err, os.Remove(f.Name())))
 	}
 	return nil
+}
+
+// checkReady checks that the directory of a ready file exists.
+func checkReady(name string) error {
+	if name == "" {
+		return nil
+	}
+	info, err := os.Stat(filepath.Dir(name))
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		err = path.Err
+	} else if err == nil && !info.IsDir() {
+		err = syscall.ENOTDIR
+	}
+	if err == nil {
+		return nil
+	}
+	return hint.With(fmt.Errorf("--ready-file: write %s: %w", name, err), "give a file in an existing directory")
 }
 
 // removeReady removes a ready file, so that nobody reads that of an earlier run.

@@ -30,6 +30,9 @@ func Run(ctx context.Context, c Config) error {
 	if err := c.check(); err != nil {
 		return err
 	}
+	if err := checkReady(c.ReadyFile); err != nil {
+		return err
+	}
 	main, side, err := c.addresses()
 	if err != nil {
 		return err
