@@ -9,7 +9,6 @@ import (
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
-	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -25,9 +24,6 @@ func newClear(a *app) *cobra.Command {
 needs --yes. After an interruption the same command goes on.` + where.Help,
 		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := edm.CheckTableName(args[0]); err != nil {
-				return err
-			}
 			if err := a.confirm(cmd.Context(), yes, "delete all entities of table %s in %s", args[0], a.dataName()); err != nil {
 				return err
 			}

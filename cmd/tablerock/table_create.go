@@ -3,7 +3,6 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -14,9 +13,6 @@ func newTableCreate(a *app) *cobra.Command {
 		Short: "Create an empty table",
 		Args:  arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := edm.CheckTableName(args[0]); err != nil {
-				return err
-			}
 			err := a.createStore(engine.Options{SegmentBytes: smallLog}, func(s store.Store) error { return s.CreateTable(cmd.Context(), args[0]) })
 			if err == nil {
 				a.note("created table %s in %s", args[0], a.dataName())

@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
-	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -17,9 +16,6 @@ func newTableDelete(a *app) *cobra.Command {
 "tablerock clear" deletes the entities and keeps the table.` + where.Help,
 		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := edm.CheckTableName(args[0]); err != nil {
-				return err
-			}
 			if err := a.confirm(cmd.Context(), yes, "delete table %s and all its entities in %s", args[0], a.dataName()); err != nil {
 				return err
 			}
