@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/where"
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/store"
@@ -55,6 +56,9 @@ func (a *app) deleteRows(ctx context.Context, name, table string, e *filter.Expr
 	}
 	if err == nil && n.Changed > 0 {
 		a.note("kept %s that changed meanwhile; repeat the command to check again", formatPlural(n.Changed, "entity"))
+	}
+	if e == nil {
+		err = hint.Clear(err)
 	}
 	return a.ofTable(table, err)
 }

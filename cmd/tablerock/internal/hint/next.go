@@ -40,6 +40,16 @@ func Interrupted(err error, state string) error {
 	return err
 }
 
+// Clear returns err, which "tablerock clear" returns, with the next step on a full disk. The
+// reserve of a database lasts for the log of a part of the deletes, and a drop of the table
+// needs a few bytes.
+func Clear(err error) error {
+	if errors.Is(err, store.ErrNoSpace) || errors.Is(err, syscall.ENOSPC) {
+		return With(err, `repeat it until the table is empty, or use "tablerock table delete", which frees the space at once; then create the table again`)
+	}
+	return err
+}
+
 // Next returns the next step after err, or "" if it is not known or err itself says it.
 func Next(err error) string {
 	var known *advised

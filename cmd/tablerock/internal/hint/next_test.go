@@ -1,6 +1,7 @@
 package hint
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -33,5 +34,18 @@ func TestNext(t *testing.T) {
 		if got := Next(c.err); !strings.HasPrefix(got, c.want) && !strings.HasSuffix(got, c.want) || (c.want == "") != (got == "") {
 			t.Errorf("Next(%v) = %q, want %q", c.err, got, c.want)
 		}
+	}
+}
+
+func TestClearOnFullDisk(t *testing.T) {
+	full := Clear(fmt.Errorf("apply: %w", store.ErrNoSpace))
+	if got := Next(full); !strings.Contains(got, `"tablerock table delete", which frees the space at once`) || !errors.Is(full, store.ErrNoSpace) {
+		t.Errorf("the next step is %q", got)
+	}
+	if other := Clear(store.ErrLocked); !errors.Is(other, store.ErrLocked) || strings.Contains(Next(other), "table delete") {
+		t.Errorf("the next step after another error is %q", Next(other))
+	}
+	if err := Clear(nil); err != nil {
+		t.Errorf("got %v without an error", err)
 	}
 }
