@@ -21,8 +21,12 @@ func newStats(a *app) *cobra.Command {
 		Long: `Print statistics of the database and of each table, without reading their rows. A number
 of entities is an estimate unless it is marked as exact: entities that were overwritten
 or deleted can count until their files are compacted in the background or by "tablerock
-compact". "tablerock count" counts a table. In PostgreSQL (--backend) the number of entities
-and the sizes are estimates, of all accounts in the database.`,
+compact". "tablerock count" counts a table. entities is the sum of all tables;
+sstable_bytes is more than the sum of their bytes by the names of the tables, the indexes
+of the files, and what dropped tables leave until a compaction.
+
+In PostgreSQL (--backend) the number of entities and the sizes are estimates, of all
+accounts in the database.`,
 		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if a.server != nil {
@@ -46,9 +50,13 @@ and the sizes are estimates, of all accounts in the database.`,
 				if err != nil {
 					return err
 				}
+				entities := int64(0)
+				for _, t := range tables {
+					entities += t.Entities
+				}
 				return a.printStats(tables, output.Record{
 					{"tables", s.Tables},
-					{"entities", s.Entities},
+					{"entities", entities},
 					{"sstables", s.SSTables},
 					{"sstable_bytes", s.SSTableBytes},
 					{"wal_bytes", s.WALBytes},
