@@ -102,6 +102,7 @@ Every flag has an environment variable: TABLEROCK_DATA sets --data.`
 		root.AddCommand(make(a))
 	}
 	root.AddCommand(manual.Command(arguments(1, 1)))
+	root.AddCommand(manual.Topics()...)
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

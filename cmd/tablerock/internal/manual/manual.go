@@ -21,8 +21,8 @@ func Command(args cobra.PositionalArgs) *cobra.Command {
 	}
 }
 
-// write writes one page for root and one for each command below it to a directory, which it
-// creates. SOURCE_DATE_EPOCH sets the date of the pages.
+// write writes one page for root and one for each command and help topic below it to a
+// directory, which it creates. SOURCE_DATE_EPOCH sets the date of the pages.
 func write(root *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -31,6 +31,15 @@ func write(root *cobra.Command, dir string) error {
 	header := &doc.GenManHeader{Section: "1", Source: fmt.Sprintf("%s %s", root.Name(), root.Version), Manual: "Tablerock"}
 	if err := doc.GenManTree(root, header, dir); err != nil {
 		return fmt.Errorf("manual pages: %w", err)
+	}
+	// GenManTree leaves topics out.
+	for _, c := range root.Commands() {
+		if !c.IsAdditionalHelpTopicCommand() {
+			continue
+		}
+		if err := doc.GenManTree(c, header, dir); err != nil {
+			return fmt.Errorf("manual page %s: %w", c.Name(), err)
+		}
 	}
 	return nil
 }
