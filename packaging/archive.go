@@ -23,8 +23,9 @@ type entry struct {
 // project.
 func (r *release) entries(b built) ([]entry, error) {
 	list := []entry{{b.program(), b.path, 0o755}}
-	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
-		list = append(list, entry{name, filepath.Join(r.root, name), 0o644})
+	list = append(list, entry{"LICENSE", filepath.Join(r.root, "LICENSE"), 0o644})
+	for _, name := range linked {
+		list = append(list, entry{name, filepath.Join(b.docs, name), 0o644})
 	}
 	for _, folder := range []string{"man", "completions"} {
 		files, err := os.ReadDir(filepath.Join(b.docs, folder))

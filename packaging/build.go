@@ -18,7 +18,7 @@ const maxProgram = 32 << 20
 type built struct {
 	platform
 	path string // of the program
-	docs string // directory with the folders man and completions
+	docs string // directory with the folders man and completions, and the texts
 }
 
 // build makes all packages. A package that is there has all of its bytes.
@@ -33,6 +33,9 @@ func (r *release) build(ctx context.Context) error {
 	}
 	docs := filepath.Join(work, "docs")
 	if err := r.document(ctx, filepath.Join(work, "native"), docs); err != nil {
+		return err
+	}
+	if err := r.writeTexts(docs); err != nil {
 		return err
 	}
 	var names []string

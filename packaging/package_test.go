@@ -135,6 +135,15 @@ func TestArchive(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
+	for _, name := range linked {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := link.FindSubmatch(text); m != nil {
+			t.Errorf("%s links to %s, which is not in the archive", name, m[1])
+		}
+	}
 	testStatic(t, program)
 }
 
