@@ -65,10 +65,15 @@ func writeReady(name string, e *endpoint, first account) error {
 	return nil
 }
 
-// checkReady checks that the directory of a ready file exists.
-func checkReady(name string) error {
-	if name == "" {
+// checkReady checks that the directory of the ready file exists, or is that of the data, which
+// the databases make.
+func (c *Config) checkReady() error {
+	name := c.ReadyFile
+	if name == "" || !c.InMemory && filepath.Dir(name) == filepath.Clean(c.Data) {
 		return nil
+	}
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return usagef("--ready-file %s: it is a directory; give a file", name)
 	}
 	info, err := os.Stat(filepath.Dir(name))
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {

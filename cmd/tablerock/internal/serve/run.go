@@ -30,7 +30,7 @@ func Run(ctx context.Context, c Config) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	if err := checkReady(c.ReadyFile); err != nil {
+	if err := c.checkReady(); err != nil {
 		return err
 	}
 	main, side, err := c.addresses()

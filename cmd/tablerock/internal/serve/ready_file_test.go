@@ -1,0 +1,31 @@
+package serve
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"testing"
+)
+
+// TestCheckReady checks files in directories that exist, do not, and are made with the data.
+func TestCheckReady(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	usage := new(UsageError)
+	for _, c := range []struct {
+		config  Config
+		refused bool
+	}{
+		{Config{}, false},
+		{Config{ReadyFile: filepath.Join(dir, "ready.json"), Data: data}, false},
+		{Config{ReadyFile: filepath.Join(data, "ready.json"), Data: data + "/"}, false},
+		{Config{ReadyFile: filepath.Join(data, "ready.json"), Data: data, InMemory: true}, true},
+		{Config{ReadyFile: filepath.Join(dir, "none", "ready.json"), Data: data}, true},
+		{Config{ReadyFile: dir, Data: data}, true},
+	} {
+		err := c.config.checkReady()
+		if (err != nil) != c.refused || err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.As(err, &usage) {
+			t.Errorf("%s with %s, in memory %t: %v, want an error %t", c.config.ReadyFile, c.config.Data, c.config.InMemory, err, c.refused)
+		}
+	}
+}
