@@ -21,9 +21,11 @@ func newStats(a *app) *cobra.Command {
 		Long: `Print statistics of the database and of each table, without reading their rows. A number
 of entities is an estimate unless it is marked as exact: entities that were overwritten
 or deleted can count until their files are compacted in the background or by "tablerock
-compact". "tablerock count" counts a table. entities is the sum of all tables;
-sstable_bytes is more than the sum of their bytes by the names of the tables, the indexes
-of the files, and what dropped tables leave until a compaction.
+compact". "tablerock count" counts a table. entities is the sum of all tables.
+
+The bytes of the tables and the other bytes are sstable_bytes and memtable_bytes together.
+The other bytes are the names of the tables, dropped tables until a compaction, and memory
+without rows. wal_bytes are a part of memtable_bytes.
 
 In PostgreSQL (--backend) the number of entities and the sizes are estimates, of all
 accounts in the database.`,
@@ -50,11 +52,11 @@ accounts in the database.`,
 				if err != nil {
 					return err
 				}
-				entities := int64(0)
+				entities, other := int64(0), s.SSTableBytes+s.MemtableBytes
 				for _, t := range tables {
-					entities += t.Entities
+					entities, other = entities+t.Entities, other-t.Bytes
 				}
-				return a.printStats(tables, output.Record{
+				return a.printStats(tables, max(0, other), output.Record{ // a writer may have changed the tables since Stats
 					{"tables", s.Tables},
 					{"entities", entities},
 					{"sstables", s.SSTables},
@@ -71,14 +73,14 @@ accounts in the database.`,
 }
 
 // printStats prints the figures of a database, and those of its tables: as a second table, or
-// as the member table_stats.
-func (a *app) printStats(tables []store.TableStats, r output.Record) error {
+// as the member table_stats. other is the number of bytes that belong to no table.
+func (a *app) printStats(tables []store.TableStats, other int64, r output.Record) error {
 	list := []output.Record{}
 	for _, t := range tables {
 		list = append(list, output.Record{{"table", t.Name}, {"entities", t.Entities}, {"exact", t.Exact}, {"bytes", t.Bytes}})
 	}
 	if a.output != output.Table {
-		return a.printer().Record(append(r, output.Field{Name: "table_stats", Value: list}))
+		return a.printer().Record(append(r, output.Field{Name: "other_bytes", Value: other}, output.Field{Name: "table_stats", Value: list}))
 	}
 	if err := a.printer().Record(r); err != nil || len(list) == 0 {
 		return err
@@ -86,5 +88,6 @@ func (a *app) printStats(tables []store.TableStats, r output.Record) error {
 	if _, err := fmt.Fprintln(a.stdout); err != nil {
 		return err
 	}
+	list = append(list, output.Record{{"table", "(other)"}, {"entities", 0}, {"exact", true}, {"bytes", other}})
 	return a.printer().List(list[0].Names(), list)
 }
