@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/manual"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
@@ -175,5 +176,23 @@ func TestExitCodes(t *testing.T) {
 		if text := message(wrapped); strings.Contains(text, "\n") {
 			t.Errorf("the message of %v has several lines: %q", c.err, text)
 		}
+	}
+}
+
+// TestExitCodeTopic compares the help topic on exit codes with the documentation.
+func TestExitCodeTopic(t *testing.T) {
+	text, err := os.ReadFile("../../docs/command-line.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	topic := strings.Join(strings.Fields(manual.Topics()[0].Long), " ")
+	rows := regexp.MustCompile(`(?m)^\| (\d+) \| (.*) \|$`).FindAllSubmatch(text, -1)
+	for _, row := range rows {
+		if want := string(row[1]) + " " + string(row[2]); !strings.Contains(topic, want) {
+			t.Errorf("the topic does not say %q", want)
+		}
+	}
+	if len(rows) != 9 {
+		t.Errorf("docs/command-line.md has %d exit codes, want 9", len(rows))
 	}
 }
