@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
@@ -60,6 +61,46 @@ func TestReadsOfScan(t *testing.T) {
 				t.Errorf("cache of %d bytes, filled %t: %d reads of %d groups, want %d", size, fill, f.reads, groups, want)
 			}
 		}
+	}
+}
+
+// TestLoadersSetHints scans a file once. The hint of every head and heap unit must be set then.
+func TestLoadersSetHints(t *testing.T) {
+	entries := uniform(2000)
+	file, _ := write(t, writerOptions(), entries)
+	r := open(t, file, cache.New(4<<20))
+	it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Fill: true})
+	n := 0
+	for ok := it.SeekGE(nil); ok; ok = it.Next() {
+		if row := it.Row(); row != nil {
+			if d := diff(&entries[n], row); d != "" {
+				t.Fatalf("row %d: %s", n, d)
+			}
+		}
+		n++
+	}
+	if err := it.Close(); err != nil {
+		t.Fatal(err)
+	}
+	units := 0
+	for g := range r.heads {
+		if reflect.ValueOf(&r.heads[g]).Elem().IsZero() {
+			t.Fatalf("the head of group %d has no hint", g)
+		}
+		h, pin, _, err := r.head(g, nil, false, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range h.HeapUnits {
+			units++
+			if reflect.ValueOf(&h.hints[i]).Elem().IsZero() {
+				t.Errorf("heap unit %d of group %d has no hint", i, g)
+			}
+		}
+		pin.Release()
+	}
+	if units < 3 {
+		t.Errorf("the file is too small: %d heap units", units)
 	}
 }
 
