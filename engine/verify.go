@@ -49,7 +49,8 @@ func (db *DB) Verify(ctx context.Context) (Report, error) {
 	return db.VerifyWithProgress(ctx, func(int64, int64) {})
 }
 
-// VerifyWithProgress is Verify, and calls progress with the bytes read and to read.
+// VerifyWithProgress is Verify, and calls progress in its goroutine with the bytes of sstables
+// and logs that are read, and with all of them.
 func (db *DB) VerifyWithProgress(ctx context.Context, progress func(done, total int64)) (Report, error) {
 	snap := db.newSnapshot()
 	if snap == nil {

@@ -107,8 +107,8 @@ func (a *app) copyTable(ctx context.Context, from, to store.Store, table string)
 		err = db.Flush(ctx)
 	}
 	if err != nil {
-		err = hint.Interrupted(err, fmt.Sprintf("the copy of table %s is not complete: copy again to continue", table))
-		return fmt.Errorf("table %s: %w (the copy is not complete; copy again to continue)", table, err)
+		const state = "the copy is not complete; copy again to continue"
+		return hint.Interrupted(fmt.Errorf("table %s: %w (%s)", table, err, state), "table "+table+": "+state)
 	}
 	a.note("table %s: %s, %s written, %.2f s", table, formatPlural(n.Rows, "entity"), formatCount(n.Written), time.Since(begin).Seconds())
 	return nil

@@ -110,15 +110,18 @@ func Next(err error) string {
 	return ""
 }
 
+// Restore is the next step after damage that present entities need.
+const Restore = `restore a backup by "tablerock restore"`
+
 // Damaged returns the next step after damage in files of a database. A compaction drops the
 // bytes of overwritten and deleted entities without reading them.
 func Damaged(files ...string) string {
 	for _, name := range files {
 		if kind, _ := filename.Parse(filepath.Base(name)); kind != filename.SSTable {
-			return `restore a backup by "tablerock restore"`
+			return Restore
 		}
 	}
-	return `"tablerock compact" removes damage that no present entity needs, and exits 5 otherwise: then restore a backup by "tablerock restore"`
+	return `"tablerock compact" removes damage that no present entity needs, and exits 5 otherwise: then ` + Restore
 }
 
 // ErrOneAccount means that --data names the directory of one account's database instead of
@@ -137,7 +140,7 @@ func Data(dir string) error {
 }
 
 // unfinished returns an error if dir does not exist or is empty, and an unfinished restore to
-// it does: another database in dir would be in the way of its end.
+// it does: with another database in dir, the restore could not be finished.
 func unfinished(dir string) error {
 	dir = filepath.Clean(dir)
 	if entries, err := os.ReadDir(dir); len(entries) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -28,6 +28,7 @@ not reported: "tablerock verify" reports it before.
 
 With --compression small the command rewrites the files that are not compressed with
 Zstandard yet.
+
 After an interruption the files that were finished stay compacted, and the same command
 goes on.`,
 		Args: e.Args(0, 0),
@@ -38,7 +39,7 @@ goes on.`,
 			}
 			err = e.Write(engine.Options{SegmentBytes: smallLog, Compression: method}, func(db *engine.DB) error { return e.compact(cmd.Context(), db) })
 			if errors.Is(err, store.ErrCorrupt) {
-				return hint.With(err, `"tablerock verify" lists all damage; restore a backup by "tablerock restore"`)
+				return hint.With(err, `"tablerock verify" lists all damage; `+hint.Restore)
 			}
 			return err
 		},

@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/bulk"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/progress"
-	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -60,9 +60,6 @@ func (e *Env) check(ctx context.Context, db *engine.DB) (engine.Report, error) {
 	})
 }
 
-// progressRows is the number of entities between two drawings of a count.
-const progressRows = 1024
-
 // count counts the entities of all tables exactly. Stats has an estimate, which includes
 // overwritten entities until they are compacted.
 func (e *Env) count(ctx context.Context, db *engine.DB) (n int64, err error) {
@@ -73,15 +70,11 @@ func (e *Env) count(ctx context.Context, db *engine.DB) (n int64, err error) {
 		return 0, err
 	}
 	for _, t := range tables {
-		c := db.Query(ctx, t.Name, store.Query{Select: []string{edm.PartitionKeyName}})
-		for c.Next() {
-			if n++; n%progressRows == 0 {
-				bar.Set(n, 0)
-			}
-		}
-		if err := errors.Join(c.Err(), c.Close()); err != nil {
+		rows, err := bulk.Count(ctx, db, t.Name, store.Query{}, func(rows int64) { bar.Set(n+rows, 0) })
+		if err != nil {
 			return 0, err
 		}
+		n += rows
 	}
 	return n, nil
 }
