@@ -274,6 +274,7 @@ func (l *Log) assignLocked(c *Commit) error {
 			c.defs[i].off += uint32(off)
 			seg.define(c.defs[i])
 		}
+		seg.awaitPage(off + int64(len(payload)))
 		n := copy(payload, defs)
 		copy(payload[n:], c.buf)
 		c.seg = seg

@@ -2,6 +2,7 @@ package commitlog
 
 import (
 	"testing"
+	"testing/synctest"
 
 	"github.com/tablerock-db/tablerock/internal/arena"
 )
@@ -96,8 +97,14 @@ func TestSegmentIsResident(t *testing.T) {
 		for i := 0; w.log.Active() == seg; i++ {
 			tail := seg.Tail()
 			resident := max(seg.resident, (tail+huge-1)/huge*huge) // what records are in is resident
-			if resident < min(tail+populateAhead, size) || resident > tail+populateAhead+huge {
+			if tail < populateFrom && seg.resident > 0 {
+				t.Fatalf("%d bytes are resident for records of %d", seg.resident, tail)
+			}
+			if tail >= populateFrom && resident < min(tail+populateAhead, size) || resident > tail+populateAhead+huge {
 				t.Fatalf("%d bytes are resident, and records end at %d", resident, tail)
+			}
+			if seg.ahead != nil && seg.ahead.off < tail {
+				t.Fatalf("records end at %d, and the page at %d was not waited for", tail, seg.ahead.off)
 			}
 			c := put(i, 1, bytes)
 			must(t, "Append", w.log.Append(c))
@@ -107,4 +114,38 @@ func TestSegmentIsResident(t *testing.T) {
 			t.Errorf("%d bytes are resident at the end", seg.resident)
 		}
 	}
+}
+
+// TestWriterAwaitsPage appends records up to and into a page that is being made resident, and
+// into one that is not yet.
+func TestWriterAwaitsPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const off = 2 * arena.HugeSlabBytes
+		s := &Segment{}
+		s.awaitPage(off) // there is no page
+		page := &pageAhead{off: off, done: make(chan struct{})}
+		page.taken.Store(true)
+		s.ahead = page
+		s.awaitPage(off)
+		returned := false
+		go func() {
+			s.awaitPage(off + 1)
+			returned = true
+		}()
+		synctest.Wait()
+		if returned {
+			t.Fatal("a writer did not wait for the page")
+		}
+		close(page.done)
+		synctest.Wait()
+		if !returned || s.ahead != nil {
+			t.Fatal("a writer waits for a page that is resident")
+		}
+		page = &pageAhead{off: off, done: make(chan struct{})}
+		s.ahead = page
+		s.awaitPage(off + 1)
+		if !page.taken.Load() {
+			t.Error("a page that a writer needs is left to be made resident")
+		}
+	})
 }
