@@ -25,10 +25,10 @@ type Memory struct {
 // heap, because the race detector does not see other memory.
 //
 // If n is at least 4 MiB, the memory behind the first 2 MiB has huge pages if the system has
-// them. The first write to such a page makes 2 MiB resident, not 4 KiB. The first writes to
-// 2 MiB take 0.14 to 0.3 ms of CPU in place of 0.6 to 5 ms, the most on virtual machines with
-// slow page faults (go test -bench Touch), or 2 ms where the host of a virtual machine has
-// taken the free pages back. A user of little of the memory makes as little of it resident.
+// them, unless Populate found them to be slow. The first write to such a page makes 2 MiB
+// resident, not 4 KiB. The first writes to 2 MiB take 0.14 to 0.3 ms of CPU in place of 0.6 to
+// 5 ms, the most on virtual machines with slow page faults (go test -bench Touch). A user of
+// little of the memory makes as little of it resident.
 func New(n int) (*Memory, error) {
 	if n < 0 {
 		return nil, fmt.Errorf("arena: size %d", n)
@@ -47,7 +47,9 @@ func New(n int) (*Memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes: %w", n, err)
 	}
-	adviseHuge(b[HugeSlabBytes:])
+	if pages.preferHuge() {
+		adviseHuge(b[HugeSlabBytes:])
+	}
 	return &Memory{bytes: b, mapping: mapping}, nil
 }
 
@@ -86,6 +88,7 @@ func (m *Memory) Free() {
 
 // Populate makes the memory from off to end resident and keeps its contents, if the system can.
 // Linux can since 5.14. It does nothing after Free. Writers of the memory do not wait for it.
+// Of memory with huge pages, off and end should be multiples of HugeSlabBytes.
 func (m *Memory) Populate(off, end int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

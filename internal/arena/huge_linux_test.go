@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,6 +27,7 @@ func TestHugeAdvice(t *testing.T) {
 			t.Errorf("%s of %d bytes at %#x: advised %t, want %t", what, len(b), at, got, want)
 		}
 	}
+	defer resetPages()()
 	plain, huge := Slab(), HugeSlab()
 	check("slab", plain, false)
 	check("slab", huge, true)
@@ -42,8 +44,62 @@ func TestHugeAdvice(t *testing.T) {
 	}
 }
 
-// TestPopulate makes a part of a memory resident that has contents.
-func TestPopulate(t *testing.T) {
+// resetPages forgets the costs of pages, and returns a function that does so again.
+func resetPages() func() {
+	pages = pageSizes{}
+	return func() { pages = pageSizes{} }
+}
+
+// TestPopulateChoosesPages checks of what size the system should make the pages that Populate
+// makes resident, and those of new memory after that.
+func TestPopulateChoosesPages(t *testing.T) {
+	if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err != nil {
+		t.Skip("the system has no huge pages: ", err)
+	}
+	defer resetPages()()
+	const at = 4 * HugeSlabBytes
+	for _, want := range []bool{true, false} {
+		pages = pageSizes{}
+		pages.add(want, time.Minute)
+		pages.add(!want, time.Hour)
+		m, err := New(8 * HugeSlabBytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, off := range []int{HugeSlabBytes, at} {
+			if off == at {
+				m.Populate(at, at+HugeSlabBytes)
+			}
+			flags := flagsOf(t, reflect.ValueOf(m.Bytes()[off:]).Pointer())
+			if slices.Contains(flags, "hg") != want || off == at && slices.Contains(flags, "nh") == want {
+				t.Errorf("page at %d with huge pages preferred %t: flags %v", off, want, flags)
+			}
+		}
+		m.Free()
+	}
+}
+
+// TestPopulateMeasures populates pages, whose costs must be known then.
+func TestPopulateMeasures(t *testing.T) {
+	skipWithoutPopulate(t)
+	defer resetPages()()
+	m, err := New(16 * HugeSlabBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Free()
+	for at := HugeSlabBytes; at < 8*HugeSlabBytes; at += HugeSlabBytes {
+		m.Populate(at, at+HugeSlabBytes)
+	}
+	pages.mu.Lock()
+	defer pages.mu.Unlock()
+	if pages.costs.small == 0 || pages.costs.huge == 0 {
+		t.Errorf("costs are %v", pages.costs)
+	}
+}
+
+func skipWithoutPopulate(t *testing.T) {
+	t.Helper()
 	probe := make([]byte, 64<<10)
 	err := unix.Madvise(probe[-reflect.ValueOf(probe).Pointer()%4096:][:4096], unix.MADV_POPULATE_WRITE)
 	if errors.Is(err, unix.EINVAL) {
@@ -52,6 +108,11 @@ func TestPopulate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestPopulate makes a part of a memory resident that has contents.
+func TestPopulate(t *testing.T) {
+	skipWithoutPopulate(t)
 	const size = 32 << 20
 	m, err := New(size)
 	if err != nil {
