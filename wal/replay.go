@@ -40,6 +40,8 @@ type ReplayOptions struct {
 	// Image receives the contents of the segment. It must be zeroed and at least
 	// as long as the file (see Inspect) or, if that is set, as Sealed.
 	Image []byte
+	// BeforeRead is called before the image up to end is read. nil does nothing.
+	BeforeRead func(end int64)
 	// Sealed is the exact end of the log in this segment, according to the
 	// manifest. Nothing behind it is read. 0 leaves the end open; then Proven
 	// and NextSeq apply.
@@ -169,9 +171,10 @@ type reader struct {
 	sum    uint64 // the header's
 	parts  []part // of scan
 
-	image  []byte
-	limit  int64 // Replay reads the file up to here
-	filled int64 // the image holds the file up to here
+	image      []byte
+	beforeRead func(end int64)
+	limit      int64 // Replay reads the file up to here
+	filled     int64 // the image holds the file up to here
 }
 
 // open opens a segment and verifies its header.
@@ -259,6 +262,9 @@ func (r *reader) fill(upto int64) error {
 		return nil
 	}
 	upto = min(max(upto, r.filled+readChunk), r.limit)
+	if r.beforeRead != nil {
+		r.beforeRead(upto)
+	}
 	if err := r.readAt(r.image[r.filled:upto], r.filled); err != nil {
 		return err
 	}
@@ -418,7 +424,7 @@ func (r *reader) replay(o ReplayOptions, apply func(RecordView) error) (end End,
 	if int64(len(o.Image)) < r.limit {
 		return End{}, fmt.Errorf("replay %s: image of %d bytes, want %d", r.name, len(o.Image), r.limit)
 	}
-	r.image, r.filled = o.Image, 0
+	r.image, r.beforeRead, r.filled = o.Image, o.BeforeRead, 0
 	defer func() { clear(r.image[end.Offset:r.filled]) }()
 	if err := r.fill(HeaderLen); err != nil {
 		return End{}, err

@@ -386,7 +386,19 @@ func TestReplayReadsWritten(t *testing.T) {
 	var n int64
 	o := testOptions()
 	o.Image = make([]byte, size)
-	end, err := Replay(readBytesFS{vfs.OS(), &n}, name, o, func(RecordView) error { return nil })
+	before := int64(0)
+	o.BeforeRead = func(end int64) {
+		if end <= before || !isZero(o.Image[before:]) {
+			t.Errorf("BeforeRead(%d) after %d, or the image was read before", end, before)
+		}
+		before = end
+	}
+	end, err := Replay(readBytesFS{vfs.OS(), &n}, name, o, func(v RecordView) error {
+		if v.PayloadOff+int64(len(v.Payload)) > before {
+			t.Errorf("BeforeRead was called up to %d, and a record ends at %d", before, v.PayloadOff+int64(len(v.Payload)))
+		}
+		return nil
+	})
 	if err != nil || end.Offset != s.Tail() {
 		t.Fatalf("replay ends at %d, %v, want %d", end.Offset, err, s.Tail())
 	}

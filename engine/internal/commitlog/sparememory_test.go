@@ -149,3 +149,34 @@ func TestWriterAwaitsPage(t *testing.T) {
 		}
 	})
 }
+
+// TestPopulateTo makes the memory of a recovered segment resident as it is read.
+func TestPopulateTo(t *testing.T) {
+	const huge, size = arena.HugeSlabBytes, 9 << 20
+	seg, err := Recovered(1, size)
+	must(t, "Recovered", err)
+	defer seg.Free()
+	seg.image[size-1] = 7
+	for _, c := range []struct{ end, want int64 }{
+		{100, huge},
+		{huge, huge},
+		{huge + 1, 2 * huge},
+		{huge, 2 * huge},
+		{4*huge + 1, size},
+		{size, size},
+	} {
+		if seg.PopulateTo(c.end); seg.resident != c.want {
+			t.Errorf("%d bytes are resident for reads up to %d, want %d", seg.resident, c.end, c.want)
+		}
+	}
+	if seg.image[size-1] != 7 {
+		t.Error("the memory has lost its contents")
+	}
+	small, err := Recovered(1, 100)
+	must(t, "Recovered", err)
+	defer small.Free()
+	n := int64(len(small.image))
+	if small.PopulateTo(n); small.resident != n {
+		t.Errorf("%d bytes are resident of %d", small.resident, n)
+	}
+}

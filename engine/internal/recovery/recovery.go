@@ -328,7 +328,7 @@ func (l *Log) segment(files []file, i int, mode Mode) error {
 		return err
 	}
 	l.Segments = append(l.Segments, seg)
-	o.Image = seg.Image()
+	o.Image, o.BeforeRead = seg.Image(), seg.PopulateTo
 	e := entries{name: name, table: seg.Table, highWater: edm.Ticks(f.info.Header.HighWater)}
 	replay := wal.Replay
 	if mode == Beside {
