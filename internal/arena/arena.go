@@ -47,8 +47,10 @@ func New(n int) (*Memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes: %w", n, err)
 	}
-	if pages.preferHuge() {
+	if populated.preferHuge() {
 		adviseHuge(b[HugeSlabBytes:])
+	} else {
+		adviseSmall(b[HugeSlabBytes:])
 	}
 	return &Memory{bytes: b, mapping: mapping}, nil
 }
@@ -87,8 +89,9 @@ func (m *Memory) Free() {
 }
 
 // Populate makes the memory from off to end resident and keeps its contents, if the system can.
-// Linux can since 5.14. It does nothing after Free. Writers of the memory do not wait for it.
-// Of memory with huge pages, off and end should be multiples of HugeSlabBytes.
+// Linux can since 5.14. It does nothing after Free, and does not block writers of the memory.
+// Of HugeSlabBytes it also chooses the size of the pages, by what both took before. They
+// should begin at a multiple of HugeSlabBytes behind the first.
 func (m *Memory) Populate(off, end int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,27 +12,45 @@ import (
 // adviseHuge asks the system for huge pages. An error means that it has none.
 func adviseHuge(b []byte) { _ = unix.Madvise(b, unix.MADV_HUGEPAGE) }
 
+// adviseSmall asks the system for small pages. An error means that it has no others.
+func adviseSmall(b []byte) { _ = unix.Madvise(b, unix.MADV_NOHUGEPAGE) }
+
 // populate makes the pages of b resident. An error means that the system cannot.
 func populate(b []byte) {
-	huge := pages.choose()
+	if len(b) != HugeSlabBytes {
+		_ = unix.Madvise(b, unix.MADV_POPULATE_WRITE)
+		return
+	}
+	huge := populated.choose()
 	if huge {
 		adviseHuge(b)
 	} else {
-		_ = unix.Madvise(b, unix.MADV_NOHUGEPAGE)
+		adviseSmall(b)
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	from := threadTime()
-	if unix.Madvise(b, unix.MADV_POPULATE_WRITE) == nil && len(b) == HugeSlabBytes {
-		pages.add(huge, threadTime()-from)
+	from, faults := threadTime(), threadFaults()
+	err := unix.Madvise(b, unix.MADV_POPULATE_WRITE)
+	took := threadTime() - from
+	if err == nil && threadFaults() > faults { // else all of b was resident, which tells nothing
+		populated.add(huge, took)
 	}
 }
 
-// threadTime returns the CPU time of the current thread.
+// threadTime returns the CPU time of the current thread. That of Getrusage is older.
 func threadTime() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
 		return 0
 	}
 	return time.Duration(t.Nano())
+}
+
+// threadFaults returns how many page faults the current thread has had.
+func threadFaults() int64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_THREAD, &u) != nil {
+		return 0
+	}
+	return int64(u.Minflt)
 }

@@ -27,7 +27,7 @@ func TestHugeAdvice(t *testing.T) {
 			t.Errorf("%s of %d bytes at %#x: advised %t, want %t", what, len(b), at, got, want)
 		}
 	}
-	defer resetPages()()
+	resetPages(t)
 	plain, huge := Slab(), HugeSlab()
 	check("slab", plain, false)
 	check("slab", huge, true)
@@ -44,10 +44,10 @@ func TestHugeAdvice(t *testing.T) {
 	}
 }
 
-// resetPages forgets the costs of pages, and returns a function that does so again.
-func resetPages() func() {
-	pages = pageSizes{}
-	return func() { pages = pageSizes{} }
+// resetPages forgets the costs of pages, and does so again after the test.
+func resetPages(t *testing.T) {
+	populated = pageSizes{}
+	t.Cleanup(func() { populated = pageSizes{} })
 }
 
 // TestPopulateChoosesPages checks of what size the system should make the pages that Populate
@@ -56,12 +56,12 @@ func TestPopulateChoosesPages(t *testing.T) {
 	if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err != nil {
 		t.Skip("the system has no huge pages: ", err)
 	}
-	defer resetPages()()
+	resetPages(t)
 	const at = 4 * HugeSlabBytes
 	for _, want := range []bool{true, false} {
-		pages = pageSizes{}
-		pages.add(want, time.Minute)
-		pages.add(!want, time.Hour)
+		populated = pageSizes{}
+		populated.add(want, time.Minute)
+		populated.add(!want, time.Hour)
 		m, err := New(8 * HugeSlabBytes)
 		if err != nil {
 			t.Fatal(err)
@@ -79,10 +79,11 @@ func TestPopulateChoosesPages(t *testing.T) {
 	}
 }
 
-// TestPopulateMeasures populates pages, whose costs must be known then.
+// TestPopulateMeasures populates pages, whose costs must be known then, and stay as they are
+// when the pages are populated again.
 func TestPopulateMeasures(t *testing.T) {
 	skipWithoutPopulate(t)
-	defer resetPages()()
+	resetPages(t)
 	m, err := New(16 * HugeSlabBytes)
 	if err != nil {
 		t.Fatal(err)
@@ -91,10 +92,23 @@ func TestPopulateMeasures(t *testing.T) {
 	for at := HugeSlabBytes; at < 8*HugeSlabBytes; at += HugeSlabBytes {
 		m.Populate(at, at+HugeSlabBytes)
 	}
-	pages.mu.Lock()
-	defer pages.mu.Unlock()
-	if pages.costs.small == 0 || pages.costs.huge == 0 {
-		t.Errorf("costs are %v", pages.costs)
+	costs := func() any {
+		populated.mu.Lock()
+		defer populated.mu.Unlock()
+		if populated.costs.small == 0 || populated.costs.huge == 0 {
+			t.Errorf("costs are %v", populated.costs)
+		}
+		return populated.costs
+	}
+	before := costs()
+	for range 2 { // pages that are resident
+		for at := HugeSlabBytes; at < 8*HugeSlabBytes; at += HugeSlabBytes {
+			m.Populate(at, at+HugeSlabBytes)
+		}
+		m.Idle()
+	}
+	if after := costs(); after != before {
+		t.Errorf("costs are %v after pages that were resident, %v before", after, before)
 	}
 }
 
@@ -113,6 +127,7 @@ func skipWithoutPopulate(t *testing.T) {
 // TestPopulate makes a part of a memory resident that has contents.
 func TestPopulate(t *testing.T) {
 	skipWithoutPopulate(t)
+	resetPages(t)
 	const size = 32 << 20
 	m, err := New(size)
 	if err != nil {

@@ -4,4 +4,6 @@ package arena
 
 func adviseHuge([]byte) {}
 
+func adviseSmall([]byte) {}
+
 func populate([]byte) {}

@@ -14,6 +14,8 @@ func adviseFree([]byte) {}
 
 func adviseHuge([]byte) {}
 
+func adviseSmall([]byte) {}
+
 func populate([]byte) {}
 
 func dropPages([]byte) {}

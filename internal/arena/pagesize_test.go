@@ -32,18 +32,12 @@ func TestPageSizes(t *testing.T) {
 	if !p.preferHuge() {
 		t.Error("huge pages are cheap and not preferred")
 	}
-	// The first averages that it meets are those of before.
-	if n := count(pages, 1200*time.Microsecond, 7500*time.Microsecond); n < 10 || n > 10+8 {
+	// The first average is that of before.
+	if n := count(pages, 1200*time.Microsecond, 7500*time.Microsecond); n < 10 || n > 12 {
 		t.Errorf("huge pages are slow, %d of %d are huge, want 10 and a few", n, pages)
 	}
 	if p.preferHuge() {
 		t.Error("huge pages are slow and preferred")
-	}
-	// Memory that is used again is resident.
-	before := p.costs
-	count(pages, 20*time.Microsecond, time.Microsecond)
-	if p.costs != before {
-		t.Errorf("costs are %v after pages that were resident, %v before", p.costs, before)
 	}
 	count(2*pages, 1200*time.Microsecond, 2200*time.Microsecond)
 	if !p.preferHuge() {

@@ -373,12 +373,12 @@ func (l *Log) newSegmentLocked(firstSeq uint64, prevEnd, need int64) (*Segment, 
 	if bytes != l.o.SegmentBytes {
 		pool = nil
 	}
-	memory, err := l.spareMemory.take(bytes)
+	memory, resident, err := l.spareMemory.take(bytes)
 	if err != nil {
 		return nil, fmt.Errorf("open segment: %w", err)
 	}
 	s := newSegment(l.o.NextNumber(), memory)
-	s.pool = pool
+	s.pool, s.resident = pool, resident
 	if err := s.start(l.o.DBID, firstSeq, l.highWater, prevEnd); err != nil {
 		s.Free()
 		return nil, err

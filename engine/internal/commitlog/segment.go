@@ -78,8 +78,7 @@ func newSegment(number uint64, memory *arena.Memory) *Segment {
 
 // When less than populateAhead of resident memory is behind populateFrom bytes of records or
 // more, the next huge page is made resident. A writer that is the first to touch one waits for
-// up to 2 ms on a virtual machine: loads in batches of 100 are 5 to 10 % faster, and their p99
-// is a tenth less (bench, load). A segment with few records stays small.
+// 2 to 8 ms on a virtual machine. A segment with few records stays small.
 const (
 	populateAhead = arena.HugeSlabBytes
 	populateFrom  = 1 << 20
@@ -111,9 +110,9 @@ func (s *Segment) populate() {
 	}()
 }
 
-// awaitPage waits until the memory up to end is resident, if populate is making it so.
-// Without the wait, the system clears a page for the writer too, and one of the two is thrown
-// away: where clearing is slow, an ordered load needs 4 to 10 % less CPU (bench/peers,
+// awaitPage waits until the memory up to end is resident, if populate is making it so. Without
+// the wait, the system clears a page for the writer too, and one of the two is thrown away:
+// where clearing is slow, an ordered load spends an eighth more time on it (bench/peers,
 // load/order=sorted). The caller holds Log.mu.
 func (s *Segment) awaitPage(end int64) {
 	page := s.ahead
@@ -163,7 +162,7 @@ func (s *Segment) Free() {
 		s.memory.Free()
 		return
 	}
-	s.pool.put(s.memory)
+	s.pool.put(s.memory, s.resident)
 }
 
 // A segment is frozen before it is full if it has maxDeletes, if these are deletePercent of

@@ -13,29 +13,33 @@ type spareMemory struct {
 	mu sync.Mutex
 	// +checklocks:mu
 	kept *arena.Memory
+	// resident is the length of the resident part of kept.
+	// +checklocks:mu
+	resident int64
 	// +checklocks:mu
 	closed bool
 }
 
-// take returns memory of n bytes with arbitrary contents.
-func (s *spareMemory) take(n int64) (*arena.Memory, error) {
+// take returns memory of n bytes with arbitrary contents, and the length of its resident part.
+func (s *spareMemory) take(n int64) (m *arena.Memory, resident int64, err error) {
 	s.mu.Lock()
-	m := s.kept
+	m, resident = s.kept, s.resident
 	if m != nil && int64(len(m.Bytes())) == n {
 		s.kept = nil
 		s.mu.Unlock()
-		return m, nil
+		return m, resident, nil
 	}
 	s.mu.Unlock()
-	m, err := arena.New(int(n))
+	m, err = arena.New(int(n))
 	if err != nil {
-		return nil, fmt.Errorf("memory of %d bytes: %w", n, err)
+		return nil, 0, fmt.Errorf("memory of %d bytes: %w", n, err)
 	}
-	return m, nil
+	return m, 0, nil
 }
 
-// put keeps or frees memory that take returned. It may be called after close.
-func (s *spareMemory) put(m *arena.Memory) {
+// put keeps or frees memory that take returned, of which a part is resident. It may be called
+// after close.
+func (s *spareMemory) put(m *arena.Memory, resident int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -46,7 +50,7 @@ func (s *spareMemory) put(m *arena.Memory) {
 	if s.kept != nil {
 		s.kept.Free()
 	}
-	s.kept = m
+	s.kept, s.resident = m, resident
 }
 
 // close frees what is kept. From then on put keeps nothing.

@@ -12,29 +12,29 @@ import (
 func TestSpareMemory(t *testing.T) {
 	const size = 2 << 20
 	var s spareMemory
-	first, err := s.take(size)
+	first, _, err := s.take(size)
 	must(t, "take", err)
-	second, err := s.take(size)
+	second, _, err := s.take(size)
 	must(t, "take", err)
-	s.put(first)
-	s.put(second)
+	s.put(first, 1)
+	s.put(second, 2)
 	if first.Bytes() != nil {
 		t.Error("the first of two is kept, want it freed for the second")
 	}
-	other, err := s.take(size / 2)
+	other, _, err := s.take(size / 2)
 	must(t, "take", err)
 	if len(other.Bytes()) != size/2 {
 		t.Errorf("%d bytes, want %d", len(other.Bytes()), size/2)
 	}
-	if again, err := s.take(size); err != nil || again != second {
-		t.Errorf("took %p, %v, want the memory put back, %p", again, err, second)
+	if again, resident, err := s.take(size); err != nil || again != second || resident != 2 {
+		t.Errorf("took %p with %d resident bytes, %v, want the memory put back, %p, with 2", again, resident, err, second)
 	}
-	s.put(second)
+	s.put(second, 2)
 	s.close()
 	if second.Bytes() != nil {
 		t.Error("kept after close")
 	}
-	s.put(other)
+	s.put(other, 0)
 	if other.Bytes() != nil {
 		t.Error("put after close and kept")
 	}
@@ -59,10 +59,11 @@ func TestSegmentsReuseMemory(t *testing.T) {
 		s.Unref()
 	}
 	first := fill(1, 1000)
+	first.resident = 12345
 	drop(first)
 	fill(2, 1000)
-	if seg := w.log.Active(); seg.memory != first.memory {
-		t.Error("the segment after a dropped one has new memory")
+	if seg := w.log.Active(); seg.memory != first.memory || seg.resident != first.resident {
+		t.Errorf("the segment after a dropped one has new memory, or %d resident bytes, want %d", seg.resident, first.resident)
 	}
 	// The record starts a segment of its own size, right after an empty one.
 	fill(3, 1<<20)
