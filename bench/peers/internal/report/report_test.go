@@ -175,3 +175,18 @@ func TestGatesRules(t *testing.T) {
 		})
 	}
 }
+
+// TestServerSection compares the sections of the page that server.md has with it.
+func TestServerSection(t *testing.T) {
+	section, err := os.ReadFile("server.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../../../BENCHMARKS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.HasSuffix(page, section) {
+		t.Error("BENCHMARKS.md does not end with server.md")
+	}
+}
