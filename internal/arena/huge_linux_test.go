@@ -18,9 +18,7 @@ import (
 
 // TestHugeAdvice checks of which memory the system knows that it should have huge pages.
 func TestHugeAdvice(t *testing.T) {
-	if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err != nil {
-		t.Skip("the system has no huge pages: ", err)
-	}
+	skipWithoutHugePages(t)
 	check := func(what string, b []byte, want bool) {
 		at := reflect.ValueOf(b).Pointer()
 		if got := slices.Contains(flagsOf(t, at), "hg"); got != want || want && at%HugeSlabBytes != 0 {
@@ -44,6 +42,15 @@ func TestHugeAdvice(t *testing.T) {
 	}
 }
 
+// skipWithoutHugePages skips a test of the advice on huge pages if the kernel was built without
+// them: then its mappings have no flags for it.
+func skipWithoutHugePages(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err != nil {
+		t.Skip("the system has no huge pages: ", err)
+	}
+}
+
 // resetPages forgets the costs of pages, and does so again after the test.
 func resetPages(t *testing.T) {
 	populated = pageSizes{}
@@ -53,9 +60,7 @@ func resetPages(t *testing.T) {
 // TestPopulateChoosesPages checks of what size the system should make the pages that Populate
 // makes resident, and those of new memory after that.
 func TestPopulateChoosesPages(t *testing.T) {
-	if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err != nil {
-		t.Skip("the system has no huge pages: ", err)
-	}
+	skipWithoutHugePages(t)
 	resetPages(t)
 	const at = 4 * HugeSlabBytes
 	for _, want := range []bool{true, false} {
