@@ -32,6 +32,7 @@ type columnModel struct {
 	few       bool // Strings have few values
 	big       bool // some values are in value blocks
 	rows      int  // in each partition
+	first     int  // the first partition of key
 	now       map[edm.Key]edm.Entity
 	snapshots []*engine.Snapshot
 	maps      []map[edm.Key]edm.Entity
@@ -94,7 +95,7 @@ func (m *columnModel) bytes(n int) []byte {
 }
 
 func (m *columnModel) key() edm.Key {
-	return edm.Key{Partition: fmt.Sprint("p", m.IntN(4)), Row: fmt.Sprintf("%04d", m.IntN(m.rows))}
+	return edm.Key{Partition: fmt.Sprint("p", m.first+m.IntN(4-m.first)), Row: fmt.Sprintf("%04d", m.IntN(m.rows))}
 }
 
 // entity returns a random entity. Neighbors often have the same shape.
@@ -460,7 +461,7 @@ func TestQueriesByColumns(t *testing.T) {
 func (m *columnModel) run(t *testing.T, seed uint64, queries int) {
 	o := small(vfs.NewMem())
 	o.Testing.Manual, o.NoSync, o.SegmentBytes = true, true, 4<<20
-	o.TierRuns, o.CacheBytes = 2+m.IntN(15), int64(64<<10)<<m.IntN(8)
+	o.TierRuns, o.FileBytes, o.CacheBytes = 2+m.IntN(15), int64(64<<10)<<m.IntN(6), int64(64<<10)<<m.IntN(8)
 	m.db = mustCreate(t, o)
 	m.rows, m.uniform = 20<<m.IntN(9), m.IntN(2) == 0
 	m.few, m.big = m.IntN(2) == 0, m.IntN(2) == 0
@@ -469,8 +470,14 @@ func (m *columnModel) run(t *testing.T, seed uint64, queries int) {
 	m.names = m.names[:1+m.IntN(len(m.names))]
 	slices.Sort(m.names)
 	m.snapshot(t)
+	size := 1
+	if m.rows > 2000 { // files of many groups of rows
+		size = 5
+	}
 	for range 1 + m.IntN(8) {
-		m.write(t, 200+m.IntN(1500))
+		m.first = m.IntN(2) * m.IntN(4) // files of some partitions among files of all
+		m.write(t, size*(200+m.IntN(1500)))
+		m.first = 0
 		m.snapshot(t)
 		switch m.IntN(5) {
 		case 0:

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -27,7 +29,7 @@ const minColumns = 4
 func flushedRows(t *testing.T, rows int) *engine.DB {
 	t.Helper()
 	o := small(vfs.NewMem())
-	o.Testing.Manual, o.NoSync, o.SegmentBytes = true, true, 4<<20
+	o.Testing.Manual, o.NoSync, o.SegmentBytes, o.CacheBytes, o.FileBytes = true, true, 4<<20, 4<<20, 4<<20
 	db := mustCreate(t, o)
 	for i := range rows {
 		apply(t, db, store.InsertOrReplace(entity("p", fmt.Sprintf("%05d", i), int64(i%7), i%60)))
@@ -150,6 +152,232 @@ func TestNextColumns(t *testing.T) {
 	}
 }
 
+// TestNextColumnsGathers counts the calls of NextColumns that return the matches of a filter of
+// which there are few in each group of rows: rows of several groups are returned at once, and the
+// first calls return rows of few groups. The groups are in the cache.
+func TestNextColumnsGathers(t *testing.T) {
+	const rows = 20_000
+	db := flushedRows(t, rows)
+	empty := filter.MustParse("Filler eq X'' and N ge 0L")
+	for i, q := range []store.Query{
+		{Filter: empty}, // reads the file
+		{Filter: empty},
+		{Filter: empty, Reverse: true},
+		{Filter: empty, Select: []string{"N"}},
+		{Filter: empty, Limit: 200},
+		{Filter: empty, Budget: rows},
+	} {
+		c := db.Query(t.Context(), table, q).(store.ColumnCursor)
+		var at []int
+		calls, first := 0, 0
+		for {
+			rows := c.NextColumns()
+			if rows == nil {
+				if c.Next() {
+					t.Fatalf("%+v: a row that is not in columns", q)
+				}
+				break
+			}
+			words := rows.AppendWords(nil, rows.Properties()-1)
+			for i := range rows.Len() {
+				n, err := strconv.Atoi(string(rows.AppendRow(nil, i)))
+				check(t, "Atoi", err)
+				if words[i] != uint64(n%7) {
+					t.Errorf("%+v: row %d has N %d", q, n, words[i])
+				}
+				at = append(at, n)
+			}
+			if calls++; calls == 1 {
+				first = len(at)
+			}
+		}
+		check(t, "Query", errors.Join(c.Err(), c.Close()))
+		if q.Reverse {
+			slices.Reverse(at)
+		}
+		for i, n := range at {
+			if n != 60*i {
+				t.Fatalf("%+v: row %d is %d", q, i, n)
+			}
+		}
+		want := (rows + 59) / 60
+		if q.Limit > 0 {
+			want = q.Limit
+		}
+		if len(at) != want || first > 10 || calls > 20 && i > 0 {
+			t.Errorf("%+v: %d rows in %d calls, %d in the first one; want %d rows", q, len(at), calls, first, want)
+		}
+	}
+}
+
+// nextColumns is NextColumns if byColumns is set, else nil.
+func nextColumns(c store.ColumnCursor, byColumns bool) store.Columns {
+	if !byColumns {
+		return nil
+	}
+	return c.NextColumns()
+}
+
+// TestFilterBesideFewRows filters a file of many groups beside a few newer rows and tombstones, in
+// a memtable and in another file: groups between these are selected from together, and they are not.
+func TestFilterBesideFewRows(t *testing.T) {
+	const rows = 6000
+	seed := testSeed(t)
+	for round := range uint64(12 / stride(4)) {
+		rnd := rand.New(rand.NewPCG(seed, round))
+		db := flushedRows(t, rows)
+		check(t, "Compact", db.Compact(t.Context()))
+		numbers := map[int]int{} // by row: N
+		for i := range rows {
+			numbers[i] = i % 7
+		}
+		for part := range 2 {
+			from := rnd.IntN(rows)
+			for range 1 + rnd.IntN(4) {
+				i := from + rnd.IntN(rows-from)
+				if rnd.IntN(3) == 0 {
+					_, err := db.Apply(t.Context(), table, store.Delete(edm.Key{Partition: "p", Row: fmt.Sprintf("%05d", i)}, store.Any))
+					if _, has := numbers[i]; has || !errors.Is(err, store.ErrEntityNotFound) {
+						check(t, "Delete", err)
+					}
+					delete(numbers, i)
+					continue
+				}
+				n := rnd.IntN(7)
+				apply(t, db, store.InsertOrReplace(entity("p", fmt.Sprintf("%05d", i), int64(n), i%60)))
+				numbers[i] = n
+			}
+			if part == 0 && round%3 > 0 {
+				check(t, "Flush", db.Flush(t.Context()))
+			}
+		}
+		for _, reverse := range []bool{false, true} {
+			for _, n := range []int{0, 3} {
+				var want []string
+				for i := range rows {
+					if has, ok := numbers[i]; ok && has == n {
+						want = append(want, fmt.Sprintf("%05d", i))
+					}
+				}
+				if reverse {
+					slices.Reverse(want)
+				}
+				var got []string
+				c := db.Query(t.Context(), table, store.Query{Filter: filter.MustParse(fmt.Sprintf("N eq %dL", n)), Reverse: reverse}).(store.ColumnCursor)
+				for {
+					if rows := nextColumns(c, round%2 == 0); rows != nil {
+						for i := range rows.Len() {
+							got = append(got, string(rows.AppendRow(nil, i)))
+						}
+					} else if c.Next() {
+						got = append(got, string(c.Row().AppendRow(nil)))
+					} else {
+						break
+					}
+				}
+				check(t, "Query", errors.Join(c.Err(), c.Close()))
+				if !slices.Equal(got, want) {
+					t.Fatalf("TABLEROCK_SEED=%d, round %d, reverse %v: %d rows, want %d", seed, round, reverse, len(got), len(want))
+				}
+			}
+		}
+	}
+}
+
+// TestFilterOfDamage filters by a Binary in a file of which one is damaged: the rows before it
+// are returned, each once.
+func TestFilterOfDamage(t *testing.T) {
+	disk := vfs.NewMem()
+	const rows, damaged = 3000, 1700
+	db := damagedRows(t, disk, rows, damaged)
+	defer db.Close()
+	for _, expr := range []string{"Filler ne X'00'", "Filler ne X'00' and N ge 0L", "N ge 1500L and Filler ne X'00'"} {
+		for _, q := range []store.Query{{}, {Reverse: true}, {Budget: rows}, {BudgetBytes: 1 << 30}} {
+			q.Filter = filter.MustParse(expr)
+			for _, byColumns := range []bool{false, true} {
+				want := 0
+				if strings.Contains(expr, "1500") && !q.Reverse {
+					want = 1500
+				}
+				if q.Reverse {
+					want = rows - 1
+				}
+				first := want
+				add := func(row []byte) {
+					n, err := strconv.Atoi(string(row))
+					check(t, "Atoi", err)
+					if n != want {
+						t.Fatalf("%+v: row %d, want %d", q, n, want)
+					}
+					if want++; q.Reverse {
+						want -= 2
+					}
+				}
+				c := db.Query(t.Context(), table, q).(store.ColumnCursor)
+				for {
+					if byColumns {
+						if rows := c.NextColumns(); rows != nil {
+							for i := range rows.Len() {
+								add(rows.AppendRow(nil, i))
+							}
+							continue
+						}
+					}
+					if !c.Next() {
+						break
+					}
+					add(c.Row().AppendRow(nil))
+				}
+				err := c.Err()
+				_ = c.Close()
+				var damage *store.CorruptError
+				if !errors.As(err, &damage) || (want-damaged)*(first-damaged) < 0 || max(want-damaged, damaged-want) > 20 {
+					t.Errorf("%+v, by columns %v: rows %d to %d, then %v", q, byColumns, first, want, err)
+				}
+			}
+		}
+	}
+}
+
+// damagedRows returns a database with rows of 300 bytes in one file, in which the Binary of one
+// is damaged.
+func damagedRows(t *testing.T, disk *vfs.Mem, rows, damaged int) *engine.DB {
+	t.Helper()
+	o := manual(disk)
+	o.FileBytes, o.SegmentBytes = 4<<20, 4<<20
+	db := mustCreate(t, o)
+	var text []byte
+	random := rand.NewChaCha8([32]byte{})
+	for i := range rows {
+		e := entity("p", fmt.Sprintf("%05d", i), int64(i), 0)
+		b := make([]byte, 300) // which no compression makes shorter
+		_, _ = random.Read(b)
+		e.Properties[1].Value = edm.Binary(b)
+		apply(t, db, store.InsertOrReplace(e))
+		if i == damaged {
+			text = b
+		}
+	}
+	check(t, "Flush", db.Flush(t.Context()))
+	check(t, "Close", db.Close())
+	m, err := manifest.Read(disk, "db")
+	check(t, "read manifest", err)
+	found := 0
+	for _, f := range m.Files {
+		file := "db/" + filename.Make(filename.SSTable, f.Number)
+		if at := bytes.Index(readFile(t, disk, file), text[100:150]); at >= 0 {
+			check(t, "Patch", disk.Patch(file, int64(at), []byte{text[100] + 1}))
+			found++
+		}
+	}
+	if found != 1 {
+		t.Fatalf("%d files have the text", found)
+	}
+	db, err = engine.Open("db", manual(disk))
+	check(t, "Open", err)
+	return db
+}
+
 // TestNextColumnsOfShapes reads files in which rows with and without texts follow each other.
 func TestNextColumnsOfShapes(t *testing.T) {
 	for _, every := range []int{2, 3, 7, 20} {
@@ -200,38 +428,8 @@ func TestNextColumnsOfShapes(t *testing.T) {
 // TestNextColumnsOfDamage reads a file with a damage in a text by columns: the numbers of all
 // rows, and then the texts up to the damage. A query that limits bytes ends there too.
 func TestNextColumnsOfDamage(t *testing.T) {
-	disk := vfs.NewMem()
-	db := mustCreate(t, manual(disk))
 	const rows, damaged = 300, 280
-	var text []byte
-	random := rand.NewChaCha8([32]byte{})
-	for i := range rows {
-		e := entity("p", fmt.Sprintf("%05d", i), int64(i), 0)
-		b := make([]byte, 300) // which no compression makes shorter
-		_, _ = random.Read(b)
-		e.Properties[1].Value = edm.Binary(b)
-		apply(t, db, store.InsertOrReplace(e))
-		if i == damaged {
-			text = b
-		}
-	}
-	check(t, "Flush", db.Flush(t.Context()))
-	check(t, "Close", db.Close())
-	m, err := manifest.Read(disk, "db")
-	check(t, "read manifest", err)
-	found := 0
-	for _, f := range m.Files {
-		file := "db/" + filename.Make(filename.SSTable, f.Number)
-		if at := bytes.Index(readFile(t, disk, file), text[100:150]); at >= 0 {
-			check(t, "Patch", disk.Patch(file, int64(at), []byte{text[100] + 1}))
-			found++
-		}
-	}
-	if found != 1 {
-		t.Fatalf("%d files have the text", found)
-	}
-	db, err = engine.Open("db", manual(disk))
-	check(t, "Open", err)
+	db := damagedRows(t, vfs.NewMem(), rows, damaged)
 	defer db.Close()
 	// The limit is in the heap unit of the damage.
 	for _, q := range []store.Query{

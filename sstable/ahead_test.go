@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
 )
 
@@ -89,20 +90,26 @@ func TestAhead(t *testing.T) {
 // to, with the entries that Ahead counts.
 func TestNextColumns(t *testing.T) {
 	read, cut := 0, 0
+	var c Columns
 	walkSamples(t, 17, func(t *testing.T, g *generator, it *Iterator, reverse bool, _, follow []entry) {
 		for ok := begin(it, reverse); ok; ok = step(it, reverse) {
 			most := 1 + g.IntN(1+it.Ahead(nil, reverse))
 			if it.Row() != nil {
-				if c := it.NextColumns(reverse, most); c != nil {
+				c.Release()
+				if it.NextColumns(&c, reverse, most); c.Len() > 0 {
 					if c.Len() > most {
 						t.Errorf("%d rows, at most %d", c.Len(), most)
 						return
 					}
 					if n := 1 + g.IntN(c.Len()); n < c.Len() {
-						it.CutColumns(n)
+						it.CutColumns(&c, n)
 						cut++
 					}
-					compareColumns(t, c, follow[:c.Len()])
+					var want []*entry
+					for i := range c.Len() {
+						want = append(want, &follow[i])
+					}
+					compareColumns(t, &c, want, func() {})
 					read += c.Len()
 					follow = follow[c.Len()-1:]
 				}
@@ -122,15 +129,38 @@ func TestNextColumns(t *testing.T) {
 	}
 }
 
-// compareColumns compares rows with entries.
-func compareColumns(t *testing.T, c *Columns, entries []entry) {
+// compareColumns compares the rows of c with entries. drop is called when all values have been
+// read, and before they are compared.
+func compareColumns(t *testing.T, c *Columns, entries []*entry, drop func()) {
 	t.Helper()
+	words, texts := make([][]uint64, c.Properties()), make([][][]byte, c.Properties())
+	for p := range words {
+		switch _, typ := c.Property(p); typ {
+		case edm.TypeString, edm.TypeBinary, edm.TypeGuid:
+			var err error
+			if texts[p], err = c.AppendBytes(nil, p); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			words[p] = c.AppendWords(nil, p)
+		}
+	}
+	drop()
 	for i, e := range entries {
 		if partition, row := string(c.AppendPartition(nil, i)), string(c.AppendRow(nil, i)); partition != e.pk || row != e.rk || e.del {
 			t.Fatalf("row %d has the key %q %q, want %q %q, deleted %v", i, partition, row, e.pk, e.rk, e.del)
 		}
-		if at := c.Timestamp(i); at != e.ts {
-			t.Fatalf("row %d has the Timestamp %v, want %v", i, at, e.ts)
+		if at := c.Timestamp(i); at != e.ts || c.Properties() != len(e.props) {
+			t.Fatalf("row %d has the Timestamp %v and %d properties, want %v and %d", i, at, c.Properties(), e.ts, len(e.props))
+		}
+		for p, want := range e.props {
+			name, typ := c.Property(p)
+			if name != want.Name || typ != want.Value.Type() {
+				t.Fatalf("property %d is %s of type %v, want %s", p, name, typ, want.Name)
+			}
+			if texts[p] != nil && !bytes.Equal(texts[p][i], want.Value.Bytes()) || words[p] != nil && words[p][i] != want.Value.Word() {
+				t.Fatalf("row %d has another value of %s", i, name)
+			}
 		}
 	}
 }

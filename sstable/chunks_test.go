@@ -46,7 +46,7 @@ func selectAll(t *testing.T, r *Reader, o IterOptions, p *predicate.Program, cut
 			if upper == nil {
 				continue
 			}
-			n, looked, err := it.Select(&span, lower, upper, sel, false)
+			n, looked, err := it.Select(&span, &Window{Lower: lower, Upper: upper}, sel)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -207,7 +207,7 @@ func TestChunksAreCompleted(t *testing.T) {
 		for range 2 {
 			it, sel := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Fill: true, Upper: codec.AppendTable(nil, 1<<30)}), NewSelector(p)
 			for span, ok := it.SpanGE(nil); ok && span.first < most; span, ok = it.SpanAfter(&span) {
-				if _, _, err := it.Select(&span, span.Lower, span.Upper, sel, false); err != nil {
+				if _, _, err := it.Select(&span, &Window{Lower: span.Lower, Upper: span.Upper}, sel); err != nil {
 					t.Fatal(err)
 				}
 			}

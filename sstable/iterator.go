@@ -6,8 +6,10 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/predicate"
+	"github.com/tablerock-db/tablerock/sstable/internal/columnchunk"
 	"github.com/tablerock-db/tablerock/sstable/internal/groupbounds"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
+	"github.com/tablerock-db/tablerock/sstable/internal/selection"
 )
 
 // Iterator iterates over the entries of a file. Without AllVersions it shows one
@@ -44,16 +46,20 @@ type Iterator struct {
 
 	// These fields come last: a step of a walk needs those before them.
 	selected predicate.Bits // rows of h that NextSelected moves to
+	span     *Span          // of the last Select
+	window   *Window
+	begin    int // the groups of span in window are begin to end-1
+	end      int
+	group    int            // that selected is rows of
 	matched  int            // the group of the next three, -1 if none
 	matches  predicate.Bits // rows within the bounds that the program of Select selects
 	found    int            // how many these are
 	seen     int            // rows within the bounds that the snapshot sees
 	counted  int            // the group whose rows Select has counted, -1 if none
-	cut      cut
-	judged   int  // the first group of the span that excluded is for, -1 if none
-	excluded bool // by pruner
-	columns  rowgroup.Columns
-	chunks   chunks
+	cut      selection.Cut
+	judged   [2]int // the groups that excluded is for, as those of a Span, -1 if none
+	excluded bool   // by pruner
+	chunks   columnchunk.Set
 }
 
 // NewIterator returns an Iterator without a position. It keeps the bounds in o.
@@ -71,7 +77,8 @@ func (it *Iterator) Init(r *Reader, o IterOptions) {
 	}
 	it.r, it.o, it.g, it.err, it.view.pins.missed = r, o, -1, nil, false
 	it.valid, it.viewed, it.keyed = false, false, false
-	it.matched, it.counted, it.cut.group, it.judged, it.chunks.first = -1, -1, -1, -1, -1
+	it.matched, it.counted, it.judged[0] = -1, -1, -1
+	it.cut.Reset()
 	x := &r.index
 	it.lowest, it.highest = -1, len(x.groups)
 	if len(x.groups) > 0 && bytes.Compare(o.Lower, userKey(x.smallest)) > 0 {
@@ -195,11 +202,11 @@ func (it *Iterator) Err() error {
 func (it *Iterator) Close() error {
 	err := it.Err()
 	it.unload()
-	it.closeChunks()
+	it.chunks.Close()
 	it.bounds.Release()
 	it.bounds, it.pruner = cache.Handle{}, nil
 	it.valid = false
-	it.r, it.view.pins.r, it.o = nil, nil, IterOptions{}
+	it.r, it.view.pins.r, it.o, it.span, it.window = nil, nil, IterOptions{}, nil, nil
 	return err
 }
 

@@ -7,22 +7,22 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/sstable/internal/bloom"
-	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 	"github.com/tablerock-db/tablerock/sstable/internal/selection"
 )
 
 // Span is a range of keys of a file as its index knows it: one row group, or several that
-// share a user key. All versions of a user key are in one Span.
+// share a user key, or those of Extend. All versions of a user key are in one Span.
 type Span struct {
 	// Lower and Upper bound the user keys to [Lower, Upper), within the bounds of the
 	// iterator. A nil Upper is open. Both are valid as long as the iterator.
 	Lower, Upper []byte
 	Rows         int // of the groups, also those beyond the bounds
 	first, end   int // groups
+	extended     bool
 }
 
-// Single reports whether s is one group.
-func (s *Span) Single() bool { return s.end == s.first+1 }
+// Single reports whether s can be selected from: no two of its groups share a user key.
+func (s *Span) Single() bool { return s.extended || s.end == s.first+1 }
 
 // Selector selects rows by a program. It belongs to one goroutine.
 type Selector struct{ rows *selection.Selector }
@@ -97,17 +97,48 @@ func (it *Iterator) spanOf(g int) Span {
 	return s
 }
 
-// Excludes reports whether the bounds of the groups of s exclude that a row satisfies
-// IterOptions.Prune.
-func (it *Iterator) Excludes(s *Span) bool {
+// maxExtended is the most groups of a Span of Extend.
+const maxExtended = 64
+
+// Extend adds to s, which is one group, the groups after it, or with reverse before it, that share no
+// user key: up to a key, as long as s has at most rows rows. It reports whether there are any.
+func (it *Iterator) Extend(s *Span, reverse bool, to []byte, rows int) bool {
+	all := it.r.index.groups
+	alone := func(g int) bool {
+		return !all[g].continues && (g+1 == len(all) || !all[g+1].continues) && s.Rows+all[g].rows <= rows
+	}
+	if reverse {
+		if bytes.Compare(to, it.o.Lower) < 0 {
+			to = it.o.Lower
+		}
+		for g := s.first - 1; g > 0 && s.end-g <= maxExtended && alone(g) && bytes.Compare(all[g].separator, to) >= 0; g-- {
+			s.first, s.Lower, s.extended = g, all[g].separator, true
+			s.Rows += all[g].rows
+		}
+		return s.extended
+	}
+	if s.end < len(all) && !bytes.Equal(s.Upper, all[s.end].separator) { // it ends in its group
+		return s.extended
+	}
+	for g := s.end; g+1 < len(all) && g-s.first < maxExtended && alone(g) && bytes.Compare(all[g+1].separator, to) <= 0; g++ {
+		s.end, s.Upper, s.extended = g+1, all[g+1].separator, true
+		s.Rows += all[g].rows
+	}
+	return s.extended
+}
+
+// Excludes reports whether the bounds of the groups of s exclude that a row satisfies IterOptions.Prune.
+func (it *Iterator) Excludes(s *Span) bool { return it.excludes(s.first, s.end) }
+
+func (it *Iterator) excludes(first, end int) bool {
 	if it.pruner == nil {
 		return false
 	}
-	if it.judged == s.first {
+	if it.judged == [2]int{first, end} {
 		return it.excluded
 	}
-	it.judged, it.excluded = s.first, true
-	for g := s.first; g < s.end && it.excluded; g++ {
+	it.judged, it.excluded = [2]int{first, end}, true
+	for g := first; g < end && it.excluded; g++ {
 		it.excluded = it.pruner.None(g)
 	}
 	return it.excluded
@@ -115,15 +146,25 @@ func (it *Iterator) Excludes(s *Span) bool {
 
 var errShared = errors.New("sstable: groups that share a user key cannot be selected from")
 
-// Select selects the rows of s, which is Single, that satisfy the program of sel, or all
-// rows if sel is nil, and whose user keys are in [lower, upper), within the bounds of s.
-// It considers the versions that the snapshot sees, and never selects a tombstone.
-// NextSelected and PrevSelected then move from one selected row to the next. Select
-// returns how many rows are selected, and how many it has looked at: those of the window, or with
-// sel all of the group at the first call for s, and then none. byRows says that the caller does
-// not try NextSelectedColumns. An Iterator must always get the same sel. After an
-// error the iterator has no position; another Select or Seek meets the error again.
-func (it *Iterator) Select(s *Span, lower, upper []byte, sel *Selector, byRows bool) (selected, examined int, err error) {
+// Window is the keys of a Span that Select selects from.
+type Window struct {
+	Lower, Upper []byte // bound the user keys to [Lower, Upper), within the bounds of the Span
+	Reverse      bool   // the last keys first
+	ByRows       bool   // the caller does not try NextSelectedColumns
+}
+
+// Select selects the rows of w in s, which is Single, that satisfy the program of sel, or all
+// rows if sel is nil. It considers the versions that the snapshot sees, and never selects a
+// tombstone. NextSelected and PrevSelected then move from one selected row to the next.
+//
+// Select selects from one group of s, the first one that has such rows; SelectNext continues with
+// those behind it. Both return how many rows are selected, 0 if no group is left, and how many
+// were looked at: those of w, or with sel all of each group at the first call for it, and then
+// none. Only with sel a Span may be extended; the groups of it that Excludes would exclude are
+// not looked at. An Iterator must always get the same sel. After an error the iterator has no
+// position; another Select or Seek meets the error again. The Iterator uses s and w until the
+// next Select.
+func (it *Iterator) Select(s *Span, w *Window, sel *Selector) (selected, examined int, err error) {
 	it.valid, it.viewed, it.keyed = false, false, false
 	it.selected = predicate.Bits{}
 	if err := it.Err(); err != nil {
@@ -132,53 +173,121 @@ func (it *Iterator) Select(s *Span, lower, upper []byte, sel *Selector, byRows b
 	if !s.Single() {
 		return 0, 0, errShared
 	}
+	it.span, it.window, it.begin, it.end = s, w, s.first, s.end
+	if s.extended {
+		it.narrow()
+	}
+	if it.group = it.begin; w.Reverse {
+		it.group = it.end - 1
+	}
 	if sel != nil {
-		return it.selectMatches(s, lower, upper, sel)
+		return it.selectFrom(sel)
 	}
 	uses := uint32(0)
-	if byRows {
+	if w.ByRows {
 		uses = scanUses
 	}
 	if !it.loadFor(s.first, uses) {
 		return 0, 0, it.err
 	}
 	from, to := it.first, it.limit
-	if bytes.Compare(lower, s.Lower) > 0 {
-		from, _ = it.h.Seek(lower)
+	if bytes.Compare(w.Lower, s.Lower) > 0 {
+		from, _ = it.h.Seek(w.Lower)
 	}
-	if s.Upper == nil || bytes.Compare(upper, s.Upper) < 0 {
-		to, _ = it.h.Seek(upper)
+	if s.Upper == nil || bytes.Compare(w.Upper, s.Upper) < 0 {
+		to, _ = it.h.Seek(w.Upper)
 	}
 	it.h.Visible(from, to, it.o.Snapshot, &it.selected)
 	selected = it.selected.Len()
 	return selected, selected, nil
 }
 
-// selectMatches is the rest of Select for a program.
-func (it *Iterator) selectMatches(s *Span, lower, upper []byte, sel *Selector) (selected, examined int, err error) {
-	if it.matched != s.first {
-		it.matchChunks(s.first, sel)
+// narrow leaves out the groups of span before and behind the window.
+func (it *Iterator) narrow() {
+	x, s, w := &it.r.index, it.span, it.window
+	if bytes.Compare(w.Lower, s.Lower) > 0 {
+		it.begin = max(it.begin, x.seek(w.Lower))
 	}
-	if it.matched != s.first || it.found > 0 {
-		if !it.loadFor(s.first, 0) {
+	if bytes.Compare(w.Upper, s.Upper) < 0 {
+		it.end = min(it.end, x.seek(w.Upper)+1)
+	}
+}
+
+// SelectNext continues Select when the selected rows have been passed.
+func (it *Iterator) SelectNext(sel *Selector) (selected, examined int, err error) {
+	it.valid, it.viewed, it.keyed = false, false, false
+	it.selected = predicate.Bits{}
+	if sel == nil || !it.nextGroup() {
+		return 0, 0, nil
+	}
+	return it.selectFrom(sel)
+}
+
+// nextGroup moves group to the next one in the window.
+func (it *Iterator) nextGroup() bool {
+	if it.window.Reverse {
+		it.group--
+		return it.group >= it.begin
+	}
+	it.group++
+	return it.group < it.end
+}
+
+// SelectedFrom returns where in the Window the group of Select and SelectNext begins.
+func (it *Iterator) SelectedFrom() []byte {
+	all := it.r.index.groups
+	switch {
+	case it.window.Reverse && it.group+1 < it.end:
+		return all[it.group+1].separator
+	case it.window.Reverse:
+		return it.window.Upper
+	case it.group > it.begin:
+		return all[it.group].separator
+	}
+	return it.window.Lower
+}
+
+// selectFrom selects from group, or else from the next one that has matches.
+func (it *Iterator) selectFrom(sel *Selector) (selected, examined int, err error) {
+	for {
+		if !it.span.extended || !it.excludes(it.group, it.group+1) {
+			n, looked, err := it.selectMatches(it.group, sel)
+			examined += looked
+			if n > 0 || err != nil {
+				return n, examined, err
+			}
+		}
+		if !it.nextGroup() {
+			return 0, examined, nil
+		}
+	}
+}
+
+// selectMatches selects from group g by a program.
+func (it *Iterator) selectMatches(g int, sel *Selector) (selected, examined int, err error) {
+	if it.matched != g {
+		it.matchChunks(g, sel)
+	}
+	if it.matched != g || it.found > 0 {
+		if !it.loadFor(g, 0) {
 			return 0, 0, it.err
 		}
 		if err := it.match(sel); err != nil {
 			return 0, 0, err
 		}
 	}
-	if it.counted != s.first {
-		it.counted, examined = s.first, it.seen
+	if it.counted != g {
+		it.counted, examined = g, it.seen
 	}
 	if it.found == 0 {
 		return 0, examined, nil
 	}
-	from, to := it.first, it.limit
-	if bytes.Compare(lower, s.Lower) > 0 {
-		from = it.matchGE(lower)
+	from, to, s, w := it.first, it.limit, it.span, it.window
+	if g == it.begin && (g > s.first || bytes.Compare(w.Lower, s.Lower) > 0) {
+		from = it.matchGE(w.Lower)
 	}
-	if s.Upper == nil || bytes.Compare(upper, s.Upper) < 0 {
-		to = it.matchGE(upper)
+	if g+1 == it.end && (g+1 < s.end || s.Upper == nil || bytes.Compare(w.Upper, s.Upper) < 0) {
+		to = it.matchGE(w.Upper)
 	}
 	it.selected, selected = it.matches.Within(from, to)
 	return selected, examined, nil
@@ -188,56 +297,16 @@ func (it *Iterator) selectMatches(s *Span, lower, upper []byte, sel *Selector) (
 // rows it has looked at there.
 func (it *Iterator) Matches() (found, seen int) { return it.found, it.seen }
 
-// cut is where windows that share a group cut its matches.
-type cut struct {
-	group int    // -1 if the other fields mean nothing
-	asked []byte // the last key
-	row   int    // the first row with a match whose key is not less than asked, or the limit
-	key   []byte // of row
-	buf   []byte
-}
-
 // fewMatches is the greatest number of matches in a group whose keys matchGE compares.
 const fewMatches = 8
 
-// matchGE returns a row that is not behind the first match in the current group whose user key is
-// not less than key, and behind all matches before it. With few matches it compares their keys,
-// from the last result on: several windows share a group, and one ends where the next one begins.
+// matchGE is selection.Cut.RowGE for the current group.
 func (it *Iterator) matchGE(key []byte) int {
 	if it.found > fewMatches {
 		row, _ := it.h.Seek(key)
 		return row
 	}
-	c := &it.cut
-	if c.group != it.g {
-		c.group, c.asked = it.g, c.asked[:0]
-		it.setCut(it.matches.After(-1))
-	}
-	for bytes.Compare(key, c.asked) < 0 { // in reverse
-		before := it.matches.Before(c.row)
-		if before < 0 {
-			break
-		}
-		c.buf = it.h.AppendKey(c.buf[:0], before)
-		if bytes.Compare(c.buf, key) < 0 {
-			break
-		}
-		it.setCut(before)
-	}
-	for c.row < it.limit && bytes.Compare(c.key, key) < 0 {
-		it.setCut(it.matches.After(c.row))
-	}
-	c.asked = append(c.asked[:0], key...)
-	return c.row
-}
-
-// setCut makes row, which has a match, the row of cut, or the limit if row is negative.
-func (it *Iterator) setCut(row int) {
-	if it.cut.row = row; row < 0 {
-		it.cut.row = it.limit
-		return
-	}
-	it.cut.key = it.h.AppendKey(it.cut.key[:0], row)
+	return it.cut.RowGE(it.g, it.h, &it.matches, it.limit, key)
 }
 
 // match sets matches for the current group, if the last call was for another one: several
@@ -264,22 +333,10 @@ func (it *Iterator) match(sel *Selector) error {
 }
 
 // NextSelected moves to the next selected row, the first one after Select.
-func (it *Iterator) NextSelected() bool {
-	at := -1
-	if it.valid {
-		at = it.row
-	}
-	return it.moveTo(it.selected.After(at))
-}
+func (it *Iterator) NextSelected() bool { return it.moveTo(it.nextSelected(false)) }
 
 // PrevSelected moves to the previous selected row, the last one after Select.
-func (it *Iterator) PrevSelected() bool {
-	at := predicate.MaxRows
-	if it.valid {
-		at = it.row
-	}
-	return it.moveTo(it.selected.Before(at))
-}
+func (it *Iterator) PrevSelected() bool { return it.moveTo(it.nextSelected(true)) }
 
 // NextSelectedRow moves as NextSelected, or with reverse as PrevSelected, and returns the
 // row, nil beyond the selected rows. It is valid until the iterator moves.
@@ -298,42 +355,45 @@ func (it *Iterator) NextSelectedRow(reverse bool) codec.ShapedRow {
 	return &it.view.Row
 }
 
-// Columns are rows of an Iterator by columns.
-type Columns = rowgroup.Columns
-
 // NextSelectedColumns moves over some selected rows, at most most, as NextSelected does, or
-// with reverse as PrevSelected, and returns them. They are valid until the iterator moves.
-// It returns nil if no row is left, or if the next ones can only be read one by one: left
-// says which.
-func (it *Iterator) NextSelectedColumns(reverse bool, most int) (c *Columns, left bool) {
-	first := -1
-	if it.valid {
-		first = it.row
-	}
-	if !reverse {
-		first = it.selected.After(first)
-	} else {
-		if !it.valid {
-			first = predicate.MaxRows
-		}
-		first = it.selected.Before(first)
-	}
+// with reverse as PrevSelected, and appends them to c. It returns 0 without a move if no row is
+// left, or if the next ones can only be read one by one or do not fit to those in c: left says
+// which.
+func (it *Iterator) NextSelectedColumns(c *Columns, reverse bool, most int) (n int, left bool) {
+	first := it.nextSelected(reverse)
 	if first < 0 {
-		return nil, false
+		return 0, false
 	}
-	last := it.view.Columns(&it.columns, &it.selected, first, most, reverse)
+	n = -c.Len()
+	last := it.view.Columns(&c.Columns, &it.selected, first, most, reverse)
 	if last < 0 {
-		return nil, true
+		return 0, true
 	}
 	it.moveTo(last)
-	return &it.columns, true
+	return n + c.Len(), true
 }
 
-// NextColumns returns rows from the current entry on, or with reverse back from it, and moves to
-// the last of them. It returns nil without a move if the current row can only be read alone. The
-// rows are valid until the iterator moves. most is the greatest number of rows; it is at most 1
-// more than Ahead returns. The current entry must not be a tombstone.
-func (it *Iterator) NextColumns(reverse bool, most int) *Columns {
+// Left reports whether a selected row is left, behind the current one or with reverse before it.
+func (it *Iterator) Left(reverse bool) bool { return it.nextSelected(reverse) >= 0 }
+
+// nextSelected returns the row that NextSelected or PrevSelected moves to, negative if there is none.
+func (it *Iterator) nextSelected(reverse bool) int {
+	switch {
+	case !reverse && it.valid:
+		return it.selected.After(it.row)
+	case !reverse:
+		return it.selected.After(-1)
+	case it.valid:
+		return it.selected.Before(it.row)
+	}
+	return it.selected.Before(predicate.MaxRows)
+}
+
+// NextColumns appends rows from the current entry on, or with reverse back from it, to c, which is
+// empty, and moves to the last of them. It appends none, without a move, if the current row can only
+// be read alone. most is the greatest number of rows; it is at most 1 more than Ahead returns. The
+// current entry must not be a tombstone.
+func (it *Iterator) NextColumns(c *Columns, reverse bool, most int) {
 	first := it.row
 	var rows predicate.Bits // those beyond a tombstone are not used: it has no shape
 	if reverse {
@@ -341,17 +401,14 @@ func (it *Iterator) NextColumns(reverse bool, most int) *Columns {
 	} else {
 		rows.AddRange(first, first+most)
 	}
-	last := it.view.Columns(&it.columns, &rows, first, most, reverse)
-	if last < 0 {
-		return nil
+	if last := it.view.Columns(&c.Columns, &rows, first, most, reverse); last >= 0 {
+		it.moveTo(last)
 	}
-	it.moveTo(last)
-	return &it.columns
 }
 
-// CutColumns keeps the first n rows of those that NextColumns or NextSelectedColumns returned
-// last, and moves to the last of them.
-func (it *Iterator) CutColumns(n int) { it.moveTo(it.columns.Cut(n)) }
+// CutColumns keeps the first n rows of c, which NextColumns or NextSelectedColumns has appended at
+// once, and moves to the last of them.
+func (it *Iterator) CutColumns(c *Columns, n int) { it.moveTo(c.Cut(n)) }
 
 // moveTo moves to a row of the current group, or beyond the selected rows if it is
 // negative.
@@ -372,7 +429,7 @@ func (it *Iterator) Has(s *Span, user []byte, keyHash uint64) (bool, error) {
 	if !bloom.Has(it.r.filter, keyHash) {
 		return false, nil
 	}
-	if !s.Single() {
+	if s.end != s.first+1 {
 		return false, errShared
 	}
 	if it.g != s.first {

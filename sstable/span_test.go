@@ -13,6 +13,7 @@ import (
 // TestSelect compares what Select selects in all spans of a file, and what Has finds, with
 // a walk over the rows, for random conditions, bounds and snapshots.
 func TestSelect(t *testing.T) {
+	extended, gathered, cuts := 0, 0, 0
 	for _, s := range samples() {
 		t.Run(s.name, func(t *testing.T) {
 			f, info := write(t, s.options, s.entries)
@@ -40,13 +41,19 @@ func TestSelect(t *testing.T) {
 					p = predicate.Compile(g.condition(s.entries, g.IntN(4)))
 					sel, o.Prune = NewSelector(p), p.ForBounds()
 				}
-				compareSelect(t, g, r, s.entries, o, p, sel)
+				e, n, c := compareSelect(t, g, r, s.entries, o, p, sel)
+				extended, gathered, cuts = extended+e, gathered+n, cuts+c
 			}
 		})
 	}
+	if extended == 0 || gathered == 0 || cuts == 0 {
+		t.Errorf("%d spans extended, %d rows gathered, %d spans cut", extended, gathered, cuts)
+	}
 }
 
-func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o IterOptions, p *predicate.Program, sel *Selector) {
+// compareSelect returns how many spans it has extended, how many rows of gathered columns it has
+// compared, and how many extended spans it has selected from in two windows.
+func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o IterOptions, p *predicate.Program, sel *Selector) (extended, gathered, cuts int) {
 	t.Helper()
 	var want []entry
 	var shaper shaper
@@ -83,6 +90,7 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 		if !ok || !reverse && span.Upper != nil && bytes.Compare(span.Upper, at) <= 0 || reverse && bytes.Compare(span.Lower, at) >= 0 {
 			break
 		}
+		before := span
 		lower, upper := span.Lower, span.Upper
 		if upper == nil || bytes.Compare(upper, o.Upper) > 0 {
 			upper = o.Upper
@@ -99,8 +107,40 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 				upper = cut
 			}
 		}
-		selectSpan(t, it, &span, lower, upper, p, sel, reverse, next)
-		checkHas(t, g, it, &span, entries)
+		if span.Single() && sel != nil && g.IntN(2) == 0 {
+			to := o.Upper
+			if reverse {
+				to = o.Lower
+			}
+			it.Extend(&span, reverse, to, len(entries)/(1+g.IntN(4)))
+			if !reverse && bytes.Equal(upper, before.Upper) {
+				upper = span.Upper
+			} else if reverse && bytes.Equal(lower, before.Lower) {
+				lower = span.Lower
+			} else {
+				span = before
+			}
+		}
+		if cut := g.bound(entries); span.end > span.first+1 && span.Single() && bytes.Compare(cut, lower) > 0 && bytes.Compare(cut, upper) < 0 {
+			if reverse { // two windows in a span
+				selectSpan(t, it, &span, cut, upper, p, sel, reverse, next)
+				upper = cut
+			} else {
+				selectSpan(t, it, &span, lower, cut, p, sel, reverse, next)
+				lower = cut
+			}
+			cuts++
+		}
+		if span.Single() && g.IntN(2) == 0 {
+			gathered += selectColumns(t, g, it, &span, lower, upper, sel, reverse, next)
+		} else {
+			selectSpan(t, it, &span, lower, upper, p, sel, reverse, next)
+		}
+		if span.end == span.first+1 {
+			checkHas(t, g, it, &span, entries)
+		} else if span.Single() {
+			extended++
+		}
 		if at = upper; reverse {
 			at = lower
 		}
@@ -111,6 +151,7 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 	if err := it.Close(); err != nil || n != len(want) {
 		t.Fatalf("%v, bounds %x %x, snapshot %d, reverse %v: %d rows are selected, want %d, error %v", p, o.Lower, o.Upper, o.Snapshot, reverse, n, len(want), err)
 	}
+	return extended, gathered, cuts
 }
 
 // checkHas looks up keys of a span.
@@ -162,7 +203,8 @@ func selectSpan(t *testing.T, it *Iterator, span *Span, lower, upper []byte, p *
 	if it.Excludes(span) {
 		return
 	}
-	n, examined, err := it.Select(span, lower, upper, sel, true)
+	extended := span.end > span.first+1
+	n, examined, err := it.Select(span, &Window{lower, upper, reverse, true}, sel)
 	if err != nil || sel == nil && n != examined || examined > span.Rows {
 		t.Fatalf("%d rows of %d selected in a span of %d, error %v", n, examined, span.Rows, err)
 	}
@@ -173,20 +215,86 @@ func selectSpan(t *testing.T, it *Iterator, span *Span, lower, upper []byte, p *
 	if reverse {
 		move = it.PrevSelected
 	}
-	for ok := move(); ok; ok = move() {
-		check()
-		user := bytes.Clone(userKey(it.Key()))
-		if bytes.Compare(user, lower) < 0 || bytes.Compare(user, upper) >= 0 {
-			t.Fatalf("the key %x is not in the window from %x to %x", user, lower, upper)
+	for n > 0 {
+		from := it.SelectedFrom()
+		for ok := move(); ok; ok = move() {
+			check()
+			user := bytes.Clone(userKey(it.Key()))
+			if bytes.Compare(user, lower) < 0 || bytes.Compare(user, upper) >= 0 {
+				t.Fatalf("the key %x is not in the window from %x to %x", user, lower, upper)
+			}
+			if c := bytes.Compare(user, from); c < 0 && !reverse || c >= 0 && reverse {
+				t.Fatalf("reverse %v: the key %x is in a group from %x", reverse, user, from)
+			}
+			if extended {
+				if _, err := it.Has(span, user, codec.KeyHash(user)); err == nil {
+					t.Fatal("Has accepts a span of several groups")
+				}
+			} else if has, err := it.Has(span, user, codec.KeyHash(user)); !has || err != nil {
+				t.Fatalf("the key %x is not found, error %v", user, err)
+			}
+			n--
 		}
-		if has, err := it.Has(span, user, codec.KeyHash(user)); !has || err != nil {
-			t.Fatalf("the key %x is not found, error %v", user, err)
+		if n != 0 {
+			t.Fatalf("%d selected rows are not shown", n)
 		}
-		n--
+		looked := 0
+		if n, looked, err = it.SelectNext(sel); err != nil {
+			t.Fatal(err)
+		}
+		if examined += looked; examined > span.Rows {
+			t.Fatalf("%d rows of %d examined", examined, span.Rows)
+		}
 	}
-	if n != 0 {
-		t.Fatalf("%d selected rows are not shown", n)
+}
+
+// selectColumns is selectSpan by columns, for a span that is Single. It returns how many rows it has
+// gathered from several groups or heap units.
+func selectColumns(t *testing.T, g *generator, it *Iterator, span *Span, lower, upper []byte, sel *Selector, reverse bool, next func() *entry) (gathered int) {
+	t.Helper()
+	var c Columns
+	defer c.Release()
+	end := func() {
+		if c.Len() == 0 {
+			return
+		}
+		var want []*entry
+		for range c.Len() {
+			want = append(want, next())
+		}
+		compareColumns(t, &c, want, func() {
+			if g.IntN(4) == 0 { // values of blocks that are not pinned change (cache.Poison)
+				it.r.o.Cache.Drop(it.r.o.CacheDB, it.r.o.Number)
+			}
+		})
+		if c.n > 1 {
+			gathered += c.Len()
+		}
+		c.Release()
 	}
+	n, _, err := it.Select(span, &Window{lower, upper, reverse, false}, sel)
+	for ; n > 0 && err == nil; n, _, err = it.SelectNext(sel) {
+		for left := true; left; {
+			var got int
+			if got, left = it.NextSelectedColumns(&c, reverse, 1+g.IntN(100)); got == 0 && left {
+				end()
+				if got, left = it.NextSelectedColumns(&c, reverse, 1+g.IntN(100)); got == 0 && left { // by rows only
+					if e := next(); it.NextSelectedRow(reverse) == nil || !bytes.Equal(it.Key(), e.key) {
+						t.Fatalf("reverse %v: row with key %x, want %x", reverse, it.Key(), e.key)
+					}
+					continue
+				}
+			}
+			if left = it.Left(reverse); got > 0 && !it.Keep(&c, left) {
+				end()
+			}
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	end()
+	return gathered
 }
 
 // TestSelectKeepsColumns selects from a head many times, which stays in columns.
@@ -197,7 +305,7 @@ func TestSelectKeepsColumns(t *testing.T) {
 	for range 3 * arrangeAfter {
 		it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Fill: true})
 		span, _ := it.SpanGE(nil)
-		if n, _, err := it.Select(&span, nil, codec.AppendTable(nil, 1<<30), sel, true); n == 0 || err != nil {
+		if n, _, err := it.Select(&span, &Window{Upper: codec.AppendTable(nil, 1<<30), ByRows: true}, sel); n == 0 || err != nil {
 			t.Fatalf("%d rows selected, error %v", n, err)
 		}
 		if err := it.Close(); err != nil {
@@ -224,7 +332,7 @@ func TestSelectByRows(t *testing.T) {
 			if !ok {
 				t.Fatal(it.Err())
 			}
-			if _, _, err := it.Select(&span, nil, span.Upper, nil, byRows); err != nil {
+			if _, _, err := it.Select(&span, &Window{Upper: span.Upper, ByRows: byRows}, nil); err != nil {
 				t.Fatal(err)
 			}
 			if err := it.Close(); err != nil {

@@ -213,6 +213,12 @@ func (h Handle) Replace(old Handle, value any, extra int) {
 // block, one becomes its loader.
 func (h Handle) Fail() { h.e.shard.fail(h.e) }
 
+// Pin returns another Handle of a block, which has to be released too.
+func (h Handle) Pin() Handle {
+	h.e.pins.Add(1)
+	return h
+}
+
 // Release unpins the block. Do not use the Handle, its bytes or its value afterwards.
 func (h Handle) Release() {
 	if h.e == nil {

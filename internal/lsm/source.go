@@ -16,7 +16,7 @@ import (
 // It opens the iterator of an sstable when it gets to the sstable.
 //
 // It has two positions, which do not depend on each other: an entry, as a merge.Source,
-// and a span of keys. Select moves the first one to rows of the second.
+// and a span of keys. SpanIterator moves the first one to the sstable of the second.
 type Source struct {
 	ssts []*virtualSST // sorted by key
 	o    IterOptions

@@ -92,26 +92,12 @@ func (s *Source) setSpan(span sstable.Span, ok bool) bool {
 	return ok
 }
 
-// Excludes reports whether bounds exclude that a row of the span satisfies
-// IterOptions.Prune.
-func (s *Source) Excludes() bool { return s.open(s.spanSST) && s.it.Excludes(&s.span) }
-
-// Select selects the rows of the span with user keys in [lower, upper) that satisfy sel.
-// See sstable.Iterator.Select.
-func (s *Source) Select(lower, upper []byte, sel *sstable.Selector, byRows bool) (selected, examined int, err error) {
+// SpanIterator returns the iterator of the sstable of the span.
+func (s *Source) SpanIterator() (*sstable.Iterator, error) {
 	if !s.open(s.spanSST) {
-		return 0, 0, s.err
+		return nil, s.err
 	}
-	return s.it.Select(&s.span, lower, upper, sel, byRows)
-}
-
-// Has reports whether the snapshot sees a version of a user key of the span. keyHash is
-// codec.KeyHash(user). The rows that Select has selected stay as they are.
-func (s *Source) Has(user []byte, keyHash uint64) (bool, error) {
-	if !s.open(s.spanSST) {
-		return false, s.err
-	}
-	return s.it.Has(&s.span, user, keyHash)
+	return s.it, nil
 }
 
 // NewerThan reports whether versions in the span of s are newer than versions of the same

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
+	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -80,7 +81,9 @@ func spanKeys(t *testing.T, s *Source, lower, upper []byte, reverse bool) (keys 
 		if bytes.Compare(span.Lower, span.Upper) >= 0 || !span.Single() {
 			t.Fatalf("span from %q to %q", span.Lower, span.Upper)
 		}
-		_, _, err := s.Select(span.Lower, span.Upper, nil, true)
+		it, err := s.SpanIterator()
+		must(t, err)
+		_, _, err = it.Select(&span, &sstable.Window{Lower: span.Lower, Upper: span.Upper, ByRows: true}, nil)
 		must(t, err)
 		for ok := move(); ok; ok = move() {
 			user, _ := bound.Split(rows.Key())

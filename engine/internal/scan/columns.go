@@ -10,7 +10,7 @@ import (
 
 // rowColumns are the rows that NextColumns returned last.
 type rowColumns struct {
-	*sstable.Columns
+	sstable.Columns
 	c *Cursor
 }
 
@@ -31,6 +31,7 @@ func (c *Cursor) NextColumns() store.Columns {
 		return nil
 	}
 	c.row = nil
+	c.rows.Release()
 	if c.pos == atEnd || c.full {
 		return nil
 	}
@@ -55,19 +56,55 @@ func (c *Cursor) NextColumns() store.Columns {
 			continue
 		}
 		it := c.win.one.Iterator()
-		rows, left := it.NextSelectedColumns(c.q.Reverse, most)
-		if rows != nil {
-			if !c.fit(it, rows) {
+		n, left := it.NextSelectedColumns(&c.rows.Columns, c.q.Reverse, most)
+		if n > 0 {
+			if !c.fit(it) {
 				return nil
 			}
+			c.gather(most - n)
 			return c.showColumns()
 		}
 		if left {
 			return nil
 		}
-		c.endWindow()
+		c.endGroup()
 	}
 	return nil
+}
+
+const (
+	// A call of NextColumns gathers rows of at most maxGathered heap units, the first calls of
+	// fewer: the next rows may not be wanted. It stops when it has manyGathered rows.
+	maxGathered  = 16
+	manyGathered = 64
+)
+
+// gather adds more rows of the window, at most most, to a few that match. A reader of a few rows waits
+// for memory in most calls of AppendWords and AppendBytes, and it waits less for many rows at once.
+// Without gather, a filter that matches 1 % of the entities, all of whose properties are read, needs
+// 10 to 14 % more CPU (bench, runs=1/filter=Double-all-columns).
+func (c *Cursor) gather(most int) {
+	if c.win.sel == nil || c.q.BudgetBytes > 0 {
+		return
+	}
+	it, units := c.win.one.Iterator(), c.gathers
+	c.gathers = min(2*c.gathers, maxGathered)
+	for n := 1; n < units && most > 0 && c.rows.Len() < manyGathered; n++ {
+		left := it.Left(c.q.Reverse)
+		if !it.Keep(&c.rows.Columns, left) {
+			return
+		}
+		if !left {
+			if c.endGroup(); !c.win.open {
+				return
+			}
+		}
+		got, _ := it.NextSelectedColumns(&c.rows.Columns, c.q.Reverse, most)
+		if got == 0 { // another shape, or big values
+			return
+		}
+		most -= got
+	}
 }
 
 const (
@@ -97,9 +134,9 @@ func (c *Cursor) walkColumns(most int) store.Columns {
 		c.wait()
 		return nil
 	}
-	it := c.win.files[i].Iterator()
-	rows := it.NextColumns(c.q.Reverse, most)
-	if rows == nil {
+	it, rows := c.win.files[i].Iterator(), &c.rows
+	it.NextColumns(&rows.Columns, c.q.Reverse, most)
+	if rows.Len() == 0 {
 		c.wait()
 		return nil
 	}
@@ -108,7 +145,7 @@ func (c *Cursor) walkColumns(most int) store.Columns {
 	} else {
 		c.waited = 0
 	}
-	if !c.fit(it, rows) {
+	if !c.fit(it) {
 		return nil
 	}
 	c.it.Moved(rows.Len() - 1)
@@ -125,11 +162,12 @@ func (c *Cursor) wait() {
 	c.byRow = c.waited
 }
 
-// fit makes rows the current rows. If they reach BudgetBytes, the rows after the one that
+// fit cuts the current rows, which it has returned: if they reach BudgetBytes, the rows after the one that
 // reaches it are dropped, and the iterator moves back to that row. It returns false if a value cannot be read, which
 // ends the cursor.
-func (c *Cursor) fit(it *sstable.Iterator, rows *sstable.Columns) bool {
-	c.rows = rowColumns{rows, c}
+func (c *Cursor) fit(it *sstable.Iterator) bool {
+	rows := &c.rows
+	rows.c = c
 	if c.q.BudgetBytes == 0 {
 		return true
 	}
@@ -146,7 +184,7 @@ func (c *Cursor) fit(it *sstable.Iterator, rows *sstable.Columns) bool {
 	}
 	for _, p := range s.variable {
 		var err error
-		if s.values, err = c.rows.AppendBytes(s.values[:0], p); err != nil {
+		if s.values, err = rows.AppendBytes(s.values[:0], p); err != nil {
 			return false
 		}
 		for i, v := range s.values {
@@ -156,7 +194,7 @@ func (c *Cursor) fit(it *sstable.Iterator, rows *sstable.Columns) bool {
 	for i, n := range s.bytes {
 		if c.bytes += n; c.bytes >= c.q.BudgetBytes {
 			c.full = true
-			it.CutColumns(i + 1)
+			it.CutColumns(&rows.Columns, i+1)
 			break
 		}
 	}

@@ -63,6 +63,7 @@ type state struct {
 	next       codec.ShapedRow    // the entity to examine next
 	row        codec.ShapedRow    // the current row
 	rows       rowColumns         // the current rows, by columns
+	gathers    int                // heap units whose rows the next NextColumns gathers
 	chosen     chosenColumns      // of rows
 	matcher    *predicate.Matcher // nil matches all
 	project    projection
@@ -84,6 +85,7 @@ func (s *state) reset() {
 		sources: s.sources, it: s.it,
 		project: projection{index: s.project.index, selected: s.project.selected},
 		size:    rowSize{variable: s.size.variable, bytes: s.size.bytes},
+		rows:    s.rows,
 		win:     window{in: w.in, chosen: w.chosen, list: w.list, merged: w.merged},
 	}
 	s.sources.reset()
@@ -143,7 +145,7 @@ func New(ctx context.Context, table uint32, data Data, q store.Query) *Cursor {
 	c.win.files, c.win.reverse = c.sources.files, q.Reverse
 	c.win.mems = all[:len(all)-len(c.win.files)]
 	c.it.Init(all, merge.Options{})
-	c.long = minWalk
+	c.long, c.gathers = minWalk, 1
 	if len(c.win.files) == 0 || c.matcher == nil && q.Limit > 0 && q.Limit <= shortLimit {
 		c.long = unlimited
 	}
@@ -169,6 +171,9 @@ func (c *Cursor) Next() bool {
 	if c.state == nil || c.pos == atEnd {
 		return false
 	}
+	if c.rows.Len() > 0 {
+		c.rows.Release()
+	}
 	if c.q.Limit > 0 && c.returned == c.q.Limit || c.full {
 		return c.stop(nil)
 	}
@@ -179,7 +184,7 @@ func (c *Cursor) Next() bool {
 			}
 			return c.show(row)
 		}
-		c.endWindow()
+		c.endGroup()
 	}
 	for i := 0; ; i++ {
 		if c.walk == 0 || i%checkEvery == 0 {
@@ -259,89 +264,6 @@ func (c *Cursor) show(row codec.ShapedRow) bool {
 		c.full = c.bytes >= c.q.BudgetBytes
 	}
 	return true
-}
-
-// openWindow finds the next window. It skips it, opens it or begins a walk. byRows is that of
-// sstable.Iterator.Select.
-func (c *Cursor) openWindow(byRows bool) {
-	if c.long == unlimited {
-		c.walk = unlimited
-		return
-	}
-	w := &c.win
-	w.find(c.rest[0], c.at)
-	how, examined := w.plan(c.left(), byRows)
-	switch how {
-	case skip:
-		c.examined += examined
-		c.endWindow()
-	case columns:
-		c.examined += examined
-		c.long = minWalk
-	case walk:
-		c.beginWalk()
-	}
-}
-
-// nextOfWindow is window.next. It leaves a window that has ended or failed.
-func (c *Cursor) nextOfWindow() (row codec.ShapedRow, what outcome, examined int) {
-	row, what, examined = c.win.next(c.left(), c.matches)
-	switch what {
-	case ended:
-		c.endWindow()
-	case failed:
-		c.leaveWindow()
-		c.beginWalk() // to the error
-	}
-	return row, what, examined
-}
-
-// endWindow moves to the end of the window.
-func (c *Cursor) endWindow() {
-	c.win.close()
-	c.moveTo(c.win.end())
-	limit := c.rest[0].upper
-	if c.q.Reverse {
-		limit = c.rest[0].lower
-	}
-	if bytes.Equal(c.at, limit) {
-		c.rest = c.rest[1:]
-		c.begin()
-	}
-}
-
-// leaveWindow closes an open window. What is left begins behind the last row.
-func (c *Cursor) leaveWindow() {
-	if !c.win.open {
-		return
-	}
-	if key := c.win.appendPosition(c.buf[:0]); len(key) > 0 {
-		c.at, c.buf = key, key
-	}
-	c.win.close()
-}
-
-// beginWalk begins a walk at c.at.
-func (c *Cursor) beginWalk() {
-	c.pos, c.walk = beforeRange, c.long
-	c.long = min(2*c.long, maxWalk)
-}
-
-// endWalk ends a walk behind the entity that was examined last.
-func (c *Cursor) endWalk() {
-	key := c.it.Key()
-	c.moveTo(key[:len(key)-codec.TrailerLen])
-	if !c.q.Reverse {
-		c.at = append(c.at, 0) // the least key above it
-		c.buf = c.at
-	}
-	c.win.sought = false
-}
-
-// moveTo sets at to a copy of key.
-func (c *Cursor) moveTo(key []byte) {
-	c.buf = append(c.buf[:0], key...)
-	c.at = c.buf
 }
 
 // load reads the values that the caller can see, so that nothing that it does with the
@@ -491,6 +413,8 @@ func (c *Cursor) Close() error {
 		return nil
 	}
 	c.state = nil
+	s.rows.Release()
+	s.rows.c = nil
 	err := s.it.Close()
 	s.data.Close()
 	s.reset()

@@ -53,7 +53,7 @@ func (s *state) spans(ranges []keyRange, prune *predicate.Program, visit func(ex
 					break
 				}
 				if last == nil || !bytes.Equal(last, span.Lower) {
-					visit(prune != nil && src.Excludes())
+					visit(prune != nil && excludes(src))
 				}
 				last = append(last[:0], span.Lower...)
 				if key = bytes.Clone(span.Upper); bytes.Compare(key, r.upper) >= 0 {

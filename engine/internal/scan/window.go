@@ -21,10 +21,13 @@ type window struct {
 	sought  bool // mems are at their first row of the window, or beyond it
 
 	lower, upper []byte
+	limit        []byte        // where the next span begins of a file that has none in the window, or the range ends
 	in           []*lsm.Source // with a span in the window
 	inMems       bool          // a row of mems is in the window
+	mem          []byte        // memory of extend
 
 	open    bool
+	keys    sstable.Window
 	one     *lsm.Source // the only source with rows in the window; its selected rows are left
 	chosen  []*lsm.Source
 	list    []merge.Source // mems, then chosen
@@ -36,9 +39,9 @@ type window struct {
 // upper end.
 func (w *window) find(r keyRange, at []byte) {
 	w.in = w.in[:0]
-	w.lower, w.upper = at, r.upper
+	w.lower, w.upper, w.limit = at, r.upper, r.upper
 	if w.reverse {
-		w.lower, w.upper = r.lower, at
+		w.lower, w.upper, w.limit = r.lower, at, r.lower
 	}
 	for _, s := range w.files {
 		if w.reverse {
@@ -69,14 +72,12 @@ func (w *window) findAfter(s *lsm.Source, at []byte) {
 		return
 	}
 	span := s.Span()
-	end := span.Upper
 	if bytes.Compare(span.Lower, at) > 0 {
-		end = span.Lower
+		w.limit = sooner(w.limit, span.Lower)
+		w.upper = sooner(w.upper, span.Lower)
 	} else {
 		w.in = append(w.in, s)
-	}
-	if bytes.Compare(end, w.upper) < 0 {
-		w.upper = end
+		w.upper = sooner(w.upper, span.Upper)
 	}
 }
 
@@ -86,15 +87,28 @@ func (w *window) findBefore(s *lsm.Source, at []byte) {
 		return
 	}
 	span := s.Span()
-	end := span.Lower
 	if bytes.Compare(span.Upper, at) < 0 {
-		end = span.Upper
+		w.limit = later(w.limit, span.Upper)
+		w.lower = later(w.lower, span.Upper)
 	} else {
 		w.in = append(w.in, s)
+		w.lower = later(w.lower, span.Lower)
 	}
-	if bytes.Compare(end, w.lower) > 0 {
-		w.lower = end
+}
+
+// sooner returns the lesser key, and later the greater one.
+func sooner(a, b []byte) []byte {
+	if bytes.Compare(b, a) < 0 {
+		return b
 	}
+	return a
+}
+
+func later(a, b []byte) []byte {
+	if bytes.Compare(b, a) > 0 {
+		return b
+	}
+	return a
 }
 
 // contains reports whether the user key of an internal key, which is not beyond the
@@ -138,6 +152,12 @@ func (w *window) plan(left int, byRows bool) (how use, examined int) {
 		return skip, 0
 	case len(w.in) == 0 || several && w.sel == nil:
 		return walk, 0
+	case !several && w.sel != nil && w.in[0].Span().Single() && w.in[0].Span().Rows <= left:
+		if !w.extend(w.in[0], left) && excludes(w.in[0]) {
+			return skip, 0
+		}
+		w.chosen = append(w.chosen[:0], w.in[0])
+		return w.choose(false, byRows)
 	}
 	w.chosen = w.chosen[:0]
 	rows := 0
@@ -145,7 +165,7 @@ func (w *window) plan(left int, byRows bool) (how use, examined int) {
 		if !s.Span().Single() {
 			return walk, 0
 		}
-		if w.sel == nil || !s.Excludes() {
+		if w.sel == nil || !excludes(s) {
 			w.chosen = append(w.chosen, s)
 			rows += s.Span().Rows
 		}
@@ -160,17 +180,59 @@ func (w *window) plan(left int, byRows bool) (how use, examined int) {
 	return w.choose(several, byRows)
 }
 
+// excludes reports whether the bounds of the span of s exclude a match.
+func excludes(s *lsm.Source) bool {
+	it, err := s.SpanIterator()
+	return err == nil && it.Excludes(s.Span())
+}
+
+// extend extends the window and the span of s, its only source, by groups that have rows of s
+// alone, with at most rows rows. It reports whether there are any. With a window for each group, a
+// filter that matches none needs 40 % more CPU (bench, runs=1/filter=Int64-eq).
+func (w *window) extend(s *lsm.Source, rows int) bool {
+	span, to := s.Span(), w.limit
+	it, err := s.SpanIterator()
+	if err != nil || w.reverse && !bytes.Equal(w.lower, span.Lower) || !w.reverse && !bytes.Equal(w.upper, span.Upper) {
+		return false
+	}
+	for _, m := range w.mems {
+		if !m.Valid() {
+			continue
+		}
+		key := m.Key()
+		key = key[:len(key)-codec.TrailerLen]
+		if !w.reverse {
+			to = sooner(to, key)
+		} else if bytes.Compare(key, to) >= 0 {
+			w.mem = append(append(w.mem[:0], key...), 0) // the least key above it
+			to = w.mem
+		}
+	}
+	extended := it.Extend(span, w.reverse, to, rows)
+	if w.reverse {
+		w.lower = span.Lower
+	} else {
+		w.upper = span.Upper
+	}
+	return extended
+}
+
 // choose is the rest of plan for the sources in chosen.
 func (w *window) choose(several, byRows bool) (how use, examined int) {
+	w.keys = sstable.Window{Lower: w.lower, Upper: w.upper, Reverse: w.reverse, ByRows: byRows}
 	found, seen, n := 0, 0, 0
 	for _, s := range w.chosen {
-		selected, looked, err := s.Select(w.lower, w.upper, w.sel, byRows)
+		it, err := s.SpanIterator()
+		if err != nil {
+			return walk, 0
+		}
+		selected, looked, err := it.Select(s.Span(), &w.keys, w.sel)
 		if err != nil {
 			return walk, 0 // which returns the rows before the error
 		}
 		examined += looked
 		if several {
-			n, of := s.Iterator().Matches()
+			n, of := it.Matches()
 			found, seen = found+n, seen+of
 		}
 		if selected > 0 {
@@ -286,6 +348,16 @@ func (w *window) nextOfOne(left int) (row codec.ShapedRow, what outcome, examine
 	return row, matched, counted
 }
 
+// nextGroup moves on in a window with one source that has no selected row left, to the next ones. It
+// reports false if there are none.
+func (w *window) nextGroup() (ok bool, examined int, err error) {
+	if w.one == nil {
+		return false, 0, nil
+	}
+	selected, examined, err := w.one.Iterator().SelectNext(w.sel)
+	return selected > 0, examined, err
+}
+
 // counts reports whether rows are counted when they are returned, not by plan.
 func (w *window) counts() bool { return w.sel == nil }
 
@@ -297,7 +369,11 @@ func (w *window) hidden(s *lsm.Source, key []byte) (bool, error) {
 		if o == s || !o.NewerThan(s) {
 			continue
 		}
-		if has, err := o.Has(user, hash); has || err != nil {
+		it, err := o.SpanIterator()
+		if err != nil {
+			return false, err
+		}
+		if has, err := it.Has(o.Span(), user, hash); has || err != nil {
 			return has, err
 		}
 	}
@@ -312,6 +388,8 @@ func (w *window) appendPosition(dst []byte) []byte {
 	switch {
 	case w.one != nil && w.one.Valid():
 		key = w.one.Key()
+	case w.one != nil && w.sel != nil:
+		return append(dst, w.one.Iterator().SelectedFrom()...)
 	case w.one == nil && w.merged.Valid():
 		key, after = w.merged.Key(), w.decided
 	default:

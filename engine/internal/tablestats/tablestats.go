@@ -168,7 +168,7 @@ func (c *counter) part(r *sstable.Reader, lower, upper []byte) (rows int64, err 
 			rows += int64(span.Rows)
 			c.uncertain = true
 		default:
-			n, _, err := it.Select(&span, lower, upper, nil, false)
+			n, _, err := it.Select(&span, &sstable.Window{Lower: lower, Upper: upper}, nil)
 			if err != nil {
 				_ = it.Close()
 				return 0, err

@@ -73,6 +73,9 @@ func (r *Row) Attach(h *Head, b Blocks) {
 	}
 }
 
+// Moved says that r is a copy of another Row, which is not used any more, and that b has its blocks.
+func (r *Row) Moved(b Blocks) { r.blocks = b }
+
 // Set moves to a row, which must not be a tombstone.
 func (r *Row) Set(row int) {
 	if len(r.bigs) > 0 {

@@ -1,0 +1,107 @@
+package scan
+
+import (
+	"bytes"
+
+	"github.com/tablerock-db/tablerock/codec"
+)
+
+// openWindow finds the next window. It skips it, opens it or begins a walk. byRows is that of
+// sstable.Iterator.Select.
+func (c *Cursor) openWindow(byRows bool) {
+	if c.long == unlimited {
+		c.walk = unlimited
+		return
+	}
+	w := &c.win
+	w.find(c.rest[0], c.at)
+	how, examined := w.plan(c.left(), byRows)
+	switch how {
+	case skip:
+		c.examined += examined
+		c.endWindow()
+	case columns:
+		c.examined += examined
+		c.long = minWalk
+	case walk:
+		c.beginWalk()
+	}
+}
+
+// nextOfWindow is window.next. It leaves a group or window that has ended or failed.
+func (c *Cursor) nextOfWindow() (row codec.ShapedRow, what outcome, examined int) {
+	row, what, examined = c.win.next(c.left(), c.matches)
+	switch what {
+	case ended:
+		c.endGroup()
+	case failed:
+		c.failWindow()
+	}
+	return row, what, examined
+}
+
+// failWindow leaves a window of which a source cannot be read.
+func (c *Cursor) failWindow() {
+	c.leaveWindow()
+	c.beginWalk() // to the error
+}
+
+// endGroup moves to the next selected rows of the window, or else to its end.
+func (c *Cursor) endGroup() {
+	ok, examined, err := c.win.nextGroup()
+	c.examined += examined
+	switch {
+	case err != nil:
+		c.failWindow()
+	case !ok:
+		c.endWindow()
+	}
+}
+
+// endWindow moves to the end of the window.
+func (c *Cursor) endWindow() {
+	c.win.close()
+	c.moveTo(c.win.end())
+	limit := c.rest[0].upper
+	if c.q.Reverse {
+		limit = c.rest[0].lower
+	}
+	if bytes.Equal(c.at, limit) {
+		c.rest = c.rest[1:]
+		c.begin()
+	}
+}
+
+// leaveWindow closes an open window. What is left begins behind the last row.
+func (c *Cursor) leaveWindow() {
+	if !c.win.open {
+		return
+	}
+	if key := c.win.appendPosition(c.buf[:0]); len(key) > 0 {
+		c.at, c.buf = key, key
+	}
+	c.win.close()
+}
+
+// beginWalk begins a walk at c.at.
+func (c *Cursor) beginWalk() {
+	c.pos, c.walk = beforeRange, c.long
+	c.long = min(2*c.long, maxWalk)
+}
+
+// endWalk ends a walk behind the entity that was examined last.
+func (c *Cursor) endWalk() {
+	key := c.it.Key()
+	c.moveTo(key[:len(key)-codec.TrailerLen])
+	if !c.q.Reverse {
+		c.at = append(c.at, 0) // the least key above it
+		c.buf = c.at
+	}
+	c.win.sought = false
+}
+
+// moveTo sets at to a copy of key.
+func (c *Cursor) moveTo(key []byte) {
+	c.buf = append(c.buf[:0], key...)
+	c.at = c.buf
+}

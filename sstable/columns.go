@@ -1,0 +1,50 @@
+package sstable
+
+import (
+	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
+)
+
+// Columns are rows of Iterators by columns. Those that were appended last are valid until their
+// Iterator moves, those of Keep until Release. The zero value has no rows.
+type Columns struct {
+	rowgroup.Columns
+	kept []*Row // the first n have the blocks of Keep, the others are memory
+	n    int
+}
+
+// Release removes all rows.
+func (c *Columns) Release() {
+	c.Clear()
+	for _, k := range c.kept[:c.n] {
+		k.Release()
+	}
+	c.n = 0
+}
+
+// Keep makes c own the blocks of the rows that NextSelectedColumns has appended to it last. With
+// left, the iterator stays at the last of them, else it has no position. Keep returns false and does
+// nothing if the group is long, or if left is set and the cache does not keep the group.
+func (it *Iterator) Keep(c *Columns, left bool) bool {
+	if it.r.index.groups[it.g].len > maxStoredBytes || left && it.view.pins.stored != nil {
+		return false
+	}
+	if c.n == len(c.kept) {
+		c.kept = append(c.kept, new(Row))
+	}
+	k := c.kept[c.n]
+	c.n++
+	*k, it.view = it.view, *k
+	k.Row.Moved(&k.pins)
+	c.Moved(&k.Row)
+	to, from := &it.view.pins, &k.pins
+	to.r, to.fill, to.missed = from.r, from.fill, from.missed
+	it.viewed = false
+	if left {
+		to.head, to.hints, to.only = from.head.Pin(), from.hints, from.only
+		it.view.Attach(it.h, to)
+		return true
+	}
+	it.valid, it.keyed = false, false
+	it.h, it.g, it.from, it.to = nil, -1, 0, 0
+	return true
+}
