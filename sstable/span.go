@@ -173,15 +173,16 @@ func (it *Iterator) Select(s *Span, w *Window, sel *Selector) (selected, examine
 	if !s.Single() {
 		return 0, 0, errShared
 	}
-	it.span, it.window, it.begin, it.end = s, w, s.first, s.end
-	if s.extended {
+	it.span, it.window, it.begin, it.end, it.group = s, w, s.first, s.end, s.first
+	switch {
+	case s.extended:
 		it.narrow()
-	}
-	if it.group = it.begin; w.Reverse {
-		it.group = it.end - 1
-	}
-	if sel != nil {
+		if it.group = it.begin; w.Reverse {
+			it.group = it.end - 1
+		}
 		return it.selectFrom(sel)
+	case sel != nil:
+		return it.selectMatches(s.first, sel)
 	}
 	uses := uint32(0)
 	if w.ByRows {
@@ -250,7 +251,7 @@ func (it *Iterator) SelectedFrom() []byte {
 // selectFrom selects from group, or else from the next one that has matches.
 func (it *Iterator) selectFrom(sel *Selector) (selected, examined int, err error) {
 	for {
-		if !it.span.extended || !it.excludes(it.group, it.group+1) {
+		if !it.excludes(it.group, it.group+1) {
 			n, looked, err := it.selectMatches(it.group, sel)
 			examined += looked
 			if n > 0 || err != nil {
