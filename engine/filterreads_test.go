@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -15,7 +17,8 @@ import (
 // readCounter counts the bytes that are read from files.
 type readCounter struct {
 	vfs.FS
-	bytes atomic.Int64
+	bytes  atomic.Int64
+	onRead func() // called before each read, unless it is nil
 }
 
 func (c *readCounter) Open(name string) (vfs.File, error) {
@@ -33,6 +36,9 @@ type countedReads struct {
 
 func (f *countedReads) ReadAt(p []byte, off int64) (int, error) {
 	f.c.bytes.Add(int64(len(p)))
+	if f.c.onRead != nil {
+		f.c.onRead()
+	}
 	return f.File.ReadAt(p, off)
 }
 
@@ -99,4 +105,35 @@ func TestFiltersReadColumns(t *testing.T) {
 	run("Generation eq 1000L", 0)
 	run("Generation eq 2000L", rows/2)
 	check(t, "Close", db.Close())
+}
+
+// TestFilterEndsWithContext cancels a query of which no row matches while it reads a file that is
+// not in the cache: it may end the group, and reads no other.
+func TestFilterEndsWithContext(t *testing.T) {
+	fs := &readCounter{FS: vfs.NewMem()}
+	o := engine.Options{FS: fs, Testing: engine.TestHooks{Manual: true}, SegmentBytes: 16 << 20, CacheBytes: 64 << 10, NoSync: true}
+	db := mustCreate(t, o)
+	for i := range 8000 {
+		apply(t, db, store.InsertOrReplace(entity("p", fmt.Sprintf("%05d", i), int64(i%2*1000), 100+i%7)))
+	}
+	check(t, "Flush", db.Flush(t.Context()))
+	for _, last := range []int{2, 9} {
+		for _, byColumns := range []bool{false, true} {
+			ctx, cancel := context.WithCancel(t.Context())
+			reads := 0
+			fs.onRead = func() {
+				if reads++; reads == last {
+					cancel()
+				}
+			}
+			c := db.Query(ctx, table, store.Query{Filter: filter.MustParse("N eq 500L and Filler ne X'00'")}).(store.ColumnCursor)
+			for nextColumns(c, byColumns) != nil || c.Next() {
+				t.Error("a row")
+			}
+			if err := c.Err(); !errors.Is(err, context.Canceled) || reads > last+2 {
+				t.Errorf("by columns %v: %d reads, cancelled at %d: %v", byColumns, reads, last, err)
+			}
+			check(t, "Close", c.Close())
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/filter"
@@ -279,6 +280,86 @@ func TestFilterBesideFewRows(t *testing.T) {
 				if !slices.Equal(got, want) {
 					t.Fatalf("TABLEROCK_SEED=%d, round %d, reverse %v: %d rows, want %d", seed, round, reverse, len(got), len(want))
 				}
+			}
+		}
+	}
+}
+
+// TestFilterBesideClippedFile filters rows at the end of a file that a compaction has clipped, and
+// those of the file that it has written, which follow.
+func TestFilterBesideClippedFile(t *testing.T) {
+	o := manual(vfs.NewMem())
+	o.NoSync, o.TierRuns, o.FileBytes, o.SegmentBytes, o.CacheBytes = true, 16, 1<<20, 16<<20, 64<<20
+	db := mustCreate(t, o)
+	random := rand.NewChaCha8([32]byte{})
+	numbers := map[string]int{} // by row: N
+	write := func(row string, n, size int) {
+		e := entity("p", row, int64(n), 0)
+		b := make([]byte, size) // which no compression makes shorter
+		_, _ = random.Read(b)
+		e.Properties[1].Value = edm.Binary(b)
+		apply(t, db, store.InsertOrReplace(e))
+		numbers[row] = n
+	}
+	const rows = 12_000
+	for i := range rows {
+		write(fmt.Sprintf("%06d", i), i%50, 250)
+	}
+	check(t, "Flush", db.Flush(t.Context()))
+	check(t, "Compact", db.Compact(t.Context()))
+	m, err := manifest.Read(o.FS, "db")
+	check(t, "read manifest", err)
+	var first []string // rows of the files
+	for _, f := range m.Files {
+		if user, _, _ := codec.SplitTrailer(f.Smallest); bytes.Contains(user, []byte("p")) {
+			_, _, row, _ := codec.SplitKey(user)
+			first = append(first, string(codec.AppendUTF8(nil, row)))
+		}
+	}
+	slices.Sort(first)
+	if len(first) < 3 {
+		t.Fatalf("%d files", len(first))
+	}
+	// New rows at the end of the first file, and all of the second one again: the compaction
+	// clips the first file there.
+	from, to := first[1], first[2]
+	n, err := strconv.Atoi(from)
+	check(t, "Atoi", err)
+	before := fmt.Sprintf("%06dx", n-1)
+	for i := range 220 {
+		write(fmt.Sprintf("%s%05d", before, 4*i), i%50, 250)
+	}
+	for i := range rows {
+		if row := fmt.Sprintf("%06d", i); row >= from && row < to {
+			write(row, i%50, 600)
+		}
+	}
+	check(t, "Flush", db.Flush(t.Context()))
+	for worked := true; worked; {
+		worked, err = db.Step(t.Context())
+		check(t, "Step", err)
+	}
+	for _, from := range []string{before, "000000"} {
+		var want []string
+		for row, n := range numbers {
+			if row >= from && row < to && n == 3 {
+				want = append(want, row)
+			}
+		}
+		slices.Sort(want)
+		for _, reverse := range []bool{false, true} {
+			expr := fmt.Sprintf("PartitionKey eq 'p' and RowKey ge '%s' and RowKey lt '%s' and N eq 3L", from, to)
+			c := db.Query(t.Context(), table, store.Query{Filter: filter.MustParse(expr), Reverse: reverse})
+			var got []string
+			for c.Next() {
+				got = append(got, string(c.Row().AppendRow(nil)))
+			}
+			check(t, "Query", errors.Join(c.Err(), c.Close()))
+			if reverse {
+				slices.Reverse(got)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("from %s, reverse %v: %d rows, want %d", from, reverse, len(got), len(want))
 			}
 		}
 	}

@@ -15,7 +15,7 @@ func (it *Iterator) matchChunks(g int, sel *Selector) {
 		return
 	}
 	if r := it.r; !it.chunks.Opened(g) {
-		file := columnchunk.File{Cache: r.o.Cache, DB: r.o.CacheDB, Number: r.o.Number, Kind: kindChunk, Groups: len(r.index.groups)}
+		file := columnchunk.File{Cache: r.o.Cache, DB: r.o.CacheDB, Number: r.o.Number, Kind: kindChunk, Count: len(r.index.groups)}
 		it.chunks.Open(file, g, names)
 	}
 	if g <= it.lowest || g >= it.highest {

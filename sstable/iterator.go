@@ -57,7 +57,7 @@ type Iterator struct {
 	seen     int            // rows within the bounds that the snapshot sees
 	counted  int            // the group whose rows Select has counted, -1 if none
 	cut      selection.Cut
-	judged   [2]int // the groups that excluded is for, as those of a Span, -1 if none
+	judged   [2]int // the first group and the end of those that excluded is for; the first is -1 if there are none
 	excluded bool   // by pruner
 	chunks   columnchunk.Set
 }

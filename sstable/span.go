@@ -21,8 +21,8 @@ type Span struct {
 	extended     bool
 }
 
-// Single reports whether s can be selected from: no two of its groups share a user key.
-func (s *Span) Single() bool { return s.extended || s.end == s.first+1 }
+// Selectable reports whether s can be selected from: no two of its groups share a user key.
+func (s *Span) Selectable() bool { return s.extended || s.end == s.first+1 }
 
 // Selector selects rows by a program. It belongs to one goroutine.
 type Selector struct{ rows *selection.Selector }
@@ -100,8 +100,9 @@ func (it *Iterator) spanOf(g int) Span {
 // maxExtended is the most groups of a Span of Extend.
 const maxExtended = 64
 
-// Extend adds to s, which is one group, the groups after it, or with reverse before it, that share no
-// user key: up to a key, as long as s has at most rows rows. It reports whether there are any.
+// Extend adds the groups after s, or with reverse before it, to s, which must be Selectable. It stops
+// at the key to, at the bounds of the iterator, at a group that shares a user key with a neighbor,
+// and when s would have more than rows rows. It reports whether s has more than one group.
 func (it *Iterator) Extend(s *Span, reverse bool, to []byte, rows int) bool {
 	all := it.r.index.groups
 	alone := func(g int) bool {
@@ -116,6 +117,9 @@ func (it *Iterator) Extend(s *Span, reverse bool, to []byte, rows int) bool {
 			s.Rows += all[g].rows
 		}
 		return s.extended
+	}
+	if it.o.Upper != nil && bytes.Compare(it.o.Upper, to) < 0 {
+		to = it.o.Upper
 	}
 	if s.end < len(all) && !bytes.Equal(s.Upper, all[s.end].separator) { // it ends in its group
 		return s.extended
@@ -144,7 +148,7 @@ func (it *Iterator) excludes(first, end int) bool {
 	return it.excluded
 }
 
-var errShared = errors.New("sstable: groups that share a user key cannot be selected from")
+var errShared = errors.New("sstable: the span has several groups")
 
 // Window is the keys of a Span that Select selects from.
 type Window struct {
@@ -153,24 +157,24 @@ type Window struct {
 	ByRows       bool   // the caller does not try NextSelectedColumns
 }
 
-// Select selects the rows of w in s, which is Single, that satisfy the program of sel, or all
+// Select selects the rows of w in s, which is Selectable, that satisfy the program of sel, or all
 // rows if sel is nil. It considers the versions that the snapshot sees, and never selects a
 // tombstone. NextSelected and PrevSelected then move from one selected row to the next.
 //
-// Select selects from one group of s, the first one that has such rows; SelectNext continues with
-// those behind it. Both return how many rows are selected, 0 if no group is left, and how many
-// were looked at: those of w, or with sel all of each group at the first call for it, and then
-// none. Only with sel a Span may be extended; the groups of it that Excludes would exclude are
-// not looked at. An Iterator must always get the same sel. After an error the iterator has no
-// position; another Select or Seek meets the error again. The Iterator uses s and w until the
-// next Select.
+// Select selects from the first groups of s, up to one that has such rows, or whose head had to be
+// read; SelectNext continues behind it while More reports true. Both return how many rows are
+// selected, and how many were looked at: those of w, or with sel all of each group at the first call
+// for it, and then none. Only with sel a Span may be extended; the groups of it that Excludes would
+// exclude are not looked at. An Iterator must always get the same sel. After an error the iterator
+// has no position; another Select or Seek meets the error again. The Iterator uses s and w until
+// the next Select.
 func (it *Iterator) Select(s *Span, w *Window, sel *Selector) (selected, examined int, err error) {
 	it.valid, it.viewed, it.keyed = false, false, false
 	it.selected = predicate.Bits{}
 	if err := it.Err(); err != nil {
 		return 0, 0, err
 	}
-	if !s.Single() {
+	if !s.Selectable() {
 		return 0, 0, errShared
 	}
 	it.span, it.window, it.begin, it.end, it.group = s, w, s.first, s.end, s.first
@@ -214,27 +218,33 @@ func (it *Iterator) narrow() {
 	}
 }
 
-// SelectNext continues Select when the selected rows have been passed.
+// SelectNext continues Select when the selected rows have been passed. More must report true.
 func (it *Iterator) SelectNext(sel *Selector) (selected, examined int, err error) {
 	it.valid, it.viewed, it.keyed = false, false, false
 	it.selected = predicate.Bits{}
-	if sel == nil || !it.nextGroup() {
-		return 0, 0, nil
-	}
+	it.nextGroup()
 	return it.selectFrom(sel)
 }
 
-// nextGroup moves group to the next one in the window.
-func (it *Iterator) nextGroup() bool {
+// More reports whether SelectNext can continue Select.
+func (it *Iterator) More() bool {
 	if it.window.Reverse {
-		it.group--
-		return it.group >= it.begin
+		return it.group > it.begin
 	}
-	it.group++
-	return it.group < it.end
+	return it.group+1 < it.end
 }
 
-// SelectedFrom returns where in the Window the group of Select and SelectNext begins.
+// nextGroup moves group to the next one in the window.
+func (it *Iterator) nextGroup() {
+	if it.window.Reverse {
+		it.group--
+	} else {
+		it.group++
+	}
+}
+
+// SelectedFrom returns the end of the group of Select or SelectNext, within the window, at which the
+// selection begins: the lower one, with Reverse the upper one.
 func (it *Iterator) SelectedFrom() []byte {
 	all := it.r.index.groups
 	switch {
@@ -248,17 +258,17 @@ func (it *Iterator) SelectedFrom() []byte {
 	return it.window.Lower
 }
 
-// selectFrom selects from group, or else from the next one that has matches.
+// selectFrom selects from group, or from the next ones as long as their heads need not be read.
 func (it *Iterator) selectFrom(sel *Selector) (selected, examined int, err error) {
-	for {
+	for ; ; it.nextGroup() {
 		if !it.excludes(it.group, it.group+1) {
 			n, looked, err := it.selectMatches(it.group, sel)
 			examined += looked
-			if n > 0 || err != nil {
+			if n > 0 || err != nil || it.g == it.group {
 				return n, examined, err
 			}
 		}
-		if !it.nextGroup() {
+		if !it.More() {
 			return 0, examined, nil
 		}
 	}
@@ -357,9 +367,9 @@ func (it *Iterator) NextSelectedRow(reverse bool) codec.ShapedRow {
 }
 
 // NextSelectedColumns moves over some selected rows, at most most, as NextSelected does, or
-// with reverse as PrevSelected, and appends them to c. It returns 0 without a move if no row is
-// left, or if the next ones can only be read one by one or do not fit to those in c: left says
-// which.
+// with reverse as PrevSelected, and appends them to c, whose rows, if it has any, Keep has kept. It
+// returns 0 without a move if no row is left, or if the next ones can only be read one by one or do
+// not have the shape of those in c: left says which.
 func (it *Iterator) NextSelectedColumns(c *Columns, reverse bool, most int) (n int, left bool) {
 	first := it.nextSelected(reverse)
 	if first < 0 {

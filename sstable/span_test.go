@@ -107,10 +107,10 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 				upper = cut
 			}
 		}
-		if span.Single() && sel != nil && g.IntN(2) == 0 {
-			to := o.Upper
+		if span.Selectable() && sel != nil && g.IntN(2) == 0 {
+			to := codec.AppendTable(nil, 1<<31) // beyond the bounds
 			if reverse {
-				to = o.Lower
+				to = nil
 			}
 			it.Extend(&span, reverse, to, len(entries)/(1+g.IntN(4)))
 			if !reverse && bytes.Equal(upper, before.Upper) {
@@ -121,7 +121,7 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 				span = before
 			}
 		}
-		if cut := g.bound(entries); span.end > span.first+1 && span.Single() && bytes.Compare(cut, lower) > 0 && bytes.Compare(cut, upper) < 0 {
+		if cut := g.bound(entries); span.end > span.first+1 && span.Selectable() && bytes.Compare(cut, lower) > 0 && bytes.Compare(cut, upper) < 0 {
 			if reverse { // two windows in a span
 				selectSpan(t, it, &span, cut, upper, p, sel, reverse, next)
 				upper = cut
@@ -131,14 +131,14 @@ func compareSelect(t *testing.T, g *generator, r *Reader, entries []entry, o Ite
 			}
 			cuts++
 		}
-		if span.Single() && g.IntN(2) == 0 {
+		if span.Selectable() && g.IntN(2) == 0 {
 			gathered += selectColumns(t, g, it, &span, lower, upper, sel, reverse, next)
 		} else {
 			selectSpan(t, it, &span, lower, upper, p, sel, reverse, next)
 		}
 		if span.end == span.first+1 {
 			checkHas(t, g, it, &span, entries)
-		} else if span.Single() {
+		} else if span.Selectable() {
 			extended++
 		}
 		if at = upper; reverse {
@@ -159,7 +159,7 @@ func checkHas(t *testing.T, g *generator, it *Iterator, span *Span, entries []en
 	t.Helper()
 	for range 5 {
 		user := entries[g.IntN(len(entries))].user
-		if !span.Single() || bytes.Compare(user, span.Lower) < 0 || span.Upper != nil && bytes.Compare(user, span.Upper) >= 0 {
+		if !span.Selectable() || bytes.Compare(user, span.Lower) < 0 || span.Upper != nil && bytes.Compare(user, span.Upper) >= 0 {
 			continue
 		}
 		want := newest(entries, user, it.o.Snapshot) != nil
@@ -170,7 +170,7 @@ func checkHas(t *testing.T, g *generator, it *Iterator, span *Span, entries []en
 }
 
 // selectSpan compares the rows that are selected in a part of a span with those that next
-// returns. It walks over a span that is not Single.
+// returns. It walks over a span that is not Selectable.
 func selectSpan(t *testing.T, it *Iterator, span *Span, lower, upper []byte, p *predicate.Program, sel *Selector, reverse bool, next func() *entry) {
 	t.Helper()
 	check := func() {
@@ -182,7 +182,7 @@ func selectSpan(t *testing.T, it *Iterator, span *Span, lower, upper []byte, p *
 			t.Fatal(d)
 		}
 	}
-	if !span.Single() {
+	if !span.Selectable() {
 		var rows [][]byte
 		for ok := it.SeekGE(lower); ok && bytes.Compare(userKey(it.Key()), upper) < 0; ok = it.Next() {
 			if row := it.Row(); row != nil && (p == nil || p.Match(row)) {
@@ -215,7 +215,7 @@ func selectSpan(t *testing.T, it *Iterator, span *Span, lower, upper []byte, p *
 	if reverse {
 		move = it.PrevSelected
 	}
-	for n > 0 {
+	for {
 		from := it.SelectedFrom()
 		for ok := move(); ok; ok = move() {
 			check()
@@ -238,6 +238,9 @@ func selectSpan(t *testing.T, it *Iterator, span *Span, lower, upper []byte, p *
 		if n != 0 {
 			t.Fatalf("%d selected rows are not shown", n)
 		}
+		if !it.More() {
+			return
+		}
 		looked := 0
 		if n, looked, err = it.SelectNext(sel); err != nil {
 			t.Fatal(err)
@@ -248,7 +251,7 @@ func selectSpan(t *testing.T, it *Iterator, span *Span, lower, upper []byte, p *
 	}
 }
 
-// selectColumns is selectSpan by columns, for a span that is Single. It returns how many rows it has
+// selectColumns is selectSpan by columns, for a span that is Selectable. It returns how many rows it has
 // gathered from several groups or heap units.
 func selectColumns(t *testing.T, g *generator, it *Iterator, span *Span, lower, upper []byte, sel *Selector, reverse bool, next func() *entry) (gathered int) {
 	t.Helper()
@@ -272,8 +275,11 @@ func selectColumns(t *testing.T, g *generator, it *Iterator, span *Span, lower, 
 		}
 		c.Release()
 	}
-	n, _, err := it.Select(span, &Window{lower, upper, reverse, false}, sel)
-	for ; n > 0 && err == nil; n, _, err = it.SelectNext(sel) {
+	_, _, err := it.Select(span, &Window{lower, upper, reverse, false}, sel)
+	for ; ; _, _, err = it.SelectNext(sel) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		for left := true; left; {
 			var got int
 			if got, left = it.NextSelectedColumns(&c, reverse, 1+g.IntN(100)); got == 0 && left {
@@ -289,12 +295,11 @@ func selectColumns(t *testing.T, g *generator, it *Iterator, span *Span, lower, 
 				end()
 			}
 		}
+		if !it.More() {
+			end()
+			return gathered
+		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	end()
-	return gathered
 }
 
 // TestSelectKeepsColumns selects from a head many times, which stays in columns.

@@ -213,7 +213,7 @@ func (h Handle) Replace(old Handle, value any, extra int) {
 // block, one becomes its loader.
 func (h Handle) Fail() { h.e.shard.fail(h.e) }
 
-// Pin returns another Handle of a block, which has to be released too.
+// Pin returns another Handle of the block of h, which is not empty. It has to be released too.
 func (h Handle) Pin() Handle {
 	h.e.pins.Add(1)
 	return h

@@ -69,7 +69,7 @@ func (s *Source) SpanLT(key []byte) bool {
 
 // openSpan opens sstable i for a span and reports whether it is open. If the file cannot be
 // read, or s has failed before, all of the sstable becomes the current span: it is not
-// Single, so that rows are read one by one, which returns the error.
+// Selectable, so that rows are read one by one, which returns the error.
 func (s *Source) openSpan(i int) bool {
 	s.spanned, s.spanSST = false, min(max(i, 0), len(s.ssts))
 	if s.spanSST != i || i == len(s.ssts) {

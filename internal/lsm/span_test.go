@@ -6,7 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
+	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -14,7 +16,9 @@ import (
 // TestSpansOfClippedFiles reads the spans of a source of which one file is clipped where
 // another one begins, in both directions.
 func TestSpansOfClippedFiles(t *testing.T) {
-	h := newHarness(t, vfs.NewMem(), smallOptions(), 34)
+	o := smallOptions()
+	o.FileBytes, o.TierRuns, o.GroupBytes = 1<<20, 3, 512
+	h := newHarness(t, vfs.NewMem(), o, 34)
 	for _, c := range []struct{ from, to int }{{0, 600}, {201, 400}} {
 		for n := c.from; n < c.to; n += 2 {
 			h.write(orderedKey(n), h.text(n, 300))
@@ -53,41 +57,58 @@ func checkClipped(t *testing.T, h *harness, cut int) {
 		}
 	}
 	for _, reverse := range []bool{false, true} {
-		sources := clipped.Sources(nil, IterOptions{Lower: lower, Upper: upper, Snapshot: h.seq})
-		if len(sources) != 1 {
-			t.Fatalf("%d sources", len(sources))
-		}
-		got := spanKeys(t, sources[0], lower, upper, reverse)
-		must(t, sources[0].Close())
-		if reverse {
-			slices.Reverse(got)
-		}
-		if !slices.EqualFunc(got, want, bytes.Equal) {
-			t.Errorf("clipped at %d, reverse %v: %d keys, want %d", cut, reverse, len(got), len(want))
+		for _, extend := range []bool{false, true} {
+			sources := clipped.Sources(nil, IterOptions{Lower: lower, Upper: upper, Snapshot: h.seq})
+			if len(sources) != 1 {
+				t.Fatalf("%d sources", len(sources))
+			}
+			got := spanKeys(t, sources[0], lower, upper, reverse, extend)
+			must(t, sources[0].Close())
+			if reverse {
+				slices.Reverse(got)
+			}
+			if !slices.EqualFunc(got, want, bytes.Equal) {
+				t.Errorf("clipped at %d, reverse %v, extended %v: %d keys, want %d", cut, reverse, extend, len(got), len(want))
+			}
 		}
 	}
 }
 
-// spanKeys returns the keys of all rows in the spans of s.
-func spanKeys(t *testing.T, s *Source, lower, upper []byte, reverse bool) (keys [][]byte) {
+// spanKeys returns the keys of all rows in the spans of s. With extend, it extends spans as far as
+// it can.
+func spanKeys(t *testing.T, s *Source, lower, upper []byte, reverse, extend bool) (keys [][]byte) {
 	t.Helper()
-	at, find, rows := lower, s.SpanGE, s.Selected()
+	at, find, rows, to := lower, s.SpanGE, s.Selected(), upper
 	move := rows.Next
 	if reverse {
-		at, find, move = upper, s.SpanLT, rows.Prev
+		at, find, move, to = upper, s.SpanLT, rows.Prev, lower
+	}
+	var sel *sstable.Selector
+	if extend {
+		sel = sstable.NewSelector(predicate.Compile(predicate.NewCompare("RowKey", predicate.Ne, edm.String("none"))))
 	}
 	for find(at) {
-		span := *s.Span()
-		if bytes.Compare(span.Lower, span.Upper) >= 0 || !span.Single() {
-			t.Fatalf("span from %q to %q", span.Lower, span.Upper)
-		}
 		it, err := s.SpanIterator()
 		must(t, err)
-		_, _, err = it.Select(&span, &sstable.Window{Lower: span.Lower, Upper: span.Upper, ByRows: true}, nil)
-		must(t, err)
-		for ok := move(); ok; ok = move() {
-			user, _ := bound.Split(rows.Key())
-			keys = append(keys, bytes.Clone(user))
+		if extend && s.Span().Selectable() {
+			it.Extend(s.Span(), reverse, to, 1<<20)
+		}
+		span := *s.Span()
+		if bytes.Compare(span.Lower, span.Upper) >= 0 || !span.Selectable() {
+			t.Fatalf("span from %q to %q", span.Lower, span.Upper)
+		}
+		w := sstable.Window{Lower: span.Lower, Upper: span.Upper, Reverse: reverse, ByRows: true}
+		_, _, err = it.Select(&span, &w, sel)
+		for {
+			must(t, err)
+			for ok := move(); ok; ok = move() {
+				user, _ := bound.Split(rows.Key())
+				keys = append(keys, bytes.Clone(user))
+			}
+			if !it.More() {
+				break
+			}
+			_, _, err = it.SelectNext(sel)
 		}
 		if at = bytes.Clone(span.Upper); reverse {
 			at = bytes.Clone(span.Lower)
@@ -115,7 +136,7 @@ func TestSpanAfterFailure(t *testing.T) {
 		} else {
 			found = s.SpanGE(lower)
 		}
-		if !found || s.Span().Single() {
+		if !found || s.Span().Selectable() {
 			t.Errorf("reverse %v: found %v, want a span whose rows are read one by one", reverse, found)
 		}
 		must(t, s.Close())

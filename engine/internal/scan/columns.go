@@ -82,7 +82,8 @@ const (
 // gather adds more rows of the window, at most most, to a few that match. A reader of a few rows waits
 // for memory in most calls of AppendWords and AppendBytes, and it waits less for many rows at once.
 // Without gather, a filter that matches 1 % of the entities, all of whose properties are read, needs
-// 10 to 14 % more CPU (bench, runs=1/filter=Double-all-columns).
+// 10 to 14 % more CPU (bench, runs=1/filter=Double-all-columns). If one of the heap units is damaged,
+// AppendBytes fails for all rows.
 func (c *Cursor) gather(most int) {
 	if c.win.sel == nil || c.q.BudgetBytes > 0 {
 		return
@@ -162,9 +163,9 @@ func (c *Cursor) wait() {
 	c.byRow = c.waited
 }
 
-// fit cuts the current rows, which it has returned: if they reach BudgetBytes, the rows after the one that
-// reaches it are dropped, and the iterator moves back to that row. It returns false if a value cannot be read, which
-// ends the cursor.
+// fit cuts the rows that it, an iterator, has just appended to c.rows: if they reach BudgetBytes, the
+// rows after the one that reaches it are dropped, and the iterator moves back to that row. It returns
+// false if a value cannot be read, which ends the cursor.
 func (c *Cursor) fit(it *sstable.Iterator) bool {
 	rows := &c.rows
 	rows.c = c

@@ -86,7 +86,7 @@ func (s *state) reset() {
 		project: projection{index: s.project.index, selected: s.project.selected},
 		size:    rowSize{variable: s.size.variable, bytes: s.size.bytes},
 		rows:    s.rows,
-		win:     window{in: w.in, chosen: w.chosen, list: w.list, merged: w.merged},
+		win:     window{in: w.in, mem: w.mem, chosen: w.chosen, list: w.list, merged: w.merged},
 	}
 	s.sources.reset()
 }

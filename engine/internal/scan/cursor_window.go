@@ -46,7 +46,7 @@ func (c *Cursor) failWindow() {
 	c.beginWalk() // to the error
 }
 
-// endGroup moves to the next selected rows of the window, or else to its end.
+// endGroup moves to the next groups of the window, or else to its end.
 func (c *Cursor) endGroup() {
 	ok, examined, err := c.win.nextGroup()
 	c.examined += examined

@@ -21,7 +21,7 @@ type window struct {
 	sought  bool // mems are at their first row of the window, or beyond it
 
 	lower, upper []byte
-	limit        []byte        // where the next span begins of a file that has none in the window, or the range ends
+	limit        []byte        // the nearest key at which the range ends, or the span of a file that is not in the window begins
 	in           []*lsm.Source // with a span in the window
 	inMems       bool          // a row of mems is in the window
 	mem          []byte        // memory of extend
@@ -73,11 +73,11 @@ func (w *window) findAfter(s *lsm.Source, at []byte) {
 	}
 	span := s.Span()
 	if bytes.Compare(span.Lower, at) > 0 {
-		w.limit = sooner(w.limit, span.Lower)
-		w.upper = sooner(w.upper, span.Lower)
+		w.limit = minKey(w.limit, span.Lower)
+		w.upper = minKey(w.upper, span.Lower)
 	} else {
 		w.in = append(w.in, s)
-		w.upper = sooner(w.upper, span.Upper)
+		w.upper = minKey(w.upper, span.Upper)
 	}
 }
 
@@ -88,27 +88,12 @@ func (w *window) findBefore(s *lsm.Source, at []byte) {
 	}
 	span := s.Span()
 	if bytes.Compare(span.Upper, at) < 0 {
-		w.limit = later(w.limit, span.Upper)
-		w.lower = later(w.lower, span.Upper)
+		w.limit = maxKey(w.limit, span.Upper)
+		w.lower = maxKey(w.lower, span.Upper)
 	} else {
 		w.in = append(w.in, s)
-		w.lower = later(w.lower, span.Lower)
+		w.lower = maxKey(w.lower, span.Lower)
 	}
-}
-
-// sooner returns the lesser key, and later the greater one.
-func sooner(a, b []byte) []byte {
-	if bytes.Compare(b, a) < 0 {
-		return b
-	}
-	return a
-}
-
-func later(a, b []byte) []byte {
-	if bytes.Compare(b, a) > 0 {
-		return b
-	}
-	return a
 }
 
 // contains reports whether the user key of an internal key, which is not beyond the
@@ -152,7 +137,7 @@ func (w *window) plan(left int, byRows bool) (how use, examined int) {
 		return skip, 0
 	case len(w.in) == 0 || several && w.sel == nil:
 		return walk, 0
-	case !several && w.sel != nil && w.in[0].Span().Single() && w.in[0].Span().Rows <= left:
+	case !several && w.sel != nil && w.in[0].Span().Selectable() && w.in[0].Span().Rows <= left:
 		if !w.extend(w.in[0], left) && excludes(w.in[0]) {
 			return skip, 0
 		}
@@ -162,7 +147,7 @@ func (w *window) plan(left int, byRows bool) (how use, examined int) {
 	w.chosen = w.chosen[:0]
 	rows := 0
 	for _, s := range w.in {
-		if !s.Span().Single() {
+		if !s.Span().Selectable() {
 			return walk, 0
 		}
 		if w.sel == nil || !excludes(s) {
@@ -202,7 +187,7 @@ func (w *window) extend(s *lsm.Source, rows int) bool {
 		key := m.Key()
 		key = key[:len(key)-codec.TrailerLen]
 		if !w.reverse {
-			to = sooner(to, key)
+			to = minKey(to, key)
 		} else if bytes.Compare(key, to) >= 0 {
 			w.mem = append(append(w.mem[:0], key...), 0) // the least key above it
 			to = w.mem
@@ -244,13 +229,12 @@ func (w *window) choose(several, byRows bool) (how use, examined int) {
 	switch {
 	case 2*found > seen:
 		return walk, 0
+	case !several && (n > 0 || w.in[0].Iterator().More()):
+		w.one = w.in[0]
 	case n == 0 && !w.inMems:
 		return skip, examined
 	}
-	w.open, w.one = true, nil
-	if !several {
-		w.one = w.chosen[0]
-	} else {
+	if w.open = true; several {
 		w.merge()
 	}
 	if w.counts() {
@@ -348,14 +332,14 @@ func (w *window) nextOfOne(left int) (row codec.ShapedRow, what outcome, examine
 	return row, matched, counted
 }
 
-// nextGroup moves on in a window with one source that has no selected row left, to the next ones. It
-// reports false if there are none.
+// nextGroup moves on in a window with one source that has no selected row left. It reports false at
+// the end of the window.
 func (w *window) nextGroup() (ok bool, examined int, err error) {
-	if w.one == nil {
+	if w.sel == nil || w.one == nil || !w.one.Iterator().More() {
 		return false, 0, nil
 	}
-	selected, examined, err := w.one.Iterator().SelectNext(w.sel)
-	return selected > 0, examined, err
+	_, examined, err = w.one.Iterator().SelectNext(w.sel)
+	return true, examined, err
 }
 
 // counts reports whether rows are counted when they are returned, not by plan.

@@ -164,7 +164,7 @@ func (c *counter) part(r *sstable.Reader, lower, upper []byte) (rows int64, err 
 		switch {
 		case !first && more:
 			rows += int64(span.Rows)
-		case !span.Single():
+		case !span.Selectable():
 			rows += int64(span.Rows)
 			c.uncertain = true
 		default:

@@ -19,7 +19,7 @@ type File struct {
 	Cache      *cache.Cache
 	DB, Number uint64 // of cache.Key
 	Kind       uint8
-	Groups     int // of the file
+	Count      int // groups of the file
 }
 
 // Set is the chunks of the columns that an iterator selects by, for some consecutive groups.
@@ -83,7 +83,7 @@ func (s *Set) Close() {
 	}
 	for i := range s.list {
 		k := &s.list[i]
-		whole := min(Groups, s.file.Groups-s.first)
+		whole := min(Groups, s.file.Count-s.first)
 		if k.began && (k.builder.Added() >= minAdded || k.builder.Complete(whole)) {
 			s.keep(k)
 		}
