@@ -136,4 +136,27 @@ func TestFilterEndsWithContext(t *testing.T) {
 			check(t, "Close", c.Close())
 		}
 	}
+	// Each page passes the group that it has read.
+	for _, reverse := range []bool{false, true} {
+		q := store.Query{Filter: filter.MustParse("N eq 500L and Filler ne X'00'"), Reverse: reverse}
+		pages := 0
+		for ; pages == 0 || q.From != nil; pages++ {
+			ctx, cancel := context.WithCancel(t.Context())
+			fs.onRead = cancel
+			c := db.Query(ctx, table, q)
+			for c.Next() {
+				t.Error("a row")
+			}
+			next := c.Resume()
+			check(t, "Close", c.Close())
+			cancel()
+			if next != nil && q.From != nil && (next.Compare(*q.From) == 0 || (next.Compare(*q.From) < 0) != reverse) {
+				t.Fatalf("reverse %v: a page from %v resumes at %v", reverse, *q.From, *next)
+			}
+			q.From = next
+		}
+		if pages < 5 {
+			t.Errorf("reverse %v: %d pages", reverse, pages)
+		}
+	}
 }

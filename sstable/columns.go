@@ -17,6 +17,7 @@ type Columns struct {
 // Release removes all rows.
 func (c *Columns) Release() {
 	c.Clear()
+	c.missed = false
 	for _, k := range c.kept[:c.n] {
 		c.missed = c.missed || k.pins.missed
 		k.Release()

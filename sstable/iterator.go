@@ -51,6 +51,7 @@ type Iterator struct {
 	begin    int // the groups of span in window are begin to end-1
 	end      int
 	group    int            // that selected is rows of
+	none     bool           // no row of group is selected
 	matched  int            // the group of the next three, -1 if none
 	matches  predicate.Bits // rows within the bounds that the program of Select selects
 	found    int            // how many these are

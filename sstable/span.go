@@ -177,7 +177,7 @@ func (it *Iterator) Select(s *Span, w *Window, sel *Selector) (selected, examine
 	if !s.Selectable() {
 		return 0, 0, errShared
 	}
-	it.span, it.window, it.begin, it.end, it.group = s, w, s.first, s.end, s.first
+	it.span, it.window, it.begin, it.end, it.group, it.none = s, w, s.first, s.end, s.first, false
 	switch {
 	case s.extended:
 		it.narrow()
@@ -213,7 +213,7 @@ func (it *Iterator) narrow() {
 	if bytes.Compare(w.Lower, s.Lower) > 0 {
 		it.begin = max(it.begin, x.seek(w.Lower))
 	}
-	if bytes.Compare(w.Upper, s.Upper) < 0 {
+	if s.Upper == nil || bytes.Compare(w.Upper, s.Upper) < 0 {
 		it.end = min(it.end, x.seek(w.Upper)+1)
 	}
 }
@@ -243,32 +243,35 @@ func (it *Iterator) nextGroup() {
 	}
 }
 
-// SelectedFrom returns the end of the group of Select or SelectNext, within the window, at which the
-// selection begins: the lower one, with Reverse the upper one.
+// SelectedFrom returns the key in the window from which rows may be selected that have not been
+// passed, with Reverse the key below which they are: where the group of Select or SelectNext begins,
+// or where it ends if no row of it is selected.
 func (it *Iterator) SelectedFrom() []byte {
-	all := it.r.index.groups
-	switch {
-	case it.window.Reverse && it.group+1 < it.end:
-		return all[it.group+1].separator
-	case it.window.Reverse:
-		return it.window.Upper
-	case it.group > it.begin:
-		return all[it.group].separator
+	at := it.group // the separator that is asked for
+	if it.window.Reverse != it.none {
+		at++
 	}
-	return it.window.Lower
+	switch {
+	case at <= it.begin:
+		return it.window.Lower
+	case at >= it.end:
+		return it.window.Upper
+	}
+	return it.r.index.groups[at].separator
 }
 
 // selectFrom selects from group, or from the next ones as long as their heads need not be read.
 func (it *Iterator) selectFrom(sel *Selector) (selected, examined int, err error) {
-	for ; ; it.nextGroup() {
+	for it.none = false; ; it.nextGroup() {
 		if !it.excludes(it.group, it.group+1) {
 			n, looked, err := it.selectMatches(it.group, sel)
 			examined += looked
-			if n > 0 || err != nil || it.g == it.group {
+			if n > 0 || err != nil {
 				return n, examined, err
 			}
 		}
-		if !it.More() {
+		if it.g == it.group || !it.More() {
+			it.none = true
 			return 0, examined, nil
 		}
 	}
