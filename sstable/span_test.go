@@ -19,7 +19,7 @@ func TestSelect(t *testing.T) {
 			f, info := write(t, s.options, s.entries)
 			g := newGenerator(12)
 			r := open(t, f, cache.New(1<<20))
-			for round := range rounds(80) {
+			for round := range rounds(160) {
 				o := IterOptions{Lower: g.bound(s.entries), Upper: g.bound(s.entries), Snapshot: codec.MaxSeq, Fill: round%2 == 0}
 				if o.Upper == nil {
 					o.Upper = codec.AppendTable(nil, 1<<30)
