@@ -33,7 +33,7 @@ func TestFilterBesideFewRows(t *testing.T) {
 	seed := testSeed(t)
 	for round := range uint64(12 / stride(4)) {
 		rnd := rand.New(rand.NewPCG(seed, round))
-		db := flushedRows(t, rows)
+		db := flushedRows(t, rows, 4<<20)
 		check(t, "Compact", db.Compact(t.Context()))
 		numbers := map[int]int{} // by row: N
 		for i := range rows {
@@ -177,7 +177,7 @@ func TestFilterBesideClippedFile(t *testing.T) {
 func TestFilterOfDamage(t *testing.T) {
 	disk := vfs.NewMem()
 	const rows, damaged = 3000, 1700
-	db := damagedRows(t, disk, rows, damaged)
+	db := damagedRows(t, disk, rows, damaged, 4<<20)
 	defer db.Close()
 	for _, expr := range []string{"Filler ne X'00'", "Filler ne X'00' and N ge 0L", "N ge 1500L and Filler ne X'00'"} {
 		for _, q := range []store.Query{{}, {Reverse: true}, {Budget: rows}, {BudgetBytes: 1 << 30}} {

@@ -24,11 +24,12 @@ import (
 // minColumns is that of engine/internal/scan.
 const minColumns = 4
 
-// flushedRows returns a database with rows of up to 60 bytes of one partition in one file.
-func flushedRows(t *testing.T, rows int) *engine.DB {
+// flushedRows returns a database with rows of up to 60 bytes of one partition in files of
+// fileBytes.
+func flushedRows(t *testing.T, rows int, fileBytes int64) *engine.DB {
 	t.Helper()
 	o := small(vfs.NewMem())
-	o.Testing.Manual, o.NoSync, o.SegmentBytes, o.CacheBytes, o.FileBytes = true, true, 4<<20, 4<<20, 4<<20
+	o.Testing.Manual, o.NoSync, o.SegmentBytes, o.CacheBytes, o.FileBytes = true, true, 4<<20, 4<<20, fileBytes
 	db := mustCreate(t, o)
 	for i := range rows {
 		apply(t, db, store.InsertOrReplace(entity("p", fmt.Sprintf("%05d", i), int64(i%7), i%60)))
@@ -41,7 +42,7 @@ func flushedRows(t *testing.T, rows int) *engine.DB {
 // with rows of a memtable in between all but a few.
 func TestNextColumns(t *testing.T) {
 	const rows = 3000
-	db := flushedRows(t, rows)
+	db := flushedRows(t, rows, 64<<10)
 	count := func(q store.Query) (all, byColumns, most int) {
 		c := db.Query(t.Context(), table, q).(store.ColumnCursor)
 		for {
@@ -156,7 +157,7 @@ func TestNextColumns(t *testing.T) {
 // first calls return rows of few groups. The groups are in the cache.
 func TestNextColumnsGathers(t *testing.T) {
 	const rows = 20_000
-	db := flushedRows(t, rows)
+	db := flushedRows(t, rows, 4<<20)
 	empty := filter.MustParse("Filler eq X'' and N ge 0L")
 	for i, q := range []store.Query{
 		{Filter: empty}, // reads the file
@@ -209,12 +210,12 @@ func TestNextColumnsGathers(t *testing.T) {
 	}
 }
 
-// damagedRows returns a database with rows of 300 bytes in one file, in which the Binary of one
+// damagedRows returns a database with rows of 300 bytes in files of fileBytes, in which the Binary of one
 // is damaged.
-func damagedRows(t *testing.T, disk *vfs.Mem, rows, damaged int) *engine.DB {
+func damagedRows(t *testing.T, disk *vfs.Mem, rows, damaged int, fileBytes int64) *engine.DB {
 	t.Helper()
 	o := manual(disk)
-	o.FileBytes, o.SegmentBytes = 4<<20, 4<<20
+	o.FileBytes, o.SegmentBytes = fileBytes, 4<<20
 	db := mustCreate(t, o)
 	var text []byte
 	random := rand.NewChaCha8([32]byte{})
@@ -299,7 +300,7 @@ func TestNextColumnsOfShapes(t *testing.T) {
 // rows, and then the texts up to the damage. A query that limits bytes ends there too.
 func TestNextColumnsOfDamage(t *testing.T) {
 	const rows, damaged = 300, 280
-	db := damagedRows(t, vfs.NewMem(), rows, damaged)
+	db := damagedRows(t, vfs.NewMem(), rows, damaged, 64<<10)
 	defer db.Close()
 	// The limit is in the heap unit of the damage.
 	for _, q := range []store.Query{

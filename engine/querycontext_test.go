@@ -33,7 +33,7 @@ func (c *countedContext) Err() error {
 // TestContextEndsInQuery ends the ctx of a query at each of its checks. The next page begins
 // behind the last row, wherever that was.
 func TestContextEndsInQuery(t *testing.T) {
-	db := flushedRows(t, 1000)
+	db := flushedRows(t, 1000, 64<<10)
 	read := func(what string, q store.Query) {
 		want := 0
 		all := db.Query(t.Context(), table, q)

@@ -148,7 +148,7 @@ func (it *Iterator) excludes(first, end int) bool {
 	return it.excluded
 }
 
-var errShared = errors.New("sstable: the span has several groups")
+var errSeveral = errors.New("sstable: the span has several groups")
 
 // Window is the keys of a Span that Select selects from.
 type Window struct {
@@ -175,7 +175,7 @@ func (it *Iterator) Select(s *Span, w *Window, sel *Selector) (selected, examine
 		return 0, 0, err
 	}
 	if !s.Selectable() {
-		return 0, 0, errShared
+		return 0, 0, errSeveral
 	}
 	it.span, it.window, it.begin, it.end, it.group, it.none = s, w, s.first, s.end, s.first, false
 	switch {
@@ -444,7 +444,7 @@ func (it *Iterator) Has(s *Span, user []byte, keyHash uint64) (bool, error) {
 		return false, nil
 	}
 	if s.end != s.first+1 {
-		return false, errShared
+		return false, errSeveral
 	}
 	if it.g != s.first {
 		it.valid = false

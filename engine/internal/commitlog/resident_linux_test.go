@@ -4,6 +4,7 @@ package commitlog
 
 import (
 	"encoding/binary"
+	"errors"
 	"os"
 	"reflect"
 	"testing"
@@ -56,9 +57,11 @@ func skipWithoutPopulate(t testing.TB) {
 	b, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	must(t, "Mmap", err)
 	defer func() { must(t, "Munmap", unix.Munmap(b)) }()
-	if err := unix.Madvise(b, unix.MADV_POPULATE_WRITE); err != nil {
-		t.Skip("the system cannot make pages resident: ", err)
+	err = unix.Madvise(b, unix.MADV_POPULATE_WRITE)
+	if errors.Is(err, unix.EINVAL) {
+		t.Skip("the system is older than Linux 5.14: ", err)
 	}
+	must(t, "Madvise", err)
 }
 
 // withoutHugePages makes the system give the process small pages until t ends, so that a write to
@@ -66,9 +69,7 @@ func skipWithoutPopulate(t testing.TB) {
 func withoutHugePages(t testing.TB) {
 	t.Helper()
 	set := func(disable uintptr) error { return unix.Prctl(unix.PR_SET_THP_DISABLE, disable, 0, 0, 0) }
-	if err := set(1); err != nil {
-		t.Skip("huge pages cannot be disabled: ", err)
-	}
+	must(t, "Prctl", set(1))
 	t.Cleanup(func() { _ = set(0) })
 }
 
@@ -76,17 +77,14 @@ func withoutHugePages(t testing.TB) {
 func residentBytes(t testing.TB, b []byte) (n int) {
 	t.Helper()
 	f, err := os.Open("/proc/self/pagemap")
-	if err != nil {
-		t.Skip("the system does not tell which pages are resident: ", err)
-	}
+	must(t, "Open", err)
 	defer f.Close()
 	const entry, present = 8, 1 << 63 // a word for each page
 	page := uintptr(os.Getpagesize())
 	at := reflect.ValueOf(b).Pointer() / page
 	list := make([]byte, (len(b)+int(page)-1)/int(page)*entry)
-	if _, err := f.ReadAt(list, int64(at)*entry); err != nil {
-		t.Fatal(err)
-	}
+	_, err = f.ReadAt(list, int64(at)*entry)
+	must(t, "ReadAt", err)
 	for ; len(list) > 0; list = list[entry:] {
 		if binary.NativeEndian.Uint64(list)&present != 0 {
 			n += int(page)
