@@ -110,6 +110,29 @@ func TestSlowArchive(t *testing.T) {
 	}
 }
 
+// TestNoSyncArchive cuts the power in NoSync mode while flushed segments wait for the archive. It
+// must get every flushed write after the next Open.
+func TestNoSyncArchive(t *testing.T) {
+	disk := vfs.NewCrashMem()
+	o := manual(disk)
+	o.NoSync, o.Archive = true, &memArchive{hold: make(chan struct{})}
+	db := mustCreate(t, o)
+	fill(t, db, "p", 300, 2000)
+	check(t, "Flush", db.Flush(t.Context()))
+	last := stats(t, db).LastSequence
+	for seed, mode := range vfs.CrashModes {
+		fast := &memArchive{}
+		o := manual(disk.Crash(vfs.CrashOptions{Mode: mode, Seed: uint64(seed)}))
+		o.Archive = fast
+		again := mustOpen(t, "db", o)
+		check(t, "Close", again.Close())
+		if got := fast.ranges(t); len(got) == 0 || got[0].First != 1 || got[len(got)-1].Last < last {
+			t.Errorf("%s: archived %v, the last flushed sequence is %d", mode, got, last)
+		}
+	}
+	check(t, "Close", closeAtOnce(db))
+}
+
 // TestArchiveFailures archives with an archive that fails for a while. Close archives the
 // rest, and Stats count.
 func TestArchiveFailures(t *testing.T) {

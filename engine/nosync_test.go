@@ -66,6 +66,48 @@ func TestNoSyncKeepsOrder(t *testing.T) {
 	}
 }
 
+// TestNoSyncLosesSegments cuts the power while several segments are not synced. Segments behind a
+// torn one must be gone, durably, before the manifest states where the log ends.
+func TestNoSyncLosesSegments(t *testing.T) {
+	disk := vfs.NewCrashMem()
+	o := manual(disk)
+	o.NoSync, o.SegmentBytes = true, 64<<10
+	db := mustCreate(t, o)
+	check(t, "Flush", db.Flush(t.Context()))
+	fill(t, db, "p", 100, 1500) // three segments, none of which is flushed
+	lost := 0
+	for seed := range 20 {
+		after := disk.Crash(vfs.CrashOptions{Mode: "subset", Seed: uint64(seed)})
+		durable, lostHere := true, 0
+		o := manual(errorfs.Wrap(after, func(op vfs.Op) *errorfs.Fault {
+			switch {
+			case op.Kind == "remove" && strings.HasSuffix(op.Name, ".wal"):
+				durable = false
+				lostHere++
+			case op.Kind == "sync-dir":
+				durable = true
+			case op.Kind == "rename" && !durable:
+				t.Errorf("seed %d: the manifest is replaced before the removal of segments is durable", seed)
+			}
+			return nil
+		}))
+		again := mustOpen(t, "db", o)
+		rows := len(dump(t, again, store.Query{}))
+		apply(t, again, store.InsertOrReplace(entity("q", "r", 1, 10)))
+		check(t, "Close", closeAtOnce(again))
+		again = mustOpen(t, "db", o)
+		if n := len(dump(t, again, store.Query{})); n != rows+1 {
+			t.Errorf("seed %d: %d rows, want %d", seed, n, rows+1)
+		}
+		check(t, "Close", closeAtOnce(again))
+		lost += min(lostHere, 1)
+	}
+	if lost < 5 {
+		t.Errorf("%d of 20 crashes have lost a segment", lost)
+	}
+	check(t, "Close", closeAtOnce(db))
+}
+
 // TestNoSyncLosesDropWhole drops a table, compacts, and kills the process before the
 // drop is on disk. The table must be there with all its rows.
 func TestNoSyncLosesDropWhole(t *testing.T) {
@@ -160,7 +202,8 @@ func TestNoSyncReservationFails(t *testing.T) {
 	apply(t, db, store.Insert(entity("p", "r", 1, 10)))
 }
 
-// TestNoSyncCloseReportsLoss requires Close to say that a write is not durable.
+// TestNoSyncCloseReportsLoss requires Close to say that a write is neither in a file nor in the
+// log.
 func TestNoSyncCloseReportsLoss(t *testing.T) {
 	for _, kind := range []string{"create", "write", "sync", "sync-dir"} {
 		t.Run(kind, func(t *testing.T) {
@@ -172,7 +215,7 @@ func TestNoSyncCloseReportsLoss(t *testing.T) {
 			check(t, "Flush", db.Flush(t.Context()))
 			apply(t, db, store.InsertOrReplace(entity("p", "r", 1, 10)))
 			fs.SetRule(func(op vfs.Op) *errorfs.Fault {
-				if op.Kind == kind && (kind == "sync-dir" || strings.HasSuffix(op.Name, ".wal")) {
+				if op.Kind == kind && (kind == "sync-dir" || strings.HasSuffix(op.Name, ".wal") || strings.HasSuffix(op.Name, ".sst")) {
 					return &errorfs.Fault{Err: syscall.EIO}
 				}
 				return nil

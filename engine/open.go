@@ -181,6 +181,12 @@ func (db *DB) recover(m *manifest.Manifest) error {
 		return err
 	}
 	// The database is valid. Files are changed only from here on.
+	if _, err = db.tree.RemoveLeftovers(); err != nil {
+		return err
+	}
+	if err := log.RemoveLost(db.opts.Logger); err != nil {
+		return err
+	}
 	if log.Unlisted {
 		// On a full disk reads go on. The records are durable, and the next segment
 		// states where they end.
@@ -193,9 +199,6 @@ func (db *DB) recover(m *manifest.Manifest) error {
 		Archive: db.opts.Archive, Log: db.log, After: db.opts.Testing.Clock.AfterFunc, Logger: db.opts.Logger,
 	})
 	if err := db.archive.Recover(m); err != nil {
-		return err
-	}
-	if _, err = db.tree.RemoveLeftovers(); err != nil {
 		return err
 	}
 	if err = db.full.reserve.Refill(); space.NoSpace(err) {

@@ -62,9 +62,10 @@ type Options struct {
 	// Compression chooses between CPU time and space. The default is
 	// CompressFast.
 	Compression Compression
-	// NoSync acknowledges writes before they are on stable storage. A crash of
-	// the process or the machine may lose the newest writes. No write survives
-	// if an earlier one is lost. The default is to sync.
+	// NoSync acknowledges writes before they are on stable storage. A crash of the process may
+	// lose about the last MiB of writes, a crash of the machine all that are not flushed: those
+	// of at most four segments. No write survives if an earlier one is lost. The default is to
+	// sync.
 	NoSync bool
 	// Archive gets each log segment, and the files of each install of Load, before the
 	// database removes or merges them; until then they stay in its directory. Writers do

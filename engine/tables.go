@@ -170,7 +170,7 @@ func (db *DB) isDropped(table uint32) bool {
 		return false
 	}
 	seq := db.drops.Seq(table)
-	if db.opts.NoSync && seq > db.log.SyncedSeq() {
+	if db.opts.NoSync && seq > db.log.DurableSeq() {
 		// A crash could undo the drop, and then the rows must be there.
 		return false
 	}

@@ -50,8 +50,8 @@ type ReplayOptions struct {
 	// manifest or the header of the next segment. 0 if unknown.
 	Proven int64
 	// NextSeq is the first sequence number of the next segment if a later
-	// segment holds a record (see Inspect): this log must end right before it.
-	// 0 says that no later segment does; then the log may have a torn tail
+	// segment holds a record (see Inspect) and this one was complete before that: this log must
+	// end right before it. 0 says that neither is known; then the log may have a torn tail
 	// behind the last proven offset.
 	NextSeq uint64
 }
@@ -81,9 +81,8 @@ type End struct {
 // records that it applied. An error of apply ends the replay and is returned
 // unchanged.
 //
-// Damage is a *corrupt.Error unless it can only be a torn tail, that is, the
-// segment is the last one and the accepted records reach every offset that a sync
-// is known to have covered. A damaged header with records behind it is also
+// Damage is a *corrupt.Error unless it can only be a torn tail, that is, NextSeq is 0
+// and the accepted records reach every offset that a sync is known to have covered. A damaged header with records behind it is also
 // ErrHeadless. Other errors are ErrNewerFormat, ErrUnfinished, ErrChanged and
 // those of the file system.
 func Replay(fs vfs.FS, name string, o ReplayOptions, apply func(RecordView) error) (End, error) {
@@ -92,8 +91,8 @@ func Replay(fs vfs.FS, name string, o ReplayOptions, apply func(RecordView) erro
 
 // ReplayDurable is Replay for a reader beside a live writer in another process.
 // It returns only records below an offset that a sync is known to have covered,
-// because a crash may still take back what is only in the page cache. If a later
-// segment holds records, this one is durable as a whole. ReplayDurable returns
+// because a crash may still take back what is only in the page cache. With NextSeq
+// this segment is durable as a whole. ReplayDurable returns
 // ErrChanged if the file became another segment or outgrew the image.
 func ReplayDurable(fs vfs.FS, name string, o ReplayOptions, apply func(RecordView) error) (End, error) {
 	return replayFile(fs, name, o, apply, (*reader).replayDurable)

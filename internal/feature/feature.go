@@ -13,6 +13,7 @@
 //	4  4  length of the data
 //	8     data
 //
+// Types of 2 and above belong to the structure with the area.
 // Type 1 names a required feature: u8 bit, then 1 to 64 bytes of printable ASCII. So an
 // older build can name what it does not know. Each required feature that is set has a
 // name in the extension area of the same structure. A record of an unknown type is

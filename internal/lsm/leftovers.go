@@ -22,7 +22,8 @@ func (t *Tree) CheckLeftovers(lastSeq uint64, highWater edm.Ticks) error {
 	if err != nil {
 		return err
 	}
-	return found.Check(lastSeq, highWater)
+	m := t.Manifest()
+	return found.Check(max(lastSeq, m.ReservedSeq()), highWater)
 }
 
 // RemoveLeftovers removes the files of jobs that a crash interrupted, and no other

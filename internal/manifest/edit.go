@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"github.com/tablerock-db/tablerock/internal/feature"
@@ -15,6 +16,8 @@ type Edit struct {
 	HighWater uint64
 	// MinHighWater is the least value of Manifest.HighWater.
 	MinHighWater uint64
+	// MinReservedSeq is the least value of Manifest.ReservedSeq, unless it is not above LastSeq.
+	MinReservedSeq uint64
 	// Logs replaces Manifest.Logs if it is not nil.
 	Logs []Log
 	// FirstLog removes the logs with smaller numbers, whose entries are in files.
@@ -35,6 +38,7 @@ func (m *Manifest) Apply(e Edit) {
 		m.HighWater = e.HighWater
 	}
 	m.HighWater = max(m.HighWater, e.MinHighWater)
+	m.reserveSeq(max(m.ReservedSeq(), e.MinReservedSeq))
 	if e.Logs != nil {
 		m.Logs = slices.Clone(e.Logs)
 	}
@@ -50,6 +54,41 @@ func (m *Manifest) RequireZstd() {
 		m.Required |= feature.Zstd
 		m.Extensions = feature.AppendZstd(slices.Clip(m.Extensions))
 	}
+}
+
+// typeReservedSeq is the type of the extension record with ReservedSeq, u64. It is part of the
+// file format.
+const typeReservedSeq = 2
+
+// ReservedSeq returns the greatest sequence number that the files of an interrupted flush can
+// have. It is 0, and LastSeq and the logs limit them, unless the logs were not synced.
+func (m *Manifest) ReservedSeq() uint64 {
+	for r := range feature.Records(m.Extensions) {
+		if r.Type == typeReservedSeq && len(r.Data) == 8 {
+			return binary.LittleEndian.Uint64(r.Data)
+		}
+	}
+	return 0
+}
+
+// reserveSeq sets ReservedSeq, to 0 if LastSeq has reached it.
+func (m *Manifest) reserveSeq(seq uint64) {
+	if seq <= m.LastSeq {
+		seq = 0
+	}
+	if seq == m.ReservedSeq() {
+		return
+	}
+	var area []byte
+	for r := range feature.Records(m.Extensions) {
+		if r.Type != typeReservedSeq {
+			area = feature.AppendRecord(area, r)
+		}
+	}
+	if seq > 0 {
+		area = feature.AppendRecord(area, feature.Record{Type: typeReservedSeq, Data: binary.LittleEndian.AppendUint64(nil, seq)})
+	}
+	m.Extensions = area
 }
 
 // dropLogs removes the logs before number first and lists first.

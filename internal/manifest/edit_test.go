@@ -90,3 +90,37 @@ func TestRequireZstd(t *testing.T) {
 		t.Errorf("features %b, extensions %q, error %v", m.Required, m.Extensions, err)
 	}
 }
+
+// TestReservedSeq reserves sequence numbers beside an extension, until the files have them.
+func TestReservedSeq(t *testing.T) {
+	area := feature.AppendRecord(nil, feature.Record{Type: 9, Data: []byte("data")})
+	m := &manifest.Manifest{NextFile: 1, LastSeq: 5, Extensions: area}
+	for _, c := range []struct {
+		edit manifest.Edit
+		want uint64
+	}{
+		{manifest.Edit{MinReservedSeq: 5}, 0},
+		{manifest.Edit{MinReservedSeq: 8}, 8},
+		{manifest.Edit{MinReservedSeq: 7}, 8},
+		{manifest.Edit{LastSeq: 7}, 8},
+		{manifest.Edit{MinReservedSeq: 1 << 40}, 1 << 40},
+		{manifest.Edit{LastSeq: 1 << 40}, 0},
+	} {
+		m.Apply(c.edit)
+		fsys := vfs.NewMem()
+		err := manifest.Write(fsys, ".", m)
+		if err == nil {
+			m, err = manifest.Read(fsys, ".")
+		}
+		if err != nil || m.ReservedSeq() != c.want || string(m.Extensions[:len(area)]) != string(area) {
+			t.Fatalf("after %+v: reserved %d, want %d; extensions %q; %v", c.edit, m.ReservedSeq(), c.want, m.Extensions, err)
+		}
+	}
+	if string(m.Extensions) != string(area) {
+		t.Errorf("extensions are %q, want %q", m.Extensions, area)
+	}
+	m.Apply(manifest.Edit{MinReservedSeq: 1 << 56})
+	if err := manifest.Write(vfs.NewMem(), ".", m); err == nil {
+		t.Error("Write of a reserved sequence that is too great succeeded")
+	}
+}

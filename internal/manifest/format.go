@@ -59,7 +59,8 @@ import (
 // order of keys. The bottom tier is one run, whatever the run numbers of its files.
 // So a manifest has exactly one encoding.
 //
-// Package feature describes feature words and extension areas.
+// Package feature describes feature words and extension areas. Type 2 in the area of the manifest
+// is the reserved sequence, u64; see ReservedSeq.
 //
 // Magic, version, length, database id and the final sum keep their offsets in every
 // version. This package also reads versions 1 and 2. There, the head ends before the

@@ -29,7 +29,7 @@ type Manifest struct {
 	Required, Optional uint64
 	// Epoch counts the histories of the database: a restore or a new owner raises it.
 	Epoch uint64
-	// Extensions is the extension area; immutable.
+	// Extensions is the extension area; immutable. ReservedSeq reads one of its records.
 	Extensions []byte
 	Logs       []Log  // in order of number
 	Files      []File // in the order of Sort
@@ -131,6 +131,9 @@ func (m *Manifest) check() error {
 	}
 	if m.LastSeq > maxSeq {
 		return fmt.Errorf("last sequence is %d, at most %d", m.LastSeq, uint64(maxSeq))
+	}
+	if seq := m.ReservedSeq(); seq > maxSeq {
+		return fmt.Errorf("reserved sequence is %d, at most %d", seq, uint64(maxSeq))
 	}
 	if m.NextFile > maxNext {
 		return fmt.Errorf("next number is %d, at most %d", m.NextFile, uint64(maxNext))

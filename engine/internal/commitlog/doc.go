@@ -93,11 +93,12 @@
 //
 // In NoSync mode Append applies and publishes the record before it returns, and
 // nobody leads or waits: published = applied = assigned, and synced is behind.
-// The overlay is empty. WriteBehind writes what has gathered, and SyncSegments,
-// which each flush calls first, syncs whole segments in order. So a crash loses a
-// suffix of the log only. Because a time stamp must never be given out twice, also
-// not after a crash that loses its record, the manifest states in advance which
-// time stamps may have been given out (Options.Reserve).
+// The overlay is empty. WriteBehind writes what has gathered, in order and without a sync, and
+// the header of a segment does not state that the one before is complete. A crash can tear any
+// segment that is not flushed; recovery then ends the log there, so that it loses a suffix only.
+// SyncSegments syncs whole segments in order, for a checkpoint and for the archive. Because a
+// time stamp must never be given out twice, also not after a crash that loses its record, the
+// manifest states in advance which time stamps may have been given out (Options.Reserve).
 //
 // The order of locks is in engine/locks.go.
 package commitlog

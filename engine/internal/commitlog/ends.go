@@ -30,3 +30,13 @@ func Proven(segs []*Segment) (logs []manifest.Log) {
 	}
 	return logs
 }
+
+// NumberAfter returns the number of the segment that follows seg in segs, given newest first.
+func NumberAfter(segs []*Segment, seg *Segment) uint64 {
+	for i := 1; i < len(segs); i++ {
+		if segs[i] == seg {
+			return segs[i-1].Number
+		}
+	}
+	panic("commitlog: no segment follows")
+}

@@ -32,6 +32,8 @@ func (l *Log) Install(write func(seq uint64, stamp edm.Ticks, next uint64) error
 		next.Free()
 		return nil, err
 	}
+	l.fileMu.Lock()
+	defer l.fileMu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	old := l.active
@@ -39,8 +41,8 @@ func (l *Log) Install(write func(seq uint64, stamp edm.Ticks, next uint64) error
 	old.frozen.Store(true)
 	l.active, l.admitted, l.lastSeq = next, 0, seq
 	l.newest.Store(next)
-	l.noSync.writable.Store(next.Number)
-	l.noSync.syncedSeq.Store(seq)
+	l.noSync.behind = next
+	l.noSync.durableSeq.Store(seq)
 	l.writes.Add(1)
 	l.applyMu.Lock()
 	defer l.applyMu.Unlock()

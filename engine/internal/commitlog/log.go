@@ -137,7 +137,8 @@ func New(o Options, lastSeq uint64, highWater edm.Ticks, prevEnd int64) (*Log, e
 	if l.active, err = l.newSegmentLocked(lastSeq+1, prevEnd, 0); err != nil { // +checklocksignore: not shared yet
 		return nil, err
 	}
-	l.noSync.writable.Store(l.active.Number)
+	l.noSync.behind = l.active // +checklocksignore: not shared yet
+	l.noSync.durableSeq.Store(lastSeq)
 	l.newest.Store(l.active)
 	return l, nil
 }
@@ -349,10 +350,15 @@ entries:
 
 // rotateLocked freezes the active segment and starts the next one, which can take
 // a record of need bytes. It touches memory only: the leader that writes to the
-// next segment first creates its file, after this one is complete on disk.
+// next segment first creates its file, after this one is complete on disk. In NoSync mode this
+// one may not even be durable then, and the header of the next one says so.
 // +checklocks:l.mu
 func (l *Log) rotateLocked(need int64) error {
-	seg, err := l.newSegmentLocked(l.lastSeq+1, l.active.Tail(), need)
+	prevEnd := l.active.Tail()
+	if l.o.NoSync && l.active.unsynced() {
+		prevEnd = wal.HeaderLen
+	}
+	seg, err := l.newSegmentLocked(l.lastSeq+1, prevEnd, need)
 	if err != nil {
 		return err
 	}
@@ -386,8 +392,8 @@ func (l *Log) newSegmentLocked(firstSeq uint64, prevEnd, need int64) (*Segment, 
 	return s, nil
 }
 
-// open creates the file of seg, unless it exists. Every segment before seg must
-// be durable, because the header of seg says so.
+// open creates the file of seg, unless it exists. The segment before seg must be durable up to
+// the end that the header of seg states.
 func (l *Log) open(seg *Segment) error {
 	if seg.opened {
 		return nil
@@ -448,10 +454,11 @@ func (l *Log) Recycle(r Released) error {
 	return nil
 }
 
-// reusable reports whether the file of seg has the size of most segments.
+// reusable reports whether the file of seg has the size of most segments and is synced: the
+// first sync of the next segment would write what the file system has not written yet.
 func (l *Log) reusable(seg *Segment) bool {
 	size := int64(len(seg.image))
-	return !l.o.NoPreallocate && size == l.o.SegmentBytes && seg.Tail() > size/2
+	return !l.o.NoPreallocate && size == l.o.SegmentBytes && seg.Tail() > size/2 && !seg.unsynced()
 }
 
 // Freeze starts the next segment, unless the active one is empty, and returns

@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// behindBytes is how much NoSync mode gathers before it writes to the file.
+	// behindBytes is how much NoSync mode gathers before it writes to the file, at most an
+	// eighth of a segment.
 	behindBytes = 1 << 20
 	// reserveAhead is how many time stamps NoSync mode reserves at a time, 10 s
 	// of them. After a crash, and after a Close or a Checkpoint that follows a Load, the log's
@@ -25,50 +26,59 @@ type noSync struct {
 	// reserved is the greatest time stamp that may be given out. Log.mu guards
 	// it.
 	reserved edm.Ticks
-	// writable is the number of the newest segment that may be written: every
-	// segment before it is complete on disk.
-	writable atomic.Uint64
-	// syncedSeq is the last sequence number of the segments that are complete on
-	// disk, 0 if that is none of this Log's.
-	syncedSeq atomic.Uint64
+	// behind is the oldest segment whose file may lack records. Log.fileMu guards it.
+	behind *Segment
+	// durableSeq is the last sequence number of the segments that are durable as a whole.
+	durableSeq atomic.Uint64
 }
 
-// SyncedSeq returns a sequence number up to which SyncSegments has made the log
+// DurableSeq returns a sequence number up to which SyncSegments or Flushed has made writes
 // durable.
-func (l *Log) SyncedSeq() uint64 { return l.noSync.syncedSeq.Load() }
+func (l *Log) DurableSeq() uint64 { return l.noSync.durableSeq.Load() }
 
-// WriteBehind, in NoSync mode, writes the active segment to its file, without a
-// sync, once enough has gathered. If another goroutine is writing it returns at
-// once.
+// WriteBehind, in NoSync mode, writes the segments to their files in order, without a sync, once
+// enough has gathered in the active one. If another goroutine is writing it returns at once.
 func (l *Log) WriteBehind() error {
 	return l.writeBehind(l.newest.Load())
 }
 
-// writeBehind is WriteBehind for seg, which may have been frozen and even
-// dropped since it was the active segment.
+// writeBehind is WriteBehind if seg, which may have been frozen and even dropped since it was
+// the active segment, has gathered enough.
 func (l *Log) writeBehind(seg *Segment) error {
-	tail := seg.file.Tail()
-	if tail-seg.written.Load() < behindBytes || !l.fileMu.TryLock() {
+	gathered := seg.file.Tail() - seg.written.Load()
+	if gathered < min(behindBytes, l.o.SegmentBytes/8) || !l.fileMu.TryLock() {
 		return nil
 	}
 	defer l.fileMu.Unlock() // +checklocksignore: TryLock
-	// SyncSegments writes the frozen segments.
-	if seg.frozen.Load() || seg.Number > l.noSync.writable.Load() {
-		return nil
+	for {
+		s := l.noSync.behind
+		complete := s.frozen.Load()
+		if err := l.writeTo(s, s.file.Tail()); err != nil {
+			return l.fail(err)
+		}
+		if !complete {
+			return nil
+		}
+		l.noSync.behind = s.next
 	}
-	err := l.open(seg)
-	if err == nil {
-		err = seg.file.Write(tail)
+}
+
+// writeTo writes the records of seg up to end to its file, without a sync. The caller owns the
+// file side of seg.
+func (l *Log) writeTo(seg *Segment, end int64) error {
+	if err := l.open(seg); err != nil {
+		return err
 	}
-	if err != nil {
-		return l.fail(err)
+	if err := seg.file.Write(end); err != nil {
+		return err
 	}
-	l.countWritten(seg, tail)
+	l.countWritten(seg, end)
 	return nil
 }
 
-// SyncSegments, in NoSync mode, makes whole segments durable. Give it the oldest
-// segment first, and every segment up to the last.
+// SyncSegments, in NoSync mode, makes whole segments durable. Give it the oldest segment that
+// is not flushed first, and every segment up to the last: a record that says that its segment
+// was synced proves that all segments before it are complete.
 func (l *Log) SyncSegments(segs []*Segment) error {
 	l.fileMu.Lock()
 	defer l.fileMu.Unlock()
@@ -82,11 +92,29 @@ func (l *Log) SyncSegments(segs []*Segment) error {
 			return l.fail(err)
 		}
 		if complete {
-			l.noSync.writable.Store(s.next.Number)
-			l.noSync.syncedSeq.Store(s.LastSeq())
+			l.passLocked(s)
 		}
 	}
 	return nil
+}
+
+// Flushed notes that the oldest segments are durable in sstables, so that NoSync mode writes no
+// more records to their files. Call it before their memory is freed.
+func (l *Log) Flushed(segs []*Segment) {
+	l.fileMu.Lock()
+	defer l.fileMu.Unlock()
+	for _, s := range segs {
+		l.passLocked(s)
+	}
+}
+
+// passLocked notes that seg, which is frozen, and everything before it is durable.
+// +checklocks:l.fileMu
+func (l *Log) passLocked(seg *Segment) {
+	l.noSync.durableSeq.Store(max(seg.LastSeq(), l.noSync.durableSeq.Load()))
+	if l.noSync.behind == seg {
+		l.noSync.behind = seg.next
+	}
 }
 
 // fail fails the log, unless it has failed.

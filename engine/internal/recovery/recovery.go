@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"path"
 	"slices"
 	"time"
@@ -31,6 +32,8 @@ type Log struct {
 	// Unlisted says that the manifest does not list the end of a segment with
 	// records.
 	Unlisted bool
+	// Lost has the numbers of the segments behind a torn one. A crash in NoSync mode left them.
+	Lost []uint64
 
 	fs   vfs.FS
 	dir  string
@@ -131,17 +134,17 @@ func Read(fsys vfs.FS, dir string, m *manifest.Manifest, mode Mode) (*Log, error
 	if err != nil {
 		return nil, err
 	}
-	for i := range files {
+	for i := 0; i < len(files) && err == nil && len(l.Lost) == 0; i++ {
 		if mode == Idle {
 			err = syncFile(fsys, path.Join(dir, filename.Make(filename.WAL, files[i].number)))
 		}
 		if err == nil {
 			err = l.segment(files, i, mode)
 		}
-		if err != nil {
-			l.Free()
-			return nil, err
-		}
+	}
+	if err != nil {
+		l.Free()
+		return nil, err
 	}
 	if l.LastSeq >= wal.MaxSeq {
 		l.Free()
@@ -314,13 +317,15 @@ func (l *Log) segment(files []file, i int, mode Mode) error {
 		return corrupt.Newf(name, 48, "high-water mark of %d ticks", t)
 	}
 	o := wal.ReplayOptions{DBID: l.dbid, Number: f.number, Sealed: f.known.Sealed, Proven: f.known.Proven}
-	if i+1 < len(files) {
-		o.Proven = max(o.Proven, files[i+1].info.Header.PrevEnd)
-		for _, later := range files[i+1:] {
-			if later.info.Records {
-				o.NextSeq = files[i+1].info.Header.FirstSeq
-				break
-			}
+	later := files[i+1:]
+	if len(later) > 0 {
+		o.Proven = max(o.Proven, later[0].info.Header.PrevEnd)
+		complete, err := l.complete(later, mode == Beside)
+		if err != nil {
+			return err
+		}
+		if complete && slices.ContainsFunc(later, func(f file) bool { return f.info.Records }) {
+			o.NextSeq = later[0].info.Header.FirstSeq
 		}
 	}
 	seg, err := commitlog.Recovered(f.number, f.info.Bytes)
@@ -344,6 +349,61 @@ func (l *Log) segment(files []file, i int, mode Mode) error {
 	l.HighWater = max(l.HighWater, e.highWater)
 	if f.known.Sealed == 0 && end.Records > 0 {
 		l.Unlisted = true
+	}
+	return l.checkLater(later, mode)
+}
+
+// complete reports whether later segments show that everything before them is durable. The
+// header of a segment does, unless the log was in NoSync mode. If records is set, complete also
+// reads the segments for a record that says that its segment was synced: that was after those
+// before it.
+func (l *Log) complete(later []file, records bool) (bool, error) {
+	for i := range later {
+		f := &later[i]
+		if max(f.info.Header.PrevEnd, f.known.Sealed, f.known.Proven) > wal.HeaderLen {
+			return true, nil
+		}
+	}
+	for i := 0; records && i < len(later); i++ {
+		name := path.Join(l.dir, filename.Make(filename.WAL, later[i].number))
+		_, proven, err := wal.Unproven(l.fs, name, l.dbid, later[i].number)
+		if proven > wal.HeaderLen || err != nil {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// checkLater decides what becomes of the segments after the last replayed one, if the first of
+// them does not continue it. In NoSync mode a crash can lose the end of a segment, and then what
+// follows is lost too.
+func (l *Log) checkLater(later []file, mode Mode) error {
+	if len(later) == 0 || later[0].info.Header.FirstSeq <= l.LastSeq+1 {
+		return nil // segment compares the numbers
+	}
+	if complete, err := l.complete(later, mode != Beside); complete || err != nil {
+		return err // segment finds the gap
+	}
+	for i := range later {
+		l.Lost = append(l.Lost, later[i].number)
+	}
+	return nil
+}
+
+// RemoveLost removes the segments of Lost and returns when that is durable: they would
+// contradict the next manifest and the next segment. Call it with the lock, after Repair.
+func (l *Log) RemoveLost(logger *slog.Logger) error {
+	if len(l.Lost) == 0 {
+		return nil
+	}
+	logger.Warn("a crash lost the newest writes, which were not synced", "last_sequence", l.LastSeq, "segments", len(l.Lost))
+	for _, number := range l.Lost {
+		if err := l.fs.Remove(path.Join(l.dir, filename.Make(filename.WAL, number))); err != nil {
+			return fmt.Errorf("remove lost segment: %w", err)
+		}
+	}
+	if err := l.fs.SyncDir(l.dir); err != nil {
+		return fmt.Errorf("sync directory: %w", err)
 	}
 	return nil
 }

@@ -43,9 +43,10 @@ func Find(fsys vfs.FS, dir string, dbid [16]byte, listed map[uint64]bool, next u
 }
 
 // Check returns a *corrupt.Error if a finished file has an entry above the last
-// sequence number and the last Timestamp of manifest and logs. The input of a job is
-// durable there before the job starts, and the Timestamp of a load. So a newer entry in a
-// file shows that the manifest or a log is an older copy, or that a log is missing.
+// sequence number or the last Timestamp of manifest and logs. The input of a job is
+// durable there before the job starts, or the manifest has reserved its sequence numbers and
+// Timestamps, and the Timestamp of a load. So a newer entry in a file shows that the manifest
+// or a log is an older copy, or that a log is missing.
 func (l *Leftovers) Check(lastSeq uint64, highWater edm.Ticks) error {
 	for _, name := range slices.Sorted(maps.Keys(l.files)) {
 		f, err := l.fs.Open(path.Join(l.dir, name))

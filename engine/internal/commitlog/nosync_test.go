@@ -1,0 +1,82 @@
+package commitlog
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/wal"
+)
+
+// prevEnd returns the end of the segment before seg according to the header of seg.
+func prevEnd(t *testing.T, w *world, seg *Segment) int64 {
+	t.Helper()
+	info, err := wal.Inspect(w.disk, filename.Make(filename.WAL, seg.Number), [16]byte{}, seg.Number)
+	must(t, "Inspect", err)
+	return info.Header.PrevEnd
+}
+
+// TestHeaderStatesWhatIsSynced freezes a segment in NoSync mode before and after its sync. The
+// next header must state that the segment is complete only if it is durable.
+func TestHeaderStatesWhatIsSynced(t *testing.T) {
+	for _, synced := range []bool{false, true} {
+		w := newWorld(t, Options{NoSync: true})
+		seg := w.log.Active()
+		must(t, "Append", w.log.Append(put(0, 1, 100)))
+		if synced {
+			must(t, "SyncSegments", w.log.SyncSegments([]*Segment{seg}))
+		}
+		must(t, "Freeze", w.log.Freeze())
+		must(t, "Append", w.log.Append(put(1, 1, 100)))
+		must(t, "SyncSegments", w.log.SyncSegments(w.rotated))
+		want := int64(wal.HeaderLen)
+		if synced {
+			want = seg.Tail()
+		}
+		if got := prevEnd(t, w, w.rotated[1]); got != want {
+			t.Errorf("synced %t: the next header states the end %d, want %d", synced, got, want)
+		}
+	}
+}
+
+// TestWriteBehindInOrder fills several segments in NoSync mode without a flush. The files must
+// have all records but the last ones, less than behindBytes, and a file of the log must not be
+// kept for reuse while the system has not written it.
+func TestWriteBehindInOrder(t *testing.T) {
+	w := newWorld(t, Options{NoSync: true, SegmentBytes: 2 << 20})
+	for i := range 100 {
+		must(t, "Append", w.log.Append(put(i, 1, 100<<10)))
+		must(t, "WriteBehind", w.log.WriteBehind())
+	}
+	if len(w.rotated) < 4 {
+		t.Fatalf("%d segments", len(w.rotated))
+	}
+	unwritten := int64(0)
+	for _, seg := range w.rotated {
+		unwritten += seg.Tail() - max(seg.written.Load(), wal.HeaderLen)
+		got := make([]byte, seg.written.Load())
+		if len(got) == 0 {
+			continue
+		}
+		f, err := w.disk.Open(filename.Make(filename.WAL, seg.Number))
+		must(t, "Open", err)
+		_, err = f.ReadAt(got, 0)
+		must(t, "ReadAt", err)
+		if !bytes.Equal(got, seg.Image()[:len(got)]) {
+			t.Errorf("the file of segment %d differs from its image", seg.Number)
+		}
+	}
+	if unwritten >= 2*behindBytes {
+		t.Errorf("%d bytes of records are not written", unwritten)
+	}
+	first, second := w.rotated[0], w.rotated[1]
+	w.log.o.NoPreallocate = false
+	w.log.Flushed(w.rotated[:1])
+	if w.log.DurableSeq() != first.LastSeq() || w.log.reusable(first) {
+		t.Errorf("durable up to sequence %d, want %d; reusable %t", w.log.DurableSeq(), first.LastSeq(), w.log.reusable(first))
+	}
+	must(t, "SyncSegments", w.log.SyncSegments(w.rotated[1:2]))
+	if !w.log.reusable(second) {
+		t.Error("the file of a synced segment is not reusable")
+	}
+}
