@@ -8,7 +8,6 @@ import (
 	"github.com/tablerock-db/tablerock/engine/internal/jobtimer"
 	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/internal/manifest"
-	"github.com/tablerock-db/tablerock/internal/memtable"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -51,11 +50,7 @@ func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 	if err := db.beginFlush(segs, last.LastSeq()); err != nil {
 		return false, fmt.Errorf("flush: %w", err)
 	}
-	tables := make([]*memtable.Table, len(segs))
-	for i, s := range segs {
-		tables[i] = s.Table
-	}
-	job := db.timeJob(db.tree.NewFlush(tables, manifest.Edit{
+	job := db.timeJob(db.tree.NewFlush(commitlog.Tables(segs), manifest.Edit{
 		LastSeq:      last.LastSeq(),
 		MinHighWater: uint64(db.log.HighWater()), // more may be reserved
 		FirstLog:     commitlog.NumberAfter(db.state.Load().Mems, last),
@@ -86,11 +81,9 @@ func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 }
 
 // beginFlush prepares the flush of segments, up to the sequence number last. In NoSync mode nobody
-// has synced them, and nobody needs them once the flush is durable, but for the archive, which
-// reads them later, perhaps after a crash. Without it they are not synced, with which an ordered
-// load takes two thirds of the time (bench, load/order=sorted). A crash may then lose them and
-// leave files of the flush, which Open must not take for those of a newer manifest
-// (lsm.Tree.CheckLeftovers).
+// has synced them, and only the archive needs them once the flush is durable. Without the sync an
+// ordered load takes two thirds of the time (bench, load/order=sorted). A crash may then lose
+// them and leave files of the flush, which are not those of a newer manifest (lsm.Tree.CheckLeftovers).
 func (db *DB) beginFlush(segs []*commitlog.Segment, last uint64) error {
 	switch {
 	case !db.opts.NoSync:

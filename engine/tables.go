@@ -142,11 +142,11 @@ func (db *DB) logCatalog(c *commitlog.Commit, change func(*catalog.Catalog) (cat
 		return pending, err
 	}
 	for _, e := range ch.Put {
-		key := catalogKey(e.Key)
+		key := codec.AppendKey(nil, catalog.TableID, e.Key.Partition, e.Key.Row)
 		c.Put(key, codec.KeyHash(key), db.shapes.Of(e.Properties), e.Properties)
 	}
 	for _, k := range ch.Delete {
-		key := catalogKey(k)
+		key := codec.AppendKey(nil, catalog.TableID, k.Partition, k.Row)
 		c.Delete(key, codec.KeyHash(key))
 	}
 	c.OnAppend = func(seq uint64) { db.logged.Store(&catalog.Logged{Catalog: ch.After, Seq: seq}) }
@@ -156,10 +156,6 @@ func (db *DB) logCatalog(c *commitlog.Commit, change func(*catalog.Catalog) (cat
 		db.catalog.Store(ch.After)
 	}
 	return pending, db.log.Append(c)
-}
-
-func catalogKey(key edm.Key) []byte {
-	return codec.AppendKey(nil, catalog.TableID, key.Partition, key.Row)
 }
 
 // isDropped reports whether no reader can see the rows of a table: it is not in the

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/internal/memtable"
 )
 
 // Ends returns the ends of the segments with records, given newest first, for the
@@ -29,6 +30,15 @@ func Proven(segs []*Segment) (logs []manifest.Log) {
 		}
 	}
 	return logs
+}
+
+// Tables returns the memtables of the segments.
+func Tables(segs []*Segment) []*memtable.Table {
+	tables := make([]*memtable.Table, len(segs))
+	for i, s := range segs {
+		tables[i] = s.Table
+	}
+	return tables
 }
 
 // NumberAfter returns the number of the segment that follows seg in segs, given newest first.
