@@ -108,6 +108,42 @@ func TestNoSyncLosesSegments(t *testing.T) {
 	check(t, "Close", closeAtOnce(db))
 }
 
+// TestNoSyncInterruptedFlush cuts the power when the files of a flush are durable and no manifest
+// lists them. The log is lost, and Open must not take the files for those of a newer manifest.
+func TestNoSyncInterruptedFlush(t *testing.T) {
+	disk := vfs.NewCrashMem()
+	fs := errorfs.Wrap(disk, nil)
+	o := manual(fs)
+	o.NoSync = true
+	db := mustCreate(t, o)
+	check(t, "Flush", db.Flush(t.Context()))
+	fill(t, db, "p", 30, 1000)
+	var crashes []*vfs.Mem
+	fs.SetRule(func(op vfs.Op) *errorfs.Fault {
+		if op.Kind == "rename" {
+			crashes = append(crashes, disk.Crash(vfs.CrashOptions{Mode: "min"}))
+		}
+		return nil
+	})
+	check(t, "Flush", db.Flush(t.Context()))
+	fs.SetRule(nil)
+	check(t, "Close", closeAtOnce(db))
+	left := 0
+	for _, disk := range crashes {
+		before := len(files(t, disk, "db", ".sst"))
+		db := mustOpen(t, "db", manual(disk))
+		left += before - len(files(t, disk, "db", ".sst"))
+		if n := len(dump(t, db, store.Query{})); n != 0 {
+			t.Errorf("%d rows are left of a log that was not synced", n)
+		}
+		apply(t, db, store.Insert(entity("p", "000000", 1, 10)))
+		check(t, "Close", closeAtOnce(db))
+	}
+	if left == 0 {
+		t.Errorf("none of %d crashes left files of a flush", len(crashes))
+	}
+}
+
 // TestNoSyncLosesDropWhole drops a table, compacts, and kills the process before the
 // drop is on disk. The table must be there with all its rows.
 func TestNoSyncLosesDropWhole(t *testing.T) {

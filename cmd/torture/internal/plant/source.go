@@ -38,6 +38,9 @@ func SourceBugs() []SourceBug {
 		{Name: "batch-high-water", What: "the greatest Timestamp of a batch is its first one", Package: commitlog, Test: "TestTimestampsOfBatches"},
 		{Name: "group-first-segment", What: "only the last segment of a group is synced", Package: commitlog, Test: "TestGroupOverTwoSegments"},
 		{Name: "manifest-unsynced", What: "the manifest states that unsynced records are durable", Package: "./engine", Test: "TestManifestProvesOnlySyncedRecords"},
+		{Name: "header-unsynced", What: "a header states that an unsynced segment is complete", Package: commitlog, Test: "TestHeaderStatesWhatIsSynced"},
+		{Name: "flush-unreserved", What: "a flush of unsynced segments reserves no sequence numbers", Package: "./engine", Test: "TestNoSyncInterruptedFlush"},
+		{Name: "lost-segments", What: "segments that a crash cut off from the log stay", Package: "./engine", Test: "TestNoSyncLosesSegments"},
 		{Name: "bounds-sum", What: "the bounds of an sstable are used without a check of their sum", Package: "./sstable", Test: "TestDamagedBounds"},
 	}
 	for i := range bugs {
