@@ -69,5 +69,8 @@ func (db *DB) syncAll() error {
 	}
 	mems := slices.Clone(db.state.Load().Mems)
 	slices.Reverse(mems)
-	return db.log.SyncSegments(mems)
+	if err := db.log.SyncSegments(mems); err != nil {
+		return err
+	}
+	return db.tree.RecordLogs()
 }

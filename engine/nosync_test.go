@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
@@ -142,6 +143,26 @@ func TestNoSyncInterruptedFlush(t *testing.T) {
 	if left == 0 {
 		t.Errorf("none of %d crashes left files of a flush", len(crashes))
 	}
+}
+
+// TestNoSyncCheckpointIsProof cuts the power after a checkpoint, which has synced the log, and
+// damages the first segment. Open must not take that for a loss of unsynced writes.
+func TestNoSyncCheckpointIsProof(t *testing.T) {
+	disk := vfs.NewCrashMem()
+	o := manual(disk)
+	o.NoSync, o.SegmentBytes = true, 64<<10
+	db := mustCreate(t, o)
+	check(t, "Flush", db.Flush(t.Context()))
+	first := len(files(t, disk, "db", ".wal"))
+	fill(t, db, "p", 100, 1500)
+	check(t, "Checkpoint", db.Checkpoint(t.Context(), "copy"))
+	after := disk.Crash(vfs.CrashOptions{Mode: "min"})
+	name := files(t, after, "db", ".wal")[first]
+	check(t, "Patch", after.Patch("db/"+name, 60<<10, []byte("damage")))
+	if _, err := engine.Open("db", manual(after)); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("Open: %v, want %v", err, store.ErrCorrupt)
+	}
+	check(t, "Close", closeAtOnce(db))
 }
 
 // TestNoSyncLosesDropWhole drops a table, compacts, and kills the process before the

@@ -63,9 +63,8 @@ type Options struct {
 	// CompressFast.
 	Compression Compression
 	// NoSync acknowledges writes before they are on stable storage. A crash of the process may
-	// lose about the last MiB of writes, a crash of the machine all that are not flushed: those
-	// of at most four segments. No write survives if an earlier one is lost. The default is to
-	// sync.
+	// lose about 2 MiB of writes, a crash of the machine those of at most four segments. No
+	// write survives if an earlier one is lost. The default is to sync.
 	NoSync bool
 	// Archive gets each log segment, and the files of each install of Load, before the
 	// database removes or merges them; until then they stay in its directory. Writers do

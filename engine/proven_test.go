@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"path"
@@ -142,6 +144,38 @@ func TestFlushProvesLog(t *testing.T) {
 	if _, err := engine.Open("db", manual(killed)); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("Open without the log: %v, want damage", err)
 	}
+}
+
+// TestTornBeforeEmptySegment damages a segment that an empty one follows, which has no file, and
+// then one with a record. Open must find that, although the header of the last one states the end
+// of the empty one.
+func TestTornBeforeEmptySegment(t *testing.T) {
+	disk := vfs.NewMem()
+	o := manual(disk)
+	o.SegmentBytes = 64 << 10
+	db := mustCreate(t, o)
+	check(t, "Flush", db.Flush(t.Context()))
+	fill(t, db, "p", 5, 1000)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := db.Flush(ctx); !errors.Is(err, context.Canceled) { // it has frozen the segment
+		t.Fatal(err)
+	}
+	var ops []store.Op
+	for i := range 100 {
+		ops = append(ops, store.Insert(entity("q", fmt.Sprintf("%06d", i), int64(i), 1000)))
+	}
+	apply(t, db, ops...) // does not fit a segment of the usual size
+	after := disk.Clone()
+	name := "db/" + files(t, after, "db", ".wal")[0]
+	image, err := vfs.ReadFile(after, name, 1<<20)
+	check(t, "ReadFile", err)
+	last := len(bytes.TrimRight(image, "\x00")) - 1 // of the last record
+	check(t, "Patch", after.Patch(name, int64(last), []byte{image[last] ^ 1}))
+	if _, err := engine.Open("db", manual(after)); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("Open: %v, want %v", err, store.ErrCorrupt)
+	}
+	check(t, "Close", closeAtOnce(db))
 }
 
 // TestManifestProvesOnlySyncedRecords writes a manifest while records of the active segment

@@ -15,7 +15,7 @@
 //     durable.
 //   - Sync a segment to its end before you write to the next one, so that a record
 //     of the next segment proves this one complete. If you do not, let PrevEnd of the next
-//     header state HeaderLen, sync no segment before those before it are complete and synced,
+//     header be PrevUnknown, sync no segment before those before it are complete and synced,
 //     and set ReplayOptions.NextSeq only if something proves that this segment was.
 //   - Do not append to a replayed segment. Repair its unproven tail, record its end
 //     in the manifest, and open the next segment.

@@ -27,7 +27,7 @@ import (
 //	  32  8  segment number
 //	  40  8  first sequence
 //	  48  8  high-water timestamp, ticks
-//	  56  8  durable end of the previous segment, 4096 if that is not known, 0 none
+//	  56  8  durable end of the previous segment, 0 none; 1: it may not be durable
 //	  64     zeros
 //	4088  8  sum = XXH64(header[0:4088]) ^ mask(0)
 //	4096
@@ -83,6 +83,10 @@ const (
 	headerSumOff = HeaderLen - 8
 )
 
+// PrevUnknown is the PrevEnd of a segment before which not everything may be durable. Part of the
+// file format; a build that does not know it reads it as an offset up to which nothing is proven.
+const PrevUnknown = 1
+
 // Kinds of records; part of the file format. 0 is invalid.
 const (
 	kindData uint8 = 1
@@ -101,7 +105,7 @@ type Header struct {
 	Number    uint64   // the segment, from 1; never used twice in a database
 	FirstSeq  uint64   // the sequence of the first record
 	HighWater uint64   // the greatest timestamp of earlier segments, ticks
-	PrevEnd   int64    // the end of the previous segment, HeaderLen if it may not be durable, 0 if there is none
+	PrevEnd   int64    // the end of the previous segment, which is durable; 0 if there is none; or PrevUnknown
 }
 
 // sumSeed binds checksums to a database and a segment.

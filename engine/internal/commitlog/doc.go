@@ -64,7 +64,8 @@
 // until the record is durable (WaitDurable).
 //
 // A group syncs a segment as a whole before it writes to the next one, because
-// the header of a segment states that the segment before it is complete.
+// the header of a segment states that the segment before it is complete, unless
+// the log is in NoSync mode.
 //
 // After the first failed write or sync the log accepts no record. The outcome of
 // every record that waits is unknown: it may be on disk.

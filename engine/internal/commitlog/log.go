@@ -111,9 +111,9 @@ type Log struct {
 	published atomic.Uint64
 	readers   registry
 
-	// fileMu is held to write a segment that a flush may drop at any time, and to
-	// drop one: in NoSync mode, and to seal. A leader without a seal does not need
-	// it, because the segment has records that are not applied.
+	// fileMu is held to write a segment that a flush may drop at any time, in NoSync
+	// mode and to seal, and by what makes it safe to drop one. A leader without a seal
+	// does not need it, because the segment has records that are not applied.
 	fileMu sync.Mutex
 	noSync noSync
 
@@ -355,8 +355,8 @@ entries:
 // +checklocks:l.mu
 func (l *Log) rotateLocked(need int64) error {
 	prevEnd := l.active.Tail()
-	if l.o.NoSync && l.active.unsynced() {
-		prevEnd = wal.HeaderLen
+	if l.o.NoSync && (l.active.unsynced() || l.active.Empty() && l.lastSeq > l.DurableSeq()) {
+		prevEnd = wal.PrevUnknown
 	}
 	seg, err := l.newSegmentLocked(l.lastSeq+1, prevEnd, need)
 	if err != nil {

@@ -17,7 +17,8 @@ func prevEnd(t *testing.T, w *world, seg *Segment) int64 {
 }
 
 // TestHeaderStatesWhatIsSynced freezes a segment in NoSync mode before and after its sync. The
-// next header must state that the segment is complete only if it is durable.
+// next header must state its end only if it is durable, and that behind an empty segment only if
+// everything before that is.
 func TestHeaderStatesWhatIsSynced(t *testing.T) {
 	for _, synced := range []bool{false, true} {
 		w := newWorld(t, Options{NoSync: true})
@@ -27,14 +28,20 @@ func TestHeaderStatesWhatIsSynced(t *testing.T) {
 			must(t, "SyncSegments", w.log.SyncSegments([]*Segment{seg}))
 		}
 		must(t, "Freeze", w.log.Freeze())
-		must(t, "Append", w.log.Append(put(1, 1, 100)))
-		must(t, "SyncSegments", w.log.SyncSegments(w.rotated))
-		want := int64(wal.HeaderLen)
 		if synced {
-			want = seg.Tail()
+			must(t, "SyncSegments", w.log.SyncSegments([]*Segment{seg}))
 		}
-		if got := prevEnd(t, w, w.rotated[1]); got != want {
-			t.Errorf("synced %t: the next header states the end %d, want %d", synced, got, want)
+		must(t, "Append", w.log.Append(put(1, 1, 200<<10))) // does not fit the next segment, which stays empty
+		must(t, "Freeze", w.log.Freeze())
+		must(t, "SyncSegments", w.log.SyncSegments(w.rotated))
+		want := []int64{wal.PrevUnknown, wal.PrevUnknown, wal.PrevUnknown}
+		if synced {
+			want = []int64{seg.Tail(), wal.HeaderLen, wal.PrevUnknown}
+		}
+		for i, want := range want {
+			if got := prevEnd(t, w, w.rotated[i+1]); got != want {
+				t.Errorf("synced %t: header %d states the end %d, want %d", synced, i+1, got, want)
+			}
 		}
 	}
 }

@@ -36,7 +36,7 @@ func tear(t *testing.T, disk *vfs.Mem, number uint64, end int64) {
 // TestReadLost reads logs of NoSync mode of which a crash has torn a segment. The segments
 // behind it are lost with its end, unless something proves that it was durable.
 func TestReadLost(t *testing.T) {
-	const none = int64(wal.HeaderLen)
+	const none = int64(wal.PrevUnknown)
 	_, ends := unsynced(t, none, none, false)
 	for _, c := range []struct {
 		name         string
@@ -59,6 +59,8 @@ func TestReadLost(t *testing.T) {
 			known: []manifest.Log{{Number: 5, Proven: ends[2]}}, torn: 0, file: "000002.wal",
 		},
 		{name: "first torn, a record of 5 states that 5 was synced", prev3: none, prev5: none, seal: true, torn: 0, file: "000003.wal"},
+		{name: "first torn, 5 follows an empty segment", prev3: none, prev5: wal.HeaderLen, torn: 0, file: "000002.wal"},
+		{name: "first torn, 5 follows a load", prev3: none, prev5: 0, torn: 0, file: "000002.wal"},
 		{name: "middle torn, the header of 3 states the end of 2", prev3: ends[0], prev5: none, torn: 1, last: 14, lost: []uint64{5}},
 	} {
 		for _, mode := range []Mode{Own, Idle} {
@@ -97,13 +99,13 @@ func TestReadLost(t *testing.T) {
 // TestReadUnsyncedBeside reads a log beside a writer in NoSync mode. It shows only what a crash
 // cannot take back.
 func TestReadUnsyncedBeside(t *testing.T) {
-	disk, _ := unsynced(t, wal.HeaderLen, wal.HeaderLen, false)
+	disk, _ := unsynced(t, wal.PrevUnknown, wal.PrevUnknown, false)
 	m := &manifest.Manifest{Logs: []manifest.Log{{Number: 2}}}
 	if l, err := read(t, disk, m, Beside); err != nil || l.LastSeq != 0 {
 		t.Errorf("Read: %+v, %v, want nothing", l, err)
 	}
 	// The seal of 5 proves everything before it.
-	disk, _ = unsynced(t, wal.HeaderLen, wal.HeaderLen, true)
+	disk, _ = unsynced(t, wal.PrevUnknown, wal.PrevUnknown, true)
 	if l, err := read(t, disk, m, Beside); err != nil || l.LastSeq != 30 {
 		t.Errorf("Read: %+v, %v, want 30 sequences", l, err)
 	}

@@ -172,7 +172,7 @@ func AwaitProof(fsys vfs.FS, dir string, after func(time.Duration, func()) (stop
 			if number == 0 {
 				number, seen = n, end
 			}
-			// A record of a later segment proves all before it.
+			// A record of a later segment proves all before it, unless the writer does not sync.
 			if n != number || proven >= seen {
 				return
 			}
@@ -205,7 +205,7 @@ func lastRecords(fsys vfs.FS, dir string) (number uint64, end, proven int64, err
 	f := &files[i]
 	end, proven, err = wal.Unproven(fsys, path.Join(dir, filename.Make(filename.WAL, f.number)), m.DBID, f.number)
 	if proven = max(proven, f.known.Proven, f.known.Sealed); i+1 < len(files) {
-		proven = max(proven, files[i+1].info.Header.PrevEnd)
+		proven = max(proven, files[i+1].info.Header.PrevEnd) // PrevUnknown proves nothing
 	}
 	return f.number, end, proven, err
 }
@@ -319,7 +319,9 @@ func (l *Log) segment(files []file, i int, mode Mode) error {
 	o := wal.ReplayOptions{DBID: l.dbid, Number: f.number, Sealed: f.known.Sealed, Proven: f.known.Proven}
 	later := files[i+1:]
 	if len(later) > 0 {
-		o.Proven = max(o.Proven, later[0].info.Header.PrevEnd)
+		if end := later[0].info.Header.PrevEnd; end != wal.PrevUnknown {
+			o.Proven = max(o.Proven, end)
+		}
 		complete, err := l.complete(later, mode == Beside)
 		if err != nil {
 			return err
@@ -353,14 +355,14 @@ func (l *Log) segment(files []file, i int, mode Mode) error {
 	return l.checkLater(later, mode)
 }
 
-// complete reports whether later segments show that everything before them is durable. The
-// header of a segment does, unless the log was in NoSync mode. If records is set, complete also
-// reads the segments for a record that says that its segment was synced: that was after those
-// before it.
+// complete reports whether later segments show that everything before them was durable. The
+// header of a segment does, unless it says wal.PrevUnknown; so does the manifest, if it states a
+// durable end of a segment. If records is set, complete also reads the segments for a record that
+// says that its segment was synced: that was after those before it.
 func (l *Log) complete(later []file, records bool) (bool, error) {
 	for i := range later {
 		f := &later[i]
-		if max(f.info.Header.PrevEnd, f.known.Sealed, f.known.Proven) > wal.HeaderLen {
+		if f.info.Header.PrevEnd != wal.PrevUnknown || max(f.known.Sealed, f.known.Proven) > wal.HeaderLen {
 			return true, nil
 		}
 	}
