@@ -185,7 +185,8 @@ func (l *Log) sealActive() error {
 	defer l.fileMu.Unlock()
 	l.mu.Lock()
 	seg := l.active
-	// In NoSync mode those before an empty segment may not be durable, and a seal says so.
+	// A seal proves that everything before it is durable. In NoSync mode the segments before an
+	// empty one may not be.
 	sealed := !l.o.NoSync && seg.opened && len(l.queue) == 0 && seg.file.AppendSeal()
 	seg.Ref()
 	l.mu.Unlock()

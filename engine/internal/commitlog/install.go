@@ -41,7 +41,7 @@ func (l *Log) Install(write func(seq uint64, stamp edm.Ticks, next uint64) error
 	old.frozen.Store(true)
 	l.active, l.admitted, l.lastSeq = next, 0, seq
 	l.newest.Store(next)
-	l.noSync.behind = next
+	l.noSync.unwritten = next
 	l.noSync.durableSeq.Store(seq)
 	l.writes.Add(1)
 	l.applyMu.Lock()

@@ -137,7 +137,7 @@ func New(o Options, lastSeq uint64, highWater edm.Ticks, prevEnd int64) (*Log, e
 	if l.active, err = l.newSegmentLocked(lastSeq+1, prevEnd, 0); err != nil { // +checklocksignore: not shared yet
 		return nil, err
 	}
-	l.noSync.behind = l.active // +checklocksignore: not shared yet
+	l.noSync.unwritten = l.active // +checklocksignore: not shared yet
 	l.noSync.durableSeq.Store(lastSeq)
 	l.newest.Store(l.active)
 	return l, nil

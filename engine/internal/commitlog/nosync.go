@@ -26,8 +26,8 @@ type noSync struct {
 	// reserved is the greatest time stamp that may be given out. Log.mu guards
 	// it.
 	reserved edm.Ticks
-	// behind is the oldest segment whose file may lack records. Log.fileMu guards it.
-	behind *Segment
+	// unwritten is the oldest segment whose file may lack records. Log.fileMu guards it.
+	unwritten *Segment
 	// durableSeq is the last sequence number of the segments that are durable as a whole.
 	durableSeq atomic.Uint64
 }
@@ -51,7 +51,7 @@ func (l *Log) writeBehind(seg *Segment) error {
 	}
 	defer l.fileMu.Unlock() // +checklocksignore: TryLock
 	for {
-		s := l.noSync.behind
+		s := l.noSync.unwritten
 		complete := s.frozen.Load()
 		if err := l.writeTo(s, s.file.Tail()); err != nil {
 			return l.fail(err)
@@ -59,7 +59,7 @@ func (l *Log) writeBehind(seg *Segment) error {
 		if !complete {
 			return nil
 		}
-		l.noSync.behind = s.next
+		l.noSync.unwritten = s.next
 	}
 }
 
@@ -92,7 +92,7 @@ func (l *Log) SyncSegments(segs []*Segment) error {
 			return l.fail(err)
 		}
 		if complete {
-			l.passLocked(s)
+			l.noteDurableLocked(s)
 		}
 	}
 	return nil
@@ -104,16 +104,16 @@ func (l *Log) Flushed(segs []*Segment) {
 	l.fileMu.Lock()
 	defer l.fileMu.Unlock()
 	for _, s := range segs {
-		l.passLocked(s)
+		l.noteDurableLocked(s)
 	}
 }
 
-// passLocked notes that seg, which is frozen, and everything before it is durable.
+// noteDurableLocked notes that seg, which is frozen, and everything before it is durable.
 // +checklocks:l.fileMu
-func (l *Log) passLocked(seg *Segment) {
+func (l *Log) noteDurableLocked(seg *Segment) {
 	l.noSync.durableSeq.Store(max(seg.LastSeq(), l.noSync.durableSeq.Load()))
-	if l.noSync.behind == seg {
-		l.noSync.behind = seg.next
+	if l.noSync.unwritten == seg {
+		l.noSync.unwritten = seg.next
 	}
 }
 

@@ -87,3 +87,21 @@ func TestWriteBehindInOrder(t *testing.T) {
 		t.Error("the file of a synced segment is not reusable")
 	}
 }
+
+// TestNoSealBehindUnsynced seals the log in NoSync mode when the active segment is empty and has a
+// file. A seal there would prove that the segment before it is durable.
+func TestNoSealBehindUnsynced(t *testing.T) {
+	w := newWorld(t, Options{NoSync: true})
+	seg := w.log.Active()
+	must(t, "Append", w.log.Append(put(0, 1, 20<<10)))
+	must(t, "Freeze", w.log.Freeze())
+	must(t, "writeBehind", w.log.writeBehind(seg))
+	active := w.log.Active()
+	if !active.opened {
+		t.Fatal("the active segment has no file")
+	}
+	must(t, "Seal", w.log.Seal())
+	if !active.Empty() {
+		t.Errorf("the active segment ends at %d, want no seal", active.Tail())
+	}
+}
