@@ -154,3 +154,50 @@ func (c *ShapeCache) add(s *Shape, in *shapeSet) {
 		c.used.Add(-int64(old.MemBytes()))
 	}
 }
+
+// ShapeFinder finds the shapes of rows in a ShapeCache, for a writer whose rows mostly have the same properties. One
+// goroutine at a time uses it.
+type ShapeFinder struct {
+	cache *ShapeCache
+	// shape is the shape found last. names are its names in the memory of the program, which mostly shares them
+	// between rows: equal strings at one address are compared without looking at their bytes.
+	shape *Shape
+	names []string
+}
+
+// Reset makes f look up in cache and forget what it found, with the names.
+func (f *ShapeFinder) Reset(cache *ShapeCache) {
+	clear(f.names)
+	*f = ShapeFinder{cache: cache, names: f.names[:0]}
+}
+
+// Find returns the shape of props if it is cached and none of them is null, and nil otherwise: a shape says nothing of
+// the names of nulls. It keeps no reference to props, but to their names.
+func (f *ShapeFinder) Find(props edm.Properties) *Shape {
+	if f.likeLast(props) {
+		return f.shape
+	}
+	s := f.cache.Find(props)
+	if s == nil || s.Len() < len(props) {
+		return nil
+	}
+	f.shape, f.names = s, f.names[:0]
+	for i := range props {
+		f.names = append(f.names, props[i].Name)
+	}
+	return s
+}
+
+// likeLast reports whether props have the names and types of those found last.
+func (f *ShapeFinder) likeLast(props edm.Properties) bool {
+	if len(props) != len(f.names) || len(props) == 0 {
+		return false
+	}
+	for i := range props {
+		p := &props[i]
+		if p.Value.Type() != f.shape.fields[i].typ || p.Name != f.names[i] {
+			return false
+		}
+	}
+	return true
+}

@@ -22,6 +22,7 @@ type collector struct {
 	part     *part
 	partRows int                     // about the rows of a part, from the last one
 	shapes   map[*codec.Shape]uint32 // of the part
+	finder   codec.ShapeFinder
 
 	lastShape *codec.Shape
 	lastID    uint32
@@ -48,6 +49,7 @@ func (c *collector) collect(entities iter.Seq2[edm.Entity, error]) (err error) {
 			c.memory.put(c.part.chunks)
 		}
 	}()
+	c.finder.Reset(c.o.Shapes)
 	for e, seqErr := range entities {
 		if err = seqErr; err == nil && c.ctx.Err() != nil {
 			err = context.Cause(c.ctx)
@@ -154,12 +156,17 @@ func (p *part) full() bool {
 
 // check returns the shape of an entity, or an error.
 func (c *collector) check(e *edm.Entity) (*codec.Shape, error) {
-	if err := edm.CheckKey(e.Key); err != nil {
+	key := e.Key
+	if c.n > 0 && key.Partition == c.partition {
+		key.Partition = "" // it was checked
+	}
+	if err := edm.CheckKey(key); err != nil {
 		return nil, err
 	}
-	// A shape says nothing of the names of nulls.
-	if s := c.o.Shapes.Find(e.Properties); s != nil && s.Len() >= len(e.Properties) {
-		return s, edm.CheckValues(e.Properties)
+	if s := c.finder.Find(e.Properties); s != nil {
+		if _, ok := s.CheckValues(e.Properties); ok {
+			return s, nil
+		}
 	}
 	if err := edm.CheckProperties(e.Properties); err != nil {
 		return nil, err
