@@ -94,7 +94,7 @@ func (t *Tree) NewFlush(tables []*memtable.Table, e manifest.Edit) *Job {
 	}
 	// A file that overlaps no older run is moved to the bottom.
 	c.out = output{t: t, run: t.NewNumber(), fileBytes: t.o.shareBytes(v.bytes(), t.o.minFileBytes()), compression: t.o.Compression}
-	c.out.overlap = overlapLimit{entries: uint64(entries/filesPerRun + 1), older: v.runs}
+	c.out.overlap = v.fileLimit(entries)
 	t.flushing = &Job{What: "flush", Run: c.out.run, t: t, step: c.step, abort: c.abort}
 	return t.flushing
 }

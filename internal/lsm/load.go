@@ -17,35 +17,32 @@ import (
 type Load struct {
 	t   *Tree
 	out output
-	key []byte
-	n   uint64 // rows
-	// probes counts the rows of each file whose keys were looked up in older runs, and
-	// samples has those that were not found. Keys rise.
-	probes  []int
-	samples []loadSample
-	before  uint64 // the runs with smaller numbers were probed
+	// ahead is the file before the current one, which another goroutine finishes, and finished
+	// gets the error of that; nil if there is none or if serial.
+	ahead    *output
+	finished chan error
+	serial   bool
+	key      []byte
+	// samples has keys that are not in the runs with numbers less than before.
+	samples keyrange.Samples
+	before  uint64
 }
 
-type loadSample struct {
-	file int
-	user []byte
-}
-
-// NewLoad returns a Load of about the given number of rows.
-func (t *Tree) NewLoad(rows int) *Load {
+// NewLoad returns a Load of about the given number of rows. Unless serial, it writes a file
+// while it waits until the one before is durable.
+func (t *Tree) NewLoad(rows int, serial bool) *Load {
 	v := t.Version()
 	defer v.Unref()
 	// Without overlap the files are moved to the bottom as they are.
-	l := &Load{t: t, out: output{t: t, fileBytes: t.o.FileBytes, compression: t.o.CompactedCompression}}
-	l.out.overlap = overlapLimit{entries: uint64(rows/filesPerRun + 1), older: v.runs}
-	return l
+	out := output{t: t, fileBytes: t.o.FileBytes, compression: t.o.CompactedCompression, overlap: v.fileLimit(rows)}
+	return &Load{t: t, out: out, serial: serial, finished: make(chan error, 1)}
 }
 
 // Add adds a row with a user key above the one before. The Timestamp of all rows must be
 // one that is durably below the high-water mark.
 func (l *Load) Add(user []byte, row codec.ShapedRow) error {
 	if l.out.full(user) {
-		if err := l.out.finish(); err != nil {
+		if err := l.endFile(); err != nil {
 			return err
 		}
 	}
@@ -53,34 +50,61 @@ func (l *Load) Add(user []byte, row codec.ShapedRow) error {
 	if err := l.out.add(l.key, user, row); err != nil {
 		return err
 	}
-	if l.n++; keyrange.Sampled(l.n) {
-		file := len(l.out.done)
-		l.probes = append(l.probes, make([]int, file+1-len(l.probes))...)
-		l.probes[file]++
-		l.samples = append(l.samples, loadSample{file, slices.Clone(user)})
+	file := len(l.out.done)
+	if l.ahead != nil {
+		file++
 	}
+	l.samples.Add(file, user)
 	return nil
+}
+
+// endFile finishes the current file.
+func (l *Load) endFile() error {
+	if l.serial {
+		return l.out.finish()
+	}
+	if err := l.wait(); err != nil {
+		return err
+	}
+	ahead := l.out
+	ahead.done, ahead.bytes = nil, 0
+	l.out.w, l.out.f, l.out.last = nil, nil, nil
+	l.ahead = &ahead
+	go func() { l.finished <- ahead.finish() }()
+	return nil
+}
+
+// wait waits until the file before the current one is finished.
+func (l *Load) wait() error {
+	if l.ahead == nil {
+		return nil
+	}
+	err := <-l.finished
+	if err != nil {
+		l.ahead.discard()
+	}
+	l.out.done = append(l.out.done, l.ahead.done...)
+	l.out.bytes += l.ahead.bytes
+	l.ahead = nil
+	return err
 }
 
 // Finish makes the files durable.
 func (l *Load) Finish() error {
+	if err := l.wait(); err != nil {
+		return err
+	}
 	if err := l.out.finish(); err != nil {
 		return err
 	}
 	v := l.t.Version()
 	defer v.Unref()
 	l.before = l.t.NewNumber()
-	l.probe(v.runs)
+	l.samples.Remove(newOlderRuns(v.runs).mayContain)
 	if err := l.t.o.FS.SyncDir(l.t.o.Dir); err != nil {
 		return fmt.Errorf("sync directory: %w", err)
 	}
 	return nil
-}
-
-// probe removes the samples that the runs may contain.
-func (l *Load) probe(runs []*run) {
-	older := newOlderRuns(runs)
-	l.samples = slices.DeleteFunc(l.samples, func(s loadSample) bool { return older.mayContain(s.user) })
 }
 
 // Install adds the files, after Finish, and applies e, whose LastSeq must be seq. All rows
@@ -90,13 +114,9 @@ func (l *Load) probe(runs []*run) {
 func (l *Load) Install(seq uint64, stamp edm.Ticks, e manifest.Edit, link func([]manifest.File) error) error {
 	v := l.t.Version()
 	runs := slices.Clone(v.tier(0))
-	l.probe(slices.DeleteFunc(runs, func(r *run) bool { return r.number < l.before }))
+	l.samples.Remove(newOlderRuns(slices.DeleteFunc(runs, func(r *run) bool { return r.number < l.before })).mayContain)
 	v.Unref()
-	newKeys := make([]int, len(l.out.done))
-	l.probes = append(l.probes, newKeys...)
-	for i := range l.samples {
-		newKeys[l.samples[i].file]++
-	}
+	shares := l.samples.Shares(len(l.out.done))
 	edit, metas := versionEdit{manifest: e}, []manifest.File(nil)
 	run := l.t.NewNumber()
 	for i, s := range l.out.done {
@@ -104,7 +124,7 @@ func (l *Load) Install(seq uint64, stamp edm.Ticks, e manifest.Edit, link func([
 		meta.Run, meta.MinSeq, meta.MaxSeq, meta.Stamp = run, seq, seq, uint64(stamp)
 		meta.Smallest = codec.AppendTrailer(slices.Clone(s.lo), seq, codec.KindPut)
 		meta.Largest = codec.AppendTrailer(slices.Clone(s.hi), seq, codec.KindPut)
-		meta.NewKeys = keyrange.Share(newKeys[i], l.probes[i])
+		meta.NewKeys = shares[i]
 		s.o.Seq, s.o.Stamp = seq, stamp
 		s.opened.Store(nil) // opened without them
 		edit.add, metas = append(edit.add, newVirtualSST(s.file, meta, s.bytes)), append(metas, meta)
@@ -128,4 +148,9 @@ func (l *Load) Install(seq uint64, stamp edm.Ticks, e manifest.Edit, link func([
 }
 
 // Abort removes the files that are not installed.
-func (l *Load) Abort() { l.out.discard() }
+func (l *Load) Abort() {
+	if err := l.wait(); err != nil {
+		l.t.o.Logger.Warn("a file of an aborted load failed", "cause", err)
+	}
+	l.out.discard()
+}

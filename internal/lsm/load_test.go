@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -59,7 +60,7 @@ func (h *harness) writeRows(l *Load, rows []loadRow) error {
 func (h *harness) load(rows []loadRow) {
 	h.t.Helper()
 	h.flush()
-	l := h.tree.NewLoad(len(rows))
+	l := h.tree.NewLoad(len(rows), false)
 	must(h.t, h.writeRows(l, rows))
 	must(h.t, h.install(l))
 	h.loaded(rows)
@@ -156,6 +157,12 @@ func TestLoadIsMoved(t *testing.T) {
 // TestCrashOfLoad cuts the power at every operation of a Load: the tree has all rows or
 // none, and no other file after the leftovers are removed.
 func TestCrashOfLoad(t *testing.T) {
+	for _, serial := range []bool{false, true} {
+		t.Run(fmt.Sprintf("serial=%t", serial), func(t *testing.T) { testCrashOfLoad(t, serial) })
+	}
+}
+
+func testCrashOfLoad(t *testing.T, serial bool) {
 	mem := vfs.NewCrashMem()
 	h := newHarness(t, mem, smallOptions(), 24)
 	h.prepare()
@@ -168,7 +175,10 @@ func TestCrashOfLoad(t *testing.T) {
 	if testing.Short() {
 		stride = 77
 	}
+	var mu sync.Mutex
 	mem.OnOp(func(op vfs.Op) {
+		mu.Lock()
+		defer mu.Unlock()
 		for _, mode := range vfs.CrashModes {
 			if n++; n%stride != 0 {
 				continue
@@ -177,7 +187,7 @@ func TestCrashOfLoad(t *testing.T) {
 			names = append(names, fmt.Sprintf("%v at %v", mode, op))
 		}
 	})
-	l := h.tree.NewLoad(len(rows))
+	l := h.tree.NewLoad(len(rows), serial)
 	must(t, h.writeRows(l, rows))
 	must(t, h.install(l))
 	mem.OnOp(nil)
@@ -240,6 +250,12 @@ func removeHeadless(t *testing.T, disk *vfs.Mem) {
 // TestFaultsOfLoad fails each operation of a Load: nothing has changed, no file remains,
 // and the tree takes the Load again.
 func TestFaultsOfLoad(t *testing.T) {
+	for _, serial := range []bool{false, true} {
+		t.Run(fmt.Sprintf("serial=%t", serial), func(t *testing.T) { testFaultsOfLoad(t, serial) })
+	}
+}
+
+func testFaultsOfLoad(t *testing.T, serial bool) {
 	mem := vfs.NewMem()
 	h := newHarness(t, mem, smallOptions(), 25)
 	h.prepare()
@@ -253,15 +269,18 @@ func TestFaultsOfLoad(t *testing.T) {
 		injected := errorfs.Wrap(mem.Clone(), nil)
 		c := h.withFS(t, injected)
 		c.open()
+		var mu sync.Mutex
 		n := 0
 		injected.SetRule(func(op vfs.Op) *errorfs.Fault {
+			mu.Lock()
+			defer mu.Unlock()
 			// A file whose removal fails remains until the next install.
 			if n++; n == at && op.Kind != "remove" {
 				return &errorfs.Fault{Err: syscall.EIO}
 			}
 			return nil
 		})
-		l := c.tree.NewLoad(len(rows))
+		l := c.tree.NewLoad(len(rows), serial)
 		err := c.writeRows(l, rows)
 		if err == nil {
 			err = c.install(l)
@@ -281,7 +300,7 @@ func TestFaultsOfLoad(t *testing.T) {
 			}
 			c.check()
 			c.checkFiles()
-			l = c.tree.NewLoad(len(rows))
+			l = c.tree.NewLoad(len(rows), serial)
 			must(t, c.writeRows(l, rows))
 			must(t, c.install(l))
 		}

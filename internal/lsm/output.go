@@ -23,7 +23,7 @@ type output struct {
 	tier        uint32
 	run         uint64
 	fileBytes   int64
-	overlap     overlapLimit
+	overlap     keyrange.FileLimit
 	compression sstable.Compression
 
 	done    []*virtualSST // finished files
@@ -54,37 +54,10 @@ func (o *output) full(user []byte) bool {
 		return true
 	}
 	full, over := size >= o.fileBytes, size >= o.fileBytes+o.fileBytes/4
-	if o.overlap.reached(user) {
-		full, over = full || o.n >= o.overlap.entries, over || o.n >= o.overlap.entries+o.overlap.entries/4
+	if o.overlap.Reached(user) {
+		full, over = full || o.n >= o.overlap.Entries, over || o.n >= o.overlap.Entries+o.overlap.Entries/4
 	}
 	return over || full && !bytes.HasPrefix(o.last, user[:codec.PartitionLen(user)])
-}
-
-// overlapLimit bounds the files of a flush that overlap older runs. A compaction removes an
-// input when it has consumed its whole range, so files of a tenth of the keys need
-// little space beside its output. A file that overlaps nothing is moved to the bottom,
-// where small files would remain.
-type overlapLimit struct {
-	entries uint64 // of a file, 0 for no bound
-	older   []*run
-	// next is a lower bound of the older keys that the current file may overlap, nil if
-	// there are none.
-	next []byte
-}
-
-// begin starts a file at a user key.
-func (p *overlapLimit) begin(user []byte) {
-	p.next = nil
-	for _, r := range p.older {
-		if i := r.find(user); i < len(r.ssts) && (p.next == nil || bytes.Compare(r.ssts[i].lo, p.next) < 0) {
-			p.next = r.ssts[i].lo
-		}
-	}
-}
-
-// reached reports whether a file up to a user key overlaps an older run.
-func (p *overlapLimit) reached(user []byte) bool {
-	return p.entries > 0 && p.next != nil && bytes.Compare(user, p.next) >= 0
 }
 
 // add writes an entry. user is the key without its trailer.
@@ -94,7 +67,7 @@ func (o *output) add(key, user []byte, row codec.ShapedRow) error {
 			return err
 		}
 		o.n = 0
-		o.overlap.begin(user)
+		o.overlap.Begin(user)
 	}
 	o.n++
 	o.last = append(o.last[:0], user...)

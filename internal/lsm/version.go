@@ -63,6 +63,19 @@ type Version struct {
 	refs    atomic.Int64
 }
 
+// fileLimit returns the limit of the files of a new run with the given number of entries.
+func (v *Version) fileLimit(entries int) keyrange.FileLimit {
+	older := func(user []byte) (least []byte) {
+		for _, r := range v.runs {
+			if i := r.find(user); i < len(r.ssts) && (least == nil || bytes.Compare(r.ssts[i].lo, least) < 0) {
+				least = r.ssts[i].lo
+			}
+		}
+		return least
+	}
+	return keyrange.FileLimit{Entries: uint64(entries/filesPerRun + 1), Older: older}
+}
+
 // newVersion arranges ssts in runs. It does not add references to the files.
 func newVersion(t *Tree, ssts []*virtualSST) (*Version, error) {
 	ssts = slices.Clone(ssts)
