@@ -44,7 +44,7 @@ func (r *Report) add(file string, err error) {
 // Verify reads every byte of the database on disk and checks it against checksums
 // and the rules of the format. It checks the database as it is at the call; reads
 // and writes continue meanwhile. Damage is in the Report and is not an error: the
-// error says why Verify could not finish.
+// error says why Verify could not finish, and the Report has what was found by then.
 func (db *DB) Verify(ctx context.Context) (Report, error) {
 	return db.VerifyWithProgress(ctx, func(int64, int64) {})
 }
@@ -64,13 +64,13 @@ func (db *DB) VerifyWithProgress(ctx context.Context, progress func(done, total 
 	r.Files++
 	total := snap.state.Version.Stats().Bytes + snap.state.MemStats().LogBytes
 	found, err := snap.state.Version.Verify(ctx, func(bytes int64) { progress(bytes, total) })
-	if err != nil {
-		return r, fmt.Errorf("verify: %w", err)
-	}
 	r.Files += found.Files
 	r.Bytes += found.Bytes
 	for _, f := range found.Findings {
 		r.add(f.File, f)
+	}
+	if err != nil {
+		return r, fmt.Errorf("verify: %w", err)
 	}
 	for _, seg := range snap.state.Mems {
 		if err := ctx.Err(); err != nil {

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"path"
 	"slices"
@@ -146,5 +147,24 @@ func TestVerifyWithProgress(t *testing.T) {
 	}
 	if len(calls) < 3 || !slices.IsSorted(calls) || calls[len(calls)-1] != all || r.Bytes != all {
 		t.Errorf("progress is %d of %d, want it to rise to %d, the bytes of the report", calls, all, r.Bytes)
+	}
+}
+
+// TestVerifyCancelled damages each sstable and ends Verify after the first one: its damage is in
+// the report.
+func TestVerifyCancelled(t *testing.T) {
+	disk := vfs.NewMem()
+	db := mustCreate(t, manual(disk))
+	for _, partition := range []string{"p", "q", "r"} {
+		fill(t, db, partition, 50, 1000)
+		check(t, "Flush", db.Flush(t.Context()))
+	}
+	for _, name := range files(t, disk, "db", ".sst") {
+		check(t, "Patch", disk.Patch("db/"+name, 100, []byte{readFile(t, disk, "db/"+name)[100] ^ 1}))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := db.VerifyWithProgress(ctx, func(int64, int64) { cancel() })
+	if !errors.Is(err, context.Canceled) || len(r.Findings) != 2 || r.Findings[0].File != r.Findings[1].File {
+		t.Errorf("VerifyWithProgress: %+v, %v; want a wrong sum and a wrong hash of one file, and %v", r, err, context.Canceled)
 	}
 }

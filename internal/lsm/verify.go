@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
@@ -49,14 +50,16 @@ func (v *Version) Verify(ctx context.Context, progress func(bytes int64)) (Verif
 	return out, nil
 }
 
-// note adds err to the findings if it is damage, and returns it otherwise.
+// note adds err to the findings if it is damage, unless it is one of them, and returns it otherwise.
 func (v *Verified) note(err error) error {
 	var c *corrupt.Error
-	if errors.As(err, &c) {
-		v.Findings = append(v.Findings, c)
-		return nil
+	if !errors.As(err, &c) {
+		return err
 	}
-	return err
+	if !slices.ContainsFunc(v.Findings, func(f *corrupt.Error) bool { return *f == *c }) {
+		v.Findings = append(v.Findings, c)
+	}
+	return nil
 }
 
 func (t *Tree) verifyFile(ctx context.Context, s *virtualSST, out *Verified) error {

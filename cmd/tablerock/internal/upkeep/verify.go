@@ -1,6 +1,7 @@
 package upkeep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,10 +41,11 @@ with "exact":false.`,
 				report.Findings = append(report.Findings, engine.Finding{File: damage.File, Offset: damage.Offset, What: damage.What})
 				err = nil
 			}
-			if err != nil {
+			if err != nil && len(report.Findings) == 0 {
 				return err
 			}
-			return e.printReport(&report, exact)
+			damaged := e.printReport(&report, exact)
+			return cmp.Or(err, damaged)
 		},
 	}
 }
