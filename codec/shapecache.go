@@ -167,7 +167,7 @@ type ShapeFinder struct {
 
 // Reset makes f look up in cache and forget what it found, with the names.
 func (f *ShapeFinder) Reset(cache *ShapeCache) {
-	clear(f.names)
+	clear(f.names[:cap(f.names)]) // an earlier row can have had more than the last one
 	*f = ShapeFinder{cache: cache, names: f.names[:0]}
 }
 

@@ -94,3 +94,45 @@ func TestShapeCacheSorted(t *testing.T) {
 		t.Error("a shape of too many properties was sorted")
 	}
 }
+
+// TestShapeFinder looks up neighboring rows that differ in a name, in a type, in a null or in the
+// number of properties.
+func TestShapeFinder(t *testing.T) {
+	prop := func(name string, v edm.Value) edm.Property { return edm.Property{Name: name, Value: v} }
+	one := edm.Int32(1)
+	rows := []edm.Properties{
+		{prop("A", one), prop("B", one)},
+		{prop("A", one), prop("C", one)},
+		{prop("A", one), prop("B", edm.Boolean(true))},
+		{prop("A", one)},
+		{prop("A", one), prop("B", one)},
+		{prop("B", one), prop("A", one)},
+		{},
+	}
+	var c ShapeCache
+	var f ShapeFinder
+	f.Reset(&c)
+	for i, row := range rows[:3] {
+		if s := f.Find(row); s != nil {
+			t.Errorf("row %d: found the shape of %v, which the cache does not have", i, row)
+		}
+	}
+	want := make([]*Shape, len(rows))
+	for i, row := range rows {
+		want[i] = c.Of(row)
+	}
+	for i, row := range append(rows, rows...) {
+		if s := f.Find(row); s != want[i%len(rows)] {
+			t.Errorf("row %d: the shape of %v is %p, want %p", i, row, s, want[i%len(rows)])
+		}
+		if s := f.Find(append(row[:len(row):len(row)], prop("B", edm.Value{}))); s != nil {
+			t.Errorf("row %d: found a shape for %v and a null", i, row)
+		}
+	}
+	f.Reset(nil)
+	for _, name := range f.names[:cap(f.names)] {
+		if name != "" {
+			t.Errorf("Reset keeps the name %q", name)
+		}
+	}
+}

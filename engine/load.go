@@ -53,8 +53,9 @@ type LoadResult struct {
 // The other errors are those of Apply: store.ErrTableNotFound also if the table is dropped meanwhile, and store.ErrNoSpace.
 // Load waits while compactions are behind.
 //
-// Load calls the sequence in the caller's goroutine, and keeps no reference to an entity when it asks for the next. It takes
-// up to 140 MiB of memory beside Options.MemoryBytes. Close waits until Load has ended, which it does at the next entity.
+// Load calls the sequence in the caller's goroutine. When it asks for the next entity, it keeps of those before only the
+// strings of names and a PartitionKey. It takes up to 140 MiB of memory beside Options.MemoryBytes. Close waits until Load
+// has ended, which it does at the next entity.
 func (db *DB) Load(ctx context.Context, table string, entities iter.Seq2[edm.Entity, error], o LoadOptions) (LoadResult, error) {
 	if err := ctx.Err(); err != nil {
 		return LoadResult{}, err
@@ -78,7 +79,7 @@ func (db *DB) Load(ctx context.Context, table string, entities iter.Seq2[edm.Ent
 	volume, _ := space.Volume(db.fs, db.dir)
 	ctx, stop := db.closing.Until(ctx)
 	result, err := bulkload.Load(ctx, bulkload.Options{
-		Table: table, ID: info.ID, Shapes: &db.shapes, Serial: db.opts.Testing.Manual,
+		Table: table, ID: info.ID, Shapes: &db.shapes,
 		InstallBytes: space.SegmentBytes(db.opts.Testing.LoadBytes, volume.Total),
 		Begin:        l.begin,
 		Check:        l.check,

@@ -9,7 +9,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/lsm"
 )
 
-// builder writes parts to files. A piece is installed while the next one is written.
+// builder writes parts to files and installs them.
 type builder struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -19,9 +19,6 @@ type builder struct {
 	done   chan struct{}
 	result Result
 	err    error
-
-	// installed gets the error of the install under way; nil if there is none.
-	installed chan error
 
 	files *lsm.Load // of the current piece, nil between pieces
 	stamp edm.Ticks
@@ -46,9 +43,6 @@ func (b *builder) run() {
 	}
 	if b.files != nil {
 		b.files.Abort()
-	}
-	if err := b.waitInstall(); b.err == nil {
-		b.err = err
 	}
 }
 
@@ -87,7 +81,7 @@ func (b *builder) build(p *part) error {
 		b.held, b.heldShape = entry, p.shapes[r.shape]
 	}
 	if p.end {
-		return b.endFiles(p)
+		return b.install(p)
 	}
 	// The memory of the part goes back.
 	n := codec.EntryLen(b.held)
@@ -118,51 +112,23 @@ func (b *builder) write() error {
 	return b.files.Add(codec.EntryKey(b.held), &b.row)
 }
 
-// endFiles writes the last row of the files of a piece and installs them, after those of the piece
-// before.
-func (b *builder) endFiles(p *part) error {
+// install ends the piece with the part p.
+func (b *builder) install(p *part) error {
 	if b.held != nil {
 		if err := b.write(); err != nil {
 			return err
 		}
 		b.held = nil
 	}
-	if err := b.waitInstall(); err != nil {
+	if err := b.files.Finish(); err != nil {
 		return err
 	}
-	files := b.files
-	b.files, b.installed = nil, make(chan error, 1)
-	go func() { b.installed <- b.install(files, p.entities) }()
-	if b.o.Serial {
-		return b.waitInstall()
-	}
-	return nil
-}
-
-// waitInstall waits until the last install has ended.
-func (b *builder) waitInstall() error {
-	if b.installed == nil {
-		return nil
-	}
-	err := <-b.installed
-	b.installed = nil
-	return err
-}
-
-// install installs files, with which the given number of entities is installed. After an error
-// it aborts them and ends the load.
-func (b *builder) install(files *lsm.Load, entities int64) error {
-	err := files.Finish()
-	var stamp edm.Ticks
-	if err == nil {
-		stamp, err = b.o.Install(b.ctx, files)
-	}
+	stamp, err := b.o.Install(b.ctx, b.files)
 	if err != nil {
-		files.Abort()
-		b.cancel(err)
 		return err
 	}
-	b.result = Result{Entities: entities, Installs: b.result.Installs + 1, Timestamp: stamp}
+	b.files = nil
+	b.result = Result{Entities: p.entities, Installs: b.result.Installs + 1, Timestamp: stamp}
 	b.o.Installed(b.result)
 	return nil
 }

@@ -22,9 +22,6 @@ type Options struct {
 	// Table is the name of the table and ID its id.
 	Table string
 	ID    uint32
-	// Serial says that a piece is installed before the next one is written, and that a file is
-	// durable before the next one begins.
-	Serial bool
 	// InstallBytes is the size of a piece of encoded entities. Two pieces are in memory at
 	// the same time.
 	InstallBytes int64
