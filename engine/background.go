@@ -154,10 +154,9 @@ func (db *DB) wakeWorker() {
 	db.work.mu.Unlock()
 }
 
-// Step is a test hook: it does one bounded step of background work and reports
-// whether there was any. With TestHooks.Manual nothing else does background work,
-// except Flush, Compact, and writers that would stall. If ctx has ended it returns
-// the error of ctx, and the work can be continued.
+// Step is a test hook: it does one bounded step of background work and reports whether there was any. With TestHooks.Manual
+// nothing else does background work, except Flush, Compact, and writers that would stall. If ctx has ended it returns the
+// error of ctx, and the work can be continued.
 func (db *DB) Step(ctx context.Context) (worked bool, err error) {
 	if err := db.beginWrite(); err != nil {
 		return false, err

@@ -80,10 +80,10 @@ func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 	return true, nil
 }
 
-// beginFlush prepares the flush of segments, up to the sequence number last. In NoSync mode nobody
-// has synced them, and only the archive needs them once the flush is durable. Without the sync an
-// ordered load takes two thirds of the time (bench, load/order=sorted). A crash may then lose
-// them and leave files of the flush, which are not those of a newer manifest (lsm.Tree.CheckLeftovers).
+// beginFlush prepares the flush of segments, up to the sequence number last. In NoSync mode nobody has synced them, and only
+// the archive needs them once the flush is durable. Without the sync an ordered load takes two thirds of the time (bench,
+// load/order=sorted). A crash may then lose them and leave files of the flush, which are not those of a newer manifest
+// (lsm.Tree.CheckLeftovers).
 func (db *DB) beginFlush(segs []*commitlog.Segment, last uint64) error {
 	switch {
 	case !db.opts.NoSync:
@@ -128,11 +128,9 @@ func (db *DB) flush(ctx context.Context) error {
 	}
 }
 
-// Compact flushes and compacts everything into one run, and drops every version
-// that no reader can see. It frees space on the way, so it needs little more than
-// the size of some sstables, unless a Snapshot or cursor keeps older versions.
-// Writes and reads continue meanwhile. If ctx ends it returns the error of ctx;
-// what is compacted by then stays compacted.
+// Compact flushes and compacts everything into one run, and drops every version that no reader can see. It frees space on the
+// way, so it needs little more than the size of some sstables, unless a Snapshot or cursor keeps older versions. Writes and
+// reads continue meanwhile. If ctx ends it returns the error of ctx; what is compacted by then stays compacted.
 func (db *DB) Compact(ctx context.Context) error {
 	if err := db.beginWrite(); err != nil {
 		return err

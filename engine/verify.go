@@ -41,10 +41,9 @@ func (r *Report) add(file string, err error) {
 	r.Findings = append(r.Findings, f)
 }
 
-// Verify reads every byte of the database on disk and checks it against checksums
-// and the rules of the format. It checks the database as it is at the call; reads
-// and writes continue meanwhile. Damage is in the Report and is not an error: the
-// error says why Verify could not finish, and the Report has what was found by then.
+// Verify reads every byte of the database on disk and checks it against checksums and the rules of the format. It checks the
+// database as it is at the call; reads and writes continue meanwhile. Damage is in the Report and is not an error: the error
+// says why Verify could not finish, and the Report has what was found by then.
 func (db *DB) Verify(ctx context.Context) (Report, error) {
 	return db.VerifyWithProgress(ctx, func(int64, int64) {})
 }
