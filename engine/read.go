@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/tablerock-db/tablerock/codec"
@@ -39,12 +40,9 @@ func (db *DB) viewAt(cat *catalog.Catalog, table string, key edm.Key, snap uint6
 	if db.closed.Load() {
 		return store.ErrClosed
 	}
-	if err := edm.CheckTableName(table); err != nil {
-		return err
-	}
 	info := cat.Lookup(table)
 	if info == nil {
-		return store.ErrTableNotFound
+		return cmp.Or(edm.CheckTableName(table), store.ErrTableNotFound)
 	}
 	if edm.CheckKey(key) != nil {
 		// No entity has such a key.

@@ -89,7 +89,12 @@ func fold(c byte) byte {
 }
 
 // Lookup returns a table by its name in any case, or nil. It allocates nothing.
-func (c *Catalog) Lookup(name string) *Table { return c.names.find(name, hashName(name)) }
+func (c *Catalog) Lookup(name string) *Table {
+	if t := c.names.exact(name); t != nil {
+		return t
+	}
+	return c.names.find(name, hashName(name))
+}
 
 func (c *Catalog) clone() *Catalog {
 	return &Catalog{names: c.names, sorted: c.sorted.Clone(), live: c.live.Clone(), next: c.next, account: c.account}
