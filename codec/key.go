@@ -59,6 +59,11 @@ func AppendRowEnd(dst []byte, table uint32, partition, row string) []byte {
 
 // AppendText appends s as a component, without the byte that ends it.
 func AppendText(dst []byte, s string) []byte {
+	from := len(dst)
+	if dst = append(dst, s...); ascii(dst[from:]) {
+		return dst
+	}
+	dst = dst[:from]
 	for {
 		i := 0
 		for i < len(s) && s[i] < 0xF0 {

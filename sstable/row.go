@@ -5,15 +5,13 @@ import (
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
-// Row is a lazy view of a row in a file; it implements codec.ShapedRow. The zero Row
-// is ready for Reader.Get. Get pins blocks of the cache until Release; the bytes of
-// the values are valid until then. A Row is not safe for concurrent use, and must not
-// be copied.
+// Row is a lazy view of a row in a file; it implements codec.ShapedRow. The zero Row is ready for Reader.Get. Get pins blocks of
+// the cache until Release; the bytes of the values are valid until then. A Row is not safe for concurrent use, and must not be
+// copied.
 //
-// A row of an Iterator reads its Strings and Binaries from the file when they are
-// first asked for. A value that cannot be read is null, Err returns the reason, and
-// the Iterator ends with the same error. Call Load before anything depends on a value,
-// or Err after.
+// A row of an Iterator reads its Strings and Binaries from the file when they are first asked for. A value that cannot be read
+// is null, Err returns the reason, and the Iterator ends with the same error. Call Load before anything depends on a value, or
+// Err after.
 type Row struct {
 	// A caller that calls the embedded row itself saves a call for each property.
 	rowgroup.Row
@@ -22,8 +20,10 @@ type Row struct {
 
 // Release releases the blocks. The Row may be used for another Get.
 func (r *Row) Release() {
-	r.Attach(nil, nil)
-	r.pins.release()
+	if p := &r.pins; p.head != (cache.Handle{}) || p.stored != nil || len(p.valueBlocks) > 0 {
+		r.Attach(nil, nil)
+		p.release()
+	}
 }
 
 // pins are the pinned blocks of a Row; they implement rowgroup.Blocks.

@@ -106,6 +106,9 @@ func (t *Table) ApplyAll(hash uint64, keyLen int, offs []uint32, seq uint64, kee
 // snap. hash is the hash of the key's partition. Get sets row if the version is a
 // put; row then shares the memory of the image.
 func (t *Table) Get(key []byte, hash uint64, snap uint64, row *codec.Row) (seq uint64, kind codec.Kind, ok bool) {
+	if t.partitions.Load() == 0 {
+		return 0, 0, false
+	}
 	s := t.shard(hash)
 	s.mu.Lock()
 	v, ok := s.getLocked(hash, key, codec.PartitionLen(key), snap)
