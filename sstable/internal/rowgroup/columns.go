@@ -209,7 +209,7 @@ func (c *Columns) AppendBytes(dst [][]byte, p int) ([][]byte, error) {
 
 // appendBytes is Columns.AppendBytes for rows of r, whose heap unit is in memory.
 func (r *Row) appendBytes(dst [][]byte, p int, rows, ordinals []int) [][]byte {
-	col, data, h := &r.columns[p], r.data, r.h
+	col, data := &r.columns[p], r.data
 	switch {
 	case col.encoding == encodingGuid:
 		for _, ordinal := range ordinals {
@@ -226,25 +226,30 @@ func (r *Row) appendBytes(dst [][]byte, p int, rows, ordinals []int) [][]byte {
 		for range rows {
 			dst = append(dst, []byte{})
 		}
-	default: // CheckHeapUnit has checked the offsets
-		raw, base := r.raw, r.heapUnit.base
-		var before *vector // the end of the value before
-		if col.prev >= 0 {
-			before = &r.columns[col.prev].a
+	default:
+		return r.appendTexts(dst, col, rows, ordinals)
+	}
+	return dst
+}
+
+// appendTexts is appendBytes for a column in the heap. CheckHeapUnit has checked the offsets.
+func (r *Row) appendTexts(dst [][]byte, col *column, rows, ordinals []int) [][]byte {
+	n := len(dst)
+	dst = slices.Grow(dst, len(rows))[:n+len(rows)]
+	out, data, raw, base := dst[n:], r.data, r.raw, r.heapUnit.base
+	starts, ends := r.h.heapOffsets, col.a
+	before := vector{off: starts.off} // the ends of the values before: zeros, if there are none
+	if col.prev >= 0 {
+		before = r.columns[col.prev].a
+	}
+	for i, row := range rows {
+		start, to := int(starts.at(data, row))-base, 0
+		if col.encoding == encodingHeap {
+			to = start + int(ends.at(data, ordinals[i]))
+		} else {
+			to = int(starts.at(data, row+1)) - base
 		}
-		for i, row := range rows {
-			start := int(h.heapOffsets.at(data, row)) - base
-			from, to := start, 0
-			if before != nil {
-				from += int(before.at(data, ordinals[i]))
-			}
-			if col.encoding == encodingHeap {
-				to = start + int(col.a.at(data, ordinals[i]))
-			} else {
-				to = int(h.heapOffsets.at(data, row+1)) - base
-			}
-			dst = append(dst, raw[from:to:to])
-		}
+		out[i] = raw[start+int(before.at(data, ordinals[i])) : to : to]
 	}
 	return dst
 }
