@@ -15,6 +15,9 @@ func adviseHuge(b []byte) { _ = unix.Madvise(b, unix.MADV_HUGEPAGE) }
 // adviseSmall asks the system for small pages. An error means that it has no others.
 func adviseSmall(b []byte) { _ = unix.Madvise(b, unix.MADV_NOHUGEPAGE) }
 
+// populateSlab makes the pages of b resident. An error means that the system cannot.
+func populateSlab(b []byte) { _ = unix.Madvise(b, unix.MADV_POPULATE_WRITE) }
+
 // populate makes the pages of b resident. An error means that the system cannot.
 func populate(b []byte) {
 	if len(b) != HugeSlabBytes {

@@ -6,4 +6,6 @@ func adviseHuge([]byte) {}
 
 func adviseSmall([]byte) {}
 
+func populateSlab([]byte) {}
+
 func populate([]byte) {}

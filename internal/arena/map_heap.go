@@ -16,6 +16,8 @@ func adviseHuge([]byte) {}
 
 func adviseSmall([]byte) {}
 
+func populateSlab([]byte) {}
+
 func populate([]byte) {}
 
 func dropPages([]byte) {}

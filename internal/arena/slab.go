@@ -54,6 +54,9 @@ func HugeSlab() []byte {
 	return pop(&freeSlabs.huge)
 }
 
+// PopulateSlab makes a new slab resident, if the system can. Linux can since 5.14.
+func PopulateSlab(b []byte) { populateSlab(b) }
+
 // newSlab returns n new bytes, or nil.
 func newSlab(n int) []byte {
 	if !canMap {

@@ -52,7 +52,7 @@ func New(bytes int64) *Cache {
 	for n < maxShards && bytes >= int64(2*n)*minShardBytes {
 		n *= 2
 	}
-	c := &Cache{shards: make([]shard, n), shift: uint(64 - bits.TrailingZeros(uint(n))), slabs: newSlabs()}
+	c := &Cache{shards: make([]shard, n), shift: uint(64 - bits.TrailingZeros(uint(n))), slabs: newSlabs(bytes)}
 	for i := range c.shards {
 		c.shards[i].init(max(bytes, 0)/int64(n), c.slabs) // +checklocksignore: not shared yet
 	}

@@ -212,12 +212,18 @@ type slabs struct {
 	// The part of the last one that no region has.
 	// +checklocks:mu
 	rest []byte
+	// The next one, which is resident; nil if there is none. populating says that it is being made.
+	// +checklocks:mu
+	next []byte
+	// +checklocks:mu
+	populating bool
 	// +checklocks:mu
 	closed bool
+	most   int // slabs that all regions need
 }
 
-func newSlabs() *slabs {
-	s := new(slabs)
+func newSlabs(bytes int64) *slabs {
+	s := &slabs{most: int(bytes / arena.HugeSlabBytes)}
 	s.pins.Store(1)
 	return s
 }
@@ -237,19 +243,51 @@ func (s *slabs) take(n int) []byte {
 		return nil
 	}
 	if len(s.rest) < n {
-		slab := arena.Slab
-		if len(s.all) >= plainSlabs {
-			slab = arena.HugeSlab
+		b := s.next
+		switch {
+		case b != nil:
+			s.next = nil
+		case len(s.all) < plainSlabs:
+			b = arena.Slab()
+		default:
+			b = arena.HugeSlab()
 		}
-		b := slab()
 		if b == nil {
 			return nil
 		}
 		s.all, s.rest = append(s.all, b), b
+		if len(s.all) >= plainSlabs && len(s.all) < s.most && !s.populating {
+			s.populating = true
+			go s.populate()
+		}
 	}
 	b := s.rest[:n:n]
 	s.rest = s.rest[n:]
 	return b
+}
+
+// populate makes the next slab. The first write to a huge page takes up to some milliseconds, most
+// on a virtual machine. Where gets wait for it, their 99th percentile is 0.8 and not 0.08 ms
+// (bench/peers, get/key=present/from=disk/readers=1).
+func (s *slabs) populate() {
+	b := arena.HugeSlab()
+	if b != nil {
+		arena.PopulateSlab(b)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next, s.populating = b, false
+	if s.closed {
+		s.freeNextLocked()
+	}
+}
+
+// +checklocks:s.mu
+func (s *slabs) freeNextLocked() {
+	if s.next != nil {
+		arena.FreeSlab(s.next)
+		s.next = nil
+	}
 }
 
 // free gives the memory to other caches. No block may be in use.
@@ -259,5 +297,6 @@ func (s *slabs) free() {
 	for _, b := range s.all {
 		arena.FreeSlab(b)
 	}
+	s.freeNextLocked()
 	s.all, s.rest, s.closed = nil, nil, true
 }

@@ -3,7 +3,10 @@ package cache
 import (
 	"bytes"
 	"math/rand/v2"
+	"runtime"
 	"testing"
+
+	"github.com/tablerock-db/tablerock/internal/arena"
 )
 
 // TestSpace allocates and frees blocks in random order. No block may change while it is
@@ -71,6 +74,49 @@ func TestSpace(t *testing.T) {
 			}
 		}
 		from.free()
+	}
+}
+
+// TestNextSlab takes all slabs of a cache. From some plain ones on, the next is one that was made
+// before, as long as the cache can need it, and none remains after free.
+func TestNextSlab(t *testing.T) {
+	const most = plainSlabs + 3
+	s := newSlabs(most * arena.HugeSlabBytes)
+	next := func() []byte { // once nothing is being made
+		for {
+			s.mu.Lock()
+			b, populating := s.next, s.populating
+			s.mu.Unlock()
+			if !populating {
+				return b
+			}
+			runtime.Gosched()
+		}
+	}
+	for n := range most {
+		want := next()
+		if made := want != nil; made != (n >= plainSlabs) {
+			t.Errorf("before slab %d: the next one is made: %t", n, made)
+		}
+		got := s.take(arena.SlabBytes)
+		if want != nil {
+			if &got[0] != &want[0] {
+				t.Errorf("slab %d is not the one that was made", n)
+			}
+			s.take(arena.SlabBytes) // the rest of it
+		}
+	}
+	if next() != nil {
+		t.Error("a slab was made that the cache cannot need")
+	}
+	s.free()
+	s = newSlabs(most * arena.HugeSlabBytes)
+	for range plainSlabs {
+		s.take(arena.SlabBytes)
+	}
+	s.free() // while the next one is made, or after
+	if next() != nil {
+		t.Error("a slab remains after free")
 	}
 }
 
