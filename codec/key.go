@@ -59,6 +59,8 @@ func AppendRowEnd(dst []byte, table uint32, partition, row string) []byte {
 
 // AppendText appends s as a component, without the byte that ends it.
 func AppendText(dst []byte, s string) []byte {
+	// Most keys are ASCII. If this looked at each byte, missing gets would need 7 % more CPU time
+	// (bench/peers, get/key=missing).
 	from := len(dst)
 	if dst = append(dst, s...); ascii(dst[from:]) {
 		return dst

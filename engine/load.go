@@ -39,7 +39,7 @@ type LoadResult struct {
 	Timestamp edm.Ticks
 }
 
-// Load writes entities to a table, each as by an InsertOrReplace, with 36 to 71 % of the CPU time that Apply and the
+// Load writes entities to a table, each as by an InsertOrReplace, with 35 to 70 % of the CPU time that Apply and the
 // flushes after it need. Use it where no transaction is needed: nothing passes the log.
 //
 // Load collects the entities in pieces of about 64 MiB, writes each piece to sstables, and installs it. An install is one

@@ -83,9 +83,8 @@ type End struct {
 //
 // Damage is a *corrupt.Error unless it can only be a torn tail, that is, NextSeq is 0
 // and the accepted records reach every offset that a sync is known to have covered.
-// A damaged header with records behind it is also
-// ErrHeadless. Other errors are ErrNewerFormat, ErrUnfinished, ErrChanged and
-// those of the file system.
+// A damaged header with records behind it is also ErrHeadless. Other errors are
+// ErrNewerFormat, ErrUnfinished, ErrChanged and those of the file system.
 func Replay(fs vfs.FS, name string, o ReplayOptions, apply func(RecordView) error) (End, error) {
 	return replayFile(fs, name, o, apply, (*reader).replay)
 }

@@ -17,12 +17,12 @@ import (
 type Load struct {
 	t   *Tree
 	out output
-	// ahead is the file before the current one, which another goroutine finishes, and finished
-	// gets the error of that; nil if there is none or if serial.
-	ahead    *output
-	finished chan error
-	serial   bool
-	key      []byte
+	// ending is the file before the current one while another goroutine finishes it, nil if
+	// there is none. ended gets the error of that.
+	ending *output
+	ended  chan error
+	serial bool // no goroutine finishes files
+	key    []byte
 	// samples has keys that are not in the runs with numbers less than before.
 	samples keyrange.Samples
 	before  uint64
@@ -35,7 +35,7 @@ func (t *Tree) NewLoad(rows int, serial bool) *Load {
 	defer v.Unref()
 	// Without overlap the files are moved to the bottom as they are.
 	out := output{t: t, fileBytes: t.o.FileBytes, compression: t.o.CompactedCompression, overlap: v.fileLimit(rows)}
-	return &Load{t: t, out: out, serial: serial, finished: make(chan error, 1)}
+	return &Load{t: t, out: out, serial: serial, ended: make(chan error, 1)}
 }
 
 // Add adds a row with a user key above the one before. The Timestamp of all rows must be
@@ -51,7 +51,7 @@ func (l *Load) Add(user []byte, row codec.ShapedRow) error {
 		return err
 	}
 	file := len(l.out.done)
-	if l.ahead != nil {
+	if l.ending != nil {
 		file++
 	}
 	l.samples.Add(file, user)
@@ -66,26 +66,26 @@ func (l *Load) endFile() error {
 	if err := l.wait(); err != nil {
 		return err
 	}
-	ahead := l.out
-	ahead.done, ahead.bytes = nil, 0
+	ending := l.out
+	ending.done, ending.bytes = nil, 0
 	l.out.w, l.out.f, l.out.last = nil, nil, nil
-	l.ahead = &ahead
-	go func() { l.finished <- ahead.finish() }()
+	l.ending = &ending
+	go func() { l.ended <- ending.finish() }()
 	return nil
 }
 
 // wait waits until the file before the current one is finished.
 func (l *Load) wait() error {
-	if l.ahead == nil {
+	if l.ending == nil {
 		return nil
 	}
-	err := <-l.finished
+	err := <-l.ended
 	if err != nil {
-		l.ahead.discard()
+		l.ending.discard()
 	}
-	l.out.done = append(l.out.done, l.ahead.done...)
-	l.out.bytes += l.ahead.bytes
-	l.ahead = nil
+	l.out.done = append(l.out.done, l.ending.done...)
+	l.out.bytes += l.ending.bytes
+	l.ending = nil
 	return err
 }
 

@@ -107,7 +107,7 @@ func (t *Table) ApplyAll(hash uint64, keyLen int, offs []uint32, seq uint64, kee
 // put; row then shares the memory of the image.
 func (t *Table) Get(key []byte, hash uint64, snap uint64, row *codec.Row) (seq uint64, kind codec.Kind, ok bool) {
 	if t.partitions.Load() == 0 {
-		return 0, 0, false
+		return 0, 0, false // without a lock, as mostly while nobody writes
 	}
 	s := t.shard(hash)
 	s.mu.Lock()

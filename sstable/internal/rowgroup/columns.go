@@ -238,7 +238,8 @@ func (r *Row) appendTexts(dst [][]byte, col *column, rows, ordinals []int) [][]b
 	dst = slices.Grow(dst, len(rows))[:n+len(rows)]
 	out, data, raw, base := dst[n:], r.data, r.raw, r.heapUnit.base
 	starts, ends := r.h.heapOffsets, col.a
-	before := vector{off: starts.off} // the ends of the values before: zeros, if there are none
+	// The ends of the values before: zeros if there are none, read where the starts are.
+	before := vector{off: starts.off}
 	if col.prev >= 0 {
 		before = r.columns[col.prev].a
 	}
