@@ -102,8 +102,8 @@ func TestShapeFinder(t *testing.T) {
 	one := edm.Int32(1)
 	rows := []edm.Properties{
 		{prop("A", one), prop("B", one)},
-		{prop("A", one), prop("C", one)},
 		{prop("A", one), prop("B", edm.Boolean(true))},
+		{prop("A", one), prop("C", one)},
 		{prop("A", one)},
 		{prop("A", one), prop("B", one)},
 		{prop("B", one), prop("A", one)},

@@ -18,7 +18,8 @@ type Row struct {
 	pins pins
 }
 
-// Release releases the blocks. The Row may be used for another Get.
+// Release releases the blocks. The Row may be used for another Get. A Row without any, as each is before
+// its first Get, costs little. One of Verify has big values, but no head.
 func (r *Row) Release() {
 	if p := &r.pins; p.head != (cache.Handle{}) || p.stored != nil || len(p.valueBlocks) > 0 {
 		r.Attach(nil, nil)
