@@ -193,6 +193,9 @@ func CheckInternalKey(key []byte) error {
 	return CheckKey(key[:n])
 }
 
+// UserKey returns the user key of an internal key. It shares its memory.
+func UserKey(internal []byte) []byte { return internal[:len(internal)-TrailerLen] }
+
 // checkComponent checks the component of key at off and returns the offset after it.
 func checkComponent(key []byte, off int) (int, error) {
 	units := 0

@@ -114,7 +114,7 @@ func TestNextColumns(t *testing.T) {
 					follow = follow[c.Len()-1:]
 				}
 			}
-			if user := userKey(it.Key()); !bytes.Equal(user, follow[0].user) {
+			if user := codec.UserKey(it.Key()); !bytes.Equal(user, follow[0].user) {
 				t.Errorf("at %x, want %x", user, follow[0].user)
 				return
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/sstable/internal/compression"
+	"github.com/tablerock-db/tablerock/sstable/internal/groupindex"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
@@ -13,11 +14,11 @@ import (
 // file, and for what the cache does not keep.
 type storedGroup struct {
 	off   int64
-	bytes []byte      // of the group or of a part of it; empty if none was read
-	rest  *groupEntry // the group if only its head was read, else nil
-	apart []byte      // for a head whose group was read after it
-	head  head        // in bytes or apart, if the cache does not keep it
-	unit  []byte      // for a decoded heap unit that the cache does not keep
+	bytes []byte            // of the group or of a part of it; empty if none was read
+	rest  *groupindex.Group // the group if only its head was read, else nil
+	apart []byte            // for a head whose group was read after it
+	head  head              // in bytes or apart, if the cache does not keep it
+	unit  []byte            // for a decoded heap unit that the cache does not keep
 }
 
 // storedGroups has free memory of all readers. Without it, each get that reads a group
@@ -55,7 +56,7 @@ func (s *storedGroup) read(r *Reader, off int64, n int) error {
 func (s *storedGroup) readRest(r *Reader) error {
 	e := s.rest
 	s.bytes, s.apart = s.apart, s.bytes
-	err := s.read(r, e.off, e.len)
+	err := s.read(r, e.Off, e.Len)
 	if err != nil {
 		s.bytes = s.bytes[:0]
 	}
@@ -64,7 +65,7 @@ func (s *storedGroup) readRest(r *Reader) error {
 
 // lacks reports whether off is in the group of which only the head was read.
 func (s *storedGroup) lacks(off int64) bool {
-	return s != nil && s.rest != nil && off >= s.rest.off && off < s.rest.off+int64(s.rest.len)
+	return s != nil && s.rest != nil && off >= s.rest.Off && off < s.rest.Off+int64(s.rest.Len)
 }
 
 // section returns n bytes at off, and false if s does not have them.
@@ -99,8 +100,8 @@ const (
 // the head and the heap unit of a key that is not nil, or else the group if whole is set.
 // The caller frees stored after the last use of the head.
 func (r *Reader) head(g int, key []byte, whole, fill bool) (h *head, pin cache.Handle, stored *storedGroup, err error) {
-	e := &r.index.groups[g]
-	at := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(e.off), Kind: kindHead}
+	e := &r.index.Groups[g]
+	at := cache.Key{DB: r.o.CacheDB, File: r.o.Number, Offset: uint64(e.Off), Kind: kindHead}
 	if pin, ok := r.o.Cache.GetAt(at, &r.heads[g]); ok {
 		return pin.Value().(*head), pin, nil, nil
 	}
@@ -110,24 +111,24 @@ func (r *Reader) head(g int, key []byte, whole, fill bool) (h *head, pin cache.H
 		// a cache of 32 MiB, gets need 6 % less CPU than if it kept heads as often as heap
 		// units (bench, get/key=present/cache=32MiB).
 		var loaded bool
-		if pin, loaded, keep = r.o.Cache.AcquireKept(at, e.head, cache.Seldom); loaded {
+		if pin, loaded, keep = r.o.Cache.AcquireKept(at, e.Head, cache.Seldom); loaded {
 			return pin.Value().(*head), pin, nil, nil
 		}
 	}
-	from, to := e.before, e.headEnd()
+	from, to := e.Before, e.HeadEnd()
 	switch {
-	case e.len > maxStoredBytes:
+	case e.Len > maxStoredBytes:
 	case key != nil:
-		from, to = e.around(key)
+		from, to = e.Around(key)
 	case whole:
-		from, to = 0, e.len
+		from, to = 0, e.Len
 	}
 	stored = newStored()
-	if err = stored.read(r, e.off+int64(from), to-from); err == nil {
-		if key == nil && !whole && e.len <= maxStoredBytes {
+	if err = stored.read(r, e.Off+int64(from), to-from); err == nil {
+		if key == nil && !whole && e.Len <= maxStoredBytes {
 			stored.rest = e
 		}
-		p := stored.bytes[e.before-from:][:e.head:e.head]
+		p := stored.bytes[e.Before-from:][:e.Head:e.Head]
 		if keep {
 			copy(pin.Bytes(), p)
 			h, err = r.decodePinned(pin, e)
@@ -151,7 +152,7 @@ func (r *Reader) head(g int, key []byte, whole, fill bool) (h *head, pin cache.H
 }
 
 // decodePinned decodes the head in a block of the cache that is being loaded.
-func (r *Reader) decodePinned(pin cache.Handle, e *groupEntry) (*head, error) {
+func (r *Reader) decodePinned(pin cache.Handle, e *groupindex.Group) (*head, error) {
 	h, ok := pin.Value().(*head)
 	if !ok {
 		h = new(head)
@@ -170,18 +171,18 @@ func (r *Reader) decodePinned(pin cache.Handle, e *groupEntry) (*head, error) {
 }
 
 // decodeHead decodes the head p of a group into h.
-func (r *Reader) decodeHead(h *head, p []byte, e *groupEntry) error {
-	if !r.bind.Check(p, e.headOff()) {
-		return r.corruptf(e.headOff(), "head of %d bytes: wrong sum", len(p))
+func (r *Reader) decodeHead(h *head, p []byte, e *groupindex.Group) error {
+	if !r.bind.Check(p, e.HeadOff()) {
+		return r.corruptf(e.HeadOff(), "head of %d bytes: wrong sum", len(p))
 	}
-	if err := h.Decode(p, e.off, e.before, e.len, r.shapes); err != nil {
-		return r.corruptf(e.off, "%v", err)
+	if err := h.Decode(p, e.Off, e.Before, e.Len, r.shapes); err != nil {
+		return r.corruptf(e.Off, "%v", err)
 	}
-	if h.Rows() != e.rows {
-		return r.corruptf(e.off, "group of %d rows, the index says %d", h.Rows(), e.rows)
+	if h.Rows() != e.Rows {
+		return r.corruptf(e.Off, "group of %d rows, the index says %d", h.Rows(), e.Rows)
 	}
 	if r.o.Stamp != 0 && !h.Assign(r.o.Seq, r.o.Stamp) {
-		return r.corruptf(e.off, "entries of a loaded file have sequence numbers")
+		return r.corruptf(e.Off, "entries of a loaded file have sequence numbers")
 	}
 	return nil
 }
@@ -204,7 +205,7 @@ func (r *Reader) headByRows(g int, key []byte, whole, fill bool, uses uint32) (*
 		return h, pin, stored, nil
 	}
 	copy(by.Bytes(), pin.Bytes())
-	n, err := r.decodePinned(by, &r.index.groups[g])
+	n, err := r.decodePinned(by, &r.index.Groups[g])
 	if err != nil { // the memory of the block was damaged
 		by.Fail()
 		return h, pin, stored, nil

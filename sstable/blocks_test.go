@@ -11,6 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/sstable/internal/groupindex"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -36,7 +37,7 @@ func TestReadsOfScan(t *testing.T) {
 		for _, fill := range []bool{false, true} {
 			f := &countedFile{File: file}
 			r := open(t, f, cache.New(size))
-			groups := len(r.index.groups)
+			groups := len(r.index.Groups)
 			if h, pin, stored, err := r.head(0, nil, false, false); err != nil || len(h.HeapUnits) < 3 || groups < 3 {
 				t.Fatalf("the file is too small: %d groups, %v", groups, err)
 			} else {
@@ -110,12 +111,12 @@ func TestUnreadableRest(t *testing.T) {
 	file, _ := write(t, writerOptions(), entries)
 	f := &brokenFile{File: file}
 	r := open(t, f, cache.New(0))
-	e := &r.index.groups[0]
+	e := &r.index.Groups[0]
 	for _, c := range []struct {
 		to   int64
 		want error
-	}{{e.off + int64(e.len), errBroken}, {0, nil}} {
-		f.from, f.to = e.off+int64(e.headEnd()), c.to
+	}{{e.Off + int64(e.Len), errBroken}, {0, nil}} {
+		f.from, f.to = e.Off+int64(e.HeadEnd()), c.to
 		it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq})
 		if !it.SeekGE(nil) {
 			t.Fatal(it.Err())
@@ -136,8 +137,8 @@ func TestDamagedHeads(t *testing.T) {
 	entries, data := small(t)
 	r := open(t, fileOf(t, data), nil)
 	refused := 0
-	for _, e := range r.index.groups {
-		for at := e.headOff(); at < e.off+int64(e.headEnd()-sumBytes); at += int64(9 - rounds(8)) {
+	for _, e := range r.index.Groups {
+		for at := e.HeadOff(); at < e.Off+int64(e.HeadEnd()-sumBytes); at += int64(9 - rounds(8)) {
 			p := bytes.Clone(data)
 			p[at] ^= 0x41
 			fixSums(p)
@@ -180,7 +181,7 @@ func TestReadOfGet(t *testing.T) {
 	var row Row
 	defer row.Release()
 	for i := range entries {
-		e := &r.index.groups[r.index.seek(entries[i].user)]
+		e := &r.index.Groups[r.index.Seek(entries[i].user)]
 		f.reads, f.bytes = 0, 0
 		_, _, ok, err := r.Get(entries[i].user, codec.KeyHash(entries[i].user), codec.MaxSeq, &row)
 		if err != nil || !ok || f.reads != 1 {
@@ -189,7 +190,7 @@ func TestReadOfGet(t *testing.T) {
 		if d := diff(&entries[i], &row); !entries[i].del && d != "" {
 			t.Fatalf("row %d: %s", i, d)
 		}
-		whole, read = whole+e.len, read+f.bytes
+		whole, read = whole+e.Len, read+f.bytes
 	}
 	if read*4 > whole*3 {
 		t.Errorf("%d bytes were read of groups of %d", read, whole)
@@ -212,9 +213,9 @@ func TestUnitsOfIndex(t *testing.T) {
 	if err := readAll(t, file, entries, "whole file"); err != nil {
 		t.Fatal(err)
 	}
-	from := int(r.footer.index.off) + bytes.LastIndex(data[r.footer.index.off:r.footer.index.end()], r.index.largest) + len(r.index.largest)
+	from := int(r.footer.index.off) + bytes.LastIndex(data[r.footer.index.off:r.footer.index.end()], r.index.Largest) + len(r.index.Largest)
 	end := int(r.footer.index.end()) - sumBytes
-	if end-from < 3*indexUnitBytes {
+	if end-from < 3*groupindex.UnitBytes {
 		t.Fatalf("%d bytes of units", end-from)
 	}
 	refused, verified := 0, 0 // by Open and by Verify
@@ -261,12 +262,12 @@ func TestOffsetOfHead(t *testing.T) {
 	file, info := write(t, writerOptions(), entries)
 	data := bytesOf(t, file, info.Size)
 	r := open(t, file, nil)
-	e := r.index.groups[0]
-	if e.before == 0 || len(e.units) == 0 {
-		t.Fatalf("%d bytes before the head, %d of units", e.before, len(e.units))
+	e := r.index.Groups[0]
+	if e.Before == 0 || len(e.Units) == 0 {
+		t.Fatalf("%d bytes before the head, %d of units", e.Before, len(e.Units))
 	}
 	at := int(r.footer.index.off) + 4 + 22
-	for _, before := range []int{0, 1, e.before - 1, e.before + 1, e.before + e.head, e.len - e.head, e.len - e.head + 1, e.len, 1<<16 - 1} {
+	for _, before := range []int{0, 1, e.Before - 1, e.Before + 1, e.Before + e.Head, e.Len - e.Head, e.Len - e.Head + 1, e.Len, 1<<16 - 1} {
 		p := bytes.Clone(data)
 		binary.LittleEndian.PutUint16(p[at:], uint16(before))
 		fixSums(p)
@@ -275,8 +276,8 @@ func TestOffsetOfHead(t *testing.T) {
 			wantCorrupt(t, err, "open")
 			continue
 		}
-		if before > e.len-e.head {
-			t.Errorf("%d bytes before the head in a group of %d: Open accepted", before, e.len)
+		if before > e.Len-e.Head {
+			t.Errorf("%d bytes before the head in a group of %d: Open accepted", before, e.Len)
 		}
 		var row Row
 		_, _, _, err = changed.Get(entries[0].user, codec.KeyHash(entries[0].user), codec.MaxSeq, &row)

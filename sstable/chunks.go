@@ -15,7 +15,7 @@ func (it *Iterator) matchChunks(g int, sel *Selector) {
 		return
 	}
 	if r := it.r; !it.chunks.Opened(g) {
-		file := columnchunk.File{Cache: r.o.Cache, DB: r.o.CacheDB, Number: r.o.Number, Kind: kindChunk, Count: len(r.index.groups)}
+		file := columnchunk.File{Cache: r.o.Cache, DB: r.o.CacheDB, Number: r.o.Number, Kind: kindChunk, Count: len(r.index.Groups)}
 		it.chunks.Open(file, g, names)
 	}
 	if g <= it.lowest || g >= it.highest {
@@ -25,7 +25,7 @@ func (it *Iterator) matchChunks(g int, sel *Selector) {
 	if !ok {
 		return
 	}
-	it.matched, it.seen, it.matches = -1, it.r.index.groups[g].rows, predicate.Bits{}
+	it.matched, it.seen, it.matches = -1, it.r.index.Groups[g].Rows, predicate.Bits{}
 	it.matches.AddRange(0, it.seen)
 	if sel.rows.SelectFrom(columns, &it.matches) {
 		it.matched, it.found = g, it.matches.Len()
@@ -50,8 +50,8 @@ func (it *Iterator) setCaptures(g int, sel *Selector) {
 // addToChunks adds the current group, which sel was applied to, to the chunks that do not have
 // it, and the texts that sel kept.
 func (it *Iterator) addToChunks(sel *Selector) {
-	all, g := it.r.index.groups, it.g
-	plain := it.h.Uniform() && !it.h.Tombstone(0) && !it.h.Versions() && !all[g].continues && (g+1 == len(all) || !all[g+1].continues)
+	all, g := it.r.index.Groups, it.g
+	plain := it.h.Uniform() && !it.h.Tombstone(0) && !it.h.Versions() && !all[g].Continues && (g+1 == len(all) || !all[g+1].Continues)
 	for i, name := range sel.rows.Columns() {
 		texts := sel.rows.Texts(i)
 		switch it.chunks.Lacks(i, g) {

@@ -72,7 +72,7 @@ func TestSelectFromChunks(t *testing.T) {
 	o := writerOptions()
 	o.GroupBytes = 4000
 	f, info := write(t, o, entries)
-	groups := len(open(t, f, nil).index.groups)
+	groups := len(open(t, f, nil).index.Groups)
 	if groups < 3*columnchunk.Groups || groups%columnchunk.Groups == 0 {
 		t.Fatalf("%d groups", groups)
 	}
@@ -127,7 +127,7 @@ func TestSelectFromChunks(t *testing.T) {
 			without[g] = true
 		}
 		for i := range entries {
-			g := r.index.seek(entries[i].user)
+			g := r.index.Seek(entries[i].user)
 			if c.match(i) {
 				want++
 				delete(without, g)
@@ -201,7 +201,7 @@ func TestChunksAreCompleted(t *testing.T) {
 	p := predicate.Compile(predicate.NewCompare("text", predicate.Eq, edm.String("no text")))
 	for most := range columnchunk.Groups + 1 {
 		r := open(t, f, cache.New(8<<20))
-		all := r.index.groups
+		all := r.index.Groups
 		o := IterOptions{Snapshot: codec.MaxSeq, Fill: true}
 		selectAll(t, r, o, p, nil) // without texts
 		for range 2 {
@@ -242,8 +242,8 @@ func TestLongChunks(t *testing.T) {
 			if selected != 1 || examined != len(entries) {
 				t.Errorf("%s, pass %d: %d of %d rows are selected", name, pass, selected, examined)
 			}
-			if pass == 3 && (headless != last || headless < len(r.index.groups)/4 || headless > len(r.index.groups)*9/10) {
-				t.Errorf("%s: no head was loaded for %d groups of %d, and before for %d", name, headless, len(r.index.groups), last)
+			if pass == 3 && (headless != last || headless < len(r.index.Groups)/4 || headless > len(r.index.Groups)*9/10) {
+				t.Errorf("%s: no head was loaded for %d groups of %d, and before for %d", name, headless, len(r.index.Groups), last)
 			}
 			last = headless
 		}

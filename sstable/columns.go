@@ -30,7 +30,7 @@ func (c *Columns) Release() {
 // left, the iterator stays at the last of them, else it has no position and no selected rows. Keep
 // returns false and does nothing if the group is longer than maxStoredBytes or was not in the cache.
 func (it *Iterator) Keep(c *Columns, left bool) bool {
-	if it.r.index.groups[it.g].len > maxStoredBytes || it.view.pins.stored != nil {
+	if it.r.index.Groups[it.g].Len > maxStoredBytes || it.view.pins.stored != nil {
 		return false
 	}
 	if c.n == len(c.kept) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
+	"github.com/tablerock-db/tablerock/sstable/internal/groupindex"
 )
 
 // sparse is a file with a beginning and an end, and zeros between them that take no
@@ -81,7 +82,7 @@ func TestSectionLimits(t *testing.T) {
 func TestIndexCounts(t *testing.T) {
 	for _, n := range []uint32{1, 2, 1 << 27, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
 		p := binary.LittleEndian.AppendUint32(nil, n)
-		if _, err := decodeIndex(append(p, make([]byte, 40)...), headerBytes); err == nil {
+		if _, err := groupindex.Decode(append(p, make([]byte, 40)...), headerBytes, headerBytes); err == nil {
 			t.Errorf("index of %d groups in 40 bytes was accepted", n)
 		}
 	}
@@ -115,8 +116,8 @@ func TestOneEmptyShape(t *testing.T) {
 func TestUnsortedKeys(t *testing.T) {
 	entries, data := small(t)
 	r := open(t, fileOf(t, data), nil)
-	for g, e := range r.index.groups {
-		for at := int(e.off) + 32; at < int(e.off)+e.head-sumBytes; at += 3 {
+	for g, e := range r.index.Groups {
+		for at := int(e.Off) + 32; at < int(e.Off)+e.Head-sumBytes; at += 3 {
 			p := append([]byte(nil), data...)
 			p[at], p[at+1], p[at+2] = p[at+2], p[at]^0x40, p[at+1]
 			fixSums(p)

@@ -178,12 +178,12 @@ func TestDamagedFields(t *testing.T) {
 		{"bounds", int(r.footer.bounds.off), int(r.footer.bounds.len), []int{0, 1, 4, 5, 7}},
 		{"index", int(r.footer.index.off), int(r.footer.index.len), []int{0, 4, 12, 16, 20, 22, 24, 28}},
 	}
-	for g, e := range r.index.groups {
+	for g, e := range r.index.Groups {
 		sections = append(sections, struct {
 			name   string
 			at, n  int
 			fields []int
-		}{fmt.Sprintf("head %d", g), int(e.off), e.head, []int{0, 2, 4, 6, 8, 10, 11, 12, 14, 16, 20, 24, 32}})
+		}{fmt.Sprintf("head %d", g), int(e.Off), e.Head, []int{0, 2, 4, 6, 8, 10, 11, 12, 14, 16, 20, 24, 32}})
 	}
 	for _, s := range sections {
 		for _, field := range s.fields {
@@ -205,7 +205,7 @@ func TestDamagedFields(t *testing.T) {
 func TestBlockOfAnotherLength(t *testing.T) {
 	entries, data := small(t)
 	r := open(t, fileOf(t, data), nil)
-	for g := range r.index.groups {
+	for g := range r.index.Groups {
 		h, pin, _, err := r.head(g, nil, false, false)
 		if err != nil {
 			t.Fatal(err)
@@ -267,8 +267,8 @@ func TestReadErrors(t *testing.T) {
 	entries, data := small(t)
 	f := &brokenFile{File: fileOf(t, data)}
 	r := open(t, f, cache.New(1<<20))
-	f.to = r.index.groups[0].off + int64(r.index.groups[0].len)
-	f.from = r.index.groups[0].off + int64(r.index.groups[0].head)
+	f.to = r.index.Groups[0].Off + int64(r.index.Groups[0].Len)
+	f.from = r.index.Groups[0].Off + int64(r.index.Groups[0].Head)
 	it := r.NewIterator(IterOptions{Snapshot: codec.MaxSeq, Fill: true})
 	if !it.SeekGE(nil) {
 		t.Fatal(it.Err())

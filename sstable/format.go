@@ -37,30 +37,7 @@ import (
 //	0  u32 count
 //	4  the shapes as codec.AppendShape writes them; ids count from 0
 //
-// Index
-//
-//	0  u32 groups
-//	4  for each group
-//	       0  u64 offset of the group
-//	       8  u32 length of the head, sum included
-//	      12  u32 length of the group
-//	      16  u16 rows
-//	      18  u16 length of the separator
-//	      20  u16 flags: 1 = the group begins with an older version of the last user
-//	          key of the group before
-//	      22  u16 length of the heap units before the head; 0 in version 1
-//	   separators: a separator is a user key or a prefix of one; it is greater than
-//	   all keys of the group before (or equal, with flag 1) and not greater than the
-//	   first key of the group
-//	   u16 length and bytes of the smallest internal key, then of the largest
-//	   not in version 1: for each group
-//	       u8 heap units, or 0 if a get reads the group whole; for each
-//	           0  u32 stored length, sum included
-//	           4  u16 how many bytes the separator has in common with that of the group
-//	           6  u16 length of its other bytes, and these bytes
-//	       the separator of a unit is greater than all keys of the unit before (or
-//	       equal, if that has versions of the same key) and not greater than its first
-//	       key; that of the first unit is empty
+// Index: see package groupindex.
 //
 // Filter: blocks of 64 bytes, see package bloom.
 //
@@ -108,10 +85,6 @@ const (
 
 	// knownFeatures has the bits of the required features that this build reads.
 	knownFeatures = feature.Zstd
-
-	indexEntryBytes = 24
-	maxIndexUnits   = 255 // of a group
-	flagContinues   = 1   // part of the file format
 )
 
 // Kinds of blocks in the cache.

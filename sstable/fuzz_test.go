@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/feature"
 	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
+	"github.com/tablerock-db/tablerock/sstable/internal/groupindex"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
@@ -48,12 +49,12 @@ func fixSums(data []byte) {
 	}
 	p := data[index.off:index.end()]
 	n := binary.LittleEndian.Uint32(p)
-	for p = p[4:]; n > 0 && len(p) >= indexEntryBytes; n-- {
+	for p = p[4:]; n > 0 && len(p) >= groupindex.GroupBytes; n-- {
 		off, head := binary.LittleEndian.Uint64(p), uint64(binary.LittleEndian.Uint32(p[8:]))
 		before := uint64(binary.LittleEndian.Uint16(p[22:]))
 		sum(off+before, head)
 		fixHeapUnitSums(data, off, before, head, sum)
-		p = p[indexEntryBytes:]
+		p = p[groupindex.GroupBytes:]
 	}
 }
 
@@ -94,9 +95,9 @@ func use(data []byte) error {
 		it.Key()
 	}
 	walkErr := it.Close()
-	for _, g := range r.index.groups {
+	for _, g := range r.index.Groups {
 		var row Row
-		r.Get(g.separator, codec.KeyHash(g.separator), codec.MaxSeq, &row)
+		r.Get(g.Separator, codec.KeyHash(g.Separator), codec.MaxSeq, &row)
 		row.Release()
 	}
 	err = r.Verify(context.Background())

@@ -81,15 +81,15 @@ func (it *Iterator) Init(r *Reader, o IterOptions) {
 	it.matched, it.counted, it.judged[0] = -1, -1, -1
 	it.cut.Reset()
 	x := &r.index
-	it.lowest, it.highest = -1, len(x.groups)
-	if len(x.groups) > 0 && bytes.Compare(o.Lower, userKey(x.smallest)) > 0 {
-		it.lowest = x.seek(o.Lower)
+	it.lowest, it.highest = -1, len(x.Groups)
+	if len(x.Groups) > 0 && bytes.Compare(o.Lower, codec.UserKey(x.Smallest)) > 0 {
+		it.lowest = x.Seek(o.Lower)
 	}
-	if len(x.groups) > 0 && o.Upper != nil && bytes.Compare(o.Upper, userKey(x.largest)) <= 0 {
-		it.highest = x.seek(o.Upper)
+	if len(x.Groups) > 0 && o.Upper != nil && bytes.Compare(o.Upper, codec.UserKey(x.Largest)) <= 0 {
+		it.highest = x.Seek(o.Upper)
 	}
 	it.view.pins.r, it.view.pins.fill = r, o.Fill
-	if o.Prune != nil && r.prunable(max(it.lowest, 0), min(it.highest+1, len(x.groups))) {
+	if o.Prune != nil && r.prunable(max(it.lowest, 0), min(it.highest+1, len(x.Groups))) {
 		it.prune()
 	}
 }
@@ -113,7 +113,7 @@ func (it *Iterator) SeekGE(key []byte) bool {
 	if bytes.Compare(key, it.o.Lower) < 0 {
 		key = it.o.Lower
 	}
-	if !it.load(it.r.index.seek(key)) {
+	if !it.load(it.r.index.Seek(key)) {
 		return false
 	}
 	row, _ := it.h.Seek(key)
@@ -134,9 +134,9 @@ func (it *Iterator) SeekLT(key []byte) bool {
 	if key == nil || it.o.Upper != nil && bytes.Compare(key, it.o.Upper) > 0 {
 		key = it.o.Upper
 	}
-	g := len(it.r.index.groups) - 1
+	g := len(it.r.index.Groups) - 1
 	if key != nil {
-		g = it.r.index.seek(key)
+		g = it.r.index.Seek(key)
 	}
 	if !it.load(g) {
 		return false
@@ -272,7 +272,7 @@ func (it *Iterator) Ahead(key []byte, reverse bool) int {
 func (it *Iterator) restart() bool {
 	it.valid, it.viewed, it.keyed = false, false, false
 	it.counted = -1 // a walk counts its rows itself
-	return it.Err() == nil && len(it.r.index.groups) > 0
+	return it.Err() == nil && len(it.r.index.Groups) > 0
 }
 
 func (it *Iterator) fail() bool {
@@ -298,7 +298,7 @@ func (it *Iterator) load(g int) bool { return it.loadFor(g, scanUses) }
 
 // loadFor is load that counts as the given number of uses of the head by rows.
 func (it *Iterator) loadFor(g int, uses uint32) bool {
-	if g < max(it.lowest, 0) || g > it.highest || g == len(it.r.index.groups) {
+	if g < max(it.lowest, 0) || g > it.highest || g == len(it.r.index.Groups) {
 		return false
 	}
 	if g == it.g {
@@ -324,7 +324,7 @@ func (it *Iterator) loadFor(g int, uses uint32) bool {
 	if g >= it.highest {
 		it.limit, _ = h.Seek(it.o.Upper)
 	}
-	it.plain = it.o.AllVersions || !h.Versions() && h.MaxSeq <= it.o.Snapshot && !it.r.index.groups[g].continues
+	it.plain = it.o.AllVersions || !h.Versions() && h.MaxSeq <= it.o.Snapshot && !it.r.index.Groups[g].Continues
 	return true
 }
 
@@ -355,7 +355,7 @@ func (it *Iterator) retreat() bool {
 // sameAsBefore reports whether the row before has the same user key.
 func (it *Iterator) sameAsBefore() bool {
 	if it.row == 0 {
-		return it.r.index.groups[it.g].continues
+		return it.r.index.Groups[it.g].Continues
 	}
 	return it.h.Same(it.row)
 }

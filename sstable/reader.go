@@ -13,6 +13,7 @@ import (
 	"github.com/tablerock-db/tablerock/sstable/internal/bloom"
 	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
 	"github.com/tablerock-db/tablerock/sstable/internal/groupbounds"
+	"github.com/tablerock-db/tablerock/sstable/internal/groupindex"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -26,7 +27,7 @@ type Reader struct {
 	footer footer
 	foot   int64 // offset of the footer
 	shapes *codec.ShapeList
-	index  index
+	index  groupindex.Index
 	filter []byte
 	heads  []cache.Hint // one for each group
 }
@@ -173,13 +174,13 @@ func (r *Reader) readTail() error {
 	if err != nil {
 		return err
 	}
-	if r.index, err = decodeIndex(index, f.shapes.off); err != nil {
+	if r.index, err = groupindex.Decode(index, headerBytes, f.shapes.off); err != nil {
 		return r.corruptf(int64(f.index.off), "%v", err)
 	}
-	if n := r.index.entries(); n != f.entries {
+	if n := r.index.Entries(); n != f.entries {
 		return r.corruptf(off, "%d entries, the index says %d", f.entries, n)
 	}
-	r.heads = make([]cache.Hint, len(r.index.groups))
+	r.heads = make([]cache.Hint, len(r.index.Groups))
 	if r.filter, err = section(f.filter, "filter"); err != nil {
 		return err
 	}
@@ -235,7 +236,7 @@ func (r *Reader) loadBounds(fill bool) (*groupbounds.Bounds, cache.Handle, error
 	err := r.readSection(p, int64(at.off), "bounds")
 	if err == nil {
 		var s *groupbounds.Bounds
-		if s, err = groupbounds.Decode(p[:len(p)-sumBytes], len(r.index.groups)); err == nil {
+		if s, err = groupbounds.Decode(p[:len(p)-sumBytes], len(r.index.Groups)); err == nil {
 			s.Assign(r.o.Stamp)
 			pin.Fill(s, s.MemBytes())
 			return s, pin, nil
@@ -256,24 +257,24 @@ const (
 // prunable reports whether reading the bounds can save more than it takes before groups
 // lowest to highest-1 are read.
 func (r *Reader) prunable(lowest, highest int) bool {
-	all := r.index.groups
+	all := r.index.Groups
 	if highest <= lowest || r.footer.bounds.len > maxPruneBytes {
 		return false
 	}
 	last := &all[highest-1]
-	return last.off+int64(last.len)-all[lowest].off >= minPruneRatio*int64(r.footer.bounds.len)
+	return last.Off+int64(last.Len)-all[lowest].Off >= minPruneRatio*int64(r.footer.bounds.len)
 }
 
 // Within estimates, from the index alone, the entries from user key lo to user key hi,
 // and their share of the bytes of all entries. The file contains both keys. Both results
 // are 0 for a file without entries.
 func (r *Reader) Within(lo, hi []byte) (entries uint64, share float64) {
-	if len(r.index.groups) == 0 {
+	if len(r.index.Groups) == 0 {
 		return 0, 0
 	}
-	entries, n := r.index.within(lo, hi)
-	last := &r.index.groups[len(r.index.groups)-1]
-	return entries, float64(n) / float64(last.off+int64(last.len)-r.index.groups[0].off)
+	entries, n := r.index.Within(lo, hi)
+	last := &r.index.Groups[len(r.index.Groups)-1]
+	return entries, float64(n) / float64(last.Off+int64(last.Len)-r.index.Groups[0].Off)
 }
 
 // Close closes the file. Blocks stay in the cache until they are dropped there.
@@ -315,7 +316,7 @@ func (r *Reader) Get(key []byte, keyHash uint64, snap uint64, row *Row) (seq uin
 	if !bloom.Has(r.filter, keyHash) {
 		return 0, 0, false, nil
 	}
-	for g := r.index.seek(key); ; {
+	for g := r.index.Seek(key); ; {
 		h, pin, stored, err := r.headByRows(g, key, true, true, 1)
 		if err != nil {
 			return 0, 0, false, err
@@ -333,7 +334,7 @@ func (r *Reader) Get(key []byte, keyHash uint64, snap uint64, row *Row) (seq uin
 		}
 		g++
 		// The next group can begin with older versions of the same key only.
-		last := i < h.Rows() || g == len(r.index.groups) || !r.index.groups[g].continues
+		last := i < h.Rows() || g == len(r.index.Groups) || !r.index.Groups[g].Continues
 		pin.Release()
 		stored.free()
 		if last {

@@ -36,27 +36,27 @@ func NewSelector(p *predicate.Program) *Selector {
 // Upper is greater than key, unless the file has no such key. ok is false for an empty
 // file.
 func (it *Iterator) SpanGE(key []byte) (s Span, ok bool) {
-	if len(it.r.index.groups) == 0 {
+	if len(it.r.index.Groups) == 0 {
 		return Span{}, false
 	}
 	if bytes.Compare(key, it.o.Lower) < 0 {
 		key = it.o.Lower
 	}
-	return it.spanOf(it.r.index.seek(key)), true
+	return it.spanOf(it.r.index.Seek(key)), true
 }
 
 // SpanLT returns the Span that may have the last user key that is less than key. Its Lower
 // is less than key, unless the file has no such key. ok is false for an empty file.
 func (it *Iterator) SpanLT(key []byte) (s Span, ok bool) {
-	all := it.r.index.groups
+	all := it.r.index.Groups
 	if len(all) == 0 {
 		return Span{}, false
 	}
 	if it.o.Upper != nil && bytes.Compare(key, it.o.Upper) > 0 {
 		key = it.o.Upper
 	}
-	g := it.r.index.seek(key)
-	for g > 0 && bytes.Compare(all[g].separator, key) >= 0 {
+	g := it.r.index.Seek(key)
+	for g > 0 && bytes.Compare(all[g].Separator, key) >= 0 {
 		g--
 	}
 	return it.spanOf(g), true
@@ -65,8 +65,8 @@ func (it *Iterator) SpanLT(key []byte) (s Span, ok bool) {
 // SpanAfter returns the Span after s, or ok false if s ends at the end of the file or
 // at the bound of the iterator.
 func (it *Iterator) SpanAfter(s *Span) (next Span, ok bool) {
-	all := it.r.index.groups
-	if s.end == len(all) || it.o.Upper != nil && bytes.Compare(all[s.end].separator, it.o.Upper) >= 0 {
+	all := it.r.index.Groups
+	if s.end == len(all) || it.o.Upper != nil && bytes.Compare(all[s.end].Separator, it.o.Upper) >= 0 {
 		return Span{}, false
 	}
 	return it.spanOf(s.end), true
@@ -74,25 +74,25 @@ func (it *Iterator) SpanAfter(s *Span) (next Span, ok bool) {
 
 // spanOf returns the Span of group g.
 func (it *Iterator) spanOf(g int) Span {
-	all := it.r.index.groups
+	all := it.r.index.Groups
 	s := Span{first: g, end: g + 1}
-	for all[s.first].continues {
+	for all[s.first].Continues {
 		s.first--
 	}
-	for s.end < len(all) && all[s.end].continues {
+	for s.end < len(all) && all[s.end].Continues {
 		s.end++
 	}
 	for i := s.first; i < s.end; i++ {
-		s.Rows += all[i].rows
+		s.Rows += all[i].Rows
 	}
-	if s.Lower = all[s.first].separator; s.first == 0 {
-		s.Lower = userKey(it.r.index.smallest)
+	if s.Lower = all[s.first].Separator; s.first == 0 {
+		s.Lower = codec.UserKey(it.r.index.Smallest)
 	}
 	if bytes.Compare(s.Lower, it.o.Lower) < 0 {
 		s.Lower = it.o.Lower
 	}
-	if s.Upper = it.o.Upper; s.end < len(all) && (s.Upper == nil || bytes.Compare(all[s.end].separator, s.Upper) < 0) {
-		s.Upper = all[s.end].separator
+	if s.Upper = it.o.Upper; s.end < len(all) && (s.Upper == nil || bytes.Compare(all[s.end].Separator, s.Upper) < 0) {
+		s.Upper = all[s.end].Separator
 	}
 	return s
 }
@@ -104,29 +104,29 @@ const maxExtended = 64
 // at the key to, at the bounds of the iterator, at a group that shares a user key with a neighbor,
 // and when s would have more than rows rows. It reports whether s has more than one group.
 func (it *Iterator) Extend(s *Span, reverse bool, to []byte, rows int) bool {
-	all := it.r.index.groups
+	all := it.r.index.Groups
 	alone := func(g int) bool {
-		return !all[g].continues && (g+1 == len(all) || !all[g+1].continues) && s.Rows+all[g].rows <= rows
+		return !all[g].Continues && (g+1 == len(all) || !all[g+1].Continues) && s.Rows+all[g].Rows <= rows
 	}
 	if reverse {
 		if bytes.Compare(to, it.o.Lower) < 0 {
 			to = it.o.Lower
 		}
-		for g := s.first - 1; g > 0 && s.end-g <= maxExtended && alone(g) && bytes.Compare(all[g].separator, to) >= 0; g-- {
-			s.first, s.Lower, s.extended = g, all[g].separator, true
-			s.Rows += all[g].rows
+		for g := s.first - 1; g > 0 && s.end-g <= maxExtended && alone(g) && bytes.Compare(all[g].Separator, to) >= 0; g-- {
+			s.first, s.Lower, s.extended = g, all[g].Separator, true
+			s.Rows += all[g].Rows
 		}
 		return s.extended
 	}
 	if it.o.Upper != nil && bytes.Compare(it.o.Upper, to) < 0 {
 		to = it.o.Upper
 	}
-	if s.end < len(all) && !bytes.Equal(s.Upper, all[s.end].separator) { // it ends in its group
+	if s.end < len(all) && !bytes.Equal(s.Upper, all[s.end].Separator) { // it ends in its group
 		return s.extended
 	}
-	for g := s.end; g+1 < len(all) && g-s.first < maxExtended && alone(g) && bytes.Compare(all[g+1].separator, to) <= 0; g++ {
-		s.end, s.Upper, s.extended = g+1, all[g+1].separator, true
-		s.Rows += all[g].rows
+	for g := s.end; g+1 < len(all) && g-s.first < maxExtended && alone(g) && bytes.Compare(all[g+1].Separator, to) <= 0; g++ {
+		s.end, s.Upper, s.extended = g+1, all[g+1].Separator, true
+		s.Rows += all[g].Rows
 	}
 	return s.extended
 }
@@ -211,10 +211,10 @@ func (it *Iterator) Select(s *Span, w *Window, sel *Selector) (selected, examine
 func (it *Iterator) narrow() {
 	x, s, w := &it.r.index, it.span, it.window
 	if bytes.Compare(w.Lower, s.Lower) > 0 {
-		it.begin = max(it.begin, x.seek(w.Lower))
+		it.begin = max(it.begin, x.Seek(w.Lower))
 	}
 	if s.Upper == nil || bytes.Compare(w.Upper, s.Upper) < 0 {
-		it.end = min(it.end, x.seek(w.Upper)+1)
+		it.end = min(it.end, x.Seek(w.Upper)+1)
 	}
 }
 
@@ -257,7 +257,7 @@ func (it *Iterator) SelectedFrom() []byte {
 	case at >= it.end:
 		return it.window.Upper
 	}
-	return it.r.index.groups[at].separator
+	return it.r.index.Groups[at].Separator
 }
 
 // selectFrom selects from group, or from the next ones as long as their heads need not be read.

@@ -184,7 +184,7 @@ func selectSpan(t *testing.T, it *Iterator, span *Span, lower, upper []byte, p *
 	}
 	if !span.Selectable() {
 		var rows [][]byte
-		for ok := it.SeekGE(lower); ok && bytes.Compare(userKey(it.Key()), upper) < 0; ok = it.Next() {
+		for ok := it.SeekGE(lower); ok && bytes.Compare(codec.UserKey(it.Key()), upper) < 0; ok = it.Next() {
 			if row := it.Row(); row != nil && (p == nil || p.Match(row)) {
 				rows = append(rows, bytes.Clone(it.Key()))
 			}
@@ -219,7 +219,7 @@ func selectSpan(t *testing.T, it *Iterator, span *Span, lower, upper []byte, p *
 		from := it.SelectedFrom()
 		for ok := move(); ok; ok = move() {
 			check()
-			user := bytes.Clone(userKey(it.Key()))
+			user := bytes.Clone(codec.UserKey(it.Key()))
 			if bytes.Compare(user, lower) < 0 || bytes.Compare(user, upper) >= 0 {
 				t.Fatalf("the key %x is not in the window from %x to %x", user, lower, upper)
 			}

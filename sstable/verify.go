@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/sstable/internal/groupbounds"
+	"github.com/tablerock-db/tablerock/sstable/internal/groupindex"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -45,7 +46,7 @@ func (r *Reader) Verify(ctx context.Context) error {
 			return err
 		}
 	}
-	for g := range r.index.groups {
+	for g := range r.index.Groups {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -61,7 +62,7 @@ func (r *Reader) Verify(ctx context.Context) error {
 	if loaded && (v.f.maxSeq != 0 || v.f.tombstones != 0 || v.f.keys != v.f.entries) {
 		return r.corruptf(r.foot, "a loaded file has tombstones, versions or sequence numbers")
 	}
-	if f.entries > 0 && !bytes.Equal(v.key, r.index.largest) {
+	if f.entries > 0 && !bytes.Equal(v.key, r.index.Largest) {
 		return r.corruptf(int64(f.index.off), "largest key of the index is not the last key")
 	}
 	return nil
@@ -98,16 +99,16 @@ type verifier struct {
 }
 
 func (v *verifier) group(g int) error {
-	r, e, h := v.r, &v.r.index.groups[g], &v.h
-	v.buf = append(v.buf[:0], make([]byte, e.head)...)
-	if err := r.readSection(v.buf, e.headOff(), "head"); err != nil {
+	r, e, h := v.r, &v.r.index.Groups[g], &v.h
+	v.buf = append(v.buf[:0], make([]byte, e.Head)...)
+	if err := r.readSection(v.buf, e.HeadOff(), "head"); err != nil {
 		return err
 	}
-	if err := h.Decode(v.buf, e.off, e.before, e.len, r.shapes); err != nil {
-		return r.corruptf(e.off, "%v", err)
+	if err := h.Decode(v.buf, e.Off, e.Before, e.Len, r.shapes); err != nil {
+		return r.corruptf(e.Off, "%v", err)
 	}
-	if h.Rows() != e.rows {
-		return r.corruptf(e.off, "group of %d rows, the index says %d", h.Rows(), e.rows)
+	if h.Rows() != e.Rows {
+		return r.corruptf(e.Off, "group of %d rows, the index says %d", h.Rows(), e.Rows)
 	}
 	v.bounds.Load(g)
 	maxSeq, versions := uint64(0), false
@@ -115,37 +116,37 @@ func (v *verifier) group(g int) error {
 		maxSeq = max(maxSeq, h.Sequence(row))
 		versions = versions || row > 0 && h.Same(row)
 		if err := v.entry(g, row); err != nil {
-			return r.corruptf(e.off, "row %d: %v", row, err)
+			return r.corruptf(e.Off, "row %d: %v", row, err)
 		}
 	}
 	if maxSeq != h.MaxSeq || versions != h.Versions() {
-		return r.corruptf(e.off, "largest sequence is not %d, or no key has several rows", h.MaxSeq)
+		return r.corruptf(e.Off, "largest sequence is not %d, or no key has several rows", h.MaxSeq)
 	}
-	if next := r.index.groups[g+1:]; len(next) > 0 && bytes.Compare(next[0].separator, v.key[:len(v.key)-codec.TrailerLen]) < 0 {
-		return r.corruptf(e.off, "group reaches into the next")
+	if next := r.index.Groups[g+1:]; len(next) > 0 && bytes.Compare(next[0].Separator, v.key[:len(v.key)-codec.TrailerLen]) < 0 {
+		return r.corruptf(e.Off, "group reaches into the next")
 	}
 	if !v.checkUnits(e) {
-		return r.corruptf(e.off, "index has other heap units")
+		return r.corruptf(e.Off, "index has other heap units")
 	}
 	return v.values(e)
 }
 
 // checkUnits reports whether the heap units of the group are as the index says.
-func (v *verifier) checkUnits(e *groupEntry) bool {
-	if len(e.units) == 0 {
+func (v *verifier) checkUnits(e *groupindex.Group) bool {
+	if len(e.Units) == 0 {
 		return true
 	}
-	p := e.units
+	p := e.Units
 	for i := range v.h.HeapUnits {
 		unit := &v.h.HeapUnits[i]
-		u, rest, ok := nextUnit(p)
-		if !ok || u.stored != unit.Stored {
+		u, rest, ok := groupindex.NextUnit(p)
+		if !ok || u.Stored != unit.Stored {
 			return false
 		}
 		p = rest
 		if first := unit.First; first > 0 {
-			before := u.compare(v.h.AppendKey(nil, first-1), e.separator)
-			if u.compare(v.h.AppendKey(nil, first), e.separator) < 0 || before > 0 || before == 0 && !v.h.Same(first) {
+			before := u.Compare(v.h.AppendKey(nil, first-1), e.Separator)
+			if u.Compare(v.h.AppendKey(nil, first), e.Separator) < 0 || before > 0 || before == 0 && !v.h.Same(first) {
 				return false
 			}
 		}
@@ -155,7 +156,7 @@ func (v *verifier) checkUnits(e *groupEntry) bool {
 
 // entry checks the key of a row.
 func (v *verifier) entry(g, row int) error {
-	h, e := &v.h, &v.r.index.groups[g]
+	h, e := &v.h, &v.r.index.Groups[g]
 	seq, kind := h.Version(row)
 	user := h.AppendKey(nil, row)
 	if codec.CheckKey(user) != nil || seq > codec.MaxSeq || codec.PartitionLen(user) != h.PartitionLen(row) {
@@ -167,7 +168,7 @@ func (v *verifier) entry(g, row int) error {
 		return errors.New("key does not follow the one before")
 	}
 	again := len(v.key) > 0 && bytes.Equal(user, v.key[:len(v.key)-codec.TrailerLen])
-	marked := e.continues
+	marked := e.Continues
 	if row > 0 {
 		marked = h.Same(row)
 	}
@@ -175,10 +176,10 @@ func (v *verifier) entry(g, row int) error {
 		return errors.New("older version of the key before is not marked")
 	}
 	if row == 0 {
-		if bytes.Compare(user, e.separator) < 0 || g == 0 && !bytes.Equal(key, v.r.index.smallest) {
+		if bytes.Compare(user, e.Separator) < 0 || g == 0 && !bytes.Equal(key, v.r.index.Smallest) {
 			return errors.New("key before the beginning of the group")
 		}
-		if len(v.key) > 0 && !again && bytes.Compare(e.separator, v.key[:len(v.key)-codec.TrailerLen]) <= 0 {
+		if len(v.key) > 0 && !again && bytes.Compare(e.Separator, v.key[:len(v.key)-codec.TrailerLen]) <= 0 {
 			return errors.New("separator does not separate")
 		}
 	}
@@ -209,28 +210,28 @@ func (v *verifier) count(seq uint64, kind codec.Kind, again bool) {
 
 // values checks the heap units and value blocks of the group, and that there are no
 // other bytes beside its head.
-func (v *verifier) values(e *groupEntry) error {
+func (v *verifier) values(e *groupindex.Group) error {
 	r, h := v.r, &v.h
-	at, end := e.off, e.off+int64(e.headEnd())
+	at, end := e.Off, e.Off+int64(e.HeadEnd())
 	row := &v.row
 	row.pins.r, row.pins.only = r, -1
 	row.Attach(h, &row.pins)
 	defer row.Release()
 	for i := range h.HeapUnits {
 		u := &h.HeapUnits[i]
-		if at == e.headOff() {
+		if at == e.HeadOff() {
 			at = end
 		}
 		if u.Off != at {
 			return r.corruptf(at, "bytes between heap units")
 		}
 		at += int64(u.Stored)
-		if err := v.check(e.off, row, u.First, u.End); err != nil {
+		if err := v.check(e.Off, row, u.First, u.End); err != nil {
 			return err
 		}
 	}
 	if len(h.HeapUnits) == 0 {
-		if err := v.check(e.off, row, 0, h.Rows()); err != nil {
+		if err := v.check(e.Off, row, 0, h.Rows()); err != nil {
 			return err
 		}
 	}
@@ -241,7 +242,7 @@ func (v *verifier) values(e *groupEntry) error {
 		}
 		at += int64(h.ValueBlocks[i].Stored)
 	}
-	if at != e.off+int64(e.len) {
+	if at != e.Off+int64(e.Len) {
 		return r.corruptf(at, "bytes after the group")
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/sstable/internal/bloom"
 	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
 	"github.com/tablerock-db/tablerock/sstable/internal/compression"
+	"github.com/tablerock-db/tablerock/sstable/internal/groupindex"
 	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -44,7 +45,7 @@ type Writer struct {
 // file takes a tenth of the CPU of an ordered load (bench, load/order=sorted).
 type writerBuffers struct {
 	buf    []byte // not yet written
-	groups []groupEntry
+	groups []groupindex.Group
 	keys   []byte   // separators of the groups
 	units  []byte   // of the index
 	hashes []uint64 // of user keys
@@ -151,19 +152,19 @@ func (w *Writer) beginGroup(user []byte, again bool) {
 	}
 	from := len(w.keys)
 	w.keys = append(w.keys, separator...)
-	w.groups = append(w.groups, groupEntry{continues: again, separator: w.keys[from:len(w.keys):len(w.keys)]})
+	w.groups = append(w.groups, groupindex.Group{Continues: again, Separator: w.keys[from:len(w.keys):len(w.keys)]})
 }
 
 // endGroup encodes the current group.
 func (w *Writer) endGroup() error {
 	w.ended = append(w.ended[:0], w.last[:len(w.last)-codec.TrailerLen]...)
 	e := &w.groups[len(w.groups)-1]
-	e.off = w.written + int64(len(w.buf))
-	e.rows = w.group.Rows()
+	e.Off = w.written + int64(len(w.buf))
+	e.Rows = w.group.Rows()
 	from := len(w.buf)
 	w.bounds = w.group.AppendBounds(w.bounds, w.shapes)
-	w.buf, e.before, e.head = w.group.AppendTo(w.buf, e.off, w.bind, compression.Method(w.o.Compression))
-	e.len = len(w.buf) - from
+	w.buf, e.Before, e.Head = w.group.AppendTo(w.buf, e.Off, w.bind, compression.Method(w.o.Compression))
+	e.Len = len(w.buf) - from
 	w.appendUnits(e)
 	w.group.Reset()
 	if len(w.buf) >= writeBytes {
@@ -174,12 +175,12 @@ func (w *Writer) endGroup() error {
 
 // appendUnits adds the heap units of the current group to the index. A get reads a group
 // with one unit, or with value blocks, whole.
-func (w *Writer) appendUnits(e *groupEntry) {
-	units, n := w.group.HeapUnits(), e.head
+func (w *Writer) appendUnits(e *groupindex.Group) {
+	units, n := w.group.HeapUnits(), e.Head
 	for i := range units {
 		n += units[i].Stored
 	}
-	if len(units) < 2 || len(units) > maxIndexUnits || n < e.len {
+	if len(units) < 2 || len(units) > groupindex.MaxUnits || n < e.Len {
 		w.units = append(w.units, 0)
 		return
 	}
@@ -192,7 +193,7 @@ func (w *Writer) appendUnits(e *groupEntry) {
 			n := min(rowgroup.CommonLen(w.unitKey, w.unitLast)+1, len(w.unitKey))
 			separator = w.unitKey[:n]
 		}
-		w.units = appendUnit(w.units, units[i].Stored, separator, e.separator)
+		w.units = groupindex.AppendUnit(w.units, units[i].Stored, separator, e.Separator)
 	}
 }
 
@@ -208,7 +209,7 @@ func (w *Writer) flush() error {
 
 // Size returns about how large the file would be if it were finished now.
 func (w *Writer) Size() int64 {
-	tail := w.shapes.Size() + len(w.groups)*indexEntryBytes + len(w.keys) + len(w.units) + len(w.bounds) + len(w.hashes)*bloom.BitsPerKey/8
+	tail := w.shapes.Size() + len(w.groups)*groupindex.GroupBytes + len(w.keys) + len(w.units) + len(w.bounds) + len(w.hashes)*bloom.BitsPerKey/8
 	return w.written + int64(len(w.buf)+w.group.Logical()/2+tail+footerBytes)
 }
 
@@ -237,7 +238,7 @@ func (w *Writer) finish() error {
 		minSeq: w.info.MinSeq, maxSeq: w.info.MaxSeq, keys: uint64(len(w.hashes)),
 	}
 	f.shapes = w.section(w.shapes.AppendTo)
-	f.index = w.section(func(dst []byte) []byte { return append(appendIndex(dst, w.groups, w.first, w.last), w.units...) })
+	f.index = w.section(func(dst []byte) []byte { return append(groupindex.Append(dst, w.groups, w.first, w.last), w.units...) })
 	f.filter = w.section(func(dst []byte) []byte { return bloom.Append(dst, w.hashes) })
 	f.bounds = w.section(func(dst []byte) []byte { return append(w.shapes.AppendColumns(dst), w.bounds...) })
 	for _, s := range f.spans() {

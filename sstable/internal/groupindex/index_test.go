@@ -1,0 +1,155 @@
+package groupindex
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tablerock-db/tablerock/codec"
+)
+
+const begin = 48 // where the groups of the tests begin
+
+// userKeys returns n user keys in order, with prefixes of several lengths in common.
+func userKeys(r *rand.Rand, n int) [][]byte {
+	keys := make([][]byte, 0, n)
+	for i := range n {
+		partition := fmt.Sprintf("p%03d", r.IntN(3))
+		row := strings.Repeat("common-", r.IntN(4)) + fmt.Sprint(i)
+		keys = append(keys, codec.AppendKey(nil, 1, partition, row))
+	}
+	slices.SortFunc(keys, bytes.Compare)
+	return keys
+}
+
+// groupsOf returns groups that begin with every third key. With continues a group in five has the
+// separator of the one before.
+func groupsOf(r *rand.Rand, keys [][]byte, continues bool) (groups []Group, end uint64) {
+	at := int64(begin)
+	for i := 0; i < len(keys); i += 3 {
+		g := Group{Off: at, Before: r.IntN(50), Head: 20 + r.IntN(50), Rows: 1 + r.IntN(100), Separator: keys[i]}
+		g.Len = g.Before + g.Head + r.IntN(50)
+		if n := len(groups); continues && n > 0 && r.IntN(5) == 0 {
+			g.Continues, g.Separator = true, groups[n-1].Separator
+		}
+		groups = append(groups, g)
+		at += int64(g.Len)
+	}
+	return groups, uint64(at)
+}
+
+func encode(groups []Group, keys [][]byte) []byte {
+	internal := func(key []byte) []byte { return codec.AppendTrailer(slices.Clone(key), 1, codec.KindPut) }
+	return Append(nil, groups, internal(keys[0]), internal(keys[len(keys)-1]))
+}
+
+// TestSeek compares Seek with a search from the first group, and what was encoded with what was
+// decoded.
+func TestSeek(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		keys := userKeys(r, 2+r.IntN(200))
+		groups, end := groupsOf(r, keys, seed%2 == 1)
+		x, err := Decode(encode(groups, keys), begin, end)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		rows := uint64(0)
+		for i, want := range groups {
+			if got := x.Groups[i]; fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Fatalf("seed %d: group %d is %v, want %v", seed, i, got, want)
+			}
+			rows += uint64(want.Rows)
+		}
+		if x.Entries() != rows || !bytes.Equal(codec.UserKey(x.Smallest), keys[0]) || !bytes.Equal(codec.UserKey(x.Largest), keys[len(keys)-1]) {
+			t.Fatalf("seed %d: %d entries from %x to %x", seed, x.Entries(), x.Smallest, x.Largest)
+		}
+		for _, key := range slices.Concat(keys, userKeys(r, 100), [][]byte{{}, {0xFF}}) {
+			want := 0 // the last group whose separator is not greater, but the first that a key continues in
+			for i, g := range groups {
+				if bytes.Compare(g.Separator, key) <= 0 && (!g.Continues || !bytes.Equal(g.Separator, key)) {
+					want = i
+				}
+			}
+			if got := x.Seek(key); got != want {
+				t.Fatalf("seed %d: key %x is sought in group %d, want %d", seed, key, got, want)
+			}
+		}
+	}
+}
+
+// TestDecodeRefuses cuts an index at every byte and changes each of its groups.
+func TestDecodeRefuses(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 1))
+	keys := userKeys(r, 40)
+	groups, end := groupsOf(r, keys, false)
+	p := encode(groups, keys)
+	if _, err := Decode(p, begin, end); err != nil {
+		t.Fatal(err)
+	}
+	for n := range p {
+		if _, err := Decode(p[:n:n], begin, end); err == nil {
+			t.Errorf("the first %d of %d bytes were accepted", n, len(p))
+		}
+	}
+	for name, change := range map[string]func(g *Group){
+		"offset":                 func(g *Group) { g.Off++ },
+		"longer than the groups": func(g *Group) { g.Len++ },
+		"no rows":                func(g *Group) { g.Rows = 0 },
+		"units beyond the group": func(g *Group) { g.Before = g.Len },
+		"greater separator":      func(g *Group) { g.Separator = []byte{0xFF} },
+	} {
+		for i := range groups[:len(groups)-1] {
+			changed := slices.Clone(groups)
+			change(&changed[i])
+			if _, err := Decode(encode(changed, keys), begin, end); err == nil {
+				t.Errorf("%s of group %d was accepted", name, i)
+			}
+		}
+	}
+}
+
+// TestAround reads the head and one heap unit of a group whose units lie around the head.
+func TestAround(t *testing.T) {
+	separator := []byte("key-1")
+	g := Group{Before: 30, Head: 100, Len: 175, Rows: 4, Separator: separator}
+	var units []byte
+	units = append(units, 4)
+	for i, stored := range []int{10, 20, 30, 15} {
+		var key []byte
+		if i > 0 {
+			key = fmt.Appendf(nil, "key-%d", 2*i)
+		}
+		units = AppendUnit(units, stored, key, separator)
+	}
+	if rest, ok := g.decodeUnits(units); !ok || len(rest) > 0 {
+		t.Fatalf("units are refused, or %d bytes are left", len(rest))
+	}
+	for _, c := range []struct {
+		key      string
+		from, to int
+	}{
+		{"key-1", 0, 130},
+		{"key-2", 10, 130},
+		{"key-3", 10, 130},
+		{"key-4", 30, 160},
+		{"key-6", 30, 175},
+		{"key-9", 30, 175},
+	} {
+		if from, to := g.Around([]byte(c.key)); from != c.from || to != c.to {
+			t.Errorf("%s: bytes %d to %d, want %d to %d", c.key, from, to, c.from, c.to)
+		}
+	}
+	for n := range units {
+		if _, ok := g.decodeUnits(units[:n]); ok {
+			t.Errorf("%d of %d bytes of units were accepted", n, len(units))
+		}
+	}
+	g.Units = nil
+	if from, to := g.Around(separator); from != 0 || to != g.Len {
+		t.Errorf("without units: bytes %d to %d, want the group", from, to)
+	}
+}
