@@ -65,6 +65,44 @@ func TestReadsOfScan(t *testing.T) {
 	}
 }
 
+// TestGetWithoutFilter gets keys until the row no longer asks the filter, then one that the filter
+// excludes, which it must ask for again from the next Get on.
+func TestGetWithoutFilter(t *testing.T) {
+	entries := uniform(2000)
+	file, _ := write(t, writerOptions(), entries)
+	f := &countedFile{File: file}
+	r := open(t, f, nil)
+	missing := bytes.Clone(entries[700].user)
+	for missing[len(missing)-2]++; r.MayContain(codec.KeyHash(missing)); missing[len(missing)-2]++ {
+	}
+	var row Row
+	get := func(key []byte) (ok bool, reads int) {
+		t.Helper()
+		f.reads = 0
+		_, _, ok, err := r.Get(key, codec.KeyHash(key), codec.MaxSeq, &row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ok, f.reads
+	}
+	for _, hits := range []int{0, 1, hitsWithoutFilter - 1, hitsWithoutFilter, hitsWithoutFilter + 100, 1} {
+		for i := range hits {
+			if ok, _ := get(entries[i].user); !ok {
+				t.Fatalf("key %x was not found", entries[i].user)
+			}
+		}
+		want := 0
+		if hits >= hitsWithoutFilter {
+			want = 1
+		}
+		for n, want := range []int{want, 0, 0} {
+			if ok, reads := get(missing); ok || reads != want {
+				t.Errorf("after %d hits, missing get %d: found %t with %d reads, want %d", hits, n, ok, reads, want)
+			}
+		}
+	}
+}
+
 // TestLoadersSetHints scans a file once. The hint of every head and heap unit must be set then.
 func TestLoadersSetHints(t *testing.T) {
 	entries := uniform(2000)
