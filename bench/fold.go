@@ -62,17 +62,22 @@ func (f *Fold) Bytes(t edm.Type, b []byte) { f.h = foldBytes(f.h, t, b) }
 
 func foldBytes(h uint64, t edm.Type, b []byte) uint64 {
 	h = bits.RotateLeft64(h+uint64(t), foldStep) ^ uint64(len(b))
-	for ; len(b) >= 8; b = b[8:] {
-		h = bits.RotateLeft64(h, foldStep) ^ binary.LittleEndian.Uint64(b)
+	// The last bytes are one word, which overlaps the one before: a loop over them would cost
+	// more than the rest, because the processor does not predict its end.
+	n := len(b)
+	var last uint64
+	switch {
+	case n >= 8:
+		for i := 0; i < n-8; i += 8 {
+			h = bits.RotateLeft64(h, foldStep) ^ binary.LittleEndian.Uint64(b[i:])
+		}
+		last = binary.LittleEndian.Uint64(b[n-8:])
+	case n >= 4:
+		last = uint64(binary.LittleEndian.Uint32(b)) | uint64(binary.LittleEndian.Uint32(b[n-4:]))<<32
+	case n > 0:
+		last = uint64(b[0]) | uint64(b[n/2])<<8 | uint64(b[n-1])<<16
 	}
-	if len(b) >= 4 {
-		h = bits.RotateLeft64(h, foldStep) ^ uint64(binary.LittleEndian.Uint32(b))
-		b = b[4:]
-	}
-	for _, c := range b {
-		h = bits.RotateLeft64(h, foldStep) ^ uint64(c)
-	}
-	return h
+	return bits.RotateLeft64(h, foldStep) ^ last
 }
 
 // Columns folds rows that are columns, as Row folds each of them.
