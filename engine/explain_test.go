@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -68,7 +69,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainErrors explains a query that has failed, and one that is closed.
+// TestExplainErrors explains a query that has failed, and queries of a file that is damaged.
 func TestExplainErrors(t *testing.T) {
 	db := mustCreate(t, manual(vfs.NewMem()))
 	missing := db.Query(t.Context(), "Missing", store.Query{})
@@ -76,4 +77,16 @@ func TestExplainErrors(t *testing.T) {
 		t.Errorf("a missing table: error %v, want %v", err, store.ErrTableNotFound)
 	}
 	check(t, "Close", missing.Close())
+	disk, name := twoFiles(t)
+	b := readFile(t, disk, "db/"+name)
+	check(t, "Patch", disk.Patch("db/"+name, int64(len(b)-1), []byte{b[len(b)-1] ^ 4}))
+	for _, text := range []string{"", "PartitionKey eq 'q'", "N ge 0L"} {
+		db := mustOpen(t, "db", manual(disk))
+		c := db.Query(t.Context(), table, store.Query{Filter: filter.MustParse(text)})
+		if p, err := c.(store.Explainer).Explain(); !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("filter %q of a damaged file: %+v, %v, want %v", text, p, err, store.ErrCorrupt)
+		}
+		_ = c.Close() // the same error
+		check(t, "Close", closeAtOnce(db))
+	}
 }

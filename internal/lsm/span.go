@@ -34,7 +34,7 @@ func (s *Source) SpanGE(key []byte) bool {
 		return true
 	}
 	i := s.spanSST
-	if s.spanned && bytes.Equal(key, s.span.Upper) && s.i == i && s.it != nil {
+	if s.spanned && s.span.Rows > 0 && bytes.Equal(key, s.span.Upper) && s.i == i && s.it != nil {
 		if s.setSpan(s.it.SpanAfter(&s.span)) {
 			return true
 		}
@@ -68,8 +68,8 @@ func (s *Source) SpanLT(key []byte) bool {
 }
 
 // openSpan opens sstable i for a span and reports whether it is open. If the file cannot be
-// read, or s has failed before, all of the sstable becomes the current span: it is not
-// Selectable, so that rows are read one by one, which returns the error.
+// read, or s has failed before, all of the sstable becomes the current span, without Rows: it is
+// not Selectable, so that rows are read one by one, which returns the error.
 func (s *Source) openSpan(i int) bool {
 	s.spanned, s.spanSST = false, min(max(i, 0), len(s.ssts))
 	if s.spanSST != i || i == len(s.ssts) {

@@ -139,6 +139,18 @@ func TestSpanAfterFailure(t *testing.T) {
 		if !found || s.Span().Selectable() {
 			t.Errorf("reverse %v: found %v, want a span whose rows are read one by one", reverse, found)
 		}
+		if !reverse { // the rows can be read after all, and the next span is behind them
+			end := append(bytes.Clone(s.ssts[0].hi), 0)
+			if !s.SeekGE(lower) {
+				t.Fatal(s.Err())
+			}
+			if first, ok := s.it.SpanGE(lower); !ok || first.Upper == nil || bytes.Compare(first.Upper, end) >= 0 {
+				t.Fatal("the first sstable has one group")
+			}
+			if s.SpanGE(end) && bytes.Compare(s.Span().Upper, end) <= 0 {
+				t.Errorf("the span from %x on ends at %x", end, s.Span().Upper)
+			}
+		}
 		must(t, s.Close())
 	}
 	v.Unref()

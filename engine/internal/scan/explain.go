@@ -52,8 +52,13 @@ func (s *state) spans(ranges []keyRange, prune *predicate.Program, visit func(ex
 				if bytes.Compare(span.Lower, r.upper) >= 0 || bytes.Compare(span.Upper, key) <= 0 {
 					break
 				}
+				if span.Rows == 0 { // the file could not be read
+					if _, err = src.SpanIterator(); err != nil {
+						break
+					}
+				}
 				if last == nil || !bytes.Equal(last, span.Lower) {
-					visit(prune != nil && excludes(src))
+					visit(prune != nil && span.Rows > 0 && excludes(src))
 				}
 				last = append(last[:0], span.Lower...)
 				if key = bytes.Clone(span.Upper); bytes.Compare(key, r.upper) >= 0 {
