@@ -52,9 +52,13 @@ func New(bytes int64) *Cache {
 	for n < maxShards && bytes >= int64(2*n)*minShardBytes {
 		n *= 2
 	}
-	c := &Cache{shards: make([]shard, n), shift: uint(64 - bits.TrailingZeros(uint(n))), slabs: newSlabs(bytes)}
+	limit := max(bytes, 0) / int64(n) // of a shard
+	c := &Cache{
+		shards: make([]shard, n), shift: uint(64 - bits.TrailingZeros(uint(n))),
+		slabs: newSlabs(int64(n) * regionsOf(limit)),
+	}
 	for i := range c.shards {
-		c.shards[i].init(max(bytes, 0)/int64(n), c.slabs) // +checklocksignore: not shared yet
+		c.shards[i].init(limit, c.slabs) // +checklocksignore: not shared yet
 	}
 	// A Handle refers to a shard, so the shards are unreachable when no block is pinned.
 	runtime.AddCleanup(&c.shards[0], (*slabs).free, c.slabs)

@@ -111,6 +111,13 @@ type shard struct {
 	_ [64]byte // no two shards share a cache line
 }
 
+// regionsOf returns how many bytes the regions of a shard have at most.
+func regionsOf(limit int64) int64 {
+	var s space
+	s.init(limit / 8 * spaceParts)
+	return int64(s.most) * int64(s.regionBytes())
+}
+
 // +checklocks:s.mu
 func (s *shard) init(limit int64, from *slabs) {
 	s.limit, s.slabs, s.usable = limit, from, limit
@@ -426,6 +433,9 @@ func (s *shard) allocLocked(size int) (uint32, []byte) {
 		}
 		if s.space.grow(s.slabs) {
 			continue
+		}
+		if s.chunks == 0 {
+			break // the system has no memory: nothing to evict makes room
 		}
 		if s.usable = s.bytes; !s.evictOneLocked() {
 			break

@@ -222,8 +222,10 @@ type slabs struct {
 	most   int // slabs that all regions need
 }
 
+// newSlabs returns the slabs for regions of the given number of bytes in all.
 func newSlabs(bytes int64) *slabs {
-	s := &slabs{most: int(bytes / arena.HugeSlabBytes)}
+	huge := max(bytes-plainSlabs*arena.SlabBytes, 0)
+	s := &slabs{most: plainSlabs + int((huge+arena.HugeSlabBytes-1)/arena.HugeSlabBytes)}
 	s.pins.Store(1)
 	return s
 }
@@ -277,7 +279,7 @@ func (s *slabs) populate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next, s.populating = b, false
-	if s.closed {
+	if s.closed || len(s.all) >= s.most { // others were taken meanwhile
 		s.freeNextLocked()
 	}
 }

@@ -80,8 +80,8 @@ func TestSpace(t *testing.T) {
 // TestNextSlab takes all slabs of a cache. From some plain ones on, the next is one that was made
 // before, as long as the cache can need it, and none remains after free.
 func TestNextSlab(t *testing.T) {
-	const most = plainSlabs + 3
-	s := newSlabs(most * arena.HugeSlabBytes)
+	const most, regions = plainSlabs + 3, plainSlabs*arena.SlabBytes + 3*arena.HugeSlabBytes
+	s := newSlabs(regions)
 	next := func() []byte { // once nothing is being made
 		for {
 			s.mu.Lock()
@@ -110,13 +110,55 @@ func TestNextSlab(t *testing.T) {
 		t.Error("a slab was made that the cache cannot need")
 	}
 	s.free()
-	s = newSlabs(most * arena.HugeSlabBytes)
+	s = newSlabs(regions)
 	for range plainSlabs {
 		s.take(arena.SlabBytes)
 	}
 	s.free() // while the next one is made, or after
 	if next() != nil {
 		t.Error("a slab remains after free")
+	}
+}
+
+// TestMostSlabs gives all shards of caches their regions: no slab is made that they do not need.
+func TestMostSlabs(t *testing.T) {
+	for _, mib := range []int64{1, 2, 5, 8, 16, 32, 80} {
+		c := New(mib << 20)
+		for i := range c.shards {
+			s := &c.shards[i]
+			s.mu.Lock()
+			for s.space.grow(s.slabs) {
+			}
+			s.mu.Unlock()
+		}
+		for populating := true; populating; runtime.Gosched() {
+			c.slabs.mu.Lock()
+			populating = c.slabs.populating
+			c.slabs.mu.Unlock()
+		}
+		if c.slabs.next != nil {
+			t.Errorf("%d MiB: a slab remains", mib)
+		}
+		if n := slabsOf(c); n != c.slabs.most && mib > plainSlabs {
+			t.Errorf("%d MiB: %d slabs, the cache expects %d", mib, n, c.slabs.most)
+		}
+		c.Close()
+	}
+}
+
+// TestWithoutSlabs fills a cache whose memory the system refuses: its blocks are on the Go heap.
+func TestWithoutSlabs(t *testing.T) {
+	c := New(1 << 20)
+	c.slabs.free() // it gives nothing from now on
+	const blocks = 100
+	for range 2 {
+		for n := range blocks {
+			h, _ := load(t, c, n, 1000, true)
+			h.Release()
+		}
+	}
+	if n := c.Stats().Blocks; n != blocks {
+		t.Errorf("%d blocks, want %d", n, blocks)
 	}
 }
 
