@@ -1,8 +1,10 @@
 package engine_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"syscall"
 	"testing"
@@ -92,8 +94,17 @@ func TestNoSyncLosesSegments(t *testing.T) {
 			}
 			return nil
 		}))
+		var logged bytes.Buffer
+		reader := o
+		reader.ReadOnly, reader.Logger = true, slog.New(slog.NewTextHandler(&logged, nil))
+		read := mustOpen(t, "db", reader)
+		readable := len(dump(t, read, store.Query{}))
+		check(t, "Close", closeAtOnce(read))
 		again := mustOpen(t, "db", o)
 		rows := len(dump(t, again, store.Query{}))
+		if warned := strings.Count(logged.String(), "a crash lost"); readable != rows || warned != min(lostHere, 1) {
+			t.Errorf("seed %d: a read-only open has %d rows of %d and warns %d times of %d lost segments", seed, readable, rows, warned, lostHere)
+		}
 		apply(t, again, store.InsertOrReplace(entity("q", "r", 1, 10)))
 		check(t, "Close", closeAtOnce(again))
 		again = mustOpen(t, "db", o)

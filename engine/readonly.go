@@ -110,6 +110,7 @@ func (db *DB) replay(m *manifest.Manifest) error {
 			log.Free()
 			return err
 		}
+		log.WarnLost(db.opts.Logger)
 	}
 	if err := db.start(log); err != nil {
 		log.Free()

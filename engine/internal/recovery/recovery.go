@@ -392,13 +392,20 @@ func (l *Log) checkLater(later []file, mode Mode) error {
 	return nil
 }
 
+// WarnLost logs that segments are lost, if there are any.
+func (l *Log) WarnLost(logger *slog.Logger) {
+	if len(l.Lost) > 0 {
+		logger.Warn("a crash lost the newest writes, which were not synced", "last_sequence", l.LastSeq, "segments", len(l.Lost))
+	}
+}
+
 // RemoveLost removes the segments of Lost and returns when that is durable: they would
 // contradict the next manifest and the next segment. Call it with the lock, after Repair.
 func (l *Log) RemoveLost(logger *slog.Logger) error {
 	if len(l.Lost) == 0 {
 		return nil
 	}
-	logger.Warn("a crash lost the newest writes, which were not synced", "last_sequence", l.LastSeq, "segments", len(l.Lost))
+	l.WarnLost(logger)
 	for _, number := range l.Lost {
 		if err := l.fs.Remove(path.Join(l.dir, filename.Make(filename.WAL, number))); err != nil {
 			return fmt.Errorf("remove lost segment: %w", err)
