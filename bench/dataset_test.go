@@ -127,6 +127,29 @@ func TestFoldIncludesEveryProperty(t *testing.T) {
 	}
 }
 
+// TestFoldIncludesEveryByte changes one byte at a time of texts of all lengths.
+func TestFoldIncludesEveryByte(t *testing.T) {
+	sum := func(text []byte) uint64 {
+		var f bench.Fold
+		f.Bytes(edm.TypeString, text)
+		f.End()
+		return f.Sum()
+	}
+	for n := range 40 {
+		text := bytes.Repeat([]byte{'a'}, n)
+		seen := map[uint64]int{sum(text): -1}
+		for at := range text {
+			text[at] ^= 1
+			s := sum(text)
+			if other, ok := seen[s]; ok {
+				t.Errorf("%d bytes: with byte %d changed the sum is that with byte %d changed", n, at, other)
+			}
+			seen[s] = at
+			text[at] ^= 1
+		}
+	}
+}
+
 func TestReadDataset(t *testing.T) {
 	shape := bench.Shape{Partitions: 3, Rows: 50}
 	saved := bench.NewDataset(shape, 1)

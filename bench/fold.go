@@ -62,8 +62,8 @@ func (f *Fold) Bytes(t edm.Type, b []byte) { f.h = foldBytes(f.h, t, b) }
 
 func foldBytes(h uint64, t edm.Type, b []byte) uint64 {
 	h = bits.RotateLeft64(h+uint64(t), foldStep) ^ uint64(len(b))
-	// The last bytes are one word, which overlaps the one before: a loop over them would cost
-	// more than the rest, because the processor does not predict its end.
+	// The last bytes are one word, which may have bytes twice or some of the word before: a loop
+	// over them would cost more than the rest, because the processor does not predict its end.
 	n := len(b)
 	var last uint64
 	switch {

@@ -193,8 +193,12 @@ func CheckInternalKey(key []byte) error {
 	return CheckKey(key[:n])
 }
 
-// UserKey returns the user key of an internal key. It shares its memory.
-func UserKey(internal []byte) []byte { return internal[:len(internal)-TrailerLen] }
+// UserKey returns the user key of an internal key, which has at least TrailerLen bytes. It
+// shares its memory.
+func UserKey(internal []byte) []byte {
+	n := len(internal) - TrailerLen
+	return internal[:n:n]
+}
 
 // checkComponent checks the component of key at off and returns the offset after it.
 func checkComponent(key []byte, off int) (int, error) {

@@ -85,21 +85,64 @@ func TestGetWithoutFilter(t *testing.T) {
 		}
 		return ok, f.reads
 	}
-	for _, hits := range []int{0, 1, hitsWithoutFilter - 1, hitsWithoutFilter, hitsWithoutFilter + 100, 1} {
-		for i := range hits {
+	for _, finds := range []int{0, 1, findsBeforeSkip - 1, findsBeforeSkip, findsBeforeSkip + 100, 1} {
+		for i := range finds {
 			if ok, _ := get(entries[i].user); !ok {
 				t.Fatalf("key %x was not found", entries[i].user)
 			}
 		}
 		want := 0
-		if hits >= hitsWithoutFilter {
+		if finds >= findsBeforeSkip {
 			want = 1
 		}
 		for n, want := range []int{want, 0, 0} {
 			if ok, reads := get(missing); ok || reads != want {
-				t.Errorf("after %d hits, missing get %d: found %t with %d reads, want %d", hits, n, ok, reads, want)
+				t.Errorf("after %d finds, missing get %d: found %t with %d reads, want %d", finds, n, ok, reads, want)
 			}
 		}
+	}
+}
+
+// TestSkippedFilterOfDamage gets keys without the filter, from a group that cannot be read: one that
+// the file does not have needs no group, and a file without groups has none.
+func TestSkippedFilterOfDamage(t *testing.T) {
+	entries := uniform(500)
+	file, _ := write(t, writerOptions(), entries)
+	f := &brokenFile{File: file}
+	r := open(t, f, nil)
+	present := entries[400].user
+	missing := bytes.Clone(present)
+	for missing[len(missing)-2]++; r.MayContain(codec.KeyHash(missing)); missing[len(missing)-2]++ {
+	}
+	if r.index.Seek(missing) != r.index.Seek(present) {
+		t.Fatal("the keys have different groups")
+	}
+	g := &r.index.Groups[r.index.Seek(present)]
+	empty, _ := write(t, writerOptions(), nil)
+	for _, c := range []struct {
+		name string
+		r    *Reader
+		to   int64 // of the part of the file that cannot be read
+		key  []byte
+		ok   bool
+		want error
+	}{
+		{"missing, damaged", r, g.Off + int64(g.Len), missing, false, nil},
+		{"present, damaged", r, g.Off + int64(g.Len), present, false, errBroken},
+		{"present", r, 0, present, true, nil},
+		{"missing", r, 0, missing, false, nil},
+		{"empty file", open(t, empty, nil), 0, present, false, nil},
+	} {
+		row := Row{finds: findsBeforeSkip}
+		f.from, f.to = g.Off, c.to
+		_, _, ok, err := c.r.Get(c.key, codec.KeyHash(c.key), codec.MaxSeq, &row)
+		if ok != c.ok || !errors.Is(err, c.want) {
+			t.Errorf("%s: found %t, %v, want %t, %v", c.name, ok, err, c.ok, c.want)
+		}
+		if skips := row.finds >= findsBeforeSkip; skips != c.ok {
+			t.Errorf("%s: the next Get skips the filter: %t, want %t", c.name, skips, c.ok)
+		}
+		row.Release()
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 type Row struct {
 	// A caller that calls the embedded row itself saves a call for each property.
 	rowgroup.Row
-	pins pins
-	hits int // Gets since one did not find its key
+	pins  pins
+	finds int // Gets since one did not find its key
 }
 
 // Release releases the blocks. The Row may be used for another Get. A Row without any, as each is before

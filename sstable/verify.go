@@ -122,7 +122,7 @@ func (v *verifier) group(g int) error {
 	if maxSeq != h.MaxSeq || versions != h.Versions() {
 		return r.corruptf(e.Off, "largest sequence is not %d, or no key has several rows", h.MaxSeq)
 	}
-	if next := r.index.Groups[g+1:]; len(next) > 0 && bytes.Compare(next[0].Separator, v.key[:len(v.key)-codec.TrailerLen]) < 0 {
+	if next := r.index.Groups[g+1:]; len(next) > 0 && bytes.Compare(next[0].Separator, codec.UserKey(v.key)) < 0 {
 		return r.corruptf(e.Off, "group reaches into the next")
 	}
 	if !v.checkUnits(e) {
@@ -167,7 +167,7 @@ func (v *verifier) entry(g, row int) error {
 	if bytes.Compare(key, v.key) <= 0 {
 		return errors.New("key does not follow the one before")
 	}
-	again := len(v.key) > 0 && bytes.Equal(user, v.key[:len(v.key)-codec.TrailerLen])
+	again := len(v.key) > 0 && bytes.Equal(user, codec.UserKey(v.key))
 	marked := e.Continues
 	if row > 0 {
 		marked = h.Same(row)
@@ -179,7 +179,7 @@ func (v *verifier) entry(g, row int) error {
 		if bytes.Compare(user, e.Separator) < 0 || g == 0 && !bytes.Equal(key, v.r.index.Smallest) {
 			return errors.New("key before the beginning of the group")
 		}
-		if len(v.key) > 0 && !again && bytes.Compare(e.Separator, v.key[:len(v.key)-codec.TrailerLen]) <= 0 {
+		if len(v.key) > 0 && !again && bytes.Compare(e.Separator, codec.UserKey(v.key)) <= 0 {
 			return errors.New("separator does not separate")
 		}
 	}

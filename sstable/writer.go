@@ -157,7 +157,7 @@ func (w *Writer) beginGroup(user []byte, again bool) {
 
 // endGroup encodes the current group.
 func (w *Writer) endGroup() error {
-	w.ended = append(w.ended[:0], w.last[:len(w.last)-codec.TrailerLen]...)
+	w.ended = append(w.ended[:0], codec.UserKey(w.last)...)
 	e := &w.groups[len(w.groups)-1]
 	e.Off = w.written + int64(len(w.buf))
 	e.Rows = w.group.Rows()

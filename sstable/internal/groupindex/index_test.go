@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/sstable/internal/rowgroup"
 )
 
 const begin = 48 // where the groups of the tests begin
@@ -25,12 +26,15 @@ func userKeys(r *rand.Rand, n int) [][]byte {
 	return keys
 }
 
-// groupsOf returns groups that begin with every third key. With continues a group in five has the
-// separator of the one before.
+// groupsOf returns groups that begin with every third key. A separator is as long as it must be to
+// be greater than the key before. With continues a group in five has that of the one before.
 func groupsOf(r *rand.Rand, keys [][]byte, continues bool) (groups []Group, end uint64) {
 	at := int64(begin)
 	for i := 0; i < len(keys); i += 3 {
 		g := Group{Off: at, Before: r.IntN(50), Head: 20 + r.IntN(50), Rows: 1 + r.IntN(100), Separator: keys[i]}
+		if i > 0 {
+			g.Separator = keys[i][:rowgroup.CommonLen(keys[i-1], keys[i])+1]
+		}
 		g.Len = g.Before + g.Head + r.IntN(50)
 		if n := len(groups); continues && n > 0 && r.IntN(5) == 0 {
 			g.Continues, g.Separator = true, groups[n-1].Separator
@@ -64,8 +68,8 @@ func TestSeek(t *testing.T) {
 			}
 			rows += uint64(want.Rows)
 		}
-		if x.Entries() != rows || !bytes.Equal(codec.UserKey(x.Smallest), keys[0]) || !bytes.Equal(codec.UserKey(x.Largest), keys[len(keys)-1]) {
-			t.Fatalf("seed %d: %d entries from %x to %x", seed, x.Entries(), x.Smallest, x.Largest)
+		if x.Rows() != rows || !bytes.Equal(codec.UserKey(x.Smallest), keys[0]) || !bytes.Equal(codec.UserKey(x.Largest), keys[len(keys)-1]) {
+			t.Fatalf("seed %d: %d rows from %x to %x", seed, x.Rows(), x.Smallest, x.Largest)
 		}
 		for _, key := range slices.Concat(keys, userKeys(r, 100), [][]byte{{}, {0xFF}}) {
 			want := 0 // the last group whose separator is not greater, but the first that a key continues in
@@ -95,21 +99,66 @@ func TestDecodeRefuses(t *testing.T) {
 			t.Errorf("the first %d of %d bytes were accepted", n, len(p))
 		}
 	}
-	for name, change := range map[string]func(g *Group){
-		"offset":                 func(g *Group) { g.Off++ },
-		"longer than the groups": func(g *Group) { g.Len++ },
-		"no rows":                func(g *Group) { g.Rows = 0 },
-		"units beyond the group": func(g *Group) { g.Before = g.Len },
-		"greater separator":      func(g *Group) { g.Separator = []byte{0xFF} },
+	for _, by := range []uint64{1, ^uint64(0)} {
+		if _, err := Decode(p, begin+by, end); err == nil {
+			t.Errorf("groups from %d were accepted", begin+by)
+		}
+		if _, err := Decode(p, begin, end+by); err == nil {
+			t.Errorf("groups to %d of %d were accepted", end+by, end)
+		}
+	}
+	if _, err := Decode(append(slices.Clone(p), 0), begin, end); err == nil {
+		t.Error("a byte after the index was accepted")
+	}
+	last := len(groups) - 1
+	for _, c := range []struct {
+		name     string
+		from, to int // the groups to change
+		change   func(g *Group)
+	}{
+		{"offset", 0, last, func(g *Group) { g.Off++ }},
+		{"greater length", 0, last, func(g *Group) { g.Len++ }},
+		{"smaller length", 0, last, func(g *Group) { g.Len-- }},
+		{"no rows", 0, last, func(g *Group) { g.Rows = 0 }},
+		{"too many rows", 0, last, func(g *Group) { g.Rows = rowgroup.MaxRows + 1 }},
+		{"units beyond the group", 0, last, func(g *Group) { g.Before = g.Len - g.Head + 1 }},
+		{"head without a sum", 0, last, func(g *Group) { g.Head = rowgroup.SumBytes - 1 }},
+		{"separator greater than the next", 0, last - 1, func(g *Group) { g.Separator = []byte{0xFF} }},
+		{"separator of the group before", 1, last, func(g *Group) {
+			g.Separator = groups[slices.IndexFunc(groups, func(o Group) bool { return o.Off == g.Off })-1].Separator
+		}},
+		{"continues nothing", 0, 0, func(g *Group) { g.Continues = true }},
 	} {
-		for i := range groups[:len(groups)-1] {
+		for i := c.from; i <= c.to; i++ {
 			changed := slices.Clone(groups)
-			change(&changed[i])
+			c.change(&changed[i])
 			if _, err := Decode(encode(changed, keys), begin, end); err == nil {
-				t.Errorf("%s of group %d was accepted", name, i)
+				t.Errorf("%s of group %d was accepted", c.name, i)
 			}
 		}
 	}
+	for i := range groups {
+		flags := slices.Clone(p)
+		flags[4+i*GroupBytes+20] |= 2
+		if _, err := Decode(flags, begin, end); err == nil {
+			t.Errorf("an unknown flag of group %d was accepted", i)
+		}
+	}
+}
+
+// TestEmpty seeks in the index of a file without rows.
+func TestEmpty(t *testing.T) {
+	x, err := Decode(Append(nil, nil, encodedKey(1), encodedKey(2)), begin, begin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := x.Seek(codec.UserKey(encodedKey(1))); g != 0 || x.Rows() != 0 {
+		t.Errorf("%d rows, sought in group %d", x.Rows(), g)
+	}
+}
+
+func encodedKey(row int) []byte {
+	return codec.AppendTrailer(codec.AppendKey(nil, 1, "p", fmt.Sprint(row)), 1, codec.KindPut)
 }
 
 // TestAround reads the head and one heap unit of a group whose units lie around the head.
@@ -132,12 +181,15 @@ func TestAround(t *testing.T) {
 		key      string
 		from, to int
 	}{
+		{"a", 0, 130},
+		{"ke", 0, 130},
 		{"key-1", 0, 130},
 		{"key-2", 10, 130},
 		{"key-3", 10, 130},
 		{"key-4", 30, 160},
 		{"key-6", 30, 175},
 		{"key-9", 30, 175},
+		{"l", 30, 175},
 	} {
 		if from, to := g.Around([]byte(c.key)); from != c.from || to != c.to {
 			t.Errorf("%s: bytes %d to %d, want %d to %d", c.key, from, to, c.from, c.to)
