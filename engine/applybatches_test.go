@@ -622,8 +622,19 @@ func TestApplyBatchesOverManySegments(t *testing.T) {
 
 // TestApplyBatchesExcludesConditions writes an entity by upserts of ApplyBatches, beside
 // an Apply that replaces it if it has the ETag that was read. No write may come between the
-// version with the ETag and the version that replaced it.
+// version with the ETag and the version that replaced it. The batch behind that of the entity is
+// one of another partition, or one that is refused.
 func TestApplyBatchesExcludesConditions(t *testing.T) {
+	large := entity("q", "r", 1, 10)
+	for i := range edm.MaxProperties {
+		large.Properties = append(large.Properties, edm.Property{Name: fmt.Sprint("B", i), Value: edm.Boolean(true)})
+	}
+	t.Run("accepted", func(t *testing.T) { applyBesideConditions(t, entity("q", "r", 1, 10), nil) })
+	t.Run("refused", func(t *testing.T) { applyBesideConditions(t, large, store.ErrTooLarge) })
+}
+
+func applyBesideConditions(t *testing.T, other edm.Entity, want error) {
+	t.Helper()
 	db := mustCreate(t, engine.Options{FS: vfs.NewMem(), NoSync: true, CacheBytes: 1 << 20})
 	defer func() { check(t, "Close", db.Close()) }()
 	ctx := t.Context()
@@ -636,11 +647,10 @@ func TestApplyBatchesExcludesConditions(t *testing.T) {
 	var written []edm.Ticks
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		other := entity("q", "r", 1, 10)
 		for range rounds {
 			results, err := db.ApplyBatches(ctx, table, [][]store.Op{{store.InsertOrReplace(e)}, {store.InsertOrReplace(other)}})
-			if err != nil {
-				t.Errorf("ApplyBatches: %v", err)
+			if !errors.Is(err, want) {
+				t.Errorf("ApplyBatches: %v, want %v", err, want)
 				return
 			}
 			written = append(written, results[0][0].Timestamp)

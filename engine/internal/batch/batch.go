@@ -143,21 +143,23 @@ func (b *Batch) Add(table string, ops []store.Op) error {
 func (b *Batch) encodeUpserts(ops []store.Op) error {
 	b.keys = codec.AppendPartition(b.keys[:0], b.table, ops[0].Entity.Key.Partition)
 	part := len(b.keys)
-	b.partHash = codec.PartitionHash(b.keys)
-	b.Commit.BeginPart(b.partHash, part)
+	partHash := codec.PartitionHash(b.keys)
+	b.Commit.BeginPart(partHash, part)
 	for i := range ops {
 		op := &ops[i]
 		b.keys = codec.AppendRow(b.keys[:part], op.Entity.Key.Row)
-		hash := uint64(0) // unused in NoSync mode
+		keyHash := uint64(0) // unused in NoSync mode
 		if !b.db.NoSync {
-			hash = codec.KeyHash(b.keys)
+			keyHash = codec.KeyHash(b.keys)
 		}
-		if err := b.encode(b.keys, hash, op, b.shapes.of(i, op.Entity.Properties), op.Entity.Properties); err != nil {
+		if err := b.encode(b.keys, keyHash, op, b.shapes.of(i, op.Entity.Properties), op.Entity.Properties); err != nil {
 			b.Commit.DropPart()
 			return &store.OpError{Index: i, Executed: true, Err: err}
 		}
 	}
-	b.locks.Add(b.partHash)
+	// After an error the only partition may still be that of an earlier batch.
+	b.partHash = partHash
+	b.locks.Add(partHash)
 	return nil
 }
 
