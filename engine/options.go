@@ -101,8 +101,7 @@ type TestHooks struct {
 	LoadBytes int64
 }
 
-// inMemory reports whether the files are in memory, where preallocation only
-// costs.
+// inMemory reports whether the files are in memory, where preallocation only costs.
 func (o *Options) inMemory() bool {
 	_, ok := o.FS.(*vfs.Mem)
 	return ok
@@ -126,8 +125,7 @@ const (
 // with NewCache.
 type Cache struct{ blocks *cache.Cache }
 
-// NewCache returns a cache that keeps at most the given number of bytes of
-// blocks. With 0 it keeps nothing.
+// NewCache returns a cache that keeps at most the given number of bytes of blocks. With 0 it keeps nothing.
 func NewCache(bytes int64) *Cache { return &Cache{blocks: cache.New(bytes)} }
 
 // Clock tells the time and calls back later.

@@ -74,15 +74,18 @@ func tryReadOnly(dir string, o Options) (db *DB, again bool, err error) {
 	return db, false, nil
 }
 
-// checkLeftovers is lsm.Tree.CheckLeftovers. Its error is wal.ErrChanged if a writer
-// has opened the database meanwhile, because files of the writer look like leftovers.
-func (db *DB) checkLeftovers(log *recovery.Log) error {
-	err := db.tree.CheckLeftovers(log.LastSeq, log.HighWater)
+// checkIdle checks a log that was read with the error err as one without a writer. Its error is
+// wal.ErrChanged if a writer has opened the database meanwhile: its files look like leftovers, and
+// its newest records may not be durable.
+func (db *DB) checkIdle(log *recovery.Log, err error) error {
 	if err == nil {
-		return nil
+		err = db.tree.CheckLeftovers(log.LastSeq, log.HighWater)
 	}
 	if _, live, lerr := db.fs.Locked(path.Join(db.dir, filename.Lock)); lerr != nil || live {
 		return errors.Join(wal.ErrChanged, err, lerr)
+	}
+	if err == nil {
+		log.WarnLost(db.opts.Logger)
 	}
 	return err
 }
@@ -102,15 +105,12 @@ func (db *DB) replay(m *manifest.Manifest) error {
 		mode = recovery.Beside
 	}
 	log, err := recovery.Read(db.fs, db.dir, m, mode)
-	if err != nil {
-		return err
-	}
 	if mode == recovery.Idle {
-		if err := db.checkLeftovers(log); err != nil {
-			log.Free()
-			return err
-		}
-		log.WarnLost(db.opts.Logger)
+		err = db.checkIdle(log, err)
+	}
+	if err != nil {
+		log.Free()
+		return err
 	}
 	if err := db.start(log); err != nil {
 		log.Free()

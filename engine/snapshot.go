@@ -25,8 +25,7 @@ type snapshot struct {
 
 var snapshots = sync.Pool{New: func() any { return new(snapshot) }}
 
-// newSnapshot returns a snapshot of the present, or nil if the database is
-// closed.
+// newSnapshot returns a snapshot of the present, or nil if the database is closed.
 func (db *DB) newSnapshot() *snapshot {
 	s := snapshots.Get().(*snapshot)
 	s.db = db

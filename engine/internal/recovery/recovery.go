@@ -210,8 +210,11 @@ func lastRecords(fsys vfs.FS, dir string) (number uint64, end, proven int64, err
 	return f.number, end, proven, err
 }
 
-// Free frees the memory of the segments.
+// Free frees the memory of the segments. A nil Log has none.
 func (l *Log) Free() {
+	if l == nil {
+		return
+	}
 	for _, s := range l.Segments {
 		s.Free()
 	}
