@@ -187,6 +187,11 @@ func (r *Reserve) Refill() error {
 // +checklocks:r.mu
 func (r *Reserve) makeLocked(i int) error {
 	f, err := r.fs.Create(r.path(i))
+	if errors.Is(err, fs.ErrExist) { // a failed attempt has left it
+		if err = r.fs.Remove(r.path(i)); err == nil {
+			f, err = r.fs.Create(r.path(i))
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 const dir = "db"
@@ -77,6 +78,21 @@ func TestRefill(t *testing.T) {
 	check(t, err)
 	if len(names) != files || names[0] != "000001.reserve" || !r.Full() {
 		t.Errorf("refilled: %q, full %t", names, r.Full())
+	}
+}
+
+// TestRefillAfterLostAnswer creates a file of the reserve, but the answer is an error.
+func TestRefillAfterLostAnswer(t *testing.T) {
+	m := disk(t, 1<<20)
+	create := func(op vfs.Op) bool { return op.Kind == "create" }
+	r := New(errorfs.Wrap(m, errorfs.FailNth(3, create, errorfs.Fault{Err: syscall.EIO, Applied: true}, false)), dir, MaxBytes, 1<<20)
+	check(t, r.Adopt())
+	if err := r.Refill(); !errors.Is(err, syscall.EIO) || r.Full() {
+		t.Fatalf("Refill: %v, full %t", err, r.Full())
+	}
+	check(t, r.Refill())
+	if !r.Full() || r.Bytes() != 64<<10 || m.Used() != 64<<10 {
+		t.Errorf("filled: full %t, %d bytes, %d on disk, want %d", r.Full(), r.Bytes(), m.Used(), 64<<10)
 	}
 }
 
