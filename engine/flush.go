@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
@@ -72,12 +73,11 @@ func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 	db.state.Retire()
 	// The manifest does not list the segments any more. If a file cannot be
 	// dropped, the next Open removes it, or archives it first.
+	var errs []error
 	for _, s := range segs {
-		if err := db.archive.Drop(s); err != nil {
-			return true, err
-		}
+		errs = append(errs, db.archive.Drop(s))
 	}
-	return true, nil
+	return true, errors.Join(errs...)
 }
 
 // beginFlush prepares the flush of segments, up to the sequence number last. In NoSync mode nobody has synced them, and only

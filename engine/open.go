@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path"
 	"slices"
 	"sync"
@@ -190,7 +191,9 @@ func (db *DB) recover(m *manifest.Manifest) error {
 	if log.Unlisted {
 		// On a full disk reads go on. The records are durable, and the next segment
 		// states where they end.
-		if err := db.listLogs(db.state.Load().Mems); err != nil && !space.NoSpace(err) {
+		if err := db.listLogs(db.state.Load().Mems); space.NoSpace(err) {
+			db.listed = math.MaxUint64 // so that Close tries again
+		} else if err != nil {
 			return err
 		}
 	}

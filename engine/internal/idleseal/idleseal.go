@@ -53,6 +53,7 @@ func (s *Sealer) seal(writes uint64) {
 			return
 		}
 		s.armed.Store(false)
+		writes = s.Log.Writes() // a write that came before armed was false has not armed it
 		if err := s.Log.Seal(); err != nil {
 			s.Logger.Error("seal of the idle log failed", "cause", err)
 			return
