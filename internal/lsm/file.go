@@ -81,8 +81,7 @@ func (f *file) mayContain(keyHash uint64) bool {
 	return err != nil || r.MayContain(keyHash)
 }
 
-// newVirtualSST returns the virtual sstable of f that meta lists, of about the given
-// size.
+// newVirtualSST returns the virtual sstable of f that meta lists, of about the given size.
 func newVirtualSST(f *file, meta manifest.File, bytes int64) *virtualSST {
 	s := &virtualSST{file: f, meta: meta, bytes: bytes, entries: meta.Entries}
 	var first, last uint64

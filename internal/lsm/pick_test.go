@@ -1,6 +1,7 @@
 package lsm
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -15,10 +16,10 @@ import (
 
 // TestPick runs transcripts of the picker. A version is a list of lines
 //
-//	TIER/RUN FROM-TO BYTES [entries=N] [tombstones=N] [seq=N] [size=N] [new=PERCENT]
+//	TIER/RUN FROM-TO BYTES [entries=N] [tombstones=N] [seq=N] [size=N] [rest=N] [new=PERCENT]
 //
 // where B is the tier of the bottom, and FROM and TO are partitions of table 16, or of
-// another table as in 17:b.
+// another table as in 17:b. A clipped file has a size, and a rest of its entries.
 func TestPick(t *testing.T) {
 	var k *picker
 	datadriven.RunTest(t, "testdata/pick", func(t *testing.T, d *datadriven.TestData) string {
@@ -68,6 +69,22 @@ func TestPickOfManyRuns(t *testing.T) {
 	}
 }
 
+// TestTierSinceStartsOne has a full tier, and more overlapping runs than may exist. Only one
+// compaction may start: the one that is returned.
+func TestTierSinceStartsOne(t *testing.T) {
+	var lines []string
+	for n := range maxTierRuns + 2 {
+		lines = append(lines, fmt.Sprintf("%d/%d a-b 10", n/5, 1000-n))
+	}
+	k := parsePicker(t, &datadriven.TestData{Input: strings.Join(append(lines, "B/1 a-b 2000"), "\n")})
+	if p := k.tierSince(0); p == nil || p.reason != "tier" {
+		t.Errorf("plan %v, want one of a tier", p)
+	}
+	if n := len(k.policy.tierCompactions); n != 1 {
+		t.Errorf("%d compactions have started, want 1", n)
+	}
+}
+
 func parsePicker(t *testing.T, d *datadriven.TestData) *picker {
 	o := Options{FileBytes: 1000, TierRuns: 4}.withDefaults()
 	k := &picker{o: &o, policy: &policy{}, newRun: func() uint64 { return 100 }}
@@ -113,6 +130,7 @@ func parseSST(t *testing.T, n uint64, line string) *virtualSST {
 	} else {
 		meta.Tier = uint32(number(t, tier))
 	}
+	rest := uint64(0)
 	for _, arg := range f[3:] {
 		name, v, _ := strings.Cut(arg, "=")
 		switch name {
@@ -122,6 +140,8 @@ func parseSST(t *testing.T, n uint64, line string) *virtualSST {
 			meta.Tombstones = number(t, v)
 		case "seq":
 			meta.MaxSeq = number(t, v)
+		case "rest":
+			rest = number(t, v)
 		case "size":
 			meta.Size = int64(number(t, v))
 		case "new": // percent
@@ -135,7 +155,9 @@ func parseSST(t *testing.T, n uint64, line string) *virtualSST {
 		first = bound.ClippedFirst
 	}
 	meta.Smallest, meta.Largest = bound.Clip(pickKey(t, from), first), bound.Clip(pickKey(t, to), last)
-	return newVirtualSST(&file{number: n, size: meta.Size}, meta, bytes)
+	s := newVirtualSST(&file{number: n, size: meta.Size}, meta, bytes)
+	s.entries = cmp.Or(rest, s.entries)
+	return s
 }
 
 func number(t *testing.T, s string) uint64 {

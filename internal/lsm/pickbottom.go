@@ -20,7 +20,7 @@ func (k *picker) ranges() keyrange.Ranges {
 	rs := make(keyrange.Ranges, max(1, len(bottom)))
 	for i, s := range bottom {
 		rs[i].Start = s.lo
-		rs[i].Bottom, rs[i].Garbage, rs[i].Entries = s.bytes, k.hidden(s), s.meta.Entries
+		rs[i].Bottom, rs[i].Garbage, rs[i].Entries = s.bytes, k.hidden(s), s.entries
 	}
 	if len(bottom) == 0 && len(runs) > 0 {
 		rs[0].Bottom = runs[len(runs)-1].bytes()

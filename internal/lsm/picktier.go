@@ -91,9 +91,8 @@ func (k *picker) fullestTier() *plan {
 	return k.startTierCompaction(uint32(slices.Index(counts, most)))
 }
 
-// tierSince compacts a tier if many runs were written since the number since. Without it, the
-// runs of flushes would collect in the keys that a full compaction has passed, and writers
-// would wait for its end.
+// tierSince compacts a tier if many runs were written since the number since. Without it, the runs of flushes would
+// collect in the keys that a full compaction has passed, and writers would wait for its end.
 func (k *picker) tierSince(since uint64) *plan {
 	n := 0
 	for _, r := range k.v.tiers() {
@@ -105,7 +104,10 @@ func (k *picker) tierSince(since uint64) *plan {
 		return nil
 	}
 	k.forgetFinished()
-	return cmp.Or(k.fullTier(), k.fullestTier())
+	if p := k.fullTier(); p != nil {
+		return p // the other one would start a compaction too
+	}
+	return k.fullestTier()
 }
 
 func (k *picker) startTierCompaction(tier uint32) *plan {
