@@ -2,11 +2,13 @@ package backup
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -103,7 +105,7 @@ func (m *manifest) first() time.Time {
 // after o.Until.
 func (r *Repository) chooseUntil(ctx context.Context, names []string, o RestoreOptions) ([]*manifest, error) {
 	var list []*manifest
-	var errs []error
+	damaged := make(map[string][]error) // by account
 	first := make(map[string]*manifest) // the oldest backup that is too late
 	type history struct{ account, prefix string }
 	began := make(map[history]*manifest) // the oldest backup of each history
@@ -122,25 +124,33 @@ func (r *Repository) chooseUntil(ctx context.Context, names []string, o RestoreO
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // removed since names
 		case errors.Is(err, corrupt.ErrCorrupt):
-			errs = append(errs, err) // an older one with more of the archive has the same writes
+			damaged[account] = append(damaged[account], err) // an older one with more of the archive has the same writes
 		case err != nil:
 			return nil, err
-		case m.first().After(o.Until), m.Epoch > 0 && o.ID == "" && began[history{account, archive.Prefix(m.Epoch, m.databaseID())}].Time.After(o.Until):
+		case m.first().After(o.Until), m.Epoch > 0 && o.ID == "" && cmp.Or(began[history{account, archive.Prefix(m.Epoch, m.databaseID())}], m).Time.After(o.Until):
 			first[account] = m
 		default:
 			chosen[account] = true
 			list = append(list, m)
 		}
 	}
-	for account, m := range first {
+	var errs []error
+	for _, account := range slices.Sorted(maps.Keys(damaged)) {
 		if !chosen[account] {
-			errs = append(errs, fmt.Errorf("%w: the first possible time of account %s is %s, that of its first backup",
-				ErrOutOfRange, account, m.first().UTC().Format(time.RFC3339Nano)))
-			return nil, errors.Join(errs...)
+			errs = append(errs, damaged[account]...)
 		}
 	}
-	if len(list) == 0 {
-		return nil, errors.Join(append(errs, o.noBackup())...)
+	for _, account := range slices.Sorted(maps.Keys(first)) {
+		if !chosen[account] {
+			errs = append(errs, fmt.Errorf("%w: the first possible time of account %s is %s, that of its first backup",
+				ErrOutOfRange, account, first[account].first().UTC().Format(time.RFC3339Nano)))
+		}
+	}
+	if len(errs) == 0 && len(list) == 0 {
+		errs = append(errs, o.noBackup())
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
 	}
 	slices.SortFunc(list, func(a, b *manifest) int { return strings.Compare(a.Account, b.Account) })
 	return list, nil
@@ -177,8 +187,8 @@ func PutMark(ctx context.Context, t Target, account string, fsys vfs.FS, dir str
 	return t.Put(ctx, name, bytes.NewReader(archive.AppendMark(nil, &m)))
 }
 
-// Reaches returns the last sequence number that the backups and the archive of the database
-// in dir have, 0 if they have none of its epoch. If the database has later writes that it
+// Reaches returns the last sequence number up to which the backups and the archive of the
+// database in dir have all writes, 0 if they have none of its epoch. If the database has later writes that it
 // will not archive, because they were flushed without an archive, make a backup: the archive
 // goes on after it.
 func (r *Repository) Reaches(ctx context.Context, account string, fsys vfs.FS, dir string) (last uint64, err error) {
@@ -197,8 +207,15 @@ func (r *Repository) Reaches(ctx context.Context, account string, fsys vfs.FS, d
 	}
 	prefix := path.Join(account, archiveDir) + "/" + archive.Prefix(db.Epoch, db.DBID)
 	objects, err := r.target.List(ctx, prefix)
+	var chunks []archive.Range
 	for _, object := range objects {
 		if _, chunk, ok := archive.ParseName(strings.TrimPrefix(object.Name, prefix)); ok {
+			chunks = append(chunks, chunk)
+		}
+	}
+	slices.SortFunc(chunks, func(a, b archive.Range) int { return cmp.Compare(a.First, b.First) })
+	for _, chunk := range chunks {
+		if chunk.First <= last+1 { // else writes between them are missing
 			last = max(last, chunk.Last)
 		}
 	}

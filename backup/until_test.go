@@ -1,8 +1,10 @@
 package backup_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -164,6 +166,55 @@ func TestRestoreUntil(t *testing.T) {
 		t.Errorf("verify: %+v, %v", report, err)
 	}
 	a.ok(a.db.Close())
+}
+
+// TestReachesNoGap writes while nothing is archived, and then with the archive again.
+func TestReachesNoGap(t *testing.T) {
+	a := newArchived(t)
+	a.put("a")
+	a.backup()
+	a.put("b")
+	stats, err := a.db.Stats()
+	a.ok(err)
+	a.ok(a.db.Close())
+	o := engine.Options{FS: a.disk, Testing: engine.TestHooks{Manual: true, Clock: a}}
+	db, err := engine.Open(a.dir+"/"+account, o)
+	a.ok(err)
+	_, err = db.Apply(t.Context(), "Things", store.Insert(edm.Entity{Key: edm.Key{Row: "c"}}))
+	a.ok(err)
+	a.ok(db.Close())
+	a.open(a.dir)
+	a.put("d")
+	a.ok(a.db.Close())
+	if last, err := a.r.Reaches(t.Context(), account, a.disk, a.dir+"/"+account); err != nil || last != stats.LastSequence {
+		t.Errorf("the archive reaches %d, %v; a write behind %d is not archived", last, err, stats.LastSequence)
+	}
+}
+
+// TestRestoreUntilOfDamagedAccount restores two accounts, of which one has no backup that can be
+// read.
+func TestRestoreUntilOfDamagedAccount(t *testing.T) {
+	a := newArchived(t)
+	t0 := a.put("a")
+	a.backup()
+	objects, err := a.target.List(t.Context(), account+"/backups/")
+	a.ok(err)
+	if len(objects) != 1 {
+		t.Fatalf("%d manifests", len(objects))
+	}
+	b, err := a.target.Get(t.Context(), objects[0].Name)
+	a.ok(err)
+	text, err := io.ReadAll(b)
+	a.ok(errors.Join(err, b.Close()))
+	text[len(text)/2] ^= 4
+	a.ok(a.target.Put(t.Context(), strings.Replace(objects[0].Name, account, "other", 1), bytes.NewReader(text)))
+	if _, err := a.r.Restore(t.Context(), a.disk, "restored", backup.RestoreOptions{Until: t0}); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("Restore: %v, want %v", err, store.ErrCorrupt)
+	}
+	list, err := a.r.Restore(t.Context(), a.disk, "restored", backup.RestoreOptions{Account: account, Until: t0})
+	if err != nil || len(list) != 1 {
+		t.Errorf("Restore of the other account: %v, %v", list, err)
+	}
 }
 
 // TestRestoreUntilWithinRecord restores moments within a record of several batches. They have
