@@ -80,9 +80,20 @@ func (f *File) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// own reports whether the temporary file is still that of f. Create of another process removes it.
+func (f *File) own() bool {
+	mine, err := f.file.Stat()
+	if err != nil {
+		return true // Close gets an error too
+	}
+	there, err := os.Lstat(f.file.Name())
+	return err == nil && os.SameFile(mine, there)
+}
+
 // Close closes the file. Pass the error of the work that wrote it: if that is nil, Close
 // syncs the file, renames it, and syncs the directory; otherwise, or if that fails, it
-// removes what was written. It returns nil only if the file is complete and durable. If
+// removes what was written. If another process has begun to write the file, Close fails and leaves
+// what that writes. It returns nil only if the file is complete and durable. If
 // only the sync of the directory failed, the file is complete and may not be durable.
 func (f *File) Close(err error) error {
 	if f.temp && err == nil {
@@ -90,11 +101,15 @@ func (f *File) Close(err error) error {
 			err = errorOf(f.name, serr)
 		}
 	}
+	own := f.temp && f.own()
+	if f.temp && !own && err == nil {
+		err = fmt.Errorf("write %s: another process has begun to write it", f.name)
+	}
 	if cerr := f.file.Close(); cerr != nil {
 		err = errors.Join(err, errorOf(f.name, cerr))
 	}
 	switch {
-	case !f.temp:
+	case !own:
 		return err
 	case err != nil:
 		return errors.Join(err, os.Remove(f.file.Name()))

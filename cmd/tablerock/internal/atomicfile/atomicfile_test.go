@@ -136,3 +136,41 @@ func TestAtomicFileSyncs(t *testing.T) {
 		})
 	}
 }
+
+// TestAtomicFileOfTwoWriters begins to write a file while another writer writes it: the first one
+// fails, and must not publish what the second one has written so far, nor remove it.
+func TestAtomicFileOfTwoWriters(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "out.csv")
+	for _, cause := range []error{nil, errors.New("no more rows")} {
+		if err := os.WriteFile(name, []byte("before"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		first, err := Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = second.Write([]byte("half"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Close(cause); err == nil || cause != nil && !errors.Is(err, cause) {
+			t.Errorf("Close of the first: %v", err)
+		}
+		if got, err := os.ReadFile(name); err != nil || string(got) != "before" {
+			t.Errorf("after the first the file contains %q, error %v", got, err)
+		}
+		if _, err := second.Write([]byte(" and half")); err != nil {
+			t.Fatal(err)
+		}
+		if err := second.Close(nil); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(name); err != nil || string(got) != "half and half" {
+			t.Errorf("after the second the file contains %q, error %v", got, err)
+		}
+	}
+}

@@ -135,6 +135,7 @@ func (p *Writer) Row(row edm.Row, values []edm.Value) error {
 		from := len(p.memory)
 		if v.Type() != 0 {
 			p.memory = odata.AppendValue(p.memory, v)
+			p.group += len(p.memory) - from
 		}
 		p.putOptional(at, v.Type() != 0, parquet.ByteArrayValue(p.memory[from:len(p.memory):len(p.memory)]))
 		p.putOptional(at+1, v.Type() != 0, parquet.ByteArrayValue([]byte(v.Type().String())))
