@@ -26,8 +26,7 @@ type plan struct {
 	reason string
 	// remove and add are the sstables to drop and to move without reading them.
 	remove, add []*virtualSST
-	// inputs are the runs to compact within [lower, upper), newest first. older are
-	// the runs below the output.
+	// inputs are the runs to compact within [lower, upper), newest first. older are the runs below the output.
 	inputs       []*run
 	older        []*run
 	lower, upper []byte

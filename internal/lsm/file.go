@@ -139,8 +139,7 @@ func (s *virtualSST) bytesWithin(lower, upper []byte) int64 {
 }
 
 // garbage estimates the bytes of older versions that n bytes of s hide, at most n.
-// An entry that hides a version counts twice, because it may be smaller than that
-// version, or a tombstone.
+// An entry that hides a version counts twice, because it may be smaller than that version, or a tombstone.
 func (s *virtualSST) garbage(n int64) int64 {
 	newKeys := float64(s.meta.NewKeys) / manifest.AllNewKeys
 	return int64(float64(n) * min(1, 2*(1-newKeys)))

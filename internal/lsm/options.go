@@ -30,8 +30,7 @@ type Options struct {
 	CacheDB uint64
 	// FileBytes is the target size of a file, by default 32 MiB.
 	FileBytes int64
-	// TierRuns is the number of runs of a tier that are compacted into one run of the
-	// next tier, by default 8.
+	// TierRuns is the number of runs of a tier that are compacted into one run of the next tier, by default 8.
 	TierRuns int
 	// Compression applies to flushed files, CompactedCompression to those of compactions and
 	// loads. The default is sstable's.

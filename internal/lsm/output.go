@@ -40,6 +40,9 @@ type output struct {
 	newKeys int    // of these, those that hide no entry there, or at the bottom that no newer one hides
 }
 
+// maxOutputBytes limits a file, so that no section of it, of shapes for example, is longer than an sstable allows.
+const maxOutputBytes = 60 << 20
+
 // full reports whether the file should end before a user key. All versions of a key
 // are in one file. If possible, a file ends with a table or a partition.
 func (o *output) full(user []byte) bool {
@@ -53,7 +56,7 @@ func (o *output) full(user []byte) bool {
 	if size >= o.t.o.minFileBytes() && !bytes.Equal(user[:tableLen], o.last[:tableLen]) {
 		return true
 	}
-	full, over := size >= o.fileBytes, size >= o.fileBytes+o.fileBytes/4
+	full, over := size >= o.fileBytes, size >= min(o.fileBytes+o.fileBytes/4, maxOutputBytes)
 	if o.overlap.Reached(user) {
 		full, over = full || o.n >= o.overlap.Entries, over || o.n >= o.overlap.Entries+o.overlap.Entries/4
 	}
