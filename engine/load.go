@@ -147,6 +147,7 @@ func (l *load) install(ctx context.Context, files *lsm.Load) (at edm.Ticks, err 
 	if err := db.flush(ctx); err != nil {
 		return 0, err
 	}
+	defer db.wakeWorker() // and writers: after an error too, they may wait for what was flushed
 	db.work.stepMu.Lock()
 	defer db.work.stepMu.Unlock()
 	db.catalogMu.Lock()
@@ -181,7 +182,6 @@ func (l *load) install(ctx context.Context, files *lsm.Load) (at edm.Ticks, err 
 			return 0, err
 		}
 		db.archive.Installed(installed)
-		db.wakeWorker()
 		if err := db.log.Drop(old); err != nil {
 			db.opts.Logger.Warn("an empty segment is left", "cause", err) // the next Open removes it
 		}

@@ -84,8 +84,8 @@ func (db *DB) Stats() (Stats, error) {
 	m := snap.state.MemStats()
 	s.MemtableBytes, s.WALBytes, s.Memtables, s.Entities = m.Bytes, m.LogBytes, m.Each, s.Entities+m.Rows
 	s.ReserveBytes, s.DiskFull = db.full.reserve.Bytes(), db.full.full.Load()
-	// The rows of the catalog: one for each table, and the next id.
-	s.Entities = max(0, s.Entities-int64(s.Tables)-1)
+	// Without those of the catalog.
+	s.Entities = max(0, s.Entities-int64(snap.catalog.Entities()))
 	c := db.tree.Counters()
 	s.Flushes, s.FlushBytesWritten = c.Flushes, c.FlushedBytes
 	s.Compactions, s.CompactionBytesRead, s.CompactionBytesWritten = c.Compactions, c.ReadBytes, c.CompactedBytes

@@ -54,6 +54,7 @@ type Catalog struct {
 	live    *btree.BTreeG[uint32]
 	next    uint32 // the id of the next table
 	account []byte
+	stored  bool // account has an entity
 }
 
 // treeDegree makes nodes of at most 31 items. A change copies a node of each level.
@@ -97,7 +98,7 @@ func (c *Catalog) Lookup(name string) *Table {
 }
 
 func (c *Catalog) clone() *Catalog {
-	return &Catalog{names: c.names, sorted: c.sorted.Clone(), live: c.live.Clone(), next: c.next, account: c.account}
+	return &Catalog{names: c.names, sorted: c.sorted.Clone(), live: c.live.Clone(), next: c.next, account: c.account, stored: c.stored}
 }
 
 // with returns the catalog with t added, in place of a table of the same name.
@@ -119,7 +120,7 @@ func (c *Catalog) without(t *Table) *Catalog {
 // withAccount returns the catalog with other metadata of the account.
 func (c *Catalog) withAccount(meta []byte) *Catalog {
 	n := *c
-	n.account = meta
+	n.account, n.stored = meta, true
 	return &n
 }
 
@@ -175,7 +176,7 @@ func (c *Catalog) load(row edm.Row) error {
 		c.add(t)
 	case partitionAccount:
 		meta, _ := row.Lookup(propMeta)
-		c.account = slices.Clone(meta.Bytes())
+		c.account, c.stored = slices.Clone(meta.Bytes()), true
 	case partitionNext:
 		next, _ := row.Lookup(propID)
 		id, _ := next.Int64()
@@ -245,6 +246,15 @@ func accountEntity(meta []byte) edm.Entity {
 
 // Len returns the number of tables.
 func (c *Catalog) Len() int { return c.sorted.Len() }
+
+// Entities returns the number of entities that store c.
+func (c *Catalog) Entities() int {
+	n := c.Len() + 1 // NextEntity
+	if c.stored {
+		n++
+	}
+	return n
+}
 
 // Next returns the id of the next table; above MaxTableID there is none.
 func (c *Catalog) Next() uint32 { return c.next }
