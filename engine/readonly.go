@@ -23,11 +23,11 @@ const readOnlyAttempts = 10
 // for the proof of the last ones: they are missing if the writer does not give it
 // within recovery.maxProofWait. Without a writer it syncs the log and shows all of it.
 func openReadOnly(dir string, o Options) (*DB, error) {
-	_, live, err := o.FS.Locked(path.Join(dir, filename.Lock))
-	if err == nil && live {
-		recovery.AwaitProof(o.FS, dir, o.Testing.Clock.AfterFunc)
-	}
+	var err error
 	for i := range readOnlyAttempts {
+		if _, live, lerr := o.FS.Locked(path.Join(dir, filename.Lock)); lerr == nil && live {
+			recovery.AwaitProof(o.FS, dir, o.Testing.Clock.AfterFunc)
+		}
 		var db *DB
 		var again bool
 		if db, again, err = tryReadOnly(dir, o); err == nil {
