@@ -64,6 +64,9 @@ func TestLoadStops(t *testing.T) {
 		}
 		loads.Wait()
 		injected.SetRule(nil)
+		mu.Lock()
+		n = at // background work that asks the rule still stops nothing
+		mu.Unlock()
 		closing.Wait()
 		_ = closeAtOnce(db)
 		cancel()
