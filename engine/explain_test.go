@@ -3,6 +3,7 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/filter"
@@ -83,8 +84,8 @@ func TestExplainErrors(t *testing.T) {
 	for _, text := range []string{"", "PartitionKey eq 'q'", "N ge 0L"} {
 		db := mustOpen(t, "db", manual(disk))
 		c := db.Query(t.Context(), table, store.Query{Filter: filter.MustParse(text)})
-		if p, err := c.(store.Explainer).Explain(); !errors.Is(err, store.ErrCorrupt) {
-			t.Errorf("filter %q of a damaged file: %+v, %v, want %v", text, p, err, store.ErrCorrupt)
+		if p, err := c.(store.Explainer).Explain(); !errors.Is(err, store.ErrCorrupt) || strings.Count(err.Error(), "wrong sum") != 1 {
+			t.Errorf("filter %q of a damaged file: %+v, %v, want %v once", text, p, err, store.ErrCorrupt)
 		}
 		_ = c.Close() // the same error
 		check(t, "Close", closeAtOnce(db))

@@ -157,7 +157,7 @@ func (b *Batch) encodeUpserts(ops []store.Op) error {
 			return &store.OpError{Index: i, Executed: true, Err: err}
 		}
 	}
-	// After an error the only partition may still be that of an earlier batch.
+	// Not before: after an error the record has the earlier batches only, and Append locks their partition.
 	b.partHash = partHash
 	b.locks.Add(partHash)
 	return nil

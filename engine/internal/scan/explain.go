@@ -53,8 +53,8 @@ func (s *state) spans(ranges []keyRange, prune *predicate.Program, visit func(ex
 					break
 				}
 				if span.Rows == 0 { // the file could not be read
-					if _, err = src.SpanIterator(); err != nil {
-						break
+					if _, err := src.SpanIterator(); err != nil {
+						break // src.Err returns it
 					}
 				}
 				if last == nil || !bytes.Equal(last, span.Lower) {
