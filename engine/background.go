@@ -18,9 +18,9 @@ const retryAfter = time.Second
 // worker does the background work: it flushes frozen memtables and compacts
 // runs, one bounded step at a time.
 type worker struct {
-	// compactMu is held by Compact, which sets compacting.
-	compactMu  sync.Mutex
-	compacting atomic.Bool
+	// compactTurn has an element while a Compact, which sets compacting, is under way.
+	compactTurn chan struct{}
+	compacting  atomic.Bool
 	// stepMu is held for one step. Step, Flush and Compact take steps too, in
 	// turns with the background goroutine.
 	stepMu sync.Mutex
@@ -123,7 +123,7 @@ func (db *DB) runWorker(ctx context.Context) {
 		seen = w.work
 		stopped := w.stopped
 		w.mu.Unlock()
-		if stopped {
+		if stopped || ctx.Err() != nil {
 			return
 		}
 		if err != nil {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
@@ -179,11 +181,18 @@ func TestCloseEndsCompact(t *testing.T) {
 // gatedFS lets no sstable be created while its gate is closed.
 type gatedFS struct {
 	vfs.FS
-	gate atomic.Pointer[chan struct{}]
+	gate    atomic.Pointer[chan struct{}]
+	waiting chan struct{} // of some calls that wait
 }
+
+func newGatedFS() *gatedFS { return &gatedFS{FS: vfs.NewMem(), waiting: make(chan struct{}, 1)} }
 
 func (f *gatedFS) Create(name string) (vfs.File, error) {
 	if gate := f.gate.Load(); gate != nil && strings.HasSuffix(name, ".sst") {
+		select {
+		case f.waiting <- struct{}{}:
+		default:
+		}
 		<-*gate
 	}
 	return f.FS.Create(name)
@@ -191,7 +200,7 @@ func (f *gatedFS) Create(name string) (vfs.File, error) {
 
 // TestCloseEndsStall closes the database while a writer waits for a flush that does not end.
 func TestCloseEndsStall(t *testing.T) {
-	fs := &gatedFS{FS: vfs.NewMem()}
+	fs := newGatedFS()
 	db := mustCreate(t, small(fs))
 	gate := make(chan struct{})
 	fs.gate.Store(&gate)
@@ -221,4 +230,69 @@ func TestCloseEndsStall(t *testing.T) {
 	}
 	openGate()
 	check(t, "Close", within(t, "Close", closed))
+}
+
+// TestCloseEndsFlush closes the database while the worker flushes. The limit of Close ends the
+// flush, and the next Open replays what is left.
+func TestCloseEndsFlush(t *testing.T) {
+	fs := newGatedFS()
+	o := small(fs)
+	o.SegmentBytes = 4 << 20
+	db := mustCreate(t, o)
+	check(t, "Flush", db.Flush(t.Context())) // the catalog has a file of its own
+	gate := make(chan struct{})
+	fs.gate.Store(&gate)
+	r := rand.New(rand.NewPCG(1, 2))
+	rows := 0
+	memtables := func() int {
+		s, err := db.Stats()
+		check(t, "Stats", err)
+		return len(s.Memtables)
+	}
+	for n := memtables(); memtables() == n; rows++ { // and one row is in the next segment
+		_, err := db.Apply(t.Context(), table, store.Insert(big(r, fmt.Sprintf("%06d", rows), "A", 100_000)))
+		check(t, "Apply", err)
+	}
+	within(t, "the flush", fs.waiting)
+	// By its end Close waits to flush that row.
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	closed := make(chan error, 1)
+	go func() { closed <- db.CloseContext(ctx) }()
+	<-ctx.Done()
+	close(gate)
+	check(t, "CloseContext", within(t, "CloseContext", closed))
+	if names := files(t, fs, "db", ".sst"); len(names) != 1 {
+		t.Errorf("the sstables are %v, want that of the catalog", names)
+	}
+	db = mustOpen(t, "db", o)
+	if got := dump(t, db, store.Query{}); len(got) != rows {
+		t.Errorf("%d rows, want %d", len(got), rows)
+	}
+	check(t, "Close", db.Close())
+}
+
+// TestCompactWaitsForCompact ends the ctx of a Compact that waits for another one.
+func TestCompactWaitsForCompact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newGatedFS()
+		db := mustCreate(t, manual(fs))
+		fill(t, db, "p", 100, 10)
+		check(t, "Flush", db.Flush(t.Context()))
+		gate := make(chan struct{})
+		fs.gate.Store(&gate)
+		first, second := make(chan error, 1), make(chan error, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { first <- db.Compact(t.Context()) }()
+		<-fs.waiting
+		go func() { second <- db.Compact(ctx) }()
+		synctest.Wait()
+		cancel()
+		if err := <-second; !errors.Is(err, context.Canceled) {
+			t.Errorf("the second Compact: %v, want %v", err, context.Canceled)
+		}
+		close(gate)
+		check(t, "the first Compact", <-first)
+		check(t, "Close", db.Close())
+	})
 }

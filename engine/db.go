@@ -142,7 +142,8 @@ func (db *DB) CloseContext(ctx context.Context) error {
 		return nil
 	}
 	if !db.opts.ReadOnly && db.log.Failure() == nil && ctx.Err() == nil {
-		// A step under way may be that flush, so the worker stops after it.
+		// A step under way may be that flush, so the worker stops after it, or when ctx ends.
+		defer context.AfterFunc(ctx, db.work.stop)()
 		if err := db.flush(ctx); err != nil {
 			db.opts.Logger.Warn("the log is not flushed", "dir", db.dir, "cause", err)
 		}

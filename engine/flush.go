@@ -145,8 +145,12 @@ func (db *DB) compact(ctx context.Context) error {
 		return err
 	}
 	w := &db.work
-	w.compactMu.Lock()
-	defer w.compactMu.Unlock()
+	select {
+	case w.compactTurn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-w.compactTurn }()
 	w.compacting.Store(true)
 	defer w.compacting.Store(false)
 	db.wakeWorker() // and the writers that need not wait beside a Compact

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/archiver"
 	"github.com/tablerock-db/tablerock/engine/internal/batch"
@@ -127,7 +126,7 @@ func newDB(dir string, o Options, m *manifest.Manifest) *DB {
 		db.cache = cache.New(o.CacheBytes)
 	}
 	db.full.reserve = space.New(o.FS, dir, 0, 0)
-	db.work.cond = sync.NewCond(&db.work.mu)
+	db.work.cond, db.work.compactTurn = sync.NewCond(&db.work.mu), make(chan struct{}, 1)
 	db.batchDB = batch.DB{State: &db.state, Logged: &db.logged, Shapes: &db.shapes, Locks: &db.partitionLocks, NoSync: o.NoSync}
 	db.batches.New = func() any { return batch.New(&db.batchDB) }
 	db.catalog.Store(catalog.New())
@@ -213,45 +212,21 @@ func (db *DB) recover(m *manifest.Manifest) error {
 
 // loadCatalog reads the catalog from its table, after recovery.
 func (db *DB) loadCatalog() error {
-	s := db.newSnapshot()
-	defer ownedData{s}.Close()
-	lower, upper := codec.AppendTable(nil, catalog.TableID), codec.AppendTable(nil, catalog.TableID+1)
-	it := scan.Entries(ownedData{s}, lower, upper)
-	var unread error
-	cat, err := catalog.Load(func(yield func(edm.Row) bool) {
-		for ok := it.SeekGE(lower); ok; ok = it.Next() {
-			row := it.Row()
-			if row == nil {
-				continue // a tombstone
-			}
-			// An unreadable row is not an error of the catalog's contents.
-			if unread = row.Load(); unread != nil || !yield(row) {
-				return
-			}
-		}
-	})
-	if err = errors.Join(err, unread, it.Err(), it.Close()); err != nil {
+	data := ownedData{db.newSnapshot()}
+	defer data.Close()
+	cat, err := catalog.Load(scan.Rows(data, catalog.TableID))
+	if err != nil {
 		return fmt.Errorf("load catalog: %w", err)
 	}
-	if err := s.checkTables(cat.Next()); err != nil {
+	// No table has had the next id, and the table that gets it would have its entities.
+	if found, err := scan.HasFrom(data, cat.Next()); err != nil {
 		return err
+	} else if found {
+		return corrupt.Newf(filename.Manifest, 0, "entities of a table id that the catalog has not assigned; the next is %d", cat.Next())
 	}
 	db.catalog.Store(cat)
 	db.logged.Store(&catalog.Logged{Catalog: cat})
 	return nil
-}
-
-// checkTables returns an error if there are entities of a table with the id next
-// or a later one. No table has had such an id, and the table that gets it would
-// have these entities.
-func (s *snapshot) checkTables(next uint32) (err error) {
-	lower := codec.AppendTable(nil, next)
-	it := scan.Entries(sharedData{s}, lower, nil)
-	defer func() { err = errors.Join(err, it.Close()) }()
-	if it.SeekGE(lower) {
-		return corrupt.Newf(filename.Manifest, 0, "entities of a table id that the catalog has not assigned; the next is %d", next)
-	}
-	return it.Err()
 }
 
 // start installs the recovered segments as the read state and starts the log after

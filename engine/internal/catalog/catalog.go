@@ -151,12 +151,15 @@ func (t *Table) Entity() edm.Entity {
 	return edm.Entity{Key: t.rowKey(), Properties: props}
 }
 
-// Load returns the catalog that the rows of its table store. It uses a row only
-// until it asks for the next one.
-func Load(rows iter.Seq[edm.Row]) (*Catalog, error) {
+// Load returns the catalog that the rows of its table store, or the error of rows. It uses a
+// row only until it asks for the next one.
+func Load(rows iter.Seq2[edm.Row, error]) (*Catalog, error) {
 	c := New()
-	for row := range rows {
-		if err := c.load(row); err != nil {
+	for row, err := range rows {
+		if err == nil {
+			err = c.load(row)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

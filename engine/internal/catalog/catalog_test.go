@@ -14,9 +14,9 @@ func table(id uint32, name string) *Table {
 }
 
 func load(entities ...edm.Entity) (*Catalog, error) {
-	return Load(func(yield func(edm.Row) bool) {
+	return Load(func(yield func(edm.Row, error) bool) {
 		for i := range entities {
-			if !yield(entities[i].View()) {
+			if !yield(entities[i].View(), nil) {
 				return
 			}
 		}

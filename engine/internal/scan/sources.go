@@ -1,6 +1,11 @@
 package scan
 
 import (
+	"errors"
+	"iter"
+
+	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/internal/memtable"
 	"github.com/tablerock-db/tablerock/internal/merge"
@@ -40,12 +45,43 @@ func (s *Sources) SetFiles(v *lsm.Version, o lsm.IterOptions) {
 // reset removes all sources, which are closed.
 func (s *Sources) reset() { s.mems, s.files, s.all = 0, nil, s.all[:0] }
 
-// Entries returns an iterator over the entries of data with keys in [lower, upper). Close it
-// before data.
-func Entries(data Data, lower, upper []byte) *merge.Iterator {
+// entries returns an iterator over the entries of data with keys in [lower, upper). It must be
+// closed before data.
+func entries(data Data, lower, upper []byte) *merge.Iterator {
 	var s Sources
 	data.AddSources(&s, lower, upper, nil)
 	it := new(merge.Iterator)
 	it.Init(s.all, merge.Options{})
 	return it
+}
+
+// Rows returns the rows of a table in data, loaded. A row is valid until the next one. An
+// error comes without a row and is the last pair.
+func Rows(data Data, table uint32) iter.Seq2[edm.Row, error] {
+	return func(yield func(edm.Row, error) bool) {
+		lower, upper := codec.AppendTable(nil, table), codec.AppendTable(nil, table+1)
+		it := entries(data, lower, upper)
+		var err error
+		for ok := it.SeekGE(lower); ok && err == nil; ok = it.Next() {
+			row := it.Row()
+			if row == nil {
+				continue // a tombstone
+			}
+			if err = row.Load(); err == nil && !yield(row, nil) {
+				_ = it.Close()
+				return
+			}
+		}
+		if err = errors.Join(err, it.Err(), it.Close()); err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// HasFrom reports whether data has entries of a table with the given id or a later one.
+func HasFrom(data Data, table uint32) (bool, error) {
+	lower := codec.AppendTable(nil, table)
+	it := entries(data, lower, nil)
+	found := it.SeekGE(lower)
+	return found, errors.Join(it.Err(), it.Close())
 }
