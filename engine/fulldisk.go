@@ -18,7 +18,8 @@ type fullDisk struct {
 	reserve *space.Reserve
 	// full is set while writes are refused, from the first refusal on.
 	full atomic.Bool
-	// refused is by how much the last refused write would grow log and flush.
+	// refused is by how much the last refused write would grow log and flush, at most
+	// smallWrite once a reclaim could not make room for it.
 	refused atomic.Int64
 	// again is set when a write is refused. A reclaim may have left rows that a snapshot
 	// needed, or that were not flushed, so it is repeated as long as writes are refused.
@@ -28,6 +29,9 @@ type fullDisk struct {
 	// polling is set while a timer will wake the worker.
 	polling atomic.Bool
 }
+
+// smallWrite is by how much a usual write grows the log. Unless it is admitted, the disk is full.
+const smallWrite = 1 << 20
 
 // admit is commitlog.Options.Admit.
 func (db *DB) admit(use space.Use, from, end, most int64) (upto int64, err error) {
@@ -191,6 +195,10 @@ func (db *DB) reclaimStep(cause error) (worked bool, err error) {
 	}
 	w.reclaimNext = cause != nil
 	f.reserve.SetReclaimed(cause == nil)
+	if cause == nil && f.refused.Load() > smallWrite {
+		f.refused.Store(smallWrite) // there is nothing left to do for the larger one
+		return true, nil
+	}
 	w.mu.Lock()
 	w.reclaimed = w.reclaiming
 	w.cond.Broadcast()

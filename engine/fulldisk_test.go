@@ -483,6 +483,40 @@ func TestLargeRecordsOnFullDisk(t *testing.T) {
 	}
 }
 
+// TestSpaceForSmallRecords refuses a large record. The disk counts as full until everything is
+// reclaimed, and no longer, because it has space for small records.
+func TestSpaceForSmallRecords(t *testing.T) {
+	f := newFullDisk(t, 24<<20, 64<<10, 9000, false)
+	for range 200 {
+		check(t, "insert", f.insert())
+	}
+	check(t, "Compact", f.db.Compact(t.Context()))
+	f.otherFile("other", 4<<20)
+	full := func() bool {
+		s, err := f.db.Stats()
+		check(t, "Stats", err)
+		return s.DiskFull
+	}
+	for range 2 {
+		var large []store.Op
+		for k := range 4 {
+			large = append(large, store.Insert(big(f.r, fmt.Sprint("large", k), "A", 900_000)))
+		}
+		if _, err := f.db.Apply(t.Context(), table, large...); !errors.Is(err, store.ErrNoSpace) || !full() {
+			t.Fatalf("large record: %v, want %v, and a full disk: %t", err, store.ErrNoSpace, full())
+		}
+		check(t, "insert", f.insert())
+		if f.work(); full() {
+			t.Error("the disk counts as full after everything is reclaimed")
+		}
+	}
+	f.fill()
+	if f.work(); !full() {
+		t.Error("the disk does not count as full, and small records are refused")
+	}
+	f.reopen()
+}
+
 // TestStallOnFullDisk refuses a large record and goes on with small ones, which the disk
 // has space for, and flushes each. The writers must not wait for a compaction that nobody
 // starts.
