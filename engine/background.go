@@ -18,8 +18,8 @@ const retryAfter = time.Second
 // worker does the background work: it flushes frozen memtables and compacts
 // runs, one bounded step at a time.
 type worker struct {
-	// compactTurn has an element while a Compact, which sets compacting, is under way.
-	compactTurn chan struct{}
+	// compactSem has an element while a Compact, which sets compacting, is under way.
+	compactSem chan struct{}
 	compacting  atomic.Bool
 	// stepMu is held for one step. Step, Flush and Compact take steps too, in
 	// turns with the background goroutine.

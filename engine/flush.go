@@ -146,11 +146,11 @@ func (db *DB) compact(ctx context.Context) error {
 	}
 	w := &db.work
 	select {
-	case w.compactTurn <- struct{}{}:
+	case w.compactSem <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-w.compactTurn }()
+	defer func() { <-w.compactSem }()
 	w.compacting.Store(true)
 	defer w.compacting.Store(false)
 	db.wakeWorker() // and the writers that need not wait beside a Compact

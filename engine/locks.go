@@ -5,7 +5,7 @@ package engine
 // repeat this list.
 //
 //	DB.writers               (shared) a call that writes; (exclusive) Close
-//	worker.compactTurn       one Compact
+//	worker.compactSem       one Compact
 //	worker.stepMu            one step of background work; files are written
 //	DB.catalogMu             one change of the catalog is logged
 //	DB.partitionLocks        the ops of a batch are resolved and logged; files may

@@ -126,7 +126,7 @@ func newDB(dir string, o Options, m *manifest.Manifest) *DB {
 		db.cache = cache.New(o.CacheBytes)
 	}
 	db.full.reserve = space.New(o.FS, dir, 0, 0)
-	db.work.cond, db.work.compactTurn = sync.NewCond(&db.work.mu), make(chan struct{}, 1)
+	db.work.cond, db.work.compactSem = sync.NewCond(&db.work.mu), make(chan struct{}, 1)
 	db.batchDB = batch.DB{State: &db.state, Logged: &db.logged, Shapes: &db.shapes, Locks: &db.partitionLocks, NoSync: o.NoSync}
 	db.batches.New = func() any { return batch.New(&db.batchDB) }
 	db.catalog.Store(catalog.New())
