@@ -20,7 +20,7 @@ const retryAfter = time.Second
 type worker struct {
 	// compactSem has an element while a Compact, which sets compacting, is under way.
 	compactSem chan struct{}
-	compacting  atomic.Bool
+	compacting atomic.Bool
 	// stepMu is held for one step. Step, Flush and Compact take steps too, in
 	// turns with the background goroutine.
 	stepMu sync.Mutex
