@@ -17,19 +17,17 @@ import (
 type Load struct {
 	t   *Tree
 	out output
-	// ending is the file before the current one while another goroutine finishes it, nil if
-	// there is none. ended gets the error of that.
+	// ending is the file before the current one while another goroutine finishes it. ended gets its error.
 	ending *output
 	ended  chan error
 	serial bool // no goroutine finishes files
 	key    []byte
-	// samples has keys that are not in the runs with numbers less than before.
+	// samples has keys that are not in the runs with the numbers in seen.
 	samples keyrange.Samples
-	before  uint64
+	seen    []uint64
 }
 
-// NewLoad returns a Load of about the given number of rows. Unless serial, it writes a file
-// while it waits until the one before is durable.
+// NewLoad returns a Load of about the given number of rows. Unless serial, it writes a file while it waits for the one before.
 func (t *Tree) NewLoad(rows int, serial bool) *Load {
 	v := t.Version()
 	defer v.Unref()
@@ -99,7 +97,9 @@ func (l *Load) Finish() error {
 	}
 	v := l.t.Version()
 	defer v.Unref()
-	l.before = l.t.NewNumber()
+	for _, r := range v.tier(0) {
+		l.seen = append(l.seen, r.number)
+	}
 	l.samples.Remove(newOlderRuns(v.runs).mayContain)
 	if err := l.t.o.FS.SyncDir(l.t.o.Dir); err != nil {
 		return fmt.Errorf("sync directory: %w", err)
@@ -113,8 +113,8 @@ func (l *Load) Finish() error {
 // before. After an error nothing has changed, unless it is ErrInDoubt; call Abort.
 func (l *Load) Install(seq uint64, stamp edm.Ticks, e manifest.Edit, link func([]manifest.File) error) error {
 	v := l.t.Version()
-	runs := slices.Clone(v.tier(0))
-	l.samples.Remove(newOlderRuns(slices.DeleteFunc(runs, func(r *run) bool { return r.number < l.before })).mayContain)
+	runs := slices.DeleteFunc(slices.Clone(v.tier(0)), func(r *run) bool { return slices.Contains(l.seen, r.number) })
+	l.samples.Remove(newOlderRuns(runs).mayContain)
 	v.Unref()
 	shares := l.samples.Shares(len(l.out.done))
 	edit, metas := versionEdit{manifest: e}, []manifest.File(nil)

@@ -81,6 +81,31 @@ func (h *harness) loaded(rows []loadRow) {
 	}
 }
 
+// TestLoadBesideFlush finishes the files of a Load during a flush of the same keys, and installs
+// them after it. No key is new then.
+func TestLoadBesideFlush(t *testing.T) {
+	h := newHarness(t, vfs.NewMem(), smallOptions(), 21)
+	for i := range 200 {
+		h.put(i, 60)
+	}
+	rows := h.randomRows(600, 200)
+	flush := h.newFlush()
+	l := h.tree.NewLoad(len(rows), true)
+	must(t, h.writeRows(l, rows))
+	finishJob(t, flush)
+	h.flushed = h.seq
+	h.mem = newTestMemtable(len(h.mem.image))
+	must(t, h.install(l))
+	h.loaded(rows)
+	h.check()
+	for _, f := range h.tree.Manifest().Files {
+		if f.Stamp != 0 && f.NewKeys > manifest.AllNewKeys/10 {
+			t.Errorf("%d of %d keys of file %d are new", f.NewKeys, manifest.AllNewKeys, f.Number)
+		}
+	}
+	h.close()
+}
+
 // TestLoad loads rows over older ones, with a snapshot before the install and newer writes
 // after it, and compacts everything.
 func TestLoad(t *testing.T) {
