@@ -120,11 +120,11 @@ func Describe(query string, now time.Time) (summary, warnings []string) {
 	if strings.ContainsAny(v.Get("sp"), "waudc") && v.Get("sip") == "" {
 		warnings = append(warnings, "It allows writes from any address.")
 	}
-	expiry, err := time.Parse(time.RFC3339, v.Get("se"))
+	expiry, err := parseTime(v.Get("se"))
 	if err == nil && expiry.Sub(now) > 7*24*time.Hour && v.Get("si") == "" {
 		warnings = append(warnings, "It is valid for more than a week, and only a new account key ends it earlier. A stored policy could.")
 	}
-	if err == nil && expiry.Before(now) {
+	if err == nil && !now.Before(expiry) {
 		warnings = append(warnings, "It has expired already.")
 	}
 	return summary, warnings
