@@ -157,3 +157,49 @@ func TestPropertyCacheOfClientGone(t *testing.T) {
 		t.Errorf("the next request: %v", err)
 	}
 }
+
+// heldStore does not return from AccountMeta before release is closed.
+type heldStore struct {
+	store.Store
+	reading, release chan struct{}
+}
+
+func (s *heldStore) AccountMeta(ctx context.Context) ([]byte, error) {
+	close(s.reading)
+	<-s.release
+	return s.Store.AccountMeta(ctx)
+}
+
+// TestPropertyCacheWaits asks for properties, and changes them, while another request reads
+// them from a store that does not return. Each wait must end with its ctx.
+func TestPropertyCacheWaits(t *testing.T) {
+	s := &heldStore{storetest.NewMap(nil), make(chan struct{}), make(chan struct{})}
+	cache := newPropertyCache(s, systemNow)
+	first := make(chan error)
+	go func() {
+		_, err := cache.get(t.Context())
+		first <- err
+	}()
+	<-s.reading
+	for name, wait := range map[string]func(context.Context) error{
+		"get":   func(ctx context.Context) error { _, err := cache.get(ctx); return err },
+		"merge": func(ctx context.Context) error { return cache.merge(ctx, nil) },
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- wait(ctx) }()
+		cancel()
+		select {
+		case err := <-ended:
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: error %v, want %v", name, err, context.Canceled)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s did not return when its ctx ended", name)
+		}
+	}
+	close(s.release)
+	if err := <-first; err != nil {
+		t.Errorf("the request that reads: %v", err)
+	}
+}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,13 +31,12 @@ type propertyCache struct {
 
 	refreshing atomic.Bool // a request reads the properties again before they are too old
 
-	// mu is held from reading or writing the store until cached is set, so that cached
-	// cannot be older than what this server has written.
-	mu sync.Mutex
-	// +checklocks:mu
-	err error // of the last read, nil if it succeeded
-	// +checklocks:mu
-	failed time.Time // of err
+	// locked has an element from reading or writing the store until cached is set, so that
+	// cached cannot be older than what this server has written. It is no mutex, because a
+	// request waits no longer than its ctx for a store that does not respond.
+	locked chan struct{}
+	err    error     // of the last read, nil if it succeeded; while locked
+	failed time.Time // of err; while locked
 }
 
 // cachedProperties do not change.
@@ -54,8 +52,20 @@ func (p *cachedProperties) within(age time.Duration, now time.Time) bool {
 
 // newPropertyCache returns a cache of the properties in s. It does not read them yet.
 func newPropertyCache(s store.Store, now func() time.Time) *propertyCache {
-	return &propertyCache{store: s, now: now}
+	return &propertyCache{store: s, now: now, locked: make(chan struct{}, 1)}
 }
+
+// lock locks the cache for a request. Its error is that of ctx.
+func (c *propertyCache) lock(ctx context.Context) error {
+	select {
+	case c.locked <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c *propertyCache) unlock() { <-c.locked }
 
 // get returns the properties. Do not modify them.
 func (c *propertyCache) get(ctx context.Context) (*documents.Properties, error) {
@@ -78,8 +88,10 @@ func (c *propertyCache) get(ctx context.Context) (*documents.Properties, error) 
 // current returns the properties that another request has read meanwhile, or reads them. It
 // repeats the error of a read that failed a moment ago.
 func (c *propertyCache) current(ctx context.Context) (*documents.Properties, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	if err := c.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer c.unlock()
 	now := c.now()
 	if p := c.cached.Load(); p.within(refreshPropertyAge, now) {
 		return &p.Properties, nil
@@ -91,7 +103,6 @@ func (c *propertyCache) current(ctx context.Context) (*documents.Properties, err
 }
 
 // readLocked reads the properties from the store.
-// +checklocks:c.mu
 func (c *propertyCache) readLocked(ctx context.Context) (*documents.Properties, error) {
 	p := &cachedProperties{read: c.now()}
 	meta, err := c.store.AccountMeta(ctx)
@@ -113,8 +124,10 @@ func (c *propertyCache) readLocked(ctx context.Context) (*documents.Properties, 
 // not valid with a *documents.Error. Of two servers that change different
 // sections at the same moment, one can undo the change of the other.
 func (c *propertyCache) merge(ctx context.Context, doc []byte) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	if err := c.lock(ctx); err != nil {
+		return err
+	}
+	defer c.unlock()
 	old, err := c.readLocked(ctx) // another server may have changed other sections
 	if err != nil {
 		return err
