@@ -19,14 +19,16 @@ type body struct {
 	control *http.ResponseController
 	rate    minRate
 	now     func() time.Time
-	start   time.Time
+	begun   bool
+	start   time.Time // of the first Read, or of the request before it
 	read    int64
 	ended   bool
 }
 
 // limitBody returns a copy of r whose body fails with os.ErrDeadlineExceeded once it
-// is slower than rate. The deadline also applies to what the handler leaves unread:
-// http.Server reads some of that to reuse the connection.
+// is slower than rate. The time before the handler first reads it does not count. The
+// deadline also applies to what the handler leaves unread: http.Server reads some of that
+// to reuse the connection.
 //
 // r itself keeps its body. http.Server examines the body to find out how much is left,
 // and whether the client waits for 100 Continue. With a body of another type, it would
@@ -36,14 +38,25 @@ func limitBody(w http.ResponseWriter, r *http.Request, rate minRate, now func() 
 		return r
 	}
 	b := &body{ReadCloser: r.Body, control: http.NewResponseController(w), rate: rate, now: now, start: now()}
-	b.setDeadline()
+	if r.ProtoMajor == 1 { // HTTP/2 would end the body of a handler that has not read it yet
+		b.setDeadline()
+	}
 	watched := *r
 	watched.Body = b
 	return &watched
 }
 
+// begin sets the deadline of a body that was not read yet.
+func (b *body) begin() {
+	if !b.begun {
+		b.begun, b.start = true, b.now()
+		b.setDeadline()
+	}
+}
+
 // Read reads from the body and extends the deadline for the bytes that arrived.
 func (b *body) Read(p []byte) (int, error) {
+	b.begin()
 	n, err := b.ReadCloser.Read(p)
 	b.read += int64(n)
 	switch {
@@ -78,6 +91,7 @@ func drain(r *http.Request) {
 	if !ok || b.ended || r.ProtoMajor != 1 || b.read == 0 && r.Header.Get("Expect") != "" {
 		return
 	}
+	b.begin() // Flush makes http.Server read some of it
 	if b.control.Flush() == nil {
 		_, _ = io.CopyN(io.Discard, b, maxDrainBytes)
 	}

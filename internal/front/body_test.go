@@ -42,9 +42,9 @@ func TestBodyExtendsDeadline(t *testing.T) {
 	if got, err := io.ReadAll(r.Body); err != nil || len(got) == 0 {
 		t.Fatalf("%d bytes, %v", len(got), err)
 	}
-	first := w.deadlines[0].Sub(start)
+	first := w.deadlines[1].Sub(start) // the one before it was for a handler that does not read
 	last := w.deadlines[len(w.deadlines)-2].Sub(start)
-	if second := w.deadlines[1].Sub(start); first != 5*time.Second || second != 6*time.Second || last > 30*time.Second {
+	if second := w.deadlines[2].Sub(start); first != 5*time.Second || second != 6*time.Second || last > 30*time.Second {
 		t.Errorf("deadlines %v, %v ... %v after the start; want 5s, then 6s for 100 bytes at 100 B/s, and never more than 30s", first, second, last)
 	}
 	if end := w.deadlines[len(w.deadlines)-1]; !end.IsZero() {
@@ -69,4 +69,25 @@ func TestBodyWithoutDeadlines(t *testing.T) {
 	if string(got) != "text" || err != nil || errors.Join(r.Body.Close()) != nil {
 		t.Errorf("%q, %v", got, err)
 	}
+}
+
+// TestLateHandlerHTTP2 reads a body of HTTP/2 later than its grace.
+func TestLateHandlerHTTP2(t *testing.T) {
+	const size = 4 << 20 // more than http.Server receives before the handler reads
+	rate := minRate{grace: 20 * time.Millisecond, bytesPerSecond: 1, limit: time.Minute}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = limitBody(w, r, rate, time.Now)
+		<-time.After(2 * rate.grace)
+		if n, err := io.Copy(io.Discard, r.Body); n != size || err != nil || r.ProtoMajor != 2 {
+			t.Errorf("%s: %d bytes, %v; want %d", r.Proto, n, err, size)
+		}
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	response, err := s.Client().Post(s.URL, "", bytes.NewReader(make([]byte, size)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
 }

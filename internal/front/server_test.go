@@ -329,3 +329,46 @@ func TestRefuseWhileSending(t *testing.T) {
 		})
 	}
 }
+
+// TestLateHandler sends a body to handlers that take longer than the grace of a body before
+// they read it or respond without reading it. The time of a handler is not that of the client.
+func TestLateHandler(t *testing.T) {
+	const size = 200_000
+	for _, c := range []struct {
+		name  string
+		reads bool
+		want  int
+	}{{"reads", true, http.StatusOK}, {"refuses", false, http.StatusServiceUnavailable}} {
+		t.Run(c.name, func(t *testing.T) {
+			h := func(w http.ResponseWriter, r *http.Request) {
+				<-time.After(bodyRate.grace + time.Second)
+				if c.reads {
+					if n, err := io.Copy(io.Discard, r.Body); n != size || err != nil {
+						t.Errorf("the handler reads %d bytes of the body, error %v; want %d", n, err, size)
+					}
+				}
+				w.WriteHeader(c.want)
+			}
+			withServer(t, h, func(t *testing.T, p *pipeListener, _ *Server) {
+				conn := p.dial()
+				defer conn.Close()
+				responses := bufio.NewReader(conn)
+				for i := range 2 {
+					sent := make(chan error, 1)
+					go func() {
+						_, err := fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", size, make([]byte, size))
+						sent <- err
+					}()
+					response, err := http.ReadResponse(responses, nil)
+					if err != nil || response.StatusCode != c.want {
+						t.Fatalf("request %d: %v, %v; want status %d", i, response, err, c.want)
+					}
+					response.Body.Close()
+					if err := <-sent; err != nil {
+						t.Errorf("request %d: the client cannot send it: %v", i, err)
+					}
+				}
+			})
+		})
+	}
+}
