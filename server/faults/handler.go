@@ -102,7 +102,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case CutBefore:
 		panic(http.ErrAbortHandler)
 	case CutAfter:
-		h.next.ServeHTTP(discard{http.Header{}}, r)
+		h.execute(discard{http.Header{}}, r, e)
 		panic(http.ErrAbortHandler)
 	case TableBeingDeleted:
 		h.delete(w, r, e, rule.For)

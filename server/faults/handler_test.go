@@ -218,6 +218,26 @@ func TestTableBeingDeleted(t *testing.T) {
 	s.want(http.StatusCreated, http.MethodPost, "/Tables", `{"TableName":"Aaa"}`)
 }
 
+// TestCutTableBeingDeleted cuts the connection of a client that creates a table while its name
+// cannot be used: the table must not be there later.
+func TestCutTableBeingDeleted(t *testing.T) {
+	var mu sync.Mutex
+	now := time.Now()
+	s := start(t, `[{"operation": "DeleteTable", "answer": "TableBeingDeleted", "probability": 1, "for": "40s"},
+		{"operation": "CreateTable", "answer": "CutAfter", "probability": 1, "times": 1}]`, 1, func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return now
+	})
+	s.want(http.StatusNoContent, http.MethodDelete, "/Tables('Aaa')", "")
+	s.want(0, http.MethodPost, "/Tables", `{"TableName":"Aaa"}`)
+	s.want(http.StatusConflict, http.MethodPost, "/Tables", `{"TableName":"Aaa"}`)
+	mu.Lock()
+	now = now.Add(40 * time.Second)
+	mu.Unlock()
+	s.want(http.StatusCreated, http.MethodPost, "/Tables", `{"TableName":"Aaa"}`)
+}
+
 func TestTimesAndTable(t *testing.T) {
 	s := start(t, rule("InsertEntity", "ServerBusy", `, "times": 2, "table": "bbb"`), 1, nil)
 	var got []int
