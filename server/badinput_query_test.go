@@ -91,6 +91,15 @@ func TestFilters(t *testing.T) {
 	sendAll(t, requests)
 }
 
+// names returns a list of n names.
+func names(n int) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("n%d", i)
+	}
+	return strings.Join(list, ",")
+}
+
 // TestOptions sends invalid query options.
 func TestOptions(t *testing.T) {
 	var requests []testRequest
@@ -100,7 +109,8 @@ func TestOptions(t *testing.T) {
 		"$top=1&$top=2": refusedFilter, "$top=%201": refusedFilter, "$top=": "200", "$top=0": "200", "$top=1000": "200",
 		"$select=" + strings.Repeat("a,", 10_000): "200", "$select=Nothing": "200", "$select=*": "200", "$select=Age,Age": "200", "$select=,,": "200",
 		"$select=Age&$select=Age": refusedFilter,
-		"$select=%00":             "200", "$select=%FF": "200", "$select=" + url.QueryEscape(`"},{"x":"`): "200",
+		"$select=" + names(1024):  "200", "$select=" + names(1025): refusedFilter,
+		"$select=%00": "200", "$select=%FF": "200", "$select=" + url.QueryEscape(`"},{"x":"`): "200",
 		"$skip=1": noSuchFilter, "$orderby=Age": noSuchFilter, "$expand=x": noSuchFilter, "$count=true": noSuchFilter,
 		"$inlinecount=allpages": noSuchFilter, "$x": noSuchFilter, "$": noSuchFilter,
 		"$filter=&$filter=": refusedFilter, "$format=json&$format=json": refusedFilter, "$format=atom": "415 MediaTypeNotSupported",

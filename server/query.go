@@ -78,11 +78,14 @@ func (x *exchange) viewEntity() error {
 	if err := checkURLKey(&x.grant, t.Key); err != nil {
 		return err
 	}
-	suffix, names := request.Selection(x.query)
+	suffix, names, err := request.Selection(x.query)
+	if err != nil {
+		return err
+	}
 	x.options = x.form(t.Table, element, suffix)
 	x.options.Select = names
 	x.event.Examined = 1
-	err := x.account.store.View(x.r.Context(), t.Table, t.Key, x.viewed)
+	err = x.account.store.View(x.r.Context(), t.Table, t.Key, x.viewed)
 	if err == nil {
 		err = x.reserveResponse()
 	}
@@ -137,7 +140,10 @@ func (x *exchange) collectEntities() error {
 	if err != nil {
 		return err
 	}
-	suffix, names := request.Selection(x.query)
+	suffix, names, err := request.Selection(x.query)
+	if err != nil {
+		return err
+	}
 	o := x.form(x.target.Table, "", suffix)
 	x.buf = odata.AppendFeed(x.buf[:0], o)
 	o.Metadata, o.Select = "", names

@@ -179,7 +179,10 @@ func (x *exchange) queryTables() error {
 	if err != nil {
 		return err
 	}
-	suffix, names := request.Selection(x.query)
+	suffix, names, err := request.Selection(x.query)
+	if err != nil {
+		return err
+	}
 	o := x.form("Tables", "", suffix)
 	x.buf = odata.AppendFeed(x.buf[:0], o)
 	o.Metadata, o.Select = "", names

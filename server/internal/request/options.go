@@ -52,21 +52,22 @@ func Top(query url.Values, limit int) (n int, given bool, err error) {
 const annotation = "odata."
 
 // Selection parses $select. It returns the suffix of the metadata URL, which keeps blanks
-// between names, and the names, nil for all. An empty $select has a suffix too.
-func Selection(query url.Values) (suffix string, names []string) {
+// between names, and the names, nil for all. An empty $select has a suffix too. The error is
+// ErrQuery for more than maxSelected names.
+func Selection(query url.Values) (suffix string, names []string, err error) {
 	if !query.Has("$select") {
-		return "", nil
+		return "", nil, nil
 	}
 	text := strings.TrimSpace(query.Get("$select"))
 	suffix = "&$select=" + (&url.URL{Fragment: text}).EscapedFragment()
 	if text == "" {
-		return suffix, nil
+		return suffix, nil, nil
 	}
 	known := make(map[string]struct{})
 	for name := range strings.SplitSeq(text, ",") {
 		name = strings.TrimSpace(name)
 		if name == "*" {
-			return suffix, nil
+			return suffix, nil, nil
 		}
 		if strings.Contains(name, annotation) {
 			if names == nil {
@@ -74,10 +75,13 @@ func Selection(query url.Values) (suffix string, names []string) {
 			}
 			continue
 		}
-		if _, again := known[name]; name != "" && !again && len(names) < maxSelected {
+		if _, again := known[name]; name != "" && !again {
 			known[name] = struct{}{}
 			names = append(names, name)
 		}
 	}
-	return suffix, names
+	if len(names) > maxSelected {
+		return "", nil, ErrQuery
+	}
+	return suffix, names, nil
 }

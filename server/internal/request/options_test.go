@@ -2,8 +2,10 @@ package request
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -46,15 +48,25 @@ func TestSelection(t *testing.T) {
 		{",", "&$select=,", nil},
 		{"a,odata.etag,b@odata.type", "&$select=a,odata.etag,b@odata.type", []string{"a"}},
 	} {
-		suffix, names := Selection(url.Values{"$select": {c.text}})
-		if suffix != c.suffix || !slices.Equal(names, c.names) {
-			t.Errorf("Selection(%q) = %q, %q, want %q, %q", c.text, suffix, names, c.suffix, c.names)
+		suffix, names, err := Selection(url.Values{"$select": {c.text}})
+		if err != nil || suffix != c.suffix || !slices.Equal(names, c.names) {
+			t.Errorf("Selection(%q) = %q, %q, %v, want %q, %q", c.text, suffix, names, err, c.suffix, c.names)
 		}
 	}
-	if _, names := Selection(url.Values{"$select": {"odata.etag"}}); names == nil {
+	for _, n := range []int{maxSelected, maxSelected + 1} {
+		var text strings.Builder
+		for i := range n {
+			fmt.Fprintf(&text, "p%d,p0,", i)
+		}
+		_, names, err := Selection(url.Values{"$select": {text.String()}})
+		if tooMany := n > maxSelected; errors.Is(err, ErrQuery) != tooMany || !tooMany && len(names) != n {
+			t.Errorf("Selection of %d names: %d names, %v", n, len(names), err)
+		}
+	}
+	if _, names, _ := Selection(url.Values{"$select": {"odata.etag"}}); names == nil {
 		t.Error("an annotation selects all properties")
 	}
-	if suffix, names := Selection(url.Values{"$filter": {"a"}}); suffix != "" || names != nil {
+	if suffix, names, _ := Selection(url.Values{"$filter": {"a"}}); suffix != "" || names != nil {
 		t.Errorf("without $select: %q, %q", suffix, names)
 	}
 }
