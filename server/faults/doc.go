@@ -12,7 +12,8 @@
 // them, and for how long it delays it, depends on the seed, the position of the rule in the
 // list, the operation and n, and on nothing else. So a client that sends its requests of an
 // operation one after the other gets the same failures in each run with the same rules and
-// seed, whatever requests of other operations run at the same time. Among requests of one
+// seed, whatever requests of other operations run at the same time. Only a rule for any
+// operation with Times depends on them: it counts its answers to all. Among requests of one
 // operation that run at the same time, the number and the order of failures are the same,
 // but which request gets one depends on the order of their arrival. How many requests
 // TableBeingDeleted refuses depends on the time.

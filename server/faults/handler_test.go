@@ -252,6 +252,14 @@ func TestTimesAndTable(t *testing.T) {
 	}
 }
 
+// TestTimesOfAnyOperation limits a rule for all operations: it counts them together.
+func TestTimesOfAnyOperation(t *testing.T) {
+	s := start(t, rule("*", "ServerBusy", `, "times": 2`), 1, nil)
+	for i, want := range []int{503, 503, 404, 200, 200} {
+		s.want(want, http.MethodGet, []string{entities, "/Tables", entity, entities, "/Tables"}[i], "")
+	}
+}
+
 // TestUncounted sends requests that are no operation.
 func TestUncounted(t *testing.T) {
 	s := start(t, rule("*", "ServerBusy", ""), 1, nil)

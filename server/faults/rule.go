@@ -52,7 +52,8 @@ type Rule struct {
 	Answer Answer
 	// Probability is greater than 0 and at most 1.
 	Probability float64
-	// Times limits how often the rule answers. The default, 0, is no limit.
+	// Times limits how often the rule answers, to all its operations together. The default,
+	// 0, is no limit.
 	Times int
 	// Delay is the time, at most 30 s, that the answer takes. With a greater MaxDelay,
 	// the time is between the two. The default is none; the answer Delay requires it.
