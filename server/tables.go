@@ -214,12 +214,16 @@ func (x *exchange) queryTables() error {
 // and the table at which the next page starts.
 func (x *exchange) tablePage(from string, keep *filter.Expr, top int) (page []store.TableInfo, next *store.TableInfo, err error) {
 	budget := examinable(keep)
-	for {
+	for first := true; ; first = false {
 		read, err := x.account.store.Tables(x.r.Context(), from, tablesPerRead)
 		if err != nil {
 			return nil, nil, err
 		}
 		x.event.Examined += len(read)
+		// A page examines the tables of its first read at least, so that each page continues.
+		if !first && x.s.now().Sub(x.start) >= maxPageTime {
+			budget = 0
+		}
 		for _, t := range read {
 			if budget == 0 {
 				return page, &t, nil
