@@ -14,6 +14,10 @@ func Operations() []string {
 	for _, o := range routes {
 		names[o.name] = struct{}{}
 	}
+	for _, name := range writeNames {
+		names[name] = struct{}{}
+	}
+	delete(names, "") // of the routes of writes, and of no OpKind
 	return slices.Sorted(maps.Keys(names))
 }
 
@@ -36,7 +40,7 @@ func (s *Server) Identify(r *http.Request) Event {
 	if err != nil || o == misplacedOperation {
 		return Event{}
 	}
-	return Event{Operation: o.name, Account: x.account.name, Table: x.tableName()}
+	return Event{Operation: nameOf(o, &x.command, r.Header["If-Match"]), Account: x.account.name, Table: x.tableName()}
 }
 
 // Refuse responds to r as if its operation failed with err, an error of a Store or of

@@ -252,8 +252,8 @@ func (x *exchange) finishEvent() {
 		e.Account = x.Address.Account
 	}
 	e.Table = x.tableName()
-	if e.Operation == "" && x.operation != nil {
-		e.Operation = x.operation.name
+	if x.operation != nil {
+		e.Operation = nameOf(x.operation, &x.command, x.r.Header["If-Match"])
 	}
 	if errors.Is(e.Err, context.Canceled) {
 		e.Status, e.Code = statusClientGone, ""

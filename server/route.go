@@ -10,7 +10,7 @@ import (
 
 // operation is an entry of routes.
 type operation struct {
-	name         string
+	name         string           // in events, "" for a write of an entity: see nameOf
 	action       sharedkey.Action // that the client needs permission for
 	checksAccess bool             // run checks the permission: it depends on headers or body
 	xml          bool             // has documents in XML, not in OData
@@ -43,13 +43,22 @@ var routes = map[route]*operation{
 	{request.TableACL, http.MethodGet, "acl"}:      {name: "GetTableACL", action: sharedkey.ACL, xml: true, run: (*exchange).tableACL},
 	{request.TableACL, http.MethodPut, "acl"}:      {name: "SetTableACL", action: sharedkey.ACL, xml: true, run: (*exchange).setTableACL},
 	{request.Entities, http.MethodGet, ""}:         {name: "QueryEntities", action: sharedkey.Query, run: (*exchange).queryEntities},
-	{request.Entities, http.MethodPost, ""}:        {name: "InsertEntity", checksAccess: true, run: (*exchange).write},
+	{request.Entities, http.MethodPost, ""}:        {checksAccess: true, run: (*exchange).write},
 	{request.Entity, http.MethodGet, ""}:           {name: "GetEntity", action: sharedkey.Query, run: (*exchange).getEntity},
-	{request.Entity, http.MethodPut, ""}:           {name: "ReplaceEntity", checksAccess: true, run: (*exchange).write},
-	{request.Entity, http.MethodPatch, ""}:         {name: "MergeEntity", checksAccess: true, run: (*exchange).write},
-	{request.Entity, methodMerge, ""}:              {name: "MergeEntity", checksAccess: true, run: (*exchange).write},
-	{request.Entity, http.MethodDelete, ""}:        {name: "DeleteEntity", checksAccess: true, run: (*exchange).write},
+	{request.Entity, http.MethodPut, ""}:           {checksAccess: true, run: (*exchange).write},
+	{request.Entity, http.MethodPatch, ""}:         {checksAccess: true, run: (*exchange).write},
+	{request.Entity, methodMerge, ""}:              {checksAccess: true, run: (*exchange).write},
+	{request.Entity, http.MethodDelete, ""}:        {checksAccess: true, run: (*exchange).write},
 	{request.Batch, http.MethodPost, ""}:           {name: "Batch", checksAccess: true, run: (*exchange).batch},
+}
+
+// nameOf returns the name in events of o, the operation of c. That of a write depends on
+// whether the request has If-Match.
+func nameOf(o *operation, c *command, ifMatch []string) string {
+	if o.name == "" {
+		return writeNames[kindOf(c.method, len(ifMatch) > 0)]
+	}
+	return o.name
 }
 
 // misplacedOperation is the operation of every method on a misplaced resource. It

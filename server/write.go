@@ -171,7 +171,6 @@ func (x *exchange) write() error {
 	if err != nil {
 		return err
 	}
-	x.event.Operation = writeNames[kind]
 	if refusal != nil {
 		return x.refuse(op, refusal, x.target.Table)
 	}
