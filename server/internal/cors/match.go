@@ -67,11 +67,13 @@ func matchesHeader(list []string, header string) bool {
 	})
 }
 
-// exposable are the headers of responses, in the order in which the service lists them.
+// exposable are the headers of responses, in the order in which the service lists them. Those
+// of refusals alone are not recorded.
 var exposable = [...]string{
 	"x-ms-request-id", "x-ms-client-request-id", "Server", "x-ms-version", "x-ms-error-code",
 	"X-Content-Type-Options", "Cache-Control", "Preference-Applied", "Location", "DataServiceId", "ETag", "Content-Type",
 	"x-ms-continuation-NextPartitionKey", "x-ms-continuation-NextRowKey", "x-ms-continuation-NextTableName",
+	"Retry-After", "Allow", "WWW-Authenticate",
 }
 
 // transport are the headers that HTTP adds to every response.

@@ -85,3 +85,18 @@ func TestExposed(t *testing.T) {
 		})
 	}
 }
+
+// TestExposedOfRefusal exposes the headers that only refusals have. A page does not see when
+// to try again otherwise.
+func TestExposedOfRefusal(t *testing.T) {
+	h := http.Header{"Retry-After": {"1"}, "Allow": {"GET"}, "Www-Authenticate": {"Bearer"}}
+	for expose, want := range map[string]string{
+		"*":       "Retry-After,Allow,WWW-Authenticate,Content-Length,Date,Transfer-Encoding",
+		"retry-*": "Retry-After",
+		"x-ms-*":  "",
+	} {
+		if got := (&Rule{ExposedHeaders: []string{expose}}).exposed(h); got != want {
+			t.Errorf("exposed by %q: got %q, want %q", expose, got, want)
+		}
+	}
+}
