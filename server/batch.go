@@ -299,7 +299,6 @@ func (x *exchange) sendBatch(ops []batchOp, writes []store.Op, res []store.Resul
 			w.BeginOperation(http.StatusNoContent, append(header, version, batch.Field{Name: "ETag", Value: string(res[i].ETag)})...)
 		}
 	}
-	x.event.Returned = len(ops)
 	return x.endBatch(w)
 }
 
@@ -318,6 +317,7 @@ func (x *exchange) appendInserted(w *batch.Writer, o *batchOp, e *edm.Entity, re
 	header = append(header, fieldVersion3, batch.Field{Name: "Content-Type", Value: request.ContentType(o.level)}, fieldNoSniff, fieldNoCache)
 	w.BeginOperation(http.StatusCreated, append(appendPreference(header, prefer), location, etag)...)
 	e.Timestamp = res.Timestamp
+	x.event.Returned++
 	x.level = o.level
 	options := x.form(o.target.Table, element, "")
 	options.Table = o.target.Table
@@ -345,7 +345,7 @@ func (x *exchange) runQuery(o *batchOp) error {
 	if failed == problem.ErrBusy || failed.Status >= http.StatusInternalServerError && failed.Cause != nil {
 		return failed
 	}
-	x.event.Code = failed.Code
+	x.event.Code, x.event.Returned = failed.Code, 0
 	x.chunks.reset()
 	header := []batch.Field{fieldVersion3, {Name: "Content-Type", Value: request.ContentType(max(o.level, odata.Minimal))}, fieldNoSniff}
 	if !failed.Early {

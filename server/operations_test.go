@@ -51,3 +51,45 @@ func TestOperationNames(t *testing.T) {
 		}
 	}
 }
+
+// TestReturned counts the entities in responses: writes that return none have none, and so
+// have failures after the first entities.
+func TestReturned(t *testing.T) {
+	const people, one = "/acct/People", "/acct/People(PartitionKey='p',RowKey='1')"
+	const envelope = "multipart/mixed; boundary=o"
+	c := newClient(t)
+	batch := changeset(
+		operation("POST", people, "", `{"PartitionKey":"p","RowKey":"3"}`),
+		operation("POST", people, "Prefer: return-no-content\r\n", `{"PartitionKey":"p","RowKey":"4"}`),
+		operation("DELETE", "/acct/People(PartitionKey='p',RowKey='2')", "If-Match: *\r\n", ""),
+	)
+	failed := "--o\r\n" + operation("GET", people, "", "") + "\r\n--o--\r\n"
+	for i, r := range []struct {
+		method, path, body, header, value string
+		status, want                      int
+	}{
+		{"POST", people, `{"PartitionKey":"p","RowKey":"1"}`, "", "", 201, 1},
+		{"POST", people, `{"PartitionKey":"p","RowKey":"2"}`, "Prefer", "return-no-content", 204, 0},
+		{"POST", people, `{"PartitionKey":"p","RowKey":"1"}`, "", "", 409, 0},
+		{"PUT", one, `{}`, "", "", 204, 0},
+		{"POST", "/acct/$batch", batch, "Content-Type", envelope, 202, 1},
+		{"GET", one, "", "", "", 200, 1},
+		{"GET", people, "", "", "", 200, 3},
+		{"POST", "/acct/$batch", failed, "Content-Type", envelope, 202, 3},
+		{"DELETE", one, "", "If-Match", "*", 204, 0},
+		{"GET", people, "", "", "", 404, 0},
+		{"POST", "/acct/$batch", failed, "Content-Type", envelope, 202, 0},
+	} {
+		if r.want == 0 && r.status == 404 { // and for the last batch
+			c.store.Store = droppingStore{c.store.Store}
+		}
+		var headers []string
+		if r.header != "" {
+			headers = []string{r.header, r.value}
+		}
+		res := c.signed(r.method, r.path, r.body, headers...)
+		if got := c.events[i].Returned; res.StatusCode != r.status || got != r.want {
+			t.Errorf("%s %s %q: status %d, %d entities in the event; want %d, %d", r.method, r.path, r.body, res.StatusCode, got, r.status, r.want)
+		}
+	}
+}

@@ -111,7 +111,7 @@ const invalidURLPage = `<!DOCTYPE HTML PUBLIC "-//W3C//DTD HTML 4.01//EN""http:/
 
 // fail sends a problem as the response.
 func (x *exchange) fail(p *problem.Problem) {
-	x.event.Code, x.event.Err = p.Code, p.Cause
+	x.event.Code, x.event.Err, x.event.Returned = p.Code, p.Cause, 0
 	if p.Status >= http.StatusInternalServerError && p.Cause == nil && p != problem.ErrNotImplemented {
 		x.event.Err = p
 	}

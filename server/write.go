@@ -183,7 +183,6 @@ func (x *exchange) write() error {
 	if err != nil {
 		return writeProblem(err, &op)
 	}
-	x.event.Returned = 1
 	x.setODataHead()
 	if kind == store.OpInsert {
 		return x.sendInserted(&op.Entity, res[0])
@@ -243,6 +242,7 @@ func (x *exchange) sendInserted(e *edm.Entity, res store.Result) error {
 		return x.sendEmpty(http.StatusNoContent)
 	}
 	e.Timestamp = res.Timestamp
+	x.event.Returned = 1
 	x.buf = odata.AppendEntity(x.buf[:0], e.View(), x.form(x.target.Table, element, ""))
 	return x.send(http.StatusCreated, request.ContentType(x.level))
 }
