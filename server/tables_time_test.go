@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tablerock-db/tablerock/server"
@@ -69,4 +70,50 @@ func TestTablesPageTime(t *testing.T) {
 	if len(names) != 1 || names[0] != fmt.Sprintf("T%04d", n-1) {
 		t.Errorf("got the tables %q", names)
 	}
+}
+
+// stuckStore does not return from its second read of tables.
+type stuckStore struct {
+	store.Store
+	reads int
+}
+
+func (s *stuckStore) Tables(ctx context.Context, from string, limit int) ([]store.TableInfo, error) {
+	if s.reads++; s.reads == 2 {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.Store.Tables(ctx, from, limit)
+}
+
+// TestTablesTimeout ends a page of tables by the timeout of the client. Like a page of
+// entities it has what was read, and continues.
+func TestTablesTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 1200
+		c := newClient(t)
+		for i := range n {
+			if err := c.store.CreateTable(t.Context(), fmt.Sprintf("T%04d", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.store.Store = &stuckStore{Store: c.store.Store}
+		tables, query := 0, url.Values{"$filter": {"TableName ge 'T0700'"}, "timeout": {"1"}}
+		for page := 0; ; page++ {
+			res := c.signed("GET", "/acct/Tables?"+query.Encode(), "", "Accept", "application/json;odata=nometadata")
+			var feed struct{ Value []any }
+			if err := json.NewDecoder(res.Body).Decode(&feed); err != nil || res.StatusCode != http.StatusOK {
+				t.Fatalf("page %d: status %d, %v", page, res.StatusCode, err)
+			}
+			tables += len(feed.Value)
+			next := res.Header.Get("X-Ms-Continuation-Nexttablename")
+			if next == "" {
+				break
+			}
+			query.Set("NextTableName", next)
+		}
+		if tables != n-700 {
+			t.Errorf("got %d tables, want %d", tables, n-700)
+		}
+	})
 }
