@@ -177,17 +177,23 @@ func isZero(b []byte) bool {
 
 // Blank reports whether a file holds only zeros behind the header's 4 KiB, whatever
 // those are: an interrupted creation of a database leaves such a file.
-func Blank(fs vfs.FS, name string) (bool, error) {
+func Blank(fs vfs.FS, name string) (bool, error) { return zerosFrom(fs, name, HeaderLen) }
+
+// Zeros reports whether a file holds only zeros, or nothing: a process leaves such a file that
+// ends before it has written the header of a new segment.
+func Zeros(fs vfs.FS, name string) (bool, error) { return zerosFrom(fs, name, 0) }
+
+func zerosFrom(fs vfs.FS, name string, off int64) (bool, error) {
 	f, err := fs.Open(name)
 	if err != nil {
 		return false, fmt.Errorf("open segment: %w", err)
 	}
 	r := reader{file: f, name: name}
-	blank, err := r.blank()
-	return blank, errors.Join(err, r.close())
+	zeros, err := r.zerosFrom(off)
+	return zeros, errors.Join(err, r.close())
 }
 
-func (r *reader) blank() (bool, error) {
+func (r *reader) zerosFrom(off int64) (bool, error) {
 	size, err := r.file.Size()
 	if err != nil {
 		return false, fmt.Errorf("size of segment: %w", err)
@@ -195,8 +201,8 @@ func (r *reader) blank() (bool, error) {
 	if size > MaxSegmentBytes {
 		return false, nil
 	}
-	buf := make([]byte, max(0, min(scanChunk, size-HeaderLen)))
-	for off := int64(HeaderLen); off < size; {
+	buf := make([]byte, max(0, min(scanChunk, size-off)))
+	for off < size {
 		chunk := buf[:min(int64(len(buf)), size-off)]
 		if err := r.readAt(chunk, off); err != nil {
 			return false, err

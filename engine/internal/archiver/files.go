@@ -128,7 +128,7 @@ func (a *Archiver) Recover(m *manifest.Manifest) error {
 		switch {
 		case err == nil && info.Records:
 			a.add(chunk{seq: info.Header.FirstSeq, segment: commitlog.Released{Number: number}, bytes: info.Bytes})
-		case err == nil || errors.Is(err, wal.ErrChanged) || errors.Is(err, wal.ErrHeadless):
+		case recovery.Stale(a.o.FS, path.Join(a.o.Dir, name), err):
 			// Only an archived segment is reused.
 			if err := a.o.FS.Remove(path.Join(a.o.Dir, name)); err != nil {
 				return fmt.Errorf("remove stale segment: %w", err)

@@ -132,7 +132,7 @@ func owns(fsys vfs.FS, dir, name string, m *manifest.Manifest) bool {
 			return true
 		}
 		_, err := wal.Inspect(fsys, path.Join(dir, name), m.DBID, number)
-		return err == nil || errors.Is(err, wal.ErrChanged) || errors.Is(err, fs.ErrNotExist)
+		return Stale(fsys, path.Join(dir, name), err) || errors.Is(err, fs.ErrNotExist)
 	}
 	if kind != filename.SSTable {
 		return kind == filename.Reserve || kind == filename.Load

@@ -421,7 +421,7 @@ func (l *Log) RemoveLost(logger *slog.Logger) error {
 }
 
 // RemoveStale removes flushed segments, which a process left that ended before it
-// removed them, and empty ones, whose header it had not written.
+// removed them, and those whose header it had not written.
 func RemoveStale(fsys vfs.FS, dir string, m *manifest.Manifest) error {
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -432,12 +432,7 @@ func RemoveStale(fsys vfs.FS, dir string, m *manifest.Manifest) error {
 		if kind != filename.WAL || len(m.Logs) == 0 || number >= m.Logs[0].Number {
 			continue
 		}
-		// Remove only files that have our id, at least in the records.
-		_, err := wal.Inspect(fsys, path.Join(dir, name), m.DBID, number)
-		if info, serr := fsys.Stat(path.Join(dir, name)); serr == nil && info.Regular && info.Size == 0 {
-			err = nil
-		}
-		if err != nil && !errors.Is(err, wal.ErrChanged) && !errors.Is(err, wal.ErrHeadless) {
+		if _, err := wal.Inspect(fsys, path.Join(dir, name), m.DBID, number); !Stale(fsys, path.Join(dir, name), err) {
 			continue
 		}
 		if err := fsys.Remove(path.Join(dir, name)); err != nil {
@@ -445,4 +440,15 @@ func RemoveStale(fsys vfs.FS, dir string, m *manifest.Manifest) error {
 		}
 	}
 	return nil
+}
+
+// Stale reports whether a segment that the manifest calls flushed may be removed, for which
+// wal.Inspect returned err: it has the id of the database, at least in the records, or nothing
+// is lost with it.
+func Stale(fsys vfs.FS, name string, err error) bool {
+	if errors.Is(err, wal.ErrUnfinished) {
+		zeros, zerr := wal.Zeros(fsys, name)
+		return zeros && zerr == nil
+	}
+	return err == nil || errors.Is(err, wal.ErrChanged) || errors.Is(err, wal.ErrHeadless)
 }

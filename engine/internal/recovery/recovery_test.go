@@ -271,25 +271,31 @@ func TestReadRefusesEntries(t *testing.T) {
 	}
 }
 
-// TestRemoveStale removes flushed and empty segments, and nothing else.
+// TestRemoveStale removes flushed segments and those without a header, and nothing else.
 func TestRemoveStale(t *testing.T) {
-	disk, _ := three(t)
-	if _, err := disk.Create("000004.wal"); err != nil {
-		t.Fatal(err)
-	}
-	f, err := disk.Create("000001.wal")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteAt([]byte(strings.Repeat("foreign ", 1000)), 0); err != nil {
-		t.Fatal(err)
-	}
-	m := &manifest.Manifest{DBID: dbid, Logs: []manifest.Log{{Number: 5}}}
-	if err := RemoveStale(disk, ".", m); err != nil {
-		t.Fatal(err)
-	}
-	names, err := disk.List(".")
-	if err != nil || fmt.Sprint(names) != "[000001.wal 000005.wal]" {
-		t.Errorf("%v, %v are left", names, err)
+	for _, preallocated := range []int64{0, 256 << 10} {
+		disk, _ := three(t)
+		empty, err := disk.Create("000004.wal")
+		if err == nil {
+			err = empty.Preallocate(0, preallocated)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := disk.Create("000001.wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteAt([]byte(strings.Repeat("foreign ", 100)), 0); err != nil {
+			t.Fatal(err)
+		}
+		m := &manifest.Manifest{DBID: dbid, Logs: []manifest.Log{{Number: 5}}}
+		if err := RemoveStale(disk, ".", m); err != nil {
+			t.Fatal(err)
+		}
+		names, err := disk.List(".")
+		if err != nil || fmt.Sprint(names) != "[000001.wal 000005.wal]" {
+			t.Errorf("%v, %v are left", names, err)
+		}
 	}
 }
