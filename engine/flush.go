@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
@@ -71,13 +70,13 @@ func (db *DB) flushStep(ctx context.Context) (worked bool, err error) {
 		return append([]*commitlog.Segment(nil), mems[:len(mems)-len(segs)]...)
 	})
 	db.state.Retire()
-	// The manifest does not list the segments any more. If a file cannot be
-	// dropped, the next Open removes it, or archives it first.
-	var errs []error
 	for _, s := range segs {
-		errs = append(errs, db.archive.Drop(s))
+		if err := db.archive.Drop(s); err != nil {
+			// The manifest does not list it any more. The next Open removes it, or archives it first.
+			db.opts.Logger.Warn("a flushed segment is left", "dir", db.dir, "cause", err)
+		}
 	}
-	return true, errors.Join(errs...)
+	return true, nil
 }
 
 // beginFlush prepares the flush of segments, up to the sequence number last. In NoSync mode nobody has synced them, and only

@@ -5,11 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
+	"github.com/tablerock-db/tablerock/vfs"
+	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
 
 // TestCloseRemovesSpareFile fills several segments on the real disk, where the file of
@@ -53,5 +56,35 @@ func TestCloseRemovesSpareFile(t *testing.T) {
 	if left := segments(); len(left) > 0 {
 		info, _ := os.Stat(left[0])
 		t.Errorf("Close leaves %q, the first of %d bytes", left, info.Size())
+	}
+}
+
+// TestFlushLeavesASegment cannot close or remove the file of a flushed segment. Everything is
+// in sstables, so that is no reason to fail a Flush, or to refuse a write that waits for one.
+func TestFlushLeavesASegment(t *testing.T) {
+	for _, kind := range []string{"close", "remove"} {
+		disk := vfs.NewMem()
+		fsys := errorfs.Wrap(disk, nil)
+		db := mustCreate(t, manual(fsys))
+		fill(t, db, "p", 1, 10)
+		failed := 0
+		fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
+			if op.Kind == kind && strings.HasSuffix(op.Name, ".wal") {
+				failed++
+				return &errorfs.Fault{Err: syscall.EIO}
+			}
+			return nil
+		})
+		check(t, kind+": Flush", db.Flush(t.Context()))
+		fill(t, db, "q", 20, 20<<10) // and some flushes
+		fsys.SetRule(nil)
+		if failed < 2 {
+			t.Errorf("%s: %d failed", kind, failed)
+		}
+		check(t, "Close", db.Close())
+		check(t, "Close", mustOpen(t, "db", manual(disk)).Close())
+		if left := files(t, disk, "db", ".wal"); len(left) > 0 {
+			t.Errorf("%s: %v are left", kind, left)
+		}
 	}
 }
