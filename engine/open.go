@@ -90,13 +90,12 @@ func openLocked(dir string, o Options, lock io.Closer) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	volume, _ := o.FS.Space(dir) // nothing if it is unknown
-	o.SegmentBytes = max(minSegmentBytes, space.SegmentBytes(o.SegmentBytes, volume.Total))
-	o.FileBytes = max(minFileBytes, space.FileBytes(o.FileBytes, volume.Total))
-	reserve := space.New(o.FS, dir, o.ReserveBytes, volume.Total)
-	if err := reserve.Adopt(); err != nil {
+	reserve, volume, err := space.Open(o.FS, dir, o.ReserveBytes)
+	if err != nil {
 		return nil, err
 	}
+	o.SegmentBytes = max(minSegmentBytes, space.SegmentBytes(o.SegmentBytes, volume))
+	o.FileBytes = max(minFileBytes, space.FileBytes(o.FileBytes, volume))
 	db := newDB(dir, o, m)
 	db.lock, db.fs, db.full.reserve = lock, reserve.FS(), reserve
 	if db.tree, err = lsm.Open(db.treeOptions(), m); err != nil {

@@ -99,6 +99,18 @@ type Reserve struct {
 	reclaimed atomic.Bool
 }
 
+// Open returns the reserve of the database in dir, with the files that an earlier process left,
+// and the size of the volume, 0 if it has no limit. An error to ask for the size fails it: without
+// the size there would be no reserve, and the files that are there would be removed.
+func Open(fsys vfs.FS, dir string, bytes int64) (r *Reserve, volume int64, err error) {
+	s, err := fsys.Space(dir)
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return nil, 0, fmt.Errorf("size of the volume: %w", err)
+	}
+	r = New(fsys, dir, bytes, s.Total)
+	return r, s.Total, r.Adopt()
+}
+
 // New returns the reserve of the database in dir, without its files: call Adopt and
 // Refill. It has at most the given number of bytes and at most a sixteenth of a volume
 // of the given size, and none at all if that is too little to be of use.

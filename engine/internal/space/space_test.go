@@ -431,3 +431,23 @@ func TestForeignName(t *testing.T) {
 	}
 	check(t, New(m, dir, -1, 1<<20).Adopt())
 }
+
+// TestOpen fails to ask for the size of a volume. The files of the reserve must stay.
+func TestOpen(t *testing.T) {
+	m := disk(t, 1<<20)
+	r, volume, err := Open(m, dir, MaxBytes)
+	check(t, err)
+	if check(t, r.Refill()); volume != 1<<20 || !r.Full() {
+		t.Fatalf("volume of %d bytes, full %t", volume, r.Full())
+	}
+	failing := errorfs.Wrap(m, errorfs.FailNth(1, nil, errorfs.Fault{Err: syscall.EIO}, false))
+	if _, _, err := Open(failing, dir, MaxBytes); !errors.Is(err, syscall.EIO) {
+		t.Errorf("Open: %v, want %v", err, syscall.EIO)
+	}
+	if r, _, err = Open(failing, dir, MaxBytes); err != nil || !r.Full() {
+		t.Errorf("the next Open: %v, full %t", err, r.Full())
+	}
+	if r, volume, err = Open(vfs.NewMem(), ".", MaxBytes); err != nil || volume != 0 || r.Bytes() != 0 {
+		t.Errorf("without a limit: a volume of %d bytes, %v", volume, err)
+	}
+}
