@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -47,6 +49,72 @@ func TestInDoubtStays(t *testing.T) {
 	}
 	if err := db.Failure(); !errors.Is(err, lsm.ErrInDoubt) || !errors.Is(err, store.ErrReadOnly) {
 		t.Errorf("Failure: %v, want %v because of %v", err, store.ErrReadOnly, lsm.ErrInDoubt)
+	}
+}
+
+// TestInDoubtOnFullDisk has no space for the end of a manifest. That lasts until the next Open,
+// unlike a full disk, on which deletes are accepted: they too must be refused, or memtables
+// without end would wait for a flush.
+func TestInDoubtOnFullDisk(t *testing.T) {
+	for _, call := range []string{"Flush", "Load"} {
+		fsys := errorfs.Wrap(vfs.NewMem(), nil)
+		db := mustCreate(t, manual(fsys))
+		check(t, "Flush", db.Flush(t.Context()))
+		manifests := 0
+		fsys.SetRule(func(op vfs.Op) *errorfs.Fault {
+			if op.Kind == "rename" && strings.HasSuffix(op.NewName, "MANIFEST") {
+				manifests++
+			}
+			if op.Kind == "sync-dir" && (call == "Flush" && manifests == 1 || manifests == 2) {
+				return &errorfs.Fault{Err: syscall.ENOSPC}
+			}
+			return nil
+		})
+		var err error
+		if call == "Flush" {
+			fill(t, db, "p", 3, 10)
+			err = db.Flush(t.Context())
+		} else {
+			_, err = db.Load(t.Context(), table, sequence([]edm.Entity{entity("p", "r", 1, 10)}), engine.LoadOptions{})
+		}
+		fsys.SetRule(nil)
+		if !errors.Is(err, lsm.ErrInDoubt) || errors.Is(err, store.ErrNoSpace) || call == "Load" && !errors.Is(err, store.ErrOutcomeUnknown) {
+			t.Errorf("%s: %v, want %v", call, err, lsm.ErrInDoubt)
+		}
+		for err = nil; err == nil; {
+			_, err = db.Apply(t.Context(), table, store.InsertOrReplace(entity("q", "r", 1, 4000)))
+		}
+		if !errors.Is(err, store.ErrReadOnly) || errors.Is(err, store.ErrNoSpace) {
+			t.Errorf("after %s, a write: %v, want %v", call, err, store.ErrReadOnly)
+		}
+		_, err = db.Apply(t.Context(), table, store.Delete(edm.Key{Partition: "q", Row: "r"}, store.Any))
+		if !errors.Is(err, store.ErrReadOnly) {
+			t.Errorf("after %s, a delete: %v, want %v", call, err, store.ErrReadOnly)
+		}
+		if stats, err := db.Stats(); err != nil || stats.DiskFull {
+			t.Errorf("after %s: the disk is full, %v", call, err)
+		}
+	}
+}
+
+// TestLoadBesideFailedLog fails the log during a Load for want of space. The database accepts
+// nothing until the next Open, so the disk does not count as full.
+func TestLoadBesideFailedLog(t *testing.T) {
+	fsys := errorfs.Wrap(vfs.NewMem(), nil)
+	db := mustCreate(t, manual(fsys))
+	_, err := db.Load(t.Context(), table, func(yield func(edm.Entity, error) bool) {
+		fsys.SetRule(errorfs.FailNth(1, func(op vfs.Op) bool { return op.Kind == "sync" }, errorfs.Fault{Err: syscall.ENOSPC}, false))
+		_, err := db.Apply(t.Context(), table, store.Insert(entity("p", "r", 1, 10)))
+		if !errors.Is(err, store.ErrOutcomeUnknown) {
+			t.Errorf("Apply: %v, want %v", err, store.ErrOutcomeUnknown)
+		}
+		yield(entity("q", "r", 1, 10), nil)
+	}, engine.LoadOptions{})
+	if !errors.Is(err, store.ErrReadOnly) || errors.Is(err, store.ErrNoSpace) {
+		t.Errorf("Load: %v, want %v", err, store.ErrReadOnly)
+	}
+	if stats, err := db.Stats(); err != nil || stats.DiskFull {
+		t.Errorf("the disk is full, %v", err)
 	}
 }
 

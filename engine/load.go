@@ -100,6 +100,8 @@ func (l *load) failure(err error) error {
 	switch db := l.db; {
 	case errors.Is(err, batch.ErrTableGone):
 		return db.refuse(db.logged.Load().Pending(db.log.Published()), &store.OpError{Err: store.ErrTableNotFound})
+	case errors.Is(err, lsm.ErrInDoubt) && !errors.Is(err, store.ErrOutcomeUnknown) && !errors.Is(err, store.ErrReadOnly):
+		return space.Refusal(err)
 	case space.NoSpace(err) && !errors.Is(err, store.ErrNoSpace):
 		db.noteFull()
 		return fmt.Errorf("%w: %w", store.ErrNoSpace, err)

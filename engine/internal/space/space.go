@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/lsm"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -316,8 +317,14 @@ func (r *Reserve) above(keep int64) int64 {
 	return free - keep + min(r.Bytes(), math.MaxInt64-free)
 }
 
-// NoSpace reports whether err says that a disk or a quota is full.
+// NoSpace reports whether err says that a disk or a quota is full, so that it ends when there is
+// space. A log that failed for want of space, and a manifest in doubt, last until the next Open.
 func NoSpace(err error) bool {
+	for _, lasting := range []error{lsm.ErrInDoubt, store.ErrReadOnly, store.ErrOutcomeUnknown} {
+		if errors.Is(err, lasting) {
+			return false
+		}
+	}
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
