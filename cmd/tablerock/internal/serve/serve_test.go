@@ -244,7 +244,7 @@ func TestTLS(t *testing.T) {
 	for _, want := range []struct {
 		host string
 		same bool
-	}{{"127.0.0.1", true}, {"localhost", true}, {"tables.example", false}} {
+	}{{"127.0.0.1", true}, {"localhost", true}, {"", true}, {"tables.example", false}} { // "" listens on all addresses
 		if _, err := c.certificate(want.host); err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +253,7 @@ func TestTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		if bytes.Equal(before, after) != want.same {
-			t.Errorf("for %s the certificate is unchanged: %v, want %v", want.host, bytes.Equal(before, after), want.same)
+			t.Errorf("for host %q the certificate is unchanged: %v, want %v", want.host, bytes.Equal(before, after), want.same)
 		}
 	}
 	if pair, err := (&Config{SelfSigned: true, InMemory: true}).certificate("127.0.0.1"); err != nil || pair.Leaf.VerifyHostname("acct.table.localhost") != nil {

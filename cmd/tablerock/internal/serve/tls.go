@@ -77,6 +77,9 @@ func (c *Config) certificate(host string) (tls.Certificate, error) {
 	if c.Cert != "" {
 		return c.givenCertificate()
 	}
+	if host == "" { // all addresses: the certificate names no other host
+		host = "localhost"
+	}
 	if c.InMemory {
 		cert, key, err := makeCertificate(host)
 		if err != nil {
