@@ -136,6 +136,35 @@ func TestTypes(t *testing.T) {
 	b.want(http.StatusBadRequest, nil, "entity", object{"account": "first", "table": "Types", "op": "merge", "etag": "*", "entity": e})
 }
 
+// TestTextThatIsNoUnicode requires that halves of surrogate pairs and bytes that are no UTF-8 are
+// refused, as in the protocol. With another character in their place, a write would change the
+// entity of another key.
+func TestTextThatIsNoUnicode(t *testing.T) {
+	s := newSite(t)
+	s.fill("Texts", 0, 0)
+	b := s.owner()
+	write := func(text string) int {
+		body := `{"account":"first","table":"Texts","op":"insertOrReplace","entity":{"pk":"` + text + `","rk":"","props":[]}}`
+		response, _ := s.send("POST", "/ui/api/entity", body, "Cookie", b.cookie, "X-Csrf-Token", b.csrf, "Origin", s.url, "Content-Type", "application/json")
+		return response.StatusCode
+	}
+	for _, text := range []string{`\ufffd`, `\ud83d\uDE00`, `\"\u0041\ud83d\uDE00`, "\U0001f600"} {
+		if status := write(text); status != http.StatusOK {
+			t.Errorf("a write with %q: status %d", text, status)
+		}
+	}
+	for _, text := range []string{`\ud800`, `\uDFFF`, `\ude00\ud83d`, `\ud800x`, `\ud800\ud83d\ude00`, `\ud83d\n`, "\xff", "\xed\xa0\x80"} {
+		if status := write(text); status != http.StatusBadRequest {
+			t.Errorf("a write with %q: status %d, want 400", text, status)
+		}
+	}
+	var page explorer.EntityPage
+	b.want(http.StatusOK, &page, "entities?a=first&t=Texts", nil)
+	if len(page.Rows) != 3 {
+		t.Errorf("the table has %d entities, want 3: %+v", len(page.Rows), page.Rows)
+	}
+}
+
 // TestConflict changes an entity that another user has changed and deleted.
 func TestConflict(t *testing.T) {
 	s := newSite(t)

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/internal/tempfile"
@@ -135,15 +137,47 @@ func (x *exchange) read(v any) error {
 	if kind, _, _ := mime.ParseMediaType(x.r.Header.Get("Content-Type")); kind != "application/json" {
 		return Refuse(http.StatusUnsupportedMediaType, "UnsupportedMediaType", "The body must be application/json.")
 	}
-	d := json.NewDecoder(http.MaxBytesReader(x.w, x.r.Body, maxBody))
+	text, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, maxBody))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-			return err
-		}
+	if err != nil || !isUnicode(text) || d.Decode(v) != nil {
 		return badInput("The body is not the JSON of this request.")
 	}
 	return nil
+}
+
+// isUnicode reports whether a JSON text has no invalid UTF-8 and no half of a surrogate pair.
+// Package json would put another character in its place.
+func isUnicode(text []byte) bool {
+	if !utf8.Valid(text) {
+		return false
+	}
+	for {
+		at := bytes.IndexByte(text, '\\')
+		if at < 0 || at+1 == len(text) {
+			return true
+		}
+		text = text[at:]
+		if !utf16.IsSurrogate(escaped(text)) {
+			text = text[2:]
+		} else if utf16.DecodeRune(escaped(text), escaped(text[6:])) != utf8.RuneError {
+			text = text[12:]
+		} else {
+			return false
+		}
+	}
+}
+
+// escaped returns the code unit of the escape at the start of a JSON text, 0 for other text.
+func escaped(text []byte) rune {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0
+	}
+	n, _ := strconv.ParseUint(string(text[2:6]), 16, 16) // 0 for an error
+	return rune(n)
 }
 
 // number returns a query parameter in a range, or a default without it.
