@@ -50,7 +50,8 @@ func (r *Repository) Create(ctx context.Context, s Source, progress Progress) (I
 	defer r.writes.Unlock()
 	c := &creation{Repository: r, Source: s, progress: progress}
 	info, err := c.run(ctx)
-	if err = errors.Join(err, removeAll(s.FS, s.Scratch)); err != nil {
+	if err != nil {
+		err = errors.Join(err, removeAll(s.FS, s.Scratch))
 		return Info{}, fmt.Errorf("back up account %s: %w", s.Account, err)
 	}
 	return info, nil
@@ -95,6 +96,10 @@ func (c *creation) run(ctx context.Context) (Info, error) {
 	m.LastSequence, m.LastTimestamp = last, at.Time()
 	if err := c.files(ctx, m, db); err != nil {
 		return Info{}, err
+	}
+	// Before the manifest: an error after it would leave a backup.
+	if err := removeAll(c.FS, c.Scratch); err != nil {
+		return Info{}, fmt.Errorf("remove %s: %w", c.Scratch, err)
 	}
 	return c.finish(ctx, m, now)
 }

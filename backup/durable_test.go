@@ -2,6 +2,7 @@ package backup_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -63,6 +64,28 @@ func TestArchiveAfterFailedSync(t *testing.T) {
 	if err := lock.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestCreateFailsWithoutBackup fails the removal of a link to a file: Create returns the error,
+// and there is no backup.
+func TestCreateFailsWithoutBackup(t *testing.T) {
+	e := newEnv(t)
+	e.fill("a", 10)
+	r := e.open()
+	disk := errorfs.Wrap(e.disk, func(op vfs.Op) *errorfs.Fault {
+		if op.Kind == "remove" && strings.HasSuffix(op.Name, ".sst") {
+			return &errorfs.Fault{Err: syscall.EIO}
+		}
+		return nil
+	})
+	_, err := r.Create(t.Context(), backup.Source{Account: account, DB: e.db, FS: disk, Scratch: "data/.backup", Clock: time.Now}, nil)
+	if !errors.Is(err, syscall.EIO) {
+		t.Fatalf("Create returns %v, want EIO", err)
+	}
+	if list, err := r.List(t.Context(), account); err != nil || len(list) > 0 {
+		t.Errorf("Create failed, and there are the backups %v; error %v", list, err)
+	}
+	e.mustCreate(r)
 }
 
 // TestCreateAfterFailedSync makes a backup after others failed because the names of files
