@@ -134,8 +134,11 @@ func (d *Dir) moveIfAbsent(temp, final string) error {
 	// The file system has no hard links.
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, err := d.fs.Stat(final); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(&fs.PathError{Op: "put", Path: final, Err: fs.ErrExist}, err)
+	switch _, err := d.fs.Stat(final); {
+	case err == nil:
+		return &fs.PathError{Op: "put", Path: final, Err: fs.ErrExist}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
 	}
 	return d.fs.Rename(temp, final)
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/iotest"
 
@@ -44,6 +45,25 @@ func read(t *testing.T, target backup.Target, name string) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// TestPutIfAbsentCannotLook fails the look at a name on a file system without hard links: the
+// error does not say that the object exists.
+func TestPutIfAbsentCannotLook(t *testing.T) {
+	looks := 0
+	d := backup.NewDir(errorfs.Wrap(noLinks(vfs.NewMem()), func(op vfs.Op) *errorfs.Fault {
+		if op.Kind != "stat" || op.Name != "d/object" {
+			return nil
+		}
+		if looks++; looks == 1 {
+			return nil
+		}
+		return &errorfs.Fault{Err: syscall.EIO}
+	}), "d")
+	err := d.PutIfAbsent(t.Context(), "object", strings.NewReader("text"))
+	if !errors.Is(err, syscall.EIO) || errors.Is(err, fs.ErrExist) {
+		t.Errorf("PutIfAbsent returns %v, want EIO and not fs.ErrExist", err)
+	}
 }
 
 func put(t *testing.T, target backup.Target, name, text string) {
