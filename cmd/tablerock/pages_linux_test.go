@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"io"
@@ -96,5 +97,35 @@ func TestExploreServed(t *testing.T) {
 	openPages(t, link)
 	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "tablerock-link-*")); err != nil || len(left) > 0 {
 		t.Errorf("%q are left: %v", left, err)
+	}
+}
+
+// TestExploreCannotClose removes the directory of "tablerock explore" after a write. The command
+// exits with the error of the database, as "tablerock serve" does.
+func TestExploreCannotClose(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	if code := run(t.Context(), []string{"table", "create", "Rows", "--data", data, "-q"}, nil, io.Discard, t.Output()); code != exitOK {
+		t.Fatalf("table create exits with %d", code)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out, in := io.Pipe()
+	var stderr bytes.Buffer
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"explore", "--print-link", "--no-browser", "--data", data}, nil, in, &stderr)
+		_ = in.Close() // never fails
+	}()
+	link, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("explore prints %q: %v", link, err)
+	}
+	openPages(t, link).call("tables/create", map[string]string{"account": "devstoreaccount1", "table": "More"}, nil)
+	if err := os.RemoveAll(data); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if code := <-ended; code == exitOK || !strings.Contains(stderr.String(), "MANIFEST") {
+		t.Errorf("explore exits with %d and says %q", code, stderr.String())
 	}
 }

@@ -62,7 +62,7 @@ func (e *Explore) Flags(f *pflag.FlagSet) {
 
 // Run serves the pages of a server, or of the directory data if it is nil, until ctx is done.
 // If "tablerock serve" has the directory, it opens the pages of that server and returns.
-func (e *Explore) Run(ctx context.Context, at *where.Server, data string, note func(format string, args ...any)) error {
+func (e *Explore) Run(ctx context.Context, at *where.Server, data string, note func(format string, args ...any)) (err error) {
 	if at != nil {
 		return e.exploreServer(ctx, at, note)
 	}
@@ -71,7 +71,7 @@ func (e *Explore) Run(ctx context.Context, at *where.Server, data string, note f
 		return err
 	}
 	opened := &opened{}
-	defer opened.close()
+	defer func() { err = errors.Join(err, opened.close()) }()
 	for _, name := range names {
 		err := opened.open(data, name)
 		if errors.Is(err, store.ErrLocked) {
@@ -181,12 +181,12 @@ func CacheOf(db *engine.DB, limit int64) *livestate.Cache {
 }
 
 // exploreServer serves the pages of the account of a server or of a database.
-func (e *Explore) exploreServer(ctx context.Context, at *where.Server, note func(format string, args ...any)) error {
+func (e *Explore) exploreServer(ctx context.Context, at *where.Server, note func(format string, args ...any)) (err error) {
 	s, err := at.Open(ctx, note)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
+	defer func() { err = errors.Join(err, s.Close()) }()
 	m := recent.New(time.Now)
 	var a explorer.Account
 	if at.Protocol() {
