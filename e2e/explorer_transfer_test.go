@@ -140,6 +140,11 @@ func TestExplorerAccess(t *testing.T) {
 		t.Error("the signature for reading deletes")
 	}
 
+	// A key can begin and end with blanks.
+	p.enter(`#sas input[name="spk"]`, " p01 ")
+	p.press("Make the signature")
+	p.wait(`[...document.querySelectorAll("#signature input")].some((i) => new URLSearchParams(i.value).get("spk") === " p01 ")`)
+
 	// Somebody logs in with it and may do no more.
 	_, query, _ := strings.Cut(link, "?")
 	other := newTab(t, s.admin)

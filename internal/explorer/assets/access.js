@@ -82,7 +82,7 @@ function signatureForm(fields) {
       return { f, element: c.element, get value() { return c.value; } };
     }
     const input = h("input", { value: first(f), placeholder: f.example, spellcheck: "false", autocomplete: "off", name: f.name });
-    return { f, element: field(name, input, [h("code", null, f.name), ` ${f.meaning}`]), get value() { return input.value.trim(); } };
+    return { f, element: field(name, input, [h("code", null, f.name), ` ${f.meaning}`]), get value() { return input.value; } };
   });
   fill(byId("sas"), h("div", { class: "fields" }, controls.map((c) => c.element)), h("div", null, h("button", { class: "main" }, "Make the signature")));
   byId("sas").addEventListener("submit", async (event) => {
