@@ -357,9 +357,9 @@ func TestManySessions(t *testing.T) {
 		}
 	}
 	// A session keeps its signature, whose unknown parameters count nothing.
-	response, _ := s.post("login", map[string]string{"account": "first", "sas": sas + "&x=" + strings.Repeat("x", 1<<20)})
+	response, _ := s.post("login", map[string]string{"account": "first", "sas": sas + "&x=" + strings.Repeat("x", 32<<10)})
 	if response.StatusCode != http.StatusForbidden {
-		t.Errorf("a signature of 1 MiB: %s", response.Status)
+		t.Errorf("a signature of more than 32 KiB: %s", response.Status)
 	}
 }
 
@@ -376,6 +376,17 @@ func TestLoginLimit(t *testing.T) {
 		t.Fatalf("the sixth try: %s", response.Status)
 	}
 	s.pass(13 * time.Second)
+	s.owner()
+}
+
+// TestLongLogin requires that a login is refused before the server keeps megabytes of it: anybody
+// can send one.
+func TestLongLogin(t *testing.T) {
+	s := newSite(t)
+	response, text := s.post("login", map[string]string{"account": "first", "key": strings.Repeat("A", 128<<10)})
+	if response.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("a login of 128 KiB: %s: %s", response.Status, text)
+	}
 	s.owner()
 }
 

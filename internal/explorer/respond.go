@@ -155,20 +155,16 @@ func isUnicode(text []byte) bool {
 	if !utf8.Valid(text) {
 		return false
 	}
-	for {
-		at := bytes.IndexByte(text, '\\')
-		if at < 0 || at+1 == len(text) {
-			return true
+	for at := bytes.IndexByte(text, '\\'); at >= 0 && at+1 < len(text); at = bytes.IndexByte(text, '\\') {
+		length := 2
+		if text = text[at:]; utf16.IsSurrogate(escaped(text)) {
+			if length = 12; utf16.DecodeRune(escaped(text), escaped(text[6:])) == utf8.RuneError {
+				return false
+			}
 		}
-		text = text[at:]
-		if !utf16.IsSurrogate(escaped(text)) {
-			text = text[2:]
-		} else if utf16.DecodeRune(escaped(text), escaped(text[6:])) != utf8.RuneError {
-			text = text[12:]
-		} else {
-			return false
-		}
+		text = text[length:]
 	}
+	return true
 }
 
 // escaped returns the code unit of the escape at the start of a JSON text, 0 for other text.
