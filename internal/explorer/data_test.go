@@ -165,6 +165,24 @@ func TestTextThatIsNoUnicode(t *testing.T) {
 	}
 }
 
+// TestManyValues requires that a body with more values than any page sends is refused before it is
+// decoded: 2,700,000 empty conditions needed a gigabyte.
+func TestManyValues(t *testing.T) {
+	s := newSite(t)
+	b := s.owner()
+	many := slices.Repeat([]object{{}}, 300_000)
+	for path, body := range map[string]object{
+		"filter": {"tree": object{"kind": "and", "items": many}},
+		"batch":  {"account": "first", "table": "Rows", "ops": many},
+		"entity": {"account": "first", "table": "Rows", "op": "insert", "entity": object{"props": many}},
+	} {
+		var f explorer.Failure
+		if status := b.call(&f, path, body); status != http.StatusBadRequest || !strings.Contains(f.Message, "JSON") {
+			t.Errorf("%s: status %d, %+v; want 400 for the JSON", path, status, f)
+		}
+	}
+}
+
 // TestConflict changes an entity that another user has changed and deleted.
 func TestConflict(t *testing.T) {
 	s := newSite(t)

@@ -12,10 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/internal/explorer/internal/jsontext"
 	"github.com/tablerock-db/tablerock/internal/tempfile"
 	"github.com/tablerock-db/tablerock/store"
 )
@@ -143,37 +142,10 @@ func (x *exchange) read(v any) error {
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	if err != nil || !isUnicode(text) || d.Decode(v) != nil {
+	if err != nil || !jsontext.Valid(text) || d.Decode(v) != nil {
 		return badInput("The body is not the JSON of this request.")
 	}
 	return nil
-}
-
-// isUnicode reports whether a JSON text has no invalid UTF-8 and no half of a surrogate pair.
-// Package json would put another character in its place.
-func isUnicode(text []byte) bool {
-	if !utf8.Valid(text) {
-		return false
-	}
-	for at := bytes.IndexByte(text, '\\'); at >= 0 && at+1 < len(text); at = bytes.IndexByte(text, '\\') {
-		length := 2
-		if text = text[at:]; utf16.IsSurrogate(escaped(text)) {
-			if length = 12; utf16.DecodeRune(escaped(text), escaped(text[6:])) == utf8.RuneError {
-				return false
-			}
-		}
-		text = text[length:]
-	}
-	return true
-}
-
-// escaped returns the code unit of the escape at the start of a JSON text, 0 for other text.
-func escaped(text []byte) rune {
-	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
-		return 0
-	}
-	n, _ := strconv.ParseUint(string(text[2:6]), 16, 16) // 0 for an error
-	return rune(n)
 }
 
 // number returns a query parameter in a range, or a default without it.
