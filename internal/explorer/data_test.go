@@ -165,6 +165,18 @@ func TestTextThatIsNoUnicode(t *testing.T) {
 	}
 }
 
+// TestLongConditionName requires that the limit of a filter holds for the name of a condition, which
+// can be a filter too.
+func TestLongConditionName(t *testing.T) {
+	b := newSite(t).owner()
+	var answer struct{ Error *explorer.Failure }
+	tree := object{"kind": "compare", "name": strings.Repeat("a eq 1 or ", 4000) + "a", "op": "eq", "type": "Edm.Int32", "value": "1"}
+	b.want(http.StatusOK, &answer, "filter", object{"tree": tree})
+	if answer.Error == nil || !strings.Contains(answer.Error.Message, "limit") {
+		t.Errorf("the error is %+v, want that of a filter of more than 32 KiB", answer.Error)
+	}
+}
+
 // TestManyValues requires that a body with more values than any page sends is refused before it is
 // decoded: 2,700,000 empty conditions needed a gigabyte.
 func TestManyValues(t *testing.T) {

@@ -138,7 +138,7 @@ func (c *Condition) tree(path []int, depth int) (filter.Tree, error) {
 		return t, &pathError{path, badInput("The value is not valid for the type " + c.Type + ".")}
 	}
 	t = filter.Tree{Op: c.Op, Name: c.Name, Value: v}
-	e, err := filter.Parse(string(t.AppendText(nil)))
+	e, err := parseFilter(string(t.AppendText(nil)))
 	if err != nil {
 		return t, &pathError{path, err}
 	}
