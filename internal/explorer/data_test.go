@@ -177,6 +177,22 @@ func TestLongConditionName(t *testing.T) {
 	}
 }
 
+// TestLongSelect requires that the names of an export are limited as those in a URL are: a million
+// of them would take a processor for an hour.
+func TestLongSelect(t *testing.T) {
+	s := newSite(t)
+	s.fill("Rows", 1, 1)
+	var names strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&names, "n%d,", i)
+	}
+	var f explorer.Failure
+	s.owner().want(http.StatusBadRequest, &f, "export", object{"account": "first", "table": "Rows", "name": "a.csv", "select": names.String()})
+	if !strings.Contains(f.Message, "limit") {
+		t.Errorf("the failure is %+v", f)
+	}
+}
+
 // TestManyValues requires that a body with more values than any page sends is refused before it is
 // decoded: 2,700,000 empty conditions needed a gigabyte.
 func TestManyValues(t *testing.T) {

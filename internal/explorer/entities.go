@@ -55,6 +55,9 @@ func (x *exchange) query() (*Account, string, store.Query, error) {
 // the session may read.
 func (x *exchange) queryOf(text, names string) (store.Query, error) {
 	e, err := parseFilter(text)
+	if err == nil && len(names) > maxFilter { // each is compared with all before it
+		err = badInput(fmt.Sprintf("The names of properties have %d bytes, the limit is %d.", len(names), maxFilter))
+	}
 	if err != nil {
 		return store.Query{}, err
 	}

@@ -47,8 +47,8 @@ func (x *exchange) filter() (any, error) {
 	return answer, nil
 }
 
-// maxFilter limits the bytes of a filter, as the header of a request limits those of the
-// protocol: its tree takes twenty times as much memory.
+// maxFilter limits the bytes of a filter, and of the names of properties, as the header of a
+// request limits those of the protocol: the tree of a filter takes twenty times as much memory.
 const maxFilter = 32 << 10
 
 func parseFilter(text string) (*filter.Expr, error) {
