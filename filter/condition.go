@@ -66,7 +66,7 @@ func (t Tree) AppendText(dst []byte) []byte {
 			if i > 0 {
 				dst = append(append(append(dst, ' '), t.Op...), ' ')
 			}
-			if item.Op == "or" && t.Op == "and" && len(t.Items) > 1 {
+			if t.Op == "and" && len(t.Items) > 1 && item.isOr() {
 				dst = append(item.AppendText(append(dst, '(')), ')')
 			} else {
 				dst = item.AppendText(dst)
@@ -84,4 +84,12 @@ func (t Tree) AppendText(dst []byte) []byte {
 	}
 	dst = append(append(dst, t.Name...), ' ')
 	return appendLiteral(append(append(dst, t.Op...), ' '), t.Value)
+}
+
+// isOr reports whether the text of t is an or. That of a group of one is the text of its item.
+func (t Tree) isOr() bool {
+	for len(t.Items) == 1 && t.Op != "not" {
+		t = t.Items[0]
+	}
+	return t.Op == "or"
 }

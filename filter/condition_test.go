@@ -33,6 +33,28 @@ func TestTreeTexts(t *testing.T) {
 	}
 }
 
+// TestGroupsOfOne compares the texts of trees with groups of one condition, as a program can build
+// them: a group in between must not take the parentheses of an or.
+func TestGroupsOfOne(t *testing.T) {
+	is := func(name string) filter.Tree { return filter.Tree{Op: "eq", Name: name, Value: edm.Int32(1)} }
+	and := func(items ...filter.Tree) filter.Tree { return filter.Tree{Op: "and", Items: items} }
+	or := func(items ...filter.Tree) filter.Tree { return filter.Tree{Op: "or", Items: items} }
+	for _, c := range []struct {
+		tree filter.Tree
+		want string
+	}{
+		{and(is("A"), and(or(is("B"), is("C")))), "A eq 1 and (B eq 1 or C eq 1)"},
+		{and(and(or(and(or(is("A"), is("B"))))), is("C")), "(A eq 1 or B eq 1) and C eq 1"},
+		{and(or(is("A")), is("B")), "A eq 1 and B eq 1"},
+		{and(and(or(is("A"), is("B")))), "A eq 1 or B eq 1"},
+		{or(and(or(is("A"), is("B"))), is("C")), "A eq 1 or B eq 1 or C eq 1"},
+	} {
+		if got := string(c.tree.AppendText(nil)); got != c.want {
+			t.Errorf("%+v becomes %s, want %s", c.tree, got, c.want)
+		}
+	}
+}
+
 // TestTreesKeepRows compares the rows that a random filter and the text of its tree keep.
 func TestTreesKeepRows(t *testing.T) {
 	const seed = 7
