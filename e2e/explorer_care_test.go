@@ -143,6 +143,36 @@ func TestExplorerImportEnded(t *testing.T) {
 	p.open("/ui/")
 }
 
+// TestExplorerSetAgain sets a property of 150 entities while the connection fails after the first
+// 100, and again: the rest is changed, and nothing failed.
+func TestExplorerSetAgain(t *testing.T) {
+	s, p := explorer(t, map[string]string{"Orders": orders(150)})
+	p.openTable(s, "Orders", "")
+	p.choose("#top", "250")
+	p.wait(`document.querySelectorAll("#grid tbody tr").length === 150`)
+	p.shown()
+	p.js(`(() => {
+		const real = window.fetch;
+		let batches = 0;
+		window.fetch = async (to, options) => {
+			if (String(to).includes("api/batch") && ++batches === 2) throw new TypeError("no connection");
+			return real(to, options);
+		};
+	})()`)
+	p.js(`document.querySelector("#grid thead input").click()`)
+	p.press("Set a property…")
+	p.enter("dialog input", "Mark")
+	p.enter(`dialog input[dir="auto"]`, "x")
+	p.press("Set")
+	p.wait(`document.querySelector("dialog .notice.error")`)
+	p.press("Set")
+	p.wait(`!document.querySelector("dialog form")`)
+	p.wait(`document.querySelector("dialog") || document.querySelector("#toast").innerText.includes("Changed 150 entities")`)
+	if text := eval[string](p, `document.querySelector("dialog")?.innerText ?? ""`); text != "" {
+		t.Errorf("the page says %q", text)
+	}
+}
+
 // TestExplorerGroups adds a condition to a group that others follow, and types at once.
 func TestExplorerGroups(t *testing.T) {
 	s, p := explorer(t, map[string]string{"Orders": orders(20) + `{"PartitionKey":"p","RowKey":"json","J":"{\"id\":9007199254740993,\"x\":[1.10,-0]}"}`})

@@ -255,6 +255,7 @@ async function setMany() {
   const rows = grid.selected;
   if (rows.length === 0) return;
   let batches;
+  let setting; // what batches sets: after an error, the same goes on where it stopped
   await dialog({
     title: `Set a property of ${plural(rows.length, "entity", "entities")}`,
     make(close, heading, closed) {
@@ -274,7 +275,11 @@ async function setMany() {
           go.disabled = true;
           try {
             const props = [{ name: name.value, type: type.value, value: value.value }];
-            batches = new Batches(rows.map((row) => ({ op: "merge", etag: row.etag, entity: { pk: row.pk, rk: row.rk, props } })), progress);
+            const before = setting;
+            setting = JSON.stringify(props);
+            if (setting !== before) {
+              batches = new Batches(rows.map((row) => ({ op: "merge", etag: row.etag, entity: { pk: row.pk, rk: row.rk, props } })), progress);
+            }
             await batches.run(closed);
             close();
           } catch (error) {
