@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"errors"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,9 +27,6 @@ func TestFlushDropsAllSegments(t *testing.T) {
 	fill(t, db, "p", 100, 1500) // three segments
 	if n := len(files(t, disk, "db", ".wal")); n < 3 || failed > 0 {
 		t.Fatalf("%d segments, %d were closed", n, failed)
-	}
-	if err := db.Flush(t.Context()); !errors.Is(err, syscall.EIO) {
-		t.Fatalf("Flush: %v, want %v", err, syscall.EIO)
 	}
 	check(t, "Flush", db.Flush(t.Context()))
 	// The active one, the one that could not be closed, and one for the next segment.
