@@ -647,6 +647,7 @@ func applyBesideConditions(t *testing.T, other edm.Entity, want error) {
 	}
 	var written []edm.Ticks
 	var done atomic.Bool
+	defer done.Store(true)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for !done.Load() {
