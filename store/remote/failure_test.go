@@ -400,3 +400,27 @@ func TestNoTableServer(t *testing.T) {
 		}
 	}
 }
+
+// TestContextEndsInDelay ends the ctx of a write while it waits to repeat what a busy server
+// refused. Nothing happened, and the write ends at once.
+func TestContextEndsInDelay(t *testing.T) {
+	t.Parallel()
+	var requests atomic.Int64
+	s, _ := behind(t, func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+		requests.Add(1)
+		busy(w, "2")
+		return false
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	waits, err := remote.Open(s.Endpoint(), remote.Options{Retrying: func(string, int, int) { time.AfterFunc(50*time.Millisecond, cancel) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer waits.Close()
+	begin := time.Now()
+	_, err = waits.Apply(ctx, "People", store.Insert(entity("1", 1)))
+	if took := time.Since(begin); err != context.Canceled || requests.Load() != 1 || took >= 2*time.Second {
+		t.Errorf("%v after %d requests and %v, want %v after one request", err, requests.Load(), took, context.Canceled)
+	}
+}

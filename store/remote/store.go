@@ -145,10 +145,26 @@ func (s *Store) read(ctx context.Context, x *exchange, call func(context.Context
 // proxy can answer 503 for a server that has executed the write. The index of a batch's
 // message is that of the operation that failed.
 func (s *Store) write(ctx context.Context, x *exchange, call func(context.Context) error) (index int, err error) {
-	retry := s.retry(func(resp *http.Response, err error) bool { return err == nil && ctx.Err() == nil && refuses(resp) })
+	retry := s.retry(func(resp *http.Response, err error) bool {
+		if err != nil || !refuses(resp) {
+			return false
+		}
+		x.sent.Store(false)
+		if ctx.Err() != nil {
+			return false
+		}
+		x.state = unsent
+		return true
+	})
 	c, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })()
+	defer context.AfterFunc(ctx, func() {
+		if x.sent.Load() {
+			time.AfterFunc(grace, cancel)
+		} else {
+			cancel()
+		}
+	})()
 	c = policy.WithRetryOptions(context.WithValue(c, exchangeKey{}, x), retry)
 	if err := call(c); err != nil && !x.done() {
 		return s.failure(ctx, x, err, true)

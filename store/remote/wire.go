@@ -34,6 +34,9 @@ type exchange struct {
 	status int    // of the last response
 	reply  []byte // its body
 	header http.Header
+	// sent is whether the server may execute an attempt, which is not so in the delay before
+	// the next one.
+	sent atomic.Bool
 }
 
 // state is what is known of the last attempt of a request.
@@ -79,6 +82,7 @@ func (w *wire) Do(req *policy.Request) (*http.Response, error) {
 	if err != nil {
 		return resp, err
 	}
+	x.state = answered // also if no attempt follows one that could be repeated
 	x.header = resp.Header
 	if x.reply, err = runtime.Payload(resp); err != nil {
 		return nil, err
@@ -117,7 +121,12 @@ func (t *transport) Do(r *http.Request) (*http.Response, error) {
 	if x == nil {
 		x = &exchange{}
 	}
-	x.state, x.wrong, x.status = cut, "", 0
+	x.state, x.wrong, x.status = unsent, "", 0
+	x.sent.Store(true)
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	x.state = cut
 	// A connection whose handshake failed is not used, so GotConn is not called. The hooks can
 	// run after the end of RoundTrip.
 	var connected, handshakeFailed atomic.Bool
