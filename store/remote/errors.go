@@ -205,7 +205,7 @@ func (s *Store) failure(ctx context.Context, x *exchange, err error, write bool)
 		return 0, fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, err)
 	case ctx.Err() != nil:
 		return 0, ctx.Err()
-	case x.state == cut:
+	case x.state == cut, x.reply == nil && !errors.Is(err, errReplyTooLong): // in its body too
 		return 0, fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
 	return 0, err

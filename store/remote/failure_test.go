@@ -424,3 +424,20 @@ func TestContextEndsInDelay(t *testing.T) {
 		t.Errorf("%v after %d requests and %v, want %v after one request", err, requests.Load(), took, context.Canceled)
 	}
 }
+
+// TestCutInBody checks that a read whose response is cut in its body, each time, is one of a server
+// that is not available.
+func TestCutInBody(t *testing.T) {
+	s, _ := behind(t, func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+		w.Header().Set("Content-Length", "1000")
+		_, _ = io.WriteString(w, `{"value":[`)
+		return false
+	})
+	cursor := s.Query(t.Context(), "People", store.Query{})
+	if cursor.Next() || !errors.Is(cursor.Err(), store.ErrUnavailable) || cursor.Resume() == nil {
+		t.Errorf("error %v, resume %v; want ErrUnavailable and a key", cursor.Err(), cursor.Resume())
+	}
+	if _, err := s.Tables(t.Context(), "", 0); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Tables: %v, want ErrUnavailable", err)
+	}
+}

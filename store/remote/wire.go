@@ -178,6 +178,8 @@ func (t *withToken) Do(r *http.Request) (*http.Response, error) {
 	return t.transport.Do(r)
 }
 
+var errReplyTooLong = fmt.Errorf("the body of a response has more than %d bytes", maxReply)
+
 // limited is a body that fails after some bytes.
 type limited struct {
 	io.ReadCloser
@@ -188,7 +190,7 @@ type limited struct {
 func (l *limited) Read(p []byte) (int, error) {
 	n, err := l.ReadCloser.Read(p)
 	if l.left -= n; l.left < 0 {
-		return 0, fmt.Errorf("the body of a response has more than %d bytes", maxReply)
+		return 0, errReplyTooLong
 	}
 	return n, err
 }
