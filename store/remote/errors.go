@@ -205,7 +205,10 @@ func (s *Store) failure(ctx context.Context, x *exchange, err error, write bool)
 		return 0, fmt.Errorf("%w: %w", store.ErrOutcomeUnknown, err)
 	case ctx.Err() != nil:
 		return 0, ctx.Err()
-	case x.state == cut, x.reply == nil && !errors.Is(err, errReplyTooLong): // in its body too
+	case x.reply != nil:
+		return 0, fmt.Errorf("%s answers a read with the status %d and the type %q, as no Table server does; check the address",
+			s.endpoint.URL, x.status, x.header.Get("Content-Type"))
+	case !errors.Is(err, errReplyTooLong): // cut, perhaps in its body
 		return 0, fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
 	return 0, err

@@ -441,3 +441,22 @@ func TestCutInBody(t *testing.T) {
 		t.Errorf("Tables: %v, want ErrUnavailable", err)
 	}
 }
+
+// TestReadStatus answers pages with a status that a Table server does not use for them. No query
+// may end as if the first page was the last.
+func TestReadStatus(t *testing.T) {
+	s, _ := behind(t, func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+		w.Header().Set("x-ms-continuation-NextPartitionKey", "p")
+		w.Header().Set("x-ms-continuation-NextTableName", "Tab")
+		w.WriteHeader(http.StatusNonAuthoritativeInfo)
+		_, _ = io.WriteString(w, `{"value":[]}`)
+		return false
+	})
+	c := s.Query(t.Context(), "People", store.Query{})
+	if c.Next() || c.Err() == nil || c.Resume() == nil {
+		t.Errorf("a query ends with error %v and resume %v, want an error and a key", c.Err(), c.Resume())
+	}
+	if list, err := s.Tables(t.Context(), "", 0); err == nil {
+		t.Errorf("the tables are %v without an error", list)
+	}
+}

@@ -133,7 +133,7 @@ func (s *Store) read(ctx context.Context, x *exchange, call func(context.Context
 		return resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500 && resp.StatusCode != http.StatusNotImplemented
 	})
 	c := policy.WithRetryOptions(context.WithValue(ctx, exchangeKey{}, x), retry)
-	if err := call(c); err != nil && !x.done() {
+	if err := call(c); err != nil {
 		_, err = s.failure(ctx, x, err, false)
 		return err
 	}
