@@ -223,8 +223,12 @@ func (c *chunk) header() (*format.PageHeader, error) {
 	}
 }
 
-// decompress returns src, which must have n bytes when it is decompressed.
+// decompress returns src, which must have n bytes when it is decompressed. Writers do not
+// compress a page of nulls, which has none.
 func (c *chunk) decompress(src []byte, n int) ([]byte, error) {
+	if len(src) == 0 && n == 0 {
+		return nil, nil
+	}
 	dst := c.text[:0]
 	var err error
 	switch c.codec {
