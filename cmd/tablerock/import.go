@@ -25,7 +25,7 @@ func init() { commands = append(commands, newImport) }
 type importFlags struct {
 	format, partitionKey, rowKey string
 	delimiter, header, mode, ack string
-	skipBad                      bool
+	skipBad, delimiterGiven      bool
 }
 
 func newImport(a *app) *cobra.Command {
@@ -52,6 +52,7 @@ azurite): its tables of all accounts are imported, or of one with --account or i
 server, or the one TABLE of that account.` + where.Help,
 		Args: arguments(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			f.delimiterGiven = cmd.Flags().Changed("delimiter")
 			if f.isAzurite(args[len(args)-1]) {
 				return a.importAzurite(cmd, args, &f)
 			}
@@ -82,7 +83,7 @@ server, or the one TABLE of that account.` + where.Help,
 	flags.StringVar(&f.format, "format", "", formatUsage)
 	flags.StringVar(&f.partitionKey, "partition-key", edm.PartitionKeyName, "`column` or member with the PartitionKey")
 	flags.StringVar(&f.rowKey, "row-key", edm.RowKeyName, "`column` or member with the RowKey")
-	flags.StringVar(&f.delimiter, "delimiter", ",", "`character` between the cells of CSV")
+	flags.StringVar(&f.delimiter, "delimiter", ",", "`character` between the cells of CSV; in a .tsv file the default is a tab")
 	flags.StringVar(&f.header, "header", "", "`columns` of a CSV file without a header line, separated by commas")
 	flags.StringVar(&f.mode, "mode", "replace", "`mode` for entities that exist: replace, merge, or insert, which fails")
 	flags.BoolVar(&f.skipBad, "skip-bad", false, "skip invalid rows, print the first 20, and exit with 1 at the end")
@@ -99,7 +100,7 @@ func (f *importFlags) options(name string) (transfer.ReadOptions, transfer.Impor
 		return read, o, usagef("--delimiter %q: must be one ASCII character other than a quote or a line feed", f.delimiter)
 	}
 	format := f.format
-	if format == "" && (f.delimiter != "," || f.header != "") {
+	if format == "" && (f.delimiterGiven || f.header != "") {
 		format = output.CSV
 	}
 	file, err := formatOf(format, name)
@@ -107,10 +108,10 @@ func (f *importFlags) options(name string) (transfer.ReadOptions, transfer.Impor
 		return read, o, err
 	}
 	read.Format, read.Compression, read.Delimiter = file.text, file.compression, file.delimiter
-	if f.delimiter != "," {
+	if f.delimiterGiven {
 		read.Delimiter = delimiter[0]
 	}
-	if read.Format != transfer.CSV && (f.delimiter != "," || f.header != "") {
+	if read.Format != transfer.CSV && (f.delimiterGiven || f.header != "") {
 		return read, o, usagef("--delimiter and --header are for CSV only")
 	}
 	if f.header != "" {
