@@ -1,6 +1,7 @@
 package backups
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -193,7 +194,7 @@ func (e *Env) runVerify(ctx context.Context, dir string) error {
 		e.Note("%s, %s, %s: no damage", e.Plural(int64(report.Backups), "backup"), e.Plural(int64(report.Objects), "object"), e.Size(report.Bytes))
 		return nil
 	}
-	return errors.Join(e.Printer().List([]string{"Object", "What", "Backups"}, records), e.Damaged)
+	return cmp.Or(e.Printer().List([]string{"Object", "What", "Backups"}, records), e.Damaged)
 }
 
 func (e *Env) prune() *cobra.Command {

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// full is standard output on a full disk.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+// TestBackupVerifyUnseen verifies a damaged backup when the list of damage cannot be written.
+func TestBackupVerifyUnseen(t *testing.T) {
+	dir := t.TempDir()
+	data, dest := filepath.Join(dir, "data"), filepath.Join(dir, "backup")
+	for _, args := range [][]string{{"table", "create", "Tab"}, {"backup", "create", dest}} {
+		if code := run(t.Context(), append(args, "--data", data, "-q"), nil, io.Discard, os.Stderr); code != exitOK {
+			t.Fatalf("%s exits with %d", args, code)
+		}
+	}
+	objects, err := filepath.Glob(filepath.Join(dest, "*", "files", "*"))
+	if err != nil || len(objects) == 0 {
+		t.Fatalf("the objects are %v with error %v", objects, err)
+	}
+	if err := os.Remove(objects[0]); err != nil {
+		t.Fatal(err)
+	}
+	var stderr strings.Builder
+	code := run(t.Context(), []string{"backup", "verify", dest}, nil, full{}, &stderr)
+	if code != exitFailure || !strings.Contains(stderr.String(), "no space left") {
+		t.Errorf("exit code %d and %q, want %d and the error of the output", code, stderr.String(), exitFailure)
+	}
+}
