@@ -1,11 +1,13 @@
 package parquetfile
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"io"
 	"reflect"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/odata"
@@ -22,6 +24,7 @@ const (
 // error.
 type Writer struct {
 	columns []Column
+	file    *tail
 	w       *parquet.GenericWriter[any]
 	out     []*parquet.ColumnWriter
 	batch   [][]parquet.Value // by column of the file
@@ -35,7 +38,7 @@ const fixedColumns = 3
 
 // NewWriter returns a Writer of a file with these columns after the keys and the Timestamp.
 func NewWriter(w io.Writer, columns []Column) (*Writer, error) {
-	p := &Writer{columns: columns}
+	p := &Writer{columns: columns, file: &tail{w: w}}
 	err := guard(func() error {
 		root := &group{}
 		root.add(edm.PartitionKeyName, plain(parquet.String()))
@@ -54,8 +57,9 @@ func NewWriter(w io.Writer, columns []Column) (*Writer, error) {
 			return err
 		}
 		p.w = parquet.NewGenericWriter[any](
-			w, parquet.NewSchema("entities", root), parquet.Compression(&parquet.Snappy),
-			parquet.KeyValueMetadata(typesKey, string(text)), parquet.DataPageVersion(1),
+			p.file, parquet.NewSchema("entities", root), parquet.Compression(&parquet.Snappy), parquet.DataPageVersion(1),
+			parquet.DataPageStatistics(false), // four whole values in the header of each page
+			parquet.KeyValueMetadata(typesKey, string(text)),
 		)
 		p.out = p.w.ColumnWriters()
 		p.batch = make([][]parquet.Value, len(p.out))
@@ -224,5 +228,56 @@ func (p *Writer) Close() error {
 	if err := p.flush(); err != nil {
 		return err
 	}
-	return guard(p.w.Close)
+	return guard(func() error {
+		if err := p.w.Flush(); err != nil {
+			return err
+		}
+		p.file.held = []byte{}
+		if err := p.w.Close(); err != nil {
+			return err
+		}
+		return p.writeMetadata()
+	})
+}
+
+// maxBound is the longest value that the metadata has as a bound of a row group. Reader limits the
+// metadata, and the library writes two whole values for each column and row group.
+const maxBound = 64
+
+// writeMetadata writes the end of the file, without longer bounds. The index of pages, which the
+// library writes, has the first bytes of all.
+func (p *Writer) writeMetadata() error {
+	meta := p.w.File().Metadata()
+	for i := range meta.RowGroups {
+		for j := range meta.RowGroups[i].Columns {
+			s := &meta.RowGroups[i].Columns[j].MetaData.Statistics
+			if len(s.MinValue) > maxBound || len(s.MaxValue) > maxBound {
+				s.MinValue, s.MaxValue = nil, nil
+			}
+		}
+	}
+	footer, err := thrift.Marshal(new(thrift.CompactProtocol), meta)
+	if err != nil {
+		return err
+	}
+	end := p.file.held
+	end = end[:len(end)-len(magic)-4]
+	end = end[:len(end)-int(binary.LittleEndian.Uint32(p.file.held[len(end):]))]
+	end = binary.LittleEndian.AppendUint32(append(end, footer...), uint32(len(footer)))
+	_, err = p.file.w.Write(append(end, magic...))
+	return err
+}
+
+// tail writes to w until held is not nil, which gets the rest then.
+type tail struct {
+	w    io.Writer
+	held []byte
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	if t.held != nil {
+		t.held = append(t.held, b...)
+		return len(b), nil
+	}
+	return t.w.Write(b)
 }

@@ -40,3 +40,58 @@ func TestGroupsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestMetadataIsBounded writes long values, in row groups of one row. The metadata of the file,
+// which Reader limits, has none of them.
+func TestMetadataIsBounded(t *testing.T) {
+	var columns []Column
+	var values []edm.Value
+	for i := range 100 {
+		c := Column{Name: fmt.Sprintf("P%03d", i)}
+		if i%3 > 0 {
+			c.Type = edm.TypeString + edm.Type(i%3-1) // else several
+		}
+		v := edm.String(strings.Repeat("text", 15<<10))
+		if c.Type == edm.TypeBinary {
+			v = edm.Binary(v.Bytes())
+		}
+		columns, values = append(columns, c), append(values, v)
+	}
+	var file bytes.Buffer
+	w, err := NewWriter(&file, columns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		w.rows, w.group = batchRows-1, groupBytes
+		e := edm.Entity{Key: edm.Key{Partition: "p", Row: fmt.Sprint(i)}, Timestamp: 130_000_000_000_000_000}
+		if err := w.Row(e.View(), values); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()), 512<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if footer, err := r.footer(); err != nil || len(footer) > 1<<20 {
+		t.Errorf("the metadata has %d bytes, with error %v", len(footer), err)
+	}
+	for i := range r.meta.RowGroups[0].Columns {
+		c := &r.meta.RowGroups[0].Columns[i]
+		want := i < fixedColumns || strings.HasSuffix(r.Name(i), TypeSuffix)
+		if has := c.MetaData.Statistics.MaxValue != nil; has != want || c.ColumnIndexLength == 0 {
+			t.Errorf("column %s has bounds: %v, want %v; the index of its pages has %d bytes", r.Name(i), has, want, c.ColumnIndexLength)
+		}
+	}
+	for i := range 3 {
+		if err := r.Next(); err != nil || len(r.Bytes(fixedColumns)) != len(values[0].Bytes()) {
+			t.Errorf("row %d: %v", i, err)
+		}
+	}
+	if f, err := parquet.OpenFile(bytes.NewReader(file.Bytes()), int64(file.Len())); err != nil || f.NumRows() != 3 {
+		t.Errorf("another reader finds the error %v", err)
+	}
+}
