@@ -3,6 +3,7 @@ package parquetfile
 import (
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"io"
 	"reflect"
 
@@ -31,6 +32,7 @@ type Writer struct {
 	rows    int               // in batch
 	memory  []byte            // of the values in batch
 	group   int               // bytes in the row group
+	groups  int               // row groups that were begun
 }
 
 // The columns before the properties.
@@ -52,6 +54,9 @@ func NewWriter(w io.Writer, columns []Column) (*Writer, error) {
 				root.add(c.Name+TypeSuffix, parquet.Optional(plain(parquet.String())))
 			}
 		}
+		if n := len(root.fields); n > maxColumns {
+			return tooWide(n, 1)
+		}
 		text, err := json.Marshal(types)
 		if err != nil {
 			return err
@@ -63,7 +68,7 @@ func NewWriter(w io.Writer, columns []Column) (*Writer, error) {
 		)
 		p.out = p.w.ColumnWriters()
 		p.batch = make([][]parquet.Value, len(p.out))
-		return nil
+		return p.beginGroup()
 	})
 	return p, err
 }
@@ -218,9 +223,28 @@ func (p *Writer) flush() error {
 		if p.group < groupBytes {
 			return nil
 		}
-		p.group = 0
-		return p.w.Flush()
+		if err := p.w.Flush(); err != nil {
+			return err
+		}
+		return p.beginGroup()
 	})
+}
+
+// beginGroup begins a row group. It fails if Reader would refuse the file.
+func (p *Writer) beginGroup() error {
+	p.group = 0
+	p.groups++
+	// Each column has a type and an order, and for each row group a chunk and the statistics of
+	// its encodings.
+	structures := 2*(len(p.out)+1) + p.groups*(2*len(p.out)+1)
+	if structures > maxStructures {
+		return tooWide(len(p.out), p.groups)
+	}
+	return nil
+}
+
+func tooWide(columns, groups int) error {
+	return fmt.Errorf("%d columns in %d groups of rows are more than a Parquet file can have that this program reads; export as JSONL instead", columns, groups)
 }
 
 // Close writes the rest of the file. It does not close the file.
@@ -259,6 +283,9 @@ func (p *Writer) writeMetadata() error {
 	footer, err := thrift.Marshal(new(thrift.CompactProtocol), meta)
 	if err != nil {
 		return err
+	}
+	if len(footer) > maxFooter {
+		return tooWide(len(p.out), p.groups)
 	}
 	end := p.file.held
 	end = end[:len(end)-len(magic)-4]

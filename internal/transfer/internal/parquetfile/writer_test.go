@@ -95,3 +95,44 @@ func TestMetadataIsBounded(t *testing.T) {
 		t.Errorf("another reader finds the error %v", err)
 	}
 }
+
+// TestWideFiles writes files of many columns, in row groups of one row. Reader reads each one that
+// is written.
+func TestWideFiles(t *testing.T) {
+	for _, c := range []struct {
+		columns, groups int
+		written         bool
+	}{
+		{maxColumns - fixedColumns + 1, 1, false},
+		{1 << 16, 1, false}, // above the limit of the library
+		{2000, 60, true},
+		{2000, 70, false},
+	} {
+		var columns []Column
+		for i := range c.columns {
+			columns = append(columns, Column{Name: fmt.Sprint("P", i), Type: edm.TypeInt32})
+		}
+		var file bytes.Buffer
+		w, err := NewWriter(&file, columns)
+		for i := 0; i < c.groups && err == nil; i++ {
+			w.rows, w.group = batchRows-1, groupBytes
+			e := edm.Entity{Key: edm.Key{Partition: "p", Row: fmt.Sprint(i)}, Timestamp: 130_000_000_000_000_000}
+			err = w.Row(e.View(), make([]edm.Value, c.columns))
+		}
+		if err == nil {
+			err = w.Close()
+		}
+		if !c.written {
+			if err == nil || !strings.HasSuffix(err.Error(), "export as JSONL instead") {
+				t.Errorf("%d columns and %d groups are written with error %v", c.columns, c.groups, err)
+			}
+			continue
+		}
+		if err == nil {
+			_, err = NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()), 512<<20)
+		}
+		if err != nil {
+			t.Errorf("%d columns and %d groups: %v", c.columns, c.groups, err)
+		}
+	}
+}
