@@ -460,3 +460,37 @@ func TestReadStatus(t *testing.T) {
 		t.Errorf("the tables are %v without an error", list)
 	}
 }
+
+// TestReadWhileRestarting checks that a read is repeated while a server that has answered refuses
+// connections, as it does while it is started again. At an address without a server it is not.
+func TestReadWhileRestarting(t *testing.T) {
+	through, _ := behind(t, func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+		w.Header().Set("Connection", "close")
+		return true
+	})
+	if err := through.CreateTable(t.Context(), "People"); err != nil {
+		t.Fatal(err)
+	}
+	dials, refuse := 0, 0
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		if dials++; refuse > 0 {
+			refuse--
+			return nil, &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+		}
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+	s, err := remote.Open(through.Endpoint(), remote.Options{Dial: dial, Retries: 3, RetryDelay: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, c := range []struct {
+		refuse, dials int
+		want          error
+	}{{1, 1, store.ErrUnavailable}, {0, 1, nil}, {3, 4, nil}, {100, 4, store.ErrUnavailable}} {
+		dials, refuse = 0, c.refuse
+		if _, err := s.Tables(t.Context(), "", 0); !errors.Is(err, c.want) || dials != c.dials {
+			t.Errorf("%d refused connections: error %v after %d connections, want %v after %d", c.refuse, err, dials, c.want, c.dials)
+		}
+	}
+}

@@ -124,11 +124,12 @@ func (s *Store) begin(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// read runs call, a read of the SDK, with x. It repeats reads that failed.
+// read runs call, a read of the SDK, with x. It repeats reads that failed. Before a Table server
+// has answered, it does not repeat those that reached none.
 func (s *Store) read(ctx context.Context, x *exchange, call func(context.Context) error) error {
 	retry := s.retry(func(resp *http.Response, err error) bool {
 		if err != nil {
-			return ctx.Err() == nil && x.state != unsent
+			return ctx.Err() == nil && (x.state != unsent || s.Answered() && x.wrong == "")
 		}
 		return resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500 && resp.StatusCode != http.StatusNotImplemented
 	})
