@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
+	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 )
@@ -43,7 +44,7 @@ func (a *app) importAzurite(cmd *cobra.Command, args []string, f *importFlags) e
 	oneAccount := table != "" || cmd.Flags().Changed("account") || a.server != nil // a server is one account
 	tables, skipped := 0, false
 	err = transfer.ReadAzurite(cmd.Context(), src, read, func(account, name string, rows *transfer.Reader) error {
-		if oneAccount && account != a.account || table != "" && name != table {
+		if oneAccount && account != a.account || table != "" && edm.FoldTableName(name) != edm.FoldTableName(table) {
 			return nil
 		}
 		if !sharedkey.IsAccountName(account) {
