@@ -13,12 +13,13 @@ import (
 
 // File is a new file that replaces any of its name when it is complete and durable.
 // Until then its contents are in a temporary file of the same directory. Anything but a
-// regular file, such as a pipe, is written directly.
+// regular file, such as a pipe, is written directly. A link stays, and its target is replaced.
 type File struct {
-	file  *os.File
-	name  string
-	temp  bool
-	steps commitSteps
+	file   *os.File
+	name   string
+	target string // of name, which is a link, or name itself
+	temp   bool
+	steps  commitSteps
 }
 
 // commitSteps are the system calls of Close. Tests make them fail.
@@ -44,7 +45,11 @@ func Create(name string) (*File, error) {
 		}
 		return &File{file: f, name: name}, nil
 	}
-	partial := filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".partial")
+	target, err := targetOf(name)
+	if err != nil {
+		return nil, errorOf(name, err)
+	}
+	partial := filepath.Join(filepath.Dir(target), "."+filepath.Base(target)+".partial")
 	if err := os.Remove(partial); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, errorOf(name, err)
 	}
@@ -54,7 +59,27 @@ func Create(name string) (*File, error) {
 	if err != nil {
 		return nil, errorOf(name, err)
 	}
-	return &File{file: f, name: name, temp: true, steps: systemSteps}, nil
+	return &File{file: f, name: name, target: target, temp: true, steps: systemSteps}, nil
+}
+
+// targetOf returns the file to which name is a link, or name if it is none or its target is
+// missing. /dev/stdout is a link, for example.
+func targetOf(name string) (string, error) {
+	if info, err := os.Lstat(name); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return name, nil
+	}
+	// The system refuses links of others in shared directories.
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return name, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := f.Close(); err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(name)
 }
 
 // errorOf returns err as an error of the file called name instead of the temporary file,
@@ -114,10 +139,10 @@ func (f *File) Close(err error) error {
 	case err != nil:
 		return errors.Join(err, os.Remove(f.file.Name()))
 	}
-	if err := f.steps.rename(f.file.Name(), f.name); err != nil {
+	if err := f.steps.rename(f.file.Name(), f.target); err != nil {
 		return errorOf(f.name, errors.Join(err, os.Remove(f.file.Name())))
 	}
-	if err := f.steps.syncDir(filepath.Dir(f.name)); err != nil {
+	if err := f.steps.syncDir(filepath.Dir(f.target)); err != nil {
 		return errorOf(f.name, err)
 	}
 	return nil

@@ -174,3 +174,26 @@ func TestAtomicFileOfTwoWriters(t *testing.T) {
 		}
 	}
 }
+
+// TestAtomicFileThroughLink writes by a link: its target is replaced, and the link stays.
+func TestAtomicFileThroughLink(t *testing.T) {
+	dir := t.TempDir()
+	target, link := filepath.Join(dir, "target.csv"), filepath.Join(dir, "link.csv")
+	if err := errors.Join(os.WriteFile(target, []byte("before"), 0o600), os.Symlink("target.csv", link)); err != nil {
+		t.Fatal(err)
+	}
+	out, err := Create(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = out.Write([]byte("rows"))
+	if err := out.Close(err); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(target); err != nil || string(got) != "rows" {
+		t.Errorf("the target contains %q, error %v; want %q", got, err, "rows")
+	}
+	if to, err := os.Readlink(link); err != nil || to != "target.csv" {
+		t.Errorf("the link is to %q, error %v", to, err)
+	}
+}
