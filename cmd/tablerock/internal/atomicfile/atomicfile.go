@@ -53,9 +53,13 @@ func Create(name string) (*File, error) {
 	if err := os.Remove(partial); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, errorOf(name, err)
 	}
+	mode := fs.FileMode(0o644)
+	if info != nil {
+		mode = info.Mode().Perm() // nobody else can read what only the owner could
+	}
 	// With O_EXCL, a file or link that somebody else has made since fails the call
 	// instead of being overwritten or followed.
-	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return nil, errorOf(name, err)
 	}

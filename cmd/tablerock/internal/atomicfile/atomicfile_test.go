@@ -197,3 +197,23 @@ func TestAtomicFileThroughLink(t *testing.T) {
 		t.Errorf("the link is to %q, error %v", to, err)
 	}
 }
+
+// TestAtomicFileKeepsMode replaces a file that only its owner can read.
+func TestAtomicFileKeepsMode(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "out.csv")
+	if err := os.WriteFile(name, []byte("before"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	during, statErr := os.Stat(out.file.Name())
+	if err := errors.Join(statErr, out.Close(nil)); err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.Stat(name)
+	if err != nil || during.Mode().Perm() != 0o600 || after.Mode().Perm() != 0o600 {
+		t.Errorf("the mode is %v and then %v, error %v", during.Mode(), after.Mode(), err)
+	}
+}
