@@ -69,11 +69,11 @@ func writeReady(name string, e *endpoint, first account) error {
 // the databases make.
 func (c *Config) checkReady() error {
 	name := c.ReadyFile
-	if name == "" || !c.InMemory && filepath.Dir(name) == filepath.Clean(c.Data) {
-		return nil
-	}
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return usagef("--ready-file %s: it is a directory; give a file", name)
+	}
+	if name == "" || !c.InMemory && filepath.Dir(name) == filepath.Clean(c.Data) {
+		return nil
 	}
 	info, err := os.Stat(filepath.Dir(name))
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {

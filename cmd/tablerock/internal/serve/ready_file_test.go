@@ -3,6 +3,7 @@ package serve
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"testing"
 )
@@ -11,6 +12,9 @@ import (
 func TestCheckReady(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
+	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	usage := new(UsageError)
 	for _, c := range []struct {
 		config  Config
@@ -22,6 +26,7 @@ func TestCheckReady(t *testing.T) {
 		{Config{ReadyFile: filepath.Join(data, "ready.json"), Data: data, InMemory: true}, true},
 		{Config{ReadyFile: filepath.Join(dir, "none", "ready.json"), Data: data}, true},
 		{Config{ReadyFile: dir, Data: data}, true},
+		{Config{ReadyFile: filepath.Join(dir, "sub"), Data: dir}, true},
 	} {
 		err := c.config.checkReady()
 		if (err != nil) != c.refused || err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.As(err, &usage) {
