@@ -216,10 +216,15 @@ func ExportCSV(ctx context.Context, src Querier, table string, q store.Query, w 
 		return 0, err
 	}
 	var index columnIndex
-	mixed := make([]bool, len(columns))
+	mixed, width := make([]bool, len(columns)), len(columns)+3 // with the keys and the Timestamp
 	for i := range columns {
 		index.add(columns[i].Name, i)
-		mixed[i] = columns[i].Type() == 0
+		if mixed[i] = columns[i].Type() == 0; mixed[i] {
+			width++
+		}
+	}
+	if width > maxColumns {
+		return 0, invalid("more than %d columns with those of types; export as JSONL instead", maxColumns)
 	}
 	out := output{w: w, o: o}
 	d := cmp.Or(o.Delimiter, ',')

@@ -212,3 +212,35 @@ func TestExportProgress(t *testing.T) {
 		t.Errorf("progress (-want +got):\n%s", d)
 	}
 }
+
+// TestWidestCSV exports as many properties of two types as a CSV file can have, and one more. An
+// import reads what an export writes.
+func TestWidestCSV(t *testing.T) {
+	const most, each = (100_000 - 3) / 2, 250
+	var entities []edm.Entity
+	for i := range 2 * most {
+		if i%each == 0 || i == most {
+			entities = append(entities, edm.Entity{Key: edm.Key{Partition: "p", Row: fmt.Sprint(i)}})
+		}
+		v := edm.Int32(1)
+		if i >= most {
+			v = edm.Boolean(true)
+		}
+		e := &entities[len(entities)-1]
+		e.Properties = append(e.Properties, edm.Property{Name: fmt.Sprint("P", i%most), Value: v})
+	}
+	for range 2 {
+		var file bytes.Buffer
+		rows, err := transfer.ExportCSV(t.Context(), storeOf(t, entities), "Tab", store.Query{}, &file, transfer.ExportOptions{})
+		if wide := len(entities[0].Properties) > each; wide != (err != nil) {
+			t.Fatalf("%d rows, error %v", rows, err)
+		} else if !wide {
+			if _, err := transfer.NewReader(&file, transfer.ReadOptions{Format: transfer.CSV}).Next(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		last := &entities[len(entities)-1]
+		entities[0].Properties = append(entities[0].Properties, edm.Property{Name: "Other", Value: edm.Int32(1)})
+		last.Properties = append(last.Properties, edm.Property{Name: "Other", Value: edm.Boolean(true)})
+	}
+}
