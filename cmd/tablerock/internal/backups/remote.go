@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/tablerock-db/tablerock/backup"
@@ -37,18 +39,25 @@ type message struct {
 	Kind    string        `json:"kind,omitempty"` // in kinds
 }
 
-// kinds are the errors that keep their meaning between the server and a command.
-var kinds = map[string]error{"locked": store.ErrLocked, "corrupt": store.ErrCorrupt, "full": store.ErrNoSpace, "unusable": store.ErrNotDatabase}
+// kinds are the errors that keep their meaning between the server and a command, those of the
+// first ones if they have several.
+var kinds = []struct {
+	name string
+	err  error
+}{
+	{"locked", store.ErrLocked}, {"corrupt", store.ErrCorrupt}, {"full", store.ErrNoSpace}, {"unusable", store.ErrNotDatabase},
+	{"denied", fs.ErrPermission}, {"readonly", syscall.EROFS}, {"missing", fs.ErrNotExist},
+}
 
 // kindOf returns the kind of err, or "".
 func kindOf(err error) string {
-	for kind, is := range kinds {
-		if errors.Is(err, is) {
-			return kind
-		}
-	}
 	if errors.Is(err, backup.ErrNotBackup) {
-		return "unusable"
+		err = &kindError{err, store.ErrNotDatabase}
+	}
+	for _, kind := range kinds {
+		if errors.Is(err, kind.err) {
+			return kind.name
+		}
 	}
 	return ""
 }
@@ -132,8 +141,10 @@ var errNoServer = errors.New("no server answers")
 
 func (m *message) failure() error {
 	err := errors.New(m.Error)
-	if kind := kinds[m.Kind]; kind != nil {
-		err = &kindError{err, kind}
+	for _, kind := range kinds {
+		if kind.name == m.Kind {
+			err = &kindError{err, kind.err}
+		}
 	}
 	return hint.With(err, m.Next)
 }
