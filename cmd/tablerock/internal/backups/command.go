@@ -82,7 +82,9 @@ func (e *Env) make(ctx context.Context, dest, account string) ([]backup.Info, er
 	list, err := ask(ctx, e.Data(), request{absolute, account}, show)
 	if !errors.Is(err, errNoServer) {
 		done()
-		e.Note("made by the server that has %s", e.Data())
+		if err == nil {
+			e.Note("made by the server that has %s", e.Data())
+		}
 		return list, err
 	}
 	accounts := complete.Accounts(e.Data())
