@@ -494,3 +494,28 @@ func TestReadWhileRestarting(t *testing.T) {
 		}
 	}
 }
+
+// TestRetryAfterIsTooLong checks that no repetition is announced if the server demands a longer delay
+// than the limit: then there is none.
+func TestRetryAfterIsTooLong(t *testing.T) {
+	requests, announced := 0, 0
+	through, _ := behind(t, func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+		requests++
+		busy(w, "31")
+		return false
+	})
+	s, err := remote.Open(through.Endpoint(), remote.Options{Retrying: func(string, int, int) { announced++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	_, listed := s.Tables(t.Context(), "", 0)
+	for _, err := range []error{listed, s.CreateTable(t.Context(), "People")} {
+		if !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("got %v, want ErrUnavailable", err)
+		}
+	}
+	if requests != 2 || announced != 0 {
+		t.Errorf("%d requests, and %d repetitions were announced; want 2 and none", requests, announced)
+	}
+}

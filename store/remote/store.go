@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -199,7 +200,7 @@ func (s *Store) retry(should func(resp *http.Response, err error) bool) policy.R
 	n := 0
 	return policy.RetryOptions{
 		ShouldRetry: func(resp *http.Response, err error) bool {
-			if !should(resp, err) {
+			if !should(resp, err) || s.isTooLong(resp) {
 				return false
 			}
 			if n++; n <= s.options.Retries {
@@ -213,6 +214,15 @@ func (s *Store) retry(should func(resp *http.Response, err error) bool) policy.R
 		},
 		MaxRetries: int32(s.options.Retries), TryTimeout: tryTimeout, RetryDelay: s.options.RetryDelay, MaxRetryDelay: s.options.MaxRetryDelay,
 	}
+}
+
+// isTooLong reports whether the server demands a delay above the limit.
+func (s *Store) isTooLong(resp *http.Response) bool {
+	if resp == nil {
+		return false
+	}
+	after, err := strconv.ParseInt(resp.Header.Get("Retry-After"), 10, 32)
+	return err == nil && time.Duration(after)*time.Second > s.options.MaxRetryDelay
 }
 
 // CreateTable implements store.Store.
