@@ -124,19 +124,29 @@ func join(nodes []*predicate.Node, combine func(a, b spans) spans) keySet {
 	return combineKeys(join(nodes[:half], combine), join(nodes[half:], combine), combine)
 }
 
-// combineKeys combines the rows of a and b in every partition.
+// combineKeys combines the rows of a and b in every partition. It coalesces rows as soon as the
+// result has too many spans: the product of the partitions of a and the rows of b would need
+// 100 MB for a filter of 64 KiB.
 func combineKeys(a, b keySet, combine func(a, b spans) spans) keySet {
 	out := make(keySet, 0, len(a)+len(b)-1)
-	size := 0
+	size, most := 0, maxSpans // most spans of rows in a partition
 	for i, j := 0, 0; ; {
 		from := a[i].from
 		if b[j].from.compare(from) > 0 {
 			from = b[j].from
 		}
-		rows := combine(a[i].rows, b[j].rows)
+		rows := combine(a[i].rows.coalesce(most), b[j].rows.coalesce(most)).coalesce(most)
 		if n := len(out); n == 0 || !slices.Equal(out[n-1].rows, rows) {
 			out = append(out, partitionSpan{from, rows})
 			size += 1 + len(rows)
+		}
+		for size > maxSpans && most > 1 {
+			if most == maxRanges {
+				most = 1
+			} else {
+				most = maxRanges
+			}
+			size = out.coalesceRows(most)
 		}
 		// Advance to the next partition at which the rows can change.
 		switch {
@@ -160,16 +170,22 @@ func (s keySet) widen(size int) keySet {
 		if size <= maxSpans {
 			return s
 		}
-		size = 0
-		for i := range s {
-			s[i].rows = s[i].rows.coalesce(n)
-			size += 1 + len(s[i].rows)
-		}
+		size = s.coalesceRows(n)
 	}
 	for ; size > maxSpans; size = 2 * len(s) {
 		s = s.halve()
 	}
 	return s
+}
+
+// coalesceRows joins neighbours in the rows of each partition until at most n spans are left.
+// It returns the number of spans in s.
+func (s keySet) coalesceRows(n int) (size int) {
+	for i := range s {
+		s[i].rows = s[i].rows.coalesce(n)
+		size += 1 + len(s[i].rows)
+	}
+	return size
 }
 
 // halve joins every second span that has rows with the one before it.

@@ -2,6 +2,7 @@ package filter
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -352,6 +353,32 @@ func TestRangesMany(t *testing.T) {
 		}
 		if misses < tt.misses {
 			t.Errorf("%s: %d of %d keys outside the filter are in no range; want at least %d", tt.name, misses, tt.n, tt.misses)
+		}
+	}
+}
+
+// TestRangesMemory parses a filter of 64 KiB that combines many partitions with many rows.
+func TestRangesMemory(t *testing.T) {
+	chain := func(name string, n int) string {
+		conditions := make([]string, n)
+		for i := range conditions {
+			conditions[i] = fmt.Sprintf("%s eq '%03x'", name, i)
+		}
+		return "(" + strings.Join(conditions, " or ") + ")"
+	}
+	text := chain("PartitionKey", 1250) + " and RowKey eq 'x' or " + chain("RowKey", 1650) + " and RowKey ne 'y'"
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	e := MustParse(text)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 20<<20 {
+		t.Errorf("a filter of %d bytes allocates %d bytes", len(text), n)
+	}
+	checkRanges(t, e)
+	for _, k := range []edm.Key{{Partition: "000", Row: "x"}, {Partition: "4e1", Row: "x"}, {Partition: "z", Row: "671"}, {Row: "000"}} {
+		entity := edm.Entity{Key: k}
+		if !e.Match(entity.View()) || !inRanges(k, e.Ranges()) {
+			t.Errorf("%q is in no range", k)
 		}
 	}
 }
