@@ -14,7 +14,8 @@ const (
 	inTable = " WHERE t.account = $1 AND t.folded = $2"
 	theID   = "(SELECT t.id FROM tr_tables AS t" + inTable + ")"
 	oneKey  = "e.tid = " + theID + " AND e.p = $3 AND e.r = $4"
-	upsert  = " ON CONFLICT (tid, p, r) DO UPDATE SET v = excluded.v, ts = CASE WHEN tr_entities.ts < " + tickNow +
+	// Each row that it overwrites takes a number of its own, after the wait for the row.
+	upsert = " ON CONFLICT (tid, p, r) DO UPDATE SET v = excluded.v, ts = CASE WHEN tr_entities.ts < " + tickNow +
 		" THEN " + tickNow + " ELSE 1 / (tr_entities.ts - tr_entities.ts) END"
 	oneRow   = "INSERT INTO tr_entities (tid, p, r, ts, v) SELECT t.id, $3, $4, " + tickSQL + ", $5 FROM tr_tables AS t, tr_clock AS c" + inTable
 	manyRows = "INSERT INTO tr_entities (tid, p, r, ts, v) SELECT t.id, $3, u.r, k.ts, u.v FROM tr_tables AS t, " + oneTick +
@@ -106,7 +107,8 @@ func readSQL(key, value, row string) string {
 
 // Apply implements store.Store. A single insert, upsert, replace or deletion, and a batch of
 // inserts or of upserts, is one statement. Any other batch locks and reads the stored
-// entities in one flight, and writes and commits in a second one.
+// entities in one flight, and writes and commits in a second one. So does one whose statement got a
+// Timestamp that would not increase: with the entities locked, each next one does.
 func (s *Store) Apply(ctx context.Context, table string, ops ...store.Op) ([]store.Result, error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err
@@ -129,6 +131,8 @@ func (b *batch) try(ctx context.Context, c *wire.Conn) error {
 	switch {
 	case b.limited:
 		return b.refuse(ctx, c)
+	case b.waited:
+		return b.lockAndWrite(ctx, c)
 	case one && b.all(store.OpInsert):
 		c.Queue(insertOne, account, folded, p, e.R, e.value)
 	case one && b.all(store.OpInsertOrReplace):
@@ -160,6 +164,7 @@ func (b *batch) try(ctx context.Context, c *wire.Conn) error {
 	case err == nil && rows[0] != int64(len(b.ops)):
 		return errNoAnswer
 	}
+	b.waited = wire.CodeOf(err) == "22012"
 	return err
 }
 

@@ -23,6 +23,7 @@ type batch struct {
 	long    []int   // indexes of the rows in tr_long, in the order of h
 	merges  bool    // a result depends on the stored entity
 	limited bool    // an op fails whatever is stored
+	waited  bool    // a statement got a Timestamp that would not increase, since it waited for a row
 	results []store.Result
 }
 

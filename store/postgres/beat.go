@@ -23,7 +23,7 @@ import (
 //
 // A statement that overwrites an entity takes its number when it has locked the row. If the base
 // was raised meanwhile, the Timestamp can be below the stored one; then the statement fails
-// with a division by zero and is repeated. The stored Timestamp plus one would not do: another
+// with a division by zero, and the batch is repeated with its rows locked first. The stored Timestamp plus one would not do: another
 // statement may have taken this number, and insert the key again after a deletion.
 //
 // A beat raises the base to the clock of the server, minus the last number, once a second; so
@@ -54,8 +54,9 @@ const clockSQL = "((extract(epoch FROM clock_timestamp()) * 10000000)::bigint + 
 // tickSQL is the Timestamp of a write, in a statement that reads tr_clock as c.
 const tickSQL = "c.base + nextval('tr_tick')"
 
-// tickNow is the same in a statement that does not read tr_clock.
-const tickNow = "(SELECT " + tickSQL + " FROM tr_clock AS c)"
+// tickNow is the same in a statement that does not read tr_clock. The number is not in the subquery,
+// which PostgreSQL executes once for a statement.
+const tickNow = "((SELECT c.base FROM tr_clock AS c) + nextval('tr_tick'))"
 
 // tickAbove is the same for an update of e, whose Timestamp must increase.
 const tickAbove = "CASE WHEN e.ts < " + tickSQL + " THEN " + tickSQL + " ELSE 1 / (e.ts - e.ts) END"
