@@ -17,25 +17,34 @@ const (
 	// Each row that it overwrites takes a number of its own, after the wait for the row.
 	upsert = " ON CONFLICT (tid, p, r) DO UPDATE SET v = excluded.v, ts = CASE WHEN tr_entities.ts < " + tickNow +
 		" THEN " + tickNow + " ELSE 1 / (tr_entities.ts - tr_entities.ts) END"
-	oneRow   = "INSERT INTO tr_entities (tid, p, r, ts, v) SELECT t.id, $3, $4, " + tickSQL + ", $5 FROM tr_tables AS t, tr_clock AS c" + inTable
-	manyRows = "INSERT INTO tr_entities (tid, p, r, ts, v) SELECT t.id, $3, u.r, k.ts, u.v FROM tr_tables AS t, " + oneTick +
-		", unnest($4::bytea[], $5::bytea[]) AS u(r, v)" + inTable
-	// oneTick is one Timestamp for all rows of a statement.
-	oneTick = "(SELECT " + tickSQL + " AS ts FROM tr_clock AS c) AS k"
+	oneRow   = "INSERT INTO tr_entities (tid, p, r, ts, v) SELECT t.id, $3, $4, " + oneTick + ", $5 FROM tr_tables AS t, tr_clock AS c" + inTable
+	manyRows = "INSERT INTO tr_entities (tid, p, r, ts, v) SELECT t.id, $3, u.k, " + manyTick +
+		", u.v FROM tr_tables AS t, tr_clock AS c, unnest($4::bytea[], $5::bytea[]) AS u(k, v)" + inTable
+	// oneTick and manyTick are the Timestamp of a row, unless its key is in the snapshot. Such a row is written
+	// only if the entity goes meanwhile, and can have waited for other writes of it: newTick refuses it.
+	oneTick  = "CASE WHEN (SELECT 1 FROM tr_entities AS e WHERE e.tid = t.id AND e.p = $3 AND e.r = $4 LIMIT 1) IS NULL THEN " + tickSQL + " ELSE 0 END"
+	manyTick = "CASE WHEN (SELECT 1 " + shortRow + ") IS NULL THEN " + tickSQL + " ELSE 0 END"
+	newTick  = "CASE WHEN ts > 0 THEN ts ELSE 1 / ts END"
 )
 
 var (
-	insertOne = wire.NewStatement("insert", 1, oneRow+" ON CONFLICT DO NOTHING RETURNING ts",
+	insertOne = wire.NewStatement("insert", 1, oneRow+" ON CONFLICT DO NOTHING RETURNING "+newTick,
 		wire.OIDText, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea)
-	upsertOne  = wire.NewStatement("upsert", 1, oneRow+upsert+" RETURNING ts", wire.OIDText, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea)
+	upsertOne = wire.NewStatement("upsert", 1, oneRow+upsert+" RETURNING "+newTick,
+		wire.OIDText, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea)
 	replaceOne = wire.NewStatement("replace", 1, "UPDATE tr_entities AS e SET v = $5, ts = "+tickAbove+" FROM tr_clock AS c WHERE "+oneKey+
 		" AND ($6 = 0 OR e.ts = $6) RETURNING e.ts", wire.OIDText, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea, wire.OIDInt8)
 	deleteOne = wire.NewStatement("delete", 0, "DELETE FROM tr_entities AS e WHERE "+oneKey+" AND ($5 = 0 OR e.ts = $5)",
 		wire.OIDText, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea, wire.OIDInt8)
-	insertMany = wire.NewStatement("insert_many", 2, manyRows+" RETURNING r, ts",
+	insertMany = wire.NewStatement("insert_many", 2, manyRows+" RETURNING r, "+newTick,
 		wire.OIDText, wire.OIDBytea, wire.OIDBytea, wire.OIDByteaArray, wire.OIDByteaArray)
-	upsertMany = wire.NewStatement("upsert_many", 2, manyRows+upsert+" RETURNING r, ts",
+	upsertMany = wire.NewStatement("upsert_many", 2, manyRows+upsert+" RETURNING r, "+newTick,
 		wire.OIDText, wire.OIDBytea, wire.OIDBytea, wire.OIDByteaArray, wire.OIDByteaArray)
+
+	// sameBase fails if the base was raised since the row of a key was written: a row that waited for a lock
+	// can have kept the statement from the rows after it.
+	sameBase = wire.NewStatement("same_base", 1, "SELECT 1 / CASE WHEN c.base + nextval('tr_tick') < e.ts + "+leastRaise+
+		" THEN 1 ELSE 0 END FROM tr_entities AS e, tr_clock AS c WHERE "+oneKey, wire.OIDText, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea)
 )
 
 // The statements of a transaction in two flights. The first flight locks the stored entities,
@@ -51,15 +60,13 @@ var (
 	lockValues = wire.NewStatement("lock_values", 4, lockSQL("r", "e.v", shortRow), shortKeys...)
 	lockLong   = wire.NewStatement("lock_long", 4, lockSQL("h", "e.v", longRow), longKeys...)
 
-	insertRows = wire.NewStatement("insert_rows", 1, `INSERT INTO tr_entities (tid, p, r, ts, v)
-		SELECT $1, $2, u.r, k.ts, u.v FROM `+oneTick+`, unnest($3::bytea[], $4::bytea[]) AS u(r, v) RETURNING ts`,
-		wire.OIDInt8, wire.OIDBytea, wire.OIDByteaArray, wire.OIDByteaArray)
+	insertRow = wire.NewStatement("insert_row", 1, "INSERT INTO tr_entities (tid, p, r, ts, v) VALUES ($1, $2, $3, "+tickNow+", $4) RETURNING ts",
+		wire.OIDInt8, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea)
 	updateRow = wire.NewStatement("update_row", 1, "UPDATE tr_entities AS e SET v = $4, ts = "+tickAbove+` FROM tr_clock AS c
 		WHERE e.tid = $1 AND e.p = $2 AND e.r = $3 RETURNING e.ts`, wire.OIDInt8, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea)
 	deleteRow  = wire.NewStatement("delete_row", 0, "DELETE FROM tr_entities WHERE tid = $1 AND p = $2 AND r = $3", wire.OIDInt8, wire.OIDBytea, wire.OIDBytea)
-	insertLong = wire.NewStatement("insert_long", 1, `INSERT INTO tr_long (tid, h, p, r, ts, v)
-		SELECT $1, u.h, $2, u.r, k.ts, u.v FROM `+oneTick+`, unnest($3::bytea[], $4::bytea[], $5::bytea[]) AS u(h, r, v) RETURNING ts`,
-		wire.OIDInt8, wire.OIDBytea, wire.OIDByteaArray, wire.OIDByteaArray, wire.OIDByteaArray)
+	insertLong = wire.NewStatement("insert_long", 1, "INSERT INTO tr_long (tid, h, p, r, ts, v) VALUES ($1, $2, $3, $4, "+tickNow+", $5) RETURNING ts",
+		wire.OIDInt8, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea)
 	updateLong = wire.NewStatement("update_long", 1, "UPDATE tr_long AS e SET v = $3, ts = "+tickAbove+` FROM tr_clock AS c
 		WHERE e.tid = $1 AND e.h = $2 RETURNING e.ts`, wire.OIDInt8, wire.OIDBytea, wire.OIDBytea)
 	deleteLong = wire.NewStatement("delete_long", 0, "DELETE FROM tr_long WHERE tid = $1 AND h = $2", wire.OIDInt8, wire.OIDBytea)
@@ -126,7 +133,7 @@ func (s *Store) Apply(ctx context.Context, table string, ops ...store.Op) ([]sto
 
 // try makes one try.
 func (b *batch) try(ctx context.Context, c *wire.Conn) error {
-	one := len(b.ops) == 1
+	one, at := len(b.ops) == 1, 0 // at is the number of the statement in the flight
 	account, folded, p, e := b.store.account, b.folded, b.p, &b.rows[0]
 	switch {
 	case b.limited:
@@ -142,13 +149,16 @@ func (b *batch) try(ctx context.Context, c *wire.Conn) error {
 	case one && b.all(store.OpDelete):
 		c.Queue(deleteOne, account, folded, p, e.R, wire.Int8Arg(e.want))
 	case b.all(store.OpInsert):
-		c.Queue(insertMany, account, folded, p, b.keys(b.short, false), b.values(b.short))
+		at = b.queueMany(c, insertMany)
 	case b.all(store.OpInsertOrReplace):
-		c.Queue(upsertMany, account, folded, p, b.keys(b.short, false), b.values(b.short))
+		at = b.queueMany(c, upsertMany)
 	default:
 		return b.lockAndWrite(ctx, c)
 	}
-	rows, err := c.Commit(func(_ int, values [][]byte) error {
+	rows, err := c.Commit(func(statement int, values [][]byte) error {
+		if statement != at {
+			return nil
+		}
 		if one {
 			return b.result(0, values[0])
 		}
@@ -159,13 +169,23 @@ func (b *batch) try(ctx context.Context, c *wire.Conn) error {
 		return b.result(i, values[1])
 	})
 	switch {
-	case wire.CodeOf(err) == "23505" && b.ops[0].Kind == store.OpInsert, err == nil && rows[0] == 0:
+	case wire.CodeOf(err) == "23505" && b.ops[0].Kind == store.OpInsert, err == nil && rows[at] == 0:
 		return b.refuse(ctx, c)
-	case err == nil && rows[0] != int64(len(b.ops)):
+	case err == nil && rows[at] != int64(len(b.ops)):
 		return errNoAnswer
 	}
 	b.waited = wire.CodeOf(err) == "22012"
 	return err
+}
+
+// queueMany queues a transaction that writes all rows by one statement, and returns the number of the
+// statement in the flight.
+func (b *batch) queueMany(c *wire.Conn, st *wire.Statement) int {
+	c.Queue(wire.BeginStatement)
+	c.Queue(st, b.store.account, b.folded, b.p, b.keys(b.short, false), b.values(b.short))
+	c.Queue(sameBase, b.store.account, b.folded, b.p, b.rows[b.short[0]].R)
+	c.Queue(wire.CommitStatement)
+	return 1
 }
 
 var errNoAnswer = fmt.Errorf("%w: the database answers for other rows than were written", store.ErrOutcomeUnknown)
@@ -279,48 +299,42 @@ func (b *batch) lock(ctx context.Context, c *wire.Conn) (id int64, err error) {
 func (b *batch) write(c *wire.Conn, id int64) error {
 	table := wire.Int8Arg(id)
 	// The answers must be short: the server stops reading the flight when they fill the socket. So
-	// they have no keys. All rows of one statement get one Timestamp.
-	var written [][]int // by statement, the ops that it executes
-	add := func(list []int, st *wire.Statement, args ...[]byte) {
+	// they have no keys. Each row is written by a statement of its own, which takes the base and the number of
+	// its Timestamp after the waits of those before it.
+	var written []int // by statement, the op that it executes
+	add := func(i int, st *wire.Statement, args ...[]byte) {
 		c.Queue(st, args...)
-		written = append(written, list)
+		written = append(written, i)
 	}
 	ins, upd, del := b.split(b.short)
-	if len(ins) > 0 {
-		add(ins, insertRows, table, b.p, b.keys(ins, false), b.values(ins))
+	for _, i := range ins {
+		add(i, insertRow, table, b.p, b.rows[i].R, b.rows[i].value)
 	}
-	for at, i := range upd {
-		add(upd[at:at+1], updateRow, table, b.p, b.rows[i].R, b.rows[i].value)
+	for _, i := range upd {
+		add(i, updateRow, table, b.p, b.rows[i].R, b.rows[i].value)
 	}
-	for at, i := range del {
-		add(del[at:at+1], deleteRow, table, b.p, b.rows[i].R)
+	for _, i := range del {
+		add(i, deleteRow, table, b.p, b.rows[i].R)
 	}
 	ins, upd, del = b.split(b.long)
-	if len(ins) > 0 {
-		texts := wire.ByteaArray(len(ins), func(i int) []byte { return b.rows[ins[i]].R })
-		add(ins, insertLong, table, b.p, b.keys(ins, true), texts, b.values(ins))
+	for _, i := range ins {
+		add(i, insertLong, table, b.rows[i].H, b.p, b.rows[i].R, b.rows[i].value)
 	}
-	for at, i := range upd {
-		add(upd[at:at+1], updateLong, table, b.rows[i].H, b.rows[i].value)
+	for _, i := range upd {
+		add(i, updateLong, table, b.rows[i].H, b.rows[i].value)
 	}
-	for at, i := range del {
-		add(del[at:at+1], deleteLong, table, b.rows[i].H)
+	for _, i := range del {
+		add(i, deleteLong, table, b.rows[i].H)
 	}
 	if len(ins) > 0 {
 		c.Queue(markLong, b.store.account, b.folded, table)
 	}
 	c.Queue(wire.CommitStatement)
-	statement, answers := -1, 0
-	rows, err := c.Commit(func(i int, values [][]byte) error {
-		if i != statement {
-			statement, answers = i, 0
-		}
-		if i >= len(written) || answers == len(written[i]) {
+	rows, err := c.Commit(func(statement int, values [][]byte) error {
+		if statement >= len(written) {
 			return errNoAnswer
 		}
-		at := written[i][answers]
-		answers++
-		return b.result(at, values[0])
+		return b.result(written[statement], values[0])
 	})
 	if err != nil {
 		return err
@@ -328,8 +342,8 @@ func (b *batch) write(c *wire.Conn, id int64) error {
 	if len(rows) < len(written) {
 		return errNoAnswer
 	}
-	for i, list := range written {
-		if rows[i] != int64(len(list)) {
+	for i := range written {
+		if rows[i] != 1 {
 			return errNoAnswer
 		}
 	}

@@ -26,6 +26,11 @@ import (
 // with a division by zero, and the batch is repeated with its rows locked first. The stored Timestamp plus one would not do: another
 // statement may have taken this number, and insert the key again after a deletion.
 //
+// A statement that inserts an entity takes its number before PostgreSQL looks for the key, and may wait for
+// locks then. If the key is in its snapshot and gone after the wait, it fails in the same way, since versions
+// of the key may have come and gone meanwhile. One that inserts several entities takes a number before each
+// of them, and fails if the base was raised meanwhile.
+//
 // A beat raises the base to the clock of the server, minus the last number, once a second; so
 // a Timestamp is at most about that much behind the clock. Both the base and the numbers are
 // in the log of PostgreSQL before a commit that depends on them, so a new primary continues them
@@ -48,6 +53,9 @@ const (
 	maxAhead  = time.Minute
 )
 
+// leastRaise is the number of ticks by which the base is raised at least.
+const leastRaise = "1000000"
+
 // clockSQL is the clock of the server in ticks.
 const clockSQL = "((extract(epoch FROM clock_timestamp()) * 10000000)::bigint + 116444736000000000)"
 
@@ -61,7 +69,7 @@ const tickNow = "((SELECT c.base FROM tr_clock AS c) + nextval('tr_tick'))"
 // tickAbove is the same for an update of e, whose Timestamp must increase.
 const tickAbove = "CASE WHEN e.ts < " + tickSQL + " THEN " + tickSQL + " ELSE 1 / (e.ts - e.ts) END"
 
-const beatSQL = "UPDATE tr_clock AS c SET base = CASE WHEN least(" + clockSQL + ", $1) - nextval('tr_tick') > c.base + 1000000 THEN least(" +
+const beatSQL = "UPDATE tr_clock AS c SET base = CASE WHEN least(" + clockSQL + ", $1) - nextval('tr_tick') > c.base + " + leastRaise + " THEN least(" +
 	clockSQL + ", $1) - nextval('tr_tick') ELSE c.base END RETURNING " + clockSQL
 
 var (

@@ -71,6 +71,10 @@ func TestPlans(t *testing.T) {
 			}{
 				{getEntity, "get", table + "'p', 'r1'", "tid p r"},
 				{getLong, "get_long", table + "'h'", "tid h"},
+				{insertOne, "insert", table + "'p', 'r1', ''", "tid p r"},
+				{insertMany, "insert_many", table + "'p', " + array + ", " + array, "tid p r"},
+				{upsertMany, "upsert_many", table + "'p', " + array + ", " + array, "tid p r"},
+				{sameBase, "same_base", table + "'p', 'r1'", "tid p r"},
 				{replaceOne, "replace", table + "'p', 'r1', '', 0", "tid p r"},
 				{deleteOne, "delete", table + "'p', 'r1', 0", "tid p r"},
 				{lockRows, "lock", table + "'p', " + array, "tid p r"},

@@ -43,11 +43,7 @@ func (o *other) commitWhenWaiting(f func()) {
 		defer close(done)
 		f()
 	}()
-	await(o.t, "a call waits for a lock", func() bool {
-		rows, err := o.c.Exec(o.t.Context(), "SELECT 1 FROM pg_locks WHERE NOT granted AND pid IN "+
-			"(SELECT pid FROM pg_stat_activity WHERE datname = current_database())").ReadAll()
-		return err == nil && len(rows[0].Rows) > 0
-	})
+	o.awaitWaiting(1)
 	o.exec("COMMIT")
 	<-done
 }
