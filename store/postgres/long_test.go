@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/filter"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/postgres/internal/scan"
 	"github.com/tablerock-db/tablerock/store/postgres/internal/wire"
@@ -93,6 +94,47 @@ func TestLongPartitionDeleted(t *testing.T) {
 		}
 		if c.Err() != nil || !slices.Equal(got, q.want) {
 			t.Errorf("reverse %v: got %v, error %v, want %v", q.reverse, got, c.Err(), q.want)
+		}
+		_ = c.Close()
+	}
+}
+
+// TestLastPartitionDeleted deletes the last long partition of a range between the two statements of a query
+// that find it. The next one, whose name begins with the same bytes, is not of the range.
+func TestLastPartitionDeleted(t *testing.T) {
+	t.Parallel()
+	low, high := longPartition("p"), longPartition("p")
+	low.Key.Partition += "1"
+	high.Key.Partition += "2"
+	var open filter.Bound
+	for _, q := range []struct {
+		query store.Query
+		after int // reads that end with the first of the two statements
+		last  edm.Entity
+	}{
+		{store.Query{Filter: filter.Keys(open, filter.Bound{Kind: filter.AfterPartition, Key: low.Key})}, 3, low},
+		{store.Query{Filter: filter.Keys(filter.Bound{Kind: filter.BeforePartition, Key: high.Key}, open), Reverse: true}, 2, high},
+	} {
+		s := openURL(t, pgtest.Shared(t).NewDatabase(t), &Options{AllowAsync: true})
+		s.makeTable(t)
+		s.apply(t, store.Insert(low))
+		s.apply(t, store.Insert(high))
+		reads := 0
+		read := func(ctx context.Context, f func(c *wire.Conn) error) error {
+			err := s.read(ctx, f)
+			if reads++; reads == q.after {
+				s.apply(t, store.Delete(q.last.Key, store.Any))
+			}
+			return err
+		}
+		account := &scan.Account{Name: s.account, Shapes: &s.db.shapes, Read: read, Usable: s.usable}
+		c := scan.Query(t.Context(), account, people, q.query)
+		for c.Next() {
+			key := c.Row().Key()
+			t.Errorf("reverse %v: the query returns the row %q, which is not of its range", q.query.Reverse, key.Partition[len(key.Partition)-1:])
+		}
+		if err := c.Err(); err != nil || reads < q.after {
+			t.Errorf("reverse %v: %d reads, error %v", q.query.Reverse, reads, err)
 		}
 		_ = c.Close()
 	}

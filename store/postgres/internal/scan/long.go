@@ -135,7 +135,7 @@ func (s *source) enterPartition(p []byte) (found bool, err error) {
 		return false, err
 	}
 	if len(next) >= indexedPrefix {
-		if next, err = s.partition(prefixStatements[s.direction()], p, prefixOf(next)); err != nil {
+		if next, err = s.partition(prefixStatements[s.direction()], p, prefixOf(next), other); err != nil {
 			return false, err
 		}
 		if next == nil {
@@ -197,13 +197,14 @@ var partitionStatements = [2]*wire.Statement{
 
 var partitionParams = []uint32{wire.OIDText, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea}
 
-// prefixStatements find the next of the partitions that have a prefix.
+// prefixStatements find the next of the partitions that have a prefix. The one that showed the prefix may be
+// deleted meanwhile, so they too stop at the end of the range.
 var prefixStatements = [2]*wire.Statement{
-	wire.NewStatement("prefix", 4, partitionSQL+"substr(p, 1, 1200) = $4 AND p > $3 ORDER BY p LIMIT 1)", prefixParams...),
-	wire.NewStatement("prefix_back", 4, partitionSQL+"substr(p, 1, 1200) = $4 AND p < $3 ORDER BY p DESC LIMIT 1)", prefixParams...),
+	wire.NewStatement("prefix", 4, partitionSQL+"substr(p, 1, 1200) = $4 AND p > $3 AND p <= $5 ORDER BY p LIMIT 1)", prefixParams...),
+	wire.NewStatement("prefix_back", 4, partitionSQL+"substr(p, 1, 1200) = $4 AND p < $3 AND p >= $5 ORDER BY p DESC LIMIT 1)", prefixParams...),
 }
 
-var prefixParams = []uint32{wire.OIDText, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea}
+var prefixParams = []uint32{wire.OIDText, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea, wire.OIDBytea}
 
 // row returns the column r of row i, valid until the next reset.
 func (c *chunk) row(i int) []byte {
