@@ -69,6 +69,11 @@ func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
 			return c, nil
 		}
 		p.forget(c)
+		// With an ended ctx each of the other connections would wait for answerDelay.
+		if err := ctx.Err(); err != nil {
+			<-p.slots
+			return nil, err
+		}
 	}
 	p.mu.Lock()
 	resets := p.resets
