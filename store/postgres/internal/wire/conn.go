@@ -263,13 +263,14 @@ func (c *Conn) Script(ctx context.Context, sql string) (rows [][]string, err err
 	return rows, err
 }
 
-// Rollback ends an open transaction, so that the connection can return to the pool.
+// Rollback ends an open transaction, so that the connection can return to the pool. If ctx has ended, it waits
+// for answerDelay and then breaks the connection.
 func (c *Conn) Rollback(ctx context.Context) {
 	if c.Broken || c.tx == 'I' {
 		return
 	}
 	c.Queue(rollbackStatement)
-	if _, err := c.RoundTrip(context.WithoutCancel(ctx), nil); err != nil && !c.Broken {
+	if _, err := c.RoundTrip(ctx, nil); err != nil && !c.Broken {
 		c.Close()
 	}
 }

@@ -57,3 +57,26 @@ func TestAcquireFromHungServer(t *testing.T) {
 		t.Errorf("%d connections are in use", n)
 	}
 }
+
+// TestRollbackOnHungServer ends a transaction whose ctx has ended. The server does not answer.
+func TestRollbackOnHungServer(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c := hung(t, new(atomic.Uint64), func() {})
+	c.tx = 'T'
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.Rollback(ctx)
+	}()
+	select {
+	case <-done:
+		if !c.Broken {
+			t.Error("a connection in a transaction is used again")
+		}
+	case <-time.After(10 * answerDelay):
+		t.Error("Rollback waits for an answer after its ctx ended")
+		c.Abandon()
+		<-done
+	}
+}
