@@ -25,7 +25,7 @@ type Options struct {
 	Log *slog.Logger
 
 	now    func() time.Time // of a test; nil: systemClock
-	manual bool             // of a test: no sweeper in the background
+	manual bool             // of Sweep and of tests: no sweeper and no rebuilds in the background
 }
 
 // clock returns the clock of the process, or of a test.

@@ -267,7 +267,7 @@ func wait(ctx context.Context, t time.Duration) error {
 // without pauses. It calls progress with the number of rows that it has removed so far, and
 // returns it. A table to which a transaction can still add entities is left for later.
 func Sweep(ctx context.Context, url string, progress func(rows int64)) (int64, error) {
-	d, err := Connect(ctx, url, &Options{AllowAsync: true, MaxConns: 2})
+	d, err := Connect(ctx, url, &Options{AllowAsync: true, MaxConns: 2, manual: true})
 	if err != nil {
 		return 0, err
 	}

@@ -214,6 +214,37 @@ func TestSweepCommand(t *testing.T) {
 	b.wantRowsAtLast(newTestSweeper(b.d), "after Sweep", "0 0 0")
 }
 
+// TestSweepAlone stops Sweep after its first transaction for longer than sweepInterval. No other sweeper of the same
+// process removes rows meanwhile, which Sweep would not count.
+func TestSweepAlone(t *testing.T) {
+	t.Parallel()
+	b := openDatabase(t)
+	const n = sweepRows + 500
+	b.fill(n)
+	b.drop()
+	first := true
+	got, err := Sweep(t.Context(), b.url, func(rows int64) {
+		if !first {
+			return
+		}
+		first = false
+		deadline := time.After(sweepInterval + 2*time.Second)
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for pgtest.Exec(t, b.url, "SELECT (SELECT count(*) FROM tr_entities) + (SELECT count(*) FROM tr_long)")[0] == fmt.Sprint(n-rows) {
+			select {
+			case <-tick.C:
+			case <-deadline:
+				return
+			}
+		}
+		t.Error("another sweeper works beside Sweep")
+	})
+	if got != n || err != nil {
+		t.Errorf("Sweep: %d rows, %v; want %d", got, err, n)
+	}
+}
+
 // TestVacuum overwrites all rows of a small table. Autovacuum, which looks at it once
 // a minute, is off.
 func TestVacuum(t *testing.T) {
