@@ -130,17 +130,18 @@ func (s *Set) Ping(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Close closes the stores and databases.
+// Close closes the databases and stores. It waits for no write whose commit does not end, as without a
+// standby: that one returns store.ErrOutcomeUnknown.
 func (s *Set) Close() error {
 	s.opening.Lock()
 	defer s.opening.Unlock()
 	var all []error
 	for _, m := range s.members() {
-		var errs []error
+		errs := []error{m.db.Close()}
 		for _, one := range m.stores {
 			errs = append(errs, one.Close())
 		}
-		if err := errors.Join(append(errs, m.db.Close())...); err != nil {
+		if err := errors.Join(errs...); err != nil {
 			all = append(all, fmt.Errorf("close %s: %w", m.url, err))
 		}
 	}

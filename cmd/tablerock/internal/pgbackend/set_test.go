@@ -1,12 +1,17 @@
 package pgbackend_test
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
+	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/postgres"
 	"github.com/tablerock-db/tablerock/store/postgres/pgtest"
 )
@@ -103,5 +108,49 @@ func TestSet(t *testing.T) {
 	}
 	if err := set.Ping(t.Context()); err == nil {
 		t.Error("a closed set can serve")
+	}
+}
+
+// TestCloseDuringWrite closes a set while the commit of a write does not end, as without a standby. The
+// server gave the request its time before, so Close does not wait for it.
+func TestCloseDuringWrite(t *testing.T) {
+	url := pgtest.Shared(t).NewDatabase(t)
+	async := postgres.Options{AllowAsync: true}
+	if err := postgres.Init(t.Context(), url, &async); err != nil {
+		t.Fatal(err)
+	}
+	set := pgbackend.NewSet(async)
+	s, err := set.Store(t.Context(), parse(t, url), "one")
+	if err == nil {
+		err = s.CreateTable(t.Context(), "People")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, url, `CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(30); RETURN new; END';
+		CREATE TRIGGER hang BEFORE INSERT ON tr_entities FOR EACH ROW EXECUTE FUNCTION hang()`)
+	written, closed := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := s.Apply(context.WithoutCancel(t.Context()), "People", store.Insert(edm.Entity{Key: edm.Key{Partition: "p", Row: "r"}}))
+		written <- err
+	}()
+	for pgtest.Exec(t, url, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")[0] == "0" {
+		select {
+		case err := <-written:
+			t.Fatalf("the write ended: %v", err)
+		default:
+		}
+	}
+	go func() { closed <- set.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(15 * time.Second):
+		t.Error("Close waits for a write")
+	}
+	if err := <-written; !errors.Is(err, store.ErrOutcomeUnknown) {
+		t.Errorf("the write: %v, want %v", err, store.ErrOutcomeUnknown)
 	}
 }
