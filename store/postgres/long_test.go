@@ -140,6 +140,44 @@ func TestLastPartitionDeleted(t *testing.T) {
 	}
 }
 
+// TestResumeBetweenLongPartitions ends the ctx of a query after each row. The query that resumes it returns the
+// next row, also if the last one is the first row of its partition.
+func TestResumeBetweenLongPartitions(t *testing.T) {
+	t.Parallel()
+	s := openURL(t, pgtest.Shared(t).NewDatabase(t), &Options{AllowAsync: true})
+	s.makeTable(t)
+	want := []string{"a", "b", "c"}
+	for _, p := range want {
+		e := longPartition(p)
+		e.Key.Row = ""
+		s.apply(t, store.Insert(e))
+	}
+	for _, reverse := range []bool{false, true} {
+		var got []string
+		var from *edm.Key
+		for more := true; more && len(got) < 10; {
+			ctx, cancel := context.WithCancel(t.Context())
+			c := s.Query(ctx, people, store.Query{From: from, Reverse: reverse})
+			if c.Next() {
+				got = append(got, c.Row().Key().Partition[:1])
+			}
+			cancel()
+			for c.Next() {
+				t.Error("a row after the end of the ctx")
+			}
+			from = c.Resume()
+			more = from != nil
+			_ = c.Close()
+		}
+		if reverse {
+			slices.Reverse(got)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("reverse %v: the rows are of %v, want %v", reverse, got, want)
+		}
+	}
+}
+
 // TestLongRowKeysOverSocket replaces the entities of a batch whose RowKeys are as long as those
 // of tr_entities can be. The buffers of a socket are small: answers with keys would fill it
 // before the server has read the batch.

@@ -2,6 +2,8 @@ package scan
 
 import (
 	"bytes"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
@@ -54,11 +56,31 @@ func (b bound) from(reverse bool) *edm.Key {
 	case len(b.r) == 1 && b.r[0] == afterAll:
 		// No key contains NUL, so this is between the partition and the next one.
 		return &edm.Key{Partition: text(b.p) + "\x00"}
+	case reverse && len(b.r) == 0 && len(b.p) > 0:
+		return &edm.Key{Partition: before(text(b.p))}
 	case reverse:
 		// The key before b, if b is immediately after one.
 		return &edm.Key{Partition: text(b.p), Row: text(bytes.TrimSuffix(b.r, []byte{0}))}
 	}
 	return &edm.Key{Partition: text(b.p), Row: text(b.r)}
+}
+
+// before returns a text between all legal partitions that are less than p and p: longer than they can be, and
+// greater at each code unit where they differ from p.
+func before(p string) string {
+	last, n := utf8.DecodeLastRuneInString(p)
+	p = p[:len(p)-n]
+	switch last {
+	case 0:
+		return p
+	case 0xE000:
+		last = utf8.MaxRune // surrogates are before it
+	case 0x10000:
+		last = 0xD7FF // its surrogates are the least
+	default:
+		last--
+	}
+	return p + string(last) + strings.Repeat("\uFFFF", edm.MaxKeyUnits)
 }
 
 // interval is the set of keys from lo on and before hi.
