@@ -178,6 +178,49 @@ func TestResumeBetweenLongPartitions(t *testing.T) {
 	}
 }
 
+// TestResumeBeforeLongKey ends the ctx of a query while it looks for the first row of its second range. The next
+// row has a long key, and a row after it is so large that it needs two reads.
+func TestResumeBeforeLongKey(t *testing.T) {
+	t.Parallel()
+	s := openURL(t, pgtest.Shared(t).NewDatabase(t), &Options{AllowAsync: true})
+	s.makeTable(t)
+	entity := func(p, r string) edm.Entity { return edm.Entity{Key: edm.Key{Partition: p, Row: r}} }
+	large := entity("b", "m")
+	large.Properties = edm.Properties{{Name: "B", Value: edm.Binary(make([]byte, 10_000))}}
+	s.apply(t, store.Insert(entity("a", "1")))
+	s.apply(t, store.Insert(entity("b", "a"+strings.Repeat("\u4e00", 1000))), store.Insert(large))
+	f, err := filter.Parse("PartitionKey eq 'a' or PartitionKey eq 'b'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	rowsOf := func(c store.Cursor) {
+		for c.Next() {
+			got = append(got, c.Row().Key().Row[:1])
+		}
+		_ = c.Close()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	reads := 0
+	read := func(ctx context.Context, f func(c *wire.Conn) error) error {
+		err := s.read(ctx, f)
+		if reads++; reads == 3 { // the first one of the second range
+			cancel()
+		}
+		return err
+	}
+	c := scan.Query(ctx, &scan.Account{Name: s.account, Shapes: &s.db.shapes, Read: read, Usable: s.usable}, people, store.Query{Filter: f})
+	rowsOf(c)
+	if !slices.Equal(got, []string{"1"}) || c.Resume() == nil {
+		t.Fatalf("before the end of the ctx: rows %v, resume %v, error %v", got, c.Resume(), c.Err())
+	}
+	rowsOf(s.Query(t.Context(), people, store.Query{Filter: f, From: c.Resume()}))
+	if want := []string{"1", "a", "m"}; !slices.Equal(got, want) {
+		t.Errorf("the query and the one that resumes it return the rows %v, want %v", got, want)
+	}
+}
+
 // TestLongRowKeysOverSocket replaces the entities of a batch whose RowKeys are as long as those
 // of tr_entities can be. The buffers of a socket are small: answers with keys would fill it
 // before the server has read the batch.

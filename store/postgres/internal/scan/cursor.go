@@ -150,12 +150,14 @@ func (c *Cursor) first(only bool) (*source, error) {
 	for i := 0; i < len(c.sources); i++ {
 		s := c.sources[i]
 		before := s.left
-		if err := s.load(only); err != nil {
-			return nil, err
-		}
+		err := s.load(only)
 		if i == 0 && c.long && len(c.sources) == 1 {
-			// The table may have its first long key since an earlier chunk, so only what was left.
+			// The table may have its first long key since an earlier chunk, so only what was left. After
+			// an error too: fail looks for the least position of all sources.
 			c.sources = append(c.sources, newSource(c, before, true))
+		}
+		if err != nil {
+			return nil, err
 		}
 		if s.ended() {
 			continue
