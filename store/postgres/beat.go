@@ -114,16 +114,24 @@ func (h *heart) age() time.Duration {
 	return beatLimit + 1
 }
 
+// fresh returns an error if the last acknowledged beat is too old.
+func (h *heart) fresh() error {
+	if h.age() <= beatLimit {
+		return nil
+	}
+	h.mu.Lock()
+	failed := h.failed
+	h.mu.Unlock()
+	if failed != nil {
+		return fmt.Errorf("%w: %w: %w", store.ErrUnavailable, errNoBeat, failed)
+	}
+	return fmt.Errorf("%w: %w", store.ErrUnavailable, errNoBeat)
+}
+
 // check returns an error unless c is a connection to the primary, as far as is known.
 func (h *heart) check(c *wire.Conn) error {
-	if h.age() > beatLimit {
-		h.mu.Lock()
-		failed := h.failed
-		h.mu.Unlock()
-		if failed != nil {
-			return fmt.Errorf("%w: %w: %w", store.ErrUnavailable, errNoBeat, failed)
-		}
-		return fmt.Errorf("%w: %w", store.ErrUnavailable, errNoBeat)
+	if err := h.fresh(); err != nil {
+		return err
 	}
 	if server := h.server.Load(); server == nil || *server != c.Server {
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, errServer)

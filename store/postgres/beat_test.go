@@ -246,6 +246,33 @@ func TestPartition(t *testing.T) {
 	}
 }
 
+// TestHungServer calls while all connections are to a server that does not answer, and the last beat is too
+// old. The calls are refused at once, although there are idle connections.
+func TestHungServer(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Shared(t).NewDatabase(t)
+	p := newProxy(t, url)
+	var clock shiftedClock
+	s := openURL(t, p.url, &Options{AllowAsync: true, now: clock.now, manual: true})
+	s.makeTable(t)
+	p.partition(t, url) // a new connection finds the same server, and is not used for that
+	clock.by.Store(int64(beatLimit + time.Second))
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if _, err := s.Get(ctx, people, one("a", 1).Key); !errors.Is(err, errNoBeat) {
+		t.Errorf("Get: %v, want %v", err, errNoBeat)
+	}
+	if _, err := s.Apply(ctx, people, store.Insert(one("a", 1))); !errors.Is(err, errNoBeat) {
+		t.Errorf("Apply: %v, want %v", err, errNoBeat)
+	}
+	if err := s.db.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := s.Ping(ctx); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("Ping after Close: %v, want %v", err, store.ErrClosed)
+	}
+}
+
 // TestRefusalsAfterHeartbeat lets the last beat become too old while the server answers. An answer
 // that it has no row, or has one, is no answer of the primary then.
 func TestRefusalsAfterHeartbeat(t *testing.T) {

@@ -236,6 +236,10 @@ func (d *Database) demoted(err error) {
 // to d.pool.
 func (d *Database) acquire(ctx context.Context) (*wire.Conn, error) {
 	for try := 1; ; try++ {
+		// A connection to a server that hangs would not be tried before ctx ends.
+		if err := d.heart.fresh(); err != nil && !d.pool.Closed() {
+			return nil, err
+		}
 		c, err := d.pool.Acquire(ctx)
 		if err != nil {
 			if errors.Is(err, store.ErrClosed) || ctx.Err() != nil {

@@ -206,6 +206,13 @@ func (p *Pool) Close() {
 	p.Reset("")
 }
 
+// Closed reports whether Close was called.
+func (p *Pool) Closed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
+}
+
 // Counts returns the numbers of connections.
 func (p *Pool) Counts() (open, idle, size int) {
 	p.mu.Lock()
