@@ -55,7 +55,7 @@ type Conn struct {
 	flight   []*Statement    // those queued
 	parsing  []*Statement    // those of the flight that the server has not prepared yet
 	tx       byte            // 'I' idle, 'T' in a transaction, 'E' in a failed one
-	Warning  *pgconn.PgError // of the last flight, nil if there was none
+	Warning  *pgconn.PgError // of the last flight, nil if there was none; see ofIDs
 	Broken   bool            // the connection is not used again
 	lastUse  time.Time
 	trips    *atomic.Uint64
@@ -207,7 +207,7 @@ func (c *Conn) receive(ctx context.Context, flight []*Statement, row func(i int,
 			failure = refusal
 		case *pgproto3.NoticeResponse:
 			notice := pgconn.ErrorResponseToPgError((*pgproto3.ErrorResponse)(m))
-			if notice.SeverityUnlocalized == "WARNING" {
+			if notice.SeverityUnlocalized == "WARNING" && !ofIDs(notice) {
 				c.Warning = notice
 			}
 		case *pgproto3.ReadyForQuery:
@@ -225,6 +225,13 @@ var errAnswers = errors.New("the number of answers, or of their columns, is not 
 // dropsPlan reports whether a connection with prepared statements is of no more use after
 // an error: the statement is gone, or a column of the schema changed.
 func dropsPlan(code string) bool { return code == "26000" || code == "0A000" }
+
+// ofIDs reports whether a warning says that transaction ids, or those of row locks, run out. The server gives
+// it to each transaction, from 40 million ids before the end, and has the code of a canceled wait for the standby too.
+// The name of a routine is the same in every language.
+func ofIDs(w *pgconn.PgError) bool {
+	return w.Routine == "GetNewTransactionId" || w.Routine == "GetNewMultiXactId"
+}
 
 // affected returns the number at the end of a command tag, such as "INSERT 0 1", and -1 for
 // a ROLLBACK.
