@@ -292,12 +292,13 @@ var sampleHere = wire.NewStatement("sample", 5, `SELECT sum(s.n_live_tup)::bigin
 	sum(pg_indexes_size(s.relid))::bigint, (SELECT count(*) FROM tr_dead)
 	FROM pg_stat_user_tables AS s WHERE s.relid IN ('tr_entities'::regclass, 'tr_long'::regclass)`)
 
-// takeSample sets the Sample of Stats.
+// takeSample sets the Sample of Stats. It has the time alone of a server that does not show the sizes.
 func (d *Database) takeSample(ctx context.Context) error {
+	sample := Sample{Time: d.heart.now()}
 	if d.kind != wire.PostgreSQL {
+		d.sample.Store(&sample)
 		return nil
 	}
-	sample := Sample{Time: d.heart.now()}
 	err := d.read(ctx, func(c *wire.Conn) error {
 		c.Queue(sampleHere)
 		_, err := c.RoundTrip(ctx, func(_ int, values [][]byte) error {

@@ -2,6 +2,7 @@ package pgbackend
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/output"
@@ -12,7 +13,7 @@ import (
 const sampleTime = 5 * time.Second
 
 // Figures returns the statistics of a store of Open: the number of tables of its account, and
-// figures of the database.
+// figures of the database, which are zero for a server that does not show them.
 func Figures(ctx context.Context, s store.Store) (output.Record, error) {
 	tables, err := s.Tables(ctx, "", 0)
 	if err != nil {
@@ -25,12 +26,11 @@ func Figures(ctx context.Context, s store.Store) (output.Record, error) {
 	for db.Stats().Sample.Time.IsZero() {
 		select {
 		case <-tick.C:
-			continue
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-deadline:
+			return nil, fmt.Errorf("%w: the sizes of the database are not known after %s: a table may be locked", store.ErrUnavailable, sampleTime)
 		}
-		break
 	}
 	stats := db.Stats()
 	return output.Record{
