@@ -79,9 +79,10 @@ var (
 )
 
 var (
-	errServer   = errors.New("the connection is to another server than the last heartbeat")
-	errNoBeat   = errors.New("the server has not acknowledged a commit for more than 5 s")
-	errStandbys = fmt.Errorf("since a moment ago %w", wire.ErrNoStandby)
+	errServer    = errors.New("the connection is to another server than the last heartbeat")
+	errNoBeat    = errors.New("the server has not acknowledged a commit for more than 5 s")
+	errFirstBeat = fmt.Errorf("the server has not acknowledged a commit within %s: it may wait for a synchronous standby that does not run", firstBeat)
+	errStandbys  = fmt.Errorf("since a moment ago %w", wire.ErrNoStandby)
 )
 
 // heart is what is known of the primary.

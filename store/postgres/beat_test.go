@@ -246,6 +246,25 @@ func TestPartition(t *testing.T) {
 	}
 }
 
+// TestConnectWithoutStandby connects to a server whose commits wait for a standby that does not run.
+func TestConnectWithoutStandby(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	url := server.NewDatabase(t)
+	o := &Options{AllowAsync: true}
+	if err := Init(t.Context(), url, o); err != nil {
+		t.Fatal(err)
+	}
+	server.SetSynchronousStandbys(t, "nobody")
+	d, err := Connect(t.Context(), url, o)
+	if err == nil {
+		_ = d.Close()
+	}
+	if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Connect: %v, want %v", err, store.ErrUnavailable)
+	}
+}
+
 // TestHungServer calls while all connections are to a server that does not answer, and the last beat is too
 // old. The calls are refused at once, although there are idle connections.
 func TestHungServer(t *testing.T) {

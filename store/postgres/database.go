@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -125,12 +126,13 @@ func (d *Database) adopt(ctx context.Context, c *wire.Conn) (err error) {
 	if err := checkSchema(ctx, c); err != nil {
 		return failure(err, false)
 	}
-	ctx, cancel := context.WithTimeout(ctx, firstBeat)
+	limited, cancel := context.WithTimeout(ctx, firstBeat)
 	defer cancel()
-	if err := d.beat(ctx, c); err != nil {
-		return failure(err, false)
+	err = d.beat(limited, c)
+	if limited.Err() != nil && ctx.Err() == nil && err != nil {
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, errFirstBeat)
 	}
-	return nil
+	return failure(err, false)
 }
 
 // start runs f in the background until Close, which waits for it.
