@@ -113,7 +113,7 @@ func readSQL(key, value, row string) string {
 }
 
 // Apply implements store.Store. A single insert, upsert, replace or deletion, and a batch of
-// inserts or of upserts, is one statement. Any other batch locks and reads the stored
+// inserts or of upserts, is one flight. Any other batch locks and reads the stored
 // entities in one flight, and writes and commits in a second one. So does one whose statement got a
 // Timestamp that would not increase: with the entities locked, each next one does.
 func (s *Store) Apply(ctx context.Context, table string, ops ...store.Op) ([]store.Result, error) {
