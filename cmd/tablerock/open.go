@@ -64,7 +64,7 @@ func (a *app) dataName() string {
 
 // useServer does the work on the server.
 func (a *app) useServer(work func(s store.Store) error) error {
-	s, err := a.server.Open(a.ctx, a.note)
+	s, err := a.server.Open(a.ctx, true, a.note)
 	if err != nil {
 		return err
 	}

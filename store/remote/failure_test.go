@@ -462,7 +462,8 @@ func TestReadStatus(t *testing.T) {
 }
 
 // TestReadWhileRestarting checks that a read is repeated while a server that has answered refuses
-// connections, as it does while it is started again. At an address without a server it is not.
+// connections, as it does while it is started again, if Options.WaitForServer is set. At an address
+// without a server it is not.
 func TestReadWhileRestarting(t *testing.T) {
 	through, _ := behind(t, func(w http.ResponseWriter, _ *http.Request, _ int) bool {
 		w.Header().Set("Connection", "close")
@@ -471,7 +472,7 @@ func TestReadWhileRestarting(t *testing.T) {
 	if err := through.CreateTable(t.Context(), "People"); err != nil {
 		t.Fatal(err)
 	}
-	dials, refuse := 0, 0
+	stores, dials, refuse := map[bool]*remote.Store{}, 0, 0
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		if dials++; refuse > 0 {
 			refuse--
@@ -479,43 +480,27 @@ func TestReadWhileRestarting(t *testing.T) {
 		}
 		return new(net.Dialer).DialContext(ctx, network, address)
 	}
-	s, err := remote.Open(through.Endpoint(), remote.Options{Dial: dial, Retries: 3, RetryDelay: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
 	for _, c := range []struct {
+		wait          bool
 		refuse, dials int
 		want          error
-	}{{1, 1, store.ErrUnavailable}, {0, 1, nil}, {3, 4, nil}, {100, 4, store.ErrUnavailable}} {
+	}{
+		{true, 1, 1, store.ErrUnavailable}, {true, 0, 1, nil}, {true, 3, 4, nil}, {true, 100, 4, store.ErrUnavailable},
+		{false, 0, 1, nil}, {false, 1, 1, store.ErrUnavailable},
+	} {
+		s, ok := stores[c.wait]
+		if !ok {
+			var err error
+			s, err = remote.Open(through.Endpoint(), remote.Options{Dial: dial, Retries: 3, RetryDelay: time.Millisecond, WaitForServer: c.wait})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			stores[c.wait] = s
+		}
 		dials, refuse = 0, c.refuse
 		if _, err := s.Tables(t.Context(), "", 0); !errors.Is(err, c.want) || dials != c.dials {
-			t.Errorf("%d refused connections: error %v after %d connections, want %v after %d", c.refuse, err, dials, c.want, c.dials)
+			t.Errorf("WaitForServer %t, %d refused connections: error %v after %d connections, want %v after %d", c.wait, c.refuse, err, dials, c.want, c.dials)
 		}
-	}
-}
-
-// TestRetryAfterIsTooLong checks that no repetition is announced if the server demands a longer delay
-// than the limit: then there is none.
-func TestRetryAfterIsTooLong(t *testing.T) {
-	requests, announced := 0, 0
-	through, _ := behind(t, func(w http.ResponseWriter, _ *http.Request, _ int) bool {
-		requests++
-		busy(w, "31")
-		return false
-	})
-	s, err := remote.Open(through.Endpoint(), remote.Options{Retrying: func(string, int, int) { announced++ }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	_, listed := s.Tables(t.Context(), "", 0)
-	for _, err := range []error{listed, s.CreateTable(t.Context(), "People")} {
-		if !errors.Is(err, store.ErrUnavailable) {
-			t.Errorf("got %v, want ErrUnavailable", err)
-		}
-	}
-	if requests != 2 || announced != 0 {
-		t.Errorf("%d requests, and %d repetitions were announced; want 2 and none", requests, announced)
 	}
 }

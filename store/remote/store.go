@@ -37,6 +37,9 @@ type Options struct {
 	// MaxRetryDelay limits the delay. A server that demands a longer one fails the
 	// request. The default is 30 s.
 	MaxRetryDelay time.Duration
+	// WaitForServer repeats reads that reach no server, once a Table server has answered: it may
+	// be starting again. Without it, such a read fails at once.
+	WaitForServer bool
 	// Retrying is called before the delay of the n-th of at most limit repetitions with
 	// what failed, without a secret. Calls may be concurrent. The default does nothing.
 	Retrying func(cause string, n, limit int)
@@ -125,12 +128,11 @@ func (s *Store) begin(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// read runs call, a read of the SDK, with x. It repeats reads that failed. Before a Table server
-// has answered, it does not repeat those that reached none.
+// read runs call, a read of the SDK, with x. It repeats reads that failed.
 func (s *Store) read(ctx context.Context, x *exchange, call func(context.Context) error) error {
 	retry := s.retry(func(resp *http.Response, err error) bool {
 		if err != nil {
-			return ctx.Err() == nil && (x.state != unsent || s.Answered() && x.wrong == "")
+			return ctx.Err() == nil && (x.state != unsent || s.options.WaitForServer && s.Answered() && x.wrong == "")
 		}
 		return resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500 && resp.StatusCode != http.StatusNotImplemented
 	})

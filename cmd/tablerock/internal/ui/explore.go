@@ -182,7 +182,7 @@ func CacheOf(db *engine.DB, limit int64) *livestate.Cache {
 
 // exploreServer serves the pages of the account of a server or of a database.
 func (e *Explore) exploreServer(ctx context.Context, at *where.Server, note func(format string, args ...any)) (err error) {
-	s, err := at.Open(ctx, note)
+	s, err := at.Open(ctx, false, note) // the user of a page sees the error at once
 	if err != nil {
 		return err
 	}

@@ -60,12 +60,13 @@ func (s *Server) Account() (name string, e remote.Endpoint) {
 	return s.endpoint.Account, s.endpoint
 }
 
-// Open opens the store. note gets the reasons why the command waits.
-func (s *Server) Open(ctx context.Context, note func(format string, args ...any)) (store.Store, error) {
+// Open opens the store. note gets the reasons why the command waits. With wait, it waits for a
+// server that starts again.
+func (s *Server) Open(ctx context.Context, wait bool, note func(format string, args ...any)) (store.Store, error) {
 	if s.backend != nil {
 		return pgbackend.Open(ctx, s.backend, s.account, &s.options)
 	}
-	opened, err := remote.Open(s.endpoint, remote.Options{Retrying: Retrying(note)})
+	opened, err := remote.Open(s.endpoint, remote.Options{WaitForServer: wait, Retrying: Retrying(note)})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.endpoint.URL, err)
 	}
