@@ -339,7 +339,7 @@ func TestPages(t *testing.T) {
 	if count.Count != 50 || count.Next != "" {
 		t.Errorf("the count is %+v", count)
 	}
-	for _, bad := range []string{"next=x", "top=0", "top=1001", "top=x", "filter=N+gt", "cell=-1"} {
+	for _, bad := range []string{"next=x", "top=0", "top=1001", "top=x", "filter=N+gt", "cell=-1", "filter=N+gt+1;N+lt+2"} {
 		b.want(http.StatusBadRequest, nil, "entities?a=first&t=Tab&"+bad, nil)
 	}
 	var d explorer.Explanation

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -166,7 +167,7 @@ func (h *Handler) route(pattern string, open bool, serve func(*exchange) (any, e
 
 var errNoSession = Refuse(http.StatusUnauthorized, "NoSession", "Log in first.")
 
-// admit checks the session and the token of a request.
+// admit checks the session, the token and the query of a request.
 func (x *exchange) admit(open bool) error {
 	if open {
 		return nil
@@ -176,6 +177,9 @@ func (x *exchange) admit(open bool) error {
 	}
 	if x.r.Method != http.MethodGet && !webguard.Equal(x.r.Header.Get(csrfHeader), x.s.CSRF) {
 		return Refuse(http.StatusForbidden, "NoCsrfToken", "The request has no valid "+csrfHeader+".")
+	}
+	if _, err := url.ParseQuery(x.r.URL.RawQuery); err != nil { // URL.Query would leave parameters out, such as the filter
+		return badInput("The query of the URL is not valid.")
 	}
 	return nil
 }
