@@ -485,8 +485,12 @@ func TestReadWhileRestarting(t *testing.T) {
 		refuse, dials int
 		want          error
 	}{
-		{true, 1, 1, store.ErrUnavailable}, {true, 0, 1, nil}, {true, 3, 4, nil}, {true, 100, 4, store.ErrUnavailable},
-		{false, 0, 1, nil}, {false, 1, 1, store.ErrUnavailable},
+		{true, 1, 1, store.ErrUnavailable},
+		{true, 0, 1, nil},
+		{true, 3, 4, nil},
+		{true, 100, 4, store.ErrUnavailable},
+		{false, 0, 1, nil},
+		{false, 1, 1, store.ErrUnavailable},
 	} {
 		s, ok := stores[c.wait]
 		if !ok {

@@ -45,8 +45,13 @@ var kinds = []struct {
 	name string
 	err  error
 }{
-	{"locked", store.ErrLocked}, {"corrupt", store.ErrCorrupt}, {"full", store.ErrNoSpace}, {"unusable", store.ErrNotDatabase},
-	{"denied", fs.ErrPermission}, {"readonly", syscall.EROFS}, {"missing", fs.ErrNotExist},
+	{"locked", store.ErrLocked},
+	{"corrupt", store.ErrCorrupt},
+	{"full", store.ErrNoSpace},
+	{"unusable", store.ErrNotDatabase},
+	{"denied", fs.ErrPermission},
+	{"readonly", syscall.EROFS},
+	{"missing", fs.ErrNotExist},
 }
 
 // kindOf returns the kind of err, or "".
