@@ -26,7 +26,7 @@ func (x *exchange) login() (any, error) {
 	}
 	_, network := webguard.SourceOf(x.r)
 	failures := x.h.failures
-	if wait := failures.Refused(network); wait > 0 {
+	if wait := failures.Begin(network); wait > 0 {
 		x.w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
 		return nil, Refuse(http.StatusTooManyRequests, "TooManyLogins", "Too many logins failed. Wait before the next one.")
 	}
@@ -49,9 +49,9 @@ func (x *exchange) login() (any, error) {
 		ok = x.h.verify(x.r, one) == nil
 	}
 	if !ok {
-		failures.Note(network)
 		return nil, Refuse(http.StatusForbidden, "LoginFailed", "The link is used or too old, or the account, key or signature is wrong.")
 	}
+	failures.Succeed(network)
 	http.SetCookie(x.w, x.h.cookie(x.h.sessions.Begin(one), 0))
 	x.s = one
 	return x.session()

@@ -33,21 +33,16 @@ const (
 	maxAddresses = 4096
 )
 
-// Refused returns how long an address must wait before it may log in.
-func (f *Failures) Refused(addr netip.Prefix) time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if b := f.fill(addr); b != nil && b.n < 1 {
-		return time.Duration((1 - b.n) * float64(failureTime))
-	}
-	return 0
-}
-
-// Note notes a failure.
-func (f *Failures) Note(addr netip.Prefix) {
+// Begin counts a login of an address as failed until Succeed is called, so that logins at the
+// same time count too. If it may not begin yet, Begin counts nothing and returns how long it
+// must wait.
+func (f *Failures) Begin(addr netip.Prefix) (wait time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	b := f.fill(addr)
+	if b != nil && b.n < 1 {
+		return time.Duration((1 - b.n) * float64(failureTime))
+	}
 	if b == nil {
 		for other := range f.of {
 			if len(f.of) < maxAddresses {
@@ -59,6 +54,17 @@ func (f *Failures) Note(addr netip.Prefix) {
 		f.of[addr] = b
 	}
 	b.n--
+	return 0
+}
+
+// Succeed says that a login that began has not failed.
+func (f *Failures) Succeed(addr netip.Prefix) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if b := f.fill(addr); b != nil {
+		b.n++
+		f.fill(addr)
+	}
 }
 
 // fill returns the bucket of an address with what it gained since its last use, nil if it is

@@ -76,37 +76,51 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestFailures begins logins of two addresses, of which one succeeds.
 func TestFailures(t *testing.T) {
 	now := time.Unix(0, 0)
 	f := NewFailures(func() time.Time { return now })
 	one, other := netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("192.0.2.2/32")
-	for i := range maxFailures {
-		if wait := f.Refused(one); wait != 0 {
+	for i := range maxFailures - 1 {
+		if wait := f.Begin(one); wait != 0 {
 			t.Fatalf("after %d failures: wait %v", i, wait)
 		}
-		f.Note(one)
 	}
-	if wait := f.Refused(one); wait != failureTime {
-		t.Errorf("wait %v after the last failure, want %v", wait, failureTime)
+	for range 2 * maxFailures {
+		if wait := f.Begin(one); wait != 0 {
+			t.Fatalf("after logins that succeed: wait %v", wait)
+		}
+		f.Succeed(one)
 	}
-	if wait := f.Refused(other); wait != 0 {
+	f.Begin(one)
+	for range 3 { // those that must wait do not count
+		if wait := f.Begin(one); wait != failureTime {
+			t.Errorf("wait %v after the last failure, want %v", wait, failureTime)
+		}
+	}
+	if wait := f.Begin(other); wait != 0 {
 		t.Errorf("another address waits %v", wait)
 	}
 	now = now.Add(failureTime / 4)
-	if wait := f.Refused(one); wait != failureTime*3/4 {
+	if wait := f.Begin(one); wait != failureTime*3/4 {
 		t.Errorf("wait %v after a quarter, want three quarters of %v", wait, failureTime)
 	}
 	now = now.Add(failureTime * 3 / 4)
-	if wait := f.Refused(one); wait != 0 {
+	if wait := f.Begin(one); wait != 0 {
 		t.Errorf("wait %v after %v", wait, failureTime)
 	}
-	f.Note(one)
-	if wait := f.Refused(one); wait != failureTime {
+	if wait := f.Begin(one); wait != failureTime {
 		t.Errorf("wait %v after one more failure, want %v", wait, failureTime)
 	}
 	now = now.Add(maxFailures * failureTime)
-	if wait, kept := f.Refused(one), addresses(f); wait != 0 || kept != 0 {
-		t.Errorf("wait %v and %d addresses when all failures are old", wait, kept)
+	for _, addr := range []netip.Prefix{one, other} {
+		if wait := f.Begin(addr); wait != 0 {
+			t.Errorf("wait %v when all failures are old", wait)
+		}
+		f.Succeed(addr)
+	}
+	if kept := addresses(f); kept != 0 {
+		t.Errorf("%d addresses are kept when all failures are old", kept)
 	}
 }
 
@@ -122,7 +136,7 @@ func TestFailuresOfManyAddresses(t *testing.T) {
 	f := NewFailures(func() time.Time { return time.Unix(0, 0) })
 	addr := netip.MustParseAddr("10.0.0.0")
 	for range 2 * maxAddresses {
-		f.Note(netip.PrefixFrom(addr, 32))
+		f.Begin(netip.PrefixFrom(addr, 32))
 		addr = addr.Next()
 	}
 	if kept := addresses(f); kept != maxAddresses {
