@@ -243,7 +243,7 @@ func TestTableNames(t *testing.T) {
 		{"/ab()", length},
 		{"/my_table()", invalid},
 		{"/" + strings.Repeat("a", 10<<10), length},
-		{"/%2e%2e%2f%2e%2e%2fetc()", "400 InvalidUri"},
+		{"/%2e%2e%2f%2e%2e%2fetc()", invalid},
 		{"/..%5c..%5cetc()", invalid},
 		{"/../../etc()", "400 InvalidUri"},
 		{"/a%00b()", "400"},
@@ -253,11 +253,33 @@ func TestTableNames(t *testing.T) {
 		{"/People%20()", invalid},
 		{"/People%00()", "400"},
 		{"//People()", "400 InvalidUri"},
-		{"/People%2F()", "400 InvalidUri"},
+		{"/People%2F()", invalid},
+		{"/People%2f", invalid},
+		{"/People/%2F()", invalid},
+		{"/a%2F()", length},
 	} {
 		requests = append(requests, testRequest{name: fmt.Sprintf("query %.30s", c.path), method: "GET", path: c.path, want: c.want})
 	}
 	sendAll(t, requests)
+}
+
+// TestSlashInTableName sends writes and other requests to a table whose name has escaped
+// slashes, as the Python client does. Only a slash that is not escaped divides a path.
+func TestSlashInTableName(t *testing.T) {
+	const key = "(PartitionKey='a%2Fb',RowKey='2')"
+	const invalid, body = "400 InvalidResourceName", `{"PartitionKey":"a","RowKey":"2"}`
+	inBatch := operation("PATCH", "http://127.0.0.1:10002/devstoreaccount1/a%2F%2F(PartitionKey='a',RowKey='2')", "Content-Type: application/json\r\n", "{}")
+	sendAll(t, []testRequest{
+		{name: "insert", method: "POST", path: "/a%2F%2F", body: body, want: invalid},
+		{name: "merge", method: "PATCH", path: "/a%2F%2F(PartitionKey='a',RowKey='2')", body: "{}", want: invalid},
+		{name: "delete", method: "DELETE", path: "/a%2F%2F(PartitionKey='a',RowKey='2')", headers: "If-Match: *\r\n", want: invalid},
+		{name: "policies", method: "GET", path: "/a%2F%2F?comp=acl", want: invalid},
+		batch("batch", changeset(inBatch), "202 InvalidResourceName"),
+		{name: "a slash in a key", method: "GET", path: "/People" + key, want: "400 InvalidInput"},
+		{name: "a slash in a key, and the parenthesis is escaped", method: "GET", path: "/People" + strings.Replace(key, "(", "%28", 1), want: "400 InvalidInput"},
+		{name: "a slash in a key below a table", method: "GET", path: "/a/b" + key, want: "400 InvalidUri"},
+		{name: "slashes that are not escaped", method: "POST", path: "/a/b", body: body, want: "400 InvalidUri"},
+	})
 }
 
 // TestDeviceNames creates tables whose names are special in some file systems.

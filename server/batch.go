@@ -179,7 +179,7 @@ func (o *batchOp) parseCommand(account string) (err error) {
 	} else if first, after, ok := strings.Cut(rest, "/"); ok && strings.TrimSuffix(first, request.SecondarySuffix) == account {
 		rest = after
 	}
-	if o.target, err = request.ParseTarget(rest, o.query.Get("comp")); err != nil {
+	if o.target, err = request.ParseTarget(rest, target, o.query.Get("comp")); err != nil {
 		return err
 	}
 	if o.level, err = request.LevelOf(o.query.Get("$format"), o.accept); err != nil {

@@ -223,7 +223,7 @@ func (x *exchange) locate() error {
 	if request.HasControl(path) {
 		return problem.ErrInvalidURL
 	}
-	x.target, err = request.ParseTarget(x.Rest, x.query.Get("comp"))
+	x.target, err = request.ParseTarget(x.Rest, x.r.URL.RawPath, x.query.Get("comp"))
 	return err
 }
 

@@ -50,9 +50,9 @@ func TestParseTarget(t *testing.T) {
 		return Target{Entity, "T", edm.Key{Partition: partition, Row: row}}
 	}
 	for _, c := range []struct {
-		rest, comp string
-		want       Target
-		err        error
+		rest, raw, comp string
+		want            Target
+		err             error
 	}{
 		{rest: "", want: Target{Kind: ServiceRoot}},
 		{rest: "$batch", want: Target{Kind: Batch}},
@@ -84,6 +84,8 @@ func TestParseTarget(t *testing.T) {
 		{rest: "T/Tables('T')", want: Target{Kind: Misplaced, Table: "T"}},
 		{rest: "T/$batch", want: Target{Kind: Misplaced, Table: "T"}},
 		{rest: "a/b", err: ErrNoResource},
+		{rest: "a/b/", raw: "/acct/a%2fb%2F", want: Target{Kind: Entities, Table: "a/b/"}},
+		{rest: "a/b(PartitionKey='/',RowKey='')", raw: "/acct/a/b(PartitionKey='%2F',RowKey='')", err: ErrNoResource},
 		{rest: "T/Tablesx", err: ErrNoResource},
 		{rest: "T/T/Tables", err: ErrNoResource},
 		{rest: "Tables/Tables", err: ErrNoResource},
@@ -91,7 +93,7 @@ func TestParseTarget(t *testing.T) {
 		{rest: "/Tables", err: ErrNoResource},
 		{rest: "T" + strings.Repeat("(", 100_000), err: ErrSyntax},
 	} {
-		got, err := ParseTarget(c.rest, c.comp)
+		got, err := ParseTarget(c.rest, c.raw, c.comp)
 		if got != c.want || !errors.Is(err, c.err) {
 			t.Errorf("ParseTarget(%.60q, %q) = %+v, %v, want %+v, %v", c.rest, c.comp, got, err, c.want, c.err)
 		}

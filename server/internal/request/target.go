@@ -38,13 +38,17 @@ var (
 	ErrSyntax = errors.New("invalid path")
 )
 
-// ParseTarget parses the rest of a decoded path after the account. comp is the query
+// ParseTarget parses the rest of a decoded path after the account. raw is the path as the
+// client escaped it: an escaped slash belongs to the name of a table. comp is the query
 // parameter of that name. The error is ErrNoResource or ErrSyntax.
-func ParseTarget(rest, comp string) (Target, error) {
+func ParseTarget(rest, raw, comp string) (Target, error) {
 	if !utf8.ValidString(rest) {
 		return Target{}, ErrSyntax
 	}
-	rest = strings.TrimSuffix(rest, "/")
+	slashInName := strings.Contains(rest, "/") && hasSlashInName(raw)
+	if !slashInName {
+		rest = strings.TrimSuffix(rest, "/")
+	}
 	name, predicate, called := strings.Cut(rest, "(")
 	switch {
 	case rest == "":
@@ -53,7 +57,7 @@ func ParseTarget(rest, comp string) (Target, error) {
 		return Target{Kind: Batch}, nil
 	case rest == "$metadata":
 		return Target{Kind: Schema}, nil
-	case strings.Contains(name, "/"):
+	case strings.Contains(name, "/") && !slashInName:
 		return parseMisplaced(rest)
 	case comp == "acl" && !called:
 		return Target{Kind: TableACL, Table: name}, nil
@@ -67,6 +71,13 @@ func ParseTarget(rest, comp string) (Target, error) {
 		return Target{}, ErrSyntax
 	}
 	return Target{Entity, name, key}, nil
+}
+
+// hasSlashInName reports whether an escaped slash is before the key of an escaped path.
+func hasSlashInName(raw string) bool {
+	raw = strings.ToLower(raw)
+	slash := strings.Index(raw, "%2f")
+	return slash >= 0 && !strings.Contains(raw[:slash], "(") && !strings.Contains(raw[:slash], "%28")
 }
 
 // parseMisplaced parses the path of a client that uses the URL of a table in place of the
