@@ -27,6 +27,7 @@ func FuzzBatch(f *testing.F) {
 	f.Add(plain, []byte("--b\nContent-Type: multipart/mixed; boundary=b\n\n--b\n--b--"))
 	f.Add(plain, []byte(open+part+"PUT /t HTTP/1.1\nContent-Length: 900\n\n{}\n--c--\n--b--"))
 	f.Add(plain, []byte(open+"--c--\n--b--"))
+	f.Add(plain, []byte(open+"--c\n\n--c--\n--b--"))
 	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
 		given := bytes.Clone(body)
 		b, err := batch.Parse(contentType, body)
@@ -35,7 +36,7 @@ func FuzzBatch(f *testing.F) {
 		}
 		if err != nil {
 			var refusal *batch.Error
-			if !errors.As(err, &refusal) || refusal.Kind < batch.BadType || refusal.Kind > batch.BadLength ||
+			if !errors.As(err, &refusal) || refusal.Kind < batch.BadType || refusal.Kind > batch.Blank ||
 				refusal.Operation < 0 || refusal.Operation > batch.MaxOperations || refusal.What == "" {
 				t.Fatalf("Parse(%q, %q): %#v", contentType, body, err)
 			}

@@ -62,6 +62,8 @@ func TestBatches(t *testing.T) {
 	nested := "Content-Type: multipart/mixed; boundary=n\r\n\r\n--n\r\n" + put("a", "2") + "\r\n--n--\r\n"
 	sendAll(t, []testRequest{
 		batch("no operation", changeset(), "202"),
+		batch("a part without content", changeset(""), "202 InvalidInput"),
+		batch("two parts without content", changeset("", ""), whole),
 		batch("101", changeset(many...), inner("InvalidInput")),
 		batch("20,000", changeset(thousands...), inner("InvalidInput")),
 		batch("too many bytes", big(10), "413 RequestBodyTooLarge"),

@@ -44,6 +44,10 @@ func (x *exchange) batch() error {
 		return err
 	}
 	b, err := batch.Parse(types[0], x.body)
+	var invalid *batch.Error
+	if errors.As(err, &invalid) && invalid.Kind == batch.Blank { // the Python client sends it for no operations
+		return x.failOp([]batchOp{{Operation: new(batch.Operation), headers: new(headers)}}, 0, problem.ErrInput)
+	}
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ const (
 	BadHeader                    // an invalid header line, too many lines, or an invalid value
 	BadRequest                   // a line is not a method, a target and a version
 	BadLength                    // Content-Length does not match the body
+	Blank                        // the only part of a changeset has no content
 )
 
 // Error is an error in a batch.

@@ -125,6 +125,9 @@ func (p *parser) changeset(s *sections) (full bool, err error) {
 		if end == noDelimiter {
 			return false, p.fail(Unterminated, "the changeset does not end with its closing boundary")
 		}
+		if len(p.operations) == 0 && end == closingLine && len(skipEmpty(section)) == 0 {
+			return false, p.fail(Blank, "the only part of the changeset has no content")
+		}
 		if err := p.add(section); err != nil {
 			return false, err
 		}
