@@ -125,6 +125,31 @@ func TestMissingLogAfterIdle(t *testing.T) {
 	removeLog(t, killed)
 }
 
+// TestMissingLogOfCopy removes the log of a copy whose manifest lists none, because everything was
+// flushed before the copy.
+func TestMissingLogOfCopy(t *testing.T) {
+	disk := vfs.NewMem()
+	db := mustCreate(t, manual(disk))
+	check(t, "Flush", db.Flush(t.Context()))
+	check(t, "Checkpoint", db.Checkpoint(t.Context(), "copy"))
+	check(t, "Close", db.Close())
+	clock := hand{make(chan func(), 16)}
+	o := small(disk)
+	o.Testing.Clock = clock
+	c := mustOpen(t, "copy", o)
+	fill(t, c, "p", 3, 10)
+	for range 3 { // notices writes, seals, lists the end
+		(<-clock.calls)()
+	}
+	killed := disk.Clone()
+	names := files(t, killed, "copy", ".wal")
+	check(t, "Remove", killed.Remove("copy/"+names[0]))
+	if _, err := engine.Open("copy", manual(killed)); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("Open without %v: %v, want %v", names, err, store.ErrCorrupt)
+	}
+	check(t, "Close", closeAtOnce(c))
+}
+
 // TestFlushProvesLog flushes. Each manifest must list how far the active segment is
 // durable.
 func TestFlushProvesLog(t *testing.T) {

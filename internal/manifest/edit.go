@@ -23,9 +23,10 @@ type Edit struct {
 	// FirstLog removes the logs with smaller numbers, whose entries are in files.
 	// It lists FirstLog itself, so that an older log can be told from a newer one.
 	FirstLog uint64
-	// Proven is how far open logs are durable, by rising number. A log that is not
-	// listed yet is added. A log that is older than the first listed one is ignored,
-	// because its entries are in files.
+	// Proven is how far open logs are durable, by rising number, and the oldest log even
+	// if nothing of it is. A log that is not listed yet is added. A log that is older than
+	// the first listed one is ignored, because its entries are in files. If no log is listed,
+	// as in a copy whose log was flushed, the oldest is the first one.
 	Proven []Log
 }
 
@@ -100,12 +101,11 @@ func (m *Manifest) dropLogs(first uint64) {
 }
 
 func (m *Manifest) proveLogs(proven []Log) {
-	if len(m.Logs) == 0 {
-		return
+	if len(m.Logs) == 0 && len(proven) > 0 {
+		m.Logs = []Log{{Number: proven[0].Number}}
 	}
-	oldest := m.Logs[0].Number
 	for _, p := range proven {
-		if p.Number < oldest {
+		if p.Proven == 0 || p.Number < m.Logs[0].Number {
 			continue
 		}
 		i := slices.IndexFunc(m.Logs, func(l Log) bool { return l.Number == p.Number })

@@ -71,9 +71,14 @@ func TestApply(t *testing.T) {
 		})
 	}
 	empty := manifest.Manifest{}
-	empty.Apply(manifest.Edit{Proven: []manifest.Log{{Number: 1, Proven: 10}}})
+	empty.Apply(manifest.Edit{})
 	if len(empty.Logs) != 0 {
 		t.Errorf("a manifest without logs lists %v", empty.Logs)
+	}
+	// An older log than the first one of the edit would be taken for a flushed one.
+	empty.Apply(manifest.Edit{Proven: []manifest.Log{{Number: 3}, {Number: 4, Proven: 10}}})
+	if want := []manifest.Log{{Number: 3}, {Number: 4, Proven: 10}}; !slices.Equal(empty.Logs, want) {
+		t.Errorf("a manifest without logs lists %v, want %v", empty.Logs, want)
 	}
 }
 

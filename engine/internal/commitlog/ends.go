@@ -21,11 +21,12 @@ func Ends(segs []*Segment) (logs []manifest.Log) {
 	return logs
 }
 
-// Proven returns how far each segment, given newest first, is durable. Every manifest
-// records it, so that recovery notices a segment that lost durable records.
+// Proven returns how far the oldest segment, and each other one with durable records, is
+// durable. segs are given newest first. Every manifest records it, so that recovery notices a
+// segment that lost durable records.
 func Proven(segs []*Segment) (logs []manifest.Log) {
-	for _, s := range slices.Backward(segs) {
-		if end := s.Durable(); end != 0 {
+	for i, s := range slices.Backward(segs) {
+		if end := s.Durable(); end != 0 || i == len(segs)-1 {
 			logs = append(logs, manifest.Log{Number: s.Number, Proven: end})
 		}
 	}
