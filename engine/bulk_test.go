@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
@@ -741,6 +742,38 @@ func testLoadFaults(t *testing.T, serial bool) {
 		}
 		if failed < 10/stride(4) {
 			t.Errorf("%v: %d Loads failed", cause, failed)
+		}
+	}
+}
+
+// TestLoadAtEndOfTime loads while the clock is at the last Timestamp, or beyond it. The Load must be
+// refused as a write is, and the next Open must find the database as it was.
+func TestLoadAtEndOfTime(t *testing.T) {
+	for _, noSync := range []bool{false, true} {
+		for _, ahead := range []time.Duration{0, time.Hour} {
+			t.Run(fmt.Sprintf("noSync=%v, ahead=%v", noSync, ahead), func(t *testing.T) {
+				disk := vfs.NewMem()
+				o := manual(disk)
+				o.NoSync = noSync
+				db := mustCreate(t, o)
+				fill(t, db, "p", 3, 10)
+				want := dump(t, db, store.Query{})
+				check(t, "Close", db.Close())
+				late := o
+				late.Testing.Clock = stopped{edm.MaxTicks.Time().Add(ahead)}
+				db = mustOpen(t, "db", late)
+				rows := sequence([]edm.Entity{entity("q", "r", 1, 10)})
+				_, err := db.Load(t.Context(), table, rows, engine.LoadOptions{})
+				if !errors.Is(err, store.ErrReadOnly) {
+					t.Errorf("Load: %v, want %v", err, store.ErrReadOnly)
+				}
+				check(t, "Close", db.Close())
+				db = mustOpen(t, "db", o)
+				if got := dump(t, db, store.Query{}); !slices.Equal(got, want) {
+					t.Errorf("after Open %q, want %q", got, want)
+				}
+				check(t, "Close", db.Close())
+			})
 		}
 	}
 }

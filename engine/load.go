@@ -133,9 +133,9 @@ func (l *load) begin(ctx context.Context, rows int, bytes int64) (*lsm.Load, edm
 	if err := db.admitWrite(bytes, 0); err != nil {
 		return nil, 0, err
 	}
-	stamp := db.log.FileStamp(edm.Ticks(db.tree.Manifest().HighWater) + 1)
-	if err := db.tree.Update(manifest.Edit{MinHighWater: uint64(stamp)}); err != nil {
-		return nil, 0, space.Refusal(err)
+	stamp, err := db.log.FileStamp(edm.Ticks(db.tree.Manifest().HighWater) + 1)
+	if err != nil {
+		return nil, 0, err
 	}
 	return db.tree.NewLoad(rows, db.opts.Testing.Manual), stamp, nil
 }

@@ -75,15 +75,21 @@ func (l *Log) beginInstall() (next *Segment, stamp edm.Ticks, err error) {
 	return next, stamp, nil
 }
 
-// FileStamp returns a new Timestamp for entries of files, above all others and at least least.
-// No entry of the log gets it. In NoSync mode, where the manifest is ahead of the log by the
-// reserved Timestamps, those of later records may be less.
-func (l *Log) FileStamp(least edm.Ticks) edm.Ticks {
+// FileStamp returns a new Timestamp for entries of files, above all others and at least least,
+// once Options.Reserve has made it durable that it may have been given out. No entry of the log
+// gets it. In NoSync mode, where the manifest is ahead of the log by the reserved Timestamps,
+// those of later records may be less.
+func (l *Log) FileStamp(least edm.Ticks) (edm.Ticks, error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.highWater = max(l.o.Now(), l.highWater+1)
-	l.fileStamp = max(l.highWater, least, l.fileStamp+1)
-	return l.fileStamp
+	highWater := max(l.o.Now(), l.highWater+1)
+	stamp := max(highWater, least, l.fileStamp+1)
+	if !stamp.Valid() {
+		l.mu.Unlock()
+		return 0, fmt.Errorf("%w: time stamps are used up", store.ErrReadOnly)
+	}
+	l.highWater, l.fileStamp = highWater, stamp
+	l.mu.Unlock()
+	return stamp, l.o.Reserve(stamp)
 }
 
 // Fail makes the log refuse all records from now on.

@@ -33,7 +33,8 @@ type Options struct {
 	// Now returns the time.
 	Now func() edm.Ticks
 	// Reserve makes it durable that time stamps up to upto may have been given
-	// out. Only NoSync mode calls it, and without Log.mu. Nil does nothing.
+	// out. NoSync mode and FileStamp call it, without Log.mu. Nil does nothing, and
+	// does not suffice for FileStamp.
 	Reserve func(upto edm.Ticks) error
 	// Admit returns the error of Append if the disk has no space for a record, with which
 	// the active segment, admitted up to the offset from, gets the size end. Otherwise it
