@@ -244,7 +244,8 @@ func (l *Log) enqueueLocked(c *Commit) {
 func (l *Log) assignLocked(c *Commit) error {
 	firstTS := max(l.o.Now(), l.highWater+1)
 	count := len(c.entries)
-	if last := firstTS + edm.Ticks(count-1); !last.Valid() || l.lastSeq+uint64(count) > wal.MaxSeq {
+	// The last sequence number is not assigned: after it no segment could begin, also not at Open.
+	if last := firstTS + edm.Ticks(count-1); !last.Valid() || l.lastSeq+uint64(count) >= wal.MaxSeq {
 		return fmt.Errorf("%w: time stamps or sequence numbers are used up", store.ErrReadOnly)
 	}
 	if last := firstTS + edm.Ticks(count-1); l.o.NoSync && last > l.noSync.reserved {
