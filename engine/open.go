@@ -183,7 +183,7 @@ func (db *DB) recover(m *manifest.Manifest) error {
 	if _, err = db.tree.RemoveLeftovers(); err != nil {
 		return err
 	}
-	if err := log.RemoveLost(db.opts.Logger); err != nil {
+	if err := log.RemoveLost(db.opts.Logger, db.tree.RecordLogs); err != nil {
 		return err
 	}
 	if log.Unlisted {

@@ -85,7 +85,7 @@ func TestReadLost(t *testing.T) {
 					return
 				}
 				// The next Read finds the same without the lost segments.
-				if err := errors.Join(l.Repair(), l.RemoveLost(slog.New(slog.DiscardHandler))); err != nil {
+				if err := errors.Join(l.Repair(), l.RemoveLost(slog.New(slog.DiscardHandler), func() error { return nil })); err != nil {
 					t.Fatal(err)
 				}
 				if l, err = read(t, disk, m, Own); err != nil || l.LastSeq != c.last || len(l.Lost) > 0 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine/internal/commitlog"
+	"github.com/tablerock-db/tablerock/engine/internal/space"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
@@ -403,12 +404,18 @@ func (l *Log) WarnLost(logger *slog.Logger) {
 }
 
 // RemoveLost removes the segments of Lost and returns when that is durable: they would
-// contradict the next manifest and the next segment. Call it with the lock, after Repair.
-func (l *Log) RemoveLost(logger *slog.Logger) error {
+// contradict the next flush and the next segment. Call it with the lock, after Repair. record
+// writes a manifest with a next number above those of the segments: a new segment with such a
+// number could show records of the old one where a crash loses its own. On a full disk the
+// segments are removed without it, because reads go on and the removal makes room.
+func (l *Log) RemoveLost(logger *slog.Logger, record func() error) error {
 	if len(l.Lost) == 0 {
 		return nil
 	}
 	l.WarnLost(logger)
+	if err := record(); err != nil && !space.NoSpace(err) {
+		return fmt.Errorf("record the numbers of lost segments: %w", err)
+	}
 	for _, number := range l.Lost {
 		if err := l.fs.Remove(path.Join(l.dir, filename.Make(filename.WAL, number))); err != nil {
 			return fmt.Errorf("remove lost segment: %w", err)
