@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -52,5 +53,25 @@ func TestFlushKeepsTimestampsRising(t *testing.T) {
 				write(db, "q")
 			})
 		}
+	}
+}
+
+// TestClockBeforeTime creates a table and writes while the clock is before the first Timestamp. The
+// next Open must find both.
+func TestClockBeforeTime(t *testing.T) {
+	disk := vfs.NewMem()
+	o := manual(disk)
+	o.Testing.Clock = stopped{time.Time{}}
+	db := mustCreate(t, o)
+	fill(t, db, "p", 3, 10)
+	want := dump(t, db, store.Query{})
+	check(t, "Close", db.Close())
+	db = mustOpen(t, "db", o)
+	if got := dump(t, db, store.Query{}); !slices.Equal(got, want) {
+		t.Errorf("after Open %q, want %q", got, want)
+	}
+	infos, err := db.Tables(t.Context(), "", 0)
+	if err != nil || len(infos) != 1 || infos[0].Created != edm.MinTicks {
+		t.Errorf("tables %v, %v", infos, err)
 	}
 }

@@ -19,7 +19,7 @@ func (db *DB) CreateTable(ctx context.Context, table string) error {
 		return err
 	}
 	return db.changeCatalog(ctx, space.Write, func(c *catalog.Catalog) (catalog.Change, error) {
-		return c.Create(table, edm.TicksOf(db.opts.Testing.Clock.Now()))
+		return c.Create(table, max(edm.MinTicks, edm.TicksOf(db.opts.Testing.Clock.Now())))
 	})
 }
 
