@@ -41,7 +41,7 @@ func (a *app) inspect(ctx context.Context, name string) error {
 	}
 	dir, base := path.Dir(name), path.Base(name)
 	kind, number := filename.Parse(base)
-	if base != filename.Manifest && kind == "" {
+	if base != filename.Manifest && kind != filename.WAL && kind != filename.SSTable {
 		return usagef("%s: not the name of a database file, which is MANIFEST or a number with .wal or .sst", name)
 	}
 	m, err := manifest.Read(fsys, dir)
