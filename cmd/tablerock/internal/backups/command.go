@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -153,7 +154,11 @@ func (e *Env) list() *cobra.Command {
 					{"LastSequence", i.LastSequence},
 				})
 			}
-			if len(records) == 0 && err == nil {
+			switch {
+			case len(records) > 0 || err != nil:
+			case e.Account() != "":
+				e.Note("%s has no backup of account %s", args[0], e.Account())
+			default:
 				e.Note("%s has no backup yet", args[0])
 			}
 			columns := []string{"Account", "Backup", "Time", "Tables", "Files", "Bytes", "LastSequence"}
@@ -185,6 +190,9 @@ func (e *Env) runVerify(ctx context.Context, dir string) error {
 	show, done := e.progress("verify")
 	report, err := r.Verify(ctx, e.Account(), func(n, total int64) { show("", n, total) })
 	done()
+	if err == nil && e.Account() != "" && report.Objects == 0 && len(report.Findings) == 0 {
+		err = fmt.Errorf("%w: there is none of account %s", backup.ErrNoBackup, e.Account())
+	}
 	if err != nil {
 		return of(dir, err)
 	}
