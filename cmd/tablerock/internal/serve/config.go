@@ -3,6 +3,7 @@ package serve
 import (
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -112,6 +113,24 @@ func (c *Config) backupFlag() string {
 	return ""
 }
 
+// emptyFlag returns the name of a flag that is given without a value, or "". Its absence would
+// mean another server, such as one without TLS.
+func (c *Config) emptyFlag() string {
+	if slices.Contains(c.Accounts, "") {
+		return "account"
+	}
+	for _, f := range []struct{ name, value string }{
+		{pgbackend.Flag, c.Backend.URL}, {"cert", c.Cert}, {"key", c.Key}, {"oauth", c.OAuth}, {"accounts-file", c.AccountsFile},
+		{"backup-dir", c.BackupDir}, {"admin", c.Admin}, {"ready-file", c.ReadyFile}, {"faults", c.FaultsFile},
+		{"otlp-endpoint", c.OTLPEndpoint}, {"debug", c.azurite.debug}, {"location", c.azurite.location},
+	} {
+		if f.value == "" && c.flags != nil && c.flags.Changed(f.name) {
+			return f.name
+		}
+	}
+	return ""
+}
+
 // ParseCompression returns the compression that --compression names, or a *UsageError.
 func ParseCompression(method string) (engine.Compression, error) {
 	switch method {
@@ -126,6 +145,8 @@ func ParseCompression(method string) (engine.Compression, error) {
 // check returns an error for invalid values of flags.
 func (c *Config) check() error {
 	switch {
+	case c.emptyFlag() != "":
+		return usagef("--%s is empty: give its value, or omit it", c.emptyFlag())
 	case c.LogFormat != "text" && c.LogFormat != "json":
 		return usagef("--log-format %q: must be text or json", c.LogFormat)
 	case c.OAuth != "" && c.OAuth != "basic":
