@@ -28,6 +28,9 @@ cost of each workload. The results are rough; use "go test -bench" in package be
 comparisons.`,
 		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if a.isTyped("data") {
+				return usagef("--data: bench measures a temporary directory; its parent is that of --dir")
+			}
 			s, err := bench.ShapeOf(shape, n)
 			if err != nil {
 				return usagef("%v", err)

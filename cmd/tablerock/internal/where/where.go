@@ -169,6 +169,8 @@ func (f *Flags) Of(cmd *cobra.Command, c Command, args []string) (*Server, error
 	switch name, _, _ := strings.Cut(path, " "); {
 	case stray && name != "backend":
 		return nil, errBackend
+	case name == "copy" && c.Typed(dataFlag):
+		return nil, errors.New("--data: name the directories with --from and --to")
 	case name == "copy" && c.Typed(pgbackend.Flag):
 		return nil, errors.New("--backend: give the database with --from or --to")
 	case cmd.Flags().Lookup(endpointFlag) != nil:
