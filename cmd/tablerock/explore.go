@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/ui"
@@ -25,7 +27,11 @@ func newExplore(a *app) *cobra.Command {
 				of = a.at(locations[0])
 			}
 			e.Version, _ = build()
-			return e.Run(cmd.Context(), of.server, of.data, a.note)
+			err := e.Run(cmd.Context(), of.server, of.data, a.note)
+			if errors.Is(err, ui.ErrNotLoopback) {
+				return usagef("%v", err)
+			}
+			return err
 		},
 	}
 	a.where.Add(cmd.PersistentFlags())

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -41,6 +42,9 @@ type Explore struct {
 	Version        string
 	Stdout, Stderr io.Writer
 }
+
+// ErrNotLoopback means that other machines can reach the address of --listen.
+var ErrNotLoopback = errors.New("give an address of loopback; \"tablerock serve\" has pages for other machines")
 
 // Help describes the command.
 const Help = `Show and change the data in a browser: tables, entities, queries, import and export,
@@ -236,9 +240,12 @@ func accountAlone(name string, s store.Store, where string) (explorer.Account, e
 func (e *Explore) serve(ctx context.Context, o explorer.Options, list []explorer.Account) error {
 	addr, err := net.ResolveTCPAddr("tcp", e.Listen)
 	if err != nil || !addr.IP.IsLoopback() {
-		return fmt.Errorf("--listen %q: give an address of loopback; \"tablerock serve\" has pages for other machines", e.Listen)
+		return fmt.Errorf("--listen %q: %w", e.Listen, ErrNotLoopback)
 	}
 	l, err := net.ListenTCP("tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return hint.With(fmt.Errorf("--listen %s: %w", addr, syscall.EADDRINUSE), "choose another address (port 0 selects a free one)")
+	}
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
