@@ -64,6 +64,9 @@ func Next(err error) string {
 	switch {
 	case errors.As(err, &known):
 		return known.next
+	case errors.As(err, &wrong) && strings.Contains(wrong.What, "unknown authority"):
+		return `trust the certificate on this machine or, except on macOS and Windows, name its file by the variable SSL_CERT_FILE; ` +
+			`that of "tablerock serve --self-signed" is self-signed.crt in its data directory`
 	case errors.As(err, &wrong):
 		return ""
 	case errors.As(err, &unsigned):

@@ -24,6 +24,8 @@ func TestNext(t *testing.T) {
 		{fmt.Errorf("%w: grow: %w", store.ErrOutcomeUnknown, syscall.ENOSPC), "free space on that disk, and check"},
 		{fmt.Errorf("%w: sync: %w", store.ErrOutcomeUnknown, syscall.EIO), "check whether"},
 		{fmt.Errorf("mkdir: %w", syscall.EROFS), "make this one writable"},
+		{&remote.AddressError{What: "the certificate is not trusted: x509: certificate signed by unknown authority"}, "trust the certificate on this machine"},
+		{&remote.AddressError{What: "the server speaks TLS: use https://"}, ""},
 		{&remote.Error{Status: 404}, "check that this is the address of a Table server"},
 		{&remote.Error{Status: 404, Code: "InvalidUri"}, ""},
 		{&remote.Error{Status: 500}, ""},
