@@ -288,6 +288,9 @@ that time and the archive that "tablerock serve --backup-dir" keeps with the bac
 			state := "nothing is restored"
 			if dir := filepath.Clean(args[1]) + backup.Restoring; !missing(dir) {
 				state = dir + " is unfinished: the same command goes on, or remove it"
+				if err != nil && !errors.Is(err, context.Canceled) {
+					e.Note("%s is unfinished: a restore to %s goes on there, or remove it", dir, args[1])
+				}
 			}
 			return hint.Interrupted(err, state)
 		},
