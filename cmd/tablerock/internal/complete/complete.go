@@ -14,14 +14,17 @@ import (
 
 // values has the values of the flags that accept a few words, by the name of the flag.
 var values = map[string][]string{
-	"output":     {"table", "json", "jsonl", "csv"},
-	"mode":       {"replace", "merge", "insert"},
-	"log-format": {"text", "json"},
-	"oauth":      {"basic"},
+	"output":      {"table", "json", "jsonl", "csv"},
+	"mode":        {"replace", "merge", "insert"},
+	"log-format":  {"text", "json"},
+	"oauth":       {"basic"},
+	"compression": {"fast", "small"},
+	"ui":          {"on", "off"},
+	"shape":       {"grid", "singles", "whole"},
 }
 
 // directories has the flags and the arguments that name a directory.
-var directories = []string{"data", "dir", "backup-dir", "DEST", "SRC"}
+var directories = []string{"data", "dir", "backup-dir", "from", "to", "DEST", "SRC", "WHERE"}
 
 // Names finds names in the data that the flags of a command select. It returns none if it
 // cannot read the data.
