@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"time"
 
@@ -37,9 +38,17 @@ func (s *service) startArchive(ctx context.Context) (end func()) {
 	return func() { cancel(); <-done }
 }
 
-// archive seals the log, which archives it, and notes in the archive up to which moment it
-// has all writes.
+// archive makes a backup due if one is needed before the archive can go on, and seals the log.
 func (s *service) archive(ctx context.Context, one database) error {
+	s.backups.mu.Lock()
+	checkErr := s.checkArchive(ctx, one) // before Flush, after which a chunk waits
+	s.backups.mu.Unlock()
+	return errors.Join(checkErr, s.seal(ctx, one))
+}
+
+// seal seals the log, which archives it, and notes in the archive up to which moment it has
+// all writes.
+func (s *service) seal(ctx context.Context, one database) error {
 	at := time.Now()
 	if err := one.db.Flush(ctx); err != nil {
 		return err
@@ -53,17 +62,17 @@ func (s *service) archive(ctx context.Context, one database) error {
 
 // uncovered reports whether a database has writes that neither a backup nor the archive
 // has, and that it will not archive: a command wrote them while no server had it, or it was
-// restored.
-func (s *service) uncovered(ctx context.Context, one database) (bool, error) {
-	stats, err := one.db.Stats()
-	if err != nil || stats.ArchiveWaiting > 0 {
-		return false, err
-	}
+// restored. This is not known while chunks wait: writes before them can be missing.
+func (s *service) uncovered(ctx context.Context, one database) (missing, known bool, err error) {
 	dir := filepath.Join(s.Data, one.name)
 	flushed, err := manifest.Read(vfs.OS(), filepath.ToSlash(dir)) // the log will be archived
 	if err != nil {
-		return false, err
+		return false, false, err
+	}
+	stats, err := one.db.Stats()
+	if err != nil || stats.ArchiveWaiting > 0 {
+		return false, false, err
 	}
 	last, err := s.backups.writer.Reaches(ctx, one.name, dir)
-	return last < flushed.LastSeq, err
+	return last < flushed.LastSeq, err == nil, err
 }

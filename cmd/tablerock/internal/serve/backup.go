@@ -31,8 +31,10 @@ type backupState struct {
 	// all accounts took.
 	newest map[string]time.Time // +checklocks:mu
 	took   time.Duration        // +checklocks:mu
-	every  time.Duration
-	wake   chan struct{} // signalled when accounts were added
+	// unchecked are accounts of which it is not known whether a backup or the archive has each write.
+	unchecked map[string]bool // +checklocks:mu
+	every     time.Duration
+	wake      chan struct{} // signalled when accounts were added
 }
 
 // openBackups opens the directory of --backup-dir, if there is one.
@@ -55,33 +57,57 @@ func (s *service) noteBackups(ctx context.Context) {
 	}
 	s.backups.mu.Lock()
 	defer s.backups.mu.Unlock()
-	known := s.backups.newest
-	s.backups.newest = make(map[string]time.Time)
+	known, unchecked := s.backups.newest, s.backups.unchecked
+	s.backups.newest, s.backups.unchecked = make(map[string]time.Time), make(map[string]bool)
 	for _, one := range s.dbs.local() {
 		if at, ok := known[one.name]; ok {
-			s.backups.newest[one.name] = at
+			s.backups.newest[one.name], s.backups.unchecked[one.name] = at, unchecked[one.name]
 			continue
 		}
 		at, err := s.backups.writer.Newest(ctx, one.name)
 		if err != nil {
 			s.log.Error("a backup cannot be read", "account", one.name, "err", advice(err))
 		}
-		// Without this backup no moment up to the next one could be restored.
-		if missing, err := s.uncovered(ctx, one); err != nil {
-			s.log.Error("the archive cannot be read", "account", one.name, "err", advice(err))
-		} else if missing {
-			s.log.Info("writes are in neither a backup nor the archive: making a backup", "account", one.name)
-			at = time.Time{}
-		}
 		if at.After(time.Now()) {
 			at = time.Time{} // the clock was ahead
 		}
 		s.backups.newest[one.name] = at // zero if there is none
+		s.backups.unchecked[one.name] = true
+		if err := s.checkArchive(ctx, one); err != nil {
+			s.log.Error("the archive cannot be read", "account", one.name, "err", advice(err))
+		}
 	}
+	s.backups.signal()
+}
+
+// signal lets backUp look at the times of the newest backups.
+func (b *backupState) signal() {
 	select {
-	case s.backups.wake <- struct{}{}:
+	case b.wake <- struct{}{}:
 	default:
 	}
+}
+
+// checkArchive makes a backup due if writes of a database are in neither a backup nor the
+// archive: without it no moment up to the next one could be restored. The caller holds
+// s.backups.mu.
+//
+// +checklocks:s.backups.mu
+func (s *service) checkArchive(ctx context.Context, one database) error {
+	if !s.backups.unchecked[one.name] {
+		return nil
+	}
+	missing, known, err := s.uncovered(ctx, one)
+	if err != nil || !known {
+		return err
+	}
+	delete(s.backups.unchecked, one.name)
+	if missing {
+		s.log.Info("writes are in neither a backup nor the archive: making a backup", "account", one.name)
+		s.backups.newest[one.name] = time.Time{}
+		s.backups.signal()
+	}
+	return nil
 }
 
 // closeBackups lets other processes write to the directory.

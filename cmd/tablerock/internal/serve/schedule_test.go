@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"testing"
@@ -122,8 +123,8 @@ func TestUncovered(t *testing.T) {
 	one := s.dbs[0]
 	check := func(want bool) {
 		t.Helper()
-		if missing, err := s.uncovered(t.Context(), one); missing != want || err != nil {
-			t.Errorf("uncovered = %v, %v; want %v", missing, err, want)
+		if missing, known, err := s.uncovered(t.Context(), one); missing != want || !known || err != nil {
+			t.Errorf("uncovered = %v, %v, %v; want %v, true", missing, known, err, want)
 		}
 	}
 	check(false)
@@ -139,4 +140,42 @@ func TestUncovered(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(true)
+}
+
+// TestUncoveredBeforeWaiting flushes writes without an archive, and others with one. While
+// these wait, nothing is known; once the archive has them, a backup is due.
+func TestUncoveredBeforeWaiting(t *testing.T) {
+	s := newBackupService(t)
+	if !s.backUpAll(t.Context()) {
+		t.Fatal("a backup failed")
+	}
+	one := &s.dbs[0]
+	if err := errors.Join(one.db.CreateTable(t.Context(), "First"), one.db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	o := engine.Options{Logger: s.log, MemoryBytes: 8 << 20, Archive: s.open.archive(one.name)}
+	o.Testing.Manual = true
+	var err error
+	if one.db, err = engine.Open(filepath.ToSlash(filepath.Join(s.Data, one.name)), o); err != nil {
+		t.Fatal(err)
+	}
+	defer one.db.Close()
+	if err := errors.Join(one.db.CreateTable(t.Context(), "Second"), one.db.Flush(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	s.backups.newest = nil // as a server that starts
+	if s.noteBackups(t.Context()); s.untilBackup() <= 0 {
+		t.Error("a backup is due while a chunk waits")
+	}
+	for worked := true; worked; {
+		if worked, err = one.db.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.archive(t.Context(), *one); err != nil {
+		t.Fatal(err)
+	}
+	if s.untilBackup() > 0 {
+		t.Error("no backup is due, but First is in neither a backup nor the archive")
+	}
 }
