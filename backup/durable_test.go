@@ -3,6 +3,7 @@ package backup_test
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -290,5 +291,28 @@ func TestLastTimestamp(t *testing.T) {
 			}
 		}
 		e.ok(db.Close())
+	}
+}
+
+// TestRestoreToMountPoint restores to a directory that cannot be removed, as a mount point is:
+// Restore says so before it copies anything.
+func TestRestoreToMountPoint(t *testing.T) {
+	e := newEnv(t)
+	e.fill("a", 10)
+	r := e.open()
+	e.mustCreate(r)
+	e.ok(e.disk.MkdirAll("mounted"))
+	disk := errorfs.Wrap(e.disk, func(op vfs.Op) *errorfs.Fault {
+		if op.Kind == "remove" && op.Name == "mounted" {
+			return &errorfs.Fault{Err: syscall.EBUSY}
+		}
+		return nil
+	})
+	_, err := r.Restore(t.Context(), disk, "mounted", backup.RestoreOptions{})
+	if !errors.Is(err, syscall.EBUSY) || !strings.Contains(err.Error(), "name a directory that does not exist") {
+		t.Errorf("Restore returns %v, want EBUSY and what to do", err)
+	}
+	if _, err := e.disk.Stat("mounted" + backup.Restoring); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Stat of the unfinished restore: %v, want that there is none", err)
 	}
 }

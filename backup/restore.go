@@ -56,6 +56,10 @@ func (r *Repository) Restore(ctx context.Context, fsys vfs.FS, dest string, o Re
 	if err != nil {
 		return nil, err
 	}
+	// Before the work, because the directory cannot be replaced if it is a mount point.
+	if err := fsys.Remove(dest); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("restore to %s: %w; name a directory that does not exist, as one in it", dest, err)
+	}
 	s := &restore{Repository: r, fs: fsys, dir: dest + Restoring, until: o.Until, progress: o.Progress}
 	for _, m := range chosen {
 		s.bytes += m.bytes()
