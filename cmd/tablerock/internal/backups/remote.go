@@ -28,7 +28,8 @@ type request struct {
 	Account string `json:"account"` // "" for all that it serves
 }
 
-// message is a line of the response: a progress, or as the last line a result or an error.
+// message is a line of the response: a progress, or as the last line a result or an error,
+// with the result of the accounts without one.
 type message struct {
 	Account string        `json:"account,omitempty"`
 	Done    int64         `json:"done,omitempty"`
@@ -94,7 +95,7 @@ func Serve(w http.ResponseWriter, r *http.Request, create func(ctx context.Conte
 		}
 	})
 	if err != nil {
-		send(message{Error: err.Error(), Next: hint.Next(err), Kind: kindOf(err)})
+		send(message{Result: list, Error: err.Error(), Next: hint.Next(err), Kind: kindOf(err)})
 		return
 	}
 	send(message{Result: list})
@@ -134,7 +135,7 @@ func ask(ctx context.Context, data string, q request, progress Progress) ([]back
 		case err != nil:
 			return nil, fmt.Errorf("the server that has %s ended before the backup: %w", data, err)
 		case m.Error != "":
-			return nil, m.failure()
+			return m.Result, m.failure()
 		case m.Result != nil:
 			return m.Result, nil
 		}

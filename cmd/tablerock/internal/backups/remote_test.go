@@ -1,13 +1,19 @@
 package backups
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/backup"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/local"
+	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -33,4 +39,46 @@ func TestKinds(t *testing.T) {
 	if kind := kindOf(errors.New("another")); kind != "" {
 		t.Errorf("another error has the kind %q", kind)
 	}
+}
+
+// TestOneFailedAccount backs up two accounts through a server. The database of the first is
+// closed: the second has a backup, of which the command learns.
+func TestOneFailedAccount(t *testing.T) {
+	data, dest := t.TempDir(), filepath.Join(t.TempDir(), "backups")
+	w, err := NewWriter(t.Context(), dest, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	var dbs []Database
+	for _, name := range []string{"one", "two"} {
+		db, err := engine.Open(filepath.ToSlash(filepath.Join(data, name)), engine.Options{MemoryBytes: 8 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		dbs = append(dbs, Database{name, db})
+	}
+	if err := dbs[0].DB.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := local.Listen(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		Serve(rw, r, func(ctx context.Context, _, _ string, progress Progress) ([]backup.Info, error) {
+			return w.Create(ctx, data, dbs, progress)
+		})
+	})}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	list, err := ask(t.Context(), data, request{Dest: dest}, func(string, int64, int64) {})
+	if err == nil || !strings.Contains(err.Error(), "back up account one") || len(list) != 1 || list[0].Account != "two" {
+		t.Errorf("the command learns of %+v and %v, want a backup of two and an error of one", list, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	<-done
 }

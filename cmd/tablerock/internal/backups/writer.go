@@ -97,24 +97,30 @@ func (w *Writer) Close() error { return w.lock.Close() }
 // Progress is called with the account and the bytes of its files that are done.
 type Progress func(account string, done, total int64)
 
-// Create backs up databases of the data directory data.
+// Create backs up databases of the data directory data. One that cannot be backed up does not
+// prevent the backups of the others: Create returns these, and an error for each failure.
 func (w *Writer) Create(ctx context.Context, data string, dbs []Database, progress Progress) ([]backup.Info, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var list []backup.Info
+	var errs []error
 	for _, d := range dbs {
+		if ctx.Err() != nil && errs != nil {
+			break
+		}
 		info, err := w.repo.Create(ctx, backup.Source{
 			Account: d.Account, DB: d.DB, FS: vfs.OS(), Scratch: path.Join(filepath.ToSlash(data), scratch+d.Account), Clock: time.Now,
 		}, func(done, total int64) { progress(d.Account, done, total) })
 		switch {
 		case errors.Is(err, store.ErrCorrupt):
-			return list, hint.With(err, "the database is damaged: "+hint.Next(err))
+			errs = append(errs, hint.With(err, "the database is damaged: "+hint.Next(err)))
 		case err != nil:
-			return list, of(w.dir, err)
+			errs = append(errs, of(w.dir, err))
+		default:
+			list = append(list, info)
 		}
-		list = append(list, info)
 	}
-	return list, nil
+	return list, errors.Join(errs...)
 }
 
 // Archive returns the archive of an account.
