@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path/filepath"
+	"os"
 	"sync"
 	"time"
 
@@ -255,11 +255,11 @@ func (s *service) create(ctx context.Context, w *backups.Writer, dbs []backups.D
 	return w.Create(ctx, s.Data, dbs, progress)
 }
 
-// sameDir reports whether two paths are of one directory.
+// sameDir reports whether two paths are of one directory, also by a link.
 func sameDir(a, b string) bool {
-	x, errX := filepath.Abs(a)
-	y, errY := filepath.Abs(b)
-	return errX == nil && errY == nil && x == y
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
 // serveBackup answers the request of a command for a backup.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -177,5 +178,19 @@ func TestUncoveredBeforeWaiting(t *testing.T) {
 	}
 	if s.untilBackup() > 0 {
 		t.Error("no backup is due, but First is in neither a backup nor the archive")
+	}
+}
+
+// TestBackupByLink makes a backup for a command that names --backup-dir by a link: the server,
+// which has locked it, makes the backup.
+func TestBackupByLink(t *testing.T) {
+	s := newBackupService(t)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(s.BackupDir, link); err != nil {
+		t.Skip("no symbolic links here: ", err)
+	}
+	list, err := s.createBackup(t.Context(), link, "one", func(string, int64, int64) {})
+	if err != nil || len(list) != 1 {
+		t.Errorf("createBackup returns %+v and %v, want a backup", list, err)
 	}
 }
