@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -81,4 +82,22 @@ func TestOneFailedAccount(t *testing.T) {
 		t.Error(err)
 	}
 	<-done
+}
+
+// TestInsideByLink names a directory in the data directory by a link, and one beside it.
+func TestInsideByLink(t *testing.T) {
+	data, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(data, link); err != nil {
+		t.Skip("no symbolic links here: ", err)
+	}
+	for dir, want := range map[string]bool{
+		link: true, filepath.Join(link, "new", "backups"): true, filepath.Join(data, "new"): true,
+		filepath.Join(filepath.Dir(link), "new"): false, data + "-backups": false,
+	} {
+		for _, data := range []string{data, link} {
+			if got := inside(dir, data); got != want {
+				t.Errorf("inside(%s, %s) = %v, want %v", dir, data, got, want)
+			}
+		}
+	}
 }

@@ -67,17 +67,29 @@ func NewWriter(ctx context.Context, dir, data string) (*Writer, error) {
 	return &Writer{dir: dir, target: target, repo: repo, lock: lock}, nil
 }
 
-// inside reports whether dir is data or below it.
+// inside reports whether dir is data or below it, also by links.
 func inside(dir, data string) bool {
-	for _, name := range []*string{&dir, &data} {
-		absolute, err := filepath.Abs(*name)
-		if err != nil {
-			return false
-		}
-		*name = absolute
+	from, errFrom := resolve(data)
+	to, errTo := resolve(dir)
+	if errFrom != nil || errTo != nil {
+		return false
 	}
-	rel, err := filepath.Rel(data, dir)
+	rel, err := filepath.Rel(from, to)
 	return err == nil && filepath.IsLocal(rel)
+}
+
+// resolve returns the absolute path without links of a directory that need not exist.
+func resolve(dir string) (string, error) {
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	there, err := filepath.EvalSymlinks(absolute)
+	if !errors.Is(err, fs.ErrNotExist) || filepath.Dir(absolute) == absolute {
+		return there, err
+	}
+	parent, err := resolve(filepath.Dir(absolute))
+	return filepath.Join(parent, filepath.Base(absolute)), err
 }
 
 // own reports whether a directory has only names that begin with a dot, as a backup
