@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/tablerock-db/tablerock/backup"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -151,13 +153,20 @@ func (w *Writer) Reaches(ctx context.Context, account, dir string) (uint64, erro
 	return last, of(w.dir, err)
 }
 
-// Newest returns the time of the newest backup of an account, zero if there is none.
-func (w *Writer) Newest(ctx context.Context, account string) (time.Time, error) {
-	list, err := w.repo.List(ctx, account)
-	if len(list) == 0 {
-		return time.Time{}, of(w.dir, err)
+// Newest returns the time of the newest backup of the database of an account in dir, in its
+// present epoch, zero if there is none.
+func (w *Writer) Newest(ctx context.Context, account, dir string) (time.Time, error) {
+	m, err := manifest.Read(vfs.OS(), filepath.ToSlash(dir))
+	if err != nil {
+		return time.Time{}, err
 	}
-	return list[len(list)-1].Time, nil
+	list, err := w.repo.List(ctx, account)
+	for _, i := range slices.Backward(list) {
+		if i.Database == m.DBID && i.Epoch == m.Epoch {
+			return i.Time, nil
+		}
+	}
+	return time.Time{}, of(w.dir, err)
 }
 
 // Prune removes all but the newest backups of an account.

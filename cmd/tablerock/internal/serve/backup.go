@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -50,7 +51,7 @@ func (s *service) openBackups(ctx context.Context) (err error) {
 }
 
 // noteBackups finds the newest backup of each account, at the start and when the accounts
-// change.
+// change. Those of an earlier epoch do not count: no later moment can be restored by them.
 func (s *service) noteBackups(ctx context.Context) {
 	if s.backups.writer == nil {
 		return
@@ -64,7 +65,7 @@ func (s *service) noteBackups(ctx context.Context) {
 			s.backups.newest[one.name], s.backups.unchecked[one.name] = at, unchecked[one.name]
 			continue
 		}
-		at, err := s.backups.writer.Newest(ctx, one.name)
+		at, err := s.backups.writer.Newest(ctx, one.name, filepath.Join(s.Data, one.name))
 		if err != nil {
 			s.log.Error("a backup cannot be read", "account", one.name, "err", advice(err))
 		}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/vfs"
 )
 
 // newBackupService returns a service with --backup-dir and the databases of two accounts.
@@ -192,5 +194,35 @@ func TestBackupByLink(t *testing.T) {
 	list, err := s.createBackup(t.Context(), link, "one", func(string, int64, int64) {})
 	if err != nil || len(list) != 1 {
 		t.Errorf("createBackup returns %+v and %v, want a backup", list, err)
+	}
+}
+
+// TestNewEpoch raises the epoch of a database, as a restore does. The archive needs a backup
+// in it at once, also of a database whose writes are all in the log or that has none.
+func TestNewEpoch(t *testing.T) {
+	s := newBackupService(t)
+	if !s.backUpAll(t.Context()) {
+		t.Fatal("a backup failed")
+	}
+	dir := filepath.ToSlash(filepath.Join(s.Data, s.dbs[0].name))
+	if err := s.dbs[0].db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m, err := manifest.Read(vfs.OS(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Epoch++
+	if err := manifest.Write(vfs.OS(), dir, m); err != nil {
+		t.Fatal(err)
+	}
+	s.dbs = s.dbs[1:]
+	s.add(t, "one")
+	s.backups.newest = nil // as a server that starts
+	if s.noteBackups(t.Context()); s.untilBackup() > 0 {
+		t.Error("no backup is due, but none has the present epoch")
+	}
+	if !s.backUpAll(t.Context()) || s.backupsOf(t, "one") != 2 || s.backupsOf(t, "two") != 1 {
+		t.Error("the account has no second backup, or the other one has one")
 	}
 }
