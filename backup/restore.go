@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"path"
 	"slices"
 	"syscall"
@@ -17,7 +16,6 @@ import (
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
-	dbmanifest "github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -207,7 +205,7 @@ func (s *restore) account(ctx context.Context, m *manifest) error {
 		return err
 	}
 	return s.locked(dir, func() error {
-		if err := s.raiseEpoch(ctx, dir, m.Account); err != nil {
+		if err := s.raiseEpoch(ctx, m.Account, s.fs, dir); err != nil {
 			return err
 		}
 		return s.verify(ctx, dir, m)
@@ -308,24 +306,6 @@ func (o *RestoreOptions) noBackup() error {
 		return fmt.Errorf("%w: there is none of account %s", ErrNoBackup, o.Account)
 	}
 	return ErrNoBackup
-}
-
-// raiseEpoch gives the database an epoch that the backup directory does not have.
-func (s *restore) raiseEpoch(ctx context.Context, dir, account string) error {
-	greatest, err := s.maxEpoch(ctx, account)
-	if err != nil {
-		return err
-	}
-	m, err := dbmanifest.Read(s.fs, dir)
-	if err != nil {
-		return err
-	}
-	if m.Epoch = max(m.Epoch, greatest); m.Epoch == math.MaxUint64 {
-		return corrupt.Newf(account+"/"+archiveDir, 0, "epoch %d, which no other can follow", m.Epoch)
-	}
-	m.Epoch++
-	m.Version = 0 // the present one, which has an epoch
-	return dbmanifest.Write(s.fs, dir, m)
 }
 
 // verify reads the database and checks every byte.

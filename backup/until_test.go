@@ -168,6 +168,39 @@ func TestRestoreUntil(t *testing.T) {
 	a.ok(a.db.Close())
 }
 
+// TestRestoreUntilOfOlderCopy puts a checkpoint in the place of a database that was archived
+// further. The copy gets a new epoch, once, and moments of both histories can be restored.
+func TestRestoreUntilOfOlderCopy(t *testing.T) {
+	a := newArchived(t)
+	fork := func(want bool) {
+		t.Helper()
+		if forked, err := a.r.Fork(t.Context(), account, a.disk, a.dir+"/"+account); forked != want || err != nil {
+			t.Errorf("Fork = %v, %v; want %v", forked, err, want)
+		}
+	}
+	a.put("a")
+	a.backup()
+	a.ok(a.db.Checkpoint(t.Context(), "copy/"+account))
+	a.put("b")
+	old := a.put("c")
+	a.ok(a.db.Close())
+	fork(false) // it is the database itself
+	a.dir = "copy"
+	fork(true)
+	fork(false)
+	a.open("copy")
+	a.now = a.now.Add(time.Hour)
+	a.put("x")
+	a.backup()
+	a.put("y")
+	until := a.put("z")
+	if first, second := a.restored("first", old), a.restored("second", until); first != "a b c" || second != "a x y z" {
+		t.Errorf("restored %q and %q, want the histories of the database and of its copy", first, second)
+	}
+	a.ok(a.db.Close())
+	fork(false)
+}
+
 // TestReachesNoGap writes while nothing is archived, and then with the archive again.
 func TestReachesNoGap(t *testing.T) {
 	a := newArchived(t)

@@ -140,6 +140,13 @@ func (w *Writer) Create(ctx context.Context, data string, dbs []Database, progre
 // Archive returns the archive of an account.
 func (w *Writer) Archive(account string) engine.Archive { return backup.NewArchive(w.target, account) }
 
+// Fork gives the database of an account in dir a new epoch, and reports so, if the directory has
+// later writes of its epoch.
+func (w *Writer) Fork(ctx context.Context, account, dir string) (bool, error) {
+	forked, err := w.repo.Fork(ctx, account, vfs.OS(), filepath.ToSlash(dir))
+	return forked, of(w.dir, err)
+}
+
 // PutMark notes that the archive of the database of an account in dir has each write up to a
 // moment, once it has those up to the sequence number last.
 func (w *Writer) PutMark(ctx context.Context, account, dir string, last uint64, at time.Time) error {

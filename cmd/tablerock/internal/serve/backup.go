@@ -45,7 +45,7 @@ func (s *service) openBackups(ctx context.Context) (err error) {
 	}
 	s.backups.every, s.backups.wake = s.BackupEvery, make(chan struct{}, 1)
 	if s.backups.writer, err = backups.NewWriter(ctx, s.BackupDir, s.Data); err == nil {
-		s.open.archive = s.backups.writer.Archive
+		s.open.archive, s.open.fork = s.backups.writer.Archive, s.backups.writer.Fork
 	}
 	return err
 }

@@ -50,6 +50,8 @@ type databaseSet struct {
 	ui       map[string]*ui.Database
 	// archive returns the archive of an account, nil if there is none.
 	archive func(account string) engine.Archive
+	// fork gives an older copy of a database that is archived a new epoch.
+	fork func(ctx context.Context, account, dir string) (bool, error)
 }
 
 func (c *Config) newDatabaseSet(log *slog.Logger) *databaseSet {
@@ -84,7 +86,7 @@ func (s *databaseSet) of(ctx context.Context, accounts []account) (databases, er
 			continue
 		}
 		if s.open[a.name] == nil {
-			db, err := s.openOne(a, local)
+			db, err := s.openOne(ctx, a, local)
 			if err != nil {
 				return nil, err
 			}
@@ -103,7 +105,7 @@ const (
 )
 
 // openOne opens the database of one of n accounts.
-func (s *databaseSet) openOne(a account, n int) (*engine.DB, error) {
+func (s *databaseSet) openOne(ctx context.Context, a account, n int) (*engine.DB, error) {
 	jobs := &ui.Jobs{}
 	log := slog.New(slog.NewMultiHandler(s.log.With("account", a.name).Handler(), jobs))
 	compression, err := ParseCompression(s.c.Compression)
@@ -119,11 +121,17 @@ func (s *databaseSet) openOne(a account, n int) (*engine.DB, error) {
 	} else if warning := hint.UnrelatedFiles(s.c.Data, a.name); warning != "" {
 		s.c.say("%s", warning)
 	}
-	if s.archive != nil {
-		o.Archive = s.archive(a.name)
-	}
 	o.ReserveBytes = s.reserve() / int64(n)
 	dir := filepath.ToSlash(filepath.Join(s.c.Data, a.name))
+	if s.archive != nil {
+		o.Archive = s.archive(a.name)
+		switch forked, err := s.fork(ctx, a.name, dir); {
+		case err != nil:
+			s.log.Error("the database cannot be compared with its backups", "account", a.name, "err", advice(err))
+		case forked:
+			s.log.Warn("an older copy of the database is in its place: its history is a new one in the backup directory", "account", a.name)
+		}
+	}
 	if s.c.InMemory {
 		dir = path.Join("memory", a.name)
 	}
