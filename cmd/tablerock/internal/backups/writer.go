@@ -137,6 +137,13 @@ func (w *Writer) Create(ctx context.Context, data string, dbs []Database, progre
 	return list, errors.Join(errs...)
 }
 
+// RemoveLeftovers removes the links that a backup of an account left in data when it was killed:
+// they keep the space of files that compactions have replaced. Call it while this process has
+// the database open for writing and makes no backup, so that no process does.
+func RemoveLeftovers(data, account string) error {
+	return os.RemoveAll(filepath.Join(data, scratch+account))
+}
+
 // Archive returns the archive of an account.
 func (w *Writer) Archive(account string) engine.Archive { return backup.NewArchive(w.target, account) }
 

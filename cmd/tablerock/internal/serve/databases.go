@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/backups"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/ui"
@@ -136,6 +137,11 @@ func (s *databaseSet) openOne(ctx context.Context, a account, n int) (*engine.DB
 		dir = path.Join("memory", a.name)
 	}
 	db, err := engine.Open(dir, o)
+	if err == nil && !s.c.InMemory {
+		if err := backups.RemoveLeftovers(s.c.Data, a.name); err != nil {
+			s.log.Warn("what a killed backup left cannot be removed", "account", a.name, "err", advice(err))
+		}
+	}
 	s.ui[a.name] = &ui.Database{DB: db, FS: o.FS, Dir: dir, SegmentBytes: o.SegmentBytes, Jobs: jobs}
 	return db, err
 }

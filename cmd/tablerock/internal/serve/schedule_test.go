@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -224,5 +225,24 @@ func TestNewEpoch(t *testing.T) {
 	}
 	if !s.backUpAll(t.Context()) || s.backupsOf(t, "one") != 2 || s.backupsOf(t, "two") != 1 {
 		t.Error("the account has no second backup, or the other one has one")
+	}
+}
+
+// TestLeftoversOfBackup opens the database of an account whose last backup was killed: the links
+// to its files are removed.
+func TestLeftoversOfBackup(t *testing.T) {
+	s := newBackupService(t)
+	left := filepath.Join(s.Data, ".backup-three")
+	if err := errors.Join(os.Mkdir(left, 0o700), os.WriteFile(filepath.Join(left, "000001.sst"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s.Compression = "fast"
+	dbs, err := s.open.of(t.Context(), []account{{name: "three"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dbs[0].db.Close()
+	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Stat of what the backup left: %v, want that it is removed", err)
 	}
 }
