@@ -187,12 +187,12 @@ func (e *Env) runVerify(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	if err := e.known(ctx, r, dir); err != nil {
+		return err
+	}
 	show, done := e.progress("verify")
 	report, err := r.Verify(ctx, e.Account(), func(n, total int64) { show("", n, total) })
 	done()
-	if err == nil && e.Account() != "" && report.Objects == 0 && len(report.Findings) == 0 {
-		err = fmt.Errorf("%w: there is none of account %s", backup.ErrNoBackup, e.Account())
-	}
 	if err != nil {
 		return of(dir, err)
 	}
@@ -205,6 +205,20 @@ func (e *Env) runVerify(ctx context.Context, dir string) error {
 		return nil
 	}
 	return cmp.Or(e.Printer().List([]string{"Object", "What", "Backups"}, records), e.Damaged)
+}
+
+// known returns an error if the account of the command line has no backup in r: a name with a
+// mistake in it must not look like one without damage.
+func (e *Env) known(ctx context.Context, r *backup.Repository, dir string) error {
+	account := e.Account()
+	if account == "" {
+		return nil
+	}
+	accounts, err := r.Accounts(ctx)
+	if err == nil && !slices.Contains(accounts, account) {
+		err = fmt.Errorf("%w: there is none of account %s", backup.ErrNoBackup, account)
+	}
+	return of(dir, err)
 }
 
 func (e *Env) prune() *cobra.Command {
@@ -230,6 +244,9 @@ needs. A server with --backup-dir DEST keeps the directory locked and prunes it 
 func (e *Env) runPrune(ctx context.Context, dir, account string, keep int) error {
 	r, err := open(ctx, dir)
 	if err != nil {
+		return err
+	}
+	if err := e.known(ctx, r, dir); err != nil {
 		return err
 	}
 	accounts := []string{account}
