@@ -22,12 +22,9 @@ func (s *service) startArchive(ctx context.Context) (end func()) {
 		defer close(done)
 		tick := time.NewTicker(s.ArchiveEvery)
 		defer tick.Stop()
+		all := make(map[string]database)
 		for {
-			for _, one := range s.admin.databases().local() {
-				if err := s.archive(ctx, one); err != nil && ctx.Err() == nil {
-					s.log.Error("archiving failed", "account", one.name, "err", advice(err))
-				}
-			}
+			s.archiveAll(ctx, all)
 			select {
 			case <-ctx.Done():
 				return
@@ -36,6 +33,20 @@ func (s *service) startArchive(ctx context.Context) (end func()) {
 		}
 	}()
 	return func() { cancel(); <-done }
+}
+
+// archiveAll archives the databases that are served, which it adds to all, and those of all:
+// an account that is no longer served can have writes that are not archived yet, and requests
+// under way.
+func (s *service) archiveAll(ctx context.Context, all map[string]database) {
+	for _, one := range s.admin.databases().local() {
+		all[one.name] = one
+	}
+	for _, one := range all {
+		if err := s.archive(ctx, one); err != nil && ctx.Err() == nil {
+			s.log.Error("archiving failed", "account", one.name, "err", advice(err))
+		}
+	}
 }
 
 // archive makes a backup due if one is needed before the archive can go on, and seals the log.

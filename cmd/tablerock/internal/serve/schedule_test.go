@@ -246,3 +246,21 @@ func TestLeftoversOfBackup(t *testing.T) {
 		t.Errorf("Stat of what the backup left: %v, want that it is removed", err)
 	}
 }
+
+// TestArchiveOfRemovedAccount writes to an account just before it is no longer served. Its log is
+// archived all the same.
+func TestArchiveOfRemovedAccount(t *testing.T) {
+	s := newBackupService(t)
+	all := make(map[string]database)
+	s.archiveAll(t.Context(), all)
+	one := s.dbs[0]
+	if err := one.db.CreateTable(t.Context(), "Last"); err != nil {
+		t.Fatal(err)
+	}
+	others := s.dbs[1:]
+	s.admin.serving.Store(&others)
+	s.archiveAll(t.Context(), all)
+	if stats, err := one.db.Stats(); err != nil || stats.WALBytes > 0 {
+		t.Errorf("the log has %d bytes that are not archived; error %v", stats.WALBytes, err)
+	}
+}
