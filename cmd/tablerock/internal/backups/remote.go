@@ -117,9 +117,16 @@ func ask(ctx context.Context, data string, q request, progress Progress) ([]back
 	if err != nil {
 		return nil, err
 	}
+	ended := func(err error) error {
+		err = fmt.Errorf("the server that has %s ended before the backup: %w", data, err)
+		return hint.With(err, "repeat the command: what was copied is not copied again")
+	}
 	response, err := client.Do(r)
+	if ctx.Err() != nil && err != nil {
+		return nil, ctx.Err()
+	}
 	if err != nil {
-		return nil, err
+		return nil, ended(err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
@@ -133,7 +140,7 @@ func ask(ctx context.Context, data string, q request, progress Progress) ([]back
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case err != nil:
-			return nil, fmt.Errorf("the server that has %s ended before the backup: %w", data, err)
+			return nil, ended(err)
 		case m.Error != "":
 			return m.Result, m.failure()
 		case m.Result != nil:

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/backup"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/hint"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/local"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/store"
@@ -99,5 +100,33 @@ func TestInsideByLink(t *testing.T) {
 				t.Errorf("inside(%s, %s) = %v, want %v", dir, data, got, want)
 			}
 		}
+	}
+}
+
+// TestServerEnds ends the server before it answers, and after it has begun to. The error says
+// what to do.
+func TestServerEnds(t *testing.T) {
+	data := t.TempDir()
+	for _, begun := range []bool{false, true} {
+		l, err := local.Listen(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+			if begun {
+				_ = http.NewResponseController(rw).Flush()
+			}
+			panic(http.ErrAbortHandler)
+		})}
+		done := make(chan error, 1)
+		go func() { done <- s.Serve(l) }()
+		_, err = ask(t.Context(), data, request{Dest: "there"}, func(string, int64, int64) {})
+		if err == nil || !strings.Contains(err.Error(), "ended before the backup") || !strings.Contains(hint.Next(err), "repeat the command") {
+			t.Errorf("begun %v: the error is %v and the next step %q", begun, err, hint.Next(err))
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		<-done
 	}
 }
