@@ -120,9 +120,18 @@ func (c *Config) emptyFlag() string {
 		return "account"
 	}
 	for _, f := range []struct{ name, value string }{
-		{pgbackend.Flag, c.Backend.URL}, {"cert", c.Cert}, {"key", c.Key}, {"oauth", c.OAuth}, {"accounts-file", c.AccountsFile},
-		{"backup-dir", c.BackupDir}, {"admin", c.Admin}, {"ready-file", c.ReadyFile}, {"faults", c.FaultsFile},
-		{"otlp-endpoint", c.OTLPEndpoint}, {"debug", c.azurite.debug}, {"location", c.azurite.location},
+		{pgbackend.Flag, c.Backend.URL},
+		{"cert", c.Cert},
+		{"key", c.Key},
+		{"oauth", c.OAuth},
+		{"accounts-file", c.AccountsFile},
+		{"backup-dir", c.BackupDir},
+		{"admin", c.Admin},
+		{"ready-file", c.ReadyFile},
+		{"faults", c.FaultsFile},
+		{"otlp-endpoint", c.OTLPEndpoint},
+		{"debug", c.azurite.debug},
+		{"location", c.azurite.location},
 	} {
 		if f.value == "" && c.flags != nil && c.flags.Changed(f.name) {
 			return f.name

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/health"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/local"
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/selfsigned"
 	"github.com/tablerock-db/tablerock/internal/explorer"
 )
 
@@ -180,7 +181,7 @@ func TestPagesForOthers(t *testing.T) {
 	r = start(t, "--admin", "0.0.0.0:0", "--account", own, "--ui-insecure")
 	r.want(t, http.StatusOK, http.MethodGet, r.admin+"/ui/", "")
 
-	cert, key, err := makeCertificate("*.example.com")
+	cert, key, err := selfsigned.New("*.example.com")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +205,7 @@ func TestPagesForOthers(t *testing.T) {
 			t.Errorf("the pages at %s have the status %d, want %d", host, got, want)
 		}
 	}
-	cert, key, err = makeCertificate("new.example.org")
+	cert, key, err = selfsigned.New("new.example.org")
 	if err != nil {
 		t.Fatal(err)
 	}

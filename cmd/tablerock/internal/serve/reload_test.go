@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/selfsigned"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 )
 
@@ -129,7 +130,7 @@ func TestReloadCertificate(t *testing.T) {
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	renew := func() {
 		t.Helper()
-		certPEM, keyPEM, err := makeCertificate("127.0.0.1")
+		certPEM, keyPEM, err := selfsigned.New("127.0.0.1")
 		if err != nil {
 			t.Fatal(err)
 		}

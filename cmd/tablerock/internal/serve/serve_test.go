@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.uber.org/goleak"
 
+	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/selfsigned"
 	"github.com/tablerock-db/tablerock/internal/sharedkey"
 )
 
@@ -145,7 +146,7 @@ func start(t *testing.T, flags ...string) *running {
 // trust returns a configuration that trusts the self-signed certificate of the server, or
 // nil if there is none.
 func (r *running) trust(t *testing.T) *tls.Config {
-	text, err := os.ReadFile(filepath.Join(r.dir, "data", selfSignedCert))
+	text, err := os.ReadFile(filepath.Join(r.dir, "data", selfsigned.CertFile))
 	if os.IsNotExist(err) {
 		return nil
 	}
@@ -154,7 +155,7 @@ func (r *running) trust(t *testing.T) *tls.Config {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(text) {
-		t.Fatalf("%s contains no certificate", selfSignedCert)
+		t.Fatalf("%s contains no certificate", selfsigned.CertFile)
 	}
 	return &tls.Config{RootCAs: roots}
 }
@@ -228,8 +229,8 @@ func TestTLS(t *testing.T) {
 	if _, err := tls.Dial("tcp", strings.Split(r.url, "/")[2], &tls.Config{RootCAs: r.trust(t).RootCAs, MaxVersion: tls.VersionTLS11}); err == nil {
 		t.Error("the server speaks TLS 1.1")
 	}
-	cert := filepath.Join(r.dir, "data", selfSignedCert)
-	for _, name := range []string{cert, filepath.Join(r.dir, "data", selfSignedKey)} {
+	cert := filepath.Join(r.dir, "data", selfsigned.CertFile)
+	for _, name := range []string{cert, filepath.Join(r.dir, "data", selfsigned.KeyFile)} {
 		info, err := os.Stat(name)
 		if err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: mode %v, error %v; want only its owner to read it", name, info.Mode(), err)
@@ -259,7 +260,7 @@ func TestTLS(t *testing.T) {
 	if pair, err := (&Config{SelfSigned: true, InMemory: true}).certificate("127.0.0.1"); err != nil || pair.Leaf.VerifyHostname("acct.table.localhost") != nil {
 		t.Errorf("in memory: %v", err)
 	}
-	given := Config{Cert: cert, Key: filepath.Join(r.dir, "data", selfSignedKey)}
+	given := Config{Cert: cert, Key: filepath.Join(r.dir, "data", selfsigned.KeyFile)}
 	if _, err := given.certificate("anything"); err != nil {
 		t.Errorf("given as --cert and --key: %v", err)
 	}
