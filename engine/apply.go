@@ -10,21 +10,17 @@ import (
 	"github.com/tablerock-db/tablerock/store"
 )
 
-// Apply applies ops to entities of one partition, all or none, and returns one
-// result for each, in order. When it returns nil, the ops are durable and visible
-// to every later read; with Options.NoSync they are visible and not yet durable. Their
+// Apply applies ops to entities of one partition, all or none, and returns one result for each, in order. When it returns
+// nil, the ops are durable and visible to every later read; with Options.NoSync they are visible and not yet durable. Their
 // Timestamps are later than all of an Apply, on any key, that returned before.
 //
-// If the error is, by errors.Is, store.ErrOutcomeUnknown, the ops may have
-// happened, all or none; the next Open decides. After any other error none of them
-// happened. An op that is refused is a *store.OpError, whose order is described
-// at store.Store. Other errors are store.ErrClosed, store.ErrReadOnly and
-// store.ErrNoSpace, and the error of ctx. On a full disk ops that only delete succeed
-// as long as the reserve lasts (Options.ReserveBytes). ctx is not checked any more once the
-// record of the ops is in the log.
+// If the error is, by errors.Is, store.ErrOutcomeUnknown, the ops may have happened, all or none; the next Open decides.
+// After any other error none of them happened. An op that is refused is a *store.OpError, whose order is described at
+// store.Store. Other errors are store.ErrClosed, store.ErrReadOnly and store.ErrNoSpace, and the error of ctx. On a full
+// disk ops that only delete succeed as long as the reserve lasts (Options.ReserveBytes). ctx is not checked any more once
+// the record of the ops is in the log.
 //
-// Apply waits while flushes or compactions are behind. It keeps no reference to
-// ops after it returns.
+// Apply waits while flushes or compactions are behind. It keeps no reference to ops after it returns.
 func (db *DB) Apply(ctx context.Context, table string, ops ...store.Op) ([]store.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

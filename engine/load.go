@@ -97,9 +97,13 @@ type load struct {
 
 // failure returns the error of Load for the cause err.
 func (l *load) failure(err error) error {
+	var refused *store.OpError
 	switch db := l.db; {
 	case errors.Is(err, batch.ErrTableGone):
-		return db.refuse(db.logged.Load().Pending(db.log.Published()), &store.OpError{Err: store.ErrTableNotFound})
+		err = &store.OpError{Err: store.ErrTableNotFound}
+		fallthrough
+	case errors.As(err, &refused): // it says that the table exists
+		return db.refuse(db.logged.Load().Pending(db.log.Published()), err)
 	case errors.Is(err, lsm.ErrInDoubt) && !errors.Is(err, store.ErrOutcomeUnknown) && !errors.Is(err, store.ErrReadOnly):
 		return space.Refusal(err)
 	case space.NoSpace(err) && !errors.Is(err, store.ErrNoSpace):

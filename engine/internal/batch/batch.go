@@ -211,6 +211,11 @@ func (b *Batch) Pending(err error) uint64 {
 	if errors.Is(err, ErrTableGone) {
 		return b.db.Logged.Load().Pending(b.db.Log.Published())
 	}
+	var refused *store.OpError
+	if b.logged != nil && errors.As(err, &refused) {
+		// It also says that the table exists.
+		return max(b.pending, b.logged.Pending(b.db.Log.Published()))
+	}
 	return b.pending
 }
 
