@@ -303,6 +303,9 @@ func (r *Reader) Newest() (seq uint64, stamp edm.Ticks, err error) {
 // Small reports whether the file was written with CompressionSmall.
 func (r *Reader) Small() bool { return r.footer.required&feature.Zstd != 0 }
 
+// Versions reports whether some user key has several versions in the file.
+func (r *Reader) Versions() bool { return r.footer.keys < r.footer.entries }
+
 // MayContain reports whether the file may have a version of the user key with this
 // hash (codec.KeyHash).
 func (r *Reader) MayContain(keyHash uint64) bool { return bloom.Has(r.filter, keyHash) }

@@ -178,8 +178,19 @@ func (k *picker) nextSkipped(lower []byte, skip func(*virtualSST) bool) []byte {
 // change nothing.
 func (k *picker) fullyCompacted(s *virtualSST) bool { return s.meta.MaxSeq == 0 && k.withoutGarbage(s) }
 
+// versions reports whether s has several versions of a key, which were kept for snapshots. A file that cannot be read has
+// none: its compaction would fail.
+func (s *virtualSST) versions() bool {
+	if s.meta.MaxSeq == 0 {
+		return false
+	}
+	r, err := s.reader()
+	return err == nil && r.Versions()
+}
+
 // withoutGarbage reports whether a compaction of a file of the bottom alone would not
 // make it smaller.
 func (k *picker) withoutGarbage(s *virtualSST) bool {
-	return !s.clipped && s.meta.Tombstones == 0 && !s.compressible(k.o) && bound.AllTables(s.lo, s.hi, func(id uint32) bool { return !k.o.Dropped(id) })
+	kept := func(id uint32) bool { return !k.o.Dropped(id) }
+	return !s.clipped && s.meta.Tombstones == 0 && !s.versions() && !s.compressible(k.o) && bound.AllTables(s.lo, s.hi, kept)
 }

@@ -72,3 +72,34 @@ func TestOutputLimit(t *testing.T) {
 	h.check()
 	h.finish()
 }
+
+// TestReclaimAfterSnapshot overwrites all rows while a snapshot reads the old ones, and takes both to the bottom: by a
+// compaction, or by a move of their files. A reclaim after the end of the snapshot drops the old ones.
+func TestReclaimAfterSnapshot(t *testing.T) {
+	for _, moved := range []bool{false, true} {
+		h := newHarness(t, vfs.NewMem(), smallOptions(), 8)
+		for range 2 {
+			for n := range 600 {
+				h.put(n, 100)
+			}
+			if !moved {
+				h.flush()
+			}
+			h.snaps = []uint64{h.seq}
+		}
+		h.snaps = []uint64{600}
+		if h.flush(); moved {
+			h.compactAll()
+		} else {
+			finishJob(t, h.tree.NewFullCompaction())
+		}
+		before := h.tree.Stats()
+		h.snaps = nil
+		finishJob(t, h.tree.NewReclaim())
+		if after := h.tree.Stats(); before.Bottom().Entries != 1200 || after.Entries != 600 {
+			t.Errorf("moved=%t: %d entries in the bottom before, %d after, want 1200 and 600", moved, before.Bottom().Entries, after.Entries)
+		}
+		h.check()
+		h.finish()
+	}
+}
