@@ -188,7 +188,7 @@ func (c *compaction) entry(key, user []byte) error {
 		c.keyBuf = codec.AppendTrailer(append(c.keyBuf[:0], user...), 0, kind)
 		key, user = c.keyBuf, c.keyBuf[:len(user)]
 	}
-	hidden := c.visibility.Bottom && bytes.Equal(user, c.out.last) // for a snapshot
+	hidden := bytes.Equal(user, c.out.last) // for a snapshot
 	err := c.out.add(key, user, row)
 	if keyrange.Sampled(c.decided[d].Entries) {
 		c.out.probes++

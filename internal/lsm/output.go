@@ -37,7 +37,7 @@ type output struct {
 	last    []byte // user key of the last entry
 	n       uint64 // entries
 	probes  int    // entries whose key was looked up in older runs
-	newKeys int    // of these, those that hide no entry there, or at the bottom that no newer one hides
+	newKeys int    // of these, those that hide no entry there, and that no newer one of the file hides
 }
 
 // maxOutputBytes limits a file, so that no section of it, of shapes for example, is longer than an sstable allows.

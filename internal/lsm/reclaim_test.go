@@ -103,3 +103,27 @@ func TestReclaimAfterSnapshot(t *testing.T) {
 		h.finish()
 	}
 }
+
+// TestMovedVersionsAreCompacted flushes three versions of each row for snapshots. Their files are moved to the bottom, and
+// compacted there after the end of the snapshots.
+func TestMovedVersionsAreCompacted(t *testing.T) {
+	o := smallOptions()
+	o.FileBytes = 64 << 10
+	h := newHarness(t, vfs.NewMem(), o, 8)
+	for range 3 {
+		for n := range 600 {
+			h.put(n, 100)
+		}
+		h.snaps = append(h.snaps, h.seq)
+	}
+	h.flush()
+	h.compactAll()
+	before := h.tree.Stats()
+	h.snaps = nil
+	h.compactAll()
+	if after := h.tree.Stats(); before.Bottom().Entries < 1700 || after.Entries > 900 {
+		t.Errorf("%d entries in the bottom before, %d after, want nearly all of 1800, and about 600", before.Bottom().Entries, after.Entries)
+	}
+	h.check()
+	h.finish()
+}

@@ -58,9 +58,9 @@ type File struct {
 	Entries    uint64 // including tombstones
 	Tombstones uint64
 	Hash       uint64 // of the whole file
-	// NewKeys estimates the share of the entries whose keys no older run contained when
-	// the file was written, of AllNewKeys. In a file that a compaction wrote to the bottom these
-	// are the newest version of each key; others were kept for snapshots. It is 0 if unknown.
+	// NewKeys estimates the share of the entries that are the newest version of a key in the
+	// file, and whose keys no older run contained when it was written, of AllNewKeys. Other
+	// versions were kept for snapshots. It is 0 if unknown.
 	NewKeys uint32
 	// Stamp is the Timestamp of all entries of a loaded file, in ticks, and MinSeq, which is
 	// MaxSeq, their sequence number: the file was written before either was known, so
