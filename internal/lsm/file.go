@@ -28,6 +28,7 @@ type file struct {
 	// opened is the reader, nil until the first use.
 	opened atomic.Pointer[sstable.Reader]
 	openMu sync.Mutex // held to set opened
+	tables bound.Tables
 	// refs counts the virtual sstables of the file in all referenced versions.
 	refs atomic.Int32
 	// obsolete is set when the durable manifest does not list the file.

@@ -167,7 +167,7 @@ func (k *picker) full(from []byte, skip func(*virtualSST) bool) *plan {
 // skip is true, and that no tier overlaps, nil if there is none.
 func (k *picker) nextSkipped(lower []byte, skip func(*virtualSST) bool) []byte {
 	for _, s := range k.v.bottom().ssts {
-		if bytes.Compare(s.lo, lower) > 0 && skip(s) && s.bytes >= k.o.FileBytes/2 && !overlapsAny(k.v.tiers(), s) {
+		if bytes.Compare(s.lo, lower) > 0 && s.bytes >= k.o.FileBytes/2 && !overlapsAny(k.v.tiers(), s) && skip(s) {
 			return s.lo
 		}
 	}
@@ -191,6 +191,5 @@ func (s *virtualSST) versions() bool {
 // withoutGarbage reports whether a compaction of a file of the bottom alone would not
 // make it smaller.
 func (k *picker) withoutGarbage(s *virtualSST) bool {
-	kept := func(id uint32) bool { return !k.o.Dropped(id) }
-	return !s.clipped && s.meta.Tombstones == 0 && !s.versions() && !s.compressible(k.o) && bound.AllTables(s.lo, s.hi, kept)
+	return !s.clipped && s.meta.Tombstones == 0 && !s.versions() && !s.compressible(k.o) && s.tables.None(s.lo, s.hi, s.reader, k.o.Dropped)
 }

@@ -2,10 +2,12 @@ package lsm
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"syscall"
 	"testing"
 
+	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -126,4 +128,38 @@ func TestMovedVersionsAreCompacted(t *testing.T) {
 	}
 	h.check()
 	h.finish()
+}
+
+// TestCompactsOnce compacts small tables of which some were dropped. Their ids are still between those of others, but a
+// second compaction, or a reclaim, has nothing to do.
+func TestCompactsOnce(t *testing.T) {
+	for _, tables := range []int{3, 600} { // fewer, and more, than are looked at one by one
+		o := smallOptions()
+		o.FileBytes = 256 << 10
+		h := newHarness(t, vfs.NewMem(), o, 9)
+		for n := range tables {
+			for row := range 3 {
+				h.write(codec.AppendKey(nil, uint32(16+n), "p", fmt.Sprint(row)), h.text(n, 30))
+			}
+		}
+		h.flush()
+		h.drop(17)
+		finishJob(t, h.tree.NewFullCompaction())
+		if s := h.tree.Stats(); s.Entries != uint64(3*(tables-1)) {
+			t.Errorf("%d tables: %d entries are left, want those of all but one", tables, s.Entries)
+		}
+		written := h.tree.Counters().CompactedBytes
+		finishJob(t, h.tree.NewFullCompaction())
+		finishJob(t, h.tree.NewReclaim())
+		if n := h.tree.Counters().CompactedBytes - written; n != 0 {
+			t.Errorf("%d tables: a second compaction and a reclaim wrote %d bytes", tables, n)
+		}
+		h.drop(16)
+		finishJob(t, h.tree.NewReclaim())
+		if s := h.tree.Stats(); s.Entries != uint64(3*(tables-2)) {
+			t.Errorf("%d tables: %d entries are left after another drop", tables, s.Entries)
+		}
+		h.check()
+		h.finish()
+	}
 }
