@@ -69,6 +69,23 @@ func TestPickOfManyRuns(t *testing.T) {
 	}
 }
 
+// TestPickOfManyTiers has one run in each of many tiers, all over the same keys, as small flushes of new keys leave
+// them with tiers of two runs. Writers wait for a compaction of them, so there must be one.
+func TestPickOfManyTiers(t *testing.T) {
+	var lines []string
+	for n := range 19 {
+		lines = append(lines, fmt.Sprintf("%d/%d a-z %d new=100", n, 1000-n, 10<<n))
+	}
+	k := parsePicker(t, &datadriven.TestData{Input: strings.Join(append(lines, "B/1 a-z 100000000"), "\n")})
+	if n := k.v.Backlog(); n != 20 {
+		t.Fatalf("the backlog is %d, want 20", n)
+	}
+	const want = "tier: -1 +1 as 1/100"
+	if got := strings.TrimSpace(describe(k.pick())); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 // TestTierSinceStartsOne has a full tier, and more overlapping runs than may exist. Only one
 // compaction may start: the one that is returned.
 func TestTierSinceStartsOne(t *testing.T) {

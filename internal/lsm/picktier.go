@@ -78,17 +78,14 @@ func (k *picker) fullTier() *plan {
 	return nil
 }
 
-// fullestTier compacts the tier with the most runs if too many runs exist or overlap.
+// fullestTier compacts the tier with the most runs if too many runs exist or overlap. If no tier has two, that is the
+// uppermost one: its run gets to the next tier, whose run it is compacted with.
 func (k *picker) fullestTier() *plan {
 	if len(k.v.tiers()) <= maxUpperRuns && (k.v.runsMax <= maxTierRuns || maxOverlap(k.v.tiers()) <= maxTierRuns) {
 		return nil
 	}
 	counts := k.tierRuns()
-	most := slices.Max(counts)
-	if most < 2 {
-		return nil
-	}
-	return k.startTierCompaction(uint32(slices.Index(counts, most)))
+	return k.startTierCompaction(uint32(slices.Index(counts, slices.Max(counts))))
 }
 
 // tierSince compacts a tier if many runs were written since the number since. Without it, the runs of flushes would
