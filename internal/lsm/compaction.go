@@ -82,6 +82,9 @@ func (t *Tree) newCompaction(v *Version, snapshots []uint64, p *plan) *compactio
 		c.sources = append(c.sources, &countedRun{Source: &Source{ssts: ssts, o: o}, in: &c.in})
 	}
 	c.out = output{t: t, tier: p.tier, run: p.run, fileBytes: p.fileBytes, compression: t.o.CompactedCompression}
+	if c.visibility.Bottom {
+		c.out.snapshots = snapshots
+	}
 	return c
 }
 

@@ -1,11 +1,9 @@
-// Package lsm maintains the sstables of a database: which are live, how memtables
-// become sstables, and how sstables are compacted.
+// Package lsm maintains the sstables of a database: which are live, how memtables become sstables, and how sstables are compacted.
 //
 // # Runs, tiers and the bottom
 //
-// A run is a list of files whose keys do not overlap. Runs are ordered by age: for
-// any key, every version in a run is newer than every version of that key in the
-// runs below it.
+// A run is a list of files whose keys do not overlap. Runs are ordered by age: for any key, every version in a run is newer than every
+// version of that key in the runs below it.
 //
 //	keys     a ------------------------------------------------- z
 //	tier 0   [--][----]    [---]                 a flush adds a run on top
@@ -15,10 +13,9 @@
 //	              ...
 //	bottom   [------][------][------][------]    one run over all keys
 //
-// A tier is a set of runs of similar size. When tier n contains Options.TierRuns
-// runs, they are compacted into one run of tier n+1. The bottom is the single run
-// below all tiers. Its files partition the keys into ranges, and a compaction into
-// the bottom replaces all files of some ranges, from all tiers.
+// A tier is a set of runs of similar size. When tier n contains Options.TierRuns runs, they are compacted into one run of tier n+1.
+// The bottom is the single run below all tiers. Its files partition the keys into ranges, and a compaction into the bottom replaces
+// all files of some ranges, from all tiers.
 //
 // # Picking a compaction
 //

@@ -29,6 +29,9 @@ type file struct {
 	opened atomic.Pointer[sstable.Reader]
 	openMu sync.Mutex // held to set opened
 	tables bound.Tables
+	// snapshots are those for which the compaction that wrote the file to the bottom kept entries, nil if there were none, or if
+	// the file was opened with the Tree.
+	snapshots []uint64
 	// refs counts the virtual sstables of the file in all referenced versions.
 	refs atomic.Int32
 	// obsolete is set when the durable manifest does not list the file.

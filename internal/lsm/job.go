@@ -27,12 +27,10 @@ type Job struct {
 	err   error
 }
 
-// Step does a bounded amount of work: about a thousand entries or a megabyte, or the
-// end of a file, or the install. It returns true when the result is durable and
-// visible. If ctx has ended, Step returns its error, and the job can continue later.
-// After any other error the job has ended: its files are removed and nothing has
-// changed, unless the error is ErrInDoubt. A full compaction installs several times;
-// an error does not revert the earlier installs.
+// Step does a bounded amount of work: about a thousand entries or a megabyte, or the end of a file, or the install. It returns true
+// when the result is durable and visible. If ctx has ended, Step returns its error, and the job can continue later. After any other
+// error the job has ended: its files are removed and nothing has changed, unless the error is ErrInDoubt. A full compaction installs
+// several times; an error does not revert the earlier installs.
 func (j *Job) Step(ctx context.Context) (done bool, err error) {
 	if j.ended {
 		return j.err == nil, j.err
@@ -99,9 +97,8 @@ func (t *Tree) NewFlush(tables []*memtable.Table, e manifest.Edit) *Job {
 	return t.flushing
 }
 
-// PickCompaction returns the most useful compaction, nil if none is useful or a
-// compaction is under way. It writes one or a few files, and the next pick continues
-// after them. The input files remain on disk while an older Version is pinned.
+// PickCompaction returns the most useful compaction, nil if none is useful or a compaction is under way. It writes one or a few files,
+// and the next pick continues after them. The input files remain on disk while an older Version is pinned.
 func (t *Tree) PickCompaction() *Job {
 	t.jobsMu.Lock()
 	defer t.jobsMu.Unlock()
@@ -120,10 +117,9 @@ func (t *Tree) PickCompaction() *Job {
 	return t.compacting
 }
 
-// NewFullCompaction returns a job that compacts all files into the bottom, without
-// the entries that no reader can see. It returns nil if a compaction is under way. It
-// proceeds in key order and installs file by file, which frees space early, unless
-// older versions are pinned.
+// NewFullCompaction returns a job that compacts all files into the bottom, without the entries that no reader can see. It returns nil
+// if a compaction is under way. It proceeds in key order and installs file by file, which frees space early, unless older versions are
+// pinned.
 func (t *Tree) NewFullCompaction() *Job {
 	t.jobsMu.Lock()
 	defer t.jobsMu.Unlock()

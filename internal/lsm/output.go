@@ -25,6 +25,7 @@ type output struct {
 	fileBytes   int64
 	overlap     keyrange.FileLimit
 	compression sstable.Compression
+	snapshots   []uint64 // file.snapshots
 
 	done    []*virtualSST // finished files
 	entries uint64        // in them
@@ -137,6 +138,7 @@ func (o *output) finish() error {
 		o.t.trash.Remove(o.number)
 		return err
 	}
+	f.snapshots = o.snapshots
 	o.done = append(o.done, newVirtualSST(f, meta, meta.Size))
 	o.entries += info.Entries
 	o.bytes += info.Size

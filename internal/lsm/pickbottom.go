@@ -5,6 +5,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/keyrange"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/visibility"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 )
 
@@ -191,5 +192,6 @@ func (s *virtualSST) versions() bool {
 // withoutGarbage reports whether a compaction of a file of the bottom alone would not
 // make it smaller.
 func (k *picker) withoutGarbage(s *virtualSST) bool {
-	return !s.clipped && s.meta.Tombstones == 0 && !s.versions() && !s.compressible(k.o) && s.tables.None(s.lo, s.hi, s.reader, k.o.Dropped)
+	kept := s.meta.Tombstones == 0 && !s.versions() || visibility.AllOpen(s.snapshots, k.snapshots)
+	return kept && !s.clipped && !s.compressible(k.o) && s.tables.None(s.lo, s.hi, s.reader, k.o.Dropped)
 }

@@ -163,3 +163,36 @@ func TestCompactsOnce(t *testing.T) {
 		h.finish()
 	}
 }
+
+// TestReclaimUnderSnapshot reclaims the space of deleted rows while a snapshot reads them. Nothing can be freed, so that
+// only the first reclaim writes.
+func TestReclaimUnderSnapshot(t *testing.T) {
+	h := newHarness(t, vfs.NewMem(), smallOptions(), 10)
+	for n := range 600 {
+		h.put(n, 100)
+	}
+	h.flush()
+	h.snaps = []uint64{h.seq}
+	for n := range 600 {
+		if n%5 > 0 {
+			h.write(testKey(n), "")
+		}
+	}
+	h.flush()
+	finishJob(t, h.tree.NewReclaim())
+	written := h.tree.Counters().CompactedBytes
+	for range 3 {
+		finishJob(t, h.tree.NewReclaim())
+	}
+	if n := h.tree.Counters().CompactedBytes - written; n != 0 {
+		t.Errorf("reclaims that cannot free anything wrote %d bytes", n)
+	}
+	h.check()
+	h.snaps = []uint64{h.seq}
+	finishJob(t, h.tree.NewReclaim())
+	if s := h.tree.Stats(); s.Entries != 120 {
+		t.Errorf("%d entries are left after the snapshot, want 120", s.Entries)
+	}
+	h.check()
+	h.finish()
+}

@@ -4,6 +4,7 @@ package visibility
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"sort"
 
 	"github.com/tablerock-db/tablerock/codec"
@@ -84,4 +85,11 @@ func (v *Rule) inDroppedTable(user []byte) bool {
 		v.tableDropped = v.Dropped(table)
 	}
 	return v.tableDropped
+}
+
+// AllOpen reports whether there are snapshots for which a compaction kept entries, and all of them are open: then
+// another compaction of these entries keeps them too.
+func AllOpen(snapshots, open []uint64) bool {
+	closed := func(seq uint64) bool { return !slices.Contains(open, seq) }
+	return len(snapshots) > 0 && !slices.ContainsFunc(snapshots, closed)
 }
