@@ -1,6 +1,7 @@
 package sstable
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -275,6 +276,22 @@ func (r *Reader) Within(lo, hi []byte) (entries uint64, share float64) {
 	entries, n := r.index.Within(lo, hi)
 	last := &r.index.Groups[len(r.index.Groups)-1]
 	return entries, float64(n) / float64(last.Off+int64(last.Len)-r.index.Groups[0].Off)
+}
+
+// Between estimates, from the index alone, which share of the bytes of all entries is from user key lo to user key hi and
+// within [lower, upper); a nil upper is the end.
+func (r *Reader) Between(lo, hi, lower, upper []byte) float64 {
+	if len(r.index.Groups) == 0 {
+		return 0
+	}
+	if bytes.Compare(lower, lo) > 0 {
+		lo = lower
+	}
+	if upper != nil && bytes.Compare(upper, hi) < 0 {
+		hi = upper
+	}
+	last := &r.index.Groups[len(r.index.Groups)-1]
+	return float64(r.index.Before(hi)-r.index.Before(lo)) / float64(last.Off+int64(last.Len)-r.index.Groups[0].Off)
 }
 
 // Close closes the file. Blocks stay in the cache until they are dropped there.

@@ -137,6 +137,41 @@ func probesOf(v *Version, key []byte) (n int) {
 	return n
 }
 
+// TestWritesOfUniformUpdates overwrites random rows of ten tables, whose keys have digits only. The bytes above a range of
+// the bottom must be known well enough that no range is rewritten for few of them.
+func TestWritesOfUniformUpdates(t *testing.T) {
+	const keys, perFlush, rounds = 8000, 800, 40
+	if testing.Short() {
+		t.Skip("a bound of bytes, which the race detector does not change")
+	}
+	o := smallOptions()
+	o.FileBytes, o.TierRuns, o.GroupBytes = 32<<10, 0, 1<<10
+	h := newHarness(t, vfs.NewMem(), o, 10)
+	write := func(n int) {
+		h.write(codec.AppendKey(nil, uint32(16+n%10), fmt.Sprintf("p%05d", n/100), fmt.Sprint(n/10%10)), h.text(n, 80))
+		if n = int(h.seq); n%perFlush == 0 {
+			h.flush()
+			h.compactAll()
+		}
+	}
+	for n := range keys {
+		write(n)
+	}
+	finishJob(t, h.tree.NewFullCompaction())
+	before := h.tree.Counters()
+	for range rounds * perFlush {
+		write(h.rng.IntN(keys))
+	}
+	s := h.tree.Stats()
+	amplified := float64(s.Counters.CompactedBytes-before.CompactedBytes) / float64(s.Counters.FlushedBytes-before.FlushedBytes)
+	t.Logf("compactions wrote %.2f of flushed, space amplification %.2f", amplified, s.SpaceAmp)
+	if amplified > 1.4 {
+		t.Errorf("compactions wrote %.2f bytes for each flushed byte, want at most 1.4", amplified)
+	}
+	h.check()
+	h.finish()
+}
+
 // TestOrderedLoadIsMoved loads rising keys. No compaction rewrites them.
 func TestOrderedLoadIsMoved(t *testing.T) {
 	h := newHarness(t, vfs.NewMem(), smallOptions(), 3)

@@ -11,9 +11,8 @@ import (
 	"github.com/tablerock-db/tablerock/internal/manifest"
 )
 
-// Load writes rows to files that Install adds to the tree as its newest run. It belongs
-// to one goroutine, and may run beside jobs and other Loads. Call Install or Abort at the
-// end.
+// Load writes rows to files that Install adds to the tree as its newest run. It belongs to one goroutine, and may run beside jobs and
+// other Loads. Call Install or Abort at the end.
 type Load struct {
 	t   *Tree
 	out output
@@ -107,10 +106,9 @@ func (l *Load) Finish() error {
 	return nil
 }
 
-// Install adds the files, after Finish, and applies e, whose LastSeq must be seq. All rows
-// get the sequence number seq, above all others in files, and the Timestamp stamp. No job
-// may begin before readers that start later read at seq. link is called with the files
-// before. After an error nothing has changed, unless it is ErrInDoubt; call Abort.
+// Install adds the files, after Finish, and applies e, whose LastSeq must be seq. All rows get the sequence number seq, above all
+// others in files, and the Timestamp stamp. No job may begin before readers that start later read at seq. link is called with the
+// files before. After an error nothing has changed, unless it is ErrInDoubt; call Abort.
 func (l *Load) Install(seq uint64, stamp edm.Ticks, e manifest.Edit, link func([]manifest.File) error) error {
 	v := l.t.Version()
 	runs := slices.DeleteFunc(slices.Clone(v.tier(0)), func(r *run) bool { return slices.Contains(l.seen, r.number) })

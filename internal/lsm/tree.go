@@ -61,9 +61,8 @@ type Tree struct {
 // shows which manifest survived.
 var ErrInDoubt = errors.New("it is unknown whether a change to the manifest is durable")
 
-// Open opens every file that m lists. It returns a *corrupt.Error if a file is missing or
-// has another size. The first use of a file reads its header, footer, index and filter and
-// may find that it is damaged or another file; only those of clipped files are read by
+// Open opens every file that m lists. It returns a *corrupt.Error if a file is missing or has another size. The first use of a file
+// reads its header, footer, index and filter and may find that it is damaged or another file; only those of clipped files are read by
 // Open. Open writes nothing. The Tree owns m.
 func Open(o Options, m *manifest.Manifest) (*Tree, error) {
 	o = o.withDefaults()

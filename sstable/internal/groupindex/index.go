@@ -199,6 +199,19 @@ func (x *Index) Seek(key []byte) int {
 	return i
 }
 
+// Before estimates the bytes of groups before a user key or bound. Of the group that may have it, it counts half, except at
+// the first and the last key of the file, which is not empty.
+func (x *Index) Before(key []byte) int64 {
+	g, part := &x.Groups[x.Seek(key)], int64(2)
+	switch {
+	case bytes.Compare(key, codec.UserKey(x.Smallest)) <= 0:
+		return 0
+	case bytes.Compare(key, codec.UserKey(x.Largest)) >= 0:
+		part = 1
+	}
+	return g.Off - x.Groups[0].Off + int64(g.Len)/part
+}
+
 // Within estimates the rows and the bytes of groups from user key lo to user key hi,
 // which the file contains. Of a group at an edge it counts half. The file is not empty.
 func (x *Index) Within(lo, hi []byte) (rows uint64, size int64) {
