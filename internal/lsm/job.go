@@ -72,9 +72,9 @@ func (j *Job) end(err error) {
 	}
 }
 
-// NewFlush returns a job that writes memtables, oldest first, as one run of tier 0. They must
-// not change, and must remain readable until the job ends. The install also applies e, whose
-// LastSeq must cover them. Run one flush at a time, in the order of the memtables' age.
+// NewFlush returns a job that writes memtables, oldest first, as one run of tier 0. They must not change, and must remain readable
+// until the job ends. The install also applies e, whose LastSeq must cover them. Run one flush at a time, in the order of the
+// memtables' age.
 func (t *Tree) NewFlush(tables []*memtable.Table, e manifest.Edit) *Job {
 	t.jobsMu.Lock()
 	defer t.jobsMu.Unlock()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/keyrange"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
@@ -37,8 +38,9 @@ type output struct {
 	number  uint64
 	last    []byte // user key of the last entry
 	n       uint64 // entries
-	probes  int    // entries whose key was looked up in older runs
-	newKeys int    // of these, those that hide no entry there, and that no newer one of the file hides
+	rows    *bound.Rows
+	probes  int // entries whose key was looked up in older runs
+	newKeys int // of these, those that hide no entry there, and that no newer one of the file hides
 }
 
 // maxOutputBytes limits a file, so that no section of it, of shapes for example, is longer than an sstable allows.
@@ -70,10 +72,11 @@ func (o *output) add(key, user []byte, row codec.ShapedRow) error {
 		if err := o.create(); err != nil {
 			return err
 		}
-		o.n = 0
+		o.n, o.rows = 0, &bound.Rows{}
 		o.overlap.Begin(user)
 	}
 	o.n++
+	o.rows.Add(user)
 	o.last = append(o.last[:0], user...)
 	if err := o.w.Add(key, row); err != nil {
 		return fmt.Errorf("write %s: %w", filename.Make(filename.SSTable, o.number), err)
@@ -139,6 +142,7 @@ func (o *output) finish() error {
 		return err
 	}
 	f.snapshots = o.snapshots
+	f.tables.Set(o.rows)
 	o.done = append(o.done, newVirtualSST(f, meta, meta.Size))
 	o.entries += info.Entries
 	o.bytes += info.Size

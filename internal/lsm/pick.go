@@ -32,6 +32,7 @@ type picker struct {
 	snapshots []uint64
 	policy    *policy
 	newRun    func() uint64
+	read      bool // a file to know its tables: at most one for each pick
 }
 
 func (t *Tree) picker(v *Version, snapshots []uint64) *picker {

@@ -9,9 +9,8 @@ import (
 	"github.com/tablerock-db/tablerock/internal/manifest"
 )
 
-// maxOutputFiles is the number of files that a compaction into the bottom installs
-// at once. A larger compaction writes the first file, and the next pick continues
-// after it.
+// maxOutputFiles is the number of files that a compaction into the bottom installs at once. A larger compaction writes the first file,
+// and the next pick continues after it.
 const maxOutputFiles = 4
 
 // ranges estimates the garbage of the version. Without a bottom there is one range,
@@ -43,12 +42,17 @@ func (k *picker) ranges() keyrange.Ranges {
 	return rs
 }
 
-// hidden estimates the bytes of versions in a file of the bottom that were kept for closed snapshots, 0 for few.
+// hidden estimates the bytes in a file of the bottom of versions that were kept for closed snapshots, and of rows of dropped
+// tables, 0 for few of each.
 func (k *picker) hidden(s *virtualSST) int64 {
-	if s.meta.NewKeys == 0 || s.meta.NewKeys > manifest.AllNewKeys/4*3 || len(k.snapshots) > 0 && k.snapshots[0] < s.meta.MaxSeq {
+	share := s.tables.Share(s.lo, s.hi, s.reader, k.o.Dropped, &k.read)
+	if s.meta.NewKeys > 0 && (len(k.snapshots) == 0 || k.snapshots[0] >= s.meta.MaxSeq) {
+		share = max(share, 1-float64(s.meta.NewKeys)/manifest.AllNewKeys)
+	}
+	if share < 0.25 {
 		return 0
 	}
-	return s.bytes - int64(float64(s.bytes)*float64(s.meta.NewKeys)/manifest.AllNewKeys)
+	return int64(float64(s.bytes) * share)
 }
 
 // garbageRange compacts the next range that is mostly garbage or, if space is short,

@@ -61,9 +61,8 @@ func (k *picker) overfullTier() *plan {
 	return nil
 }
 
-// fullTier continues a tier compaction, or starts one of a full tier. It picks the
-// uppermost tier: while a tier compaction still adds to its output run, that run
-// must not be an input of another tier compaction.
+// fullTier continues a tier compaction, or starts one of a full tier. It picks the uppermost tier: while a tier compaction still adds
+// to its output run, that run must not be an input of another tier compaction.
 func (k *picker) fullTier() *plan {
 	for tier, n := range k.tierRuns() {
 		for _, c := range k.policy.tierCompactions {

@@ -196,3 +196,45 @@ func TestReclaimUnderSnapshot(t *testing.T) {
 	h.check()
 	h.finish()
 }
+
+// TestDroppedSmallTables drops most of many small tables, so that each file of the bottom has rows of some that are left.
+// The files must take at most 2.1 times the live rows and one file more.
+func TestDroppedSmallTables(t *testing.T) {
+	for _, reopen := range []bool{false, true} {
+		t.Run(fmt.Sprintf("reopen=%t", reopen), func(t *testing.T) { testDroppedSmallTables(t, reopen) })
+	}
+}
+
+func testDroppedSmallTables(t *testing.T, reopen bool) {
+	const tables, rows = 1000, 5
+	o := smallOptions()
+	o.FileBytes = 64 << 10
+	h := newHarness(t, vfs.NewMem(), o, 11)
+	for n := range tables {
+		for row := range rows {
+			h.write(codec.AppendKey(nil, uint32(16+n), "p", fmt.Sprint(row)), h.text(n, 100))
+		}
+	}
+	h.flush()
+	finishJob(t, h.tree.NewFullCompaction())
+	before := h.tree.Stats().Bytes
+	h.seq++
+	for n := range tables {
+		if n%10 > 0 {
+			h.dropped[uint32(16+n)] = h.seq
+		}
+	}
+	h.flush()
+	if reopen {
+		h.close()
+		h.open()
+	}
+	for range before / o.FileBytes { // one file for each pick
+		h.compactAll()
+	}
+	if got, bound := h.tree.Stats().Bytes, before/10*21/10+o.FileBytes; got > bound {
+		t.Errorf("%d bytes are left of %d, want at most %d", got, before, bound)
+	}
+	h.check()
+	h.finish()
+}

@@ -165,9 +165,8 @@ func (c *counted) Next() bool {
 	return c.Source.Next()
 }
 
-// countedRun is an input of a compaction. Like counted, it computes the fingerprint.
-// It also compares the number of entries of each file that it read completely with
-// the manifest.
+// countedRun is an input of a compaction. Like counted, it computes the fingerprint. It also compares the number of entries of each
+// file that it read completely with the manifest.
 type countedRun struct {
 	*Source
 	in *fingerprint.Fingerprint

@@ -158,9 +158,8 @@ func (v *Version) Unref() {
 	}
 }
 
-// Get finds the newest version of a user key with a sequence of at most snap, and
-// sets row if it is a put. keyHash is codec.KeyHash(key). Release the row before
-// Unref.
+// Get finds the newest version of a user key with a sequence of at most snap, and sets row if it is a put. keyHash is
+// codec.KeyHash(key). Release the row before Unref.
 func (v *Version) Get(key []byte, keyHash, snap uint64, row *sstable.Row) (seq uint64, kind codec.Kind, ok bool, err error) {
 	for _, r := range v.runs {
 		i := r.find(key)
@@ -187,9 +186,8 @@ type Candidate struct {
 	Maybe bool
 }
 
-// ProbeFilters sets Maybe of each candidate that the filters do not exclude. The keys
-// must be in one partition. It probes one run for all keys before the next run, so
-// that the loads of a filter's cache lines overlap.
+// ProbeFilters sets Maybe of each candidate that the filters do not exclude. The keys must be in one partition. It probes one run for
+// all keys before the next run, so that the loads of a filter's cache lines overlap.
 func (v *Version) ProbeFilters(list []Candidate) {
 	byKey := func(a, b Candidate) int { return bytes.Compare(a.Key, b.Key) }
 	lo, hi := slices.MinFunc(list, byKey).Key, slices.MaxFunc(list, byKey).Key
@@ -210,9 +208,8 @@ func (v *Version) ProbeFilters(list []Candidate) {
 	}
 }
 
-// Sources returns sources for all sstables that may contain keys within the bounds, in
-// memory of closed ones. Close them before Unref. Runs whose sstables do not overlap share a
-// source: it passes from one sstable to the next, and the caller has less to merge.
+// Sources returns sources for all sstables that may contain keys within the bounds, in memory of closed ones. Close them before Unref.
+// Runs whose sstables do not overlap share a source: it passes from one sstable to the next, and the caller has less to merge.
 func (v *Version) Sources(closed []*Source, o IterOptions) []*Source {
 	sources := closed[:0]
 	for _, r := range v.runs {
