@@ -266,7 +266,8 @@ func (t *Tree) installLocked(e versionEdit) (old *Version, err error) {
 	return old, nil
 }
 
-// writeLocked replaces the manifest. After an error it reads the manifest: if it is the old one, nothing has changed. +checklocks:t.mu
+// writeLocked replaces the manifest. After an error it reads the manifest: if it is the old one, nothing has changed.
+// +checklocks:t.mu
 func (t *Tree) writeLocked(m *manifest.Manifest) error {
 	err := manifest.Write(t.o.FS, t.o.Dir, m)
 	if err == nil {
