@@ -66,13 +66,16 @@ func (c *ShapeCache) Find(props edm.Properties) *Shape {
 }
 
 // Of returns the shape of props from the cache, or makes and caches it. The names
-// in props must be legal and distinct.
+// in props must be legal and distinct. A shape of more than MaxProperties, which no row
+// has, is not cached, and serves for its Len only.
 func (c *ShapeCache) Of(props edm.Properties) *Shape {
 	if s := c.Find(props); s != nil {
 		return s
 	}
 	s := NewShape(props)
-	c.add(s, c.set(props))
+	if len(s.fields) <= MaxProperties {
+		c.add(s, c.set(props))
+	}
 	return s
 }
 

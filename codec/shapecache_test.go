@@ -90,8 +90,12 @@ func TestShapeCacheSorted(t *testing.T) {
 	}
 	long := randomProps(rnd, MaxProperties+1, 5, false)
 	slices.Reverse(long)
-	if got, s := cache.Sorted(new(edm.Properties), long, cache.Of(long)); &got[0] != &long[0] || s != cache.Of(long) {
+	shape := cache.Of(long)
+	if got, s := cache.Sorted(new(edm.Properties), long, shape); &got[0] != &long[0] || s != shape {
 		t.Error("a shape of too many properties was sorted")
+	}
+	if cache.Find(long) != nil {
+		t.Error("a shape of too many properties is cached")
 	}
 }
 

@@ -433,6 +433,10 @@ func TestLoadRefusesAsApply(t *testing.T) {
 	for i := range edm.MaxProperties + 1 {
 		many.Properties = append(many.Properties, edm.Property{Name: fmt.Sprint("P", i), Value: edm.Int32(1)})
 	}
+	most := edm.Entity{Key: edm.Key{Partition: "p", Row: "r"}} // more than the offsets of a shape hold
+	for i := range 1<<13 + 1 {
+		most.Properties = append(most.Properties, edm.Property{Name: fmt.Sprint("P", i), Value: edm.Int64(1)})
+	}
 	large := edm.Entity{Key: edm.Key{Partition: "p", Row: "r"}}
 	for i := range 17 {
 		large.Properties = append(large.Properties, edm.Property{Name: fmt.Sprint("P", i), Value: edm.Binary(make([]byte, 64<<10))})
@@ -448,6 +452,7 @@ func TestLoadRefusesAsApply(t *testing.T) {
 		"date":            prop("A", edm.DateTime(-1)),
 		"twice":           {Key: edm.Key{Partition: "p", Row: "r"}, Properties: edm.Properties{{Name: "A", Value: edm.Int32(1)}, {Name: "A", Value: edm.Value{}}}},
 		"many":            many,
+		"most":            most,
 		"large":           large,
 	} {
 		_, want := db.Apply(t.Context(), table, store.InsertOrReplace(e))

@@ -113,6 +113,41 @@ func TestOversizedRecords(t *testing.T) {
 	}
 }
 
+// TestFarTooManyProperties refuses entities whose values would have offsets beyond 16 bits.
+func TestFarTooManyProperties(t *testing.T) {
+	db := mustCreate(t, manual(vfs.NewMem()))
+	old := apply(t, db, store.Insert(entity("p", "old", 1, 10)))[0]
+	for _, row := range []string{"old", "new"} {
+		for _, n := range []int{1<<13 + 1, 1 << 16} {
+			e := edm.Entity{Key: edm.Key{Partition: "p", Row: row}}
+			for i := range n {
+				e.Properties = append(e.Properties, edm.Property{Name: fmt.Sprint("P", i), Value: edm.Int64(1)})
+			}
+			ops := []store.Op{store.InsertOrReplace(e), store.InsertOrMerge(e), store.Merge(e, store.Any), store.Replace(e, store.Any)}
+			if row == "new" {
+				ops = []store.Op{store.InsertOrReplace(e), store.InsertOrMerge(e), store.Insert(e)}
+			}
+			for _, op := range ops {
+				_, err := db.Apply(t.Context(), table, op)
+				if refusal := (*edm.Error)(nil); !errors.As(err, &refusal) || refusal.Rule != edm.RulePropertyCount {
+					t.Errorf("%v of %s with %d properties: %v, want the rule of their number", op.Kind, row, n, err)
+				}
+			}
+		}
+	}
+	rows := 0
+	for e, err := range db.Entities(t.Context(), table, store.Query{}) {
+		check(t, "Entities", err)
+		if rows++; e.Timestamp != old.Timestamp {
+			t.Errorf("%v was written", e.Key)
+		}
+	}
+	if rows != 1 {
+		t.Errorf("%d rows, want 1", rows)
+	}
+	check(t, "Close", db.Close())
+}
+
 // TestLongKeys uses keys of the greatest length, in characters of one to four
 // bytes.
 func TestLongKeys(t *testing.T) {

@@ -73,6 +73,9 @@ func (b *Batch) resolve(i int, op *store.Op) error {
 // encode adds a put of the result of op, whose properties props have the given
 // shape, to the commit. Only an insert keeps their order.
 func (b *Batch) encode(key []byte, hash uint64, op *store.Op, shape *codec.Shape, props edm.Properties) error {
+	if shape.Len() > edm.MaxProperties { // the offsets of a shape hold no more
+		return edm.CheckTotals(op.Entity.Key, props)
+	}
 	if op.Kind != store.OpInsert {
 		props, shape = b.db.Shapes.Sorted(&b.props, props, shape)
 	}
@@ -80,7 +83,7 @@ func (b *Batch) encode(key []byte, hash uint64, op *store.Op, shape *codec.Shape
 	// The formula of the limit counts at most two bytes for each encoded byte,
 	// and for each property its name and a fixed amount. Only entities near the
 	// limit need the exact sum.
-	if 2*size+shape.Len()*(2*edm.MaxNameUnits+16) > edm.MaxEntityBytes || shape.Len() > edm.MaxProperties {
+	if 2*size+shape.Len()*(2*edm.MaxNameUnits+16) > edm.MaxEntityBytes {
 		return edm.CheckTotals(op.Entity.Key, props)
 	}
 	return nil

@@ -70,7 +70,7 @@ func (c *collector) collect(entities iter.Seq2[edm.Entity, error]) (err error) {
 // add checks and encodes an entity.
 func (c *collector) add(e *edm.Entity) error {
 	shape, err := c.check(e)
-	if err != nil {
+	if err != nil || shape.Len() > edm.MaxProperties { // the offsets of a shape hold no more
 		return c.refusal(e)
 	}
 	props, shape := c.o.Shapes.Sorted(&c.props, e.Properties, shape)
@@ -117,7 +117,7 @@ func (c *collector) encode(e *edm.Entity, shape *codec.Shape, props edm.Properti
 	dst = codec.AppendPut(dst, c.key, shape, props)
 	size := len(dst) - from
 	// As in Apply: only an entity near the limit needs the exact sum.
-	if 2*size+shape.Len()*(2*edm.MaxNameUnits+16) > edm.MaxEntityBytes || shape.Len() > edm.MaxProperties {
+	if 2*size+shape.Len()*(2*edm.MaxNameUnits+16) > edm.MaxEntityBytes {
 		if edm.CheckTotals(e.Key, props) != nil {
 			return c.refusal(e)
 		}
