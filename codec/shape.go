@@ -22,7 +22,7 @@ type Shape struct {
 	fixed  [2]int // length of the fixed section in a narrow and in a wide row
 	names  int    // bytes of all names
 	// texts are the indexes of the Strings and Binaries, ranged those of the types that
-	// not every word is a value of.
+	// not every word is a value of, and of the Guids.
 	texts, ranged []uint16
 	index         []uint8 // index in fields + 1 by hash of the name, 0 if the slot is free; nil if a linear search is faster
 }
@@ -105,7 +105,7 @@ func newShape(fields []field, names int) *Shape {
 // setChecked sets texts and ranged.
 func (s *Shape) setChecked() {
 	list := make([]uint16, 0, len(s.fields))
-	for _, types := range [][]edm.Type{{edm.TypeString, edm.TypeBinary}, {edm.TypeBoolean, edm.TypeInt32, edm.TypeDateTime}} {
+	for _, types := range [][]edm.Type{{edm.TypeString, edm.TypeBinary}, {edm.TypeBoolean, edm.TypeInt32, edm.TypeDateTime, edm.TypeGuid}} {
 		for i := range s.fields {
 			if slices.Contains(types, s.fields[i].typ) {
 				list = append(list, uint16(i))
@@ -188,6 +188,8 @@ func (s *Shape) CheckValues(props edm.Properties) (bytes int, ok bool) {
 	for _, i := range s.ranged {
 		w := props[i].Value.Word()
 		switch s.fields[i].typ {
+		case edm.TypeGuid:
+			ok = len(props[i].Value.Bytes()) == len(edm.GUID{})
 		case edm.TypeBoolean:
 			ok = w <= 1
 		case edm.TypeInt32:

@@ -62,8 +62,8 @@ func CheckTotals(k Key, p Properties) error {
 
 // CheckValues returns an *Error, which names the property, for the first value of
 // p that cannot be stored: a String must be valid UTF-8 of at most MaxStringUnits
-// code units, a Binary has at most MaxBinaryBytes, and the others must be in the
-// range of their type. A null passes. The names are not checked.
+// code units, a Binary has at most MaxBinaryBytes, a Guid has 16 bytes, and the others
+// must be in the range of their type. A null passes. The names are not checked.
 func CheckValues(p Properties) error {
 	for i := range p {
 		v := &p[i].Value
@@ -73,7 +73,9 @@ func CheckValues(p Properties) error {
 			ok = len(v.bytes) <= MaxStringUnits && utf8.Valid(v.bytes)
 		case TypeBinary:
 			ok = len(v.bytes) <= MaxBinaryBytes
-		case TypeInt64, TypeDouble, TypeGuid:
+		case TypeGuid:
+			ok = len(v.bytes) == len(GUID{})
+		case TypeInt64, TypeDouble:
 			ok = true
 		}
 		if ok {
@@ -100,8 +102,12 @@ func checkValue(name string, v Value) error {
 			return &Error{RuleRange, name, 0, fmt.Sprintf("a DateTime of %d ticks", t)}
 		}
 		return nil
-	case 0, TypeInt64, TypeDouble, TypeGuid:
+	case 0, TypeInt64, TypeDouble:
 		return nil
+	case TypeGuid:
+		if len(v.bytes) == len(GUID{}) {
+			return nil
+		}
 	case TypeBoolean:
 		if v.word <= 1 {
 			return nil

@@ -53,6 +53,7 @@ func TestValue(t *testing.T) {
 		{"infinity", edm.Double(math.Inf(-1)), 0},
 		{"Guid", edm.GuidWords(math.MaxUint64, math.MaxUint64), 0},
 		{"no type", edm.Fixed(9, 0), edm.RuleRange},
+		{"no Guid", edm.Fixed(edm.TypeGuid, 1), edm.RuleRange},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := edm.CheckValues(edm.Properties{{Name: "Prop", Value: c.value}})

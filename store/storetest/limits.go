@@ -63,6 +63,7 @@ func testOpLimits(t *tester) {
 		{valued(edm.String("\xff")), edm.RuleUTF8, false},
 		{valued(edm.String("a\xed\xa0\xbd\xed\xb8\x80")), edm.RuleUTF8, false},
 		{valued(edm.Fixed(99, 0)), edm.RuleRange, false},
+		{valued(edm.Fixed(edm.TypeGuid, 1)), edm.RuleRange, false},
 	} {
 		for kind := store.OpInsert; kind <= store.OpDelete; kind++ {
 			what := fmt.Sprintf("%v refused by rule %q", kind, c.rule)

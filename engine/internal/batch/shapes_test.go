@@ -50,7 +50,7 @@ func TestCheckValues(t *testing.T) {
 	text := func(s string) edm.Value { return edm.StringBytes([]byte(s)) }
 	values := []edm.Value{
 		edm.DateTime(0), edm.DateTime(edm.MaxTicks + 1), edm.Fixed(edm.TypeBoolean, 1), edm.Fixed(edm.TypeBoolean, 2),
-		edm.Int32(-1), edm.Fixed(edm.TypeInt32, 1<<31), edm.Int64(-1), edm.Double(1), edm.Guid(edm.GUID{}),
+		edm.Int32(-1), edm.Fixed(edm.TypeInt32, 1<<31), edm.Int64(-1), edm.Double(1), edm.Guid(edm.GUID{}), edm.Fixed(edm.TypeGuid, 1),
 		edm.Binary([]byte{0xFF}), edm.Binary(make([]byte, edm.MaxBinaryBytes)), edm.Binary(make([]byte, edm.MaxBinaryBytes+1)),
 		text(""), text(strings.Repeat("a", edm.MaxStringUnits)), text(strings.Repeat("a", edm.MaxStringUnits+1)),
 	}
