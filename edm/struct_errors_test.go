@@ -15,6 +15,11 @@ import (
 
 type (
 	half   int // implements one interface of two
+	logged struct{ X int }
+	dated  struct {
+		netip.Addr // has both interfaces
+		X          int
+	}
 	node   struct{ Next *node }
 	loop   struct{ *loop }
 	outer  struct{ *inner }
@@ -33,6 +38,8 @@ type (
 )
 
 func (half) MarshalText() ([]byte, error) { return nil, nil }
+
+func (logged) MarshalText() ([]byte, error) { return nil, nil }
 
 // TestStructErrors checks the errors of types that cannot be converted, which name
 // the field and its type.
@@ -68,6 +75,9 @@ func TestStructErrors(t *testing.T) {
 		{"bad name", new(struct {
 			A int `table:"a-b"`
 		}), []string{".A (int)", `property "a-b"`, "identifier"}},
+		{"embedded, not exported, with a method for text", new(struct{ logged }), []string{".logged (edm_test.logged)", "not exported", "hides"}},
+		{"embedded, not exported, with methods of its field", new(struct{ dated }), []string{".dated (edm_test.dated)", "not exported", "hides"}},
+		{"embedded pointer, not exported, with methods for text", new(struct{ *dated }), []string{".dated (*edm_test.dated)", "not exported", "hides"}},
 		{"unknown option", new(struct {
 			A int `table:",omitzero"`
 		}), []string{".A (int)", `unknown option "omitzero"`, "omitempty, pk, rk"}},

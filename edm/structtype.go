@@ -201,8 +201,11 @@ func (c *compiler) add(f field, sf reflect.StructField) error {
 		}
 	}
 	if !sf.IsExported() {
-		if tagged {
+		switch {
+		case tagged:
 			return f.errorf("the field has a tag and is not exported")
+		case sf.Anonymous && isStruct(sf.Type):
+			return f.errorf("a struct that is not exported and has methods for text is embedded, which hides its fields; give the field a name, or the tag \"-\"")
 		}
 		return nil
 	}
@@ -214,6 +217,11 @@ func (c *compiler) add(f field, sf reflect.StructField) error {
 	}
 	c.fields = append(c.fields, f)
 	return nil
+}
+
+// isStruct reports whether t is a struct or a pointer to one.
+func isStruct(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct || t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct
 }
 
 // embedded returns the struct whose fields an embedded field of type t promotes,
