@@ -239,7 +239,7 @@ func (s *structType) marshalTimestamp(root reflect.Value) (Ticks, error) {
 		return 0, nil
 	}
 	v, ok := s.timestamp.of(root)
-	if !ok || v.IsZero() {
+	if !ok || isEmpty(v) {
 		return 0, nil
 	}
 	t, err := s.timestamp.marshalTime(v)

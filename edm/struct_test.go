@@ -219,6 +219,12 @@ func TestStructReserved(t *testing.T) {
 	if want := (edm.Entity{Key: edm.Key{Partition: "p", Row: "r"}, Timestamp: edm.TicksOf(noon)}); err != nil || cmp.Diff(want, e) != "" {
 		t.Errorf("got %v and %v, want %v", e, err, want)
 	}
+	p.Timestamp = time.Time{}.Local() // as a program shows it that was not stored
+	if e, err = edm.Marshal(p); err != nil || e.Timestamp != 0 {
+		t.Errorf("got %v and %v, want no Timestamp for the zero time in another zone", e, err)
+	}
+	p.Timestamp = noon
+	e.Timestamp = edm.TicksOf(noon)
 	var again plain
 	if err := edm.Unmarshal(e.View(), &again); err != nil || again != p {
 		t.Errorf("got %v and %v, want %v", again, err, p)
