@@ -42,3 +42,15 @@ func (p *parser) search(name []byte) int {
 	}
 	return -1
 }
+
+// keyValue returns the value of m, which holds a key. It scans a scalar that was skipped again: another Timestamp, or metadata.
+func (p *parser) keyValue(m *member) token {
+	if m.value.kind != tokenSkipped {
+		return m.value
+	}
+	if c := p.src[m.value.start]; c == '{' || c == '[' {
+		return m.value
+	}
+	s := scanner{src: p.src, pos: m.value.start}
+	return s.value()
+}

@@ -64,7 +64,7 @@ var parserPool = sync.Pool{New: func() any { return new(parser) }}
 // The annotation of a property may precede or follow it. An annotated string may
 // hold a number or a boolean. Without an annotation, an integer is an Int32, or a
 // Double if it does not fit; other numbers are Doubles, strings are Strings.
-// ParseEntity skips null properties, Timestamp and metadata.
+// ParseEntity skips null properties, and Timestamp and metadata that hold no key.
 //
 // If several errors apply, an invalid value is reported before a missing key, and a
 // DateTime out of range last. An OutOfRange error comes with an entity that holds all
@@ -136,8 +136,9 @@ func (p *parser) addMember(name string) {
 // parseMemberValue parses the value of m.
 func (p *parser) parseMemberValue(m *member, r role) {
 	if r == roleIgnored {
+		p.next()
+		m.value.kind, m.value.start = tokenSkipped, p.pos
 		p.skip(0)
-		m.value.kind = tokenSkipped
 	} else {
 		m.value = p.value()
 	}
@@ -362,13 +363,17 @@ func (p *parser) keys(o *ParseOptions, k *edm.Key) error {
 func (p *parser) appendKey(dst []byte, name string) ([]byte, error) {
 	for i := range p.members {
 		m := &p.members[i]
-		if m.name != name || m.value.kind <= tokenNull {
+		if m.name != name {
 			continue
 		}
-		if m.value.kind != tokenText || m.typed && m.typ != edm.TypeString {
+		value := p.keyValue(m)
+		if value.kind <= tokenNull {
+			continue
+		}
+		if value.kind != tokenText || m.typed && m.typ != edm.TypeString {
 			return nil, p.newError(m, "a key is a string, without a type or of type Edm.String")
 		}
-		return p.appendText(dst, m.value), nil
+		return p.appendText(dst, value), nil
 	}
 	return nil, &Error{Kind: MissingKey, Member: name, What: "it is missing"}
 }

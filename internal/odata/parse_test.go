@@ -126,6 +126,11 @@ func TestParseKeys(t *testing.T) {
 			odata.ParseOptions{PartitionKey: "c", RowKey: "id"},
 			edm.Entity{Key: edm.Key{Partition: "de", Row: "7"}, Properties: one("n", edm.Int32(1))},
 		},
+		{
+			`{"id":"7","Timestamp": "2024-02-03T04:05:06Z"}`,
+			odata.ParseOptions{PartitionKey: "id", RowKey: "Timestamp"},
+			edm.Entity{Key: edm.Key{Partition: "7", Row: "2024-02-03T04:05:06Z"}},
+		},
 		{`{"id":"7"}`, odata.ParseOptions{PartitionKey: "id", RowKey: "id"}, edm.Entity{Key: edm.Key{Partition: "7", Row: "7"}}},
 		{`{"n":1}`, odata.ParseOptions{IgnoreKeys: true}, edm.Entity{Properties: one("n", edm.Int32(1))}},
 		{`{"PartitionKey@odata.type":"Edm.Guid","PartitionKey":"x","RowKey":5}`, odata.ParseOptions{IgnoreKeys: true}, edm.Entity{}},

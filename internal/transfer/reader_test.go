@@ -212,6 +212,7 @@ func TestReadJSONL(t *testing.T) {
 				`1-1 "p" "1" n=Edm.Int32(1)`, `4-4 "p" "2"`,
 			},
 		},
+		{"key Timestamp", `{"id":"7","Timestamp":"2024-02-03"}`, transfer.ReadOptions{PartitionKey: "id", RowKey: "Timestamp"}, []string{`1-1 "7" "2024-02-03"`}},
 		{"key members", `{"c":"de","id":"7"}`, transfer.ReadOptions{PartitionKey: "c", RowKey: "id"}, []string{`1-1 "de" "7"`}},
 		{
 			"bad lines",
