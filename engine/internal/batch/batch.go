@@ -87,11 +87,17 @@ func New(db *DB) *Batch {
 	return b
 }
 
+// maxKeptProps is the capacity of the longest list that Release keeps. A merge that is not refused needs less.
+const maxKeptProps = 4 * edm.MaxProperties
+
 // Release ends the use of the ops and keeps the memory for other batches.
 func (b *Batch) Release() {
 	b.Commit.Reset()
 	b.shapes.reset(nil)
 	clear(b.subs)
+	if cap(b.props) > maxKeptProps {
+		b.props = nil
+	}
 	clear(b.props[:cap(b.props)]) // an earlier op can have had more than the last one
 	b.subs, b.props, b.pending, b.logged, b.locks = b.subs[:0], b.props[:0], 0, nil, partlock.Set{}
 }

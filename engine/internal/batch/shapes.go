@@ -27,6 +27,7 @@ func (o *shapes) reset(cache *codec.ShapeCache) {
 // begin prepares for a batch of n ops.
 func (o *shapes) begin(n int) {
 	clear(o.known)
+	n = min(n, edm.MaxBatchOps) // a batch with more is refused
 	o.known = slices.Grow(o.known[:0], n)[:n]
 }
 
@@ -39,7 +40,9 @@ func (o *shapes) check(i int, props edm.Properties) (bytes int, ok bool) {
 	if s == nil {
 		return 0, false
 	}
-	o.known[i] = s
+	if i < len(o.known) {
+		o.known[i] = s
+	}
 	return s.CheckValues(props)
 }
 

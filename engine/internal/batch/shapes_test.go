@@ -1,12 +1,14 @@
 package batch
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/store"
 )
 
 // TestShapes looks up batches whose neighboring ops have nearly the same
@@ -42,6 +44,34 @@ func TestShapes(t *testing.T) {
 		if w := want[fmt.Sprint(p)]; w != nil && shape != w || !shape.Matches(p) {
 			t.Errorf("%d: %v has the shape %p, want %p", i, p, shape, w)
 		}
+	}
+}
+
+// TestRelease checks that a merge of very many properties and a batch of very many ops, which are refused, leave no memory.
+func TestRelease(t *testing.T) {
+	b := New(&DB{Shapes: new(codec.ShapeCache)})
+	for _, c := range []struct {
+		n    int
+		kept bool
+	}{{2 * edm.MaxProperties, true}, {100_000, false}} {
+		b.props = make(edm.Properties, c.n)
+		b.Release()
+		if kept := cap(b.props) > 0; kept != c.kept {
+			t.Errorf("memory of %d properties is kept: %t, want %t", c.n, kept, c.kept)
+		}
+	}
+	props := edm.Properties{{Name: "N", Value: edm.Int32(1)}}
+	b.db.Shapes.Of(props)
+	ops := make([]store.Op, 100_000)
+	for i := range ops {
+		ops[i] = store.InsertOrReplace(edm.Entity{Key: edm.Key{Row: fmt.Sprint(i)}, Properties: props})
+	}
+	if err := b.Add("Table", ops); !errors.Is(err, store.ErrTooLarge) {
+		t.Errorf("Add: %v", err)
+	}
+	b.Release()
+	if n := cap(b.shapes.known); n > 2*edm.MaxBatchOps {
+		t.Errorf("memory of the shapes of %d ops is kept", n)
 	}
 }
 
