@@ -1,6 +1,7 @@
 package edm
 
 import (
+	"bytes"
 	"encoding"
 	"fmt"
 	"reflect"
@@ -245,7 +246,8 @@ func (f *field) setBytes(v reflect.Value, value Value) error {
 	case value.Type() != f.edm:
 		return errOtherType(value)
 	case f.convert == convertText:
-		return v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText(value.Bytes())
+		// A copy, since UnmarshalText may change what it gets, and the value shares the memory of the row.
+		return v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText(bytes.Clone(value.Bytes()))
 	case f.convert == convertBytes:
 		b := make([]byte, len(value.Bytes()))
 		copy(b, value.Bytes())

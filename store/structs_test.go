@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -82,6 +83,41 @@ func TestStructs(t *testing.T) {
 	}
 	if want := []string{"1", "2", "1", "2", "1"}; !slices.Equal(numbers, want) {
 		t.Errorf("got %v, want %v", numbers, want)
+	}
+}
+
+// hexDigits is stored as hexadecimal digits, which it decodes in the memory that it gets.
+type hexDigits string
+
+func (s hexDigits) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, []byte(s)), nil }
+
+func (s *hexDigits) UnmarshalText(text []byte) error {
+	n, err := hex.Decode(text, text)
+	*s = hexDigits(text[:n])
+	return err
+}
+
+// TestStructChangesText reads a text that UnmarshalText changes from the log, and from a file.
+func TestStructChangesText(t *testing.T) {
+	ctx := context.Background()
+	db := openOrders(t)
+	type order struct {
+		edm.Key
+		Code hexDigits
+	}
+	given := order{edm.Key{Partition: "eu", Row: "1"}, "ab"}
+	if _, err := store.Upsert(ctx, db, "Orders", given); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		for range 2 {
+			if got, err := store.Get[order](ctx, db, "Orders", given.Key); err != nil || got != given {
+				t.Errorf("got %v and %v, want %v", got, err, given)
+			}
+		}
+		if err := db.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
