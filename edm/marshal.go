@@ -1,6 +1,7 @@
 package edm
 
 import (
+	"bytes"
 	"encoding"
 	"errors"
 	"fmt"
@@ -197,7 +198,7 @@ func (f *field) marshal(v reflect.Value) (Value, error) {
 		return value, nil
 	case convertText:
 		text, err := v.Addr().Interface().(encoding.TextMarshaler).MarshalText()
-		return StringBytes(text), err
+		return StringBytes(bytes.Clone(text)), err // v can still use the memory
 	case convertPointer:
 		if v.IsNil() {
 			return Value{}, nil

@@ -266,6 +266,30 @@ func TestUnmarshalCopies(t *testing.T) {
 	}
 }
 
+// raw is a text that MarshalText returns without a copy.
+type raw []byte
+
+func (r raw) MarshalText() ([]byte, error) { return r, nil }
+
+func (r *raw) UnmarshalText(text []byte) error {
+	*r = append((*r)[:0], text...)
+	return nil
+}
+
+// TestMarshalCopiesText changes the memory that MarshalText has returned.
+func TestMarshalCopiesText(t *testing.T) {
+	type owned struct {
+		edm.Key
+		Text raw
+	}
+	o := owned{Text: raw("some text")}
+	e, err := edm.Marshal(o)
+	clear(o.Text)
+	if got, _ := e.Properties.Get("Text").Text(); err != nil || got != "some text" {
+		t.Errorf("got %q and %v, want some text", got, err)
+	}
+}
+
 // TestUnmarshalOrders looks up properties in several orders, with unknown ones
 // between.
 func TestUnmarshalOrders(t *testing.T) {
