@@ -41,16 +41,17 @@ type opened struct {
 // issued, also if the database does.
 type clock struct {
 	now  func() time.Time
+	at   atomic.Int64 // edm.Ticks, the time of the last call of read
 	last atomic.Int64 // edm.Ticks
 }
 
+// read reads the time for a write, in the goroutine of the write. The database asks for the time
+// in the background too, while a test may change what now returns.
+func (c *clock) read() { c.at.Store(int64(edm.TicksOf(c.now()))) }
+
 // Now returns the time.
 func (c *clock) Now() time.Time {
-	t := c.now()
-	if last := edm.Ticks(c.last.Load()); edm.TicksOf(t) <= last {
-		return (last + 1).Time()
-	}
-	return t
+	return max(edm.Ticks(c.at.Load()), edm.Ticks(c.last.Load())+1).Time()
 }
 
 // AfterFunc calls f after d, which does not depend on Now.
@@ -75,6 +76,7 @@ func newDatabase(name string, now func() time.Time) (*database, error) {
 	d := &database{name: name, clock: &clock{now: now}}
 	d.options = engine.Options{SegmentBytes: smallestSegment, Cache: engine.NewCache(cacheBytes)}
 	d.options.Testing.Clock = d.clock
+	d.clock.read()
 	return d, d.open(vfs.NewMem())
 }
 
@@ -123,11 +125,13 @@ func (d *database) Close() error {
 
 // CreateTable implements store.Store.
 func (d *database) CreateTable(ctx context.Context, table string) error {
+	d.clock.read()
 	return d.current.Load().CreateTable(ctx, table)
 }
 
 // DeleteTable implements store.Store.
 func (d *database) DeleteTable(ctx context.Context, table string) error {
+	d.clock.read()
 	return d.current.Load().DeleteTable(ctx, table)
 }
 
@@ -153,6 +157,7 @@ func (d *database) Query(ctx context.Context, table string, q store.Query) store
 
 // Apply implements store.Store.
 func (d *database) Apply(ctx context.Context, table string, ops ...store.Op) ([]store.Result, error) {
+	d.clock.read()
 	results, err := d.current.Load().Apply(ctx, table, ops...)
 	d.clock.issued(results)
 	return results, err
@@ -165,6 +170,7 @@ func (d *database) TableMeta(ctx context.Context, table string) ([]byte, error) 
 
 // SetTableMeta implements store.Store.
 func (d *database) SetTableMeta(ctx context.Context, table string, meta []byte) error {
+	d.clock.read()
 	return d.current.Load().SetTableMeta(ctx, table, meta)
 }
 
@@ -175,5 +181,6 @@ func (d *database) AccountMeta(ctx context.Context) ([]byte, error) {
 
 // SetAccountMeta implements store.Store.
 func (d *database) SetAccountMeta(ctx context.Context, meta []byte) error {
+	d.clock.read()
 	return d.current.Load().SetAccountMeta(ctx, meta)
 }

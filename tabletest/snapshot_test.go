@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -353,5 +354,35 @@ func forSizes(b *testing.B, run func(*testing.B, *tabletest.Server)) {
 			fill(b, srv, n)
 			run(b, srv)
 		})
+	}
+}
+
+// TestClockOfTheTest has clocks that advance with each call, and that only the goroutine of the
+// test may call: the race detector finds calls by another one.
+func TestClockOfTheTest(t *testing.T) {
+	timestamps := func() (all []edm.Ticks) {
+		f := &failing{TB: t}
+		defer f.end()
+		calls := 0
+		srv := tabletest.New(f, tabletest.WithTimestamps(func() time.Time {
+			calls++
+			return time.Date(2024, 2, 29, 12, 0, calls, 0, time.UTC)
+		}))
+		ctx := context.Background()
+		if err := srv.Store.CreateTable(ctx, "Orders"); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 10 {
+			srv.Reset(srv.Snapshot())
+			r, err := srv.Store.Apply(ctx, "Orders", store.Insert(edm.Entity{Key: edm.Key{Partition: "eu", Row: fmt.Sprint(i)}}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, r[0].Timestamp)
+		}
+		return all
+	}
+	if first, second := timestamps(), timestamps(); !slices.Equal(first, second) {
+		t.Errorf("Timestamps %v, then %v", first, second)
 	}
 }
