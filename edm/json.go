@@ -17,14 +17,17 @@ const (
 
 // MarshalJSON returns e as the JSON object of the Table protocol: PartitionKey,
 // RowKey, Timestamp unless it is 0, then the properties as
-// [Properties.MarshalJSON] writes them. It fails with an *Error if the key or a
-// property is invalid by itself.
+// [Properties.MarshalJSON] writes them. It fails with an *Error if the key, the
+// Timestamp or a property is invalid by itself.
 func (e Entity) MarshalJSON() ([]byte, error) {
 	if err := CheckKey(e.Key); err != nil {
 		return nil, err
 	}
 	dst := appendMember([]byte{'{'}, PartitionKeyName, e.Key.Partition)
 	dst = appendMember(dst, RowKeyName, e.Key.Row)
+	if !e.Timestamp.Valid() {
+		return nil, rangeError(TimestampName, int64(e.Timestamp))
+	}
 	if e.Timestamp != 0 {
 		dst = appendMember(dst, TimestampName, e.Timestamp.String())
 	}

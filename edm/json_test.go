@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -213,6 +214,8 @@ func TestEntityMarshalJSONErrors(t *testing.T) {
 		{"reserved name", one("RowKey", edm.String("r")), edm.RulePropertyName},
 		{"String that is not UTF-8", one("a", edm.String("\xff")), edm.RuleUTF8},
 		{"unknown type", one("a", edm.Fixed(9, 0)), edm.RuleRange},
+		{"Timestamp of the zero time", edm.Entity{Timestamp: edm.TicksOf(time.Time{})}, edm.RuleRange},
+		{"Timestamp after the last year", edm.Entity{Timestamp: edm.MaxTicks + 1}, edm.RuleRange},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := json.Marshal(c.in)
