@@ -151,9 +151,9 @@ func TestResidentMemoryOfSmallDatabases(t *testing.T) {
 	}
 }
 
-// settled returns the resident memory once that of earlier tests is free: the cleanups of their
+// residentAtRest returns the resident memory once that of earlier tests is free: the cleanups of their
 // caches run some time after a collection.
-func settled(t *testing.T) int64 {
+func residentAtRest(t *testing.T) int64 {
 	t.Helper()
 	debug.FreeOSMemory()
 	for last := resident(t); ; {
@@ -191,7 +191,7 @@ func TestSegmentsAreResidentAhead(t *testing.T) {
 		debug.FreeOSMemory()
 	}
 	appendTo(18)
-	before := settled(t)
+	before := residentAtRest(t)
 	appendTo(6) // 1.2 MB in all
 	for wait := time.Now().Add(10 * time.Second); resident(t)-before < databases*page; runtime.Gosched() {
 		if time.Now().After(wait) {
