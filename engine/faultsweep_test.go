@@ -296,7 +296,7 @@ func (c sweepCase) run(t *testing.T) {
 	killed := base.disk.Clone()
 	check(t, "Close", base.db.Close())
 	for i, f := range oneFaults {
-		every := max(1, c.every) * uint64(stride(5))
+		every := max(1, c.every) * uint64(stride(15))
 		for n := 1 + uint64(i)*every/uint64(len(oneFaults)); ; n += every {
 			s := &sweep{T: t, disk: killed.Clone(), n: base.n, set: c.set, background: c.background, rows: map[string][]int64{}}
 			for k, v := range base.rows {
