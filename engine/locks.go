@@ -5,7 +5,7 @@ package engine
 // repeat this list.
 //
 //	DB.writers               (shared) a call that writes; (exclusive) Close
-//	worker.compactSem       one Compact
+//	worker.compactSem        one Compact
 //	worker.stepMu            one step of background work; files are written
 //	DB.catalogMu             one change of the catalog is logged
 //	DB.partitionLocks        the ops of a batch are resolved and logged; files may
@@ -14,7 +14,7 @@ package engine
 //	noSync.reserveMu           NoSync: raising the reserved time stamps; the manifest
 //	                         is written
 //	Log.fileMu               writing or dropping a segment without a group
-//	Tree.jobsMu              choosing a flush or compaction; calls
+//	Tree.jobsMu              choosing a flush or compaction; files may be read; calls
 //	                         lsm.Options.Snapshots and Dropped, which the steps call
 //	                         without it
 //	Tree.mu                  the manifest is written; calls
