@@ -93,7 +93,7 @@ func Cases() (cases []Case) {
 type Figures struct {
 	Rows    int     // acknowledged on the full volume
 	Reserve int64   // bytes of the reserve on the empty volume
-	Usage   float64 // share of the volume in use when the first write was refused
+	Usage   float64 // share of the volume in use when no write was accepted any more
 	// Back is the time from the acknowledgement of the last deletion until a write was
 	// accepted.
 	Back time.Duration

@@ -28,8 +28,13 @@ type Options struct {
 	Phase func(c Case, phase string)
 }
 
-// minUsage is the share of a volume that writes use before they are refused.
-const minUsage = 0.8
+const (
+	// minUsage is the share of a volume that is used when it counts as full.
+	minUsage = 0.8
+	// minFirst is the share that is used at the first refusal. A refusal counts a file for each run,
+	// and clients that write faster than compactions merge make runs. Merged runs need less.
+	minFirst = 0.7
+)
 
 // run is one run of a case.
 type run struct {
@@ -48,8 +53,9 @@ type run struct {
 	// violations has an example of each kind of violation, and their number.
 	// +checklocks:mu
 	violations map[string]*violation
+	// first is the share of the volume that was used at the first refusal.
 	// +checklocks:mu
-	usage float64
+	first float64
 }
 
 type violation struct {
@@ -124,7 +130,7 @@ func (r *run) firstRefusal(before float64) {
 	usage := max(before, r.measure())
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.usage = max(r.usage, usage)
+	r.first = max(r.first, usage)
 }
 
 func (r *run) phase(name string) { r.o.Phase(r.c, name) }

@@ -84,17 +84,23 @@ func (r *run) fill(ctx context.Context) (err error) {
 	if err == nil {
 		err = l.untilFull()
 	}
+	r.f.Usage = r.measure()
 	l.stop()
 	if err != nil {
 		return err
 	}
 	r.mu.Lock()
-	r.f.Usage = r.usage
+	first := r.first
 	r.mu.Unlock()
-	if r.f.Usage < minUsage {
-		r.violate("writes are refused too early", fmt.Sprintf("%.1f %% of the volume are in use, want %.0f %%", 100*r.f.Usage, 100*minUsage))
-	}
+	r.checkUsage("the first write is refused too early", first, minFirst)
+	r.checkUsage("writes are refused too early", r.f.Usage, minUsage)
 	return r.scan(false)
+}
+
+func (r *run) checkUsage(what string, usage, least float64) {
+	if usage < least {
+		r.violate(what, fmt.Sprintf("%.1f %% of the volume are in use, want %.0f %%", 100*usage, 100*least))
+	}
 }
 
 // endFull ends the server while clients write, and lets nothing be free.
