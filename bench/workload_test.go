@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/bench"
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 // TestWorkloads runs each workload on few entities in every shape and compares the
@@ -86,7 +87,7 @@ func wantFold(t *testing.T, res bench.Result, sum uint64, rows int64) {
 // TestReadsDoNotAllocate reads present and missing keys and scans the table, with the
 // entities in the memtable and in sstables.
 func TestReadsDoNotAllocate(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	const rows = 2000

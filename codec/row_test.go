@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 var _ ShapedRow = (*Row)(nil)
@@ -164,6 +165,7 @@ func checkColumns(t *testing.T, s *Shape, fixed []byte, words []uint64) {
 }
 
 func TestShapeRoundTrip(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	rnd := rand.New(rand.NewPCG(seed, 3))
 	for n := range MaxProperties + 1 {
 		s := NewShape(randomProps(rnd, n, 4, true))

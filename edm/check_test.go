@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 func TestTableName(t *testing.T) {
@@ -221,6 +222,7 @@ func TestPropertyName(t *testing.T) {
 // TestPropertyNameCharacters checks a name with each character, first and later. It
 // skips most characters of the empty and private planes.
 func TestPropertyNameCharacters(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		switch {
 		case 0xD800 <= r && r <= 0xDFFF:

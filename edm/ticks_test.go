@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 const shortest = "2006-01-02T15:04:05.9999999Z"
@@ -163,6 +164,7 @@ func TestTicksOfOutsideRange(t *testing.T) {
 
 // TestTicksDays compares the date of each day with package time.
 func TestTicksDays(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	const day = 24 * 3600 * 10_000_000
 	var text, want []byte
 	for k := edm.MinTicks; k < edm.MaxTicks; k += day {

@@ -9,6 +9,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -37,7 +38,7 @@ var layouts = []struct {
 // TestReadsDoNotAllocate counts the allocations of point reads, and of a step
 // of a scan, in each layout.
 func TestReadsDoNotAllocate(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	for _, l := range layouts {
@@ -122,7 +123,7 @@ func TestReadsDoNotAllocate(t *testing.T) {
 // TestOpenIsCheap opens many databases in memory. The bound is far above the time of
 // one, so that only a change of the design exceeds it.
 func TestOpenIsCheap(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector takes its time")
 	}
 	const n = 20

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/storetest"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -367,6 +368,7 @@ func TestBatchErrors(t *testing.T) {
 
 // TestApplyBatchesOnFullDisk deletes on a full disk, where inserts are refused.
 func TestApplyBatchesOnFullDisk(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	f := newFullDisk(t, 8<<20, 256<<10, 30_000, true)
 	f.fill()
 	var batches [][]store.Op

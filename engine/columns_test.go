@@ -17,6 +17,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/storetest"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -446,7 +447,7 @@ func compareRow(t *testing.T, what string, row edm.Row, want edm.Entity, selecte
 func TestQueriesByColumns(t *testing.T) {
 	seed := testSeed(t)
 	databases, queries := 6, 80
-	if raceEnabled || testing.Short() {
+	if race.Enabled || testing.Short() {
 		databases, queries = 3, 16
 	}
 	for i := range uint64(databases) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -35,6 +36,7 @@ func (s source) Read(p []byte) (int, error) {
 
 // TestDeterminism runs one seed twice. The disks must be equal, byte for byte.
 func TestDeterminism(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	run := func(seed uint64) string {
 		r := rand.New(rand.NewPCG(seed, 0))
 		disk := vfs.NewMem()

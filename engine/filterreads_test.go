@@ -10,6 +10,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -47,6 +48,7 @@ func (f *countedReads) ReadAt(p []byte, off int64) (int, error) {
 // compared are soon in the cache and filtered without reads, by other conditions too, until the
 // entities are written again.
 func TestFiltersReadColumns(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	const rows = 30_000
 	fs := &readCounter{FS: vfs.NewMem()}
 	o := engine.Options{FS: fs, Testing: engine.TestHooks{Manual: true}, SegmentBytes: 64 << 20, CacheBytes: 2 << 20, NoSync: true}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -205,6 +206,7 @@ func TestDeletesOnFullDisk(t *testing.T) {
 // it again, in orders in which compactions of ranges here and there took the space that a
 // compaction of everything needs.
 func TestScatteredCompactionsOnFullDisk(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for i, seed := range []uint64{24, 216, 221, 285} {
 		if i%stride(4) != 0 {
 			continue
@@ -449,6 +451,7 @@ func TestSnapshotOnFullDisk(t *testing.T) {
 // TestLargeRecordsOnFullDisk writes a record much larger than a segment to a disk that has
 // space for it and not for its flush. If it were accepted, no delete could make room again.
 func TestLargeRecordsOnFullDisk(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for i, free := range []int64{4 << 20, 5 << 20, 6 << 20, 8 << 20, 10 << 20} {
 		if i%stride(5) != 0 {
 			continue
@@ -486,6 +489,7 @@ func TestLargeRecordsOnFullDisk(t *testing.T) {
 // TestSpaceForSmallRecords refuses a large record. The disk counts as full until everything is
 // reclaimed, and no longer, because it has space for small records.
 func TestSpaceForSmallRecords(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	f := newFullDisk(t, 24<<20, 64<<10, 9000, false)
 	for range 200 {
 		check(t, "insert", f.insert())

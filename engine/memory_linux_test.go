@@ -12,6 +12,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -39,7 +40,7 @@ func status(t *testing.T, name string) int64 {
 // TestOpenAndCloseLeakNoMemory opens a database repeatedly, for writing and for
 // reading. The memory of every segment must be freed.
 func TestOpenAndCloseLeakNoMemory(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("race builds keep segments on the heap")
 	}
 	const segment, rounds = 256 << 20, 8
@@ -70,7 +71,7 @@ func TestOpenAndCloseLeakNoMemory(t *testing.T) {
 // TestResidentMemory loads, gets and scans several times as many bytes as
 // Options.MemoryBytes. The process may grow by that and 64 MiB.
 func TestResidentMemory(t *testing.T) {
-	if raceEnabled || testing.Short() {
+	if race.Enabled || testing.Short() {
 		t.Skip("what is elsewhere otherwise is on the heap")
 	}
 	const budget, partitions, rows = 32 << 20, 250, 1000
@@ -135,7 +136,7 @@ func TestResidentMemory(t *testing.T) {
 // TestResidentMemoryOfSmallDatabases opens many databases of a few rows. Each may take little
 // memory, although segments have huge pages.
 func TestResidentMemoryOfSmallDatabases(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("race builds keep segments on the heap")
 	}
 	const databases = 30
@@ -171,7 +172,7 @@ func residentAtRest(t *testing.T) int64 {
 // TestSegmentsAreResidentAhead appends to segments until less than 1 MiB of their memory is left
 // in its huge page. The next page must become resident before a record is in it.
 func TestSegmentsAreResidentAhead(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("race builds keep segments on the heap")
 	}
 	const databases, record, page = 20, 50 << 10, 2 << 20

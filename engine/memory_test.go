@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 )
 
@@ -44,7 +45,7 @@ func oddNames(i int) edm.Properties {
 // name. Writing, the recovered log and the sstable must not take a multiple of their
 // bytes.
 func TestShapesCostLittleMemory(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("what is elsewhere otherwise is on the heap")
 	}
 	entities := 6000
@@ -90,7 +91,7 @@ func TestShapesCostLittleMemory(t *testing.T) {
 // TestCraftedShapesCostLittleMemory opens a log that is full of shapes with the
 // shortest names.
 func TestCraftedShapesCostLittleMemory(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("what is elsewhere otherwise is on the heap")
 	}
 	entities := make([]edm.Entity, 0, 4000)

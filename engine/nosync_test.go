@@ -13,6 +13,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
@@ -21,6 +22,7 @@ import (
 // TestNoSyncKeepsOrder kills the process and cuts the power at many times of a run in
 // NoSync mode. A prefix of the writes must be left, with whole batches.
 func TestNoSyncKeepsOrder(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	disk := vfs.NewCrashMem()
 	o := manual(disk)
 	o.NoSync = true
@@ -125,6 +127,7 @@ func TestNoSyncLosesSegments(t *testing.T) {
 // segments must have other numbers: where a crash loses sectors of theirs, the disk can show those
 // of the removed files, and with the same number their records would be valid.
 func TestNoSyncLostNumbers(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	disk := vfs.NewCrashMem()
 	o := manual(disk)
 	o.NoSync, o.SegmentBytes = true, 512<<10

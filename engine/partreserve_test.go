@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -16,6 +17,7 @@ import (
 // of some files of the reserve, as it can while a flush uses them. Deletes must be accepted,
 // before and after an open, and make room for writes.
 func TestDeletesWithPartOfReserve(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for i, taken := range []int{4, 3, 0} {
 		if i%stride(3) != 0 {
 			continue

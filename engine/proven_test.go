@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
@@ -77,6 +78,7 @@ func removeLog(t *testing.T, disk *vfs.Mem) {
 
 // TestMissingLogAfterClose removes the newest segment of a closed database.
 func TestMissingLogAfterClose(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, noSync := range []bool{false, true} {
 		disk := vfs.NewMem()
 		o := manual(disk)

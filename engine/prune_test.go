@@ -14,6 +14,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/filter"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -240,6 +241,7 @@ func pages(t *testing.T, s querier, q store.Query) (keys []edm.Key, stamps []edm
 // overlapping runs of overwrites and deletes with maps, at the present and at snapshots:
 // a group that is skipped must not reveal an older version that it shadows.
 func TestSkippedGroupsHideOldVersions(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	seed := testSeed(t)
 	for _, c := range []struct {
 		name   string
@@ -270,7 +272,7 @@ func TestSkippedGroupsHideOldVersions(t *testing.T) {
 			m.snapshot(t)
 			var examined, written int
 			queries := 60
-			if raceEnabled {
+			if race.Enabled {
 				queries = 20
 			}
 			for range queries {

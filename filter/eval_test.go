@@ -6,9 +6,11 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/predicate"
+	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 func TestMatchRandom(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	r := newRand(seed(t))
 	for range 3000 {
 		root := randomNode(r, r.IntN(4), r.IntN(3) == 0)

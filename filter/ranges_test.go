@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 // Bounds for expectations.
@@ -172,6 +173,7 @@ func TestKeys(t *testing.T) {
 // TestRangesRandom checks that the ranges of filters over keys are in order, and
 // contain the keys that match. Ranges within one partition contain no others.
 func TestRangesRandom(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	r := newRand(seed(t))
 	inside := 0
 	for range 4000 {
@@ -298,6 +300,7 @@ func spansWithRows(s keySet) int {
 // TestRangesMany checks that the ranges of long filters are at most 256 and still
 // narrow.
 func TestRangesMany(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	chain := func(n int, condition func(i int) string) string {
 		conditions := make([]string, n)
 		for i := range conditions {

@@ -8,6 +8,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 // walkSamples calls walk for iterators over all samples, with random bounds and snapshots, in
@@ -60,6 +61,7 @@ func step(it *Iterator, reverse bool) bool {
 
 // TestAhead compares Ahead with the entries that follow, within random bounds.
 func TestAhead(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	known := 0
 	walkSamples(t, 13, func(t *testing.T, g *generator, it *Iterator, reverse bool, all, follow []entry) {
 		for ok := begin(it, reverse); ok; ok = step(it, reverse) {

@@ -11,6 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/sstable/internal/groupindex"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -281,6 +282,7 @@ func TestReadOfGet(t *testing.T) {
 // TestUnitsOfIndex reads files whose index names other heap units: a get returns the same,
 // with another read, and Open or Verify refuses most of them.
 func TestUnitsOfIndex(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	entries := uniform(900)
 	entries = append(entries, newEntry("p9", "often", 1, false, entries[0].props))
 	for i := range 800 { // versions of one key in several units

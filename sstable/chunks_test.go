@@ -9,6 +9,7 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/predicate"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/sstable/internal/columnchunk"
 )
 
@@ -169,6 +170,7 @@ func TestSelectFromChunks(t *testing.T) {
 
 // TestSelectSharesChunks compares queries with a model. Each adds to chunks that the next ones use.
 func TestSelectSharesChunks(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	entries := typed(3000)
 	o := writerOptions()
 	o.GroupBytes = 2500

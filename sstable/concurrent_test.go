@@ -9,6 +9,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 // TestConcurrentReaders reads through a cache that is too small, so that blocks are
@@ -186,7 +187,7 @@ func TestReadsDoNotAllocate(t *testing.T) {
 		}
 	}
 	for name, run := range map[string]func(){"get": func() { get(hot) }, "miss": miss, "scan": scan, "scan without a cache": coldScan} {
-		if n := testing.AllocsPerRun(3, run); n > 2 && !raceEnabled || n > 5000 {
+		if n := testing.AllocsPerRun(3, run); n > 2 && !race.Enabled || n > 5000 {
 			t.Errorf("%s: %v allocations in %d rows", name, n, len(entries))
 		}
 	}

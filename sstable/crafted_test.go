@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/sstable/internal/checksum"
 	"github.com/tablerock-db/tablerock/sstable/internal/groupindex"
 )
@@ -131,7 +132,7 @@ func TestUnsortedKeys(t *testing.T) {
 				walkBounded(t, crafted, IterOptions{Snapshot: codec.MaxSeq, Lower: upper, Upper: lower}, lower)
 			}
 			_ = crafted.Verify(context.Background())
-			if testing.Short() || raceEnabled {
+			if testing.Short() || race.Enabled {
 				at += 30
 			}
 		}

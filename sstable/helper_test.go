@@ -12,6 +12,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -261,7 +262,7 @@ func (g *generator) entries(n, partitions, shapes int) []entry {
 // rounds returns n, or fewer with the race detector, which makes each round ten times
 // slower.
 func rounds(n int) int {
-	if raceEnabled {
+	if race.Enabled {
 		return n/8 + 1
 	}
 	return n

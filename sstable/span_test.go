@@ -8,11 +8,13 @@ import (
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
 	"github.com/tablerock-db/tablerock/internal/predicate"
+	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 // TestSelect compares what Select selects in all spans of a file, and what Has finds, with
 // a walk over the rows, for random conditions, bounds and snapshots.
 func TestSelect(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	extended, gathered, cuts := 0, 0, 0
 	for _, s := range samples() {
 		t.Run(s.name, func(t *testing.T) {

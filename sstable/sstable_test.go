@@ -9,6 +9,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 type sample struct {
@@ -74,6 +75,7 @@ func samples() []sample {
 }
 
 func TestRoundTrip(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, s := range samples() {
 		t.Run(s.name, func(t *testing.T) {
 			f, info := write(t, s.options, s.entries)
@@ -138,6 +140,7 @@ func newest(entries []entry, user []byte, snap uint64) *entry {
 }
 
 func TestGet(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, s := range samples() {
 		t.Run(s.name, func(t *testing.T) {
 			f, info := write(t, s.options, s.entries)
@@ -227,6 +230,7 @@ func (g *generator) bound(entries []entry) []byte {
 
 // TestIterate compares random walks with the model.
 func TestIterate(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, s := range samples() {
 		t.Run(s.name, func(t *testing.T) {
 			f, info := write(t, s.options, s.entries)
@@ -299,6 +303,7 @@ func walk(t *testing.T, g *generator, r *Reader, entries []entry, o IterOptions)
 }
 
 func TestSameInputSameBytes(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, s := range samples() {
 		f1, info1 := write(t, s.options, s.entries)
 		f2, info2 := write(t, s.options, s.entries)
@@ -311,6 +316,7 @@ func TestSameInputSameBytes(t *testing.T) {
 // TestCopy writes the entries of an iterator, as a compaction does. The same entries
 // must give the same bytes, whatever the type of their rows.
 func TestCopy(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, s := range samples() {
 		f, info := write(t, s.options, s.entries)
 		it := open(t, f, nil).NewIterator(IterOptions{AllVersions: true})

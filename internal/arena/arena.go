@@ -1,7 +1,7 @@
 // Package arena allocates memory outside the Go heap: Memory for the images of log
 // segments, and slabs for the block cache. The garbage collector neither scans nor
 // counts it. The caller must free it. Access to a slice of a Memory after Free is a bug:
-// it crashes the process, or reads poison in a race build.
+// it crashes the process, or reads poison in a build with the race detector or the tag poison.
 package arena
 
 import (
@@ -101,8 +101,8 @@ func (m *Memory) Populate(off, end int) {
 }
 
 // Idle declares the contents unneeded but keeps the memory for later use. Until the
-// next write to a page, the system may reclaim it if it is short of memory. Race
-// builds fill the memory with poison.
+// next write to a page, the system may reclaim it if it is short of memory. Builds
+// with the race detector or the tag poison fill the memory with poison.
 func (m *Memory) Idle() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,6 +112,6 @@ func (m *Memory) Idle() {
 	fillPoison(m.bytes)
 }
 
-// poison fills freed memory in a race build: a later read returns wrong data, and the
-// race detector sees the write that raced with it.
+// poison fills freed memory in a build with the race detector or the tag poison: a later read
+// returns wrong data, and the race detector sees the write that raced with it.
 const poison = 0xDB

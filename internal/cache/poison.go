@@ -1,12 +1,9 @@
-//go:build race
+//go:build race || poison
 
 package cache
 
-// poison tells tests that Poison overwrites memory.
-const poison = true
-
-// Poison overwrites memory that is free for reuse in builds with the race detector, so that
-// a use after it is visible.
+// Poison overwrites memory that is free for reuse, in builds with the race detector or the tag
+// poison, so that a use after it is visible.
 func Poison(b []byte) {
 	for i := range b {
 		b[i] = 0xDB

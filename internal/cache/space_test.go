@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/internal/arena"
+	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 // TestSpace allocates and frees blocks in random order. No block may change while it is
 // allocated, and at the end each region must be one free chunk.
 func TestSpace(t *testing.T) {
 	seeds := uint64(20)
-	if poison {
+	if race.Enabled {
 		seeds = 2
 	}
 	for seed := range seeds {

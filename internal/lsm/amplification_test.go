@@ -7,6 +7,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/vfs"
 )
 
@@ -81,6 +82,7 @@ func orderedKey(n int) []byte {
 // TestRunsBound writes random keys to a tree and checks the number of runs after each
 // flush and its compactions.
 func TestRunsBound(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	o := smallOptions()
 	o.FileBytes, o.TierRuns = 16<<10, 0
 	h := newHarness(t, vfs.NewMem(), o, 2)
@@ -298,6 +300,7 @@ func TestGrowthInGroups(t *testing.T) {
 // TestQueue inserts rows at one end of a partition and deletes them at the other. The
 // number of tombstones must remain bounded.
 func TestQueue(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	const window, perFlush = 200, 150
 	h := newHarness(t, vfs.NewMem(), smallOptions(), 4)
 	for i := range 3000 {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
 )
@@ -49,6 +50,7 @@ func (h *harness) withFS(t testing.TB, fsys vfs.FS) *harness {
 // tree can continue from it. It checks a sample of some 7,000 disks, of all modes:
 // cmd/torture checks 65,000 in CI.
 func TestCrash(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	mem := vfs.NewCrashMem()
 	h := newHarness(t, mem, smallOptions(), 11)
 	h.prepare()
@@ -186,6 +188,7 @@ func TestLeftoversAreRemoved(t *testing.T) {
 // with the same operations each, so it fails a sample of each kind of operation.
 // cmd/torture fails every tenth operation of whole databases in CI.
 func TestErrors(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	base := newHarness(t, vfs.NewCrashMem(), smallOptions(), 13)
 	base.prepare()
 	base.close()

@@ -16,6 +16,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/feature"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/manifest"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
 	"github.com/tablerock-db/tablerock/vfs/errorfs"
@@ -339,6 +340,7 @@ func testFaultsOfLoad(t *testing.T, serial bool) {
 // TestCompress writes files that overlap nothing: flushed ones are compressed by a rewrite
 // into the bottom, and those of a load, which are compressed, are moved there.
 func TestCompress(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	for _, compacted := range []sstable.Compression{sstable.CompressionFast, sstable.CompressionSmall} {
 		o := smallOptions()
 		o.FileBytes, o.TierRuns, o.CompactedCompression = 32<<10, 9, compacted

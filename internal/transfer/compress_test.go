@@ -12,6 +12,7 @@ import (
 	"testing/iotest"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/storetest"
@@ -231,6 +232,7 @@ func TestReadCompressedRefusals(t *testing.T) {
 
 // TestReadCompressedBomb reads a small archive of a huge line.
 func TestReadCompressedBomb(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/internal/transfer"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/store/storetest"
@@ -216,6 +217,7 @@ func TestExportProgress(t *testing.T) {
 // TestWidestCSV exports as many properties of two types as a CSV file can have, and one more. An
 // import reads what an export writes.
 func TestWidestCSV(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	const most, each = (100_000 - 3) / 2, 250
 	var entities []edm.Entity
 	for i := range 2 * most {

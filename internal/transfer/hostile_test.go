@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/edm"
+	"github.com/tablerock-db/tablerock/internal/race"
 )
 
 // TestHostileRecords reads records that would take far more memory than any entity. The
 // reader must reject each of them and read the next record.
 func TestHostileRecords(t *testing.T) {
+	race.SkipOneGoroutine(t)
 	const large = MaxRecordBytes - 100
 	for _, c := range []struct {
 		name, text string
