@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tablerock-db/tablerock/codec"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/pick"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/race"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -109,8 +110,8 @@ func TestRunsBound(t *testing.T) {
 				t.Fatalf("tier %d has %d runs, want at most 8: %+v", ts.Tier, ts.Runs, s)
 			}
 		}
-		if s.RunsMax > maxTierRuns+1 {
-			t.Fatalf("%d runs overlap, want at most %d: %+v", s.RunsMax, maxTierRuns+1, s)
+		if s.RunsMax > pick.MaxTierRuns+1 {
+			t.Fatalf("%d runs overlap, want at most %d: %+v", s.RunsMax, pick.MaxTierRuns+1, s)
 		}
 		v := h.tree.Version()
 		for n := range 100 {
@@ -132,7 +133,7 @@ func TestRunsBound(t *testing.T) {
 // Get of a missing key probes them.
 func probesOf(v *Version, key []byte) (n int) {
 	for _, r := range v.runs {
-		if i := r.find(key); i < len(r.ssts) && bytes.Compare(r.ssts[i].lo, key) <= 0 {
+		if i := r.Find(key); i < len(r.SSTs) && bytes.Compare(r.SSTs[i].Lo, key) <= 0 {
 			n++
 		}
 	}
@@ -235,8 +236,8 @@ func TestGrowth(t *testing.T) {
 				if bound := live*int64(known)*21/10 + o.FileBytes; s.Bytes > bound {
 					t.Fatalf("flush %d: %d bytes, want at most %d for %d rows", i, s.Bytes, bound, known)
 				}
-				if s.RunsMax > maxTierRuns+1 {
-					t.Fatalf("flush %d: %d runs overlap, want at most %d", i, s.RunsMax, maxTierRuns+1)
+				if s.RunsMax > pick.MaxTierRuns+1 {
+					t.Fatalf("flush %d: %d runs overlap, want at most %d", i, s.RunsMax, pick.MaxTierRuns+1)
 				}
 				if c.reopen && i == flushes/2 {
 					h.close()

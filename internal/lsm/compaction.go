@@ -10,6 +10,8 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/fingerprint"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/keyrange"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/pick"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/runs"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/visibility"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/merge"
@@ -21,35 +23,16 @@ const (
 	stepBytes   = 1 << 20
 )
 
-// plan describes a compaction.
-type plan struct {
-	reason string
-	// remove and add are the sstables to drop and to move without reading them.
-	remove, add []*virtualSST
-	// inputs are the runs to compact within [lower, upper), newest first. older are the runs below the output.
-	inputs       []*run
-	older        []*run
-	lower, upper []byte
-	// tier and run are those of the output.
-	tier uint32
-	run  uint64
-	// fileBytes is the target size of the output files. With oneFile the compaction
-	// ends with the first file that ends after the key endAfter.
-	fileBytes int64
-	oneFile   bool
-	endAfter  []byte
-}
-
 // compaction is a flush or a compaction under way.
 type compaction struct {
 	t    *Tree
 	v    *Version // pinned until the end
-	plan plan
+	plan pick.Plan
 	edit manifest.Edit // of a flush
 
 	flush      bool
-	inOrder    bool          // one of several in key order, which consume whole files
-	consumed   []*virtualSST // sstables of v that are consumed, some of them in part
+	inOrder    bool        // one of several in key order, which consume whole files
+	consumed   []*runs.SST // sstables of v that are consumed, some of them in part
 	sources    []merge.Source
 	it         merge.Iterator
 	visibility visibility.Rule
@@ -64,24 +47,24 @@ type compaction struct {
 }
 
 // newCompaction prepares a planned compaction. It owns the reference to v.
-func (t *Tree) newCompaction(v *Version, snapshots []uint64, p *plan) *compaction {
+func (t *Tree) newCompaction(v *Version, snapshots []uint64, p *pick.Plan) *compaction {
 	c := &compaction{t: t, v: v, plan: *p}
 	c.visibility = visibility.Rule{
 		Snapshots: snapshots,
 		Dropped:   t.o.Dropped,
-		Older:     newOlderRuns(p.older).mayContain,
-		Bottom:    p.tier == manifest.BottomTier,
+		Older:     runs.NewOlder(p.Older).MayContain,
+		Bottom:    p.Tier == manifest.BottomTier,
 	}
-	o := IterOptions{Lower: p.lower, Upper: p.upper, AllVersions: true}
-	for _, r := range p.inputs {
-		ssts := r.within(p.lower, p.upper)
+	o := IterOptions{Lower: p.Lower, Upper: p.Upper, AllVersions: true}
+	for _, r := range p.Inputs {
+		ssts := r.Within(p.Lower, p.Upper)
 		if len(ssts) == 0 {
 			continue
 		}
 		c.consumed = append(c.consumed, ssts...)
 		c.sources = append(c.sources, &countedRun{Source: &Source{ssts: ssts, o: o}, in: &c.in})
 	}
-	c.out = output{t: t, tier: p.tier, run: p.run, fileBytes: p.fileBytes, compression: t.o.CompactedCompression}
+	c.out = output{t: t, tier: p.Tier, run: p.Run, fileBytes: p.FileBytes, compression: t.o.CompactedCompression}
 	if c.visibility.Bottom {
 		c.out.snapshots = snapshots
 	}
@@ -119,7 +102,7 @@ func (c *compaction) start() (bool, error) {
 		return false, err
 	}
 	c.it.Init(c.sources, merge.Options{AllVersions: true})
-	c.it.SeekGE(c.plan.lower)
+	c.it.SeekGE(c.plan.Lower)
 	c.phase = c.copyEntries
 	return false, nil
 }
@@ -130,12 +113,12 @@ func (c *compaction) checkSpace() error {
 	if c.flush {
 		return nil
 	}
-	need := c.plan.fileBytes + c.plan.fileBytes/4
-	if !c.plan.oneFile {
+	need := c.plan.FileBytes + c.plan.FileBytes/4
+	if !c.plan.OneFile {
 		need = 0
-		for _, r := range c.plan.inputs {
-			for _, s := range r.within(c.plan.lower, c.plan.upper) {
-				need += s.bytesWithin(c.plan.lower, c.plan.upper)
+		for _, r := range c.plan.Inputs {
+			for _, s := range r.Within(c.plan.Lower, c.plan.Upper) {
+				need += s.BytesWithin(c.plan.Lower, c.plan.Upper)
 			}
 		}
 	}
@@ -161,8 +144,8 @@ func (c *compaction) copyEntries() (bool, error) {
 		key := c.it.Key()
 		user := key[:len(key)-codec.TrailerLen]
 		if c.out.full(user) {
-			if c.plan.oneFile && bytes.Compare(user, c.plan.endAfter) > 0 {
-				c.plan.upper = append([]byte(nil), user...)
+			if c.plan.OneFile && bytes.Compare(user, c.plan.EndAfter) > 0 {
+				c.plan.Upper = append([]byte(nil), user...)
 				c.phase = c.finish
 			}
 			// The sync of the file takes the rest of this step.
@@ -226,19 +209,19 @@ func (c *compaction) finish() (bool, error) {
 // install installs the output in place of the inputs.
 func (c *compaction) install() (bool, error) {
 	e := versionEdit{manifest: c.edit}
-	e.remove = append(e.remove, c.plan.remove...)
-	e.add = append(e.add, c.plan.add...)
+	e.remove = append(e.remove, c.plan.Remove...)
+	e.add = append(e.add, c.plan.Add...)
 	for _, s := range c.consumed {
-		if !s.overlaps(c.plan.lower, c.plan.upper) {
+		if !s.Overlaps(c.plan.Lower, c.plan.Upper) {
 			continue // the compaction ended before it
 		}
-		rest, err := s.without(c.plan.lower, c.plan.upper)
+		rest, err := s.Without(c.plan.Lower, c.plan.Upper)
 		if err != nil {
 			return false, err
 		}
-		c.inputBytes += s.bytes
+		c.inputBytes += s.Bytes
 		for _, r := range rest {
-			c.inputBytes -= r.bytes
+			c.inputBytes -= r.Bytes
 		}
 		e.remove = append(e.remove, s)
 		e.add = append(e.add, rest...)

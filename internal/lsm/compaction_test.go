@@ -26,8 +26,8 @@ func TestLostEntryStopsCompaction(t *testing.T) {
 	before := h.files()
 	v := h.tree.Version()
 	k := h.tree.picker(v, nil)
-	p := k.full(nil, k.fullyCompacted)
-	p.oneFile, p.upper = false, nil
+	p := k.Full(nil, k.FullyCompacted)
+	p.OneFile, p.Upper = false, nil
 	r := h.tree.newCompaction(v, nil, p)
 	j := &Job{t: h.tree, What: "compaction", step: r.step, abort: r.abort}
 	_, err := j.Step(context.Background())

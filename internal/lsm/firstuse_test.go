@@ -86,8 +86,8 @@ func TestFirstUseFindsDamage(t *testing.T) {
 		return nil
 	})
 	tree := openTree(t, fsys)
-	for _, s := range tree.current.Load().ssts() {
-		_, err := s.reader()
+	for _, s := range tree.current.Load().runs.SSTs() {
+		_, err := s.Reader()
 		must(t, err)
 	}
 	if len(offsets) < 5*7 {

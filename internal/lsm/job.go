@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/pick"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/runs"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/visibility"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/internal/memtable"
@@ -27,10 +29,11 @@ type Job struct {
 	err   error
 }
 
-// Step does a bounded amount of work: about a thousand entries or a megabyte, or the end of a file, or the install. It returns true
-// when the result is durable and visible. If ctx has ended, Step returns its error, and the job can continue later. After any other
-// error the job has ended: its files are removed and nothing has changed, unless the error is ErrInDoubt. A full compaction installs
-// several times; an error does not revert the earlier installs.
+// Step does a bounded amount of work: about a thousand entries or a megabyte, or the end of a file,
+// or the install. It returns true when the result is durable and visible. If ctx has ended, Step
+// returns its error, and the job can continue later. After any other error the job has ended: its
+// files are removed and nothing has changed, unless the error is ErrInDoubt. A full compaction
+// installs several times; an error does not revert the earlier installs.
 func (j *Job) Step(ctx context.Context) (done bool, err error) {
 	if j.ended {
 		return j.err == nil, j.err
@@ -72,9 +75,9 @@ func (j *Job) end(err error) {
 	}
 }
 
-// NewFlush returns a job that writes memtables, oldest first, as one run of tier 0. They must not change, and must remain readable
-// until the job ends. The install also applies e, whose LastSeq must cover them. Run one flush at a time, in the order of the
-// memtables' age.
+// NewFlush returns a job that writes memtables, oldest first, as one run of tier 0. They must not
+// change, and must remain readable until the job ends. The install also applies e, whose LastSeq
+// must cover them. Run one flush at a time, in the order of the memtables' age.
 func (t *Tree) NewFlush(tables []*memtable.Table, e manifest.Edit) *Job {
 	t.jobsMu.Lock()
 	defer t.jobsMu.Unlock()
@@ -83,7 +86,7 @@ func (t *Tree) NewFlush(tables []*memtable.Table, e manifest.Edit) *Job {
 	}
 	v := t.Version()
 	c := &compaction{t: t, v: v, edit: e, flush: true}
-	c.visibility = visibility.Rule{Snapshots: t.o.Snapshots(), Dropped: t.o.Dropped, Older: newOlderRuns(v.runs).mayContain}
+	c.visibility = visibility.Rule{Snapshots: t.o.Snapshots(), Dropped: t.o.Dropped, Older: runs.NewOlder(v.runs).MayContain}
 	entries := 0
 	for i := len(tables) - 1; i >= 0; i-- {
 		entries += tables[i].Len()
@@ -91,14 +94,16 @@ func (t *Tree) NewFlush(tables []*memtable.Table, e manifest.Edit) *Job {
 		c.sources = append(c.sources, &counted{it, &c.in})
 	}
 	// A file that overlaps no older run is moved to the bottom.
-	c.out = output{t: t, run: t.NewNumber(), fileBytes: t.o.shareBytes(v.bytes(), t.o.minFileBytes()), compression: t.o.Compression}
-	c.out.overlap = v.fileLimit(entries)
+	size := t.o.fileSize()
+	c.out = output{t: t, run: t.NewNumber(), fileBytes: size.Share(v.runs.Bytes(), size.Min()), compression: t.o.Compression}
+	c.out.overlap = v.runs.FileLimit(entries)
 	t.flushing = &Job{What: "flush", Run: c.out.run, t: t, step: c.step, abort: c.abort}
 	return t.flushing
 }
 
-// PickCompaction returns the most useful compaction, nil if none is useful or a compaction is under way. It writes one or a few files,
-// and the next pick continues after them. The input files remain on disk while an older Version is pinned.
+// PickCompaction returns the most useful compaction, nil if none is useful or a compaction is under
+// way. It writes one or a few files, and the next pick continues after them. The input files remain
+// on disk while an older Version is pinned.
 func (t *Tree) PickCompaction() *Job {
 	t.jobsMu.Lock()
 	defer t.jobsMu.Unlock()
@@ -107,19 +112,36 @@ func (t *Tree) PickCompaction() *Job {
 	}
 	v := t.Version()
 	snapshots := t.o.Snapshots()
-	p := t.picker(v, snapshots).pick()
+	p := t.picker(v, snapshots).Pick()
 	if p == nil {
 		v.Unref()
 		return nil
 	}
 	c := t.newCompaction(v, snapshots, p)
-	t.compacting = &Job{What: "compaction (" + p.reason + ")", Inputs: numbers(p.remove, c.consumed), t: t, step: c.step, abort: c.abort}
+	t.compacting = &Job{What: "compaction (" + p.Reason + ")", Inputs: numbers(p.Remove, c.consumed), t: t, step: c.step, abort: c.abort}
 	return t.compacting
 }
 
-// NewFullCompaction returns a job that compacts all files into the bottom, without the entries that no reader can see. It returns nil
-// if a compaction is under way. It proceeds in key order and installs file by file, which frees space early, unless older versions are
-// pinned.
+// picker returns a picker for v, which is the current version.
+func (t *Tree) picker(v *Version, snapshots []uint64) *pick.Picker {
+	return &pick.Picker{
+		Runs:      v.runs,
+		Overlap:   v.overlap,
+		Snapshots: snapshots,
+		// A full compaction uses the policy without jobsMu: Tree.compacting keeps PickCompaction
+		// from it.
+		Policy:     &t.policy, // +checklocksignore
+		NewRun:     t.NewNumber,
+		FileBytes:  t.o.fileSize(),
+		TierRuns:   t.o.TierRuns,
+		Recompress: t.o.CompactedCompression != t.o.Compression,
+		Dropped:    t.o.Dropped,
+	}
+}
+
+// NewFullCompaction returns a job that compacts all files into the bottom, without the entries that
+// no reader can see. It returns nil if a compaction is under way. It proceeds in key order and
+// installs file by file, which frees space early, unless older versions are pinned.
 func (t *Tree) NewFullCompaction() *Job {
 	t.jobsMu.Lock()
 	defer t.jobsMu.Unlock()
@@ -141,9 +163,9 @@ func (t *Tree) NewReclaim() *Job {
 	v := t.Version()
 	defer v.Unref()
 	// The consumed ranges of files take space until the rest of them is consumed.
-	for _, s := range v.ssts() {
-		if s.clipped && (f.start == nil || bytes.Compare(s.lo, f.start) < 0) {
-			f.start = s.lo
+	for _, s := range v.runs.SSTs() {
+		if s.Clipped && (f.start == nil || bytes.Compare(s.Lo, f.start) < 0) {
+			f.start = s.Lo
 		}
 	}
 	f.from = f.start
@@ -154,13 +176,13 @@ func (t *Tree) NewReclaim() *Job {
 func (t *Tree) newFullLocked(what string, f *fullCompaction) *Job {
 	v := t.Version()
 	defer v.Unref()
-	t.compacting = &Job{What: what, Inputs: numbers(v.ssts()), t: t, step: f.step, abort: f.abort}
+	t.compacting = &Job{What: what, Inputs: numbers(v.runs.SSTs()), t: t, step: f.step, abort: f.abort}
 	return t.compacting
 }
 
-func numbers(lists ...[]*virtualSST) (out []uint64) {
+func numbers(lists ...[]*runs.SST) (out []uint64) {
 	for _, s := range slices.Concat(lists...) {
-		out = append(out, s.number)
+		out = append(out, s.Number)
 	}
 	return out
 }
@@ -190,10 +212,10 @@ func (f *fullCompaction) step(ctx context.Context) (done bool, err error) {
 	}
 	c := f.c
 	f.c = nil
-	if len(c.plan.inputs) == 0 || c.plan.tier != manifest.BottomTier {
+	if len(c.plan.Inputs) == 0 || c.plan.Tier != manifest.BottomTier {
 		return false, nil // the files of dropped tables, or of a tier
 	}
-	f.from = c.plan.upper
+	f.from = c.plan.Upper
 	return f.ended(), nil
 }
 
@@ -211,23 +233,23 @@ func (f *fullCompaction) next() bool {
 	v := f.t.Version()
 	snapshots := f.t.o.Snapshots()
 	k := f.t.picker(v, snapshots)
-	skip := k.fullyCompacted
+	skip := k.FullyCompacted
 	if f.reclaim {
-		skip = k.withoutGarbage
+		skip = k.WithoutGarbage
 	}
-	var p *plan
+	var p *pick.Plan
 	if !f.begun {
 		f.begun, f.since = true, f.t.NewNumber()
 		if f.reclaim {
-			p = k.filesOfDroppedTables()
+			p = k.FilesOfDroppedTables()
 		}
 	}
 	if p == nil && !f.reclaim && !f.tier {
-		p = k.tierSince(f.since)
+		p = k.TierSince(f.since)
 	}
 	f.tier = p != nil
 	if p == nil {
-		p = k.full(f.from, skip)
+		p = k.Full(f.from, skip)
 	}
 	if p == nil {
 		v.Unref()
@@ -236,7 +258,7 @@ func (f *fullCompaction) next() bool {
 	// A file may get a quarter larger than its target, and a group of rows larger than
 	// estimated.
 	const outputSlack = 64 << 10
-	p.fileBytes = min(p.fileBytes, max(f.t.o.minShareBytes(), (f.t.o.OutputLimit()-outputSlack)/2))
+	p.FileBytes = min(p.FileBytes, max(f.t.o.fileSize().MinShare(), (f.t.o.OutputLimit()-outputSlack)/2))
 	f.c = f.t.newCompaction(v, snapshots, p)
 	f.c.inOrder = !f.tier
 	return true

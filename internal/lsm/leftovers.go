@@ -9,8 +9,8 @@ func (t *Tree) leftovers() (*leftovers.Leftovers, error) {
 	v := t.Version()
 	defer v.Unref()
 	listed := make(map[uint64]bool)
-	for _, s := range v.ssts() {
-		listed[s.number] = true
+	for _, s := range v.runs.SSTs() {
+		listed[s.Number] = true
 	}
 	return leftovers.Find(t.o.FS, t.o.Dir, t.dbid, listed, t.next.Load())
 }
@@ -26,8 +26,9 @@ func (t *Tree) CheckLeftovers(lastSeq uint64, highWater edm.Ticks) error {
 	return found.Check(max(lastSeq, m.ReservedSeq()), highWater)
 }
 
-// RemoveLeftovers removes the files of jobs that a crash interrupted, and no other files. Call it before the first job, after Open and
-// CheckLeftovers succeeded: with an outdated manifest, the files of the newer manifest look like leftovers.
+// RemoveLeftovers removes the files of jobs that a crash interrupted, and no other files. Call it
+// before the first job, after Open and CheckLeftovers succeeded: with an outdated manifest, the
+// files of the newer manifest look like leftovers.
 func (t *Tree) RemoveLeftovers() (removed []string, err error) {
 	found, err := t.leftovers()
 	if err != nil {

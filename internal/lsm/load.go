@@ -8,15 +8,17 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/keyrange"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/runs"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 )
 
-// Load writes rows to files that Install adds to the tree as its newest run. It belongs to one goroutine, and may run beside jobs and
-// other Loads. Call Install or Abort at the end.
+// Load writes rows to files that Install adds to the tree as its newest run. It belongs to one
+// goroutine, and may run beside jobs and other Loads. Call Install or Abort at the end.
 type Load struct {
 	t   *Tree
 	out output
-	// ending is the file before the current one while another goroutine finishes it. ended gets its error.
+	// ending is the file before the current one while another goroutine finishes it. ended gets its
+	// error.
 	ending *output
 	ended  chan error
 	serial bool // no goroutine finishes files
@@ -26,12 +28,13 @@ type Load struct {
 	seen    []uint64
 }
 
-// NewLoad returns a Load of about the given number of rows. Unless serial, it writes a file while it waits for the one before.
+// NewLoad returns a Load of about the given number of rows. Unless serial, it writes a file while
+// it waits for the one before.
 func (t *Tree) NewLoad(rows int, serial bool) *Load {
 	v := t.Version()
 	defer v.Unref()
 	// Without overlap the files are moved to the bottom as they are.
-	out := output{t: t, fileBytes: t.o.FileBytes, compression: t.o.CompactedCompression, overlap: v.fileLimit(rows)}
+	out := output{t: t, fileBytes: t.o.FileBytes, compression: t.o.CompactedCompression, overlap: v.runs.FileLimit(rows)}
 	return &Load{t: t, out: out, serial: serial, ended: make(chan error, 1)}
 }
 
@@ -96,36 +99,36 @@ func (l *Load) Finish() error {
 	}
 	v := l.t.Version()
 	defer v.Unref()
-	for _, r := range v.tier(0) {
-		l.seen = append(l.seen, r.number)
+	for _, r := range v.runs.Tier(0) {
+		l.seen = append(l.seen, r.Number)
 	}
-	l.samples.Remove(newOlderRuns(v.runs).mayContain)
+	l.samples.Remove(runs.NewOlder(v.runs).MayContain)
 	if err := l.t.o.FS.SyncDir(l.t.o.Dir); err != nil {
 		return fmt.Errorf("sync directory: %w", err)
 	}
 	return nil
 }
 
-// Install adds the files, after Finish, and applies e, whose LastSeq must be seq. All rows get the sequence number seq, above all
-// others in files, and the Timestamp stamp. No job may begin before readers that start later read at seq. link is called with the
-// files before. After an error nothing has changed, unless it is ErrInDoubt; call Abort.
+// Install adds the files, after Finish, and applies e, whose LastSeq must be seq. All rows get the
+// sequence number seq, above all others in files, and the Timestamp stamp. No job may begin before
+// readers that start later read at seq. link is called with the files before. After an error
+// nothing has changed, unless it is ErrInDoubt; call Abort.
 func (l *Load) Install(seq uint64, stamp edm.Ticks, e manifest.Edit, link func([]manifest.File) error) error {
 	v := l.t.Version()
-	runs := slices.DeleteFunc(slices.Clone(v.tier(0)), func(r *run) bool { return slices.Contains(l.seen, r.number) })
-	l.samples.Remove(newOlderRuns(runs).mayContain)
+	unseen := slices.DeleteFunc(slices.Clone(v.runs.Tier(0)), func(r *runs.Run) bool { return slices.Contains(l.seen, r.Number) })
+	l.samples.Remove(runs.NewOlder(unseen).MayContain)
 	v.Unref()
 	shares := l.samples.Shares(len(l.out.done))
 	edit, metas := versionEdit{manifest: e}, []manifest.File(nil)
 	run := l.t.NewNumber()
 	for i, s := range l.out.done {
-		meta := s.meta
+		meta := s.Meta
 		meta.Run, meta.MinSeq, meta.MaxSeq, meta.Stamp = run, seq, seq, uint64(stamp)
-		meta.Smallest = codec.AppendTrailer(slices.Clone(s.lo), seq, codec.KindPut)
-		meta.Largest = codec.AppendTrailer(slices.Clone(s.hi), seq, codec.KindPut)
+		meta.Smallest = codec.AppendTrailer(slices.Clone(s.Lo), seq, codec.KindPut)
+		meta.Largest = codec.AppendTrailer(slices.Clone(s.Hi), seq, codec.KindPut)
 		meta.NewKeys = shares[i]
-		s.o.Seq, s.o.Stamp = seq, stamp
-		s.opened.Store(nil) // opened without them
-		edit.add, metas = append(edit.add, newVirtualSST(s.file, meta, s.bytes)), append(metas, meta)
+		s.Assign(seq, stamp)
+		edit.add, metas = append(edit.add, runs.NewSST(s.File, meta, s.Bytes)), append(metas, meta)
 	}
 	if err := link(metas); err != nil {
 		return err

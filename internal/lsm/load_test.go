@@ -371,11 +371,11 @@ func TestCompress(t *testing.T) {
 			t.Errorf("compression %d: %+v, want nearly all rows in the bottom", compacted, after.Tiers)
 		}
 		v := h.tree.Version()
-		for _, s := range v.bottom().ssts {
-			r, err := s.reader()
+		for _, s := range v.runs.Bottom().SSTs {
+			r, err := s.Reader()
 			must(t, err)
 			if r.Small() != (compacted == sstable.CompressionSmall) {
-				t.Errorf("compression %d: file %d is compressed in the other way", compacted, s.number)
+				t.Errorf("compression %d: file %d is compressed in the other way", compacted, s.Number)
 			}
 		}
 		v.Unref()

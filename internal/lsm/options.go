@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/tablerock-db/tablerock/internal/cache"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/filesize"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -13,11 +14,6 @@ import (
 const (
 	defaultFileBytes = 32 << 20
 	defaultTierRuns  = 8
-	maxMinFileBytes  = 4 << 20
-	maxMinShareBytes = 256 << 10
-	// Files of a run, unless they would be too small. A file may get a quarter larger than
-	// its target, so that it ends with a partition.
-	filesPerRun = 10
 )
 
 // Options configure a Tree.
@@ -30,7 +26,8 @@ type Options struct {
 	CacheDB uint64
 	// FileBytes is the target size of a file, by default 32 MiB.
 	FileBytes int64
-	// TierRuns is the number of runs of a tier that are compacted into one run of the next tier, by default 8.
+	// TierRuns is the number of runs of a tier that are compacted into one run of the next tier, by
+	// default 8.
 	TierRuns int
 	// Compression applies to flushed files, CompactedCompression to those of compactions and
 	// loads. The default is sstable's.
@@ -85,19 +82,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// minFileBytes is the least size of a file that is cut at the end of a table, and of
-// a file that is moved to the bottom without a rewrite.
-func (o *Options) minFileBytes() int64 { return min(maxMinFileBytes, o.FileBytes/8) }
-
-// minShareBytes is the least size of a file that is cut because it is a large share
-// of its run.
-func (o *Options) minShareBytes() int64 { return min(maxMinShareBytes, o.FileBytes/8) }
-
-// shareBytes is the target size of a file, of at least least bytes, of a run of total
-// bytes.
-func (o *Options) shareBytes(total, least int64) int64 {
-	return min(o.FileBytes, max(least, total/filesPerRun))
-}
+func (o *Options) fileSize() filesize.Target { return filesize.Target(o.FileBytes) }
 
 // IterOptions bound the entries of Version.Sources.
 type IterOptions = sstable.IterOptions

@@ -10,7 +10,9 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/filesize"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/keyrange"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/runs"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -24,12 +26,12 @@ type output struct {
 	tier        uint32
 	run         uint64
 	fileBytes   int64
-	overlap     keyrange.FileLimit
+	overlap     filesize.Limit
 	compression sstable.Compression
-	snapshots   []uint64 // file.snapshots
+	snapshots   []uint64 // runs.File.Snapshots
 
-	done    []*virtualSST // finished files
-	entries uint64        // in them
+	done    []*runs.SST // finished files
+	entries uint64      // in them
 	bytes   int64
 
 	// The file being written; w is nil between files.
@@ -43,7 +45,8 @@ type output struct {
 	newKeys int // of these, those that hide no entry there, and that no newer one of the file hides
 }
 
-// maxOutputBytes limits a file, so that no section of it, of shapes for example, is longer than an sstable allows.
+// maxOutputBytes limits a file, so that no section of it, of shapes for example, is longer than an
+// sstable allows.
 const maxOutputBytes = 60 << 20
 
 // full reports whether the file should end before a user key. All versions of a key
@@ -53,10 +56,10 @@ func (o *output) full(user []byte) bool {
 		return false
 	}
 	size := o.w.Size()
-	if size < o.t.o.minShareBytes() || bytes.Equal(user, o.last) {
+	if size < o.t.o.fileSize().MinShare() || bytes.Equal(user, o.last) {
 		return false
 	}
-	if size >= o.t.o.minFileBytes() && !bytes.Equal(user[:tableLen], o.last[:tableLen]) {
+	if size >= o.t.o.fileSize().Min() && !bytes.Equal(user[:tableLen], o.last[:tableLen]) {
 		return true
 	}
 	full, over := size >= o.fileBytes, size >= min(o.fileBytes+o.fileBytes/4, maxOutputBytes)
@@ -131,9 +134,9 @@ func (o *output) finish() error {
 		Entries: info.Entries, Tombstones: info.Tombstones, Hash: info.Hash, Origin: o.t.dbid,
 		NewKeys: keyrange.Share(o.newKeys, o.probes),
 	}
-	f, err := o.t.openFile(&meta)
+	f, err := o.t.opener.Open(&meta)
 	if err == nil {
-		if _, err = f.reader(); err != nil {
+		if _, err = f.Reader(); err != nil {
 			o.t.close(f)
 		}
 	}
@@ -141,9 +144,9 @@ func (o *output) finish() error {
 		o.t.trash.Remove(o.number)
 		return err
 	}
-	f.snapshots = o.snapshots
-	f.tables.Set(o.rows)
-	o.done = append(o.done, newVirtualSST(f, meta, meta.Size))
+	f.Snapshots = o.snapshots
+	f.Tables.Set(o.rows)
+	o.done = append(o.done, runs.NewSST(f, meta, meta.Size))
 	o.entries += info.Entries
 	o.bytes += info.Size
 	return nil
@@ -163,8 +166,8 @@ func (o *output) discard() {
 		o.t.trash.Remove(o.number)
 	}
 	for _, s := range o.done {
-		o.t.close(s.file)
-		o.t.trash.Remove(s.number)
+		o.t.close(s.File)
+		o.t.trash.Remove(s.Number)
 	}
 	o.done = nil
 }
@@ -172,7 +175,7 @@ func (o *output) discard() {
 // keep closes the files of the output and keeps them on disk.
 func (o *output) keep() {
 	for _, s := range o.done {
-		o.t.close(s.file)
+		o.t.close(s.File)
 	}
 	o.done = nil
 }

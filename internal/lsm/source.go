@@ -8,6 +8,7 @@ import (
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/fingerprint"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/runs"
 	"github.com/tablerock-db/tablerock/internal/merge"
 	"github.com/tablerock-db/tablerock/sstable"
 )
@@ -18,7 +19,7 @@ import (
 // It has two positions, which do not depend on each other: an entry, as a merge.Source,
 // and a span of keys. SpanIterator moves the first one to the sstable of the second.
 type Source struct {
-	ssts []*virtualSST // sorted by key
+	ssts []*runs.SST // sorted by key
 	o    IterOptions
 	i    int               // index of the current sstable
 	it   *sstable.Iterator // iter, nil if no sstable is open
@@ -50,12 +51,12 @@ func (s *Source) open(i int) bool {
 	}
 	s.i = i
 	sst := s.ssts[i]
-	r, err := sst.reader()
+	r, err := sst.Reader()
 	if err != nil {
 		s.err = err
 		return false
 	}
-	s.iter.Init(r, sst.bounds(s.o))
+	s.iter.Init(r, sst.Bounds(s.o))
 	s.it = &s.iter
 	return true
 }
@@ -102,7 +103,7 @@ func (s *Source) failed() bool {
 // SeekGE moves to the first entry whose user key is >= key.
 func (s *Source) SeekGE(key []byte) bool {
 	s.err = nil
-	i := sort.Search(len(s.ssts), func(i int) bool { return bytes.Compare(s.ssts[i].hi, key) >= 0 })
+	i := sort.Search(len(s.ssts), func(i int) bool { return bytes.Compare(s.ssts[i].Hi, key) >= 0 })
 	return s.open(i) && s.forward(s.it.SeekGE(key))
 }
 
@@ -111,7 +112,7 @@ func (s *Source) SeekLT(key []byte) bool {
 	s.err = nil
 	i := len(s.ssts)
 	if key != nil {
-		i = sort.Search(i, func(i int) bool { return bytes.Compare(s.ssts[i].lo, key) >= 0 })
+		i = sort.Search(i, func(i int) bool { return bytes.Compare(s.ssts[i].Lo, key) >= 0 })
 	}
 	return s.open(i-1) && s.backward(s.it.SeekLT(key))
 }
@@ -165,8 +166,8 @@ func (c *counted) Next() bool {
 	return c.Source.Next()
 }
 
-// countedRun is an input of a compaction. Like counted, it computes the fingerprint. It also compares the number of entries of each
-// file that it read completely with the manifest.
+// countedRun is an input of a compaction. Like counted, it computes the fingerprint. It also
+// compares the number of entries of each file that it read completely with the manifest.
 type countedRun struct {
 	*Source
 	in *fingerprint.Fingerprint
@@ -192,7 +193,7 @@ func (c *countedRun) endSST(at int) {
 	sst := c.ssts[at]
 	n := c.n
 	c.n = 0
-	if c.err == nil && !sst.clipped && sst.inside(c.o.Lower, c.o.Upper) && n != sst.meta.Entries {
-		c.err = corrupt.Newf(filename.Make(filename.SSTable, sst.number), 0, "holds %d entries, the manifest says %d", n, sst.meta.Entries)
+	if c.err == nil && !sst.Clipped && sst.Inside(c.o.Lower, c.o.Upper) && n != sst.Meta.Entries {
+		c.err = corrupt.Newf(filename.Make(filename.SSTable, sst.Number), 0, "holds %d entries, the manifest says %d", n, sst.Meta.Entries)
 	}
 }

@@ -39,7 +39,7 @@ func (s *Source) SpanGE(key []byte) bool {
 			return true
 		}
 	}
-	for i < len(s.ssts) && bytes.Compare(s.ssts[i].hi, key) < 0 {
+	for i < len(s.ssts) && bytes.Compare(s.ssts[i].Hi, key) < 0 {
 		i++
 	}
 	if !s.openSpan(i) {
@@ -58,7 +58,7 @@ func (s *Source) SpanLT(key []byte) bool {
 	if !s.spanned {
 		i = len(s.ssts) - 1
 	}
-	for i >= 0 && bytes.Compare(s.ssts[i].lo, key) >= 0 {
+	for i >= 0 && bytes.Compare(s.ssts[i].Lo, key) >= 0 {
 		i--
 	}
 	if !s.openSpan(i) {
@@ -76,11 +76,11 @@ func (s *Source) openSpan(i int) bool {
 		return false
 	}
 	sst := s.ssts[i]
-	s.end = append(append(s.end[:0], sst.hi...), 0)
-	if _, err := sst.reader(); err == nil && s.open(i) {
+	s.end = append(append(s.end[:0], sst.Hi...), 0)
+	if _, err := sst.Reader(); err == nil && s.open(i) {
 		return true
 	}
-	s.setSpan(sstable.Span{Lower: sst.lo, Upper: s.end}, true)
+	s.setSpan(sstable.Span{Lower: sst.Lo, Upper: s.end}, true)
 	return false
 }
 
@@ -103,6 +103,6 @@ func (s *Source) SpanIterator() (*sstable.Iterator, error) {
 // NewerThan reports whether versions in the span of s are newer than versions of the same
 // keys in the span of o.
 func (s *Source) NewerThan(o *Source) bool {
-	a, b := &s.ssts[s.spanSST].meta, &o.ssts[o.spanSST].meta
+	a, b := &s.ssts[s.spanSST].Meta, &o.ssts[o.spanSST].Meta
 	return a.Tier < b.Tier || a.Tier == b.Tier && a.Run > b.Run
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/edm"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/runs"
 	"github.com/tablerock-db/tablerock/internal/predicate"
 	"github.com/tablerock-db/tablerock/sstable"
 	"github.com/tablerock-db/tablerock/vfs"
@@ -35,13 +36,13 @@ func TestSpansOfClippedFiles(t *testing.T) {
 func checkClipped(t *testing.T, h *harness, cut int) {
 	v := h.tree.Version()
 	defer v.Unref()
-	var ssts []*virtualSST
+	var ssts []*runs.SST
 	for _, r := range v.runs {
-		for _, s := range r.ssts {
-			rest := []*virtualSST{s}
-			if bytes.Equal(r.ssts[0].lo, orderedKey(0)) {
+		for _, s := range r.SSTs {
+			rest := []*runs.SST{s}
+			if bytes.Equal(r.SSTs[0].Lo, orderedKey(0)) {
 				var err error
-				rest, err = s.without(orderedKey(cut), orderedKey(450))
+				rest, err = s.Without(orderedKey(cut), orderedKey(450))
 				must(t, err)
 			}
 			ssts = append(ssts, rest...)
@@ -140,7 +141,7 @@ func TestSpanAfterFailure(t *testing.T) {
 			t.Errorf("reverse %v: found %v, want a span whose rows are read one by one", reverse, found)
 		}
 		if !reverse { // the rows can be read after all, and the next span is behind them
-			end := append(bytes.Clone(s.ssts[0].hi), 0)
+			end := append(bytes.Clone(s.ssts[0].Hi), 0)
 			if !s.SeekGE(lower) {
 				t.Fatal(s.Err())
 			}

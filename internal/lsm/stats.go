@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/runs"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/visibility"
 )
 
@@ -69,65 +69,33 @@ func (t *Tree) Counters() Counters {
 
 // Stats describes the version, without Counters. It may be called after Tree.Close.
 func (v *Version) Stats() Stats {
-	s := Stats{RunsMax: v.runsMax, SpaceAmp: 1, Epoch: v.tree.epoch}
-	seen := make(map[*file]bool)
+	s := Stats{RunsMax: v.overlap, SpaceAmp: 1, Epoch: v.tree.epoch, Bytes: v.runs.FileBytes()}
+	seen := make(map[*runs.File]bool)
 	for _, r := range v.runs {
 		n := len(s.Tiers)
-		if n == 0 || s.Tiers[n-1].Tier != r.tier {
-			s.Tiers = append(s.Tiers, TierStats{Tier: r.tier})
+		if n == 0 || s.Tiers[n-1].Tier != r.Tier {
+			s.Tiers = append(s.Tiers, TierStats{Tier: r.Tier})
 			n++
 		}
 		ts := &s.Tiers[n-1]
 		ts.Runs++
-		ts.Bytes += r.bytes()
-		for _, sst := range r.ssts {
-			ts.Entries += sst.entries
-			ts.Tombstones += sst.tombstones()
-			s.Entries += sst.entries
-			s.Tombstones += sst.tombstones()
-			if !seen[sst.file] {
-				seen[sst.file] = true
+		ts.Bytes += r.Bytes()
+		for _, sst := range r.SSTs {
+			ts.Entries += sst.Entries
+			ts.Tombstones += sst.Tombstones()
+			s.Entries += sst.Entries
+			s.Tombstones += sst.Tombstones()
+			if !seen[sst.File] {
+				seen[sst.File] = true
 				ts.Files++
-				s.Bytes += sst.size
 			}
 		}
 	}
 	s.Files = len(seen)
-	if s.LiveBytes = v.liveBytes(); s.LiveBytes > 0 {
+	if s.LiveBytes = v.runs.LiveBytes(); s.LiveBytes > 0 {
 		s.SpaceAmp = float64(s.Bytes) / float64(s.LiveBytes)
 	}
 	return s
-}
-
-// liveBytes is the size of the runs that overlap no larger run, or more if entries
-// above the bottom are known to hide nothing.
-func (v *Version) liveBytes() (live int64) {
-	known := v.bottom().bytes()
-	for _, r := range v.tiers() {
-		for _, sst := range r.ssts {
-			known += sst.bytes - sst.garbage(sst.bytes)
-		}
-	}
-	runs := slices.Clone(v.runs)
-	slices.SortStableFunc(runs, func(a, b *run) int { return cmp.Compare(b.bytes(), a.bytes()) })
-	var apart []*run
-	for _, r := range runs {
-		if !slices.ContainsFunc(apart, r.overlaps) {
-			apart = append(apart, r)
-			live += r.bytes()
-		}
-	}
-	return max(live, known)
-}
-
-// overlaps reports whether r and o may contain the same key.
-func (r *run) overlaps(o *run) bool {
-	for _, sst := range r.ssts {
-		if len(o.within(sst.lo, bound.After(sst.hi))) > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // count adds a finished compaction to the counters.
@@ -140,7 +108,7 @@ func (c *compaction) count() {
 		n.Flushes++
 		n.FlushedBytes += c.out.bytes
 		n.FlushedFiles += uint64(len(c.out.done))
-	case len(c.plan.inputs) > 0:
+	case len(c.plan.Inputs) > 0:
 		n.Compactions++
 		n.CompactedBytes += c.out.bytes
 		n.CompactedFiles += uint64(len(c.out.done))
@@ -148,8 +116,8 @@ func (c *compaction) count() {
 		n.ReadFiles += uint64(len(c.consumed))
 	default:
 		n.Edits++
-		n.MovedFiles += uint64(len(c.plan.add))
-		n.DroppedFiles += uint64(len(c.plan.remove) - len(c.plan.add))
+		n.MovedFiles += uint64(len(c.plan.Add))
+		n.DroppedFiles += uint64(len(c.plan.Remove) - len(c.plan.Add))
 	}
 	n.EntriesIn += c.in.Entries
 	n.EntriesOut += c.decided.Kept().Entries
@@ -162,8 +130,8 @@ func (c *compaction) count() {
 // one file of each run is consumed in part, and its file is still on disk.
 func (v *Version) CompactionSpace() (n int64) {
 	for _, r := range v.runs {
-		if len(r.ssts) > 0 {
-			n += slices.MaxFunc(r.ssts, func(a, b *virtualSST) int { return cmp.Compare(a.size, b.size) }).size
+		if len(r.SSTs) > 0 {
+			n += slices.MaxFunc(r.SSTs, func(a, b *runs.SST) int { return cmp.Compare(a.Size, b.Size) }).Size
 		}
 	}
 	return n

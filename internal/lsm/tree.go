@@ -12,6 +12,8 @@ import (
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/pick"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/runs"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/trash"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
@@ -38,7 +40,7 @@ type Tree struct {
 	// +checklocks:jobsMu
 	flushing *Job
 	// +checklocks:jobsMu
-	policy policy
+	policy pick.Policy
 
 	// mu is locked while the manifest is written. Readers do not take it.
 	// Options.ProvenLogs is called under it.
@@ -53,7 +55,8 @@ type Tree struct {
 	// +checklocks:countersMu
 	counters Counters
 
-	trash trash.Trash
+	opener runs.Opener
+	trash  trash.Trash
 }
 
 // ErrInDoubt is wrapped by the error of a change whose manifest may or may not survive
@@ -61,13 +64,18 @@ type Tree struct {
 // shows which manifest survived.
 var ErrInDoubt = errors.New("it is unknown whether a change to the manifest is durable")
 
-// Open opens every file that m lists. It returns a *corrupt.Error if a file is missing or has another size. The first use of a file
-// reads its header, footer, index and filter and may find that it is damaged or another file; only those of clipped files are read by
-// Open. Open writes nothing. The Tree owns m.
+// Open opens every file that m lists. It returns a *corrupt.Error if a file is missing or has
+// another size. The first use of a file reads its header, footer, index and filter and may find
+// that it is damaged or another file; only those of clipped files are read by Open. Open writes
+// nothing. The Tree owns m.
 func Open(o Options, m *manifest.Manifest) (*Tree, error) {
 	o = o.withDefaults()
-	t := &Tree{o: o, dbid: m.DBID, epoch: m.Epoch, m: *m, trash: trash.Trash{FS: o.FS, Dir: o.Dir, Logger: o.Logger}}
-	files := make(map[uint64]*file, len(m.Files))
+	t := &Tree{
+		o: o, dbid: m.DBID, epoch: m.Epoch, m: *m,
+		opener: runs.Opener{FS: o.FS, Dir: o.Dir, Cache: o.Cache, CacheDB: o.CacheDB},
+		trash:  trash.Trash{FS: o.FS, Dir: o.Dir, Logger: o.Logger},
+	}
+	files := make(map[uint64]*runs.File, len(m.Files))
 	v, err := t.openVersion(m.Files, files)
 	if err != nil {
 		t.close(slices.Collect(maps.Values(files))...)
@@ -79,13 +87,13 @@ func Open(o Options, m *manifest.Manifest) (*Tree, error) {
 	return t, nil
 }
 
-func (t *Tree) openVersion(metas []manifest.File, files map[uint64]*file) (*Version, error) {
+func (t *Tree) openVersion(metas []manifest.File, files map[uint64]*runs.File) (*Version, error) {
 	// The sizes of virtual sstables are not known: divide the size of the file evenly.
 	listed := make(map[uint64]int64, len(metas))
 	for i := range metas {
 		listed[metas[i].Number]++
 	}
-	ssts := make([]*virtualSST, 0, len(metas))
+	ssts := make([]*runs.SST, 0, len(metas))
 	for i := range metas {
 		meta := metas[i]
 		if err := bound.Check(&meta); err != nil {
@@ -94,7 +102,7 @@ func (t *Tree) openVersion(metas []manifest.File, files map[uint64]*file) (*Vers
 		f := files[meta.Number]
 		if f == nil {
 			var err error
-			f, err = t.openFile(&meta)
+			f, err = t.opener.Open(&meta)
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil, corrupt.Newf(filename.Make(filename.SSTable, meta.Number), 0, "the manifest lists it, but there is no such file")
 			}
@@ -106,11 +114,11 @@ func (t *Tree) openVersion(metas []manifest.File, files map[uint64]*file) (*Vers
 			}
 			files[meta.Number] = f
 		}
-		s, err := newVirtualSST(f, meta, meta.Size/listed[meta.Number]).measured()
+		s, err := runs.NewSST(f, meta, meta.Size/listed[meta.Number]).Measured()
 		if err != nil {
 			return nil, err
 		}
-		if s.entries == 0 {
+		if s.Entries == 0 {
 			return nil, corrupt.Newf(filename.Make(filename.SSTable, meta.Number), 0, "it has no entries, the manifest lists %d", meta.Entries)
 		}
 		ssts = append(ssts, s)
@@ -183,17 +191,17 @@ func (t *Tree) SkipNumbers(next uint64) {
 // versionEdit is a change of the current version and its manifest.
 type versionEdit struct {
 	// The current version must contain all of remove.
-	remove, add []*virtualSST
+	remove, add []*runs.SST
 	manifest    manifest.Edit
 }
 
 // apply returns the version after e.
 func (e *versionEdit) apply(v *Version) (*Version, error) {
-	gone := make(map[*virtualSST]bool, len(e.remove))
+	gone := make(map[*runs.SST]bool, len(e.remove))
 	for _, s := range e.remove {
 		gone[s] = true
 	}
-	ssts := slices.DeleteFunc(v.ssts(), func(s *virtualSST) bool {
+	ssts := slices.DeleteFunc(v.runs.SSTs(), func(s *runs.SST) bool {
 		if !gone[s] {
 			return false
 		}
@@ -253,20 +261,13 @@ func (t *Tree) installLocked(e versionEdit) (old *Version, err error) {
 		return nil, nil
 	}
 	next.refFiles()
-	live := make(map[*file]bool)
-	for _, s := range next.ssts() {
-		live[s.file] = true
-	}
-	for _, s := range old.ssts() {
-		if !live[s.file] {
-			s.obsolete.Store(true)
-		}
-	}
+	old.runs.Replaced(next.runs)
 	t.current.Store(next)
 	return old, nil
 }
 
-// writeLocked replaces the manifest. After an error it reads the manifest: if it is the old one, nothing has changed.
+// writeLocked replaces the manifest. After an error it reads the manifest: if it is the old one,
+// nothing has changed.
 // +checklocks:t.mu
 func (t *Tree) writeLocked(m *manifest.Manifest) error {
 	err := manifest.Write(t.o.FS, t.o.Dir, m)
@@ -282,12 +283,12 @@ func (t *Tree) writeLocked(m *manifest.Manifest) error {
 }
 
 // close closes files that no version refers to.
-func (t *Tree) close(files ...*file) {
+func (t *Tree) close(files ...*runs.File) {
 	numbers := make([]uint64, len(files))
 	for i, f := range files {
-		numbers[i] = f.number
-		if err := f.f.Close(); err != nil {
-			t.o.Logger.Warn("close failed", "file", filename.Make(filename.SSTable, f.number), "cause", err)
+		numbers[i] = f.Number
+		if err := f.Close(); err != nil {
+			t.o.Logger.Warn("close failed", "file", filename.Make(filename.SSTable, f.Number), "cause", err)
 		}
 	}
 	if t.o.Cache != nil && len(files) > 0 {

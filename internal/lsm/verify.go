@@ -11,6 +11,7 @@ import (
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
 	"github.com/tablerock-db/tablerock/internal/filename"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/runs"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/sstable"
 )
@@ -31,26 +32,27 @@ type Verified struct {
 func (v *Version) Verify(ctx context.Context, progress func(bytes int64)) (Verified, error) {
 	t := v.tree
 	var out Verified
-	seen := make(map[*file]bool)
-	for _, s := range v.ssts() {
-		if !seen[s.file] {
-			seen[s.file] = true
+	seen := make(map[*runs.File]bool)
+	for _, s := range v.runs.SSTs() {
+		if !seen[s.File] {
+			seen[s.File] = true
 			out.Files++
-			out.Bytes += s.size
-			out.Entries += s.meta.Entries
+			out.Bytes += s.Size
+			out.Entries += s.Meta.Entries
 			if err := t.verifyFile(ctx, s, &out); err != nil {
 				return out, err
 			}
 			progress(out.Bytes)
 		}
-		if err := out.note(s.checkBounds()); err != nil {
+		if err := out.note(checkBounds(s)); err != nil {
 			return out, err
 		}
 	}
 	return out, nil
 }
 
-// note adds err to the findings if it is damage, unless it is one of them, and returns it otherwise.
+// note adds err to the findings if it is damage, unless it is one of them, and returns it
+// otherwise.
 func (v *Verified) note(err error) error {
 	var c *corrupt.Error
 	if !errors.As(err, &c) {
@@ -62,47 +64,47 @@ func (v *Verified) note(err error) error {
 	return nil
 }
 
-func (t *Tree) verifyFile(ctx context.Context, s *virtualSST, out *Verified) error {
-	r, err := s.reader()
+func (t *Tree) verifyFile(ctx context.Context, s *runs.SST, out *Verified) error {
+	r, err := s.Reader()
 	if err == nil {
 		err = r.Verify(ctx)
 	}
 	if err := out.note(err); err != nil {
-		return fmt.Errorf("verify %s: %w", filename.Make(filename.SSTable, s.number), err)
+		return fmt.Errorf("verify %s: %w", filename.Make(filename.SSTable, s.Number), err)
 	}
-	f, err := t.o.FS.Open(t.path(s.number))
-	if errors.Is(err, fs.ErrNotExist) && manifest.Unlisted(t.o.FS, t.o.Dir, s.number) {
+	f, err := t.o.FS.Open(t.path(s.Number))
+	if errors.Is(err, fs.ErrNotExist) && manifest.Unlisted(t.o.FS, t.o.Dir, s.Number) {
 		return nil // a writer beside this reader has compacted it
 	}
 	if err != nil {
-		return fmt.Errorf("verify %s: %w", filename.Make(filename.SSTable, s.number), err)
+		return fmt.Errorf("verify %s: %w", filename.Make(filename.SSTable, s.Number), err)
 	}
-	hash, err := sstable.Hash(ctx, f, s.size)
+	hash, err := sstable.Hash(ctx, f, s.Size)
 	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("hash %s: %w", filename.Make(filename.SSTable, s.number), err)
+		return fmt.Errorf("hash %s: %w", filename.Make(filename.SSTable, s.Number), err)
 	}
-	if hash != s.meta.Hash {
-		return out.note(corrupt.Newf(filename.Make(filename.SSTable, s.number), 0, "the file's hash is %016x, the manifest says %016x", hash, s.meta.Hash))
+	if hash != s.Meta.Hash {
+		return out.note(corrupt.Newf(filename.Make(filename.SSTable, s.Number), 0, "the file's hash is %016x, the manifest says %016x", hash, s.Meta.Hash))
 	}
 	return nil
 }
 
 // checkBounds compares the first and the last key of s with the manifest.
-func (s *virtualSST) checkBounds() error {
-	r, err := s.reader()
+func checkBounds(s *runs.SST) error {
+	r, err := s.Reader()
 	if errors.Is(err, corrupt.ErrCorrupt) {
 		return nil // verifyFile has found it
 	}
 	if err != nil {
 		return err
 	}
-	it := r.NewIterator(s.bounds(IterOptions{Snapshot: codec.MaxSeq}))
+	it := r.NewIterator(s.Bounds(IterOptions{Snapshot: codec.MaxSeq}))
 	is := func(user []byte) bool { return bytes.Equal(it.Key()[:len(it.Key())-codec.TrailerLen], user) }
-	if it.SeekGE(nil) && !is(s.lo) {
-		err = corrupt.Newf(filename.Make(filename.SSTable, s.number), 0, "begins with %x, the manifest says %x", it.Key(), s.meta.Smallest)
+	if it.SeekGE(nil) && !is(s.Lo) {
+		err = corrupt.Newf(filename.Make(filename.SSTable, s.Number), 0, "begins with %x, the manifest says %x", it.Key(), s.Meta.Smallest)
 	}
-	if err == nil && it.SeekLT(nil) && !is(s.hi) {
-		err = corrupt.Newf(filename.Make(filename.SSTable, s.number), s.size, "ends with %x, the manifest says %x", it.Key(), s.meta.Largest)
+	if err == nil && it.SeekLT(nil) && !is(s.Hi) {
+		err = corrupt.Newf(filename.Make(filename.SSTable, s.Number), s.Size, "ends with %x, the manifest says %x", it.Key(), s.Meta.Largest)
 	}
 	if cerr := it.Close(); err == nil {
 		err = cerr

@@ -29,28 +29,3 @@ func TestSamples(t *testing.T) {
 		t.Errorf("shares %v, want 0 only for the file without samples, where it is unknown", shares)
 	}
 }
-
-// TestFileLimit writes keys before, at and behind an older one.
-func TestFileLimit(t *testing.T) {
-	older := []byte("m")
-	l := FileLimit{Entries: 10, Older: func(user []byte) []byte {
-		if bytes.Compare(user, older) > 0 {
-			return nil
-		}
-		return older
-	}}
-	for _, c := range []struct {
-		first, user string
-		want        bool
-	}{
-		{"a", "b", false}, {"a", "m", true}, {"a", "z", true}, {"m", "m", true}, {"n", "z", false},
-	} {
-		l.Begin([]byte(c.first))
-		if got := l.Reached([]byte(c.user)); got != c.want {
-			t.Errorf("file from %q to %q reached an older key: %t, want %t", c.first, c.user, got, c.want)
-		}
-	}
-	if (&FileLimit{}).Reached([]byte("z")) {
-		t.Error("without older runs a file reached an older key")
-	}
-}

@@ -1,4 +1,4 @@
-package lsm
+package pick
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/internal/lsm/internal/bound"
+	"github.com/tablerock-db/tablerock/internal/lsm/internal/runs"
 	"github.com/tablerock-db/tablerock/internal/manifest"
 )
 
@@ -21,20 +22,20 @@ import (
 // where B is the tier of the bottom, and FROM and TO are partitions of table 16, or of
 // another table as in 17:b. A clipped file has a size, and a rest of its entries.
 func TestPick(t *testing.T) {
-	var k *picker
+	var k *Picker
 	datadriven.RunTest(t, "testdata/pick", func(t *testing.T, d *datadriven.TestData) string {
 		switch d.Cmd {
 		case "version":
 			k = parsePicker(t, d)
-			return fmt.Sprintf("%d runs, %d overlap\n", len(k.v.runs), k.v.runsMax)
+			return fmt.Sprintf("%d runs, %d overlap\n", len(k.Runs), k.Overlap)
 		case "pick":
-			return describe(k.pick()) + k.policy.describe()
+			return describe(k.Pick()) + describePolicy(k.Policy)
 		case "full":
 			var from []byte
 			for _, a := range d.CmdArgs {
 				from = pickKey(t, a.Vals[0])
 			}
-			return describe(k.full(from, k.fullyCompacted))
+			return describe(k.Full(from, k.FullyCompacted))
 		}
 		t.Fatalf("%s: unknown command %q", d.Pos, d.Cmd)
 		return ""
@@ -60,28 +61,29 @@ func TestPickOfManyRuns(t *testing.T) {
 		// Each run overlaps a file of the bottom, so that none is moved.
 		lines = append(lines, "B/1 a-b 2000")
 		k := parsePicker(t, &datadriven.TestData{Input: strings.Join(lines, "\n")})
-		if n := k.v.Backlog(); n != c.backlog {
+		if n := k.Runs.Backlog(k.Overlap); n != c.backlog {
 			t.Errorf("%d runs: the backlog is %d, want %d", c.runs, n, c.backlog)
 		}
-		if got := strings.TrimSpace(describe(k.pick())); got != c.want {
+		if got := strings.TrimSpace(describe(k.Pick())); got != c.want {
 			t.Errorf("%d runs: got %s, want %s", c.runs, got, c.want)
 		}
 	}
 }
 
-// TestPickOfManyTiers has one run in each of many tiers, all over the same keys, as small flushes of new keys leave
-// them with tiers of two runs. Writers wait for a compaction of them, so there must be one.
+// TestPickOfManyTiers has one run in each of many tiers, all over the same keys, as small flushes
+// of new keys leave them with tiers of two runs. Writers wait for a compaction of them, so there
+// must be one.
 func TestPickOfManyTiers(t *testing.T) {
 	var lines []string
 	for n := range 19 {
 		lines = append(lines, fmt.Sprintf("%d/%d a-z %d new=100", n, 1000-n, 10<<n))
 	}
 	k := parsePicker(t, &datadriven.TestData{Input: strings.Join(append(lines, "B/1 a-z 100000000"), "\n")})
-	if n := k.v.Backlog(); n != 20 {
+	if n := k.Runs.Backlog(k.Overlap); n != 20 {
 		t.Fatalf("the backlog is %d, want 20", n)
 	}
 	const want = "tier: -1 +1 as 1/100"
-	if got := strings.TrimSpace(describe(k.pick())); got != want {
+	if got := strings.TrimSpace(describe(k.Pick())); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -90,52 +92,64 @@ func TestPickOfManyTiers(t *testing.T) {
 // compaction may start: the one that is returned.
 func TestTierSinceStartsOne(t *testing.T) {
 	var lines []string
-	for n := range maxTierRuns + 2 {
+	for n := range MaxTierRuns + 2 {
 		lines = append(lines, fmt.Sprintf("%d/%d a-b 10", n/5, 1000-n))
 	}
 	k := parsePicker(t, &datadriven.TestData{Input: strings.Join(append(lines, "B/1 a-b 2000"), "\n")})
-	if p := k.tierSince(0); p == nil || p.reason != "tier" {
+	if p := k.TierSince(0); p == nil || p.Reason != "tier" {
 		t.Errorf("plan %v, want one of a tier", p)
 	}
-	if n := len(k.policy.tierCompactions); n != 1 {
+	if n := len(k.Policy.tierCompactions); n != 1 {
 		t.Errorf("%d compactions have started, want 1", n)
 	}
 }
 
-func parsePicker(t *testing.T, d *datadriven.TestData) *picker {
-	o := Options{FileBytes: 1000, TierRuns: 4}.withDefaults()
-	k := &picker{o: &o, policy: &policy{}, newRun: func() uint64 { return 100 }}
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func parsePicker(t *testing.T, d *datadriven.TestData) *Picker {
 	dropped := make(map[uint32]bool)
-	o.Dropped = func(table uint32) bool { return dropped[table] }
+	k := &Picker{
+		Policy:    &Policy{},
+		NewRun:    func() uint64 { return 100 },
+		FileBytes: 1000,
+		TierRuns:  4,
+		Dropped:   func(table uint32) bool { return dropped[table] },
+	}
 	for _, a := range d.CmdArgs {
 		switch a.Key {
 		case "snapshots":
 			for _, v := range a.Vals {
-				k.snapshots = append(k.snapshots, number(t, v))
+				k.Snapshots = append(k.Snapshots, number(t, v))
 			}
 		case "dropped": // table
 			dropped[uint32(number(t, a.Vals[0]))] = true
 		case "compacting": // tier, newest input, output run
-			k.policy.tierCompactions = append(k.policy.tierCompactions, tierCompaction{
-				tier: uint32(number(t, a.Vals[0])), newest: number(t, a.Vals[1]), run: number(t, a.Vals[2]), fileBytes: k.o.FileBytes,
+			k.Policy.tierCompactions = append(k.Policy.tierCompactions, tierCompaction{
+				tier: uint32(number(t, a.Vals[0])), newest: number(t, a.Vals[1]), run: number(t, a.Vals[2]), fileBytes: int64(k.FileBytes),
 			})
 		case "cursor":
-			k.policy.cursor = pickKey(t, a.Vals[0])
+			k.Policy.cursor = pickKey(t, a.Vals[0])
 		default:
 			t.Fatalf("%s: unknown argument %q", d.Pos, a.Key)
 		}
 	}
-	var ssts []*virtualSST
+	var ssts []*runs.SST
 	for i, line := range strings.Split(strings.TrimSpace(d.Input), "\n") {
 		ssts = append(ssts, parseSST(t, uint64(i+1), line))
 	}
 	var err error
-	k.v, err = newVersion(&Tree{}, ssts)
+	k.Runs, err = runs.New(ssts)
 	must(t, err)
+	k.Overlap = k.Runs.Overlap()
 	return k
 }
 
-func parseSST(t *testing.T, n uint64, line string) *virtualSST {
+func parseSST(t *testing.T, n uint64, line string) *runs.SST {
 	f := strings.Fields(line)
 	tier, run, _ := strings.Cut(f[0], "/")
 	from, to, _ := strings.Cut(f[1], "-")
@@ -172,8 +186,8 @@ func parseSST(t *testing.T, n uint64, line string) *virtualSST {
 		first = bound.ClippedFirst
 	}
 	meta.Smallest, meta.Largest = bound.Clip(pickKey(t, from), first), bound.Clip(pickKey(t, to), last)
-	s := newVirtualSST(&file{number: n, size: meta.Size}, meta, bytes)
-	s.entries = cmp.Or(rest, s.entries)
+	s := runs.NewSST(&runs.File{Number: n, Size: meta.Size}, meta, bytes)
+	s.Entries = cmp.Or(rest, s.Entries)
 	return s
 }
 
@@ -209,34 +223,34 @@ func showTier(tier uint32) string {
 	return fmt.Sprint(tier)
 }
 
-func describe(p *plan) string {
+func describe(p *Plan) string {
 	if p == nil {
 		return "nothing\n"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s:", p.reason)
-	for _, f := range p.remove {
-		fmt.Fprintf(&b, " -%d", f.number)
+	fmt.Fprintf(&b, "%s:", p.Reason)
+	for _, f := range p.Remove {
+		fmt.Fprintf(&b, " -%d", f.Number)
 	}
-	for _, f := range p.add {
-		fmt.Fprintf(&b, " +%d as %s/%d", f.number, showTier(f.meta.Tier), f.meta.Run)
+	for _, f := range p.Add {
+		fmt.Fprintf(&b, " +%d as %s/%d", f.Number, showTier(f.Meta.Tier), f.Meta.Run)
 	}
-	if len(p.inputs) > 0 {
-		fmt.Fprintf(&b, " [%s, %s) of", showKey(p.lower), showKey(p.upper))
-		for _, r := range p.inputs {
-			for _, f := range r.within(p.lower, p.upper) {
-				fmt.Fprintf(&b, " %d", f.number)
+	if len(p.Inputs) > 0 {
+		fmt.Fprintf(&b, " [%s, %s) of", showKey(p.Lower), showKey(p.Upper))
+		for _, r := range p.Inputs {
+			for _, f := range r.Within(p.Lower, p.Upper) {
+				fmt.Fprintf(&b, " %d", f.Number)
 			}
 		}
-		fmt.Fprintf(&b, " to %s/%d, files of %d", showTier(p.tier), p.run, p.fileBytes)
-		if p.oneFile {
+		fmt.Fprintf(&b, " to %s/%d, files of %d", showTier(p.Tier), p.Run, p.FileBytes)
+		if p.OneFile {
 			b.WriteString(", one of them")
 		}
 	}
 	return b.String() + "\n"
 }
 
-func (p *policy) describe() string {
+func describePolicy(p *Policy) string {
 	var b strings.Builder
 	for _, s := range p.tierCompactions {
 		fmt.Fprintf(&b, "compacting tier %d up to run %d into %d\n", s.tier, s.newest, s.run)

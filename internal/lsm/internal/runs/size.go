@@ -1,0 +1,48 @@
+package runs
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Bytes returns the size of the sstables. It does not include the ranges of files that compactions
+// consumed.
+func (l List) Bytes() (n int64) {
+	for _, r := range l {
+		n += r.Bytes()
+	}
+	return n
+}
+
+// FileBytes returns the size of the files.
+func (l List) FileBytes() (n int64) {
+	seen := make(map[*File]bool)
+	for _, r := range l {
+		for _, s := range r.SSTs {
+			if !seen[s.File] {
+				seen[s.File] = true
+				n += s.Size
+			}
+		}
+	}
+	return n
+}
+
+// LiveBytes estimates the size of the rows that readers of the present see: that of the runs that
+// overlap no larger run, or more if entries above the bottom are known to hide nothing.
+func (l List) LiveBytes() (live int64) {
+	known := l.Bottom().Bytes()
+	for _, s := range l.Tiers().SSTs() {
+		known += s.Bytes - s.Garbage(s.Bytes)
+	}
+	largest := slices.Clone(l)
+	slices.SortStableFunc(largest, func(a, b *Run) int { return cmp.Compare(b.Bytes(), a.Bytes()) })
+	var apart []*Run
+	for _, r := range largest {
+		if !slices.ContainsFunc(apart, r.overlaps) {
+			apart = append(apart, r)
+			live += r.Bytes()
+		}
+	}
+	return max(live, known)
+}
