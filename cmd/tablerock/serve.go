@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/serve"
 )
 
@@ -30,7 +29,7 @@ program, or make azurite-table a link to tablerock.`,
 		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Data, c.Quiet, c.Backend = a.data, a.quiet, a.where.Backend
-			c.TypedBackend = a.isTyped(pgbackend.Flag)
+			c.Typed = a.isTyped
 			c.Version, _ = build()
 			err := serve.Run(cmd.Context(), c)
 			if usage := (*serve.UsageError)(nil); errors.As(err, &usage) {

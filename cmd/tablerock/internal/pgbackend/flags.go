@@ -5,6 +5,9 @@ import "github.com/spf13/pflag"
 // Flag is the flag with the URL of a database.
 const Flag = "backend"
 
+// AsyncFlag is the flag that accepts a database whose commits do not wait for a standby.
+const AsyncFlag = "allow-async"
+
 // Flags are the flags of a database.
 type Flags struct {
 	URL        string
@@ -15,7 +18,7 @@ type Flags struct {
 func (f *Flags) Add(set *pflag.FlagSet) {
 	set.Var((*secret)(&f.URL), Flag, "keep the data in the database of PostgreSQL at this `URL` instead of --data, as postgres://USER@HOST/DATABASE; "+
 		"keep its password in PGPASSFILE or a service file")
-	set.BoolVar(&f.AllowAsync, "allow-async", false, "accept a database whose commits do not wait for a standby")
+	set.BoolVar(&f.AllowAsync, AsyncFlag, false, "accept a database whose commits do not wait for a standby")
 }
 
 // secret is a flag with a text that no message repeats.

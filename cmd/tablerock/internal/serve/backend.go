@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tablerock-db/tablerock/cmd/tablerock/internal/pgbackend"
@@ -22,11 +23,29 @@ func (c *Config) parseBackend() error {
 		return usagef("--backend: %v", err)
 	case u.Account() != "":
 		return usagef("--backend: remove the parameter account of the URL: the server's accounts are those of --account or --accounts-file")
-	case c.TypedBackend:
+	case c.typed(pgbackend.Flag):
 		u.WarnPassword(c.say)
 	}
 	c.backend = u
 	return nil
+}
+
+// checkBackend returns an error if the command line has a flag for databases of PostgreSQL and
+// no account is in one. An accounts file can name one later.
+func (c *Config) checkBackend(accounts []account) error {
+	if c.AccountsFile != "" || slices.ContainsFunc(accounts, func(a account) bool { return a.backend != nil }) {
+		return nil
+	}
+	flag := ""
+	switch {
+	case c.Backend.AllowAsync && c.typed(pgbackend.AsyncFlag):
+		flag = pgbackend.AsyncFlag
+	case c.typed("backend-conns"):
+		flag = "backend-conns"
+	default:
+		return nil
+	}
+	return usagef("--%s is for databases of PostgreSQL: add --backend URL, or give an account as --account NAME:KEY@URL", flag)
 }
 
 // checkBackups returns an error if --backup-dir has nothing to back up.

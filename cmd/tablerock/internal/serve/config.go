@@ -23,7 +23,6 @@ type Config struct {
 	InMemory bool   // databases in memory; Data is not touched
 
 	Backend      pgbackend.Flags // of the accounts without a database of their own
-	TypedBackend bool            // its URL is on the command line
 	BackendConns int             // connections to each database of PostgreSQL
 
 	Accounts       []string // NAME:KEY1[:KEY2][@URL], several with semicolons between
@@ -64,6 +63,8 @@ type Config struct {
 	Version        string
 	Stdout, Stderr io.Writer
 
+	Typed func(flag string) bool // whether a flag is on the command line, and not from the environment
+
 	flags   *pflag.FlagSet // all flags of the command, nil without a call of Flags
 	azurite azurite
 	rules   []faults.Rule // of FaultsFile, nil without one
@@ -102,6 +103,9 @@ type UsageError struct{ text string }
 func (e *UsageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
+
+// typed reports whether a flag is on the command line.
+func (c *Config) typed(flag string) bool { return c.Typed != nil && c.Typed(flag) }
 
 // backupFlag returns the name of a flag that needs --backup-dir and is set, or "".
 func (c *Config) backupFlag() string {
@@ -162,6 +166,10 @@ func (c *Config) check() error {
 		return usagef("--oauth %q: must be basic", c.OAuth)
 	case c.UI != uiOn && c.UI != uiOff:
 		return usagef("--ui %q: must be on or off", c.UI)
+	case c.UIInsecure && c.typed("ui-insecure") && (c.UI == uiOff || c.Admin == adminOff):
+		return usagef("--ui-insecure is for the pages on the admin listener, which --ui off and --admin off exclude")
+	case c.typed("ui") && c.UI == uiOn && c.Admin == adminOff:
+		return usagef("--ui on needs the admin listener: remove --admin off")
 	case c.MaxConns < 1:
 		return usagef("--max-conns %d: must be at least 1", c.MaxConns)
 	case c.MaxConnsPerAddr < 1:

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	if err := c.checkBackups(accounts); err != nil {
+	if err := cmp.Or(c.checkBackend(accounts), c.checkBackups(accounts)); err != nil {
 		return err
 	}
 	defer tuneCollector()()
