@@ -17,15 +17,20 @@ func init() {
 
 // backups returns the environment of the commands for backups.
 func (a *app) backups() *backups.Env {
+	said := false
 	return &backups.Env{
 		Group: group, Args: arguments, Usage: usagef, Note: a.note, Printer: a.printer, Size: formatSize, Plural: formatPlural,
 		Bar:  a.newByteBar,
 		Data: func() string { return filepath.Clean(a.data) },
 		Account: func() string {
-			if a.isTyped("account") {
-				return a.account
+			if !a.named {
+				return ""
 			}
-			return ""
+			if !a.isTyped("account") && !said {
+				said = true
+				a.note("only account %s, which TABLEROCK_ACCOUNT names", a.account)
+			}
+			return a.account
 		},
 		Open: func(account string, work func(db *engine.DB) error) error {
 			one := *a

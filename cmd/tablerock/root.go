@@ -31,6 +31,7 @@ type app struct {
 
 	data    string
 	account string
+	named   bool // account is that of --account, or of its variable without keys
 	output  string
 	quiet   bool
 
@@ -80,7 +81,7 @@ Every flag has an environment variable: TABLEROCK_DATA sets --data.`
 		if err := setFromEnvironment(cmd.Flags()); err != nil {
 			return err
 		}
-		if err := a.checkFlags(); err != nil {
+		if err := a.checkFlags(cmd.Flags().Changed("account")); err != nil {
 			return err
 		}
 		if a.isTyped("output") && slices.Contains([]string{"clear", "copy", "import"}, cmd.Name()) {
@@ -207,10 +208,14 @@ func setFromEnvironment(flags *pflag.FlagSet) error {
 	return err
 }
 
-// checkFlags checks the flags that every command has.
-func (a *app) checkFlags() error {
+// checkFlags checks the flags that every command has. given reports whether the command line
+// or the environment has an account.
+func (a *app) checkFlags(given bool) error {
+	a.named = given
 	if !a.isTyped("account") {
-		a.account, _, _ = strings.Cut(a.account, ":") // TABLEROCK_ACCOUNT of a server has a key
+		var isServer bool // TABLEROCK_ACCOUNT of a server has a key
+		a.account, _, isServer = strings.Cut(a.account, ":")
+		a.named = given && !isServer
 		if !sharedkey.IsAccountName(a.account) {
 			return usagef("environment variable TABLEROCK_ACCOUNT: a storage account's name is 3 to 24 lower-case letters and digits")
 		}

@@ -33,7 +33,7 @@ type Env struct {
 	Size    func(bytes int64) string
 	Plural  func(n int64, thing string) string
 	Data    func() string                                              // the data directory
-	Account func() string                                              // of the command line, "" for all
+	Account func() string                                              // that is named, "" for all
 	Open    func(account string, work func(db *engine.DB) error) error // an existing database, for writing
 	Damaged error                                                      // ends the program after a list of damage
 	Missing func() error                                               // of a data directory without databases
@@ -45,7 +45,8 @@ func (e *Env) Command() *cobra.Command {
 	cmd.Long = `Back up databases while they are used, and look after the backups. "tablerock restore"
 restores them.
 
-Without --account, the commands are for all accounts.`
+Without --account, the commands are for all accounts. TABLEROCK_ACCOUNT=NAME counts as
+--account; with keys, as a server has it, it does not.`
 	cmd.AddCommand(e.create(), e.list(), e.verify(), e.prune())
 	return cmd
 }
