@@ -36,5 +36,6 @@ func newExplore(a *app) *cobra.Command {
 	}
 	a.where.Add(cmd.PersistentFlags())
 	e.Flags(cmd.Flags())
+	cmd.Flags().Lookup("listen").Annotations = map[string][]string{variable: {"TABLEROCK_EXPLORE_LISTEN"}} // TABLEROCK_LISTEN is that of a server
 	return cmd
 }

@@ -190,6 +190,10 @@ func arguments(lower, upper int) cobra.PositionalArgs {
 	}
 }
 
+// variable is the annotation of a flag whose environment variable has another name than the
+// flag.
+const variable = "variable"
+
 // setFromEnvironment sets the flags that the command line lacks from their environment
 // variables.
 func setFromEnvironment(flags *pflag.FlagSet) error {
@@ -199,6 +203,9 @@ func setFromEnvironment(flags *pflag.FlagSet) error {
 			return
 		}
 		name := "TABLEROCK_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		if own := f.Annotations[variable]; len(own) > 0 {
+			name = own[0]
+		}
 		if value := os.Getenv(name); value != "" {
 			if setErr := flags.Set(f.Name, value); setErr != nil {
 				err = usagef("environment variable %s is %q, which is not a value of --%s", name, value, f.Name)

@@ -59,7 +59,7 @@ to the pages of that server.
 
 // Flags adds the flags of the command.
 func (e *Explore) Flags(f *pflag.FlagSet) {
-	f.StringVar(&e.Listen, "listen", "127.0.0.1:0", "`address` of the pages, on loopback; port 0 selects a free one")
+	f.StringVar(&e.Listen, "listen", "127.0.0.1:0", "`address` of the pages, on loopback; port 0 selects a free one; also by TABLEROCK_EXPLORE_LISTEN")
 	f.BoolVar(&e.PrintLink, "print-link", false, "print the link to standard output, also if that is no terminal: keep it out of logs")
 	f.BoolVar(&e.NoBrowser, "no-browser", false, "open no browser")
 }
