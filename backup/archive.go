@@ -156,21 +156,36 @@ func (r *Repository) chooseUntil(ctx context.Context, names []string, o RestoreO
 	return list, nil
 }
 
-// rollForward applies the archive to a restored database and returns the last sequence
-// number.
-func (s *restore) rollForward(ctx context.Context, dir string, m *manifest) (uint64, error) {
-	prefix, objects, err := s.archived(ctx, m.Account)
-	if err != nil {
-		return 0, err
-	}
+// toApply returns what leads from a backup to a moment by the archive.
+func (r *Repository) toApply(ctx context.Context, m *manifest, until time.Time) (rollforward.Options, error) {
+	prefix, objects, err := r.archived(ctx, m.Account)
 	o := rollforward.Options{
-		FS: s.fs, Dir: dir, Epoch: m.Epoch, Base: edm.TicksOf(m.first()), Until: edm.TicksOf(s.until),
-		Open:    func(ctx context.Context, name string) (io.ReadCloser, error) { return s.target.Get(ctx, prefix+name) },
-		Applied: func(int, int) { s.report(0) },
+		Epoch: m.Epoch, Base: edm.TicksOf(m.first()), Until: edm.TicksOf(until),
+		Open: func(ctx context.Context, name string) (io.ReadCloser, error) { return r.target.Get(ctx, prefix+name) },
 	}
 	for _, object := range objects {
 		o.Names = append(o.Names, strings.TrimPrefix(object.Name, prefix))
 	}
+	return o, err
+}
+
+// checkArchive returns an error if the archive does not lead from a backup to a moment.
+func (r *Repository) checkArchive(ctx context.Context, m *manifest, until time.Time) error {
+	o, err := r.toApply(ctx, m, until)
+	if err != nil {
+		return err
+	}
+	return rollforward.Check(ctx, o, m.databaseID(), m.LastSequence)
+}
+
+// rollForward applies the archive to a restored database and returns the last sequence
+// number.
+func (s *restore) rollForward(ctx context.Context, dir string, m *manifest) (uint64, error) {
+	o, err := s.toApply(ctx, m, s.until)
+	if err != nil {
+		return 0, err
+	}
+	o.FS, o.Dir, o.Applied = s.fs, dir, func(int, int) { s.report(0) }
 	return rollforward.Apply(ctx, o)
 }
 

@@ -27,9 +27,10 @@ type RestoreOptions struct {
 	At      time.Time // the newest backup that is not later; the default is the newest
 	// Until restores every write with a Timestamp up to this moment and no other, by the
 	// newest backup before it and the archive (NewArchive). If the archive does not reach
-	// it, the error matches ErrOutOfRange and says what the last possible moment is. Upserts
-	// of one engine.DB.ApplyBatches with Timestamps within about a millisecond can be one
-	// record of the log: if only some of them are up to this moment, none is restored.
+	// it, nothing is copied, and the error matches ErrOutOfRange and says what the last possible
+	// moment is. Upserts of one engine.DB.ApplyBatches with Timestamps within about a
+	// millisecond can be one record of the log: if only some of them are up to this moment,
+	// none is restored.
 	Until time.Time
 	// Progress gets each byte twice, in done and in total: it is copied, and later verified.
 	Progress Progress
@@ -54,6 +55,14 @@ func (r *Repository) Restore(ctx context.Context, fsys vfs.FS, dest string, o Re
 	if err != nil {
 		return nil, err
 	}
+	for _, m := range chosen {
+		if o.Until.IsZero() {
+			break
+		}
+		if err := r.checkArchive(ctx, m, o.Until); err != nil {
+			return nil, m.failed(err)
+		}
+	}
 	// Before the work, because the directory cannot be replaced if it is a mount point.
 	if err := fsys.Remove(dest); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("restore to %s: %w; name a directory that does not exist, as one in it", dest, err)
@@ -69,7 +78,7 @@ func (r *Repository) Restore(ctx context.Context, fsys vfs.FS, dest string, o Re
 	var list []Info
 	for _, m := range chosen {
 		if err := s.account(ctx, m); err != nil {
-			return nil, fmt.Errorf("restore account %s of %s: %w", m.Account, backupID(m.Time), err)
+			return nil, m.failed(err)
 		}
 		list = append(list, m.info())
 	}
@@ -77,6 +86,11 @@ func (r *Repository) Restore(ctx context.Context, fsys vfs.FS, dest string, o Re
 		return nil, fmt.Errorf("rename %s: %w", s.dir, err)
 	}
 	return list, nil
+}
+
+// failed returns the error of a restore of m.
+func (m *manifest) failed(err error) error {
+	return fmt.Errorf("restore account %s of %s: %w", m.Account, backupID(m.Time), err)
 }
 
 // checkEmpty returns an error unless dest does not exist or is an empty directory.

@@ -131,8 +131,10 @@ func TestRestoreUntil(t *testing.T) {
 			t.Errorf("until %v: %v", until, err)
 		}
 	}
-	if _, err := a.disk.Stat("refused"); err == nil {
-		t.Error("a refused restore left a directory")
+	for _, name := range []string{"refused", "refused" + backup.Restoring} {
+		if _, err := a.disk.Stat(name); err == nil {
+			t.Errorf("a refused restore made %s", name)
+		}
 	}
 	stats, err := a.db.Stats()
 	a.ok(err)

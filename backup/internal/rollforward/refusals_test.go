@@ -19,6 +19,7 @@ import (
 	"github.com/tablerock-db/tablerock/engine"
 	"github.com/tablerock-db/tablerock/internal/archive"
 	"github.com/tablerock-db/tablerock/internal/corrupt"
+	"github.com/tablerock-db/tablerock/internal/manifest"
 	"github.com/tablerock-db/tablerock/store"
 	"github.com/tablerock-db/tablerock/vfs"
 )
@@ -78,7 +79,7 @@ func (h *history) put(row string) {
 // apply applies the chunks to a copy of the backup and returns the copy.
 func (h *history) apply(until edm.Ticks) (*vfs.Mem, error) {
 	disk := h.disk.Clone()
-	_, err := rollforward.Apply(h.Context(), rollforward.Options{
+	o := rollforward.Options{
 		FS: disk, Dir: "backup", Names: slices.Collect(maps.Keys(h.chunks)), Base: h.base, Until: until,
 		Open: func(_ context.Context, name string) (io.ReadCloser, error) {
 			b, ok := h.chunks[name]
@@ -87,7 +88,14 @@ func (h *history) apply(until edm.Ticks) (*vfs.Mem, error) {
 			}
 			return io.NopCloser(bytes.NewReader(b)), nil
 		},
-	})
+	}
+	m, err := manifest.Read(disk, "backup")
+	h.check("manifest", err)
+	early := rollforward.Check(h.Context(), o, m.DBID, 3)
+	_, err = rollforward.Apply(h.Context(), o)
+	if errors.Is(err, rollforward.ErrOutOfRange) && fmt.Sprint(early) != fmt.Sprint(err) || err == nil && early != nil {
+		h.Errorf("Check: %v, Apply: %v", early, err)
+	}
 	return disk, err
 }
 

@@ -88,7 +88,15 @@ func Apply(ctx context.Context, o Options) (last uint64, err error) {
 	return r.last, manifest.Write(o.FS, o.Dir, r.m)
 }
 
-// roll is one Apply.
+// Check reads the headers of the chunks, as Apply does first, and returns its error if they do not
+// lead to o.Until from a backup of the database id whose last sequence number is last. It needs
+// no directory.
+func Check(ctx context.Context, o Options, id [16]byte, last uint64) error {
+	r := &roll{o: o, m: &manifest.Manifest{DBID: id}, last: last, check: true}
+	return r.plan(ctx)
+}
+
+// roll is one Apply or Check.
 type roll struct {
 	o Options
 	m *manifest.Manifest
@@ -99,6 +107,7 @@ type roll struct {
 	last      uint64
 	chunks    []*archive.Header // to apply, in order
 	highWater edm.Ticks
+	check     bool // there is no directory, and logs are not known
 }
 
 // base finds out the last sequence number of the backup.
@@ -210,9 +219,10 @@ func (r *roll) greatest(reached edm.Ticks) string {
 	return "the greatest possible time is " + reached.Time().UTC().Format(time.RFC3339Nano)
 }
 
-// continues reports whether a chunk has a segment that the backup has in part.
+// continues reports whether a chunk has a segment that the backup has in part, as far as it is
+// known.
 func (r *roll) continues(h *archive.Header) bool {
-	return h.Kind == archive.Log && slices.ContainsFunc(r.logs, func(l manifest.Log) bool { return l.Number == h.Number })
+	return h.Kind == archive.Log && (r.check || slices.ContainsFunc(r.logs, func(l manifest.Log) bool { return l.Number == h.Number }))
 }
 
 // chain returns the names of the database's chunks in their order.
