@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -320,6 +321,24 @@ func TestOtherDirectories(t *testing.T) {
 	if _, err := r.Restore(t.Context(), e.disk, "restored", backup.RestoreOptions{}); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "photo.jpg") {
 		t.Errorf("Restore beside other files: %v", err)
 	}
+}
+
+// TestRestoreWithoutSpace restores to a disk with too little space. It makes no directory.
+func TestRestoreWithoutSpace(t *testing.T) {
+	e := newEnv(t)
+	r := e.open()
+	e.mustCreate(r)
+	e.disk.SetCapacity(e.disk.Used() + 100)
+	if _, err := r.Restore(t.Context(), e.disk, "parent/restored", backup.RestoreOptions{}); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("Restore: %v, want %v", err, syscall.ENOSPC)
+	}
+	if _, err := e.disk.Stat("parent"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the refused restore made a directory: %v", err)
+	}
+	e.disk.SetCapacity(0)
+	e.ok(e.disk.MkdirAll("parent/restored" + backup.Restoring)) // of a restore that was killed
+	_, err := r.Restore(t.Context(), e.disk, "parent/restored", backup.RestoreOptions{})
+	e.ok(err)
 }
 
 // TestFailingTarget makes, prunes and restores backups on a target that fails by seed. Each

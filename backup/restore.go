@@ -196,13 +196,26 @@ func (s *restore) prepare(chosen []*manifest) error {
 			}
 		}
 	}
+	// Before the directory is made, so that none is left.
+	volume, err := s.fs.Space(s.parent())
+	if err == nil && volume.Free < s.bytes-have {
+		return fmt.Errorf("%w: the backup has %d bytes and the disk has space for %d", syscall.ENOSPC, s.bytes, volume.Free)
+	}
 	if err := NewDir(s.fs, s.dir).makeDir("."); err != nil {
 		return fmt.Errorf("make %s: %w", s.dir, err)
 	}
-	if volume, err := s.fs.Space(s.dir); err == nil && volume.Free < s.bytes-have {
-		return fmt.Errorf("%w: the backup has %d bytes and the disk has space for %d", syscall.ENOSPC, s.bytes, volume.Free)
-	}
 	return nil
+}
+
+// parent returns the working directory or, if it does not exist, the nearest parent that does.
+func (s *restore) parent() string {
+	dir := s.dir
+	for {
+		if _, err := s.fs.Stat(dir); err == nil || dir == path.Dir(dir) {
+			return dir
+		}
+		dir = path.Dir(dir)
+	}
 }
 
 // account restores one database.
