@@ -13,7 +13,8 @@
 //
 // Clients then use http://HOST/books as their table endpoint. A host whose second label is
 // "table", such as books.table.localhost, names the account too; its paths begin with the
-// resource, so mount the handler at the root of that host.
+// resource, so mount the handler at the root of that host. Names of Kubernetes, such as
+// books.table.svc.cluster.local, name none.
 //
 // GET /healthz answers 200 without authorization, unless an account has that name.
 //

@@ -18,7 +18,7 @@ type Address struct {
 }
 
 // AddressOf finds the account in a host such as ACCOUNT.table.localhost. With any other
-// host it is the first segment of path.
+// host, also a name of Kubernetes, it is the first segment of path.
 func AddressOf(host, path string) Address {
 	a := Address{Rest: strings.TrimPrefix(path, "/")}
 	if a.Account, a.HostStyle = accountOf(host); !a.HostStyle {
@@ -47,7 +47,7 @@ func accountOf(host string) (account string, ok bool) {
 		host = name
 	}
 	label, rest, _ := strings.Cut(host, ".")
-	if !hasTableLabel(rest) {
+	if !hasTableLabel(rest) || isClusterName(rest) {
 		return "", false
 	}
 	return strings.ToLower(label), true
@@ -57,4 +57,14 @@ func accountOf(host string) (account string, ok bool) {
 // label of the Table service.
 func hasTableLabel(rest string) bool {
 	return len(rest) > len("table.") && strings.EqualFold(rest[:len("table.")], "table.")
+}
+
+// isClusterName reports whether a host is a name of Kubernetes whose second label is "table",
+// where rest has its labels after the first: that of a service, SERVICE.NAMESPACE.svc, or of a
+// pod, POD.SERVICE.NAMESPACE.svc, with the domain of the cluster or without.
+func isClusterName(rest string) bool {
+	_, rest, _ = strings.Cut(rest, ".")
+	third, rest, _ := strings.Cut(rest, ".")
+	fourth, _, _ := strings.Cut(rest, ".")
+	return strings.EqualFold(third, "svc") || strings.EqualFold(fourth, "svc")
 }

@@ -37,6 +37,11 @@ func TestAddressOf(t *testing.T) {
 		{"acct:a.table.localhost", "/a/T", Address{"a", false, false, "T"}},
 		{"acct.Table.localhost", "/T", Address{"acct", false, true, "T"}},
 		{"[acct.table.localhost]:1", "/T", Address{"acct", false, true, "T"}},
+		{"tablerock.table.svc:10002", "/acct/T", Address{"acct", false, false, "T"}},
+		{"tablerock.table.svc.cluster.local", "/acct/T", Address{"acct", false, false, "T"}},
+		{"tablerock.table.SVC.cluster.local.:80", "/acct/T", Address{"acct", false, false, "T"}},
+		{"tablerock-0.table.default.svc.cluster.local", "/acct/T", Address{"acct", false, false, "T"}},
+		{"acct.table.default.example", "/T", Address{"acct", false, true, "T"}},
 		{"", "/", Address{}},
 	} {
 		if got := AddressOf(c.host, c.path); got != c.want {
