@@ -204,6 +204,7 @@ func TestExtremes(t *testing.T) {
 		{typed("Guid", `"C9DA6455-213D-42C9-9A79-3E9149A57833"`), typed("Guid", `"c9da6455-213d-42c9-9a79-3e9149a57833"`)},
 		{typed("Boolean", `"true"`), `"p":true`},
 		{`"p":null`, " "},
+		{`"a-b":null`, " "},
 		{`"p@odata.type":"Edm.Int64"`, " "},
 		{`"p":1,"p@odata.type":"Edm.Double"`, `"p":1.0`},
 		{`"odata.x":{},"odata.etag":1`, " "},
