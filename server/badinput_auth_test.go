@@ -50,6 +50,10 @@ func TestSignatures(t *testing.T) {
 		testRequest{name: "the same path, percent-encoded", raw: strings.Replace(right, "People", "%50eople", 1) + "\r\n", want: "200"},
 		testRequest{name: "a content type that was not signed", raw: right + "Content-Type: text/plain\r\n\r\n", want: notAuthentic},
 		testRequest{name: "a checksum that was not signed", raw: right + "Content-MD5: AAAA\r\n\r\n", want: notAuthentic},
+		testRequest{
+			name: "a wrong checksum that was signed", method: "POST", path: "/People", headers: "Content-MD5: XUFAKrxLKna5cZ2REBfFkg==\r\n",
+			body: `{"PartitionKey":"a","RowKey":"1"}`, want: "409 EntityAlreadyExists", // the body is used
+		},
 		testRequest{name: "the other signature with this scheme", raw: strings.Replace(lite, "SharedKeyLite", "SharedKey", 1) + "\r\n", want: notAuthentic},
 		testRequest{name: "a parameter that must be signed", raw: strings.Replace(right, " HTTP/1.1", "?comp=acl HTTP/1.1", 1) + "\r\n", want: notAuthentic},
 		testRequest{name: "a shared access signature beside it", raw: strings.Replace(right, " HTTP/1.1",
