@@ -157,9 +157,19 @@ func (c *checker) checkTotals() error {
 	return nil
 }
 
+var errNegative = errors.New("a negative number of entities or bytes")
+
 // CheckQuery returns an *edm.Error if the From of q is not valid UTF-8, which has no
-// position in the order of keys.
+// position in the order of keys, and ErrInvalid if a limit of q is negative.
 func CheckQuery(q Query) error {
+	for _, limit := range [...]struct {
+		name string
+		n    int
+	}{{"Limit", q.Limit}, {"Budget", q.Budget}, {"BudgetBytes", q.BudgetBytes}} {
+		if limit.n < 0 {
+			return fmt.Errorf("%s of a query: %w: %d: %w", limit.name, errNegative, limit.n, ErrInvalid)
+		}
+	}
 	if q.From == nil {
 		return nil
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -220,6 +221,25 @@ func TestCheckQuery(t *testing.T) {
 			}
 		} else if !errors.As(err, &broken) || broken.Rule != edm.RuleUTF8 || broken.Name != c.name {
 			t.Errorf("%v: got %v, want %v refused", c.from, err, c.name)
+		}
+	}
+}
+
+// TestCheckQueryLimits checks that the error names the limit.
+func TestCheckQueryLimits(t *testing.T) {
+	for name, q := range map[string]Query{
+		"":            {Limit: math.MaxInt, Budget: math.MaxInt, BudgetBytes: math.MaxInt},
+		"Limit":       {Limit: -1, Budget: 1},
+		"Budget":      {Budget: -1},
+		"BudgetBytes": {BudgetBytes: math.MinInt},
+	} {
+		switch err := CheckQuery(q); {
+		case name == "":
+			if err != nil {
+				t.Errorf("the greatest limits: got %v, want no error", err)
+			}
+		case !errors.Is(err, ErrInvalid) || !strings.HasPrefix(err.Error(), name+" "):
+			t.Errorf("a negative %s: got %v", name, err)
 		}
 	}
 }

@@ -91,7 +91,8 @@ type Query struct {
 	From *edm.Key
 	// Reverse returns entities in descending order of their keys.
 	Reverse bool
-	// Limit is the maximum number of rows to return; 0 means no limit.
+	// Limit is the maximum number of rows to return; 0 means no limit. It is
+	// ErrInvalid if it is negative, as are Budget and BudgetBytes.
 	Limit int
 	// Budget is the maximum number of entities to examine, also those that do not
 	// match; 0 means no limit. Entities that the Store excludes without reading

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -47,6 +48,22 @@ func testQueryFromLimits(t *tester) {
 	}
 	for _, from := range []edm.Key{key("\xff", ""), key("b", "\xed\xa0\x80")} {
 		t.wantRule(fmt.Sprintf("Query from %q", from), t.drain(s.Query(t.ctx, people, store.Query{From: &from})).Err, edm.RuleUTF8)
+	}
+}
+
+// testQueryNegative checks that no limit may be negative. A page that could examine no entity
+// would resume at its own start, for ever.
+func testQueryNegative(t *tester) {
+	s := t.openPeople()
+	t.fill(s, family())
+	for _, n := range []int{-1, math.MinInt} {
+		for _, q := range []store.Query{{Limit: n}, {Budget: n}, {BudgetBytes: n}, {Limit: n, BudgetBytes: 1}} {
+			p := t.drain(s.Query(t.ctx, people, q))
+			t.wantErr(show(q), p.Err, store.ErrInvalid)
+			if p.Rows != nil {
+				t.Errorf("%s: got %d rows, want none", show(q), len(p.Rows))
+			}
+		}
 	}
 }
 

@@ -67,7 +67,7 @@ var promiseMutants = []mutant{
 func eachRowAnew(h *hooks) {
 	h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
 		c := h.mapStore.Query(ctx, table, q)
-		if q.Budget > 0 || q.BudgetBytes > 0 {
+		if c.Err() != nil || q.Budget > 0 || q.BudgetBytes > 0 {
 			return c
 		}
 		w := &wrapped{Cursor: c}

@@ -65,6 +65,11 @@ var queryMutants = []mutant{
 			return c
 		}
 	}},
+	{"a negative limit is no limit", "QueryNegative", false, func(h *hooks) {
+		eachQuery(h, func(q *store.Query) {
+			q.Limit, q.Budget, q.BudgetBytes = max(q.Limit, 0), max(q.Budget, 0), max(q.BudgetBytes, 0)
+		})
+	}},
 	{"a page has one row too many", "Pages", true, func(h *hooks) {
 		eachQuery(h, func(q *store.Query) {
 			if q.Limit > 3 {

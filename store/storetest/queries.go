@@ -14,6 +14,7 @@ var queryTests = []subtest{
 	{"QueryFrom", testQueryFrom},
 	{"QueryFromLimits", testQueryFromLimits},
 	{"QueryFromNoKey", testQueryFromNoKey},
+	{"QueryNegative", testQueryNegative},
 	{"QueryFilter", testQueryFilter},
 	{"QueryKeys", testQueryKeys},
 	{"QuerySelect", testQuerySelect},
