@@ -78,7 +78,8 @@ type TableStats struct {
 }
 
 // Query selects entities of a table. The zero Query selects all, in ascending order
-// of their keys.
+// of their keys. The memory of Select and From belongs to the caller, who may change it
+// after the call of Store.Query.
 type Query struct {
 	// Filter keeps the entities that match; nil keeps all.
 	Filter *filter.Expr

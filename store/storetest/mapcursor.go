@@ -26,6 +26,7 @@ type mapCursor struct {
 // Query implements store.Store.
 func (m *mapStore) Query(ctx context.Context, table string, q store.Query) store.Cursor {
 	c := &mapCursor{ctx: ctx, query: q}
+	c.query.Select = slices.Clone(q.Select)
 	if c.err = store.CheckQuery(q); c.err != nil {
 		return c
 	}

@@ -193,6 +193,13 @@ var queryMutants = []mutant{
 			}}
 		}
 	}},
+	{"a cursor keeps the memory of Select", "QueryOwned", false, func(h *hooks) {
+		h.query = func(ctx context.Context, table string, q store.Query) store.Cursor {
+			c := h.mapStore.Query(ctx, table, q).(*mapCursor)
+			c.query.Select = q.Select
+			return c
+		}
+	}},
 	{"an empty Select shows all", "QuerySelect", true, func(h *hooks) {
 		eachQuery(h, func(q *store.Query) {
 			if len(q.Select) == 0 {

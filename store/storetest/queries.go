@@ -18,6 +18,7 @@ var queryTests = []subtest{
 	{"QueryFilter", testQueryFilter},
 	{"QueryKeys", testQueryKeys},
 	{"QuerySelect", testQuerySelect},
+	{"QueryOwned", testQueryOwned},
 	{"QuerySnapshot", testQuerySnapshot},
 	{"QueryWhileWriting", testQueryWhileWriting},
 	{"QueryDeletedTable", testQueryDeletedTable},
@@ -229,4 +230,25 @@ func testQuerySelect(t *tester) {
 		}
 	}
 	t.noErr("Close", cursor.Close())
+}
+
+// testQueryOwned checks that a cursor does not look at the memory of its Query, which the caller
+// changes after the call. The entities have two shapes.
+func testQueryOwned(t *tester) {
+	s := t.openPeople()
+	e := t.insert(s, entity("p", "r", prop("A", edm.Int32(1)), prop("B", edm.Int32(2))))
+	other := t.insert(s, entity("p", "s", prop("A", edm.Int32(3)), prop("B", edm.Int32(4)), prop("C", edm.Int32(5))))
+	e.Properties, other.Properties = e.Properties[:1], other.Properties[:1]
+	for _, more := range []int{0, 8, 20} {
+		names, from := []string{"A"}, key("p", "")
+		for i := range more {
+			names = append(names, fmt.Sprint("X", i))
+		}
+		c := s.Query(t.ctx, people, store.Query{Select: names, From: &from})
+		for i := range names {
+			names[i] = "B"
+		}
+		from = key("q", "")
+		t.wantEntities(fmt.Sprintf("%d names that change after the call", len(names)), t.drain(c).Rows, []edm.Entity{e, other})
+	}
 }

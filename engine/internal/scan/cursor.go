@@ -80,10 +80,11 @@ var states = sync.Pool{New: func() any { return new(state) }}
 func (s *state) reset() {
 	w := &s.win
 	s.it.Init(nil, merge.Options{}) // it has no error
+	s.project.reset()
 	*s = state{
 		bounds: s.bounds[:0], rest: s.rest[:0], buf: s.buf[:0],
 		sources: s.sources, it: s.it,
-		project: projection{index: s.project.index, selected: s.project.selected},
+		project: s.project,
 		size:    rowSize{variable: s.size.variable, bytes: s.size.bytes},
 		rows:    s.rows,
 		win:     window{in: w.in, mem: w.mem, chosen: w.chosen, list: w.list, merged: w.merged},

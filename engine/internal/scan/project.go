@@ -10,8 +10,8 @@ import (
 // projection is a row with only the selected properties. It finds them once for
 // each shape, not for each row.
 type projection struct {
-	names    []string
-	set      map[string]struct{} // of names, nil if a linear search is faster
+	names    []string            // at most maxScanNames
+	set      map[string]struct{} // more names
 	row      codec.ShapedRow
 	shape    *codec.Shape
 	index    []int  // of the selected properties, in stored order
@@ -21,14 +21,22 @@ type projection struct {
 // maxScanNames is the longest list in which has compares name by name.
 const maxScanNames = 8
 
+// init selects names, whose memory it does not keep.
 func (p *projection) init(names []string) {
-	p.names = names
-	if len(names) > maxScanNames {
-		p.set = make(map[string]struct{}, len(names))
-		for _, name := range names {
-			p.set[name] = struct{}{}
-		}
+	if len(names) <= maxScanNames {
+		p.names = append(p.names[:0], names...)
+		return
 	}
+	p.set = make(map[string]struct{}, len(names))
+	for _, name := range names {
+		p.set[name] = struct{}{}
+	}
+}
+
+// reset forgets everything but memory to be used again.
+func (p *projection) reset() {
+	clear(p.names)
+	*p = projection{names: p.names[:0], index: p.index, selected: p.selected}
 }
 
 // has reports whether name is selected.

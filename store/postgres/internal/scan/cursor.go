@@ -3,6 +3,7 @@ package scan
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/tablerock-db/tablerock/codec"
 	"github.com/tablerock-db/tablerock/edm"
@@ -61,7 +62,7 @@ func Query(ctx context.Context, a *Account, table string, q store.Query) *Cursor
 	c.folded = []byte(edm.FoldTableName(table))
 	c.left = intervals(q.Filter.Ranges(), q.From, q.Reverse)
 	c.match = q.Filter.Cost() > 0
-	c.selected.names = q.Select
+	c.selected.names = slices.Clone(q.Select)
 	if q.From != nil {
 		from := *q.From
 		c.resume = &from
