@@ -155,6 +155,7 @@ func (db *DB) compact(ctx context.Context) error {
 	db.wakeWorker() // and the writers that need not wait beside a Compact
 	w.stepMu.Lock()
 	w.abortCompaction()
+	w.reclaimNext = true // the aborted one may have been a reclaim
 	job := db.tree.NewFullCompaction()
 	w.stepMu.Unlock()
 	if job == nil {

@@ -135,15 +135,18 @@ func (f *fullDisk) kill() {
 }
 
 // deleteHalf deletes every other row, in random order.
-func (f *fullDisk) deleteHalf() {
+func (f *fullDisk) deleteHalf() { f.deleteSome(2) }
+
+// deleteSome deletes one of each rows, in random order.
+func (f *fullDisk) deleteSome(each int) {
 	f.Helper()
 	n := 0
 	rows := slices.Sorted(maps.Keys(f.rows))
 	f.r.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 	for _, row := range rows {
-		if n++; n%2 == 0 {
+		if n++; n%each == 0 {
 			if _, err := f.db.Apply(f.Context(), table, store.Delete(edm.Key{Partition: "big", Row: row}, store.Any)); err != nil {
-				f.Fatalf("delete %d on a full disk: %v; %d bytes free", n/2, err, f.free())
+				f.Fatalf("delete %d on a full disk: %v; %d bytes free", n/each, err, f.free())
 			}
 			delete(f.rows, row)
 		}
@@ -584,5 +587,39 @@ func TestSpaceCalls(t *testing.T) {
 	}
 	if n := counted.calls.Load() - before; n > 20 {
 		t.Errorf("%d calls for 2000 records", n)
+	}
+}
+
+// TestReclaimAfterAbort deletes rows of a full disk, and ends the reclaim after some steps by a
+// Compact that is stopped. The reclaim must begin again: nothing else tells the worker to.
+func TestReclaimAfterAbort(t *testing.T) {
+	race.SkipOneGoroutine(t)
+	for _, steps := range []int{3, 10, 25} {
+		f := newFullDisk(t, 4<<20, 64<<20, 9000, false)
+		f.fill()
+		f.deleteSome(8)
+		for range steps {
+			_, err := f.db.Step(t.Context())
+			check(t, "Step", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		f.disk.OnOp(func(op vfs.Op) {
+			if op.Kind == "create" && strings.HasSuffix(op.Name, ".sst") {
+				cancel()
+			}
+		})
+		if err := f.db.Compact(ctx); !errors.Is(err, context.Canceled) {
+			t.Fatalf("after %d steps: Compact: %v, want it to be stopped", steps, err)
+		}
+		cancel()
+		f.disk.OnOp(nil)
+		f.work()
+		stats, err := f.db.Stats()
+		check(t, "Stats", err)
+		if stats.DiskFull {
+			t.Errorf("after %d steps: the disk counts as full, with %d bytes free, and nothing is left to do", steps, f.free())
+		}
+		f.check()
+		check(t, "Close", f.db.Close())
 	}
 }
